@@ -1,0 +1,65 @@
+package keyfuncs_test
+
+import (
+	"net/http"
+	"strings"
+	"testing"
+
+	"github.com/weblimit/weblimit/keyfuncs"
+)
+
+// Not parallel: testing.AllocsPerRun counts the allocations of the process.
+func TestAppendDoesNotAllocate(t *testing.T) {
+	ip, user, route, method := keyfuncs.ClientIP(), keyfuncs.User("userID"), keyfuncs.Route(), keyfuncs.Method()
+	huge := strings.Repeat("x", 1<<20)
+	for _, tt := range []struct {
+		name string
+		f    keyfuncs.Func
+		r    *request
+	}{
+		{"IPv4", ip, &request{peer: "192.0.2.7"}},
+		{"IPv6", ip, &request{peer: "2001:db8:1:2:3:4:5:6"}},
+		{"a header", keyfuncs.Header("X-Tenant"), withHeader("X-Tenant", "42")},
+		{"a megabyte of a header", keyfuncs.Header("X-Tenant"), withHeader("X-Tenant", huge)},
+		{"a cookie", keyfuncs.Cookie("sid"), &request{cookies: map[string]string{"sid": "abc"}}},
+		{"an API key in a header", keyfuncs.APIKey(), withHeader("X-Api-Key", "s3cret")},
+		{"a bearer token", keyfuncs.APIKey(), withHeader("Authorization", "Bearer s3cret")},
+		{"a user with a name", user, withUser("alice")},
+		{"a user with a number", user, withUser(1234567)},
+		{"a user with a number of a type", user, withUser(userID(1234567))},
+		{"a user with a name of a type", user, withUser(userName("alice"))},
+		{"no user", user, &request{}},
+		{"a route", route, &request{route: "/users/:id"}},
+		{"a route with braces", route, &request{route: "/users/{id}"}},
+		{"a method", method, &request{method: "HEAD"}},
+		{"everyone", keyfuncs.Everyone(), &request{}},
+		{"a join", keyfuncs.Join(ip, user, route, method, keyfuncs.Everyone()), &request{
+			peer: "192.0.2.7", route: "/users/:id", method: "GET", values: map[any]any{"userID": "alice"},
+		}},
+		{"a join that is hashed", keyfuncs.Join(keyfuncs.Header("A"), keyfuncs.Header("B"), keyfuncs.Header("C"), keyfuncs.Header("D")), &request{
+			headers: http.Header{
+				"A": {strings.Repeat("a", 64)}, "B": {strings.Repeat("b", 64)},
+				"C": {strings.Repeat("c", 64)}, "D": {strings.Repeat("d", 64)},
+			},
+		}},
+		{"a first", keyfuncs.First(user, keyfuncs.APIKey(), ip), &request{peer: "192.0.2.7"}},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			dst := make([]byte, 0, 512)
+			var key []byte
+			allocs := testing.AllocsPerRun(100, func() { key, _ = tt.f.Append(dst, tt.r) })
+			if allocs != 0 {
+				t.Errorf("%v allocations for %.60q", allocs, key)
+			}
+		})
+	}
+}
+
+func TestAppendKeyDoesNotAllocate(t *testing.T) {
+	dst := make([]byte, 0, 512)
+	for _, key := range []string{"tenant:42", "tenant:{42}", strings.Repeat("x", 1<<20)} {
+		if allocs := testing.AllocsPerRun(100, func() { keyfuncs.AppendKey(dst, key) }); allocs != 0 {
+			t.Errorf("%v allocations for %.20q", allocs, key)
+		}
+	}
+}

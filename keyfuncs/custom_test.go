@@ -1,0 +1,51 @@
+package keyfuncs_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/weblimit/weblimit/keyfuncs"
+)
+
+func returns(value string, ok bool) func(keyfuncs.Request) (string, bool) {
+	return func(keyfuncs.Request) (string, bool) { return value, ok }
+}
+
+func TestCustom(t *testing.T) {
+	t.Parallel()
+	longest := "a" + strings.Repeat("9", 31)
+	for _, tt := range []struct {
+		name, kind, value string
+		ok                bool
+		want              string
+	}{
+		{"a clean value is readable", "tenant", "acme", true, "tenant:acme"},
+		{"an odd value is hashed", "tenant", "acme\n", true, hashed("tenant", "acme\n")},
+		{"the value of a secret is hashed", "session", "abc", true, hashed("session", "abc")},
+		{"an empty value is missing", "tenant", "", true, ""},
+		{"a value that is not ok is missing", "tenant", "acme", false, ""},
+		{"a kind has digits, dots and dashes", "a-1.b", "v", true, "a-1.b:v"},
+		{"a kind has up to 32 bytes", longest, "v", true, longest + ":v"},
+		{"a kind of this package with plain values is shared", "user", "alice", true, "user:alice"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			wantKey(t, keyfuncs.Custom(tt.kind, returns(tt.value, tt.ok)), &request{}, tt.want)
+		})
+	}
+}
+
+func TestKindsOfCustomAreChecked(t *testing.T) {
+	t.Parallel()
+	for _, kind := range []string{
+		"", "Tenant", "1st", ".a", "-a", "a b", "a:b", "a#b", "a|b", "a{b}", "a_b", "é", "a\x00", "a" + strings.Repeat("9", 32),
+	} {
+		if err := keyfuncs.Custom(kind, returns("v", true)).Err(); err == nil || !strings.Contains(err.Error(), "is not a kind") {
+			t.Errorf("Custom(%q): Err() = %v", kind, err)
+		}
+	}
+	for _, kind := range []string{"all", "first", "invalid", "ip", "join", "key", "method", "route"} {
+		wantErr(t, keyfuncs.Custom(kind, returns("v", true)), `weblimit: keyfuncs.Custom: kind "`+kind+`" is taken`)
+	}
+	wantErr(t, keyfuncs.Custom("tenant", nil), `weblimit: keyfuncs.Custom: kind "tenant" has no function`)
+}

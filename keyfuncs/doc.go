@@ -1,0 +1,54 @@
+// Package keyfuncs says who is limited: a [Func] reads a request and gives the
+// key of the bucket that the request is charged to.
+//
+// Which one to use:
+//
+//   - [ClientIP] for traffic without an account; it reads no header;
+//   - [User] behind your authentication: a user ID is what is hardest to change;
+//   - [APIKey] for API clients, together with a limit by IP (see its security note);
+//   - [Header] and [Cookie] for values that something you trust has set or checked;
+//   - [Route] and [Method], joined with one of the above, for a bucket per endpoint;
+//   - [Everyone] for one bucket over all requests;
+//   - [Join] for "each of these together" and [First] for "user, else IP";
+//   - [Custom] for anything else.
+//
+// # Missing keys
+//
+// A request may lack what a Func reads: no user, no such header, an empty
+// value, two lines of a header that must be one. Append then reports false and
+// the limit's own setting decides. A missing key never falls back to another
+// source by itself; [First] does so on purpose.
+//
+// # What a key looks like
+//
+// A key is one part, or several joined by "|":
+//
+//	ip:192.0.2.7
+//	ip:2001:db8:0:1::/64
+//	user:alice|route:/orders/:id
+//	apikey#HsHCa1DV08WNlYMYGvgHZg
+//
+// A part is its kind, ":" and the value where the value is 1 to 64 bytes of
+// printable ASCII without "|", "{" and "}". Any other value is hashed: kind,
+// "#" and the first 128 bits of its SHA-256 in base64url. So different inputs
+// give different keys: no kind holds ":", "#" or "|", which tells a value from
+// a hash and user "192.0.2.7" from IP 192.0.2.7, and no readable value holds
+// "|", which tells one part from the next. And keys are safe to store: at most
+// 256 bytes, however large the request; no braces, so that no client chooses a
+// Redis Cluster slot; no control characters, so that none breaks a header or a
+// log line.
+//
+// # Secrets
+//
+// A part whose kind names a secret is hashed whatever its value: a kind that
+// contains auth, cookie, credential, jwt, key, password, secret, session,
+// signature or token. That covers APIKey, Cookie and Header("Authorization").
+// The hash has no salt, so that all processes agree on it: it hides long random
+// keys and sessions, not guessable ones such as a four-digit PIN.
+//
+// # Concurrency and memory
+//
+// All of the package is safe for concurrent use. Keys are copied out of the
+// request into the caller's buffer. Nothing of the request is kept, also not
+// the strings that Fiber reuses for the next one.
+package keyfuncs

@@ -1,0 +1,55 @@
+package keyfuncs
+
+import "errors"
+
+// Func names who is limited: it makes a key of a request. Get one from a
+// constructor such as [ClientIP]; the zero Func is invalid and Err says so.
+//
+// A Func is a small immutable value, safe to copy and for concurrent use.
+type Func struct {
+	kind string
+	// read appends the key. What it leaves in dst without ok is dropped by
+	// Append. Nil when err is set.
+	read func(dst []byte, r Request) ([]byte, bool)
+	err  error
+}
+
+var errZeroFunc = errors.New("weblimit: keyfuncs: the zero Func names nobody, use a constructor such as keyfuncs.ClientIP")
+
+// Append appends the key of r to dst and returns the longer slice. It reports
+// false, and returns dst as it was, when r lacks what the key is made of or
+// when Err is not nil. A key is never empty and has at most 256 bytes.
+//
+// It allocates only to make dst longer; 256 bytes of room are enough unless a
+// Join of long parts has to be shortened. dst shares no memory with r.
+func (f Func) Append(dst []byte, r Request) ([]byte, bool) {
+	if f.read == nil {
+		return dst, false
+	}
+	key, ok := f.read(dst, r)
+	if !ok {
+		return dst, false
+	}
+	return key, true
+}
+
+// Key is Append with the key as a string, which costs allocations.
+func (f Func) Key(r Request) (key string, ok bool) {
+	dst, ok := f.Append(make([]byte, 0, maxValue), r)
+	return string(dst), ok
+}
+
+// Kind says what the key is made of: "ip", "user", "apikey", "header.x-tenant",
+// "join(ip,route)", "first(user,ip)". It is fixed when the Func is built and
+// holds nothing of any request, so it fits names of metrics and logs. It is ""
+// when Err is not nil.
+func (f Func) Kind() string { return f.kind }
+
+// Err is what is wrong with how f was built, such as Header(""), and nil when
+// nothing is. Building a limiter reports it, so that nothing fails while serving.
+func (f Func) Err() error {
+	if f.read == nil && f.err == nil {
+		return errZeroFunc
+	}
+	return f.err
+}

@@ -1,0 +1,100 @@
+package keyfuncs_test
+
+import (
+	"crypto/sha256"
+	"encoding/base64"
+	"net/http"
+	"testing"
+
+	"github.com/weblimit/weblimit/keyfuncs"
+)
+
+// hashed is the hashed form of a key, written down a second time.
+func hashed(kind, value string) string {
+	sum := sha256.Sum256([]byte(value))
+	return kind + "#" + base64.RawURLEncoding.EncodeToString(sum[:16])
+}
+
+// wantKey checks both ways to get a key; "" means that it is missing.
+func wantKey(t *testing.T, f keyfuncs.Func, r keyfuncs.Request, want string) {
+	t.Helper()
+	if err := f.Err(); err != nil {
+		t.Fatalf("Err() = %v", err)
+	}
+	got, ok := f.Key(r)
+	if got != want || ok != (want != "") {
+		t.Errorf("Key() = %.300q, %t; want %q", got, ok, want)
+	}
+	const before = "before/"
+	dst, ok := f.Append([]byte(before), r)
+	if string(dst) != before+want || ok != (want != "") {
+		t.Errorf("Append(%q) = %.300q, %t; want %q", before, dst, ok, before+want)
+	}
+}
+
+// wantErr checks that f is unusable, harmless and says why.
+func wantErr(t *testing.T, f keyfuncs.Func, want string) {
+	t.Helper()
+	if err := f.Err(); err == nil || err.Error() != want {
+		t.Errorf("Err() = %v\nwant    %s", err, want)
+	}
+	if kind := f.Kind(); kind != "" {
+		t.Errorf("Kind() = %q, want none", kind)
+	}
+	if key, ok := f.Key(&request{peer: "192.0.2.7"}); ok || key != "" {
+		t.Errorf("Key() = %q, %t; want none", key, ok)
+	}
+}
+
+// wantStorable checks what every key promises.
+func wantStorable(t *testing.T, key string) {
+	t.Helper()
+	if len(key) == 0 || len(key) > 256 {
+		t.Errorf("key has %d bytes, want 1 to 256: %.300q", len(key), key)
+	}
+	for i := range len(key) {
+		if c := key[i]; c < 0x20 || c > 0x7e || c == '{' || c == '}' {
+			t.Errorf("key holds byte %q: %q", c, key)
+		}
+	}
+}
+
+func withHeader(name string, lines ...string) *request {
+	return &request{headers: http.Header{name: lines}}
+}
+
+func withUser(id any) *request {
+	return &request{values: map[any]any{"userID": id}}
+}
+
+func TestKindsSayWhatAKeyIsMadeOf(t *testing.T) {
+	t.Parallel()
+	ip, user := keyfuncs.ClientIP(), keyfuncs.User("userID")
+	for want, f := range map[string]keyfuncs.Func{
+		"ip":                             ip,
+		"user":                           user,
+		"apikey":                         keyfuncs.APIKey(),
+		"header.x-tenant":                keyfuncs.Header("X-Tenant"),
+		"cookie.Sid":                     keyfuncs.Cookie("Sid"),
+		"route":                          keyfuncs.Route(),
+		"method":                         keyfuncs.Method(),
+		"all":                            keyfuncs.Everyone(),
+		"tenant":                         keyfuncs.Custom("tenant", tenantOfClaims),
+		"join(ip,route)":                 keyfuncs.Join(ip, keyfuncs.Route()),
+		"first(user,ip)":                 keyfuncs.First(user, ip),
+		"join(first(user,ip),method)":    keyfuncs.Join(keyfuncs.First(user, ip), keyfuncs.Method()),
+		"first(join(user,route),apikey)": keyfuncs.First(keyfuncs.Join(user, keyfuncs.Route()), keyfuncs.APIKey()),
+	} {
+		if got := f.Kind(); got != want {
+			t.Errorf("Kind() = %q, want %q", got, want)
+		}
+	}
+}
+
+func TestTheZeroFuncIsInvalid(t *testing.T) {
+	t.Parallel()
+	const want = "weblimit: keyfuncs: the zero Func names nobody, use a constructor such as keyfuncs.ClientIP"
+	wantErr(t, keyfuncs.Func{}, want)
+	wantErr(t, keyfuncs.Join(keyfuncs.ClientIP(), keyfuncs.Func{}), want)
+	wantErr(t, keyfuncs.First(keyfuncs.Func{}), want)
+}

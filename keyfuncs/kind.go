@@ -1,0 +1,89 @@
+package keyfuncs
+
+import "strings"
+
+// Kinds are written into keys, so that changing one empties all its buckets.
+const (
+	kindIP      = "ip"
+	kindUser    = "user"
+	kindAPIKey  = "apikey"
+	kindRoute   = "route"
+	kindMethod  = "method"
+	kindAll     = "all"
+	kindJoin    = "join"    // only as "join#": a Join shortened to its hash
+	kindFirst   = "first"   // only in Func.Kind
+	kindKey     = "key"     // only as "key#": an app's own key, hashed
+	kindInvalid = "invalid" // only as "invalid#": Encode with a kind that is none
+
+	prefixHeader = "header."
+	prefixCookie = "cookie."
+)
+
+// isKind reports whether kind may stand before a value in a part.
+func isKind(kind string) bool {
+	switch kind {
+	case kindAll, kindJoin, kindFirst, kindKey, kindInvalid:
+		return false
+	}
+	if name, ok := strings.CutPrefix(kind, prefixHeader); ok && checkName("header", name) == "" {
+		return name == strings.ToLower(name)
+	}
+	if name, ok := strings.CutPrefix(kind, prefixCookie); ok && checkName("cookie", name) == "" {
+		return true
+	}
+	return isCustomKind(kind)
+}
+
+// isCustomKind reports whether kind matches [a-z][a-z0-9.-]{0,31}.
+func isCustomKind(kind string) bool {
+	if kind == "" || len(kind) > 32 || kind[0] < 'a' || kind[0] > 'z' {
+		return false
+	}
+	for i := range len(kind) {
+		c := kind[i]
+		if (c < 'a' || c > 'z') && (c < '0' || c > '9') && c != '.' && c != '-' {
+			return false
+		}
+	}
+	return true
+}
+
+// namesSecret reports whether values of this kind are hashed even when they
+// could be read. Hashing one too many costs readability, one too few a leak.
+func namesSecret(kind string) bool {
+	kind = strings.ToLower(kind)
+	for _, word := range [...]string{
+		"auth", "cookie", "credential", "jwt", "key", "password", "secret", "session", "signature", "token",
+	} {
+		if strings.Contains(kind, word) {
+			return true
+		}
+	}
+	return false
+}
+
+// checkName says why name can't be the name of a header or cookie (what) in a
+// key, as the end of a sentence about it; "" when it can.
+func checkName(what, name string) string {
+	if len(name) > maxName {
+		return "is longer than 64 bytes"
+	}
+	for i := range len(name) {
+		if !isTokenByte(name[i]) {
+			return "is not a " + what + " name"
+		}
+	}
+	switch {
+	case name == "":
+		return "is not a " + what + " name"
+	case strings.ContainsAny(name, "#|"):
+		return "holds # or |, which separate the parts of a key"
+	}
+	return ""
+}
+
+// isTokenByte reports whether c is a tchar of RFC 9110, section 5.6.2.
+func isTokenByte(c byte) bool {
+	return 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z' || '0' <= c && c <= '9' ||
+		strings.IndexByte("!#$%&'*+-.^_`|~", c) >= 0
+}

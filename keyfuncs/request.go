@@ -1,0 +1,37 @@
+package keyfuncs
+
+import (
+	"context"
+	"net/netip"
+)
+
+// Request is what keys and conditions read of an HTTP request. Each adapter
+// implements it over its framework's own request without allocating.
+//
+// Strings it returns may alias a buffer that is reused after the request, so
+// they are copied by whoever keeps them.
+type Request interface {
+	// Context is the request's context.
+	Context() context.Context
+	// Method is the method as received, such as "GET".
+	Method() string
+	// Path is the URL's path as received. It is unbounded and has many
+	// spellings, so nothing in this package makes a key of it.
+	Path() string
+	// Route is the template of the matched route, such as "/users/:id", and ""
+	// when none matched.
+	Route() string
+	// Header is the i-th line, from 0, of the header with this canonical name
+	// ("X-Api-Key"). It reports false when there are not so many lines.
+	Header(name string, i int) (value string, ok bool)
+	// Cookie is the value of the cookie with this name.
+	Cookie(name string) (value string, ok bool)
+	// Query is the first value of the query parameter with this name.
+	Query(name string) (value string, ok bool)
+	// Peer is the address of the TCP peer, and the zero Addr when there is
+	// none, as on a unix socket. It never comes from a header.
+	Peer() netip.Addr
+	// Value is what earlier middleware stored under key, in the framework's own
+	// locals or in the context; nil when nothing was.
+	Value(key any) any
+}

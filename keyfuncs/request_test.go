@@ -1,0 +1,49 @@
+package keyfuncs_test
+
+import (
+	"context"
+	"net/http"
+	"net/netip"
+	"net/url"
+)
+
+// request is a keyfuncs.Request made of its fields.
+type request struct {
+	method  string
+	path    string
+	route   string
+	peer    string
+	headers http.Header // canonical names
+	cookies map[string]string
+	query   url.Values
+	values  map[any]any
+}
+
+func (r *request) Context() context.Context { return context.Background() }
+func (r *request) Method() string           { return r.method }
+func (r *request) Path() string             { return r.path }
+func (r *request) Route() string            { return r.route }
+
+func (r *request) Header(name string, i int) (string, bool) {
+	lines := r.headers[name]
+	if i >= len(lines) {
+		return "", false
+	}
+	return lines[i], true
+}
+
+func (r *request) Cookie(name string) (string, bool) {
+	value, ok := r.cookies[name]
+	return value, ok
+}
+
+func (r *request) Query(name string) (string, bool) {
+	return r.query.Get(name), r.query.Has(name)
+}
+
+func (r *request) Peer() netip.Addr {
+	addr, _ := netip.ParseAddr(r.peer)
+	return addr
+}
+
+func (r *request) Value(key any) any { return r.values[key] }
