@@ -1,0 +1,43 @@
+# Tools are run by `go run tool@version`, so that go.mod never holds them. gofumpt is the
+# version that golangci-lint has built in: the two must not disagree.
+GOLANGCI_LINT := github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v2.15.0
+GOFUMPT := mvdan.cc/gofumpt@v0.12.0
+
+# Further flags of go test, e.g. TESTFLAGS='-run Denied -count 20'.
+TESTFLAGS ?=
+# Which benchmarks, and how long each fuzz target.
+BENCH ?= .
+FUZZTIME ?= 10s
+
+.DEFAULT_GOAL := help
+.PHONY: help test lint fmt bench fuzz cover
+
+help: ## print the targets
+	@sed -n 's/^\([a-z]*\):.*## \(.*\)/make \1\t\2/p' $(firstword $(MAKEFILE_LIST)) | expand -t 14
+
+test: ## run all tests of all modules under the race detector; installs redis-server when missing
+	@scripts/install-redis
+	scripts/modules go test -race -shuffle=on $(TESTFLAGS) ./...
+
+lint: ## check formatting, golangci-lint, go vet and what the packages import
+	@out=$$(go run $(GOFUMPT) -l .) || exit 1; \
+	if [ -n "$$out" ]; then printf 'not formatted, run make fmt:\n%s\n' "$$out"; exit 1; fi
+	scripts/modules go vet ./...
+	scripts/modules go run $(GOLANGCI_LINT) run --config '$(CURDIR)/.golangci.yml' ./...
+	scripts/check-deps
+
+fmt: ## format all Go files
+	go run $(GOFUMPT) -l -w .
+
+bench: ## run the benchmarks of all modules; BENCH=regexp chooses
+	@scripts/install-redis
+	scripts/modules go test -run '^$$' -bench '$(BENCH)' -benchmem $(TESTFLAGS) ./...
+
+fuzz: ## run every fuzz target for FUZZTIME (10s)
+	@scripts/install-redis
+	FUZZTIME=$(FUZZTIME) scripts/fuzz
+
+cover: ## print the coverage of the main module; coverage.out holds the lines
+	@scripts/install-redis
+	go test -coverpkg=./... -coverprofile=coverage.out $(TESTFLAGS) ./...
+	go tool cover -func=coverage.out | tail -n 1

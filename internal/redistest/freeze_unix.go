@@ -1,0 +1,30 @@
+//go:build unix
+
+package redistest
+
+import (
+	"syscall"
+	"testing"
+)
+
+// Freeze stops the process without ending it: connections are accepted by the kernel, and
+// nothing answers. Thaw, Kill or the end of the test ends it.
+func (s *Server) Freeze(tb testing.TB) {
+	tb.Helper()
+	s.signal(tb, syscall.SIGSTOP)
+}
+
+// Thaw lets a frozen server go on; it then answers all it was sent.
+func (s *Server) Thaw(tb testing.TB) {
+	tb.Helper()
+	s.signal(tb, syscall.SIGCONT)
+}
+
+func (s *Server) signal(tb testing.TB, sig syscall.Signal) {
+	tb.Helper()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if err := s.cmd.Process.Signal(sig); err != nil {
+		tb.Fatalf("redistest: %v to %s: %v", sig, binary, err)
+	}
+}

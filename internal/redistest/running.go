@@ -1,0 +1,34 @@
+package redistest
+
+import (
+	"maps"
+	"slices"
+	"sync"
+)
+
+// running holds the servers not stopped yet, so that Main can stop those whose test did not.
+var running = struct {
+	sync.Mutex
+	servers map[*Server]struct{} // Guarded by Mutex.
+}{servers: map[*Server]struct{}{}}
+
+func remember(s *Server) {
+	running.Lock()
+	defer running.Unlock()
+	running.servers[s] = struct{}{}
+}
+
+func forget(s *Server) {
+	running.Lock()
+	defer running.Unlock()
+	delete(running.servers, s)
+}
+
+func stopAll() {
+	running.Lock()
+	servers := slices.Collect(maps.Keys(running.servers))
+	running.Unlock() // Stop takes it again
+	for _, s := range servers {
+		s.Stop()
+	}
+}
