@@ -1,0 +1,37 @@
+package core
+
+// Algorithm is how a limit counts.
+//
+// Each one answers the same question, whether a cost still fits, with another
+// idea of "the last window", and so admits a different number of units around
+// the edge of a window. Measured over any stretch of one window's length, an
+// attacker gets at most:
+//
+//	TokenBucket    burst + quota   a full bucket, then the refill
+//	FixedWindow    2 × quota       the end of one window and the start of the next
+//	SlidingWindow  2 × quota       only for traffic that the estimate mistakes; about quota for even traffic
+//	SlidingLog     quota           exact
+type Algorithm uint8
+
+// The algorithms. They are part of what Redis stores: their values never change.
+const (
+	TokenBucket   Algorithm = 1
+	FixedWindow   Algorithm = 2
+	SlidingWindow Algorithm = 3
+	SlidingLog    Algorithm = 4
+)
+
+// String returns the algorithm's name as documentation and logs write it.
+func (a Algorithm) String() string {
+	switch a {
+	case TokenBucket:
+		return "token bucket"
+	case FixedWindow:
+		return "fixed window"
+	case SlidingWindow:
+		return "sliding window"
+	case SlidingLog:
+		return "sliding log"
+	}
+	return "unknown algorithm"
+}

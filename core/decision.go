@@ -1,0 +1,134 @@
+package core
+
+import (
+	"log/slog"
+	"time"
+)
+
+// Reason says how a decision came about.
+type Reason uint8
+
+// The reasons.
+const (
+	ReasonWithinLimit   Reason = iota // allowed: every limit had room
+	ReasonLimitExceeded               // denied: at least one limit had not
+	ReasonInvalidCost                 // denied: the cost was negative
+	ReasonOutageAllowed               // allowed by policy: the store did not answer
+	ReasonOutageDenied                // denied by policy: the store did not answer
+	ReasonOutageLocal                 // decided in this process: the store did not answer
+)
+
+var reasons = [...]string{
+	ReasonWithinLimit:   "within limit",
+	ReasonLimitExceeded: "limit exceeded",
+	ReasonInvalidCost:   "invalid cost",
+	ReasonOutageAllowed: "outage allowed",
+	ReasonOutageDenied:  "outage denied",
+	ReasonOutageLocal:   "outage local",
+}
+
+// String returns the reason in words, for logs and metrics.
+func (r Reason) String() string {
+	if int(r) < len(reasons) {
+		return reasons[r]
+	}
+	return "unknown reason"
+}
+
+// Decision is the outcome for one request over all limits of a limiter. It is a
+// value of its own: nothing in it changes after the request.
+type Decision struct {
+	Allowed    bool
+	Reason     Reason
+	RetryAfter time.Duration // denied: until the same request would be allowed; 0 when waiting can't help
+	Err        error         // what the store failed with, when the reason is an outage
+
+	limiter *Limiter
+	binding int // index into results, -1 if there is none
+	count   int
+	few     [fewResults]LimitResult
+	many    []LimitResult // instead of few, if there are more
+}
+
+// LimitResult is what one limit said to a request.
+type LimitResult struct {
+	Rule *Rule // its name and numbers; for reading
+	Result
+}
+
+// fewResults are kept in the decision itself; more cost an allocation.
+const fewResults = 4
+
+// Results returns what each limit said, in the order of Config.Limits. It is
+// empty if no limit was asked.
+func (d *Decision) Results() []LimitResult {
+	if d.many != nil {
+		return d.many
+	}
+	return d.few[:d.count]
+}
+
+// Binding returns the limit that decides how the client fares: of a denial the
+// one that takes longest to allow the request, else the one with the fewest
+// units remaining. It reports false if no limit was asked.
+func (d *Decision) Binding() (LimitResult, bool) {
+	if d.limiter == nil || d.binding < 0 {
+		return LimitResult{}, false
+	}
+	return d.Results()[d.binding], true
+}
+
+// verdict sums up the results of a call.
+func (l *Limiter) verdict(c *call, err error) Decision {
+	d := Decision{Allowed: true, Err: err, limiter: l, binding: -1, count: len(c.results)}
+	results := d.few[:]
+	if len(c.results) > fewResults {
+		d.many = make([]LimitResult, len(c.results))
+		results = d.many
+	}
+	hopeless := false // a denying limit that no wait satisfies
+	for i := range c.results {
+		r := &c.results[i]
+		results[i] = LimitResult{Rule: c.checks[i].Rule, Result: *r}
+		denies := !r.Allowed && !c.checks[i].Shadow
+		switch {
+		case !denies:
+			if d.Allowed && (d.binding < 0 || r.Remaining < results[d.binding].Remaining) {
+				d.binding = i
+			}
+		case r.RetryAfter == 0:
+			if !hopeless {
+				d.binding = i
+			}
+			d.Allowed, hopeless = false, true
+		default:
+			if !hopeless && (d.Allowed || r.RetryAfter > d.RetryAfter) {
+				d.binding, d.RetryAfter = i, r.RetryAfter
+			}
+			d.Allowed = false
+		}
+	}
+	if !d.Allowed {
+		d.Reason = ReasonLimitExceeded
+	}
+	if hopeless {
+		d.RetryAfter = 0
+	}
+	return d
+}
+
+// LogValue makes decisions readable in structured logs. It never holds a key.
+func (d Decision) LogValue() slog.Value {
+	attrs := make([]slog.Attr, 0, 6)
+	attrs = append(attrs, slog.Bool("allowed", d.Allowed), slog.String("reason", d.Reason.String()))
+	if b, ok := d.Binding(); ok {
+		attrs = append(attrs, slog.String("limit", b.Rule.Name), slog.Int64("remaining", b.Remaining))
+	}
+	if d.RetryAfter > 0 {
+		attrs = append(attrs, slog.Duration("retry_after", d.RetryAfter))
+	}
+	if d.Err != nil {
+		attrs = append(attrs, slog.String("error", d.Err.Error()))
+	}
+	return slog.GroupValue(attrs...)
+}

@@ -1,0 +1,205 @@
+package core
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/weblimit/weblimit/keyfuncs"
+)
+
+// Limit is a rule for requests: so many units per window, for whom, counted
+// how. It is a value; the decorators return a changed copy, so limits can be
+// kept in variables, passed around and derived from each other:
+//
+//	perKey := core.PerMinute(600).By(keyfuncs.APIKey())
+//	search := perKey.Named("search").Cost(5)
+//
+// Nothing is checked until the limit is used: [New], or the Limit function of an
+// adapter, says what is wrong with it. The zero Limit is not usable.
+type Limit struct {
+	name      string
+	named     bool
+	quota     int64
+	window    time.Duration
+	burst     int64
+	hasBurst  bool
+	algorithm Algorithm
+	jitter    bool
+	cost      int64
+	keys      []keyfuncs.Func
+	outage    Outage
+}
+
+// DefaultName is the name of a limit that was not given one with [Limit.Named].
+const DefaultName = "default"
+
+// Per allows n units per window: a token bucket that holds n, unless a
+// decorator says otherwise. The window is a whole number of microseconds, from
+// 1ms to 100 years.
+func Per(n int64, window time.Duration) Limit {
+	return Limit{name: DefaultName, quota: n, window: window, burst: n, algorithm: TokenBucket, cost: 1}
+}
+
+// PerSecond allows n units per second.
+func PerSecond(n int64) Limit { return Per(n, time.Second) }
+
+// PerMinute allows n units per minute.
+func PerMinute(n int64) Limit { return Per(n, time.Minute) }
+
+// PerHour allows n units per hour.
+func PerHour(n int64) Limit { return Per(n, time.Hour) }
+
+// PerDay allows n units per 24 hours.
+func PerDay(n int64) Limit { return Per(n, 24*time.Hour) }
+
+// By says whose bucket a request is charged to: one for each value that the key
+// function finds. Several are joined: a bucket for each combination. Every limit
+// needs it; one for all is By(keyfuncs.Everyone()).
+//
+// A request that lacks the key, such as one without an API key, shares one
+// bucket with all others that lack it. It is never let through unlimited.
+func (l Limit) By(keys ...keyfuncs.Func) Limit {
+	l.keys = slices.Clone(keys)
+	return l
+}
+
+// Named gives the limit a name for headers, logs and the store: 1 to 64 of
+// A-Z a-z 0-9 . _ and -. Within one store it belongs to one limit. Limits that
+// are equal may share it, and then share their buckets. Renaming a limit starts
+// it afresh. Defaults to DefaultName.
+func (l Limit) Named(name string) Limit {
+	l.name, l.named = name, true
+	return l
+}
+
+// Burst sets how many units can be spent at once by a client that saved them
+// up: the capacity of the token bucket. The quota stays the long-run rate.
+// Defaults to the quota.
+func (l Limit) Burst(n int64) Limit {
+	l.burst, l.hasBurst = n, true
+	return l
+}
+
+// TokenBucket refills evenly, all the time: quota units per window, up to the
+// burst. It spreads clients out best and costs the least, and is the default.
+func (l Limit) TokenBucket() Limit {
+	l.algorithm = TokenBucket
+	return l
+}
+
+// FixedWindow counts in windows that are aligned to the epoch: a minute's begins
+// at second 0, a day's at 0:00 UTC. Easy to explain and right for quotas such as
+// 1000 a day. Around the edge of two windows up to twice the quota can pass; see
+// [Limit.Jitter] for what happens at the edge.
+func (l Limit) FixedWindow() Limit {
+	l.algorithm = FixedWindow
+	return l
+}
+
+// SlidingWindow smooths the edge of fixed windows: it counts in two, and lets
+// the earlier one weigh as much as it overlaps with the window that ends now.
+func (l Limit) SlidingWindow() Limit {
+	l.algorithm = SlidingWindow
+	return l
+}
+
+// SlidingLog remembers each request for one window: exact over any stretch of
+// time, which is what a login form wants, for quotas up to 5000. Memory per key
+// grows with the quota.
+func (l Limit) SlidingLog() Limit {
+	l.algorithm = SlidingLog
+	return l
+}
+
+// Jitter shifts each key's windows by an offset of its own, so that not all
+// clients come back in the same instant when a window ends. It belongs to
+// FixedWindow and SlidingWindow.
+func (l Limit) Jitter() Limit {
+	l.jitter = true
+	return l
+}
+
+// Cost is how many units a request takes, at least 1 and at most the burst.
+// Defaults to 1.
+func (l Limit) Cost(n int64) Limit {
+	l.cost = n
+	return l
+}
+
+// OnOutage says how to decide while the store does not answer. Defaults to Local.
+func (l Limit) OnOutage(o Outage) Limit {
+	l.outage = o
+	return l
+}
+
+// Rule checks the limit and returns its numbers, as stores want them. The error
+// names the limit and what is wrong with it.
+func (l Limit) Rule() (Rule, error) {
+	if err := l.validate(); err != nil {
+		return Rule{}, fmt.Errorf("weblimit: limit %q: %w", l.name, err)
+	}
+	burst := l.burst
+	if !l.hasBurst {
+		burst = l.quota
+	}
+	r, err := newRule(l.name, l.algorithm, l.quota, l.window, burst, l.jitter)
+	if err != nil {
+		return Rule{}, fmt.Errorf("weblimit: limit %q: %w", l.name, err)
+	}
+	if l.cost > burst {
+		return Rule{}, fmt.Errorf("weblimit: limit %q: cost %d can never fit: the limit holds at most %d", l.name, l.cost, burst)
+	}
+	return r, nil
+}
+
+func (l *Limit) validate() error {
+	windowed := l.algorithm == FixedWindow || l.algorithm == SlidingWindow
+	switch {
+	case l.algorithm == 0:
+		return errors.New("a limit is made by Per, PerSecond, PerMinute, PerHour or PerDay")
+	case !validName(l.name):
+		return errors.New("name must be 1 to 64 of A-Z a-z 0-9 . _ -")
+	case l.hasBurst && l.algorithm != TokenBucket:
+		return fmt.Errorf("Burst belongs to a token bucket, not to a %v", l.algorithm)
+	case l.jitter && !windowed:
+		return fmt.Errorf("Jitter belongs to windows, not to a %v", l.algorithm)
+	case l.cost < 1:
+		return fmt.Errorf("cost must be at least 1, got %d", l.cost)
+	case !l.outage.valid():
+		return fmt.Errorf("unknown outage policy %d", l.outage)
+	}
+	return nil
+}
+
+func validName(name string) bool {
+	if name == "" || len(name) > 64 {
+		return false
+	}
+	for i := range len(name) {
+		switch c := name[i]; {
+		case 'a' <= c && c <= 'z', 'A' <= c && c <= 'Z', '0' <= c && c <= '9', c == '.', c == '_', c == '-':
+		default:
+			return false
+		}
+	}
+	return true
+}
+
+// key returns the one key function that By's make together.
+func (l *Limit) key() (keyfuncs.Func, error) {
+	var key keyfuncs.Func
+	switch len(l.keys) {
+	case 0:
+		return key, fmt.Errorf("weblimit: limit %q: say who is limited with By, such as By(keyfuncs.ClientIP())", l.name)
+	case 1:
+		key = l.keys[0]
+	default:
+		key = keyfuncs.Join(l.keys...)
+	}
+	if err := key.Err(); err != nil {
+		return key, fmt.Errorf("weblimit: limit %q: %w", l.name, err)
+	}
+	return key, nil
+}

@@ -1,0 +1,61 @@
+package core
+
+import "time"
+
+// Outage is how a limit decides while its store does not answer.
+type Outage uint8
+
+const (
+	// Local lets a bucket in this process stand in, with the limit divided by
+	// Config.Replicas. It begins full at the first outage.
+	Local Outage = iota
+	// Allow lets requests through this limit.
+	Allow
+	// Deny refuses requests with 503 Service Unavailable.
+	Deny
+)
+
+func (o Outage) valid() bool { return o <= Deny }
+
+// outageRetry is what a request that is denied for an outage is told to wait.
+const outageRetry = time.Second
+
+// share returns the part of r that one of n processes grants: at least one unit.
+// The sum over all of them is at most n units above the limit.
+func (r *Rule) share(n int) Rule {
+	quota, burst := ceilDiv(r.Quota, int64(n)), ceilDiv(r.Burst, int64(n))
+	share, err := newRule(r.Name, r.Algorithm, quota, r.Window, burst, r.Jitter)
+	if err != nil {
+		// A smaller quota can have fewer divisors in common with the window. The
+		// whole rule is the one that is known to work.
+		return *r
+	}
+	return share
+}
+
+// decideOutage decides by each limit's own policy.
+func (l *Limiter) decideOutage(c *call, err error) Decision {
+	local := calls.Get().(*call)
+	defer local.release()
+	reason := ReasonOutageAllowed
+	for i, limit := range c.limits {
+		switch limit.outage {
+		case Deny:
+			return Decision{Reason: ReasonOutageDenied, RetryAfter: outageRetry, Err: err, limiter: l, binding: -1}
+		case Local:
+			reason = ReasonOutageLocal
+			check := c.checks[i]
+			check.Rule = &limit.local
+			check.Cost = min(check.Cost, limit.local.Burst)
+			local.limits = append(local.limits, limit)
+			local.checks = append(local.checks, check)
+			local.results = append(local.results, Result{})
+		}
+	}
+	if failed := l.local.decide(local.checks, local.results, true); failed != nil {
+		err = failed
+	}
+	d := l.verdict(local, err)
+	d.Reason = reason
+	return d
+}

@@ -1,0 +1,10 @@
+package redisstore
+
+import "github.com/redis/go-redis/v9"
+
+// NewAt returns a store that decides at the times of a test's clock instead of Redis's.
+func NewAt(client redis.UniversalClient, clock func() int64, options ...Option) *Store {
+	s := New(client, options...)
+	s.clock = clock
+	return s
+}

@@ -1,0 +1,100 @@
+package core
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"time"
+)
+
+// Store is where the state of limits lives: [Memory] in one process, a
+// redisstore.Store for many. Both give the same answers.
+//
+// A Store is safe for concurrent use. Its methods answer results[i] for
+// checks[i], so the slices have one length; a call names a key and rule at most
+// once. A store keeps neither slice, nor the keys in them, past the call. An
+// error says that nothing is known; it is never a denial.
+type Store interface {
+	// Take decides checks together: all are charged, or none is. A shadow check
+	// that does not fit stays uncharged and stops nobody. A check of cost 0
+	// always fits and charges nothing.
+	Take(ctx context.Context, checks []Check, results []Result) error
+
+	// Peek answers as Take would, and charges nothing.
+	Peek(ctx context.Context, checks []Check, results []Result) error
+
+	// Refund gives back what Take charged. It takes the checks and results of
+	// that call, passes over those that were not charged, and brings the results
+	// up to date. Only units that time has not already returned are given back:
+	// those of a window that still counts, or of a bucket less what has refilled
+	// since the charge. Calling it twice gives back twice: settle once.
+	Refund(ctx context.Context, checks []Check, results []Result) error
+
+	// Reset forgets the checks' keys under the checks' rules; their cost is not read.
+	Reset(ctx context.Context, checks []Check) error
+
+	// Register is how a limiter announces its limits when it is made, so that two
+	// different limits of one name are an error then and not a riddle later.
+	// Embed a [Registry] for it.
+	Register(declarations ...Declaration) error
+}
+
+// Check asks whether one limit lets one key spend a cost.
+type Check struct {
+	Key    []byte // who is limited; valid during the call only
+	Rule   *Rule  // the limit's numbers
+	Cost   int64  // units, 0 or more
+	Shadow bool   // judged, never enforced
+}
+
+// Result is a store's answer to one Check.
+type Result struct {
+	Allowed    bool          // the check fits its own limit
+	Charged    bool          // the cost was taken: every enforced check of the call fitted
+	Remaining  int64         // units left, from 0 to Rule.Burst
+	RetryAfter time.Duration // not Allowed: until the same cost fits; 0 when waiting can't help
+	Window     time.Duration // how long Remaining has to last: the draft's effective window
+	ResetAfter time.Duration // until the whole quota is there again, if nobody asks
+	At         int64         // when the store decided: microseconds since the epoch, on the store's clock
+}
+
+// Reading is a bucket's state in the integers of its rule's [Scale], from which
+// [Rule.Result] derives the answer. Stores that decide elsewhere, as Redis
+// does, send readings, so that the derivation stands in one place:
+//
+//	token bucket    whole ticks until empty of debt; the fraction of a tick over Rate
+//	fixed window    units used; microseconds to the window's end
+//	sliding window  units used in this window; in the last; ticks since this one began
+//	sliding log     units used; microseconds until the cost fits; until one unit fits; until none is used
+type Reading struct {
+	Charged bool
+	At      int64 // microseconds since the epoch
+	Numbers [4]int64
+}
+
+var errLengths = errors.New("weblimit: as many results as checks are needed")
+
+// ValidChecks reports a call that no store can answer: slices of different
+// length, a check without rule or with a negative cost, or one that is named
+// twice. Stores call it first.
+func ValidChecks(checks []Check, results []Result) error {
+	if len(checks) != len(results) {
+		return errLengths
+	}
+	for i := range checks {
+		c := &checks[i]
+		if c.Rule == nil {
+			return errors.New("weblimit: check without a rule")
+		}
+		if c.Cost < 0 {
+			return fmt.Errorf("weblimit: limit %q: cost must not be negative, got %d", c.Rule.Name, c.Cost)
+		}
+		for j := range checks[:i] {
+			if checks[j].Rule.id == c.Rule.id && bytes.Equal(checks[j].Key, c.Key) {
+				return fmt.Errorf("weblimit: limit %q: checked twice in one call for one key", c.Rule.Name)
+			}
+		}
+	}
+	return nil
+}

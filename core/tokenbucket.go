@@ -1,0 +1,76 @@
+package core
+
+// The token bucket keeps no tokens but a debt, which drains at Rate per tick
+// down to nothing; a cost fits while the debt stays within Capacity. What is
+// stored is the moment at which the debt ends, so that time alone refills the
+// bucket and two readers need not agree on when they last looked. It is the
+// generic cell rate algorithm (ITU-T I.371) on integers: the moment is whole
+// ticks and a fraction over Rate, so no rate drifts, however odd.
+
+// debt returns the ticks until the debt of a live bucket ends, whole and over Rate.
+func (f form) debt(b *bucket, now int64) (whole, fraction int64) {
+	if b.expires <= now {
+		return 0, 0
+	}
+	whole, fraction = b.expires/f.tick-now/f.tick, b.x
+	if fraction > 0 {
+		whole-- // expires is the tick after the one in which the debt ends
+	}
+	return whole, fraction
+}
+
+func (r *Rule) setDebt(b *bucket, now, debt int64) {
+	whole, fraction := debt/r.scale.Rate, debt%r.scale.Rate
+	r.setDebtTicks(b, now, whole, fraction)
+}
+
+func (r *Rule) setDebtTicks(b *bucket, now, whole, fraction int64) {
+	b.x = fraction
+	if fraction > 0 {
+		whole++
+	}
+	b.expires = 0
+	if whole > 0 {
+		b.expires = (now/r.scale.Tick + whole) * r.scale.Tick
+	}
+}
+
+// debtWait compares in ticks, where nothing overflows, even if a clock that was
+// set back makes the debt look larger than the bucket.
+func (r *Rule) debtWait(cost int64, n *[4]int64) int64 {
+	room := r.scale.Capacity - cost*r.scale.Unit - n[1]
+	slack := room / r.scale.Rate // the whole ticks of debt that leave room for cost
+	if room < 0 {
+		slack = -ceilDiv(-room, r.scale.Rate)
+	}
+	return max(n[0]-slack, 0) * r.scale.Tick
+}
+
+func (r *Rule) debtRemaining(n *[4]int64) int64 {
+	if n[0] > r.scale.Capacity/r.scale.Rate {
+		return 0
+	}
+	return (r.scale.Capacity - n[0]*r.scale.Rate - n[1]) / r.scale.Unit
+}
+
+// refundDebt gives back cost less what the bucket has regained since the charge:
+// that much of it would have been lost in a full bucket had the charge never
+// been made, and giving it back as well would let more than a burst through.
+func (r *Rule) refundDebt(b *bucket, now, cost, at int64) {
+	debt := min(cost, r.Burst) * r.scale.Unit // more can't have been charged under these numbers
+	elapsed := max(now/r.scale.Tick-at/r.scale.Tick, 0)
+	if elapsed > debt/r.scale.Rate {
+		return
+	}
+	debt -= elapsed * r.scale.Rate
+	whole, fraction := b.form.debt(b, now)
+	whole -= debt / r.scale.Rate
+	fraction -= debt % r.scale.Rate
+	if fraction < 0 {
+		whole, fraction = whole-1, fraction+r.scale.Rate
+	}
+	if whole < 0 {
+		whole, fraction = 0, 0
+	}
+	r.setDebtTicks(b, now, whole, fraction)
+}

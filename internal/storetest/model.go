@@ -1,0 +1,338 @@
+package storetest
+
+import (
+	"math/big"
+	"slices"
+	"sort"
+	"time"
+
+	"github.com/weblimit/weblimit/core"
+)
+
+// model decides as a store should, by the plain definition of each algorithm, on
+// fractions of any size. It shares no arithmetic with the stores: what remains
+// and how long to wait it finds by trying.
+type model struct {
+	buckets map[string]*modelBucket // by key and limit
+}
+
+// modelBucket is what one key has used under one limit.
+type modelBucket struct {
+	rule  core.Rule
+	debt  *big.Rat        // token bucket: units, at since
+	since int64           // token bucket: in ticks
+	start int64           // windows: of the current one, in ticks
+	count [2]int64        // windows: units used in the current one and the one before it
+	log   []modelLogEntry // sliding log
+	used  bool            // anything at all is known
+}
+
+type modelLogEntry struct{ at, units int64 }
+
+func newModel() *model { return &model{buckets: map[string]*modelBucket{}} }
+
+func (b *modelBucket) clone() *modelBucket {
+	c := *b
+	if b.debt != nil {
+		c.debt = new(big.Rat).Set(b.debt)
+	}
+	c.log = append([]modelLogEntry(nil), b.log...)
+	return &c
+}
+
+func modelTick(r *core.Rule) int64 { return r.Scale().Tick }
+
+func modelWindow(r *core.Rule) int64 { return r.Window.Microseconds() / modelTick(r) }
+
+// modelRate returns the units that a token bucket regains in a tick.
+func modelRate(r *core.Rule) *big.Rat { return big.NewRat(r.Quota, modelWindow(r)) }
+
+// sameForm reports whether a bucket of rule a can be read as one of rule b.
+func sameForm(a, b *core.Rule) bool {
+	if a.Algorithm != b.Algorithm || modelTick(a) != modelTick(b) {
+		return false
+	}
+	if a.Algorithm == core.TokenBucket {
+		return modelRate(a).Cmp(modelRate(b)) == 0
+	}
+	return a.Window == b.Window
+}
+
+// at returns b as it is at a later time, under its own rule.
+func (b *modelBucket) at(now int64, key string) *modelBucket {
+	c := b.clone()
+	t := now / modelTick(&c.rule)
+	w := modelWindow(&c.rule)
+	switch c.rule.Algorithm {
+	case core.TokenBucket:
+		regained := new(big.Rat).Mul(modelRate(&c.rule), new(big.Rat).SetInt64(t-c.since))
+		if c.debt.Sub(c.debt, regained); c.debt.Sign() < 0 {
+			c.debt = new(big.Rat)
+		}
+		c.since = t
+		c.used = c.debt.Sign() > 0
+	case core.FixedWindow:
+		if !c.used || t >= c.start+w {
+			c.begin(t, key)
+		}
+	case core.SlidingWindow:
+		switch {
+		case !c.used || t >= c.start+2*w:
+			c.begin(t, key)
+		case t >= c.start+w:
+			c.start += w
+			c.count = [2]int64{0, c.count[0]}
+		}
+	case core.SlidingLog:
+		for len(c.log) > 0 && c.log[0].at+w <= t {
+			c.log = c.log[1:]
+		}
+	}
+	if c.rule.Algorithm != core.TokenBucket {
+		c.used = c.count != [2]int64{} || c.logged() > 0
+	}
+	return c
+}
+
+// begin begins the aligned window that t is in.
+func (b *modelBucket) begin(t int64, key string) {
+	w := modelWindow(&b.rule)
+	offset := b.rule.Offset([]byte(key)) / modelTick(&b.rule)
+	b.start, b.count = t-((t-offset)%w+w)%w, [2]int64{}
+}
+
+func (b *modelBucket) logged() (units int64) {
+	for _, e := range b.log {
+		units += e.units
+	}
+	return units
+}
+
+// level returns the units that count as used.
+func (b *modelBucket) level() *big.Rat {
+	switch b.rule.Algorithm {
+	case core.TokenBucket:
+		return new(big.Rat).Set(b.debt)
+	case core.FixedWindow:
+		return new(big.Rat).SetInt64(b.count[0])
+	case core.SlidingLog:
+		return new(big.Rat).SetInt64(b.logged())
+	}
+	panic("a sliding window's level depends on the time")
+}
+
+func (b *modelBucket) levelAt(t int64) *big.Rat {
+	if b.rule.Algorithm != core.SlidingWindow {
+		return b.level()
+	}
+	w := modelWindow(&b.rule)
+	previous := big.NewRat(b.count[1]*(w-(t-b.start)), w)
+	return previous.Add(previous, new(big.Rat).SetInt64(b.count[0]))
+}
+
+// open returns the bucket as the rule sees it now, and whether what was used
+// under other numbers had to be converted.
+func (m *model) open(rule *core.Rule, key string, now int64) (b *modelBucket, converted bool) {
+	old, ok := m.buckets[key+"|"+rule.Name]
+	t := now / modelTick(rule)
+	fresh := &modelBucket{rule: *rule, debt: new(big.Rat), since: t}
+	if fresh.rule.Algorithm == core.FixedWindow || fresh.rule.Algorithm == core.SlidingWindow {
+		fresh.begin(t, key)
+	}
+	if !ok {
+		return fresh, false
+	}
+	old = old.at(now, key)
+	if !old.used {
+		return fresh, false
+	}
+	if sameForm(&old.rule, rule) {
+		old.rule = *rule
+		return old, false
+	}
+	if old.rule.Algorithm == core.SlidingLog && rule.Algorithm == core.SlidingLog {
+		old.rule = *rule
+		return old.at(now, key), true
+	}
+	level := old.levelAt(now / modelTick(&old.rule))
+	if limit := new(big.Rat).SetInt64(rule.Burst); level.Cmp(limit) > 0 {
+		level = limit
+	}
+	fresh.used = true
+	if rule.Algorithm == core.TokenBucket {
+		// Debt comes in parts of a unit that are whole in the bucket's scale.
+		scale := new(big.Rat).SetInt64(rule.Scale().Unit)
+		fresh.debt = new(big.Rat).Quo(new(big.Rat).SetInt(ceilRat(level.Mul(level, scale))), scale)
+		return fresh, true
+	}
+	units := ceilRat(level).Int64()
+	if rule.Algorithm == core.SlidingLog {
+		fresh.log = []modelLogEntry{{now, units}}
+	} else {
+		fresh.count[0] = units
+	}
+	return fresh, true
+}
+
+func ceilRat(r *big.Rat) *big.Int {
+	q, rest := new(big.Int).QuoRem(r.Num(), r.Denom(), new(big.Int))
+	if rest.Sign() > 0 {
+		q.Add(q, big.NewInt(1))
+	}
+	return q
+}
+
+func (b *modelBucket) fits(t, cost int64) bool {
+	if cost == 0 {
+		return true
+	}
+	level := b.levelAt(t)
+	return level.Add(level, new(big.Rat).SetInt64(cost)).Cmp(new(big.Rat).SetInt64(b.rule.Burst)) <= 0
+}
+
+// answer is what a store should say of an opened bucket.
+func (b *modelBucket) answer(now, cost int64, charged bool, key string) core.Result {
+	tick := modelTick(&b.rule)
+	t := now / tick
+	r := core.Result{Allowed: charged || b.fits(t, cost), Charged: charged}
+	r.Remaining = int64(sort.Search(int(b.rule.Burst), func(n int) bool { return !b.fits(t, int64(n)+1) }))
+	wait := func(cost int64) time.Duration {
+		span := 2*modelWindow(&b.rule) + 1
+		if b.rule.Algorithm == core.TokenBucket {
+			span = ceilRat(new(big.Rat).Quo(b.debt, modelRate(&b.rule))).Int64()
+		}
+		// Buckets of more than one tick's resolution are decided as of the tick.
+		n := sort.Search(int(span), func(n int) bool {
+			return b.at((t+int64(n))*tick, key).fits(t+int64(n), cost)
+		})
+		return time.Duration(int64(n)*tick) * time.Microsecond
+	}
+	if !r.Allowed && cost <= b.rule.Burst {
+		r.RetryAfter = wait(cost)
+	}
+	windowLeft := time.Duration((b.start+modelWindow(&b.rule))*tick-t*tick) * time.Microsecond
+	switch {
+	case r.RetryAfter > 0:
+		r.Window = r.RetryAfter
+	case r.Remaining == 0:
+		r.Window = wait(1)
+	case b.rule.Algorithm == core.FixedWindow:
+		r.Window = windowLeft
+	default:
+		spread := new(big.Rat).Mul(big.NewRat(r.Remaining, b.rule.Quota), new(big.Rat).SetInt64(b.rule.Window.Microseconds()))
+		r.Window = time.Duration(ceilRat(spread).Int64()) * time.Microsecond
+	}
+	switch b.rule.Algorithm {
+	case core.TokenBucket:
+		r.ResetAfter = time.Duration(ceilRat(new(big.Rat).Quo(b.debt, modelRate(&b.rule))).Int64()*tick) * time.Microsecond
+	case core.FixedWindow:
+		r.ResetAfter = windowLeft
+	case core.SlidingWindow:
+		if b.count[0] > 0 {
+			r.ResetAfter = windowLeft + b.rule.Window
+		} else if b.count[1] > 0 {
+			r.ResetAfter = windowLeft
+		}
+	case core.SlidingLog:
+		if len(b.log) > 0 {
+			r.ResetAfter = time.Duration(b.log[len(b.log)-1].at+modelWindow(&b.rule)-now) * time.Microsecond
+		}
+	}
+	return r
+}
+
+func (b *modelBucket) charge(now, cost int64) {
+	if cost == 0 {
+		return
+	}
+	b.used = true
+	switch b.rule.Algorithm {
+	case core.TokenBucket:
+		b.debt.Add(b.debt, new(big.Rat).SetInt64(cost))
+	case core.SlidingLog:
+		if last := len(b.log) - 1; last >= 0 && b.log[last].at == now {
+			b.log[last].units += cost
+		} else {
+			b.log = append(b.log, modelLogEntry{now, cost})
+		}
+	default:
+		b.count[0] += cost
+	}
+}
+
+// take decides checks, which name no key and rule twice.
+func (m *model) take(checks []core.Check, now int64, charge bool) []core.Result {
+	granted := charge
+	opened := make([]*modelBucket, len(checks))
+	for i, c := range checks {
+		var converted bool
+		opened[i], converted = m.open(c.Rule, string(c.Key), now)
+		if converted && charge {
+			m.store(&c, opened[i].clone())
+		}
+		if !opened[i].fits(now/modelTick(c.Rule), c.Cost) && !c.Shadow {
+			granted = false
+		}
+	}
+	results := make([]core.Result, len(checks))
+	for i, c := range checks {
+		charged := granted && opened[i].fits(now/modelTick(c.Rule), c.Cost)
+		if charged {
+			opened[i].charge(now, c.Cost)
+			if c.Cost > 0 {
+				m.store(&c, opened[i])
+			}
+		}
+		results[i] = opened[i].answer(now, c.Cost, charged, string(c.Key))
+		results[i].At = now
+	}
+	return results
+}
+
+func (m *model) store(c *core.Check, b *modelBucket) {
+	m.buckets[string(c.Key)+"|"+c.Rule.Name] = b
+}
+
+func (m *model) refund(checks []core.Check, results []core.Result, now int64) []core.Result {
+	results = append([]core.Result(nil), results...)
+	for i, c := range checks {
+		if !results[i].Charged {
+			continue
+		}
+		b, _ := m.open(c.Rule, string(c.Key), now)
+		tick, at := modelTick(c.Rule), results[i].At
+		switch c.Rule.Algorithm {
+		case core.TokenBucket:
+			back := new(big.Rat).Mul(modelRate(c.Rule), new(big.Rat).SetInt64(now/tick-at/tick))
+			if back.Sub(new(big.Rat).SetInt64(min(c.Cost, c.Rule.Burst)), back); back.Sign() > 0 {
+				if b.debt.Sub(b.debt, back); b.debt.Sign() < 0 {
+					b.debt = new(big.Rat)
+				}
+			}
+		case core.SlidingLog:
+			for j := range b.log {
+				if b.log[j].at == at {
+					b.log[j].units -= min(b.log[j].units, c.Cost)
+				}
+			}
+			b.log = slices.DeleteFunc(b.log, func(e modelLogEntry) bool { return e.units == 0 })
+		default:
+			for n := range b.count {
+				start := b.start - int64(n)*modelWindow(c.Rule)
+				if t := at / tick; t >= start && t < start+modelWindow(c.Rule) {
+					b.count[n] -= min(b.count[n], c.Cost)
+				}
+			}
+		}
+		m.store(&c, b)
+		results[i] = b.answer(now, 0, false, string(c.Key))
+		results[i].At = now
+	}
+	return results
+}
+
+func (m *model) reset(checks []core.Check) {
+	for _, c := range checks {
+		delete(m.buckets, string(c.Key)+"|"+c.Rule.Name)
+	}
+}

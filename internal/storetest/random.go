@@ -1,0 +1,212 @@
+package storetest
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"strconv"
+	"testing"
+	"time"
+
+	"github.com/weblimit/weblimit/core"
+)
+
+// runRandom compares random sequences of operations with the model, answer by
+// answer. A failure prints the seed and the last steps. SEEDS in the environment
+// sets how many sequences there are.
+func runRandom(t *testing.T, newStore Factory) {
+	const steps = 600
+	seeds := uint64(12)
+	if more, err := strconv.ParseUint(os.Getenv("SEEDS"), 10, 32); err == nil {
+		seeds = more
+	}
+	for seed := range seeds {
+		t.Run(fmt.Sprintf("random sequence %d answers as the model does", seed), func(t *testing.T) {
+			t.Parallel()
+			s := &sequence{rig: newRig(t, newStore), model: newModel(), rand: rand.New(rand.NewPCG(seed, 1)), rules: map[string]*core.Rule{}}
+			for range steps {
+				s.step()
+			}
+		})
+	}
+}
+
+type sequence struct {
+	*rig
+	model   *model
+	rand    *rand.Rand
+	rules   map[string]*core.Rule // the current numbers of each name
+	charges []charge
+	trace   []string
+	wait    time.Duration // that the last denial told
+}
+
+type charge struct {
+	checks  []core.Check
+	results []core.Result
+}
+
+var (
+	keys  = []string{"user:alice", "ip:192.0.2.7", "all"}
+	names = []string{"burst", "daily", "login"}
+)
+
+// step does one random thing to store and model.
+func (s *sequence) step() {
+	s.Helper()
+	switch n := s.rand.IntN(100); {
+	case n < 50:
+		s.decide(true)
+	case n < 60:
+		s.decide(false)
+	case n < 68:
+		s.giveBack()
+	case n < 71:
+		check := core.Check{Key: []byte(pick(s.rand, keys)), Rule: s.rule(pick(s.rand, names))}
+		s.log("reset %s %s", check.Key, check.Rule.Name)
+		s.reset(check.Rule, string(check.Key))
+		s.model.reset([]core.Check{check})
+	case n < 77:
+		name := pick(s.rand, names)
+		s.rules[name] = s.randomRule(name)
+		s.log("change %s to %s", name, describe(s.rules[name]))
+	default:
+		s.pass()
+	}
+}
+
+func (s *sequence) log(format string, args ...any) {
+	s.trace = append(s.trace, fmt.Sprintf("%d: %s", s.Micros(), fmt.Sprintf(format, args...)))
+	if len(s.trace) > 25 {
+		s.trace = s.trace[1:]
+	}
+}
+
+func pick[T any](r *rand.Rand, from []T) T { return from[r.IntN(len(from))] }
+
+func (s *sequence) rule(name string) *core.Rule {
+	if s.rules[name] == nil {
+		s.rules[name] = s.randomRule(name)
+	}
+	return s.rules[name]
+}
+
+func (s *sequence) randomRule(name string) *core.Rule {
+	s.Helper()
+	quota := pick(s.rand, []int64{1, 2, 3, 5, 7, 10, 60, 97, 1000, 4999})
+	window := pick(s.rand, []time.Duration{time.Millisecond, time.Second, 1500 * time.Millisecond, time.Minute, time.Hour, 24 * time.Hour, 31 * 24 * time.Hour})
+	limit := core.Per(quota, window).Named(name)
+	switch s.rand.IntN(6) {
+	case 0:
+		if s.rand.IntN(3) == 0 {
+			limit = core.Per(pick(s.rand, []int64{300_000_007, 123_457, 86_399}), window).Named(name)
+		}
+	case 1:
+		limit = limit.Burst(pick(s.rand, []int64{1, 3, 20, 5000}))
+	case 2:
+		limit = limit.FixedWindow()
+	case 3:
+		limit = limit.SlidingWindow()
+	case 4:
+		limit = limit.SlidingWindow().Jitter()
+	case 5:
+		limit = limit.SlidingLog()
+	}
+	r, err := limit.Rule()
+	if err != nil {
+		return s.randomRule(name) // some combinations are too large to count, and say so
+	}
+	return &r
+}
+
+// checks returns one to four different checks.
+func (s *sequence) checks() []core.Check {
+	var checks []core.Check
+	for _, i := range s.rand.Perm(len(keys) * len(names))[:1+s.rand.IntN(4)] {
+		rule := s.rule(names[i%len(names)])
+		cost := pick(s.rand, []int64{1, 1, 1, 2, 3, rule.Burst / 2, rule.Burst, rule.Burst + 1, 0})
+		checks = append(checks, core.Check{Key: []byte(keys[i/len(names)]), Rule: rule, Cost: cost, Shadow: s.rand.IntN(8) == 0})
+	}
+	return checks
+}
+
+func (s *sequence) decide(take bool) {
+	s.Helper()
+	checks := s.checks()
+	got := make([]core.Result, len(checks))
+	ask, verb := s.Peek, "peek"
+	if take {
+		ask, verb = s.Take, "take"
+	}
+	for _, c := range checks {
+		s.log("%s %s %s (%s) cost %d shadow %v", verb, c.Key, c.Rule.Name, describe(c.Rule), c.Cost, c.Shadow)
+	}
+	if err := ask(context.Background(), checks, got); err != nil {
+		s.Fatalf("%s: %v\n%s", verb, err, s.trace)
+	}
+	s.compare(verb, checks, got, s.model.take(checks, s.Micros(), take))
+	for _, r := range got {
+		if r.RetryAfter > 0 {
+			s.wait = r.RetryAfter
+		}
+	}
+	if take && got[0].Charged {
+		s.charges = append(s.charges, charge{checks, append([]core.Result(nil), got...)})
+	}
+}
+
+func (s *sequence) giveBack() {
+	s.Helper()
+	if len(s.charges) == 0 {
+		return
+	}
+	i := s.rand.IntN(len(s.charges))
+	c := s.charges[i]
+	s.charges = append(s.charges[:i], s.charges[i+1:]...)
+	for j := range c.checks {
+		// The limit may have changed since.
+		c.checks[j].Rule = s.rule(c.checks[j].Rule.Name)
+		s.log("refund %s %s cost %d of %d", c.checks[j].Key, c.checks[j].Rule.Name, c.checks[j].Cost, c.results[j].At)
+	}
+	want := s.model.refund(c.checks, c.results, s.Micros())
+	if err := s.Refund(context.Background(), c.checks, c.results); err != nil {
+		s.Fatalf("refund: %v\n%s", err, s.trace)
+	}
+	s.compare("refund", c.checks, c.results, want)
+}
+
+func (s *sequence) compare(verb string, checks []core.Check, got, want []core.Result) {
+	s.Helper()
+	for i := range got {
+		if got[i] != want[i] {
+			for _, line := range s.trace {
+				s.Log(line)
+			}
+			s.Fatalf("%s %d of %d: %s, cost %d, key %s\n got %s at %d\nwant %s at %d", verb, i+1, len(checks), describe(checks[i].Rule), checks[i].Cost, checks[i].Key,
+				show(got[i]), got[i].At, show(want[i]), want[i].At)
+		}
+	}
+}
+
+// pass lets time go by: often to an instant that matters.
+func (s *sequence) pass() {
+	d := time.Duration(0)
+	switch s.rand.IntN(6) {
+	case 0:
+		d = s.wait
+	case 1:
+		d = max(s.wait-time.Microsecond, 0)
+	case 2:
+		d = time.Duration(s.rand.Int64N(1000)) * time.Microsecond
+	case 3:
+		d = time.Duration(s.rand.Int64N(int64(2 * time.Second))).Truncate(time.Microsecond)
+	case 4:
+		w := s.rule(pick(s.rand, names)).Window
+		d = time.Duration(s.rand.Int64N(int64(2 * w))).Truncate(time.Microsecond)
+	case 5:
+		d = s.rule(pick(s.rand, names)).Window
+	}
+	s.Advance(d)
+	s.log("%v later", d)
+}

@@ -1,0 +1,642 @@
+package storetest
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/weblimit/weblimit/core"
+)
+
+// table holds what a store promises. Most names are of what broke others.
+var table = []struct {
+	name string
+	run  func(*rig)
+}{
+	{"ten pass and the eleventh is denied, whenever it is", frozenClock},
+	{"waiting exactly RetryAfter succeeds and a microsecond less does not", exactWait},
+	{"hammering while denied extends nothing", hammering},
+	{"a denial charges no limit of the request", allOrNothing},
+	{"limits of one key count apart", limitsApart},
+	{"keys count apart, however alike", keysApart},
+	{"a cost above the burst never fits and drains nothing", neverFits},
+	{"a cost of nothing is a pure peek", freePeek},
+	{"peeking charges nothing", peeking},
+	{"bad checks are refused and charge nothing", badChecks},
+	{"a shadow check is charged if it fits and stops nobody if not", shadow},
+	{"a reset forgets one limit of one key", resets},
+	{"a refund gives back what was taken, once, while it counts", refunds},
+	{"a refund after its window rolled gives nothing", refundsTooLate},
+	{"a refund gives back no more than the bucket has not regained", refundsRegained},
+	{"what was used stays used when the limit changes", limitChanged},
+	{"two versions of a limit at once neither mint nor lose units", twoVersions},
+	{"fixed windows are aligned to the epoch", aligned},
+	{"jitter moves each key's windows", jitter},
+	{"an attacker at the edge gets no more than the bound", edgeAttack},
+	{"a clock set back mints nothing and locks nobody out longer", clockBack},
+	{"odd rates do not drift", noDrift},
+	{"remaining stays within zero and the burst", remainingBounds},
+	{"extreme numbers are counted exactly", extremes},
+	{"parallel callers get exactly the quota", parallel},
+	{"parallel callers of several limits get all or nothing", parallelSeveral},
+}
+
+func runTable(t *testing.T, newStore Factory) {
+	for _, test := range table {
+		t.Run(test.name, func(t *testing.T) {
+			t.Parallel()
+			test.run(newRig(t, newStore))
+		})
+	}
+}
+
+// each runs a test for each algorithm with n units per window.
+func (r *rig) each(n int64, window time.Duration, run func(r *rig, rule *core.Rule)) {
+	r.Helper()
+	for name, limit := range Algorithms(n, window) {
+		r.Run(name, func(t *testing.T) {
+			clock := *r
+			clock.T = t
+			run(&clock, rule(t, limit))
+		})
+	}
+}
+
+func frozenClock(r *rig) {
+	// The first two instants are where a float64 or float32 epoch lost a unit.
+	for i, at := range []string{"2025-07-04T21:24:16Z", "2034-01-05T18:48:32Z", "2048-02-29T23:59:59Z"} {
+		now, err := time.Parse(time.RFC3339, at)
+		if err != nil {
+			r.Fatal(err)
+		}
+		r.Set(now)
+		for name, limit := range Algorithms(10, time.Second) {
+			rule, key := rule(r, limit), fmt.Sprint(name, i)
+			for n := int64(1); n <= 10; n++ {
+				r.wantTake(rule, key, 1, true, 10-n)
+			}
+			r.wantTake(rule, key, 1, false, 0)
+		}
+	}
+}
+
+func exactWait(r *rig) {
+	r.each(7, 90*time.Second, func(r *rig, rule *core.Rule) {
+		for _, cost := range []int64{1, 3, 7} {
+			key := fmt.Sprint("exact", cost)
+			for range 40 {
+				got := r.take(rule, key, cost)
+				if got.Allowed {
+					continue
+				}
+				if got.RetryAfter <= 0 {
+					r.Fatalf("cost %d: denied without a wait: %s", cost, show(got))
+				}
+				r.Advance(got.RetryAfter - time.Microsecond)
+				if early := r.take(rule, key, cost); early.Allowed {
+					r.Fatalf("cost %d: a microsecond before %v it was allowed already", cost, got.RetryAfter)
+				}
+				r.Advance(time.Microsecond)
+				if late := r.take(rule, key, cost); !late.Allowed {
+					r.Fatalf("cost %d: after %v it was still denied: %s", cost, got.RetryAfter, show(late))
+				}
+			}
+		}
+	})
+}
+
+func hammering(r *rig) {
+	r.each(3, time.Minute, func(r *rig, rule *core.Rule) {
+		for range 3 {
+			r.take(rule, "hammer", 1)
+		}
+		first := r.take(rule, "hammer", 1)
+		step := (first.RetryAfter / 100).Truncate(time.Microsecond)
+		passed := time.Duration(0)
+		for ; passed < first.RetryAfter; passed += step {
+			got := r.take(rule, "hammer", 1)
+			if got.Allowed || got.RetryAfter != first.RetryAfter-passed {
+				r.Fatalf("after %v of hammering: %s, want to wait for %v", passed, show(got), first.RetryAfter-passed)
+			}
+			r.Advance(step)
+		}
+		if got := r.take(rule, "hammer", 1); !got.Allowed {
+			r.Fatalf("hammering extended the denial: %s", show(got))
+		}
+	})
+}
+
+func allOrNothing(r *rig) {
+	a, b := rule(r, core.PerMinute(10).Named("a")), rule(r, core.PerHour(100).FixedWindow().Named("b"))
+	c := rule(r, core.PerDay(2).SlidingLog().Named("c"))
+	check := func() []core.Result {
+		return r.takeAll(
+			core.Check{Key: []byte("user:1"), Rule: a, Cost: 1},
+			core.Check{Key: []byte("user:1"), Rule: b, Cost: 2},
+			core.Check{Key: []byte("all"), Rule: c, Cost: 1})
+	}
+	check()
+	check()
+	results := check()
+	if !results[0].Allowed || !results[1].Allowed || results[2].Allowed {
+		r.Fatalf("only the third limit should deny: %s %s %s", show(results[0]), show(results[1]), show(results[2]))
+	}
+	for i, want := range []int64{8, 96, 0} {
+		if results[i].Charged || results[i].Remaining != want {
+			r.Errorf("limit %d of a denied request: %s, want %d remaining and nothing charged", i+1, show(results[i]), want)
+		}
+	}
+	r.wantPeek(a, "user:1", 8)
+	r.wantPeek(b, "user:1", 96)
+}
+
+func limitsApart(r *rig) {
+	var rules []*core.Rule
+	for _, limit := range Algorithms(10, time.Hour) {
+		rules = append(rules, rule(r, limit))
+	}
+	for i, rule := range rules {
+		for n := range i + 1 {
+			r.wantTake(rule, "one", 1, true, int64(9-n))
+		}
+	}
+	for i, rule := range rules {
+		r.wantPeek(rule, "one", int64(9-i))
+	}
+}
+
+func keysApart(r *rig) {
+	limit := rule(r, core.PerHour(5))
+	keys := []string{"a", "A", "", " ", "a ", "a:b", "ab:", "{a}", "a}", "}{", "a\x00", "a\x00b", "\xff\xfe", "é", strings.Repeat("k", 10_000), strings.Repeat("k", 9_999)}
+	for _, key := range keys {
+		r.wantTake(limit, key, 2, true, 3)
+	}
+	for _, key := range keys {
+		r.wantPeek(limit, key, 3)
+	}
+}
+
+func neverFits(r *rig) {
+	r.each(10, time.Minute, func(r *rig, rule *core.Rule) {
+		for _, cost := range []int64{11, 1 << 40, math.MaxInt64} {
+			got := r.wantTake(rule, "never", cost, false, 10)
+			if got.RetryAfter != 0 {
+				r.Errorf("cost %d of 10 was told to come back in %v", cost, got.RetryAfter)
+			}
+		}
+		r.wantTake(rule, "never", 10, true, 0)
+		r.wantTake(rule, "never", 11, false, 0)
+	})
+}
+
+func freePeek(r *rig) {
+	r.each(2, time.Minute, func(r *rig, rule *core.Rule) {
+		r.wantTake(rule, "free", 0, true, 2)
+		r.wantTake(rule, "free", 2, true, 0)
+		r.wantTake(rule, "free", 0, true, 0)
+		r.wantTake(rule, "free", 1, false, 0)
+	})
+}
+
+func peeking(r *rig) {
+	r.each(5, time.Minute, func(r *rig, rule *core.Rule) {
+		r.wantTake(rule, "peek", 2, true, 3)
+		for range 3 {
+			r.wantPeek(rule, "peek", 3)
+		}
+		if got := r.peek(rule, "peek", 4); got.Allowed || got.RetryAfter <= 0 {
+			r.Errorf("peeking at a cost that does not fit: %s", show(got))
+		}
+		r.wantTake(rule, "peek", 3, true, 0)
+	})
+}
+
+func badChecks(r *rig) {
+	limit := rule(r, core.PerHour(5))
+	good := core.Check{Key: []byte("k"), Rule: limit, Cost: 1}
+	for name, checks := range map[string][]core.Check{
+		"a negative cost":             {good, {Key: []byte("other"), Rule: limit, Cost: -1}},
+		"the smallest integer":        {{Key: []byte("k"), Rule: limit, Cost: math.MinInt64}},
+		"no rule":                     {good, {Key: []byte("other"), Cost: 1}},
+		"a key and limit named twice": {good, good},
+	} {
+		results := make([]core.Result, len(checks))
+		if err := r.Take(context.Background(), checks, results); err == nil || !strings.HasPrefix(err.Error(), "weblimit: ") {
+			r.Errorf("%s: got error %v", name, err)
+		}
+		if err := r.Peek(context.Background(), checks, results); err == nil {
+			r.Errorf("%s: peeked", name)
+		}
+	}
+	if err := r.Take(context.Background(), []core.Check{good}, nil); err == nil {
+		r.Error("a check without room for its result was taken")
+	}
+	if err := r.Reset(context.Background(), []core.Check{{Key: []byte("k")}}); err == nil {
+		r.Error("a check without a rule was reset")
+	}
+	if err := r.Take(context.Background(), nil, nil); err != nil {
+		r.Errorf("no checks at all: %v", err)
+	}
+	r.wantPeek(limit, "k", 5)
+}
+
+func shadow(r *rig) {
+	tight, wide := rule(r, core.PerHour(1).Named("tight")), rule(r, core.PerHour(5).Named("wide"))
+	both := func(key string) []core.Result {
+		return r.takeAll(
+			core.Check{Key: []byte(key), Rule: tight, Cost: 1, Shadow: true},
+			core.Check{Key: []byte(key), Rule: wide, Cost: 1})
+	}
+	if got := both("s"); !got[0].Charged || !got[1].Charged {
+		r.Errorf("while both fit: %s %s", show(got[0]), show(got[1]))
+	}
+	if got := both("s"); got[0].Allowed || got[0].Charged || got[0].RetryAfter <= 0 || !got[1].Charged || got[1].Remaining != 3 {
+		r.Errorf("when only the shadow is exceeded: %s %s", show(got[0]), show(got[1]))
+	}
+	r.takeAll(core.Check{Key: []byte("t"), Rule: wide, Cost: 5})
+	if got := both("t"); got[0].Charged || got[1].Charged {
+		r.Errorf("a shadow was charged for a denied request: %s %s", show(got[0]), show(got[1]))
+	}
+}
+
+func resets(r *rig) {
+	r.each(5, time.Hour, func(r *rig, rule *core.Rule) {
+		r.wantTake(rule, "a", 5, true, 0)
+		r.wantTake(rule, "b", 4, true, 1)
+		r.reset(rule, "a")
+		r.reset(rule, "a")
+		r.wantPeek(rule, "a", 5)
+		r.wantPeek(rule, "b", 1)
+	})
+	a, b := rule(r, core.PerHour(5).Named("a")), rule(r, core.PerHour(5).Named("b"))
+	r.wantTake(a, "k", 1, true, 4)
+	r.wantTake(b, "k", 2, true, 3)
+	r.reset(a, "k")
+	r.wantPeek(a, "k", 5)
+	r.wantPeek(b, "k", 3)
+}
+
+func refunds(r *rig) {
+	r.each(10, time.Hour, func(r *rig, rule *core.Rule) {
+		r.wantTake(rule, "f", 2, true, 8)
+		charge := r.wantTake(rule, "f", 5, true, 3)
+		back := r.refund(rule, "f", 5, charge)
+		if back.Remaining != 8 || back.Charged {
+			r.Fatalf("after the refund of 5: %s, want 8 remaining", show(back))
+		}
+		// The result is brought up to date, so settling it again gives nothing.
+		if again := r.refund(rule, "f", 5, back); again.Remaining != 8 {
+			r.Fatalf("a settled refund was given again: %s", show(again))
+		}
+		// Even one that is given twice leaves a bucket no fuller than full.
+		r.refund(rule, "f", 5, charge)
+		if got := r.peek(rule, "f", 1); got.Remaining > 10 {
+			r.Fatalf("refunds filled the bucket above its burst: %s", show(got))
+		}
+		if got := r.refund(rule, "unknown", 5, charge); got.Remaining != 10 {
+			r.Fatalf("a refund of a bucket that is gone: %s", show(got))
+		}
+	})
+}
+
+func refundsTooLate(r *rig) {
+	for _, limit := range []core.Limit{core.PerMinute(10).FixedWindow(), core.PerMinute(10).SlidingLog(), core.PerMinute(10)} {
+		rule, key := rule(r, limit), fmt.Sprint(limit)
+		charge := r.wantTake(rule, key, 6, true, 4)
+		r.Advance(time.Minute)
+		r.wantTake(rule, key, 6, true, 4)
+		if got := r.refund(rule, key, 6, charge); got.Remaining != 4 {
+			r.Errorf("%s: a charge of the last window was given back in this one: %s", describe(rule), show(got))
+		}
+	}
+	// Of a sliding window, the last one still counts, as much as it overlaps.
+	sliding := rule(r, core.PerMinute(10).SlidingWindow().Named("sliding"))
+	r.Set(time.Date(2026, 1, 1, 0, 0, 30, 0, time.UTC))
+	charge := r.wantTake(sliding, "s", 6, true, 4)
+	r.Advance(time.Minute)
+	r.wantPeek(sliding, "s", 7)
+	if got := r.refund(sliding, "s", 6, charge); got.Remaining != 10 {
+		r.Errorf("a refund into the last window: %s, want all 10 back", show(got))
+	}
+	late := r.wantTake(sliding, "s", 6, true, 4)
+	r.Advance(90 * time.Second)
+	r.wantTake(sliding, "s", 1, true, 9)
+	if got := r.refund(sliding, "s", 6, late); got.Remaining != 9 {
+		r.Errorf("a refund of two windows ago: %s", show(got))
+	}
+}
+
+func refundsRegained(r *rig) {
+	bucket := rule(r, core.PerSecond(10))
+	charge := r.wantTake(bucket, "b", 10, true, 0)
+	r.Advance(900 * time.Millisecond)
+	r.wantTake(bucket, "b", 9, true, 0)
+	// Nine units have come back by themselves. Giving back ten would let 19
+	// through at once.
+	if got := r.refund(bucket, "b", 10, charge); got.Remaining != 1 {
+		r.Errorf("refund of a charge that nine tenths were regained of: %s, want 1 remaining", show(got))
+	}
+}
+
+func limitChanged(r *rig) {
+	base := map[string]core.Limit{
+		"bucket":  core.PerHour(100),
+		"fixed":   core.PerHour(100).FixedWindow(),
+		"sliding": core.PerHour(100).SlidingWindow(),
+		"log":     core.PerHour(100).SlidingLog(),
+	}
+	changes := map[string]struct {
+		to        core.Limit
+		remaining int64 // after 60 of 100 were used
+	}{
+		"unchanged":       {core.PerHour(100), 40},
+		"raised":          {core.PerHour(200), 140},
+		"raised a lot":    {core.PerHour(5000), 4940},
+		"cut":             {core.PerHour(70), 10},
+		"cut below":       {core.PerHour(10), 0},
+		"made per day":    {core.PerDay(100), 40},
+		"made per minute": {core.PerMinute(100), 40},
+	}
+	algorithms := []func(core.Limit) core.Limit{core.Limit.TokenBucket, core.Limit.FixedWindow, core.Limit.SlidingWindow, core.Limit.SlidingLog}
+	for from, limit := range base {
+		for change, c := range changes {
+			for _, algorithm := range algorithms {
+				before, after := rule(r, limit.Named("changing")), rule(r, algorithm(c.to).Named("changing"))
+				key := fmt.Sprintf("%s %s, a %v", from, change, after.Algorithm)
+				r.wantTake(before, key, 60, true, 40)
+				r.wantTake(after, key, 0, true, c.remaining)
+				denied := r.take(after, key, c.remaining+1)
+				if denied.Allowed {
+					r.Errorf("%s: more than the remaining %d was let through", key, c.remaining)
+				}
+				// The wait that is told under the new numbers holds.
+				if c.remaining < after.Burst {
+					r.Advance(denied.RetryAfter)
+					if late := r.take(after, key, c.remaining+1); !late.Allowed || denied.RetryAfter > 24*time.Hour {
+						r.Errorf("%s: after %v: %s", key, denied.RetryAfter, show(late))
+					}
+					r.Advance(-denied.RetryAfter)
+				}
+			}
+		}
+	}
+}
+
+func twoVersions(r *rig) {
+	old := rule(r, core.Per(7, time.Second).Burst(700).Named("rolling"))
+	updated := rule(r, core.Per(11, time.Second).Burst(700).Named("rolling"))
+	admitted := int64(0)
+	for i := range 4000 {
+		version := old
+		if i%2 == 1 {
+			version = updated
+		}
+		if r.take(version, "k", 1).Allowed {
+			admitted++
+		}
+		r.Advance(10 * time.Millisecond)
+	}
+	// 40 seconds at 7 to 11 a second on top of the burst.
+	if least, most := int64(700+280), int64(700+440); admitted < least-1 || admitted > most+1 {
+		r.Errorf("two versions at once admitted %d, want between %d and %d", admitted, least, most)
+	}
+}
+
+func aligned(r *rig) {
+	limit := rule(r, core.PerMinute(3).FixedWindow())
+	r.Set(time.Date(2026, 6, 1, 12, 0, 59, 999_000_000, time.UTC))
+	if got := r.wantTake(limit, "k", 3, true, 0); got.ResetAfter != time.Millisecond {
+		r.Errorf("a minute's window ends in %v, want 1ms", got.ResetAfter)
+	}
+	if got := r.wantTake(limit, "k", 1, false, 0); got.RetryAfter != time.Millisecond {
+		r.Errorf("retry after %v, want 1ms: not the whole window", got.RetryAfter)
+	}
+	r.Advance(time.Millisecond)
+	if got := r.wantTake(limit, "k", 3, true, 0); got.ResetAfter != time.Minute {
+		r.Errorf("the next window ends in %v, want 1m", got.ResetAfter)
+	}
+}
+
+func jitter(r *rig) {
+	limit := rule(r, core.PerDay(3).FixedWindow().Jitter())
+	ends := map[time.Duration]int{}
+	for i := range 64 {
+		key := fmt.Sprintf("user:%d", i)
+		got := r.wantTake(limit, key, 1, true, 2)
+		if again := r.peek(limit, key, 1); again.ResetAfter != got.ResetAfter || got.ResetAfter <= 0 || got.ResetAfter > 24*time.Hour {
+			r.Errorf("%s: the window ends in %v, then in %v", key, got.ResetAfter, again.ResetAfter)
+		}
+		ends[got.ResetAfter.Truncate(time.Hour)]++
+	}
+	if len(ends) < 15 { // of 24 hours, 64 keys leave few empty
+		r.Errorf("the windows of 64 keys end within %d hours of the day, want them spread", len(ends))
+	}
+}
+
+// edgeAttack lets a client who knows the algorithm take all it can get, after
+// being idle, in every alignment of a window's length.
+func edgeAttack(r *rig) {
+	bounds := map[core.Algorithm]int64{core.TokenBucket: 20, core.FixedWindow: 20, core.SlidingWindow: 20, core.SlidingLog: 10}
+	r.each(10, time.Second, func(r *rig, rule *core.Rule) {
+		r.Set(time.Date(2026, 5, 5, 5, 5, 5, 950_000_000, time.UTC)) // just before an edge
+		var admitted []int64                                         // when, in microseconds
+		for range 400 {
+			for r.take(rule, "edge", 1).Allowed {
+				admitted = append(admitted, r.Micros())
+			}
+			r.Advance(10 * time.Millisecond)
+		}
+		most := int64(0)
+		for i := range admitted {
+			last, _ := slices.BinarySearch(admitted, admitted[i]+time.Second.Microseconds())
+			most = max(most, int64(last-i))
+		}
+		if most > bounds[rule.Algorithm] {
+			r.Errorf("%d of 10/s passed within one second, the documented bound is %d", most, bounds[rule.Algorithm])
+		}
+		if total := len(admitted); total < 35 || total > 60 {
+			r.Errorf("%d passed in four seconds of 10/s", total)
+		}
+	})
+}
+
+func clockBack(r *rig) {
+	r.each(10, 10*time.Second, func(r *rig, rule *core.Rule) {
+		for _, back := range []time.Duration{5 * time.Second, time.Minute, 30 * 24 * time.Hour} {
+			key := fmt.Sprint("back", back)
+			r.wantTake(rule, key, 10, true, 0)
+			denied := r.take(rule, key, 1)
+			r.Advance(-back)
+			if got := r.take(rule, key, 1); got.Allowed || got.Remaining != 0 {
+				r.Fatalf("%v back: minted units: %s", back, show(got))
+			}
+			// By the time the clock is where it was, nobody waits longer than before.
+			r.Advance(back + denied.RetryAfter)
+			if got := r.take(rule, key, 1); !got.Allowed {
+				r.Fatalf("%v back and forth: still denied after %v: %s", back, denied.RetryAfter, show(got))
+			}
+			// A key that is new while the clock is behind is not locked out either.
+			r.Advance(-back)
+			r.wantTake(rule, key+"new", 10, true, 0)
+			r.Advance(back)
+		}
+	})
+}
+
+// noDrift takes a unit as soon as it is there, and compares the time that many
+// units took with the rate.
+func noDrift(r *rig) {
+	for name, c := range map[string]struct {
+		limit  core.Limit
+		cost   int64
+		grants int64
+	}{
+		"7 per second":           {core.PerSecond(7).Burst(2), 1, 2000},
+		"1 per 31 days":          {core.Per(1, 31*24*time.Hour), 1, 100},
+		"300,000,007 per second": {core.PerSecond(300_000_007).Burst(2_000_000), 999_983, 2000},
+		"86,399 per day":         {core.PerDay(86_399).Burst(2), 1, 2000},
+	} {
+		rule := rule(r, c.limit.Named("drift"))
+		r.take(rule, name, rule.Burst) // begin with an empty bucket
+		start := r.Micros()
+		for granted := int64(0); granted < c.grants; {
+			got := r.take(rule, name, c.cost)
+			if got.Allowed {
+				granted++
+				continue
+			}
+			r.Advance(got.RetryAfter)
+		}
+		took := float64(r.Micros() - start)
+		units := float64(c.grants * c.cost)
+		want := units / float64(rule.Quota) * float64(rule.Window.Microseconds())
+		// The first request waits for the bucket to fill with one cost, and a wait
+		// is rounded up by less than a tick, which the next one regains.
+		if off := (took - want) / want; math.Abs(off) > 1e-6 && math.Abs(took-want) > 2*float64(rule.Scale().Tick) {
+			r.Errorf("%s: %v units took %vµs instead of %vµs, off by %.2g", name, units, took, want, off)
+		}
+	}
+}
+
+func remainingBounds(r *rig) {
+	for _, limit := range []core.Limit{core.PerMinute(10).Burst(25), core.PerMinute(10).Burst(2), core.PerMinute(10).SlidingWindow(), core.PerMinute(10).SlidingLog()} {
+		rule, key := rule(r, limit), fmt.Sprint(limit)
+		for range 60 {
+			if got := r.take(rule, key, 1); got.Remaining < 0 || got.Remaining > rule.Burst {
+				r.Fatalf("%s: %s", describe(rule), show(got))
+			}
+			r.Advance(time.Second)
+		}
+		r.Advance(time.Hour)
+		r.wantPeek(rule, key, rule.Burst)
+	}
+}
+
+func extremes(r *rig) {
+	for name, limit := range map[string]core.Limit{
+		"2^51 per second":                 core.PerSecond(1 << 51),
+		"2^51 per fixed day":              core.PerDay(1 << 51).FixedWindow(),
+		"a prime per day":                 core.PerDay(999_999_937),
+		"a million per second, no burst":  core.PerSecond(1_000_000).Burst(1),
+		"one per century":                 core.Per(1, 100*365*24*time.Hour),
+		"a sliding window of 800 million": core.Per(800_000_000, 30*24*time.Hour).SlidingWindow(),
+		"a millisecond":                   core.Per(1, time.Millisecond),
+		"a millisecond's sliding window":  core.Per(3, time.Millisecond).SlidingWindow(),
+		"the longest log":                 core.Per(5000, time.Hour).SlidingLog(),
+		"a window of odd microseconds":    core.Per(13, 1_234_567*time.Microsecond),
+		"burst of a million units of one": core.PerHour(1).Burst(800_000),
+	} {
+		rule := rule(r, limit)
+		r.wantTake(rule, name, rule.Burst, true, 0)
+		denied := r.wantTake(rule, name, 1, false, 0)
+		r.Advance(denied.RetryAfter)
+		if got := r.take(rule, name, 1); !got.Allowed {
+			r.Errorf("%s: after %v: %s", name, denied.RetryAfter, show(got))
+		}
+		r.Advance(-denied.RetryAfter)
+	}
+}
+
+func parallel(r *rig) {
+	for _, cost := range []int64{1, 3} {
+		r.each(100, 30*24*time.Hour, func(r *rig, rule *core.Rule) {
+			admitted := Hammer(r, r.Store, rule, fmt.Sprint("parallel", cost), cost, 64, 20)
+			if want := 100 / cost; admitted != want {
+				r.Errorf("%d requests of cost %d passed a limit of 100, want %d", admitted, cost, want)
+			}
+		})
+	}
+}
+
+// Hammer takes cost from goroutines at once, each rounds times, and returns how
+// many were allowed.
+func Hammer(t testing.TB, store core.Store, rule *core.Rule, key string, cost int64, goroutines, rounds int) int64 {
+	t.Helper()
+	var admitted atomic.Int64
+	var all sync.WaitGroup
+	for range goroutines {
+		all.Add(1)
+		go func() {
+			defer all.Done()
+			checks, results := []core.Check{{Key: []byte(key), Rule: rule, Cost: cost}}, make([]core.Result, 1)
+			for range rounds {
+				if err := store.Take(context.Background(), checks, results); err != nil {
+					t.Errorf("take: %v", err)
+					return
+				}
+				if results[0].Allowed {
+					admitted.Add(1)
+				}
+			}
+		}()
+	}
+	all.Wait()
+	return admitted.Load()
+}
+
+func parallelSeveral(r *rig) {
+	global := rule(r, core.Per(300, 30*24*time.Hour).Named("global"))
+	each := rule(r, core.Per(40, 30*24*time.Hour).FixedWindow().Named("each"))
+	var charged [16]atomic.Int64
+	var all sync.WaitGroup
+	for g := range 64 {
+		all.Add(1)
+		go func() {
+			defer all.Done()
+			key := []byte(fmt.Sprint("user:", g%16))
+			for range 15 {
+				checks := []core.Check{{Key: []byte("all"), Rule: global, Cost: 1}, {Key: key, Rule: each, Cost: 1}}
+				if g%2 == 1 {
+					slices.Reverse(checks) // locks must not depend on the order
+				}
+				results := make([]core.Result, 2)
+				if err := r.Take(context.Background(), checks, results); err != nil {
+					r.Errorf("take: %v", err)
+					return
+				}
+				if results[0].Charged != results[1].Charged {
+					r.Errorf("half a request was charged: %s %s", show(results[0]), show(results[1]))
+				}
+				if results[0].Charged {
+					charged[g%16].Add(1)
+				}
+			}
+		}()
+	}
+	all.Wait()
+	total := int64(0)
+	for i := range charged {
+		n := charged[i].Load()
+		total += n
+		r.wantPeek(each, fmt.Sprint("user:", i), 40-n)
+	}
+	if total != 300 {
+		r.Errorf("%d requests passed a global limit of 300", total)
+	}
+}
