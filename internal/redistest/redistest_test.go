@@ -172,8 +172,8 @@ func TestCommandstatsCountsCalls(t *testing.T) {
 	}
 	_ = c.Do(ctx, "incr").Err() // refused: a wrong number of arguments
 	stats := s.Commandstats(t)
-	if stats["eval"] != 3 || stats["incr"] != 3 {
-		t.Errorf("eval %d, incr %d, want 3 and 3; all: %v", stats["eval"], stats["incr"], stats)
+	if stats["eval"].Calls != 3 || stats["incr"].Calls != 3 {
+		t.Errorf("eval %d, incr %d, want 3 and 3; all: %v", stats["eval"].Calls, stats["incr"].Calls, stats)
 	}
 	if got := s.Calls(t, "evalsha"); got != 0 {
 		t.Errorf("evalsha = %d, want 0", got)
@@ -184,7 +184,7 @@ func TestParseCommandstats(t *testing.T) {
 	t.Parallel()
 	const info = "# Commandstats\r\ncmdstat_get:calls=2,usec=9\r\ncmdstat_client|setinfo:calls=41,usec=1\r\n"
 	got, err := parseCommandstats(info)
-	if err != nil || len(got) != 2 || got["get"] != 2 || got["client|setinfo"] != 41 {
+	if err != nil || len(got) != 2 || got["get"].Calls != 2 || got["client|setinfo"].Calls != 41 {
 		t.Errorf("parseCommandstats = %v, %v", got, err)
 	}
 	for _, bad := range []string{"cmdstat_get", "cmdstat_get:calls=x,usec=1", "cmdstat_get:usec=1"} {

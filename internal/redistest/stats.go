@@ -2,19 +2,24 @@ package redistest
 
 import (
 	"fmt"
-	"strconv"
 	"strings"
 	"testing"
 
 	"github.com/redis/go-redis/v9"
 )
 
+// Commandstat is what a server says of one command.
+type Commandstat struct {
+	Calls  int64
+	Micros int64 // time spent, in microseconds
+}
+
 // Commandstats returns how often the server has run each command since it started, from
 // INFO commandstats: "get", "evalsha", for subcommands "client|setinfo". Failed calls count,
 // calls refused before they ran (NOPERM, OOM, a wrong number of arguments) do not; what a
 // script calls counts under its own name too. Other clients count as well, and so do the
 // hello and info of this very question: exact counts need a server from [Start].
-func (s *Server) Commandstats(tb testing.TB) map[string]int64 {
+func (s *Server) Commandstats(tb testing.TB) map[string]Commandstat {
 	tb.Helper()
 	ctx, cancel := timeout()
 	defer cancel()
@@ -34,26 +39,25 @@ func (s *Server) Commandstats(tb testing.TB) map[string]int64 {
 // Calls returns how often the server has run command, in lower case; see [Server.Commandstats].
 func (s *Server) Calls(tb testing.TB, command string) int64 {
 	tb.Helper()
-	return s.Commandstats(tb)[command]
+	return s.Commandstats(tb)[command].Calls
 }
 
 // parseCommandstats reads lines such as
 //
 //	cmdstat_get:calls=2,usec=9,usec_per_call=4.50,rejected_calls=0,failed_calls=0
-func parseCommandstats(info string) (map[string]int64, error) {
-	calls := map[string]int64{}
+func parseCommandstats(info string) (map[string]Commandstat, error) {
+	calls := map[string]Commandstat{}
 	for line := range strings.Lines(info) {
 		line, ok := strings.CutPrefix(strings.TrimSpace(line), "cmdstat_")
 		if !ok {
 			continue // the section's title
 		}
-		command, fields, _ := strings.Cut(line, ":calls=")
-		count, _, _ := strings.Cut(fields, ",")
-		n, err := strconv.ParseInt(count, 10, 64)
-		if err != nil {
+		command, fields, _ := strings.Cut(line, ":")
+		var stat Commandstat
+		if _, err := fmt.Sscanf(fields, "calls=%d,usec=%d", &stat.Calls, &stat.Micros); err != nil {
 			return nil, fmt.Errorf("line %q: %w", line, err)
 		}
-		calls[command] = n
+		calls[command] = stat
 	}
 	return calls, nil
 }

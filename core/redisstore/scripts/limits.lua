@@ -4,6 +4,10 @@
 -- decided in one call. The arithmetic is that of the core package's files named
 -- after the algorithms; every number is an integer below 2^53, exact in Lua.
 --
+-- The usual way through is one straight piece of code. Lua creates functions
+-- each time the script runs, and a dozen of them would cost as much as the
+-- decision: what is rare is in functions that are made where they are needed.
+--
 -- KEYS   one per client key, each holding all limits of that key
 --
 -- ARGV[1]  operation    1 byte: 't' take, 'p' peek, 'r' refund, 'x' reset
@@ -39,15 +43,10 @@
 -- A record whose time has passed equals none. The key expires with its last record.
 
 local VERSION = '\1'
-local RECORD = 13                 -- bytes of a record before its form
-local ENTRY = 9                   -- bytes of a sliding log's entry
-local HOUR = 3600000              -- milliseconds
-local MAX = 2251799813685248     -- 2^51: no scaled number is larger
-local TICKS = {[0] = 1, 1000, 1000000}
-local BUCKET, WINDOW, ESTIMATE, LOG = 1, 2, 3, 4
+local HEAD = 13                   -- bytes of a record before its form
+local BUCKET, WINDOW, ESTIMATE = 1, 2, 3
 
-local pack, unpack, sub, byte = struct.pack, struct.unpack, string.sub, string.byte
-local floor, ceil, max, min = math.floor, math.ceil, math.max, math.min
+local unpack, pack, sub, floor = struct.unpack, struct.pack, string.sub, math.floor
 
 local operation, now = unpack('>c1I7', ARGV[1])
 local own = now == 0
@@ -56,361 +55,321 @@ if own then
   now = time[1] * 1000000 + time[2]
 end
 
--- The bucket that is being worked on: see core/bucket.go.
-local expires, x, y, entries
+-- Per key: what Redis holds, what it shall hold if the checks are denied, and
+-- what if they are granted. They differ while a check is charged, and in the
+-- first only where a limit's numbers have changed.
+local stored, denied, granted = {}, {}, {}
 
--- ticks until the debt of a bucket ends, whole and over rate
-local function debt(tick)
-  if expires <= now then return 0, 0 end
-  local whole = expires / tick - floor(now / tick)
-  if x > 0 then whole = whole - 1 end
-  return whole, x
-end
+local grant = operation == 't'    -- whether all enforced checks fit so far
+local denials, grants = {}, {}    -- per check: the two possible answers
+local checks = #ARGV - 1
 
-local function set_debt(whole, fraction, tick)
-  x = fraction
-  if fraction > 0 then whole = whole + 1 end
-  expires = 0
-  if whole > 0 then expires = (floor(now / tick) + whole) * tick end
-end
+for i = 1, checks do
+  local arg = ARGV[i + 1]
+  local key, shadow, limit, algorithm, tick, unit, rate, capacity, cost, offset, charged, rest =
+    unpack('>BBI4BI4I7I7I7I7I7I7', arg)
+  local form = sub(arg, rest)
 
--- the microseconds until enough of the oldest entries have left for cost to fit
-local function log_wait(cost, unit, capacity)
-  local missing = x + cost - capacity
-  if missing <= 0 or cost > capacity then return 0 end
-  for at = 1, #entries, ENTRY do
-    local when, units = unpack('>I7I2', entries, at)
-    missing = missing - units
-    if missing <= 0 then return when + unit - now end
+  local value = granted[key]
+  if not value then
+    value = redis.call('GET', KEYS[key]) or VERSION
+    if sub(value, 1, 1) ~= VERSION then
+      return redis.error_reply('WEBLIMIT value of an unknown version at ' .. KEYS[key])
+    end
+    stored[key], denied[key], granted[key] = value, value, value
   end
-  return 0
-end
 
--- a × b / c rounded up, for a < c and all below 2^51, exactly: long division
--- bit by bit, since the product may need 102 bits
-local function ceil_mul_div(a, b, c)
-  local bit, quotient, rest = 1, 0, 0
-  while bit * 2 <= b do bit = bit * 2 end
-  while bit >= 1 do
-    quotient, rest = quotient * 2, rest * 2
-    if b >= bit then b, rest = b - bit, rest + a end
-    if rest >= c then quotient, rest = quotient + 1, rest - c end
-    if rest >= c then quotient, rest = quotient + 1, rest - c end
-    bit = bit / 2
+  -- Find the limit's record: at is where it stands or would.
+  local at, size, length, expires = 2, #value, 0, 0
+  while at <= size do
+    local other
+    length, other, expires = unpack('>I2I4I7', value, at)
+    if other == limit then break end
+    at, length, expires = at + length, 0, 0
   end
-  if rest > 0 then quotient = quotient + 1 end
-  return quotient
-end
 
--- moves a sliding window on to now, or begins the one now is in
-local function roll_estimate(tick, unit, offset)
-  local ticks = floor(now / tick)
-  if expires ~= 0 and ticks >= expires / tick - unit then
-    x, y = 0, x
-    expires = y > 0 and expires + unit * tick or 0
+  -- The bucket: see core/bucket.go. An expired one is as good as none.
+  local x, y, entries = 0, 0, ''
+  local converted = false
+  if expires > now then
+    local state = at + HEAD + #form
+    if sub(value, at + HEAD, state - 1) ~= form then
+      -- The limit's numbers have changed since: keep what was used under the old ones.
+      local BIG, ENTRY = 2251799813685248, 9 -- no scaled number is above 2^51
+      local kind, sizes, p = unpack('>BB', value, at + HEAD)
+      local old = {algorithm = floor(kind / 16), tick = ({[0] = 1, 1000, 1000000})[kind % 16], rate = 1}
+      old.unit, p = unpack('>I' .. floor(sizes / 16), value, p)
+      if sizes % 16 > 0 then old.rate, p = unpack('>I' .. sizes % 16, value, p) end
+      local units, rest, parts = 0, 0, 1 -- whole units used, and rest of parts of one
+      if old.algorithm == BUCKET then
+        local fraction = old.rate > 1 and unpack('>I7', value, p) or 0
+        local whole = expires / old.tick - floor(now / old.tick)
+        if fraction > 0 then whole = whole - 1 end
+        local debt = math.min(whole, floor(BIG / old.rate)) * old.rate + fraction
+        units, rest, parts = floor(debt / old.unit), debt % old.unit, old.unit
+      elseif old.algorithm == WINDOW then
+        units = unpack('>I7', value, p)
+      elseif old.algorithm == ESTIMATE then
+        local current, previous = unpack('>I7I7', value, p)
+        local start, ticks = expires / old.tick - 2 * old.unit, floor(now / old.tick)
+        if ticks >= start + old.unit then
+          start, current, previous = start + old.unit, 0, current
+        end
+        local weighted = previous * (old.unit - math.max(ticks - start, 0))
+        units, rest, parts = current + floor(weighted / old.unit), weighted % old.unit, old.unit
+      else
+        units = unpack('>I2', value, p)
+        entries = sub(value, p + 2, at + length - 1)
+        while entries ~= '' do
+          local when, n = unpack('>I7I2', entries)
+          if when + old.unit > now then break end
+          entries, units = sub(entries, ENTRY + 1), units - n
+        end
+      end
+      converted = true
+      expires = 0
+      if algorithm == BUCKET then
+        local debt = capacity
+        if units < capacity / unit then
+          -- rest × unit / parts rounded up, by long division: the product may need 102 bits.
+          local bit, factor, quotient, left = 1, unit, 0, 0
+          while bit * 2 <= factor do bit = bit * 2 end
+          while bit >= 1 and rest > 0 do
+            quotient, left = quotient * 2, left * 2
+            if factor >= bit then factor, left = factor - bit, left + rest end
+            if left >= parts then quotient, left = quotient + 1, left - parts end
+            if left >= parts then quotient, left = quotient + 1, left - parts end
+            bit = bit / 2
+          end
+          if left > 0 then quotient = quotient + 1 end
+          debt = math.min(capacity, units * unit + quotient)
+        end
+        x = debt % rate
+        local ends = floor(debt / rate) + (x > 0 and 1 or 0)
+        if ends > 0 then expires = (floor(now / tick) + ends) * tick end
+      elseif algorithm == WINDOW or algorithm == ESTIMATE then
+        x = math.min(units + (rest > 0 and 1 or 0), capacity)
+      elseif old.algorithm == algorithm then
+        -- A log's entries know their times: the new window just applies to them.
+        x = units
+        if x > 0 then expires = unpack('>I7', entries, #entries - ENTRY + 1) + unit end
+      else
+        x = math.min(units + (rest > 0 and 1 or 0), capacity)
+        entries = x > 0 and pack('>I7I2', now, x) or ''
+        expires = now + unit
+      end
+    elseif algorithm == BUCKET then
+      if rate > 1 then x = unpack('>I7', value, state) end
+    elseif algorithm == WINDOW then
+      x = unpack('>I7', value, state)
+    elseif algorithm == ESTIMATE then
+      x, y = unpack('>I7I7', value, state)
+    else
+      x = unpack('>I2', value, state)
+      entries = sub(value, state + 2, at + length - 1)
+    end
+  else
+    expires = 0
   end
-  if expires == 0 then
-    expires = (ticks - (ticks - offset / tick) % unit + 2 * unit) * tick
-  end
-end
 
-local function elapsed(tick, unit)
-  return max(floor(now / tick) - (expires / tick - 2 * unit), 0)
-end
+  -- By algorithm: bring the bucket to now and read it (a to d, the check's
+  -- core.Reading); see whether cost fits; charge it, or give it back; read it
+  -- again (e to h). before and after are the record's state, nil for no record.
+  local fits, a, b, c, d, e, f, g, h, before, after = cost == 0, 0, 0, 0, 0, 0, 0, 0, 0
+  local ends = 0                  -- when the bucket expires once it is charged
 
--- begins or moves on the windows of a bucket of its own form
-local function roll(algorithm, tick, unit, offset)
-  if algorithm == WINDOW then
+  if algorithm == BUCKET then
+    local ticks = tick == 1 and now or floor(now / tick)
+    local whole, fraction = 0, 0  -- ticks until the debt ends, and over rate
+    if expires > 0 then
+      whole, fraction = expires / tick - ticks, x
+      if fraction > 0 then whole = whole - 1 end
+      before = rate > 1 and pack('>I7', x) or ''
+    end
+    a, b = whole, fraction
+    if operation == 'r' then
+      local debt = math.min(cost, capacity / unit) * unit
+      local passed = math.max(ticks - floor(charged / tick), 0)
+      if passed <= floor(debt / rate) then
+        debt = debt - passed * rate
+        whole, fraction = whole - floor(debt / rate), fraction - debt % rate
+        if fraction < 0 then whole, fraction = whole - 1, fraction + rate end
+        if whole < 0 then whole, fraction = 0, 0 end
+      end
+      fits = true
+    elseif cost > 0 then
+      local room = capacity - cost * unit - fraction
+      fits = room >= 0 and whole <= floor(room / rate)
+      if fits then
+        local debt = whole * rate + fraction + cost * unit
+        whole, fraction = floor(debt / rate), debt % rate
+      end
+    end
+    e, f = whole, fraction
+    if whole > 0 or fraction > 0 then
+      ends = (ticks + whole + (fraction > 0 and 1 or 0)) * tick
+      after = rate > 1 and pack('>I7', fraction) or ''
+    end
+
+  elseif algorithm == WINDOW then
     if expires == 0 then expires = now - (now - offset) % unit + unit end
+    ends = expires
+    a, b = x, expires - now
+    if x > 0 then before = pack('>I7', x) end
+    if operation == 'r' then
+      if charged >= expires - unit then x = x - math.min(x, cost) end
+      fits = true
+    elseif cost > 0 then
+      fits = x + cost <= capacity
+      if fits then x = x + cost end
+    end
+    e, f = x, b
+    if x > 0 then after = pack('>I7', x) end
+
   elseif algorithm == ESTIMATE then
-    roll_estimate(tick, unit, offset)
-  elseif algorithm == LOG then
-    local gone, size = 0, #entries
-    while gone < size do
-      local when, units = unpack('>I7I2', entries, gone + 1)
+    local ticks = tick == 1 and now or floor(now / tick)
+    if expires > 0 and ticks >= expires / tick - unit then
+      x, y = 0, x
+      expires = y > 0 and expires + unit * tick or 0
+    end
+    if expires == 0 then
+      expires = (ticks - (ticks - offset / tick) % unit + 2 * unit) * tick
+    end
+    ends = expires
+    local start = expires / tick - 2 * unit
+    local elapsed = ticks > start and ticks - start or 0
+    a, b, c = x, y, elapsed
+    if x > 0 or y > 0 then before = pack('>I7I7', x, y) end
+    if operation == 'r' then
+      local when = floor(charged / tick)
+      if when >= start then
+        x = x - math.min(x, cost)
+      elseif when >= start - unit then
+        y = y - math.min(y, cost)
+      end
+      fits = true
+    elseif cost > 0 then
+      local room = capacity - cost - x
+      fits = room >= 0 and y * (unit - elapsed) <= room * unit
+      if fits then x = x + cost end
+    end
+    e, f, g = x, y, elapsed
+    if x > 0 or y > 0 then after = pack('>I7I7', x, y) end
+
+  else -- sliding log
+    local ENTRY = 9
+    local gone = 0
+    while gone < #entries do
+      local when, n = unpack('>I7I2', entries, gone + 1)
       if when + unit > now then break end
-      gone, x = gone + ENTRY, x - units
+      gone, x = gone + ENTRY, x - n
     end
     if gone > 0 then entries = sub(entries, gone + 1) end
-  end
-end
 
--- reads the state of a record; true if it was written under the given form
-local function load(value, at, form)
-  local length, _, ends, kind, sizes = unpack('>I2I4I7BB', value, at)
-  local state = at + RECORD + 2 + floor(sizes / 16) + sizes % 16
-  local algorithm = floor(kind / 16)
-  expires, x, y, entries = ends, 0, 0, ''
-  if algorithm == BUCKET then
-    if sizes % 16 > 0 then x = unpack('>I7', value, state) end
-  elseif algorithm == WINDOW then
-    x = unpack('>I7', value, state)
-  elseif algorithm == ESTIMATE then
-    x, y = unpack('>I7I7', value, state)
-  else
-    x = unpack('>I2', value, state)
-    entries = sub(value, state + 2, at + length - 1)
-  end
-  return sub(value, at + RECORD, state - 1) == form
-end
-
--- the units that a loaded bucket of another form holds: whole ones, and rest parts of unit
-local function used(algorithm, tick, unit, rate)
-  if algorithm == BUCKET then
-    local whole, fraction = debt(tick)
-    local all = min(whole, floor(MAX / rate)) * rate + fraction
-    return floor(all / unit), all % unit, unit
-  elseif algorithm == ESTIMATE then
-    roll_estimate(tick, unit, 0)
-    local previous = y * (unit - elapsed(tick, unit))
-    return x + floor(previous / unit), previous % unit, unit
-  end
-  return x, 0, 1
-end
-
--- puts what was used under another form into a bucket of this one
-local function adopt(value, at, algorithm, tick, unit, rate, capacity, offset)
-  local kind, sizes, p = unpack('>BB', value, at + RECORD)
-  local before, old_tick, old_rate = floor(kind / 16), TICKS[kind % 16], 1
-  local old
-  old, p = unpack('>I' .. floor(sizes / 16), value, p)
-  if sizes % 16 > 0 then old_rate = unpack('>I' .. sizes % 16, value, p) end
-  if before == LOG then
-    roll(LOG, old_tick, old, 0)
-    if algorithm == LOG then -- the entries know their times
-      expires = unpack('>I7', entries, #entries - ENTRY + 1) + unit
-      roll(LOG, tick, unit, offset)
-      return
+    -- the microseconds until enough of the oldest entries have left for units to fit
+    local function wait(units)
+      local missing = x + units - capacity
+      if missing <= 0 or units > capacity then return 0 end
+      for p = 1, #entries, ENTRY do
+        local when, n = unpack('>I7I2', entries, p)
+        missing = missing - n
+        if missing <= 0 then return when + unit - now end
+      end
+      return 0
     end
-  end
-  local units, rest
-  units, rest, old = used(before, old_tick, old, old_rate)
-  expires, x, y, entries = 0, 0, 0, ''
-  roll(algorithm, tick, unit, offset)
-  if algorithm == BUCKET then
-    local all = capacity
-    if units < capacity / unit then
-      all = min(capacity, units * unit + (rest > 0 and ceil_mul_div(rest, unit, old) or 0))
+    local function newest()
+      return entries ~= '' and unpack('>I7', entries, #entries - ENTRY + 1) or 0
     end
-    set_debt(floor(all / rate), all % rate, tick)
-    return
-  end
-  if rest > 0 then units = units + 1 end
-  x = min(units, capacity)
-  if algorithm == LOG and x > 0 then
-    entries, expires = pack('>I7I2', now, x), now + unit
-  end
-end
+    local asked = operation == 'r' and 0 or cost
 
--- the record of a bucket; '' if it is worth none
-local function record(limit, algorithm, rate, form)
-  local state
-  if algorithm == BUCKET then
-    if expires == 0 then return '' end
-    state = rate > 1 and pack('>I7', x) or ''
-  elseif x == 0 and y == 0 then
-    return ''
-  elseif algorithm == WINDOW then
-    state = pack('>I7', x)
-  elseif algorithm == ESTIMATE then
-    state = pack('>I7I7', x, y)
-  else
-    state = pack('>I2', x) .. entries
-  end
-  return pack('>I2I4I7', RECORD + #form + #state, limit, expires) .. form .. state
-end
-
--- the check's core.Reading
-local function reading(charged, algorithm, tick, unit, capacity, cost)
-  local a, b, c, d = x, 0, 0, 0
-  if algorithm == BUCKET then
-    a, b = debt(tick)
-  elseif algorithm == WINDOW then
-    b = expires - now
-  elseif algorithm == ESTIMATE then
-    b, c = y, elapsed(tick, unit)
-  else
-    b, c = log_wait(cost, unit, capacity), log_wait(1, unit, capacity)
-    if entries ~= '' then d = unpack('>I7', entries, #entries - ENTRY + 1) + unit - now end
-  end
-  return pack('>BI7I7I7I7', charged, a, b, c, d)
-end
-
--- whether cost fits into the bucket: core.Rule.wait compared with 0
-local function fit(algorithm, tick, unit, rate, capacity, cost)
-  if cost == 0 then
-    return true
-  elseif algorithm == BUCKET then
-    local whole, fraction = debt(tick)
-    local room = capacity - cost * unit - fraction
-    return room >= 0 and whole <= floor(room / rate)
-  elseif algorithm == ESTIMATE then
-    local room = capacity - cost - x
-    return room >= 0 and y * (unit - elapsed(tick, unit)) <= room * unit
-  end
-  return x + cost <= capacity
-end
-
-local function charge(algorithm, tick, unit, rate, cost)
-  if algorithm == BUCKET then
-    local whole, fraction = debt(tick)
-    local all = whole * rate + fraction + cost * unit
-    set_debt(floor(all / rate), all % rate, tick)
-    return
-  end
-  x = x + cost
-  if algorithm == LOG then
-    local size, when, units = #entries, now, cost
-    if size > 0 then
-      local last, several = unpack('>I7I2', entries, size - ENTRY + 1)
-      if last >= now then
-        when, units, entries = last, several + cost, sub(entries, 1, size - ENTRY)
+    local last = newest()
+    a, b, c, d = x, wait(asked), wait(1), x > 0 and last + unit - now or 0
+    if x > 0 then before, expires = pack('>I2', x) .. entries, last + unit end
+    if operation == 'r' then
+      for p = 1, #entries, ENTRY do
+        local when, n = unpack('>I7I2', entries, p)
+        if when == charged then
+          local less = math.min(n, cost)
+          local left = less < n and pack('>I7I2', when, n - less) or ''
+          x, entries = x - less, sub(entries, 1, p - 1) .. left .. sub(entries, p + ENTRY)
+          break
+        end
+      end
+      fits = true
+    elseif cost > 0 then
+      fits = x + cost <= capacity
+      if fits then
+        x = x + cost
+        if last >= now then
+          local n = unpack('>I2', entries, #entries - 1)
+          entries = sub(entries, 1, -ENTRY - 1) .. pack('>I7I2', last, n + cost)
+        else
+          entries = entries .. pack('>I7I2', now, cost)
+        end
       end
     end
-    entries, expires = entries .. pack('>I7I2', when, units), when + unit
-  end
-end
-
--- gives back a cost that was charged at the given time
-local function refund(algorithm, tick, unit, rate, capacity, cost, at)
-  if algorithm == BUCKET then
-    local all, passed = min(cost, capacity / unit) * unit, max(floor(now / tick) - floor(at / tick), 0)
-    if expires == 0 or passed > floor(all / rate) then return end
-    all = all - passed * rate
-    local whole, fraction = debt(tick)
-    whole, fraction = whole - floor(all / rate), fraction - all % rate
-    if fraction < 0 then whole, fraction = whole - 1, fraction + rate end
-    if whole < 0 then whole, fraction = 0, 0 end
-    set_debt(whole, fraction, tick)
-  elseif algorithm == WINDOW then
-    if at >= expires - unit then x = x - min(x, cost) end
-  elseif algorithm == ESTIMATE then
-    local start, ticks = expires / tick - 2 * unit, floor(at / tick)
-    if ticks >= start then
-      x = x - min(x, cost)
-    elseif ticks >= start - unit then
-      y = y - min(y, cost)
-    end
-  else
-    for p = 1, #entries, ENTRY do
-      local when, units = unpack('>I7I2', entries, p)
-      if when == at then
-        local less = min(units, cost)
-        local left = less < units and pack('>I7I2', when, units - less) or ''
-        x, entries = x - less, sub(entries, 1, p - 1) .. left .. sub(entries, p + ENTRY)
-        expires = x > 0 and unpack('>I7', entries, #entries - ENTRY + 1) + unit or 0
-        return
-      end
-    end
-  end
-end
-
--- where the record of a limit stands in a value; nil if it does not
-local function find(value, limit)
-  local at, size = 2, #value
-  while at < size do
-    local length, other = unpack('>I2I4', value, at)
-    if other == limit then return at end
-    at = at + length
-  end
-end
-
--- Look at every check before anything is charged.
-local values = {}                 -- per key, what Redis holds; '' if nothing
-local kept, charged = {}, {}      -- per key and limit, the new record if all is denied or granted
-local denial, grant = {}, {}      -- per check, the answer if all is denied or granted
-local granted = operation == 't'
-
-for i = 2, #ARGV do
-  local key, shadow, limit, algorithm, tick, unit, rate, capacity, cost, offset, when, rest =
-    unpack('>BBI4BI4I7I7I7I7I7I7', ARGV[i])
-  local form = sub(ARGV[i], rest)
-  local value = values[key]
-  if not value then
-    value = redis.call('GET', KEYS[key]) or ''
-    if value ~= '' and sub(value, 1, 1) ~= VERSION then
-      return redis.error_reply('WEBLIMIT value of another version at ' .. KEYS[key])
-    end
-    values[key], kept[key], charged[key] = value, {}, {}
+    last = newest()
+    e, f, g, h = x, wait(asked), wait(1), x > 0 and last + unit - now or 0
+    if x > 0 then after, ends = pack('>I2', x) .. entries, last + unit end
   end
 
   if operation == 'x' then
-    kept[key][limit] = ''
-  else
-    local at = find(value, limit)
-    local converted = false
-    expires, x, y, entries = 0, 0, 0, ''
-    if at then
-      local same = load(value, at, form)
-      if expires <= now then
-        expires, x, y, entries = 0, 0, 0, ''
-        roll(algorithm, tick, unit, offset)
-      elseif same then
-        roll(algorithm, tick, unit, offset)
-      else
-        adopt(value, at, algorithm, tick, unit, rate, capacity, offset)
-        converted = true
-      end
-    else
-      roll(algorithm, tick, unit, offset)
-    end
+    fits, after, converted = true, nil, false
+  end
 
-    if operation == 'r' then
-      if at then
-        refund(algorithm, tick, unit, rate, capacity, cost, when)
-        kept[key][limit] = record(limit, algorithm, rate, form)
+  -- Put the new record where the old one is, or at the end.
+  local state = after
+  if not fits then
+    state = before
+    if shadow == 0 then grant = false end
+  end
+  if converted or fits and (cost > 0 or operation == 'x') then
+    local record = state and pack('>I2I4I7', HEAD + #form + #state, limit, fits and ends or expires) .. form .. state or ''
+    granted[key] = sub(value, 1, at - 1) .. record .. sub(value, at + length)
+    if converted then
+      -- The old numbers must go even if the request is denied: see core.Rule.open.
+      record = before and pack('>I2I4I7', HEAD + #form + #before, limit, expires) .. form .. before or ''
+      local same, spot, span, other = denied[key], 2
+      while true do
+        span, other = unpack('>I2I4', same, spot)
+        if other == limit then break end
+        spot = spot + span
       end
-      denial[i - 1] = reading(0, algorithm, tick, unit, capacity, 0)
-    else
-      if converted and operation == 't' then
-        kept[key][limit] = record(limit, algorithm, rate, form)
-      end
-      denial[i - 1] = reading(0, algorithm, tick, unit, capacity, cost)
-      if fit(algorithm, tick, unit, rate, capacity, cost) then
-        if cost > 0 then
-          charge(algorithm, tick, unit, rate, cost)
-          charged[key][limit] = record(limit, algorithm, rate, form)
-        end
-        grant[i - 1] = reading(1, algorithm, tick, unit, capacity, cost)
-      else
-        grant[i - 1] = denial[i - 1]
-        if shadow == 0 then granted = false end
-      end
+      denied[key] = sub(same, 1, spot - 1) .. record .. sub(same, spot + span)
     end
+  end
+
+  if operation == 'r' then
+    denials[i] = pack('>BI7I7I7I7', 0, e, f, g, h)
+  else
+    if checks > 1 or not grant then denials[i] = pack('>BI7I7I7I7', 0, a, b, c, d) end
+    if grant then grants[i] = fits and pack('>BI7I7I7I7', 1, e, f, g, h) or pack('>BI7I7I7I7', 0, a, b, c, d) end
   end
 end
 
--- Write what changed, key by key, dropping records whose time has passed.
-for key, value in pairs(values) do
-  local changes = kept[key]
-  if granted then
-    for limit, new in pairs(charged[key]) do changes[limit] = new end
-  end
-  if next(changes) then
-    local records, last = {VERSION}, 0
-    local at, size = 2, #value
-    while at < size do
-      local length, limit, ends = unpack('>I2I4I7', value, at)
-      if ends > now and not changes[limit] then
-        records[#records + 1] = sub(value, at, at + length - 1)
-        last = max(last, ends)
-      end
-      at = at + length
-    end
-    for _, new in pairs(changes) do
-      if new ~= '' then
-        records[#records + 1] = new
-        last = max(last, (unpack('>I7', new, 7)))
+-- Write what changed, key by key, less the records whose time has passed.
+local final = (grant or operation == 'r' or operation == 'x') and granted or denied
+for key = 1, #KEYS do
+  local value = final[key]
+  if value ~= stored[key] and operation ~= 'p' then
+    local last, at = 0, 2
+    while at <= #value do
+      local length, _, expires = unpack('>I2I4I7', value, at)
+      if expires > now then
+        if expires > last then last = expires end
+        at = at + length
+      else
+        value = sub(value, 1, at - 1) .. sub(value, at + length)
       end
     end
-    if #records > 1 then
-      local ttl = ceil((last - now) / 1000)
-      if not own then ttl = ttl + HOUR end -- a test's clock may stand still for a while
-      redis.call('PSETEX', KEYS[key], string.format('%d', ttl), table.concat(records))
-    elseif value ~= '' then
+    if last > 0 then
+      local ttl = math.ceil((last - now) / 1000)
+      if not own then ttl = ttl + 3600000 end -- a test's clock may stand still for an hour
+      redis.call('PSETEX', KEYS[key], string.format('%d', ttl), value)
+    else
       redis.call('DEL', KEYS[key])
     end
   end
 end
 
-return pack('>I7', now) .. table.concat(granted and grant or denial)
+return pack('>I7', now) .. (checks > 1 and table.concat(grant and grants or denials) or grants[1] or denials[1])
