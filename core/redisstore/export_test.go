@@ -8,3 +8,6 @@ func NewAt(client redis.UniversalClient, clock func() int64, options ...Option) 
 	s.clock = clock
 	return s
 }
+
+// SlotOf is slotOf, to compare with a server's.
+var SlotOf = slotOf

@@ -4,6 +4,8 @@ import (
 	"os"
 	"testing"
 
+	"github.com/redis/go-redis/v9"
+
 	"github.com/weblimit/weblimit/core"
 	"github.com/weblimit/weblimit/core/redisstore"
 	"github.com/weblimit/weblimit/internal/redistest"
@@ -18,4 +20,42 @@ func TestRedis(t *testing.T) {
 	storetest.Run(t, func(t *testing.T, clock *storetest.Clock) core.Store {
 		return redisstore.NewAt(server.Client(t), clock.Micros, redisstore.Prefix(redistest.Prefix(t)))
 	})
+}
+
+func TestRedisOverRESP2(t *testing.T) {
+	t.Parallel()
+	server := redistest.Shared(t)
+	client := redis.NewClient(&redis.Options{Network: server.Network(), Addr: server.Addr(), Protocol: 2})
+	t.Cleanup(func() { _ = client.Close() })
+	storetest.RunRandom(t, func(t *testing.T, clock *storetest.Clock) core.Store {
+		return redisstore.NewAt(client, clock.Micros, redisstore.Prefix(redistest.Prefix(t)))
+	})
+}
+
+func newStore(t testing.TB, options ...redisstore.Option) (*redisstore.Store, *redistest.Server, string) {
+	t.Helper()
+	server, prefix := redistest.Shared(t), redistest.Prefix(t)
+	return redisstore.New(server.Client(t), append(options, redisstore.Prefix(prefix))...), server, prefix
+}
+
+func mustRule(t testing.TB, l core.Limit) *core.Rule {
+	t.Helper()
+	r, err := l.Rule()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &r
+}
+
+func take(t testing.TB, s core.Store, checks ...core.Check) []core.Result {
+	t.Helper()
+	results := make([]core.Result, len(checks))
+	if err := s.Take(t.Context(), checks, results); err != nil {
+		t.Fatalf("take: %v", err)
+	}
+	return results
+}
+
+func check(key string, rule *core.Rule, cost int64) core.Check {
+	return core.Check{Key: []byte(key), Rule: rule, Cost: cost}
 }

@@ -43,6 +43,10 @@ func Run(t *testing.T, newStore Factory) {
 	runRandom(t, newStore)
 }
 
+// RunRandom runs only the random sequences, for a store that promises less to
+// concurrent callers than the table wants.
+func RunRandom(t *testing.T, newStore Factory) { runRandom(t, newStore) }
+
 // rig is a store with what a test needs around it.
 type rig struct {
 	*testing.T

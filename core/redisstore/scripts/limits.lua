@@ -363,7 +363,8 @@ for key = 1, #KEYS do
       end
     end
     if last > 0 then
-      local ttl = math.ceil((last - now) / 1000)
+      -- Expiry is in whole milliseconds, of a clock that may have been read a moment earlier.
+      local ttl = math.ceil(last / 1000) - floor(now / 1000) + 1
       if not own then ttl = ttl + 3600000 end -- a test's clock may stand still for an hour
       redis.call('PSETEX', KEYS[key], string.format('%d', ttl), value)
     else

@@ -1,0 +1,86 @@
+package redisstore_test
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/weblimit/weblimit/core"
+	"github.com/weblimit/weblimit/core/redisstore"
+	"github.com/weblimit/weblimit/internal/redistest"
+	"github.com/weblimit/weblimit/internal/storetest"
+)
+
+// On a Cluster a script sees one slot. Checks of several slots are decided in
+// several calls, and still all or nothing.
+func TestCluster(t *testing.T) {
+	t.Parallel()
+	server := redistest.StartCluster(t)
+	client := server.ClusterClient(t)
+
+	t.Run("answers", func(t *testing.T) {
+		storetest.RunRandom(t, func(t *testing.T, clock *storetest.Clock) core.Store {
+			return redisstore.NewAt(client, clock.Micros, redisstore.Prefix(redistest.Prefix(t)))
+		})
+	})
+	t.Run("slots are those of the server", func(t *testing.T) {
+		t.Parallel()
+		for i := range 300 {
+			key := fmt.Sprintf("w:%d{user:%d}", i%7, i)
+			switch i % 5 {
+			case 1:
+				key = fmt.Sprintf("{tag%d}:{user:%d}", i%3, i)
+			case 2:
+				key = fmt.Sprintf("{}%d{x}", i)
+			case 3:
+				key = fmt.Sprintf("no tag {%d", i)
+			}
+			want := client.ClusterKeySlot(t.Context(), key).Val()
+			if got := redisstore.SlotOf(key); int64(got) != want {
+				t.Errorf("%q is in slot %d, the server says %d", key, got, want)
+			}
+		}
+	})
+	t.Run("what one slot charged is given back when another denies", func(t *testing.T) {
+		t.Parallel()
+		store := redisstore.New(client, redisstore.Prefix(redistest.Prefix(t)))
+		var checks []core.Check
+		for i, quota := range []int64{10, 20, 1} {
+			checks = append(checks, check(fmt.Sprint("key", i), mustRule(t, core.PerDay(quota).Named(fmt.Sprint("limit", i))), 1))
+		}
+		take(t, store, checks...)
+		for range 3 {
+			results := take(t, store, checks...)
+			for i, want := range []int64{9, 19, 0} {
+				if results[i].Remaining != want || results[i].Charged || results[i].Allowed != (i < 2) {
+					t.Errorf("limit %d of a denied request: %+v, want %d remaining", i, results[i], want)
+				}
+			}
+		}
+	})
+	t.Run("a forgotten script is sent again to the calls that need it", func(t *testing.T) {
+		t.Parallel()
+		store := redisstore.New(client, redisstore.Prefix(redistest.Prefix(t)))
+		rule := mustRule(t, core.PerDay(10))
+		checks := []core.Check{check("a", rule, 1), check("b", rule, 1), check("c", rule, 1)}
+		for n := int64(1); n <= 3; n++ {
+			if err := client.ScriptFlush(t.Context()).Err(); err != nil {
+				t.Fatal(err)
+			}
+			for i, r := range take(t, store, checks...) {
+				if r.Remaining != 10-n {
+					t.Errorf("check %d: %d remain, want %d", i, r.Remaining, 10-n)
+				}
+			}
+		}
+	})
+	t.Run("a hash tag in the prefix makes one call of many keys", func(t *testing.T) {
+		t.Parallel()
+		store := redisstore.New(client, redisstore.Prefix("{"+redistest.Prefix(t)+"}:"))
+		rule := mustRule(t, core.PerDay(10))
+		for _, r := range take(t, store, check("a", rule, 1), check("b", rule, 1), check("c", rule, 11)) {
+			if r.Charged || r.Remaining != 10 {
+				t.Errorf("%+v, want nothing charged", r)
+			}
+		}
+	})
+}

@@ -1,0 +1,270 @@
+package redisstore_test
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"path/filepath"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/weblimit/weblimit/core"
+	"github.com/weblimit/weblimit/core/redisstore"
+	"github.com/weblimit/weblimit/internal/redistest"
+	"github.com/weblimit/weblimit/internal/storetest"
+	"github.com/weblimit/weblimit/keyfuncs"
+)
+
+const hammerMark = "admitted "
+
+// newLine returns a reader of what a process printed behind the mark.
+func newLine(out []byte) *bytes.Reader {
+	_, line, _ := bytes.Cut(out, []byte(hammerMark))
+	return bytes.NewReader(line)
+}
+
+func TestARequestIsOneRoundTrip(t *testing.T) {
+	t.Parallel()
+	server := redistest.Start(t)
+	store := redisstore.New(server.Client(t))
+	checks := []core.Check{
+		check("user:1", mustRule(t, core.PerMinute(10).Named("a")), 1),
+		check("user:1", mustRule(t, core.PerDay(100).FixedWindow().Named("b")), 1),
+		check("all", mustRule(t, core.PerHour(2).SlidingLog().Named("c")), 1),
+	}
+	take(t, store, checks...) // teaches the server the script
+	before := server.Commandstats(t)
+	for range 5 {
+		take(t, store, checks...)
+	}
+	after := server.Commandstats(t)
+	if got := after["evalsha"].Calls - before["evalsha"].Calls; got != 5 {
+		t.Errorf("5 requests under three limits made %d calls, want 5", got)
+	}
+	if got := after["eval"].Calls - before["eval"].Calls; got != 0 {
+		t.Errorf("the script's source was sent %d times to a server that knows it", got)
+	}
+	results := take(t, store, checks...)
+	for i, want := range []int64{8, 98, 0} {
+		if results[i].Remaining != want {
+			t.Errorf("limit %d: %d remain after four requests that the third limit denied, want %d", i+1, results[i].Remaining, want)
+		}
+	}
+}
+
+// A key without expiry would lock its client out for ever; one that expires too
+// early refills early; one that every request extends never ends.
+func TestEveryKeyExpiresWhenItIsFullAgain(t *testing.T) {
+	t.Parallel()
+	store, server, prefix := newStore(t)
+	client := server.Client(t)
+	for name, limit := range storetest.Algorithms(2, time.Hour) {
+		rule, key := mustRule(t, limit), prefix+"{"+name+"}"
+		expiry := func() time.Time {
+			t.Helper()
+			at, err := client.PExpireTime(t.Context(), key).Result()
+			if err != nil || at < 0 {
+				t.Fatalf("%s: expiry %v, %v", name, at, err)
+			}
+			return time.UnixMilli(at.Milliseconds())
+		}
+		first := take(t, store, check(name, rule, 1))[0]
+		full := time.UnixMicro(first.At).Add(first.ResetAfter)
+		if at := expiry(); at.Before(full) || at.After(full.Add(10*time.Second)) {
+			t.Errorf("%s: full again at %v, expires at %v", name, full, at)
+		}
+		take(t, store, check(name, rule, 1))
+		before := expiry()
+		for range 3 {
+			if take(t, store, check(name, rule, 1))[0].Allowed {
+				t.Fatalf("%s: a third request of 2 passed", name)
+			}
+		}
+		if after := expiry(); !after.Equal(before) {
+			t.Errorf("%s: denied requests moved the expiry from %v to %v", name, before, after)
+		}
+	}
+}
+
+func TestALostExpiryIsRepairedByTheNextCheck(t *testing.T) {
+	t.Parallel()
+	store, server, prefix := newStore(t)
+	client, rule := server.Client(t), mustRule(t, core.PerHour(5))
+	take(t, store, check("k", rule, 1))
+	if err := client.Persist(t.Context(), prefix+"{k}").Err(); err != nil {
+		t.Fatal(err)
+	}
+	take(t, store, check("k", rule, 1))
+	if ttl := client.PTTL(t.Context(), prefix+"{k}").Val(); ttl <= 0 {
+		t.Errorf("time to live after the next check: %v", ttl)
+	}
+}
+
+func TestNothingIsStoredForNothing(t *testing.T) {
+	t.Parallel()
+	store, server, prefix := newStore(t)
+	client, rule := server.Client(t), mustRule(t, core.PerHour(5))
+	want := func(what string, keys int) {
+		t.Helper()
+		if got := client.Keys(t.Context(), prefix+"*").Val(); len(got) != keys {
+			t.Errorf("%s: keys %q, want %d", what, got, keys)
+		}
+	}
+	take(t, store, check("k", rule, 0))
+	want("a check of cost 0", 0)
+	take(t, store, check("k", rule, 6))
+	want("a check that can never fit", 0)
+	checks := []core.Check{check("k", rule, 2)}
+	results := take(t, store, checks...)
+	want("a charge", 1)
+	if err := store.Refund(t.Context(), checks, results); err != nil {
+		t.Fatal(err)
+	}
+	want("a charge given back", 0)
+	take(t, store, checks...)
+	if err := store.Reset(t.Context(), checks); err != nil {
+		t.Fatal(err)
+	}
+	want("a reset", 0)
+}
+
+func TestAllLimitsOfAKeyAreOneValue(t *testing.T) {
+	t.Parallel()
+	store, server, prefix := newStore(t)
+	var checks []core.Check
+	for _, limit := range storetest.Algorithms(100, time.Hour) {
+		checks = append(checks, check("user:1", mustRule(t, limit), 1))
+	}
+	take(t, store, checks...)
+	keys := server.Client(t).Keys(t.Context(), prefix+"*").Val()
+	if len(keys) != 1 || keys[0] != prefix+"{user:1}" {
+		t.Errorf("keys %q, want one", keys)
+	}
+}
+
+// A node that forgot the script has not run it, so sending it again is safe.
+func TestScriptIsSentAgainToANodeThatForgotIt(t *testing.T) {
+	t.Parallel()
+	server := redistest.Start(t)
+	client := server.Client(t)
+	store, rule := redisstore.New(client), mustRule(t, core.PerHour(10))
+	for n := int64(1); n <= 5; n++ {
+		if err := client.ScriptFlush(t.Context()).Err(); err != nil {
+			t.Fatal(err)
+		}
+		if got := take(t, store, check("k", rule, 1))[0]; got.Remaining != 10-n {
+			t.Fatalf("request %d after SCRIPT FLUSH: %d remain", n, got.Remaining)
+		}
+	}
+}
+
+func TestForeignValuesAreAnOutageAndNotACountOfZero(t *testing.T) {
+	t.Parallel()
+	store, server, prefix := newStore(t)
+	client, rule := server.Client(t), mustRule(t, core.PerHour(10))
+	client.LPush(t.Context(), prefix+"{list}", "x")
+	client.Set(t.Context(), prefix+"{string}", "someone else's", 0)
+	client.Set(t.Context(), prefix+"{short}", "\x01\x00", 0)
+	for key, want := range map[string]string{"list": "WRONGTYPE", "string": "unknown version", "short": "too short"} {
+		err := store.Take(t.Context(), []core.Check{check(key, rule, 1)}, make([]core.Result, 1))
+		if err == nil || !strings.HasPrefix(err.Error(), "weblimit: redis: ") || !strings.Contains(err.Error(), want) {
+			t.Errorf("a %s: got %v, want an error with %q", key, err, want)
+		}
+	}
+	limiter := core.Must(core.New(core.Config{Store: store, Limits: []core.Limit{core.PerHour(10).By(keyfuncs.Everyone())}}))
+	if d := limiter.AllowKey(t.Context(), "list", 1); d.Reason != core.ReasonOutageLocal || d.Err == nil {
+		t.Errorf("a limiter decided %v with error %v", d.Reason, d.Err)
+	}
+}
+
+func TestStoresOfOtherPrefixesShareNothing(t *testing.T) {
+	t.Parallel()
+	a, server, prefix := newStore(t)
+	b := redisstore.New(server.Client(t), redisstore.Prefix(prefix+"b"))
+	same := redisstore.New(server.Client(t), redisstore.Prefix(prefix))
+	rule := mustRule(t, core.PerHour(10))
+	take(t, a, check("k", rule, 4))
+	if got := take(t, b, check("k", rule, 0))[0]; got.Remaining != 10 {
+		t.Errorf("another prefix: %d remain, want 10", got.Remaining)
+	}
+	if got := take(t, same, check("k", rule, 0))[0]; got.Remaining != 6 {
+		t.Errorf("the same prefix: %d remain, want 6", got.Remaining)
+	}
+}
+
+// A connection that breaks after the command was sent leaves open whether it
+// ran: sending it again could charge twice.
+func TestACheckThatMayHaveRunIsNotSentAgain(t *testing.T) {
+	t.Parallel()
+	listener, err := net.Listen("unix", filepath.Join(t.TempDir(), "s"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = listener.Close() }()
+	var sent atomic.Int64
+	go func() {
+		for {
+			conn, err := listener.Accept()
+			if err != nil {
+				return
+			}
+			go breakAfterScript(conn, &sent)
+		}
+	}()
+	client := redis.NewClient(&redis.Options{Network: "unix", Addr: listener.Addr().String(), MaxRetries: 5})
+	defer func() { _ = client.Close() }()
+	err = redisstore.New(client).Take(t.Context(), []core.Check{check("k", mustRule(t, core.PerHour(1)), 1)}, make([]core.Result, 1))
+	if err == nil || sent.Load() != 1 {
+		t.Errorf("the script was sent %d times, error %v; want once and an error", sent.Load(), err)
+	}
+	if client.Options().MaxRetries != 5 {
+		t.Errorf("the application's own client now retries %d times", client.Options().MaxRetries)
+	}
+}
+
+// breakAfterScript answers a client's greeting, and hangs up on a script.
+func breakAfterScript(conn net.Conn, sent *atomic.Int64) {
+	defer func() { _ = conn.Close() }()
+	for lines := bufio.NewScanner(conn); lines.Scan(); {
+		switch strings.ToLower(lines.Text()) {
+		case "hello", "client":
+			_, _ = conn.Write([]byte("-ERR unknown command\r\n"))
+		case "evalsha", "eval":
+			sent.Add(1)
+			return
+		}
+	}
+}
+
+func TestAFrozenServerIsLeftAtTheDeadline(t *testing.T) {
+	t.Parallel()
+	server := redistest.Start(t)
+	store, rule := redisstore.New(server.Client(t)), mustRule(t, core.PerHour(5))
+	take(t, store, check("k", rule, 1))
+	server.Freeze(t)
+	defer server.Thaw(t)
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
+	defer cancel()
+	err := store.Take(ctx, []core.Check{check("k", rule, 1)}, make([]core.Result, 1))
+	var timeout net.Error
+	if !errors.Is(err, context.DeadlineExceeded) && (!errors.As(err, &timeout) || !timeout.Timeout()) {
+		t.Errorf("got %v, want a time-out", err)
+	}
+}
+
+func TestNewPanicsWithoutAClient(t *testing.T) {
+	t.Parallel()
+	defer func() {
+		if got := fmt.Sprint(recover()); !strings.Contains(got, "client is nil") {
+			t.Errorf("panicked with %q", got)
+		}
+	}()
+	redisstore.New(nil)
+}
