@@ -1,0 +1,167 @@
+// Package examples_test runs the example programs as their readers do.
+package examples_test
+
+import (
+	"bufio"
+	"context"
+	"io"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/weblimit/weblimit/internal/redistest"
+)
+
+var programs = []string{"nethttp", "gin"}
+
+func TestMain(m *testing.M) { os.Exit(redistest.Main(m)) }
+
+func TestExamples(t *testing.T) {
+	t.Parallel()
+	for _, name := range programs {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			program := build(t, name)
+			t.Run("in memory", func(t *testing.T) {
+				t.Parallel()
+				reachLimits(t, start(t, program, ""))
+			})
+			t.Run("in Redis", func(t *testing.T) {
+				t.Parallel()
+				server := redistest.StartTCP(t)
+				reachLimits(t, start(t, program, "redis://"+server.Addr()+"/0"))
+				keys, err := server.Client(t).Keys(t.Context(), "weblimit:*").Result()
+				if err != nil || len(keys) == 0 {
+					t.Errorf("keys in Redis: %v, %v", keys, err)
+				}
+			})
+			t.Run("a REDIS_URL that is none is an error", func(t *testing.T) {
+				t.Parallel()
+				cmd := command(t, program, "localhost 6379")
+				out, err := cmd.CombinedOutput()
+				if err == nil || !strings.Contains(string(out), "REDIS_URL must be like redis://") {
+					t.Errorf("%v, %s", err, out)
+				}
+			})
+		})
+	}
+}
+
+func TestProgramsAreShort(t *testing.T) {
+	t.Parallel()
+	for _, name := range programs {
+		source, err := os.ReadFile(filepath.Join(name, "main.go"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if lines := strings.Count(string(source), "\n"); lines >= 60 {
+			t.Errorf("%s has %d lines, want fewer than 60", name, lines)
+		}
+	}
+}
+
+func build(t *testing.T, name string) string {
+	t.Helper()
+	program := filepath.Join(t.TempDir(), name)
+	out, err := exec.CommandContext(t.Context(), "go", "build", "-buildvcs=false", "-o", program, "./"+name).CombinedOutput()
+	if err != nil {
+		t.Fatalf("go build: %v\n%s", err, out)
+	}
+	return program
+}
+
+// command runs program on a free port until the test ends.
+func command(t *testing.T, program, redisURL string) *exec.Cmd {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	t.Cleanup(cancel)
+	cmd := exec.CommandContext(ctx, program)
+	cmd.Env = append(os.Environ(), "ADDR=127.0.0.1:0", "REDIS_URL="+redisURL)
+	return cmd
+}
+
+var curl = regexp.MustCompile(`curl .* http://localhost(:\d+)/$`)
+
+// start starts program and returns its URL, which is in what it prints.
+func start(t *testing.T, program, redisURL string) string {
+	t.Helper()
+	cmd := command(t, program, redisURL)
+	stdout, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		_ = cmd.Process.Kill()
+		_ = cmd.Wait() // killed
+	})
+	lines := bufio.NewScanner(stdout)
+	for lines.Scan() {
+		if found := curl.FindStringSubmatch(lines.Text()); found != nil {
+			return "http://127.0.0.1" + found[1]
+		}
+	}
+	t.Fatalf("the program does not say where it listens: %v", lines.Err())
+	return ""
+}
+
+// reachLimits does what the program prints.
+func reachLimits(t *testing.T, url string) {
+	t.Helper()
+	status, header, body := request(t, "GET", url+"/")
+	if status != 200 || body != "hello\n" || header.Get("RateLimit-Policy") != `"client";q=5;w=10` || header.Get("RateLimit") != `"client";r=4;t=8` {
+		t.Errorf("first: %d %q, headers %v", status, body, header)
+	}
+	// Both limits of the route, before the first one is reached. The first has
+	// refilled by what time has passed.
+	_, header, body = request(t, "POST", url+"/export")
+	if body != "exported\n" || !strings.HasSuffix(header.Get("RateLimit"), `, "export";r=1;t=30`) {
+		t.Errorf("export: %q, headers %v", body, header)
+	}
+	until429(t, "POST", url+"/export", "export")
+	until429(t, "GET", url+"/", "client")
+}
+
+// until429 asks until it is denied by a limit. That may take some requests more
+// than its quota: a slow machine refills buckets, and a Redis on it that takes
+// longer than the limiter waits is stood in for by a bucket in the process.
+func until429(t *testing.T, method, url, limit string) {
+	t.Helper()
+	for range 50 {
+		status, header, body := request(t, method, url)
+		if status == 200 {
+			continue
+		}
+		if status != 429 || !strings.Contains(body, `"violated-policies":["`+limit+`"]`) ||
+			header.Get("Content-Type") != "application/problem+json" || header.Get("Retry-After") == "" {
+			t.Errorf("%s %s: %d %s, headers %v", method, url, status, body, header)
+		}
+		return
+	}
+	t.Errorf("%s %s: never denied", method, url)
+}
+
+func request(t *testing.T, method, url string) (status int, header http.Header, body string) {
+	t.Helper()
+	r, err := http.NewRequestWithContext(t.Context(), method, url, http.NoBody)
+	if err != nil {
+		t.Fatal(err)
+	}
+	res, err := http.DefaultClient.Do(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer res.Body.Close()
+	content, err := io.ReadAll(res.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return res.StatusCode, res.Header, string(content)
+}

@@ -1,0 +1,53 @@
+// Command gin is a server on Gin with rate limits: 5 requests per 10 seconds for
+// each client, and 2 exports per minute. It keeps them in memory, or in Redis if
+// REDIS_URL says where that is. ADDR is where it listens, :8080 by default.
+package main
+
+import (
+	"cmp"
+	"fmt"
+	"log"
+	"net"
+	"net/http"
+	"os"
+	"time"
+
+	"github.com/gin-gonic/gin"
+	"github.com/redis/go-redis/v9"
+
+	"github.com/weblimit/weblimit/core"
+	"github.com/weblimit/weblimit/core/redisstore"
+	"github.com/weblimit/weblimit/ginlimit"
+	"github.com/weblimit/weblimit/keyfuncs"
+)
+
+func main() {
+	var store core.Store = core.NewMemory()
+	if url := os.Getenv("REDIS_URL"); url != "" {
+		options, err := redis.ParseURL(url)
+		if err != nil {
+			log.Fatalf("REDIS_URL must be like redis://localhost:6379/0: %v", err)
+		}
+		store = redisstore.New(redis.NewClient(options))
+	}
+	gin.SetMode(gin.ReleaseMode)
+	r := gin.New()
+	r.Use(gin.Recovery(), ginlimit.Limit(store, core.Per(5, 10*time.Second).By(keyfuncs.ClientIP()).Named("client")))
+	r.GET("/", func(c *gin.Context) { c.String(http.StatusOK, "hello\n") })
+
+	export := r.Group("/export", ginlimit.Limit(store, core.PerMinute(2).By(keyfuncs.ClientIP()).Named("export")))
+	export.POST("", func(c *gin.Context) { c.String(http.StatusOK, "exported\n") })
+
+	listener, err := net.Listen("tcp", cmp.Or(os.Getenv("ADDR"), ":8080"))
+	if err != nil {
+		log.Fatal(err)
+	}
+	url := fmt.Sprintf("http://localhost:%d", listener.Addr().(*net.TCPAddr).Port)
+	fmt.Printf(`Listening. See the limits, reach the first one, then that of a group:
+
+  curl -i %[1]s/
+  for i in 1 2 3 4 5 6 7; do curl -s -o /dev/null -w '%%{http_code}\n' %[1]s/; done
+  for i in 1 2 3; do curl -i -X POST %[1]s/export; done
+`, url)
+	log.Fatal(r.RunListener(listener))
+}

@@ -1,0 +1,94 @@
+package ginlimit_test
+
+import (
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+
+	"github.com/gin-gonic/gin"
+
+	"github.com/weblimit/weblimit/core"
+	"github.com/weblimit/weblimit/ginlimit"
+	"github.com/weblimit/weblimit/keyfuncs"
+)
+
+// ask sends a request to an engine.
+func ask(h http.Handler, method, path string) *httptest.ResponseRecorder {
+	w := httptest.NewRecorder()
+	h.ServeHTTP(w, httptest.NewRequest(method, path, nil))
+	return w
+}
+
+func ExampleLimit() {
+	store := core.NewMemory()
+
+	r := gin.New()
+	r.Use(ginlimit.Limit(store, core.PerHour(2).By(keyfuncs.ClientIP())))
+	r.GET("/", func(c *gin.Context) { c.String(http.StatusOK, "hello") })
+
+	for range 3 {
+		fmt.Println(ask(r, "GET", "/").Code)
+	}
+	// Output:
+	// 200
+	// 200
+	// 429
+}
+
+// Limits of a group and of one route in it add up.
+func ExampleLimit_group() {
+	store := core.NewMemory()
+
+	r := gin.New()
+	api := r.Group("/api", ginlimit.Limit(store,
+		core.PerHour(600).By(keyfuncs.APIKey("X-API-Key")).Named("key"),
+		core.PerHour(5000).By(keyfuncs.Everyone()).Named("global"),
+	))
+	api.POST("/export", ginlimit.Limit(store,
+		core.PerHour(20).By(keyfuncs.APIKey("X-API-Key")).Cost(10).Named("export"),
+	), func(c *gin.Context) { c.Status(http.StatusAccepted) })
+
+	fmt.Println(ask(r, "POST", "/api/export").Header().Get("RateLimit"))
+	// Output: "key";r=599;t=3594, "global";r=4999;t=3600, "export";r=10;t=1800
+}
+
+func ExampleNew() {
+	limiter, err := core.New(core.Config{
+		Store:  core.NewMemory(),
+		Limits: []core.Limit{core.PerHour(1).By(keyfuncs.ClientIP())},
+	})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	r := gin.New()
+	r.Use(ginlimit.New(limiter, ginlimit.Config{
+		Skip: func(c *gin.Context) bool { return c.FullPath() == "/healthz" },
+		Denied: func(c *gin.Context, d core.Decision) {
+			c.JSON(d.Status(), gin.H{"error": "slow down"})
+		},
+	}))
+	r.GET("/", func(c *gin.Context) { c.Status(http.StatusNoContent) })
+	r.GET("/healthz", func(c *gin.Context) { c.Status(http.StatusNoContent) })
+
+	fmt.Println(ask(r, "GET", "/").Code)
+	fmt.Println(ask(r, "GET", "/").Code)
+	fmt.Println(ask(r, "GET", "/healthz").Code)
+	// Output:
+	// 204
+	// 429
+	// 204
+}
+
+func ExampleFromContext() {
+	r := gin.New()
+	r.Use(ginlimit.Limit(core.NewMemory(), core.PerHour(5).By(keyfuncs.ClientIP()).Named("client")))
+	r.GET("/", func(c *gin.Context) {
+		if d, ok := ginlimit.FromContext(c); ok {
+			binding, _ := d.Binding()
+			fmt.Println(binding.Rule.Name, "has", binding.Remaining, "left")
+		}
+	})
+	ask(r, "GET", "/")
+	// Output: client has 4 left
+}

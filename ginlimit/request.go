@@ -1,0 +1,49 @@
+package ginlimit
+
+import (
+	"context"
+	"net/netip"
+	"net/url"
+	"strings"
+
+	"github.com/gin-gonic/gin"
+
+	"github.com/weblimit/weblimit/internal/stdhttp"
+	"github.com/weblimit/weblimit/keyfuncs"
+)
+
+// request is a keyfuncs.Request, one pointer wide so that making an interface of
+// it does not allocate. Its context is that of c.Request: c itself is reused for
+// other requests and must not outlive this one.
+type request struct{ c *gin.Context }
+
+var _ keyfuncs.Request = request{}
+
+func (r request) std() stdhttp.Request { return stdhttp.Of(r.c.Request) }
+
+func (r request) Context() context.Context              { return r.std().Context() }
+func (r request) Method() string                        { return r.std().Method() }
+func (r request) Path() string                          { return r.std().Path() }
+func (r request) Route() string                         { return r.c.FullPath() }
+func (r request) Query(name string) (string, bool)      { return r.std().Query(name) }
+func (r request) Peer() netip.Addr                      { return r.std().Peer() }
+func (r request) Header(n string, i int) (string, bool) { return r.std().Header(n, i) }
+
+// Cookie unescapes as c.Cookie does. Otherwise one session could be written in
+// many ways that the application reads as the same, each a bucket of its own.
+func (r request) Cookie(name string) (string, bool) {
+	value, ok := r.std().Cookie(name)
+	if strings.ContainsAny(value, "%+") {
+		value, _ = url.QueryUnescape(value) // "" on error, as in c.Cookie
+	}
+	return value, ok
+}
+
+// Value looks into Gin's own locals first. c.Value does so for all types of keys
+// that the release of Gin in use allows.
+func (r request) Value(key any) any {
+	if value := r.c.Value(key); value != nil {
+		return value
+	}
+	return r.std().Value(key)
+}

@@ -1,0 +1,78 @@
+package ginlimit_test
+
+import (
+	"context"
+	"io"
+	"os"
+	"strings"
+	"testing"
+
+	"github.com/gin-gonic/gin"
+
+	"github.com/weblimit/weblimit/core"
+	"github.com/weblimit/weblimit/ginlimit"
+	"github.com/weblimit/weblimit/internal/limittest"
+)
+
+func TestMain(m *testing.M) {
+	gin.SetMode(gin.ReleaseMode)
+	gin.DefaultWriter, gin.DefaultErrorWriter = io.Discard, io.Discard
+	os.Exit(limittest.Main(m))
+}
+
+func TestSuite(t *testing.T) { limittest.Run(t, build) }
+
+var templates = strings.NewReplacer("{", ":", "}", "")
+
+func build(_ testing.TB, app limittest.App) limittest.Server {
+	engine := gin.Default() // with Recovery
+	engine.Use(func(c *gin.Context) {
+		limittest.SetOuter(c.Writer.Header(), app.Outer)
+		user := c.GetHeader(limittest.UserHeader)
+		switch {
+		case user == "":
+		case app.SignIn == limittest.InContext:
+			c.Request = c.Request.WithContext(context.WithValue(c.Request.Context(), limittest.UserKey{}, user))
+		case app.SignIn == limittest.InLocals:
+			c.Set(limittest.UserLocal, user)
+		}
+	})
+	engine.Use(middleware(app.Layers)...)
+	for _, route := range app.Routes {
+		engine.Handle(route.Method, templates.Replace(route.Path), append(middleware(route.Layers), func(c *gin.Context) {
+			route.Handle(limittest.HTTPCall(c.Writer, c.Request, func() (core.Decision, bool) {
+				return ginlimit.FromContext(c)
+			}))
+		})...)
+	}
+	return limittest.Serve(engine)
+}
+
+func middleware(layers []limittest.Layer) []gin.HandlerFunc {
+	var chain []gin.HandlerFunc
+	for _, l := range layers {
+		switch {
+		case l.Store != nil:
+			chain = append(chain, ginlimit.Limit(l.Store, l.Limits...))
+		case l.Skip == nil && l.Denied == nil:
+			chain = append(chain, ginlimit.New(l.Limiter))
+		default:
+			chain = append(chain, ginlimit.New(l.Limiter, config(l)))
+		}
+	}
+	return chain
+}
+
+func config(l limittest.Layer) ginlimit.Config {
+	var config ginlimit.Config
+	if l.Skip != nil {
+		config.Skip = func(c *gin.Context) bool { return l.Skip(c.GetHeader) }
+	}
+	if l.Denied != nil {
+		config.Denied = func(c *gin.Context, d core.Decision) {
+			status, body := l.Denied(d)
+			c.String(status, "%s", body)
+		}
+	}
+	return config
+}

@@ -1,0 +1,104 @@
+package limittest
+
+import (
+	"context"
+	"net/http"
+	"testing"
+
+	"github.com/weblimit/weblimit/core"
+)
+
+// Build makes a server of an app, with the framework as its users find it: its
+// default engine, and no trusted proxies configured. A limit that can't work
+// panics in here, not later.
+type Build func(tb testing.TB, app App) Server
+
+// Server is an app that was built.
+type Server interface {
+	// Do answers a request without a network. The peer is r.RemoteAddr, and the
+	// context r's as far as the framework knows one. The response's body can be
+	// read to its end.
+	Do(r *http.Request) *http.Response
+
+	// Listen serves on a port of the loopback interface until the test ends, and
+	// returns the base URL, "http://127.0.0.1:1234". It accepts headers of 2 MB.
+	Listen(tb testing.TB) string
+}
+
+// App is a web application. A request passes its fields in their order, after a
+// middleware that answers panics with 500.
+type App struct {
+	// Outer are response headers that a middleware sets before all limiters.
+	Outer http.Header
+
+	// SignIn, before all limiters, takes a user from the request header [UserHeader]
+	// if there is one, and stores its value.
+	SignIn SignIn
+
+	// Layers are limiters around the whole application, from the outside in; they
+	// see requests that match no route as well.
+	Layers []Layer
+
+	// Routes are all there is; other requests are answered as the framework does.
+	Routes []Route
+}
+
+// SignIn is where authentication stores the user.
+type SignIn int
+
+// Where users are stored.
+const (
+	NoSignIn SignIn = iota
+	// InContext stores under [UserKey] in the request's context.
+	InContext
+	// InLocals stores under [UserLocal] in the framework's own locals, or in the
+	// request's context where the framework has none.
+	InLocals
+)
+
+// What SignIn goes by.
+const (
+	UserHeader = "X-Test-User"
+	UserLocal  = "test-user"
+)
+
+// UserKey is the key of the user in the context.
+type UserKey struct{}
+
+// Layer is one limiter as middleware: Limit(Store, Limits...) if Store is set,
+// else New(Limiter), with a Config if Skip or Denied is set.
+type Layer struct {
+	Store  core.Store
+	Limits []core.Limit
+
+	Limiter *core.Limiter
+
+	// Skip is Config.Skip; header reads the request's.
+	Skip func(header func(name string) string) bool
+
+	// Denied is Config.Denied: answer with this status and body, as text/plain.
+	Denied func(d core.Decision) (status int, body string)
+}
+
+// Route is a method and path with its handler.
+type Route struct {
+	Method string
+	Path   string  // segments in braces are parameters: "/items/{id}"
+	Layers []Layer // limiters of this route alone, from the outside in
+	Handle func(Call)
+}
+
+// Call is what a handler sees of a request. It makes one reply.
+type Call interface {
+	// Context is the request's context, as a handler hands it to a database.
+	Context() context.Context
+
+	// Decision is the adapter's FromContext.
+	Decision() (core.Decision, bool)
+
+	// Reply sends a status and a body as text/plain.
+	Reply(status int, body string)
+
+	// Stream sends 200 and each chunk at once, until there are no more.
+	Stream(next func() (chunk string, more bool))
+}

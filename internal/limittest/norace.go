@@ -1,0 +1,5 @@
+//go:build !race
+
+package limittest
+
+const race = false

@@ -1,0 +1,117 @@
+package limittest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"time"
+
+	"github.com/weblimit/weblimit/core"
+	"github.com/weblimit/weblimit/keyfuncs"
+)
+
+// failing is a store that never answers: at once, or not before the deadline.
+type failing struct {
+	core.Registry
+	slow bool
+}
+
+var errFailing = errors.New("limittest: this store fails")
+
+func (f *failing) fail(ctx context.Context) error {
+	if f.slow {
+		<-ctx.Done()
+		return ctx.Err()
+	}
+	return errFailing
+}
+
+func (f *failing) Take(ctx context.Context, _ []core.Check, _ []core.Result) error {
+	return f.fail(ctx)
+}
+
+func (f *failing) Peek(ctx context.Context, _ []core.Check, _ []core.Result) error {
+	return f.fail(ctx)
+}
+
+func (f *failing) Refund(ctx context.Context, _ []core.Check, _ []core.Result) error {
+	return f.fail(ctx)
+}
+
+func (f *failing) Reset(ctx context.Context, _ []core.Check) error { return f.fail(ctx) }
+
+// decided is a handler that replies with the reason of the decision.
+func decided(c Call) {
+	d, _ := c.Decision()
+	c.Reply(http.StatusOK, fmt.Sprint(d.Reason, ", ", d.Err != nil))
+}
+
+var reasons = []Route{{Method: "GET", Path: "/", Handle: decided}}
+
+// outages bring stores of their own that fail.
+var outages = []scenario{
+	{"in an outage Deny answers 503", func(e *env) {
+		s := e.serve(App{
+			Outer:  http.Header{"Etag": {`"v1"`}},
+			Layers: []Layer{{Limiter: e.limiterOn(&failing{}, core.PerHour(5).By(keyfuncs.Everyone()).Named("api").OnOutage(core.Deny))}},
+			Routes: reasons,
+		})
+		r := s.get("/")
+		equal(e, "status", r.status, http.StatusServiceUnavailable)
+		equal(e, "Retry-After", e.only(r, "Retry-After"), "1")
+		equal(e, "RateLimit-Policy", e.only(r, "Ratelimit-Policy"), `"api";q=5;w=3600`)
+		equal(e, "RateLimit", e.only(r, "Ratelimit"), "")
+		equal(e, "Content-Type", e.only(r, "Content-Type"), "application/problem+json")
+		equal(e, "Cache-Control", e.only(r, "Cache-Control"), "no-store")
+		equal(e, "ETag", e.only(r, "Etag"), "")
+		equal(e, "body", r.body, `{"type":"https://iana.org/assignments/http-problem-types#temporary-reduced-capacity","title":"Temporary Reduced Capacity","status":503,"detail":"Service temporarily unavailable. Retry in 1 second."}`)
+	}},
+	{"in an outage Allow lets requests through", func(e *env) {
+		s := e.serve(App{
+			Layers: []Layer{{Limiter: e.limiterOn(&failing{}, core.PerHour(1).By(keyfuncs.Everyone()).Named("api").OnOutage(core.Allow))}},
+			Routes: reasons,
+		})
+		for range 5 {
+			r := s.get("/")
+			equal(e, "status", r.status, http.StatusOK)
+			equal(e, "body", r.body, "outage allowed, true")
+			equal(e, "RateLimit-Policy", e.only(r, "Ratelimit-Policy"), `"api";q=1;w=3600`)
+			equal(e, "RateLimit", e.only(r, "Ratelimit"), "")
+		}
+	}},
+	{"in an outage a limit is counted locally unless it says otherwise", func(e *env) {
+		s := e.serve(App{
+			Layers: []Layer{{Limiter: e.limiterOn(&failing{}, core.PerHour(2).By(keyfuncs.ClientIP()).Named("api"))}},
+			Routes: reasons,
+		})
+		for range 2 {
+			equal(e, "body", s.get("/").body, "outage local, true")
+		}
+		r := s.get("/")
+		e.denied("third", r)
+		equal(e, "body", r.body, problem(e.wait(r, 1800), `"api"`))
+		e.passes("another client", s.get("/", from("203.0.113.9:99")))
+	}},
+	{"a store that does not answer in time is an outage", func(e *env) {
+		l, err := core.New(core.Config{
+			Store:   &failing{slow: true},
+			Limits:  []core.Limit{core.PerHour(5).By(keyfuncs.Everyone()).OnOutage(core.Allow)},
+			Timeout: 5 * time.Millisecond,
+		})
+		if err != nil {
+			e.Fatal(err)
+		}
+		s := e.serve(App{Layers: []Layer{{Limiter: l}}, Routes: reasons})
+		equal(e, "body", s.get("/").body, "outage allowed, true")
+	}},
+	{"the Denied hook tells an outage from a limit", func(e *env) {
+		s := e.serve(App{Layers: []Layer{{
+			Limiter: e.limiterOn(&failing{}, core.PerHour(5).By(keyfuncs.Everyone()).OnOutage(core.Deny)),
+			Denied:  func(d core.Decision) (int, string) { return d.Status(), d.Reason.String() },
+		}}})
+		r := s.get("/")
+		equal(e, "status", r.status, http.StatusServiceUnavailable)
+		equal(e, "body", r.body, "outage denied")
+	}},
+}

@@ -1,0 +1,60 @@
+package stdhttp
+
+import (
+	"net/http"
+	"strconv"
+
+	"github.com/weblimit/weblimit/core"
+)
+
+// stale are the headers that middleware outside the limiter may have set for the
+// response it expected. They would be wrong on a denial, or let a cache keep it.
+//
+// Content-Encoding is not among them: compressing middleware sets it before
+// it calls the limiter and then compresses the denial too, so that without it
+// the client would get bytes it can't read.
+var stale = [...]string{
+	"Accept-Ranges",
+	"Age",
+	"Cdn-Cache-Control",
+	"Content-Digest",
+	"Content-Disposition",
+	"Content-Language",
+	"Content-Length",
+	"Content-Location",
+	"Content-Md5",
+	"Content-Range",
+	"Digest",
+	"Etag",
+	"ETag", // set in the map itself, by those who care for the spelling
+	"Expires",
+	"Last-Modified",
+	"Repr-Digest",
+	"Surrogate-Control",
+}
+
+// ClearValidators prepares a response's headers for a denial: it removes what
+// described the response that is not going to be, and forbids to store the one
+// that is. It runs before a Denied hook too.
+func ClearValidators(h http.Header) {
+	for _, name := range stale {
+		delete(h, name)
+	}
+	h["Cache-Control"] = []string{"no-store"}
+}
+
+// Deny writes a denial: status, problem body and the headers that belong to
+// them. The headers of the decision have to be set already.
+func Deny(w http.ResponseWriter, r *http.Request, d *core.Decision) {
+	h := w.Header()
+	ClearValidators(h)
+	body := d.AppendProblem(make([]byte, 0, 512))
+	h["Content-Type"] = []string{core.ProblemType}
+	if len(h["Content-Encoding"]) == 0 {
+		h["Content-Length"] = []string{strconv.Itoa(len(body))}
+	}
+	w.WriteHeader(d.Status())
+	if r.Method != http.MethodHead {
+		_, _ = w.Write(body) // it fails only when the client is gone
+	}
+}

@@ -1,0 +1,215 @@
+package stdhttp
+
+import (
+	"context"
+	"net/http"
+	"net/http/httptest"
+	"net/netip"
+	"net/url"
+	"strings"
+	"testing"
+
+	"github.com/weblimit/weblimit/keyfuncs"
+)
+
+func TestPeer(t *testing.T) {
+	t.Parallel()
+	for addr, want := range map[string]string{
+		"192.0.2.7:80":           "192.0.2.7",
+		"192.0.2.7":              "192.0.2.7",
+		"[2001:db8::1]:80":       "2001:db8::1",
+		"[2001:db8::1]":          "2001:db8::1",
+		"2001:db8::1":            "2001:db8::1",
+		"::1":                    "::1",
+		"[::ffff:192.0.2.7]:80":  "::ffff:192.0.2.7",
+		"::ffff:192.0.2.7":       "::ffff:192.0.2.7",
+		"[fe80::1%eth0]:80":      "fe80::1%eth0",
+		"fe80::1%eth0":           "fe80::1%eth0",
+		"":                       "",
+		"@":                      "",
+		"/run/app.sock":          "",
+		"pipe":                   "",
+		"localhost:80":           "",
+		"192.0.2.7:":             "",
+		"192.0.2.7:http":         "",
+		"192.0.2.7:80:80":        "",
+		"192.0.2.07:80":          "",
+		"192.0.2.256:80":         "",
+		":80":                    "",
+		"[]:80":                  "",
+		"[]":                     "",
+		"[":                      "",
+		"[2001:db8::1":           "",
+		"2001:db8::1]:80":        "",
+		"[192.0.2.7]":            "",
+		"[192.0.2.7]:80":         "",
+		" 192.0.2.7:80":          "",
+		"192.0.2.7, 203.0.113.9": "",
+		"[2001:db8::1]]":         "",
+		"[[2001:db8::1]]:80":     "",
+		"0xc0.0.2.7:80":          "",
+		"3221225991:80":          "",
+	} {
+		got := ""
+		if ip := peer(addr); ip.IsValid() {
+			got = ip.String()
+		}
+		if got != want {
+			t.Errorf("peer(%q) = %q, want %q", addr, got, want)
+		}
+	}
+}
+
+func TestTemplate(t *testing.T) {
+	t.Parallel()
+	for pattern, want := range map[string]string{
+		"":                           "",
+		"/":                          "/",
+		"/users/{id}":                "/users/{id}",
+		"GET /users/{id}":            "/users/{id}",
+		"GET \t /users/{id}":         "/users/{id}",
+		"example.com/users/{id}":     "example.com/users/{id}",
+		"GET example.com/users/{id}": "example.com/users/{id}",
+	} {
+		if got := Template(pattern); got != want {
+			t.Errorf("Template(%q) = %q, want %q", pattern, got, want)
+		}
+	}
+}
+
+func TestHeader(t *testing.T) {
+	t.Parallel()
+	r := httptest.NewRequest("GET", "http://example.com/", nil)
+	r.Header["X-Tenant"] = []string{"a", ""}
+	for _, tt := range []struct {
+		name, want string
+		i          int
+		ok         bool
+	}{
+		{"X-Tenant", "a", 0, true},
+		{"X-Tenant", "", 1, true},
+		{"X-Tenant", "", 2, false},
+		{"X-Tenant", "", -1, false},
+		{"X-Other", "", 0, false},
+		{"Host", "example.com", 0, true},
+	} {
+		if got, ok := Of(r).Header(tt.name, tt.i); got != tt.want || ok != tt.ok {
+			t.Errorf("Header(%q, %d) = %q, %v; want %q, %v", tt.name, tt.i, got, ok, tt.want, tt.ok)
+		}
+	}
+	if _, ok := Of(r).Header("Host", 1); ok {
+		t.Error("Host has a second line")
+	}
+}
+
+func TestPathIsAsItWasSent(t *testing.T) {
+	t.Parallel()
+	for _, path := range []string{"/", "/a%2Fb", "/a%20b/../c", "//a"} {
+		u, err := url.ParseRequestURI(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		// Where RawPath is not needed net/url leaves it out.
+		if got := Of(&http.Request{URL: u}).Path(); got != path && got != u.Path {
+			t.Errorf("Path of %q is %q", path, got)
+		}
+	}
+}
+
+var cookies = []string{
+	"", "sid=a", "sid=a; sid=b", "x=1; sid=a", "x=1;sid=a", "sid=", "sid", `sid="a"`, `sid="a b"`, `sid="`, `sid=""`,
+	"sid=a\"b; sid=c", "sid =a", " sid=a ", "sid= a", "SID=a", "sid=a=b", ";;sid=a", "sid=\xff; sid=c", "sid=a\\b", "=sid", "sid==",
+}
+
+func TestCookieIsTheOneOfNetHTTP(t *testing.T) {
+	t.Parallel()
+	for _, line := range cookies {
+		sameCookie(t, line, "")
+		sameCookie(t, "x=1", line)
+		sameCookie(t, line, "sid=z")
+	}
+}
+
+func FuzzCookieIsTheOneOfNetHTTP(f *testing.F) {
+	for _, line := range cookies {
+		f.Add(line, "sid=z")
+	}
+	f.Fuzz(func(t *testing.T, a, b string) {
+		if strings.Count(a, ";")+strings.Count(b, ";") < 2000 { // net/http gives up beyond
+			sameCookie(t, a, b)
+		}
+	})
+}
+
+func sameCookie(t *testing.T, lines ...string) {
+	t.Helper()
+	r := &http.Request{Header: http.Header{"Cookie": lines}}
+	got, ok := Of(r).Cookie("sid")
+	want, err := r.Cookie("sid")
+	if ok != (err == nil) || ok && got != want.Value {
+		t.Errorf("cookie in %q: %q, %v; net/http: %v, %v", lines, got, ok, want, err)
+	}
+}
+
+var queries = []string{
+	"", "k=a", "k=a&k=b", "x=1&k=a", "k", "k=", "k&k=a", "%6b=a", "k=%61", "k=a+b", "k=%zz&k=b", "k=%", "%=a&k=b",
+	"k=a;b&k=c", "a;k=b", "&&k=a", "k==a", "K=a", "k%00=a", "+k=a", "k=\xff",
+}
+
+func TestQueryIsTheOneOfNetURL(t *testing.T) {
+	t.Parallel()
+	for _, q := range queries {
+		sameQuery(t, q)
+	}
+}
+
+func FuzzQueryIsTheOneOfNetURL(f *testing.F) {
+	for _, q := range queries {
+		f.Add(q)
+	}
+	f.Fuzz(func(t *testing.T, q string) {
+		if strings.Count(q, "&") < 2000 { // net/url gives up beyond
+			sameQuery(t, q)
+		}
+	})
+}
+
+func sameQuery(t *testing.T, raw string) {
+	t.Helper()
+	u := &url.URL{RawQuery: raw}
+	got, ok := Of(&http.Request{URL: u}).Query("k")
+	want := u.Query()
+	if ok != want.Has("k") || got != want.Get("k") {
+		t.Errorf("query %q: %q, %v; net/url: %q, %v", raw, got, ok, want.Get("k"), want.Has("k"))
+	}
+}
+
+type contextKey struct{}
+
+// Not parallel: testing.AllocsPerRun counts the allocations of the process.
+func TestRequestDoesNotAllocate(t *testing.T) {
+	r := httptest.NewRequest("GET", "/items/1?x=1&key=abc", nil)
+	r.Header["Cookie"] = []string{"a=b; sid=abc"}
+	r.Header["X-Tenant"] = []string{"a"}
+	r.Pattern = "GET /items/{id}"
+	r = r.WithContext(context.WithValue(r.Context(), contextKey{}, "alice"))
+	for name, read := range map[string]func(keyfuncs.Request){
+		"Header": func(r keyfuncs.Request) { r.Header("X-Tenant", 0) },
+		"Cookie": func(r keyfuncs.Request) { r.Cookie("sid") },
+		"Query":  func(r keyfuncs.Request) { r.Query("key") },
+		"Peer":   func(r keyfuncs.Request) { r.Peer() },
+		"Route":  func(r keyfuncs.Request) { r.Route() },
+		"Value":  func(r keyfuncs.Request) { r.Value(contextKey{}) },
+		"others": func(r keyfuncs.Request) { r.Method(); r.Path(); r.Context() },
+	} {
+		if allocs := testing.AllocsPerRun(100, func() { read(Of(r)) }); allocs != 0 {
+			t.Errorf("%s: %v allocations", name, allocs)
+		}
+	}
+	for _, addr := range []string{"192.0.2.7:80", "192.0.2.7", "[2001:db8::1]:80", "[2001:db8::1]", "2001:db8::1", "@", ""} {
+		var ip netip.Addr
+		if allocs := testing.AllocsPerRun(100, func() { ip = peer(addr) }); allocs != 0 {
+			t.Errorf("peer(%q): %v allocations for %v", addr, allocs, ip)
+		}
+	}
+}

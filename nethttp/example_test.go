@@ -1,0 +1,110 @@
+package nethttp_test
+
+import (
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+
+	"github.com/weblimit/weblimit/core"
+	"github.com/weblimit/weblimit/keyfuncs"
+	"github.com/weblimit/weblimit/nethttp"
+)
+
+// ask sends a request to a handler.
+func ask(h http.Handler, method, path string) *httptest.ResponseRecorder {
+	w := httptest.NewRecorder()
+	h.ServeHTTP(w, httptest.NewRequest(method, path, nil))
+	return w
+}
+
+func ExampleLimit() {
+	store := core.NewMemory()
+	limit := nethttp.Limit(store, core.PerHour(2).By(keyfuncs.ClientIP()))
+
+	mux := http.NewServeMux()
+	mux.HandleFunc("GET /", func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, "hello") })
+	handler := limit(mux)
+
+	for range 3 {
+		fmt.Println(ask(handler, "GET", "/").Code)
+	}
+	// Output:
+	// 200
+	// 200
+	// 429
+}
+
+// Limits of one route go around its handler.
+func ExampleLimit_route() {
+	store := core.NewMemory()
+	export := nethttp.Limit(store, core.PerHour(20).By(keyfuncs.ClientIP()).Cost(10).Named("export"))
+
+	mux := http.NewServeMux()
+	mux.Handle("POST /export", export(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {})))
+
+	res := ask(mux, "POST", "/export")
+	fmt.Println(res.Header().Get("RateLimit-Policy"))
+	fmt.Println(res.Header().Get("RateLimit"))
+	// Output:
+	// "export";q=20;w=3600
+	// "export";r=10;t=1800
+}
+
+func ExampleNew() {
+	limiter, err := core.New(core.Config{
+		Store:  core.NewMemory(),
+		Limits: []core.Limit{core.PerHour(1).By(keyfuncs.ClientIP())},
+	})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	limit := nethttp.New(limiter, nethttp.Config{
+		Skip: func(r *http.Request) bool { return r.URL.Path == "/healthz" },
+		Denied: func(w http.ResponseWriter, _ *http.Request, d core.Decision) {
+			http.Error(w, "slow down", d.Status())
+		},
+	})
+	handler := limit(http.NotFoundHandler())
+
+	fmt.Println(ask(handler, "GET", "/").Code)
+	fmt.Println(ask(handler, "GET", "/").Code)
+	fmt.Println(ask(handler, "GET", "/healthz").Code)
+	// Output:
+	// 404
+	// 429
+	// 404
+}
+
+// Around a whole mux, its routes are known when the Config names it.
+func ExampleConfig_mux() {
+	mux := http.NewServeMux()
+	mux.HandleFunc("GET /items/{id}", func(http.ResponseWriter, *http.Request) {})
+	mux.HandleFunc("GET /users/{id}", func(http.ResponseWriter, *http.Request) {})
+
+	limiter := core.Must(core.New(core.Config{
+		Store:  core.NewMemory(),
+		Limits: []core.Limit{core.PerHour(1).By(keyfuncs.ClientIP(), keyfuncs.Route())},
+	}))
+	handler := nethttp.New(limiter, nethttp.Config{Mux: mux})(mux)
+
+	for _, path := range []string{"/items/1", "/items/2", "/users/1"} {
+		fmt.Println(path, ask(handler, "GET", path).Code)
+	}
+	// Output:
+	// /items/1 200
+	// /items/2 429
+	// /users/1 200
+}
+
+func ExampleFromContext() {
+	limit := nethttp.Limit(core.NewMemory(), core.PerHour(5).By(keyfuncs.ClientIP()).Named("client"))
+	handler := limit(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		if d, ok := nethttp.FromContext(r.Context()); ok {
+			binding, _ := d.Binding()
+			fmt.Println(binding.Rule.Name, "has", binding.Remaining, "left")
+		}
+	}))
+	ask(handler, "GET", "/")
+	// Output: client has 4 left
+}

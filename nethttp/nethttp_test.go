@@ -1,0 +1,135 @@
+package nethttp_test
+
+import (
+	"compress/gzip"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+
+	"github.com/weblimit/weblimit/core"
+	"github.com/weblimit/weblimit/keyfuncs"
+	"github.com/weblimit/weblimit/nethttp"
+)
+
+var ok = http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "hello") })
+
+func limiter(t *testing.T, limits ...core.Limit) *core.Limiter {
+	t.Helper()
+	l, err := core.New(core.Config{Store: core.NewMemory(), Limits: limits})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return l
+}
+
+func get(h http.Handler, method, path string) *httptest.ResponseRecorder {
+	w := httptest.NewRecorder()
+	h.ServeHTTP(w, httptest.NewRequest(method, path, nil))
+	return w
+}
+
+func TestNewPanicsAtStartUp(t *testing.T) {
+	t.Parallel()
+	l := limiter(t, core.PerHour(1).By(keyfuncs.Everyone()))
+	for name, f := range map[string]func(){
+		"no limiter":  func() { nethttp.New(nil) },
+		"two Configs": func() { nethttp.New(l, nethttp.Config{}, nethttp.Config{}) },
+		"no store":    func() { nethttp.Limit(nil, core.PerHour(1).By(keyfuncs.Everyone())) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			defer func() {
+				if s, _ := recover().(string); name != "no store" && !strings.HasPrefix(s, "weblimit: nethttp.New: ") {
+					t.Errorf("panic %q", s)
+				}
+			}()
+			f()
+			t.Error("no panic")
+		})
+	}
+}
+
+// One middleware may go around several handlers: they share its buckets.
+func TestOneMiddlewareAroundTwoHandlers(t *testing.T) {
+	t.Parallel()
+	limit := nethttp.Limit(core.NewMemory(), core.PerHour(1).By(keyfuncs.Everyone()))
+	if w := get(limit(ok), "GET", "/"); w.Code != 200 {
+		t.Errorf("first: %d", w.Code)
+	}
+	if w := get(limit(ok), "GET", "/"); w.Code != 429 {
+		t.Errorf("second: %d", w.Code)
+	}
+}
+
+// The mux of the Config counts, not the pattern of one further out.
+func TestRouteOfANestedMux(t *testing.T) {
+	t.Parallel()
+	inner := http.NewServeMux()
+	inner.Handle("GET /api/items/{id}", ok)
+	inner.Handle("GET /api/users/{id}", ok)
+	outer := http.NewServeMux()
+	outer.Handle("/api/", nethttp.New(limiter(t, core.PerHour(1).By(keyfuncs.Route())), nethttp.Config{Mux: inner})(inner))
+	for _, tt := range []struct {
+		path string
+		want int
+	}{{"/api/items/1", 200}, {"/api/items/2", 429}, {"/api/users/1", 200}, {"/api/none", 404}, {"/api/nothing", 429}} {
+		if w := get(outer, "GET", tt.path); w.Code != tt.want {
+			t.Errorf("%s: %d, want %d", tt.path, w.Code, tt.want)
+		}
+	}
+}
+
+// A mux redirects and refuses methods by handlers that have no route of their own.
+func TestRouteOfWhatTheMuxAnswersItself(t *testing.T) {
+	t.Parallel()
+	mux := http.NewServeMux()
+	mux.Handle("GET /items/", ok)
+	h := nethttp.New(limiter(t, core.PerHour(3).By(keyfuncs.Route())), nethttp.Config{Mux: mux})(mux)
+	for _, tt := range []struct {
+		method, path string
+		want         int
+	}{
+		{"DELETE", "/items/1", 405},
+		{"GET", "/x/../items", 307},
+		{"GET", "/none", 404},
+		{"DELETE", "/items/2", 405},
+		{"GET", "/nothing", 429},
+	} {
+		if w := get(h, tt.method, tt.path); w.Code != tt.want && (tt.want != 307 || w.Code/100 != 3) {
+			t.Errorf("%s %s: %d, want %d", tt.method, tt.path, w.Code, tt.want)
+		}
+	}
+}
+
+// Compressing middleware outside the limiter sets Content-Encoding before it
+// knows the response, and compresses the denial as well.
+func TestDenialInsideACompressor(t *testing.T) {
+	t.Parallel()
+	limited := nethttp.Limit(core.NewMemory(), core.PerHour(1).By(keyfuncs.Everyone()))(ok)
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Content-Encoding", "gzip")
+		z := gzip.NewWriter(w)
+		defer z.Close()
+		limited.ServeHTTP(compressed{w, z}, r)
+	}))
+	defer server.Close()
+	for _, want := range []string{"hello", `{"type":`} {
+		res, err := server.Client().Get(server.URL) // which asks for gzip and unpacks it
+		if err != nil {
+			t.Fatal(err)
+		}
+		body, err := io.ReadAll(res.Body)
+		_ = res.Body.Close()
+		if err != nil || !strings.HasPrefix(string(body), want) {
+			t.Errorf("body %q, %v; want %s…", body, err, want)
+		}
+	}
+}
+
+type compressed struct {
+	http.ResponseWriter
+	z *gzip.Writer
+}
+
+func (c compressed) Write(b []byte) (int, error) { return c.z.Write(b) }

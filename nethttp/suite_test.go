@@ -1,0 +1,76 @@
+package nethttp_test
+
+import (
+	"context"
+	"net/http"
+	"os"
+	"testing"
+
+	"github.com/weblimit/weblimit/core"
+	"github.com/weblimit/weblimit/internal/limittest"
+	"github.com/weblimit/weblimit/nethttp"
+)
+
+func TestMain(m *testing.M) { os.Exit(limittest.Main(m)) }
+
+func TestSuite(t *testing.T) { limittest.Run(t, build) }
+
+func build(_ testing.TB, app limittest.App) limittest.Server {
+	mux := http.NewServeMux()
+	for _, route := range app.Routes {
+		path := route.Path
+		if path == "/" {
+			path = "/{$}" // "/" would match all paths
+		}
+		var h http.Handler = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			route.Handle(limittest.HTTPCall(w, r, func() (core.Decision, bool) {
+				return nethttp.FromContext(r.Context())
+			}))
+		})
+		mux.Handle(route.Method+" "+path, around(h, route.Layers, nil))
+	}
+	h := around(mux, app.Layers, mux)
+	return limittest.Serve(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		defer func() {
+			if recover() != nil {
+				w.WriteHeader(http.StatusInternalServerError)
+			}
+		}()
+		limittest.SetOuter(w.Header(), app.Outer)
+		if user := r.Header.Get(limittest.UserHeader); user != "" {
+			var key any = limittest.UserKey{}
+			if app.SignIn == limittest.InLocals {
+				key = limittest.UserLocal
+			}
+			r = r.WithContext(context.WithValue(r.Context(), key, user))
+		}
+		h.ServeHTTP(w, r)
+	}))
+}
+
+func around(h http.Handler, layers []limittest.Layer, mux *http.ServeMux) http.Handler {
+	for i := len(layers) - 1; i >= 0; i-- {
+		h = middleware(layers[i], mux)(h)
+	}
+	return h
+}
+
+func middleware(l limittest.Layer, mux *http.ServeMux) func(http.Handler) http.Handler {
+	if l.Store != nil {
+		return nethttp.Limit(l.Store, l.Limits...)
+	}
+	if l.Skip == nil && l.Denied == nil && mux == nil {
+		return nethttp.New(l.Limiter)
+	}
+	config := nethttp.Config{Mux: mux}
+	if l.Skip != nil {
+		config.Skip = func(r *http.Request) bool { return l.Skip(r.Header.Get) }
+	}
+	if l.Denied != nil {
+		config.Denied = func(w http.ResponseWriter, _ *http.Request, d core.Decision) {
+			status, body := l.Denied(d)
+			limittest.Reply(w, status, body)
+		}
+	}
+	return nethttp.New(l.Limiter, config)
+}
