@@ -12,12 +12,15 @@ import (
 // DefaultMaxBuckets is how many buckets a [Memory] holds unless told otherwise.
 const DefaultMaxBuckets = 1 << 20
 
+// minBuckets is the least that makes sense of evicting the least used.
+const minBuckets = 64
+
 // MemoryConfig sets up a [Memory]. Its zero value is ready to use.
 type MemoryConfig struct {
 	// MaxBuckets bounds the memory: one bucket, for one key under one limit,
 	// takes 64 bytes in a table that is between 7/16 and 7/8 full. Four entries
-	// of a sliding log count as one bucket. At least 64. Defaults to
-	// DefaultMaxBuckets.
+	// of a sliding log count as one bucket; one log may exceed a bound that is
+	// smaller than it. At least 64. Defaults to DefaultMaxBuckets.
 	MaxBuckets int
 }
 
@@ -58,8 +61,8 @@ func NewMemoryWith(config MemoryConfig) (*Memory, error) {
 	if config.MaxBuckets == 0 {
 		config.MaxBuckets = DefaultMaxBuckets
 	}
-	if config.MaxBuckets < minShardBuckets {
-		return nil, fmt.Errorf("weblimit: memory store: MaxBuckets must be at least %d, got %d", minShardBuckets, config.MaxBuckets)
+	if config.MaxBuckets < minBuckets {
+		return nil, fmt.Errorf("weblimit: memory store: MaxBuckets must be at least %d, got %d", minBuckets, config.MaxBuckets)
 	}
 	shards := 1
 	for shards < 256 && config.MaxBuckets/(2*shards) >= minShardBuckets {

@@ -2,9 +2,9 @@ package core
 
 import "sync"
 
-// minShardBuckets is the least that a shard holds: fewer would make eviction a
-// matter of chance.
-const minShardBuckets = 64
+// minShardBuckets is the least that one of several shards holds: room for the
+// longest sliding log, and enough for eviction to find a good victim.
+const minShardBuckets = 2048
 
 // shard is one part of a memory store: an open-addressing table of buckets with
 // linear probing. Its slots hold no pointers, so that a million buckets cost the

@@ -1,0 +1,75 @@
+package core_test
+
+import (
+	"context"
+	"strconv"
+	"sync/atomic"
+	"testing"
+
+	"github.com/weblimit/weblimit/core"
+	"github.com/weblimit/weblimit/keyfuncs"
+)
+
+// BenchmarkMemory decides in the memory store: no allocation.
+func BenchmarkMemory(b *testing.B) {
+	limits := []struct {
+		name  string
+		limit core.Limit
+	}{
+		{"bucket", core.PerSecond(1_000_000_000)},
+		{"fixed", core.PerDay(1_000_000_000).FixedWindow()},
+		{"sliding", core.PerHour(100_000_000).SlidingWindow()},
+		{"denied", core.PerDay(1)},
+	}
+	for _, l := range limits {
+		for _, keys := range []int{1, 100_000, 1_000_000} {
+			b.Run(l.name+"/"+strconv.Itoa(keys)+" keys", func(b *testing.B) {
+				rule, err := l.limit.Rule()
+				if err != nil {
+					b.Fatal(err)
+				}
+				m := core.NewMemory()
+				all := make([][]byte, keys)
+				for i := range all {
+					all[i] = strconv.AppendInt([]byte("user:"), int64(i), 10)
+				}
+				var seed atomic.Uint64
+				b.ReportAllocs()
+				b.ResetTimer()
+				b.RunParallel(func(pb *testing.PB) {
+					n := seed.Add(1) * 7919
+					checks, results := []core.Check{{Rule: &rule, Cost: 1}}, make([]core.Result, 1)
+					for pb.Next() {
+						n = n*6364136223846793005 + 1442695040888963407
+						checks[0].Key = all[(n>>33)%uint64(keys)]
+						if err := m.Take(context.Background(), checks, results); err != nil {
+							b.Error(err)
+						}
+					}
+				})
+			})
+		}
+	}
+}
+
+// BenchmarkLimiter decides one and three limits for a key, as AllowKey does: no allocation.
+func BenchmarkLimiter(b *testing.B) {
+	limits := []core.Limit{
+		core.PerSecond(1_000_000_000).By(keyfuncs.Everyone()).Named("a"),
+		core.PerDay(1_000_000_000).FixedWindow().By(keyfuncs.Everyone()).Named("b"),
+		core.PerHour(100_000_000).SlidingWindow().By(keyfuncs.Everyone()).Named("c"),
+	}
+	for _, n := range []int{1, 3} {
+		b.Run(strconv.Itoa(n), func(b *testing.B) {
+			limiter := core.ForLimits(core.NewMemory(), limits[:n])
+			b.ReportAllocs()
+			b.RunParallel(func(pb *testing.PB) {
+				for pb.Next() {
+					if d := limiter.AllowKey(context.Background(), "user:42", 1); !d.Allowed {
+						b.Error("denied")
+					}
+				}
+			})
+		})
+	}
+}

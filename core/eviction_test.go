@@ -1,0 +1,229 @@
+package core_test
+
+import (
+	"fmt"
+	"runtime"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/weblimit/weblimit/core"
+	"github.com/weblimit/weblimit/internal/storetest"
+)
+
+// small returns a store of few buckets at a clock that stands still.
+func small(t *testing.T, buckets int) (*core.Memory, *storetest.Clock) {
+	t.Helper()
+	clock := storetest.NewClock()
+	return core.NewMemoryAt(core.MemoryConfig{MaxBuckets: buckets}, clock.Micros), clock
+}
+
+func mustRule(t testing.TB, l core.Limit) *core.Rule {
+	t.Helper()
+	r, err := l.Rule()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &r
+}
+
+func take(t testing.TB, m *core.Memory, key string, rule *core.Rule, cost int64) core.Result {
+	t.Helper()
+	results := make([]core.Result, 1)
+	if err := m.Take(t.Context(), []core.Check{{Key: []byte(key), Rule: rule, Cost: cost}}, results); err != nil {
+		t.Fatal(err)
+	}
+	return results[0]
+}
+
+func TestMemoryRefusesTooFewBuckets(t *testing.T) {
+	t.Parallel()
+	for _, n := range []int{-1, 1, 63} {
+		if _, err := core.NewMemoryWith(core.MemoryConfig{MaxBuckets: n}); err == nil || !strings.Contains(err.Error(), fmt.Sprintf("at least 64, got %d", n)) {
+			t.Errorf("MaxBuckets %d: error %v", n, err)
+		}
+	}
+}
+
+func TestKeyRotationLeavesMemoryBounded(t *testing.T) {
+	t.Parallel()
+	const buckets = 1 << 12
+	m, _ := small(t, buckets)
+	rules := []*core.Rule{mustRule(t, core.PerHour(10).Named("a")), mustRule(t, core.PerHour(10).SlidingWindow().Named("b"))}
+	for i := range 8 * buckets {
+		take(t, m, fmt.Sprint("key", i), rules[i%2], 1)
+	}
+	if n := m.Len(); n > buckets || n < buckets*3/4 {
+		t.Errorf("%d buckets after %d keys, want nearly and at most %d", n, 8*buckets, buckets)
+	}
+}
+
+func TestLogsCountForTheirMemory(t *testing.T) {
+	t.Parallel()
+	m, clock := small(t, 1<<10)
+	rule := mustRule(t, core.PerHour(400).SlidingLog())
+	for i := range 200 {
+		for range 400 {
+			take(t, m, fmt.Sprint("key", i%20), rule, 1)
+			clock.Advance(time.Microsecond)
+		}
+	}
+	if w := m.Weight(); w > 1<<10 {
+		t.Errorf("buckets and logs weigh %d, the bound is %d", w, 1<<10)
+	}
+	clock.Advance(time.Hour)
+	for i := range 20 {
+		if got := take(t, m, fmt.Sprint("key", i), rule, 1); got.Remaining != 399 {
+			t.Errorf("an hour later %d of 400 remain", got.Remaining)
+		}
+	}
+}
+
+// However many keys an attacker makes up, its blocked key stays blocked.
+func TestThrowAwayKeysDoNotPushOutALimitedClient(t *testing.T) {
+	t.Parallel()
+	for name, limit := range storetest.Algorithms(10, 24*time.Hour) {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			m, _ := small(t, 1<<10)
+			rule := mustRule(t, limit)
+			var blocked []string
+			for i := range 100 {
+				key := fmt.Sprint("blocked", i)
+				blocked = append(blocked, key)
+				take(t, m, key, rule, 10)
+			}
+			for i := range 8 << 10 {
+				take(t, m, fmt.Sprint("throwaway", i), rule, 1+int64(i%9))
+			}
+			for _, key := range blocked {
+				if take(t, m, key, rule, 1).Allowed {
+					t.Errorf("%s was pushed out and got a fresh budget", key)
+				}
+			}
+		})
+	}
+}
+
+func TestFullBucketsGoFirst(t *testing.T) {
+	t.Parallel()
+	m, clock := small(t, 64)
+	short, long := mustRule(t, core.PerSecond(10).Named("short")), mustRule(t, core.PerDay(10).Named("long"))
+	for i := range 32 {
+		take(t, m, fmt.Sprint("short", i), short, 10)
+		take(t, m, fmt.Sprint("long", i), long, 1)
+	}
+	clock.Advance(time.Second) // all of short are full again
+	for i := range 32 {
+		take(t, m, fmt.Sprint("new", i), long, 1)
+	}
+	for i := range 32 {
+		if got := take(t, m, fmt.Sprint("long", i), long, 0); got.Remaining != 9 {
+			t.Errorf("long%d was evicted while there were full buckets", i)
+		}
+	}
+}
+
+// A bucket that looked harmless when victims were sought is none once it is used.
+func TestABucketThatIsUsedAgainIsNotEvicted(t *testing.T) {
+	t.Parallel()
+	m, _ := small(t, 64)
+	rule := mustRule(t, core.PerDay(10))
+	for i := range 65 { // the last one starts a search
+		take(t, m, fmt.Sprint("old", i), rule, 1)
+	}
+	var used []string
+	for i := range 65 {
+		if key := fmt.Sprint("old", i); take(t, m, key, rule, 0).Remaining == 9 && len(used) < 20 {
+			used = append(used, key)
+			take(t, m, key, rule, 9)
+		}
+	}
+	for i := range 200 {
+		take(t, m, fmt.Sprint("new", i), rule, 1)
+	}
+	for _, key := range used {
+		if take(t, m, key, rule, 1).Allowed {
+			t.Errorf("%s was evicted after it was used up", key)
+		}
+	}
+}
+
+func TestOfLimitedClientsTheNearestToRecoveryIsEvicted(t *testing.T) {
+	t.Parallel()
+	m, clock := small(t, 64)
+	rule := mustRule(t, core.PerDay(1))
+	for i := range 64 {
+		take(t, m, fmt.Sprint("key", i), rule, 1)
+		clock.Advance(time.Second)
+	}
+	take(t, m, "one more", rule, 1)
+	for i := range 64 {
+		fresh := take(t, m, fmt.Sprint("key", i), rule, 0).Remaining == 1
+		if fresh != (i == 0) {
+			t.Errorf("key %d evicted: %v; only the oldest should be", i, fresh)
+		}
+	}
+}
+
+func TestLimitsThatExpireMakeRoomWithoutEviction(t *testing.T) {
+	t.Parallel()
+	m, clock := small(t, 1<<10)
+	rule := mustRule(t, core.PerSecond(5))
+	for range 50 {
+		for i := range 500 {
+			take(t, m, fmt.Sprint("key", i), rule, 5)
+		}
+		clock.Advance(time.Second)
+	}
+	if n := m.Len(); n > 1<<10 {
+		t.Errorf("%d buckets", n)
+	}
+}
+
+func TestEvictionUnderParallelUse(t *testing.T) {
+	t.Parallel()
+	m := core.NewMemoryAt(core.MemoryConfig{MaxBuckets: 256}, storetest.NewClock().Micros)
+	rules := []*core.Rule{mustRule(t, core.PerDay(3).Named("a")), mustRule(t, core.PerDay(3).SlidingLog().Named("b"))}
+	var all sync.WaitGroup
+	for g := range 8 {
+		all.Add(1)
+		go func() {
+			defer all.Done()
+			for i := range 3000 {
+				checks := []core.Check{
+					{Key: fmt.Append(nil, "k", i*(g+1)%700), Rule: rules[0], Cost: 1},
+					{Key: fmt.Append(nil, "k", i*(g+3)%900), Rule: rules[1], Cost: 1},
+				}
+				results := make([]core.Result, 2)
+				if err := m.Take(t.Context(), checks, results); err != nil {
+					t.Error(err)
+				}
+				if i%5 == 0 {
+					_ = m.Refund(t.Context(), checks, results)
+				}
+				if i%7 == 0 {
+					_ = m.Reset(t.Context(), checks)
+				}
+			}
+		}()
+	}
+	all.Wait()
+	if n := m.Weight(); n > 256 {
+		t.Errorf("weight %d of 256", n)
+	}
+}
+
+func TestMemoryRunsNoGoroutine(t *testing.T) {
+	before := runtime.NumGoroutine()
+	stores := make([]*core.Memory, 100)
+	for i := range stores {
+		stores[i] = core.NewMemory()
+		take(t, stores[i], "k", mustRule(t, core.PerHour(1)), 1)
+	}
+	if after := runtime.NumGoroutine(); after > before {
+		t.Errorf("%d goroutines for %d stores", after-before, len(stores))
+	}
+	runtime.KeepAlive(stores)
+}
