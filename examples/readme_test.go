@@ -1,0 +1,141 @@
+package examples_test
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/gin-gonic/gin"
+	"github.com/redis/go-redis/v9"
+
+	"github.com/weblimit/weblimit/core"
+	"github.com/weblimit/weblimit/core/redisstore"
+	"github.com/weblimit/weblimit/ginlimit"
+	"github.com/weblimit/weblimit/keyfuncs"
+)
+
+// The functions below are where the README's code comes from: TestReadme looks
+// for each of its blocks in the Go files of the examples, which the compiler
+// reads too.
+
+func readmeStore() core.Store {
+	rdb := redis.NewClient(&redis.Options{Addr: "localhost:6379"})
+	store := redisstore.New(rdb)
+	return store
+}
+
+func readmeGroups(r *gin.Engine, store core.Store, export gin.HandlerFunc) {
+	api := r.Group("/api", ginlimit.Limit(store,
+		core.PerSecond(60).Burst(120).By(keyfuncs.APIKey("X-API-Key")).Named("key"),
+		core.PerDay(100_000).FixedWindow().By(keyfuncs.APIKey("X-API-Key")).Named("key-daily"),
+		core.PerSecond(5000).By(keyfuncs.Everyone()).Named("global"),
+	))
+	api.POST("/export", ginlimit.Limit(store,
+		core.PerSecond(20).By(keyfuncs.APIKey("X-API-Key")).Cost(10).Named("export")), export)
+}
+
+func readmeKeys() []core.Limit {
+	perUser := core.PerMinute(300).By(keyfuncs.User("user")).Named("user")
+	perRoute := core.PerMinute(60).By(keyfuncs.ClientIP(), keyfuncs.Route()).Named("route")
+	either := core.PerMinute(100).By(keyfuncs.First(
+		keyfuncs.User("user"), keyfuncs.APIKey("X-API-Key"), keyfuncs.ClientIP())).Named("client")
+	return []core.Limit{perUser, perRoute, either}
+}
+
+func readmeHandler(r *gin.Engine) {
+	r.GET("/quota", func(c *gin.Context) {
+		d, _ := ginlimit.FromContext(c)
+		limit, _ := d.Binding()
+		c.JSON(http.StatusOK, gin.H{"limit": limit.Rule.Name, "remaining": limit.Remaining})
+	})
+}
+
+func readmeJob(ctx context.Context, store core.Store) error {
+	limiter := core.Must(core.New(core.Config{
+		Store:  store,
+		Limits: []core.Limit{core.PerMinute(100).By(keyfuncs.User("user")).Named("jobs")},
+	}))
+	if d := limiter.AllowKey(ctx, keyfuncs.Encode("user", "42"), 1); !d.Allowed {
+		return fmt.Errorf("try again in %v", d.RetryAfter)
+	}
+	return nil
+}
+
+func readmeDenied(r *gin.Engine, limiter *core.Limiter) {
+	r.Use(ginlimit.New(limiter, ginlimit.Config{
+		Skip: func(c *gin.Context) bool { return c.FullPath() == "/healthz" },
+		Denied: func(c *gin.Context, d core.Decision) {
+			c.JSON(d.Status(), gin.H{"error": "slow down", "retry_after": d.RetryAfter.Seconds()})
+		},
+	}))
+}
+
+// What the README shows works together, on one store, as it stands there.
+func TestReadmeCodeRuns(t *testing.T) {
+	t.Parallel()
+	gin.SetMode(gin.TestMode)
+	_ = readmeStore() // talks to no server yet
+	r, store := gin.New(), core.NewMemory()
+	readmeGroups(r, store, func(*gin.Context) {})
+	readmeHandler(r)
+	if _, err := core.New(core.Config{Store: store, Limits: readmeKeys()}); err != nil {
+		t.Error(err)
+	}
+	if err := readmeJob(t.Context(), store); err != nil {
+		t.Error(err)
+	}
+	readmeDenied(r, core.ForLimits(store, []core.Limit{core.PerHour(1).By(keyfuncs.Everyone()).Named("all")}))
+}
+
+var goBlock = regexp.MustCompile("(?s)```go\n(.*?)```")
+
+func TestReadmeBlocksAreCompiled(t *testing.T) {
+	t.Parallel()
+	readme, err := os.ReadFile(filepath.Join("..", "README.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var compiled []string
+	for _, pattern := range []string{"*_test.go", "*/main.go"} {
+		files, err := filepath.Glob(pattern)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, file := range files {
+			source, err := os.ReadFile(file)
+			if err != nil {
+				t.Fatal(err)
+			}
+			compiled = append(compiled, flat(string(source)))
+		}
+	}
+	blocks := goBlock.FindAllStringSubmatch(string(readme), -1)
+	if len(blocks) < 5 {
+		t.Fatalf("only %d blocks of Go in the README", len(blocks))
+	}
+	for _, block := range blocks {
+		found := false
+		for _, source := range compiled {
+			found = found || strings.Contains(source, flat(block[1]))
+		}
+		if !found {
+			t.Errorf("this block of the README is in no example:\n%s", block[1])
+		}
+	}
+}
+
+// flat returns source without indentation and blank lines.
+func flat(source string) string {
+	var b strings.Builder
+	for line := range strings.Lines(source) {
+		if line = strings.TrimSpace(line); line != "" {
+			b.WriteString(line + "\n")
+		}
+	}
+	return b.String()
+}
