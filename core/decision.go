@@ -10,7 +10,8 @@ type Reason uint8
 
 // The reasons.
 const (
-	ReasonWithinLimit   Reason = iota // allowed: every limit had room
+	ReasonUndecided     Reason = iota // the zero Decision
+	ReasonWithinLimit                 // allowed: every limit had room
 	ReasonLimitExceeded               // denied: at least one limit had not
 	ReasonInvalidCost                 // denied: the cost was negative
 	ReasonOutageAllowed               // allowed by policy: the store did not answer
@@ -19,6 +20,7 @@ const (
 )
 
 var reasons = [...]string{
+	ReasonUndecided:     "undecided",
 	ReasonWithinLimit:   "within limit",
 	ReasonLimitExceeded: "limit exceeded",
 	ReasonInvalidCost:   "invalid cost",
@@ -108,6 +110,7 @@ func (l *Limiter) verdict(c *call, err error) Decision {
 			d.Allowed = false
 		}
 	}
+	d.Reason = ReasonWithinLimit
 	if !d.Allowed {
 		d.Reason = ReasonLimitExceeded
 	}

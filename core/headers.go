@@ -3,6 +3,7 @@ package core
 import (
 	"math/bits"
 	"strconv"
+	"strings"
 	"time"
 )
 
@@ -47,6 +48,9 @@ func (h HeaderMap) Get(name string) string {
 	return ""
 }
 
+// Values returns all values of name, which must be in canonical form.
+func (h HeaderMap) Values(name string) []string { return h[name] }
+
 // Set replaces the values of name, which must be in canonical form.
 func (h HeaderMap) Set(name, value string) { h[name] = []string{value} }
 
@@ -82,7 +86,11 @@ func (d *Decision) SetHeaders(h Header) {
 }
 
 func addMember(h Header, name, value string) {
-	if before := h.Get(name); before != "" {
+	before := h.Get(name)
+	if all, ok := h.(interface{ Values(name string) []string }); ok {
+		before = strings.Join(all.Values(name), ", ")
+	}
+	if before != "" {
 		value = before + ", " + value
 	}
 	h.Set(name, value)
@@ -95,7 +103,7 @@ func (d *Decision) appendRateLimit(dst []byte) []byte {
 		}
 		dst = appendQuoted(dst, r.Rule.Name)
 		dst = append(dst, paramRemaining...)
-		dst = strconv.AppendInt(dst, min(r.Remaining, maxFieldInteger), 10)
+		dst = strconv.AppendInt(dst, min(max(r.Remaining, 0), maxFieldInteger), 10)
 		dst = append(dst, paramEffective...)
 		dst = strconv.AppendInt(dst, max(seconds(r.Window), 1), 10)
 	}
@@ -121,7 +129,7 @@ func (r *Rule) appendPolicy(dst []byte) []byte {
 	dst = appendQuoted(dst, r.Name)
 	dst = append(dst, paramQuota...)
 	dst = strconv.AppendInt(dst, min(r.Burst, maxFieldInteger), 10)
-	if fill, exact := r.fillTime(); exact && fill >= time.Second && fill%time.Second == 0 {
+	if fill, exact := r.fillTime(); exact && fill%time.Second == 0 {
 		dst = append(dst, paramWindow...)
 		dst = strconv.AppendInt(dst, seconds(fill), 10)
 	}
@@ -132,9 +140,6 @@ func (r *Rule) appendPolicy(dst []byte) []byte {
 // is a whole number of microseconds. For all but token buckets it is the window.
 func (r *Rule) fillTime() (fill time.Duration, exact bool) {
 	high, low := bits.Mul64(uint64(r.Burst), uint64(r.Window.Microseconds()))
-	if high >= uint64(r.Quota) {
-		return 0, false
-	}
 	quotient, rest := bits.Div64(high, low, uint64(r.Quota))
 	return micros(int64(quotient)), rest == 0
 }

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/weblimit/weblimit/keyfuncs"
@@ -199,7 +200,7 @@ func (l *Limit) key() (keyfuncs.Func, error) {
 		key = keyfuncs.Join(l.keys...)
 	}
 	if err := key.Err(); err != nil {
-		return key, fmt.Errorf("weblimit: limit %q: %w", l.name, err)
+		return key, fmt.Errorf("weblimit: limit %q: %s", l.name, strings.TrimPrefix(err.Error(), "weblimit: "))
 	}
 	return key, nil
 }

@@ -37,7 +37,7 @@ type Config struct {
 type Limiter struct {
 	store   Store
 	timeout time.Duration
-	local   *Memory // stands in while the store is out
+	local   *Memory // stands in while the store is out; shared by the store's limiters
 	limits  []limit
 	policy  []string // the RateLimit-Policy field, with no spare capacity
 }
@@ -67,7 +67,7 @@ func New(config Config) (*Limiter, error) {
 	l := &Limiter{
 		store:   config.Store,
 		timeout: config.Timeout,
-		local:   NewMemory(),
+		local:   standInFor(config.Store),
 		limits:  make([]limit, len(config.Limits)),
 	}
 	if l.timeout == 0 {
@@ -83,7 +83,7 @@ func New(config Config) (*Limiter, error) {
 		if to.key, err = from.key(); err != nil {
 			return nil, err
 		}
-		to.local = to.rule.share(max(config.Replicas, 1))
+		to.local = to.rule.share(max(config.Replicas, 1), from.cost)
 		to.cost, to.outage = from.cost, from.outage
 		declarations[i] = Declaration{Rule: to.rule, Keys: to.key.Kind(), Named: from.named}
 		for _, other := range declarations[:i] {
@@ -98,6 +98,13 @@ func New(config Config) (*Limiter, error) {
 	policy := policyField(l.limits)
 	l.policy = []string{policy}[:1:1]
 	return l, nil
+}
+
+func standInFor(store Store) *Memory {
+	if s, ok := store.(interface{ standIn() *Memory }); ok { // it embeds a Registry
+		return s.standIn()
+	}
+	return NewMemory()
 }
 
 // Must returns the limiter of [New], and panics if there was an error:
@@ -139,8 +146,8 @@ func (l *Limiter) Allow(r keyfuncs.Request) Decision {
 }
 
 // missingKey is the bucket of requests that lack the key. No key function makes
-// such a key.
-const missingKey = "(missing)"
+// such a key, nor does AllowKey: theirs are printable.
+const missingKey = "missing\x00"
 
 // AllowKey decides all limits for one key, whatever their key functions and
 // costs: for jobs, consumers and other code that has no HTTP request. The key is
@@ -194,15 +201,19 @@ func (l *Limiter) callFor(key string, cost int64) *call {
 }
 
 func (l *Limiter) decide(ctx context.Context, c *call) Decision {
-	if m, ok := l.store.(*Memory); ok {
-		return l.verdict(c, m.decide(c.checks, c.results, true))
-	}
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), l.timeout)
-	defer cancel()
-	if err := l.store.Take(ctx, c.checks, c.results); err != nil {
+	if err := l.take(ctx, c); err != nil {
 		return l.decideOutage(c, err)
 	}
 	return l.verdict(c, nil)
+}
+
+func (l *Limiter) take(ctx context.Context, c *call) error {
+	if m, ok := l.store.(*Memory); ok {
+		return m.decide(c.checks, c.results, true) // it can't block
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), l.timeout)
+	defer cancel()
+	return l.store.Take(ctx, c.checks, c.results)
 }
 
 // call is the working memory of one decision.

@@ -7,7 +7,8 @@ type Outage uint8
 
 const (
 	// Local lets a bucket in this process stand in, with the limit divided by
-	// Config.Replicas. It begins full at the first outage.
+	// Config.Replicas, but at least one request of the limit's cost. It begins
+	// full at the first outage.
 	Local Outage = iota
 	// Allow lets requests through this limit.
 	Allow
@@ -20,17 +21,23 @@ func (o Outage) valid() bool { return o <= Deny }
 // outageRetry is what a request that is denied for an outage is told to wait.
 const outageRetry = time.Second
 
-// share returns the part of r that one of n processes grants: at least one unit.
-// The sum over all of them is at most n units above the limit.
-func (r *Rule) share(n int) Rule {
-	quota, burst := ceilDiv(r.Quota, int64(n)), ceilDiv(r.Burst, int64(n))
-	share, err := newRule(r.Name, r.Algorithm, quota, r.Window, burst, r.Jitter)
-	if err != nil {
-		// A smaller quota can have fewer divisors in common with the window. The
-		// whole rule is the one that is known to work.
-		return *r
+// share returns the part of r that one of n processes grants: at least one
+// request of the given cost. Together they grant at most n units, or that cost,
+// more than r.
+func (r *Rule) share(n int, cost int64) Rule {
+	quota, burst := ceilDiv(r.Quota, int64(n)), max(ceilDiv(r.Burst, int64(n)), cost)
+	if r.Algorithm != TokenBucket {
+		quota = burst
 	}
-	return share
+	// A smaller quota can have fewer divisors in common with the window, and be
+	// too odd to count exactly: then it is rounded up to one that has as many.
+	common := gcd(r.Quota, r.Window.Microseconds())
+	for _, quota := range []int64{quota, ceilDiv(quota, common) * common} {
+		if share, err := newRule(r.Name, r.Algorithm, quota, r.Window, burst, r.Jitter); err == nil {
+			return share
+		}
+	}
+	return *r
 }
 
 // decideOutage decides by each limit's own policy.
@@ -46,7 +53,9 @@ func (l *Limiter) decideOutage(c *call, err error) Decision {
 			reason = ReasonOutageLocal
 			check := c.checks[i]
 			check.Rule = &limit.local
-			check.Cost = min(check.Cost, limit.local.Burst)
+			if check.Cost <= limit.rule.Burst { // else it can never fit
+				check.Cost = min(check.Cost, limit.local.Burst)
+			}
 			local.limits = append(local.limits, limit)
 			local.checks = append(local.checks, check)
 			local.results = append(local.results, Result{})

@@ -17,6 +17,18 @@ type Declaration struct {
 type Registry struct {
 	mu    sync.Mutex
 	known map[uint32]Declaration // by Rule.ID. Guarded by mu.
+	local *Memory                // Guarded by mu.
+}
+
+// standIn returns what stands in for the store during an outage: one for all its
+// limiters, or a limit that several of them share would be granted by each.
+func (r *Registry) standIn() *Memory {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.local == nil {
+		r.local = NewMemory()
+	}
+	return r.local
 }
 
 // Register adds declarations, all or none. A name that is taken is an error
@@ -25,10 +37,16 @@ type Registry struct {
 func (r *Registry) Register(declarations ...Declaration) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	for _, d := range declarations {
+	for i, d := range declarations {
+		others := declarations[:i:i]
 		if other, taken := r.known[d.Rule.id]; taken {
-			if err := conflict(other, d); err != nil {
-				return err
+			others = append(others, other)
+		}
+		for _, other := range others {
+			if other.Rule.id == d.Rule.id {
+				if err := conflict(other, d); err != nil {
+					return err
+				}
 			}
 		}
 	}

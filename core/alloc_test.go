@@ -1,0 +1,75 @@
+//go:build !race
+
+package core_test
+
+import (
+	"context"
+	"net/http"
+	"testing"
+
+	"github.com/weblimit/weblimit/core"
+	"github.com/weblimit/weblimit/keyfuncs"
+)
+
+// Not under the race detector, which makes sync.Pool forget at random, and not
+// parallel: testing.AllocsPerRun counts the allocations of the process.
+func TestDecisionsInMemoryDoNotAllocate(t *testing.T) {
+	ctx, r := context.Background(), user("alice")
+	limits := []core.Limit{
+		core.PerHour(1 << 40).By(keyfuncs.User("userID")),
+		everyone(1 << 40).FixedWindow().Named("b"),
+		everyone(1 << 30).SlidingWindow().Jitter().Named("c"),
+		everyone(1).By(keyfuncs.ClientIP()).Named("d"), // denies from the second request on
+		everyone(5).Named("e"),
+	}
+	one, four := limits[:1], limits[:4]
+	for _, tt := range []struct {
+		name   string
+		limits []core.Limit
+		want   float64
+		run    func(l *core.Limiter)
+	}{
+		{"a key of one limit", one, 0, func(l *core.Limiter) { l.AllowKey(ctx, "user:alice", 1) }},
+		{"a key of four limits", four, 0, func(l *core.Limiter) { l.AllowKey(ctx, "user:alice", 1) }},
+		{"a key that is hashed", one, 0, func(l *core.Limiter) { l.AllowKey(ctx, "{user}", 1) }},
+		{"a request of one limit", one, 0, func(l *core.Limiter) { l.Allow(r) }},
+		{"a request of four limits", four, 0, func(l *core.Limiter) { l.Allow(r) }},
+		{"more limits than fit in a decision", limits, 1, func(l *core.Limiter) { l.Allow(r) }},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			l := limiterOn(t, core.NewMemory(), tt.limits...)
+			if allocs := testing.AllocsPerRun(200, func() { tt.run(l) }); allocs != tt.want {
+				t.Errorf("%v allocations, want %v", allocs, tt.want)
+			}
+		})
+	}
+}
+
+// The policy is shared; RateLimit is a string and the slice that holds it.
+func TestSetHeadersAllocatesTwice(t *testing.T) {
+	l := limiterOn(t, core.NewMemory(), everyone(1<<40).Named("a"), core.PerDay(1<<40).By(keyfuncs.Everyone()).Named("b"))
+	d := l.Allow(&request{})
+	h := http.Header{}
+	d.SetHeaders(core.HeaderMap(h)) // the map has its room from here on
+	allocs := testing.AllocsPerRun(200, func() {
+		clear(h)
+		d.SetHeaders(core.HeaderMap(h))
+	})
+	if allocs > 2 {
+		t.Errorf("%v allocations, want 2", allocs)
+	}
+}
+
+// A context and the decision in it are one allocation.
+func TestNewContextAllocatesOnce(t *testing.T) {
+	d := limiterOn(t, core.NewMemory(), everyone(5)).Allow(&request{})
+	ctx := context.Background()
+	allocs := testing.AllocsPerRun(200, func() {
+		if d, ok := core.FromContext(core.NewContext(ctx, d)); !ok || !d.Allowed {
+			t.Error("the decision is not in its context")
+		}
+	})
+	if allocs > 1 {
+		t.Errorf("%v allocations, want 1", allocs)
+	}
+}

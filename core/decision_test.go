@@ -1,0 +1,151 @@
+package core_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"log/slog"
+	"math"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/weblimit/weblimit/core"
+)
+
+func TestReasonStrings(t *testing.T) {
+	t.Parallel()
+	seen := map[string]bool{}
+	for reason, want := range map[core.Reason]string{
+		core.ReasonUndecided:     "undecided",
+		core.ReasonWithinLimit:   "within limit",
+		core.ReasonLimitExceeded: "limit exceeded",
+		core.ReasonInvalidCost:   "invalid cost",
+		core.ReasonOutageAllowed: "outage allowed",
+		core.ReasonOutageDenied:  "outage denied",
+		core.ReasonOutageLocal:   "outage local",
+		math.MaxUint8:            "unknown reason",
+	} {
+		if got := reason.String(); got != want || seen[got] {
+			t.Errorf("reason %d reads %q, want %q", uint8(reason), got, want)
+		}
+		seen[want] = true
+	}
+}
+
+func TestAlgorithmStrings(t *testing.T) {
+	t.Parallel()
+	for algorithm, want := range map[core.Algorithm]string{
+		core.TokenBucket:   "token bucket",
+		core.FixedWindow:   "fixed window",
+		core.SlidingWindow: "sliding window",
+		core.SlidingLog:    "sliding log",
+		0:                  "unknown algorithm",
+		math.MaxUint8:      "unknown algorithm",
+	} {
+		if got := algorithm.String(); got != want {
+			t.Errorf("algorithm %d reads %q, want %q", uint8(algorithm), got, want)
+		}
+	}
+}
+
+// logged returns a decision as a JSON log has it.
+func logged(t testing.TB, d core.Decision) string {
+	t.Helper()
+	var out bytes.Buffer
+	slog.New(slog.NewJSONHandler(&out, &slog.HandlerOptions{
+		ReplaceAttr: func(groups []string, a slog.Attr) slog.Attr {
+			if len(groups) == 0 && a.Key != "decision" {
+				return slog.Attr{}
+			}
+			return a
+		},
+	})).Info("", "decision", d)
+	return strings.TrimSpace(out.String())
+}
+
+func TestDecisionsInLogs(t *testing.T) {
+	t.Parallel()
+	ctx := context.Background()
+	wait := core.Result{Remaining: 3, RetryAfter: 1500 * time.Millisecond}
+	limits := []core.Limit{everyone(5).Named("a"), everyone(5).Named("b")}
+	for _, tt := range []struct {
+		name     string
+		decision core.Decision
+		want     string
+	}{
+		{"allowed", decided(t, limits, core.Result{Allowed: true, Remaining: 4}, core.Result{Allowed: true, Remaining: 2}), `{"allowed":true,"reason":"within limit","limit":"b","remaining":2}`},
+		{"denied", decided(t, limits, wait, core.Result{Allowed: true}), `{"allowed":false,"reason":"limit exceeded","limit":"a","remaining":3,"retry_after":1500000000}`},
+		{"never possible", decided(t, limits, wait, core.Result{Remaining: 5}), `{"allowed":false,"reason":"limit exceeded","limit":"b","remaining":5}`},
+		{"a negative cost", limiterOn(t, core.NewMemory(), limits...).AllowKey(ctx, "k", -1), `{"allowed":false,"reason":"invalid cost"}`},
+		{"allowed in an outage", limiterOn(t, newFlaky(true), everyone(5).OnOutage(core.Allow)).AllowKey(ctx, "k", 1), `{"allowed":true,"reason":"outage allowed","error":"connection refused"}`},
+		{"denied in an outage", limiterOn(t, newFlaky(true), everyone(5).OnOutage(core.Deny)).AllowKey(ctx, "k", 1), `{"allowed":false,"reason":"outage denied","retry_after":1000000000,"error":"connection refused"}`},
+		{"decided here in an outage", limiterOn(t, newFlaky(true), everyone(5)).AllowKey(ctx, "k", 1), `{"allowed":true,"reason":"outage local","limit":"default","remaining":4,"error":"connection refused"}`},
+		{"the zero decision", core.Decision{}, `{"allowed":false,"reason":"undecided"}`},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			if got, want := logged(t, tt.decision), `{"decision":`+tt.want+`}`; got != want {
+				t.Errorf("got\n\t%s, want\n\t%s", got, want)
+			}
+		})
+	}
+}
+
+func TestDecisionInContext(t *testing.T) {
+	t.Parallel()
+	type key struct{}
+	base, cancel := context.WithCancel(context.WithValue(context.Background(), key{}, "kept"))
+	if d, ok := core.FromContext(base); ok || d.Allowed {
+		t.Errorf("a context without a decision has %+v", d)
+	}
+	limits := []core.Limit{everyone(5).Named("outer")}
+	outer := core.NewContext(base, decided(t, limits, core.Result{Allowed: true, Remaining: 4}))
+	inner := core.NewContext(outer, decided(t, []core.Limit{everyone(5).Named("inner")}, core.Result{RetryAfter: time.Second}))
+
+	d, ok := core.FromContext(outer)
+	wantDecision(t, "outer", d, true, core.ReasonWithinLimit, 4)
+	if b, _ := d.Binding(); !ok || b.Rule.Name != "outer" {
+		t.Errorf("the outer context has the decision of %q", b.Rule.Name)
+	}
+	d, ok = core.FromContext(context.WithValue(inner, key{}, "covered"))
+	wantDecision(t, "inner", d, false, core.ReasonLimitExceeded, 0)
+	if b, _ := d.Binding(); !ok || b.Rule.Name != "inner" {
+		t.Errorf("the inner context has the decision of %q, want the one nearest to the handler", b.Rule.Name)
+	}
+	d.Results()[0].Remaining = 99
+	d, _ = core.FromContext(inner)
+	wantDecision(t, "inner, after a handler wrote to its copy", d, false, core.ReasonLimitExceeded, 0)
+
+	if inner.Value(key{}) != "kept" || inner.Value("other") != nil {
+		t.Error("values of the context are not passed on")
+	}
+	cancel()
+	if !errors.Is(inner.Err(), context.Canceled) {
+		t.Errorf("after cancel the context's error is %v", inner.Err())
+	}
+}
+
+// A handler may find no decision, and use what FromContext returned all the same.
+func TestTheZeroDecisionIsHarmless(t *testing.T) {
+	t.Parallel()
+	var d core.Decision
+	if results := d.Results(); len(results) != 0 {
+		t.Errorf("it has results: %+v", results)
+	}
+	if b, ok := d.Binding(); ok || b != (core.LimitResult{}) {
+		t.Errorf("it has a limit that binds: %+v", b)
+	}
+	if d.Allowed || d.Status() != 429 {
+		t.Errorf("it allows, or has status %d", d.Status())
+	}
+	d.SetHeaders(nil)
+	d.SetHeaders(core.HeaderMap(nil))
+	wantHeaders(t, &d, "", "", "")
+	wantDecision(t, "from a context", fromContext(core.NewContext(context.Background(), d)), false, core.ReasonUndecided)
+}
+
+func fromContext(ctx context.Context) core.Decision {
+	d, _ := core.FromContext(ctx)
+	return d
+}

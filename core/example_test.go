@@ -1,0 +1,437 @@
+package core_test
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"os"
+	"time"
+
+	"github.com/weblimit/weblimit/core"
+	"github.com/weblimit/weblimit/keyfuncs"
+)
+
+var ctx = context.Background()
+
+// describe prints what clients are told of limits.
+func describe(limits ...core.Limit) {
+	for _, limit := range limits {
+		d := core.ForLimits(core.NewMemory(), []core.Limit{limit}).AllowKey(ctx, "user:42", 1)
+		h := http.Header{}
+		d.SetHeaders(h)
+		fmt.Println(h.Get("RateLimit-Policy"))
+	}
+}
+
+func ExamplePer() {
+	describe(core.Per(100, 15*time.Minute).By(keyfuncs.ClientIP()))
+	// Output: "default";q=100;w=900
+}
+
+func ExamplePerSecond() {
+	describe(core.PerSecond(50).By(keyfuncs.ClientIP()))
+	// Output: "default";q=50;w=1
+}
+
+func ExamplePerMinute() {
+	describe(core.PerMinute(300).By(keyfuncs.ClientIP()))
+	// Output: "default";q=300;w=60
+}
+
+func ExamplePerHour() {
+	describe(core.PerHour(1000).By(keyfuncs.ClientIP()))
+	// Output: "default";q=1000;w=3600
+}
+
+func ExamplePerDay() {
+	describe(core.PerDay(100_000).By(keyfuncs.ClientIP()))
+	// Output: "default";q=100000;w=86400
+}
+
+// A limit can be kept in a variable and others derived from it.
+func ExampleLimit() {
+	perKey := core.PerMinute(600).By(keyfuncs.APIKey())
+	search := perKey.Named("search").Burst(20)
+	describe(perKey, search)
+	// Output:
+	// "default";q=600;w=60
+	// "search";q=20;w=2
+}
+
+func ExampleLimit_By() {
+	byUser := core.PerHour(1).By(keyfuncs.User("userID"))
+	limiter := core.ForLimits(core.NewMemory(), []core.Limit{byUser})
+
+	alice := &request{values: map[any]any{"userID": "alice"}}
+	bob := &request{values: map[any]any{"userID": "bob"}}
+	fmt.Println(limiter.Allow(alice).Allowed)
+	fmt.Println(limiter.Allow(alice).Allowed)
+	fmt.Println(limiter.Allow(bob).Allowed)
+	// Output:
+	// true
+	// false
+	// true
+}
+
+// Several keys are joined: a bucket for each combination.
+func ExampleLimit_By_several() {
+	byUserAndIP := core.PerHour(1).By(keyfuncs.User("userID"), keyfuncs.ClientIP())
+	limiter := core.ForLimits(core.NewMemory(), []core.Limit{byUserAndIP})
+
+	values := map[any]any{"userID": "alice"}
+	fmt.Println(limiter.Allow(&request{values: values, peer: "192.0.2.1"}).Allowed)
+	fmt.Println(limiter.Allow(&request{values: values, peer: "192.0.2.2"}).Allowed)
+	fmt.Println(limiter.Allow(&request{values: values, peer: "192.0.2.1"}).Allowed)
+	// Output:
+	// true
+	// true
+	// false
+}
+
+// Equal limits of one name share their buckets, which is how two routes spend
+// one quota.
+func ExampleLimit_Named() {
+	store := core.NewMemory()
+	api := core.PerHour(10).By(keyfuncs.User("userID")).Named("api")
+	list := core.ForLimits(store, []core.Limit{api})
+	export := core.ForLimits(store, []core.Limit{api.Cost(5)})
+
+	alice := &request{values: map[any]any{"userID": "alice"}}
+	for _, limiter := range []*core.Limiter{list, export, list} {
+		d := limiter.Allow(alice)
+		b, _ := d.Binding()
+		fmt.Println(b.Rule.Name, b.Remaining)
+	}
+	// Output:
+	// api 9
+	// api 4
+	// api 3
+}
+
+// The burst is what a client can save up; the quota stays the long-run rate.
+func ExampleLimit_Burst() {
+	limiter := core.ForLimits(core.NewMemory(), []core.Limit{
+		core.PerHour(60).Burst(2).By(keyfuncs.ClientIP()),
+	})
+	for range 3 {
+		d := limiter.AllowKey(ctx, "ip:192.0.2.1", 1)
+		fmt.Println(d.Allowed, d.RetryAfter.Round(time.Second))
+	}
+	// Output:
+	// true 0s
+	// true 0s
+	// false 1m0s
+}
+
+// A bucket that holds a minute's worth refills one unit a second.
+func ExampleLimit_TokenBucket() {
+	limiter := core.ForLimits(core.NewMemory(), []core.Limit{
+		core.PerMinute(60).TokenBucket().By(keyfuncs.ClientIP()),
+	})
+	limiter.AllowKey(ctx, "ip:192.0.2.1", 60)
+	d := limiter.AllowKey(ctx, "ip:192.0.2.1", 1)
+	fmt.Println(d.Allowed, d.RetryAfter.Round(time.Second))
+	// Output: false 1s
+}
+
+// A quota a day, fresh at 0:00 UTC.
+func ExampleLimit_FixedWindow() {
+	limiter := core.ForLimits(core.NewMemory(), []core.Limit{
+		core.PerDay(1000).FixedWindow().By(keyfuncs.APIKey()),
+	})
+	d := limiter.AllowKey(ctx, keyfuncs.Encode("apikey", "s3cret"), 1)
+	b, _ := d.Binding()
+
+	midnight := time.UnixMicro(b.At).Add(b.ResetAfter).UTC()
+	fmt.Println(b.Remaining, "until", midnight.Format("15:04:05"))
+	// Output: 999 until 00:00:00
+}
+
+func ExampleLimit_SlidingWindow() {
+	limiter := core.ForLimits(core.NewMemory(), []core.Limit{
+		core.PerHour(3).SlidingWindow().By(keyfuncs.ClientIP()),
+	})
+	for range 4 {
+		fmt.Println(limiter.AllowKey(ctx, "ip:192.0.2.1", 1).Allowed)
+	}
+	// Output:
+	// true
+	// true
+	// true
+	// false
+}
+
+// Five attempts to sign in within any fifteen minutes, exactly.
+func ExampleLimit_SlidingLog() {
+	limiter := core.ForLimits(core.NewMemory(), []core.Limit{
+		core.Per(5, 15*time.Minute).SlidingLog().By(keyfuncs.ClientIP()).Named("login"),
+	})
+	for range 5 {
+		limiter.AllowKey(ctx, "ip:192.0.2.1", 1)
+	}
+	d := limiter.AllowKey(ctx, "ip:192.0.2.1", 1)
+	fmt.Println(d.Allowed, d.RetryAfter.Round(time.Second))
+	// Output: false 15m0s
+}
+
+// Each key's windows begin at an offset of their own, the same in all processes.
+func ExampleLimit_Jitter() {
+	rule, err := core.PerHour(1000).FixedWindow().Jitter().Rule()
+	if err != nil {
+		panic(err)
+	}
+	for _, key := range []string{"user:alice", "user:bob"} {
+		offset := time.Duration(rule.Offset([]byte(key))) * time.Microsecond
+		fmt.Println(key, offset.Round(time.Second))
+	}
+	// Output:
+	// user:alice 45m7s
+	// user:bob 9m29s
+}
+
+func ExampleLimit_Cost() {
+	limiter := core.ForLimits(core.NewMemory(), []core.Limit{
+		core.PerHour(20).By(keyfuncs.Everyone()).Cost(8).Named("export"),
+	})
+	for range 3 {
+		d := limiter.Allow(&request{})
+		b, _ := d.Binding()
+		fmt.Println(d.Allowed, b.Remaining)
+	}
+	// Output:
+	// true 12
+	// true 4
+	// false 4
+}
+
+func ExampleLimit_OnOutage() {
+	down := newFlaky(true) // a store that does not answer
+	login := core.PerHour(5).By(keyfuncs.Everyone()).Named("login")
+	for _, outage := range []core.Outage{core.Local, core.Allow, core.Deny} {
+		limiter := core.ForLimits(down, []core.Limit{login.OnOutage(outage)})
+		d := limiter.Allow(&request{})
+		fmt.Println(d.Allowed, "-", d.Reason, "-", d.Err)
+	}
+	// Output:
+	// true - outage local - connection refused
+	// true - outage allowed - connection refused
+	// false - outage denied - connection refused
+}
+
+// Rule says what is wrong with a limit, before anything uses it.
+func ExampleLimit_Rule() {
+	_, err := core.PerSecond(10).Named("key").Cost(50).Rule()
+	fmt.Println(err)
+	// Output: weblimit: limit "key": cost 50 can never fit: the limit holds at most 10
+}
+
+func ExampleNew() {
+	limiter, err := core.New(core.Config{
+		Store: core.NewMemory(),
+		Limits: []core.Limit{
+			core.PerSecond(60).Burst(120).By(keyfuncs.User("userID")).Named("user"),
+			core.PerDay(100_000).FixedWindow().By(keyfuncs.User("userID")).Named("daily"),
+			core.PerSecond(5000).By(keyfuncs.Everyone()).Named("all"),
+		},
+		Timeout:  50 * time.Millisecond,
+		Replicas: 4,
+	})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	d := limiter.Allow(&request{values: map[any]any{"userID": "alice"}})
+	for _, r := range d.Results() {
+		fmt.Println(r.Rule.Name, r.Remaining)
+	}
+	// Output:
+	// user 119
+	// daily 99999
+	// all 4999
+}
+
+// What can't work is an error when the limiter is made, not a riddle later.
+func ExampleNew_error() {
+	_, err := core.New(core.Config{
+		Store:  core.NewMemory(),
+		Limits: []core.Limit{core.PerMinute(300)},
+	})
+	fmt.Println(err)
+	// Output: weblimit: limit "default": say who is limited with By, such as By(keyfuncs.ClientIP())
+}
+
+func ExampleMust() {
+	limiter := core.Must(core.New(core.Config{
+		Store:  core.NewMemory(),
+		Limits: []core.Limit{core.PerMinute(300).By(keyfuncs.ClientIP())},
+	}))
+	fmt.Println(limiter.AllowKey(ctx, "ip:192.0.2.1", 1).Allowed)
+	// Output: true
+}
+
+func ExampleForLimits() {
+	limiter := core.ForLimits(core.NewMemory(), []core.Limit{
+		core.PerMinute(300).By(keyfuncs.ClientIP()),
+	})
+	fmt.Println(limiter.AllowKey(ctx, "ip:192.0.2.1", 1).Allowed)
+	// Output: true
+}
+
+func ExampleNewMemory() {
+	store := core.NewMemory()
+	limiter := core.ForLimits(store, []core.Limit{core.PerHour(2).By(keyfuncs.ClientIP())})
+	for range 3 {
+		fmt.Println(limiter.AllowKey(ctx, "ip:192.0.2.1", 1).Allowed)
+	}
+	// Output:
+	// true
+	// true
+	// false
+}
+
+func ExampleNewMemoryWith() {
+	_, err := core.NewMemoryWith(core.MemoryConfig{MaxBuckets: 10_000})
+	fmt.Println(err)
+	_, err = core.NewMemoryWith(core.MemoryConfig{MaxBuckets: 10})
+	fmt.Println(err)
+	// Output:
+	// <nil>
+	// weblimit: memory store: MaxBuckets must be at least 64, got 10
+}
+
+// A job spends from the bucket of the requests of the user it works for.
+func ExampleLimiter_AllowKey() {
+	limiter := core.ForLimits(core.NewMemory(), []core.Limit{
+		core.PerHour(100).By(keyfuncs.User("userID")),
+	})
+	limiter.Allow(&request{values: map[any]any{"userID": 42}})
+
+	d := limiter.AllowKey(ctx, keyfuncs.Encode("user", "42"), 30)
+	b, _ := d.Binding()
+	fmt.Println(d.Allowed, b.Remaining)
+
+	d = limiter.AllowKey(ctx, "tenant:acme", 101) // any string will do
+	fmt.Println(d.Allowed, d.Reason, d.RetryAfter)
+	// Output:
+	// true 69
+	// false limit exceeded 0s
+}
+
+func ExampleLimiter_Allow() {
+	limiter := core.ForLimits(core.NewMemory(), []core.Limit{
+		core.PerHour(1).By(keyfuncs.ClientIP()),
+	})
+	for range 2 {
+		d := limiter.Allow(&request{peer: "192.0.2.1"}) // adapters make it of their framework's request
+		fmt.Println(d.Allowed, "-", d.Reason)
+	}
+	// Output:
+	// true - within limit
+	// false - limit exceeded
+}
+
+func ExampleLimiter_Peek() {
+	limiter := core.ForLimits(core.NewMemory(), []core.Limit{core.PerHour(10).By(keyfuncs.ClientIP())})
+	limiter.AllowKey(ctx, "ip:192.0.2.1", 7)
+	for range 2 {
+		d, err := limiter.Peek(ctx, "ip:192.0.2.1", 1)
+		if err != nil {
+			fmt.Println(err)
+			return
+		}
+		b, _ := d.Binding()
+		fmt.Println(d.Allowed, b.Remaining)
+	}
+	// Output:
+	// true 3
+	// true 3
+}
+
+func ExampleLimiter_Reset() {
+	limiter := core.ForLimits(core.NewMemory(), []core.Limit{core.PerHour(1).By(keyfuncs.User("userID"))})
+	fmt.Println(limiter.AllowKey(ctx, "user:alice", 1).Allowed)
+	fmt.Println(limiter.AllowKey(ctx, "user:alice", 1).Allowed)
+
+	if err := limiter.Reset(ctx, "user:alice"); err != nil {
+		fmt.Println(err)
+	}
+	fmt.Println(limiter.AllowKey(ctx, "user:alice", 1).Allowed)
+	// Output:
+	// true
+	// false
+	// true
+}
+
+// An adapter's work, less the framework.
+func ExampleDecision_SetHeaders() {
+	limiter := core.ForLimits(core.NewMemory(), []core.Limit{
+		core.PerMinute(1).By(keyfuncs.ClientIP()).Named("burst"),
+		core.PerDay(1000).By(keyfuncs.ClientIP()).Named("daily"),
+	})
+	limiter.AllowKey(ctx, "ip:192.0.2.1", 1)
+	d := limiter.AllowKey(ctx, "ip:192.0.2.1", 1)
+
+	h := http.Header{}
+	d.SetHeaders(core.HeaderMap(h))
+	fmt.Println("RateLimit-Policy:", h.Get("RateLimit-Policy"))
+	fmt.Println("RateLimit:", h.Get("RateLimit"))
+	fmt.Println("Retry-After:", h.Get("Retry-After"))
+	// Output:
+	// RateLimit-Policy: "burst";q=1;w=60, "daily";q=1000;w=86400
+	// RateLimit: "burst";r=0;t=60, "daily";r=999;t=86314
+	// Retry-After: 60
+}
+
+func ExampleDecision_AppendProblem() {
+	limiter := core.ForLimits(core.NewMemory(), []core.Limit{core.PerMinute(1).By(keyfuncs.ClientIP())})
+	limiter.AllowKey(ctx, "ip:192.0.2.1", 1)
+	d := limiter.AllowKey(ctx, "ip:192.0.2.1", 1)
+
+	fmt.Println(d.Status())
+	fmt.Printf("%s\n", d.AppendProblem(nil))
+	// Output:
+	// 429
+	// {"type":"https://iana.org/assignments/http-problem-types#quota-exceeded","title":"Quota Exceeded","status":429,"detail":"Rate limit exceeded. Retry in 60 seconds.","violated-policies":["default"]}
+}
+
+func ExampleDecision_Binding() {
+	limiter := core.ForLimits(core.NewMemory(), []core.Limit{
+		core.PerMinute(100).By(keyfuncs.ClientIP()).Named("burst"),
+		core.PerDay(50).By(keyfuncs.ClientIP()).Named("daily"),
+	})
+	d := limiter.AllowKey(ctx, "ip:192.0.2.1", 1)
+	if b, ok := d.Binding(); ok {
+		fmt.Printf("%s: %d of %d remaining\n", b.Rule.Name, b.Remaining, b.Rule.Burst)
+	}
+	// Output: daily: 49 of 50 remaining
+}
+
+// Decisions fit structured logs, and never hold who was limited.
+func ExampleDecision_LogValue() {
+	logger := slog.New(slog.NewTextHandler(os.Stdout, &slog.HandlerOptions{
+		ReplaceAttr: func(_ []string, a slog.Attr) slog.Attr {
+			if a.Key == slog.TimeKey {
+				return slog.Attr{}
+			}
+			return a
+		},
+	}))
+	limiter := core.ForLimits(core.NewMemory(), []core.Limit{core.PerHour(10).By(keyfuncs.User("userID")).Named("api")})
+	logger.Info("job", "limit", limiter.AllowKey(ctx, "user:alice", 4))
+	// Output: level=INFO msg=job limit.allowed=true limit.reason="within limit" limit.limit=api limit.remaining=6
+}
+
+func ExampleFromContext() {
+	limiter := core.ForLimits(core.NewMemory(), []core.Limit{core.PerHour(10).By(keyfuncs.ClientIP())})
+
+	// Middleware:
+	ctx := core.NewContext(ctx, limiter.AllowKey(ctx, "ip:192.0.2.1", 1))
+
+	// The handler:
+	if d, ok := core.FromContext(ctx); ok {
+		b, _ := d.Binding()
+		fmt.Println(b.Remaining, "left this hour")
+	}
+	// Output: 9 left this hour
+}

@@ -1,0 +1,306 @@
+package core_test
+
+import (
+	"fmt"
+	"math"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/weblimit/weblimit/core"
+	"github.com/weblimit/weblimit/internal/storetest"
+	"github.com/weblimit/weblimit/keyfuncs"
+)
+
+const (
+	badName  = `name must be 1 to 64 of A-Z a-z 0-9 . _ -`
+	century  = 100 * 365 * 24 * time.Hour
+	madeBy   = `a limit is made by Per, PerSecond, PerMinute, PerHour or PerDay`
+	sayWho   = `say who is limited with By, such as By(keyfuncs.ClientIP())`
+	tooLarge = `quota %d and burst %d per 1s are too large to count exactly`
+)
+
+// Trap 8: zero, negative, sub-second and the largest integers are errors at
+// construction, never "unlimited" and never "deny for ever".
+func TestBadLimitsAreErrors(t *testing.T) {
+	t.Parallel()
+	all := keyfuncs.Everyone()
+	long := strings.Repeat("n", 65)
+	for _, tt := range []struct {
+		name  string
+		limit core.Limit
+		want  string // after `weblimit: limit "default": `, or whole
+	}{
+		{"no quota", core.PerSecond(0), "quota must be at least 1, got 0"},
+		{"a negative quota", core.PerMinute(-1), "quota must be at least 1, got -1"},
+		{"the smallest quota there is", core.PerHour(math.MinInt64), "quota must be at least 1, got -9223372036854775808"},
+		{"a quota above 2^51", core.PerSecond(1<<52 + 1), fmt.Sprintf(tooLarge, int64(1<<52+1), int64(1<<52+1))},
+		{"the largest quota there is", core.PerSecond(math.MaxInt64), fmt.Sprintf(tooLarge, int64(math.MaxInt64), int64(math.MaxInt64))},
+		{"a fixed window's quota above 2^51", core.PerSecond(1<<51 + 1).FixedWindow(), fmt.Sprintf(tooLarge, int64(1<<51+1), int64(1<<51+1))},
+		{"a sliding window's quota above 2^51", core.PerSecond(1<<51 + 1).SlidingWindow(), fmt.Sprintf(tooLarge, int64(1<<51+1), int64(1<<51+1))},
+		{"a sliding log's quota above 5000", core.PerDay(5001).SlidingLog(), "a sliding log remembers each request: quota must be at most 5000, got 5001 (SlidingWindow has no such bound)"},
+
+		{"no window", core.Per(1, 0), "window must be at least 1ms, got 0s"},
+		{"a negative window", core.Per(1, -time.Minute), "window must be at least 1ms, got -1m0s"},
+		{"the smallest window there is", core.Per(1, math.MinInt64), "window must be at least 1ms, got -2562047h47m16.854775808s"},
+		{"a window of half a millisecond", core.Per(1, 500*time.Microsecond), "window must be at least 1ms, got 500µs"},
+		{"a window just below a millisecond", core.Per(1, time.Millisecond-1), "window must be at least 1ms, got 999.999µs"},
+		{"a window with an odd nanosecond", core.Per(1, time.Second+1), "window must be a whole number of microseconds, got 1.000000001s"},
+		{"a window above a century", core.Per(1, century+time.Microsecond), "window must be at most 100 years, got 876000h0m0.000001s"},
+		{"the largest window there is", core.Per(1, math.MaxInt64), "window must be a whole number of microseconds, got 2562047h47m16.854775807s"},
+		{"the largest whole window there is", core.Per(1, time.Duration(math.MaxInt64).Truncate(time.Microsecond)), "window must be at most 100 years, got 2562047h47m16.854775s"},
+
+		{"no burst", core.PerSecond(5).Burst(0), "burst must be at least 1, got 0"},
+		{"a negative burst", core.PerSecond(5).Burst(-3), "burst must be at least 1, got -3"},
+		{"the smallest burst there is", core.PerSecond(5).Burst(math.MinInt64), "burst must be at least 1, got -9223372036854775808"},
+		{"the largest burst there is", core.PerSecond(5).Burst(math.MaxInt64), fmt.Sprintf(tooLarge, 5, int64(math.MaxInt64))},
+		{"a burst that takes more than a century to refill", core.PerSecond(5).Burst(1 << 50), "burst must refill within 100 years"},
+		{"a burst on a fixed window", core.PerSecond(5).Burst(10).FixedWindow(), "Burst belongs to a token bucket, not to a fixed window"},
+		{"a burst on a sliding window", core.PerSecond(5).SlidingWindow().Burst(10), "Burst belongs to a token bucket, not to a sliding window"},
+		{"a burst on a sliding log", core.PerSecond(5).Burst(5).SlidingLog(), "Burst belongs to a token bucket, not to a sliding log"},
+
+		{"no cost", core.PerSecond(5).Cost(0), "cost must be at least 1, got 0"},
+		{"a negative cost", core.PerSecond(5).Cost(-1), "cost must be at least 1, got -1"},
+		{"the smallest cost there is", core.PerSecond(5).Cost(math.MinInt64), "cost must be at least 1, got -9223372036854775808"},
+		{"a cost above the quota", core.PerSecond(5).Cost(6), "cost 6 can never fit: the limit holds at most 5"},
+		{"a cost above the burst", core.PerSecond(50).Burst(5).Cost(6), "cost 6 can never fit: the limit holds at most 5"},
+		{"a cost above a window's quota", core.PerSecond(5).FixedWindow().Cost(6), "cost 6 can never fit: the limit holds at most 5"},
+		{"a cost that would overflow", core.PerSecond(5).Cost(math.MaxInt64), "cost 9223372036854775807 can never fit: the limit holds at most 5"},
+
+		{"jitter on a token bucket", core.PerSecond(5).Jitter(), "Jitter belongs to windows, not to a token bucket"},
+		{"jitter on a sliding log", core.PerSecond(5).Jitter().SlidingLog(), "Jitter belongs to windows, not to a sliding log"},
+		{"an outage policy that does not exist", core.PerSecond(5).OnOutage(core.Outage(3)), "unknown outage policy 3"},
+
+		{"no name", core.PerSecond(5).Named(""), `weblimit: limit "": ` + badName},
+		{"a name that is too long", core.PerSecond(5).Named(long), `weblimit: limit "` + long + `": ` + badName},
+		{"a name with a space", core.PerSecond(5).Named("per key"), `weblimit: limit "per key": ` + badName},
+		{"a name with a quote", core.PerSecond(5).Named(`a";q=1`), `weblimit: limit "a\";q=1": ` + badName},
+		{"a name with a backslash", core.PerSecond(5).Named(`a\b`), `weblimit: limit "a\\b": ` + badName},
+		{"a name with a line break", core.PerSecond(5).Named("a\r\nSet-Cookie: b"), `weblimit: limit "a\r\nSet-Cookie: b": ` + badName},
+		{"a name with a NUL", core.PerSecond(5).Named("a\x00"), `weblimit: limit "a\x00": ` + badName},
+		{"a name in another alphabet", core.PerSecond(5).Named("клиент"), `weblimit: limit "клиент": ` + badName},
+		{"a name that is no UTF-8", core.PerSecond(5).Named("a\xff"), `weblimit: limit "a\xff": ` + badName},
+		{"a name with braces", core.PerSecond(5).Named("{a}"), `weblimit: limit "{a}": ` + badName},
+
+		{"the zero limit", core.Limit{}, `weblimit: limit "": ` + madeBy},
+		{"the zero limit with a name", core.Limit{}.Named("zero").Burst(1), `weblimit: limit "zero": ` + madeBy},
+		{"the zero limit with an algorithm", core.Limit{}.FixedWindow().Named("zero").Cost(1), `weblimit: limit "zero": quota must be at least 1, got 0`},
+		{"a name besides other faults", core.PerSecond(0).Named("key").Burst(0), `weblimit: limit "key": quota must be at least 1, got 0`},
+		{"a burst of a limit with a name", core.PerSecond(5).Named("key").Burst(0), `weblimit: limit "key": burst must be at least 1, got 0`},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			want := tt.want
+			if !strings.HasPrefix(want, "weblimit: ") {
+				want = `weblimit: limit "default": ` + want
+			}
+			if _, err := tt.limit.Rule(); err == nil || err.Error() != want {
+				t.Errorf("Rule: got error\n\t%v, want\n\t%s", err, want)
+			}
+			l, err := core.New(core.Config{Store: core.NewMemory(), Limits: []core.Limit{tt.limit.By(all)}})
+			if l != nil || err == nil || err.Error() != want {
+				t.Errorf("New: got %v and error\n\t%v, want\n\t%s", l, err, want)
+			}
+		})
+	}
+}
+
+// All algorithms share one set of checks; none may be forgotten by one of them.
+func TestBadNumbersAreErrorsForEachAlgorithm(t *testing.T) {
+	t.Parallel()
+	for name, bad := range map[string]struct {
+		quota  int64
+		window time.Duration
+	}{
+		"no quota":                {0, time.Second},
+		"a negative quota":        {-1, time.Second},
+		"the smallest quota":      {math.MinInt64, time.Second},
+		"the largest quota":       {math.MaxInt64, time.Second},
+		"no window":               {1, 0},
+		"a negative window":       {1, -time.Second},
+		"half a millisecond":      {1, 500 * time.Microsecond},
+		"an odd nanosecond":       {1, time.Second + 1},
+		"more than a century":     {1, century + time.Microsecond},
+		"the longest window":      {1, math.MaxInt64},
+		"the largest of both":     {math.MaxInt64, math.MaxInt64},
+		"the smallest of both":    {math.MinInt64, math.MinInt64},
+		"the largest in a moment": {math.MaxInt64, time.Millisecond},
+	} {
+		for algorithm, limit := range storetest.Algorithms(bad.quota, bad.window) {
+			if r, err := limit.Rule(); err == nil {
+				t.Errorf("%s with %s: no error, but %+v", algorithm, name, r)
+			} else if !strings.HasPrefix(err.Error(), "weblimit: limit ") || r != (core.Rule{}) {
+				t.Errorf("%s with %s: error %q and rule %+v", algorithm, name, err, r)
+			}
+		}
+	}
+}
+
+func TestWhoIsLimitedIsSaidOnPurpose(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct {
+		name  string
+		limit core.Limit
+		want  string
+	}{
+		{"no By", core.PerHour(5), `weblimit: limit "default": ` + sayWho},
+		{"a By of nothing", core.PerHour(5).Named("key").By(), `weblimit: limit "key": ` + sayWho},
+		{"a By of nothing after a good one", core.PerHour(5).By(keyfuncs.Everyone()).By(), `weblimit: limit "default": ` + sayWho},
+		{"a bad key", core.PerHour(5).By(keyfuncs.Header("")), `weblimit: limit "default": ` + reason(keyfuncs.Header(""))},
+		{"a bad key among good ones", core.PerHour(5).By(keyfuncs.Everyone(), keyfuncs.Cookie("a b")), `weblimit: limit "default": ` + reason(keyfuncs.Cookie("a b"))},
+		{"the zero key", core.PerHour(5).By(keyfuncs.Func{}), `weblimit: limit "default": ` + reason(keyfuncs.Func{})},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			if _, err := tt.limit.Rule(); err != nil {
+				t.Errorf("the numbers are good, and Rule says %v", err)
+			}
+			l, err := core.New(core.Config{Store: core.NewMemory(), Limits: []core.Limit{tt.limit}})
+			if l != nil || err == nil || err.Error() != tt.want {
+				t.Errorf("got %v and error\n\t%v, want\n\t%s", l, err, tt.want)
+			}
+		})
+	}
+}
+
+func TestGoodLimitsAtTheEdges(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct {
+		name   string
+		limit  core.Limit
+		quota  int64
+		window time.Duration
+		burst  int64
+	}{
+		{"one a millisecond", core.Per(1, time.Millisecond), 1, time.Millisecond, 1},
+		{"one in an odd number of microseconds", core.Per(1, 1234567*time.Microsecond), 1, 1234567 * time.Microsecond, 1},
+		{"one a century", core.Per(1, century), 1, century, 1},
+		{"2^51 a second", core.PerSecond(1 << 51), 1 << 51, time.Second, 1 << 51},
+		{"2^51 in a fixed window of a century", core.Per(1<<51, century).FixedWindow(), 1 << 51, century, 1 << 51},
+		{"2^51 in a sliding window of a second", core.PerSecond(1 << 51).SlidingWindow(), 1 << 51, time.Second, 1 << 51},
+		{"a sliding log of 5000", core.PerDay(5000).SlidingLog(), 5000, 24 * time.Hour, 5000},
+		{"a burst below the quota", core.PerMinute(600).Burst(10), 600, time.Minute, 10},
+		{"a burst that takes a century to refill", core.PerSecond(1).Burst(int64(century / time.Second)), 1, time.Second, int64(century / time.Second)},
+		{"a cost of the whole burst", core.PerMinute(600).Burst(10).Cost(10), 600, time.Minute, 10},
+		{"a burst, back on the token bucket", core.PerMinute(6).FixedWindow().Burst(9).TokenBucket(), 6, time.Minute, 9},
+		{"jitter on a sliding window", core.PerMinute(6).Jitter().SlidingWindow(), 6, time.Minute, 6},
+		{"a name of one letter", core.PerMinute(6).Named("x"), 6, time.Minute, 6},
+		{"a name of all that is allowed", core.PerMinute(6).Named("AZaz09._-" + strings.Repeat("n", 55)), 6, time.Minute, 6},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			r, err := tt.limit.Rule()
+			if err != nil {
+				t.Fatal(err)
+			}
+			if r.Quota != tt.quota || r.Window != tt.window || r.Burst != tt.burst {
+				t.Errorf("got %d per %v with burst %d, want %d per %v with burst %d", r.Quota, r.Window, r.Burst, tt.quota, tt.window, tt.burst)
+			}
+		})
+	}
+}
+
+func TestConstructorsDifferInTheirWindow(t *testing.T) {
+	t.Parallel()
+	for name, tt := range map[string]struct {
+		limit core.Limit
+		want  time.Duration
+	}{
+		"PerSecond": {core.PerSecond(3), time.Second},
+		"PerMinute": {core.PerMinute(3), time.Minute},
+		"PerHour":   {core.PerHour(3), time.Hour},
+		"PerDay":    {core.PerDay(3), 24 * time.Hour},
+	} {
+		r, err := tt.limit.Rule()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if r.Name != core.DefaultName || r.Algorithm != core.TokenBucket || r.Quota != 3 || r.Burst != 3 || r.Window != tt.want || r.Jitter {
+			t.Errorf("%s(3): got %+v", name, r)
+		}
+	}
+}
+
+func TestDecoratorsReturnCopies(t *testing.T) {
+	t.Parallel()
+	base := core.PerMinute(600).By(keyfuncs.Everyone(), keyfuncs.Route()).Named("base")
+	before := fmt.Sprintf("%#v", base)
+	for name, decorate := range map[string]func() core.Limit{
+		"By":            func() core.Limit { return base.By(keyfuncs.ClientIP(), keyfuncs.Method()) },
+		"Named":         func() core.Limit { return base.Named("other") },
+		"Burst":         func() core.Limit { return base.Burst(7) },
+		"TokenBucket":   func() core.Limit { return base.FixedWindow().TokenBucket().Cost(2) },
+		"FixedWindow":   base.FixedWindow,
+		"SlidingWindow": base.SlidingWindow,
+		"SlidingLog":    base.SlidingLog,
+		"Jitter":        base.Jitter,
+		"Cost":          func() core.Limit { return base.Cost(5) },
+		"OnOutage":      func() core.Limit { return base.OnOutage(core.Deny) },
+	} {
+		if changed := fmt.Sprintf("%#v", decorate()); changed == before {
+			t.Errorf("%s changed nothing", name)
+		}
+		if after := fmt.Sprintf("%#v", base); after != before {
+			t.Fatalf("%s changed the limit it was called on:\n\t%s\n\t%s", name, before, after)
+		}
+	}
+}
+
+func TestByKeepsNoSliceOfTheCaller(t *testing.T) {
+	t.Parallel()
+	keys := []keyfuncs.Func{keyfuncs.User("userID"), keyfuncs.Everyone()}
+	limit := core.PerHour(1).By(keys...)
+	keys[0], keys[1] = keyfuncs.Func{}, keyfuncs.Func{}
+
+	store, _ := at()
+	l := limiterOn(t, store, limit)
+	wantDecision(t, "alice", l.Allow(user("alice")), true, core.ReasonWithinLimit, 0)
+	wantDecision(t, "bob", l.Allow(user("bob")), true, core.ReasonWithinLimit, 0)
+	wantDecision(t, "alice again", l.Allow(user("alice")), false, core.ReasonLimitExceeded, 0)
+}
+
+// The last By counts: a shared limit can be taken over for another client.
+func TestByReplacesTheKeys(t *testing.T) {
+	t.Parallel()
+	store, _ := at()
+	perUser := core.PerHour(1).By(keyfuncs.User("userID")).Named("user")
+	l := limiterOn(t, store, perUser, perUser.By(keyfuncs.Everyone()).Named("all"))
+	wantDecision(t, "alice", l.Allow(user("alice")), true, core.ReasonWithinLimit, 0, 0)
+	wantDecision(t, "bob", l.Allow(user("bob")), false, core.ReasonLimitExceeded, 1, 0)
+}
+
+func TestRuleOfALimitIsComparable(t *testing.T) {
+	t.Parallel()
+	rule := func(l core.Limit) core.Rule {
+		r, err := l.Rule()
+		if err != nil {
+			t.Fatal(err)
+		}
+		return r
+	}
+	limit := core.PerMinute(60).Named("a")
+	if rule(limit) != rule(limit.By(keyfuncs.Everyone()).Cost(3).OnOutage(core.Allow)) {
+		t.Error("key, cost and outage policy are no part of a rule, and made it differ")
+	}
+	if rule(limit) != rule(limit.Burst(60)) {
+		t.Error("a burst of the quota is what a limit has by default, and made it differ")
+	}
+	for name, other := range map[string]core.Limit{
+		"name":      limit.Named("b"),
+		"burst":     limit.Burst(61),
+		"algorithm": limit.FixedWindow(),
+		"quota":     core.PerMinute(61).Named("a"),
+		"window":    core.PerSecond(60).Named("a"),
+	} {
+		if rule(limit) == rule(other) {
+			t.Errorf("another %s makes no other rule", name)
+		}
+	}
+	if rule(limit.FixedWindow()) == rule(limit.FixedWindow().Jitter()) {
+		t.Error("jitter makes no other rule")
+	}
+}
+
+// reason returns what is wrong with a key function, without the prefix that the
+// limit's error has already.
+func reason(key keyfuncs.Func) string { return strings.TrimPrefix(key.Err().Error(), "weblimit: ") }

@@ -1,0 +1,103 @@
+package core_test
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/weblimit/weblimit/core"
+	"github.com/weblimit/weblimit/keyfuncs"
+)
+
+// Trap 10: two limits of one store that share a name by accident would merge
+// their counters, or count twice.
+func TestNamesOfOneStore(t *testing.T) {
+	t.Parallel()
+	base := core.PerHour(10).By(keyfuncs.ClientIP()).Named("a")
+	const (
+		different = `weblimit: limit "a": the store has a different limit of this name; give each its own with Named`
+		twice     = `weblimit: limit "default": declared twice on one store; give each its own name with Named, or both the same one to share a quota`
+	)
+	for _, tt := range []struct {
+		name          string
+		first, second core.Limit
+		want          string // "" if both may live on one store
+	}{
+		{"equal and named on purpose", base, base, ""},
+		{"equal but for the cost", base, base.Cost(5), ""},
+		{"equal but for what happens in an outage", base, base.OnOutage(core.Deny), ""},
+		{"equal numbers, said otherwise", base, core.Per(10, 60*time.Minute).Burst(10).By(keyfuncs.ClientIP()).Named("a"), ""},
+		{"the default name, given on purpose", base.Named("default"), base.Named("default"), ""},
+		{"names that differ in case", base, everyone(7).Named("A"), ""},
+		{"another quota", base, core.PerHour(11).By(keyfuncs.ClientIP()).Named("a"), different},
+		{"another window", base, core.PerMinute(10).By(keyfuncs.ClientIP()).Named("a"), different},
+		{"another burst", base, base.Burst(11), different},
+		{"another algorithm", base, base.SlidingWindow(), different},
+		{"jitter", base.FixedWindow(), base.FixedWindow().Jitter(), different},
+		{"another key", base, base.By(keyfuncs.Everyone()), different},
+		{"a key more", base, base.By(keyfuncs.ClientIP(), keyfuncs.Route()), different},
+		{"keys in another order", base.By(keyfuncs.Route(), keyfuncs.ClientIP()), base.By(keyfuncs.ClientIP(), keyfuncs.Route()), different},
+		{"equal and not named", everyone(10), everyone(10), twice},
+		{"only the first one named on purpose", everyone(10).Named("default"), everyone(10), twice},
+		{"only the second one named on purpose", everyone(10), everyone(10).Named("default"), twice},
+		{"different and not named", everyone(10), everyone(11), `weblimit: limit "default": the store has a different limit of this name; give each its own with Named`},
+		{"two names of one hash", everyone(10).Named("costarring"), everyone(10).Named("liquid"), `weblimit: limit "liquid": the store can't tell this name from "costarring"; rename one`},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			store := core.NewMemory()
+			limiterOn(t, store, tt.first)
+			_, err := core.New(core.Config{Store: store, Limits: []core.Limit{tt.second}})
+			if got := fmt.Sprint(err); got != tt.want && (err != nil || tt.want != "") {
+				t.Errorf("got error\n\t%s, want\n\t%s", got, tt.want)
+			}
+			limiterOn(t, core.NewMemory(), tt.second) // on a store of its own all of them are fine
+		})
+	}
+}
+
+func TestRegistrationIsAllOrNone(t *testing.T) {
+	t.Parallel()
+	store := core.NewMemory()
+	limiterOn(t, store, everyone(1).Named("taken"))
+	_, err := core.New(core.Config{Store: store, Limits: []core.Limit{everyone(1).Named("new"), everyone(2).Named("taken")}})
+	if err == nil {
+		t.Fatal("a name that is taken was registered")
+	}
+	limiterOn(t, store, everyone(3).Named("new")) // fails if the failed limiter left its own "new" behind
+}
+
+func TestRegistryIsSafeForConcurrentUse(t *testing.T) {
+	t.Parallel()
+	store := core.NewMemory()
+	var group sync.WaitGroup
+	for i := range 16 {
+		group.Go(func() {
+			for n := range 20 {
+				if _, err := core.New(core.Config{Store: store, Limits: []core.Limit{
+					everyone(1).Named("shared"), everyone(1).Named(fmt.Sprintf("own-%d-%d", i, n)),
+				}}); err != nil {
+					t.Error(err)
+				}
+			}
+		})
+	}
+	group.Wait()
+}
+
+func TestLimitersOfOneStoreShareBucketsByName(t *testing.T) {
+	t.Parallel()
+	store, _ := at()
+	ctx := context.Background()
+	read := everyone(10).Named("api")
+	a, b := limiterOn(t, store, read), limiterOn(t, store, read.Cost(4), everyone(10).Named("write"))
+
+	wantDecision(t, "a read", a.Allow(&request{}), true, core.ReasonWithinLimit, 9)
+	wantDecision(t, "a write", b.Allow(&request{}), true, core.ReasonWithinLimit, 5, 9)
+	wantDecision(t, "a second write", b.Allow(&request{}), true, core.ReasonWithinLimit, 1, 8)
+	wantDecision(t, "a third write", b.Allow(&request{}), false, core.ReasonLimitExceeded, 1, 8)
+	wantDecision(t, "a second read", a.Allow(&request{}), true, core.ReasonWithinLimit, 0)
+	wantDecision(t, "another key", a.AllowKey(ctx, "other", 1), true, core.ReasonWithinLimit, 9)
+}

@@ -1,0 +1,49 @@
+package core_test
+
+import (
+	"context"
+	"net/netip"
+
+	"github.com/weblimit/weblimit/keyfuncs"
+)
+
+// request is a keyfuncs.Request made of its fields.
+type request struct {
+	ctx     context.Context // Background if nil
+	peer    string
+	headers map[string]string // canonical names
+	values  map[any]any
+}
+
+var _ keyfuncs.Request = (*request)(nil)
+
+func (r *request) Context() context.Context {
+	if r.ctx == nil {
+		return context.Background()
+	}
+	return r.ctx
+}
+
+func (r *request) Method() string { return "GET" }
+func (r *request) Path() string   { return "/" }
+func (r *request) Route() string  { return "/" }
+
+func (r *request) Header(name string, i int) (string, bool) {
+	value, ok := r.headers[name]
+	return value, ok && i == 0
+}
+
+func (r *request) Cookie(string) (string, bool) { return "", false }
+func (r *request) Query(string) (string, bool)  { return "", false }
+
+func (r *request) Peer() netip.Addr {
+	if r.peer == "" {
+		return netip.Addr{}
+	}
+	return netip.MustParseAddr(r.peer)
+}
+
+func (r *request) Value(key any) any { return r.values[key] }
+
+// user is a request of somebody whom authentication has found.
+func user(id any) *request { return &request{values: map[any]any{"userID": id}} }

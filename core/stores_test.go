@@ -1,0 +1,158 @@
+package core_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/weblimit/weblimit/core"
+	"github.com/weblimit/weblimit/internal/storetest"
+	"github.com/weblimit/weblimit/keyfuncs"
+)
+
+// at returns a store in memory whose time stands still, and its clock.
+func at() (*core.Memory, *storetest.Clock) {
+	clock := storetest.NewClock()
+	return core.NewMemoryAt(core.MemoryConfig{}, clock.Micros), clock
+}
+
+// newLimiter returns the limiter of a configuration that is known to be good.
+func newLimiter(t testing.TB, config core.Config) *core.Limiter {
+	t.Helper()
+	l, err := core.New(config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return l
+}
+
+// limiterOn returns the limiter of these limits on store, all else by default.
+func limiterOn(t testing.TB, store core.Store, limits ...core.Limit) *core.Limiter {
+	t.Helper()
+	return newLimiter(t, core.Config{Store: store, Limits: limits})
+}
+
+// everyone is a limit of n units an hour for all together.
+func everyone(n int64) core.Limit { return core.PerHour(n).By(keyfuncs.Everyone()) }
+
+// wantDecision checks what a client notices first.
+func wantDecision(t testing.TB, what string, d core.Decision, allowed bool, reason core.Reason, remaining ...int64) {
+	t.Helper()
+	if d.Allowed != allowed || d.Reason != reason {
+		t.Errorf("%s: allowed=%v because %v, want allowed=%v because %v", what, d.Allowed, d.Reason, allowed, reason)
+	}
+	results := d.Results()
+	if len(results) != len(remaining) {
+		t.Fatalf("%s: %d results, want %d", what, len(results), len(remaining))
+	}
+	for i, want := range remaining {
+		if results[i].Remaining != want {
+			t.Errorf("%s: limit %q has %d remaining, want %d", what, results[i].Rule.Name, results[i].Remaining, want)
+		}
+	}
+}
+
+// scripted is a store that answers as it is told.
+type scripted struct {
+	core.Registry
+	results []core.Result
+}
+
+func (s *scripted) Take(_ context.Context, _ []core.Check, results []core.Result) error {
+	copy(results, s.results)
+	return nil
+}
+
+func (s *scripted) Peek(ctx context.Context, checks []core.Check, results []core.Result) error {
+	return s.Take(ctx, checks, results)
+}
+
+func (s *scripted) Refund(context.Context, []core.Check, []core.Result) error { return nil }
+func (s *scripted) Reset(context.Context, []core.Check) error                 { return nil }
+
+// decided returns the decision over limits that were answered so.
+func decided(t testing.TB, limits []core.Limit, results ...core.Result) core.Decision {
+	t.Helper()
+	return limiterOn(t, &scripted{results: results}, limits...).AllowKey(context.Background(), "k", 1)
+}
+
+var errDown = errors.New("connection refused")
+
+// flaky is a store in memory that can be out, and remembers how it was called.
+type flaky struct {
+	*core.Memory
+
+	down  atomic.Bool
+	hang  bool                      // down means no answer rather than an error
+	asked func(ctx context.Context) // nil, or called first
+	calls atomic.Int64
+
+	mu   sync.Mutex
+	seen context.Context // of the last call. Guarded by mu.
+	keys [][]byte        // of all calls. Guarded by mu.
+}
+
+func newFlaky(down bool) *flaky {
+	s := &flaky{Memory: core.NewMemory()}
+	s.down.Store(down)
+	return s
+}
+
+func (s *flaky) enter(ctx context.Context, checks []core.Check) error {
+	if s.asked != nil {
+		s.asked(ctx)
+	}
+	s.calls.Add(1)
+	s.mu.Lock()
+	s.seen = ctx
+	for i := range checks {
+		s.keys = append(s.keys, bytes.Clone(checks[i].Key))
+	}
+	s.mu.Unlock()
+	switch {
+	case s.down.Load() && s.hang:
+		<-ctx.Done()
+		return fmt.Errorf("no answer: %w", ctx.Err())
+	case s.down.Load():
+		return errDown
+	}
+	return nil
+}
+
+func (s *flaky) Take(ctx context.Context, checks []core.Check, results []core.Result) error {
+	if err := s.enter(ctx, checks); err != nil {
+		return err
+	}
+	return s.Memory.Take(ctx, checks, results)
+}
+
+func (s *flaky) Peek(ctx context.Context, checks []core.Check, results []core.Result) error {
+	if err := s.enter(ctx, checks); err != nil {
+		return err
+	}
+	return s.Memory.Peek(ctx, checks, results)
+}
+
+func (s *flaky) Reset(ctx context.Context, checks []core.Check) error {
+	if err := s.enter(ctx, checks); err != nil {
+		return err
+	}
+	return s.Memory.Reset(ctx, checks)
+}
+
+// deadline returns how long after now the last call had to be answered.
+func (s *flaky) deadline(t testing.TB, now time.Time) time.Duration {
+	t.Helper()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	deadline, ok := s.seen.Deadline()
+	if !ok {
+		t.Fatal("the store was given a context without a deadline")
+	}
+	return deadline.Sub(now)
+}
