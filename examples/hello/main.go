@@ -1,3 +1,4 @@
+// Command hello is the program at the top of the README.
 package main
 
 import (
