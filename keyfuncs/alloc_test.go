@@ -2,6 +2,7 @@ package keyfuncs_test
 
 import (
 	"net/http"
+	"net/netip"
 	"strings"
 	"testing"
 
@@ -41,6 +42,11 @@ func TestAppendDoesNotAllocate(t *testing.T) {
 				"A": {strings.Repeat("a", 64)}, "B": {strings.Repeat("b", 64)},
 				"C": {strings.Repeat("c", 64)}, "D": {strings.Repeat("d", 64)},
 			},
+		}},
+		{"a tenant with a number", keyfuncs.Tenant("userID"), withUser(userID(7))},
+		{"a lookup", keyfuncs.Lookup("asn", func(netip.Addr) (string, bool) { return "64496", true }), &request{peer: "192.0.2.7"}},
+		{"a secret", keyfuncs.Join(ip, keyfuncs.APIKey(), method).WithSecret([]byte("0123456789abcdef")), &request{
+			peer: "192.0.2.7", method: "GET", headers: http.Header{"X-Api-Key": {"s3cret"}},
 		}},
 		{"a first", keyfuncs.First(user, keyfuncs.APIKey(), ip), &request{peer: "192.0.2.7"}},
 	} {

@@ -14,7 +14,9 @@ import (
 //
 // The first source that is not empty counts. Defaults to "X-API-Key", then
 // "Authorization". The key is always hashed, "apikey#…", so neither store, log
-// nor metric sees it, and is the same whichever source it came from.
+// nor metric sees it, and is the same whichever source it came from. That hides
+// long random keys; for short ones, which could be found by trying all, add a
+// secret of the app's: APIKey("X-API-Key").WithSecret(secret).
 //
 // A request has no key when all sources are empty, and when a header that was
 // to be read has more than one line: falling through to the next source would

@@ -3,6 +3,7 @@ package keyfuncs_test
 import (
 	"fmt"
 	"net/http"
+	"strings"
 	"testing"
 
 	"github.com/weblimit/weblimit/keyfuncs"
@@ -74,4 +75,34 @@ func TestClientIPReadsNoHeader(t *testing.T) {
 	}
 	// Nor where the peer is unknown.
 	wantKey(t, keyfuncs.ClientIP(), &request{headers: http.Header{"X-Forwarded-For": {"192.0.2.7"}}}, "")
+}
+
+func TestIPv6Prefix(t *testing.T) {
+	t.Parallel()
+	const peer = "2001:db8:1:2ff:4:5:6:7"
+	for bits, want := range map[int]string{
+		32: "ip:2001:db8::/32", 48: "ip:2001:db8:1::/48", 56: "ip:2001:db8:1:200::/56",
+		64: "ip:2001:db8:1:2ff::/64", 128: "ip:2001:db8:1:2ff:4:5:6:7/128",
+	} {
+		f := keyfuncs.ClientIP(keyfuncs.IPv6Prefix(bits))
+		wantKey(t, f, &request{peer: peer}, want)
+		wantKey(t, f, &request{peer: peer}, keyfuncs.Encode("ip", strings.TrimPrefix(want, "ip:")))
+		// IPv4 counts in full.
+		wantKey(t, f, &request{peer: "192.0.2.7"}, "ip:192.0.2.7")
+		wantKey(t, f, &request{peer: "::ffff:192.0.2.7"}, "ip:192.0.2.7")
+	}
+	wantKey(t, keyfuncs.ClientIP(keyfuncs.IPv6Prefix(48), keyfuncs.HopCount(1)), from("", xff, peer), "ip:2001:db8:1::/48")
+	wantKey(t, keyfuncs.ClientIP(keyfuncs.HopCount(1), keyfuncs.IPv6Prefix(48)), from("", xff, peer), "ip:2001:db8:1::/48")
+}
+
+func TestOptionsOfClientIPAreChecked(t *testing.T) {
+	t.Parallel()
+	bits := keyfuncs.IPv6Prefix
+	wantErr(t, keyfuncs.ClientIP(bits(31)), "weblimit: keyfuncs.IPv6Prefix: 31 bits, want 32 to 128")
+	wantErr(t, keyfuncs.ClientIP(bits(129)), "weblimit: keyfuncs.IPv6Prefix: 129 bits, want 32 to 128")
+	wantErr(t, keyfuncs.ClientIP(bits(0)), "weblimit: keyfuncs.IPv6Prefix: 0 bits, want 32 to 128")
+	wantErr(t, keyfuncs.ClientIP(bits(-64)), "weblimit: keyfuncs.IPv6Prefix: -64 bits, want 32 to 128")
+	wantErr(t, keyfuncs.ClientIP(bits(64), bits(56)), "weblimit: keyfuncs.ClientIP: 2 options IPv6Prefix, want one")
+	wantErr(t, keyfuncs.ClientIP(keyfuncs.Cloudflare(), keyfuncs.XRealIP("10.0.0.1")), "weblimit: keyfuncs.ClientIP: 2 strategies, want one")
+	wantErr(t, keyfuncs.ClientIP(nil), "weblimit: keyfuncs.ClientIP: an option is nil")
 }

@@ -2,10 +2,11 @@ package keyfuncs
 
 import "fmt"
 
-// Custom limits by whatever f finds, such as the tenant in a token that was checked. The key
-// is kind, ":" and what f returns, "tenant:acme", or hashed where that is long
-// or odd or kind names a secret (see the package comment); so f needs neither
-// to escape nor to shorten it. The string may alias the request's memory.
+// Custom limits by whatever f finds, such as the plan in a token that was
+// checked. The key is kind, ":" and what f returns, "plan:free", or hashed where
+// that is long or odd or kind names a secret (see the package comment); so f
+// needs neither to escape nor to shorten it. The string may alias the request's
+// memory.
 //
 // A request has no key when f reports false or returns "". f runs on every
 // request, maybe on many at once, and must not block; that it does not panic is
@@ -24,12 +25,10 @@ import "fmt"
 // What f reads decides. A value that the client chooses freely gives it endless
 // fresh buckets, and those of others: combine with a limit by [ClientIP].
 func Custom(kind string, f func(Request) (key string, ok bool)) Func {
-	switch {
-	case !isCustomKind(kind):
-		return Func{err: fmt.Errorf("weblimit: keyfuncs.Custom: %.40q is not a kind, want [a-z][a-z0-9.-]{0,31}", kind)}
-	case !isKind(kind) || kind == kindIP || kind == kindMethod || kind == kindRoute:
-		return Func{err: fmt.Errorf("weblimit: keyfuncs.Custom: kind %q is taken", kind)}
-	case f == nil:
+	if problem := checkCustomKind(kind); problem != "" {
+		return Func{err: fmt.Errorf("weblimit: keyfuncs.Custom: %s", problem)}
+	}
+	if f == nil {
 		return Func{err: fmt.Errorf("weblimit: keyfuncs.Custom: kind %q has no function", kind)}
 	}
 	p := newPart(kind)
@@ -40,4 +39,15 @@ func Custom(kind string, f func(Request) (key string, ok bool)) Func {
 		}
 		return p.append(dst, value)
 	}}
+}
+
+// checkCustomKind says what is wrong with an app's own kind, "" when nothing is.
+func checkCustomKind(kind string) string {
+	switch {
+	case !isCustomKind(kind):
+		return fmt.Sprintf("%.40q is not a kind, want [a-z][a-z0-9.-]{0,31}", kind)
+	case !isKind(kind) || kind == kindIP || kind == kindMethod || kind == kindRoute:
+		return fmt.Sprintf("kind %q is taken", kind)
+	}
+	return ""
 }

@@ -1,23 +1,36 @@
-// Package keyfuncs says who is limited: a [Func] reads a request and gives the
-// key of the bucket that the request is charged to.
+// Package keyfuncs says who is limited, and who is exempt. A [Func] reads a
+// request and gives the key of the bucket that the request is charged to; a
+// [Condition] says yes or no about it; a [Strategy] finds its client's address.
 //
-// Which one to use:
+// Which Func to use:
 //
-//   - [ClientIP] for traffic without an account; it reads no header;
+//   - [ClientIP] for traffic without an account; it reads no header unless given
+//     a Strategy, such as [TrustedProxies] or [Cloudflare];
 //   - [User] behind your authentication: a user ID is what is hardest to change;
+//   - [Tenant] for what the users of one customer share;
 //   - [APIKey] for API clients, together with a limit by IP (see its security note);
 //   - [Header] and [Cookie] for values that something you trust has set or checked;
 //   - [Route] and [Method], joined with one of the above, for a bucket per endpoint;
 //   - [Everyone] for one bucket over all requests;
 //   - [Join] for "each of these together" and [First] for "user, else IP";
+//   - [Lookup] for the country or network that an address belongs to;
 //   - [Custom] for anything else.
+//
+// Which Condition:
+//
+//   - [Routes] and [Methods] for parts of the app, such as health checks;
+//   - [Tokens] for monitoring and partners that hold a secret;
+//   - [FromCIDR] and [Strategy.FromCIDR] for networks;
+//   - [Preflight] for CORS preflights;
+//   - [Not], [All] and [Any] to combine, and [Matches] for anything else.
 //
 // # Missing keys
 //
 // A request may lack what a Func reads: no user, no such header, an empty
-// value, two lines of a header that must be one. Append then reports false and
-// the limit's own setting decides. A missing key never falls back to another
-// source by itself; [First] does so on purpose.
+// value, two lines of a header that must be one, garbage where a proxy should
+// have written an address. Append then reports false and the limit's own setting
+// decides. A missing key never falls back to another source by itself; [First]
+// does so on purpose.
 //
 // # What a key looks like
 //
@@ -44,7 +57,15 @@
 // contains auth, cookie, credential, jwt, key, password, secret, session,
 // signature or token. That covers APIKey, Cookie and Header("Authorization").
 // The hash has no salt, so that all processes agree on it: it hides long random
-// keys and sessions, not guessable ones such as a four-digit PIN.
+// keys and sessions, not guessable ones such as a four-digit PIN. What
+// [Func.WithSecret] makes hides these too, and addresses and user names besides.
+//
+// # Mistakes
+//
+// Constructors neither panic nor return errors, so that they can be written
+// where they are used. What was wrong (a header name, a CIDR, a short token) is
+// in Err, which building a limiter reports; until then a Func has no key, a
+// Condition does not hold, and a Strategy knows no address.
 //
 // # Concurrency and memory
 //

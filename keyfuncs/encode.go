@@ -19,8 +19,10 @@ const (
 // consumer, so that it can share a bucket with requests. Take the kind from
 // [Func.Kind]: Encode("user", "alice") is the key of [User] for "alice",
 // Encode("apikey", secret) that of [APIKey], Encode("header.x-tenant", "42")
-// that of [Header], Encode("ip", "2001:db8::1") that of [ClientIP]. For several
-// parts, as in [Join], join what it returns with "|".
+// that of [Header], Encode("ip", "2001:db8::1") that of [ClientIP]; of a ClientIP
+// with [IPv6Prefix] give the network, as in Encode("ip", "2001:db8::/56"). For
+// several parts, as in [Join], join what it returns with "|". It can't know the
+// secret of [Func.WithSecret].
 //
 // The value may be anything; see the package comment for how it is encoded. An
 // empty value has no key and gives "". A kind that no Func of one part can have
@@ -38,7 +40,7 @@ func Encode(kind, value string) string {
 	switch kind {
 	case kindIP:
 		if addr, err := netip.ParseAddr(value); err == nil {
-			return string(appendAddr(dst, addr))
+			return string(appendAddr(dst, addr, ipv6Bits))
 		}
 	case kindMethod:
 		value = foldMethod(value)

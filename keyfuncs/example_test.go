@@ -9,11 +9,11 @@ import (
 )
 
 // claims is what an app's authentication found in a token.
-type claims struct{ Tenant string }
+type claims struct{ Plan string }
 
-func tenantOfClaims(r keyfuncs.Request) (string, bool) {
+func planOfClaims(r keyfuncs.Request) (string, bool) {
 	c, ok := r.Value("claims").(claims)
-	return c.Tenant, ok
+	return c.Plan, ok
 }
 
 func ExampleClientIP() {
@@ -119,13 +119,13 @@ func ExampleFirst() {
 }
 
 func ExampleCustom() {
-	key := keyfuncs.Custom("tenant", tenantOfClaims)
+	key := keyfuncs.Custom("plan", planOfClaims)
 
-	fmt.Println(key.Key(&request{values: map[any]any{"claims": claims{Tenant: "acme"}}}))
-	fmt.Println(keyfuncs.Custom("Tenant", tenantOfClaims).Err())
+	fmt.Println(key.Key(&request{values: map[any]any{"claims": claims{Plan: "free"}}}))
+	fmt.Println(keyfuncs.Custom("Plan", planOfClaims).Err())
 	// Output:
-	// tenant:acme true
-	// weblimit: keyfuncs.Custom: "Tenant" is not a kind, want [a-z][a-z0-9.-]{0,31}
+	// plan:free true
+	// weblimit: keyfuncs.Custom: "Plan" is not a kind, want [a-z][a-z0-9.-]{0,31}
 }
 
 func ExampleEncode() {

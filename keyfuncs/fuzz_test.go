@@ -115,10 +115,22 @@ func FuzzKeysAreInjectiveAndBounded(f *testing.F) {
 			wantStorable(t, keyfuncs.Encode(c.value, "x")) // a kind of any spelling
 		}
 
-		// One part against another.
+		// One part against another, also under a secret.
+		secret := func(p fuzzed) string {
+			key, ok := p.f.WithSecret([]byte("0123456789abcdef")).Key(p.r)
+			if !ok || key == p.key {
+				t.Fatalf("%q has key %q, %t under a secret", p.in, key, ok)
+			}
+			wantStorable(t, key)
+			return key
+		}
 		for i := range p {
 			for j := range i {
-				if same := p[i].in == p[j].in; p[i].ok && p[j].ok && (p[i].key == p[j].key) != same {
+				if !p[i].ok || !p[j].ok {
+					continue
+				}
+				same := p[i].in == p[j].in
+				if (p[i].key == p[j].key) != same || (secret(p[i]) == secret(p[j])) != same {
 					t.Fatalf("%q and %q: keys %q and %q", p[i].in, p[j].in, p[i].key, p[j].key)
 				}
 			}

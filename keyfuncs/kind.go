@@ -6,6 +6,7 @@ import "strings"
 const (
 	kindIP      = "ip"
 	kindUser    = "user"
+	kindTenant  = "tenant"
 	kindAPIKey  = "apikey"
 	kindRoute   = "route"
 	kindMethod  = "method"
@@ -68,13 +69,8 @@ func checkName(what, name string) string {
 	if len(name) > maxName {
 		return "is longer than 64 bytes"
 	}
-	for i := range len(name) {
-		if !isTokenByte(name[i]) {
-			return "is not a " + what + " name"
-		}
-	}
 	switch {
-	case name == "":
+	case !isToken(name):
 		return "is not a " + what + " name"
 	case strings.ContainsAny(name, "#|"):
 		return "holds # or |, which separate the parts of a key"
@@ -82,7 +78,17 @@ func checkName(what, name string) string {
 	return ""
 }
 
-// isTokenByte reports whether c is a tchar of RFC 9110, section 5.6.2.
+// isToken reports whether s is a token of RFC 9110, section 5.6.2.
+func isToken(s string) bool {
+	for i := range len(s) {
+		if !isTokenByte(s[i]) {
+			return false
+		}
+	}
+	return s != ""
+}
+
+// isTokenByte reports whether c is a tchar of RFC 9110.
 func isTokenByte(c byte) bool {
 	return 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z' || '0' <= c && c <= '9' ||
 		strings.IndexByte("!#$%&'*+-.^_`|~", c) >= 0

@@ -26,21 +26,37 @@ import (
 //
 // Safe when the limit runs after authentication. Before it nothing is stored
 // and no request has a key; use [First] to limit those by IP.
-func User(contextKey any) Func {
+func User(contextKey any) Func { return stored("User", kindUser, contextKey) }
+
+// Tenant limits each tenant, such as a customer's organisation, that all of its
+// users share. contextKey and what is stored there are as in [User]; the key is
+// "tenant:acme".
+//
+// # Security
+//
+// Safe when the limit runs after what has checked that the user belongs to the
+// tenant. A tenant that is read from a host name, path or header without that is
+// the client's choice: it could use up the bucket of another. One user can use
+// up the bucket of the tenant; give each a smaller limit beside it.
+func Tenant(contextKey any) Func { return stored("Tenant", kindTenant, contextKey) }
+
+// stored limits by the ID under contextKey.
+func stored(constructor, kind string, contextKey any) Func {
 	if contextKey == nil {
-		return Func{err: errors.New("weblimit: keyfuncs.User: the context key is nil")}
+		return Func{err: errors.New("weblimit: keyfuncs." + constructor + ": the context key is nil")}
 	}
 	// Looking up such a key in a context may panic.
 	if !reflect.ValueOf(contextKey).Comparable() {
-		return Func{err: fmt.Errorf("weblimit: keyfuncs.User: a %T can't be a context key", contextKey)}
+		return Func{err: fmt.Errorf("weblimit: keyfuncs.%s: a %T can't be a context key", constructor, contextKey)}
 	}
-	return Func{kind: kindUser, read: func(dst []byte, r Request) ([]byte, bool) {
-		return appendUser(dst, r.Value(contextKey))
+	p := newPart(kind)
+	return Func{kind: kind, read: func(dst []byte, r Request) ([]byte, bool) {
+		return p.appendID(dst, r.Value(contextKey))
 	}}
 }
 
-func appendUser(dst []byte, id any) ([]byte, bool) {
-	p := part{kind: kindUser}
+// appendID appends an ID of any type that User takes.
+func (p part) appendID(dst []byte, id any) ([]byte, bool) {
 	switch id := id.(type) {
 	case nil:
 		return dst, false
@@ -57,9 +73,9 @@ func appendUser(dst []byte, id any) ([]byte, bool) {
 	case v.Kind() == reflect.String:
 		return p.append(dst, v.String())
 	case v.CanInt():
-		return strconv.AppendInt(append(dst, kindUser+":"...), v.Int(), 10), true
+		return strconv.AppendInt(append(append(dst, p.kind...), ':'), v.Int(), 10), true
 	case v.CanUint():
-		return strconv.AppendUint(append(dst, kindUser+":"...), v.Uint(), 10), true
+		return strconv.AppendUint(append(append(dst, p.kind...), ':'), v.Uint(), 10), true
 	}
 	return dst, false
 }

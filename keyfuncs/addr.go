@@ -1,0 +1,86 @@
+package keyfuncs
+
+import (
+	"net/netip"
+	"strconv"
+	"strings"
+)
+
+// ipv6Bits is how much of an IPv6 address names a client unless told otherwise:
+// a provider gives each customer a /64 or more, in which to choose a new address
+// costs nothing.
+const ipv6Bits = 64
+
+// maxAddr bounds what is looked at. The longest address with brackets, a zone
+// and a port has fewer bytes.
+const maxAddr = 128
+
+// parseAddr reads an address as proxies write it: bare, "ip:port", "[v6]" and
+// "[v6]:port", with blanks around it. The result is normal.
+func parseAddr(s string) (netip.Addr, bool) {
+	s = trimBlanks(s)
+	if s == "" || len(s) > maxAddr {
+		return netip.Addr{}, false
+	}
+	host, port, want := s, "", 0 // want is the bits of an address so written; 0 is any
+	if s[0] == '[' {
+		var ok bool
+		if host, port, ok = strings.Cut(s[1:], "]"); !ok {
+			return netip.Addr{}, false
+		}
+		want = 128
+	} else if i := strings.IndexByte(s, ':'); i >= 0 && i == strings.LastIndexByte(s, ':') {
+		host, port, want = s[:i], s[i:], 32
+	}
+	addr, ok := parseHost(host)
+	if !ok || want != 0 && addr.BitLen() != want || port != "" && !isPort(port) {
+		return netip.Addr{}, false
+	}
+	return addr.Unmap(), true
+}
+
+// parseHost reads a bare address. The zone is cut off before netip sees it: netip
+// keeps each zone in a table of the process, which a client could fill.
+func parseHost(s string) (netip.Addr, bool) {
+	host, zone, zoned := strings.Cut(s, "%")
+	addr, err := netip.ParseAddr(host)
+	if err != nil || zoned && (zone == "" || !addr.Is6()) {
+		return netip.Addr{}, false
+	}
+	return addr, true
+}
+
+// isPort reports whether s is ":" and a port, or one that RFC 7239, section 6,
+// hides.
+func isPort(s string) bool {
+	if s[0] != ':' {
+		return false
+	}
+	s = s[1:]
+	if hidden, ok := strings.CutPrefix(s, "_"); ok {
+		return isToken(hidden)
+	}
+	_, err := strconv.ParseUint(s, 10, 16)
+	return err == nil && len(s) <= 5
+}
+
+// trimBlanks trims what HTTP allows around a list element.
+func trimBlanks(s string) string { return strings.Trim(s, " \t") }
+
+// normal is addr as it is compared and keyed: IPv4 mapped into IPv6 is IPv4, for
+// the /64 of ::ffff:192.0.2.7 holds all of IPv4, and no prefix contains a zone.
+func normal(addr netip.Addr) netip.Addr { return addr.Unmap().WithZone("") }
+
+// appendAddr appends the key of an address, which must be valid: all of IPv4,
+// the first bits of IPv6.
+func appendAddr(dst []byte, addr netip.Addr, bits int) []byte {
+	dst = append(dst, kindIP...)
+	dst = append(dst, ':')
+	addr = addr.Unmap()
+	if addr.Is4() {
+		return addr.AppendTo(dst)
+	}
+	// Prefix drops the zone. It fails only for bits out of range.
+	prefix, _ := addr.Prefix(bits)
+	return prefix.AppendTo(dst)
+}

@@ -1,0 +1,92 @@
+package keyfuncs_test
+
+import (
+	"testing"
+
+	"github.com/weblimit/weblimit/keyfuncs"
+)
+
+func wantMatch(t *testing.T, c keyfuncs.Condition, r keyfuncs.Request, want bool) {
+	t.Helper()
+	if err := c.Err(); err != nil {
+		t.Fatalf("Err() = %v", err)
+	}
+	if got := c.Match(r); got != want {
+		t.Errorf("Match(%+v) = %t", r, got)
+	}
+	if got := keyfuncs.Not(c).Match(r); got == want {
+		t.Errorf("Not: Match(%+v) = %t", r, got)
+	}
+}
+
+// wantConditionErr checks that c never holds, however it is combined, and says why.
+func wantConditionErr(t *testing.T, c keyfuncs.Condition, want string) {
+	t.Helper()
+	yes := keyfuncs.Matches(func(keyfuncs.Request) bool { return true })
+	for _, c := range []keyfuncs.Condition{
+		c, keyfuncs.Not(c), keyfuncs.Not(keyfuncs.Not(c)), keyfuncs.Any(yes, c), keyfuncs.All(c), keyfuncs.Not(keyfuncs.Any(c)),
+	} {
+		if err := c.Err(); err == nil || err.Error() != want {
+			t.Errorf("Err() = %v\nwant    %s", err, want)
+		}
+		if c.Match(&request{peer: "192.0.2.7", method: "GET", route: "/healthz"}) {
+			t.Error("an invalid condition holds")
+		}
+	}
+}
+
+func TestConditionsCombine(t *testing.T) {
+	t.Parallel()
+	asked := 0
+	is := func(answer bool) keyfuncs.Condition {
+		return keyfuncs.Matches(func(keyfuncs.Request) bool { asked++; return answer })
+	}
+	yes, no := is(true), is(false)
+	for _, tt := range []struct {
+		name  string
+		c     keyfuncs.Condition
+		want  bool
+		asked int
+	}{
+		{"a function", yes, true, 1},
+		{"a function that says no", no, false, 1},
+		{"not", keyfuncs.Not(yes), false, 1},
+		{"not not", keyfuncs.Not(keyfuncs.Not(yes)), true, 1},
+		{"all of one", keyfuncs.All(yes), true, 1},
+		{"all", keyfuncs.All(yes, yes), true, 2},
+		{"all but one", keyfuncs.All(yes, no, yes), false, 2},
+		{"any of one", keyfuncs.Any(no), false, 1},
+		{"any", keyfuncs.Any(no, yes, no), true, 2},
+		{"not any", keyfuncs.Not(keyfuncs.Any(no, no)), true, 2},
+		{"all of any", keyfuncs.All(keyfuncs.Any(no, yes), keyfuncs.Not(no)), true, 3},
+	} {
+		asked = 0
+		if got := tt.c.Match(&request{}); got != tt.want || asked != tt.asked {
+			t.Errorf("%s: %t after %d questions, want %t after %d", tt.name, got, asked, tt.want, tt.asked)
+		}
+	}
+}
+
+func TestMistakesInConditionsAreErrors(t *testing.T) {
+	t.Parallel()
+	const zero = "weblimit: keyfuncs: the zero Condition says nothing, use a constructor such as keyfuncs.Routes"
+	wantConditionErr(t, keyfuncs.Condition{}, zero)
+	wantConditionErr(t, keyfuncs.Not(keyfuncs.Condition{}), zero)
+	wantConditionErr(t, keyfuncs.All(keyfuncs.Preflight(), keyfuncs.Condition{}), zero)
+	wantConditionErr(t, keyfuncs.All(), "weblimit: keyfuncs.All: no conditions")
+	wantConditionErr(t, keyfuncs.Any(), "weblimit: keyfuncs.Any: no conditions")
+	wantConditionErr(t, keyfuncs.Matches(nil), "weblimit: keyfuncs.Matches: no function")
+}
+
+func TestConditionsKeepNoSliceOfTheCaller(t *testing.T) {
+	t.Parallel()
+	conditions := []keyfuncs.Condition{keyfuncs.Methods("GET")}
+	all, anyOf := keyfuncs.All(conditions...), keyfuncs.Any(conditions...)
+	conditions[0] = keyfuncs.Condition{}
+	methods := []string{"GET"}
+	byMethod := keyfuncs.Methods(methods...)
+	methods[0] = "POST"
+	for _, c := range []keyfuncs.Condition{all, anyOf, byMethod} {
+		wantMatch(t, c, &request{method: "GET"}, true)
+	}
+}

@@ -1,0 +1,68 @@
+package keyfuncs
+
+import (
+	"fmt"
+	"net/netip"
+	"net/textproto"
+)
+
+// XRealIP reads X-Real-IP from proxies in the given networks; it is
+// SingleHeader("X-Real-IP", cidrs...).
+func XRealIP(cidrs ...string) Strategy {
+	return headerStrategy("XRealIP", "X-Real-Ip", cidrs)
+}
+
+// SingleHeader reads a header that holds one address, set by a proxy in the given
+// networks: SingleHeader("True-Client-IP", "198.51.100.0/24"). When the TCP peer
+// is not in them it is the client, and the header is not read.
+//
+// Of several lines the last counts, which the nearest hop has written. The
+// address is unknown when there is no such header, when it holds anything but
+// one address, and on a unix socket.
+//
+// Err reports a name that [Header] would not take, a network that is none, and
+// no networks. "0.0.0.0/0" and "::/0" together say that a firewall lets nobody
+// but the proxy in.
+//
+// # Security
+//
+// Safe when the proxy sets the header on every request and drops what the client
+// sent, as nginx does with proxy_set_header X-Real-IP $remote_addr.
+//
+// Not safe when the proxy leaves a header that it finds, or adds one only
+// sometimes: True-Client-IP, Fastly-Client-IP and X-Azure-ClientIP come from the
+// client unless the CDN is told to strip them. X_Real_IP is another header, which
+// is never read for X-Real-IP.
+//
+// Before going live, send the header with 198.51.100.1 through the proxy and log
+// [Strategy.Addr]: it must be your own address.
+func SingleHeader(name string, cidrs ...string) Strategy {
+	if problem := checkName("header", name); problem != "" {
+		return Strategy{err: nameError("SingleHeader", name, problem)}
+	}
+	return headerStrategy("SingleHeader", textproto.CanonicalMIMEHeaderKey(name), cidrs)
+}
+
+func headerStrategy(name, header string, cidrs []string) Strategy {
+	trusted, err := parseNetworks(cidrs)
+	if err != nil {
+		return Strategy{err: fmt.Errorf("weblimit: keyfuncs.%s: %w", name, err)}
+	}
+	return Strategy{name: name, open: trusted.spans.coverAll(), addr: func(r Request) (netip.Addr, bool) {
+		addr, ok := peerAddr(r)
+		if !ok || !trusted.contains(addr) {
+			return addr, ok
+		}
+		return headerAddr(r, header)
+	}}
+}
+
+// headerAddr reads the last line of a header as one address.
+func headerAddr(r Request, header string) (netip.Addr, bool) {
+	n := countLines(r, header)
+	if n == 0 {
+		return netip.Addr{}, false
+	}
+	line, _ := r.Header(header, n-1)
+	return parseAddr(line)
+}
