@@ -4,15 +4,18 @@ import "context"
 
 type decisionKey struct{}
 
-// decisionContext holds its decision by value: one allocation for both.
-type decisionContext struct {
+// DecisionContext is a context that holds a decision, by value so that adapters
+// can allocate both, and what else belongs to a request, as one. Neither field
+// changes once it is in use.
+type DecisionContext struct {
 	context.Context
-	decision Decision
+	Decision Decision
 }
 
-func (c *decisionContext) Value(key any) any {
+// Value implements [context.Context].
+func (c *DecisionContext) Value(key any) any {
 	if _, ok := key.(decisionKey); ok {
-		return &c.decision
+		return &c.Decision
 	}
 	return c.Context.Value(key)
 }
@@ -20,7 +23,7 @@ func (c *decisionContext) Value(key any) any {
 // NewContext returns a context from which [FromContext] gets the decision.
 // Adapters call it.
 func NewContext(ctx context.Context, d Decision) context.Context {
-	return &decisionContext{ctx, d}
+	return &DecisionContext{ctx, d}
 }
 
 // FromContext returns the decision of the limiter nearest to the handler. It

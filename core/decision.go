@@ -1,6 +1,7 @@
 package core
 
 import (
+	"context"
 	"log/slog"
 	"time"
 )
@@ -14,6 +15,9 @@ const (
 	ReasonWithinLimit                 // allowed: every limit had room
 	ReasonLimitExceeded               // denied: at least one limit had not
 	ReasonInvalidCost                 // denied: the cost was negative
+	ReasonMissingKey                  // denied by policy: the request lacks a limit's key
+	ReasonBypassed                    // allowed: a bypass of the configuration; no limit was asked
+	ReasonShadowed                    // allowed: only limits in shadow mode had no room
 	ReasonOutageAllowed               // allowed by policy: the store did not answer
 	ReasonOutageDenied                // denied by policy: the store did not answer
 	ReasonOutageLocal                 // decided in this process: the store did not answer
@@ -24,6 +28,9 @@ var reasons = [...]string{
 	ReasonWithinLimit:   "within limit",
 	ReasonLimitExceeded: "limit exceeded",
 	ReasonInvalidCost:   "invalid cost",
+	ReasonMissingKey:    "missing key",
+	ReasonBypassed:      "bypassed",
+	ReasonShadowed:      "shadowed",
 	ReasonOutageAllowed: "outage allowed",
 	ReasonOutageDenied:  "outage denied",
 	ReasonOutageLocal:   "outage local",
@@ -50,19 +57,22 @@ type Decision struct {
 	count   int
 	few     [fewResults]LimitResult
 	many    []LimitResult // instead of few, if there are more
+	field   [1]string     // the RateLimit field, where a HeaderMap can refer to it
 }
 
 // LimitResult is what one limit said to a request.
 type LimitResult struct {
 	Rule *Rule // its name and numbers; for reading
 	Result
+	Shadow    bool    // judged, and not enforced
+	WarnLevel float64 // the highest level of WarnAt that was reached, or 0
 }
 
 // fewResults are kept in the decision itself; more cost an allocation.
-const fewResults = 4
+const fewResults = 3
 
-// Results returns what each limit said, in the order of Config.Limits. It is
-// empty if no limit was asked.
+// Results returns what each limit said that applied to the request, in the order
+// of Config.Limits. It is empty if none was asked.
 func (d *Decision) Results() []LimitResult {
 	if d.many != nil {
 		return d.many
@@ -72,7 +82,8 @@ func (d *Decision) Results() []LimitResult {
 
 // Binding returns the limit that decides how the client fares: of a denial the
 // one that takes longest to allow the request, else the one with the fewest
-// units remaining. It reports false if no limit was asked.
+// units remaining. Limits in shadow mode do not bind. It reports false if no
+// limit was asked.
 func (d *Decision) Binding() (LimitResult, bool) {
 	if d.limiter == nil || d.binding < 0 {
 		return LimitResult{}, false
@@ -81,7 +92,7 @@ func (d *Decision) Binding() (LimitResult, bool) {
 }
 
 // verdict sums up the results of a call.
-func (l *Limiter) verdict(c *call, err error) Decision {
+func (l *Limiter) verdict(ctx context.Context, c *call, err error) Decision {
 	d := Decision{Allowed: true, Err: err, limiter: l, binding: -1, count: len(c.results)}
 	results := d.few[:]
 	if len(c.results) > fewResults {
@@ -89,12 +100,17 @@ func (l *Limiter) verdict(c *call, err error) Decision {
 		results = d.many
 	}
 	hopeless := false // a denying limit that no wait satisfies
+	shadowed := false // a limit in shadow mode that would have denied
 	for i := range c.results {
-		r := &c.results[i]
-		results[i] = LimitResult{Rule: c.checks[i].Rule, Result: *r}
-		denies := !r.Allowed && !c.checks[i].Shadow
+		r, shadow := &c.results[i], c.checks[i].Shadow
+		results[i] = LimitResult{Rule: c.checks[i].Rule, Result: *r, Shadow: shadow}
+		if r.Charged && len(c.limits[i].warnAt) > 0 {
+			l.warn(ctx, c.limits[i], &c.checks[i], &results[i])
+		}
 		switch {
-		case !denies:
+		case shadow:
+			shadowed = shadowed || !r.Allowed
+		case r.Allowed:
 			if d.Allowed && (d.binding < 0 || r.Remaining < results[d.binding].Remaining) {
 				d.binding = i
 			}
@@ -110,9 +126,13 @@ func (l *Limiter) verdict(c *call, err error) Decision {
 			d.Allowed = false
 		}
 	}
-	d.Reason = ReasonWithinLimit
-	if !d.Allowed {
+	switch {
+	case !d.Allowed:
 		d.Reason = ReasonLimitExceeded
+	case shadowed:
+		d.Reason = ReasonShadowed
+	default:
+		d.Reason = ReasonWithinLimit
 	}
 	if hopeless {
 		d.RetryAfter = 0

@@ -389,7 +389,8 @@ func ExampleDecision_AppendProblem() {
 	d := limiter.AllowKey(ctx, "ip:192.0.2.1", 1)
 
 	fmt.Println(d.Status())
-	fmt.Printf("%s\n", d.AppendProblem(nil))
+	body, _ := d.AppendProblem(nil, "")
+	fmt.Printf("%s\n", body)
 	// Output:
 	// 429
 	// {"type":"https://iana.org/assignments/http-problem-types#quota-exceeded","title":"Quota Exceeded","status":429,"detail":"Rate limit exceeded. Retry in 60 seconds.","violated-policies":["default"]}

@@ -1,5 +1,26 @@
 package core
 
+// ResetAdvice makes the process forget which advice was logged. Tests that call
+// it are not parallel: those that are wait until they are done.
+func ResetAdvice() { given.Clear() }
+
+// MaxWarned bounds what a limiter remembers of warnings.
+const MaxWarned = maxWarned
+
+// Warned returns of how many events the limiter remembers that they were sent.
+func (l *Limiter) Warned() int { return l.warned.Len() }
+
+// KnownTiers returns how many tiers' rules the limiter's first limit has kept.
+func (l *Limiter) KnownTiers() (n int) {
+	for range l.limits[0].tiers.known.Range {
+		n++
+	}
+	return n
+}
+
+// AdviceLooks is how many requests of a limiter are looked at.
+const AdviceLooks = adviceLooks
+
 // NewMemoryAt returns a memory store that decides at the times of a test's clock.
 func NewMemoryAt(config MemoryConfig, clock func() int64) *Memory {
 	m, err := NewMemoryWith(config)

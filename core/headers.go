@@ -1,32 +1,12 @@
 package core
 
 import (
-	"math/bits"
 	"strconv"
 	"strings"
 	"time"
 )
 
-// The response fields of draft-ietf-httpapi-ratelimit-headers-11, an
-// Internet-Draft, and Retry-After (RFC 9110, section 10.2.3). Names are in
-// canonical form, as Go's http.Header keeps them; clients compare them without
-// regard to case.
-const (
-	headerPolicy     = "Ratelimit-Policy"
-	headerLimit      = "Ratelimit"
-	headerRetryAfter = "Retry-After"
-)
-
-// The parameters of draft-11. A later draft may rename them.
-const (
-	paramQuota     = ";q=" // RateLimit-Policy: the quota
-	paramWindow    = ";w=" // RateLimit-Policy: the window in seconds
-	paramRemaining = ";r=" // RateLimit: the units available
-	paramEffective = ";t=" // RateLimit: the seconds they have to last
-)
-
-// maxFieldInteger is the largest integer of a structured field (RFC 9651, section 3.3.1).
-const maxFieldInteger = 999_999_999_999_999
+const headerRetryAfter = "Retry-After" // RFC 9110, section 10.2.3
 
 // Header is a response header as [Decision.SetHeaders] needs it. http.Header is
 // one, and [HeaderMap] is the same without the copying.
@@ -54,37 +34,122 @@ func (h HeaderMap) Values(name string) []string { return h[name] }
 // Set replaces the values of name, which must be in canonical form.
 func (h HeaderMap) Set(name, value string) { h[name] = []string{value} }
 
-// SetHeaders writes what a client may know: RateLimit-Policy and RateLimit in
-// draft-11 syntax and, on a denial, Retry-After. Call it before the handler
-// writes. Where another limiter has written already, its members stay in front
-// and the longer Retry-After wins. During an outage, limits that were not asked
-// are left out of RateLimit.
-func (d *Decision) SetHeaders(h Header) {
-	if d.limiter == nil {
-		return
+// HeadersWhen says which responses tell clients of their limits. Retry-After is
+// on every denial that waiting can end, whatever it says.
+type HeadersWhen uint8
+
+const (
+	// Always tells on every response that limits were asked for.
+	Always HeadersWhen = iota
+	// NearLimit tells when a level of WarnAt is reached, or a fifth of a limit or
+	// less is left.
+	NearLimit
+	// OnDenial tells on denials only.
+	OnDenial
+	// Never tells nothing.
+	Never
+)
+
+func (w HeadersWhen) validate() error {
+	if w > Never {
+		return configError("HeadersWhen", "is unknown")
 	}
-	m, isMap := h.(HeaderMap)
-	if isMap && len(m[headerPolicy]) == 0 {
-		m[headerPolicy] = d.limiter.policy // shared: it has no room to append to
-	} else {
-		addMember(h, headerPolicy, d.limiter.policy[0])
+	return nil
+}
+
+// headerStyle is how a limiter tells clients of their limits.
+type headerStyle struct {
+	dialects Headers
+	when     HeadersWhen
+	policy   []string // draft-11's policy field, with no spare capacity; nil if it depends on the request
+}
+
+func newHeaderStyle(config Config, limits []limit) headerStyle {
+	style := headerStyle{dialects: config.Headers, when: config.HeadersWhen}
+	if style.dialects == 0 {
+		style.dialects = Draft11
 	}
-	if len(d.Results()) > 0 {
-		var buf [128]byte
-		value := string(d.appendRateLimit(buf[:0]))
-		if isMap && len(m[headerLimit]) == 0 {
-			m[headerLimit] = []string{value}
-		} else {
-			addMember(h, headerLimit, value)
+	var dst []byte
+	for i := range limits {
+		if limits[i].tiers != nil {
+			return style
+		}
+		if !limits[i].shadow {
+			dst = limits[i].rule.appendPolicy(separate(dst))
 		}
 	}
-	if seconds := d.retryAfterSeconds(); seconds > 0 {
-		if earlier, err := strconv.ParseInt(h.Get(headerRetryAfter), 10, 64); err != nil || earlier < seconds {
-			h.Set(headerRetryAfter, strconv.FormatInt(seconds, 10))
-		}
+	style.policy = []string{string(dst)}[:1:1]
+	return style
+}
+
+// ExposeHeaders returns the names of all headers that any limiter may set, for
+// the Access-Control-Expose-Headers of an application whose pages are to read
+// them from another origin.
+func ExposeHeaders() []string {
+	return []string{
+		"RateLimit", "RateLimit-Policy", "RateLimit-Limit", "RateLimit-Remaining", "RateLimit-Reset",
+		"X-RateLimit-Limit", "X-RateLimit-Remaining", "X-RateLimit-Reset", "X-RateLimit-Warning", "Retry-After",
 	}
 }
 
+// SetHeaders writes what a client may know of its limits: in the dialects of
+// Config.Headers, a warning if it came near one, and Retry-After on a denial.
+// Call it before the handler writes.
+//
+// Where another limiter has written already, members of a list stay in front of
+// new ones, fields that tell of one limit keep the one with less remaining, the
+// warning the one that is used more, and the longer Retry-After wins. Limits in shadow mode do not show, nor do limits
+// that were not asked.
+func (d *Decision) SetHeaders(h Header) {
+	if d.limiter == nil || d.Reason == ReasonBypassed || d.Reason == ReasonWithinLimit && d.count == 0 {
+		return // no limit applied
+	}
+	style := &d.limiter.headers
+	if d.shows(style.when) {
+		d.setDraft11(h, style)
+		d.setOlder(h, style.dialects)
+	}
+	if style.when != Never && d.Allowed {
+		if r := d.warning(); r != nil && usedPercent(h.Get(headerWarning)) < r.usedPercent() {
+			h.Set(headerWarning, string(appendWarning(nil, r)))
+		}
+	}
+	if seconds := d.retryAfterSeconds(); seconds > 0 {
+		before := h.Get(headerRetryAfter)
+		if before != "" {
+			if n, err := strconv.ParseInt(before, 10, 64); err == nil && n >= seconds {
+				return
+			}
+		}
+		h.Set(headerRetryAfter, strconv.FormatInt(seconds, 10))
+	}
+}
+
+func (d *Decision) shows(when HeadersWhen) bool {
+	switch when {
+	case Always:
+		return true
+	case NearLimit:
+		for _, r := range d.Results() {
+			if !r.Shadow && (r.WarnLevel > 0 || r.Remaining <= r.Rule.Burst/5) {
+				return true
+			}
+		}
+		return !d.Allowed
+	case OnDenial:
+		return !d.Allowed
+	}
+	return false
+}
+
+// asked reports whether the store was asked about limits, so that there is
+// something to tell of them.
+func (d *Decision) asked() bool {
+	return len(d.Results()) > 0 && d.Reason != ReasonMissingKey && d.Reason != ReasonInvalidCost
+}
+
+// addMember adds to a field that is a list, of which others may have written
+// several lines.
 func addMember(h Header, name, value string) {
 	before := h.Get(name)
 	if all, ok := h.(interface{ Values(name string) []string }); ok {
@@ -96,52 +161,12 @@ func addMember(h Header, name, value string) {
 	h.Set(name, value)
 }
 
-func (d *Decision) appendRateLimit(dst []byte) []byte {
-	for i, r := range d.Results() {
-		if i > 0 {
-			dst = append(dst, ", "...)
-		}
-		dst = appendQuoted(dst, r.Rule.Name)
-		dst = append(dst, paramRemaining...)
-		dst = strconv.AppendInt(dst, min(max(r.Remaining, 0), maxFieldInteger), 10)
-		dst = append(dst, paramEffective...)
-		dst = strconv.AppendInt(dst, max(seconds(r.Window), 1), 10)
+// separate begins a further member of a list, if there is one already.
+func separate(dst []byte) []byte {
+	if len(dst) > 0 {
+		dst = append(dst, ", "...)
 	}
 	return dst
-}
-
-// policyField builds the field that is the same on every response.
-func policyField(limits []limit) string {
-	var dst []byte
-	for i := range limits {
-		if i > 0 {
-			dst = append(dst, ", "...)
-		}
-		dst = limits[i].rule.appendPolicy(dst)
-	}
-	return string(dst)
-}
-
-// appendPolicy describes the rule. A bucket is described by what it holds and
-// how long it takes to fill, so that r is never above q. A time that is not a
-// whole number of seconds is left out rather than rounded.
-func (r *Rule) appendPolicy(dst []byte) []byte {
-	dst = appendQuoted(dst, r.Name)
-	dst = append(dst, paramQuota...)
-	dst = strconv.AppendInt(dst, min(r.Burst, maxFieldInteger), 10)
-	if fill, exact := r.fillTime(); exact && fill%time.Second == 0 {
-		dst = append(dst, paramWindow...)
-		dst = strconv.AppendInt(dst, seconds(fill), 10)
-	}
-	return dst
-}
-
-// fillTime returns how long the rule takes to grant its burst, and whether that
-// is a whole number of microseconds. For all but token buckets it is the window.
-func (r *Rule) fillTime() (fill time.Duration, exact bool) {
-	high, low := bits.Mul64(uint64(r.Burst), uint64(r.Window.Microseconds()))
-	quotient, rest := bits.Div64(high, low, uint64(r.Quota))
-	return micros(int64(quotient)), rest == 0
 }
 
 // appendQuoted writes a limit's name as a string of a structured field and of

@@ -29,8 +29,14 @@ type Limit struct {
 	algorithm Algorithm
 	jitter    bool
 	cost      int64
+	costBy    func(keyfuncs.Request) int64
 	keys      []keyfuncs.Func
+	when      []keyfuncs.Condition
+	tiers     func(keyfuncs.Request) Limit
+	missing   MissingKey
 	outage    Outage
+	shadow    bool
+	warnAt    []float64
 }
 
 // DefaultName is the name of a limit that was not given one with [Limit.Named].
@@ -60,7 +66,7 @@ func PerDay(n int64) Limit { return Per(n, 24*time.Hour) }
 // needs it; one for all is By(keyfuncs.Everyone()).
 //
 // A request that lacks the key, such as one without an API key, shares one
-// bucket with all others that lack it. It is never let through unlimited.
+// bucket with all others that lack it, unless [Limit.OnMissingKey] says otherwise.
 func (l Limit) By(keys ...keyfuncs.Func) Limit {
 	l.keys = slices.Clone(keys)
 	return l
@@ -129,12 +135,6 @@ func (l Limit) Cost(n int64) Limit {
 	return l
 }
 
-// OnOutage says how to decide while the store does not answer. Defaults to Local.
-func (l Limit) OnOutage(o Outage) Limit {
-	l.outage = o
-	return l
-}
-
 // Rule checks the limit and returns its numbers, as stores want them. The error
 // names the limit and what is wrong with it.
 func (l Limit) Rule() (Rule, error) {
@@ -170,6 +170,18 @@ func (l *Limit) validate() error {
 		return fmt.Errorf("cost must be at least 1, got %d", l.cost)
 	case !l.outage.valid():
 		return fmt.Errorf("unknown outage policy %d", l.outage)
+	case !l.missing.valid():
+		return fmt.Errorf("unknown policy for missing keys %d", l.missing)
+	}
+	for _, level := range l.warnAt {
+		if !(level > 0 && level <= 1) { // NaN, too
+			return fmt.Errorf("a warning level is above 0 and at most 1, got %v", level)
+		}
+	}
+	for _, c := range l.when {
+		if err := c.Err(); err != nil {
+			return errors.New(unprefixed(err))
+		}
 	}
 	return nil
 }
@@ -200,7 +212,10 @@ func (l *Limit) key() (keyfuncs.Func, error) {
 		key = keyfuncs.Join(l.keys...)
 	}
 	if err := key.Err(); err != nil {
-		return key, fmt.Errorf("weblimit: limit %q: %s", l.name, strings.TrimPrefix(err.Error(), "weblimit: "))
+		return key, fmt.Errorf("weblimit: limit %q: %s", l.name, unprefixed(err))
 	}
 	return key, nil
 }
+
+// unprefixed returns an error of package keyfuncs for use behind a prefix.
+func unprefixed(err error) string { return strings.TrimPrefix(err.Error(), "weblimit: ") }

@@ -4,100 +4,106 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 
 	"github.com/weblimit/weblimit/keyfuncs"
 )
 
-// DefaultTimeout is how long a store may take to decide unless told otherwise.
-const DefaultTimeout = 100 * time.Millisecond
-
-// Config sets up a [Limiter].
-type Config struct {
-	// Store is where the limits' state lives. Required.
-	Store Store
-
-	// Limits are decided together for each request: all are charged, or none
-	// is. At least one, each with a name of its own.
-	Limits []Limit
-
-	// Timeout is how long the store may take. A store that takes longer counts
-	// as an outage; a client that hangs up does not. At least 1ms. Defaults to
-	// DefaultTimeout.
-	Timeout time.Duration
-
-	// Replicas is how many processes share the store: during an outage each
-	// grants that part of a limit whose policy is Local. Defaults to 1.
-	Replicas int
-}
-
 // Limiter decides requests by its limits. It is safe for concurrent use and has
 // nothing to close.
 type Limiter struct {
-	store   Store
-	timeout time.Duration
-	local   *Memory // stands in while the store is out; shared by the store's limiters
-	limits  []limit
-	policy  []string // the RateLimit-Policy field, with no spare capacity
+	store     Store
+	timeout   time.Duration
+	local     *Memory // stands in while the store is out; shared by the store's limiters
+	limits    []limit
+	bypass    []keyfuncs.Condition
+	headers   headerStyle
+	details   []detail
+	onWarning func(context.Context, Warning)
+	warned    *Memory // which warnings were sent; nil if nobody wants them
+	advisor   *advisor
 }
 
 // limit is a Limit made ready.
 type limit struct {
-	rule   Rule
-	local  Rule // the rule's share of one replica
-	key    keyfuncs.Func
-	cost   int64
-	outage Outage
+	rule     Rule
+	local    Rule // the rule's share of one replica
+	replicas int
+	key      keyfuncs.Func
+	cost     int64
+	costBy   func(keyfuncs.Request) int64 // instead of cost, if not nil
+	when     []keyfuncs.Condition
+	tiers    *tiers // nil if the rule is all there is
+	missing  MissingKey
+	outage   Outage
+	shadow   bool
+	warnAt   []float64 // in rising order
 }
 
 // New makes a limiter, or says which part of the configuration can't work. It
 // does not talk to the store, so it succeeds while the store is down.
 func New(config Config) (*Limiter, error) {
-	switch {
-	case config.Store == nil:
-		return nil, errors.New("weblimit: Config.Store is missing")
-	case len(config.Limits) == 0:
-		return nil, errors.New("weblimit: Config.Limits is empty")
-	case config.Timeout != 0 && config.Timeout < time.Millisecond:
-		return nil, fmt.Errorf("weblimit: Config.Timeout must be at least 1ms, got %v", config.Timeout)
-	case config.Replicas < 0:
-		return nil, fmt.Errorf("weblimit: Config.Replicas must be at least 1, got %d", config.Replicas)
+	if err := config.validate(); err != nil {
+		return nil, err
 	}
 	l := &Limiter{
-		store:   config.Store,
-		timeout: config.Timeout,
-		local:   standInFor(config.Store),
-		limits:  make([]limit, len(config.Limits)),
+		store:     config.Store,
+		timeout:   config.Timeout,
+		local:     standInFor(config.Store),
+		limits:    make([]limit, len(config.Limits)),
+		bypass:    slices.Clone(config.Bypass),
+		details:   sortDetails(config.Details),
+		onWarning: config.OnWarning,
+		advisor:   newAdvisor(config.Logger, config.Silence),
 	}
 	if l.timeout == 0 {
 		l.timeout = DefaultTimeout
 	}
+	if !config.LimitPreflights {
+		l.bypass = append(l.bypass, keyfuncs.Preflight())
+	}
 	declarations := make([]Declaration, len(config.Limits))
 	for i, from := range config.Limits {
-		to := &l.limits[i]
-		var err error
-		if to.rule, err = from.Rule(); err != nil {
+		if err := l.prepare(&l.limits[i], from, max(config.Replicas, 1)); err != nil {
 			return nil, err
 		}
-		if to.key, err = from.key(); err != nil {
-			return nil, err
+		if config.OnWarning != nil && len(from.warnAt) > 0 && l.warned == nil {
+			l.warned, _ = NewMemoryWith(MemoryConfig{MaxBuckets: maxWarned})
 		}
-		to.local = to.rule.share(max(config.Replicas, 1), from.cost)
-		to.cost, to.outage = from.cost, from.outage
-		declarations[i] = Declaration{Rule: to.rule, Keys: to.key.Kind(), Named: from.named}
+		declarations[i] = Declaration{Rule: l.limits[i].rule, Keys: l.limits[i].key.Kind(), Named: from.named}
 		for _, other := range declarations[:i] {
-			if other.Rule.Name == to.rule.Name {
-				return nil, fmt.Errorf("weblimit: limit %q: two limits of one limiter have this name; give each its own with Named", to.rule.Name)
+			if other.Rule.Name == declarations[i].Rule.Name {
+				return nil, fmt.Errorf("weblimit: limit %q: two limits of one limiter have this name; give each its own with Named", other.Rule.Name)
 			}
 		}
 	}
 	if err := config.Store.Register(declarations...); err != nil {
 		return nil, err
 	}
-	policy := policyField(l.limits)
-	l.policy = []string{policy}[:1:1]
+	l.headers = newHeaderStyle(config, l.limits)
+	l.advisor.builtWhileServing()
 	return l, nil
+}
+
+// prepare makes a Limit ready.
+func (l *Limiter) prepare(to *limit, from Limit, replicas int) (err error) {
+	if to.rule, err = from.Rule(); err != nil {
+		return err
+	}
+	if to.key, err = from.key(); err != nil {
+		return err
+	}
+	to.local, to.replicas = to.rule.share(replicas, from.cost), replicas
+	to.cost, to.costBy, to.when = from.cost, from.costBy, from.when
+	l.advisor.readsPeer = l.advisor.readsPeer || to.key.Reads(keyfuncs.Peer())
+	l.advisor.readsFramework = l.advisor.readsFramework || to.key.Reads(keyfuncs.Framework())
+	to.missing, to.outage, to.shadow, to.warnAt = from.missing, from.outage, from.shadow, from.warnAt
+	if from.tiers != nil {
+		to.tiers = &tiers{choose: from.tiers, base: &to.rule, cost: from.cost, advise: l.advisor.advise}
+	}
+	return nil
 }
 
 func standInFor(store Store) *Memory {
@@ -124,33 +130,79 @@ func ForLimits(store Store, limits []Limit) *Limiter {
 }
 
 // Allow decides a request: whether it may go on, and what to tell the client.
-// Each limit charges the bucket of its key with its cost; a request that any
-// limit denies is charged by none.
+// Each limit that applies charges the bucket of its key with its cost; a request
+// that any limit denies is charged by none.
 //
 // It takes one round trip to the store, bounded by Config.Timeout and not by the
-// request's context: a client that hangs up is charged all the same.
+// request's context: a client that hangs up is charged all the same. A bypassed
+// request, or one that no limit applies to, takes none.
 func (l *Limiter) Allow(r keyfuncs.Request) Decision {
+	l.advisor.look(l, r)
+	for i := range l.bypass {
+		if l.bypass[i].Match(r) {
+			return Decision{Allowed: true, Reason: ReasonBypassed, limiter: l, binding: -1}
+		}
+	}
 	c := calls.Get().(*call)
 	defer c.release()
 	for i := range l.limits {
-		limit := &l.limits[i]
-		start := len(c.keys)
-		keys, ok := limit.key.Append(c.keys, r)
-		if !ok {
-			keys = append(keys, missingKey...)
+		if reason := c.ask(&l.limits[i], r); reason != ReasonUndecided {
+			return l.refuse(reason, &l.limits[i].rule)
 		}
-		c.keys = keys
-		c.add(limit, keys[start:len(keys):len(keys)], limit.cost)
 	}
 	return l.decide(r.Context(), c)
+}
+
+// ask adds the check of a limit, if it applies to the request. It returns a
+// reason to deny the request without asking the store, or ReasonUndecided.
+func (c *call) ask(limit *limit, r keyfuncs.Request) Reason {
+	for i := range limit.when {
+		if !limit.when[i].Match(r) {
+			return ReasonUndecided
+		}
+	}
+	start := len(c.keys)
+	keys, ok := limit.key.Append(c.keys, r)
+	if !ok {
+		switch {
+		case limit.missing == ShareBucket:
+			keys = append(keys, missingKey...)
+		case limit.missing == DenyRequest && !limit.shadow:
+			return ReasonMissingKey
+		default:
+			return ReasonUndecided
+		}
+	}
+	c.keys = keys
+	rule, cost := &limit.rule, limit.cost
+	if limit.tiers != nil {
+		rule = limit.tiers.rule(r)
+	}
+	if limit.costBy != nil {
+		if cost = limit.costBy(r); cost < 0 {
+			if limit.shadow {
+				return ReasonUndecided
+			}
+			return ReasonInvalidCost
+		}
+	}
+	c.add(limit, rule, keys[start:len(keys):len(keys)], cost)
+	return ReasonUndecided
+}
+
+// refuse denies a request that the store was not asked about, for a limit's sake.
+func (l *Limiter) refuse(reason Reason, rule *Rule) Decision {
+	d := Decision{Reason: reason, limiter: l, binding: -1, count: 1}
+	d.few[0].Rule = rule
+	return d
 }
 
 // missingKey is the bucket of requests that lack the key. No key function makes
 // such a key, nor does AllowKey: theirs are printable.
 const missingKey = "missing\x00"
 
-// AllowKey decides all limits for one key, whatever their key functions and
-// costs: for jobs, consumers and other code that has no HTTP request. The key is
+// AllowKey decides all limits for one key, whatever their key functions, costs,
+// conditions and tiers: for jobs, consumers and other code that has no HTTP request. The key is
 // as [keyfuncs.Encode] writes it, "user:42" for what keyfuncs.User makes of user
 // 42; any other string is fine too. A cost of 0 asks without charging. A
 // negative cost is denied with ReasonInvalidCost.
@@ -158,12 +210,8 @@ func (l *Limiter) AllowKey(ctx context.Context, key string, cost int64) Decision
 	if cost < 0 {
 		return Decision{Reason: ReasonInvalidCost, limiter: l, binding: -1}
 	}
-	c := calls.Get().(*call)
+	c := l.callFor(key, cost)
 	defer c.release()
-	c.keys = keyfuncs.AppendKey(c.keys, key)
-	for i := range l.limits {
-		c.add(&l.limits[i], c.keys, cost)
-	}
 	return l.decide(ctx, c)
 }
 
@@ -179,7 +227,7 @@ func (l *Limiter) Peek(ctx context.Context, key string, cost int64) (Decision, e
 	if err := l.store.Peek(ctx, c.checks, c.results); err != nil {
 		return Decision{}, err
 	}
-	return l.verdict(c, nil), nil
+	return l.verdict(ctx, c, nil), nil
 }
 
 // Reset forgets what key has used, under all limits of the limiter.
@@ -195,25 +243,32 @@ func (l *Limiter) callFor(key string, cost int64) *call {
 	c := calls.Get().(*call)
 	c.keys = keyfuncs.AppendKey(c.keys, key)
 	for i := range l.limits {
-		c.add(&l.limits[i], c.keys, cost)
+		c.add(&l.limits[i], &l.limits[i].rule, c.keys, cost)
 	}
 	return c
 }
 
 func (l *Limiter) decide(ctx context.Context, c *call) Decision {
 	if err := l.take(ctx, c); err != nil {
-		return l.decideOutage(c, err)
+		return l.decideOutage(ctx, c, err)
 	}
-	return l.verdict(c, nil)
+	return l.verdict(ctx, c, nil)
 }
 
 func (l *Limiter) take(ctx context.Context, c *call) error {
+	if len(c.checks) == 0 {
+		return nil // no limit applies
+	}
 	if m, ok := l.store.(*Memory); ok {
 		return m.decide(c.checks, c.results, true) // it can't block
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), l.timeout)
 	defer cancel()
-	return l.store.Take(ctx, c.checks, c.results)
+	if err := l.store.Take(ctx, c.checks, c.results); err != nil {
+		return err
+	}
+	l.inspectStore()
+	return nil
 }
 
 // call is the working memory of one decision.
@@ -226,9 +281,9 @@ type call struct {
 
 var calls = sync.Pool{New: func() any { return new(call) }}
 
-func (c *call) add(l *limit, key []byte, cost int64) {
+func (c *call) add(l *limit, rule *Rule, key []byte, cost int64) {
 	c.limits = append(c.limits, l)
-	c.checks = append(c.checks, Check{Key: key, Rule: &l.rule, Cost: cost})
+	c.checks = append(c.checks, Check{Key: key, Rule: rule, Cost: cost, Shadow: l.shadow})
 	c.results = append(c.results, Result{})
 }
 

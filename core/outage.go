@@ -1,6 +1,9 @@
 package core
 
-import "time"
+import (
+	"context"
+	"time"
+)
 
 // Outage is how a limit decides while its store does not answer.
 type Outage uint8
@@ -40,31 +43,41 @@ func (r *Rule) share(n int, cost int64) Rule {
 	return *r
 }
 
+// localRule returns the share of one process in the numbers that a request is
+// limited by.
+func (l *limit) localRule(of *Rule) *Rule {
+	if of == &l.rule {
+		return &l.local
+	}
+	share := of.share(l.replicas, l.cost) // a tier's
+	return &share
+}
+
 // decideOutage decides by each limit's own policy.
-func (l *Limiter) decideOutage(c *call, err error) Decision {
+func (l *Limiter) decideOutage(ctx context.Context, c *call, err error) Decision {
 	local := calls.Get().(*call)
 	defer local.release()
 	reason := ReasonOutageAllowed
 	for i, limit := range c.limits {
+		if limit.shadow {
+			continue
+		}
 		switch limit.outage {
 		case Deny:
 			return Decision{Reason: ReasonOutageDenied, RetryAfter: outageRetry, Err: err, limiter: l, binding: -1}
 		case Local:
 			reason = ReasonOutageLocal
-			check := c.checks[i]
-			check.Rule = &limit.local
-			if check.Cost <= limit.rule.Burst { // else it can never fit
-				check.Cost = min(check.Cost, limit.local.Burst)
+			rule, cost := limit.localRule(c.checks[i].Rule), c.checks[i].Cost
+			if cost <= c.checks[i].Rule.Burst { // else it can never fit
+				cost = min(cost, rule.Burst)
 			}
-			local.limits = append(local.limits, limit)
-			local.checks = append(local.checks, check)
-			local.results = append(local.results, Result{})
+			local.add(limit, rule, c.checks[i].Key, cost)
 		}
 	}
 	if failed := l.local.decide(local.checks, local.results, true); failed != nil {
 		err = failed
 	}
-	d := l.verdict(local, err)
+	d := l.verdict(ctx, local, err)
 	d.Reason = reason
 	return d
 }

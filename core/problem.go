@@ -1,6 +1,9 @@
 package core
 
-import "strconv"
+import (
+	"encoding/json"
+	"strconv"
+)
 
 // ProblemType is the media type of a denial's body (RFC 9457).
 const ProblemType = "application/problem+json"
@@ -21,12 +24,48 @@ func (d *Decision) Status() int {
 
 // AppendProblem appends the body of a denial: a problem of the types that
 // draft-ietf-httpapi-ratelimit-headers-11 registers. It names the limits that
-// were exceeded and never the key.
-func (d *Decision) AppendProblem(dst []byte) []byte {
+// were exceeded and never the key. The detail is in the language of
+// Config.Details that suits the request's Accept-Language, which may be empty.
+// That language is returned, for Content-Language; it is "" if there is no choice.
+func (d *Decision) AppendProblem(dst []byte, acceptLanguage string) (body []byte, language string) {
 	if d.Status() == statusServiceUnavailable {
-		dst = append(dst, `{"type":"https://iana.org/assignments/http-problem-types#temporary-reduced-capacity","title":"Temporary Reduced Capacity","status":503,"detail":"Service temporarily unavailable.`...)
+		dst = append(dst, `{"type":"https://iana.org/assignments/http-problem-types#temporary-reduced-capacity","title":"Temporary Reduced Capacity","status":503,"detail":`...)
 	} else {
-		dst = append(dst, `{"type":"https://iana.org/assignments/http-problem-types#quota-exceeded","title":"Quota Exceeded","status":429,"detail":"Rate limit exceeded.`...)
+		dst = append(dst, `{"type":"https://iana.org/assignments/http-problem-types#quota-exceeded","title":"Quota Exceeded","status":429,"detail":`...)
+	}
+	dst, language = d.appendDetail(dst, acceptLanguage)
+	opening := `,"violated-policies":[`
+	for _, r := range d.Results() {
+		if !r.Allowed && !r.Shadow {
+			dst = append(dst, opening...)
+			dst = appendQuoted(dst, r.Rule.Name)
+			opening = ","
+		}
+	}
+	if opening == "," {
+		dst = append(dst, ']')
+	}
+	return append(dst, '}'), language
+}
+
+// appendDetail appends the detail as a JSON string.
+func (d *Decision) appendDetail(dst []byte, acceptLanguage string) (_ []byte, language string) {
+	if d.limiter != nil && len(d.limiter.details) > 0 {
+		language = "en"
+		if chosen := chooseDetail(d.limiter.details, acceptLanguage); chosen != nil {
+			quoted, err := json.Marshal(chosen.text(*d))
+			if err == nil { // a string always marshals
+				return append(dst, quoted...), chosen.tag
+			}
+		}
+	}
+	switch d.Reason {
+	case ReasonOutageDenied:
+		dst = append(dst, `"Service temporarily unavailable.`...)
+	case ReasonMissingKey:
+		dst = append(dst, `"The request does not say whose it is.`...)
+	default:
+		dst = append(dst, `"Rate limit exceeded.`...)
 	}
 	switch n := d.retryAfterSeconds(); n {
 	case 0:
@@ -37,17 +76,5 @@ func (d *Decision) AppendProblem(dst []byte) []byte {
 		dst = strconv.AppendInt(dst, n, 10)
 		dst = append(dst, ` seconds.`...)
 	}
-	dst = append(dst, '"')
-	opening := `,"violated-policies":[`
-	for _, r := range d.Results() {
-		if !r.Allowed {
-			dst = append(dst, opening...)
-			dst = appendQuoted(dst, r.Rule.Name)
-			opening = ","
-		}
-	}
-	if opening == "," {
-		dst = append(dst, ']')
-	}
-	return append(dst, '}')
+	return append(dst, '"'), language
 }

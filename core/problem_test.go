@@ -31,7 +31,7 @@ const (
 // wantProblem checks the exact bytes of a body, and that they are JSON.
 func wantProblem(t testing.TB, d *core.Decision, want string) problem {
 	t.Helper()
-	got := d.AppendProblem(nil)
+	got, _ := d.AppendProblem(nil, "")
 	if string(got) != want {
 		t.Errorf("got body\n\t%s, want\n\t%s", got, want)
 	}
@@ -100,7 +100,7 @@ func TestProblem(t *testing.T) {
 			if tt.decision.Status() != p.Status {
 				t.Errorf("the body says %d, the response %d", p.Status, tt.decision.Status())
 			}
-			if appended := tt.decision.AppendProblem([]byte("before ")); string(appended) != "before "+tt.want {
+			if appended, _ := tt.decision.AppendProblem([]byte("before "), ""); string(appended) != "before "+tt.want {
 				t.Errorf("appended to something it reads\n\t%s", appended)
 			}
 		})
@@ -119,7 +119,7 @@ func TestNothingToldHoldsTheKey(t *testing.T) {
 				h := core.HeaderMap{}
 				d.SetHeaders(h)
 				for what, told := range map[string]string{
-					"body":    string(d.AppendProblem(nil)),
+					"body":    problemBody(d),
 					"headers": fmt.Sprint(h),
 					"log":     logged(t, d),
 				} {
@@ -130,4 +130,10 @@ func TestNothingToldHoldsTheKey(t *testing.T) {
 			}
 		}
 	}
+}
+
+// problemBody returns a denial's body in English.
+func problemBody(d core.Decision) string {
+	body, _ := d.AppendProblem(nil, "")
+	return string(body)
 }

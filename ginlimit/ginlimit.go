@@ -65,17 +65,16 @@ func (h *handler) handle(c *gin.Context) {
 	if h.config.Skip != nil && h.config.Skip(c) {
 		return
 	}
-	d := h.limiter.Allow(request{c})
-	c.Request = stdhttp.Attach(c.Request, d)
-	d.SetHeaders(core.HeaderMap(c.Writer.Header()))
+	d, r := stdhttp.Decide(h.limiter, request{c}, c.Request, c.Writer.Header())
+	c.Request = r
 	if d.Allowed {
 		return
 	}
 	c.Abort()
 	if h.config.Denied != nil {
 		stdhttp.ClearValidators(c.Writer.Header())
-		h.config.Denied(c, d)
+		h.config.Denied(c, *d)
 		return
 	}
-	stdhttp.Deny(c.Writer, c.Request, &d)
+	stdhttp.Deny(c.Writer, c.Request, d)
 }

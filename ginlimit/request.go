@@ -39,6 +39,21 @@ func (r request) Cookie(name string) (string, bool) {
 	return value, ok
 }
 
+// FrameworkIP returns what Gin takes for the client's address, for
+// keyfuncs.Framework.
+func (r request) FrameworkIP() string { return r.c.ClientIP() }
+
+// FrameworkRisk asks Gin for the address of a made-up request, whose peer nobody
+// trusts who has thought about it: by default Gin believes its headers.
+func (r request) FrameworkRisk() string {
+	c := r.c.Copy() // with the engine, which is where the setting is
+	var risk string
+	if c.Request, risk = stdhttp.Forged(); c.ClientIP() == stdhttp.ForgedIP {
+		return "Gin believes " + risk + " from every peer, so ClientIP(Framework()) can be forged; call SetTrustedProxies, or name the proxies in ClientIP"
+	}
+	return ""
+}
+
 // Value looks into Gin's own locals first. c.Value does so for all types of keys
 // that the release of Gin in use allows.
 func (r request) Value(key any) any {

@@ -77,12 +77,15 @@ func combined(constructor, kind string, keys []Func) Func {
 	if len(keys) == 0 {
 		return Func{err: errors.New("weblimit: keyfuncs." + constructor + ": no keys")}
 	}
+	f := Func{}
 	kinds := make([]string, len(keys))
 	for i, key := range keys {
 		if err := key.Err(); err != nil {
 			return Func{err: err}
 		}
 		kinds[i] = key.kind
+		f.strategies = append(f.strategies, key.strategies...)
 	}
-	return Func{kind: kind + "(" + strings.Join(kinds, ",") + ")"}
+	f.kind = kind + "(" + strings.Join(kinds, ",") + ")"
+	return f
 }

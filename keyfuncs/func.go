@@ -1,6 +1,9 @@
 package keyfuncs
 
-import "errors"
+import (
+	"errors"
+	"slices"
+)
 
 // Func names who is limited: it makes a key of a request. Get one from a
 // constructor such as [ClientIP]; the zero Func is invalid and Err says so.
@@ -11,7 +14,9 @@ type Func struct {
 	// read appends the key. What it leaves in dst without ok is dropped by
 	// Append. Nil when err is set.
 	read func(dst []byte, r Request) ([]byte, bool)
-	err  error
+	// strategies are those of all the addresses that the key is made of.
+	strategies []Strategy
+	err        error
 }
 
 var errZeroFunc = errors.New("weblimit: keyfuncs: the zero Func names nobody, use a constructor such as keyfuncs.ClientIP")
@@ -44,6 +49,12 @@ func (f Func) Key(r Request) (key string, ok bool) {
 // holds nothing of any request, so it fits names of metrics and logs. It is ""
 // when Err is not nil.
 func (f Func) Kind() string { return f.kind }
+
+// Reads reports whether the key, or a part of it, is an address by a strategy of
+// this constructor, such as Reads(Peer()). A limiter that gives advice asks.
+func (f Func) Reads(s Strategy) bool {
+	return slices.ContainsFunc(f.strategies, func(own Strategy) bool { return own.name == s.name })
+}
 
 // Err is what is wrong with how f was built, such as Header(""), and nil when
 // nothing is. Building a limiter reports it, so that nothing fails while serving.

@@ -4,6 +4,7 @@ import (
 	"crypto/sha256"
 	"encoding/base64"
 	"net/http"
+	"net/netip"
 	"testing"
 
 	"github.com/weblimit/weblimit/keyfuncs"
@@ -99,4 +100,29 @@ func TestTheZeroFuncIsInvalid(t *testing.T) {
 	wantErr(t, keyfuncs.Func{}, want)
 	wantErr(t, keyfuncs.Join(keyfuncs.ClientIP(), keyfuncs.Func{}), want)
 	wantErr(t, keyfuncs.First(keyfuncs.Func{}), want)
+}
+
+func TestReadsTellsWhoseAddressAKeyIsMadeOf(t *testing.T) {
+	t.Parallel()
+	trusted := keyfuncs.TrustedProxies("10.0.0.0/8")
+	country := keyfuncs.Lookup("country", func(netip.Addr) (string, bool) { return "", false }, keyfuncs.Framework())
+	for _, tt := range []struct {
+		name            string
+		f               keyfuncs.Func
+		peer, framework bool
+	}{
+		{"the peer", keyfuncs.ClientIP(), true, false},
+		{"the peer by name", keyfuncs.ClientIP(keyfuncs.IPv6Prefix(56), keyfuncs.Peer()), true, false},
+		{"a strategy", keyfuncs.ClientIP(trusted), false, false},
+		{"the framework", keyfuncs.ClientIP(keyfuncs.Framework()), false, true},
+		{"no address", keyfuncs.User("id"), false, false},
+		{"a part of a combination", keyfuncs.Join(keyfuncs.Route(), keyfuncs.ClientIP()), true, false},
+		{"one of several", keyfuncs.First(keyfuncs.User("id"), country, keyfuncs.ClientIP()), true, true},
+		{"with a secret", keyfuncs.ClientIP().WithSecret(make([]byte, 16)), true, false},
+		{"nothing", keyfuncs.Func{}, false, false},
+	} {
+		if peer, framework := tt.f.Reads(keyfuncs.Peer()), tt.f.Reads(keyfuncs.Framework()); peer != tt.peer || framework != tt.framework {
+			t.Errorf("%s: reads the peer %v, the framework's address %v", tt.name, peer, framework)
+		}
+	}
 }

@@ -37,7 +37,7 @@ func Lookup(kind string, f func(netip.Addr) (string, bool), strategy ...Strategy
 		return Func{err: err}
 	}
 	p := newPart(kind)
-	return Func{kind: kind, read: func(dst []byte, r Request) ([]byte, bool) {
+	return Func{kind: kind, strategies: []Strategy{s}, read: func(dst []byte, r Request) ([]byte, bool) {
 		addr, ok := s.addr(r)
 		if !ok {
 			return dst, false

@@ -35,7 +35,7 @@ func (f Func) WithSecret(secret []byte) Func {
 	}
 	key := newHMACKey(secret)
 	read := f.read
-	return Func{kind: f.kind, read: func(dst []byte, r Request) ([]byte, bool) {
+	return Func{kind: f.kind, strategies: f.strategies, read: func(dst []byte, r Request) ([]byte, bool) {
 		start := len(dst)
 		dst, ok := read(dst, r)
 		if !ok {

@@ -70,28 +70,26 @@ func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		h.next.ServeHTTP(w, r)
 		return
 	}
-	d := h.decide(r)
-	r = stdhttp.Attach(r, d)
-	d.SetHeaders(core.HeaderMap(w.Header()))
+	d, r := h.decide(w, r)
 	switch {
 	case d.Allowed:
 		h.next.ServeHTTP(w, r)
 	case h.config.Denied != nil:
 		stdhttp.ClearValidators(w.Header())
-		h.config.Denied(w, r, d)
+		h.config.Denied(w, r, *d)
 	default:
-		stdhttp.Deny(w, r, &d)
+		stdhttp.Deny(w, r, d)
 	}
 }
 
-func (h *handler) decide(r *http.Request) core.Decision {
+func (h *handler) decide(w http.ResponseWriter, r *http.Request) (*core.Decision, *http.Request) {
 	if h.config.Mux == nil {
-		return h.limiter.Allow(stdhttp.Of(r))
+		return stdhttp.Decide(h.limiter, stdhttp.Of(r), r, w.Header())
 	}
 	in := outside.Get().(*outsideRequest)
 	in.Request, in.http, in.mux = stdhttp.Of(r), r, h.config.Mux
-	d := h.limiter.Allow(in)
+	d, r := stdhttp.Decide(h.limiter, in, r, w.Header())
 	*in = outsideRequest{}
 	outside.Put(in)
-	return d
+	return d, r
 }

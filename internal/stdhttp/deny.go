@@ -3,6 +3,7 @@ package stdhttp
 import (
 	"net/http"
 	"strconv"
+	"strings"
 
 	"github.com/weblimit/weblimit/core"
 )
@@ -48,8 +49,12 @@ func ClearValidators(h http.Header) {
 func Deny(w http.ResponseWriter, r *http.Request, d *core.Decision) {
 	h := w.Header()
 	ClearValidators(h)
-	body := d.AppendProblem(make([]byte, 0, 512))
+	body, language := d.AppendProblem(make([]byte, 0, 512), strings.Join(r.Header["Accept-Language"], ","))
 	h["Content-Type"] = []string{core.ProblemType}
+	if language != "" {
+		h["Content-Language"] = []string{language}
+		h.Add("Vary", "Accept-Language")
+	}
 	if len(h["Content-Encoding"]) == 0 {
 		h["Content-Length"] = []string{strconv.Itoa(len(body))}
 	}

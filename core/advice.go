@@ -1,0 +1,135 @@
+package core
+
+import (
+	"context"
+	"log/slog"
+	"runtime"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/weblimit/weblimit/keyfuncs"
+)
+
+// Advice is a kind of misconfiguration that a limiter notices and logs: one line
+// per process and kind, with a stable code and a link to docs/advice.md.
+// Config.Silence switches kinds off.
+type Advice string
+
+// The kinds of advice.
+const (
+	AdviceForwarded  Advice = "WL001" // forwarded headers are seen while only the peer is used
+	AdviceFramework  Advice = "WL002" // the framework's client address can be forged
+	AdviceInHandler  Advice = "WL003" // a limiter is built while a request is served
+	AdviceTwice      Advice = "WL004" // one limiter counts a request twice
+	AdviceEviction   Advice = "WL005" // Redis may evict the keys of limits
+	AdviceTier       Advice = "WL006" // a tier can never work
+	adviceLink              = "https://github.com/weblimit/weblimit/blob/main/docs/advice.md#"
+	adviceLooks             = 1000 // requests of a limiter that are looked at
+	forwardedHeaders        = "X-Forwarded-For Forwarded X-Real-Ip Cf-Connecting-Ip True-Client-Ip"
+)
+
+// given remembers, for the whole process, which advice was logged.
+var given sync.Map // of Advice
+
+// advisor gives the advice of one limiter.
+type advisor struct {
+	logger   *slog.Logger // nil for the default at the time
+	silenced []Advice
+	looks    atomic.Int64 // requests looked at so far
+	inspects atomic.Bool  // the store has been looked at
+
+	// Whether a limit is by the peer's address, or by the framework's opinion.
+	readsPeer, readsFramework bool
+}
+
+func newAdvisor(logger *slog.Logger, silence []Advice) *advisor {
+	return &advisor{logger: logger, silenced: slices.Clone(silence)}
+}
+
+// advise logs a kind of advice, if nobody has yet and it is not silenced.
+func (a *advisor) advise(kind Advice, problem string) {
+	if slices.Contains(a.silenced, kind) {
+		return
+	}
+	if _, before := given.LoadOrStore(kind, true); before {
+		return
+	}
+	logger := a.logger
+	if logger == nil {
+		logger = slog.Default()
+	}
+	logger.LogAttrs(context.Background(), slog.LevelWarn, "weblimit: "+problem,
+		slog.String("code", string(kind)), slog.String("see", adviceLink+strings.ToLower(string(kind))))
+}
+
+// Advise logs advice once per process, unless Config.Silence has its kind.
+// Adapters and stores that notice something call it.
+func (l *Limiter) Advise(kind Advice, problem string) { l.advisor.advise(kind, problem) }
+
+// builtWhileServing looks for a server's frames below New. A limiter that each
+// request builds anew limits nobody.
+func (a *advisor) builtWhileServing() {
+	var callers [64]uintptr
+	frames := runtime.CallersFrames(callers[:runtime.Callers(3, callers[:])])
+	for {
+		frame, more := frames.Next()
+		switch frame.Function {
+		case "net/http.(*conn).serve", "net/http.serverHandler.ServeHTTP", "github.com/valyala/fasthttp.(*Server).serveConn":
+			a.advise(AdviceInHandler, "a limiter is built while a request is served; build it once, at start-up")
+			return
+		}
+		if !more {
+			return
+		}
+	}
+}
+
+// look looks at the first requests of a limiter for what only requests show.
+func (a *advisor) look(l *Limiter, r keyfuncs.Request) {
+	if a.looks.Load() >= adviceLooks {
+		return
+	}
+	first := a.looks.Add(1) == 1
+	if d, ok := r.Value(decisionKey{}).(*Decision); ok && d.limiter == l {
+		a.advise(AdviceTwice, "one limiter decides a request twice, and charges it twice; is its middleware installed in two places?")
+	}
+	if framework, ok := r.(interface{ FrameworkRisk() string }); ok && first && a.readsFramework {
+		if risk := framework.FrameworkRisk(); risk != "" {
+			a.advise(AdviceFramework, risk)
+		}
+	}
+	if !a.readsPeer {
+		return
+	}
+	for name := range strings.FieldsSeq(forwardedHeaders) {
+		if _, seen := r.Header(name, 0); seen {
+			a.advise(AdviceForwarded, "requests have "+name+", but limits by ClientIP use the peer's address; behind a proxy that is one bucket for all clients; name the proxy in ClientIP")
+			return
+		}
+	}
+}
+
+// Inspector is a [Store] that can look at how its server is set up. It returns
+// the problem that it finds, if any. A limiter calls it once, in the background,
+// after the store has answered for the first time.
+type Inspector interface {
+	Inspect(ctx context.Context) (kind Advice, problem string, err error)
+}
+
+func (l *Limiter) inspectStore() {
+	store, ok := l.store.(Inspector)
+	if !ok || l.advisor.inspects.Swap(true) {
+		return
+	}
+	go func() {
+		ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+		defer cancel()
+		// An error says only that the server does not let us look.
+		if kind, problem, err := store.Inspect(ctx); err == nil && problem != "" {
+			l.Advise(kind, problem)
+		}
+	}()
+}

@@ -1,0 +1,86 @@
+package core
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"time"
+
+	"github.com/weblimit/weblimit/keyfuncs"
+)
+
+// DefaultTimeout is how long a store may take to decide unless told otherwise.
+const DefaultTimeout = 100 * time.Millisecond
+
+// Config sets up a [Limiter].
+type Config struct {
+	// Store is where the limits' state lives. Required.
+	Store Store
+
+	// Limits are decided together for each request: all are charged, or none
+	// is. At least one, each with a name of its own.
+	Limits []Limit
+
+	// Bypass lets requests through for which any of the conditions holds: health
+	// checks, trusted tokens, networks of one's own. They touch no store and are
+	// not counted. Defaults to none.
+	Bypass []keyfuncs.Condition
+
+	// LimitPreflights counts CORS preflights like other requests. A browser sends
+	// them by itself, and a page can't read their denial. Defaults to false: they
+	// are let through.
+	LimitPreflights bool
+
+	// Timeout is how long the store may take. A store that takes longer counts
+	// as an outage; a client that hangs up does not. At least 1ms. Defaults to
+	// DefaultTimeout.
+	Timeout time.Duration
+
+	// Replicas is how many processes share the store: during an outage each
+	// grants that part of a limit whose policy is Local. Defaults to 1.
+	Replicas int
+
+	// Headers are the dialects in which clients are told of their limits.
+	// Defaults to Draft11.
+	Headers Headers
+
+	// HeadersWhen says which responses have them. Defaults to Always.
+	HeadersWhen HeadersWhen
+
+	// Details are the texts of denials by language tag, such as "de" or "pt-BR":
+	// the one that suits Accept-Language best becomes the detail of the body. A
+	// function gets the denial and returns plain text. Defaults to English.
+	Details map[string]func(Decision) string
+
+	// OnWarning gets an event when a client reaches a level of [Limit.WarnAt],
+	// once per key and window and process. It runs within the request, maybe many
+	// at once, and must not block. Defaults to none.
+	OnWarning func(context.Context, Warning)
+
+	// Logger gets advice on what looks misconfigured, once per process and kind.
+	// Defaults to slog.Default().
+	Logger *slog.Logger
+
+	// Silence switches off advice of these kinds. Defaults to none.
+	Silence []Advice
+}
+
+func (c *Config) validate() error {
+	switch {
+	case c.Store == nil:
+		return errors.New("weblimit: Config.Store is missing")
+	case len(c.Limits) == 0:
+		return errors.New("weblimit: Config.Limits is empty")
+	case c.Timeout != 0 && c.Timeout < time.Millisecond:
+		return fmt.Errorf("weblimit: Config.Timeout must be at least 1ms, got %v", c.Timeout)
+	case c.Replicas < 0:
+		return fmt.Errorf("weblimit: Config.Replicas must be at least 1, got %d", c.Replicas)
+	}
+	for _, b := range c.Bypass {
+		if err := b.Err(); err != nil {
+			return fmt.Errorf("weblimit: Config.Bypass: %s", unprefixed(err))
+		}
+	}
+	return errors.Join(c.Headers.validate(), c.HeadersWhen.validate(), validateDetails(c.Details))
+}

@@ -1,0 +1,107 @@
+package core
+
+import (
+	"fmt"
+	"strconv"
+	"time"
+)
+
+// Headers is a set of dialects in which clients can be told of their limits, for
+// clients that know none but one:
+//
+//	Headers: core.Draft11 | core.XRateLimit
+//
+// All but Draft11 tell of one limit only, the one that binds: see
+// [Decision.Binding].
+type Headers uint8
+
+const (
+	// Draft11 is RateLimit-Policy and RateLimit in the syntax of
+	// draft-ietf-httpapi-ratelimit-headers-11, an Internet-Draft.
+	Draft11 Headers = 1 << iota
+	// Draft07 is RateLimit: limit=100, remaining=50, reset=5, and
+	// RateLimit-Policy: 100;w=60. It can't be combined with Draft11, whose fields
+	// have the same names.
+	Draft07
+	// Draft03 is RateLimit-Limit: 100;w=60, RateLimit-Remaining: 50 and
+	// RateLimit-Reset: 5, in seconds from now.
+	Draft03
+	// XRateLimit is X-RateLimit-Limit, X-RateLimit-Remaining and
+	// X-RateLimit-Reset in seconds since the epoch, as GitHub has it.
+	XRateLimit
+	// XRateLimitDelta is XRateLimit with X-RateLimit-Reset in seconds from now.
+	XRateLimitDelta
+
+	allHeaders = Draft11 | Draft07 | Draft03 | XRateLimit | XRateLimitDelta
+)
+
+func (h Headers) validate() error {
+	switch {
+	case h&^allHeaders != 0:
+		return configError("Headers", "has an unknown dialect")
+	case h&Draft11 != 0 && h&Draft07 != 0:
+		return configError("Headers", "can't have both Draft11 and Draft07: their fields have the same names")
+	case h&XRateLimit != 0 && h&XRateLimitDelta != 0:
+		return configError("Headers", "can't have both XRateLimit and XRateLimitDelta: their fields have the same names")
+	}
+	return nil
+}
+
+func configError(field, problem string) error {
+	return fmt.Errorf("weblimit: Config.%s %s", field, problem)
+}
+
+// setOlder writes the dialects that tell of one limit.
+func (d *Decision) setOlder(h Header, dialects Headers) {
+	if dialects&^Draft11 == 0 || !d.asked() {
+		return
+	}
+	r, ok := d.Binding()
+	if !ok {
+		return
+	}
+	limit, left, reset := r.Rule.Burst, max(r.Remaining, 0), seconds(r.ResetAfter)
+	if dialects&Draft07 != 0 && !tighter(h.Get(headerLimit), left) {
+		h.Set(headerPolicy, policyItem(r.Rule))
+		h.Set(headerLimit, fmt.Sprintf("limit=%d, remaining=%d, reset=%d", limit, left, reset))
+	}
+	if dialects&Draft03 != 0 {
+		setThree(h, "Ratelimit", policyItem(r.Rule), left, reset)
+	}
+	if dialects&XRateLimitDelta != 0 {
+		setThree(h, "X-Ratelimit", decimal(limit), left, reset)
+	}
+	if dialects&XRateLimit != 0 {
+		at := time.UnixMicro(r.At).Add(r.ResetAfter)
+		setThree(h, "X-Ratelimit", decimal(limit), left, ceilDiv(at.UnixMicro(), 1e6))
+	}
+}
+
+// setThree writes limit, remaining and reset, unless another limiter has written
+// less remaining.
+func setThree(h Header, prefix, limit string, left, reset int64) {
+	if before, err := strconv.ParseInt(h.Get(prefix+"-Remaining"), 10, 64); err == nil && before <= left {
+		return
+	}
+	h.Set(prefix+"-Limit", limit)
+	h.Set(prefix+"-Remaining", decimal(left))
+	h.Set(prefix+"-Reset", decimal(reset))
+}
+
+// tighter reports whether a field of draft-07 has no more remaining than left.
+func tighter(field string, left int64) bool {
+	var limit, remaining, reset int64
+	n, err := fmt.Sscanf(field, "limit=%d, remaining=%d, reset=%d", &limit, &remaining, &reset)
+	return err == nil && n == 3 && remaining <= left
+}
+
+// policyItem is a limit as drafts 03 to 07 write it: 100;w=60.
+func policyItem(r *Rule) string {
+	item := decimal(r.Burst)
+	if fill, exact := r.fillTime(); exact && fill%time.Second == 0 {
+		item += ";w=" + decimal(seconds(fill))
+	}
+	return item
+}
+
+func decimal(n int64) string { return strconv.FormatInt(n, 10) }

@@ -1,0 +1,105 @@
+package core
+
+import (
+	"math/bits"
+	"strconv"
+	"time"
+)
+
+// The response fields of draft-ietf-httpapi-ratelimit-headers-11, an
+// Internet-Draft. Names are in canonical form, as Go's http.Header keeps them;
+// clients compare them without regard to case.
+const (
+	headerPolicy = "Ratelimit-Policy"
+	headerLimit  = "Ratelimit"
+)
+
+// The parameters of draft-11. A later draft may rename them.
+const (
+	paramQuota     = ";q=" // RateLimit-Policy: the quota
+	paramWindow    = ";w=" // RateLimit-Policy: the window in seconds
+	paramRemaining = ";r=" // RateLimit: the units available
+	paramEffective = ";t=" // RateLimit: the seconds they have to last
+)
+
+// maxFieldInteger is the largest integer of a structured field (RFC 9651, section 3.3.1).
+const maxFieldInteger = 999_999_999_999_999
+
+func (d *Decision) setDraft11(h Header, style *headerStyle) {
+	if style.dialects&Draft11 == 0 {
+		return
+	}
+	m, isMap := h.(HeaderMap)
+	switch {
+	case style.policy == nil:
+		if policy := d.appendPolicies(nil); len(policy) > 0 {
+			addMember(h, headerPolicy, string(policy))
+		}
+	case style.policy[0] == "": // all limits are in shadow mode
+	case isMap && len(m[headerPolicy]) == 0:
+		m[headerPolicy] = style.policy // shared: it has no room to append to
+	default:
+		addMember(h, headerPolicy, style.policy[0])
+	}
+	if !d.asked() {
+		return
+	}
+	var buf [128]byte
+	field := d.appendRateLimit(buf[:0])
+	switch {
+	case len(field) == 0:
+	case isMap && len(m[headerLimit]) == 0:
+		d.field[0] = string(field)
+		m[headerLimit] = d.field[:]
+	default:
+		addMember(h, headerLimit, string(field))
+	}
+}
+
+func (d *Decision) appendRateLimit(dst []byte) []byte {
+	results := d.Results()
+	for i := range results {
+		r := &results[i]
+		if r.Shadow {
+			continue
+		}
+		dst = appendQuoted(separate(dst), r.Rule.Name)
+		dst = append(dst, paramRemaining...)
+		dst = strconv.AppendInt(dst, min(max(r.Remaining, 0), maxFieldInteger), 10)
+		dst = append(dst, paramEffective...)
+		dst = strconv.AppendInt(dst, max(seconds(r.Window), 1), 10)
+	}
+	return dst
+}
+
+// appendPolicies describes the limits of a request, where that depends on it.
+func (d *Decision) appendPolicies(dst []byte) []byte {
+	for _, r := range d.Results() {
+		if !r.Shadow {
+			dst = r.Rule.appendPolicy(separate(dst))
+		}
+	}
+	return dst
+}
+
+// appendPolicy describes the rule. A bucket is described by what it holds and
+// how long it takes to fill, so that r is never above q. A time that is not a
+// whole number of seconds is left out rather than rounded.
+func (r *Rule) appendPolicy(dst []byte) []byte {
+	dst = appendQuoted(dst, r.Name)
+	dst = append(dst, paramQuota...)
+	dst = strconv.AppendInt(dst, min(r.Burst, maxFieldInteger), 10)
+	if fill, exact := r.fillTime(); exact && fill%time.Second == 0 {
+		dst = append(dst, paramWindow...)
+		dst = strconv.AppendInt(dst, seconds(fill), 10)
+	}
+	return dst
+}
+
+// fillTime returns how long the rule takes to grant its burst, and whether that
+// is a whole number of microseconds. For all but token buckets it is the window.
+func (r *Rule) fillTime() (fill time.Duration, exact bool) {
+	high, low := bits.Mul64(uint64(r.Burst), uint64(r.Window.Microseconds()))
+	quotient, rest := bits.Div64(high, low, uint64(r.Quota))
+	return micros(int64(quotient)), rest == 0
+}

@@ -1,0 +1,40 @@
+package redisstore_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/weblimit/weblimit/core"
+	"github.com/weblimit/weblimit/core/redisstore"
+	"github.com/weblimit/weblimit/internal/redistest"
+)
+
+func TestInspectFindsARedisThatEvictsLimits(t *testing.T) {
+	t.Parallel()
+	server := redistest.Start(t)
+	client := server.Client(t)
+	store := redisstore.New(client)
+	for _, c := range []struct {
+		maxmemory, policy string
+		evicts            bool
+	}{
+		{"0", "noeviction", false},
+		{"0", "volatile-lru", false}, // there is no bound to reach
+		{"100mb", "noeviction", false},
+		{"100mb", "volatile-ttl", true},
+		{"100mb", "allkeys-lru", true},
+	} {
+		for name, value := range map[string]string{"maxmemory": c.maxmemory, "maxmemory-policy": c.policy} {
+			if err := client.ConfigSet(t.Context(), name, value).Err(); err != nil {
+				t.Fatal(err)
+			}
+		}
+		kind, problem, err := store.Inspect(t.Context())
+		if err != nil || (problem != "") != c.evicts {
+			t.Errorf("%s, %s: problem %q, error %v", c.maxmemory, c.policy, problem, err)
+		}
+		if c.evicts && (kind != core.AdviceEviction || !strings.Contains(problem, c.policy)) {
+			t.Errorf("%s, %s: %s %q", c.maxmemory, c.policy, kind, problem)
+		}
+	}
+}

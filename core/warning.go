@@ -1,0 +1,113 @@
+package core
+
+import (
+	"context"
+	"strconv"
+	"strings"
+)
+
+// Warning is the event that a client has come near a limit; see [Limit.WarnAt].
+type Warning struct {
+	Limit string  // its name
+	Level float64 // the level of WarnAt that was reached
+	Used  int64   // units, the request's own included
+	Burst int64   // the units of which they are part
+	Key   string  // who; as canonical as store keys are, secrets hashed
+}
+
+const headerWarning = "X-Ratelimit-Warning"
+
+// maxWarned bounds the memory of which events have been sent. Beyond it, the
+// events of the oldest keys may repeat.
+const maxWarned = 1 << 16
+
+// threshold returns the units from which on level is reached. Levels are taken
+// to a millionth.
+func threshold(level float64, burst int64) int64 {
+	return max(ceilMulDiv(int64(level*1e6+0.5), burst, 1e6), 1)
+}
+
+// warn finds the highest level that a charged result has reached, and sends an
+// event if this very request reached it. Since a charge moves the count from
+// below a level to above it only once on the way up, few requests get as far as
+// asking whether the event was sent before.
+func (l *Limiter) warn(ctx context.Context, from *limit, check *Check, r *LimitResult) {
+	used := r.Rule.Burst - r.Remaining
+	for i, level := range from.warnAt {
+		at := threshold(level, r.Rule.Burst)
+		if used < at {
+			return
+		}
+		r.WarnLevel = level
+		if used-check.Cost < at && l.onWarning != nil && l.firstWarning(from, i, check, r) {
+			l.onWarning(ctx, Warning{
+				Limit: r.Rule.Name, Level: level, Used: used, Burst: r.Rule.Burst, Key: string(check.Key),
+			})
+		}
+	}
+}
+
+// firstWarning reports whether a level's event is due: once per key and window.
+// A bucket can cross a level again and again while it refills, a window just
+// once in its time, so a window is part of the key and its length the time
+// between events.
+func (l *Limiter) firstWarning(from *limit, level int, check *Check, r *LimitResult) bool {
+	key := strconv.AppendInt(nil, int64(level), 10)
+	if r.Rule.Algorithm == FixedWindow {
+		key = strconv.AppendInt(append(key, '@'), r.At+r.ResetAfter.Microseconds(), 10)
+	}
+	key = append(append(key, '|'), check.Key...)
+	once, err := newRule(from.rule.Name, TokenBucket, 1, r.Rule.Window, 1, false)
+	if err != nil {
+		return true
+	}
+	var results [1]Result
+	err = l.warned.decide([]Check{{Key: key, Rule: &once, Cost: 1}}, results[:], true)
+	return err == nil && results[0].Allowed
+}
+
+// appendWarning writes the value of the warning header: of several limits, the
+// one of the highest level.
+func appendWarning(dst []byte, r *LimitResult) []byte {
+	dst = append(dst, "approaching limit; policy="...)
+	dst = appendQuoted(dst, r.Rule.Name)
+	dst = append(dst, "; used="...)
+	dst = strconv.AppendInt(dst, r.usedPercent(), 10)
+	return append(dst, '%')
+}
+
+func (r *LimitResult) usedPercent() int64 {
+	return (r.Rule.Burst - r.Remaining) * 100 / r.Rule.Burst
+}
+
+// usedPercent reads what appendWarning wrote, or -1.
+func usedPercent(warning string) int64 {
+	_, used, _ := strings.Cut(warning, "; used=")
+	n, err := strconv.ParseInt(strings.TrimSuffix(used, "%"), 10, 64)
+	if err != nil {
+		return -1
+	}
+	return n
+}
+
+// warning returns the result with the highest warning level, or nil.
+func (d *Decision) warning() *LimitResult {
+	var highest *LimitResult
+	results := d.Results()
+	for i := range results {
+		r := &results[i]
+		if r.WarnLevel > 0 && !r.Shadow && (highest == nil || r.WarnLevel > highest.WarnLevel) {
+			highest = r
+		}
+	}
+	return highest
+}
+
+// WarnLevel returns the highest level of [Limit.WarnAt] that the request has
+// reached on any enforced limit, or 0.
+func (d *Decision) WarnLevel() float64 {
+	if r := d.warning(); r != nil {
+		return r.WarnLevel
+	}
+	return 0
+}

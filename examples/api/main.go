@@ -1,0 +1,49 @@
+// Command api is an API with the limits that real ones have: logins, codes,
+// reads, writes, webhooks, uploads, an expensive model, anonymous and keyed
+// search, and plans. The limits are in limits.go, the routes in api.go. It keeps
+// them in memory, or in Redis if REDIS_URL says where that is. ADDR is where it
+// listens, :8080 by default; BYPASS_TOKEN lets the monitoring through.
+package main
+
+import (
+	"cmp"
+	"fmt"
+	"log"
+	"net"
+	"os"
+
+	"github.com/gin-gonic/gin"
+	"github.com/redis/go-redis/v9"
+
+	"github.com/weblimit/weblimit/core"
+	"github.com/weblimit/weblimit/core/redisstore"
+)
+
+func main() {
+	var store core.Store = core.NewMemory()
+	if url := os.Getenv("REDIS_URL"); url != "" {
+		options, err := redis.ParseURL(url)
+		if err != nil {
+			log.Fatalf("REDIS_URL must be like redis://localhost:6379/0: %v", err)
+		}
+		store = redisstore.New(redis.NewClient(options))
+	}
+	gin.SetMode(gin.ReleaseMode)
+	r, err := newAPI(store, os.Getenv("BYPASS_TOKEN"))
+	if err != nil {
+		log.Fatal(err)
+	}
+	listener, err := net.Listen("tcp", cmp.Or(os.Getenv("ADDR"), ":8080"))
+	if err != nil {
+		log.Fatal(err)
+	}
+	url := fmt.Sprintf("http://localhost:%d", listener.Addr().(*net.TCPAddr).Port)
+	fmt.Printf(`Listening. Some limits to meet:
+
+  for i in 1 2 3 4 5 6; do curl -s -o /dev/null -w '%%{http_code}\n' -X POST %[1]s/login; done
+  for i in 1 2 3; do curl -i -H 'X-API-Key: demo' %[1]s/v1/export; done
+  curl -i -H 'Authorization: Bearer carol' %[1]s/app/report     # premium: 6000 a minute
+  curl -i %[1]s/articles
+`, url)
+	log.Fatal(r.RunListener(listener))
+}
