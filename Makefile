@@ -10,7 +10,7 @@ BENCH ?= .
 FUZZTIME ?= 10s
 
 .DEFAULT_GOAL := help
-.PHONY: help test lint fmt bench fuzz cover
+.PHONY: help test lint fmt bench compare fuzz cover
 
 help: ## print the targets
 	@sed -n 's/^\([a-z]*\):.*## \(.*\)/make \1\t\2/p' $(firstword $(MAKEFILE_LIST)) | expand -t 14
@@ -33,6 +33,10 @@ fmt: ## format all Go files
 bench: ## run the benchmarks of all modules; BENCH=regexp chooses
 	@scripts/install-redis
 	scripts/modules go test -run '^$$' -bench '$(BENCH)' -benchmem $(TESTFLAGS) ./...
+
+compare: ## measure weblimit beside its peers and write docs/benchmarks.md; some 7 minutes
+	@scripts/install-redis
+	cd bench && go run ./report -o ../docs/benchmarks.md
 
 fuzz: ## run every fuzz target for FUZZTIME (10s)
 	@scripts/install-redis

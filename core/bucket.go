@@ -187,15 +187,10 @@ func (r *Rule) Result(cost int64, reading Reading) Result {
 		Remaining: max(remaining, 0),
 		At:        reading.At,
 	}
-	if !reading.Charged && cost > 0 {
-		switch {
-		case cost > r.Burst:
-			result.Allowed = false
-		default:
-			if wait := r.wait(cost, &reading.Numbers, false); wait > 0 {
-				result.Allowed = false
-				result.RetryAfter = micros(wait)
-			}
+	if !reading.Charged && !r.fits(cost, &reading) {
+		result.Allowed = false
+		if cost <= r.Burst {
+			result.RetryAfter = micros(r.wait(cost, &reading.Numbers, false))
 		}
 	}
 	switch {
@@ -210,6 +205,11 @@ func (r *Rule) Result(cost int64, reading Reading) Result {
 	}
 	result.ResetAfter = micros(r.emptyAfter(&reading.Numbers))
 	return result
+}
+
+// fits reports whether cost fits into the state that was read.
+func (r *Rule) fits(cost int64, reading *Reading) bool {
+	return cost == 0 || cost <= r.Burst && r.wait(cost, &reading.Numbers, false) == 0
 }
 
 // wait returns the microseconds until cost, at most the burst, fits: 0 if it

@@ -102,6 +102,7 @@ type visit struct {
 	number    int // of the shard
 	shard     *shard
 	bucket    bucket
+	reading   Reading
 	fits      bool
 	converted bool
 }
@@ -128,36 +129,44 @@ func (m *Memory) decide(checks []Check, results []Result, take bool) error {
 	}
 	pooled := visits.Get().(*[]visit)
 	defer visits.Put(pooled)
-	v := m.enter(pooled, checks)
-	defer leave(v)
+	// Read before the lock, so that others don't wait for it. Callers may then
+	// come with times in another order than they enter: to a bucket that is a
+	// clock that steps back, which it bears.
 	now := m.now()
+	v := m.enter(pooled, checks)
+	visitAll(v, checks, now, take)
+	leave(v)
+	for i := range v {
+		results[i] = checks[i].Rule.Result(checks[i].Cost, v[i].reading)
+	}
+	return nil
+}
 
+// visitAll decides the checks whose buckets v has, and charges them if take.
+func visitAll(v []visit, checks []Check, now int64, take bool) {
 	granted := take
 	for i := range v {
 		rule := checks[i].Rule
 		v[i].converted = rule.open(&v[i].bucket, now, rule.Offset(checks[i].Key))
-		reading := rule.read(&v[i].bucket, now, checks[i].Cost)
-		results[i] = rule.Result(checks[i].Cost, reading)
-		v[i].fits = results[i].Allowed
+		v[i].reading = rule.read(&v[i].bucket, now, checks[i].Cost)
+		v[i].fits = rule.fits(checks[i].Cost, &v[i].reading)
 		granted = granted && (v[i].fits || checks[i].Shadow)
 	}
 	if !take {
-		return nil
+		return
 	}
 	for i := range v {
 		rule, cost := checks[i].Rule, checks[i].Cost
 		charged := granted && v[i].fits
 		if charged {
 			rule.charge(&v[i].bucket, now, cost)
-			reading := rule.read(&v[i].bucket, now, cost)
-			reading.Charged = true
-			results[i] = rule.Result(cost, reading)
+			v[i].reading = rule.read(&v[i].bucket, now, cost)
+			v[i].reading.Charged = true
 		}
 		if v[i].converted || charged && cost > 0 {
 			v[i].save(rule, now)
 		}
 	}
-	return nil
 }
 
 // Refund implements [Store]. Its only errors are those of [ValidChecks].

@@ -46,7 +46,7 @@ func (t *tiers) rule(r keyfuncs.Request) *Rule {
 	}
 	rule, err := l.Rule()
 	if err != nil {
-		t.advise(AdviceTier, err.Error())
+		t.advise(AdviceTier, unprefixed(err))
 		rule = *t.base
 	}
 	if t.count.Add(1) <= maxTiers {

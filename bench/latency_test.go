@@ -1,0 +1,44 @@
+package bench
+
+import (
+	"math"
+	"testing"
+	"time"
+)
+
+func TestLatencyBuckets(t *testing.T) {
+	t.Parallel()
+	for i := 1; i < latencyBuckets; i++ {
+		if latencyOf(i) <= latencyOf(i-1) {
+			t.Fatalf("bucket %d begins at %d, the one before at %d", i, latencyOf(i), latencyOf(i-1))
+		}
+	}
+	for _, n := range []time.Duration{0, 1, 31, 32, 33, 63, 64, 65, 1000, 123_456, time.Second, math.MaxInt64} {
+		from := latencyOf(latencyBucket(uint64(n)))
+		if from > n || float64(n-from) > float64(n)/32 {
+			t.Errorf("%d is in the bucket that begins at %d", n, from)
+		}
+	}
+}
+
+func TestLatencyQuantiles(t *testing.T) {
+	t.Parallel()
+	var a, b latencies
+	if got := a.quantile(0.5); got != 0 {
+		t.Errorf("of none: %v", got)
+	}
+	for i := range 1000 {
+		l := &a
+		if i%2 == 0 {
+			l = &b
+		}
+		l.record(time.Duration(i) * time.Microsecond)
+	}
+	a.merge(&b)
+	for q, micros := range map[float64]int{0: 0, 0.5: 500, 0.99: 990, 0.999: 999} {
+		want := time.Duration(micros) * time.Microsecond
+		if got := a.quantile(q); got > want || got < want-want/32 {
+			t.Errorf("quantile %v = %v, want %v or up to 1/32 less", q, got, want)
+		}
+	}
+}

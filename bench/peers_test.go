@@ -1,0 +1,112 @@
+package bench
+
+import (
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/weblimit/weblimit/bench/peers"
+	"github.com/weblimit/weblimit/internal/redistest"
+)
+
+// A peer that allows what it should deny would be measured at something else.
+func checkDecides(t *testing.T, set func(peers.Quota) (peers.Limiter, error)) {
+	t.Helper()
+	for _, tt := range []struct {
+		quota peers.Quota
+		keys  int
+		want  string // decisions on one key
+	}{
+		{peers.OneKey, 1, "yyyy"},
+		{peers.ManyKeys, 3, "yyyy"},
+		{peers.Denied, 3, "ynnn"},
+		{peers.Quota{Units: 3, Window: time.Hour}, 2, "yyyn"},
+	} {
+		l, err := set(tt.quota)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, key := range newKeys(tt.keys) {
+			got := ""
+			for range tt.want {
+				switch allowed, err := l.Check(t.Context(), key); {
+				case err != nil:
+					t.Fatalf("%v: %v", tt.quota, err)
+				case allowed:
+					got += "y"
+				default:
+					got += "n"
+				}
+			}
+			if got != tt.want {
+				t.Errorf("%v, key %s: %s, want %s", tt.quota, key, got, tt.want)
+			}
+		}
+		if l.Close != nil {
+			l.Close()
+		}
+	}
+}
+
+func TestPeersInMemoryDecide(t *testing.T) {
+	t.Parallel()
+	for _, p := range peers.All() {
+		if p.Memory != nil {
+			t.Run(p.Name, func(t *testing.T) { checkDecides(t, p.Memory) })
+		}
+	}
+}
+
+func TestPeersOnRedisDecide(t *testing.T) {
+	t.Parallel()
+	server := redistest.Start(t, "--databases", "256")
+	db := 0
+	for _, p := range peers.All() {
+		if p.Redis != nil {
+			t.Run(p.Name, func(t *testing.T) {
+				checkDecides(t, func(q peers.Quota) (peers.Limiter, error) {
+					db++
+					return p.Redis(peers.Server{Network: server.Network(), Addr: server.Addr(), DB: db}, q)
+				})
+			})
+		}
+	}
+}
+
+func TestMiddlewareLimitsAndSaysSo(t *testing.T) {
+	t.Parallel()
+	for _, f := range frameworks {
+		for _, p := range rotated(f.has) {
+			t.Run(f.name+"/"+p.Name, func(t *testing.T) {
+				h, err := f.with(p, peers.Quota{Units: 2, Window: time.Hour})
+				if err != nil {
+					t.Fatal(err)
+				}
+				statuses := ""
+				for range 3 {
+					w := httptest.NewRecorder()
+					h.ServeHTTP(w, httptest.NewRequest(http.MethodGet, "/", http.NoBody))
+					statuses += fmt.Sprint(w.Code, " ")
+					if !hasHeader(w.Header(), "ratelimit") {
+						t.Errorf("headers %v tell nothing of a limit", w.Header())
+					}
+				}
+				if statuses != "204 204 429 " {
+					t.Errorf("statuses %s", statuses)
+				}
+			})
+		}
+	}
+}
+
+func hasHeader(h http.Header, part string) bool {
+	for name := range h {
+		if strings.Contains(strings.ToLower(name), part) {
+			return true
+		}
+	}
+	return false
+}

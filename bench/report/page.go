@@ -1,0 +1,204 @@
+package main
+
+import (
+	"bytes"
+	_ "embed"
+	"fmt"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+	"text/template"
+)
+
+//go:embed page.md.tmpl
+var pageText string
+
+// page writes the page of results.
+func page(all *results) ([]byte, error) {
+	t, err := template.New("page").Funcs(template.FuncMap{
+		"config":     func(key string) string { return all.config[key] },
+		"peers":      func() []peer { return all.peers },
+		"rounds":     all.rounds,
+		"spread":     func() string { return percent(all.spread()) },
+		"frameworks": all.frameworks,
+		"allowed":    func() string { return all.throughput("allow") },
+		"denied":     func() string { return all.throughput("deny") },
+		"latency":    all.latency,
+		"cost":       all.cost,
+		"memory":     all.memory,
+		"middleware": all.middleware,
+		"behind":     all.behind,
+		"failing":    all.failing,
+	}).Parse(pageText)
+	if err != nil {
+		return nil, err
+	}
+	var b bytes.Buffer
+	if err := t.Execute(&b, nil); err != nil {
+		return nil, err
+	}
+	return b.Bytes(), nil
+}
+
+// throughput is checks per second on Redis.
+func (all *results) throughput(verdict string) string {
+	return all.table(redisColumns(verdict), nil, func(name string, c column) string {
+		return thousands(all.perSecond(name)) + all.mark(name) + all.ratio(name, c)
+	}, nil)
+}
+
+// latency is p50 and p99 on Redis.
+func (all *results) latency() string {
+	return all.table(redisColumns("allow"), nil, func(name string, _ column) string {
+		return micros(all.value(name, "p50-µs")) + " / " + micros(all.value(name, "p99-µs"))
+	}, nil)
+}
+
+// cost is what a check takes in this process and in redis-server.
+func (all *results) cost() string {
+	columns := []column{redisColumn("1-key", 64, "allow"), redisColumn("100k-keys", 64, "allow"), redisColumn("100k-keys", 64, "deny")}
+	columns[0].title += ", allowed"
+	columns[1].title += ", allowed"
+	columns[2].title += ", denied"
+	row := columns[1].scenario
+	return all.table(columns, []string{"allocations", "bytes allocated", "bytes in Redis per key"}, func(name string, _ column) string {
+		scripts := "–"
+		if v := all.value(name, "redis-script-µs/op"); v > 0 {
+			scripts = micros(v)
+		}
+		return micros(all.value(name, "redis-cpu-µs/op")) + " / " + scripts
+	}, func(peer string) []string {
+		var e []string
+		for _, unit := range []string{"allocs/op", "B/op", "redis-B/key"} {
+			e = append(e, thousands(all.value(row(peer), unit)))
+		}
+		return e
+	})
+}
+
+func (all *results) memory() string {
+	columns := memoryColumns()
+	row := columns[2].scenario
+	return all.table(columns, []string{"allocations", "heap bytes per key"}, func(name string, c column) string {
+		return thousands(1e9/all.perSecond(name)) + all.mark(name) + all.ratio(name, c)
+	}, func(peer string) []string {
+		return []string{thousands(all.value(row(peer), "allocs/op")), thousands(all.value(row(peer), "B/key"))}
+	})
+}
+
+func (all *results) middleware(framework string) string {
+	c := middlewareColumn(framework)
+	table := all.table([]column{c}, []string{"allocations", "bytes allocated"}, func(name string, c column) string {
+		return thousands(all.value(name, "ns/op")) + all.ratio(name, c)
+	}, func(peer string) []string {
+		name := c.scenario(peer)
+		return []string{thousands(all.value(name, "allocs/op")), thousands(all.value(name, "B/op"))}
+	})
+	bare := c.scenario("bare")
+	if !all.has(bare) {
+		return table
+	}
+	return table + fmt.Sprintf("| *no middleware* | %s | %s | %s |\n", thousands(all.value(bare, "ns/op")),
+		thousands(all.value(bare, "allocs/op")), thousands(all.value(bare, "B/op")))
+}
+
+// enough is the least lead that is told from noise.
+const enough = 1.05
+
+// behind lists, for each scenario, the peers that were faster than ours.
+func (all *results) behind() string {
+	var columns []column
+	for _, verdict := range []string{"allow", "deny"} {
+		for _, c := range redisColumns(verdict) {
+			c.title = "Redis, " + c.title + " at a time, " + verdict
+			columns = append(columns, c)
+		}
+	}
+	for _, c := range memoryColumns() {
+		c.title = "Memory, " + c.title
+		columns = append(columns, c)
+	}
+	for _, f := range all.frameworks() {
+		c := middlewareColumn(f)
+		c.title = "Middleware, " + f
+		columns = append(columns, c)
+	}
+	var b strings.Builder
+	for _, c := range columns {
+		var faster []string
+		for _, p := range all.peers {
+			if row := c.scenario(p.Name); p.Name != ours && all.has(row) && all.has(c.scenario(ours)) {
+				if lead := 1 / all.faster(c.scenario(ours), row); lead >= enough {
+					faster = append(faster, p.Name+" "+times(lead))
+				}
+			}
+		}
+		if len(faster) > 0 {
+			fmt.Fprintf(&b, "- %s: %s\n", c.title, strings.Join(faster, ", "))
+		}
+	}
+	if b.Len() == 0 {
+		return "None, in this run.\n"
+	}
+	return b.String()
+}
+
+// manyErrors is the least part of checks that is worth a word.
+const manyErrors = 0.0005
+
+// mark marks a row in which checks failed.
+func (all *results) mark(name string) string {
+	if all.value(name, "errors/op") >= manyErrors {
+		return "†"
+	}
+	return ""
+}
+
+// failing lists the rows in which checks failed.
+func (all *results) failing() string {
+	var rows []string
+	for _, name := range all.names {
+		if e := all.value(name, "errors/op"); e >= manyErrors {
+			rows = append(rows, fmt.Sprintf("%s %s", name, percent(e)))
+		}
+	}
+	slices.Sort(rows)
+	if len(rows) == 0 {
+		return "none did in this run"
+	}
+	return strings.Join(rows, ", ")
+}
+
+func times(ratio float64) string {
+	if ratio >= 10 {
+		return strconv.FormatFloat(ratio, 'f', 0, 64) + "×"
+	}
+	return strconv.FormatFloat(ratio, 'f', 2, 64) + "×"
+}
+
+func percent(part float64) string { return strconv.FormatFloat(100*part, 'f', 1, 64) + " %" }
+
+// micros writes microseconds with two digits or three.
+func micros(v float64) string {
+	if v < 100 {
+		return strconv.FormatFloat(v, 'f', 1, 64)
+	}
+	return thousands(v)
+}
+
+// thousands writes a number in three significant digits, or whole if below 1000, in groups.
+func thousands(v float64) string {
+	if v >= 1000 {
+		unit := math.Pow(10, math.Floor(math.Log10(v))-2)
+		v = math.Round(v/unit) * unit
+	}
+	s := strconv.FormatFloat(v, 'f', 0, 64)
+	if v < 10 && v != math.Round(v) {
+		s = strconv.FormatFloat(v, 'f', 1, 64)
+	}
+	for i := len(s) - 3; i > 0 && !strings.Contains(s, "."); i -= 3 {
+		s = s[:i] + "," + s[i:]
+	}
+	return s
+}

@@ -1,0 +1,79 @@
+package main
+
+import (
+	"strings"
+	"testing"
+)
+
+func TestRatiosAreThoseWithinRounds(t *testing.T) {
+	t.Parallel()
+	all := parsed(t, output)
+	own, other := "Redis/weblimit/1-key/64/allow", "Redis/other/1-key/64/allow"
+	// 4000/1000 and 2000/2000, and one half of the first round's checks failed: a quarter
+	// of all, in the median.
+	if got := all.faster(own, other); got != 2.5/0.75 {
+		t.Errorf("faster = %v", got)
+	}
+	if got := all.perSecond(other); got != 1e9/3000*0.75 {
+		t.Errorf("perSecond = %v", got)
+	}
+	if got := all.faster(own, "Redis/nobody"); got != 0 {
+		t.Errorf("faster than nobody = %v", got)
+	}
+}
+
+func TestPageHasTheFigures(t *testing.T) {
+	t.Parallel()
+	b, err := page(parsed(t, output))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{
+		"| date | 2026-01-03 |",
+		"| other | `example.com/o` | v1.2.3 | fixed window |",
+		"| **weblimit** | – | 667,000 | – | – | – | – |",
+		"| other | – | 250,000† (3.33×) | – | – | – | – |",
+		"Of all checks: Redis/other/1-key/64/allow 25.0 %.",
+		"| **weblimit** | – | 653 / 3,040 | – |",
+		"None, in this run.",
+	} {
+		if !strings.Contains(string(b), want) {
+			t.Errorf("no %q in\n%s", want, b)
+		}
+	}
+}
+
+func TestBehindListsWhoIsFaster(t *testing.T) {
+	t.Parallel()
+	all := parsed(t, `peer: weblimit|w|v1|x|false
+peer: quick|q|v1|x|false
+peer: same|s|v1|x|false
+BenchmarkMemory/weblimit/1-key-2 10 100 ns/op
+BenchmarkMemory/quick/1-key-2 10 50 ns/op
+BenchmarkMemory/same/1-key-2 10 98 ns/op
+`)
+	if got, want := all.behind(), "- Memory, 1 key: quick 2.00×\n"; got != want {
+		t.Errorf("behind = %q, want %q", got, want)
+	}
+}
+
+func TestNumbers(t *testing.T) {
+	t.Parallel()
+	for v, want := range map[float64]string{
+		0: "0", 0.44: "0.4", 7: "7", 9.25: "9.2", 74.6: "75", 999: "999", 1234: "1,230", 98_765: "98,800", 1_234_567: "1,230,000",
+	} {
+		if got := thousands(v); got != want {
+			t.Errorf("thousands(%v) = %q, want %q", v, got, want)
+		}
+	}
+	for v, want := range map[float64]string{0.4: "0.4", 54.32: "54.3", 1234: "1,230"} {
+		if got := micros(v); got != want {
+			t.Errorf("micros(%v) = %q, want %q", v, got, want)
+		}
+	}
+	for v, want := range map[float64]string{0.5: "0.50×", 1.234: "1.23×", 12.3: "12×"} {
+		if got := times(v); got != want {
+			t.Errorf("times(%v) = %q, want %q", v, got, want)
+		}
+	}
+}
