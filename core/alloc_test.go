@@ -73,3 +73,31 @@ func TestNewContextAllocatesOnce(t *testing.T) {
 		t.Errorf("%v allocations, want 1", allocs)
 	}
 }
+
+// What a limiter looks for with its first requests costs those after them nothing,
+// and neither do conditions, costs and warnings that nobody has reached.
+func TestDecisionsDoNotAllocateAfterTheLooks(t *testing.T) {
+	byIP := core.PerHour(1 << 40).By(keyfuncs.ClientIP())
+	for name, limit := range map[string]core.Limit{
+		"plain":             byIP,
+		"a condition":       byIP.When(keyfuncs.Methods("GET")).Unless(keyfuncs.Routes("/healthz")),
+		"a cost of its own": byIP.CostBy(func(keyfuncs.Request) int64 { return 2 }),
+		"warnings":          byIP.WarnAt(0.5, 0.9),
+		"a warning":         byIP.FixedWindow().WarnAt(1e-300), // whose event was sent with the first
+		"shadow":            byIP.Shadow(),
+		"a missing key":     core.PerHour(1 << 40).By(keyfuncs.User("userID")).OnMissingKey(core.SkipLimit),
+	} {
+		l := newLimiter(t, core.Config{
+			Store: core.NewMemory(), Limits: []core.Limit{limit}, Silence: []core.Advice{core.AdviceForwarded},
+			Bypass:    []keyfuncs.Condition{keyfuncs.Routes("/healthz"), keyfuncs.Tokens("X-Bypass-Token", bypassToken), keyfuncs.FromCIDR("192.0.2.0/24")},
+			OnWarning: func(context.Context, core.Warning) {},
+		})
+		r := &request{peer: "198.51.100.7", headers: map[string]string{"X-Forwarded-For": "203.0.113.9"}}
+		for range core.AdviceLooks {
+			l.Allow(r)
+		}
+		if allocs := testing.AllocsPerRun(200, func() { l.Allow(r) }); allocs != 0 {
+			t.Errorf("%s: %v allocations, want none", name, allocs)
+		}
+	}
+}

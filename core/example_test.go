@@ -205,20 +205,6 @@ func ExampleLimit_Cost() {
 	// false 4
 }
 
-func ExampleLimit_OnOutage() {
-	down := newFlaky(true) // a store that does not answer
-	login := core.PerHour(5).By(keyfuncs.Everyone()).Named("login")
-	for _, outage := range []core.Outage{core.Local, core.Allow, core.Deny} {
-		limiter := core.ForLimits(down, []core.Limit{login.OnOutage(outage)})
-		d := limiter.Allow(&request{})
-		fmt.Println(d.Allowed, "-", d.Reason, "-", d.Err)
-	}
-	// Output:
-	// true - outage local - connection refused
-	// true - outage allowed - connection refused
-	// false - outage denied - connection refused
-}
-
 // Rule says what is wrong with a limit, before anything uses it.
 func ExampleLimit_Rule() {
 	_, err := core.PerSecond(10).Named("key").Cost(50).Rule()

@@ -8,7 +8,12 @@ func ResetAdvice() { given.Clear() }
 const MaxWarned = maxWarned
 
 // Warned returns of how many events the limiter remembers that they were sent.
-func (l *Limiter) Warned() int { return l.warned.Len() }
+func (l *Limiter) Warned() int {
+	if l.warned == nil {
+		return 0
+	}
+	return l.warned.Len()
+}
 
 // KnownTiers returns how many tiers' rules the limiter's first limit has kept.
 func (l *Limiter) KnownTiers() (n int) {
@@ -52,3 +57,6 @@ func (m *Memory) Weight() int {
 	}
 	return n
 }
+
+// MaxTiers is how many tiers' rules a limit keeps.
+const MaxTiers = maxTiers

@@ -108,9 +108,7 @@ func (d *Decision) SetHeaders(h Header) {
 	if d.shows(style.when) {
 		d.setDraft11(h, style)
 		d.setOlder(h, style.dialects)
-	}
-	if style.when != Never && d.Allowed {
-		if r := d.warning(); r != nil && usedPercent(h.Get(headerWarning)) < r.usedPercent() {
+		if r := d.warning(); r != nil && d.Allowed && usedPercent(h.Get(headerWarning)) < r.usedPercent() {
 			h.Set(headerWarning, string(appendWarning(nil, r)))
 		}
 	}

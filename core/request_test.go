@@ -1,6 +1,7 @@
 package core_test
 
 import (
+	"cmp"
 	"context"
 	"net/netip"
 
@@ -10,6 +11,8 @@ import (
 // request is a keyfuncs.Request made of its fields.
 type request struct {
 	ctx     context.Context // Background if nil
+	method  string          // GET if ""
+	route   string          // "/" if ""
 	peer    string
 	headers map[string]string // canonical names
 	values  map[any]any
@@ -24,9 +27,9 @@ func (r *request) Context() context.Context {
 	return r.ctx
 }
 
-func (r *request) Method() string { return "GET" }
-func (r *request) Path() string   { return "/" }
-func (r *request) Route() string  { return "/" }
+func (r *request) Method() string { return cmp.Or(r.method, "GET") }
+func (r *request) Path() string   { return r.Route() }
+func (r *request) Route() string  { return cmp.Or(r.route, "/") }
 
 func (r *request) Header(name string, i int) (string, bool) {
 	value, ok := r.headers[name]
@@ -43,7 +46,12 @@ func (r *request) Peer() netip.Addr {
 	return netip.MustParseAddr(r.peer)
 }
 
-func (r *request) Value(key any) any { return r.values[key] }
+func (r *request) Value(key any) any {
+	if value, ok := r.values[key]; ok {
+		return value
+	}
+	return r.Context().Value(key)
+}
 
 // user is a request of somebody whom authentication has found.
 func user(id any) *request { return &request{values: map[any]any{"userID": id}} }

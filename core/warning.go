@@ -13,6 +13,9 @@ type Warning struct {
 	Used  int64   // units, the request's own included
 	Burst int64   // the units of which they are part
 	Key   string  // who; as canonical as store keys are, secrets hashed
+
+	// Shadow says that the limit is on trial, and that the client is not told.
+	Shadow bool
 }
 
 const headerWarning = "X-Ratelimit-Warning"
@@ -41,7 +44,7 @@ func (l *Limiter) warn(ctx context.Context, from *limit, check *Check, r *LimitR
 		r.WarnLevel = level
 		if used-check.Cost < at && l.onWarning != nil && l.firstWarning(from, i, check, r) {
 			l.onWarning(ctx, Warning{
-				Limit: r.Rule.Name, Level: level, Used: used, Burst: r.Rule.Burst, Key: string(check.Key),
+				Limit: r.Rule.Name, Level: level, Used: used, Burst: r.Rule.Burst, Key: string(check.Key), Shadow: r.Shadow,
 			})
 		}
 	}
@@ -57,12 +60,14 @@ func (l *Limiter) firstWarning(from *limit, level int, check *Check, r *LimitRes
 		key = strconv.AppendInt(append(key, '@'), r.At+r.ResetAfter.Microseconds(), 10)
 	}
 	key = append(append(key, '|'), check.Key...)
-	once, err := newRule(from.rule.Name, TokenBucket, 1, r.Rule.Window, 1, false)
+	// An event takes two units of three: of buckets that have nothing left, a full
+	// Memory would look for each one's victim anew.
+	once, err := newRule(from.rule.Name, SlidingLog, 3, r.Rule.Window, 3, false)
 	if err != nil {
 		return true
 	}
 	var results [1]Result
-	err = l.warned.decide([]Check{{Key: key, Rule: &once, Cost: 1}}, results[:], true)
+	err = l.warned.decide([]Check{{Key: key, Rule: &once, Cost: 2}}, results[:], true)
 	return err == nil && results[0].Allowed
 }
 

@@ -53,6 +53,7 @@ func TestWarnFromWhichRequestOn(t *testing.T) {
 		{"83 of a hundred", everyone(100).WarnAt(0.83).Named("key"), 83, `approaching limit; policy="key"; used=83%`},
 		{"a fraction that no float is", everyone(100).WarnAt(0.29), 29, `approaching limit; policy="default"; used=29%`},
 		{"another such fraction", everyone(1000).WarnAt(0.57), 570, `approaching limit; policy="default"; used=57%`},
+		{"a fraction of a million that is below its product", everyone(1_000_000).FixedWindow().WarnAt(0.0157), 15_700, `approaching limit; policy="default"; used=1%`},
 		{"a level between two units is reached by the later", everyone(3).WarnAt(0.5), 2, `approaching limit; policy="default"; used=66%`},
 		{"all of it", everyone(7).WarnAt(1), 7, `approaching limit; policy="default"; used=100%`},
 		{"almost all of it", everyone(7).WarnAt(0.999999), 7, `approaching limit; policy="default"; used=100%`},
@@ -315,7 +316,7 @@ func TestOneWarningEventPerWindow(t *testing.T) {
 					who   int
 					level float64
 				}
-				last := map[crossing]time.Time{} // when, and for a fixed window when that ended
+				last := map[crossing]time.Time{} // until when no other is due
 				r := rand.New(rand.NewPCG(1, 2))
 				sent := 0
 				requests := [...]*request{user(0), user(1)}
@@ -408,7 +409,7 @@ func TestWarningEventsAreRememberedInBoundedMemory(t *testing.T) {
 		Limits:    []core.Limit{everyone(1).WarnAt(1)},
 		OnWarning: func(context.Context, core.Warning) { events++ },
 	})
-	const keys = 3 * core.MaxWarned
+	const keys = core.MaxWarned + 10_000
 	for i := range keys {
 		l.AllowKey(t.Context(), fmt.Sprint("k", i), 1)
 	}

@@ -26,9 +26,9 @@ import (
 // "/healthz/../login", "/healthz%2f..", "/login?/healthz" and X-Original-URL
 // gain nothing. A template with a wildcard, "/static/*", exempts what it covers.
 //
-// Not safe where the limit sits so far out that there is only a prefix to see,
-// as with fiber's app.Use and groups, whose template "/" covers everything. Put
-// the limit on the route, or see the adapter's doc for what Route is there.
+// Of no use where the limit sits so far out that there is only a prefix to see,
+// as with fiber's app.Use and groups, whose template is "/*" or "/api/*". Put the
+// limit on the route there.
 func Routes(routes ...string) Condition {
 	if len(routes) == 0 {
 		return Condition{err: errors.New("weblimit: keyfuncs.Routes: no routes")}

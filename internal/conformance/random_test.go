@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
+	"net/http"
+	"slices"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -115,6 +117,66 @@ func TestRandomRequests(t *testing.T) {
 				for range 50 {
 					check(t, rules, l.AllowKey(t.Context(), "k", r.Int64N(smallest+2)))
 					time.Sleep(time.Duration(number(r, int64(rules[0].Window))))
+				}
+			})
+		})
+	}
+}
+
+// The same with limits that are in shadow mode, or whose numbers are those of the
+// request's tier: what clients read is of the limits that are enforced, in the
+// numbers that they are limited by.
+func TestRandomTiersAndShadows(t *testing.T) {
+	t.Parallel()
+	type tierKey int // which of the limits
+	for seed := range uint64(500) {
+		t.Run(fmt.Sprint(seed), func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				r := rand.New(rand.NewPCG(seed, 3))
+				limits, rules := randomLimits(r)
+				shadow, tiered := make([]bool, len(limits)), make([]bool, len(limits))
+				for i := range limits {
+					if shadow[i] = r.IntN(3) == 0; shadow[i] {
+						limits[i] = limits[i].Shadow()
+					}
+					limits[i] = limits[i].CostBy(func(keyfuncs.Request) int64 { return r.Int64N(3) })
+					if tiered[i] = r.IntN(3) > 0; tiered[i] {
+						limits[i] = limits[i].Tiers(func(r keyfuncs.Request) core.Limit {
+							tier, _ := r.Value(tierKey(i)).(core.Limit)
+							return tier
+						})
+					}
+				}
+				l, err := core.New(core.Config{Store: core.NewMemory(), Limits: limits})
+				if err != nil {
+					t.Fatal(err)
+				}
+				for range 50 {
+					var told []core.Rule
+					values := map[any]any{}
+					for i, rule := range rules {
+						if tiered[i] && r.IntN(3) > 0 {
+							tier, numbers := randomLimit(r)
+							values[tierKey(i)] = tier
+							numbers.Name = rule.Name
+							rule = numbers
+						}
+						if !shadow[i] {
+							told = append(told, rule)
+						}
+					}
+					d := l.Allow(request{values})
+					enforced := slices.DeleteFunc(slices.Clone(d.Results()), func(r core.LimitResult) bool { return r.Shadow })
+					if len(told) == 0 {
+						h := http.Header{}
+						if d.SetHeaders(h); len(h) > 0 || !d.Allowed {
+							t.Fatalf("limits in shadow mode tell clients %q", h)
+						}
+					} else {
+						checkResults(t, told, enforced, d)
+					}
+					time.Sleep(time.Duration(number(r, int64(24*time.Hour))))
 				}
 			})
 		})

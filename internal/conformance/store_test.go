@@ -2,8 +2,10 @@ package conformance
 
 import (
 	"context"
+	"net/netip"
 
 	"github.com/weblimit/weblimit/core"
+	"github.com/weblimit/weblimit/keyfuncs"
 )
 
 // scripted is a store that answers as it is told.
@@ -23,3 +25,18 @@ func (s *scripted) Peek(ctx context.Context, checks []core.Check, results []core
 
 func (s *scripted) Refund(context.Context, []core.Check, []core.Result) error { return nil }
 func (s *scripted) Reset(context.Context, []core.Check) error                 { return nil }
+
+// request is a keyfuncs.Request that holds nothing but values.
+type request struct{ values map[any]any }
+
+var _ keyfuncs.Request = request{}
+
+func (r request) Context() context.Context          { return context.Background() }
+func (r request) Method() string                    { return "GET" }
+func (r request) Path() string                      { return "/" }
+func (r request) Route() string                     { return "/" }
+func (r request) Header(string, int) (string, bool) { return "", false }
+func (r request) Cookie(string) (string, bool)      { return "", false }
+func (r request) Query(string) (string, bool)       { return "", false }
+func (r request) Peer() netip.Addr                  { return netip.Addr{} }
+func (r request) Value(key any) any                 { return r.values[key] }

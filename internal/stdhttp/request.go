@@ -6,7 +6,6 @@ import (
 	"net/netip"
 	"strings"
 
-	"github.com/weblimit/weblimit/core"
 	"github.com/weblimit/weblimit/keyfuncs"
 )
 
@@ -77,9 +76,3 @@ func (r Request) Peer() netip.Addr { return peer(r.r.RemoteAddr) }
 
 // Value returns what the request's context holds.
 func (r Request) Value(key any) any { return r.r.Context().Value(key) }
-
-// Attach returns r with the decision in its context, for core.FromContext. It
-// takes two allocations: the context, and the copy of r that http.Request asks for.
-func Attach(r *http.Request, d core.Decision) *http.Request {
-	return r.WithContext(core.NewContext(r.Context(), d))
-}

@@ -1,0 +1,162 @@
+package core_test
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"strconv"
+
+	"github.com/weblimit/weblimit/core"
+	"github.com/weblimit/weblimit/keyfuncs"
+)
+
+// An upload costs what it weighs, in kilobytes.
+func ExampleLimit_CostBy() {
+	limiter := core.ForLimits(core.NewMemory(), []core.Limit{
+		core.PerHour(1000).By(keyfuncs.User("userID")).CostBy(func(r keyfuncs.Request) int64 {
+			length, _ := r.Header("Content-Length", 0)
+			n, err := strconv.ParseInt(length, 10, 64)
+			if err != nil {
+				return 100 // of an upload that does not say
+			}
+			return 1 + n/1024
+		}),
+	})
+	for _, length := range []string{"700000", "300000", "400000", "-2048"} {
+		d := limiter.Allow(&request{
+			values:  map[any]any{"userID": "alice"},
+			headers: map[string]string{"Content-Length": length},
+		})
+		fmt.Println(d.Allowed, "-", d.Reason)
+	}
+	// Output:
+	// true - within limit
+	// true - within limit
+	// false - limit exceeded
+	// false - invalid cost
+}
+
+func ExampleLimit_When() {
+	limiter := core.ForLimits(core.NewMemory(), []core.Limit{
+		core.PerHour(1).By(keyfuncs.ClientIP()).Named("writes").When(keyfuncs.Methods("POST", "PUT", "DELETE")),
+	})
+	for _, method := range []string{"POST", "GET", "GET", "POST"} {
+		fmt.Println(method, limiter.Allow(&request{method: method, peer: "192.0.2.1"}).Allowed)
+	}
+	// Output:
+	// POST true
+	// GET true
+	// GET true
+	// POST false
+}
+
+func ExampleLimit_Unless() {
+	limiter := core.ForLimits(core.NewMemory(), []core.Limit{
+		core.PerHour(1).By(keyfuncs.ClientIP()).Unless(keyfuncs.FromCIDR("10.0.0.0/8")),
+	})
+	for _, peer := range []string{"192.0.2.1", "192.0.2.1", "10.1.2.3", "10.1.2.3"} {
+		fmt.Println(peer, limiter.Allow(&request{peer: peer}).Allowed)
+	}
+	// Output:
+	// 192.0.2.1 true
+	// 192.0.2.1 false
+	// 10.1.2.3 true
+	// 10.1.2.3 true
+}
+
+// Each plan has its numbers. What alice has used before her upgrade stays used.
+func ExampleLimit_Tiers() {
+	plans := map[any]core.Limit{
+		"pro":  core.PerHour(1000),
+		"team": core.PerHour(5000).Burst(8000),
+	}
+	limiter := core.ForLimits(core.NewMemory(), []core.Limit{
+		core.PerHour(100).By(keyfuncs.User("userID")).Cost(60).Tiers(func(r keyfuncs.Request) core.Limit {
+			return plans[r.Value("plan")] // the zero Limit for all others
+		}),
+	})
+	for _, plan := range []any{nil, nil, "pro", "team"} {
+		d := limiter.Allow(&request{values: map[any]any{"userID": "alice", "plan": plan}})
+		b, _ := d.Binding()
+		fmt.Println(d.Allowed, "-", b.Remaining, "of", b.Rule.Burst)
+	}
+	// Output:
+	// true - 40 of 100
+	// false - 40 of 100
+	// true - 880 of 1000
+	// true - 7820 of 8000
+}
+
+func ExampleLimit_OnMissingKey() {
+	byKey := core.PerHour(1).By(keyfuncs.APIKey())
+	for _, missing := range []core.MissingKey{core.ShareBucket, core.DenyRequest, core.SkipLimit} {
+		limiter := core.ForLimits(core.NewMemory(), []core.Limit{byKey.OnMissingKey(missing)})
+		first, second := limiter.Allow(&request{}), limiter.Allow(&request{}) // without a key
+		fmt.Println(first.Allowed, second.Allowed, "-", second.Reason)
+	}
+	// Output:
+	// true false - limit exceeded
+	// false false - missing key
+	// true true - within limit
+}
+
+func ExampleLimit_OnOutage() {
+	down := newFlaky(true) // a store that does not answer
+	login := core.PerHour(5).By(keyfuncs.Everyone()).Named("login")
+	for _, outage := range []core.Outage{core.Local, core.Allow, core.Deny} {
+		limiter := core.ForLimits(down, []core.Limit{login.OnOutage(outage)})
+		d := limiter.Allow(&request{})
+		fmt.Println(d.Allowed, "-", d.Reason, "-", d.Err)
+	}
+	// Output:
+	// true - outage local - connection refused
+	// true - outage allowed - connection refused
+	// false - outage denied - connection refused
+}
+
+// A limit on trial: who it would have denied, without denying anybody.
+func ExampleLimit_Shadow() {
+	limiter := core.ForLimits(core.NewMemory(), []core.Limit{
+		core.PerHour(1).By(keyfuncs.ClientIP()).Named("strict").Shadow(),
+		core.PerHour(10).By(keyfuncs.ClientIP()).Named("usual"),
+	})
+	for range 2 {
+		d := limiter.Allow(&request{peer: "192.0.2.1"})
+		h := http.Header{}
+		d.SetHeaders(h)
+		fmt.Println(d.Allowed, "-", d.Reason, "-", h.Get("RateLimit-Policy"))
+	}
+	// Output:
+	// true - within limit - "usual";q=10;w=3600
+	// true - shadowed - "usual";q=10;w=3600
+}
+
+func ExampleLimit_WarnAt() {
+	limiter, err := core.New(core.Config{
+		Store: core.NewMemory(),
+		Limits: []core.Limit{
+			core.PerDay(10).FixedWindow().By(keyfuncs.User("userID")).Named("daily").WarnAt(0.8, 1),
+		},
+		OnWarning: func(_ context.Context, w core.Warning) { // once per user, day and level
+			fmt.Printf("mail to %s: %d of %d used\n", w.Key, w.Used, w.Burst)
+		},
+	})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	for range 10 {
+		d := limiter.Allow(&request{values: map[any]any{"userID": "alice"}})
+		h := http.Header{}
+		d.SetHeaders(h)
+		if warning := h.Get("X-RateLimit-Warning"); warning != "" {
+			fmt.Println(warning)
+		}
+	}
+	// Output:
+	// mail to user:alice: 8 of 10 used
+	// approaching limit; policy="daily"; used=80%
+	// approaching limit; policy="daily"; used=90%
+	// mail to user:alice: 10 of 10 used
+	// approaching limit; policy="daily"; used=100%
+}
