@@ -17,7 +17,7 @@ import (
 	"github.com/weblimit/weblimit/internal/redistest"
 )
 
-var programs = []string{"nethttp", "gin"}
+var programs = []string{"nethttp", "chi", "gin", "echo", "fiber"}
 
 func TestMain(m *testing.M) { os.Exit(redistest.Main(m)) }
 

@@ -19,9 +19,9 @@ import (
 	"github.com/weblimit/weblimit/keyfuncs"
 )
 
-// The functions below are where the README's code comes from: TestReadme looks
-// for each of its blocks in the Go files of the examples, which the compiler
-// reads too.
+// The functions below are where the code of the README and of docs comes from:
+// TestReadmeBlocksAreCompiled looks for each block in the Go files of the
+// examples, which the compiler reads too.
 
 func readmeStore() core.Store {
 	rdb := redis.NewClient(&redis.Options{Addr: "localhost:6379"})
@@ -45,6 +45,46 @@ func readmeKeys() []core.Limit {
 	either := core.PerMinute(100).By(keyfuncs.First(
 		keyfuncs.User("user"), keyfuncs.APIKey("X-API-Key"), keyfuncs.ClientIP())).Named("client")
 	return []core.Limit{perUser, perRoute, either}
+}
+
+func readmeBypass(store core.Store, limits []core.Limit, monitoring, partner string) (*core.Limiter, error) {
+	limiter, err := core.New(core.Config{
+		Store:  store,
+		Limits: limits,
+		Bypass: []keyfuncs.Condition{
+			keyfuncs.Routes("GET /healthz", "GET /readyz"),
+			keyfuncs.Tokens("X-Bypass-Token", monitoring, partner),
+			keyfuncs.FromCIDR("192.0.2.0/24"),
+		},
+	})
+	return limiter, err
+}
+
+func readmePlan() core.Limit {
+	plan := core.PerMinute(60).By(keyfuncs.User("user")).Named("plan").
+		Tiers(func(r keyfuncs.Request) core.Limit {
+			if r.Value("plan") == "premium" {
+				return core.PerMinute(6000).Burst(10_000)
+			}
+			return core.Limit{} // the limit's own numbers
+		}).
+		CostBy(func(r keyfuncs.Request) int64 {
+			if r.Route() == "/batch" {
+				return 10
+			}
+			return 1
+		}).
+		WarnAt(0.8, 0.95)
+	return plan
+}
+
+func readmeAdvice(store core.Store, limits []core.Limit) *core.Limiter {
+	limiter := core.Must(core.New(core.Config{
+		Store:   store,
+		Limits:  limits,
+		Silence: []core.Advice{core.AdviceForwarded},
+	}))
+	return limiter
 }
 
 func readmeHandler(r *gin.Engine) {
@@ -83,9 +123,10 @@ func TestReadmeCodeRuns(t *testing.T) {
 	r, store := gin.New(), core.NewMemory()
 	readmeGroups(r, store, func(*gin.Context) {})
 	readmeHandler(r)
-	if _, err := core.New(core.Config{Store: store, Limits: readmeKeys()}); err != nil {
+	if _, err := readmeBypass(store, readmeKeys(), "monitoring-0123456789", "partner-0123456789"); err != nil {
 		t.Error(err)
 	}
+	readmeAdvice(store, []core.Limit{readmePlan()})
 	if err := readmeJob(t.Context(), store); err != nil {
 		t.Error(err)
 	}
@@ -96,9 +137,17 @@ var goBlock = regexp.MustCompile("(?s)```go\n(.*?)```")
 
 func TestReadmeBlocksAreCompiled(t *testing.T) {
 	t.Parallel()
-	readme, err := os.ReadFile(filepath.Join("..", "README.md"))
+	texts, err := filepath.Glob("../docs/*.md")
 	if err != nil {
 		t.Fatal(err)
+	}
+	var text strings.Builder
+	for _, file := range append(texts, "../README.md") {
+		content, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		text.Write(content)
 	}
 	var compiled []string
 	for _, pattern := range []string{"*_test.go", "*/main.go"} {
@@ -114,9 +163,9 @@ func TestReadmeBlocksAreCompiled(t *testing.T) {
 			compiled = append(compiled, flat(string(source)))
 		}
 	}
-	blocks := goBlock.FindAllStringSubmatch(string(readme), -1)
+	blocks := goBlock.FindAllStringSubmatch(text.String(), -1)
 	if len(blocks) < 5 {
-		t.Fatalf("only %d blocks of Go in the README", len(blocks))
+		t.Fatalf("only %d blocks of Go in the README and docs", len(blocks))
 	}
 	for _, block := range blocks {
 		found := false
@@ -124,7 +173,7 @@ func TestReadmeBlocksAreCompiled(t *testing.T) {
 			found = found || strings.Contains(source, flat(block[1]))
 		}
 		if !found {
-			t.Errorf("this block of the README is in no example:\n%s", block[1])
+			t.Errorf("this block of the README or docs is in no example:\n%s", block[1])
 		}
 	}
 }

@@ -25,7 +25,10 @@ func TestSuite(t *testing.T) { limittest.Run(t, build) }
 var templates = strings.NewReplacer("{", ":", "}", "")
 
 func build(_ testing.TB, app limittest.App) limittest.Server {
-	engine := gin.Default() // with Recovery
+	return buildOn(gin.Default(), app) // with Recovery
+}
+
+func buildOn(engine *gin.Engine, app limittest.App) limittest.Server {
 	engine.Use(func(c *gin.Context) {
 		limittest.SetOuter(c.Writer.Header(), app.Outer)
 		user := c.GetHeader(limittest.UserHeader)

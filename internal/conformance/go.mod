@@ -1,6 +1,6 @@
 module github.com/weblimit/weblimit/internal/conformance
 
-go 1.25
+go 1.25.0
 
 require (
 	github.com/dunglas/httpsfv v1.1.2

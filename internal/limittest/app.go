@@ -25,6 +25,19 @@ type Server interface {
 	Listen(tb testing.TB) string
 }
 
+// Differences are where a framework can't do as the others, or will not. Scenarios
+// then check what it does instead: none is left out. The zero value is for a
+// framework that has none.
+type Differences struct {
+	// Prefixes: a limiter around the application sees the prefix that it was
+	// registered with, not the route of a request.
+	Prefixes bool
+
+	// RefusesMethods: requests with methods that the framework does not know get
+	// 400 from it, before any middleware.
+	RefusesMethods bool
+}
+
 // App is a web application. A request passes its fields in their order, after a
 // middleware that answers panics with 500.
 type App struct {

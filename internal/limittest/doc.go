@@ -17,10 +17,11 @@
 // The adapters for net/http and Gin are the examples to start from, each under
 // 100 lines: one over plain handlers, one with a context of its own.
 //
-// A framework that is not over net/http implements [Server] and [Call] itself.
-// With fasthttp, Do writes the request to an in-memory net.Conn whose RemoteAddr
-// is that of the request, and lets the server serve that connection: the
-// framework's own test helpers have one peer for all requests.
+// A framework that is not over net/http implements [Server] and [Call] itself,
+// as the adapter for Fiber does. With fasthttp, Do is [Exchange], which has the
+// server serve a connection in memory whose peer is that of the request: the
+// framework's own test helpers have one peer for all requests. What such a
+// framework can't do is in its [Differences].
 //
 // Times in responses depend on how fast the machine is, so scenarios use buckets
 // that refill one unit in minutes or hours, and read the seconds of a wait from

@@ -22,7 +22,12 @@ import (
 func Main(m *testing.M) int { return redistest.Main(m) }
 
 // Run runs all scenarios on servers that build makes, over memory and over Redis.
-func Run(t *testing.T, build Build) {
+// A framework that differs from others says so.
+func Run(t *testing.T, build Build, differences ...Differences) {
+	var differs Differences
+	if len(differences) == 1 {
+		differs = differences[0]
+	}
 	for _, over := range []struct {
 		store string
 		make  func(testing.TB) func(testing.TB) core.Store
@@ -39,10 +44,10 @@ func Run(t *testing.T, build Build) {
 	} {
 		t.Run(over.store, func(t *testing.T) {
 			newStore := over.make(t)
-			for _, s := range slices.Concat(headers, denials, identities, contexts, outages, servers) {
+			for _, s := range slices.Concat(headers, denials, languages, identities, contexts, outages, servers, spoofing, bypasses, features, paths, dialects, reuses) {
 				t.Run(s.name, func(t *testing.T) {
 					t.Parallel()
-					s.run(&env{T: t, build: build, newStore: newStore})
+					s.run(&env{T: t, build: build, newStore: newStore, differs: differs})
 				})
 			}
 		})
@@ -60,6 +65,7 @@ type env struct {
 	*testing.T
 	build    Build
 	newStore func(testing.TB) core.Store
+	differs  Differences
 }
 
 // patience is how long a store may take on a machine that runs all tests at
@@ -185,6 +191,16 @@ func equal[T comparable](e *env, what string, got, want T) {
 		e.Errorf("%s:\n got %v\nwant %v", what, got, want)
 	}
 }
+
+// contains fails the test unless got has want in it.
+func contains(e *env, what, got, want string) {
+	e.Helper()
+	if !strings.Contains(got, want) {
+		e.Errorf("%s:\n got %s\nwant %s in it", what, got, want)
+	}
+}
+
+func join(lines []string) string { return strings.Join(lines, ", ") }
 
 // only returns the one line of a response header, "" if there is none.
 func (e *env) only(r response, name string) string {

@@ -1,0 +1,87 @@
+package chilimit
+
+import (
+	"context"
+	"net/http"
+
+	"github.com/weblimit/weblimit/core"
+	"github.com/weblimit/weblimit/internal/stdhttp"
+)
+
+// Config adapts a limiter to an application. Its zero value is ready to use.
+type Config struct {
+	// Skip reports requests that pass without being limited or charged.
+	// Defaults to none.
+	Skip func(*http.Request) bool
+
+	// Denied answers a denied request. The decision's headers are set by then,
+	// and those of the response that is not going to be are removed; status and
+	// body are yours, d.Status() being the usual one. Defaults to a body of type
+	// application/problem+json.
+	Denied func(w http.ResponseWriter, r *http.Request, d core.Decision)
+}
+
+// Limit returns middleware that enforces limits on a store, all else by default.
+//
+// It panics if a limit can never work, such as one without By, one whose name
+// another limit of the store has, or none at all; so call it at start-up, not
+// while serving. [core.New] returns the same as an error.
+func Limit(store core.Store, limits ...core.Limit) func(http.Handler) http.Handler {
+	return New(core.ForLimits(store, limits))
+}
+
+// New returns middleware that asks limiter. It panics if limiter is nil or if
+// there is more than one Config. One limiter may serve in several places.
+func New(limiter *core.Limiter, config ...Config) func(http.Handler) http.Handler {
+	if limiter == nil {
+		panic("weblimit: chilimit.New: the limiter is nil")
+	}
+	if len(config) > 1 {
+		panic("weblimit: chilimit.New: more than one Config")
+	}
+	var c Config
+	if len(config) == 1 {
+		c = config[0]
+	}
+	return func(next http.Handler) http.Handler {
+		return &handler{limiter: limiter, config: c, next: next}
+	}
+}
+
+// FromContext returns the decision on the request with this context. Of several
+// limiters it is the one nearest to the handler. It reports false if none
+// decided the request.
+func FromContext(ctx context.Context) (core.Decision, bool) { return core.FromContext(ctx) }
+
+type handler struct {
+	limiter *core.Limiter
+	config  Config
+	next    http.Handler
+	mounts  mounts
+}
+
+// ServeHTTP implements [http.Handler].
+func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	if h.config.Skip != nil && h.config.Skip(r) {
+		h.next.ServeHTTP(w, r)
+		return
+	}
+	d, r := h.decide(w, r)
+	switch {
+	case d.Allowed:
+		h.next.ServeHTTP(w, r)
+	case h.config.Denied != nil:
+		stdhttp.ClearValidators(w.Header())
+		h.config.Denied(w, r, *d)
+	default:
+		stdhttp.Deny(w, r, d)
+	}
+}
+
+func (h *handler) decide(w http.ResponseWriter, r *http.Request) (*core.Decision, *http.Request) {
+	in := requests.Get().(*request)
+	in.Request, in.http, in.mounts = stdhttp.Of(r), r, &h.mounts
+	d, r := stdhttp.Decide(h.limiter, in, r, w.Header())
+	in.release()
+	return d, r
+}

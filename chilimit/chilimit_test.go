@@ -1,0 +1,51 @@
+package chilimit_test
+
+import (
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+
+	"github.com/weblimit/weblimit/chilimit"
+	"github.com/weblimit/weblimit/core"
+	"github.com/weblimit/weblimit/keyfuncs"
+)
+
+func hello(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "hello") }
+
+func ask(h http.Handler, method, path string) *httptest.ResponseRecorder {
+	w := httptest.NewRecorder()
+	h.ServeHTTP(w, httptest.NewRequest(method, path, nil))
+	return w
+}
+
+func TestNewPanicsAtStartUp(t *testing.T) {
+	t.Parallel()
+	l := core.ForLimits(core.NewMemory(), []core.Limit{core.PerHour(1).By(keyfuncs.Everyone())})
+	for name, f := range map[string]func(){
+		"no limiter":  func() { chilimit.New(nil) },
+		"two Configs": func() { chilimit.New(l, chilimit.Config{}, chilimit.Config{}) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			defer func() {
+				if s, _ := recover().(string); !strings.HasPrefix(s, "weblimit: chilimit.New: ") {
+					t.Errorf("panic %q", s)
+				}
+			}()
+			f()
+			t.Error("no panic")
+		})
+	}
+}
+
+// One middleware may go around several routes: they share its buckets.
+func TestOneMiddlewareAroundTwoHandlers(t *testing.T) {
+	t.Parallel()
+	limit := chilimit.Limit(core.NewMemory(), core.PerHour(1).By(keyfuncs.Everyone()))
+	for i, want := range []int{200, 429} {
+		if w := ask(limit(http.HandlerFunc(hello)), "GET", "/"); w.Code != want {
+			t.Errorf("request %d: %d, want %d", i+1, w.Code, want)
+		}
+	}
+}

@@ -1,0 +1,106 @@
+package chilimit_test
+
+import (
+	"fmt"
+	"net/http"
+
+	"github.com/go-chi/chi/v5"
+
+	"github.com/weblimit/weblimit/chilimit"
+	"github.com/weblimit/weblimit/core"
+	"github.com/weblimit/weblimit/keyfuncs"
+)
+
+func ExampleLimit() {
+	store := core.NewMemory()
+
+	r := chi.NewRouter()
+	r.Use(chilimit.Limit(store, core.PerHour(2).By(keyfuncs.ClientIP())))
+	r.Get("/", func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, "hello") })
+
+	for range 3 {
+		fmt.Println(ask(r, "GET", "/").Code)
+	}
+	// Output:
+	// 200
+	// 200
+	// 429
+}
+
+// Limits of a router and of one route in it add up.
+func ExampleLimit_route() {
+	store := core.NewMemory()
+
+	r := chi.NewRouter()
+	r.Route("/api", func(r chi.Router) {
+		r.Use(chilimit.Limit(store,
+			core.PerHour(600).By(keyfuncs.APIKey("X-API-Key")).Named("key"),
+			core.PerHour(5000).By(keyfuncs.Everyone()).Named("global"),
+		))
+		r.With(chilimit.Limit(store,
+			core.PerHour(20).By(keyfuncs.APIKey("X-API-Key")).Cost(10).Named("export"),
+		)).Post("/export", func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusAccepted) })
+	})
+
+	fmt.Println(ask(r, "POST", "/api/export").Header().Get("RateLimit"))
+	// Output: "key";r=599;t=3594, "global";r=4999;t=3600, "export";r=10;t=1800
+}
+
+func ExampleNew() {
+	limiter, err := core.New(core.Config{
+		Store:  core.NewMemory(),
+		Limits: []core.Limit{core.PerHour(1).By(keyfuncs.ClientIP())},
+	})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	r := chi.NewRouter()
+	r.Use(chilimit.New(limiter, chilimit.Config{
+		Skip: func(r *http.Request) bool { return r.URL.Path == "/healthz" },
+		Denied: func(w http.ResponseWriter, _ *http.Request, d core.Decision) {
+			http.Error(w, "slow down", d.Status())
+		},
+	}))
+	r.Get("/", func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusNoContent) })
+	r.Get("/healthz", func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusNoContent) })
+
+	fmt.Println(ask(r, "GET", "/").Code)
+	fmt.Println(ask(r, "GET", "/").Code)
+	fmt.Println(ask(r, "GET", "/healthz").Code)
+	// Output:
+	// 204
+	// 429
+	// 204
+}
+
+// One middleware around all routes gives each client a bucket per route.
+func ExampleLimit_perRoute() {
+	r := chi.NewRouter()
+	r.Use(chilimit.Limit(core.NewMemory(), core.PerHour(1).By(keyfuncs.ClientIP(), keyfuncs.Route())))
+	r.Route("/api", func(r chi.Router) {
+		r.Get("/items/{id}", func(http.ResponseWriter, *http.Request) {})
+		r.Get("/users/{id}", func(http.ResponseWriter, *http.Request) {})
+	})
+
+	for _, path := range []string{"/api/items/1", "/api/items/2", "/api/users/1"} {
+		fmt.Println(path, ask(r, "GET", path).Code)
+	}
+	// Output:
+	// /api/items/1 200
+	// /api/items/2 429
+	// /api/users/1 200
+}
+
+func ExampleFromContext() {
+	r := chi.NewRouter()
+	r.Use(chilimit.Limit(core.NewMemory(), core.PerHour(5).By(keyfuncs.ClientIP()).Named("client")))
+	r.Get("/", func(_ http.ResponseWriter, r *http.Request) {
+		if d, ok := chilimit.FromContext(r.Context()); ok {
+			binding, _ := d.Binding()
+			fmt.Println(binding.Rule.Name, "has", binding.Remaining, "left")
+		}
+	})
+	ask(r, "GET", "/")
+	// Output: client has 4 left
+}

@@ -1,0 +1,13 @@
+package chilimit_test
+
+import (
+	"testing"
+
+	"github.com/weblimit/weblimit/internal/limittest"
+)
+
+// Chi has no opinion on the client's address.
+func TestFramework(t *testing.T) {
+	t.Parallel()
+	limittest.RunFramework(t, build, false)
+}

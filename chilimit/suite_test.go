@@ -1,0 +1,85 @@
+package chilimit_test
+
+import (
+	"context"
+	"net/http"
+	"os"
+	"testing"
+
+	"github.com/go-chi/chi/v5"
+
+	"github.com/weblimit/weblimit/chilimit"
+	"github.com/weblimit/weblimit/core"
+	"github.com/weblimit/weblimit/internal/limittest"
+)
+
+func TestMain(m *testing.M) { os.Exit(limittest.Main(m)) }
+
+func TestSuite(t *testing.T) { limittest.Run(t, build) }
+
+func build(_ testing.TB, app limittest.App) limittest.Server {
+	r := chi.NewRouter()
+	r.Use(recoverer, func(next http.Handler) http.Handler {
+		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			limittest.SetOuter(w.Header(), app.Outer)
+			if user := r.Header.Get(limittest.UserHeader); user != "" {
+				var key any = limittest.UserKey{}
+				if app.SignIn == limittest.InLocals {
+					key = limittest.UserLocal // chi has no locals of its own
+				}
+				r = r.WithContext(context.WithValue(r.Context(), key, user))
+			}
+			next.ServeHTTP(w, r)
+		})
+	})
+	r.Use(middleware(app.Layers)...)
+	for _, route := range app.Routes {
+		r.With(middleware(route.Layers)...).MethodFunc(route.Method, route.Path, func(w http.ResponseWriter, r *http.Request) {
+			route.Handle(limittest.HTTPCall(w, r, func() (core.Decision, bool) {
+				return chilimit.FromContext(r.Context())
+			}))
+		})
+	}
+	return limittest.Serve(r)
+}
+
+// recoverer is chi's middleware.Recoverer without the printing.
+func recoverer(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		defer func() {
+			if recover() != nil {
+				w.WriteHeader(http.StatusInternalServerError)
+			}
+		}()
+		next.ServeHTTP(w, r)
+	})
+}
+
+func middleware(layers []limittest.Layer) []func(http.Handler) http.Handler {
+	var chain []func(http.Handler) http.Handler
+	for _, l := range layers {
+		switch {
+		case l.Store != nil:
+			chain = append(chain, chilimit.Limit(l.Store, l.Limits...))
+		case l.Skip == nil && l.Denied == nil:
+			chain = append(chain, chilimit.New(l.Limiter))
+		default:
+			chain = append(chain, chilimit.New(l.Limiter, config(l)))
+		}
+	}
+	return chain
+}
+
+func config(l limittest.Layer) chilimit.Config {
+	var config chilimit.Config
+	if l.Skip != nil {
+		config.Skip = func(r *http.Request) bool { return l.Skip(r.Header.Get) }
+	}
+	if l.Denied != nil {
+		config.Denied = func(w http.ResponseWriter, _ *http.Request, d core.Decision) {
+			status, body := l.Denied(d)
+			limittest.Reply(w, status, body)
+		}
+	}
+	return config
+}

@@ -1,0 +1,69 @@
+package echolimit_test
+
+import (
+	"net/http"
+	"testing"
+
+	"github.com/labstack/echo/v4"
+
+	"github.com/weblimit/weblimit/echolimit"
+	"github.com/weblimit/weblimit/internal/limittest"
+)
+
+// An allowed request allocates, in order of size:
+//
+//   - the context that holds the decision, with the copy of the request that
+//     http.Request asks for;
+//   - the value of RateLimit;
+//   - the function that knows its next one: Echo makes its chains anew for each
+//     request.
+//
+// Its RateLimit-Policy and its key cost none, whatever the number of limits. A
+// denied one has in addition the values of Retry-After and Content-Length, the
+// slices that http.Header keeps these and Cache-Control and Content-Type in, and
+// the body.
+const (
+	allocsAllowed = 3
+	allocsDenied  = 10
+)
+
+func noContent(c echo.Context) error { return c.NoContent(http.StatusNoContent) }
+
+func engine(middleware ...echo.MiddlewareFunc) http.Handler {
+	e := echo.New()
+	e.Use(middleware...)
+	e.GET("/", noContent)
+	return e
+}
+
+func BenchmarkBare(b *testing.B) { limittest.Benchmark(b, engine()) }
+
+func BenchmarkAllowed(b *testing.B) {
+	limittest.Benchmark(b, engine(echolimit.New(limittest.Ample(1))))
+}
+
+func BenchmarkAllowedThreeLimits(b *testing.B) {
+	limittest.Benchmark(b, engine(echolimit.New(limittest.Ample(3))))
+}
+
+func BenchmarkDenied(b *testing.B) {
+	limittest.Benchmark(b, engine(echolimit.New(limittest.Exhausted())))
+}
+
+// Not parallel: it counts the allocations of the process.
+func TestAllocations(t *testing.T) {
+	bare := limittest.Allocs(t, engine())
+	for _, tt := range []struct {
+		name string
+		app  http.Handler
+		want int
+	}{
+		{"allowed", engine(echolimit.New(limittest.Ample(1))), allocsAllowed},
+		{"allowed by three limits", engine(echolimit.New(limittest.Ample(3))), allocsAllowed},
+		{"denied", engine(echolimit.New(limittest.Exhausted())), allocsDenied},
+	} {
+		if got := limittest.Allocs(t, tt.app) - bare; got > tt.want {
+			t.Errorf("%s: %d allocations, want at most %d", tt.name, got, tt.want)
+		}
+	}
+}

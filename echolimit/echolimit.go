@@ -1,0 +1,90 @@
+package echolimit
+
+import (
+	"github.com/labstack/echo/v4"
+
+	"github.com/weblimit/weblimit/core"
+	"github.com/weblimit/weblimit/internal/stdhttp"
+)
+
+// Config adapts a limiter to an application. Its zero value is ready to use.
+type Config struct {
+	// Skip reports requests that pass without being limited or charged.
+	// Defaults to none.
+	Skip func(echo.Context) bool
+
+	// Denied answers a denied request. The decision's headers are set by then,
+	// and those of the response that is not going to be are removed; status and
+	// body are yours, d.Status() being the usual one. What it returns is what the
+	// middleware returns: echo.NewHTTPError(d.Status()) goes to the Echo's
+	// HTTPErrorHandler. Defaults to a body of type application/problem+json.
+	Denied func(c echo.Context, d core.Decision) error
+}
+
+// Limit returns middleware that enforces limits on a store, all else by default.
+//
+// It panics if a limit can never work, such as one without By, one whose name
+// another limit of the store has, or none at all; so call it at start-up, not
+// while serving. [core.New] returns the same as an error.
+func Limit(store core.Store, limits ...core.Limit) echo.MiddlewareFunc {
+	return New(core.ForLimits(store, limits))
+}
+
+// New returns middleware that asks limiter. It panics if limiter is nil or if
+// there is more than one Config. One limiter may serve in several places.
+func New(limiter *core.Limiter, config ...Config) echo.MiddlewareFunc {
+	if limiter == nil {
+		panic("weblimit: echolimit.New: the limiter is nil")
+	}
+	if len(config) > 1 {
+		panic("weblimit: echolimit.New: more than one Config")
+	}
+	h := &handler{limiter: limiter}
+	if len(config) == 1 {
+		h.config = config[0]
+	}
+	// Echo calls this once per request where it is for e.Use or e.Pre.
+	return func(next echo.HandlerFunc) echo.HandlerFunc {
+		return func(c echo.Context) error { return h.handle(c, next) }
+	}
+}
+
+// FromContext returns the decision on the request. Of several limiters it is the
+// one nearest to the handler. It reports false if none decided the request.
+// Code that has no echo.Context gets it from the context of c.Request(), by
+// [core.FromContext].
+func FromContext(c echo.Context) (core.Decision, bool) {
+	return core.FromContext(c.Request().Context())
+}
+
+type handler struct {
+	limiter *core.Limiter
+	config  Config
+}
+
+func (h *handler) handle(c echo.Context, next echo.HandlerFunc) error {
+	if h.config.Skip != nil && h.config.Skip(c) {
+		return next(c)
+	}
+	d := h.decide(c)
+	switch {
+	case d.Allowed:
+		return next(c)
+	case h.config.Denied != nil:
+		stdhttp.ClearValidators(c.Response().Header())
+		return h.config.Denied(c, *d)
+	default:
+		stdhttp.Deny(c.Response(), c.Request(), d)
+		return nil
+	}
+}
+
+func (h *handler) decide(c echo.Context) *core.Decision {
+	in := requests.Get().(*request)
+	in.Request, in.c = stdhttp.Of(c.Request()), c
+	d, r := stdhttp.Decide(h.limiter, in, c.Request(), c.Response().Header())
+	*in = request{}
+	requests.Put(in)
+	c.SetRequest(r)
+	return d
+}

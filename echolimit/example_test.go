@@ -1,0 +1,87 @@
+package echolimit_test
+
+import (
+	"fmt"
+	"net/http"
+
+	"github.com/labstack/echo/v4"
+
+	"github.com/weblimit/weblimit/core"
+	"github.com/weblimit/weblimit/echolimit"
+	"github.com/weblimit/weblimit/keyfuncs"
+)
+
+func ExampleLimit() {
+	store := core.NewMemory()
+
+	e := echo.New()
+	e.Use(echolimit.Limit(store, core.PerHour(2).By(keyfuncs.ClientIP())))
+	e.GET("/", func(c echo.Context) error { return c.String(http.StatusOK, "hello") })
+
+	for range 3 {
+		fmt.Println(ask(e, "GET", "/").Code)
+	}
+	// Output:
+	// 200
+	// 200
+	// 429
+}
+
+// Limits of a group and of one route in it add up.
+func ExampleLimit_group() {
+	store := core.NewMemory()
+
+	e := echo.New()
+	api := e.Group("/api", echolimit.Limit(store,
+		core.PerHour(600).By(keyfuncs.APIKey("X-API-Key")).Named("key"),
+		core.PerHour(5000).By(keyfuncs.Everyone()).Named("global"),
+	))
+	api.POST("/export", func(c echo.Context) error { return c.NoContent(http.StatusAccepted) }, echolimit.Limit(store,
+		core.PerHour(20).By(keyfuncs.APIKey("X-API-Key")).Cost(10).Named("export"),
+	))
+
+	fmt.Println(ask(e, "POST", "/api/export").Header().Get("RateLimit"))
+	// Output: "key";r=599;t=3594, "global";r=4999;t=3600, "export";r=10;t=1800
+}
+
+func ExampleNew() {
+	limiter, err := core.New(core.Config{
+		Store:  core.NewMemory(),
+		Limits: []core.Limit{core.PerHour(1).By(keyfuncs.ClientIP())},
+	})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	e := echo.New()
+	e.Use(echolimit.New(limiter, echolimit.Config{
+		Skip: func(c echo.Context) bool { return c.Path() == "/healthz" },
+		Denied: func(c echo.Context, d core.Decision) error {
+			return c.JSON(d.Status(), map[string]string{"error": "slow down"})
+		},
+	}))
+	e.GET("/", func(c echo.Context) error { return c.NoContent(http.StatusNoContent) })
+	e.GET("/healthz", func(c echo.Context) error { return c.NoContent(http.StatusNoContent) })
+
+	fmt.Println(ask(e, "GET", "/").Code)
+	fmt.Println(ask(e, "GET", "/").Code)
+	fmt.Println(ask(e, "GET", "/healthz").Code)
+	// Output:
+	// 204
+	// 429
+	// 204
+}
+
+func ExampleFromContext() {
+	e := echo.New()
+	e.Use(echolimit.Limit(core.NewMemory(), core.PerHour(5).By(keyfuncs.ClientIP()).Named("client")))
+	e.GET("/", func(c echo.Context) error {
+		if d, ok := echolimit.FromContext(c); ok {
+			binding, _ := d.Binding()
+			fmt.Println(binding.Rule.Name, "has", binding.Remaining, "left")
+		}
+		return nil
+	})
+	ask(e, "GET", "/")
+	// Output: client has 4 left
+}

@@ -1,0 +1,18 @@
+package echolimit_test
+
+import (
+	"testing"
+
+	"github.com/labstack/echo/v4"
+
+	"github.com/weblimit/weblimit/internal/limittest"
+)
+
+func TestFramework(t *testing.T) {
+	t.Parallel()
+	limittest.RunFramework(t, func(_ testing.TB, app limittest.App) limittest.Server {
+		e := echo.New()
+		e.IPExtractor = echo.ExtractIPDirect()
+		return buildOn(e, app)
+	}, true)
+}

@@ -1,0 +1,54 @@
+package echolimit
+
+import (
+	"sync"
+
+	"github.com/labstack/echo/v4"
+
+	"github.com/weblimit/weblimit/internal/stdhttp"
+	"github.com/weblimit/weblimit/keyfuncs"
+)
+
+// request is a keyfuncs.Request. Its context is that of c.Request(): c itself is
+// reused for other requests and must not outlive this one.
+type request struct {
+	stdhttp.Request
+	c echo.Context
+}
+
+var _ keyfuncs.Request = (*request)(nil)
+
+// requests are reused: they are wider than a pointer, so each would be an allocation.
+var requests = sync.Pool{New: func() any { return new(request) }}
+
+// Route returns the template of the route, which Echo knows before it calls any
+// middleware but that of Pre.
+func (r *request) Route() string { return r.c.Path() }
+
+// FrameworkIP returns what Echo takes for the client's address, for
+// keyfuncs.Framework.
+func (r *request) FrameworkIP() string { return r.c.RealIP() }
+
+// FrameworkRisk asks Echo's extractor for the address of a made-up request, whose
+// peer nobody trusts who has thought about it.
+func (r *request) FrameworkRisk() string {
+	extract := r.c.Echo().IPExtractor
+	forged, headers := stdhttp.Forged()
+	switch {
+	case extract == nil:
+		return "Echo without an IPExtractor believes " + headers + " from every peer, so ClientIP(Framework()) can be forged; set one, or name the proxies in ClientIP"
+	case extract(forged) == stdhttp.ForgedIP:
+		return "Echo's IPExtractor believes " + headers + " from every peer, so ClientIP(Framework()) can be forged; use one that names the proxies, or name them in ClientIP"
+	}
+	return ""
+}
+
+// Value looks into Echo's own locals first, whose keys are strings.
+func (r *request) Value(key any) any {
+	if name, ok := key.(string); ok {
+		if value := r.c.Get(name); value != nil {
+			return value
+		}
+	}
+	return r.Request.Value(key)
+}

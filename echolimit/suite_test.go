@@ -1,0 +1,81 @@
+package echolimit_test
+
+import (
+	"context"
+	"io"
+	"os"
+	"strings"
+	"testing"
+
+	"github.com/labstack/echo/v4"
+	"github.com/labstack/echo/v4/middleware"
+
+	"github.com/weblimit/weblimit/core"
+	"github.com/weblimit/weblimit/echolimit"
+	"github.com/weblimit/weblimit/internal/limittest"
+)
+
+func TestMain(m *testing.M) { os.Exit(limittest.Main(m)) }
+
+func TestSuite(t *testing.T) { limittest.Run(t, build) }
+
+var templates = strings.NewReplacer("{", ":", "}", "")
+
+func build(_ testing.TB, app limittest.App) limittest.Server { return buildOn(echo.New(), app) }
+
+func buildOn(e *echo.Echo, app limittest.App) limittest.Server {
+	e.Logger.SetOutput(io.Discard) // of Recover
+	e.Use(middleware.Recover(), func(next echo.HandlerFunc) echo.HandlerFunc {
+		return func(c echo.Context) error {
+			limittest.SetOuter(c.Response().Header(), app.Outer)
+			user := c.Request().Header.Get(limittest.UserHeader)
+			switch {
+			case user == "":
+			case app.SignIn == limittest.InContext:
+				c.SetRequest(c.Request().WithContext(context.WithValue(c.Request().Context(), limittest.UserKey{}, user)))
+			case app.SignIn == limittest.InLocals:
+				c.Set(limittest.UserLocal, user)
+			}
+			return next(c)
+		}
+	})
+	e.Use(limiters(app.Layers)...)
+	for _, route := range app.Routes {
+		e.Add(route.Method, templates.Replace(route.Path), func(c echo.Context) error {
+			route.Handle(limittest.HTTPCall(c.Response(), c.Request(), func() (core.Decision, bool) {
+				return echolimit.FromContext(c)
+			}))
+			return nil
+		}, limiters(route.Layers)...)
+	}
+	return limittest.Serve(e)
+}
+
+func limiters(layers []limittest.Layer) []echo.MiddlewareFunc {
+	var chain []echo.MiddlewareFunc
+	for _, l := range layers {
+		switch {
+		case l.Store != nil:
+			chain = append(chain, echolimit.Limit(l.Store, l.Limits...))
+		case l.Skip == nil && l.Denied == nil:
+			chain = append(chain, echolimit.New(l.Limiter))
+		default:
+			chain = append(chain, echolimit.New(l.Limiter, config(l)))
+		}
+	}
+	return chain
+}
+
+func config(l limittest.Layer) echolimit.Config {
+	var config echolimit.Config
+	if l.Skip != nil {
+		config.Skip = func(c echo.Context) bool { return l.Skip(c.Request().Header.Get) }
+	}
+	if l.Denied != nil {
+		config.Denied = func(c echo.Context, d core.Decision) error {
+			status, body := l.Denied(d)
+			return c.String(status, body)
+		}
+	}
+	return config
+}

@@ -1,0 +1,54 @@
+// Command chi is a server on chi with rate limits: 5 requests per 10 seconds for
+// each client, and 2 exports per minute. It keeps them in memory, or in Redis if
+// REDIS_URL says where that is. ADDR is where it listens, :8080 by default.
+package main
+
+import (
+	"cmp"
+	"fmt"
+	"log"
+	"net"
+	"net/http"
+	"os"
+	"time"
+
+	"github.com/go-chi/chi/v5"
+	"github.com/go-chi/chi/v5/middleware"
+	"github.com/redis/go-redis/v9"
+
+	"github.com/weblimit/weblimit/chilimit"
+	"github.com/weblimit/weblimit/core"
+	"github.com/weblimit/weblimit/core/redisstore"
+	"github.com/weblimit/weblimit/keyfuncs"
+)
+
+func main() {
+	var store core.Store = core.NewMemory()
+	if url := os.Getenv("REDIS_URL"); url != "" {
+		options, err := redis.ParseURL(url)
+		if err != nil {
+			log.Fatalf("REDIS_URL must be like redis://localhost:6379/0: %v", err)
+		}
+		store = redisstore.New(redis.NewClient(options))
+	}
+	r := chi.NewRouter()
+	r.Use(middleware.Recoverer, chilimit.Limit(store, core.Per(5, 10*time.Second).By(keyfuncs.ClientIP()).Named("client")))
+	r.Get("/", func(w http.ResponseWriter, _ *http.Request) { fmt.Fprintln(w, "hello") })
+
+	export := r.With(chilimit.Limit(store, core.PerMinute(2).By(keyfuncs.ClientIP()).Named("export")))
+	export.Post("/export", func(w http.ResponseWriter, _ *http.Request) { fmt.Fprintln(w, "exported") })
+
+	listener, err := net.Listen("tcp", cmp.Or(os.Getenv("ADDR"), ":8080"))
+	if err != nil {
+		log.Fatal(err)
+	}
+	url := fmt.Sprintf("http://localhost:%d", listener.Addr().(*net.TCPAddr).Port)
+	fmt.Printf(`Listening. See the limits, reach the first one, then that of one route:
+
+  curl -i %[1]s/
+  for i in 1 2 3 4 5 6 7; do curl -s -o /dev/null -w '%%{http_code}\n' %[1]s/; done
+  for i in 1 2 3; do curl -i -X POST %[1]s/export; done
+`, url)
+	server := http.Server{Handler: r, ReadHeaderTimeout: 10 * time.Second}
+	log.Fatal(server.Serve(listener))
+}

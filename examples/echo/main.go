@@ -1,0 +1,55 @@
+// Command echo is a server on Echo with rate limits: 5 requests per 10 seconds for
+// each client, and 2 exports per minute. It keeps them in memory, or in Redis if
+// REDIS_URL says where that is. ADDR is where it listens, :8080 by default.
+package main
+
+import (
+	"cmp"
+	"fmt"
+	"log"
+	"net"
+	"net/http"
+	"os"
+	"time"
+
+	"github.com/labstack/echo/v4"
+	"github.com/labstack/echo/v4/middleware"
+	"github.com/redis/go-redis/v9"
+
+	"github.com/weblimit/weblimit/core"
+	"github.com/weblimit/weblimit/core/redisstore"
+	"github.com/weblimit/weblimit/echolimit"
+	"github.com/weblimit/weblimit/keyfuncs"
+)
+
+func main() {
+	var store core.Store = core.NewMemory()
+	if url := os.Getenv("REDIS_URL"); url != "" {
+		options, err := redis.ParseURL(url)
+		if err != nil {
+			log.Fatalf("REDIS_URL must be like redis://localhost:6379/0: %v", err)
+		}
+		store = redisstore.New(redis.NewClient(options))
+	}
+	e := echo.New()
+	e.HideBanner, e.HidePort = true, true
+	e.Use(middleware.Recover(), echolimit.Limit(store, core.Per(5, 10*time.Second).By(keyfuncs.ClientIP()).Named("client")))
+	e.GET("/", func(c echo.Context) error { return c.String(http.StatusOK, "hello\n") })
+
+	export := e.Group("/export", echolimit.Limit(store, core.PerMinute(2).By(keyfuncs.ClientIP()).Named("export")))
+	export.POST("", func(c echo.Context) error { return c.String(http.StatusOK, "exported\n") })
+
+	listener, err := net.Listen("tcp", cmp.Or(os.Getenv("ADDR"), ":8080"))
+	if err != nil {
+		log.Fatal(err)
+	}
+	url := fmt.Sprintf("http://localhost:%d", listener.Addr().(*net.TCPAddr).Port)
+	fmt.Printf(`Listening. See the limits, reach the first one, then that of a group:
+
+  curl -i %[1]s/
+  for i in 1 2 3 4 5 6 7; do curl -s -o /dev/null -w '%%{http_code}\n' %[1]s/; done
+  for i in 1 2 3; do curl -i -X POST %[1]s/export; done
+`, url)
+	e.Listener = listener
+	log.Fatal(e.Start(""))
+}

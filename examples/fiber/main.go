@@ -1,0 +1,52 @@
+// Command fiber is a server on Fiber with rate limits: 5 requests per 10 seconds for
+// each client, and 2 exports per minute. It keeps them in memory, or in Redis if
+// REDIS_URL says where that is. ADDR is where it listens, :8080 by default.
+package main
+
+import (
+	"cmp"
+	"fmt"
+	"log"
+	"net"
+	"os"
+	"time"
+
+	"github.com/gofiber/fiber/v2"
+	"github.com/gofiber/fiber/v2/middleware/recover"
+	"github.com/redis/go-redis/v9"
+
+	"github.com/weblimit/weblimit/core"
+	"github.com/weblimit/weblimit/core/redisstore"
+	"github.com/weblimit/weblimit/fiberlimit"
+	"github.com/weblimit/weblimit/keyfuncs"
+)
+
+func main() {
+	var store core.Store = core.NewMemory()
+	if url := os.Getenv("REDIS_URL"); url != "" {
+		options, err := redis.ParseURL(url)
+		if err != nil {
+			log.Fatalf("REDIS_URL must be like redis://localhost:6379/0: %v", err)
+		}
+		store = redisstore.New(redis.NewClient(options))
+	}
+	app := fiber.New(fiber.Config{DisableStartupMessage: true})
+	app.Use(recover.New(), fiberlimit.Limit(store, core.Per(5, 10*time.Second).By(keyfuncs.ClientIP()).Named("client")))
+	app.Get("/", func(c *fiber.Ctx) error { return c.SendString("hello\n") })
+
+	export := app.Group("/export", fiberlimit.Limit(store, core.PerMinute(2).By(keyfuncs.ClientIP()).Named("export")))
+	export.Post("", func(c *fiber.Ctx) error { return c.SendString("exported\n") })
+
+	listener, err := net.Listen("tcp", cmp.Or(os.Getenv("ADDR"), ":8080"))
+	if err != nil {
+		log.Fatal(err)
+	}
+	url := fmt.Sprintf("http://localhost:%d", listener.Addr().(*net.TCPAddr).Port)
+	fmt.Printf(`Listening. See the limits, reach the first one, then that of a group:
+
+  curl -i %[1]s/
+  for i in 1 2 3 4 5 6 7; do curl -s -o /dev/null -w '%%{http_code}\n' %[1]s/; done
+  for i in 1 2 3; do curl -i -X POST %[1]s/export; done
+`, url)
+	log.Fatal(app.Listener(listener))
+}

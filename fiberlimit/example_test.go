@@ -1,0 +1,103 @@
+package fiberlimit_test
+
+import (
+	"fmt"
+
+	"github.com/gofiber/fiber/v2"
+
+	"github.com/weblimit/weblimit/core"
+	"github.com/weblimit/weblimit/fiberlimit"
+	"github.com/weblimit/weblimit/keyfuncs"
+)
+
+func ExampleLimit() {
+	store := core.NewMemory()
+
+	app := fiber.New()
+	app.Use(fiberlimit.Limit(store, core.PerHour(2).By(keyfuncs.ClientIP())))
+	app.Get("/", func(c *fiber.Ctx) error { return c.SendString("hello") })
+
+	for range 3 {
+		fmt.Println(ask(app, "GET", "/").StatusCode)
+	}
+	// Output:
+	// 200
+	// 200
+	// 429
+}
+
+// Limits of a group and of one route in it add up.
+func ExampleLimit_group() {
+	store := core.NewMemory()
+
+	app := fiber.New()
+	api := app.Group("/api", fiberlimit.Limit(store,
+		core.PerHour(600).By(keyfuncs.APIKey("X-API-Key")).Named("key"),
+		core.PerHour(5000).By(keyfuncs.Everyone()).Named("global"),
+	))
+	api.Post("/export", fiberlimit.Limit(store,
+		core.PerHour(20).By(keyfuncs.APIKey("X-API-Key")).Cost(10).Named("export"),
+	), func(c *fiber.Ctx) error { return c.SendStatus(fiber.StatusAccepted) })
+
+	fmt.Println(ask(app, "POST", "/api/export").Header.Get("RateLimit"))
+	// Output: "key";r=599;t=3594, "global";r=4999;t=3600, "export";r=10;t=1800
+}
+
+// Limits by route go on the routes: in app.Use Fiber does not know them yet.
+func ExampleLimit_perRoute() {
+	limit := fiberlimit.Limit(core.NewMemory(), core.PerHour(1).By(keyfuncs.ClientIP(), keyfuncs.Route()))
+
+	app := fiber.New()
+	app.Get("/items/:id", limit, func(c *fiber.Ctx) error { return c.SendString("an item") })
+	app.Get("/users/:id", limit, func(c *fiber.Ctx) error { return c.SendString("a user") })
+
+	for _, path := range []string{"/items/1", "/items/2", "/users/1"} {
+		fmt.Println(path, ask(app, "GET", path).StatusCode)
+	}
+	// Output:
+	// /items/1 200
+	// /items/2 429
+	// /users/1 200
+}
+
+func ExampleNew() {
+	limiter, err := core.New(core.Config{
+		Store:  core.NewMemory(),
+		Limits: []core.Limit{core.PerHour(1).By(keyfuncs.ClientIP())},
+	})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	app := fiber.New()
+	app.Use(fiberlimit.New(limiter, fiberlimit.Config{
+		Skip: func(c *fiber.Ctx) bool { return c.Path() == "/healthz" },
+		Denied: func(c *fiber.Ctx, d core.Decision) error {
+			return c.Status(d.Status()).JSON(fiber.Map{"error": "slow down"})
+		},
+	}))
+	app.Get("/", func(c *fiber.Ctx) error { return c.SendStatus(fiber.StatusNoContent) })
+	app.Get("/healthz", func(c *fiber.Ctx) error { return c.SendStatus(fiber.StatusNoContent) })
+
+	fmt.Println(ask(app, "GET", "/").StatusCode)
+	fmt.Println(ask(app, "GET", "/").StatusCode)
+	fmt.Println(ask(app, "GET", "/healthz").StatusCode)
+	// Output:
+	// 204
+	// 429
+	// 204
+}
+
+func ExampleFromContext() {
+	app := fiber.New()
+	app.Use(fiberlimit.Limit(core.NewMemory(), core.PerHour(5).By(keyfuncs.ClientIP()).Named("client")))
+	app.Get("/", func(c *fiber.Ctx) error {
+		if d, ok := fiberlimit.FromContext(c); ok {
+			binding, _ := d.Binding()
+			fmt.Println(binding.Rule.Name, "has", binding.Remaining, "left")
+		}
+		return nil
+	})
+	ask(app, "GET", "/")
+	// Output: client has 4 left
+}

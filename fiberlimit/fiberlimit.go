@@ -1,0 +1,99 @@
+package fiberlimit
+
+import (
+	"github.com/gofiber/fiber/v2"
+
+	"github.com/weblimit/weblimit/core"
+)
+
+// Config adapts a limiter to an application. Its zero value is ready to use.
+type Config struct {
+	// Skip reports requests that pass without being limited or charged.
+	// Defaults to none.
+	Skip func(*fiber.Ctx) bool
+
+	// Denied answers a denied request. The decision's headers are set by then,
+	// and those of the response that is not going to be are removed; status and
+	// body are yours, d.Status() being the usual one. What it returns is what the
+	// middleware returns: fiber.NewError(d.Status()) goes to the app's
+	// ErrorHandler. Defaults to a body of type application/problem+json.
+	Denied func(c *fiber.Ctx, d core.Decision) error
+}
+
+// Limit returns middleware that enforces limits on a store, all else by default.
+//
+// It panics if a limit can never work, such as one without By, one whose name
+// another limit of the store has, or none at all; so call it at start-up, not
+// while serving. [core.New] returns the same as an error.
+func Limit(store core.Store, limits ...core.Limit) fiber.Handler {
+	return New(core.ForLimits(store, limits))
+}
+
+// New returns middleware that asks limiter. It panics if limiter is nil or if
+// there is more than one Config. One limiter may serve in several places.
+func New(limiter *core.Limiter, config ...Config) fiber.Handler {
+	if limiter == nil {
+		panic("weblimit: fiberlimit.New: the limiter is nil")
+	}
+	if len(config) > 1 {
+		panic("weblimit: fiberlimit.New: more than one Config")
+	}
+	h := &handler{limiter: limiter}
+	if len(config) == 1 {
+		h.config = config[0]
+	}
+	return h.handle
+}
+
+// FromContext returns the decision on the request. Of several limiters it is the
+// one nearest to the handler. It reports false if none decided the request.
+// Code that has no fiber.Ctx gets it from c.UserContext(), by [core.FromContext].
+// The decision may be kept after the request.
+func FromContext(c *fiber.Ctx) (core.Decision, bool) {
+	if ctx, ok := c.Locals(decisionLocal).(*core.DecisionContext); ok {
+		return ctx.Decision, true
+	}
+	return core.Decision{}, false
+}
+
+// localKey is a type of its own, so that no other local has the same key.
+type localKey string
+
+// decisionLocal is where the decision is besides the user context, which other
+// middleware may replace.
+const decisionLocal localKey = "weblimit.decision"
+
+type handler struct {
+	limiter   *core.Limiter
+	config    Config
+	templates templates
+}
+
+func (h *handler) handle(c *fiber.Ctx) error {
+	if h.config.Skip != nil && h.config.Skip(c) {
+		return c.Next()
+	}
+	d := h.decide(c)
+	switch {
+	case d.Allowed:
+		return c.Next()
+	case h.config.Denied != nil:
+		clearValidators(c)
+		return h.config.Denied(c, *d)
+	default:
+		deny(c, d)
+		return nil
+	}
+}
+
+func (h *handler) decide(c *fiber.Ctx) *core.Decision {
+	in := requests.Get().(*request)
+	in.c, in.templates = c, &h.templates
+	ctx := &core.DecisionContext{Context: c.UserContext(), Decision: h.limiter.Allow(in)}
+	*in = request{}
+	requests.Put(in)
+	ctx.Decision.SetHeaders(header{c})
+	c.SetUserContext(ctx)
+	c.Locals(decisionLocal, ctx)
+	return &ctx.Decision
+}

@@ -1,0 +1,13 @@
+package fiberlimit_test
+
+import (
+	"testing"
+
+	"github.com/weblimit/weblimit/internal/limittest"
+)
+
+// Without a ProxyHeader Fiber takes the peer for the client.
+func TestFramework(t *testing.T) {
+	t.Parallel()
+	limittest.RunFramework(t, build, true)
+}

@@ -1,0 +1,57 @@
+package fiberlimit
+
+import (
+	"bytes"
+
+	"github.com/gofiber/fiber/v2"
+
+	"github.com/weblimit/weblimit/core"
+	"github.com/weblimit/weblimit/internal/stdhttp"
+)
+
+// header is a core.Header. It returns copies, and fasthttp copies what it is given.
+type header struct{ c *fiber.Ctx }
+
+var _ core.Header = header{}
+
+func (h header) Get(name string) string { return string(h.c.Response().Header.Peek(name)) }
+
+// Set replaces all lines of a field: by itself fasthttp replaces the first one.
+func (h header) Set(name, value string) {
+	h.c.Response().Header.Del(name)
+	h.c.Response().Header.Set(name, value)
+}
+
+// Values returns all lines of a field.
+func (h header) Values(name string) []string {
+	var values []string
+	for _, value := range h.c.Response().Header.PeekAll(name) {
+		values = append(values, string(value))
+	}
+	return values
+}
+
+// clearValidators prepares a response's headers for a denial, as stdhttp does.
+func clearValidators(c *fiber.Ctx) {
+	for _, name := range stdhttp.StaleHeaders() {
+		c.Response().Header.Del(name)
+	}
+	header{c}.Set(fiber.HeaderCacheControl, "no-store")
+}
+
+// deny writes a denial, as stdhttp does. fasthttp adds the length, and leaves
+// out the body of a response to HEAD.
+func deny(c *fiber.Ctx, d *core.Decision) {
+	clearValidators(c)
+	accept := bytes.Join(c.Request().Header.PeekAll(fiber.HeaderAcceptLanguage), []byte{','})
+	var buf [512]byte
+	body, language := d.AppendProblem(buf[:0], string(accept))
+	res := c.Response()
+	res.Header.SetContentType(core.ProblemType)
+	if language != "" {
+		res.Header.Set(fiber.HeaderContentLanguage, language)
+		c.Vary(fiber.HeaderAcceptLanguage)
+	}
+	res.SetStatusCode(d.Status())
+	res.SetBody(body)
+}

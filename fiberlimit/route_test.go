@@ -1,0 +1,75 @@
+package fiberlimit
+
+import (
+	"net/http/httptest"
+	"testing"
+
+	"github.com/gofiber/fiber/v2"
+)
+
+// Each place of a limiter sees the template of its route, or what its prefix
+// covers: never the template of a route that it is not on.
+func TestRoute(t *testing.T) {
+	t.Parallel()
+	found := make(map[string]string)
+	at := func(place string) fiber.Handler {
+		var names templates
+		return func(c *fiber.Ctx) error {
+			found[place] = (&request{c: c, templates: &names}).Route()
+			return c.Next()
+		}
+	}
+	end := func(c *fiber.Ctx) error { return c.SendStatus(fiber.StatusNoContent) }
+
+	app := fiber.New()
+	app.Use(at("app"))
+	app.Use("/items", at("prefix"))
+	app.Get("/", at("root"), end)
+	app.Get("/items/:id", at("route"), end)
+	app.Get("/files/*", at("files"), end)
+	app.All("/all/:x?", at("all"), end)
+	api := app.Group("/api", at("group"))
+	api.Get("/", at("api root"), end)
+	api.Get("/users/:id", at("users"), end)
+	tenant := api.Group("/:tenant/", at("tenant"))
+	tenant.Get("/books/:id", at("books"), end)
+	sub := fiber.New()
+	sub.Use(at("sub"))
+	sub.Get("/x/:id", at("x"), end)
+	app.Mount("/mounted", sub)
+
+	for _, tt := range []struct {
+		method, path string
+		want         map[string]string
+	}{
+		{"GET", "/", map[string]string{"app": "/*", "root": "/"}},
+		{"GET", "/items/1?x=/", map[string]string{"app": "/*", "prefix": "/items/*", "route": "/items/:id"}},
+		{"HEAD", "/items/1", map[string]string{"app": "/*", "prefix": "/items/*", "route": "/items/:id"}},
+		{"GET", "/ITEMS/1/", map[string]string{"app": "/*", "prefix": "/items/*", "route": "/items/:id"}},
+		{"GET", "/files/a/b", map[string]string{"app": "/*", "files": "/files/*"}},
+		{"DELETE", "/all/1", map[string]string{"app": "/*", "all": "/all/:x?"}},
+		{"GET", "/api", map[string]string{"app": "/*", "group": "/api/*", "api root": "/api/"}},
+		{"GET", "/api/users/1", map[string]string{"app": "/*", "group": "/api/*", "users": "/api/users/:id"}},
+		{"GET", "/api/acme/books/1", map[string]string{"app": "/*", "group": "/api/*", "tenant": "/api/:tenant/*", "books": "/api/:tenant/books/:id"}},
+		{"GET", "/mounted/x/1", map[string]string{"app": "/*", "sub": "/mounted/*", "x": "/mounted/x/:id"}},
+		{"GET", "/nowhere", map[string]string{"app": "/*"}},
+		{"DELETE", "/items/1", map[string]string{"app": "/*", "prefix": "/items/*"}},
+	} {
+		for range 2 {
+			clear(found)
+			res, err := app.Test(httptest.NewRequest(tt.method, tt.path, nil), -1)
+			if err != nil {
+				t.Fatal(err)
+			}
+			_ = res.Body.Close()
+			for place, want := range tt.want {
+				if got, asked := found[place]; !asked || got != want {
+					t.Errorf("%s %s: %s sees %q, %v, want %q", tt.method, tt.path, place, got, asked, want)
+				}
+			}
+			if len(found) != len(tt.want) {
+				t.Errorf("%s %s: seen %v, want %v", tt.method, tt.path, found, tt.want)
+			}
+		}
+	}
+}

@@ -1,0 +1,139 @@
+package fiberlimit_test
+
+import (
+	"bufio"
+	"context"
+	"net"
+	"net/http"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/gofiber/fiber/v2"
+	"github.com/gofiber/fiber/v2/middleware/recover"
+	"github.com/gofiber/fiber/v2/utils"
+
+	"github.com/weblimit/weblimit/core"
+	"github.com/weblimit/weblimit/fiberlimit"
+	"github.com/weblimit/weblimit/internal/limittest"
+)
+
+func TestMain(m *testing.M) { os.Exit(limittest.Main(m)) }
+
+func TestSuite(t *testing.T) {
+	limittest.Run(t, build, limittest.Differences{Prefixes: true, RefusesMethods: true})
+}
+
+var templates = strings.NewReplacer("{", ":", "}", "")
+
+func build(tb testing.TB, app limittest.App) limittest.Server {
+	f := fiber.New(fiber.Config{DisableStartupMessage: true, ReadBufferSize: 2 << 20})
+	f.Use(recover.New(), func(c *fiber.Ctx) error {
+		for name, values := range app.Outer {
+			for _, value := range values {
+				c.Response().Header.Add(name, value)
+			}
+		}
+		c.SetUserContext(limittest.ConnContext(c.Context().Conn()))
+		user := utils.CopyString(c.Get(limittest.UserHeader))
+		switch {
+		case user == "":
+		case app.SignIn == limittest.InContext:
+			c.SetUserContext(context.WithValue(c.UserContext(), limittest.UserKey{}, user))
+		case app.SignIn == limittest.InLocals:
+			c.Locals(limittest.UserLocal, user)
+		}
+		return c.Next()
+	})
+	for _, limit := range limiters(app.Layers) {
+		f.Use(limit)
+	}
+	for _, route := range app.Routes {
+		f.Add(route.Method, templates.Replace(route.Path), append(limiters(route.Layers), func(c *fiber.Ctx) error {
+			route.Handle(call{c})
+			return nil
+		})...)
+	}
+	return server{tb, f, f.Server()}
+}
+
+func limiters(layers []limittest.Layer) []fiber.Handler {
+	var chain []fiber.Handler
+	for _, l := range layers {
+		switch {
+		case l.Store != nil:
+			chain = append(chain, fiberlimit.Limit(l.Store, l.Limits...))
+		case l.Skip == nil && l.Denied == nil:
+			chain = append(chain, fiberlimit.New(l.Limiter))
+		default:
+			chain = append(chain, fiberlimit.New(l.Limiter, config(l)))
+		}
+	}
+	return chain
+}
+
+func config(l limittest.Layer) fiberlimit.Config {
+	var config fiberlimit.Config
+	if l.Skip != nil {
+		config.Skip = func(c *fiber.Ctx) bool { return l.Skip(func(name string) string { return c.Get(name) }) }
+	}
+	if l.Denied != nil {
+		config.Denied = func(c *fiber.Ctx, d core.Decision) error {
+			status, body := l.Denied(d)
+			return c.Status(status).SendString(body)
+		}
+	}
+	return config
+}
+
+// server serves an app without a network and on one.
+type server struct {
+	tb   testing.TB
+	app  *fiber.App
+	conn interface{ ServeConn(net.Conn) error }
+}
+
+func (s server) Do(r *http.Request) *http.Response {
+	s.app.Handler() // prepares the app to serve
+	res, err := limittest.Exchange(s.conn.ServeConn, r)
+	if err != nil {
+		s.tb.Fatal(err)
+	}
+	return res
+}
+
+func (s server) Listen(tb testing.TB) string {
+	tb.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		tb.Fatal(err)
+	}
+	served := make(chan error)
+	go func() { served <- s.app.Listener(l) }()
+	tb.Cleanup(func() {
+		if err := s.app.ShutdownWithTimeout(10 * time.Second); err != nil {
+			tb.Error(err)
+		}
+		if err := <-served; err != nil {
+			tb.Error(err)
+		}
+	})
+	return "http://" + l.Addr().String()
+}
+
+type call struct{ c *fiber.Ctx }
+
+func (c call) Context() context.Context        { return c.c.UserContext() }
+func (c call) Decision() (core.Decision, bool) { return fiberlimit.FromContext(c.c) }
+
+func (c call) Reply(status int, body string) { _ = c.c.Status(status).SendString(body) }
+
+func (c call) Stream(next func() (string, bool)) {
+	c.c.Context().SetBodyStreamWriter(func(w *bufio.Writer) {
+		for chunk, more := next(); more; chunk, more = next() {
+			_, _ = w.WriteString(chunk)
+			_ = w.Flush()
+		}
+	})
+}
