@@ -72,6 +72,8 @@ func (c *Config) validate() error {
 		return errors.New("weblimit: Config.Store is missing")
 	case len(c.Limits) == 0:
 		return errors.New("weblimit: Config.Limits is empty")
+	case len(c.Limits) > MaxChecks:
+		return fmt.Errorf("weblimit: Config.Limits has %d limits, the most is %d", len(c.Limits), MaxChecks)
 	case c.Timeout != 0 && c.Timeout < time.Millisecond:
 		return fmt.Errorf("weblimit: Config.Timeout must be at least 1ms, got %v", c.Timeout)
 	case c.Replicas < 0:

@@ -29,6 +29,7 @@ func TestNewSaysWhatIsWrong(t *testing.T) {
 		{"no store", core.Config{Limits: good}, "weblimit: Config.Store is missing"},
 		{"no limits", core.Config{Store: core.NewMemory()}, "weblimit: Config.Limits is empty"},
 		{"no limits in a slice", core.Config{Store: core.NewMemory(), Limits: []core.Limit{}}, "weblimit: Config.Limits is empty"},
+		{"too many limits", core.Config{Store: core.NewMemory(), Limits: make([]core.Limit, 256)}, "weblimit: Config.Limits has 256 limits, the most is 255"},
 		{"a timeout below a millisecond", core.Config{Store: core.NewMemory(), Limits: good, Timeout: time.Millisecond - 1}, "weblimit: Config.Timeout must be at least 1ms, got 999.999µs"},
 		{"a negative timeout", core.Config{Store: core.NewMemory(), Limits: good, Timeout: -time.Second}, "weblimit: Config.Timeout must be at least 1ms, got -1s"},
 		{"negative replicas", core.Config{Store: core.NewMemory(), Limits: good, Replicas: -1}, "weblimit: Config.Replicas must be at least 1, got -1"},

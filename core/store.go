@@ -73,14 +73,20 @@ type Reading struct {
 	Numbers [4]int64
 }
 
+// MaxChecks is how many checks a call can have, and a limiter limits.
+const MaxChecks = 255
+
 var errLengths = errors.New("weblimit: as many results as checks are needed")
 
 // ValidChecks reports a call that no store can answer: slices of different
-// length, a check without rule or with a negative cost, or one that is named
-// twice. Stores call it first.
+// length, more than MaxChecks, a check without rule or with a negative cost, or
+// one that is named twice. Stores call it first.
 func ValidChecks(checks []Check, results []Result) error {
 	if len(checks) != len(results) {
 		return errLengths
+	}
+	if len(checks) > MaxChecks {
+		return fmt.Errorf("weblimit: at most %d checks can be decided together, got %d", MaxChecks, len(checks))
 	}
 	for i := range checks {
 		c := &checks[i]

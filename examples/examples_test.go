@@ -5,11 +5,14 @@ import (
 	"bufio"
 	"context"
 	"io"
+	"net"
 	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -52,6 +55,62 @@ func TestExamples(t *testing.T) {
 	}
 }
 
+// The API's own tests reach its limits; this one runs it as a program.
+func TestTheAPIStarts(t *testing.T) {
+	t.Parallel()
+	url := start(t, build(t, "api"), "")
+	status, header, body := request(t, "GET", url+"/articles")
+	if status != 200 || body != "done\n" || header.Get("X-RateLimit-Limit") != "1000" || header.Get("RateLimit-Policy") != `"reads";q=1000;w=10` {
+		t.Errorf("%d %q, headers %v", status, body, header)
+	}
+	for range 5 {
+		if status, _, _ := request(t, "POST", url+"/login"); status != 200 {
+			t.Errorf("one of five logins: %d", status)
+		}
+	}
+	if status, _, _ := request(t, "POST", url+"/login"); status != 429 {
+		t.Errorf("the sixth login: %d", status)
+	}
+}
+
+// The program at the top of the README listens where PORT says, as gin does.
+func TestHelloStarts(t *testing.T) {
+	t.Parallel()
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	port := strconv.Itoa(listener.Addr().(*net.TCPAddr).Port)
+	_ = listener.Close()
+	cmd := command(t, build(t, "hello"), "")
+	cmd.Env = append(cmd.Env, "PORT="+port)
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		_ = cmd.Process.Kill()
+		_ = cmd.Wait() // killed
+	})
+	for deadline := time.Now().Add(time.Minute); ; time.Sleep(20 * time.Millisecond) {
+		conn, err := net.Dial("tcp", "127.0.0.1:"+port)
+		if err == nil {
+			_ = conn.Close()
+			break
+		}
+		if time.Now().After(deadline) {
+			t.Fatal(err)
+		}
+	}
+	var codes []int
+	for range 6 {
+		status, _, _ := request(t, "GET", "http://127.0.0.1:"+port+"/")
+		codes = append(codes, status)
+	}
+	if !slices.Equal(codes, []int{200, 200, 200, 200, 200, 429}) {
+		t.Errorf("six requests to a limit of five: %v", codes)
+	}
+}
+
 func TestProgramsAreShort(t *testing.T) {
 	t.Parallel()
 	for _, name := range programs {
@@ -85,7 +144,7 @@ func command(t *testing.T, program, redisURL string) *exec.Cmd {
 	return cmd
 }
 
-var curl = regexp.MustCompile(`curl .* http://localhost(:\d+)/$`)
+var curl = regexp.MustCompile(`curl .*http://localhost(:\d+)/`)
 
 // start starts program and returns its URL, which is in what it prints.
 func start(t *testing.T, program, redisURL string) string {

@@ -234,6 +234,16 @@ func badChecks(r *rig) {
 			r.Errorf("%s: peeked", name)
 		}
 	}
+	many := make([]core.Check, core.MaxChecks+1)
+	for i := range many {
+		many[i] = core.Check{Key: fmt.Append(nil, i), Rule: limit, Cost: 1}
+	}
+	if err := r.Take(context.Background(), many, make([]core.Result, len(many))); err == nil {
+		r.Error("more checks than a call can have were taken")
+	}
+	if err := r.Take(context.Background(), many[1:], make([]core.Result, len(many)-1)); err != nil {
+		r.Errorf("%d checks: %v", core.MaxChecks, err)
+	}
 	if err := r.Take(context.Background(), []core.Check{good}, nil); err == nil {
 		r.Error("a check without room for its result was taken")
 	}

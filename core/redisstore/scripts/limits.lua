@@ -4,9 +4,9 @@
 -- decided in one call. The arithmetic is that of the core package's files named
 -- after the algorithms; every number is an integer below 2^53, exact in Lua.
 --
--- The usual way through is one straight piece of code. Lua creates functions
--- each time the script runs, and a dozen of them would cost as much as the
--- decision: what is rare is in functions that are made where they are needed.
+-- The usual way through is one straight piece of code, and not a function per
+-- step: Lua creates functions each time the script runs, and a dozen of them cost
+-- as much as the decision.
 --
 -- KEYS   one per client key, each holding all limits of that key
 --
