@@ -20,8 +20,8 @@ func (c *DecisionContext) Value(key any) any {
 	return c.Context.Value(key)
 }
 
-// NewContext returns a context from which [FromContext] gets the decision.
-// Adapters call it.
+// NewContext returns a context from which [FromContext] gets the decision, for
+// adapters that have no use for a [DecisionContext] of their own.
 func NewContext(ctx context.Context, d Decision) context.Context {
 	return &DecisionContext{ctx, d}
 }

@@ -1,7 +1,7 @@
 // Package core decides rate limits and quotas: it holds the limits and their
 // algorithms, the store in memory, the decision, and what HTTP clients are told
-// of it. It knows no web framework; the adapters (nethttp, ginlimit) translate
-// between one and this package.
+// of it. It knows no web framework; the adapters (nethttp, chilimit, ginlimit,
+// echolimit, fiberlimit) translate between one and this package.
 //
 // # Limits
 //
@@ -24,7 +24,9 @@
 //
 // A [Limiter] decides all its limits for one request together: all are charged,
 // or, when one denies, none. What a denied request asked for is not counted, so
-// hammering extends nothing, and waiting exactly Retry-After succeeds.
+// hammering extends nothing, and waiting exactly Retry-After succeeds. Limits can
+// depend on the request: see [Limit.When], [Limit.CostBy] and [Limit.Tiers]; and
+// requests can pass uncounted: see Config.Bypass.
 //
 // # Exactness
 //
