@@ -120,8 +120,11 @@ type Inspector interface {
 }
 
 func (l *Limiter) inspectStore() {
+	if l.advisor.inspects.Load() || l.advisor.inspects.Swap(true) { // a swap writes, even if it changes nothing
+		return
+	}
 	store, ok := l.store.(Inspector)
-	if !ok || l.advisor.inspects.Swap(true) {
+	if !ok {
 		return
 	}
 	go func() {

@@ -202,10 +202,10 @@ func (l *Limiter) refuse(reason Reason, rule *Rule) Decision {
 const missingKey = "missing\x00"
 
 // AllowKey decides all limits for one key, whatever their key functions, costs,
-// conditions and tiers: for jobs, consumers and other code that has no HTTP request. The key is
-// as [keyfuncs.Encode] writes it, "user:42" for what keyfuncs.User makes of user
-// 42; any other string is fine too. A cost of 0 asks without charging. A
-// negative cost is denied with ReasonInvalidCost.
+// conditions and tiers: for jobs, consumers and other code that has no HTTP
+// request. The key is as [keyfuncs.Encode] writes it, "user:42" for what
+// keyfuncs.User makes of user 42; any other string is fine too. A cost of 0 asks
+// without charging. A negative cost is denied with ReasonInvalidCost.
 func (l *Limiter) AllowKey(ctx context.Context, key string, cost int64) Decision {
 	if cost < 0 {
 		return Decision{Reason: ReasonInvalidCost, limiter: l, binding: -1}

@@ -57,6 +57,23 @@ func TestCluster(t *testing.T) {
 			}
 		}
 	})
+	t.Run("what one slot charged is given back when another fails", func(t *testing.T) {
+		t.Parallel()
+		prefix := redistest.Prefix(t)
+		store := redisstore.New(client, redisstore.Prefix(prefix))
+		rule := mustRule(t, core.PerDay(10))
+		if err := client.LPush(t.Context(), prefix+"{broken}", "x").Err(); err != nil {
+			t.Fatal(err)
+		}
+		results := []core.Result{{Charged: true}, {Charged: true}} // of an earlier call
+		err := store.Take(t.Context(), []core.Check{check("fine", rule, 3), check("broken", rule, 1)}, results)
+		if err == nil || results[0].Charged || results[1].Charged {
+			t.Errorf("results %+v, error %v; want an error and nothing charged", results, err)
+		}
+		if got := take(t, store, check("fine", rule, 0))[0]; got.Remaining != 10 {
+			t.Errorf("%d of 10 remain where the charge should have been given back", got.Remaining)
+		}
+	})
 	t.Run("a forgotten script is sent again to the calls that need it", func(t *testing.T) {
 		t.Parallel()
 		store := redisstore.New(client, redisstore.Prefix(redistest.Prefix(t)))

@@ -62,6 +62,7 @@ func New(client redis.UniversalClient, options ...Option) *Store {
 // once and keeps to the deadline of its context.
 func withoutRetries(c *redis.Client) *redis.Client {
 	clone := c.WithTimeout(c.Options().ReadTimeout) // with options of its own
+	clone.Options().WriteTimeout = c.Options().WriteTimeout
 	clone.Options().MaxRetries = 0
 	clone.Options().ContextTimeoutEnabled = true
 	return clone
@@ -73,27 +74,27 @@ func (s *Store) Take(ctx context.Context, checks []core.Check, results []core.Re
 	if err := core.ValidChecks(checks, results); err != nil {
 		return err
 	}
+	clear(results) // what a slot does not answer must not look charged
 	calls := s.split(take, checks, nil)
-	err := s.run(ctx, calls)
-	for _, c := range calls {
-		if c.err == nil {
-			c.err = c.answer(checks, results)
-			err = errors.Join(err, c.err)
-		}
-	}
+	err := s.ask(ctx, calls, checks, results)
 	if len(calls) < 2 || err == nil && !denied(checks, results) {
 		return err
 	}
 	// What one slot charged, another denied: give it back. The client's deadline
 	// must not stop that.
 	back := s.split(refund, checks, results)
-	backErr := s.run(context.WithoutCancel(ctx), back)
-	for _, c := range back {
+	return errors.Join(err, s.ask(context.WithoutCancel(ctx), back, checks, results))
+}
+
+// ask makes the calls and fills in the results of those that were answered.
+func (s *Store) ask(ctx context.Context, calls []*call, checks []core.Check, results []core.Result) error {
+	err := s.run(ctx, calls)
+	for _, c := range calls {
 		if c.err == nil {
-			backErr = errors.Join(backErr, c.answer(checks, results))
+			err = errors.Join(err, c.answer(checks, results))
 		}
 	}
-	return errors.Join(err, backErr)
+	return err
 }
 
 // denied reports whether an enforced check did not fit.
@@ -131,14 +132,7 @@ func (s *Store) each(ctx context.Context, op operation, checks []core.Check, res
 	if err := core.ValidChecks(checks, results); err != nil {
 		return err
 	}
-	calls := s.split(op, checks, results)
-	err := s.run(ctx, calls)
-	for _, c := range calls {
-		if c.err == nil {
-			err = errors.Join(err, c.answer(checks, results))
-		}
-	}
-	return err
+	return s.ask(ctx, s.split(op, checks, results), checks, results)
 }
 
 // split makes the script calls for checks: one, or on many nodes one per hash
