@@ -67,15 +67,7 @@ func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	d, r := h.decide(w, r)
-	switch {
-	case d.Allowed:
-		h.next.ServeHTTP(w, r)
-	case h.config.Denied != nil:
-		stdhttp.ClearValidators(w.Header())
-		h.config.Denied(w, r, *d)
-	default:
-		stdhttp.Deny(w, r, d)
-	}
+	stdhttp.Answer(w, r, d, h.next, h.config.Denied)
 }
 
 func (h *handler) decide(w http.ResponseWriter, r *http.Request) (*core.Decision, *http.Request) {

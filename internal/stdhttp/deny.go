@@ -63,3 +63,17 @@ func Deny(w http.ResponseWriter, r *http.Request, d *core.Decision) {
 		_, _ = w.Write(body) // it fails only when the client is gone
 	}
 }
+
+// Answer goes on to next, or answers a denial: by the application's hook if there
+// is one, else by Deny.
+func Answer(w http.ResponseWriter, r *http.Request, d *core.Decision, next http.Handler, hook func(http.ResponseWriter, *http.Request, core.Decision)) {
+	switch {
+	case d.Allowed:
+		next.ServeHTTP(w, r)
+	case hook != nil:
+		ClearValidators(w.Header())
+		hook(w, r, *d)
+	default:
+		Deny(w, r, d)
+	}
+}
