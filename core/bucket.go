@@ -257,3 +257,18 @@ func (r *Rule) spread(n int64) int64 {
 }
 
 func micros(n int64) time.Duration { return time.Duration(n) * time.Microsecond }
+
+// After returns what would be read of a bucket if units were charged to it that
+// fit, right after it was read. A sliding log's reading does not tell enough for
+// that: it must be read again.
+func (r *Rule) After(reading Reading, units int64) Reading {
+	n := &reading.Numbers
+	if r.Algorithm == TokenBucket {
+		debt := n[0]*r.scale.Rate + n[1] + units*r.scale.Unit
+		n[0], n[1] = debt/r.scale.Rate, debt%r.scale.Rate
+	} else {
+		n[0] += units
+	}
+	reading.Charged = true
+	return reading
+}

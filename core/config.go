@@ -41,6 +41,11 @@ type Config struct {
 	// grants that part of a limit whose policy is Local. Defaults to 1.
 	Replicas int
 
+	// Fallback is what decides limits whose outage policy is Local while the
+	// store does not answer. Defaults to the limits themselves, in this process,
+	// divided by Replicas.
+	Fallback Fallback
+
 	// Headers are the dialects in which clients are told of their limits.
 	// Defaults to Draft11.
 	Headers Headers

@@ -16,7 +16,8 @@ import (
 type Limiter struct {
 	store     Store
 	timeout   time.Duration
-	local     *Memory // stands in while the store is out; shared by the store's limiters
+	instead   *standIn  // while the store is out; shared by the store's limiters
+	fallback  *fallback // what Config.Fallback asks for, or nil
 	limits    []limit
 	bypass    []keyfuncs.Condition
 	headers   headerStyle
@@ -51,7 +52,7 @@ func New(config Config) (*Limiter, error) {
 	l := &Limiter{
 		store:     config.Store,
 		timeout:   config.Timeout,
-		local:     standInFor(config.Store),
+		instead:   standInFor(config.Store),
 		limits:    make([]limit, len(config.Limits)),
 		bypass:    slices.Clone(config.Bypass),
 		details:   sortDetails(config.Details),
@@ -82,6 +83,9 @@ func New(config Config) (*Limiter, error) {
 	if err := config.Store.Register(declarations...); err != nil {
 		return nil, err
 	}
+	if err := l.prepareFallback(config.Fallback, max(config.Replicas, 1)); err != nil {
+		return nil, err
+	}
 	l.headers = newHeaderStyle(config, l.limits)
 	l.advisor.builtWhileServing()
 	return l, nil
@@ -106,11 +110,11 @@ func (l *Limiter) prepare(to *limit, from Limit, replicas int) (err error) {
 	return nil
 }
 
-func standInFor(store Store) *Memory {
-	if s, ok := store.(interface{ standIn() *Memory }); ok { // it embeds a Registry
+func standInFor(store Store) *standIn {
+	if s, ok := store.(interface{ standIn() *standIn }); ok { // it embeds a Registry
 		return s.standIn()
 	}
-	return NewMemory()
+	return newStandIn()
 }
 
 // Must returns the limiter of [New], and panics if there was an error:
@@ -150,7 +154,7 @@ func (l *Limiter) Allow(r keyfuncs.Request) Decision {
 			return l.refuse(reason, &l.limits[i].rule)
 		}
 	}
-	return l.decide(r.Context(), c)
+	return l.decide(r.Context(), c, asker{request: r})
 }
 
 // ask adds the check of a limit, if it applies to the request. It returns a
@@ -212,7 +216,7 @@ func (l *Limiter) AllowKey(ctx context.Context, key string, cost int64) Decision
 	}
 	c := l.callFor(key, cost)
 	defer c.release()
-	return l.decide(ctx, c)
+	return l.decide(ctx, c, asker{key: key, cost: cost})
 }
 
 // Peek tells what AllowKey would decide, and charges nothing.
@@ -236,7 +240,7 @@ func (l *Limiter) Reset(ctx context.Context, key string) error {
 	defer c.release()
 	ctx, cancel := context.WithTimeout(ctx, l.timeout)
 	defer cancel()
-	return errors.Join(l.store.Reset(ctx, c.checks), l.local.Reset(ctx, c.checks))
+	return errors.Join(l.store.Reset(ctx, c.checks), l.instead.memory.Reset(ctx, c.checks))
 }
 
 func (l *Limiter) callFor(key string, cost int64) *call {
@@ -248,9 +252,16 @@ func (l *Limiter) callFor(key string, cost int64) *call {
 	return c
 }
 
-func (l *Limiter) decide(ctx context.Context, c *call) Decision {
+// asker is who a decision is for, should other limits have to decide it.
+type asker struct {
+	request keyfuncs.Request // or, of AllowKey:
+	key     string
+	cost    int64
+}
+
+func (l *Limiter) decide(ctx context.Context, c *call, who asker) Decision {
 	if err := l.take(ctx, c); err != nil {
-		return l.decideOutage(ctx, c, err)
+		return l.decideOutage(ctx, c, who, err)
 	}
 	return l.verdict(ctx, c, nil)
 }
@@ -262,10 +273,14 @@ func (l *Limiter) take(ctx context.Context, c *call) error {
 	if m, ok := l.store.(*Memory); ok {
 		return m.decide(c.checks, c.results, true) // it can't block
 	}
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), l.timeout)
-	defer cancel()
-	if err := l.store.Take(ctx, c.checks, c.results); err != nil {
+	bounded := within(ctx, l.timeout)
+	defer bounded.release()
+	if err := l.store.Take(bounded, c.checks, c.results); err != nil {
 		return err
+	}
+	l.instead.answered()
+	if l.instead.carries() {
+		l.carry(bounded, c)
 	}
 	l.inspectStore()
 	return nil
@@ -292,8 +307,14 @@ func (c *call) release() {
 	if cap(c.keys) > 4096 {
 		c.keys = nil
 	}
+	c.keys = c.keys[:0]
+	c.reset()
+	calls.Put(c)
+}
+
+// reset forgets the checks, and keeps the keys.
+func (c *call) reset() {
 	clear(c.checks)
 	clear(c.limits)
-	c.keys, c.limits, c.checks, c.results = c.keys[:0], c.limits[:0], c.checks[:0], c.results[:0]
-	calls.Put(c)
+	c.limits, c.checks, c.results = c.limits[:0], c.checks[:0], c.results[:0]
 }

@@ -2,6 +2,7 @@ package core
 
 import (
 	"context"
+	"errors"
 	"time"
 )
 
@@ -11,7 +12,9 @@ type Outage uint8
 const (
 	// Local lets a bucket in this process stand in, with the limit divided by
 	// Config.Replicas, but at least one request of the limit's cost. It begins
-	// full at the first outage.
+	// full at the first outage. What it granted is charged to the store after the
+	// client's first request that the store decides again, as far as it still counts.
+	// [Config.Fallback] puts something else in its place.
 	Local Outage = iota
 	// Allow lets requests through this limit.
 	Allow
@@ -49,35 +52,68 @@ func (l *limit) localRule(of *Rule) *Rule {
 	if of == &l.rule {
 		return &l.local
 	}
-	share := of.share(l.replicas, l.cost) // a tier's
-	return &share
+	return l.tiers.share(of, l.replicas)
 }
 
 // decideOutage decides by each limit's own policy.
-func (l *Limiter) decideOutage(ctx context.Context, c *call, err error) Decision {
+func (l *Limiter) decideOutage(ctx context.Context, c *call, who asker, err error) Decision {
+	l.instead.failed(err)
 	local := calls.Get().(*call)
 	defer local.release()
 	reason := ReasonOutageAllowed
 	for i, limit := range c.limits {
-		if limit.shadow {
-			continue
-		}
-		switch limit.outage {
-		case Deny:
+		switch {
+		case limit.shadow:
+		case limit.outage == Deny:
 			return Decision{Reason: ReasonOutageDenied, RetryAfter: outageRetry, Err: err, limiter: l, binding: -1}
-		case Local:
+		case limit.outage == Local:
 			reason = ReasonOutageLocal
-			rule, cost := limit.localRule(c.checks[i].Rule), c.checks[i].Cost
-			if cost <= c.checks[i].Rule.Burst { // else it can never fit
-				cost = min(cost, rule.Burst)
-			}
-			local.add(limit, rule, c.checks[i].Key, cost)
+			local.add(limit, c.checks[i].Rule, c.checks[i].Key, c.checks[i].Cost)
 		}
 	}
-	if failed := l.local.decide(local.checks, local.results, true); failed != nil {
-		err = failed
+	if reason == ReasonOutageLocal {
+		if f := l.fallback; f != nil && len(f.limits) > 0 {
+			local.reset()
+			if refused, by := f.ask(local, who); refused != ReasonUndecided {
+				return l.refuse(refused, by)
+			}
+		}
+		err = l.decideInstead(ctx, local, err)
 	}
 	d := l.verdict(ctx, local, err)
 	d.Reason = reason
 	return d
+}
+
+// decideInstead decides the checks of limits whose policy is Local, by what
+// Config.Fallback says or by this process's share.
+func (l *Limiter) decideInstead(ctx context.Context, local *call, err error) error {
+	if f := l.fallback; f != nil && f.store != nil {
+		bounded := within(ctx, l.timeout)
+		defer bounded.release()
+		failed := f.store.Take(bounded, local.checks, local.results)
+		if failed == nil {
+			standInFor(f.store).answered()
+			return err
+		}
+		standInFor(f.store).failed(failed)
+		err = errors.Join(err, failed)
+	}
+	for i := range local.checks {
+		check := &local.checks[i]
+		rule := local.limits[i].localRule(check.Rule)
+		if check.Cost <= check.Rule.Burst { // else it can never fit
+			check.Cost = min(check.Cost, rule.Burst)
+		}
+		check.Rule = rule
+	}
+	if failed := l.instead.memory.decide(local.checks, local.results, true); failed != nil {
+		return failed
+	}
+	for i := range local.results {
+		if local.results[i].Charged {
+			l.instead.granted(local.results[i].ResetAfter)
+		}
+	}
+	return err
 }

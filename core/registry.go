@@ -3,6 +3,7 @@ package core
 import (
 	"fmt"
 	"sync"
+	"time"
 )
 
 // Declaration is a limit as it is announced to a store.
@@ -12,24 +13,48 @@ type Declaration struct {
 	Named bool   // the name was given on purpose
 }
 
-// Registry remembers the limits of one store. Its zero value is ready to use,
-// and safe for concurrent use.
+// Registry is what all limiters on one store share: the names of its limits, how
+// it fares, and what stands in for it. Its zero value is ready to use, and safe
+// for concurrent use. A store embeds one.
 type Registry struct {
-	mu    sync.Mutex
-	known map[uint32]Declaration // by Rule.ID. Guarded by mu.
-	local *Memory                // Guarded by mu.
+	mu      sync.Mutex
+	known   map[uint32]Declaration // by Rule.ID. Guarded by mu.
+	instead *standIn               // Guarded by mu.
 }
 
-// standIn returns what stands in for the store during an outage: one for all its
-// limiters, or a limit that several of them share would be granted by each.
-func (r *Registry) standIn() *Memory {
+// standIn is what decides during a store's outage: one for all its limiters, or
+// a limit that several of them share would be granted by each.
+type standIn struct {
+	health
+	memory *Memory
+
+	// carrying is held while a client's use is taken from memory, so that two
+	// requests don't take the same.
+	carrying sync.Mutex
+}
+
+func newStandIn() *standIn {
+	return &standIn{health: health{start: time.Now()}, memory: NewMemory()}
+}
+
+func (r *Registry) standIn() *standIn {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if r.local == nil {
-		r.local = NewMemory()
+	if r.instead == nil {
+		r.instead = newStandIn()
 	}
-	return r.local
+	return r.instead
 }
+
+// OnEvent has f told how the store fares: errors by class, breakers that open and
+// close, outages that begin and end. Errors of one class and node are reported
+// at most every 10 seconds, with their number. f runs within a request, maybe
+// several at once, and must not block. Events that nobody listens to are logged
+// by slog.Default().
+func (r *Registry) OnEvent(f func(Event)) { r.standIn().listen(f) }
+
+// Report tells those who listen of an event: for stores that have breakers.
+func (r *Registry) Report(e Event) { r.standIn().emit(e) }
 
 // Register adds declarations, all or none. A name that is taken is an error
 // unless both limits are equal and were named on purpose: then they share their

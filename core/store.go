@@ -13,8 +13,9 @@ import (
 //
 // A Store is safe for concurrent use. Its methods answer results[i] for
 // checks[i], so the slices have one length; a call names a key and rule at most
-// once. A store keeps neither slice, nor the keys in them, past the call. An
-// error says that nothing is known; it is never a denial.
+// once. A store keeps neither slice, nor the keys in them, nor the context past
+// the call, and returns by the context's deadline. An error says that nothing is
+// known, by a [StoreError] where its class is; it is never a denial.
 type Store interface {
 	// Take decides checks together: all are charged, or none is. A shadow check
 	// that does not fit stays uncharged and stops nobody. A check of cost 0
@@ -23,6 +24,10 @@ type Store interface {
 
 	// Peek answers as Take would, and charges nothing.
 	Peek(ctx context.Context, checks []Check, results []Result) error
+
+	// Charge charges the checks whether or not they fit, each up to its burst:
+	// for what was granted elsewhere already. Results tell what is left then.
+	Charge(ctx context.Context, checks []Check, results []Result) error
 
 	// Refund gives back what Take charged. It takes the checks and results of
 	// that call, passes over those that were not charged, and brings the results

@@ -72,6 +72,7 @@ func (s *scripted) Peek(ctx context.Context, checks []core.Check, results []core
 	return s.Take(ctx, checks, results)
 }
 
+func (s *scripted) Charge(context.Context, []core.Check, []core.Result) error { return nil }
 func (s *scripted) Refund(context.Context, []core.Check, []core.Result) error { return nil }
 func (s *scripted) Reset(context.Context, []core.Check) error                 { return nil }
 
@@ -83,6 +84,9 @@ func decided(t testing.TB, limits []core.Limit, results ...core.Result) core.Dec
 
 var errDown = errors.New("connection refused")
 
+// tag is what tests put into a request's context, to see it arrive at the store.
+type tag struct{}
+
 // flaky is a store in memory that can be out, and remembers how it was called.
 type flaky struct {
 	*core.Memory
@@ -93,8 +97,9 @@ type flaky struct {
 	calls atomic.Int64
 
 	mu   sync.Mutex
-	seen context.Context // of the last call. Guarded by mu.
-	keys [][]byte        // of all calls. Guarded by mu.
+	ends time.Time // the deadline of the last call. Guarded by mu.
+	seen any       // its context's tag. Guarded by mu.
+	keys [][]byte  // of all calls. Guarded by mu.
 }
 
 func newFlaky(down bool) *flaky {
@@ -109,7 +114,8 @@ func (s *flaky) enter(ctx context.Context, checks []core.Check) error {
 	}
 	s.calls.Add(1)
 	s.mu.Lock()
-	s.seen = ctx
+	s.ends, _ = ctx.Deadline()
+	s.seen = ctx.Value(tag{})
 	for i := range checks {
 		s.keys = append(s.keys, bytes.Clone(checks[i].Key))
 	}
@@ -138,6 +144,13 @@ func (s *flaky) Peek(ctx context.Context, checks []core.Check, results []core.Re
 	return s.Memory.Peek(ctx, checks, results)
 }
 
+func (s *flaky) Charge(ctx context.Context, checks []core.Check, results []core.Result) error {
+	if err := s.enter(ctx, checks); err != nil {
+		return err
+	}
+	return s.Memory.Charge(ctx, checks, results)
+}
+
 func (s *flaky) Reset(ctx context.Context, checks []core.Check) error {
 	if err := s.enter(ctx, checks); err != nil {
 		return err
@@ -150,9 +163,8 @@ func (s *flaky) deadline(t testing.TB, now time.Time) time.Duration {
 	t.Helper()
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	deadline, ok := s.seen.Deadline()
-	if !ok {
+	if s.ends.IsZero() {
 		t.Fatal("the store was given a context without a deadline")
 	}
-	return deadline.Sub(now)
+	return s.ends.Sub(now)
 }

@@ -15,8 +15,9 @@ type tiers struct {
 	cost   int64 // of a request: a tier has to hold that much
 	advise func(Advice, string)
 
-	known sync.Map // of tierNumbers to *Rule
-	count atomic.Int64
+	known  sync.Map // of tierNumbers to *Rule
+	shares sync.Map // of such a *Rule to the *Rule of one process in an outage
+	count  atomic.Int64
 }
 
 // tierNumbers is what a tier takes of a Limit.
@@ -53,4 +54,16 @@ func (t *tiers) rule(r keyfuncs.Request) *Rule {
 		t.known.Store(n, &rule)
 	}
 	return &rule
+}
+
+// share returns the part of a tier's rule that one of n processes grants in an outage.
+func (t *tiers) share(of *Rule, n int) *Rule {
+	if known, ok := t.shares.Load(of); ok {
+		return known.(*Rule)
+	}
+	share := of.share(n, t.cost)
+	if t.count.Load() <= maxTiers { // else rules are made for each request, and so are their shares
+		t.shares.Store(of, &share)
+	}
+	return &share
 }

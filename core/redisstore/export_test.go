@@ -9,5 +9,5 @@ func NewAt(client redis.UniversalClient, clock func() int64, options ...Option) 
 	return s
 }
 
-// SlotOf is slotOf, to compare with a server's.
-var SlotOf = slotOf
+// SlotOf is the slot of a whole key, to compare with a server's.
+func SlotOf(key string) int { return slotOfKey([]byte(key)) }

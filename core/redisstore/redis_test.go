@@ -174,7 +174,7 @@ func TestForeignValuesAreAnOutageAndNotACountOfZero(t *testing.T) {
 	client.Set(t.Context(), prefix+"{short}", "\x01\x00", 0)
 	for key, want := range map[string]string{"list": "WRONGTYPE", "string": "unknown version", "short": "too short"} {
 		err := store.Take(t.Context(), []core.Check{check(key, rule, 1)}, make([]core.Result, 1))
-		if err == nil || !strings.HasPrefix(err.Error(), "weblimit: redis: ") || !strings.Contains(err.Error(), want) {
+		if err == nil || !strings.HasPrefix(err.Error(), "weblimit: store ") || !strings.Contains(err.Error(), want) {
 			t.Errorf("a %s: got %v, want an error with %q", key, err, want)
 		}
 	}

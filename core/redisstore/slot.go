@@ -1,21 +1,25 @@
 package redisstore
 
-import "strings"
+import "bytes"
 
 const slots = 16384
 
-// slotOf returns the Cluster hash slot of a key: CRC16 (XMODEM) of its hash tag,
-// or of the whole key if it has none. Redis Cluster specification, "Key
-// distribution model".
-func slotOf(key string) int {
-	if _, tagged, found := strings.Cut(key, "{"); found {
-		if tag, _, closed := strings.Cut(tagged, "}"); closed && tag != "" {
+// slotOf returns the Cluster hash slot of a client key: CRC16 (XMODEM) of the
+// hash tag of its Redis key, which is the prefix's if that has one. Redis
+// Cluster specification, "Key distribution model".
+func slotOf(prefix string, tag []byte) int {
+	return slotOfKey(appendKey(make([]byte, 0, 64), prefix, tag))
+}
+
+func slotOfKey(key []byte) int {
+	if _, tagged, found := bytes.Cut(key, []byte("{")); found {
+		if tag, _, closed := bytes.Cut(tagged, []byte("}")); closed && len(tag) > 0 {
 			key = tag
 		}
 	}
 	crc := uint16(0)
-	for i := range len(key) {
-		crc = crc<<8 ^ crc16[byte(crc>>8)^key[i]]
+	for _, b := range key {
+		crc = crc<<8 ^ crc16[byte(crc>>8)^b]
 	}
 	return int(crc) % slots
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"slices"
+	"time"
 
 	"github.com/redis/go-redis/v9"
 
@@ -18,9 +19,11 @@ type Store struct {
 	core.Registry
 
 	client redis.UniversalClient
+	route  route
 	prefix string
-	single bool         // all keys are on one node: one call decides any of them
 	clock  func() int64 // microseconds since the epoch; nil for Redis's own
+
+	returning chan struct{} // holds one element per charge that is given back in the background
 }
 
 var _ core.Store = (*Store)(nil)
@@ -40,32 +43,39 @@ func Prefix(prefix string) Option {
 // Ring. The store does not connect before its first check, and never closes the
 // client. It panics if client is nil.
 //
-// Of a single-server or Sentinel client the store uses the connections but not
-// the retries: a check that timed out may have been charged, and is not sent
-// again.
+// The store uses the client's connections, but neither its retries nor its
+// time-outs: a check that timed out may have been charged, and is not sent
+// again, and the deadline is the limiter's. Of a Cluster it asks masters only,
+// whatever the client is set to. It uses up to four connections to each server.
 func New(client redis.UniversalClient, options ...Option) *Store {
 	if client == nil {
 		panic("weblimit: redisstore.New: the client is nil")
 	}
-	s := &Store{client: client, prefix: DefaultPrefix}
-	if c, ok := client.(*redis.Client); ok {
-		s.single = true
-		s.client = withoutRetries(c)
-	}
+	s := &Store{client: client, prefix: DefaultPrefix, returning: make(chan struct{}, maxReturning)}
 	for _, option := range options {
 		option(s)
 	}
+	s.route = s.routeFor(client)
 	return s
 }
 
-// withoutRetries returns a client on the same connections that sends a command
-// once and keeps to the deadline of its context.
-func withoutRetries(c *redis.Client) *redis.Client {
-	clone := c.WithTimeout(c.Options().ReadTimeout) // with options of its own
-	clone.Options().WriteTimeout = c.Options().WriteTimeout
-	clone.Options().MaxRetries = 0
-	clone.Options().ContextTimeoutEnabled = true
-	return clone
+const (
+	// maxReturning bounds what is given back in the background.
+	maxReturning = 64
+
+	// returnTimeout is how long that may take.
+	returnTimeout = time.Second
+
+	// maxRedirections is how often a check follows a slot that moves.
+	maxRedirections = 8
+)
+
+// now returns the time that the script is to decide at: 0 for Redis's own.
+func (s *Store) now() int64 {
+	if s.clock == nil {
+		return 0
+	}
+	return s.clock()
 }
 
 // Take implements [core.Store]. See the package's documentation for what a
@@ -75,26 +85,38 @@ func (s *Store) Take(ctx context.Context, checks []core.Check, results []core.Re
 		return err
 	}
 	clear(results) // what a slot does not answer must not look charged
-	calls := s.split(take, checks, nil)
-	err := s.ask(ctx, calls, checks, results)
-	if len(calls) < 2 || err == nil && !denied(checks, results) {
+	var few [1]*part
+	ps := s.split(few[:0], take, checks, nil)
+	err := s.ask(ctx, ps, checks, results)
+	if len(ps) < 2 || err == nil && !denied(checks, results) {
 		return err
 	}
-	// What one slot charged, another denied: give it back. The client's deadline
-	// must not stop that.
-	back := s.split(refund, checks, results)
-	return errors.Join(err, s.ask(context.WithoutCancel(ctx), back, checks, results))
+	return errors.Join(err, s.giveBack(ctx, checks, results))
 }
 
-// ask makes the calls and fills in the results of those that were answered.
-func (s *Store) ask(ctx context.Context, calls []*call, checks []core.Check, results []core.Result) error {
-	err := s.run(ctx, calls)
-	for _, c := range calls {
-		if c.err == nil {
-			err = errors.Join(err, c.answer(checks, results))
-		}
+// giveBack refunds what one slot charged and another denied, or did not answer.
+// When the deadline is over, it does so in the background.
+func (s *Store) giveBack(ctx context.Context, checks []core.Check, results []core.Result) error {
+	back := s.split(nil, refund, checks, results)
+	if len(back) == 0 {
+		return nil
 	}
-	return err
+	if ctx.Err() == nil {
+		return s.ask(ctx, back, checks, results)
+	}
+	clear(results)
+	select {
+	case s.returning <- struct{}{}:
+	default:
+		return nil // too many already: the charge stays
+	}
+	go func() {
+		defer func() { <-s.returning }()
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), returnTimeout)
+		defer cancel()
+		_ = s.run(ctx, back) // or the charge stays
+	}()
+	return nil
 }
 
 // denied reports whether an enforced check did not fit.
@@ -112,6 +134,11 @@ func (s *Store) Peek(ctx context.Context, checks []core.Check, results []core.Re
 	return s.each(ctx, peek, checks, results)
 }
 
+// Charge implements [core.Store].
+func (s *Store) Charge(ctx context.Context, checks []core.Check, results []core.Result) error {
+	return s.each(ctx, charge, checks, results)
+}
+
 // Refund implements [core.Store].
 func (s *Store) Refund(ctx context.Context, checks []core.Check, results []core.Result) error {
 	return s.each(ctx, refund, checks, results)
@@ -124,7 +151,7 @@ func (s *Store) Reset(ctx context.Context, checks []core.Check) error {
 			return errors.New("weblimit: check without a rule")
 		}
 	}
-	return s.run(ctx, s.split(reset, checks, nil))
+	return s.run(ctx, s.split(nil, reset, checks, nil))
 }
 
 // each runs an operation in which no check depends on another.
@@ -132,42 +159,111 @@ func (s *Store) each(ctx context.Context, op operation, checks []core.Check, res
 	if err := core.ValidChecks(checks, results); err != nil {
 		return err
 	}
-	return s.ask(ctx, s.split(op, checks, results), checks, results)
+	return s.ask(ctx, s.split(nil, op, checks, results), checks, results)
 }
 
-// split makes the script calls for checks: one, or on many nodes one per hash
-// slot. A refund leaves out what was not charged.
-func (s *Store) split(op operation, checks []core.Check, results []core.Result) []*call {
-	var calls []*call
+// split makes the parts of a request: one, or one per slot. A refund leaves out
+// what was not charged.
+func (s *Store) split(ps []*part, op operation, checks []core.Check, results []core.Result) []*part {
 	for i := range checks {
 		if op == refund && !results[i].Charged {
 			continue
 		}
-		key := s.key(checks[i].Key)
-		slot := 0
-		if !s.single {
-			slot = slotOf(key)
-		}
-		at := slices.IndexFunc(calls, func(c *call) bool { return c.slot == slot })
+		slot := s.route.slot(s.prefix, checks[i].Key)
+		at := slices.IndexFunc(ps, func(p *part) bool { return p.slot == slot })
 		if at < 0 {
-			at = len(calls)
-			calls = append(calls, &call{op: op, slot: slot, clock: s.clock})
+			at = len(ps)
+			ps = append(ps, newPart(op, slot))
 		}
 		charged := int64(0)
 		if op == refund {
 			charged = results[i].At
 		}
-		calls[at].add(i, key, &checks[i], charged)
+		ps[at].add(i, &checks[i], charged)
 	}
-	return calls
+	for _, p := range ps {
+		p.seal(s.prefix)
+	}
+	return ps
 }
 
-// key returns the Redis key that holds all limits of a client key. The braces
-// make the client key its hash tag; it holds none itself.
-func (s *Store) key(key []byte) string {
-	b := make([]byte, 0, len(s.prefix)+len(key)+2)
-	b = append(b, s.prefix...)
-	b = append(b, '{')
-	b = append(b, key...)
-	return string(append(b, '}'))
+// ask has the parts decided, fills in the results of those that were, and
+// releases them.
+func (s *Store) ask(ctx context.Context, ps []*part, checks []core.Check, results []core.Result) error {
+	err := s.run(ctx, ps)
+	for _, p := range ps {
+		if p.state.Load() != abandoned && p.err == nil {
+			if failed := p.answer(checks, results); failed != nil {
+				err = errors.Join(err, failed)
+			}
+		}
+		p.release()
+	}
+	return err
+}
+
+// run has the parts decided: those of several slots at once, in the time of one.
+func (s *Store) run(ctx context.Context, ps []*part) error {
+	if len(ps) == 1 {
+		n, err := s.route.node(ctx, ps[0])
+		if err == nil {
+			err = n.do(ctx, ps[0])
+		}
+		return s.settle(ctx, n, ps[0], err)
+	}
+	nodes, errs := make([]*node, len(ps)), make([]error, len(ps))
+	for i, p := range ps {
+		p.leads = false
+		nodes[i], errs[i] = s.route.node(ctx, p)
+	}
+	for i, n := range nodes {
+		if n == nil || slices.Contains(nodes[:i], n) {
+			continue
+		}
+		var together []*part
+		for j := i; j < len(ps); j++ {
+			if nodes[j] == n {
+				together = append(together, ps[j])
+			}
+		}
+		err := n.start(ctx, together)
+		for j := i; j < len(ps); j++ {
+			if nodes[j] == n {
+				errs[j] = err
+			}
+		}
+	}
+	for i, p := range ps {
+		if errs[i] == nil {
+			errs[i] = nodes[i].wait(ctx, p)
+		}
+		errs[i] = s.settle(ctx, nodes[i], p, errs[i])
+	}
+	return errors.Join(errs...)
+}
+
+// settle follows a part whose slot has moved, to the end.
+func (s *Store) settle(ctx context.Context, n *node, p *part, err error) error {
+	for range maxRedirections {
+		to, moved := redirectionOf(err)
+		switch {
+		case moved:
+			n, err = s.route.follow(ctx, n, to)
+			if err != nil {
+				break
+			}
+			p.again(to.ask)
+			err = n.do(ctx, p)
+			continue
+		case err != nil && n != nil && classOf(err) == core.ErrorTryAgain && pause(ctx, 2*time.Millisecond):
+			p.again(p.asking)
+			err = n.do(ctx, p)
+			continue
+		}
+		break
+	}
+	if p.state.Load() != abandoned { // else it is not ours any more
+		p.err = err
+	}
+	return err
 }

@@ -23,6 +23,7 @@ func (s *scripted) Peek(ctx context.Context, checks []core.Check, results []core
 	return s.Take(ctx, checks, results)
 }
 
+func (s *scripted) Charge(context.Context, []core.Check, []core.Result) error { return nil }
 func (s *scripted) Refund(context.Context, []core.Check, []core.Result) error { return nil }
 func (s *scripted) Reset(context.Context, []core.Check) error                 { return nil }
 

@@ -39,6 +39,10 @@ func (f *failing) Refund(ctx context.Context, _ []core.Check, _ []core.Result) e
 	return f.fail(ctx)
 }
 
+func (f *failing) Charge(ctx context.Context, _ []core.Check, _ []core.Result) error {
+	return f.fail(ctx)
+}
+
 func (f *failing) Reset(ctx context.Context, _ []core.Check) error { return f.fail(ctx) }
 
 // decided is a handler that replies with the reason of the decision.

@@ -293,6 +293,29 @@ func (m *model) store(c *core.Check, b *modelBucket) {
 	m.buckets[string(c.Key)+"|"+c.Rule.Name] = b
 }
 
+// charge charges each check as far as its burst goes.
+func (m *model) charge(checks []core.Check, now int64) []core.Result {
+	results := make([]core.Result, len(checks))
+	for i, c := range checks {
+		b, _ := m.open(c.Rule, string(c.Key), now)
+		switch c.Rule.Algorithm {
+		case core.TokenBucket:
+			full := new(big.Rat).SetInt64(c.Rule.Burst)
+			if b.charge(now, min(c.Cost, c.Rule.Burst)); b.debt.Cmp(full) > 0 {
+				b.debt = full
+			}
+		case core.SlidingLog:
+			b.charge(now, min(c.Cost, c.Rule.Burst-b.logged()))
+		default:
+			b.charge(now, min(c.Cost, c.Rule.Burst-b.count[0]))
+		}
+		m.store(&c, b)
+		results[i] = b.answer(now, 0, true, string(c.Key))
+		results[i].At = now
+	}
+	return results
+}
+
 func (m *model) refund(checks []core.Check, results []core.Result, now int64) []core.Result {
 	results = append([]core.Result(nil), results...)
 	for i, c := range checks {

@@ -42,6 +42,16 @@ func (s *modelStore) Refund(_ context.Context, checks []core.Check, results []co
 	return nil
 }
 
+func (s *modelStore) Charge(_ context.Context, checks []core.Check, results []core.Result) error {
+	if err := core.ValidChecks(checks, results); err != nil {
+		return err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	copy(results, s.model.charge(checks, s.clock.Micros()))
+	return nil
+}
+
 func (s *modelStore) Reset(_ context.Context, checks []core.Check) error {
 	for _, c := range checks {
 		if c.Rule == nil {

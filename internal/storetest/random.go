@@ -1,11 +1,15 @@
 package storetest
 
 import (
+	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"os"
+	"slices"
 	"strconv"
+	"sync"
 	"testing"
 	"time"
 
@@ -15,7 +19,7 @@ import (
 // runRandom compares random sequences of operations with the model, answer by
 // answer. A failure prints the seed and the last steps. SEEDS in the environment
 // sets how many sequences there are.
-func runRandom(t *testing.T, newStore Factory) {
+func runRandom(t *testing.T, newStore Factory, apart bool) {
 	const steps = 600
 	seeds := uint64(12)
 	if more, err := strconv.ParseUint(os.Getenv("SEEDS"), 10, 32); err == nil {
@@ -24,7 +28,7 @@ func runRandom(t *testing.T, newStore Factory) {
 	for seed := range seeds {
 		t.Run(fmt.Sprintf("random sequence %d answers as the model does", seed), func(t *testing.T) {
 			t.Parallel()
-			s := &sequence{rig: newRig(t, newStore), model: newModel(), rand: rand.New(rand.NewPCG(seed, 1)), rules: map[string]*core.Rule{}}
+			s := &sequence{rig: newRig(t, newStore), model: newModel(), rand: rand.New(rand.NewPCG(seed, 1)), rules: map[string]*core.Rule{}, apart: apart}
 			for range steps {
 				s.step()
 			}
@@ -37,12 +41,13 @@ type sequence struct {
 	model   *model
 	rand    *rand.Rand
 	rules   map[string]*core.Rule // the current numbers of each name
-	charges []charge
+	charges []charged
 	trace   []string
 	wait    time.Duration // that the last denial told
+	apart   bool          // concurrent callers may see each other's charges of several keys half way
 }
 
-type charge struct {
+type charged struct {
 	checks  []core.Check
 	results []core.Result
 }
@@ -56,6 +61,10 @@ var (
 func (s *sequence) step() {
 	s.Helper()
 	switch n := s.rand.IntN(100); {
+	case n < 3:
+		s.decideTogether()
+	case n < 6:
+		s.charge()
 	case n < 50:
 		s.decide(true)
 	case n < 60:
@@ -152,8 +161,57 @@ func (s *sequence) decide(take bool) {
 		}
 	}
 	if take && got[0].Charged {
-		s.charges = append(s.charges, charge{checks, append([]core.Result(nil), got...)})
+		s.charges = append(s.charges, charged{checks, append([]core.Result(nil), got...)})
 	}
+}
+
+// decideTogether has many callers ask the same at once. Time stands still, so that
+// in whichever order they are served, they get the answers that the model gives
+// one after the other.
+func (s *sequence) decideTogether() {
+	s.Helper()
+	const callers = 12
+	checks := s.checks()
+	if s.apart {
+		checks = slices.DeleteFunc(checks, func(c core.Check) bool { return !bytes.Equal(c.Key, checks[0].Key) })
+	}
+	for _, c := range checks {
+		s.log("%d times at once: take %s %s (%s) cost %d shadow %v", callers, c.Key, c.Rule.Name, describe(c.Rule), c.Cost, c.Shadow)
+	}
+	got := make([][]core.Result, callers)
+	errs := make([]error, callers)
+	var wg sync.WaitGroup
+	for i := range got {
+		wg.Go(func() {
+			got[i] = make([]core.Result, len(checks))
+			errs[i] = s.Take(context.Background(), checks, got[i])
+		})
+	}
+	wg.Wait()
+	if err := errors.Join(errs...); err != nil {
+		s.Fatalf("take: %v\n%s", err, s.trace)
+	}
+	for range callers {
+		want := s.model.take(checks, s.Micros(), true)
+		i := slices.IndexFunc(got, func(results []core.Result) bool { return slices.Equal(results, want) })
+		if i < 0 { // nobody got this answer: show somebody's that is not expected either
+			s.compare("take at once", checks, got[0], want)
+		}
+		got = slices.Delete(got, i, i+1)
+	}
+}
+
+func (s *sequence) charge() {
+	s.Helper()
+	checks := s.checks()
+	for _, c := range checks {
+		s.log("charge %s %s (%s) cost %d", c.Key, c.Rule.Name, describe(c.Rule), c.Cost)
+	}
+	got := make([]core.Result, len(checks))
+	if err := s.Charge(context.Background(), checks, got); err != nil {
+		s.Fatalf("charge: %v\n%s", err, s.trace)
+	}
+	s.compare("charge", checks, got, s.model.charge(checks, s.Micros()))
 }
 
 func (s *sequence) giveBack() {

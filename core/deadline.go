@@ -1,0 +1,69 @@
+package core
+
+import (
+	"context"
+	"sync"
+	"time"
+)
+
+// deadline is the context of one call to a store. It has the values of the
+// request's context, for tracing, and an end of its own: a client that hangs up
+// neither saves the charge nor makes the store look broken.
+//
+// It costs a timer only if somebody waits for Done. Stores that block on a
+// connection, which has deadlines, don't.
+type deadline struct {
+	context.Context // for its values
+	at              time.Time
+
+	mu    sync.Mutex
+	done  chan struct{} // nil until somebody asks. Guarded by mu.
+	timer *time.Timer   // Guarded by mu.
+}
+
+var deadlines = sync.Pool{New: func() any { return new(deadline) }}
+
+// within returns a context that ends after d, and has to be released.
+func within(parent context.Context, d time.Duration) *deadline {
+	c := deadlines.Get().(*deadline)
+	c.Context, c.at = parent, time.Now().Add(d)
+	return c
+}
+
+// release ends the use of the context. What has a timer is not used again:
+// somebody may still look at its channel.
+func (c *deadline) release() {
+	c.mu.Lock()
+	timer := c.timer
+	c.mu.Unlock()
+	if timer != nil {
+		timer.Stop()
+		return
+	}
+	c.Context = nil
+	deadlines.Put(c)
+}
+
+func (c *deadline) Deadline() (time.Time, bool) { return c.at, true }
+
+// Ends returns the deadline, and says that nothing but it ends the context. A
+// store that keeps to the deadline by other means need not wait for Done.
+func (c *deadline) Ends() time.Time { return c.at }
+
+func (c *deadline) Done() <-chan struct{} {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.done == nil {
+		done := make(chan struct{})
+		c.done = done
+		c.timer = time.AfterFunc(time.Until(c.at), func() { close(done) })
+	}
+	return c.done
+}
+
+func (c *deadline) Err() error {
+	if time.Now().Before(c.at) {
+		return nil
+	}
+	return context.DeadlineExceeded
+}

@@ -1,0 +1,378 @@
+package redisstore
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/weblimit/weblimit/core"
+)
+
+const (
+	// maxFlights is how many round trips a node is asked to make at a time. One
+	// would leave the connection idle while answers are read; many would make
+	// small batches of what could be decided together.
+	maxFlights = 4
+
+	// maxWaiting is how many parts can wait for a node. Those beyond fail at once.
+	maxWaiting = 8192
+)
+
+// node is one server, and the queue for it. A check that finds a place free is
+// sent at once. While all places are taken, checks wait, and the next round trip
+// takes them along: the more wait, the more each round trip decides. Nothing
+// waits for a timer, and no goroutine waits for checks.
+type node struct {
+	store  *Store
+	client caller
+	name   string
+	moves  func() // tells the route that the node may have lost its slots; or nil
+
+	breaker breaker
+	allowed atomic.Int64 // how long the last direct flight had: nanoseconds
+
+	mu      sync.Mutex
+	flying  int     // round trips under way, up to maxFlights. Guarded by mu.
+	waiting []*part // in order of arrival. Guarded by mu.
+}
+
+// do has a part decided, and returns by the context's deadline.
+func (n *node) do(ctx context.Context, p *part) error {
+	f, err := n.enter(p)
+	if err != nil {
+		return err
+	}
+	if f != nil {
+		n.fly(ctx, f, p)
+		return n.explain(p.err)
+	}
+	return n.wait(ctx, p)
+}
+
+// start puts parts on their way without waiting for them. They lead no flight.
+func (n *node) start(ctx context.Context, ps []*part) error {
+	f, err := n.enter(ps...)
+	if f != nil {
+		go n.flyAlone(timeLeft(ctx), f)
+	}
+	return err
+}
+
+// enter queues parts, or returns a flight if a place is free: the caller has to
+// see to it that it is flown.
+func (n *node) enter(ps ...*part) (*flight, error) {
+	if n.breaker.isOpen() {
+		return nil, n.refuse(ps[0])
+	}
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if n.flying < maxFlights {
+		n.flying++
+		f := newFlight()
+		f.direct = true
+		for _, p := range ps {
+			p.state.Store(flying)
+			f.parts = append(f.parts, p)
+		}
+		return f, nil
+	}
+	if len(n.waiting)+len(ps) > maxWaiting {
+		return nil, n.storeError(core.ErrorOverload, errors.New("too many checks wait for an answer"))
+	}
+	for _, p := range ps {
+		p.state.Store(queued)
+		n.waiting = append(n.waiting, p)
+	}
+	return nil, nil
+}
+
+// wait returns when p has landed, or the context ends.
+func (n *node) wait(ctx context.Context, p *part) error {
+	if !p.wait(ctx) {
+		return n.storeError(core.ErrorTimeout, context.DeadlineExceeded)
+	}
+	if f := p.flight; f != nil {
+		p.flight = nil
+		n.fly(ctx, f, p)
+	}
+	return n.explain(p.err)
+}
+
+// wait reports whether the part has landed, or leads, before the context ends.
+// Otherwise it is abandoned.
+func (p *part) wait(ctx context.Context) bool {
+	if bounded, ok := ctx.(interface{ Ends() time.Time }); ok { // nothing else ends it
+		left := time.Until(bounded.Ends())
+		if p.timer == nil {
+			p.timer = time.NewTimer(left)
+		} else {
+			p.timer.Reset(left)
+		}
+		select {
+		case <-p.landed:
+			p.timer.Stop()
+			return true
+		case <-p.timer.C:
+		}
+	} else {
+		select {
+		case <-p.landed:
+			return true
+		case <-ctx.Done():
+		}
+	}
+	if p.state.CompareAndSwap(queued, abandoned) || p.state.CompareAndSwap(flying, abandoned) {
+		return false
+	}
+	<-p.landed // it has landed in the meantime
+	return true
+}
+
+// fly makes a flight's round trip, led by p's owner, and sees that the next one
+// begins.
+func (n *node) fly(ctx context.Context, f *flight, p *part) {
+	ends, bounded := ctx.Deadline()
+	left := time.Until(ends)
+	if bounded && left <= 0 {
+		n.pass(f, p)
+		return
+	}
+	switch {
+	case !bounded:
+		left = 0
+	case f.direct:
+		n.allowed.Store(int64(left))
+	}
+	io := ctx
+	if _, ok := ctx.(interface{ Ends() time.Time }); ok {
+		io = f.during(ctx, ends, left)
+	}
+	n.run(io, f)
+	f.after()
+	n.next()
+	f.land(p)
+	f.release()
+}
+
+// flyAlone makes a flight's round trip on a goroutine of its own. There are no
+// more of those than places on the node.
+func (n *node) flyAlone(left time.Duration, f *flight) {
+	ctx, cancel := context.WithTimeout(context.Background(), left)
+	defer cancel()
+	n.run(ctx, f)
+	n.next()
+	f.land(nil)
+	f.release()
+}
+
+// run makes the round trip and tells the breaker.
+func (n *node) run(ctx context.Context, f *flight) {
+	began := monotonic()
+	f.run(ctx, n.client, n.store.now())
+	took := monotonic() - began
+	err := f.outcome()
+	if err == nil {
+		if allowed := n.allowed.Load(); allowed == 0 || took < allowed/4*slowShare {
+			n.breaker.succeeded()
+			return
+		}
+		err = errors.New("the answer took nearly all of its time")
+	}
+	cause, ok := n.explain(err).(*core.StoreError)
+	if !ok {
+		cause = n.storeError(core.ErrorTimeout, err)
+	}
+	if n.moves != nil {
+		n.moves()
+	}
+	if n.breaker.failed(cause) {
+		n.store.Report(core.Event{Kind: core.EventBreakerOpened, Class: cause.Class, Node: n.name, Err: cause})
+		n.turnAway(cause)
+	}
+}
+
+// next begins a flight with what waits, or frees the place.
+func (n *node) next() {
+	n.mu.Lock()
+	f := n.board()
+	if f == nil {
+		n.flying--
+		n.mu.Unlock()
+		return
+	}
+	n.mu.Unlock()
+	n.appoint(f)
+}
+
+// board takes the next parts from the queue. n.mu is held.
+func (n *node) board() *flight {
+	var f *flight
+	taken := 0
+	for _, p := range n.waiting {
+		if f != nil && len(f.parts) == maxParts {
+			break
+		}
+		taken++
+		if !p.state.CompareAndSwap(queued, flying) {
+			continue // abandoned
+		}
+		if f == nil {
+			f = newFlight()
+		}
+		f.parts = append(f.parts, p)
+	}
+	left := copy(n.waiting, n.waiting[taken:])
+	clear(n.waiting[left:])
+	n.waiting = n.waiting[:left]
+	return f
+}
+
+// appoint makes one of the parts' owners lead the flight: the one that came last,
+// whose deadline is the last, so that the round trip is not cut short for the
+// others. After that the flight is the leader's alone.
+func (n *node) appoint(f *flight) {
+	for i := len(f.parts) - 1; i >= 0; i-- {
+		p := f.parts[i]
+		if p.leads && p.state.CompareAndSwap(flying, leading) {
+			p.flight = f
+			p.landed <- struct{}{}
+			return
+		}
+	}
+	for _, p := range f.parts {
+		if p.state.Load() != abandoned {
+			go n.flyAlone(n.usual(), f)
+			return
+		}
+	}
+	f.release()
+	n.next()
+}
+
+// pass gives up the lead of a flight for want of time.
+func (n *node) pass(f *flight, p *part) {
+	p.err = context.DeadlineExceeded
+	for i := range f.parts {
+		if f.parts[i] == p {
+			f.parts = append(f.parts[:i], f.parts[i+1:]...)
+			break
+		}
+	}
+	if len(f.parts) == 0 {
+		f.release()
+		n.next()
+		return
+	}
+	n.appoint(f)
+}
+
+// land tells the parts' owners, except the leader, who knows.
+func (f *flight) land(leader *part) {
+	for _, p := range f.parts {
+		if p != leader && p.state.CompareAndSwap(flying, landed) {
+			p.landed <- struct{}{}
+		}
+	}
+}
+
+// refuse says why the node is not asked, and sees that it is probed.
+func (n *node) refuse(p *part) error {
+	if n.breaker.wantsProbe() {
+		go n.probe(string(p.key(0)))
+	}
+	return n.refusal()
+}
+
+func (n *node) refusal() error {
+	err := errors.New("it has failed before")
+	if cause := n.breaker.cause.Load(); cause != nil {
+		err = cause.Err
+	}
+	return n.storeError(core.ErrorOpen, err)
+}
+
+// turnAway has all who wait fail now.
+func (n *node) turnAway(cause error) {
+	n.mu.Lock()
+	waiting := n.waiting
+	n.waiting = nil
+	n.mu.Unlock()
+	for _, p := range waiting {
+		p.err = cause
+		if p.state.CompareAndSwap(queued, landed) {
+			p.landed <- struct{}{}
+		}
+	}
+}
+
+// probe asks the node for a real decision, on a key of its own in the slot of one
+// that was asked for: a ping would tell nothing of a server that can't write.
+func (n *node) probe(key string) {
+	p := newPart(take, 0)
+	p.add(0, &core.Check{Rule: &probeRule, Cost: 1}, 0)
+	p.group = len(p.data)
+	p.data = append(append(p.data, key...), ":probe"...)
+	p.keys = append(p.keys, len(p.data))
+	f := newFlight()
+	f.parts = append(f.parts, p)
+	ctx, cancel := context.WithTimeout(context.Background(), n.usual())
+	defer cancel()
+	f.run(ctx, n.client, n.store.now())
+	err := f.outcome()
+	f.release()
+	if err != nil {
+		if n.moves != nil {
+			n.moves()
+		}
+		n.breaker.probed()
+		return
+	}
+	if open := n.breaker.close(); open > 0 {
+		n.store.Report(core.Event{Kind: core.EventBreakerClosed, Node: n.name, Duration: open})
+	}
+}
+
+// probeRule forgets a probe within a second.
+var probeRule = mustRule(core.PerSecond(1000).Named("probe"))
+
+func mustRule(l core.Limit) core.Rule {
+	r, err := l.Rule()
+	if err != nil {
+		panic(err)
+	}
+	return r
+}
+
+// usual returns how long a round trip may take that no request waits for by itself.
+func (n *node) usual() time.Duration {
+	if allowed := n.allowed.Load(); allowed > 0 {
+		return time.Duration(allowed)
+	}
+	return core.DefaultTimeout
+}
+
+// timeLeft returns the time to the context's deadline, or the default time-out.
+func timeLeft(ctx context.Context) time.Duration {
+	if at, ok := ctx.Deadline(); ok {
+		return time.Until(at)
+	}
+	return core.DefaultTimeout
+}
+
+// explain returns an error with its class and node; redirections are not errors yet.
+func (n *node) explain(err error) error {
+	if err == nil {
+		return nil
+	}
+	return n.storeError(classOf(err), err)
+}
+
+func (n *node) storeError(class core.ErrorClass, err error) *core.StoreError {
+	var known *core.StoreError
+	if errors.As(err, &known) {
+		return known
+	}
+	return &core.StoreError{Class: class, Node: n.name, Err: err}
+}
