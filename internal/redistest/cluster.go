@@ -13,7 +13,7 @@ import (
 const lastSlot = 16_383
 
 // StartCluster starts a cluster of one node that owns all hash slots, for this test alone.
-// It never redirects, and refuses a command or script whose keys lie in several slots. A
+// It never redirects ([StartClusterOf] does), and refuses a command or script whose keys lie in several slots. A
 // node waits 2 s before it takes its slots, so tests that can share one cluster should.
 func StartCluster(tb testing.TB) *Server {
 	tb.Helper()

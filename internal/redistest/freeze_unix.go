@@ -11,20 +11,21 @@ import (
 // nothing answers. Thaw, Kill or the end of the test ends it.
 func (s *Server) Freeze(tb testing.TB) {
 	tb.Helper()
-	s.signal(tb, syscall.SIGSTOP)
+	s.signal(tb, syscall.SIGSTOP, true)
 }
 
 // Thaw lets a frozen server go on; it then answers all it was sent.
 func (s *Server) Thaw(tb testing.TB) {
 	tb.Helper()
-	s.signal(tb, syscall.SIGCONT)
+	s.signal(tb, syscall.SIGCONT, false)
 }
 
-func (s *Server) signal(tb testing.TB, sig syscall.Signal) {
+func (s *Server) signal(tb testing.TB, sig syscall.Signal, frozen bool) {
 	tb.Helper()
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if err := s.cmd.Process.Signal(sig); err != nil {
 		tb.Fatalf("redistest: %v to %s: %v", sig, binary, err)
 	}
+	s.frozen = frozen
 }

@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"strconv"
+	"sync"
 )
 
 // listener says where a server listens, given its directory: for net.Dial, and on the
@@ -51,6 +52,10 @@ func tempDir() (string, error) {
 	return os.MkdirTemp("/tmp", "redis")
 }
 
+// taken holds the ports that freePort has returned: a server that was killed comes back to
+// its own, and servers that start at the same time must not choose the same.
+var taken sync.Map
+
 // freePort returns a port p such that p and its bus port are free now. Both lie below 32768,
 // where the systems' own choice for outgoing connections begins, which could take one of
 // them before Redis does.
@@ -61,6 +66,10 @@ func freePort() (int, error) {
 		p := lowest + rand.IntN(highest-lowest+1)
 		if err := errors.Join(tryListen(p), tryListen(p+busOffset)); err != nil {
 			errs = append(errs, err)
+			continue
+		}
+		if _, again := taken.LoadOrStore(p, true); again {
+			errs = append(errs, fmt.Errorf("port %d is taken by this process", p))
 			continue
 		}
 		return p, nil

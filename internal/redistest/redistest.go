@@ -6,8 +6,12 @@
 //
 // Most tests take [Shared], one server per test binary, and keep apart by [Prefix]:
 // nobody flushes a shared server. A test that counts commands, changes the configuration,
-// stops or freezes Redis takes a server of its own from [Start]; one that is about hash
-// slots takes [StartCluster].
+// stops or freezes Redis takes a server of its own from [Start]. One that is about hash
+// slots takes [StartCluster] or, where redirections matter, [SharedCluster]; one about
+// failover or resharding takes [StartClusterOf] or [StartSentinel].
+//
+// What goes wrong in production is made for real: by the methods of [Server], which make it
+// refuse commands as Redis itself does, and by [Proxy], which harms connections.
 //
 // Servers keep nothing on disk and listen on a unix socket or on loopback only. Without
 // redis-server in PATH the test skips; where CI=true it fails, so that a pipeline can't
@@ -48,9 +52,7 @@ var shared = sync.OnceValues(func() (*Server, error) {
 func Shared(tb testing.TB) *Server {
 	tb.Helper()
 	requireBinary(tb)
-	if !underMain.Load() {
-		tb.Fatal("redistest: Shared needs a TestMain that calls redistest.Main")
-	}
+	requireMain(tb)
 	s, err := shared()
 	if err != nil {
 		tb.Fatal(err)
@@ -59,6 +61,14 @@ func Shared(tb testing.TB) *Server {
 		tb.Fatalf("redistest: the shared server is gone\n%s", s.logTail())
 	}
 	return s
+}
+
+// requireMain fails the test where nobody would stop what all tests share.
+func requireMain(tb testing.TB) {
+	tb.Helper()
+	if !underMain.Load() {
+		tb.Fatal("redistest: what tests share needs a TestMain that calls redistest.Main")
+	}
 }
 
 // Start starts a server for this test alone, on a unix socket, and stops it when the test

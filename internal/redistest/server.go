@@ -1,31 +1,19 @@
 package redistest
 
 import (
-	"bufio"
-	"context"
 	"fmt"
-	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"slices"
-	"strings"
 	"sync"
 	"testing"
-	"time"
 
 	"github.com/redis/go-redis/v9"
 )
 
-const (
-	// startTimeout bounds the wait for the first PONG of a server; it takes about 20 ms
-	// on an idle machine.
-	startTimeout = 20 * time.Second
-	// commandTimeout bounds what this package itself asks a running server.
-	commandTimeout = 10 * time.Second
-	// logTailBytes is how much of the server's log goes into a failure message.
-	logTailBytes = 2048
-)
+// logTailBytes is how much of the server's log goes into a failure message.
+const logTailBytes = 2048
 
 // Server is a running redis-server process. Its methods may be called concurrently.
 type Server struct {
@@ -37,6 +25,7 @@ type Server struct {
 	cmd     *exec.Cmd     // Guarded by mu; replaced by Restart.
 	done    chan struct{} // Guarded by mu; closed once cmd was waited for.
 	stopped bool          // Guarded by mu; final.
+	frozen  bool          // Guarded by mu; by Freeze, until Thaw or a new process.
 }
 
 // Network returns "unix" or "tcp", as net.Dial and redis.Options want it.
@@ -100,6 +89,14 @@ func (s *Server) kill() {
 	<-s.done
 }
 
+// live reports whether the process runs and is not frozen.
+func (s *Server) live() bool {
+	s.mu.Lock()
+	frozen := s.frozen
+	s.mu.Unlock()
+	return !frozen && !s.exited()
+}
+
 // exited reports whether the process is gone.
 func (s *Server) exited() bool {
 	s.mu.Lock()
@@ -113,55 +110,16 @@ func (s *Server) exited() bool {
 	}
 }
 
-// start starts a server where listen says, and returns once it answers.
-func start(listen listener, args []string) (*Server, error) {
-	var err error
-	// Between choosing a port and binding it another process can take it: choose again.
-	for range 3 {
-		var s *Server
-		if s, err = startOnce(listen, args); err == nil {
-			return s, nil
-		}
-	}
-	return nil, err
-}
-
-func startOnce(listen listener, args []string) (*Server, error) {
-	dir, err := tempDir()
-	if err != nil {
-		return nil, fmt.Errorf("redistest: %w", err)
-	}
-	network, addr, listenArgs, err := listen(dir)
-	if err != nil {
-		_ = os.RemoveAll(dir)
-		return nil, fmt.Errorf("redistest: %w", err)
-	}
-	s := &Server{
-		network: network,
-		addr:    addr,
-		dir:     dir,
-		args: slices.Concat(
-			[]string{"--save", "", "--appendonly", "no", "--daemonize", "no", "--dir", dir},
-			listenArgs, args,
-		),
-	}
-	remember(s)
-	if err := s.run(); err != nil {
-		s.Stop()
-		return nil, err
-	}
-	return s, nil
-}
-
-// run starts the process and waits until it answers. s.mu is held, or s not shared yet.
-func (s *Server) run() error {
+// spawn starts the process, with extra after the usual arguments, and waits for nothing.
+// s.mu is held, or s not shared yet.
+func (s *Server) spawn(extra ...string) error {
 	// A file, and no pipe: no goroutine has to read it, and it is there when the process is not.
 	log, err := os.OpenFile(s.logPath(), os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o600)
 	if err != nil {
 		return fmt.Errorf("redistest: %w", err)
 	}
 	defer func() { _ = log.Close() }()
-	cmd := exec.Command(binary, s.args...)
+	cmd := exec.Command(binary, slices.Concat(s.args, extra)...)
 	cmd.Stdout, cmd.Stderr = log, log
 	if err := startChild(cmd); err != nil {
 		return fmt.Errorf("redistest: starting %s: %w", binary, err)
@@ -171,50 +129,7 @@ func (s *Server) run() error {
 		defer close(done)
 		_ = cmd.Wait() // killed, as a rule: its log says more than its status
 	}()
-	s.cmd, s.done = cmd, done
-	return s.awaitPong()
-}
-
-// awaitPong asks PING until the server answers, exits or takes too long.
-func (s *Server) awaitPong() error {
-	deadline := time.Now().Add(startTimeout)
-	for {
-		err := ping(s.network, s.addr)
-		if err == nil {
-			return nil
-		}
-		if time.Now().After(deadline) {
-			return fmt.Errorf("redistest: no PONG from %s in %v: %w\n%s", s.addr, startTimeout, err, s.logTail())
-		}
-		select {
-		case <-s.done:
-			return fmt.Errorf("redistest: %s %q exited at start-up\n%s", binary, s.args, s.logTail())
-		case <-time.After(5 * time.Millisecond):
-		}
-	}
-}
-
-// ping makes one attempt on a connection of its own: a client's pool would back off after
-// the first refusals. A server that wants a password is up as well.
-func ping(network, addr string) error {
-	conn, err := net.DialTimeout(network, addr, time.Second)
-	if err != nil {
-		return err
-	}
-	defer func() { _ = conn.Close() }()
-	if err := conn.SetDeadline(time.Now().Add(time.Second)); err != nil {
-		return err
-	}
-	if _, err := conn.Write([]byte("PING\r\n")); err != nil {
-		return err
-	}
-	reply, err := bufio.NewReader(conn).ReadString('\n')
-	if err != nil {
-		return err
-	}
-	if !strings.HasPrefix(reply, "+PONG") && !strings.HasPrefix(reply, "-NOAUTH") {
-		return fmt.Errorf("PING answered %q", reply)
-	}
+	s.cmd, s.done, s.frozen = cmd, done, false
 	return nil
 }
 
@@ -230,10 +145,4 @@ func (s *Server) logTail() string {
 		b = b[len(b)-logTailBytes:]
 	}
 	return string(b)
-}
-
-// timeout returns a context for one question of this package to a server. It is not the
-// test's context, which is done by the time cleanups run.
-func timeout() (context.Context, context.CancelFunc) {
-	return context.WithTimeout(context.Background(), commandTimeout)
 }

@@ -1,0 +1,103 @@
+package redistest
+
+import (
+	"slices"
+	"sync"
+	"testing"
+
+	"github.com/redis/go-redis/v9"
+)
+
+// Cluster is a running Redis Cluster. Its methods may be called concurrently.
+type Cluster struct {
+	nodes   []*Server // those that began as masters, then those that began as replicas
+	masters int       // how many began as masters
+	ids     map[*Server]string
+}
+
+// StartClusterOf starts a cluster for this test alone, on loopback, and stops it when the
+// test ends. The slots are split evenly in the order of the masters, and each master has the
+// given number of replicas. It returns once all nodes agree and all replicas are in sync.
+//
+// A dead master is noticed after a second. The slots of others are served on, as
+// cluster-require-full-coverage is off, and no replica moves to another master by itself.
+// args are appended to the command line of every node and win over that:
+//
+//	redistest.StartClusterOf(t, 3, 1, "--cluster-node-timeout", "5000")
+//
+// Nodes keep who they are: one that was killed and restarted comes back empty, to the
+// cluster it left, as the replica of whoever took its slots.
+func StartClusterOf(tb testing.TB, masters, replicas int, args ...string) *Cluster {
+	tb.Helper()
+	requireBinary(tb)
+	c, err := startCluster(masters, replicas, args)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	tb.Cleanup(c.stop)
+	return c
+}
+
+// sharedCluster starts the shared cluster once. Its error is kept, so that every test
+// reports it. The long timeout is for busy machines: nothing may fail over here.
+var sharedCluster = sync.OnceValues(func() (*Cluster, error) {
+	return startCluster(3, 1, []string{"--cluster-node-timeout", "15000"})
+})
+
+// SharedCluster returns the cluster that all tests of this binary have in common: three
+// masters with one replica each. The first call starts it; [Main] stops it. Tests use keys
+// under their own [Prefix], and never kill, freeze or reconfigure a node or move a slot. It
+// may be called concurrently.
+func SharedCluster(tb testing.TB) *Cluster {
+	tb.Helper()
+	requireBinary(tb)
+	requireMain(tb)
+	c, err := sharedCluster()
+	if err != nil {
+		tb.Fatal(err)
+	}
+	return c
+}
+
+// Nodes returns all nodes, dead ones too: first those that began as masters.
+func (c *Cluster) Nodes() []*Server { return slices.Clone(c.nodes) }
+
+// Masters returns the nodes that began as masters, dead ones too. Who is master of a slot
+// now, MasterOf says.
+func (c *Cluster) Masters() []*Server { return slices.Clone(c.nodes[:c.masters]) }
+
+// Replicas returns the nodes that began as replicas, dead ones too: those of the first
+// master, then those of the second, and so on.
+func (c *Cluster) Replicas() []*Server { return slices.Clone(c.nodes[c.masters:]) }
+
+// Client returns a new cluster client that knows all nodes, with go-redis's defaults, closed
+// when the test ends.
+func (c *Cluster) Client(tb testing.TB) *redis.ClusterClient {
+	tb.Helper()
+	return c.ClientWith(tb, &redis.ClusterOptions{})
+}
+
+// ClientWith is [Cluster.Client] with options of the test's; Addrs is filled in unless set.
+func (c *Cluster) ClientWith(tb testing.TB, options *redis.ClusterOptions) *redis.ClusterClient {
+	tb.Helper()
+	o := *options
+	if o.Addrs == nil {
+		for _, node := range c.nodes {
+			o.Addrs = append(o.Addrs, node.addr)
+		}
+	}
+	client := redis.NewClusterClient(&o)
+	tb.Cleanup(func() { _ = client.Close() })
+	return client
+}
+
+func (c *Cluster) stop() {
+	for _, node := range c.nodes {
+		node.Stop()
+	}
+}
+
+// live returns the nodes that run and are not frozen.
+func (c *Cluster) live() []*Server {
+	return slices.DeleteFunc(c.Nodes(), func(node *Server) bool { return !node.live() })
+}

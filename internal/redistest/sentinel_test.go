@@ -1,0 +1,66 @@
+package redistest
+
+import (
+	"errors"
+	"testing"
+
+	"github.com/redis/go-redis/v9"
+)
+
+func TestSentinelsReplaceTheMaster(t *testing.T) {
+	t.Parallel()
+	s := StartSentinel(t)
+	ctx, client := t.Context(), s.Client(t)
+	old := s.Master(t)
+	if old != s.Servers()[0] {
+		t.Errorf("the master is %s, want the first server", old.Addr())
+	}
+	if err := client.Set(ctx, "k", "kept", 0).Err(); err != nil {
+		t.Fatal(err)
+	}
+	if n, err := old.Client(t).Wait(ctx, 2, awaitTimeout).Result(); n != 2 || err != nil {
+		t.Fatalf("WAIT = %d, %v", n, err)
+	}
+	old.Kill()
+	elected := s.AwaitFailover(t, old)
+	if elected == old || s.Master(t) != elected {
+		t.Errorf("elected %s, master %s, was %s", elected.Addr(), s.Master(t).Addr(), old.Addr())
+	}
+	if got, err := s.Client(t).Get(ctx, "k").Result(); got != "kept" || err != nil {
+		t.Errorf("a new client reads %q, %v", got, err)
+	}
+	err := await("the old client to find the new master", func() error {
+		return client.Set(ctx, "k", "new", 0).Err()
+	})
+	if err != nil {
+		t.Error(err)
+	}
+
+	old.Restart(t)
+	if err := await("the old master to follow", func() error { return old.inSync(elected) }); err != nil {
+		t.Error(err)
+	}
+	elected.Kill()
+	if third := s.AwaitFailover(t, elected); third == elected {
+		t.Error("no second failover")
+	}
+}
+
+func TestSentinelClientFollowsReplicasOnDemand(t *testing.T) {
+	t.Parallel()
+	s := StartSentinel(t)
+	if n := len(s.Servers()); n != 3 {
+		t.Errorf("%d servers", n)
+	}
+	if n := len(s.Sentinels()); n != 3 {
+		t.Errorf("%d sentinels", n)
+	}
+	replica := s.ClientWith(t, &redis.FailoverOptions{ReplicaOnly: true, MaxRetries: -1})
+	if err := replica.Get(t.Context(), "k").Err(); !errors.Is(err, redis.Nil) {
+		t.Errorf("GET from a replica: %v, want redis.Nil", err)
+	}
+	err := replica.Set(t.Context(), "k", "v", 0).Err()
+	if err == nil || err.Error() != "READONLY You can't write against a read only replica." {
+		t.Errorf("SET to a replica: %v, want READONLY", err)
+	}
+}
