@@ -2,6 +2,7 @@ package core_test
 
 import (
 	"context"
+	"encoding/binary"
 	"strconv"
 	"sync/atomic"
 	"testing"
@@ -49,6 +50,36 @@ func BenchmarkMemory(b *testing.B) {
 				})
 			})
 		}
+	}
+}
+
+// BenchmarkMemoryFlood has new keys come to a store that is full: of clients
+// that have something left, and of such that have nothing.
+func BenchmarkMemoryFlood(b *testing.B) {
+	for name, cost := range map[string]int64{"harmless": 1, "limited": 10} {
+		b.Run(name, func(b *testing.B) {
+			rule, err := core.PerDay(10).Rule()
+			if err != nil {
+				b.Fatal(err)
+			}
+			m, key := core.NewMemory(), make([]byte, 8)
+			checks, results := []core.Check{{Key: key, Rule: &rule, Cost: cost}}, make([]core.Result, 1)
+			n := uint64(0)
+			flood := func() {
+				n++
+				binary.LittleEndian.PutUint64(key, n)
+				if err := m.Take(context.Background(), checks, results); err != nil {
+					b.Error(err)
+				}
+			}
+			for range core.DefaultMaxBuckets * 5 / 4 {
+				flood()
+			}
+			b.ReportAllocs()
+			for b.Loop() {
+				flood()
+			}
+		})
 	}
 }
 

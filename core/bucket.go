@@ -1,6 +1,9 @@
 package core
 
-import "time"
+import (
+	"math/bits"
+	"time"
+)
 
 // bucket is what a store remembers of one key under one rule. Its meaning
 // belongs to the algorithm it was written by:
@@ -38,7 +41,7 @@ func (r *Rule) form() form {
 // client would be counted down at the old rate.
 func (r *Rule) open(b *bucket, now, offset int64) (converted bool) {
 	if b.expires <= now {
-		*b = bucket{log: b.log[:0]}
+		b.expires, b.x, b.y, b.log = 0, 0, 0, b.log[:0]
 	}
 	f := r.form()
 	if b.form == f || b.expires == 0 {
@@ -112,7 +115,15 @@ func (r *Rule) roll(b *bucket, now, offset int64) {
 // read describes an opened bucket. The cost is what a sliding log has to say
 // the wait for; the others leave that to Result.
 func (r *Rule) read(b *bucket, now, cost int64) Reading {
-	reading := Reading{At: now}
+	var reading Reading
+	r.readInto(b, now, cost, &reading)
+	return reading
+}
+
+// readInto is read in place, as answer is Result. It fills in the numbers that
+// the algorithm has, and leaves the others and Charged as they are.
+func (r *Rule) readInto(b *bucket, now, cost int64, reading *Reading) {
+	reading.At = now
 	switch r.Algorithm {
 	case TokenBucket:
 		reading.Numbers[0], reading.Numbers[1] = b.form.debt(b, now)
@@ -123,7 +134,6 @@ func (r *Rule) read(b *bucket, now, cost int64) Reading {
 	case SlidingLog:
 		r.readLog(b, now, cost, &reading.Numbers)
 	}
-	return reading
 }
 
 // charge adds cost to an opened bucket in which it fits.
@@ -172,6 +182,14 @@ func (b *bucket) unused() bool {
 // Result derives the answer for a cost from a reading of r's state. It fits
 // every store: what differs is who did the reading.
 func (r *Rule) Result(cost int64, reading Reading) Result {
+	var result Result
+	r.answer(cost, &reading, &result)
+	return result
+}
+
+// answer is Result in place: a decision in memory is short enough for copies to
+// show.
+func (r *Rule) answer(cost int64, reading *Reading, result *Result) {
 	var remaining int64
 	switch r.Algorithm {
 	case TokenBucket:
@@ -181,17 +199,14 @@ func (r *Rule) Result(cost int64, reading Reading) Result {
 	default:
 		remaining = r.Burst - reading.Numbers[0]
 	}
-	result := Result{
-		Allowed:   true,
+	*result = Result{
+		Allowed:   reading.Charged || r.fits(cost, reading),
 		Charged:   reading.Charged,
 		Remaining: max(remaining, 0),
 		At:        reading.At,
 	}
-	if !reading.Charged && !r.fits(cost, &reading) {
-		result.Allowed = false
-		if cost <= r.Burst {
-			result.RetryAfter = micros(r.wait(cost, &reading.Numbers, false))
-		}
+	if !result.Allowed && cost <= r.Burst {
+		result.RetryAfter = micros(r.wait(cost, &reading.Numbers, false))
 	}
 	switch {
 	case result.RetryAfter > 0:
@@ -204,12 +219,19 @@ func (r *Rule) Result(cost int64, reading Reading) Result {
 		result.Window = micros(r.spread(result.Remaining))
 	}
 	result.ResetAfter = micros(r.emptyAfter(&reading.Numbers))
-	return result
 }
 
 // fits reports whether cost fits into the state that was read.
 func (r *Rule) fits(cost int64, reading *Reading) bool {
-	return cost == 0 || cost <= r.Burst && r.wait(cost, &reading.Numbers, false) == 0
+	switch {
+	case cost == 0:
+		return true
+	case cost > r.Burst:
+		return false
+	case r.Algorithm == TokenBucket:
+		return r.debtFits(cost, &reading.Numbers) // whose wait takes a division
+	}
+	return r.wait(cost, &reading.Numbers, false) == 0
 }
 
 // wait returns the microseconds until cost, at most the burst, fits: 0 if it
@@ -251,8 +273,14 @@ func (r *Rule) emptyAfter(n *[4]int64) int64 {
 
 // spread returns the microseconds in which the rule grants n units.
 func (r *Rule) spread(n int64) int64 {
-	whole, rest := n/r.Quota, n%r.Quota
+	if r.Algorithm == TokenBucket && r.scale.Rate == 1 {
+		return n * r.scale.Unit * r.scale.Tick // the same in lowest terms; at most maxRefill
+	}
 	w := r.Window.Microseconds()
+	if high, low := bits.Mul64(uint64(n), uint64(w)); high == 0 && low < 1<<63 {
+		return ceilDiv(int64(low), r.Quota)
+	}
+	whole, rest := n/r.Quota, n%r.Quota
 	return whole*w + ceilMulDiv(rest, w, r.Quota)
 }
 

@@ -21,6 +21,7 @@ const (
 	ReasonOutageAllowed               // allowed by policy: the store did not answer
 	ReasonOutageDenied                // denied by policy: the store did not answer
 	ReasonOutageLocal                 // decided in this process: the store did not answer
+	ReasonCachedDenial                // denied: the store did so a moment ago, and was not asked again
 )
 
 var reasons = [...]string{
@@ -34,6 +35,7 @@ var reasons = [...]string{
 	ReasonOutageAllowed: "outage allowed",
 	ReasonOutageDenied:  "outage denied",
 	ReasonOutageLocal:   "outage local",
+	ReasonCachedDenial:  "cached denial",
 }
 
 // String returns the reason in words, for logs and metrics.
@@ -127,6 +129,8 @@ func (l *Limiter) verdict(ctx context.Context, c *call, err error) Decision {
 		}
 	}
 	switch {
+	case !d.Allowed && results[d.binding].Cached:
+		d.Reason = ReasonCachedDenial
 	case !d.Allowed:
 		d.Reason = ReasonLimitExceeded
 	case shadowed:

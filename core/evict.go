@@ -2,6 +2,7 @@ package core
 
 import (
 	"cmp"
+	"math"
 	"slices"
 )
 
@@ -12,42 +13,32 @@ type victim struct {
 }
 
 // score says what the loss of a bucket would give away: the smaller, the better
-// the victim.
-type score struct {
-	limited bool    // nothing is left: the loss would hand out a fresh budget
-	used    float64 // of the burst
-	left    int64   // microseconds until the bucket says nothing any more
-}
+// the victim. It is the part of the burst that is used, as the bits of a float32,
+// which order as the numbers do; or, of a bucket in which nothing is left, so
+// that its loss would hand out a fresh budget, when it expires, above all others.
+type score uint64
 
-func (a score) compare(b score) int {
-	if a.limited != b.limited {
-		if b.limited {
-			return -1
-		}
-		return 1
-	}
-	if a.limited {
-		return cmp.Compare(a.left, b.left)
-	}
-	return cmp.Compare(a.used, b.used)
-}
+const limited score = 1 << 63
 
-// searchYield is how many victims one search through a shard brings, so that a
-// flood of new keys does not search anew for each.
-const searchYield = 64
+// searchYield is how many victims one search through a shard brings: each is
+// evicted, or was used since. A flood of new keys thus pays for 37 slots of a
+// search with each key, whatever the buckets are: 4096 × 8/7 slots for 128 keys.
+const searchYield = 128
 
-// evict removes the bucket whose loss matters least, other than keep. It
-// reports false if there is none.
-func (s *shard) evict(keep *place, now int64) bool {
+// evict removes the bucket whose loss matters least, other than keep: of those
+// that the last search knew, and of those that came since. What time has done to
+// the others shows in the next search, after at most searchYield evictions. It
+// reports false if there is no bucket to evict.
+func (s *shard) evict(keep place, now int64) bool {
 	for {
 		for len(s.doomed) > 0 {
 			v := s.doomed[len(s.doomed)-1]
 			s.doomed = s.doomed[:len(s.doomed)-1]
-			i, found := s.find(&v.place)
-			if !found || v.place == *keep || s.score(&s.slots[i], now).compare(v.score) > 0 {
+			i, found := s.find(v.place)
+			if !found || v.place == keep || s.score(&s.slots[i], now) > v.score {
 				continue // gone, wanted, or used more since the search
 			}
-			s.remove(&v.place)
+			s.remove(i)
 			return true
 		}
 		if !s.search(keep, now) {
@@ -56,54 +47,60 @@ func (s *shard) evict(keep *place, now int64) bool {
 	}
 }
 
-// search fills doomed with the best victims. Limited buckets are only among
-// them if there is nothing else, and then just one: a better victim may come
-// any moment.
-func (s *shard) search(keep *place, now int64) bool {
-	best := s.doomed[:0]
-	worst := func(a, b victim) int { return b.score.compare(a.score) }
-	for i := range s.slots {
-		if s.slots[i].meta == 0 || s.slots[i].place == *keep {
-			continue
-		}
-		v := victim{s.slots[i].place, s.score(&s.slots[i], now)}
-		switch {
-		case len(best) < searchYield:
-			best = append(best, v)
-			if len(best) == searchYield {
-				slices.SortFunc(best, worst)
+// search fills doomed with the best victims. It goes through the slots in large
+// steps, so that of many equal victims those are found that lie all over the
+// table: gaps in one place would leave the others full, and probes there long.
+func (s *shard) search(keep place, now int64) bool {
+	step := max(len(s.slots)/searchYield, 1)
+	for first := range step {
+		for i := first; i < len(s.slots); i += step {
+			slot := &s.slots[i]
+			if slot.kind == 0 || slot.holds(keep) {
+				continue
 			}
-		case v.score.compare(best[0].score) < 0:
-			// Insert in order, worst first, dropping the worst.
-			at, _ := slices.BinarySearchFunc(best, v, worst)
-			copy(best, best[1:at])
-			best[at-1] = v
+			v := victim{slot.place(), s.score(slot, now)}
+			if len(s.doomed) < searchYield || v.score < s.doomed[0].score {
+				s.doom(v)
+			}
 		}
 	}
-	if len(best) < searchYield {
-		slices.SortFunc(best, worst)
-	}
-	limited := 0
-	for limited < len(best)-1 && best[limited].score.limited {
-		limited++
-	}
-	s.doomed = slices.Delete(best, 0, limited)
 	return len(s.doomed) > 0
+}
+
+// offer tells of a bucket that has come since the last search. It is among the
+// doomed if it is a better victim than one of them: only then is it known to be
+// better than all that are not.
+func (s *shard) offer(slot *slot, now int64) {
+	if len(s.doomed) == 0 {
+		return
+	}
+	if v := (victim{slot.place(), s.score(slot, now)}); v.score < s.doomed[0].score {
+		s.doom(v)
+	}
+}
+
+// doom inserts v in order, worst first. When there are enough, the worst goes.
+func (s *shard) doom(v victim) {
+	if len(s.doomed) == searchYield {
+		s.doomed = slices.Delete(s.doomed, 0, 1)
+	}
+	at, _ := slices.BinarySearchFunc(s.doomed, v, func(a, b victim) int { return cmp.Compare(b.score, a.score) })
+	s.doomed = slices.Insert(s.doomed, at, v)
 }
 
 func (s *shard) score(slot *slot, now int64) score {
 	if slot.expires <= now {
-		return score{}
+		return 0
 	}
 	var b bucket
-	s.bucket(slot, &b)
+	s.read(slot, &b)
 	units, rest, _ := b.form.used(&b, now)
 	if rest > 0 {
 		units++
 	}
-	return score{
-		limited: units >= slot.burst(),
-		used:    float64(units) / float64(slot.burst()),
-		left:    slot.expires - now,
+	used, burst := roughly(units), slot.kind.burst()
+	if used >= burst {
+		return limited | score(slot.expires)
 	}
+	return score(math.Float32bits(used / burst))
 }

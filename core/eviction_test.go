@@ -167,6 +167,58 @@ func TestOfLimitedClientsTheNearestToRecoveryIsEvicted(t *testing.T) {
 	}
 }
 
+// A search finds many limited clients at once, when there is nobody else. Who comes
+// later and has something left is a better victim than they.
+func TestANewcomerGoesBeforeTheLimited(t *testing.T) {
+	t.Parallel()
+	m, clock := small(t, 128)
+	rule := mustRule(t, core.PerDay(10))
+	for i := range 128 {
+		take(t, m, fmt.Sprint("limited", i), rule, 10)
+		clock.Advance(time.Second)
+	}
+	for i := range 500 {
+		take(t, m, fmt.Sprint("newcomer", i), rule, 1)
+	}
+	for i := range 128 {
+		if got := take(t, m, fmt.Sprint("limited", i), rule, 0); (got.Remaining > 0) != (i == 0) {
+			t.Errorf("client %d, limited before, has %d remaining; only the oldest made room, for the first newcomer", i, got.Remaining)
+		}
+	}
+}
+
+func TestOnlyLimitedClientsAreEvictedOldestFirst(t *testing.T) {
+	t.Parallel()
+	m, clock := small(t, 1<<10)
+	rule := mustRule(t, core.PerDay(1))
+	for i := range 3 << 10 {
+		take(t, m, fmt.Sprint("key", i), rule, 1)
+		clock.Advance(time.Second)
+	}
+	for i := range 3 << 10 {
+		if got := take(t, m, fmt.Sprint("key", i), rule, 0); (got.Remaining == 0) != (i >= 2<<10) {
+			t.Fatalf("key %d has %d remaining; the last %d keys should be known", i, got.Remaining, 1<<10)
+		}
+	}
+}
+
+// A table remembers bursts roughly. That must not make a client that has nothing
+// left look as if it had something.
+func TestLimitedUnderALargeBurst(t *testing.T) {
+	t.Parallel()
+	for _, burst := range []int64{1, 1<<18 + 1, 1<<19 - 1, 1<<19 + 1, 1<<24 + 1, 1<<25 - 1, 1<<40 - 1, 1<<50 - 1} {
+		m, _ := small(t, 64)
+		big, small := mustRule(t, core.PerDay(burst).FixedWindow().Named("big")), mustRule(t, core.PerDay(10).Named("small"))
+		take(t, m, "limited", big, burst)
+		for i := range 1000 {
+			take(t, m, fmt.Sprint("new", i), small, 9)
+		}
+		if take(t, m, "limited", big, 1).Allowed {
+			t.Errorf("burst %d: the limited client was pushed out", burst)
+		}
+	}
+}
+
 func TestLimitsThatExpireMakeRoomWithoutEviction(t *testing.T) {
 	t.Parallel()
 	m, clock := small(t, 1<<10)

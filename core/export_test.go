@@ -1,5 +1,7 @@
 package core
 
+import "unsafe"
+
 // ResetAdvice makes the process forget which advice was logged. Tests that call
 // it are not parallel: those that are wait until they are done.
 func ResetAdvice() { given.Clear() }
@@ -60,3 +62,9 @@ func (m *Memory) Weight() int {
 
 // MaxTiers is how many tiers' rules a limit keeps.
 const MaxTiers = maxTiers
+
+// ShardSize is what processors must not share cache lines of.
+const ShardSize = unsafe.Sizeof(shard{})
+
+// SlotSize is what a bucket takes of a table.
+const SlotSize = unsafe.Sizeof(slot{})

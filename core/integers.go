@@ -2,6 +2,15 @@ package core
 
 import "math/bits"
 
+// inTicks returns a time in whole ticks. Nearly all rules count in microseconds,
+// and a division takes as long as all else that is done with the result.
+func inTicks(micros, tick int64) int64 {
+	if tick == 1 {
+		return micros
+	}
+	return micros / tick
+}
+
 // ceilDiv returns a / b rounded up, for a >= 0 and b > 0.
 func ceilDiv(a, b int64) int64 {
 	q := a / b

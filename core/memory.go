@@ -5,7 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"hash/maphash"
-	"sync"
+	"math"
+	"slices"
 	"time"
 )
 
@@ -18,9 +19,10 @@ const minBuckets = 64
 // MemoryConfig sets up a [Memory]. Its zero value is ready to use.
 type MemoryConfig struct {
 	// MaxBuckets bounds the memory: one bucket, for one key under one limit,
-	// takes 64 bytes in a table that is between 7/16 and 7/8 full. Four entries
-	// of a sliding log count as one bucket; one log may exceed a bound that is
-	// smaller than it. At least 64. Defaults to DefaultMaxBuckets.
+	// takes 48 bytes in a table that is between 7/10 and 7/8 full, so 55 bytes
+	// when there are MaxBuckets and at most 69 before. Four entries of a sliding
+	// log count as one bucket; one log may exceed a bound that is smaller than it.
+	// At least 64. Defaults to DefaultMaxBuckets.
 	MaxBuckets int
 }
 
@@ -30,15 +32,17 @@ type MemoryConfig struct {
 // Memory is bounded by MaxBuckets. When there is no room, buckets that are full
 // again go first, for they hold nothing; then those that have used the least of
 // their limit. A client that has nothing left keeps its bucket until there are
-// only such clients; then the one that is nearest to being served again loses
-// its bucket, and starts with a fresh one. Keys are known by a 96-bit hash that
-// is seeded anew in each store, so nobody can construct two that collide.
+// only such clients; then the one that is nearest to being full again loses its
+// bucket, and starts with a fresh one. Who goes is sought among some thousand
+// buckets, for 128 new keys at a time: a bucket that time alone has refilled since
+// then is not yet known for it. Keys are known by a 96-bit hash that is seeded
+// anew in each store, so nobody can construct two that collide.
 //
 // Time is the process's monotonic clock, begun at the wall clock when the store
 // was made: a step of the wall clock neither grants nor withholds units.
 //
 // A Memory runs no goroutine and has nothing to close. It is safe for
-// concurrent use; a call locks only the shards (up to 256) that its keys are in.
+// concurrent use; a call locks only the shards that its keys are in.
 type Memory struct {
 	Registry
 
@@ -65,7 +69,7 @@ func NewMemoryWith(config MemoryConfig) (*Memory, error) {
 		return nil, fmt.Errorf("weblimit: memory store: MaxBuckets must be at least %d, got %d", minBuckets, config.MaxBuckets)
 	}
 	shards := 1
-	for shards < 256 && config.MaxBuckets/(2*shards) >= minShardBuckets {
+	for shards < maxShards && config.MaxBuckets/(2*shards) >= minShardBuckets {
 		shards *= 2
 	}
 	m := &Memory{
@@ -74,7 +78,8 @@ func NewMemoryWith(config MemoryConfig) (*Memory, error) {
 		shards: make([]shard, shards),
 	}
 	for i := range m.shards {
-		m.shards[i].limit = config.MaxBuckets / shards
+		m.shards[i].limit = int32(min(config.MaxBuckets/shards, math.MaxInt32))
+		m.shards[i].spare = int32(12 + i%3) // so that not all outgrow their tables at one number of keys
 	}
 	return m, nil
 }
@@ -96,37 +101,37 @@ func (m *Memory) Peek(_ context.Context, checks []Check, results []Result) error
 	return m.decide(checks, results, false)
 }
 
-// visit is a check on its way through a call: where its bucket is and what it holds.
-type visit struct {
-	place
-	number    int // of the shard
-	shard     *shard
-	bucket    bucket
-	reading   Reading
-	fits      bool
-	converted bool
-}
-
-// save stores the bucket, or nothing if it is worth nothing.
-func (v *visit) save(rule *Rule, now int64) {
-	if v.bucket.unused() {
-		v.shard.remove(&v.place)
-		return
-	}
-	v.shard.put(&v.place, &v.bucket, rule.Burst, now)
-}
-
-// visits are reused, since a call has to look at all its buckets before it may
-// change any of them.
-var visits = sync.Pool{New: func() any { return new([]visit) }}
-
 func (m *Memory) decide(checks []Check, results []Result, take bool) error {
 	if err := ValidChecks(checks, results); err != nil {
 		return err
 	}
-	if len(checks) == 0 {
-		return nil
+	switch len(checks) {
+	case 0:
+	case 1:
+		m.decideOne(&checks[0], &results[0], take)
+	default:
+		m.decideAll(checks, results, take)
 	}
+	return nil
+}
+
+// decideOne is decideAll for a single check, which needs nobody else's answer
+// and no more than one lock.
+func (m *Memory) decideOne(c *Check, result *Result, take bool) {
+	v := visit{alone: true}
+	m.locate(&v, c)
+	now := m.now()
+	v.shard.mu.Lock()
+	v.open()
+	v.judge(c, now)
+	if take {
+		v.settle(c, now, v.fits)
+	}
+	v.shard.mu.Unlock()
+	c.Rule.answer(c.Cost, &v.reading, result)
+}
+
+func (m *Memory) decideAll(checks []Check, results []Result, take bool) {
 	pooled := visits.Get().(*[]visit)
 	defer visits.Put(pooled)
 	// Read before the lock, so that others don't wait for it. Callers may then
@@ -134,38 +139,19 @@ func (m *Memory) decide(checks []Check, results []Result, take bool) error {
 	// clock that steps back, which it bears.
 	now := m.now()
 	v := m.enter(pooled, checks)
-	visitAll(v, checks, now, take)
-	leave(v)
+	granted := true
 	for i := range v {
-		results[i] = checks[i].Rule.Result(checks[i].Cost, v[i].reading)
-	}
-	return nil
-}
-
-// visitAll decides the checks whose buckets v has, and charges them if take.
-func visitAll(v []visit, checks []Check, now int64, take bool) {
-	granted := take
-	for i := range v {
-		rule := checks[i].Rule
-		v[i].converted = rule.open(&v[i].bucket, now, rule.Offset(checks[i].Key))
-		v[i].reading = rule.read(&v[i].bucket, now, checks[i].Cost)
-		v[i].fits = rule.fits(checks[i].Cost, &v[i].reading)
+		v[i].judge(&checks[i], now)
 		granted = granted && (v[i].fits || checks[i].Shadow)
 	}
-	if !take {
-		return
-	}
 	for i := range v {
-		rule, cost := checks[i].Rule, checks[i].Cost
-		charged := granted && v[i].fits
-		if charged {
-			rule.charge(&v[i].bucket, now, cost)
-			v[i].reading = rule.read(&v[i].bucket, now, cost)
-			v[i].reading.Charged = true
+		if take {
+			v[i].settle(&checks[i], now, granted && v[i].fits)
 		}
-		if v[i].converted || charged && cost > 0 {
-			v[i].save(rule, now)
-		}
+	}
+	leave(v)
+	for i := range v {
+		checks[i].Rule.answer(checks[i].Cost, &v[i].reading, &results[i])
 	}
 }
 
@@ -187,9 +173,9 @@ func (m *Memory) Refund(_ context.Context, checks []Check, results []Result) err
 		if !results[i].Charged {
 			continue
 		}
-		rule, cost, b := checks[i].Rule, checks[i].Cost, &v[i].bucket
-		rule.open(b, now, rule.Offset(checks[i].Key))
-		rule.refund(b, now, cost, results[i].At)
+		rule, b := checks[i].Rule, &v[i].bucket
+		rule.open(b, now, v[i].offset)
+		rule.refund(b, now, checks[i].Cost, results[i].At)
 		results[i] = rule.Result(0, rule.read(b, now, 0))
 		v[i].save(rule, now)
 	}
@@ -202,46 +188,37 @@ func (m *Memory) Reset(_ context.Context, checks []Check) error {
 		if checks[i].Rule == nil {
 			return errors.New("weblimit: check without a rule")
 		}
-		p := m.place(&checks[i])
-		s := &m.shards[m.number(&p)]
-		s.mu.Lock()
-		s.remove(&p)
-		s.mu.Unlock()
+		var v visit
+		m.locate(&v, &checks[i])
+		v.shard.mu.Lock()
+		if at, found := v.shard.find(v.place); found {
+			v.shard.remove(at)
+		}
+		v.shard.mu.Unlock()
 	}
 	return nil
-}
-
-func (m *Memory) place(c *Check) place {
-	return place{
-		hash:  maphash.Bytes(m.seeds[0], c.Key),
-		check: uint32(maphash.Bytes(m.seeds[1], c.Key)),
-		id:    c.Rule.id,
-	}
 }
 
 // enter finds the checks' buckets and locks their shards, each once and in the
 // order of their numbers, so that no two calls wait for each other. The limits
 // of one key share a shard.
 func (m *Memory) enter(pooled *[]visit, checks []Check) []visit {
-	v := (*pooled)[:0]
-	for i := range checks {
-		p := m.place(&checks[i])
-		number := m.number(&p)
-		v = append(v, visit{place: p, number: number, shard: &m.shards[number]})
-	}
+	v := slices.Grow((*pooled)[:0], len(checks))[:len(checks)]
 	*pooled = v
+	for i := range v {
+		v[i] = visit{}
+		m.locate(&v[i], &checks[i])
+	}
 	if len(v) == 1 {
 		v[0].shard.mu.Lock()
 	} else {
 		m.lockAll(v)
 	}
 	for i := range v {
-		v[i].shard.get(&v[i].place, &v[i].bucket)
+		v[i].open()
 	}
 	return v
 }
-
-func (m *Memory) number(p *place) int { return int(p.hash>>32) & (len(m.shards) - 1) }
 
 func (m *Memory) lockAll(v []visit) {
 	for last := -1; ; {

@@ -1,196 +1,244 @@
 package core
 
-import "sync"
+import (
+	"math"
+	"math/bits"
+	"sync"
+)
 
 // minShardBuckets is the least that one of several shards holds: room for the
 // longest sliding log, and enough for eviction to find a good victim.
 const minShardBuckets = 2048
 
+// maxShards is many enough for a search through one to be short in all stores
+// of up to 16 million buckets, and few enough to cost nothing while empty.
+const maxShards = 4096
+
 // shard is one part of a memory store: an open-addressing table of buckets with
 // linear probing. Its slots hold no pointers, so that a million buckets cost the
-// garbage collector nothing.
+// garbage collector nothing. It takes two cache lines, or processors that use
+// neighbours would wait for each other.
 type shard struct {
 	mu sync.Mutex
 
 	// All below guarded by mu.
-	slots  []slot // a power of two, or none yet
-	count  int    // slots in use
-	limit  int    // of count and the weight of logs together
+	slots  []slot
+	count  int   // slots in use, at most 7/8 of them
+	limit  int32 // of count and the weight of logs together
+	spare  int32 // slots that a new table has beyond what its buckets ask for
 	logs   logs
 	doomed []victim // found by the last search for something to evict, best last
 }
 
-// place is where a bucket belongs: a key, by its hash, and a limit.
+// place is where a bucket belongs: a hash of its key and limit.
 type place struct {
 	hash  uint64
-	check uint32 // more bits of the hash
-	id    uint32 // Rule.ID
+	check uint32 // more bits, of the key alone
 }
 
-// slot is a bucket as the table keeps it: one cache line.
+// slot is a bucket as the table keeps it, in 48 bytes: the third of a bucket's
+// numbers, and the rate, are needed by no algorithm at once.
 type slot struct {
-	place
+	hash    uint64
+	check   uint32
+	kind    kind // 0 for a free slot
 	expires int64
-	x, y    int64 // y is the index of a sliding log's entries
+	x       int64
+	third   int64 // token bucket: rate; sliding window: y; sliding log: the index of its entries
 	unit    int64
-	rate    int64
-	meta    uint64 // 0 for a free slot: burst << 16 | tick << 8 | algorithm
 }
 
-const maxMetaBurst = 1<<48 - 1
-
-func (s *slot) algorithm() Algorithm { return Algorithm(s.meta) }
-func (s *slot) burst() int64         { return int64(s.meta >> 16) }
-func (s *slot) form() form {
-	return form{s.algorithm(), ticks[uint8(s.meta>>8)], s.unit, s.rate}
+func (s *slot) holds(p place) bool {
+	return s.hash == p.hash && s.check == p.check && s.kind != 0
 }
 
-func meta(f form, burst int64) uint64 {
+func (s *slot) place() place { return place{s.hash, s.check} }
+
+// kind is what a slot knows of its rule beside numbers: burst, tick and
+// algorithm, the burst as a float32 whose last five bits are the other two.
+type kind uint32
+
+const (
+	kindBits      = 5
+	kindAlgorithm = 1<<3 - 1
+)
+
+func newKind(f *form, burst int64) kind {
 	tick := 0
 	for ticks[tick] != f.tick {
 		tick++
 	}
-	return uint64(min(burst, maxMetaBurst))<<16 | uint64(tick)<<8 | uint64(f.algorithm)
+	return kind(math.Float32bits(roughly(burst))) | kind(tick)<<3 | kind(f.algorithm)
 }
 
-// home is the slot that a place is looked for from. The limits of one key lie
-// some way apart, or they would be each other's neighbours in every probe.
-func (s *shard) home(p *place) int {
-	return int((p.hash+uint64(p.id)*0x9e3779b97f4a7c15)>>40) & (len(s.slots) - 1)
+func (k kind) algorithm() Algorithm { return Algorithm(k & kindAlgorithm) }
+func (k kind) tick() int64          { return ticks[k>>3&3] }
+func (k kind) burst() float32       { return math.Float32frombits(uint32(k >> kindBits << kindBits)) }
+
+// roughly returns units as a kind remembers them: what is not less than a burst
+// is not less than it after both were made rough.
+func roughly(units int64) float32 {
+	return math.Float32frombits(math.Float32bits(float32(units)) >> kindBits << kindBits)
 }
 
-func (s *shard) find(p *place) (index int, found bool) {
+// home is the slot that a place is looked for from: its hash, scaled to the
+// table's length, which thus need not be a power of two.
+func (s *shard) home(hash uint64) int {
+	i, _ := bits.Mul64(hash, uint64(len(s.slots)))
+	return int(i)
+}
+
+// find returns where a place is, or the free slot where it would be. The table
+// has one, if it has any slots.
+func (s *shard) find(p place) (index int, found bool) {
 	if len(s.slots) == 0 {
 		return 0, false
 	}
-	mask := len(s.slots) - 1
-	for i := s.home(p); ; i = (i + 1) & mask {
-		if s.slots[i].meta == 0 {
+	for i := s.home(p.hash); ; {
+		switch slot := &s.slots[i]; {
+		case slot.holds(p):
+			return i, true
+		case slot.kind == 0:
 			return i, false
 		}
-		if s.slots[i].place == *p {
-			return i, true
+		if i++; i == len(s.slots) {
+			i = 0
 		}
 	}
 }
 
-// get reads a bucket; one that is not there reads as unused.
-func (s *shard) get(p *place, b *bucket) {
-	i, found := s.find(p)
-	if !found {
-		*b = bucket{}
-		return
+// get reads the bucket of a place; one that is not there reads as unused.
+func (s *shard) get(p place, b *bucket) (index int, found bool) {
+	index, found = s.find(p)
+	if found {
+		s.read(&s.slots[index], b)
+	} else {
+		b.expires = 0
 	}
-	s.bucket(&s.slots[i], b)
+	return index, found
 }
 
-func (s *shard) bucket(slot *slot, b *bucket) {
-	*b = bucket{expires: slot.expires, x: slot.x, y: slot.y, form: slot.form()}
-	if b.form.algorithm == SlidingLog {
-		b.log, b.y = s.logs.entries[slot.y], 0
+func (s *shard) read(slot *slot, b *bucket) {
+	b.expires, b.x, b.y = slot.expires, slot.x, 0
+	b.form.algorithm, b.form.tick = slot.kind.algorithm(), slot.kind.tick()
+	b.form.unit, b.form.rate = slot.unit, 1
+	switch b.form.algorithm {
+	case TokenBucket:
+		b.form.rate = slot.third
+	case SlidingWindow:
+		b.y = slot.third
+	case SlidingLog:
+		b.log = s.logs.entries[slot.third]
 	}
 }
 
-// put stores a bucket, making room for it if there is none.
-func (s *shard) put(p *place, b *bucket, burst, now int64) {
-	s.makeRoom(p, b, now)
-	i, found := s.find(p)
-	if !found {
-		s.count++
-		s.slots[i] = slot{place: *p}
+// put stores a bucket, making room for it if there is none. The place is what
+// find says of it.
+func (s *shard) put(p place, i int, found bool, b *bucket, burst, now int64) {
+	if (!found || b.form.algorithm == SlidingLog) && s.makeRoom(p, i, found, b, now) {
+		i, found = s.find(p)
 	}
 	slot := &s.slots[i]
-	y := b.y
-	if hadLog := found && slot.algorithm() == SlidingLog; b.form.algorithm == SlidingLog {
-		if hadLog {
-			y = slot.y
-		} else {
-			y = s.logs.acquire()
-		}
-		s.logs.set(y, b.log)
-	} else if hadLog {
-		s.logs.release(slot.y)
+	if hadLog := found && slot.kind.algorithm() == SlidingLog; hadLog && b.form.algorithm != SlidingLog {
+		s.logs.release(slot.third)
+	} else if !hadLog && b.form.algorithm == SlidingLog {
+		slot.third = s.logs.acquire()
 	}
-	slot.expires, slot.x, slot.y = b.expires, b.x, y
-	slot.unit, slot.rate, slot.meta = b.form.unit, b.form.rate, meta(b.form, burst)
+	switch b.form.algorithm {
+	case TokenBucket:
+		slot.third = b.form.rate
+	case SlidingLog:
+		s.logs.set(slot.third, b.log)
+	default:
+		slot.third = b.y
+	}
+	slot.expires, slot.x, slot.unit = b.expires, b.x, b.form.unit
+	slot.kind = newKind(&b.form, burst)
+	if !found {
+		slot.hash, slot.check = p.hash, p.check
+		s.count++
+		s.offer(slot, now)
+	}
 }
 
-// makeRoom sees to it that b can be stored at p: by growing the table or,
-// at the limit, by evicting others.
-func (s *shard) makeRoom(p *place, b *bucket, now int64) {
-	i, found := s.find(p)
+// makeRoom sees to it that b can be stored at p: by rebuilding the table or,
+// at the limit, by evicting others. It reports whether that moved any bucket.
+func (s *shard) makeRoom(p place, i int, found bool, b *bucket, now int64) (moved bool) {
 	growth := 0
 	if !found {
 		growth = 1
 	}
 	if b.form.algorithm == SlidingLog {
 		growth += logWeight(b.log)
-		if found && s.slots[i].algorithm() == SlidingLog {
-			growth -= logWeight(s.logs.entries[s.slots[i].y])
+		if found && s.slots[i].kind.algorithm() == SlidingLog {
+			growth -= logWeight(s.logs.entries[s.slots[i].third])
 		}
 	}
-	for growth > 0 && s.count+s.logs.weight+growth > s.limit {
+	for growth > 0 && s.count+s.logs.weight+growth > int(s.limit) {
 		if !s.evict(p, now) {
 			break // p is alone: a log larger than its shard is bounded by its quota
 		}
+		moved = true
 	}
 	if !found && (s.count+1)*8 > len(s.slots)*7 {
-		s.grow(now)
+		s.rebuild(now)
+		moved = true
 	}
+	return moved
 }
 
-// grow drops the buckets that have expired and, if that leaves the table more
-// than half full, doubles it.
-func (s *shard) grow(now int64) {
+// rebuild drops the buckets that have expired and makes a table that those left
+// fill to 7/10, or that the limit fills to 7/8.
+func (s *shard) rebuild(now int64) {
 	live := 0
 	for i := range s.slots {
-		if s.slots[i].meta != 0 && s.slots[i].expires > now {
+		if s.slots[i].kind != 0 && s.slots[i].expires > now {
 			live++
 		}
 	}
-	size := max(len(s.slots), 8)
-	if live*2 >= len(s.slots) && len(s.slots) > 0 {
-		size *= 2
-	}
 	old := s.slots
-	s.slots, s.count = make([]slot, size), 0
+	s.slots = make([]slot, min(live*10/7+int(s.spare), int(s.limit)*8/7+1))
+	s.count = live
 	for i := range old {
-		switch {
-		case old[i].meta == 0:
-		case old[i].expires > now:
-			j, _ := s.find(&old[i].place)
-			s.slots[j] = old[i]
-			s.count++
-		case old[i].algorithm() == SlidingLog:
-			s.logs.release(old[i].y)
+		switch slot := &old[i]; {
+		case slot.kind == 0:
+		case slot.expires > now:
+			j, _ := s.find(slot.place())
+			s.slots[j] = *slot
+		case slot.kind.algorithm() == SlidingLog:
+			s.logs.release(slot.third)
 		}
 	}
 }
 
-func (s *shard) remove(p *place) {
-	i, found := s.find(p)
-	if !found {
-		return
-	}
-	if s.slots[i].algorithm() == SlidingLog {
-		s.logs.release(s.slots[i].y)
+// remove frees the slot of the given index, and closes the gap, or probes would
+// stop at it: each follower moves up unless the gap lies before its home.
+func (s *shard) remove(i int) {
+	if s.slots[i].kind.algorithm() == SlidingLog {
+		s.logs.release(s.slots[i].third)
 	}
 	s.count--
-	// Close the gap, or probes would stop at it: each follower moves up unless
-	// the gap lies before its home.
-	mask := len(s.slots) - 1
 	for j := i; ; {
-		j = (j + 1) & mask
-		if s.slots[j].meta == 0 {
+		if j++; j == len(s.slots) {
+			j = 0
+		}
+		if s.slots[j].kind == 0 {
 			break
 		}
-		home := s.home(&s.slots[j].place)
-		if (j-home)&mask >= (j-i)&mask {
+		if s.distance(s.home(s.slots[j].hash), j) >= s.distance(i, j) {
 			s.slots[i] = s.slots[j]
 			i = j
 		}
 	}
 	s.slots[i] = slot{}
+}
+
+// distance returns how many slots after i a probe reaches j.
+func (s *shard) distance(i, j int) int {
+	if j < i {
+		return j - i + len(s.slots)
+	}
+	return j - i
 }
 
 // logs holds the entries of a shard's sliding logs, apart from the pointer-free slots.

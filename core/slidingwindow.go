@@ -9,8 +9,7 @@ package core
 
 // rollEstimate moves a live bucket on to now, or begins the window now is in.
 func (f form) rollEstimate(b *bucket, now, offset int64) {
-	ticks := now / f.tick
-	if b.expires != 0 && ticks >= b.expires/f.tick-f.unit { // the current window is over, the one after it is not
+	if b.expires != 0 && now >= b.expires-f.unit*f.tick { // the current window is over, the one after it is not
 		b.x, b.y = 0, b.x
 		b.expires += f.unit * f.tick
 		if b.y == 0 {
@@ -18,7 +17,7 @@ func (f form) rollEstimate(b *bucket, now, offset int64) {
 		}
 	}
 	if b.expires == 0 {
-		start := windowStart(ticks, offset/f.tick, f.unit)
+		start := windowStart(inTicks(now, f.tick), inTicks(offset, f.tick), f.unit)
 		b.expires = (start + 2*f.unit) * f.tick
 	}
 }
@@ -26,7 +25,7 @@ func (f form) rollEstimate(b *bucket, now, offset int64) {
 // elapsed returns the ticks since the current window began: 0 if a clock that
 // was set back has not reached it yet.
 func (f form) elapsed(b *bucket, now int64) int64 {
-	return max(now/f.tick-(b.expires/f.tick-2*f.unit), 0)
+	return max(inTicks(now, f.tick)-(inTicks(b.expires, f.tick)-2*f.unit), 0)
 }
 
 func (r *Rule) chargeEstimate(b *bucket, _, cost int64) { b.x += cost }

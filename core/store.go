@@ -57,6 +57,7 @@ type Check struct {
 type Result struct {
 	Allowed    bool          // the check fits its own limit
 	Charged    bool          // the cost was taken: every enforced check of the call fitted
+	Cached     bool          // an earlier denial that still holds: the server was not asked again
 	Remaining  int64         // units left, from 0 to Rule.Burst
 	RetryAfter time.Duration // not Allowed: until the same cost fits; 0 when waiting can't help
 	Window     time.Duration // how long Remaining has to last: the draft's effective window

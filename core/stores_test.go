@@ -104,6 +104,7 @@ type flaky struct {
 
 func newFlaky(down bool) *flaky {
 	s := &flaky{Memory: core.NewMemory()}
+	s.OnEvent(func(core.Event) {}) // or each test would log
 	s.down.Store(down)
 	return s
 }

@@ -1,5 +1,7 @@
 package core
 
+import "math/bits"
+
 // The token bucket keeps no tokens but a debt, which drains at Rate per tick
 // down to nothing; a cost fits while the debt stays within Capacity. What is
 // stored is the moment at which the debt ends, so that time alone refills the
@@ -12,7 +14,7 @@ func (f form) debt(b *bucket, now int64) (whole, fraction int64) {
 	if b.expires <= now {
 		return 0, 0
 	}
-	whole, fraction = b.expires/f.tick-now/f.tick, b.x
+	whole, fraction = inTicks(b.expires, f.tick)-inTicks(now, f.tick), b.x
 	if fraction > 0 {
 		whole-- // expires is the tick after the one in which the debt ends
 	}
@@ -20,7 +22,10 @@ func (f form) debt(b *bucket, now int64) (whole, fraction int64) {
 }
 
 func (r *Rule) setDebt(b *bucket, now, debt int64) {
-	whole, fraction := debt/r.scale.Rate, debt%r.scale.Rate
+	whole, fraction := debt, int64(0)
+	if r.scale.Rate != 1 { // it is for most limits
+		whole, fraction = debt/r.scale.Rate, debt%r.scale.Rate
+	}
 	r.setDebtTicks(b, now, whole, fraction)
 }
 
@@ -31,8 +36,23 @@ func (r *Rule) setDebtTicks(b *bucket, now, whole, fraction int64) {
 	}
 	b.expires = 0
 	if whole > 0 {
-		b.expires = (now/r.scale.Tick + whole) * r.scale.Tick
+		b.expires = (inTicks(now, r.scale.Tick) + whole) * r.scale.Tick
 	}
+}
+
+// level returns the debt, and whether it is one that the bucket can hold: a
+// clock that was set back makes it look larger.
+func (r *Rule) level(n *[4]int64) (debt int64, holds bool) {
+	high, low := bits.Mul64(uint64(n[0]), uint64(r.scale.Rate))
+	if high != 0 || low > uint64(r.scale.Capacity) {
+		return 0, false
+	}
+	return int64(low) + n[1], true
+}
+
+func (r *Rule) debtFits(cost int64, n *[4]int64) bool {
+	debt, holds := r.level(n)
+	return holds && debt+cost*r.scale.Unit <= r.scale.Capacity
 }
 
 // debtWait compares in ticks, where nothing overflows, even if a clock that was
@@ -47,10 +67,11 @@ func (r *Rule) debtWait(cost int64, n *[4]int64) int64 {
 }
 
 func (r *Rule) debtRemaining(n *[4]int64) int64 {
-	if n[0] > r.scale.Capacity/r.scale.Rate {
+	debt, holds := r.level(n)
+	if !holds {
 		return 0
 	}
-	return (r.scale.Capacity - n[0]*r.scale.Rate - n[1]) / r.scale.Unit
+	return (r.scale.Capacity - debt) / r.scale.Unit
 }
 
 // refundDebt gives back cost less what the bucket has regained since the charge:
@@ -58,7 +79,7 @@ func (r *Rule) debtRemaining(n *[4]int64) int64 {
 // been made, and giving it back as well would let more than a burst through.
 func (r *Rule) refundDebt(b *bucket, now, cost, at int64) {
 	debt := min(cost, r.Burst) * r.scale.Unit // more can't have been charged under these numbers
-	elapsed := max(now/r.scale.Tick-at/r.scale.Tick, 0)
+	elapsed := max(inTicks(now, r.scale.Tick)-inTicks(at, r.scale.Tick), 0)
 	if elapsed > debt/r.scale.Rate {
 		return
 	}

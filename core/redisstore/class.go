@@ -79,6 +79,8 @@ func classOfReply(text string) core.ErrorClass {
 		return core.ErrorUnsupported
 	case strings.Contains(lower, "invalid password"):
 		return core.ErrorLogin
+	case strings.Contains(lower, "user executing the script can't"), strings.Contains(lower, "acl failure in script"):
+		return core.ErrorPermission // Redis has no code for it there
 	case strings.Contains(lower, "user_script"):
 		return core.ErrorValue // the script stumbles over nothing else
 	}

@@ -5,7 +5,7 @@ import "github.com/redis/go-redis/v9"
 // NewAt returns a store that decides at the times of a test's clock instead of Redis's.
 func NewAt(client redis.UniversalClient, clock func() int64, options ...Option) *Store {
 	s := New(client, options...)
-	s.clock = clock
+	s.clock, s.denials = clock, nil // denials are kept by the process's own clock
 	return s
 }
 

@@ -31,7 +31,14 @@ type node struct {
 	moves  func() // tells the route that the node may have lost its slots; or nil
 
 	breaker breaker
-	allowed atomic.Int64 // how long the last direct flight had: nanoseconds
+	allowed atomic.Int64 // how long a check may take, as a rule: nanoseconds; see allow
+	moved   atomic.Int64 // when a flight last ended, or began where there was none: on the monotonic clock
+
+	// proven says that the last flight was answered, so that there are
+	// connections. Else a flight is no request's own: making a connection does
+	// not always keep to a deadline. go-redis's TLS dialer and its questions to
+	// sentinels don't, and one dial waits for the end of another.
+	proven atomic.Bool
 
 	mu      sync.Mutex
 	flying  int     // round trips under way, up to maxFlights. Guarded by mu.
@@ -44,18 +51,28 @@ func (n *node) do(ctx context.Context, p *part) error {
 	if err != nil {
 		return err
 	}
-	if f != nil {
-		n.fly(ctx, f, p)
-		return n.explain(p.err)
+	if f == nil {
+		return n.wait(ctx, p)
 	}
-	return n.wait(ctx, p)
+	ends, bounded := ctx.Deadline()
+	if left := time.Until(ends); bounded && left > 0 && !n.proven.Load() {
+		n.allow(left)
+		go n.flyAlone(left, f)
+		return n.wait(ctx, p)
+	}
+	n.fly(ctx, f, p)
+	return n.explain(p.err)
 }
 
 // start puts parts on their way without waiting for them. They lead no flight.
 func (n *node) start(ctx context.Context, ps []*part) error {
+	left := timeLeft(ctx)
+	if left <= 0 {
+		return n.storeError(core.ErrorTimeout, context.DeadlineExceeded)
+	}
 	f, err := n.enter(ps...)
 	if f != nil {
-		go n.flyAlone(timeLeft(ctx), f)
+		go n.flyAlone(left, f)
 	}
 	return err
 }
@@ -69,6 +86,9 @@ func (n *node) enter(ps ...*part) (*flight, error) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	if n.flying < maxFlights {
+		if n.flying == 0 {
+			n.moved.Store(monotonic())
+		}
 		n.flying++
 		f := newFlight()
 		f.direct = true
@@ -91,7 +111,11 @@ func (n *node) enter(ps ...*part) (*flight, error) {
 // wait returns when p has landed, or the context ends.
 func (n *node) wait(ctx context.Context, p *part) error {
 	if !p.wait(ctx) {
-		return n.storeError(core.ErrorTimeout, context.DeadlineExceeded)
+		err := n.storeError(core.ErrorTimeout, context.DeadlineExceeded)
+		if ctx.Err() == nil || errors.Is(ctx.Err(), context.DeadlineExceeded) {
+			n.overdue(err)
+		}
+		return err
 	}
 	if f := p.flight; f != nil {
 		p.flight = nil
@@ -139,18 +163,16 @@ func (n *node) fly(ctx context.Context, f *flight, p *part) {
 		n.pass(f, p)
 		return
 	}
-	switch {
-	case !bounded:
-		left = 0
-	case f.direct:
-		n.allowed.Store(int64(left))
+	// The round trip is made for others, too: only time ends it.
+	if bounded {
+		if f.direct {
+			n.allow(left)
+		}
+		n.run(f.during(ctx, ends, left), left, f)
+		f.after()
+	} else {
+		n.run(context.WithoutCancel(ctx), 0, f)
 	}
-	io := ctx
-	if _, ok := ctx.(interface{ Ends() time.Time }); ok {
-		io = f.during(ctx, ends, left)
-	}
-	n.run(io, f)
-	f.after()
 	n.next()
 	f.land(p)
 	f.release()
@@ -161,29 +183,35 @@ func (n *node) fly(ctx context.Context, f *flight, p *part) {
 func (n *node) flyAlone(left time.Duration, f *flight) {
 	ctx, cancel := context.WithTimeout(context.Background(), left)
 	defer cancel()
-	n.run(ctx, f)
+	n.run(ctx, left, f)
 	n.next()
 	f.land(nil)
 	f.release()
 }
 
-// run makes the round trip and tells the breaker.
-func (n *node) run(ctx context.Context, f *flight) {
+// run makes the round trip, for which there is some time left or, if that is 0,
+// any, and tells the breaker.
+func (n *node) run(ctx context.Context, left time.Duration, f *flight) {
 	began := monotonic()
 	f.run(ctx, n.client, n.store.now())
-	took := monotonic() - began
+	ended := monotonic()
+	n.moved.Store(ended)
 	err := f.outcome()
-	if err == nil {
-		if allowed := n.allowed.Load(); allowed == 0 || took < allowed/4*slowShare {
-			n.breaker.succeeded()
-			return
-		}
-		err = errors.New("the answer took nearly all of its time")
+	n.proven.Store(err == nil)
+	short := left > 0 && left < n.usual()/2 // too short to say how the node fares
+	switch {
+	case err != nil && short && classOf(err) == core.ErrorTimeout:
+	case err != nil:
+		n.fail(n.storeError(classOf(err), err))
+	case left > 0 && !short && time.Duration(ended-began) >= left/4*slowShare:
+		n.fail(n.storeError(core.ErrorTimeout, errors.New("the answer took nearly all of its time")))
+	default:
+		n.breaker.succeeded()
 	}
-	cause, ok := n.explain(err).(*core.StoreError)
-	if !ok {
-		cause = n.storeError(core.ErrorTimeout, err)
-	}
+}
+
+// fail notes that the node failed, and turns checks away if it does so often.
+func (n *node) fail(cause *core.StoreError) {
 	if n.moves != nil {
 		n.moves()
 	}
@@ -233,7 +261,7 @@ func (n *node) board() *flight {
 // whose deadline is the last, so that the round trip is not cut short for the
 // others. After that the flight is the leader's alone.
 func (n *node) appoint(f *flight) {
-	for i := len(f.parts) - 1; i >= 0; i-- {
+	for i := len(f.parts) - 1; i >= 0 && n.proven.Load(); i-- {
 		p := f.parts[i]
 		if p.leads && p.state.CompareAndSwap(flying, leading) {
 			p.flight = f
@@ -343,6 +371,25 @@ func mustRule(l core.Limit) core.Rule {
 		panic(err)
 	}
 	return r
+}
+
+// overdue counts a check that was not answered in time as a failure of the node
+// when no flight has ended for twice as long: all places may be taken by flights
+// that hang where no deadline reaches.
+func (n *node) overdue(cause *core.StoreError) {
+	if time.Duration(monotonic()-n.moved.Load()) > 2*n.usual() {
+		n.fail(cause)
+	}
+}
+
+// allow notes how long a check may take. One that has little time left, after a
+// first round trip, does not tell: what is noted falls slowly.
+func (n *node) allow(left time.Duration) {
+	known := n.allowed.Load()
+	if known == int64(left) {
+		return
+	}
+	n.allowed.Store(max(int64(left), known-known/16))
 }
 
 // usual returns how long a round trip may take that no request waits for by itself.

@@ -33,12 +33,22 @@ func redirectionOf(err error) (redirection, bool) {
 	return redirection{reply: err, addr: fields[2], ask: fields[0] == "ASK"}, true
 }
 
-// from fills in a host that the node left out: it means its own.
+// from returns the redirection with its address as go-redis writes it: with
+// brackets around IPv6, which Redis leaves out, and with the host that the node
+// leaves out if it means its own.
 func (r redirection) from(n *node) redirection {
-	if host, port, err := net.SplitHostPort(r.addr); err == nil && host == "" {
-		if own, _, err := net.SplitHostPort(n.name); err == nil {
-			r.addr = net.JoinHostPort(own, port)
-		}
+	colon := strings.LastIndexByte(r.addr, ':')
+	if colon < 0 {
+		return r
 	}
+	host, port := strings.Trim(r.addr[:colon], "[]"), r.addr[colon+1:]
+	if host == "" {
+		own, _, err := net.SplitHostPort(n.name)
+		if err != nil {
+			return r
+		}
+		host = own
+	}
+	r.addr = net.JoinHostPort(host, port)
 	return r
 }

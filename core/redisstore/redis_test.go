@@ -33,7 +33,7 @@ func newLine(out []byte) *bytes.Reader {
 func TestARequestIsOneRoundTrip(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t)
-	store := redisstore.New(server.Client(t))
+	store := redisstore.New(server.Client(t), redisstore.DenialCache(0, redisstore.DefaultDenials))
 	checks := []core.Check{
 		check("user:1", mustRule(t, core.PerMinute(10).Named("a")), 1),
 		check("user:1", mustRule(t, core.PerDay(100).FixedWindow().Named("b")), 1),

@@ -23,6 +23,7 @@ type Store struct {
 	prefix string
 	clock  func() int64 // microseconds since the epoch; nil for Redis's own
 
+	denials   *denials      // nil if none are kept
 	returning chan struct{} // holds one element per charge that is given back in the background
 }
 
@@ -52,6 +53,7 @@ func New(client redis.UniversalClient, options ...Option) *Store {
 		panic("weblimit: redisstore.New: the client is nil")
 	}
 	s := &Store{client: client, prefix: DefaultPrefix, returning: make(chan struct{}, maxReturning)}
+	s.denials = newDenials(DefaultDenialAge, DefaultDenials)
 	for _, option := range options {
 		option(s)
 	}
@@ -85,13 +87,23 @@ func (s *Store) Take(ctx context.Context, checks []core.Check, results []core.Re
 		return err
 	}
 	clear(results) // what a slot does not answer must not look charged
+	asking, known := s.denials.find(checks, results)
+	if known {
+		return nil
+	}
 	var few [1]*part
 	ps := s.split(few[:0], take, checks, nil)
 	err := s.ask(ctx, ps, checks, results)
-	if len(ps) < 2 || err == nil && !denied(checks, results) {
-		return err
+	if err == nil && !denied(checks, results) {
+		return nil
 	}
-	return errors.Join(err, s.giveBack(ctx, checks, results))
+	if len(ps) > 1 {
+		err = errors.Join(err, s.giveBack(ctx, checks, results))
+	}
+	if err == nil {
+		s.denials.keep(asking, checks, results)
+	}
+	return err
 }
 
 // giveBack refunds what one slot charged and another denied, or did not answer.
@@ -112,7 +124,7 @@ func (s *Store) giveBack(ctx context.Context, checks []core.Check, results []cor
 	}
 	go func() {
 		defer func() { <-s.returning }()
-		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), returnTimeout)
+		ctx, cancel := context.WithTimeout(context.Background(), returnTimeout) // the caller's is not ours any more
 		defer cancel()
 		_ = s.run(ctx, back) // or the charge stays
 	}()
@@ -136,22 +148,29 @@ func (s *Store) Peek(ctx context.Context, checks []core.Check, results []core.Re
 
 // Charge implements [core.Store].
 func (s *Store) Charge(ctx context.Context, checks []core.Check, results []core.Result) error {
+	defer s.denials.forget(checks)
 	return s.each(ctx, charge, checks, results)
 }
 
 // Refund implements [core.Store].
 func (s *Store) Refund(ctx context.Context, checks []core.Check, results []core.Result) error {
+	defer s.denials.forget(checks)
 	return s.each(ctx, refund, checks, results)
 }
 
 // Reset implements [core.Store].
 func (s *Store) Reset(ctx context.Context, checks []core.Check) error {
+	checks = slices.Clone(checks)
 	for i := range checks {
 		if checks[i].Rule == nil {
 			return errors.New("weblimit: check without a rule")
 		}
+		checks[i].Cost = 0 // it is not read
 	}
-	return s.run(ctx, s.split(nil, reset, checks, nil))
+	defer s.denials.forget(checks)
+	ps := s.split(nil, reset, checks, nil)
+	defer release(ps)
+	return s.run(ctx, ps)
 }
 
 // each runs an operation in which no check depends on another.
@@ -197,9 +216,15 @@ func (s *Store) ask(ctx context.Context, ps []*part, checks []core.Check, result
 				err = errors.Join(err, failed)
 			}
 		}
+	}
+	release(ps)
+	return err
+}
+
+func release(ps []*part) {
+	for _, p := range ps {
 		p.release()
 	}
-	return err
 }
 
 // run has the parts decided: those of several slots at once, in the time of one.
@@ -256,7 +281,10 @@ func (s *Store) settle(ctx context.Context, n *node, p *part, err error) error {
 			err = n.do(ctx, p)
 			continue
 		case err != nil && n != nil && classOf(err) == core.ErrorTryAgain && pause(ctx, 2*time.Millisecond):
-			p.again(p.asking)
+			// In a call with others the keys could be on two nodes for longer than
+			// its own are. ASKING gives it one of its own, and does nothing else to
+			// a node that has the slot.
+			p.again(true)
 			err = n.do(ctx, p)
 			continue
 		}

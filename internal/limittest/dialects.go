@@ -157,7 +157,7 @@ var dialects = []scenario{
 				Details: map[string]func(core.Decision) string{
 					"de": func(d core.Decision) string {
 						b, _ := d.Binding()
-						return fmt.Sprintf("Das Limit „%s“ ist\n\"erschöpft\": <%s> & %d übrig.", b.Rule.Name, d.Reason, b.Remaining)
+						return fmt.Sprintf("Das Limit „%s“ ist\n\"erschöpft\": <%v> & %d übrig.", b.Rule.Name, d.Allowed, b.Remaining)
 					},
 					"pt-BR": func(core.Decision) string { return "Limite excedido." },
 				},
@@ -167,7 +167,7 @@ var dialects = []scenario{
 		r := s.get("/", with("Accept-Language", "de"))
 		equal(e, "Content-Language of an allowed response", e.only(r, "Content-Language"), "")
 		equal(e, "body of an allowed response", r.body, "hello")
-		const german = `"Das Limit „api“ ist\n\"erschöpft\": \u003climit exceeded\u003e \u0026 0 übrig."`
+		const german = `"Das Limit „api“ ist\n\"erschöpft\": \u003cfalse\u003e \u0026 0 übrig."`
 		for _, tt := range []struct{ accept, language, detail string }{
 			{"de", "de", german},
 			{"de-CH-1901, en;q=0.9", "de", german},

@@ -140,7 +140,7 @@ var features = []scenario{
 	{"a limit in shadow mode does not change a response when its store fails", func(e *env) {
 		for _, outage := range []core.Outage{core.Local, core.Allow, core.Deny} {
 			s := e.serve(App{Layers: e.configured(core.Config{
-				Store:  &failing{},
+				Store:  newFailing(false),
 				Limits: []core.Limit{core.PerHour(1).By(keyfuncs.Everyone()).Shadow().OnOutage(outage)},
 			})})
 			for range 3 {

@@ -17,6 +17,12 @@ type failing struct {
 	slow bool
 }
 
+func newFailing(slow bool) *failing {
+	f := &failing{slow: slow}
+	f.OnEvent(func(core.Event) {}) // what it does is no news
+	return f
+}
+
 var errFailing = errors.New("limittest: this store fails")
 
 func (f *failing) fail(ctx context.Context) error {
@@ -58,7 +64,7 @@ var outages = []scenario{
 	{"in an outage Deny answers 503", func(e *env) {
 		s := e.serve(App{
 			Outer:  http.Header{"Etag": {`"v1"`}},
-			Layers: []Layer{{Limiter: e.limiterOn(&failing{}, core.PerHour(5).By(keyfuncs.Everyone()).Named("api").OnOutage(core.Deny))}},
+			Layers: []Layer{{Limiter: e.limiterOn(newFailing(false), core.PerHour(5).By(keyfuncs.Everyone()).Named("api").OnOutage(core.Deny))}},
 			Routes: reasons,
 		})
 		r := s.get("/")
@@ -73,7 +79,7 @@ var outages = []scenario{
 	}},
 	{"in an outage Allow lets requests through", func(e *env) {
 		s := e.serve(App{
-			Layers: []Layer{{Limiter: e.limiterOn(&failing{}, core.PerHour(1).By(keyfuncs.Everyone()).Named("api").OnOutage(core.Allow))}},
+			Layers: []Layer{{Limiter: e.limiterOn(newFailing(false), core.PerHour(1).By(keyfuncs.Everyone()).Named("api").OnOutage(core.Allow))}},
 			Routes: reasons,
 		})
 		for range 5 {
@@ -86,7 +92,7 @@ var outages = []scenario{
 	}},
 	{"in an outage a limit is counted locally unless it says otherwise", func(e *env) {
 		s := e.serve(App{
-			Layers: []Layer{{Limiter: e.limiterOn(&failing{}, core.PerHour(2).By(keyfuncs.ClientIP()).Named("api"))}},
+			Layers: []Layer{{Limiter: e.limiterOn(newFailing(false), core.PerHour(2).By(keyfuncs.ClientIP()).Named("api"))}},
 			Routes: reasons,
 		})
 		for range 2 {
@@ -99,7 +105,7 @@ var outages = []scenario{
 	}},
 	{"a store that does not answer in time is an outage", func(e *env) {
 		l, err := core.New(core.Config{
-			Store:   &failing{slow: true},
+			Store:   newFailing(true),
 			Limits:  []core.Limit{core.PerHour(5).By(keyfuncs.Everyone()).OnOutage(core.Allow)},
 			Timeout: 5 * time.Millisecond,
 		})
@@ -111,7 +117,7 @@ var outages = []scenario{
 	}},
 	{"the Denied hook tells an outage from a limit", func(e *env) {
 		s := e.serve(App{Layers: []Layer{{
-			Limiter: e.limiterOn(&failing{}, core.PerHour(5).By(keyfuncs.Everyone()).OnOutage(core.Deny)),
+			Limiter: e.limiterOn(newFailing(false), core.PerHour(5).By(keyfuncs.Everyone()).OnOutage(core.Deny)),
 			Denied:  func(d core.Decision) (int, string) { return d.Status(), d.Reason.String() },
 		}}})
 		r := s.get("/")

@@ -224,7 +224,7 @@ var paths = []scenario{
 	{"a bypassed health check passes while the limit is used up and the store is down", func(e *env) {
 		var v visits
 		limits := []core.Limit{core.PerDay(1).By(keyfuncs.Everyone()).OnOutage(core.Deny)}
-		for _, store := range []core.Store{e.newStore(e), &failing{}} {
+		for _, store := range []core.Store{e.newStore(e), newFailing(false)} {
 			layers := e.configured(core.Config{Store: store, Limits: limits, Bypass: []keyfuncs.Condition{keyfuncs.Routes("/healthz")}})
 			s := e.serve(App{Routes: v.routes(layers)})
 			s.get("/login")

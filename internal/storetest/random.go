@@ -72,9 +72,11 @@ func (s *sequence) step() {
 	case n < 68:
 		s.giveBack()
 	case n < 71:
-		check := core.Check{Key: []byte(pick(s.rand, keys)), Rule: s.rule(pick(s.rand, names))}
+		check := core.Check{Key: []byte(pick(s.rand, keys)), Rule: s.rule(pick(s.rand, names)), Cost: s.rand.Int64N(3)}
 		s.log("reset %s %s", check.Key, check.Rule.Name)
-		s.reset(check.Rule, string(check.Key))
+		if err := s.Reset(context.Background(), []core.Check{check}); err != nil {
+			s.Fatalf("reset: %v\n%s", err, s.trace)
+		}
 		s.model.reset([]core.Check{check})
 	case n < 77:
 		name := pick(s.rand, names)

@@ -1,0 +1,198 @@
+package redisstore_test
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/weblimit/weblimit/core"
+	"github.com/weblimit/weblimit/core/redisstore"
+	"github.com/weblimit/weblimit/internal/redistest"
+)
+
+// long is an age in which a test ends.
+const long = time.Minute
+
+// deniedStore returns a store of its own server, on which key has used up a
+// rule's quota, and how often the server has run the script since.
+func deniedStore(t *testing.T, key string, rule *core.Rule, options ...redisstore.Option) (store *redisstore.Store, server *redistest.Server, calls func() int64) {
+	t.Helper()
+	server = redistest.Start(t)
+	store = redisstore.New(server.Client(t), options...)
+	take(t, store, check(key, rule, rule.Burst))
+	if take(t, store, check(key, rule, 1))[0].Allowed {
+		t.Fatal("a request beyond the quota passed")
+	}
+	before := server.Calls(t, "evalsha")
+	return store, server, func() int64 { return server.Calls(t, "evalsha") - before }
+}
+
+func TestADenialIsRepeatedWithoutAskingRedis(t *testing.T) {
+	t.Parallel()
+	rule := mustRule(t, core.PerHour(3))
+	store, _, calls := deniedStore(t, "k", rule, redisstore.DenialCache(long, 8))
+	last := take(t, store, check("k", rule, 1))[0]
+	for range 1000 {
+		r := take(t, store, check("k", rule, 1))[0]
+		switch {
+		case r.Allowed || r.Charged || !r.Cached || r.Remaining != 0:
+			t.Fatalf("got %+v, want the denial again", r)
+		case r.RetryAfter > last.RetryAfter || r.RetryAfter <= 19*time.Minute || r.Window != r.RetryAfter || r.At < last.At:
+			t.Fatalf("after %+v came %+v", last, r)
+		}
+		last = r
+	}
+	if got := calls(); got != 0 {
+		t.Errorf("1,000 repeated denials cost Redis %d calls, want none", got)
+	}
+}
+
+func TestADenialEndsWithItsRetryAfter(t *testing.T) {
+	t.Parallel()
+	rule := mustRule(t, core.Per(20, time.Second))
+	store, _, _ := deniedStore(t, "k", rule, redisstore.DenialCache(long, 8))
+	for range 20 {
+		r := take(t, store, check("k", rule, 1))[0]
+		if r.Allowed {
+			continue
+		}
+		time.Sleep(r.RetryAfter)
+		if again := take(t, store, check("k", rule, 1))[0]; !again.Allowed {
+			t.Fatalf("denied with %+v, and denied again with %+v after exactly that wait", r, again)
+		}
+	}
+}
+
+func TestWhatIsGivenBackEndsADenialAtOnce(t *testing.T) {
+	t.Parallel()
+	rule := mustRule(t, core.PerHour(3).FixedWindow())
+	for name, giveBack := range map[string]func(*redisstore.Store, []core.Check, []core.Result) error{
+		"reset": func(s *redisstore.Store, c []core.Check, _ []core.Result) error { return s.Reset(t.Context(), c) },
+		"refund": func(s *redisstore.Store, c []core.Check, r []core.Result) error {
+			return s.Refund(t.Context(), c, r)
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			store := redisstore.New(redistest.Shared(t).Client(t), redisstore.Prefix(redistest.Prefix(t)), redisstore.DenialCache(long, 8))
+			checks := []core.Check{check("k", rule, 3)}
+			charged := take(t, store, checks...)
+			for range 2 {
+				if r := take(t, store, check("k", rule, 1))[0]; r.Allowed {
+					t.Fatalf("a fourth request of three passed: %+v", r)
+				}
+			}
+			if err := giveBack(store, checks, charged); err != nil {
+				t.Fatal(err)
+			}
+			if r := take(t, store, check("k", rule, 1))[0]; !r.Allowed || r.Cached {
+				t.Errorf("got %+v, want it allowed", r)
+			}
+		})
+	}
+}
+
+// What another process gives back is seen when the denial is as old as it may be.
+func TestADenialIsNoOlderThanItMayBe(t *testing.T) {
+	t.Parallel()
+	rule := mustRule(t, core.PerHour(3))
+	store, server, calls := deniedStore(t, "k", rule, redisstore.DenialCache(20*time.Millisecond, 8))
+	other := redisstore.New(server.Client(t))
+	if err := other.Reset(t.Context(), []core.Check{check("k", rule, 0)}); err != nil {
+		t.Fatal(err)
+	}
+	for deadline := time.Now().Add(10 * time.Second); !take(t, store, check("k", rule, 1))[0].Allowed; time.Sleep(time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatal("the denial did not end")
+		}
+	}
+	if got := calls(); got < 2 { // the reset and the last
+		t.Errorf("%d calls, want Redis asked", got)
+	}
+}
+
+// Other costs, limits, keys and numbers are other requests.
+func TestADenialIsOfOneRequest(t *testing.T) {
+	t.Parallel()
+	rule := mustRule(t, core.PerHour(3).Named("a"))
+	store, _, calls := deniedStore(t, "k", rule, redisstore.DenialCache(long, 8))
+	other := mustRule(t, core.PerHour(3).Named("b"))
+	raised := mustRule(t, core.PerHour(6).Named("a"))
+	for name, tt := range map[string]struct {
+		checks  []core.Check
+		allowed bool
+	}{
+		"another key":        {[]core.Check{check("l", rule, 1)}, true},
+		"another limit":      {[]core.Check{check("k", other, 1)}, true},
+		"another cost":       {[]core.Check{check("k", rule, 2)}, false},
+		"no cost":            {[]core.Check{check("k", rule, 0)}, true},
+		"a raised limit":     {[]core.Check{check("k", raised, 1)}, true},
+		"in shadow mode":     {[]core.Check{{Key: []byte("k"), Rule: rule, Cost: 1, Shadow: true}}, false},
+		"with another limit": {[]core.Check{check("k", rule, 1), check("k", other, 1)}, false},
+	} {
+		before := calls()
+		if r := take(t, store, tt.checks...)[0]; r.Allowed != tt.allowed || r.Cached {
+			t.Errorf("%s: got %+v, want allowed=%v by Redis", name, r, tt.allowed)
+		}
+		if calls() == before {
+			t.Errorf("%s: Redis was not asked", name)
+		}
+	}
+}
+
+// Trap 30: an attacker with many keys that are denied, too, does not push out a
+// denial that is in use, and takes no more memory than there is.
+func TestThrowAwayKeysDoNotPushOutADenialInUse(t *testing.T) {
+	t.Parallel()
+	rule := mustRule(t, core.PerHour(1))
+	store, _, calls := deniedStore(t, "victim", rule, redisstore.DenialCache(long, 64))
+	use := func() {
+		if r := take(t, store, check("victim", rule, 1))[0]; !r.Cached {
+			t.Fatalf("the denial in use was pushed out: %+v", r)
+		}
+	}
+	use()
+	for i := range 2000 {
+		key := fmt.Sprint("throw-away ", i)
+		take(t, store, check(key, rule, 1))
+		take(t, store, check(key, rule, 1))
+		if i%100 == 0 {
+			use()
+		}
+	}
+	use()
+	before := calls()
+	use()
+	if calls() != before {
+		t.Error("Redis was asked")
+	}
+}
+
+func TestDenialCacheOfNoAgeIsNone(t *testing.T) {
+	t.Parallel()
+	rule := mustRule(t, core.PerHour(1))
+	store, _, calls := deniedStore(t, "k", rule, redisstore.DenialCache(0, redisstore.DefaultDenials))
+	for range 5 {
+		take(t, store, check("k", rule, 1))
+	}
+	if got := calls(); got != 5 {
+		t.Errorf("5 requests cost %d calls", got)
+	}
+}
+
+func TestDenialCacheRefusesNonsense(t *testing.T) {
+	t.Parallel()
+	for _, bad := range []func(){
+		func() { redisstore.New(redistest.Shared(t).Client(t), redisstore.DenialCache(-1, 100)) },
+		func() { redisstore.New(redistest.Shared(t).Client(t), redisstore.DenialCache(time.Second, 0)) },
+	} {
+		func() {
+			defer func() {
+				if recover() == nil {
+					t.Error("no panic")
+				}
+			}()
+			bad()
+		}()
+	}
+}

@@ -1,0 +1,84 @@
+package core_test
+
+import (
+	"context"
+	"encoding/binary"
+	"runtime"
+	"testing"
+
+	"github.com/weblimit/weblimit/core"
+	"github.com/weblimit/weblimit/internal/storetest"
+)
+
+// bytesPerBucket is what MemoryConfig promises, and a little for shards and lists.
+const bytesPerBucket = 60
+
+// Not parallel: it measures the heap of the process.
+func TestTenMillionKeysNeitherGrowMemoryNorFreeABlockedClient(t *testing.T) {
+	const buckets = 1 << 16
+	rounds := 100
+	if raced {
+		rounds = 10
+	}
+	before := heap()
+	m, _ := small(t, buckets)
+	rule := mustRule(t, core.PerDay(10))
+	blocked := []string{"blocked 0", "blocked 1", "blocked 2"}
+	for _, key := range blocked {
+		take(t, m, key, rule, 10)
+	}
+	key := make([]byte, 8)
+	checks, results := []core.Check{{Key: key, Rule: rule, Cost: 1}}, make([]core.Result, 1)
+	for round := range rounds {
+		for i := range 100_000 {
+			binary.LittleEndian.PutUint64(key, uint64(round*100_000+i))
+			if err := m.Take(context.Background(), checks, results); err != nil || !results[0].Allowed {
+				t.Fatalf("a new key got %+v and error %v", results[0], err)
+			}
+		}
+		for _, key := range blocked {
+			if take(t, m, key, rule, 1).Allowed {
+				t.Fatalf("%s got a fresh budget after %d keys", key, (round+1)*100_000)
+			}
+		}
+		if used := heap() - before; used > buckets*bytesPerBucket {
+			t.Fatalf("%d bytes on the heap after %d keys, the bound is %d", used, (round+1)*100_000, buckets*bytesPerBucket)
+		}
+	}
+	if n := m.Len(); n > buckets || n < buckets*9/10 {
+		t.Errorf("%d buckets, want nearly and at most %d", n, buckets)
+	}
+}
+
+// heap returns the bytes in use, those that nobody refers to any more left out.
+func heap() int64 {
+	runtime.GC()
+	var stats runtime.MemStats
+	runtime.ReadMemStats(&stats)
+	return int64(stats.HeapAlloc)
+}
+
+// However many keys there are, a table is never much larger than they ask for.
+func TestBytesPerKey(t *testing.T) {
+	if raced {
+		t.Skip("too slow under the race detector")
+	}
+	rule := mustRule(t, core.PerDay(10))
+	m := core.NewMemoryAt(core.MemoryConfig{MaxBuckets: 4 << 20}, storetest.NewClock().Micros)
+	before, key := heap(), make([]byte, 8)
+	checks, results := []core.Check{{Key: key, Rule: rule, Cost: 1}}, make([]core.Result, 1)
+	for n := 1; n <= 1_000_000; n++ {
+		binary.LittleEndian.PutUint64(key, uint64(n))
+		if err := m.Take(context.Background(), checks, results); err != nil {
+			t.Fatal(err)
+		}
+		if n%200_000 == 0 {
+			per := float64(heap()-before) / float64(n)
+			t.Logf("%d keys: %.1f bytes each", n, per)
+			if per > 70 {
+				t.Errorf("%d keys take %.1f bytes each, want at most 70", n, per)
+			}
+		}
+	}
+	runtime.KeepAlive(m)
+}
