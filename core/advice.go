@@ -87,11 +87,9 @@ func (a *advisor) builtWhileServing() {
 	}
 }
 
-// look looks at the first requests of a limiter for what only requests show.
+// look looks at one of the first requests of a limiter for what only requests
+// show. The limiter stops calling it after adviceLooks.
 func (a *advisor) look(l *Limiter, r keyfuncs.Request) {
-	if a.looks.Load() >= adviceLooks {
-		return
-	}
 	first := a.looks.Add(1) == 1
 	if d, ok := r.Value(decisionKey{}).(*Decision); ok && d.limiter == l {
 		a.advise(AdviceTwice, "one limiter decides a request twice, and charges it twice; is its middleware installed in two places?")

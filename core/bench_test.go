@@ -83,7 +83,8 @@ func BenchmarkMemoryFlood(b *testing.B) {
 	}
 }
 
-// BenchmarkLimiter decides one and three limits for a key, as AllowKey does: no allocation.
+// BenchmarkLimiter decides one and three limits for a key, as AllowKey does: no
+// allocation, and one for the results of three.
 func BenchmarkLimiter(b *testing.B) {
 	limits := []core.Limit{
 		core.PerSecond(1_000_000_000).By(keyfuncs.Everyone()).Named("a"),

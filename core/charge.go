@@ -27,18 +27,19 @@ func (m *Memory) Charge(_ context.Context, checks []Check, results []Result) err
 	return nil
 }
 
-// chargeAnyway adds cost to an opened bucket, up to the burst.
+// chargeAnyway adds cost to an opened bucket, which may come to owe another burst.
 func (r *Rule) chargeAnyway(b *bucket, now, cost int64) {
 	if r.Algorithm != TokenBucket {
-		if cost = min(cost, r.Burst-b.x); cost > 0 {
+		if cost = min(cost, 2*r.Burst-b.x); cost > 0 {
 			r.charge(b, now, cost)
 		}
 		return
 	}
+	most := 2 * r.scale.Capacity
 	whole, fraction := b.form.debt(b, now)
-	if whole >= r.scale.Capacity/r.scale.Rate {
-		return // full, or of a clock that was set back
+	if whole > most/r.scale.Rate {
+		return // of a clock that was set back
 	}
-	debt := whole*r.scale.Rate + fraction + min(cost, r.Burst)*r.scale.Unit
-	r.setDebt(b, now, min(debt, r.scale.Capacity))
+	debt := whole*r.scale.Rate + fraction
+	r.setDebt(b, now, max(debt, min(debt+min(cost, 2*r.Burst)*r.scale.Unit, most)))
 }

@@ -51,15 +51,16 @@ func (r Reason) String() string {
 type Decision struct {
 	Allowed    bool
 	Reason     Reason
+	binding    int16         // index into the results, -1 if there is none
+	count      int16         // of the results
 	RetryAfter time.Duration // denied: until the same request would be allowed; 0 when waiting can't help
 	Err        error         // what the store failed with, when the reason is an outage
 
 	limiter *Limiter
-	binding int // index into results, -1 if there is none
-	count   int
-	few     [fewResults]LimitResult
-	many    []LimitResult // instead of few, if there are more
+	one     [1]LimitResult
+	many    []LimitResult // instead of one, if there are more
 	field   [1]string     // the RateLimit field, where a HeaderMap can refer to it
+	text    [40]byte      // of the field, unless it is longer
 }
 
 // LimitResult is what one limit said to a request.
@@ -70,16 +71,13 @@ type LimitResult struct {
 	WarnLevel float64 // the highest level of WarnAt that was reached, or 0
 }
 
-// fewResults are kept in the decision itself; more cost an allocation.
-const fewResults = 3
-
 // Results returns what each limit said that applied to the request, in the order
 // of Config.Limits. It is empty if none was asked.
 func (d *Decision) Results() []LimitResult {
-	if d.many != nil {
+	if d.count > 1 {
 		return d.many
 	}
-	return d.few[:d.count]
+	return d.one[:d.count]
 }
 
 // Binding returns the limit that decides how the client fares: of a denial the
@@ -93,37 +91,46 @@ func (d *Decision) Binding() (LimitResult, bool) {
 	return d.Results()[d.binding], true
 }
 
-// verdict sums up the results of a call.
-func (l *Limiter) verdict(ctx context.Context, c *call, err error) Decision {
-	d := Decision{Allowed: true, Err: err, limiter: l, binding: -1, count: len(c.results)}
-	results := d.few[:]
-	if len(c.results) > fewResults {
-		d.many = make([]LimitResult, len(c.results))
-		results = d.many
+// refuse denies a request that the store was not asked about, for a limit's sake.
+func (d *Decision) refuse(reason Reason, rule *Rule) {
+	d.Reason, d.count = reason, 1
+	d.one[0].Rule = rule
+}
+
+// sumUp decides by the results of a call. All else in d is zero but its limiter
+// and Err, binding, which is -1, and the room in many.
+func (d *Decision) sumUp(ctx context.Context, c *call) {
+	d.Allowed, d.count = true, int16(len(c.results))
+	if n := len(c.results); n > 1 {
+		if cap(d.many) < n {
+			d.many = make([]LimitResult, n)
+		}
+		d.many = d.many[:n:n]
 	}
+	results := d.Results()
 	hopeless := false // a denying limit that no wait satisfies
 	shadowed := false // a limit in shadow mode that would have denied
 	for i := range c.results {
-		r, shadow := &c.results[i], c.checks[i].Shadow
-		results[i] = LimitResult{Rule: c.checks[i].Rule, Result: *r, Shadow: shadow}
+		r, check := &results[i], &c.checks[i]
+		r.Rule, r.Result, r.Shadow = check.Rule, c.results[i], check.Shadow
 		if r.Charged && len(c.limits[i].warnAt) > 0 {
-			l.warn(ctx, c.limits[i], &c.checks[i], &results[i])
+			d.limiter.warn(ctx, c.limits[i], check, r)
 		}
 		switch {
-		case shadow:
+		case r.Shadow:
 			shadowed = shadowed || !r.Allowed
 		case r.Allowed:
 			if d.Allowed && (d.binding < 0 || r.Remaining < results[d.binding].Remaining) {
-				d.binding = i
+				d.binding = int16(i)
 			}
 		case r.RetryAfter == 0:
 			if !hopeless {
-				d.binding = i
+				d.binding = int16(i)
 			}
 			d.Allowed, hopeless = false, true
 		default:
 			if !hopeless && (d.Allowed || r.RetryAfter > d.RetryAfter) {
-				d.binding, d.RetryAfter = i, r.RetryAfter
+				d.binding, d.RetryAfter = int16(i), r.RetryAfter
 			}
 			d.Allowed = false
 		}
@@ -141,7 +148,6 @@ func (l *Limiter) verdict(ctx context.Context, c *call, err error) Decision {
 	if hopeless {
 		d.RetryAfter = 0
 	}
-	return d
 }
 
 // LogValue makes decisions readable in structured logs. It never holds a key.

@@ -53,7 +53,7 @@ func configError(field, problem string) error {
 
 // setOlder writes the dialects that tell of one limit.
 func (d *Decision) setOlder(h Header, dialects Headers) {
-	if dialects&^Draft11 == 0 || !d.asked() {
+	if !d.asked() {
 		return
 	}
 	r, ok := d.Binding()

@@ -4,6 +4,7 @@ import (
 	"math/bits"
 	"strconv"
 	"time"
+	"unsafe"
 )
 
 // The response fields of draft-ietf-httpapi-ratelimit-headers-11, an
@@ -26,34 +27,41 @@ const (
 const maxFieldInteger = 999_999_999_999_999
 
 func (d *Decision) setDraft11(h Header, style *headerStyle) {
-	if style.dialects&Draft11 == 0 {
-		return
-	}
 	m, isMap := h.(HeaderMap)
+	policy := style.policy
+	if policy == nil {
+		policy = d.policies()
+	}
 	switch {
-	case style.policy == nil:
-		if policy := d.appendPolicies(nil); len(policy) > 0 {
-			addMember(h, headerPolicy, string(policy))
-		}
-	case style.policy[0] == "": // all limits are in shadow mode
+	case policy[0] == "": // all limits are in shadow mode
 	case isMap && len(m[headerPolicy]) == 0:
-		m[headerPolicy] = style.policy // shared: it has no room to append to
+		m[headerPolicy] = policy // shared: it has no room to append to
 	default:
-		addMember(h, headerPolicy, style.policy[0])
+		addMember(h, headerPolicy, policy[0])
 	}
 	if !d.asked() {
 		return
 	}
-	var buf [128]byte
-	field := d.appendRateLimit(buf[:0])
+	field := d.rateLimit()
 	switch {
-	case len(field) == 0:
+	case field == "":
 	case isMap && len(m[headerLimit]) == 0:
-		d.field[0] = string(field)
+		d.field[0] = field
 		m[headerLimit] = d.field[:]
 	default:
-		addMember(h, headerLimit, string(field))
+		addMember(h, headerLimit, field)
 	}
+}
+
+// rateLimit returns the RateLimit field, which in most cases is a part of d: what
+// is written there never changes.
+func (d *Decision) rateLimit() string {
+	var buf [128]byte
+	field := d.appendRateLimit(buf[:0])
+	if len(field) > len(d.text) {
+		return string(field)
+	}
+	return unsafe.String(&d.text[0], copy(d.text[:], field))
 }
 
 func (d *Decision) appendRateLimit(dst []byte) []byte {
@@ -72,15 +80,36 @@ func (d *Decision) appendRateLimit(dst []byte) []byte {
 	return dst
 }
 
-// appendPolicies describes the limits of a request, where that depends on it.
-func (d *Decision) appendPolicies(dst []byte) []byte {
-	for _, r := range d.Results() {
-		if !r.Shadow {
-			dst = r.Rule.appendPolicy(separate(dst))
+// policies describes the limits of a request, where that depends on it. One
+// limit's rule has it at hand.
+func (d *Decision) policies() []string {
+	var enforced *Rule
+	var buf [256]byte
+	all := buf[:0]
+	for i, results := 0, d.Results(); i < len(results); i++ {
+		rule := results[i].Rule
+		if results[i].Shadow {
+			continue
 		}
+		if enforced == nil {
+			enforced = rule
+			continue
+		}
+		if len(all) == 0 {
+			all = append(all, enforced.policy[0]...)
+		}
+		all = append(separate(all), rule.policy[0]...)
 	}
-	return dst
+	switch {
+	case len(all) > 0:
+		return []string{string(all)}
+	case enforced != nil:
+		return enforced.policy[:1:1]
+	}
+	return noPolicy
 }
+
+var noPolicy = []string{""}
 
 // appendPolicy describes the rule. A bucket is described by what it holds and
 // how long it takes to fill, so that r is never above q. A time that is not a

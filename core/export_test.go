@@ -18,11 +18,12 @@ func (l *Limiter) Warned() int {
 }
 
 // KnownTiers returns how many tiers' rules the limiter's first limit has kept.
-func (l *Limiter) KnownTiers() (n int) {
-	for range l.limits[0].tiers.known.Range {
-		n++
+func (l *Limiter) KnownTiers() int {
+	known := l.limits[0].tiers.known.Load()
+	if known == nil {
+		return 0
 	}
-	return n
+	return len(*known)
 }
 
 // AdviceLooks is how many requests of a limiter are looked at.

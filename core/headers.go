@@ -31,6 +31,9 @@ func (h HeaderMap) Get(name string) string {
 // Values returns all values of name, which must be in canonical form.
 func (h HeaderMap) Values(name string) []string { return h[name] }
 
+// Add appends a value of name, which must be in canonical form.
+func (h HeaderMap) Add(name, value string) { h[name] = append(h[name], value) }
+
 // Set replaces the values of name, which must be in canonical form.
 func (h HeaderMap) Set(name, value string) { h[name] = []string{value} }
 
@@ -75,7 +78,7 @@ func newHeaderStyle(config Config, limits []limit) headerStyle {
 			return style
 		}
 		if !limits[i].shadow {
-			dst = limits[i].rule.appendPolicy(separate(dst))
+			dst = append(separate(dst), limits[i].rule.policy[0]...)
 		}
 	}
 	style.policy = []string{string(dst)}[:1:1]
@@ -106,8 +109,12 @@ func (d *Decision) SetHeaders(h Header) {
 	}
 	style := &d.limiter.headers
 	if d.shows(style.when) {
-		d.setDraft11(h, style)
-		d.setOlder(h, style.dialects)
+		if style.dialects&Draft11 != 0 {
+			d.setDraft11(h, style)
+		}
+		if style.dialects&^Draft11 != 0 {
+			d.setOlder(h, style.dialects)
+		}
 		if r := d.warning(); r != nil && d.Allowed && usedPercent(h.Get(headerWarning)) < r.usedPercent() {
 			h.Set(headerWarning, string(appendWarning(nil, r)))
 		}
@@ -146,12 +153,26 @@ func (d *Decision) asked() bool {
 	return len(d.Results()) > 0 && d.Reason != ReasonMissingKey && d.Reason != ReasonInvalidCost
 }
 
+// lines is a [Header] that knows all lines of a field. Add is for a field that has
+// none, where it can be cheaper than Set.
+type lines interface {
+	Values(name string) []string
+	Add(name, value string)
+}
+
 // addMember adds to a field that is a list, of which others may have written
 // several lines.
 func addMember(h Header, name, value string) {
-	before := h.Get(name)
-	if all, ok := h.(interface{ Values(name string) []string }); ok {
-		before = strings.Join(all.Values(name), ", ")
+	var before string
+	if lines, ok := h.(lines); ok {
+		all := lines.Values(name)
+		if len(all) == 0 {
+			lines.Add(name, value)
+			return
+		}
+		before = strings.Join(all, ", ")
+	} else {
+		before = h.Get(name)
 	}
 	if before != "" {
 		value = before + ", " + value

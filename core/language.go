@@ -10,8 +10,9 @@ import (
 
 // detail is the text of denials in one language.
 type detail struct {
-	tag  string // in lower case
-	text func(Decision) string
+	tag   string // as the application wrote it, for Content-Language
+	lower string // as it is compared
+	text  func(Decision) string
 }
 
 func validateDetails(details map[string]func(Decision) string) error {
@@ -47,9 +48,9 @@ func validTag(tag string) bool {
 func sortDetails(details map[string]func(Decision) string) []detail {
 	sorted := make([]detail, 0, len(details))
 	for tag, text := range details {
-		sorted = append(sorted, detail{strings.ToLower(tag), text})
+		sorted = append(sorted, detail{tag, strings.ToLower(tag), text})
 	}
-	slices.SortFunc(sorted, func(a, b detail) int { return strings.Compare(a.tag, b.tag) })
+	slices.SortFunc(sorted, func(a, b detail) int { return strings.Compare(a.lower, b.lower) })
 	return sorted
 }
 
@@ -81,7 +82,7 @@ func chooseDetail(details []detail, accept string) *detail {
 func lookUp(details []detail, language string) (found *detail, known bool) {
 	for language != "" {
 		for i := range details {
-			if details[i].tag == language {
+			if details[i].lower == language {
 				return &details[i], true
 			}
 		}

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"sync"
 	"time"
 
 	"github.com/weblimit/weblimit/keyfuncs"
@@ -141,69 +140,41 @@ func ForLimits(store Store, limits []Limit) *Limiter {
 // request's context: a client that hangs up is charged all the same. A bypassed
 // request, or one that no limit applies to, takes none.
 func (l *Limiter) Allow(r keyfuncs.Request) Decision {
-	l.advisor.look(l, r)
+	var d Decision
+	l.Decide(r, &d, nil)
+	return d
+}
+
+// Limits returns how many limits the limiter has.
+func (l *Limiter) Limits() int { return len(l.limits) }
+
+// Decide is Allow for adapters: it writes the decision to where it will stay,
+// such as a [DecisionContext], since each copy of one costs as much as making its
+// key. d must be a zero Decision that nobody else has.
+//
+// room is for the results of more than one limit, if there is enough of it: else
+// they are one allocation more. Nobody else may have it either.
+func (l *Limiter) Decide(r keyfuncs.Request, d *Decision, room []LimitResult) {
+	if l.advisor.looks.Load() < adviceLooks {
+		l.advisor.look(l, r)
+	}
+	d.limiter, d.binding, d.many = l, -1, room[:0]
 	for i := range l.bypass {
 		if l.bypass[i].Match(r) {
-			return Decision{Allowed: true, Reason: ReasonBypassed, limiter: l, binding: -1}
+			d.Allowed, d.Reason = true, ReasonBypassed
+			return
 		}
 	}
 	c := calls.Get().(*call)
 	defer c.release()
 	for i := range l.limits {
 		if reason := c.ask(&l.limits[i], r); reason != ReasonUndecided {
-			return l.refuse(reason, &l.limits[i].rule)
+			d.refuse(reason, &l.limits[i].rule)
+			return
 		}
 	}
-	return l.decide(r.Context(), c, asker{request: r})
+	l.decide(r.Context(), c, asker{request: r}, d)
 }
-
-// ask adds the check of a limit, if it applies to the request. It returns a
-// reason to deny the request without asking the store, or ReasonUndecided.
-func (c *call) ask(limit *limit, r keyfuncs.Request) Reason {
-	for i := range limit.when {
-		if !limit.when[i].Match(r) {
-			return ReasonUndecided
-		}
-	}
-	start := len(c.keys)
-	keys, ok := limit.key.Append(c.keys, r)
-	if !ok {
-		switch {
-		case limit.missing == ShareBucket:
-			keys = append(keys, missingKey...)
-		case limit.missing == DenyRequest && !limit.shadow:
-			return ReasonMissingKey
-		default:
-			return ReasonUndecided
-		}
-	}
-	c.keys = keys
-	rule, cost := &limit.rule, limit.cost
-	if limit.tiers != nil {
-		rule = limit.tiers.rule(r)
-	}
-	if limit.costBy != nil {
-		if cost = limit.costBy(r); cost < 0 {
-			if limit.shadow {
-				return ReasonUndecided
-			}
-			return ReasonInvalidCost
-		}
-	}
-	c.add(limit, rule, keys[start:len(keys):len(keys)], cost)
-	return ReasonUndecided
-}
-
-// refuse denies a request that the store was not asked about, for a limit's sake.
-func (l *Limiter) refuse(reason Reason, rule *Rule) Decision {
-	d := Decision{Reason: reason, limiter: l, binding: -1, count: 1}
-	d.few[0].Rule = rule
-	return d
-}
-
-// missingKey is the bucket of requests that lack the key. No key function makes
-// such a key, nor does AllowKey: theirs are printable.
-const missingKey = "missing\x00"
 
 // AllowKey decides all limits for one key, whatever their key functions, costs,
 // conditions and tiers: for jobs, consumers and other code that has no HTTP
@@ -211,12 +182,15 @@ const missingKey = "missing\x00"
 // keyfuncs.User makes of user 42; any other string is fine too. A cost of 0 asks
 // without charging. A negative cost is denied with ReasonInvalidCost.
 func (l *Limiter) AllowKey(ctx context.Context, key string, cost int64) Decision {
+	d := Decision{limiter: l, binding: -1}
 	if cost < 0 {
-		return Decision{Reason: ReasonInvalidCost, limiter: l, binding: -1}
+		d.Reason = ReasonInvalidCost
+		return d
 	}
 	c := l.callFor(key, cost)
 	defer c.release()
-	return l.decide(ctx, c, asker{key: key, cost: cost})
+	l.decide(ctx, c, asker{key: key, cost: cost}, &d)
+	return d
 }
 
 // Peek tells what AllowKey would decide, and charges nothing.
@@ -231,7 +205,9 @@ func (l *Limiter) Peek(ctx context.Context, key string, cost int64) (Decision, e
 	if err := l.store.Peek(ctx, c.checks, c.results); err != nil {
 		return Decision{}, err
 	}
-	return l.verdict(ctx, c, nil), nil
+	d := Decision{limiter: l, binding: -1}
+	d.sumUp(ctx, c)
+	return d, nil
 }
 
 // Reset forgets what key has used, under all limits of the limiter.
@@ -259,11 +235,13 @@ type asker struct {
 	cost    int64
 }
 
-func (l *Limiter) decide(ctx context.Context, c *call, who asker) Decision {
+// decide asks the store, and writes what comes of it to d, which knows its limiter.
+func (l *Limiter) decide(ctx context.Context, c *call, who asker, d *Decision) {
 	if err := l.take(ctx, c); err != nil {
-		return l.decideOutage(ctx, c, who, err)
+		l.decideOutage(ctx, c, who, err, d)
+		return
 	}
-	return l.verdict(ctx, c, nil)
+	d.sumUp(ctx, c)
 }
 
 func (l *Limiter) take(ctx context.Context, c *call) error {
@@ -284,37 +262,4 @@ func (l *Limiter) take(ctx context.Context, c *call) error {
 	}
 	l.inspectStore()
 	return nil
-}
-
-// call is the working memory of one decision.
-type call struct {
-	keys    []byte
-	limits  []*limit
-	checks  []Check
-	results []Result
-}
-
-var calls = sync.Pool{New: func() any { return new(call) }}
-
-func (c *call) add(l *limit, rule *Rule, key []byte, cost int64) {
-	c.limits = append(c.limits, l)
-	c.checks = append(c.checks, Check{Key: key, Rule: rule, Cost: cost, Shadow: l.shadow})
-	c.results = append(c.results, Result{})
-}
-
-// release returns c for reuse, and with it no key longer than keys usually are.
-func (c *call) release() {
-	if cap(c.keys) > 4096 {
-		c.keys = nil
-	}
-	c.keys = c.keys[:0]
-	c.reset()
-	calls.Put(c)
-}
-
-// reset forgets the checks, and keeps the keys.
-func (c *call) reset() {
-	clear(c.checks)
-	clear(c.limits)
-	c.limits, c.checks, c.results = c.limits[:0], c.checks[:0], c.results[:0]
 }

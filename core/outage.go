@@ -55,8 +55,8 @@ func (l *limit) localRule(of *Rule) *Rule {
 	return l.tiers.share(of, l.replicas)
 }
 
-// decideOutage decides by each limit's own policy.
-func (l *Limiter) decideOutage(ctx context.Context, c *call, who asker, err error) Decision {
+// decideOutage decides by each limit's own policy, and writes it to d.
+func (l *Limiter) decideOutage(ctx context.Context, c *call, who asker, err error, d *Decision) {
 	l.instead.failed(err)
 	local := calls.Get().(*call)
 	defer local.release()
@@ -65,7 +65,8 @@ func (l *Limiter) decideOutage(ctx context.Context, c *call, who asker, err erro
 		switch {
 		case limit.shadow:
 		case limit.outage == Deny:
-			return Decision{Reason: ReasonOutageDenied, RetryAfter: outageRetry, Err: err, limiter: l, binding: -1}
+			d.Reason, d.RetryAfter, d.Err = ReasonOutageDenied, outageRetry, err
+			return
 		case limit.outage == Local:
 			reason = ReasonOutageLocal
 			local.add(limit, c.checks[i].Rule, c.checks[i].Key, c.checks[i].Cost)
@@ -75,14 +76,15 @@ func (l *Limiter) decideOutage(ctx context.Context, c *call, who asker, err erro
 		if f := l.fallback; f != nil && len(f.limits) > 0 {
 			local.reset()
 			if refused, by := f.ask(local, who); refused != ReasonUndecided {
-				return l.refuse(refused, by)
+				d.refuse(refused, by)
+				return
 			}
 		}
 		err = l.decideInstead(ctx, local, err)
 	}
-	d := l.verdict(ctx, local, err)
+	d.Err = err
+	d.sumUp(ctx, local)
 	d.Reason = reason
-	return d
 }
 
 // decideInstead decides the checks of limits whose policy is Local, by what

@@ -26,7 +26,8 @@ func (d *Decision) Status() int {
 // draft-ietf-httpapi-ratelimit-headers-11 registers. It names the limits that
 // were exceeded and never the key. The detail is in the language of
 // Config.Details that suits the request's Accept-Language, which may be empty.
-// That language is returned, for Content-Language; it is "" if there is no choice.
+// That language is returned as Config.Details has it, for Content-Language; it is
+// "" if there is no choice.
 func (d *Decision) AppendProblem(dst []byte, acceptLanguage string) (body []byte, language string) {
 	if d.Status() == statusServiceUnavailable {
 		dst = append(dst, `{"type":"https://iana.org/assignments/http-problem-types#temporary-reduced-capacity","title":"Temporary Reduced Capacity","status":503,"detail":`...)

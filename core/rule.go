@@ -18,8 +18,9 @@ type Rule struct {
 	Burst     int64         // the most units at once: the bucket's capacity, else the Quota
 	Jitter    bool          // windows start at an offset that depends on the key
 
-	scale Scale
-	id    uint32
+	scale  Scale
+	id     uint32
+	policy [1]string // what draft-11 says of the rule, as the values of a header
 }
 
 // Scale is a rule in the integers that stores count with, all of them at most
@@ -92,6 +93,7 @@ func newRule(name string, algorithm Algorithm, quota int64, window time.Duration
 	if !ok {
 		return Rule{}, fmt.Errorf("quota %d and burst %d per %v are too large to count exactly", quota, burst, window)
 	}
+	r.policy[0] = string(r.appendPolicy(nil))
 	return r, nil
 }
 

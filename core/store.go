@@ -25,8 +25,9 @@ type Store interface {
 	// Peek answers as Take would, and charges nothing.
 	Peek(ctx context.Context, checks []Check, results []Result) error
 
-	// Charge charges the checks whether or not they fit, each up to its burst:
-	// for what was granted elsewhere already. Results tell what is left then.
+	// Charge charges the checks whether or not they fit, for what was spent
+	// already: a bucket can come to owe a second burst, and no more, before it is
+	// full again. Results tell what is left then.
 	Charge(ctx context.Context, checks []Check, results []Result) error
 
 	// Refund gives back what Take charged. It takes the checks and results of

@@ -1,6 +1,7 @@
 package core
 
 import (
+	"maps"
 	"sync"
 	"sync/atomic"
 
@@ -15,9 +16,12 @@ type tiers struct {
 	cost   int64 // of a request: a tier has to hold that much
 	advise func(Advice, string)
 
-	known  sync.Map // of tierNumbers to *Rule
-	shares sync.Map // of such a *Rule to the *Rule of one process in an outage
-	count  atomic.Int64
+	// known is never written to: a tier is added to a copy. A sync.Map would
+	// allocate its key for each request.
+	known  atomic.Pointer[map[tierNumbers]*Rule]
+	adding sync.Mutex
+	full   atomic.Bool // a tier came that there was no room for
+	shares sync.Map    // of such a *Rule to the *Rule of one process in an outage
 }
 
 // tierNumbers is what a tier takes of a Limit.
@@ -38,8 +42,10 @@ func (t *tiers) rule(r keyfuncs.Request) *Rule {
 		return t.base
 	}
 	n := tierNumbers{l.quota, int64(l.window), l.burst, l.algorithm, l.hasBurst, l.jitter}
-	if known, ok := t.known.Load(n); ok {
-		return known.(*Rule)
+	if known := t.known.Load(); known != nil {
+		if rule, ok := (*known)[n]; ok {
+			return rule
+		}
 	}
 	l = Limit{ // and nothing else of l, which might be wrong and does not count
 		name: t.base.Name, cost: t.cost,
@@ -50,10 +56,31 @@ func (t *tiers) rule(r keyfuncs.Request) *Rule {
 		t.advise(AdviceTier, unprefixed(err))
 		rule = *t.base
 	}
-	if t.count.Add(1) <= maxTiers {
-		t.known.Store(n, &rule)
+	if t.full.Load() {
+		return &rule
 	}
-	return &rule
+	return t.add(n, &rule)
+}
+
+// add keeps the rule of a tier if there is room, and returns the one to use:
+// another request may have been first.
+func (t *tiers) add(n tierNumbers, rule *Rule) *Rule {
+	t.adding.Lock()
+	defer t.adding.Unlock()
+	known := make(map[tierNumbers]*Rule)
+	if before := t.known.Load(); before != nil {
+		if first, ok := (*before)[n]; ok {
+			return first
+		}
+		if len(*before) >= maxTiers {
+			t.full.Store(true)
+			return rule
+		}
+		maps.Copy(known, *before)
+	}
+	known[n] = rule
+	t.known.Store(&known)
+	return rule
 }
 
 // share returns the part of a tier's rule that one of n processes grants in an outage.
@@ -62,7 +89,7 @@ func (t *tiers) share(of *Rule, n int) *Rule {
 		return known.(*Rule)
 	}
 	share := of.share(n, t.cost)
-	if t.count.Load() <= maxTiers { // else rules are made for each request, and so are their shares
+	if !t.full.Load() { // else rules are made for each request, and so are their shares
 		t.shares.Store(of, &share)
 	}
 	return &share

@@ -2,6 +2,7 @@ package core_test
 
 import (
 	"fmt"
+	"net/http"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -250,5 +251,20 @@ func TestTiersOfNothingIsNoTiers(t *testing.T) {
 	wantDecision(t, "the limit's own numbers", d, true, core.ReasonWithinLimit, 4)
 	if got := told(d).Get("RateLimit-Policy"); !strings.HasPrefix(got, `"default";q=5`) {
 		t.Errorf("the policy is %q", got)
+	}
+}
+
+// A policy that is shared with other requests can't be appended to.
+func TestThePolicyOfATierIsNotForWriting(t *testing.T) {
+	t.Parallel()
+	l := limiterOn(t, core.NewMemory(), everyone(100).Tiers(plan))
+	for range 2 {
+		h := http.Header{}
+		d := l.Allow(on(core.PerHour(10), 1))
+		d.SetHeaders(core.HeaderMap(h))
+		if got := h["Ratelimit-Policy"]; len(got) != 1 || got[0] != `"default";q=10;w=3600` {
+			t.Errorf("the policy is %q", got)
+		}
+		h.Add("RateLimit-Policy", "another")
 	}
 }

@@ -89,11 +89,26 @@ func (h *handler) handle(c *fiber.Ctx) error {
 func (h *handler) decide(c *fiber.Ctx) *core.Decision {
 	in := requests.Get().(*request)
 	in.c, in.templates = c, &h.templates
-	ctx := &core.DecisionContext{Context: c.UserContext(), Decision: h.limiter.Allow(in)}
+	ctx, room := h.newContext()
+	ctx.Context = c.UserContext()
+	h.limiter.Decide(in, &ctx.Decision, room)
 	*in = request{}
 	requests.Put(in)
 	ctx.Decision.SetHeaders(header{c})
 	c.SetUserContext(ctx)
 	c.Locals(decisionLocal, ctx)
 	return &ctx.Decision
+}
+
+// newContext returns where a decision stays, in one allocation with the room for
+// the results of several limits.
+func (h *handler) newContext() (*core.DecisionContext, []core.LimitResult) {
+	if h.limiter.Limits() == 1 {
+		return new(core.DecisionContext), nil
+	}
+	many := new(struct {
+		core.DecisionContext
+		room [3]core.LimitResult
+	})
+	return &many.DecisionContext, many.room[:]
 }

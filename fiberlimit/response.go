@@ -4,6 +4,7 @@ import (
 	"bytes"
 
 	"github.com/gofiber/fiber/v2"
+	"github.com/gofiber/fiber/v2/utils"
 
 	"github.com/weblimit/weblimit/core"
 	"github.com/weblimit/weblimit/internal/stdhttp"
@@ -20,6 +21,12 @@ func (h header) Get(name string) string { return string(h.c.Response().Header.Pe
 func (h header) Set(name, value string) {
 	h.c.Response().Header.Del(name)
 	h.c.Response().Header.Set(name, value)
+}
+
+// Add sets a field that is not there yet. Names are in canonical form and values
+// without line breaks, so that fasthttp need not see to it.
+func (h header) Add(name, value string) {
+	h.c.Response().Header.SetCanonical(utils.UnsafeBytes(name), utils.UnsafeBytes(value))
 }
 
 // Values returns all lines of a field.

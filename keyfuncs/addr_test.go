@@ -1,6 +1,7 @@
 package keyfuncs_test
 
 import (
+	"net/netip"
 	"strings"
 	"testing"
 
@@ -96,5 +97,19 @@ func TestTrap36NotationsOfOneAddressAreOneAddress(t *testing.T) {
 			}
 			wantAddr(t, keyfuncs.Framework(), opinionated{&request{}, tt.value}, tt.want)
 		})
+	}
+}
+
+func TestKeysOfIPv4AreWrittenAsNetipDoes(t *testing.T) {
+	t.Parallel()
+	for b := range 256 {
+		for place := range 4 {
+			ip := [4]byte{192, 0, 2, 7}
+			ip[place] = byte(b)
+			want := netip.AddrFrom4(ip).String()
+			if got, _ := keyfuncs.ClientIP().Key(&request{peer: want}); got != "ip:"+want {
+				t.Errorf("got %s for %s", got, want)
+			}
+		}
 	}
 }

@@ -32,10 +32,10 @@ func (f Func) Append(dst []byte, r Request) ([]byte, bool) {
 		return dst, false
 	}
 	key, ok := f.read(dst, r)
-	if !ok {
-		return dst, false
+	if ok {
+		dst = key
 	}
-	return key, true
+	return dst, ok
 }
 
 // Key is Append with the key as a string, which costs allocations.

@@ -172,7 +172,7 @@ var dialects = []scenario{
 			{"de", "de", german},
 			{"de-CH-1901, en;q=0.9", "de", german},
 			{"fr, de;q=0.5, en;q=0.4", "de", german},
-			{"PT-br", "pt-br", `"Limite excedido."`},
+			{"PT-br", "pt-BR", `"Limite excedido."`},
 			{"pt", "en", ""},
 			{"en, de;q=0.9", "en", ""},
 			{"de;q=0", "en", ""},

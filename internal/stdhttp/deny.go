@@ -34,15 +34,31 @@ var stale = [...]string{
 	"Surrogate-Control",
 }
 
+var isStale = func() map[string]bool {
+	is := make(map[string]bool, len(stale))
+	for _, name := range stale {
+		is[name] = true
+	}
+	return is
+}()
+
 // ClearValidators prepares a response's headers for a denial: it removes what
 // described the response that is not going to be, and forbids to store the one
 // that is. It runs before a Denied hook too.
 func ClearValidators(h http.Header) {
-	for _, name := range stale {
-		delete(h, name)
+	for name := range h { // there are fewer of them, as a rule
+		if isStale[name] {
+			delete(h, name)
+		}
 	}
-	h["Cache-Control"] = []string{"no-store"}
+	h["Cache-Control"] = noStore
 }
+
+// Values that are shared by all denials: they have no room to append to.
+var (
+	noStore     = []string{"no-store"}[:1:1]
+	problemType = []string{core.ProblemType}[:1:1]
+)
 
 // Deny writes a denial: status, problem body and the headers that belong to
 // them. The headers of the decision have to be set already.
@@ -50,7 +66,7 @@ func Deny(w http.ResponseWriter, r *http.Request, d *core.Decision) {
 	h := w.Header()
 	ClearValidators(h)
 	body, language := d.AppendProblem(make([]byte, 0, 512), strings.Join(r.Header["Accept-Language"], ","))
-	h["Content-Type"] = []string{core.ProblemType}
+	h["Content-Type"] = problemType
 	if language != "" {
 		h["Content-Language"] = []string{language}
 		h.Add("Vary", "Accept-Language")

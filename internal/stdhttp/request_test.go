@@ -8,6 +8,7 @@ import (
 	"net/url"
 	"strings"
 	"testing"
+	"unsafe"
 
 	"github.com/weblimit/weblimit/keyfuncs"
 )
@@ -57,6 +58,33 @@ func TestPeer(t *testing.T) {
 		if got != want {
 			t.Errorf("peer(%q) = %q, want %q", addr, got, want)
 		}
+	}
+}
+
+// What the short way takes for an address is one, and the same, to netip.
+func FuzzPeerIsTheOneOfNetip(f *testing.F) {
+	for _, addr := range []string{
+		"192.0.2.7:80", "0.0.0.0:0", "255.255.255.255:65535", "1.2.3.4:65536", "1.2.3.4:00080", "1.2.3.4:000080", "1.2.3.4:+8", "1.2.3.4:-8",
+		"01.2.3.4:80", "1.2.3.00:80", "1.2.3.256:80", "1.2.3:80", "1.2.3.4.5:80", "1.2.3.4:", "1.2.3.4", "1..3.4:80", ".1.2.3:80", "1.2.3.4:8 ",
+		"1.2.3.4:8_0", "::ffff:1.2.3.4:80", "[::ffff:1.2.3.4]:80", "1.2.3.4%a:80", "1.2.3.1000:80", "999.1.1.1:1", "", ":", "1", "1.2.3.",
+	} {
+		f.Add(addr)
+	}
+	f.Fuzz(func(t *testing.T, addr string) {
+		want, err := netip.ParseAddrPort(addr)
+		got, ok := peer4(addr)
+		if ok && (err != nil || got != want.Addr()) {
+			t.Errorf("%q: %v, %v; netip says %v, %v", addr, got, ok, want, err)
+		}
+	})
+}
+
+// Objects of more than 512 bytes cost the allocator more. http.Request may grow in
+// a later Go: then Decision.text is what can shrink.
+func TestAnExchangeIsASmallObject(t *testing.T) {
+	t.Parallel()
+	if size := unsafe.Sizeof(exchange{}); size > 512 {
+		t.Errorf("an exchange has %d bytes, want at most 512", size)
 	}
 }
 

@@ -293,21 +293,22 @@ func (m *model) store(c *core.Check, b *modelBucket) {
 	m.buckets[string(c.Key)+"|"+c.Rule.Name] = b
 }
 
-// charge charges each check as far as its burst goes.
+// charge charges each check as far as two bursts go.
 func (m *model) charge(checks []core.Check, now int64) []core.Result {
 	results := make([]core.Result, len(checks))
 	for i, c := range checks {
 		b, _ := m.open(c.Rule, string(c.Key), now)
+		most := 2 * c.Rule.Burst
 		switch c.Rule.Algorithm {
 		case core.TokenBucket:
-			full := new(big.Rat).SetInt64(c.Rule.Burst)
-			if b.charge(now, min(c.Cost, c.Rule.Burst)); b.debt.Cmp(full) > 0 {
+			full := new(big.Rat).SetInt64(most)
+			if b.charge(now, min(c.Cost, most)); b.debt.Cmp(full) > 0 {
 				b.debt = full
 			}
 		case core.SlidingLog:
-			b.charge(now, min(c.Cost, c.Rule.Burst-b.logged()))
+			b.charge(now, max(min(c.Cost, most-b.logged()), 0))
 		default:
-			b.charge(now, min(c.Cost, c.Rule.Burst-b.count[0]))
+			b.charge(now, max(min(c.Cost, most-b.count[0]), 0))
 		}
 		m.store(&c, b)
 		results[i] = b.answer(now, 0, true, string(c.Key))
