@@ -6,6 +6,7 @@ import (
 	"io"
 	"net"
 	"strings"
+	"syscall"
 
 	"github.com/redis/go-redis/v9"
 
@@ -55,7 +56,7 @@ func classOf(err error) core.ErrorClass {
 		return core.ErrorOverload
 	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF), errors.As(err, new(*net.OpError)):
 		return core.ErrorConnection
-	case errors.Is(err, net.ErrClosed):
+	case errors.Is(err, net.ErrClosed), errors.As(err, new(syscall.Errno)): // such as reset by the peer
 		return core.ErrorConnection
 	}
 	return core.ErrorUnknown

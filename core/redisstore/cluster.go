@@ -21,6 +21,9 @@ type clusterRoute struct {
 
 	nodes sync.Map // of addresses to *clusterNode
 	asks  atomic.Pointer[loading]
+
+	loads  chan struct{} // holds one element per attempt to load the map
+	loaded atomic.Int64  // when the last attempt began, on the monotonic clock
 }
 
 // clusterNode is a node with the client that it was made of: go-redis makes
@@ -33,8 +36,18 @@ type clusterNode struct {
 // loading is a request for the map of slots that several checks wait for.
 type loading struct{ done chan struct{} }
 
-// loadTimeout bounds one attempt to load the map of slots.
-const loadTimeout = 2 * time.Second
+const (
+	// loadTimeout is how long checks wait for the map of slots at most.
+	loadTimeout = 2 * time.Second
+
+	// loadEvery is the time between two attempts to load it. go-redis asks the
+	// nodes one after the other, and one that is frozen or cut off costs it its
+	// own time-outs, which are seconds: further attempts ask others first.
+	loadEvery = 200 * time.Millisecond
+
+	// maxLoads bounds the attempts under way.
+	maxLoads = 4
+)
 
 // ended is a context with which go-redis tells what it knows and asks nobody.
 var ended = func() context.Context {
@@ -44,7 +57,7 @@ var ended = func() context.Context {
 }()
 
 func newClusterRoute(s *Store, c *redis.ClusterClient) *clusterRoute {
-	r := &clusterRoute{store: s, client: c}
+	r := &clusterRoute{store: s, client: c, loads: make(chan struct{}, maxLoads)}
 	c.OnNewNode(func(c *redis.Client) { r.learn(c) })
 	_ = c.ForEachShard(ended, func(_ context.Context, c *redis.Client) error { // those known already, if any
 		r.learn(c)
@@ -64,8 +77,24 @@ func (r *clusterRoute) learn(c *redis.Client) *node {
 	return n.node
 }
 
-// reload has go-redis load the map again, in the background, one load at a time.
-func (r *clusterRoute) reload() { r.client.ReloadState(context.Background()) }
+// reload has go-redis load the map again, in the background.
+func (r *clusterRoute) reload() {
+	now, last := monotonic(), r.loaded.Load()
+	if last != 0 && now-last < int64(loadEvery) || !r.loaded.CompareAndSwap(last, now) {
+		return
+	}
+	select {
+	case r.loads <- struct{}{}:
+	default:
+		return
+	}
+	go func() {
+		defer func() { <-r.loads }()
+		ctx, cancel := context.WithTimeout(context.Background(), loadTimeout)
+		defer cancel()
+		_ = r.client.ForEachMaster(ctx, func(context.Context, *redis.Client) error { return nil }) // begins with it
+	}()
+}
 
 func (r *clusterRoute) slot(prefix string, tag []byte) int { return slotOf(prefix, tag) }
 
@@ -96,9 +125,12 @@ func (r *clusterRoute) load(ctx context.Context) error {
 	}
 	if l == mine {
 		go func() {
-			ctx, cancel := context.WithTimeout(context.Background(), loadTimeout)
-			defer cancel()
-			_, _ = r.client.MasterForKey(ctx, "any") // loads the map of all slots
+			for end := time.Now().Add(loadTimeout); time.Now().Before(end); time.Sleep(5 * time.Millisecond) {
+				r.reload()
+				if _, err := r.client.MasterForKey(ended, "any"); err == nil {
+					break
+				}
+			}
 			r.asks.Store(nil)
 			close(mine.done)
 		}()

@@ -11,6 +11,23 @@
 // needed; the commands used are EVALSHA, EVAL, and within the script TIME, GET,
 // PSETEX and DEL.
 //
+// # Round trips
+//
+// A check is sent at once while fewer than four round trips to its server are
+// under way. Beyond that, checks wait for the next one and are decided with it,
+// up to 64 different requests in a call of the script and equal ones as one: the
+// more come at once, the less each costs. Every check returns by its own
+// deadline, and a server that stalls holds up no more than it was asked.
+//
+// A denial is repeated for up to a second without asking Redis: see
+// [DenialCache].
+//
+// # Leases
+//
+// With [Lease], a process takes a slice of a hot key's quota ahead of time and
+// decides by itself: that takes a key past what one Redis core can decide. Nothing
+// is granted that Redis has not charged; the option says what can be late.
+//
 // # Cluster and Ring
 //
 // Limits with the same key are in one slot, and are decided atomically as
@@ -21,9 +38,14 @@
 // between the two steps, its charge stays. A hash tag in [Prefix] brings all
 // keys to one slot and avoids all this, at the price of one node's capacity.
 //
+// Masters are asked, and never replicas, whatever the client is set to. A slot
+// that moves is followed. Of a Ring, a key stays with its shard, up or down.
+//
 // # Failure
 //
-// An error of any method means that the answer is unknown: the check may have
-// been charged or not. It is not sent again. A [core.Limiter] then decides by
-// each limit's outage policy.
+// An error of any method is a [core.StoreError] with a class, and means that the
+// answer is unknown: the check may have been charged or not. It is not sent
+// again. A [core.Limiter] then decides by each limit's outage policy. A server
+// that fails five times in a row, or takes nearly all of the time it has, is not
+// asked any more but probed, about twice a second, until it answers.
 package redisstore

@@ -3,7 +3,6 @@ package redisstore
 import (
 	"context"
 	_ "embed"
-	"encoding/binary"
 	"errors"
 	"slices"
 	"strings"
@@ -32,6 +31,12 @@ const (
 
 	// maxParts bounds how many parts a flight takes along.
 	maxParts = 512
+
+	// maxTimes is how many equal parts a group can stand for.
+	maxTimes = 254
+
+	// maxKeys ends a call with its group that reaches it. Lua can pass on some 8000.
+	maxKeys = 512
 )
 
 // caller is what flights need of a client.
@@ -51,8 +56,8 @@ type flight struct {
 	args   []arg
 	argv   []any
 	slots  [2 * maxGroups]uint8 // by hash: the group of the call at work, from 1
-	clock  arg
-	time   [7]byte
+	order  order
+	clock  int64 // that the script is to decide at: 0 for Redis's own
 	io     *ioContext
 	direct bool // led by who found a place free, from its start
 }
@@ -90,6 +95,7 @@ func (f *flight) release() {
 	clear(f.groups)
 	clear(f.args)
 	clear(f.argv)
+	f.order.release()
 	f.parts, f.calls, f.groups, f.args, f.argv = f.parts[:0], f.calls[:0], f.groups[:0], f.args[:0], f.argv[:0]
 	f.direct = false
 	flights.Put(f)
@@ -101,16 +107,16 @@ func (f *flight) assemble() {
 		// A call has the keys of one slot. The order within a slot is that of arrival.
 		slices.SortStableFunc(f.parts, func(a, b *part) int { return a.slot - b.slot })
 	}
-	start := 0 // of the call at work
+	start, keys := 0, 0 // of the call at work
 	asking := false
 	for i, p := range f.parts {
-		full := len(f.groups)-start == maxGroups
+		full := len(f.groups)-start == maxGroups || keys >= maxKeys
 		if i == 0 || full || asking || p.asking || p.slot != f.parts[i-1].slot {
-			start, asking = len(f.groups), p.asking
+			start, keys, asking = len(f.groups), 0, p.asking
 			f.calls = append(f.calls, call{asking: asking})
 			clear(f.slots[:])
 		}
-		f.join(p, start)
+		keys += f.join(p, start)
 	}
 	// The groups are where they stay.
 	for i, at := 0, 0; i < len(f.calls); i++ {
@@ -123,46 +129,47 @@ func (f *flight) assemble() {
 	}
 }
 
-// join puts p into the group of its equals among those from start on, or into a new one.
-func (f *flight) join(p *part, start int) {
+// join puts p into the group of its equals among those from start on, or into a
+// new one. It returns how many keys the new one has.
+func (f *flight) join(p *part, start int) int {
 	if p.equal {
 		at := p.hash % uint64(len(f.slots))
 		for ; f.slots[at] != 0; at = (at + 1) % uint64(len(f.slots)) {
 			g := &f.groups[start+int(f.slots[at])-1]
-			if g.first.same(p) {
+			if g.times < maxTimes && g.first.same(p) {
 				p.of, p.nth = start+int(f.slots[at])-1, g.times
 				g.times++
-				return
+				return 0
 			}
 		}
 		f.slots[at] = uint8(len(f.groups) - start + 1)
 	}
 	p.of, p.nth = len(f.groups), 0
 	f.groups = append(f.groups, group{first: p, times: 1, call: len(f.calls) - 1})
+	return len(p.keys)
 }
 
 // command makes the command of a call. Its arguments are part of the flight.
 func (f *flight) command(ctx context.Context, c *call, by, script any) {
-	keys := 0
-	for i := range c.groups {
-		keys += len(c.groups[i].first.keys)
-	}
 	start := len(f.argv)
-	f.argv = append(f.argv, by, script, keys)
-	base := 0
-	for i := range c.groups {
-		p := c.groups[i].first
-		binary.BigEndian.PutUint16(p.data[timesAt:], uint16(c.groups[i].times))
-		binary.BigEndian.PutUint16(p.data[baseAt:], uint16(base))
-		base += len(p.keys)
-		for k := range p.keys {
-			f.argv = append(f.argv, f.arg(p.key(k)))
+	f.argv = append(f.argv, by, script, nil)
+	first := c.groups[0].first
+	if len(c.groups) == 1 && len(first.keys) == 1 && c.groups[0].times == 1 && f.clock == 0 {
+		f.argv = append(f.argv, f.arg(first.key(0)), f.arg(first.data[:first.group]))
+		f.argv[start+2] = 1
+	} else {
+		f.order.begin(c.groups, f.clock)
+		for i := range c.groups {
+			f.order.add(&c.groups[i])
 		}
-	}
-	f.argv = append(f.argv, &f.clock)
-	for i := range c.groups {
-		p := c.groups[i].first
-		f.argv = append(f.argv, f.arg(p.data[:p.group]))
+		for _, key := range f.order.keys {
+			f.argv = append(f.argv, f.arg(key))
+		}
+		f.argv[start+2] = len(f.order.keys)
+		for _, ask := range f.order.asks {
+			f.argv = append(f.argv, f.arg(ask))
+		}
+		f.argv = append(f.argv, f.arg(f.order.end()))
 	}
 	c.cmd = redis.NewStringCmd(ctx, f.argv[start:len(f.argv):len(f.argv)]...)
 }
@@ -181,17 +188,19 @@ func (f *flight) reserve(calls []call) {
 		for j := range calls[i].groups {
 			n += 1 + len(calls[i].groups[j].first.keys)
 		}
+		n++ // the order
 	}
 	clear(f.args)
 	clear(f.argv)
 	f.args = slices.Grow(f.args[:0], n)
-	f.argv = slices.Grow(f.argv[:0], n+4*len(calls))
+	f.argv = slices.Grow(f.argv[:0], n+3*len(calls))
+	f.order.bytes = f.order.bytes[:0]
 }
 
 // run makes the round trip, and gives each part its answer.
 func (f *flight) run(ctx context.Context, client caller, now int64) {
 	f.assemble()
-	f.clock.bytes = append7(f.time[:0], now)
+	f.clock = now
 	f.send(ctx, client, f.calls, evalsha, digest)
 	var again []call
 	for i := range f.calls {
@@ -236,7 +245,7 @@ func (f *flight) send(ctx context.Context, client caller, calls []call, by, scri
 }
 
 // failedGroup is how the script says that a group could not be decided.
-const failedGroup = 0xffff
+const failedGroup = 255
 
 // read takes the reply apart. Parts share it without copies.
 func (c *call) read() {
@@ -255,10 +264,10 @@ func (c *call) read() {
 	for i := range c.groups {
 		g := &c.groups[i]
 		g.at = now
-		n := len(g.first.checks) * checkReply
-		if len(reply) >= 4 && int(reply[0])<<8|int(reply[1]) == failedGroup {
-			if n = 4 + int(reply[2])<<8 | int(reply[3]); n <= len(reply) {
-				g.err = replyError(strings.TrimPrefix(reply[4:n], "-"))
+		n := g.first.size
+		if len(reply) >= 3 && reply[0] == failedGroup {
+			if n = 3 + (int(reply[1]) | int(reply[2])<<8); n <= len(reply) {
+				g.err = replyError(strings.TrimPrefix(reply[3:n], "-"))
 			}
 		}
 		if n > len(reply) {

@@ -18,6 +18,9 @@ const (
 
 	// maxWaiting is how many parts can wait for a node. Those beyond fail at once.
 	maxWaiting = 8192
+
+	// unhurried bounds round trips that nobody gave a deadline.
+	unhurried = 3 * time.Second
 )
 
 // node is one server, and the queue for it. A check that finds a place free is
@@ -28,7 +31,7 @@ type node struct {
 	store  *Store
 	client caller
 	name   string
-	moves  func() // tells the route that the node may have lost its slots; or nil
+	moves  func() // tells the route that another node may have to be asked; or nil
 
 	breaker breaker
 	allowed atomic.Int64 // how long a check may take, as a rule: nanoseconds; see allow
@@ -66,9 +69,12 @@ func (n *node) do(ctx context.Context, p *part) error {
 
 // start puts parts on their way without waiting for them. They lead no flight.
 func (n *node) start(ctx context.Context, ps []*part) error {
-	left := timeLeft(ctx)
-	if left <= 0 {
-		return n.storeError(core.ErrorTimeout, context.DeadlineExceeded)
+	left := time.Duration(0)
+	if ends, bounded := ctx.Deadline(); bounded {
+		if left = time.Until(ends); left <= 0 {
+			return n.storeError(core.ErrorTimeout, context.DeadlineExceeded)
+		}
+		n.allow(left)
 	}
 	f, err := n.enter(ps...)
 	if f != nil {
@@ -179,9 +185,14 @@ func (n *node) fly(ctx context.Context, f *flight, p *part) {
 }
 
 // flyAlone makes a flight's round trip on a goroutine of its own. There are no
-// more of those than places on the node.
+// more of those than places on the node. If no time is given, nobody has a
+// deadline.
 func (n *node) flyAlone(left time.Duration, f *flight) {
-	ctx, cancel := context.WithTimeout(context.Background(), left)
+	limit := left
+	if limit == 0 {
+		limit = unhurried
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), limit)
 	defer cancel()
 	n.run(ctx, left, f)
 	n.next()
@@ -271,7 +282,7 @@ func (n *node) appoint(f *flight) {
 	}
 	for _, p := range f.parts {
 		if p.state.Load() != abandoned {
-			go n.flyAlone(n.usual(), f)
+			go n.flyAlone(time.Duration(n.allowed.Load()), f)
 			return
 		}
 	}
@@ -345,7 +356,7 @@ func (n *node) probe(key string) {
 	p.keys = append(p.keys, len(p.data))
 	f := newFlight()
 	f.parts = append(f.parts, p)
-	ctx, cancel := context.WithTimeout(context.Background(), n.usual())
+	ctx, cancel := context.WithTimeout(context.Background(), max(n.usual(), core.DefaultTimeout)) // or checks in a hurry would keep the breaker open
 	defer cancel()
 	f.run(ctx, n.client, n.store.now())
 	err := f.outcome()
@@ -383,13 +394,14 @@ func (n *node) overdue(cause *core.StoreError) {
 }
 
 // allow notes how long a check may take. One that has little time left, after a
-// first round trip, does not tell: what is noted falls slowly.
+// first round trip, does not tell, nor does one with all the time in the world:
+// what is noted falls step by step.
 func (n *node) allow(left time.Duration) {
 	known := n.allowed.Load()
 	if known == int64(left) {
 		return
 	}
-	n.allowed.Store(max(int64(left), known-known/16))
+	n.allowed.Store(max(int64(left), known-known/4))
 }
 
 // usual returns how long a round trip may take that no request waits for by itself.

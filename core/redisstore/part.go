@@ -5,6 +5,8 @@ import (
 	"encoding/binary"
 	"fmt"
 	"hash/maphash"
+	"math"
+	"math/bits"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -17,11 +19,11 @@ import (
 type operation byte
 
 const (
-	take   operation = 't'
-	peek   operation = 'p'
-	charge operation = 'c'
-	refund operation = 'r'
-	reset  operation = 'x'
+	take operation = 1 + iota
+	peek
+	charge
+	refund
+	reset
 )
 
 // part is what a request asks of one slot: one group of the script. Its owner
@@ -31,9 +33,11 @@ const (
 type part struct {
 	op     operation
 	slot   int
-	checks []int    // which of the request's checks
+	checks []int    // which of the request's checks, in the order of the group
+	spots  []spot   // where they are in data
+	size   int      // of the answer
 	group  int      // how much of data is the group; the keys follow
-	data   []byte   // the group as the script reads it, and the keys
+	data   []byte   // what is asked as the script reads it, and the keys
 	keys   []int    // where each key ends in data
 	tags   [][]byte // the client keys, until the part is sealed
 
@@ -74,8 +78,8 @@ var hashSeed = maphash.MakeSeed()
 
 func newPart(op operation, slot int) *part {
 	p := parts.Get().(*part)
-	p.op, p.slot, p.leads, p.equal = op, slot, true, op == take || op == peek
-	p.data = append(p.data[:0], byte(op), 0, 0, 0, 0, 0) // times and base are the flight's
+	p.op, p.slot, p.leads, p.equal, p.size = op, slot, true, op == take || op == peek, 0
+	p.data = append(p.data[:0], byte(op), 0, 0)
 	return p
 }
 
@@ -86,7 +90,7 @@ func (p *part) release() {
 		return
 	}
 	p.state.Store(idle)
-	p.checks, p.keys = p.checks[:0], p.keys[:0]
+	p.checks, p.spots, p.keys = p.checks[:0], p.spots[:0], p.keys[:0]
 	p.asking, p.reply, p.nth, p.err, p.flight = false, "", 0, nil, nil
 	parts.Put(p)
 }
@@ -98,11 +102,18 @@ func (p *part) again(asking bool) {
 	p.reply, p.err, p.flight = "", nil, nil
 }
 
+// Where a group holds the number of its checks and of its keys.
 const (
-	groupHead = 6 // bytes of a group before its checks
-	timesAt   = 1
-	baseAt    = 3
+	checksAt = 1
+	keysAt   = 2
 )
+
+// spot is where a check stands in a group.
+type spot struct {
+	key   int
+	limit uint32
+	at    int
+}
 
 // add adds a check of the request; charged is when it was charged, for a refund.
 func (p *part) add(index int, check *core.Check, charged int64) {
@@ -111,10 +122,47 @@ func (p *part) add(index int, check *core.Check, charged int64) {
 		key = len(p.tags)
 		p.tags = append(p.tags, check.Key)
 	}
-	p.checks = append(p.checks, index)
-	p.data[groupHead-1]++
-	p.data = appendCheck(p.data, key+1, check, charged)
+	// Key by key, and of a key in the order in which its value holds the limits.
+	n := len(p.spots)
+	for n > 0 && (p.spots[n-1].key > key || p.spots[n-1].key == key && p.spots[n-1].limit > check.Rule.ID()) {
+		n--
+	}
+	end := len(p.data)
+	if key == int(p.data[keysAt]) {
+		p.data[keysAt]++
+		p.data = append(p.data, 0)
+		end++
+	}
+	s := spot{key: key, limit: check.Rule.ID(), at: end}
+	p.data = appendCheck(p.data, p.op, check, charged)
+	switch {
+	case n == len(p.spots):
+	case p.spots[n].key == key:
+		s.at = p.spots[n].at
+	default: // the last of its key, before the number of the next one's checks
+		s.at = p.spots[n].at - 1
+	}
+	if s.at < end {
+		length := len(p.data) - end
+		rotate(p.data[s.at:], length)
+		for i := n; i < len(p.spots); i++ {
+			p.spots[i].at += length
+		}
+	}
+	p.checks = slices.Insert(p.checks, n, index)
+	p.spots = slices.Insert(p.spots, n, s)
+	first, _ := slices.BinarySearchFunc(p.spots, key, func(s spot, key int) int { return s.key - key })
+	p.data[p.spots[first].at-1]++
+	p.data[checksAt]++
+	p.size += replySize(p.op, check.Rule.Algorithm)
 	p.equal = p.equal && check.Rule.Algorithm != core.SlidingLog // whose reading does not tell what the next one sees
+}
+
+// rotate brings the last n bytes to the front.
+func rotate(b []byte, n int) {
+	slices.Reverse(b)
+	slices.Reverse(b[:n])
+	slices.Reverse(b[n:])
 }
 
 // seal adds the keys. From then on the part needs nothing of the request.
@@ -151,49 +199,69 @@ func (p *part) key(n int) []byte {
 
 // same reports whether q asks for the same.
 func (p *part) same(q *part) bool {
-	return p.hash == q.hash && p.op == q.op && bytes.Equal(p.data[groupHead-1:], q.data[groupHead-1:])
+	return p.hash == q.hash && p.op == q.op && bytes.Equal(p.data, q.data)
 }
 
-const checkReply = 2 + 4*7
+// replySize returns the length of the script's answer to a check.
+func replySize(op operation, algorithm core.Algorithm) int {
+	return 1 + 7*replyNumbers(op, algorithm)
+}
+
+// replyNumbers returns how many numbers are in the script's answer to a check:
+// its reading, and of a log that is taken from the one after, too.
+func replyNumbers(op operation, algorithm core.Algorithm) int {
+	switch {
+	case algorithm == core.SlidingLog && op == take:
+		return 8
+	case algorithm == core.SlidingLog:
+		return 4
+	case algorithm == core.SlidingWindow:
+		return 3
+	}
+	return 2
+}
 
 // answer fills in the results of the part's checks.
 func (p *part) answer(checks []core.Check, results []core.Result) error {
-	if len(p.reply) != checkReply*len(p.checks) {
+	if len(p.reply) != p.size {
 		return &core.StoreError{Class: core.ErrorUnknown, Err: fmt.Errorf("script replied %d bytes to %d checks", len(p.reply), len(p.checks))}
 	}
 	granted := int(^uint(0) >> 1) // how many equal parts were
-	for n, i := range p.checks {
-		if fits := p.fits(n); fits < granted && !checks[i].Shadow {
+	at := 0
+	for _, i := range p.checks {
+		if fits := int(p.reply[at]); fits < granted && !checks[i].Shadow {
 			granted = fits
 		}
+		at += replySize(p.op, checks[i].Rule.Algorithm)
 	}
-	for n, i := range p.checks {
-		results[i] = p.result(n, &checks[i], granted)
+	reply := p.reply
+	for _, i := range p.checks {
+		size := replySize(p.op, checks[i].Rule.Algorithm)
+		results[i] = p.result(reply[:size], &checks[i], granted)
+		reply = reply[size:]
 	}
 	return nil
 }
 
-// fits returns how many equal parts the check of a number fits by itself.
-func (p *part) fits(n int) int {
-	r := p.reply[n*checkReply:]
-	return int(r[0])<<8 | int(r[1])
-}
-
-func (p *part) result(n int, check *core.Check, granted int) core.Result {
-	reading := core.Reading{At: p.at}
-	for k := range reading.Numbers {
-		reading.Numbers[k] = get7(p.reply[n*checkReply+2+7*k:])
-	}
+// result reads the script's answer to a check: how many equal parts it fits by
+// itself, and its reading.
+func (p *part) result(reply string, check *core.Check, granted int) core.Result {
 	rule, cost := check.Rule, check.Cost
+	fits := int(reply[0])
+	charged := p.op == charge || p.op == take && p.nth < granted && p.nth < fits
+	if rule.Algorithm == core.SlidingLog && p.op == take && charged {
+		reply = reply[4*7:]
+	}
+	reading := core.Reading{At: p.at, Charged: charged}
+	for k := range min(replyNumbers(p.op, rule.Algorithm), len(reading.Numbers)) {
+		reading.Numbers[k] = get7(reply[1+7*k:])
+	}
 	switch p.op {
 	case charge, refund, reset:
-		reading.Charged = p.op == charge
 		return rule.Result(0, reading)
 	case peek:
 		return rule.Result(cost, reading)
 	}
-	fits := p.fits(n)
-	charged := p.nth < granted && p.nth < fits
 	if rule.Algorithm != core.SlidingLog { // else the reading is what it is
 		before := min(p.nth, granted, fits) // equal parts that were charged before
 		if charged {
@@ -201,9 +269,9 @@ func (p *part) result(n int, check *core.Check, granted int) core.Result {
 		}
 		if cost > 0 && before > 0 {
 			reading = rule.After(reading, int64(before)*cost)
+			reading.Charged = charged
 		}
 	}
-	reading.Charged = charged
 	return rule.Result(cost, reading)
 }
 
@@ -212,28 +280,34 @@ func (p *part) result(n int, check *core.Check, granted int) core.Result {
 const maxCost = 1 << 52
 
 // appendCheck writes a check as the script reads it: see scripts/limits.lua.
-func appendCheck(dst []byte, key int, check *core.Check, charged int64) []byte {
-	scale := check.Rule.Scale()
-	shadow := byte(0)
-	if check.Shadow {
-		shadow = 1
+func appendCheck(dst []byte, op operation, check *core.Check, charged int64) []byte {
+	scale, cost := check.Rule.Scale(), min(check.Cost, maxCost)
+	if check.Rule.Algorithm == core.TokenBucket {
+		// In debt; beyond the capacity any is as good.
+		cost = min(cost, 2*(scale.Capacity/scale.Unit)+1) * scale.Unit
 	}
-	dst = append(dst, byte(key), shadow)
-	dst = binary.BigEndian.AppendUint32(dst, check.Rule.ID())
-	dst = append(dst, byte(check.Rule.Algorithm))
-	dst = binary.BigEndian.AppendUint32(dst, uint32(scale.Tick))
-	dst = append7(dst, scale.Unit)
-	dst = append7(dst, scale.Rate)
-	dst = append7(dst, scale.Capacity)
-	dst = append7(dst, min(check.Cost, maxCost))
-	dst = append7(dst, check.Rule.Offset(check.Key))
-	dst = append7(dst, charged)
-	return appendForm(dst, check.Rule.Algorithm, scale)
+	per := scale.Unit
+	if check.Rule.Algorithm == core.TokenBucket {
+		per = scale.Rate
+	}
+	algorithm := byte(check.Rule.Algorithm)
+	if check.Shadow {
+		algorithm |= 1 << 7
+	}
+	dst = append(dst, algorithm)
+	for _, n := range [...]int64{scale.Tick, per, scale.Capacity, cost, check.Rule.Offset(check.Key)} {
+		dst = appendNumber(dst, n)
+	}
+	dst = appendHead(dst, check.Rule, scale)
+	if op == refund {
+		dst = appendNumber(dst, charged)
+	}
+	return dst
 }
 
-// appendForm writes what must be known of a rule to read its stored state later,
-// behind its length.
-func appendForm(dst []byte, algorithm core.Algorithm, scale core.Scale) []byte {
+// appendHead writes what the rule's records begin with, behind its length: the
+// limit, and what must be known of its numbers to read the record under others.
+func appendHead(dst []byte, rule *core.Rule, scale core.Scale) []byte {
 	tick := byte(0)
 	switch scale.Tick {
 	case 1000:
@@ -242,34 +316,55 @@ func appendForm(dst []byte, algorithm core.Algorithm, scale core.Scale) []byte {
 		tick = 2
 	}
 	start := len(dst)
-	dst = append(dst, 0, byte(algorithm)<<4|tick, 0)
-	dst = appendMinimal(dst, scale.Unit)
-	unit := len(dst) - start - 3
-	if scale.Rate > 1 {
-		dst = appendMinimal(dst, scale.Rate)
+	dst = append(dst, 0)
+	dst = binary.LittleEndian.AppendUint32(dst, rule.ID())
+	dst = append(dst, byte(rule.Algorithm)<<4|tick, 0)
+	form := len(dst)
+	dst = appendInt(dst, scale.Unit, bytesOf(scale.Unit))
+	unit, width := len(dst)-form, 0
+	switch {
+	case rule.Algorithm == core.TokenBucket && scale.Rate > 1:
+		width = fieldFor(scale.Rate)
+		dst = appendInt(dst, scale.Rate, width)
+	case rule.Algorithm == core.FixedWindow, rule.Algorithm == core.SlidingWindow:
+		width = max(fieldFor(2*scale.Capacity), 4)
 	}
-	rate := len(dst) - start - 3 - unit
-	dst[start], dst[start+2] = byte(len(dst)-start-1), byte(unit<<4|rate)
+	dst[form-1] = byte(unit<<4 | width)
+	dst[start] = byte(len(dst) - start - 1)
 	return dst
 }
 
-// appendMinimal writes n > 0 big-endian in as few bytes as it takes.
-func appendMinimal(dst []byte, n int64) []byte {
-	shift := 48
-	for n>>shift == 0 {
-		shift -= 8
+// fieldFor returns the length of the field that holds numbers up to n.
+func fieldFor(n int64) int {
+	switch length := bytesOf(n); {
+	case length <= 2:
+		return length
+	case length <= 4:
+		return 4
 	}
-	for ; shift >= 0; shift -= 8 {
-		dst = append(dst, byte(n>>shift))
+	return 7
+}
+
+// bytesOf returns how many bytes n > 0 takes.
+func bytesOf(n int64) int { return (bits.Len64(uint64(n)) + 7) / 8 }
+
+// appendInt writes n little-endian in so many bytes.
+func appendInt(dst []byte, n int64, length int) []byte {
+	for range length {
+		dst = append(dst, byte(n))
+		n >>= 8
 	}
 	return dst
 }
 
-func append7(dst []byte, n int64) []byte {
-	return append(dst, byte(n>>48), byte(n>>40), byte(n>>32), byte(n>>24), byte(n>>16), byte(n>>8), byte(n))
+// appendNumber writes n as Lua has it: reading doubles costs the script half of
+// what integers do. All are below 2^53.
+func appendNumber(dst []byte, n int64) []byte {
+	return binary.LittleEndian.AppendUint64(dst, math.Float64bits(float64(n)))
 }
 
+// get7 reads an integer of 7 bytes.
 func get7(s string) int64 {
 	_ = s[6]
-	return int64(s[0])<<48 | int64(s[1])<<40 | int64(s[2])<<32 | int64(s[3])<<24 | int64(s[4])<<16 | int64(s[5])<<8 | int64(s[6])
+	return int64(s[0]) | int64(s[1])<<8 | int64(s[2])<<16 | int64(s[3])<<24 | int64(s[4])<<32 | int64(s[5])<<40 | int64(s[6])<<48
 }

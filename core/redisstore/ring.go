@@ -14,7 +14,8 @@ import (
 // ringRoute leads to the shards of a Ring. A key stays with its shard, up or
 // down: a Ring would hand the keys of a shard that is down to others, at moments
 // on which processes do not agree, and clients would get their quota twice.
-// While a shard is down, the outage policies decide for its keys.
+// While a shard is down, the outage policies decide for its keys. For the same
+// reason the shards are those that the Ring began with, whatever SetAddrs says.
 type ringRoute struct {
 	store  *Store
 	client *redis.Ring
@@ -33,6 +34,7 @@ func newRingRoute(s *Store, c *redis.Ring) *ringRoute {
 	slices.Sort(r.names)
 	r.hash = c.Options().NewConsistentHash(r.names)
 	r.nodes = make([]*node, len(r.names))
+	c.OnNewNode(r.renew)
 	r.look()
 	return r
 }
@@ -51,6 +53,18 @@ func (r *ringRoute) look() {
 	})
 	for i, name := range r.names {
 		if c := byAddr[r.client.Options().Addrs[name]]; c != nil && r.nodes[i] == nil {
+			r.nodes[i] = r.store.newNode(c)
+		}
+	}
+}
+
+// renew takes another client for a shard: SetAddrs closes that of an address that
+// it leaves out, and makes a new one when the address is back.
+func (r *ringRoute) renew(c *redis.Client) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for i, name := range r.names {
+		if r.client.Options().Addrs[name] == c.Options().Addr {
 			r.nodes[i] = r.store.newNode(c)
 		}
 	}

@@ -2,6 +2,8 @@ package redisstore
 
 import (
 	"context"
+	"sync/atomic"
+	"time"
 
 	"github.com/redis/go-redis/v9"
 )
@@ -23,7 +25,11 @@ type route interface {
 func (s *Store) routeFor(client redis.UniversalClient) route {
 	switch c := client.(type) {
 	case *redis.Client:
-		return &singleRoute{s.newNode(c)}
+		n := s.newNode(c)
+		if c.Options().Addr == failoverAddr {
+			n.moves = reconnect(c)
+		}
+		return &singleRoute{n}
 	case *redis.ClusterClient:
 		return newClusterRoute(s, c)
 	case *redis.Ring:
@@ -46,6 +52,31 @@ func once(c *redis.Client) *redis.Client {
 	clone.Options().MaxRetries = 0
 	clone.Options().ContextTimeoutEnabled = true
 	return clone
+}
+
+// failoverAddr is what go-redis calls the server of a client that asks sentinels.
+const failoverAddr = "FailoverClient"
+
+// reconnectTimeout is more than go-redis takes to give up a sentinel: by default
+// four times three seconds.
+const reconnectTimeout = 30 * time.Second
+
+// reconnect returns what has a client connect to the master, in the background
+// and with time. A sentinel that hangs is one that go-redis stays with for as long
+// as all who ask for the master have less time than it gives the sentinel.
+func reconnect(c *redis.Client) func() {
+	var busy atomic.Bool
+	return func() {
+		if !busy.CompareAndSwap(false, true) {
+			return
+		}
+		go func() {
+			defer busy.Store(false)
+			ctx, cancel := context.WithTimeout(context.Background(), reconnectTimeout)
+			defer cancel()
+			_ = c.Ping(ctx).Err()
+		}()
+	}
 }
 
 // singleRoute leads to one server, or to whichever Sentinel says is the master.

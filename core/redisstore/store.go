@@ -9,6 +9,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/weblimit/weblimit/core"
+	"github.com/weblimit/weblimit/core/redisstore/internal/lease"
 )
 
 // DefaultPrefix is what the store's keys begin with unless told otherwise.
@@ -24,6 +25,7 @@ type Store struct {
 	clock  func() int64 // microseconds since the epoch; nil for Redis's own
 
 	denials   *denials      // nil if none are kept
+	leases    *lease.Leases // nil if there are none
 	returning chan struct{} // holds one element per charge that is given back in the background
 }
 
@@ -48,6 +50,10 @@ func Prefix(prefix string) Option {
 // time-outs: a check that timed out may have been charged, and is not sent
 // again, and the deadline is the limiter's. Of a Cluster it asks masters only,
 // whatever the client is set to. It uses up to four connections to each server.
+//
+// A client of another kind, such as a wrapper around one of these, is used as it
+// is, with the retries and time-outs that it has: switch its retries off, or a
+// check can be charged twice. Hooks are those that the client has by now.
 func New(client redis.UniversalClient, options ...Option) *Store {
 	if client == nil {
 		panic("weblimit: redisstore.New: the client is nil")
@@ -68,6 +74,10 @@ const (
 	// returnTimeout is how long that may take.
 	returnTimeout = time.Second
 
+	// minReturn is how much time must be left to do so while the request waits.
+	// A node that does not answer leaves some microseconds at times.
+	minReturn = 2 * time.Millisecond
+
 	// maxRedirections is how often a check follows a slot that moves.
 	maxRedirections = 8
 )
@@ -87,6 +97,14 @@ func (s *Store) Take(ctx context.Context, checks []core.Check, results []core.Re
 		return err
 	}
 	clear(results) // what a slot does not answer must not look charged
+	if s.leases != nil {
+		return s.leases.Take(ctx, checks, results)
+	}
+	return s.decide(ctx, checks, results)
+}
+
+// decide has Redis decide, unless it has just denied the same.
+func (s *Store) decide(ctx context.Context, checks []core.Check, results []core.Result) error {
 	asking, known := s.denials.find(checks, results)
 	if known {
 		return nil
@@ -107,16 +125,19 @@ func (s *Store) Take(ctx context.Context, checks []core.Check, results []core.Re
 }
 
 // giveBack refunds what one slot charged and another denied, or did not answer.
-// When the deadline is over, it does so in the background.
+// When the deadline is over, or nearly, it does so in the background: then the
+// results still count what is on its way back.
 func (s *Store) giveBack(ctx context.Context, checks []core.Check, results []core.Result) error {
 	back := s.split(nil, refund, checks, results)
 	if len(back) == 0 {
 		return nil
 	}
-	if ctx.Err() == nil {
+	if ctx.Err() == nil && timeLeft(ctx) >= minReturn {
 		return s.ask(ctx, back, checks, results)
 	}
-	clear(results)
+	for i := range results {
+		results[i].Charged = false
+	}
 	select {
 	case s.returning <- struct{}{}:
 	default:
@@ -168,6 +189,10 @@ func (s *Store) Reset(ctx context.Context, checks []core.Check) error {
 		checks[i].Cost = 0 // it is not read
 	}
 	defer s.denials.forget(checks)
+	if s.leases != nil { // before, so that nothing is spent or returned meanwhile, and of what came meanwhile
+		s.leases.Forget(checks)
+		defer s.leases.Forget(checks)
+	}
 	ps := s.split(nil, reset, checks, nil)
 	defer release(ps)
 	return s.run(ctx, ps)

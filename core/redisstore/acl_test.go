@@ -1,0 +1,33 @@
+package redisstore_test
+
+import (
+	"os"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/weblimit/weblimit/core"
+	"github.com/weblimit/weblimit/core/redisstore"
+	"github.com/weblimit/weblimit/internal/redistest"
+	"github.com/weblimit/weblimit/internal/storetest"
+)
+
+// The whole suite under a user who may do what the ACL line of docs/redis.md
+// says. That it permits nothing else is tested in internal/faults.
+func TestTheStoreUnderTheLeastPrivilege(t *testing.T) {
+	t.Parallel()
+	text, err := os.ReadFile("../../docs/redis.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	line := regexp.MustCompile(`(?m)^ACL SETUSER weblimit on >secret (.*)$`).FindSubmatch(text)
+	if line == nil {
+		t.Fatal("docs/redis.md has no ACL line")
+	}
+	server := redistest.Start(t)
+	server.User(t, "weblimit", strings.Fields(string(line[1]))...)
+	storetest.Run(t, func(t *testing.T, clock *storetest.Clock) core.Store {
+		prefix := redisstore.DefaultPrefix + redistest.Prefix(t)
+		return redisstore.NewAt(server.ClientAs(t, "weblimit"), clock.Micros, redisstore.Prefix(prefix))
+	})
+}

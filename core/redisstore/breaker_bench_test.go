@@ -1,0 +1,42 @@
+package redisstore
+
+import (
+	"errors"
+	"testing"
+
+	"github.com/weblimit/weblimit/core"
+)
+
+// BenchmarkBreaker measures what the breaker costs a check, by as many goroutines as
+// processors: closed, as nearly always, when a check asks it and its round trip reports to it,
+// which many checks have in common; and open, when checks are refused. Breakers of libraries
+// have the same benchmark in bench/breaker_test.go.
+func BenchmarkBreaker(b *testing.B) {
+	b.Run("weblimit/closed", func(b *testing.B) {
+		var breaker breaker
+		b.ReportAllocs()
+		b.RunParallel(func(pb *testing.PB) {
+			for pb.Next() {
+				if breaker.isOpen() {
+					b.Error("it is open")
+				}
+				breaker.succeeded()
+			}
+		})
+	})
+	b.Run("weblimit/open", func(b *testing.B) {
+		var breaker breaker
+		for range breakerFailures {
+			breaker.failed(&core.StoreError{Class: core.ErrorTimeout, Err: errors.New("no answer")})
+		}
+		b.ReportAllocs()
+		b.RunParallel(func(pb *testing.PB) {
+			for pb.Next() {
+				if !breaker.isOpen() {
+					b.Error("it is closed")
+				}
+				breaker.wantsProbe()
+			}
+		})
+	})
+}

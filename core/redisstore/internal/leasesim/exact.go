@@ -1,0 +1,106 @@
+package leasesim
+
+import "github.com/weblimit/weblimit/core"
+
+// exact is the state of one key under one rule, written down as simply as can be:
+// the simulated store, and the judge of what the store's users granted. All times
+// are microseconds since the epoch.
+type exact struct {
+	rule *core.Rule
+	now  int64
+
+	debt      int64 // token bucket, in its scale
+	this      int64 // windows: units used in this window
+	last      int64 // sliding window: in the one before
+	start     int64 // of this window
+	emptiedAt int64 // the last time at which nothing counted as used, as far as it was seen
+}
+
+// move brings the state to a time, which never goes back.
+func (x *exact) move(now int64) {
+	scale := x.rule.Scale()
+	if x.rule.Algorithm == core.TokenBucket {
+		drained := (now/scale.Tick - x.now/scale.Tick) * scale.Rate
+		if x.debt -= drained; x.debt <= 0 {
+			x.debt, x.emptiedAt = 0, now
+		}
+		x.now = now
+		return
+	}
+	x.now = now
+	window := scale.Unit * scale.Tick
+	start := now - now%window
+	switch start - x.start {
+	case 0:
+	case window:
+		x.last, x.this = x.this, 0
+	default:
+		x.last, x.this = 0, 0
+	}
+	x.start = start
+	if x.rule.Algorithm == core.FixedWindow {
+		x.last = 0
+	}
+	if x.this == 0 && x.last == 0 {
+		x.emptiedAt = now
+	}
+}
+
+// free returns the units that fit now: less than 0 if more than the limit is used.
+func (x *exact) free() int64 {
+	scale := x.rule.Scale()
+	if x.rule.Algorithm == core.TokenBucket {
+		return floorDiv(scale.Capacity-x.debt, scale.Unit)
+	}
+	left := scale.Unit - (x.now-x.start)/scale.Tick
+	return floorDiv((scale.Capacity-x.this)*scale.Unit-x.last*left, scale.Unit)
+}
+
+func (x *exact) charge(units int64) {
+	if x.rule.Algorithm == core.TokenBucket {
+		x.debt += units * x.rule.Scale().Unit
+		return
+	}
+	x.this += units
+}
+
+// refund gives back units as core.Store does, and returns how many count as
+// given back: all but those that time may have returned.
+func (x *exact) refund(units, at int64) int64 {
+	scale := x.rule.Scale()
+	switch {
+	case x.rule.Algorithm == core.TokenBucket:
+		back := units*scale.Unit - max(x.now/scale.Tick-at/scale.Tick, 0)*scale.Rate
+		back = min(max(back, 0), x.debt)
+		x.debt -= back
+		return back / scale.Unit
+	case at >= x.start:
+		x.this -= min(units, x.this)
+	case at >= x.start-scale.Unit*scale.Tick:
+		x.last -= min(units, x.last)
+	}
+	return units
+}
+
+// result is the store's answer to a cost that was charged, or not.
+func (x *exact) result(cost int64, charged bool) core.Result {
+	scale := x.rule.Scale()
+	reading := core.Reading{Charged: charged, At: x.now}
+	switch x.rule.Algorithm {
+	case core.TokenBucket:
+		reading.Numbers = [4]int64{x.debt / scale.Rate, x.debt % scale.Rate}
+	case core.FixedWindow:
+		reading.Numbers = [4]int64{x.this, x.start + scale.Unit - x.now}
+	default:
+		reading.Numbers = [4]int64{x.this, x.last, (x.now - x.start) / scale.Tick}
+	}
+	return x.rule.Result(cost, reading)
+}
+
+func floorDiv(a, b int64) int64 {
+	q := a / b
+	if a%b < 0 {
+		q--
+	}
+	return q
+}

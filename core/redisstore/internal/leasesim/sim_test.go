@@ -1,0 +1,60 @@
+package leasesim_test
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/weblimit/weblimit/core"
+	"github.com/weblimit/weblimit/core/redisstore/internal/leasesim"
+)
+
+const quota = 10_000
+
+var limits = map[string]core.Limit{
+	"token bucket":      core.PerSecond(quota),
+	"large bucket":      core.Per(quota, time.Second).Burst(4 * quota),
+	"small bucket":      core.Per(quota, time.Second).Burst(quota / 10),
+	"fixed window":      core.PerSecond(quota).FixedWindow(),
+	"long fixed window": core.Per(4*quota, 4*time.Second).FixedWindow(),
+	"sliding window":    core.PerSecond(quota).SlidingWindow(),
+}
+
+// What is measured is never above what is stated, however many instances there
+// are and whatever happens to them.
+func TestBounds(t *testing.T) {
+	t.Parallel()
+	for name, limit := range limits {
+		for _, instances := range []int{1, 10, 100, 1000} {
+			for _, load := range []float64{0.7, 1.5} {
+				t.Run(fmt.Sprintf("%s, %d instances, load %v", name, instances, load), func(t *testing.T) {
+					t.Parallel()
+					for _, of := range []struct {
+						fraction float64
+						maxAge   time.Duration
+						phase    time.Duration
+					}{{0.02, 100 * time.Millisecond, time.Second}, {0.3, time.Second, time.Second}, {0.3, time.Second, 100 * time.Millisecond}} {
+						o, err := leasesim.Run(leasesim.Config{
+							Limit: limit, Instances: instances, Fraction: of.fraction, MaxAge: of.maxAge, Load: load, Phase: of.phase,
+							Duration: 6 * time.Second, Loss: time.Second, Skew: 10 * time.Minute, Drift: 0.0009,
+							Delay: 5 * time.Millisecond, Seed: uint64(instances),
+						})
+						if err != nil {
+							t.Fatal(err)
+						}
+						t.Logf("%+v: %+v", of, o)
+						if o.Over > o.OverBound {
+							t.Errorf("%d units above the limit, stated: at most %d", o.Over, o.OverBound)
+						}
+						if o.Held > o.HeldBound {
+							t.Errorf("%d units held at once, stated: at most %d", o.Held, o.HeldBound)
+						}
+						if o.Broken > 0 {
+							t.Errorf("%d requests were denied while more units were free than leased or lost", o.Broken)
+						}
+					}
+				})
+			}
+		}
+	}
+}

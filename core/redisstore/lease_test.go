@@ -1,0 +1,171 @@
+package redisstore_test
+
+import (
+	"context"
+	"math"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/weblimit/weblimit/core"
+	"github.com/weblimit/weblimit/core/redisstore"
+	"github.com/weblimit/weblimit/internal/redistest"
+	"github.com/weblimit/weblimit/internal/storetest"
+)
+
+// Callers who ask a few times are answered as without leases. A millisecond is no
+// time for a key of the suite to become hot in.
+func TestRedisWithLeases(t *testing.T) {
+	t.Parallel()
+	server := redistest.Shared(t)
+	storetest.Run(t, func(t *testing.T, clock *storetest.Clock) core.Store {
+		return redisstore.NewAt(server.Client(t), clock.Micros, redisstore.Prefix(redistest.Prefix(t)), redisstore.Lease(0.1, time.Millisecond))
+	})
+}
+
+// Four processes, each with its own connections, and a quota that does not refill
+// while they ask: never more than it is granted, and what is not is there again
+// when the leases are over.
+func TestLeasesOfManyProcesses(t *testing.T) {
+	t.Parallel()
+	const quota, stores, goroutines, rounds = 20_000, 4, 16, 400 // 25,600 requests
+	for name, limit := range map[string]core.Limit{
+		"token bucket":   core.Per(quota, hammerWindow),
+		"fixed window":   core.Per(quota, hammerWindow).FixedWindow(),
+		"sliding window": core.Per(quota, hammerWindow).SlidingWindow(),
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			server, prefix, rule := redistest.Shared(t), redistest.Prefix(t), mustRule(t, limit)
+			var granted atomic.Int64
+			var all sync.WaitGroup
+			for range stores {
+				client := redis.NewClient(&redis.Options{Network: server.Network(), Addr: server.Addr()})
+				t.Cleanup(func() { _ = client.Close() })
+				store := redisstore.New(client, redisstore.Prefix(prefix), redisstore.Lease(0.1, 50*time.Millisecond), redisstore.DenialCache(0, redisstore.DefaultDenials))
+				all.Go(func() { granted.Add(storetest.Hammer(t, store, rule, "hot", 1, goroutines, rounds)) })
+			}
+			all.Wait()
+			if granted.Load() > quota {
+				t.Errorf("granted %d of %d", granted.Load(), quota)
+			}
+			exact := redisstore.New(server.Client(t), redisstore.Prefix(prefix))
+			results := make([]core.Result, 1)
+			for deadline := time.Now().Add(20 * time.Second); ; time.Sleep(5 * time.Millisecond) {
+				if err := exact.Peek(t.Context(), []core.Check{check("hot", rule, 1)}, results); err != nil {
+					t.Fatal(err)
+				}
+				if results[0].Remaining == quota-granted.Load() {
+					break
+				}
+				if time.Now().After(deadline) {
+					t.Fatalf("%d granted, and %d remain of %d", granted.Load(), results[0].Remaining, quota)
+				}
+			}
+		})
+	}
+}
+
+func TestAHotKeyIsLeased(t *testing.T) {
+	t.Parallel()
+	server := redistest.Start(t)
+	store := redisstore.New(server.Client(t), redisstore.Lease(0.01, time.Minute))
+	rule := mustRule(t, core.PerHour(100_000_000))
+	before := server.Calls(t, "evalsha")
+	for range 10_000 {
+		if r := take(t, store, check("k", rule, 1))[0]; !r.Charged || r.Remaining >= rule.Quota || r.Remaining < rule.Quota-11_000 {
+			t.Fatalf("got %+v", r)
+		}
+	}
+	if got := server.Calls(t, "evalsha") - before; got > 200 {
+		t.Errorf("10,000 requests of one key cost Redis %d calls", got)
+	}
+	// A reset ends the lease, too.
+	if err := store.Reset(t.Context(), []core.Check{check("k", rule, 0)}); err != nil {
+		t.Fatal(err)
+	}
+	before = server.Calls(t, "evalsha")
+	take(t, store, check("k", rule, 1))
+	if server.Calls(t, "evalsha") == before {
+		t.Error("a lease outlived a reset")
+	}
+}
+
+// What a lease has decided is refunded like anything else.
+func TestRefundOfALeasedCharge(t *testing.T) {
+	t.Parallel()
+	store, _, _ := newStore(t, redisstore.Lease(0.01, time.Minute))
+	rule := mustRule(t, core.Per(1_000_000, hammerWindow).FixedWindow())
+	c := []core.Check{check("k", rule, 3)}
+	var charged []core.Result
+	for range 500 {
+		charged = take(t, store, c...)
+	}
+	peek := func() int64 {
+		results := make([]core.Result, 1)
+		if err := store.Peek(t.Context(), c, results); err != nil {
+			t.Fatal(err)
+		}
+		return results[0].Remaining
+	}
+	before := peek()
+	if before >= rule.Quota-1500 {
+		t.Fatalf("%d remain: nothing is leased", before)
+	}
+	if err := store.Refund(t.Context(), c, charged); err != nil {
+		t.Fatal(err)
+	}
+	if got := peek(); got != before+3 {
+		t.Errorf("%d remain after 3 units were refunded, %d before", got, before)
+	}
+}
+
+func TestLeaseRefusesNonsense(t *testing.T) {
+	t.Parallel()
+	for _, bad := range []struct {
+		fraction float64
+		maxAge   time.Duration
+	}{{0, time.Second}, {-1, time.Second}, {1.01, time.Second}, {math.NaN(), time.Second}, {0.1, 0}, {0.1, time.Microsecond}} {
+		func() {
+			defer func() {
+				if recover() == nil {
+					t.Errorf("Lease(%v, %v) does not panic", bad.fraction, bad.maxAge)
+				}
+			}()
+			redisstore.Lease(bad.fraction, bad.maxAge)
+		}()
+	}
+}
+
+// BenchmarkLease asks for one hot key, from 64 and 256 goroutines.
+func BenchmarkLease(b *testing.B) {
+	rule := mustRule(b, core.PerSecond(1_000_000_000))
+	for _, concurrency := range []struct {
+		name string
+		per  int // goroutines per processor
+	}{{"c64", 32}, {"c256", 128}} {
+		for _, with := range []struct {
+			name    string
+			options []redisstore.Option
+		}{{"without", nil}, {"lease", []redisstore.Option{redisstore.Lease(0.1, 100*time.Millisecond)}}} {
+			b.Run(concurrency.name+"/"+with.name, func(b *testing.B) {
+				store, _, _ := newStore(b, with.options...)
+				b.ReportAllocs()
+				b.SetParallelism(concurrency.per)
+				b.ResetTimer()
+				b.RunParallel(func(pb *testing.PB) {
+					checks, results := []core.Check{check("hot", rule, 1)}, make([]core.Result, 1)
+					for pb.Next() {
+						if err := store.Take(context.Background(), checks, results); err != nil {
+							b.Error(err)
+							return
+						}
+					}
+				})
+			})
+		}
+	}
+}

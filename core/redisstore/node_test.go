@@ -1,0 +1,587 @@
+package redisstore
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"net"
+	"os"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/weblimit/weblimit/core"
+	"github.com/weblimit/weblimit/internal/redistest"
+)
+
+// ordeal stands between a store and Redis, where go-redis has its hooks.
+type ordeal struct {
+	// before and after see each round trip of the script, and may hold it up or
+	// fail it: before Redis has run it, and after. Either may be nil.
+	before, after func(ctx context.Context) error
+}
+
+func (ordeal) DialHook(next redis.DialHook) redis.DialHook { return next }
+
+func (o ordeal) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
+	return func(ctx context.Context, cmd redis.Cmder) error {
+		if !strings.HasPrefix(cmd.Name(), "eval") {
+			return next(ctx, cmd)
+		}
+		return o.around(ctx, func() error { return next(ctx, cmd) })
+	}
+}
+
+func (o ordeal) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
+	return func(ctx context.Context, cmds []redis.Cmder) error {
+		if !strings.HasPrefix(cmds[len(cmds)-1].Name(), "eval") {
+			return next(ctx, cmds) // a greeting
+		}
+		var answered error // by Redis itself: each command has its own
+		err := o.around(ctx, func() error {
+			answered = next(ctx, cmds)
+			return nil
+		})
+		if err == nil {
+			return answered
+		}
+		for _, cmd := range cmds {
+			cmd.SetErr(err)
+		}
+		return err
+	}
+}
+
+func (o ordeal) around(ctx context.Context, run func() error) error {
+	if o.before != nil {
+		if err := o.before(ctx); err != nil {
+			return err
+		}
+	}
+	err := run()
+	if o.after != nil && err == nil {
+		err = o.after(ctx)
+	}
+	return err
+}
+
+// storeUnder returns a store, the node behind it, and the rule of its tests.
+func storeUnder(t *testing.T, o ordeal, quota int64) (*Store, *node, *core.Rule) {
+	t.Helper()
+	client := redistest.Shared(t).Client(t)
+	client.AddHook(o)
+	s := New(client, Prefix(redistest.Prefix(t)), DenialCache(0, denialWays))
+	s.OnEvent(func(core.Event) {})
+	rule := mustRule(core.Per(quota, 30*24*time.Hour).FixedWindow().Named("queue"))
+	return s, s.route.(*singleRoute).only, &rule
+}
+
+func takeOne(ctx context.Context, s *Store, key string, rule *core.Rule) (core.Result, error) {
+	var results [1]core.Result
+	err := s.Take(ctx, []core.Check{{Key: []byte(key), Rule: rule, Cost: 1}}, results[:])
+	return results[0], err
+}
+
+// quiet waits until nothing flies or waits.
+func (n *node) quiet(t *testing.T) {
+	t.Helper()
+	awaitThat(t, "a quiet node", func() bool {
+		n.mu.Lock()
+		defer n.mu.Unlock()
+		return n.flying == 0
+	})
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if len(n.waiting) != 0 {
+		t.Errorf("nothing flies, and %d parts wait", len(n.waiting))
+	}
+}
+
+func awaitThat(t *testing.T, what string, done func() bool) {
+	t.Helper()
+	for start := time.Now(); !done(); time.Sleep(time.Millisecond) {
+		if time.Since(start) > time.Minute {
+			t.Fatalf("waited a minute for %s", what)
+		}
+	}
+}
+
+// classIs reports whether err is a StoreError of the class.
+func classIs(err error, class core.ErrorClass) bool {
+	var e *core.StoreError
+	return errors.As(err, &e) && e.Class == class
+}
+
+// endsAt is a context as a Limiter makes it: nothing but time ends it.
+type endsAt struct {
+	context.Context
+	at time.Time
+}
+
+func (c endsAt) Deadline() (time.Time, bool) { return c.at, true }
+func (c endsAt) Ends() time.Time             { return c.at }
+func (c endsAt) Err() error {
+	if time.Now().Before(c.at) {
+		return nil
+	}
+	return context.DeadlineExceeded
+}
+
+// slack is how late a call may return on a machine that does something else.
+const slack = 5 * time.Second
+
+// The queue under everything at once: keys that many ask for, deadlines that are
+// over, clients that hang up, round trips that stall, fail before Redis has
+// decided, or lose its answer.
+func TestQueueUnderEverythingAtOnce(t *testing.T) {
+	t.Parallel()
+	for _, apart := range []bool{false, true} {
+		name := "one slot"
+		if apart {
+			name = "many slots"
+		}
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			h := hammer{quota: 400}
+			h.run(t, apart)
+		})
+	}
+}
+
+const (
+	hammerKeys    = 6
+	hammerWorkers = 64
+)
+
+// hammer is one run of the test above.
+type hammer struct {
+	quota int64
+	lost  atomic.Int64 // round trips whose answer was lost
+	calm  atomic.Bool  // nothing goes wrong any more
+
+	calls, failed atomic.Int64
+	worst         atomic.Int64 // how much later than its deadline a call returned: nanoseconds
+
+	mu      sync.Mutex
+	answers map[string]map[int64]int // by key: how often a charged answer said that so many remain. Guarded by mu.
+}
+
+func (h *hammer) run(t *testing.T, apart bool) {
+	h.answers = map[string]map[int64]int{}
+	s, n, rule := storeUnder(t, ordeal{before: h.before, after: h.after}, h.quota)
+	if apart {
+		s.route = &foreignRoute{n} // each slot is a call, all on one node
+	}
+	rounds := 150
+	if more, err := strconv.Atoi(os.Getenv("SEEDS")); err == nil {
+		rounds *= more
+	}
+	var all sync.WaitGroup
+	for worker := range hammerWorkers {
+		all.Go(func() {
+			random := rand.New(rand.NewPCG(uint64(worker), 7))
+			for range rounds {
+				h.call(t, s, rule, random)
+			}
+		})
+	}
+	all.Wait()
+	n.quiet(t)
+	h.checkParts(t)
+	h.checkAnswers(t, s, n, rule)
+	t.Logf("%d calls, %d without an answer, the latest %v after its deadline", h.calls.Load(), h.failed.Load(), time.Duration(h.worst.Load()))
+}
+
+// before holds most round trips up for a moment, some until their deadline, and
+// fails some, now and then so many in a row that the breaker opens.
+func (h *hammer) before(ctx context.Context) error {
+	switch n := rand.IntN(1000); {
+	case h.calm.Load():
+	case n < 10:
+		<-ctx.Done()
+		return ctx.Err()
+	case n < 40 || h.calls.Load()%5000 > 4900:
+		return io.EOF
+	case n < 200:
+		time.Sleep(rand.N(3 * time.Millisecond))
+	}
+	return nil
+}
+
+func (h *hammer) after(context.Context) error {
+	if rand.IntN(100) == 0 && !h.calm.Load() {
+		h.lost.Add(1)
+		return io.ErrUnexpectedEOF
+	}
+	return nil
+}
+
+// call makes one call to the store.
+func (h *hammer) call(t *testing.T, s *Store, rule *core.Rule, random *rand.Rand) {
+	key := fmt.Sprint("key", random.IntN(hammerKeys))
+	checks := []core.Check{{Key: []byte(key), Rule: rule, Cost: 1}}
+	op := s.Take
+	switch random.IntN(8) {
+	case 0:
+		op = s.Peek
+	case 1: // it may charge two keys, and give one back
+		checks[0].Key = append(checks[0].Key, " of two"...)
+		checks = append(checks, core.Check{Key: []byte("other of two"), Rule: rule, Cost: 2})
+	}
+	ctx, cancel, left := hammerContext(random)
+	defer cancel()
+	results := make([]core.Result, len(checks))
+	start := time.Now()
+	err := op(ctx, checks, results)
+	late := time.Since(start) - max(left, 0)
+	h.calls.Add(1)
+	for worst := h.worst.Load(); int64(late) > worst; worst = h.worst.Load() {
+		if h.worst.CompareAndSwap(worst, int64(late)) {
+			break
+		}
+	}
+	if late > slack {
+		t.Errorf("a call with %v left returned %v after its deadline", left, late)
+	}
+	if err != nil {
+		h.failed.Add(1)
+		if !errors.As(err, new(*core.StoreError)) {
+			t.Errorf("an error without a class: %v", err)
+		}
+		if classIs(err, core.ErrorOpen) {
+			time.Sleep(rand.N(100 * time.Millisecond)) // or most calls would find it open
+		}
+		return
+	}
+	if len(checks) == 1 && results[0].Charged {
+		h.mu.Lock()
+		defer h.mu.Unlock()
+		if h.answers[key] == nil {
+			h.answers[key] = map[int64]int{}
+		}
+		h.answers[key][results[0].Remaining]++
+	}
+}
+
+// hammerContext returns a context with little time, or some, or none, or one
+// that is canceled under way.
+func hammerContext(random *rand.Rand) (context.Context, context.CancelFunc, time.Duration) {
+	left := time.Duration(random.Int64N(int64(60 * time.Millisecond)))
+	switch random.IntN(12) {
+	case 0:
+		left = -time.Millisecond
+	case 1:
+		left = time.Duration(random.Int64N(int64(time.Millisecond)))
+	case 2:
+		ctx, cancel := context.WithTimeout(context.Background(), left)
+		time.AfterFunc(time.Duration(random.Int64N(int64(2*time.Millisecond))), cancel)
+		return ctx, cancel, left
+	case 3, 4:
+		ctx, cancel := context.WithTimeout(context.Background(), left)
+		return ctx, cancel, left
+	}
+	return endsAt{context.Background(), time.Now().Add(left)}, func() {}, left
+}
+
+// checkParts looks at the parts that were given back: a second answer to one
+// would be in the way of its next owner's.
+func (h *hammer) checkParts(t *testing.T) {
+	t.Helper()
+	for range 100 {
+		if p := parts.Get().(*part); len(p.landed) != 0 || p.state.Load() != idle || p.flight != nil {
+			t.Errorf("a part was given back in state %d with %d answers", p.state.Load(), len(p.landed))
+		}
+	}
+}
+
+// checkAnswers compares what callers were told with what Redis knows.
+func (h *hammer) checkAnswers(t *testing.T, s *Store, n *node, rule *core.Rule) {
+	t.Helper()
+	h.calm.Store(true)
+	var charged, answered int64
+	for i := range hammerKeys {
+		key := fmt.Sprint("key", i)
+		var r core.Result
+		awaitThat(t, "an answer at last", func() bool { // which may take a probe
+			var results [1]core.Result
+			ctx := endsAt{context.Background(), time.Now().Add(time.Second)}
+			err := s.Peek(ctx, []core.Check{{Key: []byte(key), Rule: rule, Cost: 1}}, results[:])
+			r = results[0]
+			return err == nil
+		})
+		charged += h.quota - r.Remaining
+		for remaining, times := range h.answers[key] {
+			answered += int64(times)
+			if times != 1 || remaining < r.Remaining || remaining >= h.quota {
+				t.Errorf("%s: %d callers were told that %d remain, where %d do now", key, times, remaining, r.Remaining)
+			}
+		}
+	}
+	if answered > charged {
+		t.Errorf("%d answers said that they were charged, Redis charged %d", answered, charged)
+	}
+	n.quiet(t)
+	t.Logf("%d charged, %d told so, %d round trips lost their answer", charged, answered, h.lost.Load())
+}
+
+// gate holds round trips up until it opens.
+type gate struct {
+	reached atomic.Int64
+	open    chan struct{}
+	err     error // for who comes through
+}
+
+func newGate(err error) *gate { return &gate{open: make(chan struct{}), err: err} }
+
+func (g *gate) pass(context.Context) error {
+	g.reached.Add(1)
+	<-g.open
+	return g.err
+}
+
+func TestAFullQueueFailsAtOnce(t *testing.T) {
+	t.Parallel()
+	g := newGate(nil)
+	s, n, rule := storeUnder(t, ordeal{before: g.pass}, maxWaiting*2)
+	ctx := endsAt{context.Background(), time.Now().Add(time.Hour)}
+	checks := []core.Check{{Key: []byte("k"), Rule: rule, Cost: 1}}
+	waiting := make([]*part, maxFlights+maxWaiting)
+	for i := range waiting {
+		waiting[i] = s.split(nil, take, checks, nil)[0]
+		waiting[i].leads = false
+		if err := n.start(ctx, waiting[i:i+1]); err != nil {
+			t.Fatalf("part %d: %v", i, err)
+		}
+	}
+	start := time.Now()
+	_, err := takeOne(ctx, s, "k", rule)
+	if took := time.Since(start); !classIs(err, core.ErrorOverload) || took > slack {
+		t.Errorf("one more than fits: %v after %v, want %q at once", err, took, core.ErrorOverload)
+	}
+	close(g.open)
+	seen := map[int64]bool{}
+	for i, p := range waiting {
+		if err := n.wait(ctx, p); err != nil {
+			t.Fatalf("part %d: %v", i, err)
+		}
+		var results [1]core.Result
+		if err := p.answer(checks, results[:]); err != nil || !results[0].Charged || seen[results[0].Remaining] {
+			t.Fatalf("part %d: %+v, %v, want an answer of its own", i, results[0], err)
+		}
+		seen[results[0].Remaining] = true
+	}
+	n.quiet(t)
+	trips := g.reached.Load() // twice if Redis has forgotten the script
+	if most := int64(2 * (maxFlights + maxWaiting/maxParts)); trips > most {
+		t.Errorf("%d parts took %d round trips, want at most %d", len(waiting), trips, most)
+	}
+	t.Logf("%d parts were decided in %d round trips", len(waiting), trips)
+}
+
+func TestABreakerThatOpensTurnsAwayWhoWaits(t *testing.T) {
+	t.Parallel()
+	const waiters = 3000 // more than five flights take along
+	g := newGate(io.EOF)
+	s, n, rule := storeUnder(t, ordeal{before: g.pass}, waiters)
+	ctx := endsAt{context.Background(), time.Now().Add(time.Hour)}
+	var all sync.WaitGroup
+	classes := map[core.ErrorClass]int{}
+	var mu sync.Mutex
+	for range waiters {
+		all.Go(func() {
+			_, err := takeOne(ctx, s, "k", rule)
+			mu.Lock()
+			defer mu.Unlock()
+			classes[classOf(err)]++
+		})
+	}
+	awaitThat(t, "a queue", func() bool {
+		n.mu.Lock()
+		defer n.mu.Unlock()
+		return n.flying+len(n.waiting) == waiters
+	})
+	close(g.open)
+	start := time.Now()
+	all.Wait()
+	if classes[core.ErrorConnection]+classes[core.ErrorOpen] != waiters {
+		t.Errorf("errors by class: %v", classes)
+	}
+	// Those under way when it opens may each begin another before they know.
+	if most := int64(breakerFailures + 3*maxFlights); g.reached.Load() > most {
+		t.Errorf("%d round trips were made to a node that fails, want at most %d", g.reached.Load(), most)
+	}
+	if !n.breaker.isOpen() {
+		t.Error("the breaker is closed")
+	}
+	n.quiet(t)
+	t.Logf("%d checks failed in %v and %d round trips: %v", waiters, time.Since(start), g.reached.Load(), classes)
+}
+
+// What one request's client does must not harm the requests that its round trip
+// takes along, nor open the breaker for all.
+func TestAClientThatHangsUpHarmsNobody(t *testing.T) {
+	t.Parallel()
+	s, n, rule := storeUnder(t, ordeal{}, 1000)
+	gone, cancel := context.WithCancel(context.Background())
+	cancel()
+	over, cancel := context.WithTimeout(context.Background(), -time.Second)
+	defer cancel()
+	checks := []core.Check{{Key: []byte("a"), Rule: rule, Cost: 1}, {Key: []byte("b"), Rule: rule, Cost: 1}}
+	for range 4 * breakerFailures {
+		for _, ctx := range []context.Context{gone, over} {
+			_, _ = takeOne(ctx, s, "a", rule)
+			s.route = &foreignRoute{n}
+			_ = s.Take(ctx, checks, make([]core.Result, 2))
+			_ = s.Peek(ctx, checks, make([]core.Result, 2))
+			s.route = &singleRoute{n}
+		}
+		n.quiet(t)
+	}
+	if n.breaker.isOpen() || n.breaker.failures.Load() >= breakerFailures {
+		t.Errorf("the breaker is open: %v", n.breaker.cause.Load())
+	}
+	if _, err := takeOne(endsAt{context.Background(), time.Now().Add(time.Minute)}, s, "c", rule); err != nil {
+		t.Error(err)
+	}
+}
+
+// A leader's client hangs up while the round trip is under way.
+func TestAFlightOutlivesItsLeadersClient(t *testing.T) {
+	t.Parallel()
+	g := newGate(nil)
+	canceled := false
+	s, n, rule := storeUnder(t, ordeal{before: func(ctx context.Context) error {
+		err := g.pass(ctx)
+		canceled = canceled || ctx.Err() != nil
+		return err
+	}}, 1000)
+	n.proven.Store(true) // the request makes the round trip itself
+	ctx, cancel := context.WithTimeout(context.Background(), time.Hour)
+	done := make(chan error)
+	go func() {
+		_, err := takeOne(ctx, s, "k", rule)
+		done <- err
+	}()
+	awaitThat(t, "a flight", func() bool { return g.reached.Load() == 1 })
+	cancel()
+	close(g.open)
+	if err := <-done; err != nil || canceled {
+		t.Errorf("error %v, the round trip was canceled: %v", err, canceled)
+	}
+}
+
+// Checks that have next to no time left say nothing of the node, nor of how
+// long a probe may take.
+func TestShortDeadlinesNeitherOpenABreakerNorKeepItOpen(t *testing.T) {
+	t.Parallel()
+	s, n, rule := storeUnder(t, ordeal{before: func(context.Context) error {
+		time.Sleep(3 * time.Millisecond)
+		return nil
+	}}, 1000)
+	within := func(d time.Duration) error {
+		_, err := takeOne(endsAt{context.Background(), time.Now().Add(d)}, s, "k", rule)
+		return err
+	}
+	if err := within(time.Minute); err != nil {
+		t.Fatal(err)
+	}
+	for range 2 * breakerFailures {
+		if within(time.Millisecond) == nil {
+			t.Error("a check of 3ms was answered within 1ms")
+		}
+	}
+	n.quiet(t)
+	if n.breaker.isOpen() {
+		t.Error("the breaker is open")
+	}
+	n.allowed.Store(int64(time.Millisecond)) // had there been nothing else for long
+	for range breakerFailures {
+		n.fail(n.storeError(core.ErrorTimeout, io.EOF))
+	}
+	if !n.breaker.isOpen() {
+		t.Fatal("the breaker is closed")
+	}
+	awaitThat(t, "a probe to close it", func() bool { return within(time.Minute) == nil })
+}
+
+// go-redis's TLS dialer knows DialTimeout and no deadline. A request must not
+// wait for it, nor must those behind it.
+func TestAHandshakeThatHangsHoldsNobodyPastTheDeadline(t *testing.T) {
+	t.Parallel()
+	silent, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = silent.Close() }()
+	client := redis.NewClient(&redis.Options{
+		Addr:        silent.Addr().String(),
+		DialTimeout: time.Minute,
+		TLSConfig:   &tls.Config{MinVersion: tls.VersionTLS12, InsecureSkipVerify: true}, //nolint:gosec // nobody shakes hands
+	})
+	defer func() { _ = client.Close() }()
+	s := New(client)
+	s.OnEvent(func(core.Event) {})
+	rule := mustRule(core.PerHour(10).Named("queue"))
+	const deadline = 50 * time.Millisecond
+	var worst time.Duration
+	opened := 0
+	for opened = 1; opened <= 100 && !s.route.(*singleRoute).only.breaker.isOpen(); opened++ {
+		start := time.Now()
+		if _, err := takeOne(endsAt{context.Background(), start.Add(deadline)}, s, "k", &rule); !classIs(err, core.ErrorTimeout) {
+			t.Errorf("got %v, want a time-out", err)
+		}
+		worst = max(worst, time.Since(start))
+	}
+	if worst > deadline+slack {
+		t.Errorf("a check took %v, its deadline was after %v", worst, deadline)
+	}
+	if opened > 3*breakerFailures {
+		t.Errorf("the breaker opened after %d checks", opened)
+	}
+	t.Logf("the slowest check took %v, the breaker opened after %d", worst, opened)
+}
+
+// The context of a call is the caller's again when the call returns: what goes
+// on in the background must not look at it.
+func TestWhatIsGivenBackLaterHasAContextOfItsOwn(t *testing.T) {
+	t.Parallel()
+	asked := make(chan any, 10)
+	var slow atomic.Bool
+	s, n, rule := storeUnder(t, ordeal{before: func(ctx context.Context) error {
+		if slow.Load() {
+			asked <- ctx.Value(ownerKey{})
+		}
+		return nil
+	}}, 10)
+	s.route = &foreignRoute{n}
+	checks := []core.Check{{Key: []byte("a"), Rule: rule, Cost: 1}, {Key: []byte("b"), Rule: rule, Cost: 1}}
+	results := make([]core.Result, 2)
+	ctx := context.WithValue(context.Background(), ownerKey{}, "the caller's")
+	if err := s.Take(ctx, checks, results); err != nil || !results[0].Charged {
+		t.Fatalf("%+v, %v", results, err)
+	}
+	slow.Store(true)
+	over, cancel := context.WithTimeout(ctx, -time.Second)
+	defer cancel()
+	if err := s.giveBack(over, checks, results); err != nil {
+		t.Fatal(err)
+	}
+	if got := <-asked; got != nil {
+		t.Errorf("the background saw %v in its context", got)
+	}
+	slow.Store(false)
+	awaitThat(t, "the units to be back", func() bool {
+		err := s.Peek(context.Background(), checks, results)
+		return err == nil && results[0].Remaining == 10 && results[1].Remaining == 10
+	})
+}
+
+type ownerKey struct{}

@@ -1,0 +1,80 @@
+package redisstore_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/weblimit/weblimit/core"
+	"github.com/weblimit/weblimit/core/redisstore"
+	"github.com/weblimit/weblimit/internal/redistest"
+	"github.com/weblimit/weblimit/internal/storetest"
+)
+
+// newRing returns a Ring of three servers, and their addresses.
+func newRing(t *testing.T) (*redis.Ring, map[string]string) {
+	t.Helper()
+	addrs := map[string]string{}
+	for i := range 3 {
+		addrs[fmt.Sprint("shard", i)] = redistest.StartTCP(t).Addr()
+	}
+	client := redis.NewRing(&redis.RingOptions{Addrs: addrs})
+	t.Cleanup(func() { _ = client.Close() })
+	return client, addrs
+}
+
+// The shards of a Ring decide in several calls, and still all or nothing.
+func TestRing(t *testing.T) {
+	t.Parallel()
+	client, _ := newRing(t)
+	storetest.RunRandom(t, func(t *testing.T, clock *storetest.Clock) core.Store {
+		return redisstore.NewAt(client, clock.Micros, redisstore.Prefix(redistest.Prefix(t)))
+	})
+}
+
+// The Ring's own view of its shards may change: keys stay where they are.
+func TestRingWhoseShardIsTakenOutAndPutBack(t *testing.T) {
+	t.Parallel()
+	client, addrs := newRing(t)
+	store := redisstore.New(client, redisstore.Prefix(redistest.Prefix(t)), redisstore.DenialCache(0, 8))
+	rule := mustRule(t, core.PerDay(10))
+	var keys []string
+	for i := range 20 {
+		keys = append(keys, fmt.Sprint("user:", i))
+		take(t, store, check(keys[i], rule, 1))
+	}
+	client.SetAddrs(map[string]string{"shard0": addrs["shard0"], "shard1": addrs["shard1"]})
+	out := 0
+	for _, key := range keys {
+		results := make([]core.Result, 1)
+		err := store.Take(t.Context(), []core.Check{check(key, rule, 1)}, results)
+		var failed *core.StoreError
+		switch {
+		case err == nil && results[0].Remaining == 8:
+		case errors.As(err, &failed) && (failed.Class == core.ErrorClosed || failed.Class == core.ErrorOpen):
+			out++
+		default:
+			t.Errorf("%s: %+v, %v", key, results[0], err)
+		}
+	}
+	if out == 0 || out == len(keys) {
+		t.Errorf("%d of %d keys are out", out, len(keys))
+	}
+	client.SetAddrs(addrs)
+	for _, key := range keys {
+		results := make([]core.Result, 1)
+		err := errors.New("not asked")
+		for start := time.Now(); err != nil && time.Since(start) < time.Minute; time.Sleep(time.Millisecond) {
+			ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+			err = store.Peek(ctx, []core.Check{check(key, rule, 1)}, results)
+			cancel()
+		}
+		if err != nil || results[0].Remaining < 8 || results[0].Remaining > 9 {
+			t.Errorf("%s with all shards back: %+v, %v", key, results[0], err)
+		}
+	}
+}

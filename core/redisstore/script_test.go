@@ -1,0 +1,183 @@
+package redisstore
+
+import (
+	"errors"
+	"math/rand/v2"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/weblimit/weblimit/core"
+	"github.com/weblimit/weblimit/internal/redistest"
+)
+
+// A call of one group of one key goes its own way through the script, and the
+// groups of a larger call share keys and what is parsed. It must not matter.
+func TestGroupsAreDecidedTogetherAsOneByOne(t *testing.T) {
+	t.Parallel()
+	client := redistest.Shared(t).Client(t)
+	for seed := range uint64(8) {
+		together, oneByOne := redistest.Prefix(t), redistest.Prefix(t)+"alone:"
+		random := rand.New(rand.NewPCG(seed, 2))
+		rules := scriptRules(random)
+		now := int64(1_790_000_000_000_000)
+		for round := range 60 {
+			if random.IntN(8) == 0 {
+				rules[random.IntN(len(rules))] = scriptRules(random)[0] // under a name that may be another's, too
+			}
+			var a, b []*part
+			var asked [][]core.Check
+			for range 1 + random.IntN(100) {
+				op := operation(random.IntN(5)) + take
+				checks := scriptChecks(random, rules)
+				pa, pb := newPart(op, 0), newPart(op, 0)
+				for i := range checks {
+					charged := now - random.Int64N(2_000_000)
+					pa.add(i, &checks[i], charged)
+					pb.add(i, &checks[i], charged)
+				}
+				pa.seal(together)
+				pb.seal(oneByOne)
+				pa.equal = false // or it would be decided with its equals, before others
+				a, b, asked = append(a, pa), append(b, pb), append(asked, checks)
+			}
+			fly(t, client, now, a...)
+			for _, p := range b {
+				fly(t, client, now, p)
+			}
+			for i := range a {
+				got, want := make([]core.Result, len(asked[i])), make([]core.Result, len(asked[i]))
+				if a[i].op != reset {
+					if err := errors.Join(a[i].answer(asked[i], got), b[i].answer(asked[i], want)); err != nil {
+						t.Fatal(err)
+					}
+				}
+				for j := range got {
+					if got[j] != want[j] {
+						t.Fatalf("seed %d, round %d, group %d of %d, operation %d, %+v:\ntogether   %+v\none by one %+v", seed, round, i+1, len(a), a[i].op, asked[i][j].Rule, got[j], want[j])
+					}
+				}
+			}
+			for key := range scriptTags {
+				name := "{" + scriptTags[key] + "}"
+				got, want := client.Get(t.Context(), together+name).Val(), client.Get(t.Context(), oneByOne+name).Val()
+				if got != want {
+					t.Fatalf("seed %d, round %d, key %s:\ntogether   %q\none by one %q", seed, round, name, got, want)
+				}
+			}
+			now += random.Int64N(3_000_000)
+		}
+	}
+}
+
+// One bad value must not harm the others of its call, nor charge them twice.
+func TestABadValueFailsItsGroupOnly(t *testing.T) {
+	t.Parallel()
+	client, prefix := redistest.Shared(t).Client(t), redistest.Prefix(t)
+	client.LPush(t.Context(), prefix+"{list}", "x")
+	client.Set(t.Context(), prefix+"{string}", "someone else's", 0)
+	client.Set(t.Context(), prefix+"{short}", "\x01\x00", 0)
+	for _, bad := range []string{"list", "string", "short"} {
+		rule := mustRule(core.PerHour(10).Named("hourly"))
+		other := mustRule(core.PerHour(20).FixedWindow().Named("other"))
+		var ps []*part
+		for _, keys := range [][]string{{bad + "1"}, {bad}, {bad + "2", bad}, {bad + "1", bad + "2"}} {
+			p := newPart(take, 0)
+			for i := range keys {
+				p.add(2*i, &core.Check{Key: []byte(keys[i]), Rule: &rule, Cost: 1}, 0)
+				p.add(2*i+1, &core.Check{Key: []byte(keys[i]), Rule: &other, Cost: 1}, 0)
+			}
+			p.seal(prefix)
+			ps = append(ps, p)
+		}
+		f := newFlight()
+		f.parts = ps
+		f.run(t.Context(), client, 0)
+		for i, p := range ps {
+			if failed := i == 1 || i == 2; failed != (p.err != nil) || failed && !aboutKey(classOf(p.err)) {
+				t.Errorf("a %s, group %d: error %v", bad, i+1, p.err)
+			}
+		}
+		for key, want := range map[string]int64{bad + "1": 8, bad + "2": 9} {
+			checks, results := []core.Check{{Key: []byte(key), Rule: &rule}}, make([]core.Result, 1)
+			if err := New(client, Prefix(prefix)).Peek(t.Context(), checks, results); err != nil || results[0].Remaining != want {
+				t.Errorf("beside a %s: %d of %s remain, want %d: %v", bad, results[0].Remaining, key, want, err)
+			}
+		}
+	}
+}
+
+// The limits of a key stand in the order of their ids, in a group as in the
+// value, in whatever order they are asked for; a key's stand together.
+func TestChecksOfAKeyStandInTheOrderOfTheirLimits(t *testing.T) {
+	t.Parallel()
+	random := rand.New(rand.NewPCG(1, 1))
+	rules := scriptRules(random)
+	for range 200 {
+		checks := scriptChecks(random, rules)
+		p := newPart(take, 0)
+		for i := range checks {
+			p.add(i, &checks[i], 0)
+		}
+		again := newPart(take, 0) // sorted by now
+		for _, i := range p.checks {
+			again.add(i, &checks[i], 0)
+		}
+		if string(p.data) != string(again.data) {
+			t.Fatalf("%q\n%q", p.data, again.data)
+		}
+		for n, s := range p.spots {
+			if n > 0 && (s.key < p.spots[n-1].key || s.key == p.spots[n-1].key && s.limit < p.spots[n-1].limit) {
+				t.Fatalf("%+v", p.spots)
+			}
+		}
+	}
+}
+
+func fly(t *testing.T, client *redis.Client, now int64, ps ...*part) {
+	t.Helper()
+	f := newFlight()
+	f.parts = append(f.parts, ps...)
+	f.run(t.Context(), client, now)
+	for _, p := range ps {
+		if p.err != nil {
+			t.Fatal(p.err)
+		}
+	}
+	f.release()
+}
+
+var scriptTags = []string{"user:alice", "ip:192.0.2.7", "all"}
+
+// scriptRules returns limits of three names, some of which have several numbers.
+func scriptRules(random *rand.Rand) []core.Rule {
+	var rules []core.Rule
+	for range 5 {
+		limit := core.Per([]int64{1, 3, 60, 97, 1000, 70_001}[random.IntN(6)], []time.Duration{time.Second, 1500 * time.Millisecond, time.Hour}[random.IntN(3)])
+		switch random.IntN(5) {
+		case 0:
+			limit = limit.FixedWindow()
+		case 1:
+			limit = limit.SlidingWindow().Jitter()
+		case 2:
+			limit = core.Per(7, time.Second).SlidingLog()
+		case 3:
+			limit = core.Per(5_000_000_000, time.Hour).FixedWindow()
+		}
+		rules = append(rules, mustRule(limit.Named(strings.Repeat("n", 1+random.IntN(4)))))
+	}
+	return rules
+}
+
+func scriptChecks(random *rand.Rand, rules []core.Rule) []core.Check {
+	var checks []core.Check
+	for range 1 + random.IntN(5) {
+		c := core.Check{Key: []byte(scriptTags[random.IntN(len(scriptTags))]), Rule: &rules[random.IntN(len(rules))], Cost: random.Int64N(4), Shadow: random.IntN(6) == 0}
+		if core.ValidChecks(append(checks, c), make([]core.Result, len(checks)+1)) == nil {
+			checks = append(checks, c)
+		}
+	}
+	return checks
+}
