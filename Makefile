@@ -5,15 +5,18 @@ GOFUMPT := mvdan.cc/gofumpt@v0.12.0
 
 # Further flags of go test, e.g. TESTFLAGS='-run Denied -count 20'.
 TESTFLAGS ?=
-# Which benchmarks, and how long each fuzz target.
+# The comparison: how often, and how long each row; BENCHTIME=20ms ROUNDS=1 is a first look.
+ROUNDS ?= 5
+BENCHTIME ?= 150ms
+# Which of the other benchmarks, and how long each fuzz target.
 BENCH ?= .
 FUZZTIME ?= 10s
 
 .DEFAULT_GOAL := help
-.PHONY: help test lint fmt bench compare fuzz cover
+.PHONY: help test lint fmt bench microbench faults fuzz cover
 
 help: ## print the targets
-	@sed -n 's/^\([a-z]*\):.*## \(.*\)/make \1\t\2/p' $(firstword $(MAKEFILE_LIST)) | expand -t 14
+	@sed -n 's/^\([a-z]*\):.*## \(.*\)/make \1\t\2/p' $(firstword $(MAKEFILE_LIST)) | expand -t 18
 
 test: ## run all tests of all modules under the race detector; installs redis-server when missing
 	@scripts/install-redis
@@ -30,13 +33,17 @@ lint: ## check formatting, golangci-lint, go vet and what the packages import
 fmt: ## format all Go files
 	go run $(GOFUMPT) -l -w .
 
-bench: ## run the benchmarks of all modules; BENCH=regexp chooses
+bench: ## measure weblimit beside its peers and write docs/benchmarks.md; some 12 minutes
+	@scripts/install-redis
+	cd bench && go run ./report -rounds $(ROUNDS) -benchtime '$(BENCHTIME)' -o ../docs/benchmarks.md -scaling ../docs/scaling.md
+
+microbench: ## run the Go benchmarks of all modules; BENCH=regexp chooses
 	@scripts/install-redis
 	scripts/modules go test -run '^$$' -bench '$(BENCH)' -benchmem $(TESTFLAGS) ./...
 
-compare: ## measure weblimit beside its peers and write docs/benchmarks.md; some 7 minutes
+faults: ## break a real Redis in every way and print what that costs; some minutes
 	@scripts/install-redis
-	cd bench && go run ./report -o ../docs/benchmarks.md
+	scripts/faults $(TESTFLAGS)
 
 fuzz: ## run every fuzz target for FUZZTIME (10s)
 	@scripts/install-redis

@@ -60,6 +60,22 @@ func readmeBypass(store core.Store, limits []core.Limit, monitoring, partner str
 	return limiter, err
 }
 
+func readmeOutage(store *redisstore.Store, secondRedis *redis.Client, metrics func(kind, class, node string)) (*core.Limiter, error) {
+	store.OnEvent(func(e core.Event) {
+		metrics(e.Kind.String(), string(e.Class), e.Node)
+	})
+	limiter, err := core.New(core.Config{
+		Store:    store,
+		Limits:   []core.Limit{core.PerMinute(300).By(keyfuncs.User("user")).Named("user")},
+		Replicas: 3,
+		Fallback: core.Fallback{
+			Store:  redisstore.New(secondRedis),
+			Limits: []core.Limit{core.PerMinute(100).By(keyfuncs.User("user")).Named("in-an-outage")},
+		},
+	})
+	return limiter, err
+}
+
 func readmePlan() core.Limit {
 	plan := core.PerMinute(60).By(keyfuncs.User("user")).Named("plan").
 		Tiers(func(r keyfuncs.Request) core.Limit {

@@ -1,0 +1,38 @@
+package examples_test
+
+import (
+	"crypto/tls"
+	"os"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/weblimit/weblimit/core"
+	"github.com/weblimit/weblimit/core/redisstore"
+)
+
+// The code of docs: see readme_test.go.
+
+func docsClient() core.Store {
+	rdb := redis.NewClient(&redis.Options{
+		Addr:         "redis.internal:6379",
+		Username:     "weblimit",
+		Password:     os.Getenv("REDIS_PASSWORD"),
+		MinIdleConns: 4,
+		TLSConfig:    &tls.Config{MinVersion: tls.VersionTLS12},
+	})
+	store := redisstore.New(rdb)
+	return store
+}
+
+func docsTopologies() []core.Store {
+	sentinel := redisstore.New(redis.NewFailoverClient(&redis.FailoverOptions{
+		MasterName:    "limits",
+		SentinelAddrs: []string{"sentinel-1:26379", "sentinel-2:26379", "sentinel-3:26379"},
+	}))
+	cluster := redisstore.New(redis.NewClusterClient(&redis.ClusterOptions{
+		Addrs: []string{"node-1:6379", "node-2:6379", "node-3:6379"},
+	}))
+	return []core.Store{sentinel, cluster}
+}
+
+var _, _ = docsClient, docsTopologies // compiled, and not called: there are no such servers
