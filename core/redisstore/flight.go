@@ -85,6 +85,10 @@ type arg struct{ bytes []byte }
 // MarshalBinary has go-redis send the bytes.
 func (a *arg) MarshalBinary() ([]byte, error) { return a.bytes, nil }
 
+// String has go-redis find the slot of a key, where a client of somebody's own
+// wraps its Cluster client.
+func (a *arg) String() string { return string(a.bytes) }
+
 var flights = sync.Pool{New: func() any { return new(flight) }}
 
 func newFlight() *flight { return flights.Get().(*flight) }
@@ -241,7 +245,13 @@ func (f *flight) send(ctx context.Context, client caller, calls []call, by, scri
 		}
 		_ = pipe.Process(ctx, calls[i].cmd)
 	}
-	_, _ = pipe.Exec(ctx) // each command has its own error
+	if _, err := pipe.Exec(ctx); err != nil {
+		for i := range calls {
+			if cmd := calls[i].cmd; cmd.Err() == nil && cmd.Val() == "" {
+				cmd.SetErr(err) // without a connection go-redis tells none of the commands
+			}
+		}
+	}
 }
 
 // failedGroup is how the script says that a group could not be decided.
