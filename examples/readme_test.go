@@ -142,6 +142,10 @@ func TestReadmeCodeRuns(t *testing.T) {
 	if _, err := readmeBypass(store, readmeKeys(), "monitoring-0123456789", "partner-0123456789"); err != nil {
 		t.Error(err)
 	}
+	second := redis.NewClient(&redis.Options{Addr: "localhost:6380"}) // nor this
+	if _, err := readmeOutage(redisstore.New(second), second, func(_, _, _ string) {}); err != nil {
+		t.Error(err)
+	}
 	readmeAdvice(store, []core.Limit{readmePlan()})
 	if err := readmeJob(t.Context(), store); err != nil {
 		t.Error(err)
