@@ -3,6 +3,7 @@ package examples_test
 import (
 	"crypto/tls"
 	"os"
+	"time"
 
 	"github.com/redis/go-redis/v9"
 
@@ -35,4 +36,9 @@ func docsTopologies() []core.Store {
 	return []core.Store{sentinel, cluster}
 }
 
-var _, _ = docsClient, docsTopologies // compiled, and not called: there are no such servers
+func docsLease(rdb *redis.Client) core.Store {
+	store := redisstore.New(rdb, redisstore.Lease(0.01, 200*time.Millisecond))
+	return store
+}
+
+var _, _, _ = docsClient, docsTopologies, docsLease // compiled, and not called: there are no such servers
