@@ -36,8 +36,6 @@ package lease
 import (
 	"context"
 	"hash/maphash"
-	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/weblimit/weblimit/core"
@@ -250,41 +248,6 @@ func (l *Leases) askShadows(ctx context.Context, checks []core.Check, results []
 	}
 }
 
-// asked is what the store is asked of a request.
-type asked struct {
-	which   []int
-	checks  []core.Check
-	results []core.Result
-}
-
-var askedPool = sync.Pool{New: func() any { return new(asked) }}
-
-func (a *asked) fill(checks []core.Check, parts []part) {
-	for i := range parts {
-		if parts[i].from == nil {
-			c := checks[i]
-			c.Cost += parts[i].slice
-			a.which, a.checks, a.results = append(a.which, i), append(a.checks, c), append(a.results, core.Result{})
-		}
-	}
-}
-
-func (a *asked) release() {
-	clear(a.checks)
-	a.which, a.checks, a.results = a.which[:0], a.checks[:0], a.results[:0]
-	askedPool.Put(a)
-}
-
-// refused reports whether an enforced check did not fit.
-func (a *asked) refused() bool {
-	for i := range a.results {
-		if !a.results[i].Allowed && !a.checks[i].Shadow {
-			return true
-		}
-	}
-	return false
-}
-
 // Forget drops the leases of the checks' keys, whatever their limits' numbers,
 // and returns nothing: the store does not know of them any more.
 func (l *Leases) Forget(checks []core.Check) {
@@ -318,61 +281,3 @@ func (l *Leases) share(n int64) int64 {
 	const million = 1_000_000
 	return n/million*l.ppm + n%million*l.ppm/million
 }
-
-// ended is added to what is left of a grant that is over: no cost fits then.
-const ended = -1 << 62
-
-// grant is a slice that the store has charged. Its fields do not change but left.
-type grant struct {
-	left     atomic.Int64 // units; far below 0 when it is over
-	units    int64        // at first
-	expires  int64        // on the clock
-	received int64        // on the clock: when it came, or a moment after
-	at       int64        // when it was charged, by the store
-	worth    bool         // something can be returned when it is over
-
-	// What the store said then, with all units charged.
-	remaining int64
-	reset     int64 // microseconds
-	stop      func()
-}
-
-// spend takes units, if there are as many.
-func (g *grant) spend(now, units int64) bool {
-	if now >= g.expires {
-		return false
-	}
-	for {
-		left := g.left.Load()
-		if left < units {
-			return false
-		}
-		if g.left.CompareAndSwap(left, left-units) {
-			return true
-		}
-	}
-}
-
-// add undoes a spend. It reports false if the grant is over.
-func (g *grant) add(units int64) bool {
-	for {
-		left := g.left.Load()
-		if left < 0 {
-			return false
-		}
-		if g.left.CompareAndSwap(left, left+units) {
-			return true
-		}
-	}
-}
-
-// held returns the units that can still be spent.
-func (g *grant) held(now int64) int64 {
-	if g == nil || now >= g.expires {
-		return 0
-	}
-	return max(g.left.Load(), 0)
-}
-
-// end ends the grant, and returns what was left: 0 if it had ended before.
-func (g *grant) end() int64 { return max(g.left.Swap(ended), 0) }

@@ -24,9 +24,13 @@ var limits = map[string]core.Limit{
 // are and whatever happens to them.
 func TestBounds(t *testing.T) {
 	t.Parallel()
+	counts, loads, duration := []int{1, 10, 100, 1000}, []float64{0.7, 1.5}, 6*time.Second
+	if race {
+		loads, duration = []float64{1.5}, 2*time.Second
+	}
 	for name, limit := range limits {
-		for _, instances := range []int{1, 10, 100, 1000} {
-			for _, load := range []float64{0.7, 1.5} {
+		for _, instances := range counts {
+			for _, load := range loads {
 				t.Run(fmt.Sprintf("%s, %d instances, load %v", name, instances, load), func(t *testing.T) {
 					t.Parallel()
 					for _, of := range []struct {
@@ -36,7 +40,7 @@ func TestBounds(t *testing.T) {
 					}{{0.02, 100 * time.Millisecond, time.Second}, {0.3, time.Second, time.Second}, {0.3, time.Second, 100 * time.Millisecond}} {
 						o, err := leasesim.Run(leasesim.Config{
 							Limit: limit, Instances: instances, Fraction: of.fraction, MaxAge: of.maxAge, Load: load, Phase: of.phase,
-							Duration: 6 * time.Second, Loss: time.Second, Skew: 10 * time.Minute, Drift: 0.0009,
+							Duration: duration, Loss: time.Second, Skew: 10 * time.Minute, Drift: 0.0009,
 							Delay: 5 * time.Millisecond, Seed: uint64(instances),
 						})
 						if err != nil {
@@ -56,5 +60,24 @@ func TestBounds(t *testing.T) {
 				})
 			}
 		}
+	}
+}
+
+func TestASimulationIsDeterminedByItsConfig(t *testing.T) {
+	t.Parallel()
+	config := leasesim.Config{
+		Limit: limits["token bucket"], Instances: 10, Fraction: 0.1, MaxAge: 100 * time.Millisecond, Load: 1, Phase: 300 * time.Millisecond,
+		Duration: 2 * time.Second, Loss: time.Second, Skew: time.Minute, Drift: 0.0005, Delay: 5 * time.Millisecond, Seed: 7,
+	}
+	first, err := leasesim.Run(config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	second, err := leasesim.Run(config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if first != second || first.Held == 0 || first.Granted < 2*first.Calls {
+		t.Errorf("got %+v and %+v, want the same twice, and few calls", first, second)
 	}
 }
