@@ -164,7 +164,7 @@ func scriptRules(random *rand.Rand) []core.Rule {
 		case 2:
 			limit = core.Per(7, time.Second).SlidingLog()
 		case 3:
-			limit = core.Per(5_000_000_000, time.Hour).FixedWindow()
+			limit = core.Per([]int64{1 << 31, 3_000_000_000, 5_000_000_000}[random.IntN(3)], time.Hour).FixedWindow()
 		}
 		rules = append(rules, mustRule(limit.Named(strings.Repeat("n", 1+random.IntN(4)))))
 	}

@@ -52,6 +52,8 @@
 --          fixed window    units used (width)
 --          sliding window  units used in this window (width), in the one before (width)
 --          sliding log     units used (2), entries (2), then per entry when (7) and units (2)
+--          Width is 0 where nothing is said of it, else 1, 2, 4 or 7, of a window's counts at
+--          least 4: what twice the quota takes, to which a charge can bring them.
 --
 -- A record whose time has passed equals none. The key expires with its last record.
 -- Nothing is written before all groups are decided: a call that fails on an unforeseen
@@ -164,13 +166,13 @@ repeat
                 reads, writes = '<I7I7', '<c0c0I7I7'
               end
             elseif algorithm == WINDOW then
-              if capacity < 4294967296 then
+              if capacity < 2147483648 then
                 reads, writes = '<I7I4', '<c0c0I7I4'
               else
                 reads, writes = '<I7I7', '<c0c0I7I7'
               end
             elseif algorithm == ESTIMATE then
-              if capacity < 4294967296 then
+              if capacity < 2147483648 then
                 reads, writes = '<I7I4I4', '<c0c0I7I4I4'
               else
                 reads, writes = '<I7I7I7', '<c0c0I7I7I7'
@@ -262,7 +264,7 @@ repeat
                   -- the new one is too much for the quota, too.
                   converted, ends = false, expires
                   if kind == WINDOW then x = units end
-                  if capacity < 4294967296 then x, y = min(x, 4294967295), min(y, 4294967295) end
+                  if capacity < 2147483648 then x, y = min(x, 4294967295), min(y, 4294967295) end
                 elseif algorithm == BUCKET then
                   local old, unit = capacity, nil
                   local size = byte(head, 6)
