@@ -29,7 +29,7 @@ type fallback struct {
 	limits []limit
 }
 
-func (l *Limiter) prepareFallback(from Fallback, replicas int) error {
+func (l *Limiter) prepareFallback(from Fallback) error {
 	if from.Store == nil && len(from.Limits) == 0 {
 		return nil
 	}

@@ -82,7 +82,7 @@ func New(config Config) (*Limiter, error) {
 	if err := config.Store.Register(declarations...); err != nil {
 		return nil, err
 	}
-	if err := l.prepareFallback(config.Fallback, max(config.Replicas, 1)); err != nil {
+	if err := l.prepareFallback(config.Fallback); err != nil {
 		return nil, err
 	}
 	l.headers = newHeaderStyle(config, l.limits)

@@ -27,15 +27,14 @@ var errZeroFunc = errors.New("weblimit: keyfuncs: the zero Func names nobody, us
 //
 // It allocates only to make dst longer; 256 bytes of room are enough unless a
 // Join of long parts has to be shortened. dst shares no memory with r.
-func (f Func) Append(dst []byte, r Request) ([]byte, bool) {
-	if f.read == nil {
-		return dst, false
+func (f Func) Append(dst []byte, r Request) (key []byte, ok bool) {
+	if f.read != nil {
+		key, ok = f.read(dst, r)
 	}
-	key, ok := f.read(dst, r)
-	if ok {
-		dst = key
+	if !ok {
+		key = dst
 	}
-	return dst, ok
+	return
 }
 
 // Key is Append with the key as a string, which costs allocations.

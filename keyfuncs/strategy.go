@@ -78,7 +78,10 @@ func (s Strategy) Err() error {
 func Peer() Strategy { return Strategy{name: "Peer", addr: peerAddr} }
 
 func peerAddr(r Request) (netip.Addr, bool) {
-	addr := normal(r.Peer())
+	addr := r.Peer()
+	if !addr.Is4() { // as most are
+		addr = normal(addr)
+	}
 	return addr, addr.IsValid()
 }
 

@@ -221,17 +221,6 @@ func (n *node) run(ctx context.Context, left time.Duration, f *flight) {
 	}
 }
 
-// fail notes that the node failed, and turns checks away if it does so often.
-func (n *node) fail(cause *core.StoreError) {
-	if n.moves != nil {
-		n.moves()
-	}
-	if n.breaker.failed(cause) {
-		n.store.Report(core.Event{Kind: core.EventBreakerOpened, Class: cause.Class, Node: n.name, Err: cause})
-		n.turnAway(cause)
-	}
-}
-
 // next begins a flight with what waits, or frees the place.
 func (n *node) next() {
 	n.mu.Lock()
@@ -314,110 +303,6 @@ func (f *flight) land(leader *part) {
 			p.landed <- struct{}{}
 		}
 	}
-}
-
-// refuse says why the node is not asked, and sees that it is probed.
-func (n *node) refuse(p *part) error {
-	if n.breaker.wantsProbe() {
-		go n.probe(string(p.key(0)))
-	}
-	return n.refusal()
-}
-
-func (n *node) refusal() error {
-	err := errors.New("it has failed before")
-	if cause := n.breaker.cause.Load(); cause != nil {
-		err = cause.Err
-	}
-	return n.storeError(core.ErrorOpen, err)
-}
-
-// turnAway has all who wait fail now.
-func (n *node) turnAway(cause error) {
-	n.mu.Lock()
-	waiting := n.waiting
-	n.waiting = nil
-	n.mu.Unlock()
-	for _, p := range waiting {
-		p.err = cause
-		if p.state.CompareAndSwap(queued, landed) {
-			p.landed <- struct{}{}
-		}
-	}
-}
-
-// probe asks the node for a real decision, on a key of its own in the slot of one
-// that was asked for: a ping would tell nothing of a server that can't write.
-func (n *node) probe(key string) {
-	p := newPart(take, 0)
-	p.add(0, &core.Check{Rule: &probeRule, Cost: 1}, 0)
-	p.group = len(p.data)
-	p.data = append(append(p.data, key...), ":probe"...)
-	p.keys = append(p.keys, len(p.data))
-	f := newFlight()
-	f.parts = append(f.parts, p)
-	ctx, cancel := context.WithTimeout(context.Background(), max(n.usual(), core.DefaultTimeout)) // or checks in a hurry would keep the breaker open
-	defer cancel()
-	f.run(ctx, n.client, n.store.now())
-	err := f.outcome()
-	f.release()
-	if err != nil {
-		if n.moves != nil {
-			n.moves()
-		}
-		n.breaker.probed()
-		return
-	}
-	if open := n.breaker.close(); open > 0 {
-		n.store.Report(core.Event{Kind: core.EventBreakerClosed, Node: n.name, Duration: open})
-	}
-}
-
-// probeRule forgets a probe within a second.
-var probeRule = mustRule(core.PerSecond(1000).Named("probe"))
-
-func mustRule(l core.Limit) core.Rule {
-	r, err := l.Rule()
-	if err != nil {
-		panic(err)
-	}
-	return r
-}
-
-// overdue counts a check that was not answered in time as a failure of the node
-// when no flight has ended for twice as long: all places may be taken by flights
-// that hang where no deadline reaches.
-func (n *node) overdue(cause *core.StoreError) {
-	if time.Duration(monotonic()-n.moved.Load()) > 2*n.usual() {
-		n.fail(cause)
-	}
-}
-
-// allow notes how long a check may take. One that has little time left, after a
-// first round trip, does not tell, nor does one with all the time in the world:
-// what is noted falls step by step.
-func (n *node) allow(left time.Duration) {
-	known := n.allowed.Load()
-	if known == int64(left) {
-		return
-	}
-	n.allowed.Store(max(int64(left), known-known/4))
-}
-
-// usual returns how long a round trip may take that no request waits for by itself.
-func (n *node) usual() time.Duration {
-	if allowed := n.allowed.Load(); allowed > 0 {
-		return time.Duration(allowed)
-	}
-	return core.DefaultTimeout
-}
-
-// timeLeft returns the time to the context's deadline, or the default time-out.
-func timeLeft(ctx context.Context) time.Duration {
-	if at, ok := ctx.Deadline(); ok {
-		return time.Until(at)
-	}
-	return core.DefaultTimeout
 }
 
 // explain returns an error with its class and node; redirections are not errors yet.

@@ -320,3 +320,11 @@ func (s *Store) settle(ctx context.Context, n *node, p *part, err error) error {
 	}
 	return err
 }
+
+// timeLeft returns the time to the context's deadline, or the default time-out.
+func timeLeft(ctx context.Context) time.Duration {
+	if at, ok := ctx.Deadline(); ok {
+		return time.Until(at)
+	}
+	return core.DefaultTimeout
+}

@@ -36,38 +36,27 @@ func only6(s string) netip.Addr {
 	return ip
 }
 
-// peer4 reads what nearly all servers find, IPv4 and a port, in a third of the
-// time that netip needs. It reports false for all else and for what is no address.
+// peer4 reads what nearly all servers find, IPv4 and a port, in half the time that
+// netip needs. It reports false for what it can't read, which need not be wrong.
 func peer4(addr string) (ip netip.Addr, ok bool) {
 	var bytes [4]byte
-	rest := addr
-	for i := range bytes {
-		value, digits := 0, 0
-		for digits < len(rest) && digits < 3 && isDigit(rest[digits]) {
-			value = 10*value + int(rest[digits]-'0')
-			digits++
+	field, value, digits := 0, 0, 0
+	for i := range len(addr) {
+		if digit := addr[i] - '0'; digit <= 9 {
+			if digits > 0 && value == 0 || digits == 5 {
+				return ip, false // a zero in front, or too long even for a port
+			}
+			value, digits = 10*value+int(digit), digits+1
+			continue
 		}
-		end := byte('.')
-		if i == len(bytes)-1 {
-			end = ':'
+		if field == len(bytes) || addr[i] != "...:"[field] || digits == 0 || value > 255 {
+			return ip, false
 		}
-		leadingZero := digits > 1 && rest[0] == '0'
-		if digits == 0 || leadingZero || value > 255 || digits == len(rest) || rest[digits] != end {
-			return netip.Addr{}, false
-		}
-		bytes[i], rest = byte(value), rest[digits+1:]
+		bytes[field] = byte(value)
+		field, value, digits = field+1, 0, 0
 	}
-	if len(rest) == 0 || len(rest) > 5 {
-		return netip.Addr{}, false
+	if field < len(bytes) || digits == 0 || value > 65535 {
+		return ip, false
 	}
-	port := 0
-	for i := range len(rest) {
-		if !isDigit(rest[i]) {
-			return netip.Addr{}, false
-		}
-		port = 10*port + int(rest[i]-'0')
-	}
-	return netip.AddrFrom4(bytes), port <= 65535
+	return netip.AddrFrom4(bytes), true
 }
-
-func isDigit(c byte) bool { return '0' <= c && c <= '9' }
