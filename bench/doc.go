@@ -4,15 +4,20 @@
 // one file in package peers, behind the same small interface; a benchmark here asks them all,
 // one after the other, in every scenario:
 //
-//	go test -bench .                          one round
+//	make bench                                five rounds, and the pages made of them
+//	go run ./report -rounds 1                 one round, and the page printed
 //	go test -bench 'Redis/weblimit/1-key/64'  one scenario of one peer
-//	go run ./report -o ../docs/benchmarks.md  five rounds, and the page made of them
 //
 // The names are
 //
 //	BenchmarkRedis/<peer>/<keys>/<goroutines>/<allow|deny>
+//	BenchmarkCost/<peer>/<allow|deny>       what Redis does for a check
+//	BenchmarkIdle/<peer>                    one caller beside a plain call
+//	BenchmarkBurst/<peer>/<keys>            a thousand callers at once
 //	BenchmarkMemory/<peer>/<keys>
 //	BenchmarkMiddleware/<framework>/<peer>
+//	BenchmarkEndToEnd/<peer>/<memory|redis>
+//	BenchmarkBreaker/<library>/<closed|open>
 //
 // with the rows of one scenario next to each other in time, so that what else the machine
 // does falls on all peers alike. Figures from different runs can't be compared; ratios within

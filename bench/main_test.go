@@ -18,11 +18,21 @@ import (
 // round turns the order of the peers, so that over several rounds none is always the first.
 var round = flag.Int("round", 0, "rotate the order of the peers by this many")
 
+// loadConfig makes this binary the process that asks a server, in place of running tests.
+var loadConfig = flag.String("load", "", "ask a server as this load.Config says, in JSON, and print the result")
+
 // benchtime is enough for stable medians over rounds, and keeps one round at about two minutes.
-const benchtime = "300ms"
+const benchtime = "150ms"
 
 func TestMain(m *testing.M) {
 	flag.Parse()
+	if *loadConfig != "" {
+		if err := generateLoad(*loadConfig); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
+		return
+	}
 	if flag.Lookup("test.bench").Value.String() != "" {
 		if !isSet("test.benchtime") {
 			_ = flag.Set("test.benchtime", benchtime) // it parses
@@ -67,4 +77,4 @@ func rotated(has func(peers.Peer) bool) []peers.Peer {
 }
 
 // counts are the numbers of keys that scenarios have, and their names.
-var counts = map[int]string{1: "1-key", 100_000: "100k-keys", 1_000_000: "1M-keys"}
+var counts = map[int]string{1: "1-key", burst: "1000-keys", 100_000: "100k-keys", 1_000_000: "1M-keys"}

@@ -3,7 +3,6 @@ package bench
 import (
 	"fmt"
 	"net/http"
-	"net/http/httptest"
 	"strings"
 	"testing"
 	"time"
@@ -69,7 +68,7 @@ func TestPeersOnRedisDecide(t *testing.T) {
 			t.Run(p.Name, func(t *testing.T) {
 				checkDecides(t, func(q peers.Quota) (peers.Limiter, error) {
 					db++
-					return p.Redis(peers.Server{Network: server.Network(), Addr: server.Addr(), DB: db}, q)
+					return p.Redis(peers.Server{Network: server.Network(), Addr: server.Addr(), DB: db, Timeout: time.Minute}, q)
 				})
 			})
 		}
@@ -87,11 +86,11 @@ func TestMiddlewareLimitsAndSaysSo(t *testing.T) {
 				}
 				statuses := ""
 				for range 3 {
-					w := httptest.NewRecorder()
-					h.ServeHTTP(w, httptest.NewRequest(http.MethodGet, "/", http.NoBody))
-					statuses += fmt.Sprint(w.Code, " ")
-					if !hasHeader(w.Header(), "ratelimit") {
-						t.Errorf("headers %v tell nothing of a limit", w.Header())
+					status, header := h.get()
+					statuses += fmt.Sprint(status, " ")
+					// Fiber's own middleware says so on allowed requests only.
+					if says := hasHeader(header, "ratelimit"); says == p.Silent && (says || status == http.StatusNoContent) {
+						t.Errorf("that headers tell of a limit is %v: %v", says, header)
 					}
 				}
 				if statuses != "204 204 429 " {
@@ -104,7 +103,7 @@ func TestMiddlewareLimitsAndSaysSo(t *testing.T) {
 
 func hasHeader(h http.Header, part string) bool {
 	for name := range h {
-		if strings.Contains(strings.ToLower(name), part) {
+		if strings.Contains(strings.ReplaceAll(strings.ToLower(name), "-", ""), part) {
 			return true
 		}
 	}

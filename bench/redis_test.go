@@ -1,10 +1,8 @@
 package bench
 
 import (
-	"bufio"
 	"fmt"
 	"strconv"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -12,6 +10,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/weblimit/weblimit/bench/latency"
 	"github.com/weblimit/weblimit/bench/peers"
 	"github.com/weblimit/weblimit/internal/redistest"
 )
@@ -22,15 +21,21 @@ import (
 //	p50-µs, p99-µs      how long a check took, of one in eight
 //	redis-cpu-µs/op     processor time of redis-server, network and all (INFO cpu)
 //	redis-script-µs/op  the part of it within scripts (INFO commandstats)
+//	redis-calls/op      calls of scripts (the same)
+//	redis-reads/op      how often redis-server read from a connection: round trips, where a
+//	                    batch of less than 16 KB is one (INFO stats)
 //	redis-B/key         MEMORY USAGE of all that a key leaves in Redis
 //	errors/op           checks that failed instead of allowing or denying
 func BenchmarkRedis(b *testing.B) {
 	lab := newRedisLab(b)
 	all := rotated(func(p peers.Peer) bool { return p.Redis != nil })
 	for _, keys := range []int{1, 100_000} {
-		for _, goroutines := range []int{1, 64, 256} {
+		for _, goroutines := range []int{1, 16, 64, 256} {
 			for _, want := range []bool{true, false} {
 				for _, p := range all {
+					if p.Scenario != nil && !p.Scenario(keys, want) {
+						continue
+					}
 					name := fmt.Sprintf("%s/%s/%d/%s", p.Name, counts[keys], goroutines, verdict(want))
 					b.Run(name, func(b *testing.B) {
 						lab.run(b, lab.setting(b, p, keys, want), goroutines)
@@ -53,6 +58,7 @@ type redisLab struct {
 	server   *redistest.Server
 	observer *redis.Client
 	settings map[string]*setting
+	keys     map[int][]string // by their number
 	bytes    map[string]float64
 }
 
@@ -67,7 +73,7 @@ type setting struct {
 
 func newRedisLab(b *testing.B) *redisLab {
 	server := redistest.Start(b, "--databases", "256") // stopped when all of them are done
-	return &redisLab{server, server.Client(b), map[string]*setting{}, map[string]float64{}}
+	return &redisLab{server, server.Client(b), map[string]*setting{}, map[int][]string{}, map[string]float64{}}
 }
 
 // setting returns the limiter of a scenario. It is made once for all numbers of goroutines,
@@ -82,7 +88,10 @@ func (lab *redisLab) setting(b *testing.B, p peers.Peer, keys int, want bool) *s
 	if want {
 		quota = allowing(keys)
 	}
-	s := &setting{keys: newKeys(keys), want: want}
+	if lab.keys[keys] == nil {
+		lab.keys[keys] = newKeys(keys)
+	}
+	s := &setting{keys: lab.keys[keys], want: want}
 	var err error
 	s.limiter, err = p.Redis(peers.Server{
 		Network: lab.server.Network(), Addr: lab.server.Addr(), DB: len(lab.settings) + 1,
@@ -132,7 +141,7 @@ func touch(tb testing.TB, l peers.Limiter, keys []string, goroutines int) {
 
 // worker is what one goroutine of a benchmark has seen.
 type worker struct {
-	latencies     latencies
+	took          latency.Histogram
 	errors, wrong int
 }
 
@@ -159,7 +168,7 @@ func (lab *redisLab) run(b *testing.B, s *setting, goroutines int) {
 	sum := &workers[0]
 	for i := range workers[1:] {
 		w := &workers[1+i]
-		sum.latencies.merge(&w.latencies)
+		sum.took.Merge(&w.took)
 		sum.errors += w.errors
 		sum.wrong += w.wrong
 	}
@@ -170,12 +179,14 @@ func (lab *redisLab) run(b *testing.B, s *setting, goroutines int) {
 	if sum.errors > 0 {
 		b.ReportMetric(float64(sum.errors)/n, "errors/op")
 	}
-	b.ReportMetric(micros(sum.latencies.quantile(0.5)), "p50-µs")
-	b.ReportMetric(micros(sum.latencies.quantile(0.99)), "p99-µs")
+	b.ReportMetric(micros(sum.took.Quantile(0.5)), "p50-µs")
+	b.ReportMetric(micros(sum.took.Quantile(0.99)), "p99-µs")
 	b.ReportMetric((after.cpu-before.cpu)/n, "redis-cpu-µs/op")
 	if after.scripts > before.scripts {
 		b.ReportMetric((after.scripts-before.scripts)/n, "redis-script-µs/op")
+		b.ReportMetric((after.calls-before.calls)/n, "redis-calls/op")
 	}
+	b.ReportMetric((after.reads-before.reads)/n, "redis-reads/op")
 	if s.bytes > 0 {
 		b.ReportMetric(s.bytes, "redis-B/key")
 	}
@@ -196,7 +207,7 @@ func (w *worker) work(b *testing.B, s *setting, keys *picker, left *atomic.Int64
 		}
 		allowed, err := s.limiter.Check(ctx, key)
 		if timed {
-			w.latencies.record(time.Since(start))
+			w.took.Record(time.Since(start))
 		}
 		switch {
 		case err != nil:
@@ -207,29 +218,32 @@ func (w *worker) work(b *testing.B, s *setting, keys *picker, left *atomic.Int64
 	}
 }
 
-// usage is what redis-server has used since it started, in microseconds.
-type usage struct{ cpu, scripts float64 }
+// usage is what redis-server has used and done since it started, times in microseconds.
+type usage struct{ cpu, scripts, calls, reads float64 }
 
-func (lab *redisLab) usage(b *testing.B) usage {
+func (lab *redisLab) usage(b *testing.B) usage { return usageOf(b, lab.server, lab.observer) }
+
+func usageOf(b *testing.B, server *redistest.Server, observer *redis.Client) usage {
 	b.Helper()
-	info, err := lab.observer.Info(b.Context(), "cpu").Result()
+	info, err := observer.InfoMap(b.Context()).Result()
 	if err != nil {
 		b.Fatal(err)
 	}
-	var u usage
-	for lines := bufio.NewScanner(strings.NewReader(info)); lines.Scan(); {
-		name, value, _ := strings.Cut(strings.TrimSpace(lines.Text()), ":")
-		if name == "used_cpu_sys" || name == "used_cpu_user" {
-			seconds, err := strconv.ParseFloat(value, 64)
-			if err != nil {
-				b.Fatalf("INFO cpu: %v", err)
-			}
-			u.cpu += seconds * 1e6
+	number := func(section, name string) float64 {
+		v, err := strconv.ParseFloat(info[section][name], 64)
+		if err != nil {
+			b.Fatalf("INFO %s: %s: %v", section, name, err)
 		}
+		return v
 	}
-	stats := lab.server.Commandstats(b)
-	u.scripts = float64(stats["evalsha"].Micros + stats["eval"].Micros)
-	return u
+	stats := server.Commandstats(b)
+	sha, eval := stats["evalsha"], stats["eval"]
+	return usage{
+		cpu:     1e6 * (number("CPU", "used_cpu_sys") + number("CPU", "used_cpu_user")),
+		scripts: float64(sha.Micros + eval.Micros),
+		calls:   float64(sha.Calls + eval.Calls),
+		reads:   number("Stats", "total_reads_processed"),
+	}
 }
 
 // bytesPerKey returns what Redis needs for a key of a peer, on a server of its own.

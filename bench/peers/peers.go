@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"github.com/gin-gonic/gin"
+	"github.com/gofiber/fiber/v2"
+	"github.com/labstack/echo/v4"
 	"github.com/redis/go-redis/v9"
 )
 
@@ -23,14 +25,22 @@ type Peer struct {
 	Memory func(Quota) (Limiter, error)
 	HTTP   func(Quota) (func(http.Handler) http.Handler, error) // in memory, by client address
 	Gin    func(Quota) (gin.HandlerFunc, error)                 // in memory, by client address
+	Echo   func(Quota) (echo.MiddlewareFunc, error)             // in memory, by client address
+	Fiber  func(Quota) (fiber.Handler, error)                   // in memory, by client address
+	Silent bool                                                 // middleware tells clients nothing
+
+	GinRedis func(Server, Quota) (gin.HandlerFunc, error) // on Redis, by client address
+
+	// Scenario tells the scenarios on Redis that say something about this peer; nil if all do.
+	Scenario func(keys int, allowed bool) bool
 }
 
 // All returns all peers, ours first.
 func All() []Peer {
 	return []Peer{
-		weblimitBucket, weblimitFixed,
-		redisRate, ulule, throttled, goLimiter, httpRate, timeRate,
-		goRedisScript, rueidisScript,
+		weblimitBucket, weblimitFixed, weblimitSeveral, weblimitUncached, weblimitLease,
+		redisRate, ulule, throttled, goLimiter, httpRate, ginRateLimit, tollBooth, echoBuiltIn, fiberBuiltIn, timeRate,
+		goRedisScript, goRedisAuto, goRedisDuplex, rueidisScript,
 	}
 }
 
@@ -61,13 +71,17 @@ var (
 type Server struct {
 	Network, Addr string
 	DB            int
+	Timeout       time.Duration // of weblimit's checks; 0 for its default
+
+	// Dial connects peers on go-redis; nil for as usual.
+	Dial func(ctx context.Context, network, addr string) (net.Conn, error)
 }
 
 // client returns a go-redis client with its defaults. A larger pool than the default, ten
 // connections for each processor, was slower or no faster for every peer, with 64 goroutines
 // and with 256.
 func (s Server) client() *redis.Client {
-	return redis.NewClient(&redis.Options{Network: s.Network, Addr: s.Addr, DB: s.DB})
+	return redis.NewClient(&redis.Options{Network: s.Network, Addr: s.Addr, DB: s.DB, Dialer: s.Dial})
 }
 
 // clientIP is the key of middleware that leaves the choice to us.

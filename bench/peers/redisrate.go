@@ -2,7 +2,10 @@ package peers
 
 import (
 	"context"
+	"net/http"
+	"strconv"
 
+	"github.com/gin-gonic/gin"
 	"github.com/go-redis/redis_rate/v10"
 )
 
@@ -18,6 +21,22 @@ var redisRate = Peer{
 				return err == nil && r.Allowed > 0, err
 			},
 			Close: func() { _ = client.Close() },
+		}, nil
+	},
+	// It has no middleware: about what its users write.
+	GinRedis: func(s Server, q Quota) (gin.HandlerFunc, error) {
+		limiter := redis_rate.NewLimiter(s.client())
+		limit := redis_rate.Limit{Rate: int(q.Units), Burst: int(q.Units), Period: q.Window}
+		return func(c *gin.Context) {
+			r, err := limiter.Allow(c.Request.Context(), c.ClientIP(), limit)
+			if err != nil {
+				c.AbortWithStatus(http.StatusServiceUnavailable)
+				return
+			}
+			c.Header("RateLimit-Remaining", strconv.Itoa(r.Remaining))
+			if r.Allowed == 0 {
+				c.AbortWithStatus(http.StatusTooManyRequests)
+			}
 		}, nil
 	},
 }

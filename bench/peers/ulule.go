@@ -31,6 +31,13 @@ var ulule = Peer{
 	Gin: func(q Quota) (gin.HandlerFunc, error) {
 		return ululegin.NewMiddleware(limiter.New(ululememory.NewStore(), ululeRate(q))), nil
 	},
+	GinRedis: func(s Server, q Quota) (gin.HandlerFunc, error) {
+		store, err := ululeredis.NewStore(s.client())
+		if err != nil {
+			return nil, err
+		}
+		return ululegin.NewMiddleware(limiter.New(store, ululeRate(q))), nil
+	},
 }
 
 func ululeRate(q Quota) limiter.Rate { return limiter.Rate{Period: q.Window, Limit: q.Units} }

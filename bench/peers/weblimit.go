@@ -3,11 +3,17 @@ package peers
 import (
 	"context"
 	"net/http"
+	"strconv"
+	"time"
 
 	"github.com/gin-gonic/gin"
+	"github.com/gofiber/fiber/v2"
+	"github.com/labstack/echo/v4"
 
 	"github.com/weblimit/weblimit/core"
 	"github.com/weblimit/weblimit/core/redisstore"
+	"github.com/weblimit/weblimit/echolimit"
+	"github.com/weblimit/weblimit/fiberlimit"
 	"github.com/weblimit/weblimit/ginlimit"
 	"github.com/weblimit/weblimit/keyfuncs"
 	"github.com/weblimit/weblimit/nethttp"
@@ -17,7 +23,7 @@ const weblimitModule = "github.com/weblimit/weblimit"
 
 var weblimitBucket = Peer{
 	Name: "weblimit", Module: weblimitModule, Counts: "token bucket, exact",
-	Redis: func(s Server, q Quota) (Limiter, error) { return weblimitRedis(s, weblimitQuota(q)) },
+	Redis: func(s Server, q Quota) (Limiter, error) { return weblimitRedis(s, nil, weblimitQuota(q)) },
 	Memory: func(q Quota) (Limiter, error) {
 		// The default bounds the store to a little more than a million buckets: room for
 		// two million, so that the scenario of a million keys evicts none.
@@ -25,7 +31,7 @@ var weblimitBucket = Peer{
 		if err != nil {
 			return Limiter{}, err
 		}
-		return weblimitOn(store, weblimitQuota(q))
+		return weblimitOn(store, 0, weblimitQuota(q))
 	},
 	HTTP: func(q Quota) (func(http.Handler) http.Handler, error) {
 		return nethttp.Limit(core.NewMemory(), weblimitQuota(q).By(keyfuncs.ClientIP())), nil
@@ -33,29 +39,77 @@ var weblimitBucket = Peer{
 	Gin: func(q Quota) (gin.HandlerFunc, error) {
 		return ginlimit.Limit(core.NewMemory(), weblimitQuota(q).By(keyfuncs.ClientIP())), nil
 	},
+	Echo: func(q Quota) (echo.MiddlewareFunc, error) {
+		return echolimit.Limit(core.NewMemory(), weblimitQuota(q).By(keyfuncs.ClientIP())), nil
+	},
+	Fiber: func(q Quota) (fiber.Handler, error) {
+		return fiberlimit.Limit(core.NewMemory(), weblimitQuota(q).By(keyfuncs.ClientIP())), nil
+	},
+	GinRedis: func(s Server, q Quota) (gin.HandlerFunc, error) {
+		return ginlimit.Limit(redisstore.New(s.client()), weblimitQuota(q).By(keyfuncs.ClientIP())), nil
+	},
 }
 
 // weblimitFixed counts as ulule and the baselines do.
 var weblimitFixed = Peer{
 	Name: "weblimit-fixed", Module: weblimitModule, Counts: "fixed window, exact",
 	Redis: func(s Server, q Quota) (Limiter, error) {
-		return weblimitRedis(s, weblimitQuota(q).FixedWindow())
+		return weblimitRedis(s, nil, weblimitQuota(q).FixedWindow())
 	},
+}
+
+// weblimitSeveral has three limits of one key, as APIs often do.
+var weblimitSeveral = Peer{
+	Name: "weblimit-3", Module: weblimitModule, Counts: "three token buckets of one key, all or nothing",
+	Redis: func(s Server, q Quota) (Limiter, error) { return Limits(s, q, 3) },
+}
+
+// weblimitUncached asks Redis each time, also for who was denied a moment ago.
+var weblimitUncached = Peer{
+	Name: "weblimit-uncached", Module: weblimitModule, Counts: "as weblimit, without its denial cache",
+	Redis: func(s Server, q Quota) (Limiter, error) {
+		return weblimitRedis(s, []redisstore.Option{redisstore.DenialCache(0, redisstore.DefaultDenials)}, weblimitQuota(q))
+	},
+	Scenario: func(_ int, allowed bool) bool { return !allowed },
+}
+
+// weblimitLease takes slices of the quota to decide by itself: for keys that are asked for more
+// often than one Redis can answer.
+var weblimitLease = Peer{
+	Name: "weblimit-lease", Module: weblimitModule, Counts: "as weblimit, with leases of a tenth for up to a second",
+	Redis: func(s Server, q Quota) (Limiter, error) {
+		return weblimitRedis(s, []redisstore.Option{redisstore.Lease(0.1, time.Second)}, weblimitQuota(q))
+	},
+	Scenario: func(keys int, allowed bool) bool { return keys == 1 && allowed },
+}
+
+// Limits is weblimit on Redis with so many limits of each key: token buckets that allow ever
+// more in ever longer windows.
+func Limits(s Server, q Quota, n int) (Limiter, error) {
+	limits := make([]core.Limit, n)
+	for i := range limits {
+		more := int64(i + 1)
+		limits[i] = weblimitQuota(Quota{q.Units * more, q.Window * time.Duration(more*more)}).Named("limit" + strconv.Itoa(i))
+	}
+	return weblimitRedis(s, nil, limits...)
 }
 
 func weblimitQuota(q Quota) core.Limit { return core.Per(q.Units, q.Window) }
 
-func weblimitRedis(s Server, limit core.Limit) (Limiter, error) {
+func weblimitRedis(s Server, options []redisstore.Option, limits ...core.Limit) (Limiter, error) {
 	client := s.client()
-	l, err := weblimitOn(redisstore.New(client), limit)
+	l, err := weblimitOn(redisstore.New(client, options...), s.Timeout, limits...)
 	l.Close = func() { _ = client.Close() }
 	return l, err
 }
 
 // weblimitOn asks as users do without HTTP, with all that this includes: the deadline, and
 // what happens in an outage, which counts as an error here.
-func weblimitOn(store core.Store, limit core.Limit) (Limiter, error) {
-	limiter, err := core.New(core.Config{Store: store, Limits: []core.Limit{limit.By(keyfuncs.Everyone())}})
+func weblimitOn(store core.Store, timeout time.Duration, limits ...core.Limit) (Limiter, error) {
+	for i := range limits {
+		limits[i] = limits[i].By(keyfuncs.Everyone())
+	}
+	limiter, err := core.New(core.Config{Store: store, Limits: limits, Timeout: timeout})
 	if err != nil {
 		return Limiter{}, err
 	}

@@ -1,12 +1,14 @@
 // Command report runs the benchmarks of this module in several rounds and makes a page of
 // their medians. It is run from the module's directory:
 //
-//	go run ./report -o ../docs/benchmarks.md
+//	go run ./report -o ../docs/benchmarks.md -scaling ../docs/scaling.md
 //	go run ./report -rounds 9 -raw results.txt -o ../docs/benchmarks.md
+//	go run ./report -rounds 1 -benchtime 20ms    a first look, within two minutes
 //	go run ./report results.txt    prints the page made of results that were kept
 //
-// Each round is a process of its own, which asks the peers in another order. All figures of
-// the page are from the results; whatever else it says is in page.md.tmpl.
+// Each benchmark of a round is a process of its own; each round asks the peers in another
+// order. All figures of the page are from the results; whatever else it says is in
+// page.md.tmpl. After the rounds, the hot paths run once more to be profiled.
 package main
 
 import (
@@ -19,30 +21,40 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strconv"
+	"strings"
 )
 
+// options are those of the command line.
+type options struct {
+	rounds               int
+	benchmark, benchtime string
+	raw, output, scaling string
+	profiles             bool
+}
+
 func main() {
-	var (
-		rounds    = flag.Int("rounds", 5, "how many `times` to run all benchmarks")
-		benchmark = flag.String("bench", ".", "which benchmarks: a `regexp` as for go test")
-		benchtime = flag.String("benchtime", "", "how long each runs (default that of the benchmarks)")
-		raw       = flag.String("raw", "", "keep the results in this `file`")
-		output    = flag.String("o", "", "write the page to this `file` (default standard output)")
-	)
+	var o options
+	flag.IntVar(&o.rounds, "rounds", 5, "how many `times` to run all benchmarks")
+	flag.StringVar(&o.benchmark, "bench", ".", "which benchmarks: a `regexp` as for go test")
+	flag.StringVar(&o.benchtime, "benchtime", "", "how long each runs (default that of the benchmarks)")
+	flag.BoolVar(&o.profiles, "profiles", true, "profile the hot paths, too")
+	flag.StringVar(&o.raw, "raw", "", "keep the results in this `file`")
+	flag.StringVar(&o.output, "o", "", "write the page to this `file`, besides printing it")
+	flag.StringVar(&o.scaling, "scaling", "", "put the figures that capacity is planned by into this `file`")
 	flag.Parse()
-	if err := report(*rounds, *benchmark, *benchtime, *raw, *output, flag.Args()); err != nil {
+	if err := report(o, flag.Args()); err != nil {
 		fmt.Fprintln(os.Stderr, "report:", err)
 		os.Exit(1)
 	}
 }
 
-func report(rounds int, benchmark, benchtime, raw, output string, files []string) error {
+func report(o options, files []string) error {
 	results, err := read(files)
 	if len(files) == 0 {
-		results, err = run(rounds, benchmark, benchtime)
+		results, err = run(o)
 	}
-	if raw != "" && len(results) > 0 {
-		err = errors.Join(err, os.WriteFile(raw, results, 0o644))
+	if o.raw != "" && len(results) > 0 {
+		err = errors.Join(err, os.WriteFile(o.raw, results, 0o644))
 	}
 	if err != nil {
 		return err
@@ -55,14 +67,29 @@ func report(rounds int, benchmark, benchtime, raw, output string, files []string
 	if err != nil {
 		return err
 	}
-	if output == "" {
-		_, err = os.Stdout.Write(p)
+	if _, err := os.Stdout.Write(p); err != nil {
 		return err
 	}
-	if err := os.MkdirAll(filepath.Dir(output), 0o755); err != nil {
+	if o.output != "" {
+		if err := os.MkdirAll(filepath.Dir(o.output), 0o755); err != nil {
+			return err
+		}
+		if err := os.WriteFile(o.output, p, 0o644); err != nil {
+			return err
+		}
+	}
+	if o.scaling == "" {
+		return nil
+	}
+	before, err := os.ReadFile(o.scaling)
+	if err != nil {
 		return err
 	}
-	return os.WriteFile(output, p, 0o644)
+	after, err := all.scaled(before)
+	if err != nil {
+		return fmt.Errorf("%s: %w", o.scaling, err)
+	}
+	return os.WriteFile(o.scaling, after, 0o644)
 }
 
 func read(files []string) ([]byte, error) {
@@ -79,30 +106,75 @@ func read(files []string) ([]byte, error) {
 
 // run builds the benchmarks once and runs them round by round. It returns what the rounds
 // printed, also those before a round that failed.
-func run(rounds int, benchmark, benchtime string) ([]byte, error) {
+func run(o options) ([]byte, error) {
 	dir, err := os.MkdirTemp("", "bench")
 	if err != nil {
 		return nil, err
 	}
 	defer func() { _ = os.RemoveAll(dir) }()
-	binary := filepath.Join(dir, "bench.test")
-	build := exec.Command("go", "test", "-c", "-o", binary, ".")
-	build.Stderr = os.Stderr
-	if err := build.Run(); err != nil {
-		return nil, fmt.Errorf("building the benchmarks: %w", err)
+	peers, own := filepath.Join(dir, "bench.test"), filepath.Join(dir, "redisstore.test")
+	if err := build(".", ".", peers); err != nil {
+		return nil, err
+	}
+	if err := build("..", "./core/redisstore", own); err != nil {
+		return nil, err
+	}
+	groups, err := groupsOf(peers, o.benchmark)
+	if err != nil {
+		return nil, err
 	}
 	var results bytes.Buffer
-	for i := range rounds {
-		fmt.Fprintf(os.Stderr, "round %d of %d\n", i+1, rounds)
-		args := []string{"-test.run=^$", "-test.timeout=1h", "-test.bench=" + benchmark, "-round=" + strconv.Itoa(i)}
-		if benchtime != "" {
-			args = append(args, "-test.benchtime="+benchtime)
+	for i := range o.rounds {
+		fmt.Fprintf(os.Stderr, "round %d of %d\n", i+1, o.rounds)
+		var commands []*exec.Cmd
+		for _, g := range groups {
+			commands = append(commands, exec.Command(peers, "-test.run=^$", "-test.timeout=1h", "-test.bench="+g, "-round="+strconv.Itoa(i)))
 		}
-		cmd := exec.Command(binary, args...)
-		cmd.Stdout, cmd.Stderr = io.MultiWriter(&results, os.Stderr), os.Stderr
-		if err := cmd.Run(); err != nil {
-			return results.Bytes(), fmt.Errorf("round %d: %w", i+1, err)
+		commands = append(commands, exec.Command(own, "-test.run=^$", "-test.bench=^BenchmarkBreaker$"))
+		for _, cmd := range commands {
+			if o.benchtime != "" {
+				cmd.Args = append(cmd.Args, "-test.benchtime="+o.benchtime)
+			}
+			cmd.Stdout, cmd.Stderr = io.MultiWriter(&results, os.Stderr), os.Stderr
+			if err := cmd.Run(); err != nil {
+				return results.Bytes(), fmt.Errorf("round %d: %w", i+1, err)
+			}
+		}
+	}
+	if o.profiles {
+		lines, err := profiles(peers, dir)
+		results.Write(lines)
+		if err != nil {
+			return results.Bytes(), err
 		}
 	}
 	return results.Bytes(), nil
+}
+
+// groupsOf returns what to run: each benchmark function in a process of its own, since some
+// peers never let go of what they hold in memory, and what one holds makes others' garbage
+// collections longer.
+func groupsOf(binary, benchmark string) ([]string, error) {
+	first, rest, _ := strings.Cut(benchmark, "/")
+	out, err := exec.Command(binary, "-test.list="+first).Output()
+	if err != nil {
+		return nil, fmt.Errorf("listing the benchmarks: %w", err)
+	}
+	var groups []string
+	for _, name := range strings.Fields(string(out)) {
+		if strings.HasPrefix(name, "Benchmark") {
+			groups = append(groups, strings.TrimSuffix("^"+name+"$/"+rest, "/"))
+		}
+	}
+	return groups, nil
+}
+
+// build compiles the benchmarks of a package of the module in dir.
+func build(dir, pkg, binary string) error {
+	cmd := exec.Command("go", "test", "-c", "-o", binary, pkg)
+	cmd.Dir, cmd.Stderr = dir, os.Stderr
+	if err := cmd.Run(); err != nil {
+		return fmt.Errorf("building the benchmarks of %s: %w", pkg, err)
+	}
+	return nil
 }

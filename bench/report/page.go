@@ -22,14 +22,22 @@ func page(all *results) ([]byte, error) {
 		"rounds":     all.rounds,
 		"spread":     func() string { return percent(all.spread()) },
 		"frameworks": all.frameworks,
-		"allowed":    func() string { return all.throughput("allow") },
-		"denied":     func() string { return all.throughput("deny") },
+		"throughput": all.throughput,
 		"latency":    all.latency,
+		"client":     all.client,
 		"cost":       all.cost,
 		"memory":     all.memory,
 		"middleware": all.middleware,
 		"behind":     all.behind,
 		"failing":    all.failing,
+		"endToEnd":   all.endToEnd,
+		"idle":       all.idle,
+		"burst":      all.burst,
+		"breakers":   all.breakers,
+		"pipelines":  all.pipelines,
+		"targets":    all.targetTable,
+		"profiled":   func() bool { return len(all.profiles) > 0 },
+		"profile":    func(name, kind string) string { return all.profiles[name+"|"+kind] },
 	}).Parse(pageText)
 	if err != nil {
 		return nil, err
@@ -42,39 +50,59 @@ func page(all *results) ([]byte, error) {
 }
 
 // throughput is checks per second on Redis.
-func (all *results) throughput(verdict string) string {
-	return all.table(redisColumns(verdict), nil, func(name string, c column) string {
+func (all *results) throughput(keys, verdict string) string {
+	return all.table(redisColumns(keys, verdict), nil, func(name string, c column) string {
 		return thousands(all.perSecond(name)) + all.mark(name) + all.ratio(name, c)
 	}, nil)
 }
 
 // latency is p50 and p99 on Redis.
-func (all *results) latency() string {
-	return all.table(redisColumns("allow"), nil, func(name string, _ column) string {
+func (all *results) latency(keys, verdict string) string {
+	return all.table(redisColumns(keys, verdict), nil, func(name string, _ column) string {
 		return micros(all.value(name, "p50-µs")) + " / " + micros(all.value(name, "p99-µs"))
 	}, nil)
 }
 
-// cost is what a check takes in this process and in redis-server.
+// cost is what a check takes in redis-server.
 func (all *results) cost() string {
-	columns := []column{redisColumn("1-key", 64, "allow"), redisColumn("100k-keys", 64, "allow"), redisColumn("100k-keys", 64, "deny")}
-	columns[0].title += ", allowed"
-	columns[1].title += ", allowed"
-	columns[2].title += ", denied"
-	row := columns[1].scenario
-	return all.table(columns, []string{"allocations", "bytes allocated", "bytes in Redis per key"}, func(name string, _ column) string {
-		scripts := "–"
-		if v := all.value(name, "redis-script-µs/op"); v > 0 {
-			scripts = micros(v)
-		}
-		return micros(all.value(name, "redis-cpu-µs/op")) + " / " + scripts
+	columns := []column{
+		{"allowed", func(peer string) string { return "Cost/" + peer + "/allow" }},
+		{"denied", func(peer string) string { return "Cost/" + peer + "/deny" }},
+	}
+	return all.table(columns, []string{"bytes per key", "with tables"}, func(name string, _ column) string {
+		return micros(all.value(name, "redis-script-µs/op")) + " / " + micros(all.value(name, "redis-cpu-µs/op"))
 	}, func(peer string) []string {
-		var e []string
-		for _, unit := range []string{"allocs/op", "B/op", "redis-B/key"} {
-			e = append(e, thousands(all.value(row(peer), unit)))
-		}
-		return e
+		row := columns[0].scenario(peer)
+		return []string{thousands(all.value(row, "redis-B/key")), thousands(all.value(row, "redis-used-B/key"))}
 	})
+}
+
+// client is what checks take by the way they come to Redis.
+func (all *results) client() string {
+	columns := []column{redisColumn("1-key", 1, "allow"), redisColumn("1-key", 64, "allow"), redisColumn("100k-keys", 64, "allow"), redisColumn("100k-keys", 256, "allow")}
+	for i, title := range []string{"1 key, 1", "1 key, 64", "100k keys, 64", "100k keys, 256"} {
+		columns[i].title = title
+	}
+	row := columns[2].scenario
+	return all.table(columns, []string{"allocations", "bytes allocated"}, func(name string, _ column) string {
+		return micros(all.value(name, "redis-cpu-µs/op")) + " / " + inverse(all.value(name, "redis-reads/op"))
+	}, func(peer string) []string {
+		return []string{thousands(all.value(row(peer), "allocs/op")), thousands(all.value(row(peer), "B/op"))}
+	})
+}
+
+// inverse writes how many round trips a check takes: whole ones, or one of so many.
+func inverse(v float64) string {
+	switch {
+	case v <= 0:
+		return "0"
+	case v < 1/1000.:
+		return "< 1/1000"
+	case v < 0.75:
+		return "1/" + strconv.FormatFloat(1/v, 'f', 0, 64)
+	default:
+		return strconv.FormatFloat(v, 'f', 1, 64)
+	}
 }
 
 func (all *results) memory() string {
@@ -110,9 +138,11 @@ const enough = 1.05
 func (all *results) behind() string {
 	var columns []column
 	for _, verdict := range []string{"allow", "deny"} {
-		for _, c := range redisColumns(verdict) {
-			c.title = "Redis, " + c.title + " at a time, " + verdict
-			columns = append(columns, c)
+		for _, keys := range []string{"1-key", "100k-keys"} {
+			for _, c := range redisColumns(keys, verdict) {
+				c.title = fmt.Sprintf("Redis, %s, %s at a time, %s", strings.ReplaceAll(keys, "-", " "), c.title, verdict)
+				columns = append(columns, c)
+			}
 		}
 	}
 	for _, c := range memoryColumns() {
@@ -128,7 +158,7 @@ func (all *results) behind() string {
 	for _, c := range columns {
 		var faster []string
 		for _, p := range all.peers {
-			if row := c.scenario(p.Name); p.Name != ours && all.has(row) && all.has(c.scenario(ours)) {
+			if row := c.scenario(p.Name); !own(p.Name) && all.has(row) && all.has(c.scenario(ours)) {
 				if lead := 1 / all.faster(c.scenario(ours), row); lead >= enough {
 					faster = append(faster, p.Name+" "+times(lead))
 				}

@@ -16,6 +16,8 @@ type results struct {
 	peers  []peer            // in the order of the last round's list
 	rows   map[string]*row   // by name, without Benchmark and GOMAXPROCS
 	names  []string          // of rows, in order of appearance
+
+	profiles map[string]string // by name|kind: lines
 }
 
 // row is one benchmark.
@@ -41,7 +43,7 @@ var (
 // parse reads the output of go test -bench. Lines that are no result are passed over, but
 // for failures.
 func parse(r io.Reader) (*results, error) {
-	all := &results{config: map[string]string{}, rows: map[string]*row{}}
+	all := &results{config: map[string]string{}, rows: map[string]*row{}, profiles: map[string]string{}}
 	lines := bufio.NewScanner(r)
 	for lines.Scan() {
 		line := lines.Text()
@@ -69,6 +71,14 @@ func parse(r io.Reader) (*results, error) {
 }
 
 func (all *results) configure(key, value string) error {
+	if key == "profile" {
+		f := strings.SplitN(value, "|", 3)
+		if len(f) != 3 {
+			return fmt.Errorf("profile %q has %d fields, want 3", value, len(f))
+		}
+		all.profiles[f[0]+"|"+f[1]] += f[2] + "\n"
+		return nil
+	}
 	if key != "peer" {
 		all.config[key] = value
 		return nil

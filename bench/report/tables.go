@@ -82,18 +82,18 @@ type column struct {
 }
 
 func redisColumn(keys string, goroutines int, verdict string) column {
-	title := fmt.Sprintf("%s, %d", strings.ReplaceAll(keys, "-", " "), goroutines)
-	return column{title, func(peer string) string {
+	return column{fmt.Sprint(goroutines), func(peer string) string {
 		return fmt.Sprintf("Redis/%s/%s/%d/%s", peer, keys, goroutines, verdict)
 	}}
 }
 
-func redisColumns(verdict string) []column {
+// goroutines are the numbers of those that ask at a time.
+var goroutines = []int{1, 16, 64, 256}
+
+func redisColumns(keys, verdict string) []column {
 	var c []column
-	for _, keys := range []string{"1-key", "100k-keys"} {
-		for _, goroutines := range []int{1, 64, 256} {
-			c = append(c, redisColumn(keys, goroutines, verdict))
-		}
+	for _, n := range goroutines {
+		c = append(c, redisColumn(keys, n, verdict))
 	}
 	return c
 }

@@ -294,6 +294,9 @@ func (s *Store) run(ctx context.Context, ps []*part) error {
 
 // settle follows a part whose slot has moved, to the end.
 func (s *Store) settle(ctx context.Context, n *node, p *part, err error) error {
+	if err == nil {
+		return nil // as nearly always; p.err says so already
+	}
 	for range maxRedirections {
 		to, moved := redirectionOf(err)
 		switch {

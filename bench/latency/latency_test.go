@@ -1,4 +1,4 @@
-package bench
+package latency
 
 import (
 	"math"
@@ -8,13 +8,13 @@ import (
 
 func TestLatencyBuckets(t *testing.T) {
 	t.Parallel()
-	for i := 1; i < latencyBuckets; i++ {
-		if latencyOf(i) <= latencyOf(i-1) {
-			t.Fatalf("bucket %d begins at %d, the one before at %d", i, latencyOf(i), latencyOf(i-1))
+	for i := 1; i < buckets; i++ {
+		if least(i) <= least(i-1) {
+			t.Fatalf("bucket %d begins at %d, the one before at %d", i, least(i), least(i-1))
 		}
 	}
 	for _, n := range []time.Duration{0, 1, 31, 32, 33, 63, 64, 65, 1000, 123_456, time.Second, math.MaxInt64} {
-		from := latencyOf(latencyBucket(uint64(n)))
+		from := least(bucket(uint64(n)))
 		if from > n || float64(n-from) > float64(n)/32 {
 			t.Errorf("%d is in the bucket that begins at %d", n, from)
 		}
@@ -23,8 +23,8 @@ func TestLatencyBuckets(t *testing.T) {
 
 func TestLatencyQuantiles(t *testing.T) {
 	t.Parallel()
-	var a, b latencies
-	if got := a.quantile(0.5); got != 0 {
+	var a, b Histogram
+	if got := a.Quantile(0.5); got != 0 {
 		t.Errorf("of none: %v", got)
 	}
 	for i := range 1000 {
@@ -32,12 +32,12 @@ func TestLatencyQuantiles(t *testing.T) {
 		if i%2 == 0 {
 			l = &b
 		}
-		l.record(time.Duration(i) * time.Microsecond)
+		l.Record(time.Duration(i) * time.Microsecond)
 	}
-	a.merge(&b)
+	a.Merge(&b)
 	for q, micros := range map[float64]int{0: 0, 0.5: 500, 0.99: 990, 0.999: 999} {
 		want := time.Duration(micros) * time.Microsecond
-		if got := a.quantile(q); got > want || got < want-want/32 {
+		if got := a.Quantile(q); got > want || got < want-want/32 {
 			t.Errorf("quantile %v = %v, want %v or up to 1/32 less", q, got, want)
 		}
 	}

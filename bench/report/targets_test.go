@@ -1,0 +1,90 @@
+package main
+
+import (
+	"slices"
+	"strings"
+	"testing"
+)
+
+func TestTargetsAreComputed(t *testing.T) {
+	t.Parallel()
+	table := parsed(t, `peer: weblimit|w|v1|x|false
+peer: weblimit-3|w|v1|x|false
+peer: quick|q|v1|x|false
+peer: slow|s|v1|x|false
+BenchmarkRedis/weblimit/1-key/64/allow-2 10 100 ns/op 3 allocs/op
+BenchmarkRedis/weblimit-3/1-key/64/allow-2 10 10 ns/op
+BenchmarkRedis/quick/1-key/64/allow-2 10 150 ns/op
+BenchmarkRedis/slow/1-key/64/allow-2 10 900 ns/op
+BenchmarkIdle/weblimit-2 10 100 ns/op 1.02 ratio
+BenchmarkMemory/weblimit/1-key-2 10 80 ns/op
+`).targetTable()
+	for _, want := range []string{
+		"| Redis, 1 key, 64 at a time: the best of all | ≥ 2.3× | 1.5× (quick) | **missed** by 35 % |\n",
+		"| idle: p50 of one caller, of a plain EVALSHA | ≤ 1.05× | 1.02× | met |\n",
+		"| memory, 1 key | ≤ 90 ns | 80 ns | met |\n",
+		"1 key, 64 at a time | ≤ 2 | 3 | **missed** by 50 % |\n",
+	} {
+		if !strings.Contains(table, want) {
+			t.Errorf("no %q in\n%s", want, table)
+		}
+	}
+	if strings.Contains(table, "256") || strings.Contains(table, "ulule") {
+		t.Errorf("a target of which there are no figures, in\n%s", table)
+	}
+}
+
+func TestProfilesStayApart(t *testing.T) {
+	t.Parallel()
+	all := parsed(t, output+"profile: hot|cpu|  flat\nprofile: hot|cpu|  1s a|b\nprofile: hot|alloc|  2\n")
+	if got := all.profiles["hot|cpu"]; got != "  flat\n  1s a|b\n" {
+		t.Errorf("cpu %q", got)
+	}
+	if got := all.profiles["hot|alloc"]; got != "  2\n" {
+		t.Errorf("alloc %q", got)
+	}
+}
+
+func TestScaledReplacesWhatIsBetweenTheMarks(t *testing.T) {
+	t.Parallel()
+	all := parsed(t, `procs: 2
+BenchmarkRedis/weblimit/100k-keys/1/allow-2 10 100 ns/op 10 redis-cpu-µs/op
+BenchmarkRedis/weblimit/100k-keys/64/allow-2 10 100 ns/op 5 redis-cpu-µs/op
+BenchmarkRedis/weblimit/1-key/64/allow-2 10 100 ns/op 1 redis-cpu-µs/op
+BenchmarkCost/weblimit/allow-2 10 100 ns/op 150 redis-used-B/key
+`)
+	page := []byte("before\n" + scalingBegins + "old\n" + scalingEnds + "after\n")
+	once, err := all.scaled(page)
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := string(once)
+	if !strings.HasPrefix(got, "before\n") || !strings.HasSuffix(got, "after\n") || strings.Contains(got, "old") {
+		t.Error(got)
+	}
+	for _, want := range []string{
+		"| any keys, one check at a time | 10.00 | 100,000 | 60,000 |\n",
+		"| one | 150 | 0.1 GB | 1.5 GB | 15.0 GB |\n",
+		"| 300,000 | 6 | 3 | one Redis |\n",
+		"| 1,000,000 | 17 | 9 | leases: a key has one core |\n",
+	} {
+		if !strings.Contains(got, want) {
+			t.Errorf("no %q in\n%s", want, got)
+		}
+	}
+	if twice, err := all.scaled(once); err != nil || !slices.Equal(once, twice) {
+		t.Errorf("again: %v\n%s", err, twice)
+	}
+	if _, err := all.scaled([]byte("no marks")); err == nil {
+		t.Error("no error without marks")
+	}
+}
+
+func TestRoundTripsPerCheck(t *testing.T) {
+	t.Parallel()
+	for v, want := range map[float64]string{0: "0", 0.0001: "< 1/1000", 0.02: "1/50", 1.001: "1.0", 17.41: "17.4"} {
+		if got := inverse(v); got != want {
+			t.Errorf("inverse(%v) = %q, want %q", v, got, want)
+		}
+	}
+}
