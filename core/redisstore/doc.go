@@ -13,7 +13,7 @@
 //
 // # Round trips
 //
-// A check is sent at once while fewer than four round trips to its server are
+// A check is sent at once while fewer than two round trips to its server are
 // under way. Beyond that, checks wait for the next one and are decided with it,
 // up to 64 different requests in a call of the script and equal ones as one: the
 // more come at once, the less each costs. Every check returns by its own

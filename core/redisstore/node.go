@@ -12,9 +12,10 @@ import (
 
 const (
 	// maxFlights is how many round trips a node is asked to make at a time. One
-	// would leave the connection idle while answers are read; many would make
-	// small batches of what could be decided together.
-	maxFlights = 4
+	// would leave it idle while answers are read; more make small batches of what
+	// could be decided together: four took 1.7 times as long as two for 64 callers
+	// of one key, and were no better for 16 or 256, or for many keys.
+	maxFlights = 2
 
 	// maxWaiting is how many parts can wait for a node. Those beyond fail at once.
 	maxWaiting = 8192

@@ -49,7 +49,7 @@ func Prefix(prefix string) Option {
 // The store uses the client's connections, but neither its retries nor its
 // time-outs: a check that timed out may have been charged, and is not sent
 // again, and the deadline is the limiter's. Of a Cluster it asks masters only,
-// whatever the client is set to. It uses up to four connections to each server.
+// whatever the client is set to. It uses up to two connections to each server.
 //
 // A client of another kind, such as a wrapper around one of these, is used as it
 // is, with the retries and time-outs that it has: switch its retries off, or a
