@@ -18,7 +18,7 @@ func docsClient() core.Store {
 		Addr:         "redis.internal:6379",
 		Username:     "weblimit",
 		Password:     os.Getenv("REDIS_PASSWORD"),
-		MinIdleConns: 4,
+		MinIdleConns: 2,
 		TLSConfig:    &tls.Config{MinVersion: tls.VersionTLS12},
 	})
 	store := redisstore.New(rdb)
