@@ -154,6 +154,23 @@ func (r *Rule) charge(b *bucket, now, cost int64) {
 	}
 }
 
+// chargeAnyway adds cost to an opened bucket, which may come to owe another burst.
+func (r *Rule) chargeAnyway(b *bucket, now, cost int64) {
+	if r.Algorithm != TokenBucket {
+		if cost = min(cost, 2*r.Burst-b.x); cost > 0 {
+			r.charge(b, now, cost)
+		}
+		return
+	}
+	most := 2 * r.scale.Capacity
+	whole, fraction := b.form.debt(b, now)
+	if whole > most/r.scale.Rate {
+		return // of a clock that was set back
+	}
+	debt := whole*r.scale.Rate + fraction
+	r.setDebt(b, now, max(debt, min(debt+min(cost, 2*r.Burst)*r.scale.Unit, most)))
+}
+
 // refund takes back a cost that was charged at the given time, as far as time
 // has not taken it back already.
 func (r *Rule) refund(b *bucket, now, cost, at int64) {

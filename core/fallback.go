@@ -26,6 +26,7 @@ type Fallback struct {
 // fallback is a Fallback made ready.
 type fallback struct {
 	store  Store
+	health *health // the store's; nil if there is none
 	limits []limit
 }
 
@@ -61,6 +62,7 @@ func (l *Limiter) prepareFallback(from Fallback) error {
 		}
 	}
 	if f.store != nil {
+		f.health = &standInFor(f.store).health
 		if err := f.store.Register(declarations...); err != nil {
 			return fmt.Errorf("weblimit: Config.Fallback: %s", unprefixed(err))
 		}

@@ -157,6 +157,32 @@ func (m *Memory) decideAll(checks []Check, results []Result, take bool) {
 
 // Refund implements [Store]. Its only errors are those of [ValidChecks].
 func (m *Memory) Refund(_ context.Context, checks []Check, results []Result) error {
+	return m.each(checks, results, func(i int, b *bucket, now int64) bool {
+		if results[i].Charged {
+			checks[i].Rule.refund(b, now, checks[i].Cost, results[i].At)
+		}
+		return results[i].Charged
+	})
+}
+
+// Charge implements [Store]. Its only errors are those of [ValidChecks].
+func (m *Memory) Charge(_ context.Context, checks []Check, results []Result) error {
+	err := m.each(checks, results, func(i int, b *bucket, now int64) bool {
+		checks[i].Rule.chargeAnyway(b, now, checks[i].Cost)
+		return true
+	})
+	if err != nil {
+		return err
+	}
+	for i := range results {
+		results[i].Charged = true
+	}
+	return nil
+}
+
+// each opens the buckets of checks of which none depends on another, has them
+// changed, and stores and answers those for which change reports true.
+func (m *Memory) each(checks []Check, results []Result, change func(i int, b *bucket, now int64) bool) error {
 	if err := ValidChecks(checks, results); err != nil {
 		return err
 	}
@@ -168,14 +194,12 @@ func (m *Memory) Refund(_ context.Context, checks []Check, results []Result) err
 	v := m.enter(pooled, checks)
 	defer leave(v)
 	now := m.now()
-
 	for i := range v {
-		if !results[i].Charged {
-			continue
-		}
 		rule, b := checks[i].Rule, &v[i].bucket
 		rule.open(b, now, v[i].offset)
-		rule.refund(b, now, checks[i].Cost, results[i].At)
+		if !change(i, b, now) {
+			continue
+		}
 		results[i] = rule.Result(0, rule.read(b, now, 0))
 		v[i].save(rule, now)
 	}

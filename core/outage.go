@@ -95,10 +95,10 @@ func (l *Limiter) decideInstead(ctx context.Context, local *call, err error) err
 		defer bounded.release()
 		failed := f.store.Take(bounded, local.checks, local.results)
 		if failed == nil {
-			standInFor(f.store).answered()
+			f.health.answered()
 			return err
 		}
-		standInFor(f.store).failed(failed)
+		f.health.failed(failed)
 		err = errors.Join(err, failed)
 	}
 	for i := range local.checks {

@@ -7,13 +7,14 @@ import (
 	"time"
 
 	"github.com/weblimit/weblimit/core"
+	"github.com/weblimit/weblimit/internal/race"
 )
 
 // Trap 30: whoever has ten million keys denied takes no more memory than there is,
 // and a denial in use stays.
 func TestTenMillionDeniedKeys(t *testing.T) {
 	keys := 10_000_000
-	if raced {
+	if race.Enabled {
 		keys /= 20
 	}
 	const entry = 400 // bytes, rounded up

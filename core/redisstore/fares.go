@@ -27,10 +27,6 @@ func (n *node) refuse(p *part) error {
 	if n.breaker.wantsProbe() {
 		go n.probe(string(p.key(0)))
 	}
-	return n.refusal()
-}
-
-func (n *node) refusal() error {
 	err := errors.New("it has failed before")
 	if cause := n.breaker.cause.Load(); cause != nil {
 		err = cause.Err

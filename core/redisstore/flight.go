@@ -253,6 +253,8 @@ func (f *flight) send(ctx context.Context, client caller, calls []call, by, scri
 	}
 }
 
+var errCutShort = errors.New("the script's reply is cut short")
+
 // failedGroup is how the script says that a group could not be decided.
 const failedGroup = 255
 
@@ -260,7 +262,7 @@ const failedGroup = 255
 func (c *call) read() {
 	reply, err := c.cmd.Result()
 	if err == nil && len(reply) < 7 {
-		err = errors.New("the script's reply is cut short")
+		err = errCutShort
 	}
 	if err != nil {
 		for i := range c.groups {
@@ -280,7 +282,7 @@ func (c *call) read() {
 			}
 		}
 		if n > len(reply) {
-			g.err = errors.New("the script's reply is cut short")
+			g.err = errCutShort
 			continue
 		}
 		g.reply, reply = reply[:n], reply[n:]

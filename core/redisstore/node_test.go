@@ -178,7 +178,7 @@ func (h *hammer) run(t *testing.T, apart bool) {
 	h.answers = map[string]map[int64]int{}
 	s, n, rule := storeUnder(t, ordeal{before: h.before, after: h.after}, h.quota)
 	if apart {
-		s.route = &foreignRoute{n} // each slot is a call, all on one node
+		s.route = &foreignRoute{singleRoute{n}} // each slot is a call, all on one node
 	}
 	rounds := 150
 	if more, err := strconv.Atoi(os.Getenv("SEEDS")); err == nil {
@@ -438,7 +438,7 @@ func TestAClientThatHangsUpHarmsNobody(t *testing.T) {
 	for range 4 * breakerFailures {
 		for _, ctx := range []context.Context{gone, over} {
 			_, _ = takeOne(ctx, s, "a", rule)
-			s.route = &foreignRoute{n}
+			s.route = &foreignRoute{singleRoute{n}}
 			_ = s.Take(ctx, checks, make([]core.Result, 2))
 			_ = s.Peek(ctx, checks, make([]core.Result, 2))
 			s.route = &singleRoute{n}
@@ -561,7 +561,7 @@ func TestWhatIsGivenBackLaterHasAContextOfItsOwn(t *testing.T) {
 		}
 		return nil
 	}}, 10)
-	s.route = &foreignRoute{n}
+	s.route = &foreignRoute{singleRoute{n}}
 	checks := []core.Check{{Key: []byte("a"), Rule: rule, Cost: 1}, {Key: []byte("b"), Rule: rule, Cost: 1}}
 	results := make([]core.Result, 2)
 	ctx := context.WithValue(context.Background(), ownerKey{}, "the caller's")

@@ -36,7 +36,7 @@ func (s *Store) routeFor(client redis.UniversalClient) route {
 		return newRingRoute(s, c)
 	}
 	// A client of somebody's own: it may lead anywhere, so each slot is a call.
-	return &foreignRoute{&node{store: s, client: client}}
+	return &foreignRoute{singleRoute{&node{store: s, client: client}}}
 }
 
 func (s *Store) newNode(c *redis.Client) *node {
@@ -91,12 +91,6 @@ func (r *singleRoute) follow(_ context.Context, from *node, to redirection) (*no
 }
 
 // foreignRoute leads through a client whose kind is not known.
-type foreignRoute struct{ only *node }
+type foreignRoute struct{ singleRoute }
 
 func (*foreignRoute) slot(prefix string, tag []byte) int { return slotOf(prefix, tag) }
-
-func (r *foreignRoute) node(context.Context, *part) (*node, error) { return r.only, nil }
-
-func (r *foreignRoute) follow(_ context.Context, from *node, to redirection) (*node, error) {
-	return nil, from.explain(to)
-}

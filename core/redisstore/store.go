@@ -294,31 +294,23 @@ func (s *Store) run(ctx context.Context, ps []*part) error {
 
 // settle follows a part whose slot has moved, to the end.
 func (s *Store) settle(ctx context.Context, n *node, p *part, err error) error {
-	if err == nil {
-		return nil // as nearly always; p.err says so already
-	}
-	for range maxRedirections {
-		to, moved := redirectionOf(err)
-		switch {
-		case moved:
-			n, err = s.route.follow(ctx, n, to)
-			if err != nil {
+	for hops := 0; err != nil && hops < maxRedirections; hops++ {
+		// After TRYAGAIN in a call with others: their keys could be on two nodes for
+		// longer than its own are. ASKING gives it a call of its own, and does nothing
+		// else to a node that has the slot.
+		asking := true
+		if to, moved := redirectionOf(err); moved {
+			if n, err = s.route.follow(ctx, n, to); err != nil {
 				break
 			}
-			p.again(to.ask)
-			err = n.do(ctx, p)
-			continue
-		case err != nil && n != nil && classOf(err) == core.ErrorTryAgain && pause(ctx, 2*time.Millisecond):
-			// In a call with others the keys could be on two nodes for longer than
-			// its own are. ASKING gives it one of its own, and does nothing else to
-			// a node that has the slot.
-			p.again(true)
-			err = n.do(ctx, p)
-			continue
+			asking = to.ask
+		} else if n == nil || classOf(err) != core.ErrorTryAgain || !pause(ctx, 2*time.Millisecond) {
+			break
 		}
-		break
+		p.again(asking)
+		err = n.do(ctx, p)
 	}
-	if p.state.Load() != abandoned { // else it is not ours any more
+	if err != nil && p.state.Load() != abandoned { // else it is not ours any more
 		p.err = err
 	}
 	return err

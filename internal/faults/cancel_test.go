@@ -14,6 +14,7 @@ import (
 
 	"github.com/weblimit/weblimit/core"
 	"github.com/weblimit/weblimit/core/redisstore"
+	"github.com/weblimit/weblimit/internal/race"
 	"github.com/weblimit/weblimit/internal/redistest"
 	"github.com/weblimit/weblimit/nethttp"
 )
@@ -23,7 +24,7 @@ import (
 func TestClientsCancelMidCheck(t *testing.T) {
 	const clients, quota = 64, 10_000_000
 	requests := int64(10_000)
-	if raced {
+	if race.Enabled {
 		requests /= 5
 	}
 	server, prefix := redistest.Start(t), redistest.Prefix(t)

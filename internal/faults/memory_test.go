@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/weblimit/weblimit/core"
+	"github.com/weblimit/weblimit/internal/race"
 )
 
 // gone is a store that fails at once.
@@ -28,7 +29,7 @@ func (*gone) Reset(context.Context, []core.Check) error                 { return
 // the heap of the process.
 func TestTenMillionKeysInAnOutage(t *testing.T) {
 	keys := 10_000_000
-	if raced {
+	if race.Enabled {
 		keys /= 8
 	}
 	store := new(gone)

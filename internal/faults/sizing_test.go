@@ -11,6 +11,7 @@ import (
 
 	"github.com/weblimit/weblimit/core"
 	"github.com/weblimit/weblimit/core/redisstore"
+	"github.com/weblimit/weblimit/internal/race"
 	"github.com/weblimit/weblimit/internal/redistest"
 	"github.com/weblimit/weblimit/keyfuncs"
 )
@@ -21,7 +22,7 @@ var usedMemory = regexp.MustCompile(`(?m)^used_memory:(\d+)`)
 func TestMemoryOfRedisPerClient(t *testing.T) {
 	t.Parallel()
 	clients := int64(100_000)
-	if raced {
+	if race.Enabled {
 		clients /= 10
 	}
 	day := 24 * time.Hour

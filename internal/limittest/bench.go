@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/weblimit/weblimit/core"
+	"github.com/weblimit/weblimit/internal/race"
 	"github.com/weblimit/weblimit/keyfuncs"
 )
 
@@ -66,7 +67,7 @@ func Benchmark(b *testing.B, h http.Handler) {
 // detector, which makes pools forget on purpose.
 func Allocs(t *testing.T, h http.Handler) int {
 	t.Helper()
-	if race {
+	if race.Enabled {
 		t.Skip("the race detector allocates too")
 	}
 	return int(testing.AllocsPerRun(1000, once(h)))

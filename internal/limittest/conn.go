@@ -12,6 +12,8 @@ import (
 	"net/netip"
 	"testing"
 	"time"
+
+	"github.com/weblimit/weblimit/internal/race"
 )
 
 // ServeConn serves one connection until it ends, as servers over fasthttp do.
@@ -59,7 +61,7 @@ func BenchmarkConn(b *testing.B, serve ServeConn) {
 // lives on.
 func AllocsConn(t *testing.T, serve ServeConn) int {
 	t.Helper()
-	if race {
+	if race.Enabled {
 		t.Skip("the race detector allocates too")
 	}
 	const requests = 1000

@@ -7,6 +7,7 @@ import (
 
 	"github.com/weblimit/weblimit/core"
 	"github.com/weblimit/weblimit/core/redisstore/internal/leasesim"
+	"github.com/weblimit/weblimit/internal/race"
 )
 
 const quota = 10_000
@@ -25,7 +26,7 @@ var limits = map[string]core.Limit{
 func TestBounds(t *testing.T) {
 	t.Parallel()
 	counts, loads, duration := []int{1, 10, 100, 1000}, []float64{0.7, 1.5}, 6*time.Second
-	if race {
+	if race.Enabled {
 		loads, duration = []float64{1.5}, 2*time.Second
 	}
 	for name, limit := range limits {

@@ -1,5 +1,0 @@
-//go:build !race
-
-package leasesim_test
-
-const race = false

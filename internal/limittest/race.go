@@ -1,5 +1,0 @@
-//go:build race
-
-package limittest
-
-const race = true

@@ -1,0 +1,7 @@
+//go:build race
+
+package race
+
+// Enabled says that the race detector is on: all takes ten times as long, and
+// allocations are not the code's own.
+const Enabled = true
