@@ -290,8 +290,11 @@ func TestErrorsEndInThePolicyUnderTheirNames(t *testing.T) {
 				if policy == "Local" {
 					figure(t, "decided by Redis again after", took)
 				}
-				if !r.key && a.heard.count(core.EventBreakerClosed) != 1 {
-					t.Errorf("the breaker closed %d times, want once; events: %v", a.heard.count(core.EventBreakerClosed), a.heard)
+				if r.key {
+					return
+				}
+				if n := a.heard.atLeast(1, core.EventBreakerClosed); n != 1 {
+					t.Errorf("the breaker closed %d times, want once; events: %v", n, a.heard)
 				}
 			})
 		}
@@ -342,7 +345,7 @@ func (a *app) refusesAll(t *testing.T, class core.ErrorClass) {
 			t.Errorf("the event names node %q and error %v, want node %q", e.Node, e.Err, a.node)
 		}
 	}
-	if n := a.heard.count(core.EventBreakerOpened); n != 1 {
+	if n := a.heard.atLeast(1, core.EventBreakerOpened); n != 1 {
 		t.Errorf("the breaker opened %d times, want once; events: %v", n, a.heard)
 	}
 }

@@ -46,13 +46,20 @@ const patience = 30 * time.Second
 func eventually(tb testing.TB, what string, done func() bool) time.Duration {
 	tb.Helper()
 	start := time.Now()
-	for !done() {
-		if time.Since(start) > patience {
-			tb.Fatalf("waited %v for %s", patience, what)
-		}
-		time.Sleep(2 * time.Millisecond)
+	if !soon(done) {
+		tb.Fatalf("waited %v for %s", patience, what)
 	}
 	return time.Since(start)
+}
+
+// soon waits until done, and reports whether it came to that.
+func soon(done func() bool) bool {
+	for start := time.Now(); !done(); time.Sleep(2 * time.Millisecond) {
+		if time.Since(start) > patience {
+			return false
+		}
+	}
+	return true
 }
 
 // long is a limit that does not refill while a test runs: n units in 30 days.
@@ -121,9 +128,18 @@ func (a *audience) of(kind core.EventKind) []core.Event {
 // count returns how many events of a kind there were.
 func (a *audience) count(kind core.EventKind) int { return len(a.of(kind)) }
 
-// heard reports whether there was an event of a kind and class.
+// atLeast waits for n events of a kind, and returns how many there are. Events are
+// told by whoever caused them, while others already see what they tell of.
+func (a *audience) atLeast(n int, kind core.EventKind) int {
+	soon(func() bool { return a.count(kind) >= n })
+	return a.count(kind)
+}
+
+// heard reports whether there is an event of a kind and class, or soon will be.
 func (a *audience) heard(kind core.EventKind, class core.ErrorClass) bool {
-	return slices.ContainsFunc(a.of(kind), func(e core.Event) bool { return e.Class == class })
+	return soon(func() bool {
+		return slices.ContainsFunc(a.of(kind), func(e core.Event) bool { return e.Class == class })
+	})
 }
 
 // String tells the events for messages of failed tests.
