@@ -88,7 +88,7 @@ func (f form) used(b *bucket, now int64) (units, rest, unit int64) {
 func (r *Rule) adopt(b *bucket, now, units, rest, unit int64) {
 	if r.Algorithm == TokenBucket {
 		debt := r.scale.Capacity
-		if units < r.Burst {
+		if units < ceilDiv(r.scale.Capacity, r.scale.Unit) {
 			debt = min(debt, units*r.scale.Unit+ceilMulDiv(rest, r.scale.Unit, unit))
 		}
 		r.setDebt(b, now, debt)
@@ -253,10 +253,13 @@ func (r *Rule) fits(cost int64, reading *Reading) bool {
 
 // wait returns the microseconds until cost, at most the burst, fits: 0 if it
 // does. A log's reading has two waits in it: for the cost it was read for, and
-// for one unit.
+// for one unit, which of a bucket is the wait without its queue.
 func (r *Rule) wait(cost int64, n *[4]int64, one bool) int64 {
 	switch r.Algorithm {
 	case TokenBucket:
+		if one { // without queueing
+			return r.debtWaitIn(r.Burst*r.scale.Unit, cost, n)
+		}
 		return r.debtWait(cost, n)
 	case FixedWindow:
 		if cost <= r.Burst-n[0] {

@@ -22,6 +22,8 @@ const (
 	ReasonOutageDenied                // denied by policy: the store did not answer
 	ReasonOutageLocal                 // decided in this process: the store did not answer
 	ReasonCachedDenial                // denied: the store did so a moment ago, and was not asked again
+	ReasonDelayed                     // allowed: after it waited for its turn
+	ReasonCanceled                    // denied: its context ended while it waited for its turn
 )
 
 var reasons = [...]string{
@@ -36,6 +38,8 @@ var reasons = [...]string{
 	ReasonOutageDenied:  "outage denied",
 	ReasonOutageLocal:   "outage local",
 	ReasonCachedDenial:  "cached denial",
+	ReasonDelayed:       "delayed",
+	ReasonCanceled:      "canceled",
 }
 
 // String returns the reason in words, for logs and metrics.
@@ -57,10 +61,11 @@ type Decision struct {
 	Err        error         // what the store failed with, when the reason is an outage
 
 	limiter *Limiter
+	held    *reservation // what may still change after the request, or nil
 	one     [1]LimitResult
 	many    []LimitResult // instead of one, if there are more
 	field   [1]string     // the RateLimit field, where a HeaderMap can refer to it
-	text    [40]byte      // of the field, unless it is longer
+	text    [32]byte      // of the field, unless it is longer
 }
 
 // LimitResult is what one limit said to a request.

@@ -117,12 +117,23 @@ var noPolicy = []string{""}
 func (r *Rule) appendPolicy(dst []byte) []byte {
 	dst = appendQuoted(dst, r.Name)
 	dst = append(dst, paramQuota...)
+	if r.Wait > 0 && r.Burst < r.Quota { // what it holds says nothing of those that queue
+		dst = strconv.AppendInt(dst, min(r.Quota, maxFieldInteger), 10)
+		return appendWindow(dst, r.Window)
+	}
 	dst = strconv.AppendInt(dst, min(r.Burst, maxFieldInteger), 10)
-	if fill, exact := r.fillTime(); exact && fill%time.Second == 0 {
-		dst = append(dst, paramWindow...)
-		dst = strconv.AppendInt(dst, seconds(fill), 10)
+	if fill, exact := r.fillTime(); exact {
+		return appendWindow(dst, fill)
 	}
 	return dst
+}
+
+func appendWindow(dst []byte, w time.Duration) []byte {
+	if w%time.Second != 0 {
+		return dst
+	}
+	dst = append(dst, paramWindow...)
+	return strconv.AppendInt(dst, seconds(w), 10)
 }
 
 // fillTime returns how long the rule takes to grant its burst, and whether that

@@ -25,9 +25,9 @@ type Fallback struct {
 
 // fallback is a Fallback made ready.
 type fallback struct {
-	store  Store
-	health *health // the store's; nil if there is none
-	limits []limit
+	store   Store
+	instead *standIn // of the store; nil if there is none
+	limits  []limit
 }
 
 func (l *Limiter) prepareFallback(from Fallback) error {
@@ -62,7 +62,7 @@ func (l *Limiter) prepareFallback(from Fallback) error {
 		}
 	}
 	if f.store != nil {
-		f.health = &standInFor(f.store).health
+		f.instead = standInFor(f.store)
 		if err := f.store.Register(declarations...); err != nil {
 			return fmt.Errorf("weblimit: Config.Fallback: %s", unprefixed(err))
 		}

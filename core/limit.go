@@ -37,6 +37,10 @@ type Limit struct {
 	outage    Outage
 	shadow    bool
 	warnAt    []float64
+	wait      time.Duration
+	slow      slowDown
+	refundOn  func(Outcome) bool
+	estimate  bool
 }
 
 // DefaultName is the name of a limit that was not given one with [Limit.Named].
@@ -149,6 +153,11 @@ func (l Limit) Rule() (Rule, error) {
 	if err != nil {
 		return Rule{}, fmt.Errorf("weblimit: limit %q: %w", l.name, err)
 	}
+	if l.wait > 0 && l.algorithm == TokenBucket {
+		if err := r.queue(l.wait); err != nil {
+			return Rule{}, fmt.Errorf("weblimit: limit %q: %w", l.name, err)
+		}
+	}
 	if l.cost > burst {
 		return Rule{}, fmt.Errorf("weblimit: limit %q: cost %d can never fit: the limit holds at most %d", l.name, l.cost, burst)
 	}
@@ -170,8 +179,13 @@ func (l *Limit) validate() error {
 		return fmt.Errorf("cost must be at least 1, got %d", l.cost)
 	case !l.outage.valid():
 		return fmt.Errorf("unknown outage policy %d", l.outage)
+	case l.wait < 0 || l.wait > maxWait || l.wait%time.Microsecond != 0:
+		return fmt.Errorf("a request may wait whole microseconds up to %v, not %v", maxWait, l.wait)
 	case !l.missing.valid():
 		return fmt.Errorf("unknown policy for missing keys %d", l.missing)
+	}
+	if err := l.slow.validate(); err != nil {
+		return err
 	}
 	for _, level := range l.warnAt {
 		if !(level > 0 && level <= 1) { // NaN, too

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"sync/atomic"
 	"time"
 
 	"github.com/weblimit/weblimit/keyfuncs"
@@ -13,17 +14,22 @@ import (
 // Limiter decides requests by its limits. It is safe for concurrent use and has
 // nothing to close.
 type Limiter struct {
-	store     Store
-	timeout   time.Duration
-	instead   *standIn  // while the store is out; shared by the store's limiters
-	fallback  *fallback // what Config.Fallback asks for, or nil
-	limits    []limit
-	bypass    []keyfuncs.Condition
-	headers   headerStyle
-	details   []detail
-	onWarning func(context.Context, Warning)
-	warned    *Memory // which warnings were sent; nil if nobody wants them
-	advisor   *advisor
+	store      Store
+	timeout    time.Duration
+	instead    *standIn  // while the store is out; shared by the store's limiters
+	fallback   *fallback // what Config.Fallback asks for, or nil
+	limits     []limit
+	bypass     []keyfuncs.Condition
+	headers    headerStyle
+	details    []detail
+	onWarning  func(context.Context, Warning)
+	warned     *Memory // which warnings were sent; nil if nobody wants them
+	advisor    *advisor
+	follows    bool // some limit wants to know what becomes of a request, or delays it
+	observes   bool // some limit wants to know its outcome
+	waits      bool // some limit delays requests
+	waiting    atomic.Int64
+	maxWaiting int64
 }
 
 // limit is a Limit made ready.
@@ -39,7 +45,11 @@ type limit struct {
 	missing  MissingKey
 	outage   Outage
 	shadow   bool
-	warnAt   []float64 // in rising order
+	warnAt   []float64     // in rising order
+	wait     time.Duration // at most, for a turn
+	slow     slowDown
+	refundOn func(Outcome) bool // nil if the charge stays
+	estimate bool               // the handler tells the cost
 }
 
 // New makes a limiter, or says which part of the configuration can't work. It
@@ -60,6 +70,9 @@ func New(config Config) (*Limiter, error) {
 	}
 	if l.timeout == 0 {
 		l.timeout = DefaultTimeout
+	}
+	if l.maxWaiting = config.MaxWaiting; l.maxWaiting == 0 {
+		l.maxWaiting = DefaultMaxWaiting
 	}
 	if !config.LimitPreflights {
 		l.bypass = append(l.bypass, keyfuncs.Preflight())
@@ -103,6 +116,10 @@ func (l *Limiter) prepare(to *limit, from Limit, replicas int) (err error) {
 	l.advisor.readsPeer = l.advisor.readsPeer || to.key.Reads(keyfuncs.Peer())
 	l.advisor.readsFramework = l.advisor.readsFramework || to.key.Reads(keyfuncs.Framework())
 	to.missing, to.outage, to.shadow, to.warnAt = from.missing, from.outage, from.shadow, from.warnAt
+	to.refundOn, to.estimate, to.wait, to.slow = from.refundOn, from.estimate, from.wait, from.slow
+	l.observes = l.observes || to.refundOn != nil
+	l.waits = l.waits || from.wait > 0 || to.slow.most > 0
+	l.follows = l.follows || l.waits || to.reserves()
 	if from.tiers != nil {
 		to.tiers = &tiers{choose: from.tiers, base: &to.rule, cost: from.cost, advise: l.advisor.advise}
 	}
@@ -173,6 +190,10 @@ func (l *Limiter) Decide(r keyfuncs.Request, d *Decision, room []LimitResult) {
 			return
 		}
 	}
+	if l.waits {
+		l.decideInTurn(r.Context(), c, asker{request: r}, d)
+		return
+	}
 	l.decide(r.Context(), c, asker{request: r}, d)
 }
 
@@ -189,7 +210,11 @@ func (l *Limiter) AllowKey(ctx context.Context, key string, cost int64) Decision
 	}
 	c := l.callFor(key, cost)
 	defer c.release()
-	l.decide(ctx, c, asker{key: key, cost: cost}, &d)
+	if l.waits {
+		l.decideInTurn(ctx, c, asker{key: key, cost: cost}, &d)
+	} else {
+		l.decide(ctx, c, asker{key: key, cost: cost}, &d)
+	}
 	return d
 }
 
@@ -242,6 +267,9 @@ func (l *Limiter) decide(ctx context.Context, c *call, who asker, d *Decision) {
 		return
 	}
 	d.sumUp(ctx, c)
+	if l.follows && d.Allowed {
+		l.reserve(ctx, d, c, l.store, l.instead)
+	}
 }
 
 func (l *Limiter) take(ctx context.Context, c *call) error {

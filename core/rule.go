@@ -17,6 +17,7 @@ type Rule struct {
 	Window    time.Duration // a whole number of microseconds
 	Burst     int64         // the most units at once: the bucket's capacity, else the Quota
 	Jitter    bool          // windows start at an offset that depends on the key
+	Wait      time.Duration // a bucket's requests queue for their turn, at most so long
 
 	scale  Scale
 	id     uint32
@@ -27,7 +28,7 @@ type Rule struct {
 // 2^51 so that they, their sums and their differences are exact in a float64,
 // which is the only number Redis's Lua has.
 //
-// For a token bucket one unit is Unit debt, the bucket holds Capacity debt, and
+// For a token bucket one unit is Unit debt, the bucket and its queue hold Capacity debt, and
 // Rate debt drains each Tick; Unit and Rate are window and quota in lowest
 // terms, so no rate is rounded. For windows Unit is the window in Ticks,
 // Capacity the quota, and Rate is 1.

@@ -50,6 +50,7 @@ func (t *tiers) rule(r keyfuncs.Request) *Rule {
 	l = Limit{ // and nothing else of l, which might be wrong and does not count
 		name: t.base.Name, cost: t.cost,
 		quota: l.quota, window: l.window, burst: l.burst, hasBurst: l.hasBurst, algorithm: l.algorithm, jitter: l.jitter,
+		wait: t.base.Wait,
 	}
 	rule, err := l.Rule()
 	if err != nil {

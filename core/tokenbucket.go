@@ -58,7 +58,12 @@ func (r *Rule) debtFits(cost int64, n *[4]int64) bool {
 // debtWait compares in ticks, where nothing overflows, even if a clock that was
 // set back makes the debt look larger than the bucket.
 func (r *Rule) debtWait(cost int64, n *[4]int64) int64 {
-	room := r.scale.Capacity - cost*r.scale.Unit - n[1]
+	return r.debtWaitIn(r.scale.Capacity, cost, n)
+}
+
+// debtWaitIn is debtWait for a bucket that holds capacity.
+func (r *Rule) debtWaitIn(capacity, cost int64, n *[4]int64) int64 {
+	room := capacity - cost*r.scale.Unit - n[1]
 	slack := room / r.scale.Rate // the whole ticks of debt that leave room for cost
 	if room < 0 {
 		slack = -ceilDiv(-room, r.scale.Rate)
@@ -71,7 +76,7 @@ func (r *Rule) debtRemaining(n *[4]int64) int64 {
 	if !holds {
 		return 0
 	}
-	return (r.scale.Capacity - debt) / r.scale.Unit
+	return (r.Burst*r.scale.Unit - debt) / r.scale.Unit // below 0 if requests queue
 }
 
 // refundDebt gives back cost less what the bucket has regained since the charge:

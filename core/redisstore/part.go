@@ -283,6 +283,9 @@ const maxCost = 1 << 52
 func appendCheck(dst []byte, op operation, check *core.Check, charged int64) []byte {
 	scale, cost := check.Rule.Scale(), min(check.Cost, maxCost)
 	if check.Rule.Algorithm == core.TokenBucket {
+		if op <= peek && cost > check.Rule.Burst { // its queue may hold as much
+			cost = maxCost
+		}
 		// In debt; beyond the capacity any is as good.
 		cost = min(cost, 2*(scale.Capacity/scale.Unit)+1) * scale.Unit
 	}
