@@ -17,10 +17,11 @@ const (
 
 // The parameters of draft-11. A later draft may rename them.
 const (
-	paramQuota     = ";q=" // RateLimit-Policy: the quota
-	paramWindow    = ";w=" // RateLimit-Policy: the window in seconds
-	paramRemaining = ";r=" // RateLimit: the units available
-	paramEffective = ";t=" // RateLimit: the seconds they have to last
+	paramQuota     = ";q="  // RateLimit-Policy: the quota
+	paramWindow    = ";w="  // RateLimit-Policy: the window in seconds
+	paramUnit      = ";qu=" // RateLimit-Policy: what is counted, if not requests
+	paramRemaining = ";r="  // RateLimit: the units available
+	paramEffective = ";t="  // RateLimit: the seconds they have to last
 )
 
 // maxFieldInteger is the largest integer of a structured field (RFC 9651, section 3.3.1).
@@ -118,7 +119,10 @@ func (r *Rule) appendPolicy(dst []byte) []byte {
 	dst = appendQuoted(dst, r.Name)
 	dst = append(dst, paramQuota...)
 	dst = strconv.AppendInt(dst, min(r.Burst, maxFieldInteger), 10)
-	if fill, exact := r.fillTime(); exact && fill%time.Second == 0 {
+	if r.Algorithm == Concurrency {
+		dst = append(dst, paramUnit...)
+		dst = append(dst, `"concurrent-requests"`...)
+	} else if fill, exact := r.fillTime(); exact && fill%time.Second == 0 {
 		dst = append(dst, paramWindow...)
 		dst = strconv.AppendInt(dst, seconds(fill), 10)
 	}

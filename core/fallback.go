@@ -54,6 +54,9 @@ func (l *Limiter) prepareFallback(from Fallback) error {
 		}
 		declarations = append(declarations, Declaration{Rule: to.rule, Keys: to.key.Kind(), Named: from.Limits[i].named})
 	}
+	if n := checksOf(f.limits); n > MaxChecks {
+		return fmt.Errorf("weblimit: Config.Fallback has %d limits, with OncePer counting for two: the most is %d", n, MaxChecks)
+	}
 	if len(f.limits) == 0 {
 		for i := range l.limits {
 			if l.limits[i].outage == Local {

@@ -15,7 +15,7 @@ import (
 const (
 	badName  = `name must be 1 to 64 of A-Z a-z 0-9 . _ -`
 	century  = 100 * 365 * 24 * time.Hour
-	madeBy   = `a limit is made by Per, PerSecond, PerMinute, PerHour or PerDay`
+	madeBy   = `a limit is made by Per, PerSecond, PerMinute, PerHour, PerDay or Concurrent`
 	sayWho   = `say who is limited with By, such as By(keyfuncs.ClientIP())`
 	tooLarge = `quota %d and burst %d per 1s are too large to count exactly`
 )

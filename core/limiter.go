@@ -39,7 +39,8 @@ type limit struct {
 	missing  MissingKey
 	outage   Outage
 	shadow   bool
-	warnAt   []float64 // in rising order
+	warnAt   []float64     // in rising order
+	once     keyfuncs.Func // the operation's key, if the rule has Once
 }
 
 // New makes a limiter, or says which part of the configuration can't work. It
@@ -79,6 +80,9 @@ func New(config Config) (*Limiter, error) {
 			}
 		}
 	}
+	if n := checksOf(l.limits); n > MaxChecks {
+		return nil, fmt.Errorf("weblimit: Config.Limits has %d limits, with OncePer counting for two: the most is %d", n, MaxChecks)
+	}
 	if err := config.Store.Register(declarations...); err != nil {
 		return nil, err
 	}
@@ -99,7 +103,7 @@ func (l *Limiter) prepare(to *limit, from Limit, replicas int) (err error) {
 		return err
 	}
 	to.local, to.replicas = to.rule.share(replicas, from.cost), replicas
-	to.cost, to.costBy, to.when = from.cost, from.costBy, from.when
+	to.cost, to.costBy, to.when, to.once = from.cost, from.costBy, from.when, from.once
 	l.advisor.readsPeer = l.advisor.readsPeer || to.key.Reads(keyfuncs.Peer())
 	l.advisor.readsFramework = l.advisor.readsFramework || to.key.Reads(keyfuncs.Framework())
 	to.missing, to.outage, to.shadow, to.warnAt = from.missing, from.outage, from.shadow, from.warnAt
@@ -107,6 +111,17 @@ func (l *Limiter) prepare(to *limit, from Limit, replicas int) (err error) {
 		to.tiers = &tiers{choose: from.tiers, base: &to.rule, cost: from.cost, advise: l.advisor.advise}
 	}
 	return nil
+}
+
+// checksOf returns how many of MaxChecks a request can take.
+func checksOf(limits []limit) int {
+	n := len(limits)
+	for i := range limits {
+		if limits[i].rule.once > 0 {
+			n++
+		}
+	}
+	return n
 }
 
 func standInFor(store Store) *standIn {
