@@ -470,7 +470,7 @@ repeat
         elseif algorithm == MARK then
           -- Left by a take, unless the check it is for turns out not to charge.
           repeated = repeated or {}
-          repeated[key] = expires > 0
+          repeated[key] = operation <= PEEK and expires > 0
           if operation == TAKE and expires == 0 then
             x, ends = now, now + per
           elseif operation == REFUND and expires > 0 and x == charged then
