@@ -73,7 +73,7 @@ func New(config Config) (*Limiter, error) {
 		if config.OnWarning != nil && len(from.warnAt) > 0 && l.warned == nil {
 			l.warned, _ = NewMemoryWith(MemoryConfig{MaxBuckets: maxWarned})
 		}
-		declarations[i] = Declaration{Rule: l.limits[i].rule, Keys: l.limits[i].key.Kind(), Named: from.named}
+		declarations[i] = Declaration{Rule: l.limits[i].rule, Keys: l.limits[i].kind(), Named: from.named}
 		for _, other := range declarations[:i] {
 			if other.Rule.Name == declarations[i].Rule.Name {
 				return nil, fmt.Errorf("weblimit: limit %q: two limits of one limiter have this name; give each its own with Named", other.Rule.Name)
@@ -122,6 +122,14 @@ func checksOf(limits []limit) int {
 		}
 	}
 	return n
+}
+
+// kind says what the limit's keys are made of, and its operations' if it has any.
+func (l *limit) kind() string {
+	if l.rule.once > 0 {
+		return l.key.Kind() + " once per " + l.once.Kind()
+	}
+	return l.key.Kind()
 }
 
 func standInFor(store Store) *standIn {

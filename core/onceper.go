@@ -1,6 +1,7 @@
 package core
 
 import (
+	"errors"
 	"fmt"
 	"hash/maphash"
 	"math/bits"
@@ -50,11 +51,9 @@ func (l *Limit) validateOnce() error {
 	case l.once.Err() != nil:
 		return fmt.Errorf("OncePer: %s", unprefixed(l.once.Err()))
 	case l.concurrent:
-		return fmt.Errorf("OncePer belongs to limits that count requests, not to a limit of requests at the same time")
-	case l.onceTTL < minOnce || l.onceTTL > maxOnce:
-		return fmt.Errorf("OncePer: the ttl must be from 1s to 31 days, got %v", l.onceTTL)
-	case l.onceTTL%time.Microsecond != 0:
-		return fmt.Errorf("OncePer: the ttl must be a whole number of microseconds, got %v", l.onceTTL)
+		return errors.New("OncePer belongs to limits that count requests, not to a limit of requests at the same time")
+	case l.onceTTL < minOnce || l.onceTTL > maxOnce || l.onceTTL%time.Microsecond != 0:
+		return fmt.Errorf("OncePer: the ttl must be from 1s to 31 days, in whole microseconds, got %v", l.onceTTL)
 	}
 	return nil
 }

@@ -66,6 +66,8 @@ func newRule(name string, algorithm Algorithm, quota int64, window time.Duration
 	switch {
 	case quota < 1:
 		return Rule{}, fmt.Errorf("quota must be at least 1, got %d", quota)
+	case algorithm == Concurrency && (window < minLease || window > maxLease || window%time.Microsecond != 0):
+		return Rule{}, fmt.Errorf("the lease must be from 1s to 24h, in whole microseconds, got %v", window)
 	case window < time.Millisecond:
 		return Rule{}, fmt.Errorf("window must be at least 1ms, got %v", window)
 	case window%time.Microsecond != 0:
@@ -78,8 +80,6 @@ func newRule(name string, algorithm Algorithm, quota int64, window time.Duration
 		return Rule{}, fmt.Errorf("a sliding log remembers each request: quota must be at most %d, got %d (SlidingWindow has no such bound)", maxLogQuota, quota)
 	case algorithm == Concurrency && quota > maxLogQuota:
 		return Rule{}, fmt.Errorf("at most %d requests at the same time can be counted, got %d", maxLogQuota, quota)
-	case algorithm == Concurrency && (window < minLease || window > maxLease):
-		return Rule{}, fmt.Errorf("the lease must be from 1s to 24h, got %v", window)
 	}
 	var ok bool
 	switch algorithm {

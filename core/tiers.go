@@ -57,7 +57,7 @@ func (t *tiers) rule(r keyfuncs.Request) *Rule {
 	rule, err := l.Rule()
 	rule.once = t.base.once
 	if err == nil && (rule.Algorithm == Concurrency) != (t.base.Algorithm == Concurrency) {
-		err = fmt.Errorf("weblimit: limit %q: a tier counts rates if the limit does, and requests at the same time if the limit does", l.name)
+		err = fmt.Errorf("weblimit: limit %q: a tier counts requests at the same time if the limit does, and only then", l.name)
 	}
 	if err != nil {
 		t.advise(AdviceTier, unprefixed(err))
