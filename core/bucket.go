@@ -12,6 +12,8 @@ import (
 //	fixed window    x: units used in the window that ends at expires
 //	sliding window  x: units used in the current window, y: in the one before it
 //	sliding log     x: units used; the entries are in log
+//	concurrency     x: slots held; the entries are in log
+//	a mark          x: 1; y: when the operation was charged
 //
 // The zero bucket is an unused one. From expires on, a bucket of any algorithm
 // says no more than the zero bucket does.
@@ -49,7 +51,7 @@ func (r *Rule) open(b *bucket, now, offset int64) (converted bool) {
 		r.roll(b, now, offset)
 		return false
 	}
-	if b.form.algorithm == SlidingLog && f.algorithm == SlidingLog {
+	if b.form.algorithm.isLog() && f.algorithm.isLog() {
 		// The entries know their times: the new window just applies to those that
 		// still counted in the old one.
 		b.form.rollLog(b, now)
@@ -78,7 +80,7 @@ func (f form) used(b *bucket, now int64) (units, rest, unit int64) {
 		f.rollEstimate(&rolled, now, 0)
 		previous := rolled.y * (f.unit - f.elapsed(&rolled, now))
 		return rolled.x + previous/f.unit, previous % f.unit, f.unit
-	case SlidingLog:
+	case SlidingLog, Concurrency:
 		return f.live(b.log, now), 0, 1
 	}
 	return b.x, 0, 1
@@ -107,7 +109,7 @@ func (r *Rule) roll(b *bucket, now, offset int64) {
 		r.rollWindow(b, now, offset)
 	case SlidingWindow:
 		b.form.rollEstimate(b, now, offset)
-	case SlidingLog:
+	case SlidingLog, Concurrency:
 		b.form.rollLog(b, now)
 	}
 }
@@ -133,6 +135,8 @@ func (r *Rule) readInto(b *bucket, now, cost int64, reading *Reading) {
 		reading.Numbers[0], reading.Numbers[1], reading.Numbers[2] = b.x, b.y, b.form.elapsed(b, now)
 	case SlidingLog:
 		r.readLog(b, now, cost, &reading.Numbers)
+	case Concurrency:
+		r.readSlots(b, now, &reading.Numbers)
 	}
 }
 
@@ -149,7 +153,7 @@ func (r *Rule) charge(b *bucket, now, cost int64) {
 		b.x += cost
 	case SlidingWindow:
 		r.chargeEstimate(b, now, cost)
-	case SlidingLog:
+	case SlidingLog, Concurrency:
 		r.chargeLog(b, now, cost)
 	}
 }
@@ -188,6 +192,8 @@ func (r *Rule) refund(b *bucket, now, cost, at int64) {
 		r.refundEstimate(b, cost, at)
 	case SlidingLog:
 		r.refundLog(b, cost, at)
+	case Concurrency:
+		r.freeSlots(b, cost, at)
 	}
 }
 
@@ -226,6 +232,11 @@ func (r *Rule) answer(cost int64, reading *Reading, result *Result) {
 		result.RetryAfter = micros(r.wait(cost, &reading.Numbers, false))
 	}
 	switch {
+	case r.Algorithm == Concurrency:
+		result.Window = slotRetry
+		if result.Charged {
+			result.At = r.slotsAt(reading)
+		}
 	case result.RetryAfter > 0:
 		result.Window = result.RetryAfter
 	case result.Remaining == 0:
@@ -268,6 +279,11 @@ func (r *Rule) wait(cost int64, n *[4]int64, one bool) int64 {
 		return n[1]
 	case SlidingWindow:
 		return r.estimateWait(cost, n)
+	case Concurrency:
+		if cost <= r.Burst-n[0] {
+			return 0
+		}
+		return slotRetry.Microseconds()
 	}
 	if one {
 		return n[2]
@@ -283,7 +299,7 @@ func (r *Rule) emptyAfter(n *[4]int64) int64 {
 			return (n[0] + 1) * r.scale.Tick
 		}
 		return n[0] * r.scale.Tick
-	case FixedWindow:
+	case FixedWindow, Concurrency:
 		return n[1]
 	case SlidingWindow:
 		return r.estimateEmpty(n)
@@ -316,6 +332,9 @@ func (r *Rule) After(reading Reading, units int64) Reading {
 		n[0], n[1] = debt/r.scale.Rate, debt%r.scale.Rate
 	} else {
 		n[0] += units
+	}
+	if r.Algorithm == Concurrency {
+		n[1] = max(n[1], r.scale.Unit)
 	}
 	reading.Charged = true
 	return reading

@@ -77,6 +77,9 @@ func (c *call) ask(limit *limit, r keyfuncs.Request) Reason {
 		}
 	}
 	c.add(limit, rule, keys[start:len(keys):len(keys)], cost)
+	if limit.rule.once > 0 {
+		c.askOnce(limit, r)
+	}
 	return ReasonUndecided
 }
 

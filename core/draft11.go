@@ -17,10 +17,11 @@ const (
 
 // The parameters of draft-11. A later draft may rename them.
 const (
-	paramQuota     = ";q=" // RateLimit-Policy: the quota
-	paramWindow    = ";w=" // RateLimit-Policy: the window in seconds
-	paramRemaining = ";r=" // RateLimit: the units available
-	paramEffective = ";t=" // RateLimit: the seconds they have to last
+	paramQuota     = ";q="  // RateLimit-Policy: the quota
+	paramWindow    = ";w="  // RateLimit-Policy: the window in seconds
+	paramUnit      = ";qu=" // RateLimit-Policy: what is counted, if not requests
+	paramRemaining = ";r="  // RateLimit: the units available
+	paramEffective = ";t="  // RateLimit: the seconds they have to last
 )
 
 // maxFieldInteger is the largest integer of a structured field (RFC 9651, section 3.3.1).
@@ -122,7 +123,10 @@ func (r *Rule) appendPolicy(dst []byte) []byte {
 		return appendWindow(dst, r.Window)
 	}
 	dst = strconv.AppendInt(dst, min(r.Burst, maxFieldInteger), 10)
-	if fill, exact := r.fillTime(); exact {
+	if r.Algorithm == Concurrency {
+		dst = append(dst, paramUnit...)
+		dst = append(dst, `"concurrent-requests"`...)
+	} else if fill, exact := r.fillTime(); exact {
 		return appendWindow(dst, fill)
 	}
 	return dst

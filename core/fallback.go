@@ -52,12 +52,15 @@ func (l *Limiter) prepareFallback(from Fallback) error {
 				return fmt.Errorf("weblimit: Config.Fallback: two limits are called %q; give each its own name with Named", to.rule.Name)
 			}
 		}
-		declarations = append(declarations, Declaration{Rule: to.rule, Keys: to.key.Kind(), Named: from.Limits[i].named})
+		declarations = append(declarations, Declaration{Rule: to.rule, Keys: to.kind(), Named: from.Limits[i].named})
+	}
+	if n := checksOf(f.limits); n > MaxChecks {
+		return fmt.Errorf("weblimit: Config.Fallback has %d limits, with OncePer counting for two: the most is %d", n, MaxChecks)
 	}
 	if len(f.limits) == 0 {
 		for i := range l.limits {
 			if l.limits[i].outage == Local {
-				declarations = append(declarations, Declaration{Rule: l.limits[i].rule, Keys: l.limits[i].key.Kind(), Named: true})
+				declarations = append(declarations, Declaration{Rule: l.limits[i].rule, Keys: l.limits[i].kind(), Named: true})
 			}
 		}
 	}

@@ -41,6 +41,13 @@ type Limit struct {
 	slow      slowDown
 	refundOn  func(Outcome) bool
 	estimate  bool
+
+	once    keyfuncs.Func // whose operations are charged once, if hasOnce
+	onceTTL time.Duration
+	hasOnce bool
+
+	concurrent bool // made by Concurrent: the window is the lease
+	hasLease   bool
 }
 
 // DefaultName is the name of a limit that was not given one with [Limit.Named].
@@ -158,6 +165,7 @@ func (l Limit) Rule() (Rule, error) {
 			return Rule{}, fmt.Errorf("weblimit: limit %q: %w", l.name, err)
 		}
 	}
+	r.once = l.onceTTL
 	if l.cost > burst {
 		return Rule{}, fmt.Errorf("weblimit: limit %q: cost %d can never fit: the limit holds at most %d", l.name, l.cost, burst)
 	}
@@ -168,9 +176,15 @@ func (l *Limit) validate() error {
 	windowed := l.algorithm == FixedWindow || l.algorithm == SlidingWindow
 	switch {
 	case l.algorithm == 0:
-		return errors.New("a limit is made by Per, PerSecond, PerMinute, PerHour or PerDay")
+		return errors.New("a limit is made by Per, PerSecond, PerMinute, PerHour, PerDay or Concurrent")
 	case !validName(l.name):
 		return errors.New("name must be 1 to 64 of A-Z a-z 0-9 . _ -")
+	case l.concurrent && l.algorithm != Concurrency:
+		return fmt.Errorf("a limit of requests at the same time has no other algorithm, got a %v", l.algorithm)
+	case l.concurrent && (l.hasBurst || l.jitter):
+		return errors.New("a limit of requests at the same time has neither Burst nor Jitter")
+	case l.hasLease && !l.concurrent:
+		return fmt.Errorf("Lease belongs to a limit of requests at the same time, not to a %v", l.algorithm)
 	case l.hasBurst && l.algorithm != TokenBucket:
 		return fmt.Errorf("Burst belongs to a token bucket, not to a %v", l.algorithm)
 	case l.jitter && !windowed:
@@ -191,6 +205,9 @@ func (l *Limit) validate() error {
 		if !(level > 0 && level <= 1) { // NaN, too
 			return fmt.Errorf("a warning level is above 0 and at most 1, got %v", level)
 		}
+	}
+	if err := l.validateOnce(); err != nil {
+		return err
 	}
 	for _, c := range l.when {
 		if err := c.Err(); err != nil {

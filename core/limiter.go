@@ -50,6 +50,7 @@ type limit struct {
 	slow     slowDown
 	refundOn func(Outcome) bool // nil if the charge stays
 	estimate bool               // the handler tells the cost
+	once     keyfuncs.Func      // the operation's key, if the rule has Once
 }
 
 // New makes a limiter, or says which part of the configuration can't work. It
@@ -85,12 +86,15 @@ func New(config Config) (*Limiter, error) {
 		if config.OnWarning != nil && len(from.warnAt) > 0 && l.warned == nil {
 			l.warned, _ = NewMemoryWith(MemoryConfig{MaxBuckets: maxWarned})
 		}
-		declarations[i] = Declaration{Rule: l.limits[i].rule, Keys: l.limits[i].key.Kind(), Named: from.named}
+		declarations[i] = Declaration{Rule: l.limits[i].rule, Keys: l.limits[i].kind(), Named: from.named}
 		for _, other := range declarations[:i] {
 			if other.Rule.Name == declarations[i].Rule.Name {
 				return nil, fmt.Errorf("weblimit: limit %q: two limits of one limiter have this name; give each its own with Named", other.Rule.Name)
 			}
 		}
+	}
+	if n := checksOf(l.limits); n > MaxChecks {
+		return nil, fmt.Errorf("weblimit: Config.Limits has %d limits, with OncePer counting for two: the most is %d", n, MaxChecks)
 	}
 	if err := config.Store.Register(declarations...); err != nil {
 		return nil, err
@@ -112,7 +116,7 @@ func (l *Limiter) prepare(to *limit, from Limit, replicas int) (err error) {
 		return err
 	}
 	to.local, to.replicas = to.rule.share(replicas, from.cost), replicas
-	to.cost, to.costBy, to.when = from.cost, from.costBy, from.when
+	to.cost, to.costBy, to.when, to.once = from.cost, from.costBy, from.when, from.once
 	l.advisor.readsPeer = l.advisor.readsPeer || to.key.Reads(keyfuncs.Peer())
 	l.advisor.readsFramework = l.advisor.readsFramework || to.key.Reads(keyfuncs.Framework())
 	to.missing, to.outage, to.shadow, to.warnAt = from.missing, from.outage, from.shadow, from.warnAt
@@ -124,6 +128,25 @@ func (l *Limiter) prepare(to *limit, from Limit, replicas int) (err error) {
 		to.tiers = &tiers{choose: from.tiers, base: &to.rule, cost: from.cost, advise: l.advisor.advise}
 	}
 	return nil
+}
+
+// checksOf returns how many of MaxChecks a request can take.
+func checksOf(limits []limit) int {
+	n := len(limits)
+	for i := range limits {
+		if limits[i].rule.once > 0 {
+			n++
+		}
+	}
+	return n
+}
+
+// kind says what the limit's keys are made of, and its operations' if it has any.
+func (l *limit) kind() string {
+	if l.rule.once > 0 {
+		return l.key.Kind() + " once per " + l.once.Kind()
+	}
+	return l.key.Kind()
 }
 
 func standInFor(store Store) *standIn {

@@ -105,9 +105,9 @@ func (m *Memory) decide(checks []Check, results []Result, take bool) error {
 	if err := ValidChecks(checks, results); err != nil {
 		return err
 	}
-	switch len(checks) {
-	case 0:
-	case 1:
+	switch {
+	case len(checks) == 0:
+	case len(checks) == 1 && checks[0].Once == nil: // or its mark is a second bucket
 		m.decideOne(&checks[0], &results[0], take)
 	default:
 		m.decideAll(checks, results, take)
@@ -141,6 +141,9 @@ func (m *Memory) decideAll(checks []Check, results []Result, take bool) {
 	v := m.enter(pooled, checks)
 	granted := true
 	for i := range v {
+		if checks[i].Once != nil {
+			v[i].recall(now)
+		}
 		v[i].judge(&checks[i], now)
 		granted = granted && (v[i].fits || checks[i].Shadow)
 	}
@@ -148,41 +151,55 @@ func (m *Memory) decideAll(checks []Check, results []Result, take bool) {
 		if take {
 			v[i].settle(&checks[i], now, granted && v[i].fits)
 		}
+		if v[i].reading.Charged && checks[i].Once != nil && checks[i].Cost > 0 {
+			v[i].remember(checks[i].Rule, now)
+		}
 	}
 	leave(v)
 	for i := range v {
-		checks[i].Rule.answer(checks[i].Cost, &v[i].reading, &results[i])
+		checks[i].Rule.answer(v[i].cost(&checks[i]), &v[i].reading, &results[i])
+		results[i].Repeated = v[i].repeated
 	}
 }
 
 // Refund implements [Store]. Its only errors are those of [ValidChecks].
 func (m *Memory) Refund(_ context.Context, checks []Check, results []Result) error {
-	return m.each(checks, results, func(i int, b *bucket, now int64) bool {
+	return m.each(checks, results, false, func(i int, v *visit, now int64) bool {
 		if results[i].Charged {
-			checks[i].Rule.refund(b, now, checks[i].Cost, results[i].At)
+			at := checks[i].Rule.ChargedAt(checks[i].Cost, &results[i])
+			checks[i].Rule.refund(&v.bucket, now, checks[i].Cost, at)
+			if checks[i].Once != nil {
+				v.unmark(results[i].At)
+			}
 		}
 		return results[i].Charged
 	})
 }
 
-// Charge implements [Store]. Its only errors are those of [ValidChecks].
-func (m *Memory) Charge(_ context.Context, checks []Check, results []Result) error {
-	err := m.each(checks, results, func(i int, b *bucket, now int64) bool {
-		checks[i].Rule.chargeAnyway(b, now, checks[i].Cost)
+// Renew implements [Store]. Its only errors are those of [ValidChecks].
+func (m *Memory) Renew(_ context.Context, checks []Check, results []Result) error {
+	return m.each(checks, results, true, func(i int, v *visit, now int64) bool {
+		rule := checks[i].Rule
+		if !results[i].Charged || rule.Algorithm != Concurrency {
+			return false
+		}
+		rule.renewSlots(&v.bucket, now, checks[i].Cost, results[i].At)
 		return true
 	})
-	if err != nil {
-		return err
-	}
-	for i := range results {
-		results[i].Charged = true
-	}
-	return nil
+}
+
+// Charge implements [Store]. Its only errors are those of [ValidChecks].
+func (m *Memory) Charge(_ context.Context, checks []Check, results []Result) error {
+	return m.each(checks, results, true, func(i int, v *visit, now int64) bool {
+		checks[i].Rule.chargeAnyway(&v.bucket, now, checks[i].Cost)
+		return true
+	})
 }
 
 // each opens the buckets of checks of which none depends on another, has them
-// changed, and stores and answers those for which change reports true.
-func (m *Memory) each(checks []Check, results []Result, change func(i int, b *bucket, now int64) bool) error {
+// changed, and stores and answers those for which change reports true: that they
+// are charged, or not.
+func (m *Memory) each(checks []Check, results []Result, charged bool, change func(i int, v *visit, now int64) bool) error {
 	if err := ValidChecks(checks, results); err != nil {
 		return err
 	}
@@ -197,10 +214,12 @@ func (m *Memory) each(checks []Check, results []Result, change func(i int, b *bu
 	for i := range v {
 		rule, b := checks[i].Rule, &v[i].bucket
 		rule.open(b, now, v[i].offset)
-		if !change(i, b, now) {
+		if !change(i, &v[i], now) {
 			continue
 		}
-		results[i] = rule.Result(0, rule.read(b, now, 0))
+		reading := rule.read(b, now, 0)
+		reading.Charged = charged
+		rule.answer(0, &reading, &results[i])
 		v[i].save(rule, now)
 	}
 	return nil
@@ -217,6 +236,11 @@ func (m *Memory) Reset(_ context.Context, checks []Check) error {
 		v.shard.mu.Lock()
 		if at, found := v.shard.find(v.place); found {
 			v.shard.remove(at)
+		}
+		if checks[i].Once != nil {
+			if at, found := v.shard.find(v.mark); found {
+				v.shard.remove(at)
+			}
 		}
 		v.shard.mu.Unlock()
 	}

@@ -40,6 +40,7 @@ func (r *Rule) share(n int, cost int64) Rule {
 	common := gcd(r.Quota, r.Window.Microseconds())
 	for _, quota := range []int64{quota, ceilDiv(quota, common) * common} {
 		if share, err := newRule(r.Name, r.Algorithm, quota, r.Window, burst, r.Jitter); err == nil && share.queue(r.Wait) == nil {
+			share.once = r.once
 			return share
 		}
 	}
@@ -72,6 +73,7 @@ func (l *Limiter) decideOutage(ctx context.Context, c *call, who asker, err erro
 		case limit.outage == Local:
 			reason = ReasonOutageLocal
 			local.add(limit, c.checks[i].Rule, c.checks[i].Key, c.checks[i].Cost)
+			local.checks[len(local.checks)-1].Once = c.checks[i].Once
 		}
 	}
 	if reason == ReasonOutageLocal {
@@ -119,7 +121,7 @@ func (l *Limiter) decideInstead(ctx context.Context, local *call, err error) (St
 		return l.instead.memory, l.instead, failed
 	}
 	for i := range local.results {
-		if local.results[i].Charged {
+		if local.results[i].Charged && local.checks[i].Rule.carries() {
 			l.instead.granted(local.results[i].ResetAfter)
 		}
 	}

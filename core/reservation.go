@@ -33,13 +33,15 @@ type charge struct {
 	told     bool   // it said so
 	refunded bool   // all of it is to be given back
 	moving   bool   // the store is being told of a difference
+	slots    bool   // held while the request runs
+	renewal  renewal
 }
 
 // due returns the units that the store should have taken. While the handler runs
 // nothing is given back, and what it spends is charged one estimate at a time.
 func (c *charge) due(settled bool) int64 {
 	switch {
-	case c.refunded:
+	case c.refunded || c.slots && settled:
 		return 0
 	case c.told && (settled || c.spent-c.taken >= c.check.Cost):
 		return c.spent
@@ -52,14 +54,16 @@ func (c *charge) due(settled bool) int64 {
 type reservationKey struct{}
 
 // reserves reports whether something follows for the limit after the handler.
-func (l *limit) reserves() bool { return l.refundOn != nil || l.estimate }
+func (l *limit) reserves() bool {
+	return l.refundOn != nil || l.estimate || l.rule.Algorithm == Concurrency
+}
 
 // reserve notes what a call charged that may still change.
 func (l *Limiter) reserve(ctx context.Context, d *Decision, c *call, store Store, instead *standIn) {
 	charges, keys := 0, 0
 	for i := range c.results {
-		if c.results[i].Charged && c.checks[i].Cost > 0 && (l.waits || c.limits[i].reserves()) {
-			charges, keys = charges+1, keys+len(c.checks[i].Key)
+		if l.settles(c, i) {
+			charges, keys = charges+1, keys+len(c.checks[i].Key)+len(c.checks[i].Once)
 		}
 	}
 	if charges == 0 {
@@ -68,19 +72,35 @@ func (l *Limiter) reserve(ctx context.Context, d *Decision, c *call, store Store
 	r := &reservation{limiter: l, store: store, instead: instead, began: time.Now(), charges: make([]charge, 0, charges)}
 	r.outer, _ = ctx.Value(reservationKey{}).(*reservation)
 	room := make([]byte, 0, keys)
+	keep := func(key []byte) []byte {
+		start := len(room)
+		room = append(room, key...)
+		return room[start:len(room):len(room)]
+	}
 	for i := range c.results {
-		if !c.results[i].Charged || c.checks[i].Cost == 0 || !l.waits && !c.limits[i].reserves() {
+		if !l.settles(c, i) {
 			continue
 		}
 		check := c.checks[i]
-		start := len(room)
-		room = append(room, check.Key...)
-		check.Key = room[start:len(room):len(room)]
+		if check.Key = keep(check.Key); check.Once != nil {
+			check.Once = keep(check.Once)
+		}
 		r.charges = append(r.charges, charge{
 			limit: c.limits[i], check: check, result: c.results[i], taken: check.Cost,
+			slots: check.Rule.Algorithm == Concurrency,
 		})
 	}
+	for i := range r.charges {
+		if r.charges[i].slots {
+			r.renewLater(i)
+		}
+	}
 	d.held = r
+}
+
+// settles reports whether a call's i-th check was charged in a way that may change.
+func (l *Limiter) settles(c *call, i int) bool {
+	return c.results[i].Charged && c.checks[i].Cost > 0 && (l.waits || c.limits[i].reserves())
 }
 
 // Reserved reports whether something was charged that may still change: then
@@ -123,6 +143,9 @@ func (r *reservation) end(refund func(*charge) bool) {
 		return
 	}
 	for i := range r.charges {
+		if timer := r.charges[i].renewal.timer; timer != nil {
+			timer.Stop()
+		}
 		refunded := refund(&r.charges[i]) // the application's code: not under the lock
 		r.update(i, func(c *charge) { c.refunded = refunded })
 	}
@@ -147,7 +170,7 @@ func (r *reservation) update(i int, change func(*charge)) {
 	r.mu.Lock()
 	c := &r.charges[i]
 	change(c)
-	start := !c.moving && c.due(r.settled) != c.taken
+	start := !c.moving && !c.renewal.running && c.due(r.settled) != c.taken
 	c.moving = c.moving || start
 	r.mu.Unlock()
 	if start {
@@ -168,7 +191,9 @@ func (r *reservation) next(i int) (check Check, result Result, refund bool) {
 	c.taken += check.Cost
 	if refund = check.Cost < 0; refund {
 		check.Cost = -check.Cost
-		result.At = check.Rule.chargedAt(check.Cost, &result)
+	}
+	if !c.refunded {
+		check.Once = nil // the operation is done
 	}
 	return check, result, refund
 }
@@ -181,20 +206,4 @@ func (r *reservation) told(i int) (again bool) {
 	c := &r.charges[i]
 	c.moving = c.due(r.settled) != c.taken
 	return c.moving
-}
-
-// chargedAt returns when units of a charge count as charged, should they be given
-// back. A bucket gives back what it has not regained since: and it regains the
-// debt that it had first. Of a charge that came on top of others nothing is
-// regained until their debt has ended, so that until then all of it is given back.
-func (r *Rule) chargedAt(units int64, charged *Result) int64 {
-	if r.Algorithm != TokenBucket {
-		return charged.At
-	}
-	tick := r.scale.Tick
-	ticks := charged.ResetAfter.Microseconds() / tick // for which the debt lasts for sure
-	if r.scale.Rate > 1 {
-		ticks-- // the last may be a fraction
-	}
-	return max(charged.At, charged.At+(ticks-ceilMulDiv(units, r.scale.Unit, r.scale.Rate))*tick)
 }

@@ -100,3 +100,21 @@ func (r *Rule) refundDebt(b *bucket, now, cost, at int64) {
 	}
 	r.setDebtTicks(b, now, whole, fraction)
 }
+
+// ChargedAt returns the time, in microseconds since the epoch, that a store takes
+// for that of a charge when it gives units of it back: a bucket gives back what it
+// has not regained since. It regains the debt that it had first, so nothing of a
+// charge that came on top of others is regained before their debt has ended. For
+// all but token buckets it is the time of the charge.
+func (r *Rule) ChargedAt(units int64, charged *Result) int64 {
+	if r.Algorithm != TokenBucket {
+		return charged.At
+	}
+	tick := r.scale.Tick
+	ticks := charged.ResetAfter.Microseconds() / tick // for which the debt lasts for sure
+	if r.scale.Rate > 1 {
+		ticks-- // the last may be a fraction
+	}
+	ticks -= ceilMulDiv(min(units, r.Burst), r.scale.Unit, r.scale.Rate)
+	return charged.At + max(ticks, 0)*tick
+}

@@ -19,6 +19,8 @@ type visit struct {
 	reading   Reading
 	fits      bool
 	converted bool
+	repeated  bool  // the check's operation was charged before
+	mark      place // of that operation, if the check has one
 }
 
 // visits are reused, since a call has to look at all its buckets before it may
@@ -34,6 +36,9 @@ func (m *Memory) locate(v *visit, c *Check) {
 	v.number = int(v.check) & (len(m.shards) - 1)
 	v.shard = &m.shards[v.number]
 	v.offset = c.Rule.Offset(c.Key)
+	if c.Once != nil {
+		v.mark = m.markOf(v.place, c)
+	}
 }
 
 // open reads the bucket. The caller has locked the shard.
@@ -42,14 +47,23 @@ func (v *visit) open() { v.index, v.found = v.shard.get(v.place, &v.bucket) }
 // judge brings the bucket to now and says whether the check fits into it.
 func (v *visit) judge(c *Check, now int64) {
 	v.converted = c.Rule.open(&v.bucket, now, v.offset)
-	c.Rule.readInto(&v.bucket, now, c.Cost, &v.reading)
-	v.fits = c.Rule.fits(c.Cost, &v.reading)
+	cost := v.cost(c)
+	c.Rule.readInto(&v.bucket, now, cost, &v.reading)
+	v.fits = c.Rule.fits(cost, &v.reading)
+}
+
+// cost returns what the check takes: nothing, of a repeated operation.
+func (v *visit) cost(c *Check) int64 {
+	if v.repeated {
+		return 0
+	}
+	return c.Cost
 }
 
 // settle charges the check if it is granted, and stores what has changed.
 func (v *visit) settle(c *Check, now int64, granted bool) {
-	v.reading.Charged = granted
-	charged := granted && c.Cost > 0
+	v.reading.Charged = granted && !v.repeated
+	charged := v.reading.Charged && c.Cost > 0
 	if charged {
 		c.Rule.charge(&v.bucket, now, c.Cost)
 		c.Rule.readInto(&v.bucket, now, c.Cost, &v.reading)

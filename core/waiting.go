@@ -12,6 +12,13 @@ const DefaultMaxWaiting = 1024
 // maxWait bounds how long a request may be held.
 const maxWait = time.Hour
 
+// How often a request asks again that waits for a slot: nobody knows when one
+// becomes free.
+const (
+	minPoll = 10 * time.Millisecond
+	maxPoll = 250 * time.Millisecond
+)
+
 // LeakyBucket lets requests through at an even pace, one after the other: one that
 // comes too early waits for its turn, at most maxWait, and is denied if that is
 // not enough. It is a token bucket of burst 1, or that of [Limit.Burst], whose
@@ -33,7 +40,8 @@ func (l Limit) LeakyBucket(wait time.Duration) Limit {
 // first come, first served, over all processes, at the pace of the limit. A client
 // that hangs up, or a context that ends, gives its place back to those who come
 // later, with [ReasonCanceled]. Limits of other algorithms ask again when there
-// should be room, and whoever asks first then gets it.
+// should be room, those of requests at the same time every 10 to 250 milliseconds,
+// and whoever asks first then gets it.
 //
 // Config.MaxWaiting bounds how many requests wait. A waiting request holds a
 // goroutine and its connection, so keep the wait short. At most one hour.
@@ -126,9 +134,9 @@ func (l *Limiter) decideInTurn(ctx context.Context, c *call, who asker, d *Decis
 			l.waiting.Add(-1)
 		}
 	}()
-	for {
+	for poll := minPoll; ; poll = min(2*poll, maxPoll) {
 		l.decide(ctx, c, who, d)
-		wait, again := d.turn(c, time.Since(start))
+		wait, again := d.turn(c, poll, time.Since(start))
 		if wait == 0 {
 			break
 		}
@@ -161,8 +169,8 @@ func (l *Limiter) decideInTurn(ctx context.Context, c *call, who asker, d *Decis
 
 // turn returns how long a request has to wait: for its turn, or until it makes
 // sense to ask again. It is 0 if the decision is final. waited is how long the
-// request has waited already.
-func (d *Decision) turn(c *call, waited time.Duration) (wait time.Duration, again bool) {
+// request has waited already, and poll how long it waits where nobody knows.
+func (d *Decision) turn(c *call, poll, waited time.Duration) (wait time.Duration, again bool) {
 	results := d.Results()
 	if len(results) != len(c.limits) {
 		return 0, false // decided by others, such as those of Config.Fallback
@@ -183,10 +191,14 @@ func (d *Decision) turn(c *call, waited time.Duration) (wait time.Duration, agai
 		if r.Allowed || r.Shadow {
 			continue
 		}
-		if r.RetryAfter == 0 || r.Rule.Wait > 0 || waited+r.RetryAfter > c.limits[i].wait {
+		after := r.RetryAfter
+		if r.Rule.Algorithm == Concurrency {
+			after = poll
+		}
+		if after == 0 || r.Rule.Wait > 0 || waited+after > c.limits[i].wait {
 			return 0, false
 		}
-		wait = max(wait, r.RetryAfter)
+		wait = max(wait, after)
 	}
 	return wait, true
 }

@@ -140,8 +140,8 @@ func describe(r *core.Rule) string {
 }
 
 func show(r core.Result) string {
-	return fmt.Sprintf("{allowed=%v charged=%v remaining=%d retry=%v window=%v reset=%v}",
-		r.Allowed, r.Charged, r.Remaining, r.RetryAfter, r.Window, r.ResetAfter)
+	return fmt.Sprintf("{allowed=%v charged=%v repeated=%v remaining=%d retry=%v window=%v reset=%v}",
+		r.Allowed, r.Charged, r.Repeated, r.Remaining, r.RetryAfter, r.Window, r.ResetAfter)
 }
 
 // Algorithms returns one limit of n units per window for each algorithm.
