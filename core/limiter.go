@@ -14,6 +14,7 @@ import (
 // nothing to close.
 type Limiter struct {
 	store     Store
+	memory    *Memory // the store, if it is one: it can't block, and never fails
 	timeout   time.Duration
 	instead   *standIn  // while the store is out; shared by the store's limiters
 	fallback  *fallback // what Config.Fallback asks for, or nil
@@ -58,6 +59,7 @@ func New(config Config) (*Limiter, error) {
 		onWarning: config.OnWarning,
 		advisor:   newAdvisor(config.Logger, config.Silence),
 	}
+	l.memory, _ = config.Store.(*Memory)
 	if l.timeout == 0 {
 		l.timeout = DefaultTimeout
 	}
@@ -181,10 +183,16 @@ func (l *Limiter) Decide(r keyfuncs.Request, d *Decision, room []LimitResult) {
 // request. The key is as [keyfuncs.Encode] writes it, "user:42" for what
 // keyfuncs.User makes of user 42; any other string is fine too. A cost of 0 asks
 // without charging. A negative cost is denied with ReasonInvalidCost.
-func (l *Limiter) AllowKey(ctx context.Context, key string, cost int64) Decision {
-	d := Decision{limiter: l, binding: -1}
+func (l *Limiter) AllowKey(ctx context.Context, key string, cost int64) (d Decision) {
+	d.limiter, d.binding = l, -1
 	if cost < 0 {
 		d.Reason = ReasonInvalidCost
+		return d
+	}
+	if l.memory != nil && len(l.limits) == 1 {
+		var room [256]byte // for the longest key
+		rule := &l.limits[0].rule
+		l.decideOne(ctx, &l.limits[0], rule, keyfuncs.AppendKey(room[:0], key), cost, &d)
 		return d
 	}
 	c := l.callFor(key, cost)
@@ -237,6 +245,10 @@ type asker struct {
 
 // decide asks the store, and writes what comes of it to d, which knows its limiter.
 func (l *Limiter) decide(ctx context.Context, c *call, who asker, d *Decision) {
+	if l.memory != nil && len(c.checks) == 1 {
+		l.decideOne(ctx, c.limits[0], c.checks[0].Rule, c.checks[0].Key, c.checks[0].Cost, d)
+		return
+	}
 	if err := l.take(ctx, c); err != nil {
 		l.decideOutage(ctx, c, who, err, d)
 		return
@@ -244,12 +256,23 @@ func (l *Limiter) decide(ctx context.Context, c *call, who asker, d *Decision) {
 	d.sumUp(ctx, c)
 }
 
+// decideOne is decide for a single check of a store in this process, which writes
+// its result to where it will stay: copies are much of what such a decision takes.
+func (l *Limiter) decideOne(ctx context.Context, from *limit, rule *Rule, key []byte, cost int64, d *Decision) {
+	d.count = 1
+	r := &d.one[0]
+	r.Rule, r.Shadow = rule, from.shadow
+	l.memory.decideOne(rule, key, cost, &r.Result, true)
+	l.warn(ctx, from, key, cost, r)
+	d.conclude()
+}
+
 func (l *Limiter) take(ctx context.Context, c *call) error {
 	if len(c.checks) == 0 {
 		return nil // no limit applies
 	}
-	if m, ok := l.store.(*Memory); ok {
-		return m.decide(c.checks, c.results, true) // it can't block
+	if l.memory != nil {
+		return l.memory.decide(c.checks, c.results, true)
 	}
 	bounded := within(ctx, l.timeout)
 	defer bounded.release()
