@@ -169,6 +169,10 @@ func (l *Limiter) Decide(r keyfuncs.Request, d *Decision, room []LimitResult) {
 	}
 	c := calls.Get().(*call)
 	defer c.release()
+	if l.memory != nil && len(l.limits) == 1 {
+		l.decideRequest(c, r, d)
+		return
+	}
 	for i := range l.limits {
 		if reason := c.ask(&l.limits[i], r); reason != ReasonUndecided {
 			d.refuse(reason, &l.limits[i].rule)
@@ -245,15 +249,26 @@ type asker struct {
 
 // decide asks the store, and writes what comes of it to d, which knows its limiter.
 func (l *Limiter) decide(ctx context.Context, c *call, who asker, d *Decision) {
-	if l.memory != nil && len(c.checks) == 1 {
-		l.decideOne(ctx, c.limits[0], c.checks[0].Rule, c.checks[0].Key, c.checks[0].Cost, d)
-		return
-	}
 	if err := l.take(ctx, c); err != nil {
 		l.decideOutage(ctx, c, who, err, d)
 		return
 	}
 	d.sumUp(ctx, c)
+}
+
+// decideRequest is Decide for a single limit of a store in this process.
+func (l *Limiter) decideRequest(c *call, r keyfuncs.Request, d *Decision) {
+	limit := &l.limits[0]
+	key, rule, cost, reason := limit.ask(c.keys, r)
+	c.keys = key
+	switch {
+	case reason != ReasonUndecided:
+		d.refuse(reason, &limit.rule)
+	case rule == nil:
+		d.conclude()
+	default:
+		l.decideOne(r.Context(), limit, rule, key, cost, d)
+	}
 }
 
 // decideOne is decide for a single check of a store in this process, which writes
