@@ -307,10 +307,15 @@ func (r *Rule) emptyAfter(n *[4]int64) int64 {
 	return n[3]
 }
 
-// spread returns the microseconds in which the rule grants n units.
+// spread returns the microseconds in which the rule grants n units, at most its burst.
 func (r *Rule) spread(n int64) int64 {
-	if r.Algorithm == TokenBucket && r.scale.Rate == 1 {
-		return n * r.scale.Unit * r.scale.Tick // the same in lowest terms; at most maxRefill
+	if r.Algorithm == TokenBucket && (r.scale.Rate == 1 || r.scale.Tick <= 1000) {
+		// The same in lowest terms: at most maxScaled ticks over Rate, or maxRefill.
+		n *= r.scale.Unit * r.scale.Tick
+		if r.scale.Rate != 1 { // it is for most limits
+			n = ceilDiv(n, r.scale.Rate)
+		}
+		return n
 	}
 	w := r.Window.Microseconds()
 	if high, low := bits.Mul64(uint64(n), uint64(w)); high == 0 && low < 1<<63 {

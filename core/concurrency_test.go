@@ -154,7 +154,7 @@ func TestSlotsAreRenewedAndFreed(t *testing.T) {
 			store.fail.Store(false)
 			d.Settle(core.Outcome{Panicked: true})
 			synctest.Wait()
-			time.Sleep(100 * time.Millisecond) // of a renewal under way
+			time.Sleep(200 * time.Millisecond) // a renewal may be under way
 			if got := unitsLeft(t, l, "all"); got != 2 {
 				t.Errorf("%d slots free after the request of %v, want 2", got, ends)
 			}

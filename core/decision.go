@@ -105,7 +105,7 @@ func (d *Decision) refuse(reason Reason, rule *Rule) {
 // sumUp decides by the results of a call. All else in d is zero but its limiter
 // and Err, binding, which is -1, and the room in many.
 func (d *Decision) sumUp(ctx context.Context, c *call) {
-	d.Allowed, d.count = true, int16(len(c.results))
+	d.count = int16(len(c.results))
 	if n := len(c.results); n > 1 {
 		if cap(d.many) < n {
 			d.many = make([]LimitResult, n)
@@ -113,14 +113,22 @@ func (d *Decision) sumUp(ctx context.Context, c *call) {
 		d.many = d.many[:n:n]
 	}
 	results := d.Results()
-	hopeless := false // a denying limit that no wait satisfies
-	shadowed := false // a limit in shadow mode that would have denied
 	for i := range c.results {
 		r, check := &results[i], &c.checks[i]
 		r.Rule, r.Result, r.Shadow = check.Rule, c.results[i], check.Shadow
-		if r.Charged && len(c.limits[i].warnAt) > 0 {
-			d.limiter.warn(ctx, c.limits[i], check, r)
-		}
+		d.limiter.warn(ctx, c.limits[i], check.Key, check.Cost, r)
+	}
+	d.conclude()
+}
+
+// conclude decides by the results that are in d.
+func (d *Decision) conclude() {
+	d.Allowed = true
+	results := d.Results()
+	hopeless := false // a denying limit that no wait satisfies
+	shadowed := false // a limit in shadow mode that would have denied
+	for i := range results {
+		r := &results[i]
 		switch {
 		case r.Shadow:
 			shadowed = shadowed || !r.Allowed

@@ -57,6 +57,10 @@ func (d *Decision) setDraft11(h Header, style *headerStyle) {
 // rateLimit returns the RateLimit field, which in most cases is a part of d: what
 // is written there never changes.
 func (d *Decision) rateLimit() string {
+	if d.count == 1 && len(d.one[0].Rule.Name) <= len(d.text)/2 {
+		field := d.appendRateLimit(d.text[:0]) // which moves elsewhere if it is too long, once
+		return unsafe.String(unsafe.SliceData(field), len(field))
+	}
 	var buf [128]byte
 	field := d.appendRateLimit(buf[:0])
 	if len(field) > len(d.text) {

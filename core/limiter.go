@@ -15,6 +15,7 @@ import (
 // nothing to close.
 type Limiter struct {
 	store      Store
+	direct     *Memory // the store, where it decides one limit and nothing follows; else nil
 	timeout    time.Duration
 	instead    *standIn  // while the store is out; shared by the store's limiters
 	fallback   *fallback // what Config.Fallback asks for, or nil
@@ -92,6 +93,9 @@ func New(config Config) (*Limiter, error) {
 				return nil, fmt.Errorf("weblimit: limit %q: two limits of one limiter have this name; give each its own with Named", other.Rule.Name)
 			}
 		}
+	}
+	if len(l.limits) == 1 && l.limits[0].rule.once == 0 && !l.follows {
+		l.direct, _ = config.Store.(*Memory)
 	}
 	if n := checksOf(l.limits); n > MaxChecks {
 		return nil, fmt.Errorf("weblimit: Config.Limits has %d limits, with OncePer counting for two: the most is %d", n, MaxChecks)
@@ -207,15 +211,15 @@ func (l *Limiter) Decide(r keyfuncs.Request, d *Decision, room []LimitResult) {
 	}
 	c := calls.Get().(*call)
 	defer c.release()
+	if l.direct != nil {
+		l.decideRequest(c, r, d)
+		return
+	}
 	for i := range l.limits {
 		if reason := c.ask(&l.limits[i], r); reason != ReasonUndecided {
 			d.refuse(reason, &l.limits[i].rule)
 			return
 		}
-	}
-	if l.waits {
-		l.decideInTurn(r.Context(), c, asker{request: r}, d)
-		return
 	}
 	l.decide(r.Context(), c, asker{request: r}, d)
 }
@@ -225,19 +229,21 @@ func (l *Limiter) Decide(r keyfuncs.Request, d *Decision, room []LimitResult) {
 // request. The key is as [keyfuncs.Encode] writes it, "user:42" for what
 // keyfuncs.User makes of user 42; any other string is fine too. A cost of 0 asks
 // without charging. A negative cost is denied with ReasonInvalidCost.
-func (l *Limiter) AllowKey(ctx context.Context, key string, cost int64) Decision {
-	d := Decision{limiter: l, binding: -1}
+func (l *Limiter) AllowKey(ctx context.Context, key string, cost int64) (d Decision) {
+	d.limiter, d.binding = l, -1
 	if cost < 0 {
 		d.Reason = ReasonInvalidCost
 		return d
 	}
+	if l.direct != nil {
+		var room [256]byte // for the longest key
+		rule := &l.limits[0].rule
+		l.decideOne(ctx, &l.limits[0], rule, keyfuncs.AppendKey(room[:0], key), cost, &d)
+		return d
+	}
 	c := l.callFor(key, cost)
 	defer c.release()
-	if l.waits {
-		l.decideInTurn(ctx, c, asker{key: key, cost: cost}, &d)
-	} else {
-		l.decide(ctx, c, asker{key: key, cost: cost}, &d)
-	}
+	l.decide(ctx, c, asker{key: key, cost: cost}, &d)
 	return d
 }
 
@@ -283,8 +289,18 @@ type asker struct {
 	cost    int64
 }
 
-// decide asks the store, and writes what comes of it to d, which knows its limiter.
+// decide decides, and holds a request that has to wait for its turn. It writes what
+// comes of it to d, which knows its limiter.
 func (l *Limiter) decide(ctx context.Context, c *call, who asker, d *Decision) {
+	if l.waits {
+		l.decideInTurn(ctx, c, who, d)
+		return
+	}
+	l.decideNow(ctx, c, who, d)
+}
+
+// decideNow asks the store.
+func (l *Limiter) decideNow(ctx context.Context, c *call, who asker, d *Decision) {
 	if err := l.take(ctx, c); err != nil {
 		l.decideOutage(ctx, c, who, err, d)
 		return
@@ -295,12 +311,38 @@ func (l *Limiter) decide(ctx context.Context, c *call, who asker, d *Decision) {
 	}
 }
 
+// decideRequest is Decide for a single limit of a store in this process.
+func (l *Limiter) decideRequest(c *call, r keyfuncs.Request, d *Decision) {
+	limit := &l.limits[0]
+	key, rule, cost, reason := limit.ask(c.keys, r)
+	c.keys = key
+	switch {
+	case reason != ReasonUndecided:
+		d.refuse(reason, &limit.rule)
+	case rule == nil:
+		d.conclude()
+	default:
+		l.decideOne(r.Context(), limit, rule, key, cost, d)
+	}
+}
+
+// decideOne is decide for a single check of a store in this process, which writes
+// its result to where it will stay: copies are much of what such a decision takes.
+func (l *Limiter) decideOne(ctx context.Context, from *limit, rule *Rule, key []byte, cost int64, d *Decision) {
+	d.count = 1
+	r := &d.one[0]
+	r.Rule, r.Shadow = rule, from.shadow
+	l.direct.decideOne(rule, key, cost, &r.Result, true)
+	l.warn(ctx, from, key, cost, r)
+	d.conclude()
+}
+
 func (l *Limiter) take(ctx context.Context, c *call) error {
 	if len(c.checks) == 0 {
 		return nil // no limit applies
 	}
 	if m, ok := l.store.(*Memory); ok {
-		return m.decide(c.checks, c.results, true) // it can't block
+		return m.decide(c.checks, c.results, true)
 	}
 	bounded := within(ctx, l.timeout)
 	defer bounded.release()

@@ -108,7 +108,7 @@ func (m *Memory) decide(checks []Check, results []Result, take bool) error {
 	switch {
 	case len(checks) == 0:
 	case len(checks) == 1 && checks[0].Once == nil: // or its mark is a second bucket
-		m.decideOne(&checks[0], &results[0], take)
+		m.decideOne(checks[0].Rule, checks[0].Key, checks[0].Cost, &results[0], take)
 	default:
 		m.decideAll(checks, results, take)
 	}
@@ -117,18 +117,18 @@ func (m *Memory) decide(checks []Check, results []Result, take bool) error {
 
 // decideOne is decideAll for a single check, which needs nobody else's answer
 // and no more than one lock.
-func (m *Memory) decideOne(c *Check, result *Result, take bool) {
+func (m *Memory) decideOne(rule *Rule, key []byte, cost int64, result *Result, take bool) {
 	v := visit{alone: true}
-	m.locate(&v, c)
+	m.locate(&v, rule, key)
 	now := m.now()
 	v.shard.mu.Lock()
 	v.open()
-	v.judge(c, now)
+	v.judge(rule, cost, now)
 	if take {
-		v.settle(c, now, v.fits)
+		v.settle(rule, cost, now, v.fits)
 	}
 	v.shard.mu.Unlock()
-	c.Rule.answer(c.Cost, &v.reading, result)
+	rule.answer(cost, &v.reading, result)
 }
 
 func (m *Memory) decideAll(checks []Check, results []Result, take bool) {
@@ -144,12 +144,12 @@ func (m *Memory) decideAll(checks []Check, results []Result, take bool) {
 		if checks[i].Once != nil {
 			v[i].recall(now)
 		}
-		v[i].judge(&checks[i], now)
+		v[i].judge(checks[i].Rule, v[i].cost(&checks[i]), now)
 		granted = granted && (v[i].fits || checks[i].Shadow)
 	}
 	for i := range v {
 		if take {
-			v[i].settle(&checks[i], now, granted && v[i].fits)
+			v[i].settle(checks[i].Rule, checks[i].Cost, now, granted && v[i].fits)
 		}
 		if v[i].reading.Charged && checks[i].Once != nil && checks[i].Cost > 0 {
 			v[i].remember(checks[i].Rule, now)
@@ -232,7 +232,7 @@ func (m *Memory) Reset(_ context.Context, checks []Check) error {
 			return errors.New("weblimit: check without a rule")
 		}
 		var v visit
-		m.locate(&v, &checks[i])
+		m.locateWithMark(&v, &checks[i])
 		v.shard.mu.Lock()
 		if at, found := v.shard.find(v.place); found {
 			v.shard.remove(at)
@@ -255,7 +255,7 @@ func (m *Memory) enter(pooled *[]visit, checks []Check) []visit {
 	*pooled = v
 	for i := range v {
 		v[i] = visit{}
-		m.locate(&v[i], &checks[i])
+		m.locateWithMark(&v[i], &checks[i])
 	}
 	if len(v) == 1 {
 		v[0].shard.mu.Lock()

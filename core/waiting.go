@@ -135,7 +135,7 @@ func (l *Limiter) decideInTurn(ctx context.Context, c *call, who asker, d *Decis
 		}
 	}()
 	for poll := minPoll; ; poll = min(2*poll, maxPoll) {
-		l.decide(ctx, c, who, d)
+		l.decideNow(ctx, c, who, d)
 		wait, again := d.turn(c, poll, time.Since(start))
 		if wait == 0 {
 			break
