@@ -49,7 +49,7 @@ var outcomes = []outcome{
 }
 
 // use is what a client is charged by each limit of a test of outcomes.
-type use struct{ all, failures, unbroken, finished, tokens int64 }
+type use struct{ all, failures, unbroken, finished, tokens, running int64 }
 
 // estimated is what the limit of tokens charges for a start.
 const estimated = 10
@@ -118,6 +118,7 @@ func (e *env) outcomes(requests int) {
 		per("unbroken").RefundOn(core.ServerErrors),
 		per("finished").RefundOn(core.Canceled),
 		per("tokens").Estimate(estimated).RefundOn(core.Failures),
+		core.Concurrent(workers).By(keyfuncs.Header(clientHeader)).Named("running"),
 	}})
 	if err != nil {
 		e.Fatal(err)
@@ -209,11 +210,11 @@ func (e *env) outcomes(requests int) {
 			if err != nil {
 				e.Fatal(err)
 			}
-			var used [5]int64
+			var used [6]int64
 			for i, r := range d.Results() {
 				used[i] = r.Rule.Burst - r.Remaining
 			}
-			got = use{used[0], used[1], used[2], used[3], used[4]}
+			got = use{used[0], used[1], used[2], used[3], used[4], used[5]}
 			return got == want
 		}, func() any { return got })
 	}
