@@ -237,7 +237,7 @@ func (m *Memory) Reset(_ context.Context, checks []Check) error {
 			v.shard.remove(at)
 		}
 		if checks[i].Once != nil {
-			if at, found := v.shard.find(v.mark); found {
+			if at, found := v.shard.find(v.markPlace()); found {
 				v.shard.remove(at)
 			}
 		}
