@@ -21,6 +21,10 @@ const (
 	SlidingLog    Algorithm = 4
 )
 
+// penaltyRecord is what stores keep a limit's penalties as, among the records of
+// the algorithms: see [Limit.Penalty].
+const penaltyRecord Algorithm = 6
+
 // String returns the algorithm's name as documentation and logs write it.
 func (a Algorithm) String() string {
 	switch a {

@@ -12,6 +12,7 @@ import (
 //	fixed window    x: units used in the window that ends at expires
 //	sliding window  x: units used in the current window, y: in the one before it
 //	sliding log     x: units used; the entries are in log
+//	penalty         see penalty.pack
 //
 // The zero bucket is an unused one. From expires on, a bucket of any algorithm
 // says no more than the zero bucket does.
@@ -236,6 +237,9 @@ func (r *Rule) answer(cost int64, reading *Reading, result *Result) {
 		result.Window = micros(r.spread(result.Remaining))
 	}
 	result.ResetAfter = micros(r.emptyAfter(&reading.Numbers))
+	if reading.Blocked > 0 {
+		result.block(reading.Blocked)
+	}
 }
 
 // fits reports whether cost fits into the state that was read.

@@ -79,6 +79,8 @@ func (c *Config) validate() error {
 		return errors.New("weblimit: Config.Limits is empty")
 	case len(c.Limits) > MaxChecks:
 		return fmt.Errorf("weblimit: Config.Limits has %d limits, the most is %d", len(c.Limits), MaxChecks)
+	case len(c.Limits)+penalties(c.Limits) > MaxChecks:
+		return fmt.Errorf("weblimit: Config.Limits has %d limits and %d penalties, the most is %d together", len(c.Limits), penalties(c.Limits), MaxChecks)
 	case c.Timeout != 0 && c.Timeout < time.Millisecond:
 		return fmt.Errorf("weblimit: Config.Timeout must be at least 1ms, got %v", c.Timeout)
 	case c.Replicas < 0:
@@ -90,4 +92,14 @@ func (c *Config) validate() error {
 		}
 	}
 	return errors.Join(c.Headers.validate(), c.HeadersWhen.validate(), validateDetails(c.Details))
+}
+
+// penalties counts the limits that have one.
+func penalties(limits []Limit) (n int) {
+	for i := range limits {
+		if limits[i].penalty != nil {
+			n++
+		}
+	}
+	return n
 }

@@ -22,6 +22,7 @@ const (
 	ReasonOutageDenied                // denied by policy: the store did not answer
 	ReasonOutageLocal                 // decided in this process: the store did not answer
 	ReasonCachedDenial                // denied: the store did so a moment ago, and was not asked again
+	ReasonBlocked                     // denied: a limit was exceeded again and again; see Limit.Penalty
 )
 
 var reasons = [...]string{
@@ -36,6 +37,7 @@ var reasons = [...]string{
 	ReasonOutageDenied:  "outage denied",
 	ReasonOutageLocal:   "outage local",
 	ReasonCachedDenial:  "cached denial",
+	ReasonBlocked:       "blocked",
 }
 
 // String returns the reason in words, for logs and metrics.
@@ -136,6 +138,8 @@ func (d *Decision) sumUp(ctx context.Context, c *call) {
 		}
 	}
 	switch {
+	case !d.Allowed && results[d.binding].Blocked:
+		d.Reason = ReasonBlocked
 	case !d.Allowed && results[d.binding].Cached:
 		d.Reason = ReasonCachedDenial
 	case !d.Allowed:

@@ -40,6 +40,9 @@ func (l *Limiter) prepareFallback(from Fallback) error {
 	if len(from.Limits) > MaxChecks {
 		return fmt.Errorf("weblimit: Config.Fallback has %d limits, the most is %d", len(from.Limits), MaxChecks)
 	}
+	if n := penalties(from.Limits); len(from.Limits)+n > MaxChecks {
+		return fmt.Errorf("weblimit: Config.Fallback has %d limits and %d penalties, the most is %d together", len(from.Limits), n, MaxChecks)
+	}
 	f := &fallback{store: from.Store, limits: make([]limit, len(from.Limits))}
 	declarations := make([]Declaration, 0, len(from.Limits)+len(l.limits))
 	for i := range from.Limits {

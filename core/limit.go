@@ -37,6 +37,7 @@ type Limit struct {
 	outage    Outage
 	shadow    bool
 	warnAt    []float64
+	penalty   *Block // nil if there is none
 }
 
 // DefaultName is the name of a limit that was not given one with [Limit.Named].
@@ -148,6 +149,11 @@ func (l Limit) Rule() (Rule, error) {
 	r, err := newRule(l.name, l.algorithm, l.quota, l.window, burst, l.jitter)
 	if err != nil {
 		return Rule{}, fmt.Errorf("weblimit: limit %q: %w", l.name, err)
+	}
+	if l.penalty != nil {
+		if r.block, err = l.penalty.complete(); err != nil {
+			return Rule{}, fmt.Errorf("weblimit: limit %q: %w", l.name, err)
+		}
 	}
 	if l.cost > burst {
 		return Rule{}, fmt.Errorf("weblimit: limit %q: cost %d can never fit: the limit holds at most %d", l.name, l.cost, burst)

@@ -46,9 +46,10 @@ type MemoryConfig struct {
 type Memory struct {
 	Registry
 
-	now    func() int64 // microseconds since the epoch
-	seeds  [2]maphash.Seed
-	shards []shard // a power of two of them
+	now     func() int64 // microseconds since the epoch
+	seeds   [2]maphash.Seed
+	shards  []shard // a power of two of them
+	blocked blockedKeys
 }
 
 // NewMemory returns an empty store with the default configuration.
@@ -105,9 +106,9 @@ func (m *Memory) decide(checks []Check, results []Result, take bool) error {
 	if err := ValidChecks(checks, results); err != nil {
 		return err
 	}
-	switch len(checks) {
-	case 0:
-	case 1:
+	switch {
+	case len(checks) == 0:
+	case len(checks) == 1 && !checks[0].Rule.Penalized():
 		m.decideOne(&checks[0], &results[0], take)
 	default:
 		m.decideAll(checks, results, take)
@@ -142,11 +143,17 @@ func (m *Memory) decideAll(checks []Check, results []Result, take bool) {
 	granted := true
 	for i := range v {
 		v[i].judge(&checks[i], now)
+		if checks[i].Rule.Penalized() {
+			v[i].judgePenalty(&checks[i], now)
+		}
 		granted = granted && (v[i].fits || checks[i].Shadow)
 	}
 	for i := range v {
 		if take {
 			v[i].settle(&checks[i], now, granted && v[i].fits)
+			if !v[i].fits && checks[i].Rule.Penalized() {
+				m.strike(&v[i], &checks[i], now)
+			}
 		}
 	}
 	leave(v)
@@ -218,6 +225,7 @@ func (m *Memory) Reset(_ context.Context, checks []Check) error {
 		if at, found := v.shard.find(v.place); found {
 			v.shard.remove(at)
 		}
+		m.forgive(&v, checks[i].Rule)
 		v.shard.mu.Unlock()
 	}
 	return nil

@@ -40,6 +40,7 @@ func (r *Rule) share(n int, cost int64) Rule {
 	common := gcd(r.Quota, r.Window.Microseconds())
 	for _, quota := range []int64{quota, ceilDiv(quota, common) * common} {
 		if share, err := newRule(r.Name, r.Algorithm, quota, r.Window, burst, r.Jitter); err == nil {
+			share.block = r.block
 			return share
 		}
 	}

@@ -21,6 +21,7 @@ type Rule struct {
 	scale  Scale
 	id     uint32
 	policy [1]string // what draft-11 says of the rule, as the values of a header
+	block  Block     // zero without a penalty
 }
 
 // Scale is a rule in the integers that stores count with, all of them at most

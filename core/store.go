@@ -19,10 +19,12 @@ import (
 type Store interface {
 	// Take decides checks together: all are charged, or none is. A shadow check
 	// that does not fit stays uncharged and stops nobody. A check of cost 0
-	// always fits and charges nothing.
+	// always fits and charges nothing. A check that does not fit a rule with a
+	// [Block] counts towards one; a check that a block is for does not fit.
 	Take(ctx context.Context, checks []Check, results []Result) error
 
-	// Peek answers as Take would, and charges nothing.
+	// Peek answers as Take would, and charges nothing. It knows of blocks, and
+	// begins none.
 	Peek(ctx context.Context, checks []Check, results []Result) error
 
 	// Charge charges the checks whether or not they fit, for what was spent
@@ -37,7 +39,8 @@ type Store interface {
 	// since the charge. Calling it twice gives back twice: settle once.
 	Refund(ctx context.Context, checks []Check, results []Result) error
 
-	// Reset forgets the checks' keys under the checks' rules; their cost is not read.
+	// Reset forgets the checks' keys under the checks' rules, with their blocks;
+	// their cost is not read.
 	Reset(ctx context.Context, checks []Check) error
 
 	// Register is how a limiter announces its limits when it is made, so that two
@@ -58,9 +61,10 @@ type Check struct {
 type Result struct {
 	Allowed    bool          // the check fits its own limit
 	Charged    bool          // the cost was taken: every enforced check of the call fitted
+	Blocked    bool          // not Allowed: the limit's [Block] holds, or begins with this request
 	Cached     bool          // an earlier denial that still holds: the server was not asked again
 	Remaining  int64         // units left, from 0 to Rule.Burst
-	RetryAfter time.Duration // not Allowed: until the same cost fits; 0 when waiting can't help
+	RetryAfter time.Duration // not Allowed: until the same cost fits and no block holds; 0 when waiting can't help
 	Window     time.Duration // how long Remaining has to last: the draft's effective window
 	ResetAfter time.Duration // until the whole quota is there again, if nobody asks
 	At         int64         // when the store decided: microseconds since the epoch, on the store's clock
@@ -78,9 +82,11 @@ type Reading struct {
 	Charged bool
 	At      int64 // microseconds since the epoch
 	Numbers [4]int64
+	Blocked int64 // microseconds until the block that holds ends; 0 if none does
 }
 
-// MaxChecks is how many checks a call can have, and a limiter limits.
+// MaxChecks is how many checks a call can have, and a limiter limits. One with
+// a penalty counts twice.
 const MaxChecks = 255
 
 var errLengths = errors.New("weblimit: as many results as checks are needed")
@@ -94,6 +100,11 @@ func ValidChecks(checks []Check, results []Result) error {
 	}
 	if len(checks) > MaxChecks {
 		return fmt.Errorf("weblimit: at most %d checks can be decided together, got %d", MaxChecks, len(checks))
+	}
+	if len(checks) > MaxChecks/2 {
+		if n := penalized(checks); len(checks)+n > MaxChecks {
+			return fmt.Errorf("weblimit: at most %d checks and penalties can be decided together, got %d and %d", MaxChecks, len(checks), n)
+		}
 	}
 	for i := range checks {
 		c := &checks[i]
@@ -110,4 +121,14 @@ func ValidChecks(checks []Check, results []Result) error {
 		}
 	}
 	return nil
+}
+
+// penalized counts the checks whose limits have a penalty.
+func penalized(checks []Check) (n int) {
+	for i := range checks {
+		if checks[i].Rule != nil && checks[i].Rule.Penalized() {
+			n++
+		}
+	}
+	return n
 }

@@ -51,6 +51,9 @@ func (t *tiers) rule(r keyfuncs.Request) *Rule {
 		name: t.base.Name, cost: t.cost,
 		quota: l.quota, window: l.window, burst: l.burst, hasBurst: l.hasBurst, algorithm: l.algorithm, jitter: l.jitter,
 	}
+	if t.base.Penalized() {
+		l.penalty = &t.base.block
+	}
 	rule, err := l.Rule()
 	if err != nil {
 		t.advise(AdviceTier, unprefixed(err))
