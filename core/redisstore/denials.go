@@ -32,7 +32,9 @@ const (
 // never repeated for longer than Redis said, on the process's monotonic clock;
 // the Retry-After it tells can be longer than Redis would say by the time that
 // Redis's answer was under way. Throw-away keys do not push out denials that are
-// in use. An age of 0 switches the cache off. Defaults to DefaultDenialAge and
+// in use. Requests that a limit with a [core.Limit.Penalty] applies to are always
+// asked for, since each denial counts and a block is lifted at once: their floods
+// cost Redis a call each. An age of 0 switches the cache off. Defaults to DefaultDenialAge and
 // DefaultDenials.
 func DenialCache(age time.Duration, denials int) Option {
 	return func(s *Store) {
@@ -86,7 +88,7 @@ type asking struct {
 // find looks for a denial of the checks. It reports true, and fills in the
 // results, if one still holds; else what it returns is for keep.
 func (d *denials) find(checks []core.Check, results []core.Result) (asking, bool) {
-	if d == nil || len(checks) > denialChecks {
+	if d == nil || len(checks) > denialChecks || penalized(checks) {
 		return asking{}, false
 	}
 	now := monotonic()
@@ -118,6 +120,16 @@ func (d *denials) find(checks []core.Check, results []core.Result) (asking, bool
 		return a, true
 	}
 	return a, false
+}
+
+// penalized reports whether a denial of the checks can count towards a block.
+func penalized(checks []core.Check) bool {
+	for i := range checks {
+		if checks[i].Rule.Penalized() {
+			return true
+		}
+	}
+	return false
 }
 
 // later returns a result as it is some time later, if nobody charges the bucket in
