@@ -114,8 +114,8 @@ func (m *Memory) Block(_ context.Context, checks []Check, d time.Duration) error
 	if err := ValidPenalties(checks); err != nil {
 		return err
 	}
-	if err := validBlockTime(d); err != nil {
-		return errors.New("weblimit: a block " + err.Error())
+	if err := ValidBlockTime(d); err != nil {
+		return err
 	}
 	for i := range checks {
 		c := &checks[i]
@@ -142,6 +142,15 @@ func (m *Memory) Unblock(_ context.Context, checks []Check) error {
 		v.shard.mu.Lock()
 		m.forgive(&v, checks[i].Rule)
 		v.shard.mu.Unlock()
+	}
+	return nil
+}
+
+// ValidBlockTime reports a time that no block can last: not positive, above 10
+// years, or not a whole number of microseconds.
+func ValidBlockTime(d time.Duration) error {
+	if err := validBlockTime(d); err != nil {
+		return errors.New("weblimit: a block " + err.Error())
 	}
 	return nil
 }

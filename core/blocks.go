@@ -15,7 +15,7 @@ type Blocked struct {
 	Limit string    // its name
 	Key   string    // who; as canonical as store keys are, secrets hashed. [Limiter.Unblock] takes it
 	Until time.Time // when the block ends, on the store's clock
-	Level int64     // how many blocks there were in a row, this one included; 0 if it was set by hand
+	Level int64     // how many blocks the limit has begun in a row; those that were set by hand don't count
 }
 
 // Blocker is a [Store] whose blocks can be listed, lifted and set. [Memory] is

@@ -213,22 +213,29 @@ func (s *Store) split(ps []*part, op operation, checks []core.Check, results []c
 		if op == refund && !results[i].Charged {
 			continue
 		}
-		slot := s.route.slot(s.prefix, checks[i].Key)
-		at := slices.IndexFunc(ps, func(p *part) bool { return p.slot == slot })
-		if at < 0 {
-			at = len(ps)
-			ps = append(ps, newPart(op, slot))
-		}
 		charged := int64(0)
 		if op == refund {
 			charged = results[i].At
 		}
-		ps[at].add(i, &checks[i], charged)
+		var p *part
+		ps, p = s.partFor(ps, op, checks[i].Key)
+		p.add(i, &checks[i], charged)
 	}
 	for _, p := range ps {
 		p.seal(s.prefix)
 	}
 	return ps
+}
+
+// partFor returns the part of a key's slot, which may be a new one.
+func (s *Store) partFor(ps []*part, op operation, key []byte) ([]*part, *part) {
+	slot := s.route.slot(s.prefix, key)
+	at := slices.IndexFunc(ps, func(p *part) bool { return p.slot == slot })
+	if at < 0 {
+		at = len(ps)
+		ps = append(ps, newPart(op, slot))
+	}
+	return ps, ps[at]
 }
 
 // ask has the parts decided, fills in the results of those that were, and

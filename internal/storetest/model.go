@@ -13,7 +13,8 @@ import (
 // fractions of any size. It shares no arithmetic with the stores: what remains
 // and how long to wait it finds by trying.
 type model struct {
-	buckets map[string]*modelBucket // by key and limit
+	buckets   map[string]*modelBucket // by key and limit
+	penalties map[string]modelPenalty // the same
 }
 
 // modelBucket is what one key has used under one limit.
@@ -29,7 +30,9 @@ type modelBucket struct {
 
 type modelLogEntry struct{ at, units int64 }
 
-func newModel() *model { return &model{buckets: map[string]*modelBucket{}} }
+func newModel() *model {
+	return &model{buckets: map[string]*modelBucket{}, penalties: map[string]modelPenalty{}}
+}
 
 func (b *modelBucket) clone() *modelBucket {
 	c := *b
@@ -264,19 +267,22 @@ func (b *modelBucket) charge(now, cost int64) {
 func (m *model) take(checks []core.Check, now int64, charge bool) []core.Result {
 	granted := charge
 	opened := make([]*modelBucket, len(checks))
+	blocked := make([]int64, len(checks))
 	for i, c := range checks {
 		var converted bool
 		opened[i], converted = m.open(c.Rule, string(c.Key), now)
 		if converted && charge {
 			m.store(&c, opened[i].clone())
 		}
-		if !opened[i].fits(now/modelTick(c.Rule), c.Cost) && !c.Shadow {
+		blocked[i] = m.blocked(&c, now)
+		if (blocked[i] > 0 || !opened[i].fits(now/modelTick(c.Rule), c.Cost)) && !c.Shadow {
 			granted = false
 		}
 	}
 	results := make([]core.Result, len(checks))
 	for i, c := range checks {
-		charged := granted && opened[i].fits(now/modelTick(c.Rule), c.Cost)
+		fits := opened[i].fits(now/modelTick(c.Rule), c.Cost)
+		charged := granted && fits && blocked[i] == 0
 		if charged {
 			opened[i].charge(now, c.Cost)
 			if c.Cost > 0 {
@@ -285,6 +291,12 @@ func (m *model) take(checks []core.Check, now int64, charge bool) []core.Result 
 		}
 		results[i] = opened[i].answer(now, c.Cost, charged, string(c.Key))
 		results[i].At = now
+		if charge && !fits && blocked[i] == 0 {
+			blocked[i] = m.strike(&c, now)
+		}
+		if blocked[i] > 0 {
+			results[i] = answerBlocked(results[i], blocked[i])
+		}
 	}
 	return results
 }
@@ -358,5 +370,6 @@ func (m *model) refund(checks []core.Check, results []core.Result, now int64) []
 func (m *model) reset(checks []core.Check) {
 	for _, c := range checks {
 		delete(m.buckets, string(c.Key)+"|"+c.Rule.Name)
+		m.lift(&c)
 	}
 }

@@ -78,7 +78,9 @@ func (s *sequence) step() {
 			s.Fatalf("reset: %v\n%s", err, s.trace)
 		}
 		s.model.reset([]core.Check{check})
-	case n < 77:
+	case n < 73:
+		s.blockOrLift()
+	case n < 79:
 		name := pick(s.rand, names)
 		s.rules[name] = s.randomRule(name)
 		s.log("change %s to %s", name, describe(s.rules[name]))
@@ -123,6 +125,9 @@ func (s *sequence) randomRule(name string) *core.Rule {
 		limit = limit.SlidingWindow().Jitter()
 	case 5:
 		limit = limit.SlidingLog()
+	}
+	if s.rand.IntN(3) == 0 {
+		limit = limit.Penalty(s.randomBlock())
 	}
 	r, err := limit.Rule()
 	if err != nil {

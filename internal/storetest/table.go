@@ -45,6 +45,15 @@ var table = []struct {
 	{"extreme numbers are counted exactly", extremes},
 	{"parallel callers get exactly the quota", parallel},
 	{"parallel callers of several limits get all or nothing", parallelSeveral},
+	{"blocks get longer, up to the longest, and are forgiven in the end", escalation},
+	{"denials count for a time that begins with the first", strikesWithin},
+	{"other limits' denials, peeks and costs of nothing are no reason to block", noStrikes},
+	{"a block denies the whole request, and charges and extends nothing", blocksAll},
+	{"limits of one key block each for itself", blocksEach},
+	{"a shadow's blocks are reported and deny nobody", shadowBlocks},
+	{"blocks are set, lifted and reset", liftAndSet},
+	{"refunds and charges leave blocks as they are", refundsKeepBlocks},
+	{"parallel callers are denied exactly as often as a block takes", parallelPenalty},
 }
 
 func runTable(t *testing.T, newStore Factory) {

@@ -363,7 +363,7 @@ repeat
         -- it is nil as long as nothing has changed.
         local fits = times
         local a, b, ends
-        local answered = text == now and 7 or #text
+        local answered = penalties and (text == now and 7 or #text)
 
         if algorithm == BUCKET then
           local ticks = tick == 1 and now or (now - now % tick) / tick
