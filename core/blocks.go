@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"iter"
+	"strings"
 	"time"
 
 	"github.com/weblimit/weblimit/keyfuncs"
@@ -13,7 +14,7 @@ import (
 // Blocked is a client that a limit blocks; see [Limit.Penalty].
 type Blocked struct {
 	Limit string    // its name
-	Key   string    // who; as canonical as store keys are, secrets hashed. [Limiter.Unblock] takes it
+	Key   string    // who; as canonical as store keys are, secrets hashed: for [Limiter.Unblock]
 	Until time.Time // when the block ends, on the store's clock
 	Level int64     // how many blocks the limit has begun in a row; those that were set by hand don't count
 }
@@ -47,10 +48,6 @@ var ErrNoBlocks = errors.New("weblimit: the store can't list, set or lift blocks
 // can't be read; the iteration goes on with the others. ctx ends it. What is
 // blocked in this process during an outage of the store is not listed.
 func (l *Limiter) Blocks(ctx context.Context) iter.Seq2[Blocked, error] {
-	store, ok := l.store.(Blocker)
-	if !ok {
-		return func(yield func(Blocked, error) bool) { yield(Blocked{}, ErrNoBlocks) }
-	}
 	var rules []*Rule
 	for i := range l.limits {
 		if l.limits[i].rule.Penalized() {
@@ -60,13 +57,18 @@ func (l *Limiter) Blocks(ctx context.Context) iter.Seq2[Blocked, error] {
 	if len(rules) == 0 {
 		return func(func(Blocked, error) bool) {}
 	}
+	store, ok := l.store.(Blocker)
+	if !ok {
+		return func(yield func(Blocked, error) bool) { yield(Blocked{}, ErrNoBlocks) }
+	}
 	return store.Blocks(ctx, rules)
 }
 
 // Block blocks key under the limit of that name from now on for d, in the place
 // of a block that holds: shorter or longer. The limit must have a
 // [Limit.Penalty], whose Max does not bound d: at most 10 years. Strikes start at
-// 0, and the next block is not longer for it. key is as for [Limiter.AllowKey].
+// 0, and the next block is not longer for it. key is as for [Limiter.AllowKey], or
+// one that is listed.
 func (l *Limiter) Block(ctx context.Context, limit, key string, d time.Duration) error {
 	if err := validBlockTime(d.Truncate(time.Microsecond)); err != nil {
 		return fmt.Errorf("weblimit: limit %q: a block %w", limit, err)
@@ -79,7 +81,7 @@ func (l *Limiter) Block(ctx context.Context, limit, key string, d time.Duration)
 		if !rule.Penalized() {
 			return fmt.Errorf("weblimit: limit %q blocks nobody: it has no Penalty", limit)
 		}
-		return l.eachBlock(ctx, []Check{{Key: keyfuncs.AppendKey(nil, key), Rule: rule}}, func(ctx context.Context, s Blocker, checks []Check) error {
+		return l.eachBlock(ctx, []Check{{Key: blockKey(key), Rule: rule}}, func(ctx context.Context, s Blocker, checks []Check) error {
 			return s.Block(ctx, checks, d.Truncate(time.Microsecond))
 		})
 	}
@@ -89,11 +91,12 @@ func (l *Limiter) Block(ctx context.Context, limit, key string, d time.Duration)
 // Unblock lifts the blocks of key under all limits of the limiter, at once and
 // for all processes, and forgives it: strikes and former blocks are forgotten.
 // What the key has used stays used; [Limiter.Reset] forgets that, too. A key that
-// is not blocked is no error. key is as for [Limiter.AllowKey]. Blocks of other
-// processes that decide by themselves, in an outage of the store, stay.
+// is not blocked is no error. key is as for [Limiter.AllowKey], or one that is
+// listed. Blocks of other processes that decide by themselves, in an outage of the
+// store, stay, and so do those of Config.Fallback.
 func (l *Limiter) Unblock(ctx context.Context, key string) error {
 	var checks []Check
-	encoded := keyfuncs.AppendKey(nil, key)
+	encoded := blockKey(key)
 	for i := range l.limits {
 		if l.limits[i].rule.Penalized() {
 			checks = append(checks, Check{Key: encoded, Rule: &l.limits[i].rule})
@@ -115,4 +118,14 @@ func (l *Limiter) eachBlock(ctx context.Context, checks []Check, f func(context.
 	ctx, cancel := context.WithTimeout(ctx, l.timeout)
 	defer cancel()
 	return f(ctx, store, checks)
+}
+
+// blockKey returns the store's key for one that an admin names or was shown. What
+// [Blocked] shows of keys that are hashed, or lacking, would not stay as it is.
+func blockKey(key string) []byte {
+	hashed := keyfuncs.AppendKey(nil, "") // "key#" and a hash
+	if key == missingKey || len(key) == len(hashed) && strings.HasPrefix(key, string(hashed[:4])) {
+		return []byte(key)
+	}
+	return keyfuncs.AppendKey(nil, key)
 }

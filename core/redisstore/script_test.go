@@ -166,6 +166,9 @@ func scriptRules(random *rand.Rand) []core.Rule {
 		case 3:
 			limit = core.Per([]int64{1 << 31, 3_000_000_000, 5_000_000_000}[random.IntN(3)], time.Hour).FixedWindow()
 		}
+		if random.IntN(3) == 0 {
+			limit = limit.Penalty(core.Block{After: 1 + random.Int64N(3), Within: time.Second, For: 500 * time.Millisecond, Max: 2 * time.Second})
+		}
 		rules = append(rules, mustRule(limit.Named(strings.Repeat("n", 1+random.IntN(4)))))
 	}
 	return rules

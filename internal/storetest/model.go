@@ -370,6 +370,8 @@ func (m *model) refund(checks []core.Check, results []core.Result, now int64) []
 func (m *model) reset(checks []core.Check) {
 	for _, c := range checks {
 		delete(m.buckets, string(c.Key)+"|"+c.Rule.Name)
-		m.lift(&c)
+		if c.Rule.Penalized() {
+			m.lift(&c)
+		}
 	}
 }

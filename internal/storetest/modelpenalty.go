@@ -63,7 +63,7 @@ func (m *model) strike(c *core.Check, now int64) int64 {
 	if p.strikes = append(p.strikes, now); len(p.strikes) == 1 {
 		p.window = now + micros(b.Within)
 	}
-	if len(p.strikes) == int(b.After) {
+	if len(p.strikes) >= int(b.After) {
 		length := micros(b.For)
 		for range p.level {
 			length = min(length*b.Factor, micros(b.Max))
