@@ -12,9 +12,7 @@ import (
 const maxBlockedKeys = 1 << 14
 
 // blockedKeys lists the blocks of a memory store, which knows its keys by their
-// hashes alone. What is on the list may have ended: the buckets say. A full list
-// drops those that have ended, and then any: these hold, and can be lifted, but
-// are not seen.
+// hashes alone. What is on the list may have ended: the buckets say.
 type blockedKeys struct {
 	mu   sync.Mutex
 	keys map[place]blockedKey // by the penalty's place. Guarded by mu.
@@ -40,14 +38,19 @@ func (b *blockedKeys) add(at place, k blockedKey, now int64) {
 	b.keys[at] = k
 }
 
-// makeRoom drops one entry in eight, and all that have ended among those that it
-// passes, so that a flood of blocks pays little for each. b.mu is held.
+// makeRoom drops what has ended and, if that is little, any others up to one
+// entry in eight, so that a flood of blocks pays little for each. b.mu is held.
 func (b *blockedKeys) makeRoom(now int64) {
-	seen := 0
-	for at, k := range b.keys { // in random order
-		if seen++; k.until <= now || seen%8 == 0 {
+	for at, k := range b.keys {
+		if k.until <= now {
 			delete(b.keys, at)
 		}
+	}
+	for at := range b.keys {
+		if len(b.keys) <= maxBlockedKeys/8*7 {
+			break
+		}
+		delete(b.keys, at)
 	}
 }
 
@@ -75,8 +78,10 @@ func (b *blockedKeys) snapshot(rules []*Rule) map[place]blockedKey {
 
 var _ Blocker = (*Memory)(nil)
 
-// Blocks implements [Blocker]. It lists the latest 16,384 blocks at most, some
-// thousand less when there are more.
+// Blocks implements [Blocker]. A Memory knows its keys by their hashes, and writes
+// down those that are blocked, up to 16,384. When there are more, some thousand at
+// a time are struck off the list, those that have ended first: they stay blocked,
+// and can be lifted by who knows the key.
 func (m *Memory) Blocks(ctx context.Context, rules []*Rule) iter.Seq2[Blocked, error] {
 	return func(yield func(Blocked, error) bool) {
 		for at, k := range m.blocked.snapshot(rules) {

@@ -42,7 +42,7 @@ var ErrNoBlocks = errors.New("weblimit: the store can't list, set or lift blocks
 // for each limit and key. What begins or ends meanwhile may be among them or
 // not. It is for an admin's page or a command, and not for requests: a store in
 // Redis is searched through, some hundred keys at a time, without holding it up.
-// A store in memory lists the latest 16,384 or so.
+// A store in memory lists 16,384 at most: see [Memory.Blocks].
 //
 // An error is yielded where a part of the store, such as a node of a Cluster,
 // can't be read; the iteration goes on with the others. ctx ends it. What is

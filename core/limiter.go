@@ -193,7 +193,8 @@ func (l *Limiter) AllowKey(ctx context.Context, key string, cost int64) Decision
 	return d
 }
 
-// Peek tells what AllowKey would decide, and charges nothing.
+// Peek tells what AllowKey would decide, and charges nothing. It counts towards no
+// block of a [Limit.Penalty], and begins none.
 func (l *Limiter) Peek(ctx context.Context, key string, cost int64) (Decision, error) {
 	if cost < 0 {
 		return Decision{}, fmt.Errorf("weblimit: cost must not be negative, got %d", cost)

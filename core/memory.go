@@ -22,6 +22,7 @@ type MemoryConfig struct {
 	// takes 48 bytes in a table that is between 7/10 and 7/8 full, so 55 bytes
 	// when there are MaxBuckets and at most 69 before. Four entries of a sliding
 	// log count as one bucket; one log may exceed a bound that is smaller than it.
+	// A key that exceeds a limit with a [Limit.Penalty] takes a second bucket there.
 	// At least 64. Defaults to DefaultMaxBuckets.
 	MaxBuckets int
 }

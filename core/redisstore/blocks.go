@@ -60,9 +60,10 @@ func (s *Store) changeBlocks(ctx context.Context, op operation, checks []core.Ch
 
 // Blocks implements [core.Blocker]. It scans all keys of the store's databases,
 // on each server some at a time, and reads their values: of a Cluster on every
-// master, of a Ring on every shard that is up. It needs permission for SCAN, GET
-// and TIME, and asks with the client's own time-outs and retries. A block of which
-// the server says more than once is yielded once.
+// master, of a Ring on every shard that is up, and through a client of somebody's
+// own wherever its SCAN leads. It needs permission for SCAN, GET and TIME, and asks
+// with the client's own time-outs and retries. A block is yielded once, even if
+// Redis names its key twice.
 func (s *Store) Blocks(ctx context.Context, rules []*core.Rule) iter.Seq2[core.Blocked, error] {
 	return func(yield func(core.Blocked, error) bool) {
 		l := lister{prefix: s.prefix, names: make(map[uint32]string), seen: make(map[uint64]struct{}), seed: maphash.MakeSeed(), yield: yield, now: s.now}
@@ -127,8 +128,9 @@ func (l *lister) server(ctx context.Context, server redis.Cmdable) bool {
 				return false
 			}
 		}
-		if err == nil {
-			err = ctx.Err()
+		if ctx.Err() != nil {
+			l.yield(core.Blocked{}, ctx.Err())
+			return false
 		}
 		if err != nil {
 			return l.yield(core.Blocked{}, &core.StoreError{Class: classOf(err), Node: nameOf(server), Err: err})

@@ -9,7 +9,7 @@
 // Everything that is known of a client key, under all limits, is one Redis
 // string, which expires when it says nothing any more. Redis 5 or later is
 // needed; the commands used are EVALSHA, EVAL, and within the script TIME, GET,
-// MGET, PSETEX and DEL.
+// MGET, PSETEX and DEL. Only a list of blocked clients takes SCAN besides.
 //
 // # Round trips
 //

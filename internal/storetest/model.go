@@ -314,6 +314,9 @@ func (m *model) charge(checks []core.Check, now int64) []core.Result {
 		switch c.Rule.Algorithm {
 		case core.TokenBucket:
 			full := new(big.Rat).SetInt64(most)
+			if b.debt.Cmp(full) > 0 { // of a larger burst, before the limit changed
+				full.Set(b.debt)
+			}
 			if b.charge(now, min(c.Cost, most)); b.debt.Cmp(full) > 0 {
 				b.debt = full
 			}
