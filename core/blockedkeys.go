@@ -3,6 +3,7 @@ package core
 import (
 	"context"
 	"errors"
+	"fmt"
 	"iter"
 	"sync"
 	"time"
@@ -154,8 +155,8 @@ func (m *Memory) Unblock(_ context.Context, checks []Check) error {
 // ValidBlockTime reports a time that no block can last: not positive, above 10
 // years, or not a whole number of microseconds.
 func ValidBlockTime(d time.Duration) error {
-	if err := validBlockTime(d); err != nil {
-		return errors.New("weblimit: a block " + err.Error())
+	if err := validBlockTime("a block", d); err != nil {
+		return fmt.Errorf("weblimit: %w", err)
 	}
 	return nil
 }
@@ -168,7 +169,7 @@ func ValidPenalties(checks []Check) error {
 		case rule == nil:
 			return errors.New("weblimit: check without a rule")
 		case !rule.Penalized():
-			return errors.New("weblimit: limit \"" + rule.Name + "\" has no Penalty")
+			return fmt.Errorf("weblimit: limit %q has no Penalty", rule.Name)
 		}
 	}
 	return nil

@@ -70,8 +70,8 @@ func (l *Limiter) Blocks(ctx context.Context) iter.Seq2[Blocked, error] {
 // 0, and the next block is not longer for it. key is as for [Limiter.AllowKey], or
 // one that is listed.
 func (l *Limiter) Block(ctx context.Context, limit, key string, d time.Duration) error {
-	if err := validBlockTime(d.Truncate(time.Microsecond)); err != nil {
-		return fmt.Errorf("weblimit: limit %q: a block %w", limit, err)
+	if err := validBlockTime("a block", d.Truncate(time.Microsecond)); err != nil {
+		return fmt.Errorf("weblimit: limit %q: %w", limit, err)
 	}
 	for i := range l.limits {
 		rule := &l.limits[i].rule

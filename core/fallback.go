@@ -13,7 +13,8 @@ import (
 type Fallback struct {
 	// Store decides instead: another Redis, say. The limits apply to it whole,
 	// for it is shared as the first one is. While it does not answer either,
-	// this process decides. Defaults to none.
+	// this process decides. Its blocks, of a [Limit.Penalty], are its own.
+	// Defaults to none.
 	Store Store
 
 	// Limits apply instead of the limiter's own: stricter ones, as a rule, or

@@ -1,7 +1,6 @@
 package core
 
 import (
-	"errors"
 	"fmt"
 	"time"
 )
@@ -56,7 +55,8 @@ const (
 // it. A request that another limit denies, a Peek and a cost of 0 do not. While a
 // client is blocked its requests charge nothing, count nothing and extend
 // nothing, and all limits of a blocked request are spared, as with any denial. A
-// request of cost 0 is not blocked.
+// request of cost 0 is not blocked. RetryAfter is the time until the block ends or,
+// if that is longer, until the limit has room: who waits for it is let through.
 //
 // Counting and blocking are part of the decision, in the same round trip, and
 // exact however many processes decide. So the limit's denials are not repeated
@@ -88,12 +88,11 @@ func (b Block) complete() (Block, error) {
 	case b.Factor < 1 || b.Factor > mostFactor:
 		return Block{}, fmt.Errorf("Block.Factor must be from 1 to %d, got %d", mostFactor, b.Factor)
 	}
-	for _, d := range []struct {
-		name string
-		time.Duration
-	}{{"Within", b.Within}, {"For", b.For}, {"Max", b.Max}} {
-		if err := validBlockTime(d.Duration); err != nil {
-			return Block{}, fmt.Errorf("Block.%s %w", d.name, err)
+	for _, err := range []error{
+		validBlockTime("Block.Within", b.Within), validBlockTime("Block.For", b.For), validBlockTime("Block.Max", b.Max),
+	} {
+		if err != nil {
+			return Block{}, err
 		}
 	}
 	if b.Max < b.For {
@@ -102,14 +101,15 @@ func (b Block) complete() (Block, error) {
 	return b, nil
 }
 
-func validBlockTime(d time.Duration) error {
+// validBlockTime reports a time that stores can't count exactly.
+func validBlockTime(what string, d time.Duration) error {
 	switch {
 	case d <= 0:
-		return fmt.Errorf("must be positive, got %v", d)
+		return fmt.Errorf("%s must be positive, got %v", what, d)
 	case d%time.Microsecond != 0:
-		return fmt.Errorf("must be a whole number of microseconds, got %v", d)
+		return fmt.Errorf("%s must be a whole number of microseconds, got %v", what, d)
 	case d > longestBlock:
-		return errors.New("must be at most 10 years")
+		return fmt.Errorf("%s must be at most 10 years", what)
 	}
 	return nil
 }

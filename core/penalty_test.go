@@ -318,7 +318,10 @@ func TestAListEndsWithItsReader(t *testing.T) {
 		}
 	}
 	n := 0
-	for range l.Blocks(t.Context()) {
+	for _, err := range l.Blocks(t.Context()) {
+		if err != nil {
+			t.Fatal(err)
+		}
 		if n++; n == 3 {
 			break
 		}

@@ -28,7 +28,7 @@ func (p place) ofPenalty(rule *Rule) place {
 
 // penalty reads the penalty of the visit's key, as it is by now.
 func (v *visit) penalty(rule *Rule, now int64) (p penalty, at place, index int, found bool) {
-	at = v.place.ofPenalty(rule)
+	at = v.ofPenalty(rule)
 	var b bucket
 	if index, found = v.shard.get(at, &b); found && b.expires > now {
 		p = b.unpack()
@@ -74,7 +74,7 @@ func (m *Memory) forgive(v *visit, rule *Rule) {
 	if !rule.Penalized() {
 		return
 	}
-	at := v.place.ofPenalty(rule)
+	at := v.ofPenalty(rule)
 	if index, found := v.shard.find(at); found {
 		v.shard.remove(index)
 	}

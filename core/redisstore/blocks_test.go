@@ -285,8 +285,10 @@ func TestBlocksAmongOthers(t *testing.T) {
 		t.Errorf("%d blocks are not listed", len(want))
 	}
 	n := 0
-	for range store.Blocks(t.Context(), []*core.Rule{rule}) {
-		n++
+	for _, err := range store.Blocks(t.Context(), []*core.Rule{rule}) {
+		if n++; err != nil {
+			t.Error(err)
+		}
 		break
 	}
 	if n != 1 {

@@ -79,8 +79,7 @@ func (r *rig) wantDenied(rule *core.Rule, key string, times int) {
 func escalation(r *rig) {
 	limit := slow(r, "slow")
 	r.wantTake(limit, "k", 2, true, 0)
-	for i, length := range []time.Duration{1, 2, 4, 4, 4} {
-		length *= time.Minute
+	for i, length := range []time.Duration{time.Minute, 2 * time.Minute, 4 * time.Minute, 4 * time.Minute, 4 * time.Minute} {
 		r.wantDenied(limit, "k", 2)
 		r.wantBlocked(limit, "k", length)
 		r.Advance(length / 2)
