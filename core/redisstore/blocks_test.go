@@ -361,3 +361,24 @@ func wantBlocksListed(t *testing.T, store core.Store) {
 		t.Errorf("still listed after all were lifted: %+v, %v", b, err)
 	}
 }
+
+// However hot the key is, Redis decides: a lease would hide denials from the
+// count, and a denial that is kept would hide a block that was lifted.
+func TestALimitWithAPenaltyIsAlwaysAsked(t *testing.T) {
+	t.Parallel()
+	server := redistest.Start(t)
+	store := redisstore.New(server.Client(t), redisstore.Lease(0.5, time.Minute), redisstore.DenialCache(time.Minute, redisstore.DefaultDenials))
+	rule := mustRule(t, penalized(300))
+	take(t, store, check("k", rule, 1))
+	before := server.Commandstats(t)["evalsha"].Calls
+	const requests = 400
+	for i := range requests {
+		got := take(t, store, check("k", rule, 1))[0]
+		if got.Charged != (i < 299) || got.Blocked != (i >= 301) || got.Cached {
+			t.Fatalf("request %d: %+v", i+2, got)
+		}
+	}
+	if calls := server.Commandstats(t)["evalsha"].Calls - before; calls != requests {
+		t.Errorf("%d requests made %d calls", requests, calls)
+	}
+}
