@@ -21,7 +21,7 @@ help: ## print the targets
 test: ## run all tests of all modules under the race detector; installs redis-server when missing
 	@scripts/install-redis
 	scripts/modules go test -race -shuffle=on $(TESTFLAGS) ./...
-	go test -run 'Alloc|TenMillion|BytesPerKey' ./... # under the race detector they are skipped, or smaller
+	go test -run 'Alloc|TenMillion|BytesPerKey|Outcomes' ./... # under the race detector they are skipped, or smaller
 
 lint: ## check formatting, golangci-lint, go vet and what the packages import
 	@out=$$(go run $(GOFUMPT) -l .) || exit 1; \

@@ -11,6 +11,9 @@ package core
 //	FixedWindow    2 × quota       the end of one window and the start of the next
 //	SlidingWindow  2 × quota       only for traffic that the estimate mistakes; about quota for even traffic
 //	SlidingLog     quota           exact
+//
+// Concurrency counts requests under way and not a rate: it admits any number of
+// them one after the other, and never more than its quota at once.
 type Algorithm uint8
 
 // The algorithms. They are part of what Redis stores: their values never change.
@@ -19,11 +22,19 @@ const (
 	FixedWindow   Algorithm = 2
 	SlidingWindow Algorithm = 3
 	SlidingLog    Algorithm = 4
+	Concurrency   Algorithm = 8
 )
 
 // penaltyRecord is what stores keep a limit's penalties as, among the records of
 // the algorithms: see [Limit.Penalty].
 const penaltyRecord Algorithm = 6
+
+// onceMark is how stores write down that an operation was charged; see
+// [Limit.OncePer]. No limit counts by it.
+const onceMark Algorithm = 7
+
+// isLog reports whether an algorithm keeps entries of when units were charged.
+func (a Algorithm) isLog() bool { return a == SlidingLog || a == Concurrency }
 
 // String returns the algorithm's name as documentation and logs write it.
 func (a Algorithm) String() string {
@@ -36,6 +47,8 @@ func (a Algorithm) String() string {
 		return "sliding window"
 	case SlidingLog:
 		return "sliding log"
+	case Concurrency:
+		return "concurrency"
 	}
 	return "unknown algorithm"
 }

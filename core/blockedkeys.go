@@ -126,7 +126,7 @@ func (m *Memory) Block(_ context.Context, checks []Check, d time.Duration) error
 	for i := range checks {
 		c := &checks[i]
 		v := visit{}
-		m.locate(&v, c)
+		m.locate(&v, c.Rule, c.Key)
 		v.shard.mu.Lock()
 		now := m.now()
 		p, at, index, found := v.penalty(c.Rule, now)
@@ -144,7 +144,7 @@ func (m *Memory) Unblock(_ context.Context, checks []Check) error {
 	}
 	for i := range checks {
 		v := visit{}
-		m.locate(&v, &checks[i])
+		m.locate(&v, checks[i].Rule, checks[i].Key)
 		v.shard.mu.Lock()
 		m.forgive(&v, checks[i].Rule)
 		v.shard.mu.Unlock()

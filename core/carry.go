@@ -30,7 +30,7 @@ func (l *Limiter) collect(due, carried, c *call) {
 	l.instead.carrying.Lock()
 	defer l.instead.carrying.Unlock()
 	for i, limit := range c.limits {
-		if limit.shadow || limit.outage != Local {
+		if limit.shadow || limit.outage != Local || !c.checks[i].Rule.carries() {
 			continue
 		}
 		rule, key := limit.localRule(c.checks[i].Rule), c.checks[i].Key
@@ -47,6 +47,11 @@ func (l *Limiter) collect(due, carried, c *call) {
 	}
 	_ = memory.decide(carried.checks, carried.results, true) // it fails on no check that the store was asked
 }
+
+// carries reports whether the store is told of what was granted locally under r.
+// Slots are held by whoever granted them, until they are given back there. Of
+// operations that are charged once it is not known which the store has charged.
+func (r *Rule) carries() bool { return r.Algorithm != Concurrency && r.once == 0 }
 
 // used returns the units that count as used, rounded up.
 func (m *Memory) used(rule *Rule, key []byte) int64 {

@@ -20,13 +20,17 @@
 //     roughly even.
 //   - SlidingLog: exact over any stretch of time, for small quotas such as logins.
 //
+// [Concurrent] is a limit of another kind: so many requests at the same time.
+//
 // # Decisions
 //
 // A [Limiter] decides all its limits for one request together: all are charged,
 // or, when one denies, none. What a denied request asked for is not counted, so
-// hammering extends nothing, and waiting exactly Retry-After succeeds. Limits can
+// hammering extends nothing, and waiting exactly Retry-After succeeds; only of a
+// limit of requests at the same time is it no more than a hint. Limits can
 // depend on the request: see [Limit.When], [Limit.CostBy] and [Limit.Tiers]; and
-// requests can pass uncounted: see Config.Bypass.
+// requests can pass uncounted: see Config.Bypass. A repeated operation is charged
+// once under a limit with [Limit.OncePer].
 //
 // # Exactness
 //

@@ -26,9 +26,9 @@ type Fallback struct {
 
 // fallback is a Fallback made ready.
 type fallback struct {
-	store  Store
-	health *health // the store's; nil if there is none
-	limits []limit
+	store   Store
+	instead *standIn // of the store; nil if there is none
+	limits  []limit
 }
 
 func (l *Limiter) prepareFallback(from Fallback) error {
@@ -40,9 +40,6 @@ func (l *Limiter) prepareFallback(from Fallback) error {
 	}
 	if len(from.Limits) > MaxChecks {
 		return fmt.Errorf("weblimit: Config.Fallback has %d limits, the most is %d", len(from.Limits), MaxChecks)
-	}
-	if n := penalties(from.Limits); len(from.Limits)+n > MaxChecks {
-		return fmt.Errorf("weblimit: Config.Fallback has %d limits and %d penalties, the most is %d together", len(from.Limits), n, MaxChecks)
 	}
 	f := &fallback{store: from.Store, limits: make([]limit, len(from.Limits))}
 	declarations := make([]Declaration, 0, len(from.Limits)+len(l.limits))
@@ -56,17 +53,20 @@ func (l *Limiter) prepareFallback(from Fallback) error {
 				return fmt.Errorf("weblimit: Config.Fallback: two limits are called %q; give each its own name with Named", to.rule.Name)
 			}
 		}
-		declarations = append(declarations, Declaration{Rule: to.rule, Keys: to.key.Kind(), Named: from.Limits[i].named})
+		declarations = append(declarations, Declaration{Rule: to.rule, Keys: to.kind(), Named: from.Limits[i].named})
+	}
+	if n := checksOf(f.limits); n > MaxChecks {
+		return fmt.Errorf("weblimit: Config.Fallback counts for %d limits, with each OncePer and each Penalty for another: the most is %d", n, MaxChecks)
 	}
 	if len(f.limits) == 0 {
 		for i := range l.limits {
 			if l.limits[i].outage == Local {
-				declarations = append(declarations, Declaration{Rule: l.limits[i].rule, Keys: l.limits[i].key.Kind(), Named: true})
+				declarations = append(declarations, Declaration{Rule: l.limits[i].rule, Keys: l.limits[i].kind(), Named: true})
 			}
 		}
 	}
 	if f.store != nil {
-		f.health = &standInFor(f.store).health
+		f.instead = standInFor(f.store)
 		if err := f.store.Register(declarations...); err != nil {
 			return fmt.Errorf("weblimit: Config.Fallback: %s", unprefixed(err))
 		}

@@ -38,6 +38,17 @@ type Limit struct {
 	shadow    bool
 	warnAt    []float64
 	penalty   *Block // nil if there is none
+	wait      time.Duration
+	slow      slowDown
+	refundOn  func(Outcome) bool
+	estimate  bool
+
+	once    keyfuncs.Func // whose operations are charged once, if hasOnce
+	onceTTL time.Duration
+	hasOnce bool
+
+	concurrent bool // made by Concurrent: the window is the lease
+	hasLease   bool
 }
 
 // DefaultName is the name of a limit that was not given one with [Limit.Named].
@@ -150,6 +161,12 @@ func (l Limit) Rule() (Rule, error) {
 	if err != nil {
 		return Rule{}, fmt.Errorf("weblimit: limit %q: %w", l.name, err)
 	}
+	if l.wait > 0 && l.algorithm == TokenBucket {
+		if err := r.queue(l.wait); err != nil {
+			return Rule{}, fmt.Errorf("weblimit: limit %q: %w", l.name, err)
+		}
+	}
+	r.once = l.onceTTL
 	if l.penalty != nil {
 		if r.block, err = l.penalty.complete(); err != nil {
 			return Rule{}, fmt.Errorf("weblimit: limit %q: %w", l.name, err)
@@ -165,9 +182,15 @@ func (l *Limit) validate() error {
 	windowed := l.algorithm == FixedWindow || l.algorithm == SlidingWindow
 	switch {
 	case l.algorithm == 0:
-		return errors.New("a limit is made by Per, PerSecond, PerMinute, PerHour or PerDay")
+		return errors.New("a limit is made by Per, PerSecond, PerMinute, PerHour, PerDay or Concurrent")
 	case !validName(l.name):
 		return errors.New("name must be 1 to 64 of A-Z a-z 0-9 . _ -")
+	case l.concurrent && l.algorithm != Concurrency:
+		return fmt.Errorf("a limit of requests at the same time has no other algorithm, got a %v", l.algorithm)
+	case l.concurrent && (l.hasBurst || l.jitter):
+		return errors.New("a limit of requests at the same time has neither Burst nor Jitter")
+	case l.hasLease && !l.concurrent:
+		return fmt.Errorf("Lease belongs to a limit of requests at the same time, not to a %v", l.algorithm)
 	case l.hasBurst && l.algorithm != TokenBucket:
 		return fmt.Errorf("Burst belongs to a token bucket, not to a %v", l.algorithm)
 	case l.jitter && !windowed:
@@ -176,13 +199,23 @@ func (l *Limit) validate() error {
 		return fmt.Errorf("cost must be at least 1, got %d", l.cost)
 	case !l.outage.valid():
 		return fmt.Errorf("unknown outage policy %d", l.outage)
+	case l.wait < 0 || l.wait > maxWait || l.wait%time.Microsecond != 0:
+		return fmt.Errorf("a request may wait whole microseconds up to %v, not %v", maxWait, l.wait)
+	case l.penalty != nil && l.wait > 0 && l.algorithm != TokenBucket:
+		return fmt.Errorf("Penalty does not go with Wait under a %v: a request that waits is asked for again, and each denial would count", l.algorithm)
 	case !l.missing.valid():
 		return fmt.Errorf("unknown policy for missing keys %d", l.missing)
+	}
+	if err := l.slow.validate(); err != nil {
+		return err
 	}
 	for _, level := range l.warnAt {
 		if !(level > 0 && level <= 1) { // NaN, too
 			return fmt.Errorf("a warning level is above 0 and at most 1, got %v", level)
 		}
+	}
+	if err := l.validateOnce(); err != nil {
+		return err
 	}
 	for _, c := range l.when {
 		if err := c.Err(); err != nil {

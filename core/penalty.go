@@ -55,7 +55,8 @@ const (
 // it. A request that another limit denies, a Peek and a cost of 0 do not. While a
 // client is blocked its requests charge nothing, count nothing and extend
 // nothing, and all limits of a blocked request are spared, as with any denial. A
-// request of cost 0 is not blocked. RetryAfter is the time until the block ends or,
+// request of cost 0 is not blocked; one that repeats an operation is, although
+// [Limit.OncePer] would let it pass an exhausted limit. RetryAfter is the time until the block ends or,
 // if that is longer, until the limit has room: who waits for it is let through.
 //
 // Counting and blocking are part of the decision, in the same round trip, and
@@ -64,7 +65,12 @@ const (
 // asks the store. [Limiter.Blocks] lists who is blocked, [Limiter.Unblock] lifts a
 // block and [Limiter.Block] sets one.
 //
-// In shadow mode blocks are counted and reported, and deny nobody. The numbers of
+// With [Limit.Wait] it goes for a token bucket alone, which queues: requests that
+// wait under other limits are asked for again and again. No request waits for the
+// end of a block. Under a [Concurrent] limit a denial for want of a slot counts.
+//
+// In shadow mode blocks are counted and reported, and deny nobody; a request that
+// waits for another limit counts each time it is asked for. The numbers of
 // [Limit.Tiers] don't change the penalty. In an outage the process that stands in
 // for the store counts and blocks by itself, in its own memory; neither knows of
 // the other's blocks. With several processes that is each for itself. Refunds

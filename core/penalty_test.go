@@ -81,12 +81,12 @@ func TestTooManyPenaltiesAreAnError(t *testing.T) {
 	for i := range 128 {
 		limits = append(limits, login().Named(fmt.Sprint("login", i)))
 	}
-	want := "weblimit: Config.Limits has 128 limits and 128 penalties, the most is 255 together"
+	want := "weblimit: Config.Limits counts for 256 limits, with each OncePer and each Penalty for another: the most is 255"
 	if _, err := core.New(core.Config{Store: core.NewMemory(), Limits: limits}); fmt.Sprint(err) != want {
 		t.Errorf("got error %v, want %s", err, want)
 	}
 	limiterOn(t, core.NewMemory(), limits[:127]...).AllowKey(t.Context(), "k", 1)
-	want = "weblimit: Config.Fallback has 128 limits and 128 penalties, the most is 255 together"
+	want = "weblimit: Config.Fallback counts for 256 limits, with each OncePer and each Penalty for another: the most is 255"
 	if _, err := core.New(core.Config{Store: core.NewMemory(), Limits: limits[:1], Fallback: core.Fallback{Limits: limits}}); fmt.Sprint(err) != want {
 		t.Errorf("got error %v, want %s", err, want)
 	}

@@ -1,6 +1,7 @@
 package core
 
 import (
+	"fmt"
 	"maps"
 	"sync"
 	"sync/atomic"
@@ -29,6 +30,7 @@ type tierNumbers struct {
 	quota, window, burst int64
 	algorithm            Algorithm
 	hasBurst, jitter     bool
+	concurrent, hasLease bool
 }
 
 // maxTiers bounds what is kept for a function that makes up numbers as it goes;
@@ -41,7 +43,7 @@ func (t *tiers) rule(r keyfuncs.Request) *Rule {
 	if l.algorithm == 0 {
 		return t.base
 	}
-	n := tierNumbers{l.quota, int64(l.window), l.burst, l.algorithm, l.hasBurst, l.jitter}
+	n := tierNumbers{l.quota, int64(l.window), l.burst, l.algorithm, l.hasBurst, l.jitter, l.concurrent, l.hasLease}
 	if known := t.known.Load(); known != nil {
 		if rule, ok := (*known)[n]; ok {
 			return rule
@@ -50,11 +52,17 @@ func (t *tiers) rule(r keyfuncs.Request) *Rule {
 	l = Limit{ // and nothing else of l, which might be wrong and does not count
 		name: t.base.Name, cost: t.cost,
 		quota: l.quota, window: l.window, burst: l.burst, hasBurst: l.hasBurst, algorithm: l.algorithm, jitter: l.jitter,
+		wait:       t.base.Wait,
+		concurrent: l.concurrent, hasLease: l.hasLease,
 	}
 	if t.base.Penalized() {
 		l.penalty = &t.base.block
 	}
 	rule, err := l.Rule()
+	rule.once = t.base.once
+	if err == nil && (rule.Algorithm == Concurrency) != (t.base.Algorithm == Concurrency) {
+		err = fmt.Errorf("weblimit: limit %q: a tier counts requests at the same time if the limit does, and only then", l.name)
+	}
 	if err != nil {
 		t.advise(AdviceTier, unprefixed(err))
 		rule = *t.base

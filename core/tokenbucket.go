@@ -58,7 +58,12 @@ func (r *Rule) debtFits(cost int64, n *[4]int64) bool {
 // debtWait compares in ticks, where nothing overflows, even if a clock that was
 // set back makes the debt look larger than the bucket.
 func (r *Rule) debtWait(cost int64, n *[4]int64) int64 {
-	room := r.scale.Capacity - cost*r.scale.Unit - n[1]
+	return r.debtWaitIn(r.scale.Capacity, cost, n)
+}
+
+// debtWaitIn is debtWait for a bucket that holds capacity.
+func (r *Rule) debtWaitIn(capacity, cost int64, n *[4]int64) int64 {
+	room := capacity - cost*r.scale.Unit - n[1]
 	slack := room / r.scale.Rate // the whole ticks of debt that leave room for cost
 	if room < 0 {
 		slack = -ceilDiv(-room, r.scale.Rate)
@@ -71,7 +76,7 @@ func (r *Rule) debtRemaining(n *[4]int64) int64 {
 	if !holds {
 		return 0
 	}
-	return (r.scale.Capacity - debt) / r.scale.Unit
+	return (r.Burst*r.scale.Unit - debt) / r.scale.Unit // below 0 if requests queue
 }
 
 // refundDebt gives back cost less what the bucket has regained since the charge:
@@ -94,4 +99,22 @@ func (r *Rule) refundDebt(b *bucket, now, cost, at int64) {
 		whole, fraction = 0, 0
 	}
 	r.setDebtTicks(b, now, whole, fraction)
+}
+
+// ChargedAt returns the time, in microseconds since the epoch, that a store takes
+// for that of a charge when it gives units of it back: a bucket gives back what it
+// has not regained since. It regains the debt that it had first, so nothing of a
+// charge that came on top of others is regained before their debt has ended. For
+// all but token buckets it is the time of the charge.
+func (r *Rule) ChargedAt(units int64, charged *Result) int64 {
+	if r.Algorithm != TokenBucket {
+		return charged.At
+	}
+	tick := r.scale.Tick
+	ticks := charged.ResetAfter.Microseconds() / tick // for which the debt lasts for sure
+	if r.scale.Rate > 1 {
+		ticks-- // the last may be a fraction
+	}
+	ticks -= ceilMulDiv(min(units, r.Burst), r.scale.Unit, r.scale.Rate)
+	return charged.At + max(ticks, 0)*tick
 }

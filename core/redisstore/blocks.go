@@ -48,7 +48,7 @@ func (s *Store) changeBlocks(ctx context.Context, op operation, checks []core.Ch
 	var ps []*part
 	for i := range checks {
 		var p *part
-		ps, p = s.partFor(ps, op, checks[i].Key)
+		ps, p = s.partFor(ps, op, &checks[i])
 		p.addPenalty(i, &checks[i], d)
 	}
 	for _, p := range ps {
@@ -201,7 +201,8 @@ func (l *lister) isRepeated(name, tag string) bool {
 	return repeated
 }
 
-// pattern returns what SCAN finds the store's keys by.
+// pattern returns what SCAN finds the store's keys by, other than those of marks,
+// which don't end in the brace.
 func pattern(prefix string) string {
 	var b strings.Builder
 	for i := range len(prefix) {
@@ -262,7 +263,7 @@ func recordLength(record string) int {
 	}
 	state += 7 // expires
 	switch algorithm {
-	case core.SlidingLog:
+	case core.SlidingLog, core.Concurrency:
 		if len(record) < state+4 {
 			return 0
 		}

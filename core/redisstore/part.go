@@ -24,6 +24,7 @@ const (
 	charge
 	refund
 	reset
+	renew
 )
 
 // part is what a request asks of one slot: one group of the script. Its owner
@@ -40,6 +41,7 @@ type part struct {
 	data   []byte   // what is asked as the script reads it, and the keys
 	keys   []int    // where each key ends in data
 	tags   [][]byte // the client keys, until the part is sealed
+	marks  []mark   // of checks whose operation is charged once, until then
 
 	hash   uint64 // of all of it, for parts that can be decided together
 	equal  bool   // it can be decided together with equal ones
@@ -118,10 +120,11 @@ type spot struct {
 }
 
 // add adds a check of the request, and its penalty if the operation is about that,
-// too; charged is when it was charged, for a refund.
+// too; charged is when it was charged, for a refund or renewal. A check that can
+// have a mark has been given it before, by remember.
 func (p *part) add(index int, check *core.Check, charged int64) {
 	s, n := p.spot(check.Key, check.Rule.ID())
-	p.data = appendCheck(p.data, p.op, check, charged)
+	p.data = appendCheck(p.data, p.op, check, charged, p.markOf(index))
 	p.place(s, n, index, check.Rule.Algorithm)
 	p.equal = p.equal && check.Rule.Algorithm != core.SlidingLog // whose reading does not tell what the next one sees
 	if check.Rule.Penalized() {
@@ -138,6 +141,7 @@ func (p *part) spot(tag []byte, limit uint32) (s spot, n int) {
 		key = len(p.tags)
 		p.tags = append(p.tags, tag)
 	}
+	key += len(p.marks)
 	n = len(p.spots)
 	for n > 0 && (p.spots[n-1].key > key || p.spots[n-1].key == key && p.spots[n-1].limit > limit) {
 		n--
@@ -184,6 +188,12 @@ func rotate(b []byte, n int) {
 // seal adds the keys. From then on the part needs nothing of the request.
 func (p *part) seal(prefix string) {
 	p.group = len(p.data)
+	for i := range p.marks {
+		p.data = p.marks[i].appendKey(p.data, prefix)
+		p.keys = append(p.keys, len(p.data))
+		p.marks[i] = mark{}
+	}
+	p.marks = p.marks[:0]
 	for i, tag := range p.tags {
 		p.data = appendKey(p.data, prefix, tag)
 		p.keys = append(p.keys, len(p.data))
@@ -270,7 +280,8 @@ func (p *part) answer(checks []core.Check, results []core.Result) error {
 func (p *part) result(reply string, check *core.Check, granted int, blocked int64) core.Result {
 	rule, cost := check.Rule, check.Cost
 	fits := int(reply[0])
-	charged := p.op == charge || p.op == take && p.nth < granted && p.nth < fits
+	again := check.Once != nil && fits == repeated && (p.op == take || p.op == peek)
+	charged := p.op == charge || p.op == renew || !again && p.op == take && p.nth < granted && p.nth < fits
 	if rule.Algorithm == core.SlidingLog && p.op == take && charged {
 		reply = reply[4*7:]
 	}
@@ -278,11 +289,15 @@ func (p *part) result(reply string, check *core.Check, granted int, blocked int6
 	for k := range min(replyNumbers(p.op, rule.Algorithm), len(reading.Numbers)) {
 		reading.Numbers[k] = get7(reply[1+7*k:])
 	}
-	switch p.op {
-	case charge, refund, reset:
-		return rule.Result(0, reading)
-	case peek:
+	switch {
+	case again:
+		result := rule.Result(0, reading)
+		result.Repeated = result.Allowed // or a block holds
+		return result
+	case p.op == peek:
 		return rule.Result(cost, reading)
+	case p.op != take:
+		return rule.Result(0, reading)
 	}
 	if rule.Algorithm != core.SlidingLog { // else the reading is what it is
 		before := min(p.nth, granted, fits) // equal parts that were charged before
@@ -301,10 +316,14 @@ func (p *part) result(reply string, check *core.Check, granted int, blocked int6
 // and no product of it is too large to compare.
 const maxCost = 1 << 52
 
-// appendCheck writes a check as the script reads it: see scripts/limits.lua.
-func appendCheck(dst []byte, op operation, check *core.Check, charged int64) []byte {
+// appendCheck writes a check as the script reads it: see scripts/limits.lua. The
+// number of its operation's mark is 0 if it has none.
+func appendCheck(dst []byte, op operation, check *core.Check, charged int64, mark int) []byte {
 	scale, cost := check.Rule.Scale(), min(check.Cost, maxCost)
 	if check.Rule.Algorithm == core.TokenBucket {
+		if op <= peek && cost > check.Rule.Burst { // its queue may hold as much
+			cost = maxCost
+		}
 		// In debt; beyond the capacity any is as good.
 		cost = min(cost, 2*(scale.Capacity/scale.Unit)+1) * scale.Unit
 	}
@@ -316,13 +335,19 @@ func appendCheck(dst []byte, op operation, check *core.Check, charged int64) []b
 	if check.Shadow {
 		algorithm |= 1 << 7
 	}
+	if mark > 0 {
+		algorithm |= 1 << 6
+	}
 	dst = append(dst, algorithm)
 	for _, n := range [...]int64{scale.Tick, per, scale.Capacity, cost, check.Rule.Offset(check.Key)} {
 		dst = appendNumber(dst, n)
 	}
 	dst = appendHead(dst, check.Rule, scale)
-	if op == refund {
+	if op == refund || op == renew {
 		dst = appendNumber(dst, charged)
+	}
+	if mark > 0 {
+		dst = append(dst, byte(mark))
 	}
 	return dst
 }

@@ -66,7 +66,13 @@ const (
 func (p *part) answerGuarded(checks []core.Check, results []core.Result) {
 	granted := 1
 	for i, reply := range p.replies(checks) {
-		if i >= 0 && reply[0] == 0 && !checks[i].Shadow {
+		if reply[0] != 0 {
+			continue
+		}
+		if i < 0 {
+			i = ^i // a penalty that is a block denies what it guards
+		}
+		if !checks[i].Shadow {
 			granted = 0
 		}
 	}

@@ -14,8 +14,12 @@ import (
 // and how long to wait it finds by trying.
 type model struct {
 	buckets   map[string]*modelBucket // by key and limit
-	penalties map[string]modelPenalty // the same
+	marks     map[string]modelMark    // by key, limit and operation
+	penalties map[string]modelPenalty // by key and limit
 }
+
+// modelMark says when an operation was charged, and until when it is known.
+type modelMark struct{ at, until int64 }
 
 // modelBucket is what one key has used under one limit.
 type modelBucket struct {
@@ -24,14 +28,14 @@ type modelBucket struct {
 	since int64           // token bucket: in ticks
 	start int64           // windows: of the current one, in ticks
 	count [2]int64        // windows: units used in the current one and the one before it
-	log   []modelLogEntry // sliding log
+	log   []modelLogEntry // sliding log; concurrency: the slots
 	used  bool            // anything at all is known
 }
 
 type modelLogEntry struct{ at, units int64 }
 
 func newModel() *model {
-	return &model{buckets: map[string]*modelBucket{}, penalties: map[string]modelPenalty{}}
+	return &model{buckets: map[string]*modelBucket{}, marks: map[string]modelMark{}, penalties: map[string]modelPenalty{}}
 }
 
 func (b *modelBucket) clone() *modelBucket {
@@ -86,7 +90,7 @@ func (b *modelBucket) at(now int64, key string) *modelBucket {
 			c.start += w
 			c.count = [2]int64{0, c.count[0]}
 		}
-	case core.SlidingLog:
+	case core.SlidingLog, core.Concurrency:
 		for len(c.log) > 0 && c.log[0].at+w <= t {
 			c.log = c.log[1:]
 		}
@@ -118,7 +122,7 @@ func (b *modelBucket) level() *big.Rat {
 		return new(big.Rat).Set(b.debt)
 	case core.FixedWindow:
 		return new(big.Rat).SetInt64(b.count[0])
-	case core.SlidingLog:
+	case core.SlidingLog, core.Concurrency:
 		return new(big.Rat).SetInt64(b.logged())
 	}
 	panic("a sliding window's level depends on the time")
@@ -153,7 +157,7 @@ func (m *model) open(rule *core.Rule, key string, now int64) (b *modelBucket, co
 		old.rule = *rule
 		return old, false
 	}
-	if old.rule.Algorithm == core.SlidingLog && rule.Algorithm == core.SlidingLog {
+	if isLog(&old.rule) && isLog(rule) {
 		old.rule = *rule
 		return old.at(now, key), true
 	}
@@ -169,12 +173,16 @@ func (m *model) open(rule *core.Rule, key string, now int64) (b *modelBucket, co
 		return fresh, true
 	}
 	units := ceilRat(level).Int64()
-	if rule.Algorithm == core.SlidingLog {
+	if isLog(rule) {
 		fresh.log = []modelLogEntry{{now, units}}
 	} else {
 		fresh.count[0] = units
 	}
 	return fresh, true
+}
+
+func isLog(r *core.Rule) bool {
+	return r.Algorithm == core.SlidingLog || r.Algorithm == core.Concurrency
 }
 
 func ceilRat(r *big.Rat) *big.Int {
@@ -211,10 +219,14 @@ func (b *modelBucket) answer(now, cost int64, charged bool, key string) core.Res
 		return time.Duration(int64(n)*tick) * time.Microsecond
 	}
 	if !r.Allowed && cost <= b.rule.Burst {
-		r.RetryAfter = wait(cost)
+		if r.RetryAfter = time.Second; b.rule.Algorithm != core.Concurrency {
+			r.RetryAfter = wait(cost)
+		}
 	}
 	windowLeft := time.Duration((b.start+modelWindow(&b.rule))*tick-t*tick) * time.Microsecond
 	switch {
+	case b.rule.Algorithm == core.Concurrency:
+		r.Window = time.Second
 	case r.RetryAfter > 0:
 		r.Window = r.RetryAfter
 	case r.Remaining == 0:
@@ -236,7 +248,7 @@ func (b *modelBucket) answer(now, cost int64, charged bool, key string) core.Res
 		} else if b.count[1] > 0 {
 			r.ResetAfter = windowLeft
 		}
-	case core.SlidingLog:
+	case core.SlidingLog, core.Concurrency:
 		if len(b.log) > 0 {
 			r.ResetAfter = time.Duration(b.log[len(b.log)-1].at+modelWindow(&b.rule)-now) * time.Microsecond
 		}
@@ -252,7 +264,7 @@ func (b *modelBucket) charge(now, cost int64) {
 	switch b.rule.Algorithm {
 	case core.TokenBucket:
 		b.debt.Add(b.debt, new(big.Rat).SetInt64(cost))
-	case core.SlidingLog:
+	case core.SlidingLog, core.Concurrency:
 		if last := len(b.log) - 1; last >= 0 && b.log[last].at == now {
 			b.log[last].units += cost
 		} else {
@@ -267,14 +279,20 @@ func (b *modelBucket) charge(now, cost int64) {
 func (m *model) take(checks []core.Check, now int64, charge bool) []core.Result {
 	granted := charge
 	opened := make([]*modelBucket, len(checks))
+	checks = slices.Clone(checks)
+	repeated := make([]bool, len(checks))
 	blocked := make([]int64, len(checks))
 	for i, c := range checks {
+		blocked[i] = m.blocked(&c, now) // by what it costs, charged before or not
+		if mark, ok := m.marks[markKey(&c)]; c.Once != nil && ok && now < mark.until {
+			repeated[i] = true
+			checks[i].Cost, c.Cost = 0, 0
+		}
 		var converted bool
 		opened[i], converted = m.open(c.Rule, string(c.Key), now)
 		if converted && charge {
 			m.store(&c, opened[i].clone())
 		}
-		blocked[i] = m.blocked(&c, now)
 		if (blocked[i] > 0 || !opened[i].fits(now/modelTick(c.Rule), c.Cost)) && !c.Shadow {
 			granted = false
 		}
@@ -287,9 +305,13 @@ func (m *model) take(checks []core.Check, now int64, charge bool) []core.Result 
 			opened[i].charge(now, c.Cost)
 			if c.Cost > 0 {
 				m.store(&c, opened[i])
+				if c.Once != nil {
+					m.marks[markKey(&c)] = modelMark{now, now + c.Rule.Once().Microseconds()}
+				}
 			}
 		}
-		results[i] = opened[i].answer(now, c.Cost, charged, string(c.Key))
+		results[i] = opened[i].answer(now, c.Cost, charged && !repeated[i], string(c.Key))
+		results[i].Repeated = repeated[i]
 		results[i].At = now
 		if charge && !fits && blocked[i] == 0 {
 			blocked[i] = m.strike(&c, now)
@@ -299,6 +321,10 @@ func (m *model) take(checks []core.Check, now int64, charge bool) []core.Result 
 		}
 	}
 	return results
+}
+
+func markKey(c *core.Check) string {
+	return string(c.Key) + "|" + c.Rule.Name + "|" + string(c.Once)
 }
 
 func (m *model) store(c *core.Check, b *modelBucket) {
@@ -320,7 +346,7 @@ func (m *model) charge(checks []core.Check, now int64) []core.Result {
 			if b.charge(now, min(c.Cost, most)); b.debt.Cmp(full) > 0 {
 				b.debt = full
 			}
-		case core.SlidingLog:
+		case core.SlidingLog, core.Concurrency:
 			b.charge(now, max(min(c.Cost, most-b.logged()), 0))
 		default:
 			b.charge(now, max(min(c.Cost, most-b.count[0]), 0))
@@ -342,19 +368,15 @@ func (m *model) refund(checks []core.Check, results []core.Result, now int64) []
 		tick, at := modelTick(c.Rule), results[i].At
 		switch c.Rule.Algorithm {
 		case core.TokenBucket:
-			back := new(big.Rat).Mul(modelRate(c.Rule), new(big.Rat).SetInt64(now/tick-at/tick))
+			since := c.Rule.ChargedAt(c.Cost, &results[i])
+			back := new(big.Rat).Mul(modelRate(c.Rule), new(big.Rat).SetInt64(max(now/tick-since/tick, 0)))
 			if back.Sub(new(big.Rat).SetInt64(min(c.Cost, c.Rule.Burst)), back); back.Sign() > 0 {
 				if b.debt.Sub(b.debt, back); b.debt.Sign() < 0 {
 					b.debt = new(big.Rat)
 				}
 			}
-		case core.SlidingLog:
-			for j := range b.log {
-				if b.log[j].at == at {
-					b.log[j].units -= min(b.log[j].units, c.Cost)
-				}
-			}
-			b.log = slices.DeleteFunc(b.log, func(e modelLogEntry) bool { return e.units == 0 })
+		case core.SlidingLog, core.Concurrency:
+			b.free(at, c.Cost)
 		default:
 			for n := range b.count {
 				start := b.start - int64(n)*modelWindow(c.Rule)
@@ -364,7 +386,37 @@ func (m *model) refund(checks []core.Check, results []core.Result, now int64) []
 			}
 		}
 		m.store(&c, b)
+		if c.Once != nil && m.marks[markKey(&c)].at == at {
+			delete(m.marks, markKey(&c))
+		}
 		results[i] = b.answer(now, 0, false, string(c.Key))
+		results[i].At = now
+	}
+	return results
+}
+
+// free takes units out of the log again that came at a time.
+func (b *modelBucket) free(at, units int64) {
+	for j := range b.log {
+		if b.log[j].at == at {
+			b.log[j].units -= min(b.log[j].units, units)
+		}
+	}
+	b.log = slices.DeleteFunc(b.log, func(e modelLogEntry) bool { return e.units == 0 })
+}
+
+// renew frees slots and takes them again, as far as two limits go.
+func (m *model) renew(checks []core.Check, results []core.Result, now int64) []core.Result {
+	results = append([]core.Result(nil), results...)
+	for i, c := range checks {
+		if !results[i].Charged || c.Rule.Algorithm != core.Concurrency {
+			continue
+		}
+		b, _ := m.open(c.Rule, string(c.Key), now)
+		b.free(results[i].At, c.Cost)
+		b.charge(now, max(min(c.Cost, 2*c.Rule.Burst-b.logged()), 0))
+		m.store(&c, b)
+		results[i] = b.answer(now, 0, true, string(c.Key))
 		results[i].At = now
 	}
 	return results
@@ -373,6 +425,9 @@ func (m *model) refund(checks []core.Check, results []core.Result, now int64) []
 func (m *model) reset(checks []core.Check) {
 	for _, c := range checks {
 		delete(m.buckets, string(c.Key)+"|"+c.Rule.Name)
+		if c.Once != nil {
+			delete(m.marks, markKey(&c))
+		}
 		if c.Rule.Penalized() {
 			m.lift(&c)
 		}

@@ -147,8 +147,8 @@ func show(r core.Result) string {
 	if r.Blocked {
 		blocked = "blocked "
 	}
-	return fmt.Sprintf("{%sallowed=%v charged=%v remaining=%d retry=%v window=%v reset=%v}",
-		blocked, r.Allowed, r.Charged, r.Remaining, r.RetryAfter, r.Window, r.ResetAfter)
+	return fmt.Sprintf("{%sallowed=%v charged=%v repeated=%v remaining=%d retry=%v window=%v reset=%v}",
+		blocked, r.Allowed, r.Charged, r.Repeated, r.Remaining, r.RetryAfter, r.Window, r.ResetAfter)
 }
 
 // Algorithms returns one limit of n units per window for each algorithm.

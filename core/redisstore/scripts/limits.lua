@@ -14,21 +14,26 @@
 -- KEYS     the client keys of all groups, each once, each holding all limits of that key
 --
 -- ARGV[…]  what is asked, each once, integers little-endian, numbers IEEE 754 doubles:
---          operation    1 byte: 1 take, 2 peek, 3 charge, 4 refund, 5 reset; 128 more for a
---                       take or peek in which there are penalties
---          checks       1 byte: their number
+--          operation    1 byte: 1 take, 2 peek, 3 charge, 4 refund, 5 reset, 6 renew; 128 more
+--                       for a take or peek in which there are penalties
+--          checks       1 byte: their number, marks and penalties included
 --          keys         1 byte: their number, and per key:
---          of the key   1 byte: the number of its checks, by ascending limit, and per check:
+--          of the key   1 byte: the number of its checks, by ascending limit, and per check;
+--                       the keys of marks come first, each with one check of algorithm 7:
 --          algorithm    1 byte: 1 token bucket, 2 fixed window, 3 sliding window,
---                       4 sliding log, 6 penalty: see below; 128 more if the check is judged
---                       and not enforced
+--                       4 sliding log, 6 penalty: see below, 7 mark of an operation that is
+--                       charged once, 8 concurrency; 128 more if the check is judged and not
+--                       enforced, 64 more if it is charged only if its operation has no mark
 --          tick         number: microseconds
---          per          number: token bucket: debt drained in a tick; else the window in ticks
+--          per          number: token bucket: debt drained in a tick; else the window in ticks,
+--                       of a mark how long it counts, of concurrency the lease
 --          capacity     number: token bucket: debt that the bucket holds; else the quota in units
 --          cost         number: token bucket: debt; else units. Any that can never fit is as good
 --          offset       number: of the windows, in microseconds
 --          head         1 byte: its length; then what the limit's record begins with
---          charged      number, for a refund only: when the cost was charged
+--          charged      number, for a refund and a renewal only: when the cost was charged
+--          mark         1 byte, only if the check's operation can have one: the number of its
+--                       key in the group
 --                       A penalty is a check of its own, of the same key as the check that it
 --                       guards. Its numbers are, in this order: denials that begin a block, how
 --                       long they count, how long the first block lasts, how many times longer
@@ -39,15 +44,16 @@
 --          clock        1 byte: 0 for the server's own; 1: a number follows, microseconds
 --                       since the epoch
 --          per group    index of what it asks in ARGV (1), how many equal requests ask it, each
---                       by itself (1, up to 254; more than 1 only without a sliding log or
---                       penalty), and per key its index in KEYS (2, big-endian)
+--                       by itself (1, up to 254; 1 with a sliding log, mark or penalty), and
+--                       per key its index in KEYS (2, big-endian)
 --
 -- RETURN   now          7 bytes: microseconds since the epoch
---          per check    how many of the equal requests fit this check alone (1), then numbers
+--          per check    how many of the equal requests fit this check alone, or 2 of one whose
+--                       operation was charged before (1), then numbers
 --                       of 7 bytes, the check's core.Reading, before a take or peek, after all
 --                       else: 2, of a sliding window 3, of a sliding log 4, and of a log's
 --                       take 4 more: after it, if it is granted; of a penalty 1: the
---                       microseconds until its block ends, 0 if there is none
+--                       microseconds until its block ends, 0 if there is none. Of a mark nothing
 --          A group whose key can't be read has instead: 255, length (2) of a text, and the text.
 --          Nothing of it was charged.
 --
@@ -61,6 +67,8 @@
 --          fixed window    units used (width)
 --          sliding window  units used in this window (width), in the one before (width)
 --          sliding log     units used (2), entries (2), then per entry when (7) and units (2)
+--          mark            when the operation was charged (7)
+--          concurrency     as a sliding log
 --          A penalty's record is of another order: limit, 96, 215, when its denials are over (7),
 --          how many there are (4), how many blocks there were in a row (2), expires (7), when the
 --          last block ends (7). To who does not know it, it looks like any other.
@@ -71,8 +79,8 @@
 -- Nothing is written before all groups are decided: a call that fails on an unforeseen
 -- value has changed nothing, unless Redis refused a write.
 
-local TAKE, PEEK, CHARGE, REFUND, RESET = 1, 2, 3, 4, 5
-local BUCKET, WINDOW, ESTIMATE, LOG, PENALTY = 1, 2, 3, 4, 6
+local TAKE, PEEK, CHARGE, REFUND, RESET, RENEW = 1, 2, 3, 4, 5, 6
+local BUCKET, WINDOW, ESTIMATE, LOG, PENALTY, MARK, SLOTS = 1, 2, 3, 4, 6, 7, 8
 local VERSION = '\1'
 local spread, unpack, pack, sub, byte = unpack, struct.unpack, struct.pack, string.sub, string.byte
 
@@ -100,6 +108,7 @@ local value, last
 -- What is asked: kept from group to group, most ask the same.
 local asked, operation, total, keys, first -- first: the checks of the first key
 local algorithm, tick, per, capacity, cost, offset, head, charged, shadow
+local mark                        -- the number of the key of the check's mark
 local reads, writes               -- the formats of a record's state
 local penalties, guarded          -- whether the group has penalties; the limit that one guards
 
@@ -119,6 +128,7 @@ repeat
   local start = p + 2
   local grant = times             -- how many of the equal requests all enforced checks fit, so far
   local failure, pending
+  local repeated                  -- by the number of a mark's key: it counts
   local k, built, held, dirty, converted
 
   -- A group is decided as it is read, with its charges, on the assumption that it will be
@@ -170,7 +180,12 @@ repeat
             algorithm, tick, per, capacity, cost, offset, head, q = unpack('<BdddddBc0', ask, q)
             shadow = algorithm > 127
             if shadow then algorithm = algorithm - 128 end
-            if operation == REFUND then charged, q = unpack('<d', ask, q) end
+            if operation == REFUND or operation == RENEW then charged, q = unpack('<d', ask, q) end
+            mark = nil
+            if algorithm > 63 then
+              algorithm = algorithm - 64
+              mark, q = byte(ask, q), q + 1
+            end
             if algorithm == BUCKET then
               if per == 1 then
                 writes = '<c0c0I7'
@@ -197,6 +212,8 @@ repeat
               end
             elseif algorithm == PENALTY then
               guarded, q = unpack('<I4', ask, q)
+            elseif algorithm == MARK then
+              reads, writes = '<I7I7', '<c0c0I7I7'
             else
               writes = '<c0c0I7I2I2c0'
             end
@@ -222,7 +239,7 @@ repeat
             local expires
             expires, stop = unpack('<I7', value, stop)
             local used = stop
-            if kind == LOG then
+            if kind == LOG or kind == SLOTS then
               stop = stop + 4 + 9 * unpack('<I2', value, stop + 2)
             else
               stop = stop + (kind == ESTIMATE and 2 or 1) * width
@@ -311,7 +328,7 @@ repeat
                     ends = algorithm == WINDOW and now - (now - offset) % per + per
                       or (ticks - (ticks - offset / tick) % per + 2 * per) * tick
                   end
-                elseif kind == LOG then
+                elseif kind == LOG or kind == SLOTS then
                   -- A log's entries know their times: the new window just applies to them.
                   x, y = units, #entries / ENTRY
                   if x > 0 then ends = unpack('<I7', entries, #entries - ENTRY + 1) + per end
@@ -341,7 +358,7 @@ repeat
             expires, at = unpack('<I7', value, state)
           elseif algorithm == ESTIMATE then
             expires, x, y, at = unpack(reads, value, state)
-          elseif algorithm == LOG then
+          elseif algorithm == LOG or algorithm == SLOTS then
             expires, x, y, at = unpack('<I7I2I2', value, state)
             entries = sub(value, at, at + 9 * y - 1)
             at = at + 9 * y
@@ -364,6 +381,7 @@ repeat
         local fits = times
         local a, b, ends
         local answered = penalties and (text == now and 7 or #text)
+        if mark and repeated[mark] then fits, cost = 2, 0 end
 
         if algorithm == BUCKET then
           local ticks = tick == 1 and now or (now - now % tick) / tick
@@ -500,6 +518,72 @@ repeat
             entries = pack('<I7I4I2I7I7', x, strikes, level, ends, y)
           end
           text = pack(text == now and '<I7BI7' or '<c0BI7', text, fits, y > now and y - now or 0)
+        elseif algorithm == MARK then
+          -- Left by a take, unless the check it is for turns out not to charge.
+          repeated = repeated or {}
+          repeated[key] = operation <= PEEK and expires > 0
+          if operation == TAKE and expires == 0 then
+            x, ends = now, now + per
+          elseif operation == REFUND and expires > 0 and x == charged then
+            ends = 0
+          end
+
+        elseif algorithm == SLOTS then
+          local ENTRY = 9
+          local gone, more = 0, 0
+          while gone < #entries do
+            local when, n = unpack('<I7I2', entries, gone + 1)
+            if when + per > now then break end
+            gone, x = gone + ENTRY, x - n
+          end
+          if gone > 0 then entries = sub(entries, gone + 1) end
+          local newest = entries ~= '' and unpack('<I7', entries, #entries - ENTRY + 1) or 0
+          a, b = x, x > 0 and newest + per - now or 0
+          if operation <= PEEK then
+            if cost > 0 then
+              if x + cost > capacity then
+                fits = 0
+              else
+                if times > 1 then fits = math.min(times, math.floor((capacity - x) / cost)) end
+                more = (fits < most and fits or most) * cost
+              end
+            end
+          else
+            if operation == REFUND or operation == RENEW then
+              local low, high = 0, #entries / ENTRY -- the first entry that is not older is between them
+              while low < high do
+                local middle = math.floor((low + high) / 2)
+                if unpack('<I7', entries, middle * ENTRY + 1) < charged then low = middle + 1 else high = middle end
+              end
+              local e = low * ENTRY + 1
+              local when, n
+              if e < #entries then when, n = unpack('<I7I2', entries, e) end
+              if when == charged then
+                local less = math.min(n, cost)
+                local left = less < n and pack('<I7I2', when, n - less) or ''
+                x, entries = x - less, sub(entries, 1, e - 1) .. left .. sub(entries, e + ENTRY)
+                newest = x > 0 and unpack('<I7', entries, #entries - ENTRY + 1) or 0
+                ends = x > 0 and newest + per or 0
+              end
+            end
+            if operation == CHARGE or operation == RENEW then
+              more = math.max(math.min(cost, 2 * capacity - x), 0)
+            end
+          end
+          if more > 0 then
+            x = x + more
+            if newest >= now then
+              local n = unpack('<I2', entries, #entries - 1)
+              entries = sub(entries, 1, -ENTRY - 1) .. pack('<I7I2', newest, n + more)
+            else
+              newest = now
+              entries = entries .. pack('<I7I2', now, more)
+            end
+            ends = newest + per
+          end
+          if operation > PEEK then a, b = x, x > 0 and newest + per - now or 0 end
+          y = #entries / ENTRY
+          text = pack(text == now and '<I7BI7I7' or '<c0BI7I7', text, fits, a, b)
 
         else -- sliding log
           local ENTRY = 9
@@ -576,13 +660,15 @@ repeat
           local limit = key * 4294967296 + unpack('<I4', head)
           if fits == 0 then exceeded[limit] = true end
           if pass == 2 and blocks[limit] then
+            -- Of a repeated operation the answer says so all the same.
+            if fits ~= 2 then text = sub(text, 1, answered) .. '\0' .. sub(text, answered + 2) end
             fits = 0
-            text = sub(text, 1, answered) .. '\0' .. sub(text, answered + 2)
           end
           -- A denied group can have a denial to write down, and charges nothing.
           if grant == 0 or fits == 0 then ends = nil end
         end
         if fits < grant and not shadow then grant = fits end
+        if mark and operation == TAKE and (fits ~= 1 or cost == 0) then pending[mark][6] = false end -- not dirty: no mark is left
         if operation == RESET and state then ends = 0 end
 
         -- The record as it shall be, if it may be so.
