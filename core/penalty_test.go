@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -390,5 +391,130 @@ func TestMoreBlocksThanAreListed(t *testing.T) {
 	}
 	if listed := blocksOf(t, l); len(listed) != 1 || listed[0].Key != "late" {
 		t.Errorf("after all others have ended: %d listed", len(listed))
+	}
+}
+
+// blocking is a penalty that is soon there.
+func blocking(l core.Limit) core.Limit {
+	return l.Penalty(core.Block{After: 3, Within: time.Hour, For: time.Minute})
+}
+
+// A queue denies at once: each request that has no place in it is one strike, and a
+// block is nothing to wait for.
+func TestAQueueWithAPenalty(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		l := limiterOn(t, core.NewMemory(), blocking(forAll(core.PerSecond(1).LeakyBucket(10*time.Minute))))
+		var all sync.WaitGroup
+		for range 601 { // one goes on at once, and the others wait
+			all.Go(func() {
+				if d := l.AllowKey(t.Context(), "k", 1); !d.Allowed {
+					t.Errorf("in the queue: %v", d.Reason)
+				}
+			})
+		}
+		synctest.Wait()
+		start := time.Now()
+		for i, want := range []core.Reason{core.ReasonLimitExceeded, core.ReasonLimitExceeded, core.ReasonBlocked, core.ReasonBlocked} {
+			d := l.AllowKey(t.Context(), "k", 1)
+			if d.Reason != want || want == core.ReasonBlocked && d.RetryAfter != time.Minute {
+				t.Errorf("request %d: %v, retry after %v, want %v", i+1, d.Reason, d.RetryAfter, want)
+			}
+		}
+		if waited := time.Since(start); waited != 0 {
+			t.Errorf("denials took %v", waited)
+		}
+		all.Wait() // blocks end nobody's wait
+		if d := l.AllowKey(t.Context(), "k", 1); !d.Allowed {
+			t.Errorf("after the block: %v", d.Reason)
+		}
+	})
+}
+
+// A request that would wait for one limit is denied at once if another blocks it,
+// even if it is the first that takes longer; and it is one strike.
+func TestNobodyWaitsForTheEndOfABlock(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		l := limiterOn(t, core.NewMemory(),
+			forAll(core.PerHour(1).FixedWindow().Wait(time.Hour)).Named("patient"),
+			blocking(forAll(core.Per(1, 24*time.Hour))).Named("strict"))
+		l.AllowKey(t.Context(), "k", 1)
+		start := time.Now()
+		for i := range 5 {
+			d := l.AllowKey(t.Context(), "k", 1)
+			if d.Allowed || d.Results()[1].Blocked != (i >= 2) {
+				t.Errorf("request %d: %v, blocked=%v", i+1, d.Reason, d.Results()[1].Blocked)
+			}
+		}
+		if waited := time.Since(start); waited != 0 {
+			t.Errorf("denials took %v", waited)
+		}
+	})
+}
+
+// A tier can't bring back what is refused of the limit itself.
+func TestATierOfAQueueWithAPenalty(t *testing.T) {
+	t.Parallel()
+	l := limiterOn(t, core.NewMemory(), blocking(core.PerHour(1).By(keyfuncs.Everyone()).Wait(time.Minute)).Tiers(func(keyfuncs.Request) core.Limit {
+		return core.PerHour(5).FixedWindow()
+	}))
+	if d := l.Allow(&request{}); d.Results()[0].Rule.Algorithm != core.TokenBucket {
+		t.Errorf("decided by a %v, want the limit's own token bucket", d.Results()[0].Rule.Algorithm)
+	}
+}
+
+// What a request gives back afterwards takes no strike back, and lifts no block.
+func TestReservationsLeaveStrikes(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		for name, limit := range map[string]core.Limit{
+			"refunds":   core.PerDay(1).RefundOn(core.Failures),
+			"estimates": core.PerDay(1).Estimate(1),
+			"slots":     core.Concurrent(1),
+		} {
+			l := limiterOn(t, core.NewMemory(), blocking(forAll(limit)).Named(name))
+			d := l.AllowKey(t.Context(), "k", 1)
+			for range 2 {
+				l.AllowKey(t.Context(), "k", 1)
+			}
+			_ = core.Charge(core.NewContext(t.Context(), d), 0) // only one of them has an estimate
+			d.Settle(core.Outcome{Status: 500})
+			if got := unitsLeft(t, l, "k"); got != 1 {
+				t.Errorf("%s: %d left after the request, want all", name, got)
+			}
+			d = l.AllowKey(t.Context(), "k", 1)
+			if got := l.AllowKey(t.Context(), "k", 1); !d.Allowed || got.Reason != core.ReasonBlocked {
+				t.Errorf("%s: the third strike: %v", name, got.Reason)
+			}
+			d.Settle(core.Outcome{Status: 500})
+			if got := l.AllowKey(t.Context(), "k", 1); got.Reason != core.ReasonBlocked {
+				t.Errorf("%s: settled while blocked: %v", name, got.Reason)
+			}
+		}
+	})
+}
+
+// A limit with both counts for three, of a limiter and of a call.
+func TestMarksAndPenaltiesCount(t *testing.T) {
+	t.Parallel()
+	var limits []core.Limit
+	var checks []core.Check
+	for i := range 86 {
+		limit := login().Named(fmt.Sprint("login", i)).OncePer(keyfuncs.Header("Idempotency-Key"), time.Hour)
+		limits = append(limits, limit)
+		checks = append(checks, core.Check{Key: []byte("k"), Rule: mustRule(t, limit), Cost: 1, Once: []byte("op")})
+	}
+	want := "weblimit: Config.Limits counts for 258 limits, with each OncePer and each Penalty for another: the most is 255"
+	if _, err := core.New(core.Config{Store: core.NewMemory(), Limits: limits}); fmt.Sprint(err) != want {
+		t.Errorf("got error %v, want %s", err, want)
+	}
+	limiterOn(t, core.NewMemory(), limits[:85]...)
+	want = "weblimit: at most 255 checks, with their operations and penalties, can be decided together, got 258"
+	if err := core.ValidChecks(checks, make([]core.Result, 86)); fmt.Sprint(err) != want {
+		t.Errorf("got error %v, want %s", err, want)
+	}
+	if err := core.ValidChecks(checks[:85], make([]core.Result, 85)); err != nil {
+		t.Error(err)
 	}
 }

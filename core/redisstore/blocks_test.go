@@ -249,7 +249,7 @@ func TestBlocksAmongOthers(t *testing.T) {
 	server := redistest.Start(t)
 	client, prefix := server.Client(t), `odd*[pre]?fix\:`
 	store := redisstore.New(client, redisstore.Prefix(prefix), redisstore.DenialCache(0, 8))
-	rule := mustRule(t, penalized(1))
+	rule := mustRule(t, penalized(1).OncePer(keyfuncs.Header("Idempotency-Key"), time.Hour))
 	want := map[string]bool{}
 	for i := range 700 {
 		key := fmt.Sprint("user:", i)
@@ -261,11 +261,14 @@ func TestBlocksAmongOthers(t *testing.T) {
 		}
 		log := mustRule(t, core.PerHour(100).SlidingLog().Named("log"))
 		checks = append(checks, check(key, log, 1+int64(i%3)))
+		slots := mustRule(t, core.Concurrent(100).Named("slots"))
+		checks = append(checks, check(key, slots, 1+int64(i%3)))
+		checks[0].Once = []byte("first") // whose marks are no values to list
 		take(t, store, checks...)
 		if i%7 == 0 {
 			want[key] = true
 			for range 3 {
-				take(t, store, checks[0])
+				take(t, store, check(key, rule, 1))
 			}
 		}
 	}
