@@ -30,11 +30,12 @@ const (
 //
 //	core.Concurrent(10).By(keyfuncs.User("userID")).Named("running")
 //
-// A request takes a slot, or as many as its cost, when it is allowed, and gives
-// them back when it has been answered: a store's Refund does that, and its Renew
-// keeps the slots of a request that takes longer than the lease; see
-// [Limit.Lease]. Nothing refills by itself: it is a limit on what is under way,
-// and not on a rate, so combine it with one of those.
+// A request takes a slot, or as many as its cost, when it is allowed. Adapters give
+// them back when the handler has ended, whatever became of it, and keep them while
+// it takes longer than the lease; see [Limit.Lease]. Who asks with
+// [Limiter.AllowKey] ends it with [Decision.Settle]. Nothing refills by itself: it is
+// a limit on what is under way, and not on a rate, so combine it with one of those.
+// With [Limit.Wait] requests queue for a slot.
 //
 // When a slot becomes free nobody knows. A denial's RetryAfter is a hint of one
 // second, and not a promise; ResetAfter is when the last lease ends, if nobody

@@ -21,8 +21,9 @@ type MemoryConfig struct {
 	// MaxBuckets bounds the memory: one bucket, for one key under one limit,
 	// takes 48 bytes in a table that is between 7/10 and 7/8 full, so 55 bytes
 	// when there are MaxBuckets and at most 69 before. Four entries of a sliding
-	// log count as one bucket; one log may exceed a bound that is smaller than it.
-	// A key that exceeds a limit with a [Limit.Penalty] takes a second bucket there.
+	// log, or of slots that are held, count as one bucket, and so does the mark of an
+	// operation that is charged once; one log may exceed a bound that is smaller than it.
+	// A key that exceeds a limit with a [Limit.Penalty] takes another bucket there.
 	// At least 64. Defaults to DefaultMaxBuckets.
 	MaxBuckets int
 }
@@ -32,12 +33,13 @@ type MemoryConfig struct {
 //
 // Memory is bounded by MaxBuckets. When there is no room, buckets that are full
 // again go first, for they hold nothing; then those that have used the least of
-// their limit. A client that has nothing left keeps its bucket until there are
-// only such clients; then the one that is nearest to being full again loses its
-// bucket, and starts with a fresh one. Who goes is sought among some thousand
-// buckets, for 128 new keys at a time: a bucket that time alone has refilled since
-// then is not yet known for it. Keys are known by a 96-bit hash that is seeded
-// anew in each store, so nobody can construct two that collide.
+// their limit, where the mark of an operation counts as half used. A client that
+// has nothing left keeps its bucket until there are only such clients; then the one
+// that is nearest to being full again loses its bucket, and starts with a fresh
+// one. Who goes is sought among some thousand buckets, for 128 new keys at a time:
+// a bucket that time alone has refilled since then is not yet known for it. Keys
+// are known by a 96-bit hash that is seeded anew in each store, so nobody can
+// construct two that collide.
 //
 // Time is the process's monotonic clock, begun at the wall clock when the store
 // was made: a step of the wall clock neither grants nor withholds units.
@@ -247,7 +249,7 @@ func (m *Memory) Reset(_ context.Context, checks []Check) error {
 		}
 		m.forgive(&v, checks[i].Rule)
 		if checks[i].Once != nil {
-			if at, found := v.shard.find(v.mark); found {
+			if at, found := v.shard.find(v.markPlace()); found {
 				v.shard.remove(at)
 			}
 		}

@@ -81,29 +81,31 @@ func (c *call) askOnce(l *limit, r keyfuncs.Request) {
 // anything.
 const markBurst = 2
 
-// markOf returns where the mark of a check belongs whose place is p.
-func (m *Memory) markOf(p place, c *Check) place {
-	p.hash = bits.RotateLeft64(p.hash, 32) + maphash.Bytes(m.seeds[1], c.Once)
-	return p
+// markOf returns the hash of the mark of a check that has the given one.
+func (m *Memory) markOf(hash uint64, c *Check) uint64 {
+	return bits.RotateLeft64(hash, 32) + maphash.Bytes(m.seeds[1], c.Once)
 }
+
+// markPlace returns where the mark of the check's operation belongs.
+func (v *visit) markPlace() place { return place{v.mark, v.check} }
 
 // recall finds out whether the check's operation was charged before. The caller
 // has locked the shard.
 func (v *visit) recall(now int64) {
-	i, found := v.shard.find(v.mark)
+	i, found := v.shard.find(v.markPlace())
 	v.repeated = found && v.shard.slots[i].expires > now
 }
 
 // remember leaves the mark of an operation that is charged now.
 func (v *visit) remember(rule *Rule, now int64) {
 	b := bucket{expires: now + rule.once.Microseconds(), x: 1, y: now, form: form{algorithm: onceMark, tick: 1, rate: 1}}
-	i, found := v.shard.find(v.mark)
-	v.shard.put(v.mark, i, found, &b, markBurst, now)
+	i, found := v.shard.find(v.markPlace())
+	v.shard.put(v.markPlace(), i, found, &b, markBurst, now)
 }
 
 // unmark removes the mark, if it is that of a charge at the given time.
 func (v *visit) unmark(at int64) {
-	if i, found := v.shard.find(v.mark); found && v.shard.slots[i].third == at {
+	if i, found := v.shard.find(v.markPlace()); found && v.shard.slots[i].third == at {
 		v.shard.remove(i)
 	}
 }

@@ -19,8 +19,8 @@ type visit struct {
 	reading   Reading
 	fits      bool
 	converted bool
-	repeated  bool  // the check's operation was charged before
-	mark      place // of that operation, if the check has one
+	repeated  bool   // the check's operation was charged before
+	mark      uint64 // the hash of that operation's mark, if the check has one
 }
 
 // visits are reused, since a call has to look at all its buckets before it may
@@ -45,7 +45,7 @@ func (m *Memory) locate(v *visit, rule *Rule, key []byte) {
 func (m *Memory) locateWithMark(v *visit, c *Check) {
 	m.locate(v, c.Rule, c.Key)
 	if c.Once != nil {
-		v.mark = m.markOf(v.place, c)
+		v.mark = m.markOf(v.hash, c)
 	}
 }
 

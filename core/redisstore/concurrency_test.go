@@ -105,7 +105,8 @@ func TestSlotsOfAProcessThatIsKilled(t *testing.T) {
 	}
 	defer kill()
 	lines := bufio.NewScanner(out)
-	for lines.Scan() && !strings.HasPrefix(lines.Text(), heldMark) {
+	for holding := false; !holding && lines.Scan(); {
+		holding = strings.HasPrefix(lines.Text(), heldMark)
 	}
 	rule := heldRule(t)
 	time.Sleep(2 * heldLease) // it renews

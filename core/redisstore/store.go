@@ -217,9 +217,12 @@ func (s *Store) split(ps []*part, op operation, checks []core.Check, results []c
 	marks := op == take || op == peek || op == refund || op == reset
 	settles := op == refund || op == renew // what results tell of
 	for i := range checks {
-		if marks && checks[i].Once != nil && !(settles && !results[i].Charged) {
+		if marks && checks[i].Once != nil {
 			charged := int64(0)
 			if settles {
+				if !results[i].Charged {
+					continue
+				}
 				charged = results[i].At
 			}
 			var p *part

@@ -177,7 +177,7 @@ func slotsDuringBlock(r *rig) {
 	r.wantBlocked(two, "k", time.Minute)
 	for range 5 {
 		r.Advance(lease / 2)
-		if held = r.renew(two, "k", 2, held); !held.Charged || held.Blocked || held.ResetAfter != lease {
+		if held = r.renew(two, 2, held); !held.Charged || held.Blocked || held.ResetAfter != lease {
 			r.Fatalf("renewed while blocked: %s", show(held))
 		}
 	}
