@@ -40,7 +40,7 @@ func (r *Rule) share(n int, cost int64) Rule {
 	common := gcd(r.Quota, r.Window.Microseconds())
 	for _, quota := range []int64{quota, ceilDiv(quota, common) * common} {
 		if share, err := newRule(r.Name, r.Algorithm, quota, r.Window, burst, r.Jitter); err == nil && share.queue(r.Wait) == nil {
-			share.once = r.once
+			share.once, share.block = r.once, r.block
 			return share
 		}
 	}

@@ -43,6 +43,9 @@ func (l Limit) LeakyBucket(wait time.Duration) Limit {
 // should be room, those of requests at the same time every 10 to 250 milliseconds,
 // and whoever asks first then gets it.
 //
+// Only a token bucket can have a [Limit.Penalty] as well. Nobody waits for the end
+// of a block.
+//
 // Config.MaxWaiting bounds how many requests wait. A waiting request holds a
 // goroutine and its connection, so keep the wait short. At most one hour.
 func (l Limit) Wait(most time.Duration) Limit {
