@@ -123,4 +123,22 @@ var turns = []scenario{
 			return s.get("/").status == http.StatusOK
 		}, func() any { return "taken" })
 	}},
+	{"who exceeds a limit again and again is blocked, and can be let in again", func(e *env) {
+		limiter := e.limiter(core.PerDay(1).FixedWindow().By(keyfuncs.ClientIP()).Named("api").
+			Penalty(core.Block{After: 2, Within: time.Hour, For: 48 * time.Hour}))
+		s := e.serve(App{Layers: []Layer{{Limiter: limiter}}})
+		e.passes("the first", s.get("/"))
+		contains(e, "the first denial", s.get("/").body, "#quota-exceeded")
+		for range 2 {
+			r := s.get("/")
+			e.denied("blocked", r)
+			e.wait(r, 48*3600)
+			contains(e, "body", r.body, `"type":"https://iana.org/assignments/http-problem-types#abnormal-usage-detected","title":"Abnormal Usage Detected","status":429`)
+			contains(e, "body", r.body, `"violated-policies":["api"]`)
+		}
+		if err := limiter.Unblock(e.Context(), "ip:192.0.2.1"); err != nil {
+			e.Fatal(err)
+		}
+		contains(e, "after the block", s.get("/").body, "#quota-exceeded")
+	}},
 }
