@@ -35,7 +35,9 @@ const (
 // it takes longer than the lease; see [Limit.Lease]. Who asks with
 // [Limiter.AllowKey] ends it with [Decision.Settle]. Nothing refills by itself: it is
 // a limit on what is under way, and not on a rate, so combine it with one of those.
-// With [Limit.Wait] requests queue for a slot.
+// With [Limit.Wait] requests queue for a slot, be it only the moment that the store
+// takes to hear of one that is free: it is told in the background, so a client that
+// sends its next request at once may be there first.
 //
 // When a slot becomes free nobody knows. A denial's RetryAfter is a hint of one
 // second, and not a promise; ResetAfter is when the last lease ends, if nobody

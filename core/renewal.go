@@ -44,7 +44,7 @@ func (r *reservation) renew(i int) {
 	if err != nil {
 		r.instead.failed(err)
 	}
-	r.update(i, func(c *charge) {
+	r.change(func() {
 		c.renewal.running = false
 		if err == nil {
 			c.result = results[0]

@@ -19,7 +19,9 @@ type reservation struct {
 	delayed time.Duration // how long the request waited for its turn
 
 	mu      sync.Mutex
+	ended   bool     // it is being settled, or was. Guarded by mu.
 	settled bool     // Guarded by mu.
+	telling bool     // the store is being told of differences. Guarded by mu.
 	charges []charge // Guarded by mu.
 }
 
@@ -32,7 +34,6 @@ type charge struct {
 	spent    int64  // what the handler said it cost
 	told     bool   // it said so
 	refunded bool   // all of it is to be given back
-	moving   bool   // the store is being told of a difference
 	slots    bool   // held while the request runs
 	renewal  renewal
 }
@@ -133,88 +134,112 @@ func (r *reservation) settle(o Outcome) {
 // cancel gives back all of it: the request does not take place.
 func (r *reservation) cancel() { r.end(func(*charge) bool { return true }) }
 
-// end settles once. refund says what is given back whole.
+// end settles once. refund says what is given back whole. It is the application's,
+// and so runs without the lock. Should it panic, all others are settled still.
 func (r *reservation) end(refund func(*charge) bool) {
 	r.mu.Lock()
-	ended := r.settled
-	r.settled = true
+	ended := r.ended
+	r.ended = true
 	r.mu.Unlock()
 	if ended {
 		return
 	}
-	r.endFrom(0, refund)
+	refunded := make([]bool, len(r.charges))
+	defer r.change(func() {
+		r.settled = true
+		for i := range r.charges {
+			r.charges[i].refunded = refunded[i]
+		}
+	})
+	for i := range r.charges {
+		if timer := r.charges[i].renewal.timer; timer != nil {
+			timer.Stop()
+		}
+	}
+	r.refunds(0, refund, refunded)
 }
 
-// endFrom settles the charges from the i-th on. Should refund, which is the
-// application's and so runs without the lock, panic, then they are settled still.
-func (r *reservation) endFrom(i int, refund func(*charge) bool) {
-	if i == len(r.charges) {
-		return
+// refunds finds out which charges from the i-th on are given back.
+func (r *reservation) refunds(i int, refund func(*charge) bool, refunded []bool) {
+	if i < len(refunded) {
+		defer r.refunds(i+1, refund, refunded)
+		refunded[i] = refund(&r.charges[i])
 	}
-	if timer := r.charges[i].renewal.timer; timer != nil {
-		timer.Stop()
-	}
-	refunded := false
-	defer func() {
-		r.update(i, func(c *charge) { c.refunded = refunded })
-		r.endFrom(i+1, refund)
-	}()
-	refunded = refund(&r.charges[i])
 }
 
 // spend notes a cost for all estimates, and reports whether there are any.
 func (r *reservation) spend(n int64) (found bool) {
-	for i := range r.charges {
-		if r.charges[i].limit.estimate {
+	r.change(func() {
+		for i := range r.charges {
+			c := &r.charges[i]
+			if !c.limit.estimate {
+				continue
+			}
 			found = true
-			r.update(i, func(c *charge) {
-				// More than a client can come to owe makes no difference.
-				c.spent, c.told = min(c.spent+min(n, math.MaxInt64-c.spent), 3*c.check.Rule.Burst), true
-			})
+			// More than a client can come to owe makes no difference.
+			c.spent, c.told = min(c.spent+min(n, math.MaxInt64-c.spent), 3*c.check.Rule.Burst), true
 		}
-	}
+	})
 	return found
 }
 
-// update changes a charge, and has the store told if it should know.
-func (r *reservation) update(i int, change func(*charge)) {
+// change changes charges, and has the store told if it should know.
+func (r *reservation) change(how func()) {
 	r.mu.Lock()
-	c := &r.charges[i]
-	change(c)
-	start := !c.moving && !c.renewal.running && c.due(r.settled) != c.taken
-	c.moving = c.moving || start
+	how()
+	start := !r.telling && r.differs()
+	r.telling = r.telling || start
 	r.mu.Unlock()
 	if start {
-		r.instead.settler.add(settlement{r, i})
+		r.instead.settler.add(r)
 	}
 }
 
-// next returns what the store is to be told of a charge: units to give back of it,
-// or to charge in addition. The store is told of one difference after the other,
-// so that nothing is given back that is not charged yet.
-func (r *reservation) next(i int) (check Check, result Result, refund bool) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	c := &r.charges[i]
-	check, result = c.check, c.result
-	check.Shadow = false
-	check.Cost = c.due(r.settled) - c.taken
-	c.taken += check.Cost
-	if refund = check.Cost < 0; refund {
-		check.Cost = -check.Cost
+// differs reports whether the store should be told of something. r.mu is held.
+func (r *reservation) differs() bool {
+	for i := range r.charges {
+		if r.charges[i].differs(r.settled) {
+			return true
+		}
 	}
-	if !c.refunded {
-		check.Once = nil // the operation is done
-	}
-	return check, result, refund
+	return false
 }
 
-// told notes that the store knows of the difference, or never will, and reports
-// whether there is another by now.
-func (r *reservation) told(i int) (again bool) {
+func (c *charge) differs(settled bool) bool {
+	return !c.renewal.running && c.due(settled) != c.taken
+}
+
+// next returns what the store is to be told: units to give back, and units to
+// charge in addition. It is told of one after the other, so that nothing is given
+// back that is not charged yet.
+func (r *reservation) next() (refunds, charges call) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	c := &r.charges[i]
-	c.moving = c.due(r.settled) != c.taken
-	return c.moving
+	for i := range r.charges {
+		c := &r.charges[i]
+		if !c.differs(r.settled) {
+			continue
+		}
+		check, to := c.check, &charges
+		check.Shadow = false
+		check.Cost = c.due(r.settled) - c.taken
+		c.taken += check.Cost
+		if check.Cost < 0 {
+			check.Cost, to = -check.Cost, &refunds
+		}
+		if !c.refunded {
+			check.Once = nil // the operation is done
+		}
+		to.checks, to.results = append(to.checks, check), append(to.results, c.result)
+	}
+	return refunds, charges
+}
+
+// told notes that the store knows, or never will, and reports whether there is
+// something else by now.
+func (r *reservation) told() (again bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.telling = r.differs()
+	return r.telling
 }

@@ -118,7 +118,7 @@ func (e *env) outcomes(requests int) {
 		per("unbroken").RefundOn(core.ServerErrors),
 		per("finished").RefundOn(core.Canceled),
 		per("tokens").Estimate(estimated).RefundOn(core.Failures),
-		core.Concurrent(workers).By(keyfuncs.Header(clientHeader)).Named("running"),
+		core.Concurrent(5000).By(keyfuncs.Header(clientHeader)).Named("running"),
 	}})
 	if err != nil {
 		e.Fatal(err)
