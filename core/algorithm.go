@@ -11,6 +11,7 @@ package core
 //	FixedWindow    2 × quota       the end of one window and the start of the next
 //	SlidingWindow  2 × quota       only for traffic that the estimate mistakes; about quota for even traffic
 //	SlidingLog     quota           exact
+//	Calendar       2 × quota       the end of one month or day and the start of the next
 type Algorithm uint8
 
 // The algorithms. They are part of what Redis stores: their values never change.
@@ -19,6 +20,7 @@ const (
 	FixedWindow   Algorithm = 2
 	SlidingWindow Algorithm = 3
 	SlidingLog    Algorithm = 4
+	Calendar      Algorithm = 5
 )
 
 // String returns the algorithm's name as documentation and logs write it.
@@ -32,6 +34,8 @@ func (a Algorithm) String() string {
 		return "sliding window"
 	case SlidingLog:
 		return "sliding log"
+	case Calendar:
+		return "calendar window"
 	}
 	return "unknown algorithm"
 }

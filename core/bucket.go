@@ -10,6 +10,7 @@ import (
 //
 //	token bucket    x: the fraction of a tick, over Rate, that debt ends before expires
 //	fixed window    x: units used in the window that ends at expires
+//	calendar        the same
 //	sliding window  x: units used in the current window, y: in the one before it
 //	sliding log     x: units used; the entries are in log
 //
@@ -105,6 +106,8 @@ func (r *Rule) roll(b *bucket, now, offset int64) {
 	switch r.Algorithm {
 	case FixedWindow:
 		r.rollWindow(b, now, offset)
+	case Calendar:
+		r.rollCalendar(b, now)
 	case SlidingWindow:
 		b.form.rollEstimate(b, now, offset)
 	case SlidingLog:
@@ -127,7 +130,7 @@ func (r *Rule) readInto(b *bucket, now, cost int64, reading *Reading) {
 	switch r.Algorithm {
 	case TokenBucket:
 		reading.Numbers[0], reading.Numbers[1] = b.form.debt(b, now)
-	case FixedWindow:
+	case FixedWindow, Calendar:
 		reading.Numbers[0], reading.Numbers[1] = b.x, b.expires-now
 	case SlidingWindow:
 		reading.Numbers[0], reading.Numbers[1], reading.Numbers[2] = b.x, b.y, b.form.elapsed(b, now)
@@ -145,7 +148,7 @@ func (r *Rule) charge(b *bucket, now, cost int64) {
 	case TokenBucket:
 		whole, fraction := b.form.debt(b, now)
 		r.setDebt(b, now, whole*r.scale.Rate+fraction+cost*r.scale.Unit)
-	case FixedWindow:
+	case FixedWindow, Calendar:
 		b.x += cost
 	case SlidingWindow:
 		r.chargeEstimate(b, now, cost)
@@ -182,6 +185,10 @@ func (r *Rule) refund(b *bucket, now, cost, at int64) {
 		r.refundDebt(b, now, cost, at)
 	case FixedWindow:
 		if at >= b.expires-r.scale.Unit {
+			b.x -= min(b.x, cost)
+		}
+	case Calendar:
+		if r.calendar.endOf(at) == b.expires {
 			b.x -= min(b.x, cost)
 		}
 	case SlidingWindow:
@@ -230,7 +237,7 @@ func (r *Rule) answer(cost int64, reading *Reading, result *Result) {
 		result.Window = result.RetryAfter
 	case result.Remaining == 0:
 		result.Window = micros(r.wait(1, &reading.Numbers, true))
-	case r.Algorithm == FixedWindow:
+	case r.Algorithm == FixedWindow, r.Algorithm == Calendar:
 		result.Window = micros(reading.Numbers[1])
 	default:
 		result.Window = micros(r.spread(result.Remaining))
@@ -258,7 +265,7 @@ func (r *Rule) wait(cost int64, n *[4]int64, one bool) int64 {
 	switch r.Algorithm {
 	case TokenBucket:
 		return r.debtWait(cost, n)
-	case FixedWindow:
+	case FixedWindow, Calendar:
 		if cost <= r.Burst-n[0] {
 			return 0
 		}
@@ -280,7 +287,7 @@ func (r *Rule) emptyAfter(n *[4]int64) int64 {
 			return (n[0] + 1) * r.scale.Tick
 		}
 		return n[0] * r.scale.Tick
-	case FixedWindow:
+	case FixedWindow, Calendar:
 		return n[1]
 	case SlidingWindow:
 		return r.estimateEmpty(n)

@@ -126,8 +126,12 @@ func (r *Rule) appendPolicy(dst []byte) []byte {
 }
 
 // fillTime returns how long the rule takes to grant its burst, and whether that
-// is a whole number of microseconds. For all but token buckets it is the window.
+// is a whole number of microseconds. For all but token buckets it is the window; a
+// calendar window's length changes.
 func (r *Rule) fillTime() (fill time.Duration, exact bool) {
+	if r.Algorithm == Calendar {
+		return 0, false
+	}
 	high, low := bits.Mul64(uint64(r.Burst), uint64(r.Window.Microseconds()))
 	quotient, rest := bits.Div64(high, low, uint64(r.Quota))
 	return micros(int64(quotient)), rest == 0

@@ -24,6 +24,7 @@ type Limit struct {
 	named     bool
 	quota     int64
 	window    time.Duration
+	period    periodKind // instead of the window, of a calendar window
 	burst     int64
 	hasBurst  bool
 	algorithm Algorithm
@@ -145,7 +146,7 @@ func (l Limit) Rule() (Rule, error) {
 	if !l.hasBurst {
 		burst = l.quota
 	}
-	r, err := newRule(l.name, l.algorithm, l.quota, l.window, burst, l.jitter)
+	r, err := l.numbers(burst)
 	if err != nil {
 		return Rule{}, fmt.Errorf("weblimit: limit %q: %w", l.name, err)
 	}
@@ -153,6 +154,14 @@ func (l Limit) Rule() (Rule, error) {
 		return Rule{}, fmt.Errorf("weblimit: limit %q: cost %d can never fit: the limit holds at most %d", l.name, l.cost, burst)
 	}
 	return r, nil
+}
+
+// numbers makes the rule of a limit that is valid by itself.
+func (l *Limit) numbers(burst int64) (Rule, error) {
+	if l.algorithm == Calendar {
+		return newCalendarRule(l.name, l.quota, calendarOf(l.period))
+	}
+	return newRule(l.name, l.algorithm, l.quota, l.window, burst, l.jitter)
 }
 
 func (l *Limit) validate() error {
@@ -166,12 +175,19 @@ func (l *Limit) validate() error {
 		return fmt.Errorf("Burst belongs to a token bucket, not to a %v", l.algorithm)
 	case l.jitter && !windowed:
 		return fmt.Errorf("Jitter belongs to windows, not to a %v", l.algorithm)
+	case l.period.unit != 0 && l.algorithm != Calendar:
+		return fmt.Errorf("a limit per month or calendar day can't be a %v: its window is the calendar's", l.algorithm)
 	case l.cost < 1:
 		return fmt.Errorf("cost must be at least 1, got %d", l.cost)
 	case !l.outage.valid():
 		return fmt.Errorf("unknown outage policy %d", l.outage)
 	case !l.missing.valid():
 		return fmt.Errorf("unknown policy for missing keys %d", l.missing)
+	}
+	if l.algorithm == Calendar {
+		if err := l.period.validate(); err != nil {
+			return err
+		}
 	}
 	for _, level := range l.warnAt {
 		if !(level > 0 && level <= 1) { // NaN, too

@@ -35,6 +35,13 @@ func (r *Rule) share(n int, cost int64) Rule {
 	if r.Algorithm != TokenBucket {
 		quota = burst
 	}
+	if r.Algorithm == Calendar {
+		share, err := newCalendarRule(r.Name, quota, r.calendar)
+		if err != nil {
+			return *r
+		}
+		return share
+	}
 	// A smaller quota can have fewer divisors in common with the window, and be
 	// too odd to count exactly: then it is rounded up to one that has as many.
 	common := gcd(r.Quota, r.Window.Microseconds())

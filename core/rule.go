@@ -14,13 +14,14 @@ type Rule struct {
 	Name      string
 	Algorithm Algorithm
 	Quota     int64         // units per Window
-	Window    time.Duration // a whole number of microseconds
+	Window    time.Duration // a whole number of microseconds; 0 for a calendar window, whose length changes
 	Burst     int64         // the most units at once: the bucket's capacity, else the Quota
 	Jitter    bool          // windows start at an offset that depends on the key
 
-	scale  Scale
-	id     uint32
-	policy [1]string // what draft-11 says of the rule, as the values of a header
+	scale    Scale
+	calendar *calendar // nil but for a calendar window
+	id       uint32
+	policy   [1]string // what draft-11 says of the rule, as the values of a header
 }
 
 // Scale is a rule in the integers that stores count with, all of them at most
@@ -30,7 +31,8 @@ type Rule struct {
 // For a token bucket one unit is Unit debt, the bucket holds Capacity debt, and
 // Rate debt drains each Tick; Unit and Rate are window and quota in lowest
 // terms, so no rate is rounded. For windows Unit is the window in Ticks,
-// Capacity the quota, and Rate is 1.
+// Capacity the quota, and Rate is 1; for calendar windows Unit is a number that
+// stands for the kind of period and the zone.
 type Scale struct {
 	Tick     int64 // microseconds
 	Unit     int64

@@ -28,6 +28,7 @@ type tiers struct {
 type tierNumbers struct {
 	quota, window, burst int64
 	algorithm            Algorithm
+	period               periodKind
 	hasBurst, jitter     bool
 }
 
@@ -41,7 +42,7 @@ func (t *tiers) rule(r keyfuncs.Request) *Rule {
 	if l.algorithm == 0 {
 		return t.base
 	}
-	n := tierNumbers{l.quota, int64(l.window), l.burst, l.algorithm, l.hasBurst, l.jitter}
+	n := tierNumbers{l.quota, int64(l.window), l.burst, l.algorithm, l.period, l.hasBurst, l.jitter}
 	if known := t.known.Load(); known != nil {
 		if rule, ok := (*known)[n]; ok {
 			return rule
@@ -49,7 +50,7 @@ func (t *tiers) rule(r keyfuncs.Request) *Rule {
 	}
 	l = Limit{ // and nothing else of l, which might be wrong and does not count
 		name: t.base.Name, cost: t.cost,
-		quota: l.quota, window: l.window, burst: l.burst, hasBurst: l.hasBurst, algorithm: l.algorithm, jitter: l.jitter,
+		quota: l.quota, window: l.window, period: l.period, burst: l.burst, hasBurst: l.hasBurst, algorithm: l.algorithm, jitter: l.jitter,
 	}
 	rule, err := l.Rule()
 	if err != nil {

@@ -40,6 +40,7 @@ type part struct {
 	data   []byte   // what is asked as the script reads it, and the keys
 	keys   []int    // where each key ends in data
 	tags   [][]byte // the client keys, until the part is sealed
+	clock  int64    // of the process: by it the calendar windows are meant
 
 	hash   uint64 // of all of it, for parts that can be decided together
 	equal  bool   // it can be decided together with equal ones
@@ -134,7 +135,7 @@ func (p *part) add(index int, check *core.Check, charged int64) {
 		end++
 	}
 	s := spot{key: key, limit: check.Rule.ID(), at: end}
-	p.data = appendCheck(p.data, p.op, check, charged)
+	p.data = appendCheck(p.data, p.op, check, charged, p.clock)
 	switch {
 	case n == len(p.spots):
 	case p.spots[n].key == key:
@@ -279,23 +280,32 @@ func (p *part) result(reply string, check *core.Check, granted int) core.Result 
 // and no product of it is too large to compare.
 const maxCost = 1 << 52
 
-// appendCheck writes a check as the script reads it: see scripts/limits.lua.
-func appendCheck(dst []byte, op operation, check *core.Check, charged int64) []byte {
+// appendCheck writes a check as the script reads it: see scripts/limits.lua. Calendar
+// windows are those of now.
+func appendCheck(dst []byte, op operation, check *core.Check, charged, now int64) []byte {
 	scale, cost := check.Rule.Scale(), min(check.Cost, maxCost)
 	if check.Rule.Algorithm == core.TokenBucket {
 		// In debt; beyond the capacity any is as good.
 		cost = min(cost, 2*(scale.Capacity/scale.Unit)+1) * scale.Unit
 	}
-	per := scale.Unit
-	if check.Rule.Algorithm == core.TokenBucket {
+	tick, per, offset := scale.Tick, scale.Unit, int64(0)
+	switch check.Rule.Algorithm {
+	case core.TokenBucket:
 		per = scale.Rate
+	case core.Calendar:
+		tick, per, offset = check.Rule.Period(now)
+		if op == refund {
+			charged = check.Rule.PeriodEnd(charged)
+		}
+	default:
+		offset = check.Rule.Offset(check.Key)
 	}
 	algorithm := byte(check.Rule.Algorithm)
 	if check.Shadow {
 		algorithm |= 1 << 7
 	}
 	dst = append(dst, algorithm)
-	for _, n := range [...]int64{scale.Tick, per, scale.Capacity, cost, check.Rule.Offset(check.Key)} {
+	for _, n := range [...]int64{tick, per, scale.Capacity, cost, offset} {
 		dst = appendNumber(dst, n)
 	}
 	dst = appendHead(dst, check.Rule, scale)
@@ -326,7 +336,7 @@ func appendHead(dst []byte, rule *core.Rule, scale core.Scale) []byte {
 	case rule.Algorithm == core.TokenBucket && scale.Rate > 1:
 		width = fieldFor(scale.Rate)
 		dst = appendInt(dst, scale.Rate, width)
-	case rule.Algorithm == core.FixedWindow, rule.Algorithm == core.SlidingWindow:
+	case rule.Algorithm == core.FixedWindow, rule.Algorithm == core.SlidingWindow, rule.Algorithm == core.Calendar:
 		width = max(fieldFor(2*scale.Capacity), 4)
 	}
 	dst[form-1] = byte(unit<<4 | width)

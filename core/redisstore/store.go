@@ -90,6 +90,14 @@ func (s *Store) now() int64 {
 	return s.clock()
 }
 
+// processNow returns the time by this process.
+func (s *Store) processNow() int64 {
+	if s.clock == nil {
+		return time.Now().UnixMicro()
+	}
+	return s.clock()
+}
+
 // Take implements [core.Store]. See the package's documentation for what a
 // Cluster promises when the checks' keys are in different slots.
 func (s *Store) Take(ctx context.Context, checks []core.Check, results []core.Result) error {
@@ -209,6 +217,7 @@ func (s *Store) each(ctx context.Context, op operation, checks []core.Check, res
 // split makes the parts of a request: one, or one per slot. A refund leaves out
 // what was not charged.
 func (s *Store) split(ps []*part, op operation, checks []core.Check, results []core.Result) []*part {
+	now := int64(0) // for calendar windows only: not every request need read the clock
 	for i := range checks {
 		if op == refund && !results[i].Charged {
 			continue
@@ -223,6 +232,10 @@ func (s *Store) split(ps []*part, op operation, checks []core.Check, results []c
 		if op == refund {
 			charged = results[i].At
 		}
+		if now == 0 && checks[i].Rule.Algorithm == core.Calendar {
+			now = s.processNow()
+		}
+		ps[at].clock = now
 		ps[at].add(i, &checks[i], charged)
 	}
 	for _, p := range ps {

@@ -24,6 +24,7 @@ type modelBucket struct {
 	start int64           // windows: of the current one, in ticks
 	count [2]int64        // windows: units used in the current one and the one before it
 	log   []modelLogEntry // sliding log
+	end   int64           // calendar windows: of the current one
 	used  bool            // anything at all is known
 }
 
@@ -55,6 +56,9 @@ func sameForm(a, b *core.Rule) bool {
 	if a.Algorithm == core.TokenBucket {
 		return modelRate(a).Cmp(modelRate(b)) == 0
 	}
+	if a.Algorithm == core.Calendar {
+		return a.Scale().Unit == b.Scale().Unit // which stands for zone and kind
+	}
 	return a.Window == b.Window
 }
 
@@ -73,6 +77,10 @@ func (b *modelBucket) at(now int64, key string) *modelBucket {
 		c.used = c.debt.Sign() > 0
 	case core.FixedWindow:
 		if !c.used || t >= c.start+w {
+			c.begin(t, key)
+		}
+	case core.Calendar:
+		if !c.used || t >= c.end {
 			c.begin(t, key)
 		}
 	case core.SlidingWindow:
@@ -96,6 +104,11 @@ func (b *modelBucket) at(now int64, key string) *modelBucket {
 
 // begin begins the aligned window that t is in.
 func (b *modelBucket) begin(t int64, key string) {
+	if b.rule.Algorithm == core.Calendar {
+		b.start, b.end = modelPeriod(&b.rule, t)
+		b.count = [2]int64{}
+		return
+	}
 	w := modelWindow(&b.rule)
 	offset := b.rule.Offset([]byte(key)) / modelTick(&b.rule)
 	b.start, b.count = t-((t-offset)%w+w)%w, [2]int64{}
@@ -113,7 +126,7 @@ func (b *modelBucket) level() *big.Rat {
 	switch b.rule.Algorithm {
 	case core.TokenBucket:
 		return new(big.Rat).Set(b.debt)
-	case core.FixedWindow:
+	case core.FixedWindow, core.Calendar:
 		return new(big.Rat).SetInt64(b.count[0])
 	case core.SlidingLog:
 		return new(big.Rat).SetInt64(b.logged())
@@ -136,7 +149,8 @@ func (m *model) open(rule *core.Rule, key string, now int64) (b *modelBucket, co
 	old, ok := m.buckets[key+"|"+rule.Name]
 	t := now / modelTick(rule)
 	fresh := &modelBucket{rule: *rule, debt: new(big.Rat), since: t}
-	if fresh.rule.Algorithm == core.FixedWindow || fresh.rule.Algorithm == core.SlidingWindow {
+	switch rule.Algorithm {
+	case core.FixedWindow, core.SlidingWindow, core.Calendar:
 		fresh.begin(t, key)
 	}
 	if !ok {
@@ -198,7 +212,10 @@ func (b *modelBucket) answer(now, cost int64, charged bool, key string) core.Res
 	r.Remaining = int64(sort.Search(int(b.rule.Burst), func(n int) bool { return !b.fits(t, int64(n)+1) }))
 	wait := func(cost int64) time.Duration {
 		span := 2*modelWindow(&b.rule) + 1
-		if b.rule.Algorithm == core.TokenBucket {
+		switch b.rule.Algorithm {
+		case core.Calendar:
+			span = b.end - t
+		case core.TokenBucket:
 			span = ceilRat(new(big.Rat).Quo(b.debt, modelRate(&b.rule))).Int64()
 		}
 		// Buckets of more than one tick's resolution are decided as of the tick.
@@ -210,13 +227,16 @@ func (b *modelBucket) answer(now, cost int64, charged bool, key string) core.Res
 	if !r.Allowed && cost <= b.rule.Burst {
 		r.RetryAfter = wait(cost)
 	}
+	if b.rule.Algorithm == core.Calendar {
+		b.start = b.end // and its window is of no length
+	}
 	windowLeft := time.Duration((b.start+modelWindow(&b.rule))*tick-t*tick) * time.Microsecond
 	switch {
 	case r.RetryAfter > 0:
 		r.Window = r.RetryAfter
 	case r.Remaining == 0:
 		r.Window = wait(1)
-	case b.rule.Algorithm == core.FixedWindow:
+	case b.rule.Algorithm == core.FixedWindow, b.rule.Algorithm == core.Calendar:
 		r.Window = windowLeft
 	default:
 		spread := new(big.Rat).Mul(big.NewRat(r.Remaining, b.rule.Quota), new(big.Rat).SetInt64(b.rule.Window.Microseconds()))
@@ -225,7 +245,7 @@ func (b *modelBucket) answer(now, cost int64, charged bool, key string) core.Res
 	switch b.rule.Algorithm {
 	case core.TokenBucket:
 		r.ResetAfter = time.Duration(ceilRat(new(big.Rat).Quo(b.debt, modelRate(&b.rule))).Int64()*tick) * time.Microsecond
-	case core.FixedWindow:
+	case core.FixedWindow, core.Calendar:
 		r.ResetAfter = windowLeft
 	case core.SlidingWindow:
 		if b.count[0] > 0 {
@@ -302,6 +322,9 @@ func (m *model) charge(checks []core.Check, now int64) []core.Result {
 		switch c.Rule.Algorithm {
 		case core.TokenBucket:
 			full := new(big.Rat).SetInt64(most)
+			if b.debt.Cmp(full) > 0 { // of a limit that held more
+				full.Set(b.debt)
+			}
 			if b.charge(now, min(c.Cost, most)); b.debt.Cmp(full) > 0 {
 				b.debt = full
 			}
@@ -340,6 +363,10 @@ func (m *model) refund(checks []core.Check, results []core.Result, now int64) []
 				}
 			}
 			b.log = slices.DeleteFunc(b.log, func(e modelLogEntry) bool { return e.units == 0 })
+		case core.Calendar:
+			if start, end := modelPeriod(c.Rule, at); end == b.end && start <= at {
+				b.count[0] -= min(b.count[0], c.Cost)
+			}
 		default:
 			for n := range b.count {
 				start := b.start - int64(n)*modelWindow(c.Rule)

@@ -19,14 +19,18 @@
 --          keys         1 byte: their number, and per key:
 --          of the key   1 byte: the number of its checks, by ascending limit, and per check:
 --          algorithm    1 byte: 1 token bucket, 2 fixed window, 3 sliding window,
---                       4 sliding log; 128 more if the check is judged and not enforced
---          tick         number: microseconds
---          per          number: token bucket: debt drained in a tick; else the window in ticks
+--                       4 sliding log, 5 calendar window; 128 more if the check is judged and not enforced
+--          tick         number: microseconds; calendar: when the current window began by the
+--                       client's clock, in microseconds since the epoch
+--          per          number: token bucket: debt drained in a tick; calendar: when that window ends;
+--                       else the window in ticks
 --          capacity     number: token bucket: debt that the bucket holds; else the quota in units
 --          cost         number: token bucket: debt; else units. Any that can never fit is as good
---          offset       number: of the windows, in microseconds
+--          offset       number: of the windows, in microseconds; calendar: when the window
+--                       after the current one ends
 --          head         1 byte: its length; then what the limit's record begins with
---          charged      number, for a refund only: when the cost was charged
+--          charged      number, for a refund only: when the cost was charged; calendar: when the
+--                       window ends in which it was
 -- ARGV[#]  the groups; left out for one group of one key that asks once, at the server's time:
 --          clock        1 byte: 0 for the server's own; 1: a number follows, microseconds
 --                       since the epoch
@@ -46,10 +50,11 @@
 --          per limit    by ascending limit: head, expires (7: microseconds since the epoch), state
 -- HEAD     limit (4: its id), algorithm × 16 + tick (1; 0: 1 µs, 1: 1 ms, 2: 1 s), length of
 --          unit × 16 + width (1), unit; token bucket: rate (width)
---          unit         token bucket: debt of one unit; else the window in ticks
+--          unit         token bucket: debt of one unit; calendar: a number for the kind of
+--                       window; else the window in ticks
 --          rate         token bucket: debt drained in a tick; width 0 if 1
 -- STATE    token bucket    fraction of the tick in which the debt ends, over rate (width)
---          fixed window    units used (width)
+--          fixed window    units used (width); a calendar window likewise
 --          sliding window  units used in this window (width), in the one before (width)
 --          sliding log     units used (2), entries (2), then per entry when (7) and units (2)
 --          Width is 0 where nothing is said of it, else 1, 2, 4 or 7, of a window's counts at
@@ -60,7 +65,7 @@
 -- value has changed nothing, unless Redis refused a write.
 
 local TAKE, PEEK, CHARGE, REFUND, RESET = 1, 2, 3, 4, 5
-local BUCKET, WINDOW, ESTIMATE, LOG = 1, 2, 3, 4
+local BUCKET, WINDOW, ESTIMATE, LOG, CALENDAR = 1, 2, 3, 4, 5
 local VERSION = '\1'
 local spread, unpack, pack, sub, byte = unpack, struct.unpack, struct.pack, string.sub, string.byte
 
@@ -165,7 +170,7 @@ repeat
               else
                 reads, writes = '<I7I7', '<c0c0I7I7'
               end
-            elseif algorithm == WINDOW then
+            elseif algorithm == WINDOW or algorithm == CALENDAR then
               if capacity < 2147483648 then
                 reads, writes = '<I7I4', '<c0c0I7I4'
               else
@@ -238,7 +243,7 @@ repeat
                   if fraction > 0 then whole = whole - 1 end
                   local debt = min(whole, floor(BIG / oldRate)) * oldRate + fraction
                   units, rest, parts = floor(debt / oldUnit), debt % oldUnit, oldUnit
-                elseif kind == WINDOW then
+                elseif kind == WINDOW or kind == CALENDAR then
                   units = unpack('<I' .. width, value, used)
                 elseif kind == ESTIMATE then
                   local current, previous = unpack('<I' .. width .. 'I' .. width, value, used)
@@ -259,11 +264,13 @@ repeat
                   end
                 end
                 local ends = 0
-                if kind == algorithm and kind ~= BUCKET and oldTick == tick and oldUnit == per then
+                local same = oldTick == tick and oldUnit == per
+                if kind == CALENDAR then same = sub(value, form, f - 1) == sub(head, 7) end
+                if kind == algorithm and kind ~= BUCKET and same then
                   -- Only the width of the counts has changed. What is too much for
                   -- the new one is too much for the quota, too.
                   converted, ends = false, expires
-                  if kind == WINDOW then x = units end
+                  if kind == WINDOW or kind == CALENDAR then x = units end
                   if capacity < 2147483648 then x, y = min(x, 4294967295), min(y, 4294967295) end
                 elseif algorithm == BUCKET then
                   local old, unit = capacity, nil
@@ -285,6 +292,11 @@ repeat
                   end
                   x = old % per
                   if old > 0 then ends = (ticks + floor(old / per) + (x > 0 and 1 or 0)) * tick end
+                elseif algorithm == CALENDAR then
+                  x = min(units + (rest > 0 and 1 or 0), capacity)
+                  if x > 0 then
+                    ends = now < tick and tick or now < per and per or now < offset and offset or now + offset - per
+                  end
                 elseif algorithm == WINDOW or algorithm == ESTIMATE then
                   x, y = min(units + (rest > 0 and 1 or 0), capacity), 0
                   if x > 0 then
@@ -387,8 +399,17 @@ repeat
           end
           text = pack(text == now and '<I7BI7I7' or '<c0BI7I7', text, fits, a, b)
 
-        elseif algorithm == WINDOW then
-          local over = expires > 0 and expires or now - (now - offset) % per + per
+        elseif algorithm == WINDOW or algorithm == CALENDAR then
+          local over = expires
+          if over == 0 then
+            if algorithm == WINDOW then
+              over = now - (now - offset) % per + per
+            else
+              -- The client says where the windows' edges are, this clock which is next. Of a
+              -- client that is late by more than a window only a length is to be had.
+              over = now < tick and tick or now < per and per or now < offset and offset or now + offset - per
+            end
+          end
           a = x
           if operation <= PEEK then
             if cost > 0 then
@@ -404,7 +425,7 @@ repeat
               x, ends = math.min(2 * capacity, x + cost), over
               a = x
             end
-          elseif operation == REFUND and expires > 0 and charged >= over - per then
+          elseif operation == REFUND and expires > 0 and (algorithm == CALENDAR and charged == over or algorithm == WINDOW and charged >= over - per) then
             x = x - math.min(x, cost)
             a, ends = x, x > 0 and over or 0
           end

@@ -144,8 +144,11 @@ func (l *Leases) Take(ctx context.Context, checks []core.Check, results []core.R
 }
 
 // leasable reports whether a lease can decide such a check. A log's readings don't
-// tell when each unit comes free, and a cost of 0 asks for what the store knows.
-func leasable(c *core.Check) bool { return c.Cost > 0 && c.Rule.Algorithm != core.SlidingLog }
+// tell when each unit comes free, a calendar window's quota is nothing to hold on
+// to, and a cost of 0 asks for what the store knows.
+func leasable(c *core.Check) bool {
+	return c.Cost > 0 && c.Rule.Algorithm != core.SlidingLog && c.Rule.Algorithm != core.Calendar
+}
 
 // spend charges the leases, where there are some and no slice is planned. It
 // reports whether that settles all checks.
