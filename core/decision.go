@@ -68,6 +68,7 @@ type LimitResult struct {
 	Rule *Rule // its name and numbers; for reading
 	Result
 	Shadow    bool    // judged, and not enforced
+	Soft      bool    // charged, and more is used than the soft limit
 	WarnLevel float64 // the highest level of WarnAt that was reached, or 0
 }
 
@@ -115,6 +116,9 @@ func (d *Decision) sumUp(ctx context.Context, c *call) {
 		r.Rule, r.Result, r.Shadow = check.Rule, c.results[i], check.Shadow
 		if r.Charged && len(c.limits[i].warnAt) > 0 {
 			d.limiter.warn(ctx, c.limits[i], check, r)
+		}
+		if r.Rule.Soft > 0 {
+			r.Soft = r.Charged && r.used() > r.Rule.Soft
 		}
 		switch {
 		case r.Shadow:

@@ -26,6 +26,8 @@ type Limit struct {
 	window    time.Duration
 	period    periodKind // instead of the window, of a calendar window
 	burst     int64
+	soft      int64
+	hasSoft   bool
 	hasBurst  bool
 	algorithm Algorithm
 	jitter    bool
@@ -152,6 +154,12 @@ func (l Limit) Rule() (Rule, error) {
 	}
 	if l.cost > burst {
 		return Rule{}, fmt.Errorf("weblimit: limit %q: cost %d can never fit: the limit holds at most %d", l.name, l.cost, burst)
+	}
+	if l.hasSoft {
+		if l.soft < 1 || l.soft >= burst {
+			return Rule{}, fmt.Errorf("weblimit: limit %q: the soft limit must be at least 1 and below the %d units of the limit itself, got %d", l.name, burst, l.soft)
+		}
+		r.Soft = l.soft
 	}
 	return r, nil
 }

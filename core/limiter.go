@@ -69,7 +69,7 @@ func New(config Config) (*Limiter, error) {
 		if err := l.prepare(&l.limits[i], from, max(config.Replicas, 1)); err != nil {
 			return nil, err
 		}
-		if config.OnWarning != nil && len(from.warnAt) > 0 && l.warned == nil {
+		if config.OnWarning != nil && len(l.limits[i].warnAt) > 0 && l.warned == nil {
 			l.warned, _ = NewMemoryWith(MemoryConfig{MaxBuckets: maxWarned})
 		}
 		declarations[i] = Declaration{Rule: l.limits[i].rule, Keys: l.limits[i].key.Kind(), Named: from.named}
@@ -103,6 +103,9 @@ func (l *Limiter) prepare(to *limit, from Limit, replicas int) (err error) {
 	l.advisor.readsPeer = l.advisor.readsPeer || to.key.Reads(keyfuncs.Peer())
 	l.advisor.readsFramework = l.advisor.readsFramework || to.key.Reads(keyfuncs.Framework())
 	to.missing, to.outage, to.shadow, to.warnAt = from.missing, from.outage, from.shadow, from.warnAt
+	if from.warnAt == nil && from.algorithm == Calendar && l.onWarning != nil {
+		to.warnAt = calendarLevels
+	}
 	if from.tiers != nil {
 		to.tiers = &tiers{choose: from.tiers, base: &to.rule, cost: from.cost, advise: l.advisor.advise}
 	}

@@ -31,6 +31,16 @@ const outageRetry = time.Second
 // request of the given cost. Together they grant at most n units, or that cost,
 // more than r.
 func (r *Rule) share(n int, cost int64) Rule {
+	share := r.shareOf(n, cost)
+	if soft := ceilDiv(r.Soft, int64(n)); soft < share.Burst {
+		share.Soft = soft
+	} else {
+		share.Soft = 0
+	}
+	return share
+}
+
+func (r *Rule) shareOf(n int, cost int64) Rule {
 	quota, burst := ceilDiv(r.Quota, int64(n)), max(ceilDiv(r.Burst, int64(n)), cost)
 	if r.Algorithm != TokenBucket {
 		quota = burst

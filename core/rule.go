@@ -16,6 +16,7 @@ type Rule struct {
 	Quota     int64         // units per Window
 	Window    time.Duration // a whole number of microseconds; 0 for a calendar window, whose length changes
 	Burst     int64         // the most units at once: the bucket's capacity, else the Quota
+	Soft      int64         // units from which on requests are over the soft limit; 0 for none
 	Jitter    bool          // windows start at an offset that depends on the key
 
 	scale    Scale

@@ -27,9 +27,11 @@ type tiers struct {
 // tierNumbers is what a tier takes of a Limit.
 type tierNumbers struct {
 	quota, window, burst int64
+	soft                 int64
 	algorithm            Algorithm
 	period               periodKind
-	hasBurst, jitter     bool
+	hasBurst, hasSoft    bool
+	jitter               bool
 }
 
 // maxTiers bounds what is kept for a function that makes up numbers as it goes;
@@ -42,7 +44,7 @@ func (t *tiers) rule(r keyfuncs.Request) *Rule {
 	if l.algorithm == 0 {
 		return t.base
 	}
-	n := tierNumbers{l.quota, int64(l.window), l.burst, l.algorithm, l.period, l.hasBurst, l.jitter}
+	n := tierNumbers{l.quota, int64(l.window), l.burst, l.soft, l.algorithm, l.period, l.hasBurst, l.hasSoft, l.jitter}
 	if known := t.known.Load(); known != nil {
 		if rule, ok := (*known)[n]; ok {
 			return rule
@@ -51,6 +53,7 @@ func (t *tiers) rule(r keyfuncs.Request) *Rule {
 	l = Limit{ // and nothing else of l, which might be wrong and does not count
 		name: t.base.Name, cost: t.cost,
 		quota: l.quota, window: l.window, period: l.period, burst: l.burst, hasBurst: l.hasBurst, algorithm: l.algorithm, jitter: l.jitter,
+		soft: l.soft, hasSoft: l.hasSoft,
 	}
 	rule, err := l.Rule()
 	if err != nil {
