@@ -68,6 +68,9 @@ func (c *call) ask(limit *limit, r keyfuncs.Request) Reason {
 	if limit.tiers != nil {
 		rule = limit.tiers.rule(r)
 	}
+	if limit.scaling != nil {
+		rule = limit.scaleNow(r.Context(), rule)
+	}
 	if limit.costBy != nil {
 		if cost = limit.costBy(r); cost < 0 {
 			if limit.shadow {

@@ -1,6 +1,7 @@
 package core
 
 import (
+	"context"
 	"errors"
 	"fmt"
 
@@ -80,7 +81,11 @@ func (f *fallback) ask(c *call, who asker) (Reason, *Rule) {
 	for i := range f.limits {
 		limit := &f.limits[i]
 		if who.request == nil {
-			c.add(limit, &limit.rule, c.keys, who.cost)
+			rule := &limit.rule
+			if limit.scaling != nil {
+				rule = limit.scaleNow(context.Background(), rule)
+			}
+			c.add(limit, rule, c.keys, who.cost)
 		} else if reason := c.ask(limit, who.request); reason != ReasonUndecided {
 			return reason, &limit.rule
 		}

@@ -1,6 +1,7 @@
 package core
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"slices"
@@ -36,6 +37,7 @@ type Limit struct {
 	keys      []keyfuncs.Func
 	when      []keyfuncs.Condition
 	tiers     func(keyfuncs.Request) Limit
+	scale     func(context.Context) float64
 	missing   MissingKey
 	outage    Outage
 	shadow    bool

@@ -35,7 +35,9 @@ type limit struct {
 	cost     int64
 	costBy   func(keyfuncs.Request) int64 // instead of cost, if not nil
 	when     []keyfuncs.Condition
-	tiers    *tiers // nil if the rule is all there is
+	tiers    *tiers   // nil if the rule is all there is
+	scaling  *scaling // nil if the numbers stay
+	variants *variants
 	missing  MissingKey
 	outage   Outage
 	shadow   bool
@@ -103,6 +105,10 @@ func (l *Limiter) prepare(to *limit, from Limit, replicas int) (err error) {
 	l.advisor.readsPeer = l.advisor.readsPeer || to.key.Reads(keyfuncs.Peer())
 	l.advisor.readsFramework = l.advisor.readsFramework || to.key.Reads(keyfuncs.Framework())
 	to.missing, to.outage, to.shadow, to.warnAt = from.missing, from.outage, from.shadow, from.warnAt
+	if from.scale != nil {
+		to.scaling = newScaling(from.scale, from.name, from.cost, l.advisor.advise)
+	}
+	to.variants = new(variants)
 	if from.warnAt == nil && from.algorithm == Calendar && l.onWarning != nil {
 		to.warnAt = calendarLevels
 	}
@@ -190,7 +196,7 @@ func (l *Limiter) AllowKey(ctx context.Context, key string, cost int64) Decision
 		d.Reason = ReasonInvalidCost
 		return d
 	}
-	c := l.callFor(key, cost)
+	c := l.callFor(ctx, key, cost)
 	defer c.release()
 	l.decide(ctx, c, asker{key: key, cost: cost}, &d)
 	return d
@@ -201,7 +207,7 @@ func (l *Limiter) Peek(ctx context.Context, key string, cost int64) (Decision, e
 	if cost < 0 {
 		return Decision{}, fmt.Errorf("weblimit: cost must not be negative, got %d", cost)
 	}
-	c := l.callFor(key, cost)
+	c := l.callFor(ctx, key, cost)
 	defer c.release()
 	ctx, cancel := context.WithTimeout(ctx, l.timeout)
 	defer cancel()
@@ -215,18 +221,23 @@ func (l *Limiter) Peek(ctx context.Context, key string, cost int64) (Decision, e
 
 // Reset forgets what key has used, under all limits of the limiter.
 func (l *Limiter) Reset(ctx context.Context, key string) error {
-	c := l.callFor(key, 0)
+	c := l.callFor(ctx, key, 0)
 	defer c.release()
 	ctx, cancel := context.WithTimeout(ctx, l.timeout)
 	defer cancel()
 	return errors.Join(l.store.Reset(ctx, c.checks), l.instead.memory.Reset(ctx, c.checks))
 }
 
-func (l *Limiter) callFor(key string, cost int64) *call {
+func (l *Limiter) callFor(ctx context.Context, key string, cost int64) *call {
 	c := calls.Get().(*call)
 	c.keys = keyfuncs.AppendKey(c.keys, key)
 	for i := range l.limits {
-		c.add(&l.limits[i], &l.limits[i].rule, c.keys, cost)
+		limit := &l.limits[i]
+		rule := &limit.rule
+		if limit.scaling != nil {
+			rule = limit.scaleNow(ctx, rule)
+		}
+		c.add(limit, rule, c.keys, cost)
 	}
 	return c
 }

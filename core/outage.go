@@ -69,7 +69,7 @@ func (l *limit) localRule(of *Rule) *Rule {
 	if of == &l.rule {
 		return &l.local
 	}
-	return l.tiers.share(of, l.replicas)
+	return made(&l.variants.get(of).share, func() Rule { return of.share(l.replicas, l.cost) })
 }
 
 // decideOutage decides by each limit's own policy, and writes it to d.

@@ -21,7 +21,6 @@ type tiers struct {
 	known  atomic.Pointer[map[tierNumbers]*Rule]
 	adding sync.Mutex
 	full   atomic.Bool // a tier came that there was no room for
-	shares sync.Map    // of such a *Rule to the *Rule of one process in an outage
 }
 
 // tierNumbers is what a tier takes of a Limit.
@@ -85,16 +84,4 @@ func (t *tiers) add(n tierNumbers, rule *Rule) *Rule {
 	known[n] = rule
 	t.known.Store(&known)
 	return rule
-}
-
-// share returns the part of a tier's rule that one of n processes grants in an outage.
-func (t *tiers) share(of *Rule, n int) *Rule {
-	if known, ok := t.shares.Load(of); ok {
-		return known.(*Rule)
-	}
-	share := of.share(n, t.cost)
-	if !t.full.Load() { // else rules are made for each request, and so are their shares
-		t.shares.Store(of, &share)
-	}
-	return &share
 }
