@@ -88,8 +88,8 @@ func (f form) used(b *bucket, now int64) (units, rest, unit int64) {
 // adopt charges an unused bucket with what was used under other numbers.
 func (r *Rule) adopt(b *bucket, now, units, rest, unit int64) {
 	if r.Algorithm == TokenBucket {
-		debt := r.scale.Capacity
-		if units < r.Burst {
+		debt := r.scale.Whole
+		if units < r.whole() {
 			debt = min(debt, units*r.scale.Unit+ceilMulDiv(rest, r.scale.Unit, unit))
 		}
 		r.setDebt(b, now, debt)
@@ -98,7 +98,7 @@ func (r *Rule) adopt(b *bucket, now, units, rest, unit int64) {
 	if rest > 0 {
 		units++
 	}
-	r.charge(b, now, min(units, r.Burst))
+	r.charge(b, now, min(units, r.whole()))
 }
 
 // roll moves the windows of a bucket of r's own form on to now.
@@ -160,18 +160,18 @@ func (r *Rule) charge(b *bucket, now, cost int64) {
 // chargeAnyway adds cost to an opened bucket, which may come to owe another burst.
 func (r *Rule) chargeAnyway(b *bucket, now, cost int64) {
 	if r.Algorithm != TokenBucket {
-		if cost = min(cost, 2*r.Burst-b.x); cost > 0 {
+		if cost = min(cost, 2*r.whole()-b.x); cost > 0 {
 			r.charge(b, now, cost)
 		}
 		return
 	}
-	most := 2 * r.scale.Capacity
+	most := 2 * r.scale.Whole
 	whole, fraction := b.form.debt(b, now)
 	if whole > most/r.scale.Rate {
 		return // of a clock that was set back
 	}
 	debt := whole*r.scale.Rate + fraction
-	r.setDebt(b, now, max(debt, min(debt+min(cost, 2*r.Burst)*r.scale.Unit, most)))
+	r.setDebt(b, now, max(debt, min(debt+min(cost, 2*r.whole())*r.scale.Unit, most)))
 }
 
 // refund takes back a cost that was charged at the given time, as far as time

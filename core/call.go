@@ -71,6 +71,9 @@ func (c *call) ask(limit *limit, r keyfuncs.Request) Reason {
 	if limit.scaling != nil {
 		rule = limit.scaleNow(r.Context(), rule)
 	}
+	if limit.reserve != nil && !limit.reserve.all.Match(r) {
+		rule = limit.lower(rule)
+	}
 	if limit.costBy != nil {
 		if cost = limit.costBy(r); cost < 0 {
 			if limit.shadow {

@@ -132,6 +132,9 @@ func (r *Rule) fillTime() (fill time.Duration, exact bool) {
 	if r.Algorithm == Calendar {
 		return 0, false
 	}
+	if r.Algorithm != TokenBucket {
+		return r.Window, true
+	}
 	high, low := bits.Mul64(uint64(r.Burst), uint64(r.Window.Microseconds()))
 	quotient, rest := bits.Div64(high, low, uint64(r.Quota))
 	return micros(int64(quotient)), rest == 0

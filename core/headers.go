@@ -74,7 +74,7 @@ func newHeaderStyle(config Config, limits []limit) headerStyle {
 	}
 	var dst []byte
 	for i := range limits {
-		if limits[i].tiers != nil || limits[i].scaling != nil {
+		if limits[i].tiers != nil || limits[i].scaling != nil || limits[i].reserve != nil {
 			return style
 		}
 		if !limits[i].shadow {

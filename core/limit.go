@@ -38,6 +38,7 @@ type Limit struct {
 	when      []keyfuncs.Condition
 	tiers     func(keyfuncs.Request) Limit
 	scale     func(context.Context) float64
+	reserve   *reserve
 	missing   MissingKey
 	outage    Outage
 	shadow    bool
@@ -163,6 +164,14 @@ func (l Limit) Rule() (Rule, error) {
 		}
 		r.Soft = l.soft
 	}
+	if l.reserve != nil {
+		switch lower := l.reserve.part(burst); {
+		case lower < 1:
+			return Rule{}, fmt.Errorf("weblimit: limit %q: Reserve leaves nothing of %d units to requests of the lower class", l.name, burst)
+		case l.cost > lower:
+			return Rule{}, fmt.Errorf("weblimit: limit %q: cost %d can never fit in the lower class: Reserve leaves it %d units", l.name, l.cost, lower)
+		}
+	}
 	return r, nil
 }
 
@@ -202,6 +211,11 @@ func (l *Limit) validate() error {
 	for _, level := range l.warnAt {
 		if !(level > 0 && level <= 1) { // NaN, too
 			return fmt.Errorf("a warning level is above 0 and at most 1, got %v", level)
+		}
+	}
+	if l.reserve != nil {
+		if err := l.reserve.validate(); err != nil {
+			return err
 		}
 	}
 	for _, c := range l.when {

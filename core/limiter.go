@@ -37,6 +37,7 @@ type limit struct {
 	when     []keyfuncs.Condition
 	tiers    *tiers   // nil if the rule is all there is
 	scaling  *scaling // nil if the numbers stay
+	reserve  *reserve // nil if there is one class of requests
 	variants *variants
 	missing  MissingKey
 	outage   Outage
@@ -108,7 +109,7 @@ func (l *Limiter) prepare(to *limit, from Limit, replicas int) (err error) {
 	if from.scale != nil {
 		to.scaling = newScaling(from.scale, from.name, from.cost, l.advisor.advise)
 	}
-	to.variants = new(variants)
+	to.variants, to.reserve = new(variants), from.reserve
 	if from.warnAt == nil && from.algorithm == Calendar && l.onWarning != nil {
 		to.warnAt = calendarLevels
 	}

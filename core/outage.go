@@ -32,6 +32,12 @@ const outageRetry = time.Second
 // more than r.
 func (r *Rule) share(n int, cost int64) Rule {
 	share := r.shareOf(n, cost)
+	if r.upper != 0 {
+		share.upper = max(ceilDiv(r.upper, int64(n)), share.Burst)
+		if unit := share.scale.Capacity / share.Burst; share.upper <= maxScaled/unit {
+			share.scale.Whole = share.upper * unit
+		}
+	}
 	if soft := ceilDiv(r.Soft, int64(n)); soft < share.Burst {
 		share.Soft = soft
 	} else {

@@ -20,6 +20,7 @@ type Rule struct {
 	Jitter    bool          // windows start at an offset that depends on the key
 
 	scale    Scale
+	upper    int64     // burst of the class that has all of it; 0 unless the rule is the lower class's
 	calendar *calendar // nil but for a calendar window
 	id       uint32
 	policy   [1]string // what draft-11 says of the rule, as the values of a header
@@ -39,6 +40,7 @@ type Scale struct {
 	Unit     int64
 	Rate     int64
 	Capacity int64
+	Whole    int64 // the Capacity of the class of requests that has all of it: see Limit.Reserve
 }
 
 const (
@@ -93,6 +95,7 @@ func newRule(name string, algorithm Algorithm, quota int64, window time.Duration
 		r.scale = Scale{Tick: 1, Unit: window.Microseconds(), Rate: 1, Capacity: quota}
 		ok = quota <= maxScaled
 	}
+	r.scale.Whole = r.scale.Capacity
 	if !ok {
 		return Rule{}, fmt.Errorf("quota %d and burst %d per %v are too large to count exactly", quota, burst, window)
 	}

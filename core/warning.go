@@ -44,14 +44,14 @@ func threshold(level float64, burst int64) int64 {
 func (l *Limiter) warn(ctx context.Context, from *limit, check *Check, r *LimitResult) {
 	used := r.used()
 	for i, level := range from.warnAt {
-		at := threshold(level, r.Rule.Burst)
+		at := threshold(level, r.Rule.whole())
 		if used < at {
 			return
 		}
 		r.WarnLevel = level
 		if used-check.Cost < at && l.onWarning != nil && l.firstWarning(from, i, check, r) {
 			l.onWarning(ctx, Warning{
-				Limit: r.Rule.Name, Level: level, Used: used, Burst: r.Rule.Burst, Key: string(check.Key),
+				Limit: r.Rule.Name, Level: level, Used: used, Burst: r.Rule.whole(), Key: string(check.Key),
 				Soft: r.Rule.Soft > 0 && used > r.Rule.Soft, Shadow: r.Shadow,
 			})
 		}
@@ -98,10 +98,11 @@ func appendWarning(dst []byte, r *LimitResult) []byte {
 }
 
 func (r *LimitResult) usedPercent() int64 {
-	return r.used() * 100 / r.Rule.Burst
+	return r.used() * 100 / r.Rule.whole()
 }
 
 // used returns the units that a charged result found used, its own included.
+// Of the lower class, nothing is charged that finds more used than its part.
 func (r *LimitResult) used() int64 { return r.Rule.Burst - r.Remaining }
 
 // usedPercent reads what appendWarning wrote, or -1.

@@ -286,7 +286,7 @@ func appendCheck(dst []byte, op operation, check *core.Check, charged, now int64
 	scale, cost := check.Rule.Scale(), min(check.Cost, maxCost)
 	if check.Rule.Algorithm == core.TokenBucket {
 		// In debt; beyond the capacity any is as good.
-		cost = min(cost, 2*(scale.Capacity/scale.Unit)+1) * scale.Unit
+		cost = min(cost, 2*(scale.Whole/scale.Unit)+1) * scale.Unit
 	}
 	tick, per, offset := scale.Tick, scale.Unit, int64(0)
 	switch check.Rule.Algorithm {
@@ -304,6 +304,10 @@ func appendCheck(dst []byte, op operation, check *core.Check, charged, now int64
 	if check.Shadow {
 		algorithm |= 1 << 7
 	}
+	lower := scale.Whole != scale.Capacity
+	if lower {
+		algorithm |= 1 << 6
+	}
 	dst = append(dst, algorithm)
 	for _, n := range [...]int64{tick, per, scale.Capacity, cost, offset} {
 		dst = appendNumber(dst, n)
@@ -311,6 +315,9 @@ func appendCheck(dst []byte, op operation, check *core.Check, charged, now int64
 	dst = appendHead(dst, check.Rule, scale)
 	if op == refund {
 		dst = appendNumber(dst, charged)
+	}
+	if lower {
+		dst = appendNumber(dst, scale.Whole)
 	}
 	return dst
 }
@@ -337,7 +344,7 @@ func appendHead(dst []byte, rule *core.Rule, scale core.Scale) []byte {
 		width = fieldFor(scale.Rate)
 		dst = appendInt(dst, scale.Rate, width)
 	case rule.Algorithm == core.FixedWindow, rule.Algorithm == core.SlidingWindow, rule.Algorithm == core.Calendar:
-		width = max(fieldFor(2*scale.Capacity), 4)
+		width = max(fieldFor(2*scale.Whole), 4)
 	}
 	dst[form-1] = byte(unit<<4 | width)
 	dst[start] = byte(len(dst) - start - 1)

@@ -45,6 +45,9 @@ func modelTick(r *core.Rule) int64 { return r.Scale().Tick }
 
 func modelWindow(r *core.Rule) int64 { return r.Window.Microseconds() / modelTick(r) }
 
+// modelWhole returns the burst that the limit has for some class of requests.
+func modelWhole(r *core.Rule) int64 { return r.Scale().Whole / (r.Scale().Capacity / r.Burst) }
+
 // modelRate returns the units that a token bucket regains in a tick.
 func modelRate(r *core.Rule) *big.Rat { return big.NewRat(r.Quota, modelWindow(r)) }
 
@@ -169,7 +172,7 @@ func (m *model) open(rule *core.Rule, key string, now int64) (b *modelBucket, co
 		return old.at(now, key), true
 	}
 	level := old.levelAt(now / modelTick(&old.rule))
-	if limit := new(big.Rat).SetInt64(rule.Burst); level.Cmp(limit) > 0 {
+	if limit := new(big.Rat).SetInt64(modelWhole(rule)); level.Cmp(limit) > 0 {
 		level = limit
 	}
 	fresh.used = true
@@ -318,7 +321,7 @@ func (m *model) charge(checks []core.Check, now int64) []core.Result {
 	results := make([]core.Result, len(checks))
 	for i, c := range checks {
 		b, _ := m.open(c.Rule, string(c.Key), now)
-		most := 2 * c.Rule.Burst
+		most := 2 * modelWhole(c.Rule)
 		switch c.Rule.Algorithm {
 		case core.TokenBucket:
 			full := new(big.Rat).SetInt64(most)

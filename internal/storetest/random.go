@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/weblimit/weblimit/core"
+	"github.com/weblimit/weblimit/keyfuncs"
 )
 
 // runRandom compares random sequences of operations with the model, answer by
@@ -28,7 +29,7 @@ func runRandom(t *testing.T, newStore Factory, apart bool) {
 	for seed := range seeds {
 		t.Run(fmt.Sprintf("random sequence %d answers as the model does", seed), func(t *testing.T) {
 			t.Parallel()
-			s := &sequence{rig: newRig(t, newStore), model: newModel(), rand: rand.New(rand.NewPCG(seed, 1)), rules: map[string]*core.Rule{}, apart: apart}
+			s := &sequence{rig: newRig(t, newStore), model: newModel(), rand: rand.New(rand.NewPCG(seed, 1)), rules: map[string]*core.Rule{}, lower: map[string]*core.Rule{}, apart: apart}
 			for range steps {
 				s.step()
 			}
@@ -41,6 +42,7 @@ type sequence struct {
 	model   *model
 	rand    *rand.Rand
 	rules   map[string]*core.Rule // the current numbers of each name
+	lower   map[string]*core.Rule // of those that have one: the lower class's
 	charges []charged
 	trace   []string
 	wait    time.Duration // that the last denial told
@@ -100,6 +102,9 @@ func (s *sequence) rule(name string) *core.Rule {
 	if s.rules[name] == nil {
 		s.rules[name] = s.randomRule(name)
 	}
+	if lower := s.lower[name]; lower != nil && s.rand.IntN(2) == 0 {
+		return lower
+	}
 	return s.rules[name]
 }
 
@@ -129,6 +134,13 @@ func (s *sequence) randomRule(name string) *core.Rule {
 	r, err := limit.Rule()
 	if err != nil {
 		return s.randomRule(name) // some combinations are too large to count, and say so
+	}
+	delete(s.lower, name)
+	if s.rand.IntN(3) == 0 {
+		lower, err := limit.Reserve(pick(s.rand, []float64{0.1, 0.5, 0.9}), keyfuncs.Methods("POST")).LowerRule()
+		if err == nil { // of a limit of one, nothing is left
+			s.lower[name] = &lower
+		}
 	}
 	return &r
 }

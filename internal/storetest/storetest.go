@@ -136,6 +136,9 @@ func describe(r *core.Rule) string {
 	if r.Burst != r.Quota {
 		s += fmt.Sprintf(", burst %d", r.Burst)
 	}
+	if whole := modelWhole(r); r.Burst != whole {
+		s += fmt.Sprintf(", lower class of %d", whole)
+	}
 	if r.Jitter {
 		s += ", jitter"
 	}

@@ -19,7 +19,8 @@
 --          keys         1 byte: their number, and per key:
 --          of the key   1 byte: the number of its checks, by ascending limit, and per check:
 --          algorithm    1 byte: 1 token bucket, 2 fixed window, 3 sliding window,
---                       4 sliding log, 5 calendar window; 128 more if the check is judged and not enforced
+--                       4 sliding log, 5 calendar window; 128 more if the check is judged and not enforced,
+--                       64 more if the capacity is that of the lower class of requests
 --          tick         number: microseconds; calendar: when the current window began by the
 --                       client's clock, in microseconds since the epoch
 --          per          number: token bucket: debt drained in a tick; calendar: when that window ends;
@@ -31,6 +32,8 @@
 --          head         1 byte: its length; then what the limit's record begins with
 --          charged      number, for a refund only: when the cost was charged; calendar: when the
 --                       window ends in which it was
+--          full         number, for the lower class only: the capacity that the other class has, by
+--                       which records are kept; else the same
 -- ARGV[#]  the groups; left out for one group of one key that asks once, at the server's time:
 --          clock        1 byte: 0 for the server's own; 1: a number follows, microseconds
 --                       since the epoch
@@ -92,7 +95,7 @@ local value, last
 
 -- What is asked: kept from group to group, most ask the same.
 local asked, operation, total, keys, first -- first: the checks of the first key
-local algorithm, tick, per, capacity, cost, offset, head, charged, shadow
+local algorithm, tick, per, capacity, full, cost, offset, head, charged, shadow
 local reads, writes               -- the formats of a record's state
 
 local answers
@@ -158,6 +161,12 @@ repeat
             shadow = algorithm > 127
             if shadow then algorithm = algorithm - 128 end
             if operation == REFUND then charged, q = unpack('<d', ask, q) end
+            if algorithm > 63 then
+              algorithm = algorithm - 64
+              full, q = unpack('<d', ask, q)
+            else
+              full = capacity
+            end
             if algorithm == BUCKET then
               if per == 1 then
                 writes = '<c0c0I7'
@@ -171,13 +180,13 @@ repeat
                 reads, writes = '<I7I7', '<c0c0I7I7'
               end
             elseif algorithm == WINDOW or algorithm == CALENDAR then
-              if capacity < 2147483648 then
+              if full < 2147483648 then
                 reads, writes = '<I7I4', '<c0c0I7I4'
               else
                 reads, writes = '<I7I7', '<c0c0I7I7'
               end
             elseif algorithm == ESTIMATE then
-              if capacity < 2147483648 then
+              if full < 2147483648 then
                 reads, writes = '<I7I4I4', '<c0c0I7I4I4'
               else
                 reads, writes = '<I7I7I7', '<c0c0I7I7I7'
@@ -271,12 +280,12 @@ repeat
                   -- the new one is too much for the quota, too.
                   converted, ends = false, expires
                   if kind == WINDOW or kind == CALENDAR then x = units end
-                  if capacity < 2147483648 then x, y = min(x, 4294967295), min(y, 4294967295) end
+                  if full < 2147483648 then x, y = min(x, 4294967295), min(y, 4294967295) end
                 elseif algorithm == BUCKET then
-                  local old, unit = capacity, nil
+                  local old, unit = full, nil
                   local size = byte(head, 6)
                   unit = unpack('<I' .. floor(size / 16), head, 7)
-                  if units < capacity / unit then
+                  if units < full / unit then
                     -- rest × unit / parts rounded up, by long division: the product may need 102 bits.
                     local bit, factor, quotient, left = 1, unit, 0, 0
                     while bit * 2 <= factor do bit = bit * 2 end
@@ -288,17 +297,17 @@ repeat
                       bit = bit / 2
                     end
                     if left > 0 then quotient = quotient + 1 end
-                    old = min(capacity, units * unit + quotient)
+                    old = min(full, units * unit + quotient)
                   end
                   x = old % per
                   if old > 0 then ends = (ticks + floor(old / per) + (x > 0 and 1 or 0)) * tick end
                 elseif algorithm == CALENDAR then
-                  x = min(units + (rest > 0 and 1 or 0), capacity)
+                  x = min(units + (rest > 0 and 1 or 0), full)
                   if x > 0 then
                     ends = now < tick and tick or now < per and per or now < offset and offset or now + offset - per
                   end
                 elseif algorithm == WINDOW or algorithm == ESTIMATE then
-                  x, y = min(units + (rest > 0 and 1 or 0), capacity), 0
+                  x, y = min(units + (rest > 0 and 1 or 0), full), 0
                   if x > 0 then
                     ends = algorithm == WINDOW and now - (now - offset) % per + per
                       or (ticks - (ticks - offset / tick) % per + 2 * per) * tick
@@ -308,7 +317,7 @@ repeat
                   x, y = units, #entries / ENTRY
                   if x > 0 then ends = unpack('<I7', entries, #entries - ENTRY + 1) + per end
                 else
-                  x, y = min(units + (rest > 0 and 1 or 0), capacity), 1
+                  x, y = min(units + (rest > 0 and 1 or 0), full), 1
                   if x > 0 then entries, ends = pack('<I7I2', now, x), now + per end
                 end
                 if ends > 0 then
@@ -375,7 +384,7 @@ repeat
               end
             end
           elseif operation == CHARGE then
-            local most = 2 * capacity
+            local most = 2 * full
             if cost > 0 and debt < most then
               debt = math.min(most, debt + math.min(cost, most))
               x = debt % per
@@ -421,8 +430,8 @@ repeat
               end
             end
           elseif operation == CHARGE then
-            if cost > 0 and x < 2 * capacity then
-              x, ends = math.min(2 * capacity, x + cost), over
+            if cost > 0 and x < 2 * full then
+              x, ends = math.min(2 * full, x + cost), over
               a = x
             end
           elseif operation == REFUND and expires > 0 and (algorithm == CALENDAR and charged == over or algorithm == WINDOW and charged >= over - per) then
@@ -455,8 +464,8 @@ repeat
               end
             end
           elseif operation == CHARGE then
-            if cost > 0 and x < 2 * capacity then
-              x, ends = math.min(2 * capacity, x + cost), over
+            if cost > 0 and x < 2 * full then
+              x, ends = math.min(2 * full, x + cost), over
             end
           elseif operation == REFUND and expires > 0 then
             local when = math.floor(charged / tick)
@@ -507,7 +516,7 @@ repeat
               fits = 0
             end
           elseif operation == CHARGE then
-            wanted, more = 0, math.max(math.min(cost, 2 * capacity - x), 0)
+            wanted, more = 0, math.max(math.min(cost, 2 * full - x), 0)
           elseif operation == REFUND then
             wanted = 0
             for e = 1, #entries, ENTRY do
