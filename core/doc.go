@@ -19,14 +19,17 @@
 //   - SlidingWindow: a fixed window without that edge, for traffic that is
 //     roughly even.
 //   - SlidingLog: exact over any stretch of time, for small quotas such as logins.
+//   - PerMonth, PerCalendarDay and PerBillingMonth: fixed windows that begin when
+//     the days and months of a time zone do, as contracts have it.
 //
 // # Decisions
 //
 // A [Limiter] decides all its limits for one request together: all are charged,
 // or, when one denies, none. What a denied request asked for is not counted, so
 // hammering extends nothing, and waiting exactly Retry-After succeeds. Limits can
-// depend on the request: see [Limit.When], [Limit.CostBy] and [Limit.Tiers]; and
-// requests can pass uncounted: see Config.Bypass.
+// depend on the request: see [Limit.When], [Limit.CostBy], [Limit.Tiers] and
+// [Limit.Reserve]; they can change by themselves: see [Limit.Scale]; and requests
+// can pass uncounted: see Config.Bypass.
 //
 // # Exactness
 //

@@ -46,7 +46,7 @@ type reserve struct {
 
 func (s *reserve) validate() error {
 	if !(s.share > 0 && s.share < 1) { // NaN, too
-		return fmt.Errorf("Reserve's share must be above 0 and below 1, got %v", s.share)
+		return fmt.Errorf("the share of Reserve must be above 0 and below 1, got %v", s.share)
 	}
 	if err := s.all.Err(); err != nil {
 		return errors.New(unprefixed(err))

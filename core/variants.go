@@ -40,11 +40,11 @@ func (v *variants) get(of *Rule) *variant {
 
 // made returns the rule at a place, or the one that is made for it now: of several
 // requests that make it at once, one's is kept.
-func made(at *atomic.Pointer[Rule], make func() Rule) *Rule {
+func made(at *atomic.Pointer[Rule], of func() Rule) *Rule {
 	if rule := at.Load(); rule != nil {
 		return rule
 	}
-	rule := make()
+	rule := of()
 	if at.CompareAndSwap(nil, &rule) {
 		return &rule
 	}
