@@ -8,12 +8,14 @@ TESTFLAGS ?=
 # The comparison: how often, and how long each row; BENCHTIME=20ms ROUNDS=1 is a first look.
 ROUNDS ?= 5
 BENCHTIME ?= 150ms
+# What the working tree is compared with.
+COMMIT ?= HEAD
 # Which of the other benchmarks, and how long each fuzz target.
 BENCH ?= .
 FUZZTIME ?= 10s
 
 .DEFAULT_GOAL := help
-.PHONY: help test lint fmt bench microbench faults fuzz cover
+.PHONY: help test lint fmt bench microbench compare faults fuzz cover
 
 help: ## print the targets
 	@sed -n 's/^\([a-z]*\):.*## \(.*\)/make \1\t\2/p' $(firstword $(MAKEFILE_LIST)) | expand -t 18
@@ -21,7 +23,7 @@ help: ## print the targets
 test: ## run all tests of all modules under the race detector; installs redis-server when missing
 	@scripts/install-redis
 	scripts/modules go test -race -shuffle=on $(TESTFLAGS) ./...
-	go test -run 'Alloc|TenMillion|BytesPerKey' ./... # under the race detector they are skipped, or smaller
+	go test -run 'Alloc|TenMillion|BytesPerKey|Outcomes' ./... # under the race detector they are skipped, or smaller
 
 lint: ## check formatting, golangci-lint, go vet and what the packages import
 	@out=$$(go run $(GOFUMPT) -l .) || exit 1; \
@@ -40,6 +42,9 @@ bench: ## measure weblimit beside its peers and write docs/benchmarks.md; some 1
 microbench: ## run the Go benchmarks of all modules; BENCH=regexp chooses
 	@scripts/install-redis
 	scripts/modules go test -run '^$$' -bench '$(BENCH)' -benchmem $(TESTFLAGS) ./...
+
+compare: ## run the benchmarks of core and the middleware on COMMIT and on the working tree, in turn
+	scripts/compare $(COMMIT)
 
 faults: ## break a real Redis in every way and print what that costs; some minutes
 	@scripts/install-redis

@@ -3,6 +3,7 @@ module github.com/weblimit/weblimit
 go 1.25.0
 
 require (
+	github.com/felixge/httpsnoop v1.0.4
 	github.com/gin-gonic/gin v1.10.1
 	github.com/go-chi/chi/v5 v5.3.0
 	github.com/gofiber/fiber/v2 v2.52.15

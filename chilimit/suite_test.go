@@ -15,6 +15,8 @@ import (
 
 func TestMain(m *testing.M) { os.Exit(limittest.Main(m)) }
 
+func TestOutcomes(t *testing.T) { limittest.Outcomes(t, build) }
+
 func TestSuite(t *testing.T) { limittest.Run(t, build) }
 
 func build(_ testing.TB, app limittest.App) limittest.Server {
@@ -29,15 +31,19 @@ func build(_ testing.TB, app limittest.App) limittest.Server {
 				}
 				r = r.WithContext(context.WithValue(r.Context(), key, user))
 			}
+			r, cancel := limittest.Deadline(r)
+			defer cancel()
 			next.ServeHTTP(w, r)
 		})
 	})
 	r.Use(middleware(app.Layers)...)
 	for _, route := range app.Routes {
 		r.With(middleware(route.Layers)...).MethodFunc(route.Method, route.Path, func(w http.ResponseWriter, r *http.Request) {
-			route.Handle(limittest.HTTPCall(w, r, func() (core.Decision, bool) {
-				return chilimit.FromContext(r.Context())
-			}))
+			route.Handle(limittest.HTTPCall{
+				Writer: w, Request: r,
+				FromContext: func() (core.Decision, bool) { return chilimit.FromContext(r.Context()) },
+				ChargeUnits: func(n int64) error { return chilimit.Charge(r.Context(), n) },
+			})
 		})
 	}
 	return limittest.Serve(r)

@@ -12,6 +12,9 @@ package core
 //	SlidingWindow  2 × quota       only for traffic that the estimate mistakes; about quota for even traffic
 //	SlidingLog     quota           exact
 //	Calendar       2 × quota       the end of one month or day and the start of the next
+//
+// Concurrency counts requests under way and not a rate: it admits any number of
+// them one after the other, and never more than its quota at once.
 type Algorithm uint8
 
 // The algorithms. They are part of what Redis stores: their values never change.
@@ -21,7 +24,15 @@ const (
 	SlidingWindow Algorithm = 3
 	SlidingLog    Algorithm = 4
 	Calendar      Algorithm = 5
+	Concurrency   Algorithm = 8
 )
+
+// onceMark is how stores write down that an operation was charged; see
+// [Limit.OncePer]. No limit counts by it.
+const onceMark Algorithm = 7
+
+// isLog reports whether an algorithm keeps entries of when units were charged.
+func (a Algorithm) isLog() bool { return a == SlidingLog || a == Concurrency }
 
 // String returns the algorithm's name as documentation and logs write it.
 func (a Algorithm) String() string {
@@ -36,6 +47,8 @@ func (a Algorithm) String() string {
 		return "sliding log"
 	case Calendar:
 		return "calendar window"
+	case Concurrency:
+		return "concurrency"
 	}
 	return "unknown algorithm"
 }

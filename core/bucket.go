@@ -13,6 +13,8 @@ import (
 //	calendar        the same
 //	sliding window  x: units used in the current window, y: in the one before it
 //	sliding log     x: units used; the entries are in log
+//	concurrency     x: slots held; the entries are in log
+//	a mark          x: 1; y: when the operation was charged
 //
 // The zero bucket is an unused one. From expires on, a bucket of any algorithm
 // says no more than the zero bucket does.
@@ -50,7 +52,7 @@ func (r *Rule) open(b *bucket, now, offset int64) (converted bool) {
 		r.roll(b, now, offset)
 		return false
 	}
-	if b.form.algorithm == SlidingLog && f.algorithm == SlidingLog {
+	if b.form.algorithm.isLog() && f.algorithm.isLog() {
 		// The entries know their times: the new window just applies to those that
 		// still counted in the old one.
 		b.form.rollLog(b, now)
@@ -79,7 +81,7 @@ func (f form) used(b *bucket, now int64) (units, rest, unit int64) {
 		f.rollEstimate(&rolled, now, 0)
 		previous := rolled.y * (f.unit - f.elapsed(&rolled, now))
 		return rolled.x + previous/f.unit, previous % f.unit, f.unit
-	case SlidingLog:
+	case SlidingLog, Concurrency:
 		return f.live(b.log, now), 0, 1
 	}
 	return b.x, 0, 1
@@ -89,7 +91,7 @@ func (f form) used(b *bucket, now int64) (units, rest, unit int64) {
 func (r *Rule) adopt(b *bucket, now, units, rest, unit int64) {
 	if r.Algorithm == TokenBucket {
 		debt := r.scale.Whole
-		if units < r.whole() {
+		if units < ceilDiv(r.scale.Whole, r.scale.Unit) {
 			debt = min(debt, units*r.scale.Unit+ceilMulDiv(rest, r.scale.Unit, unit))
 		}
 		r.setDebt(b, now, debt)
@@ -110,7 +112,7 @@ func (r *Rule) roll(b *bucket, now, offset int64) {
 		r.rollCalendar(b, now)
 	case SlidingWindow:
 		b.form.rollEstimate(b, now, offset)
-	case SlidingLog:
+	case SlidingLog, Concurrency:
 		b.form.rollLog(b, now)
 	}
 }
@@ -136,6 +138,8 @@ func (r *Rule) readInto(b *bucket, now, cost int64, reading *Reading) {
 		reading.Numbers[0], reading.Numbers[1], reading.Numbers[2] = b.x, b.y, b.form.elapsed(b, now)
 	case SlidingLog:
 		r.readLog(b, now, cost, &reading.Numbers)
+	case Concurrency:
+		r.readSlots(b, now, &reading.Numbers)
 	}
 }
 
@@ -152,7 +156,7 @@ func (r *Rule) charge(b *bucket, now, cost int64) {
 		b.x += cost
 	case SlidingWindow:
 		r.chargeEstimate(b, now, cost)
-	case SlidingLog:
+	case SlidingLog, Concurrency:
 		r.chargeLog(b, now, cost)
 	}
 }
@@ -165,13 +169,13 @@ func (r *Rule) chargeAnyway(b *bucket, now, cost int64) {
 		}
 		return
 	}
-	most := 2 * r.scale.Whole
+	most := 2 * r.scale.Whole // the queue included
 	whole, fraction := b.form.debt(b, now)
 	if whole > most/r.scale.Rate {
 		return // of a clock that was set back
 	}
 	debt := whole*r.scale.Rate + fraction
-	r.setDebt(b, now, max(debt, min(debt+min(cost, 2*r.whole())*r.scale.Unit, most)))
+	r.setDebt(b, now, max(debt, min(debt+r.inDebt(cost), most)))
 }
 
 // refund takes back a cost that was charged at the given time, as far as time
@@ -195,6 +199,8 @@ func (r *Rule) refund(b *bucket, now, cost, at int64) {
 		r.refundEstimate(b, cost, at)
 	case SlidingLog:
 		r.refundLog(b, cost, at)
+	case Concurrency:
+		r.freeSlots(b, cost, at)
 	}
 }
 
@@ -233,6 +239,11 @@ func (r *Rule) answer(cost int64, reading *Reading, result *Result) {
 		result.RetryAfter = micros(r.wait(cost, &reading.Numbers, false))
 	}
 	switch {
+	case r.Algorithm == Concurrency:
+		result.Window = slotRetry
+		if result.Charged {
+			result.At = r.slotsAt(reading)
+		}
 	case result.RetryAfter > 0:
 		result.Window = result.RetryAfter
 	case result.Remaining == 0:
@@ -260,10 +271,13 @@ func (r *Rule) fits(cost int64, reading *Reading) bool {
 
 // wait returns the microseconds until cost, at most the burst, fits: 0 if it
 // does. A log's reading has two waits in it: for the cost it was read for, and
-// for one unit.
+// for one unit, which of a bucket is the wait without its queue.
 func (r *Rule) wait(cost int64, n *[4]int64, one bool) int64 {
 	switch r.Algorithm {
 	case TokenBucket:
+		if one { // without queueing
+			return r.debtWaitIn(r.Burst*r.scale.Unit, cost, n)
+		}
 		return r.debtWait(cost, n)
 	case FixedWindow, Calendar:
 		if cost <= r.Burst-n[0] {
@@ -272,6 +286,11 @@ func (r *Rule) wait(cost int64, n *[4]int64, one bool) int64 {
 		return n[1]
 	case SlidingWindow:
 		return r.estimateWait(cost, n)
+	case Concurrency:
+		if cost <= r.Burst-n[0] {
+			return 0
+		}
+		return slotRetry.Microseconds()
 	}
 	if one {
 		return n[2]
@@ -287,7 +306,7 @@ func (r *Rule) emptyAfter(n *[4]int64) int64 {
 			return (n[0] + 1) * r.scale.Tick
 		}
 		return n[0] * r.scale.Tick
-	case FixedWindow, Calendar:
+	case FixedWindow, Calendar, Concurrency:
 		return n[1]
 	case SlidingWindow:
 		return r.estimateEmpty(n)
@@ -295,10 +314,15 @@ func (r *Rule) emptyAfter(n *[4]int64) int64 {
 	return n[3]
 }
 
-// spread returns the microseconds in which the rule grants n units.
+// spread returns the microseconds in which the rule grants n units, at most its burst.
 func (r *Rule) spread(n int64) int64 {
-	if r.Algorithm == TokenBucket && r.scale.Rate == 1 {
-		return n * r.scale.Unit * r.scale.Tick // the same in lowest terms; at most maxRefill
+	if r.Algorithm == TokenBucket && (r.scale.Rate == 1 || r.scale.Tick <= 1000) {
+		// The same in lowest terms: at most maxScaled ticks over Rate, or maxRefill.
+		n *= r.scale.Unit * r.scale.Tick
+		if r.scale.Rate != 1 { // it is for most limits
+			n = ceilDiv(n, r.scale.Rate)
+		}
+		return n
 	}
 	w := r.Window.Microseconds()
 	if high, low := bits.Mul64(uint64(n), uint64(w)); high == 0 && low < 1<<63 {
@@ -320,6 +344,9 @@ func (r *Rule) After(reading Reading, units int64) Reading {
 		n[0], n[1] = debt/r.scale.Rate, debt%r.scale.Rate
 	} else {
 		n[0] += units
+	}
+	if r.Algorithm == Concurrency {
+		n[1] = max(n[1], r.scale.Unit)
 	}
 	reading.Charged = true
 	return reading

@@ -46,44 +46,57 @@ func (c *call) reset() {
 // ask adds the check of a limit, if it applies to the request. It returns a
 // reason to deny the request without asking the store, or ReasonUndecided.
 func (c *call) ask(limit *limit, r keyfuncs.Request) Reason {
-	for i := range limit.when {
-		if !limit.when[i].Match(r) {
-			return ReasonUndecided
+	start := len(c.keys)
+	keys, rule, cost, reason := limit.ask(c.keys, r)
+	if rule != nil {
+		c.keys = keys
+		c.add(limit, rule, keys[start:len(keys):len(keys)], cost)
+		if rule.once > 0 {
+			c.askOnce(limit, r)
 		}
 	}
-	start := len(c.keys)
-	keys, ok := limit.key.Append(c.keys, r)
+	return reason
+}
+
+// ask appends whom the limit asks of a request to keys, and returns what. There
+// is no rule if the limit does not apply, or if there is a reason to deny the
+// request without asking the store; else that is ReasonUndecided.
+func (l *limit) ask(keys []byte, r keyfuncs.Request) (_ []byte, rule *Rule, cost int64, _ Reason) {
+	for i := range l.when {
+		if !l.when[i].Match(r) {
+			return keys, nil, 0, ReasonUndecided
+		}
+	}
+	keys, ok := l.key.Append(keys, r)
 	if !ok {
 		switch {
-		case limit.missing == ShareBucket:
+		case l.missing == ShareBucket:
 			keys = append(keys, missingKey...)
-		case limit.missing == DenyRequest && !limit.shadow:
-			return ReasonMissingKey
+		case l.missing == DenyRequest && !l.shadow:
+			return keys, nil, 0, ReasonMissingKey
 		default:
-			return ReasonUndecided
+			return keys, nil, 0, ReasonUndecided
 		}
 	}
-	c.keys = keys
-	rule, cost := &limit.rule, limit.cost
-	if limit.tiers != nil {
-		rule = limit.tiers.rule(r)
+	rule, cost = &l.rule, l.cost
+	if l.tiers != nil {
+		rule = l.tiers.rule(r)
 	}
-	if limit.scaling != nil {
-		rule = limit.scaleNow(r.Context(), rule)
+	if l.scaling != nil {
+		rule = l.scaleNow(r.Context(), rule)
 	}
-	if limit.reserve != nil && !limit.reserve.all.Match(r) {
-		rule = limit.lower(rule)
+	if l.reserve != nil && !l.reserve.all.Match(r) {
+		rule = l.lower(rule)
 	}
-	if limit.costBy != nil {
-		if cost = limit.costBy(r); cost < 0 {
-			if limit.shadow {
-				return ReasonUndecided
+	if l.costBy != nil {
+		if cost = l.costBy(r); cost < 0 {
+			if l.shadow {
+				return keys, nil, 0, ReasonUndecided
 			}
-			return ReasonInvalidCost
+			return keys, nil, 0, ReasonInvalidCost
 		}
 	}
-	c.add(limit, rule, keys[start:len(keys):len(keys)], cost)
-	return ReasonUndecided
+	return keys, rule, cost, ReasonUndecided
 }
 
 // missingKey is the bucket of requests that lack the key. No key function makes

@@ -23,9 +23,9 @@ func (l *Limiter) carry(ctx context.Context, c *call) {
 		return
 	}
 	for i, limit := range due.limits { // this charge may be the one that reaches a level
-		if len(limit.warnAt) > 0 {
-			r := LimitResult{Rule: due.checks[i].Rule, Result: due.results[i]}
-			l.warn(ctx, limit, &due.checks[i], &r)
+		if check := &due.checks[i]; len(limit.warnAt) > 0 {
+			r := LimitResult{Rule: check.Rule, Result: due.results[i]}
+			l.warn(ctx, limit, check.Key, check.Cost, &r)
 		}
 	}
 }
@@ -37,7 +37,7 @@ func (l *Limiter) collect(due, carried, c *call) {
 	l.instead.carrying.Lock()
 	defer l.instead.carrying.Unlock()
 	for i, limit := range c.limits {
-		if limit.shadow || limit.outage != Local {
+		if limit.shadow || limit.outage != Local || !c.checks[i].Rule.carries() {
 			continue
 		}
 		rule, key := limit.localRule(c.checks[i].Rule), c.checks[i].Key
@@ -54,6 +54,11 @@ func (l *Limiter) collect(due, carried, c *call) {
 	}
 	_ = memory.decide(carried.checks, carried.results, true) // it fails on no check that the store was asked
 }
+
+// carries reports whether the store is told of what was granted locally under r.
+// Slots are held by whoever granted them, until they are given back there. Of
+// operations that are charged once it is not known which the store has charged.
+func (r *Rule) carries() bool { return r.Algorithm != Concurrency && r.once == 0 }
 
 // used returns the units that count as used, rounded up.
 func (m *Memory) used(rule *Rule, key []byte) int64 {

@@ -46,6 +46,11 @@ type Config struct {
 	// divided by Replicas.
 	Fallback Fallback
 
+	// MaxWaiting bounds how many requests wait for their turn at a time, under
+	// limits that let them ([Limit.Wait]). Beyond it they are denied at once.
+	// Defaults to DefaultMaxWaiting.
+	MaxWaiting int64
+
 	// Headers are the dialects in which clients are told of their limits.
 	// Defaults to Draft11.
 	Headers Headers
@@ -83,6 +88,8 @@ func (c *Config) validate() error {
 		return fmt.Errorf("weblimit: Config.Limits has %d limits, the most is %d", len(c.Limits), MaxChecks)
 	case c.Timeout != 0 && c.Timeout < time.Millisecond:
 		return fmt.Errorf("weblimit: Config.Timeout must be at least 1ms, got %v", c.Timeout)
+	case c.MaxWaiting < 0:
+		return fmt.Errorf("weblimit: Config.MaxWaiting must be at least 1, got %d", c.MaxWaiting)
 	case c.Replicas < 0:
 		return fmt.Errorf("weblimit: Config.Replicas must be at least 1, got %d", c.Replicas)
 	}

@@ -14,8 +14,13 @@ type DecisionContext struct {
 
 // Value implements [context.Context].
 func (c *DecisionContext) Value(key any) any {
-	if _, ok := key.(decisionKey); ok {
+	switch key.(type) {
+	case decisionKey:
 		return &c.Decision
+	case reservationKey:
+		if c.Decision.held != nil { // else that of a limiter around this one
+			return c.Decision.held
+		}
 	}
 	return c.Context.Value(key)
 }

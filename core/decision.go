@@ -22,6 +22,8 @@ const (
 	ReasonOutageDenied                // denied by policy: the store did not answer
 	ReasonOutageLocal                 // decided in this process: the store did not answer
 	ReasonCachedDenial                // denied: the store did so a moment ago, and was not asked again
+	ReasonDelayed                     // allowed: after it waited for its turn
+	ReasonCanceled                    // denied: its context ended while it waited for its turn
 )
 
 var reasons = [...]string{
@@ -36,6 +38,8 @@ var reasons = [...]string{
 	ReasonOutageDenied:  "outage denied",
 	ReasonOutageLocal:   "outage local",
 	ReasonCachedDenial:  "cached denial",
+	ReasonDelayed:       "delayed",
+	ReasonCanceled:      "canceled",
 }
 
 // String returns the reason in words, for logs and metrics.
@@ -57,10 +61,11 @@ type Decision struct {
 	Err        error         // what the store failed with, when the reason is an outage
 
 	limiter *Limiter
+	held    *reservation // what may still change after the request, or nil
 	one     [1]LimitResult
 	many    []LimitResult // instead of one, if there are more
 	field   [1]string     // the RateLimit field, where a HeaderMap can refer to it
-	text    [40]byte      // of the field, unless it is longer
+	text    [32]byte      // of the field, unless it is longer
 }
 
 // LimitResult is what one limit said to a request.
@@ -101,7 +106,7 @@ func (d *Decision) refuse(reason Reason, rule *Rule) {
 // sumUp decides by the results of a call. All else in d is zero but its limiter
 // and Err, binding, which is -1, and the room in many.
 func (d *Decision) sumUp(ctx context.Context, c *call) {
-	d.Allowed, d.count = true, int16(len(c.results))
+	d.count = int16(len(c.results))
 	if n := len(c.results); n > 1 {
 		if cap(d.many) < n {
 			d.many = make([]LimitResult, n)
@@ -109,14 +114,22 @@ func (d *Decision) sumUp(ctx context.Context, c *call) {
 		d.many = d.many[:n:n]
 	}
 	results := d.Results()
-	hopeless := false // a denying limit that no wait satisfies
-	shadowed := false // a limit in shadow mode that would have denied
 	for i := range c.results {
 		r, check := &results[i], &c.checks[i]
 		r.Rule, r.Result, r.Shadow = check.Rule, c.results[i], check.Shadow
-		if r.Charged && len(c.limits[i].warnAt) > 0 {
-			d.limiter.warn(ctx, c.limits[i], check, r)
-		}
+		d.limiter.warn(ctx, c.limits[i], check.Key, check.Cost, r)
+	}
+	d.conclude()
+}
+
+// conclude decides by the results that are in d.
+func (d *Decision) conclude() {
+	d.Allowed = true
+	results := d.Results()
+	hopeless := false // a denying limit that no wait satisfies
+	shadowed := false // a limit in shadow mode that would have denied
+	for i := range results {
+		r := &results[i]
 		if r.Rule.Soft > 0 {
 			r.Soft = r.Charged && r.used() > r.Rule.Soft
 		}

@@ -34,7 +34,8 @@ func (l Limit) Unless(c keyfuncs.Condition) Limit { return l.When(keyfuncs.Not(c
 //
 // What a client has used stays used when its tier changes, up to the new burst:
 // with 60 of 100 used, a raise to 200 leaves 140, a cut to 70 leaves 10, and a
-// cut to 50 leaves 0. That holds across algorithms too.
+// cut to 50 leaves 0. That holds across algorithms too, but a tier of a
+// [Concurrent] limit has to be one itself, and no other may be.
 //
 // The function runs on every request, maybe on many at once, and must not block.
 func (l Limit) Tiers(f func(keyfuncs.Request) Limit) Limit {

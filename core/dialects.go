@@ -98,6 +98,9 @@ func tighter(field string, left int64) bool {
 // policyItem is a limit as drafts 03 to 07 write it: 100;w=60.
 func policyItem(r *Rule) string {
 	item := decimal(r.Burst)
+	if r.Algorithm == Concurrency {
+		return item // which has no window
+	}
 	if fill, exact := r.fillTime(); exact && fill%time.Second == 0 {
 		item += ";w=" + decimal(seconds(fill))
 	}

@@ -22,14 +22,18 @@
 //   - PerMonth, PerCalendarDay and PerBillingMonth: fixed windows that begin when
 //     the days and months of a time zone do, as contracts have it.
 //
+// [Concurrent] is a limit of another kind: so many requests at the same time.
+//
 // # Decisions
 //
 // A [Limiter] decides all its limits for one request together: all are charged,
 // or, when one denies, none. What a denied request asked for is not counted, so
-// hammering extends nothing, and waiting exactly Retry-After succeeds. Limits can
+// hammering extends nothing, and waiting exactly Retry-After succeeds; only of a
+// limit of requests at the same time is it no more than a hint. Limits can
 // depend on the request: see [Limit.When], [Limit.CostBy], [Limit.Tiers] and
 // [Limit.Reserve]; they can change by themselves: see [Limit.Scale]; and requests
-// can pass uncounted: see Config.Bypass.
+// can pass uncounted: see Config.Bypass. A repeated operation is charged once under
+// a limit with [Limit.OncePer].
 //
 // # Exactness
 //

@@ -17,10 +17,11 @@ const (
 
 // The parameters of draft-11. A later draft may rename them.
 const (
-	paramQuota     = ";q=" // RateLimit-Policy: the quota
-	paramWindow    = ";w=" // RateLimit-Policy: the window in seconds
-	paramRemaining = ";r=" // RateLimit: the units available
-	paramEffective = ";t=" // RateLimit: the seconds they have to last
+	paramQuota     = ";q="  // RateLimit-Policy: the quota
+	paramWindow    = ";w="  // RateLimit-Policy: the window in seconds
+	paramUnit      = ";qu=" // RateLimit-Policy: what is counted, if not requests
+	paramRemaining = ";r="  // RateLimit: the units available
+	paramEffective = ";t="  // RateLimit: the seconds they have to last
 )
 
 // maxFieldInteger is the largest integer of a structured field (RFC 9651, section 3.3.1).
@@ -56,6 +57,10 @@ func (d *Decision) setDraft11(h Header, style *headerStyle) {
 // rateLimit returns the RateLimit field, which in most cases is a part of d: what
 // is written there never changes.
 func (d *Decision) rateLimit() string {
+	if d.count == 1 && len(d.one[0].Rule.Name) <= len(d.text)/2 {
+		field := d.appendRateLimit(d.text[:0]) // which moves elsewhere if it is too long, once
+		return unsafe.String(unsafe.SliceData(field), len(field))
+	}
 	var buf [128]byte
 	field := d.appendRateLimit(buf[:0])
 	if len(field) > len(d.text) {
@@ -117,12 +122,26 @@ var noPolicy = []string{""}
 func (r *Rule) appendPolicy(dst []byte) []byte {
 	dst = appendQuoted(dst, r.Name)
 	dst = append(dst, paramQuota...)
+	if r.Wait > 0 && r.Burst < r.Quota { // what it holds says nothing of those that queue
+		dst = strconv.AppendInt(dst, min(r.Quota, maxFieldInteger), 10)
+		return appendWindow(dst, r.Window)
+	}
 	dst = strconv.AppendInt(dst, min(r.Burst, maxFieldInteger), 10)
-	if fill, exact := r.fillTime(); exact && fill%time.Second == 0 {
-		dst = append(dst, paramWindow...)
-		dst = strconv.AppendInt(dst, seconds(fill), 10)
+	if r.Algorithm == Concurrency {
+		dst = append(dst, paramUnit...)
+		dst = append(dst, `"concurrent-requests"`...)
+	} else if fill, exact := r.fillTime(); exact {
+		return appendWindow(dst, fill)
 	}
 	return dst
+}
+
+func appendWindow(dst []byte, w time.Duration) []byte {
+	if w%time.Second != 0 {
+		return dst
+	}
+	dst = append(dst, paramWindow...)
+	return strconv.AppendInt(dst, seconds(w), 10)
 }
 
 // fillTime returns how long the rule takes to grant its burst, and whether that

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net/http"
 	"strconv"
+	"time"
 
 	"github.com/weblimit/weblimit/core"
 	"github.com/weblimit/weblimit/keyfuncs"
@@ -159,4 +160,67 @@ func ExampleLimit_WarnAt() {
 	// approaching limit; policy="daily"; used=90%
 	// mail to user:alice: 10 of 10 used
 	// approaching limit; policy="daily"; used=100%
+}
+
+// A payment that the client repeats, since it saw no answer, is charged once.
+func ExampleLimit_OncePer() {
+	limiter := core.ForLimits(core.NewMemory(), []core.Limit{
+		core.PerHour(2).By(keyfuncs.User("userID")).OncePer(keyfuncs.Header("Idempotency-Key"), 24*time.Hour),
+	})
+	for _, operation := range []string{"pay-17", "pay-17", "pay-18", "pay-19", "pay-17"} {
+		d := limiter.Allow(&request{
+			values:  map[any]any{"userID": "alice"},
+			headers: map[string]string{"Idempotency-Key": operation},
+		})
+		r := d.Results()[0]
+		fmt.Println(operation, "allowed:", d.Allowed, "repeated:", r.Repeated, "remaining:", r.Remaining)
+	}
+	// Output:
+	// pay-17 allowed: true repeated: false remaining: 1
+	// pay-17 allowed: true repeated: true remaining: 1
+	// pay-18 allowed: true repeated: false remaining: 0
+	// pay-19 allowed: false repeated: false remaining: 0
+	// pay-17 allowed: true repeated: true remaining: 0
+}
+
+// Two reports at the same time for each user. How long they take does not matter.
+func ExampleConcurrent() {
+	limiter := core.ForLimits(core.NewMemory(), []core.Limit{
+		core.Concurrent(2).By(keyfuncs.User("userID")).Named("reports"),
+	})
+	for range 3 {
+		d := limiter.Allow(&request{values: map[any]any{"userID": "alice"}})
+		h := http.Header{}
+		d.SetHeaders(h)
+		fmt.Println(d.Allowed, h.Get("RateLimit-Policy"), h.Get("RateLimit"))
+	}
+	// Output:
+	// true "reports";q=2;qu="concurrent-requests" "reports";r=1;t=1
+	// true "reports";q=2;qu="concurrent-requests" "reports";r=0;t=1
+	// false "reports";q=2;qu="concurrent-requests" "reports";r=0;t=1
+}
+
+// A store holds a slot until it is given back, or for the time of the lease after
+// it was taken or renewed.
+func ExampleLimit_Lease() {
+	rule, err := core.Concurrent(1).Lease(10 * time.Second).Rule()
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	store, ctx := core.NewMemory(), context.Background()
+	checks := []core.Check{{Key: []byte("export"), Rule: &rule, Cost: 1}}
+	mine, another := make([]core.Result, 1), make([]core.Result, 1)
+
+	_ = store.Take(ctx, checks, mine)
+	_ = store.Renew(ctx, checks, mine) // every few seconds, while the export runs
+	_ = store.Take(ctx, checks, another)
+	fmt.Println(mine[0].Charged, another[0].Charged, another[0].RetryAfter)
+
+	_ = store.Refund(ctx, checks, mine) // when it is done
+	_ = store.Take(ctx, checks, another)
+	fmt.Println(another[0].Charged)
+	// Output:
+	// true false 1s
+	// true
 }

@@ -26,9 +26,9 @@ type Fallback struct {
 
 // fallback is a Fallback made ready.
 type fallback struct {
-	store  Store
-	health *health // the store's; nil if there is none
-	limits []limit
+	store   Store
+	instead *standIn // of the store; nil if there is none
+	limits  []limit
 }
 
 func (l *Limiter) prepareFallback(from Fallback) error {
@@ -53,17 +53,20 @@ func (l *Limiter) prepareFallback(from Fallback) error {
 				return fmt.Errorf("weblimit: Config.Fallback: two limits are called %q; give each its own name with Named", to.rule.Name)
 			}
 		}
-		declarations = append(declarations, Declaration{Rule: to.rule, Keys: to.key.Kind(), Named: from.Limits[i].named})
+		declarations = append(declarations, Declaration{Rule: to.rule, Keys: to.kind(), Named: from.Limits[i].named})
+	}
+	if n := checksOf(f.limits); n > MaxChecks {
+		return fmt.Errorf("weblimit: Config.Fallback has %d limits, with OncePer counting for two: the most is %d", n, MaxChecks)
 	}
 	if len(f.limits) == 0 {
 		for i := range l.limits {
 			if l.limits[i].outage == Local {
-				declarations = append(declarations, Declaration{Rule: l.limits[i].rule, Keys: l.limits[i].key.Kind(), Named: true})
+				declarations = append(declarations, Declaration{Rule: l.limits[i].rule, Keys: l.limits[i].kind(), Named: true})
 			}
 		}
 	}
 	if f.store != nil {
-		f.health = &standInFor(f.store).health
+		f.instead = standInFor(f.store)
 		if err := f.store.Register(declarations...); err != nil {
 			return fmt.Errorf("weblimit: Config.Fallback: %s", unprefixed(err))
 		}
@@ -81,11 +84,7 @@ func (f *fallback) ask(c *call, who asker) (Reason, *Rule) {
 	for i := range f.limits {
 		limit := &f.limits[i]
 		if who.request == nil {
-			rule := &limit.rule
-			if limit.scaling != nil {
-				rule = limit.scaleNow(context.Background(), rule)
-			}
-			c.add(limit, rule, c.keys, who.cost)
+			c.add(limit, limit.unasked(context.Background()), c.keys, who.cost)
 		} else if reason := c.ask(limit, who.request); reason != ReasonUndecided {
 			return reason, &limit.rule
 		}

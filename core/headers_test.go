@@ -74,6 +74,7 @@ func TestPolicyField(t *testing.T) {
 		{"a fixed window", core.PerDay(100_000).FixedWindow().Named("key-daily"), `"key-daily";q=100000;w=86400`},
 		{"a sliding window", core.PerHour(7).SlidingWindow(), `"default";q=7;w=3600`},
 		{"a sliding log", core.PerMinute(5).SlidingLog(), `"default";q=5;w=60`},
+		{"requests at the same time, which have no window", core.Concurrent(10), `"default";q=10;qu="concurrent-requests"`},
 		{"jitter does not show", core.PerMinute(5).FixedWindow().Jitter(), `"default";q=5;w=60`},
 		{"the cost does not show", core.PerMinute(5).Cost(5), `"default";q=5;w=60`},
 		{"a window of a second", core.PerSecond(1), `"default";q=1;w=1`},

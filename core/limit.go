@@ -43,6 +43,17 @@ type Limit struct {
 	outage    Outage
 	shadow    bool
 	warnAt    []float64
+	wait      time.Duration
+	slow      slowDown
+	refundOn  func(Outcome) bool
+	estimate  bool
+
+	once    keyfuncs.Func // whose operations are charged once, if hasOnce
+	onceTTL time.Duration
+	hasOnce bool
+
+	concurrent bool // made by Concurrent: the window is the lease
+	hasLease   bool
 }
 
 // DefaultName is the name of a limit that was not given one with [Limit.Named].
@@ -155,6 +166,12 @@ func (l Limit) Rule() (Rule, error) {
 	if err != nil {
 		return Rule{}, fmt.Errorf("weblimit: limit %q: %w", l.name, err)
 	}
+	if l.wait > 0 && l.algorithm == TokenBucket {
+		if err := r.queue(l.wait); err != nil {
+			return Rule{}, fmt.Errorf("weblimit: limit %q: %w", l.name, err)
+		}
+	}
+	r.once = l.onceTTL
 	if l.cost > burst {
 		return Rule{}, fmt.Errorf("weblimit: limit %q: cost %d can never fit: the limit holds at most %d", l.name, l.cost, burst)
 	}
@@ -187,9 +204,15 @@ func (l *Limit) validate() error {
 	windowed := l.algorithm == FixedWindow || l.algorithm == SlidingWindow
 	switch {
 	case l.algorithm == 0:
-		return errors.New("a limit is made by Per, PerSecond, PerMinute, PerHour or PerDay")
+		return errors.New("a limit is made by Per, PerSecond, PerMinute, PerHour, PerDay or Concurrent")
 	case !validName(l.name):
 		return errors.New("name must be 1 to 64 of A-Z a-z 0-9 . _ -")
+	case l.concurrent && l.algorithm != Concurrency:
+		return fmt.Errorf("a limit of requests at the same time has no other algorithm, got a %v", l.algorithm)
+	case l.concurrent && (l.hasBurst || l.jitter):
+		return errors.New("a limit of requests at the same time has neither Burst nor Jitter")
+	case l.hasLease && !l.concurrent:
+		return fmt.Errorf("Lease belongs to a limit of requests at the same time, not to a %v", l.algorithm)
 	case l.hasBurst && l.algorithm != TokenBucket:
 		return fmt.Errorf("Burst belongs to a token bucket, not to a %v", l.algorithm)
 	case l.jitter && !windowed:
@@ -200,6 +223,8 @@ func (l *Limit) validate() error {
 		return fmt.Errorf("cost must be at least 1, got %d", l.cost)
 	case !l.outage.valid():
 		return fmt.Errorf("unknown outage policy %d", l.outage)
+	case l.wait < 0 || l.wait > maxWait || l.wait%time.Microsecond != 0:
+		return fmt.Errorf("a request may wait whole microseconds up to %v, not %v", maxWait, l.wait)
 	case !l.missing.valid():
 		return fmt.Errorf("unknown policy for missing keys %d", l.missing)
 	}
@@ -207,6 +232,9 @@ func (l *Limit) validate() error {
 		if err := l.period.validate(); err != nil {
 			return err
 		}
+	}
+	if err := l.slow.validate(); err != nil {
+		return err
 	}
 	for _, level := range l.warnAt {
 		if !(level > 0 && level <= 1) { // NaN, too
@@ -217,6 +245,12 @@ func (l *Limit) validate() error {
 		if err := l.reserve.validate(); err != nil {
 			return err
 		}
+		if l.wait > 0 && l.algorithm == TokenBucket {
+			return errors.New("a token bucket has either Reserve or a queue (Wait, LeakyBucket): who queues would be in front of those for whom a part is kept")
+		}
+	}
+	if err := l.validateOnce(); err != nil {
+		return err
 	}
 	for _, c := range l.when {
 		if err := c.Err(); err != nil {

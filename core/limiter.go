@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"sync/atomic"
 	"time"
 
 	"github.com/weblimit/weblimit/keyfuncs"
@@ -13,17 +14,23 @@ import (
 // Limiter decides requests by its limits. It is safe for concurrent use and has
 // nothing to close.
 type Limiter struct {
-	store     Store
-	timeout   time.Duration
-	instead   *standIn  // while the store is out; shared by the store's limiters
-	fallback  *fallback // what Config.Fallback asks for, or nil
-	limits    []limit
-	bypass    []keyfuncs.Condition
-	headers   headerStyle
-	details   []detail
-	onWarning func(context.Context, Warning)
-	warned    *Memory // which warnings were sent; nil if nobody wants them
-	advisor   *advisor
+	store      Store
+	direct     *Memory // the store, where it decides one limit and nothing follows; else nil
+	timeout    time.Duration
+	instead    *standIn  // while the store is out; shared by the store's limiters
+	fallback   *fallback // what Config.Fallback asks for, or nil
+	limits     []limit
+	bypass     []keyfuncs.Condition
+	headers    headerStyle
+	details    []detail
+	onWarning  func(context.Context, Warning)
+	warned     *Memory // which warnings were sent; nil if nobody wants them
+	advisor    *advisor
+	follows    bool // some limit wants to know what becomes of a request, or delays it
+	observes   bool // some limit wants to know its outcome
+	waits      bool // some limit delays requests
+	waiting    atomic.Int64
+	maxWaiting int64
 }
 
 // limit is a Limit made ready.
@@ -42,7 +49,12 @@ type limit struct {
 	missing  MissingKey
 	outage   Outage
 	shadow   bool
-	warnAt   []float64 // in rising order
+	warnAt   []float64     // in rising order
+	wait     time.Duration // at most, for a turn
+	slow     slowDown
+	refundOn func(Outcome) bool // nil if the charge stays
+	estimate bool               // the handler tells the cost
+	once     keyfuncs.Func      // the operation's key, if the rule has Once
 }
 
 // New makes a limiter, or says which part of the configuration can't work. It
@@ -64,6 +76,9 @@ func New(config Config) (*Limiter, error) {
 	if l.timeout == 0 {
 		l.timeout = DefaultTimeout
 	}
+	if l.maxWaiting = config.MaxWaiting; l.maxWaiting == 0 {
+		l.maxWaiting = DefaultMaxWaiting
+	}
 	if !config.LimitPreflights {
 		l.bypass = append(l.bypass, keyfuncs.Preflight())
 	}
@@ -75,12 +90,18 @@ func New(config Config) (*Limiter, error) {
 		if config.OnWarning != nil && len(l.limits[i].warnAt) > 0 && l.warned == nil {
 			l.warned, _ = NewMemoryWith(MemoryConfig{MaxBuckets: maxWarned})
 		}
-		declarations[i] = Declaration{Rule: l.limits[i].rule, Keys: l.limits[i].key.Kind(), Named: from.named}
+		declarations[i] = Declaration{Rule: l.limits[i].rule, Keys: l.limits[i].kind(), Named: from.named}
 		for _, other := range declarations[:i] {
 			if other.Rule.Name == declarations[i].Rule.Name {
 				return nil, fmt.Errorf("weblimit: limit %q: two limits of one limiter have this name; give each its own with Named", other.Rule.Name)
 			}
 		}
+	}
+	if len(l.limits) == 1 && l.limits[0].rule.once == 0 && !l.follows {
+		l.direct, _ = config.Store.(*Memory)
+	}
+	if n := checksOf(l.limits); n > MaxChecks {
+		return nil, fmt.Errorf("weblimit: Config.Limits has %d limits, with OncePer counting for two: the most is %d", n, MaxChecks)
 	}
 	if err := config.Store.Register(declarations...); err != nil {
 		return nil, err
@@ -102,7 +123,7 @@ func (l *Limiter) prepare(to *limit, from Limit, replicas int) (err error) {
 		return err
 	}
 	to.local, to.replicas = to.rule.share(replicas, from.cost), replicas
-	to.cost, to.costBy, to.when = from.cost, from.costBy, from.when
+	to.cost, to.costBy, to.when, to.once = from.cost, from.costBy, from.when, from.once
 	l.advisor.readsPeer = l.advisor.readsPeer || to.key.Reads(keyfuncs.Peer())
 	l.advisor.readsFramework = l.advisor.readsFramework || to.key.Reads(keyfuncs.Framework())
 	to.missing, to.outage, to.shadow, to.warnAt = from.missing, from.outage, from.shadow, from.warnAt
@@ -113,10 +134,33 @@ func (l *Limiter) prepare(to *limit, from Limit, replicas int) (err error) {
 	if from.warnAt == nil && from.algorithm == Calendar && l.onWarning != nil {
 		to.warnAt = calendarLevels
 	}
+	to.refundOn, to.estimate, to.wait, to.slow = from.refundOn, from.estimate, from.wait, from.slow
+	l.observes = l.observes || to.refundOn != nil
+	l.waits = l.waits || from.wait > 0 || to.slow.most > 0
+	l.follows = l.follows || l.waits || to.reserves()
 	if from.tiers != nil {
 		to.tiers = &tiers{choose: from.tiers, base: &to.rule, cost: from.cost, advise: l.advisor.advise}
 	}
 	return nil
+}
+
+// checksOf returns how many of MaxChecks a request can take.
+func checksOf(limits []limit) int {
+	n := len(limits)
+	for i := range limits {
+		if limits[i].rule.once > 0 {
+			n++
+		}
+	}
+	return n
+}
+
+// kind says what the limit's keys are made of, and its operations' if it has any.
+func (l *limit) kind() string {
+	if l.rule.once > 0 {
+		return l.key.Kind() + " once per " + l.once.Kind()
+	}
+	return l.key.Kind()
 }
 
 func standInFor(store Store) *standIn {
@@ -177,6 +221,10 @@ func (l *Limiter) Decide(r keyfuncs.Request, d *Decision, room []LimitResult) {
 	}
 	c := calls.Get().(*call)
 	defer c.release()
+	if l.direct != nil {
+		l.decideRequest(c, r, d)
+		return
+	}
 	for i := range l.limits {
 		if reason := c.ask(&l.limits[i], r); reason != ReasonUndecided {
 			d.refuse(reason, &l.limits[i].rule)
@@ -191,10 +239,16 @@ func (l *Limiter) Decide(r keyfuncs.Request, d *Decision, room []LimitResult) {
 // request. The key is as [keyfuncs.Encode] writes it, "user:42" for what
 // keyfuncs.User makes of user 42; any other string is fine too. A cost of 0 asks
 // without charging. A negative cost is denied with ReasonInvalidCost.
-func (l *Limiter) AllowKey(ctx context.Context, key string, cost int64) Decision {
-	d := Decision{limiter: l, binding: -1}
+func (l *Limiter) AllowKey(ctx context.Context, key string, cost int64) (d Decision) {
+	d.limiter, d.binding = l, -1
 	if cost < 0 {
 		d.Reason = ReasonInvalidCost
+		return d
+	}
+	if l.direct != nil {
+		var room [256]byte // for the longest key
+		limit := &l.limits[0]
+		l.decideOne(ctx, limit, limit.unasked(ctx), keyfuncs.AppendKey(room[:0], key), cost, &d)
 		return d
 	}
 	c := l.callFor(ctx, key, cost)
@@ -234,11 +288,7 @@ func (l *Limiter) callFor(ctx context.Context, key string, cost int64) *call {
 	c.keys = keyfuncs.AppendKey(c.keys, key)
 	for i := range l.limits {
 		limit := &l.limits[i]
-		rule := &limit.rule
-		if limit.scaling != nil {
-			rule = limit.scaleNow(ctx, rule)
-		}
-		c.add(limit, rule, c.keys, cost)
+		c.add(limit, limit.unasked(ctx), c.keys, cost)
 	}
 	return c
 }
@@ -250,13 +300,52 @@ type asker struct {
 	cost    int64
 }
 
-// decide asks the store, and writes what comes of it to d, which knows its limiter.
+// decide decides, and holds a request that has to wait for its turn. It writes what
+// comes of it to d, which knows its limiter.
 func (l *Limiter) decide(ctx context.Context, c *call, who asker, d *Decision) {
+	if l.waits {
+		l.decideInTurn(ctx, c, who, d)
+		return
+	}
+	l.decideNow(ctx, c, who, d)
+}
+
+// decideNow asks the store.
+func (l *Limiter) decideNow(ctx context.Context, c *call, who asker, d *Decision) {
 	if err := l.take(ctx, c); err != nil {
 		l.decideOutage(ctx, c, who, err, d)
 		return
 	}
 	d.sumUp(ctx, c)
+	if l.follows && d.Allowed {
+		l.reserve(ctx, d, c, l.store, l.instead)
+	}
+}
+
+// decideRequest is Decide for a single limit of a store in this process.
+func (l *Limiter) decideRequest(c *call, r keyfuncs.Request, d *Decision) {
+	limit := &l.limits[0]
+	key, rule, cost, reason := limit.ask(c.keys, r)
+	c.keys = key
+	switch {
+	case reason != ReasonUndecided:
+		d.refuse(reason, &limit.rule)
+	case rule == nil:
+		d.conclude()
+	default:
+		l.decideOne(r.Context(), limit, rule, key, cost, d)
+	}
+}
+
+// decideOne is decide for a single check of a store in this process, which writes
+// its result to where it will stay: copies are much of what such a decision takes.
+func (l *Limiter) decideOne(ctx context.Context, from *limit, rule *Rule, key []byte, cost int64, d *Decision) {
+	d.count = 1
+	r := &d.one[0]
+	r.Rule, r.Shadow = rule, from.shadow
+	l.direct.decideOne(rule, key, cost, &r.Result, true)
+	l.warn(ctx, from, key, cost, r)
+	d.conclude()
 }
 
 func (l *Limiter) take(ctx context.Context, c *call) error {
@@ -264,7 +353,7 @@ func (l *Limiter) take(ctx context.Context, c *call) error {
 		return nil // no limit applies
 	}
 	if m, ok := l.store.(*Memory); ok {
-		return m.decide(c.checks, c.results, true) // it can't block
+		return m.decide(c.checks, c.results, true)
 	}
 	bounded := within(ctx, l.timeout)
 	defer bounded.release()

@@ -21,7 +21,8 @@ type MemoryConfig struct {
 	// MaxBuckets bounds the memory: one bucket, for one key under one limit,
 	// takes 48 bytes in a table that is between 7/10 and 7/8 full, so 55 bytes
 	// when there are MaxBuckets and at most 69 before. Four entries of a sliding
-	// log count as one bucket; one log may exceed a bound that is smaller than it.
+	// log, or of slots that are held, count as one bucket, and so does the mark of an
+	// operation that is charged once; one log may exceed a bound that is smaller than it.
 	// At least 64. Defaults to DefaultMaxBuckets.
 	MaxBuckets int
 }
@@ -31,12 +32,13 @@ type MemoryConfig struct {
 //
 // Memory is bounded by MaxBuckets. When there is no room, buckets that are full
 // again go first, for they hold nothing; then those that have used the least of
-// their limit. A client that has nothing left keeps its bucket until there are
-// only such clients; then the one that is nearest to being full again loses its
-// bucket, and starts with a fresh one. Who goes is sought among some thousand
-// buckets, for 128 new keys at a time: a bucket that time alone has refilled since
-// then is not yet known for it. Keys are known by a 96-bit hash that is seeded
-// anew in each store, so nobody can construct two that collide.
+// their limit, where the mark of an operation counts as half used. A client that
+// has nothing left keeps its bucket until there are only such clients; then the one
+// that is nearest to being full again loses its bucket, and starts with a fresh
+// one. Who goes is sought among some thousand buckets, for 128 new keys at a time:
+// a bucket that time alone has refilled since then is not yet known for it. Keys
+// are known by a 96-bit hash that is seeded anew in each store, so nobody can
+// construct two that collide.
 //
 // Time is the process's monotonic clock, begun at the wall clock when the store
 // was made: a step of the wall clock neither grants nor withholds units.
@@ -105,10 +107,10 @@ func (m *Memory) decide(checks []Check, results []Result, take bool) error {
 	if err := ValidChecks(checks, results); err != nil {
 		return err
 	}
-	switch len(checks) {
-	case 0:
-	case 1:
-		m.decideOne(&checks[0], &results[0], take)
+	switch {
+	case len(checks) == 0:
+	case len(checks) == 1 && checks[0].Once == nil: // or its mark is a second bucket
+		m.decideOne(checks[0].Rule, checks[0].Key, checks[0].Cost, &results[0], take)
 	default:
 		m.decideAll(checks, results, take)
 	}
@@ -117,18 +119,18 @@ func (m *Memory) decide(checks []Check, results []Result, take bool) error {
 
 // decideOne is decideAll for a single check, which needs nobody else's answer
 // and no more than one lock.
-func (m *Memory) decideOne(c *Check, result *Result, take bool) {
+func (m *Memory) decideOne(rule *Rule, key []byte, cost int64, result *Result, take bool) {
 	v := visit{alone: true}
-	m.locate(&v, c)
+	m.locate(&v, rule, key)
 	now := m.now()
 	v.shard.mu.Lock()
 	v.open()
-	v.judge(c, now)
+	v.judge(rule, cost, now)
 	if take {
-		v.settle(c, now, v.fits)
+		v.settle(rule, cost, now, v.fits)
 	}
 	v.shard.mu.Unlock()
-	c.Rule.answer(c.Cost, &v.reading, result)
+	rule.answer(cost, &v.reading, result)
 }
 
 func (m *Memory) decideAll(checks []Check, results []Result, take bool) {
@@ -141,48 +143,65 @@ func (m *Memory) decideAll(checks []Check, results []Result, take bool) {
 	v := m.enter(pooled, checks)
 	granted := true
 	for i := range v {
-		v[i].judge(&checks[i], now)
+		if checks[i].Once != nil {
+			v[i].recall(now)
+		}
+		v[i].judge(checks[i].Rule, v[i].cost(&checks[i]), now)
 		granted = granted && (v[i].fits || checks[i].Shadow)
 	}
 	for i := range v {
 		if take {
-			v[i].settle(&checks[i], now, granted && v[i].fits)
+			v[i].settle(checks[i].Rule, checks[i].Cost, now, granted && v[i].fits)
+		}
+		if v[i].reading.Charged && checks[i].Once != nil && checks[i].Cost > 0 {
+			v[i].remember(checks[i].Rule, now)
 		}
 	}
 	leave(v)
 	for i := range v {
-		checks[i].Rule.answer(checks[i].Cost, &v[i].reading, &results[i])
+		checks[i].Rule.answer(v[i].cost(&checks[i]), &v[i].reading, &results[i])
+		results[i].Repeated = v[i].repeated
 	}
 }
 
 // Refund implements [Store]. Its only errors are those of [ValidChecks].
 func (m *Memory) Refund(_ context.Context, checks []Check, results []Result) error {
-	return m.each(checks, results, func(i int, b *bucket, now int64) bool {
+	return m.each(checks, results, false, func(i int, v *visit, now int64) bool {
 		if results[i].Charged {
-			checks[i].Rule.refund(b, now, checks[i].Cost, results[i].At)
+			at := checks[i].Rule.ChargedAt(checks[i].Cost, &results[i])
+			checks[i].Rule.refund(&v.bucket, now, checks[i].Cost, at)
+			if checks[i].Once != nil {
+				v.unmark(results[i].At)
+			}
 		}
 		return results[i].Charged
 	})
 }
 
-// Charge implements [Store]. Its only errors are those of [ValidChecks].
-func (m *Memory) Charge(_ context.Context, checks []Check, results []Result) error {
-	err := m.each(checks, results, func(i int, b *bucket, now int64) bool {
-		checks[i].Rule.chargeAnyway(b, now, checks[i].Cost)
+// Renew implements [Store]. Its only errors are those of [ValidChecks].
+func (m *Memory) Renew(_ context.Context, checks []Check, results []Result) error {
+	return m.each(checks, results, true, func(i int, v *visit, now int64) bool {
+		rule := checks[i].Rule
+		if !results[i].Charged || rule.Algorithm != Concurrency {
+			return false
+		}
+		rule.renewSlots(&v.bucket, now, checks[i].Cost, results[i].At)
 		return true
 	})
-	if err != nil {
-		return err
-	}
-	for i := range results {
-		results[i].Charged = true
-	}
-	return nil
+}
+
+// Charge implements [Store]. Its only errors are those of [ValidChecks].
+func (m *Memory) Charge(_ context.Context, checks []Check, results []Result) error {
+	return m.each(checks, results, true, func(i int, v *visit, now int64) bool {
+		checks[i].Rule.chargeAnyway(&v.bucket, now, checks[i].Cost)
+		return true
+	})
 }
 
 // each opens the buckets of checks of which none depends on another, has them
-// changed, and stores and answers those for which change reports true.
-func (m *Memory) each(checks []Check, results []Result, change func(i int, b *bucket, now int64) bool) error {
+// changed, and stores and answers those for which change reports true: that they
+// are charged, or not.
+func (m *Memory) each(checks []Check, results []Result, charged bool, change func(i int, v *visit, now int64) bool) error {
 	if err := ValidChecks(checks, results); err != nil {
 		return err
 	}
@@ -197,10 +216,12 @@ func (m *Memory) each(checks []Check, results []Result, change func(i int, b *bu
 	for i := range v {
 		rule, b := checks[i].Rule, &v[i].bucket
 		rule.open(b, now, v[i].offset)
-		if !change(i, b, now) {
+		if !change(i, &v[i], now) {
 			continue
 		}
-		results[i] = rule.Result(0, rule.read(b, now, 0))
+		reading := rule.read(b, now, 0)
+		reading.Charged = charged
+		rule.answer(0, &reading, &results[i])
 		v[i].save(rule, now)
 	}
 	return nil
@@ -213,10 +234,15 @@ func (m *Memory) Reset(_ context.Context, checks []Check) error {
 			return errors.New("weblimit: check without a rule")
 		}
 		var v visit
-		m.locate(&v, &checks[i])
+		m.locateWithMark(&v, &checks[i])
 		v.shard.mu.Lock()
 		if at, found := v.shard.find(v.place); found {
 			v.shard.remove(at)
+		}
+		if checks[i].Once != nil {
+			if at, found := v.shard.find(v.markPlace()); found {
+				v.shard.remove(at)
+			}
 		}
 		v.shard.mu.Unlock()
 	}
@@ -231,7 +257,7 @@ func (m *Memory) enter(pooled *[]visit, checks []Check) []visit {
 	*pooled = v
 	for i := range v {
 		v[i] = visit{}
-		m.locate(&v[i], &checks[i])
+		m.locateWithMark(&v[i], &checks[i])
 	}
 	if len(v) == 1 {
 		v[0].shard.mu.Lock()

@@ -32,10 +32,11 @@ const outageRetry = time.Second
 // more than r.
 func (r *Rule) share(n int, cost int64) Rule {
 	share := r.shareOf(n, cost)
-	if r.upper != 0 {
-		share.upper = max(ceilDiv(r.upper, int64(n)), share.Burst)
-		if unit := share.scale.Capacity / share.Burst; share.upper <= maxScaled/unit {
-			share.scale.Whole = share.upper * unit
+	share.once = r.once
+	if r.upper != 0 { // then it has no queue
+		upper, unit := max(ceilDiv(r.upper, int64(n)), share.Burst), share.scale.Capacity/share.Burst
+		if upper <= maxScaled/unit {
+			share.upper, share.scale.Whole = upper, upper*unit
 		}
 	}
 	if soft := ceilDiv(r.Soft, int64(n)); soft < share.Burst {
@@ -62,7 +63,7 @@ func (r *Rule) shareOf(n int, cost int64) Rule {
 	// too odd to count exactly: then it is rounded up to one that has as many.
 	common := gcd(r.Quota, r.Window.Microseconds())
 	for _, quota := range []int64{quota, ceilDiv(quota, common) * common} {
-		if share, err := newRule(r.Name, r.Algorithm, quota, r.Window, burst, r.Jitter); err == nil {
+		if share, err := newRule(r.Name, r.Algorithm, quota, r.Window, burst, r.Jitter); err == nil && share.queue(r.Wait) == nil {
 			return share
 		}
 	}
@@ -84,6 +85,8 @@ func (l *Limiter) decideOutage(ctx context.Context, c *call, who asker, err erro
 	local := calls.Get().(*call)
 	defer local.release()
 	reason := ReasonOutageAllowed
+	var by Store
+	var instead *standIn
 	for i, limit := range c.limits {
 		switch {
 		case limit.shadow:
@@ -93,6 +96,7 @@ func (l *Limiter) decideOutage(ctx context.Context, c *call, who asker, err erro
 		case limit.outage == Local:
 			reason = ReasonOutageLocal
 			local.add(limit, c.checks[i].Rule, c.checks[i].Key, c.checks[i].Cost)
+			local.checks[len(local.checks)-1].Once = c.checks[i].Once
 		}
 	}
 	if reason == ReasonOutageLocal {
@@ -103,25 +107,29 @@ func (l *Limiter) decideOutage(ctx context.Context, c *call, who asker, err erro
 				return
 			}
 		}
-		err = l.decideInstead(ctx, local, err)
+		by, instead, err = l.decideInstead(ctx, local, err)
 	}
 	d.Err = err
 	d.sumUp(ctx, local)
 	d.Reason = reason
+	if l.follows && d.Allowed {
+		l.reserve(ctx, d, local, by, instead)
+	}
 }
 
 // decideInstead decides the checks of limits whose policy is Local, by what
-// Config.Fallback says or by this process's share.
-func (l *Limiter) decideInstead(ctx context.Context, local *call, err error) error {
+// Config.Fallback says or by this process's share. It returns who decided, and the
+// errors of those who did not.
+func (l *Limiter) decideInstead(ctx context.Context, local *call, err error) (Store, *standIn, error) {
 	if f := l.fallback; f != nil && f.store != nil {
 		bounded := within(ctx, l.timeout)
 		defer bounded.release()
 		failed := f.store.Take(bounded, local.checks, local.results)
 		if failed == nil {
-			f.health.answered()
-			return err
+			f.instead.answered()
+			return f.store, f.instead, err
 		}
-		f.health.failed(failed)
+		f.instead.failed(failed)
 		err = errors.Join(err, failed)
 	}
 	for i := range local.checks {
@@ -133,12 +141,12 @@ func (l *Limiter) decideInstead(ctx context.Context, local *call, err error) err
 		check.Rule = rule
 	}
 	if failed := l.instead.memory.decide(local.checks, local.results, true); failed != nil {
-		return failed
+		return l.instead.memory, l.instead, failed
 	}
 	for i := range local.results {
-		if local.results[i].Charged {
+		if local.results[i].Charged && local.checks[i].Rule.carries() {
 			l.instead.granted(local.results[i].ResetAfter)
 		}
 	}
-	return err
+	return l.instead.memory, l.instead, err
 }

@@ -14,9 +14,9 @@ const (
 )
 
 // Status returns the HTTP status of a denial: 429, the client's, for a limit; 503,
-// the server's, for an outage.
+// the server's, for an outage, and for a request that ended while it waited.
 func (d *Decision) Status() int {
-	if d.Reason == ReasonOutageDenied {
+	if d.Reason == ReasonOutageDenied || d.Reason == ReasonCanceled {
 		return statusServiceUnavailable
 	}
 	return statusTooManyRequests
@@ -63,6 +63,8 @@ func (d *Decision) appendDetail(dst []byte, acceptLanguage string) (_ []byte, la
 	switch d.Reason {
 	case ReasonOutageDenied:
 		dst = append(dst, `"Service temporarily unavailable.`...)
+	case ReasonCanceled:
+		dst = append(dst, `"The request ended while it waited for its turn.`...)
 	case ReasonMissingKey:
 		dst = append(dst, `"The request does not say whose it is.`...)
 	default:

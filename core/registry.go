@@ -22,11 +22,12 @@ type Registry struct {
 	instead *standIn               // Guarded by mu.
 }
 
-// standIn is what decides during a store's outage: one for all its limiters, or
+// standIn is what decides during a store's outage, and what settles afterwards: one for all its limiters, or
 // a limit that several of them share would be granted by each.
 type standIn struct {
 	health
-	memory *Memory
+	settler settler
+	memory  *Memory
 
 	// carrying is held while a client's use is taken from memory, so that two
 	// requests don't take the same.

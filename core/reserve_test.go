@@ -1,7 +1,6 @@
 package core_test
 
 import (
-	"context"
 	"math"
 	"strings"
 	"testing"
@@ -85,7 +84,6 @@ func TestReserveWithTiersScaleAndOutage(t *testing.T) {
 	t.Parallel()
 	limit := everyone(100).FixedWindow().CostBy(costing).Reserve(0.5, keyfuncs.Methods("POST"))
 	tier := func(r keyfuncs.Request) core.Limit { return core.PerHour(200).FixedWindow() }
-	half := func(context.Context) float64 { return 0.5 }
 	for _, tt := range []struct {
 		name       string
 		limit      core.Limit

@@ -14,23 +14,25 @@ type Rule struct {
 	Name      string
 	Algorithm Algorithm
 	Quota     int64         // units per Window
-	Window    time.Duration // a whole number of microseconds; 0 for a calendar window, whose length changes
+	Window    time.Duration // a whole number of microseconds; of Concurrency, the lease; 0 for a calendar window, whose length changes
 	Burst     int64         // the most units at once: the bucket's capacity, else the Quota
 	Soft      int64         // units from which on requests are over the soft limit; 0 for none
 	Jitter    bool          // windows start at an offset that depends on the key
+	Wait      time.Duration // a bucket's requests queue for their turn, at most so long
 
 	scale    Scale
 	upper    int64     // burst of the class that has all of it; 0 unless the rule is the lower class's
 	calendar *calendar // nil but for a calendar window
 	id       uint32
-	policy   [1]string // what draft-11 says of the rule, as the values of a header
+	once     time.Duration // how long an operation is known that was charged; 0 for none
+	policy   [1]string     // what draft-11 says of the rule, as the values of a header
 }
 
 // Scale is a rule in the integers that stores count with, all of them at most
 // 2^51 so that they, their sums and their differences are exact in a float64,
 // which is the only number Redis's Lua has.
 //
-// For a token bucket one unit is Unit debt, the bucket holds Capacity debt, and
+// For a token bucket one unit is Unit debt, the bucket and its queue hold Capacity debt, and
 // Rate debt drains each Tick; Unit and Rate are window and quota in lowest
 // terms, so no rate is rounded. For windows Unit is the window in Ticks,
 // Capacity the quota, and Rate is 1; for calendar windows Unit is a number that
@@ -51,7 +53,7 @@ const (
 	// maxRefill bounds how far ahead of its clock a bucket can be.
 	maxRefill = 100 * 365 * 24 * time.Hour
 
-	// maxLogQuota bounds a sliding log, which remembers each request.
+	// maxLogQuota bounds a log, which remembers each request.
 	maxLogQuota = 5000
 )
 
@@ -70,6 +72,8 @@ func newRule(name string, algorithm Algorithm, quota int64, window time.Duration
 	switch {
 	case quota < 1:
 		return Rule{}, fmt.Errorf("quota must be at least 1, got %d", quota)
+	case algorithm == Concurrency && (window < minLease || window > maxLease || window%time.Microsecond != 0):
+		return Rule{}, fmt.Errorf("the lease must be from 1s to 24h, in whole microseconds, got %v", window)
 	case window < time.Millisecond:
 		return Rule{}, fmt.Errorf("window must be at least 1ms, got %v", window)
 	case window%time.Microsecond != 0:
@@ -80,6 +84,8 @@ func newRule(name string, algorithm Algorithm, quota int64, window time.Duration
 		return Rule{}, fmt.Errorf("burst must be at least 1, got %d", burst)
 	case algorithm == SlidingLog && quota > maxLogQuota:
 		return Rule{}, fmt.Errorf("a sliding log remembers each request: quota must be at most %d, got %d (SlidingWindow has no such bound)", maxLogQuota, quota)
+	case algorithm == Concurrency && quota > maxLogQuota:
+		return Rule{}, fmt.Errorf("at most %d requests at the same time can be counted, got %d", maxLogQuota, quota)
 	}
 	var ok bool
 	switch algorithm {

@@ -20,6 +20,7 @@ import (
 //
 // What was used stays used when the numbers change, as with [Limit.Tiers]: with 60
 // of 100 used, a factor of 0.5 leaves nothing. Headers tell of the scaled numbers.
+// A [Limit.Wait] stays as long as it was.
 func (l Limit) Scale(f func(context.Context) float64) Limit {
 	l.scale = f
 	return l
@@ -87,18 +88,20 @@ func (r *Rule) scaled(step int, cost int64) Rule {
 	if r.calendar != nil {
 		l.period = r.calendar.periodKind
 	}
-	scaled, err := l.numbers(l.burst)
-	if err != nil { // too odd to count exactly: see share
-		common := gcd(r.Quota, r.Window.Microseconds())
-		l.quota = ceilDiv(l.quota, common) * common
-		if scaled, err = l.numbers(l.burst); err != nil {
-			return *r
+	common := gcd(r.Quota, r.Window.Microseconds())
+	for _, quota := range []int64{l.quota, ceilDiv(l.quota, common) * common} { // which may be too odd to count exactly: see share
+		l.quota = quota
+		scaled, err := l.numbers(l.burst)
+		if err != nil || scaled.queue(r.Wait) != nil {
+			continue
 		}
+		if soft := part(r.Soft); r.Soft > 0 && soft < scaled.Burst {
+			scaled.Soft = soft
+		}
+		scaled.once = r.once
+		return scaled
 	}
-	if soft := part(r.Soft); r.Soft > 0 && soft < scaled.Burst {
-		scaled.Soft = soft
-	}
-	return scaled
+	return *r
 }
 
 // scaleNow returns the rule as it is now.
@@ -108,4 +111,12 @@ func (l *limit) scaleNow(ctx context.Context, rule *Rule) *Rule {
 		return rule
 	}
 	return made(&l.variants.get(rule).scaled[step], func() Rule { return rule.scaled(step, l.scaling.cost) })
+}
+
+// unasked returns the limit's rule where there is no request to choose by.
+func (l *limit) unasked(ctx context.Context) *Rule {
+	if l.scaling != nil {
+		return l.scaleNow(ctx, &l.rule)
+	}
+	return &l.rule
 }

@@ -44,7 +44,7 @@ type slot struct {
 	kind    kind // 0 for a free slot
 	expires int64
 	x       int64
-	third   int64 // token bucket: rate; sliding window: y; sliding log: the index of its entries
+	third   int64 // token bucket: rate; logs: the index of the entries; others: y
 	unit    int64
 }
 
@@ -55,7 +55,8 @@ func (s *slot) holds(p place) bool {
 func (s *slot) place() place { return place{s.hash, s.check} }
 
 // kind is what a slot knows of its rule beside numbers: burst, tick and
-// algorithm, the burst as a float32 whose last five bits are the other two.
+// algorithm, the burst as a float32 whose last five bits are the other two. Of the
+// algorithm's number three bits are kept: 8 is the one that has none of them set.
 type kind uint32
 
 const (
@@ -68,10 +69,10 @@ func newKind(f *form, burst int64) kind {
 	for ticks[tick] != f.tick {
 		tick++
 	}
-	return kind(math.Float32bits(roughly(burst))) | kind(tick)<<3 | kind(f.algorithm)
+	return kind(math.Float32bits(roughly(burst))) | kind(tick)<<3 | kind(f.algorithm)&kindAlgorithm
 }
 
-func (k kind) algorithm() Algorithm { return Algorithm(k & kindAlgorithm) }
+func (k kind) algorithm() Algorithm { return Algorithm((k-1)&kindAlgorithm + 1) }
 func (k kind) tick() int64          { return ticks[k>>3&3] }
 func (k kind) burst() float32       { return math.Float32frombits(uint32(k >> kindBits << kindBits)) }
 
@@ -127,7 +128,7 @@ func (s *shard) read(slot *slot, b *bucket) {
 		b.form.rate = slot.third
 	case SlidingWindow:
 		b.y = slot.third
-	case SlidingLog:
+	case SlidingLog, Concurrency:
 		b.log = s.logs.entries[slot.third]
 	}
 }
@@ -135,19 +136,20 @@ func (s *shard) read(slot *slot, b *bucket) {
 // put stores a bucket, making room for it if there is none. The place is what
 // find says of it.
 func (s *shard) put(p place, i int, found bool, b *bucket, burst, now int64) {
-	if (!found || b.form.algorithm == SlidingLog) && s.makeRoom(p, i, found, b, now) {
+	isLog := b.form.algorithm.isLog()
+	if (!found || isLog) && s.makeRoom(p, i, found, b, now) {
 		i, found = s.find(p)
 	}
 	slot := &s.slots[i]
-	if hadLog := found && slot.kind.algorithm() == SlidingLog; hadLog && b.form.algorithm != SlidingLog {
+	if hadLog := found && slot.kind.algorithm().isLog(); hadLog && !isLog {
 		s.logs.release(slot.third)
-	} else if !hadLog && b.form.algorithm == SlidingLog {
+	} else if !hadLog && isLog {
 		slot.third = s.logs.acquire()
 	}
 	switch b.form.algorithm {
 	case TokenBucket:
 		slot.third = b.form.rate
-	case SlidingLog:
+	case SlidingLog, Concurrency:
 		s.logs.set(slot.third, b.log)
 	default:
 		slot.third = b.y
@@ -168,9 +170,9 @@ func (s *shard) makeRoom(p place, i int, found bool, b *bucket, now int64) (move
 	if !found {
 		growth = 1
 	}
-	if b.form.algorithm == SlidingLog {
+	if b.form.algorithm.isLog() {
 		growth += logWeight(b.log)
-		if found && s.slots[i].kind.algorithm() == SlidingLog {
+		if found && s.slots[i].kind.algorithm().isLog() {
 			growth -= logWeight(s.logs.entries[s.slots[i].third])
 		}
 	}
@@ -205,7 +207,7 @@ func (s *shard) rebuild(now int64) {
 		case slot.expires > now:
 			j, _ := s.find(slot.place())
 			s.slots[j] = *slot
-		case slot.kind.algorithm() == SlidingLog:
+		case slot.kind.algorithm().isLog():
 			s.logs.release(slot.third)
 		}
 	}
@@ -214,7 +216,7 @@ func (s *shard) rebuild(now int64) {
 // remove frees the slot of the given index, and closes the gap, or probes would
 // stop at it: each follower moves up unless the gap lies before its home.
 func (s *shard) remove(i int) {
-	if s.slots[i].kind.algorithm() == SlidingLog {
+	if s.slots[i].kind.algorithm().isLog() {
 		s.logs.release(s.slots[i].third)
 	}
 	s.count--

@@ -68,6 +68,11 @@ func (r *Rule) refundLog(b *bucket, cost, at int64) {
 	if i < 0 {
 		return
 	}
+	r.takeFromLog(b, i, cost)
+}
+
+// takeFromLog takes up to cost units from an entry.
+func (r *Rule) takeFromLog(b *bucket, i int, cost int64) {
 	units := min(b.log[i].units, cost)
 	b.x -= units
 	if b.log[i].units -= units; b.log[i].units == 0 {

@@ -19,7 +19,8 @@ import (
 type Store interface {
 	// Take decides checks together: all are charged, or none is. A shadow check
 	// that does not fit stays uncharged and stops nobody. A check of cost 0
-	// always fits and charges nothing.
+	// always fits and charges nothing, and so does one whose operation was charged
+	// before: see Check.Once.
 	Take(ctx context.Context, checks []Check, results []Result) error
 
 	// Peek answers as Take would, and charges nothing.
@@ -27,7 +28,8 @@ type Store interface {
 
 	// Charge charges the checks whether or not they fit, for what was spent
 	// already: a bucket can come to owe a second burst, and no more, before it is
-	// full again. Results tell what is left then.
+	// full again. Results tell what is left then. It neither reads nor leaves marks
+	// of operations: Once is not read.
 	Charge(ctx context.Context, checks []Check, results []Result) error
 
 	// Refund gives back what Take charged. It takes the checks and results of
@@ -35,9 +37,27 @@ type Store interface {
 	// up to date. Only units that time has not already returned are given back:
 	// those of a window that still counts, or of a bucket less what has refilled
 	// since the charge. Calling it twice gives back twice: settle once.
+	//
+	// It forgets that the operation of a check with Once was charged, if this was
+	// the charge, so that a repeat is charged again. To give back a part of what an
+	// operation that is done has cost, leave Once out.
+	//
+	// Of a [Concurrency] limit it frees slots: those that were charged at the
+	// result's At and are held still. What a lease has ended meanwhile is passed
+	// over, so that nobody frees the slots of another.
 	Refund(ctx context.Context, checks []Check, results []Result) error
 
+	// Renew begins the leases of slots anew, of [Concurrency] limits. It takes the
+	// checks and results of Take, or of the Renew before it, and passes over those
+	// that were not charged, and over those of other limits. At in the results
+	// becomes the new time, by which the slots are given back. Slots whose lease has
+	// ended are taken again, even beyond the limit, up to twice of it: their request
+	// runs. After an error the slots may be held under the old time or the new one:
+	// renew and give back by the old one; what is left ends with its lease.
+	Renew(ctx context.Context, checks []Check, results []Result) error
+
 	// Reset forgets the checks' keys under the checks' rules; their cost is not read.
+	// Of a check with Once it forgets that operation, too; it finds no others.
 	Reset(ctx context.Context, checks []Check) error
 
 	// Register is how a limiter announces its limits when it is made, so that two
@@ -52,18 +72,24 @@ type Check struct {
 	Rule   *Rule  // the limit's numbers
 	Cost   int64  // units, 0 or more
 	Shadow bool   // judged, never enforced
+
+	// Once is the key of the operation, which is charged once within Rule.Once: a
+	// repeat of the same Key, Rule and Once is Allowed, and takes nothing. Valid
+	// during the call only. Defaults to nil: each check is charged.
+	Once []byte
 }
 
 // Result is a store's answer to one Check.
 type Result struct {
 	Allowed    bool          // the check fits its own limit
 	Charged    bool          // the cost was taken: every enforced check of the call fitted
+	Repeated   bool          // the operation was charged before: Allowed, not Charged, and nothing was taken
 	Cached     bool          // an earlier denial that still holds: the server was not asked again
 	Remaining  int64         // units left, from 0 to Rule.Burst
-	RetryAfter time.Duration // not Allowed: until the same cost fits; 0 when waiting can't help
+	RetryAfter time.Duration // not Allowed: until the same cost fits, of Concurrency a hint; 0 when waiting can't help
 	Window     time.Duration // how long Remaining has to last: the draft's effective window
 	ResetAfter time.Duration // until the whole quota is there again, if nobody asks
-	At         int64         // when the store decided: microseconds since the epoch, on the store's clock
+	At         int64         // when the store decided: microseconds since the epoch, on the store's clock; of slots, the time they go by
 }
 
 // Reading is a bucket's state in the integers of its rule's [Scale], from which
@@ -75,13 +101,15 @@ type Result struct {
 //	calendar        the same
 //	sliding window  units used in this window; in the last; ticks since this one began
 //	sliding log     units used; microseconds until the cost fits; until one unit fits; until none is used
+//	concurrency     slots held; microseconds until the last lease ends
 type Reading struct {
 	Charged bool
 	At      int64 // microseconds since the epoch
 	Numbers [4]int64
 }
 
-// MaxChecks is how many checks a call can have, and a limiter limits.
+// MaxChecks is how many checks a call can have, and a limiter limits. A check with
+// Once, or a limit with [Limit.OncePer], counts for two.
 const MaxChecks = 255
 
 var errLengths = errors.New("weblimit: as many results as checks are needed")
@@ -96,10 +124,19 @@ func ValidChecks(checks []Check, results []Result) error {
 	if len(checks) > MaxChecks {
 		return fmt.Errorf("weblimit: at most %d checks can be decided together, got %d", MaxChecks, len(checks))
 	}
+	marks := 0
 	for i := range checks {
 		c := &checks[i]
 		if c.Rule == nil {
 			return errors.New("weblimit: check without a rule")
+		}
+		if c.Once != nil {
+			if c.Rule.once == 0 {
+				return fmt.Errorf("weblimit: limit %q: an operation's key, but no OncePer", c.Rule.Name)
+			}
+			if marks++; len(checks)+marks > MaxChecks {
+				return fmt.Errorf("weblimit: at most %d checks and operations can be decided together", MaxChecks)
+			}
 		}
 		if c.Cost < 0 {
 			return fmt.Errorf("weblimit: limit %q: cost must not be negative, got %d", c.Rule.Name, c.Cost)

@@ -1,6 +1,7 @@
 package core
 
 import (
+	"fmt"
 	"maps"
 	"sync"
 	"sync/atomic"
@@ -30,6 +31,7 @@ type tierNumbers struct {
 	algorithm            Algorithm
 	period               periodKind
 	hasBurst, hasSoft    bool
+	concurrent, hasLease bool
 	jitter               bool
 }
 
@@ -43,7 +45,10 @@ func (t *tiers) rule(r keyfuncs.Request) *Rule {
 	if l.algorithm == 0 {
 		return t.base
 	}
-	n := tierNumbers{l.quota, int64(l.window), l.burst, l.soft, l.algorithm, l.period, l.hasBurst, l.hasSoft, l.jitter}
+	n := tierNumbers{
+		quota: l.quota, window: int64(l.window), burst: l.burst, soft: l.soft, algorithm: l.algorithm, period: l.period,
+		hasBurst: l.hasBurst, hasSoft: l.hasSoft, concurrent: l.concurrent, hasLease: l.hasLease, jitter: l.jitter,
+	}
 	if known := t.known.Load(); known != nil {
 		if rule, ok := (*known)[n]; ok {
 			return rule
@@ -53,8 +58,14 @@ func (t *tiers) rule(r keyfuncs.Request) *Rule {
 		name: t.base.Name, cost: t.cost,
 		quota: l.quota, window: l.window, period: l.period, burst: l.burst, hasBurst: l.hasBurst, algorithm: l.algorithm, jitter: l.jitter,
 		soft: l.soft, hasSoft: l.hasSoft,
+		wait:       t.base.Wait,
+		concurrent: l.concurrent, hasLease: l.hasLease,
 	}
 	rule, err := l.Rule()
+	rule.once = t.base.once
+	if err == nil && (rule.Algorithm == Concurrency) != (t.base.Algorithm == Concurrency) {
+		err = fmt.Errorf("weblimit: limit %q: a tier counts requests at the same time if the limit does, and only then", l.name)
+	}
 	if err != nil {
 		t.advise(AdviceTier, unprefixed(err))
 		rule = *t.base

@@ -58,7 +58,12 @@ func (r *Rule) debtFits(cost int64, n *[4]int64) bool {
 // debtWait compares in ticks, where nothing overflows, even if a clock that was
 // set back makes the debt look larger than the bucket.
 func (r *Rule) debtWait(cost int64, n *[4]int64) int64 {
-	room := r.scale.Capacity - cost*r.scale.Unit - n[1]
+	return r.debtWaitIn(r.scale.Capacity, cost, n)
+}
+
+// debtWaitIn is debtWait for a bucket that holds capacity.
+func (r *Rule) debtWaitIn(capacity, cost int64, n *[4]int64) int64 {
+	room := capacity - cost*r.scale.Unit - n[1]
 	slack := room / r.scale.Rate // the whole ticks of debt that leave room for cost
 	if room < 0 {
 		slack = -ceilDiv(-room, r.scale.Rate)
@@ -71,14 +76,20 @@ func (r *Rule) debtRemaining(n *[4]int64) int64 {
 	if !holds {
 		return 0
 	}
-	return (r.scale.Capacity - debt) / r.scale.Unit
+	return (r.Burst*r.scale.Unit - debt) / r.scale.Unit // below 0 if requests queue
+}
+
+// inDebt returns units as debt; any that make more than twice what the bucket holds
+// are as good.
+func (r *Rule) inDebt(units int64) int64 {
+	return min(units, 2*(r.scale.Whole/r.scale.Unit+1)) * r.scale.Unit
 }
 
 // refundDebt gives back cost less what the bucket has regained since the charge:
 // that much of it would have been lost in a full bucket had the charge never
 // been made, and giving it back as well would let more than a burst through.
 func (r *Rule) refundDebt(b *bucket, now, cost, at int64) {
-	debt := min(cost, r.Burst) * r.scale.Unit // more can't have been charged under these numbers
+	debt := min(r.inDebt(cost), r.scale.Whole) // more can't have been charged under these numbers
 	elapsed := max(inTicks(now, r.scale.Tick)-inTicks(at, r.scale.Tick), 0)
 	if elapsed > debt/r.scale.Rate {
 		return
@@ -94,4 +105,22 @@ func (r *Rule) refundDebt(b *bucket, now, cost, at int64) {
 		whole, fraction = 0, 0
 	}
 	r.setDebtTicks(b, now, whole, fraction)
+}
+
+// ChargedAt returns the time, in microseconds since the epoch, that a store takes
+// for that of a charge when it gives units of it back: a bucket gives back what it
+// has not regained since. It regains the debt that it had first, so nothing of a
+// charge that came on top of others is regained before their debt has ended. For
+// all but token buckets it is the time of the charge.
+func (r *Rule) ChargedAt(units int64, charged *Result) int64 {
+	if r.Algorithm != TokenBucket {
+		return charged.At
+	}
+	tick := r.scale.Tick
+	ticks := charged.ResetAfter.Microseconds() / tick // for which the debt lasts for sure
+	if r.scale.Rate > 1 {
+		ticks-- // the last may be a fraction
+	}
+	ticks -= ceilMulDiv(min(units, r.whole()), r.scale.Unit, r.scale.Rate)
+	return charged.At + max(ticks, 0)*tick
 }

@@ -41,7 +41,10 @@ func threshold(level float64, burst int64) int64 {
 // event if this very request reached it. Since a charge moves the count from
 // below a level to above it only once on the way up, few requests get as far as
 // asking whether the event was sent before.
-func (l *Limiter) warn(ctx context.Context, from *limit, check *Check, r *LimitResult) {
+func (l *Limiter) warn(ctx context.Context, from *limit, key []byte, cost int64, r *LimitResult) {
+	if len(from.warnAt) == 0 || !r.Charged {
+		return
+	}
 	used := r.used()
 	for i, level := range from.warnAt {
 		at := threshold(level, r.Rule.whole())
@@ -49,9 +52,9 @@ func (l *Limiter) warn(ctx context.Context, from *limit, check *Check, r *LimitR
 			return
 		}
 		r.WarnLevel = level
-		if used-check.Cost < at && l.onWarning != nil && l.firstWarning(from, i, check, r) {
+		if used-cost < at && l.onWarning != nil && l.firstWarning(from, i, key, r) {
 			l.onWarning(ctx, Warning{
-				Limit: r.Rule.Name, Level: level, Used: used, Burst: r.Rule.whole(), Key: string(check.Key),
+				Limit: r.Rule.Name, Level: level, Used: used, Burst: r.Rule.whole(), Key: string(key),
 				Soft: r.Rule.Soft > 0 && used > r.Rule.Soft, Shadow: r.Shadow,
 			})
 		}
@@ -62,7 +65,7 @@ func (l *Limiter) warn(ctx context.Context, from *limit, check *Check, r *LimitR
 // A bucket can cross a level again and again while it refills, a window just
 // once in its time, so a window is part of the key and its length the time
 // between events.
-func (l *Limiter) firstWarning(from *limit, level int, check *Check, r *LimitResult) bool {
+func (l *Limiter) firstWarning(from *limit, level int, who []byte, r *LimitResult) bool {
 	key := strconv.AppendInt(nil, int64(level), 10)
 	window := r.Rule.Window
 	if r.Rule.Algorithm == Calendar {
@@ -71,7 +74,7 @@ func (l *Limiter) firstWarning(from *limit, level int, check *Check, r *LimitRes
 	if r.Rule.Algorithm == FixedWindow || r.Rule.Algorithm == Calendar {
 		key = strconv.AppendInt(append(key, '@'), r.At+r.ResetAfter.Microseconds(), 10)
 	}
-	key = append(append(key, '|'), check.Key...)
+	key = append(append(key, '|'), who...)
 	// An event takes two units of three: of buckets that have nothing left, a full
 	// Memory would look for each one's victim anew.
 	once, err := newRule(from.rule.Name, SlidingLog, 3, window, 3, false)

@@ -57,6 +57,10 @@ func FromContext(c echo.Context) (core.Decision, bool) {
 	return core.FromContext(c.Request().Context())
 }
 
+// Charge adds n units to what the request has really cost, for limits that
+// estimate; see [core.Charge].
+func Charge(c echo.Context, n int64) error { return core.Charge(c.Request().Context(), n) }
+
 type handler struct {
 	limiter *core.Limiter
 	config  Config
@@ -68,6 +72,8 @@ func (h *handler) handle(c echo.Context, next echo.HandlerFunc) error {
 	}
 	d := h.decide(c)
 	switch {
+	case d.Reserved():
+		return follow(c, d, next)
 	case d.Allowed:
 		return next(c)
 	case h.config.Denied != nil:

@@ -17,6 +17,8 @@ import (
 
 func TestMain(m *testing.M) { os.Exit(limittest.Main(m)) }
 
+func TestOutcomes(t *testing.T) { limittest.Outcomes(t, build) }
+
 func TestSuite(t *testing.T) { limittest.Run(t, build) }
 
 var templates = strings.NewReplacer("{", ":", "}", "")
@@ -36,16 +38,23 @@ func buildOn(e *echo.Echo, app limittest.App) limittest.Server {
 			case app.SignIn == limittest.InLocals:
 				c.Set(limittest.UserLocal, user)
 			}
+			r, cancel := limittest.Deadline(c.Request())
+			defer cancel()
+			c.SetRequest(r)
 			return next(c)
 		}
 	})
 	e.Use(limiters(app.Layers)...)
 	for _, route := range app.Routes {
-		e.Add(route.Method, templates.Replace(route.Path), func(c echo.Context) error {
-			route.Handle(limittest.HTTPCall(c.Response(), c.Request(), func() (core.Decision, bool) {
-				return echolimit.FromContext(c)
-			}))
-			return nil
+		e.Add(route.Method, templates.Replace(route.Path), func(c echo.Context) (err error) {
+			route.Handle(limittest.HTTPCall{
+				Writer: c.Response(), Request: c.Request(),
+				FromContext:  func() (core.Decision, bool) { return echolimit.FromContext(c) },
+				ChargeUnits:  func(n int64) error { return echolimit.Charge(c, n) },
+				ReturnsError: func(failure error) { err = failure },
+				StatusError:  func(status int) error { return echo.NewHTTPError(status) },
+			})
+			return err
 		}, limiters(route.Layers)...)
 	}
 	return limittest.Serve(e)

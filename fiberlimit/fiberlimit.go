@@ -56,6 +56,16 @@ func FromContext(c *fiber.Ctx) (core.Decision, bool) {
 	return core.Decision{}, false
 }
 
+// Charge adds n units to what the request has really cost, for limits that
+// estimate; see [core.Charge]. It must not be called after the handler, when Fiber
+// has c serve another request: use core.Charge with c.UserContext() there.
+func Charge(c *fiber.Ctx, n int64) error {
+	if ctx, ok := c.Locals(decisionLocal).(*core.DecisionContext); ok {
+		return core.Charge(ctx, n)
+	}
+	return core.ErrNoEstimate
+}
+
 // localKey is a type of its own, so that no other local has the same key.
 type localKey string
 
@@ -75,6 +85,8 @@ func (h *handler) handle(c *fiber.Ctx) error {
 	}
 	d := h.decide(c)
 	switch {
+	case d.Reserved():
+		return follow(c, d)
 	case d.Allowed:
 		return c.Next()
 	case h.config.Denied != nil:

@@ -3,6 +3,8 @@ package fiberlimit_test
 import (
 	"bufio"
 	"context"
+	"errors"
+	"io"
 	"net"
 	"net/http"
 	"os"
@@ -22,8 +24,12 @@ import (
 func TestMain(m *testing.M) { os.Exit(limittest.Main(m)) }
 
 func TestSuite(t *testing.T) {
-	limittest.Run(t, build, limittest.Differences{Prefixes: true, RefusesMethods: true})
+	limittest.Run(t, build, differences)
 }
+
+func TestOutcomes(t *testing.T) { limittest.Outcomes(t, build, differences) }
+
+var differences = limittest.Differences{Prefixes: true, RefusesMethods: true, Blind: true}
 
 var templates = strings.NewReplacer("{", ":", "}", "")
 
@@ -44,15 +50,18 @@ func build(tb testing.TB, app limittest.App) limittest.Server {
 		case app.SignIn == limittest.InLocals:
 			c.Locals(limittest.UserLocal, user)
 		}
+		ctx, cancel := limittest.WithDeadline(c.UserContext(), c.Get(limittest.DeadlineHeader))
+		defer cancel()
+		c.SetUserContext(ctx)
 		return c.Next()
 	})
 	for _, limit := range limiters(app.Layers) {
 		f.Use(limit)
 	}
 	for _, route := range app.Routes {
-		f.Add(route.Method, templates.Replace(route.Path), append(limiters(route.Layers), func(c *fiber.Ctx) error {
-			route.Handle(call{c})
-			return nil
+		f.Add(route.Method, templates.Replace(route.Path), append(limiters(route.Layers), func(c *fiber.Ctx) (err error) {
+			route.Handle(call{c, &err})
+			return err
 		})...)
 	}
 	return server{tb, f, f.Server()}
@@ -122,10 +131,28 @@ func (s server) Listen(tb testing.TB) string {
 	return "http://" + l.Addr().String()
 }
 
-type call struct{ c *fiber.Ctx }
+type call struct {
+	c   *fiber.Ctx
+	err *error
+}
 
 func (c call) Context() context.Context        { return c.c.UserContext() }
 func (c call) Decision() (core.Decision, bool) { return fiberlimit.FromContext(c.c) }
+
+func (c call) Header(name string) string { return utils.CopyString(c.c.Get(name)) }
+func (c call) Charge(n int64) error      { return fiberlimit.Charge(c.c, n) }
+
+func (c call) Fail(status int, own bool) {
+	*c.err = errors.New("failed")
+	if own {
+		*c.err = fiber.NewError(status)
+	}
+}
+
+func (c call) Hijack() {
+	c.c.Context().HijackSetNoResponse(true)
+	c.c.Context().Hijack(func(conn net.Conn) { _, _ = io.WriteString(conn, limittest.HijackedResponse) })
+}
 
 func (c call) Reply(status int, body string) { _ = c.c.Status(status).SendString(body) }
 

@@ -54,19 +54,27 @@ func FromContext(c *gin.Context) (core.Decision, bool) {
 	return core.FromContext(c.Request.Context())
 }
 
+// Charge adds n units to what the request has really cost, for limits that
+// estimate; see [core.Charge].
+func Charge(c *gin.Context, n int64) error { return core.Charge(c.Request.Context(), n) }
+
 type handler struct {
 	limiter *core.Limiter
 	config  Config
 }
 
 // handle returns to Gin, which then calls the next handler, rather than calling
-// c.Next: the limiter has nothing to do afterwards.
+// c.Next, if the limiter has nothing to do afterwards.
 func (h *handler) handle(c *gin.Context) {
 	if h.config.Skip != nil && h.config.Skip(c) {
 		return
 	}
 	d, r := stdhttp.Decide(h.limiter, request{c}, c.Request, c.Writer.Header())
 	c.Request = r
+	if d.Reserved() {
+		follow(c, d)
+		return
+	}
 	if d.Allowed {
 		return
 	}

@@ -2,7 +2,9 @@ package ginlimit_test
 
 import (
 	"context"
+	"errors"
 	"io"
+	"net/http"
 	"os"
 	"strings"
 	"testing"
@@ -19,6 +21,8 @@ func TestMain(m *testing.M) {
 	gin.DefaultWriter, gin.DefaultErrorWriter = io.Discard, io.Discard
 	os.Exit(limittest.Main(m))
 }
+
+func TestOutcomes(t *testing.T) { limittest.Outcomes(t, build) }
 
 func TestSuite(t *testing.T) { limittest.Run(t, build) }
 
@@ -39,17 +43,37 @@ func buildOn(engine *gin.Engine, app limittest.App) limittest.Server {
 		case app.SignIn == limittest.InLocals:
 			c.Set(limittest.UserLocal, user)
 		}
+		r, cancel := limittest.Deadline(c.Request)
+		defer cancel()
+		c.Request = r
+		c.Next()
+		if failure := c.Errors.Last(); failure != nil && !c.Writer.Written() { // as applications do it
+			var own statusError
+			if !errors.As(failure.Err, &own) {
+				own = http.StatusInternalServerError
+			}
+			c.String(int(own), "failed")
+		}
 	})
 	engine.Use(middleware(app.Layers)...)
 	for _, route := range app.Routes {
 		engine.Handle(route.Method, templates.Replace(route.Path), append(middleware(route.Layers), func(c *gin.Context) {
-			route.Handle(limittest.HTTPCall(c.Writer, c.Request, func() (core.Decision, bool) {
-				return ginlimit.FromContext(c)
-			}))
+			route.Handle(limittest.HTTPCall{
+				Writer: c.Writer, Request: c.Request,
+				FromContext:  func() (core.Decision, bool) { return ginlimit.FromContext(c) },
+				ChargeUnits:  func(n int64) error { return ginlimit.Charge(c, n) },
+				ReturnsError: func(failure error) { _ = c.Error(failure) },
+				StatusError:  func(status int) error { return statusError(status) },
+			})
 		})...)
 	}
 	return limittest.Serve(engine)
 }
+
+// statusError is an application's own error, since Gin has none.
+type statusError int
+
+func (e statusError) Error() string { return http.StatusText(int(e)) }
 
 func middleware(layers []limittest.Layer) []gin.HandlerFunc {
 	var chain []gin.HandlerFunc

@@ -58,6 +58,10 @@ func New(limiter *core.Limiter, config ...Config) func(http.Handler) http.Handle
 // decided the request.
 func FromContext(ctx context.Context) (core.Decision, bool) { return core.FromContext(ctx) }
 
+// Charge adds n units to what the request with this context has really cost, for
+// limits that estimate; see [core.Charge].
+func Charge(ctx context.Context, n int64) error { return core.Charge(ctx, n) }
+
 type handler struct {
 	limiter *core.Limiter
 	config  Config

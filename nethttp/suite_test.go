@@ -13,6 +13,8 @@ import (
 
 func TestMain(m *testing.M) { os.Exit(limittest.Main(m)) }
 
+func TestOutcomes(t *testing.T) { limittest.Outcomes(t, build) }
+
 func TestSuite(t *testing.T) { limittest.Run(t, build) }
 
 func build(_ testing.TB, app limittest.App) limittest.Server {
@@ -23,9 +25,11 @@ func build(_ testing.TB, app limittest.App) limittest.Server {
 			path = "/{$}" // "/" would match all paths
 		}
 		var h http.Handler = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-			route.Handle(limittest.HTTPCall(w, r, func() (core.Decision, bool) {
-				return nethttp.FromContext(r.Context())
-			}))
+			route.Handle(limittest.HTTPCall{
+				Writer: w, Request: r,
+				FromContext: func() (core.Decision, bool) { return nethttp.FromContext(r.Context()) },
+				ChargeUnits: func(n int64) error { return nethttp.Charge(r.Context(), n) },
+			})
 		})
 		mux.Handle(route.Method+" "+path, around(h, route.Layers, nil))
 	}
@@ -44,6 +48,8 @@ func build(_ testing.TB, app limittest.App) limittest.Server {
 			}
 			r = r.WithContext(context.WithValue(r.Context(), key, user))
 		}
+		r, cancel := limittest.Deadline(r)
+		defer cancel()
 		h.ServeHTTP(w, r)
 	}))
 }

@@ -32,7 +32,9 @@ const (
 // never repeated for longer than Redis said, on the process's monotonic clock;
 // the Retry-After it tells can be longer than Redis would say by the time that
 // Redis's answer was under way. Throw-away keys do not push out denials that are
-// in use. An age of 0 switches the cache off. Defaults to DefaultDenialAge and
+// in use. What a limit of requests at the same time denies is not repeated, since a
+// slot can become free at any moment, nor are requests with an operation's key,
+// which may have been charged. An age of 0 switches the cache off. Defaults to DefaultDenialAge and
 // DefaultDenials.
 func DenialCache(age time.Duration, denials int) Option {
 	return func(s *Store) {
@@ -86,7 +88,7 @@ type asking struct {
 // find looks for a denial of the checks. It reports true, and fills in the
 // results, if one still holds; else what it returns is for keep.
 func (d *denials) find(checks []core.Check, results []core.Result) (asking, bool) {
-	if d == nil || len(checks) > denialChecks {
+	if d == nil || len(checks) > denialChecks || hasOnce(checks) {
 		return asking{}, false
 	}
 	now := monotonic()
@@ -120,6 +122,16 @@ func (d *denials) find(checks []core.Check, results []core.Result) (asking, bool
 	return a, false
 }
 
+// hasOnce reports whether a check is of an operation that is charged once.
+func hasOnce(checks []core.Check) bool {
+	for i := range checks {
+		if checks[i].Once != nil {
+			return true
+		}
+	}
+	return false
+}
+
 // later returns a result as it is some time later, if nobody charges the bucket in
 // between: a shorter wait. What remains is what remained.
 func later(r *core.Result, passed time.Duration) core.Result {
@@ -142,12 +154,15 @@ func (d *denials) keep(a asking, checks []core.Check, results []core.Result) {
 	}
 	hold := int64(0) // how long the request stays denied, at least
 	for i := range results {
-		if !results[i].Allowed && !checks[i].Shadow {
+		if !results[i].Allowed && !checks[i].Shadow && checks[i].Rule.Algorithm != core.Concurrency {
 			hold = max(hold, int64(results[i].RetryAfter))
 			if results[i].RetryAfter == 0 { // no wait helps
 				hold = d.age
 			}
 		}
+	}
+	if hold == 0 {
+		return // for want of a slot
 	}
 	r := d.request(checks)
 	e := &denial{request: r, received: monotonic(), until: a.sent + min(hold, d.age), epoch: a.epoch}
@@ -224,12 +239,15 @@ func (d *denials) epochOf(key []byte) *atomic.Uint32 {
 	return &d.changed[maphash.Bytes(d.seeds[0], key)%denialEpochs]
 }
 
-// forget drops the denials of the checks' keys.
+// forget drops the denials of the checks' keys. Slots come and go with each
+// request, and no denial that is kept depends on them.
 func (d *denials) forget(checks []core.Check) {
 	if d == nil {
 		return
 	}
 	for i := range checks {
-		d.epochOf(checks[i].Key).Add(1)
+		if checks[i].Rule.Algorithm != core.Concurrency {
+			d.epochOf(checks[i].Key).Add(1)
+		}
 	}
 }

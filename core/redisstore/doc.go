@@ -7,7 +7,9 @@
 // All checks of a request are decided by one Lua script in one round trip, all
 // or nothing, on Redis's own clock: processes whose clocks differ still agree.
 // Everything that is known of a client key, under all limits, is one Redis
-// string, which expires when it says nothing any more. Redis 5 or later is
+// string, which expires when it says nothing any more. An operation that is charged
+// once (see [core.Limit.OncePer]) leaves a mark: a small string of its own in the
+// same hash slot, which expires with its ttl. Redis 5 or later is
 // needed; the commands used are EVALSHA, EVAL, and within the script TIME, GET,
 // MGET, PSETEX and DEL.
 //
@@ -34,7 +36,8 @@
 // anywhere. Checks whose keys are in different slots go out together, one call
 // per slot; when one slot denies, what others charged is given back at once. In
 // between, for about a round trip, a concurrent request may see the charge and
-// be denied: never is more let through than the limits allow. If a node fails
+// be denied: never is more let through than the limits allow. A repeat of an
+// operation may see its mark, and pass although the charge is given back. If a node fails
 // between the two steps, its charge stays. A hash tag in [Prefix] brings all
 // keys to one slot and avoids all this, at the price of one node's capacity.
 //

@@ -24,6 +24,7 @@ const (
 	charge
 	refund
 	reset
+	renew
 )
 
 // part is what a request asks of one slot: one group of the script. Its owner
@@ -40,6 +41,7 @@ type part struct {
 	data   []byte   // what is asked as the script reads it, and the keys
 	keys   []int    // where each key ends in data
 	tags   [][]byte // the client keys, until the part is sealed
+	marks  []mark   // of checks whose operation is charged once, until then
 	clock  int64    // of the process: by it the calendar windows are meant
 
 	hash   uint64 // of all of it, for parts that can be decided together
@@ -116,13 +118,15 @@ type spot struct {
 	at    int
 }
 
-// add adds a check of the request; charged is when it was charged, for a refund.
+// add adds a check of the request; charged is when it was charged, for a refund
+// or renewal. A check that can have a mark has been given it before, by remember.
 func (p *part) add(index int, check *core.Check, charged int64) {
 	key := slices.IndexFunc(p.tags, func(tag []byte) bool { return bytes.Equal(tag, check.Key) })
 	if key < 0 {
 		key = len(p.tags)
 		p.tags = append(p.tags, check.Key)
 	}
+	key += len(p.marks)
 	// Key by key, and of a key in the order in which its value holds the limits.
 	n := len(p.spots)
 	for n > 0 && (p.spots[n-1].key > key || p.spots[n-1].key == key && p.spots[n-1].limit > check.Rule.ID()) {
@@ -135,7 +139,7 @@ func (p *part) add(index int, check *core.Check, charged int64) {
 		end++
 	}
 	s := spot{key: key, limit: check.Rule.ID(), at: end}
-	p.data = appendCheck(p.data, p.op, check, charged, p.clock)
+	p.data = appendCheck(p.data, p.op, check, charged, p.markOf(index), p.clock)
 	switch {
 	case n == len(p.spots):
 	case p.spots[n].key == key:
@@ -169,6 +173,12 @@ func rotate(b []byte, n int) {
 // seal adds the keys. From then on the part needs nothing of the request.
 func (p *part) seal(prefix string) {
 	p.group = len(p.data)
+	for i := range p.marks {
+		p.data = p.marks[i].appendKey(p.data, prefix)
+		p.keys = append(p.keys, len(p.data))
+		p.marks[i] = mark{}
+	}
+	p.marks = p.marks[:0]
 	for i, tag := range p.tags {
 		p.data = appendKey(p.data, prefix, tag)
 		p.keys = append(p.keys, len(p.data))
@@ -249,7 +259,8 @@ func (p *part) answer(checks []core.Check, results []core.Result) error {
 func (p *part) result(reply string, check *core.Check, granted int) core.Result {
 	rule, cost := check.Rule, check.Cost
 	fits := int(reply[0])
-	charged := p.op == charge || p.op == take && p.nth < granted && p.nth < fits
+	again := check.Once != nil && fits == repeated && (p.op == take || p.op == peek)
+	charged := p.op == charge || p.op == renew || !again && p.op == take && p.nth < granted && p.nth < fits
 	if rule.Algorithm == core.SlidingLog && p.op == take && charged {
 		reply = reply[4*7:]
 	}
@@ -257,11 +268,15 @@ func (p *part) result(reply string, check *core.Check, granted int) core.Result 
 	for k := range min(replyNumbers(p.op, rule.Algorithm), len(reading.Numbers)) {
 		reading.Numbers[k] = get7(reply[1+7*k:])
 	}
-	switch p.op {
-	case charge, refund, reset:
-		return rule.Result(0, reading)
-	case peek:
+	switch {
+	case again:
+		result := rule.Result(0, reading)
+		result.Repeated = true
+		return result
+	case p.op == peek:
 		return rule.Result(cost, reading)
+	case p.op != take:
+		return rule.Result(0, reading)
 	}
 	if rule.Algorithm != core.SlidingLog { // else the reading is what it is
 		before := min(p.nth, granted, fits) // equal parts that were charged before
@@ -280,13 +295,16 @@ func (p *part) result(reply string, check *core.Check, granted int) core.Result 
 // and no product of it is too large to compare.
 const maxCost = 1 << 52
 
-// appendCheck writes a check as the script reads it: see scripts/limits.lua. Calendar
-// windows are those of now.
-func appendCheck(dst []byte, op operation, check *core.Check, charged, now int64) []byte {
+// appendCheck writes a check as the script reads it: see scripts/limits.lua. The
+// number of its operation's mark is 0 if it has none. Calendar windows are those of now.
+func appendCheck(dst []byte, op operation, check *core.Check, charged int64, mark int, now int64) []byte {
 	scale, cost := check.Rule.Scale(), min(check.Cost, maxCost)
 	if check.Rule.Algorithm == core.TokenBucket {
-		// In debt; beyond the capacity any is as good.
-		cost = min(cost, 2*(scale.Whole/scale.Unit)+1) * scale.Unit
+		if op <= peek && cost > check.Rule.Burst { // its queue may hold as much
+			cost = maxCost
+		}
+		// In debt; beyond twice the capacity any is as good.
+		cost = min(cost, 2*(scale.Whole/scale.Unit+1)) * scale.Unit
 	}
 	tick, per, offset := scale.Tick, scale.Unit, int64(0)
 	switch check.Rule.Algorithm {
@@ -306,6 +324,9 @@ func appendCheck(dst []byte, op operation, check *core.Check, charged, now int64
 	}
 	lower := scale.Whole != scale.Capacity
 	if lower {
+		algorithm |= 1 << 5
+	}
+	if mark > 0 {
 		algorithm |= 1 << 6
 	}
 	dst = append(dst, algorithm)
@@ -313,8 +334,11 @@ func appendCheck(dst []byte, op operation, check *core.Check, charged, now int64
 		dst = appendNumber(dst, n)
 	}
 	dst = appendHead(dst, check.Rule, scale)
-	if op == refund {
+	if op == refund || op == renew {
 		dst = appendNumber(dst, charged)
+	}
+	if mark > 0 {
+		dst = append(dst, byte(mark))
 	}
 	if lower {
 		dst = appendNumber(dst, scale.Whole)

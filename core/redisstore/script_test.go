@@ -3,7 +3,6 @@ package redisstore
 import (
 	"errors"
 	"math/rand/v2"
-	"strings"
 	"testing"
 	"time"
 
@@ -11,6 +10,7 @@ import (
 
 	"github.com/weblimit/weblimit/core"
 	"github.com/weblimit/weblimit/internal/redistest"
+	"github.com/weblimit/weblimit/keyfuncs"
 )
 
 // A call of one group of one key goes its own way through the script, and the
@@ -23,6 +23,7 @@ func TestGroupsAreDecidedTogetherAsOneByOne(t *testing.T) {
 		random := rand.New(rand.NewPCG(seed, 2))
 		rules := scriptRules(random)
 		now := int64(1_790_000_000_000_000)
+		before := now
 		for round := range 60 {
 			if random.IntN(8) == 0 {
 				rules[random.IntN(len(rules))] = scriptRules(random)[0] // under a name that may be another's, too
@@ -30,11 +31,20 @@ func TestGroupsAreDecidedTogetherAsOneByOne(t *testing.T) {
 			var a, b []*part
 			var asked [][]core.Check
 			for range 1 + random.IntN(100) {
-				op := operation(random.IntN(5)) + take
+				op := operation(random.IntN(6)) + take
 				checks := scriptChecks(random, rules)
 				pa, pb := newPart(op, 0), newPart(op, 0)
+				charged := now - random.Int64N(2_000_000)
+				if random.IntN(2) == 0 {
+					charged = before
+				}
 				for i := range checks {
-					charged := now - random.Int64N(2_000_000)
+					if checks[i].Once != nil && op != charge && op != renew {
+						pa.remember(i, &checks[i], charged)
+						pb.remember(i, &checks[i], charged)
+					}
+				}
+				for i := range checks {
 					pa.add(i, &checks[i], charged)
 					pb.add(i, &checks[i], charged)
 				}
@@ -62,11 +72,12 @@ func TestGroupsAreDecidedTogetherAsOneByOne(t *testing.T) {
 			}
 			for key := range scriptTags {
 				name := "{" + scriptTags[key] + "}"
-				got, want := client.Get(t.Context(), together+name).Val(), client.Get(t.Context(), oneByOne+name).Val()
+				got, want := valuesOf(t, client, together, name), valuesOf(t, client, oneByOne, name)
 				if got != want {
 					t.Fatalf("seed %d, round %d, key %s:\ntogether   %q\none by one %q", seed, round, name, got, want)
 				}
 			}
+			before = now
 			now += random.Int64N(3_000_000)
 		}
 	}
@@ -136,6 +147,22 @@ func TestChecksOfAKeyStandInTheOrderOfTheirLimits(t *testing.T) {
 	}
 }
 
+// valuesOf returns what a client key holds: the value, and its marks.
+func valuesOf(t *testing.T, client *redis.Client, prefix, name string) string {
+	t.Helper()
+	values := client.Get(t.Context(), prefix+name).Val()
+	for _, rule := range scriptNames {
+		r := mustRule(core.PerHour(1).Named(rule))
+		for _, once := range scriptOnces {
+			m := mark{of: &core.Check{Key: []byte(name[1 : len(name)-1]), Rule: &r, Once: []byte(once)}}
+			if value := client.Get(t.Context(), string(m.appendKey(nil, prefix))).Val(); value != "" {
+				values += " " + rule + "/" + once + ": " + value
+			}
+		}
+	}
+	return values
+}
+
 func fly(t *testing.T, client *redis.Client, now int64, ps ...*part) {
 	t.Helper()
 	f := newFlight()
@@ -149,14 +176,18 @@ func fly(t *testing.T, client *redis.Client, now int64, ps ...*part) {
 	f.release()
 }
 
-var scriptTags = []string{"user:alice", "ip:192.0.2.7", "all"}
+var (
+	scriptTags  = []string{"user:alice", "ip:192.0.2.7", "all"}
+	scriptNames = []string{"n", "nn", "nnn", "nnnn"}
+	scriptOnces = []string{"op-1", "op-2"}
+)
 
 // scriptRules returns limits of three names, some of which have several numbers.
 func scriptRules(random *rand.Rand) []core.Rule {
 	var rules []core.Rule
 	for range 5 {
 		limit := core.Per([]int64{1, 3, 60, 97, 1000, 70_001}[random.IntN(6)], []time.Duration{time.Second, 1500 * time.Millisecond, time.Hour}[random.IntN(3)])
-		switch random.IntN(5) {
+		switch random.IntN(6) {
 		case 0:
 			limit = limit.FixedWindow()
 		case 1:
@@ -165,8 +196,12 @@ func scriptRules(random *rand.Rand) []core.Rule {
 			limit = core.Per(7, time.Second).SlidingLog()
 		case 3:
 			limit = core.Per([]int64{1 << 31, 3_000_000_000, 5_000_000_000}[random.IntN(3)], time.Hour).FixedWindow()
+		case 4:
+			limit = core.Concurrent([]int64{1, 3, 60}[random.IntN(3)]).Lease(2 * time.Second)
+		case 5:
+			limit = limit.OncePer(keyfuncs.Header("Idempotency-Key"), 2*time.Second)
 		}
-		rules = append(rules, mustRule(limit.Named(strings.Repeat("n", 1+random.IntN(4)))))
+		rules = append(rules, mustRule(limit.Named(scriptNames[random.IntN(len(scriptNames))])))
 	}
 	return rules
 }
@@ -175,6 +210,9 @@ func scriptChecks(random *rand.Rand, rules []core.Rule) []core.Check {
 	var checks []core.Check
 	for range 1 + random.IntN(5) {
 		c := core.Check{Key: []byte(scriptTags[random.IntN(len(scriptTags))]), Rule: &rules[random.IntN(len(rules))], Cost: random.Int64N(4), Shadow: random.IntN(6) == 0}
+		if c.Rule.Once() > 0 && random.IntN(4) > 0 {
+			c.Once = []byte(scriptOnces[random.IntN(len(scriptOnces))])
+		}
 		if core.ValidChecks(append(checks, c), make([]core.Result, len(checks)+1)) == nil {
 			checks = append(checks, c)
 		}

@@ -187,6 +187,11 @@ func (s *Store) Refund(ctx context.Context, checks []core.Check, results []core.
 	return s.each(ctx, refund, checks, results)
 }
 
+// Renew implements [core.Store].
+func (s *Store) Renew(ctx context.Context, checks []core.Check, results []core.Result) error {
+	return s.each(ctx, renew, checks, results)
+}
+
 // Reset implements [core.Store].
 func (s *Store) Reset(ctx context.Context, checks []core.Check) error {
 	checks = slices.Clone(checks)
@@ -215,33 +220,56 @@ func (s *Store) each(ctx context.Context, op operation, checks []core.Check, res
 }
 
 // split makes the parts of a request: one, or one per slot. A refund leaves out
-// what was not charged.
+// what was not charged, and a renewal what is no slot, too.
 func (s *Store) split(ps []*part, op operation, checks []core.Check, results []core.Result) []*part {
-	now := int64(0) // for calendar windows only: not every request need read the clock
+	marks := op == take || op == peek || op == refund || op == reset
+	settles := op == refund || op == renew // what results tell of
+	now := int64(0)                        // for calendar windows only: not every request need read the clock
 	for i := range checks {
-		if op == refund && !results[i].Charged {
-			continue
+		if marks && checks[i].Once != nil {
+			charged := int64(0)
+			if settles {
+				if !results[i].Charged {
+					continue
+				}
+				charged = results[i].At
+			}
+			var p *part
+			ps, p = s.partFor(ps, op, &checks[i])
+			p.remember(i, &checks[i], charged)
 		}
-		slot := s.route.slot(s.prefix, checks[i].Key)
-		at := slices.IndexFunc(ps, func(p *part) bool { return p.slot == slot })
-		if at < 0 {
-			at = len(ps)
-			ps = append(ps, newPart(op, slot))
-		}
+	}
+	for i := range checks {
 		charged := int64(0)
-		if op == refund {
-			charged = results[i].At
+		if settles {
+			if !results[i].Charged || op == renew && checks[i].Rule.Algorithm != core.Concurrency {
+				continue
+			}
+			charged = checks[i].Rule.ChargedAt(checks[i].Cost, &results[i])
 		}
 		if now == 0 && checks[i].Rule.Algorithm == core.Calendar {
 			now = s.processNow()
 		}
-		ps[at].clock = now
-		ps[at].add(i, &checks[i], charged)
+		var p *part
+		ps, p = s.partFor(ps, op, &checks[i])
+		p.clock = now
+		p.add(i, &checks[i], charged)
 	}
 	for _, p := range ps {
 		p.seal(s.prefix)
 	}
 	return ps
+}
+
+// partFor returns the part of a check's slot, among ps or added to them.
+func (s *Store) partFor(ps []*part, op operation, check *core.Check) ([]*part, *part) {
+	slot := s.route.slot(s.prefix, check.Key)
+	at := slices.IndexFunc(ps, func(p *part) bool { return p.slot == slot })
+	if at < 0 {
+		at = len(ps)
+		ps = append(ps, newPart(op, slot))
+	}
+	return ps, ps[at]
 }
 
 // ask has the parts decided, fills in the results of those that were, and

@@ -25,6 +25,7 @@ func (s *scripted) Peek(ctx context.Context, checks []core.Check, results []core
 
 func (s *scripted) Charge(context.Context, []core.Check, []core.Result) error { return nil }
 func (s *scripted) Refund(context.Context, []core.Check, []core.Result) error { return nil }
+func (s *scripted) Renew(context.Context, []core.Check, []core.Result) error  { return nil }
 func (s *scripted) Reset(context.Context, []core.Check) error                 { return nil }
 
 // request is a keyfuncs.Request that holds nothing but values.

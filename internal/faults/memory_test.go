@@ -22,6 +22,7 @@ func (*gone) Take(context.Context, []core.Check, []core.Result) error   { return
 func (*gone) Peek(context.Context, []core.Check, []core.Result) error   { return errGone }
 func (*gone) Charge(context.Context, []core.Check, []core.Result) error { return errGone }
 func (*gone) Refund(context.Context, []core.Check, []core.Result) error { return errGone }
+func (*gone) Renew(context.Context, []core.Check, []core.Result) error  { return errGone }
 func (*gone) Reset(context.Context, []core.Check) error                 { return errGone }
 
 // Trap 30: whoever makes up keys in an outage, millions of them, neither fills

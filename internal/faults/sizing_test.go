@@ -9,6 +9,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/redis/go-redis/v9"
+
 	"github.com/weblimit/weblimit/core"
 	"github.com/weblimit/weblimit/core/redisstore"
 	"github.com/weblimit/weblimit/internal/race"
@@ -36,6 +38,7 @@ func TestMemoryOfRedisPerClient(t *testing.T) {
 		{"fixed window", []core.Limit{core.Per(100_000, day).FixedWindow()}, []int64{1}},
 		{"sliding window", []core.Limit{core.Per(100_000, day).SlidingWindow()}, []int64{1}},
 		{"sliding log, 10 entries", []core.Limit{core.Per(1000, day).SlidingLog()}, []int64{1, 1, 1, 1, 1, 1, 1, 1, 1, 1}},
+		{"requests at the same time, one running", []core.Limit{core.Concurrent(1000).Lease(day)}, []int64{1}},
 		{"three limits: token bucket, fixed and sliding window", []core.Limit{
 			core.PerHour(3600), core.Per(100_000, day).FixedWindow(), core.Per(100_000, day).SlidingWindow(),
 		}, []int64{1800}},
@@ -45,15 +48,6 @@ func TestMemoryOfRedisPerClient(t *testing.T) {
 			clients := clients / int64(len(c.costs))
 			server := redistest.Start(t)
 			client := server.Client(t)
-			used := func() int64 {
-				t.Helper()
-				found := usedMemory.FindStringSubmatch(client.Info(t.Context(), "memory").Val())
-				if found == nil {
-					t.Fatal("INFO does not tell used_memory")
-				}
-				n, _ := strconv.ParseInt(found[1], 10, 64) // digits
-				return n
-			}
 			limits := make([]core.Limit, len(c.limits))
 			for i, limit := range c.limits {
 				limits[i] = limit.By(keyfuncs.Everyone()).Named(fmt.Sprint("limit-", i)).OnOutage(core.Deny)
@@ -66,7 +60,7 @@ func TestMemoryOfRedisPerClient(t *testing.T) {
 				}
 			}
 			manyAsk(100, func() { ask(0, 1) }) // the script and the connections
-			before := used()
+			before := redisMemory(t, client)
 			for _, cost := range c.costs {
 				var n atomic.Int64
 				manyAsk(int(clients), func() { ask(n.Add(1), cost) })
@@ -74,11 +68,54 @@ func TestMemoryOfRedisPerClient(t *testing.T) {
 			if keys := client.DBSize(t.Context()).Val(); keys < clients || keys > clients+1 {
 				t.Fatalf("%d keys, want one for each of %d clients", keys, clients)
 			}
-			per := float64(used()-before) / float64(clients)
+			per := float64(redisMemory(t, client)-before) / float64(clients)
 			figure(t, "bytes per client", per)
 			if per > 600 {
 				t.Errorf("%.0f bytes per client", per)
 			}
 		})
+	}
+}
+
+// redisMemory returns a server's used_memory.
+func redisMemory(t *testing.T, client *redis.Client) int64 {
+	t.Helper()
+	found := usedMemory.FindStringSubmatch(client.Info(t.Context(), "memory").Val())
+	if found == nil {
+		t.Fatal("INFO does not tell used_memory")
+	}
+	n, _ := strconv.ParseInt(found[1], 10, 64) // digits
+	return n
+}
+
+// What a million operations take that are charged once: docs/redis.md says it.
+func TestMemoryOfRedisPerOperation(t *testing.T) {
+	t.Parallel()
+	operations := 100_000
+	if race.Enabled {
+		operations /= 10
+	}
+	client := redistest.Start(t).Client(t)
+	store := redisstore.New(client)
+	rule, err := core.PerDay(1<<40).OncePer(keyfuncs.Header("Idempotency-Key"), 24*time.Hour).Rule()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var n atomic.Int64
+	ask := func() {
+		key := []byte(keyfuncs.Encode("user", "1000012345"))
+		checks := []core.Check{{Key: key, Rule: &rule, Cost: 1, Once: fmt.Append(nil, "operation", n.Add(1))}}
+		results := make([]core.Result, 1)
+		if err := store.Take(t.Context(), checks, results); err != nil || !results[0].Charged {
+			t.Errorf("%+v, %v", results[0], err)
+		}
+	}
+	manyAsk(100, ask)
+	before := redisMemory(t, client)
+	manyAsk(operations, ask)
+	per := float64(redisMemory(t, client)-before) / float64(operations)
+	figure(t, "bytes per operation", per)
+	if per > 300 {
+		t.Errorf("%.0f bytes per operation", per)
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"net/http"
 	"testing"
+	"time"
 
 	"github.com/weblimit/weblimit/core"
 )
@@ -36,6 +37,9 @@ type Differences struct {
 	// RefusesMethods: requests with methods that the framework does not know get
 	// 400 from it, before any middleware.
 	RefusesMethods bool
+
+	// Blind: a handler is not told that its client has hung up.
+	Blind bool
 }
 
 // App is a web application. A request passes its fields in their order, after a
@@ -75,6 +79,27 @@ const (
 	UserLocal  = "test-user"
 )
 
+// DeadlineHeader is a request header that has the outermost middleware end the
+// request's context after so long: "5ms".
+const DeadlineHeader = "X-Test-Deadline"
+
+// Deadline does so for a request of net/http.
+func Deadline(r *http.Request) (*http.Request, context.CancelFunc) {
+	ctx, cancel := WithDeadline(r.Context(), r.Header.Get(DeadlineHeader))
+	if ctx == r.Context() {
+		return r, cancel
+	}
+	return r.WithContext(ctx), cancel
+}
+
+// WithDeadline does so for a context and the header's value.
+func WithDeadline(ctx context.Context, header string) (context.Context, context.CancelFunc) {
+	if after, err := time.ParseDuration(header); err == nil {
+		return context.WithTimeout(ctx, after)
+	}
+	return ctx, func() {}
+}
+
 // UserKey is the key of the user in the context.
 type UserKey struct{}
 
@@ -108,6 +133,19 @@ type Call interface {
 
 	// Decision is the adapter's FromContext.
 	Decision() (core.Decision, bool)
+
+	// Header is a header of the request.
+	Header(name string) string
+
+	// Charge is the adapter's Charge.
+	Charge(n int64) error
+
+	// Fail ends the handler with an error, as the framework has it: its own with a
+	// status, or any other, which is a 500. Where handlers return none it replies.
+	Fail(status int, own bool)
+
+	// Hijack takes the connection over, answers 200 on it, and closes it.
+	Hijack()
 
 	// Reply sends a status and a body as text/plain.
 	Reply(status int, body string)

@@ -45,6 +45,10 @@ func (f *failing) Refund(ctx context.Context, _ []core.Check, _ []core.Result) e
 	return f.fail(ctx)
 }
 
+func (f *failing) Renew(ctx context.Context, _ []core.Check, _ []core.Result) error {
+	return f.fail(ctx)
+}
+
 func (f *failing) Charge(ctx context.Context, _ []core.Check, _ []core.Result) error {
 	return f.fail(ctx)
 }

@@ -28,21 +28,8 @@ func Run(t *testing.T, build Build, differences ...Differences) {
 	if len(differences) == 1 {
 		differs = differences[0]
 	}
-	for _, over := range []struct {
-		store string
-		make  func(testing.TB) func(testing.TB) core.Store
-	}{
-		{"memory", func(testing.TB) func(testing.TB) core.Store {
-			return func(testing.TB) core.Store { return core.NewMemory() }
-		}},
-		{"Redis", func(tb testing.TB) func(testing.TB) core.Store {
-			client := redistest.Shared(tb).Client(tb)
-			return func(tb testing.TB) core.Store {
-				return redisstore.New(client, redisstore.Prefix(redistest.Prefix(tb)))
-			}
-		}},
-	} {
-		t.Run(over.store, func(t *testing.T) {
+	for _, over := range stores {
+		t.Run(over.name, func(t *testing.T) {
 			newStore := over.make(t)
 			for _, s := range slices.Concat(headers, denials, languages, identities, contexts, outages, servers, spoofing, bypasses, features, paths, dialects, reuses) {
 				t.Run(s.name, func(t *testing.T) {
@@ -52,6 +39,22 @@ func Run(t *testing.T, build Build, differences ...Differences) {
 			}
 		})
 	}
+}
+
+// stores are what all is tested over. What make returns makes one.
+var stores = []struct {
+	name string
+	make func(testing.TB) func(testing.TB) core.Store
+}{
+	{"memory", func(testing.TB) func(testing.TB) core.Store {
+		return func(testing.TB) core.Store { return core.NewMemory() }
+	}},
+	{"Redis", func(tb testing.TB) func(testing.TB) core.Store {
+		client := redistest.Shared(tb).Client(tb)
+		return func(tb testing.TB) core.Store {
+			return redisstore.New(client, redisstore.Prefix(redistest.Prefix(tb)))
+		}
+	}},
 }
 
 // scenario is a test; its name is a sentence about adapters.

@@ -2,6 +2,7 @@ package limittest
 
 import (
 	"context"
+	"errors"
 	"io"
 	"net"
 	"net/http"
@@ -49,25 +50,62 @@ func SetOuter(to, outer http.Header) {
 	}
 }
 
-// HTTPCall is a [Call] over net/http; decision is the adapter's FromContext.
-func HTTPCall(w http.ResponseWriter, r *http.Request, decision func() (core.Decision, bool)) Call {
-	return httpCall{w, r, decision}
+// HTTPCall is a [Call] over net/http.
+type HTTPCall struct {
+	Writer       http.ResponseWriter
+	Request      *http.Request
+	FromContext  func() (core.Decision, bool) // the adapter's, and so the next
+	ChargeUnits  func(n int64) error
+	ReturnsError func(error)            // where handlers return errors
+	StatusError  func(status int) error // the framework's own
 }
 
-type httpCall struct {
-	w        http.ResponseWriter
-	r        *http.Request
-	decision func() (core.Decision, bool)
+// Context implements [Call], as do the others.
+func (c HTTPCall) Context() context.Context { return c.Request.Context() }
+
+// Header reads the request's.
+func (c HTTPCall) Header(name string) string { return c.Request.Header.Get(name) }
+
+// Decision calls FromContext.
+func (c HTTPCall) Decision() (core.Decision, bool) { return c.FromContext() }
+
+// Charge calls ChargeUnits.
+func (c HTTPCall) Charge(n int64) error { return c.ChargeUnits(n) }
+
+// Reply replies.
+func (c HTTPCall) Reply(status int, body string) { Reply(c.Writer, status, body) }
+
+// Fail returns an error if it can, and else replies.
+func (c HTTPCall) Fail(status int, own bool) {
+	switch {
+	case c.ReturnsError == nil:
+		http.Error(c.Writer, "failed", status)
+	case own:
+		c.ReturnsError(c.StatusError(status))
+	default:
+		c.ReturnsError(errors.New("failed"))
+	}
 }
 
-func (c httpCall) Context() context.Context        { return c.r.Context() }
-func (c httpCall) Decision() (core.Decision, bool) { return c.decision() }
-func (c httpCall) Reply(status int, body string)   { Reply(c.w, status, body) }
+// Hijack fails if the writer can't.
+func (c HTTPCall) Hijack() {
+	conn, rw, err := http.NewResponseController(c.Writer).Hijack()
+	if err != nil {
+		panic(err)
+	}
+	_, _ = rw.WriteString(HijackedResponse)
+	_ = rw.Flush()
+	_ = conn.Close()
+}
 
-func (c httpCall) Stream(next func() (string, bool)) {
+// HijackedResponse is what [Call.Hijack] sends.
+const HijackedResponse = "HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: 8\r\n\r\nhijacked"
+
+// Stream flushes each chunk.
+func (c HTTPCall) Stream(next func() (string, bool)) {
 	for chunk, more := next(); more; chunk, more = next() {
-		_, _ = io.WriteString(c.w, chunk)
-		c.w.(http.Flusher).Flush()
+		_, _ = io.WriteString(c.Writer, chunk)
+		c.Writer.(http.Flusher).Flush()
 	}
 }
 

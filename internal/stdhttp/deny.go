@@ -84,6 +84,8 @@ func Deny(w http.ResponseWriter, r *http.Request, d *core.Decision) {
 // is one, else by Deny.
 func Answer(w http.ResponseWriter, r *http.Request, d *core.Decision, next http.Handler, hook func(http.ResponseWriter, *http.Request, core.Decision)) {
 	switch {
+	case d.Reserved():
+		serve(w, r, d, next)
 	case d.Allowed:
 		next.ServeHTTP(w, r)
 	case hook != nil:
@@ -92,4 +94,13 @@ func Answer(w http.ResponseWriter, r *http.Request, d *core.Decision, next http.
 	default:
 		Deny(w, r, d)
 	}
+}
+
+// serve has next handle a request that has something reserved.
+func serve(w http.ResponseWriter, r *http.Request, d *core.Decision, next http.Handler) {
+	f := Follow(d)
+	returned := false
+	defer func() { f.End(r.Context(), nil, returned, http.StatusOK, true) }()
+	next.ServeHTTP(f.Watch(w), r)
+	returned = true
 }

@@ -14,7 +14,11 @@ import (
 // and how long to wait it finds by trying.
 type model struct {
 	buckets map[string]*modelBucket // by key and limit
+	marks   map[string]modelMark    // by key, limit and operation
 }
+
+// modelMark says when an operation was charged, and until when it is known.
+type modelMark struct{ at, until int64 }
 
 // modelBucket is what one key has used under one limit.
 type modelBucket struct {
@@ -23,14 +27,16 @@ type modelBucket struct {
 	since int64           // token bucket: in ticks
 	start int64           // windows: of the current one, in ticks
 	count [2]int64        // windows: units used in the current one and the one before it
-	log   []modelLogEntry // sliding log
+	log   []modelLogEntry // sliding log; concurrency: the slots
 	end   int64           // calendar windows: of the current one
 	used  bool            // anything at all is known
 }
 
 type modelLogEntry struct{ at, units int64 }
 
-func newModel() *model { return &model{buckets: map[string]*modelBucket{}} }
+func newModel() *model {
+	return &model{buckets: map[string]*modelBucket{}, marks: map[string]modelMark{}}
+}
 
 func (b *modelBucket) clone() *modelBucket {
 	c := *b
@@ -45,8 +51,24 @@ func modelTick(r *core.Rule) int64 { return r.Scale().Tick }
 
 func modelWindow(r *core.Rule) int64 { return r.Window.Microseconds() / modelTick(r) }
 
-// modelWhole returns the burst that the limit has for some class of requests.
-func modelWhole(r *core.Rule) int64 { return r.Scale().Whole / (r.Scale().Capacity / r.Burst) }
+// modelWhole returns the burst that the limit has for some class of requests. A
+// limit with a queue has one class.
+func modelWhole(r *core.Rule) int64 {
+	if r.Wait > 0 {
+		return r.Burst
+	}
+	return r.Scale().Whole / (r.Scale().Capacity / r.Burst)
+}
+
+// modelHolds returns the units that a bucket holds, those in its queue included.
+func modelHolds(r *core.Rule, burst int64) *big.Rat {
+	holds := new(big.Rat).SetInt64(burst)
+	if r.Wait > 0 {
+		ticks := r.Wait.Microseconds() / modelTick(r)
+		holds.Add(holds, new(big.Rat).Mul(modelRate(r), new(big.Rat).SetInt64(ticks)))
+	}
+	return holds
+}
 
 // modelRate returns the units that a token bucket regains in a tick.
 func modelRate(r *core.Rule) *big.Rat { return big.NewRat(r.Quota, modelWindow(r)) }
@@ -94,7 +116,7 @@ func (b *modelBucket) at(now int64, key string) *modelBucket {
 			c.start += w
 			c.count = [2]int64{0, c.count[0]}
 		}
-	case core.SlidingLog:
+	case core.SlidingLog, core.Concurrency:
 		for len(c.log) > 0 && c.log[0].at+w <= t {
 			c.log = c.log[1:]
 		}
@@ -131,7 +153,7 @@ func (b *modelBucket) level() *big.Rat {
 		return new(big.Rat).Set(b.debt)
 	case core.FixedWindow, core.Calendar:
 		return new(big.Rat).SetInt64(b.count[0])
-	case core.SlidingLog:
+	case core.SlidingLog, core.Concurrency:
 		return new(big.Rat).SetInt64(b.logged())
 	}
 	panic("a sliding window's level depends on the time")
@@ -167,12 +189,12 @@ func (m *model) open(rule *core.Rule, key string, now int64) (b *modelBucket, co
 		old.rule = *rule
 		return old, false
 	}
-	if old.rule.Algorithm == core.SlidingLog && rule.Algorithm == core.SlidingLog {
+	if isLog(&old.rule) && isLog(rule) {
 		old.rule = *rule
 		return old.at(now, key), true
 	}
 	level := old.levelAt(now / modelTick(&old.rule))
-	if limit := new(big.Rat).SetInt64(modelWhole(rule)); level.Cmp(limit) > 0 {
+	if limit := modelHolds(rule, modelWhole(rule)); level.Cmp(limit) > 0 {
 		level = limit
 	}
 	fresh.used = true
@@ -183,12 +205,16 @@ func (m *model) open(rule *core.Rule, key string, now int64) (b *modelBucket, co
 		return fresh, true
 	}
 	units := ceilRat(level).Int64()
-	if rule.Algorithm == core.SlidingLog {
+	if isLog(rule) {
 		fresh.log = []modelLogEntry{{now, units}}
 	} else {
 		fresh.count[0] = units
 	}
 	return fresh, true
+}
+
+func isLog(r *core.Rule) bool {
+	return r.Algorithm == core.SlidingLog || r.Algorithm == core.Concurrency
 }
 
 func ceilRat(r *big.Rat) *big.Int {
@@ -200,11 +226,17 @@ func ceilRat(r *big.Rat) *big.Int {
 }
 
 func (b *modelBucket) fits(t, cost int64) bool {
-	if cost == 0 {
-		return true
-	}
+	return cost == 0 || cost <= b.rule.Burst && b.fitsInto(t, cost, modelHolds(&b.rule, b.rule.Burst))
+}
+
+// fitsAtOnce is fits for who does not want to queue.
+func (b *modelBucket) fitsAtOnce(t, cost int64) bool {
+	return b.fitsInto(t, cost, new(big.Rat).SetInt64(b.rule.Burst))
+}
+
+func (b *modelBucket) fitsInto(t, cost int64, holds *big.Rat) bool {
 	level := b.levelAt(t)
-	return level.Add(level, new(big.Rat).SetInt64(cost)).Cmp(new(big.Rat).SetInt64(b.rule.Burst)) <= 0
+	return level.Add(level, new(big.Rat).SetInt64(cost)).Cmp(holds) <= 0
 }
 
 // answer is what a store should say of an opened bucket.
@@ -212,8 +244,8 @@ func (b *modelBucket) answer(now, cost int64, charged bool, key string) core.Res
 	tick := modelTick(&b.rule)
 	t := now / tick
 	r := core.Result{Allowed: charged || b.fits(t, cost), Charged: charged}
-	r.Remaining = int64(sort.Search(int(b.rule.Burst), func(n int) bool { return !b.fits(t, int64(n)+1) }))
-	wait := func(cost int64) time.Duration {
+	r.Remaining = int64(sort.Search(int(b.rule.Burst), func(n int) bool { return !b.fitsAtOnce(t, int64(n)+1) }))
+	wait := func(cost int64, fits func(b *modelBucket, t, cost int64) bool) time.Duration {
 		span := 2*modelWindow(&b.rule) + 1
 		switch b.rule.Algorithm {
 		case core.Calendar:
@@ -223,22 +255,26 @@ func (b *modelBucket) answer(now, cost int64, charged bool, key string) core.Res
 		}
 		// Buckets of more than one tick's resolution are decided as of the tick.
 		n := sort.Search(int(span), func(n int) bool {
-			return b.at((t+int64(n))*tick, key).fits(t+int64(n), cost)
+			return fits(b.at((t+int64(n))*tick, key), t+int64(n), cost)
 		})
 		return time.Duration(int64(n)*tick) * time.Microsecond
 	}
 	if !r.Allowed && cost <= b.rule.Burst {
-		r.RetryAfter = wait(cost)
+		if r.RetryAfter = time.Second; b.rule.Algorithm != core.Concurrency {
+			r.RetryAfter = wait(cost, (*modelBucket).fits)
+		}
 	}
 	if b.rule.Algorithm == core.Calendar {
 		b.start = b.end // and its window is of no length
 	}
 	windowLeft := time.Duration((b.start+modelWindow(&b.rule))*tick-t*tick) * time.Microsecond
 	switch {
+	case b.rule.Algorithm == core.Concurrency:
+		r.Window = time.Second
 	case r.RetryAfter > 0:
 		r.Window = r.RetryAfter
 	case r.Remaining == 0:
-		r.Window = wait(1)
+		r.Window = wait(1, (*modelBucket).fitsAtOnce)
 	case b.rule.Algorithm == core.FixedWindow, b.rule.Algorithm == core.Calendar:
 		r.Window = windowLeft
 	default:
@@ -256,7 +292,7 @@ func (b *modelBucket) answer(now, cost int64, charged bool, key string) core.Res
 		} else if b.count[1] > 0 {
 			r.ResetAfter = windowLeft
 		}
-	case core.SlidingLog:
+	case core.SlidingLog, core.Concurrency:
 		if len(b.log) > 0 {
 			r.ResetAfter = time.Duration(b.log[len(b.log)-1].at+modelWindow(&b.rule)-now) * time.Microsecond
 		}
@@ -272,7 +308,7 @@ func (b *modelBucket) charge(now, cost int64) {
 	switch b.rule.Algorithm {
 	case core.TokenBucket:
 		b.debt.Add(b.debt, new(big.Rat).SetInt64(cost))
-	case core.SlidingLog:
+	case core.SlidingLog, core.Concurrency:
 		if last := len(b.log) - 1; last >= 0 && b.log[last].at == now {
 			b.log[last].units += cost
 		} else {
@@ -287,7 +323,13 @@ func (b *modelBucket) charge(now, cost int64) {
 func (m *model) take(checks []core.Check, now int64, charge bool) []core.Result {
 	granted := charge
 	opened := make([]*modelBucket, len(checks))
+	checks = slices.Clone(checks)
+	repeated := make([]bool, len(checks))
 	for i, c := range checks {
+		if mark, ok := m.marks[markKey(&c)]; c.Once != nil && ok && now < mark.until {
+			repeated[i] = true
+			checks[i].Cost, c.Cost = 0, 0
+		}
 		var converted bool
 		opened[i], converted = m.open(c.Rule, string(c.Key), now)
 		if converted && charge {
@@ -304,19 +346,27 @@ func (m *model) take(checks []core.Check, now int64, charge bool) []core.Result 
 			opened[i].charge(now, c.Cost)
 			if c.Cost > 0 {
 				m.store(&c, opened[i])
+				if c.Once != nil {
+					m.marks[markKey(&c)] = modelMark{now, now + c.Rule.Once().Microseconds()}
+				}
 			}
 		}
-		results[i] = opened[i].answer(now, c.Cost, charged, string(c.Key))
+		results[i] = opened[i].answer(now, c.Cost, charged && !repeated[i], string(c.Key))
+		results[i].Repeated = repeated[i]
 		results[i].At = now
 	}
 	return results
+}
+
+func markKey(c *core.Check) string {
+	return string(c.Key) + "|" + c.Rule.Name + "|" + string(c.Once)
 }
 
 func (m *model) store(c *core.Check, b *modelBucket) {
 	m.buckets[string(c.Key)+"|"+c.Rule.Name] = b
 }
 
-// charge charges each check as far as two bursts go.
+// charge charges each check as far as two bursts go, with their queues.
 func (m *model) charge(checks []core.Check, now int64) []core.Result {
 	results := make([]core.Result, len(checks))
 	for i, c := range checks {
@@ -324,14 +374,16 @@ func (m *model) charge(checks []core.Check, now int64) []core.Result {
 		most := 2 * modelWhole(c.Rule)
 		switch c.Rule.Algorithm {
 		case core.TokenBucket:
-			full := new(big.Rat).SetInt64(most)
+			full := modelHolds(c.Rule, modelWhole(c.Rule))
+			full.Add(full, full)
+			most = ceilRat(full).Int64()
 			if b.debt.Cmp(full) > 0 { // of a limit that held more
 				full.Set(b.debt)
 			}
 			if b.charge(now, min(c.Cost, most)); b.debt.Cmp(full) > 0 {
 				b.debt = full
 			}
-		case core.SlidingLog:
+		case core.SlidingLog, core.Concurrency:
 			b.charge(now, max(min(c.Cost, most-b.logged()), 0))
 		default:
 			b.charge(now, max(min(c.Cost, most-b.count[0]), 0))
@@ -353,19 +405,19 @@ func (m *model) refund(checks []core.Check, results []core.Result, now int64) []
 		tick, at := modelTick(c.Rule), results[i].At
 		switch c.Rule.Algorithm {
 		case core.TokenBucket:
-			back := new(big.Rat).Mul(modelRate(c.Rule), new(big.Rat).SetInt64(now/tick-at/tick))
-			if back.Sub(new(big.Rat).SetInt64(min(c.Cost, c.Rule.Burst)), back); back.Sign() > 0 {
+			since := c.Rule.ChargedAt(c.Cost, &results[i])
+			back := new(big.Rat).Mul(modelRate(c.Rule), new(big.Rat).SetInt64(max(now/tick-since/tick, 0)))
+			charged := modelHolds(c.Rule, modelWhole(c.Rule)) // more can't have been
+			if cost := new(big.Rat).SetInt64(c.Cost); cost.Cmp(charged) < 0 {
+				charged = cost
+			}
+			if back.Sub(charged, back); back.Sign() > 0 {
 				if b.debt.Sub(b.debt, back); b.debt.Sign() < 0 {
 					b.debt = new(big.Rat)
 				}
 			}
-		case core.SlidingLog:
-			for j := range b.log {
-				if b.log[j].at == at {
-					b.log[j].units -= min(b.log[j].units, c.Cost)
-				}
-			}
-			b.log = slices.DeleteFunc(b.log, func(e modelLogEntry) bool { return e.units == 0 })
+		case core.SlidingLog, core.Concurrency:
+			b.free(at, c.Cost)
 		case core.Calendar:
 			if start, end := modelPeriod(c.Rule, at); end == b.end && start <= at {
 				b.count[0] -= min(b.count[0], c.Cost)
@@ -379,7 +431,37 @@ func (m *model) refund(checks []core.Check, results []core.Result, now int64) []
 			}
 		}
 		m.store(&c, b)
+		if c.Once != nil && m.marks[markKey(&c)].at == at {
+			delete(m.marks, markKey(&c))
+		}
 		results[i] = b.answer(now, 0, false, string(c.Key))
+		results[i].At = now
+	}
+	return results
+}
+
+// free takes units out of the log again that came at a time.
+func (b *modelBucket) free(at, units int64) {
+	for j := range b.log {
+		if b.log[j].at == at {
+			b.log[j].units -= min(b.log[j].units, units)
+		}
+	}
+	b.log = slices.DeleteFunc(b.log, func(e modelLogEntry) bool { return e.units == 0 })
+}
+
+// renew frees slots and takes them again, as far as two limits go.
+func (m *model) renew(checks []core.Check, results []core.Result, now int64) []core.Result {
+	results = append([]core.Result(nil), results...)
+	for i, c := range checks {
+		if !results[i].Charged || c.Rule.Algorithm != core.Concurrency {
+			continue
+		}
+		b, _ := m.open(c.Rule, string(c.Key), now)
+		b.free(results[i].At, c.Cost)
+		b.charge(now, max(min(c.Cost, 2*modelWhole(c.Rule)-b.logged()), 0))
+		m.store(&c, b)
+		results[i] = b.answer(now, 0, true, string(c.Key))
 		results[i].At = now
 	}
 	return results
@@ -388,5 +470,8 @@ func (m *model) refund(checks []core.Check, results []core.Result, now int64) []
 func (m *model) reset(checks []core.Check) {
 	for _, c := range checks {
 		delete(m.buckets, string(c.Key)+"|"+c.Rule.Name)
+		if c.Once != nil {
+			delete(m.marks, markKey(&c))
+		}
 	}
 }

@@ -42,6 +42,13 @@ func (s *modelStore) Refund(_ context.Context, checks []core.Check, results []co
 	return nil
 }
 
+func (s *modelStore) Renew(_ context.Context, checks []core.Check, results []core.Result) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	copy(results, s.model.renew(checks, results, s.clock.Micros()))
+	return nil
+}
+
 func (s *modelStore) Charge(_ context.Context, checks []core.Check, results []core.Result) error {
 	if err := core.ValidChecks(checks, results); err != nil {
 		return err

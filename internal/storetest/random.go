@@ -57,6 +57,8 @@ type charged struct {
 var (
 	keys  = []string{"user:alice", "ip:192.0.2.7", "all"}
 	names = []string{"burst", "daily", "login"}
+	onces = []string{"op-1", "op-2", ""}
+	waits = []time.Duration{time.Microsecond, 1500 * time.Millisecond, 10 * time.Second, time.Hour}
 )
 
 // step does one random thing to store and model.
@@ -73,14 +75,17 @@ func (s *sequence) step() {
 		s.decide(false)
 	case n < 68:
 		s.giveBack()
-	case n < 71:
+	case n < 70:
+		s.renew()
+	case n < 73:
 		check := core.Check{Key: []byte(pick(s.rand, keys)), Rule: s.rule(pick(s.rand, names)), Cost: s.rand.Int64N(3)}
+		s.operate(&check)
 		s.log("reset %s %s", check.Key, check.Rule.Name)
 		if err := s.Reset(context.Background(), []core.Check{check}); err != nil {
 			s.Fatalf("reset: %v\n%s", err, s.trace)
 		}
 		s.model.reset([]core.Check{check})
-	case n < 77:
+	case n < 79:
 		name := pick(s.rand, names)
 		s.rules[name] = s.randomRule(name)
 		s.log("change %s to %s", name, describe(s.rules[name]))
@@ -113,7 +118,7 @@ func (s *sequence) randomRule(name string) *core.Rule {
 	quota := pick(s.rand, []int64{1, 2, 3, 5, 7, 10, 60, 97, 1000, 4999})
 	window := pick(s.rand, []time.Duration{time.Millisecond, time.Second, 1500 * time.Millisecond, time.Minute, time.Hour, 24 * time.Hour, 31 * 24 * time.Hour})
 	limit := core.Per(quota, window).Named(name)
-	switch s.rand.IntN(8) {
+	switch s.rand.IntN(12) {
 	case 0:
 		if s.rand.IntN(3) == 0 {
 			limit = core.Per(pick(s.rand, []int64{300_000_007, 123_457, 86_399}), window).Named(name)
@@ -130,6 +135,15 @@ func (s *sequence) randomRule(name string) *core.Rule {
 		limit = limit.SlidingLog()
 	case 6, 7:
 		limit = pick(s.rand, modelCalendars)(quota).Named(name)
+	case 8, 9:
+		limit = core.Concurrent(quota).Lease(window).Named(name)
+	case 10:
+		limit = limit.LeakyBucket(pick(s.rand, waits))
+	case 11:
+		limit = limit.Burst(pick(s.rand, []int64{2, 50, 5000})).Wait(pick(s.rand, waits))
+	}
+	if s.rand.IntN(3) == 0 {
+		limit = limit.OncePer(keyfuncs.Header("Idempotency-Key"), pick(s.rand, []time.Duration{time.Second, 1500 * time.Millisecond, time.Hour, 31 * 24 * time.Hour}))
 	}
 	r, err := limit.Rule()
 	if err != nil {
@@ -151,9 +165,18 @@ func (s *sequence) checks() []core.Check {
 	for _, i := range s.rand.Perm(len(keys) * len(names))[:1+s.rand.IntN(4)] {
 		rule := s.rule(names[i%len(names)])
 		cost := pick(s.rand, []int64{1, 1, 1, 2, 3, rule.Burst / 2, rule.Burst, rule.Burst + 1, 0})
-		checks = append(checks, core.Check{Key: []byte(keys[i/len(names)]), Rule: rule, Cost: cost, Shadow: s.rand.IntN(8) == 0})
+		check := core.Check{Key: []byte(keys[i/len(names)]), Rule: rule, Cost: cost, Shadow: s.rand.IntN(8) == 0}
+		s.operate(&check)
+		checks = append(checks, check)
 	}
 	return checks
+}
+
+// operate gives most checks an operation whose limit charges one once.
+func (s *sequence) operate(c *core.Check) {
+	if c.Rule.Once() > 0 && s.rand.IntN(4) > 0 {
+		c.Once = []byte(pick(s.rand, onces))
+	}
 }
 
 func (s *sequence) decide(take bool) {
@@ -165,7 +188,7 @@ func (s *sequence) decide(take bool) {
 		ask, verb = s.Take, "take"
 	}
 	for _, c := range checks {
-		s.log("%s %s %s (%s) cost %d shadow %v", verb, c.Key, c.Rule.Name, describe(c.Rule), c.Cost, c.Shadow)
+		s.log("%s %s %s (%s) cost %d shadow %v once %q", verb, c.Key, c.Rule.Name, describe(c.Rule), c.Cost, c.Shadow, c.Once)
 	}
 	if err := ask(context.Background(), checks, got); err != nil {
 		s.Fatalf("%s: %v\n%s", verb, err, s.trace)
@@ -176,7 +199,7 @@ func (s *sequence) decide(take bool) {
 			s.wait = r.RetryAfter
 		}
 	}
-	if take && got[0].Charged {
+	if take && slices.ContainsFunc(got, func(r core.Result) bool { return r.Charged }) {
 		s.charges = append(s.charges, charged{checks, append([]core.Result(nil), got...)})
 	}
 }
@@ -192,7 +215,7 @@ func (s *sequence) decideTogether() {
 		checks = slices.DeleteFunc(checks, func(c core.Check) bool { return !bytes.Equal(c.Key, checks[0].Key) })
 	}
 	for _, c := range checks {
-		s.log("%d times at once: take %s %s (%s) cost %d shadow %v", callers, c.Key, c.Rule.Name, describe(c.Rule), c.Cost, c.Shadow)
+		s.log("%d times at once: take %s %s (%s) cost %d shadow %v once %q", callers, c.Key, c.Rule.Name, describe(c.Rule), c.Cost, c.Shadow, c.Once)
 	}
 	got := make([][]core.Result, callers)
 	errs := make([]error, callers)
@@ -239,15 +262,39 @@ func (s *sequence) giveBack() {
 	c := s.charges[i]
 	s.charges = append(s.charges[:i], s.charges[i+1:]...)
 	for j := range c.checks {
-		// The limit may have changed since.
-		c.checks[j].Rule = s.rule(c.checks[j].Rule.Name)
-		s.log("refund %s %s cost %d of %d", c.checks[j].Key, c.checks[j].Rule.Name, c.checks[j].Cost, c.results[j].At)
+		s.update(&c.checks[j])
+		s.log("refund %s %s cost %d of %d once %q", c.checks[j].Key, c.checks[j].Rule.Name, c.checks[j].Cost, c.results[j].At, c.checks[j].Once)
 	}
 	want := s.model.refund(c.checks, c.results, s.Micros())
 	if err := s.Refund(context.Background(), c.checks, c.results); err != nil {
 		s.Fatalf("refund: %v\n%s", err, s.trace)
 	}
 	s.compare("refund", c.checks, c.results, want)
+}
+
+// update brings the check of an earlier call to the limit's numbers: it may have
+// changed since.
+func (s *sequence) update(c *core.Check) {
+	if c.Rule = s.rule(c.Rule.Name); c.Rule.Once() == 0 {
+		c.Once = nil
+	}
+}
+
+func (s *sequence) renew() {
+	s.Helper()
+	if len(s.charges) == 0 {
+		return
+	}
+	c := &s.charges[s.rand.IntN(len(s.charges))]
+	for j := range c.checks {
+		s.update(&c.checks[j])
+		s.log("renew %s %s (%s) cost %d of %d", c.checks[j].Key, c.checks[j].Rule.Name, describe(c.checks[j].Rule), c.checks[j].Cost, c.results[j].At)
+	}
+	want := s.model.renew(c.checks, c.results, s.Micros())
+	if err := s.Renew(context.Background(), c.checks, c.results); err != nil {
+		s.Fatalf("renew: %v\n%s", err, s.trace)
+	}
+	s.compare("renew", c.checks, c.results, want)
 }
 
 func (s *sequence) compare(verb string, checks []core.Check, got, want []core.Result) {

@@ -142,12 +142,15 @@ func describe(r *core.Rule) string {
 	if r.Jitter {
 		s += ", jitter"
 	}
+	if r.Wait > 0 {
+		s += fmt.Sprintf(", queue of %v", r.Wait)
+	}
 	return s
 }
 
 func show(r core.Result) string {
-	return fmt.Sprintf("{allowed=%v charged=%v remaining=%d retry=%v window=%v reset=%v}",
-		r.Allowed, r.Charged, r.Remaining, r.RetryAfter, r.Window, r.ResetAfter)
+	return fmt.Sprintf("{allowed=%v charged=%v repeated=%v remaining=%d retry=%v window=%v reset=%v}",
+		r.Allowed, r.Charged, r.Repeated, r.Remaining, r.RetryAfter, r.Window, r.ResetAfter)
 }
 
 // Algorithms returns one limit of n units per window for each algorithm.

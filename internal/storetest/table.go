@@ -14,11 +14,13 @@ import (
 	"github.com/weblimit/weblimit/core"
 )
 
-// table holds what a store promises. Most names are of what broke others.
-var table = []struct {
+type tableTest struct {
 	name string
 	run  func(*rig)
-}{
+}
+
+// table holds what a store promises. Most names are of what broke others.
+var table = []tableTest{
 	{"ten pass and the eleventh is denied, whenever it is", frozenClock},
 	{"waiting exactly RetryAfter succeeds and a microsecond less does not", exactWait},
 	{"hammering while denied extends nothing", hammering},
@@ -54,7 +56,7 @@ var table = []struct {
 }
 
 func runTable(t *testing.T, newStore Factory) {
-	for _, test := range table {
+	for _, test := range slices.Concat(table, onceTable, concurrencyTable) {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()
 			test.run(newRig(t, newStore))

@@ -14,38 +14,45 @@
 -- KEYS     the client keys of all groups, each once, each holding all limits of that key
 --
 -- ARGV[…]  what is asked, each once, integers little-endian, numbers IEEE 754 doubles:
---          operation    1 byte: 1 take, 2 peek, 3 charge, 4 refund, 5 reset
---          checks       1 byte: their number
+--          operation    1 byte: 1 take, 2 peek, 3 charge, 4 refund, 5 reset, 6 renew
+--          checks       1 byte: their number, marks included
 --          keys         1 byte: their number, and per key:
---          of the key   1 byte: the number of its checks, by ascending limit, and per check:
+--          of the key   1 byte: the number of its checks, by ascending limit, and per check;
+--                       the keys of marks come first, each with one check of algorithm 7:
 --          algorithm    1 byte: 1 token bucket, 2 fixed window, 3 sliding window,
---                       4 sliding log, 5 calendar window; 128 more if the check is judged and not enforced,
---                       64 more if the capacity is that of the lower class of requests
+--                       4 sliding log, 5 calendar window, 7 mark of an operation that is charged
+--                       once, 8 concurrency; 128 more if the check is judged and not enforced,
+--                       64 more if it is charged only if its operation has no mark,
+--                       32 more if the capacity is that of the lower class of requests
 --          tick         number: microseconds; calendar: when the current window began by the
 --                       client's clock, in microseconds since the epoch
 --          per          number: token bucket: debt drained in a tick; calendar: when that window ends;
---                       else the window in ticks
+--                       else the window in ticks, of a mark how long it counts, of concurrency
+--                       the lease
 --          capacity     number: token bucket: debt that the bucket holds; else the quota in units
 --          cost         number: token bucket: debt; else units. Any that can never fit is as good
 --          offset       number: of the windows, in microseconds; calendar: when the window
 --                       after the current one ends
 --          head         1 byte: its length; then what the limit's record begins with
---          charged      number, for a refund only: when the cost was charged; calendar: when the
---                       window ends in which it was
+--          charged      number, for a refund and a renewal only: when the cost was charged; calendar:
+--                       when the window ends in which it was
+--          mark         1 byte, only if the check's operation can have one: the number of its
+--                       key in the group
 --          full         number, for the lower class only: the capacity that the other class has, by
 --                       which records are kept; else the same
 -- ARGV[#]  the groups; left out for one group of one key that asks once, at the server's time:
 --          clock        1 byte: 0 for the server's own; 1: a number follows, microseconds
 --                       since the epoch
 --          per group    index of what it asks in ARGV (1), how many equal requests ask it, each
---                       by itself (1, up to 254; more than 1 only without a sliding log), and
+--                       by itself (1, up to 254; 1 with a sliding log or a mark), and
 --                       per key its index in KEYS (2, big-endian)
 --
 -- RETURN   now          7 bytes: microseconds since the epoch
---          per check    how many of the equal requests fit this check alone (1), then numbers
+--          per check    how many of the equal requests fit this check alone, or 2 of one whose
+--                       operation was charged before (1), then numbers
 --                       of 7 bytes, the check's core.Reading, before a take or peek, after all
 --                       else: 2, of a sliding window 3, of a sliding log 4, and of a log's
---                       take 4 more: after it, if it is granted
+--                       take 4 more: after it, if it is granted. Of a mark nothing
 --          A group whose key can't be read has instead: 255, length (2) of a text, and the text.
 --          Nothing of it was charged.
 --
@@ -60,6 +67,8 @@
 --          fixed window    units used (width); a calendar window likewise
 --          sliding window  units used in this window (width), in the one before (width)
 --          sliding log     units used (2), entries (2), then per entry when (7) and units (2)
+--          mark            when the operation was charged (7)
+--          concurrency     as a sliding log
 --          Width is 0 where nothing is said of it, else 1, 2, 4 or 7, of a window's counts at
 --          least 4: what twice the quota takes, to which a charge can bring them.
 --
@@ -67,8 +76,8 @@
 -- Nothing is written before all groups are decided: a call that fails on an unforeseen
 -- value has changed nothing, unless Redis refused a write.
 
-local TAKE, PEEK, CHARGE, REFUND, RESET = 1, 2, 3, 4, 5
-local BUCKET, WINDOW, ESTIMATE, LOG, CALENDAR = 1, 2, 3, 4, 5
+local TAKE, PEEK, CHARGE, REFUND, RESET, RENEW = 1, 2, 3, 4, 5, 6
+local BUCKET, WINDOW, ESTIMATE, LOG, CALENDAR, MARK, SLOTS = 1, 2, 3, 4, 5, 7, 8
 local VERSION = '\1'
 local spread, unpack, pack, sub, byte = unpack, struct.unpack, struct.pack, string.sub, string.byte
 
@@ -95,7 +104,7 @@ local value, last
 
 -- What is asked: kept from group to group, most ask the same.
 local asked, operation, total, keys, first -- first: the checks of the first key
-local algorithm, tick, per, capacity, full, cost, offset, head, charged, shadow
+local algorithm, tick, per, capacity, full, cost, offset, head, charged, shadow, guard
 local reads, writes               -- the formats of a record's state
 
 local answers
@@ -112,6 +121,7 @@ repeat
   local start = p + 2
   local grant = times             -- how many of the equal requests all enforced checks fit, so far
   local failure, pending
+  local repeated                  -- by the number of a mark's key: it counts
   local k, built, held, dirty, converted
 
   -- A group is decided as it is read, with its charges, on the assumption that it will be
@@ -160,12 +170,15 @@ repeat
             algorithm, tick, per, capacity, cost, offset, head, q = unpack('<BdddddBc0', ask, q)
             shadow = algorithm > 127
             if shadow then algorithm = algorithm - 128 end
-            if operation == REFUND then charged, q = unpack('<d', ask, q) end
+            if operation == REFUND or operation == RENEW then charged, q = unpack('<d', ask, q) end
+            guard, full = nil, capacity
             if algorithm > 63 then
               algorithm = algorithm - 64
+              guard, q = byte(ask, q), q + 1
+            end
+            if algorithm > 31 then
+              algorithm = algorithm - 32
               full, q = unpack('<d', ask, q)
-            else
-              full = capacity
             end
             if algorithm == BUCKET then
               if per == 1 then
@@ -191,6 +204,8 @@ repeat
               else
                 reads, writes = '<I7I7I7', '<c0c0I7I7I7'
               end
+            elseif algorithm == MARK then
+              reads, writes = '<I7I7', '<c0c0I7I7'
             else
               writes = '<c0c0I7I2I2c0'
             end
@@ -216,7 +231,7 @@ repeat
             local expires
             expires, stop = unpack('<I7', value, stop)
             local used = stop
-            if kind == LOG then
+            if kind == LOG or kind == SLOTS then
               stop = stop + 4 + 9 * unpack('<I2', value, stop + 2)
             else
               stop = stop + (kind == ESTIMATE and 2 or 1) * width
@@ -312,7 +327,7 @@ repeat
                     ends = algorithm == WINDOW and now - (now - offset) % per + per
                       or (ticks - (ticks - offset / tick) % per + 2 * per) * tick
                   end
-                elseif kind == LOG then
+                elseif kind == LOG or kind == SLOTS then
                   -- A log's entries know their times: the new window just applies to them.
                   x, y = units, #entries / ENTRY
                   if x > 0 then ends = unpack('<I7', entries, #entries - ENTRY + 1) + per end
@@ -341,7 +356,7 @@ repeat
             expires, at = unpack('<I7', value, state)
           elseif algorithm == ESTIMATE then
             expires, x, y, at = unpack(reads, value, state)
-          elseif algorithm == LOG then
+          elseif algorithm == LOG or algorithm == SLOTS then
             expires, x, y, at = unpack('<I7I2I2', value, state)
             entries = sub(value, at, at + 9 * y - 1)
             at = at + 9 * y
@@ -361,6 +376,7 @@ repeat
         -- it is nil as long as nothing has changed.
         local fits = times
         local a, b, ends
+        if guard and repeated[guard] then fits, cost = 2, 0 end
 
         if algorithm == BUCKET then
           local ticks = tick == 1 and now or (now - now % tick) / tick
@@ -394,7 +410,7 @@ repeat
             a, b = whole, x
           elseif operation == REFUND and expires > 0 then
             local floor = math.floor
-            local back = math.min(cost, capacity)
+            local back = math.min(cost, full)
             local passed = math.max(ticks - floor(charged / tick), 0)
             if passed <= floor(back / per) then
               back = back - passed * per
@@ -479,6 +495,73 @@ repeat
           if operation > PEEK then a, b = x, y end
           text = pack(text == now and '<I7BI7I7I7' or '<c0BI7I7I7', text, fits, a, b, elapsed)
 
+        elseif algorithm == MARK then
+          -- Left by a take, unless the check it is for turns out not to charge.
+          repeated = repeated or {}
+          repeated[key] = operation <= PEEK and expires > 0
+          if operation == TAKE and expires == 0 then
+            x, ends = now, now + per
+          elseif operation == REFUND and expires > 0 and x == charged then
+            ends = 0
+          end
+
+        elseif algorithm == SLOTS then
+          local ENTRY = 9
+          local gone, more = 0, 0
+          while gone < #entries do
+            local when, n = unpack('<I7I2', entries, gone + 1)
+            if when + per > now then break end
+            gone, x = gone + ENTRY, x - n
+          end
+          if gone > 0 then entries = sub(entries, gone + 1) end
+          local newest = entries ~= '' and unpack('<I7', entries, #entries - ENTRY + 1) or 0
+          a, b = x, x > 0 and newest + per - now or 0
+          if operation <= PEEK then
+            if cost > 0 then
+              if x + cost > capacity then
+                fits = 0
+              else
+                if times > 1 then fits = math.min(times, math.floor((capacity - x) / cost)) end
+                more = (fits < most and fits or most) * cost
+              end
+            end
+          else
+            if operation == REFUND or operation == RENEW then
+              local low, high = 0, #entries / ENTRY -- the first entry that is not older is between them
+              while low < high do
+                local middle = math.floor((low + high) / 2)
+                if unpack('<I7', entries, middle * ENTRY + 1) < charged then low = middle + 1 else high = middle end
+              end
+              local e = low * ENTRY + 1
+              local when, n
+              if e < #entries then when, n = unpack('<I7I2', entries, e) end
+              if when == charged then
+                local less = math.min(n, cost)
+                local left = less < n and pack('<I7I2', when, n - less) or ''
+                x, entries = x - less, sub(entries, 1, e - 1) .. left .. sub(entries, e + ENTRY)
+                newest = x > 0 and unpack('<I7', entries, #entries - ENTRY + 1) or 0
+                ends = x > 0 and newest + per or 0
+              end
+            end
+            if operation == CHARGE or operation == RENEW then
+              more = math.max(math.min(cost, 2 * full - x), 0)
+            end
+          end
+          if more > 0 then
+            x = x + more
+            if newest >= now then
+              local n = unpack('<I2', entries, #entries - 1)
+              entries = sub(entries, 1, -ENTRY - 1) .. pack('<I7I2', newest, n + more)
+            else
+              newest = now
+              entries = entries .. pack('<I7I2', now, more)
+            end
+            ends = newest + per
+          end
+          if operation > PEEK then a, b = x, x > 0 and newest + per - now or 0 end
+          y = #entries / ENTRY
+          text = pack(text == now and '<I7BI7I7' or '<c0BI7I7', text, fits, a, b)
+
         else -- sliding log
           local ENTRY = 9
           local gone = 0
@@ -551,6 +634,7 @@ repeat
         end
 
         if fits < grant and not shadow then grant = fits end
+        if guard and operation == TAKE and (fits ~= 1 or cost == 0) then pending[guard][6] = false end -- not dirty: no mark is left
         if operation == RESET and state then ends = 0 end
 
         -- The record as it shall be, if it may be so.

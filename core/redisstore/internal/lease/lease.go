@@ -144,10 +144,15 @@ func (l *Leases) Take(ctx context.Context, checks []core.Check, results []core.R
 }
 
 // leasable reports whether a lease can decide such a check. A log's readings don't
-// tell when each unit comes free, a calendar window's quota is nothing to hold on
-// to, and a cost of 0 asks for what the store knows.
+// tell when each unit comes free, slots are held and given back by their time, a
+// calendar window's quota is nothing to hold on to, a cost of 0 asks for what the
+// store knows, and so does an operation's key.
 func leasable(c *core.Check) bool {
-	return c.Cost > 0 && c.Rule.Algorithm != core.SlidingLog && c.Rule.Algorithm != core.Calendar
+	switch c.Rule.Algorithm {
+	case core.SlidingLog, core.Concurrency, core.Calendar:
+		return false
+	}
+	return c.Cost > 0 && c.Once == nil
 }
 
 // spend charges the leases, where there are some and no slice is planned. It

@@ -1,0 +1,224 @@
+package core_test
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"runtime"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/weblimit/weblimit/core"
+	"github.com/weblimit/weblimit/keyfuncs"
+)
+
+// running is a limit of n requests of all together at the same time.
+func running(n int64) core.Limit {
+	return core.Concurrent(n).By(keyfuncs.Everyone()).Named("running")
+}
+
+func TestHeadersOfRequestsAtTheSameTime(t *testing.T) {
+	t.Parallel()
+	store, _ := at()
+	l := limiterOn(t, store, running(2), everyone(100).Named("hourly"))
+	const policy = `"running";q=2;qu="concurrent-requests", "hourly";q=100;w=3600`
+	d := l.Allow(&request{})
+	wantHeaders(t, &d, policy, `"running";r=1;t=1, "hourly";r=99;t=3564`, "")
+	l.Allow(&request{})
+	d = l.Allow(&request{})
+	wantHeaders(t, &d, policy, `"running";r=0;t=1, "hourly";r=98;t=3528`, "1")
+	if d.RetryAfter != time.Second || d.Reason != core.ReasonLimitExceeded || d.Status() != http.StatusTooManyRequests {
+		t.Errorf("denied with %+v", d)
+	}
+}
+
+func TestDialectsOfRequestsAtTheSameTime(t *testing.T) {
+	t.Parallel()
+	d := decidedIn(t, core.Config{Limits: []core.Limit{running(10)}, Headers: core.Draft07 | core.Draft03 | core.XRateLimitDelta},
+		core.Result{Remaining: 0, RetryAfter: time.Second, Window: time.Second, ResetAfter: 40 * time.Second})
+	wantTold(t, "denied", d, lines("RateLimit-Policy", "10", "RateLimit", "limit=10, remaining=0, reset=40",
+		"RateLimit-Limit", "10", "RateLimit-Remaining", "0", "RateLimit-Reset", "40",
+		"X-RateLimit-Limit", "10", "X-RateLimit-Remaining", "0", "X-RateLimit-Reset", "40", "Retry-After", "1"))
+}
+
+func TestSlotsOfALimiter(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		store := core.NewMemory()
+		l := limiterOn(t, store, running(3).Lease(2*time.Second).Cost(2))
+		first := l.Allow(&request{})
+		wantDecision(t, "the first takes two", first, true, core.ReasonWithinLimit, 1)
+		wantDecision(t, "two are not there", l.Allow(&request{}), false, core.ReasonLimitExceeded, 1)
+		wantDecision(t, "another key, whose cost is said", l.AllowKey(t.Context(), "k", 3), true, core.ReasonWithinLimit, 0)
+		time.Sleep(time.Minute)
+		wantDecision(t, "as long as the first runs", l.Allow(&request{}), false, core.ReasonLimitExceeded, 1)
+		first.Settle(core.Outcome{})
+		wantDecision(t, "after it", l.Allow(&request{}), true, core.ReasonWithinLimit, 1)
+	})
+}
+
+func TestSlotsByDefaultAreHeldForAMinute(t *testing.T) {
+	t.Parallel()
+	r := mustRule(t, core.Concurrent(7))
+	if r.Algorithm != core.Concurrency || r.Algorithm.String() != "concurrency" || r.Window != time.Minute || r.Quota != 7 || r.Burst != 7 {
+		t.Errorf("got %+v", r)
+	}
+}
+
+// Warnings of slots come as of all limits: from the request that reaches a level,
+// once per lease.
+func TestSlotsWarn(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		var warned []core.Warning
+		l := newLimiter(t, core.Config{Store: core.NewMemory(), Limits: []core.Limit{running(4).WarnAt(0.75)}, OnWarning: func(_ context.Context, w core.Warning) {
+			warned = append(warned, w)
+		}})
+		for range 4 {
+			l.Allow(&request{})
+		}
+		if len(warned) != 1 || warned[0].Used != 3 || warned[0].Burst != 4 {
+			t.Errorf("warned of %+v", warned)
+		}
+	})
+}
+
+// Not parallel: advice belongs to the process.
+func TestATierOfSlotsIsOneOfALimitOfSlots(t *testing.T) {
+	for name, tt := range map[string]struct {
+		limit, tier core.Limit
+		remaining   int64
+		advice      string
+	}{
+		"more slots":        {running(2), core.Concurrent(9).Lease(time.Hour), 8, ""},
+		"a rate":            {running(2), core.PerHour(9), 1, `weblimit: limit "running": a tier counts requests at the same time if the limit does, and only then`},
+		"slots of a rate":   {everyone(2).Named("rate"), core.Concurrent(9), 1, `weblimit: limit "rate": a tier counts requests at the same time if the limit does, and only then`},
+		"slots in a window": {running(2), core.Concurrent(9).FixedWindow(), 1, `weblimit: limit "running": a limit of requests at the same time has no other algorithm, got a fixed window`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			advice := newAdvice()
+			store, _ := at()
+			l := newLimiter(t, core.Config{Store: store, Logger: advice.logger, Limits: []core.Limit{tt.limit.Tiers(plan)}})
+			wantDecision(t, name, l.Allow(on(tt.tier, 1)), true, core.ReasonWithinLimit, tt.remaining)
+			if tt.advice == "" {
+				advice.want(t, "", "")
+			} else {
+				advice.want(t, core.AdviceTier, tt.advice)
+			}
+		})
+	}
+}
+
+// In an outage each process grants its share of the slots by itself, and the store
+// never hears of them.
+func TestSlotsDuringAnOutage(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		store := newFlaky(true)
+		l := newLimiter(t, core.Config{Store: store, Replicas: 3, Limits: []core.Limit{running(6), everyone(90).Named("rate")}})
+		ask := func() core.Decision { return l.Allow(&request{}) }
+		first, second := ask(), ask()
+		wantDecision(t, "during the outage", first, true, core.ReasonOutageLocal, 1, 29)
+		wantDecision(t, "during the outage", second, true, core.ReasonOutageLocal, 0, 28)
+		wantDecision(t, "all of the share is taken", ask(), false, core.ReasonOutageLocal, 0, 28)
+		time.Sleep(time.Minute)
+		first.Settle(core.Outcome{})
+		second.Settle(core.Outcome{})
+		wantDecision(t, "when they have ended", ask(), true, core.ReasonOutageLocal, 1, 27)
+		store.down.Store(false)
+		wantDecision(t, "after the outage", ask(), true, core.ReasonWithinLimit, 5, 89)
+		wantDecision(t, "only the rate was carried", ask(), true, core.ReasonWithinLimit, 4, 85)
+	})
+}
+
+// A slot is renewed while its request runs, and freed whatever becomes of it, also
+// when that is in the middle of a renewal, or when renewals fail for a while.
+func TestSlotsAreRenewedAndFreed(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		store := &slowRenewals{Memory: core.NewMemory()}
+		store.OnEvent(func(core.Event) {}) // or they would be logged
+		l := limiterOn(t, store, running(2).Lease(3*time.Second))
+		for _, ends := range []time.Duration{0, time.Second, time.Second + 50*time.Millisecond, 61 * time.Second, time.Hour + 33*time.Millisecond} {
+			d := l.Allow(&request{})
+			wantDecision(t, "a slot", d, true, core.ReasonWithinLimit, 1)
+			time.Sleep(ends)
+			if got := unitsLeft(t, l, "all"); got != 1 {
+				t.Errorf("%d slots free after %v, want 1", got, ends)
+			}
+			store.fail.Store(ends > time.Minute) // the last two renewals that the lease has time for
+			time.Sleep(time.Second)
+			store.fail.Store(false)
+			d.Settle(core.Outcome{Panicked: true})
+			synctest.Wait()
+			time.Sleep(200 * time.Millisecond) // a renewal may be under way
+			if got := unitsLeft(t, l, "all"); got != 2 {
+				t.Errorf("%d slots free after the request of %v, want 2", got, ends)
+			}
+		}
+	})
+}
+
+// slowRenewals takes 100ms to renew, and may fail.
+type slowRenewals struct {
+	*core.Memory
+	fail atomic.Bool
+}
+
+func (s *slowRenewals) Renew(ctx context.Context, checks []core.Check, results []core.Result) error {
+	time.Sleep(100 * time.Millisecond)
+	if s.fail.Load() {
+		return errors.New("out of order")
+	}
+	return s.Memory.Renew(ctx, checks, results)
+}
+
+// Whoever forgets to settle does not hold a slot for ever.
+func TestSlotsOfAForgottenRequestEndWithTheirLease(t *testing.T) {
+	t.Parallel()
+	store := core.NewMemory()
+	l := limiterOn(t, store, running(1).Lease(time.Second))
+	if d := l.AllowKey(t.Context(), "k", 1); !d.Allowed {
+		t.Fatal(d.Reason)
+	}
+	for start := time.Now(); unitsLeft(t, l, "k") != 1; time.Sleep(10 * time.Millisecond) {
+		runtime.GC()
+		if time.Since(start) > time.Minute {
+			t.Fatal("the slot is held still")
+		}
+	}
+}
+
+func TestRequestsWaitForASlot(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		l := limiterOn(t, core.NewMemory(), running(2).Wait(time.Minute))
+		var most, now, ran atomic.Int64
+		var wg sync.WaitGroup
+		for range 10 {
+			wg.Go(func() {
+				d := l.AllowKey(context.Background(), "k", 1)
+				if !d.Allowed {
+					return
+				}
+				defer d.Settle(core.Outcome{})
+				defer now.Add(-1)
+				ran.Add(1)
+				if n := now.Add(1); n > most.Load() {
+					most.Store(n)
+				}
+				time.Sleep(5 * time.Second)
+			})
+		}
+		wg.Wait()
+		if ran.Load() != 10 || most.Load() != 2 {
+			t.Errorf("%d ran, %d at the same time; want 10 and 2", ran.Load(), most.Load())
+		}
+		if got := unitsLeft(t, l, "k"); got != 2 {
+			t.Errorf("%d slots free, want 2", got)
+		}
+	})
+}

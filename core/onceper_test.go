@@ -1,0 +1,152 @@
+package core_test
+
+import (
+	"context"
+	"fmt"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/weblimit/weblimit/core"
+	"github.com/weblimit/weblimit/keyfuncs"
+)
+
+// doing is a request of alice with an operation's key, or without one.
+func doing(operation string) *request {
+	r := user("alice")
+	if operation != "" {
+		r.headers = map[string]string{"Idempotency-Key": operation}
+	}
+	return r
+}
+
+// oncely returns a limit of n operations an hour for each user.
+func oncely(n int64) core.Limit {
+	return core.PerHour(n).By(keyfuncs.User("userID")).OncePer(keyfuncs.Header("Idempotency-Key"), 2*time.Hour).Named("once")
+}
+
+func TestARepeatedOperationIsChargedOnce(t *testing.T) {
+	t.Parallel()
+	store, clock := at()
+	l := limiterOn(t, store, oncely(2), everyone(6).Named("all"))
+	for _, step := range []struct {
+		what, operation string
+		allowed         bool
+		once, all       int64
+		repeated        bool
+	}{
+		{"the first", "a", true, 1, 5, false},
+		{"a repeat, which the other limit counts", "a", true, 1, 4, true},
+		{"without an operation's key", "", true, 0, 3, false},
+		{"another operation, when nothing is left", "b", false, 0, 3, false},
+		{"a repeat, when nothing is left", "a", true, 0, 2, true},
+		{"a longer key", string(make([]byte, 5000)), false, 0, 2, false},
+	} {
+		d := l.Allow(doing(step.operation))
+		reason := core.ReasonWithinLimit
+		if !step.allowed {
+			reason = core.ReasonLimitExceeded
+		}
+		wantDecision(t, step.what, d, step.allowed, reason, step.once, step.all)
+		if r := d.Results()[0]; r.Repeated != step.repeated || r.Charged != (step.allowed && !step.repeated) {
+			t.Errorf("%s: %+v", step.what, r.Result)
+		}
+	}
+	clock.Advance(time.Hour)
+	wantDecision(t, "a repeat in the next hour", l.Allow(doing("a")), true, core.ReasonWithinLimit, 2, 5)
+	wantDecision(t, "what was denied left no mark", l.Allow(doing("b")), true, core.ReasonWithinLimit, 1, 4)
+	clock.Advance(time.Hour)
+	wantDecision(t, "the first, when it is forgotten", l.Allow(doing("a")), true, core.ReasonWithinLimit, 1, 5)
+	wantDecision(t, "a key without a request", l.AllowKey(t.Context(), "k", 1), true, core.ReasonWithinLimit, 1, 5)
+	wantDecision(t, "and again", l.AllowKey(t.Context(), "k", 1), true, core.ReasonWithinLimit, 0, 4)
+}
+
+func TestOncePerIsPartOfTheRule(t *testing.T) {
+	t.Parallel()
+	with, without := mustRule(t, oncely(2)), mustRule(t, core.PerHour(2).Named("once"))
+	if with.Once() != 2*time.Hour || without.Once() != 0 || *with == *without {
+		t.Errorf("rules %+v and %+v", with, without)
+	}
+	store := core.NewMemory()
+	limiterOn(t, store, oncely(2))
+	for name, limit := range map[string]core.Limit{
+		"none":          core.PerHour(2).By(keyfuncs.User("userID")).Named("once"),
+		"another ttl":   oncely(2).OncePer(keyfuncs.Header("Idempotency-Key"), time.Hour),
+		"another field": oncely(2).OncePer(keyfuncs.Header("X-Request-Id"), 2*time.Hour),
+	} {
+		if _, err := core.New(core.Config{Store: store, Limits: []core.Limit{limit}}); err == nil {
+			t.Errorf("%s: shares a name with a different limit", name)
+		}
+	}
+	limiterOn(t, store, oncely(2))
+
+	many := make([]core.Limit, core.MaxChecks/2+1)
+	for i := range many {
+		many[i] = oncely(2).Named(fmt.Sprint("limit", i))
+	}
+	if _, err := core.New(core.Config{Store: store, Limits: many}); err == nil {
+		t.Error("more limits with OncePer than a call can decide")
+	}
+	limiterOn(t, store, many[1:]...)
+	if _, err := core.New(core.Config{Store: core.NewMemory(), Limits: []core.Limit{everyone(1)}, Fallback: core.Fallback{Limits: many}}); err == nil {
+		t.Error("more limits with OncePer in a fallback than a call can decide")
+	}
+}
+
+func TestATierChargesOperationsOnceToo(t *testing.T) {
+	t.Parallel()
+	store, _ := at()
+	l := limiterOn(t, store, everyone(100).OncePer(keyfuncs.Header("Idempotency-Key"), time.Hour).Tiers(plan))
+	r := on(core.PerHour(5).FixedWindow(), 1)
+	r.headers = map[string]string{"Idempotency-Key": "op"}
+	wantDecision(t, "the first", l.Allow(r), true, core.ReasonWithinLimit, 4)
+	wantDecision(t, "a repeat", l.Allow(r), true, core.ReasonWithinLimit, 4)
+	base := on(core.Limit{}, 1)
+	base.headers = r.headers
+	wantDecision(t, "a repeat under other numbers", l.Allow(base), true, core.ReasonWithinLimit, 99)
+}
+
+// On either side of an outage an operation is charged once, and what was granted
+// locally is not charged again by the operation's repeat.
+func TestARepeatAcrossAnOutage(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		store := newFlaky(false)
+		l := limiterOn(t, store, oncely(3))
+		wantDecision(t, "before", l.Allow(doing("a")), true, core.ReasonWithinLimit, 2)
+		store.down.Store(true)
+		wantDecision(t, "a repeat, locally new", l.Allow(doing("a")), true, core.ReasonOutageLocal, 2)
+		wantDecision(t, "a local repeat", l.Allow(doing("a")), true, core.ReasonOutageLocal, 2)
+		wantDecision(t, "a new one", l.Allow(doing("b")), true, core.ReasonOutageLocal, 1)
+		store.down.Store(false)
+		wantDecision(t, "a repeat of before", l.Allow(doing("a")), true, core.ReasonWithinLimit, 2)
+		wantDecision(t, "the local one again", l.Allow(doing("b")), true, core.ReasonWithinLimit, 1)
+		wantDecision(t, "nothing was carried", l.Allow(doing("b")), true, core.ReasonWithinLimit, 1)
+	})
+}
+
+// To forget an operation costs its client a second charge; to forget a client that
+// has nothing left, a whole budget.
+func TestMarksAreForgottenBeforeClientsWithNothingLeft(t *testing.T) {
+	t.Parallel()
+	m, _ := small(t, 256)
+	rule := mustRule(t, oncely(2))
+	for i := range 100 {
+		take(t, m, fmt.Sprint("blocked", i), rule, 2)
+	}
+	results := make([]core.Result, 1)
+	for i := range 5000 {
+		check := core.Check{Key: []byte("user:alice"), Rule: mustRule(t, oncely(1<<40)), Cost: 1, Once: fmt.Append(nil, i)}
+		if err := m.Take(context.Background(), []core.Check{check}, results); err != nil || !results[0].Charged {
+			t.Fatalf("operation %d: %+v, %v", i, results[0], err)
+		}
+	}
+	if n := m.Len(); n > 256 {
+		t.Errorf("%d buckets, want at most 256", n)
+	}
+	for i := range 100 {
+		if take(t, m, fmt.Sprint("blocked", i), rule, 1).Allowed {
+			t.Fatalf("operations pushed out a client that had nothing left")
+		}
+	}
+}

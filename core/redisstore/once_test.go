@@ -1,0 +1,208 @@
+package redisstore_test
+
+import (
+	"bytes"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/weblimit/weblimit/core"
+	"github.com/weblimit/weblimit/core/redisstore"
+	"github.com/weblimit/weblimit/internal/redistest"
+	"github.com/weblimit/weblimit/keyfuncs"
+)
+
+func onceRule(t testing.TB, l core.Limit) *core.Rule {
+	t.Helper()
+	return mustRule(t, l.OncePer(keyfuncs.Header("Idempotency-Key"), time.Hour))
+}
+
+func operation(key string, rule *core.Rule, once string) core.Check {
+	c := check(key, rule, 1)
+	c.Once = []byte(once)
+	return c
+}
+
+// Whatever a client calls its operation, its mark is a short key in the slot of
+// the client's own, which expires with the operation's ttl.
+func TestAMarkIsAKeyOfItsOwn(t *testing.T) {
+	t.Parallel()
+	store, server, prefix := newStore(t)
+	client, rule := server.Client(t), onceRule(t, core.PerMinute(5))
+	for _, once := range []string{"a", "", "}{other}", "\x00\xff", strings.Repeat("long", 5000)} {
+		take(t, store, operation("user:1", rule, once))
+	}
+	keys := client.Keys(t.Context(), prefix+"*").Val()
+	slices.Sort(keys)
+	if len(keys) != 6 || keys[0] != prefix+"{user:1}" {
+		t.Fatalf("keys %q, want the client's and five marks", keys)
+	}
+	for _, key := range keys[1:] {
+		if redisstore.SlotOf(key) != redisstore.SlotOf(keys[0]) || len(key) != len(keys[0])+23 {
+			t.Errorf("a mark is called %q, the client %q", key, keys[0])
+		}
+		if ttl := client.PTTL(t.Context(), key).Val(); ttl <= 59*time.Minute || ttl > time.Hour+time.Second {
+			t.Errorf("%q expires in %v", key, ttl)
+		}
+		if value := client.Get(t.Context(), key).Val(); len(value) != 21 || value[0] != 1 {
+			t.Errorf("%q holds %q", key, value)
+		}
+	}
+	checks := []core.Check{operation("user:1", rule, "a")}
+	results := take(t, store, checks...)
+	if !results[0].Repeated {
+		t.Errorf("a repeat: %+v", results[0])
+	}
+	if err := store.Reset(t.Context(), checks); err != nil {
+		t.Fatal(err)
+	}
+	if keys = client.Keys(t.Context(), prefix+"*").Val(); len(keys) != 4 {
+		t.Errorf("after a reset of one operation there are %q", keys)
+	}
+}
+
+func TestAnOperationIsOneRoundTrip(t *testing.T) {
+	t.Parallel()
+	server := redistest.Start(t)
+	store := redisstore.New(server.Client(t))
+	rule, other := onceRule(t, core.PerHour(5).Named("a")), onceRule(t, core.PerHour(5).FixedWindow().Named("b"))
+	take(t, store, operation("k", rule, "first"), operation("k", other, "first")) // teaches the server the script
+	before := server.Commandstats(t)
+	take(t, store, operation("k", rule, "op"), operation("k", other, "op"), check("all", mustRule(t, core.PerHour(5).Named("c")), 1))
+	after := server.Commandstats(t)
+	if got := after["evalsha"].Calls - before["evalsha"].Calls; got != 1 {
+		t.Errorf("an operation under two limits made %d calls", got)
+	}
+}
+
+// The mark of an operation is a value like others: what can't be read is an
+// outage, and nothing is charged.
+func TestAForeignMarkIsAnOutage(t *testing.T) {
+	t.Parallel()
+	store, server, prefix := newStore(t)
+	client, rule := server.Client(t), onceRule(t, core.PerHour(5))
+	take(t, store, operation("k", rule, "op"))
+	keys := client.Keys(t.Context(), prefix+"*:*").Val()
+	mark := keys[slices.IndexFunc(keys, func(key string) bool { return strings.Contains(key, "}:") })]
+	for _, bad := range []string{"someone else's", "\x01\x00"} {
+		client.Set(t.Context(), mark, bad, 0)
+		if err := store.Take(t.Context(), []core.Check{operation("k", rule, "op")}, make([]core.Result, 1)); err == nil {
+			t.Errorf("a mark of %q was read", bad)
+		}
+	}
+	if got := take(t, store, check("k", rule, 0))[0]; got.Remaining != 4 {
+		t.Errorf("%d of 5 remain", got.Remaining)
+	}
+}
+
+// Neither the denial cache nor leases decide for an operation that may have been
+// charged.
+func TestRepeatsPassCacheAndLeases(t *testing.T) {
+	t.Parallel()
+	rule := onceRule(t, core.PerDay(1000).FixedWindow())
+	store, _, _ := newStore(t, redisstore.DenialCache(long, 64), redisstore.Lease(0.5, 100*time.Millisecond))
+	if first := take(t, store, operation("k", rule, "op"))[0]; !first.Charged {
+		t.Fatalf("the first: %+v", first)
+	}
+	for range 400 { // hot, and leased by now where it can be
+		take(t, store, check("k", rule, 1))
+	}
+	for range 400 {
+		if got := take(t, store, operation("k", rule, "op"))[0]; !got.Repeated || got.Charged {
+			t.Fatalf("a repeat of a hot key: %+v", got)
+		}
+	}
+	for got := (core.Result{Allowed: true}); got.Allowed; {
+		got = take(t, store, check("k", rule, 1))[0]
+	}
+	time.Sleep(200 * time.Millisecond) // what leases held is back
+	for got := (core.Result{Allowed: true}); got.Allowed; {
+		got = take(t, store, check("k", rule, 1))[0]
+	}
+	if got := take(t, store, check("k", rule, 1))[0]; got.Allowed || !got.Cached {
+		t.Errorf("without an operation: %+v, want a cached denial", got)
+	}
+	for range 3 {
+		if got := take(t, store, operation("k", rule, "new"))[0]; got.Allowed || got.Cached {
+			t.Errorf("a new operation: %+v, want a denial of Redis's", got)
+		}
+		if got := take(t, store, operation("k", rule, "op"))[0]; !got.Allowed || !got.Repeated {
+			t.Errorf("a repeat: %+v", got)
+		}
+	}
+}
+
+// Several stores, as several processes have: of a thousand repeats at once of one
+// operation, one is charged.
+func TestParallelRepeatsOfSeveralStores(t *testing.T) {
+	t.Parallel()
+	server, prefix := redistest.Shared(t), redistest.Prefix(t)
+	rule := onceRule(t, core.PerDay(1))
+	repeatAtOnce(t, rule, redisstore.New(server.Client(t), redisstore.Prefix(prefix)), redisstore.New(server.Client(t), redisstore.Prefix(prefix)))
+}
+
+func repeatAtOnce(t *testing.T, rule *core.Rule, stores ...core.Store) {
+	t.Helper()
+	var charged, repeated atomic.Int64
+	var all sync.WaitGroup
+	for g := range 50 {
+		all.Go(func() {
+			checks, results := []core.Check{operation("k", rule, "op")}, make([]core.Result, 1)
+			for range 20 {
+				if err := stores[g%len(stores)].Take(t.Context(), checks, results); err != nil {
+					t.Errorf("take: %v", err)
+					return
+				}
+				if results[0].Charged {
+					charged.Add(1)
+				}
+				if results[0].Repeated && results[0].Allowed {
+					repeated.Add(1)
+				}
+			}
+		})
+	}
+	all.Wait()
+	if charged.Load() != 1 || repeated.Load() != 999 {
+		t.Errorf("of a thousand, %d were charged and %d passed as repeats", charged.Load(), repeated.Load())
+	}
+}
+
+func TestOperationsOnACluster(t *testing.T) {
+	t.Parallel()
+	client := redistest.StartCluster(t).ClusterClient(t)
+	prefix := redistest.Prefix(t)
+	store := redisstore.New(client, redisstore.Prefix(prefix))
+	rule := onceRule(t, core.PerDay(1).Named("once"))
+	repeatAtOnce(t, rule, store)
+
+	// What one slot charged is given back with its mark when another denies.
+	wide, tight := onceRule(t, core.PerDay(9).Named("wide")), mustRule(t, core.PerDay(1).Named("tight"))
+	other := 0
+	for redisstore.SlotOf(prefix+"{all}") == redisstore.SlotOf(prefix+"{"+string(rune('a'+other))+"}") {
+		other++
+	}
+	key := string(rune('a' + other))
+	take(t, store, check("all", tight, 1))
+	for range 3 {
+		got := take(t, store, operation(key, wide, "op"), check("all", tight, 1))
+		if got[0].Charged || got[0].Repeated || got[0].Remaining != 9 || got[1].Allowed {
+			t.Fatalf("denied by another slot: %+v", got)
+		}
+	}
+	if err := store.Reset(t.Context(), []core.Check{check("all", tight, 0)}); err != nil {
+		t.Fatal(err)
+	}
+	if got := take(t, store, operation(key, wide, "op"), check("all", tight, 1)); !got[0].Charged || got[0].Remaining != 8 || !got[1].Charged {
+		t.Errorf("the first that is granted: %+v", got)
+	}
+	if got := take(t, store, operation(key, wide, "op"), check(key, mustRule(t, core.PerDay(5).Named("plain")), 1)); !got[0].Repeated || !got[1].Charged {
+		t.Errorf("a repeat: %+v", got)
+	}
+	if bytes.Contains([]byte(prefix), []byte("{")) {
+		t.Error("the prefix has a hash tag: one slot is no test")
+	}
+}

@@ -1,0 +1,209 @@
+package core
+
+import (
+	"context"
+	"math"
+	"sync"
+	"time"
+)
+
+// reservation is what a request was charged and what may still change after it:
+// given back, or corrected to what it really cost. Only requests of limits that
+// ask for it have one.
+type reservation struct {
+	limiter *Limiter
+	store   Store        // which charged: the limiter's, or what stood in for it
+	instead *standIn     // of that store
+	outer   *reservation // of the limiter around this one, or nil
+	began   time.Time
+	delayed time.Duration // how long the request waited for its turn
+
+	mu      sync.Mutex
+	settled bool     // Guarded by mu.
+	charges []charge // Guarded by mu.
+}
+
+// charge is what one limit took.
+type charge struct {
+	limit    *limit
+	check    Check  // as it was charged, with a key of its own
+	result   Result // of the charge
+	taken    int64  // units that the store has taken by now
+	spent    int64  // what the handler said it cost
+	told     bool   // it said so
+	refunded bool   // all of it is to be given back
+	moving   bool   // the store is being told of a difference
+	slots    bool   // held while the request runs
+	renewal  renewal
+}
+
+// due returns the units that the store should have taken. While the handler runs
+// nothing is given back, and what it spends is charged one estimate at a time.
+func (c *charge) due(settled bool) int64 {
+	switch {
+	case c.refunded || c.slots && settled:
+		return 0
+	case c.told && (settled || c.spent-c.taken >= c.check.Cost):
+		return c.spent
+	case settled:
+		return c.check.Cost
+	}
+	return c.taken
+}
+
+type reservationKey struct{}
+
+// reserves reports whether something follows for the limit after the handler.
+func (l *limit) reserves() bool {
+	return l.refundOn != nil || l.estimate || l.rule.Algorithm == Concurrency
+}
+
+// reserve notes what a call charged that may still change.
+func (l *Limiter) reserve(ctx context.Context, d *Decision, c *call, store Store, instead *standIn) {
+	charges, keys := 0, 0
+	for i := range c.results {
+		if l.settles(c, i) {
+			charges, keys = charges+1, keys+len(c.checks[i].Key)+len(c.checks[i].Once)
+		}
+	}
+	if charges == 0 {
+		return
+	}
+	r := &reservation{limiter: l, store: store, instead: instead, began: time.Now(), charges: make([]charge, 0, charges)}
+	r.outer, _ = ctx.Value(reservationKey{}).(*reservation)
+	room := make([]byte, 0, keys)
+	keep := func(key []byte) []byte {
+		start := len(room)
+		room = append(room, key...)
+		return room[start:len(room):len(room)]
+	}
+	for i := range c.results {
+		if !l.settles(c, i) {
+			continue
+		}
+		check := c.checks[i]
+		if check.Key = keep(check.Key); check.Once != nil {
+			check.Once = keep(check.Once)
+		}
+		r.charges = append(r.charges, charge{
+			limit: c.limits[i], check: check, result: c.results[i], taken: check.Cost,
+			slots: check.Rule.Algorithm == Concurrency,
+		})
+	}
+	for i := range r.charges {
+		if r.charges[i].slots {
+			r.renewLater(i)
+		}
+	}
+	d.held = r
+}
+
+// settles reports whether a call's i-th check was charged in a way that may change.
+func (l *Limiter) settles(c *call, i int) bool {
+	return c.results[i].Charged && c.checks[i].Cost > 0 && (l.waits || c.limits[i].reserves())
+}
+
+// Reserved reports whether something was charged that may still change: then
+// Settle must be called after the handler, and nothing needs to be done otherwise.
+func (d *Decision) Reserved() bool { return d.held != nil }
+
+// Settle ends what the decision has reserved, by the request's outcome. The first
+// call counts; others do nothing. It returns at once: the store is told in the
+// background, together with others, and by the caller itself only if too many
+// wait already. Adapters call it; those who ask with [Limiter.AllowKey] do, too:
+//
+//	defer d.Settle(core.Outcome{})
+func (d *Decision) Settle(o Outcome) {
+	if d.held != nil {
+		d.held.settle(o)
+	}
+}
+
+// Observes reports whether Settle reads the outcome, so that an adapter has to
+// find it out.
+func (d *Decision) Observes() bool { return d.held != nil && d.limiter.observes }
+
+func (r *reservation) settle(o Outcome) {
+	if o.Duration == 0 {
+		o.Duration = time.Since(r.began)
+	}
+	r.end(func(c *charge) bool { return c.limit.refundOn != nil && c.limit.refundOn(o) })
+}
+
+// cancel gives back all of it: the request does not take place.
+func (r *reservation) cancel() { r.end(func(*charge) bool { return true }) }
+
+// end settles once. refund says what is given back whole.
+func (r *reservation) end(refund func(*charge) bool) {
+	r.mu.Lock()
+	ended := r.settled
+	r.settled = true
+	r.mu.Unlock()
+	if ended {
+		return
+	}
+	for i := range r.charges {
+		if timer := r.charges[i].renewal.timer; timer != nil {
+			timer.Stop()
+		}
+		refunded := refund(&r.charges[i]) // the application's code: not under the lock
+		r.update(i, func(c *charge) { c.refunded = refunded })
+	}
+}
+
+// spend notes a cost for all estimates, and reports whether there are any.
+func (r *reservation) spend(n int64) (found bool) {
+	for i := range r.charges {
+		if r.charges[i].limit.estimate {
+			found = true
+			r.update(i, func(c *charge) {
+				// More than a client can come to owe makes no difference.
+				c.spent, c.told = min(c.spent+min(n, math.MaxInt64-c.spent), 3*c.check.Rule.whole()), true
+			})
+		}
+	}
+	return found
+}
+
+// update changes a charge, and has the store told if it should know.
+func (r *reservation) update(i int, change func(*charge)) {
+	r.mu.Lock()
+	c := &r.charges[i]
+	change(c)
+	start := !c.moving && !c.renewal.running && c.due(r.settled) != c.taken
+	c.moving = c.moving || start
+	r.mu.Unlock()
+	if start {
+		r.instead.settler.add(settlement{r, i})
+	}
+}
+
+// next returns what the store is to be told of a charge: units to give back of it,
+// or to charge in addition. The store is told of one difference after the other,
+// so that nothing is given back that is not charged yet.
+func (r *reservation) next(i int) (check Check, result Result, refund bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	c := &r.charges[i]
+	check, result = c.check, c.result
+	check.Shadow = false
+	check.Cost = c.due(r.settled) - c.taken
+	c.taken += check.Cost
+	if refund = check.Cost < 0; refund {
+		check.Cost = -check.Cost
+	}
+	if !c.refunded {
+		check.Once = nil // the operation is done
+	}
+	return check, result, refund
+}
+
+// told notes that the store knows of the difference, or never will, and reports
+// whether there is another by now.
+func (r *reservation) told(i int) (again bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	c := &r.charges[i]
+	c.moving = c.due(r.settled) != c.taken
+	return c.moving
+}

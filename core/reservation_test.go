@@ -1,0 +1,291 @@
+package core_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/weblimit/weblimit/core"
+)
+
+// unitsLeft returns what is left of a limiter's first limit.
+func unitsLeft(tb testing.TB, l *core.Limiter, key string) int64 {
+	tb.Helper()
+	d, err := l.Peek(context.Background(), key, 0)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	return d.Results()[0].Remaining
+}
+
+// inHandler is the context that a handler has after a decision.
+func inHandler(ctx context.Context, d core.Decision) context.Context { return core.NewContext(ctx, d) }
+
+func TestRefundOnOutcomes(t *testing.T) {
+	t.Parallel()
+	ok, missing, broken := core.Outcome{Status: 200}, core.Outcome{Status: 404}, core.Outcome{Status: 502}
+	panicked, gone := core.Outcome{Status: 500, Panicked: true}, core.Outcome{Status: 200, Canceled: true}
+	for name, c := range map[string]struct {
+		on       func(core.Outcome) bool
+		refunded []core.Outcome
+		kept     []core.Outcome
+	}{
+		"ServerErrors": {core.ServerErrors, []core.Outcome{broken, panicked}, []core.Outcome{ok, missing, gone}},
+		"Failures":     {core.Failures, []core.Outcome{missing, broken, panicked}, []core.Outcome{ok, gone}},
+		"Successes":    {core.Successes, []core.Outcome{ok, gone}, []core.Outcome{missing, broken, panicked}},
+		"Canceled":     {core.Canceled, []core.Outcome{gone}, []core.Outcome{ok, missing, broken, panicked}},
+	} {
+		l := limiterOn(t, core.NewMemory(), forAll(core.PerDay(100).FixedWindow()).RefundOn(c.on))
+		for want, outcomes := range map[int64][]core.Outcome{100: c.refunded, 99: c.kept} {
+			for i, o := range outcomes {
+				key := fmt.Sprint(want, i)
+				d := l.AllowKey(t.Context(), key, 1)
+				if got := unitsLeft(t, l, key); got != 99 {
+					t.Errorf("%s: %d left before the outcome, want 99", name, got)
+				}
+				d.Settle(o)
+				d.Settle(core.Outcome{Status: 200}) // only the first counts
+				d.Settle(core.Outcome{Status: 500})
+				if got := unitsLeft(t, l, key); got != want {
+					t.Errorf("%s: %d left after %+v, want %d", name, got, o, want)
+				}
+			}
+		}
+	}
+}
+
+func TestOnlyWhatAsksForItIsReserved(t *testing.T) {
+	t.Parallel()
+	plain := limiterOn(t, core.NewMemory(), forAll(core.PerDay(1)))
+	if d := plain.AllowKey(t.Context(), "k", 1); d.Reserved() || d.Observes() {
+		t.Error("a plain limit reserves")
+	}
+	estimate := limiterOn(t, core.NewMemory(), forAll(core.PerDay(1)).Estimate(1))
+	if d := estimate.AllowKey(t.Context(), "k", 1); !d.Reserved() || d.Observes() {
+		t.Error("an estimate is reserved, and no outcome wanted")
+	}
+	refund := limiterOn(t, core.NewMemory(), forAll(core.PerDay(1)).RefundOn(core.Failures))
+	if d := refund.AllowKey(t.Context(), "k", 1); !d.Reserved() || !d.Observes() {
+		t.Error("a refund is reserved, and the outcome wanted")
+	}
+	if d := refund.AllowKey(t.Context(), "k", 1); d.Allowed || d.Reserved() {
+		t.Error("a denied request has nothing reserved")
+	}
+	var none core.Decision
+	none.Settle(core.Outcome{})
+}
+
+// Trap 44: a refund after the window rolled.
+func TestRefundsBelongToTheirWindow(t *testing.T) {
+	t.Parallel()
+	for name, limit := range map[string]core.Limit{
+		"fixed window":   core.PerMinute(10).FixedWindow(),
+		"sliding window": core.PerMinute(10).SlidingWindow(),
+		"sliding log":    core.PerMinute(10).SlidingLog(),
+		"token bucket":   core.PerMinute(10),
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				l := limiterOn(t, core.NewMemory(), forAll(limit).RefundOn(core.Failures))
+				d := l.AllowKey(t.Context(), "k", 5)
+				time.Sleep(3 * time.Minute)
+				l.AllowKey(t.Context(), "k", 5)
+				d.Settle(core.Outcome{Status: 500})
+				if got := unitsLeft(t, l, "k"); got != 5 {
+					t.Errorf("%d left, want the 5 of the new window", got)
+				}
+			})
+		})
+	}
+}
+
+// A bucket that is in use all the time gives back all of a charge, however long
+// the request took: it has regained what was charged before.
+func TestABucketGivesBackWhatItHasNotRegained(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		l := limiterOn(t, core.NewMemory(), forAll(core.PerMinute(60)).RefundOn(core.Failures))
+		l.AllowKey(t.Context(), "k", 40)
+		d := l.AllowKey(t.Context(), "k", 20)
+		time.Sleep(20 * time.Second)
+		d.Settle(core.Outcome{Status: 500})
+		if got := unitsLeft(t, l, "k"); got != 40 {
+			t.Errorf("%d left, want 40: 20 regained and 20 given back", got)
+		}
+		d = l.AllowKey(t.Context(), "k", 10)
+		time.Sleep(25 * time.Second) // of the 20 before and these 10, 5 are left
+		d.Settle(core.Outcome{Status: 500})
+		if got := unitsLeft(t, l, "k"); got != 60 {
+			t.Errorf("%d left, want all 60", got)
+		}
+		// An idle client's charge is regained in time, and not given back as well.
+		d = l.AllowKey(t.Context(), "k", 10)
+		time.Sleep(time.Minute)
+		l.AllowKey(t.Context(), "k", 30)
+		d.Settle(core.Outcome{Status: 500})
+		if got := unitsLeft(t, l, "k"); got != 30 {
+			t.Errorf("%d left, want 30: nothing to give back", got)
+		}
+	})
+}
+
+func TestChargeTakesThePlaceOfTheEstimate(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		spent []int64
+		want  int64 // of 1000, after an estimate of 100
+	}{
+		"nothing said": {nil, 900},
+		"nothing":      {[]int64{0}, 1000},
+		"less":         {[]int64{20, 10}, 970},
+		"as much":      {[]int64{60, 40}, 900},
+		"more":         {[]int64{60, 60, 60}, 820},
+		"far more":     {[]int64{100, 900, 5000}, 0},
+	} {
+		l := limiterOn(t, core.NewMemory(), forAll(core.PerDay(1000).FixedWindow()).Estimate(100))
+		d := l.AllowKey(t.Context(), "k", 100)
+		ctx := inHandler(t.Context(), d)
+		for _, n := range c.spent {
+			if err := core.Charge(ctx, n); err != nil {
+				t.Errorf("%s: %v", name, err)
+			}
+		}
+		d.Settle(core.Outcome{Status: 200})
+		if got := unitsLeft(t, l, "k"); got != c.want {
+			t.Errorf("%s: %d left, want %d", name, got, c.want)
+		}
+	}
+}
+
+// A long stream is charged while it runs, one estimate at a time, and what comes
+// after the handler as well.
+func TestChargesReachTheStoreInTime(t *testing.T) {
+	t.Parallel()
+	l := limiterOn(t, core.NewMemory(), forAll(core.PerDay(1000).FixedWindow()).Estimate(100))
+	d := l.AllowKey(t.Context(), "k", 100)
+	ctx := inHandler(t.Context(), d)
+	for _, step := range []struct{ spend, left int64 }{{150, 900}, {49, 900}, {1, 800}, {100, 700}} {
+		if err := core.Charge(ctx, step.spend); err != nil {
+			t.Fatal(err)
+		}
+		if got := unitsLeft(t, l, "k"); got != step.left {
+			t.Errorf("%d left after %d more, want %d", got, step.spend, step.left)
+		}
+	}
+	d.Settle(core.Outcome{})
+	if err := core.Charge(ctx, 7); err != nil {
+		t.Fatal(err)
+	}
+	if got := unitsLeft(t, l, "k"); got != 693 {
+		t.Errorf("%d left after a late charge, want 693", got)
+	}
+}
+
+func TestChargeWhereThereIsNoEstimate(t *testing.T) {
+	t.Parallel()
+	l := limiterOn(t, core.NewMemory(), forAll(core.PerDay(10)).RefundOn(core.Failures))
+	for name, ctx := range map[string]context.Context{
+		"no limiter":  t.Context(),
+		"no estimate": inHandler(t.Context(), l.AllowKey(t.Context(), "k", 1)),
+	} {
+		if err := core.Charge(ctx, 1); !errors.Is(err, core.ErrNoEstimate) {
+			t.Errorf("%s: %v, want ErrNoEstimate", name, err)
+		}
+	}
+	if err := core.Charge(t.Context(), -1); err == nil || errors.Is(err, core.ErrNoEstimate) {
+		t.Errorf("negative units: %v", err)
+	}
+}
+
+// The estimates of all limiters around a handler are corrected, past those that
+// have none.
+func TestChargeReachesOuterLimiters(t *testing.T) {
+	t.Parallel()
+	outer := limiterOn(t, core.NewMemory(), forAll(core.PerDay(1000)).Estimate(10))
+	middle := limiterOn(t, core.NewMemory(), forAll(core.PerDay(1000)).RefundOn(core.Failures))
+	plain := limiterOn(t, core.NewMemory(), forAll(core.PerDay(1000)))
+	inner := limiterOn(t, core.NewMemory(), forAll(core.PerDay(1000)).Estimate(20))
+	ctx := t.Context()
+	var all []core.Decision
+	for _, l := range []*core.Limiter{outer, middle, plain, inner} {
+		d := l.Allow(&request{ctx: ctx})
+		all, ctx = append(all, d), inHandler(ctx, d)
+	}
+	if err := core.Charge(ctx, 5); err != nil {
+		t.Fatal(err)
+	}
+	for _, d := range all {
+		d.Settle(core.Outcome{Status: 200})
+	}
+	for i, want := range map[int]int64{0: 995, 1: 999, 2: 999, 3: 995} {
+		l := []*core.Limiter{outer, middle, plain, inner}[i]
+		if got := unitsLeft(t, l, "all"); got != want {
+			t.Errorf("limiter %d: %d left, want %d", i, got, want)
+		}
+	}
+}
+
+// However many come at once, their estimates hold them back: what is spent beyond
+// the limit is what those under way cost beyond their estimates.
+func TestParallelRequestsOverrunByTheirEstimatesErrorOnly(t *testing.T) {
+	t.Parallel()
+	const limit, estimate, requests = 10_000, 500, 64
+	l := limiterOn(t, core.NewMemory(), forAll(core.Per(limit, 24*time.Hour).FixedWindow()).Estimate(estimate))
+	var mu sync.Mutex
+	var spent, excess int64
+	var wg sync.WaitGroup
+	start := make(chan struct{})
+	for n := range int64(requests) {
+		wg.Go(func() {
+			<-start
+			for range 20 {
+				d := l.AllowKey(context.Background(), "k", estimate)
+				if !d.Allowed {
+					return
+				}
+				cost := 200 + n*13%900 // from less than the estimate to more than double
+				mu.Lock()
+				spent += cost
+				excess += max(cost-estimate, 0)
+				mu.Unlock()
+				if err := core.Charge(inHandler(context.Background(), d), cost); err != nil {
+					t.Error(err)
+				}
+				d.Settle(core.Outcome{Status: 200})
+			}
+		})
+	}
+	close(start)
+	wg.Wait()
+	if spent > limit+excess || spent < limit-estimate {
+		t.Errorf("%d units spent of %d, want at most the %d by which estimates were too low more", spent, limit, excess)
+	}
+	if got := unitsLeft(t, l, "k"); got != max(limit-spent, 0) {
+		t.Errorf("%d left after %d were spent", got, spent)
+	}
+}
+
+// A store that is out decides here, and there it is settled.
+func TestReservationsOfAnOutageAreSettledWhereTheyWereMade(t *testing.T) {
+	t.Parallel()
+	store := newFlaky(true)
+	l, err := core.New(core.Config{Store: store, Limits: []core.Limit{forAll(core.PerDay(2).FixedWindow()).RefundOn(core.Failures)}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for range 5 {
+		d := l.AllowKey(t.Context(), "k", 1)
+		if d.Reason != core.ReasonOutageLocal || !d.Allowed {
+			t.Fatalf("%v, want it allowed locally", d.Reason)
+		}
+		d.Settle(core.Outcome{Status: 500})
+	}
+	if err := l.Drain(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+}

@@ -1,0 +1,234 @@
+package core
+
+import (
+	"context"
+	"fmt"
+	"time"
+)
+
+// DefaultMaxWaiting is how many requests wait at a time unless told otherwise.
+const DefaultMaxWaiting = 1024
+
+// maxWait bounds how long a request may be held.
+const maxWait = time.Hour
+
+// How often a request asks again that waits for a slot: nobody knows when one
+// becomes free.
+const (
+	minPoll = 10 * time.Millisecond
+	maxPoll = 250 * time.Millisecond
+)
+
+// LeakyBucket lets requests through at an even pace, one after the other: one that
+// comes too early waits for its turn, at most maxWait, and is denied if that is
+// not enough. It is a token bucket of burst 1, or that of [Limit.Burst], whose
+// requests wait; see [Limit.Wait].
+func (l Limit) LeakyBucket(wait time.Duration) Limit {
+	l.algorithm, l.wait = TokenBucket, wait
+	if !l.hasBurst {
+		l.burst, l.hasBurst = 1, true
+	}
+	return l
+}
+
+// Wait holds requests that come too early until it is their turn, at most for so
+// long, and denies at once those that would have to wait longer. Handlers run
+// later, and adapters and [Limiter.AllowKey] return later; [Decision.Delay] says by
+// how much.
+//
+// A token bucket queues: the store gives each request its turn when it decides,
+// first come, first served, over all processes, at the pace of the limit. A client
+// that hangs up, or a context that ends, gives its place back to those who come
+// later, with [ReasonCanceled]. Limits of other algorithms ask again when there
+// should be room, those of requests at the same time every 10 to 250 milliseconds,
+// and whoever asks first then gets it.
+//
+// A token bucket that queues can't have a part reserved by [Limit.Reserve]: those
+// who queue for theirs would be in front of those for whom the rest is kept.
+//
+// Config.MaxWaiting bounds how many requests wait. A waiting request holds a
+// goroutine and its connection, so keep the wait short. At most one hour.
+func (l Limit) Wait(most time.Duration) Limit {
+	l.wait = most
+	return l
+}
+
+// SlowDown delays requests more and more, instead of not at all and then denying
+// them: from a level of the burst on, above 0 and below 1, by a delay that grows
+// in proportion to what is used, up to most when nothing is left. The delay is the
+// request's alone: others don't wait for it. Under [Limit.Reserve] level and delay
+// are of the whole burst.
+func (l Limit) SlowDown(level float64, most time.Duration) Limit {
+	l.slow = slowDown{level, most}
+	return l
+}
+
+// slowDown is from which level on requests are delayed, and by how much at most.
+type slowDown struct {
+	level float64
+	most  time.Duration
+}
+
+func (s slowDown) validate() error {
+	switch {
+	case s == slowDown{}:
+		return nil
+	case !(s.level > 0 && s.level < 1): // NaN, too
+		return fmt.Errorf("SlowDown begins at a level above 0 and below 1, got %v", s.level)
+	case s.most <= 0 || s.most > maxWait:
+		return fmt.Errorf("SlowDown delays by more than 0 and at most %v, got %v", maxWait, s.most)
+	}
+	return nil
+}
+
+// delay returns the delay of a request that was charged.
+func (s slowDown) delay(r *LimitResult) time.Duration {
+	if s.most == 0 || !r.Charged {
+		return 0
+	}
+	whole := r.Rule.whole()
+	from := min(threshold(s.level, whole), whole-1)
+	over, room := r.used()-from, whole-from
+	if over <= 0 {
+		return 0
+	}
+	return time.Duration(ceilMulDiv(over, int64(s.most), room))
+}
+
+// Delay returns how long after the charge it is the request's turn, under a limit
+// that lets requests wait: 0 if it was its turn at once.
+func (r *LimitResult) Delay() time.Duration {
+	if r.Rule.Wait == 0 || !r.Charged {
+		return 0
+	}
+	return max(r.ResetAfter-r.Rule.drainTime(), 0)
+}
+
+// Delay returns how long the request waited for its turn, or 0.
+func (d *Decision) Delay() time.Duration {
+	if d.held == nil {
+		return 0
+	}
+	return d.held.delayed
+}
+
+// queue makes r a rule whose requests wait for their turn: a bucket that holds in
+// addition what drains in that time.
+func (r *Rule) queue(wait time.Duration) error {
+	if wait == 0 {
+		return nil
+	}
+	ticks := wait.Microseconds() / r.scale.Tick
+	if ticks > (maxScaled-r.scale.Capacity)/r.scale.Rate {
+		return fmt.Errorf("a wait of %v at %d per %v is too much to count exactly", wait, r.Quota, r.Window)
+	}
+	r.Wait = wait
+	r.scale.Capacity += ticks * r.scale.Rate
+	r.scale.Whole = r.scale.Capacity // a queue has no classes
+	r.policy[0] = string(r.appendPolicy(nil))
+	return nil
+}
+
+// drainTime returns how long a bucket takes to drain that holds a burst.
+func (r *Rule) drainTime() time.Duration {
+	return micros(r.Burst * r.scale.Unit / r.scale.Rate * r.scale.Tick)
+}
+
+// decideInTurn decides a request that may have to wait, and holds it until its turn.
+func (l *Limiter) decideInTurn(ctx context.Context, c *call, who asker, d *Decision) {
+	start := time.Now()
+	inLine := false
+	defer func() {
+		if inLine {
+			l.waiting.Add(-1)
+		}
+	}()
+	for poll := minPoll; ; poll = min(2*poll, maxPoll) {
+		l.decideNow(ctx, c, who, d)
+		wait, again := d.turn(c, poll, time.Since(start))
+		if wait == 0 {
+			break
+		}
+		if !inLine {
+			if inLine = l.waiting.Add(1) <= l.maxWaiting; !inLine {
+				l.waiting.Add(-1)
+				l.turnAway(d, ReasonLimitExceeded, wait)
+				return
+			}
+		}
+		if !sleep(ctx, wait) {
+			l.turnAway(d, ReasonCanceled, 0)
+			return
+		}
+		if !again {
+			break
+		}
+		clear(c.results)
+		*d = Decision{limiter: l, binding: -1, many: d.many[:0]}
+	}
+	if waited := time.Since(start); inLine && d.Allowed {
+		if d.Reason == ReasonWithinLimit {
+			d.Reason = ReasonDelayed
+		}
+		if d.held != nil {
+			d.held.delayed = waited
+		}
+	}
+}
+
+// turn returns how long a request has to wait: for its turn, or until it makes
+// sense to ask again. It is 0 if the decision is final. waited is how long the
+// request has waited already, and poll how long it waits where nobody knows.
+func (d *Decision) turn(c *call, poll, waited time.Duration) (wait time.Duration, again bool) {
+	results := d.Results()
+	if len(results) != len(c.limits) {
+		return 0, false // decided by others, such as those of Config.Fallback
+	}
+	if d.Allowed {
+		for i := range results {
+			if !results[i].Shadow {
+				wait = max(wait, results[i].Delay(), c.limits[i].slow.delay(&results[i]))
+			}
+		}
+		return wait, false
+	}
+	if d.Reason != ReasonLimitExceeded && d.Reason != ReasonCachedDenial {
+		return 0, false
+	}
+	for i := range results {
+		r := &results[i]
+		if r.Allowed || r.Shadow {
+			continue
+		}
+		after := r.RetryAfter
+		if r.Rule.Algorithm == Concurrency {
+			after = poll
+		}
+		if after == 0 || r.Rule.Wait > 0 || waited+after > c.limits[i].wait {
+			return 0, false
+		}
+		wait = max(wait, after)
+	}
+	return wait, true
+}
+
+// turnAway denies a request that was about to wait, and gives back what it was charged.
+func (l *Limiter) turnAway(d *Decision, reason Reason, after time.Duration) {
+	if d.held != nil {
+		d.held.cancel()
+		d.held = nil
+	}
+	d.Allowed, d.Reason, d.RetryAfter = false, reason, after
+}
+
+// sleep waits, and reports false if the context ended before.
+func sleep(ctx context.Context, d time.Duration) bool {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}

@@ -1,0 +1,212 @@
+package core_test
+
+import (
+	"context"
+	"math"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/weblimit/weblimit/core"
+	"github.com/weblimit/weblimit/keyfuncs"
+)
+
+// forAll has a limit apply to all together.
+func forAll(l core.Limit) core.Limit { return l.By(keyfuncs.Everyone()) }
+
+// together has n requests decided at once, and returns when each had its turn
+// after the start, in order, and how many were denied.
+func together(l *core.Limiter, n int) (turns []time.Duration, denied int) {
+	start := time.Now()
+	var mu sync.Mutex
+	var wg sync.WaitGroup
+	for range n {
+		wg.Go(func() {
+			d := l.AllowKey(context.Background(), "k", 1)
+			mu.Lock()
+			defer mu.Unlock()
+			if d.Allowed {
+				turns = append(turns, time.Since(start))
+			} else {
+				denied++
+			}
+			d.Settle(core.Outcome{})
+		})
+	}
+	wg.Wait()
+	slices.Sort(turns)
+	return turns, denied
+}
+
+func TestWaitingRequestsLeaveEvenly(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		l := limiterOn(t, core.NewMemory(), forAll(core.PerSecond(10).LeakyBucket(5*time.Second)))
+		turns, denied := together(l, 60)
+		// The first at once, 50 more within five seconds, and no room for the others.
+		if len(turns) != 51 || denied != 9 {
+			t.Fatalf("%d had their turn and %d were denied, want 51 and 9", len(turns), denied)
+		}
+		for i, at := range turns {
+			if want := time.Duration(i) * 100 * time.Millisecond; at != want {
+				t.Errorf("request %d left after %v, want %v", i, at, want)
+			}
+		}
+	})
+}
+
+func TestWaitKeepsTheBurst(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		l := limiterOn(t, core.NewMemory(), forAll(core.PerSecond(10).Burst(3).Wait(200*time.Millisecond)))
+		turns, denied := together(l, 10)
+		want := []time.Duration{0, 0, 0, 100 * time.Millisecond, 200 * time.Millisecond}
+		if !slices.Equal(turns, want) || denied != 5 {
+			t.Errorf("turns after %v and %d denied, want %v and 5", turns, denied, want)
+		}
+	})
+}
+
+func TestDenialsOfAQueueTellWhenThereIsRoom(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		l := limiterOn(t, core.NewMemory(), forAll(core.PerSecond(10).LeakyBucket(time.Second)))
+		for range 11 {
+			go l.AllowKey(context.Background(), "k", 1)
+		}
+		synctest.Wait()
+		d := l.AllowKey(t.Context(), "k", 1)
+		if d.Allowed || d.Reason != core.ReasonLimitExceeded || d.RetryAfter != 100*time.Millisecond {
+			t.Errorf("%v, %v, retry after %v; want it denied for 100ms", d.Allowed, d.Reason, d.RetryAfter)
+		}
+		time.Sleep(d.RetryAfter)
+		if d := l.AllowKey(t.Context(), "k", 1); !d.Allowed || d.Delay() != time.Second {
+			t.Errorf("after that: %v, delayed by %v; want it allowed after a second", d.Reason, d.Delay())
+		}
+	})
+}
+
+// Trap: a place in the queue that nobody takes any more.
+func TestWhoLeavesTheQueueFreesItsPlace(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		l := limiterOn(t, core.NewMemory(), forAll(core.PerSecond(1).LeakyBucket(10*time.Second)))
+		l.AllowKey(t.Context(), "k", 1)
+		ctx, hangUp := context.WithCancel(t.Context())
+		left := make(chan core.Decision)
+		for range 5 {
+			go func() { left <- l.AllowKey(ctx, "k", 1) }()
+		}
+		synctest.Wait()
+		hangUp()
+		for range 5 {
+			if d := <-left; d.Allowed || d.Reason != core.ReasonCanceled || d.Status() != 503 || d.Reserved() {
+				t.Errorf("%v, status %d; want it canceled, with 503", d.Reason, d.Status())
+			}
+		}
+		if d := l.AllowKey(t.Context(), "k", 1); d.Reason != core.ReasonDelayed || d.Delay() != time.Second {
+			t.Errorf("the next: %v after %v; want it delayed by a second", d.Reason, d.Delay())
+		}
+	})
+}
+
+func TestWindowsAreAskedAgain(t *testing.T) {
+	t.Parallel()
+	for name, limit := range map[string]core.Limit{
+		"fixed window": core.PerSecond(2).FixedWindow().Wait(time.Second),
+		"sliding log":  core.PerSecond(2).SlidingLog().Wait(time.Second),
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				l := limiterOn(t, core.NewMemory(), forAll(limit))
+				time.Sleep(time.Until(time.Now().Truncate(time.Second).Add(time.Second)))
+				turns, denied := together(l, 5)
+				want := []time.Duration{0, 0, time.Second, time.Second}
+				if !slices.Equal(turns, want) || denied != 1 {
+					t.Errorf("turns after %v and %d denied, want %v and 1", turns, denied, want)
+				}
+			})
+		})
+	}
+}
+
+func TestWaitersAreBounded(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		l, err := core.New(core.Config{
+			Store: core.NewMemory(), MaxWaiting: 3,
+			Limits: []core.Limit{forAll(core.PerSecond(1).LeakyBucket(time.Minute))},
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		turns, denied := together(l, 10)
+		if len(turns) != 4 || denied != 6 {
+			t.Errorf("%d had their turn and %d were denied, want 4 and 6", len(turns), denied)
+		}
+		// Those who were turned away hold no place.
+		if d := l.AllowKey(t.Context(), "k", 1); d.Delay() != time.Second {
+			t.Errorf("the next waited %v, want a second", d.Delay())
+		}
+	})
+}
+
+func TestSlowDownGrowsFromItsLevel(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		l := limiterOn(t, core.NewMemory(), forAll(core.Per(10, 24*time.Hour).FixedWindow().SlowDown(0.6, time.Second)))
+		for i, millis := range []int64{0, 0, 0, 0, 0, 0, 250, 500, 750, 1000} {
+			want := time.Duration(millis) * time.Millisecond
+			d := l.AllowKey(t.Context(), "k", 1)
+			if !d.Allowed || d.Delay() != want || (d.Reason == core.ReasonDelayed) != (want > 0) {
+				t.Errorf("request %d: %v, delayed by %v; want %v", i+1, d.Reason, d.Delay(), want)
+			}
+		}
+		if d := l.AllowKey(t.Context(), "k", 1); d.Allowed {
+			t.Error("the limit itself stays")
+		}
+	})
+}
+
+func TestHeadersOfALeakyBucket(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		l := limiterOn(t, core.NewMemory(), forAll(core.PerMinute(60).LeakyBucket(time.Minute)))
+		for _, want := range []string{`"default";r=0;t=1`, `"default";r=0;t=2`} {
+			d := l.AllowKey(t.Context(), "k", 1)
+			h := core.HeaderMap{}
+			d.SetHeaders(h)
+			if got := h.Get("Ratelimit-Policy"); got != `"default";q=60;w=60` {
+				t.Errorf("RateLimit-Policy: %s", got)
+			}
+			if got := h.Get("Ratelimit"); got != want {
+				t.Errorf("RateLimit: %s, want %s", got, want)
+			}
+		}
+	})
+}
+
+func TestWaitsThatCantWork(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		limit core.Limit
+		want  string
+	}{
+		"negative":     {core.PerSecond(1).Wait(-1), "may wait whole microseconds"},
+		"a nanosecond": {core.PerSecond(1).Wait(time.Millisecond + 1), "may wait whole microseconds"},
+		"two hours":    {core.PerSecond(1).LeakyBucket(2 * time.Hour), "may wait whole microseconds up to 1h"},
+		"no level":     {core.PerSecond(1).SlowDown(0, time.Second), "above 0 and below 1"},
+		"NaN":          {core.PerSecond(1).SlowDown(math.NaN(), time.Second), "above 0 and below 1"},
+		"no delay":     {core.PerSecond(1).SlowDown(0.5, 0), "delays by more than 0"},
+		"cost":         {core.PerSecond(10).Cost(2).LeakyBucket(time.Second), "can never fit"},
+	} {
+		_, err := c.limit.By(keyfuncs.Everyone()).Named("x").Rule()
+		if err == nil || !strings.Contains(err.Error(), c.want) || !strings.Contains(err.Error(), `limit "x"`) {
+			t.Errorf("%s: error %v, want %q in it, and the limit", name, err, c.want)
+		}
+	}
+}

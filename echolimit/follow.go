@@ -1,0 +1,37 @@
+package echolimit
+
+import (
+	"errors"
+	"net/http"
+
+	"github.com/labstack/echo/v4"
+
+	"github.com/weblimit/weblimit/core"
+	"github.com/weblimit/weblimit/internal/stdhttp"
+)
+
+// follow has next handle a request that has something reserved. Echo renders an
+// error after all middleware: then the status is that which is sent.
+func follow(c echo.Context, d *core.Decision, next echo.HandlerFunc) (err error) {
+	f := stdhttp.Follow(d)
+	c.Response().Writer = f.Watch(c.Response().Writer)
+	returned := false
+	defer func() {
+		f.End(c.Request().Context(), err, returned, statusOf(c, err), err == nil || c.Response().Committed)
+	}()
+	err = next(c)
+	returned = true
+	return err
+}
+
+// statusOf foresees what is sent if nobody renders the error in a way of their own.
+func statusOf(c echo.Context, err error) int {
+	var httpError *echo.HTTPError
+	switch {
+	case err == nil:
+		return c.Response().Status
+	case errors.As(err, &httpError):
+		return httpError.Code
+	}
+	return http.StatusInternalServerError
+}

@@ -1,0 +1,44 @@
+// Command llm is a model behind a quota of tokens: a request is charged what it
+// may cost at most, the answer is streamed, and what it did not cost is given back.
+// It keeps the quota in memory, or in Redis if REDIS_URL says where that is. ADDR is
+// where it listens, :8080 by default.
+package main
+
+import (
+	"cmp"
+	"fmt"
+	"log"
+	"net"
+	"net/http"
+	"os"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/weblimit/weblimit/core"
+	"github.com/weblimit/weblimit/core/redisstore"
+)
+
+func main() {
+	var store core.Store = core.NewMemory()
+	if url := os.Getenv("REDIS_URL"); url != "" {
+		options, err := redis.ParseURL(url)
+		if err != nil {
+			log.Fatalf("REDIS_URL must be like redis://localhost:6379/0: %v", err)
+		}
+		store = redisstore.New(redis.NewClient(options))
+	}
+	listener, err := net.Listen("tcp", cmp.Or(os.Getenv("ADDR"), ":8080"))
+	if err != nil {
+		log.Fatal(err)
+	}
+	url := fmt.Sprintf("http://localhost:%d", listener.Addr().(*net.TCPAddr).Port)
+	fmt.Printf(`Listening. See what a question takes of 10,000 tokens a minute, and what is left after it:
+
+  curl -iN -H 'X-API-Key: demo' -d 'Why is the sky blue?' '%[1]s/generate?max_tokens=2000'
+  curl -i  -H 'X-API-Key: demo' -d 'fail' '%[1]s/generate?max_tokens=2000'
+  curl -iN -H 'X-API-Key: demo' -d 'And at night?' '%[1]s/generate?max_tokens=2000'
+`, url)
+	server := http.Server{Handler: newServer(store), ReadHeaderTimeout: 10 * time.Second}
+	log.Fatal(server.Serve(listener))
+}
