@@ -27,6 +27,10 @@ const (
 	Concurrency   Algorithm = 8
 )
 
+// penaltyRecord is what stores keep a limit's penalties as, among the records of
+// the algorithms: see [Limit.Penalty].
+const penaltyRecord Algorithm = 6
+
 // onceMark is how stores write down that an operation was charged; see
 // [Limit.OncePer]. No limit counts by it.
 const onceMark Algorithm = 7

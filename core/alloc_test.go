@@ -6,6 +6,7 @@ import (
 	"context"
 	"net/http"
 	"testing"
+	"time"
 
 	"github.com/weblimit/weblimit/core"
 	"github.com/weblimit/weblimit/keyfuncs"
@@ -25,6 +26,7 @@ func TestDecisionsInMemoryDoNotAllocate(t *testing.T) {
 		everyone(1).By(keyfuncs.ClientIP()).Named("d"), // denies from the second request on
 	}
 	one, three := limits[:1], limits[1:]
+	block := core.Block{After: 1, Within: time.Hour, For: time.Hour}
 	var d core.Decision
 	room := make([]core.LimitResult, 3)
 	for _, tt := range []struct {
@@ -36,6 +38,8 @@ func TestDecisionsInMemoryDoNotAllocate(t *testing.T) {
 		{"a key of one limit", one, 0, func(l *core.Limiter) { l.AllowKey(ctx, "user:alice", 1) }},
 		{"a key of three limits", three, 1, func(l *core.Limiter) { l.AllowKey(ctx, "user:alice", 1) }},
 		{"a key that is hashed", one, 0, func(l *core.Limiter) { l.AllowKey(ctx, "{user}", 1) }},
+		{"a key under a limit with a penalty", []core.Limit{one[0].Penalty(block)}, 0, func(l *core.Limiter) { l.AllowKey(ctx, "user:alice", 1) }},
+		{"a key that is blocked", []core.Limit{limits[3].Penalty(block)}, 0, func(l *core.Limiter) { l.AllowKey(ctx, "user:alice", 1) }},
 		{"a request of one limit", one, 0, func(l *core.Limiter) { l.Allow(r) }},
 		{"a request of three limits", three, 1, func(l *core.Limiter) { l.Allow(r) }},
 		{"a request of three limits, with room for their results", three, 0, func(l *core.Limiter) {

@@ -3,9 +3,11 @@ package core_test
 import (
 	"context"
 	"encoding/binary"
+	"slices"
 	"strconv"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/weblimit/weblimit/core"
 	"github.com/weblimit/weblimit/keyfuncs"
@@ -104,4 +106,21 @@ func BenchmarkLimiter(b *testing.B) {
 			})
 		})
 	}
+}
+
+// BenchmarkSpacing has 50 requests arrive at once under a limit that lets one
+// through every 10ms, and reports by how much the time between two is off.
+func BenchmarkSpacing(b *testing.B) {
+	const requests, pace = 50, 10 * time.Millisecond
+	var errors []time.Duration
+	for b.Loop() {
+		l := core.ForLimits(core.NewMemory(), []core.Limit{forAll(core.PerSecond(int64(time.Second / pace)).LeakyBucket(time.Minute))})
+		turns, _ := together(l, requests)
+		for i := range turns[1:] {
+			errors = append(errors, (turns[i+1] - turns[i] - pace).Abs())
+		}
+	}
+	slices.Sort(errors)
+	b.ReportMetric(float64(errors[len(errors)/2].Microseconds()), "p50-error-µs")
+	b.ReportMetric(float64(errors[len(errors)*99/100].Microseconds()), "p99-error-µs")
 }

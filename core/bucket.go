@@ -15,6 +15,7 @@ import (
 //	sliding log     x: units used; the entries are in log
 //	concurrency     x: slots held; the entries are in log
 //	a mark          x: 1; y: when the operation was charged
+//	a penalty       see penalty.pack
 //
 // The zero bucket is an unused one. From expires on, a bucket of any algorithm
 // says no more than the zero bucket does.
@@ -254,6 +255,9 @@ func (r *Rule) answer(cost int64, reading *Reading, result *Result) {
 		result.Window = micros(r.spread(result.Remaining))
 	}
 	result.ResetAfter = micros(r.emptyAfter(&reading.Numbers))
+	if reading.Blocked > 0 {
+		result.block(reading.Blocked)
+	}
 }
 
 // fits reports whether cost fits into the state that was read.

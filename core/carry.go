@@ -75,6 +75,7 @@ func (m *Memory) used(rule *Rule, key []byte) int64 {
 func (r *Rule) carried() *Rule {
 	mark := *r
 	mark.id ^= carriedID
+	mark.block = Block{}
 	return &mark
 }
 

@@ -159,6 +159,32 @@ func TestReservationsOfTheLowerClass(t *testing.T) {
 	}
 }
 
+func TestPenaltiesUnderVariants(t *testing.T) {
+	t.Parallel()
+	for name, limit := range map[string]core.Limit{
+		"bucket": everyone(100), "window": everyone(100).FixedWindow(), "month": core.PerMonth(100, time.UTC).By(keyfuncs.Everyone()),
+		"tier": everyone(7).Tiers(func(keyfuncs.Request) core.Limit { return core.PerMonth(100, time.UTC) }),
+	} {
+		for _, down := range []bool{false, true} {
+			local := core.ReasonBlocked
+			if down {
+				local = core.ReasonOutageLocal
+			}
+			l := limiterOn(t, newFlaky(down), limit.CostBy(costing).Scale(half).Reserve(0.5, keyfuncs.Methods("POST")).
+				Penalty(core.Block{After: 2, Within: time.Hour, For: time.Hour}))
+			l.Allow(get(25))
+			for range 2 {
+				l.Allow(get(1))
+			}
+			d := l.Allow(post(1)) // there would be room
+			wantDecision(t, name, d, false, local, 0)
+			if b, _ := d.Binding(); !b.Blocked {
+				t.Errorf("%s: not blocked after two denials of the lower class, store down %v", name, down)
+			}
+		}
+	}
+}
+
 func TestRefundsBelongToTheirMonth(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) { // which begins on January 1st, 2000

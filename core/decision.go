@@ -24,6 +24,7 @@ const (
 	ReasonCachedDenial                // denied: the store did so a moment ago, and was not asked again
 	ReasonDelayed                     // allowed: after it waited for its turn
 	ReasonCanceled                    // denied: its context ended while it waited for its turn
+	ReasonBlocked                     // denied: a limit was exceeded again and again; see Limit.Penalty
 )
 
 var reasons = [...]string{
@@ -40,6 +41,7 @@ var reasons = [...]string{
 	ReasonCachedDenial:  "cached denial",
 	ReasonDelayed:       "delayed",
 	ReasonCanceled:      "canceled",
+	ReasonBlocked:       "blocked",
 }
 
 // String returns the reason in words, for logs and metrics.
@@ -153,6 +155,8 @@ func (d *Decision) conclude() {
 		}
 	}
 	switch {
+	case !d.Allowed && results[d.binding].Blocked:
+		d.Reason = ReasonBlocked
 	case !d.Allowed && results[d.binding].Cached:
 		d.Reason = ReasonCachedDenial
 	case !d.Allowed:

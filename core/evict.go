@@ -94,6 +94,9 @@ func (s *shard) score(slot *slot, now int64) score {
 	}
 	var b bucket
 	s.read(slot, &b)
+	if b.form.algorithm == penaltyRecord {
+		return penaltyScore(&b, slot.kind.burst(), now)
+	}
 	units, rest, _ := b.form.used(&b, now)
 	if rest > 0 {
 		units++

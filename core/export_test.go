@@ -69,3 +69,6 @@ const ShardSize = unsafe.Sizeof(shard{})
 
 // SlotSize is what a bucket takes of a table.
 const SlotSize = unsafe.Sizeof(slot{})
+
+// MaxBlockedKeys is how many blocks a store in memory lists.
+const MaxBlockedKeys = maxBlockedKeys

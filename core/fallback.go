@@ -14,7 +14,8 @@ import (
 type Fallback struct {
 	// Store decides instead: another Redis, say. The limits apply to it whole,
 	// for it is shared as the first one is. While it does not answer either,
-	// this process decides. Defaults to none.
+	// this process decides. Its blocks, of a [Limit.Penalty], are its own.
+	// Defaults to none.
 	Store Store
 
 	// Limits apply instead of the limiter's own: stricter ones, as a rule, or
@@ -56,7 +57,7 @@ func (l *Limiter) prepareFallback(from Fallback) error {
 		declarations = append(declarations, Declaration{Rule: to.rule, Keys: to.kind(), Named: from.Limits[i].named})
 	}
 	if n := checksOf(f.limits); n > MaxChecks {
-		return fmt.Errorf("weblimit: Config.Fallback has %d limits, with OncePer counting for two: the most is %d", n, MaxChecks)
+		return fmt.Errorf("weblimit: Config.Fallback counts for %d limits, with each OncePer and each Penalty for another: the most is %d", n, MaxChecks)
 	}
 	if len(f.limits) == 0 {
 		for i := range l.limits {

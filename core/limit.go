@@ -43,6 +43,7 @@ type Limit struct {
 	outage    Outage
 	shadow    bool
 	warnAt    []float64
+	penalty   *Block // nil if there is none
 	wait      time.Duration
 	slow      slowDown
 	refundOn  func(Outcome) bool
@@ -172,6 +173,11 @@ func (l Limit) Rule() (Rule, error) {
 		}
 	}
 	r.once = l.onceTTL
+	if l.penalty != nil {
+		if r.block, err = l.penalty.complete(); err != nil {
+			return Rule{}, fmt.Errorf("weblimit: limit %q: %w", l.name, err)
+		}
+	}
 	if l.cost > burst {
 		return Rule{}, fmt.Errorf("weblimit: limit %q: cost %d can never fit: the limit holds at most %d", l.name, l.cost, burst)
 	}
@@ -225,6 +231,8 @@ func (l *Limit) validate() error {
 		return fmt.Errorf("unknown outage policy %d", l.outage)
 	case l.wait < 0 || l.wait > maxWait || l.wait%time.Microsecond != 0:
 		return fmt.Errorf("a request may wait whole microseconds up to %v, not %v", maxWait, l.wait)
+	case l.penalty != nil && l.wait > 0 && l.algorithm != TokenBucket:
+		return fmt.Errorf("Penalty does not go with Wait under a %v: a request that waits is asked for again, and each denial would count", l.algorithm)
 	case !l.missing.valid():
 		return fmt.Errorf("unknown policy for missing keys %d", l.missing)
 	}

@@ -97,11 +97,11 @@ func New(config Config) (*Limiter, error) {
 			}
 		}
 	}
-	if len(l.limits) == 1 && l.limits[0].rule.once == 0 && !l.follows {
+	if len(l.limits) == 1 && l.limits[0].rule.once == 0 && !l.limits[0].rule.Penalized() && !l.follows {
 		l.direct, _ = config.Store.(*Memory)
 	}
 	if n := checksOf(l.limits); n > MaxChecks {
-		return nil, fmt.Errorf("weblimit: Config.Limits has %d limits, with OncePer counting for two: the most is %d", n, MaxChecks)
+		return nil, fmt.Errorf("weblimit: Config.Limits counts for %d limits, with each OncePer and each Penalty for another: the most is %d", n, MaxChecks)
 	}
 	if err := config.Store.Register(declarations...); err != nil {
 		return nil, err
@@ -149,6 +149,9 @@ func checksOf(limits []limit) int {
 	n := len(limits)
 	for i := range limits {
 		if limits[i].rule.once > 0 {
+			n++
+		}
+		if limits[i].rule.Penalized() {
 			n++
 		}
 	}
@@ -257,7 +260,8 @@ func (l *Limiter) AllowKey(ctx context.Context, key string, cost int64) (d Decis
 	return d
 }
 
-// Peek tells what AllowKey would decide, and charges nothing.
+// Peek tells what AllowKey would decide, and charges nothing. It counts towards no
+// block of a [Limit.Penalty], and begins none.
 func (l *Limiter) Peek(ctx context.Context, key string, cost int64) (Decision, error) {
 	if cost < 0 {
 		return Decision{}, fmt.Errorf("weblimit: cost must not be negative, got %d", cost)

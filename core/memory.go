@@ -23,6 +23,7 @@ type MemoryConfig struct {
 	// when there are MaxBuckets and at most 69 before. Four entries of a sliding
 	// log, or of slots that are held, count as one bucket, and so does the mark of an
 	// operation that is charged once; one log may exceed a bound that is smaller than it.
+	// A key that exceeds a limit with a [Limit.Penalty] takes another bucket there.
 	// At least 64. Defaults to DefaultMaxBuckets.
 	MaxBuckets int
 }
@@ -48,9 +49,10 @@ type MemoryConfig struct {
 type Memory struct {
 	Registry
 
-	now    func() int64 // microseconds since the epoch
-	seeds  [2]maphash.Seed
-	shards []shard // a power of two of them
+	now     func() int64 // microseconds since the epoch
+	seeds   [2]maphash.Seed
+	shards  []shard // a power of two of them
+	blocked blockedKeys
 }
 
 // NewMemory returns an empty store with the default configuration.
@@ -109,7 +111,7 @@ func (m *Memory) decide(checks []Check, results []Result, take bool) error {
 	}
 	switch {
 	case len(checks) == 0:
-	case len(checks) == 1 && checks[0].Once == nil: // or its mark is a second bucket
+	case len(checks) == 1 && checks[0].Once == nil && !checks[0].Rule.Penalized(): // or there is a second bucket
 		m.decideOne(checks[0].Rule, checks[0].Key, checks[0].Cost, &results[0], take)
 	default:
 		m.decideAll(checks, results, take)
@@ -147,11 +149,17 @@ func (m *Memory) decideAll(checks []Check, results []Result, take bool) {
 			v[i].recall(now)
 		}
 		v[i].judge(checks[i].Rule, v[i].cost(&checks[i]), now)
+		if checks[i].Rule.Penalized() {
+			v[i].judgePenalty(&checks[i], now)
+		}
 		granted = granted && (v[i].fits || checks[i].Shadow)
 	}
 	for i := range v {
 		if take {
 			v[i].settle(checks[i].Rule, checks[i].Cost, now, granted && v[i].fits)
+			if !v[i].fits && checks[i].Rule.Penalized() {
+				m.strike(&v[i], &checks[i], now)
+			}
 		}
 		if v[i].reading.Charged && checks[i].Once != nil && checks[i].Cost > 0 {
 			v[i].remember(checks[i].Rule, now)
@@ -160,7 +168,7 @@ func (m *Memory) decideAll(checks []Check, results []Result, take bool) {
 	leave(v)
 	for i := range v {
 		checks[i].Rule.answer(v[i].cost(&checks[i]), &v[i].reading, &results[i])
-		results[i].Repeated = v[i].repeated
+		results[i].Repeated = v[i].repeated && results[i].Allowed // or a block holds
 	}
 }
 
@@ -239,6 +247,7 @@ func (m *Memory) Reset(_ context.Context, checks []Check) error {
 		if at, found := v.shard.find(v.place); found {
 			v.shard.remove(at)
 		}
+		m.forgive(&v, checks[i].Rule)
 		if checks[i].Once != nil {
 			if at, found := v.shard.find(v.markPlace()); found {
 				v.shard.remove(at)

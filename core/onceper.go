@@ -23,10 +23,10 @@ const (
 // The first request with an operation's key that is charged leaves a mark, in one
 // step with the charge. Those that follow, from the same client under the same
 // limit, are allowed and take nothing, even when the limit is exhausted by then;
-// their [Result] says Repeated. A request that is denied leaves no mark, nor does
-// one of cost 0; one whose charge is refunded takes its mark with it. A request
-// without the operation's key, and [Limiter.AllowKey], which has no request, are
-// charged as usual.
+// their [Result] says Repeated. A block of a [Limit.Penalty] denies repeats, too.
+// A request that is denied leaves no mark, nor does one of cost 0; one whose charge
+// is refunded takes its mark with it. A request without the operation's key, and
+// [Limiter.AllowKey], which has no request, are charged as usual.
 //
 // A client chooses its operation keys, and one that repeats a key is not limited:
 // have the application answer a repeated operation from what it has stored, and

@@ -31,6 +31,8 @@ func (d *Decision) Status() int {
 func (d *Decision) AppendProblem(dst []byte, acceptLanguage string) (body []byte, language string) {
 	if d.Status() == statusServiceUnavailable {
 		dst = append(dst, `{"type":"https://iana.org/assignments/http-problem-types#temporary-reduced-capacity","title":"Temporary Reduced Capacity","status":503,"detail":`...)
+	} else if d.blocked() {
+		dst = append(dst, `{"type":"https://iana.org/assignments/http-problem-types#abnormal-usage-detected","title":"Abnormal Usage Detected","status":429,"detail":`...)
 	} else {
 		dst = append(dst, `{"type":"https://iana.org/assignments/http-problem-types#quota-exceeded","title":"Quota Exceeded","status":429,"detail":`...)
 	}
@@ -60,13 +62,15 @@ func (d *Decision) appendDetail(dst []byte, acceptLanguage string) (_ []byte, la
 			}
 		}
 	}
-	switch d.Reason {
-	case ReasonOutageDenied:
+	switch {
+	case d.Reason == ReasonOutageDenied:
 		dst = append(dst, `"Service temporarily unavailable.`...)
-	case ReasonCanceled:
+	case d.Reason == ReasonCanceled:
 		dst = append(dst, `"The request ended while it waited for its turn.`...)
-	case ReasonMissingKey:
+	case d.Reason == ReasonMissingKey:
 		dst = append(dst, `"The request does not say whose it is.`...)
+	case d.blocked():
+		dst = append(dst, `"Blocked after repeated excess.`...)
 	default:
 		dst = append(dst, `"Rate limit exceeded.`...)
 	}
@@ -80,4 +84,10 @@ func (d *Decision) appendDetail(dst []byte, acceptLanguage string) (_ []byte, la
 		dst = append(dst, ` seconds.`...)
 	}
 	return append(dst, '"'), language
+}
+
+// blocked reports whether the limit that binds blocks the client, be it in an
+// outage by what stands in for the store.
+func (d *Decision) blocked() bool {
+	return !d.Allowed && d.binding >= 0 && int(d.binding) < int(d.count) && d.Results()[d.binding].Blocked
 }

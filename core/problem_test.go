@@ -24,6 +24,7 @@ type problem struct {
 }
 
 const (
+	abnormalUsage   = "https://iana.org/assignments/http-problem-types#abnormal-usage-detected"
 	quotaExceeded   = "https://iana.org/assignments/http-problem-types#quota-exceeded"
 	reducedCapacity = "https://iana.org/assignments/http-problem-types#temporary-reduced-capacity"
 )

@@ -68,8 +68,11 @@ func (r *Registry) Register(declarations ...Declaration) error {
 		if other, taken := r.known[d.Rule.id]; taken {
 			others = append(others, other)
 		}
+		if other, near := r.known[d.Rule.PenaltyID()]; near {
+			others = append(others, other)
+		}
 		for _, other := range others {
-			if other.Rule.id == d.Rule.id {
+			if other.Rule.id == d.Rule.id || other.Rule.id == d.Rule.PenaltyID() {
 				if err := conflict(other, d); err != nil {
 					return err
 				}

@@ -142,13 +142,24 @@ func (r *reservation) end(refund func(*charge) bool) {
 	if ended {
 		return
 	}
-	for i := range r.charges {
-		if timer := r.charges[i].renewal.timer; timer != nil {
-			timer.Stop()
-		}
-		refunded := refund(&r.charges[i]) // the application's code: not under the lock
-		r.update(i, func(c *charge) { c.refunded = refunded })
+	r.endFrom(0, refund)
+}
+
+// endFrom settles the charges from the i-th on. Should refund, which is the
+// application's and so runs without the lock, panic, then they are settled still.
+func (r *reservation) endFrom(i int, refund func(*charge) bool) {
+	if i == len(r.charges) {
+		return
 	}
+	if timer := r.charges[i].renewal.timer; timer != nil {
+		timer.Stop()
+	}
+	refunded := false
+	defer func() {
+		r.update(i, func(c *charge) { c.refunded = refunded })
+		r.endFrom(i+1, refund)
+	}()
+	refunded = refund(&r.charges[i])
 }
 
 // spend notes a cost for all estimates, and reports whether there are any.

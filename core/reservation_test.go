@@ -289,3 +289,31 @@ func TestReservationsOfAnOutageAreSettledWhereTheyWereMade(t *testing.T) {
 		t.Fatal(err)
 	}
 }
+
+// An application's function that panics keeps its own charge, and nobody else's.
+func TestARefundThatPanicsHoldsUpNoOther(t *testing.T) {
+	t.Parallel()
+	l := limiterOn(t, core.NewMemory(),
+		forAll(core.PerDay(9)).Named("panics").RefundOn(func(core.Outcome) bool { panic("on purpose") }),
+		running(9),
+		forAll(core.PerDay(9)).Named("refunded").RefundOn(core.Failures),
+	)
+	d := l.AllowKey(t.Context(), "k", 1)
+	func() {
+		defer func() {
+			if recover() == nil {
+				t.Error("the panic was swallowed")
+			}
+		}()
+		d.Settle(core.Outcome{Status: 500})
+	}()
+	after, err := l.Peek(t.Context(), "k", 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, want := range []int64{8, 9, 9} {
+		if r := after.Results()[i]; r.Remaining != want {
+			t.Errorf("%s: %d left, want %d", r.Rule.Name, r.Remaining, want)
+		}
+	}
+}

@@ -20,7 +20,8 @@ import (
 // unit, or less than the limit's cost, is an error when the limit is used. Of a
 // tier, or a scaled limit, the lower class has share of its burst, at least the
 // cost. AllowKey and Peek ask as the class that has all. It is an error for a token
-// bucket that lets requests queue; see [Limit.Wait].
+// bucket that lets requests queue; see [Limit.Wait]. A [Limit.Penalty] counts the
+// denials of both classes, and blocks both.
 func (l Limit) Reserve(share float64, cond keyfuncs.Condition) Limit {
 	l.reserve = &reserve{share: share, all: cond}
 	return l

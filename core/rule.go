@@ -26,6 +26,7 @@ type Rule struct {
 	id       uint32
 	once     time.Duration // how long an operation is known that was charged; 0 for none
 	policy   [1]string     // what draft-11 says of the rule, as the values of a header
+	block    Block         // zero without a penalty
 }
 
 // Scale is a rule in the integers that stores count with, all of them at most

@@ -126,7 +126,7 @@ func (s *shard) read(slot *slot, b *bucket) {
 	switch b.form.algorithm {
 	case TokenBucket:
 		b.form.rate = slot.third
-	case SlidingWindow:
+	case SlidingWindow, penaltyRecord:
 		b.y = slot.third
 	case SlidingLog, Concurrency:
 		b.log = s.logs.entries[slot.third]

@@ -20,10 +20,13 @@ type Store interface {
 	// Take decides checks together: all are charged, or none is. A shadow check
 	// that does not fit stays uncharged and stops nobody. A check of cost 0
 	// always fits and charges nothing, and so does one whose operation was charged
-	// before: see Check.Once.
+	// before: see Check.Once. A check that does not fit a rule with a [Block] counts
+	// towards one; a check that a block is for does not fit, be its operation charged
+	// before or not.
 	Take(ctx context.Context, checks []Check, results []Result) error
 
-	// Peek answers as Take would, and charges nothing.
+	// Peek answers as Take would, and charges nothing. It knows of blocks, and
+	// begins none.
 	Peek(ctx context.Context, checks []Check, results []Result) error
 
 	// Charge charges the checks whether or not they fit, for what was spent
@@ -56,8 +59,9 @@ type Store interface {
 	// renew and give back by the old one; what is left ends with its lease.
 	Renew(ctx context.Context, checks []Check, results []Result) error
 
-	// Reset forgets the checks' keys under the checks' rules; their cost is not read.
-	// Of a check with Once it forgets that operation, too; it finds no others.
+	// Reset forgets the checks' keys under the checks' rules, with their blocks;
+	// their cost is not read. Of a check with Once it forgets that operation, too; it
+	// finds no others.
 	Reset(ctx context.Context, checks []Check) error
 
 	// Register is how a limiter announces its limits when it is made, so that two
@@ -83,10 +87,11 @@ type Check struct {
 type Result struct {
 	Allowed    bool          // the check fits its own limit
 	Charged    bool          // the cost was taken: every enforced check of the call fitted
+	Blocked    bool          // not Allowed: the limit's [Block] holds, or begins with this request
 	Repeated   bool          // the operation was charged before: Allowed, not Charged, and nothing was taken
 	Cached     bool          // an earlier denial that still holds: the server was not asked again
 	Remaining  int64         // units left, from 0 to Rule.Burst
-	RetryAfter time.Duration // not Allowed: until the same cost fits, of Concurrency a hint; 0 when waiting can't help
+	RetryAfter time.Duration // not Allowed: until the same cost fits, of Concurrency a hint, and no block holds; 0 when waiting can't help
 	Window     time.Duration // how long Remaining has to last: the draft's effective window
 	ResetAfter time.Duration // until the whole quota is there again, if nobody asks
 	At         int64         // when the store decided: microseconds since the epoch, on the store's clock; of slots, the time they go by
@@ -106,10 +111,12 @@ type Reading struct {
 	Charged bool
 	At      int64 // microseconds since the epoch
 	Numbers [4]int64
+	Blocked int64 // microseconds until the block that holds ends; 0 if none does
 }
 
-// MaxChecks is how many checks a call can have, and a limiter limits. A check with
-// Once, or a limit with [Limit.OncePer], counts for two.
+// MaxChecks is how many checks a call can have, and a limiter limits. The Once of
+// a check counts for another, and so does a penalty; of a limiter's limits,
+// [Limit.OncePer] and [Limit.Penalty] do.
 const MaxChecks = 255
 
 var errLengths = errors.New("weblimit: as many results as checks are needed")
@@ -124,19 +131,18 @@ func ValidChecks(checks []Check, results []Result) error {
 	if len(checks) > MaxChecks {
 		return fmt.Errorf("weblimit: at most %d checks can be decided together, got %d", MaxChecks, len(checks))
 	}
-	marks := 0
+	if len(checks) > MaxChecks/3 {
+		if n := len(checks) + besides(checks); n > MaxChecks {
+			return fmt.Errorf("weblimit: at most %d checks, with their operations and penalties, can be decided together, got %d", MaxChecks, n)
+		}
+	}
 	for i := range checks {
 		c := &checks[i]
 		if c.Rule == nil {
 			return errors.New("weblimit: check without a rule")
 		}
-		if c.Once != nil {
-			if c.Rule.once == 0 {
-				return fmt.Errorf("weblimit: limit %q: an operation's key, but no OncePer", c.Rule.Name)
-			}
-			if marks++; len(checks)+marks > MaxChecks {
-				return fmt.Errorf("weblimit: at most %d checks and operations can be decided together", MaxChecks)
-			}
+		if c.Once != nil && c.Rule.once == 0 {
+			return fmt.Errorf("weblimit: limit %q: an operation's key, but no OncePer", c.Rule.Name)
 		}
 		if c.Cost < 0 {
 			return fmt.Errorf("weblimit: limit %q: cost must not be negative, got %d", c.Rule.Name, c.Cost)
@@ -148,4 +154,17 @@ func ValidChecks(checks []Check, results []Result) error {
 		}
 	}
 	return nil
+}
+
+// besides counts the operations and the penalties of checks.
+func besides(checks []Check) (n int) {
+	for i := range checks {
+		if checks[i].Once != nil {
+			n++
+		}
+		if checks[i].Rule != nil && checks[i].Rule.Penalized() {
+			n++
+		}
+	}
+	return n
 }

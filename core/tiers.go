@@ -61,6 +61,9 @@ func (t *tiers) rule(r keyfuncs.Request) *Rule {
 		wait:       t.base.Wait,
 		concurrent: l.concurrent, hasLease: l.hasLease,
 	}
+	if t.base.Penalized() {
+		l.penalty = &t.base.block
+	}
 	rule, err := l.Rule()
 	rule.once = t.base.once
 	if err == nil && (rule.Algorithm == Concurrency) != (t.base.Algorithm == Concurrency) {

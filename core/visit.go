@@ -27,11 +27,14 @@ type visit struct {
 // change any of them.
 var visits = sync.Pool{New: func() any { return new([]visit) }}
 
+// spacing keeps the limits of one key apart in their shard.
+const spacing = 0x9e3779b97f4a7c15
+
 // locate finds where a check's bucket belongs. The limits of one key share a
 // shard, but lie some way apart in it, or they would be each other's neighbours
 // in every probe.
 func (m *Memory) locate(v *visit, rule *Rule, key []byte) {
-	v.hash = maphash.Bytes(m.seeds[0], key) + uint64(rule.id)*0x9e3779b97f4a7c15
+	v.hash = maphash.Bytes(m.seeds[0], key) + uint64(rule.id)*spacing
 	v.check = uint32(maphash.Bytes(m.seeds[1], key))
 	v.number = int(v.check) & (len(m.shards) - 1)
 	v.shard = &m.shards[v.number]

@@ -45,6 +45,8 @@ func (l Limit) LeakyBucket(wait time.Duration) Limit {
 //
 // A token bucket that queues can't have a part reserved by [Limit.Reserve]: those
 // who queue for theirs would be in front of those for whom the rest is kept.
+// Only a token bucket can have a [Limit.Penalty] as well. Nobody waits for the end
+// of a block.
 //
 // Config.MaxWaiting bounds how many requests wait. A waiting request holds a
 // goroutine and its connection, so keep the wait short. At most one hour.

@@ -202,6 +202,8 @@ func TestWaitsThatCantWork(t *testing.T) {
 		"no level":     {core.PerSecond(1).SlowDown(0, time.Second), "above 0 and below 1"},
 		"NaN":          {core.PerSecond(1).SlowDown(math.NaN(), time.Second), "above 0 and below 1"},
 		"no delay":     {core.PerSecond(1).SlowDown(0.5, 0), "delays by more than 0"},
+		"strikes":      {blocking(core.PerSecond(1).FixedWindow().Wait(time.Second)), "a request that waits is asked for again, and each denial would count"},
+		"slot strikes": {blocking(core.Concurrent(1).Wait(time.Second)), "Penalty does not go with Wait under a"},
 		"cost":         {core.PerSecond(10).Cost(2).LeakyBucket(time.Second), "can never fit"},
 	} {
 		_, err := c.limit.By(keyfuncs.Everyone()).Named("x").Rule()

@@ -40,6 +40,10 @@ func TestCluster(t *testing.T) {
 			}
 		}
 	})
+	t.Run("blocks of all masters are listed", func(t *testing.T) {
+		t.Parallel()
+		wantBlocksListed(t, redisstore.New(client, redisstore.Prefix(redistest.Prefix(t))))
+	})
 	t.Run("what one slot charged is given back when another denies", func(t *testing.T) {
 		t.Parallel()
 		store := redisstore.New(client, redisstore.Prefix(redistest.Prefix(t)))

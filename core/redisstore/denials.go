@@ -34,7 +34,10 @@ const (
 // Redis's answer was under way. Throw-away keys do not push out denials that are
 // in use. What a limit of requests at the same time denies is not repeated, since a
 // slot can become free at any moment, nor are requests with an operation's key,
-// which may have been charged. An age of 0 switches the cache off. Defaults to DefaultDenialAge and
+// which may have been charged. Requests that a limit with a [core.Limit.Penalty]
+// applies to are always asked for, since each denial counts and a block is lifted at
+// once: their floods cost Redis a call each. An age of 0 switches the cache off.
+// Defaults to DefaultDenialAge and
 // DefaultDenials.
 func DenialCache(age time.Duration, denials int) Option {
 	return func(s *Store) {
@@ -88,7 +91,7 @@ type asking struct {
 // find looks for a denial of the checks. It reports true, and fills in the
 // results, if one still holds; else what it returns is for keep.
 func (d *denials) find(checks []core.Check, results []core.Result) (asking, bool) {
-	if d == nil || len(checks) > denialChecks || hasOnce(checks) {
+	if d == nil || len(checks) > denialChecks || mustAsk(checks) {
 		return asking{}, false
 	}
 	now := monotonic()
@@ -122,10 +125,11 @@ func (d *denials) find(checks []core.Check, results []core.Result) (asking, bool
 	return a, false
 }
 
-// hasOnce reports whether a check is of an operation that is charged once.
-func hasOnce(checks []core.Check) bool {
+// mustAsk reports whether only Redis knows: of an operation that may have been
+// charged, and of a limit that counts its denials.
+func mustAsk(checks []core.Check) bool {
 	for i := range checks {
-		if checks[i].Once != nil {
+		if checks[i].Once != nil || checks[i].Rule.Penalized() {
 			return true
 		}
 	}

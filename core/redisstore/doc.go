@@ -11,7 +11,7 @@
 // once (see [core.Limit.OncePer]) leaves a mark: a small string of its own in the
 // same hash slot, which expires with its ttl. Redis 5 or later is
 // needed; the commands used are EVALSHA, EVAL, and within the script TIME, GET,
-// MGET, PSETEX and DEL.
+// MGET, PSETEX and DEL. Only a list of blocked clients takes SCAN besides.
 //
 // # Round trips
 //

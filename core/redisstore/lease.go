@@ -22,7 +22,8 @@ import (
 // own lease, and Redis is asked for the others only: with a global limit and one
 // per client, only the latter costs Redis anything. Sliding logs, calendar windows,
 // limits of requests at the same time, operations that are charged once and checks of
-// cost 0 are not leased. At most 1,024 keys have leases at a time, and keys that
+// cost 0 are not leased, and a request to which a limit with a [core.Limit.Penalty]
+// applies is decided by Redis alone. At most 1,024 keys have leases at a time, and keys that
 // are seldom asked for don't push them out.
 //
 // # Bounds

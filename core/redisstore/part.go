@@ -34,7 +34,7 @@ const (
 type part struct {
 	op     operation
 	slot   int
-	checks []int    // which of the request's checks, in the order of the group
+	checks []int    // which of the request's checks, in the order of the group; ^i for the penalty of i
 	spots  []spot   // where they are in data
 	size   int      // of the answer
 	group  int      // how much of data is the group; the keys follow
@@ -46,6 +46,7 @@ type part struct {
 
 	hash   uint64 // of all of it, for parts that can be decided together
 	equal  bool   // it can be decided together with equal ones
+	guards bool   // there are penalties in it that say what comes of checks
 	leads  bool   // its owner waits for nothing else, and can lead a flight
 	asking bool   // the slot is on its way to the node
 
@@ -82,6 +83,7 @@ var hashSeed = maphash.MakeSeed()
 func newPart(op operation, slot int) *part {
 	p := parts.Get().(*part)
 	p.op, p.slot, p.leads, p.equal, p.size = op, slot, true, op == take || op == peek, 0
+	p.guards = false
 	p.data = append(p.data[:0], byte(op), 0, 0)
 	return p
 }
@@ -118,31 +120,46 @@ type spot struct {
 	at    int
 }
 
-// add adds a check of the request; charged is when it was charged, for a refund
-// or renewal. A check that can have a mark has been given it before, by remember.
+// add adds a check of the request, and its penalty if the operation is about that,
+// too; charged is when it was charged, for a refund or renewal. A check that can
+// have a mark has been given it before, by remember.
 func (p *part) add(index int, check *core.Check, charged int64) {
-	key := slices.IndexFunc(p.tags, func(tag []byte) bool { return bytes.Equal(tag, check.Key) })
+	s, n := p.spot(check.Key, check.Rule.ID())
+	p.data = appendCheck(p.data, p.op, check, charged, p.markOf(index), p.clock)
+	p.place(s, n, index, check.Rule.Algorithm)
+	p.equal = p.equal && check.Rule.Algorithm != core.SlidingLog // whose reading does not tell what the next one sees
+	if check.Rule.Penalized() {
+		p.guard(index, check)
+	}
+}
+
+// spot returns the end of data as the place of a check that is written there next,
+// and which of the spots it is: key by key, and of a key in the order in which its
+// value holds the limits.
+func (p *part) spot(tag []byte, limit uint32) (s spot, n int) {
+	key := slices.IndexFunc(p.tags, func(known []byte) bool { return bytes.Equal(known, tag) })
 	if key < 0 {
 		key = len(p.tags)
-		p.tags = append(p.tags, check.Key)
+		p.tags = append(p.tags, tag)
 	}
 	key += len(p.marks)
-	// Key by key, and of a key in the order in which its value holds the limits.
-	n := len(p.spots)
-	for n > 0 && (p.spots[n-1].key > key || p.spots[n-1].key == key && p.spots[n-1].limit > check.Rule.ID()) {
+	n = len(p.spots)
+	for n > 0 && (p.spots[n-1].key > key || p.spots[n-1].key == key && p.spots[n-1].limit > limit) {
 		n--
 	}
-	end := len(p.data)
 	if key == int(p.data[keysAt]) {
 		p.data[keysAt]++
 		p.data = append(p.data, 0)
-		end++
 	}
-	s := spot{key: key, limit: check.Rule.ID(), at: end}
-	p.data = appendCheck(p.data, p.op, check, charged, p.markOf(index), p.clock)
+	return spot{key: key, limit: limit, at: len(p.data)}, n
+}
+
+// place moves what was written at the end of data to where it belongs.
+func (p *part) place(s spot, n, index int, algorithm core.Algorithm) {
+	end := s.at
 	switch {
 	case n == len(p.spots):
-	case p.spots[n].key == key:
+	case p.spots[n].key == s.key:
 		s.at = p.spots[n].at
 	default: // the last of its key, before the number of the next one's checks
 		s.at = p.spots[n].at - 1
@@ -156,11 +173,10 @@ func (p *part) add(index int, check *core.Check, charged int64) {
 	}
 	p.checks = slices.Insert(p.checks, n, index)
 	p.spots = slices.Insert(p.spots, n, s)
-	first, _ := slices.BinarySearchFunc(p.spots, key, func(s spot, key int) int { return s.key - key })
+	first, _ := slices.BinarySearchFunc(p.spots, s.key, func(s spot, key int) int { return s.key - key })
 	p.data[p.spots[first].at-1]++
 	p.data[checksAt]++
-	p.size += replySize(p.op, check.Rule.Algorithm)
-	p.equal = p.equal && check.Rule.Algorithm != core.SlidingLog // whose reading does not tell what the next one sees
+	p.size += replySize(p.op, algorithm)
 }
 
 // rotate brings the last n bytes to the front.
@@ -228,6 +244,8 @@ func replyNumbers(op operation, algorithm core.Algorithm) int {
 		return 4
 	case algorithm == core.SlidingWindow:
 		return 3
+	case algorithm == penalty:
+		return 1
 	}
 	return 2
 }
@@ -236,6 +254,10 @@ func replyNumbers(op operation, algorithm core.Algorithm) int {
 func (p *part) answer(checks []core.Check, results []core.Result) error {
 	if len(p.reply) != p.size {
 		return &core.StoreError{Class: core.ErrorUnknown, Err: fmt.Errorf("script replied %d bytes to %d checks", len(p.reply), len(p.checks))}
+	}
+	if p.guards {
+		p.answerGuarded(checks, results)
+		return nil
 	}
 	granted := int(^uint(0) >> 1) // how many equal parts were
 	at := 0
@@ -248,15 +270,15 @@ func (p *part) answer(checks []core.Check, results []core.Result) error {
 	reply := p.reply
 	for _, i := range p.checks {
 		size := replySize(p.op, checks[i].Rule.Algorithm)
-		results[i] = p.result(reply[:size], &checks[i], granted)
+		results[i] = p.result(reply[:size], &checks[i], granted, 0)
 		reply = reply[size:]
 	}
 	return nil
 }
 
 // result reads the script's answer to a check: how many equal parts it fits by
-// itself, and its reading.
-func (p *part) result(reply string, check *core.Check, granted int) core.Result {
+// itself, and its reading; blocked is for how many microseconds its key is blocked.
+func (p *part) result(reply string, check *core.Check, granted int, blocked int64) core.Result {
 	rule, cost := check.Rule, check.Cost
 	fits := int(reply[0])
 	again := check.Once != nil && fits == repeated && (p.op == take || p.op == peek)
@@ -264,14 +286,14 @@ func (p *part) result(reply string, check *core.Check, granted int) core.Result 
 	if rule.Algorithm == core.SlidingLog && p.op == take && charged {
 		reply = reply[4*7:]
 	}
-	reading := core.Reading{At: p.at, Charged: charged}
+	reading := core.Reading{At: p.at, Charged: charged, Blocked: blocked}
 	for k := range min(replyNumbers(p.op, rule.Algorithm), len(reading.Numbers)) {
 		reading.Numbers[k] = get7(reply[1+7*k:])
 	}
 	switch {
 	case again:
 		result := rule.Result(0, reading)
-		result.Repeated = true
+		result.Repeated = result.Allowed // or a block holds
 		return result
 	case p.op == peek:
 		return rule.Result(cost, reading)

@@ -38,6 +38,7 @@ func BenchmarkScript(b *testing.B) {
 		core.PerHour(100_000).SlidingWindow().Named("sliding"),
 		buckets[3],
 	}
+	block := core.Block{After: 1, Within: 1000 * time.Hour, For: 1000 * time.Hour}
 	never := core.Per(1, 1000*time.Hour).Named("never")
 
 	b.Run("empty", func(b *testing.B) { benchmarkPlain(b, "return 1") })
@@ -55,6 +56,8 @@ func BenchmarkScript(b *testing.B) {
 		{"5 mixed limits of a key", scriptPipeline, mixed},
 		{"denied", scriptPipeline, []core.Limit{never}},
 		{"64 denied in a call", 1, []core.Limit{never}},
+		{"with a penalty", scriptPipeline, []core.Limit{hour.Penalty(block)}},
+		{"blocked", scriptPipeline, []core.Limit{never.Penalty(block)}},
 		{"odd rate", scriptPipeline, buckets[3:4]},
 		{"fixed window", scriptPipeline, mixed[1:2]},
 		{"sliding window", scriptPipeline, mixed[3:4]},

@@ -201,6 +201,9 @@ func scriptRules(random *rand.Rand) []core.Rule {
 		case 5:
 			limit = limit.OncePer(keyfuncs.Header("Idempotency-Key"), 2*time.Second)
 		}
+		if random.IntN(3) == 0 {
+			limit = limit.Penalty(core.Block{After: 1 + random.Int64N(3), Within: time.Second, For: 500 * time.Millisecond, Max: 2 * time.Second})
+		}
 		rules = append(rules, mustRule(limit.Named(scriptNames[random.IntN(len(scriptNames))])))
 	}
 	return rules

@@ -13,8 +13,9 @@ import (
 // fractions of any size. It shares no arithmetic with the stores: what remains
 // and how long to wait it finds by trying.
 type model struct {
-	buckets map[string]*modelBucket // by key and limit
-	marks   map[string]modelMark    // by key, limit and operation
+	buckets   map[string]*modelBucket // by key and limit
+	marks     map[string]modelMark    // by key, limit and operation
+	penalties map[string]modelPenalty // by key and limit
 }
 
 // modelMark says when an operation was charged, and until when it is known.
@@ -35,7 +36,7 @@ type modelBucket struct {
 type modelLogEntry struct{ at, units int64 }
 
 func newModel() *model {
-	return &model{buckets: map[string]*modelBucket{}, marks: map[string]modelMark{}}
+	return &model{buckets: map[string]*modelBucket{}, marks: map[string]modelMark{}, penalties: map[string]modelPenalty{}}
 }
 
 func (b *modelBucket) clone() *modelBucket {
@@ -325,7 +326,9 @@ func (m *model) take(checks []core.Check, now int64, charge bool) []core.Result 
 	opened := make([]*modelBucket, len(checks))
 	checks = slices.Clone(checks)
 	repeated := make([]bool, len(checks))
+	blocked := make([]int64, len(checks))
 	for i, c := range checks {
+		blocked[i] = m.blocked(&c, now) // by what it costs, charged before or not
 		if mark, ok := m.marks[markKey(&c)]; c.Once != nil && ok && now < mark.until {
 			repeated[i] = true
 			checks[i].Cost, c.Cost = 0, 0
@@ -335,13 +338,14 @@ func (m *model) take(checks []core.Check, now int64, charge bool) []core.Result 
 		if converted && charge {
 			m.store(&c, opened[i].clone())
 		}
-		if !opened[i].fits(now/modelTick(c.Rule), c.Cost) && !c.Shadow {
+		if (blocked[i] > 0 || !opened[i].fits(now/modelTick(c.Rule), c.Cost)) && !c.Shadow {
 			granted = false
 		}
 	}
 	results := make([]core.Result, len(checks))
 	for i, c := range checks {
-		charged := granted && opened[i].fits(now/modelTick(c.Rule), c.Cost)
+		fits := opened[i].fits(now/modelTick(c.Rule), c.Cost)
+		charged := granted && fits && blocked[i] == 0
 		if charged {
 			opened[i].charge(now, c.Cost)
 			if c.Cost > 0 {
@@ -354,6 +358,12 @@ func (m *model) take(checks []core.Check, now int64, charge bool) []core.Result 
 		results[i] = opened[i].answer(now, c.Cost, charged && !repeated[i], string(c.Key))
 		results[i].Repeated = repeated[i]
 		results[i].At = now
+		if charge && !fits && blocked[i] == 0 {
+			blocked[i] = m.strike(&c, now)
+		}
+		if blocked[i] > 0 {
+			results[i] = answerBlocked(results[i], blocked[i])
+		}
 	}
 	return results
 }
@@ -472,6 +482,9 @@ func (m *model) reset(checks []core.Check) {
 		delete(m.buckets, string(c.Key)+"|"+c.Rule.Name)
 		if c.Once != nil {
 			delete(m.marks, markKey(&c))
+		}
+		if c.Rule.Penalized() {
+			m.lift(&c)
 		}
 	}
 }

@@ -2,8 +2,11 @@ package storetest
 
 import (
 	"context"
+	"errors"
+	"iter"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/weblimit/weblimit/core"
 )
@@ -69,6 +72,39 @@ func (s *modelStore) Reset(_ context.Context, checks []core.Check) error {
 	defer s.mu.Unlock()
 	s.model.reset(checks)
 	return nil
+}
+
+func (s *modelStore) Blocks(_ context.Context, rules []*core.Rule) iter.Seq2[core.Blocked, error] {
+	return func(yield func(core.Blocked, error) bool) {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		for _, b := range s.model.blocks(rules, s.clock.Micros()) {
+			if !yield(b, nil) {
+				return
+			}
+		}
+	}
+}
+
+func (s *modelStore) Block(_ context.Context, checks []core.Check, d time.Duration) error {
+	return s.eachBlock(errors.Join(core.ValidPenalties(checks), core.ValidBlockTime(d)), checks, func(c *core.Check) {
+		s.model.block(c, s.clock.Micros(), d)
+	})
+}
+
+func (s *modelStore) Unblock(_ context.Context, checks []core.Check) error {
+	return s.eachBlock(core.ValidPenalties(checks), checks, s.model.lift)
+}
+
+func (s *modelStore) eachBlock(err error, checks []core.Check, change func(*core.Check)) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for i := range checks {
+		if err == nil {
+			change(&checks[i])
+		}
+	}
+	return err
 }
 
 // The model is held to what it judges the stores by.

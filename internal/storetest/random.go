@@ -85,7 +85,9 @@ func (s *sequence) step() {
 			s.Fatalf("reset: %v\n%s", err, s.trace)
 		}
 		s.model.reset([]core.Check{check})
-	case n < 79:
+	case n < 76:
+		s.blockOrLift()
+	case n < 82:
 		name := pick(s.rand, names)
 		s.rules[name] = s.randomRule(name)
 		s.log("change %s to %s", name, describe(s.rules[name]))
@@ -144,6 +146,9 @@ func (s *sequence) randomRule(name string) *core.Rule {
 	}
 	if s.rand.IntN(3) == 0 {
 		limit = limit.OncePer(keyfuncs.Header("Idempotency-Key"), pick(s.rand, []time.Duration{time.Second, 1500 * time.Millisecond, time.Hour, 31 * 24 * time.Hour}))
+	}
+	if s.rand.IntN(3) == 0 {
+		limit = limit.Penalty(s.randomBlock())
 	}
 	r, err := limit.Rule()
 	if err != nil {
@@ -310,9 +315,9 @@ func (s *sequence) compare(verb string, checks []core.Check, got, want []core.Re
 	}
 }
 
-// lastMicros is when time stops: a bucket that takes 80 years to fill, a few times
-// over, comes to where microseconds are not exact in Lua.
-var lastMicros = time.Date(2150, time.January, 1, 0, 0, 0, 0, time.UTC).UnixMicro()
+// lastMicros is where a sequence's time ends, in the year 2184: waits can be of
+// centuries, and times of 2^53 microseconds are not exact in Redis.
+const lastMicros = 3 << 51
 
 // pass lets time go by: often to an instant that matters.
 func (s *sequence) pass() {
@@ -332,7 +337,7 @@ func (s *sequence) pass() {
 	case 5:
 		d = span(s.rule(pick(s.rand, names)))
 	}
-	if s.Micros() > lastMicros {
+	if s.Micros()+d.Microseconds() > lastMicros {
 		d = 0
 	}
 	s.Advance(d)

@@ -145,12 +145,19 @@ func describe(r *core.Rule) string {
 	if r.Wait > 0 {
 		s += fmt.Sprintf(", queue of %v", r.Wait)
 	}
+	if r.Penalized() {
+		s += fmt.Sprintf(", penalty %+v", r.Block())
+	}
 	return s
 }
 
 func show(r core.Result) string {
-	return fmt.Sprintf("{allowed=%v charged=%v repeated=%v remaining=%d retry=%v window=%v reset=%v}",
-		r.Allowed, r.Charged, r.Repeated, r.Remaining, r.RetryAfter, r.Window, r.ResetAfter)
+	blocked := ""
+	if r.Blocked {
+		blocked = "blocked "
+	}
+	return fmt.Sprintf("{%sallowed=%v charged=%v repeated=%v remaining=%d retry=%v window=%v reset=%v}",
+		blocked, r.Allowed, r.Charged, r.Repeated, r.Remaining, r.RetryAfter, r.Window, r.ResetAfter)
 }
 
 // Algorithms returns one limit of n units per window for each algorithm.

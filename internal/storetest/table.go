@@ -53,10 +53,19 @@ var table = []tableTest{
 	{"extreme numbers are counted exactly", extremes},
 	{"parallel callers get exactly the quota", parallel},
 	{"parallel callers of several limits get all or nothing", parallelSeveral},
+	{"blocks get longer, up to the longest, and are forgiven in the end", escalation},
+	{"denials count for a time that begins with the first", strikesWithin},
+	{"other limits' denials, peeks and costs of nothing are no reason to block", noStrikes},
+	{"a block denies the whole request, and charges and extends nothing", blocksAll},
+	{"limits of one key block each for itself", blocksEach},
+	{"a shadow's blocks are reported and deny nobody", shadowBlocks},
+	{"blocks are set, lifted and reset", liftAndSet},
+	{"refunds and charges leave blocks as they are", refundsKeepBlocks},
+	{"parallel callers are denied exactly as often as a block takes", parallelPenalty},
 }
 
 func runTable(t *testing.T, newStore Factory) {
-	for _, test := range slices.Concat(table, onceTable, concurrencyTable) {
+	for _, test := range slices.Concat(table, onceTable, concurrencyTable, combinationTable) {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()
 			test.run(newRig(t, newStore))

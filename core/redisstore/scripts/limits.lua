@@ -14,16 +14,17 @@
 -- KEYS     the client keys of all groups, each once, each holding all limits of that key
 --
 -- ARGV[…]  what is asked, each once, integers little-endian, numbers IEEE 754 doubles:
---          operation    1 byte: 1 take, 2 peek, 3 charge, 4 refund, 5 reset, 6 renew
---          checks       1 byte: their number, marks included
+--          operation    1 byte: 1 take, 2 peek, 3 charge, 4 refund, 5 reset, 6 renew; 128 more
+--                       for a take or peek in which there are penalties
+--          checks       1 byte: their number, marks and penalties included
 --          keys         1 byte: their number, and per key:
 --          of the key   1 byte: the number of its checks, by ascending limit, and per check;
 --                       the keys of marks come first, each with one check of algorithm 7:
 --          algorithm    1 byte: 1 token bucket, 2 fixed window, 3 sliding window,
---                       4 sliding log, 5 calendar window, 7 mark of an operation that is charged
---                       once, 8 concurrency; 128 more if the check is judged and not enforced,
---                       64 more if it is charged only if its operation has no mark,
---                       32 more if the capacity is that of the lower class of requests
+--                       4 sliding log, 5 calendar window, 6 penalty: see below, 7 mark of an
+--                       operation that is charged once, 8 concurrency; 128 more if the check is
+--                       judged and not enforced, 64 more if it is charged only if its operation
+--                       has no mark, 32 more if the capacity is that of the lower class of requests
 --          tick         number: microseconds; calendar: when the current window began by the
 --                       client's clock, in microseconds since the epoch
 --          per          number: token bucket: debt drained in a tick; calendar: when that window ends;
@@ -40,11 +41,17 @@
 --                       key in the group
 --          full         number, for the lower class only: the capacity that the other class has, by
 --                       which records are kept; else the same
+--                       A penalty is a check of its own, of the same key as the check that it
+--                       guards. Its numbers are, in this order: denials that begin a block, how
+--                       long they count, how long the first block lasts, how many times longer
+--                       the next one, the longest; times in microseconds. A charge of it begins a
+--                       block as long as the first. Behind its head, which is without sizes:
+--          guarded      4 bytes: the id of the limit that it guards
 -- ARGV[#]  the groups; left out for one group of one key that asks once, at the server's time:
 --          clock        1 byte: 0 for the server's own; 1: a number follows, microseconds
 --                       since the epoch
 --          per group    index of what it asks in ARGV (1), how many equal requests ask it, each
---                       by itself (1, up to 254; 1 with a sliding log or a mark), and
+--                       by itself (1, up to 254; 1 with a sliding log, mark or penalty), and
 --                       per key its index in KEYS (2, big-endian)
 --
 -- RETURN   now          7 bytes: microseconds since the epoch
@@ -52,7 +59,8 @@
 --                       operation was charged before (1), then numbers
 --                       of 7 bytes, the check's core.Reading, before a take or peek, after all
 --                       else: 2, of a sliding window 3, of a sliding log 4, and of a log's
---                       take 4 more: after it, if it is granted. Of a mark nothing
+--                       take 4 more: after it, if it is granted; of a penalty 1: the
+--                       microseconds until its block ends, 0 if there is none. Of a mark nothing
 --          A group whose key can't be read has instead: 255, length (2) of a text, and the text.
 --          Nothing of it was charged.
 --
@@ -69,6 +77,9 @@
 --          sliding log     units used (2), entries (2), then per entry when (7) and units (2)
 --          mark            when the operation was charged (7)
 --          concurrency     as a sliding log
+--          A penalty's record is of another order: limit, 96, 215, when its denials are over (7),
+--          how many there are (4), how many blocks there were in a row (2), expires (7), when the
+--          last block ends (7). To who does not know it, it looks like any other.
 --          Width is 0 where nothing is said of it, else 1, 2, 4 or 7, of a window's counts at
 --          least 4: what twice the quota takes, to which a charge can bring them.
 --
@@ -77,7 +88,7 @@
 -- value has changed nothing, unless Redis refused a write.
 
 local TAKE, PEEK, CHARGE, REFUND, RESET, RENEW = 1, 2, 3, 4, 5, 6
-local BUCKET, WINDOW, ESTIMATE, LOG, CALENDAR, MARK, SLOTS = 1, 2, 3, 4, 5, 7, 8
+local BUCKET, WINDOW, ESTIMATE, LOG, CALENDAR, PENALTY, MARK, SLOTS = 1, 2, 3, 4, 5, 6, 7, 8
 local VERSION = '\1'
 local spread, unpack, pack, sub, byte = unpack, struct.unpack, struct.pack, string.sub, string.byte
 
@@ -104,8 +115,10 @@ local value, last
 
 -- What is asked: kept from group to group, most ask the same.
 local asked, operation, total, keys, first -- first: the checks of the first key
-local algorithm, tick, per, capacity, full, cost, offset, head, charged, shadow, guard
+local algorithm, tick, per, capacity, full, cost, offset, head, charged, shadow
+local mark                        -- the number of the key of the check's mark
 local reads, writes               -- the formats of a record's state
+local penalties, guarded          -- whether the group has penalties; the limit that one guards
 
 local answers
 local text = now                  -- the answer so far; what comes first goes behind the time
@@ -117,6 +130,8 @@ repeat
   local known = ask == asked      -- all of it is parsed already
   if not known then
     asked, operation, total, keys, first = nil, byte(ask, 1, 4)
+    penalties = operation > 127
+    if penalties then operation = operation - 128 end
   end
   local start = p + 2
   local grant = times             -- how many of the equal requests all enforced checks fit, so far
@@ -126,8 +141,11 @@ repeat
 
   -- A group is decided as it is read, with its charges, on the assumption that it will be
   -- granted. What equal requests charge depends on how many are granted: then it is
-  -- judged (pass 1) before it is charged (pass 2).
-  for pass = times > 1 and total > 1 and 1 or 2, 2 do
+  -- judged (pass 1) before it is charged (pass 2). So is a group with penalties: then
+  -- blocks are those that hold, and exceeded the limits that cost did not fit, by key and limit.
+  local blocks, exceeded
+  if penalties then blocks, exceeded = {}, {} end
+  for pass = (penalties or times > 1 and total > 1) and 1 or 2, 2 do
     local most = grant
     local q = 5                   -- in ask
     p = start
@@ -171,10 +189,10 @@ repeat
             shadow = algorithm > 127
             if shadow then algorithm = algorithm - 128 end
             if operation == REFUND or operation == RENEW then charged, q = unpack('<d', ask, q) end
-            guard, full = nil, capacity
+            mark, full = nil, capacity
             if algorithm > 63 then
               algorithm = algorithm - 64
-              guard, q = byte(ask, q), q + 1
+              mark, q = byte(ask, q), q + 1
             end
             if algorithm > 31 then
               algorithm = algorithm - 32
@@ -204,6 +222,8 @@ repeat
               else
                 reads, writes = '<I7I7I7', '<c0c0I7I7I7'
               end
+            elseif algorithm == PENALTY then
+              guarded, q = unpack('<I4', ask, q)
             elseif algorithm == MARK then
               reads, writes = '<I7I7', '<c0c0I7I7'
             else
@@ -351,6 +371,7 @@ repeat
 
         -- The bucket: see core/bucket.go. An expired one is as good as none.
         local from, expires, x, y, entries = at, 0, 0, 0, ''
+        local strikes, level = 0, 0 -- of a penalty, whose strikes end at x and whose block ends at y
         if state then
           if algorithm == BUCKET and per == 1 then
             expires, at = unpack('<I7', value, state)
@@ -360,13 +381,15 @@ repeat
             expires, x, y, at = unpack('<I7I2I2', value, state)
             entries = sub(value, at, at + 9 * y - 1)
             at = at + 9 * y
+          elseif algorithm == PENALTY then
+            x, strikes, level, expires, y, at = unpack('<I7I4I2I7I7', value, state)
           else
             expires, x, at = unpack(reads, value, state)
           end
           if expires > now then
             if expires > held then held = expires end
           else
-            expires, x, y, entries = 0, 0, 0, ''
+            expires, x, y, entries, strikes, level = 0, 0, 0, '', 0, 0
           end
         end
 
@@ -376,7 +399,8 @@ repeat
         -- it is nil as long as nothing has changed.
         local fits = times
         local a, b, ends
-        if guard and repeated[guard] then fits, cost = 2, 0 end
+        local answered = penalties and (text == now and 7 or #text)
+        if mark and repeated[mark] then fits, cost = 2, 0 end
 
         if algorithm == BUCKET then
           local ticks = tick == 1 and now or (now - now % tick) / tick
@@ -495,6 +519,33 @@ repeat
           if operation > PEEK then a, b = x, y end
           text = pack(text == now and '<I7BI7I7I7' or '<c0BI7I7I7', text, fits, a, b, elapsed)
 
+        elseif algorithm == PENALTY then
+          -- See core/penalty.go.
+          local after, within, lasts, factor, longest = tick, per, capacity, cost, offset
+          local limit = key * 4294967296 + guarded
+          if x <= now then x, strikes = 0, 0 end
+          if y + longest <= now then level = 0 end
+          if level == 0 and y <= now then y = 0 end
+          if operation == CHARGE then
+            x, y, strikes, ends = 0, now + lasts, 0, 0
+          elseif operation <= PEEK and y > now then
+            fits, blocks[limit] = 0, true
+          elseif operation == TAKE and pass == 2 and exceeded[limit] then
+            if strikes == 0 then x = now + within end
+            strikes, ends = strikes + 1, 0
+            if strikes >= after then
+              for _ = 1, factor > 1 and level or 0 do
+                if lasts >= longest then break end
+                lasts = math.min(lasts * factor, longest)
+              end
+              x, y, strikes, level, fits = 0, now + lasts, 0, math.min(level + 1, 65535), 0
+            end
+          end
+          if ends then
+            ends = math.max(x, level > 0 and y + longest or y)
+            entries = pack('<I7I4I2I7I7', x, strikes, level, ends, y)
+          end
+          text = pack(text == now and '<I7BI7' or '<c0BI7', text, fits, y > now and y - now or 0)
         elseif algorithm == MARK then
           -- Left by a take, unless the check it is for turns out not to charge.
           repeated = repeated or {}
@@ -633,12 +684,23 @@ repeat
           end
         end
 
+        if penalties and algorithm ~= PENALTY then
+          local limit = key * 4294967296 + unpack('<I4', head)
+          if fits == 0 then exceeded[limit] = true end
+          if pass == 2 and blocks[limit] then
+            -- Of a repeated operation the answer says so all the same.
+            if fits ~= 2 then text = sub(text, 1, answered) .. '\0' .. sub(text, answered + 2) end
+            fits = 0
+          end
+          -- A denied group can have a denial to write down, and charges nothing.
+          if grant == 0 or fits == 0 then ends = nil end
+        end
         if fits < grant and not shadow then grant = fits end
-        if guard and operation == TAKE and (fits ~= 1 or cost == 0) then pending[guard][6] = false end -- not dirty: no mark is left
+        if mark and operation == TAKE and (fits ~= 1 or cost == 0) then pending[mark][6] = false end -- not dirty: no mark is left
         if operation == RESET and state then ends = 0 end
 
         -- The record as it shall be, if it may be so.
-        if pass == 2 and grant > 0 then
+        if pass == 2 and (grant > 0 or penalties) then
           if not ends then
             if expires > 0 then
               built = built .. sub(value, from, at - 1)
@@ -647,7 +709,7 @@ repeat
           else
             dirty = true
             if ends > 0 then
-              built = pack(writes, built, head, ends, x, y, entries)
+              built = algorithm == PENALTY and built .. head .. entries or pack(writes, built, head, ends, x, y, entries)
               if ends > last then last = ends end
             end
           end
@@ -671,7 +733,7 @@ repeat
       if keys > 1 then k, value, held, built, last, dirty, converted = spread(pending[key]) end
       if operation == PEEK then
         last = nil
-      elseif grant > 0 and dirty then
+      elseif dirty and (grant > 0 or penalties) then
         value = built
       elseif converted then
         -- The old numbers must go even if the request is denied: see core.Rule.open.

@@ -116,7 +116,7 @@ type part struct {
 // are enough units in it, the others together by the store. If the store denies,
 // the leases get back what they gave.
 func (l *Leases) Take(ctx context.Context, checks []core.Check, results []core.Result) error {
-	if len(checks) > maxChecks {
+	if len(checks) > maxChecks || penalized(checks) {
 		return l.source.Take(ctx, checks, results)
 	}
 	var few [maxChecks]part
@@ -153,6 +153,17 @@ func leasable(c *core.Check) bool {
 		return false
 	}
 	return c.Cost > 0 && c.Once == nil
+}
+
+// penalized reports whether a denial of the checks can count towards a block: then
+// the store has to see the request as it is, and once.
+func penalized(checks []core.Check) bool {
+	for i := range checks {
+		if checks[i].Rule.Penalized() {
+			return true
+		}
+	}
+	return false
 }
 
 // spend charges the leases, where there are some and no slice is planned. It

@@ -1,0 +1,520 @@
+package core_test
+
+import (
+	"errors"
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/weblimit/weblimit/core"
+	"github.com/weblimit/weblimit/keyfuncs"
+)
+
+// login is a limit of two a minute that blocks for ten minutes at the third of
+// three denials within an hour.
+func login() core.Limit {
+	return core.PerMinute(2).SlidingLog().By(keyfuncs.ClientIP()).Named("login").
+		Penalty(core.Block{After: 3, Within: time.Hour, For: 10 * time.Minute})
+}
+
+func TestBadPenaltiesAreErrors(t *testing.T) {
+	t.Parallel()
+	good := core.Block{After: 3, Within: time.Hour, For: time.Minute}
+	for _, tt := range []struct {
+		name string
+		with func(*core.Block)
+		want string // after `weblimit: limit "login": `
+	}{
+		{"nothing", func(b *core.Block) { *b = core.Block{} }, "Block.After must be from 1 to 2^31, got 0"},
+		{"a negative number", func(b *core.Block) { b.After = -1 }, "Block.After must be from 1 to 2^31, got -1"},
+		{"too large a number", func(b *core.Block) { b.After = 1<<31 + 1 }, "Block.After must be from 1 to 2^31, got 2147483649"},
+		{"no time in which denials count", func(b *core.Block) { b.Within = 0 }, "Block.Within must be positive, got 0s"},
+		{"less than a microsecond", func(b *core.Block) { b.Within = 1 }, "Block.Within must be a whole number of microseconds, got 1ns"},
+		{"no length", func(b *core.Block) { b.For = 0 }, "Block.For must be positive, got 0s"},
+		{"a negative length", func(b *core.Block) { b.For = -time.Second }, "Block.For must be positive, got -1s"},
+		{"an odd length", func(b *core.Block) { b.For++ }, "Block.For must be a whole number of microseconds, got 1m0.000000001s"},
+		{"more than 10 years", func(b *core.Block) { b.For = 11 * 365 * 24 * time.Hour }, "Block.For must be at most 10 years"},
+		{"a negative factor", func(b *core.Block) { b.Factor = -1 }, "Block.Factor must be from 1 to 1000, got -1"},
+		{"too large a factor", func(b *core.Block) { b.Factor = 1001 }, "Block.Factor must be from 1 to 1000, got 1001"},
+		{"less at most than at first", func(b *core.Block) { b.Max = time.Second }, "Block.Max must be at least Block.For, got 1s and 1m0s"},
+		{"a negative maximum", func(b *core.Block) { b.Max = -1 }, "Block.Max must be positive, got -1ns"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			block := good
+			tt.with(&block)
+			_, err := core.New(core.Config{Store: core.NewMemory(), Limits: []core.Limit{login().Penalty(block)}})
+			if want := `weblimit: limit "login": ` + tt.want; fmt.Sprint(err) != want {
+				t.Errorf("got error\n\t%v, want\n\t%s", err, want)
+			}
+		})
+	}
+}
+
+func TestDefaultsOfAPenalty(t *testing.T) {
+	t.Parallel()
+	b := core.Block{After: 3, Within: time.Hour, For: time.Minute}
+	for want, block := range map[core.Block]core.Block{
+		{After: 3, Within: time.Hour, For: time.Minute, Factor: 2, Max: 24 * time.Hour}:          b,
+		{After: 3, Within: time.Hour, For: 48 * time.Hour, Factor: 2, Max: 48 * time.Hour}:       {After: 3, Within: time.Hour, For: 48 * time.Hour},
+		{After: 3, Within: time.Hour, For: time.Minute, Factor: 1, Max: time.Minute}:             {After: 3, Within: time.Hour, For: time.Minute, Factor: 1, Max: time.Minute},
+		{After: 1 << 31, Within: time.Microsecond, For: 1000, Factor: 1000, Max: 24 * time.Hour}: {After: 1 << 31, Within: time.Microsecond, For: 1000, Factor: 1000},
+	} {
+		rule := mustRule(t, core.PerHour(1).Penalty(block))
+		if got := rule.Block(); got != want || !rule.Penalized() {
+			t.Errorf("got %+v, want %+v", got, want)
+		}
+	}
+	plain := mustRule(t, core.PerHour(1))
+	if plain.Penalized() || plain.Block() != (core.Block{}) {
+		t.Errorf("a limit without a penalty has %+v", plain.Block())
+	}
+}
+
+func TestTooManyPenaltiesAreAnError(t *testing.T) {
+	t.Parallel()
+	var limits []core.Limit
+	for i := range 128 {
+		limits = append(limits, login().Named(fmt.Sprint("login", i)))
+	}
+	want := "weblimit: Config.Limits counts for 256 limits, with each OncePer and each Penalty for another: the most is 255"
+	if _, err := core.New(core.Config{Store: core.NewMemory(), Limits: limits}); fmt.Sprint(err) != want {
+		t.Errorf("got error %v, want %s", err, want)
+	}
+	limiterOn(t, core.NewMemory(), limits[:127]...).AllowKey(t.Context(), "k", 1)
+	want = "weblimit: Config.Fallback counts for 256 limits, with each OncePer and each Penalty for another: the most is 255"
+	if _, err := core.New(core.Config{Store: core.NewMemory(), Limits: limits[:1], Fallback: core.Fallback{Limits: limits}}); fmt.Sprint(err) != want {
+		t.Errorf("got error %v, want %s", err, want)
+	}
+}
+
+// A client is told why, and for how long; waiting exactly so long is enough, and
+// whoever goes on is blocked for longer.
+func TestABlockedClient(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		l := limiterOn(t, core.NewMemory(), login(), everyone(1000))
+		ask := func() core.Decision { return l.AllowKey(t.Context(), "ip:192.0.2.1", 1) }
+		for _, block := range []time.Duration{10 * time.Minute, 20 * time.Minute, 40 * time.Minute} {
+			for _, want := range []core.Reason{core.ReasonWithinLimit, core.ReasonWithinLimit, core.ReasonLimitExceeded, core.ReasonLimitExceeded, core.ReasonBlocked, core.ReasonBlocked} {
+				if d := ask(); d.Reason != want || d.Allowed != (want == core.ReasonWithinLimit) {
+					t.Fatalf("allowed=%v because %v, want %v", d.Allowed, d.Reason, want)
+				}
+			}
+			time.Sleep(block / 2)
+			d := ask()
+			if b, ok := d.Binding(); !ok || !b.Blocked || b.Rule.Name != "login" || d.RetryAfter != block/2 || d.Status() != http.StatusTooManyRequests {
+				t.Fatalf("half way: %+v after %v with status %d, want %v", b.Result, d.RetryAfter, d.Status(), block/2)
+			}
+			if log := d.LogValue().String(); !strings.Contains(log, "reason=blocked") || !strings.Contains(log, "limit=login") {
+				t.Errorf("logged as %s", log)
+			}
+			time.Sleep(d.RetryAfter)
+		}
+		if d := ask(); !d.Allowed {
+			t.Errorf("after exactly RetryAfter: %v", d.Reason)
+		}
+	})
+}
+
+func TestTheBodyOfABlock(t *testing.T) {
+	t.Parallel()
+	limits := []core.Limit{everyone(5).Named("a"), everyone(5).Named("b")}
+	const (
+		head = `{"type":"https://iana.org/assignments/http-problem-types#abnormal-usage-detected","title":"Abnormal Usage Detected","status":429,"detail":"Blocked after repeated excess.`
+		over = `{"type":"https://iana.org/assignments/http-problem-types#quota-exceeded","title":"Quota Exceeded","status":429,"detail":"Rate limit exceeded.`
+	)
+	blocked := func(d time.Duration) core.Result { return core.Result{Blocked: true, RetryAfter: d, Window: d} }
+	exceeded := func(d time.Duration) core.Result { return core.Result{RetryAfter: d} }
+	fine := core.Result{Allowed: true, Remaining: 3}
+	for _, tt := range []struct {
+		name    string
+		results []core.Result
+		reason  core.Reason
+		want    string
+	}{
+		{"one limit blocks", []core.Result{blocked(time.Minute), fine}, core.ReasonBlocked, head + ` Retry in 60 seconds.","violated-policies":["a"]}`},
+		{"a second is left", []core.Result{fine, blocked(1)}, core.ReasonBlocked, head + ` Retry in 1 second.","violated-policies":["b"]}`},
+		{"another is exceeded for less", []core.Result{exceeded(time.Second), blocked(time.Minute)}, core.ReasonBlocked, head + ` Retry in 60 seconds.","violated-policies":["a","b"]}`},
+		{"another is exceeded for longer", []core.Result{exceeded(time.Hour), blocked(time.Minute)}, core.ReasonLimitExceeded, over + ` Retry in 3600 seconds.","violated-policies":["a","b"]}`},
+		{"another can never be paid", []core.Result{exceeded(0), blocked(time.Minute)}, core.ReasonLimitExceeded, over + `","violated-policies":["a","b"]}`},
+	} {
+		d := decided(t, limits, tt.results...)
+		if d.Reason != tt.reason || d.Allowed {
+			t.Errorf("%s: allowed=%v because %v, want %v", tt.name, d.Allowed, d.Reason, tt.reason)
+		}
+		wantProblem(t, &d, tt.want)
+	}
+	d := decided(t, limits, blocked(90*time.Second), fine)
+	wantHeaders(t, &d, `"a";q=5;w=3600, "b";q=5;w=3600`, `"a";r=0;t=90, "b";r=3;t=1`, "90")
+
+	l := newLimiter(t, core.Config{Store: &scripted{results: []core.Result{blocked(time.Minute)}}, Limits: limits[:1], Details: map[string]func(core.Decision) string{
+		"de": func(d core.Decision) string { return fmt.Sprint("Gesperrt: ", d.Reason == core.ReasonBlocked) },
+	}})
+	d = l.AllowKey(t.Context(), "k", 1)
+	body, language := d.AppendProblem(nil, "de-CH")
+	if p := parseProblem(t, body); p.Detail != "Gesperrt: true" || language != "de" || p.Type != abnormalUsage {
+		t.Errorf("in German: %+v in %q", p, language)
+	}
+}
+
+func TestAShadowsBlockDeniesNobody(t *testing.T) {
+	t.Parallel()
+	l := limiterOn(t, core.NewMemory(), login().Shadow(), everyone(1000))
+	for range 10 {
+		if d := l.AllowKey(t.Context(), "k", 1); !d.Allowed {
+			t.Fatalf("denied because %v", d.Reason)
+		}
+	}
+	d := l.AllowKey(t.Context(), "k", 1)
+	if d.Reason != core.ReasonShadowed || !d.Results()[0].Blocked {
+		t.Errorf("%v, blocked=%v; want it reported", d.Reason, d.Results()[0].Blocked)
+	}
+}
+
+func TestATierKeepsThePenalty(t *testing.T) {
+	t.Parallel()
+	l := limiterOn(t, core.NewMemory(), login().Tiers(func(keyfuncs.Request) core.Limit {
+		return core.PerHour(1).Penalty(core.Block{}) // whose penalty is not read
+	}))
+	var reasons []core.Reason
+	for range 4 {
+		d := l.Allow(&request{peer: "192.0.2.1"})
+		reasons = append(reasons, d.Reason)
+	}
+	if want := []core.Reason{core.ReasonWithinLimit, core.ReasonLimitExceeded, core.ReasonLimitExceeded, core.ReasonBlocked}; !slices.Equal(reasons, want) {
+		t.Errorf("got %v, want %v", reasons, want)
+	}
+}
+
+// During an outage the process counts and blocks by itself, and the store hears
+// nothing of it.
+func TestBlocksDuringAnOutage(t *testing.T) {
+	t.Parallel()
+	store := newFlaky(true)
+	l := newLimiter(t, core.Config{Store: store, Replicas: 2, Limits: []core.Limit{login()}})
+	for i := range 5 {
+		d := l.AllowKey(t.Context(), "k", 1)
+		r := d.Results()[0]
+		if d.Allowed != (i == 0) || d.Reason != core.ReasonOutageLocal || r.Blocked != (i >= 3) {
+			t.Errorf("request %d: allowed=%v because %v, blocked=%v", i+1, d.Allowed, d.Reason, r.Blocked)
+		}
+		if body, _ := d.AppendProblem(nil, ""); r.Blocked != strings.Contains(string(body), abnormalUsage) {
+			t.Errorf("request %d: body %s", i+1, body)
+		}
+	}
+	if err := l.Unblock(t.Context(), "k"); err != nil {
+		t.Fatal(err)
+	}
+	if d := l.AllowKey(t.Context(), "k", 1); d.Allowed || d.Results()[0].Blocked {
+		t.Errorf("after the block was lifted: allowed=%v blocked=%v, want what was used to stay so", d.Allowed, d.Results()[0].Blocked)
+	}
+	store.down.Store(false)
+	if d := l.AllowKey(t.Context(), "k", 1); !d.Allowed {
+		t.Errorf("the store denies because %v", d.Reason)
+	}
+	if blocked := blocksOf(t, l); len(blocked) != 0 {
+		t.Errorf("the store lists %v", blocked)
+	}
+}
+
+func blocksOf(t testing.TB, l *core.Limiter) []core.Blocked {
+	t.Helper()
+	var all []core.Blocked
+	for b, err := range l.Blocks(t.Context()) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		all = append(all, b)
+	}
+	return all
+}
+
+func TestBlocksThatCannotBeChanged(t *testing.T) {
+	t.Parallel()
+	none := limiterOn(t, &scripted{}, login())
+	for _, err := range none.Blocks(t.Context()) {
+		if !errors.Is(err, core.ErrNoBlocks) {
+			t.Errorf("a store without blocks lists: %v", err)
+		}
+	}
+	if err := none.Unblock(t.Context(), "k"); !errors.Is(err, core.ErrNoBlocks) {
+		t.Errorf("a store without blocks lifts: %v", err)
+	}
+	if err := none.Block(t.Context(), "login", "k", time.Hour); !errors.Is(err, core.ErrNoBlocks) {
+		t.Errorf("a store without blocks blocks: %v", err)
+	}
+	l := limiterOn(t, core.NewMemory(), login(), everyone(5).Named("plain"))
+	for _, tt := range []struct {
+		limit string
+		d     time.Duration
+		want  string
+	}{
+		{"log-in", time.Hour, `weblimit: the limiter has no limit "log-in"`},
+		{"plain", time.Hour, `weblimit: limit "plain" blocks nobody: it has no Penalty`},
+		{"login", 0, `weblimit: limit "login": a block must be positive, got 0s`},
+		{"login", 11 * 365 * 24 * time.Hour, `weblimit: limit "login": a block must be at most 10 years`},
+	} {
+		if err := l.Block(t.Context(), tt.limit, "k", tt.d); fmt.Sprint(err) != tt.want {
+			t.Errorf("got error\n\t%v, want\n\t%s", err, tt.want)
+		}
+	}
+	plain := limiterOn(t, &scripted{}, everyone(5))
+	if err := plain.Unblock(t.Context(), "k"); err != nil || len(blocksOf(t, plain)) != 0 {
+		t.Errorf("limits that block nobody: %v", err)
+	}
+}
+
+// What is listed can be lifted and set again, however odd the key is.
+func TestAListedKeyIsTakenAsItIs(t *testing.T) {
+	t.Parallel()
+	l := limiterOn(t, core.NewMemory(), core.PerHour(1).By(keyfuncs.User("id")).Named("user").Penalty(core.Block{After: 1, Within: time.Hour, For: time.Hour}))
+	ask := map[string]func() core.Decision{
+		"user:alice":       func() core.Decision { return l.Allow(&request{values: map[any]any{"id": "alice"}}) },
+		"no user":          func() core.Decision { return l.Allow(&request{}) },
+		"a key of its own": func() core.Decision { return l.AllowKey(t.Context(), "tenant:42", 1) },
+		"a hashed key":     func() core.Decision { return l.AllowKey(t.Context(), "{odd}", 1) },
+	}
+	for name, ask := range ask {
+		ask()
+		if d := ask(); d.Reason != core.ReasonBlocked {
+			t.Fatalf("%s: %v", name, d.Reason)
+		}
+		listed := blocksOf(t, l)
+		if len(listed) != 1 || listed[0].Limit != "user" || listed[0].Level != 1 {
+			t.Fatalf("%s: listed %+v", name, listed)
+		}
+		if err := l.Unblock(t.Context(), listed[0].Key); err != nil {
+			t.Fatal(err)
+		}
+		if d := ask(); d.Reason == core.ReasonLimitExceeded || !d.Results()[0].Blocked {
+			t.Errorf("%s: %v, want a block anew", name, d.Reason)
+		}
+		if err := errors.Join(l.Unblock(t.Context(), listed[0].Key), l.Block(t.Context(), "user", listed[0].Key, time.Minute)); err != nil {
+			t.Fatal(err)
+		}
+		if d := ask(); d.Reason != core.ReasonBlocked {
+			t.Errorf("%s: blocked by hand: %v", name, d.Reason)
+		}
+		if err := l.Reset(t.Context(), listed[0].Key); err != nil {
+			t.Fatal(err)
+		}
+		if err := l.Unblock(t.Context(), listed[0].Key); err != nil || len(blocksOf(t, l)) != 0 {
+			t.Errorf("%s: lifted: %v, still listed: %v", name, err, blocksOf(t, l))
+		}
+	}
+}
+
+func TestAListEndsWithItsReader(t *testing.T) {
+	t.Parallel()
+	l := limiterOn(t, core.NewMemory(), login())
+	for i := range 10 {
+		if err := l.Block(t.Context(), "login", fmt.Sprint("k", i), time.Hour); err != nil {
+			t.Fatal(err)
+		}
+	}
+	n := 0
+	for _, err := range l.Blocks(t.Context()) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		if n++; n == 3 {
+			break
+		}
+	}
+	if n != 3 {
+		t.Errorf("read %d blocks, want 3", n)
+	}
+}
+
+// Throw-away keys push out neither a block nor who is close to one.
+func TestThrowAwayKeysDoNotPushOutABlock(t *testing.T) {
+	t.Parallel()
+	m, clock := small(t, 2048)
+	rule := mustRule(t, login())
+	for range 5 {
+		take(t, m, "abuser", rule, 1)
+	}
+	for range 4 {
+		take(t, m, "close", rule, 1)
+	}
+	flood := mustRule(t, core.PerHour(10).Named("flood"))
+	for i := range 20_000 {
+		take(t, m, fmt.Sprint("throw-away", i), flood, 1)
+	}
+	if got := take(t, m, "abuser", rule, 1); !got.Blocked {
+		t.Errorf("the block is gone: %+v", got)
+	}
+	if got := take(t, m, "close", rule, 1); !got.Blocked {
+		t.Errorf("denials are forgotten: %+v", got)
+	}
+	clock.Advance(10 * time.Minute) // a new flood against what is left of the block: that it was one
+	for i := range 20_000 {
+		take(t, m, fmt.Sprint("another", i), flood, 1)
+	}
+	for range 5 {
+		take(t, m, "abuser", rule, 1)
+	}
+	if got := take(t, m, "abuser", rule, 1); got.RetryAfter != 20*time.Minute {
+		t.Errorf("the second block ends in %v, want 20m", got.RetryAfter)
+	}
+}
+
+// The list of a store in memory is bounded; what is not on it holds all the same.
+func TestMoreBlocksThanAreListed(t *testing.T) {
+	t.Parallel()
+	m, clock := at()
+	l := limiterOn(t, m, login())
+	const blocks = core.MaxBlockedKeys + 5000
+	for i := range blocks {
+		if err := l.Block(t.Context(), "login", fmt.Sprint("k", i), time.Hour); err != nil {
+			t.Fatal(err)
+		}
+	}
+	listed := blocksOf(t, l)
+	if n := len(listed); n > core.MaxBlockedKeys || n < core.MaxBlockedKeys/8*7 {
+		t.Errorf("%d of %d blocks are listed", n, blocks)
+	}
+	for i := range blocks {
+		if d := l.AllowKey(t.Context(), fmt.Sprint("k", i), 1); d.Reason != core.ReasonBlocked {
+			t.Fatalf("block %d: %v", i, d.Reason)
+		}
+	}
+	clock.Advance(time.Hour)
+	if err := l.Block(t.Context(), "login", "late", time.Hour); err != nil {
+		t.Fatal(err)
+	}
+	if listed := blocksOf(t, l); len(listed) != 1 || listed[0].Key != "late" {
+		t.Errorf("after all others have ended: %d listed", len(listed))
+	}
+}
+
+// blocking is a penalty that is soon there.
+func blocking(l core.Limit) core.Limit {
+	return l.Penalty(core.Block{After: 3, Within: time.Hour, For: time.Minute})
+}
+
+// A queue denies at once: each request that has no place in it is one strike, and a
+// block is nothing to wait for.
+func TestAQueueWithAPenalty(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		l := limiterOn(t, core.NewMemory(), blocking(forAll(core.PerSecond(1).LeakyBucket(10*time.Minute))))
+		var all sync.WaitGroup
+		for range 601 { // one goes on at once, and the others wait
+			all.Go(func() {
+				if d := l.AllowKey(t.Context(), "k", 1); !d.Allowed {
+					t.Errorf("in the queue: %v", d.Reason)
+				}
+			})
+		}
+		synctest.Wait()
+		start := time.Now()
+		for i, want := range []core.Reason{core.ReasonLimitExceeded, core.ReasonLimitExceeded, core.ReasonBlocked, core.ReasonBlocked} {
+			d := l.AllowKey(t.Context(), "k", 1)
+			if d.Reason != want || want == core.ReasonBlocked && d.RetryAfter != time.Minute {
+				t.Errorf("request %d: %v, retry after %v, want %v", i+1, d.Reason, d.RetryAfter, want)
+			}
+		}
+		if waited := time.Since(start); waited != 0 {
+			t.Errorf("denials took %v", waited)
+		}
+		all.Wait() // blocks end nobody's wait
+		if d := l.AllowKey(t.Context(), "k", 1); !d.Allowed {
+			t.Errorf("after the block: %v", d.Reason)
+		}
+	})
+}
+
+// A request that would wait for one limit is denied at once if another blocks it,
+// even if it is the first that takes longer; and it is one strike.
+func TestNobodyWaitsForTheEndOfABlock(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		l := limiterOn(t, core.NewMemory(),
+			forAll(core.PerHour(1).FixedWindow().Wait(time.Hour)).Named("patient"),
+			blocking(forAll(core.Per(1, 24*time.Hour))).Named("strict"))
+		l.AllowKey(t.Context(), "k", 1)
+		start := time.Now()
+		for i := range 5 {
+			d := l.AllowKey(t.Context(), "k", 1)
+			if d.Allowed || d.Results()[1].Blocked != (i >= 2) {
+				t.Errorf("request %d: %v, blocked=%v", i+1, d.Reason, d.Results()[1].Blocked)
+			}
+		}
+		if waited := time.Since(start); waited != 0 {
+			t.Errorf("denials took %v", waited)
+		}
+	})
+}
+
+// A tier can't bring back what is refused of the limit itself.
+func TestATierOfAQueueWithAPenalty(t *testing.T) {
+	t.Parallel()
+	l := limiterOn(t, core.NewMemory(), blocking(core.PerHour(1).By(keyfuncs.Everyone()).Wait(time.Minute)).Tiers(func(keyfuncs.Request) core.Limit {
+		return core.PerHour(5).FixedWindow()
+	}))
+	if d := l.Allow(&request{}); d.Results()[0].Rule.Algorithm != core.TokenBucket {
+		t.Errorf("decided by a %v, want the limit's own token bucket", d.Results()[0].Rule.Algorithm)
+	}
+}
+
+// What a request gives back afterwards takes no strike back, and lifts no block.
+func TestReservationsLeaveStrikes(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		for name, limit := range map[string]core.Limit{
+			"refunds":   core.PerDay(1).RefundOn(core.Failures),
+			"estimates": core.PerDay(1).Estimate(1),
+			"slots":     core.Concurrent(1),
+		} {
+			l := limiterOn(t, core.NewMemory(), blocking(forAll(limit)).Named(name))
+			d := l.AllowKey(t.Context(), "k", 1)
+			for range 2 {
+				l.AllowKey(t.Context(), "k", 1)
+			}
+			_ = core.Charge(core.NewContext(t.Context(), d), 0) // only one of them has an estimate
+			d.Settle(core.Outcome{Status: 500})
+			if got := unitsLeft(t, l, "k"); got != 1 {
+				t.Errorf("%s: %d left after the request, want all", name, got)
+			}
+			d = l.AllowKey(t.Context(), "k", 1)
+			if got := l.AllowKey(t.Context(), "k", 1); !d.Allowed || got.Reason != core.ReasonBlocked {
+				t.Errorf("%s: the third strike: %v", name, got.Reason)
+			}
+			d.Settle(core.Outcome{Status: 500})
+			if got := l.AllowKey(t.Context(), "k", 1); got.Reason != core.ReasonBlocked {
+				t.Errorf("%s: settled while blocked: %v", name, got.Reason)
+			}
+		}
+	})
+}
+
+// A limit with both counts for three, of a limiter and of a call.
+func TestMarksAndPenaltiesCount(t *testing.T) {
+	t.Parallel()
+	var limits []core.Limit
+	var checks []core.Check
+	for i := range 86 {
+		limit := login().Named(fmt.Sprint("login", i)).OncePer(keyfuncs.Header("Idempotency-Key"), time.Hour)
+		limits = append(limits, limit)
+		checks = append(checks, core.Check{Key: []byte("k"), Rule: mustRule(t, limit), Cost: 1, Once: []byte("op")})
+	}
+	want := "weblimit: Config.Limits counts for 258 limits, with each OncePer and each Penalty for another: the most is 255"
+	if _, err := core.New(core.Config{Store: core.NewMemory(), Limits: limits}); fmt.Sprint(err) != want {
+		t.Errorf("got error %v, want %s", err, want)
+	}
+	limiterOn(t, core.NewMemory(), limits[:85]...)
+	want = "weblimit: at most 255 checks, with their operations and penalties, can be decided together, got 258"
+	if err := core.ValidChecks(checks, make([]core.Result, 86)); fmt.Sprint(err) != want {
+		t.Errorf("got error %v, want %s", err, want)
+	}
+	if err := core.ValidChecks(checks[:85], make([]core.Result, 85)); err != nil {
+		t.Error(err)
+	}
+}

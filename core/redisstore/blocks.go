@@ -1,0 +1,275 @@
+package redisstore
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"hash/maphash"
+	"iter"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/weblimit/weblimit/core"
+)
+
+var _ core.Blocker = (*Store)(nil)
+
+// scanCount is how many keys Redis looks at before it serves others, and how many
+// values are read together.
+const scanCount = 128
+
+// Block implements [core.Blocker]. The block holds at once for all processes.
+func (s *Store) Block(ctx context.Context, checks []core.Check, d time.Duration) error {
+	return s.changeBlocks(ctx, charge, checks, d)
+}
+
+// Unblock implements [core.Blocker]. What is lifted is lifted at once for all
+// processes.
+func (s *Store) Unblock(ctx context.Context, checks []core.Check) error {
+	return s.changeBlocks(ctx, reset, checks, 0)
+}
+
+func (s *Store) changeBlocks(ctx context.Context, op operation, checks []core.Check, d time.Duration) error {
+	if err := core.ValidPenalties(checks); err != nil {
+		return err
+	}
+	if op == charge {
+		if err := core.ValidBlockTime(d); err != nil {
+			return err
+		}
+	}
+	if len(checks) > core.MaxChecks {
+		return fmt.Errorf("weblimit: at most %d blocks can be changed together, got %d", core.MaxChecks, len(checks))
+	}
+	var ps []*part
+	for i := range checks {
+		var p *part
+		ps, p = s.partFor(ps, op, &checks[i])
+		p.addPenalty(i, &checks[i], d)
+	}
+	for _, p := range ps {
+		p.seal(s.prefix)
+	}
+	defer release(ps)
+	return s.run(ctx, ps)
+}
+
+// Blocks implements [core.Blocker]. It scans all keys of the store's databases,
+// on each server some at a time, and reads their values: of a Cluster on every
+// master, of a Ring on every shard that is up, and through a client of somebody's
+// own wherever its SCAN leads. It needs permission for SCAN, GET and TIME, and asks
+// with the client's own time-outs and retries. A block is yielded once, even if
+// Redis names its key twice.
+func (s *Store) Blocks(ctx context.Context, rules []*core.Rule) iter.Seq2[core.Blocked, error] {
+	return func(yield func(core.Blocked, error) bool) {
+		l := lister{prefix: s.prefix, names: make(map[uint32]string), seen: make(map[uint64]struct{}), seed: maphash.MakeSeed(), yield: yield, now: s.now}
+		for _, rule := range rules {
+			l.names[rule.PenaltyID()] = rule.Name
+		}
+		servers, err := s.servers(ctx)
+		for _, server := range servers {
+			if !l.server(ctx, server) {
+				return
+			}
+		}
+		if err != nil {
+			yield(core.Blocked{}, err)
+		}
+	}
+}
+
+// servers returns a client for each server that holds keys, and an error if
+// there are some that it can't return.
+func (s *Store) servers(ctx context.Context) (found []redis.Cmdable, err error) {
+	var mu sync.Mutex
+	add := func(_ context.Context, c *redis.Client) error {
+		mu.Lock()
+		defer mu.Unlock()
+		found = append(found, c)
+		return nil
+	}
+	switch c := s.client.(type) {
+	case *redis.ClusterClient:
+		if err = c.ForEachMaster(ctx, add); err != nil {
+			err = &core.StoreError{Class: classOf(err), Err: err}
+		}
+	case *redis.Ring:
+		err = c.ForEachShard(ctx, add) // those that are up
+		if down := len(c.Options().Addrs) - len(found); err == nil && down > 0 {
+			err = &core.StoreError{Class: core.ErrorConnection, Err: fmt.Errorf("%d of the Ring's shards are down", down)}
+		}
+	default:
+		found = append(found, c)
+	}
+	return found, err
+}
+
+// lister yields blocks.
+type lister struct {
+	prefix string
+	names  map[uint32]string // of limits, by the id of their penalties
+	seen   map[uint64]struct{}
+	seed   maphash.Seed
+	yield  func(core.Blocked, error) bool
+	now    func() int64 // 0 for the server's own
+}
+
+// server goes through the keys of a server, and reports whether to go on.
+func (l *lister) server(ctx context.Context, server redis.Cmdable) bool {
+	for cursor := uint64(0); ; {
+		keys, next, err := server.Scan(ctx, cursor, pattern(l.prefix), scanCount).Result()
+		if err == nil {
+			var more bool
+			if more, err = l.read(ctx, server, keys); !more {
+				return false
+			}
+		}
+		if ctx.Err() != nil {
+			l.yield(core.Blocked{}, ctx.Err())
+			return false
+		}
+		if err != nil {
+			return l.yield(core.Blocked{}, &core.StoreError{Class: classOf(err), Node: nameOf(server), Err: err})
+		}
+		if cursor = next; cursor == 0 {
+			return true
+		}
+	}
+}
+
+// nameOf returns a server's address, if it is known.
+func nameOf(server redis.Cmdable) string {
+	if c, ok := server.(*redis.Client); ok {
+		return c.Options().Addr
+	}
+	return ""
+}
+
+// read yields the blocks in the values of keys, and reports whether to go on.
+func (l *lister) read(ctx context.Context, server redis.Cmdable, keys []string) (more bool, err error) {
+	if len(keys) == 0 {
+		return true, nil
+	}
+	pipe := server.Pipeline()
+	clock := pipe.Time(ctx)
+	values := make([]*redis.StringCmd, len(keys))
+	for i, key := range keys {
+		values[i] = pipe.Get(ctx, key) // MGET is for keys of one slot
+	}
+	_, _ = pipe.Exec(ctx) // each command has its own error
+	at, err := clock.Result()
+	if err != nil {
+		return true, err
+	}
+	now := l.now()
+	if now == 0 {
+		now = at.UnixMicro()
+	}
+	for i, key := range keys {
+		value, failed := values[i].Result()
+		if failed != nil {
+			// Gone, moved, or nothing of ours: it holds no block here.
+			if !errors.Is(failed, redis.Nil) && !aboutKey(classOf(failed)) {
+				err = failed
+			}
+			continue
+		}
+		tag := strings.TrimSuffix(strings.TrimPrefix(key, l.prefix+"{"), "}")
+		for _, b := range blocksIn(value, now) {
+			name, known := l.names[b.limit]
+			if !known || l.isRepeated(name, tag) {
+				continue
+			}
+			if !l.yield(core.Blocked{Limit: name, Key: tag, Until: time.UnixMicro(b.until), Level: b.level}, nil) {
+				return false, nil
+			}
+		}
+	}
+	return true, err
+}
+
+// isRepeated reports whether the block was yielded before: a scan can name a key
+// twice, and so can two servers while a slot moves.
+func (l *lister) isRepeated(name, tag string) bool {
+	h := maphash.String(l.seed, name+"{"+tag)
+	_, repeated := l.seen[h]
+	l.seen[h] = struct{}{}
+	return repeated
+}
+
+// pattern returns what SCAN finds the store's keys by, other than those of marks,
+// which don't end in the brace.
+func pattern(prefix string) string {
+	var b strings.Builder
+	for i := range len(prefix) {
+		if strings.IndexByte(`*?[]^\`, prefix[i]) >= 0 {
+			b.WriteByte('\\')
+		}
+		b.WriteByte(prefix[i])
+	}
+	return b.String() + "{*}"
+}
+
+// block is what a penalty's record says of a block.
+type block struct {
+	limit uint32 // the id of the penalty
+	until int64
+	level int64
+}
+
+// blocksIn returns the blocks that hold, of a value as scripts/limits.lua lays it
+// out. What is not so laid out holds none.
+func blocksIn(value string, now int64) (blocks []block) {
+	if value == "" || value[0] != valueVersion {
+		return nil
+	}
+	for rest := value[1:]; len(rest) >= recordHead; {
+		length := recordLength(rest)
+		if length == 0 || length > len(rest) {
+			return blocks
+		}
+		if rest[4] == byte(penalty)<<4 && length == penaltyRecord {
+			b := block{
+				limit: binary.LittleEndian.Uint32([]byte(rest[:4])),
+				level: int64(rest[17]) | int64(rest[18])<<8,
+				until: get7(rest[26:]),
+			}
+			if b.until > now {
+				blocks = append(blocks, b)
+			}
+		}
+		rest = rest[length:]
+	}
+	return blocks
+}
+
+const (
+	valueVersion  = 1
+	recordHead    = 6                              // limit, algorithm, sizes
+	penaltyRecord = recordHead + 7 + 4 + 2 + 7 + 7 // and its state
+)
+
+// recordLength returns the length of the record that a value goes on with, or 0
+// if it is cut short.
+func recordLength(record string) int {
+	algorithm, width := core.Algorithm(record[4]>>4), int(record[5]&15)
+	state := recordHead + int(record[5]>>4)
+	if algorithm == core.TokenBucket {
+		state += width
+	}
+	state += 7 // expires
+	switch algorithm {
+	case core.SlidingLog, core.Concurrency:
+		if len(record) < state+4 {
+			return 0
+		}
+		return state + 4 + 9*(int(record[state+2])|int(record[state+3])<<8)
+	case core.SlidingWindow:
+		return state + 2*width
+	}
+	return state + width
+}

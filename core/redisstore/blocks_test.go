@@ -1,0 +1,387 @@
+package redisstore_test
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/weblimit/weblimit/core"
+	"github.com/weblimit/weblimit/core/redisstore"
+	"github.com/weblimit/weblimit/internal/redistest"
+	"github.com/weblimit/weblimit/internal/storetest"
+	"github.com/weblimit/weblimit/keyfuncs"
+)
+
+// penalized is a limit of so many units a day with a short way to a block.
+func penalized(quota int64) core.Limit {
+	return core.PerDay(quota).By(keyfuncs.User("id")).Named("login").
+		Penalty(core.Block{After: 3, Within: time.Hour, For: time.Hour})
+}
+
+const (
+	blockQuota   = 20
+	blockAfter   = 30
+	blockMinutes = "1 2 4 4" // of the blocks, one after the other
+)
+
+// blockOrder is what a process of the test below is told to do.
+type blockOrder struct {
+	Network, Addr, Prefix string
+	Start                 int64 // when the first request is decided, in microseconds
+}
+
+// blockReport is what such a process tells of one round.
+type blockReport struct {
+	Counts  [3]int64 // admitted, denied, blocked
+	Minutes int64    // of the block
+	Blocks  int      // that are listed
+}
+
+// However many processes decide, exactly so many requests are denied before the
+// next one begins a block, and each block is as long as it should be.
+func TestBlocksAreExactAcrossProcesses(t *testing.T) {
+	t.Parallel()
+	server, prefix := redistest.Shared(t), redistest.Prefix(t)
+	order, err := json.Marshal(blockOrder{server.Network(), server.Addr(), prefix, 1_790_000_000_000_000})
+	if err != nil {
+		t.Fatal(err)
+	}
+	rounds := len(strings.Fields(blockMinutes))
+	total := make([]blockReport, rounds)
+	var mu sync.Mutex
+	var all sync.WaitGroup
+	for range hammerProcesses {
+		all.Go(func() {
+			child := exec.Command(os.Args[0], "-test.run=^TestBlockProcess$")
+			child.Env = append(os.Environ(), "WEBLIMIT_BLOCKS="+string(order))
+			child.Stderr = os.Stderr
+			out, err := child.Output()
+			var reports []blockReport
+			if err == nil {
+				err = json.NewDecoder(newLine(out)).Decode(&reports)
+			}
+			mu.Lock()
+			defer mu.Unlock()
+			if err != nil || len(reports) != rounds {
+				t.Errorf("process: %v: %s", err, out)
+				return
+			}
+			for i, r := range reports {
+				for j, n := range r.Counts {
+					total[i].Counts[j] += n
+				}
+				total[i].Minutes += r.Minutes
+				total[i].Blocks += r.Blocks
+			}
+		})
+	}
+	all.Wait()
+	for i, minutes := range strings.Fields(blockMinutes) {
+		want := [3]int64{0, blockAfter - 1, hammerProcesses*hammerGoroutines*hammerRounds - blockAfter + 1}
+		if i == 0 {
+			want[0], want[2] = blockQuota, want[2]-blockQuota
+		}
+		if got := total[i].Counts; got != want {
+			t.Errorf("round %d: admitted, denied, blocked: %v, want %v", i+1, got, want)
+		}
+		if got := fmt.Sprint(total[i].Minutes / hammerProcesses); got != minutes || total[i].Blocks != hammerProcesses {
+			t.Errorf("round %d: each process saw %d blocks of %s minutes, want one of %s", i+1, total[i].Blocks/hammerProcesses, got, minutes)
+		}
+	}
+}
+
+// TestBlockProcess is not a test: it is one process of TestBlocksAreExactAcrossProcesses.
+func TestBlockProcess(t *testing.T) {
+	told := os.Getenv("WEBLIMIT_BLOCKS")
+	if told == "" {
+		t.Skip("run by TestBlocksAreExactAcrossProcesses")
+	}
+	var order blockOrder
+	if err := json.Unmarshal([]byte(told), &order); err != nil {
+		t.Fatal(err)
+	}
+	client := redis.NewClient(&redis.Options{Network: order.Network, Addr: order.Addr, PoolSize: 16})
+	defer func() { _ = client.Close() }()
+	clock := new(storetest.Clock)
+	clock.Set(time.UnixMicro(order.Start))
+	store := redisstore.NewAt(client, clock.Micros, redisstore.Prefix(order.Prefix))
+	rule := mustRule(t, core.Per(blockQuota, hammerWindow).FixedWindow().Penalty(
+		core.Block{After: blockAfter, Within: time.Minute, For: time.Minute, Max: 4 * time.Minute}))
+	var reports []blockReport
+	for round := range strings.Fields(blockMinutes) {
+		awaitOthers(t, client, fmt.Sprint(order.Prefix, "ready", round))
+		report := blockReport{Counts: storetest.HammerBlocks(t, store, rule, "k", hammerGoroutines, hammerRounds)}
+		awaitOthers(t, client, fmt.Sprint(order.Prefix, "done", round))
+		for b, err := range store.Blocks(t.Context(), []*core.Rule{rule}) {
+			if err != nil {
+				t.Fatal(err)
+			}
+			length := time.Duration(b.Until.UnixMicro()-clock.Micros()) * time.Microsecond
+			report.Minutes, report.Blocks = int64(length/time.Minute), report.Blocks+1
+			clock.Advance(length)
+		}
+		reports = append(reports, report)
+	}
+	line, err := json.Marshal(reports)
+	if err != nil {
+		t.Fatal(err)
+	}
+	fmt.Printf("\n%s%s\n", hammerMark, line)
+}
+
+// Processes that keep denials and leases see at once that a block begins and that
+// it is lifted.
+func TestABlockIsLiftedAtOnceEverywhere(t *testing.T) {
+	t.Parallel()
+	server, prefix := redistest.Shared(t), redistest.Prefix(t)
+	var limiters []*core.Limiter
+	for range 2 {
+		limiters = append(limiters, core.Must(core.New(core.Config{
+			Store: redisstore.New(server.Client(t), redisstore.Prefix(prefix),
+				redisstore.DenialCache(time.Minute, redisstore.DefaultDenials), redisstore.Lease(0.5, time.Minute)),
+			Limits:  []core.Limit{penalized(5)},
+			Timeout: 10 * time.Second,
+		})))
+	}
+	a, b := limiters[0], limiters[1]
+	want := func(l *core.Limiter, reason core.Reason) {
+		t.Helper()
+		if d := l.AllowKey(t.Context(), "user:42", 1); d.Reason != reason {
+			t.Errorf("%v, %v; want %v", d.Reason, d.Err, reason)
+		}
+	}
+	for range 5 {
+		want(a, core.ReasonWithinLimit)
+	}
+	for range 2 {
+		want(a, core.ReasonLimitExceeded) // what one counts, the other does
+		want(b, core.ReasonLimitExceeded)
+		want(a, core.ReasonBlocked)
+		want(b, core.ReasonBlocked)
+		want(a, core.ReasonBlocked)
+		if err := b.Unblock(t.Context(), "user:42"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want(a, core.ReasonLimitExceeded)
+	if err := a.Reset(t.Context(), "user:42"); err != nil {
+		t.Fatal(err)
+	}
+	want(b, core.ReasonWithinLimit)
+	if err := a.Block(t.Context(), "login", "user:43", time.Hour); err != nil {
+		t.Fatal(err)
+	}
+	if d := b.AllowKey(t.Context(), "user:43", 1); d.Reason != core.ReasonBlocked || d.RetryAfter <= 59*time.Minute {
+		t.Errorf("blocked by hand in another process: %v for %v", d.Reason, d.RetryAfter)
+	}
+}
+
+// A decision with a penalty is one call, like any other.
+func TestAPenaltyIsPartOfTheRoundTrip(t *testing.T) {
+	t.Parallel()
+	server := redistest.Start(t)
+	store := redisstore.New(server.Client(t))
+	checks := []core.Check{check("user:1", mustRule(t, penalized(2)), 1), check("all", mustRule(t, core.PerDay(100).Named("all")), 1)}
+	take(t, store, checks...)
+	before := server.Commandstats(t)
+	var last []core.Result
+	for range 5 {
+		last = take(t, store, checks...)
+	}
+	after := server.Commandstats(t)
+	if got := after["evalsha"].Calls - before["evalsha"].Calls; got != 5 || !last[0].Blocked || last[1].Remaining != 98 {
+		t.Errorf("5 requests made %d calls and ended in %+v", got, last)
+	}
+}
+
+func TestAPenaltyExpiresWithItsLastMeaning(t *testing.T) {
+	t.Parallel()
+	store, server, prefix := newStore(t)
+	client := server.Client(t)
+	rule := mustRule(t, core.PerSecond(1).Penalty(core.Block{After: 2, Within: time.Hour, For: 10 * time.Minute, Max: 20 * time.Minute}))
+	want := func(what string, d time.Duration) {
+		t.Helper()
+		if ttl := client.PTTL(t.Context(), prefix+"{k}").Val(); ttl > d+2*time.Second || ttl < d-10*time.Second {
+			t.Errorf("%s expires in %v, want %v", what, ttl, d)
+		}
+	}
+	take(t, store, check("k", rule, 1))
+	take(t, store, check("k", rule, 2)) // can never fit
+	want("a denial that counts", time.Hour)
+	take(t, store, check("k", rule, 2))
+	want("a block", 30*time.Minute)
+	for range 3 {
+		take(t, store, check("k", rule, 1))
+	}
+	want("a block that is asked for", 30*time.Minute)
+	if err := store.Unblock(t.Context(), []core.Check{check("k", rule, 0)}); err != nil {
+		t.Fatal(err)
+	}
+	want("what is left after the block was lifted", time.Second)
+	if err := store.Reset(t.Context(), []core.Check{check("k", rule, 0)}); err != nil {
+		t.Fatal(err)
+	}
+	if err := store.Block(t.Context(), []core.Check{check("k", rule, 0)}, time.Minute); err != nil {
+		t.Fatal(err)
+	}
+	want("a block that was set", time.Minute)
+	take(t, store, check("k", rule, 1))
+	if err := store.Unblock(t.Context(), []core.Check{check("k", rule, 0)}); err != nil {
+		t.Fatal(err)
+	}
+	if n := client.Exists(t.Context(), prefix+"{k}").Val(); n != 0 {
+		t.Errorf("%d keys are left of nothing", n)
+	}
+}
+
+// A list passes over what is not the store's, and finds each block once, among
+// values with other limits of every algorithm.
+func TestBlocksAmongOthers(t *testing.T) {
+	t.Parallel()
+	server := redistest.Start(t)
+	client, prefix := server.Client(t), `odd*[pre]?fix\:`
+	store := redisstore.New(client, redisstore.Prefix(prefix), redisstore.DenialCache(0, 8))
+	rule := mustRule(t, penalized(1).OncePer(keyfuncs.Header("Idempotency-Key"), time.Hour))
+	want := map[string]bool{}
+	for i := range 700 {
+		key := fmt.Sprint("user:", i)
+		checks := []core.Check{check(key, rule, 1)}
+		for _, limit := range storetest.Algorithms(3_000_000_000, time.Hour) {
+			if r, err := limit.Rule(); err == nil {
+				checks = append(checks, check(key, &r, 1))
+			}
+		}
+		log := mustRule(t, core.PerHour(100).SlidingLog().Named("log"))
+		checks = append(checks, check(key, log, 1+int64(i%3)))
+		slots := mustRule(t, core.Concurrent(100).Named("slots"))
+		checks = append(checks, check(key, slots, 1+int64(i%3)))
+		checks[0].Once = []byte("first") // whose marks are no values to list
+		take(t, store, checks...)
+		if i%7 == 0 {
+			want[key] = true
+			for range 3 {
+				take(t, store, check(key, rule, 1))
+			}
+		}
+	}
+	client.LPush(t.Context(), prefix+"{list}", "x")
+	client.Set(t.Context(), prefix+"{string}", "someone else's", 0)
+	client.Set(t.Context(), prefix+"{empty}", "", 0)
+	client.Set(t.Context(), prefix+"{short}", "\x01\x00\x00\x00\x00\x61", 0)
+	client.Set(t.Context(), prefix+"{cut short}", "\x01\x00\x00\x00\x00\x61\xd7\x00\x00", 0)
+	client.Set(t.Context(), "oddXpfixZ:{user:1}", client.Get(t.Context(), prefix+"{user:0}").Val(), 0)
+	for b, err := range store.Blocks(t.Context(), []*core.Rule{rule}) {
+		if err != nil || !want[b.Key] || b.Limit != "login" || b.Level != 1 || time.Until(b.Until) > time.Hour || time.Until(b.Until) < 50*time.Minute {
+			t.Errorf("listed: %+v, %v", b, err)
+		}
+		delete(want, b.Key)
+	}
+	if len(want) > 0 {
+		t.Errorf("%d blocks are not listed", len(want))
+	}
+	n := 0
+	for _, err := range store.Blocks(t.Context(), []*core.Rule{rule}) {
+		if n++; err != nil {
+			t.Error(err)
+		}
+		break
+	}
+	if n != 1 {
+		t.Errorf("a reader that leaves got %d blocks", n)
+	}
+}
+
+func TestAListTellsOfServersThatFail(t *testing.T) {
+	t.Parallel()
+	server := redistest.Start(t)
+	server.User(t, "narrow", "~*", "-@all", "+evalsha", "+eval", "+time", "+get", "+psetex")
+	limiter := core.Must(core.New(core.Config{Store: redisstore.New(server.ClientAs(t, "narrow")), Limits: []core.Limit{penalized(1)}}))
+	if d := limiter.AllowKey(t.Context(), "k", 1); !d.Allowed || d.Err != nil {
+		t.Errorf("without SCAN: %v, %v", d.Reason, d.Err)
+	}
+	n := 0
+	for _, err := range limiter.Blocks(t.Context()) {
+		var failed *core.StoreError
+		if n++; !errors.As(err, &failed) || failed.Class != core.ErrorPermission {
+			t.Errorf("without SCAN: %v", err)
+		}
+	}
+	if n != 1 {
+		t.Errorf("%d errors, want one", n)
+	}
+}
+
+func TestBlocksOnARing(t *testing.T) {
+	t.Parallel()
+	client, addrs := newRing(t)
+	wantBlocksListed(t, redisstore.New(client, redisstore.Prefix(redistest.Prefix(t))))
+	client.SetAddrs(map[string]string{"shard0": addrs["shard0"]})
+	store := redisstore.New(client, redisstore.Prefix(redistest.Prefix(t)))
+	var failed error
+	for _, err := range store.Blocks(t.Context(), []*core.Rule{mustRule(t, penalized(1))}) {
+		failed = err
+	}
+	if failed == nil {
+		t.Error("two shards are out, and the list says nothing of it")
+	}
+}
+
+// wantBlocksListed blocks keys of many slots and wants them all on the list.
+func wantBlocksListed(t *testing.T, store core.Store) {
+	t.Helper()
+	limiter := core.Must(core.New(core.Config{Store: store, Limits: []core.Limit{penalized(1)}, Timeout: 10 * time.Second}))
+	want := map[string]bool{}
+	for i := range 60 {
+		key := fmt.Sprint("user:", i)
+		for range 1 + i%5 {
+			limiter.AllowKey(t.Context(), key, 1)
+		}
+		if i%5 >= 3 {
+			want[key] = true
+		}
+	}
+	for b, err := range limiter.Blocks(t.Context()) {
+		if err != nil || !want[b.Key] || b.Level != 1 {
+			t.Errorf("listed: %+v, %v", b, err)
+		}
+		delete(want, b.Key)
+		if err := limiter.Unblock(t.Context(), b.Key); err != nil {
+			t.Error(err)
+		}
+	}
+	if len(want) > 0 {
+		t.Errorf("not listed: %v", want)
+	}
+	for b, err := range limiter.Blocks(t.Context()) {
+		t.Errorf("still listed after all were lifted: %+v, %v", b, err)
+	}
+}
+
+// However hot the key is, Redis decides: a lease would hide denials from the
+// count, and a denial that is kept would hide a block that was lifted.
+func TestALimitWithAPenaltyIsAlwaysAsked(t *testing.T) {
+	t.Parallel()
+	server := redistest.Start(t)
+	store := redisstore.New(server.Client(t), redisstore.Lease(0.5, time.Minute), redisstore.DenialCache(time.Minute, redisstore.DefaultDenials))
+	rule := mustRule(t, penalized(300))
+	take(t, store, check("k", rule, 1))
+	before := server.Commandstats(t)["evalsha"].Calls
+	const requests = 400
+	for i := range requests {
+		got := take(t, store, check("k", rule, 1))[0]
+		if got.Charged != (i < 299) || got.Blocked != (i >= 301) || got.Cached {
+			t.Fatalf("request %d: %+v", i+2, got)
+		}
+	}
+	if calls := server.Commandstats(t)["evalsha"].Calls - before; calls != requests {
+		t.Errorf("%d requests made %d calls", requests, calls)
+	}
+}

@@ -1,0 +1,156 @@
+package redisstore_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/weblimit/weblimit/core"
+	"github.com/weblimit/weblimit/core/redisstore"
+	"github.com/weblimit/weblimit/internal/redistest"
+	"github.com/weblimit/weblimit/keyfuncs"
+)
+
+// quota is a limit of n units that does not refill while a test runs.
+func quota(n int64) core.Limit {
+	return core.Per(n, 30*24*time.Hour).FixedWindow().By(keyfuncs.Everyone())
+}
+
+// unitsLeft returns what is left of a limiter's first limit, once all is settled.
+func unitsLeft(t *testing.T, l *core.Limiter, key string) int64 {
+	t.Helper()
+	if err := l.Drain(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	d, err := l.Peek(t.Context(), key, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return d.Results()[0].Remaining
+}
+
+// However many requests come at once, what is spent beyond the limit is what those
+// under way turn out to cost beyond their estimates.
+func TestParallelRequestsOverrunByTheirEstimatesErrorOnly(t *testing.T) {
+	t.Parallel()
+	const limit, estimate, callers = 10_000, 100, 64
+	store := redisstore.New(redistest.Shared(t).Client(t), redisstore.Prefix(redistest.Prefix(t)))
+	l := core.Must(core.New(core.Config{Store: store, Timeout: time.Minute, Limits: []core.Limit{quota(limit).Named("tokens").Estimate(estimate)}}))
+	var spent, excess atomic.Int64
+	var wg sync.WaitGroup
+	for g := range callers {
+		wg.Go(func() {
+			random := rand.New(rand.NewPCG(1, uint64(g)))
+			for range 100 {
+				d := l.AllowKey(context.Background(), "k", estimate)
+				if !d.Allowed {
+					return
+				}
+				cost := 20 + random.Int64N(200)
+				spent.Add(cost)
+				excess.Add(max(cost-estimate, 0))
+				ctx := core.NewContext(context.Background(), d)
+				for rest := cost; rest > 0; rest -= 10 { // as a stream tells
+					if err := core.Charge(ctx, min(rest, 10)); err != nil {
+						t.Error(err)
+					}
+				}
+				d.Settle(core.Outcome{Status: 200})
+			}
+		})
+	}
+	wg.Wait()
+	if got := spent.Load(); got > limit+excess.Load() || got < limit-2*estimate*callers {
+		t.Errorf("%d units were spent of %d, want at most %d more", got, limit, excess.Load())
+	}
+	if got, want := unitsLeft(t, l, "k"), max(limit-spent.Load(), 0); got != want {
+		t.Errorf("%d left after %d were spent, want %d", got, spent.Load(), want)
+	}
+}
+
+// More settlements than can wait are made by the requests themselves: none is lost.
+func TestMoreSettlementsThanCanWait(t *testing.T) {
+	t.Parallel()
+	const requests, keys = 12_000, 300
+	server := redistest.Start(t)
+	proxy := redistest.StartProxy(t, server)
+	store := redisstore.New(proxy.Client(t), redisstore.Prefix(redistest.Prefix(t)))
+	l := core.Must(core.New(core.Config{Store: store, Timeout: time.Minute, Limits: []core.Limit{quota(requests).Named("calls").RefundOn(core.Failures)}}))
+	decisions := make([]core.Decision, requests)
+	var wg sync.WaitGroup
+	share := func(do func(n int)) {
+		for g := range 64 {
+			wg.Go(func() {
+				for n := g; n < requests; n += 64 {
+					do(n)
+				}
+			})
+		}
+		wg.Wait()
+	}
+	share(func(n int) { decisions[n] = l.AllowKey(context.Background(), fmt.Sprint(n%keys), 1) })
+	proxy.Delay(5 * time.Millisecond)
+	share(func(n int) { decisions[n].Settle(core.Outcome{Status: 500 * (n % 2)}) }) // every other one failed
+	proxy.Delay(0)
+	for key := range keys {
+		want := int64(requests)
+		for n := key; n < requests; n += keys {
+			want -= int64(1 - n%2)
+		}
+		if got := unitsLeft(t, l, fmt.Sprint(key)); got != want {
+			t.Errorf("key %d: %d left, want %d", key, got, want)
+		}
+	}
+}
+
+// A store that does not answer when a request is settled loses that, and says so:
+// the client has less, never more.
+func TestSettlementsThatAreLost(t *testing.T) {
+	t.Parallel()
+	server := redistest.Start(t)
+	proxy := redistest.StartProxy(t, server)
+	proxy.Match("evalsha", "eval")
+	store := redisstore.New(proxy.Client(t), redisstore.Prefix(redistest.Prefix(t)))
+	var lost atomic.Int64
+	store.OnEvent(func(e core.Event) {
+		if e.Kind == core.EventStoreError {
+			lost.Add(1)
+		}
+	})
+	l := core.Must(core.New(core.Config{Store: store, Timeout: time.Minute, Limits: []core.Limit{quota(10).Named("calls").RefundOn(core.Failures)}}))
+	first, second := l.AllowKey(t.Context(), "k", 1), l.AllowKey(t.Context(), "k", 1)
+	proxy.DropRequests(1)
+	first.Settle(core.Outcome{Status: 500})
+	if got := unitsLeft(t, l, "k"); got != 8 {
+		t.Errorf("%d left after a lost refund, want 8", got)
+	}
+	second.Settle(core.Outcome{Status: 500})
+	if got := unitsLeft(t, l, "k"); got != 9 {
+		t.Errorf("%d left after the next, want 9", got)
+	}
+	if lost.Load() != 1 {
+		t.Errorf("%d errors were reported, want one", lost.Load())
+	}
+}
+
+func TestDrainEndsWithItsContext(t *testing.T) {
+	t.Parallel()
+	server := redistest.Start(t)
+	proxy := redistest.StartProxy(t, server)
+	store := redisstore.New(proxy.Client(t), redisstore.Prefix(redistest.Prefix(t)))
+	l := core.Must(core.New(core.Config{Store: store, Timeout: time.Minute, Limits: []core.Limit{quota(10).Named("calls").RefundOn(core.Failures)}}))
+	d := l.AllowKey(t.Context(), "k", 1)
+	proxy.Blackhole(true)
+	d.Settle(core.Outcome{Status: 500})
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Millisecond)
+	defer cancel()
+	if err := l.Drain(ctx); !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("Drain: %v, want the end of its context", err)
+	}
+	proxy.Blackhole(false)
+}

@@ -1,0 +1,45 @@
+// Command login has a login form that counts failed attempts only, and blocks who
+// goes on failing, each time for longer. An admin lists the blocks, and lifts them.
+// It keeps them in memory, or in Redis if REDIS_URL says where that is. ADDR is where
+// it listens, :8080 by default.
+package main
+
+import (
+	"cmp"
+	"fmt"
+	"log"
+	"net"
+	"os"
+
+	"github.com/gin-gonic/gin"
+	"github.com/redis/go-redis/v9"
+
+	"github.com/weblimit/weblimit/core"
+	"github.com/weblimit/weblimit/core/redisstore"
+)
+
+func main() {
+	var store core.Store = core.NewMemory()
+	if url := os.Getenv("REDIS_URL"); url != "" {
+		options, err := redis.ParseURL(url)
+		if err != nil {
+			log.Fatalf("REDIS_URL must be like redis://localhost:6379/0: %v", err)
+		}
+		store = redisstore.New(redis.NewClient(options))
+	}
+	gin.SetMode(gin.ReleaseMode)
+	r, _ := newServer(store)
+	listener, err := net.Listen("tcp", cmp.Or(os.Getenv("ADDR"), ":8080"))
+	if err != nil {
+		log.Fatal(err)
+	}
+	url := fmt.Sprintf("http://localhost:%d", listener.Addr().(*net.TCPAddr).Port)
+	fmt.Printf(`Listening. Log in as often as you like, fail until you are blocked, and lift it:
+
+  for i in 1 2 3 4 5 6; do curl -s -o /dev/null -w '%%{http_code}\n' -d password=opensesame %[1]s/login; done
+  for i in 1 2 3 4 5 6 7 8 9; do curl -s -d password=wrong %[1]s/login; echo; done
+  curl -s -u admin:admin %[1]s/blocks
+  curl -s -u admin:admin -X DELETE %[1]s/blocks/KEY
+`, url)
+	log.Fatal(r.RunListener(listener))
+}

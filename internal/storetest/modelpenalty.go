@@ -1,0 +1,115 @@
+package storetest
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/weblimit/weblimit/core"
+)
+
+// modelPenalty is what one key has coming from one limit with a Block.
+type modelPenalty struct {
+	strikes []int64 // when; they count until the window ends that begins with the first
+	window  int64   // when that is
+	until   int64   // when the last block ends
+	level   int64   // how many there were
+	gone    int64   // when all of this is forgotten
+}
+
+func micros(d time.Duration) int64 { return d.Microseconds() }
+
+// penalty returns what counts by now. It may be changed.
+func (m *model) penalty(rule *core.Rule, key string, now int64) modelPenalty {
+	p := m.penalties[key+"|"+rule.Name]
+	if p.gone <= now {
+		return modelPenalty{}
+	}
+	p.strikes = slices.Clone(p.strikes)
+	if p.window <= now {
+		p.strikes, p.window = nil, 0
+	}
+	if p.until+micros(rule.Block().Max) <= now {
+		p.level = 0
+	}
+	return p
+}
+
+// keep remembers a penalty for as long as it says anything.
+func (m *model) keep(rule *core.Rule, key string, p modelPenalty) {
+	p.gone = max(p.until, p.window)
+	if p.level > 0 {
+		p.gone = max(p.gone, p.until+micros(rule.Block().Max))
+	}
+	m.penalties[key+"|"+rule.Name] = p
+}
+
+// blocked returns for how long a check is blocked.
+func (m *model) blocked(c *core.Check, now int64) int64 {
+	if !c.Rule.Penalized() || c.Cost == 0 {
+		return 0
+	}
+	return max(m.penalty(c.Rule, string(c.Key), now).until-now, 0)
+}
+
+// strike counts a denial of a check that is not blocked, and returns for how long
+// it is then.
+func (m *model) strike(c *core.Check, now int64) int64 {
+	if !c.Rule.Penalized() {
+		return 0
+	}
+	b, p := c.Rule.Block(), m.penalty(c.Rule, string(c.Key), now)
+	if p.strikes = append(p.strikes, now); len(p.strikes) == 1 {
+		p.window = now + micros(b.Within)
+	}
+	if len(p.strikes) >= int(b.After) {
+		length := micros(b.For)
+		for range p.level {
+			length = min(length*b.Factor, micros(b.Max))
+		}
+		p = modelPenalty{until: now + length, level: p.level + 1}
+	}
+	m.keep(c.Rule, string(c.Key), p)
+	return max(p.until-now, 0)
+}
+
+// block sets a block by hand.
+func (m *model) block(c *core.Check, now int64, d time.Duration) {
+	p := m.penalty(c.Rule, string(c.Key), now)
+	m.keep(c.Rule, string(c.Key), modelPenalty{until: now + micros(d), level: p.level})
+}
+
+// lift forgets a penalty.
+func (m *model) lift(c *core.Check) { delete(m.penalties, string(c.Key)+"|"+c.Rule.Name) }
+
+// blocks lists the blocks that hold under the rules.
+func (m *model) blocks(rules []*core.Rule, now int64) []core.Blocked {
+	var all []core.Blocked
+	for name := range m.penalties {
+		key, limit, _ := strings.Cut(name, "|")
+		for _, rule := range rules {
+			if rule.Name != limit {
+				continue
+			}
+			// As it was written: what is forgotten is so when the next check comes.
+			if p := m.penalties[name]; p.until > now && p.gone > now {
+				all = append(all, core.Blocked{Limit: limit, Key: key, Until: time.UnixMicro(p.until), Level: p.level})
+			}
+		}
+	}
+	return sortBlocked(all)
+}
+
+func sortBlocked(all []core.Blocked) []core.Blocked {
+	slices.SortFunc(all, func(a, b core.Blocked) int {
+		return cmp.Or(strings.Compare(a.Limit, b.Limit), strings.Compare(a.Key, b.Key))
+	})
+	return all
+}
+
+// answerBlocked makes a limit's answer that of a block.
+func answerBlocked(r core.Result, left int64) core.Result {
+	wait := max(r.RetryAfter, time.Duration(left)*time.Microsecond)
+	return core.Result{Blocked: true, RetryAfter: wait, Window: wait, ResetAfter: max(r.ResetAfter, wait), At: r.At}
+}
