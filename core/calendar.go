@@ -215,7 +215,7 @@ func newCalendarRule(name string, quota int64, c *calendar) (Rule, error) {
 	}
 	r := Rule{Name: name, Algorithm: Calendar, Quota: quota, Burst: quota, calendar: c, id: nameID(name)}
 	r.scale = Scale{Tick: 1, Unit: c.id, Rate: 1, Capacity: quota, Whole: quota}
-	r.policy[0] = string(r.appendPolicy(nil))
+	r.setPolicy()
 	return r, nil
 }
 

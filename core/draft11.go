@@ -116,11 +116,13 @@ func (d *Decision) policies() []string {
 
 var noPolicy = []string{""}
 
-// appendPolicy describes the rule. A bucket is described by what it holds and
+// setPolicy notes the rule's description. A bucket is described by what it holds and
 // how long it takes to fill, so that r is never above q. A time that is not a
 // whole number of seconds is left out rather than rounded.
-func (r *Rule) appendPolicy(dst []byte) []byte {
-	dst = appendQuoted(dst, r.Name)
+func (r *Rule) setPolicy() { r.policy[0] = string(r.describe()) }
+
+func (r *Rule) describe() []byte {
+	dst := appendQuoted(nil, r.Name)
 	dst = append(dst, paramQuota...)
 	if r.Wait > 0 && r.Burst < r.Quota { // what it holds says nothing of those that queue
 		dst = strconv.AppendInt(dst, min(r.Quota, maxFieldInteger), 10)

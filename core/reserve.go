@@ -73,7 +73,7 @@ func (r *Rule) lower(s *reserve, cost int64) Rule {
 	if r.Algorithm == TokenBucket {
 		lower.scale.Capacity *= r.scale.Unit
 	}
-	lower.policy[0] = string(lower.appendPolicy(nil))
+	lower.setPolicy()
 	return lower
 }
 

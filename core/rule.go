@@ -106,7 +106,7 @@ func newRule(name string, algorithm Algorithm, quota int64, window time.Duration
 	if !ok {
 		return Rule{}, fmt.Errorf("quota %d and burst %d per %v are too large to count exactly", quota, burst, window)
 	}
-	r.policy[0] = string(r.appendPolicy(nil))
+	r.setPolicy()
 	return r, nil
 }
 

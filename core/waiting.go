@@ -127,7 +127,7 @@ func (r *Rule) queue(wait time.Duration) error {
 	r.Wait = wait
 	r.scale.Capacity += ticks * r.scale.Rate
 	r.scale.Whole = r.scale.Capacity // a queue has no classes
-	r.policy[0] = string(r.appendPolicy(nil))
+	r.setPolicy()
 	return nil
 }
 
