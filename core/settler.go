@@ -25,10 +25,12 @@ type settlement struct {
 
 // settler tells a store of reservations that have ended. It works in the
 // background, with goroutines that live as long as there is work, and takes
-// together what has come meanwhile. Its zero value is ready to use.
+// together what has come meanwhile. Slots go before all else: a request that wants
+// one is denied for as long as it waits to be given back. Its zero value is ready to use.
 type settler struct {
 	mu      sync.Mutex
-	waiting []settlement  // Guarded by mu.
+	slots   []settlement  // of Concurrent limits: they go first. Guarded by mu.
+	waiting []settlement  // all others. Guarded by mu.
 	workers int           // Guarded by mu.
 	idle    chan struct{} // closed when the last worker leaves; nil before the first. Guarded by mu.
 }
@@ -41,13 +43,18 @@ func (s *settler) add(one settlement) {
 		return
 	}
 	s.mu.Lock()
-	full := len(s.waiting) >= maxSettling
+	n := len(s.slots) + len(s.waiting)
+	full := n >= maxSettling
 	if !full {
-		s.waiting = append(s.waiting, one)
+		to := &s.waiting
+		if one.charges[one.charge].slots {
+			to = &s.slots
+		}
+		*to = append(*to, one)
 		if s.workers == 0 {
 			s.idle = make(chan struct{})
 		}
-		if s.workers < maxSettlers && len(s.waiting) > s.workers*settleAtOnce {
+		if s.workers < maxSettlers && n >= s.workers*settleAtOnce {
 			s.workers++
 			go s.work()
 		}
@@ -63,8 +70,9 @@ func (s *settler) work() {
 	batch := make([]settlement, 0, settleAtOnce)
 	for {
 		s.mu.Lock()
-		n := min(len(s.waiting), settleAtOnce)
-		if n == 0 {
+		batch = moveInto(batch[:0], &s.slots)
+		batch = moveInto(batch, &s.waiting)
+		if len(batch) == 0 {
 			s.workers--
 			if s.workers == 0 {
 				close(s.idle)
@@ -72,14 +80,20 @@ func (s *settler) work() {
 			s.mu.Unlock()
 			return
 		}
-		batch = append(batch[:0], s.waiting[:n]...)
-		rest := copy(s.waiting, s.waiting[n:])
-		clear(s.waiting[rest:])
-		s.waiting = s.waiting[:rest]
 		s.mu.Unlock()
 		settle(batch)
 		clear(batch)
 	}
+}
+
+// moveInto fills a batch with what has waited longest.
+func moveInto(batch []settlement, from *[]settlement) []settlement {
+	n := min(len(*from), settleAtOnce-len(batch))
+	batch = append(batch, (*from)[:n]...)
+	rest := copy(*from, (*from)[n:])
+	clear((*from)[rest:])
+	*from = (*from)[:rest]
+	return batch
 }
 
 // drain waits until nothing is left to settle.
