@@ -26,6 +26,7 @@ const (
 	AdviceTwice      Advice = "WL004" // one limiter counts a request twice
 	AdviceEviction   Advice = "WL005" // Redis may evict the keys of limits
 	AdviceTier       Advice = "WL006" // a tier can never work
+	AdviceScale      Advice = "WL007" // a Scale function panics
 	adviceLink              = "https://github.com/weblimit/weblimit/blob/main/docs/advice.md#"
 	adviceLooks             = 1000 // requests of a limiter that are looked at
 	forwardedHeaders        = "X-Forwarded-For Forwarded X-Real-Ip Cf-Connecting-Ip True-Client-Ip"

@@ -11,6 +11,7 @@ package core
 //	FixedWindow    2 × quota       the end of one window and the start of the next
 //	SlidingWindow  2 × quota       only for traffic that the estimate mistakes; about quota for even traffic
 //	SlidingLog     quota           exact
+//	Calendar       2 × quota       the end of one month or day and the start of the next
 //
 // Concurrency counts requests under way and not a rate: it admits any number of
 // them one after the other, and never more than its quota at once.
@@ -22,6 +23,7 @@ const (
 	FixedWindow   Algorithm = 2
 	SlidingWindow Algorithm = 3
 	SlidingLog    Algorithm = 4
+	Calendar      Algorithm = 5
 	Concurrency   Algorithm = 8
 )
 
@@ -47,6 +49,8 @@ func (a Algorithm) String() string {
 		return "sliding window"
 	case SlidingLog:
 		return "sliding log"
+	case Calendar:
+		return "calendar window"
 	case Concurrency:
 		return "concurrency"
 	}

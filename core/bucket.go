@@ -10,6 +10,7 @@ import (
 //
 //	token bucket    x: the fraction of a tick, over Rate, that debt ends before expires
 //	fixed window    x: units used in the window that ends at expires
+//	calendar        the same
 //	sliding window  x: units used in the current window, y: in the one before it
 //	sliding log     x: units used; the entries are in log
 //	concurrency     x: slots held; the entries are in log
@@ -90,8 +91,8 @@ func (f form) used(b *bucket, now int64) (units, rest, unit int64) {
 // adopt charges an unused bucket with what was used under other numbers.
 func (r *Rule) adopt(b *bucket, now, units, rest, unit int64) {
 	if r.Algorithm == TokenBucket {
-		debt := r.scale.Capacity
-		if units < ceilDiv(r.scale.Capacity, r.scale.Unit) {
+		debt := r.scale.Whole
+		if units < ceilDiv(r.scale.Whole, r.scale.Unit) {
 			debt = min(debt, units*r.scale.Unit+ceilMulDiv(rest, r.scale.Unit, unit))
 		}
 		r.setDebt(b, now, debt)
@@ -100,7 +101,7 @@ func (r *Rule) adopt(b *bucket, now, units, rest, unit int64) {
 	if rest > 0 {
 		units++
 	}
-	r.charge(b, now, min(units, r.Burst))
+	r.charge(b, now, min(units, r.whole()))
 }
 
 // roll moves the windows of a bucket of r's own form on to now.
@@ -108,6 +109,8 @@ func (r *Rule) roll(b *bucket, now, offset int64) {
 	switch r.Algorithm {
 	case FixedWindow:
 		r.rollWindow(b, now, offset)
+	case Calendar:
+		r.rollCalendar(b, now)
 	case SlidingWindow:
 		b.form.rollEstimate(b, now, offset)
 	case SlidingLog, Concurrency:
@@ -130,7 +133,7 @@ func (r *Rule) readInto(b *bucket, now, cost int64, reading *Reading) {
 	switch r.Algorithm {
 	case TokenBucket:
 		reading.Numbers[0], reading.Numbers[1] = b.form.debt(b, now)
-	case FixedWindow:
+	case FixedWindow, Calendar:
 		reading.Numbers[0], reading.Numbers[1] = b.x, b.expires-now
 	case SlidingWindow:
 		reading.Numbers[0], reading.Numbers[1], reading.Numbers[2] = b.x, b.y, b.form.elapsed(b, now)
@@ -150,7 +153,7 @@ func (r *Rule) charge(b *bucket, now, cost int64) {
 	case TokenBucket:
 		whole, fraction := b.form.debt(b, now)
 		r.setDebt(b, now, whole*r.scale.Rate+fraction+cost*r.scale.Unit)
-	case FixedWindow:
+	case FixedWindow, Calendar:
 		b.x += cost
 	case SlidingWindow:
 		r.chargeEstimate(b, now, cost)
@@ -162,18 +165,18 @@ func (r *Rule) charge(b *bucket, now, cost int64) {
 // chargeAnyway adds cost to an opened bucket, which may come to owe another burst.
 func (r *Rule) chargeAnyway(b *bucket, now, cost int64) {
 	if r.Algorithm != TokenBucket {
-		if cost = min(cost, 2*r.Burst-b.x); cost > 0 {
+		if cost = min(cost, 2*r.whole()-b.x); cost > 0 {
 			r.charge(b, now, cost)
 		}
 		return
 	}
-	most := 2 * r.scale.Capacity
+	most := 2 * r.scale.Whole // the queue included
 	whole, fraction := b.form.debt(b, now)
 	if whole > most/r.scale.Rate {
 		return // of a clock that was set back
 	}
 	debt := whole*r.scale.Rate + fraction
-	r.setDebt(b, now, max(debt, min(debt+min(cost, 2*r.Burst)*r.scale.Unit, most)))
+	r.setDebt(b, now, max(debt, min(debt+r.inDebt(cost), most)))
 }
 
 // refund takes back a cost that was charged at the given time, as far as time
@@ -187,6 +190,10 @@ func (r *Rule) refund(b *bucket, now, cost, at int64) {
 		r.refundDebt(b, now, cost, at)
 	case FixedWindow:
 		if at >= b.expires-r.scale.Unit {
+			b.x -= min(b.x, cost)
+		}
+	case Calendar:
+		if r.calendar.endOf(at) == b.expires {
 			b.x -= min(b.x, cost)
 		}
 	case SlidingWindow:
@@ -242,7 +249,7 @@ func (r *Rule) answer(cost int64, reading *Reading, result *Result) {
 		result.Window = result.RetryAfter
 	case result.Remaining == 0:
 		result.Window = micros(r.wait(1, &reading.Numbers, true))
-	case r.Algorithm == FixedWindow:
+	case r.Algorithm == FixedWindow, r.Algorithm == Calendar:
 		result.Window = micros(reading.Numbers[1])
 	default:
 		result.Window = micros(r.spread(result.Remaining))
@@ -276,7 +283,7 @@ func (r *Rule) wait(cost int64, n *[4]int64, one bool) int64 {
 			return r.debtWaitIn(r.Burst*r.scale.Unit, cost, n)
 		}
 		return r.debtWait(cost, n)
-	case FixedWindow:
+	case FixedWindow, Calendar:
 		if cost <= r.Burst-n[0] {
 			return 0
 		}
@@ -303,7 +310,7 @@ func (r *Rule) emptyAfter(n *[4]int64) int64 {
 			return (n[0] + 1) * r.scale.Tick
 		}
 		return n[0] * r.scale.Tick
-	case FixedWindow, Concurrency:
+	case FixedWindow, Calendar, Concurrency:
 		return n[1]
 	case SlidingWindow:
 		return r.estimateEmpty(n)

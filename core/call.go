@@ -82,6 +82,12 @@ func (l *limit) ask(keys []byte, r keyfuncs.Request) (_ []byte, rule *Rule, cost
 	if l.tiers != nil {
 		rule = l.tiers.rule(r)
 	}
+	if l.scaling != nil {
+		rule = l.scaleNow(r.Context(), rule)
+	}
+	if l.reserve != nil && !l.reserve.all.Match(r) {
+		rule = l.lower(rule)
+	}
 	if l.costBy != nil {
 		if cost = l.costBy(r); cost < 0 {
 			if l.shadow {

@@ -20,6 +20,13 @@ func (l *Limiter) carry(ctx context.Context, c *call) {
 	if err := l.store.Charge(ctx, due.checks, due.results); err != nil {
 		l.instead.failed(err)
 		_ = l.instead.memory.Refund(ctx, carried.checks, carried.results) // it fails on no check that was charged before
+		return
+	}
+	for i, limit := range due.limits { // this charge may be the one that reaches a level
+		if check := &due.checks[i]; len(limit.warnAt) > 0 {
+			r := LimitResult{Rule: check.Rule, Result: due.results[i]}
+			l.warn(ctx, limit, check.Key, check.Cost, &r)
+		}
 	}
 }
 

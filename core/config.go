@@ -64,7 +64,9 @@ type Config struct {
 	Details map[string]func(Decision) string
 
 	// OnWarning gets an event when a client reaches a level of [Limit.WarnAt],
-	// once per key and window and process. It runs within the request, maybe many
+	// once per key, level and window, of fixed and calendar windows over all
+	// processes, of others in each. Calendar windows without WarnAt have levels of
+	// 0.8, 0.9 and 1 then: the usage mails that such quotas need. It runs within the request, maybe many
 	// at once, and must not block. Defaults to none.
 	OnWarning func(context.Context, Warning)
 

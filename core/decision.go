@@ -75,6 +75,7 @@ type LimitResult struct {
 	Rule *Rule // its name and numbers; for reading
 	Result
 	Shadow    bool    // judged, and not enforced
+	Soft      bool    // charged, and more is used than the soft limit
 	WarnLevel float64 // the highest level of WarnAt that was reached, or 0
 }
 
@@ -131,6 +132,9 @@ func (d *Decision) conclude() {
 	shadowed := false // a limit in shadow mode that would have denied
 	for i := range results {
 		r := &results[i]
+		if r.Rule.Soft > 0 {
+			r.Soft = r.Charged && r.used() > r.Rule.Soft
+		}
 		switch {
 		case r.Shadow:
 			shadowed = shadowed || !r.Allowed

@@ -81,8 +81,31 @@ func (l Limit) Shadow() Limit {
 // WarnAt tells clients that come near the limit before it refuses them: from the
 // request on whose charge reaches a level, above 0 and at most 1 of the burst,
 // responses have a warning header, the decision a level, and Config.OnWarning
-// gets one event per key and window. Defaults to none.
+// gets one event per key, level and window; a request that reaches several levels
+// at once sends one for each, the lowest first. Defaults to none, and to 0.8, 0.9
+// and 1 for a calendar window where OnWarning is set; WarnAt() means none there.
+//
+// In a fixed or calendar window one charge reaches a level, so there is one event
+// over all processes that share the store. There can be more where what was used
+// falls below a level again, by a refund, a reset or a change of the limit: then a
+// process sends none that it has sent before. Leases and outages, in which
+// processes don't know of each other, can bring one per process.
 func (l Limit) WarnAt(levels ...float64) Limit {
-	l.warnAt = slices.Sorted(slices.Values(levels))
+	l.warnAt = slices.AppendSeq(make([]float64, 0, len(levels)), slices.Values(levels))
+	slices.Sort(l.warnAt)
+	return l
+}
+
+// Soft sets a soft limit of n units, at least 1 and below the burst, which stays
+// the hard limit. A request after whose charge more than n units are used is
+// allowed, and [LimitResult.Soft] and [Decision.OverSoft] say so: to answer it
+// late, from a cache or with less. Its response has the header
+//
+//	X-RateLimit-Warning: over soft limit; policy="name"; used=85%
+//
+// where a warning of [Limit.WarnAt] begins with "approaching limit". The percentage
+// is of the burst. A tier has its own soft limit or none. Defaults to none.
+func (l Limit) Soft(n int64) Limit {
+	l.soft, l.hasSoft = n, true
 	return l
 }

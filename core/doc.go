@@ -19,6 +19,8 @@
 //   - SlidingWindow: a fixed window without that edge, for traffic that is
 //     roughly even.
 //   - SlidingLog: exact over any stretch of time, for small quotas such as logins.
+//   - PerMonth, PerCalendarDay and PerBillingMonth: fixed windows that begin when
+//     the days and months of a time zone do, as contracts have it.
 //
 // [Concurrent] is a limit of another kind: so many requests at the same time.
 //
@@ -28,9 +30,10 @@
 // or, when one denies, none. What a denied request asked for is not counted, so
 // hammering extends nothing, and waiting exactly Retry-After succeeds; only of a
 // limit of requests at the same time is it no more than a hint. Limits can
-// depend on the request: see [Limit.When], [Limit.CostBy] and [Limit.Tiers]; and
-// requests can pass uncounted: see Config.Bypass. A repeated operation is charged
-// once under a limit with [Limit.OncePer].
+// depend on the request: see [Limit.When], [Limit.CostBy], [Limit.Tiers] and
+// [Limit.Reserve]; they can change by themselves: see [Limit.Scale]; and requests
+// can pass uncounted: see Config.Bypass. A repeated operation is charged once under
+// a limit with [Limit.OncePer].
 //
 // # Exactness
 //

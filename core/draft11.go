@@ -116,11 +116,13 @@ func (d *Decision) policies() []string {
 
 var noPolicy = []string{""}
 
-// appendPolicy describes the rule. A bucket is described by what it holds and
+// setPolicy notes the rule's description. A bucket is described by what it holds and
 // how long it takes to fill, so that r is never above q. A time that is not a
 // whole number of seconds is left out rather than rounded.
-func (r *Rule) appendPolicy(dst []byte) []byte {
-	dst = appendQuoted(dst, r.Name)
+func (r *Rule) setPolicy() { r.policy[0] = string(r.describe()) }
+
+func (r *Rule) describe() []byte {
+	dst := appendQuoted(nil, r.Name)
 	dst = append(dst, paramQuota...)
 	if r.Wait > 0 && r.Burst < r.Quota { // what it holds says nothing of those that queue
 		dst = strconv.AppendInt(dst, min(r.Quota, maxFieldInteger), 10)
@@ -145,8 +147,15 @@ func appendWindow(dst []byte, w time.Duration) []byte {
 }
 
 // fillTime returns how long the rule takes to grant its burst, and whether that
-// is a whole number of microseconds. For all but token buckets it is the window.
+// is a whole number of microseconds. For all but token buckets it is the window; a
+// calendar window's length changes.
 func (r *Rule) fillTime() (fill time.Duration, exact bool) {
+	if r.Algorithm == Calendar {
+		return 0, false
+	}
+	if r.Algorithm != TokenBucket {
+		return r.Window, true
+	}
 	high, low := bits.Mul64(uint64(r.Burst), uint64(r.Window.Microseconds()))
 	quotient, rest := bits.Div64(high, low, uint64(r.Quota))
 	return micros(int64(quotient)), rest == 0

@@ -1,6 +1,7 @@
 package core
 
 import (
+	"context"
 	"errors"
 	"fmt"
 
@@ -84,7 +85,7 @@ func (f *fallback) ask(c *call, who asker) (Reason, *Rule) {
 	for i := range f.limits {
 		limit := &f.limits[i]
 		if who.request == nil {
-			c.add(limit, &limit.rule, c.keys, who.cost)
+			c.add(limit, limit.unasked(context.Background()), c.keys, who.cost)
 		} else if reason := c.ask(limit, who.request); reason != ReasonUndecided {
 			return reason, &limit.rule
 		}

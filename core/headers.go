@@ -44,7 +44,7 @@ type HeadersWhen uint8
 const (
 	// Always tells on every response that limits were asked for.
 	Always HeadersWhen = iota
-	// NearLimit tells when a level of WarnAt is reached, or a fifth of a limit or
+	// NearLimit tells when a level of WarnAt or the soft limit is reached, or a fifth of a limit or
 	// less is left.
 	NearLimit
 	// OnDenial tells on denials only.
@@ -74,7 +74,7 @@ func newHeaderStyle(config Config, limits []limit) headerStyle {
 	}
 	var dst []byte
 	for i := range limits {
-		if limits[i].tiers != nil {
+		if limits[i].tiers != nil || limits[i].scaling != nil || limits[i].reserve != nil {
 			return style
 		}
 		if !limits[i].shadow {
@@ -136,7 +136,7 @@ func (d *Decision) shows(when HeadersWhen) bool {
 		return true
 	case NearLimit:
 		for _, r := range d.Results() {
-			if !r.Shadow && (r.WarnLevel > 0 || r.Remaining <= r.Rule.Burst/5) {
+			if !r.Shadow && (r.WarnLevel > 0 || r.Soft || r.Remaining <= r.Rule.Burst/5) {
 				return true
 			}
 		}

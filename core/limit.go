@@ -1,6 +1,7 @@
 package core
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"slices"
@@ -24,7 +25,10 @@ type Limit struct {
 	named     bool
 	quota     int64
 	window    time.Duration
+	period    periodKind // instead of the window, of a calendar window
 	burst     int64
+	soft      int64
+	hasSoft   bool
 	hasBurst  bool
 	algorithm Algorithm
 	jitter    bool
@@ -33,6 +37,8 @@ type Limit struct {
 	keys      []keyfuncs.Func
 	when      []keyfuncs.Condition
 	tiers     func(keyfuncs.Request) Limit
+	scale     func(context.Context) float64
+	reserve   *reserve
 	missing   MissingKey
 	outage    Outage
 	shadow    bool
@@ -157,7 +163,7 @@ func (l Limit) Rule() (Rule, error) {
 	if !l.hasBurst {
 		burst = l.quota
 	}
-	r, err := newRule(l.name, l.algorithm, l.quota, l.window, burst, l.jitter)
+	r, err := l.numbers(burst)
 	if err != nil {
 		return Rule{}, fmt.Errorf("weblimit: limit %q: %w", l.name, err)
 	}
@@ -175,7 +181,29 @@ func (l Limit) Rule() (Rule, error) {
 	if l.cost > burst {
 		return Rule{}, fmt.Errorf("weblimit: limit %q: cost %d can never fit: the limit holds at most %d", l.name, l.cost, burst)
 	}
+	if l.hasSoft {
+		if l.soft < 1 || l.soft >= burst {
+			return Rule{}, fmt.Errorf("weblimit: limit %q: the soft limit must be at least 1 and below the %d units of the limit itself, got %d", l.name, burst, l.soft)
+		}
+		r.Soft = l.soft
+	}
+	if l.reserve != nil {
+		switch lower := l.reserve.part(burst); {
+		case lower < 1:
+			return Rule{}, fmt.Errorf("weblimit: limit %q: Reserve leaves nothing of %d units to requests of the lower class", l.name, burst)
+		case l.cost > lower:
+			return Rule{}, fmt.Errorf("weblimit: limit %q: cost %d can never fit in the lower class: Reserve leaves it %d units", l.name, l.cost, lower)
+		}
+	}
 	return r, nil
+}
+
+// numbers makes the rule of a limit that is valid by itself.
+func (l *Limit) numbers(burst int64) (Rule, error) {
+	if l.algorithm == Calendar {
+		return newCalendarRule(l.name, l.quota, calendarOf(l.period))
+	}
+	return newRule(l.name, l.algorithm, l.quota, l.window, burst, l.jitter)
 }
 
 func (l *Limit) validate() error {
@@ -195,6 +223,8 @@ func (l *Limit) validate() error {
 		return fmt.Errorf("Burst belongs to a token bucket, not to a %v", l.algorithm)
 	case l.jitter && !windowed:
 		return fmt.Errorf("Jitter belongs to windows, not to a %v", l.algorithm)
+	case l.period.unit != 0 && l.algorithm != Calendar:
+		return fmt.Errorf("a limit per month or calendar day can't be a %v: its window is the calendar's", l.algorithm)
 	case l.cost < 1:
 		return fmt.Errorf("cost must be at least 1, got %d", l.cost)
 	case !l.outage.valid():
@@ -206,12 +236,25 @@ func (l *Limit) validate() error {
 	case !l.missing.valid():
 		return fmt.Errorf("unknown policy for missing keys %d", l.missing)
 	}
+	if l.algorithm == Calendar {
+		if err := l.period.validate(); err != nil {
+			return err
+		}
+	}
 	if err := l.slow.validate(); err != nil {
 		return err
 	}
 	for _, level := range l.warnAt {
 		if !(level > 0 && level <= 1) { // NaN, too
 			return fmt.Errorf("a warning level is above 0 and at most 1, got %v", level)
+		}
+	}
+	if l.reserve != nil {
+		if err := l.reserve.validate(); err != nil {
+			return err
+		}
+		if l.wait > 0 && l.algorithm == TokenBucket {
+			return errors.New("a token bucket has either Reserve or a queue (Wait, LeakyBucket): who queues would be in front of those for whom a part is kept")
 		}
 	}
 	if err := l.validateOnce(); err != nil {

@@ -42,7 +42,10 @@ type limit struct {
 	cost     int64
 	costBy   func(keyfuncs.Request) int64 // instead of cost, if not nil
 	when     []keyfuncs.Condition
-	tiers    *tiers // nil if the rule is all there is
+	tiers    *tiers   // nil if the rule is all there is
+	scaling  *scaling // nil if the numbers stay
+	reserve  *reserve // nil if there is one class of requests
+	variants *variants
 	missing  MissingKey
 	outage   Outage
 	shadow   bool
@@ -84,7 +87,7 @@ func New(config Config) (*Limiter, error) {
 		if err := l.prepare(&l.limits[i], from, max(config.Replicas, 1)); err != nil {
 			return nil, err
 		}
-		if config.OnWarning != nil && len(from.warnAt) > 0 && l.warned == nil {
+		if config.OnWarning != nil && len(l.limits[i].warnAt) > 0 && l.warned == nil {
 			l.warned, _ = NewMemoryWith(MemoryConfig{MaxBuckets: maxWarned})
 		}
 		declarations[i] = Declaration{Rule: l.limits[i].rule, Keys: l.limits[i].kind(), Named: from.named}
@@ -124,6 +127,13 @@ func (l *Limiter) prepare(to *limit, from Limit, replicas int) (err error) {
 	l.advisor.readsPeer = l.advisor.readsPeer || to.key.Reads(keyfuncs.Peer())
 	l.advisor.readsFramework = l.advisor.readsFramework || to.key.Reads(keyfuncs.Framework())
 	to.missing, to.outage, to.shadow, to.warnAt = from.missing, from.outage, from.shadow, from.warnAt
+	if from.scale != nil {
+		to.scaling = newScaling(from.scale, from.name, from.cost, l.advisor.advise)
+	}
+	to.variants, to.reserve = new(variants), from.reserve
+	if from.warnAt == nil && from.algorithm == Calendar && l.onWarning != nil {
+		to.warnAt = calendarLevels
+	}
 	to.refundOn, to.estimate, to.wait, to.slow = from.refundOn, from.estimate, from.wait, from.slow
 	l.observes = l.observes || to.refundOn != nil
 	l.waits = l.waits || from.wait > 0 || to.slow.most > 0
@@ -240,11 +250,11 @@ func (l *Limiter) AllowKey(ctx context.Context, key string, cost int64) (d Decis
 	}
 	if l.direct != nil {
 		var room [256]byte // for the longest key
-		rule := &l.limits[0].rule
-		l.decideOne(ctx, &l.limits[0], rule, keyfuncs.AppendKey(room[:0], key), cost, &d)
+		limit := &l.limits[0]
+		l.decideOne(ctx, limit, limit.unasked(ctx), keyfuncs.AppendKey(room[:0], key), cost, &d)
 		return d
 	}
-	c := l.callFor(key, cost)
+	c := l.callFor(ctx, key, cost)
 	defer c.release()
 	l.decide(ctx, c, asker{key: key, cost: cost}, &d)
 	return d
@@ -256,7 +266,7 @@ func (l *Limiter) Peek(ctx context.Context, key string, cost int64) (Decision, e
 	if cost < 0 {
 		return Decision{}, fmt.Errorf("weblimit: cost must not be negative, got %d", cost)
 	}
-	c := l.callFor(key, cost)
+	c := l.callFor(ctx, key, cost)
 	defer c.release()
 	ctx, cancel := context.WithTimeout(ctx, l.timeout)
 	defer cancel()
@@ -270,18 +280,19 @@ func (l *Limiter) Peek(ctx context.Context, key string, cost int64) (Decision, e
 
 // Reset forgets what key has used, under all limits of the limiter.
 func (l *Limiter) Reset(ctx context.Context, key string) error {
-	c := l.callFor(key, 0)
+	c := l.callFor(ctx, key, 0)
 	defer c.release()
 	ctx, cancel := context.WithTimeout(ctx, l.timeout)
 	defer cancel()
 	return errors.Join(l.store.Reset(ctx, c.checks), l.instead.memory.Reset(ctx, c.checks))
 }
 
-func (l *Limiter) callFor(key string, cost int64) *call {
+func (l *Limiter) callFor(ctx context.Context, key string, cost int64) *call {
 	c := calls.Get().(*call)
 	c.keys = keyfuncs.AppendKey(c.keys, key)
 	for i := range l.limits {
-		c.add(&l.limits[i], &l.limits[i].rule, c.keys, cost)
+		limit := &l.limits[i]
+		c.add(limit, limit.unasked(ctx), c.keys, cost)
 	}
 	return c
 }

@@ -31,16 +31,39 @@ const outageRetry = time.Second
 // request of the given cost. Together they grant at most n units, or that cost,
 // more than r.
 func (r *Rule) share(n int, cost int64) Rule {
+	share := r.shareOf(n, cost)
+	share.once, share.block = r.once, r.block
+	if r.upper != 0 { // then it has no queue
+		upper, unit := max(ceilDiv(r.upper, int64(n)), share.Burst), share.scale.Capacity/share.Burst
+		if upper <= maxScaled/unit {
+			share.upper, share.scale.Whole = upper, upper*unit
+		}
+	}
+	if soft := ceilDiv(r.Soft, int64(n)); soft < share.Burst {
+		share.Soft = soft
+	} else {
+		share.Soft = 0
+	}
+	return share
+}
+
+func (r *Rule) shareOf(n int, cost int64) Rule {
 	quota, burst := ceilDiv(r.Quota, int64(n)), max(ceilDiv(r.Burst, int64(n)), cost)
 	if r.Algorithm != TokenBucket {
 		quota = burst
+	}
+	if r.Algorithm == Calendar {
+		share, err := newCalendarRule(r.Name, quota, r.calendar)
+		if err != nil {
+			return *r
+		}
+		return share
 	}
 	// A smaller quota can have fewer divisors in common with the window, and be
 	// too odd to count exactly: then it is rounded up to one that has as many.
 	common := gcd(r.Quota, r.Window.Microseconds())
 	for _, quota := range []int64{quota, ceilDiv(quota, common) * common} {
 		if share, err := newRule(r.Name, r.Algorithm, quota, r.Window, burst, r.Jitter); err == nil && share.queue(r.Wait) == nil {
-			share.once, share.block = r.once, r.block
 			return share
 		}
 	}
@@ -53,7 +76,7 @@ func (l *limit) localRule(of *Rule) *Rule {
 	if of == &l.rule {
 		return &l.local
 	}
-	return l.tiers.share(of, l.replicas)
+	return made(&l.variants.get(of).share, func() Rule { return of.share(l.replicas, l.cost) })
 }
 
 // decideOutage decides by each limit's own policy, and writes it to d.

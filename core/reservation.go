@@ -177,7 +177,7 @@ func (r *reservation) spend(n int64) (found bool) {
 			}
 			found = true
 			// More than a client can come to owe makes no difference.
-			c.spent, c.told = min(c.spent+min(n, math.MaxInt64-c.spent), 3*c.check.Rule.Burst), true
+			c.spent, c.told = min(c.spent+min(n, math.MaxInt64-c.spent), 3*c.check.Rule.whole()), true
 		}
 	})
 	return found

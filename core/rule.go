@@ -14,16 +14,19 @@ type Rule struct {
 	Name      string
 	Algorithm Algorithm
 	Quota     int64         // units per Window
-	Window    time.Duration // a whole number of microseconds; of Concurrency, the lease
+	Window    time.Duration // a whole number of microseconds; of Concurrency, the lease; 0 for a calendar window, whose length changes
 	Burst     int64         // the most units at once: the bucket's capacity, else the Quota
+	Soft      int64         // units from which on requests are over the soft limit; 0 for none
 	Jitter    bool          // windows start at an offset that depends on the key
 	Wait      time.Duration // a bucket's requests queue for their turn, at most so long
 
-	scale  Scale
-	id     uint32
-	once   time.Duration // how long an operation is known that was charged; 0 for none
-	policy [1]string     // what draft-11 says of the rule, as the values of a header
-	block  Block         // zero without a penalty
+	scale    Scale
+	upper    int64     // burst of the class that has all of it; 0 unless the rule is the lower class's
+	calendar *calendar // nil but for a calendar window
+	id       uint32
+	once     time.Duration // how long an operation is known that was charged; 0 for none
+	policy   [1]string     // what draft-11 says of the rule, as the values of a header
+	block    Block         // zero without a penalty
 }
 
 // Scale is a rule in the integers that stores count with, all of them at most
@@ -33,12 +36,14 @@ type Rule struct {
 // For a token bucket one unit is Unit debt, the bucket and its queue hold Capacity debt, and
 // Rate debt drains each Tick; Unit and Rate are window and quota in lowest
 // terms, so no rate is rounded. For windows Unit is the window in Ticks,
-// Capacity the quota, and Rate is 1.
+// Capacity the quota, and Rate is 1; for calendar windows Unit is a number that
+// stands for the kind of period and the zone.
 type Scale struct {
 	Tick     int64 // microseconds
 	Unit     int64
 	Rate     int64
 	Capacity int64
+	Whole    int64 // the Capacity of the class of requests that has all of it: see Limit.Reserve
 }
 
 const (
@@ -97,10 +102,11 @@ func newRule(name string, algorithm Algorithm, quota int64, window time.Duration
 		r.scale = Scale{Tick: 1, Unit: window.Microseconds(), Rate: 1, Capacity: quota}
 		ok = quota <= maxScaled
 	}
+	r.scale.Whole = r.scale.Capacity
 	if !ok {
 		return Rule{}, fmt.Errorf("quota %d and burst %d per %v are too large to count exactly", quota, burst, window)
 	}
-	r.policy[0] = string(r.appendPolicy(nil))
+	r.setPolicy()
 	return r, nil
 }
 

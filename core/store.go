@@ -103,6 +103,7 @@ type Result struct {
 //
 //	token bucket    whole ticks until empty of debt; the fraction of a tick over Rate
 //	fixed window    units used; microseconds to the window's end
+//	calendar        the same
 //	sliding window  units used in this window; in the last; ticks since this one began
 //	sliding log     units used; microseconds until the cost fits; until one unit fits; until none is used
 //	concurrency     slots held; microseconds until the last lease ends

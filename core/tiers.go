@@ -22,15 +22,17 @@ type tiers struct {
 	known  atomic.Pointer[map[tierNumbers]*Rule]
 	adding sync.Mutex
 	full   atomic.Bool // a tier came that there was no room for
-	shares sync.Map    // of such a *Rule to the *Rule of one process in an outage
 }
 
 // tierNumbers is what a tier takes of a Limit.
 type tierNumbers struct {
 	quota, window, burst int64
+	soft                 int64
 	algorithm            Algorithm
-	hasBurst, jitter     bool
+	period               periodKind
+	hasBurst, hasSoft    bool
 	concurrent, hasLease bool
+	jitter               bool
 }
 
 // maxTiers bounds what is kept for a function that makes up numbers as it goes;
@@ -43,7 +45,10 @@ func (t *tiers) rule(r keyfuncs.Request) *Rule {
 	if l.algorithm == 0 {
 		return t.base
 	}
-	n := tierNumbers{l.quota, int64(l.window), l.burst, l.algorithm, l.hasBurst, l.jitter, l.concurrent, l.hasLease}
+	n := tierNumbers{
+		quota: l.quota, window: int64(l.window), burst: l.burst, soft: l.soft, algorithm: l.algorithm, period: l.period,
+		hasBurst: l.hasBurst, hasSoft: l.hasSoft, concurrent: l.concurrent, hasLease: l.hasLease, jitter: l.jitter,
+	}
 	if known := t.known.Load(); known != nil {
 		if rule, ok := (*known)[n]; ok {
 			return rule
@@ -51,7 +56,8 @@ func (t *tiers) rule(r keyfuncs.Request) *Rule {
 	}
 	l = Limit{ // and nothing else of l, which might be wrong and does not count
 		name: t.base.Name, cost: t.cost,
-		quota: l.quota, window: l.window, burst: l.burst, hasBurst: l.hasBurst, algorithm: l.algorithm, jitter: l.jitter,
+		quota: l.quota, window: l.window, period: l.period, burst: l.burst, hasBurst: l.hasBurst, algorithm: l.algorithm, jitter: l.jitter,
+		soft: l.soft, hasSoft: l.hasSoft,
 		wait:       t.base.Wait,
 		concurrent: l.concurrent, hasLease: l.hasLease,
 	}
@@ -92,16 +98,4 @@ func (t *tiers) add(n tierNumbers, rule *Rule) *Rule {
 	known[n] = rule
 	t.known.Store(&known)
 	return rule
-}
-
-// share returns the part of a tier's rule that one of n processes grants in an outage.
-func (t *tiers) share(of *Rule, n int) *Rule {
-	if known, ok := t.shares.Load(of); ok {
-		return known.(*Rule)
-	}
-	share := of.share(n, t.cost)
-	if !t.full.Load() { // else rules are made for each request, and so are their shares
-		t.shares.Store(of, &share)
-	}
-	return &share
 }

@@ -79,11 +79,17 @@ func (r *Rule) debtRemaining(n *[4]int64) int64 {
 	return (r.Burst*r.scale.Unit - debt) / r.scale.Unit // below 0 if requests queue
 }
 
+// inDebt returns units as debt; any that make more than twice what the bucket holds
+// are as good.
+func (r *Rule) inDebt(units int64) int64 {
+	return min(units, 2*(r.scale.Whole/r.scale.Unit+1)) * r.scale.Unit
+}
+
 // refundDebt gives back cost less what the bucket has regained since the charge:
 // that much of it would have been lost in a full bucket had the charge never
 // been made, and giving it back as well would let more than a burst through.
 func (r *Rule) refundDebt(b *bucket, now, cost, at int64) {
-	debt := min(cost, r.Burst) * r.scale.Unit // more can't have been charged under these numbers
+	debt := min(r.inDebt(cost), r.scale.Whole) // more can't have been charged under these numbers
 	elapsed := max(inTicks(now, r.scale.Tick)-inTicks(at, r.scale.Tick), 0)
 	if elapsed > debt/r.scale.Rate {
 		return
@@ -115,6 +121,6 @@ func (r *Rule) ChargedAt(units int64, charged *Result) int64 {
 	if r.scale.Rate > 1 {
 		ticks-- // the last may be a fraction
 	}
-	ticks -= ceilMulDiv(min(units, r.Burst), r.scale.Unit, r.scale.Rate)
+	ticks -= ceilMulDiv(min(units, r.whole()), r.scale.Unit, r.scale.Rate)
 	return charged.At + max(ticks, 0)*tick
 }

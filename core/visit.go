@@ -86,7 +86,7 @@ func (v *visit) save(rule *Rule, now int64) {
 		v.index, v.found = v.shard.find(v.place)
 	}
 	if !v.bucket.unused() {
-		v.shard.put(v.place, v.index, v.found, &v.bucket, rule.Burst, now)
+		v.shard.put(v.place, v.index, v.found, &v.bucket, rule.whole(), now)
 	} else if v.found {
 		v.shard.remove(v.index)
 	}

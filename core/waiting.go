@@ -43,6 +43,8 @@ func (l Limit) LeakyBucket(wait time.Duration) Limit {
 // should be room, those of requests at the same time every 10 to 250 milliseconds,
 // and whoever asks first then gets it.
 //
+// A token bucket that queues can't have a part reserved by [Limit.Reserve]: those
+// who queue for theirs would be in front of those for whom the rest is kept.
 // Only a token bucket can have a [Limit.Penalty] as well. Nobody waits for the end
 // of a block.
 //
@@ -56,7 +58,8 @@ func (l Limit) Wait(most time.Duration) Limit {
 // SlowDown delays requests more and more, instead of not at all and then denying
 // them: from a level of the burst on, above 0 and below 1, by a delay that grows
 // in proportion to what is used, up to most when nothing is left. The delay is the
-// request's alone: others don't wait for it.
+// request's alone: others don't wait for it. Under [Limit.Reserve] level and delay
+// are of the whole burst.
 func (l Limit) SlowDown(level float64, most time.Duration) Limit {
 	l.slow = slowDown{level, most}
 	return l
@@ -85,8 +88,9 @@ func (s slowDown) delay(r *LimitResult) time.Duration {
 	if s.most == 0 || !r.Charged {
 		return 0
 	}
-	from := min(threshold(s.level, r.Rule.Burst), r.Rule.Burst-1)
-	over, room := r.Rule.Burst-r.Remaining-from, r.Rule.Burst-from
+	whole := r.Rule.whole()
+	from := min(threshold(s.level, whole), whole-1)
+	over, room := r.used()-from, whole-from
 	if over <= 0 {
 		return 0
 	}
@@ -113,13 +117,17 @@ func (d *Decision) Delay() time.Duration {
 // queue makes r a rule whose requests wait for their turn: a bucket that holds in
 // addition what drains in that time.
 func (r *Rule) queue(wait time.Duration) error {
+	if wait == 0 {
+		return nil
+	}
 	ticks := wait.Microseconds() / r.scale.Tick
 	if ticks > (maxScaled-r.scale.Capacity)/r.scale.Rate {
 		return fmt.Errorf("a wait of %v at %d per %v is too much to count exactly", wait, r.Quota, r.Window)
 	}
 	r.Wait = wait
 	r.scale.Capacity += ticks * r.scale.Rate
-	r.policy[0] = string(r.appendPolicy(nil))
+	r.scale.Whole = r.scale.Capacity // a queue has no classes
+	r.setPolicy()
 	return nil
 }
 

@@ -14,9 +14,16 @@ type Warning struct {
 	Burst int64   // the units of which they are part
 	Key   string  // who; as canonical as store keys are, secrets hashed
 
+	// Soft says that the client is over the limit's soft limit; see [Limit.Soft].
+	Soft bool
+
 	// Shadow says that the limit is on trial, and that the client is not told.
 	Shadow bool
 }
+
+// calendarLevels are the levels of calendar windows that have no WarnAt, where
+// events are wanted.
+var calendarLevels = []float64{0.8, 0.9, 1}
 
 const headerWarning = "X-Ratelimit-Warning"
 
@@ -38,16 +45,17 @@ func (l *Limiter) warn(ctx context.Context, from *limit, key []byte, cost int64,
 	if len(from.warnAt) == 0 || !r.Charged {
 		return
 	}
-	used := r.Rule.Burst - r.Remaining
+	used := r.used()
 	for i, level := range from.warnAt {
-		at := threshold(level, r.Rule.Burst)
+		at := threshold(level, r.Rule.whole())
 		if used < at {
 			return
 		}
 		r.WarnLevel = level
 		if used-cost < at && l.onWarning != nil && l.firstWarning(from, i, key, r) {
 			l.onWarning(ctx, Warning{
-				Limit: r.Rule.Name, Level: level, Used: used, Burst: r.Rule.Burst, Key: string(key), Shadow: r.Shadow,
+				Limit: r.Rule.Name, Level: level, Used: used, Burst: r.Rule.whole(), Key: string(key),
+				Soft: r.Rule.Soft > 0 && used > r.Rule.Soft, Shadow: r.Shadow,
 			})
 		}
 	}
@@ -59,13 +67,17 @@ func (l *Limiter) warn(ctx context.Context, from *limit, key []byte, cost int64,
 // between events.
 func (l *Limiter) firstWarning(from *limit, level int, who []byte, r *LimitResult) bool {
 	key := strconv.AppendInt(nil, int64(level), 10)
-	if r.Rule.Algorithm == FixedWindow {
+	window := r.Rule.Window
+	if r.Rule.Algorithm == Calendar {
+		window = r.Rule.calendar.longest()
+	}
+	if r.Rule.Algorithm == FixedWindow || r.Rule.Algorithm == Calendar {
 		key = strconv.AppendInt(append(key, '@'), r.At+r.ResetAfter.Microseconds(), 10)
 	}
 	key = append(append(key, '|'), who...)
 	// An event takes two units of three: of buckets that have nothing left, a full
 	// Memory would look for each one's victim anew.
-	once, err := newRule(from.rule.Name, SlidingLog, 3, r.Rule.Window, 3, false)
+	once, err := newRule(from.rule.Name, SlidingLog, 3, window, 3, false)
 	if err != nil {
 		return true
 	}
@@ -74,10 +86,14 @@ func (l *Limiter) firstWarning(from *limit, level int, who []byte, r *LimitResul
 	return err == nil && results[0].Allowed
 }
 
-// appendWarning writes the value of the warning header: of several limits, the
-// one of the highest level.
+// appendWarning writes the value of the warning header: of several limits, one that
+// is over its soft limit, else the one of the highest level.
 func appendWarning(dst []byte, r *LimitResult) []byte {
-	dst = append(dst, "approaching limit; policy="...)
+	if r.Soft {
+		dst = append(dst, "over soft limit; policy="...)
+	} else {
+		dst = append(dst, "approaching limit; policy="...)
+	}
 	dst = appendQuoted(dst, r.Rule.Name)
 	dst = append(dst, "; used="...)
 	dst = strconv.AppendInt(dst, r.usedPercent(), 10)
@@ -85,8 +101,12 @@ func appendWarning(dst []byte, r *LimitResult) []byte {
 }
 
 func (r *LimitResult) usedPercent() int64 {
-	return (r.Rule.Burst - r.Remaining) * 100 / r.Rule.Burst
+	return r.used() * 100 / r.Rule.whole()
 }
+
+// used returns the units that a charged result found used, its own included.
+// Of the lower class, nothing is charged that finds more used than its part.
+func (r *LimitResult) used() int64 { return r.Rule.Burst - r.Remaining }
 
 // usedPercent reads what appendWarning wrote, or -1.
 func usedPercent(warning string) int64 {
@@ -98,13 +118,17 @@ func usedPercent(warning string) int64 {
 	return n
 }
 
-// warning returns the result with the highest warning level, or nil.
+// warning returns the result with the highest warning level, or nil. To be over a
+// soft limit is above all levels.
 func (d *Decision) warning() *LimitResult {
 	var highest *LimitResult
 	results := d.Results()
 	for i := range results {
 		r := &results[i]
-		if r.WarnLevel > 0 && !r.Shadow && (highest == nil || r.WarnLevel > highest.WarnLevel) {
+		if r.Shadow || r.WarnLevel == 0 && !r.Soft {
+			continue
+		}
+		if highest == nil || r.Soft && !highest.Soft || r.Soft == highest.Soft && r.WarnLevel > highest.WarnLevel {
 			highest = r
 		}
 	}
@@ -114,8 +138,23 @@ func (d *Decision) warning() *LimitResult {
 // WarnLevel returns the highest level of [Limit.WarnAt] that the request has
 // reached on any enforced limit, or 0.
 func (d *Decision) WarnLevel() float64 {
-	if r := d.warning(); r != nil {
-		return r.WarnLevel
+	level := 0.0
+	for _, r := range d.Results() {
+		if !r.Shadow {
+			level = max(level, r.WarnLevel)
+		}
 	}
-	return 0
+	return level
+}
+
+// OverSoft reports whether the request was charged and is over the soft limit of
+// any enforced limit; see [Limit.Soft].
+func (d *Decision) OverSoft() bool {
+	results := d.Results()
+	for i := range results {
+		if results[i].Soft && !results[i].Shadow {
+			return d.Allowed
+		}
+	}
+	return false
 }

@@ -9,6 +9,7 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/gin-gonic/gin"
 	"github.com/redis/go-redis/v9"
@@ -94,6 +95,36 @@ func readmePlan() core.Limit {
 	return plan
 }
 
+// answer is what a model says, and what that took.
+type answer struct {
+	Text   string
+	Tokens int64
+}
+
+func readmeEstimate(r *gin.Engine, store core.Store, ask func(*gin.Context) answer) {
+	tokens := core.PerMinute(10_000).By(keyfuncs.APIKey("X-API-Key")).Named("tokens").
+		Estimate(500).RefundOn(core.ServerErrors)
+
+	r.POST("/chat", ginlimit.Limit(store, tokens), func(c *gin.Context) {
+		answer := ask(c)
+		_ = ginlimit.Charge(c, answer.Tokens) // in place of the estimate, up or down
+		c.String(http.StatusOK, answer.Text)
+	})
+}
+
+func readmeBeyond(berlin *time.Location) []core.Limit {
+	login := core.Per(5, 15*time.Minute).SlidingLog().By(keyfuncs.ClientIP()).Named("login").
+		RefundOn(core.Successes).                                        // only failures count
+		Penalty(core.Block{After: 3, Within: time.Hour, For: time.Hour}) // then 2, 4, 8 … hours
+	payments := core.PerHour(100).By(keyfuncs.User("user")).Named("payments").
+		OncePer(keyfuncs.Header("Idempotency-Key"), 24*time.Hour)
+	exports := core.Concurrent(2).By(keyfuncs.User("user")).Named("exports").
+		Wait(10 * time.Second)
+	plan := core.PerBillingMonth(100_000, 31, berlin).By(keyfuncs.User("user")).Named("quota").
+		Soft(80_000)
+	return []core.Limit{login, payments, exports, plan}
+}
+
 func readmeAdvice(store core.Store, limits []core.Limit) *core.Limiter {
 	limiter := core.Must(core.New(core.Config{
 		Store:   store,
@@ -139,6 +170,8 @@ func TestReadmeCodeRuns(t *testing.T) {
 	r, store := gin.New(), core.NewMemory()
 	readmeGroups(r, store, func(*gin.Context) {})
 	readmeHandler(r)
+	readmeEstimate(r, store, func(*gin.Context) answer { return answer{"yes", 1} })
+	core.ForLimits(core.NewMemory(), readmeBeyond(time.UTC))
 	if _, err := readmeBypass(store, readmeKeys(), "monitoring-0123456789", "partner-0123456789"); err != nil {
 		t.Error(err)
 	}

@@ -20,8 +20,8 @@ import (
 // slice that would be good for fewer than 4 requests is not taken: the last
 // units are decided by Redis, exactly. Each check of a request is decided by its
 // own lease, and Redis is asked for the others only: with a global limit and one
-// per client, only the latter costs Redis anything. Sliding logs, limits
-// of requests at the same time, operations that are charged once and checks of
+// per client, only the latter costs Redis anything. Sliding logs, calendar windows,
+// limits of requests at the same time, operations that are charged once and checks of
 // cost 0 are not leased, and a request to which a limit with a [core.Limit.Penalty]
 // applies is decided by Redis alone. At most 1,024 keys have leases at a time, and keys that
 // are seldom asked for don't push them out.

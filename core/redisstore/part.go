@@ -42,6 +42,7 @@ type part struct {
 	keys   []int    // where each key ends in data
 	tags   [][]byte // the client keys, until the part is sealed
 	marks  []mark   // of checks whose operation is charged once, until then
+	clock  int64    // of the process: by it the calendar windows are meant
 
 	hash   uint64 // of all of it, for parts that can be decided together
 	equal  bool   // it can be decided together with equal ones
@@ -124,7 +125,7 @@ type spot struct {
 // have a mark has been given it before, by remember.
 func (p *part) add(index int, check *core.Check, charged int64) {
 	s, n := p.spot(check.Key, check.Rule.ID())
-	p.data = appendCheck(p.data, p.op, check, charged, p.markOf(index))
+	p.data = appendCheck(p.data, p.op, check, charged, p.markOf(index), p.clock)
 	p.place(s, n, index, check.Rule.Algorithm)
 	p.equal = p.equal && check.Rule.Algorithm != core.SlidingLog // whose reading does not tell what the next one sees
 	if check.Rule.Penalized() {
@@ -317,29 +318,41 @@ func (p *part) result(reply string, check *core.Check, granted int, blocked int6
 const maxCost = 1 << 52
 
 // appendCheck writes a check as the script reads it: see scripts/limits.lua. The
-// number of its operation's mark is 0 if it has none.
-func appendCheck(dst []byte, op operation, check *core.Check, charged int64, mark int) []byte {
+// number of its operation's mark is 0 if it has none. Calendar windows are those of now.
+func appendCheck(dst []byte, op operation, check *core.Check, charged int64, mark int, now int64) []byte {
 	scale, cost := check.Rule.Scale(), min(check.Cost, maxCost)
 	if check.Rule.Algorithm == core.TokenBucket {
 		if op <= peek && cost > check.Rule.Burst { // its queue may hold as much
 			cost = maxCost
 		}
-		// In debt; beyond the capacity any is as good.
-		cost = min(cost, 2*(scale.Capacity/scale.Unit)+1) * scale.Unit
+		// In debt; beyond twice the capacity any is as good.
+		cost = min(cost, 2*(scale.Whole/scale.Unit+1)) * scale.Unit
 	}
-	per := scale.Unit
-	if check.Rule.Algorithm == core.TokenBucket {
+	tick, per, offset := scale.Tick, scale.Unit, int64(0)
+	switch check.Rule.Algorithm {
+	case core.TokenBucket:
 		per = scale.Rate
+	case core.Calendar:
+		tick, per, offset = check.Rule.Period(now)
+		if op == refund {
+			charged = check.Rule.PeriodEnd(charged)
+		}
+	default:
+		offset = check.Rule.Offset(check.Key)
 	}
 	algorithm := byte(check.Rule.Algorithm)
 	if check.Shadow {
 		algorithm |= 1 << 7
 	}
+	lower := scale.Whole != scale.Capacity
+	if lower {
+		algorithm |= 1 << 5
+	}
 	if mark > 0 {
 		algorithm |= 1 << 6
 	}
 	dst = append(dst, algorithm)
-	for _, n := range [...]int64{scale.Tick, per, scale.Capacity, cost, check.Rule.Offset(check.Key)} {
+	for _, n := range [...]int64{tick, per, scale.Capacity, cost, offset} {
 		dst = appendNumber(dst, n)
 	}
 	dst = appendHead(dst, check.Rule, scale)
@@ -348,6 +361,9 @@ func appendCheck(dst []byte, op operation, check *core.Check, charged int64, mar
 	}
 	if mark > 0 {
 		dst = append(dst, byte(mark))
+	}
+	if lower {
+		dst = appendNumber(dst, scale.Whole)
 	}
 	return dst
 }
@@ -373,8 +389,8 @@ func appendHead(dst []byte, rule *core.Rule, scale core.Scale) []byte {
 	case rule.Algorithm == core.TokenBucket && scale.Rate > 1:
 		width = fieldFor(scale.Rate)
 		dst = appendInt(dst, scale.Rate, width)
-	case rule.Algorithm == core.FixedWindow, rule.Algorithm == core.SlidingWindow:
-		width = max(fieldFor(2*scale.Capacity), 4)
+	case rule.Algorithm == core.FixedWindow, rule.Algorithm == core.SlidingWindow, rule.Algorithm == core.Calendar:
+		width = max(fieldFor(2*scale.Whole), 4)
 	}
 	dst[form-1] = byte(unit<<4 | width)
 	dst[start] = byte(len(dst) - start - 1)

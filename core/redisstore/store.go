@@ -90,6 +90,14 @@ func (s *Store) now() int64 {
 	return s.clock()
 }
 
+// processNow returns the time by this process.
+func (s *Store) processNow() int64 {
+	if s.clock == nil {
+		return time.Now().UnixMicro()
+	}
+	return s.clock()
+}
+
 // Take implements [core.Store]. See the package's documentation for what a
 // Cluster promises when the checks' keys are in different slots.
 func (s *Store) Take(ctx context.Context, checks []core.Check, results []core.Result) error {
@@ -216,6 +224,7 @@ func (s *Store) each(ctx context.Context, op operation, checks []core.Check, res
 func (s *Store) split(ps []*part, op operation, checks []core.Check, results []core.Result) []*part {
 	marks := op == take || op == peek || op == refund || op == reset
 	settles := op == refund || op == renew // what results tell of
+	now := int64(0)                        // for calendar windows only: not every request need read the clock
 	for i := range checks {
 		if marks && checks[i].Once != nil {
 			charged := int64(0)
@@ -238,8 +247,12 @@ func (s *Store) split(ps []*part, op operation, checks []core.Check, results []c
 			}
 			charged = checks[i].Rule.ChargedAt(checks[i].Cost, &results[i])
 		}
+		if now == 0 && checks[i].Rule.Algorithm == core.Calendar {
+			now = s.processNow()
+		}
 		var p *part
 		ps, p = s.partFor(ps, op, &checks[i])
+		p.clock = now
 		p.add(i, &checks[i], charged)
 	}
 	for _, p := range ps {

@@ -29,6 +29,7 @@ type modelBucket struct {
 	start int64           // windows: of the current one, in ticks
 	count [2]int64        // windows: units used in the current one and the one before it
 	log   []modelLogEntry // sliding log; concurrency: the slots
+	end   int64           // calendar windows: of the current one
 	used  bool            // anything at all is known
 }
 
@@ -51,6 +52,25 @@ func modelTick(r *core.Rule) int64 { return r.Scale().Tick }
 
 func modelWindow(r *core.Rule) int64 { return r.Window.Microseconds() / modelTick(r) }
 
+// modelWhole returns the burst that the limit has for some class of requests. A
+// limit with a queue has one class.
+func modelWhole(r *core.Rule) int64 {
+	if r.Wait > 0 {
+		return r.Burst
+	}
+	return r.Scale().Whole / (r.Scale().Capacity / r.Burst)
+}
+
+// modelHolds returns the units that a bucket holds, those in its queue included.
+func modelHolds(r *core.Rule, burst int64) *big.Rat {
+	holds := new(big.Rat).SetInt64(burst)
+	if r.Wait > 0 {
+		ticks := r.Wait.Microseconds() / modelTick(r)
+		holds.Add(holds, new(big.Rat).Mul(modelRate(r), new(big.Rat).SetInt64(ticks)))
+	}
+	return holds
+}
+
 // modelRate returns the units that a token bucket regains in a tick.
 func modelRate(r *core.Rule) *big.Rat { return big.NewRat(r.Quota, modelWindow(r)) }
 
@@ -61,6 +81,9 @@ func sameForm(a, b *core.Rule) bool {
 	}
 	if a.Algorithm == core.TokenBucket {
 		return modelRate(a).Cmp(modelRate(b)) == 0
+	}
+	if a.Algorithm == core.Calendar {
+		return a.Scale().Unit == b.Scale().Unit // which stands for zone and kind
 	}
 	return a.Window == b.Window
 }
@@ -80,6 +103,10 @@ func (b *modelBucket) at(now int64, key string) *modelBucket {
 		c.used = c.debt.Sign() > 0
 	case core.FixedWindow:
 		if !c.used || t >= c.start+w {
+			c.begin(t, key)
+		}
+	case core.Calendar:
+		if !c.used || t >= c.end {
 			c.begin(t, key)
 		}
 	case core.SlidingWindow:
@@ -103,6 +130,11 @@ func (b *modelBucket) at(now int64, key string) *modelBucket {
 
 // begin begins the aligned window that t is in.
 func (b *modelBucket) begin(t int64, key string) {
+	if b.rule.Algorithm == core.Calendar {
+		b.start, b.end = modelPeriod(&b.rule, t)
+		b.count = [2]int64{}
+		return
+	}
 	w := modelWindow(&b.rule)
 	offset := b.rule.Offset([]byte(key)) / modelTick(&b.rule)
 	b.start, b.count = t-((t-offset)%w+w)%w, [2]int64{}
@@ -120,7 +152,7 @@ func (b *modelBucket) level() *big.Rat {
 	switch b.rule.Algorithm {
 	case core.TokenBucket:
 		return new(big.Rat).Set(b.debt)
-	case core.FixedWindow:
+	case core.FixedWindow, core.Calendar:
 		return new(big.Rat).SetInt64(b.count[0])
 	case core.SlidingLog, core.Concurrency:
 		return new(big.Rat).SetInt64(b.logged())
@@ -143,7 +175,8 @@ func (m *model) open(rule *core.Rule, key string, now int64) (b *modelBucket, co
 	old, ok := m.buckets[key+"|"+rule.Name]
 	t := now / modelTick(rule)
 	fresh := &modelBucket{rule: *rule, debt: new(big.Rat), since: t}
-	if fresh.rule.Algorithm == core.FixedWindow || fresh.rule.Algorithm == core.SlidingWindow {
+	switch rule.Algorithm {
+	case core.FixedWindow, core.SlidingWindow, core.Calendar:
 		fresh.begin(t, key)
 	}
 	if !ok {
@@ -162,7 +195,7 @@ func (m *model) open(rule *core.Rule, key string, now int64) (b *modelBucket, co
 		return old.at(now, key), true
 	}
 	level := old.levelAt(now / modelTick(&old.rule))
-	if limit := new(big.Rat).SetInt64(rule.Burst); level.Cmp(limit) > 0 {
+	if limit := modelHolds(rule, modelWhole(rule)); level.Cmp(limit) > 0 {
 		level = limit
 	}
 	fresh.used = true
@@ -194,11 +227,17 @@ func ceilRat(r *big.Rat) *big.Int {
 }
 
 func (b *modelBucket) fits(t, cost int64) bool {
-	if cost == 0 {
-		return true
-	}
+	return cost == 0 || cost <= b.rule.Burst && b.fitsInto(t, cost, modelHolds(&b.rule, b.rule.Burst))
+}
+
+// fitsAtOnce is fits for who does not want to queue.
+func (b *modelBucket) fitsAtOnce(t, cost int64) bool {
+	return b.fitsInto(t, cost, new(big.Rat).SetInt64(b.rule.Burst))
+}
+
+func (b *modelBucket) fitsInto(t, cost int64, holds *big.Rat) bool {
 	level := b.levelAt(t)
-	return level.Add(level, new(big.Rat).SetInt64(cost)).Cmp(new(big.Rat).SetInt64(b.rule.Burst)) <= 0
+	return level.Add(level, new(big.Rat).SetInt64(cost)).Cmp(holds) <= 0
 }
 
 // answer is what a store should say of an opened bucket.
@@ -206,22 +245,28 @@ func (b *modelBucket) answer(now, cost int64, charged bool, key string) core.Res
 	tick := modelTick(&b.rule)
 	t := now / tick
 	r := core.Result{Allowed: charged || b.fits(t, cost), Charged: charged}
-	r.Remaining = int64(sort.Search(int(b.rule.Burst), func(n int) bool { return !b.fits(t, int64(n)+1) }))
-	wait := func(cost int64) time.Duration {
+	r.Remaining = int64(sort.Search(int(b.rule.Burst), func(n int) bool { return !b.fitsAtOnce(t, int64(n)+1) }))
+	wait := func(cost int64, fits func(b *modelBucket, t, cost int64) bool) time.Duration {
 		span := 2*modelWindow(&b.rule) + 1
-		if b.rule.Algorithm == core.TokenBucket {
+		switch b.rule.Algorithm {
+		case core.Calendar:
+			span = b.end - t
+		case core.TokenBucket:
 			span = ceilRat(new(big.Rat).Quo(b.debt, modelRate(&b.rule))).Int64()
 		}
 		// Buckets of more than one tick's resolution are decided as of the tick.
 		n := sort.Search(int(span), func(n int) bool {
-			return b.at((t+int64(n))*tick, key).fits(t+int64(n), cost)
+			return fits(b.at((t+int64(n))*tick, key), t+int64(n), cost)
 		})
 		return time.Duration(int64(n)*tick) * time.Microsecond
 	}
 	if !r.Allowed && cost <= b.rule.Burst {
 		if r.RetryAfter = time.Second; b.rule.Algorithm != core.Concurrency {
-			r.RetryAfter = wait(cost)
+			r.RetryAfter = wait(cost, (*modelBucket).fits)
 		}
+	}
+	if b.rule.Algorithm == core.Calendar {
+		b.start = b.end // and its window is of no length
 	}
 	windowLeft := time.Duration((b.start+modelWindow(&b.rule))*tick-t*tick) * time.Microsecond
 	switch {
@@ -230,8 +275,8 @@ func (b *modelBucket) answer(now, cost int64, charged bool, key string) core.Res
 	case r.RetryAfter > 0:
 		r.Window = r.RetryAfter
 	case r.Remaining == 0:
-		r.Window = wait(1)
-	case b.rule.Algorithm == core.FixedWindow:
+		r.Window = wait(1, (*modelBucket).fitsAtOnce)
+	case b.rule.Algorithm == core.FixedWindow, b.rule.Algorithm == core.Calendar:
 		r.Window = windowLeft
 	default:
 		spread := new(big.Rat).Mul(big.NewRat(r.Remaining, b.rule.Quota), new(big.Rat).SetInt64(b.rule.Window.Microseconds()))
@@ -240,7 +285,7 @@ func (b *modelBucket) answer(now, cost int64, charged bool, key string) core.Res
 	switch b.rule.Algorithm {
 	case core.TokenBucket:
 		r.ResetAfter = time.Duration(ceilRat(new(big.Rat).Quo(b.debt, modelRate(&b.rule))).Int64()*tick) * time.Microsecond
-	case core.FixedWindow:
+	case core.FixedWindow, core.Calendar:
 		r.ResetAfter = windowLeft
 	case core.SlidingWindow:
 		if b.count[0] > 0 {
@@ -331,16 +376,18 @@ func (m *model) store(c *core.Check, b *modelBucket) {
 	m.buckets[string(c.Key)+"|"+c.Rule.Name] = b
 }
 
-// charge charges each check as far as two bursts go.
+// charge charges each check as far as two bursts go, with their queues.
 func (m *model) charge(checks []core.Check, now int64) []core.Result {
 	results := make([]core.Result, len(checks))
 	for i, c := range checks {
 		b, _ := m.open(c.Rule, string(c.Key), now)
-		most := 2 * c.Rule.Burst
+		most := 2 * modelWhole(c.Rule)
 		switch c.Rule.Algorithm {
 		case core.TokenBucket:
-			full := new(big.Rat).SetInt64(most)
-			if b.debt.Cmp(full) > 0 { // of a larger burst, before the limit changed
+			full := modelHolds(c.Rule, modelWhole(c.Rule))
+			full.Add(full, full)
+			most = ceilRat(full).Int64()
+			if b.debt.Cmp(full) > 0 { // of a limit that held more
 				full.Set(b.debt)
 			}
 			if b.charge(now, min(c.Cost, most)); b.debt.Cmp(full) > 0 {
@@ -370,13 +417,21 @@ func (m *model) refund(checks []core.Check, results []core.Result, now int64) []
 		case core.TokenBucket:
 			since := c.Rule.ChargedAt(c.Cost, &results[i])
 			back := new(big.Rat).Mul(modelRate(c.Rule), new(big.Rat).SetInt64(max(now/tick-since/tick, 0)))
-			if back.Sub(new(big.Rat).SetInt64(min(c.Cost, c.Rule.Burst)), back); back.Sign() > 0 {
+			charged := modelHolds(c.Rule, modelWhole(c.Rule)) // more can't have been
+			if cost := new(big.Rat).SetInt64(c.Cost); cost.Cmp(charged) < 0 {
+				charged = cost
+			}
+			if back.Sub(charged, back); back.Sign() > 0 {
 				if b.debt.Sub(b.debt, back); b.debt.Sign() < 0 {
 					b.debt = new(big.Rat)
 				}
 			}
 		case core.SlidingLog, core.Concurrency:
 			b.free(at, c.Cost)
+		case core.Calendar:
+			if start, end := modelPeriod(c.Rule, at); end == b.end && start <= at {
+				b.count[0] -= min(b.count[0], c.Cost)
+			}
 		default:
 			for n := range b.count {
 				start := b.start - int64(n)*modelWindow(c.Rule)
@@ -414,7 +469,7 @@ func (m *model) renew(checks []core.Check, results []core.Result, now int64) []c
 		}
 		b, _ := m.open(c.Rule, string(c.Key), now)
 		b.free(results[i].At, c.Cost)
-		b.charge(now, max(min(c.Cost, 2*c.Rule.Burst-b.logged()), 0))
+		b.charge(now, max(min(c.Cost, 2*modelWhole(c.Rule)-b.logged()), 0))
 		m.store(&c, b)
 		results[i] = b.answer(now, 0, true, string(c.Key))
 		results[i].At = now

@@ -29,7 +29,7 @@ func runRandom(t *testing.T, newStore Factory, apart bool) {
 	for seed := range seeds {
 		t.Run(fmt.Sprintf("random sequence %d answers as the model does", seed), func(t *testing.T) {
 			t.Parallel()
-			s := &sequence{rig: newRig(t, newStore), model: newModel(), rand: rand.New(rand.NewPCG(seed, 1)), rules: map[string]*core.Rule{}, apart: apart}
+			s := &sequence{rig: newRig(t, newStore), model: newModel(), rand: rand.New(rand.NewPCG(seed, 1)), rules: map[string]*core.Rule{}, lower: map[string]*core.Rule{}, apart: apart}
 			for range steps {
 				s.step()
 			}
@@ -42,6 +42,7 @@ type sequence struct {
 	model   *model
 	rand    *rand.Rand
 	rules   map[string]*core.Rule // the current numbers of each name
+	lower   map[string]*core.Rule // of those that have one: the lower class's
 	charges []charged
 	trace   []string
 	wait    time.Duration // that the last denial told
@@ -57,6 +58,7 @@ var (
 	keys  = []string{"user:alice", "ip:192.0.2.7", "all"}
 	names = []string{"burst", "daily", "login"}
 	onces = []string{"op-1", "op-2", ""}
+	waits = []time.Duration{time.Microsecond, 1500 * time.Millisecond, 10 * time.Second, time.Hour}
 )
 
 // step does one random thing to store and model.
@@ -107,6 +109,9 @@ func (s *sequence) rule(name string) *core.Rule {
 	if s.rules[name] == nil {
 		s.rules[name] = s.randomRule(name)
 	}
+	if lower := s.lower[name]; lower != nil && s.rand.IntN(2) == 0 {
+		return lower
+	}
 	return s.rules[name]
 }
 
@@ -115,7 +120,7 @@ func (s *sequence) randomRule(name string) *core.Rule {
 	quota := pick(s.rand, []int64{1, 2, 3, 5, 7, 10, 60, 97, 1000, 4999})
 	window := pick(s.rand, []time.Duration{time.Millisecond, time.Second, 1500 * time.Millisecond, time.Minute, time.Hour, 24 * time.Hour, 31 * 24 * time.Hour})
 	limit := core.Per(quota, window).Named(name)
-	switch s.rand.IntN(8) {
+	switch s.rand.IntN(12) {
 	case 0:
 		if s.rand.IntN(3) == 0 {
 			limit = core.Per(pick(s.rand, []int64{300_000_007, 123_457, 86_399}), window).Named(name)
@@ -131,7 +136,13 @@ func (s *sequence) randomRule(name string) *core.Rule {
 	case 5:
 		limit = limit.SlidingLog()
 	case 6, 7:
+		limit = pick(s.rand, modelCalendars)(quota).Named(name)
+	case 8, 9:
 		limit = core.Concurrent(quota).Lease(window).Named(name)
+	case 10:
+		limit = limit.LeakyBucket(pick(s.rand, waits))
+	case 11:
+		limit = limit.Burst(pick(s.rand, []int64{2, 50, 5000})).Wait(pick(s.rand, waits))
 	}
 	if s.rand.IntN(3) == 0 {
 		limit = limit.OncePer(keyfuncs.Header("Idempotency-Key"), pick(s.rand, []time.Duration{time.Second, 1500 * time.Millisecond, time.Hour, 31 * 24 * time.Hour}))
@@ -142,6 +153,13 @@ func (s *sequence) randomRule(name string) *core.Rule {
 	r, err := limit.Rule()
 	if err != nil {
 		return s.randomRule(name) // some combinations are too large to count, and say so
+	}
+	delete(s.lower, name)
+	if s.rand.IntN(3) == 0 {
+		lower, err := limit.Reserve(pick(s.rand, []float64{0.1, 0.5, 0.9}), keyfuncs.Methods("POST")).LowerRule()
+		if err == nil { // of a limit of one, nothing is left
+			s.lower[name] = &lower
+		}
 	}
 	return &r
 }
@@ -314,10 +332,10 @@ func (s *sequence) pass() {
 	case 3:
 		d = time.Duration(s.rand.Int64N(int64(2 * time.Second))).Truncate(time.Microsecond)
 	case 4:
-		w := s.rule(pick(s.rand, names)).Window
+		w := span(s.rule(pick(s.rand, names)))
 		d = time.Duration(s.rand.Int64N(int64(2 * w))).Truncate(time.Microsecond)
 	case 5:
-		d = s.rule(pick(s.rand, names)).Window
+		d = span(s.rule(pick(s.rand, names)))
 	}
 	if s.Micros()+d.Microseconds() > lastMicros {
 		d = 0

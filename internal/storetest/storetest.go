@@ -130,11 +130,20 @@ func (r *rig) wantPeek(rule *core.Rule, key string, remaining int64) {
 
 func describe(r *core.Rule) string {
 	s := fmt.Sprintf("%v %d per %v", r.Algorithm, r.Quota, r.Window)
+	if r.Algorithm == core.Calendar {
+		s = fmt.Sprintf("%v %d of kind %d", r.Algorithm, r.Quota, r.Scale().Unit)
+	}
 	if r.Burst != r.Quota {
 		s += fmt.Sprintf(", burst %d", r.Burst)
 	}
+	if whole := modelWhole(r); r.Burst != whole {
+		s += fmt.Sprintf(", lower class of %d", whole)
+	}
 	if r.Jitter {
 		s += ", jitter"
+	}
+	if r.Wait > 0 {
+		s += fmt.Sprintf(", queue of %v", r.Wait)
 	}
 	if r.Penalized() {
 		s += fmt.Sprintf(", penalty %+v", r.Block())

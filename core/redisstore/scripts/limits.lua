@@ -21,19 +21,26 @@
 --          of the key   1 byte: the number of its checks, by ascending limit, and per check;
 --                       the keys of marks come first, each with one check of algorithm 7:
 --          algorithm    1 byte: 1 token bucket, 2 fixed window, 3 sliding window,
---                       4 sliding log, 6 penalty: see below, 7 mark of an operation that is
---                       charged once, 8 concurrency; 128 more if the check is judged and not
---                       enforced, 64 more if it is charged only if its operation has no mark
---          tick         number: microseconds
---          per          number: token bucket: debt drained in a tick; else the window in ticks,
---                       of a mark how long it counts, of concurrency the lease
+--                       4 sliding log, 5 calendar window, 6 penalty: see below, 7 mark of an
+--                       operation that is charged once, 8 concurrency; 128 more if the check is
+--                       judged and not enforced, 64 more if it is charged only if its operation
+--                       has no mark, 32 more if the capacity is that of the lower class of requests
+--          tick         number: microseconds; calendar: when the current window began by the
+--                       client's clock, in microseconds since the epoch
+--          per          number: token bucket: debt drained in a tick; calendar: when that window ends;
+--                       else the window in ticks, of a mark how long it counts, of concurrency
+--                       the lease
 --          capacity     number: token bucket: debt that the bucket holds; else the quota in units
 --          cost         number: token bucket: debt; else units. Any that can never fit is as good
---          offset       number: of the windows, in microseconds
+--          offset       number: of the windows, in microseconds; calendar: when the window
+--                       after the current one ends
 --          head         1 byte: its length; then what the limit's record begins with
---          charged      number, for a refund and a renewal only: when the cost was charged
+--          charged      number, for a refund and a renewal only: when the cost was charged; calendar:
+--                       when the window ends in which it was
 --          mark         1 byte, only if the check's operation can have one: the number of its
 --                       key in the group
+--          full         number, for the lower class only: the capacity that the other class has, by
+--                       which records are kept; else the same
 --                       A penalty is a check of its own, of the same key as the check that it
 --                       guards. Its numbers are, in this order: denials that begin a block, how
 --                       long they count, how long the first block lasts, how many times longer
@@ -61,10 +68,11 @@
 --          per limit    by ascending limit: head, expires (7: microseconds since the epoch), state
 -- HEAD     limit (4: its id), algorithm × 16 + tick (1; 0: 1 µs, 1: 1 ms, 2: 1 s), length of
 --          unit × 16 + width (1), unit; token bucket: rate (width)
---          unit         token bucket: debt of one unit; else the window in ticks
+--          unit         token bucket: debt of one unit; calendar: a number for the kind of
+--                       window; else the window in ticks
 --          rate         token bucket: debt drained in a tick; width 0 if 1
 -- STATE    token bucket    fraction of the tick in which the debt ends, over rate (width)
---          fixed window    units used (width)
+--          fixed window    units used (width); a calendar window likewise
 --          sliding window  units used in this window (width), in the one before (width)
 --          sliding log     units used (2), entries (2), then per entry when (7) and units (2)
 --          mark            when the operation was charged (7)
@@ -80,7 +88,7 @@
 -- value has changed nothing, unless Redis refused a write.
 
 local TAKE, PEEK, CHARGE, REFUND, RESET, RENEW = 1, 2, 3, 4, 5, 6
-local BUCKET, WINDOW, ESTIMATE, LOG, PENALTY, MARK, SLOTS = 1, 2, 3, 4, 6, 7, 8
+local BUCKET, WINDOW, ESTIMATE, LOG, CALENDAR, PENALTY, MARK, SLOTS = 1, 2, 3, 4, 5, 6, 7, 8
 local VERSION = '\1'
 local spread, unpack, pack, sub, byte = unpack, struct.unpack, struct.pack, string.sub, string.byte
 
@@ -107,7 +115,7 @@ local value, last
 
 -- What is asked: kept from group to group, most ask the same.
 local asked, operation, total, keys, first -- first: the checks of the first key
-local algorithm, tick, per, capacity, cost, offset, head, charged, shadow
+local algorithm, tick, per, capacity, full, cost, offset, head, charged, shadow
 local mark                        -- the number of the key of the check's mark
 local reads, writes               -- the formats of a record's state
 local penalties, guarded          -- whether the group has penalties; the limit that one guards
@@ -181,10 +189,14 @@ repeat
             shadow = algorithm > 127
             if shadow then algorithm = algorithm - 128 end
             if operation == REFUND or operation == RENEW then charged, q = unpack('<d', ask, q) end
-            mark = nil
+            mark, full = nil, capacity
             if algorithm > 63 then
               algorithm = algorithm - 64
               mark, q = byte(ask, q), q + 1
+            end
+            if algorithm > 31 then
+              algorithm = algorithm - 32
+              full, q = unpack('<d', ask, q)
             end
             if algorithm == BUCKET then
               if per == 1 then
@@ -198,14 +210,14 @@ repeat
               else
                 reads, writes = '<I7I7', '<c0c0I7I7'
               end
-            elseif algorithm == WINDOW then
-              if capacity < 2147483648 then
+            elseif algorithm == WINDOW or algorithm == CALENDAR then
+              if full < 2147483648 then
                 reads, writes = '<I7I4', '<c0c0I7I4'
               else
                 reads, writes = '<I7I7', '<c0c0I7I7'
               end
             elseif algorithm == ESTIMATE then
-              if capacity < 2147483648 then
+              if full < 2147483648 then
                 reads, writes = '<I7I4I4', '<c0c0I7I4I4'
               else
                 reads, writes = '<I7I7I7', '<c0c0I7I7I7'
@@ -275,7 +287,7 @@ repeat
                   if fraction > 0 then whole = whole - 1 end
                   local debt = min(whole, floor(BIG / oldRate)) * oldRate + fraction
                   units, rest, parts = floor(debt / oldUnit), debt % oldUnit, oldUnit
-                elseif kind == WINDOW then
+                elseif kind == WINDOW or kind == CALENDAR then
                   units = unpack('<I' .. width, value, used)
                 elseif kind == ESTIMATE then
                   local current, previous = unpack('<I' .. width .. 'I' .. width, value, used)
@@ -296,17 +308,19 @@ repeat
                   end
                 end
                 local ends = 0
-                if kind == algorithm and kind ~= BUCKET and oldTick == tick and oldUnit == per then
+                local same = oldTick == tick and oldUnit == per
+                if kind == CALENDAR then same = sub(value, form, f - 1) == sub(head, 7) end
+                if kind == algorithm and kind ~= BUCKET and same then
                   -- Only the width of the counts has changed. What is too much for
                   -- the new one is too much for the quota, too.
                   converted, ends = false, expires
-                  if kind == WINDOW then x = units end
-                  if capacity < 2147483648 then x, y = min(x, 4294967295), min(y, 4294967295) end
+                  if kind == WINDOW or kind == CALENDAR then x = units end
+                  if full < 2147483648 then x, y = min(x, 4294967295), min(y, 4294967295) end
                 elseif algorithm == BUCKET then
-                  local old, unit = capacity, nil
+                  local old, unit = full, nil
                   local size = byte(head, 6)
                   unit = unpack('<I' .. floor(size / 16), head, 7)
-                  if units < capacity / unit then
+                  if units < full / unit then
                     -- rest × unit / parts rounded up, by long division: the product may need 102 bits.
                     local bit, factor, quotient, left = 1, unit, 0, 0
                     while bit * 2 <= factor do bit = bit * 2 end
@@ -318,12 +332,17 @@ repeat
                       bit = bit / 2
                     end
                     if left > 0 then quotient = quotient + 1 end
-                    old = min(capacity, units * unit + quotient)
+                    old = min(full, units * unit + quotient)
                   end
                   x = old % per
                   if old > 0 then ends = (ticks + floor(old / per) + (x > 0 and 1 or 0)) * tick end
+                elseif algorithm == CALENDAR then
+                  x = min(units + (rest > 0 and 1 or 0), full)
+                  if x > 0 then
+                    ends = now < tick and tick or now < per and per or now < offset and offset or now + offset - per
+                  end
                 elseif algorithm == WINDOW or algorithm == ESTIMATE then
-                  x, y = min(units + (rest > 0 and 1 or 0), capacity), 0
+                  x, y = min(units + (rest > 0 and 1 or 0), full), 0
                   if x > 0 then
                     ends = algorithm == WINDOW and now - (now - offset) % per + per
                       or (ticks - (ticks - offset / tick) % per + 2 * per) * tick
@@ -333,7 +352,7 @@ repeat
                   x, y = units, #entries / ENTRY
                   if x > 0 then ends = unpack('<I7', entries, #entries - ENTRY + 1) + per end
                 else
-                  x, y = min(units + (rest > 0 and 1 or 0), capacity), 1
+                  x, y = min(units + (rest > 0 and 1 or 0), full), 1
                   if x > 0 then entries, ends = pack('<I7I2', now, x), now + per end
                 end
                 if ends > 0 then
@@ -405,7 +424,7 @@ repeat
               end
             end
           elseif operation == CHARGE then
-            local most = 2 * capacity
+            local most = 2 * full
             if cost > 0 and debt < most then
               debt = math.min(most, debt + math.min(cost, most))
               x = debt % per
@@ -415,7 +434,7 @@ repeat
             a, b = whole, x
           elseif operation == REFUND and expires > 0 then
             local floor = math.floor
-            local back = math.min(cost, capacity)
+            local back = math.min(cost, full)
             local passed = math.max(ticks - floor(charged / tick), 0)
             if passed <= floor(back / per) then
               back = back - passed * per
@@ -429,8 +448,17 @@ repeat
           end
           text = pack(text == now and '<I7BI7I7' or '<c0BI7I7', text, fits, a, b)
 
-        elseif algorithm == WINDOW then
-          local over = expires > 0 and expires or now - (now - offset) % per + per
+        elseif algorithm == WINDOW or algorithm == CALENDAR then
+          local over = expires
+          if over == 0 then
+            if algorithm == WINDOW then
+              over = now - (now - offset) % per + per
+            else
+              -- The client says where the windows' edges are, this clock which is next. Of a
+              -- client that is late by more than a window only a length is to be had.
+              over = now < tick and tick or now < per and per or now < offset and offset or now + offset - per
+            end
+          end
           a = x
           if operation <= PEEK then
             if cost > 0 then
@@ -442,11 +470,11 @@ repeat
               end
             end
           elseif operation == CHARGE then
-            if cost > 0 and x < 2 * capacity then
-              x, ends = math.min(2 * capacity, x + cost), over
+            if cost > 0 and x < 2 * full then
+              x, ends = math.min(2 * full, x + cost), over
               a = x
             end
-          elseif operation == REFUND and expires > 0 and charged >= over - per then
+          elseif operation == REFUND and expires > 0 and (algorithm == CALENDAR and charged == over or algorithm == WINDOW and charged >= over - per) then
             x = x - math.min(x, cost)
             a, ends = x, x > 0 and over or 0
           end
@@ -476,8 +504,8 @@ repeat
               end
             end
           elseif operation == CHARGE then
-            if cost > 0 and x < 2 * capacity then
-              x, ends = math.min(2 * capacity, x + cost), over
+            if cost > 0 and x < 2 * full then
+              x, ends = math.min(2 * full, x + cost), over
             end
           elseif operation == REFUND and expires > 0 then
             local when = math.floor(charged / tick)
@@ -567,7 +595,7 @@ repeat
               end
             end
             if operation == CHARGE or operation == RENEW then
-              more = math.max(math.min(cost, 2 * capacity - x), 0)
+              more = math.max(math.min(cost, 2 * full - x), 0)
             end
           end
           if more > 0 then
@@ -622,7 +650,7 @@ repeat
               fits = 0
             end
           elseif operation == CHARGE then
-            wanted, more = 0, math.max(math.min(cost, 2 * capacity - x), 0)
+            wanted, more = 0, math.max(math.min(cost, 2 * full - x), 0)
           elseif operation == REFUND then
             wanted = 0
             for e = 1, #entries, ENTRY do

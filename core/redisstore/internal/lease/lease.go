@@ -145,9 +145,14 @@ func (l *Leases) Take(ctx context.Context, checks []core.Check, results []core.R
 
 // leasable reports whether a lease can decide such a check. A log's readings don't
 // tell when each unit comes free, slots are held and given back by their time, a
-// cost of 0 asks for what the store knows, and so does an operation's key.
+// calendar window's quota is nothing to hold on to, a cost of 0 asks for what the
+// store knows, and so does an operation's key.
 func leasable(c *core.Check) bool {
-	return c.Cost > 0 && c.Rule.Algorithm != core.SlidingLog && c.Rule.Algorithm != core.Concurrency && c.Once == nil
+	switch c.Rule.Algorithm {
+	case core.SlidingLog, core.Concurrency, core.Calendar:
+		return false
+	}
+	return c.Cost > 0 && c.Once == nil
 }
 
 // penalized reports whether a denial of the checks can count towards a block: then

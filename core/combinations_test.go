@@ -1,0 +1,204 @@
+package core_test
+
+import (
+	"context"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/weblimit/weblimit/core"
+	"github.com/weblimit/weblimit/keyfuncs"
+)
+
+// What limits by one idea do to limits by another.
+
+func half(context.Context) float64 { return 0.5 }
+
+func TestReserveAndQueuesExcludeEachOther(t *testing.T) {
+	t.Parallel()
+	posts := keyfuncs.Methods("POST")
+	for name, limit := range map[string]core.Limit{
+		"Wait":        everyone(10).Wait(time.Second).Reserve(0.8, posts),
+		"LeakyBucket": everyone(10).Burst(10).LeakyBucket(time.Second).Reserve(0.8, posts),
+	} {
+		if _, err := core.New(core.Config{Store: core.NewMemory(), Limits: []core.Limit{limit}}); err == nil || !strings.Contains(err.Error(), "Reserve") {
+			t.Errorf("%s: got %v, want an error that names Reserve", name, err)
+		}
+	}
+	synctest.Test(t, func(t *testing.T) { // others ask again when it makes sense
+		l := limiterOn(t, core.NewMemory(), core.PerSecond(10).By(keyfuncs.Everyone()).FixedWindow().CostBy(costing).
+			Reserve(0.8, posts).Wait(2*time.Second).Tiers(func(keyfuncs.Request) core.Limit { return core.PerSecond(20) }))
+		wantDecision(t, "16 of 16", l.Allow(get(16)), true, core.ReasonWithinLimit, 0)
+		wantDecision(t, "four of the upper class", l.Allow(post(4)), true, core.ReasonWithinLimit, 0)
+		start := time.Now()
+		wantDecision(t, "one more", l.Allow(get(1)), true, core.ReasonDelayed, 0)
+		if waited := time.Since(start); waited != 250*time.Millisecond {
+			t.Errorf("the lower class waited %v, want until five units are back", waited)
+		}
+	})
+}
+
+func TestScaleKeepsTheQueue(t *testing.T) {
+	t.Parallel()
+	for name, limit := range map[string]core.Limit{
+		"base": core.PerSecond(20).LeakyBucket(time.Second),
+		"tier": core.PerSecond(1).LeakyBucket(time.Second).Tiers(func(keyfuncs.Request) core.Limit { return core.PerSecond(20).Burst(1) }),
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			l := limiterOn(t, core.NewMemory(), forAll(limit).Scale(half))
+			var last core.Decision
+			start := time.Now()
+			for range 12 { // each takes the next turn, a tenth of a second later
+				last = l.Allow(get(1))
+			}
+			if waited := time.Since(start); !last.Allowed || waited != 1100*time.Millisecond {
+				t.Errorf("%s: twelve requests took %v, want 1.1s at half of 20 per second", name, waited)
+			}
+			if b, _ := last.Binding(); b.Rule.Wait != time.Second || b.Rule.Quota != 10 {
+				t.Errorf("%s: decided by %d per %v with a wait of %v", name, b.Rule.Quota, b.Rule.Window, b.Rule.Wait)
+			}
+		})
+	}
+}
+
+func TestDirectDecisionsKnowScaleReserveAndSoft(t *testing.T) {
+	t.Parallel()
+	l := limiterOn(t, core.NewMemory(), everyone(100).FixedWindow().CostBy(costing).Scale(half).Reserve(0.5, keyfuncs.Methods("POST")).Soft(40))
+	wantDecision(t, "by key, of 50", l.AllowKey(t.Context(), "k", 21), true, core.ReasonWithinLimit, 29)
+	d := l.AllowKey(t.Context(), "k", 1)
+	if !d.OverSoft() {
+		t.Error("22 of a soft limit of 20 are not over it")
+	}
+	wantDecision(t, "the lower class, of 25", l.Allow(get(20)), true, core.ReasonWithinLimit, 5)
+	d = l.Allow(get(5))
+	wantDecision(t, "all of it", d, true, core.ReasonWithinLimit, 0)
+	if !d.OverSoft() {
+		t.Error("25 of a soft limit of 20 are not over it")
+	}
+	wantDecision(t, "too many", l.Allow(get(1)), false, core.ReasonLimitExceeded, 0)
+	wantDecision(t, "the upper class, of 50", l.Allow(post(25)), true, core.ReasonWithinLimit, 0)
+}
+
+func TestSlowDownIsOfTheWholeBurst(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		l := limiterOn(t, core.NewMemory(), everyone(100).FixedWindow().CostBy(costing).
+			Reserve(0.8, keyfuncs.Methods("POST")).SlowDown(0.5, time.Second))
+		for _, tt := range []struct {
+			request *request
+			delay   time.Duration
+		}{
+			{get(50), 0}, {get(20), 400 * time.Millisecond}, {get(10), 600 * time.Millisecond}, {post(20), time.Second},
+		} {
+			start := time.Now()
+			d := l.Allow(tt.request)
+			if waited := time.Since(start); !d.Allowed || waited != tt.delay {
+				t.Errorf("delayed by %v, want %v", waited, tt.delay)
+			}
+		}
+	})
+}
+
+func TestOperationsChargedOnceUnderVariants(t *testing.T) {
+	t.Parallel()
+	for name, limit := range map[string]core.Limit{
+		"bucket": everyone(100), "window": everyone(100).FixedWindow(), "month": core.PerMonth(100, time.UTC).By(keyfuncs.Everyone()),
+	} {
+		store := newFlaky(false)
+		l := limiterOn(t, store, limit.Scale(half).Reserve(0.5, keyfuncs.Methods("POST")).OncePer(keyfuncs.Header("Idempotency-Key"), time.Hour).Cost(5))
+		for _, when := range []string{"while the store answers", "in an outage"} {
+			for i, want := range []int64{20, 20} {
+				d := l.Allow(&request{headers: map[string]string{"Idempotency-Key": "op"}})
+				if b, _ := d.Binding(); !d.Allowed || b.Remaining != want || b.Repeated != (i == 1) {
+					t.Errorf("%s: %s: request %d: got %v, %d left, want %d", name, when, i, d.Reason, b.Remaining, want)
+				}
+			}
+			store.down.Store(true)
+		}
+	}
+}
+
+func TestReservationsOfTheLowerClass(t *testing.T) {
+	t.Parallel()
+	for name, limit := range map[string]core.Limit{
+		"bucket": core.PerDay(100), "window": core.PerDay(100).FixedWindow(), "month": core.PerMonth(100, time.UTC),
+		"scaled bucket": core.PerDay(200).Scale(half), "tier": core.PerDay(7).Tiers(func(keyfuncs.Request) core.Limit { return core.PerDay(100) }),
+	} {
+		l := limiterOn(t, core.NewMemory(), forAll(limit).Reserve(0.5, keyfuncs.Methods("POST")).
+			Estimate(3).RefundOn(core.ServerErrors))
+		left := func(r *request) int64 {
+			r.values = map[any]any{}
+			d := l.Allow(r)
+			defer d.Settle(core.Outcome{Status: 500})
+			b, _ := d.Binding()
+			return b.Remaining + 3
+		}
+		d := l.Allow(get(0))
+		if err := core.Charge(inHandler(t.Context(), d), 40); err != nil {
+			t.Fatal(err)
+		}
+		d.Settle(core.Outcome{Status: 200})
+		if got := left(get(0)); got != 10 {
+			t.Errorf("%s: 40 of 50 spent: %d left for the lower class, want 10", name, got)
+		}
+		if got := left(post(0)); got != 60 {
+			t.Errorf("%s: 40 of 100 spent: %d left for the upper class, want 60", name, got)
+		}
+		d = l.Allow(get(0))
+		if err := core.Charge(inHandler(t.Context(), d), 50); err != nil {
+			t.Fatal(err)
+		}
+		if got := left(post(0)); got != 10 {
+			t.Errorf("%s: 90 of 100 spent: %d left for the upper class, want 10", name, got)
+		}
+		d.Settle(core.Outcome{Status: 500})
+		if got := left(post(0)); got != 60 {
+			t.Errorf("%s: after the refund %d left for the upper class, want 60", name, got)
+		}
+	}
+}
+
+func TestPenaltiesUnderVariants(t *testing.T) {
+	t.Parallel()
+	for name, limit := range map[string]core.Limit{
+		"bucket": everyone(100), "window": everyone(100).FixedWindow(), "month": core.PerMonth(100, time.UTC).By(keyfuncs.Everyone()),
+		"tier": everyone(7).Tiers(func(keyfuncs.Request) core.Limit { return core.PerMonth(100, time.UTC) }),
+	} {
+		for _, down := range []bool{false, true} {
+			local := core.ReasonBlocked
+			if down {
+				local = core.ReasonOutageLocal
+			}
+			l := limiterOn(t, newFlaky(down), limit.CostBy(costing).Scale(half).Reserve(0.5, keyfuncs.Methods("POST")).
+				Penalty(core.Block{After: 2, Within: time.Hour, For: time.Hour}))
+			l.Allow(get(25))
+			for range 2 {
+				l.Allow(get(1))
+			}
+			d := l.Allow(post(1)) // there would be room
+			wantDecision(t, name, d, false, local, 0)
+			if b, _ := d.Binding(); !b.Blocked {
+				t.Errorf("%s: not blocked after two denials of the lower class, store down %v", name, down)
+			}
+		}
+	}
+}
+
+func TestRefundsBelongToTheirMonth(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) { // which begins on January 1st, 2000
+		l := limiterOn(t, core.NewMemory(), core.PerMonth(100, time.UTC).By(keyfuncs.Everyone()).RefundOn(core.ServerErrors))
+		same, over := l.AllowKey(t.Context(), "k", 10), l.AllowKey(t.Context(), "k", 20)
+		same.Settle(core.Outcome{Status: 500})
+		if got := unitsLeft(t, l, "k"); got != 80 {
+			t.Errorf("%d left after a refund in the month, want 80", got)
+		}
+		time.Sleep(31 * 24 * time.Hour)
+		l.AllowKey(t.Context(), "k", 30)
+		over.Settle(core.Outcome{Status: 500})
+		if got := unitsLeft(t, l, "k"); got != 70 {
+			t.Errorf("%d left after a refund of another month's charge, want 70", got)
+		}
+	})
+}

@@ -1,0 +1,66 @@
+package redisstore_test
+
+import (
+	"context"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/weblimit/weblimit/core"
+	"github.com/weblimit/weblimit/core/redisstore"
+	"github.com/weblimit/weblimit/internal/redistest"
+	"github.com/weblimit/weblimit/keyfuncs"
+)
+
+// One charge reaches a level, whichever process makes it: one usage mail each.
+func TestUsageEventsOnceOverAllProcesses(t *testing.T) {
+	t.Parallel()
+	server, prefix := redistest.Shared(t), redistest.Prefix(t)
+	var mu sync.Mutex
+	events := map[string]map[float64]int{}
+	var all sync.WaitGroup
+	for range 4 { // each as a process would have it: a client, store and limiter of its own
+		limiter, err := core.New(core.Config{
+			Store: redisstore.New(server.Client(t), redisstore.Prefix(prefix)),
+			Limits: []core.Limit{
+				core.PerBillingMonth(100, redisFarDay(), time.UTC).By(keyfuncs.Everyone()).Named("month"),
+				core.Per(100, hammerWindow).FixedWindow().WarnAt(0.5, 1).By(keyfuncs.Everyone()).Named("window"),
+			},
+			Timeout: 10 * time.Second,
+			OnWarning: func(_ context.Context, w core.Warning) {
+				mu.Lock()
+				defer mu.Unlock()
+				if events[w.Limit] == nil {
+					events[w.Limit] = map[float64]int{}
+				}
+				events[w.Limit][w.Level]++
+			},
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for range 4 {
+			all.Go(func() {
+				for range 20 {
+					limiter.AllowKey(context.Background(), "tenant:1", 1)
+				}
+			})
+		}
+	}
+	all.Wait()
+	for limit, levels := range map[string][]float64{"month": {0.8, 0.9, 1}, "window": {0.5, 1}} {
+		if len(events[limit]) != len(levels) {
+			t.Errorf("%s: levels %v, want %v", limit, events[limit], levels)
+		}
+		for _, level := range levels {
+			if n := events[limit][level]; n != 1 {
+				t.Errorf("%s: %d events of %v, want 1", limit, n, level)
+			}
+		}
+	}
+}
+
+// redisFarDay is a day of the month that is not about to begin.
+func redisFarDay() int {
+	return (time.Now().UTC().Day()+13)%28 + 1
+}

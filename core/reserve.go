@@ -1,0 +1,91 @@
+package core
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/weblimit/weblimit/keyfuncs"
+)
+
+// Reserve keeps a part of the limit for requests for which cond holds: those have
+// all of it, and others are denied once share of the burst, above 0 and below 1, is
+// used, by whichever class. With a share of 0.8, the last fifth is for paying
+// customers, or for writes:
+//
+//	core.PerSecond(1000).By(keyfuncs.Everyone()).Reserve(0.8, keyfuncs.Methods("POST"))
+//
+// Both classes count in one bucket. What remains, how long to wait and the policy
+// in headers are those of the request's own class; levels of [Limit.WarnAt] and
+// [Limit.Soft] are of the whole. A share that leaves the lower class less than a
+// unit, or less than the limit's cost, is an error when the limit is used. Of a
+// tier, or a scaled limit, the lower class has share of its burst, at least the
+// cost. AllowKey and Peek ask as the class that has all. It is an error for a token
+// bucket that lets requests queue; see [Limit.Wait]. A [Limit.Penalty] counts the
+// denials of both classes, and blocks both.
+func (l Limit) Reserve(share float64, cond keyfuncs.Condition) Limit {
+	l.reserve = &reserve{share: share, all: cond}
+	return l
+}
+
+// LowerRule is [Limit.Rule] for the requests of a limit with Reserve for which its
+// condition does not hold: for who tests a store.
+func (l Limit) LowerRule() (Rule, error) {
+	r, err := l.Rule()
+	if err != nil {
+		return Rule{}, err
+	}
+	if l.reserve == nil {
+		return Rule{}, fmt.Errorf("weblimit: limit %q: there is no lower class without Reserve", l.name)
+	}
+	return r.lower(l.reserve, l.cost), nil
+}
+
+// reserve is what Reserve was told.
+type reserve struct {
+	share float64
+	all   keyfuncs.Condition // holds for requests that have all
+}
+
+func (s *reserve) validate() error {
+	if !(s.share > 0 && s.share < 1) { // NaN, too
+		return fmt.Errorf("the share of Reserve must be above 0 and below 1, got %v", s.share)
+	}
+	if err := s.all.Err(); err != nil {
+		return errors.New(unprefixed(err))
+	}
+	return nil
+}
+
+// part returns the share of n units, to a millionth.
+func (s *reserve) part(n int64) int64 {
+	const million = 1_000_000
+	ppm := int64(s.share*million + 0.5)
+	return n/million*ppm + n%million*ppm/million
+}
+
+// lower returns r for the lower class, which differs in nothing by which a bucket is
+// kept.
+func (r *Rule) lower(s *reserve, cost int64) Rule {
+	lower := *r
+	lower.Burst = min(max(s.part(r.Burst), cost, 1), r.Burst)
+	lower.upper = r.Burst
+	lower.scale.Capacity = lower.Burst
+	if r.Algorithm == TokenBucket {
+		lower.scale.Capacity *= r.scale.Unit
+	}
+	lower.setPolicy()
+	return lower
+}
+
+// lower returns what r is for the lower class.
+func (l *limit) lower(r *Rule) *Rule {
+	return made(&l.variants.get(r).lower, func() Rule { return r.lower(l.reserve, l.cost) })
+}
+
+// whole returns the burst that a rule's bucket has for some class.
+func (r *Rule) whole() int64 {
+	if r.upper != 0 {
+		return r.upper
+	}
+	return r.Burst
+}

@@ -1,0 +1,126 @@
+package core_test
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/weblimit/weblimit/core"
+	"github.com/weblimit/weblimit/keyfuncs"
+)
+
+func TestSoftLimit(t *testing.T) {
+	t.Parallel()
+	for name, limit := range map[string]core.Limit{
+		"bucket": everyone(10), "window": everyone(10).FixedWindow(), "month": core.PerMonth(10, time.UTC).By(keyfuncs.Everyone()),
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			store, _ := at()
+			l := limiterOn(t, store, limit.Soft(7).WarnAt(0.5))
+			for n := 1; n <= 12; n++ {
+				d := l.Allow(&request{})
+				if over := n > 7 && n <= 10; d.Allowed != (n <= 10) || d.OverSoft() != over || d.Results()[0].Soft != over {
+					t.Errorf("request %d: allowed=%v soft=%v", n, d.Allowed, d.OverSoft())
+				}
+				want := map[int]string{7: `approaching limit; policy="default"; used=70%`, 8: `over soft limit; policy="default"; used=80%`, 11: ""}
+				if header, ok := want[n]; ok && warningHeader(d) != header {
+					t.Errorf("request %d: header %q, want %q", n, warningHeader(d), header)
+				}
+			}
+		})
+	}
+}
+
+func TestSoftLimitsThatCanNotWork(t *testing.T) {
+	t.Parallel()
+	for _, n := range []int64{-1, 0, 10, 11} {
+		if _, err := everyone(10).Soft(n).Rule(); err == nil || !strings.Contains(err.Error(), "soft limit must be at least 1 and below the 10 units") {
+			t.Errorf("Soft(%d): error %v", n, err)
+		}
+	}
+	if _, err := everyone(10).Burst(20).Soft(15).Rule(); err != nil {
+		t.Errorf("a soft limit below the burst: %v", err)
+	}
+}
+
+func TestSoftLimitIsOfTheTier(t *testing.T) {
+	t.Parallel()
+	store, _ := at()
+	l := limiterOn(t, store, everyone(10).Soft(1).CostBy(costing).Tiers(plan))
+	for _, tt := range []struct {
+		tier core.Limit
+		soft bool
+	}{{core.Limit{}, true}, {core.PerHour(100).Soft(50), false}, {core.PerHour(100).Soft(3), true}, {core.PerHour(100), false}, {core.PerHour(100).Soft(200), true}} {
+		if d := l.Allow(on(tt.tier, 2)); !d.Allowed || d.OverSoft() != tt.soft {
+			t.Errorf("allowed=%v soft=%v, want allowed and soft=%v", d.Allowed, d.OverSoft(), tt.soft)
+		}
+	}
+}
+
+// A shadow limit tells nobody that it is over.
+func TestSoftLimitInShadow(t *testing.T) {
+	t.Parallel()
+	store, _ := at()
+	d := limiterOn(t, store, everyone(10).Soft(1).Cost(3).Shadow()).Allow(&request{})
+	if d.OverSoft() || !d.Results()[0].Soft || warningHeader(d) != "" {
+		t.Errorf("soft=%v, the result %v, the header %q", d.OverSoft(), d.Results()[0].Soft, warningHeader(d))
+	}
+}
+
+// Calendar windows tell of 80, 90 and 100 % where somebody listens.
+func TestCalendarWarnings(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct {
+		name  string
+		limit core.Limit
+		costs []int64
+		want  []float64
+	}{
+		{"by default", core.PerMonth(10, time.UTC), []int64{1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1}, []float64{0.8, 0.9, 1}},
+		{"all at once, the lowest first", core.PerMonth(10, time.UTC), []int64{10}, []float64{0.8, 0.9, 1}},
+		{"none is none", core.PerMonth(10, time.UTC).WarnAt(), []int64{10}, nil},
+		{"levels of one's own", core.PerCalendarDay(10, time.UTC).WarnAt(0.5), []int64{4, 1, 5}, []float64{0.5}},
+		{"other windows have none", core.PerHour(10).FixedWindow(), []int64{10}, nil},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			store, clock := at()
+			var events warnings
+			l := newLimiter(t, core.Config{Store: store, Limits: []core.Limit{tt.limit.By(keyfuncs.Everyone()).CostBy(costing)}, OnWarning: events.add})
+			for range 2 { // periods
+				for _, cost := range tt.costs {
+					l.Allow(on(core.Limit{}, cost))
+				}
+				got := events.take()
+				if len(got) != len(tt.want) {
+					t.Fatalf("%d events, want %d: %+v", len(got), len(tt.want), got)
+				}
+				for i := range got {
+					if got[i].Level != tt.want[i] {
+						t.Errorf("event %d is of %v, want %v", i, got[i].Level, tt.want[i])
+					}
+				}
+				clock.Advance(32 * 24 * time.Hour)
+			}
+		})
+	}
+}
+
+// A refund brings the count below a level, and the next charge above it again.
+func TestCalendarWarningsOnceDespiteResets(t *testing.T) {
+	t.Parallel()
+	store, clock := at()
+	var events warnings
+	l := newLimiter(t, core.Config{Store: store, Limits: []core.Limit{core.PerMonth(10, time.UTC).By(keyfuncs.Everyone())}, OnWarning: events.add})
+	for range 3 {
+		l.AllowKey(t.Context(), "user:42", 8)
+		if err := l.Reset(t.Context(), "user:42"); err != nil {
+			t.Fatal(err)
+		}
+		clock.Advance(4 * 24 * time.Hour)
+	}
+	if got := events.take(); len(got) != 1 {
+		t.Errorf("%d events within a month, want 1", len(got))
+	}
+}

@@ -1,0 +1,71 @@
+package storetest
+
+import (
+	"time"
+
+	"github.com/weblimit/weblimit/core"
+	"github.com/weblimit/weblimit/keyfuncs"
+)
+
+// classesOf returns the rules of both classes of a limit of which a part is reserved.
+func classesOf(r *rig, limit core.Limit, share float64) (upper, lower *core.Rule) {
+	r.Helper()
+	low, err := limit.Reserve(share, keyfuncs.Methods("POST")).LowerRule()
+	if err != nil {
+		r.Fatal(err)
+	}
+	return rule(r, limit), &low
+}
+
+func classes(r *rig) {
+	limits := Algorithms(10, time.Hour)
+	limits["calendar"] = modelCalendars[4](10).Named("calendar")
+	for name, limit := range limits {
+		upper, lower := classesOf(r, limit, 0.8)
+		r.wantTake(upper, name, 1, true, 9)
+		r.wantTake(lower, name, 6, true, 1)
+		r.wantTake(lower, name, 2, false, 1)
+		r.wantTake(lower, name, 1, true, 0)
+		denied := r.wantTake(lower, name, 1, false, 0)
+		if denied.RetryAfter <= 0 {
+			r.Errorf("%s: the lower class is denied without a wait", name)
+		}
+		r.wantTake(upper, name, 2, true, 0)
+		denied = r.wantTake(lower, name, 1, false, 0)
+		r.Advance(denied.RetryAfter - time.Microsecond)
+		r.wantTake(lower, name, 1, false, 0)
+		r.Advance(time.Microsecond)
+		if got := r.take(lower, name, 1); !got.Allowed {
+			r.Errorf("%s: after %v the lower class is denied still: %s", name, denied.RetryAfter, show(got))
+		}
+	}
+}
+
+// Redis keeps counts in fields that are as wide as they must be.
+func classesOfMany(r *rig) {
+	const many = 4_000_000_000
+	for name, limit := range map[string]core.Limit{
+		"fixed":    core.PerDay(many).FixedWindow().Named("many"),
+		"sliding":  core.Per(many, time.Millisecond).SlidingWindow().Named("many"),
+		"calendar": modelCalendars[4](many).Named("many"),
+	} {
+		upper, lower := classesOf(r, limit, 0.1)
+		r.wantTake(upper, name, many-1, true, 1)
+		r.wantTake(lower, name, 1, false, 0)
+		r.wantTake(upper, name, 1, true, 0)
+		r.wantTake(upper, name, 1, false, 0)
+	}
+}
+
+func classesChanged(r *rig) {
+	for name, limit := range Algorithms(100, time.Hour) {
+		r.wantTake(rule(r, limit.Named("classes")), name, 90, true, 10)
+		for other, changed := range Algorithms(100, 2*time.Hour) {
+			upper, lower := classesOf(r, changed.Named("classes"), 0.5)
+			r.wantTake(lower, name, 1, false, 0)
+			if got := r.peek(upper, name, 1); got.Remaining != 10 {
+				r.Errorf("%s to %s in the lower class: %d remain for the upper one, want 10", name, other, got.Remaining)
+			}
+		}
+	}
+}
