@@ -19,8 +19,8 @@ func TestReserveAndQueuesExcludeEachOther(t *testing.T) {
 	t.Parallel()
 	posts := keyfuncs.Methods("POST")
 	for name, limit := range map[string]core.Limit{
-		"Wait":        everyone(10).Wait(time.Second).Reserve(0.8, posts),
-		"LeakyBucket": everyone(10).Burst(10).LeakyBucket(time.Second).Reserve(0.8, posts),
+		"Wait":        everyone(10).Wait(time.Second).Reserve(0.2, posts),
+		"LeakyBucket": everyone(10).Burst(10).LeakyBucket(time.Second).Reserve(0.2, posts),
 	} {
 		if _, err := core.New(core.Config{Store: core.NewMemory(), Limits: []core.Limit{limit}}); err == nil || !strings.Contains(err.Error(), "Reserve") {
 			t.Errorf("%s: got %v, want an error that names Reserve", name, err)
@@ -28,7 +28,7 @@ func TestReserveAndQueuesExcludeEachOther(t *testing.T) {
 	}
 	synctest.Test(t, func(t *testing.T) { // others ask again when it makes sense
 		l := limiterOn(t, core.NewMemory(), core.PerSecond(10).By(keyfuncs.Everyone()).FixedWindow().CostBy(costing).
-			Reserve(0.8, posts).Wait(2*time.Second).Tiers(func(keyfuncs.Request) core.Limit { return core.PerSecond(20) }))
+			Reserve(0.2, posts).Wait(2*time.Second).Tiers(func(keyfuncs.Request) core.Limit { return core.PerSecond(20) }))
 		wantDecision(t, "16 of 16", l.Allow(get(16)), true, core.ReasonWithinLimit, 0)
 		wantDecision(t, "four of the upper class", l.Allow(post(4)), true, core.ReasonWithinLimit, 0)
 		start := time.Now()
@@ -84,7 +84,7 @@ func TestSlowDownIsOfTheWholeBurst(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		l := limiterOn(t, core.NewMemory(), everyone(100).FixedWindow().CostBy(costing).
-			Reserve(0.8, keyfuncs.Methods("POST")).SlowDown(0.5, time.Second))
+			Reserve(0.2, keyfuncs.Methods("POST")).SlowDown(0.5, time.Second))
 		for _, tt := range []struct {
 			request *request
 			delay   time.Duration

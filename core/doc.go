@@ -35,6 +35,16 @@
 // can pass uncounted: see Config.Bypass. A repeated operation is charged once under
 // a limit with [Limit.OncePer].
 //
+// # Before and after the handler
+//
+// A request that comes too early can wait for its turn instead of being denied: see
+// [Limit.LeakyBucket], [Limit.Wait] and [Limit.SlowDown]. What it is charged can be
+// settled when it has been answered: given back, by its outcome ([Limit.RefundOn]),
+// or corrected to what it really cost ([Limit.Estimate] and [Charge]); slots of a
+// [Concurrent] limit are free again then. Adapters do all of that. Those who ask
+// with [Limiter.AllowKey] call [Decision.Settle], and whoever shuts down
+// [Limiter.Drain].
+//
 // # Exactness
 //
 // All algorithms count on integers, with rates in lowest terms: 7 per second is

@@ -10,7 +10,7 @@ import (
 // The last fifth of what the service can do is for writes.
 func ExampleLimit_Reserve() {
 	limiter := core.ForLimits(core.NewMemory(), []core.Limit{
-		core.PerMinute(5).By(keyfuncs.Everyone()).Named("service").Reserve(0.8, keyfuncs.Methods("POST")),
+		core.PerMinute(5).By(keyfuncs.Everyone()).Named("service").Reserve(0.2, keyfuncs.Methods("POST")),
 	})
 	for range 5 {
 		fmt.Println("GET", limiter.Allow(&request{method: "GET"}).Allowed)

@@ -7,19 +7,19 @@ import (
 	"github.com/weblimit/weblimit/keyfuncs"
 )
 
-// Reserve keeps a part of the limit for requests for which cond holds: those have
-// all of it, and others are denied once share of the burst, above 0 and below 1, is
-// used, by whichever class. With a share of 0.8, the last fifth is for paying
-// customers, or for writes:
+// Reserve keeps a share of the burst, above 0 and below 1, for requests for which
+// cond holds. Those have all of the limit, and others are denied once no more than
+// the share is left, whoever has used the rest. With a share of 0.2 the last fifth
+// is for paying customers, or for writes:
 //
-//	core.PerSecond(1000).By(keyfuncs.Everyone()).Reserve(0.8, keyfuncs.Methods("POST"))
+//	core.PerSecond(1000).By(keyfuncs.Everyone()).Reserve(0.2, keyfuncs.Methods("POST"))
 //
 // Both classes count in one bucket. What remains, how long to wait and the policy
 // in headers are those of the request's own class; levels of [Limit.WarnAt] and
 // [Limit.Soft] are of the whole. A share that leaves the lower class less than a
 // unit, or less than the limit's cost, is an error when the limit is used. Of a
-// tier, or a scaled limit, the lower class has share of its burst, at least the
-// cost. AllowKey and Peek ask as the class that has all. It is an error for a token
+// tier, or a scaled limit, the share is of its burst, and the lower class has at
+// least the cost. AllowKey and Peek ask as the class that has all. It is an error for a token
 // bucket that lets requests queue; see [Limit.Wait]. A [Limit.Penalty] counts the
 // denials of both classes, and blocks both.
 func (l Limit) Reserve(share float64, cond keyfuncs.Condition) Limit {
@@ -56,10 +56,10 @@ func (s *reserve) validate() error {
 	return nil
 }
 
-// part returns the share of n units, to a millionth.
+// part returns what is not reserved of n units, to a millionth.
 func (s *reserve) part(n int64) int64 {
 	const million = 1_000_000
-	ppm := int64(s.share*million + 0.5)
+	ppm := million - int64(s.share*million+0.5)
 	return n/million*ppm + n%million*ppm/million
 }
 

@@ -30,7 +30,7 @@ func TestReserve(t *testing.T) {
 			var events warnings
 			l := newLimiter(t, core.Config{
 				Store: store, OnWarning: events.add,
-				Limits: []core.Limit{limit.CostBy(costing).Reserve(0.8, keyfuncs.Methods("POST")).WarnAt(0.7, 0.9).Soft(5)},
+				Limits: []core.Limit{limit.CostBy(costing).Reserve(0.2, keyfuncs.Methods("POST")).WarnAt(0.7, 0.9).Soft(5)},
 			})
 			d := l.Allow(get(6))
 			wantDecision(t, "6 of 8", d, true, core.ReasonWithinLimit, 2)
@@ -70,7 +70,7 @@ func TestReserveHeaders(t *testing.T) {
 		"window": {everyone(10).FixedWindow(), `"default";q=10;w=3600`, `"default";q=8;w=3600`},
 		"month":  {core.PerMonth(10, time.UTC).By(keyfuncs.Everyone()), `"default";q=10`, `"default";q=8`},
 	} {
-		l := limiterOn(t, core.NewMemory(), tt.limit.Reserve(0.8, keyfuncs.Methods("POST")))
+		l := limiterOn(t, core.NewMemory(), tt.limit.Reserve(0.2, keyfuncs.Methods("POST")))
 		if got := told(l.Allow(post(1))).Get("RateLimit-Policy"); got != tt.all {
 			t.Errorf("%s: the policy of who has all is %s, want %s", name, got, tt.all)
 		}
@@ -131,7 +131,7 @@ func TestReservesThatCanNotWork(t *testing.T) {
 		{"nothing", everyone(10).Reserve(0, posts), "above 0 and below 1"},
 		{"all", everyone(10).Reserve(1, posts), "above 0 and below 1"},
 		{"no number", everyone(10).Reserve(math.NaN(), posts), "above 0 and below 1"},
-		{"less than a unit", everyone(10).Reserve(0.09, posts), "leaves nothing of 10 units"},
+		{"less than a unit", everyone(10).Reserve(0.91, posts), "leaves nothing of 10 units"},
 		{"less than the cost", everyone(10).Cost(6).Reserve(0.5, posts), "cost 6 can never fit in the lower class"},
 		{"a bad condition", everyone(10).Reserve(0.5, keyfuncs.FromCIDR("nowhere")), "nowhere"},
 	} {

@@ -2,6 +2,7 @@ package main
 
 import (
 	"encoding/json"
+	"io"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -34,7 +35,8 @@ func TestLogin(t *testing.T) {
 			engine, limiter := newServer(newStore(t))
 			server := httptest.NewServer(engine)
 			t.Cleanup(server.Close)
-			do := func(method, path, body string) *http.Response {
+			do := func(method, path, body string) (status int, answer []byte) {
+				t.Helper()
 				r, err := http.NewRequest(method, server.URL+path, strings.NewReader(body))
 				if err != nil {
 					t.Fatal(err)
@@ -45,18 +47,23 @@ func TestLogin(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				t.Cleanup(func() { _ = res.Body.Close() })
-				return res
+				defer res.Body.Close()
+				answer, err = io.ReadAll(res.Body)
+				if err != nil {
+					t.Fatal(err)
+				}
+				return res.StatusCode, answer
 			}
 			logIn := func(what, password string, want int) {
 				t.Helper()
-				if res := do("POST", "/login", "password="+password); res.StatusCode != want {
-					t.Errorf("%s: status %d, want %d", what, res.StatusCode, want)
+				if status, _ := do("POST", "/login", "password="+password); status != want {
+					t.Errorf("%s: status %d, want %d", what, status, want)
 				}
 			}
 			problem := func() (kind string) {
 				var body struct{ Type string }
-				if err := json.NewDecoder(do("POST", "/login", "password=wrong").Body).Decode(&body); err != nil {
+				_, answer := do("POST", "/login", "password=wrong")
+				if err := json.Unmarshal(answer, &body); err != nil {
 					t.Error(err)
 				}
 				_, kind, _ = strings.Cut(body.Type, "#")
@@ -82,15 +89,16 @@ func TestLogin(t *testing.T) {
 				Limit, Key string
 				Until      time.Time
 			}
-			if err := json.NewDecoder(do("GET", "/blocks", "").Body).Decode(&blocks); err != nil {
+			_, list := do("GET", "/blocks", "")
+			if err := json.Unmarshal(list, &blocks); err != nil {
 				t.Fatal(err)
 			}
 			// The quarter of an hour lasts longer than the block.
 			if len(blocks) != 1 || blocks[0].Limit != "login" || blocks[0].Key != "ip:127.0.0.1" || time.Until(blocks[0].Until) > 10*time.Minute {
 				t.Fatalf("blocks: %+v", blocks)
 			}
-			if res := do("DELETE", "/blocks/"+blocks[0].Key, ""); res.StatusCode != http.StatusNoContent {
-				t.Errorf("lifting: status %d", res.StatusCode)
+			if status, _ := do("DELETE", "/blocks/"+blocks[0].Key, ""); status != http.StatusNoContent {
+				t.Errorf("lifting: status %d", status)
 			}
 			if kind := problem(); kind != "quota-exceeded" {
 				t.Errorf("after the block was lifted a denial is of type %s", kind)

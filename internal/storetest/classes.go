@@ -7,7 +7,7 @@ import (
 	"github.com/weblimit/weblimit/keyfuncs"
 )
 
-// classesOf returns the rules of both classes of a limit of which a part is reserved.
+// classesOf returns the rules of both classes of a limit that reserves a share.
 func classesOf(r *rig, limit core.Limit, share float64) (upper, lower *core.Rule) {
 	r.Helper()
 	low, err := limit.Reserve(share, keyfuncs.Methods("POST")).LowerRule()
@@ -21,7 +21,7 @@ func classes(r *rig) {
 	limits := Algorithms(10, time.Hour)
 	limits["calendar"] = modelCalendars[4](10).Named("calendar")
 	for name, limit := range limits {
-		upper, lower := classesOf(r, limit, 0.8)
+		upper, lower := classesOf(r, limit, 0.2)
 		r.wantTake(upper, name, 1, true, 9)
 		r.wantTake(lower, name, 6, true, 1)
 		r.wantTake(lower, name, 2, false, 1)
@@ -49,7 +49,7 @@ func classesOfMany(r *rig) {
 		"sliding":  core.Per(many, time.Millisecond).SlidingWindow().Named("many"),
 		"calendar": modelCalendars[4](many).Named("many"),
 	} {
-		upper, lower := classesOf(r, limit, 0.1)
+		upper, lower := classesOf(r, limit, 0.9)
 		r.wantTake(upper, name, many-1, true, 1)
 		r.wantTake(lower, name, 1, false, 0)
 		r.wantTake(upper, name, 1, true, 0)
