@@ -24,7 +24,8 @@ type Outcome struct {
 	// then what was sent before, or 101.
 	Hijacked bool
 
-	// Duration is the time from the decision to the end.
+	// Duration is the time from the decision to the end, or from the request's turn
+	// if it had to wait for that.
 	Duration time.Duration
 }
 

@@ -20,11 +20,11 @@ const (
 )
 
 // LeakyBucket lets requests through at an even pace, one after the other: one that
-// comes too early waits for its turn, at most maxWait, and is denied if that is
-// not enough. It is a token bucket of burst 1, or that of [Limit.Burst], whose
+// comes too early waits for its turn, and is denied at once if that would take
+// longer than most. It is a token bucket of burst 1, or that of [Limit.Burst], whose
 // requests wait; see [Limit.Wait].
-func (l Limit) LeakyBucket(wait time.Duration) Limit {
-	l.algorithm, l.wait = TokenBucket, wait
+func (l Limit) LeakyBucket(most time.Duration) Limit {
+	l.algorithm, l.wait = TokenBucket, most
 	if !l.hasBurst {
 		l.burst, l.hasBurst = 1, true
 	}
@@ -173,7 +173,7 @@ func (l *Limiter) decideInTurn(ctx context.Context, c *call, who asker, d *Decis
 			d.Reason = ReasonDelayed
 		}
 		if d.held != nil {
-			d.held.delayed = waited
+			d.held.delayed, d.held.began = waited, start.Add(waited)
 		}
 	}
 }
