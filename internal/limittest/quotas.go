@@ -1,0 +1,68 @@
+package limittest
+
+import (
+	"net/http"
+	"sync"
+	"time"
+
+	"github.com/weblimit/weblimit/core"
+	"github.com/weblimit/weblimit/keyfuncs"
+)
+
+// quotas are scenarios of limits that count something else than requests as they come.
+var quotas = []scenario{
+	{"an operation that is repeated is charged once", func(e *env) {
+		const repeats = 20
+		s := e.serve(App{Layers: e.layer(
+			core.PerDay(2).FixedWindow().By(keyfuncs.ClientIP()).Named("payments").OncePer(keyfuncs.Header("Idempotency-Key"), time.Hour),
+		)})
+		var wg sync.WaitGroup
+		for range repeats {
+			wg.Go(func() { e.passes("a repeat", s.get("/", with("Idempotency-Key", "one"))) })
+		}
+		wg.Wait()
+		r := s.get("/", with("Idempotency-Key", "two"))
+		e.passes("another operation", r)
+		e.remaining("after two operations", r, "payments", 0)
+		e.denied("a third", s.get("/", with("Idempotency-Key", "three")))
+		e.passes("a repeat when nothing is left", s.get("/", with("Idempotency-Key", "one")))
+		e.denied("without an operation's key", s.get("/"))
+	}},
+	{"a quota of a month does not say how long that is", func(e *env) {
+		s := e.serve(App{Layers: e.layer(core.PerMonth(100, time.UTC).By(keyfuncs.Everyone()).Named("plan"))})
+		r := s.get("/")
+		e.passes("the first", r)
+		equal(e, "RateLimit-Policy", e.only(r, "Ratelimit-Policy"), `"plan";q=100`)
+		e.remaining("the first", r, "plan", 99)
+	}},
+	{"beyond the soft limit a client is warned, and beyond the hard one denied", func(e *env) {
+		s := e.serve(App{Layers: e.layer(core.PerDay(4).FixedWindow().By(keyfuncs.Everyone()).Named("plan").Soft(2))})
+		for _, want := range []string{"", "", `over soft limit; policy="plan"; used=75%`, `over soft limit; policy="plan"; used=100%`} {
+			r := s.get("/")
+			e.passes("below the hard limit", r)
+			equal(e, "X-RateLimit-Warning", e.only(r, "X-Ratelimit-Warning"), want)
+		}
+		e.denied("beyond it", s.get("/"))
+	}},
+	{"a reserved share is for requests of its condition", func(e *env) {
+		s := e.serve(App{
+			Layers: e.layer(core.PerDay(4).FixedWindow().By(keyfuncs.Everyone()).Named("service").Reserve(0.5, keyfuncs.Methods(http.MethodPost))),
+			Routes: posts,
+		})
+		e.passes("one of two", s.get("/"))
+		e.passes("the other", s.get("/"))
+		e.denied("of what is reserved", s.get("/"))
+		e.passes("for those it is reserved for", s.do("POST", "/"))
+		e.passes("all of it", s.do("POST", "/"))
+		e.denied("and no more", s.do("POST", "/"))
+	}},
+	{"a limit shrinks while the service is overloaded", func(e *env) {
+		load := new(core.Load)
+		limit := core.PerDay(10).FixedWindow().By(keyfuncs.Everyone()).Named("service").Scale(load.Factor(1, 0))
+		s := e.serve(App{Layers: e.layer(limit)})
+		defer load.Begin()()
+		defer load.Begin()()
+		r := s.get("/")
+		equal(e, "RateLimit-Policy with two requests of one in flight", e.only(r, "Ratelimit-Policy"), `"service";q=7;w=86400`)
+	}},
+}
