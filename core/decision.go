@@ -173,10 +173,13 @@ func (d *Decision) conclude() {
 
 // LogValue makes decisions readable in structured logs. It never holds a key.
 func (d Decision) LogValue() slog.Value {
-	attrs := make([]slog.Attr, 0, 6)
+	attrs := make([]slog.Attr, 0, 7)
 	attrs = append(attrs, slog.Bool("allowed", d.Allowed), slog.String("reason", d.Reason.String()))
 	if b, ok := d.Binding(); ok {
 		attrs = append(attrs, slog.String("limit", b.Rule.Name), slog.Int64("remaining", b.Remaining))
+	}
+	if delay := d.Delay(); delay > 0 {
+		attrs = append(attrs, slog.Duration("delay", delay))
 	}
 	if d.RetryAfter > 0 {
 		attrs = append(attrs, slog.Duration("retry_after", d.RetryAfter))

@@ -26,10 +26,10 @@ type Limiter struct {
 	onWarning  func(context.Context, Warning)
 	warned     *Memory // which warnings were sent; nil if nobody wants them
 	advisor    *advisor
-	follows    bool // some limit wants to know what becomes of a request, or delays it
-	observes   bool // some limit wants to know its outcome
-	waits      bool // some limit delays requests
-	waiting    atomic.Int64
+	follows    bool         // some limit wants to know what becomes of a request, or delays it
+	observes   bool         // some limit wants to know its outcome
+	waits      bool         // some limit delays requests
+	waiting    atomic.Int64 // requests that wait for their turn
 	maxWaiting int64
 }
 

@@ -83,8 +83,12 @@ func TestDenialsOfAQueueTellWhenThereIsRoom(t *testing.T) {
 			t.Errorf("%v, %v, retry after %v; want it denied for 100ms", d.Allowed, d.Reason, d.RetryAfter)
 		}
 		time.Sleep(d.RetryAfter)
-		if d := l.AllowKey(t.Context(), "k", 1); !d.Allowed || d.Delay() != time.Second {
+		d = l.AllowKey(t.Context(), "k", 1)
+		if !d.Allowed || d.Delay() != time.Second {
 			t.Errorf("after that: %v, delayed by %v; want it allowed after a second", d.Reason, d.Delay())
+		}
+		if log := d.LogValue().String(); !strings.Contains(log, "reason=delayed") || !strings.Contains(log, "delay=1s") {
+			t.Errorf("the log says %s", log)
 		}
 	})
 }
