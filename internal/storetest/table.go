@@ -6,8 +6,6 @@ import (
 	"math"
 	"slices"
 	"strings"
-	"sync"
-	"sync/atomic"
 	"testing"
 	"time"
 
@@ -292,85 +290,6 @@ func shadow(r *rig) {
 	}
 }
 
-func resets(r *rig) {
-	r.each(5, time.Hour, func(r *rig, rule *core.Rule) {
-		r.wantTake(rule, "a", 5, true, 0)
-		r.wantTake(rule, "b", 4, true, 1)
-		r.reset(rule, "a")
-		r.reset(rule, "a")
-		r.wantPeek(rule, "a", 5)
-		r.wantPeek(rule, "b", 1)
-	})
-	a, b := rule(r, core.PerHour(5).Named("a")), rule(r, core.PerHour(5).Named("b"))
-	r.wantTake(a, "k", 1, true, 4)
-	r.wantTake(b, "k", 2, true, 3)
-	r.reset(a, "k")
-	r.wantPeek(a, "k", 5)
-	r.wantPeek(b, "k", 3)
-}
-
-func refunds(r *rig) {
-	r.each(10, time.Hour, func(r *rig, rule *core.Rule) {
-		r.wantTake(rule, "f", 2, true, 8)
-		charge := r.wantTake(rule, "f", 5, true, 3)
-		back := r.refund(rule, "f", 5, charge)
-		if back.Remaining != 8 || back.Charged {
-			r.Fatalf("after the refund of 5: %s, want 8 remaining", show(back))
-		}
-		// The result is brought up to date, so settling it again gives nothing.
-		if again := r.refund(rule, "f", 5, back); again.Remaining != 8 {
-			r.Fatalf("a settled refund was given again: %s", show(again))
-		}
-		// Even one that is given twice leaves a bucket no fuller than full.
-		r.refund(rule, "f", 5, charge)
-		if got := r.peek(rule, "f", 1); got.Remaining > 10 {
-			r.Fatalf("refunds filled the bucket above its burst: %s", show(got))
-		}
-		if got := r.refund(rule, "unknown", 5, charge); got.Remaining != 10 {
-			r.Fatalf("a refund of a bucket that is gone: %s", show(got))
-		}
-	})
-}
-
-func refundsTooLate(r *rig) {
-	for _, limit := range []core.Limit{core.PerMinute(10).FixedWindow(), core.PerMinute(10).SlidingLog(), core.PerMinute(10)} {
-		rule, key := rule(r, limit), fmt.Sprint(limit)
-		charge := r.wantTake(rule, key, 6, true, 4)
-		r.Advance(time.Minute)
-		r.wantTake(rule, key, 6, true, 4)
-		if got := r.refund(rule, key, 6, charge); got.Remaining != 4 {
-			r.Errorf("%s: a charge of the last window was given back in this one: %s", describe(rule), show(got))
-		}
-	}
-	// Of a sliding window, the last one still counts, as much as it overlaps.
-	sliding := rule(r, core.PerMinute(10).SlidingWindow().Named("sliding"))
-	r.Set(time.Date(2026, 1, 1, 0, 0, 30, 0, time.UTC))
-	charge := r.wantTake(sliding, "s", 6, true, 4)
-	r.Advance(time.Minute)
-	r.wantPeek(sliding, "s", 7)
-	if got := r.refund(sliding, "s", 6, charge); got.Remaining != 10 {
-		r.Errorf("a refund into the last window: %s, want all 10 back", show(got))
-	}
-	late := r.wantTake(sliding, "s", 6, true, 4)
-	r.Advance(90 * time.Second)
-	r.wantTake(sliding, "s", 1, true, 9)
-	if got := r.refund(sliding, "s", 6, late); got.Remaining != 9 {
-		r.Errorf("a refund of two windows ago: %s", show(got))
-	}
-}
-
-func refundsRegained(r *rig) {
-	bucket := rule(r, core.PerSecond(10))
-	charge := r.wantTake(bucket, "b", 10, true, 0)
-	r.Advance(900 * time.Millisecond)
-	r.wantTake(bucket, "b", 9, true, 0)
-	// Nine units have come back by themselves. Giving back ten would let 19
-	// through at once.
-	if got := r.refund(bucket, "b", 10, charge); got.Remaining != 1 {
-		r.Errorf("refund of a charge that nine tenths were regained of: %s, want 1 remaining", show(got))
-	}
-}
-
 func limitChanged(r *rig) {
 	base := map[string]core.Limit{
 		"bucket":  core.PerHour(100),
@@ -587,83 +506,5 @@ func extremes(r *rig) {
 			r.Errorf("%s: after %v: %s", name, denied.RetryAfter, show(got))
 		}
 		r.Advance(-denied.RetryAfter)
-	}
-}
-
-func parallel(r *rig) {
-	for _, cost := range []int64{1, 3} {
-		r.each(100, 30*24*time.Hour, func(r *rig, rule *core.Rule) {
-			admitted := Hammer(r, r.Store, rule, fmt.Sprint("parallel", cost), cost, 64, 20)
-			if want := 100 / cost; admitted != want {
-				r.Errorf("%d requests of cost %d passed a limit of 100, want %d", admitted, cost, want)
-			}
-		})
-	}
-}
-
-// Hammer takes cost from goroutines at once, each rounds times, and returns how
-// many were allowed.
-func Hammer(t testing.TB, store core.Store, rule *core.Rule, key string, cost int64, goroutines, rounds int) int64 {
-	t.Helper()
-	var admitted atomic.Int64
-	var all sync.WaitGroup
-	for range goroutines {
-		all.Add(1)
-		go func() {
-			defer all.Done()
-			checks, results := []core.Check{{Key: []byte(key), Rule: rule, Cost: cost}}, make([]core.Result, 1)
-			for range rounds {
-				if err := store.Take(context.Background(), checks, results); err != nil {
-					t.Errorf("take: %v", err)
-					return
-				}
-				if results[0].Allowed {
-					admitted.Add(1)
-				}
-			}
-		}()
-	}
-	all.Wait()
-	return admitted.Load()
-}
-
-func parallelSeveral(r *rig) {
-	global := rule(r, core.Per(300, 30*24*time.Hour).Named("global"))
-	each := rule(r, core.Per(40, 30*24*time.Hour).FixedWindow().Named("each"))
-	var charged [16]atomic.Int64
-	var all sync.WaitGroup
-	for g := range 64 {
-		all.Add(1)
-		go func() {
-			defer all.Done()
-			key := []byte(fmt.Sprint("user:", g%16))
-			for range 15 {
-				checks := []core.Check{{Key: []byte("all"), Rule: global, Cost: 1}, {Key: key, Rule: each, Cost: 1}}
-				if g%2 == 1 {
-					slices.Reverse(checks) // locks must not depend on the order
-				}
-				results := make([]core.Result, 2)
-				if err := r.Take(context.Background(), checks, results); err != nil {
-					r.Errorf("take: %v", err)
-					return
-				}
-				if results[0].Charged != results[1].Charged {
-					r.Errorf("half a request was charged: %s %s", show(results[0]), show(results[1]))
-				}
-				if results[0].Charged {
-					charged[g%16].Add(1)
-				}
-			}
-		}()
-	}
-	all.Wait()
-	total := int64(0)
-	for i := range charged {
-		n := charged[i].Load()
-		total += n
-		r.wantPeek(each, fmt.Sprint("user:", i), 40-n)
-	}
-	if total != 300 {
-		r.Errorf("%d requests passed a global limit of 300", total)
 	}
 }

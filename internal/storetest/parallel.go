@@ -1,0 +1,91 @@
+package storetest
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/weblimit/weblimit/core"
+)
+
+func parallel(r *rig) {
+	for _, cost := range []int64{1, 3} {
+		r.each(100, 30*24*time.Hour, func(r *rig, rule *core.Rule) {
+			admitted := Hammer(r, r.Store, rule, fmt.Sprint("parallel", cost), cost, 64, 20)
+			if want := 100 / cost; admitted != want {
+				r.Errorf("%d requests of cost %d passed a limit of 100, want %d", admitted, cost, want)
+			}
+		})
+	}
+}
+
+// Hammer takes cost from goroutines at once, each rounds times, and returns how
+// many were allowed.
+func Hammer(t testing.TB, store core.Store, rule *core.Rule, key string, cost int64, goroutines, rounds int) int64 {
+	t.Helper()
+	var admitted atomic.Int64
+	var all sync.WaitGroup
+	for range goroutines {
+		all.Add(1)
+		go func() {
+			defer all.Done()
+			checks, results := []core.Check{{Key: []byte(key), Rule: rule, Cost: cost}}, make([]core.Result, 1)
+			for range rounds {
+				if err := store.Take(context.Background(), checks, results); err != nil {
+					t.Errorf("take: %v", err)
+					return
+				}
+				if results[0].Allowed {
+					admitted.Add(1)
+				}
+			}
+		}()
+	}
+	all.Wait()
+	return admitted.Load()
+}
+
+func parallelSeveral(r *rig) {
+	global := rule(r, core.Per(300, 30*24*time.Hour).Named("global"))
+	each := rule(r, core.Per(40, 30*24*time.Hour).FixedWindow().Named("each"))
+	var charged [16]atomic.Int64
+	var all sync.WaitGroup
+	for g := range 64 {
+		all.Add(1)
+		go func() {
+			defer all.Done()
+			key := []byte(fmt.Sprint("user:", g%16))
+			for range 15 {
+				checks := []core.Check{{Key: []byte("all"), Rule: global, Cost: 1}, {Key: key, Rule: each, Cost: 1}}
+				if g%2 == 1 {
+					slices.Reverse(checks) // locks must not depend on the order
+				}
+				results := make([]core.Result, 2)
+				if err := r.Take(context.Background(), checks, results); err != nil {
+					r.Errorf("take: %v", err)
+					return
+				}
+				if results[0].Charged != results[1].Charged {
+					r.Errorf("half a request was charged: %s %s", show(results[0]), show(results[1]))
+				}
+				if results[0].Charged {
+					charged[g%16].Add(1)
+				}
+			}
+		}()
+	}
+	all.Wait()
+	total := int64(0)
+	for i := range charged {
+		n := charged[i].Load()
+		total += n
+		r.wantPeek(each, fmt.Sprint("user:", i), 40-n)
+	}
+	if total != 300 {
+		r.Errorf("%d requests passed a global limit of 300", total)
+	}
+}

@@ -1,0 +1,87 @@
+package storetest
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/weblimit/weblimit/core"
+)
+
+func resets(r *rig) {
+	r.each(5, time.Hour, func(r *rig, rule *core.Rule) {
+		r.wantTake(rule, "a", 5, true, 0)
+		r.wantTake(rule, "b", 4, true, 1)
+		r.reset(rule, "a")
+		r.reset(rule, "a")
+		r.wantPeek(rule, "a", 5)
+		r.wantPeek(rule, "b", 1)
+	})
+	a, b := rule(r, core.PerHour(5).Named("a")), rule(r, core.PerHour(5).Named("b"))
+	r.wantTake(a, "k", 1, true, 4)
+	r.wantTake(b, "k", 2, true, 3)
+	r.reset(a, "k")
+	r.wantPeek(a, "k", 5)
+	r.wantPeek(b, "k", 3)
+}
+
+func refunds(r *rig) {
+	r.each(10, time.Hour, func(r *rig, rule *core.Rule) {
+		r.wantTake(rule, "f", 2, true, 8)
+		charge := r.wantTake(rule, "f", 5, true, 3)
+		back := r.refund(rule, "f", 5, charge)
+		if back.Remaining != 8 || back.Charged {
+			r.Fatalf("after the refund of 5: %s, want 8 remaining", show(back))
+		}
+		// The result is brought up to date, so settling it again gives nothing.
+		if again := r.refund(rule, "f", 5, back); again.Remaining != 8 {
+			r.Fatalf("a settled refund was given again: %s", show(again))
+		}
+		// Even one that is given twice leaves a bucket no fuller than full.
+		r.refund(rule, "f", 5, charge)
+		if got := r.peek(rule, "f", 1); got.Remaining > 10 {
+			r.Fatalf("refunds filled the bucket above its burst: %s", show(got))
+		}
+		if got := r.refund(rule, "unknown", 5, charge); got.Remaining != 10 {
+			r.Fatalf("a refund of a bucket that is gone: %s", show(got))
+		}
+	})
+}
+
+func refundsTooLate(r *rig) {
+	for _, limit := range []core.Limit{core.PerMinute(10).FixedWindow(), core.PerMinute(10).SlidingLog(), core.PerMinute(10)} {
+		rule, key := rule(r, limit), fmt.Sprint(limit)
+		charge := r.wantTake(rule, key, 6, true, 4)
+		r.Advance(time.Minute)
+		r.wantTake(rule, key, 6, true, 4)
+		if got := r.refund(rule, key, 6, charge); got.Remaining != 4 {
+			r.Errorf("%s: a charge of the last window was given back in this one: %s", describe(rule), show(got))
+		}
+	}
+	// Of a sliding window, the last one still counts, as much as it overlaps.
+	sliding := rule(r, core.PerMinute(10).SlidingWindow().Named("sliding"))
+	r.Set(time.Date(2026, 1, 1, 0, 0, 30, 0, time.UTC))
+	charge := r.wantTake(sliding, "s", 6, true, 4)
+	r.Advance(time.Minute)
+	r.wantPeek(sliding, "s", 7)
+	if got := r.refund(sliding, "s", 6, charge); got.Remaining != 10 {
+		r.Errorf("a refund into the last window: %s, want all 10 back", show(got))
+	}
+	late := r.wantTake(sliding, "s", 6, true, 4)
+	r.Advance(90 * time.Second)
+	r.wantTake(sliding, "s", 1, true, 9)
+	if got := r.refund(sliding, "s", 6, late); got.Remaining != 9 {
+		r.Errorf("a refund of two windows ago: %s", show(got))
+	}
+}
+
+func refundsRegained(r *rig) {
+	bucket := rule(r, core.PerSecond(10))
+	charge := r.wantTake(bucket, "b", 10, true, 0)
+	r.Advance(900 * time.Millisecond)
+	r.wantTake(bucket, "b", 9, true, 0)
+	// Nine units have come back by themselves. Giving back ten would let 19
+	// through at once.
+	if got := r.refund(bucket, "b", 10, charge); got.Remaining != 1 {
+		r.Errorf("refund of a charge that nine tenths were regained of: %s, want 1 remaining", show(got))
+	}
+}
