@@ -73,6 +73,29 @@ func TestTheAPIStarts(t *testing.T) {
 	}
 }
 
+// So are those of what goes beyond counting: their own tests reach their limits.
+func TestTheOthersStart(t *testing.T) {
+	t.Parallel()
+	for name, want := range map[string]struct {
+		path   string
+		status int
+		policy string
+	}{
+		"llm":     {"/generate", 200, `"tokens";q=10000;w=60`},
+		"login":   {"/login", 401, `"login";q=5;w=900`},
+		"exports": {"/export", 200, `"exports";q=2;qu="concurrent-requests"`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			url := start(t, build(t, name), "")
+			status, header, body := request(t, "POST", url+want.path)
+			if status != want.status || header.Get("RateLimit-Policy") != want.policy {
+				t.Errorf("status %d, RateLimit-Policy %q, %s; want %d and %q", status, header.Get("RateLimit-Policy"), body, want.status, want.policy)
+			}
+		})
+	}
+}
+
 // The program at the top of the README listens where PORT says, as gin does.
 func TestHelloStarts(t *testing.T) {
 	t.Parallel()
