@@ -1,6 +1,7 @@
 package core
 
 import (
+	"bytes"
 	"context"
 	"math"
 	"sync"
@@ -34,7 +35,6 @@ type charge struct {
 	spent    int64  // what the handler said it cost
 	told     bool   // it said so
 	refunded bool   // all of it is to be given back
-	slots    bool   // held while the request runs
 	renewal  renewal
 }
 
@@ -42,7 +42,7 @@ type charge struct {
 // nothing is given back, and what it spends is charged one estimate at a time.
 func (c *charge) due(settled bool) int64 {
 	switch {
-	case c.refunded || c.slots && settled:
+	case c.refunded || c.slots() && settled:
 		return 0
 	case c.told && (settled || c.spent-c.taken >= c.check.Cost):
 		return c.spent
@@ -51,6 +51,9 @@ func (c *charge) due(settled bool) int64 {
 	}
 	return c.taken
 }
+
+// slots reports whether the units are held while the request runs, and no longer.
+func (c *charge) slots() bool { return c.check.Rule.Algorithm == Concurrency }
 
 type reservationKey struct{}
 
@@ -61,38 +64,22 @@ func (l *limit) reserves() bool {
 
 // reserve notes what a call charged that may still change.
 func (l *Limiter) reserve(ctx context.Context, d *Decision, c *call, store Store, instead *standIn) {
-	charges, keys := 0, 0
-	for i := range c.results {
-		if l.settles(c, i) {
-			charges, keys = charges+1, keys+len(c.checks[i].Key)+len(c.checks[i].Once)
-		}
-	}
-	if charges == 0 {
-		return
-	}
-	r := &reservation{limiter: l, store: store, instead: instead, began: time.Now(), charges: make([]charge, 0, charges)}
-	r.outer, _ = ctx.Value(reservationKey{}).(*reservation)
-	room := make([]byte, 0, keys)
-	keep := func(key []byte) []byte {
-		start := len(room)
-		room = append(room, key...)
-		return room[start:len(room):len(room)]
-	}
+	var charges []charge
 	for i := range c.results {
 		if !l.settles(c, i) {
 			continue
 		}
 		check := c.checks[i]
-		if check.Key = keep(check.Key); check.Once != nil {
-			check.Once = keep(check.Once)
-		}
-		r.charges = append(r.charges, charge{
-			limit: c.limits[i], check: check, result: c.results[i], taken: check.Cost,
-			slots: check.Rule.Algorithm == Concurrency,
-		})
+		check.Key, check.Once = bytes.Clone(check.Key), bytes.Clone(check.Once) // the call's are used again
+		charges = append(charges, charge{limit: c.limits[i], check: check, result: c.results[i], taken: check.Cost})
 	}
-	for i := range r.charges {
-		if r.charges[i].slots {
+	if len(charges) == 0 {
+		return
+	}
+	r := &reservation{limiter: l, store: store, instead: instead, began: time.Now(), charges: charges}
+	r.outer, _ = ctx.Value(reservationKey{}).(*reservation)
+	for i := range charges {
+		if charges[i].slots() {
 			r.renewLater(i)
 		}
 	}
