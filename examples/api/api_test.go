@@ -10,36 +10,27 @@ import (
 	"github.com/gin-gonic/gin"
 
 	"github.com/weblimit/weblimit/core"
-	"github.com/weblimit/weblimit/core/redisstore"
-	"github.com/weblimit/weblimit/internal/redistest"
+	"github.com/weblimit/weblimit/internal/limittest"
 )
 
 func TestMain(m *testing.M) {
 	gin.SetMode(gin.TestMode)
-	os.Exit(redistest.Main(m))
+	os.Exit(limittest.Main(m))
 }
 
 const token = "monitoring-0123456789"
 
 func TestAPI(t *testing.T) {
 	t.Parallel()
-	for name, newStore := range map[string]func(*testing.T) core.Store{
-		"memory": func(*testing.T) core.Store { return core.NewMemory() },
-		"Redis": func(t *testing.T) core.Store {
-			return redisstore.New(redistest.Shared(t).Client(t), redisstore.Prefix(redistest.Prefix(t)))
-		},
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			api, err := newAPI(newStore(t), token)
-			if err != nil {
-				t.Fatal(err)
-			}
-			for _, c := range calls {
-				t.Run(c.name, func(t *testing.T) { c.run(t, api) })
-			}
-		})
-	}
+	limittest.OverStores(t, func(t *testing.T, store core.Store) {
+		api, err := newAPI(store, token)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, c := range calls {
+			t.Run(c.name, func(t *testing.T) { c.run(t, api) })
+		}
+	})
 }
 
 // call is made until it is denied.

@@ -13,61 +13,52 @@ import (
 	"time"
 
 	"github.com/weblimit/weblimit/core"
-	"github.com/weblimit/weblimit/core/redisstore"
-	"github.com/weblimit/weblimit/internal/redistest"
+	"github.com/weblimit/weblimit/internal/limittest"
 )
 
-func TestMain(m *testing.M) { os.Exit(redistest.Main(m)) }
+func TestMain(m *testing.M) { os.Exit(limittest.Main(m)) }
 
 func TestExportsWaitForASlot(t *testing.T) {
 	t.Parallel()
-	for name, newStore := range map[string]func(*testing.T) core.Store{
-		"memory": func(*testing.T) core.Store { return core.NewMemory() },
-		"Redis": func(t *testing.T) core.Store {
-			return redisstore.New(redistest.Shared(t).Client(t), redisstore.Prefix(redistest.Prefix(t)))
-		},
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			var now, most, panics atomic.Int64
-			server := httptest.NewServer(newServer(newStore(t), time.Minute, func(context.Context) {
-				defer now.Add(-1)
-				if n := now.Add(1); n > most.Load() {
-					most.Store(n)
-				}
-				time.Sleep(20 * time.Millisecond)
-				if panics.Add(1)%3 == 0 {
-					panic("on purpose")
-				}
-			}))
-			t.Cleanup(server.Close)
-			var wg sync.WaitGroup
-			var exported, failed atomic.Int64
-			for range 9 {
-				wg.Go(func() {
-					res, err := server.Client().Post(server.URL+"/export", "", http.NoBody)
-					if err != nil {
-						t.Error(err)
-						return
-					}
-					defer res.Body.Close()
-					body, _ := io.ReadAll(res.Body)
-					switch {
-					case res.StatusCode == http.StatusOK && strings.HasPrefix(string(body), "exported, waited "):
-						exported.Add(1)
-					case res.StatusCode == http.StatusInternalServerError:
-						failed.Add(1)
-					default:
-						t.Errorf("status %d, %s", res.StatusCode, body)
-					}
-				})
+	limittest.OverStores(t, func(t *testing.T, store core.Store) {
+		var now, most, panics atomic.Int64
+		server := httptest.NewServer(newServer(store, time.Minute, func(context.Context) {
+			defer now.Add(-1)
+			if n := now.Add(1); n > most.Load() {
+				most.Store(n)
 			}
-			wg.Wait()
-			if exported.Load() != 6 || failed.Load() != 3 || most.Load() != 2 {
-				t.Errorf("%d exported and %d failed, %d at a time; want 6, 3 and 2", exported.Load(), failed.Load(), most.Load())
+			time.Sleep(20 * time.Millisecond)
+			if panics.Add(1)%3 == 0 {
+				panic("on purpose")
 			}
-		})
-	}
+		}))
+		t.Cleanup(server.Close)
+		var wg sync.WaitGroup
+		var exported, failed atomic.Int64
+		for range 9 {
+			wg.Go(func() {
+				res, err := server.Client().Post(server.URL+"/export", "", http.NoBody)
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				defer res.Body.Close()
+				body, _ := io.ReadAll(res.Body)
+				switch {
+				case res.StatusCode == http.StatusOK && strings.HasPrefix(string(body), "exported, waited "):
+					exported.Add(1)
+				case res.StatusCode == http.StatusInternalServerError:
+					failed.Add(1)
+				default:
+					t.Errorf("status %d, %s", res.StatusCode, body)
+				}
+			})
+		}
+		wg.Wait()
+		if exported.Load() != 6 || failed.Load() != 3 || most.Load() != 2 {
+			t.Errorf("%d exported and %d failed, %d at a time; want 6, 3 and 2", exported.Load(), failed.Load(), most.Load())
+		}
+	})
 }
 
 func TestWhoWouldWaitTooLongIsDenied(t *testing.T) {

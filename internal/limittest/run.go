@@ -41,6 +41,16 @@ func Run(t *testing.T, build Build, differences ...Differences) {
 	}
 }
 
+// OverStores runs a test over a memory store and over one in Redis, in parallel.
+func OverStores(t *testing.T, test func(t *testing.T, store core.Store)) {
+	for _, over := range stores {
+		t.Run(over.name, func(t *testing.T) {
+			t.Parallel()
+			test(t, over.make(t)(t))
+		})
+	}
+}
+
 // stores are what all is tested over. What make returns makes one.
 var stores = []struct {
 	name string
