@@ -12,6 +12,7 @@ type call struct {
 	limits  []*limit
 	checks  []Check
 	results []Result
+	onTrial bool // a limit in shadow mode would have denied the request for its key
 }
 
 var calls = sync.Pool{New: func() any { return new(call) }}
@@ -27,7 +28,7 @@ func (c *call) release() {
 	if cap(c.keys) > 4096 {
 		c.keys = nil
 	}
-	c.keys = c.keys[:0]
+	c.keys, c.onTrial = c.keys[:0], false
 	c.reset()
 	calls.Put(c)
 }
@@ -52,23 +53,37 @@ func (c *call) ask(limit *limit, r keyfuncs.Request) Reason {
 		c.keys = keys
 		c.add(limit, rule, keys[start:len(keys):len(keys)], cost)
 		if rule.once > 0 {
-			c.askOnce(limit, r)
+			reason = c.askOnce(limit, r)
 		}
+	}
+	return c.enforced(limit, reason)
+}
+
+// enforced returns a reason to deny the request without asking the store, unless the
+// limit is in shadow mode.
+func (c *call) enforced(limit *limit, reason Reason) Reason {
+	if reason == ReasonAmbiguousKey && limit.shadow {
+		c.onTrial = true
+		return ReasonUndecided
 	}
 	return reason
 }
 
 // ask appends whom the limit asks of a request to keys, and returns what. There
 // is no rule if the limit does not apply, or if there is a reason to deny the
-// request without asking the store; else that is ReasonUndecided.
+// request without asking the store; else that is ReasonUndecided. ReasonAmbiguousKey is
+// given in shadow mode, too.
 func (l *limit) ask(keys []byte, r keyfuncs.Request) (_ []byte, rule *Rule, cost int64, _ Reason) {
 	for i := range l.when {
 		if !l.when[i].Match(r) {
 			return keys, nil, 0, ReasonUndecided
 		}
 	}
-	keys, ok := l.key.Append(keys, r)
-	if !ok {
+	keys, presence := l.key.Append(keys, r)
+	if presence == keyfuncs.Ambiguous {
+		return keys, nil, 0, ReasonAmbiguousKey
+	}
+	if presence != keyfuncs.Present {
 		switch {
 		case l.missing == ShareBucket:
 			keys = append(keys, missingKey...)
@@ -97,6 +112,15 @@ func (l *limit) ask(keys []byte, r keyfuncs.Request) (_ []byte, rule *Rule, cost
 		}
 	}
 	return keys, rule, cost, ReasonUndecided
+}
+
+// repeated names what the request has several of where its key, or its operation's,
+// should be one.
+func (l *limit) repeated(r keyfuncs.Request) string {
+	if what := l.key.Repeated(r); what != "" {
+		return what
+	}
+	return l.once.Repeated(r)
 }
 
 // missingKey is the bucket of requests that lack the key. No key function makes

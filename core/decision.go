@@ -4,6 +4,8 @@ import (
 	"context"
 	"log/slog"
 	"time"
+
+	"github.com/weblimit/weblimit/keyfuncs"
 )
 
 // Reason says how a decision came about.
@@ -25,6 +27,7 @@ const (
 	ReasonDelayed                     // allowed: after it waited for its turn
 	ReasonCanceled                    // denied: its context ended while it waited for its turn
 	ReasonBlocked                     // denied: a limit was exceeded again and again; see Limit.Penalty
+	ReasonAmbiguousKey                // denied: the request has a limit's key several times; see Decision.Repeated
 )
 
 var reasons = [...]string{
@@ -42,6 +45,7 @@ var reasons = [...]string{
 	ReasonDelayed:       "delayed",
 	ReasonCanceled:      "canceled",
 	ReasonBlocked:       "blocked",
+	ReasonAmbiguousKey:  "ambiguous key",
 }
 
 // String returns the reason in words, for logs and metrics.
@@ -66,7 +70,7 @@ type Decision struct {
 	held    *reservation // what may still change after the request, or nil
 	one     [1]LimitResult
 	many    []LimitResult // instead of one, if there are more
-	field   [1]string     // the RateLimit field, where a HeaderMap can refer to it
+	field   [1]string     // the RateLimit field, where a HeaderMap can refer to it; of an ambiguous key, what is repeated
 	text    [32]byte      // of the field, unless it is longer
 }
 
@@ -99,10 +103,23 @@ func (d *Decision) Binding() (LimitResult, bool) {
 	return d.Results()[d.binding], true
 }
 
+// Repeated names what the request has several of where there may be one, when the
+// reason is [ReasonAmbiguousKey]: "X-API-Key header". It is the limit's wording and
+// holds nothing of the request. It is "" for other reasons.
+func (d *Decision) Repeated() string {
+	if d.Reason != ReasonAmbiguousKey {
+		return ""
+	}
+	return d.field[0]
+}
+
 // refuse denies a request that the store was not asked about, for a limit's sake.
-func (d *Decision) refuse(reason Reason, rule *Rule) {
+func (d *Decision) refuse(reason Reason, l *limit, r keyfuncs.Request) {
 	d.Reason, d.count = reason, 1
-	d.one[0].Rule = rule
+	d.one[0].Rule = &l.rule
+	if reason == ReasonAmbiguousKey {
+		d.field[0] = l.repeated(r)
+	}
 }
 
 // sumUp decides by the results of a call. All else in d is zero but its limiter
@@ -121,15 +138,15 @@ func (d *Decision) sumUp(ctx context.Context, c *call) {
 		r.Rule, r.Result, r.Shadow = check.Rule, c.results[i], check.Shadow
 		d.limiter.warn(ctx, c.limits[i], check.Key, check.Cost, r)
 	}
-	d.conclude()
+	d.conclude(c.onTrial)
 }
 
-// conclude decides by the results that are in d.
-func (d *Decision) conclude() {
+// conclude decides by the results that are in d. shadowed says that a limit in
+// shadow mode would have denied the request without a result.
+func (d *Decision) conclude(shadowed bool) {
 	d.Allowed = true
 	results := d.Results()
 	hopeless := false // a denying limit that no wait satisfies
-	shadowed := false // a limit in shadow mode that would have denied
 	for i := range results {
 		r := &results[i]
 		if r.Rule.Soft > 0 {
@@ -173,10 +190,13 @@ func (d *Decision) conclude() {
 
 // LogValue makes decisions readable in structured logs. It never holds a key.
 func (d Decision) LogValue() slog.Value {
-	attrs := make([]slog.Attr, 0, 7)
+	attrs := make([]slog.Attr, 0, 8)
 	attrs = append(attrs, slog.Bool("allowed", d.Allowed), slog.String("reason", d.Reason.String()))
 	if b, ok := d.Binding(); ok {
 		attrs = append(attrs, slog.String("limit", b.Rule.Name), slog.Int64("remaining", b.Remaining))
+	}
+	if what := d.Repeated(); what != "" {
+		attrs = append(attrs, slog.String("repeated", what))
 	}
 	if delay := d.Delay(); delay > 0 {
 		attrs = append(attrs, slog.Duration("delay", delay))

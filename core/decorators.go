@@ -43,7 +43,9 @@ func (l Limit) Tiers(f func(keyfuncs.Request) Limit) Limit {
 	return l
 }
 
-// MissingKey is what a limit does with a request that lacks its key.
+// MissingKey is what a limit does with a request that lacks its key. A request whose
+// key is ambiguous, such as one with two API keys, does not lack it: that is denied
+// with ReasonAmbiguousKey and status 400, whatever the limit says here.
 type MissingKey uint8
 
 const (

@@ -78,7 +78,7 @@ func (l *Limiter) prepareFallback(from Fallback) error {
 
 // ask adds the checks of the fallback's limits. It returns why a request is to
 // be denied without asking any store, and by which limit, or ReasonUndecided.
-func (f *fallback) ask(c *call, who asker) (Reason, *Rule) {
+func (f *fallback) ask(c *call, who asker) (Reason, *limit) {
 	if who.request == nil {
 		c.keys = keyfuncs.AppendKey(c.keys, who.key)
 	}
@@ -87,7 +87,7 @@ func (f *fallback) ask(c *call, who asker) (Reason, *Rule) {
 		if who.request == nil {
 			c.add(limit, limit.unasked(context.Background()), c.keys, who.cost)
 		} else if reason := c.ask(limit, who.request); reason != ReasonUndecided {
-			return reason, &limit.rule
+			return reason, limit
 		}
 	}
 	return ReasonUndecided, nil

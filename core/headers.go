@@ -104,7 +104,7 @@ func ExposeHeaders() []string {
 // warning the one that is used more, and the longer Retry-After wins. Limits in shadow mode do not show, nor do limits
 // that were not asked.
 func (d *Decision) SetHeaders(h Header) {
-	if d.limiter == nil || d.Reason == ReasonBypassed || d.Reason == ReasonWithinLimit && d.count == 0 {
+	if d.limiter == nil || d.Reason == ReasonBypassed || (d.Reason == ReasonWithinLimit || d.Reason == ReasonShadowed) && d.count == 0 {
 		return // no limit applied
 	}
 	style := &d.limiter.headers
@@ -150,7 +150,7 @@ func (d *Decision) shows(when HeadersWhen) bool {
 // asked reports whether the store was asked about limits, so that there is
 // something to tell of them.
 func (d *Decision) asked() bool {
-	return len(d.Results()) > 0 && d.Reason != ReasonMissingKey && d.Reason != ReasonInvalidCost
+	return len(d.Results()) > 0 && d.Reason != ReasonMissingKey && d.Reason != ReasonAmbiguousKey && d.Reason != ReasonInvalidCost
 }
 
 // lines is a [Header] that knows all lines of a field. Add is for a field that has

@@ -85,6 +85,8 @@ func PerDay(n int64) Limit { return Per(n, 24*time.Hour) }
 //
 // A request that lacks the key, such as one without an API key, shares one
 // bucket with all others that lack it, unless [Limit.OnMissingKey] says otherwise.
+// A request that has it several times, such as an API key on two lines, is denied
+// with status 400: the application might read another one than the limit.
 func (l Limit) By(keys ...keyfuncs.Func) Limit {
 	l.keys = slices.Clone(keys)
 	return l

@@ -230,7 +230,7 @@ func (l *Limiter) Decide(r keyfuncs.Request, d *Decision, room []LimitResult) {
 	}
 	for i := range l.limits {
 		if reason := c.ask(&l.limits[i], r); reason != ReasonUndecided {
-			d.refuse(reason, &l.limits[i].rule)
+			d.refuse(reason, &l.limits[i], r)
 			return
 		}
 	}
@@ -332,10 +332,10 @@ func (l *Limiter) decideRequest(c *call, r keyfuncs.Request, d *Decision) {
 	key, rule, cost, reason := limit.ask(c.keys, r)
 	c.keys = key
 	switch {
-	case reason != ReasonUndecided:
-		d.refuse(reason, &limit.rule)
+	case c.enforced(limit, reason) != ReasonUndecided:
+		d.refuse(reason, limit, r)
 	case rule == nil:
-		d.conclude()
+		d.conclude(c.onTrial)
 	default:
 		l.decideOne(r.Context(), limit, rule, key, cost, d)
 	}
@@ -349,7 +349,7 @@ func (l *Limiter) decideOne(ctx context.Context, from *limit, rule *Rule, key []
 	r.Rule, r.Shadow = rule, from.shadow
 	l.direct.decideOne(rule, key, cost, &r.Result, true)
 	l.warn(ctx, from, key, cost, r)
-	d.conclude()
+	d.conclude(false)
 }
 
 func (l *Limiter) take(ctx context.Context, c *call) error {

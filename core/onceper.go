@@ -26,7 +26,9 @@ const (
 // their [Result] says Repeated. A block of a [Limit.Penalty] denies repeats, too.
 // A request that is denied leaves no mark, nor does one of cost 0; one whose charge
 // is refunded takes its mark with it. A request without the operation's key, and
-// [Limiter.AllowKey], which has no request, are charged as usual.
+// [Limiter.AllowKey], which has no request, are charged as usual. One whose
+// operation's key is ambiguous is denied with [ReasonAmbiguousKey]: charged as usual,
+// it could be an operation that the application knows and does again.
 //
 // A client chooses its operation keys, and one that repeats a key is not limited:
 // have the application answer a repeated operation from what it has stored, and
@@ -63,14 +65,19 @@ func (l *Limit) validateOnce() error {
 func (r *Rule) Once() time.Duration { return r.once }
 
 // askOnce adds the operation's key to the check that was added last, if the
-// request has one.
-func (c *call) askOnce(l *limit, r keyfuncs.Request) {
+// request has one. It returns a reason to deny the request, or ReasonUndecided.
+func (c *call) askOnce(l *limit, r keyfuncs.Request) Reason {
 	start := len(c.keys)
-	keys, ok := l.once.Append(c.keys, r)
-	if ok {
+	keys, presence := l.once.Append(c.keys, r)
+	switch presence {
+	case keyfuncs.Present:
 		c.keys = keys
 		c.checks[len(c.checks)-1].Once = keys[start:len(keys):len(keys)]
+	case keyfuncs.Ambiguous:
+		return ReasonAmbiguousKey
+	case keyfuncs.Missing:
 	}
+	return ReasonUndecided
 }
 
 // A memory store keeps a mark as a bucket of its own, in the shard of the client's

@@ -103,7 +103,7 @@ func (l *Limiter) decideOutage(ctx context.Context, c *call, who asker, err erro
 		if f := l.fallback; f != nil && len(f.limits) > 0 {
 			local.reset()
 			if refused, by := f.ask(local, who); refused != ReasonUndecided {
-				d.refuse(refused, by)
+				d.refuse(refused, by, who.request)
 				return
 			}
 		}

@@ -9,31 +9,41 @@ import (
 const ProblemType = "application/problem+json"
 
 const (
+	statusBadRequest         = 400
 	statusTooManyRequests    = 429
 	statusServiceUnavailable = 503
 )
 
-// Status returns the HTTP status of a denial: 429, the client's, for a limit; 503,
-// the server's, for an outage, and for a request that ended while it waited.
+// Status returns the HTTP status of a denial: 429, the client's, for a limit; 400 for
+// a request that says in two ways whose it is, which no wait will change; 503, the
+// server's, for an outage, and for a request that ended while it waited.
 func (d *Decision) Status() int {
-	if d.Reason == ReasonOutageDenied || d.Reason == ReasonCanceled {
+	switch d.Reason {
+	case ReasonOutageDenied, ReasonCanceled:
 		return statusServiceUnavailable
+	case ReasonAmbiguousKey:
+		return statusBadRequest
 	}
 	return statusTooManyRequests
 }
 
 // AppendProblem appends the body of a denial: a problem of the types that
-// draft-ietf-httpapi-ratelimit-headers-11 registers. It names the limits that
-// were exceeded and never the key. The detail is in the language of
+// draft-ietf-httpapi-ratelimit-headers-11 registers, and "about:blank" for status
+// 400. It names the limits that were exceeded and never the key. The detail is in the language of
 // Config.Details that suits the request's Accept-Language, which may be empty.
 // That language is returned as Config.Details has it, for Content-Language; it is
 // "" if there is no choice.
 func (d *Decision) AppendProblem(dst []byte, acceptLanguage string) (body []byte, language string) {
-	if d.Status() == statusServiceUnavailable {
+	switch {
+	case d.Reason == ReasonAmbiguousKey:
+		dst = append(dst, `{"type":"about:blank","title":"Bad Request","status":400,"detail":`...)
+		dst, language = d.appendDetail(dst, acceptLanguage)
+		return append(dst, '}'), language // no limit is violated
+	case d.Status() == statusServiceUnavailable:
 		dst = append(dst, `{"type":"https://iana.org/assignments/http-problem-types#temporary-reduced-capacity","title":"Temporary Reduced Capacity","status":503,"detail":`...)
-	} else if d.blocked() {
+	case d.blocked():
 		dst = append(dst, `{"type":"https://iana.org/assignments/http-problem-types#abnormal-usage-detected","title":"Abnormal Usage Detected","status":429,"detail":`...)
-	} else {
+	default:
 		dst = append(dst, `{"type":"https://iana.org/assignments/http-problem-types#quota-exceeded","title":"Quota Exceeded","status":429,"detail":`...)
 	}
 	dst, language = d.appendDetail(dst, acceptLanguage)
@@ -69,6 +79,12 @@ func (d *Decision) appendDetail(dst []byte, acceptLanguage string) (_ []byte, la
 		dst = append(dst, `"The request ended while it waited for its turn.`...)
 	case d.Reason == ReasonMissingKey:
 		dst = append(dst, `"The request does not say whose it is.`...)
+	case d.Reason == ReasonAmbiguousKey:
+		quoted, err := json.Marshal("The request must have one " + d.Repeated() + ".")
+		if err == nil { // a string always marshals
+			return append(dst, quoted...), language
+		}
+		dst = append(dst, `"The request is ambiguous.`...)
 	case d.blocked():
 		dst = append(dst, `"Blocked after repeated excess.`...)
 	default:

@@ -14,7 +14,8 @@ type request struct {
 	method  string          // GET if ""
 	route   string          // "/" if ""
 	peer    string
-	headers map[string]string // canonical names
+	headers map[string]string   // canonical names
+	lines   map[string][]string // headers of several lines
 	values  map[any]any
 }
 
@@ -32,12 +33,17 @@ func (r *request) Path() string   { return r.Route() }
 func (r *request) Route() string  { return cmp.Or(r.route, "/") }
 
 func (r *request) Header(name string, i int) (string, bool) {
-	value, ok := r.headers[name]
-	return value, ok && i == 0
+	if value, ok := r.headers[name]; ok && i == 0 {
+		return value, true
+	}
+	if lines := r.lines[name]; i < len(lines) {
+		return lines[i], true
+	}
+	return "", false
 }
 
-func (r *request) Cookie(string) (string, bool) { return "", false }
-func (r *request) Query(string) (string, bool)  { return "", false }
+func (r *request) Cookie(string, int) (string, bool) { return "", false }
+func (r *request) Query(string, int) (string, bool)  { return "", false }
 
 func (r *request) Peer() netip.Addr {
 	if r.peer == "" {

@@ -77,6 +77,7 @@ type handler struct {
 	limiter   *core.Limiter
 	config    Config
 	templates templates
+	settings  settingsCache
 }
 
 func (h *handler) handle(c *fiber.Ctx) error {
@@ -99,13 +100,11 @@ func (h *handler) handle(c *fiber.Ctx) error {
 }
 
 func (h *handler) decide(c *fiber.Ctx) *core.Decision {
-	in := requests.Get().(*request)
-	in.c, in.templates = c, &h.templates
+	in := acquire(c, &h.templates, h.settings.of(c))
 	ctx, room := h.newContext()
 	ctx.Context = c.UserContext()
 	h.limiter.Decide(in, &ctx.Decision, room)
-	*in = request{}
-	requests.Put(in)
+	in.release()
 	ctx.Decision.SetHeaders(header{c})
 	c.SetUserContext(ctx)
 	c.Locals(decisionLocal, ctx)

@@ -18,12 +18,32 @@ import (
 type request struct {
 	c         *fiber.Ctx
 	templates *templates
+	settings  *settings
+	fields    fields
 }
 
 var _ keyfuncs.Request = (*request)(nil)
 
 // requests are reused: they are wider than a pointer, so each would be an allocation.
-var requests = sync.Pool{New: func() any { return new(request) }}
+var requests = sync.Pool{New: func() any {
+	r := new(request)
+	r.fields.visit = r.fields.add
+	return r
+}}
+
+// acquire returns c as keys read it, until release.
+func acquire(c *fiber.Ctx, t *templates, s *settings) *request {
+	r := requests.Get().(*request)
+	r.c, r.templates, r.settings = c, t, s
+	return r
+}
+
+// release forgets c, and keeps r for another request.
+func (r *request) release() {
+	r.c, r.templates, r.settings = nil, nil, nil
+	r.fields.reset()
+	requests.Put(r)
+}
 
 // Context returns the user context: what c.Context returns is reused too.
 func (r *request) Context() context.Context { return r.c.UserContext() }
@@ -39,30 +59,19 @@ func (r *request) Path() string {
 // Route returns the template of the route, or what a prefix covers.
 func (r *request) Route() string { return r.templates.of(r.c) }
 
-// Header returns the i-th line of a header. The host may be in the request's
-// first line too, which wins (RFC 9112, section 3.2.2).
+// Header returns the i-th line that a header has in the block.
 func (r *request) Header(name string, i int) (string, bool) {
-	if name == fiber.HeaderHost {
-		host := r.c.Context().URI().Host()
-		return utils.UnsafeString(host), i == 0 && len(host) > 0
-	}
-	lines := r.c.Request().Header.PeekAll(name)
-	if i < 0 || i >= len(lines) {
-		return "", false
-	}
-	return utils.UnsafeString(lines[i]), true
+	return r.fields.value(r.c, r.settings, headerField, name, i)
 }
 
-// Cookie returns the value that c.Cookies would.
-func (r *request) Cookie(name string) (string, bool) {
-	value := r.c.Request().Header.Cookie(name)
-	return utils.UnsafeString(value), value != nil
+// Cookie returns the cookies of which c.Cookies takes the first.
+func (r *request) Cookie(name string, i int) (string, bool) {
+	return r.fields.value(r.c, r.settings, cookieField, name, i)
 }
 
-// Query returns the value that c.Query would.
-func (r *request) Query(name string) (string, bool) {
-	value := r.c.Context().QueryArgs().Peek(name)
-	return utils.UnsafeString(value), value != nil
+// Query returns the values of which c.Query takes the first.
+func (r *request) Query(name string, i int) (string, bool) {
+	return r.fields.value(r.c, r.settings, queryField, name, i)
 }
 
 // Peer returns the address of the connection's other end.
@@ -92,8 +101,13 @@ func (r *request) Value(key any) any {
 
 // FrameworkIP returns what Fiber takes for the client's address, for
 // keyfuncs.Framework: nothing for a connection without a peer, of which fasthttp
-// says 0.0.0.0.
+// says 0.0.0.0, and nothing that a trailer may have said.
 func (r *request) FrameworkIP() string {
+	if r.settings.proxy != "" && r.c.IsProxyTrusted() {
+		if r.Header(http.CanonicalHeaderKey(r.settings.proxy), 0); r.fields.unclear {
+			return ""
+		}
+	}
 	ip := r.c.IP()
 	if addr, err := netip.ParseAddr(ip); err == nil && addr.IsUnspecified() {
 		return ""

@@ -25,14 +25,14 @@ func (r request) Context() context.Context              { return r.std().Context
 func (r request) Method() string                        { return r.std().Method() }
 func (r request) Path() string                          { return r.std().Path() }
 func (r request) Route() string                         { return r.c.FullPath() }
-func (r request) Query(name string) (string, bool)      { return r.std().Query(name) }
 func (r request) Peer() netip.Addr                      { return r.std().Peer() }
 func (r request) Header(n string, i int) (string, bool) { return r.std().Header(n, i) }
+func (r request) Query(n string, i int) (string, bool)  { return r.std().Query(n, i) }
 
 // Cookie unescapes as c.Cookie does. Otherwise one session could be written in
 // many ways that the application reads as the same, each a bucket of its own.
-func (r request) Cookie(name string) (string, bool) {
-	value, ok := r.std().Cookie(name)
+func (r request) Cookie(name string, i int) (string, bool) {
+	value, ok := r.std().Cookie(name, i)
 	if strings.ContainsAny(value, "%+") {
 		value, _ = url.QueryUnescape(value) // "" on error, as in c.Cookie
 	}

@@ -22,7 +22,7 @@ func TestAppendDoesNotAllocate(t *testing.T) {
 		{"IPv6", ip, &request{peer: "2001:db8:1:2:3:4:5:6"}},
 		{"a header", keyfuncs.Header("X-Tenant"), withHeader("X-Tenant", "42")},
 		{"a megabyte of a header", keyfuncs.Header("X-Tenant"), withHeader("X-Tenant", huge)},
-		{"a cookie", keyfuncs.Cookie("sid"), &request{cookies: map[string]string{"sid": "abc"}}},
+		{"a cookie", keyfuncs.Cookie("sid"), &request{cookies: map[string][]string{"sid": {"abc"}}}},
 		{"an API key in a header", keyfuncs.APIKey(), withHeader("X-Api-Key", "s3cret")},
 		{"a bearer token", keyfuncs.APIKey(), withHeader("Authorization", "Bearer s3cret")},
 		{"a user with a name", user, withUser("alice")},

@@ -35,14 +35,21 @@ func TestAPIKey(t *testing.T) {
 		{"a scheme alone is not a key", byDefault, http.Header{"Authorization": {"Bearer"}}, "", ""},
 		{"a scheme and a space is not a key", byDefault, http.Header{"Authorization": {"Bearer "}}, "", ""},
 		{"a bare token is not a key", byDefault, http.Header{"Authorization": {"s3cret"}}, "", ""},
-		{"the first source wins", byDefault, http.Header{"X-Api-Key": {"s3cret"}, "Authorization": {"Bearer other"}}, "", s3cret},
+		{"two sources with the same key", byDefault, http.Header{"X-Api-Key": {"s3cret"}, "Authorization": {"Bearer s3cret"}}, "", s3cret},
+		{"two sources with different keys are ambiguous", byDefault, http.Header{"X-Api-Key": {"s3cret"}, "Authorization": {"Bearer other"}}, "", ambiguous + "API key"},
+		{"another scheme beside a key does no harm", byDefault, http.Header{"X-Api-Key": {"s3cret"}, "Authorization": {"Basic other"}}, "", s3cret},
+		{"a header and a parameter with different keys are ambiguous", withQuery, http.Header{"X-Api-Key": {"s3cret"}}, "api_key=other", ambiguous + "API key"},
+		{"a parameter that is not read does no harm", byDefault, http.Header{"X-Api-Key": {"s3cret"}}, "api_key=other", s3cret},
+		{"a parameter twice is ambiguous", withQuery, nil, "api_key=a&api_key=a", ambiguous + "api_key query parameter"},
+		{"two tokens are ambiguous", byDefault, http.Header{"Authorization": {"Bearer a b"}}, "", ambiguous + "Authorization header"},
+		{"two lists of a proxy are ambiguous", byDefault, http.Header{"Authorization": {"Bearer a, Bearer b"}}, "", ambiguous + "Authorization header"},
 		{"an empty source is passed over", byDefault, http.Header{"X-Api-Key": {""}, "Authorization": {"Bearer s3cret"}}, "", s3cret},
 		{"an empty parameter is missing", withQuery, nil, "api_key=", ""},
 		{"nothing at all is missing", byDefault, nil, "", ""},
-		{"two lines are missing", byDefault, http.Header{"X-Api-Key": {"s3cret", "other"}}, "", ""},
-		{"two lines are not passed over", byDefault, http.Header{"X-Api-Key": {"a", "b"}, "Authorization": {"Bearer s3cret"}}, "", ""},
-		{"two bearer lines are missing", byDefault, http.Header{"Authorization": {"Bearer s3cret", "Bearer other"}}, "", ""},
-		{"two lines after the source that counts do no harm", byDefault, http.Header{"X-Api-Key": {"s3cret"}, "Authorization": {"a", "b"}}, "", s3cret},
+		{"two lines are ambiguous", byDefault, http.Header{"X-Api-Key": {"s3cret", "other"}}, "", ambiguous + "X-API-Key header"},
+		{"two lines are not passed over", byDefault, http.Header{"X-Api-Key": {"a", "b"}, "Authorization": {"Bearer s3cret"}}, "", ambiguous + "X-API-Key header"},
+		{"two bearer lines are ambiguous", byDefault, http.Header{"Authorization": {"Bearer s3cret", "Bearer other"}}, "", ambiguous + "Authorization header"},
+		{"two lines behind a source with a key are ambiguous", byDefault, http.Header{"X-Api-Key": {"s3cret"}, "Authorization": {"a", "b"}}, "", ambiguous + "Authorization header"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
@@ -58,9 +65,9 @@ func TestAPIKey(t *testing.T) {
 func TestAPIKeyNeverShowsASecret(t *testing.T) {
 	t.Parallel()
 	for _, secret := range []string{"a", "s3cret", "with spaces in it", strings.Repeat("x", 64), hashed("apikey", "s3cret")} {
-		key, ok := keyfuncs.APIKey().Key(withHeader("X-Api-Key", secret))
-		if !ok || key != hashed("apikey", secret) {
-			t.Errorf("key of %q is %q, %t", secret, key, ok)
+		key, p := keyfuncs.APIKey().Key(withHeader("X-Api-Key", secret))
+		if p != keyfuncs.Present || key != hashed("apikey", secret) {
+			t.Errorf("key of %q is %q, %v", secret, key, p)
 		}
 	}
 }

@@ -58,12 +58,12 @@ func ClientIP(options ...IPOption) Func {
 	if bits < 32 || bits > 128 {
 		return Func{err: fmt.Errorf("weblimit: keyfuncs.IPv6Prefix: %d bits, want 32 to 128", bits)}
 	}
-	return Func{kind: kindIP, strategies: []Strategy{strategy}, read: func(dst []byte, r Request) ([]byte, bool) {
+	return Func{kind: kindIP, strategies: []Strategy{strategy}, read: func(dst []byte, r Request) ([]byte, Presence) {
 		addr, ok := strategy.addr(r)
 		if !ok {
-			return dst, false
+			return dst, Missing
 		}
-		return appendAddr(dst, addr, bits), true
+		return appendAddr(dst, addr, bits), Present
 	}}
 }
 

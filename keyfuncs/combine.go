@@ -8,7 +8,7 @@ import (
 
 // Join limits each combination of keys: Join(User(id), Route()) gives every
 // user a bucket per route, "user:alice|route:/orders". A request that lacks one
-// of them has no key.
+// of them has no key. The key is [Ambiguous] when one of them is.
 //
 // The same parts in the same order are the same bucket, however they are
 // nested: Join(Join(a, b), c) is Join(a, b, c), as long as nothing had to be
@@ -21,28 +21,39 @@ func Join(keys ...Func) Func {
 		return f
 	}
 	keys = slices.Clone(keys)
-	f.read = func(dst []byte, r Request) ([]byte, bool) {
-		start := len(dst)
+	f.read = func(dst []byte, r Request) ([]byte, Presence) {
+		start, all := len(dst), Present
 		for i, key := range keys {
 			if i > 0 {
 				dst = append(dst, '|')
 			}
-			var ok bool
-			if dst, ok = key.Append(dst, r); !ok {
-				return dst, false
+			var p Presence
+			if dst, p = key.Append(dst, r); p == Ambiguous {
+				return dst, Ambiguous
+			} else if p == Missing {
+				all = Missing // a later one may be Ambiguous
 			}
 		}
-		if whole := dst[start:]; len(whole) > maxKey {
-			return appendHashed(dst[:start], kindJoin, whole), true
+		if whole := dst[start:]; all == Present && len(whole) > maxKey {
+			dst = appendHashed(dst[:start], kindJoin, whole)
 		}
-		return dst, true
+		return dst, all
+	}
+	f.repeated = func(r Request) string {
+		for _, key := range keys {
+			if what := key.Repeated(r); what != "" {
+				return what
+			}
+		}
+		return ""
 	}
 	return f
 }
 
 // First limits by the first key that the request has: First(User(id),
 // ClientIP()) is the user, or the IP of those who are not signed in. A request
-// that has none of them has no key.
+// that has none of them has no key. An [Ambiguous] key ends the search: the next one
+// would be a fresh bucket for whoever sends a header twice.
 //
 // The buckets are those of the keys themselves: user "alice" is "user:alice"
 // here as in [User].
@@ -61,13 +72,22 @@ func First(keys ...Func) Func {
 		return f
 	}
 	keys = slices.Clone(keys)
-	f.read = func(dst []byte, r Request) ([]byte, bool) {
+	f.read = func(dst []byte, r Request) ([]byte, Presence) {
 		for _, key := range keys {
-			if dst, ok := key.Append(dst, r); ok {
-				return dst, true
+			if dst, p := key.Append(dst, r); p != Missing {
+				return dst, p
 			}
 		}
-		return dst, false
+		return dst, Missing
+	}
+	f.repeated = func(r Request) string {
+		var room [maxKey]byte
+		for _, key := range keys {
+			if _, p := key.Append(room[:0], r); p != Missing {
+				return key.Repeated(r)
+			}
+		}
+		return ""
 	}
 	return f
 }

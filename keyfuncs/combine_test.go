@@ -74,6 +74,33 @@ func TestFirst(t *testing.T) {
 	wantKey(t, keyfuncs.Join(first, keyfuncs.First(key, keyfuncs.Everyone())), signedIn, "user:alice|all")
 }
 
+// Trap 50. A client that sends a header twice chooses no other bucket by it.
+func TestTrap50ACombinationOfAnAmbiguousKeyIsAmbiguous(t *testing.T) {
+	t.Parallel()
+	ip, user, key := keyfuncs.ClientIP(), keyfuncs.User("userID"), keyfuncs.APIKey("X-API-Key")
+	r := withHeader("X-Api-Key", "a", "b")
+	r.peer = "192.0.2.7"
+	const want = ambiguous + "X-API-Key header"
+	for name, f := range map[string]keyfuncs.Func{
+		"First before another":     keyfuncs.First(user, key, ip),
+		"First of a Join":          keyfuncs.First(keyfuncs.Join(key, ip), ip),
+		"Join at its end":          keyfuncs.Join(ip, key),
+		"Join behind a missing":    keyfuncs.Join(user, key),
+		"Join before a missing":    keyfuncs.Join(key, user),
+		"Join of a First":          keyfuncs.Join(ip, keyfuncs.First(user, key)),
+		"First of nested Firsts":   keyfuncs.First(keyfuncs.First(user), keyfuncs.First(key, ip)),
+		"First under a secret":     keyfuncs.First(user, key, ip).WithSecret(make([]byte, 16)),
+		"the key under a secret":   key.WithSecret(make([]byte, 16)),
+		"Join of keys that repeat": keyfuncs.Join(key, key),
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			wantKey(t, f, r, want)
+		})
+	}
+	wantKey(t, keyfuncs.First(ip, key), r, "ip:192.0.2.7")
+}
+
 func TestCombinationsOfNothingAreErrors(t *testing.T) {
 	t.Parallel()
 	wantErr(t, keyfuncs.Join(), "weblimit: keyfuncs.Join: no keys")

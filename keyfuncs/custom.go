@@ -23,7 +23,8 @@ import "fmt"
 // # Security
 //
 // What f reads decides. A value that the client chooses freely gives it endless
-// fresh buckets, and those of others: combine with a limit by [ClientIP].
+// fresh buckets, and those of others: combine with a limit by [ClientIP]. Where f
+// reads a header, a second line of it is f's to refuse; prefer [Header].
 func Custom(kind string, f func(Request) (key string, ok bool)) Func {
 	if problem := checkCustomKind(kind); problem != "" {
 		return Func{err: fmt.Errorf("weblimit: keyfuncs.Custom: %s", problem)}
@@ -32,10 +33,10 @@ func Custom(kind string, f func(Request) (key string, ok bool)) Func {
 		return Func{err: fmt.Errorf("weblimit: keyfuncs.Custom: kind %q has no function", kind)}
 	}
 	p := newPart(kind)
-	return Func{kind: kind, read: func(dst []byte, r Request) ([]byte, bool) {
+	return Func{kind: kind, read: func(dst []byte, r Request) ([]byte, Presence) {
 		value, ok := f(r)
 		if !ok {
-			return dst, false
+			return dst, Missing
 		}
 		return p.append(dst, value)
 	}}

@@ -25,7 +25,8 @@ const (
 // secret of [Func.WithSecret].
 //
 // The value may be anything; see the package comment for how it is encoded. An
-// empty value has no key and gives "". A kind that no Func of one part can have
+// empty value has no key and gives "", as does one of blanks where blanks are no part
+// of it. A kind that no Func of one part can have
 // ("a:b", "join") gives a key of its own that begins with "invalid#", never
 // that of another kind.
 func Encode(kind, value string) string {
@@ -37,13 +38,15 @@ func Encode(kind, value string) string {
 		return string(appendHashed(nil, kindInvalid, bytesOf(strconv.Quote(kind)+value)))
 	}
 	dst := make([]byte, 0, len(kind)+1+maxValue)
-	switch kind {
-	case kindIP:
+	switch {
+	case kind == kindIP:
 		if addr, err := netip.ParseAddr(value); err == nil {
 			return string(appendAddr(dst, addr, ipv6Bits))
 		}
-	case kindMethod:
+	case kind == kindMethod:
 		value = foldMethod(value)
+	case kind == kindAPIKey || strings.HasPrefix(kind, prefixHeader) || strings.HasPrefix(kind, prefixCookie):
+		value = trimValue(value)
 	}
 	dst, _ = newPart(kind).append(dst, value)
 	return string(dst)
@@ -72,17 +75,17 @@ type part struct {
 
 func newPart(kind string) part { return part{kind: kind, secret: namesSecret(kind)} }
 
-// append appends kind and value. It reports false for an empty value.
-func (p part) append(dst []byte, value string) ([]byte, bool) {
+// append appends kind and value. An empty value is Missing.
+func (p part) append(dst []byte, value string) ([]byte, Presence) {
 	if value == "" {
-		return dst, false
+		return dst, Missing
 	}
 	if p.secret || len(value) > maxValue || !isSafe(value) || strings.IndexByte(value, '|') >= 0 {
-		return appendHashed(dst, p.kind, bytesOf(value)), true
+		return appendHashed(dst, p.kind, bytesOf(value)), Present
 	}
 	dst = append(dst, p.kind...)
 	dst = append(dst, ':')
-	return append(dst, value...), true
+	return append(dst, value...), Present
 }
 
 // appendHashed appends kind, "#" and 22 characters. value may be a part of dst:

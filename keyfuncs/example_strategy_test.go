@@ -17,9 +17,9 @@ func ExampleClientIP_behindProxies() {
 	fmt.Println(key.Key(&request{peer: "10.0.0.1", headers: http.Header{"X-Forwarded-For": {"unknown"}}}))
 	fmt.Println(keyfuncs.ClientIP(keyfuncs.TrustedProxies("10.0.0.0/40")).Err())
 	// Output:
-	// ip:192.0.2.7 true
-	// ip:2001:db8:1:200::/56 true
-	//  false
+	// ip:192.0.2.7 present
+	// ip:2001:db8:1:200::/56 present
+	//  missing
 	// weblimit: keyfuncs.TrustedProxies: "10.0.0.0/40" is not a CIDR, want one such as "192.0.2.0/24"
 }
 
@@ -30,9 +30,9 @@ func ExampleIPv6Prefix() {
 	fmt.Println(home.Key(&request{peer: "2001:db8:0:abff::1"}))
 	fmt.Println(home.Key(&request{peer: "192.0.2.7"}))
 	// Output:
-	// ip:2001:db8:0:ab00::/56 true
-	// ip:2001:db8:0:ab00::/56 true
-	// ip:192.0.2.7 true
+	// ip:2001:db8:0:ab00::/56 present
+	// ip:2001:db8:0:ab00::/56 present
+	// ip:192.0.2.7 present
 }
 
 func ExampleStrategy_Addr() {
@@ -139,15 +139,15 @@ func ExampleLookup() {
 	fmt.Println(key.Key(&request{peer: "10.0.0.1", headers: http.Header{"X-Forwarded-For": {"192.0.2.7"}}}))
 	fmt.Println(key.Key(&request{peer: "203.0.113.9"}))
 	// Output:
-	// asn:64496 true
-	//  false
+	// asn:64496 present
+	//  missing
 }
 
 func ExampleTenant() {
 	key := keyfuncs.Join(keyfuncs.Tenant("tenantID"), keyfuncs.Route())
 
 	fmt.Println(key.Key(&request{route: "/orders", values: map[any]any{"tenantID": 42}}))
-	// Output: tenant:42|route:/orders true
+	// Output: tenant:42|route:/orders present
 }
 
 func ExampleFunc_WithSecret() {
@@ -158,6 +158,6 @@ func ExampleFunc_WithSecret() {
 	fmt.Println(key.Key(&request{headers: http.Header{"X-Api-Key": {"1234"}}}))
 	fmt.Println(address.Key(&request{peer: "192.0.2.7"}))
 	// Output:
-	// apikey#SlAL8WoksdW5oVnTNIxzcA true
-	// ip#-qLJVXtx4QbjI3XDj9eDRQ true
+	// apikey#SlAL8WoksdW5oVnTNIxzcA present
+	// ip#-qLJVXtx4QbjI3XDj9eDRQ present
 }

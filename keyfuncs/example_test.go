@@ -23,9 +23,9 @@ func ExampleClientIP() {
 	fmt.Println(key.Key(&request{peer: "2001:db8::aaaa:1"}))
 	fmt.Println(key.Key(&request{peer: "2001:db8::bbbb:2"}))
 	// Output:
-	// ip:192.0.2.7 true
-	// ip:2001:db8::/64 true
-	// ip:2001:db8::/64 true
+	// ip:192.0.2.7 present
+	// ip:2001:db8::/64 present
+	// ip:2001:db8::/64 present
 }
 
 func ExampleHeader() {
@@ -35,16 +35,16 @@ func ExampleHeader() {
 	fmt.Println(key.Key(&request{headers: http.Header{"X-Tenant": {"42", "43"}}}))
 	fmt.Println(key.Kind())
 	// Output:
-	// header.x-tenant:42 true
-	//  false
+	// header.x-tenant:42 present
+	//  ambiguous
 	// header.x-tenant
 }
 
 func ExampleCookie() {
 	key := keyfuncs.Cookie("sid")
 
-	fmt.Println(key.Key(&request{cookies: map[string]string{"sid": "c2Vzc2lvbg"}}))
-	// Output: cookie.sid#ebs35JG9Edmt4Q8CAN2IyQ true
+	fmt.Println(key.Key(&request{cookies: map[string][]string{"sid": {"c2Vzc2lvbg"}}}))
+	// Output: cookie.sid#ebs35JG9Edmt4Q8CAN2IyQ present
 }
 
 func ExampleAPIKey() {
@@ -53,10 +53,12 @@ func ExampleAPIKey() {
 	fmt.Println(key.Key(&request{headers: http.Header{"X-Api-Key": {"s3cret"}}}))
 	fmt.Println(key.Key(&request{headers: http.Header{"Authorization": {"Bearer s3cret"}}}))
 	fmt.Println(key.Key(&request{query: url.Values{"api_key": {"s3cret"}}}))
+	fmt.Println(key.Key(&request{headers: http.Header{"X-Api-Key": {"s3cret"}, "Authorization": {"Bearer another"}}}))
 	// Output:
-	// apikey#HsHCa1DV08WNlYMYGvgHZg true
-	// apikey#HsHCa1DV08WNlYMYGvgHZg true
-	// apikey#HsHCa1DV08WNlYMYGvgHZg true
+	// apikey#HsHCa1DV08WNlYMYGvgHZg present
+	// apikey#HsHCa1DV08WNlYMYGvgHZg present
+	// apikey#HsHCa1DV08WNlYMYGvgHZg present
+	//  ambiguous
 }
 
 func ExampleUser() {
@@ -66,9 +68,9 @@ func ExampleUser() {
 	fmt.Println(key.Key(&request{values: map[any]any{"userID": 42}}))
 	fmt.Println(key.Key(&request{}))
 	// Output:
-	// user:alice true
-	// user:42 true
-	//  false
+	// user:alice present
+	// user:42 present
+	//  missing
 }
 
 func ExampleRoute() {
@@ -77,8 +79,8 @@ func ExampleRoute() {
 	fmt.Println(key.Key(&request{path: "/users/7", route: "/users/:id"}))
 	fmt.Println(key.Key(&request{path: "/wp-admin"}))
 	// Output:
-	// route:/users/:id true
-	// route:unmatched true
+	// route:/users/:id present
+	// route:unmatched present
 }
 
 func ExampleMethod() {
@@ -88,14 +90,14 @@ func ExampleMethod() {
 	fmt.Println(key.Key(&request{method: "HEAD"}))
 	fmt.Println(key.Key(&request{method: "BREW"}))
 	// Output:
-	// method:POST true
-	// method:GET true
-	// method:other true
+	// method:POST present
+	// method:GET present
+	// method:other present
 }
 
 func ExampleEveryone() {
 	fmt.Println(keyfuncs.Everyone().Key(&request{}))
-	// Output: all true
+	// Output: all present
 }
 
 func ExampleJoin() {
@@ -104,7 +106,7 @@ func ExampleJoin() {
 	fmt.Println(key.Key(&request{route: "/orders/:id", values: map[any]any{"userID": "alice"}}))
 	fmt.Println(key.Kind())
 	// Output:
-	// user:alice|route:/orders/:id true
+	// user:alice|route:/orders/:id present
 	// join(user,route)
 }
 
@@ -114,8 +116,8 @@ func ExampleFirst() {
 	fmt.Println(key.Key(&request{peer: "192.0.2.7", values: map[any]any{"userID": "alice"}}))
 	fmt.Println(key.Key(&request{peer: "192.0.2.7"}))
 	// Output:
-	// user:alice true
-	// ip:192.0.2.7 true
+	// user:alice present
+	// ip:192.0.2.7 present
 }
 
 func ExampleCustom() {
@@ -124,7 +126,7 @@ func ExampleCustom() {
 	fmt.Println(key.Key(&request{values: map[any]any{"claims": claims{Plan: "free"}}}))
 	fmt.Println(keyfuncs.Custom("Plan", planOfClaims).Err())
 	// Output:
-	// plan:free true
+	// plan:free present
 	// weblimit: keyfuncs.Custom: "Plan" is not a kind, want [a-z][a-z0-9.-]{0,31}
 }
 
@@ -151,9 +153,9 @@ func ExampleFunc_Append() {
 	key := keyfuncs.ClientIP()
 	buf := make([]byte, 0, 256) // reused from request to request
 
-	buf, ok := key.Append(append(buf[:0], "bucket/"...), &request{peer: "192.0.2.7"})
-	fmt.Println(string(buf), ok)
-	// Output: bucket/ip:192.0.2.7 true
+	buf, presence := key.Append(append(buf[:0], "bucket/"...), &request{peer: "192.0.2.7"})
+	fmt.Println(string(buf), presence)
+	// Output: bucket/ip:192.0.2.7 present
 }
 
 func ExampleFunc_Err() {

@@ -11,9 +11,12 @@ import (
 // A Func is a small immutable value, safe to copy and for concurrent use.
 type Func struct {
 	kind string
-	// read appends the key. What it leaves in dst without ok is dropped by
-	// Append. Nil when err is set.
-	read func(dst []byte, r Request) ([]byte, bool)
+	// read appends the key. What it leaves in dst is dropped by Append unless the
+	// key is Present. Nil when err is set.
+	read func(dst []byte, r Request) ([]byte, Presence)
+	// repeated names what r has several of, when the key is Ambiguous. Nil when it
+	// never is.
+	repeated func(r Request) string
 	// strategies are those of all the addresses that the key is made of.
 	strategies []Strategy
 	err        error
@@ -21,26 +24,37 @@ type Func struct {
 
 var errZeroFunc = errors.New("weblimit: keyfuncs: the zero Func names nobody, use a constructor such as keyfuncs.ClientIP")
 
-// Append appends the key of r to dst and returns the longer slice. It reports
-// false, and returns dst as it was, when r lacks what the key is made of or
-// when Err is not nil. A key is never empty and has at most 256 bytes.
+// Append appends the key of r to dst and returns the longer slice. Unless the key
+// is [Present] it returns dst as it was. The key is [Missing] when Err is not nil,
+// too. A key is never empty and has at most 256 bytes.
 //
 // It allocates only to make dst longer; 256 bytes of room are enough unless a
 // Join of long parts has to be shortened. dst shares no memory with r.
-func (f Func) Append(dst []byte, r Request) (key []byte, ok bool) {
+func (f Func) Append(dst []byte, r Request) (key []byte, p Presence) {
 	if f.read != nil {
-		key, ok = f.read(dst, r)
+		key, p = f.read(dst, r)
 	}
-	if !ok {
+	if p != Present {
 		key = dst
 	}
 	return
 }
 
 // Key is Append with the key as a string, which costs allocations.
-func (f Func) Key(r Request) (key string, ok bool) {
-	dst, ok := f.Append(make([]byte, 0, maxValue), r)
-	return string(dst), ok
+func (f Func) Key(r Request) (key string, p Presence) {
+	dst, p := f.Append(make([]byte, 0, maxValue), r)
+	return string(dst), p
+}
+
+// Repeated names what r has several of when its key is [Ambiguous], for the answer
+// to the client: "X-API-Key header", "api_key query parameter", "sid cookie", "API
+// key". It is fixed when the Func is built and holds nothing of r. It is "" when the
+// key is not Ambiguous.
+func (f Func) Repeated(r Request) string {
+	if f.repeated == nil {
+		return ""
+	}
+	return f.repeated(r)
 }
 
 // Kind says what the key is made of: "ip", "user", "apikey", "header.x-tenant",

@@ -5,6 +5,7 @@ import (
 	"encoding/base64"
 	"net/http"
 	"net/netip"
+	"strings"
 	"testing"
 
 	"github.com/weblimit/weblimit/keyfuncs"
@@ -16,20 +17,34 @@ func hashed(kind, value string) string {
 	return kind + "#" + base64.RawURLEncoding.EncodeToString(sum[:16])
 }
 
-// wantKey checks both ways to get a key; "" means that it is missing.
+// ambiguous begins what wantKey wants of an ambiguous key; what is repeated follows.
+const ambiguous = "ambiguous: "
+
+// wantKey checks all ways to get a key; "" means that it is missing.
 func wantKey(t *testing.T, f keyfuncs.Func, r keyfuncs.Request, want string) {
 	t.Helper()
 	if err := f.Err(); err != nil {
 		t.Fatalf("Err() = %v", err)
 	}
-	got, ok := f.Key(r)
-	if got != want || ok != (want != "") {
-		t.Errorf("Key() = %.300q, %t; want %q", got, ok, want)
+	presence := keyfuncs.Present
+	repeated, ok := strings.CutPrefix(want, ambiguous)
+	switch {
+	case ok:
+		want, presence = "", keyfuncs.Ambiguous
+	case want == "":
+		repeated, presence = "", keyfuncs.Missing
+	default:
+		repeated = ""
+	}
+	if got, p := f.Key(r); got != want || p != presence {
+		t.Errorf("Key() = %.300q, %v; want %q, %v", got, p, want, presence)
 	}
 	const before = "before/"
-	dst, ok := f.Append([]byte(before), r)
-	if string(dst) != before+want || ok != (want != "") {
-		t.Errorf("Append(%q) = %.300q, %t; want %q", before, dst, ok, before+want)
+	if dst, p := f.Append([]byte(before), r); string(dst) != before+want || p != presence {
+		t.Errorf("Append(%q) = %.300q, %v; want %q, %v", before, dst, p, before+want, presence)
+	}
+	if got := f.Repeated(r); got != repeated {
+		t.Errorf("Repeated() = %q, want %q", got, repeated)
 	}
 }
 
@@ -42,8 +57,8 @@ func wantErr(t *testing.T, f keyfuncs.Func, want string) {
 	if kind := f.Kind(); kind != "" {
 		t.Errorf("Kind() = %q, want none", kind)
 	}
-	if key, ok := f.Key(&request{peer: "192.0.2.7"}); ok || key != "" {
-		t.Errorf("Key() = %q, %t; want none", key, ok)
+	if key, p := f.Key(&request{peer: "192.0.2.7"}); p != keyfuncs.Missing || key != "" {
+		t.Errorf("Key() = %q, %v; want none", key, p)
 	}
 }
 

@@ -8,15 +8,17 @@ import (
 
 // Header limits by the value of a request header, such as "X-Tenant". The key
 // is "header.x-tenant:42", hashed where the name tells of a secret or the value
-// is long or odd (see the package comment). The value is taken as it is: case
-// and inner spaces count.
+// is long or odd (see the package comment). The value is taken without the blanks
+// around it; case and inner blanks count.
 //
-// A request has no key without the header, with an empty one, and with more
-// than one line of it: proxies and frameworks differ on which line counts, so a
-// client could otherwise show one value to the limit and another to the app.
+// A request has no key without the header and with an empty one. More than one
+// line of it is [Ambiguous]: proxies and frameworks differ on which line counts, so
+// a client could otherwise show one value to the limit and another to the app.
 //
 // Err reports a name that is not a header name, is longer than 64 bytes, or
-// holds "#" or "|".
+// holds "#" or "|". It also reports headers that carry addresses, such as
+// X-Forwarded-For and X-Real-IP: whoever writes these would choose the bucket, and
+// [ClientIP] reads them only from proxies.
 //
 // # Security
 //
@@ -25,25 +27,24 @@ import (
 //
 // Not safe otherwise: whoever may choose the value has a fresh bucket per value
 // and can use up the bucket of anybody else. Combine it with a limit by IP.
-// For addresses (X-Forwarded-For and its kin) it is never right; for
-// credentials use [APIKey].
+// For credentials use [APIKey].
 func Header(name string) Func {
 	if problem := checkName("header", name); problem != "" {
 		return Func{err: nameError("Header", name, problem)}
 	}
+	if err := addressHeaderError("Header", name); err != nil {
+		return Func{err: err}
+	}
 	p := newPart(prefixHeader + strings.ToLower(name))
 	canonical := textproto.CanonicalMIMEHeaderKey(name)
-	return Func{kind: p.kind, read: func(dst []byte, r Request) ([]byte, bool) {
-		value, _ := onlyLine(r, canonical)
-		return p.append(dst, value)
-	}}
+	return single(p, name+" header", func(r Request) (string, Presence) { return readHeader(r, canonical) })
 }
 
 // Cookie limits by the value of a cookie. The value is always hashed, since
 // most cookies are sessions: "cookie.sid#…". Names are case-sensitive.
 //
-// A request without the cookie, or with an empty one, has no key. Of several
-// cookies of one name the framework's choice counts.
+// A request without the cookie, or with an empty one, has no key. Several cookies of
+// that name with different values are [Ambiguous].
 //
 // Err reports a name that is not a cookie name, is longer than 64 bytes, or
 // holds "#" or "|".
@@ -58,23 +59,28 @@ func Cookie(name string) Func {
 		return Func{err: nameError("Cookie", name, problem)}
 	}
 	p := newPart(prefixCookie + name)
-	return Func{kind: p.kind, read: func(dst []byte, r Request) ([]byte, bool) {
-		value, _ := r.Cookie(name)
-		return p.append(dst, value)
-	}}
+	return single(p, name+" cookie", func(r Request) (string, Presence) { return readCookie(r, name) })
 }
 
-// onlyLine reads a header that may have one line at most. It gives "" when there
-// is none, and not ok when there are several.
-func onlyLine(r Request, canonical string) (value string, ok bool) {
-	value, present := r.Header(canonical, 0)
-	if !present {
-		return "", true
+// single is a Func over one value that a request may have several times. what names
+// the value to the client.
+func single(p part, what string, value func(Request) (string, Presence)) Func {
+	return Func{
+		kind: p.kind,
+		read: func(dst []byte, r Request) ([]byte, Presence) {
+			value, presence := value(r)
+			if presence != Present {
+				return dst, presence
+			}
+			return p.append(dst, value)
+		},
+		repeated: func(r Request) string {
+			if _, presence := value(r); presence == Ambiguous {
+				return what
+			}
+			return ""
+		},
 	}
-	if _, more := r.Header(canonical, 1); more {
-		return "", false
-	}
-	return value, true
 }
 
 // nameError words what checkName found.

@@ -1,6 +1,8 @@
 package keyfuncs_test
 
 import (
+	"net/url"
+	"slices"
 	"strings"
 	"testing"
 
@@ -10,6 +12,7 @@ import (
 func TestHeader(t *testing.T) {
 	t.Parallel()
 	const name, kind = "X-Tenant", "header.x-tenant"
+	const twice = ambiguous + name + " header"
 	for _, tt := range []struct {
 		name  string
 		lines []string
@@ -19,7 +22,7 @@ func TestHeader(t *testing.T) {
 		{"64 bytes are readable", []string{strings.Repeat("a", 64)}, kind + ":" + strings.Repeat("a", 64)},
 		{"65 bytes are hashed", []string{strings.Repeat("a", 65)}, hashed(kind, strings.Repeat("a", 65))},
 		{"colons, hashes, percents and quotes are readable", []string{`a:b#c%d"e\`}, kind + `:a:b#c%d"e\`},
-		{"spaces are readable", []string{" a b "}, kind + ": a b "},
+		{"inner spaces are readable", []string{"a  b"}, kind + ":a  b"},
 		{"case counts", []string{"ACME"}, kind + ":ACME"},
 		{"a bar is hashed", []string{"a|b"}, hashed(kind, "a|b")},
 		{"an opening brace is hashed", []string{"{a"}, hashed(kind, "{a")},
@@ -31,9 +34,9 @@ func TestHeader(t *testing.T) {
 		{"invalid UTF-8 is hashed as it is", []string{"\xff\xfe"}, hashed(kind, "\xff\xfe")},
 		{"no line is missing", nil, ""},
 		{"an empty value is missing", []string{""}, ""},
-		{"two lines are missing", []string{"a", "b"}, ""},
-		{"two equal lines are missing", []string{"a", "a"}, ""},
-		{"an empty line before another is missing", []string{"", "a"}, ""},
+		{"two lines are ambiguous", []string{"a", "b"}, twice},
+		{"two equal lines are ambiguous", []string{"a", "a"}, twice},
+		{"an empty line before another is ambiguous", []string{"", "a"}, twice},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
@@ -65,11 +68,17 @@ func TestHeadersThatNameASecretAreHashed(t *testing.T) {
 func TestCookie(t *testing.T) {
 	t.Parallel()
 	f := keyfuncs.Cookie("sid")
-	wantKey(t, f, &request{cookies: map[string]string{"sid": "abc"}}, hashed("cookie.sid", "abc"))
-	wantKey(t, f, &request{cookies: map[string]string{"sid": ""}}, "")
-	wantKey(t, f, &request{cookies: map[string]string{"SID": "abc"}}, "")
+	wantKey(t, f, &request{cookies: map[string][]string{"sid": {"abc"}}}, hashed("cookie.sid", "abc"))
+	wantKey(t, f, &request{cookies: map[string][]string{"sid": {""}}}, "")
+	wantKey(t, f, &request{cookies: map[string][]string{"SID": {"abc"}}}, "")
 	wantKey(t, f, &request{}, "")
-	wantKey(t, keyfuncs.Cookie("SID"), &request{cookies: map[string]string{"SID": "abc"}}, hashed("cookie.SID", "abc"))
+	with := func(values ...string) *request { return &request{cookies: map[string][]string{"sid": values}} }
+	wantKey(t, f, with("abc", "abc", "abc"), hashed("cookie.sid", "abc"))
+	wantKey(t, f, with("abc", " abc\t"), hashed("cookie.sid", "abc"))
+	for _, several := range [][]string{{"abc", "def"}, {"abc", "abc", "def"}, {"abc", ""}, {"", "abc"}, slices.Repeat([]string{"abc"}, 9)} {
+		wantKey(t, f, with(several...), ambiguous+"sid cookie")
+	}
+	wantKey(t, keyfuncs.Cookie("SID"), &request{cookies: map[string][]string{"SID": {"abc"}}}, hashed("cookie.SID", "abc"))
 }
 
 func TestNamesOfHeadersAndCookiesAreChecked(t *testing.T) {
@@ -104,5 +113,57 @@ func TestNamesOfHeadersAndCookiesAreChecked(t *testing.T) {
 	}
 	if err := keyfuncs.Header("!$%&'*+-.^_`~09azAZ").Err(); err != nil {
 		t.Errorf("every other token byte is fine, got %v", err)
+	}
+}
+
+// Trap 51. Blanks around a value are no part of it: neither those of HTTP nor those
+// that applications trim with strings.TrimSpace.
+func TestTrap51BlanksAroundAValueMakeNoNewKey(t *testing.T) {
+	t.Parallel()
+	const value = "s3cret"
+	query := func(v string) *request { return &request{query: url.Values{"key": {v}}} }
+	for _, blank := range []string{" ", "\t", "\v", "\f", "\r\n", "\u0085", "\u00a0", "\u1680", "\u2003", "\u2028", "\u202f", "\u205f", "\u3000", " \u00a0\t"} {
+		for _, spelling := range []string{blank + value, value + blank, blank + value + blank} {
+			wantKey(t, keyfuncs.Header("X-Tenant"), withHeader("X-Tenant", spelling), "header.x-tenant:"+value)
+			wantKey(t, keyfuncs.APIKey(), withHeader("X-Api-Key", spelling), hashed("apikey", value))
+			wantKey(t, keyfuncs.APIKey(), withHeader("Authorization", "Bearer "+spelling), hashed("apikey", value))
+			wantKey(t, keyfuncs.APIKey(), withHeader("Authorization", blank+"Bearer"+blank+spelling), hashed("apikey", value))
+			wantKey(t, keyfuncs.APIKey("?key"), query(spelling), hashed("apikey", value))
+			wantKey(t, keyfuncs.Cookie("sid"), &request{cookies: map[string][]string{"sid": {spelling}}}, hashed("cookie.sid", value))
+			for _, kind := range []string{"header.x-tenant", "apikey", "cookie.sid"} {
+				if got, want := keyfuncs.Encode(kind, spelling), keyfuncs.Encode(kind, value); got != want {
+					t.Errorf("Encode(%q, %q) = %q, want %q", kind, spelling, got, want)
+				}
+			}
+		}
+		wantKey(t, keyfuncs.Header("X-Tenant"), withHeader("X-Tenant", blank), "")
+		wantKey(t, keyfuncs.APIKey(), withHeader("Authorization", "Bearer "+blank), "")
+		wantKey(t, keyfuncs.APIKey(), withHeader("Authorization", "Bearer a"+blank+"b"), ambiguous+"Authorization header")
+	}
+	// What TrimSpace leaves is part of a value, and so are inner blanks.
+	for _, other := range []string{"s3 cret", "\u200bs3cret", "\ufeffs3cret", "\xa0s3cret", "s3cret\x00"} {
+		wantKey(t, keyfuncs.APIKey("X-Key"), withHeader("X-Key", other), hashed("apikey", other))
+	}
+}
+
+// Headers that carry addresses give their writer a fresh bucket per value.
+func TestHeadersThatCarryAddressesAreNoKeys(t *testing.T) {
+	t.Parallel()
+	for name, strategy := range map[string]string{
+		"X-Forwarded-For":          "TrustedProxies(proxies...)",
+		"x-forwarded-for":          "TrustedProxies(proxies...)",
+		"X_Forwarded_For":          "TrustedProxies(proxies...)",
+		"X-Original-Forwarded-For": "TrustedProxies(proxies...)",
+		"Forwarded":                "Forwarded(proxies...)",
+		"X-Real-IP":                "XRealIP(proxies...)",
+		"CF-Connecting-IP":         "Cloudflare()",
+		"CF-Connecting-IPv6":       "Cloudflare()",
+		"True-Client-IP":           `SingleHeader("True-Client-IP", proxies...)`,
+	} {
+		const reason = " carries an address, which clients can make up; use keyfuncs.ClientIP(keyfuncs."
+		wantErr(t, keyfuncs.Header(name), "weblimit: keyfuncs.Header: "+name+reason+strategy+")")
+		wantErr(t, keyfuncs.APIKey("X-Api-Key", name), "weblimit: keyfuncs.APIKey: "+name+reason+strategy+")")
+		wantErr(t, keyfuncs.First(keyfuncs.Header(name), keyfuncs.ClientIP()), "weblimit: keyfuncs.Header: "+name+reason+strategy+")")
+		wantConditionErr(t, keyfuncs.Tokens(name, "0123456789abcdef"), "weblimit: keyfuncs.Tokens: "+name+reason+strategy+")")
 	}
 }

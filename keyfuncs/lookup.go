@@ -37,14 +37,14 @@ func Lookup(kind string, f func(netip.Addr) (string, bool), strategy ...Strategy
 		return Func{err: err}
 	}
 	p := newPart(kind)
-	return Func{kind: kind, strategies: []Strategy{s}, read: func(dst []byte, r Request) ([]byte, bool) {
+	return Func{kind: kind, strategies: []Strategy{s}, read: func(dst []byte, r Request) ([]byte, Presence) {
 		addr, ok := s.addr(r)
 		if !ok {
-			return dst, false
+			return dst, Missing
 		}
 		value, ok := f(addr)
 		if !ok {
-			return dst, false
+			return dst, Missing
 		}
 		return p.append(dst, value)
 	}}

@@ -22,12 +22,17 @@ type Request interface {
 	// when none matched.
 	Route() string
 	// Header is the i-th line, from 0, of the header with this canonical name
-	// ("X-Api-Key"). It reports false when there are not so many lines.
+	// ("X-Api-Key"). It reports false when there are not so many lines. Only the
+	// header block in front of the body counts, never a trailer behind it: a client's
+	// trailer would stand behind the lines of a proxy that is trusted.
 	Header(name string, i int) (value string, ok bool)
-	// Cookie is the value of the cookie with this name.
-	Cookie(name string) (value string, ok bool)
-	// Query is the first value of the query parameter with this name.
-	Query(name string) (value string, ok bool)
+	// Cookie is the i-th value, from 0, of the cookies with this name. It reports
+	// false when there are not so many. The first is the one that the framework
+	// gives to an application, the others those that it could find.
+	Cookie(name string, i int) (value string, ok bool)
+	// Query is the i-th value, from 0, of the query parameter with this name, in the
+	// same way.
+	Query(name string, i int) (value string, ok bool)
 	// Peer is the address of the TCP peer, and the zero Addr when there is
 	// none, as on a unix socket. It never comes from a header.
 	Peer() netip.Addr

@@ -14,7 +14,7 @@ type request struct {
 	route   string
 	peer    string
 	headers http.Header // canonical names
-	cookies map[string]string
+	cookies map[string][]string
 	query   url.Values
 	values  map[any]any
 }
@@ -25,20 +25,17 @@ func (r *request) Path() string             { return r.path }
 func (r *request) Route() string            { return r.route }
 
 func (r *request) Header(name string, i int) (string, bool) {
-	lines := r.headers[name]
-	if i >= len(lines) {
+	return at(r.headers[name], i)
+}
+
+func (r *request) Cookie(name string, i int) (string, bool) { return at(r.cookies[name], i) }
+func (r *request) Query(name string, i int) (string, bool)  { return at(r.query[name], i) }
+
+func at(values []string, i int) (string, bool) {
+	if i >= len(values) {
 		return "", false
 	}
-	return lines[i], true
-}
-
-func (r *request) Cookie(name string) (string, bool) {
-	value, ok := r.cookies[name]
-	return value, ok
-}
-
-func (r *request) Query(name string) (string, bool) {
-	return r.query.Get(name), r.query.Has(name)
+	return values[i], true
 }
 
 func (r *request) Peer() netip.Addr {

@@ -13,7 +13,7 @@ const unmatched = "unmatched"
 // would be a fresh bucket.
 func Route() Func {
 	p := newPart(kindRoute)
-	return Func{kind: p.kind, read: func(dst []byte, r Request) ([]byte, bool) {
+	return Func{kind: p.kind, read: func(dst []byte, r Request) ([]byte, Presence) {
 		template := r.Route()
 		if template == "" {
 			template = unmatched
@@ -27,7 +27,7 @@ func Route() Func {
 // "method:other", so that inventing one gains nothing; there is always a key.
 func Method() Func {
 	p := newPart(kindMethod)
-	return Func{kind: p.kind, read: func(dst []byte, r Request) ([]byte, bool) {
+	return Func{kind: p.kind, read: func(dst []byte, r Request) ([]byte, Presence) {
 		return p.append(dst, foldMethod(r.Method()))
 	}}
 }
@@ -47,7 +47,7 @@ func foldMethod(method string) string {
 // what is behind it rather than being fair. One client can use it up, so give
 // each client a smaller limit beside it.
 func Everyone() Func {
-	return Func{kind: kindAll, read: func(dst []byte, _ Request) ([]byte, bool) {
-		return append(dst, kindAll...), true
+	return Func{kind: kindAll, read: func(dst []byte, _ Request) ([]byte, Presence) {
+		return append(dst, kindAll...), Present
 	}}
 }

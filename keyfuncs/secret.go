@@ -35,14 +35,15 @@ func (f Func) WithSecret(secret []byte) Func {
 	}
 	key := newHMACKey(secret)
 	read := f.read
-	return Func{kind: f.kind, strategies: f.strategies, read: func(dst []byte, r Request) ([]byte, bool) {
+	f.read = func(dst []byte, r Request) ([]byte, Presence) {
 		start := len(dst)
-		dst, ok := read(dst, r)
-		if !ok {
-			return dst, false
+		dst, p := read(dst, r)
+		if p != Present {
+			return dst, p
 		}
-		return key.rewrite(dst, start), true
-	}}
+		return key.rewrite(dst, start), Present
+	}
+	return f
 }
 
 // rewrite hashes the values in the key that dst holds from start on.

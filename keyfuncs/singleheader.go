@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"net/netip"
 	"net/textproto"
+	"slices"
 )
 
 // XRealIP reads X-Real-IP from proxies in the given networks; it is
@@ -20,9 +21,10 @@ func XRealIP(cidrs ...string) Strategy {
 // address is unknown when there is no such header, when it holds anything but
 // one address, and on a unix socket.
 //
-// Err reports a name that [Header] would not take, a network that is none, and
-// no networks. "0.0.0.0/0" and "::/0" together say that a firewall lets nobody
-// but the proxy in.
+// Err reports what is not a header name, a network that is none, and no networks;
+// and X-Forwarded-For, Forwarded and other headers that hold a list, of which
+// [TrustedProxies] and [Forwarded] find the right entry. "0.0.0.0/0" and "::/0"
+// together say that a firewall lets nobody but the proxy in.
 //
 // # Security
 //
@@ -39,6 +41,9 @@ func XRealIP(cidrs ...string) Strategy {
 func SingleHeader(name string, cidrs ...string) Strategy {
 	if problem := checkName("header", name); problem != "" {
 		return Strategy{err: nameError("SingleHeader", name, problem)}
+	}
+	if folded := foldName(name); slices.Contains(listHeaders, folded) {
+		return Strategy{err: fmt.Errorf("weblimit: keyfuncs.SingleHeader: %s holds a list that clients can begin; use keyfuncs.%s", name, addressHeaders[folded])}
 	}
 	return headerStrategy("SingleHeader", textproto.CanonicalMIMEHeaderKey(name), cidrs)
 }

@@ -38,6 +38,9 @@ func Tokens(header string, tokens ...string) Condition {
 	if problem := checkName("header", header); problem != "" {
 		return Condition{err: nameError("Tokens", header, problem)}
 	}
+	if err := addressHeaderError("Tokens", header); err != nil {
+		return Condition{err: err}
+	}
 	if len(tokens) == 0 {
 		return Condition{err: errors.New("weblimit: keyfuncs.Tokens: no tokens")}
 	}
@@ -48,9 +51,12 @@ func Tokens(header string, tokens ...string) Condition {
 		}
 		sums[i] = sha256.Sum256([]byte(token))
 	}
-	source := apiKeySource{header: textproto.CanonicalMIMEHeaderKey(header)}
+	canonical := textproto.CanonicalMIMEHeaderKey(header)
 	return Condition{match: func(r Request) bool {
-		value, _ := source.read(r)
+		value, _ := onlyLine(r, canonical) // "" unless there is just one
+		if canonical == "Authorization" {
+			value, _ = bearerToken(trimValue(value))
+		}
 		if len(value) < minSecret || len(value) > maxToken {
 			return false
 		}

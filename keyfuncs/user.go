@@ -50,21 +50,21 @@ func stored(constructor, kind string, contextKey any) Func {
 		return Func{err: fmt.Errorf("weblimit: keyfuncs.%s: a %T can't be a context key", constructor, contextKey)}
 	}
 	p := newPart(kind)
-	return Func{kind: kind, read: func(dst []byte, r Request) ([]byte, bool) {
+	return Func{kind: kind, read: func(dst []byte, r Request) ([]byte, Presence) {
 		return p.appendID(dst, r.Value(contextKey))
 	}}
 }
 
 // appendID appends an ID of any type that User takes.
-func (p part) appendID(dst []byte, id any) ([]byte, bool) {
+func (p part) appendID(dst []byte, id any) ([]byte, Presence) {
 	switch id := id.(type) {
 	case nil:
-		return dst, false
+		return dst, Missing
 	case string:
 		return p.append(dst, id)
 	case fmt.Stringer:
 		if v := reflect.ValueOf(id); v.Kind() == reflect.Pointer && v.IsNil() {
-			return dst, false
+			return dst, Missing
 		}
 		return p.append(dst, id.String())
 	}
@@ -73,9 +73,9 @@ func (p part) appendID(dst []byte, id any) ([]byte, bool) {
 	case v.Kind() == reflect.String:
 		return p.append(dst, v.String())
 	case v.CanInt():
-		return strconv.AppendInt(append(append(dst, p.kind...), ':'), v.Int(), 10), true
+		return strconv.AppendInt(append(append(dst, p.kind...), ':'), v.Int(), 10), Present
 	case v.CanUint():
-		return strconv.AppendUint(append(append(dst, p.kind...), ':'), v.Uint(), 10), true
+		return strconv.AppendUint(append(append(dst, p.kind...), ':'), v.Uint(), 10), Present
 	}
-	return dst, false
+	return dst, Missing
 }

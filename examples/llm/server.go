@@ -31,7 +31,7 @@ func newServer(store core.Store) http.Handler {
 
 // maxTokens is what an answer may cost, and so what is charged before it is known.
 func maxTokens(r keyfuncs.Request) int64 {
-	asked, _ := r.Query("max_tokens")
+	asked, _ := r.Query("max_tokens", 0)
 	n, err := strconv.ParseInt(asked, 10, 64)
 	if err != nil || n < 1 {
 		return defaultTokens

@@ -38,7 +38,7 @@ func (r request) Method() string                    { return "GET" }
 func (r request) Path() string                      { return "/" }
 func (r request) Route() string                     { return "/" }
 func (r request) Header(string, int) (string, bool) { return "", false }
-func (r request) Cookie(string) (string, bool)      { return "", false }
-func (r request) Query(string) (string, bool)       { return "", false }
+func (r request) Cookie(string, int) (string, bool) { return "", false }
+func (r request) Query(string, int) (string, bool)  { return "", false }
 func (r request) Peer() netip.Addr                  { return netip.Addr{} }
 func (r request) Value(key any) any                 { return r.values[key] }

@@ -287,8 +287,8 @@ func (nobody) Method() string                    { return http.MethodGet }
 func (nobody) Path() string                      { return "/" }
 func (nobody) Route() string                     { return "/" }
 func (nobody) Header(string, int) (string, bool) { return "", false }
-func (nobody) Cookie(string) (string, bool)      { return "", false }
-func (nobody) Query(string) (string, bool)       { return "", false }
+func (nobody) Cookie(string, int) (string, bool) { return "", false }
+func (nobody) Query(string, int) (string, bool)  { return "", false }
 func (nobody) Peer() netip.Addr                  { return netip.Addr{} }
 func (nobody) Value(any) any                     { return nil }
 

@@ -38,6 +38,9 @@ type Differences struct {
 	// 400 from it, before any middleware.
 	RefusesMethods bool
 
+	// OnlyHTTP1: the framework has no HTTP/2.
+	OnlyHTTP1 bool
+
 	// Blind: a handler is not told that its client has hung up.
 	Blind bool
 }

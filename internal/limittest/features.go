@@ -75,7 +75,7 @@ var features = []scenario{
 			core.PerHour(9).By(keyfuncs.Everyone()).Named("all"),
 			core.PerHour(5).By(keyfuncs.Header("X-Tenant")).Named("tenant").OnMissingKey(core.DenyRequest),
 		}})})
-		for _, options := range [][]option{nil, {with("X-Tenant", "")}, {with("X-Tenant", "a"), with("X-Tenant", "b")}} {
+		for _, options := range [][]option{nil, {with("X-Tenant", "")}, {with("X-Tenant", " ")}} {
 			r := s.get("/", options...)
 			e.denied("without a key", r)
 			equal(e, "RateLimit-Policy", e.only(r, "Ratelimit-Policy"), `"all";q=9;w=3600, "tenant";q=5;w=3600`)

@@ -21,6 +21,14 @@ func (e *env) client() *http.Client {
 	return &http.Client{Transport: transport, Timeout: time.Minute}
 }
 
+// clientHTTP2 returns a client that speaks HTTP/2 without TLS, and nothing else.
+func (e *env) clientHTTP2() *http.Client {
+	transport := &http.Transport{Protocols: new(http.Protocols)}
+	transport.Protocols.SetUnencryptedHTTP2(true)
+	e.Cleanup(transport.CloseIdleConnections)
+	return &http.Client{Transport: transport, Timeout: time.Minute}
+}
+
 func (e *env) fetch(client *http.Client, method, url string, options ...option) response {
 	e.Helper()
 	r, err := http.NewRequestWithContext(e.Context(), method, url, http.NoBody)

@@ -30,7 +30,9 @@ func (s stdServer) Listen(tb testing.TB) string {
 	if err != nil {
 		tb.Fatal(err)
 	}
-	server := &http.Server{Handler: s, MaxHeaderBytes: 4 << 20, ReadHeaderTimeout: time.Minute}
+	server := &http.Server{Handler: s, MaxHeaderBytes: 4 << 20, ReadHeaderTimeout: time.Minute, Protocols: new(http.Protocols)}
+	server.Protocols.SetHTTP1(true)
+	server.Protocols.SetUnencryptedHTTP2(true)
 	served := make(chan struct{})
 	go func() {
 		defer close(served)

@@ -5,9 +5,10 @@ import (
 	"strings"
 )
 
-// cookie returns the first valid cookie of a name, as http.Request.Cookie finds
-// it: the limit must see the cookie that the application sees.
-func cookie(lines []string, name string) (value string, ok bool) {
+// cookie returns the i-th valid cookie of a name, in the order of
+// http.Request.Cookies, of which http.Request.Cookie takes the first: the limit must
+// see the cookies that the application sees.
+func cookie(lines []string, name string, i int) (value string, ok bool) {
 	if name == "" {
 		return "", false
 	}
@@ -22,9 +23,13 @@ func cookie(lines []string, name string) (value string, ok bool) {
 			if n := len(value); n > 1 && value[0] == '"' && value[n-1] == '"' {
 				value = value[1 : n-1]
 			}
-			if validCookieValue(value) {
+			if !validCookieValue(value) {
+				continue
+			}
+			if i == 0 {
 				return value, true
 			}
+			i--
 		}
 	}
 	return "", false

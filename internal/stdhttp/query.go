@@ -5,10 +5,11 @@ import (
 	"strings"
 )
 
-// query returns the first value of a parameter, as url.Values.Get finds it: the
-// limit must see the value that the application sees. Pairs with an invalid
-// escape or a semicolon are no pairs. It allocates only where one is escaped.
-func query(raw, name string) (value string, ok bool) {
+// query returns the i-th value of a parameter, in the order of url.Values, of which
+// Get takes the first: the limit must see the values that the application sees.
+// Pairs with an invalid escape or a semicolon are no pairs. It allocates only where
+// one is escaped.
+func query(raw, name string, i int) (value string, ok bool) {
 	for raw != "" {
 		var pair string
 		pair, raw, _ = strings.Cut(raw, "&")
@@ -19,9 +20,13 @@ func query(raw, name string) (value string, ok bool) {
 		if key, ok = unescape(key); !ok || key != name {
 			continue
 		}
-		if value, ok = unescape(value); ok {
+		if value, ok = unescape(value); !ok {
+			continue
+		}
+		if i == 0 {
 			return value, true
 		}
+		i--
 	}
 	return "", false
 }

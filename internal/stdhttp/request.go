@@ -52,7 +52,8 @@ func Template(pattern string) string {
 	return pattern
 }
 
-// Header returns the i-th line of a header. net/http keeps Host apart.
+// Header returns the i-th line of a header. net/http keeps Host apart, and trailers
+// in a map of their own.
 func (r Request) Header(name string, i int) (string, bool) {
 	if name == "Host" {
 		return r.r.Host, i == 0 && r.r.Host != ""
@@ -64,11 +65,13 @@ func (r Request) Header(name string, i int) (string, bool) {
 	return lines[i], true
 }
 
-// Cookie returns the cookie that r.Cookie would.
-func (r Request) Cookie(name string) (string, bool) { return cookie(r.r.Header["Cookie"], name) }
+// Cookie returns the cookies that r.CookiesNamed would.
+func (r Request) Cookie(name string, i int) (string, bool) {
+	return cookie(r.r.Header["Cookie"], name, i)
+}
 
-// Query returns the value that r.URL.Query().Get would.
-func (r Request) Query(name string) (string, bool) { return query(r.r.URL.RawQuery, name) }
+// Query returns the values that r.URL.Query() has.
+func (r Request) Query(name string, i int) (string, bool) { return query(r.r.URL.RawQuery, name, i) }
 
 // Peer returns the address in RemoteAddr. That is the TCP peer unless a
 // middleware has overwritten it.

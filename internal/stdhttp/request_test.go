@@ -172,10 +172,16 @@ func FuzzCookieIsTheOneOfNetHTTP(f *testing.F) {
 func sameCookie(t *testing.T, lines ...string) {
 	t.Helper()
 	r := &http.Request{Header: http.Header{"Cookie": lines}}
-	got, ok := Of(r).Cookie("sid")
-	want, err := r.Cookie("sid")
-	if ok != (err == nil) || ok && got != want.Value {
-		t.Errorf("cookie in %q: %q, %v; net/http: %v, %v", lines, got, ok, want, err)
+	first, err := r.Cookie("sid")
+	if got, ok := Of(r).Cookie("sid", 0); ok != (err == nil) || ok && got != first.Value {
+		t.Errorf("cookie in %q: %q, %v; net/http: %v, %v", lines, got, ok, first, err)
+	}
+	all := r.CookiesNamed("sid")
+	for i := range len(all) + 2 {
+		got, ok := Of(r).Cookie("sid", i)
+		if ok != (i < len(all)) || ok && got != all[i].Value {
+			t.Errorf("cookie %d in %q: %q, %v; net/http has %d", i, lines, got, ok, len(all))
+		}
 	}
 }
 
@@ -205,10 +211,12 @@ func FuzzQueryIsTheOneOfNetURL(f *testing.F) {
 func sameQuery(t *testing.T, raw string) {
 	t.Helper()
 	u := &url.URL{RawQuery: raw}
-	got, ok := Of(&http.Request{URL: u}).Query("k")
-	want := u.Query()
-	if ok != want.Has("k") || got != want.Get("k") {
-		t.Errorf("query %q: %q, %v; net/url: %q, %v", raw, got, ok, want.Get("k"), want.Has("k"))
+	want := u.Query()["k"]
+	for i := range len(want) + 2 {
+		got, ok := Of(&http.Request{URL: u}).Query("k", i)
+		if ok != (i < len(want)) || ok && got != want[i] {
+			t.Errorf("query %q: value %d is %q, %v; net/url: %q", raw, i, got, ok, want)
+		}
 	}
 }
 
@@ -223,8 +231,8 @@ func TestRequestDoesNotAllocate(t *testing.T) {
 	r = r.WithContext(context.WithValue(r.Context(), contextKey{}, "alice"))
 	for name, read := range map[string]func(keyfuncs.Request){
 		"Header": func(r keyfuncs.Request) { r.Header("X-Tenant", 0) },
-		"Cookie": func(r keyfuncs.Request) { r.Cookie("sid") },
-		"Query":  func(r keyfuncs.Request) { r.Query("key") },
+		"Cookie": func(r keyfuncs.Request) { r.Cookie("sid", 0); r.Cookie("sid", 1) },
+		"Query":  func(r keyfuncs.Request) { r.Query("key", 0); r.Query("key", 1) },
 		"Peer":   func(r keyfuncs.Request) { r.Peer() },
 		"Route":  func(r keyfuncs.Request) { r.Route() },
 		"Value":  func(r keyfuncs.Request) { r.Value(contextKey{}) },

@@ -1,0 +1,124 @@
+package fiberlimit
+
+import "bytes"
+
+// block is the header block of a request as it was received.
+//
+// fasthttp appends the fields of a trailer, which a client may send behind a
+// chunked body, to those of the block: behind the lines that a trusted proxy wrote,
+// where the last one is believed. The block tells them apart.
+type block []byte
+
+// next cuts off the first line. The name is empty for a line that continues the
+// one before.
+func (b *block) next() (name, value []byte, ok bool) {
+	if len(*b) == 0 {
+		return nil, nil, false
+	}
+	line := []byte(*b)
+	if i := bytes.IndexByte(line, '\n'); i >= 0 {
+		line, *b = line[:i], line[i+1:]
+	} else {
+		*b = nil
+	}
+	if len(line) > 0 && line[0] != ' ' && line[0] != '\t' {
+		if i := bytes.IndexByte(line, ':'); i >= 0 {
+			return line[:i], line[i+1:], true
+		}
+	}
+	return nil, nil, true
+}
+
+const transferEncoding = "transfer-encoding"
+
+// chunked reports whether the body is chunked, so that a trailer may have followed.
+// That the request still has a Transfer-Encoding says nothing: fasthttp removes it
+// when the body is empty, and middleware may.
+func (b block) chunked() bool {
+	for len(b) > 0 {
+		if b[0]|0x20 == 't' && len(b) > len(transferEncoding) && b[len(transferEncoding)] == ':' && isTransferEncoding(b) {
+			return true
+		}
+		i := bytes.IndexByte(b, '\n')
+		if i < 0 {
+			return false
+		}
+		b = b[i+1:]
+	}
+	return false
+}
+
+// isTransferEncoding compares as fasthttp does, which takes further bytes for a
+// hyphen.
+func isTransferEncoding(b []byte) bool {
+	for i := range len(transferEncoding) {
+		if b[i]|0x20 != transferEncoding[i] {
+			return false
+		}
+	}
+	return true
+}
+
+// count counts the lines of a header.
+func (b block) count(name string) int {
+	n := 0
+	for {
+		found, _, ok := b.next()
+		if !ok {
+			return n
+		}
+		if equalFold(found, name) {
+			n++
+		}
+	}
+}
+
+// countCookies counts the cookies of a name as fasthttp reads them.
+func (b block) countCookies(name string) int {
+	n := 0
+	for {
+		header, rest, ok := b.next()
+		if !ok {
+			return n
+		}
+		if !equalFold(header, "Cookie") {
+			continue
+		}
+		for len(rest) > 0 {
+			var pair []byte
+			pair, rest, _ = bytes.Cut(rest, []byte{';'})
+			if key, _, ok := bytes.Cut(pair, []byte{'='}); ok && string(bytes.Trim(key, " ")) == name {
+				n++
+			}
+		}
+	}
+}
+
+// equalFold compares ASCII letters of either case.
+func equalFold(a []byte, b string) bool {
+	if len(a) != len(b) {
+		return false
+	}
+	for i := range a {
+		if lower(a[i]) != lower(b[i]) {
+			return false
+		}
+	}
+	return true
+}
+
+func lower(c byte) byte {
+	if 'A' <= c && c <= 'Z' {
+		return c + 'a' - 'A'
+	}
+	return c
+}
+
+// trimBlanks removes the blanks around a value, of which fasthttp leaves tabs (RFC
+// 9110, section 5.5).
+func trimBlanks(value []byte) []byte {
+	if n := len(value); n == 0 || value[0] > ' ' && value[n-1] > ' ' {
+		return value
+	}
+	return bytes.Trim(value, " \t")
+}

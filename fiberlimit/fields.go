@@ -1,0 +1,168 @@
+package fiberlimit
+
+import (
+	"bytes"
+
+	"github.com/gofiber/fiber/v2"
+	"github.com/gofiber/fiber/v2/utils"
+)
+
+// fields finds the values that a request has under one name: lines of a header,
+// cookies, or parameters of the query. Those found last are kept, since keys ask for
+// a second value after the first.
+type fields struct {
+	kind    fieldKind
+	name    string
+	found   [][]byte
+	unclear bool // found is unclear
+	framing framing
+	visit   func(key, value []byte) // adds to found; made once, since each would be an allocation
+}
+
+type fieldKind uint8
+
+const (
+	noField fieldKind = iota
+	headerField
+	cookieField
+	queryField
+)
+
+// framing says whether a trailer may have been added to the headers.
+type framing uint8
+
+const (
+	unknownFraming framing = iota
+	plain
+	chunked
+)
+
+// unclear is what a header or cookie reads like that a chunked request has and its
+// block has not. A trailer may have brought it, or middleware. A key over it is
+// ambiguous, an address unknown, and the first value is empty.
+var unclear = [][]byte{{}, []byte("?")}
+
+// maxKept is how many values a request keeps room for.
+const maxKept = 64
+
+// reset forgets the request.
+func (f *fields) reset() {
+	if cap(f.found) > maxKept {
+		f.found = nil
+	}
+	clear(f.found)
+	*f = fields{found: f.found[:0], visit: f.visit}
+}
+
+// value returns the i-th value. The first is looked up each time, since what runs
+// in between may change the request.
+func (f *fields) value(c *fiber.Ctx, s *settings, kind fieldKind, name string, i int) (string, bool) {
+	if i == 0 || f.kind != kind || f.name != name {
+		f.kind, f.name, f.found, f.unclear = kind, name, f.found[:0], false
+		switch kind {
+		case headerField:
+			f.findHeader(c, s)
+		case cookieField:
+			f.findCookies(c)
+		case queryField:
+			c.Context().QueryArgs().VisitAll(f.visit)
+		case noField:
+		}
+	}
+	if i < 0 || i >= len(f.found) {
+		return "", false
+	}
+	return utils.UnsafeString(f.found[i]), true
+}
+
+// add is visit.
+func (f *fields) add(key, value []byte) {
+	if string(key) == f.name || f.kind == headerField && equalFold(key, f.name) {
+		f.found = append(f.found, value)
+	}
+}
+
+func (f *fields) findHeader(c *fiber.Ctx, s *settings) {
+	header := &c.Request().Header
+	switch {
+	case f.name == fiber.HeaderHost:
+		// It may be in the request's first line too, which wins (RFC 9112, section 3.2.2).
+		if host := c.Context().URI().Host(); len(host) > 0 {
+			f.found = append(f.found, host)
+		}
+	case s.exactNames:
+		header.VisitAll(f.visit)
+	default:
+		f.found = append(f.found, header.PeekAll(f.name)...)
+	}
+	if len(f.found) == 0 {
+		return
+	}
+	for i, value := range f.found {
+		f.found[i] = trimBlanks(value)
+	}
+	switch f.name {
+	case fiber.HeaderHost, fiber.HeaderUserAgent, fiber.HeaderContentType:
+		// fasthttp keeps the last line only.
+		if block(header.RawHeaders()).count(f.name) > 1 {
+			f.found = append(f.found, nil)
+		}
+		if f.name == fiber.HeaderHost {
+			return // no trailer adds one
+		}
+	}
+	if f.chunked(c) {
+		f.keepBlock(block(header.RawHeaders()), s)
+	}
+}
+
+func (f *fields) findCookies(c *fiber.Ctx) {
+	header := &c.Request().Header
+	header.VisitAllCookie(f.visit)
+	if len(f.found) > 0 && f.chunked(c) {
+		f.keep(block(header.RawHeaders()).countCookies(f.name))
+	}
+}
+
+// chunked reports whether a trailer may have been added to the headers.
+func (f *fields) chunked(c *fiber.Ctx) bool {
+	if f.framing == unknownFraming {
+		f.framing = plain
+		if block(c.Request().Header.RawHeaders()).chunked() {
+			f.framing = chunked
+		}
+	}
+	return f.framing == chunked
+}
+
+// keepBlock keeps the lines that were in the block. Those of a trailer come behind
+// them, as long as fasthttp reads it before middleware can remove a line. It does
+// not where bodies are streams: there a line has to be the one of the block.
+func (f *fields) keepBlock(b block, s *settings) {
+	n := 0
+	for {
+		name, value, ok := b.next()
+		if !ok {
+			f.keep(n)
+			return
+		}
+		if !equalFold(name, f.name) {
+			continue
+		}
+		if s.streams && n < len(f.found) && !bytes.Equal(f.found[n], trimBlanks(bytes.TrimSuffix(value, []byte{'\r'}))) {
+			f.keep(0)
+			return
+		}
+		n++
+	}
+}
+
+// keep keeps the first n values. With none left they are unclear.
+func (f *fields) keep(n int) {
+	switch {
+	case n == 0:
+		f.found, f.unclear = append(f.found[:0], unclear...), true
+	case n < len(f.found):
+		f.found = f.found[:n]
+	}
+}

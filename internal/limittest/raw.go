@@ -1,0 +1,57 @@
+package limittest
+
+import (
+	"bufio"
+	"net"
+	"net/http"
+	"strings"
+	"time"
+)
+
+// send sends a request byte by byte as it is written to a server at base, over a
+// connection of its own, and returns the response.
+func (e *env) send(base, request string) response {
+	e.Helper()
+	conn, err := net.Dial("tcp", strings.TrimPrefix(base, "http://"))
+	if err != nil {
+		e.Fatal(err)
+	}
+	defer conn.Close()
+	if err := conn.SetDeadline(time.Now().Add(patience)); err != nil {
+		e.Fatal(err)
+	}
+	if _, err := conn.Write([]byte(request)); err != nil {
+		e.Fatal(err)
+	}
+	method, _, _ := strings.Cut(request, " ")
+	res, err := http.ReadResponse(bufio.NewReader(conn), &http.Request{Method: method})
+	if err != nil {
+		e.Fatalf("the response to %q: %v", request, err)
+	}
+	defer res.Body.Close()
+	return e.read(res)
+}
+
+// plainRequest is a GET request with these lines in its header block.
+func plainRequest(lines ...string) string {
+	return "GET / HTTP/1.1\r\nHost: example.com\r\n" + joinLines(lines) + "\r\n"
+}
+
+// chunkedRequest is a request whose trailer has these lines.
+func chunkedRequest(body string, block []string, trailer ...string) string {
+	chunk := "0\r\n"
+	if body != "" {
+		chunk = string("0123456789abcdef"[len(body)]) + "\r\n" + body + "\r\n0\r\n"
+	}
+	return "POST / HTTP/1.1\r\nHost: example.com\r\nTransfer-Encoding: chunked\r\n" +
+		joinLines(block) + "\r\n" + chunk + joinLines(trailer) + "\r\n"
+}
+
+func joinLines(lines []string) string {
+	var b strings.Builder
+	for _, line := range lines {
+		b.WriteString(line)
+		b.WriteString("\r\n")
+	}
+	return b.String()
+}
