@@ -38,8 +38,14 @@ func (h header) Values(name string) []string {
 	return values
 }
 
-// clearValidators prepares a response's headers for a denial, as stdhttp does.
+// clearValidators prepares a response for a denial, as stdhttp does. Where bodies are
+// streams nobody is going to read that of a denied request, and fasthttp would take it
+// for the next request on the connection: one whose headers a client behind a proxy
+// writes alone. So the connection ends.
 func clearValidators(c *fiber.Ctx) {
+	if c.Request().IsBodyStream() {
+		c.Response().SetConnectionClose()
+	}
 	for _, name := range stdhttp.StaleHeaders() {
 		c.Response().Header.Del(name)
 	}
