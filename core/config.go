@@ -38,7 +38,8 @@ type Config struct {
 	Timeout time.Duration
 
 	// Replicas is how many processes share the store: during an outage each
-	// grants that part of a limit whose policy is Local. Defaults to 1.
+	// grants that part of a limit whose policy is Local. A server that starts further
+	// processes, as Fiber does with Prefork, counts with all of them. Defaults to 1.
 	Replicas int
 
 	// Fallback is what decides limits whose outage policy is Local while the

@@ -202,6 +202,15 @@ func (l *Limiter) Allow(r keyfuncs.Request) Decision {
 	return d
 }
 
+// InProcess reports whether what the limiter counts stays in this process, as with a
+// [Memory] or a store that embeds one: n processes then allow n times its limits. A
+// store of another package says so with a method InProcess() bool. Adapters for
+// servers that start further processes ask.
+func (l *Limiter) InProcess() bool {
+	s, ok := l.store.(interface{ InProcess() bool })
+	return ok && s.InProcess()
+}
+
 // Limits returns how many limits the limiter has.
 func (l *Limiter) Limits() int { return len(l.limits) }
 

@@ -95,6 +95,10 @@ func monotonicClock() func() int64 {
 	return func() int64 { return epoch + int64(time.Since(start)/time.Microsecond) }
 }
 
+// InProcess reports that other processes do not see what is counted here; see
+// [Limiter.InProcess].
+func (m *Memory) InProcess() bool { return true }
+
 // Take implements [Store]. Its only errors are those of [ValidChecks].
 func (m *Memory) Take(_ context.Context, checks []Check, results []Result) error {
 	return m.decide(checks, results, true)

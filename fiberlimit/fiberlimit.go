@@ -24,16 +24,23 @@ type Config struct {
 //
 // It panics if a limit can never work, such as one without By, one whose name
 // another limit of the store has, or none at all; so call it at start-up, not
-// while serving. [core.New] returns the same as an error.
+// while serving. [core.New] returns the same as an error. It also panics as New does.
 func Limit(store core.Store, limits ...core.Limit) fiber.Handler {
 	return New(core.ForLimits(store, limits))
 }
 
-// New returns middleware that asks limiter. It panics if limiter is nil or if
-// there is more than one Config. One limiter may serve in several places.
+// New returns middleware that asks limiter. One limiter may serve in several places.
+//
+// It panics if limiter is nil or if there is more than one Config; and in a process
+// that Fiber has started for Prefork if the limiter counts in memory. Each of these
+// processes would allow all that the limits do, as many times as there are processor
+// cores: give the limiter a store that they share, or serve without Prefork.
 func New(limiter *core.Limiter, config ...Config) fiber.Handler {
 	if limiter == nil {
 		panic("weblimit: fiberlimit.New: the limiter is nil")
+	}
+	if fiber.IsChild() && limiter.InProcess() {
+		panic("weblimit: fiberlimit.New: the limiter counts in memory, and with Prefork each process would by itself; use a store that they share, such as redisstore, or serve without Prefork")
 	}
 	if len(config) > 1 {
 		panic("weblimit: fiberlimit.New: more than one Config")

@@ -21,7 +21,13 @@ import (
 	"github.com/weblimit/weblimit/internal/limittest"
 )
 
-func TestMain(m *testing.M) { os.Exit(limittest.Main(m)) }
+func TestMain(m *testing.M) {
+	if addr := os.Getenv(preforkAddr); addr != "" {
+		servePrefork(addr)
+		return
+	}
+	os.Exit(limittest.Main(m))
+}
 
 func TestSuite(t *testing.T) {
 	limittest.Run(t, build, differences)
