@@ -59,18 +59,22 @@ func isTransferEncoding(b []byte) bool {
 	return true
 }
 
-// count counts the lines of a header.
-func (b block) count(name string) int {
+// count counts the lines of a header, up to enough.
+func (b block) count(name string, enough int) int {
 	n := 0
-	for {
-		found, _, ok := b.next()
-		if !ok {
-			return n
+	for len(b) > len(name) {
+		if b[len(name)] == ':' && equalFold(b[:len(name)], name) {
+			if n++; n == enough {
+				break
+			}
 		}
-		if equalFold(found, name) {
-			n++
+		i := bytes.IndexByte(b, '\n')
+		if i < 0 {
+			break
 		}
+		b = b[i+1:]
 	}
+	return n
 }
 
 // countCookies counts the cookies of a name as fasthttp reads them.

@@ -104,15 +104,23 @@ func (f *fields) findHeader(c *fiber.Ctx, s *settings) {
 	switch f.name {
 	case fiber.HeaderHost, fiber.HeaderUserAgent, fiber.HeaderContentType:
 		// fasthttp keeps the last line only.
-		if block(header.RawHeaders()).count(f.name) > 1 {
+		if block(header.RawHeaders()).count(f.name, 2) > 1 {
 			f.found = append(f.found, nil)
 		}
 		if f.name == fiber.HeaderHost {
 			return // no trailer adds one
 		}
 	}
-	if f.chunked(c) {
-		f.keepBlock(block(header.RawHeaders()), s)
+	if s.streams {
+		if f.chunked(c) {
+			f.keepEqual(block(header.RawHeaders()))
+		}
+		return
+	}
+	// Lines of a trailer come behind those of the block, since fasthttp reads it before
+	// any middleware can remove a line.
+	if n := block(header.RawHeaders()).count(f.name, len(f.found)); n < len(f.found) && f.chunked(c) {
+		f.keep(n)
 	}
 }
 
@@ -135,10 +143,10 @@ func (f *fields) chunked(c *fiber.Ctx) bool {
 	return f.framing == chunked
 }
 
-// keepBlock keeps the lines that were in the block. Those of a trailer come behind
-// them, as long as fasthttp reads it before middleware can remove a line. It does
-// not where bodies are streams: there a line has to be the one of the block.
-func (f *fields) keepBlock(b block, s *settings) {
+// keepEqual keeps the lines that are those of the block. Where bodies are streams a
+// trailer comes when somebody reads the body, and can be in place of a line that was
+// removed.
+func (f *fields) keepEqual(b block) {
 	n := 0
 	for {
 		name, value, ok := b.next()
@@ -149,7 +157,7 @@ func (f *fields) keepBlock(b block, s *settings) {
 		if !equalFold(name, f.name) {
 			continue
 		}
-		if s.streams && n < len(f.found) && !bytes.Equal(f.found[n], trimBlanks(bytes.TrimSuffix(value, []byte{'\r'}))) {
+		if n < len(f.found) && !bytes.Equal(f.found[n], trimBlanks(bytes.TrimSuffix(value, []byte{'\r'}))) {
 			f.keep(0)
 			return
 		}

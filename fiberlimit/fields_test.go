@@ -316,13 +316,16 @@ func TestChunked(t *testing.T) {
 func TestBlockCountsLines(t *testing.T) {
 	t.Parallel()
 	b := block("X-A: 1\r\nx-a: 2\r\nX-Ab: 3\r\nX-B: 4\r\n X-A: 5\r\nX_A: 6\r\nX-A : 7\r\nX-A:\r\n\r\n")
-	if n := b.count("X-A"); n != 3 {
+	if n := b.count("X-A", 9); n != 3 {
 		t.Errorf("X-A has %d lines", n)
 	}
-	if n := b.count("X-B"); n != 1 {
+	if n := b.count("X-A", 2); n != 2 {
+		t.Errorf("X-A has %d lines of the first two", n)
+	}
+	if n := b.count("X-B", 9); n != 1 {
 		t.Errorf("X-B has %d lines", n)
 	}
-	if n := b.count("X-C"); n != 0 {
+	if n := b.count("X-C", 9); n != 0 {
 		t.Errorf("X-C has %d lines", n)
 	}
 }
