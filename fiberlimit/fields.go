@@ -8,8 +8,8 @@ import (
 )
 
 // fields finds the values that a request has under one name: lines of a header,
-// cookies, or parameters of the query. Those found last are kept, since keys ask for
-// a second value after the first.
+// cookies, or parameters of the query. Those found last are kept: keys ask for a second
+// value after the first, and limits of one key for the same values.
 type fields struct {
 	kind    fieldKind
 	name    string
@@ -54,25 +54,28 @@ func (f *fields) reset() {
 	*f = fields{found: f.found[:0], visit: f.visit}
 }
 
-// value returns the i-th value. The first is looked up each time, since what runs
-// in between may change the request.
-func (f *fields) value(c *fiber.Ctx, s *settings, kind fieldKind, name string, i int) (string, bool) {
-	if i == 0 || f.kind != kind || f.name != name {
-		f.kind, f.name, f.found, f.unclear = kind, name, f.found[:0], false
-		switch kind {
-		case headerField:
-			f.findHeader(c, s)
-		case cookieField:
-			f.findCookies(c)
-		case queryField:
-			c.Context().QueryArgs().VisitAll(f.visit)
-		case noField:
-		}
+// value returns the i-th value.
+func (f *fields) value(r *request, kind fieldKind, name string, i int) (string, bool) {
+	if f.kind != kind || f.name != name {
+		f.find(r.c, r.settings, kind, name)
 	}
 	if i < 0 || i >= len(f.found) {
 		return "", false
 	}
 	return utils.UnsafeString(f.found[i]), true
+}
+
+func (f *fields) find(c *fiber.Ctx, s *settings, kind fieldKind, name string) {
+	f.kind, f.name, f.found, f.unclear = kind, name, f.found[:0], false
+	switch kind {
+	case headerField:
+		f.findHeader(c, s)
+	case cookieField:
+		f.findCookies(c)
+	case queryField:
+		c.Context().QueryArgs().VisitAll(f.visit)
+	case noField:
+	}
 }
 
 // add is visit.

@@ -61,17 +61,17 @@ func (r *request) Route() string { return r.templates.of(r.c) }
 
 // Header returns the i-th line that a header has in the block.
 func (r *request) Header(name string, i int) (string, bool) {
-	return r.fields.value(r.c, r.settings, headerField, name, i)
+	return r.fields.value(r, headerField, name, i)
 }
 
 // Cookie returns the cookies of which c.Cookies takes the first.
 func (r *request) Cookie(name string, i int) (string, bool) {
-	return r.fields.value(r.c, r.settings, cookieField, name, i)
+	return r.fields.value(r, cookieField, name, i)
 }
 
 // Query returns the values of which c.Query takes the first.
 func (r *request) Query(name string, i int) (string, bool) {
-	return r.fields.value(r.c, r.settings, queryField, name, i)
+	return r.fields.value(r, queryField, name, i)
 }
 
 // Peer returns the address of the connection's other end.
