@@ -27,6 +27,7 @@ func TestReasonStrings(t *testing.T) {
 		core.ReasonOutageAllowed: "outage allowed",
 		core.ReasonOutageDenied:  "outage denied",
 		core.ReasonOutageLocal:   "outage local",
+		core.ReasonAmbiguousKey:  "ambiguous key",
 		math.MaxUint8:            "unknown reason",
 	} {
 		if got := reason.String(); got != want || seen[got] {

@@ -17,6 +17,8 @@
 // does not see it. [Config.Denied] writes another body, or returns an error to
 // have it rendered like all others.
 //
+// A request that says in two ways whose it is, such as with two API keys, gets 400.
+//
 // # What keys see
 //
 // The route is c.Path(), "" where none matched. In e.Pre it is always "", since

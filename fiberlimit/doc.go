@@ -17,6 +17,8 @@
 // not see it. [Config.Denied] writes another body, or returns an error to have
 // it rendered like all others.
 //
+// A request that says in two ways whose it is, such as with two API keys, gets 400.
+//
 // # Routes
 //
 // Limits by route belong on the route:
@@ -31,16 +33,32 @@
 //
 // # What keys see
 //
-// keyfuncs.User looks into c.Locals first, then into c.UserContext(). Header
-// names compare as Fiber compares them; of User-Agent and Content-Type, Fiber
-// keeps the last line only. Cookies and parameters of the query are those of
-// c.Cookies and c.Query. Methods that the app's RequestMethods do not name are
+// keyfuncs.User looks into c.Locals first, then into c.UserContext(). Names of headers
+// compare without case, also where DisableHeaderNormalizing is set. Cookies and
+// parameters of the query are those of c.Cookies and c.Query. A second line of Host,
+// User-Agent or Content-Type makes a key ambiguous, though Fiber shows only the last.
+//
+// Only the header block counts. Fiber adds the fields of a trailer, which a client may
+// send behind a chunked body, to c.Get and c.GetReqHeaders: an application that reads
+// addresses or credentials there believes the client. What middleware has removed from
+// the request's headers or changed in them counts as it is then. A header that
+// middleware adds to a chunked request can't be told from a trailer, so a key over it is
+// ambiguous: have it use c.Locals, and keyfuncs.User or Tenant.
+//
+// Methods that the app's RequestMethods do not name are
 // answered by Fiber, before any middleware and unlimited.
 //
 // The peer is that of the connection and not c.IP(), which believes the header
 // that the app's ProxyHeader names, from anyone unless EnableTrustedProxyCheck
 // is set, and its leftmost address even then. keyfuncs.Framework reads c.IP().
 // In app.Test there is no peer: such requests have no client address.
+//
+// # Prefork
+//
+// With Prefork every process counts by itself in memory, and all together would allow
+// a multiple of the limits. [New] and [Limit] panic there; use a store in Redis. While
+// that is out, each process grants a share of the limits: Config.Replicas of package
+// core is the number of all processes, on each machine GOMAXPROCS of them.
 //
 // # After the request
 //

@@ -16,6 +16,8 @@
 // Retry-After and a body of type application/problem+json. [Config.Denied]
 // writes another body.
 //
+// A request that says in two ways whose it is, such as with two API keys, gets 400.
+//
 // # What keys see
 //
 // The route is c.FullPath(), "" where no route matched. Gin runs the engine's

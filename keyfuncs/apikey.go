@@ -37,7 +37,8 @@ import (
 // Name the sources that your authentication reads and no others: a source that
 // only the limit reads lets a client choose its bucket. Where Authorization holds
 // something else beside the API key, such as a user's token, name the other header
-// alone. A key in the query ends up in access logs on its way; prefer a header.
+// alone. Authentication that takes a token under another scheme, or under none, reads
+// what the limit does not; have it refuse. A key in the query ends up in access logs on its way; prefer a header.
 func APIKey(sources ...string) Func {
 	if len(sources) == 0 {
 		sources = []string{"X-API-Key", "Authorization"}

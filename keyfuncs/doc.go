@@ -24,13 +24,23 @@
 //   - [Preflight] for CORS preflights;
 //   - [Not], [All] and [Any] to combine, and [Matches] for anything else.
 //
-// # Missing keys
+// # Missing and ambiguous keys
 //
 // A request may lack what a Func reads: no user, no such header, an empty
-// value, two lines of a header that must be one, garbage where a proxy should
-// have written an address. Append then reports false and the limit's own setting
-// decides. A missing key never falls back to another source by itself; [First]
-// does so on purpose.
+// value, garbage where a proxy should have written an address. Its key is [Missing],
+// and the limit's own setting decides. A missing key never falls back to another
+// source by itself; [First] does so on purpose.
+//
+// A request may also have it several times: a header on two lines, a parameter of the
+// query twice, cookies of one name that differ, two API keys that differ. Its key is
+// [Ambiguous], and the limiter denies it with status 400, whatever the limit's
+// setting. Frameworks and authentication differ in which they take: the first, the
+// last, or any that is valid. A client could show one value to the limit and another
+// to the application.
+//
+// Only the header block counts. Trailers, which a client may send behind the body, are
+// no headers. Blanks around a value are no part of it: spaces and tabs as HTTP says,
+// and the other blanks of Unicode, which applications trim with strings.TrimSpace.
 //
 // # What a key looks like
 //
@@ -64,7 +74,7 @@
 //
 // Constructors neither panic nor return errors, so that they can be written
 // where they are used. What was wrong (a header name, a CIDR, a short token) is
-// in Err, which building a limiter reports; until then a Func has no key, a
+// in Err, which building a limiter reports; until then a Func's key is missing, a
 // Condition does not hold, and a Strategy knows no address.
 //
 // # Concurrency and memory

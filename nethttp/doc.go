@@ -16,6 +16,8 @@
 // 503 during an outage if the limit says so, Retry-After and a body of type
 // application/problem+json. [Config.Denied] writes another body.
 //
+// A request that says in two ways whose it is, such as with two API keys, gets 400.
+//
 // # Routes
 //
 // keyfuncs.Route and conditions on routes see the pattern that http.ServeMux
