@@ -4,12 +4,12 @@ package keyfuncs
 type Presence uint8
 
 const (
-	// Missing: the request lacks it. The limit's OnMissingKey decides.
+	// Missing means that the request lacks it. The limit's OnMissingKey decides.
 	Missing Presence = iota
-	// Present: there is a key.
+	// Present means that there is a key.
 	Present
-	// Ambiguous: the request has it several times, such as a header on two lines or
-	// two different API keys. Which of them the application reads depends on its
+	// Ambiguous means that the request has it several times, such as a header on two
+	// lines or two different API keys. Which of them the application reads depends on its
 	// framework and its authentication, so any choice could be the wrong one: a
 	// limiter denies the request.
 	Ambiguous

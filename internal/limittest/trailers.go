@@ -31,11 +31,13 @@ var trailed = []struct {
 	{"Forwarded", keyfuncs.ClientIP(keyfuncs.Forwarded(keyfuncs.Loopback)), []string{"Forwarded: for=192.0.2.7"}, func(i int) string { return "Forwarded: for=" + claimed(i) }},
 	{
 		"Cloudflare", keyfuncs.ClientIP(keyfuncs.Cloudflare(keyfuncs.Loopback)),
-		[]string{"X-Forwarded-For: 173.245.48.5", "CF-Connecting-IP: 192.0.2.7"}, func(i int) string { return "CF-Connecting-IP: " + claimed(i) },
+		[]string{"X-Forwarded-For: 173.245.48.5", "CF-Connecting-IP: 192.0.2.7"},
+		func(i int) string { return "CF-Connecting-IP: " + claimed(i) },
 	},
 	{
 		"Cloudflare by the proxy in between", keyfuncs.ClientIP(keyfuncs.Cloudflare(keyfuncs.Loopback)),
-		[]string{"X-Forwarded-For: 192.0.2.7"}, func(i int) string { return "X-Forwarded-For: 173.245.48.5\r\nCF-Connecting-IP: " + claimed(i) },
+		[]string{"X-Forwarded-For: 192.0.2.7"},
+		func(i int) string { return "X-Forwarded-For: 173.245.48.5\r\nCF-Connecting-IP: " + claimed(i) },
 	},
 	{"a header", keyfuncs.Header("X-Tenant"), []string{"X-Tenant: a"}, func(i int) string { return fmt.Sprint("X-Tenant: ", i) }},
 	{"an API key", keyfuncs.APIKey(), []string{"X-API-Key: a"}, func(i int) string { return fmt.Sprint("X-API-Key: ", i) }},
