@@ -77,6 +77,19 @@ func (b block) count(name string, enough int) int {
 	return n
 }
 
+// lines appends the lines of a header, each without what continues it.
+func (b block) lines(dst [][]byte, name string) [][]byte {
+	for {
+		found, value, ok := b.next()
+		if !ok {
+			return dst
+		}
+		if equalFold(found, name) {
+			dst = append(dst, trimLine(value))
+		}
+	}
+}
+
 // countCookies counts the cookies of a name as fasthttp reads them.
 func (b block) countCookies(name string) int {
 	n := 0
@@ -117,6 +130,9 @@ func lower(c byte) byte {
 	}
 	return c
 }
+
+// trimLine removes what a line of the block has around its value.
+func trimLine(value []byte) []byte { return trimBlanks(bytes.TrimSuffix(value, []byte{'\r'})) }
 
 // trimBlanks removes the blanks around a value, of which fasthttp leaves tabs (RFC
 // 9110, section 5.5).

@@ -41,7 +41,9 @@
 // Only the header block counts. Fiber adds the fields of a trailer, which a client may
 // send behind a chunked body, to c.Get and c.GetReqHeaders: an application that reads
 // addresses or credentials there believes the client. What middleware has removed from
-// the request's headers or changed in them counts as it is then. A header that
+// the request's headers or changed in them counts as it is then, except that
+// User-Agent, Content-Type and Cookie as a header are the client's when the body is
+// chunked. A header that
 // middleware adds to a chunked request can't be told from a trailer, so a key over it is
 // ambiguous: have it use c.Locals, and keyfuncs.User or Tenant.
 //

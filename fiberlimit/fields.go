@@ -87,15 +87,24 @@ func (f *fields) add(key, value []byte) {
 
 func (f *fields) findHeader(c *fiber.Ctx, s *settings) {
 	header := &c.Request().Header
-	switch {
-	case f.name == fiber.HeaderHost:
+	received := block(header.RawHeaders())
+	switch f.name {
+	case fiber.HeaderHost:
 		// It may be in the request's first line too, which wins (RFC 9112, section 3.2.2).
 		if host := c.Context().URI().Host(); len(host) > 0 {
 			f.found = append(f.found, host)
+			f.findSecond(received)
 		}
-	case s.exactNames:
+		return // no trailer adds one
+	case fiber.HeaderCookie, fiber.HeaderUserAgent, fiber.HeaderContentType:
+		if f.chunked(c) { // fasthttp may have made one line of all
+			f.found = received.lines(f.found, f.name)
+			return
+		}
+	}
+	if s.exactNames {
 		header.VisitAll(f.visit)
-	default:
+	} else {
 		f.found = append(f.found, header.PeekAll(f.name)...)
 	}
 	if len(f.found) == 0 {
@@ -104,26 +113,27 @@ func (f *fields) findHeader(c *fiber.Ctx, s *settings) {
 	for i, value := range f.found {
 		f.found[i] = trimBlanks(value)
 	}
-	switch f.name {
-	case fiber.HeaderHost, fiber.HeaderUserAgent, fiber.HeaderContentType:
-		// fasthttp keeps the last line only.
-		if block(header.RawHeaders()).count(f.name, 2) > 1 {
-			f.found = append(f.found, nil)
-		}
-		if f.name == fiber.HeaderHost {
-			return // no trailer adds one
-		}
+	if f.name == fiber.HeaderUserAgent || f.name == fiber.HeaderContentType {
+		f.findSecond(received)
+		return
 	}
 	if s.streams {
 		if f.chunked(c) {
-			f.keepEqual(block(header.RawHeaders()))
+			f.keepEqual(received)
 		}
 		return
 	}
 	// Lines of a trailer come behind those of the block, since fasthttp reads it before
 	// any middleware can remove a line.
-	if n := block(header.RawHeaders()).count(f.name, len(f.found)); n < len(f.found) && f.chunked(c) {
+	if n := received.count(f.name, len(f.found)); n < len(f.found) && f.chunked(c) {
 		f.keep(n)
+	}
+}
+
+// findSecond adds a second line of a header of which fasthttp keeps the last only.
+func (f *fields) findSecond(b block) {
+	if b.count(f.name, 2) > 1 {
+		f.found = append(f.found, nil)
 	}
 }
 
@@ -160,7 +170,7 @@ func (f *fields) keepEqual(b block) {
 		if !equalFold(name, f.name) {
 			continue
 		}
-		if n < len(f.found) && !bytes.Equal(f.found[n], trimBlanks(bytes.TrimSuffix(value, []byte{'\r'}))) {
+		if n < len(f.found) && !bytes.Equal(f.found[n], trimLine(value)) {
 			f.keep(0)
 			return
 		}
