@@ -10,6 +10,8 @@ import (
 	"testing"
 
 	"github.com/redis/go-redis/v9"
+
+	"github.com/weblimit/weblimit/internal/child"
 )
 
 // logTailBytes is how much of the server's log goes into a failure message.
@@ -121,7 +123,7 @@ func (s *Server) spawn(extra ...string) error {
 	defer func() { _ = log.Close() }()
 	cmd := exec.Command(binary, slices.Concat(s.args, extra)...)
 	cmd.Stdout, cmd.Stderr = log, log
-	if err := startChild(cmd); err != nil {
+	if err := child.Start(cmd); err != nil {
 		return fmt.Errorf("redistest: starting %s: %w", binary, err)
 	}
 	done := make(chan struct{})

@@ -1,4 +1,4 @@
-package redistest
+package child
 
 import (
 	"os/exec"
@@ -19,10 +19,11 @@ var startThread = sync.OnceFunc(func() {
 	}()
 })
 
-// startChild starts cmd such that the kernel kills it when this process dies, however it
+// Start starts cmd such that the kernel kills it when this process dies, however it
 // dies. The kernel takes the thread that forked for the parent, and the Go runtime ends
-// threads as it likes: hence one thread of our own.
-func startChild(cmd *exec.Cmd) error {
+// threads as it likes: hence one thread of our own. Children of the child are not
+// covered: start servers without workers. It may be called concurrently.
+func Start(cmd *exec.Cmd) error {
 	startThread()
 	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 	err := make(chan error, 1)

@@ -1,0 +1,156 @@
+package proxies
+
+import (
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"path/filepath"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/gin-gonic/gin"
+	"github.com/go-chi/chi/v5"
+	"github.com/gofiber/fiber/v2"
+	"github.com/labstack/echo/v4"
+
+	"github.com/weblimit/weblimit/chilimit"
+	"github.com/weblimit/weblimit/core"
+	"github.com/weblimit/weblimit/echolimit"
+	"github.com/weblimit/weblimit/fiberlimit"
+	"github.com/weblimit/weblimit/ginlimit"
+	"github.com/weblimit/weblimit/keyfuncs"
+	"github.com/weblimit/weblimit/nethttp"
+)
+
+// route is a path for all methods, under a limiter of its own, whose handler
+// counts how often it ran.
+type route struct {
+	path    string
+	limiter *core.Limiter
+	ran     atomic.Int64
+}
+
+// newRoute makes a route whose clients are told apart by a strategy.
+func newRoute(tb testing.TB, path string, strategy keyfuncs.Strategy) *route {
+	tb.Helper()
+	l, err := core.New(core.Config{
+		Store:  core.NewMemory(),
+		Limits: []core.Limit{core.PerDay(quota).By(keyfuncs.ClientIP(strategy))},
+		Logger: slog.New(slog.DiscardHandler),
+	})
+	if err != nil {
+		tb.Fatal(err)
+	}
+	return &route{path: path, limiter: l}
+}
+
+// quota is what each client may do a day, on each route.
+const quota = 5
+
+func (r *route) ServeHTTP(w http.ResponseWriter, req *http.Request) {
+	r.ran.Add(1)
+	_, _ = io.Copy(io.Discard, req.Body)
+	_, _ = io.WriteString(w, "ok")
+}
+
+// framework is one of those that there is an adapter for, with its default engine.
+type framework struct {
+	name  string
+	build func([]*route) engine
+}
+
+// engine serves on a listener until it is shut down.
+type engine interface {
+	serve(net.Listener) error
+	shutdown()
+}
+
+var frameworks = []framework{
+	{"net http", func(routes []*route) engine {
+		mux := http.NewServeMux()
+		for _, r := range routes {
+			mux.Handle(r.path, nethttp.New(r.limiter)(r))
+		}
+		return newStd(mux)
+	}},
+	{"chi", func(routes []*route) engine {
+		mux := chi.NewRouter()
+		for _, r := range routes {
+			mux.With(chilimit.New(r.limiter)).Handle(r.path, r)
+		}
+		return newStd(mux)
+	}},
+	{"Gin", func(routes []*route) engine {
+		e := gin.New()
+		for _, r := range routes {
+			e.Any(r.path, ginlimit.New(r.limiter), gin.WrapH(r))
+		}
+		return newStd(e)
+	}},
+	{"Echo", func(routes []*route) engine {
+		e := echo.New()
+		for _, r := range routes {
+			e.Any(r.path, echo.WrapHandler(r), echolimit.New(r.limiter))
+		}
+		return newStd(e)
+	}},
+	{"Fiber", func(routes []*route) engine {
+		app := fiber.New(fiber.Config{DisableStartupMessage: true})
+		for _, r := range routes {
+			app.All(r.path, fiberlimit.New(r.limiter), func(c *fiber.Ctx) error {
+				r.ran.Add(1)
+				return c.SendString("ok")
+			})
+		}
+		return fast{app}
+	}},
+}
+
+func init() { gin.SetMode(gin.ReleaseMode) }
+
+type std struct{ *http.Server }
+
+func newStd(h http.Handler) std {
+	return std{&http.Server{Handler: h, ReadHeaderTimeout: time.Minute, ErrorLog: slog.NewLogLogger(slog.DiscardHandler, 0)}}
+}
+
+func (s std) serve(l net.Listener) error { return s.Serve(l) }
+func (s std) shutdown()                  { _ = s.Close() }
+
+type fast struct{ *fiber.App }
+
+func (f fast) serve(l net.Listener) error { return f.Listener(l) }
+func (f fast) shutdown()                  { _ = f.ShutdownWithTimeout(time.Second) }
+
+// serve serves routes on a listener. What it returns stops that, and waits.
+func (f framework) serve(tb testing.TB, l net.Listener, routes []*route) (stop func()) {
+	tb.Helper()
+	e := f.build(routes)
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		_ = e.serve(l) // until shutdown
+	}()
+	return func() {
+		e.shutdown()
+		_ = l.Close()
+		<-done
+	}
+}
+
+// listen listens where a proxy finds the application.
+func listen(tb testing.TB, network string) net.Listener {
+	tb.Helper()
+	addr := "127.0.0.1:0"
+	if network == "unix" {
+		addr = filepath.Join(shortDir(tb), "app")
+	}
+	l, err := net.Listen(network, addr)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	tb.Cleanup(func() { _ = l.Close() })
+	return l
+}

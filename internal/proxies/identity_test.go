@@ -1,0 +1,110 @@
+package proxies
+
+import (
+	"bytes"
+	"maps"
+	"net/http"
+	"testing"
+	"time"
+
+	"github.com/weblimit/weblimit/keyfuncs"
+)
+
+// strategies are those that find the client behind one proxy, by path.
+func (p *proxy) strategies(network string) map[string]keyfuncs.Strategy {
+	if network == "unix" {
+		return map[string]keyfuncs.Strategy{"/hops": keyfuncs.HopCount(1)}
+	}
+	all := map[string]keyfuncs.Strategy{
+		"/trusted":    keyfuncs.TrustedProxies(trusted),
+		"/real":       keyfuncs.XRealIP(trusted),
+		"/hops":       keyfuncs.HopCount(1),
+		"/cloudflare": keyfuncs.Cloudflare(trusted),
+	}
+	if p.forwarded {
+		all["/forwarded"] = keyfuncs.Forwarded(trusted)
+	}
+	return all
+}
+
+// A client that makes 1,000 requests up, over HTTP/1.1 and HTTP/2, has its
+// limit and no more of each strategy, and another client behind the same proxy
+// has its own.
+func TestForgedRequestsThroughProxies(t *testing.T) {
+	t.Parallel()
+	for _, p := range []*proxy{&nginx, &haproxy, &caddy} {
+		for _, f := range frameworks {
+			for _, network := range []string{"tcp", "unix"} {
+				t.Run(p.name+" "+f.name+" "+network, func(t *testing.T) {
+					t.Parallel()
+					l := listen(t, network)
+					front := p.start(t, l.Addr())
+					var routes []*route
+					for path, strategy := range p.strategies(network) {
+						routes = append(routes, newRoute(t, path, strategy))
+					}
+					stop := f.serve(t, l, routes)
+					for _, r := range routes {
+						forge(t, front, r)
+					}
+					front.stop()
+					stop()
+					for _, r := range routes {
+						if n := r.ran.Load(); n != 2*quota {
+							t.Errorf("%s: %d requests of two clients reached the handler, want %d", r.path, n, 2*quota)
+						}
+					}
+				})
+			}
+		}
+	}
+}
+
+// pause is how long an answer may take to a request that has one.
+const pause = 20 * time.Second
+
+// forge sends the forgeries of one client, and plain requests of another around them.
+func forge(t *testing.T, front *started, r *route) {
+	t.Helper()
+	plain := forgery{}.http1(r.path)
+	first := pipeline(t, honest, front.addr, pause, [][]byte{plain})
+
+	var http1 [][]byte
+	for i := 0; len(http1) < 600; i++ {
+		shapes := append(forgeries(i, r.path), malformed(i)...)
+		http1 = append(http1, shapes[i%len(shapes)].http1(r.path))
+	}
+	got := pipeline(t, attacker, front.addr, pause, http1)
+	var http2, trailing []forgery
+	for i := range 400 {
+		shapes := forgeries(i, r.path)
+		if f := shapes[i%len(shapes)]; len(f.trailers) == 0 {
+			http2 = append(http2, f)
+		} else {
+			trailing = append(trailing, f)
+		}
+	}
+	http2 = append(http2, trailing...)
+	for status, n := range streams(t, attacker, front.addr, r.path, pause, http2) {
+		got[status] += n
+	}
+	if got[http.StatusOK] != quota {
+		t.Errorf("%s: %d of %v passed, want %d", r.path, got[http.StatusOK], got, quota)
+	}
+	// The rest was denied, but for what proxies refuse.
+	if got[http.StatusTooManyRequests] < 700 {
+		t.Errorf("%s: too few reached the limit: %v", r.path, got)
+	}
+
+	rest := pipeline(t, honest, front.addr, pause, bytesOf(plain, quota))
+	if want := map[int]int{http.StatusOK: quota - 1, http.StatusTooManyRequests: 1}; first[http.StatusOK] != 1 || !maps.Equal(rest, want) {
+		t.Errorf("%s: the honest client got %v before and %v afterwards, want %v", r.path, first, rest, want)
+	}
+}
+
+func bytesOf(request []byte, n int) (requests [][]byte) {
+	for range n {
+		requests = append(requests, bytes.Clone(request))
+	}
+	return requests
+}
