@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"maps"
 	"net/http"
+	"sync"
 	"testing"
 	"time"
 
@@ -63,29 +64,50 @@ func TestForgedRequestsThroughProxies(t *testing.T) {
 // pause is how long an answer may take to a request that has one.
 const pause = 20 * time.Second
 
+// A corpus holds 1,000 forgeries.
+type corpus struct {
+	http1 [][]byte
+	http2 []forgery // those with trailers last
+}
+
+// corpora are made once, by path.
+var corpora sync.Map
+
+func thousand(path string) *corpus {
+	if made, ok := corpora.Load(path); ok {
+		return made.(*corpus)
+	}
+	c := new(corpus)
+	for i := range 600 {
+		shapes, n := forgeries(i, path), i
+		if i%8 == 7 { // each of these costs a connection, as a rule
+			shapes, n = malformed(i), i/8
+		}
+		c.http1 = append(c.http1, shapes[n%len(shapes)].http1(path))
+	}
+	var trailing []forgery
+	for i := range 400 {
+		shapes := forgeries(i, path)
+		if f := shapes[i%len(shapes)]; len(f.trailers) == 0 {
+			c.http2 = append(c.http2, f)
+		} else {
+			trailing = append(trailing, f)
+		}
+	}
+	c.http2 = append(c.http2, trailing...)
+	made, _ := corpora.LoadOrStore(path, c)
+	return made.(*corpus)
+}
+
 // forge sends the forgeries of one client, and plain requests of another around them.
 func forge(t *testing.T, front *started, r *route) {
 	t.Helper()
 	plain := forgery{}.http1(r.path)
 	first := pipeline(t, honest, front.addr, pause, [][]byte{plain})
 
-	var http1 [][]byte
-	for i := 0; len(http1) < 600; i++ {
-		shapes := append(forgeries(i, r.path), malformed(i)...)
-		http1 = append(http1, shapes[i%len(shapes)].http1(r.path))
-	}
-	got := pipeline(t, attacker, front.addr, pause, http1)
-	var http2, trailing []forgery
-	for i := range 400 {
-		shapes := forgeries(i, r.path)
-		if f := shapes[i%len(shapes)]; len(f.trailers) == 0 {
-			http2 = append(http2, f)
-		} else {
-			trailing = append(trailing, f)
-		}
-	}
-	http2 = append(http2, trailing...)
-	for status, n := range streams(t, attacker, front.addr, r.path, pause, http2) {
+	forged := thousand(r.path)
+	got := pipeline(t, attacker, front.addr, pause, forged.http1)
+	for status, n := range streams(t, attacker, front.addr, r.path, pause, forged.http2) {
 		got[status] += n
 	}
 	if got[http.StatusOK] != quota {

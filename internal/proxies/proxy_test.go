@@ -14,6 +14,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -30,9 +31,11 @@ type proxy struct {
 	language string // of its block in the document
 	binary   string
 
-	// What the block has in places where a test needs its own.
-	listen, upstream, unix string
-	certificate            []string // and what stands for it, in this order: certificate, key
+	// Edits of the block, in pairs of what it has and what a test needs in its
+	// place: to serve with TLS, to serve without, and to reach an application at
+	// a unix socket. ADDR, HOST, PORT, CERT and KEY are the proxy's own, and APP is
+	// the application's address.
+	secure, plain, unix []string
 
 	// args starts it in the foreground, as one process, on a configuration file.
 	args func(file string) []string
@@ -46,9 +49,10 @@ type proxy struct {
 
 var nginx = proxy{
 	name: "nginx", language: "nginx", binary: "nginx",
-	listen: "listen 443", upstream: "server 127.0.0.1:8080", unix: "server unix:",
-	certificate: []string{"/etc/ssl/example.com.crt", "/etc/ssl/example.com.key"},
-	args:        func(file string) []string { return []string{"-c", file, "-e", "stderr"} },
+	secure: []string{"listen 443 ssl", "listen ADDR ssl", "/etc/ssl/example.com.crt", "CERT", "/etc/ssl/example.com.key", "KEY"},
+	plain:  []string{"listen 443 ssl http2", "listen ADDR", "/etc/ssl/example.com.crt", "CERT", "/etc/ssl/example.com.key", "KEY"},
+	unix:   []string{"server 127.0.0.1:8080", "server unix:APP"},
+	args:   func(file string) []string { return []string{"-c", file, "-e", "stderr"} },
 	around: func(block, dir string) string {
 		// One process: workers would outlive a test process that is killed.
 		temp := ""
@@ -63,9 +67,10 @@ var nginx = proxy{
 
 var haproxy = proxy{
 	name: "HAProxy", language: "haproxy", binary: "haproxy",
-	listen: "bind :443", upstream: "server app 127.0.0.1:8080", unix: "server app ",
-	certificate: []string{"/etc/haproxy/example.com.pem"},
-	args:        func(file string) []string { return []string{"-db", "-f", file} },
+	secure: []string{"bind :443 ssl crt /etc/haproxy/example.com.pem", "bind ADDR ssl crt CERT"},
+	plain:  []string{"bind :443 ssl crt /etc/haproxy/example.com.pem alpn h2,http/1.1", "bind ADDR"},
+	unix:   []string{"server app 127.0.0.1:8080", "server app APP"},
+	args:   func(file string) []string { return []string{"-db", "-f", file} },
 	around: func(block, _ string) string {
 		return "defaults\n timeout client 30s\n timeout server 30s\n timeout connect 5s\n" + block
 	},
@@ -74,49 +79,57 @@ var haproxy = proxy{
 
 var caddy = proxy{
 	name: "Caddy", language: "caddyfile", binary: "caddy",
-	listen: "example.com {", upstream: "reverse_proxy 127.0.0.1:8080", unix: "reverse_proxy unix/",
-	args: func(file string) []string { return []string{"run", "--adapter", "caddyfile", "--config", file} },
+	secure: []string{"example.com {", "example.com:PORT {\n\tbind HOST\n\ttls CERT KEY"}, // no certificate authority is asked
+	plain:  []string{"example.com {", "http://example.com:PORT {\n\tbind HOST"},
+	unix:   []string{"reverse_proxy 127.0.0.1:8080", "reverse_proxy unix/APP"},
+	args:   func(file string) []string { return []string{"run", "--adapter", "caddyfile", "--config", file} },
 	around: func(block, _ string) string {
 		return "{\n admin off\n auto_https off\n servers {\n  protocols h1 h2\n }\n}\n" + block
 	},
 }
 
-// started is a proxy that runs.
+// started is a proxy that runs, and the address that it serves on.
 type started struct {
 	*proxy
 	addr string
 	stop func()
 }
 
-// start starts the proxy in front of an application and returns once it serves.
-// changes replace what the document has by something else, in pairs.
-func (p *proxy) start(tb testing.TB, app net.Addr, changes ...string) *started {
+func (s *started) Network() string { return "tcp" }
+func (s *started) String() string  { return s.addr }
+
+// start starts the proxy in front of an application, with TLS, and returns once
+// it serves. Further edits are made first.
+func (p *proxy) start(tb testing.TB, app net.Addr, edits ...string) *started {
+	tb.Helper()
+	return p.run(tb, app, slices.Concat(edits, p.secure))
+}
+
+// startInner starts it without TLS, for another proxy.
+func (p *proxy) startInner(tb testing.TB, app net.Addr, edits ...string) *started {
+	tb.Helper()
+	return p.run(tb, app, slices.Concat(edits, p.plain))
+}
+
+func (p *proxy) run(tb testing.TB, app net.Addr, edits []string) *started {
 	tb.Helper()
 	path := p.require(tb)
 	dir := shortDir(tb)
 	addr := freeAddr(tb)
+	host, port, _ := strings.Cut(addr, ":")
 	cert, key := writeCertificate(tb, dir)
-	replacements := append([]string{}, changes...)
-	switch {
-	case p.certificate == nil: // Caddy, which would ask a certificate authority
-		host, port, _ := strings.Cut(addr, ":")
-		replacements = append(replacements, p.listen, "example.com:"+port+" {\n\tbind "+host+"\n\ttls "+cert+" "+key)
-	case len(p.certificate) == 1:
-		replacements = append(replacements, p.listen, "bind "+addr, p.certificate[0], cert)
-	default:
-		replacements = append(replacements, p.listen, "listen "+addr, p.certificate[0], cert, p.certificate[1], key)
-	}
+	own := strings.NewReplacer("ADDR", addr, "HOST", host, "PORT", port, "CERT", cert, "KEY", key, "APP", app.String())
 	if app.Network() == "unix" {
-		replacements = append(replacements, p.upstream, p.unix+app.String())
+		edits = slices.Concat(edits, p.unix)
 	} else {
-		replacements = append(replacements, "127.0.0.1:8080", app.String())
+		edits = append(edits, "127.0.0.1:8080", "APP")
 	}
 	block := documents.Block(tb, "proxies.md", p.language)
-	for i := 0; i < len(replacements); i += 2 {
-		if strings.Count(block, replacements[i]) != 1 {
-			tb.Fatalf("the configuration of %s does not have %q once", p.name, replacements[i])
+	for pair := range slices.Chunk(edits, 2) {
+		if strings.Count(block, pair[0]) != 1 {
+			tb.Fatalf("the configuration of %s does not have %q once", p.name, pair[0])
 		}
-		block = strings.Replace(block, replacements[i], replacements[i+1], 1)
+		block = strings.Replace(block, pair[0], own.Replace(pair[1]), 1)
 	}
 	file := filepath.Join(dir, "conf")
 	if err := os.WriteFile(file, []byte(p.around(block, dir)), 0o600); err != nil {

@@ -1,0 +1,46 @@
+package proxies
+
+import (
+	"testing"
+
+	"github.com/weblimit/weblimit/keyfuncs"
+)
+
+// One proxy in front of another, in every order.
+func TestForgedRequestsThroughTwoProxies(t *testing.T) {
+	t.Parallel()
+	for _, outer := range []*proxy{&nginx, &haproxy, &caddy} {
+		for _, inner := range []*proxy{&nginx, &haproxy, &caddy} {
+			t.Run(outer.name+" "+inner.name, func(t *testing.T) {
+				t.Parallel()
+				l := listen(t, "tcp")
+				back := inner.startInner(t, l.Addr(), innerEdits(inner)...)
+				front := outer.start(t, back)
+				routes := []*route{
+					newRoute(t, "/trusted", keyfuncs.TrustedProxies(trusted)),
+					newRoute(t, "/hops", keyfuncs.HopCount(2)),
+				}
+				stop := frameworks[0].serve(t, l, routes)
+				for _, r := range routes {
+					forge(t, front, r)
+				}
+				front.stop()
+				back.stop()
+				stop()
+				for _, r := range routes {
+					if n := r.ran.Load(); n != 2*quota {
+						t.Errorf("%s: %d requests of two clients reached the handler, want %d", r.path, n, 2*quota)
+					}
+				}
+			})
+		}
+	}
+}
+
+// innerEdits is what docs/proxies.md says to change behind another proxy.
+func innerEdits(p *proxy) []string {
+	if p == &caddy {
+		return []string{"header_up -Forwarded", "header_up -Forwarded\n\t\ttrusted_proxies " + trusted}
+	}
+	return nil
+}

@@ -1,0 +1,138 @@
+package proxies
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+
+	"github.com/weblimit/weblimit/keyfuncs"
+)
+
+// Requests of many clients come over the few connections that a proxy keeps to
+// the application. Each client has its quota, whoever used the connection before.
+func TestClientsThatShareAProxysConnections(t *testing.T) {
+	t.Parallel()
+	for _, p := range []*proxy{&nginx, &haproxy, &caddy} {
+		for _, f := range frameworks {
+			t.Run(p.name+" "+f.name, func(t *testing.T) {
+				t.Parallel()
+				l := listen(t, "tcp")
+				front := p.start(t, l.Addr())
+				r := newRoute(t, "/", keyfuncs.TrustedProxies(trusted))
+				stop := f.serve(t, l, []*route{r})
+				manyClients(t, front, r)
+				front.stop()
+				stop()
+			})
+		}
+	}
+}
+
+// manyClients has clients of their own addresses ask at the same time, some over
+// HTTP/2, and fails the test unless each gets its quota.
+func manyClients(t *testing.T, front *started, r *route) {
+	t.Helper()
+	const clients = 24
+	var passed atomic.Int64
+	var wg sync.WaitGroup
+	for i := range clients {
+		wg.Go(func() {
+			from := fmt.Sprintf("127.0.1.%d", i+1)
+			got := map[int]int{}
+			if i%2 == 0 {
+				got = pipeline(t, from, front.addr, pause, bytesOf(forgery{}.http1(r.path), 2*quota))
+			} else {
+				got = streams(t, from, front.addr, r.path, pause, make([]forgery, 2*quota))
+			}
+			if got[http.StatusOK] != quota || got[http.StatusTooManyRequests] != quota {
+				t.Errorf("client %s got %v, want %d of each", from, got, quota)
+			}
+			passed.Add(int64(got[http.StatusOK]))
+		})
+	}
+	wg.Wait()
+	if ran := r.ran.Load(); ran != clients*quota || ran != passed.Load() {
+		t.Errorf("%d requests reached the handler and %d passed, want %d", ran, passed.Load(), clients*quota)
+	}
+}
+
+// With the PROXY protocol the peer of a connection is the client, on a listener
+// that reads it, and what clients write changes nothing.
+func TestForgedRequestsBehindTheProxyProtocol(t *testing.T) {
+	t.Parallel()
+	for _, f := range frameworks {
+		t.Run(f.name, func(t *testing.T) {
+			t.Parallel()
+			l := listen(t, "tcp")
+			front := haproxy.start(t, l.Addr(), "server app 127.0.0.1:8080", "server app 127.0.0.1:8080 send-proxy")
+			r := newRoute(t, "/", keyfuncs.Peer())
+			shared := newRoute(t, "/shared", keyfuncs.Peer())
+			stop := f.serve(t, proxyListener{l}, []*route{r, shared})
+			forge(t, front, r)
+			manyClients(t, front, shared)
+			front.stop()
+			stop()
+			if n := r.ran.Load(); n != 2*quota {
+				t.Errorf("%d requests of two clients reached the handler, want %d", n, 2*quota)
+			}
+		})
+	}
+}
+
+// proxyListener reads the PROXY protocol, version 1, on every connection.
+type proxyListener struct{ net.Listener }
+
+func (l proxyListener) Accept() (net.Conn, error) {
+	conn, err := l.Listener.Accept()
+	if err != nil {
+		return nil, err
+	}
+	return &proxyConn{Conn: conn, read: bufio.NewReader(conn)}, nil
+}
+
+// proxyConn is a connection that begins with a line about its client.
+type proxyConn struct {
+	net.Conn
+	read   *bufio.Reader
+	once   sync.Once
+	client net.Addr // after once
+	err    error
+}
+
+func (c *proxyConn) begin() error {
+	c.once.Do(func() {
+		line, err := c.read.ReadString('\n')
+		if err != nil {
+			c.err = err
+			return
+		}
+		words := strings.Fields(line) // PROXY TCP4 client proxy port port
+		if len(words) != 6 || words[0] != "PROXY" {
+			c.err = errors.New("no line of the PROXY protocol")
+			return
+		}
+		c.client, c.err = net.ResolveTCPAddr("tcp", net.JoinHostPort(words[2], words[4]))
+	})
+	return c.err
+}
+
+func (c *proxyConn) Read(p []byte) (int, error) {
+	if err := c.begin(); err != nil {
+		return 0, io.EOF
+	}
+	return c.read.Read(p)
+}
+
+func (c *proxyConn) RemoteAddr() net.Addr {
+	if c.begin() != nil {
+		return c.Conn.RemoteAddr()
+	}
+	return c.client
+}
