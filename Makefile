@@ -22,6 +22,7 @@ help: ## print the targets
 
 test: ## run all tests of all modules under the race detector; installs redis-server when missing
 	@scripts/install-redis
+	@scripts/install-proxies
 	scripts/modules go test -race -shuffle=on $(TESTFLAGS) ./...
 	go test -run 'Alloc|TenMillion|BytesPerKey|Outcomes' ./... # under the race detector they are skipped, or smaller
 
