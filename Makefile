@@ -2,12 +2,15 @@
 # version that golangci-lint has built in: the two must not disagree.
 GOLANGCI_LINT := github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v2.15.0
 GOFUMPT := mvdan.cc/gofumpt@v0.12.0
+GOVULNCHECK := golang.org/x/vuln/cmd/govulncheck@v1.8.0
 
 # Further flags of go test, e.g. TESTFLAGS='-run Denied -count 20'.
 TESTFLAGS ?=
 # The comparison: how often, and how long each row; BENCHTIME=20ms ROUNDS=1 is a first look.
 ROUNDS ?= 5
 BENCHTIME ?= 150ms
+# The database of vulnerabilities; file:///path reads a copy, where vuln.go.dev is out of reach.
+VULNDB ?= https://vuln.go.dev
 # What the working tree is compared with.
 COMMIT ?= HEAD
 # Which of the other benchmarks, and how long each fuzz target.
@@ -15,7 +18,7 @@ BENCH ?= .
 FUZZTIME ?= 10s
 
 .DEFAULT_GOAL := help
-.PHONY: help test lint fmt bench microbench compare faults fuzz cover
+.PHONY: help test lint vuln fmt bench microbench compare faults fuzz cover
 
 help: ## print the targets
 	@sed -n 's/^\([a-z]*\):.*## \(.*\)/make \1\t\2/p' $(firstword $(MAKEFILE_LIST)) | expand -t 18
@@ -32,6 +35,9 @@ lint: ## check formatting, golangci-lint, go vet and what the packages import
 	scripts/modules go vet ./...
 	scripts/modules go run $(GOLANGCI_LINT) run --config '$(CURDIR)/.golangci.yml' ./...
 	scripts/check-deps
+
+vuln: ## look for known vulnerabilities in what all modules call; needs the network, or VULNDB
+	scripts/modules go run $(GOVULNCHECK) -db '$(VULNDB)' ./...
 
 fmt: ## format all Go files
 	go run $(GOFUMPT) -l -w .

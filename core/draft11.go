@@ -58,15 +58,15 @@ func (d *Decision) setDraft11(h Header, style *headerStyle) {
 // is written there never changes.
 func (d *Decision) rateLimit() string {
 	if d.count == 1 && len(d.one[0].Rule.Name) <= len(d.text)/2 {
-		field := d.appendRateLimit(d.text[:0]) // which moves elsewhere if it is too long, once
-		return unsafe.String(unsafe.SliceData(field), len(field))
+		field := d.appendRateLimit(d.text[:0])                    // which moves elsewhere if it is too long, once
+		return unsafe.String(unsafe.SliceData(field), len(field)) //nolint:gosec // G103: never written again, see above
 	}
 	var buf [128]byte
 	field := d.appendRateLimit(buf[:0])
 	if len(field) > len(d.text) {
 		return string(field)
 	}
-	return unsafe.String(&d.text[0], copy(d.text[:], field))
+	return unsafe.String(&d.text[0], copy(d.text[:], field)) //nolint:gosec // G103: never written again, see above
 }
 
 func (d *Decision) appendRateLimit(dst []byte) []byte {

@@ -54,7 +54,7 @@ func (b *breaker) wantsProbe() bool {
 
 // probed plans the next probe.
 func (b *breaker) probed() {
-	b.next.Store(monotonic() + int64(probeAfter+rand.N(probeJitter)))
+	b.next.Store(monotonic() + int64(probeAfter+rand.N(probeJitter))) //nolint:gosec // G404: spreads probes, hides nothing
 }
 
 // succeeded notes a call that was answered in time.

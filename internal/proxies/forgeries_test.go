@@ -76,8 +76,10 @@ func forgeries(i int, path string) []forgery {
 		{name: "all at once", fields: all(a)},
 		{name: "several lines", fields: append(append(all(a), all(b)...), all("")...)},
 		{name: "lists", fields: []field{
-			{"X-Forwarded-For", a + ", " + b + ",,"}, {"X-Forwarded-For", b + "," + trusted},
-			{"Forwarded", "for=" + a + ", for=" + trusted + ";by=" + trusted}, {"X-Real-IP", a + ", " + b},
+			{"X-Forwarded-For", a + ", " + b + ",,"},
+			{"X-Forwarded-For", b + "," + trusted},
+			{"Forwarded", "for=" + a + ", for=" + trusted + ";by=" + trusted},
+			{"X-Real-IP", a + ", " + b},
 		}},
 		{name: "the attacker and the proxy last", fields: []field{
 			{"X-Forwarded-For", a + ", " + trusted}, {"X-Forwarded-For", trusted}, {"Forwarded", "for=" + a + ";for=" + trusted},

@@ -45,7 +45,7 @@ func manyClients(t *testing.T, front *started, r *route) {
 	for i := range clients {
 		wg.Go(func() {
 			from := fmt.Sprintf("127.0.1.%d", i+1)
-			got := map[int]int{}
+			var got map[int]int
 			if i%2 == 0 {
 				got = pipeline(t, from, front.addr, pause, bytesOf(forgery{}.http1(r.path), 2*quota))
 			} else {

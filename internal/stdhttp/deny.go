@@ -76,7 +76,7 @@ func Deny(w http.ResponseWriter, r *http.Request, d *core.Decision) {
 	}
 	w.WriteHeader(d.Status())
 	if r.Method != http.MethodHead {
-		_, _ = w.Write(body) // it fails only when the client is gone
+		_, _ = w.Write(body) //nolint:gosec // G705: JSON with nothing of the request in it; fails only when the client is gone
 	}
 }
 
