@@ -1,11 +1,14 @@
 package proxies
 
 import (
+	"context"
 	"io"
 	"log/slog"
 	"net"
 	"net/http"
 	"path/filepath"
+	"slices"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -30,20 +33,24 @@ type route struct {
 	path    string
 	limiter *core.Limiter
 	ran     atomic.Int64
+	used    sync.Map // the keys of those who have nothing left
 }
 
 // newRoute makes a route whose clients are told apart by a strategy.
 func newRoute(tb testing.TB, path string, strategy keyfuncs.Strategy) *route {
 	tb.Helper()
-	l, err := core.New(core.Config{
-		Store:  core.NewMemory(),
-		Limits: []core.Limit{core.PerDay(quota).By(keyfuncs.ClientIP(strategy))},
-		Logger: slog.New(slog.DiscardHandler),
+	r := &route{path: path}
+	limiter, err := core.New(core.Config{
+		Store:     core.NewMemory(),
+		Limits:    []core.Limit{core.PerDay(quota).By(keyfuncs.ClientIP(strategy)).WarnAt(1)},
+		OnWarning: func(_ context.Context, w core.Warning) { r.used.Store(w.Key, true) },
+		Logger:    slog.New(slog.DiscardHandler),
 	})
 	if err != nil {
 		tb.Fatal(err)
 	}
-	return &route{path: path, limiter: l}
+	r.limiter = limiter
+	return r
 }
 
 // quota is what each client may do a day, on each route.
@@ -153,4 +160,26 @@ func listen(tb testing.TB, network string) net.Listener {
 	}
 	tb.Cleanup(func() { _ = l.Close() })
 	return l
+}
+
+// settle fails the test unless the attacker and the honest client, and nobody
+// else, have used their quota.
+func (r *route) settle(tb testing.TB) {
+	tb.Helper()
+	if n := r.ran.Load(); n != 2*quota {
+		tb.Errorf("%s: %d requests of two clients reached the handler, want %d", r.path, n, 2*quota)
+	}
+	if keys := r.usedUp(); !slices.Equal(keys, []string{"ip:" + attacker, "ip:" + honest}) {
+		tb.Errorf("%s: nothing is left of %q, want the two clients", r.path, keys)
+	}
+}
+
+// usedUp returns the keys of the clients that have nothing left, sorted.
+func (r *route) usedUp() (keys []string) {
+	r.used.Range(func(key, _ any) bool {
+		keys = append(keys, key.(string))
+		return true
+	})
+	slices.Sort(keys)
+	return keys
 }

@@ -77,7 +77,7 @@ func TestProxiesThatPassOnWhatClientsWrite(t *testing.T) {
 		},
 		{
 			"HAProxy without http-request deny, in front of Caddy", &haproxy,
-			[]string{"http-request deny if", "http-request set-header X-Denied 1 if"},
+			[]string{"http-request deny if { req.hdr(Connection)", "http-request set-header X-Denied 1 if { req.hdr(Connection)"},
 			keyfuncs.TrustedProxies(trusted),
 			field{"Connection", "X-Forwarded-For"},
 			&caddy,

@@ -1,0 +1,51 @@
+package proxies
+
+import (
+	"maps"
+	"net"
+	"net/http"
+	"slices"
+	"testing"
+)
+
+// The headers that proxies write about a client with an IPv6 address are read.
+func TestClientsWithIPv6Addresses(t *testing.T) {
+	t.Parallel()
+	const client = "::1"
+	l, err := net.Listen("tcp", "["+client+"]:0")
+	if err != nil {
+		t.Skipf("this machine has no IPv6: %v", err)
+	}
+	_ = l.Close()
+	for _, c := range []struct {
+		proxy *proxy
+		edits []string // to listen there as well
+	}{
+		{&nginx, []string{"http2;", "http2;\nlisten [::1]:PORT ssl http2;"}},
+		{&haproxy, []string{"option forwardfor", "bind [::1]:PORT ssl crt CERT\noption forwardfor"}},
+	} {
+		t.Run(c.proxy.name, func(t *testing.T) {
+			t.Parallel()
+			l := listen(t, "tcp")
+			front := c.proxy.start(t, l.Addr(), c.edits...)
+			_, port, _ := net.SplitHostPort(front.addr)
+			var routes []*route
+			for path, strategy := range c.proxy.strategies("tcp") {
+				routes = append(routes, newRoute(t, path, strategy))
+			}
+			stop := frameworks[0].serve(t, l, routes)
+			for _, r := range routes {
+				lie := forgery{fields: all("2001:db8::1")}.http1(r.path)
+				got := pipeline(t, client, net.JoinHostPort(client, port), pause, bytesOf(lie, quota+1))
+				if want := map[int]int{http.StatusOK: quota, http.StatusTooManyRequests: 1}; !maps.Equal(got, want) {
+					t.Errorf("%s: got %v, want %v", r.path, got, want)
+				}
+				if keys := r.usedUp(); !slices.Equal(keys, []string{"ip:::/64"}) {
+					t.Errorf("%s: the client's keys are %q", r.path, keys)
+				}
+			}
+			front.stop()
+			stop()
+		})
+	}
+}
