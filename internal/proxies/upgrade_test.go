@@ -69,7 +69,11 @@ func upgraded(tb testing.TB, front *started) {
 		"Upgrade: h2c\r\nHTTP2-Settings: AAMAAABkAARAAAAAAAIAAAAA\r\n\r\n")
 	r := bufio.NewReader(conn)
 	res, err := http.ReadResponse(r, nil)
-	if err != nil || res.StatusCode != http.StatusSwitchingProtocols {
+	if err != nil {
+		return // refused
+	}
+	defer res.Body.Close()
+	if res.StatusCode != http.StatusSwitchingProtocols {
 		return
 	}
 	c := &http2Conn{Framer: http2.NewFramer(conn, r), last: 2} // the first stream is the upgraded request
