@@ -4,6 +4,8 @@ import (
 	"context"
 	"net/http"
 
+	"github.com/go-chi/chi/v5"
+
 	"github.com/weblimit/weblimit/core"
 	"github.com/weblimit/weblimit/internal/stdhttp"
 )
@@ -44,7 +46,7 @@ func New(limiter *core.Limiter, config ...Config) func(http.Handler) http.Handle
 		c = config[0]
 	}
 	return func(next http.Handler) http.Handler {
-		return &handler{limiter: limiter, config: c, next: next}
+		return &handler{limiter: limiter, config: c, next: next, inner: routerOf(next)}
 	}
 }
 
@@ -57,10 +59,23 @@ func FromContext(ctx context.Context) (core.Decision, bool) { return core.FromCo
 // limits that estimate; see [core.Charge].
 func Charge(ctx context.Context, n int64) error { return core.Charge(ctx, n) }
 
+// routerOf returns the router that a handler is, or that other limiters are around;
+// nil if it is none.
+func routerOf(h http.Handler) *chi.Mux {
+	switch h := h.(type) {
+	case *chi.Mux:
+		return h
+	case *handler:
+		return h.inner
+	}
+	return nil
+}
+
 type handler struct {
 	limiter *core.Limiter
 	config  Config
 	next    http.Handler
+	inner   *chi.Mux // that the middleware is around, if any
 	mounts  mounts
 }
 
@@ -76,7 +91,7 @@ func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 
 func (h *handler) decide(w http.ResponseWriter, r *http.Request) (*core.Decision, *http.Request) {
 	in := requests.Get().(*request)
-	in.Request, in.http, in.mounts = stdhttp.Of(r), r, &h.mounts
+	in.Request, in.http, in.mounts, in.inner = stdhttp.Of(r), r, &h.mounts, h.inner
 	d, r := stdhttp.Decide(h.limiter, in, r, w.Header())
 	in.release()
 	return d, r

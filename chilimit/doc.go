@@ -27,13 +27,24 @@
 // request and limiter. HEAD without a route of its own has that of GET, as with
 // chi's middleware.GetHead.
 //
+// Templates have no slash at the end, as chi's RoutePattern writes them. The root of
+// what is mounted at "/files" has the mount's template, "/files/*", with or without
+// its slash, unless the mounted router has a route for it.
+//
 // What is mounted without being a chi router is one route, "/files/*". So is a
-// chi router that is wrapped in another handler before it is mounted. Around
-// all of chi, as in chilimit.Limit(…)(router), no route is known.
+// chi router that is wrapped in another handler before it is mounted; within it, a
+// condition on a route below "/files/" has no answer. Directly around a router, as
+// in chilimit.Limit(…)(router), routes are known; with something else in between
+// they are not: a limit of a route applies to all then, and an exemption to none.
 //
 // Middleware that changes what chi routes by, such as chi's CleanPath and
 // StripSlashes, goes before the limiter: it would see the route of a path that
 // is not the one in the end.
+//
+// # CORS
+//
+// Preflights count. Put go-chi/cors before the limiter, where it answers them
+// itself: r.Use(cors.Handler(…)), then r.Use(limit).
 //
 // # Client addresses
 //

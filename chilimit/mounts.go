@@ -7,55 +7,69 @@ import (
 	"github.com/go-chi/chi/v5"
 )
 
-// mounts remembers which router is mounted where: chi tells it by listing all of
-// its routes. There are as many entries as places that the middleware serves.
+// mounts remembers what is mounted where: chi tells it by listing all routes of a
+// router. There are as many entries as patterns that requests have matched.
 type mounts struct {
 	mu sync.RWMutex
-	at map[place]chi.Routes // Guarded by mu. Nil for a route that ends in *.
+	at map[place]mount // Guarded by mu.
 }
 
-// place is where a request has got to: the patterns joined, each but the last a mount.
+// place is a pattern of a router.
 type place struct {
-	root     *chi.Mux
-	patterns string
+	router  *chi.Mux
+	pattern string
 }
 
-// router returns the router that is mounted at the last of a request's patterns,
-// and nil if they end in no router.
-func (m *mounts) router(at *chi.Context) chi.Routes {
-	root, ok := at.Routes.(*chi.Mux)
-	if !ok {
-		return nil
-	}
-	here := place{root, strings.Join(at.RoutePatterns, "")}
+// mount is what is mounted at a pattern.
+type mount struct {
+	// pattern is the mount's own, "/api/*", where the place has that of its root:
+	// chi mounts "/api" and "/api/" as well. It is "" if nothing is mounted.
+	pattern string
+	router  *chi.Mux // nil for a handler that is no router
+}
+
+// of returns what is mounted at a pattern of a router.
+func (m *mounts) of(router *chi.Mux, pattern string) mount {
+	here := place{router, pattern}
 	m.mu.RLock()
-	router, known := m.at[here]
+	found, known := m.at[here]
 	m.mu.RUnlock()
 	if known {
-		return router
+		return found
 	}
-	router = root
-	for _, pattern := range at.RoutePatterns {
-		if router = mounted(router, pattern); router == nil {
-			break
-		}
-	}
+	found = find(router, pattern)
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if m.at == nil {
-		m.at = make(map[place]chi.Routes)
+		m.at = make(map[place]mount)
 	}
-	m.at[here] = router
-	return router
+	m.at[here] = found
+	return found
 }
 
-// mounted returns the router that is mounted at a pattern of router, if there is one.
-func mounted(router chi.Routes, pattern string) chi.Routes {
-	for _, route := range router.Routes() {
-		// At "/api" chi mounts "/api/" as well, and calls it "/api/*" in its list.
-		if route.SubRoutes != nil && (route.Pattern == pattern || strings.TrimSuffix(route.Pattern, "/*") == strings.TrimSuffix(pattern, "/")) {
-			return route.SubRoutes
+func find(router *chi.Mux, pattern string) mount {
+	routes := router.Routes()
+	for _, route := range routes {
+		if route.Pattern == pattern {
+			return asMount(route)
 		}
 	}
-	return nil
+	// Chi lists no roots of mounts.
+	root := strings.TrimSuffix(pattern, "/") + "/*"
+	for _, route := range routes {
+		if route.Pattern == root {
+			return asMount(route)
+		}
+	}
+	return mount{}
+}
+
+// asMount returns a route as a mount. A handler that takes all methods of all paths
+// below its own is one, however it was registered.
+func asMount(route chi.Route) mount {
+	router, _ := route.SubRoutes.(*chi.Mux)
+	if router == nil && (route.Handlers["*"] == nil || !strings.HasSuffix(route.Pattern, "/*")) {
+		return mount{}
+	}
+	return mount{route.Pattern, router}
 }

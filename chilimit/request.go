@@ -15,78 +15,190 @@ import (
 // request is a request on its way through chi's routers.
 type request struct {
 	stdhttp.Request
-	http    *http.Request
-	mounts  *mounts
-	asked   bool
-	route   string      // once asked
-	scratch chi.Context // where chi notes what it finds
+	http   *http.Request
+	mounts *mounts
+	inner  *chi.Mux // that the limiter is around, if it is
+	asked  bool
+	found  found       // once asked
+	around chi.Context // where chi notes what it finds
 }
 
-var _ keyfuncs.Request = (*request)(nil)
+// found is what is known of a route.
+type found struct {
+	route string
+	known bool
+	alias string // another template of the route, or ""
+	below string // what the templates of routes further in begin with, or ""
+}
+
+var (
+	_ keyfuncs.Request = (*request)(nil)
+	_ keyfuncs.Forks   = (*request)(nil)
+)
 
 // requests are reused: they are wider than a pointer, so each would be an allocation.
 var requests = sync.Pool{New: func() any { return new(request) }}
 
-// release keeps of r what scratch has grown to.
+// release keeps of r what its chi.Context has grown to.
 func (r *request) release() {
-	r.scratch.Reset()
-	*r = request{scratch: r.scratch}
+	r.around.Reset()
+	*r = request{around: r.around}
 	requests.Put(r)
 }
 
 // Route asks chi, once.
-func (r *request) Route() string {
-	if !r.asked {
-		r.route, r.asked = r.find(), true
+func (r *request) Route() (template string, known bool) {
+	r.ask()
+	return r.found.route, r.found.known
+}
+
+// MayReach reports the other template of the root of a mount, what may be a router
+// in a handler around which the limiter stands, and a template written with the
+// slash at its end that chi leaves out.
+func (r *request) MayReach(template string) bool {
+	r.ask()
+	f := &r.found
+	return f.alias != "" && template == f.alias ||
+		f.below != "" && strings.HasPrefix(template, f.below) ||
+		f.route != "" && strings.TrimSuffix(template, "/") == f.route
+}
+
+// RouteRemedy is for advice.
+func (r *request) RouteRemedy() string {
+	if at := chi.RouteContext(r.Context()); at == nil || at.Routes == nil {
+		return "put the limiter into the router, by Use or With, or directly around it"
 	}
-	return r.route
+	return "put the limiter on the route, and write the template as chi's RoutePattern does"
 }
 
 // FrameworkIP returns what chi's middleware.ClientIPFrom… has found, for
 // keyfuncs.Framework.
 func (r *request) FrameworkIP() string { return middleware.GetClientIP(r.Context()) }
 
-// find goes on from where chi has got to. Chi's own context is left as it is.
-func (r *request) find() string {
-	at := chi.RouteContext(r.Context())
-	if at == nil || at.Routes == nil {
-		return "" // outside of chi
+// ask goes on from where chi has got to. Chi's own context is left as it is.
+func (r *request) ask() {
+	if r.asked {
+		return
 	}
-	router, path := at.Routes, at.RoutePath
-	if n := len(at.RoutePatterns); n > 0 {
-		if !strings.HasSuffix(at.RoutePatterns[n-1], "*") {
-			return at.RoutePattern()
-		}
-		if router = r.mounts.router(at); router == nil {
-			return at.RoutePattern() // a route that ends in *
-		}
-		// Before it calls what is mounted chi moves the rest of the path from here to RoutePath.
-		if i := len(at.URLParams.Keys) - 1; i >= 0 && i < len(at.URLParams.Values) && at.URLParams.Values[i] != "" {
-			path = "/" + at.URLParams.Values[i]
-		}
-	} else if path == "" {
+	r.asked = true
+	method, path := r.http.Method, ""
+	router := r.inner
+	at := chi.RouteContext(r.Context())
+	r.around.Reset()
+	if at == nil { // outside of chi
 		path = r.Path()
+	} else {
+		if at.RouteMethod != "" {
+			method = at.RouteMethod
+		}
+		router, path = r.reached(at)
+	}
+	if router == nil {
+		return
 	}
 	if path == "" {
 		path = "/"
 	}
-	method := at.RouteMethod
-	if method == "" {
-		method = r.http.Method
+	reached := len(r.around.RoutePatterns)
+	if r.findBelow(router, method, path); r.found.route == "" && method == http.MethodHead {
+		r.around.RoutePatterns = r.around.RoutePatterns[:reached]
+		r.findBelow(router, http.MethodGet, path)
 	}
-	if route := r.findBelow(router, at.RoutePatterns, method, path); route != "" || method != http.MethodHead {
-		return route
-	}
-	return r.findBelow(router, at.RoutePatterns, http.MethodGet, path)
 }
 
-// findBelow finds the route of path in router, which has been reached by patterns.
-// Find adds to them as routing does, so the template has the form that chi gives it.
-func (r *request) findBelow(router chi.Routes, patterns []string, method, path string) string {
-	r.scratch.Reset()
-	r.scratch.RoutePatterns = append(r.scratch.RoutePatterns, patterns...)
-	if router.Find(&r.scratch, method, path) == "" {
-		return ""
+// reached returns the router that is going to route the rest of the path, and that
+// rest. The patterns so far are in r.around then, as those of mounts. It returns no
+// router if there is none, and notes what is known.
+func (r *request) reached(at *chi.Context) (router *chi.Mux, path string) {
+	root, ok := at.Routes.(*chi.Mux)
+	if !ok {
+		return nil, "" // none, or one of somebody else
 	}
-	return r.scratch.RoutePattern()
+	patterns := at.RoutePatterns
+	if len(patterns) == 0 {
+		if path = at.RoutePath; path == "" {
+			path = r.Path()
+		}
+		return root, path
+	}
+	router = root
+	end := mount{}
+	for _, pattern := range patterns {
+		if end = (mount{}); router != nil {
+			end = r.mounts.of(router, pattern)
+			router = end.router
+		}
+		if end.pattern != "" {
+			pattern = end.pattern
+		}
+		r.around.RoutePatterns = append(r.around.RoutePatterns, pattern)
+	}
+	if router == nil {
+		r.found = found{route: r.around.RoutePattern(), known: true}
+		switch {
+		case end.pattern == "": // a route
+			return nil, ""
+		case r.inner == nil: // a handler, which may be a router in disguise
+			r.found.below = strings.TrimSuffix(r.found.route, "*")
+			return nil, ""
+		}
+		router = r.inner
+	}
+	if !strings.HasSuffix(patterns[len(patterns)-1], "*") {
+		return router, "/" // the root of a mount
+	}
+	// Before it calls what is mounted chi moves the rest of the path from here to RoutePath.
+	if i := len(at.URLParams.Keys) - 1; i >= 0 && i < len(at.URLParams.Values) && at.URLParams.Values[i] != "" {
+		return router, "/" + at.URLParams.Values[i]
+	}
+	return router, at.RoutePath
+}
+
+// maxMounts is how many mounts in one another are looked into.
+const maxMounts = 16
+
+// findBelow finds the route of path in router, which has been reached by the
+// patterns in r.around. Find adds to them as routing does, so the template has the
+// form that chi gives it.
+//
+// Find does not look into a router whose root is asked for, "/api" of "/api/*", and
+// calls that a route. One can be there, too, registered over the mount: both
+// spellings are the mount's route, and the other is an alias.
+func (r *request) findBelow(router *chi.Mux, method, path string) {
+	r.found = found{known: true}
+	for range maxMounts {
+		from := len(r.around.RoutePatterns)
+		if router.Find(&r.around, method, path) == "" {
+			return
+		}
+		end := len(r.around.RoutePatterns) - 1
+		last, here := r.around.RoutePatterns[end], mount{}
+		if router = r.follow(router, r.around.RoutePatterns[from:end]); router != nil {
+			here = r.mounts.of(router, last)
+		}
+		r.found.route = r.around.RoutePattern() // also if a mounted router has none for its root
+		if here.pattern == "" || here.pattern == last {
+			break
+		}
+		r.found.alias = r.found.route
+		r.around.RoutePatterns[end] = here.pattern
+		if here.router == nil {
+			r.found.route = r.around.RoutePattern()
+			break
+		}
+		router, path = here.router, "/"
+	}
+	if r.found.alias == r.found.route {
+		r.found.alias = ""
+	}
+}
+
+// follow returns the router that is mounted at patterns, nil if there is none.
+func (r *request) follow(router *chi.Mux, patterns []string) *chi.Mux {
+	for _, pattern := range patterns {
+		if router = r.mounts.of(router, pattern).router; router == nil {
+			break
+		}
+	}
+	return router
 }

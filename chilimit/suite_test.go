@@ -15,9 +15,12 @@ import (
 
 func TestMain(m *testing.M) { os.Exit(limittest.Main(m)) }
 
-func TestOutcomes(t *testing.T) { limittest.Outcomes(t, build) }
+func TestOutcomes(t *testing.T) { limittest.Outcomes(t, build, differences) }
 
-func TestSuite(t *testing.T) { limittest.Run(t, build) }
+func TestSuite(t *testing.T) { limittest.Run(t, build, differences) }
+
+// A limiter directly around a router asks it.
+var differences = limittest.Differences{RoutesInFront: true}
 
 func build(_ testing.TB, app limittest.App) limittest.Server {
 	r := chi.NewRouter()
@@ -38,15 +41,24 @@ func build(_ testing.TB, app limittest.App) limittest.Server {
 	})
 	r.Use(middleware(app.Layers)...)
 	for _, route := range app.Routes {
-		r.With(middleware(route.Layers)...).MethodFunc(route.Method, route.Path, func(w http.ResponseWriter, r *http.Request) {
+		handler := func(w http.ResponseWriter, r *http.Request) {
 			route.Handle(limittest.HTTPCall{
 				Writer: w, Request: r,
 				FromContext: func() (core.Decision, bool) { return chilimit.FromContext(r.Context()) },
 				ChargeUnits: func(n int64) error { return chilimit.Charge(r.Context(), n) },
 			})
-		})
+		}
+		if with := r.With(middleware(route.Layers)...); route.Method == "" {
+			with.HandleFunc(route.Path, handler)
+		} else {
+			with.MethodFunc(route.Method, route.Path, handler)
+		}
 	}
-	return limittest.Serve(r)
+	var h http.Handler = r
+	for _, limit := range middleware(app.Front) {
+		h = limit(h)
+	}
+	return limittest.Serve(h)
 }
 
 // recoverer is chi's middleware.Recoverer without the printing.

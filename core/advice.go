@@ -14,8 +14,8 @@ import (
 )
 
 // Advice is a kind of misconfiguration that a limiter notices and logs: one line
-// per process and kind, with a stable code and a link to docs/advice.md.
-// Config.Silence switches kinds off.
+// per process and kind, and of AdviceRoute one per limit, with a stable code and a
+// link to docs/advice.md. Config.Silence switches kinds off.
 type Advice string
 
 // The kinds of advice.
@@ -27,6 +27,7 @@ const (
 	AdviceEviction   Advice = "WL005" // Redis may evict the keys of limits
 	AdviceTier       Advice = "WL006" // a tier can never work
 	AdviceScale      Advice = "WL007" // a Scale function panics
+	AdviceRoute      Advice = "WL008" // a limiter needs the route where it is not known
 	adviceLink              = "https://github.com/weblimit/weblimit/blob/main/docs/advice.md#"
 	adviceLooks             = 1000 // requests of a limiter that are looked at
 	forwardedHeaders        = "X-Forwarded-For Forwarded X-Real-Ip Cf-Connecting-Ip True-Client-Ip"
@@ -44,6 +45,9 @@ type advisor struct {
 
 	// Whether a limit is by the peer's address, or by the framework's opinion.
 	readsPeer, readsFramework bool
+
+	byRoute []*limit    // whose keys have the route
+	bypass  atomic.Bool // advice was given that a bypass needs the route
 }
 
 func newAdvisor(logger *slog.Logger, silence []Advice) *advisor {
@@ -58,6 +62,10 @@ func (a *advisor) advise(kind Advice, problem string) {
 	if _, before := given.LoadOrStore(kind, true); before {
 		return
 	}
+	a.log(kind, problem)
+}
+
+func (a *advisor) log(kind Advice, problem string) {
 	logger := a.logger
 	if logger == nil {
 		logger = slog.Default()
@@ -100,6 +108,11 @@ func (a *advisor) look(l *Limiter, r keyfuncs.Request) {
 			a.advise(AdviceFramework, risk)
 		}
 	}
+	for _, limit := range a.byRoute {
+		if _, known := r.Route(); !known {
+			limit.unrouted(r, "the route in its key", "requests share a bucket")
+		}
+	}
 	if !a.readsPeer {
 		return
 	}
@@ -108,6 +121,31 @@ func (a *advisor) look(l *Limiter, r keyfuncs.Request) {
 			a.advise(AdviceForwarded, "requests have "+name+", but limits by ClientIP use the peer's address; behind a proxy that is one bucket for all clients; name the proxy in ClientIP")
 			return
 		}
+	}
+}
+
+// unrouted advises, unless advised says that it has, that what is read for a limit,
+// or for a bypass, depends on the route, which is not known where the limiter
+// stands. The request may say how to place the limiter, and "" while it can't tell
+// whether anything is wrong.
+func (a *advisor) unrouted(advised *atomic.Bool, r keyfuncs.Request, whose, what, so string) {
+	if advised.Load() || slices.Contains(a.silenced, AdviceRoute) {
+		return
+	}
+	remedy := "put the limiter behind the router, or on the route"
+	if adapter, ok := r.(interface{ RouteRemedy() string }); ok {
+		if remedy = adapter.RouteRemedy(); remedy == "" {
+			return
+		}
+	}
+	if !advised.Swap(true) {
+		a.log(AdviceRoute, whose+": "+what+" is not known where the limiter stands, so "+so+"; "+remedy)
+	}
+}
+
+func (l *limit) unrouted(r keyfuncs.Request, what, so string) {
+	if !l.advised.Load() {
+		l.advisor.unrouted(&l.advised, r, "limit "+l.rule.Name, what, so)
 	}
 }
 

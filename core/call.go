@@ -75,8 +75,11 @@ func (c *call) enforced(limit *limit, reason Reason) Reason {
 // given in shadow mode, too.
 func (l *limit) ask(keys []byte, r keyfuncs.Request) (_ []byte, rule *Rule, cost int64, _ Reason) {
 	for i := range l.when {
-		if !l.when[i].Match(r) {
+		switch l.when[i].Ask(r) {
+		case keyfuncs.No:
 			return keys, nil, 0, ReasonUndecided
+		case keyfuncs.Unknown:
+			l.unrouted(r, "what its condition on routes holds for", "the limit applies")
 		}
 	}
 	keys, presence := l.key.Append(keys, r)
@@ -100,8 +103,14 @@ func (l *limit) ask(keys []byte, r keyfuncs.Request) (_ []byte, rule *Rule, cost
 	if l.scaling != nil {
 		rule = l.scaleNow(r.Context(), rule)
 	}
-	if l.reserve != nil && !l.reserve.all.Match(r) {
-		rule = l.lower(rule)
+	if l.reserve != nil {
+		switch l.reserve.all.Ask(r) {
+		case keyfuncs.No:
+			rule = l.lower(rule)
+		case keyfuncs.Unknown:
+			l.unrouted(r, "what the condition of its Reserve holds for", "requests are of the lower class")
+			rule = l.lower(rule)
+		}
 	}
 	if l.costBy != nil {
 		if cost = l.costBy(r); cost < 0 {

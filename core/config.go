@@ -24,13 +24,10 @@ type Config struct {
 
 	// Bypass lets requests through for which any of the conditions holds: health
 	// checks, trusted tokens, networks of one's own. They touch no store and are
-	// not counted. Defaults to none.
+	// not counted. A condition whose answer is not known exempts nothing. CORS
+	// preflights count like other requests, unless a CORS middleware in front of
+	// the limiter answers them; see [keyfuncs.Preflight]. Defaults to none.
 	Bypass []keyfuncs.Condition
-
-	// LimitPreflights counts CORS preflights like other requests. A browser sends
-	// them by itself, and a page can't read their denial. Defaults to false: they
-	// are let through.
-	LimitPreflights bool
 
 	// Timeout is how long the store may take. A store that takes longer counts
 	// as an outage; a client that hangs up does not. At least 1ms. Defaults to

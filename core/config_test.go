@@ -103,39 +103,13 @@ func TestWrongBypassTokensCount(t *testing.T) {
 	}
 }
 
-func TestPreflights(t *testing.T) {
+func TestPreflightsCountByDefault(t *testing.T) {
 	t.Parallel()
 	preflight := map[string]string{"Origin": "https://app.example", "Access-Control-Request-Method": "PUT"}
-	for _, tt := range []struct {
-		name           string
-		r              *request
-		bypass, always bool // by default; with LimitPreflights
-	}{
-		{"a preflight", &request{method: "OPTIONS", headers: preflight}, true, false},
-		{"OPTIONS that is none", &request{method: "OPTIONS"}, false, false},
-		{"OPTIONS without an origin", &request{method: "OPTIONS", headers: map[string]string{"Access-Control-Request-Method": "PUT"}}, false, false},
-		{"OPTIONS without the method to come", &request{method: "OPTIONS", headers: map[string]string{"Origin": "https://app.example"}}, false, false},
-		{"another method with a preflight's headers", &request{method: "POST", headers: preflight}, false, false},
-		{"a bypassed route", &request{method: "OPTIONS", route: "/healthz", headers: preflight}, true, true},
-	} {
-		t.Run(tt.name, func(t *testing.T) {
-			t.Parallel()
-			for limitPreflights, bypass := range map[bool]bool{false: tt.bypass, true: tt.always} {
-				store := newFlaky(false)
-				l := newLimiter(t, core.Config{
-					Store: store, Limits: []core.Limit{everyone(1)}, LimitPreflights: limitPreflights,
-					Bypass: []keyfuncs.Condition{keyfuncs.Routes("/healthz")},
-				})
-				first, second := l.Allow(tt.r), l.Allow(tt.r)
-				if !first.Allowed || second.Allowed != bypass || (first.Reason == core.ReasonBypassed) != bypass {
-					t.Errorf("LimitPreflights %v: %v, then %v; bypassed should be %v", limitPreflights, first.Reason, second.Reason, bypass)
-				}
-				if asked := store.calls.Load() > 0; asked == bypass {
-					t.Errorf("LimitPreflights %v: the store was asked: %v", limitPreflights, asked)
-				}
-			}
-		})
-	}
+	l := newLimiter(t, core.Config{Store: core.NewMemory(), Limits: []core.Limit{everyone(1)}})
+	r := &request{method: "OPTIONS", headers: preflight}
+	wantDecision(t, "the first", l.Allow(r), true, core.ReasonWithinLimit, 0)
+	wantDecision(t, "the second", l.Allow(r), false, core.ReasonLimitExceeded, 0)
 }
 
 // Keys, conditions, costs and tiers of limits are not read for a bypassed request.
@@ -165,15 +139,12 @@ func TestNewKeepsNoBypassOfTheCaller(t *testing.T) {
 	t.Parallel()
 	config := core.Config{
 		Store: core.NewMemory(), Limits: []core.Limit{everyone(5)},
-		Bypass: append(make([]keyfuncs.Condition, 0, 4), keyfuncs.Methods("PUT")), // with room behind it
+		Bypass: []keyfuncs.Condition{keyfuncs.Methods("PUT")},
 	}
 	l := newLimiter(t, config)
 	config.Bypass[0] = keyfuncs.Methods("GET")
-	config.Bypass = append(config.Bypass, keyfuncs.Methods("GET")) // where the preflights' would be
 	wantDecision(t, "a request that was never exempt", l.Allow(&request{}), true, core.ReasonWithinLimit, 4)
 	wantDecision(t, "a request that was exempt", l.Allow(&request{method: "PUT"}), true, core.ReasonBypassed)
-	r := &request{method: "OPTIONS", headers: map[string]string{"Origin": "x", "Access-Control-Request-Method": "PUT"}}
-	wantDecision(t, "a preflight", l.Allow(r), true, core.ReasonBypassed)
 }
 
 func TestNewSaysWhatIsWrongWithSettings(t *testing.T) {

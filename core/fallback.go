@@ -49,8 +49,8 @@ func (l *Limiter) prepareFallback(from Fallback) error {
 		if err := l.prepare(to, from.Limits[i], 1); err != nil {
 			return fmt.Errorf("weblimit: Config.Fallback: %s", unprefixed(err))
 		}
-		for _, other := range f.limits[:i] {
-			if other.rule.Name == to.rule.Name {
+		for j := range i {
+			if f.limits[j].rule.Name == to.rule.Name {
 				return fmt.Errorf("weblimit: Config.Fallback: two limits are called %q; give each its own name with Named", to.rule.Name)
 			}
 		}

@@ -55,6 +55,8 @@ type limit struct {
 	refundOn func(Outcome) bool // nil if the charge stays
 	estimate bool               // the handler tells the cost
 	once     keyfuncs.Func      // the operation's key, if the rule has Once
+	advisor  *advisor
+	advised  atomic.Bool // that the limit needs the route where it is not known
 }
 
 // New makes a limiter, or says which part of the configuration can't work. It
@@ -78,9 +80,6 @@ func New(config Config) (*Limiter, error) {
 	}
 	if l.maxWaiting = config.MaxWaiting; l.maxWaiting == 0 {
 		l.maxWaiting = DefaultMaxWaiting
-	}
-	if !config.LimitPreflights {
-		l.bypass = append(l.bypass, keyfuncs.Preflight())
 	}
 	declarations := make([]Declaration, len(config.Limits))
 	for i, from := range config.Limits {
@@ -126,6 +125,9 @@ func (l *Limiter) prepare(to *limit, from Limit, replicas int) (err error) {
 	to.cost, to.costBy, to.when, to.once = from.cost, from.costBy, from.when, from.once
 	l.advisor.readsPeer = l.advisor.readsPeer || to.key.Reads(keyfuncs.Peer())
 	l.advisor.readsFramework = l.advisor.readsFramework || to.key.Reads(keyfuncs.Framework())
+	if to.advisor = l.advisor; to.key.ReadsRoute() {
+		l.advisor.byRoute = append(l.advisor.byRoute, to)
+	}
 	to.missing, to.outage, to.shadow, to.warnAt = from.missing, from.outage, from.shadow, from.warnAt
 	if from.scale != nil {
 		to.scaling = newScaling(from.scale, from.name, from.cost, l.advisor.advise)
@@ -226,9 +228,12 @@ func (l *Limiter) Decide(r keyfuncs.Request, d *Decision, room []LimitResult) {
 	}
 	d.limiter, d.binding, d.many = l, -1, room[:0]
 	for i := range l.bypass {
-		if l.bypass[i].Match(r) {
+		switch l.bypass[i].Ask(r) {
+		case keyfuncs.Yes:
 			d.Allowed, d.Reason = true, ReasonBypassed
 			return
+		case keyfuncs.Unknown:
+			l.advisor.unrouted(&l.advisor.bypass, r, "Config.Bypass", "what a condition on routes holds for", "it exempts nothing")
 		}
 	}
 	c := calls.Get().(*call)

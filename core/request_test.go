@@ -12,7 +12,7 @@ import (
 type request struct {
 	ctx     context.Context // Background if nil
 	method  string          // GET if ""
-	route   string          // "/" if ""
+	route   string          // "/" if "", and unknown if "?"
 	peer    string
 	headers map[string]string   // canonical names
 	lines   map[string][]string // headers of several lines
@@ -29,8 +29,14 @@ func (r *request) Context() context.Context {
 }
 
 func (r *request) Method() string { return cmp.Or(r.method, "GET") }
-func (r *request) Path() string   { return r.Route() }
-func (r *request) Route() string  { return cmp.Or(r.route, "/") }
+func (r *request) Path() string   { return "/" }
+
+func (r *request) Route() (string, bool) {
+	if r.route == "?" {
+		return "", false
+	}
+	return cmp.Or(r.route, "/"), true
+}
 
 func (r *request) Header(name string, i int) (string, bool) {
 	if value, ok := r.headers[name]; ok && i == 0 {

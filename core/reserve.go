@@ -14,6 +14,7 @@ import (
 //
 //	core.PerSecond(1000).By(keyfuncs.Everyone()).Reserve(0.2, keyfuncs.Methods("POST"))
 //
+// Requests for which it is not known whether cond holds are of the lower class.
 // Both classes count in one bucket. What remains, how long to wait and the policy
 // in headers are those of the request's own class; levels of [Limit.WarnAt] and
 // [Limit.Soft] are of the whole. A share that leaves the lower class less than a

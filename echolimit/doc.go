@@ -21,10 +21,11 @@
 //
 // # What keys see
 //
-// The route is c.Path(), "" where none matched. In e.Pre it is always "", since
-// Echo routes after it: limits by route belong in e.Use. Echo names a route of
-// its own, "/api/*", for what no route in a group with middleware matches, and
-// for a wrong method that of the path.
+// The route is c.Path(), "" where none matched, for a wrong method too. In e.Pre it
+// is not known, since Echo routes after it, and what else is in e.Pre may rewrite
+// the path: a limit of a route applies to all there, and an exemption to none. So
+// limits by route belong in e.Use. Echo names a route of its own, "/api/*", for
+// what no route in a group with middleware matches.
 //
 // keyfuncs.User looks into c.Get first, if the key is a string, then into the
 // context of c.Request().
@@ -32,4 +33,9 @@
 // The peer is RemoteAddr of c.Request() and not c.RealIP(), which without an
 // IPExtractor believes X-Forwarded-For from anyone. keyfuncs.Framework reads
 // c.RealIP().
+//
+// # CORS
+//
+// Preflights count. Put Echo's CORS middleware before the limiter, where it answers
+// them itself: e.Use(middleware.CORS()), then e.Use(limit).
 package echolimit

@@ -64,12 +64,14 @@ func Charge(c echo.Context, n int64) error { return core.Charge(c.Request().Cont
 type handler struct {
 	limiter *core.Limiter
 	config  Config
+	place   place
 }
 
 func (h *handler) handle(c echo.Context, next echo.HandlerFunc) error {
 	if h.config.Skip != nil && h.config.Skip(c) {
 		return next(c)
 	}
+	next = h.place.watch(c, next)
 	d := h.decide(c)
 	switch {
 	case d.Reserved():
@@ -87,7 +89,7 @@ func (h *handler) handle(c echo.Context, next echo.HandlerFunc) error {
 
 func (h *handler) decide(c echo.Context) *core.Decision {
 	in := requests.Get().(*request)
-	in.Request, in.c = stdhttp.Of(c.Request()), c
+	in.Request, in.c, in.place = stdhttp.Of(c.Request()), c, &h.place
 	d, r := stdhttp.Decide(h.limiter, in, c.Request(), c.Response().Header())
 	*in = request{}
 	requests.Put(in)

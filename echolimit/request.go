@@ -13,7 +13,8 @@ import (
 // reused for other requests and must not outlive this one.
 type request struct {
 	stdhttp.Request
-	c echo.Context
+	c     echo.Context
+	place *place
 }
 
 var _ keyfuncs.Request = (*request)(nil)
@@ -22,8 +23,21 @@ var _ keyfuncs.Request = (*request)(nil)
 var requests = sync.Pool{New: func() any { return new(request) }}
 
 // Route returns the template of the route, which Echo knows before it calls any
-// middleware but that of Pre.
-func (r *request) Route() string { return r.c.Path() }
+// middleware but that of Pre. Where another method has a route, Echo tells its
+// template and answers itself, with 405 or to OPTIONS: that is no route.
+func (r *request) Route() (template string, known bool) {
+	template = r.c.Path()
+	switch {
+	case template == "":
+		return "", r.place.routed()
+	case r.c.Get(echo.ContextKeyHeaderAllow) != nil:
+		return "", true
+	}
+	return template, true
+}
+
+// RouteRemedy is for advice.
+func (r *request) RouteRemedy() string { return r.place.remedy() }
 
 // FrameworkIP returns what Echo takes for the client's address, for
 // keyfuncs.Framework.

@@ -44,9 +44,10 @@ func buildOn(e *echo.Echo, app limittest.App) limittest.Server {
 			return next(c)
 		}
 	})
+	e.Pre(limiters(app.Front)...)
 	e.Use(limiters(app.Layers)...)
 	for _, route := range app.Routes {
-		e.Add(route.Method, templates.Replace(route.Path), func(c echo.Context) (err error) {
+		handler := func(c echo.Context) (err error) {
 			route.Handle(limittest.HTTPCall{
 				Writer: c.Response(), Request: c.Request(),
 				FromContext:  func() (core.Decision, bool) { return echolimit.FromContext(c) },
@@ -55,7 +56,12 @@ func buildOn(e *echo.Echo, app limittest.App) limittest.Server {
 				StatusError:  func(status int) error { return echo.NewHTTPError(status) },
 			})
 			return err
-		}, limiters(route.Layers)...)
+		}
+		if path := templates.Replace(route.Path); route.Method == "" {
+			e.Any(path, handler, limiters(route.Layers)...)
+		} else {
+			e.Add(route.Method, path, handler, limiters(route.Layers)...)
+		}
 	}
 	return limittest.Serve(e)
 }

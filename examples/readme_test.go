@@ -86,7 +86,7 @@ func readmePlan() core.Limit {
 			return core.Limit{} // the limit's own numbers
 		}).
 		CostBy(func(r keyfuncs.Request) int64 {
-			if r.Route() == "/batch" {
+			if route, known := r.Route(); !known || route == "/batch" {
 				return 10
 			}
 			return 1

@@ -21,15 +21,25 @@
 //
 // # Routes
 //
-// Limits by route belong on the route:
+// On a route, the route is its template, "/items/:id". In app.Use and in groups the
+// limiter finds the first route further in that matches, by Fiber's own matching,
+// which takes about as long as routing does; so it looks only where a limit wants
+// the route, and once per request and limiter. What matches none has none, and so
+// has what a handler of app.Use answers, such as app.Static: to Fiber that is
+// middleware.
 //
-//	app.Get("/items/:id", limit, handler)
+// A handler may pass a request on by c.Next to the next route that matches it. The
+// first is the route; a condition on one of the others has no answer, so a limit of
+// it applies and an exemption does not. Neither has a condition where only handlers
+// of Use are below, as in app.Use("/proxy", limit, proxy): register a route there,
+// app.All("/proxy/*", limit, proxy).
 //
-// There the route is the template, "/items/:id". In app.Use and in groups Fiber
-// has not got so far. All that is known is the prefix they were registered
-// with, and the route is what it covers: "/*" in app.Use, "/api/*" in
-// app.Group("/api", limit), whether or not a route matches further in. A
-// condition on "GET /items/:id" never holds there.
+// Middleware that changes the path or method goes before the limiter.
+//
+// # CORS
+//
+// Preflights count. Put Fiber's cors before the limiter, where it answers them
+// itself: app.Use(cors.New()), then app.Use(limit).
 //
 // # What keys see
 //

@@ -43,13 +43,14 @@ func ExampleLimit_group() {
 	// Output: "key";r=599;t=3594, "global";r=4999;t=3600, "export";r=10;t=1800
 }
 
-// Limits by route go on the routes: in app.Use Fiber does not know them yet.
+// One limit for all routes, each counted for itself.
 func ExampleLimit_perRoute() {
 	limit := fiberlimit.Limit(core.NewMemory(), core.PerHour(1).By(keyfuncs.ClientIP(), keyfuncs.Route()))
 
 	app := fiber.New()
-	app.Get("/items/:id", limit, func(c *fiber.Ctx) error { return c.SendString("an item") })
-	app.Get("/users/:id", limit, func(c *fiber.Ctx) error { return c.SendString("a user") })
+	app.Use(limit)
+	app.Get("/items/:id", func(c *fiber.Ctx) error { return c.SendString("an item") })
+	app.Get("/users/:id", func(c *fiber.Ctx) error { return c.SendString("a user") })
 
 	for _, path := range []string{"/items/1", "/items/2", "/users/1"} {
 		fmt.Println(path, ask(app, "GET", path).StatusCode)

@@ -81,10 +81,10 @@ type localKey string
 const decisionLocal localKey = "weblimit.decision"
 
 type handler struct {
-	limiter   *core.Limiter
-	config    Config
-	templates templates
-	settings  settingsCache
+	limiter  *core.Limiter
+	config   Config
+	routes   routes
+	settings settingsCache
 }
 
 func (h *handler) handle(c *fiber.Ctx) error {
@@ -107,7 +107,7 @@ func (h *handler) handle(c *fiber.Ctx) error {
 }
 
 func (h *handler) decide(c *fiber.Ctx) *core.Decision {
-	in := acquire(c, &h.templates, h.settings.of(c))
+	in := acquire(c, &h.routes, h.settings.of(c))
 	ctx, room := h.newContext()
 	ctx.Context = c.UserContext()
 	h.limiter.Decide(in, &ctx.Decision, room)

@@ -86,7 +86,7 @@ func posted(t *testing.T, config fiber.Config, r *http.Request, change func(*fib
 			change(c)
 		}
 		called = true
-		read(c, acquire(c, new(templates), new(settingsCache).of(c)))
+		read(c, acquire(c, new(routes), new(settingsCache).of(c)))
 		return nil
 	})
 	app.Handler()

@@ -16,13 +16,19 @@ import (
 // request is a keyfuncs.Request. Its strings are Fiber's buffers, which the next
 // request on the connection overwrites; who keeps one copies it, as keys do.
 type request struct {
-	c         *fiber.Ctx
-	templates *templates
-	settings  *settings
-	fields    fields
+	c        *fiber.Ctx
+	routes   *routes
+	asked    bool
+	route    string // once asked
+	known    bool
+	settings *settings
+	fields   fields
 }
 
-var _ keyfuncs.Request = (*request)(nil)
+var (
+	_ keyfuncs.Request = (*request)(nil)
+	_ keyfuncs.Forks   = (*request)(nil)
+)
 
 // requests are reused: they are wider than a pointer, so each would be an allocation.
 var requests = sync.Pool{New: func() any {
@@ -32,15 +38,16 @@ var requests = sync.Pool{New: func() any {
 }}
 
 // acquire returns c as keys read it, until release.
-func acquire(c *fiber.Ctx, t *templates, s *settings) *request {
+func acquire(c *fiber.Ctx, routes *routes, s *settings) *request {
 	r := requests.Get().(*request)
-	r.c, r.templates, r.settings = c, t, s
+	r.c, r.routes, r.settings = c, routes, s
 	return r
 }
 
 // release forgets c, and keeps r for another request.
 func (r *request) release() {
-	r.c, r.templates, r.settings = nil, nil, nil
+	r.c, r.routes, r.settings = nil, nil, nil
+	r.asked, r.route, r.known = false, "", false
 	r.fields.reset()
 	requests.Put(r)
 }
@@ -56,8 +63,58 @@ func (r *request) Path() string {
 	return utils.UnsafeString(r.c.Context().URI().PathOriginal())
 }
 
-// Route returns the template of the route, or what a prefix covers.
-func (r *request) Route() string { return r.templates.of(r.c) }
+// Route returns the template of the route that the limiter is on, else of the first
+// further in that matches. Where there is none below a prefix of Use or Group, and
+// no route at all, handlers of Use have to answer: that is not known for a route,
+// and the template is what the prefix covers.
+func (r *request) Route() (template string, known bool) {
+	if !r.asked {
+		r.asked = true
+		r.route, r.known = r.find()
+	}
+	return r.route, r.known
+}
+
+func (r *request) find() (template string, known bool) {
+	t := r.routes.table(r.c.App())
+	here, ok := t.at(r.c)
+	switch {
+	case !ok:
+		return "", false
+	case !here.prefix:
+		return here.template, true
+	case here.empty:
+		return here.template, false
+	}
+	s := t.search(r.c, here.position)
+	defer s.end()
+	return s.next(), true
+}
+
+// MayReach reports the routes that match behind the first, to which c.Next leads.
+func (r *request) MayReach(template string) bool {
+	t := r.routes.table(r.c.App())
+	here, ok := t.at(r.c)
+	if !ok || !t.templates[template] {
+		return false
+	}
+	s := t.search(r.c, here.position)
+	defer s.end()
+	for found := s.next(); found != ""; found = s.next() {
+		if found == template {
+			return true
+		}
+	}
+	return false
+}
+
+// RouteRemedy is for advice.
+func (r *request) RouteRemedy() string {
+	if _, known := r.Route(); known {
+		return "several routes match, of which one may call c.Next: put the limiter on the route itself"
+	}
+	return "register a route, by Get or All, rather than a handler by Use, and put the limiter on it"
+}
 
 // Header returns the i-th line that a header has in the block.
 func (r *request) Header(name string, i int) (string, bool) {

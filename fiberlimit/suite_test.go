@@ -8,6 +8,7 @@ import (
 	"net"
 	"net/http"
 	"os"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -35,7 +36,7 @@ func TestSuite(t *testing.T) {
 
 func TestOutcomes(t *testing.T) { limittest.Outcomes(t, build, differences) }
 
-var differences = limittest.Differences{Prefixes: true, RefusesMethods: true, OnlyHTTP1: true, Blind: true}
+var differences = limittest.Differences{RoutesInFront: true, RefusesMethods: true, OnlyHTTP1: true, Blind: true}
 
 var templates = strings.NewReplacer("{", ":", "}", "")
 
@@ -61,14 +62,19 @@ func build(tb testing.TB, app limittest.App) limittest.Server {
 		c.SetUserContext(ctx)
 		return c.Next()
 	})
-	for _, limit := range limiters(app.Layers) {
+	for _, limit := range limiters(slices.Concat(app.Front, app.Layers)) {
 		f.Use(limit)
 	}
 	for _, route := range app.Routes {
-		f.Add(route.Method, templates.Replace(route.Path), append(limiters(route.Layers), func(c *fiber.Ctx) (err error) {
+		handlers := append(limiters(route.Layers), func(c *fiber.Ctx) (err error) {
 			route.Handle(call{c, &err})
 			return err
-		})...)
+		})
+		if path := templates.Replace(route.Path); route.Method == "" {
+			f.All(path, handlers...)
+		} else {
+			f.Add(route.Method, path, handlers...)
+		}
 	}
 	return server{tb, f, f.Server()}
 }

@@ -24,7 +24,7 @@ func TestTrap47NothingOfATrailerIsSeen(t *testing.T) {
 			app.Use(func(c *fiber.Ctx) error {
 				_ = c.Body()
 				reached++
-				in := acquire(c, new(templates), cache.of(c))
+				in := acquire(c, new(routes), cache.of(c))
 				defer in.release()
 				for _, name := range []string{"X-Tenant", "User-Agent", "Cookie", "X-Forwarded-For", "Content-Type", "Host"} {
 					seen += strings.Join(values(in, name), " ")

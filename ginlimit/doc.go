@@ -20,11 +20,16 @@
 //
 // # What keys see
 //
-// The route is c.FullPath(), "" where no route matched. Gin runs the engine's
-// middleware for those too, but not where it redirects, as from /users/ to
-// /users. keyfuncs.User looks into c.Get first, then into the context of
+// The route is c.FullPath(), "" where no route matched; it is known everywhere.
+// Gin runs the engine's middleware for those too, but not where it redirects, as
+// from /users/ to /users. What NoRoute answers is no route. keyfuncs.User looks into c.Get first, then into the context of
 // c.Request. Cookies are unescaped as c.Cookie does.
 //
 // The peer is c.Request.RemoteAddr and not c.ClientIP(), which believes
 // X-Forwarded-For from anyone until SetTrustedProxies says otherwise.
+//
+// # CORS
+//
+// Preflights count. Put gin-contrib/cors before the limiter, where it answers them
+// itself: r.Use(cors.New(…)), then r.Use(limit).
 package ginlimit

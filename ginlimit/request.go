@@ -24,7 +24,7 @@ func (r request) std() stdhttp.Request { return stdhttp.Of(r.c.Request) }
 func (r request) Context() context.Context              { return r.std().Context() }
 func (r request) Method() string                        { return r.std().Method() }
 func (r request) Path() string                          { return r.std().Path() }
-func (r request) Route() string                         { return r.c.FullPath() }
+func (r request) Route() (string, bool)                 { return r.c.FullPath(), true } // Gin routes before any middleware
 func (r request) Peer() netip.Addr                      { return r.std().Peer() }
 func (r request) Header(n string, i int) (string, bool) { return r.std().Header(n, i) }
 func (r request) Query(n string, i int) (string, bool)  { return r.std().Query(n, i) }

@@ -6,6 +6,7 @@ import (
 	"io"
 	"net/http"
 	"os"
+	"slices"
 	"strings"
 	"testing"
 
@@ -22,9 +23,12 @@ func TestMain(m *testing.M) {
 	os.Exit(limittest.Main(m))
 }
 
-func TestOutcomes(t *testing.T) { limittest.Outcomes(t, build) }
+func TestOutcomes(t *testing.T) { limittest.Outcomes(t, build, differences) }
 
-func TestSuite(t *testing.T) { limittest.Run(t, build) }
+func TestSuite(t *testing.T) { limittest.Run(t, build, differences) }
+
+// Gin routes before any middleware.
+var differences = limittest.Differences{RoutesInFront: true}
 
 var templates = strings.NewReplacer("{", ":", "}", "")
 
@@ -55,9 +59,9 @@ func buildOn(engine *gin.Engine, app limittest.App) limittest.Server {
 			c.String(int(own), "failed")
 		}
 	})
-	engine.Use(middleware(app.Layers)...)
+	engine.Use(middleware(slices.Concat(app.Front, app.Layers))...)
 	for _, route := range app.Routes {
-		engine.Handle(route.Method, templates.Replace(route.Path), append(middleware(route.Layers), func(c *gin.Context) {
+		handlers := append(middleware(route.Layers), func(c *gin.Context) {
 			route.Handle(limittest.HTTPCall{
 				Writer: c.Writer, Request: c.Request,
 				FromContext:  func() (core.Decision, bool) { return ginlimit.FromContext(c) },
@@ -65,7 +69,12 @@ func buildOn(engine *gin.Engine, app limittest.App) limittest.Server {
 				ReturnsError: func(failure error) { _ = c.Error(failure) },
 				StatusError:  func(status int) error { return statusError(status) },
 			})
-		})...)
+		})
+		if path := templates.Replace(route.Path); route.Method == "" {
+			engine.Any(path, handlers...)
+		} else {
+			engine.Handle(route.Method, path, handlers...)
+		}
 	}
 	return limittest.Serve(engine)
 }

@@ -8,7 +8,7 @@ import (
 // Condition says yes or no about a request: whether it is exempt from limits, or
 // whether one limit applies to it. Get one from a constructor, such as [Routes],
 // or make one of a function of yours with [Matches]; the zero Condition is
-// invalid and Err says so.
+// invalid and Err says so. A condition on routes has a third answer, [Unknown].
 //
 // It is a struct and not a function so that a CIDR or token that is wrong in a
 // configuration file is an error when the limiter is built, be it at start-up or
@@ -17,20 +17,28 @@ import (
 // A Condition is a small immutable value, safe to copy and for concurrent use.
 // It holds no token and shows none when it is printed.
 type Condition struct {
-	match func(Request) bool // nil when err is set
-	err   error
+	ask func(Request) Answer // nil when err is set
+	err error
 }
 
 var errZeroCondition = errors.New("weblimit: keyfuncs: the zero Condition says nothing, use a constructor such as keyfuncs.Routes")
 
-// Match reports whether the condition holds for r. It never does when Err is not
-// nil, inside a Not neither.
-func (c Condition) Match(r Request) bool { return c.match != nil && c.match(r) }
+// Ask returns whether the condition holds for r. It is No when Err is not nil,
+// inside a Not too.
+func (c Condition) Ask(r Request) Answer {
+	if c.ask == nil {
+		return No
+	}
+	return c.ask(r)
+}
+
+// Match reports whether Ask answers Yes, which is what an exemption needs.
+func (c Condition) Match(r Request) bool { return c.Ask(r) == Yes }
 
 // Err is what is wrong with how c was built, such as a token that is too short,
 // and nil when nothing is. Building a limiter reports it.
 func (c Condition) Err() error {
-	if c.match == nil && c.err == nil {
+	if c.ask == nil && c.err == nil {
 		return errZeroCondition
 	}
 	return c.err
@@ -46,53 +54,58 @@ func (c Condition) Err() error {
 //
 // What f reads decides who is exempt. A path, a header or a query is what a
 // client writes: compare [Request.Route] and not [Request.Path], of which
-// "/healthz/../login" has the prefix and "/login?/healthz" the suffix.
+// "/healthz/../login" has the prefix and "/login?/healthz" the suffix. Where the
+// route is not known f has to choose; [Routes] leaves that to the limit.
 func Matches(f func(Request) bool) Condition {
 	if f == nil {
 		return Condition{err: errors.New("weblimit: keyfuncs.Matches: no function")}
 	}
-	return Condition{match: f}
+	return Condition{ask: yesOrNo(f)}
 }
 
-// Not holds when c does not. Err reports what c's does.
+// Not holds when c does not, and is unknown when c is. Err reports what c's does.
 func Not(c Condition) Condition {
 	if err := c.Err(); err != nil {
 		return Condition{err: err}
 	}
-	return Condition{match: func(r Request) bool { return !c.match(r) }}
+	return Condition{ask: func(r Request) Answer { return c.ask(r).not() }}
 }
 
-// All holds when all conditions do; they are asked in their order until one does
-// not. Err reports none at all, and the first of their errors.
+// All holds when all conditions do, and is unknown when some are and the others
+// hold. They are asked in their order until one does not hold. Err reports none at
+// all, and the first of their errors.
 func All(conditions ...Condition) Condition {
 	conditions, err := checked("All", conditions)
 	if err != nil {
 		return Condition{err: err}
 	}
-	return Condition{match: func(r Request) bool {
+	return Condition{ask: func(r Request) Answer {
+		least := Yes
 		for _, c := range conditions {
-			if !c.match(r) {
-				return false
+			if least = min(least, c.ask(r)); least == No {
+				break
 			}
 		}
-		return true
+		return least
 	}}
 }
 
-// Any holds when one of the conditions does; they are asked in their order until
-// one does. Err reports none at all, and the first of their errors.
+// Any holds when one of the conditions does, and is unknown when none does and
+// some are unknown. They are asked in their order until one holds. Err reports none
+// at all, and the first of their errors.
 func Any(conditions ...Condition) Condition {
 	conditions, err := checked("Any", conditions)
 	if err != nil {
 		return Condition{err: err}
 	}
-	return Condition{match: func(r Request) bool {
+	return Condition{ask: func(r Request) Answer {
+		greatest := No
 		for _, c := range conditions {
-			if c.match(r) {
-				return true
+			if greatest = max(greatest, c.ask(r)); greatest == Yes {
+				break
 			}
 		}
-		return false
+		return greatest
 	}}
 }
 

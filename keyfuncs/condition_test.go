@@ -1,6 +1,7 @@
 package keyfuncs_test
 
 import (
+	"fmt"
 	"testing"
 
 	"github.com/weblimit/weblimit/keyfuncs"
@@ -16,6 +17,13 @@ func wantMatch(t *testing.T, c keyfuncs.Condition, r keyfuncs.Request, want bool
 	}
 	if got := keyfuncs.Not(c).Match(r); got == want {
 		t.Errorf("Not: Match(%+v) = %t", r, got)
+	}
+}
+
+func wantAnswer(t *testing.T, name string, c keyfuncs.Condition, r keyfuncs.Request, want keyfuncs.Answer) {
+	t.Helper()
+	if got := c.Ask(r); got != want || c.Match(r) != (want == keyfuncs.Yes) {
+		t.Errorf("%s: Ask = %v, Match = %t, want %v", name, got, c.Match(r), want)
 	}
 }
 
@@ -65,6 +73,27 @@ func TestConditionsCombine(t *testing.T) {
 			t.Errorf("%s: %t after %d questions, want %t after %d", tt.name, got, asked, tt.want, tt.asked)
 		}
 	}
+}
+
+// Kleene's logic: what is not known stays so only as long as it matters.
+func TestConditionsCombineWhatIsNotKnown(t *testing.T) {
+	t.Parallel()
+	const no, unknown, yes = keyfuncs.No, keyfuncs.Unknown, keyfuncs.Yes
+	r := &request{method: "GET", unknown: true}
+	says := map[keyfuncs.Answer]keyfuncs.Condition{
+		no: keyfuncs.Methods("POST"), unknown: keyfuncs.Routes("/a"), yes: keyfuncs.Methods("GET"),
+	}
+	for a, want := range map[keyfuncs.Answer]keyfuncs.Answer{no: yes, unknown: unknown, yes: no} {
+		wantAnswer(t, fmt.Sprint(a), says[a], r, a)
+		wantAnswer(t, fmt.Sprint("not ", a), keyfuncs.Not(says[a]), r, want)
+	}
+	for a := no; a <= yes; a++ {
+		for b := no; b <= yes; b++ {
+			wantAnswer(t, fmt.Sprint(a, " and ", b), keyfuncs.All(says[a], says[b]), r, min(a, b))
+			wantAnswer(t, fmt.Sprint(a, " or ", b), keyfuncs.Any(says[a], says[b]), r, max(a, b))
+		}
+	}
+	wantAnswer(t, "an invalid condition", keyfuncs.Not(keyfuncs.Routes("a")), r, no)
 }
 
 func TestMistakesInConditionsAreErrors(t *testing.T) {

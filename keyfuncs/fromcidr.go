@@ -46,8 +46,8 @@ func fromCIDR(constructor string, s Strategy, cidrs []string) Condition {
 	if err != nil {
 		return Condition{err: fmt.Errorf("weblimit: keyfuncs.%s: %w", constructor, err)}
 	}
-	return Condition{match: func(r Request) bool {
+	return Condition{ask: yesOrNo(func(r Request) bool {
 		addr, ok := s.addr(r)
 		return ok && networks.contains(addr)
-	}}
+	})}
 }

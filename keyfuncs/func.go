@@ -19,6 +19,7 @@ type Func struct {
 	repeated func(r Request) string
 	// strategies are those of all the addresses that the key is made of.
 	strategies []Strategy
+	readsRoute bool // the key, or a part of it, is Route
 	err        error
 }
 
@@ -68,6 +69,10 @@ func (f Func) Kind() string { return f.kind }
 func (f Func) Reads(s Strategy) bool {
 	return slices.ContainsFunc(f.strategies, func(own Strategy) bool { return own.name == s.name })
 }
+
+// ReadsRoute reports whether the key, or a part of it, is [Route]. A limiter that
+// gives advice asks.
+func (f Func) ReadsRoute() bool { return f.readsRoute }
 
 // Err is what is wrong with how f was built, such as Header(""), and nil when
 // nothing is. Building a limiter reports it, so that nothing fails while serving.

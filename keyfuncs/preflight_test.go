@@ -35,3 +35,17 @@ func TestPreflight(t *testing.T) {
 		})
 	}
 }
+
+// Trap 48.
+func TestPreflightIsOfNoRoute(t *testing.T) {
+	t.Parallel()
+	headers := http.Header{"Origin": {"https://example.com"}, "Access-Control-Request-Method": {"PUT"}}
+	c := keyfuncs.Preflight()
+	for _, route := range []string{"/rpc", "/*", "*"} {
+		wantMatch(t, c, &request{method: "OPTIONS", route: route, headers: headers}, false)
+	}
+	r := &request{method: "OPTIONS", unknown: true, headers: headers}
+	wantAnswer(t, "where routes are not known", c, r, keyfuncs.Unknown)
+	r.method = "POST"
+	wantAnswer(t, "another method, where routes are not known", c, r, keyfuncs.No)
+}

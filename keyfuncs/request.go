@@ -18,9 +18,11 @@ type Request interface {
 	// Path is the URL's path as received. It is unbounded and has many
 	// spellings, so nothing in this package makes a key of it.
 	Path() string
-	// Route is the template of the matched route, such as "/users/:id", and ""
-	// when none matched.
-	Route() string
+	// Route is the template of the route that is going to answer, such as
+	// "/users/:id", and "" when none is. It reports false where that is not known,
+	// as in front of the router; template is then what covers all that may come,
+	// such as "/api/*", or "". See Forks, too.
+	Route() (template string, known bool)
 	// Header is the i-th line, from 0, of the header with this canonical name
 	// ("X-Api-Key"). It reports false when there are not so many lines. Only the
 	// header block in front of the body counts, never a trailer behind it: a client's
@@ -39,4 +41,12 @@ type Request interface {
 	// Value is what earlier middleware stored under key, in the framework's own
 	// locals or in the context; nil when nothing was.
 	Value(key any) any
+}
+
+// Forks is implemented by a [Request] whose Route, though known, need not be the
+// last word: a handler of Fiber may pass a request on to the next route that
+// matches it, and a template may have a second spelling.
+type Forks interface {
+	// MayReach reports whether the route with this template may answer, too.
+	MayReach(template string) bool
 }

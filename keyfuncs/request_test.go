@@ -12,6 +12,7 @@ type request struct {
 	method  string
 	path    string
 	route   string
+	unknown bool // the route is
 	peer    string
 	headers http.Header // canonical names
 	cookies map[string][]string
@@ -22,7 +23,7 @@ type request struct {
 func (r *request) Context() context.Context { return context.Background() }
 func (r *request) Method() string           { return r.method }
 func (r *request) Path() string             { return r.path }
-func (r *request) Route() string            { return r.route }
+func (r *request) Route() (string, bool)    { return r.route, !r.unknown }
 
 func (r *request) Header(name string, i int) (string, bool) {
 	return at(r.headers[name], i)

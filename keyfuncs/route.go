@@ -1,8 +1,11 @@
 package keyfuncs
 
-// unmatched stands for all requests that no route answers. No template is
-// spelled so: each has a slash or is "*".
-const unmatched = "unmatched"
+// What stands for requests without a template. No template is spelled so: each
+// has a slash or is "*".
+const (
+	unmatched    = "unmatched" // no route answers
+	unknownRoute = "unknown"   // the limit stands where routes are not known
+)
 
 // Route limits each route by its template, such as "route:/users/:id", so that
 // all users of it share a bucket; join it with another key for a bucket each.
@@ -10,13 +13,18 @@ const unmatched = "unmatched"
 //
 // Requests that match no route share the key "route:unmatched"; there is always
 // a key. The raw path is never used: it has endless spellings, each of which
-// would be a fresh bucket.
+// would be a fresh bucket. Where the route is not known, requests share
+// "route:unknown", or the prefix that covers them, and the limiter logs advice.
 func Route() Func {
 	p := newPart(kindRoute)
-	return Func{kind: p.kind, read: func(dst []byte, r Request) ([]byte, Presence) {
-		template := r.Route()
-		if template == "" {
+	return Func{kind: p.kind, readsRoute: true, read: func(dst []byte, r Request) ([]byte, Presence) {
+		template, known := r.Route()
+		switch {
+		case template != "":
+		case known:
 			template = unmatched
+		default:
+			template = unknownRoute
 		}
 		return p.append(dst, template)
 	}}

@@ -1,6 +1,7 @@
 package keyfuncs_test
 
 import (
+	"bytes"
 	"strings"
 	"testing"
 
@@ -23,6 +24,25 @@ func TestRoute(t *testing.T) {
 			t.Parallel()
 			wantKey(t, keyfuncs.Route(), &request{route: tt.route}, tt.want)
 		})
+	}
+}
+
+func TestRouteThatIsNotKnownIsOneBucket(t *testing.T) {
+	t.Parallel()
+	for _, path := range []string{"/login", "/x", "//login"} {
+		wantKey(t, keyfuncs.Route(), &request{path: path, unknown: true}, "route:unknown")
+		wantKey(t, keyfuncs.Route(), &request{path: path, route: "/api/*", unknown: true}, "route:/api/*")
+	}
+	for _, f := range []keyfuncs.Func{
+		keyfuncs.Route(), keyfuncs.Join(keyfuncs.ClientIP(), keyfuncs.Route()), keyfuncs.First(keyfuncs.User("id"), keyfuncs.Route()),
+		keyfuncs.Join(keyfuncs.Everyone(), keyfuncs.Route()).WithSecret(bytes.Repeat([]byte("s"), 32)),
+	} {
+		if !f.ReadsRoute() {
+			t.Errorf("%s: ReadsRoute() = false", f.Kind())
+		}
+	}
+	if keyfuncs.ClientIP().ReadsRoute() {
+		t.Error("ClientIP: ReadsRoute() = true")
 	}
 }
 

@@ -1,6 +1,7 @@
 package keyfuncs_test
 
 import (
+	"fmt"
 	"net/http"
 	"testing"
 
@@ -38,6 +39,46 @@ func TestRoutes(t *testing.T) {
 	}
 	// For all methods, though one was named before.
 	wantMatch(t, keyfuncs.Routes("GET /a", "/a"), &request{method: "PUT", route: "/a"}, true)
+}
+
+// Trap 52.
+func TestRoutesWhereTheRouteIsNotKnown(t *testing.T) {
+	t.Parallel()
+	c := keyfuncs.Routes("GET /healthz", "POST /login")
+	for _, tt := range []struct {
+		method, route string
+		unknown       bool
+		want          keyfuncs.Answer
+	}{
+		{"GET", "/healthz", false, keyfuncs.Yes},
+		{"GET", "", false, keyfuncs.No},
+		{"GET", "", true, keyfuncs.Unknown},
+		{"HEAD", "", true, keyfuncs.Unknown},
+		{"POST", "/*", true, keyfuncs.Unknown},
+		{"GET", "/healthz", true, keyfuncs.Unknown}, // what covers all that may come
+		{"PUT", "", true, keyfuncs.No},              // whatever the route
+	} {
+		r := &request{method: tt.method, route: tt.route, unknown: tt.unknown}
+		wantAnswer(t, fmt.Sprintf("%+v", tt), c, r, tt.want)
+	}
+	wantAnswer(t, "for all methods", keyfuncs.Routes("/healthz"), &request{method: "PUT", unknown: true}, keyfuncs.Unknown)
+}
+
+// forking is a request that may be answered by another route than its own.
+type forking struct {
+	request
+	also string
+}
+
+func (f *forking) MayReach(template string) bool { return template == f.also }
+
+func TestRoutesThatMayBeReachedAreNotKnown(t *testing.T) {
+	t.Parallel()
+	r := &forking{request{method: "POST", route: "/*"}, "/login"}
+	wantAnswer(t, "its own route", keyfuncs.Routes("/login", "/*"), r, keyfuncs.Yes)
+	wantAnswer(t, "another that it may reach", keyfuncs.Routes("POST /login"), r, keyfuncs.Unknown)
+	wantAnswer(t, "the same by another method", keyfuncs.Routes("GET /login"), r, keyfuncs.No)
+	wantAnswer(t, "one that it can't reach", keyfuncs.Routes("POST /logout"), r, keyfuncs.No)
 }
 
 // tricks are spellings that a prefix or suffix of a path falls for.

@@ -52,7 +52,7 @@ func Tokens(header string, tokens ...string) Condition {
 		sums[i] = sha256.Sum256([]byte(token))
 	}
 	canonical := textproto.CanonicalMIMEHeaderKey(header)
-	return Condition{match: func(r Request) bool {
+	return Condition{ask: yesOrNo(func(r Request) bool {
 		value, _ := onlyLine(r, canonical) // "" unless there is just one
 		if canonical == "Authorization" {
 			value, _ = bearerToken(trimValue(value))
@@ -66,7 +66,7 @@ func Tokens(header string, tokens ...string) Condition {
 			found |= subtle.ConstantTimeCompare(sums[i][:], sum[:])
 		}
 		return found == 1
-	}}
+	})}
 }
 
 // checkToken says what is wrong with a token without showing it.

@@ -21,9 +21,20 @@
 // # Routes
 //
 // keyfuncs.Route and conditions on routes see the pattern that http.ServeMux
-// matched, less its method. Around one handler that is at hand. Around a mux it
-// is not known yet: tell [Config.Mux] which mux it is. Without it all requests
-// count as unmatched.
+// matched, less its method; of muxes in one another, that of the innermost. It is
+// known around a mux, which the limiter asks, and around a route's handler. With
+// something else between the limiter and the mux, name the mux in [Config.Mux];
+// without it no route is known in front of a mux, or around another router: a
+// limit of a route applies to all then, and an exemption to none.
+//
+// Around a handler for a whole subtree, such as "/api/", that is the route. A
+// condition on a route below it has no answer there, since the handler may be a
+// router. What rewrites the path or method goes before the limiter.
+//
+// # CORS
+//
+// Preflights count. Put the CORS middleware around the limiter, where it answers
+// them itself: cors.Default().Handler(limit(mux)) with rs/cors.
 //
 // # Client addresses
 //

@@ -2,9 +2,12 @@ package nethttp
 
 import (
 	"net/http"
+	"path"
+	"strings"
 	"sync"
 
 	"github.com/weblimit/weblimit/internal/stdhttp"
+	"github.com/weblimit/weblimit/keyfuncs"
 )
 
 // outsideRequest is a request on its way to a mux, which knows its route.
@@ -16,15 +19,110 @@ type outsideRequest struct {
 	route string // once asked
 }
 
+var (
+	_ keyfuncs.Request = (*outsideRequest)(nil)
+	_ keyfuncs.Forks   = (*outsideRequest)(nil)
+)
+
 // outside holds requests for reuse: they are wider than a pointer, so each would
 // be an allocation.
 var outside = sync.Pool{New: func() any { return new(outsideRequest) }}
 
 // Route asks the mux, once.
-func (r *outsideRequest) Route() string {
+func (r *outsideRequest) Route() (template string, known bool) {
 	if !r.asked {
-		_, pattern := r.mux.Handler(r.http)
-		r.route, r.asked = stdhttp.Template(pattern), true
+		r.route, r.asked = find(r.mux, r.http), true
 	}
-	return r.route
+	return r.route, true
+}
+
+// MayReach reports the pattern of a mux further out, which the request has
+// matched as well.
+func (r *outsideRequest) MayReach(template string) bool {
+	outer, known := r.Request.Route()
+	return known && template == outer
+}
+
+// muxOf returns the mux that a handler is, or that other limiters are around; nil if
+// it is none.
+func muxOf(h http.Handler) *http.ServeMux {
+	switch h := h.(type) {
+	case *http.ServeMux:
+		return h
+	case *handler:
+		return h.mux
+	}
+	return nil
+}
+
+// maxNested is how many muxes in one another are looked into.
+const maxNested = 16
+
+// find returns the template of the route by which mux, or a mux that is a handler
+// of it, answers a request.
+func find(mux *http.ServeMux, r *http.Request) string {
+	if r.RequestURI == "*" {
+		return "" // a mux answers it with 400
+	}
+	var pattern string
+	for range maxNested {
+		var h http.Handler
+		h, pattern = mux.Handler(r)
+		inner, ok := h.(*http.ServeMux)
+		if !ok {
+			break
+		}
+		mux = inner
+	}
+	// The redirect of CONNECT /x to /x/ has its target for a pattern, which is
+	// whatever the client writes.
+	if r.Method == http.MethodConnect && pattern == path.Clean("/"+r.URL.Path)+"/" && !strings.HasSuffix(r.URL.Path, "/") {
+		return ""
+	}
+	return stdhttp.Template(pattern)
+}
+
+// insideRequest is a request to a handler that is no mux. Its route is the pattern
+// of the mux that it came through, if any.
+type insideRequest struct{ stdhttp.Request }
+
+var (
+	_ keyfuncs.Request = insideRequest{}
+	_ keyfuncs.Forks   = insideRequest{}
+)
+
+// MayReach reports what a router in the place of the handler might answer: a
+// pattern such as "/api/" covers all its routes.
+func (r insideRequest) MayReach(template string) bool {
+	own, _ := r.Route()
+	prefix, ok := subtree(own)
+	if !ok {
+		return false
+	}
+	if !strings.HasPrefix(r.Path(), prefix) {
+		return true // http.StripPrefix: the router's templates don't begin with it either
+	}
+	return strings.HasPrefix(withoutHost(template), prefix)
+}
+
+// RouteRemedy is for advice.
+func (insideRequest) RouteRemedy() string {
+	return "put the limiter around the *http.ServeMux itself or around the route's handler, or name the mux in nethttp.Config.Mux"
+}
+
+// subtree returns what all paths begin with that a template covers, if that is
+// more than one path: "/api/" of "/api/" and of "/api/{rest...}".
+func subtree(template string) (prefix string, ok bool) {
+	if !strings.HasSuffix(template, "/") && !strings.HasSuffix(template, "...}") {
+		return "", false
+	}
+	prefix, _, _ = strings.Cut(withoutHost(template), "{")
+	return prefix, true
+}
+
+func withoutHost(template string) string {
+	if i := strings.IndexByte(template, '/'); i > 0 {
+		return template[i:]
+	}
+	return template
 }

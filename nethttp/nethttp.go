@@ -20,9 +20,10 @@ type Config struct {
 	// application/problem+json.
 	Denied func(w http.ResponseWriter, r *http.Request, d core.Decision)
 
-	// Mux tells the route of a request before it is served, for middleware around
-	// a whole mux. It is asked only where a limit wants the route. Defaults to
-	// the request's own Pattern, which is set inside a mux.
+	// Mux tells the route of a request before it is served, where something else
+	// stands between the middleware and the mux. It is asked only where a limit
+	// wants the route. Defaults to the handler that the middleware goes around, if
+	// that is a mux, else to the request's own Pattern, which is set inside a mux.
 	Mux *http.ServeMux
 }
 
@@ -49,7 +50,11 @@ func New(limiter *core.Limiter, config ...Config) func(http.Handler) http.Handle
 		c = config[0]
 	}
 	return func(next http.Handler) http.Handler {
-		return &handler{limiter: limiter, config: c, next: next}
+		h := &handler{limiter: limiter, config: c, next: next, mux: c.Mux}
+		if h.mux == nil {
+			h.mux = muxOf(next)
+		}
+		return h
 	}
 }
 
@@ -66,6 +71,7 @@ type handler struct {
 	limiter *core.Limiter
 	config  Config
 	next    http.Handler
+	mux     *http.ServeMux // nil if the handler is none and none was named
 }
 
 // ServeHTTP implements [http.Handler].
@@ -79,11 +85,11 @@ func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 }
 
 func (h *handler) decide(w http.ResponseWriter, r *http.Request) (*core.Decision, *http.Request) {
-	if h.config.Mux == nil {
-		return stdhttp.Decide(h.limiter, stdhttp.Of(r), r, w.Header())
+	if h.mux == nil {
+		return stdhttp.Decide(h.limiter, insideRequest{stdhttp.Of(r)}, r, w.Header())
 	}
 	in := outside.Get().(*outsideRequest)
-	in.Request, in.http, in.mux = stdhttp.Of(r), r, h.config.Mux
+	in.Request, in.http, in.mux = stdhttp.Of(r), r, h.mux
 	d, r := stdhttp.Decide(h.limiter, in, r, w.Header())
 	*in = outsideRequest{}
 	outside.Put(in)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"net/http"
 	"os"
+	"strings"
 	"testing"
 
 	"github.com/weblimit/weblimit/core"
@@ -31,9 +32,13 @@ func build(_ testing.TB, app limittest.App) limittest.Server {
 				ChargeUnits: func(n int64) error { return nethttp.Charge(r.Context(), n) },
 			})
 		})
-		mux.Handle(route.Method+" "+path, around(h, route.Layers, nil))
+		mux.Handle(strings.TrimPrefix(route.Method+" "+path, " "), around(h, route.Layers, nil))
 	}
-	h := around(mux, app.Layers, mux)
+	var h http.Handler = mux
+	if len(app.Front) > 0 { // something stands between it and the mux
+		h = around(http.HandlerFunc(mux.ServeHTTP), app.Front, nil)
+	}
+	h = around(h, app.Layers, mux)
 	return limittest.Serve(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		defer func() {
 			if recover() != nil {
@@ -56,7 +61,11 @@ func build(_ testing.TB, app limittest.App) limittest.Server {
 
 func around(h http.Handler, layers []limittest.Layer, mux *http.ServeMux) http.Handler {
 	for i := len(layers) - 1; i >= 0; i-- {
-		h = middleware(layers[i], mux)(h)
+		if h == http.Handler(mux) {
+			h = middleware(layers[i], nil)(h) // which sees the mux
+		} else {
+			h = middleware(layers[i], mux)(h)
+		}
 	}
 	return h
 }

@@ -36,7 +36,7 @@ var _ keyfuncs.Request = request{}
 func (r request) Context() context.Context          { return context.Background() }
 func (r request) Method() string                    { return "GET" }
 func (r request) Path() string                      { return "/" }
-func (r request) Route() string                     { return "/" }
+func (r request) Route() (string, bool)             { return "/", true }
 func (r request) Header(string, int) (string, bool) { return "", false }
 func (r request) Cookie(string, int) (string, bool) { return "", false }
 func (r request) Query(string, int) (string, bool)  { return "", false }

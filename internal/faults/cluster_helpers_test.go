@@ -285,7 +285,7 @@ type nobody struct{}
 func (nobody) Context() context.Context          { return context.Background() }
 func (nobody) Method() string                    { return http.MethodGet }
 func (nobody) Path() string                      { return "/" }
-func (nobody) Route() string                     { return "/" }
+func (nobody) Route() (string, bool)             { return "/", true }
 func (nobody) Header(string, int) (string, bool) { return "", false }
 func (nobody) Cookie(string, int) (string, bool) { return "", false }
 func (nobody) Query(string, int) (string, bool)  { return "", false }

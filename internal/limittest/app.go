@@ -30,9 +30,9 @@ type Server interface {
 // then check what it does instead: none is left out. The zero value is for a
 // framework that has none.
 type Differences struct {
-	// Prefixes: a limiter around the application sees the prefix that it was
-	// registered with, not the route of a request.
-	Prefixes bool
+	// RoutesInFront: a limiter of App.Front knows the route of a request, as one of
+	// App.Layers does.
+	RoutesInFront bool
 
 	// RefusesMethods: requests with methods that the framework does not know get
 	// 400 from it, before any middleware.
@@ -54,6 +54,11 @@ type App struct {
 	// SignIn, before all limiters, takes a user from the request header [UserHeader]
 	// if there is one, and stores its value.
 	SignIn SignIn
+
+	// Front are limiters as far out as the framework's users put one, where it may
+	// not have routed yet: around a mux that something else stands in front of,
+	// around chi's router, in Echo's Pre. They have no Skip and no Denied.
+	Front []Layer
 
 	// Layers are limiters around the whole application, from the outside in; they
 	// see requests that match no route as well.
@@ -123,7 +128,7 @@ type Layer struct {
 
 // Route is a method and path with its handler.
 type Route struct {
-	Method string
+	Method string  // "" for all methods
 	Path   string  // segments in braces are parameters: "/items/{id}"
 	Layers []Layer // limiters of this route alone, from the outside in
 	Handle func(Call)

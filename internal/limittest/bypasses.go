@@ -125,46 +125,4 @@ var bypasses = []scenario{
 			e.denied(what, s.get("/", options...))
 		}
 	}},
-	{"preflights pass uncounted, and nothing that only looks like one", func(e *env) {
-		store := e.counting()
-		s := e.serve(App{
-			Layers: e.configured(core.Config{Store: store, Limits: []core.Limit{core.PerDay(1).By(keyfuncs.Everyone())}}),
-			Routes: preflighted,
-		})
-		for range 3 {
-			r := s.do("OPTIONS", "/", preflight...)
-			e.passes("preflight", r)
-			e.silent("preflight", r)
-		}
-		equal(e, "preflights that reached the store", store.asked(), 0)
-		e.passes("first", s.get("/", preflight...))
-		for what, options := range map[string][]option{
-			"without Origin":     {with("Access-Control-Request-Method", "POST")},
-			"without the method": {with("Origin", "https://app.example")},
-			"of two methods":     {with("Origin", "https://app.example"), with("Access-Control-Request-Method", "POST"), with("Access-Control-Request-Method", "PUT")},
-			"empty":              {with("Origin", ""), with("Access-Control-Request-Method", "")},
-			"plain":              nil,
-		} {
-			e.denied(what, s.do("OPTIONS", "/", options...))
-		}
-		e.denied("GET", s.get("/", preflight...))
-		e.denied("POST", s.do("POST", "/", preflight...))
-	}},
-	{"preflights count like other requests, if the limiter is told to", func(e *env) {
-		s := e.serve(App{
-			Layers: e.configured(core.Config{LimitPreflights: true, Limits: []core.Limit{core.PerDay(2).By(keyfuncs.Everyone()).Named("api")}}),
-			Routes: preflighted,
-		})
-		r := s.do("OPTIONS", "/", preflight...)
-		e.passes("first", r)
-		e.remaining("first", r, "api", 1)
-		e.passes("second", s.get("/"))
-		e.denied("third", s.do("OPTIONS", "/", preflight...))
-	}},
 }
-
-var preflight = []option{
-	with("Origin", "https://app.example"), with("Access-Control-Request-Method", "POST"), with("Access-Control-Request-Headers", "content-type"),
-}
-
-var preflighted = append([]Route{{Method: "OPTIONS", Path: "/", Handle: func(c Call) { c.Reply(http.StatusNoContent, "") }}}, posts...)

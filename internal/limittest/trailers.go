@@ -59,8 +59,8 @@ var refusedTrailers = []struct {
 	{keyfuncs.Header("Content-Type"), "Content-Type: text/"},
 }
 
-// counted answers POST and counts the requests for which a header is there.
-func counted(n *atomic.Int64, name string) []Route {
+// countsHeader answers POST and counts the requests for which a header is there.
+func countsHeader(n *atomic.Int64, name string) []Route {
 	return []Route{{Method: "POST", Path: "/", Handle: func(c Call) {
 		if c.Header(name) != "" {
 			n.Add(1)
@@ -133,7 +133,7 @@ var trailers = []scenario{
 				var seen atomic.Int64
 				s := e.serve(App{
 					Layers: e.layer(core.PerDay(quota).By(key).OnMissingKey(core.SkipLimit)),
-					Routes: counted(&seen, "X-API-Key"),
+					Routes: countsHeader(&seen, "X-API-Key"),
 				})
 				base := s.server.Listen(e)
 				for i := range tries {

@@ -38,8 +38,11 @@ func (r Request) Path() string {
 	return r.r.URL.Path
 }
 
-// Route returns the pattern that http.ServeMux matched, less its method.
-func (r Request) Route() string { return Template(r.r.Pattern) }
+// Route returns the pattern that http.ServeMux matched, less its method. It is not
+// known in front of a mux.
+func (r Request) Route() (template string, known bool) {
+	return Template(r.r.Pattern), r.r.Pattern != ""
+}
 
 // Template returns the host and path of a pattern of http.ServeMux:
 // "/users/{id}" of "GET /users/{id}". Other routers' templates have no method,

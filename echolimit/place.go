@@ -1,0 +1,44 @@
+package echolimit
+
+import (
+	"sync/atomic"
+
+	"github.com/labstack/echo/v4"
+)
+
+// place is where a middleware stands: in Pre, where Echo has not routed yet, or
+// behind the router. Echo does not say which, and has no route in Pre just as for
+// a request that none matches; so it is learned from the first request with a
+// route.
+type place struct{ inPre, behind atomic.Bool }
+
+// routed reports whether a request without a route has been routed, as far as that
+// is known.
+func (p *place) routed() bool { return p.behind.Load() }
+
+// watch learns from a request, and returns what to call next.
+func (p *place) watch(c echo.Context, next echo.HandlerFunc) echo.HandlerFunc {
+	switch {
+	case c.Path() != "":
+		if !p.behind.Load() {
+			p.behind.Store(true)
+		}
+	case !p.inPre.Load() && !p.behind.Load():
+		return func(c echo.Context) error {
+			err := next(c)
+			if c.Path() != "" {
+				p.inPre.Store(true)
+			}
+			return err
+		}
+	}
+	return next
+}
+
+// remedy is for advice: there is none while it is not known that one is needed.
+func (p *place) remedy() string {
+	if !p.inPre.Load() {
+		return ""
+	}
+	return "put the limiter into Use, or on the route, rather than into Pre"
+}

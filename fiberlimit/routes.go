@@ -1,0 +1,199 @@
+package fiberlimit
+
+import (
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/gofiber/fiber/v2"
+)
+
+// routes finds the route that is going to match, for a middleware of Use or Group:
+// Fiber matches route after route, and tells none in advance. It remembers each
+// app that the middleware is in.
+type routes struct {
+	mu sync.RWMutex
+	of map[*fiber.App]*table // Guarded by mu.
+}
+
+// table is what an app has registered, and a second app, without handlers, that
+// matches requests as the first does.
+type table struct {
+	handlers uint32 // that the app had, by which a table that is out of date is known
+	match    *fiber.App
+	routes   map[*fiber.Route]entry // of match
+	places   map[*fiber.Route]entry // of the app, prefixes of Use and Group included
+
+	templates map[string]bool
+}
+
+// entry is where a route stands in its method's order, and what it is called.
+type entry struct {
+	position int
+	template string
+	prefix   bool // of Use or Group
+	empty    bool // a prefix below which there are no routes
+}
+
+// table returns the table of an app.
+func (r *routes) table(app *fiber.App) *table {
+	r.mu.RLock()
+	t := r.of[app]
+	r.mu.RUnlock()
+	if t != nil && t.handlers == app.HandlersCount() {
+		return t
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.of == nil {
+		r.of = make(map[*fiber.App]*table)
+	}
+	t = newTable(app)
+	r.of[app] = t
+	return t
+}
+
+// newTable makes the second app of copies of the first one's routes, which hold all
+// that Fiber matches by, and puts a route at the end at which every request stops.
+func newTable(app *fiber.App) *table {
+	config := app.Config()
+	t := &table{
+		handlers: app.HandlersCount(),
+		match: fiber.New(fiber.Config{
+			CaseSensitive:  config.CaseSensitive,
+			StrictRouting:  config.StrictRouting,
+			UnescapePath:   config.UnescapePath,
+			RequestMethods: config.RequestMethods,
+		}),
+		routes: make(map[*fiber.Route]entry),
+		places: make(map[*fiber.Route]entry),
+
+		templates: make(map[string]bool),
+	}
+	t.match.Use(stop) // for each method, and so that Handler makes the app ready anew
+	stacks := t.match.Stack()
+	all := routesOf(app)
+	for method, stack := range app.Stack() {
+		end := stacks[method]
+		stacks[method] = make([]*fiber.Route, 0, len(stack)+1)
+		for i, route := range stack {
+			e := entry{position: i, template: route.Path, prefix: !all.has(route)}
+			if e.prefix {
+				e.empty = all.noneBelow(route.Path)
+				if !strings.HasSuffix(e.template, "*") {
+					// Not "/" alone, which is the template of another route.
+					e.template = strings.TrimSuffix(e.template, "/") + "/*"
+				}
+			}
+			t.places[route] = e
+			if !e.prefix {
+				copied := *route
+				copied.Handlers = []fiber.Handler{stop}
+				t.routes[&copied] = e
+				t.templates[e.template] = true
+				stacks[method] = append(stacks[method], &copied)
+			}
+		}
+		stacks[method] = append(stacks[method], end...)
+	}
+	t.match.Handler()
+	for method, stack := range t.match.Stack() {
+		if len(stack) != len(stacks[method]) {
+			t.places = nil // Stack has returned a copy: nothing is known
+		}
+	}
+	return t
+}
+
+// stop is a handler that ends a search, by not calling c.Next.
+func stop(*fiber.Ctx) error { return nil }
+
+// at returns where a request has got to. It reports false if Fiber has not routed
+// it, and if middleware has changed its method since: the methods' routes are in
+// orders of their own.
+func (t *table) at(c *fiber.Ctx) (entry, bool) {
+	route := c.Route()
+	e, ok := t.places[route]
+	return e, ok && route.Method == c.Method()
+}
+
+// search goes through the routes behind a position that match a request, in their
+// order.
+type search struct {
+	table  *table
+	behind int
+	at     *fiber.Ctx // of the second app
+	begun  bool
+}
+
+// search begins one. The caller ends it.
+func (t *table) search(c *fiber.Ctx, behind int) search {
+	s := search{table: t, behind: behind, at: t.match.AcquireCtx(c.Context())}
+	if method := c.Method(); method != s.at.Method() { // middleware has changed it
+		s.at.Method(method)
+	}
+	return s
+}
+
+func (s *search) end() { s.table.match.ReleaseCtx(s.at) }
+
+// next returns the template of the next route, and "" after the last.
+func (s *search) next() string {
+	for {
+		if s.begun {
+			_ = s.at.Next()
+		} else {
+			_ = s.at.RestartRouting()
+			s.begun = true
+		}
+		e, ok := s.table.routes[s.at.Route()]
+		if !ok || e.position > s.behind {
+			return e.template
+		}
+	}
+}
+
+// registered are the routes of an app that are no prefixes of Use or Group.
+type registered struct {
+	routes []fiber.Route
+	known  map[identity]bool
+	empty  map[string]bool // prefixes, in lower case, by whether there is nothing below
+}
+
+// identity tells a route from the copies that Fiber lists, which have the same
+// handlers.
+type identity struct {
+	method, path string
+	handler      *fiber.Handler
+}
+
+func identify(r *fiber.Route) identity {
+	id := identity{method: r.Method, path: r.Path}
+	if len(r.Handlers) > 0 {
+		id.handler = &r.Handlers[0]
+	}
+	return id
+}
+
+func routesOf(app *fiber.App) *registered {
+	r := &registered{app.GetRoutes(true), make(map[identity]bool), make(map[string]bool)}
+	for i := range r.routes {
+		r.known[identify(&r.routes[i])] = true
+	}
+	return r
+}
+
+func (r *registered) has(route *fiber.Route) bool { return r.known[identify(route)] }
+
+// noneBelow reports whether there are no routes below a prefix.
+func (r *registered) noneBelow(prefix string) bool {
+	prefix = strings.ToLower(strings.TrimSuffix(prefix, "/"))
+	empty, known := r.empty[prefix]
+	if !known {
+		empty = !slices.ContainsFunc(r.routes, func(route fiber.Route) bool {
+			return strings.HasPrefix(strings.ToLower(route.Path), prefix)
+		})
+		r.empty[prefix] = empty
+	}
+	return empty
+}

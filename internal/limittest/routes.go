@@ -1,0 +1,197 @@
+package limittest
+
+import (
+	"bytes"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"strings"
+	"sync"
+	"sync/atomic"
+
+	"github.com/weblimit/weblimit/core"
+	"github.com/weblimit/weblimit/keyfuncs"
+)
+
+// logged is a log that can be read while it is written.
+type logged struct {
+	mu  sync.Mutex
+	out bytes.Buffer // Guarded by mu.
+}
+
+func (l *logged) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.out.Write(p)
+}
+
+// lines returns the lines with a code.
+func (l *logged) lines(code core.Advice) (lines []string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for line := range strings.Lines(l.out.String()) {
+		if strings.Contains(line, "code="+string(code)) {
+			lines = append(lines, line)
+		}
+	}
+	return lines
+}
+
+// advised checks that a limiter gave advice on routes once, naming the limit, where
+// it can't know routes, and none elsewhere.
+func (e *env) advised(log *logged, known bool, name string) {
+	e.Helper()
+	switch lines := log.lines(core.AdviceRoute); {
+	case known && len(lines) > 0:
+		e.Errorf("advice where the route is known: %q", lines)
+	case !known && (len(lines) != 1 || !strings.Contains(lines[0], name)):
+		e.Errorf("advice: %q, want one line with %q", lines, name)
+	}
+}
+
+// inPlaces runs f for each place of a limiter that is not on a route.
+func (e *env) inPlaces(f func(app App, known bool), config core.Config) {
+	e.Helper()
+	for _, front := range []bool{false, true} {
+		log := new(logged)
+		config.Logger = slog.New(slog.NewTextHandler(log, nil))
+		config.Store = e.newStore(e)
+		app, known := App{Layers: e.configured(config)}, true
+		if front {
+			app, known = App{Front: app.Layers}, e.differs.RoutesInFront
+		}
+		f(app, known)
+		name := "Config.Bypass"
+		if len(config.Bypass) == 0 {
+			name = "limit " + core.DefaultName
+		}
+		e.advised(log, known, name)
+	}
+}
+
+// counted are routes that count how often each handler runs.
+type counted struct {
+	logins, reads, healths atomic.Int64
+}
+
+func (c *counted) routes() []Route {
+	count := func(n *atomic.Int64) func(Call) {
+		return func(c Call) {
+			n.Add(1)
+			c.Reply(http.StatusOK, "")
+		}
+	}
+	return []Route{
+		{Method: "POST", Path: "/login", Handle: count(&c.logins)},
+		{Method: "GET", Path: "/login", Handle: count(&c.reads)},
+		{Method: "GET", Path: "/items/{id}", Handle: count(&c.reads)},
+		{Method: "POST", Path: "/items/{id}", Handle: count(&c.reads)},
+		{Method: "GET", Path: "/healthz", Handle: count(&c.healths)},
+	}
+}
+
+var routes = []scenario{
+	{"a limit of one route holds wherever its limiter stands", func(e *env) {
+		for what, condition := range map[string]keyfuncs.Condition{
+			"the route":                   keyfuncs.Routes("POST /login"),
+			"the route and more":          keyfuncs.All(keyfuncs.Routes("POST /login"), keyfuncs.Methods("POST", "PUT")),
+			"the route or another":        keyfuncs.Any(keyfuncs.Routes("POST /nowhere"), keyfuncs.Routes("POST /login")),
+			"not not the route":           keyfuncs.Not(keyfuncs.Not(keyfuncs.Routes("POST /login"))),
+			"the route, for all methods":  keyfuncs.All(keyfuncs.Methods("POST"), keyfuncs.Routes("/login")),
+			"not what is another's route": keyfuncs.All(keyfuncs.Methods("POST"), keyfuncs.Not(keyfuncs.Routes("POST /items/{id}", "POST /items/:id"))),
+		} {
+			e.inPlaces(func(app App, known bool) {
+				var c counted
+				app.Routes = c.routes()
+				s := e.serve(app)
+				e.passes("a read", s.get("/items/1")) // where a framework needs a request to know where the limiter stands
+				for i := range 100 {
+					s.do("POST", "/login")
+					s.do("POST", fmt.Sprintf("/login?%d", i))
+				}
+				equal(e, fmt.Sprint(what, ", known: ", known, ": logins"), c.logins.Load(), 5)
+				for range 10 {
+					e.passes("a read", s.get("/items/1"))
+					e.passes("the form", s.get("/login"))
+					if known {
+						e.passes("a write elsewhere", s.do("POST", "/items/1"))
+					}
+				}
+			}, core.Config{Limits: []core.Limit{core.PerDay(5).By(keyfuncs.ClientIP()).When(condition)}})
+		}
+	}},
+	{"a limit unless it is one route holds wherever its limiter stands", func(e *env) {
+		e.inPlaces(func(app App, known bool) {
+			var c counted
+			app.Routes = c.routes()
+			s := e.serve(app)
+			for range 20 {
+				s.get("/items/1")
+			}
+			equal(e, "reads", c.reads.Load(), 5)
+			for range 20 {
+				s.get("/healthz")
+			}
+			want := int64(0) // the limit is used up
+			if known {
+				want = 20
+			}
+			equal(e, "health checks", c.healths.Load(), want)
+		}, core.Config{Limits: []core.Limit{core.PerDay(5).By(keyfuncs.ClientIP()).Unless(keyfuncs.Routes("GET /healthz"))}})
+	}},
+	{"a bypass of a route in front of the router lets nothing else through", func(e *env) {
+		e.inPlaces(func(app App, known bool) {
+			var c counted
+			app.Routes = c.routes()
+			s := e.serve(app)
+			s.get("/items/1")
+			for range 20 {
+				s.get("/healthz")
+			}
+			want := int64(4)
+			if known {
+				want = 20
+			}
+			equal(e, fmt.Sprint("health checks, known: ", known), c.healths.Load(), want)
+			for range 20 {
+				s.do("POST", "/login")
+			}
+			if got := c.logins.Load() + c.reads.Load(); got > 5 {
+				e.Errorf("%d requests were let through with the bypass", got)
+			}
+		}, core.Config{
+			Limits: []core.Limit{core.PerDay(5).By(keyfuncs.ClientIP())},
+			Bypass: []keyfuncs.Condition{keyfuncs.Routes("GET /healthz")},
+		})
+	}},
+	{"requests whose route is not known share one bucket by route", func(e *env) {
+		e.inPlaces(func(app App, known bool) {
+			var c counted
+			app.Routes = c.routes()
+			s := e.serve(app)
+			for i := range 100 {
+				s.get(fmt.Sprint("/items/", i))
+				s.get(fmt.Sprint("/nowhere/", i))
+				s.get("/login")
+			}
+			if got := c.reads.Load(); known && got != 10 || !known && got > 5 {
+				e.Errorf("%d reads of two routes, known: %v", got, known)
+			}
+		}, core.Config{Limits: []core.Limit{core.PerDay(5).By(keyfuncs.Route())}})
+	}},
+	{"those whose route is not known have no reserved share", func(e *env) {
+		e.inPlaces(func(app App, known bool) {
+			var c counted
+			app.Routes = c.routes()
+			s := e.serve(app)
+			for range 20 {
+				s.get("/healthz")
+			}
+			want := int64(5)
+			if known {
+				want = 10
+			}
+			equal(e, fmt.Sprint("health checks, known: ", known), c.healths.Load(), want)
+		}, core.Config{Limits: []core.Limit{core.PerDay(10).FixedWindow().By(keyfuncs.Everyone()).Reserve(0.5, keyfuncs.Routes("GET /healthz"))}})
+	}},
+}
