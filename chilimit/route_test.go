@@ -21,14 +21,18 @@ func (p *probe) at(name string) func(http.Handler) http.Handler {
 	return func(next http.Handler) http.Handler {
 		var m mounts
 		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-			in := &request{Request: stdhttp.Of(r), http: r, mounts: &m}
-			p.seen[name], _ = in.Route()
+			p.seen[name], _ = newRequest(r, &m).Route()
 			next.ServeHTTP(w, r)
 		})
 	}
 }
 
 func end(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusNoContent) }
+
+// newRequest is a request as a limiter sees it.
+func newRequest(r *http.Request, m *mounts) *request {
+	return &request{Request: stdhttp.Of(r), http: r, mounts: m}
+}
 
 // application has a limiter in each kind of place: Use, With and Group, in the
 // root and in routers mounted once, twice and with parameters, and around a mount.

@@ -110,7 +110,7 @@ func (a *advisor) look(l *Limiter, r keyfuncs.Request) {
 	}
 	for _, limit := range a.byRoute {
 		if _, known := r.Route(); !known {
-			limit.unrouted(r, "the route in its key", "requests share a bucket")
+			limit.unrouted(r, "the route in its key is not known", "requests share a bucket")
 		}
 	}
 	if !a.readsPeer {
@@ -124,10 +124,9 @@ func (a *advisor) look(l *Limiter, r keyfuncs.Request) {
 	}
 }
 
-// unrouted advises, unless advised says that it has, that what is read for a limit,
-// or for a bypass, depends on the route, which is not known where the limiter
-// stands. The request may say how to place the limiter, and "" while it can't tell
-// whether anything is wrong.
+// unrouted advises, unless advised says that it has, that a limit or a bypass needs
+// the route, which is not known where the limiter stands. The request may say how to
+// place the limiter, and "" while it can't tell whether anything is wrong.
 func (a *advisor) unrouted(advised *atomic.Bool, r keyfuncs.Request, whose, what, so string) {
 	if advised.Load() || slices.Contains(a.silenced, AdviceRoute) {
 		return
@@ -139,7 +138,7 @@ func (a *advisor) unrouted(advised *atomic.Bool, r keyfuncs.Request, whose, what
 		}
 	}
 	if !advised.Swap(true) {
-		a.log(AdviceRoute, whose+": "+what+" is not known where the limiter stands, so "+so+"; "+remedy)
+		a.log(AdviceRoute, whose+": "+what+" where the limiter stands, so "+so+"; "+remedy)
 	}
 }
 

@@ -79,7 +79,7 @@ func (l *limit) ask(keys []byte, r keyfuncs.Request) (_ []byte, rule *Rule, cost
 		case keyfuncs.No:
 			return keys, nil, 0, ReasonUndecided
 		case keyfuncs.Unknown:
-			l.unrouted(r, "what its condition on routes holds for", "the limit applies")
+			l.unrouted(r, "its condition on routes can't be answered", "the limit applies")
 		}
 	}
 	keys, presence := l.key.Append(keys, r)
@@ -108,7 +108,7 @@ func (l *limit) ask(keys []byte, r keyfuncs.Request) (_ []byte, rule *Rule, cost
 		case keyfuncs.No:
 			rule = l.lower(rule)
 		case keyfuncs.Unknown:
-			l.unrouted(r, "what the condition of its Reserve holds for", "requests are of the lower class")
+			l.unrouted(r, "the condition on routes of its Reserve can't be answered", "requests are of the lower class")
 			rule = l.lower(rule)
 		}
 	}

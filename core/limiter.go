@@ -233,7 +233,7 @@ func (l *Limiter) Decide(r keyfuncs.Request, d *Decision, room []LimitResult) {
 			d.Allowed, d.Reason = true, ReasonBypassed
 			return
 		case keyfuncs.Unknown:
-			l.advisor.unrouted(&l.advisor.bypass, r, "Config.Bypass", "what a condition on routes holds for", "it exempts nothing")
+			l.advisor.unrouted(&l.advisor.bypass, r, "Config.Bypass", "a condition on routes can't be answered", "it exempts nothing")
 		}
 	}
 	c := calls.Get().(*call)

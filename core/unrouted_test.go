@@ -26,8 +26,8 @@ func (p *placed) RouteRemedy() string { return p.remedy }
 func TestTrap52ConditionsOnRoutesThatAreNotKnown(t *testing.T) {
 	t.Parallel()
 	login, elsewhere := keyfuncs.Routes("POST /login"), keyfuncs.Routes("POST /elsewhere")
-	const remedy = " is not known where the limiter stands, so %s; put the limiter behind the router, or on the route"
-	const condition = "limit login: what its condition on routes holds for"
+	const remedy = " where the limiter stands, so %s; put the limiter behind the router, or on the route"
+	const condition = "limit login: its condition on routes can't be answered"
 	applies := condition + fmt.Sprintf(remedy, "the limit applies")
 	five := core.PerHour(5).FixedWindow().By(keyfuncs.Everyone()).Named("login")
 	for _, tt := range []struct {
@@ -45,13 +45,13 @@ func TestTrap52ConditionsOnRoutesThatAreNotKnown(t *testing.T) {
 		{"When not all", core.Config{Limits: []core.Limit{five.When(keyfuncs.All(login, keyfuncs.Methods("PUT")))}}, "POST", 100, ""},
 		{"When any", core.Config{Limits: []core.Limit{five.When(keyfuncs.Any(login, keyfuncs.Methods("POST")))}}, "POST", 5, ""},
 		{"Bypass", core.Config{Limits: []core.Limit{five}, Bypass: []keyfuncs.Condition{login}}, "POST", 5,
-			"Config.Bypass: what a condition on routes holds for" + fmt.Sprintf(remedy, "it exempts nothing")},
+			"Config.Bypass: a condition on routes can't be answered" + fmt.Sprintf(remedy, "it exempts nothing")},
 		{"Bypass, and another that holds", core.Config{Limits: []core.Limit{five}, Bypass: []keyfuncs.Condition{login, keyfuncs.Methods("POST")}}, "POST", 100,
-			"Config.Bypass: what a condition on routes holds for" + fmt.Sprintf(remedy, "it exempts nothing")},
+			"Config.Bypass: a condition on routes can't be answered" + fmt.Sprintf(remedy, "it exempts nothing")},
 		{"Reserve", core.Config{Limits: []core.Limit{five.Reserve(0.4, login)}}, "POST", 3,
-			"limit login: what the condition of its Reserve holds for" + fmt.Sprintf(remedy, "requests are of the lower class")},
+			"limit login: the condition on routes of its Reserve can't be answered" + fmt.Sprintf(remedy, "requests are of the lower class")},
 		{"By", core.Config{Limits: []core.Limit{five.By(keyfuncs.Join(keyfuncs.Everyone(), keyfuncs.Route()))}}, "POST", 5,
-			"limit login: the route in its key" + fmt.Sprintf(remedy, "requests share a bucket")},
+			"limit login: the route in its key is not known" + fmt.Sprintf(remedy, "requests share a bucket")},
 		{"a limit beside it", core.Config{Limits: []core.Limit{everyone(200), five.When(login)}}, "POST", 5, applies},
 	} {
 		for _, silent := range []bool{false, true} {
