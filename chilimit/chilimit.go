@@ -85,14 +85,19 @@ func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		h.next.ServeHTTP(w, r)
 		return
 	}
-	d, r := h.decide(w, r)
+	d, r, lost := h.decide(w, r)
 	stdhttp.Answer(w, r, d, h.next, h.config.Denied)
+	if lost {
+		h.mounts.learn(chi.RouteContext(r.Context()))
+	}
 }
 
-func (h *handler) decide(w http.ResponseWriter, r *http.Request) (*core.Decision, *http.Request) {
+// decide also reports whether a limit has asked for the route and there is none.
+func (h *handler) decide(w http.ResponseWriter, r *http.Request) (_ *core.Decision, _ *http.Request, lost bool) {
 	in := requests.Get().(*request)
 	in.Request, in.http, in.mounts, in.inner = stdhttp.Of(r), r, &h.mounts, h.inner
 	d, r := stdhttp.Decide(h.limiter, in, r, w.Header())
+	lost = in.asked && in.found.known && in.found.route == ""
 	in.release()
-	return d, r
+	return d, r, lost
 }

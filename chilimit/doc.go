@@ -39,7 +39,9 @@
 //
 // Middleware that changes what chi routes by, such as chi's CleanPath and
 // StripSlashes, goes before the limiter: it would see the route of a path that
-// is not the one in the end.
+// is not the one in the end. A limiter of Use that notices one behind it, by a
+// request that had no route and then has, takes a missing route for one that is
+// not known from then on.
 //
 // # CORS
 //

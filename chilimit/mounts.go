@@ -3,6 +3,7 @@ package chilimit
 import (
 	"strings"
 	"sync"
+	"sync/atomic"
 
 	"github.com/go-chi/chi/v5"
 )
@@ -12,6 +13,10 @@ import (
 type mounts struct {
 	mu sync.RWMutex
 	at map[place]mount // Guarded by mu.
+
+	// A request had a route in the end though none was found for it: middleware
+	// behind the limiter changes the path or the method.
+	rewritten atomic.Bool
 }
 
 // place is a pattern of a router.
@@ -45,6 +50,23 @@ func (m *mounts) of(router *chi.Mux, pattern string) mount {
 	}
 	m.at[here] = found
 	return found
+}
+
+// learn looks at where a request has got to for which no route was found.
+func (m *mounts) learn(at *chi.Context) {
+	if at == nil || len(at.RoutePatterns) == 0 {
+		return
+	}
+	router, _ := at.Routes.(*chi.Mux)
+	for _, pattern := range at.RoutePatterns {
+		if router == nil {
+			break
+		}
+		router = m.of(router, pattern).router
+	}
+	if router == nil { // else it ended in a router, which has no route for it
+		m.rewritten.Store(true)
+	}
 }
 
 func find(router *chi.Mux, pattern string) mount {

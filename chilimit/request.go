@@ -68,6 +68,9 @@ func (r *request) RouteRemedy() string {
 	if at := chi.RouteContext(r.Context()); at == nil || at.Routes == nil {
 		return "put the limiter into the router, by Use or With, or directly around it"
 	}
+	if r.mounts.rewritten.Load() {
+		return "put middleware that changes the path or the method, such as StripSlashes, before the limiter"
+	}
 	return "put the limiter on the route, and write the template as chi's RoutePattern does"
 }
 
@@ -103,6 +106,9 @@ func (r *request) ask() {
 	if r.findBelow(router, method, path); r.found.route == "" && method == http.MethodHead {
 		r.around.RoutePatterns = r.around.RoutePatterns[:reached]
 		r.findBelow(router, http.MethodGet, path)
+	}
+	if r.found.route == "" && r.mounts.rewritten.Load() {
+		r.found.known = false
 	}
 }
 

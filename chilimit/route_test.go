@@ -191,6 +191,34 @@ func TestRouteOfARewrittenRequest(t *testing.T) {
 	}
 }
 
+// Trap 52: middleware that rewrites the path behind the limiter is noticed, and lets
+// one request through. What has no route in the end is none of it.
+func TestTrap52MiddlewareThatRewritesBehindTheLimiter(t *testing.T) {
+	t.Parallel()
+	limit := Limit(core.NewMemory(), core.PerDay(5).By(keyfuncs.Everyone()).When(keyfuncs.Routes("POST /api/login")))
+	r, logins := chi.NewRouter(), 0
+	r.Use(limit, middleware.StripSlashes)
+	r.Route("/api", func(r chi.Router) { r.Post("/login", func(http.ResponseWriter, *http.Request) { logins++ }) })
+	ask := func(path string) int {
+		w := httptest.NewRecorder()
+		r.ServeHTTP(w, httptest.NewRequest("POST", path, nil))
+		return w.Code
+	}
+	for range 20 {
+		for _, path := range []string{"/nowhere", "/api/nowhere", "/api"} {
+			if got := ask(path); got != http.StatusNotFound {
+				t.Fatalf("%s before anything is noticed: %d", path, got)
+			}
+		}
+	}
+	for range 100 {
+		ask("/api/login/")
+	}
+	if logins != 6 {
+		t.Errorf("%d logins, want 5 and the first", logins)
+	}
+}
+
 func TestOutsideOfChiNoRouteIsKnown(t *testing.T) {
 	t.Parallel()
 	p := &probe{seen: make(map[string]string)}

@@ -44,14 +44,30 @@ func TestTrap52ConditionsOnRoutesThatAreNotKnown(t *testing.T) {
 		{"Unless, of another method", core.Config{Limits: []core.Limit{five.Unless(login)}}, "GET", 5, ""},
 		{"When not all", core.Config{Limits: []core.Limit{five.When(keyfuncs.All(login, keyfuncs.Methods("PUT")))}}, "POST", 100, ""},
 		{"When any", core.Config{Limits: []core.Limit{five.When(keyfuncs.Any(login, keyfuncs.Methods("POST")))}}, "POST", 5, ""},
-		{"Bypass", core.Config{Limits: []core.Limit{five}, Bypass: []keyfuncs.Condition{login}}, "POST", 5,
-			"Config.Bypass: a condition on routes can't be answered" + fmt.Sprintf(remedy, "it exempts nothing")},
-		{"Bypass, and another that holds", core.Config{Limits: []core.Limit{five}, Bypass: []keyfuncs.Condition{login, keyfuncs.Methods("POST")}}, "POST", 100,
-			"Config.Bypass: a condition on routes can't be answered" + fmt.Sprintf(remedy, "it exempts nothing")},
-		{"Reserve", core.Config{Limits: []core.Limit{five.Reserve(0.4, login)}}, "POST", 3,
-			"limit login: the condition on routes of its Reserve can't be answered" + fmt.Sprintf(remedy, "requests are of the lower class")},
-		{"By", core.Config{Limits: []core.Limit{five.By(keyfuncs.Join(keyfuncs.Everyone(), keyfuncs.Route()))}}, "POST", 5,
-			"limit login: the route in its key is not known" + fmt.Sprintf(remedy, "requests share a bucket")},
+		{
+			"Bypass",
+			core.Config{Limits: []core.Limit{five}, Bypass: []keyfuncs.Condition{login}},
+			"POST", 5,
+			"Config.Bypass: a condition on routes can't be answered" + fmt.Sprintf(remedy, "it exempts nothing"),
+		},
+		{
+			"Bypass, and another that holds",
+			core.Config{Limits: []core.Limit{five}, Bypass: []keyfuncs.Condition{login, keyfuncs.Methods("POST")}},
+			"POST", 100,
+			"Config.Bypass: a condition on routes can't be answered" + fmt.Sprintf(remedy, "it exempts nothing"),
+		},
+		{
+			"Reserve",
+			core.Config{Limits: []core.Limit{five.Reserve(0.4, login)}},
+			"POST", 3,
+			"limit login: the condition on routes of its Reserve can't be answered" + fmt.Sprintf(remedy, "requests are of the lower class"),
+		},
+		{
+			"By",
+			core.Config{Limits: []core.Limit{five.By(keyfuncs.Join(keyfuncs.Everyone(), keyfuncs.Route()))}},
+			"POST", 5,
+			"limit login: the route in its key is not known" + fmt.Sprintf(remedy, "requests share a bucket"),
+		},
 		{"a limit beside it", core.Config{Limits: []core.Limit{everyone(200), five.When(login)}}, "POST", 5, applies},
 	} {
 		for _, silent := range []bool{false, true} {

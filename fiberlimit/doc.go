@@ -34,7 +34,9 @@
 // of Use are below, as in app.Use("/proxy", limit, proxy): register a route there,
 // app.All("/proxy/*", limit, proxy).
 //
-// Middleware that changes the path or method goes before the limiter.
+// Middleware that changes the path or method goes before the limiter. A limiter of
+// Use that notices one behind it, by a request that had no route and then has,
+// takes a missing route for one that is not known from then on.
 //
 // # CORS
 //

@@ -91,12 +91,13 @@ func (h *handler) handle(c *fiber.Ctx) error {
 	if h.config.Skip != nil && h.config.Skip(c) {
 		return c.Next()
 	}
-	d := h.decide(c)
+	d, lost := h.decide(c)
+	var err error
 	switch {
 	case d.Reserved():
-		return follow(c, d)
+		err = follow(c, d)
 	case d.Allowed:
-		return c.Next()
+		err = c.Next()
 	case h.config.Denied != nil:
 		clearValidators(c)
 		return h.config.Denied(c, *d)
@@ -104,18 +105,24 @@ func (h *handler) handle(c *fiber.Ctx) error {
 		deny(c, d)
 		return nil
 	}
+	if lost {
+		h.routes.learn(c)
+	}
+	return err
 }
 
-func (h *handler) decide(c *fiber.Ctx) *core.Decision {
+// decide also reports whether a limit has asked for the route and there is none.
+func (h *handler) decide(c *fiber.Ctx) (_ *core.Decision, lost bool) {
 	in := acquire(c, &h.routes, h.settings.of(c))
 	ctx, room := h.newContext()
 	ctx.Context = c.UserContext()
 	h.limiter.Decide(in, &ctx.Decision, room)
+	lost = in.asked && in.known && in.route == ""
 	in.release()
 	ctx.Decision.SetHeaders(header{c})
 	c.SetUserContext(ctx)
 	c.Locals(decisionLocal, ctx)
-	return &ctx.Decision
+	return &ctx.Decision, lost
 }
 
 // newContext returns where a decision stays, in one allocation with the room for

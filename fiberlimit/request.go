@@ -88,7 +88,8 @@ func (r *request) find() (template string, known bool) {
 	}
 	s := t.search(r.c, here.position)
 	defer s.end()
-	return s.next(), true
+	template = s.next()
+	return template, template != "" || !r.routes.rewritten.Load()
 }
 
 // MayReach reports the routes that match behind the first, to which c.Next leads.
@@ -110,8 +111,11 @@ func (r *request) MayReach(template string) bool {
 
 // RouteRemedy is for advice.
 func (r *request) RouteRemedy() string {
-	if _, known := r.Route(); known {
+	switch _, known := r.Route(); {
+	case known:
 		return "several routes match, of which one may call c.Next: put the limiter on the route itself"
+	case r.routes.rewritten.Load():
+		return "put middleware that changes the path or the method before the limiter"
 	}
 	return "register a route, by Get or All, rather than a handler by Use, and put the limiter on it"
 }

@@ -4,6 +4,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 
 	"github.com/gofiber/fiber/v2"
 )
@@ -14,6 +15,17 @@ import (
 type routes struct {
 	mu sync.RWMutex
 	of map[*fiber.App]*table // Guarded by mu.
+
+	// A request had a route in the end though none was found for it: middleware
+	// behind the limiter changes the path or the method.
+	rewritten atomic.Bool
+}
+
+// learn looks at where a request has got to for which no route was found.
+func (r *routes) learn(c *fiber.Ctx) {
+	if e, ok := r.table(c.App()).places[c.Route()]; ok && !e.prefix {
+		r.rewritten.Store(true)
+	}
 }
 
 // table is what an app has registered, and a second app, without handlers, that

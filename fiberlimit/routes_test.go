@@ -172,6 +172,24 @@ func TestTrap52AConditionOnARouteBehindAnother(t *testing.T) {
 	}
 }
 
+// Trap 52: middleware that rewrites the path behind the limiter is noticed, and lets
+// one request through.
+func TestTrap52MiddlewareThatRewritesBehindTheLimiter(t *testing.T) {
+	t.Parallel()
+	got := logins(t, func(app *fiber.App, limit, login fiber.Handler) {
+		app.Use(limit, func(c *fiber.Ctx) error {
+			if c.Path() == "/signin" {
+				c.Path("/login")
+			}
+			return c.Next()
+		})
+		app.Post("/login", login)
+	}, "/signin")
+	if got != 6 {
+		t.Errorf("%d logins, want 5 and the first", got)
+	}
+}
+
 // A bypass of a route is of the first that matches.
 func TestBypassOfARouteBehindAnother(t *testing.T) {
 	t.Parallel()

@@ -21,7 +21,7 @@
 //   - [Routes] and [Methods] for parts of the app, such as health checks;
 //   - [Tokens] for monitoring and partners that hold a secret;
 //   - [FromCIDR] and [Strategy.FromCIDR] for networks;
-//   - [Preflight] for CORS preflights;
+//   - [Preflight] for CORS preflights that no route answers;
 //   - [Not], [All] and [Any] to combine, and [Matches] for anything else.
 //
 // # Missing and ambiguous keys

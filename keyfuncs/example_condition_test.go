@@ -73,10 +73,25 @@ func ExampleStrategy_FromCIDR() {
 }
 
 func ExamplePreflight() {
-	fmt.Println(keyfuncs.Preflight().Match(&request{method: "OPTIONS", headers: http.Header{
-		"Origin": {"https://example.com"}, "Access-Control-Request-Method": {"PUT"},
-	}}))
-	// Output: true
+	headers := http.Header{"Origin": {"https://example.com"}, "Access-Control-Request-Method": {"PUT"}}
+
+	fmt.Println(keyfuncs.Preflight().Match(&request{method: "OPTIONS", headers: headers}))
+	fmt.Println(keyfuncs.Preflight().Match(&request{method: "OPTIONS", headers: headers, route: "/rpc"})) // which takes all methods
+	// Output:
+	// true
+	// false
+}
+
+func ExampleCondition_Ask() {
+	login := keyfuncs.Routes("POST /login")
+
+	fmt.Println(login.Ask(&request{method: "POST", route: "/login"}))
+	fmt.Println(login.Ask(&request{method: "POST", unknown: true})) // in front of the router
+	fmt.Println(login.Ask(&request{method: "GET", unknown: true}))
+	// Output:
+	// yes
+	// unknown
+	// no
 }
 
 func ExampleNot() {

@@ -76,17 +76,14 @@ func ExampleNew() {
 	// 404
 }
 
-// Around a whole mux, its routes are known when the Config names it.
-func ExampleConfig_mux() {
+// Around a mux its routes are known.
+func ExampleLimit_mux() {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /items/{id}", func(http.ResponseWriter, *http.Request) {})
 	mux.HandleFunc("GET /users/{id}", func(http.ResponseWriter, *http.Request) {})
 
-	limiter := core.Must(core.New(core.Config{
-		Store:  core.NewMemory(),
-		Limits: []core.Limit{core.PerHour(1).By(keyfuncs.ClientIP(), keyfuncs.Route())},
-	}))
-	handler := nethttp.New(limiter, nethttp.Config{Mux: mux})(mux)
+	limit := nethttp.Limit(core.NewMemory(), core.PerHour(1).By(keyfuncs.ClientIP(), keyfuncs.Route()))
+	handler := limit(mux)
 
 	for _, path := range []string{"/items/1", "/items/2", "/users/1"} {
 		fmt.Println(path, ask(handler, "GET", path).Code)
@@ -95,6 +92,28 @@ func ExampleConfig_mux() {
 	// /items/1 200
 	// /items/2 429
 	// /users/1 200
+}
+
+// Where something else stands between the limiter and the mux, the Config names it.
+func ExampleConfig_mux() {
+	mux := http.NewServeMux()
+	mux.HandleFunc("GET /healthz", func(http.ResponseWriter, *http.Request) {})
+
+	limiter := core.Must(core.New(core.Config{
+		Store:  core.NewMemory(),
+		Limits: []core.Limit{core.PerHour(1).By(keyfuncs.ClientIP())},
+		Bypass: []keyfuncs.Condition{keyfuncs.Routes("GET /healthz")},
+	}))
+	handler := nethttp.New(limiter, nethttp.Config{Mux: mux})(http.MaxBytesHandler(mux, 1<<20))
+
+	for _, path := range []string{"/healthz", "/healthz", "/", "/"} {
+		fmt.Println(path, ask(handler, "GET", path).Code)
+	}
+	// Output:
+	// /healthz 200
+	// /healthz 200
+	// / 404
+	// / 429
 }
 
 func ExampleFromContext() {
