@@ -41,8 +41,11 @@ var requests = sync.Pool{New: func() any { return new(request) }}
 
 // release keeps of r what its chi.Context has grown to.
 func (r *request) release() {
-	r.around.Reset()
-	*r = request{around: r.around}
+	if r.asked {
+		r.around.Reset()
+		r.asked, r.found = false, found{}
+	}
+	r.Request, r.http, r.mounts, r.inner = stdhttp.Request{}, nil, nil, nil
 	requests.Put(r)
 }
 

@@ -57,6 +57,9 @@ func (r *routes) table(app *fiber.App) *table {
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	if t = r.of[app]; t != nil && t.handlers == app.HandlersCount() {
+		return t // another request has made it
+	}
 	if r.of == nil {
 		r.of = make(map[*fiber.App]*table)
 	}

@@ -8,13 +8,11 @@ package keyfuncs
 // exemption does not.
 type Answer uint8
 
+// The answers, in their order: All is the least of its conditions', Any the greatest.
 const (
-	// No: the condition does not hold.
-	No Answer = iota
-	// Unknown: it depends on the route, which is not known where the limit stands.
-	Unknown
-	// Yes: the condition holds.
-	Yes
+	No      Answer = iota // the condition does not hold
+	Unknown               // it depends on the route, which is not known where the limit stands
+	Yes                   // the condition holds
 )
 
 // String returns "no", "unknown" or "yes".
