@@ -131,9 +131,11 @@ func (r *Rule) queue(wait time.Duration) error {
 	return nil
 }
 
-// drainTime returns how long a bucket takes to drain that holds a burst.
+// drainTime returns how long a bucket takes to drain that holds a burst: in whole
+// ticks and rounded up, as ResetAfter is, or a request whose turn it is would seem
+// to be a tick too early.
 func (r *Rule) drainTime() time.Duration {
-	return micros(r.Burst * r.scale.Unit / r.scale.Rate * r.scale.Tick)
+	return micros(ceilDiv(r.Burst*r.scale.Unit, r.scale.Rate) * r.scale.Tick)
 }
 
 // decideInTurn decides a request that may have to wait, and holds it until its turn.

@@ -49,6 +49,7 @@ var table = []tableTest{
 	{"odd rates do not drift", noDrift},
 	{"remaining stays within zero and the burst", remainingBounds},
 	{"extreme numbers are counted exactly", extremes},
+	{"a request whose turn has come does not wait", turnComes},
 	{"parallel callers get exactly the quota", parallel},
 	{"parallel callers of several limits get all or nothing", parallelSeveral},
 	{"blocks get longer, up to the longest, and are forgiven in the end", escalation},
