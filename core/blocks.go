@@ -121,10 +121,10 @@ func (l *Limiter) eachBlock(ctx context.Context, checks []Check, f func(context.
 }
 
 // blockKey returns the store's key for one that an admin names or was shown. What
-// [Blocked] shows of keys that are hashed, or lacking, would not stay as it is.
+// [Blocked] shows of keys that are hashed would not stay as it is.
 func blockKey(key string) []byte {
 	hashed := keyfuncs.AppendKey(nil, "") // "key#" and a hash
-	if key == missingKey || len(key) == len(hashed) && strings.HasPrefix(key, string(hashed[:4])) {
+	if len(key) == len(hashed) && strings.HasPrefix(key, string(hashed[:4])) {
 		return []byte(key)
 	}
 	return keyfuncs.AppendKey(nil, key)

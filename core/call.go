@@ -112,6 +112,9 @@ func (l *limit) ask(keys []byte, r keyfuncs.Request) (_ []byte, rule *Rule, cost
 			rule = l.lower(rule)
 		}
 	}
+	if presence != keyfuncs.Present && rule.Penalized() {
+		rule = l.unpenalized(rule)
+	}
 	if l.costBy != nil {
 		if cost = l.costBy(r); cost < 0 {
 			if l.shadow {

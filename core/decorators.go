@@ -52,7 +52,8 @@ func (l Limit) Tiers(f func(keyfuncs.Request) Limit) Limit {
 type MissingKey uint8
 
 const (
-	// ShareBucket lets all requests that lack the key share one bucket.
+	// ShareBucket lets all requests that lack the key share one bucket. A
+	// [Limit.Penalty] never blocks it.
 	ShareBucket MissingKey = iota
 	// DenyRequest denies them, with ReasonMissingKey and status 429.
 	DenyRequest

@@ -59,6 +59,12 @@ const (
 // [Limit.OncePer] would let it pass an exhausted limit. RetryAfter is the time until the block ends or,
 // if that is longer, until the limit has room: who waits for it is let through.
 //
+// Requests that lack the key and so share a bucket ([ShareBucket]) are denied by the
+// limit, and never blocked: one of these clients could otherwise lock out all of
+// them. Choose the key with the same care: a block of keyfuncs.Everyone is one of
+// everybody, and one of an unverified API key or user name can be brought upon its
+// owner by anyone.
+//
 // Counting and blocking are part of the decision, in the same round trip, and
 // exact however many processes decide. So the limit's denials are not repeated
 // from a redisstore.DenialCache, and it has no leases: each request of a flood
@@ -78,6 +84,16 @@ const (
 func (l Limit) Penalty(b Block) Limit {
 	l.penalty = &b
 	return l
+}
+
+// unpenalized returns r for requests that share a bucket because they lack the key:
+// they have nothing in common for which one could be blocked for another.
+func (l *limit) unpenalized(r *Rule) *Rule {
+	return made(&l.variants.get(r).plain, func() Rule {
+		plain := *r
+		plain.block = Block{}
+		return plain
+	})
 }
 
 // complete checks a block and sets its defaults.

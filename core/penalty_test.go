@@ -1,6 +1,7 @@
 package core_test
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"net/http"
@@ -177,6 +178,44 @@ func TestAShadowsBlockDeniesNobody(t *testing.T) {
 	}
 }
 
+// Trap: one client without a key has all others without one blocked.
+func TestTheSharedBucketIsNeverBlocked(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		byUser := login().By(keyfuncs.User("userID"))
+		for name, limit := range map[string]core.Limit{
+			"plain":    byUser,
+			"scaled":   byUser.Scale(func(context.Context) float64 { return 0.5 }),
+			"tiers":    byUser.Tiers(func(keyfuncs.Request) core.Limit { return core.PerHour(2) }),
+			"reserved": core.PerHour(4).By(keyfuncs.User("userID")).Named("login").Reserve(0.5, keyfuncs.Methods("POST")).Penalty(core.Block{After: 3, Within: time.Hour, For: 10 * time.Minute}),
+		} {
+			l := limiterOn(t, core.NewMemory(), limit, everyone(1000))
+			for range 20 {
+				if d := l.Allow(&request{}); d.Reason == core.ReasonBlocked {
+					t.Fatalf("%s: requests without a user are blocked", name)
+				}
+			}
+			d := l.Allow(&request{})
+			if d.Allowed || d.Reason != core.ReasonLimitExceeded {
+				t.Errorf("%s: a request without a user: allowed=%v because %v, want the limit to deny it", name, d.Allowed, d.Reason)
+			}
+			time.Sleep(d.RetryAfter)
+			if d := l.Allow(&request{}); !d.Allowed {
+				t.Errorf("%s: after exactly RetryAfter it is denied because %v", name, d.Reason)
+			}
+			if blocked := blocksOf(t, l); len(blocked) != 0 {
+				t.Errorf("%s: %v is blocked", name, blocked)
+			}
+			for range 20 {
+				l.Allow(user("mallory"))
+			}
+			if d := l.Allow(user("mallory")); d.Reason != core.ReasonBlocked {
+				t.Errorf("%s: a user is denied because %v, want a block", name, d.Reason)
+			}
+		}
+	})
+}
+
 func TestATierKeepsThePenalty(t *testing.T) {
 	t.Parallel()
 	l := limiterOn(t, core.NewMemory(), login().Tiers(func(keyfuncs.Request) core.Limit {
@@ -276,7 +315,6 @@ func TestAListedKeyIsTakenAsItIs(t *testing.T) {
 	l := limiterOn(t, core.NewMemory(), core.PerHour(1).By(keyfuncs.User("id")).Named("user").Penalty(core.Block{After: 1, Within: time.Hour, For: time.Hour}))
 	ask := map[string]func() core.Decision{
 		"user:alice":       func() core.Decision { return l.Allow(&request{values: map[any]any{"id": "alice"}}) },
-		"no user":          func() core.Decision { return l.Allow(&request{}) },
 		"a key of its own": func() core.Decision { return l.AllowKey(t.Context(), "tenant:42", 1) },
 		"a hashed key":     func() core.Decision { return l.AllowKey(t.Context(), "{odd}", 1) },
 	}

@@ -6,7 +6,8 @@ import (
 )
 
 // variants keeps the rules that are made of a limit's rules, its own and those of
-// its tiers: scaled ones, those of the lower class, and the shares of one process.
+// its tiers: scaled ones, those of the lower class, those without the penalty, and
+// the shares of one process.
 type variants struct {
 	of    sync.Map // of *Rule to *variant
 	count atomic.Int64
@@ -16,6 +17,7 @@ type variants struct {
 type variant struct {
 	scaled [scaleSteps]atomic.Pointer[Rule] // by step, from 1
 	lower  atomic.Pointer[Rule]
+	plain  atomic.Pointer[Rule] // without the penalty
 	share  atomic.Pointer[Rule]
 }
 

@@ -141,4 +141,20 @@ var turns = []scenario{
 		}
 		contains(e, "after the block", s.get("/").body, "#quota-exceeded")
 	}},
+	{"requests that share a bucket because they lack the key are denied and never blocked", func(e *env) {
+		limiter := e.limiter(core.PerDay(1).FixedWindow().By(keyfuncs.Header("X-Tenant")).Named("api").
+			Penalty(core.Block{After: 2, Within: time.Hour, For: 48 * time.Hour}))
+		s := e.serve(App{Layers: []Layer{{Limiter: limiter}}})
+		e.passes("the first", s.get("/"))
+		for range 6 {
+			r := s.get("/")
+			e.denied("one of those without a tenant", r)
+			contains(e, "its body", r.body, "#quota-exceeded")
+		}
+		e.passes("the first of a tenant", s.get("/", with("X-Tenant", "t")))
+		for range 3 {
+			s.get("/", with("X-Tenant", "t"))
+		}
+		contains(e, "a tenant's body", s.get("/", with("X-Tenant", "t")).body, "#abnormal-usage-detected")
+	}},
 }
