@@ -49,6 +49,12 @@ type Config struct {
 	// Defaults to DefaultMaxWaiting.
 	MaxWaiting int64
 
+	// MaxWaitingPerKey bounds how many of them one key has under one limit, so that
+	// one client can't take all places. Defaults to as many as there are free
+	// places: one key that wants all gets half of them, two get a third each, and
+	// one more always finds a place.
+	MaxWaitingPerKey int64
+
 	// Headers are the dialects in which clients are told of their limits.
 	// Defaults to Draft11.
 	Headers Headers
@@ -88,6 +94,8 @@ func (c *Config) validate() error {
 		return fmt.Errorf("weblimit: Config.Timeout must be at least 1ms, got %v", c.Timeout)
 	case c.MaxWaiting < 0:
 		return fmt.Errorf("weblimit: Config.MaxWaiting must be at least 1, got %d", c.MaxWaiting)
+	case c.MaxWaitingPerKey < 0:
+		return fmt.Errorf("weblimit: Config.MaxWaitingPerKey must be at least 1, got %d", c.MaxWaitingPerKey)
 	case c.Replicas < 0:
 		return fmt.Errorf("weblimit: Config.Replicas must be at least 1, got %d", c.Replicas)
 	}

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"sync/atomic"
 	"time"
 
 	"github.com/weblimit/weblimit/keyfuncs"
@@ -14,23 +13,22 @@ import (
 // Limiter decides requests by its limits. It is safe for concurrent use and has
 // nothing to close.
 type Limiter struct {
-	store      Store
-	direct     *Memory // the store, where it decides one limit and nothing follows; else nil
-	timeout    time.Duration
-	instead    *standIn  // while the store is out; shared by the store's limiters
-	fallback   *fallback // what Config.Fallback asks for, or nil
-	limits     []limit
-	bypass     []keyfuncs.Condition
-	headers    headerStyle
-	details    []detail
-	onWarning  func(context.Context, Warning)
-	warned     *Memory // which warnings were sent; nil if nobody wants them
-	advisor    *advisor
-	follows    bool         // some limit wants to know what becomes of a request, or delays it
-	observes   bool         // some limit wants to know its outcome
-	waits      bool         // some limit delays requests
-	waiting    atomic.Int64 // requests that wait for their turn
-	maxWaiting int64
+	store     Store
+	direct    *Memory // the store, where it decides one limit and nothing follows; else nil
+	timeout   time.Duration
+	instead   *standIn  // while the store is out; shared by the store's limiters
+	fallback  *fallback // what Config.Fallback asks for, or nil
+	limits    []limit
+	bypass    []keyfuncs.Condition
+	headers   headerStyle
+	details   []detail
+	onWarning func(context.Context, Warning)
+	warned    *Memory // which warnings were sent; nil if nobody wants them
+	advisor   *advisor
+	follows   bool // some limit wants to know what becomes of a request, or delays it
+	observes  bool // some limit wants to know its outcome
+	waits     bool // some limit delays requests
+	line      line // of requests that wait for their turn
 }
 
 // limit is a Limit made ready.
@@ -78,9 +76,7 @@ func New(config Config) (*Limiter, error) {
 	if l.timeout == 0 {
 		l.timeout = DefaultTimeout
 	}
-	if l.maxWaiting = config.MaxWaiting; l.maxWaiting == 0 {
-		l.maxWaiting = DefaultMaxWaiting
-	}
+	l.line.open(&config)
 	declarations := make([]Declaration, len(config.Limits))
 	for i, from := range config.Limits {
 		if err := l.prepare(&l.limits[i], from, max(config.Replicas, 1)); err != nil {

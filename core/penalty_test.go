@@ -442,7 +442,10 @@ func blocking(l core.Limit) core.Limit {
 func TestAQueueWithAPenalty(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		l := limiterOn(t, core.NewMemory(), blocking(forAll(core.PerSecond(1).LeakyBucket(10*time.Minute))))
+		l := newLimiter(t, core.Config{
+			Store: core.NewMemory(), MaxWaitingPerKey: 600,
+			Limits: []core.Limit{blocking(forAll(core.PerSecond(1).LeakyBucket(10 * time.Minute)))},
+		})
 		var all sync.WaitGroup
 		for range 601 { // one goes on at once, and the others wait
 			all.Go(func() {

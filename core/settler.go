@@ -119,5 +119,6 @@ func (r *reservation) call(how func(Store, context.Context, []Check, []Result) e
 // far, or for the end of ctx, whose error it then returns. Call it at shutdown,
 // after the server has: what a process takes with it stays charged.
 func (l *Limiter) Drain(ctx context.Context) error {
+	l.line.expireAll()
 	return l.instead.settler.drain(ctx)
 }

@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// DefaultMaxWaiting is how many requests wait at a time unless told otherwise.
+// DefaultMaxWaiting is how many requests of a limiter wait at a time unless told otherwise.
 const DefaultMaxWaiting = 1024
 
 // maxWait bounds how long a request may be held.
@@ -38,8 +38,9 @@ func (l Limit) LeakyBucket(most time.Duration) Limit {
 //
 // A token bucket queues: the store gives each request its turn when it decides,
 // first come, first served, over all processes, at the pace of the limit. A client
-// that hangs up, or a context that ends, gives its place back to those who come
-// later, with [ReasonCanceled]. Limits of other algorithms ask again when there
+// that hangs up, or a context that ends, gives its place up, with [ReasonCanceled]:
+// to the next request in this process that asks for the same, or within a second to
+// all who come later. Limits of other algorithms ask again when there
 // should be room, those of requests at the same time every 10 to 250 milliseconds,
 // and whoever asks first then gets it.
 //
@@ -48,8 +49,9 @@ func (l Limit) LeakyBucket(most time.Duration) Limit {
 // Only a token bucket can have a [Limit.Penalty] as well. Nobody waits for the end
 // of a block.
 //
-// Config.MaxWaiting bounds how many requests wait. A waiting request holds a
-// goroutine and its connection, so keep the wait short. At most one hour.
+// Config.MaxWaiting bounds how many requests wait, and Config.MaxWaitingPerKey how
+// many of one key. A waiting request holds a goroutine and its connection, so keep
+// the wait short. At most one hour.
 func (l Limit) Wait(most time.Duration) Limit {
 	l.wait = most
 	return l
@@ -141,63 +143,92 @@ func (r *Rule) drainTime() time.Duration {
 // decideInTurn decides a request that may have to wait, and holds it until its turn.
 func (l *Limiter) decideInTurn(ctx context.Context, c *call, who asker, d *Decision) {
 	start := time.Now()
-	inLine := false
-	defer func() {
-		if inLine {
-			l.waiting.Add(-1)
-		}
-	}()
-	for poll := minPoll; ; poll = min(2*poll, maxPoll) {
-		l.decideNow(ctx, c, who, d)
-		wait, again := d.turn(c, poll, time.Since(start))
-		if wait == 0 {
-			break
-		}
-		if !inLine {
-			if inLine = l.waiting.Add(1) <= l.maxWaiting; !inLine {
-				l.waiting.Add(-1)
-				l.turnAway(d, ReasonLimitExceeded, wait)
-				return
-			}
-		}
-		if !sleep(ctx, wait) {
-			l.turnAway(d, ReasonCanceled, 0)
+	var at spot
+	defer func() { l.line.exit(at) }()
+	if vacant := l.line.takeOver(c); vacant != nil {
+		at = vacant.spot
+		vacant.decide(ctx, c, d, start)
+		if !l.hold(ctx, c, d, &at, start, vacant.turn) {
 			return
 		}
-		if !again {
-			break
-		}
-		clear(c.results)
-		*d = Decision{limiter: l, binding: -1, many: d.many[:0]}
+	} else if rule, until := l.line.full(c, start); rule != nil {
+		d.denyPlace(rule, start, until)
+		return
+	} else if !l.queue(ctx, c, who, d, &at, start) {
+		return
 	}
-	if waited := time.Since(start); inLine && d.Allowed {
+	if at.taken() && d.Allowed {
 		if d.Reason == ReasonWithinLimit {
 			d.Reason = ReasonDelayed
 		}
 		if d.held != nil {
-			d.held.delayed, d.held.began = waited, start.Add(waited)
+			now := time.Now()
+			d.held.delayed, d.held.began = now.Sub(start), now
 		}
 	}
 }
 
+// queue has the store decide until the decision is final, and holds the request in
+// between. It reports false if the request was turned away.
+func (l *Limiter) queue(ctx context.Context, c *call, who asker, d *Decision, at *spot, start time.Time) bool {
+	for poll := minPoll; ; poll = min(2*poll, maxPoll) {
+		asked := time.Now()
+		l.decideNow(ctx, c, who, d)
+		wait, again, because := d.turn(c, poll, time.Since(start))
+		if wait == 0 {
+			return true
+		}
+		turn := time.Now().Add(wait)
+		if !at.taken() && !l.line.enter(at, c, because, turn) {
+			l.turnAway(d, ReasonLimitExceeded, wait)
+			return false
+		}
+		if !l.hold(ctx, c, d, at, asked, turn) {
+			return false
+		}
+		if !again {
+			return true
+		}
+		clear(c.results)
+		*d = Decision{limiter: l, binding: -1, many: d.many[:0]}
+	}
+}
+
+// hold keeps a request waiting until its turn. It reports false if its context
+// ended before: then somebody else may get its place. asked is when the store decided.
+func (l *Limiter) hold(ctx context.Context, c *call, d *Decision, at *spot, asked, turn time.Time) bool {
+	if sleep(ctx, time.Until(turn)) {
+		return true
+	}
+	if l.line.vacate(*at, c, d.held, asked, turn) {
+		*at, d.held = spot{}, nil
+	}
+	l.turnAway(d, ReasonCanceled, 0)
+	return false
+}
+
 // turn returns how long a request has to wait: for its turn, or until it makes
-// sense to ask again. It is 0 if the decision is final. waited is how long the
-// request has waited already, and poll how long it waits where nobody knows.
-func (d *Decision) turn(c *call, poll, waited time.Duration) (wait time.Duration, again bool) {
+// sense to ask again; and which checks are the reason. It is 0 if the decision is
+// final. waited is how long the request has waited already, and poll how long it
+// waits where nobody knows.
+func (d *Decision) turn(c *call, poll, waited time.Duration) (wait time.Duration, again bool, because []int) {
 	results := d.Results()
 	if len(results) != len(c.limits) {
-		return 0, false // decided by others, such as those of Config.Fallback
+		return 0, false, nil // decided by others, such as those of Config.Fallback
 	}
 	if d.Allowed {
 		for i := range results {
-			if !results[i].Shadow {
-				wait = max(wait, results[i].Delay(), c.limits[i].slow.delay(&results[i]))
+			if results[i].Shadow {
+				continue
+			}
+			if delay := max(results[i].Delay(), c.limits[i].slow.delay(&results[i])); delay > 0 {
+				wait, because = max(wait, delay), append(because, i)
 			}
 		}
-		return wait, false
+		return wait, false, because
 	}
 	if d.Reason != ReasonLimitExceeded && d.Reason != ReasonCachedDenial {
-		return 0, false
+		return 0, false, nil
 	}
 	for i := range results {
 		r := &results[i]
@@ -209,11 +240,20 @@ func (d *Decision) turn(c *call, poll, waited time.Duration) (wait time.Duration
 			after = poll
 		}
 		if after == 0 || r.Rule.Wait > 0 || waited+after > c.limits[i].wait {
-			return 0, false
+			return 0, false, nil
 		}
-		wait = max(wait, after)
+		wait, because = max(wait, after), append(because, i)
 	}
-	return wait, true
+	return wait, true, because
+}
+
+// denyPlace denies a request for which there is no place before until, without
+// asking the store.
+func (d *Decision) denyPlace(rule *Rule, now, until time.Time) {
+	d.refuse(ReasonLimitExceeded, rule)
+	wait := max(until.Sub(now), time.Microsecond)
+	d.one[0].Result = Result{RetryAfter: wait, Window: wait, ResetAfter: wait, At: now.UnixMicro()}
+	d.binding, d.RetryAfter = 0, wait
 }
 
 // turnAway denies a request that was about to wait, and gives back what it was charged.

@@ -142,7 +142,7 @@ func TestWaitersAreBounded(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		l, err := core.New(core.Config{
-			Store: core.NewMemory(), MaxWaiting: 3,
+			Store: core.NewMemory(), MaxWaiting: 3, MaxWaitingPerKey: 3,
 			Limits: []core.Limit{forAll(core.PerSecond(1).LeakyBucket(time.Minute))},
 		})
 		if err != nil {

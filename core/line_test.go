@@ -1,0 +1,288 @@
+package core_test
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/weblimit/weblimit/core"
+	"github.com/weblimit/weblimit/keyfuncs"
+)
+
+// remote is a store that counts its calls, as if each were a round trip.
+type remote struct {
+	*core.Memory
+	takes, refunds atomic.Int64
+}
+
+func (r *remote) Take(ctx context.Context, checks []core.Check, results []core.Result) error {
+	r.takes.Add(1)
+	return r.Memory.Take(ctx, checks, results)
+}
+
+func (r *remote) Refund(ctx context.Context, checks []core.Check, results []core.Result) error {
+	r.refunds.Add(1)
+	return r.Memory.Refund(ctx, checks, results)
+}
+
+func (r *remote) calls() int64 { return r.takes.Load() + r.refunds.Load() }
+
+// inLine has n requests of each key wait, and returns what lets them go.
+func inLine(t *testing.T, l *core.Limiter, n int, keys ...string) (hangUp func()) {
+	t.Helper()
+	ctx, cancel := context.WithCancel(t.Context())
+	for _, key := range keys {
+		for range n {
+			go l.AllowKey(ctx, key, 1)
+		}
+	}
+	synctest.Wait()
+	return cancel
+}
+
+// Trap: a line that one client fills, and another with nobody in front is denied.
+func TestNobodyTakesAllPlacesInLine(t *testing.T) {
+	t.Parallel()
+	for _, rate := range []int64{1, 3, 7, 30} {
+		synctest.Test(t, func(t *testing.T) {
+			l := limiterOn(t, core.NewMemory(), core.PerSecond(rate).LeakyBucket(time.Hour).By(keyfuncs.User("id")))
+			defer inLine(t, l, 1200, "user:mallory")()
+			start := time.Now()
+			if d := l.AllowKey(t.Context(), "user:alice", 1); !d.Allowed || d.Reason != core.ReasonWithinLimit {
+				t.Errorf("%d a second: whoever has nobody in front: %v", rate, d.Reason)
+			}
+			if d := l.AllowKey(t.Context(), "user:alice", 1); !d.Allowed || d.Reason != core.ReasonDelayed {
+				t.Errorf("%d a second: whoever waits for herself alone: %v", rate, d.Reason)
+			}
+			if took, pace := time.Since(start), time.Second/time.Duration(rate)+2*time.Microsecond; took > pace {
+				t.Errorf("%d a second: alice waited %v, want %v", rate, took, pace)
+			}
+		})
+	}
+}
+
+// However many keys want all, each gets a part, and one more finds a place.
+func TestPlacesInLineAreShared(t *testing.T) {
+	t.Parallel()
+	for _, greedy := range []int{1, 2, 4, 9} {
+		synctest.Test(t, func(t *testing.T) {
+			l := newLimiter(t, core.Config{
+				Store: core.NewMemory(), MaxWaiting: 100,
+				Limits: []core.Limit{core.PerSecond(1).LeakyBucket(time.Hour).By(keyfuncs.User("id"))},
+			})
+			var group sync.WaitGroup
+			ctx, hangUp := context.WithCancel(t.Context())
+			waited := make([]atomic.Int64, greedy)
+			for range 120 { // in turn, as they come
+				for i := range greedy {
+					group.Go(func() {
+						if d := l.AllowKey(ctx, fmt.Sprint("user:", i), 1); d.Reason == core.ReasonCanceled {
+							waited[i].Add(1)
+						}
+					})
+					synctest.Wait()
+				}
+			}
+			if d := l.AllowKey(t.Context(), "user:late", 1); !d.Allowed {
+				t.Errorf("with %d greedy clients a further one gets: %v", greedy, d.Reason)
+			}
+			hangUp()
+			group.Wait()
+			for i := range waited {
+				if n := int(waited[i].Load()); n < 100/(greedy+1)-1 || n > 100/(greedy+1)+1 {
+					t.Errorf("client %d of %d has %d of 100 places, want 1 in %d", i, greedy, n, greedy+1)
+				}
+			}
+		})
+	}
+}
+
+func TestMaxWaitingPerKey(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		l := newLimiter(t, core.Config{
+			Store: core.NewMemory(), MaxWaiting: 10, MaxWaitingPerKey: 3,
+			Limits: []core.Limit{core.PerSecond(1).LeakyBucket(time.Hour).By(keyfuncs.User("id"))},
+		})
+		turns, denied := together(l, 20)
+		if len(turns) != 4 || denied != 16 {
+			t.Errorf("%d had their turn and %d were denied, want 4 and 16", len(turns), denied)
+		}
+	})
+}
+
+// Who finds no place is told to come when those in front have gone, and costs the
+// store nothing.
+func TestNoPlaceIsKnownWithoutTheStore(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		store := &remote{Memory: core.NewMemory()}
+		l := newLimiter(t, core.Config{
+			Store: store, MaxWaiting: 8,
+			Limits: []core.Limit{core.PerSecond(1).LeakyBucket(time.Hour).By(keyfuncs.User("id"))},
+		})
+		defer inLine(t, l, 5, "user:mallory")() // one goes on at once
+		before := store.calls()
+		for range 100 {
+			d := l.AllowKey(t.Context(), "user:mallory", 1)
+			if d.Allowed || d.Reason != core.ReasonLimitExceeded || d.RetryAfter != 4*time.Second || d.Status() != 429 {
+				t.Fatalf("%v with status %d, retry after %v; want it denied for 4s", d.Reason, d.Status(), d.RetryAfter)
+			}
+		}
+		if n := store.calls() - before; n != 0 {
+			t.Errorf("100 requests without a place cost %d calls", n)
+		}
+		wantHeadersOfNoPlace(t, l)
+		if d := l.AllowKey(t.Context(), "user:alice", 1); !d.Allowed {
+			t.Errorf("another user: %v", d.Reason)
+		}
+		time.Sleep(4 * time.Second)
+		if d := l.AllowKey(t.Context(), "user:mallory", 1); !d.Allowed {
+			t.Errorf("after exactly RetryAfter: %v", d.Reason)
+		}
+	})
+}
+
+func wantHeadersOfNoPlace(t *testing.T, l *core.Limiter) {
+	t.Helper()
+	d := l.AllowKey(t.Context(), "user:mallory", 1)
+	wantHeaders(t, &d, `"default";q=1;w=1`, `"default";r=0;t=4`, "4")
+}
+
+// Trap: streams that are opened and reset while they wait, each for two calls to the
+// store, of which none is cached.
+func TestResetsWhileWaitingCostTheStoreLittle(t *testing.T) {
+	t.Parallel()
+	const resets = 1000
+	for atOnce, most := range map[int]int64{1: 2 + 3*2, 20: 1 + 3*2*20} { // within three seconds
+		synctest.Test(t, func(t *testing.T) {
+			store := &remote{Memory: core.NewMemory()}
+			l := limiterOn(t, store, core.PerSecond(1).LeakyBucket(time.Minute).By(keyfuncs.User("id")))
+			l.AllowKey(t.Context(), "user:mallory", 1)
+			for range resets / atOnce {
+				hangUp := inLine(t, l, atOnce, "user:mallory")
+				time.Sleep(2 * time.Second * time.Duration(atOnce) / resets)
+				hangUp()
+				synctest.Wait()
+			}
+			time.Sleep(time.Second)
+			if n := store.calls(); n > most {
+				t.Errorf("%d resets, %d at a time, cost %d calls in 3 seconds, want %d at most", resets, atOnce, n, most)
+			} else {
+				t.Logf("%d resets, %d at a time: %d calls", resets, atOnce, n)
+			}
+			// And it locks out nobody: not the user, whose turn is the next.
+			if d := l.AllowKey(t.Context(), "user:mallory", 1); !d.Allowed || d.Delay() > time.Second {
+				t.Errorf("afterwards: %v after %v", d.Reason, d.Delay())
+			}
+		})
+	}
+}
+
+// Whoever shares the key with a client that has gone gets its turn, which is charged
+// already, and one charge admits one request.
+func TestAVacantPlaceIsTakenOver(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		store := &remote{Memory: core.NewMemory()}
+		l := limiterOn(t, store, forAll(core.PerSecond(1).LeakyBucket(10*time.Second)))
+		l.AllowKey(t.Context(), "k", 1)
+		hangUp := inLine(t, l, 10, "k") // the line is full
+		if d := l.AllowKey(t.Context(), "k", 1); d.Allowed {
+			t.Fatal("there was a place left")
+		}
+		hangUp()
+		synctest.Wait()
+		before := store.calls()
+		turns, denied := together(l, 12)
+		if len(turns) != 10 || denied != 2 {
+			t.Errorf("%d took over and %d were denied, want 10 and 2", len(turns), denied)
+		}
+		for i, at := range turns {
+			if want := time.Duration(i+1) * time.Second; at != want {
+				t.Errorf("the turn of number %d came after %v, want %v", i, at, want)
+			}
+		}
+		if n := store.calls() - before; n > 2 {
+			t.Errorf("they cost %d calls, want one for each that was denied", n)
+		}
+	})
+}
+
+// What nobody takes over is given back: the next of another process has its turn.
+func TestAVacantPlaceIsGivenBack(t *testing.T) {
+	t.Parallel()
+	for name, limit := range map[string]core.Limit{
+		"a queue":   core.PerSecond(1).LeakyBucket(10 * time.Second),
+		"slowed":    core.Per(10, 24*time.Hour).FixedWindow().SlowDown(0.05, 10*time.Second),
+		"and slots": core.PerSecond(1).LeakyBucket(10 * time.Second),
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			store := &remote{Memory: core.NewMemory()}
+			limits := []core.Limit{forAll(limit)}
+			kept := int64(0)
+			if name == "and slots" { // which belong to the request that took them: given back at once
+				limits = append(limits, forAll(core.Concurrent(50)).Named("running"))
+				kept = 5
+			}
+			l := limiterOn(t, store, limits...)
+			d := l.AllowKey(t.Context(), "k", 1)
+			d.Settle(core.Outcome{})
+			hangUp := inLine(t, l, 5, "k")
+			before := store.refunds.Load()
+			hangUp()
+			synctest.Wait()
+			if n := store.refunds.Load() - before; n != kept {
+				t.Errorf("%s: %d were given back at once, want %d", name, n, kept)
+			}
+			time.Sleep(time.Second)
+			synctest.Wait()
+			if n := store.refunds.Load() - before; n != 5 {
+				t.Errorf("%s: %d were given back after a second, want 5", name, n)
+			}
+		})
+	}
+}
+
+// At shutdown nothing is kept back.
+func TestDrainGivesVacantPlacesBack(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		store := &remote{Memory: core.NewMemory()}
+		l := limiterOn(t, store, forAll(core.PerSecond(1).LeakyBucket(10*time.Second)))
+		inLine(t, l, 6, "k")()
+		synctest.Wait()
+		if err := l.Drain(t.Context()); err != nil || store.refunds.Load() != 5 {
+			t.Errorf("%d were given back, error %v; want 5", store.refunds.Load(), err)
+		}
+	})
+}
+
+// Another request than the one that has gone gets no place that was charged for it.
+func TestAVacantPlaceIsForTheSame(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		store := &remote{Memory: core.NewMemory()}
+		l := limiterOn(t, store, core.PerSecond(1).LeakyBucket(time.Minute).By(keyfuncs.User("id")))
+		l.AllowKey(t.Context(), "user:a", 1)
+		l.AllowKey(t.Context(), "user:b", 1)
+		inLine(t, l, 1, "user:a")()
+		synctest.Wait()
+		for _, tt := range []struct {
+			key   string
+			takes int64
+		}{{"user:b", 1}, {"user:a", 0}} {
+			before := store.takes.Load()
+			go l.AllowKey(t.Context(), tt.key, 1)
+			synctest.Wait()
+			if n := store.takes.Load() - before; n != tt.takes {
+				t.Errorf("%s cost %d charges, want %d", tt.key, n, tt.takes)
+			}
+		}
+		time.Sleep(time.Second)
+	})
+}

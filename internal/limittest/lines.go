@@ -1,0 +1,90 @@
+package limittest
+
+import (
+	"context"
+	"net/http"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/weblimit/weblimit/core"
+	"github.com/weblimit/weblimit/keyfuncs"
+)
+
+// lines are scenarios of clients that make more of waiting than is theirs.
+var lines = []scenario{
+	{"a client that fills the line leaves places for others", func(e *env) {
+		const places = 8
+		limiter, err := core.New(core.Config{
+			Store: e.newStore(e), Timeout: patience, MaxWaiting: places,
+			Limits: []core.Limit{core.PerSecond(3).LeakyBucket(time.Minute).By(keyfuncs.Header("X-Tenant")).Named("even")},
+		})
+		if err != nil {
+			e.Fatal(err)
+		}
+		s := e.serve(App{Layers: []Layer{{Limiter: limiter}}})
+		var passed, denied atomic.Int64
+		var group sync.WaitGroup
+		for range 4 * places {
+			group.Go(func() {
+				if s.get("/", with("X-Tenant", "greedy")).status == http.StatusOK {
+					passed.Add(1)
+				} else {
+					denied.Add(1)
+				}
+			})
+		}
+		e.eventually("the line has no place left for that tenant", func() bool { return denied.Load() > 0 }, func() any { return denied.Load() })
+		e.passes("one with nobody in front", s.get("/", with("X-Tenant", "other")))
+		e.passes("one with only that in front", s.get("/", with("X-Tenant", "other")))
+		group.Wait()
+		if n := passed.Load(); n < places/2 || n > places/2+4 { // and what came in a second at the most
+			e.Errorf("%d requests of the greedy tenant passed, want its half of %d places and little more", n, places)
+		}
+	}},
+	{"a client that resets its requests while they wait costs the store little", func(e *env) {
+		const resets = 40
+		if e.differs.Blind {
+			return // a request whose client has gone waits to the end there, and costs one call
+		}
+		store := &counted{Store: e.newStore(e)}
+		limiter := e.limiterOn(store, core.PerHour(60).LeakyBucket(time.Hour).By(keyfuncs.Everyone()).Named("even"))
+		s := e.serve(App{Layers: []Layer{{Limiter: limiter}}})
+		base, client := s.server.Listen(e), e.client()
+		e.passes("the first", e.fetch(client, "GET", base+"/"))
+		start := time.Now()
+		for range resets {
+			ctx, reset := context.WithTimeout(e.Context(), 10*time.Millisecond)
+			r, err := http.NewRequestWithContext(ctx, "GET", base+"/", http.NoBody)
+			if err != nil {
+				e.Fatal(err)
+			}
+			if res, err := client.Do(r); err == nil {
+				e.Errorf("status %d for a request that was to wait a minute", res.StatusCode)
+				_ = res.Body.Close()
+			}
+			reset()
+		}
+		// One charge and one refund a second, and a few where a request came before the
+		// server had noticed that its predecessor was gone.
+		if n, most := store.calls.Load(), int64(resets/4)+4*int64(time.Since(start)/time.Second+1); n > most {
+			e.Errorf("%d resets cost the store %d calls, want %d at most", resets, n, most)
+		}
+	}},
+}
+
+// counted is a store that counts charges and refunds.
+type counted struct {
+	core.Store
+	calls atomic.Int64
+}
+
+func (c *counted) Take(ctx context.Context, checks []core.Check, results []core.Result) error {
+	c.calls.Add(1)
+	return c.Store.Take(ctx, checks, results)
+}
+
+func (c *counted) Refund(ctx context.Context, checks []core.Check, results []core.Result) error {
+	c.calls.Add(1)
+	return c.Store.Refund(ctx, checks, results)
+}
