@@ -77,6 +77,8 @@ func middleware(layers []limittest.Layer) []func(http.Handler) http.Handler {
 	var chain []func(http.Handler) http.Handler
 	for _, l := range layers {
 		switch {
+		case l.Load != nil:
+			chain = append(chain, chilimit.Measure(l.Load))
 		case l.Store != nil:
 			chain = append(chain, chilimit.Limit(l.Store, l.Limits...))
 		case l.Skip == nil && l.Denied == nil:

@@ -3,8 +3,6 @@ package core_test
 import (
 	"context"
 	"fmt"
-	"net/http"
-	"net/http/httptest"
 	"time"
 
 	"github.com/weblimit/weblimit/core"
@@ -27,18 +25,17 @@ func ExampleLimit_Scale() {
 	// Output: true 40
 }
 
-// Clients get less while more than 200 requests are in flight, or the slowest of a
-// hundred take longer than half a second.
+// Clients get less while more than 200 requests are at work, or more than 1 in 100
+// take longer than half a second. Around handlers goes an adapter's Measure.
 func ExampleLoad() {
-	load := new(core.Load)
+	load := core.NewLoad(core.LoadConfig{By: keyfuncs.ClientIP(), InFlight: 200, Slow: 500 * time.Millisecond})
 	limiter := core.ForLimits(core.NewMemory(), []core.Limit{
-		core.PerMinute(100).By(keyfuncs.User("userID")).Scale(load.Factor(200, 500*time.Millisecond)),
+		core.PerMinute(100).By(keyfuncs.User("userID")).Scale(load.Factor),
 	})
-	handler := load.Middleware(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-		fmt.Println(load.InFlight(), "in flight")
-	}))
 	if d := limiter.AllowKey(context.Background(), "user:42", 1); d.Allowed {
-		handler.ServeHTTP(httptest.NewRecorder(), httptest.NewRequest("GET", "/", nil))
+		work := load.BeginKey("user:42")
+		defer work.End()
+		fmt.Println(load.InFlight(), "in flight")
 	}
 	// Output: 1 in flight
 }

@@ -2,152 +2,247 @@ package core
 
 import (
 	"context"
-	"math/bits"
-	"net/http"
+	"errors"
+	"fmt"
+	"hash/maphash"
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"github.com/weblimit/weblimit/keyfuncs"
 )
 
-// Load measures how busy the handlers behind it are: how many requests are in
-// flight, and how long those took that ended in the last 10 seconds. Its factor
-// makes limits that become tighter while the service is overloaded:
+const (
+	// DefaultLoadClients is how many clients it takes to overload a service unless
+	// told otherwise.
+	DefaultLoadClients = 8
+
+	// DefaultLoadFloor is the least factor of a Load unless told otherwise.
+	DefaultLoadFloor = 0.25
+)
+
+// LoadConfig says what overload is, and whose requests make it.
+type LoadConfig struct {
+	// By tells clients apart, as [Limit.By] does: keyfuncs.ClientIP with the
+	// proxies named, or a key that was authenticated. Those without a key count
+	// as one client. Required.
+	By keyfuncs.Func
+
+	// InFlight is how many requests may be at work at a time: more is overload.
+	// Defaults to 0, which disables it.
+	InFlight int64
+
+	// Slow is how long a request may be at work: it is overload when more than 1
+	// in 100 took longer, of all that ended in the last 10 seconds, and at least 17.
+	// Defaults to 0, which disables it.
+	Slow time.Duration
+
+	// Clients is how many clients overload takes: each counts for at most this
+	// part of InFlight and of what is slow, and for one request at least. So a
+	// single client, however many connections it has, moves nothing. At most 64.
+	// Defaults to DefaultLoadClients.
+	Clients int64
+
+	// Floor is the least factor, from 0.05 to 1: what a client of a limit has left
+	// however overloaded the service is. Defaults to DefaultLoadFloor.
+	Floor float64
+}
+
+// Load measures how busy the handlers behind it are, for limits that become
+// tighter while the service is overloaded:
 //
-//	load := new(core.Load)
-//	limit := core.PerSecond(100).By(keyfuncs.ClientIP()).Scale(load.Factor(200, 500*time.Millisecond))
-//	http.ListenAndServe(addr, limiter(load.Middleware(mux)))
+//	load := core.NewLoad(core.LoadConfig{By: keyfuncs.ClientIP(), InFlight: 200, Slow: 500 * time.Millisecond})
+//	limit := core.PerSecond(100).By(keyfuncs.ClientIP()).Scale(load.Factor)
+//	http.ListenAndServe(addr, limiter(nethttp.Measure(load)(mux)))
 //
-// Put it behind the limiter, so that it measures what is let through. It takes 7
-// KB, runs no goroutine, and its zero value is ready to use. A Load is safe for
-// concurrent use and must not be copied.
+// A request is at work while its handler runs and does not wait for its client:
+// time in which it reads the body or writes the response is the client's, so one
+// that trickles is no load. Put the adapter's Measure behind the limiter, so that it
+// measures what is let through, and around handlers that answer: one that waits for
+// events, or for a client by other means, is at work all the time. What takes the
+// connection over is not measured from then on.
+//
+// It takes 23 KB, runs no goroutine, and is safe for concurrent use.
 type Load struct {
-	inFlight atomic.Int64
+	config  LoadConfig
+	seed    maphash.Seed
+	working [loadClients]atomic.Int64 // requests at work, by client
 
 	mu      sync.Mutex
 	seconds [loadSeconds]loadSecond // a ring. Guarded by mu.
+	factor  float64                 // Guarded by mu.
+	due     time.Time               // of the next factor. Guarded by mu.
 }
 
-// loadSecond counts what ended within a second.
+// loadSecond counts what ended within a second, by client.
 type loadSecond struct {
-	at     int64 // the second, since the epoch
-	counts [loadSteps]uint32
+	at          int64 // the second, since the epoch
+	ended, late [loadClients]uint32
 }
 
 const (
 	loadSeconds = 10
 
-	// loadSteps are durations from a microsecond to 76 hours, four to each doubling.
-	loadSteps = 4 * 38
+	// loadClients is how many clients are told apart. Those beyond share counts: what
+	// one of many adds is bounded together with what some others add.
+	loadClients = 256
+
+	// leastLate is how many slow requests are no overload, however few there are.
+	leastLate = 16
 )
 
-// Begin counts a request in, and done counts it out, once however often it is
-// called: for frameworks whose middleware is no http.Handler.
-//
-//	defer load.Begin()()
-func (l *Load) Begin() (done func()) {
-	start := time.Now()
-	l.inFlight.Add(1)
-	var ended atomic.Bool
-	return func() {
-		if ended.CompareAndSwap(false, true) {
-			l.end(start)
-		}
+// NewLoad returns a Load. It panics if the configuration can't work; so call it at
+// start-up, not while serving.
+func NewLoad(config LoadConfig) *Load {
+	if config.Clients == 0 {
+		config.Clients = DefaultLoadClients
 	}
+	if config.Floor == 0 {
+		config.Floor = DefaultLoadFloor
+	}
+	if err := config.validate(); err != nil {
+		panic("weblimit: NewLoad: " + unprefixed(err))
+	}
+	return &Load{config: config, seed: maphash.MakeSeed(), factor: 1}
 }
 
-// Middleware measures a handler of net/http.
-func (l *Load) Middleware(next http.Handler) http.Handler {
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		l.inFlight.Add(1)
-		defer l.end(time.Now()) // whatever the handler does: it may panic
-		next.ServeHTTP(w, r)
-	})
+func (c *LoadConfig) validate() error {
+	switch {
+	case c.By.Err() != nil:
+		return c.By.Err()
+	case c.InFlight < 0:
+		return fmt.Errorf("InFlight must be at least 1, got %d", c.InFlight)
+	case c.Slow < 0:
+		return fmt.Errorf("Slow must be positive, got %v", c.Slow)
+	case c.InFlight == 0 && c.Slow == 0:
+		return errors.New("set InFlight or Slow, or nothing is overload")
+	case c.Clients < 1 || c.Clients > loadClients/4:
+		return fmt.Errorf("Clients must be from 1 to %d, got %d", loadClients/4, c.Clients)
+	case !(c.Floor >= 1.0/scaleSteps && c.Floor <= 1): // NaN, too
+		return fmt.Errorf("Floor must be from 0.05 to 1, got %v", c.Floor)
+	}
+	return nil
 }
 
-func (l *Load) end(start time.Time) {
-	l.inFlight.Add(-1)
+// Begin notes that a request is at work. Adapters call it, by their Measure.
+func (l *Load) Begin(r keyfuncs.Request) *Work {
+	var room [256]byte // for the longest key
+	key, presence := l.config.By.Append(room[:0], r)
+	if presence != keyfuncs.Present { // many keys are no more clients than none
+		key = append(room[:0], missingKey...)
+	}
+	return l.begin(key)
+}
+
+// BeginKey is Begin for code that has no HTTP request. Call [Work.End] when it is
+// done:
+//
+//	defer load.BeginKey("user:42").End()
+func (l *Load) BeginKey(key string) *Work {
+	var room [256]byte
+	return l.begin(keyfuncs.AppendKey(room[:0], key))
+}
+
+func (l *Load) begin(key []byte) *Work {
+	w := &Work{load: l, client: uint8(maphash.Bytes(l.seed, key)), since: time.Now()}
+	l.working[w.client].Add(1)
+	return w
+}
+
+// end counts a request that has ended.
+func (l *Load) end(client uint8, took time.Duration) {
 	second := time.Now().Unix()
-	step := loadStep(time.Since(start))
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	s := &l.seconds[uint64(second)%loadSeconds]
 	if s.at != second {
 		*s = loadSecond{at: second}
 	}
-	s.counts[step]++
+	s.ended[client]++
+	if took > l.config.Slow {
+		s.late[client]++
+	}
 }
 
-// loadStep returns the step of a duration: its highest three bits.
-func loadStep(d time.Duration) int {
-	micros := uint64(max(d/time.Microsecond, 1))
-	octave := bits.Len64(micros) - 1
-	quarter := micros << 2 >> octave & 3
-	return min(octave*4+int(quarter), loadSteps-1)
+// InFlight returns how many requests are at work. Those that wait for their client
+// are not.
+func (l *Load) InFlight() int64 {
+	n := int64(0)
+	for i := range l.working {
+		n += l.working[i].Load()
+	}
+	return n
 }
 
-// loadBound returns the end of a step.
-func loadBound(step int) time.Duration {
-	return time.Duration(uint64(step%4+5)<<(step/4)) * time.Microsecond / 4
-}
-
-// InFlight returns how many requests are in flight.
-func (l *Load) InFlight() int { return int(l.inFlight.Load()) }
-
-// P99 returns how long 99 of 100 requests took at most that ended in the last 10
-// seconds, up to a quarter more than it was: 0 if there were none.
-func (l *Load) P99() time.Duration {
-	now := time.Now().Unix()
-	var counts [loadSteps]uint64
-	total := uint64(0)
+// Factor is for [Limit.Scale]: it falls from 1 while there is overload, by what is
+// beyond the bounds and by 5 to 30 % a second, down to the floor; and it rises by
+// 0.05 a second when there is none. Limits may share it.
+func (l *Load) Factor(context.Context) float64 {
 	l.mu.Lock()
-	for i := range l.seconds {
-		if s := &l.seconds[i]; now-s.at >= 0 && now-s.at < loadSeconds { // a clock may be set back
-			for step, n := range s.counts {
-				counts[step] += uint64(n)
-				total += uint64(n)
-			}
-		}
+	defer l.mu.Unlock()
+	now := time.Now()
+	if now.Before(l.due) {
+		return l.factor
 	}
-	l.mu.Unlock()
-	slower := total / 100 // so many may be
-	for step := loadSteps - 1; step >= 0; step-- {
-		if counts[step] > slower {
-			return loadBound(step)
-		}
-		slower -= counts[step]
+	l.due = now.Add(scaleEvery * 9 / 10) // who asks each second asks not quite on time
+	if excess := max(l.crowd(), l.lateness(now.Unix())); excess > 1 {
+		l.factor *= min(max(1/excess, 0.7), 0.95)
+	} else {
+		l.factor += 1.0 / scaleSteps
 	}
-	return 0
+	l.factor = min(max(l.factor, l.config.Floor), 1)
+	return l.factor
 }
 
-// Factor returns a function for [Limit.Scale]: it falls from 1 while more requests
-// are in flight than maxInFlight, or P99 is above maxP99, by what they are exceeded
-// by and at most to 0.7 of what it was, once a second; and it rises by 0.05 a second
-// when neither is. Its least is 0.05. What is not above 0 is not looked at. Limits
-// may share the function.
-func (l *Load) Factor(maxInFlight int, maxP99 time.Duration) func(context.Context) float64 {
-	var mu sync.Mutex
-	factor, due := 1.0, time.Time{}
-	return func(context.Context) float64 {
-		mu.Lock()
-		defer mu.Unlock()
-		now := time.Now()
-		if now.Before(due) {
-			return factor
-		}
-		due = now.Add(scaleEvery * 9 / 10) // who asks each second asks not quite on time
-		excess := 0.0
-		if maxInFlight > 0 {
-			excess = float64(l.inFlight.Load()) / float64(maxInFlight)
-		}
-		if maxP99 > 0 {
-			excess = max(excess, float64(l.P99())/float64(maxP99))
-		}
-		if excess > 1 {
-			factor *= max(1/excess, 0.7)
-		} else {
-			factor += 1.0 / scaleSteps
-		}
-		factor = min(max(factor, 1.0/scaleSteps), 1)
-		return factor
+// crowd returns how many times InFlight requests are at work, of each client as many
+// as count.
+func (l *Load) crowd() float64 {
+	if l.config.InFlight == 0 {
+		return 0
 	}
+	n, most := int64(0), l.share(l.config.InFlight)
+	for i := range l.working {
+		n += min(l.working[i].Load(), most)
+	}
+	return float64(n) / float64(l.config.InFlight)
 }
+
+// lateness returns how many times more requests were slow than may be, of each
+// client as many as count. l.mu is held.
+func (l *Load) lateness(second int64) float64 {
+	if l.config.Slow == 0 {
+		return 0
+	}
+	var ended, late [loadClients]int64
+	total := int64(0)
+	for i := range l.seconds {
+		s := &l.seconds[i]
+		if second-s.at < 0 || second-s.at >= loadSeconds {
+			continue // of another round, or a clock that was set back
+		}
+		for client := range s.ended {
+			ended[client] += int64(s.ended[client])
+			late[client] += int64(s.late[client])
+			total += int64(s.ended[client])
+		}
+	}
+	// Many fast requests of one client hide nobody's slow ones: none counts for more
+	// than its share of all that count.
+	all := bounded(&ended, total)
+	for most := l.share(all); all > 0 && most < total; most = l.share(all) {
+		total, all = most, bounded(&ended, most)
+	}
+	may := max(all/100, leastLate)
+	return float64(bounded(&late, l.share(may))) / float64(may)
+}
+
+// bounded returns the sum of what clients have, of each at most so many.
+func bounded(clients *[loadClients]int64, most int64) (sum int64) {
+	for _, n := range clients {
+		sum += min(n, most)
+	}
+	return sum
+}
+
+// share returns what of n one client counts for.
+func (l *Load) share(n int64) int64 { return max(n/l.config.Clients, 1) }

@@ -1,112 +1,260 @@
 package core_test
 
 import (
-	"net/http"
-	"net/http/httptest"
+	"fmt"
+	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
+	"unsafe"
 
 	"github.com/weblimit/weblimit/core"
+	"github.com/weblimit/weblimit/keyfuncs"
 )
 
-func TestLoadMeasures(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		load := new(core.Load)
-		if load.P99() != 0 || load.InFlight() != 0 {
-			t.Errorf("at first: %v, %d in flight", load.P99(), load.InFlight())
-		}
-		handler := load.Middleware(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { time.Sleep(20 * time.Millisecond) }))
-		for range 98 {
-			handler.ServeHTTP(httptest.NewRecorder(), httptest.NewRequest("GET", "/", nil))
-		}
-		var group sync.WaitGroup
-		for range 2 {
-			group.Go(func() {
-				done := load.Begin()
-				time.Sleep(time.Second)
-				if load.InFlight() == 0 {
-					t.Error("nothing is in flight")
-				}
-				done()
-				done()
-			})
-		}
-		group.Wait()
-		if got := load.P99(); got < time.Second || got > 1250*time.Millisecond {
-			t.Errorf("p99 is %v, want 1s and up to a quarter more", got)
-		}
-		if load.InFlight() != 0 {
-			t.Errorf("%d in flight, want none", load.InFlight())
-		}
-		for range 150 {
-			load.Begin()()
-		}
-		if got := load.P99(); got < 20*time.Millisecond || got > 25*time.Millisecond {
-			t.Errorf("with 2 slow ones of 250, p99 is %v, want 20ms and up to a quarter more", got)
-		}
-		time.Sleep(10 * time.Second)
-		if got := load.P99(); got != 0 {
-			t.Errorf("10 seconds later p99 is %v, want nothing", got)
-		}
-	})
+// loadOf returns a load that takes at most slow for a request, and inFlight at once.
+func loadOf(inFlight int64, slow time.Duration) *core.Load {
+	return core.NewLoad(core.LoadConfig{By: keyfuncs.ClientIP(), InFlight: inFlight, Slow: slow})
 }
 
-func TestLoadOutlivesPanics(t *testing.T) {
-	t.Parallel()
-	load := new(core.Load)
-	func() {
-		defer func() { _ = recover() }()
-		load.Middleware(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) })).ServeHTTP(nil, nil)
-	}()
-	if load.InFlight() != 0 {
-		t.Errorf("%d in flight after a panic", load.InFlight())
+// after asks for the factor once a second, and returns the last.
+func after(t *testing.T, load *core.Load, seconds int) (factor float64) {
+	t.Helper()
+	for range seconds {
+		time.Sleep(time.Second)
+		factor = load.Factor(t.Context())
+	}
+	return factor
+}
+
+// begin begins n requests of each client.
+func begin(load *core.Load, n, clients int) (all []*core.Work) {
+	for i := range n * clients {
+		all = append(all, load.BeginKey(fmt.Sprint("user:", i%clients)))
+	}
+	return all
+}
+
+func end(all []*core.Work) {
+	for _, w := range all {
+		w.End()
 	}
 }
 
 func TestLoadFactorFallsAndRecovers(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		load := new(core.Load)
-		factor := load.Factor(10, 100*time.Millisecond)
-		next := func() float64 {
-			time.Sleep(time.Second)
-			return factor(t.Context())
-		}
-		if got := next(); got != 1 {
+		load := loadOf(100, 0)
+		if got := after(t, load, 1); got != 1 {
 			t.Errorf("at rest the factor is %v", got)
 		}
-		var done []func()
-		for range 11 {
-			done = append(done, load.Begin())
+		all := begin(load, 1, 120)
+		if n := load.InFlight(); n != 120 {
+			t.Errorf("%d in flight, want 120", n)
 		}
-		if got := next(); got > 0.92 || got < 0.9 {
-			t.Errorf("with 11 of 10 in flight the factor is %v, want a tenth less", got)
+		if got := after(t, load, 1); got > 0.9 || got < 0.8 {
+			t.Errorf("with 120 of 100 in flight the factor is %v, want a sixth less", got)
 		}
-		for range 40 {
-			next()
+		if got := after(t, load, 40); got != core.DefaultLoadFloor {
+			t.Errorf("after long it is %v, want the floor", got)
 		}
-		least := next()
-		if least < 0.05 || least > 0.06 {
-			t.Errorf("after long the factor is %v, want the least", least)
+		end(all)
+		end(all) // which changes nothing
+		if n := load.InFlight(); n != 0 {
+			t.Errorf("%d in flight, want none", n)
 		}
-		for _, d := range done {
-			d()
+		if got := after(t, load, 5); got < 0.49 || got > 0.51 {
+			t.Errorf("5 seconds after it is over the factor is %v, want half", got)
 		}
-		if got := next(); got > least {
-			t.Errorf("while 43 seconds are the 99th percentile the factor is %v, want no more than %v", got, least)
-		}
-		time.Sleep(10 * time.Second)
-		for range 9 {
-			next()
-		}
-		if got := next(); got < 0.5 || got > 0.6 {
-			t.Errorf("10 seconds after it is over the factor is %v, want half", got)
-		}
-		if again := factor(t.Context()); again != factor(t.Context()) {
+		if again := load.Factor(t.Context()); again != load.Factor(t.Context()) {
 			t.Error("asking more often makes it rise faster")
 		}
 	})
+}
+
+func TestLoadFloor(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		for _, floor := range []float64{0.05, 0.6, 1} {
+			load := core.NewLoad(core.LoadConfig{By: keyfuncs.ClientIP(), InFlight: 1, Floor: floor})
+			all := begin(load, 10, 100)
+			if got := after(t, load, 60); got != floor {
+				t.Errorf("the factor is %v, want the floor of %v", got, floor)
+			}
+			end(all)
+		}
+	})
+}
+
+// Trap: load measured with the client's own slowness in it.
+func TestWaitingForTheClientIsNoLoad(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		load := loadOf(50, time.Second)
+		all := begin(load, 10, 100)
+		for _, w := range all {
+			w.Wait()
+			w.Wait() // it reads and writes at once
+			w.Resume()
+		}
+		if n := load.InFlight(); n != 0 {
+			t.Errorf("%d in flight while all wait for their clients", n)
+		}
+		if got := after(t, load, 60); got != 1 {
+			t.Errorf("while they wait the factor is %v", got)
+		}
+		for _, w := range all {
+			w.Resume()
+			w.Wait()
+		}
+		end(all)
+		for _, w := range all {
+			w.Resume() // as a read of the body that goes on
+		}
+		if got := after(t, load, 1); got != 1 || load.InFlight() != 0 {
+			t.Errorf("after a minute of waiting the factor is %v, with %d in flight", got, load.InFlight())
+		}
+		slow := begin(load, 1, 100)
+		time.Sleep(1100 * time.Millisecond)
+		end(slow)
+		if got := after(t, load, 1); got == 1 {
+			t.Error("a hundred slow handlers are no load")
+		}
+	})
+}
+
+// Trap: one client scales everybody down, with slow requests or with many.
+func TestOneClientIsNoLoad(t *testing.T) {
+	t.Parallel()
+	for clients, overload := range map[int]bool{1: false, 4: false, 100: true} {
+		synctest.Test(t, func(t *testing.T) {
+			const connections = 1000
+			for what, load := range map[string]*core.Load{"in flight": loadOf(200, 0), "slow": loadOf(0, 500*time.Millisecond)} {
+				for range 30 { // among honest ones, which have a slow one now and then
+					end(begin(load, 2, 50))
+					late := begin(load, 1, 2)
+					attack := begin(load, connections/clients, clients)
+					time.Sleep(time.Second)
+					load.Factor(t.Context())
+					end(attack)
+					end(late)
+				}
+				if got := load.Factor(t.Context()); (got < 1) != overload {
+					t.Errorf("%d connections of %d clients, %s: the factor is %v, want overload: %v", connections, clients, what, got, overload)
+				}
+			}
+		})
+	}
+}
+
+// One client's many fast requests hide nobody's slow ones.
+func TestOneClientHidesNoLoad(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		load := loadOf(0, 500*time.Millisecond)
+		for range 10 {
+			end(begin(load, 100_000, 1))
+			slow := begin(load, 1, 100)
+			time.Sleep(time.Second)
+			end(slow)
+		}
+		if got := after(t, load, 1); got == 1 {
+			t.Error("a thousand slow requests of a hundred clients are hidden by a million of one")
+		}
+	})
+}
+
+func TestFewSlowRequestsAreNoLoad(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		load := loadOf(0, 500*time.Millisecond)
+		slow := begin(load, 1, 16)
+		time.Sleep(time.Second)
+		end(slow)
+		if got := after(t, load, 1); got != 1 {
+			t.Errorf("16 slow requests, and no others: the factor is %v", got)
+		}
+		// One in a hundred may be slow.
+		for range 10 {
+			slow := begin(load, 1, 15)
+			end(begin(load, 20, 100))
+			time.Sleep(time.Second)
+			end(slow)
+		}
+		if got := after(t, load, 1); got != 1 {
+			t.Errorf("with one slow request in a hundred the factor is %v", got)
+		}
+		time.Sleep(10 * time.Second)
+		slow = begin(load, 1, 100)
+		time.Sleep(time.Second)
+		end(slow)
+		if got := after(t, load, 1); got == 1 {
+			t.Error("nothing but slow requests is no load")
+		}
+		if got := after(t, load, 30); got != 1 {
+			t.Errorf("half a minute later the factor is %v", got)
+		}
+	})
+}
+
+func TestLoadIsSafeForConcurrentUse(t *testing.T) {
+	t.Parallel()
+	load := loadOf(10, time.Millisecond)
+	var group sync.WaitGroup
+	for range 8 {
+		group.Go(func() {
+			for range 200 {
+				w := load.Begin(&request{peer: "192.0.2.1"})
+				var waits sync.WaitGroup
+				for range 2 {
+					waits.Go(func() { w.Wait(); w.Resume() })
+				}
+				load.Factor(t.Context())
+				if w.End(); load.InFlight() < 0 {
+					t.Error("fewer than none in flight")
+				}
+				waits.Wait()
+				w.Forget()
+			}
+		})
+	}
+	group.Wait()
+	if n := load.InFlight(); n != 0 {
+		t.Errorf("%d in flight, want none", n)
+	}
+}
+
+func TestLoadsThatCantWork(t *testing.T) {
+	t.Parallel()
+	good := core.LoadConfig{By: keyfuncs.ClientIP(), InFlight: 1}
+	for want, change := range map[string]func(*core.LoadConfig){
+		"weblimit: NewLoad: keyfuncs: the zero Func names nobody":       func(c *core.LoadConfig) { c.By = keyfuncs.Func{} },
+		"weblimit: NewLoad: set InFlight or Slow":                       func(c *core.LoadConfig) { c.InFlight = 0 },
+		"weblimit: NewLoad: InFlight must be at least 1, got -1":        func(c *core.LoadConfig) { c.InFlight = -1 },
+		"weblimit: NewLoad: Slow must be positive, got -1ns":            func(c *core.LoadConfig) { c.Slow = -1 },
+		"weblimit: NewLoad: Clients must be from 1 to 64, got -1":       func(c *core.LoadConfig) { c.Clients = -1 },
+		"weblimit: NewLoad: Clients must be from 1 to 64, got 65":       func(c *core.LoadConfig) { c.Clients = 65 },
+		"weblimit: NewLoad: Floor must be from 0.05 to 1, got 0.01":     func(c *core.LoadConfig) { c.Floor = 0.01 },
+		"weblimit: NewLoad: Floor must be from 0.05 to 1, got 1.000001": func(c *core.LoadConfig) { c.Floor = 1.000001 },
+	} {
+		config := good
+		change(&config)
+		func() {
+			defer func() {
+				if got := fmt.Sprint(recover()); !strings.HasPrefix(got, want) {
+					t.Errorf("it says %s, want %s", got, want)
+				}
+			}()
+			core.NewLoad(config)
+		}()
+	}
+}
+
+// What its documentation says that it takes.
+func TestLoadSize(t *testing.T) {
+	t.Parallel()
+	if n := unsafe.Sizeof(core.Load{}); n > 23<<10 {
+		t.Errorf("a Load takes %d bytes", n)
+	}
 }

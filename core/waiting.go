@@ -250,7 +250,8 @@ func (d *Decision) turn(c *call, poll, waited time.Duration) (wait time.Duration
 // denyPlace denies a request for which there is no place before until, without
 // asking the store.
 func (d *Decision) denyPlace(rule *Rule, now, until time.Time) {
-	d.refuse(ReasonLimitExceeded, rule)
+	d.Reason, d.count = ReasonLimitExceeded, 1
+	d.one[0].Rule = rule
 	wait := max(until.Sub(now), time.Microsecond)
 	d.one[0].Result = Result{RetryAfter: wait, Window: wait, ResetAfter: wait, At: now.UnixMicro()}
 	d.binding, d.RetryAfter = 0, wait

@@ -70,6 +70,8 @@ func limiters(layers []limittest.Layer) []echo.MiddlewareFunc {
 	var chain []echo.MiddlewareFunc
 	for _, l := range layers {
 		switch {
+		case l.Load != nil:
+			chain = append(chain, echolimit.Measure(l.Load))
 		case l.Store != nil:
 			chain = append(chain, echolimit.Limit(l.Store, l.Limits...))
 		case l.Skip == nil && l.Denied == nil:

@@ -83,6 +83,8 @@ func limiters(layers []limittest.Layer) []fiber.Handler {
 	var chain []fiber.Handler
 	for _, l := range layers {
 		switch {
+		case l.Load != nil:
+			chain = append(chain, fiberlimit.Measure(l.Load))
 		case l.Store != nil:
 			chain = append(chain, fiberlimit.Limit(l.Store, l.Limits...))
 		case l.Skip == nil && l.Denied == nil:
@@ -152,6 +154,7 @@ func (c call) Context() context.Context        { return c.c.UserContext() }
 func (c call) Decision() (core.Decision, bool) { return fiberlimit.FromContext(c.c) }
 
 func (c call) Header(name string) string { return utils.CopyString(c.c.Get(name)) }
+func (c call) Body() ([]byte, error)     { return c.c.Body(), nil }
 func (c call) Charge(n int64) error      { return fiberlimit.Charge(c.c, n) }
 
 func (c call) Fail(status int, own bool) {

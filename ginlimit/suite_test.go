@@ -88,6 +88,8 @@ func middleware(layers []limittest.Layer) []gin.HandlerFunc {
 	var chain []gin.HandlerFunc
 	for _, l := range layers {
 		switch {
+		case l.Load != nil:
+			chain = append(chain, ginlimit.Measure(l.Load))
 		case l.Store != nil:
 			chain = append(chain, ginlimit.Limit(l.Store, l.Limits...))
 		case l.Skip == nil && l.Denied == nil:

@@ -71,6 +71,9 @@ func around(h http.Handler, layers []limittest.Layer, mux *http.ServeMux) http.H
 }
 
 func middleware(l limittest.Layer, mux *http.ServeMux) func(http.Handler) http.Handler {
+	if l.Load != nil {
+		return nethttp.Measure(l.Load)
+	}
 	if l.Store != nil {
 		return nethttp.Limit(l.Store, l.Limits...)
 	}

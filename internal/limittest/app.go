@@ -112,8 +112,11 @@ func WithDeadline(ctx context.Context, header string) (context.Context, context.
 type UserKey struct{}
 
 // Layer is one limiter as middleware: Limit(Store, Limits...) if Store is set,
-// else New(Limiter), with a Config if Skip or Denied is set.
+// else New(Limiter), with a Config if Skip or Denied is set. If Load is set it is
+// Measure(Load) and no limiter.
 type Layer struct {
+	Load *core.Load
+
 	Store  core.Store
 	Limits []core.Limit
 
@@ -144,6 +147,9 @@ type Call interface {
 
 	// Header is a header of the request.
 	Header(name string) string
+
+	// Body reads the request's body to its end.
+	Body() ([]byte, error)
 
 	// Charge is the adapter's Charge.
 	Charge(n int64) error

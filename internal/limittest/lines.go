@@ -47,7 +47,7 @@ var lines = []scenario{
 		if e.differs.Blind {
 			return // a request whose client has gone waits to the end there, and costs one call
 		}
-		store := &counted{Store: e.newStore(e)}
+		store := &countedStore{Store: e.newStore(e)}
 		limiter := e.limiterOn(store, core.PerHour(60).LeakyBucket(time.Hour).By(keyfuncs.Everyone()).Named("even"))
 		s := e.serve(App{Layers: []Layer{{Limiter: limiter}}})
 		base, client := s.server.Listen(e), e.client()
@@ -73,18 +73,18 @@ var lines = []scenario{
 	}},
 }
 
-// counted is a store that counts charges and refunds.
-type counted struct {
+// countedStore is a store that counts charges and refunds.
+type countedStore struct {
 	core.Store
 	calls atomic.Int64
 }
 
-func (c *counted) Take(ctx context.Context, checks []core.Check, results []core.Result) error {
+func (c *countedStore) Take(ctx context.Context, checks []core.Check, results []core.Result) error {
 	c.calls.Add(1)
 	return c.Store.Take(ctx, checks, results)
 }
 
-func (c *counted) Refund(ctx context.Context, checks []core.Check, results []core.Result) error {
+func (c *countedStore) Refund(ctx context.Context, checks []core.Check, results []core.Result) error {
 	c.calls.Add(1)
 	return c.Store.Refund(ctx, checks, results)
 }

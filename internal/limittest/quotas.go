@@ -56,13 +56,4 @@ var quotas = []scenario{
 		e.passes("all of it", s.do("POST", "/"))
 		e.denied("and no more", s.do("POST", "/"))
 	}},
-	{"a limit shrinks while the service is overloaded", func(e *env) {
-		load := new(core.Load)
-		limit := core.PerDay(10).FixedWindow().By(keyfuncs.Everyone()).Named("service").Scale(load.Factor(1, 0))
-		s := e.serve(App{Layers: e.layer(limit)})
-		defer load.Begin()()
-		defer load.Begin()()
-		r := s.get("/")
-		equal(e, "RateLimit-Policy with two requests of one in flight", e.only(r, "Ratelimit-Policy"), `"service";q=7;w=86400`)
-	}},
 }

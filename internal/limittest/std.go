@@ -68,6 +68,9 @@ func (c HTTPCall) Context() context.Context { return c.Request.Context() }
 // Header reads the request's.
 func (c HTTPCall) Header(name string) string { return c.Request.Header.Get(name) }
 
+// Body reads the request's.
+func (c HTTPCall) Body() ([]byte, error) { return io.ReadAll(c.Request.Body) }
+
 // Decision calls FromContext.
 func (c HTTPCall) Decision() (core.Decision, bool) { return c.FromContext() }
 

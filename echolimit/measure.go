@@ -1,0 +1,29 @@
+package echolimit
+
+import (
+	"github.com/labstack/echo/v4"
+
+	"github.com/weblimit/weblimit/core"
+	"github.com/weblimit/weblimit/internal/stdhttp"
+)
+
+// Measure returns middleware that has load measure the handlers behind it, less the
+// time that they wait for their clients; see [core.Load]. It panics if load is nil.
+func Measure(load *core.Load) echo.MiddlewareFunc {
+	if load == nil {
+		panic("weblimit: echolimit.Measure: the load is nil")
+	}
+	return func(next echo.HandlerFunc) echo.HandlerFunc {
+		return func(c echo.Context) error {
+			in := requests.Get().(*request)
+			in.Request, in.c = stdhttp.Of(c.Request()), c
+			work := load.Begin(in)
+			*in = request{}
+			requests.Put(in)
+			defer work.End() // whatever the handler does: it may panic
+			stdhttp.MeasureBody(work, c.Request())
+			c.Response().Writer = stdhttp.MeasureWriter(work, c.Response().Writer)
+			return next(c)
+		}
+	}
+}

@@ -1,0 +1,68 @@
+package ginlimit
+
+import (
+	"bufio"
+	"net"
+	"net/http"
+
+	"github.com/gin-gonic/gin"
+
+	"github.com/weblimit/weblimit/core"
+	"github.com/weblimit/weblimit/internal/stdhttp"
+)
+
+// Measure returns middleware that has load measure the handlers behind it, less the
+// time that they wait for their clients; see [core.Load]. It panics if load is nil.
+func Measure(load *core.Load) gin.HandlerFunc {
+	if load == nil {
+		panic("weblimit: ginlimit.Measure: the load is nil")
+	}
+	return func(c *gin.Context) {
+		work := load.Begin(request{c})
+		defer work.End() // whatever the handler does: it may panic
+		stdhttp.MeasureBody(work, c.Request)
+		c.Writer = &measured{c.Writer, work}
+		c.Next()
+	}
+}
+
+// measured is a writer that notes when it waits for the client to read.
+type measured struct {
+	gin.ResponseWriter
+	work *core.Work
+}
+
+// Unwrap is for http.ResponseController.
+func (m *measured) Unwrap() http.ResponseWriter { return m.ResponseWriter }
+
+func (m *measured) Write(b []byte) (int, error) {
+	m.work.Wait()
+	defer m.work.Resume()
+	return m.ResponseWriter.Write(b)
+}
+
+func (m *measured) WriteString(s string) (int, error) {
+	m.work.Wait()
+	defer m.work.Resume()
+	return m.ResponseWriter.WriteString(s)
+}
+
+func (m *measured) WriteHeaderNow() {
+	m.work.Wait()
+	defer m.work.Resume()
+	m.ResponseWriter.WriteHeaderNow()
+}
+
+func (m *measured) Flush() {
+	m.work.Wait()
+	defer m.work.Resume()
+	m.ResponseWriter.Flush()
+}
+
+func (m *measured) Hijack() (net.Conn, *bufio.ReadWriter, error) {
+	conn, rw, err := m.ResponseWriter.Hijack()
+	if err == nil {
+		m.work.Forget()
+	}
+	return conn, rw, err
+}

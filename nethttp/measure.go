@@ -1,0 +1,21 @@
+package nethttp
+
+import (
+	"net/http"
+
+	"github.com/weblimit/weblimit/core"
+	"github.com/weblimit/weblimit/internal/stdhttp"
+)
+
+// Measure returns middleware that has load measure the handlers behind it, less the
+// time that they wait for their clients; see [core.Load]. It panics if load is nil.
+func Measure(load *core.Load) func(http.Handler) http.Handler {
+	if load == nil {
+		panic("weblimit: nethttp.Measure: the load is nil")
+	}
+	return func(next http.Handler) http.Handler {
+		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			stdhttp.Measure(load.Begin(stdhttp.Of(r)), w, r, next)
+		})
+	}
+}
