@@ -27,7 +27,7 @@ test: ## run all tests of all modules under the race detector; installs redis-se
 	@scripts/install-redis
 	@scripts/install-proxies
 	scripts/modules go test -race -shuffle=on $(TESTFLAGS) ./...
-	go test -run 'Alloc|TenMillion|BytesPerKey|Outcomes' ./... # under the race detector they are skipped, or smaller
+	go test -run 'Alloc|TenMillion|BytesPerKey|LogsKeep|Outcomes' ./... # under the race detector they are skipped, or smaller
 
 lint: ## check formatting, golangci-lint, go vet and what the packages import
 	@out=$$(go run $(GOFUMPT) -l .) || exit 1; \

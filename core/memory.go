@@ -20,9 +20,11 @@ const minBuckets = 64
 type MemoryConfig struct {
 	// MaxBuckets bounds the memory: one bucket, for one key under one limit,
 	// takes 48 bytes in a table that is between 7/10 and 7/8 full, so 55 bytes
-	// when there are MaxBuckets and at most 69 before. Four entries of a sliding
-	// log, or of slots that are held, count as one bucket, and so does the mark of an
-	// operation that is charged once; one log may exceed a bound that is smaller than it.
+	// when there are MaxBuckets and at most 69 before. A sliding log, or the slots of a
+	// key, count for the memory that they take, which is room for up to twice as many
+	// entries as there are: four as one bucket, and three for the log itself. The mark
+	// of an operation that is charged once counts as a bucket; one log may exceed a
+	// bound that is smaller than it.
 	// A key that exceeds a limit with a [Limit.Penalty] takes another bucket there.
 	// At least 64. Defaults to DefaultMaxBuckets.
 	MaxBuckets int

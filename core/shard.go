@@ -129,15 +129,18 @@ func (s *shard) read(slot *slot, b *bucket) {
 	case SlidingWindow, penaltyRecord:
 		b.y = slot.third
 	case SlidingLog, Concurrency:
-		b.log = s.logs.entries[slot.third]
+		b.log = s.logs.books[slot.third].entries
 	}
 }
 
 // put stores a bucket, making room for it if there is none. The place is what
 // find says of it.
 func (s *shard) put(p place, i int, found bool, b *bucket, burst, now int64) {
-	isLog := b.form.algorithm.isLog()
-	if (!found || isLog) && s.makeRoom(p, i, found, b, now) {
+	isLog, size := b.form.algorithm.isLog(), 0
+	if isLog {
+		b.log, size = s.trim(i, found, b.log)
+	}
+	if (!found || isLog) && s.makeRoom(p, i, found, isLog, size, now) {
 		i, found = s.find(p)
 	}
 	slot := &s.slots[i]
@@ -150,7 +153,7 @@ func (s *shard) put(p place, i int, found bool, b *bucket, burst, now int64) {
 	case TokenBucket:
 		slot.third = b.form.rate
 	case SlidingLog, Concurrency:
-		s.logs.set(slot.third, b.log)
+		s.logs.set(slot.third, b.log, size)
 	default:
 		slot.third = b.y
 	}
@@ -161,19 +164,23 @@ func (s *shard) put(p place, i int, found bool, b *bucket, burst, now int64) {
 		s.count++
 		s.offer(slot, now)
 	}
+	if s.logs.sparse() {
+		s.renumber()
+	}
 }
 
-// makeRoom sees to it that b can be stored at p: by rebuilding the table or,
-// at the limit, by evicting others. It reports whether that moved any bucket.
-func (s *shard) makeRoom(p place, i int, found bool, b *bucket, now int64) (moved bool) {
+// makeRoom sees to it that a bucket, or a log of a size, can be stored at p: by
+// rebuilding the table or, at the limit, by evicting others. It reports whether that
+// moved any bucket.
+func (s *shard) makeRoom(p place, i int, found, isLog bool, size int, now int64) (moved bool) {
 	growth := 0
 	if !found {
 		growth = 1
 	}
-	if b.form.algorithm.isLog() {
-		growth += logWeight(b.log)
+	if isLog {
+		growth += logWeight(size)
 		if found && s.slots[i].kind.algorithm().isLog() {
-			growth -= logWeight(s.logs.entries[s.slots[i].third])
+			growth -= logWeight(s.logs.books[s.slots[i].third].size)
 		}
 	}
 	for growth > 0 && s.count+s.logs.weight+growth > int(s.limit) {
@@ -182,11 +189,17 @@ func (s *shard) makeRoom(p place, i int, found bool, b *bucket, now int64) (move
 		}
 		moved = true
 	}
-	if !found && (s.count+1)*8 > len(s.slots)*7 {
+	if !found && (s.count+1)*8 > len(s.slots)*7 || growth > 0 && len(s.slots) > s.mostSlots(growth)+int(s.limit)/16 {
 		s.rebuild(now)
 		moved = true
 	}
 	return moved
+}
+
+// mostSlots returns how long a table may be beside the logs, and others that take
+// as much as growth buckets: what they take can't be taken by buckets any more.
+func (s *shard) mostSlots(growth int) int {
+	return max(int(s.limit)-s.logs.weight-growth, s.count+1)*8/7 + int(s.spare)
 }
 
 // rebuild drops the buckets that have expired and makes a table that those left
@@ -199,8 +212,8 @@ func (s *shard) rebuild(now int64) {
 		}
 	}
 	old := s.slots
-	s.slots = make([]slot, min(live*10/7+int(s.spare), int(s.limit)*8/7+1))
 	s.count = live
+	s.slots = make([]slot, min(live*10/7+int(s.spare), s.mostSlots(0)))
 	for i := range old {
 		switch slot := &old[i]; {
 		case slot.kind == 0:
@@ -241,34 +254,4 @@ func (s *shard) distance(i, j int) int {
 		return j - i + len(s.slots)
 	}
 	return j - i
-}
-
-// logs holds the entries of a shard's sliding logs, apart from the pointer-free slots.
-type logs struct {
-	entries [][]logEntry
-	free    []int64 // indexes of entries
-	weight  int     // sum of logWeight over entries
-}
-
-// logWeight is how many buckets a log's memory is worth.
-func logWeight(log []logEntry) int { return (len(log) + 3) / 4 }
-
-func (l *logs) acquire() int64 {
-	if last := len(l.free) - 1; last >= 0 {
-		i := l.free[last]
-		l.free = l.free[:last]
-		return i
-	}
-	l.entries = append(l.entries, nil)
-	return int64(len(l.entries) - 1)
-}
-
-func (l *logs) set(i int64, log []logEntry) {
-	l.weight += logWeight(log) - logWeight(l.entries[i])
-	l.entries[i] = log
-}
-
-func (l *logs) release(i int64) {
-	l.set(i, nil)
-	l.free = append(l.free, i)
 }

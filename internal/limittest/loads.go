@@ -97,6 +97,42 @@ var loads = []scenario{
 		}
 		equal(e, "RateLimit-Policy", e.only(s.get("/"), "Ratelimit-Policy"), `"service";q=10;w=86400`)
 	}},
+	{"a handler that is measured can stream, take over the connection and panic", func(e *env) {
+		load := core.NewLoad(core.LoadConfig{By: keyfuncs.ClientIP(), InFlight: 1})
+		goOn := make(chan struct{})
+		s := e.serve(App{Layers: []Layer{{Load: load}}, Routes: []Route{
+			{Method: "GET", Path: "/stream", Handle: func(c Call) {
+				n := 0
+				c.Stream(func() (string, bool) {
+					if n++; n == 2 {
+						<-goOn
+					}
+					return "line\n", n <= 2
+				})
+			}},
+			{Method: "GET", Path: "/hijack", Handle: Call.Hijack},
+			{Method: "GET", Path: "/panic", Handle: func(Call) { panic("at work") }},
+		}})
+		release := sync.OnceFunc(func() { close(goOn) })
+		base, client := s.server.Listen(e), e.client()
+		e.Cleanup(release)
+		res, err := client.Get(base + "/stream")
+		if err != nil {
+			e.Fatal(err)
+		}
+		defer res.Body.Close()
+		line := make([]byte, 5)
+		if _, err := io.ReadFull(res.Body, line); err != nil || string(line) != "line\n" {
+			e.Errorf("the first line: %q, error %v", line, err)
+		}
+		release()
+		if rest, err := io.ReadAll(res.Body); err != nil || string(rest) != "line\n" {
+			e.Errorf("the rest: %q, error %v", rest, err)
+		}
+		equal(e, "the body of the hijacked one", e.fetch(client, "GET", base+"/hijack").body, "hijacked")
+		equal(e, "the status after a panic", e.fetch(client, "GET", base+"/panic").status, http.StatusInternalServerError)
+		e.eventually("nobody is at work", func() bool { return load.InFlight() == 0 }, func() any { return load.InFlight() })
+	}},
 }
 
 // trickle sends a body of six bytes, the last of them once it is told to, begins to
