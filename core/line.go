@@ -117,6 +117,19 @@ func (l *line) enter(at *spot, c *call, because []int, turn time.Time) bool {
 	return true
 }
 
+// crowd returns how many requests wait in the fullest lane of a spot.
+func (l *line) crowd(at spot) (n int64) {
+	if !at.taken() {
+		return 0
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for _, key := range at.keys {
+		n = max(n, l.lanes[key].taken)
+	}
+	return n
+}
+
 // exit gives a place back, if it is one.
 func (l *line) exit(p spot) {
 	if !p.taken() {

@@ -286,3 +286,29 @@ func TestAVacantPlaceIsForTheSame(t *testing.T) {
 		time.Sleep(time.Second)
 	})
 }
+
+// Trap: each of a client's waiting requests asks again and again for a slot.
+func TestACrowdThatWaitsForASlotCostsNoMoreThanAFew(t *testing.T) {
+	t.Parallel()
+	for _, waiting := range []int{1, 10, 100, 400} {
+		synctest.Test(t, func(t *testing.T) {
+			store := &remote{Memory: core.NewMemory()}
+			l := limiterOn(t, store, forAll(core.Concurrent(1)).Wait(time.Minute))
+			held := l.AllowKey(t.Context(), "k", 1)
+			defer inLine(t, l, waiting, "k")()
+			time.Sleep(20 * time.Second) // all have come to their pace
+			before := store.takes.Load()
+			time.Sleep(10 * time.Second)
+			if n := store.takes.Load() - before; n > 10*42 {
+				t.Errorf("%d waiting requests ask %d times in 10 seconds, want 40 a second at most", waiting, n)
+			}
+			// And a free slot is soon taken.
+			before = store.takes.Load()
+			held.Settle(core.Outcome{})
+			time.Sleep(300 * time.Millisecond)
+			if d, err := l.Peek(t.Context(), "k", 1); err != nil || d.Results()[0].Remaining != 0 {
+				t.Errorf("of %d waiting requests none took the free slot, error %v", waiting, err)
+			}
+		})
+	}
+}

@@ -13,10 +13,12 @@ const DefaultMaxWaiting = 1024
 const maxWait = time.Hour
 
 // How often a request asks again that waits for a slot: nobody knows when one
-// becomes free.
+// becomes free. Requests of one key ask one after the other, or a client with many
+// of them would cost the store as many calls each time.
 const (
-	minPoll = 10 * time.Millisecond
-	maxPoll = 250 * time.Millisecond
+	minPoll   = 10 * time.Millisecond
+	maxPoll   = 250 * time.Millisecond
+	crowdPoll = 25 * time.Millisecond // from one request of a key to the next
 )
 
 // LeakyBucket lets requests through at an even pace, one after the other: one that
@@ -174,7 +176,7 @@ func (l *Limiter) queue(ctx context.Context, c *call, who asker, d *Decision, at
 	for poll := minPoll; ; poll = min(2*poll, maxPoll) {
 		asked := time.Now()
 		l.decideNow(ctx, c, who, d)
-		wait, again, because := d.turn(c, poll, time.Since(start))
+		wait, again, because := d.turn(c, max(poll, time.Duration(l.line.crowd(*at))*crowdPoll), time.Since(start))
 		if wait == 0 {
 			return true
 		}
@@ -237,7 +239,7 @@ func (d *Decision) turn(c *call, poll, waited time.Duration) (wait time.Duration
 		}
 		after := r.RetryAfter
 		if r.Rule.Algorithm == Concurrency {
-			after = poll
+			after = min(poll, max(c.limits[i].wait-waited, 0)) // and once at the end
 		}
 		if after == 0 || r.Rule.Wait > 0 || waited+after > c.limits[i].wait {
 			return 0, false, nil
