@@ -13,10 +13,11 @@ func Measure(load *core.Load) echo.MiddlewareFunc {
 	if load == nil {
 		panic("weblimit: echolimit.Measure: the load is nil")
 	}
+	var where place
 	return func(next echo.HandlerFunc) echo.HandlerFunc {
 		return func(c echo.Context) error {
 			in := requests.Get().(*request)
-			in.Request, in.c = stdhttp.Of(c.Request()), c
+			in.Request, in.c, in.place = stdhttp.Of(c.Request()), c, &where
 			work := load.Begin(in)
 			*in = request{}
 			requests.Put(in)

@@ -1,0 +1,153 @@
+package core
+
+import (
+	"context"
+	"time"
+)
+
+// How often a request asks again that waits for a slot: nobody knows when one
+// becomes free. Requests of one key ask one after the other, or a client with many
+// of them would cost the store as many calls each time.
+const (
+	minPoll   = 10 * time.Millisecond
+	maxPoll   = 250 * time.Millisecond
+	crowdPoll = 25 * time.Millisecond // from one request of a key to the next
+)
+
+// decideInTurn decides a request that may have to wait, and holds it until its turn.
+func (l *Limiter) decideInTurn(ctx context.Context, c *call, who asker, d *Decision) {
+	start := time.Now()
+	var at spot
+	defer func() { l.line.exit(at) }()
+	if vacant := l.line.takeOver(c); vacant != nil {
+		at = vacant.spot
+		vacant.decide(ctx, c, d, start)
+		if !l.hold(ctx, c, d, &at, start, vacant.turn) {
+			return
+		}
+	} else if rule, until := l.line.full(c, start); rule != nil {
+		d.denyPlace(rule, start, until)
+		return
+	} else if !l.queue(ctx, c, who, d, &at, start) {
+		return
+	}
+	if at.taken() && d.Allowed {
+		if d.Reason == ReasonWithinLimit {
+			d.Reason = ReasonDelayed
+		}
+		if d.held != nil {
+			now := time.Now()
+			d.held.delayed, d.held.began = now.Sub(start), now
+		}
+	}
+}
+
+// queue has the store decide until the decision is final, and holds the request in
+// between. It reports false if the request was turned away.
+func (l *Limiter) queue(ctx context.Context, c *call, who asker, d *Decision, at *spot, start time.Time) bool {
+	for poll := minPoll; ; poll = min(2*poll, maxPoll) {
+		asked := time.Now()
+		l.decideNow(ctx, c, who, d)
+		wait, again, because := d.turn(c, max(poll, time.Duration(l.line.crowd(*at))*crowdPoll), time.Since(start))
+		if wait == 0 {
+			return true
+		}
+		turn := time.Now().Add(wait)
+		if !at.taken() && !l.line.enter(at, c, because, turn) {
+			l.turnAway(d, ReasonLimitExceeded, wait)
+			return false
+		}
+		if !l.hold(ctx, c, d, at, asked, turn) {
+			return false
+		}
+		if !again {
+			return true
+		}
+		clear(c.results)
+		*d = Decision{limiter: l, binding: -1, many: d.many[:0]}
+	}
+}
+
+// hold keeps a request waiting until its turn. It reports false if its context
+// ended before: then somebody else may get its place. asked is when the store decided.
+func (l *Limiter) hold(ctx context.Context, c *call, d *Decision, at *spot, asked, turn time.Time) bool {
+	if sleep(ctx, time.Until(turn)) {
+		return true
+	}
+	if l.line.vacate(*at, c, d.held, asked, turn) {
+		*at, d.held = spot{}, nil
+	}
+	l.turnAway(d, ReasonCanceled, 0)
+	return false
+}
+
+// turn returns how long a request has to wait: for its turn, or until it makes
+// sense to ask again; and which checks are the reason. It is 0 if the decision is
+// final. waited is how long the request has waited already, and poll how long it
+// waits where nobody knows.
+func (d *Decision) turn(c *call, poll, waited time.Duration) (wait time.Duration, again bool, because []int) {
+	results := d.Results()
+	if len(results) != len(c.limits) {
+		return 0, false, nil // decided by others, such as those of Config.Fallback
+	}
+	if d.Allowed {
+		for i := range results {
+			if results[i].Shadow {
+				continue
+			}
+			if delay := max(results[i].Delay(), c.limits[i].slow.delay(&results[i])); delay > 0 {
+				wait, because = max(wait, delay), append(because, i)
+			}
+		}
+		return wait, false, because
+	}
+	if d.Reason != ReasonLimitExceeded && d.Reason != ReasonCachedDenial {
+		return 0, false, nil
+	}
+	for i := range results {
+		r := &results[i]
+		if r.Allowed || r.Shadow {
+			continue
+		}
+		after := r.RetryAfter
+		if r.Rule.Algorithm == Concurrency {
+			after = min(poll, max(c.limits[i].wait-waited, 0)) // and once at the end
+		}
+		if after == 0 || r.Rule.Wait > 0 || waited+after > c.limits[i].wait {
+			return 0, false, nil
+		}
+		wait, because = max(wait, after), append(because, i)
+	}
+	return wait, true, because
+}
+
+// denyPlace denies a request for which there is no place before until, without
+// asking the store.
+func (d *Decision) denyPlace(rule *Rule, now, until time.Time) {
+	d.Reason, d.count = ReasonLimitExceeded, 1
+	d.one[0].Rule = rule
+	wait := max(until.Sub(now), time.Microsecond)
+	d.one[0].Result = Result{RetryAfter: wait, Window: wait, ResetAfter: wait, At: now.UnixMicro()}
+	d.binding, d.RetryAfter = 0, wait
+}
+
+// turnAway denies a request that was about to wait, and gives back what it was charged.
+func (l *Limiter) turnAway(d *Decision, reason Reason, after time.Duration) {
+	if d.held != nil {
+		d.held.cancel()
+		d.held = nil
+	}
+	d.Allowed, d.Reason, d.RetryAfter = false, reason, after
+}
+
+// sleep waits, and reports false if the context ended before.
+func sleep(ctx context.Context, d time.Duration) bool {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}
