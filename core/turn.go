@@ -45,8 +45,8 @@ func (l *Limiter) decideInTurn(ctx context.Context, c *call, who asker, d *Decis
 // queue has the store decide until the decision is final, and holds the request in
 // between. It reports false if the request was turned away.
 func (l *Limiter) queue(ctx context.Context, c *call, who asker, d *Decision, at *spot, start time.Time) bool {
+	asked := start
 	for poll := minPoll; ; poll = min(2*poll, maxPoll) {
-		asked := time.Now()
 		l.decideNow(ctx, c, who, d)
 		wait, again, because := d.turn(c, max(poll, time.Duration(l.line.crowd(*at))*crowdPoll), time.Since(start))
 		if wait == 0 {
@@ -63,6 +63,7 @@ func (l *Limiter) queue(ctx context.Context, c *call, who asker, d *Decision, at
 		if !again {
 			return true
 		}
+		asked = time.Now()
 		clear(c.results)
 		*d = Decision{limiter: l, binding: -1, many: d.many[:0]}
 	}
