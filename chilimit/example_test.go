@@ -3,6 +3,7 @@ package chilimit_test
 import (
 	"fmt"
 	"net/http"
+	"time"
 
 	"github.com/go-chi/chi/v5"
 
@@ -103,4 +104,17 @@ func ExampleFromContext() {
 	})
 	ask(r, "GET", "/")
 	// Output: client has 4 left
+}
+
+// Everybody has less while the handlers behind the limiter are overloaded.
+func ExampleMeasure() {
+	load := core.NewLoad(core.LoadConfig{By: keyfuncs.ClientIP(), InFlight: 200, Slow: time.Second})
+	limit := core.PerHour(100).By(keyfuncs.ClientIP()).Scale(load.Factor)
+
+	r := chi.NewRouter()
+	r.Use(chilimit.Limit(core.NewMemory(), limit), chilimit.Measure(load))
+	r.Get("/", func(http.ResponseWriter, *http.Request) { fmt.Println(load.InFlight(), "at work") })
+
+	ask(r, "GET", "/")
+	// Output: 1 at work
 }

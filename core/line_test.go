@@ -303,7 +303,6 @@ func TestACrowdThatWaitsForASlotCostsNoMoreThanAFew(t *testing.T) {
 				t.Errorf("%d waiting requests ask %d times in 10 seconds, want 40 a second at most", waiting, n)
 			}
 			// And a free slot is soon taken.
-			before = store.takes.Load()
 			held.Settle(core.Outcome{})
 			time.Sleep(300 * time.Millisecond)
 			if d, err := l.Peek(t.Context(), "k", 1); err != nil || d.Results()[0].Remaining != 0 {

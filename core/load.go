@@ -111,15 +111,15 @@ func (c *LoadConfig) validate() error {
 	case c.By.Err() != nil:
 		return c.By.Err()
 	case c.InFlight < 0:
-		return fmt.Errorf("InFlight must be at least 1, got %d", c.InFlight)
+		return fmt.Errorf("LoadConfig.InFlight must be at least 1, got %d", c.InFlight)
 	case c.Slow < 0:
-		return fmt.Errorf("Slow must be positive, got %v", c.Slow)
+		return fmt.Errorf("LoadConfig.Slow must be positive, got %v", c.Slow)
 	case c.InFlight == 0 && c.Slow == 0:
-		return errors.New("set InFlight or Slow, or nothing is overload")
+		return errors.New("set LoadConfig.InFlight or Slow, or nothing is overload")
 	case c.Clients < 1 || c.Clients > loadClients/4:
-		return fmt.Errorf("Clients must be from 1 to %d, got %d", loadClients/4, c.Clients)
+		return fmt.Errorf("LoadConfig.Clients must be from 1 to %d, got %d", loadClients/4, c.Clients)
 	case !(c.Floor >= 1.0/scaleSteps && c.Floor <= 1): // NaN, too
-		return fmt.Errorf("Floor must be from 0.05 to 1, got %v", c.Floor)
+		return fmt.Errorf("LoadConfig.Floor must be from 0.05 to 1, got %v", c.Floor)
 	}
 	return nil
 }

@@ -229,14 +229,14 @@ func TestLoadsThatCantWork(t *testing.T) {
 	t.Parallel()
 	good := core.LoadConfig{By: keyfuncs.ClientIP(), InFlight: 1}
 	for want, change := range map[string]func(*core.LoadConfig){
-		"weblimit: NewLoad: keyfuncs: the zero Func names nobody":       func(c *core.LoadConfig) { c.By = keyfuncs.Func{} },
-		"weblimit: NewLoad: set InFlight or Slow":                       func(c *core.LoadConfig) { c.InFlight = 0 },
-		"weblimit: NewLoad: InFlight must be at least 1, got -1":        func(c *core.LoadConfig) { c.InFlight = -1 },
-		"weblimit: NewLoad: Slow must be positive, got -1ns":            func(c *core.LoadConfig) { c.Slow = -1 },
-		"weblimit: NewLoad: Clients must be from 1 to 64, got -1":       func(c *core.LoadConfig) { c.Clients = -1 },
-		"weblimit: NewLoad: Clients must be from 1 to 64, got 65":       func(c *core.LoadConfig) { c.Clients = 65 },
-		"weblimit: NewLoad: Floor must be from 0.05 to 1, got 0.01":     func(c *core.LoadConfig) { c.Floor = 0.01 },
-		"weblimit: NewLoad: Floor must be from 0.05 to 1, got 1.000001": func(c *core.LoadConfig) { c.Floor = 1.000001 },
+		"weblimit: NewLoad: keyfuncs: the zero Func names nobody":                  func(c *core.LoadConfig) { c.By = keyfuncs.Func{} },
+		"weblimit: NewLoad: set LoadConfig.InFlight or Slow":                       func(c *core.LoadConfig) { c.InFlight = 0 },
+		"weblimit: NewLoad: LoadConfig.InFlight must be at least 1, got -1":        func(c *core.LoadConfig) { c.InFlight = -1 },
+		"weblimit: NewLoad: LoadConfig.Slow must be positive, got -1ns":            func(c *core.LoadConfig) { c.Slow = -1 },
+		"weblimit: NewLoad: LoadConfig.Clients must be from 1 to 64, got -1":       func(c *core.LoadConfig) { c.Clients = -1 },
+		"weblimit: NewLoad: LoadConfig.Clients must be from 1 to 64, got 65":       func(c *core.LoadConfig) { c.Clients = 65 },
+		"weblimit: NewLoad: LoadConfig.Floor must be from 0.05 to 1, got 0.01":     func(c *core.LoadConfig) { c.Floor = 0.01 },
+		"weblimit: NewLoad: LoadConfig.Floor must be from 0.05 to 1, got 1.000001": func(c *core.LoadConfig) { c.Floor = 1.000001 },
 	} {
 		config := good
 		change(&config)

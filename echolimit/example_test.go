@@ -3,6 +3,7 @@ package echolimit_test
 import (
 	"fmt"
 	"net/http"
+	"time"
 
 	"github.com/labstack/echo/v4"
 
@@ -84,4 +85,20 @@ func ExampleFromContext() {
 	})
 	ask(e, "GET", "/")
 	// Output: client has 4 left
+}
+
+// Everybody has less while the handlers behind the limiter are overloaded.
+func ExampleMeasure() {
+	load := core.NewLoad(core.LoadConfig{By: keyfuncs.ClientIP(), InFlight: 200, Slow: time.Second})
+	limit := core.PerHour(100).By(keyfuncs.ClientIP()).Scale(load.Factor)
+
+	e := echo.New()
+	e.Use(echolimit.Limit(core.NewMemory(), limit), echolimit.Measure(load))
+	e.GET("/", func(echo.Context) error {
+		fmt.Println(load.InFlight(), "at work")
+		return nil
+	})
+
+	ask(e, "GET", "/")
+	// Output: 1 at work
 }

@@ -2,6 +2,7 @@ package fiberlimit_test
 
 import (
 	"fmt"
+	"time"
 
 	"github.com/gofiber/fiber/v2"
 
@@ -101,4 +102,20 @@ func ExampleFromContext() {
 	})
 	ask(app, "GET", "/")
 	// Output: client has 4 left
+}
+
+// Everybody has less while the handlers behind the limiter are overloaded.
+func ExampleMeasure() {
+	load := core.NewLoad(core.LoadConfig{By: keyfuncs.ClientIP(), InFlight: 200, Slow: time.Second})
+	limit := core.PerHour(100).By(keyfuncs.ClientIP()).Scale(load.Factor)
+
+	app := fiber.New()
+	app.Use(fiberlimit.Limit(core.NewMemory(), limit), fiberlimit.Measure(load))
+	app.Get("/", func(*fiber.Ctx) error {
+		fmt.Println(load.InFlight(), "at work")
+		return nil
+	})
+
+	ask(app, "GET", "/")
+	// Output: 1 at work
 }

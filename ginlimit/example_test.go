@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/http/httptest"
+	"time"
 
 	"github.com/gin-gonic/gin"
 
@@ -91,4 +92,17 @@ func ExampleFromContext() {
 	})
 	ask(r, "GET", "/")
 	// Output: client has 4 left
+}
+
+// Everybody has less while the handlers behind the limiter are overloaded.
+func ExampleMeasure() {
+	load := core.NewLoad(core.LoadConfig{By: keyfuncs.ClientIP(), InFlight: 200, Slow: time.Second})
+	limit := core.PerHour(100).By(keyfuncs.ClientIP()).Scale(load.Factor)
+
+	r := gin.New()
+	r.Use(ginlimit.Limit(core.NewMemory(), limit), ginlimit.Measure(load))
+	r.GET("/", func(*gin.Context) { fmt.Println(load.InFlight(), "at work") })
+
+	ask(r, "GET", "/")
+	// Output: 1 at work
 }

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/http/httptest"
+	"time"
 
 	"github.com/weblimit/weblimit/core"
 	"github.com/weblimit/weblimit/keyfuncs"
@@ -126,4 +127,17 @@ func ExampleFromContext() {
 	}))
 	ask(handler, "GET", "/")
 	// Output: client has 4 left
+}
+
+// Everybody has less while the handlers behind the limiter are overloaded.
+func ExampleMeasure() {
+	load := core.NewLoad(core.LoadConfig{By: keyfuncs.ClientIP(), InFlight: 200, Slow: time.Second})
+	limit := core.PerHour(100).By(keyfuncs.ClientIP()).Scale(load.Factor)
+
+	mux := http.NewServeMux()
+	mux.HandleFunc("GET /", func(http.ResponseWriter, *http.Request) { fmt.Println(load.InFlight(), "at work") })
+	handler := nethttp.Limit(core.NewMemory(), limit)(nethttp.Measure(load)(mux))
+
+	ask(handler, "GET", "/")
+	// Output: 1 at work
 }

@@ -69,6 +69,8 @@ var lines = []scenario{
 		// server had noticed that its predecessor was gone.
 		if n, most := store.calls.Load(), int64(resets/4)+4*int64(time.Since(start)/time.Second+1); n > most {
 			e.Errorf("%d resets cost the store %d calls, want %d at most", resets, n, most)
+		} else {
+			e.Logf("%d resets in %v cost the store %d calls", resets, time.Since(start).Round(time.Millisecond), n)
 		}
 	}},
 }
