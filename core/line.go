@@ -12,7 +12,7 @@ import (
 // as many places as are free, which leaves some for others however many one key
 // wants (Choudhury and Hahne, "Dynamic queue length thresholds", 1998).
 //
-// Only requests that wait, or whose key has others waiting, lock it.
+// While nobody waits, nobody locks it; and limits that let nobody wait never do.
 type line struct {
 	most   int64 // places
 	perKey int64 // places of one key; 0 for as many as are free
