@@ -64,6 +64,9 @@ func (r *Registry) Register(declarations ...Declaration) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for i, d := range declarations {
+		if d.Rule.id == ReservedID || d.Rule.PenaltyID() == ReservedID {
+			return fmt.Errorf("weblimit: limit %q: stores keep records of their own under this name's number; rename it", d.Rule.Name)
+		}
 		others := declarations[:i:i]
 		if other, taken := r.known[d.Rule.id]; taken {
 			others = append(others, other)

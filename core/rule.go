@@ -68,6 +68,10 @@ func (r *Rule) Scale() Scale { return r.scale }
 // limits of one store: [Registry] refuses two names of one ID.
 func (r *Rule) ID() uint32 { return r.id }
 
+// ReservedID is the ID of no limit that a [Registry] knows, nor of its penalties:
+// a store can keep records of its own under it.
+const ReservedID = 1<<32 - 1
+
 func newRule(name string, algorithm Algorithm, quota int64, window time.Duration, burst int64, jitter bool) (Rule, error) {
 	r := Rule{Name: name, Algorithm: algorithm, Quota: quota, Window: window, Burst: burst, Jitter: jitter, id: nameID(name)}
 	switch {

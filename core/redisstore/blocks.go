@@ -48,14 +48,11 @@ func (s *Store) changeBlocks(ctx context.Context, op operation, checks []core.Ch
 	var ps []*part
 	for i := range checks {
 		var p *part
-		ps, p = s.partFor(ps, op, &checks[i])
+		ps, p = s.partFor(ps, op, anySlot, &checks[i])
 		p.addPenalty(i, &checks[i], d)
 	}
-	for _, p := range ps {
-		p.seal(s.prefix)
-	}
 	defer release(ps)
-	return s.run(ctx, ps)
+	return s.run(ctx, s.seal(ps))
 }
 
 // Blocks implements [core.Blocker]. It scans all keys of the store's databases,

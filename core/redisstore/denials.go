@@ -86,6 +86,15 @@ func newDenials(age time.Duration, n int) *denials {
 type asking struct {
 	sent  int64
 	epoch uint32
+	ends  int64 // when the denial ends that it has found or, of several, the first: one made of these ends then; 0 if there is none
+}
+
+// within returns the asking of a request of which b is a part.
+func (a asking) within(b asking) asking {
+	if b.ends != 0 && (a.ends == 0 || b.ends < a.ends) {
+		a.ends = b.ends
+	}
+	return a
 }
 
 // find looks for a denial of the checks. It reports true, and fills in the
@@ -95,7 +104,7 @@ func (d *denials) find(checks []core.Check, results []core.Result) (asking, bool
 		return asking{}, false
 	}
 	now := monotonic()
-	a := asking{now, d.epoch(checks)}
+	a := asking{sent: now, epoch: d.epoch(checks)}
 	if now >= d.last.Load() {
 		return a, false
 	}
@@ -113,13 +122,14 @@ func (d *denials) find(checks []core.Check, results []core.Result) (asking, bool
 		for j := range checks {
 			results[j] = later(&e.results[j], passed)
 		}
-		if !denied(checks, results) {
+		if !isDenied(checks, results) {
 			clear(results)
 			return a, false
 		}
 		if !e.used.Load() {
 			e.used.Store(true)
 		}
+		a.ends = e.until
 		return a, true
 	}
 	return a, false
@@ -170,6 +180,9 @@ func (d *denials) keep(a asking, checks []core.Check, results []core.Result) {
 	}
 	r := d.request(checks)
 	e := &denial{request: r, received: monotonic(), until: a.sent + min(hold, d.age), epoch: a.epoch}
+	if a.ends != 0 {
+		e.until = min(e.until, a.ends)
+	}
 	copy(e.results[:], results)
 	way := d.room(r, e.received)
 	if way == nil {

@@ -17,6 +17,7 @@ func (n *node) fail(cause *core.StoreError) {
 		n.moves()
 	}
 	if n.breaker.failed(cause) {
+		n.store.out.Add(1)
 		n.store.Report(core.Event{Kind: core.EventBreakerOpened, Class: cause.Class, Node: n.name, Err: cause})
 		n.turnAway(cause)
 	}
@@ -71,6 +72,7 @@ func (n *node) probe(key string) {
 		return
 	}
 	if open := n.breaker.close(); open > 0 {
+		n.store.out.Add(-1)
 		n.store.Report(core.Event{Kind: core.EventBreakerClosed, Node: n.name, Duration: open})
 	}
 }

@@ -31,8 +31,9 @@ const (
 	// maxParts bounds how many parts a flight takes along.
 	maxParts = 512
 
-	// maxTimes is how many equal parts a group can stand for.
-	maxTimes = 254
+	// maxTimes is how many equal parts a group can stand for: the script answers
+	// with such a number and a bit, and failedGroup is neither.
+	maxTimes = 126
 
 	// maxKeys ends a call with its group that reaches it. Lua can pass on some 8000.
 	maxKeys = 512

@@ -355,7 +355,7 @@ func TestAFullQueueFailsAtOnce(t *testing.T) {
 	checks := []core.Check{{Key: []byte("k"), Rule: rule, Cost: 1}}
 	waiting := make([]*part, maxFlights+maxWaiting)
 	for i := range waiting {
-		waiting[i] = s.split(nil, take, checks, nil)[0]
+		waiting[i] = s.seal(s.split(nil, take, anySlot, checks, nil))[0]
 		waiting[i].leads = false
 		if err := n.start(ctx, waiting[i:i+1]); err != nil {
 			t.Fatalf("part %d: %v", i, err)
@@ -441,6 +441,7 @@ func TestAClientThatHangsUpHarmsNobody(t *testing.T) {
 			s.route = &foreignRoute{singleRoute{n}}
 			_ = s.Take(ctx, checks, make([]core.Result, 2))
 			_ = s.Peek(ctx, checks, make([]core.Result, 2))
+			s.clearing.wait(context.Background()) // which goes by the route
 			s.route = &singleRoute{n}
 		}
 		n.quiet(t)
@@ -571,7 +572,12 @@ func TestWhatIsGivenBackLaterHasAContextOfItsOwn(t *testing.T) {
 	slow.Store(true)
 	over, cancel := context.WithTimeout(ctx, -time.Second)
 	defer cancel()
-	if err := s.giveBack(over, checks, results); err != nil {
+	r := newSeveral(s.split(nil, take, anySlot, checks, nil), checks)
+	for i := range r.groups {
+		r.groups[i].state = granted
+		r.groups[i].results[0] = results[r.which[i]]
+	}
+	if err := s.withdraw(over, r); err != nil {
 		t.Fatal(err)
 	}
 	if got := <-asked; got != nil {

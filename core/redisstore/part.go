@@ -34,7 +34,7 @@ const (
 type part struct {
 	op     operation
 	slot   int
-	checks []int    // which of the request's checks, in the order of the group; ^i for the penalty of i
+	checks []int    // which of the request's checks, in the order of the group; ^i for the penalty of i; aHold
 	spots  []spot   // where they are in data
 	size   int      // of the answer
 	group  int      // how much of data is the group; the keys follow
@@ -47,6 +47,8 @@ type part struct {
 	hash   uint64 // of all of it, for parts that can be decided together
 	equal  bool   // it can be decided together with equal ones
 	guards bool   // there are penalties in it that say what comes of checks
+	judges bool   // it charges nothing, whatever fits: see judge
+	holds  bool   // a take that leaves holds beside its charges: see hold
 	leads  bool   // its owner waits for nothing else, and can lead a flight
 	asking bool   // the slot is on its way to the node
 
@@ -61,6 +63,11 @@ type part struct {
 	of    int    // its group in the flight
 	nth   int    // how many equal parts were decided before this one
 	err   error
+
+	// What the owner has read in it.
+	granted   bool // its checks were charged, as far as they are to be
+	settled   bool // an enforced check does not fit
+	unsettled bool // one does not fit that may in a moment: see isUnsettled
 }
 
 // A part is queued, and then taken along by a flight, or made to lead one. When
@@ -83,7 +90,8 @@ var hashSeed = maphash.MakeSeed()
 func newPart(op operation, slot int) *part {
 	p := parts.Get().(*part)
 	p.op, p.slot, p.leads, p.equal, p.size = op, slot, true, op == take || op == peek, 0
-	p.guards = false
+	p.guards, p.judges, p.holds = false, false, false
+	p.granted, p.settled, p.unsettled = false, false, false
 	p.data = append(p.data[:0], byte(op), 0, 0)
 	return p
 }
@@ -96,6 +104,7 @@ func (p *part) release() {
 	}
 	p.state.Store(idle)
 	p.checks, p.spots, p.keys = p.checks[:0], p.spots[:0], p.keys[:0]
+	p.forget()
 	p.asking, p.reply, p.nth, p.err, p.flight = false, "", 0, nil, nil
 	parts.Put(p)
 }
@@ -192,18 +201,22 @@ func (p *part) seal(prefix string) {
 	for i := range p.marks {
 		p.data = p.marks[i].appendKey(p.data, prefix)
 		p.keys = append(p.keys, len(p.data))
-		p.marks[i] = mark{}
 	}
-	p.marks = p.marks[:0]
-	for i, tag := range p.tags {
+	for _, tag := range p.tags {
 		p.data = appendKey(p.data, prefix, tag)
 		p.keys = append(p.keys, len(p.data))
-		p.tags[i] = nil
 	}
-	p.tags = p.tags[:0]
+	p.forget()
 	if p.equal {
 		p.hash = maphash.Bytes(hashSeed, p.data)
 	}
+}
+
+// forget lets go of what is the request's.
+func (p *part) forget() {
+	clear(p.tags)
+	clear(p.marks)
+	p.tags, p.marks = p.tags[:0], p.marks[:0]
 }
 
 // appendKey writes the Redis key that holds all limits of a client key. The
@@ -262,13 +275,25 @@ func (p *part) answer(checks []core.Check, results []core.Result) error {
 	granted := int(^uint(0) >> 1) // how many equal parts were
 	at := 0
 	for _, i := range p.checks {
-		if fits := int(p.reply[at]); fits < granted && !checks[i].Shadow {
-			granted = fits
+		if i == aHold {
+			at += holdReply
+			continue
+		}
+		if !checks[i].Shadow {
+			granted = min(granted, p.fit(p.reply[at], &checks[i]))
 		}
 		at += replySize(p.op, checks[i].Rule.Algorithm)
 	}
+	if p.judges {
+		granted = 0
+	}
+	p.granted = p.op == take && p.nth < granted
 	reply := p.reply
 	for _, i := range p.checks {
+		if i == aHold {
+			reply = reply[holdReply:]
+			continue
+		}
 		size := replySize(p.op, checks[i].Rule.Algorithm)
 		results[i] = p.result(reply[:size], &checks[i], granted, 0)
 		reply = reply[size:]
@@ -280,7 +305,7 @@ func (p *part) answer(checks []core.Check, results []core.Result) error {
 // itself, and its reading; blocked is for how many microseconds its key is blocked.
 func (p *part) result(reply string, check *core.Check, granted int, blocked int64) core.Result {
 	rule, cost := check.Rule, check.Cost
-	fits := int(reply[0])
+	fits := int(reply[0] &^ unsettledBit)
 	again := check.Once != nil && fits == repeated && (p.op == take || p.op == peek)
 	charged := p.op == charge || p.op == renew || !again && p.op == take && p.nth < granted && p.nth < fits
 	if rule.Algorithm == core.SlidingLog && p.op == take && charged {
@@ -295,12 +320,10 @@ func (p *part) result(reply string, check *core.Check, granted int, blocked int6
 		result := rule.Result(0, reading)
 		result.Repeated = result.Allowed // or a block holds
 		return result
-	case p.op == peek:
-		return rule.Result(cost, reading)
-	case p.op != take:
+	case p.op > peek:
 		return rule.Result(0, reading)
 	}
-	if rule.Algorithm != core.SlidingLog { // else the reading is what it is
+	if p.op == take && rule.Algorithm != core.SlidingLog { // else the reading is what it is
 		before := min(p.nth, granted, fits) // equal parts that were charged before
 		if charged {
 			before++
@@ -310,7 +333,11 @@ func (p *part) result(reply string, check *core.Check, granted int, blocked int6
 			reading.Charged = charged
 		}
 	}
-	return rule.Result(cost, reading)
+	result := rule.Result(cost, reading)
+	if !result.Allowed && p.isUnsettled(reply[0], check) {
+		soon(&result)
+	}
+	return result
 }
 
 // maxCost is what the script takes for any larger cost: no limit holds as much,

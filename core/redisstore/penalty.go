@@ -66,16 +66,18 @@ const (
 func (p *part) answerGuarded(checks []core.Check, results []core.Result) {
 	granted := 1
 	for i, reply := range p.replies(checks) {
-		if reply[0] != 0 {
-			continue
-		}
+		of := i
 		if i < 0 {
-			i = ^i // a penalty that is a block denies what it guards
+			of = ^i // a penalty that is a block denies what it guards
 		}
-		if !checks[i].Shadow {
-			granted = 0
+		if !checks[of].Shadow {
+			granted = min(granted, p.fit(reply[0], &checks[of]))
 		}
 	}
+	if p.judges {
+		granted = 0
+	}
+	p.granted = p.op == take && granted > 0
 	for i, reply := range p.replies(checks) {
 		if i >= 0 {
 			results[i] = p.result(reply, &checks[i], granted, p.blocked(checks, i))
@@ -83,11 +85,16 @@ func (p *part) answerGuarded(checks []core.Check, results []core.Result) {
 	}
 }
 
-// replies yields the script's answer to each check i, and to its penalty for ^i.
+// replies yields the script's answer to each check i, and to its penalty for ^i,
+// and leaves out holds.
 func (p *part) replies(checks []core.Check) func(yield func(i int, reply string) bool) {
 	return func(yield func(int, string) bool) {
 		reply := p.reply
 		for _, i := range p.checks {
+			if i == aHold {
+				reply = reply[holdReply:]
+				continue
+			}
 			size := replySize(p.op, penalty)
 			if i >= 0 {
 				size = replySize(p.op, checks[i].Rule.Algorithm)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"slices"
+	"sync/atomic"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -27,6 +28,11 @@ type Store struct {
 	denials   *denials      // nil if none are kept
 	leases    *lease.Leases // nil if there are none
 	returning chan struct{} // holds one element per charge that is given back in the background
+
+	spreads  spreads      // of limits, and
+	suspects suspects     // keys: what decides how several slots are asked
+	clearing clearing     // holds that are to be cleared
+	out      atomic.Int32 // nodes whose breakers are open
 }
 
 var _ core.Store = (*Store)(nil)
@@ -67,20 +73,8 @@ func New(client redis.UniversalClient, options ...Option) *Store {
 	return s
 }
 
-const (
-	// maxReturning bounds what is given back in the background.
-	maxReturning = 64
-
-	// returnTimeout is how long that may take.
-	returnTimeout = time.Second
-
-	// minReturn is how much time must be left to do so while the request waits.
-	// A node that does not answer leaves some microseconds at times.
-	minReturn = 2 * time.Millisecond
-
-	// maxRedirections is how often a check follows a slot that moves.
-	maxRedirections = 8
-)
+// maxRedirections is how often a check follows a slot that moves.
+const maxRedirections = 8
 
 // now returns the time that the script is to decide at: 0 for Redis's own.
 func (s *Store) now() int64 {
@@ -111,57 +105,56 @@ func (s *Store) Take(ctx context.Context, checks []core.Check, results []core.Re
 	return s.decide(ctx, checks, results)
 }
 
+// maxLooks is how often a request is asked for that is denied by what may be given
+// back in a moment.
+const maxLooks = 3
+
 // decide has Redis decide, unless it has just denied the same.
 func (s *Store) decide(ctx context.Context, checks []core.Check, results []core.Result) error {
-	asking, known := s.denials.find(checks, results)
-	if known {
-		return nil
+	if penalized(checks) {
+		s.clearing.wait(ctx) // what is asked again is counted again
 	}
-	var few [1]*part
-	ps := s.split(few[:0], take, checks, nil)
-	err := s.ask(ctx, ps, checks, results)
-	if err == nil && !denied(checks, results) {
-		return nil
-	}
-	if len(ps) > 1 {
-		err = errors.Join(err, s.giveBack(ctx, checks, results))
-	}
-	if err == nil {
-		s.denials.keep(asking, checks, results)
+	again, err := s.look(ctx, checks, results)
+	for n := 1; n < maxLooks && again && err == nil && s.settled(ctx); n++ {
+		clear(results)
+		again, err = s.look(ctx, checks, results)
 	}
 	return err
 }
 
-// giveBack refunds what one slot charged and another denied, or did not answer.
-// When the deadline is over, or nearly, it does so in the background: then the
-// results still count what is on its way back.
-func (s *Store) giveBack(ctx context.Context, checks []core.Check, results []core.Result) error {
-	back := s.split(nil, refund, checks, results)
-	if len(back) == 0 {
-		return nil
-	}
-	if ctx.Err() == nil && timeLeft(ctx) >= minReturn {
-		return s.ask(ctx, back, checks, results)
-	}
-	for i := range results {
-		results[i].Charged = false
-	}
-	select {
-	case s.returning <- struct{}{}:
-	default:
-		return nil // too many already: the charge stays
-	}
-	go func() {
-		defer func() { <-s.returning }()
-		ctx, cancel := context.WithTimeout(context.Background(), returnTimeout) // the caller's is not ours any more
-		defer cancel()
-		_ = s.run(ctx, back) // or the charge stays
-	}()
-	return nil
+// settled waits until it is worth asking again after a denial that may be over in a
+// moment. It reports false if the context ends before.
+func (s *Store) settled(ctx context.Context) bool {
+	return s.clearing.wait(ctx) && ctx.Err() == nil || pause(ctx, time.Millisecond)
 }
 
-// denied reports whether an enforced check did not fit.
-func denied(checks []core.Check, results []core.Result) bool {
+// look is decide, once. It reports whether to ask again for what tentative charges
+// have denied.
+func (s *Store) look(ctx context.Context, checks []core.Check, results []core.Result) (again bool, err error) {
+	asking, known := s.denials.find(checks, results)
+	if known {
+		return false, nil
+	}
+	var few [1]*part
+	ps := s.split(few[:0], take, anySlot, checks, nil)
+	if len(ps) != 1 {
+		return s.takeSeveral(ctx, asking, ps, checks, results)
+	}
+	p := ps[0]
+	p.seal(s.prefix)
+	if err = s.run(ctx, ps); err == nil {
+		err = p.answer(checks, results)
+	}
+	settled, unsettled := p.settled, p.unsettled
+	release(ps)
+	if err == nil && settled && !unsettled {
+		s.denials.keep(asking, checks, results)
+	}
+	return err == nil && worthAgain(checks, settled, unsettled), err
+}
+
+// isDenied reports whether an enforced check did not fit.
+func isDenied(checks []core.Check, results []core.Result) bool {
 	for i := range results {
 		if !results[i].Allowed && !checks[i].Shadow {
 			return true
@@ -206,7 +199,7 @@ func (s *Store) Reset(ctx context.Context, checks []core.Check) error {
 		s.leases.Forget(checks)
 		defer s.leases.Forget(checks)
 	}
-	ps := s.split(nil, reset, checks, nil)
+	ps := s.seal(s.split(nil, reset, anySlot, checks, nil))
 	defer release(ps)
 	return s.run(ctx, ps)
 }
@@ -216,12 +209,32 @@ func (s *Store) each(ctx context.Context, op operation, checks []core.Check, res
 	if err := core.ValidChecks(checks, results); err != nil {
 		return err
 	}
-	return s.ask(ctx, s.split(nil, op, checks, results), checks, results)
+	for n := 1; ; n++ {
+		ps := s.seal(s.split(nil, op, anySlot, checks, results))
+		err := s.run(ctx, ps)
+		unsettled := false
+		for _, p := range ps {
+			if p.state.Load() != abandoned && p.err == nil {
+				if failed := p.answer(checks, results); failed != nil {
+					err = errors.Join(err, failed)
+				}
+				unsettled = unsettled || p.unsettled
+			}
+		}
+		release(ps)
+		if err != nil || !unsettled || n == maxLooks || !s.settled(ctx) {
+			return err
+		}
+	}
 }
 
-// split makes the parts of a request: one, or one per slot. A refund leaves out
-// what was not charged, and a renewal what is no slot, too.
-func (s *Store) split(ps []*part, op operation, checks []core.Check, results []core.Result) []*part {
+// anySlot is the slot of parts whose checks may be of several.
+const anySlot = -1
+
+// split makes the parts of a request: one, or one per slot, unless all are known to
+// be in one. A refund leaves out what was not charged, and a renewal what is no
+// slot, too. The parts are to be sealed.
+func (s *Store) split(ps []*part, op operation, slot int, checks []core.Check, results []core.Result) []*part {
 	marks := op == take || op == peek || op == refund || op == reset
 	settles := op == refund || op == renew // what results tell of
 	now := int64(0)                        // for calendar windows only: not every request need read the clock
@@ -235,7 +248,7 @@ func (s *Store) split(ps []*part, op operation, checks []core.Check, results []c
 				charged = results[i].At
 			}
 			var p *part
-			ps, p = s.partFor(ps, op, &checks[i])
+			ps, p = s.partFor(ps, op, slot, &checks[i])
 			p.remember(i, &checks[i], charged)
 		}
 	}
@@ -251,19 +264,18 @@ func (s *Store) split(ps []*part, op operation, checks []core.Check, results []c
 			now = s.processNow()
 		}
 		var p *part
-		ps, p = s.partFor(ps, op, &checks[i])
+		ps, p = s.partFor(ps, op, slot, &checks[i])
 		p.clock = now
 		p.add(i, &checks[i], charged)
-	}
-	for _, p := range ps {
-		p.seal(s.prefix)
 	}
 	return ps
 }
 
 // partFor returns the part of a check's slot, among ps or added to them.
-func (s *Store) partFor(ps []*part, op operation, check *core.Check) ([]*part, *part) {
-	slot := s.route.slot(s.prefix, check.Key)
+func (s *Store) partFor(ps []*part, op operation, slot int, check *core.Check) ([]*part, *part) {
+	if slot == anySlot {
+		slot = s.route.slot(s.prefix, check.Key)
+	}
 	at := slices.IndexFunc(ps, func(p *part) bool { return p.slot == slot })
 	if at < 0 {
 		at = len(ps)
@@ -272,19 +284,12 @@ func (s *Store) partFor(ps []*part, op operation, check *core.Check) ([]*part, *
 	return ps, ps[at]
 }
 
-// ask has the parts decided, fills in the results of those that were, and
-// releases them.
-func (s *Store) ask(ctx context.Context, ps []*part, checks []core.Check, results []core.Result) error {
-	err := s.run(ctx, ps)
+// seal seals parts.
+func (s *Store) seal(ps []*part) []*part {
 	for _, p := range ps {
-		if p.state.Load() != abandoned && p.err == nil {
-			if failed := p.answer(checks, results); failed != nil {
-				err = errors.Join(err, failed)
-			}
-		}
+		p.seal(s.prefix)
 	}
-	release(ps)
-	return err
+	return ps
 }
 
 func release(ps []*part) {

@@ -51,12 +51,13 @@
 --          clock        1 byte: 0 for the server's own; 1: a number follows, microseconds
 --                       since the epoch
 --          per group    index of what it asks in ARGV (1), how many equal requests ask it, each
---                       by itself (1, up to 254; 1 with a sliding log, mark or penalty), and
+--                       by itself (1, up to 126; 1 with a sliding log, mark or penalty), and
 --                       per key its index in KEYS (2, big-endian)
 --
 -- RETURN   now          7 bytes: microseconds since the epoch
 --          per check    how many of the equal requests fit this check alone, or 2 of one whose
---                       operation was charged before (1), then numbers
+--                       operation was charged before; 128 more if some don't fit while the
+--                       key has a hold: see below (1); then numbers
 --                       of 7 bytes, the check's core.Reading, before a take or peek, after all
 --                       else: 2, of a sliding window 3, of a sliding log 4, and of a log's
 --                       take 4 more: after it, if it is granted; of a penalty 1: the
@@ -80,6 +81,9 @@
 --          A penalty's record is of another order: limit, 96, 215, when its denials are over (7),
 --          how many there are (4), how many blocks there were in a row (2), expires (7), when the
 --          last block ends (7). To who does not know it, it looks like any other.
+--          A hold says that the key has charges that may be given back, those of requests whose
+--          other slots have not answered yet. It is the sliding window of limit 4294967295, and
+--          so the last record, always of 24 bytes; its units are such charges.
 --          Width is 0 where nothing is said of it, else 1, 2, 4 or 7, of a window's counts at
 --          least 4: what twice the quota takes, to which a charge can bring them.
 --
@@ -90,6 +94,7 @@
 local TAKE, PEEK, CHARGE, REFUND, RESET, RENEW = 1, 2, 3, 4, 5, 6
 local BUCKET, WINDOW, ESTIMATE, LOG, CALENDAR, PENALTY, MARK, SLOTS = 1, 2, 3, 4, 5, 6, 7, 8
 local VERSION = '\1'
+local HOLD = '\255\255\255\255\48\52\64\66\15' -- the head of a hold
 local spread, unpack, pack, sub, byte = unpack, struct.unpack, struct.pack, string.sub, string.byte
 
 local order = ARGV[2] and ARGV[#ARGV]
@@ -169,7 +174,7 @@ repeat
         values[k] = value
       end
       if value ~= '' and byte(value) ~= 1 then
-        failure = 'WEBLIMIT value of an unknown version at ' .. KEYS[k]
+        failure = 'WEBLIMIT value of an unknown version' -- no key: this text ends in logs
         break
       end
 
@@ -399,7 +404,7 @@ repeat
         -- it is nil as long as nothing has changed.
         local fits = times
         local a, b, ends
-        local answered = penalties and (text == now and 7 or #text)
+        local answered = text == now and 7 or #text
         if mark and repeated[mark] then fits, cost = 2, 0 end
 
         if algorithm == BUCKET then
@@ -684,9 +689,14 @@ repeat
           end
         end
 
+        -- Denied while another charge may yet be given back: that may be over in a moment.
+        local unsettled = fits < times and operation <= PEEK and algorithm ~= PENALTY and byte(value, -24) == 255
+          and sub(value, -24, -16) == HOLD and unpack('<I7', value, #value - 14) > now
+        if unsettled then text = sub(text, 1, answered) .. string.char(fits + 128) .. sub(text, answered + 2) end
+
         if penalties and algorithm ~= PENALTY then
           local limit = key * 4294967296 + unpack('<I4', head)
-          if fits == 0 then exceeded[limit] = true end
+          if fits == 0 and not unsettled then exceeded[limit] = true end
           if pass == 2 and blocks[limit] then
             -- Of a repeated operation the answer says so all the same.
             if fits ~= 2 then text = sub(text, 1, answered) .. '\0' .. sub(text, answered + 2) end
