@@ -92,7 +92,7 @@ func (s *Store) servers(ctx context.Context) (found []redis.Cmdable, err error) 
 	switch c := s.client.(type) {
 	case *redis.ClusterClient:
 		if err = c.ForEachMaster(ctx, add); err != nil {
-			err = &core.StoreError{Class: classOf(err), Err: err}
+			err = &core.StoreError{Class: classOf(err), Err: keyless(err)}
 		}
 	case *redis.Ring:
 		err = c.ForEachShard(ctx, add) // those that are up
@@ -130,7 +130,7 @@ func (l *lister) server(ctx context.Context, server redis.Cmdable) bool {
 			return false
 		}
 		if err != nil {
-			return l.yield(core.Blocked{}, &core.StoreError{Class: classOf(err), Node: nameOf(server), Err: err})
+			return l.yield(core.Blocked{}, &core.StoreError{Class: classOf(err), Node: nameOf(server), Err: keyless(err)})
 		}
 		if cursor = next; cursor == 0 {
 			return true

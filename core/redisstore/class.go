@@ -88,6 +88,27 @@ func classOfReply(text string) core.ErrorClass {
 	return core.ErrorUnknown
 }
 
+// keyless returns an error whose text holds no key, for it ends in logs. Servers and
+// proxies quote what they were sent in some replies: "unknown command, with args
+// beginning with", "can't access the key". Each key of a store has a brace, and what
+// they say otherwise has none. The code stays.
+func keyless(err error) error {
+	text := err.Error()
+	if !strings.ContainsAny(text, "{}") {
+		return err
+	}
+	const hidden = "(the rest is not shown, since it may hold a key)"
+	var reply redis.Error
+	if !errors.As(err, &reply) {
+		return errors.New(hidden)
+	}
+	code, _, _ := strings.Cut(strings.TrimPrefix(text, "-"), " ")
+	if strings.ContainsAny(code, "{}") {
+		return replyError(hidden)
+	}
+	return replyError(code + " " + hidden)
+}
+
 // aboutKey reports whether an error is about the keys of a check, and says
 // nothing of how its node fares.
 func aboutKey(class core.ErrorClass) bool {

@@ -107,7 +107,7 @@ func (r *clusterRoute) node(ctx context.Context, p *part) (*node, error) {
 		}
 	}
 	if err != nil {
-		return nil, &core.StoreError{Class: classOf(err), Err: err}
+		return nil, &core.StoreError{Class: classOf(err), Err: keyless(err)}
 	}
 	return r.learn(c), nil
 }

@@ -319,5 +319,5 @@ func (n *node) storeError(class core.ErrorClass, err error) *core.StoreError {
 	if errors.As(err, &known) {
 		return known
 	}
-	return &core.StoreError{Class: class, Node: n.name, Err: err}
+	return &core.StoreError{Class: class, Node: n.name, Err: keyless(err)}
 }
