@@ -25,7 +25,8 @@ var (
 )
 
 const (
-	// maxGroups bounds how long one call holds Redis: to some 0.2 ms.
+	// maxGroups bounds how long one call holds Redis: to some 0.2 ms, where checks
+	// are of any kind but logs. See maxWork for those.
 	maxGroups = 64
 
 	// maxParts bounds how many parts a flight takes along.

@@ -238,9 +238,9 @@ func (n *node) next() {
 // board takes the next parts from the queue. n.mu is held.
 func (n *node) board() *flight {
 	var f *flight
-	taken := 0
+	taken, work := 0, 0
 	for _, p := range n.waiting {
-		if f != nil && len(f.parts) == maxParts {
+		if f != nil && (len(f.parts) == maxParts || work+p.work > maxWork) {
 			break
 		}
 		taken++
@@ -251,6 +251,7 @@ func (n *node) board() *flight {
 			f = newFlight()
 		}
 		f.parts = append(f.parts, p)
+		work += p.work
 	}
 	left := copy(n.waiting, n.waiting[taken:])
 	clear(n.waiting[left:])

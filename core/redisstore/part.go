@@ -43,6 +43,8 @@ type part struct {
 	tags   [][]byte // the client keys, until the part is sealed
 	marks  []mark   // of checks whose operation is charged once, until then
 	clock  int64    // of the process: by it the calendar windows are meant
+	logs   *logs    // of the store
+	work   int      // entries of logs that the script has to read, by estimate
 
 	hash   uint64 // of all of it, for parts that can be decided together
 	equal  bool   // it can be decided together with equal ones
@@ -91,6 +93,7 @@ func newPart(op operation, slot int) *part {
 	p := parts.Get().(*part)
 	p.op, p.slot, p.leads, p.equal, p.size = op, slot, true, op == take || op == peek, 0
 	p.guards, p.judges, p.holds = false, false, false
+	p.logs, p.work = nil, 0
 	p.granted, p.settled, p.unsettled = false, false, false
 	p.data = append(p.data[:0], byte(op), 0, 0)
 	return p
@@ -137,6 +140,9 @@ func (p *part) add(index int, check *core.Check, charged int64) {
 	p.data = appendCheck(p.data, p.op, check, charged, p.markOf(index), p.clock)
 	p.place(s, n, index, check.Rule.Algorithm)
 	p.equal = p.equal && check.Rule.Algorithm != core.SlidingLog // whose reading does not tell what the next one sees
+	if p.logs != nil && isLog(check.Rule) {
+		p.work += p.logs.longest(check.Rule)
+	}
 	if check.Rule.Penalized() {
 		p.guard(index, check)
 	}
@@ -314,6 +320,9 @@ func (p *part) result(reply string, check *core.Check, granted int, blocked int6
 	reading := core.Reading{At: p.at, Charged: charged, Blocked: blocked}
 	for k := range min(replyNumbers(p.op, rule.Algorithm), len(reading.Numbers)) {
 		reading.Numbers[k] = get7(reply[1+7*k:])
+	}
+	if p.logs != nil && isLog(rule) {
+		p.logs.read(rule, reading.Numbers[0])
 	}
 	switch {
 	case again:

@@ -33,6 +33,7 @@ type Store struct {
 	suspects suspects     // keys: what decides how several slots are asked
 	clearing clearing     // holds that are to be cleared
 	out      atomic.Int32 // nodes whose breakers are open
+	logs     logs         // how long they are
 }
 
 var _ core.Store = (*Store)(nil)
@@ -280,6 +281,7 @@ func (s *Store) partFor(ps []*part, op operation, slot int, check *core.Check) (
 	if at < 0 {
 		at = len(ps)
 		ps = append(ps, newPart(op, slot))
+		ps[at].logs = &s.logs
 	}
 	return ps, ps[at]
 }
