@@ -57,9 +57,15 @@
 // give different keys: no kind holds ":", "#" or "|", which tells a value from
 // a hash and user "192.0.2.7" from IP 192.0.2.7, and no readable value holds
 // "|", which tells one part from the next. And keys are safe to store: at most
-// 256 bytes, however large the request; no braces, so that no client chooses a
-// Redis Cluster slot; no control characters, so that none breaks a header or a
-// log line.
+// 256 bytes, however large the request; no braces, so that no client chooses the
+// hash tag of a Redis key; no control characters, so that none breaks a header or
+// a log line.
+//
+// A client that can make up its key can still choose its Redis Cluster slot. The
+// slot is a checksum of the key without a secret, hashed keys included, so the
+// client tries some ten thousand values and has all its keys in one slot, and their
+// load on one master. They share no bucket with others there. With
+// [Func.WithSecret] nobody outside knows which value has which slot.
 //
 // # Secrets
 //

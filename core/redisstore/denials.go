@@ -36,7 +36,8 @@ const (
 // slot can become free at any moment, nor are requests with an operation's key,
 // which may have been charged. Requests that a limit with a [core.Limit.Penalty]
 // applies to are always asked for, since each denial counts and a block is lifted at
-// once: their floods cost Redis a call each. An age of 0 switches the cache off.
+// once: their floods cost Redis a call each. Neither is repeated what a charge denies
+// that may be given back: see the package's documentation on Clusters. An age of 0 switches the cache off.
 // Defaults to DefaultDenialAge and
 // DefaultDenials.
 func DenialCache(age time.Duration, denials int) Option {

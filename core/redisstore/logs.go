@@ -29,7 +29,7 @@ func isLog(r *core.Rule) bool {
 // longest returns how many entries a log of the rule has, at most, as far as is
 // known.
 func (l *logs) longest(r *core.Rule) int {
-	now, known := newestLog(), logLengths(l[r.ID()%uint32(len(l))].Load())
+	now, known := logsNow(), logLengths(l[r.ID()%uint32(len(l))].Load())
 	switch known.period {
 	case now:
 		return int(max(known.now, known.before))
@@ -41,7 +41,7 @@ func (l *logs) longest(r *core.Rule) int {
 
 // read notes how many entries a log has.
 func (l *logs) read(r *core.Rule, entries int64) {
-	at, now := &l[r.ID()%uint32(len(l))], newestLog()
+	at, now := &l[r.ID()%uint32(len(l))], logsNow()
 	for {
 		packed := at.Load()
 		known := logLengths(packed)
@@ -73,5 +73,5 @@ func (l lengths) pack() uint64 {
 	return uint64(l.period)<<32 | uint64(l.now)<<16 | uint64(l.before)
 }
 
-// newestLog returns the number of the period.
-func newestLog() uint32 { return uint32(monotonic()/int64(logsPeriod)) + 2 }
+// logsNow returns the number of the period.
+func logsNow() uint32 { return uint32(monotonic()/int64(logsPeriod)) + 2 }

@@ -1,0 +1,108 @@
+package redisstore
+
+import (
+	"context"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/weblimit/weblimit/core"
+	"github.com/weblimit/weblimit/internal/redistest"
+)
+
+// tentative charges a check as the first of several slots, and goes away before it is
+// known what the others say.
+func tentative(t *testing.T, s *Store, c core.Check) {
+	t.Helper()
+	ps := s.split(nil, take, anySlot, []core.Check{c}, nil)
+	ps[0].hold(0)
+	if err := s.run(t.Context(), s.seal(ps)); err != nil {
+		t.Fatal(err)
+	}
+	results := make([]core.Result, 1)
+	if err := ps[0].answer([]core.Check{c}, results); err != nil || !results[0].Charged {
+		t.Fatalf("%+v, %v", results, err)
+	}
+}
+
+// A process dies between two slots. What it charged may be given back, for all that
+// others know: they don't tell their clients that it is used up, until it is certain.
+func TestAChargeThatNobodySettlesIsTentativeForTwoSeconds(t *testing.T) {
+	t.Parallel()
+	server := redistest.Start(t)
+	s := New(server.Client(t), Prefix(redistest.Prefix(t)))
+	var now atomic.Int64
+	now.Store(1_800_000_000_000_000)
+	s.clock = now.Load
+	rule, blocking := mustRule(core.PerHour(1).FixedWindow().Named("one")),
+		mustRule(core.PerHour(1).FixedWindow().Named("blocking").Penalty(core.Block{After: 1, Within: time.Hour, For: time.Hour}))
+	plain := core.Check{Key: []byte("plain"), Rule: &rule, Cost: 1}
+	guarded := core.Check{Key: []byte("guarded"), Rule: &blocking, Cost: 1}
+	ask := func(c core.Check) core.Result {
+		t.Helper()
+		results := make([]core.Result, 1)
+		if err := s.Take(t.Context(), []core.Check{c}, results); err != nil || results[0].Charged {
+			t.Fatalf("%+v, %v; want a denial", results, err)
+		}
+		return results[0]
+	}
+	tentative(t, s, plain)
+	tentative(t, s, guarded)
+	for range 3 {
+		if r := ask(plain); r.Allowed || r.Cached || r.RetryAfter <= 0 || r.RetryAfter > settleTime {
+			t.Errorf("denied for a tentative charge: %+v", r)
+		}
+		if r := ask(guarded); r.Allowed || r.Blocked {
+			t.Errorf("denied for a tentative charge under a penalty: %+v", r)
+		}
+	}
+	now.Add((2 * holdTime).Microseconds())
+	if r := ask(plain); r.Allowed || r.RetryAfter < time.Minute {
+		t.Errorf("denied for a charge that stays: %+v", r)
+	}
+	if r := ask(plain); !r.Cached {
+		t.Errorf("denied again for a charge that stays: %+v", r)
+	}
+	if r := ask(guarded); !r.Blocked {
+		t.Errorf("denied for a charge that stays, under a penalty: %+v", r)
+	}
+}
+
+// What is granted in several slots, denied, or charged and given back leaves no hold.
+func TestSettledRequestsLeaveNoHolds(t *testing.T) {
+	t.Parallel()
+	server := redistest.StartCluster(t)
+	client, prefix := server.ClusterClient(t), redistest.Prefix(t)
+	s := New(client, Prefix(prefix), DenialCache(0, DefaultDenials))
+	wide, narrow := mustRule(core.PerDay(100).Named("wide")), mustRule(core.PerDay(5).Named("narrow"))
+	for range 20 {
+		checks := []core.Check{
+			{Key: []byte("a"), Rule: &wide, Cost: 1},
+			{Key: []byte("b"), Rule: &wide, Cost: 1, Shadow: true},
+			{Key: []byte("c"), Rule: &narrow, Cost: 1},
+		}
+		if err := s.Take(t.Context(), checks, make([]core.Result, 3)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	s.clearing.wait(context.Background())
+	for _, key := range []string{"a", "b", "c"} {
+		value, err := client.Get(t.Context(), prefix+"{"+key+"}").Result()
+		if err != nil || strings.Contains(value, string(holdHead[:])) {
+			t.Errorf("%s holds %q, %v", key, value, err)
+		}
+	}
+}
+
+// The script and this package write the same.
+func TestTheHeadOfAHoldIsThatOfTheScript(t *testing.T) {
+	t.Parallel()
+	if strings.Count(limitsSource, `'\255\255\255\255\48\52\64\66\15'`) != 1 {
+		t.Errorf("the script knows another head than % x", holdHead)
+	}
+	scale := holdTime.Microseconds()
+	if got := int64(holdHead[6]) | int64(holdHead[7])<<8 | int64(holdHead[8])<<16; got != scale {
+		t.Errorf("the head says windows of %d, want %d", got, scale)
+	}
+}

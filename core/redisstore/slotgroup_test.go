@@ -1,0 +1,73 @@
+package redisstore
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/weblimit/weblimit/core"
+)
+
+// Whatever order the limits are named in, a limit for each client is asked before
+// one for each tenant, and that before one for all. What can't deny is asked last.
+func TestSlotsAreAskedFromTheClientsOwnToTheCommonOne(t *testing.T) {
+	t.Parallel()
+	var s Store
+	s.route = &foreignRoute{}
+	rules := map[string]*core.Rule{}
+	for _, name := range []string{"user", "tenant", "all", "watched"} {
+		r := mustRule(core.PerDay(10).Named(name))
+		rules[name] = &r
+	}
+	for n := range 300 {
+		checks := []core.Check{
+			{Key: []byte("all"), Rule: rules["all"], Cost: 1},
+			{Key: fmt.Append(nil, "tenant:", n/50), Rule: rules["tenant"], Cost: 1},
+			{Key: fmt.Append(nil, "watched:", n), Rule: rules["watched"], Cost: 1, Shadow: true},
+			{Key: fmt.Append(nil, "user:", n), Rule: rules["user"], Cost: 1},
+		}
+		if n%2 == 1 {
+			slices.Reverse(checks)
+		}
+		ps := s.split(nil, take, anySlot, checks, nil)
+		r := newSeveral(ps, checks)
+		release(ps)
+		r.plan(&s.spreads)
+		var order []string
+		for i := range r.groups {
+			order = append(order, r.groups[i].checks[0].Rule.Name)
+		}
+		if want := []string{"user", "tenant", "all", "watched"}; n >= 100 && !slices.Equal(order, want) {
+			t.Fatalf("request %d asks in the order %v, want %v", n, order, want)
+		}
+		if from, to := r.stepFrom(0), r.stepFrom(r.stepFrom(0)); from != 1 || to != 2 || r.stepFrom(to) != 4 {
+			t.Fatalf("steps end at %d, %d and %d", from, to, r.stepFrom(to))
+		}
+		r.release()
+	}
+}
+
+func TestLogsAreAsLongAsTheyHaveBeenOfLate(t *testing.T) {
+	t.Parallel()
+	var l logs
+	rule := mustRule(core.PerDay(5000).SlidingLog().Named("log"))
+	if got := l.longest(&rule); got != 5000 {
+		t.Errorf("a log that nobody has seen: %d entries, want as many as it can have", got)
+	}
+	l.read(&rule, 3)
+	l.read(&rule, 700)
+	l.read(&rule, 4)
+	if got := l.longest(&rule); got != 700 {
+		t.Errorf("the longest log: %d entries, want 700", got)
+	}
+	at := &l[rule.ID()%uint32(len(l))]
+	for periods, want := range []int{700, 700, 5000} {
+		aged := logLengths(at.Load())
+		aged.period = logsNow() - uint32(periods)
+		at.Store(aged.pack())
+		if got := l.longest(&rule); got != want {
+			t.Errorf("the longest log, %v later: %d entries, want %d", time.Duration(periods)*logsPeriod, got, want)
+		}
+	}
+}
