@@ -94,8 +94,8 @@ func (c *clearing) next(done []*part) []*part {
 		return true
 	})
 	n := min(len(c.waiting), clearedAtOnce)
-	ps := append(done[:0], c.waiting[:n]...)
+	done = append(done[:0], c.waiting[:n]...)
 	c.waiting = slices.Delete(c.waiting, 0, n)
 	c.running = n > 0
-	return ps
+	return done
 }

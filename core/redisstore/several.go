@@ -47,13 +47,13 @@ func (s *Store) takeSeveral(ctx context.Context, a asking, ps []*part, checks []
 			a = a.within(g.asking)
 		}
 	}
-	if r.any(denied) || r.isSuspect(&s.suspects) {
+	if r.isDenied() || r.isSuspect(&s.suspects) {
 		err = s.lookAt(ctx, r, false)
 	}
-	if err == nil && !r.any(denied) {
+	if err == nil && !r.isDenied() {
 		err = s.chargeAll(ctx, r)
 	}
-	if err == nil && !r.any(denied) {
+	if err == nil && !r.isDenied() {
 		s.confirm(r)
 		r.tell(results)
 		return false, nil
@@ -111,7 +111,7 @@ func (s *Store) chargeAll(ctx context.Context, r *several) error {
 			}
 			g.part.seal(s.prefix)
 		}
-		if err := s.askGroups(ctx, r); err != nil || r.any(denied) {
+		if err := s.askGroups(ctx, r); err != nil || r.isDenied() {
 			return err
 		}
 		from = to
@@ -245,7 +245,7 @@ func (s *Store) learn(r *several, a asking, checks []core.Check, results []core.
 // worthAgain reports whether to ask again for checks that were denied, if some of
 // that may be over in a moment, and some not. What is not counts towards blocks, once.
 func worthAgain(checks []core.Check, settled, unsettled bool) bool {
-	return unsettled && !(settled && penalized(checks))
+	return unsettled && (!settled || !penalized(checks))
 }
 
 // groupPart returns the part of a group for an operation, not sealed yet.

@@ -161,9 +161,9 @@ func (r *several) isSuspect(s *suspects) bool {
 	return false
 }
 
-// any reports whether a group is in a state.
-func (r *several) any(state groupState) bool {
-	return slices.ContainsFunc(r.groups, func(g slotGroup) bool { return g.state == state })
+// isDenied reports whether a slot has denied the request.
+func (r *several) isDenied() bool {
+	return slices.ContainsFunc(r.groups, func(g slotGroup) bool { return g.state == denied })
 }
 
 // hear reads the answer to a group's part.
