@@ -104,3 +104,21 @@ func TestLimitersOfOneStoreShareBucketsByName(t *testing.T) {
 	wantDecision(t, "a second read", a.Allow(&request{}), true, core.ReasonWithinLimit, 0)
 	wantDecision(t, "another key", a.AllowKey(ctx, "other", 1), true, core.ReasonWithinLimit, 9)
 }
+
+// Stores keep records of their own under a number that no limit may have.
+func TestNamesOfTheReservedNumberAreRefused(t *testing.T) {
+	t.Parallel()
+	for name, number := range map[string]func(*core.Rule) uint32{
+		"prezece": (*core.Rule).ID,
+		"ztjdhg":  (*core.Rule).PenaltyID,
+	} {
+		limit := core.PerHour(10).By(keyfuncs.Everyone()).Named(name)
+		rule, err := limit.Rule()
+		if err != nil || number(&rule) != core.ReservedID {
+			t.Errorf("%q has the number %d, %v", name, number(&rule), err)
+		}
+		if _, err := core.New(core.Config{Store: core.NewMemory(), Limits: []core.Limit{limit}}); err == nil {
+			t.Errorf("the name %q was taken", name)
+		}
+	}
+}

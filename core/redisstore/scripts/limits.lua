@@ -690,7 +690,7 @@ repeat
         end
 
         -- Denied while another charge may yet be given back: that may be over in a moment.
-        local unsettled = fits < times and operation <= PEEK and algorithm ~= PENALTY and byte(value, -24) == 255
+        local unsettled = fits < times and #value > 24 and byte(value, -24) == 255 and operation <= PEEK and algorithm ~= PENALTY
           and sub(value, -24, -16) == HOLD and unpack('<I7', value, #value - 14) > now
         if unsettled then text = sub(text, 1, answered) .. string.char(fits + 128) .. sub(text, answered + 2) end
 
