@@ -65,7 +65,11 @@ func build(_ testing.TB, app limittest.App) limittest.Server {
 func recoverer(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		defer func() {
-			if recover() != nil {
+			switch value := recover(); value {
+			case nil:
+			case http.ErrAbortHandler:
+				panic(value)
+			default:
 				w.WriteHeader(http.StatusInternalServerError)
 			}
 		}()

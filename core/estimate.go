@@ -36,7 +36,13 @@ var ErrNoEstimate = errors.New("weblimit: no limit with an estimate was charged 
 // Charge adds n units to what the request with this context has really cost. The
 // sum of all calls takes the place of the estimate, for all limits that have one
 // ([Limit.Estimate]), up or down. Costs are charged whether or not they fit: a
-// client can come to owe a second burst, and no more.
+// client can come to owe a second burst, and no more. So a handler that generates
+// for as long as its client likes must stop by itself, at its estimate or at a
+// bound of its own.
+//
+// What was told stays charged, also when [Limit.RefundOn] then gives the request
+// back: only the rest of the estimate returns. Charge for work when it is done, not
+// after the answer is written: a client that hangs up in between has had it.
 //
 // It returns at once: the store is told in the background. It may be called while
 // the handler runs and after it, by several goroutines at once. It returns

@@ -1,8 +1,16 @@
 package core
 
-import "time"
+import (
+	"context"
+	"errors"
+	"time"
+)
 
 // Outcome is how a request ended, as far as a limit may want to know.
+//
+// What the client did and what the server did are told apart by their cause, and
+// what can't be told apart counts as the client's: a client must not be able to
+// lower what it owes.
 type Outcome struct {
 	// Status is the status that the framework sent, or is about to send: also of
 	// an error that the handler returned, and of a panic, which is a 500 unless
@@ -15,10 +23,30 @@ type Outcome struct {
 	// Panicked says that the handler panicked.
 	Panicked bool
 
-	// Canceled says that the request's context ended before the handler returned:
-	// the client hung up, or a time-out struck. Fiber does not notice clients
-	// that hang up.
+	// Canceled says that the client broke the request off, or may have: the
+	// request's context was canceled, the body could not be read or was not sent,
+	// the response could not be written, the handler returned an error that wraps
+	// context.Canceled or an *http.MaxBytesError, panicked with
+	// http.ErrAbortHandler or after it had taken the connection over, or the
+	// status is 499.
+	//
+	// Fiber reads bodies before the handler runs and sends the response after it,
+	// and does not notice clients that hang up in between. With its
+	// StreamRequestBody a request with a body whose status is 500 or above counts
+	// as canceled, since Fiber does not tell whether the body could be read.
 	Canceled bool
+
+	// TimedOut says that a deadline of the server's struck: the deadline of the
+	// request's context as the limiter saw it, or that of a time-out handler
+	// around the limiter. A time-out inside of the limiter shows in the status
+	// alone. A client that leaves before the deadline is Canceled; one that the
+	// server waits for until then shows in Waited. Don't let clients choose the
+	// deadline if time-outs give charges back.
+	TimedOut bool
+
+	// Waited is how long the handler was kept waiting by the client: for the
+	// request's body, and for the response to be taken. 0 on Fiber.
+	Waited time.Duration
 
 	// Hijacked says that the handler took the connection over; the status is
 	// then what was sent before, or 101.
@@ -29,10 +57,19 @@ type Outcome struct {
 	Duration time.Duration
 }
 
+// tooLong is from which Waited on a failure may be the client's: it kept the
+// handler waiting until a time-out of the server's struck.
+const tooLong = time.Second
+
 // RefundOn gives back what a request was charged if f says so of its outcome: for
 // failures that should cost nothing, or for successes where only failures
 // should count. Ready ones are [ServerErrors], [Failures], [Successes] and
-// [Canceled]. Until the outcome is known the charge counts.
+// [Canceled]; each says what clients can make of it. Until the outcome is known
+// the charge counts.
+//
+// What the handler has told by [Charge] stays charged, whatever f says: of an
+// estimate only the part is given back that Charge did not confirm. So charge for
+// work as it is done, and a failure gives back what was not done.
 //
 // What is given back is what still counts of that charge: units of a window that
 // is over, or that a bucket has regained, are not given twice. It happens in the
@@ -44,15 +81,49 @@ func (l Limit) RefundOn(f func(Outcome) bool) Limit {
 	return l
 }
 
-// ServerErrors are responses of status 500 and above, panics included.
-func ServerErrors(o Outcome) bool { return o.Status >= 500 || o.Panicked }
+// ServerErrors are responses of status 500 and above, panics included, that the
+// client did not bring about: not of a request that was canceled, nor of one that
+// kept its handler waiting for a second or more, for a body that trickles in or a
+// response that trickles out. Clients that upload slowly are charged for server
+// errors, too.
+//
+// A client gets for free what it can make the application fail at: answer bad
+// requests with 4xx.
+func ServerErrors(o Outcome) bool {
+	return (o.Status >= 500 || o.Panicked) && !o.clients()
+}
 
-// Failures are responses of status 400 and above, and panics.
-func Failures(o Outcome) bool { return o.Status >= 400 || o.Panicked }
+// Failures are [ServerErrors] and responses of status 400 to 499. Clients can
+// cause those at will, by asking for what does not exist, say: what they cost the
+// server is free. Limit such requests by another limit, without a refund.
+func Failures(o Outcome) bool {
+	return (o.Status >= 400 || o.Panicked) && !o.clients()
+}
 
-// Successes are responses of a status below 400. A login form that refunds them
-// counts failed attempts only.
-func Successes(o Outcome) bool { return !Failures(o) }
+// Successes are responses of a status below 400 to requests that were neither
+// canceled nor timed out. A login form that refunds them counts failed attempts
+// only, and those whose client hung up before it was told.
+func Successes(o Outcome) bool {
+	return o.Status < 400 && !o.Panicked && !o.Canceled && !o.TimedOut
+}
 
 // Canceled are requests whose client hung up, or that ran into a time-out.
-func Canceled(o Outcome) bool { return o.Canceled }
+//
+// Hanging up is free then, by definition: a client can have all the work done that
+// is done before its answer, hang up, and owe nothing. Refund it only where work
+// stops with the client, and have another limit beside it without a refund.
+func Canceled(o Outcome) bool { return o.Canceled || o.TimedOut }
+
+// statusClientClosed is what proxies note where a client closed its connection
+// before the answer: nginx's 499.
+const statusClientClosed = 499
+
+// brokenOff reports whether what is known of the request says that its client broke
+// it off. What a handler does with a connection that it has taken over depends on
+// what the client sends there, a panic included.
+func (o *Outcome) brokenOff() bool {
+	return o.Canceled || o.Status == statusClientClosed || o.Hijacked && o.Panicked || errors.Is(o.Err, context.Canceled)
+}
+
+// clients reports whether a failure is, or may be, the client's doing.
+func (o *Outcome) clients() bool { return o.Canceled || o.Waited >= tooLong }

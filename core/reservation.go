@@ -34,16 +34,19 @@ type charge struct {
 	taken    int64  // units that the store has taken by now
 	spent    int64  // what the handler said it cost
 	told     bool   // it said so
-	refunded bool   // all of it is to be given back
+	refunded bool   // what the handler did not say to have spent is to be given back
 	renewal  renewal
 }
 
 // due returns the units that the store should have taken. While the handler runs
-// nothing is given back, and what it spends is charged one estimate at a time.
+// nothing is given back, and what it spends is charged one estimate at a time. What
+// it has told to have spent is never given back.
 func (c *charge) due(settled bool) int64 {
 	switch {
-	case c.refunded || c.slots() && settled:
+	case c.slots() && settled:
 		return 0
+	case c.refunded:
+		return c.spent
 	case c.told && (settled || c.spent-c.taken >= c.check.Cost):
 		return c.spent
 	case settled:
@@ -115,14 +118,15 @@ func (r *reservation) settle(o Outcome) {
 	if o.Duration == 0 {
 		o.Duration = time.Since(r.began)
 	}
+	o.Canceled = o.brokenOff()
 	r.end(func(c *charge) bool { return c.limit.refundOn != nil && c.limit.refundOn(o) })
 }
 
 // cancel gives back all of it: the request does not take place.
 func (r *reservation) cancel() { r.end(func(*charge) bool { return true }) }
 
-// end settles once. refund says what is given back whole. It is the application's,
-// and so runs without the lock. Should it panic, all others are settled still.
+// end settles once. refund says what is given back. It is the application's, and so
+// runs without the lock. Should it panic, all others are settled still.
 func (r *reservation) end(refund func(*charge) bool) {
 	r.mu.Lock()
 	ended := r.ended

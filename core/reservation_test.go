@@ -28,16 +28,26 @@ func inHandler(ctx context.Context, d core.Decision) context.Context { return co
 func TestRefundOnOutcomes(t *testing.T) {
 	t.Parallel()
 	ok, missing, broken := core.Outcome{Status: 200}, core.Outcome{Status: 404}, core.Outcome{Status: 502}
-	panicked, gone := core.Outcome{Status: 500, Panicked: true}, core.Outcome{Status: 200, Canceled: true}
+	panicked, late := core.Outcome{Status: 500, Panicked: true}, core.Outcome{Status: 504, TimedOut: true}
+	// What the client did, whatever the status.
+	gone := []core.Outcome{
+		{Status: 200, Canceled: true},
+		{Status: 502, Canceled: true},
+		{Status: 200, Canceled: true, Panicked: true},
+		{Status: 499},
+		{Status: 500, Err: fmt.Errorf("query: %w", context.Canceled)},
+		{Status: 101, Hijacked: true, Panicked: true},
+	}
+	slow := core.Outcome{Status: 503, TimedOut: true, Waited: time.Second}
 	for name, c := range map[string]struct {
 		on       func(core.Outcome) bool
 		refunded []core.Outcome
 		kept     []core.Outcome
 	}{
-		"ServerErrors": {core.ServerErrors, []core.Outcome{broken, panicked}, []core.Outcome{ok, missing, gone}},
-		"Failures":     {core.Failures, []core.Outcome{missing, broken, panicked}, []core.Outcome{ok, gone}},
-		"Successes":    {core.Successes, []core.Outcome{ok, gone}, []core.Outcome{missing, broken, panicked}},
-		"Canceled":     {core.Canceled, []core.Outcome{gone}, []core.Outcome{ok, missing, broken, panicked}},
+		"ServerErrors": {core.ServerErrors, []core.Outcome{broken, panicked, late}, append(gone, ok, missing, slow)},
+		"Failures":     {core.Failures, []core.Outcome{missing, broken, panicked, late}, append(gone, ok, slow)},
+		"Successes":    {core.Successes, []core.Outcome{ok}, append(gone, missing, broken, panicked, late, core.Outcome{Status: 200, TimedOut: true})},
+		"Canceled":     {core.Canceled, append(gone, late), []core.Outcome{ok, missing, broken, panicked}},
 	} {
 		l := limiterOn(t, core.NewMemory(), forAll(core.PerDay(100).FixedWindow()).RefundOn(c.on))
 		for want, outcomes := range map[int64][]core.Outcome{100: c.refunded, 99: c.kept} {
@@ -158,6 +168,46 @@ func TestChargeTakesThePlaceOfTheEstimate(t *testing.T) {
 		d.Settle(core.Outcome{Status: 200})
 		if got := unitsLeft(t, l, "k"); got != c.want {
 			t.Errorf("%s: %d left, want %d", name, got, c.want)
+		}
+	}
+}
+
+// Trap 49: what was told by Charge is given back with a refund.
+func TestARefundLeavesWhatChargeHasTold(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		before, after []int64 // told before the end and after it
+		want          int64   // of 1000, after an estimate of 100
+	}{
+		"nothing said":      {nil, nil, 1000},
+		"a part":            {[]int64{20, 10}, nil, 970},
+		"all of it":         {[]int64{100}, nil, 900},
+		"more":              {[]int64{90, 90}, nil, 820},
+		"far more":          {[]int64{100, 400}, nil, 500},
+		"only afterwards":   {nil, []int64{30}, 970},
+		"on both sides":     {[]int64{30}, []int64{30, 60}, 880},
+		"nothing, and more": {[]int64{0}, []int64{0, 7}, 993},
+	} {
+		for _, algorithm := range []core.Limit{
+			core.PerDay(1000).FixedWindow(), core.PerDay(1000), core.PerDay(1000).SlidingLog(), core.PerDay(1000).SlidingWindow(), core.PerMonth(1000, time.UTC),
+		} {
+			l := limiterOn(t, core.NewMemory(), forAll(algorithm).Estimate(100).RefundOn(core.ServerErrors))
+			d := l.AllowKey(t.Context(), "k", 100)
+			ctx := inHandler(t.Context(), d)
+			charge := func(units []int64) {
+				for _, n := range units {
+					if err := core.Charge(ctx, n); err != nil {
+						t.Errorf("%s: %v", name, err)
+					}
+				}
+			}
+			charge(c.before)
+			d.Settle(core.Outcome{Status: 502})
+			d.Settle(core.Outcome{Status: 502})
+			charge(c.after)
+			if got := unitsLeft(t, l, "k"); got != c.want {
+				t.Errorf("%s: %d left, want %d", name, got, c.want)
+			}
 		}
 	}
 }

@@ -12,15 +12,12 @@ import (
 
 // follow has next handle a request that has something reserved. Echo renders an
 // error after all middleware: then the status is that which is sent.
-func follow(c echo.Context, d *core.Decision, next echo.HandlerFunc) (err error) {
-	f := stdhttp.Follow(d)
+func follow(c echo.Context, d *core.Decision, next echo.HandlerFunc) error {
+	f := stdhttp.Follow(d, c.Request())
+	defer f.Unwind()
 	c.Response().Writer = f.Watch(c.Response().Writer)
-	returned := false
-	defer func() {
-		f.End(c.Request().Context(), err, returned, statusOf(c, err), err == nil || c.Response().Committed)
-	}()
-	err = next(c)
-	returned = true
+	err := next(c)
+	f.End(stdhttp.Ending{Err: err, Status: statusOf(c, err), Rendered: err == nil || c.Response().Committed})
 	return err
 }
 

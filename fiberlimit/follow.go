@@ -1,6 +1,8 @@
 package fiberlimit
 
 import (
+	"context"
+	"errors"
 	"net/http"
 
 	"github.com/gofiber/fiber/v2"
@@ -11,29 +13,67 @@ import (
 // follow has the rest of the chain handle a request that has something reserved.
 // Fiber renders an error after all middleware, and sends the body after that: so
 // what settles is a user value, which fasthttp closes once the response is sent.
-func follow(c *fiber.Ctx, d *core.Decision) (err error) {
+func follow(c *fiber.Ctx, d *core.Decision) error {
 	ctx := c.Context()
-	returned := false
-	defer func() {
-		o := core.Outcome{Err: err, Canceled: c.UserContext().Err() != nil}
-		timedOut := ctx.LastTimeoutErrorResponse()
-		switch {
-		case !returned:
-			o.Panicked, o.Status = true, http.StatusInternalServerError
-			d.Settle(o)
-		case timedOut != nil: // fasthttp has answered, and forgets this request
-			o.Canceled, o.Status = true, timedOut.StatusCode()
-			d.Settle(o)
-		default:
-			ctx.SetUserValue(d, onClose(func() { // the response is still there then
-				o.Status, o.Hijacked = ctx.Response.StatusCode(), ctx.Hijacked()
-				d.Settle(o)
-			}))
-		}
-	}()
-	err = c.Next()
-	returned = true
+	f := following{
+		decision: d,
+		context:  c.UserContext(), // middleware further in may replace it by one that ends when it returns
+		streamed: ctx.Request.IsBodyStream() && ctx.Request.Header.ContentLength() != 0,
+	}
+	defer f.unwind()
+	err := c.Next()
+	f.ended = true
+	o := f.outcome()
+	o.Err = err
+	if timedOut := ctx.LastTimeoutErrorResponse(); timedOut != nil { // fasthttp has answered, and forgets this request
+		o.TimedOut, o.Status = true, timedOut.StatusCode()
+		f.settle(o)
+		return err
+	}
+	ctx.SetUserValue(d, onClose(func() { // the response is still there then
+		o.Status, o.Hijacked = ctx.Response.StatusCode(), ctx.Hijacked()
+		f.settle(o)
+	}))
 	return err
+}
+
+// following finds out how a request ends.
+type following struct {
+	decision *core.Decision
+	context  context.Context // the user context as the limiter saw it
+	streamed bool            // the handler reads the body from the client
+	ended    bool            // the handler has returned
+}
+
+// unwind settles if the handler has panicked, and lets the panic go on.
+func (f *following) unwind() {
+	if f.ended {
+		return
+	}
+	value := recover()
+	o := f.outcome()
+	o.Panicked, o.Status = true, http.StatusInternalServerError
+	o.Canceled = o.Canceled || value == http.ErrAbortHandler //nolint:errorlint // net/http compares it so
+	defer f.settle(o)
+	if value != nil { // else the goroutine exits
+		panic(value)
+	}
+}
+
+// outcome tells how the user context has ended, if it has.
+func (f *following) outcome() (o core.Outcome) {
+	if ended := f.context.Err(); ended != nil {
+		o.TimedOut = errors.Is(ended, context.DeadlineExceeded)
+		o.Canceled = !o.TimedOut
+	}
+	return o
+}
+
+// settle settles. Whether a body could be read that the handler reads from the
+// client, fasthttp does not tell: a failure may be for that.
+func (f *following) settle(o core.Outcome) {
+	o.Canceled = o.Canceled || f.streamed && o.Status >= http.StatusInternalServerError
+	f.decision.Settle(o)
 }
 
 // onClose is an io.Closer.

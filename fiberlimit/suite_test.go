@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/gofiber/fiber/v2"
+	"github.com/gofiber/fiber/v2/middleware/proxy"
 	"github.com/gofiber/fiber/v2/middleware/recover"
 	"github.com/gofiber/fiber/v2/utils"
 
@@ -156,6 +157,8 @@ func (c call) Decision() (core.Decision, bool) { return fiberlimit.FromContext(c
 func (c call) Header(name string) string { return utils.CopyString(c.c.Get(name)) }
 func (c call) Body() ([]byte, error)     { return c.c.Body(), nil }
 func (c call) Charge(n int64) error      { return fiberlimit.Charge(c.c, n) }
+
+func (c call) Proxy(backend string) { *c.err = proxy.Do(c.c, backend+"/") }
 
 func (c call) Fail(status int, own bool) {
 	*c.err = errors.New("failed")

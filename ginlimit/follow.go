@@ -15,28 +15,25 @@ import (
 // A handler that left errors and sent nothing expects a middleware further out to
 // render them: then the status is that which is sent.
 func follow(c *gin.Context, d *core.Decision) {
-	f := stdhttp.Follow(d)
+	f := stdhttp.Follow(d, c.Request)
+	defer f.Unwind()
 	w := c.Writer
 	if d.Observes() {
 		c.Writer = &writer{ResponseWriter: w, following: f}
 	}
-	returned := false
-	defer func() {
-		var err error
-		if last := c.Errors.Last(); last != nil {
-			err = last.Err
-		}
-		if w.Written() {
-			f.Sent(w.Status())
-		}
-		status := w.Status()
-		if err != nil && status < http.StatusBadRequest {
-			status = http.StatusInternalServerError
-		}
-		f.End(c.Request.Context(), err, returned, status, err == nil)
-	}()
 	c.Next()
-	returned = true
+	var err error
+	if last := c.Errors.Last(); last != nil {
+		err = last.Err
+	}
+	if w.Written() {
+		f.Sent(w.Status())
+	}
+	status := w.Status()
+	if err != nil && status < http.StatusBadRequest {
+		status = http.StatusInternalServerError
+	}
+	f.End(stdhttp.Ending{Err: err, Status: status, Rendered: err == nil})
 }
 
 // writer tells of what is sent after the handler has returned, and of hijacking.
@@ -49,26 +46,34 @@ type writer struct {
 func (w *writer) Unwrap() http.ResponseWriter { return w.ResponseWriter }
 
 func (w *writer) Write(b []byte) (int, error) {
-	defer w.sent()
-	return w.ResponseWriter.Write(b)
+	from := w.following.Clock()
+	n, err := w.ResponseWriter.Write(b)
+	w.wrote(from, err)
+	return n, err
 }
 
 func (w *writer) WriteString(s string) (int, error) {
-	defer w.sent()
-	return w.ResponseWriter.WriteString(s)
+	from := w.following.Clock()
+	n, err := w.ResponseWriter.WriteString(s)
+	w.wrote(from, err)
+	return n, err
 }
 
 func (w *writer) WriteHeaderNow() {
-	defer w.sent()
 	w.ResponseWriter.WriteHeaderNow()
+	w.following.Sent(w.Status())
 }
 
 func (w *writer) Flush() {
-	defer w.sent()
+	from := w.following.Clock()
 	w.ResponseWriter.Flush()
+	w.wrote(from, nil)
 }
 
-func (w *writer) sent() { w.following.Sent(w.Status()) }
+func (w *writer) wrote(from int64, err error) {
+	w.following.Wrote(from, err)
+	w.following.Sent(w.Status())
+}
 
 func (w *writer) Hijack() (net.Conn, *bufio.ReadWriter, error) {
 	conn, rw, err := w.ResponseWriter.Hijack()

@@ -41,7 +41,11 @@ func build(_ testing.TB, app limittest.App) limittest.Server {
 	h = around(h, app.Layers, mux)
 	return limittest.Serve(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		defer func() {
-			if recover() != nil {
+			switch value := recover(); value {
+			case nil:
+			case http.ErrAbortHandler:
+				panic(value)
+			default:
 				w.WriteHeader(http.StatusInternalServerError)
 			}
 		}()

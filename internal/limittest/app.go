@@ -161,6 +161,10 @@ type Call interface {
 	// Hijack takes the connection over, answers 200 on it, and closes it.
 	Hijack()
 
+	// Proxy hands the request to a backend, by the reverse proxy that applications
+	// of the framework use.
+	Proxy(backend string)
+
 	// Reply sends a status and a body as text/plain.
 	Reply(status int, body string)
 

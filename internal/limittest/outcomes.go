@@ -23,9 +23,8 @@ type outcome struct {
 	name     string
 	handle   func(Call)
 	status   int
-	canceled bool          // its context ends, where the framework notices
 	hangsUp  bool          // the client does, while the handler waits for it
-	deadline time.Duration // of the request's context
+	deadline time.Duration // of the request's context, which strikes
 }
 
 var outcomes = []outcome{
@@ -44,8 +43,10 @@ var outcomes = []outcome{
 	{name: "time-out", handle: func(c Call) {
 		<-c.Context().Done()
 		c.Reply(504, "too late")
-	}, status: 504, canceled: true, deadline: time.Millisecond},
-	{name: "hang-up", handle: func(c Call) { c.Reply(200, "to nobody") }, status: 200, canceled: true, hangsUp: true},
+	}, status: 504, deadline: time.Millisecond},
+	{name: "hang-up", handle: func(c Call) { c.Reply(200, "to nobody") }, status: 200, hangsUp: true},
+	{name: "hang-up that fails the handler", handle: func(c Call) { c.Reply(502, "to nobody") }, status: 502, hangsUp: true},
+	{name: "hang-up that breaks the handler", handle: func(Call) { panic("on purpose") }, status: 500, hangsUp: true},
 }
 
 // use is what a client is charged by each limit of a test of outcomes.
@@ -55,25 +56,23 @@ type use struct{ all, failures, unbroken, finished, tokens, running int64 }
 const estimated = 10
 
 // add counts a request that ended so, and told to have spent so much, if anything.
-func (u *use) add(o *outcome, canceled bool, spent []int64) {
+// The framework noticed that its client hung up, or not.
+func (u *use) add(o *outcome, left bool, spent []int64) {
 	u.all++
-	if o.status >= 400 {
+	if o.status >= 400 || left {
 		u.failures++
 	}
-	if o.status < 500 {
+	if o.status < 500 || left {
 		u.unbroken++
 	}
-	if !canceled {
+	if !left && o.deadline == 0 {
 		u.finished++
 	}
-	switch {
-	case o.status >= 400:
-	case spent == nil:
+	if spent == nil && (o.status < 400 || left) {
 		u.tokens += estimated
-	default:
-		for _, n := range spent {
-			u.tokens += n
-		}
+	}
+	for _, n := range spent { // whatever became of it
+		u.tokens += n
 	}
 }
 
@@ -192,7 +191,7 @@ func (e *env) outcomes(requests int) {
 					}
 				}
 				mu.Lock()
-				expected[of].add(o, o.canceled && (!o.hangsUp || !e.differs.Blind), spent)
+				expected[of].add(o, o.hangsUp && !e.differs.Blind, spent)
 				mu.Unlock()
 			}
 		})

@@ -4,9 +4,12 @@ import (
 	"context"
 	"errors"
 	"io"
+	"log"
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"net/http/httputil"
+	"net/url"
 	"testing"
 	"time"
 
@@ -76,6 +79,18 @@ func (c HTTPCall) Decision() (core.Decision, bool) { return c.FromContext() }
 
 // Charge calls ChargeUnits.
 func (c HTTPCall) Charge(n int64) error { return c.ChargeUnits(n) }
+
+// Proxy is an httputil.ReverseProxy that flushes at once.
+func (c HTTPCall) Proxy(backend string) {
+	to, err := url.Parse(backend)
+	if err != nil {
+		panic(err)
+	}
+	proxy := httputil.NewSingleHostReverseProxy(to)
+	proxy.FlushInterval = -1
+	proxy.ErrorLog = log.New(io.Discard, "", 0)
+	proxy.ServeHTTP(c.Writer, c.Request)
+}
 
 // Reply replies.
 func (c HTTPCall) Reply(status int, body string) { Reply(c.Writer, status, body) }

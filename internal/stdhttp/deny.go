@@ -98,9 +98,8 @@ func Answer(w http.ResponseWriter, r *http.Request, d *core.Decision, next http.
 
 // serve has next handle a request that has something reserved.
 func serve(w http.ResponseWriter, r *http.Request, d *core.Decision, next http.Handler) {
-	f := Follow(d)
-	returned := false
-	defer func() { f.End(r.Context(), nil, returned, http.StatusOK, true) }()
+	f := Follow(d, r)
+	defer f.Unwind()
 	next.ServeHTTP(f.Watch(w), r)
-	returned = true
+	f.End(Ending{Status: http.StatusOK, Rendered: true})
 }

@@ -1,13 +1,9 @@
 package stdhttp
 
 import (
-	"bufio"
 	"context"
-	"io"
-	"net"
+	"errors"
 	"net/http"
-
-	"github.com/felixge/httpsnoop"
 
 	"github.com/weblimit/weblimit/core"
 )
@@ -16,54 +12,21 @@ import (
 // made only for requests that have something reserved.
 type Following struct {
 	decision *core.Decision
-	outcome  core.Outcome // as far as it is known
-	open     bool         // the handler has returned, and what it returned is still to be rendered
+	context  context.Context // the request's as the limiter saw it
+	outcome  core.Outcome    // as far as it is known
+	ended    bool            // the handler has returned
+	open     bool            // what it returned is still to be rendered
+	client   client
 }
 
-// Follow begins to follow a request.
-func Follow(d *core.Decision) *Following { return &Following{decision: d} }
-
-// Watch returns a writer that tells of the response, for the handler to write to.
-// It has the methods that w has beyond those of an http.ResponseWriter.
-func (f *Following) Watch(w http.ResponseWriter) http.ResponseWriter {
-	if !f.decision.Observes() {
-		return w
+// Follow begins to follow a request. Middleware further in may replace the
+// request's context by one that ends when it returns: so it is read here.
+func Follow(d *core.Decision, r *http.Request) *Following {
+	f := &Following{decision: d, context: r.Context()}
+	if d.Observes() {
+		f.client.watch(r)
 	}
-	return httpsnoop.Wrap(w, httpsnoop.Hooks{
-		WriteHeader: func(next httpsnoop.WriteHeaderFunc) httpsnoop.WriteHeaderFunc {
-			return func(code int) {
-				next(code)
-				f.Sent(code)
-			}
-		},
-		Write: func(next httpsnoop.WriteFunc) httpsnoop.WriteFunc {
-			return func(b []byte) (int, error) {
-				f.Sent(http.StatusOK)
-				return next(b)
-			}
-		},
-		ReadFrom: func(next httpsnoop.ReadFromFunc) httpsnoop.ReadFromFunc {
-			return func(src io.Reader) (int64, error) {
-				f.Sent(http.StatusOK)
-				return next(src)
-			}
-		},
-		Flush: func(next httpsnoop.FlushFunc) httpsnoop.FlushFunc {
-			return func() {
-				f.Sent(http.StatusOK)
-				next()
-			}
-		},
-		Hijack: func(next httpsnoop.HijackFunc) httpsnoop.HijackFunc {
-			return func() (net.Conn, *bufio.ReadWriter, error) {
-				conn, rw, err := next()
-				if err == nil {
-					f.Hijacked()
-				}
-				return conn, rw, err
-			}
-		},
-	})
+	return f
 }
 
 // Sent notes a status that was sent, of which the first counts that is final.
@@ -84,25 +47,73 @@ func (f *Following) Hijacked() {
 	f.Sent(http.StatusSwitchingProtocols)
 }
 
-// End settles after the handler has returned, or panicked if returned is false.
-// status is what the framework will send if nothing was sent yet. rendered says
-// that this is for sure: else somebody further out may still turn err into another,
-// which is waited for until the request's context ends with the request.
-func (f *Following) End(ctx context.Context, err error, returned bool, status int, rendered bool) {
+// Ending is what is known of a request when its handler has returned.
+type Ending struct {
+	// Err is the error that the handler returned.
+	Err error
+
+	// Status is what the framework will send if nothing was sent yet.
+	Status int
+
+	// Rendered says that this is for sure: else somebody further out may still turn
+	// Err into another, which is waited for until the request ends.
+	Rendered bool
+}
+
+// End settles after the handler has returned.
+func (f *Following) End(e Ending) {
+	f.ended = true
 	o := &f.outcome
-	o.Err, o.Panicked, o.Canceled = err, !returned, ctx.Err() != nil
+	o.Err = e.Err
+	f.judge()
 	switch {
 	case o.Status != 0:
-	case !returned:
-		o.Status = http.StatusInternalServerError
-	case rendered || !f.decision.Observes():
-		o.Status = status
+	case e.Rendered || !f.decision.Observes():
+		o.Status = e.Status
 	default:
 		f.open = true
 		foreseen := *o
-		foreseen.Status = status
-		context.AfterFunc(ctx, func() { f.decision.Settle(foreseen) })
+		foreseen.Status = e.Status
+		context.AfterFunc(f.context, func() { f.decision.Settle(foreseen) })
 		return
 	}
 	f.decision.Settle(*o)
+}
+
+// Unwind is to be deferred. It settles if the handler has panicked, and lets the
+// panic go on; after End it does nothing.
+func (f *Following) Unwind() {
+	if f.ended {
+		return
+	}
+	value := recover()
+	o := &f.outcome
+	f.judge()
+	o.Panicked = true
+	o.Canceled = o.Canceled || value == http.ErrAbortHandler //nolint:errorlint // net/http compares it so
+	if o.Status == 0 {
+		o.Status = http.StatusInternalServerError
+	}
+	defer f.decision.Settle(*o)
+	if value != nil { // else the goroutine exits
+		panic(value)
+	}
+}
+
+// judge finds out who ended the request.
+func (f *Following) judge() {
+	o := &f.outcome
+	if ended := f.context.Err(); ended != nil {
+		o.TimedOut = errors.Is(ended, context.DeadlineExceeded)
+		o.Canceled = !o.TimedOut
+	}
+	if !f.decision.Observes() {
+		return
+	}
+	var tooLarge *http.MaxBytesError
+	o.Canceled = o.Canceled || f.client.broke() || errors.As(o.Err, &tooLarge)
+	o.Waited = f.client.waited()
+	if f.client.late.Load() { // and has its answer by the time-out handler
+		o.TimedOut, o.Status = true, http.StatusServiceUnavailable
+	}
 }

@@ -1,0 +1,412 @@
+package limittest
+
+import (
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/weblimit/weblimit/core"
+	"github.com/weblimit/weblimit/keyfuncs"
+)
+
+// hangUps are scenarios of clients that break their requests off, in all the ways
+// there are on a connection, to have back what they were charged. What a client
+// does never lowers what it owes.
+var hangUps = func() []scenario {
+	all := []scenario{
+		{"a server that gives up by itself has failed, and its clients are refunded", serverTimeOuts},
+		{"what was told by Charge stays charged when the client hangs up", chargedThenGone},
+		{"streams that are opened and reset count", resetStreams},
+		{"a login that is broken off counts as an attempt", func(e *env) { e.breakOff(brokenLogin, core.Successes) }},
+	}
+	for _, how := range breaks {
+		all = append(all,
+			scenario{how.name + " is no error of the server's", func(e *env) { e.breakOff(how, core.ServerErrors) }},
+			scenario{how.name + " is no failure", func(e *env) { e.breakOff(how, core.Failures) }},
+		)
+	}
+	return all
+}()
+
+// breakOff is a way to break a request off.
+type breakOff struct {
+	name    string
+	request string              // as it is sent, with %s for the host
+	act     func(*broken)       // what the client does after that
+	handle  func(*broken, Call) // what an application does meanwhile
+}
+
+// broken is a request that is broken off.
+type broken struct {
+	*env
+	net.Conn
+	backend string
+	entered chan struct{} // the handler runs
+	left    chan struct{} // the client has left
+	leave   func()        // closes left
+}
+
+func (e *env) broken(host, backend string) *broken {
+	b := &broken{env: e, Conn: e.dial(host), backend: backend, entered: make(chan struct{}), left: make(chan struct{})}
+	b.leave = sync.OnceFunc(func() { close(b.left) })
+	return b
+}
+
+const (
+	getIt  = "GET / HTTP/1.1\r\n" + outcomeHeader + ": %d\r\nHost: test\r\n\r\n"
+	postIt = "POST / HTTP/1.1\r\n" + outcomeHeader + ": %d\r\nHost: test\r\n"
+	short  = postIt + "Content-Length: 10\r\n\r\nabc"
+)
+
+// large is more than the buffers between a handler and its client hold.
+const large = 16 << 20
+
+var breaks = []breakOff{
+	{"a reset before the last byte of a proxied answer", getIt, func(b *broken) {
+		b.readUntil(lastLine)
+		b.reset()
+	}, func(b *broken, c Call) { c.Proxy(b.backend + "/answer") }},
+	{"a reset before a proxied answer", getIt, resetWhileItWorks, func(b *broken, c Call) { c.Proxy(b.backend + "/never") }},
+	{"a reset while a proxied answer trickles out", getIt, func(b *broken) {
+		b.readUntil("HTTP/1.1 200")
+		time.Sleep(30 * time.Millisecond) // the buffers are full
+		b.reset()
+	}, func(b *broken, c Call) { c.Proxy(b.backend + "/large") }},
+	{"a reset that the handler answers with 500", getIt, resetWhileItWorks, whenGone(func(c Call) { c.Reply(500, "the query was canceled") })},
+	{"a reset that the handler answers with its framework's error", getIt, resetWhileItWorks, whenGone(func(c Call) { c.Fail(503, true) })},
+	{"a reset that the handler answers with any error", getIt, resetWhileItWorks, whenGone(func(c Call) { c.Fail(500, false) })},
+	{"a reset that the handler notes as 499", getIt, resetWhileItWorks, whenGone(func(c Call) { c.Reply(499, "") })},
+	{"a reset that the handler panics for", getIt, resetWhileItWorks, whenGone(func(Call) { panic("on purpose, in a test") })},
+	{"closing the sending half", getIt, func(b *broken) {
+		<-b.entered
+		b.closeHalf()
+	}, whenGone(func(c Call) { c.Reply(500, "the query was canceled") })},
+	{"a body that ends too early", short, (*broken).closeHalf, readBody},
+	{"a body that a reset cuts short", short, (*broken).reset, readBody},
+	{"a body of bad chunks", postIt + "Transfer-Encoding: chunked\r\n\r\n3\r\nabc\r\nno length\r\n", (*broken).readOne, readBody},
+	{"a proxied body that ends too early", short, (*broken).closeHalf, func(b *broken, c Call) { c.Proxy(b.backend + "/read") }},
+	{"a body that never comes, until the server gives up,", short, func(b *broken) {
+		time.Sleep(50 * time.Millisecond) // net/http does not answer before the body is there
+		b.reset()
+	}, func(b *broken, c Call) {
+		if !timeOut(c, 10*time.Millisecond, func(_ http.ResponseWriter, r *http.Request) { _, _ = io.Copy(io.Discard, r.Body) }) {
+			readBody(b, c)
+		}
+	}},
+}
+
+// brokenLogin is a guess whose client leaves before it is told that it was wrong. The
+// handler returns without an answer then, which makes it a 200.
+var brokenLogin = breakOff{"", getIt, resetWhileItWorks, func(b *broken, c Call) {
+	if b.gone(c); b.differs.Blind {
+		c.Reply(401, "wrong password")
+	}
+}}
+
+func resetWhileItWorks(b *broken) {
+	<-b.entered
+	b.reset()
+}
+
+// whenGone waits until the client has left, and does what a handler does that is told.
+func whenGone(then func(Call)) func(*broken, Call) {
+	return func(b *broken, c Call) {
+		if b.gone(c); b.differs.Blind {
+			c.Reply(200, "to nobody")
+			return
+		}
+		then(c)
+	}
+}
+
+// readBody is what applications do that make no difference between errors.
+func readBody(_ *broken, c Call) {
+	if _, err := c.Body(); err != nil {
+		c.Reply(500, err.Error())
+		return
+	}
+	c.Reply(200, "read")
+}
+
+// timeOut has an http.TimeoutHandler handle a call, where the framework is over net/http.
+func timeOut(c Call, after time.Duration, handle http.HandlerFunc) bool {
+	std, ok := c.(HTTPCall)
+	if ok {
+		http.TimeoutHandler(handle, after, "").ServeHTTP(std.Writer, std.Request)
+	}
+	return ok
+}
+
+// reset closes the connection so that the server's next write fails.
+func (b *broken) reset() {
+	_ = b.Conn.(*net.TCPConn).SetLinger(0)
+	_ = b.Close()
+}
+
+// closeHalf says that no more will be sent, and reads the answer.
+func (b *broken) closeHalf() {
+	defer b.Close()
+	_ = b.Conn.(*net.TCPConn).CloseWrite()
+	b.leave()
+	_, _ = io.Copy(io.Discard, b.Conn)
+}
+
+// readOne reads the first byte of the answer.
+func (b *broken) readOne() {
+	defer b.Close()
+	_, _ = b.Read(make([]byte, 1))
+}
+
+// readUntil reads up to a text, or to the end.
+func (b *broken) readUntil(text string) {
+	var got strings.Builder
+	buffer := make([]byte, 4096)
+	for !strings.Contains(got.String(), text) {
+		n, err := b.Read(buffer)
+		got.Write(buffer[:n])
+		if err != nil {
+			return
+		}
+	}
+}
+
+// gone waits until the client has left, as far as the handler is told.
+func (b *broken) gone(c Call) {
+	if b.differs.Blind {
+		<-b.left
+		return
+	}
+	select {
+	case <-c.Context().Done():
+	case <-time.After(patience):
+		b.Error("the handler was not told that its client has left")
+	}
+}
+
+const lastLine = "the last line but one\n"
+
+// backend serves what is proxied: an answer whose last byte does not come, one that
+// is too large for all buffers, none, and one that waits for the body. It does not
+// keep those waiting who are not told that their client has left.
+func (e *env) backend() string {
+	e.Helper()
+	wait := func(r *http.Request) {
+		if !e.differs.Blind {
+			<-r.Context().Done()
+		}
+	}
+	mux := http.NewServeMux()
+	mux.HandleFunc("GET /answer/", func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Content-Length", strconv.Itoa(len(lastLine)+1))
+		_, _ = io.WriteString(w, lastLine)
+		w.(http.Flusher).Flush()
+		wait(r)
+		_, _ = io.WriteString(w, "\n")
+	})
+	mux.HandleFunc("GET /large/", func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Length", strconv.Itoa(large))
+		_, _ = w.Write(make([]byte, large))
+	})
+	mux.HandleFunc("GET /never/", func(_ http.ResponseWriter, r *http.Request) { wait(r) })
+	mux.HandleFunc("POST /read/", func(w http.ResponseWriter, r *http.Request) {
+		if _, err := io.Copy(io.Discard, r.Body); err != nil {
+			w.WriteHeader(http.StatusInternalServerError)
+		}
+	})
+	server := httptest.NewServer(mux)
+	e.Cleanup(func() {
+		server.CloseClientConnections()
+		server.Close()
+	})
+	return server.URL
+}
+
+// breakOff has a client break off many more requests than it may have, and counts
+// those that were handled.
+func (e *env) breakOff(how breakOff, refund func(core.Outcome) bool) {
+	const quota = 3
+	limiter := e.limiter(core.PerHour(quota).By(keyfuncs.Everyone()).Named("all").RefundOn(refund))
+	var handled, running atomic.Int64
+	var requests sync.Map
+	handle := func(c Call) {
+		running.Add(1)
+		defer running.Add(-1)
+		handled.Add(1)
+		known, _ := requests.Load(c.Header(outcomeHeader))
+		b := known.(*broken)
+		close(b.entered)
+		how.handle(b, c)
+	}
+	s := e.serve(App{Layers: []Layer{{Limiter: limiter}}, Routes: []Route{
+		{Method: "GET", Path: "/", Handle: handle}, {Method: "POST", Path: "/", Handle: handle},
+	}})
+	host, backend := strings.TrimPrefix(s.server.Listen(e), "http://"), e.backend()
+	used := func() int64 {
+		if err := limiter.Drain(e.Context()); err != nil {
+			e.Fatal(err)
+		}
+		d, err := limiter.Peek(e.Context(), "all", 0)
+		if err != nil {
+			e.Fatal(err)
+		}
+		return quota - d.Results()[0].Remaining
+	}
+	for n := range 3 * quota {
+		b := e.broken(host, backend)
+		requests.Store(strconv.Itoa(n), b)
+		act := how.act
+		if used() >= quota {
+			act = (*broken).closeHalf // and read a denial
+		}
+		if _, err := fmt.Fprintf(b.Conn, how.request, n); err != nil {
+			e.Fatal(err)
+		}
+		act(b)
+		b.leave()
+		e.eventually("the handler ends", func() bool { return running.Load() == 0 }, func() any { return running.Load() })
+		time.Sleep(2 * time.Millisecond) // until it is settled, should it be
+	}
+	if got := handled.Load(); got > quota {
+		e.Errorf("%d requests were handled that were broken off, of a quota of %d", got, quota)
+	}
+	if used, handled := used(), handled.Load(); used != handled {
+		e.Errorf("%d requests were handled, and %d are charged", handled, used)
+	}
+}
+
+func (e *env) dial(host string) net.Conn {
+	e.Helper()
+	conn, err := net.Dial("tcp", host)
+	if err != nil {
+		e.Fatal(err)
+	}
+	e.Cleanup(func() { _ = conn.Close() })
+	_ = conn.SetDeadline(time.Now().Add(patience))
+	return conn
+}
+
+// serverTimeOuts is the other side: what the server does by itself is a failure.
+func serverTimeOuts(e *env) {
+	s := e.serve(App{
+		Layers: e.layer(core.PerHour(2).By(keyfuncs.Everyone()).Named("all").RefundOn(core.ServerErrors)),
+		Routes: []Route{{Method: "POST", Path: "/", Handle: func(c Call) {
+			slow := func(_ http.ResponseWriter, r *http.Request) {
+				_, _ = io.Copy(io.Discard, r.Body)
+				<-r.Context().Done()
+			}
+			if !timeOut(c, 5*time.Millisecond, slow) {
+				c.Reply(503, "too late")
+			}
+		}}},
+	})
+	base, client := s.server.Listen(e), e.client()
+	for range 6 {
+		e.eventually("a time-out of the server's is refunded", func() bool {
+			r, err := client.Post(base+"/", "text/plain", strings.NewReader("a body"))
+			if err != nil {
+				e.Fatal(err)
+			}
+			defer r.Body.Close()
+			return r.StatusCode == http.StatusServiceUnavailable
+		}, func() any { return "denied" })
+	}
+}
+
+// chargedThenGone is the chat of README: what the model wrote is paid.
+func chargedThenGone(e *env) {
+	const estimate, spent, quota = 100, 300, 1000
+	limiter := e.limiter(core.PerHour(quota).By(keyfuncs.Everyone()).Named("tokens").Estimate(estimate).RefundOn(core.ServerErrors))
+	var current atomic.Pointer[broken]
+	s := e.serve(App{Layers: []Layer{{Limiter: limiter}}, Routes: []Route{{Method: "GET", Path: "/", Handle: func(c Call) {
+		if err := c.Charge(spent); err != nil {
+			e.Error(err)
+		}
+		b := current.Load()
+		close(b.entered)
+		b.gone(c)
+		c.Reply(502, "to nobody")
+	}}}})
+	host := strings.TrimPrefix(s.server.Listen(e), "http://")
+	for n := int64(1); n <= 3; n++ {
+		b := e.broken(host, "")
+		current.Store(b)
+		_, _ = fmt.Fprintf(b.Conn, getIt, n)
+		resetWhileItWorks(b)
+		b.leave()
+		var left int64
+		e.eventually("what was spent is charged", func() bool {
+			if err := limiter.Drain(e.Context()); err != nil {
+				e.Fatal(err)
+			}
+			d, err := limiter.Peek(e.Context(), "all", 0)
+			if err != nil {
+				e.Fatal(err)
+			}
+			left = d.Results()[0].Remaining
+			return left == quota-n*spent
+		}, func() any { return fmt.Sprintf("%d left after %d answers of %d", left, n, spent) })
+	}
+}
+
+// resetStreams opens 2,000 streams of HTTP/2 under a limit of 100, and resets each;
+// where a framework has none, so many connections.
+func resetStreams(e *env) {
+	const quota, streams, together = 100, 2000, 50
+	limiter := e.limiter(core.PerHour(quota).By(keyfuncs.Everyone()).Named("all").RefundOn(core.ServerErrors))
+	var handled, running atomic.Int64
+	s := e.serve(App{Layers: []Layer{{Limiter: limiter}}, Routes: []Route{{Method: "GET", Path: "/", Handle: func(c Call) {
+		running.Add(1)
+		defer running.Add(-1)
+		handled.Add(1)
+		if e.differs.Blind {
+			c.Reply(200, "to nobody")
+			return
+		}
+		<-c.Context().Done()
+		c.Reply(500, "the query was canceled")
+	}}}})
+	host := strings.TrimPrefix(s.server.Listen(e), "http://")
+	for range streams / together {
+		if e.differs.OnlyHTTP1 {
+			for n := range together {
+				b := e.broken(host, "")
+				_, _ = fmt.Fprintf(b.Conn, getIt, n)
+				b.reset()
+			}
+		} else {
+			e.openAndReset(host, together)
+		}
+		e.eventually("the handlers end", func() bool { return running.Load() == 0 }, func() any { return running.Load() })
+		if err := limiter.Drain(e.Context()); err != nil {
+			e.Fatal(err)
+		}
+	}
+	if got := handled.Load(); got > quota || got < quota && !e.differs.OnlyHTTP1 {
+		e.Errorf("%d streams were handled, want the %d of the quota", got, quota)
+	}
+}
+
+// openAndReset opens streams on one connection, resets all of them, and waits until
+// the server has read that.
+func (e *env) openAndReset(host string, streams int) {
+	e.Helper()
+	h := h2conn{e.dial(host)}
+	defer h.Close()
+	h.begin()
+	for i := range streams {
+		h.get(uint32(2*i+1), host)
+	}
+	for i := range streams {
+		h.cancel(uint32(2*i + 1))
+	}
+	if err := h.ping(); err != nil {
+		e.Error(err)
+	}
+}

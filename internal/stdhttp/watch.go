@@ -1,0 +1,69 @@
+package stdhttp
+
+import (
+	"bufio"
+	"io"
+	"net"
+	"net/http"
+
+	"github.com/felixge/httpsnoop"
+)
+
+// Watch returns a writer that tells of the response, for the handler to write to.
+// It has the methods that w has beyond those of an http.ResponseWriter.
+func (f *Following) Watch(w http.ResponseWriter) http.ResponseWriter {
+	if !f.decision.Observes() {
+		return w
+	}
+	return httpsnoop.Wrap(w, httpsnoop.Hooks{
+		WriteHeader: func(next httpsnoop.WriteHeaderFunc) httpsnoop.WriteHeaderFunc {
+			return func(code int) {
+				next(code)
+				f.Sent(code)
+			}
+		},
+		Write: func(next httpsnoop.WriteFunc) httpsnoop.WriteFunc {
+			return func(b []byte) (int, error) {
+				f.Sent(http.StatusOK)
+				from := f.Clock()
+				n, err := next(b)
+				f.Wrote(from, err)
+				return n, err
+			}
+		},
+		ReadFrom: func(next httpsnoop.ReadFromFunc) httpsnoop.ReadFromFunc {
+			return func(src io.Reader) (int64, error) {
+				f.Sent(http.StatusOK)
+				from := f.Clock()
+				n, err := next(src)
+				f.Wrote(from, err)
+				return n, err
+			}
+		},
+		Flush: func(next httpsnoop.FlushFunc) httpsnoop.FlushFunc {
+			return func() {
+				f.Sent(http.StatusOK)
+				from := f.Clock()
+				next()
+				f.Wrote(from, nil)
+			}
+		},
+		Hijack: func(next httpsnoop.HijackFunc) httpsnoop.HijackFunc {
+			return func() (net.Conn, *bufio.ReadWriter, error) {
+				conn, rw, err := next()
+				if err == nil {
+					f.Hijacked()
+				}
+				return conn, rw, err
+			}
+		},
+	})
+}
+
+// Clock returns the time that [Following.Wrote] wants to know of a write's beginning.
+func (f *Following) Clock() int64 { return f.client.clock() }
+
+// Wrote notes how long the client kept a write waiting that began then, and whether
+// it failed. What fails to be copied from somewhere can fail for the source: it
+// counts as the client's doing.
+func (f *Following) Wrote(from int64, err error) { f.client.wrote(from, err) }
