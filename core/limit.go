@@ -49,9 +49,11 @@ type Limit struct {
 	refundOn  func(Outcome) bool
 	estimate  bool
 
-	once    keyfuncs.Func // whose operations are charged once, if hasOnce
-	onceTTL time.Duration
-	hasOnce bool
+	once       keyfuncs.Func // whose operations are charged once, if hasOnce
+	onceTTL    time.Duration
+	hasOnce    bool
+	repeats    int64 // that are free, if hasRepeats
+	hasRepeats bool
 
 	concurrent bool // made by Concurrent: the window is the lease
 	hasLease   bool
@@ -175,7 +177,9 @@ func (l Limit) Rule() (Rule, error) {
 			return Rule{}, fmt.Errorf("weblimit: limit %q: %w", l.name, err)
 		}
 	}
-	r.once = l.onceTTL
+	if l.hasOnce {
+		r.once, r.repeats = l.onceTTL, l.freeRepeats()
+	}
 	if l.penalty != nil {
 		if r.block, err = l.penalty.complete(); err != nil {
 			return Rule{}, fmt.Errorf("weblimit: limit %q: %w", l.name, err)

@@ -152,7 +152,7 @@ func (m *Memory) decideAll(checks []Check, results []Result, take bool) {
 	granted := true
 	for i := range v {
 		if checks[i].Once != nil {
-			v[i].recall(now)
+			v[i].recall(checks[i].Rule, now)
 		}
 		v[i].judge(checks[i].Rule, v[i].cost(&checks[i]), now)
 		if checks[i].Rule.Penalized() {
@@ -167,8 +167,14 @@ func (m *Memory) decideAll(checks []Check, results []Result, take bool) {
 				m.strike(&v[i], &checks[i], now)
 			}
 		}
-		if v[i].reading.Charged && checks[i].Once != nil && checks[i].Cost > 0 {
+		if checks[i].Once == nil || checks[i].Cost == 0 {
+			continue
+		}
+		switch {
+		case v[i].reading.Charged:
 			v[i].remember(checks[i].Rule, now)
+		case take && granted && v[i].fits && v[i].repeated:
+			v[i].repeat()
 		}
 	}
 	leave(v)

@@ -32,7 +32,7 @@ const outageRetry = time.Second
 // more than r.
 func (r *Rule) share(n int, cost int64) Rule {
 	share := r.shareOf(n, cost)
-	share.once, share.block = r.once, r.block
+	share.once, share.repeats, share.block = r.once, r.repeats, r.block
 	if r.upper != 0 { // then it has no queue
 		upper, unit := max(ceilDiv(r.upper, int64(n)), share.Burst), share.scale.Capacity/share.Burst
 		if upper <= maxScaled/unit {

@@ -31,6 +31,7 @@ type charge struct {
 	limit    *limit
 	check    Check  // as it was charged, with a key of its own
 	result   Result // of the charge
+	first    int64  // units that the decision took: none for a repeated operation
 	taken    int64  // units that the store has taken by now
 	spent    int64  // what the handler said it cost
 	told     bool   // it said so
@@ -50,7 +51,7 @@ func (c *charge) due(settled bool) int64 {
 	case c.told && (settled || c.spent-c.taken >= c.check.Cost):
 		return c.spent
 	case settled:
-		return c.check.Cost
+		return c.first
 	}
 	return c.taken
 }
@@ -74,7 +75,11 @@ func (l *Limiter) reserve(ctx context.Context, d *Decision, c *call, store Store
 		}
 		check := c.checks[i]
 		check.Key, check.Once = bytes.Clone(check.Key), bytes.Clone(check.Once) // the call's are used again
-		charges = append(charges, charge{limit: c.limits[i], check: check, result: c.results[i], taken: check.Cost})
+		noted := charge{limit: c.limits[i], check: check, result: c.results[i]}
+		if c.results[i].Charged {
+			noted.first, noted.taken = check.Cost, check.Cost
+		}
+		charges = append(charges, noted)
 	}
 	if len(charges) == 0 {
 		return
@@ -89,9 +94,17 @@ func (l *Limiter) reserve(ctx context.Context, d *Decision, c *call, store Store
 	d.held = r
 }
 
-// settles reports whether a call's i-th check was charged in a way that may change.
+// settles reports whether a call's i-th check was charged in a way that may change. A
+// repeat takes nothing, and what its handler tells to have spent is charged all the same.
 func (l *Limiter) settles(c *call, i int) bool {
-	return c.results[i].Charged && c.checks[i].Cost > 0 && (l.waits || c.limits[i].reserves())
+	switch r := &c.results[i]; {
+	case c.checks[i].Cost == 0:
+		return false
+	case r.Repeated:
+		return c.limits[i].estimate
+	default:
+		return r.Charged && (l.waits || c.limits[i].reserves())
+	}
 }
 
 // Reserved reports whether something was charged that may still change: then

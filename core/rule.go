@@ -25,6 +25,7 @@ type Rule struct {
 	calendar *calendar // nil but for a calendar window
 	id       uint32
 	once     time.Duration // how long an operation is known that was charged; 0 for none
+	repeats  int64         // how many repeats of it are free then
 	policy   [1]string     // what draft-11 says of the rule, as the values of a header
 	block    Block         // zero without a penalty
 }

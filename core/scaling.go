@@ -98,7 +98,7 @@ func (r *Rule) scaled(step int, cost int64) Rule {
 		if soft := part(r.Soft); r.Soft > 0 && soft < scaled.Burst {
 			scaled.Soft = soft
 		}
-		scaled.once, scaled.block = r.once, r.block
+		scaled.once, scaled.repeats, scaled.block = r.once, r.repeats, r.block
 		return scaled
 	}
 	return *r

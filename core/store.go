@@ -77,8 +77,10 @@ type Check struct {
 	Cost   int64  // units, 0 or more
 	Shadow bool   // judged, never enforced
 
-	// Once is the key of the operation, which is charged once within Rule.Once: a
-	// repeat of the same Key, Rule and Once is Allowed, and takes nothing. Valid
+	// Once is the key of the operation, which is charged once within Rule.Once: the
+	// next Rule.Repeats checks of the same Key, Rule and Once are Allowed, and take
+	// nothing, and the one after them is charged again. Only what is taken counts as
+	// a repeat: not what another check of the call denies, and no cost of 0. Valid
 	// during the call only. Defaults to nil: each check is charged.
 	Once []byte
 }

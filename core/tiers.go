@@ -65,7 +65,7 @@ func (t *tiers) rule(r keyfuncs.Request) *Rule {
 		l.penalty = &t.base.block
 	}
 	rule, err := l.Rule()
-	rule.once = t.base.once
+	rule.once, rule.repeats = t.base.once, t.base.repeats
 	if err == nil && (rule.Algorithm == Concurrency) != (t.base.Algorithm == Concurrency) {
 		err = fmt.Errorf("weblimit: limit %q: a tier counts requests at the same time if the limit does, and only then", l.name)
 	}

@@ -35,12 +35,12 @@ func (p *part) remember(index int, check *core.Check, charged int64) {
 	p.data[checksAt]++
 	p.data[keysAt]++
 	p.data = append(p.data, 1, markAlgorithm)
-	for _, n := range [...]int64{1, check.Rule.Once().Microseconds(), 0, 0, 0} {
+	for _, n := range [...]int64{1, check.Rule.Once().Microseconds(), check.Rule.Repeats(), 0, 0} {
 		p.data = appendNumber(p.data, n)
 	}
 	p.data = append(p.data, 6)
 	p.data = binary.LittleEndian.AppendUint32(p.data, check.Rule.ID())
-	p.data = append(p.data, markAlgorithm<<4, 7) // microseconds; the state has a width of 7
+	p.data = append(p.data, markAlgorithm<<4, 9) // microseconds; the state has a width of 9
 	if p.op == refund {
 		p.data = appendNumber(p.data, charged)
 	}

@@ -18,8 +18,9 @@ type model struct {
 	penalties map[string]modelPenalty // by key and limit
 }
 
-// modelMark says when an operation was charged, and until when it is known.
-type modelMark struct{ at, until int64 }
+// modelMark says when an operation was charged, until when it is known, and how often it
+// was repeated since.
+type modelMark struct{ at, until, repeats int64 }
 
 // modelBucket is what one key has used under one limit.
 type modelBucket struct {
@@ -325,12 +326,12 @@ func (m *model) take(checks []core.Check, now int64, charge bool) []core.Result 
 	granted := charge
 	opened := make([]*modelBucket, len(checks))
 	checks = slices.Clone(checks)
-	repeated := make([]bool, len(checks))
+	repeated, free := make([]bool, len(checks)), make([]bool, len(checks))
 	blocked := make([]int64, len(checks))
 	for i, c := range checks {
 		blocked[i] = m.blocked(&c, now) // by what it costs, charged before or not
-		if mark, ok := m.marks[markKey(&c)]; c.Once != nil && ok && now < mark.until {
-			repeated[i] = true
+		if mark, ok := m.marks[markKey(&c)]; c.Once != nil && ok && now < mark.until && mark.repeats < c.Rule.Repeats() {
+			repeated[i], free[i] = true, c.Cost == 0
 			checks[i].Cost, c.Cost = 0, 0
 		}
 		var converted bool
@@ -348,10 +349,15 @@ func (m *model) take(checks []core.Check, now int64, charge bool) []core.Result 
 		charged := granted && fits && blocked[i] == 0
 		if charged {
 			opened[i].charge(now, c.Cost)
+			if repeated[i] && !free[i] {
+				mark := m.marks[markKey(&c)]
+				mark.repeats++
+				m.marks[markKey(&c)] = mark
+			}
 			if c.Cost > 0 {
 				m.store(&c, opened[i])
 				if c.Once != nil {
-					m.marks[markKey(&c)] = modelMark{now, now + c.Rule.Once().Microseconds()}
+					m.marks[markKey(&c)] = modelMark{at: now, until: now + c.Rule.Once().Microseconds()}
 				}
 			}
 		}

@@ -23,14 +23,18 @@ var onceTable = []tableTest{
 	{"a check of an operation that costs nothing leaves no mark", onceFree},
 	{"a reset forgets the operation it names", onceReset},
 	{"an operation is known when the limit's numbers have changed", onceChanged},
+	{"only so many repeats of an operation are free", onceRepeats},
+	{"a repeat that is denied, or that costs nothing, is none", onceRepeatsDenied},
+	{"so many repeats at once are free, and no more", onceRepeatsParallel},
 	{"a thousand repeats at once are charged once, and all pass", onceParallel},
 }
 
 const onceTTL = time.Hour
 
-// once returns a limit under which operations are charged once.
+// once returns a limit under which operations are charged once, however often they
+// are repeated here.
 func once(l core.Limit) core.Limit {
-	return l.OncePer(keyfuncs.Header("Idempotency-Key"), onceTTL)
+	return l.OncePer(keyfuncs.Header("Idempotency-Key"), onceTTL).Repeats(1000)
 }
 
 func operation(rule *core.Rule, key, once string) core.Check {
@@ -272,4 +276,81 @@ func onceParallel(r *rig) {
 			r.Errorf("of %d at once, %d were charged and %d passed as repeats", callers*rounds, charged.Load(), repeated.Load())
 		}
 	})
+}
+
+// Trap 55: one operation's key for ten thousand different requests. The mark of an
+// operation lets so many repeats pass; the next request is a new operation, whose
+// mark lets as many pass again.
+func onceRepeats(r *rig) {
+	for name, limit := range Algorithms(9, 24*time.Hour) {
+		limit = limit.OncePer(keyfuncs.Header("Idempotency-Key"), onceTTL).Named("bounded")
+		for repeats, limit := range map[int64]core.Limit{core.DefaultRepeats: limit, 1: limit.Repeats(1), 20: limit.Repeats(20)} {
+			rule, key := rule(r, limit), fmt.Sprint(name, repeats)
+			for charges := int64(1); charges <= 3; charges++ {
+				r.wantOnce(operation(rule, key, "op"), true, false, 9-charges)
+				for range repeats {
+					r.wantOnce(operation(rule, key, "op"), true, true, 9-charges)
+				}
+			}
+			results := make([]core.Result, 1)
+			if err := r.Peek(context.Background(), []core.Check{operation(rule, key, "op")}, results); err != nil {
+				r.Fatal(err)
+			}
+			if got := results[0]; got.Repeated || !got.Allowed {
+				r.Errorf("peeking at one repeat too many: %s", show(got))
+			}
+		}
+	}
+}
+
+func onceRepeatsDenied(r *rig) {
+	limit := core.PerHour(5).OncePer(keyfuncs.Header("Idempotency-Key"), onceTTL).Repeats(2)
+	counted, tight := rule(r, limit.Named("counted")), rule(r, core.PerHour(1).Named("tight"))
+	op := operation(counted, "k", "op")
+	r.wantOnce(op, true, false, 4)
+	r.wantTake(tight, "k", 1, true, 0)
+	for range 3 {
+		if got := r.takeAll(op, core.Check{Key: []byte("k"), Rule: tight, Cost: 1}); !got[0].Repeated || got[0].Charged || got[1].Allowed {
+			r.Fatalf("a repeat that another limit denies: %s %s", show(got[0]), show(got[1]))
+		}
+	}
+	for range 3 {
+		free := op
+		free.Cost = 0
+		r.wantOnce(free, true, true, 4)
+		if err := r.Peek(context.Background(), []core.Check{op}, make([]core.Result, 1)); err != nil {
+			r.Fatal(err)
+		}
+	}
+	r.wantOnce(op, true, true, 4)
+	r.wantOnce(op, true, true, 4)
+	r.wantOnce(op, true, false, 3)
+}
+
+func onceRepeatsParallel(r *rig) {
+	const callers, rounds, repeats = 50, 20, 9 // a thousand requests, of which each tenth is charged
+	rule := rule(r, core.PerHour(100).OncePer(keyfuncs.Header("Idempotency-Key"), onceTTL).Repeats(repeats).Named("bounded"))
+	var charged, repeated atomic.Int64
+	var all sync.WaitGroup
+	for range callers {
+		all.Go(func() {
+			for range rounds {
+				results := make([]core.Result, 1)
+				if err := r.Take(context.Background(), []core.Check{operation(rule, "parallel", "op")}, results); err != nil {
+					r.Error(err)
+					return
+				}
+				if results[0].Charged {
+					charged.Add(1)
+				}
+				if results[0].Repeated {
+					repeated.Add(1)
+				}
+			}
+		})
+	}
+	all.Wait()
+	if charged.Load() != callers*rounds/(repeats+1) || repeated.Load() != callers*rounds-charged.Load() {
+		r.Errorf("of %d at once, %d were charged and %d passed as repeats", callers*rounds, charged.Load(), repeated.Load())
+	}
 }

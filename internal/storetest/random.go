@@ -146,6 +146,12 @@ func (s *sequence) randomRule(name string) *core.Rule {
 	}
 	if s.rand.IntN(3) == 0 {
 		limit = limit.OncePer(keyfuncs.Header("Idempotency-Key"), pick(s.rand, []time.Duration{time.Second, 1500 * time.Millisecond, time.Hour, 31 * 24 * time.Hour}))
+		switch {
+		case s.apart: // a repeat counts that another slot denies
+			limit = limit.Repeats(1000)
+		case s.rand.IntN(2) == 0:
+			limit = limit.Repeats(pick(s.rand, []int64{1, 2, 1000}))
+		}
 	}
 	if s.rand.IntN(3) == 0 {
 		limit = limit.Penalty(s.randomBlock())

@@ -30,7 +30,8 @@
 --          per          number: token bucket: debt drained in a tick; calendar: when that window ends;
 --                       else the window in ticks, of a mark how long it counts, of concurrency
 --                       the lease
---          capacity     number: token bucket: debt that the bucket holds; else the quota in units
+--          capacity     number: token bucket: debt that the bucket holds; of a mark how many
+--                       repeats are free; else the quota in units
 --          cost         number: token bucket: debt; else units. Any that can never fit is as good
 --          offset       number: of the windows, in microseconds; calendar: when the window
 --                       after the current one ends
@@ -76,7 +77,7 @@
 --          fixed window    units used (width); a calendar window likewise
 --          sliding window  units used in this window (width), in the one before (width)
 --          sliding log     units used (2), entries (2), then per entry when (7) and units (2)
---          mark            when the operation was charged (7)
+--          mark            when the operation was charged (7), repeats that have passed since (2)
 --          concurrency     as a sliding log
 --          A penalty's record is of another order: limit, 96, 215, when its denials are over (7),
 --          how many there are (4), how many blocks there were in a row (2), expires (7), when the
@@ -85,7 +86,7 @@
 --          other slots have not answered yet. It is the sliding window of limit 4294967295, and
 --          so the last record, always of 24 bytes; its units are such charges.
 --          Width is 0 where nothing is said of it, else 1, 2, 4 or 7, of a window's counts at
---          least 4: what twice the quota takes, to which a charge can bring them.
+--          least 4: what twice the quota takes, to which a charge can bring them; of a mark 9.
 --
 -- A record whose time has passed equals none. The key expires with its last record.
 -- Nothing is written before all groups are decided: a call that fails on an unforeseen
@@ -230,7 +231,7 @@ repeat
             elseif algorithm == PENALTY then
               guarded, q = unpack('<I4', ask, q)
             elseif algorithm == MARK then
-              reads, writes = '<I7I7', '<c0c0I7I7'
+              reads, writes = '<I7I7I2', '<c0c0I7I7I2'
             else
               writes = '<c0c0I7I2I2c0'
             end
@@ -380,7 +381,7 @@ repeat
         if state then
           if algorithm == BUCKET and per == 1 then
             expires, at = unpack('<I7', value, state)
-          elseif algorithm == ESTIMATE then
+          elseif algorithm == ESTIMATE or algorithm == MARK then
             expires, x, y, at = unpack(reads, value, state)
           elseif algorithm == LOG or algorithm == SLOTS then
             expires, x, y, at = unpack('<I7I2I2', value, state)
@@ -405,6 +406,7 @@ repeat
         local fits = times
         local a, b, ends
         local answered = text == now and 7 or #text
+        local free = cost == 0
         if mark and repeated[mark] then fits, cost = 2, 0 end
 
         if algorithm == BUCKET then
@@ -552,11 +554,16 @@ repeat
           end
           text = pack(text == now and '<I7BI7' or '<c0BI7', text, fits, y > now and y - now or 0)
         elseif algorithm == MARK then
-          -- Left by a take, unless the check it is for turns out not to charge.
+          -- Left by a take, or told of a repeat, unless the check it is for turns out to
+          -- be denied or to ask for nothing.
           repeated = repeated or {}
-          repeated[key] = operation <= PEEK and expires > 0
-          if operation == TAKE and expires == 0 then
-            x, ends = now, now + per
+          repeated[key] = operation <= PEEK and expires > 0 and y < capacity
+          if operation == TAKE then
+            if repeated[key] then
+              y, ends = y + 1, expires
+            else
+              x, y, ends = now, 0, now + per
+            end
           elseif operation == REFUND and expires > 0 and x == charged then
             ends = 0
           end
@@ -706,7 +713,7 @@ repeat
           if grant == 0 or fits == 0 then ends = nil end
         end
         if fits < grant and not shadow then grant = fits end
-        if mark and operation == TAKE and (fits ~= 1 or cost == 0) then pending[mark][6] = false end -- not dirty: no mark is left
+        if mark and operation == TAKE and (fits == 0 or free) then pending[mark][6] = false end -- not dirty: the mark stays as it is
         if operation == RESET and state then ends = 0 end
 
         -- The record as it shall be, if it may be so.
