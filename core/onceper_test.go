@@ -3,6 +3,7 @@ package core_test
 import (
 	"context"
 	"fmt"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -23,6 +24,59 @@ func doing(operation string) *request {
 // oncely returns a limit of n operations an hour for each user.
 func oncely(n int64) core.Limit {
 	return core.PerHour(n).By(keyfuncs.User("userID")).OncePer(keyfuncs.Header("Idempotency-Key"), 2*time.Hour).Named("once")
+}
+
+// Trap 55: an operation is bound to what was asked for.
+func TestAnOperationIsOfOneMethodAndPath(t *testing.T) {
+	t.Parallel()
+	long := "/" + strings.Repeat("x", 5000)
+	l := limiterOn(t, core.NewMemory(), oncely(100))
+	for i, target := range [][2]string{
+		{"POST", "/pay"}, {"PUT", "/pay"}, {"POST", "/pay/"}, {"POST", "/"}, {"POST", long}, {"POST", long + "y"}, {"GET", "POST/pay"},
+	} {
+		for repeat := range 2 {
+			r := doing("op")
+			r.method, r.path = target[0], target[1]
+			d := l.Allow(r)
+			if got := d.Results()[0]; got.Repeated != (repeat == 1) || got.Remaining != int64(99-i) {
+				t.Errorf("%s %.9s: %+v", target[0], target[1], got.Result)
+			}
+		}
+	}
+}
+
+// A repeat of an operation takes nothing. If its handler does the work again, that is
+// charged: an estimate that was not taken is no reason to work for free.
+func TestARepeatCostsWhatItsHandlerTells(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		spent   []int64
+		outcome core.Outcome
+		left    int64
+	}{
+		"nothing said":         {nil, core.Outcome{Status: 200}, 90},
+		"answered from memory": {[]int64{0}, core.Outcome{Status: 200}, 90},
+		"done again":           {[]int64{7, 5}, core.Outcome{Status: 200}, 78},
+		"failed":               {nil, core.Outcome{Status: 500}, 90},
+		"failed half way":      {[]int64{20}, core.Outcome{Status: 500}, 70},
+	} {
+		l := limiterOn(t, core.NewMemory(), oncely(100).FixedWindow().Estimate(10).RefundOn(core.ServerErrors))
+		first := l.Allow(doing("op"))
+		first.Settle(core.Outcome{Status: 200})
+		d := l.Allow(doing("op"))
+		for _, n := range c.spent {
+			if err := core.Charge(inHandler(t.Context(), d), n); err != nil {
+				t.Errorf("%s: %v", name, err)
+			}
+		}
+		d.Settle(c.outcome)
+		if got := unitsLeft(t, l, "user:alice"); got != c.left || !d.Results()[0].Repeated {
+			t.Errorf("%s: %d left, want %d", name, got, c.left)
+		}
+		if again := l.Allow(doing("op")); !again.Results()[0].Repeated {
+			t.Errorf("%s: the mark is gone", name)
+		}
+	}
 }
 
 func TestARepeatedOperationIsChargedOnce(t *testing.T) {

@@ -12,6 +12,7 @@ import (
 type request struct {
 	ctx     context.Context // Background if nil
 	method  string          // GET if ""
+	path    string          // "/" if ""
 	route   string          // "/" if "", and unknown if "?"
 	peer    string
 	headers map[string]string   // canonical names
@@ -29,7 +30,7 @@ func (r *request) Context() context.Context {
 }
 
 func (r *request) Method() string { return cmp.Or(r.method, "GET") }
-func (r *request) Path() string   { return "/" }
+func (r *request) Path() string   { return cmp.Or(r.path, "/") }
 
 func (r *request) Route() (string, bool) {
 	if r.route == "?" {

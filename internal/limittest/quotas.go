@@ -1,7 +1,9 @@
 package limittest
 
 import (
+	"fmt"
 	"net/http"
+	"strings"
 	"sync"
 	"time"
 
@@ -14,7 +16,7 @@ var quotas = []scenario{
 	{"an operation that is repeated is charged once", func(e *env) {
 		const repeats = 20
 		s := e.serve(App{Layers: e.layer(
-			core.PerDay(2).FixedWindow().By(keyfuncs.ClientIP()).Named("payments").OncePer(keyfuncs.Header("Idempotency-Key"), time.Hour),
+			core.PerDay(2).FixedWindow().By(keyfuncs.ClientIP()).Named("payments").OncePer(keyfuncs.Header("Idempotency-Key"), time.Hour).Repeats(repeats),
 		)})
 		var wg sync.WaitGroup
 		for range repeats {
@@ -27,6 +29,36 @@ var quotas = []scenario{
 		e.denied("a third", s.get("/", with("Idempotency-Key", "three")))
 		e.passes("a repeat when nothing is left", s.get("/", with("Idempotency-Key", "one")))
 		e.denied("without an operation's key", s.get("/"))
+	}},
+	{"one operation's key is no pass for different requests", func(e *env) {
+		const quota, others = 5, 40
+		routes := []Route{}
+		for _, method := range []string{"GET", "POST", "PUT"} {
+			routes = append(routes, Route{Method: method, Path: "/pay/{id}", Handle: hello})
+		}
+		digest := keyfuncs.Custom("digest", func(r keyfuncs.Request) (string, bool) { return r.Query("body", 0) }) // as if of the body
+		key := keyfuncs.Header("Idempotency-Key")
+		for name, c := range map[string]struct {
+			operation keyfuncs.Func
+			request   func(n int) (method, path string)
+			passes    int
+		}{
+			"paths":                    {key, func(n int) (method, path string) { return "POST", fmt.Sprint("/pay/", n) }, quota},
+			"methods":                  {key, func(n int) (method, path string) { return []string{"GET", "POST", "PUT"}[n%3], "/pay/1" }, 3 + 3*core.DefaultRepeats + 2 + 2*core.DefaultRepeats},
+			"spellings of a path":      {key, func(n int) (method, path string) { return "POST", "/pay/" + strings.Repeat("%31", n+1) }, quota},
+			"bodies":                   {key, func(n int) (method, path string) { return "POST", "/pay/1" }, quota * (1 + core.DefaultRepeats)},
+			"bodies that are digested": {keyfuncs.Join(key, digest), func(n int) (method, path string) { return "POST", fmt.Sprint("/pay/1?body=", n) }, quota},
+		} {
+			s := e.serve(App{Layers: e.layer(core.PerDay(quota).FixedWindow().By(keyfuncs.ClientIP()).Named("payments").OncePer(c.operation, time.Hour)), Routes: routes})
+			passed := 0
+			for n := range others {
+				method, path := c.request(n)
+				if s.do(method, path, with("Idempotency-Key", "one")).status == http.StatusOK {
+					passed++
+				}
+			}
+			equal(e, "different "+name+" that pass", passed, c.passes)
+		}
 	}},
 	{"a quota of a month does not say how long that is", func(e *env) {
 		s := e.serve(App{Layers: e.layer(core.PerMonth(100, time.UTC).By(keyfuncs.Everyone()).Named("plan"))})
