@@ -35,16 +35,16 @@ func ExampleLimit_route() {
 	r := chi.NewRouter()
 	r.Route("/api", func(r chi.Router) {
 		r.Use(chilimit.Limit(store,
-			core.PerHour(600).By(keyfuncs.APIKey("X-API-Key")).Named("key"),
+			core.PerHour(600).By(keyfuncs.ClientIP()).Named("client"),
 			core.PerHour(5000).By(keyfuncs.Everyone()).Named("global"),
 		))
 		r.With(chilimit.Limit(store,
-			core.PerHour(20).By(keyfuncs.APIKey("X-API-Key")).Cost(10).Named("export"),
+			core.PerHour(20).By(keyfuncs.ClientIP()).Cost(10).Named("export"),
 		)).Post("/export", func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusAccepted) })
 	})
 
 	fmt.Println(ask(r, "POST", "/api/export").Header().Get("RateLimit"))
-	// Output: "key";r=599;t=3594, "global";r=4999;t=3600, "export";r=10;t=1800
+	// Output: "client";r=599;t=3594, "global";r=4999;t=3600, "export";r=10;t=1800
 }
 
 func ExampleNew() {

@@ -8,8 +8,8 @@
 // A [Limit] says how many units per window, for whom, counted how:
 //
 //	core.PerMinute(300).By(keyfuncs.ClientIP())
-//	core.PerSecond(60).Burst(120).By(keyfuncs.APIKey()).Named("key")
-//	core.PerDay(100_000).FixedWindow().By(keyfuncs.APIKey()).Named("key-daily")
+//	core.PerSecond(60).Burst(120).By(keyfuncs.User("customer")).Named("customer")
+//	core.PerDay(100_000).FixedWindow().By(keyfuncs.User("customer")).Named("daily")
 //
 // Which algorithm to choose:
 //
@@ -32,8 +32,8 @@
 // limit of requests at the same time is it no more than a hint. Limits can
 // depend on the request: see [Limit.When], [Limit.CostBy], [Limit.Tiers] and
 // [Limit.Reserve]; they can change by themselves: see [Limit.Scale]; and requests
-// can pass uncounted: see Config.Bypass. A repeated operation is charged once under
-// a limit with [Limit.OncePer].
+// can pass uncounted: see Config.Bypass. A repeated operation is charged once, and
+// a few repeats of it nothing, under a limit with [Limit.OncePer].
 //
 // # Before and after the handler
 //

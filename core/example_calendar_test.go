@@ -16,7 +16,7 @@ func ExamplePerMonth() {
 	if err != nil {
 		panic(err)
 	}
-	limit := core.PerMonth(100_000, berlin).By(keyfuncs.APIKey()).Named("monthly")
+	limit := core.PerMonth(100_000, berlin).By(keyfuncs.User("userID")).Named("monthly")
 	rule, err := limit.Rule()
 	if err != nil {
 		panic(err)

@@ -2,6 +2,8 @@ package core_test
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"fmt"
 	"net/http"
 	"strconv"
@@ -181,6 +183,31 @@ func ExampleLimit_OncePer() {
 	// pay-18 allowed: true repeated: false remaining: 0
 	// pay-19 allowed: false repeated: false remaining: 0
 	// pay-17 allowed: true repeated: true remaining: 0
+}
+
+// A middleware in front of the limiter has stored a digest of the body: the same key
+// with another body is another payment.
+func ExampleLimit_Repeats() {
+	digest := keyfuncs.Custom("digest", func(r keyfuncs.Request) (string, bool) {
+		sum, ok := r.Value("body digest").(string)
+		return sum, ok
+	})
+	operation := keyfuncs.Join(keyfuncs.Header("Idempotency-Key"), digest)
+	limiter := core.ForLimits(core.NewMemory(), []core.Limit{
+		core.PerHour(9).By(keyfuncs.User("userID")).OncePer(operation, 24*time.Hour).Repeats(100),
+	})
+	for _, body := range []string{"5 euros", "5 euros", "500 euros"} {
+		sum := sha256.Sum256([]byte(body))
+		d := limiter.Allow(&request{
+			values:  map[any]any{"userID": "alice", "body digest": hex.EncodeToString(sum[:])},
+			headers: map[string]string{"Idempotency-Key": "pay-17"},
+		})
+		fmt.Println(body, "repeated:", d.Results()[0].Repeated)
+	}
+	// Output:
+	// 5 euros repeated: false
+	// 5 euros repeated: true
+	// 500 euros repeated: false
 }
 
 // Two reports at the same time for each user. How long they take does not matter.

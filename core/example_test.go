@@ -51,9 +51,9 @@ func ExamplePerDay() {
 
 // A limit can be kept in a variable and others derived from it.
 func ExampleLimit() {
-	perKey := core.PerMinute(600).By(keyfuncs.APIKey())
-	search := perKey.Named("search").Burst(20)
-	describe(perKey, search)
+	perUser := core.PerMinute(600).By(keyfuncs.User("userID"))
+	search := perUser.Named("search").Burst(20)
+	describe(perUser, search)
 	// Output:
 	// "default";q=600;w=60
 	// "search";q=20;w=2
@@ -138,9 +138,9 @@ func ExampleLimit_TokenBucket() {
 // A quota a day, fresh at 0:00 UTC.
 func ExampleLimit_FixedWindow() {
 	limiter := core.ForLimits(core.NewMemory(), []core.Limit{
-		core.PerDay(1000).FixedWindow().By(keyfuncs.APIKey()),
+		core.PerDay(1000).FixedWindow().By(keyfuncs.User("userID")),
 	})
-	d := limiter.AllowKey(ctx, keyfuncs.Encode("apikey", "s3cret"), 1)
+	d := limiter.AllowKey(ctx, keyfuncs.Encode("user", "42"), 1)
 	b, _ := d.Binding()
 
 	midnight := time.UnixMicro(b.At).Add(b.ResetAfter).UTC()

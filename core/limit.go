@@ -15,8 +15,8 @@ import (
 // how. It is a value; the decorators return a changed copy, so limits can be
 // kept in variables, passed around and derived from each other:
 //
-//	perKey := core.PerMinute(600).By(keyfuncs.APIKey())
-//	search := perKey.Named("search").Cost(5)
+//	perUser := core.PerMinute(600).By(keyfuncs.User("user"))
+//	search := perUser.Named("search").Cost(5)
 //
 // Nothing is checked until the limit is used: [New], or the Limit function of an
 // adapter, says what is wrong with it. The zero Limit is not usable.

@@ -34,15 +34,15 @@ func ExampleLimit_group() {
 
 	e := echo.New()
 	api := e.Group("/api", echolimit.Limit(store,
-		core.PerHour(600).By(keyfuncs.APIKey("X-API-Key")).Named("key"),
+		core.PerHour(600).By(keyfuncs.ClientIP()).Named("client"),
 		core.PerHour(5000).By(keyfuncs.Everyone()).Named("global"),
 	))
 	api.POST("/export", func(c echo.Context) error { return c.NoContent(http.StatusAccepted) }, echolimit.Limit(store,
-		core.PerHour(20).By(keyfuncs.APIKey("X-API-Key")).Cost(10).Named("export"),
+		core.PerHour(20).By(keyfuncs.ClientIP()).Cost(10).Named("export"),
 	))
 
 	fmt.Println(ask(e, "POST", "/api/export").Header().Get("RateLimit"))
-	// Output: "key";r=599;t=3594, "global";r=4999;t=3600, "export";r=10;t=1800
+	// Output: "client";r=599;t=3594, "global";r=4999;t=3600, "export";r=10;t=1800
 }
 
 func ExampleNew() {

@@ -81,7 +81,7 @@ func TestTheOthersStart(t *testing.T) {
 		status int
 		policy string
 	}{
-		"llm":     {"/generate", 200, `"tokens";q=10000;w=60`},
+		"llm":     {"/generate", 401, `"address";q=600;w=60`},
 		"login":   {"/login", 401, `"login";q=5;w=900`},
 		"exports": {"/export", 200, `"exports";q=2;qu="concurrent-requests"`},
 	} {

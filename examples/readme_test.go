@@ -30,21 +30,23 @@ func readmeStore() core.Store {
 	return store
 }
 
-func readmeGroups(r *gin.Engine, store core.Store, export gin.HandlerFunc) {
-	api := r.Group("/api", ginlimit.Limit(store,
-		core.PerSecond(60).Burst(120).By(keyfuncs.APIKey("X-API-Key")).Named("key"),
-		core.PerDay(100_000).FixedWindow().By(keyfuncs.APIKey("X-API-Key")).Named("key-daily"),
+func readmeGroups(r *gin.Engine, store core.Store, authenticate, export gin.HandlerFunc) *gin.RouterGroup {
+	r.Use(ginlimit.Limit(store, core.PerSecond(100).By(keyfuncs.ClientIP()).Named("address")))
+
+	api := r.Group("/api", authenticate, ginlimit.Limit(store,
+		core.PerSecond(60).Burst(120).By(keyfuncs.User("customer")).Named("customer"),
+		core.PerDay(100_000).FixedWindow().By(keyfuncs.User("customer")).Named("daily"),
 		core.PerSecond(5000).By(keyfuncs.Everyone()).Named("global"),
 	))
 	api.POST("/export", ginlimit.Limit(store,
-		core.PerSecond(20).By(keyfuncs.APIKey("X-API-Key")).Cost(10).Named("export")), export)
+		core.PerSecond(20).By(keyfuncs.User("customer")).Cost(10).Named("export")), export)
+	return api
 }
 
 func readmeKeys() []core.Limit {
 	perUser := core.PerMinute(300).By(keyfuncs.User("user")).Named("user")
 	perRoute := core.PerMinute(60).By(keyfuncs.ClientIP(), keyfuncs.Route()).Named("route")
-	either := core.PerMinute(100).By(keyfuncs.First(
-		keyfuncs.User("user"), keyfuncs.APIKey("X-API-Key"), keyfuncs.ClientIP())).Named("client")
+	either := core.PerMinute(100).By(keyfuncs.First(keyfuncs.User("user"), keyfuncs.ClientIP())).Named("client")
 	return []core.Limit{perUser, perRoute, either}
 }
 
@@ -101,12 +103,12 @@ type answer struct {
 	Tokens int64
 }
 
-func readmeEstimate(r *gin.Engine, store core.Store, ask func(*gin.Context) answer) {
-	tokens := core.PerMinute(10_000).By(keyfuncs.APIKey("X-API-Key")).Named("tokens").
+func readmeEstimate(api *gin.RouterGroup, store core.Store, ask func(c *gin.Context, most int64) answer) {
+	tokens := core.PerMinute(10_000).By(keyfuncs.User("customer")).Named("tokens").
 		Estimate(500).RefundOn(core.ServerErrors)
 
-	r.POST("/chat", ginlimit.Limit(store, tokens), func(c *gin.Context) {
-		answer := ask(c)
+	api.POST("/chat", ginlimit.Limit(store, tokens), func(c *gin.Context) {
+		answer := ask(c, 500)                 // tokens at most
 		_ = ginlimit.Charge(c, answer.Tokens) // in place of the estimate, up or down
 		c.String(http.StatusOK, answer.Text)
 	})
@@ -168,9 +170,9 @@ func TestReadmeCodeRuns(t *testing.T) {
 	gin.SetMode(gin.TestMode)
 	_ = readmeStore() // talks to no server yet
 	r, store := gin.New(), core.NewMemory()
-	readmeGroups(r, store, func(*gin.Context) {})
+	api := readmeGroups(r, store, func(*gin.Context) {}, func(*gin.Context) {})
 	readmeHandler(r)
-	readmeEstimate(r, store, func(*gin.Context) answer { return answer{"yes", 1} })
+	readmeEstimate(api, store, func(*gin.Context, int64) answer { return answer{"yes", 1} })
 	core.ForLimits(core.NewMemory(), readmeBeyond(time.UTC))
 	if _, err := readmeBypass(store, readmeKeys(), "monitoring-0123456789", "partner-0123456789"); err != nil {
 		t.Error(err)

@@ -42,15 +42,15 @@ func ExampleLimit_group() {
 
 	r := gin.New()
 	api := r.Group("/api", ginlimit.Limit(store,
-		core.PerHour(600).By(keyfuncs.APIKey("X-API-Key")).Named("key"),
+		core.PerHour(600).By(keyfuncs.ClientIP()).Named("client"),
 		core.PerHour(5000).By(keyfuncs.Everyone()).Named("global"),
 	))
 	api.POST("/export", ginlimit.Limit(store,
-		core.PerHour(20).By(keyfuncs.APIKey("X-API-Key")).Cost(10).Named("export"),
+		core.PerHour(20).By(keyfuncs.ClientIP()).Cost(10).Named("export"),
 	), func(c *gin.Context) { c.Status(http.StatusAccepted) })
 
 	fmt.Println(ask(r, "POST", "/api/export").Header().Get("RateLimit"))
-	// Output: "key";r=599;t=3594, "global";r=4999;t=3600, "export";r=10;t=1800
+	// Output: "client";r=599;t=3594, "global";r=4999;t=3600, "export";r=10;t=1800
 }
 
 func ExampleNew() {

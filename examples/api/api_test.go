@@ -1,6 +1,8 @@
 package main
 
 import (
+	"context"
+	"fmt"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -31,6 +33,40 @@ func TestAPI(t *testing.T) {
 			t.Run(c.name, func(t *testing.T) { c.run(t, api) })
 		}
 	})
+}
+
+// A client that makes up API keys is counted by its address, and leaves nothing else.
+func TestMadeUpKeysLeaveNothing(t *testing.T) {
+	t.Parallel()
+	store := &spy{Memory: core.NewMemory(), keys: map[string]bool{}}
+	api, err := newAPI(store, token)
+	if err != nil {
+		t.Fatal(err)
+	}
+	statuses := map[int]int{}
+	for n := range 2000 {
+		r := httptest.NewRequest("GET", "/v1/items", nil)
+		r.Header.Set("X-API-Key", fmt.Sprint("made-up-", n))
+		w := httptest.NewRecorder()
+		api.ServeHTTP(w, r)
+		statuses[w.Code]++
+	}
+	if statuses[http.StatusTooManyRequests] == 0 || statuses[http.StatusOK] != 0 || len(store.keys) != 1 {
+		t.Errorf("statuses %v, %d keys in the store", statuses, len(store.keys))
+	}
+}
+
+// spy notes whom a store is asked about.
+type spy struct {
+	*core.Memory
+	keys map[string]bool
+}
+
+func (s *spy) Take(ctx context.Context, checks []core.Check, results []core.Result) error {
+	for i := range checks {
+		s.keys[string(checks[i].Key)] = true
+	}
+	return s.Memory.Take(ctx, checks, results)
 }
 
 // call is made until it is denied.

@@ -44,7 +44,9 @@ var (
 	// Searching is free for those we know.
 	anonymousSearch = core.PerMinute(30).By(client).Unless(signedIn).Named("anonymous-search")
 
-	// 60 a second for each API key, of which 10 may be searches and 2 exports.
+	// 60 a second for each API key, of which 10 may be searches and 2 exports; and a
+	// bound for those who try keys out.
+	perAddress   = core.PerSecond(100).Burst(1000).By(client).Named("address")
 	perKey       = core.PerSecond(60).By(apiKey).Named("key")
 	perKeySearch = core.PerSecond(10).By(apiKey).Named("key-search")
 	perKeyExport = core.PerSecond(2).By(apiKey).Named("key-export")

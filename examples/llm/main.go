@@ -1,5 +1,6 @@
 // Command llm is a model behind a quota of tokens: a request is charged what it
-// may cost at most, the answer is streamed, and what it did not cost is given back.
+// may cost at most, and held to that; the answer is streamed, each token is charged as
+// it is written, and what the request did not cost is given back.
 // It keeps the quota in memory, or in Redis if REDIS_URL says where that is. ADDR is
 // where it listens, :8080 by default.
 package main

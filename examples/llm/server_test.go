@@ -1,10 +1,13 @@
 package main
 
 import (
+	"io"
 	"net/http"
 	"net/http/httptest"
 	"os"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -38,7 +41,7 @@ func TestAnswersCostWhatTheyAre(t *testing.T) {
 			t.Helper()
 			for start := time.Now(); ; time.Sleep(20 * time.Millisecond) {
 				_, left := ask("fail", "1")
-				if strings.HasPrefix(left, `"tokens";r=9999;`) {
+				if strings.Contains(left, `"tokens";r=9999;`) {
 					return
 				}
 				if time.Since(start) > 15*time.Second {
@@ -46,7 +49,7 @@ func TestAnswersCostWhatTheyAre(t *testing.T) {
 				}
 			}
 		}
-		if status, left := ask("Why is the sky blue?", "4000"); status != 200 || !strings.HasPrefix(left, `"tokens";r=6000;`) {
+		if status, left := ask("Why is the sky blue?", "4000"); status != 200 || !strings.Contains(left, `"tokens";r=6000;`) {
 			t.Errorf("status %d, RateLimit %q; want 4000 of 10,000 charged", status, left)
 		}
 		full("an answer of ten tokens")
@@ -55,4 +58,76 @@ func TestAnswersCostWhatTheyAre(t *testing.T) {
 		}
 		full("a failure")
 	})
+}
+
+// The client says how many tokens its answer may have, and lies: the question is long,
+// and the answer repeats it. What all of them take is within the limit all the same.
+func TestNoMoreIsGeneratedThanWasCharged(t *testing.T) {
+	t.Parallel()
+	long := strings.Repeat("why ", 10_000)
+	for name, c := range map[string]struct {
+		question string
+		query    string
+	}{
+		"one token for a long question":    {long, "?max_tokens=1"},
+		"a few for a short one":            {strings.Repeat("why ", 90), "?max_tokens=100"},
+		"as many as fit, and more":         {strings.Repeat("why ", 3900), "?max_tokens=4000"},
+		"more than there are":              {long, "?max_tokens=9223372036854775807"},
+		"more than can be read":            {strings.Repeat("why ", 300), "?max_tokens=99999999999999999999"},
+		"fewer than none":                  {strings.Repeat("why ", 300), "?max_tokens=-5"},
+		"two numbers, the small one first": {strings.Repeat("why ", 3900), "?max_tokens=1&max_tokens=4000"},
+		"two numbers, the large one first": {strings.Repeat("why ", 3900), "?max_tokens=4000&max_tokens=1"},
+		"no number":                        {strings.Repeat("why ", 300), ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			server := httptest.NewServer(newServer(core.NewMemory()))
+			t.Cleanup(server.Close)
+			var generated atomic.Int64
+			var clients sync.WaitGroup
+			began := time.Now()
+			for range 8 {
+				clients.Go(func() {
+					for range 20 {
+						r, err := http.NewRequest("POST", server.URL+"/generate"+c.query, strings.NewReader(c.question))
+						if err != nil {
+							t.Error(err)
+							return
+						}
+						r.Header.Set("X-API-Key", "demo")
+						res, err := server.Client().Do(r)
+						if err != nil {
+							t.Error(err)
+							return
+						}
+						answer, _ := io.ReadAll(res.Body)
+						_ = res.Body.Close()
+						if res.StatusCode == http.StatusOK {
+							generated.Add(int64(len(strings.Fields(string(answer)))) + int64(len(strings.Fields(c.question))))
+						}
+					}
+				})
+			}
+			clients.Wait()
+			regained := int64(time.Since(began).Seconds()+1) * 10_000 / 60
+			if got := generated.Load(); got > 10_000+regained {
+				t.Errorf("%d tokens of questions and answers, of 10,000 a minute and %d that came since", got, regained)
+			}
+		})
+	}
+}
+
+// Keys that nobody was given have no tokens.
+func TestMadeUpKeys(t *testing.T) {
+	t.Parallel()
+	server := newServer(core.NewMemory())
+	for _, keys := range [][]string{nil, {""}, {"made-up"}, {"demo", "other"}} {
+		r := httptest.NewRequest("POST", "/generate", strings.NewReader("Why?"))
+		r.Header["X-Api-Key"] = keys
+		w := httptest.NewRecorder()
+		server.ServeHTTP(w, r)
+		if w.Code != http.StatusUnauthorized {
+			t.Errorf("keys %q: status %d", keys, w.Code)
+		}
+	}
 }
