@@ -243,3 +243,28 @@ func TestABodyThatIsTooLarge(t *testing.T) {
 		}
 	}
 }
+
+// What a response is copied from is no client, even where the writer does the copying.
+func TestASourceThatFails(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		o := watched(t, post(nil), func(w http.ResponseWriter, _ *http.Request) {
+			source := reader(func([]byte) (int, error) {
+				time.Sleep(time.Minute)
+				return 0, errors.New("the backend is gone")
+			})
+			if _, err := w.(io.ReaderFrom).ReadFrom(source); err != nil {
+				panic(err)
+			}
+		}, func(next http.Handler) http.Handler {
+			return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { next.ServeHTTP(copyingWriter{w}, r) })
+		})
+		if o.Canceled || o.Waited != 0 || !core.ServerErrors(o) {
+			t.Errorf("%+v", o)
+		}
+	})
+}
+
+type copyingWriter struct{ http.ResponseWriter }
+
+func (w copyingWriter) ReadFrom(src io.Reader) (int64, error) { return io.Copy(w.ResponseWriter, src) }

@@ -34,6 +34,9 @@ func (f *Following) Watch(w http.ResponseWriter) http.ResponseWriter {
 		ReadFrom: func(next httpsnoop.ReadFromFunc) httpsnoop.ReadFromFunc {
 			return func(src io.Reader) (int64, error) {
 				f.Sent(http.StatusOK)
+				if !isFile(src) { // where it comes from is no client
+					return io.Copy(watchedWriter{w, f}, src)
+				}
 				from := f.Clock()
 				n, err := next(src)
 				f.Wrote(from, err)
@@ -60,10 +63,22 @@ func (f *Following) Watch(w http.ResponseWriter) http.ResponseWriter {
 	})
 }
 
+// watchedWriter is an io.Writer and nothing else.
+type watchedWriter struct {
+	w io.Writer
+	f *Following
+}
+
+func (w watchedWriter) Write(b []byte) (int, error) {
+	from := w.f.Clock()
+	n, err := w.w.Write(b)
+	w.f.Wrote(from, err)
+	return n, err
+}
+
 // Clock returns the time that [Following.Wrote] wants to know of a write's beginning.
 func (f *Following) Clock() int64 { return f.client.clock() }
 
 // Wrote notes how long the client kept a write waiting that began then, and whether
-// it failed. What fails to be copied from somewhere can fail for the source: it
-// counts as the client's doing.
+// it failed.
 func (f *Following) Wrote(from int64, err error) { f.client.wrote(from, err) }
