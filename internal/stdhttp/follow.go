@@ -110,10 +110,18 @@ func (f *Following) judge() {
 	if !f.decision.Observes() {
 		return
 	}
-	var tooLarge *http.MaxBytesError
-	o.Canceled = o.Canceled || f.client.broke() || errors.As(o.Err, &tooLarge)
+	o.Canceled = o.Canceled || f.client.broke() || isTooLarge(o.Err)
 	o.Waited = f.client.waited()
 	if f.client.late.Load() { // and has its answer by the time-out handler
 		o.TimedOut, o.Status = true, http.StatusServiceUnavailable
 	}
+}
+
+// isTooLarge reports whether a handler failed for a body that http.MaxBytesReader cut.
+func isTooLarge(err error) bool {
+	if err == nil {
+		return false
+	}
+	var tooLarge *http.MaxBytesError // escapes
+	return errors.As(err, &tooLarge)
 }
