@@ -1,0 +1,210 @@
+package adversary
+
+import (
+	"bytes"
+	"fmt"
+	"math/rand/v2"
+	"net/netip"
+	"strings"
+	"testing"
+
+	"github.com/weblimit/weblimit/core"
+)
+
+// attack is one connection: all that a client decides.
+type attack struct {
+	setup    *setup
+	peer     netip.Addr
+	raw      []byte
+	pieces   int    // that it arrives in; more than one is trickled
+	seed     uint64 // where it is cut
+	end      ending
+	receives int // of a client that leaves: the bytes that it takes before
+}
+
+// newAttack returns the attack of a seed, and the framework that it is for.
+func newAttack(seed uint64) (*framework, *attack) {
+	r := rand.New(rand.NewPCG(seed, 0x9e3779b97f4a7c15))
+	f := frameworks[r.IntN(len(frameworks))]
+	a := &attack{setup: &setups[r.IntN(len(setups))], peer: peers[r.IntN(len(peers))], pieces: 1, seed: seed}
+	s := &source{Rand: r, setup: a.setup}
+	a.raw = s.stream()
+	if s.chance(20) {
+		a.pieces = 1 + s.IntN(max(len(a.raw), 1))
+	} else if s.chance(30) {
+		a.pieces = 1 + s.IntN(6)
+	}
+	if a.setup.hangUps && s.chance(60) || s.chance(10) {
+		a.end = pick(s, halfCloses, resets, leaves, leaves)
+		a.receives = s.IntN(4000)
+	}
+	return f, a
+}
+
+// segments cuts the bytes into the pieces in which they arrive.
+func (a *attack) segments() (segments [][]byte) {
+	rest := a.raw
+	r := rand.New(rand.NewPCG(a.seed, 1))
+	for i := a.pieces; i > 1 && len(rest) > 1; i-- {
+		n := 1 + r.IntN(min(2*len(rest)/i+1, len(rest)))
+		segments, rest = append(segments, rest[:n:n]), rest[n:]
+	}
+	if len(rest) > 0 {
+		segments = append(segments, rest)
+	}
+	return segments
+}
+
+func (a *attack) String() string {
+	pieces := ""
+	if a.pieces > 1 {
+		pieces = fmt.Sprintf(", in %d pieces", len(a.segments()))
+	}
+	if a.end == leaves {
+		pieces += fmt.Sprintf(", %d bytes of them", a.receives)
+	}
+	lines := strings.SplitAfter(string(a.raw), "\n")
+	var b strings.Builder
+	fmt.Fprintf(&b, "from %v, who %v%s:\n", a.peer, a.end, pieces)
+	for _, line := range lines {
+		fmt.Fprintf(&b, "\t%q\n", line)
+	}
+	return b.String()
+}
+
+// site is an application on one framework under one set of limits. It serves one
+// attack at a time.
+type site struct {
+	framework *framework
+	setup     *setup
+	recorder  *recorder
+	limiter   *core.Limiter
+	listener  *pipe
+}
+
+func newSite(f *framework, s *setup, http2 bool) *site {
+	e := &site{framework: f, setup: s, recorder: newRecorder(), listener: newPipe()}
+	e.limiter = core.Must(core.New(s.config(e.recorder)))
+	go f.serve(e.listener, e.limiter, s.onRoute, http2)
+	return e
+}
+
+// suffer serves an attack, and compares what happens with the oracle.
+func (e *site) suffer(a *attack) (requests int, w *wrong) {
+	client := newWire(a.peer, a.segments(), a.end, a.receives)
+	e.listener.conns <- client
+	if err := client.wait(); err != nil {
+		return 0, wrongf("stuck", "%v", err)
+	}
+	settle(e.limiter)
+	owed, err := e.recorder.settled()
+	if err != nil {
+		return 0, wrongf("store", "%v", err)
+	}
+	j := &judge{framework: e.framework, setup: a.setup, peer: a.peer, end: a.end, accounts: map[bucket]*account{}}
+	w = j.connection(bytes.Clone(a.raw), client.visits)
+	if w == nil {
+		w = j.mark(nil, j.settled(owed))
+	}
+	return j.sent, w
+}
+
+// sites are applications that were made, for reuse by one goroutine.
+type sites map[string]*site
+
+func (s sites) of(f *framework, u *setup, http2 bool) *site {
+	name := fmt.Sprint(f.name, "/", u.name, "/", http2)
+	e := s[name]
+	if e == nil {
+		e = newSite(f, u, http2)
+		s[name] = e
+	}
+	return e
+}
+
+func (s sites) close() {
+	for _, e := range s {
+		_ = e.listener.Close()
+	}
+}
+
+// shrink returns the shortest attack that it finds with the same outcome.
+func (s sites) shrink(f *framework, a *attack, w *wrong) (*attack, *wrong) {
+	e := s.of(f, a.setup, false)
+	tries := 4000
+	if w.kind == "stuck" {
+		tries = 0 // each takes long
+	}
+	try := func(b attack) bool {
+		if tries--; tries < 0 {
+			return false
+		}
+		_, now := e.suffer(&b)
+		if now == nil || now.kind != w.kind || now.known != w.known {
+			return false
+		}
+		a, w = &b, now
+		return true
+	}
+	simpler := *a
+	simpler.pieces = 1
+	try(simpler)
+	simpler = *a
+	simpler.end = waits
+	try(simpler)
+	for again := true; again; {
+		again = false
+		for _, cut := range []func([]byte) [][2]int{wholeRequests, wholeLines, spans} {
+			for _, span := range cut(a.raw) {
+				if span[1] > len(a.raw) {
+					continue
+				}
+				shorter := *a
+				shorter.raw = append(bytes.Clone(a.raw[:span[0]]), a.raw[span[1]:]...)
+				again = try(shorter) || again
+			}
+		}
+	}
+	return a, w
+}
+
+// wholeRequests are the places of what could be requests, from the back.
+func wholeRequests(raw []byte) (all [][2]int) {
+	end := len(raw)
+	for i := len(raw); i >= 0; i-- {
+		if i == 0 || i >= 4 && string(raw[i-4:i]) == "\r\n\r\n" && i < end {
+			all = append(all, [2]int{i, end})
+			end = i
+		}
+	}
+	return all
+}
+
+// wholeLines are the places of lines, from the back.
+func wholeLines(raw []byte) (all [][2]int) {
+	end := len(raw)
+	for i := len(raw) - 1; i >= 0; i-- {
+		if i == 0 || raw[i-1] == '\n' {
+			all = append(all, [2]int{i, end})
+			end = i
+		}
+	}
+	return all
+}
+
+// spans are places of some bytes, from the back.
+func spans(raw []byte) (all [][2]int) {
+	for _, n := range []int{16, 4, 1} {
+		for i := len(raw) - n; i >= 0; i -= n {
+			all = append(all, [2]int{i, i + n})
+		}
+	}
+	return all
+}
+
+// report fails with what the attack has shown, and its shortest form.
+func (s sites) report(t testing.TB, f *framework, a *attack, w *wrong, seed string) {
+	t.Helper()
+	short, why := s.shrink(f, a, w)
+	t.Errorf("%s, %s, %s\n%s\n%s\nshrunk: %s\n%s", f.name, a.setup.name, seed, w, a, why, short)
+}

@@ -1,0 +1,336 @@
+package adversary
+
+import (
+	"context"
+	"errors"
+	"io"
+	"log"
+	"net"
+	"net/http"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/gin-gonic/gin"
+	"github.com/go-chi/chi/v5"
+	"github.com/gofiber/fiber/v2"
+	"github.com/gofiber/fiber/v2/middleware/recover"
+	"github.com/labstack/echo/v4"
+	"github.com/labstack/echo/v4/middleware"
+
+	"github.com/weblimit/weblimit/chilimit"
+	"github.com/weblimit/weblimit/core"
+	"github.com/weblimit/weblimit/echolimit"
+	"github.com/weblimit/weblimit/fiberlimit"
+	"github.com/weblimit/weblimit/ginlimit"
+	"github.com/weblimit/weblimit/nethttp"
+)
+
+// framework is one of the five, and how it reads HTTP/1.1.
+type framework struct {
+	name    string
+	dialect *dialect
+	http2   bool
+	// serve serves an application behind a limiter until the listener closes.
+	// onRoute puts the limiter on each route, where Fiber knows which it is.
+	serve func(ln net.Listener, limiter *core.Limiter, onRoute, http2 bool)
+}
+
+var frameworks = []*framework{
+	{"net/http", overNetHTTP("net/http"), true, serveStd(netHTTP)},
+	{"chi", overNetHTTP("chi"), true, serveStd(chiRouter)},
+	{"gin", overNetHTTP("gin"), true, serveStd(ginEngine)},
+	{"echo", overNetHTTP("echo"), true, serveStd(echoServer)},
+	{"fiber", overFastHTTP(), false, serveFiber},
+}
+
+// The application's routes answer all methods. What they do is in their names.
+const (
+	routeOK     = "/ok"
+	routeItem   = "/items/{id}"
+	routeAs     = "/as/{user}" // for a user who has signed in: authentication goes by the path
+	routeRead   = "/read"      // reads the body, which others leave
+	routeFail   = "/fail"      // 500
+	routePanic  = "/panic"
+	routeStream = "/stream"     // as a reverse proxy does: aborts when the client is gone
+	routeWait   = "/gone"       // as a reverse proxy does: 502 once the client is gone
+	routeCharge = "/charge/{n}" // tells that it has cost n
+	routeBroken = "/broken/{n}" // tells so, and fails
+	routeNone   = ""            // none of them
+)
+
+var routes = []string{routeOK, routeItem, routeAs, routeRead, routeFail, routePanic, routeStream, routeWait, routeCharge, routeBroken}
+
+// userKey is where authentication has put who signed in.
+const userKey = "user"
+
+// signedIn is the application's authentication. It goes by the target as it was
+// sent, so that nothing that this package is about can change it.
+func signedIn(target string) (user string, ok bool) {
+	path, _, _ := strings.Cut(target, "?")
+	user, ok = strings.CutPrefix(path, "/as/")
+	if !ok || user == "" || strings.Trim(user, "abcdefghijklmnopqrstuvwxyz") != "" {
+		return "", false
+	}
+	return user, true
+}
+
+type contextKey string
+
+// serveStd serves on net/http. build returns the application behind its framework.
+func serveStd(build func(*core.Limiter) http.Handler) func(net.Listener, *core.Limiter, bool, bool) {
+	return func(ln net.Listener, limiter *core.Limiter, _, http2 bool) {
+		app := build(limiter)
+		server := &http.Server{
+			ErrorLog: log.New(io.Discard, "", 0),
+			ConnContext: func(ctx context.Context, c net.Conn) context.Context {
+				return context.WithValue(ctx, contextKey("wire"), c)
+			},
+			Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				client := r.Context().Value(contextKey("wire")).(*wire)
+				v := &visit{method: r.Method, target: r.RequestURI}
+				client.enter(v)
+				settle(limiter)
+				defer client.leaveHandler()
+				ctx := visiting(r.Context(), v)
+				if user, ok := signedIn(r.RequestURI); ok {
+					ctx = context.WithValue(ctx, contextKey(userKey), user)
+				}
+				app.ServeHTTP(&statusWriter{ResponseWriter: w, visit: v}, r.WithContext(ctx))
+			}),
+		}
+		if http2 {
+			server.Protocols = new(http.Protocols)
+			server.Protocols.SetUnencryptedHTTP2(true)
+		}
+		_ = server.Serve(ln) // until it closes
+	}
+}
+
+// settle waits for what earlier requests have settled, so that what comes next
+// does not depend on who is faster.
+func settle(limiter *core.Limiter) { _ = limiter.Drain(context.Background()) }
+
+// statusWriter notes the status, as access logs do.
+type statusWriter struct {
+	http.ResponseWriter
+	visit *visit
+}
+
+func (w *statusWriter) Unwrap() http.ResponseWriter { return w.ResponseWriter }
+
+func (w *statusWriter) WriteHeader(code int) {
+	if w.visit.status == 0 {
+		w.visit.status = code
+	}
+	w.ResponseWriter.WriteHeader(code)
+}
+
+func (w *statusWriter) Write(b []byte) (int, error) {
+	if w.visit.status == 0 {
+		w.visit.status = http.StatusOK
+	}
+	return w.ResponseWriter.Write(b)
+}
+
+func (w *statusWriter) Flush() {
+	if f, ok := w.ResponseWriter.(http.Flusher); ok {
+		f.Flush()
+	}
+}
+
+// failed is what a handler ends with that has to fail in its framework's way.
+var failed = errors.New("the handler fails")
+
+// handle is the handler of all routes, but for how a framework words an error.
+func handle(w http.ResponseWriter, r *http.Request, route, n string) error {
+	v := r.Context().Value(visitKey{}).(*visit)
+	v.ran++
+	v.route = route
+	v.decided, _ = core.FromContext(r.Context())
+	switch route {
+	case routeRead:
+		if _, err := io.Copy(io.Discard, r.Body); err != nil {
+			w.WriteHeader(http.StatusBadRequest)
+			return nil
+		}
+	case routeFail:
+		return failed
+	case routePanic:
+		panic(failed)
+	case routeStream:
+		for range 3 {
+			if _, err := w.Write(page); err != nil {
+				panic(http.ErrAbortHandler)
+			}
+			if err := http.NewResponseController(w).Flush(); err != nil {
+				panic(http.ErrAbortHandler)
+			}
+		}
+		return nil
+	case routeWait:
+		if _, err := io.Copy(io.Discard, r.Body); err != nil {
+			break
+		}
+		select {
+		case <-r.Context().Done():
+			v.left = true
+			w.WriteHeader(http.StatusBadGateway)
+			return nil
+		case <-time.After(patience):
+		}
+	case routeCharge:
+		v.units = units(n)
+		_ = core.Charge(r.Context(), v.units)
+	case routeBroken:
+		v.units = units(n)
+		_ = core.Charge(r.Context(), v.units)
+		return failed
+	}
+	_, _ = io.WriteString(w, "ok")
+	return nil
+}
+
+// page is one of three that a stream sends.
+var page = []byte(strings.Repeat("0123456789abcde\n", 64))
+
+// patience is how long a handler waits for its client to leave.
+const patience = time.Millisecond
+
+// units reads what a path says that a request has cost.
+func units(s string) int64 {
+	n, err := strconv.ParseInt(s, 10, 8)
+	if err != nil || n < 0 {
+		return 0
+	}
+	return n
+}
+
+func netHTTP(limiter *core.Limiter) http.Handler {
+	mux := http.NewServeMux()
+	for _, route := range routes {
+		mux.HandleFunc(route, func(w http.ResponseWriter, r *http.Request) {
+			if handle(w, r, route, r.PathValue("n")) != nil {
+				http.Error(w, "failed", http.StatusInternalServerError)
+			}
+		})
+	}
+	return nethttp.New(limiter, nethttp.Config{Mux: mux})(mux)
+}
+
+func chiRouter(limiter *core.Limiter) http.Handler {
+	mux := chi.NewRouter()
+	mux.Use(chilimit.New(limiter))
+	for _, route := range routes {
+		mux.HandleFunc(route, func(w http.ResponseWriter, r *http.Request) {
+			if handle(w, r, route, chi.URLParam(r, "n")) != nil {
+				http.Error(w, "failed", http.StatusInternalServerError)
+			}
+		})
+	}
+	return mux
+}
+
+// colons has a route's parameters as Gin, Echo and Fiber write them.
+var colons = strings.NewReplacer("{", ":", "}", "")
+
+func ginEngine(limiter *core.Limiter) http.Handler {
+	gin.SetMode(gin.ReleaseMode)
+	engine := gin.New()
+	engine.Use(gin.RecoveryWithWriter(io.Discard), func(c *gin.Context) {
+		if user, ok := c.Request.Context().Value(contextKey(userKey)).(string); ok {
+			c.Set(userKey, user)
+		}
+	}, ginlimit.New(limiter))
+	for _, route := range routes {
+		engine.Any(colons.Replace(route), func(c *gin.Context) {
+			if err := handle(c.Writer, c.Request, route, c.Param("n")); err != nil {
+				_ = c.AbortWithError(http.StatusInternalServerError, err)
+			}
+		})
+	}
+	return engine
+}
+
+func echoServer(limiter *core.Limiter) http.Handler {
+	e := echo.New()
+	e.Logger.SetOutput(io.Discard)
+	e.Use(middleware.RecoverWithConfig(middleware.RecoverConfig{DisableStackAll: true, DisablePrintStack: true}), func(next echo.HandlerFunc) echo.HandlerFunc {
+		return func(c echo.Context) error {
+			c.Set(userKey, c.Request().Context().Value(contextKey(userKey)))
+			return next(c)
+		}
+	}, echolimit.New(limiter))
+	for _, route := range routes {
+		e.Any(colons.Replace(route), func(c echo.Context) error {
+			return handle(c.Response(), c.Request(), route, c.Param("n"))
+		})
+	}
+	return e
+}
+
+func serveFiber(ln net.Listener, limiter *core.Limiter, onRoute, _ bool) {
+	app := fiber.New(fiber.Config{DisableStartupMessage: true})
+	app.Use(func(c *fiber.Ctx) error {
+		client := c.Context().Conn().(*wire)
+		v := &visit{method: string(c.Request().Header.Method()), target: string(c.Request().Header.RequestURI())}
+		client.enter(v)
+		settle(limiter)
+		defer client.leaveHandler()
+		c.SetUserContext(visiting(context.Background(), v))
+		c.Locals(visitKey{}, v)
+		if user, ok := signedIn(v.target); ok {
+			c.Locals(userKey, user)
+		}
+		err := c.Next()
+		v.status = c.Response().StatusCode()
+		var own *fiber.Error
+		switch {
+		case errors.As(err, &own):
+			v.status = own.Code
+		case err != nil:
+			v.status = http.StatusInternalServerError
+		}
+		return err
+	}, recover.New())
+	limit := fiberlimit.New(limiter)
+	if !onRoute {
+		app.Use(limit)
+	}
+	for _, route := range routes {
+		handlers := []fiber.Handler{func(c *fiber.Ctx) error { return handleFiber(c, route) }}
+		if onRoute {
+			handlers = []fiber.Handler{limit, handlers[0]}
+		}
+		app.All(colons.Replace(route), handlers...)
+	}
+	_ = app.Listener(ln) // until it closes
+}
+
+// handleFiber is handle for Fiber, which has read the body, and learns of a client
+// that is gone when it sends what the handler has left.
+func handleFiber(c *fiber.Ctx, route string) error {
+	v := c.Locals(visitKey{}).(*visit)
+	v.ran++
+	v.route = route
+	v.decided, _ = fiberlimit.FromContext(c)
+	switch route {
+	case routeFail:
+		return failed
+	case routePanic:
+		panic(failed)
+	case routeStream:
+		for range 3 {
+			_, _ = c.Write(page)
+		}
+		return nil
+	case routeCharge:
+		v.units = units(c.Params("n"))
+		_ = fiberlimit.Charge(c, v.units)
+	case routeBroken:
+		v.units = units(c.Params("n"))
+		_ = fiberlimit.Charge(c, v.units)
+		return failed
+	}
+	return c.SendString("ok")
+}

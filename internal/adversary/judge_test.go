@@ -1,0 +1,407 @@
+package adversary
+
+import (
+	"fmt"
+	"maps"
+	"net/http"
+	"net/netip"
+	"slices"
+
+	"github.com/weblimit/weblimit/core"
+)
+
+// wrong is what a case shows: what was expected, and what happened.
+type wrong struct {
+	kind  string // the same for failures of one cause, as far as that can be said
+	text  string
+	known string // the finding that is being repaired; see known
+}
+
+func (w *wrong) Error() string { return w.kind + ": " + w.text }
+
+func wrongf(kind, format string, args ...any) *wrong {
+	return &wrong{kind: kind, text: fmt.Sprintf(format, args...)}
+}
+
+// account is what a bucket has used and owes. Both are known within bounds: a
+// client that is gone may leave open how its request has ended.
+type account struct {
+	used, owed bounds
+}
+
+type bounds struct{ least, most int64 }
+
+func (b *bounds) add(least, most int64) {
+	b.least += least
+	b.most += most
+}
+
+// judge holds a case against the oracle.
+type judge struct {
+	framework *framework
+	setup     *setup
+	peer      netip.Addr
+	end       ending
+	accounts  map[bucket]*account
+
+	allowed  bool // the request that was judged last
+	doubtful bool // it may be denied as ambiguous: whether that limit applies is the router's answer
+	sent     int  // requests that the oracle has read
+}
+
+// connection compares the visits of a connection with what its client has sent.
+func (j *judge) connection(raw []byte, visits []*visit) *wrong {
+	p := &parser{dialect: j.framework.dialect, rest: raw}
+	for i := 0; ; {
+		m := p.next()
+		if m == nil {
+			return j.noMore(visits[i:], "the client has sent no more")
+		}
+		j.sent++
+		switch {
+		case m.lost:
+			return j.mark(nil, j.strays(visits[i:]))
+		case m.refused != "":
+			return j.noMore(visits[i:], "it is to be refused: "+m.refused)
+		case p.bodyFirst && !m.whole:
+			return j.noMore(visits[i:], "its body is torn")
+		case p.itself(m):
+			switch {
+			case m.folded && p.losesItsPlace:
+				return j.mark(nil, j.strays(visits[i:]))
+			case p.ends(m, answer{}):
+				return j.noMore(visits[i:], "the connection has ended")
+			}
+			continue
+		case i == len(visits):
+			if j.end == resets || j.end == leaves {
+				return nil // it may have gone before
+			}
+			return wrongf("not served", "request %d has not reached the application: %s %q", j.sent, m.method, m.target)
+		}
+		v := visits[i]
+		i++
+		if v.method != m.method || v.target != m.target {
+			return wrongf("another request", "request %d is %s %q, and %s %q has reached the application", j.sent, m.method, m.target, v.method, v.target)
+		}
+		c := &caller{message: m, dialect: j.framework.dialect, peer: j.peer, visit: v}
+		if w := j.visit(c); w != nil {
+			return j.mark(c, w)
+		}
+		if m.folded && p.losesItsPlace {
+			return j.mark(nil, j.strays(visits[i:]))
+		}
+		if p.ends(m, j.answer(v)) {
+			return j.noMore(visits[i:], "the connection has ended")
+		}
+	}
+}
+
+func (j *judge) noMore(visits []*visit, why string) *wrong {
+	if len(visits) == 0 {
+		return nil
+	}
+	return wrongf("a request that nobody sent", "%s %q has reached the application after request %d: %s", visits[0].method, visits[0].target, j.sent, why)
+}
+
+// strays are requests of bytes that the framework has read twice. That they are no
+// more than the limits allow is all that is known of them.
+func (j *judge) strays(visits []*visit) *wrong {
+	for _, v := range visits {
+		for _, a := range v.asked {
+			acc := j.account(a.bucket)
+			if !a.charged {
+				continue
+			}
+			for _, r := range j.setup.rules {
+				if r.name == a.limit && acc.used.least+a.cost > r.quota {
+					return wrongf("beyond the quota", "%v has used %d of %d, and %d more are taken", a.bucket, acc.used.least, r.quota, a.cost)
+				}
+			}
+			acc.used.add(a.cost, a.cost)
+			acc.owed.add(0, 3*a.cost)
+			acc.owed.least = 0
+		}
+		if len(v.asked) == 0 && v.ran > 0 && len(j.setup.bypass) == 0 && j.setup.rules[0].applies == nil && j.setup.rules[0].missing == core.ShareBucket {
+			return wrongf("not counted", "%s %q has run a handler, and is counted under no limit", v.method, v.target)
+		}
+	}
+	return nil
+}
+
+func (j *judge) account(b bucket) *account {
+	acc := j.accounts[b]
+	if acc == nil {
+		acc = new(account)
+		j.accounts[b] = acc
+	}
+	return acc
+}
+
+// want is a check that the oracle expects.
+type want struct {
+	rule *rule
+	who  who
+	open bool // it may be left out: whether the limit applies is the router's answer
+}
+
+// visit judges one request, and charges it to the accounts.
+func (j *judge) visit(c *caller) *wrong {
+	v := c.visit
+	j.allowed, j.doubtful = false, false
+	if v.ran > 1 {
+		return wrongf("run twice", "request %d has run %d handlers", j.sent, v.ran)
+	}
+	if v.ran == 0 && len(v.asked) == 0 && j.unrouted(v) {
+		return nil
+	}
+	wants, denial, free := j.wants(c)
+	switch {
+	case v.ran == 0 && len(v.asked) == 0 && v.status == http.StatusBadRequest && j.doubtful:
+		return nil
+	case free:
+		if len(v.asked) > 0 {
+			return wrongf("a bypass that is counted", "request %d is exempt, and is counted for %v", j.sent, v.buckets())
+		}
+		j.allowed = true
+		return nil
+	case denial != 0:
+		return j.denied(v, denial)
+	}
+	if w := j.asked(wants, v); w != nil {
+		return w
+	}
+	allowed := len(v.asked) == 0 || v.asked[0].charged
+	if w := j.fits(v, allowed); w != nil {
+		return w
+	}
+	if j.allowed = allowed; !allowed {
+		if v.ran > 0 {
+			return wrongf("run though denied", "request %d has run %s, and was charged nothing", j.sent, v.route)
+		}
+		return j.status(v, http.StatusTooManyRequests)
+	}
+	if route, known := c.route(); known && route != routeNone && v.ran == 0 {
+		return wrongf("not run", "request %d is allowed, and %s has not run; status %d", j.sent, route, v.status)
+	}
+	j.charge(v)
+	return nil
+}
+
+// unrouted reports whether the framework has answered before the limiter: Gin
+// redirects from a path to the one with a slash, or without, and Fiber finds no
+// route that a limiter could stand on.
+func (j *judge) unrouted(v *visit) bool {
+	switch j.framework.name {
+	case "gin":
+		return v.status == http.StatusMovedPermanently || v.status == http.StatusTemporaryRedirect
+	case "fiber":
+		return j.setup.onRoute && (v.status == http.StatusNotFound || v.status == http.StatusMethodNotAllowed)
+	}
+	return false
+}
+
+// wants returns the checks that the header block asks for. It returns a status
+// instead if the request is to be denied without one, or that it is exempt.
+func (j *judge) wants(c *caller) (wants []want, denial int, free bool) {
+	for _, b := range j.setup.bypass {
+		yes, known := b.holds(c)
+		if yes && known {
+			return nil, 0, true
+		}
+		if !known && len(c.visit.asked) == 0 {
+			return nil, 0, true // no handler has run
+		}
+	}
+	for i := range j.setup.rules {
+		r := &j.setup.rules[i]
+		open := false
+		if r.applies != nil {
+			yes, known := r.applies(c)
+			if open = !known; known && !yes {
+				continue
+			}
+		}
+		w := r.by(c)
+		switch {
+		case w.ambiguous && !open:
+			return nil, http.StatusBadRequest, false
+		case w.key != "" || w.unknown:
+		case w.ambiguous:
+			j.doubtful = true
+			continue
+		case r.missing == core.SkipLimit:
+			continue
+		case r.missing == core.DenyRequest:
+			return nil, http.StatusTooManyRequests, false
+		default:
+			w.key = missing
+		}
+		wants = append(wants, want{r, w, open})
+	}
+	return wants, 0, false
+}
+
+// denied judges a request that is to be denied without asking the store.
+func (j *judge) denied(v *visit, status int) *wrong {
+	switch {
+	case v.ran > 0:
+		return wrongf("run though "+http.StatusText(status), "request %d has run %s; it was to be denied with %d. It was counted for %v", j.sent, v.route, status, v.buckets())
+	case len(v.asked) > 0:
+		return wrongf("counted though "+http.StatusText(status), "request %d was to be denied with %d, and is counted for %v", j.sent, status, v.buckets())
+	}
+	return j.status(v, status)
+}
+
+func (j *judge) status(v *visit, status int) *wrong {
+	if v.status != status {
+		return wrongf("another status", "request %d was denied with %d, and not with %d", j.sent, v.status, status)
+	}
+	return nil
+}
+
+// asked compares the checks that the store has seen with those that it should have.
+func (j *judge) asked(wants []want, v *visit) *wrong {
+	rest := v.asked
+	for _, want := range wants {
+		if len(rest) == 0 || rest[0].limit != want.rule.name {
+			if want.open && v.ran == 0 {
+				continue
+			}
+			return wrongf("not counted", "request %d is not counted for %s %q; it is for %v, and has run %q", j.sent, want.rule.name, want.who.key, v.buckets(), v.route)
+		}
+		got := rest[0]
+		rest = rest[1:]
+		switch {
+		case want.who.unknown && v.ran == 0: // the router knows
+		case got.key != want.who.key:
+			return wrongf("another key", "request %d is counted for %v, and should be for %q", j.sent, got.bucket, want.who.key)
+		case got.cost != want.rule.cost:
+			return wrongf("another cost", "request %d costs %d, and not %d", j.sent, got.cost, want.rule.cost)
+		}
+	}
+	if len(rest) > 0 {
+		return wrongf("counted for somebody else", "request %d is counted for %v as well", j.sent, rest[0].bucket)
+	}
+	return nil
+}
+
+// fits judges whether the request was allowed as its accounts say.
+func (j *judge) fits(v *visit, allowed bool) *wrong {
+	must, mustNot := true, false
+	for i, a := range v.asked {
+		if a.charged != v.asked[0].charged {
+			return wrongf("charged in part", "request %d: %v is charged %v, and %v %v", j.sent, v.asked[0].bucket, v.asked[0].charged, a.bucket, v.asked[i].charged)
+		}
+		acc := j.account(a.bucket)
+		quota := j.setup.rule(a.limit).quota
+		must = must && acc.used.most+a.cost <= quota
+		mustNot = mustNot || acc.used.least+a.cost > quota
+	}
+	switch {
+	case allowed && mustNot:
+		return wrongf("beyond the quota", "request %d is allowed, and does not fit: %v", j.sent, j.state(v))
+	case !allowed && must:
+		return wrongf("denied too early", "request %d is denied, and fits: %v", j.sent, j.state(v))
+	}
+	return nil
+}
+
+func (j *judge) state(v *visit) (s []string) {
+	for _, a := range v.asked {
+		used := j.account(a.bucket).used
+		s = append(s, fmt.Sprintf("%v has used %d to %d of %d, and %d more are asked for", a.bucket, used.least, used.most, j.setup.rule(a.limit).quota, a.cost))
+	}
+	return s
+}
+
+func (s *setup) rule(name string) *rule {
+	return &s.rules[slices.IndexFunc(s.rules, func(r rule) bool { return r.name == name })]
+}
+
+// charge charges what an allowed request owes, once it has ended.
+func (j *judge) charge(v *visit) {
+	for _, a := range v.asked {
+		r := j.setup.rule(a.limit)
+		due := r.due(v, j.end)
+		acc := j.account(a.bucket)
+		acc.owed.add(due.least, due.most)
+		acc.used.add(due.least, due.most)
+		acc.used.least, acc.used.most = min(acc.used.least, 2*r.quota), min(acc.used.most, 2*r.quota) // nobody can owe more
+	}
+}
+
+// due is what a request that was allowed owes under a rule. What its client does
+// lowers it in no case. Where the handler has failed and the client has left, it is
+// open which came first.
+func (r *rule) due(v *visit, end ending) bounds {
+	owes := r.cost
+	told := false
+	if r.estimate && (v.route == routeCharge || v.route == routeBroken) {
+		owes, told = min(v.units, 3*r.quota), true
+	}
+	due := bounds{owes, owes}
+	if !r.refunds || v.left || told { // what was told is spent
+		return due
+	}
+	switch v.route {
+	case routeFail, routePanic, routeBroken:
+		if due.least = 0; end == waits {
+			due.most = 0
+		}
+	}
+	return due
+}
+
+// answer is what the connection needs to know of the answer.
+func (j *judge) answer(v *visit) answer {
+	aborts := false
+	switch j.framework.name {
+	case "chi":
+		aborts = v.route == routePanic
+	case "net/http": // a ServeMux closes where it is asked for "*"
+		aborts = v.route == routePanic || v.target == "*" && j.allowed
+	}
+	return answer{
+		route:   v.route,
+		streams: v.route == routeStream,
+		aborts:  aborts,
+		read:    v.route == routeRead || v.route == routeWait,
+	}
+}
+
+// settled compares what all buckets owe at the end with the accounts.
+func (j *judge) settled(owed map[bucket]int64) *wrong {
+	for _, b := range slices.SortedFunc(maps.Keys(owed), func(a, b bucket) int {
+		if a.limit+a.key < b.limit+b.key {
+			return -1
+		}
+		return 1
+	}) {
+		acc := j.accounts[b]
+		if acc == nil {
+			if owed[b] == 0 {
+				continue
+			}
+			return wrongf("counted for somebody else", "%v owes %d, and sent nothing", b, owed[b])
+		}
+		switch is := owed[b]; {
+		case is < acc.owed.least:
+			return wrongf("owes less", "%v owes %d at the end, and should owe %d", b, is, acc.owed.least)
+		case is > acc.owed.most:
+			return wrongf("owes more", "%v owes %d at the end, and should owe %d", b, is, acc.owed.most)
+		}
+	}
+	return nil
+}
+
+// mark notes on w what it is known for. c is nil at the end of a connection.
+func (j *judge) mark(c *caller, w *wrong) *wrong {
+	for _, k := range known {
+		if w != nil && k.is(j, c, w) {
+			w.known = k.finding
+			break
+		}
+	}
+	return w
+}

@@ -1,0 +1,422 @@
+package adversary
+
+import (
+	"crypto/sha256"
+	"encoding/base64"
+	"net/http"
+	"net/netip"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// caller is a request of whom the oracle says who sent it.
+type caller struct {
+	*message
+	dialect *dialect
+	peer    netip.Addr
+	visit   *visit // as the framework routed it
+}
+
+// who is the oracle's answer: a key, or why there is none.
+type who struct {
+	key       string
+	ambiguous bool // the request could be taken for that of different callers
+	unknown   bool // the oracle can't tell the route; no handler ran
+}
+
+// missing is the key of those who have none, where they share a bucket.
+const missing = "missing\x00"
+
+// keyed returns the key of a value, or none for an empty one.
+func keyed(kind, value string, secret bool) who {
+	if value == "" {
+		return who{}
+	}
+	if !secret && len(value) <= 64 && !strings.ContainsFunc(value, func(c rune) bool {
+		return c < ' ' || c > '~' || strings.ContainsRune("{}|", c)
+	}) {
+		return who{key: kind + ":" + value}
+	}
+	sum := sha256.Sum256([]byte(value))
+	return who{key: kind + "#" + base64.RawURLEncoding.EncodeToString(sum[:16])}
+}
+
+// lines returns the values of a field in the header block. If there are none and the
+// application reads trailers like headers, a trailer of that name leaves open what
+// the application sees.
+func (c *caller) lines(name string) []string {
+	lines := c.message.lines(name)
+	if len(lines) == 0 && c.dialect.mergesTrailers && slices.ContainsFunc(c.trailers, func(f field) bool { return equalFoldASCII(f.name, name) }) {
+		return []string{"", "?"}
+	}
+	return lines
+}
+
+// onlyLine is the value of a field that may have one line: none, one, or too many.
+// No blanks of any sort begin or end the name of somebody.
+func (c *caller) onlyLine(name string) (value string, ambiguous bool) {
+	lines := c.lines(name)
+	if len(lines) > 1 {
+		return "", true
+	}
+	return strings.TrimSpace(firstOf(lines)), false
+}
+
+func byHeader(name string) func(*caller) who {
+	return func(c *caller) who {
+		value, ambiguous := c.onlyLine(name)
+		if ambiguous {
+			return who{ambiguous: true}
+		}
+		return keyed("header."+strings.ToLower(name), value, false)
+	}
+}
+
+// byCookie: twice the same value is no matter.
+func byCookie(name string) func(*caller) who {
+	return func(c *caller) who {
+		values := c.dialect.cookies(c.message, name)
+		for i := range values {
+			values[i] = strings.TrimSpace(values[i])
+			if values[i] != values[0] {
+				return who{ambiguous: true}
+			}
+		}
+		if len(values) == 0 {
+			return who{}
+		}
+		return keyed("cookie."+name, values[0], true)
+	}
+}
+
+// byAPIKey: each source has one credential at most, and all that have one the same.
+func byAPIKey(sources ...string) func(*caller) who {
+	return func(c *caller) who {
+		credential := ""
+		for _, source := range sources {
+			var value string
+			var ambiguous bool
+			if query, ok := strings.CutPrefix(source, "?"); ok {
+				values := c.dialect.query(c.message, query)
+				if ambiguous = len(values) > 1; len(values) == 1 {
+					value = strings.TrimSpace(values[0])
+				}
+			} else if value, ambiguous = c.onlyLine(source); source == "Authorization" && !ambiguous {
+				value, ambiguous = bearer(value)
+			}
+			if ambiguous || value != "" && credential != "" && value != credential {
+				return who{ambiguous: true}
+			}
+			if value != "" {
+				credential = value
+			}
+		}
+		return keyed("apikey", credential, true)
+	}
+}
+
+// bearer returns the token of an Authorization value (RFC 6750), "" of other
+// schemes. It holds no blanks: who cuts at them would take the first of several.
+func bearer(value string) (token string, ambiguous bool) {
+	const scheme = "bearer"
+	if len(value) < len(scheme) || !equalFoldASCII(value[:len(scheme)], scheme) {
+		return "", false
+	}
+	rest := value[len(scheme):]
+	if token = strings.TrimSpace(rest); token == rest {
+		return "", false
+	}
+	return token, len(strings.Fields(token)) > 1
+}
+
+func byUser(c *caller) who {
+	user, _ := signedIn(c.target)
+	return keyed("user", user, false)
+}
+
+func byMethod(c *caller) who {
+	switch c.method {
+	case http.MethodHead:
+		return who{key: "method:GET"}
+	case "GET", "POST", "PUT", "PATCH", "DELETE", "CONNECT", "OPTIONS", "TRACE":
+		return who{key: "method:" + c.method}
+	}
+	return who{key: "method:other"}
+}
+
+func byEveryone(*caller) who { return who{key: "all"} }
+
+// byRoute goes by the handler that ran. Where none did, the path says it if it is
+// written as the routes are.
+func byRoute(c *caller) who {
+	route, known := c.route()
+	if !known {
+		return who{unknown: true}
+	}
+	if route == routeNone {
+		return who{key: "route:unmatched"}
+	}
+	return keyed("route", c.template(route), false)
+}
+
+// template is how the framework writes a route.
+func (c *caller) template(route string) string {
+	switch c.dialect.framework {
+	case "gin", "echo", "fiber":
+		return colons.Replace(route)
+	}
+	return route
+}
+
+// route returns the route of the request, if that is known.
+func (c *caller) route() (route string, known bool) {
+	if c.visit.ran > 0 {
+		return c.visit.route, true
+	}
+	path, _, _ := strings.Cut(c.target, "?")
+	if byMethod(c).key == "method:other" || c.dialect.framework == "fiber" && losesTarget(c.message) || !plainPath.MatchString(path) {
+		return "", false
+	}
+	for _, route := range routes {
+		pattern := strings.Split(route, "/")
+		parts := strings.Split(path, "/")
+		if slices.EqualFunc(pattern, parts, func(pattern, part string) bool {
+			return pattern == part || strings.HasPrefix(pattern, "{") && part != ""
+		}) {
+			return route, true
+		}
+	}
+	return routeNone, path == "/nowhere"
+}
+
+// plainPath is a path that no router understands in another way.
+var plainPath = regexp.MustCompile(`^(/[a-z0-9]+)+$`)
+
+// first is the first who is known; one that could be several ends the search.
+func first(identities ...func(*caller) who) func(*caller) who {
+	return func(c *caller) who {
+		for _, identity := range identities {
+			if w := identity(c); w != (who{}) {
+				return w
+			}
+		}
+		return who{}
+	}
+}
+
+// join is all of them together. That one is missing does not settle what another is.
+func join(identities ...func(*caller) who) func(*caller) who {
+	return func(c *caller) who {
+		var keys []string
+		var all who
+		for _, identity := range identities {
+			w := identity(c)
+			all.ambiguous = all.ambiguous || w.ambiguous
+			all.unknown = all.unknown || w.unknown
+			if w.key != "" {
+				keys = append(keys, w.key)
+			}
+		}
+		if len(keys) == len(identities) && !all.ambiguous && !all.unknown {
+			all.key = strings.Join(keys, "|")
+		}
+		return all
+	}
+}
+
+// The networks of the proxies in front of the application, and of its clients.
+var (
+	proxies    = netip.MustParsePrefix("10.0.0.0/8")
+	cloudflare = netip.MustParsePrefix("173.245.48.0/20")
+
+	peers = []netip.Addr{
+		netip.MustParseAddr("10.0.0.1"),     // a proxy
+		netip.MustParseAddr("10.0.0.1"),     // a proxy
+		netip.MustParseAddr("173.245.48.5"), // Cloudflare
+		netip.MustParseAddr("192.0.2.99"),   // a client that has come past them
+		netip.MustParseAddr("2001:db8:5::9"),
+	}
+)
+
+// byAddr is the key of the address that find finds.
+func byAddr(find func(*caller) (netip.Addr, bool)) func(*caller) who {
+	return func(c *caller) who {
+		addr, ok := find(c)
+		if !ok {
+			return who{}
+		}
+		if addr.Is4() {
+			return who{key: "ip:" + addr.String()}
+		}
+		return who{key: "ip:" + netip.PrefixFrom(addr, 64).Masked().String()}
+	}
+}
+
+func peerAddr(c *caller) (netip.Addr, bool) { return c.peer, true }
+
+// from finds the address by find for a peer in the network, and else the peer's.
+func from(network netip.Prefix, find func(*caller) (netip.Addr, bool)) func(*caller) (netip.Addr, bool) {
+	return func(c *caller) (netip.Addr, bool) {
+		if !network.Contains(c.peer) {
+			return c.peer, true
+		}
+		return find(c)
+	}
+}
+
+// lastLine is the address in the last line of a field, which the nearest hop wrote.
+func lastLine(name string) func(*caller) (netip.Addr, bool) {
+	return func(c *caller) (netip.Addr, bool) {
+		lines := c.lines(name)
+		if len(lines) == 0 {
+			return netip.Addr{}, false
+		}
+		return address(lines[len(lines)-1])
+	}
+}
+
+// trusted is the rightmost address that is no proxy's of the hops that each proxy
+// has appended to: the peer's, if there are none.
+func trusted(hops func(*caller) []string) func(*caller) (netip.Addr, bool) {
+	return func(c *caller) (addr netip.Addr, ok bool) {
+		addr = c.peer
+		chain := hops(c)
+		if len(chain) > 33 {
+			chain = chain[len(chain)-33:]
+		}
+		for i := range chain {
+			if i == 32 { // too many to be believed
+				return netip.Addr{}, false
+			}
+			if addr, ok = address(chain[len(chain)-1-i]); !ok {
+				return netip.Addr{}, false
+			}
+			if !proxies.Contains(addr) {
+				break
+			}
+		}
+		return addr, true
+	}
+}
+
+// hopCount is the n-th address from the right.
+func hopCount(n int) func(*caller) (netip.Addr, bool) {
+	return func(c *caller) (addr netip.Addr, ok bool) {
+		chain := forwardedFor(c)
+		if len(chain) < n {
+			return netip.Addr{}, false
+		}
+		for i := range n {
+			if addr, ok = address(chain[len(chain)-1-i]); !ok {
+				return netip.Addr{}, false
+			}
+		}
+		return addr, true
+	}
+}
+
+// forwardedFor returns the entries of X-Forwarded-For, over all lines.
+func forwardedFor(c *caller) []string {
+	lines := c.lines("X-Forwarded-For")
+	if len(lines) == 0 {
+		return nil
+	}
+	return strings.Split(strings.Join(lines, ","), ",")
+}
+
+// lastPair is a pair at the end of a Forwarded line, and what separates it from
+// those before it. It is looked for from the right, where the proxies wrote.
+var lastPair = regexp.MustCompile(`(?s)(^|[,;])[ \t]*([!#$%&'*+.^_` + "`" + `|~0-9A-Za-z-]+)=(?:"((?:[^"\\]|\\.)*)"|([^"=,;]*))[ \t]*$`)
+
+// forwarded returns the for= of each element of Forwarded, over all lines; an
+// element that can't be read is an address that can't.
+func forwarded(c *caller) (hops []string) {
+	for _, line := range slices.Backward(c.lines("Forwarded")) {
+		seen, hop, more := false, "", true
+		for more {
+			at := lastPair.FindStringSubmatchIndex(line)
+			if at == nil {
+				hops, more = append(hops, "unreadable"), false
+				break
+			}
+			group := func(i int) string {
+				if at[2*i] < 0 {
+					return ""
+				}
+				return line[at[2*i]:at[2*i+1]]
+			}
+			before := group(1)
+			if strings.EqualFold(group(2), "for") {
+				if hop = group(3) + group(4); seen {
+					hop = "two of them"
+				}
+				seen = true
+			}
+			line = line[:at[0]]
+			if before != ";" {
+				hops = append(hops, hop)
+				seen, hop = false, ""
+			}
+			more = before != ""
+		}
+	}
+	slices.Reverse(hops)
+	return hops
+}
+
+func cloudflareAddr(c *caller) (netip.Addr, bool) {
+	addr, ok := lastLine("CF-Connecting-IP")(c)
+	if ok && netip.MustParsePrefix("240.0.0.0/4").Contains(addr) { // made up for a client with IPv6
+		addr, ok = lastLine("CF-Connecting-IPv6")(c)
+		return addr, ok && addr.Is6()
+	}
+	return addr, ok
+}
+
+var (
+	withPort  = regexp.MustCompile(`^([0-9.]+)(?::([^:]*))?$`)
+	bracketed = regexp.MustCompile(`(?s)^\[([^\]%]*)(?:%([^\]]*))?\](?::(.*))?$`)
+	bare      = regexp.MustCompile(`(?s)^([0-9A-Fa-f:.]*:[0-9A-Fa-f:.]*:[0-9A-Fa-f:.]*)(?:%(.*))?$`)
+)
+
+// address reads an address as proxies write it.
+func address(s string) (netip.Addr, bool) {
+	s = strings.Trim(s, " \t")
+	if len(s) > 128 {
+		return netip.Addr{}, false
+	}
+	host, port, zone, six := "", "0", "x", true
+	if m := withPort.FindStringSubmatch(s); m != nil {
+		host, six = m[1], false
+		if strings.Contains(s, ":") {
+			port = m[2]
+		}
+	} else if m := bracketed.FindStringSubmatch(s); m != nil {
+		host = m[1]
+		if strings.Contains(s, "%") {
+			zone = m[2]
+		}
+		if strings.Contains(s, "]:") {
+			port = m[3]
+		}
+	} else if m := bare.FindStringSubmatch(s); m != nil {
+		host = m[1]
+		if strings.Contains(s, "%") {
+			zone = m[2]
+		}
+	}
+	addr, err := netip.ParseAddr(host)
+	if err != nil || addr.Is6() != six || zone == "" {
+		return netip.Addr{}, false
+	}
+	if hidden, ok := strings.CutPrefix(port, "_"); ok {
+		if !isToken(hidden) {
+			return netip.Addr{}, false
+		}
+	} else if _, err := strconv.ParseUint(port, 10, 16); err != nil || len(port) > 5 {
+		return netip.Addr{}, false
+	}
+	return addr.Unmap(), true
+}

@@ -1,0 +1,165 @@
+package adversary
+
+import (
+	"log/slog"
+	"slices"
+
+	"github.com/weblimit/weblimit/core"
+	"github.com/weblimit/weblimit/keyfuncs"
+)
+
+// rule is a limit, and what the oracle knows of it.
+type rule struct {
+	limit core.Limit
+	name  string
+	quota int64
+	cost  int64
+	by    func(*caller) who
+
+	applies  func(*caller) (yes, known bool) // nil if to all
+	missing  core.MissingKey
+	refunds  bool // what ends in a server error
+	estimate bool
+}
+
+// limited returns a rule of so many units that do not come back.
+func limited(name string, quota int64, key keyfuncs.Func, by func(*caller) who) rule {
+	return rule{limit: core.PerDay(quota).By(key).Named(name), name: name, quota: quota, cost: 1, by: by, missing: core.ShareBucket}
+}
+
+func (r rule) costs(n int64) rule {
+	r.limit, r.cost = r.limit.Cost(n), n
+	return r
+}
+
+func (r rule) onMissing(m core.MissingKey) rule {
+	r.limit, r.missing = r.limit.OnMissingKey(m), m
+	return r
+}
+
+func (r rule) when(c condition) rule {
+	r.limit, r.applies = r.limit.When(c.condition), c.holds
+	return r
+}
+
+func (r rule) unless(c condition) rule {
+	r.limit, r.applies = r.limit.Unless(c.condition), func(call *caller) (bool, bool) {
+		yes, known := c.holds(call)
+		return !yes, known
+	}
+	return r
+}
+
+func (r rule) refundsErrors() rule {
+	r.limit, r.refunds = r.limit.RefundOn(core.ServerErrors), true
+	return r
+}
+
+func (r rule) estimates(n int64) rule {
+	r.limit, r.cost, r.estimate = r.limit.Estimate(n), n, true
+	return r
+}
+
+// condition is one of keyfuncs, and what the oracle knows of it.
+type condition struct {
+	condition keyfuncs.Condition
+	holds     func(*caller) (yes, known bool)
+}
+
+func onMethods(methods ...string) condition {
+	return condition{keyfuncs.Methods(methods...), func(c *caller) (bool, bool) {
+		return slices.Contains(methods, c.method) || c.method == "HEAD" && slices.Contains(methods, "GET"), true
+	}}
+}
+
+// onRoutes holds for routes. A template is written in both ways.
+func onRoutes(some ...string) condition {
+	var both []string
+	for _, route := range some {
+		both = append(both, route)
+		if other := colons.Replace(route); other != route {
+			both = append(both, other)
+		}
+	}
+	return condition{keyfuncs.Routes(both...), func(c *caller) (bool, bool) {
+		route, known := c.route()
+		return slices.Contains(some, route), known
+	}}
+}
+
+// token is that of the monitoring.
+const token = "monitoring-0123456789abcdef"
+
+func withToken() condition {
+	return condition{keyfuncs.Tokens("X-Bypass-Token", token), func(c *caller) (bool, bool) {
+		lines := c.lines("X-Bypass-Token")
+		return len(lines) == 1 && lines[0] == token, true
+	}}
+}
+
+// setup is the limits of one application.
+type setup struct {
+	name    string
+	rules   []rule
+	bypass  []condition
+	onRoute bool // they go by the route, and so stand on it in Fiber
+	hangUps bool // they are about clients that leave
+}
+
+var (
+	viaProxies  = byAddr(from(proxies, trusted(forwardedFor)))
+	directly    = byAddr(peerAddr)
+	standardKey = byAPIKey("X-API-Key", "Authorization")
+)
+
+var setups = []setup{
+	{name: "Peer", rules: []rule{limited("peer", 4, keyfuncs.ClientIP(), directly)}},
+	{name: "TrustedProxies", rules: []rule{limited("client", 2, keyfuncs.ClientIP(keyfuncs.TrustedProxies("10.0.0.0/8")), viaProxies)}},
+	{name: "HopCount", rules: []rule{limited("client", 2, keyfuncs.ClientIP(keyfuncs.HopCount(2)), byAddr(hopCount(2)))}},
+	{name: "XRealIP", rules: []rule{limited("client", 2, keyfuncs.ClientIP(keyfuncs.XRealIP("10.0.0.0/8")), byAddr(from(proxies, lastLine("X-Real-IP"))))}},
+	{name: "SingleHeader", rules: []rule{limited("client", 2, keyfuncs.ClientIP(keyfuncs.SingleHeader("True-Client-IP", "10.0.0.0/8")), byAddr(from(proxies, lastLine("True-Client-IP"))))}},
+	{name: "Forwarded", rules: []rule{limited("client", 2, keyfuncs.ClientIP(keyfuncs.Forwarded("10.0.0.0/8")), byAddr(from(proxies, trusted(forwarded))))}},
+	{name: "Cloudflare", rules: []rule{limited("client", 2, keyfuncs.ClientIP(keyfuncs.Cloudflare()), byAddr(from(cloudflare, cloudflareAddr)))}},
+	{name: "Header", rules: []rule{limited("tenant", 2, keyfuncs.Header("X-Tenant"), byHeader("X-Tenant"))}},
+	{name: "Header, DenyRequest", rules: []rule{limited("tenant", 2, keyfuncs.Header("X-Tenant"), byHeader("X-Tenant")).onMissing(core.DenyRequest)}},
+	{name: "Header, SkipLimit", rules: []rule{limited("tenant", 2, keyfuncs.Header("X-Tenant"), byHeader("X-Tenant")).onMissing(core.SkipLimit)}},
+	{name: "Cookie", rules: []rule{limited("session", 2, keyfuncs.Cookie("sid"), byCookie("sid"))}},
+	{name: "APIKey", rules: []rule{limited("key", 2, keyfuncs.APIKey(), standardKey)}},
+	{name: "APIKey, SkipLimit", rules: []rule{limited("key", 2, keyfuncs.APIKey(), standardKey).onMissing(core.SkipLimit)}},
+	{name: "APIKey in the query", rules: []rule{limited("key", 2, keyfuncs.APIKey("X-API-Key", "?api_key"), byAPIKey("X-API-Key", "?api_key"))}},
+	{name: "First(User, APIKey, ClientIP)", rules: []rule{limited("caller", 3,
+		keyfuncs.First(keyfuncs.User(contextKey(userKey)), keyfuncs.User(userKey), keyfuncs.APIKey(), keyfuncs.ClientIP()), first(byUser, standardKey, directly))}},
+	{name: "Join(ClientIP, Method)", rules: []rule{limited("client", 2,
+		keyfuncs.Join(keyfuncs.ClientIP(keyfuncs.TrustedProxies("10.0.0.0/8")), keyfuncs.Method()), join(viaProxies, byMethod))}},
+	{name: "Route", onRoute: true, rules: []rule{limited("route", 2, keyfuncs.Route(), byRoute)}},
+	{name: "three limits", rules: []rule{
+		limited("key", 3, keyfuncs.APIKey(), standardKey),
+		limited("client", 5, keyfuncs.ClientIP(keyfuncs.TrustedProxies("10.0.0.0/8")), viaProxies).costs(2),
+		limited("all", 6, keyfuncs.Everyone(), byEveryone),
+	}},
+	{name: "writes", rules: []rule{
+		limited("writes", 2, keyfuncs.APIKey(), standardKey).unless(onMethods("GET", "OPTIONS")),
+		limited("peer", 6, keyfuncs.ClientIP(), directly),
+	}},
+	{name: "one route", onRoute: true, rules: []rule{
+		limited("items", 2, keyfuncs.APIKey(), standardKey).when(onRoutes(routeItem, routeRead)),
+		limited("tenant", 3, keyfuncs.Header("X-Tenant"), byHeader("X-Tenant")).onMissing(core.SkipLimit),
+	}},
+	{name: "bypasses", bypass: []condition{withToken()}, rules: []rule{limited("peer", 3, keyfuncs.ClientIP(), directly)}},
+	{name: "bypassed route", onRoute: true, bypass: []condition{onRoutes(routeOK), withToken()}, rules: []rule{limited("tenant", 2, keyfuncs.Header("X-Tenant"), byHeader("X-Tenant"))}},
+	{name: "RefundOn(ServerErrors)", hangUps: true, rules: []rule{limited("peer", 4, keyfuncs.ClientIP(), directly).refundsErrors()}},
+	{name: "Estimate", hangUps: true, rules: []rule{limited("tokens", 40, keyfuncs.ClientIP(), directly).estimates(9)}},
+	{name: "Estimate, RefundOn(ServerErrors)", hangUps: true, rules: []rule{limited("tokens", 40, keyfuncs.ClientIP(), directly).estimates(9).refundsErrors()}},
+}
+
+// config makes a limiter's configuration.
+func (s *setup) config(store core.Store) core.Config {
+	c := core.Config{Store: store, Logger: slog.New(slog.DiscardHandler)}
+	for _, r := range s.rules {
+		c.Limits = append(c.Limits, r.limit)
+	}
+	for _, b := range s.bypass {
+		c.Bypass = append(c.Bypass, b.condition)
+	}
+	return c
+}

@@ -1,0 +1,268 @@
+package adversary
+
+import (
+	"bytes"
+	"strings"
+)
+
+// message is one request as the oracle reads it.
+type message struct {
+	method, target, proto string
+
+	fields   []field // of the header block, in order
+	trailers []field // of a chunked body: nobody may go by them
+	folded   bool    // a field goes on over several lines
+	lost     bool    // the framework loses its place within it; see losesItsPlace
+
+	length  int  // of the body, unless it is chunked
+	chunked bool //
+	whole   bool // the body is there to its end
+	torn    bool // it is not as it should be, and nobody can tell where it ends
+
+	refused string // why the framework does not take it, if it does not
+}
+
+// field is a line of the header block.
+type field struct {
+	name  string
+	raw   string // as the framework trims it
+	value string // without the blanks around it, which are no part of it (RFC 9110, section 5.5)
+}
+
+// http11 reports whether the request is of HTTP/1.1 or later.
+func (m *message) http11() bool { return m.proto >= "HTTP/1.1" }
+
+// lines returns the values of a field in their order.
+func (m *message) lines(name string) (values []string) {
+	for _, f := range m.fields {
+		if equalFoldASCII(f.name, name) {
+			values = append(values, f.value)
+		}
+	}
+	return values
+}
+
+// control returns the values of a field that says how the message is sent, as the
+// framework trims them.
+func (m *message) control(name string) (values []string) {
+	for _, f := range m.fields {
+		if equalFoldASCII(f.name, name) {
+			values = append(values, f.raw)
+		}
+	}
+	return values
+}
+
+// firstOf returns the first of some values, "" of none.
+func firstOf(values []string) string {
+	if len(values) > 0 {
+		return values[0]
+	}
+	return ""
+}
+
+// parser cuts what a client sends into requests, as RFC 9112 says and a dialect adds.
+type parser struct {
+	*dialect
+	rest []byte
+	last string // the method of the request before
+}
+
+// next reads the request that is next. It returns nil where the client has sent no
+// further one to its end; what follows one that is refused or torn is never read.
+func (p *parser) next() *message {
+	p.skipEmptyLines()
+	if len(p.rest) == 0 {
+		return nil
+	}
+	block, ok := p.block()
+	if !ok {
+		return nil
+	}
+	m := new(message)
+	line, lines, _ := cutLine(block)
+	if m.refused = p.startLine(m, line); m.refused != "" {
+		return m
+	}
+	p.last = m.method
+	header := p.section(lines, false)
+	m.fields, m.folded, m.lost = header.fields, header.folded, header.lost
+	if m.refused = header.refused; m.refused != "" {
+		return m
+	}
+	if m.refused = p.framing(m); m.refused != "" {
+		return m
+	}
+	m.lost = m.lost || p.losesItsPlace && m.folded && (m.chunked || m.length > 0) // nor is the body foretold
+	p.rest = p.rest[len(block):]
+	p.body(m)
+	return m
+}
+
+// cutLine cuts the first line off b. It ends in LF, with or without a CR before it
+// (RFC 9112, section 2.2).
+func cutLine(b []byte) (line string, rest []byte, ok bool) {
+	i := bytes.IndexByte(b, '\n')
+	if i < 0 {
+		return "", nil, false
+	}
+	return strings.TrimSuffix(string(b[:i]), "\r"), b[i+1:], true
+}
+
+// block returns the start line and the header block, with the empty line that ends
+// it. It reports false if that has not arrived.
+func (p *parser) block() ([]byte, bool) {
+	rest := p.rest
+	for first := true; ; first = false {
+		line, after, ok := cutLine(rest)
+		if !ok {
+			return nil, false
+		}
+		if rest = after; line == "" && !first {
+			return p.rest[:len(p.rest)-len(rest)], true
+		}
+		if first && line == "" { // no start line: there is nothing to wait for
+			return p.rest[:len(p.rest)-len(rest)], true
+		}
+	}
+}
+
+// skipEmptyLines skips the lines before a start line that a server should skip, as
+// far as this one does.
+func (p *parser) skipEmptyLines() {
+	for n := 0; len(p.rest) > 0; n++ {
+		switch c := p.rest[0]; {
+		case p.emptyLines && c == '\n':
+			p.rest = p.rest[1:]
+		case p.emptyLines && c == '\r' && len(p.rest) > 1 && p.rest[1] == '\n':
+			p.rest = p.rest[2:]
+		case !p.emptyLines && p.last == "POST" && n < 4 && (c == '\n' || c == '\r'):
+			p.rest = p.rest[1:]
+		default:
+			return
+		}
+	}
+}
+
+// section is a header block or a trailer section.
+type section struct {
+	fields  []field
+	folded  bool
+	lost    bool
+	refused string
+}
+
+// section reads the lines of one.
+func (p *parser) section(block []byte, trailer bool) (s section) {
+	for {
+		line, rest, ok := cutLine(block)
+		if !ok || line == "" {
+			return s
+		}
+		block = rest
+		if isBlank(line[0]) {
+			s.refused = "the line continues nothing"
+			return s
+		}
+		last, unfolded := "", false
+		for len(block) > 0 && isBlank(block[0]) {
+			more, rest, ok := cutLine(block)
+			if !ok {
+				break
+			}
+			if p.foldEnds(more) {
+				s.lost = s.lost || p.losesItsPlace && strings.HasSuffix(last, " ")
+				s.refused = "a blank before a name"
+				return s
+			}
+			line, last, block, s.folded, unfolded = p.unfold(line, more), more, rest, true, true
+		}
+		s.lost = s.lost || p.losesItsPlace && strings.HasSuffix(last, " ")
+		name, value, ok := strings.Cut(line, ":")
+		if !ok {
+			s.refused = "a line without a colon"
+			return s
+		}
+		if s.refused = p.badField(name, value, trailer); s.refused != "" {
+			return s
+		}
+		s.fields = append(s.fields, field{name, p.trim(value, unfolded), strings.Trim(value, " \t")})
+	}
+}
+
+func isBlank(c byte) bool { return c == ' ' || c == '\t' }
+
+// body reads the body, as far as it is there.
+func (p *parser) body(m *message) {
+	if !m.chunked {
+		n := min(m.length, len(p.rest))
+		p.rest, m.whole = p.rest[n:], n == m.length
+		return
+	}
+	excess := 0
+	for {
+		size, rest, ok, torn := p.chunkSize(p.rest, &excess)
+		if !ok {
+			p.rest, m.torn = nil, torn
+			return
+		}
+		p.rest = rest
+		if size == 0 {
+			break
+		}
+		if size+2 > len(p.rest) {
+			short := p.rest[min(size, len(p.rest)):]
+			p.rest, m.torn = nil, len(short) > 0 && short[0] != '\r'
+			return
+		}
+		if string(p.rest[size:size+2]) != "\r\n" {
+			p.rest, m.torn = nil, true
+			return
+		}
+		p.rest = p.rest[size+2:]
+	}
+	p.trailer(m)
+}
+
+// hexadecimal reads the digits that b begins with.
+func hexadecimal(b []byte, most int) (n, digits int, ok bool) {
+	for _, c := range b {
+		d := strings.IndexByte("0123456789abcdef", c|0x20)
+		if '0' <= c && c <= '9' {
+			d = int(c - '0')
+		} else if c < 'A' {
+			d = -1
+		}
+		if d < 0 {
+			break
+		}
+		if digits++; digits > most {
+			return 0, digits, false
+		}
+		n = n<<4 | d
+	}
+	return n, digits, digits > 0
+}
+
+// isToken reports whether s is a token (RFC 9110, section 5.6.2).
+func isToken(s string) bool {
+	for _, c := range []byte(s) {
+		if c|0x20 >= 'a' && c|0x20 <= 'z' || c >= '0' && c <= '9' {
+			continue
+		}
+		if !strings.Contains("!#$%&'*+-.^_`|~", string(rune(c))) || c >= 0x80 {
+			return false
+		}
+	}
+	return s != ""
+}
+
+// hasToken reports whether a comma-separated list has a token, in any case.
+func hasToken(list, token string) bool {
+	for _, s := range strings.Split(list, ",") {
+		if strings.EqualFold(strings.Trim(s, " \t"), token) {
+			return true
+		}
+	}
+	return false
+}

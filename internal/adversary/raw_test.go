@@ -1,0 +1,87 @@
+package adversary
+
+import (
+	"fmt"
+	"os"
+	"runtime"
+	"strconv"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/weblimit/weblimit/internal/race"
+)
+
+// requests returns how many requests a test sends: RAW of the environment, or short.
+func requests(t *testing.T, short int64) int64 {
+	t.Helper()
+	text := os.Getenv("RAW")
+	if text == "" {
+		if race.Enabled {
+			short /= 10
+		}
+		return short
+	}
+	n, err := strconv.ParseInt(text, 10, 64)
+	if err != nil || n < 1 {
+		t.Fatalf("RAW=%s is no number of requests", text)
+	}
+	return n
+}
+
+// seeds calls attack for seeds, in parallel, until it has sent enough requests or
+// has failed often. SEED of the environment is the first, and the only one unless
+// RAW asks for more.
+func seeds(t *testing.T, short int64, attack func(all sites, seed uint64) (requests int, failed bool)) {
+	t.Helper()
+	enough := requests(t, short)
+	var next, sent, failures atomic.Int64
+	if text := os.Getenv("SEED"); text != "" {
+		seed, err := strconv.ParseInt(text, 10, 64)
+		if err != nil {
+			t.Fatalf("SEED=%s is no number", text)
+		}
+		if next.Store(seed); os.Getenv("RAW") == "" {
+			enough = 1
+		}
+	}
+	started := time.Now()
+	var wg sync.WaitGroup
+	for range workers(enough) {
+		wg.Go(func() {
+			all := sites{}
+			defer all.close()
+			for sent.Load() < enough && failures.Load() < 10 {
+				n, failed := attack(all, uint64(next.Add(1)-1))
+				sent.Add(int64(max(n, 1)))
+				if failed {
+					failures.Add(1)
+				}
+			}
+		})
+	}
+	wg.Wait()
+	took := time.Since(started)
+	t.Logf("%d requests on %d connections in %v, %.0f a second; %d failed", sent.Load(), next.Load(), took.Round(time.Millisecond), float64(sent.Load())/took.Seconds(), failures.Load())
+}
+
+func workers(enough int64) int {
+	if enough == 1 {
+		return 1
+	}
+	return runtime.GOMAXPROCS(0)
+}
+
+func TestRawRequests(t *testing.T) {
+	t.Parallel()
+	seeds(t, 100_000, func(all sites, seed uint64) (int, bool) {
+		f, a := newAttack(seed)
+		n, w := all.of(f, a.setup, false).suffer(a)
+		if w == nil || w.known != "" {
+			return n, false
+		}
+		all.report(t, f, a, w, fmt.Sprintf("SEED=%d", seed))
+		return n, true
+	})
+}

@@ -1,0 +1,133 @@
+package adversary
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"sync"
+
+	"github.com/weblimit/weblimit/core"
+)
+
+// visit is one request that has reached the application, as it was seen there.
+type visit struct {
+	method string
+	target string
+
+	asked   []ask         // what the store was asked to take
+	decided core.Decision // the adapter's, as far as a handler ran
+	ran     int           // handlers
+	route   string        // the template of the one that ran
+	status  int
+	units   int64 // that it said the request has cost
+	left    bool  // the handler has seen that the client is gone
+}
+
+// ask is one check, and what the store made of it.
+type ask struct {
+	bucket
+	cost    int64
+	charged bool
+}
+
+// bucket is a key under a limit.
+type bucket struct{ limit, key string }
+
+func (b bucket) String() string { return fmt.Sprintf("%s %q", b.limit, b.key) }
+
+type visitKey struct{}
+
+// visiting returns ctx with the visit in it.
+func visiting(ctx context.Context, v *visit) context.Context {
+	return context.WithValue(ctx, visitKey{}, v)
+}
+
+// recorder is a store in memory that notes what it is asked, and what each bucket owes.
+type recorder struct {
+	*core.Memory
+
+	mu    sync.Mutex
+	owed  map[bucket]int64      // Guarded by mu.
+	rules map[bucket]*core.Rule // of all buckets that were touched. Guarded by mu.
+}
+
+func newRecorder() *recorder {
+	return &recorder{Memory: core.NewMemory(), owed: map[bucket]int64{}, rules: map[bucket]*core.Rule{}}
+}
+
+// Take implements [core.Store].
+func (r *recorder) Take(ctx context.Context, checks []core.Check, results []core.Result) error {
+	err := r.Memory.Take(ctx, checks, results)
+	v, _ := ctx.Value(visitKey{}).(*visit)
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for i := range checks {
+		b := r.note(&checks[i])
+		if results[i].Charged {
+			r.owed[b] += checks[i].Cost
+		}
+		if v != nil {
+			v.asked = append(v.asked, ask{b, checks[i].Cost, results[i].Charged})
+		}
+	}
+	return err
+}
+
+// Charge implements [core.Store].
+func (r *recorder) Charge(ctx context.Context, checks []core.Check, results []core.Result) error {
+	err := r.Memory.Charge(ctx, checks, results)
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for i := range checks {
+		r.owed[r.note(&checks[i])] += checks[i].Cost
+	}
+	return err
+}
+
+// Refund implements [core.Store].
+func (r *recorder) Refund(ctx context.Context, checks []core.Check, results []core.Result) error {
+	r.mu.Lock()
+	for i := range checks {
+		if results[i].Charged {
+			r.owed[r.note(&checks[i])] -= checks[i].Cost
+		}
+	}
+	r.mu.Unlock()
+	return r.Memory.Refund(ctx, checks, results)
+}
+
+// note remembers a check's bucket. r.mu is held.
+func (r *recorder) note(c *core.Check) bucket {
+	b := bucket{c.Rule.Name, string(c.Key)}
+	r.rules[b] = c.Rule
+	return b
+}
+
+// settled returns what each bucket owes, and forgets everything.
+func (r *recorder) settled() (map[bucket]int64, error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	owed := r.owed
+	for b, rule := range r.rules {
+		if err := r.Reset(context.Background(), []core.Check{{Key: []byte(b.key), Rule: rule}}); err != nil {
+			return nil, err
+		}
+	}
+	r.owed, r.rules = map[bucket]int64{}, map[bucket]*core.Rule{}
+	return owed, nil
+}
+
+// buckets returns the buckets of a visit in a fixed order.
+func (v *visit) buckets() []bucket {
+	var bs []bucket
+	for _, a := range v.asked {
+		bs = append(bs, a.bucket)
+	}
+	slices.SortFunc(bs, func(a, b bucket) int {
+		if a.limit < b.limit {
+			return -1
+		}
+		return 1
+	})
+	return bs
+}
