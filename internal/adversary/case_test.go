@@ -5,8 +5,12 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"net/netip"
+	"slices"
 	"strings"
 	"testing"
+	"time"
+
+	"golang.org/x/net/http2"
 
 	"github.com/weblimit/weblimit/core"
 )
@@ -20,6 +24,8 @@ type attack struct {
 	seed     uint64 // where it is cut
 	end      ending
 	receives int // of a client that leaves: the bytes that it takes before
+	http2    bool
+	patience time.Duration // with a server that does not serve what it should, over HTTP/2
 }
 
 // newAttack returns the attack of a seed, and the framework that it is for.
@@ -44,6 +50,9 @@ func newAttack(seed uint64) (*framework, *attack) {
 // segments cuts the bytes into the pieces in which they arrive.
 func (a *attack) segments() (segments [][]byte) {
 	rest := a.raw
+	if a.http2 {
+		rest = append([]byte(http2.ClientPreface), a.raw...)
+	}
 	r := rand.New(rand.NewPCG(a.seed, 1))
 	for i := a.pieces; i > 1 && len(rest) > 1; i-- {
 		n := 1 + r.IntN(min(2*len(rest)/i+1, len(rest)))
@@ -63,10 +72,13 @@ func (a *attack) String() string {
 	if a.end == leaves {
 		pieces += fmt.Sprintf(", %d bytes of them", a.receives)
 	}
-	lines := strings.SplitAfter(string(a.raw), "\n")
 	var b strings.Builder
 	fmt.Fprintf(&b, "from %v, who %v%s:\n", a.peer, a.end, pieces)
-	for _, line := range lines {
+	if a.http2 {
+		describe(&b, a.raw)
+		return b.String()
+	}
+	for _, line := range strings.SplitAfter(string(a.raw), "\n") {
 		fmt.Fprintf(&b, "\t%q\n", line)
 	}
 	return b.String()
@@ -92,6 +104,16 @@ func newSite(f *framework, s *setup, http2 bool) *site {
 // suffer serves an attack, and compares what happens with the oracle.
 func (e *site) suffer(a *attack) (requests int, w *wrong) {
 	client := newWire(a.peer, a.segments(), a.end, a.receives)
+	var streams []request2
+	if a.http2 {
+		streams = parse2(a.raw)
+		client.multiplexed, client.patience = true, a.patience
+		for _, r := range streams {
+			if r.sure && !e.framework.dialect.itself(&r.message) {
+				client.expected++
+			}
+		}
+	}
 	e.listener.conns <- client
 	if err := client.wait(); err != nil {
 		return 0, wrongf("stuck", "%v", err)
@@ -101,8 +123,17 @@ func (e *site) suffer(a *attack) (requests int, w *wrong) {
 	if err != nil {
 		return 0, wrongf("store", "%v", err)
 	}
-	j := &judge{framework: e.framework, setup: a.setup, peer: a.peer, end: a.end, accounts: map[bucket]*account{}}
-	w = j.connection(bytes.Clone(a.raw), client.visits)
+	j := &judge{framework: e.framework, setup: a.setup, peer: a.peer, end: a.end, accounts: map[bucket]*account{}, multiplexed: a.http2}
+	if a.http2 {
+		w = j.connection2(streams, client.visits)
+	} else {
+		w = j.connection(bytes.Clone(a.raw), client.visits)
+	}
+	if w != nil && a.http2 {
+		var b strings.Builder
+		describe(&b, client.written)
+		w.text += "\nanswered:\n" + b.String()
+	}
 	if w == nil {
 		w = j.mark(nil, j.settled(owed))
 	}
@@ -130,7 +161,7 @@ func (s sites) close() {
 
 // shrink returns the shortest attack that it finds with the same outcome.
 func (s sites) shrink(f *framework, a *attack, w *wrong) (*attack, *wrong) {
-	e := s.of(f, a.setup, false)
+	e := s.of(f, a.setup, a.http2)
 	tries := 4000
 	if w.kind == "stuck" {
 		tries = 0 // each takes long
@@ -146,6 +177,7 @@ func (s sites) shrink(f *framework, a *attack, w *wrong) (*attack, *wrong) {
 		a, w = &b, now
 		return true
 	}
+	a.patience = 200 * time.Millisecond
 	simpler := *a
 	simpler.pieces = 1
 	try(simpler)
@@ -154,7 +186,7 @@ func (s sites) shrink(f *framework, a *attack, w *wrong) (*attack, *wrong) {
 	try(simpler)
 	for again := true; again; {
 		again = false
-		for _, cut := range []func([]byte) [][2]int{wholeRequests, wholeLines, spans} {
+		for _, cut := range a.cuts() {
 			for _, span := range cut(a.raw) {
 				if span[1] > len(a.raw) {
 					continue
@@ -166,6 +198,25 @@ func (s sites) shrink(f *framework, a *attack, w *wrong) (*attack, *wrong) {
 		}
 	}
 	return a, w
+}
+
+// cuts are the ways to make the attack shorter, the coarsest first.
+func (a *attack) cuts() []func([]byte) [][2]int {
+	if a.http2 {
+		return []func([]byte) [][2]int{wholeFrames}
+	}
+	return []func([]byte) [][2]int{wholeRequests, wholeLines, spans}
+}
+
+// wholeFrames are the places of frames, from the back.
+func wholeFrames(raw []byte) (all [][2]int) {
+	for at := 0; at+9 <= len(raw); {
+		n := 9 + (int(raw[at])<<16 | int(raw[at+1])<<8 | int(raw[at+2]))
+		all = append(all, [2]int{at, min(at+n, len(raw))})
+		at += n
+	}
+	slices.Reverse(all)
+	return all
 }
 
 // wholeRequests are the places of what could be requests, from the back.

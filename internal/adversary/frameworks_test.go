@@ -89,7 +89,9 @@ func serveStd(build func(*core.Limiter) http.Handler) func(net.Listener, *core.L
 			Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 				client := r.Context().Value(contextKey("wire")).(*wire)
 				v := &visit{method: r.Method, target: r.RequestURI}
-				client.enter(v)
+				if !client.enter(v) {
+					panic(http.ErrAbortHandler)
+				}
 				settle(limiter)
 				defer client.leaveHandler()
 				ctx := visiting(r.Context(), v)
@@ -274,7 +276,9 @@ func serveFiber(ln net.Listener, limiter *core.Limiter, onRoute, _ bool) {
 	app.Use(func(c *fiber.Ctx) error {
 		client := c.Context().Conn().(*wire)
 		v := &visit{method: string(c.Request().Header.Method()), target: string(c.Request().Header.RequestURI())}
-		client.enter(v)
+		if !client.enter(v) {
+			return fiber.ErrServiceUnavailable
+		}
 		settle(limiter)
 		defer client.leaveHandler()
 		c.SetUserContext(visiting(context.Background(), v))

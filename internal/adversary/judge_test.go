@@ -44,6 +44,8 @@ type judge struct {
 	end       ending
 	accounts  map[bucket]*account
 
+	multiplexed bool // HTTP/2
+
 	allowed  bool // the request that was judged last
 	doubtful bool // it may be denied as ambiguous: whether that limit applies is the router's answer
 	sent     int  // requests that the oracle has read
@@ -323,7 +325,7 @@ func (s *setup) rule(name string) *rule {
 func (j *judge) charge(v *visit) {
 	for _, a := range v.asked {
 		r := j.setup.rule(a.limit)
-		due := r.due(v, j.end)
+		due := r.due(v, j.end == waits && !j.multiplexed)
 		acc := j.account(a.bucket)
 		acc.owed.add(due.least, due.most)
 		acc.used.add(due.least, due.most)
@@ -334,7 +336,7 @@ func (j *judge) charge(v *visit) {
 // due is what a request that was allowed owes under a rule. What its client does
 // lowers it in no case. Where the handler has failed and the client has left, it is
 // open which came first.
-func (r *rule) due(v *visit, end ending) bounds {
+func (r *rule) due(v *visit, stays bool) bounds {
 	owes := r.cost
 	told := false
 	if r.estimate && (v.route == routeCharge || v.route == routeBroken) {
@@ -346,7 +348,7 @@ func (r *rule) due(v *visit, end ending) bounds {
 	}
 	switch v.route {
 	case routeFail, routePanic, routeBroken:
-		if due.least = 0; end == waits {
+		if due.least = 0; stays {
 			due.most = 0
 		}
 	}

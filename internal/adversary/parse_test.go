@@ -164,6 +164,10 @@ func (p *parser) section(block []byte, trailer bool) (s section) {
 			s.refused = "the line continues nothing"
 			return s
 		}
+		if !strings.Contains(line, ":") {
+			s.refused = "a line without a colon"
+			return s
+		}
 		last, unfolded := "", false
 		for len(block) > 0 && isBlank(block[0]) {
 			more, rest, ok := cutLine(block)
@@ -178,11 +182,7 @@ func (p *parser) section(block []byte, trailer bool) (s section) {
 			line, last, block, s.folded, unfolded = p.unfold(line, more), more, rest, true, true
 		}
 		s.lost = s.lost || p.losesItsPlace && strings.HasSuffix(last, " ")
-		name, value, ok := strings.Cut(line, ":")
-		if !ok {
-			s.refused = "a line without a colon"
-			return s
-		}
+		name, value, _ := strings.Cut(line, ":")
 		if s.refused = p.badField(name, value, trailer); s.refused != "" {
 			return s
 		}

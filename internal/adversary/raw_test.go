@@ -30,10 +30,10 @@ func requests(t *testing.T, short int64) int64 {
 	return n
 }
 
-// seeds calls attack for seeds, in parallel, until it has sent enough requests or
+// seeds calls attack for seeds, so many at a time, until it has sent enough requests or
 // has failed often. SEED of the environment is the first, and the only one unless
 // RAW asks for more.
-func seeds(t *testing.T, short int64, attack func(all sites, seed uint64) (requests int, failed bool)) {
+func seeds(t *testing.T, short int64, parallel int, attack func(all sites, seed uint64) (requests int, failed bool)) {
 	t.Helper()
 	enough := requests(t, short)
 	var next, sent, failures atomic.Int64
@@ -48,7 +48,10 @@ func seeds(t *testing.T, short int64, attack func(all sites, seed uint64) (reque
 	}
 	started := time.Now()
 	var wg sync.WaitGroup
-	for range workers(enough) {
+	if enough == 1 {
+		parallel = 1
+	}
+	for range parallel {
 		wg.Go(func() {
 			all := sites{}
 			defer all.close()
@@ -66,18 +69,30 @@ func seeds(t *testing.T, short int64, attack func(all sites, seed uint64) (reque
 	t.Logf("%d requests on %d connections in %v, %.0f a second; %d failed", sent.Load(), next.Load(), took.Round(time.Millisecond), float64(sent.Load())/took.Seconds(), failures.Load())
 }
 
-func workers(enough int64) int {
-	if enough == 1 {
-		return 1
-	}
-	return runtime.GOMAXPROCS(0)
-}
-
 func TestRawRequests(t *testing.T) {
 	t.Parallel()
-	seeds(t, 100_000, func(all sites, seed uint64) (int, bool) {
+	seeds(t, 100_000, runtime.GOMAXPROCS(0), func(all sites, seed uint64) (int, bool) {
 		f, a := newAttack(seed)
 		n, w := all.of(f, a.setup, false).suffer(a)
+		if w == nil || w.known != "" {
+			return n, false
+		}
+		all.report(t, f, a, w, fmt.Sprintf("SEED=%d", seed))
+		return n, true
+	})
+}
+
+func TestRawFrames(t *testing.T) {
+	t.Parallel()
+	// Most of the time goes into waiting for a server that has given up a connection,
+	// and closes it a second later.
+	seeds(t, 10_000, 16*runtime.GOMAXPROCS(0), func(all sites, seed uint64) (int, bool) {
+		f, a := newAttack2(seed)
+		n, w := all.of(f, a.setup, true).suffer(a)
+		if w != nil && w.kind == "not served" { // or the machine is busy
+			a.patience = patienceWithServers / 2
+			n, w = all.of(f, a.setup, true).suffer(a)
+		}
 		if w == nil || w.known != "" {
 			return n, false
 		}

@@ -45,6 +45,14 @@ type wire struct {
 	gone     bool // the client has reset
 	closed   bool // the server has closed, or will
 	stuck    bool // it has not, for too long
+	judged   bool // nothing counts any more
+
+	impatient   *time.Timer
+	goneAway    bool          // the server serves no more requests
+	seen        int           // bytes of written that were looked at
+	patience    time.Duration // with a server that does not serve what it should
+	multiplexed bool          // HTTP/2: requests run while the server reads
+	expected    int           // requests that come for sure, over HTTP/2
 
 	visits []*visit // in the order of arrival. Guarded by mu.
 }
@@ -76,12 +84,16 @@ func (w *wire) Read(p []byte) (int, error) {
 				w.segments = w.segments[1:]
 			}
 			return n, nil
+		case w.multiplexed && !w.served():
+			if w.impatient == nil {
+				w.impatient = time.AfterFunc(50*time.Millisecond, func() { w.give(halfCloses) })
+			}
 		case w.end == resets:
 			w.leave()
 			return 0, syscall.ECONNRESET
 		case w.end == halfCloses, w.busy == 0:
 			return 0, io.EOF
-		case len(p) > 1: // a body that is not finished; net/http looks for what follows by one byte
+		case len(p) > 1 && !w.multiplexed: // a body that is not finished; net/http looks for what follows by one byte
 			return 0, io.EOF
 		}
 		w.changed.Wait()
@@ -105,7 +117,60 @@ func (w *wire) Write(p []byte) (int, error) {
 		return n, syscall.EPIPE
 	}
 	w.written = append(w.written, p...)
+	if w.multiplexed {
+		w.readFrames()
+	}
 	return len(p), nil
+}
+
+// readFrames looks for GOAWAY in what the server has written: it serves nothing after
+// it, and closes a second later. w.mu is held.
+func (w *wire) readFrames() {
+	for {
+		frame := w.written[w.seen:]
+		if len(frame) < 9 {
+			return
+		}
+		if frame[3] == goAway {
+			w.goneAway = true
+			w.changed.Broadcast()
+			return
+		}
+		n := 9 + (int(frame[0])<<16 | int(frame[1])<<8 | int(frame[2]))
+		if n > len(frame) {
+			return
+		}
+		w.seen += n
+	}
+}
+
+// goAway is the type of that frame.
+const goAway = 7
+
+// served reports whether a client of HTTP/2 need not wait any longer. One that waits
+// has been answered; of one that does not, all requests have arrived.
+func (w *wire) served() bool {
+	switch w.end {
+	case resets:
+		return true
+	case leaves:
+		return w.busy == 0
+	case halfCloses:
+		return len(w.visits) >= w.expected
+	}
+	return len(w.visits) >= w.expected && w.busy == 0
+}
+
+// give makes another end of a connection of HTTP/2 whose client waits for what may
+// never come: an answer that fits into no window, or a request that was not served.
+func (w *wire) give(end ending) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.end != end && !w.closed {
+		w.end = end
+		w.impatient = time.AfterFunc(w.patience, func() { w.give(resets) })
+		w.changed.Broadcast()
+	}
 }
 
 // leave resets. w.mu is held.
@@ -148,12 +213,18 @@ func (w *wire) LocalAddr() net.Addr { return &net.TCPAddr{IP: net.IPv4(192, 0, 2
 // RemoteAddr implements [net.Conn].
 func (w *wire) RemoteAddr() net.Addr { return w.peer }
 
-// enter notes a request that has reached the application.
-func (w *wire) enter(v *visit) {
+// enter notes a request that has reached the application. It reports false for one
+// that is so late that the connection was judged without it.
+func (w *wire) enter(v *visit) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
+	if w.judged {
+		return false
+	}
 	w.busy++
 	w.visits = append(w.visits, v)
+	w.changed.Broadcast()
+	return true
 }
 
 // leaveHandler notes that the application has returned.
@@ -180,12 +251,16 @@ func (w *wire) wait() error {
 	defer late.Stop()
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	for !w.closed || w.busy > 0 {
+	for (!w.closed || w.busy > 0) && (!w.goneAway || !w.served() || w.busy > 0) {
+		if w.goneAway && w.impatient == nil {
+			w.impatient = time.AfterFunc(50*time.Millisecond, func() { w.give(halfCloses) })
+		}
 		if w.stuck {
 			return errStuck
 		}
 		w.changed.Wait()
 	}
+	w.judged, w.closed = true, true
 	return nil
 }
 
