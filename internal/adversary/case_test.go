@@ -110,7 +110,7 @@ func (e *site) suffer(a *attack) (requests int, w *wrong) {
 		client.multiplexed, client.patience = true, a.patience
 		for _, r := range streams {
 			if r.sure && !e.framework.dialect.itself(&r.message) {
-				client.expected++
+				client.expect(line{r.method, r.target}, 1)
 			}
 		}
 	}

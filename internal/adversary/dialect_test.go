@@ -31,7 +31,7 @@ type dialect struct {
 
 	// unfold joins a line with the one that continues it. foldEnds reports a line
 	// that begins with a blank and is refused as a field of its own.
-	unfold   func(line, more string) string
+	unfold   func(line, more string, again bool) string
 	foldEnds func(more string) bool
 
 	// framing finds out how the body is sent, and returns why the request is refused.
@@ -128,7 +128,12 @@ func overNetHTTP(framework string) *dialect {
 			}
 			return strings.TrimRight(value, " \t")
 		},
-		unfold:    func(line, more string) string { return strings.Trim(line, " \t") + " " + strings.Trim(more, " \t") },
+		unfold: func(line, more string, again bool) string {
+			if !again {
+				line = strings.Trim(line, " \t")
+			}
+			return line + " " + strings.Trim(more, " \t")
+		},
 		foldEnds:  func(string) bool { return false },
 		framing:   framingNetHTTP,
 		chunkSize: chunkNetHTTP,
@@ -216,7 +221,7 @@ func framingNetHTTP(m *message) string {
 		}
 		m.chunked = true
 	}
-	lengths := m.control("Content-Length")
+	lengths := m.lines("Content-Length")
 	for _, length := range lengths {
 		n, err := strconv.ParseUint(length, 10, 63)
 		if err != nil || strings.TrimSpace(length) != length || length != lengths[0] || length[0] == '+' {
@@ -364,7 +369,7 @@ func overFastHTTP() *dialect {
 			return strings.Trim(value, " ")
 		},
 		// Only the line break goes, and tabs become blanks.
-		unfold: func(line, more string) string {
+		unfold: func(line, more string, _ bool) string {
 			rest := strings.TrimLeft(more, "\t")
 			return strings.ReplaceAll(line+strings.Repeat(" ", len(more)-len(rest))+rest, "\r", "")
 		},
@@ -388,12 +393,12 @@ func overFastHTTP() *dialect {
 		losesItsPlace:  true,
 		mergesTrailers: true,
 		cookies: func(m *message, name string) []string {
-			values := cookiesFastHTTP(m.lines("Cookie"), name)
+			values := cookiesFastHTTP(m.control("Cookie"), name)
 			if len(values) > 0 {
 				return values
 			}
 			trailers := &message{fields: m.trailers}
-			if len(cookiesFastHTTP(trailers.lines("Cookie"), name)) > 0 {
+			if len(cookiesFastHTTP(trailers.control("Cookie"), name)) > 0 {
 				return []string{"", "?"} // the application sees it
 			}
 			return nil
@@ -402,6 +407,8 @@ func overFastHTTP() *dialect {
 	}
 }
 
+// cookiesFastHTTP returns the cookies of a name. Only spaces are blanks around one: a
+// tab is a part of its name or value, for the application as well.
 func cookiesFastHTTP(lines []string, name string) (values []string) {
 	for _, line := range lines {
 		for _, pair := range strings.Split(line, ";") {
@@ -449,7 +456,7 @@ func framingFastHTTP(m *message) string {
 		case sameASCII(f.name, "Transfer-Encoding") && f.raw != "identity":
 			m.chunked = true
 		case sameASCII(f.name, "Trailer") && f.raw != "":
-			for _, name := range strings.Split(f.raw, ",") {
+			for _, name := range strings.Split(strings.TrimSuffix(f.raw, ","), ",") {
 				if badTrailer(strings.Trim(name, " ")) {
 					return "a trailer that must not be one"
 				}

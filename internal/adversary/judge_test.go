@@ -115,14 +115,16 @@ func (j *judge) strays(visits []*visit) *wrong {
 			if !a.charged {
 				continue
 			}
-			for _, r := range j.setup.rules {
-				if r.name == a.limit && acc.used.least+a.cost > r.quota {
-					return wrongf("beyond the quota", "%v has used %d of %d, and %d more are taken", a.bucket, acc.used.least, r.quota, a.cost)
-				}
+			r := j.setup.rule(a.limit)
+			if acc.used.least+a.cost > r.quota {
+				return wrongf("beyond the quota", "%v has used %d of %d, and %d more are taken", a.bucket, acc.used.least, r.quota, a.cost)
 			}
-			acc.used.add(a.cost, a.cost)
-			acc.owed.add(0, 3*a.cost)
-			acc.owed.least = 0
+			least := a.cost
+			if r.estimate || r.refunds {
+				least = 0 // its handler may have said so
+			}
+			acc.used.add(least, a.cost)
+			acc.owed.add(least, 3*r.quota)
 		}
 		if len(v.asked) == 0 && v.ran > 0 && len(j.setup.bypass) == 0 && j.setup.rules[0].applies == nil && j.setup.rules[0].missing == core.ShareBucket {
 			return wrongf("not counted", "%s %q has run a handler, and is counted under no limit", v.method, v.target)

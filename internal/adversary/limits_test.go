@@ -91,9 +91,12 @@ func onRoutes(some ...string) condition {
 const token = "monitoring-0123456789abcdef"
 
 func withToken() condition {
-	return condition{keyfuncs.Tokens("X-Bypass-Token", token), func(c *caller) (bool, bool) {
+	return condition{keyfuncs.Tokens("X-Bypass-Token", token), func(c *caller) (yes, known bool) {
 		lines := c.lines("X-Bypass-Token")
-		return len(lines) == 1 && lines[0] == token, true
+		// A token is taken as the framework has it. net/http leaves the blank of a line
+		// break at the end of a value, and over HTTP/2 all blanks: it may be none then.
+		known = !slices.ContainsFunc(c.fields, func(f field) bool { return f.raw != f.value })
+		return len(lines) == 1 && lines[0] == token, known
 	}}
 }
 

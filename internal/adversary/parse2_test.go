@@ -95,12 +95,12 @@ func parse2(raw []byte) (requests []request2) {
 	sure, last := true, uint32(0)
 	for first := true; ; first = false {
 		f, rest, ok := cutFrame(raw)
-		if !ok || first && f.kind != http2.FrameSettings || len(f.payload) > 1<<20 {
+		if !ok || len(f.payload) > 1<<20 {
 			return requests
 		}
 		raw = rest
 		id := f.stream
-		sure = sure && !refused[id] && len(f.payload) <= 16384
+		sure = sure && !refused[id] && len(f.payload) <= 16384 && (!first || f.kind == http2.FrameSettings)
 		switch f.kind {
 		case http2.FrameSettings:
 			sure = sure && f.harmless()

@@ -179,7 +179,7 @@ func (p *parser) section(block []byte, trailer bool) (s section) {
 				s.refused = "a blank before a name"
 				return s
 			}
-			line, last, block, s.folded, unfolded = p.unfold(line, more), more, rest, true, true
+			line, last, block, s.folded, unfolded = p.unfold(line, more, unfolded), more, rest, true, true
 		}
 		s.lost = s.lost || p.losesItsPlace && strings.HasSuffix(last, " ")
 		name, value, _ := strings.Cut(line, ":")

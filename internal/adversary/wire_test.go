@@ -52,7 +52,7 @@ type wire struct {
 	seen        int           // bytes of written that were looked at
 	patience    time.Duration // with a server that does not serve what it should
 	multiplexed bool          // HTTP/2: requests run while the server reads
-	expected    int           // requests that come for sure, over HTTP/2
+	expected    map[line]int  // requests that are sure to come, over HTTP/2. Guarded by mu.
 
 	visits []*visit // in the order of arrival. Guarded by mu.
 }
@@ -156,9 +156,9 @@ func (w *wire) served() bool {
 	case leaves:
 		return w.busy == 0
 	case halfCloses:
-		return len(w.visits) >= w.expected
+		return len(w.expected) == 0
 	}
-	return len(w.visits) >= w.expected && w.busy == 0
+	return len(w.expected) == 0 && w.busy == 0
 }
 
 // give makes another end of a connection of HTTP/2 whose client waits for what may
@@ -166,7 +166,7 @@ func (w *wire) served() bool {
 func (w *wire) give(end ending) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if w.end != end && !w.closed {
+	if w.end != end && !w.judged {
 		w.end = end
 		w.impatient = time.AfterFunc(w.patience, func() { w.give(resets) })
 		w.changed.Broadcast()
@@ -213,6 +213,19 @@ func (w *wire) LocalAddr() net.Addr { return &net.TCPAddr{IP: net.IPv4(192, 0, 2
 // RemoteAddr implements [net.Conn].
 func (w *wire) RemoteAddr() net.Addr { return w.peer }
 
+// line is what a request begins with.
+type line struct{ method, target string }
+
+// expect expects n more of a request. w.mu is held, or nobody else has w.
+func (w *wire) expect(l line, n int) {
+	if w.expected == nil {
+		w.expected = map[line]int{}
+	}
+	if w.expected[l] += n; w.expected[l] <= 0 {
+		delete(w.expected, l)
+	}
+}
+
 // enter notes a request that has reached the application. It reports false for one
 // that is so late that the connection was judged without it.
 func (w *wire) enter(v *visit) bool {
@@ -223,6 +236,7 @@ func (w *wire) enter(v *visit) bool {
 	}
 	w.busy++
 	w.visits = append(w.visits, v)
+	w.expect(line{v.method, v.target}, -1)
 	w.changed.Broadcast()
 	return true
 }
@@ -240,6 +254,15 @@ const patienceWithServers = 20 * time.Second
 
 var errStuck = errors.New("the server neither closes the connection nor reads from it")
 
+// over reports whether nothing happens any more on the connection. Over HTTP/2 its
+// requests may still be about to arrive when it has closed. w.mu is held.
+func (w *wire) over() bool {
+	if w.multiplexed {
+		return (w.closed || w.goneAway) && w.busy == 0 && w.served()
+	}
+	return w.closed && w.busy == 0
+}
+
 // wait waits until the server has closed the connection and no handler runs.
 func (w *wire) wait() error {
 	late := time.AfterFunc(patienceWithServers, func() {
@@ -251,8 +274,8 @@ func (w *wire) wait() error {
 	defer late.Stop()
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	for (!w.closed || w.busy > 0) && (!w.goneAway || !w.served() || w.busy > 0) {
-		if w.goneAway && w.impatient == nil {
+	for !w.over() {
+		if w.multiplexed && (w.goneAway || w.closed) && w.impatient == nil {
 			w.impatient = time.AfterFunc(50*time.Millisecond, func() { w.give(halfCloses) })
 		}
 		if w.stuck {
