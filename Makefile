@@ -16,9 +16,11 @@ COMMIT ?= HEAD
 # Which of the other benchmarks, and how long each fuzz target.
 BENCH ?= .
 FUZZTIME ?= 10s
+# How many random requests of each protocol.
+RAW ?= 1000000
 
 .DEFAULT_GOAL := help
-.PHONY: help test lint vuln fmt bench microbench compare faults fuzz cover
+.PHONY: help test lint vuln fmt bench microbench compare faults fuzz raw cover
 
 help: ## print the targets
 	@sed -n 's/^\([a-z]*\):.*## \(.*\)/make \1\t\2/p' $(firstword $(MAKEFILE_LIST)) | expand -t 18
@@ -60,6 +62,9 @@ faults: ## break a real Redis in every way and print what that costs; some minut
 fuzz: ## run every fuzz target for FUZZTIME (10s)
 	@scripts/install-redis
 	FUZZTIME=$(FUZZTIME) scripts/fuzz
+
+raw: ## send RAW (1000000) random requests to the adapters, byte by byte; SEED=n is one case again
+	RAW=$(RAW) go test -run TestRaw -timeout 0 -v ./internal/adversary
 
 cover: ## print the coverage of the main module; coverage.out holds the lines
 	@scripts/install-redis

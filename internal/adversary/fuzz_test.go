@@ -1,0 +1,44 @@
+package adversary
+
+import (
+	"math/rand/v2"
+	"testing"
+	"time"
+)
+
+// The fuzzer chooses the bytes. which chooses the rest: framework, limits, peer, and
+// in how many pieces the bytes arrive.
+
+func FuzzRawHTTP1(f *testing.F) {
+	for seed := range uint64(40) {
+		s := &source{Rand: rand.New(rand.NewPCG(seed, 2)), setup: &setups[seed%uint64(len(setups))]}
+		f.Add(s.stream(), seed*0x9e3779b9)
+	}
+	fuzz(f, frameworks, func(*attack) {})
+}
+
+func FuzzRawHTTP2(f *testing.F) {
+	for seed := range uint64(40) {
+		_, a := newAttack2(seed)
+		f.Add(a.raw, seed*0x9e3779b9)
+	}
+	fuzz(f, frameworks[:len(frameworks)-1], func(a *attack) { a.http2, a.patience = true, time.Second })
+}
+
+func fuzz(f *testing.F, frameworks []*framework, prepare func(*attack)) {
+	all := sites{} // the fuzzer calls one at a time
+	f.Cleanup(all.close)
+	f.Fuzz(func(t *testing.T, raw []byte, which uint64) {
+		if len(raw) > 64<<10 {
+			return
+		}
+		r := rand.New(rand.NewPCG(which, 3))
+		framework := frameworks[r.IntN(len(frameworks))]
+		a := &attack{raw: raw, setup: &setups[r.IntN(len(setups))], peer: peers[r.IntN(len(peers))], pieces: 1 + r.IntN(3), seed: which}
+		prepare(a)
+		e := all.of(framework, a.setup, a.http2)
+		if _, w := e.suffer(a); w != nil && w.known == "" {
+			all.report(t, framework, a, w, "of the fuzzer")
+		}
+	})
+}
