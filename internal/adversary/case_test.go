@@ -25,6 +25,7 @@ type attack struct {
 	end      ending
 	receives int // of a client that leaves: the bytes that it takes before
 	http2    bool
+	direct   bool          // the store is one that nobody watches: a Memory takes a shorter way then
 	patience time.Duration // with a server that does not serve what it should, over HTTP/2
 }
 
@@ -40,6 +41,7 @@ func newAttack(seed uint64) (*framework, *attack) {
 	} else if s.chance(30) {
 		a.pieces = 1 + s.IntN(6)
 	}
+	a.direct = a.setup.plain() && s.chance(10)
 	if a.setup.hangUps && s.chance(60) || s.chance(10) {
 		a.end = pick(s, halfCloses, resets, leaves, leaves)
 		a.receives = s.IntN(4000)
@@ -89,14 +91,19 @@ func (a *attack) String() string {
 type site struct {
 	framework *framework
 	setup     *setup
-	recorder  *recorder
+	recorder  *recorder // nil if nobody watches
 	limiter   *core.Limiter
 	listener  *pipe
 }
 
-func newSite(f *framework, s *setup, http2 bool) *site {
-	e := &site{framework: f, setup: s, recorder: newRecorder(), listener: newPipe()}
-	e.limiter = core.Must(core.New(s.config(e.recorder)))
+func newSite(f *framework, s *setup, http2, direct bool) *site {
+	e := &site{framework: f, setup: s, listener: newPipe()}
+	var store core.Store = core.NewMemory()
+	if !direct {
+		e.recorder = newRecorder()
+		store = e.recorder
+	}
+	e.limiter = core.Must(core.New(s.config(store)))
 	go f.serve(e.listener, e.limiter, s.onRoute, http2)
 	return e
 }
@@ -119,11 +126,7 @@ func (e *site) suffer(a *attack) (requests int, w *wrong) {
 		return 0, wrongf("stuck", "%v", err)
 	}
 	settle(e.limiter)
-	owed, err := e.recorder.settled()
-	if err != nil {
-		return 0, wrongf("store", "%v", err)
-	}
-	j := &judge{framework: e.framework, setup: a.setup, peer: a.peer, end: a.end, accounts: map[bucket]*account{}, multiplexed: a.http2}
+	j := &judge{limiter: e.limiter, direct: e.recorder == nil, framework: e.framework, setup: a.setup, peer: a.peer, end: a.end, accounts: map[bucket]*account{}, multiplexed: a.http2}
 	if a.http2 {
 		w = j.connection2(streams, client.visits)
 	} else {
@@ -135,7 +138,10 @@ func (e *site) suffer(a *attack) (requests int, w *wrong) {
 		w.text += "\nanswered:\n" + b.String()
 	}
 	if w == nil {
-		w = j.mark(nil, j.settled(owed))
+		w = j.mark(nil, j.balance(e.recorder))
+	}
+	if e.recorder != nil {
+		e.recorder.reset()
 	}
 	return j.sent, w
 }
@@ -143,11 +149,15 @@ func (e *site) suffer(a *attack) (requests int, w *wrong) {
 // sites are applications that were made, for reuse by one goroutine.
 type sites map[string]*site
 
-func (s sites) of(f *framework, u *setup, http2 bool) *site {
-	name := fmt.Sprint(f.name, "/", u.name, "/", http2)
+func (s sites) of(f *framework, a *attack) *site {
+	name := fmt.Sprint(f.name, "/", a.setup.name, "/", a.http2, a.direct)
 	e := s[name]
+	if e != nil && a.direct { // what it has counted can't be taken back
+		_ = e.listener.Close()
+		e = nil
+	}
 	if e == nil {
-		e = newSite(f, u, http2)
+		e = newSite(f, a.setup, a.http2, a.direct)
 		s[name] = e
 	}
 	return e
@@ -161,7 +171,6 @@ func (s sites) close() {
 
 // shrink returns the shortest attack that it finds with the same outcome.
 func (s sites) shrink(f *framework, a *attack, w *wrong) (*attack, *wrong) {
-	e := s.of(f, a.setup, a.http2)
 	tries := 4000
 	if w.kind == "stuck" {
 		tries = 0 // each takes long
@@ -170,7 +179,7 @@ func (s sites) shrink(f *framework, a *attack, w *wrong) (*attack, *wrong) {
 		if tries--; tries < 0 {
 			return false
 		}
-		_, now := e.suffer(&b)
+		_, now := s.of(f, &b).suffer(&b)
 		if now == nil || now.kind != w.kind || now.known != w.known {
 			return false
 		}

@@ -16,6 +16,10 @@ import (
 type dialect struct {
 	framework string
 
+	// buffer is how many bytes of a header block, or a trailer section, are read; 0 is
+	// more than are sent here.
+	buffer int
+
 	// emptyLines: all empty lines before a start line are skipped, and not only the
 	// CRs and LFs, up to four, that old clients send after the body of a POST.
 	emptyLines bool
@@ -328,13 +332,11 @@ func cookiesNetHTTP(m *message, name string) (values []string) {
 // fiberMethods are those that Fiber routes. It answers others with 400.
 var fiberMethods = []string{"GET", "HEAD", "POST", "PUT", "DELETE", "CONNECT", "OPTIONS", "TRACE", "PATCH"}
 
-// fiberBuffer is how many bytes fasthttp reads of a header block.
-const fiberBuffer = 4096
-
 // overFastHTTP is how fasthttp reads requests, for Fiber.
 func overFastHTTP() *dialect {
 	return &dialect{
 		framework:  "fiber",
+		buffer:     4096,
 		emptyLines: true,
 		// Any bytes are a method, a target and a version. Without a version it is HTTP/1.0.
 		startLine: func(m *message, line string) string {
@@ -365,11 +367,18 @@ func overFastHTTP() *dialect {
 			}
 			return ""
 		},
-		trim: func(value string, _ bool) string {
+		trim: func(value string, folded bool) string {
+			if folded {
+				return value
+			}
 			return strings.Trim(value, " ")
 		},
-		// Only the line break goes, and tabs become blanks.
-		unfold: func(line, more string, _ bool) string {
+		// Only the line break goes, and tabs become blanks. Of a value that begins on the
+		// second line, blanks in front are a part.
+		unfold: func(line, more string, again bool) string {
+			if name, value, ok := strings.Cut(line, ":"); ok && !again {
+				line = name + ":" + strings.TrimLeft(value, " ")
+			}
 			rest := strings.TrimLeft(more, "\t")
 			return strings.ReplaceAll(line+strings.Repeat(" ", len(more)-len(rest))+rest, "\r", "")
 		},
@@ -518,7 +527,9 @@ func trailersFastHTTP(p *parser, m *message) {
 			p.rest, m.torn = nil, true
 			return
 		case bare, !ok:
-			m.whole = true
+			if m.whole = len(p.rest) <= p.buffer; !m.whole {
+				p.rest, m.torn = nil, true
+			}
 			return
 		}
 		if name, value, found := strings.Cut(line, ":"); found && !strings.ContainsAny(name, " \t") && !badTrailer(name) {
@@ -530,6 +541,9 @@ func trailersFastHTTP(p *parser, m *message) {
 		}
 	}
 	trailer := p.section(all, true)
+	if from+len(all) > p.buffer {
+		trailer.refused = "too long"
+	}
 	if trailer.refused == "" && slices.ContainsFunc(trailer.fields, func(f field) bool { return f.name != "" && badTrailer(f.name) }) {
 		trailer.refused = "a trailer that must not be one"
 	}

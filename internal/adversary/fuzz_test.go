@@ -36,8 +36,7 @@ func fuzz(f *testing.F, frameworks []*framework, prepare func(*attack)) {
 		framework := frameworks[r.IntN(len(frameworks))]
 		a := &attack{raw: raw, setup: &setups[r.IntN(len(setups))], peer: peers[r.IntN(len(peers))], pieces: 1 + r.IntN(3), seed: which}
 		prepare(a)
-		e := all.of(framework, a.setup, a.http2)
-		if _, w := e.suffer(a); w != nil && w.known == "" {
+		if _, w := all.of(framework, a).suffer(a); w != nil && w.known == "" {
 			all.report(t, framework, a, w, "of the fuzzer")
 		}
 	})

@@ -205,7 +205,7 @@ func (c *frames) list(id uint32) (list []hpack.HeaderField) {
 
 // field2 is a field by which a client could say who it is.
 func (c *frames) field2() hpack.HeaderField {
-	name := pick(c.source, lies...)
+	name := c.lie()
 	value := c.fieldValue(name)
 	if c.chance(12) {
 		value = c.blanks() + value + c.blanks()

@@ -1,6 +1,7 @@
 package adversary
 
 import (
+	"context"
 	"fmt"
 	"maps"
 	"net/http"
@@ -45,6 +46,8 @@ type judge struct {
 	accounts  map[bucket]*account
 
 	multiplexed bool // HTTP/2
+	limiter     *core.Limiter
+	direct      bool // nobody has seen what the store was asked
 
 	allowed  bool // the request that was judged last
 	doubtful bool // it may be denied as ambiguous: whether that limit applies is the router's answer
@@ -109,6 +112,10 @@ func (j *judge) noMore(visits []*visit, why string) *wrong {
 // strays are requests of bytes that the framework has read twice. That they are no
 // more than the limits allow is all that is known of them.
 func (j *judge) strays(visits []*visit) *wrong {
+	if j.direct { // they could be of anybody
+		clear(j.accounts)
+		return nil
+	}
 	for _, v := range visits {
 		for _, a := range v.asked {
 			acc := j.account(a.bucket)
@@ -171,6 +178,11 @@ func (j *judge) visit(c *caller) *wrong {
 		return nil
 	case denial != 0:
 		return j.denied(v, denial)
+	}
+	if j.direct {
+		for _, want := range wants {
+			v.asked = append(v.asked, ask{bucket{want.rule.name, want.who.key}, want.rule.cost, v.status != http.StatusTooManyRequests})
+		}
 	}
 	if w := j.asked(wants, v); w != nil {
 		return w
@@ -374,8 +386,12 @@ func (j *judge) answer(v *visit) answer {
 	}
 }
 
-// settled compares what all buckets owe at the end with the accounts.
-func (j *judge) settled(owed map[bucket]int64) *wrong {
+// balance compares what all buckets owe at the end with the accounts.
+func (j *judge) balance(r *recorder) *wrong {
+	if j.direct {
+		return j.peek()
+	}
+	owed := r.balance()
 	for _, b := range slices.SortedFunc(maps.Keys(owed), func(a, b bucket) int {
 		if a.limit+a.key < b.limit+b.key {
 			return -1
@@ -408,4 +424,21 @@ func (j *judge) mark(c *caller, w *wrong) *wrong {
 		}
 	}
 	return w
+}
+
+// peek asks the limiter what is left in the buckets of those who have sent requests.
+func (j *judge) peek() *wrong {
+	for b, acc := range j.accounts {
+		if b.key == missing { // nobody can ask for it
+			continue
+		}
+		d, err := j.limiter.Peek(context.Background(), b.key, 0)
+		if err != nil {
+			return wrongf("store", "%v", err)
+		}
+		if left := d.Results()[0].Remaining; left != j.setup.rule(b.limit).quota-acc.used.least {
+			return wrongf("another key", "%v has %d units left, and should have used %d", b, left, acc.used.least)
+		}
+	}
+	return nil
 }

@@ -107,6 +107,8 @@ type setup struct {
 	bypass  []condition
 	onRoute bool // they go by the route, and so stand on it in Fiber
 	hangUps bool // they are about clients that leave
+
+	reads []string // fields that they go by, which are sent most
 }
 
 var (
@@ -117,42 +119,47 @@ var (
 
 var setups = []setup{
 	{name: "Peer", rules: []rule{limited("peer", 4, keyfuncs.ClientIP(), directly)}},
-	{name: "TrustedProxies", rules: []rule{limited("client", 2, keyfuncs.ClientIP(keyfuncs.TrustedProxies("10.0.0.0/8")), viaProxies)}},
-	{name: "HopCount", rules: []rule{limited("client", 2, keyfuncs.ClientIP(keyfuncs.HopCount(2)), byAddr(hopCount(2)))}},
-	{name: "XRealIP", rules: []rule{limited("client", 2, keyfuncs.ClientIP(keyfuncs.XRealIP("10.0.0.0/8")), byAddr(from(proxies, lastLine("X-Real-IP"))))}},
-	{name: "SingleHeader", rules: []rule{limited("client", 2, keyfuncs.ClientIP(keyfuncs.SingleHeader("True-Client-IP", "10.0.0.0/8")), byAddr(from(proxies, lastLine("True-Client-IP"))))}},
-	{name: "Forwarded", rules: []rule{limited("client", 2, keyfuncs.ClientIP(keyfuncs.Forwarded("10.0.0.0/8")), byAddr(from(proxies, trusted(forwarded))))}},
-	{name: "Cloudflare", rules: []rule{limited("client", 2, keyfuncs.ClientIP(keyfuncs.Cloudflare()), byAddr(from(cloudflare, cloudflareAddr)))}},
-	{name: "Header", rules: []rule{limited("tenant", 2, keyfuncs.Header("X-Tenant"), byHeader("X-Tenant"))}},
-	{name: "Header, DenyRequest", rules: []rule{limited("tenant", 2, keyfuncs.Header("X-Tenant"), byHeader("X-Tenant")).onMissing(core.DenyRequest)}},
-	{name: "Header, SkipLimit", rules: []rule{limited("tenant", 2, keyfuncs.Header("X-Tenant"), byHeader("X-Tenant")).onMissing(core.SkipLimit)}},
-	{name: "Cookie", rules: []rule{limited("session", 2, keyfuncs.Cookie("sid"), byCookie("sid"))}},
-	{name: "APIKey", rules: []rule{limited("key", 2, keyfuncs.APIKey(), standardKey)}},
-	{name: "APIKey, SkipLimit", rules: []rule{limited("key", 2, keyfuncs.APIKey(), standardKey).onMissing(core.SkipLimit)}},
-	{name: "APIKey in the query", rules: []rule{limited("key", 2, keyfuncs.APIKey("X-API-Key", "?api_key"), byAPIKey("X-API-Key", "?api_key"))}},
-	{name: "First(User, APIKey, ClientIP)", rules: []rule{limited("caller", 3,
+	{name: "TrustedProxies", reads: []string{"X-Forwarded-For"}, rules: []rule{limited("client", 2, keyfuncs.ClientIP(keyfuncs.TrustedProxies("10.0.0.0/8")), viaProxies)}},
+	{name: "HopCount", reads: []string{"X-Forwarded-For"}, rules: []rule{limited("client", 2, keyfuncs.ClientIP(keyfuncs.HopCount(2)), byAddr(hopCount(2)))}},
+	{name: "XRealIP", reads: []string{"X-Real-IP"}, rules: []rule{limited("client", 2, keyfuncs.ClientIP(keyfuncs.XRealIP("10.0.0.0/8")), byAddr(from(proxies, lastLine("X-Real-IP"))))}},
+	{name: "SingleHeader", reads: []string{"True-Client-IP"}, rules: []rule{limited("client", 2, keyfuncs.ClientIP(keyfuncs.SingleHeader("True-Client-IP", "10.0.0.0/8")), byAddr(from(proxies, lastLine("True-Client-IP"))))}},
+	{name: "Forwarded", reads: []string{"Forwarded"}, rules: []rule{limited("client", 2, keyfuncs.ClientIP(keyfuncs.Forwarded("10.0.0.0/8")), byAddr(from(proxies, trusted(forwarded))))}},
+	{name: "Cloudflare", reads: []string{"CF-Connecting-IP", "CF-Connecting-IPv6"}, rules: []rule{limited("client", 2, keyfuncs.ClientIP(keyfuncs.Cloudflare()), byAddr(from(cloudflare, cloudflareAddr)))}},
+	{name: "Header", reads: []string{"X-Tenant"}, rules: []rule{limited("tenant", 2, keyfuncs.Header("X-Tenant"), byHeader("X-Tenant"))}},
+	{name: "Header, DenyRequest", reads: []string{"X-Tenant"}, rules: []rule{limited("tenant", 2, keyfuncs.Header("X-Tenant"), byHeader("X-Tenant")).onMissing(core.DenyRequest)}},
+	{name: "Header, SkipLimit", reads: []string{"X-Tenant"}, rules: []rule{limited("tenant", 2, keyfuncs.Header("X-Tenant"), byHeader("X-Tenant")).onMissing(core.SkipLimit)}},
+	{name: "Cookie", reads: []string{"Cookie"}, rules: []rule{limited("session", 2, keyfuncs.Cookie("sid"), byCookie("sid"))}},
+	{name: "APIKey", reads: []string{"X-API-Key", "Authorization"}, rules: []rule{limited("key", 2, keyfuncs.APIKey(), standardKey)}},
+	{name: "APIKey, SkipLimit", reads: []string{"X-API-Key", "Authorization"}, rules: []rule{limited("key", 2, keyfuncs.APIKey(), standardKey).onMissing(core.SkipLimit)}},
+	{name: "APIKey in the query", reads: []string{"X-API-Key"}, rules: []rule{limited("key", 2, keyfuncs.APIKey("X-API-Key", "?api_key"), byAPIKey("X-API-Key", "?api_key"))}},
+	{name: "First(User, APIKey, ClientIP)", reads: []string{"X-API-Key", "Authorization"}, rules: []rule{limited("caller", 3,
 		keyfuncs.First(keyfuncs.User(contextKey(userKey)), keyfuncs.User(userKey), keyfuncs.APIKey(), keyfuncs.ClientIP()), first(byUser, standardKey, directly))}},
-	{name: "Join(ClientIP, Method)", rules: []rule{limited("client", 2,
+	{name: "Join(ClientIP, Method)", reads: []string{"X-Forwarded-For"}, rules: []rule{limited("client", 2,
 		keyfuncs.Join(keyfuncs.ClientIP(keyfuncs.TrustedProxies("10.0.0.0/8")), keyfuncs.Method()), join(viaProxies, byMethod))}},
 	{name: "Route", onRoute: true, rules: []rule{limited("route", 2, keyfuncs.Route(), byRoute)}},
-	{name: "three limits", rules: []rule{
+	{name: "three limits", reads: []string{"X-API-Key", "Authorization", "X-Forwarded-For"}, rules: []rule{
 		limited("key", 3, keyfuncs.APIKey(), standardKey),
 		limited("client", 5, keyfuncs.ClientIP(keyfuncs.TrustedProxies("10.0.0.0/8")), viaProxies).costs(2),
 		limited("all", 6, keyfuncs.Everyone(), byEveryone),
 	}},
-	{name: "writes", rules: []rule{
+	{name: "writes", reads: []string{"X-API-Key"}, rules: []rule{
 		limited("writes", 2, keyfuncs.APIKey(), standardKey).unless(onMethods("GET", "OPTIONS")),
 		limited("peer", 6, keyfuncs.ClientIP(), directly),
 	}},
-	{name: "one route", onRoute: true, rules: []rule{
+	{name: "one route", reads: []string{"X-API-Key", "X-Tenant"}, onRoute: true, rules: []rule{
 		limited("items", 2, keyfuncs.APIKey(), standardKey).when(onRoutes(routeItem, routeRead)),
 		limited("tenant", 3, keyfuncs.Header("X-Tenant"), byHeader("X-Tenant")).onMissing(core.SkipLimit),
 	}},
-	{name: "bypasses", bypass: []condition{withToken()}, rules: []rule{limited("peer", 3, keyfuncs.ClientIP(), directly)}},
-	{name: "bypassed route", onRoute: true, bypass: []condition{onRoutes(routeOK), withToken()}, rules: []rule{limited("tenant", 2, keyfuncs.Header("X-Tenant"), byHeader("X-Tenant"))}},
+	{name: "bypasses", reads: []string{"X-Bypass-Token"}, bypass: []condition{withToken()}, rules: []rule{limited("peer", 3, keyfuncs.ClientIP(), directly)}},
+	{name: "bypassed route", reads: []string{"X-Bypass-Token", "X-Tenant"}, onRoute: true, bypass: []condition{onRoutes(routeOK), withToken()}, rules: []rule{limited("tenant", 2, keyfuncs.Header("X-Tenant"), byHeader("X-Tenant"))}},
 	{name: "RefundOn(ServerErrors)", hangUps: true, rules: []rule{limited("peer", 4, keyfuncs.ClientIP(), directly).refundsErrors()}},
 	{name: "Estimate", hangUps: true, rules: []rule{limited("tokens", 40, keyfuncs.ClientIP(), directly).estimates(9)}},
 	{name: "Estimate, RefundOn(ServerErrors)", hangUps: true, rules: []rule{limited("tokens", 40, keyfuncs.ClientIP(), directly).estimates(9).refundsErrors()}},
+}
+
+// plain reports whether what a request is counted for follows from its status.
+func (s *setup) plain() bool {
+	return len(s.rules) == 1 && !s.hangUps && !s.onRoute && len(s.bypass) == 0 && s.rules[0].missing != core.SkipLimit
 }
 
 // config makes a limiter's configuration.

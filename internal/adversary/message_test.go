@@ -125,9 +125,17 @@ var lies = []string{
 	"X-Bypass-Token", "X-HTTP-Method-Override", "X-Original-URL",
 }
 
+// lie is the name of one, often of one that matters here.
+func (s *source) lie() string {
+	if len(s.setup.reads) > 0 && s.chance(40) {
+		return pick(s, s.setup.reads...)
+	}
+	return pick(s, lies...)
+}
+
 // field is a line of the header block, or of the trailer section.
 func (s *source) field() string {
-	name := pick(s, lies...)
+	name := s.lie()
 	value := s.fieldValue(name)
 	if s.chance(20) {
 		name = pick(s, strings.ToLower(name), strings.ToUpper(name), strings.ReplaceAll(name, "-", "_"), name+" ", name+"\t", "\t"+name, name+"\x00", "X"+name)

@@ -71,6 +71,7 @@ type parser struct {
 // next reads the request that is next. It returns nil where the client has sent no
 // further one to its end; what follows one that is refused or torn is never read.
 func (p *parser) next() *message {
+	before := len(p.rest)
 	p.skipEmptyLines()
 	if len(p.rest) == 0 {
 		return nil
@@ -80,6 +81,10 @@ func (p *parser) next() *message {
 		return nil
 	}
 	m := new(message)
+	if p.buffer > 0 && before-len(p.rest)+len(block) > p.buffer {
+		m.refused = "it is too long"
+		return m
+	}
 	line, lines, _ := cutLine(block)
 	if m.refused = p.startLine(m, line); m.refused != "" {
 		return m

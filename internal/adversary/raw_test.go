@@ -73,7 +73,7 @@ func TestRawRequests(t *testing.T) {
 	t.Parallel()
 	seeds(t, 100_000, runtime.GOMAXPROCS(0), func(all sites, seed uint64) (int, bool) {
 		f, a := newAttack(seed)
-		n, w := all.of(f, a.setup, false).suffer(a)
+		n, w := all.of(f, a).suffer(a)
 		if w == nil || w.known != "" {
 			return n, false
 		}
@@ -88,10 +88,10 @@ func TestRawFrames(t *testing.T) {
 	// and closes it a second later.
 	seeds(t, 10_000, 16*runtime.GOMAXPROCS(0), func(all sites, seed uint64) (int, bool) {
 		f, a := newAttack2(seed)
-		n, w := all.of(f, a.setup, true).suffer(a)
+		n, w := all.of(f, a).suffer(a)
 		if w != nil && w.kind == "not served" { // or the machine is busy
 			a.patience = patienceWithServers / 2
-			n, w = all.of(f, a.setup, true).suffer(a)
+			n, w = all.of(f, a).suffer(a)
 		}
 		if w == nil || w.known != "" {
 			return n, false

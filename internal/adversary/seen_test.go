@@ -3,6 +3,7 @@ package adversary
 import (
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 	"sync"
 
@@ -103,18 +104,22 @@ func (r *recorder) note(c *core.Check) bucket {
 	return b
 }
 
-// settled returns what each bucket owes, and forgets everything.
-func (r *recorder) settled() (map[bucket]int64, error) {
+// balance returns what each bucket owes.
+func (r *recorder) balance() map[bucket]int64 {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	owed := r.owed
+	return maps.Clone(r.owed)
+}
+
+// reset forgets everything.
+func (r *recorder) reset() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
 	for b, rule := range r.rules {
-		if err := r.Reset(context.Background(), []core.Check{{Key: []byte(b.key), Rule: rule}}); err != nil {
-			return nil, err
-		}
+		_ = r.Reset(context.Background(), []core.Check{{Key: []byte(b.key), Rule: rule}}) // it fails on no check that was taken
 	}
-	r.owed, r.rules = map[bucket]int64{}, map[bucket]*core.Rule{}
-	return owed, nil
+	clear(r.owed)
+	clear(r.rules)
 }
 
 // buckets returns the buckets of a visit in a fixed order.
