@@ -30,18 +30,17 @@ import (
 type framework struct {
 	name    string
 	dialect *dialect
-	http2   bool
 	// serve serves an application behind a limiter until the listener closes.
 	// onRoute puts the limiter on each route, where Fiber knows which it is.
 	serve func(ln net.Listener, limiter *core.Limiter, onRoute, http2 bool)
 }
 
 var frameworks = []*framework{
-	{"net/http", overNetHTTP("net/http"), true, serveStd(netHTTP)},
-	{"chi", overNetHTTP("chi"), true, serveStd(chiRouter)},
-	{"gin", overNetHTTP("gin"), true, serveStd(ginEngine)},
-	{"echo", overNetHTTP("echo"), true, serveStd(echoServer)},
-	{"fiber", overFastHTTP(), false, serveFiber},
+	{"net/http", overNetHTTP("net/http"), serveStd(netHTTP)},
+	{"chi", overNetHTTP("chi"), serveStd(chiRouter)},
+	{"gin", overNetHTTP("gin"), serveStd(ginEngine)},
+	{"echo", overNetHTTP("echo"), serveStd(echoServer)},
+	{"fiber", overFastHTTP(), serveFiber},
 }
 
 // The application's routes answer all methods. What they do is in their names.
@@ -81,7 +80,7 @@ type contextKey string
 func serveStd(build func(*core.Limiter) http.Handler) func(net.Listener, *core.Limiter, bool, bool) {
 	return func(ln net.Listener, limiter *core.Limiter, _, http2 bool) {
 		app := build(limiter)
-		server := &http.Server{
+		server := &http.Server{ //nolint:gosec // G112: connections are in memory, and have an end
 			ErrorLog: log.New(io.Discard, "", 0),
 			ConnContext: func(ctx context.Context, c net.Conn) context.Context {
 				return context.WithValue(ctx, contextKey("wire"), c)
@@ -92,8 +91,8 @@ func serveStd(build func(*core.Limiter) http.Handler) func(net.Listener, *core.L
 				if !client.enter(v) {
 					panic(http.ErrAbortHandler)
 				}
-				settle(limiter)
 				defer client.leaveHandler()
+				settle(limiter)
 				ctx := visiting(r.Context(), v)
 				if user, ok := signedIn(r.RequestURI); ok {
 					ctx = context.WithValue(ctx, contextKey(userKey), user)
@@ -141,8 +140,8 @@ func (w *statusWriter) Flush() {
 	}
 }
 
-// failed is what a handler ends with that has to fail in its framework's way.
-var failed = errors.New("the handler fails")
+// errFailed is what a handler ends with that has to fail in its framework's way.
+var errFailed = errors.New("the handler fails")
 
 // handle is the handler of all routes, but for how a framework words an error.
 func handle(w http.ResponseWriter, r *http.Request, route, n string) error {
@@ -157,9 +156,9 @@ func handle(w http.ResponseWriter, r *http.Request, route, n string) error {
 			return nil
 		}
 	case routeFail:
-		return failed
+		return errFailed
 	case routePanic:
-		panic(failed)
+		panic(errFailed)
 	case routeStream:
 		for range 3 {
 			if _, err := w.Write(page); err != nil {
@@ -187,7 +186,7 @@ func handle(w http.ResponseWriter, r *http.Request, route, n string) error {
 	case routeBroken:
 		v.units = units(n)
 		_ = core.Charge(r.Context(), v.units)
-		return failed
+		return errFailed
 	}
 	_, _ = io.WriteString(w, "ok")
 	return nil
@@ -279,8 +278,8 @@ func serveFiber(ln net.Listener, limiter *core.Limiter, onRoute, _ bool) {
 		if !client.enter(v) {
 			return fiber.ErrServiceUnavailable
 		}
-		settle(limiter)
 		defer client.leaveHandler()
+		settle(limiter)
 		c.SetUserContext(visiting(context.Background(), v))
 		c.Locals(visitKey{}, v)
 		if user, ok := signedIn(v.target); ok {
@@ -320,9 +319,9 @@ func handleFiber(c *fiber.Ctx, route string) error {
 	v.decided, _ = fiberlimit.FromContext(c)
 	switch route {
 	case routeFail:
-		return failed
+		return errFailed
 	case routePanic:
-		panic(failed)
+		panic(errFailed)
 	case routeStream:
 		for range 3 {
 			_, _ = c.Write(page)
@@ -334,7 +333,7 @@ func handleFiber(c *fiber.Ctx, route string) error {
 	case routeBroken:
 		v.units = units(c.Params("n"))
 		_ = fiberlimit.Charge(c, v.units)
-		return failed
+		return errFailed
 	}
 	return c.SendString("ok")
 }

@@ -340,7 +340,7 @@ func forwarded(c *caller) (hops []string) {
 		for more {
 			at := lastPair.FindStringSubmatchIndex(line)
 			if at == nil {
-				hops, more = append(hops, "unreadable"), false
+				hops = append(hops, "unreadable")
 				break
 			}
 			group := func(i int) string {

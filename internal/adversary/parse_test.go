@@ -255,7 +255,7 @@ func isToken(s string) bool {
 		if c|0x20 >= 'a' && c|0x20 <= 'z' || c >= '0' && c <= '9' {
 			continue
 		}
-		if !strings.Contains("!#$%&'*+-.^_`|~", string(rune(c))) || c >= 0x80 {
+		if strings.IndexByte("!#$%&'*+-.^_`|~", c) < 0 {
 			return false
 		}
 	}
