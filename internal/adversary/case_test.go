@@ -138,7 +138,7 @@ func (e *site) suffer(a *attack) (requests int, w *wrong) {
 		w.text += "\nanswered:\n" + b.String()
 	}
 	if w == nil {
-		w = j.mark(nil, j.balance(e.recorder))
+		w = j.balance(e.recorder)
 	}
 	if e.recorder != nil {
 		e.recorder.reset()
@@ -180,7 +180,7 @@ func (s sites) shrink(f *framework, a *attack, w *wrong) (*attack, *wrong) {
 			return false
 		}
 		_, now := s.of(f, &b).suffer(&b)
-		if now == nil || now.kind != w.kind || now.known != w.known {
+		if now == nil || now.kind != w.kind {
 			return false
 		}
 		a, w = &b, now

@@ -236,7 +236,6 @@ func chiRouter(limiter *core.Limiter) http.Handler {
 var colons = strings.NewReplacer("{", ":", "}", "")
 
 func ginEngine(limiter *core.Limiter) http.Handler {
-	gin.SetMode(gin.ReleaseMode)
 	engine := gin.New()
 	engine.Use(gin.RecoveryWithWriter(io.Discard), func(c *gin.Context) {
 		if user, ok := c.Request.Context().Value(contextKey(userKey)).(string); ok {

@@ -30,7 +30,7 @@ func (j *judge) connection2(requests []request2, visits []*visit) *wrong {
 		c := &caller{message: &r.message, dialect: j.framework.dialect, peer: j.peer, visit: v}
 		if w := j.visit2(c); w != nil {
 			w.text = fmt.Sprintf("stream %d: %s", r.stream, w.text)
-			return j.mark(c, w)
+			return w
 		}
 	}
 	if len(left) > 0 {

@@ -13,9 +13,8 @@ import (
 
 // wrong is what a case shows: what was expected, and what happened.
 type wrong struct {
-	kind  string // the same for failures of one cause, as far as that can be said
-	text  string
-	known string // the finding that is being repaired; see known
+	kind string // the same for failures of one cause, as far as that can be said
+	text string
 }
 
 func (w *wrong) Error() string { return w.kind + ": " + w.text }
@@ -65,7 +64,7 @@ func (j *judge) connection(raw []byte, visits []*visit) *wrong {
 		j.sent++
 		switch {
 		case m.lost:
-			return j.mark(nil, j.strays(visits[i:]))
+			return j.strays(visits[i:])
 		case m.refused != "":
 			return j.noMore(visits[i:], "it is to be refused: "+m.refused)
 		case p.bodyFirst && !m.whole:
@@ -73,7 +72,7 @@ func (j *judge) connection(raw []byte, visits []*visit) *wrong {
 		case p.itself(m):
 			switch {
 			case m.folded && p.losesItsPlace:
-				return j.mark(nil, j.strays(visits[i:]))
+				return j.strays(visits[i:])
 			case p.ends(m, answer{}):
 				return j.noMore(visits[i:], "the connection has ended")
 			}
@@ -91,10 +90,10 @@ func (j *judge) connection(raw []byte, visits []*visit) *wrong {
 		}
 		c := &caller{message: m, dialect: j.framework.dialect, peer: j.peer, visit: v}
 		if w := j.visit(c); w != nil {
-			return j.mark(c, w)
+			return w
 		}
 		if m.folded && p.losesItsPlace {
-			return j.mark(nil, j.strays(visits[i:]))
+			return j.strays(visits[i:])
 		}
 		if p.ends(m, j.answer(v)) {
 			return j.noMore(visits[i:], "the connection has ended")
@@ -413,17 +412,6 @@ func (j *judge) balance(r *recorder) *wrong {
 		}
 	}
 	return nil
-}
-
-// mark notes on w what it is known for. c is nil at the end of a connection.
-func (j *judge) mark(c *caller, w *wrong) *wrong {
-	for _, k := range known {
-		if w != nil && k.is(j, c, w) {
-			w.known = k.finding
-			break
-		}
-	}
-	return w
 }
 
 // peek asks the limiter what is left in the buckets of those who have sent requests.
