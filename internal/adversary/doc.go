@@ -7,15 +7,19 @@
 // stands the adapter, with one of the sets of limits in limits_test.go.
 //
 // The oracle reads the same bytes by itself. parse_test.go cuts them into requests as
-// RFC 9112 says; where a framework reads more or less than that, dialect_test.go has the
-// difference, by name. keys_test.go finds in the header block alone who is limited, and
+// RFC 9112 says; where a framework reads more or less than that, it has a dialect, each
+// field of which is one difference with a name. keys_test.go finds in the header block alone who is limited, and
 // shares no code with package keyfuncs. judge_test.go compares what was seen: which
 // requests reached the application, under which key each was counted, which handlers ran,
 // and what is owed at the end.
 //
+// Over HTTP/2 a case is the frames of one connection: http2_test.go makes them,
+// parse2_test.go reads them as RFC 9113 says, judge2_test.go judges streams that run at
+// the same time.
+//
 //	go test ./internal/adversary                                        // some seconds
-//	RAW=10000000 go test -run TestRaw -timeout 0 ./internal/adversary   // as long as you like
-//	SEED=123 go test -run TestRaw ./internal/adversary                  // one case again
+//	make raw RAW=10000000                                               // as long as you like
+//	SEED=123 go test -run TestRawRequests ./internal/adversary          // one case again
 //	make fuzz                                                           // bytes of the fuzzer's choice
 //
 // A failure prints the framework, the limits, the seed, the bytes, and the shortest

@@ -226,7 +226,7 @@ func (p *parser) body(m *message) {
 		}
 		p.rest = p.rest[size+2:]
 	}
-	p.trailer(m)
+	p.trailers(p, m)
 }
 
 // hexadecimal reads the digits that b begins with.
