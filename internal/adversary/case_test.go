@@ -41,7 +41,7 @@ func newAttack(seed uint64) (*framework, *attack) {
 	} else if s.chance(30) {
 		a.pieces = 1 + s.IntN(6)
 	}
-	a.direct = a.setup.plain() && s.chance(10)
+	a.direct = a.setup.plain() && s.chance(3)
 	if a.setup.hangUps && s.chance(60) || s.chance(10) {
 		a.end = pick(s, halfCloses, resets, leaves, leaves)
 		a.receives = s.IntN(4000)

@@ -188,11 +188,11 @@ func chunkFastHTTP(b []byte, _ *int) (size int, rest []byte, ok, torn bool) {
 // trailersFastHTTP: the end of the connection ends the trailer section as well, and
 // so does a line without a colon when none comes any more. What is there of it then
 // is the next request. A second last chunk is passed over when the end of the section
-// is looked for, and read again.
+// is looked for, and read again, but refused where not all of it has arrived at once.
 func trailersFastHTTP(p *parser, m *message) {
 	from := 0
 	if len(p.rest) > 0 && p.rest[0] == '0' {
-		from = 3
+		from, m.lost = 3, true
 	}
 	all := p.rest[min(from, len(p.rest)):]
 	for rest, first := all, true; ; first = false {

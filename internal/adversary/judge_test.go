@@ -219,27 +219,32 @@ func (j *judge) unrouted(v *visit) bool {
 // wants returns the checks that the header block asks for. It returns a status
 // instead if the request is to be denied without one, or that it is exempt.
 func (j *judge) wants(c *caller) (wants []want, denial int, free bool) {
+	open := false // it may be exempt
+	defer func() {
+		if open && (denial == 0 || c.visit.status != denial) {
+			wants, denial, free = nil, 0, true
+		}
+	}()
 	for _, b := range j.setup.bypass {
 		yes, known := b.holds(c)
 		if yes && known {
 			return nil, 0, true
 		}
-		if !known && len(c.visit.asked) == 0 {
-			return nil, 0, true // no handler has run
-		}
+		// Where no handler has run, the route is the router's answer.
+		open = open || !known && len(c.visit.asked) == 0
 	}
 	for i := range j.setup.rules {
 		r := &j.setup.rules[i]
-		open := false
+		unsure := false // whether it applies
 		if r.applies != nil {
 			yes, known := r.applies(c)
-			if open = !known; known && !yes {
+			if unsure = !known; known && !yes {
 				continue
 			}
 		}
 		w := r.by(c)
 		switch {
-		case w.ambiguous && !open:
+		case w.ambiguous && !unsure:
 			return nil, http.StatusBadRequest, false
 		case w.key != "" || w.unknown:
 		case w.ambiguous:
@@ -252,7 +257,7 @@ func (j *judge) wants(c *caller) (wants []want, denial int, free bool) {
 		default:
 			w.key = missing
 		}
-		wants = append(wants, want{r, w, open})
+		wants = append(wants, want{r, w, unsure})
 	}
 	return wants, 0, false
 }

@@ -26,7 +26,7 @@ func requests(t *testing.T, short int64) int64 {
 	text := os.Getenv("RAW")
 	if text == "" {
 		if race.Enabled {
-			short /= 10
+			short /= 5
 		}
 		return short
 	}
@@ -78,7 +78,7 @@ func seeds(t *testing.T, short int64, parallel int, attack func(all sites, seed 
 
 func TestRawRequests(t *testing.T) {
 	t.Parallel()
-	seeds(t, 100_000, runtime.GOMAXPROCS(0), func(all sites, seed uint64) (int, bool) {
+	seeds(t, 50_000, runtime.GOMAXPROCS(0), func(all sites, seed uint64) (int, bool) {
 		f, a := newAttack(seed)
 		n, w := all.of(f, a).suffer(a)
 		if w == nil {
