@@ -32,7 +32,8 @@
 // first is the route; a condition on one of the others has no answer, so a limit of
 // it applies and an exemption does not. Neither has a condition where only handlers
 // of Use are below, as in app.Use("/proxy", limit, proxy): register a route there,
-// app.All("/proxy/*", limit, proxy).
+// app.All("/proxy/*", limit, proxy). Nor has one that names such a prefix, "/proxy/*",
+// for a request below it that has no route.
 //
 // Middleware that changes the path or method goes before the limiter. A limiter of
 // Use that notices one behind it, by a request that had no route and then has,

@@ -92,9 +92,13 @@ func (r *request) find() (template string, known bool) {
 	return template, template != "" || !r.routes.rewritten.Load()
 }
 
-// MayReach reports the routes that match behind the first, to which c.Next leads.
+// MayReach reports the routes that match behind the first, to which c.Next leads, and
+// without any the prefixes of handlers of Use, such as app.Static.
 func (r *request) MayReach(template string) bool {
 	t := r.routes.table(r.c.App())
+	if r.asked && r.route == "" && t.covers(template, r.c) {
+		return true
+	}
 	here, ok := t.at(r.c)
 	if !ok || !t.templates[template] {
 		return false
@@ -111,8 +115,8 @@ func (r *request) MayReach(template string) bool {
 
 // RouteRemedy is for advice.
 func (r *request) RouteRemedy() string {
-	switch _, known := r.Route(); {
-	case known:
+	switch route, known := r.Route(); {
+	case known && route != "":
 		return "several routes match, of which one may call c.Next: put the limiter on the route itself"
 	case r.routes.rewritten.Load():
 		return "put middleware that changes the path or the method before the limiter"

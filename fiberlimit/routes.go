@@ -37,6 +37,7 @@ type table struct {
 	places   map[*fiber.Route]entry // of the app, prefixes of Use and Group included
 
 	templates map[string]bool
+	prefixes  map[string]string // of Use and Group, by what a condition may call them
 }
 
 // entry is where a route stands in its method's order, and what it is called.
@@ -84,6 +85,7 @@ func newTable(app *fiber.App) *table {
 		places: make(map[*fiber.Route]entry),
 
 		templates: make(map[string]bool),
+		prefixes:  make(map[string]string),
 	}
 	t.match.Use(stop) // for each method, and so that Handler makes the app ready anew
 	stacks := t.match.Stack()
@@ -101,7 +103,12 @@ func newTable(app *fiber.App) *table {
 				}
 			}
 			t.places[route] = e
-			if !e.prefix {
+			if e.prefix {
+				t.prefixes[e.template] = route.Path
+				if route.Path != "/" { // which names one path
+					t.prefixes[route.Path] = route.Path
+				}
+			} else {
 				copied := *route
 				copied.Handlers = []fiber.Handler{stop}
 				t.routes[&copied] = e
@@ -118,6 +125,20 @@ func newTable(app *fiber.App) *table {
 		}
 	}
 	return t
+}
+
+// covers reports whether a handler of Use may answer a request that has no route, by
+// a prefix that a condition names as if it were one.
+func (t *table) covers(template string, c *fiber.Ctx) bool {
+	prefix, ok := t.prefixes[template]
+	if !ok || t.templates[template] {
+		return false
+	}
+	if i := strings.IndexAny(prefix, ":*+"); i >= 0 {
+		prefix = prefix[:i]
+	}
+	prefix, path := strings.TrimSuffix(prefix, "/"), c.Path()
+	return len(path) >= len(prefix) && strings.EqualFold(path[:len(prefix)], prefix)
 }
 
 // stop is a handler that ends a search, by not calling c.Next.
