@@ -27,9 +27,13 @@ type line struct {
 
 // lane is what a key has of the line.
 type lane struct {
-	taken int64     // places
-	last  time.Time // the latest turn of those who wait
+	taken int64         // places
+	last  time.Time     // the latest turn of those who wait
+	freed chan struct{} // has one for each slot of the key that has come back
 }
+
+// maxFreed is how many slots that came back at once are told of.
+const maxFreed = 64
 
 // spot is what a waiting request takes: one of the line's, and one of each key
 // whose limit holds it up. The zero spot is none.
@@ -108,13 +112,43 @@ func (l *line) enter(at *spot, c *call, because []int, turn time.Time) bool {
 	at.keys = keys
 	for _, key := range keys {
 		lane := l.lanes[key]
-		lane.taken++
+		if lane.taken++; lane.freed == nil {
+			lane.freed = make(chan struct{}, maxFreed)
+		}
 		if turn.After(lane.last) {
 			lane.last = turn
 		}
 		l.lanes[key] = lane
 	}
 	return true
+}
+
+// freed returns what tells those in the lane of a spot of slots that have come back.
+func (l *line) freed(at spot) <-chan struct{} {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.lanes[at.keys[0]].freed
+}
+
+// free tells those who wait for slots that some have come back.
+func (l *line) free(checks []Check) {
+	if l.taken.Load() == 0 {
+		return
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for i := range checks {
+		if checks[i].Rule.Algorithm != Concurrency {
+			continue
+		}
+		freed := l.lanes[l.key(&checks[i])].freed
+		for range min(checks[i].Cost, maxFreed) {
+			select {
+			case freed <- struct{}{}:
+			default:
+			}
+		}
+	}
 }
 
 // crowd returns how many requests wait in the fullest lane of a spot.

@@ -312,3 +312,34 @@ func TestACrowdThatWaitsForASlotCostsNoMoreThanAFew(t *testing.T) {
 		})
 	}
 }
+
+// Many that wait for slots of one key leave none unused.
+func TestSlotsThatComeBackAreTakenAtOnce(t *testing.T) {
+	t.Parallel()
+	for _, n := range []int{50, 400} {
+		synctest.Test(t, func(t *testing.T) {
+			store := &remote{Memory: core.NewMemory()}
+			l := limiterOn(t, store, forAll(core.Concurrent(10).Wait(5*time.Second)))
+			start := time.Now()
+			var wg sync.WaitGroup
+			for range n {
+				wg.Go(func() {
+					d := l.AllowKey(t.Context(), "k", 1)
+					if !d.Allowed {
+						t.Errorf("denied after %v: %v", time.Since(start), d.Reason)
+						return
+					}
+					time.Sleep(10 * time.Millisecond)
+					d.Settle(core.Outcome{})
+				})
+			}
+			wg.Wait()
+			if took, want := time.Since(start), time.Duration(n)*time.Millisecond; took > want*3/2 {
+				t.Errorf("%d requests of 10 ms, 10 at a time, took %v, want %v", n, took, want)
+			}
+			if calls := store.calls(); calls > int64(5*n) {
+				t.Errorf("%d requests made %d calls to the store", n, calls)
+			}
+		})
+	}
+}

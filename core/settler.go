@@ -97,6 +97,7 @@ func (r *reservation) tell() {
 	for again := true; again; again = r.told() {
 		refunds, charges := r.next()
 		r.call(Store.Refund, &refunds)
+		r.limiter.line.free(refunds.checks)
 		r.call(Store.Charge, &charges)
 	}
 }

@@ -6,7 +6,8 @@ import (
 )
 
 // How often a request asks again that waits for a slot: nobody knows when one
-// becomes free. Requests of one key ask one after the other, or a client with many
+// becomes free elsewhere, and of those that this process gives back each wakes one
+// request. Requests of one key ask one after the other, or a client with many
 // of them would cost the store as many calls each time.
 const (
 	minPoll   = 10 * time.Millisecond
@@ -22,7 +23,7 @@ func (l *Limiter) decideInTurn(ctx context.Context, c *call, who asker, d *Decis
 	if vacant := l.line.takeOver(c); vacant != nil {
 		at = vacant.spot
 		vacant.decide(ctx, c, d, start)
-		if !l.hold(ctx, c, d, &at, start, vacant.turn) {
+		if !l.hold(ctx, c, d, &at, start, vacant.turn, nil) {
 			return
 		}
 	} else if rule, until := l.line.full(c, start); rule != nil {
@@ -57,7 +58,11 @@ func (l *Limiter) queue(ctx context.Context, c *call, who asker, d *Decision, at
 			l.turnAway(d, ReasonLimitExceeded, wait)
 			return false
 		}
-		if !l.hold(ctx, c, d, at, asked, turn) {
+		var freed <-chan struct{}
+		if again {
+			freed = l.line.freed(*at)
+		}
+		if !l.hold(ctx, c, d, at, asked, turn, freed) {
 			return false
 		}
 		if !again {
@@ -69,10 +74,10 @@ func (l *Limiter) queue(ctx context.Context, c *call, who asker, d *Decision, at
 	}
 }
 
-// hold keeps a request waiting until its turn. It reports false if its context
+// hold keeps a request waiting until its turn, or until freed says something. It reports false if its context
 // ended before: then somebody else may get its place. asked is when the store decided.
-func (l *Limiter) hold(ctx context.Context, c *call, d *Decision, at *spot, asked, turn time.Time) bool {
-	if sleep(ctx, time.Until(turn)) {
+func (l *Limiter) hold(ctx context.Context, c *call, d *Decision, at *spot, asked, turn time.Time, freed <-chan struct{}) bool {
+	if sleep(ctx, time.Until(turn), freed) {
 		return true
 	}
 	if l.line.vacate(*at, c, d.held, asked, turn) {
@@ -141,12 +146,15 @@ func (l *Limiter) turnAway(d *Decision, reason Reason, after time.Duration) {
 	d.Allowed, d.Reason, d.RetryAfter = false, reason, after
 }
 
-// sleep waits, and reports false if the context ended before.
-func sleep(ctx context.Context, d time.Duration) bool {
+// sleep waits, or until early says something, and reports false if the context ended
+// before.
+func sleep(ctx context.Context, d time.Duration, early <-chan struct{}) bool {
 	timer := time.NewTimer(d)
 	defer timer.Stop()
 	select {
 	case <-timer.C:
+		return true
+	case <-early:
 		return true
 	case <-ctx.Done():
 		return false

@@ -33,8 +33,9 @@ func (l Limit) LeakyBucket(most time.Duration) Limit {
 // that hangs up, or a context that ends, gives its place up, with [ReasonCanceled]:
 // to the next request in this process that asks for the same, or within a second to
 // all who come later. Limits of other algorithms ask again when there
-// should be room, those of requests at the same time every 10 to 250 milliseconds,
-// and whoever asks first then gets it.
+// should be room, and whoever asks first then gets it: those of requests at the same
+// time when this process gives a slot back, and for slots of others every 10 to 250
+// milliseconds, or one every 25 of many that wait with the same key.
 //
 // A token bucket that queues can't have a part reserved by [Limit.Reserve]: those
 // who queue for theirs would be in front of those for whom the rest is kept.
