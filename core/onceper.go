@@ -58,6 +58,10 @@ const maxRepeats = 1000
 // A digest that the client sends, as in Content-Digest, is as good as none until it
 // was checked.
 //
+// On a Redis Cluster or Ring, a request whose limits lie in several slots leaves its
+// mark before the last of them has allowed it. Should that one deny, mark and charge
+// are taken back; a repeat that came in between was free.
+//
 // OncePer limits how often operations are charged, not how often they are done: it
 // stores no responses. Have the application answer a repeat from what it has stored,
 // refuse a key that comes with another body, and put a limit without OncePer beside

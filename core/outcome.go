@@ -57,9 +57,13 @@ type Outcome struct {
 	Duration time.Duration
 }
 
-// tooLong is from which Waited on a failure may be the client's: it kept the
-// handler waiting until a time-out of the server's struck.
-const tooLong = time.Second
+// A failure may be the client's if it kept the handler waiting until a time-out of
+// the server's struck: for tooLong, or for most of a shorter time-out. Less than
+// moments is what a network takes.
+const (
+	tooLong = time.Second
+	moments = 100 * time.Millisecond
+)
 
 // RefundOn gives back what a request was charged if f says so of its outcome: for
 // failures that should cost nothing, or for successes where only failures
@@ -83,9 +87,9 @@ func (l Limit) RefundOn(f func(Outcome) bool) Limit {
 
 // ServerErrors are responses of status 500 and above, panics included, that the
 // client did not bring about: not of a request that was canceled, nor of one that
-// kept its handler waiting for a second or more, for a body that trickles in or a
-// response that trickles out. Clients that upload slowly are charged for server
-// errors, too.
+// kept its handler waiting for a second or more, or for half of the request's time
+// if that is 100 ms or more: for a body that trickles in or a response that trickles
+// out. Clients that upload slowly are charged for server errors, too.
 //
 // A client gets for free what it can make the application fail at: answer bad
 // requests with 4xx.
@@ -126,4 +130,6 @@ func (o *Outcome) brokenOff() bool {
 }
 
 // clients reports whether a failure is, or may be, the client's doing.
-func (o *Outcome) clients() bool { return o.Canceled || o.Waited >= tooLong }
+func (o *Outcome) clients() bool {
+	return o.Canceled || o.Waited >= tooLong || o.Waited >= moments && o.Waited >= o.Duration/2
+}

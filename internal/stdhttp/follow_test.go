@@ -137,17 +137,30 @@ func TestClientsThatKeepTheHandlerWaiting(t *testing.T) {
 	timeOut := func(next http.Handler) http.HandlerFunc {
 		return http.TimeoutHandler(next, 10*time.Second, "").ServeHTTP
 	}
+	soon := func(next http.Handler) http.HandlerFunc {
+		return http.TimeoutHandler(next, 500*time.Millisecond, "").ServeHTTP
+	}
+	givesUp := func(w http.ResponseWriter, r *http.Request) {
+		ctx, cancel := context.WithTimeout(r.Context(), 500*time.Millisecond)
+		defer cancel()
+		readAll(w, r)
+		<-ctx.Done()
+		w.WriteHeader(http.StatusServiceUnavailable)
+	}
 	for name, c := range map[string]struct {
 		body     io.Reader
 		handler  http.HandlerFunc
 		refunded bool
 	}{
-		"a slow server":                        {strings.NewReader("body"), timeOut(works(time.Minute)), true},
-		"a slow server, and a client nearly":   {trickles(100*time.Millisecond, 5), timeOut(works(time.Minute)), true},
-		"a body that trickles in":              {trickles(time.Second, 3), timeOut(works(8 * time.Second)), false},
-		"a body that never ends":               {trickles(time.Minute, 3), timeOut(works(0)), false},
-		"a body that ends just after that":     {trickles(11*time.Second, 0), timeOut(works(0)), false},
-		"a body that keeps a handler for long": {trickles(6*time.Second, 0), timeOut(works(6 * time.Second)), false},
+		"a slow server":                         {strings.NewReader("body"), timeOut(works(time.Minute)), true},
+		"a slow server, and a client nearly":    {trickles(100*time.Millisecond, 5), timeOut(works(time.Minute)), true},
+		"a body that trickles in":               {trickles(time.Second, 3), timeOut(works(8 * time.Second)), false},
+		"a body that never ends":                {trickles(time.Minute, 3), timeOut(works(0)), false},
+		"a body that ends just after that":      {trickles(11*time.Second, 0), timeOut(works(0)), false},
+		"a body that keeps a handler for long":  {trickles(6*time.Second, 0), timeOut(works(6 * time.Second)), false},
+		"a short time-out, and a slow server":   {trickles(50*time.Millisecond, 1), soon(works(time.Minute)), true},
+		"a body that trickles until it strikes": {trickles(110*time.Millisecond, 9), soon(works(0)), false},
+		"a body that ends just after it":        {trickles(520*time.Millisecond, 0), givesUp, false},
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			o := watched(t, post(c.body), c.handler, nil)
