@@ -73,7 +73,7 @@ func (j *judge) connection(raw []byte, visits []*visit) *wrong {
 			switch {
 			case m.folded && p.losesItsPlace:
 				return j.strays(visits[i:])
-			case p.ends(m, answer{}):
+			case p.ends(m, answer{read: true}):
 				return j.noMore(visits[i:], "the connection has ended")
 			}
 			continue
@@ -94,6 +94,9 @@ func (j *judge) connection(raw []byte, visits []*visit) *wrong {
 		}
 		if m.folded && p.losesItsPlace {
 			return j.strays(visits[i:])
+		}
+		if i == len(visits) && j.framework.name == "net/http" && m.target == "*" && v.status == http.StatusBadRequest {
+			return nil // a ServeMux has refused this, and closed; or it was denied
 		}
 		if p.ends(m, j.answer(v)) {
 			return j.noMore(visits[i:], "the connection has ended")
@@ -158,7 +161,7 @@ type want struct {
 // visit judges one request, and charges it to the accounts.
 func (j *judge) visit(c *caller) *wrong {
 	v := c.visit
-	j.allowed, j.doubtful = false, false
+	j.doubtful = false
 	if v.ran > 1 {
 		return wrongf("run twice", "request %d has run %d handlers", j.sent, v.ran)
 	}
@@ -173,14 +176,13 @@ func (j *judge) visit(c *caller) *wrong {
 		if len(v.asked) > 0 {
 			return wrongf("a bypass that is counted", "request %d is exempt, and is counted for %v", j.sent, v.buckets())
 		}
-		j.allowed = true
 		return nil
 	case denial != 0:
 		return j.denied(v, denial)
 	}
 	if j.direct {
 		for _, want := range wants {
-			v.asked = append(v.asked, ask{bucket{want.rule.name, want.who.key}, want.rule.cost, v.status != http.StatusTooManyRequests})
+			v.asked = append(v.asked, ask{bucket: bucket{want.rule.name, want.who.key}, cost: want.rule.cost, charged: v.status != http.StatusTooManyRequests})
 		}
 	}
 	if w := j.asked(wants, v); w != nil {
@@ -190,7 +192,7 @@ func (j *judge) visit(c *caller) *wrong {
 	if w := j.fits(v, allowed); w != nil {
 		return w
 	}
-	if j.allowed = allowed; !allowed {
+	if !allowed {
 		if v.ran > 0 {
 			return wrongf("run though denied", "request %d has run %s, and was charged nothing", j.sent, v.route)
 		}
@@ -379,8 +381,8 @@ func (j *judge) answer(v *visit) answer {
 	switch j.framework.name {
 	case "chi":
 		aborts = v.route == routePanic
-	case "net/http": // a ServeMux closes where it is asked for "*"
-		aborts = v.route == routePanic || v.target == "*" && j.allowed
+	case "net/http":
+		aborts = v.route == routePanic
 	}
 	return answer{
 		route:   v.route,

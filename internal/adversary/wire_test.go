@@ -91,9 +91,12 @@ func (w *wire) Read(p []byte) (int, error) {
 		case w.end == resets:
 			w.leave()
 			return 0, syscall.ECONNRESET
-		case w.end == halfCloses, w.busy == 0:
+		case w.end == halfCloses, w.multiplexed && w.busy == 0:
 			return 0, io.EOF
-		case len(p) > 1 && !w.multiplexed: // a body that is not finished; net/http looks for what follows by one byte
+		case !w.multiplexed && len(p) > 1:
+			// The server has served everything, or waits for what is missing of a body. By
+			// single bytes net/http finds out, while a handler runs, whether its client is
+			// still there: it is.
 			return 0, io.EOF
 		}
 		w.changed.Wait()
