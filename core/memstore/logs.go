@@ -1,0 +1,93 @@
+//go:build moving
+
+package memstore
+
+import "slices"
+
+// logs holds the entries of a shard's sliding logs and slots, apart from the
+// pointer-free slots of its table. What counts is the memory that they take, used or
+// not: a client could otherwise fill a log, let it expire but for one entry, and go on
+// with the next.
+type logs struct {
+	books  []book
+	free   []int64 // indexes of books
+	weight int     // sum of logWeight over books
+}
+
+// book is the entries of one log.
+type book struct {
+	entries []logEntry
+	size    int // entries that its array has room for; those that have expired lie before entries
+}
+
+// bookWeight is what a book takes beside its entries, in entries.
+const bookWeight = 3
+
+// logWeight is how many buckets a log's memory is worth; nothing if there is none.
+func logWeight(size int) int {
+	if size == 0 {
+		return 0
+	}
+	return (size + bookWeight + 3) / 4
+}
+
+func (l *logs) acquire() int64 {
+	if last := len(l.free) - 1; last >= 0 {
+		i := l.free[last]
+		l.free = l.free[:last]
+		return i
+	}
+	if n := len(l.books); n == cap(l.books) {
+		l.books = append(make([]book, 0, n+n/8+8), l.books...) // append alone would double it
+	}
+	l.books = append(l.books, book{})
+	return int64(len(l.books) - 1)
+}
+
+func (l *logs) set(i int64, log []logEntry, size int) {
+	l.weight += logWeight(size) - logWeight(l.books[i].size)
+	l.books[i] = book{log, size}
+}
+
+func (l *logs) release(i int64) {
+	l.set(i, nil, 0)
+	l.free = append(l.free, i)
+}
+
+// sparse reports whether most books are free.
+func (l *logs) sparse() bool { return len(l.free) > len(l.books)/2+32 }
+
+// renumber lets go of the free books.
+func (s *shard) renumber() {
+	books := make([]book, 0, len(s.logs.books)-len(s.logs.free))
+	for i := range s.slots {
+		if slot := &s.slots[i]; slot.kind != 0 && slot.kind.algorithm().isLog() {
+			books = append(books, s.logs.books[slot.third])
+			slot.third = int64(len(books) - 1)
+		}
+	}
+	s.logs.books, s.logs.free = books, nil
+}
+
+// trim returns the log that is to be stored in slot i, if that was found, and for how
+// many entries its array has room. A log that leaves most of its array empty moves to
+// one that it fills.
+func (s *shard) trim(i int, found bool, log []logEntry) (_ []logEntry, size int) {
+	size = cap(log)
+	if found && s.slots[i].kind.algorithm().isLog() {
+		if b := &s.logs.books[s.slots[i].third]; sameArray(b.entries, log) {
+			size = b.size
+		}
+	}
+	if size > 2*len(log)+8 {
+		log = slices.Clone(log)
+		size = cap(log)
+	}
+	return log, size
+}
+
+// sameArray reports whether two parts of arrays, of which each reaches to the end of
+// its own, are of the same one.
+func sameArray(a, b []logEntry) bool {
+	return cap(a) > 0 && cap(b) > 0 && &a[:cap(a)][cap(a)-1] == &b[:cap(b)][cap(b)-1]
+}

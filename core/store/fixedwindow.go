@@ -1,0 +1,23 @@
+//go:build moving
+
+package store
+
+// rollWindow begins the window that now is in, unless the stored one still
+// runs. A stored window that lies ahead of a clock set back is kept to its end,
+// so that the step grants no second quota.
+func (r *Rule) rollWindow(b *bucket, now, offset int64) {
+	if b.expires == 0 {
+		b.x = 0
+		b.expires = windowStart(now, offset, r.scale.Unit) + r.scale.Unit
+	}
+}
+
+// windowStart returns the start of the window of the given length that now is
+// in, when windows are aligned to the epoch plus offset. All in one unit.
+func windowStart(now, offset, length int64) int64 {
+	into := (now - offset) % length
+	if into < 0 {
+		into += length
+	}
+	return now - into
+}

@@ -1,0 +1,128 @@
+//go:build moving
+
+package store
+
+import "math/bits"
+
+// The token bucket keeps no tokens but a debt, which drains at Rate per tick
+// down to nothing; a cost fits while the debt stays within Capacity. What is
+// stored is the moment at which the debt ends, so that time alone refills the
+// bucket and two readers need not agree on when they last looked. It is the
+// generic cell rate algorithm (ITU-T I.371) on integers: the moment is whole
+// ticks and a fraction over Rate, so no rate drifts, however odd.
+
+// debt returns the ticks until the debt of a live bucket ends, whole and over Rate.
+func (f form) debt(b *bucket, now int64) (whole, fraction int64) {
+	if b.expires <= now {
+		return 0, 0
+	}
+	whole, fraction = inTicks(b.expires, f.tick)-inTicks(now, f.tick), b.x
+	if fraction > 0 {
+		whole-- // expires is the tick after the one in which the debt ends
+	}
+	return whole, fraction
+}
+
+func (r *Rule) setDebt(b *bucket, now, debt int64) {
+	whole, fraction := debt, int64(0)
+	if r.scale.Rate != 1 { // it is for most limits
+		whole, fraction = debt/r.scale.Rate, debt%r.scale.Rate
+	}
+	r.setDebtTicks(b, now, whole, fraction)
+}
+
+func (r *Rule) setDebtTicks(b *bucket, now, whole, fraction int64) {
+	b.x = fraction
+	if fraction > 0 {
+		whole++
+	}
+	b.expires = 0
+	if whole > 0 {
+		b.expires = (inTicks(now, r.scale.Tick) + whole) * r.scale.Tick
+	}
+}
+
+// level returns the debt, and whether it is one that the bucket can hold: a
+// clock that was set back makes it look larger.
+func (r *Rule) level(n *[4]int64) (debt int64, holds bool) {
+	high, low := bits.Mul64(uint64(n[0]), uint64(r.scale.Rate))
+	if high != 0 || low > uint64(r.scale.Capacity) {
+		return 0, false
+	}
+	return int64(low) + n[1], true
+}
+
+func (r *Rule) debtFits(cost int64, n *[4]int64) bool {
+	debt, holds := r.level(n)
+	return holds && debt+cost*r.scale.Unit <= r.scale.Capacity
+}
+
+// debtWait compares in ticks, where nothing overflows, even if a clock that was
+// set back makes the debt look larger than the bucket.
+func (r *Rule) debtWait(cost int64, n *[4]int64) int64 {
+	return r.debtWaitIn(r.scale.Capacity, cost, n)
+}
+
+// debtWaitIn is debtWait for a bucket that holds capacity.
+func (r *Rule) debtWaitIn(capacity, cost int64, n *[4]int64) int64 {
+	room := capacity - cost*r.scale.Unit - n[1]
+	slack := room / r.scale.Rate // the whole ticks of debt that leave room for cost
+	if room < 0 {
+		slack = -ceilDiv(-room, r.scale.Rate)
+	}
+	return max(n[0]-slack, 0) * r.scale.Tick
+}
+
+func (r *Rule) debtRemaining(n *[4]int64) int64 {
+	debt, holds := r.level(n)
+	if !holds {
+		return 0
+	}
+	return (r.Burst*r.scale.Unit - debt) / r.scale.Unit // below 0 if requests queue
+}
+
+// inDebt returns units as debt; any that make more than twice what the bucket holds
+// are as good.
+func (r *Rule) inDebt(units int64) int64 {
+	return min(units, 2*(r.scale.Whole/r.scale.Unit+1)) * r.scale.Unit
+}
+
+// refundDebt gives back cost less what the bucket has regained since the charge:
+// that much of it would have been lost in a full bucket had the charge never
+// been made, and giving it back as well would let more than a burst through.
+func (r *Rule) refundDebt(b *bucket, now, cost, at int64) {
+	debt := min(r.inDebt(cost), r.scale.Whole) // more can't have been charged under these numbers
+	elapsed := max(inTicks(now, r.scale.Tick)-inTicks(at, r.scale.Tick), 0)
+	if elapsed > debt/r.scale.Rate {
+		return
+	}
+	debt -= elapsed * r.scale.Rate
+	whole, fraction := b.form.debt(b, now)
+	whole -= debt / r.scale.Rate
+	fraction -= debt % r.scale.Rate
+	if fraction < 0 {
+		whole, fraction = whole-1, fraction+r.scale.Rate
+	}
+	if whole < 0 {
+		whole, fraction = 0, 0
+	}
+	r.setDebtTicks(b, now, whole, fraction)
+}
+
+// ChargedAt returns the time, in microseconds since the epoch, that a store takes
+// for that of a charge when it gives units of it back: a bucket gives back what it
+// has not regained since. It regains the debt that it had first, so nothing of a
+// charge that came on top of others is regained before their debt has ended. For
+// all but token buckets it is the time of the charge.
+func (r *Rule) ChargedAt(units int64, charged *Result) int64 {
+	if r.Algorithm != TokenBucket {
+		return charged.At
+	}
+	tick := r.scale.Tick
+	ticks := charged.ResetAfter.Microseconds() / tick // for which the debt lasts for sure
+	if r.scale.Rate > 1 {
+		ticks-- // the last may be a fraction
+	}
+	ticks -= ceilMulDiv(min(units, r.whole()), r.scale.Unit, r.scale.Rate)
+	return charged.At + max(ticks, 0)*tick
+}

@@ -1,0 +1,37 @@
+//go:build moving
+
+package integer
+
+import "math/bits"
+
+// inTicks returns a time in whole ticks. Nearly all rules count in microseconds,
+// and a division takes as long as all else that is done with the result.
+func inTicks(micros, tick int64) int64 {
+	if tick == 1 {
+		return micros
+	}
+	return micros / tick
+}
+
+// ceilDiv returns a / b rounded up, for a >= 0 and b > 0.
+func ceilDiv(a, b int64) int64 {
+	q := a / b
+	if a%b != 0 {
+		q++
+	}
+	return q
+}
+
+// ceilMulDiv returns a × b / c rounded up, for 0 <= a <= c, b >= 0 and c > 0;
+// the product may need 128 bits, the result is at most b.
+func ceilMulDiv(a, b, c int64) int64 {
+	if a == c {
+		return b
+	}
+	high, low := bits.Mul64(uint64(a), uint64(b))
+	quotient, rest := bits.Div64(high, low, uint64(c))
+	if rest != 0 {
+		quotient++
+	}
+	return int64(quotient)
+}
