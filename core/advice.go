@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"github.com/weblimit/weblimit/keyfuncs"
+
+	"github.com/weblimit/weblimit/core/store"
 )
 
 // Advice is a kind of misconfiguration that a limiter notices and logs: one line
@@ -20,14 +22,14 @@ type Advice string
 
 // The kinds of advice.
 const (
-	AdviceForwarded  Advice = "WL001" // forwarded headers are seen while only the peer is used
-	AdviceFramework  Advice = "WL002" // the framework's client address can be forged
-	AdviceInHandler  Advice = "WL003" // a limiter is built while a request is served
-	AdviceTwice      Advice = "WL004" // one limiter counts a request twice
-	AdviceEviction   Advice = "WL005" // Redis may evict the keys of limits
-	AdviceTier       Advice = "WL006" // a tier can never work
-	AdviceScale      Advice = "WL007" // a Scale function panics
-	AdviceRoute      Advice = "WL008" // a limiter needs the route where it is not known
+	AdviceForwarded  Advice = "WL001"              // forwarded headers are seen while only the peer is used
+	AdviceFramework  Advice = "WL002"              // the framework's client address can be forged
+	AdviceInHandler  Advice = "WL003"              // a limiter is built while a request is served
+	AdviceTwice      Advice = "WL004"              // one limiter counts a request twice
+	AdviceEviction   Advice = store.AdviceEviction // Redis may evict the keys of limits
+	AdviceTier       Advice = "WL006"              // a tier can never work
+	AdviceScale      Advice = "WL007"              // a Scale function panics
+	AdviceRoute      Advice = "WL008"              // a limiter needs the route where it is not known
 	adviceLink              = "https://github.com/weblimit/weblimit/blob/main/docs/advice.md#"
 	adviceLooks             = 1000 // requests of a limiter that are looked at
 	forwardedHeaders        = "X-Forwarded-For Forwarded X-Real-Ip Cf-Connecting-Ip True-Client-Ip"
@@ -148,27 +150,21 @@ func (l *limit) unrouted(r keyfuncs.Request, what, so string) {
 	}
 }
 
-// Inspector is a [Store] that can look at how its server is set up. It returns
-// the problem that it finds, if any. A limiter calls it once, in the background,
-// after the store has answered for the first time.
-type Inspector interface {
-	Inspect(ctx context.Context) (kind Advice, problem string, err error)
-}
-
+// inspectStore has the store look at how its server is set up, once.
 func (l *Limiter) inspectStore() {
 	if l.advisor.inspects.Load() || l.advisor.inspects.Swap(true) { // a swap writes, even if it changes nothing
 		return
 	}
-	store, ok := l.store.(Inspector)
-	if !ok {
+	inspect := l.store.Registry().Inspector()
+	if inspect == nil {
 		return
 	}
 	go func() {
 		ctx, cancel := context.WithTimeout(context.Background(), time.Second)
 		defer cancel()
 		// An error says only that the server does not let us look.
-		if kind, problem, err := store.Inspect(ctx); err == nil && problem != "" {
-			l.Advise(kind, problem)
+		if kind, problem, err := inspect(ctx); err == nil && problem != "" {
+			l.Advise(Advice(kind), problem)
 		}
 	}()
 }

@@ -97,12 +97,17 @@ type inspected struct {
 	looks   atomic.Int64
 }
 
-func (s *inspected) Inspect(ctx context.Context) (core.Advice, string, error) {
+func (s *inspected) ready() *inspected {
+	s.Registry().SetInspector(s.inspect)
+	return s
+}
+
+func (s *inspected) inspect(ctx context.Context) (advice, problem string, err error) {
 	s.looks.Add(1)
 	if _, bounded := ctx.Deadline(); !bounded {
 		panic("a look without a deadline")
 	}
-	return s.kind, s.problem, s.err
+	return string(s.kind), s.problem, s.err
 }
 
 // situations is what each kind of advice is about; none is a test's clean request.
@@ -147,7 +152,7 @@ var situations = []struct {
 	}},
 	{"a store finds a problem with its server", core.AdviceEviction, "weblimit: keys are evicted", func(t *testing.T, config core.Config) {
 		synctest.Test(t, func(t *testing.T) { // which waits for the look in the background
-			store := &inspected{flaky: newFlaky(false), kind: core.AdviceEviction, problem: "keys are evicted"}
+			store := (&inspected{flaky: newFlaky(false), kind: core.AdviceEviction, problem: "keys are evicted"}).ready()
 			config.Store, config.Limits = store, []core.Limit{everyone(9)}
 			l := newLimiter(t, config)
 			for range 3 {
@@ -326,9 +331,9 @@ func TestNoAdviceOfAStore(t *testing.T) {
 		store *inspected
 		looks int64
 	}{
-		{"nothing is found", &inspected{flaky: newFlaky(false)}, 1},
-		{"the look fails", &inspected{flaky: newFlaky(false), kind: core.AdviceEviction, problem: "half a look", err: errDown}, 1},
-		{"the store is out", &inspected{flaky: newFlaky(true), kind: core.AdviceEviction, problem: "keys are evicted"}, 0},
+		{"nothing is found", (&inspected{flaky: newFlaky(false)}).ready(), 1},
+		{"the look fails", (&inspected{flaky: newFlaky(false), kind: core.AdviceEviction, problem: "half a look", err: errDown}).ready(), 1},
+		{"the store is out", (&inspected{flaky: newFlaky(true), kind: core.AdviceEviction, problem: "keys are evicted"}).ready(), 0},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			advice := newAdvice()

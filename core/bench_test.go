@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/weblimit/weblimit/core"
+	"github.com/weblimit/weblimit/core/memstore"
 	"github.com/weblimit/weblimit/keyfuncs"
 )
 
@@ -74,7 +75,7 @@ func BenchmarkMemoryFlood(b *testing.B) {
 					b.Error(err)
 				}
 			}
-			for range core.DefaultMaxBuckets * 5 / 4 {
+			for range memstore.DefaultMaxBuckets * 5 / 4 {
 				flood()
 			}
 			b.ReportAllocs()

@@ -9,40 +9,15 @@ import (
 	"time"
 
 	"github.com/weblimit/weblimit/keyfuncs"
+
+	"github.com/weblimit/weblimit/core/store"
 )
-
-// Blocked is a client that a limit blocks; see [Limit.Penalty].
-type Blocked struct {
-	Limit string    // its name
-	Key   string    // who; as canonical as store keys are, secrets hashed: for [Limiter.Unblock]
-	Until time.Time // when the block ends, on the store's clock
-	Level int64     // how many blocks the limit has begun in a row; those that were set by hand don't count
-}
-
-// Blocker is a [Store] whose blocks can be listed, lifted and set. [Memory] is
-// one, and so is a redisstore.Store. Its methods are safe for concurrent use.
-type Blocker interface {
-	// Blocks yields the blocks that hold under the rules, in no order. What comes
-	// or goes meanwhile may be among them or not. An error is yielded where a part
-	// of the store can't be read; what follows is from the others.
-	Blocks(ctx context.Context, rules []*Rule) iter.Seq2[Blocked, error]
-
-	// Block blocks the checks' keys under their rules from now on for d, instead
-	// of the blocks that hold. The checks' costs are not read.
-	Block(ctx context.Context, checks []Check, d time.Duration) error
-
-	// Unblock forgets the penalties of the checks' keys, and nothing else.
-	Unblock(ctx context.Context, checks []Check) error
-}
-
-// ErrNoBlocks is returned for a store that is no [Blocker].
-var ErrNoBlocks = errors.New("weblimit: the store can't list, set or lift blocks")
 
 // Blocks yields the clients that the limiter's limits block, in no order, one
 // for each limit and key. What begins or ends meanwhile may be among them or
 // not. It is for an admin's page or a command, and not for requests: a store in
 // Redis is searched through, some hundred keys at a time, without holding it up.
-// A store in memory lists 16,384 at most: see [Memory.Blocks].
+// A store in memory lists 16,384 at most: see memstore.Store.Blocks.
 //
 // An error is yielded where a part of the store, such as a node of a Cluster,
 // can't be read; the iteration goes on with the others. ctx ends it. What is
@@ -57,11 +32,7 @@ func (l *Limiter) Blocks(ctx context.Context) iter.Seq2[Blocked, error] {
 	if len(rules) == 0 {
 		return func(func(Blocked, error) bool) {}
 	}
-	store, ok := l.store.(Blocker)
-	if !ok {
-		return func(yield func(Blocked, error) bool) { yield(Blocked{}, ErrNoBlocks) }
-	}
-	return store.Blocks(ctx, rules)
+	return l.store.Blocks(ctx, rules)
 }
 
 // Block blocks key under the limit of that name from now on for d, in the place
@@ -70,8 +41,8 @@ func (l *Limiter) Blocks(ctx context.Context) iter.Seq2[Blocked, error] {
 // 0, and the next block is not longer for it. key is as for [Limiter.AllowKey], or
 // one that is listed.
 func (l *Limiter) Block(ctx context.Context, limit, key string, d time.Duration) error {
-	if err := validBlockTime("a block", d.Truncate(time.Microsecond)); err != nil {
-		return fmt.Errorf("weblimit: limit %q: %w", limit, err)
+	if err := store.ValidBlockTime(d.Truncate(time.Microsecond)); err != nil {
+		return fmt.Errorf("weblimit: limit %q: %s", limit, unprefixed(err))
 	}
 	for i := range l.limits {
 		rule := &l.limits[i].rule
@@ -81,9 +52,9 @@ func (l *Limiter) Block(ctx context.Context, limit, key string, d time.Duration)
 		if !rule.Penalized() {
 			return fmt.Errorf("weblimit: limit %q blocks nobody: it has no Penalty", limit)
 		}
-		return l.eachBlock(ctx, []Check{{Key: blockKey(key), Rule: rule}}, func(ctx context.Context, s Blocker, checks []Check) error {
-			return s.Block(ctx, checks, d.Truncate(time.Microsecond))
-		})
+		ctx, cancel := context.WithTimeout(ctx, l.timeout)
+		defer cancel()
+		return l.store.Block(ctx, []Check{{Key: blockKey(key), Rule: rule}}, d.Truncate(time.Microsecond))
 	}
 	return fmt.Errorf("weblimit: the limiter has no limit %q", limit)
 }
@@ -105,19 +76,9 @@ func (l *Limiter) Unblock(ctx context.Context, key string) error {
 	if len(checks) == 0 {
 		return nil
 	}
-	return errors.Join(l.instead.memory.Unblock(ctx, checks), l.eachBlock(ctx, checks, func(ctx context.Context, s Blocker, checks []Check) error {
-		return s.Unblock(ctx, checks)
-	}))
-}
-
-func (l *Limiter) eachBlock(ctx context.Context, checks []Check, f func(context.Context, Blocker, []Check) error) error {
-	store, ok := l.store.(Blocker)
-	if !ok {
-		return ErrNoBlocks
-	}
 	ctx, cancel := context.WithTimeout(ctx, l.timeout)
 	defer cancel()
-	return f(ctx, store, checks)
+	return errors.Join(l.instead.memory.Unblock(ctx, checks), l.store.Unblock(ctx, checks))
 }
 
 // blockKey returns the store's key for one that an admin names or was shown. What

@@ -52,7 +52,7 @@ func (c *call) ask(limit *limit, r keyfuncs.Request) Reason {
 	if rule != nil {
 		c.keys = keys
 		c.add(limit, rule, keys[start:len(keys):len(keys)], cost)
-		if rule.once > 0 {
+		if rule.Once > 0 {
 			reason = c.askOnce(limit, r)
 		}
 	}

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/weblimit/weblimit/core"
+	"github.com/weblimit/weblimit/core/store"
 	"github.com/weblimit/weblimit/keyfuncs"
 )
 
@@ -63,7 +64,7 @@ func TestSlotsOfALimiter(t *testing.T) {
 func TestSlotsByDefaultAreHeldForAMinute(t *testing.T) {
 	t.Parallel()
 	r := mustRule(t, core.Concurrent(7))
-	if r.Algorithm != core.Concurrency || r.Algorithm.String() != "concurrency" || r.Window != time.Minute || r.Quota != 7 || r.Burst != 7 {
+	if r.Algorithm != store.Concurrency || r.Algorithm.String() != "concurrency" || r.Window != time.Minute || r.Quota != 7 || r.Burst != 7 {
 		t.Errorf("got %+v", r)
 	}
 }

@@ -8,10 +8,12 @@ import (
 	"time"
 
 	"github.com/weblimit/weblimit/keyfuncs"
+
+	"github.com/weblimit/weblimit/core/store"
 )
 
 // DefaultTimeout is how long a store may take to decide unless told otherwise.
-const DefaultTimeout = 100 * time.Millisecond
+const DefaultTimeout = store.DefaultTimeout
 
 // Config sets up a [Limiter].
 type Config struct {
@@ -86,10 +88,12 @@ func (c *Config) validate() error {
 	switch {
 	case c.Store == nil:
 		return errors.New("weblimit: Config.Store is missing")
+	case c.Store.Registry() == nil:
+		return errors.New("weblimit: Config.Store: its Registry is nil; a wrapper returns that of the store in it")
 	case len(c.Limits) == 0:
 		return errors.New("weblimit: Config.Limits is empty")
-	case len(c.Limits) > MaxChecks:
-		return fmt.Errorf("weblimit: Config.Limits has %d limits, the most is %d", len(c.Limits), MaxChecks)
+	case len(c.Limits) > store.MaxChecks:
+		return fmt.Errorf("weblimit: Config.Limits has %d limits, the most is %d", len(c.Limits), store.MaxChecks)
 	case c.Timeout != 0 && c.Timeout < time.Millisecond:
 		return fmt.Errorf("weblimit: Config.Timeout must be at least 1ms, got %v", c.Timeout)
 	case c.MaxWaiting < 0:

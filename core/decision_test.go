@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/weblimit/weblimit/core"
+	"github.com/weblimit/weblimit/core/store"
 )
 
 func TestReasonStrings(t *testing.T) {
@@ -40,12 +41,12 @@ func TestReasonStrings(t *testing.T) {
 func TestAlgorithmStrings(t *testing.T) {
 	t.Parallel()
 	for algorithm, want := range map[core.Algorithm]string{
-		core.TokenBucket:   "token bucket",
-		core.FixedWindow:   "fixed window",
-		core.SlidingWindow: "sliding window",
-		core.SlidingLog:    "sliding log",
-		0:                  "unknown algorithm",
-		math.MaxUint8:      "unknown algorithm",
+		store.TokenBucket:   "token bucket",
+		store.FixedWindow:   "fixed window",
+		store.SlidingWindow: "sliding window",
+		store.SlidingLog:    "sliding log",
+		0:                   "unknown algorithm",
+		math.MaxUint8:       "unknown algorithm",
 	} {
 		if got := algorithm.String(); got != want {
 			t.Errorf("algorithm %d reads %q, want %q", uint8(algorithm), got, want)

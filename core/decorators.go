@@ -112,6 +112,6 @@ func (l Limit) WarnAt(levels ...float64) Limit {
 // where a warning of [Limit.WarnAt] begins with "approaching limit". The percentage
 // is of the burst. A tier has its own soft limit or none. Defaults to none.
 func (l Limit) Soft(n int64) Limit {
-	l.soft, l.hasSoft = n, true
+	l.numbers.Soft, l.numbers.hasSoft = n, true
 	return l
 }

@@ -4,6 +4,10 @@ import (
 	"fmt"
 	"strconv"
 	"time"
+
+	"github.com/weblimit/weblimit/internal/integer"
+
+	"github.com/weblimit/weblimit/core/store"
 )
 
 // Headers is a set of dialects in which clients can be told of their limits, for
@@ -73,7 +77,7 @@ func (d *Decision) setOlder(h Header, dialects Headers) {
 	}
 	if dialects&XRateLimit != 0 {
 		at := time.UnixMicro(r.At).Add(r.ResetAfter)
-		setThree(h, "X-Ratelimit", decimal(limit), left, ceilDiv(at.UnixMicro(), 1e6))
+		setThree(h, "X-Ratelimit", decimal(limit), left, integer.CeilDiv(at.UnixMicro(), 1e6))
 	}
 }
 
@@ -98,10 +102,10 @@ func tighter(field string, left int64) bool {
 // policyItem is a limit as drafts 03 to 07 write it: 100;w=60.
 func policyItem(r *Rule) string {
 	item := decimal(r.Burst)
-	if r.Algorithm == Concurrency {
+	if r.Algorithm == store.Concurrency {
 		return item // which has no window
 	}
-	if fill, exact := r.fillTime(); exact && fill%time.Second == 0 {
+	if fill, exact := fillTime(r); exact && fill%time.Second == 0 {
 		item += ";w=" + decimal(seconds(fill))
 	}
 	return item

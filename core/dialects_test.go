@@ -21,7 +21,7 @@ var dialects = map[string]core.Headers{
 // decidedIn is decided, by a limiter of these dialects.
 func decidedIn(t testing.TB, config core.Config, results ...core.Result) core.Decision {
 	t.Helper()
-	config.Store = &scripted{results: results}
+	config.Store = newScripted(results...)
 	return newLimiter(t, config).AllowKey(t.Context(), "k", 1)
 }
 

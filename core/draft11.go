@@ -5,6 +5,12 @@ import (
 	"strconv"
 	"time"
 	"unsafe"
+
+	"github.com/weblimit/weblimit/core/store"
+
+	"sync"
+
+	"sync/atomic"
 )
 
 // The response fields of draft-ietf-httpapi-ratelimit-headers-11, an
@@ -101,27 +107,49 @@ func (d *Decision) policies() []string {
 			continue
 		}
 		if len(all) == 0 {
-			all = append(all, enforced.policy[0]...)
+			all = append(all, d.limiter.policies.of(enforced)[0]...)
 		}
-		all = append(separate(all), rule.policy[0]...)
+		all = append(separate(all), d.limiter.policies.of(rule)[0]...)
 	}
 	switch {
 	case len(all) > 0:
 		return []string{string(all)}
 	case enforced != nil:
-		return enforced.policy[:1:1]
+		return d.limiter.policies.of(enforced)
 	}
 	return noPolicy
 }
 
 var noPolicy = []string{""}
 
-// setPolicy notes the rule's description. A bucket is described by what it holds and
-// how long it takes to fill, so that r is never above q. A time that is not a
-// whole number of seconds is left out rather than rounded.
-func (r *Rule) setPolicy() { r.policy[0] = string(r.describe()) }
+// policies keeps what draft-11 says of rules, as the values of a header: tiers and
+// other rules that requests choose are described once.
+type policies struct {
+	known sync.Map // of *Rule to *[1]string
+	count atomic.Int64
+}
 
-func (r *Rule) describe() []byte {
+// maxPolicies bounds them: a Tiers function may make up numbers as it goes.
+const maxPolicies = maxVariants
+
+// of returns the description of a rule, with no spare capacity.
+func (p *policies) of(r *Rule) []string {
+	if known, ok := p.known.Load(r); ok {
+		return known.(*[1]string)[:]
+	}
+	policy := &[1]string{string(describe(r))}
+	if p.count.Load() < maxPolicies {
+		if _, before := p.known.LoadOrStore(r, policy); !before {
+			p.count.Add(1)
+		}
+	}
+	return policy[:]
+}
+
+// describe writes a rule as an item of RateLimit-Policy. A bucket is described by what
+// it holds and how long it takes to fill, so that r is never above q. A time that is
+// not a whole number of seconds is left out rather than rounded.
+func describe(r *Rule) []byte {
 	dst := appendQuoted(nil, r.Name)
 	dst = append(dst, paramQuota...)
 	if r.Wait > 0 && r.Burst < r.Quota { // what it holds says nothing of those that queue
@@ -129,10 +157,10 @@ func (r *Rule) describe() []byte {
 		return appendWindow(dst, r.Window)
 	}
 	dst = strconv.AppendInt(dst, min(r.Burst, maxFieldInteger), 10)
-	if r.Algorithm == Concurrency {
+	if r.Algorithm == store.Concurrency {
 		dst = append(dst, paramUnit...)
 		dst = append(dst, `"concurrent-requests"`...)
-	} else if fill, exact := r.fillTime(); exact {
+	} else if fill, exact := fillTime(r); exact {
 		return appendWindow(dst, fill)
 	}
 	return dst
@@ -149,14 +177,14 @@ func appendWindow(dst []byte, w time.Duration) []byte {
 // fillTime returns how long the rule takes to grant its burst, and whether that
 // is a whole number of microseconds. For all but token buckets it is the window; a
 // calendar window's length changes.
-func (r *Rule) fillTime() (fill time.Duration, exact bool) {
-	if r.Algorithm == Calendar {
+func fillTime(r *Rule) (fill time.Duration, exact bool) {
+	if r.Algorithm == store.Calendar {
 		return 0, false
 	}
-	if r.Algorithm != TokenBucket {
+	if r.Algorithm != store.TokenBucket {
 		return r.Window, true
 	}
 	high, low := bits.Mul64(uint64(r.Burst), uint64(r.Window.Microseconds()))
 	quotient, rest := bits.Div64(high, low, uint64(r.Quota))
-	return micros(int64(quotient)), rest == 0
+	return time.Duration(quotient) * time.Microsecond, rest == 0
 }

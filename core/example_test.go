@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/weblimit/weblimit/core"
+	"github.com/weblimit/weblimit/core/memstore"
 	"github.com/weblimit/weblimit/keyfuncs"
 )
 
@@ -276,14 +277,11 @@ func ExampleNewMemory() {
 	// false
 }
 
-func ExampleNewMemoryWith() {
-	_, err := core.NewMemoryWith(core.MemoryConfig{MaxBuckets: 10_000})
-	fmt.Println(err)
-	_, err = core.NewMemoryWith(core.MemoryConfig{MaxBuckets: 10})
-	fmt.Println(err)
-	// Output:
-	// <nil>
-	// weblimit: memory store: MaxBuckets must be at least 64, got 10
+func ExampleNewMemory_maxBuckets() {
+	store := core.NewMemory(memstore.MaxBuckets(10_000))
+	limiter := core.ForLimits(store, []core.Limit{core.PerHour(2).By(keyfuncs.ClientIP())})
+	fmt.Println(limiter.AllowKey(ctx, "ip:192.0.2.1", 1).Allowed)
+	// Output: true
 }
 
 // A job spends from the bucket of the requests of the user it works for.

@@ -6,6 +6,8 @@ import (
 	"fmt"
 
 	"github.com/weblimit/weblimit/keyfuncs"
+
+	"github.com/weblimit/weblimit/core/store"
 )
 
 // Fallback is what decides while a store does not answer, for limits whose
@@ -36,14 +38,17 @@ func (l *Limiter) prepareFallback(from Fallback) error {
 	if from.Store == nil && len(from.Limits) == 0 {
 		return nil
 	}
-	if from.Store == l.store {
+	if from.Store != nil && from.Store.Registry() == nil {
+		return errors.New("weblimit: Config.Fallback: the store's Registry is nil")
+	}
+	if from.Store == l.store || from.Store != nil && from.Store.Registry() == l.instead.Registry {
 		return errors.New("weblimit: Config.Fallback: the store can't stand in for itself")
 	}
-	if len(from.Limits) > MaxChecks {
-		return fmt.Errorf("weblimit: Config.Fallback has %d limits, the most is %d", len(from.Limits), MaxChecks)
+	if len(from.Limits) > store.MaxChecks {
+		return fmt.Errorf("weblimit: Config.Fallback has %d limits, the most is %d", len(from.Limits), store.MaxChecks)
 	}
 	f := &fallback{store: from.Store, limits: make([]limit, len(from.Limits))}
-	declarations := make([]Declaration, 0, len(from.Limits)+len(l.limits))
+	declarations := make([]store.Declaration, 0, len(from.Limits)+len(l.limits))
 	for i := range from.Limits {
 		to := &f.limits[i]
 		if err := l.prepare(to, from.Limits[i], 1); err != nil {
@@ -54,21 +59,21 @@ func (l *Limiter) prepareFallback(from Fallback) error {
 				return fmt.Errorf("weblimit: Config.Fallback: two limits are called %q; give each its own name with Named", to.rule.Name)
 			}
 		}
-		declarations = append(declarations, Declaration{Rule: to.rule, Keys: to.kind(), Named: from.Limits[i].named})
+		declarations = append(declarations, store.Declaration{Rule: to.rule, Keys: to.kind(), Named: from.Limits[i].named})
 	}
-	if n := checksOf(f.limits); n > MaxChecks {
-		return fmt.Errorf("weblimit: Config.Fallback counts for %d limits, with each OncePer and each Penalty for another: the most is %d", n, MaxChecks)
+	if n := checksOf(f.limits); n > store.MaxChecks {
+		return fmt.Errorf("weblimit: Config.Fallback counts for %d limits, with each OncePer and each Penalty for another: the most is %d", n, store.MaxChecks)
 	}
 	if len(f.limits) == 0 {
 		for i := range l.limits {
 			if l.limits[i].outage == Local {
-				declarations = append(declarations, Declaration{Rule: l.limits[i].rule, Keys: l.limits[i].kind(), Named: true})
+				declarations = append(declarations, store.Declaration{Rule: l.limits[i].rule, Keys: l.limits[i].kind(), Named: true})
 			}
 		}
 	}
 	if f.store != nil {
 		f.instead = standInFor(f.store)
-		if err := f.store.Register(declarations...); err != nil {
+		if err := f.store.Registry().Register(declarations...); err != nil {
 			return fmt.Errorf("weblimit: Config.Fallback: %s", unprefixed(err))
 		}
 	}

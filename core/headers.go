@@ -4,6 +4,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/weblimit/weblimit/internal/integer"
 )
 
 const headerRetryAfter = "Retry-After" // RFC 9110, section 10.2.3
@@ -78,7 +80,7 @@ func newHeaderStyle(config Config, limits []limit) headerStyle {
 			return style
 		}
 		if !limits[i].shadow {
-			dst = append(separate(dst), limits[i].rule.policy[0]...)
+			dst = append(separate(dst), describe(&limits[i].rule)...)
 		}
 	}
 	style.policy = []string{string(dst)}[:1:1]
@@ -198,7 +200,7 @@ func appendQuoted(dst []byte, name string) []byte {
 
 // seconds rounds up, within what a structured field can hold.
 func seconds(d time.Duration) int64 {
-	return min(ceilDiv(int64(max(d, 0)), int64(time.Second)), maxFieldInteger)
+	return min(integer.CeilDiv(int64(max(d, 0)), int64(time.Second)), maxFieldInteger)
 }
 
 // retryAfterSeconds returns the value of Retry-After, or 0 where it does not belong.

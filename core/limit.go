@@ -1,6 +1,7 @@
 package core
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -9,6 +10,8 @@ import (
 	"time"
 
 	"github.com/weblimit/weblimit/keyfuncs"
+
+	"github.com/weblimit/weblimit/core/store"
 )
 
 // Limit is a rule for requests: so many units per window, for whom, counted
@@ -21,42 +24,38 @@ import (
 // Nothing is checked until the limit is used: [New], or the Limit function of an
 // adapter, says what is wrong with it. The zero Limit is not usable.
 type Limit struct {
-	name      string
-	named     bool
-	quota     int64
-	window    time.Duration
-	period    periodKind // instead of the window, of a calendar window
-	burst     int64
-	soft      int64
-	hasSoft   bool
-	hasBurst  bool
-	algorithm Algorithm
-	jitter    bool
-	cost      int64
-	costBy    func(keyfuncs.Request) int64
-	keys      []keyfuncs.Func
-	when      []keyfuncs.Condition
-	tiers     func(keyfuncs.Request) Limit
-	scale     func(context.Context) float64
-	reserve   *reserve
-	missing   MissingKey
-	outage    Outage
-	shadow    bool
-	warnAt    []float64
-	penalty   *Block // nil if there is none
-	wait      time.Duration
-	slow      slowDown
-	refundOn  func(Outcome) bool
-	estimate  bool
+	numbers  numbers
+	name     string
+	named    bool
+	cost     int64
+	costBy   func(keyfuncs.Request) int64
+	keys     []keyfuncs.Func
+	when     []keyfuncs.Condition
+	tiers    func(keyfuncs.Request) Limit
+	scale    func(context.Context) float64
+	reserve  *reserve
+	missing  MissingKey
+	outage   Outage
+	shadow   bool
+	warnAt   []float64
+	wait     time.Duration
+	slow     slowDown
+	refundOn func(Outcome) bool
+	estimate bool
+	once     keyfuncs.Func // whose operations are charged once, if hasOnce
+	hasOnce  bool
+}
 
-	once       keyfuncs.Func // whose operations are charged once, if hasOnce
-	onceTTL    time.Duration
-	hasOnce    bool
-	repeats    int64 // that are free, if hasRepeats
-	hasRepeats bool
-
+// numbers are what stores are told of a limit, and how it came to have them where
+// that can be wrong. They are comparable.
+type numbers struct {
+	store.Numbers
 	concurrent bool // made by Concurrent: the window is the lease
+	hasBurst   bool
 	hasLease   bool
+	hasPenalty bool
+	hasRepeats bool
+	hasSoft    bool
 }
 
 // DefaultName is the name of a limit that was not given one with [Limit.Named].
@@ -66,7 +65,11 @@ const DefaultName = "default"
 // decorator says otherwise. The window is a whole number of microseconds, from
 // 1ms to 100 years.
 func Per(n int64, window time.Duration) Limit {
-	return Limit{name: DefaultName, quota: n, window: window, burst: n, algorithm: TokenBucket, cost: 1}
+	return newLimit(store.Numbers{Algorithm: store.TokenBucket, Quota: n, Window: window})
+}
+
+func newLimit(n store.Numbers) Limit {
+	return Limit{numbers: numbers{Numbers: n}, name: DefaultName, cost: 1}
 }
 
 // PerSecond allows n units per second.
@@ -107,14 +110,14 @@ func (l Limit) Named(name string) Limit {
 // up: the capacity of the token bucket. The quota stays the long-run rate.
 // Defaults to the quota.
 func (l Limit) Burst(n int64) Limit {
-	l.burst, l.hasBurst = n, true
+	l.numbers.Burst, l.numbers.hasBurst = n, true
 	return l
 }
 
 // TokenBucket refills evenly, all the time: quota units per window, up to the
 // burst. It spreads clients out best and costs the least, and is the default.
 func (l Limit) TokenBucket() Limit {
-	l.algorithm = TokenBucket
+	l.numbers.Algorithm = store.TokenBucket
 	return l
 }
 
@@ -123,14 +126,14 @@ func (l Limit) TokenBucket() Limit {
 // 1000 a day. Around the edge of two windows up to twice the quota can pass; see
 // [Limit.Jitter] for what happens at the edge.
 func (l Limit) FixedWindow() Limit {
-	l.algorithm = FixedWindow
+	l.numbers.Algorithm = store.FixedWindow
 	return l
 }
 
 // SlidingWindow smooths the edge of fixed windows: it counts in two, and lets
 // the earlier one weigh as much as it overlaps with the window that ends now.
 func (l Limit) SlidingWindow() Limit {
-	l.algorithm = SlidingWindow
+	l.numbers.Algorithm = store.SlidingWindow
 	return l
 }
 
@@ -139,7 +142,7 @@ func (l Limit) SlidingWindow() Limit {
 // grows with the quota, and so does the time of a check: in Redis some 60 ns for
 // each request that it remembers, 0.3 ms for 5000.
 func (l Limit) SlidingLog() Limit {
-	l.algorithm = SlidingLog
+	l.numbers.Algorithm = store.SlidingLog
 	return l
 }
 
@@ -147,7 +150,7 @@ func (l Limit) SlidingLog() Limit {
 // clients come back in the same instant when a window ends. It belongs to
 // FixedWindow and SlidingWindow.
 func (l Limit) Jitter() Limit {
-	l.jitter = true
+	l.numbers.Jitter = true
 	return l
 }
 
@@ -164,40 +167,21 @@ func (l Limit) Rule() (Rule, error) {
 	if err := l.validate(); err != nil {
 		return Rule{}, fmt.Errorf("weblimit: limit %q: %w", l.name, err)
 	}
-	burst := l.burst
-	if !l.hasBurst {
-		burst = l.quota
+	n := l.numbers.Numbers
+	if n.Algorithm == store.TokenBucket { // others ask again
+		n.Wait = l.wait
 	}
-	r, err := l.numbers(burst)
+	r, err := store.NewRule(l.name, n)
 	if err != nil {
-		return Rule{}, fmt.Errorf("weblimit: limit %q: %w", l.name, err)
+		return Rule{}, err
 	}
-	if l.wait > 0 && l.algorithm == TokenBucket {
-		if err := r.queue(l.wait); err != nil {
-			return Rule{}, fmt.Errorf("weblimit: limit %q: %w", l.name, err)
-		}
-	}
-	if l.hasOnce {
-		r.once, r.repeats = l.onceTTL, l.freeRepeats()
-	}
-	if l.penalty != nil {
-		if r.block, err = l.penalty.complete(); err != nil {
-			return Rule{}, fmt.Errorf("weblimit: limit %q: %w", l.name, err)
-		}
-	}
-	if l.cost > burst {
-		return Rule{}, fmt.Errorf("weblimit: limit %q: cost %d can never fit: the limit holds at most %d", l.name, l.cost, burst)
-	}
-	if l.hasSoft {
-		if l.soft < 1 || l.soft >= burst {
-			return Rule{}, fmt.Errorf("weblimit: limit %q: the soft limit must be at least 1 and below the %d units of the limit itself, got %d", l.name, burst, l.soft)
-		}
-		r.Soft = l.soft
+	if l.cost > r.Burst {
+		return Rule{}, fmt.Errorf("weblimit: limit %q: cost %d can never fit: the limit holds at most %d", l.name, l.cost, r.Burst)
 	}
 	if l.reserve != nil {
-		switch lower := l.reserve.part(burst); {
+		switch lower := l.reserve.part(r.Burst); {
 		case lower < 1:
-			return Rule{}, fmt.Errorf("weblimit: limit %q: Reserve leaves nothing of %d units to requests of the lower class", l.name, burst)
+			return Rule{}, fmt.Errorf("weblimit: limit %q: Reserve leaves nothing of %d units to requests of the lower class", l.name, r.Burst)
 		case l.cost > lower:
 			return Rule{}, fmt.Errorf("weblimit: limit %q: cost %d can never fit in the lower class: Reserve leaves it %d units", l.name, l.cost, lower)
 		}
@@ -205,48 +189,37 @@ func (l Limit) Rule() (Rule, error) {
 	return r, nil
 }
 
-// numbers makes the rule of a limit that is valid by itself.
-func (l *Limit) numbers(burst int64) (Rule, error) {
-	if l.algorithm == Calendar {
-		return newCalendarRule(l.name, l.quota, calendarOf(l.period))
-	}
-	return newRule(l.name, l.algorithm, l.quota, l.window, burst, l.jitter)
-}
-
 func (l *Limit) validate() error {
-	windowed := l.algorithm == FixedWindow || l.algorithm == SlidingWindow
+	n := &l.numbers
 	switch {
-	case l.algorithm == 0:
+	case n.Algorithm == 0:
 		return errors.New("a limit is made by Per, PerSecond, PerMinute, PerHour, PerDay or Concurrent")
 	case !validName(l.name):
 		return errors.New("name must be 1 to 64 of A-Z a-z 0-9 . _ -")
-	case l.concurrent && l.algorithm != Concurrency:
-		return fmt.Errorf("a limit of requests at the same time has no other algorithm, got a %v", l.algorithm)
-	case l.concurrent && (l.hasBurst || l.jitter):
+	case n.concurrent && n.Algorithm != store.Concurrency:
+		return fmt.Errorf("a limit of requests at the same time has no other algorithm, got a %v", n.Algorithm)
+	case n.concurrent && (n.hasBurst || n.Jitter):
 		return errors.New("a limit of requests at the same time has neither Burst nor Jitter")
-	case l.hasLease && !l.concurrent:
-		return fmt.Errorf("Lease belongs to a limit of requests at the same time, not to a %v", l.algorithm)
-	case l.hasBurst && l.algorithm != TokenBucket:
-		return fmt.Errorf("Burst belongs to a token bucket, not to a %v", l.algorithm)
-	case l.jitter && !windowed:
-		return fmt.Errorf("Jitter belongs to windows, not to a %v", l.algorithm)
-	case l.period.unit != 0 && l.algorithm != Calendar:
-		return fmt.Errorf("a limit per month or calendar day can't be a %v: its window is the calendar's", l.algorithm)
+	case n.hasLease && !n.concurrent:
+		return fmt.Errorf("Lease belongs to a limit of requests at the same time, not to a %v", n.Algorithm)
+	case n.hasBurst && n.Algorithm != store.TokenBucket:
+		return fmt.Errorf("Burst belongs to a token bucket, not to a %v", n.Algorithm)
+	case n.hasBurst && n.Burst == 0 && n.Quota > 0: // else a default
+		return errors.New("burst must be at least 1, got 0")
+	case n.hasSoft && n.Soft == 0:
+		return fmt.Errorf("the soft limit must be at least 1 and below the %d units of the limit itself, got 0", cmp.Or(n.Burst, n.Quota))
+	case n.hasPenalty && n.Block.After == 0:
+		return errors.New("Block.After must be from 1 to 2^31, got 0")
 	case l.cost < 1:
 		return fmt.Errorf("cost must be at least 1, got %d", l.cost)
 	case !l.outage.valid():
 		return fmt.Errorf("unknown outage policy %d", l.outage)
 	case l.wait < 0 || l.wait > maxWait || l.wait%time.Microsecond != 0:
 		return fmt.Errorf("a request may wait whole microseconds up to %v, not %v", maxWait, l.wait)
-	case l.penalty != nil && l.wait > 0 && l.algorithm != TokenBucket:
-		return fmt.Errorf("Penalty does not go with Wait under a %v: a request that waits is asked for again, and each denial would count", l.algorithm)
+	case n.hasPenalty && l.wait > 0 && n.Algorithm != store.TokenBucket:
+		return fmt.Errorf("Penalty does not go with Wait under a %v: a request that waits is asked for again, and each denial would count", n.Algorithm)
 	case !l.missing.valid():
 		return fmt.Errorf("unknown policy for missing keys %d", l.missing)
-	}
-	if l.algorithm == Calendar {
-		if err := l.period.validate(); err != nil {
-			return err
-		}
 	}
 	if err := l.slow.validate(); err != nil {
 		return err
@@ -260,12 +233,18 @@ func (l *Limit) validate() error {
 		if err := l.reserve.validate(); err != nil {
 			return err
 		}
-		if l.wait > 0 && l.algorithm == TokenBucket {
+		if l.wait > 0 && n.Algorithm == store.TokenBucket {
 			return errors.New("a token bucket has either Reserve or a queue (Wait, LeakyBucket): who queues would be in front of those for whom a part is kept")
 		}
 	}
-	if err := l.validateOnce(); err != nil {
-		return err
+	if l.hasOnce && l.once.Err() != nil {
+		return fmt.Errorf("OncePer: %s", unprefixed(l.once.Err()))
+	}
+	if n.hasRepeats && l.hasOnce && n.Repeats == 0 { // else a default
+		return errors.New("Repeats must be from 1 to 1000, got 0")
+	}
+	if l.hasOnce && n.Once == 0 { // else no OncePer
+		return errors.New("OncePer: the ttl must be from 1s to 31 days, in whole microseconds, got 0s")
 	}
 	for _, c := range l.when {
 		if err := c.Err(); err != nil {

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/weblimit/weblimit/core"
+	"github.com/weblimit/weblimit/core/store"
 	"github.com/weblimit/weblimit/internal/storetest"
 	"github.com/weblimit/weblimit/keyfuncs"
 )
@@ -238,7 +239,7 @@ func TestConstructorsDifferInTheirWindow(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if r.Name != core.DefaultName || r.Algorithm != core.TokenBucket || r.Quota != 3 || r.Burst != 3 || r.Window != tt.want || r.Jitter {
+		if r.Name != core.DefaultName || r.Algorithm != store.TokenBucket || r.Quota != 3 || r.Burst != 3 || r.Window != tt.want || r.Jitter {
 			t.Errorf("%s(3): got %+v", name, r)
 		}
 	}

@@ -9,6 +9,10 @@ import (
 	"time"
 
 	"github.com/weblimit/weblimit/keyfuncs"
+
+	"github.com/weblimit/weblimit/core/store"
+
+	"github.com/weblimit/weblimit/core/memstore"
 )
 
 // Limiter decides requests by its limits. It is safe for concurrent use and has
@@ -22,6 +26,7 @@ type Limiter struct {
 	limits    []limit
 	bypass    []keyfuncs.Condition
 	headers   headerStyle
+	policies  policies // of rules that depend on the request
 	details   []detail
 	onWarning func(context.Context, Warning)
 	warned    *Memory // which warnings were sent; nil if nobody wants them
@@ -78,28 +83,28 @@ func New(config Config) (*Limiter, error) {
 		l.timeout = DefaultTimeout
 	}
 	l.line.open(&config)
-	declarations := make([]Declaration, len(config.Limits))
+	declarations := make([]store.Declaration, len(config.Limits))
 	for i, from := range config.Limits {
 		if err := l.prepare(&l.limits[i], from, max(config.Replicas, 1)); err != nil {
 			return nil, err
 		}
 		if config.OnWarning != nil && len(l.limits[i].warnAt) > 0 && l.warned == nil {
-			l.warned, _ = NewMemoryWith(MemoryConfig{MaxBuckets: maxWarned})
+			l.warned = memstore.New(memstore.MaxBuckets(maxWarned))
 		}
-		declarations[i] = Declaration{Rule: l.limits[i].rule, Keys: l.limits[i].kind(), Named: from.named}
+		declarations[i] = store.Declaration{Rule: l.limits[i].rule, Keys: l.limits[i].kind(), Named: from.named}
 		for _, other := range declarations[:i] {
 			if other.Rule.Name == declarations[i].Rule.Name {
 				return nil, fmt.Errorf("weblimit: limit %q: two limits of one limiter have this name; give each its own with Named", other.Rule.Name)
 			}
 		}
 	}
-	if len(l.limits) == 1 && l.limits[0].rule.once == 0 && !l.limits[0].rule.Penalized() && !l.follows {
+	if len(l.limits) == 1 && l.limits[0].rule.Once == 0 && !l.limits[0].rule.Penalized() && !l.follows {
 		l.direct, _ = config.Store.(*Memory)
 	}
-	if n := checksOf(l.limits); n > MaxChecks {
-		return nil, fmt.Errorf("weblimit: Config.Limits counts for %d limits, with each OncePer and each Penalty for another: the most is %d", n, MaxChecks)
+	if n := checksOf(l.limits); n > store.MaxChecks {
+		return nil, fmt.Errorf("weblimit: Config.Limits counts for %d limits, with each OncePer and each Penalty for another: the most is %d", n, store.MaxChecks)
 	}
-	if err := config.Store.Register(declarations...); err != nil {
+	if err := config.Store.Registry().Register(declarations...); err != nil {
 		return nil, err
 	}
 	if err := l.prepareFallback(config.Fallback); err != nil {
@@ -118,7 +123,7 @@ func (l *Limiter) prepare(to *limit, from Limit, replicas int) (err error) {
 	if to.key, err = from.key(); err != nil {
 		return err
 	}
-	to.local, to.replicas = to.rule.share(replicas, from.cost), replicas
+	to.local, to.replicas = share(&to.rule, replicas, from.cost), replicas
 	to.cost, to.costBy, to.when, to.once = from.cost, from.costBy, from.when, from.once
 	l.advisor.readsPeer = l.advisor.readsPeer || to.key.Reads(keyfuncs.Peer())
 	l.advisor.readsFramework = l.advisor.readsFramework || to.key.Reads(keyfuncs.Framework())
@@ -130,7 +135,7 @@ func (l *Limiter) prepare(to *limit, from Limit, replicas int) (err error) {
 		to.scaling = newScaling(from.scale, from.name, from.cost, l.advisor.advise)
 	}
 	to.variants, to.reserve = new(variants), from.reserve
-	if from.warnAt == nil && from.algorithm == Calendar && l.onWarning != nil {
+	if from.warnAt == nil && from.numbers.Algorithm == store.Calendar && l.onWarning != nil {
 		to.warnAt = calendarLevels
 	}
 	to.refundOn, to.estimate, to.wait, to.slow = from.refundOn, from.estimate, from.wait, from.slow
@@ -143,11 +148,11 @@ func (l *Limiter) prepare(to *limit, from Limit, replicas int) (err error) {
 	return nil
 }
 
-// checksOf returns how many of MaxChecks a request can take.
+// checksOf returns how many of store.MaxChecks a request can take.
 func checksOf(limits []limit) int {
 	n := len(limits)
 	for i := range limits {
-		if limits[i].rule.once > 0 {
+		if limits[i].rule.Once > 0 {
 			n++
 		}
 		if limits[i].rule.Penalized() {
@@ -159,17 +164,10 @@ func checksOf(limits []limit) int {
 
 // kind says what the limit's keys are made of, and its operations' if it has any.
 func (l *limit) kind() string {
-	if l.rule.once > 0 {
+	if l.rule.Once > 0 {
 		return l.key.Kind() + " once per " + l.once.Kind()
 	}
 	return l.key.Kind()
-}
-
-func standInFor(store Store) *standIn {
-	if s, ok := store.(interface{ standIn() *standIn }); ok { // it embeds a Registry
-		return s.standIn()
-	}
-	return newStandIn()
 }
 
 // Must returns the limiter of [New], and panics if there was an error:
@@ -202,13 +200,9 @@ func (l *Limiter) Allow(r keyfuncs.Request) Decision {
 }
 
 // InProcess reports whether what the limiter counts stays in this process, as with a
-// [Memory] or a store that embeds one: n processes then allow n times its limits. A
-// store of another package says so with a method InProcess() bool. Adapters for
-// servers that start further processes ask.
-func (l *Limiter) InProcess() bool {
-	s, ok := l.store.(interface{ InProcess() bool })
-	return ok && s.InProcess()
-}
+// [Memory], wrapped or not: n processes then allow n times its limits. Another store
+// says so in its store.Registry. Adapters for servers that start further processes ask.
+func (l *Limiter) InProcess() bool { return l.instead.InProcess() }
 
 // Limits returns how many limits the limiter has.
 func (l *Limiter) Limits() int { return len(l.limits) }
@@ -358,7 +352,7 @@ func (l *Limiter) decideOne(ctx context.Context, from *limit, rule *Rule, key []
 	d.count = 1
 	r := &d.one[0]
 	r.Rule, r.Shadow = rule, from.shadow
-	l.direct.decideOne(rule, key, cost, &r.Result, true)
+	l.direct.TakeOne(rule, key, cost, &r.Result)
 	l.warn(ctx, from, key, cost, r)
 	d.conclude(false)
 }
@@ -368,14 +362,14 @@ func (l *Limiter) take(ctx context.Context, c *call) error {
 		return nil // no limit applies
 	}
 	if m, ok := l.store.(*Memory); ok {
-		return m.decide(c.checks, c.results, true)
+		return m.Take(ctx, c.checks, c.results)
 	}
 	bounded := within(ctx, l.timeout)
 	defer bounded.release()
 	if err := l.store.Take(bounded, c.checks, c.results); err != nil {
 		return err
 	}
-	l.instead.answered()
+	l.instead.Answered()
 	if l.instead.carries() {
 		l.carry(bounded, c)
 	}

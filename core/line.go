@@ -5,6 +5,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"github.com/weblimit/weblimit/core/store"
 )
 
 // line is where a limiter's requests wait. It bounds how many of them there are,
@@ -52,9 +54,12 @@ func (l *line) open(config *Config) {
 	l.lanes, l.vacant = map[uint64]lane{}, map[uint64][]*vacancy{}
 }
 
+// spacing keeps the limits of one key apart.
+const spacing = 0x9e3779b97f4a7c15
+
 // key hashes a check's key and limit. Two that meet would be bounded together.
 func (l *line) key(c *Check) uint64 {
-	return maphash.Bytes(l.seed, c.Key) + uint64(c.Rule.id)*spacing
+	return maphash.Bytes(l.seed, c.Key) + uint64(c.Rule.ID())*spacing
 }
 
 // room returns how many places a key may have. l.mu is held.
@@ -76,7 +81,7 @@ func (l *line) full(c *call, now time.Time) (rule *Rule, until time.Time) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for i := range c.checks {
-		if check := &c.checks[i]; check.queues() {
+		if check := &c.checks[i]; queues(check) {
 			lane := l.lanes[l.key(check)]
 			if lane.taken > 0 && lane.last.After(now) && (lane.taken >= l.room() || l.taken.Load() >= l.most) {
 				return check.Rule, lane.last
@@ -87,7 +92,7 @@ func (l *line) full(c *call, now time.Time) (rule *Rule, until time.Time) {
 }
 
 // queues reports whether a check is behind all that came before it.
-func (c *Check) queues() bool {
+func queues(c *Check) bool {
 	return c.Rule.Wait > 0 && c.Cost > 0 && c.Once == nil && !c.Shadow && !c.Rule.Penalized()
 }
 
@@ -138,7 +143,7 @@ func (l *line) free(checks []Check) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for i := range checks {
-		if checks[i].Rule.Algorithm != Concurrency {
+		if checks[i].Rule.Algorithm != store.Concurrency {
 			continue
 		}
 		freed := l.lanes[l.key(&checks[i])].freed

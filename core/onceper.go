@@ -2,29 +2,17 @@ package core
 
 import (
 	"crypto/sha256"
-	"errors"
-	"fmt"
-	"hash/maphash"
 	"io"
-	"math/bits"
 	"time"
 
+	"github.com/weblimit/weblimit/core/store"
 	"github.com/weblimit/weblimit/keyfuncs"
-)
-
-// The bounds of how long a repeated operation is known for one.
-const (
-	minOnce = time.Second
-	maxOnce = 31 * 24 * time.Hour
 )
 
 // DefaultRepeats is how many repeats of an operation are free under a limit with
 // [Limit.OncePer], unless [Limit.Repeats] says otherwise: as many as careful clients
 // send.
-const DefaultRepeats = 3
-
-// maxRepeats bounds what Repeats may say.
-const maxRepeats = 1000
+const DefaultRepeats = store.DefaultRepeats
 
 // OncePer charges an operation once, even if it is repeated within ttl:
 //
@@ -79,7 +67,7 @@ const maxRepeats = 1000
 //
 // A limit of requests at the same time ([Concurrent]) can't have it.
 func (l Limit) OncePer(operation keyfuncs.Func, ttl time.Duration) Limit {
-	l.once, l.onceTTL, l.hasOnce = operation, ttl, true
+	l.once, l.numbers.Once, l.hasOnce = operation, ttl, true
 	return l
 }
 
@@ -88,41 +76,9 @@ func (l Limit) OncePer(operation keyfuncs.Func, ttl time.Duration) Limit {
 // has 1 + n for the price of one: raise it where the operation's key holds a digest
 // of the body. Defaults to [DefaultRepeats].
 func (l Limit) Repeats(n int64) Limit {
-	l.repeats, l.hasRepeats = n, true
+	l.numbers.Repeats, l.numbers.hasRepeats = n, true
 	return l
 }
-
-func (l *Limit) freeRepeats() int64 {
-	if l.hasRepeats {
-		return l.repeats
-	}
-	return DefaultRepeats
-}
-
-func (l *Limit) validateOnce() error {
-	switch {
-	case !l.hasOnce && l.hasRepeats:
-		return errors.New("Repeats belongs to OncePer: it says how many repeats of an operation are free")
-	case !l.hasOnce:
-	case l.once.Err() != nil:
-		return fmt.Errorf("OncePer: %s", unprefixed(l.once.Err()))
-	case l.concurrent:
-		return errors.New("OncePer belongs to limits that count requests, not to a limit of requests at the same time")
-	case l.onceTTL < minOnce || l.onceTTL > maxOnce || l.onceTTL%time.Microsecond != 0:
-		return fmt.Errorf("OncePer: the ttl must be from 1s to 31 days, in whole microseconds, got %v", l.onceTTL)
-	case l.freeRepeats() < 1 || l.freeRepeats() > maxRepeats:
-		return fmt.Errorf("Repeats must be from 1 to %d, got %d", maxRepeats, l.repeats)
-	}
-	return nil
-}
-
-// Once returns how long an operation's key is remembered that was charged: 0 for
-// a limit without [Limit.OncePer].
-func (r *Rule) Once() time.Duration { return r.once }
-
-// Repeats returns how many repeats of an operation are free, under a limit with
-// [Limit.OncePer].
-func (r *Rule) Repeats() int64 { return r.repeats }
 
 // askOnce adds the operation's key to the check that was added last, if the
 // request has one. It returns a reason to deny the request, or ReasonUndecided.
@@ -157,49 +113,4 @@ func appendTarget(dst []byte, r keyfuncs.Request) []byte {
 	hash := sha256.New()
 	_, _ = io.WriteString(hash, path)
 	return hash.Sum(append(dst, 0))
-}
-
-// A memory store keeps a mark as a bucket of its own, in the shard of the client's
-// key: x is 1, y when the operation was charged, and unit how many repeats have
-// passed since.
-
-// markBurst makes a mark half used: it is evicted before buckets with nothing
-// left, since to forget it costs the client a second charge, and nobody else
-// anything.
-const markBurst = 2
-
-// markOf returns the hash of the mark of a check that has the given one.
-func (m *Memory) markOf(hash uint64, c *Check) uint64 {
-	return bits.RotateLeft64(hash, 32) + maphash.Bytes(m.seeds[1], c.Once)
-}
-
-// markPlace returns where the mark of the check's operation belongs.
-func (v *visit) markPlace() place { return place{v.mark, v.check} }
-
-// recall finds out whether the check's operation was charged before and may be
-// repeated still. The caller has locked the shard.
-func (v *visit) recall(rule *Rule, now int64) {
-	i, found := v.shard.find(v.markPlace())
-	v.repeated = found && v.shard.slots[i].expires > now && v.shard.slots[i].unit < rule.repeats
-}
-
-// remember leaves the mark of an operation that is charged now.
-func (v *visit) remember(rule *Rule, now int64) {
-	b := bucket{expires: now + rule.once.Microseconds(), x: 1, y: now, form: form{algorithm: onceMark, tick: 1, rate: 1}}
-	i, found := v.shard.find(v.markPlace())
-	v.shard.put(v.markPlace(), i, found, &b, markBurst, now)
-}
-
-// repeat notes that a repeat has passed.
-func (v *visit) repeat() {
-	if i, found := v.shard.find(v.markPlace()); found {
-		v.shard.slots[i].unit++
-	}
-}
-
-// unmark removes the mark, if it is that of a charge at the given time.
-func (v *visit) unmark(at int64) {
-	if i, found := v.shard.find(v.markPlace()); found && v.shard.slots[i].third == at {
-		v.shard.remove(i)
-	}
 }

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/weblimit/weblimit/core"
+	"github.com/weblimit/weblimit/core/store"
 	"github.com/weblimit/weblimit/keyfuncs"
 )
 
@@ -118,30 +119,30 @@ func TestARepeatedOperationIsChargedOnce(t *testing.T) {
 func TestOncePerIsPartOfTheRule(t *testing.T) {
 	t.Parallel()
 	with, without := mustRule(t, oncely(2)), mustRule(t, core.PerHour(2).Named("once"))
-	if with.Once() != 2*time.Hour || without.Once() != 0 || *with == *without {
+	if with.Once != 2*time.Hour || without.Once != 0 || *with == *without {
 		t.Errorf("rules %+v and %+v", with, without)
 	}
-	store := core.NewMemory()
-	limiterOn(t, store, oncely(2))
+	backend := core.NewMemory()
+	limiterOn(t, backend, oncely(2))
 	for name, limit := range map[string]core.Limit{
 		"none":          core.PerHour(2).By(keyfuncs.User("userID")).Named("once"),
 		"another ttl":   oncely(2).OncePer(keyfuncs.Header("Idempotency-Key"), time.Hour),
 		"another field": oncely(2).OncePer(keyfuncs.Header("X-Request-Id"), 2*time.Hour),
 	} {
-		if _, err := core.New(core.Config{Store: store, Limits: []core.Limit{limit}}); err == nil {
+		if _, err := core.New(core.Config{Store: backend, Limits: []core.Limit{limit}}); err == nil {
 			t.Errorf("%s: shares a name with a different limit", name)
 		}
 	}
-	limiterOn(t, store, oncely(2))
+	limiterOn(t, backend, oncely(2))
 
-	many := make([]core.Limit, core.MaxChecks/2+1)
+	many := make([]core.Limit, store.MaxChecks/2+1)
 	for i := range many {
 		many[i] = oncely(2).Named(fmt.Sprint("limit", i))
 	}
-	if _, err := core.New(core.Config{Store: store, Limits: many}); err == nil {
+	if _, err := core.New(core.Config{Store: backend, Limits: many}); err == nil {
 		t.Error("more limits with OncePer than a call can decide")
 	}
-	limiterOn(t, store, many[1:]...)
+	limiterOn(t, backend, many[1:]...)
 	if _, err := core.New(core.Config{Store: core.NewMemory(), Limits: []core.Limit{everyone(1)}, Fallback: core.Fallback{Limits: many}}); err == nil {
 		t.Error("more limits with OncePer in a fallback than a call can decide")
 	}

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"time"
+
+	"github.com/weblimit/weblimit/internal/integer"
 )
 
 // Outage is how a limit decides while its store does not answer.
@@ -30,44 +32,15 @@ const outageRetry = time.Second
 // share returns the part of r that one of n processes grants: at least one
 // request of the given cost. Together they grant at most n units, or that cost,
 // more than r.
-func (r *Rule) share(n int, cost int64) Rule {
-	share := r.shareOf(n, cost)
-	share.once, share.repeats, share.block = r.once, r.repeats, r.block
-	if r.upper != 0 { // then it has no queue
-		upper, unit := max(ceilDiv(r.upper, int64(n)), share.Burst), share.scale.Capacity/share.Burst
-		if upper <= maxScaled/unit {
-			share.upper, share.scale.Whole = upper, upper*unit
-		}
+func share(r *Rule, n int, cost int64) Rule {
+	part := func(units int64) int64 { return integer.CeilDiv(units, int64(n)) }
+	s := r.Numbers
+	s.Quota, s.Burst = part(r.Quota), max(part(r.Burst), cost)
+	s.Whole = max(part(r.Whole), s.Burst)
+	if s.Soft = part(r.Soft); s.Soft >= s.Burst {
+		s.Soft = 0
 	}
-	if soft := ceilDiv(r.Soft, int64(n)); soft < share.Burst {
-		share.Soft = soft
-	} else {
-		share.Soft = 0
-	}
-	return share
-}
-
-func (r *Rule) shareOf(n int, cost int64) Rule {
-	quota, burst := ceilDiv(r.Quota, int64(n)), max(ceilDiv(r.Burst, int64(n)), cost)
-	if r.Algorithm != TokenBucket {
-		quota = burst
-	}
-	if r.Algorithm == Calendar {
-		share, err := newCalendarRule(r.Name, quota, r.calendar)
-		if err != nil {
-			return *r
-		}
-		return share
-	}
-	// A smaller quota can have fewer divisors in common with the window, and be
-	// too odd to count exactly: then it is rounded up to one that has as many.
-	common := gcd(r.Quota, r.Window.Microseconds())
-	for _, quota := range []int64{quota, ceilDiv(quota, common) * common} {
-		if share, err := newRule(r.Name, r.Algorithm, quota, r.Window, burst, r.Jitter); err == nil && share.queue(r.Wait) == nil {
-			return share
-		}
-	}
-	return *r
+	return derive(r, s)
 }
 
 // localRule returns the share of one process in the numbers that a request is
@@ -76,12 +49,12 @@ func (l *limit) localRule(of *Rule) *Rule {
 	if of == &l.rule {
 		return &l.local
 	}
-	return made(&l.variants.get(of).share, func() Rule { return of.share(l.replicas, l.cost) })
+	return made(&l.variants.get(of).share, func() Rule { return share(of, l.replicas, l.cost) })
 }
 
 // decideOutage decides by each limit's own policy, and writes it to d.
 func (l *Limiter) decideOutage(ctx context.Context, c *call, who asker, err error, d *Decision) {
-	l.instead.failed(err)
+	l.instead.Failed(err)
 	local := calls.Get().(*call)
 	defer local.release()
 	reason := ReasonOutageAllowed
@@ -126,10 +99,10 @@ func (l *Limiter) decideInstead(ctx context.Context, local *call, err error) (St
 		defer bounded.release()
 		failed := f.store.Take(bounded, local.checks, local.results)
 		if failed == nil {
-			f.instead.answered()
+			f.instead.Answered()
 			return f.store, f.instead, err
 		}
-		f.instead.failed(failed)
+		f.instead.Failed(failed)
 		err = errors.Join(err, failed)
 	}
 	for i := range local.checks {
@@ -140,11 +113,11 @@ func (l *Limiter) decideInstead(ctx context.Context, local *call, err error) (St
 		}
 		check.Rule = rule
 	}
-	if failed := l.instead.memory.decide(local.checks, local.results, true); failed != nil {
+	if failed := l.instead.memory.Take(ctx, local.checks, local.results); failed != nil {
 		return l.instead.memory, l.instead, failed
 	}
 	for i := range local.results {
-		if local.results[i].Charged && local.checks[i].Rule.carries() {
+		if local.results[i].Charged && carries(local.checks[i].Rule) {
 			l.instead.granted(local.results[i].ResetAfter)
 		}
 	}

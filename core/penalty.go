@@ -1,47 +1,5 @@
 package core
 
-import (
-	"fmt"
-	"time"
-)
-
-// Block says when a limit blocks a client that exceeds it again and again, and
-// for how long; see [Limit.Penalty]. Durations are whole numbers of microseconds
-// of at most 10 years.
-type Block struct {
-	// After is how many denials begin a block: the last of them is already
-	// answered as one. At least 1, at most 2^31.
-	After int64
-
-	// Within is how long denials count, from the first of them on.
-	Within time.Duration
-
-	// For is how long the first block lasts.
-	For time.Duration
-
-	// Factor is how many times longer each repeated block is than the one before
-	// it: 1 for never longer, at most 1000. Defaults to 2.
-	Factor int64
-
-	// Max is how long a block lasts at most, and for how long a block is
-	// remembered after it has ended: one that begins later is a first one again.
-	// At least For. Defaults to 24 hours, or to For if that is longer.
-	Max time.Duration
-}
-
-const (
-	defaultFactor   = 2
-	defaultMaxBlock = 24 * time.Hour
-
-	// The bounds keep all sums of times below 2^53 microseconds.
-	longestBlock = 10 * 365 * 24 * time.Hour
-	mostStrikes  = 1 << 31
-	mostFactor   = 1000
-
-	// highestLevel is where the count of repeated blocks ends: two bytes hold it.
-	highestLevel = 1<<16 - 1
-)
-
 // Penalty blocks a client that exceeds the limit again and again: the After-th
 // denial by this limit within Within begins a block, during which every request
 // of that key is denied under this limit, as [ReasonBlocked], whether or not the
@@ -82,7 +40,7 @@ const (
 // the other's blocks. With several processes that is each for itself. Refunds
 // and charges leave the penalty as it is; [Limiter.Reset] forgets it.
 func (l Limit) Penalty(b Block) Limit {
-	l.penalty = &b
+	l.numbers.Block, l.numbers.hasPenalty = b, true
 	return l
 }
 
@@ -90,125 +48,8 @@ func (l Limit) Penalty(b Block) Limit {
 // they have nothing in common for which one could be blocked for another.
 func (l *limit) unpenalized(r *Rule) *Rule {
 	return made(&l.variants.get(r).plain, func() Rule {
-		plain := *r
-		plain.block = Block{}
-		return plain
+		n := r.Numbers
+		n.Block = Block{}
+		return derive(r, n)
 	})
-}
-
-// complete checks a block and sets its defaults.
-func (b Block) complete() (Block, error) {
-	if b.Factor == 0 {
-		b.Factor = defaultFactor
-	}
-	if b.Max == 0 {
-		b.Max = max(defaultMaxBlock, b.For)
-	}
-	switch {
-	case b.After < 1 || b.After > mostStrikes:
-		return Block{}, fmt.Errorf("Block.After must be from 1 to 2^31, got %d", b.After)
-	case b.Factor < 1 || b.Factor > mostFactor:
-		return Block{}, fmt.Errorf("Block.Factor must be from 1 to %d, got %d", mostFactor, b.Factor)
-	}
-	for _, err := range []error{
-		validBlockTime("Block.Within", b.Within), validBlockTime("Block.For", b.For), validBlockTime("Block.Max", b.Max),
-	} {
-		if err != nil {
-			return Block{}, err
-		}
-	}
-	if b.Max < b.For {
-		return Block{}, fmt.Errorf("Block.Max must be at least Block.For, got %v and %v", b.Max, b.For)
-	}
-	return b, nil
-}
-
-// validBlockTime reports a time that stores can't count exactly.
-func validBlockTime(what string, d time.Duration) error {
-	switch {
-	case d <= 0:
-		return fmt.Errorf("%s must be positive, got %v", what, d)
-	case d%time.Microsecond != 0:
-		return fmt.Errorf("%s must be a whole number of microseconds, got %v", what, d)
-	case d > longestBlock:
-		return fmt.Errorf("%s must be at most 10 years", what)
-	}
-	return nil
-}
-
-// Block returns when the rule blocks a client, with its defaults filled in, or
-// the zero Block if it has no penalty.
-func (r *Rule) Block() Block { return r.block }
-
-// Penalized reports whether the rule has a penalty.
-func (r *Rule) Penalized() bool { return r.block.After > 0 }
-
-// PenaltyID returns the number under which stores keep the penalties of the
-// rule's keys, beside those of ID.
-func (r *Rule) PenaltyID() uint32 { return r.id ^ penaltyID }
-
-// penaltyID keeps a limit's records and their penalties apart.
-const penaltyID = 0x27d4eb2f
-
-// penalty is what a store remembers of a key that exceeds a rule with a Block.
-// Times are microseconds since the epoch.
-type penalty struct {
-	strikes int64 // denials that count, until window
-	window  int64
-	until   int64 // when the last block ends
-	level   int64 // how many blocks there were in a row
-}
-
-// open brings p to now: what is over is forgotten.
-func (b *Block) open(p *penalty, now int64) {
-	if p.window <= now {
-		p.strikes, p.window = 0, 0
-	}
-	if p.until+b.Max.Microseconds() <= now {
-		p.level = 0
-	}
-	if p.level == 0 && p.until <= now {
-		p.until = 0
-	}
-}
-
-// strike counts a denial in an opened penalty that is no block, and begins one if
-// it is time.
-func (b *Block) strike(p *penalty, now int64) {
-	if p.strikes == 0 {
-		p.window = now + b.Within.Microseconds()
-	}
-	if p.strikes++; p.strikes < b.After {
-		return
-	}
-	p.strikes, p.window = 0, 0
-	p.until = now + b.lasts(p.level)
-	p.level = min(p.level+1, highestLevel)
-}
-
-// lasts returns the microseconds that a block lasts after level others.
-func (b *Block) lasts(level int64) int64 {
-	lasts, most := b.For.Microseconds(), b.Max.Microseconds()
-	for ; level > 0 && b.Factor > 1 && lasts < most; level-- {
-		lasts = min(lasts*b.Factor, most) // at most 2^49 × 1000
-	}
-	return lasts
-}
-
-// expires returns when an opened penalty says nothing any more.
-func (b *Block) expires(p *penalty) int64 {
-	forgotten := p.until
-	if p.level > 0 {
-		forgotten += b.Max.Microseconds()
-	}
-	return max(forgotten, p.window)
-}
-
-// block makes the answer of a limit that of a block which ends after so many
-// microseconds. The limit itself may ask for a longer wait.
-func (r *Result) block(left int64) {
-	r.Allowed, r.Charged, r.Blocked, r.Remaining = false, false, true, 0
-	r.RetryAfter = max(r.RetryAfter, micros(left))
-	r.Window = r.RetryAfter
-	r.ResetAfter = max(r.ResetAfter, r.RetryAfter)
 }

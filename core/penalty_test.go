@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/weblimit/weblimit/core"
+	"github.com/weblimit/weblimit/core/store"
 	"github.com/weblimit/weblimit/keyfuncs"
 )
 
@@ -67,13 +68,13 @@ func TestDefaultsOfAPenalty(t *testing.T) {
 		{After: 1 << 31, Within: time.Microsecond, For: 1000, Factor: 1000, Max: 24 * time.Hour}: {After: 1 << 31, Within: time.Microsecond, For: 1000, Factor: 1000},
 	} {
 		rule := mustRule(t, core.PerHour(1).Penalty(block))
-		if got := rule.Block(); got != want || !rule.Penalized() {
+		if got := rule.Block; got != want || !rule.Penalized() {
 			t.Errorf("got %+v, want %+v", got, want)
 		}
 	}
 	plain := mustRule(t, core.PerHour(1))
-	if plain.Penalized() || plain.Block() != (core.Block{}) {
-		t.Errorf("a limit without a penalty has %+v", plain.Block())
+	if plain.Penalized() || plain.Block != (core.Block{}) {
+		t.Errorf("a limit without a penalty has %+v", plain.Block)
 	}
 }
 
@@ -154,7 +155,7 @@ func TestTheBodyOfABlock(t *testing.T) {
 	d := decided(t, limits, blocked(90*time.Second), fine)
 	wantHeaders(t, &d, `"a";q=5;w=3600, "b";q=5;w=3600`, `"a";r=0;t=90, "b";r=3;t=1`, "90")
 
-	l := newLimiter(t, core.Config{Store: &scripted{results: []core.Result{blocked(time.Minute)}}, Limits: limits[:1], Details: map[string]func(core.Decision) string{
+	l := newLimiter(t, core.Config{Store: newScripted([]core.Result{blocked(time.Minute)}...), Limits: limits[:1], Details: map[string]func(core.Decision) string{
 		"de": func(d core.Decision) string { return fmt.Sprint("Gesperrt: ", d.Reason == core.ReasonBlocked) },
 	}})
 	d = l.AllowKey(t.Context(), "k", 1)
@@ -276,18 +277,6 @@ func blocksOf(t testing.TB, l *core.Limiter) []core.Blocked {
 
 func TestBlocksThatCannotBeChanged(t *testing.T) {
 	t.Parallel()
-	none := limiterOn(t, &scripted{}, login())
-	for _, err := range none.Blocks(t.Context()) {
-		if !errors.Is(err, core.ErrNoBlocks) {
-			t.Errorf("a store without blocks lists: %v", err)
-		}
-	}
-	if err := none.Unblock(t.Context(), "k"); !errors.Is(err, core.ErrNoBlocks) {
-		t.Errorf("a store without blocks lifts: %v", err)
-	}
-	if err := none.Block(t.Context(), "login", "k", time.Hour); !errors.Is(err, core.ErrNoBlocks) {
-		t.Errorf("a store without blocks blocks: %v", err)
-	}
 	l := limiterOn(t, core.NewMemory(), login(), everyone(5).Named("plain"))
 	for _, tt := range []struct {
 		limit string
@@ -303,7 +292,7 @@ func TestBlocksThatCannotBeChanged(t *testing.T) {
 			t.Errorf("got error\n\t%v, want\n\t%s", err, tt.want)
 		}
 	}
-	plain := limiterOn(t, &scripted{}, everyone(5))
+	plain := limiterOn(t, newScripted(), everyone(5))
 	if err := plain.Unblock(t.Context(), "k"); err != nil || len(blocksOf(t, plain)) != 0 {
 		t.Errorf("limits that block nobody: %v", err)
 	}
@@ -408,14 +397,15 @@ func TestMoreBlocksThanAreListed(t *testing.T) {
 	t.Parallel()
 	m, clock := at()
 	l := limiterOn(t, m, login())
-	const blocks = core.MaxBlockedKeys + 5000
+	const most = 1 << 14 // what memstore.Store.Blocks says
+	const blocks = most + 5000
 	for i := range blocks {
 		if err := l.Block(t.Context(), "login", fmt.Sprint("k", i), time.Hour); err != nil {
 			t.Fatal(err)
 		}
 	}
 	listed := blocksOf(t, l)
-	if n := len(listed); n > core.MaxBlockedKeys || n < core.MaxBlockedKeys/8*7 {
+	if n := len(listed); n > most || n < most/8*7 {
 		t.Errorf("%d of %d blocks are listed", n, blocks)
 	}
 	for i := range blocks {
@@ -500,7 +490,7 @@ func TestATierOfAQueueWithAPenalty(t *testing.T) {
 	l := limiterOn(t, core.NewMemory(), blocking(core.PerHour(1).By(keyfuncs.Everyone()).Wait(time.Minute)).Tiers(func(keyfuncs.Request) core.Limit {
 		return core.PerHour(5).FixedWindow()
 	}))
-	if d := l.Allow(&request{}); d.Results()[0].Rule.Algorithm != core.TokenBucket {
+	if d := l.Allow(&request{}); d.Results()[0].Rule.Algorithm != store.TokenBucket {
 		t.Errorf("decided by a %v, want the limit's own token bucket", d.Results()[0].Rule.Algorithm)
 	}
 }
@@ -552,10 +542,10 @@ func TestMarksAndPenaltiesCount(t *testing.T) {
 	}
 	limiterOn(t, core.NewMemory(), limits[:85]...)
 	want = "weblimit: at most 255 checks, with their operations and penalties, can be decided together, got 258"
-	if err := core.ValidChecks(checks, make([]core.Result, 86)); fmt.Sprint(err) != want {
+	if err := store.ValidChecks(checks, make([]core.Result, 86)); fmt.Sprint(err) != want {
 		t.Errorf("got error %v, want %s", err, want)
 	}
-	if err := core.ValidChecks(checks[:85], make([]core.Result, 85)); err != nil {
+	if err := store.ValidChecks(checks[:85], make([]core.Result, 85)); err != nil {
 		t.Error(err)
 	}
 }

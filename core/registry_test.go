@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/weblimit/weblimit/core"
+	"github.com/weblimit/weblimit/core/store"
 	"github.com/weblimit/weblimit/keyfuncs"
 )
 
@@ -114,7 +115,7 @@ func TestNamesOfTheReservedNumberAreRefused(t *testing.T) {
 	} {
 		limit := core.PerHour(10).By(keyfuncs.Everyone()).Named(name)
 		rule, err := limit.Rule()
-		if err != nil || number(&rule) != core.ReservedID {
+		if err != nil || number(&rule) != store.ReservedID {
 			t.Errorf("%q has the number %d, %v", name, number(&rule), err)
 		}
 		if _, err := core.New(core.Config{Store: core.NewMemory(), Limits: []core.Limit{limit}}); err == nil {

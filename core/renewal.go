@@ -42,7 +42,7 @@ func (r *reservation) renew(i int) {
 	defer cancel()
 	err := r.store.Renew(ctx, checks, results)
 	if err != nil {
-		r.instead.failed(err)
+		r.instead.Failed(err)
 	}
 	r.change(func() {
 		c.renewal.running = false

@@ -6,6 +6,8 @@ import (
 	"math"
 	"sync"
 	"time"
+
+	"github.com/weblimit/weblimit/core/store"
 )
 
 // reservation is what a request was charged and what may still change after it:
@@ -57,13 +59,13 @@ func (c *charge) due(settled bool) int64 {
 }
 
 // slots reports whether the units are held while the request runs, and no longer.
-func (c *charge) slots() bool { return c.check.Rule.Algorithm == Concurrency }
+func (c *charge) slots() bool { return c.check.Rule.Algorithm == store.Concurrency }
 
 type reservationKey struct{}
 
 // reserves reports whether something follows for the limit after the handler.
 func (l *limit) reserves() bool {
-	return l.refundOn != nil || l.estimate || l.rule.Algorithm == Concurrency
+	return l.refundOn != nil || l.estimate || l.rule.Algorithm == store.Concurrency
 }
 
 // reserve notes what a call charged that may still change.
@@ -181,7 +183,7 @@ func (r *reservation) spend(n int64) (found bool) {
 			}
 			found = true
 			// More than a client can come to owe makes no difference.
-			c.spent, c.told = min(c.spent+min(n, math.MaxInt64-c.spent), 3*c.check.Rule.whole()), true
+			c.spent, c.told = min(c.spent+min(n, math.MaxInt64-c.spent), 3*c.check.Rule.Whole), true
 		}
 	})
 	return found

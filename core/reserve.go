@@ -38,7 +38,7 @@ func (l Limit) LowerRule() (Rule, error) {
 	if l.reserve == nil {
 		return Rule{}, fmt.Errorf("weblimit: limit %q: there is no lower class without Reserve", l.name)
 	}
-	return r.lower(l.reserve, l.cost), nil
+	return l.reserve.lower(&r, l.cost), nil
 }
 
 // reserve is what Reserve was told.
@@ -66,27 +66,13 @@ func (s *reserve) part(n int64) int64 {
 
 // lower returns r for the lower class, which differs in nothing by which a bucket is
 // kept.
-func (r *Rule) lower(s *reserve, cost int64) Rule {
-	lower := *r
-	lower.Burst = min(max(s.part(r.Burst), cost, 1), r.Burst)
-	lower.upper = r.Burst
-	lower.scale.Capacity = lower.Burst
-	if r.Algorithm == TokenBucket {
-		lower.scale.Capacity *= r.scale.Unit
-	}
-	lower.setPolicy()
-	return lower
+func (s *reserve) lower(r *Rule, cost int64) Rule {
+	n := r.Numbers
+	n.Burst = min(max(s.part(r.Burst), cost, 1), r.Burst)
+	return derive(r, n)
 }
 
 // lower returns what r is for the lower class.
 func (l *limit) lower(r *Rule) *Rule {
-	return made(&l.variants.get(r).lower, func() Rule { return r.lower(l.reserve, l.cost) })
-}
-
-// whole returns the burst that a rule's bucket has for some class.
-func (r *Rule) whole() int64 {
-	if r.upper != 0 {
-		return r.upper
-	}
-	return r.Burst
+	return made(&l.variants.get(r).lower, func() Rule { return l.reserve.lower(r, l.cost) })
 }

@@ -6,6 +6,8 @@ import (
 	"math"
 	"sync/atomic"
 	"time"
+
+	"github.com/weblimit/weblimit/internal/integer"
 )
 
 // Scale multiplies quota and burst by what f returns, such as less while the
@@ -76,32 +78,14 @@ func (s *scaling) ask(ctx context.Context) {
 }
 
 // scaled returns r at a step, or r itself if that can't be counted exactly.
-func (r *Rule) scaled(step int, cost int64) Rule {
-	part := func(n int64) int64 { return max(ceilMulDiv(int64(step), n, scaleSteps), 1) }
-	l := Limit{
-		name: r.Name, algorithm: r.Algorithm, window: r.Window, jitter: r.Jitter, cost: 1,
-		quota: part(r.Quota), burst: max(part(r.Burst), min(cost, r.Burst)),
+func (s *scaling) scaled(r *Rule, step int) Rule {
+	part := func(n int64) int64 { return max(integer.CeilMulDiv(int64(step), n, scaleSteps), 1) }
+	n := r.Numbers
+	n.Quota, n.Burst, n.Whole = part(r.Quota), max(part(r.Burst), min(s.cost, r.Burst)), 0
+	if n.Soft = part(r.Soft); r.Soft == 0 || n.Soft >= n.Burst {
+		n.Soft = 0
 	}
-	if r.Algorithm != TokenBucket {
-		l.quota = l.burst
-	}
-	if r.calendar != nil {
-		l.period = r.calendar.periodKind
-	}
-	common := gcd(r.Quota, r.Window.Microseconds())
-	for _, quota := range []int64{l.quota, ceilDiv(l.quota, common) * common} { // which may be too odd to count exactly: see share
-		l.quota = quota
-		scaled, err := l.numbers(l.burst)
-		if err != nil || scaled.queue(r.Wait) != nil {
-			continue
-		}
-		if soft := part(r.Soft); r.Soft > 0 && soft < scaled.Burst {
-			scaled.Soft = soft
-		}
-		scaled.once, scaled.repeats, scaled.block = r.once, r.repeats, r.block
-		return scaled
-	}
-	return *r
+	return derive(r, n)
 }
 
 // scaleNow returns the rule as it is now.
@@ -110,7 +94,7 @@ func (l *limit) scaleNow(ctx context.Context, rule *Rule) *Rule {
 	if step == scaleSteps {
 		return rule
 	}
-	return made(&l.variants.get(rule).scaled[step], func() Rule { return rule.scaled(step, l.scaling.cost) })
+	return made(&l.variants.get(rule).scaled[step], func() Rule { return l.scaling.scaled(rule, step) })
 }
 
 // unasked returns the limit's rule where there is no request to choose by.

@@ -112,7 +112,7 @@ func (r *reservation) call(how func(Store, context.Context, []Check, []Result) e
 	ctx, cancel := context.WithTimeout(context.Background(), r.limiter.timeout)
 	defer cancel()
 	if err := how(r.store, ctx, c.checks, c.results); err != nil {
-		r.instead.failed(err)
+		r.instead.Failed(err)
 	}
 }
 

@@ -11,14 +11,45 @@ import (
 	"time"
 
 	"github.com/weblimit/weblimit/core"
+	"github.com/weblimit/weblimit/core/memstore"
 	"github.com/weblimit/weblimit/internal/storetest"
+	"github.com/weblimit/weblimit/internal/testclock"
 	"github.com/weblimit/weblimit/keyfuncs"
 )
 
 // at returns a store in memory whose time stands still, and its clock.
 func at() (*core.Memory, *storetest.Clock) {
 	clock := storetest.NewClock()
-	return core.NewMemoryAt(core.MemoryConfig{}, clock.Micros), clock
+	m := core.NewMemory()
+	testclock.Set(m, clock.Micros)
+	return m, clock
+}
+
+// small returns a store of few buckets whose time stands still, and its clock.
+func small(t *testing.T, buckets int) (*core.Memory, *storetest.Clock) {
+	t.Helper()
+	clock := storetest.NewClock()
+	m := core.NewMemory(memstore.MaxBuckets(buckets))
+	testclock.Set(m, clock.Micros)
+	return m, clock
+}
+
+func mustRule(t testing.TB, l core.Limit) *core.Rule {
+	t.Helper()
+	r, err := l.Rule()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &r
+}
+
+func take(t testing.TB, m *core.Memory, key string, rule *core.Rule, cost int64) core.Result {
+	t.Helper()
+	results := make([]core.Result, 1)
+	if err := m.Take(t.Context(), []core.Check{{Key: []byte(key), Rule: rule, Cost: cost}}, results); err != nil {
+		t.Fatal(err)
+	}
+	return results[0]
 }
 
 // newLimiter returns the limiter of a configuration that is known to be good.
@@ -59,8 +90,12 @@ func wantDecision(t testing.TB, what string, d core.Decision, allowed bool, reas
 
 // scripted is a store that answers as it is told.
 type scripted struct {
-	core.Registry
+	core.Store
 	results []core.Result
+}
+
+func newScripted(results ...core.Result) *scripted {
+	return &scripted{core.NewMemory(), results}
 }
 
 func (s *scripted) Take(_ context.Context, _ []core.Check, results []core.Result) error {
@@ -80,7 +115,7 @@ func (s *scripted) Reset(context.Context, []core.Check) error                 { 
 // decided returns the decision over limits that were answered so.
 func decided(t testing.TB, limits []core.Limit, results ...core.Result) core.Decision {
 	t.Helper()
-	return limiterOn(t, &scripted{results: results}, limits...).AllowKey(context.Background(), "k", 1)
+	return limiterOn(t, newScripted(results...), limits...).AllowKey(context.Background(), "k", 1)
 }
 
 var errDown = errors.New("connection refused")

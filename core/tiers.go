@@ -7,6 +7,8 @@ import (
 	"sync/atomic"
 
 	"github.com/weblimit/weblimit/keyfuncs"
+
+	"github.com/weblimit/weblimit/core/store"
 )
 
 // tiers brings the numbers that a limit's Tiers function returns to rules. An
@@ -19,20 +21,9 @@ type tiers struct {
 
 	// known is never written to: a tier is added to a copy. A sync.Map would
 	// allocate its key for each request.
-	known  atomic.Pointer[map[tierNumbers]*Rule]
+	known  atomic.Pointer[map[numbers]*Rule]
 	adding sync.Mutex
 	full   atomic.Bool // a tier came that there was no room for
-}
-
-// tierNumbers is what a tier takes of a Limit.
-type tierNumbers struct {
-	quota, window, burst int64
-	soft                 int64
-	algorithm            Algorithm
-	period               periodKind
-	hasBurst, hasSoft    bool
-	concurrent, hasLease bool
-	jitter               bool
 }
 
 // maxTiers bounds what is kept for a function that makes up numbers as it goes;
@@ -42,31 +33,21 @@ const maxTiers = 1024
 // rule returns the numbers for a request.
 func (t *tiers) rule(r keyfuncs.Request) *Rule {
 	l := t.choose(r)
-	if l.algorithm == 0 {
+	if l.numbers.Algorithm == 0 {
 		return t.base
 	}
-	n := tierNumbers{
-		quota: l.quota, window: int64(l.window), burst: l.burst, soft: l.soft, algorithm: l.algorithm, period: l.period,
-		hasBurst: l.hasBurst, hasSoft: l.hasSoft, concurrent: l.concurrent, hasLease: l.hasLease, jitter: l.jitter,
-	}
+	n := l.numbers
+	n.Once, n.Repeats, n.hasRepeats = t.base.Once, t.base.Repeats, false // they stay
+	n.Block, n.hasPenalty = t.base.Block, t.base.Penalized()
 	if known := t.known.Load(); known != nil {
 		if rule, ok := (*known)[n]; ok {
 			return rule
 		}
 	}
-	l = Limit{ // and nothing else of l, which might be wrong and does not count
-		name: t.base.Name, cost: t.cost,
-		quota: l.quota, window: l.window, period: l.period, burst: l.burst, hasBurst: l.hasBurst, algorithm: l.algorithm, jitter: l.jitter,
-		soft: l.soft, hasSoft: l.hasSoft,
-		wait:       t.base.Wait,
-		concurrent: l.concurrent, hasLease: l.hasLease,
-	}
-	if t.base.Penalized() {
-		l.penalty = &t.base.block
-	}
+	// And nothing else of l, which might be wrong and does not count.
+	l = Limit{name: t.base.Name, cost: t.cost, numbers: n, wait: t.base.Wait}
 	rule, err := l.Rule()
-	rule.once, rule.repeats = t.base.once, t.base.repeats
-	if err == nil && (rule.Algorithm == Concurrency) != (t.base.Algorithm == Concurrency) {
+	if err == nil && (rule.Algorithm == store.Concurrency) != (t.base.Algorithm == store.Concurrency) {
 		err = fmt.Errorf("weblimit: limit %q: a tier counts requests at the same time if the limit does, and only then", l.name)
 	}
 	if err != nil {
@@ -81,10 +62,10 @@ func (t *tiers) rule(r keyfuncs.Request) *Rule {
 
 // add keeps the rule of a tier if there is room, and returns the one to use:
 // another request may have been first.
-func (t *tiers) add(n tierNumbers, rule *Rule) *Rule {
+func (t *tiers) add(n numbers, rule *Rule) *Rule {
 	t.adding.Lock()
 	defer t.adding.Unlock()
-	known := make(map[tierNumbers]*Rule)
+	known := make(map[numbers]*Rule)
 	if before := t.known.Load(); before != nil {
 		if first, ok := (*before)[n]; ok {
 			return first

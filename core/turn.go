@@ -3,6 +3,8 @@ package core
 import (
 	"context"
 	"time"
+
+	"github.com/weblimit/weblimit/core/store"
 )
 
 // How often a request asks again that waits for a slot: nobody knows when one
@@ -116,7 +118,7 @@ func (d *Decision) turn(c *call, poll, waited time.Duration) (wait time.Duration
 			continue
 		}
 		after := r.RetryAfter
-		if r.Rule.Algorithm == Concurrency {
+		if r.Rule.Algorithm == store.Concurrency {
 			after = min(poll, max(c.limits[i].wait-waited, 0)) // and once at the end
 		}
 		if after == 0 || r.Rule.Wait > 0 || waited+after > c.limits[i].wait {

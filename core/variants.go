@@ -3,6 +3,10 @@ package core
 import (
 	"sync"
 	"sync/atomic"
+
+	"github.com/weblimit/weblimit/core/store"
+
+	"github.com/weblimit/weblimit/internal/integer"
 )
 
 // variants keeps the rules that are made of a limit's rules, its own and those of
@@ -51,4 +55,25 @@ func made(at *atomic.Pointer[Rule], of func() Rule) *Rule {
 		return &rule
 	}
 	return at.Load()
+}
+
+// derive returns the rule of other numbers that were made of r's. A smaller quota can
+// have fewer divisors in common with the window, and be too odd to count exactly: then
+// it is rounded up to one that has as many; and if that can't be counted either, r is
+// what there is.
+func derive(r *Rule, n store.Numbers) Rule {
+	common := int64(1)
+	if r.Algorithm != store.Calendar {
+		common = integer.GCD(r.Quota, r.Window.Microseconds())
+	}
+	if r.Algorithm != store.TokenBucket { // whose quota is all that they hold
+		n.Quota = max(n.Burst, n.Whole)
+	}
+	for _, quota := range []int64{n.Quota, integer.CeilDiv(n.Quota, common) * common} {
+		n.Quota = quota
+		if derived, err := store.NewRule(r.Name, n); err == nil {
+			return derived
+		}
+	}
+	return *r
 }

@@ -3,6 +3,10 @@ package core
 import (
 	"fmt"
 	"time"
+
+	"github.com/weblimit/weblimit/core/store"
+
+	"github.com/weblimit/weblimit/internal/integer"
 )
 
 // DefaultMaxWaiting is how many requests of a limiter wait at a time unless told otherwise.
@@ -16,9 +20,9 @@ const maxWait = time.Hour
 // longer than most. It is a token bucket of burst 1, or that of [Limit.Burst], whose
 // requests wait; see [Limit.Wait].
 func (l Limit) LeakyBucket(most time.Duration) Limit {
-	l.algorithm, l.wait = TokenBucket, most
-	if !l.hasBurst {
-		l.burst, l.hasBurst = 1, true
+	l.numbers.Algorithm, l.wait = store.TokenBucket, most
+	if !l.numbers.hasBurst {
+		l.numbers.Burst, l.numbers.hasBurst = 1, true
 	}
 	return l
 }
@@ -83,13 +87,13 @@ func (s slowDown) delay(r *LimitResult) time.Duration {
 	if s.most == 0 || !r.Charged {
 		return 0
 	}
-	whole := r.Rule.whole()
+	whole := r.Rule.Whole
 	from := min(threshold(s.level, whole), whole-1)
 	over, room := r.used()-from, whole-from
 	if over <= 0 {
 		return 0
 	}
-	return time.Duration(ceilMulDiv(over, int64(s.most), room))
+	return time.Duration(integer.CeilMulDiv(over, int64(s.most), room))
 }
 
 // Delay returns how long after the charge it is the request's turn, under a limit
@@ -98,7 +102,7 @@ func (r *LimitResult) Delay() time.Duration {
 	if r.Rule.Wait == 0 || !r.Charged {
 		return 0
 	}
-	return max(r.ResetAfter-r.Rule.drainTime(), 0)
+	return max(r.ResetAfter-r.Rule.DrainTime(), 0)
 }
 
 // Delay returns how long the request waited for its turn, or 0.
@@ -107,28 +111,4 @@ func (d *Decision) Delay() time.Duration {
 		return 0
 	}
 	return d.held.delayed
-}
-
-// queue makes r a rule whose requests wait for their turn: a bucket that holds in
-// addition what drains in that time.
-func (r *Rule) queue(wait time.Duration) error {
-	if wait == 0 {
-		return nil
-	}
-	ticks := wait.Microseconds() / r.scale.Tick
-	if ticks > (maxScaled-r.scale.Capacity)/r.scale.Rate {
-		return fmt.Errorf("a wait of %v at %d per %v is too much to count exactly", wait, r.Quota, r.Window)
-	}
-	r.Wait = wait
-	r.scale.Capacity += ticks * r.scale.Rate
-	r.scale.Whole = r.scale.Capacity // a queue has no classes
-	r.setPolicy()
-	return nil
-}
-
-// drainTime returns how long a bucket takes to drain that holds a burst: in whole
-// ticks and rounded up, as ResetAfter is, or a request whose turn it is would seem
-// to be a tick too early.
-func (r *Rule) drainTime() time.Duration {
-	return micros(ceilDiv(r.Burst*r.scale.Unit, r.scale.Rate) * r.scale.Tick)
 }

@@ -4,6 +4,10 @@ import (
 	"context"
 	"strconv"
 	"strings"
+
+	"github.com/weblimit/weblimit/core/store"
+
+	"github.com/weblimit/weblimit/internal/integer"
 )
 
 // Warning is the event that a client has come near a limit; see [Limit.WarnAt].
@@ -34,7 +38,7 @@ const maxWarned = 1 << 16
 // threshold returns the units from which on level is reached. Levels are taken
 // to a millionth.
 func threshold(level float64, burst int64) int64 {
-	return max(ceilMulDiv(int64(level*1e6+0.5), burst, 1e6), 1)
+	return max(integer.CeilMulDiv(int64(level*1e6+0.5), burst, 1e6), 1)
 }
 
 // warn finds the highest level that a charged result has reached, and sends an
@@ -47,14 +51,14 @@ func (l *Limiter) warn(ctx context.Context, from *limit, key []byte, cost int64,
 	}
 	used := r.used()
 	for i, level := range from.warnAt {
-		at := threshold(level, r.Rule.whole())
+		at := threshold(level, r.Rule.Whole)
 		if used < at {
 			return
 		}
 		r.WarnLevel = level
-		if used-cost < at && l.onWarning != nil && l.firstWarning(from, i, key, r) {
+		if used-cost < at && l.onWarning != nil && l.firstWarning(ctx, from, i, key, r) {
 			l.onWarning(ctx, Warning{
-				Limit: r.Rule.Name, Level: level, Used: used, Burst: r.Rule.whole(), Key: string(key),
+				Limit: r.Rule.Name, Level: level, Used: used, Burst: r.Rule.Whole, Key: string(key),
 				Soft: r.Rule.Soft > 0 && used > r.Rule.Soft, Shadow: r.Shadow,
 			})
 		}
@@ -65,24 +69,24 @@ func (l *Limiter) warn(ctx context.Context, from *limit, key []byte, cost int64,
 // A bucket can cross a level again and again while it refills, a window just
 // once in its time, so a window is part of the key and its length the time
 // between events.
-func (l *Limiter) firstWarning(from *limit, level int, who []byte, r *LimitResult) bool {
+func (l *Limiter) firstWarning(ctx context.Context, from *limit, level int, who []byte, r *LimitResult) bool {
 	key := strconv.AppendInt(nil, int64(level), 10)
 	window := r.Rule.Window
-	if r.Rule.Algorithm == Calendar {
-		window = r.Rule.calendar.longest()
+	if r.Rule.Algorithm == store.Calendar {
+		window = r.Rule.LongestPeriod()
 	}
-	if r.Rule.Algorithm == FixedWindow || r.Rule.Algorithm == Calendar {
+	if r.Rule.Algorithm == store.FixedWindow || r.Rule.Algorithm == store.Calendar {
 		key = strconv.AppendInt(append(key, '@'), r.At+r.ResetAfter.Microseconds(), 10)
 	}
 	key = append(append(key, '|'), who...)
 	// An event takes two units of three: of buckets that have nothing left, a full
 	// Memory would look for each one's victim anew.
-	once, err := newRule(from.rule.Name, SlidingLog, 3, window, 3, false)
+	once, err := store.NewRule(from.rule.Name, store.Numbers{Algorithm: store.SlidingLog, Quota: 3, Window: window})
 	if err != nil {
 		return true
 	}
 	var results [1]Result
-	err = l.warned.decide([]Check{{Key: key, Rule: &once, Cost: 2}}, results[:], true)
+	err = l.warned.Take(ctx, []Check{{Key: key, Rule: &once, Cost: 2}}, results[:])
 	return err == nil && results[0].Allowed
 }
 
@@ -101,7 +105,7 @@ func appendWarning(dst []byte, r *LimitResult) []byte {
 }
 
 func (r *LimitResult) usedPercent() int64 {
-	return r.used() * 100 / r.Rule.whole()
+	return r.used() * 100 / r.Rule.Whole
 }
 
 // used returns the units that a charged result found used, its own included.

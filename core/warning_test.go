@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/weblimit/weblimit/core"
+	"github.com/weblimit/weblimit/core/store"
 	"github.com/weblimit/weblimit/internal/storetest"
 	"github.com/weblimit/weblimit/keyfuncs"
 )
@@ -334,7 +335,7 @@ func TestOneWarningEventPerWindow(t *testing.T) {
 							continue
 						}
 						again := time.Now().Add(time.Hour)
-						if b.Rule.Algorithm == core.FixedWindow {
+						if b.Rule.Algorithm == store.FixedWindow {
 							again = time.UnixMicro(b.At).Add(b.ResetAfter)
 						}
 						if before, known := last[crossing{who, level}]; known && time.Now().Before(before) {

@@ -11,6 +11,7 @@ import (
 	"github.com/labstack/echo/v4"
 
 	"github.com/weblimit/weblimit/core"
+	"github.com/weblimit/weblimit/core/memstore"
 	"github.com/weblimit/weblimit/core/redisstore"
 	"github.com/weblimit/weblimit/echolimit"
 	"github.com/weblimit/weblimit/fiberlimit"
@@ -27,11 +28,7 @@ var weblimitBucket = Peer{
 	Memory: func(q Quota) (Limiter, error) {
 		// The default bounds the store to a little more than a million buckets: room for
 		// two million, so that the scenario of a million keys evicts none.
-		store, err := core.NewMemoryWith(core.MemoryConfig{MaxBuckets: 2 * core.DefaultMaxBuckets})
-		if err != nil {
-			return Limiter{}, err
-		}
-		return weblimitOn(store, 0, weblimitQuota(q))
+		return weblimitOn(memstore.New(memstore.MaxBuckets(2*memstore.DefaultMaxBuckets)), 0, weblimitQuota(q))
 	},
 	HTTP: func(q Quota) (func(http.Handler) http.Handler, error) {
 		return nethttp.Limit(core.NewMemory(), weblimitQuota(q).By(keyfuncs.ClientIP())), nil

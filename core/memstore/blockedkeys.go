@@ -1,17 +1,15 @@
-//go:build moving
-
 package memstore
 
 import (
 	"context"
-	"errors"
-	"fmt"
 	"iter"
 	"sync"
 	"time"
+
+	"github.com/weblimit/weblimit/core/store"
 )
 
-// maxBlockedKeys bounds the list of a Memory's blocks.
+// maxBlockedKeys bounds the list of a Store's blocks.
 const maxBlockedKeys = 1 << 14
 
 // blockedKeys lists the blocks of a memory store, which knows its keys by their
@@ -23,7 +21,7 @@ type blockedKeys struct {
 
 type blockedKey struct {
 	key    string
-	rule   *Rule
+	rule   *store.Rule
 	number int // of the shard
 	until  int64
 }
@@ -64,13 +62,13 @@ func (b *blockedKeys) remove(at place) {
 }
 
 // snapshot returns what is on the list for the rules.
-func (b *blockedKeys) snapshot(rules []*Rule) map[place]blockedKey {
+func (b *blockedKeys) snapshot(rules []*store.Rule) map[place]blockedKey {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	found := make(map[place]blockedKey)
 	for at, k := range b.keys {
 		for _, rule := range rules {
-			if rule.id == k.rule.id {
+			if rule.ID() == k.rule.ID() {
 				found[at] = k
 				break
 			}
@@ -79,25 +77,23 @@ func (b *blockedKeys) snapshot(rules []*Rule) map[place]blockedKey {
 	return found
 }
 
-var _ Blocker = (*Memory)(nil)
-
-// Blocks implements [Blocker]. A Memory knows its keys by their hashes, and writes
+// Blocks implements [store.Store]. A Store knows its keys by their hashes, and writes
 // down those that are blocked, up to 16,384. When there are more, some thousand at
 // a time are struck off the list, those that have ended first: they stay blocked,
 // and can be lifted by who knows the key.
-func (m *Memory) Blocks(ctx context.Context, rules []*Rule) iter.Seq2[Blocked, error] {
-	return func(yield func(Blocked, error) bool) {
+func (m *Store) Blocks(ctx context.Context, rules []*store.Rule) iter.Seq2[store.Blocked, error] {
+	return func(yield func(store.Blocked, error) bool) {
 		for at, k := range m.blocked.snapshot(rules) {
 			if err := ctx.Err(); err != nil {
-				yield(Blocked{}, err)
+				yield(store.Blocked{}, err)
 				return
 			}
 			now := m.now()
 			p, found := m.penaltyAt(at, k.number, now)
-			if !found || p.until <= now {
+			if !found || p.Until <= now {
 				continue
 			}
-			if !yield(Blocked{Limit: k.rule.Name, Key: k.key, Until: time.UnixMicro(p.until), Level: p.level}, nil) {
+			if !yield(store.Blocked{Limit: k.rule.Name, Key: k.key, Until: time.UnixMicro(p.Until), Level: p.Level}, nil) {
 				return
 			}
 		}
@@ -105,24 +101,24 @@ func (m *Memory) Blocks(ctx context.Context, rules []*Rule) iter.Seq2[Blocked, e
 }
 
 // penaltyAt reads the penalty at a place.
-func (m *Memory) penaltyAt(at place, number int, now int64) (penalty, bool) {
+func (m *Store) penaltyAt(at place, number int, now int64) (store.Penalty, bool) {
 	s := &m.shards[number]
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	var b bucket
+	var b store.Bucket
 	_, found := s.get(at, &b)
-	if !found || b.expires <= now {
-		return penalty{}, false
+	if !found || b.Expires <= now {
+		return store.Penalty{}, false
 	}
-	return b.unpack(), true
+	return unpack(&b), true
 }
 
-// Block implements [Blocker]. It fails only on a check whose rule has no penalty.
-func (m *Memory) Block(_ context.Context, checks []Check, d time.Duration) error {
-	if err := ValidPenalties(checks); err != nil {
+// Block implements [store.Store]. It fails only on a check whose rule has no penalty.
+func (m *Store) Block(_ context.Context, checks []store.Check, d time.Duration) error {
+	if err := store.ValidPenalties(checks); err != nil {
 		return err
 	}
-	if err := ValidBlockTime(d); err != nil {
+	if err := store.ValidBlockTime(d); err != nil {
 		return err
 	}
 	for i := range checks {
@@ -132,16 +128,16 @@ func (m *Memory) Block(_ context.Context, checks []Check, d time.Duration) error
 		v.shard.mu.Lock()
 		now := m.now()
 		p, at, index, found := v.penalty(c.Rule, now)
-		p.strikes, p.window, p.until = 0, 0, now+d.Microseconds()
+		p.Block(now, d)
 		m.savePenalty(&v, c, &p, at, index, found, now)
 		v.shard.mu.Unlock()
 	}
 	return nil
 }
 
-// Unblock implements [Blocker]. It fails only on a check whose rule has no penalty.
-func (m *Memory) Unblock(_ context.Context, checks []Check) error {
-	if err := ValidPenalties(checks); err != nil {
+// Unblock implements [store.Store]. It fails only on a check whose rule has no penalty.
+func (m *Store) Unblock(_ context.Context, checks []store.Check) error {
+	if err := store.ValidPenalties(checks); err != nil {
 		return err
 	}
 	for i := range checks {
@@ -150,29 +146,6 @@ func (m *Memory) Unblock(_ context.Context, checks []Check) error {
 		v.shard.mu.Lock()
 		m.forgive(&v, checks[i].Rule)
 		v.shard.mu.Unlock()
-	}
-	return nil
-}
-
-// ValidBlockTime reports a time that no block can last: not positive, above 10
-// years, or not a whole number of microseconds.
-func ValidBlockTime(d time.Duration) error {
-	if err := validBlockTime("a block", d); err != nil {
-		return fmt.Errorf("weblimit: %w", err)
-	}
-	return nil
-}
-
-// ValidPenalties reports checks that no [Blocker] can block or lift: without a
-// rule, or with one that has no penalty.
-func ValidPenalties(checks []Check) error {
-	for i := range checks {
-		switch rule := checks[i].Rule; {
-		case rule == nil:
-			return errors.New("weblimit: check without a rule")
-		case !rule.Penalized():
-			return fmt.Errorf("weblimit: limit %q has no Penalty", rule.Name)
-		}
 	}
 	return nil
 }

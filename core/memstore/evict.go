@@ -1,11 +1,11 @@
-//go:build moving
-
 package memstore
 
 import (
 	"cmp"
 	"math"
 	"slices"
+
+	"github.com/weblimit/weblimit/core/store"
 )
 
 // victim is a bucket that may be evicted.
@@ -94,16 +94,12 @@ func (s *shard) score(slot *slot, now int64) score {
 	if slot.expires <= now {
 		return 0
 	}
-	var b bucket
+	var b store.Bucket
 	s.read(slot, &b)
-	if b.form.algorithm == penaltyRecord {
+	if b.Form.Algorithm == store.PenaltyRecord {
 		return penaltyScore(&b, slot.kind.burst(), now)
 	}
-	units, rest, _ := b.form.used(&b, now)
-	if rest > 0 {
-		units++
-	}
-	used, burst := roughly(units), slot.kind.burst()
+	used, burst := roughly(b.Used(now)), slot.kind.burst()
 	if used >= burst {
 		return limited | score(slot.expires)
 	}

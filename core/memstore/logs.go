@@ -1,8 +1,10 @@
-//go:build moving
-
 package memstore
 
-import "slices"
+import (
+	"slices"
+
+	"github.com/weblimit/weblimit/core/store"
+)
 
 // logs holds the entries of a shard's sliding logs and slots, apart from the
 // pointer-free slots of its table. What counts is the memory that they take, used or
@@ -16,7 +18,7 @@ type logs struct {
 
 // book is the entries of one log.
 type book struct {
-	entries []logEntry
+	entries []store.Entry
 	size    int // entries that its array has room for; those that have expired lie before entries
 }
 
@@ -44,7 +46,7 @@ func (l *logs) acquire() int64 {
 	return int64(len(l.books) - 1)
 }
 
-func (l *logs) set(i int64, log []logEntry, size int) {
+func (l *logs) set(i int64, log []store.Entry, size int) {
 	l.weight += logWeight(size) - logWeight(l.books[i].size)
 	l.books[i] = book{log, size}
 }
@@ -61,7 +63,7 @@ func (l *logs) sparse() bool { return len(l.free) > len(l.books)/2+32 }
 func (s *shard) renumber() {
 	books := make([]book, 0, len(s.logs.books)-len(s.logs.free))
 	for i := range s.slots {
-		if slot := &s.slots[i]; slot.kind != 0 && slot.kind.algorithm().isLog() {
+		if slot := &s.slots[i]; slot.kind != 0 && slot.kind.algorithm().IsLog() {
 			books = append(books, s.logs.books[slot.third])
 			slot.third = int64(len(books) - 1)
 		}
@@ -72,9 +74,9 @@ func (s *shard) renumber() {
 // trim returns the log that is to be stored in slot i, if that was found, and for how
 // many entries its array has room. A log that leaves most of its array empty moves to
 // one that it fills.
-func (s *shard) trim(i int, found bool, log []logEntry) (_ []logEntry, size int) {
+func (s *shard) trim(i int, found bool, log []store.Entry) (_ []store.Entry, size int) {
 	size = cap(log)
-	if found && s.slots[i].kind.algorithm().isLog() {
+	if found && s.slots[i].kind.algorithm().IsLog() {
 		if b := &s.logs.books[s.slots[i].third]; sameArray(b.entries, log) {
 			size = b.size
 		}
@@ -88,6 +90,6 @@ func (s *shard) trim(i int, found bool, log []logEntry) (_ []logEntry, size int)
 
 // sameArray reports whether two parts of arrays, of which each reaches to the end of
 // its own, are of the same one.
-func sameArray(a, b []logEntry) bool {
+func sameArray(a, b []store.Entry) bool {
 	return cap(a) > 0 && cap(b) > 0 && &a[:cap(a)][cap(a)-1] == &b[:cap(b)][cap(b)-1]
 }

@@ -1,5 +1,3 @@
-//go:build moving
-
 package memstore
 
 import (
@@ -10,32 +8,21 @@ import (
 	"math"
 	"slices"
 	"time"
+
+	"github.com/weblimit/weblimit/core/store"
+	"github.com/weblimit/weblimit/internal/testclock"
 )
 
-// DefaultMaxBuckets is how many buckets a [Memory] holds unless told otherwise.
+// DefaultMaxBuckets is how many buckets a [Store] holds unless told otherwise.
 const DefaultMaxBuckets = 1 << 20
 
 // minBuckets is the least that makes sense of evicting the least used.
 const minBuckets = 64
 
-// MemoryConfig sets up a [Memory]. Its zero value is ready to use.
-type MemoryConfig struct {
-	// MaxBuckets bounds the memory: one bucket, for one key under one limit,
-	// takes 48 bytes in a table that is between 7/10 and 7/8 full, so 55 bytes
-	// when there are MaxBuckets and at most 69 before. A sliding log, or the slots of a
-	// key, count for the memory that they take, which is room for up to twice as many
-	// entries as there are: four as one bucket, and three for the log itself. The mark
-	// of an operation that is charged once counts as a bucket; one log may exceed a
-	// bound that is smaller than it.
-	// A key that exceeds a limit with a [Limit.Penalty] takes another bucket there.
-	// At least 64. Defaults to DefaultMaxBuckets.
-	MaxBuckets int
-}
-
-// Memory is a [Store] in this process: exact, and gone with it. Use it for a
+// Store is a [store.Store] in this process: exact, and gone with it. Use it for a
 // single instance, for tests, or where each instance may have its own quota.
 //
-// Memory is bounded by MaxBuckets. When there is no room, buckets that are full
+// A Store is bounded by [MaxBuckets]. When there is no room, buckets that are full
 // again go first, for they hold nothing; then those that have used the least of
 // their limit, where the mark of an operation counts as half used. A client that
 // has nothing left keeps its bucket until there are only such clients; then the one
@@ -48,10 +35,10 @@ type MemoryConfig struct {
 // Time is the process's monotonic clock, begun at the wall clock when the store
 // was made: a step of the wall clock neither grants nor withholds units.
 //
-// A Memory runs no goroutine and has nothing to close. It is safe for
+// A Store runs no goroutine and has nothing to close. It is safe for
 // concurrent use; a call locks only the shards that its keys are in.
-type Memory struct {
-	Registry
+type Store struct {
+	store.Base
 
 	now     func() int64 // microseconds since the epoch
 	seeds   [2]maphash.Seed
@@ -59,37 +46,65 @@ type Memory struct {
 	blocked blockedKeys
 }
 
-// NewMemory returns an empty store with the default configuration.
-func NewMemory() *Memory {
-	m, err := NewMemoryWith(MemoryConfig{})
-	if err != nil {
-		panic(err)
+var _ store.Store = (*Store)(nil)
+
+// Option changes how a [Store] is set up.
+type Option func(*config)
+
+type config struct{ maxBuckets int }
+
+// MaxBuckets bounds the memory: one bucket, for one key under one limit, takes 48
+// bytes in a table that is between 7/10 and 7/8 full, so 55 bytes when there are n
+// and at most 69 before. A sliding log, or the slots of a key, count for the memory that
+// they take, which is room for up to twice as many entries as there are: four as one
+// bucket, and three for the log itself. The mark of an operation that is charged once
+// counts as a bucket; one log may exceed a bound that is smaller than it. A key that
+// exceeds a limit with a penalty takes another bucket there. It panics if n is below 64. Defaults to
+// DefaultMaxBuckets.
+func MaxBuckets(n int) Option {
+	if n < minBuckets {
+		panic(fmt.Sprintf("weblimit: memstore.MaxBuckets: there must be room for %d, got %d", minBuckets, n))
 	}
-	return m
+	return func(c *config) { c.maxBuckets = n }
 }
 
-// NewMemoryWith returns an empty store, or an error if MaxBuckets is set below 64.
-func NewMemoryWith(config MemoryConfig) (*Memory, error) {
-	if config.MaxBuckets == 0 {
-		config.MaxBuckets = DefaultMaxBuckets
-	}
-	if config.MaxBuckets < minBuckets {
-		return nil, fmt.Errorf("weblimit: memory store: MaxBuckets must be at least %d, got %d", minBuckets, config.MaxBuckets)
+// New returns an empty store.
+func New(options ...Option) *Store {
+	c := config{maxBuckets: DefaultMaxBuckets}
+	for _, option := range options {
+		option(&c)
 	}
 	shards := 1
-	for shards < maxShards && config.MaxBuckets/(2*shards) >= minShardBuckets {
+	for shards < maxShards && c.maxBuckets/(2*shards) >= minShardBuckets {
 		shards *= 2
 	}
-	m := &Memory{
+	m := &Store{
 		now:    monotonicClock(),
 		seeds:  [2]maphash.Seed{maphash.MakeSeed(), maphash.MakeSeed()},
 		shards: make([]shard, shards),
 	}
+	m.Registry().SetInProcess()
 	for i := range m.shards {
-		m.shards[i].limit = int32(min(config.MaxBuckets/shards, math.MaxInt32))
+		m.shards[i].limit = int32(min(c.maxBuckets/shards, math.MaxInt32))
 		m.shards[i].spare = int32(12 + i%3) // so that not all outgrow their tables at one number of keys
 	}
-	return m, nil
+	return m
+}
+
+// Len returns how many buckets the store holds, those among them that have expired
+// and were not dropped yet.
+func (m *Store) Len() int {
+	n := 0
+	for i := range m.shards {
+		m.shards[i].mu.Lock()
+		n += m.shards[i].count
+		m.shards[i].mu.Unlock()
+	}
+	return n
+}
+
+func init() {
+	testclock.Set = func(store any, now func() int64) { store.(*Store).now = now }
 }
 
 // monotonicClock returns a clock in microseconds since the epoch that only ever goes forward.
@@ -99,22 +114,18 @@ func monotonicClock() func() int64 {
 	return func() int64 { return epoch + int64(time.Since(start)/time.Microsecond) }
 }
 
-// InProcess reports that other processes do not see what is counted here; see
-// [Limiter.InProcess].
-func (m *Memory) InProcess() bool { return true }
-
-// Take implements [Store]. Its only errors are those of [ValidChecks].
-func (m *Memory) Take(_ context.Context, checks []Check, results []Result) error {
+// Take implements [store.Store]. Its only errors are those of [store.ValidChecks].
+func (m *Store) Take(_ context.Context, checks []store.Check, results []store.Result) error {
 	return m.decide(checks, results, true)
 }
 
-// Peek implements [Store]. Its only errors are those of [ValidChecks].
-func (m *Memory) Peek(_ context.Context, checks []Check, results []Result) error {
+// Peek implements [store.Store]. Its only errors are those of [store.ValidChecks].
+func (m *Store) Peek(_ context.Context, checks []store.Check, results []store.Result) error {
 	return m.decide(checks, results, false)
 }
 
-func (m *Memory) decide(checks []Check, results []Result, take bool) error {
-	if err := ValidChecks(checks, results); err != nil {
+func (m *Store) decide(checks []store.Check, results []store.Result, take bool) error {
+	if err := store.ValidChecks(checks, results); err != nil {
 		return err
 	}
 	switch {
@@ -127,9 +138,15 @@ func (m *Memory) decide(checks []Check, results []Result, take bool) error {
 	return nil
 }
 
-// decideOne is decideAll for a single check, which needs nobody else's answer
-// and no more than one lock.
-func (m *Memory) decideOne(rule *Rule, key []byte, cost int64, result *Result, take bool) {
+// TakeOne is Take for a single check that has neither an operation's key nor a
+// penalty, and whose cost is not negative: the fast path of a limiter that has but
+// one limit. It needs nobody else's answer, and no more than one lock.
+func (m *Store) TakeOne(rule *store.Rule, key []byte, cost int64, result *store.Result) {
+	m.decideOne(rule, key, cost, result, true)
+}
+
+// decideOne is decideAll for such a check.
+func (m *Store) decideOne(rule *store.Rule, key []byte, cost int64, result *store.Result, take bool) {
 	v := visit{alone: true}
 	m.locate(&v, rule, key)
 	now := m.now()
@@ -140,10 +157,10 @@ func (m *Memory) decideOne(rule *Rule, key []byte, cost int64, result *Result, t
 		v.settle(rule, cost, now, v.fits)
 	}
 	v.shard.mu.Unlock()
-	rule.answer(cost, &v.reading, result)
+	rule.Answer(cost, &v.reading, result)
 }
 
-func (m *Memory) decideAll(checks []Check, results []Result, take bool) {
+func (m *Store) decideAll(checks []store.Check, results []store.Result, take bool) {
 	pooled := visits.Get().(*[]visit)
 	defer visits.Put(pooled)
 	// Read before the lock, so that others don't wait for it. Callers may then
@@ -181,17 +198,17 @@ func (m *Memory) decideAll(checks []Check, results []Result, take bool) {
 	}
 	leave(v)
 	for i := range v {
-		checks[i].Rule.answer(v[i].cost(&checks[i]), &v[i].reading, &results[i])
+		checks[i].Rule.Answer(v[i].cost(&checks[i]), &v[i].reading, &results[i])
 		results[i].Repeated = v[i].repeated && results[i].Allowed // or a block holds
 	}
 }
 
-// Refund implements [Store]. Its only errors are those of [ValidChecks].
-func (m *Memory) Refund(_ context.Context, checks []Check, results []Result) error {
+// Refund implements [store.Store]. Its only errors are those of [store.ValidChecks].
+func (m *Store) Refund(_ context.Context, checks []store.Check, results []store.Result) error {
 	return m.each(checks, results, false, func(i int, v *visit, now int64) bool {
 		if results[i].Charged {
 			at := checks[i].Rule.ChargedAt(checks[i].Cost, &results[i])
-			checks[i].Rule.refund(&v.bucket, now, checks[i].Cost, at)
+			v.bucket.Refund(checks[i].Rule, now, checks[i].Cost, at)
 			if checks[i].Once != nil {
 				v.unmark(results[i].At)
 			}
@@ -200,22 +217,22 @@ func (m *Memory) Refund(_ context.Context, checks []Check, results []Result) err
 	})
 }
 
-// Renew implements [Store]. Its only errors are those of [ValidChecks].
-func (m *Memory) Renew(_ context.Context, checks []Check, results []Result) error {
+// Renew implements [store.Store]. Its only errors are those of [store.ValidChecks].
+func (m *Store) Renew(_ context.Context, checks []store.Check, results []store.Result) error {
 	return m.each(checks, results, true, func(i int, v *visit, now int64) bool {
 		rule := checks[i].Rule
-		if !results[i].Charged || rule.Algorithm != Concurrency {
+		if !results[i].Charged || rule.Algorithm != store.Concurrency {
 			return false
 		}
-		rule.renewSlots(&v.bucket, now, checks[i].Cost, results[i].At)
+		v.bucket.Renew(rule, now, checks[i].Cost, results[i].At)
 		return true
 	})
 }
 
-// Charge implements [Store]. Its only errors are those of [ValidChecks].
-func (m *Memory) Charge(_ context.Context, checks []Check, results []Result) error {
+// Charge implements [store.Store]. Its only errors are those of [store.ValidChecks].
+func (m *Store) Charge(_ context.Context, checks []store.Check, results []store.Result) error {
 	return m.each(checks, results, true, func(i int, v *visit, now int64) bool {
-		checks[i].Rule.chargeAnyway(&v.bucket, now, checks[i].Cost)
+		v.bucket.ChargeAnyway(checks[i].Rule, now, checks[i].Cost)
 		return true
 	})
 }
@@ -223,8 +240,8 @@ func (m *Memory) Charge(_ context.Context, checks []Check, results []Result) err
 // each opens the buckets of checks of which none depends on another, has them
 // changed, and stores and answers those for which change reports true: that they
 // are charged, or not.
-func (m *Memory) each(checks []Check, results []Result, charged bool, change func(i int, v *visit, now int64) bool) error {
-	if err := ValidChecks(checks, results); err != nil {
+func (m *Store) each(checks []store.Check, results []store.Result, charged bool, change func(i int, v *visit, now int64) bool) error {
+	if err := store.ValidChecks(checks, results); err != nil {
 		return err
 	}
 	if len(checks) == 0 {
@@ -237,20 +254,20 @@ func (m *Memory) each(checks []Check, results []Result, charged bool, change fun
 	now := m.now()
 	for i := range v {
 		rule, b := checks[i].Rule, &v[i].bucket
-		rule.open(b, now, v[i].offset)
+		b.Open(rule, now, v[i].offset)
 		if !change(i, &v[i], now) {
 			continue
 		}
-		reading := rule.read(b, now, 0)
-		reading.Charged = charged
-		rule.answer(0, &reading, &results[i])
+		reading := store.Reading{Charged: charged}
+		b.Read(rule, now, 0, &reading)
+		rule.Answer(0, &reading, &results[i])
 		v[i].save(rule, now)
 	}
 	return nil
 }
 
-// Reset implements [Store]. It fails only on a check without a rule.
-func (m *Memory) Reset(_ context.Context, checks []Check) error {
+// Reset implements [store.Store]. It fails only on a check without a rule.
+func (m *Store) Reset(_ context.Context, checks []store.Check) error {
 	for i := range checks {
 		if checks[i].Rule == nil {
 			return errors.New("weblimit: check without a rule")
@@ -275,7 +292,7 @@ func (m *Memory) Reset(_ context.Context, checks []Check) error {
 // enter finds the checks' buckets and locks their shards, each once and in the
 // order of their numbers, so that no two calls wait for each other. The limits
 // of one key share a shard.
-func (m *Memory) enter(pooled *[]visit, checks []Check) []visit {
+func (m *Store) enter(pooled *[]visit, checks []store.Check) []visit {
 	v := slices.Grow((*pooled)[:0], len(checks))[:len(checks)]
 	*pooled = v
 	for i := range v {
@@ -293,7 +310,7 @@ func (m *Memory) enter(pooled *[]visit, checks []Check) []visit {
 	return v
 }
 
-func (m *Memory) lockAll(v []visit) {
+func (m *Store) lockAll(v []visit) {
 	for last := -1; ; {
 		next := len(m.shards)
 		for i := range v {
@@ -319,6 +336,6 @@ func leave(v []visit) {
 		if !seen {
 			v[i].shard.mu.Unlock()
 		}
-		v[i].bucket.log = nil
+		v[i].bucket.Log = nil
 	}
 }

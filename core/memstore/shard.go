@@ -1,11 +1,11 @@
-//go:build moving
-
 package memstore
 
 import (
 	"math"
 	"math/bits"
 	"sync"
+
+	"github.com/weblimit/weblimit/core/store"
 )
 
 // minShardBuckets is the least that one of several shards holds: room for the
@@ -66,17 +66,20 @@ const (
 	kindAlgorithm = 1<<3 - 1
 )
 
-func newKind(f *form, burst int64) kind {
+// ticks are those of [store.Scale].
+var ticks = [...]int64{1, 1000, 1_000_000}
+
+func newKind(f *store.Form, burst int64) kind {
 	tick := 0
-	for ticks[tick] != f.tick {
+	for ticks[tick] != f.Tick {
 		tick++
 	}
-	return kind(math.Float32bits(roughly(burst))) | kind(tick)<<3 | kind(f.algorithm)&kindAlgorithm
+	return kind(math.Float32bits(roughly(burst))) | kind(tick)<<3 | kind(f.Algorithm)&kindAlgorithm
 }
 
-func (k kind) algorithm() Algorithm { return Algorithm((k-1)&kindAlgorithm + 1) }
-func (k kind) tick() int64          { return ticks[k>>3&3] }
-func (k kind) burst() float32       { return math.Float32frombits(uint32(k >> kindBits << kindBits)) }
+func (k kind) algorithm() store.Algorithm { return store.Algorithm((k-1)&kindAlgorithm + 1) }
+func (k kind) tick() int64                { return ticks[k>>3&3] }
+func (k kind) burst() float32             { return math.Float32frombits(uint32(k >> kindBits << kindBits)) }
 
 // roughly returns units as a kind remembers them: what is not less than a burst
 // is not less than it after both were made rough.
@@ -111,56 +114,56 @@ func (s *shard) find(p place) (index int, found bool) {
 }
 
 // get reads the bucket of a place; one that is not there reads as unused.
-func (s *shard) get(p place, b *bucket) (index int, found bool) {
+func (s *shard) get(p place, b *store.Bucket) (index int, found bool) {
 	index, found = s.find(p)
 	if found {
 		s.read(&s.slots[index], b)
 	} else {
-		b.expires = 0
+		b.Expires = 0
 	}
 	return index, found
 }
 
-func (s *shard) read(slot *slot, b *bucket) {
-	b.expires, b.x, b.y = slot.expires, slot.x, 0
-	b.form.algorithm, b.form.tick = slot.kind.algorithm(), slot.kind.tick()
-	b.form.unit, b.form.rate = slot.unit, 1
-	switch b.form.algorithm {
-	case TokenBucket:
-		b.form.rate = slot.third
-	case SlidingWindow, penaltyRecord:
-		b.y = slot.third
-	case SlidingLog, Concurrency:
-		b.log = s.logs.books[slot.third].entries
+func (s *shard) read(slot *slot, b *store.Bucket) {
+	b.Expires, b.X, b.Y = slot.expires, slot.x, 0
+	b.Form.Algorithm, b.Form.Tick = slot.kind.algorithm(), slot.kind.tick()
+	b.Form.Unit, b.Form.Rate = slot.unit, 1
+	switch b.Form.Algorithm {
+	case store.TokenBucket:
+		b.Form.Rate = slot.third
+	case store.SlidingWindow, store.PenaltyRecord:
+		b.Y = slot.third
+	case store.SlidingLog, store.Concurrency:
+		b.Log = s.logs.books[slot.third].entries
 	}
 }
 
 // put stores a bucket, making room for it if there is none. The place is what
 // find says of it.
-func (s *shard) put(p place, i int, found bool, b *bucket, burst, now int64) {
-	isLog, size := b.form.algorithm.isLog(), 0
+func (s *shard) put(p place, i int, found bool, b *store.Bucket, burst, now int64) {
+	isLog, size := b.Form.Algorithm.IsLog(), 0
 	if isLog {
-		b.log, size = s.trim(i, found, b.log)
+		b.Log, size = s.trim(i, found, b.Log)
 	}
 	if (!found || isLog) && s.makeRoom(p, i, found, isLog, size, now) {
 		i, found = s.find(p)
 	}
 	slot := &s.slots[i]
-	if hadLog := found && slot.kind.algorithm().isLog(); hadLog && !isLog {
+	if hadLog := found && slot.kind.algorithm().IsLog(); hadLog && !isLog {
 		s.logs.release(slot.third)
 	} else if !hadLog && isLog {
 		slot.third = s.logs.acquire()
 	}
-	switch b.form.algorithm {
-	case TokenBucket:
-		slot.third = b.form.rate
-	case SlidingLog, Concurrency:
-		s.logs.set(slot.third, b.log, size)
+	switch b.Form.Algorithm {
+	case store.TokenBucket:
+		slot.third = b.Form.Rate
+	case store.SlidingLog, store.Concurrency:
+		s.logs.set(slot.third, b.Log, size)
 	default:
-		slot.third = b.y
+		slot.third = b.Y
 	}
-	slot.expires, slot.x, slot.unit = b.expires, b.x, b.form.unit
-	slot.kind = newKind(&b.form, burst)
+	slot.expires, slot.x, slot.unit = b.Expires, b.X, b.Form.Unit
+	slot.kind = newKind(&b.Form, burst)
 	if !found {
 		slot.hash, slot.check = p.hash, p.check
 		s.count++
@@ -181,7 +184,7 @@ func (s *shard) makeRoom(p place, i int, found, isLog bool, size int, now int64)
 	}
 	if isLog {
 		growth += logWeight(size)
-		if found && s.slots[i].kind.algorithm().isLog() {
+		if found && s.slots[i].kind.algorithm().IsLog() {
 			growth -= logWeight(s.logs.books[s.slots[i].third].size)
 		}
 	}
@@ -222,7 +225,7 @@ func (s *shard) rebuild(now int64) {
 		case slot.expires > now:
 			j, _ := s.find(slot.place())
 			s.slots[j] = *slot
-		case slot.kind.algorithm().isLog():
+		case slot.kind.algorithm().IsLog():
 			s.logs.release(slot.third)
 		}
 	}
@@ -231,7 +234,7 @@ func (s *shard) rebuild(now int64) {
 // remove frees the slot of the given index, and closes the gap, or probes would
 // stop at it: each follower moves up unless the gap lies before its home.
 func (s *shard) remove(i int) {
-	if s.slots[i].kind.algorithm().isLog() {
+	if s.slots[i].kind.algorithm().IsLog() {
 		s.logs.release(s.slots[i].third)
 	}
 	s.count--

@@ -1,10 +1,10 @@
-//go:build moving
-
 package memstore
 
 import (
 	"hash/maphash"
 	"sync"
+
+	"github.com/weblimit/weblimit/core/store"
 )
 
 // visit is a check on its way through a memory store: where its bucket is, what
@@ -17,8 +17,8 @@ type visit struct {
 	found     bool  // it is there
 	alone     bool  // no other check of the call can move it
 	offset    int64 // of the key's windows
-	bucket    bucket
-	reading   Reading
+	bucket    store.Bucket
+	reading   store.Reading
 	fits      bool
 	converted bool
 	repeated  bool   // the check's operation was charged before
@@ -35,8 +35,8 @@ const spacing = 0x9e3779b97f4a7c15
 // locate finds where a check's bucket belongs. The limits of one key share a
 // shard, but lie some way apart in it, or they would be each other's neighbours
 // in every probe.
-func (m *Memory) locate(v *visit, rule *Rule, key []byte) {
-	v.hash = maphash.Bytes(m.seeds[0], key) + uint64(rule.id)*spacing
+func (m *Store) locate(v *visit, rule *store.Rule, key []byte) {
+	v.hash = maphash.Bytes(m.seeds[0], key) + uint64(rule.ID())*spacing
 	v.check = uint32(maphash.Bytes(m.seeds[1], key))
 	v.number = int(v.check) & (len(m.shards) - 1)
 	v.shard = &m.shards[v.number]
@@ -44,7 +44,7 @@ func (m *Memory) locate(v *visit, rule *Rule, key []byte) {
 }
 
 // locateWithMark is locate for a check that may have a mark, too.
-func (m *Memory) locateWithMark(v *visit, c *Check) {
+func (m *Store) locateWithMark(v *visit, c *store.Check) {
 	m.locate(v, c.Rule, c.Key)
 	if c.Once != nil {
 		v.mark = m.markOf(v.hash, c)
@@ -55,14 +55,14 @@ func (m *Memory) locateWithMark(v *visit, c *Check) {
 func (v *visit) open() { v.index, v.found = v.shard.get(v.place, &v.bucket) }
 
 // judge brings the bucket to now and says whether the check fits into it.
-func (v *visit) judge(rule *Rule, cost, now int64) {
-	v.converted = rule.open(&v.bucket, now, v.offset)
-	rule.readInto(&v.bucket, now, cost, &v.reading)
-	v.fits = rule.fits(cost, &v.reading)
+func (v *visit) judge(rule *store.Rule, cost, now int64) {
+	v.converted = v.bucket.Open(rule, now, v.offset)
+	v.bucket.Read(rule, now, cost, &v.reading)
+	v.fits = rule.Fits(cost, &v.reading)
 }
 
 // cost returns what the check takes: nothing, of a repeated operation.
-func (v *visit) cost(c *Check) int64 {
+func (v *visit) cost(c *store.Check) int64 {
 	if v.repeated {
 		return 0
 	}
@@ -70,12 +70,12 @@ func (v *visit) cost(c *Check) int64 {
 }
 
 // settle charges the check if it is granted, and stores what has changed.
-func (v *visit) settle(rule *Rule, cost, now int64, granted bool) {
+func (v *visit) settle(rule *store.Rule, cost, now int64, granted bool) {
 	v.reading.Charged = granted && !v.repeated
 	charged := v.reading.Charged && cost > 0
 	if charged {
-		rule.charge(&v.bucket, now, cost)
-		rule.readInto(&v.bucket, now, cost, &v.reading)
+		v.bucket.Charge(rule, now, cost)
+		v.bucket.Read(rule, now, cost, &v.reading)
 	}
 	if charged || v.converted {
 		v.save(rule, now)
@@ -83,12 +83,12 @@ func (v *visit) settle(rule *Rule, cost, now int64, granted bool) {
 }
 
 // save stores the bucket, or nothing if it is worth nothing.
-func (v *visit) save(rule *Rule, now int64) {
+func (v *visit) save(rule *store.Rule, now int64) {
 	if !v.alone {
 		v.index, v.found = v.shard.find(v.place)
 	}
-	if !v.bucket.unused() {
-		v.shard.put(v.place, v.index, v.found, &v.bucket, rule.whole(), now)
+	if !v.bucket.Unused() {
+		v.shard.put(v.place, v.index, v.found, &v.bucket, rule.Whole, now)
 	} else if v.found {
 		v.shard.remove(v.index)
 	}

@@ -13,37 +13,35 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"github.com/weblimit/weblimit/core"
+	"github.com/weblimit/weblimit/core/store"
 )
-
-var _ core.Blocker = (*Store)(nil)
 
 // scanCount is how many keys Redis looks at before it serves others, and how many
 // values are read together.
 const scanCount = 128
 
-// Block implements [core.Blocker]. The block holds at once for all processes.
-func (s *Store) Block(ctx context.Context, checks []core.Check, d time.Duration) error {
+// Block implements [store.Store]. The block holds at once for all processes.
+func (s *Store) Block(ctx context.Context, checks []store.Check, d time.Duration) error {
 	return s.changeBlocks(ctx, charge, checks, d)
 }
 
-// Unblock implements [core.Blocker]. What is lifted is lifted at once for all
+// Unblock implements [store.Store]. What is lifted is lifted at once for all
 // processes.
-func (s *Store) Unblock(ctx context.Context, checks []core.Check) error {
+func (s *Store) Unblock(ctx context.Context, checks []store.Check) error {
 	return s.changeBlocks(ctx, reset, checks, 0)
 }
 
-func (s *Store) changeBlocks(ctx context.Context, op operation, checks []core.Check, d time.Duration) error {
-	if err := core.ValidPenalties(checks); err != nil {
+func (s *Store) changeBlocks(ctx context.Context, op operation, checks []store.Check, d time.Duration) error {
+	if err := store.ValidPenalties(checks); err != nil {
 		return err
 	}
 	if op == charge {
-		if err := core.ValidBlockTime(d); err != nil {
+		if err := store.ValidBlockTime(d); err != nil {
 			return err
 		}
 	}
-	if len(checks) > core.MaxChecks {
-		return fmt.Errorf("weblimit: at most %d blocks can be changed together, got %d", core.MaxChecks, len(checks))
+	if len(checks) > store.MaxChecks {
+		return fmt.Errorf("weblimit: at most %d blocks can be changed together, got %d", store.MaxChecks, len(checks))
 	}
 	var ps []*part
 	for i := range checks {
@@ -55,14 +53,14 @@ func (s *Store) changeBlocks(ctx context.Context, op operation, checks []core.Ch
 	return s.run(ctx, s.seal(ps))
 }
 
-// Blocks implements [core.Blocker]. It scans all keys of the store's databases,
+// Blocks implements [store.Store]. It scans all keys of the store's databases,
 // on each server some at a time, and reads their values: of a Cluster on every
 // master, of a Ring on every shard that is up, and through a client of somebody's
 // own wherever its SCAN leads. It needs permission for SCAN, GET and TIME, and asks
 // with the client's own time-outs and retries. A block is yielded once, even if
 // Redis names its key twice.
-func (s *Store) Blocks(ctx context.Context, rules []*core.Rule) iter.Seq2[core.Blocked, error] {
-	return func(yield func(core.Blocked, error) bool) {
+func (s *Store) Blocks(ctx context.Context, rules []*store.Rule) iter.Seq2[store.Blocked, error] {
+	return func(yield func(store.Blocked, error) bool) {
 		l := lister{prefix: s.prefix, names: make(map[uint32]string), seen: make(map[uint64]struct{}), seed: maphash.MakeSeed(), yield: yield, now: s.now}
 		for _, rule := range rules {
 			l.names[rule.PenaltyID()] = rule.Name
@@ -74,7 +72,7 @@ func (s *Store) Blocks(ctx context.Context, rules []*core.Rule) iter.Seq2[core.B
 			}
 		}
 		if err != nil {
-			yield(core.Blocked{}, err)
+			yield(store.Blocked{}, err)
 		}
 	}
 }
@@ -92,12 +90,12 @@ func (s *Store) servers(ctx context.Context) (found []redis.Cmdable, err error) 
 	switch c := s.client.(type) {
 	case *redis.ClusterClient:
 		if err = c.ForEachMaster(ctx, add); err != nil {
-			err = &core.StoreError{Class: classOf(err), Err: keyless(err)}
+			err = &store.Error{Class: classOf(err), Err: keyless(err)}
 		}
 	case *redis.Ring:
 		err = c.ForEachShard(ctx, add) // those that are up
 		if down := len(c.Options().Addrs) - len(found); err == nil && down > 0 {
-			err = &core.StoreError{Class: core.ErrorConnection, Err: fmt.Errorf("%d of the Ring's shards are down", down)}
+			err = &store.Error{Class: store.ClassConnection, Err: fmt.Errorf("%d of the Ring's shards are down", down)}
 		}
 	default:
 		found = append(found, c)
@@ -111,7 +109,7 @@ type lister struct {
 	names  map[uint32]string // of limits, by the id of their penalties
 	seen   map[uint64]struct{}
 	seed   maphash.Seed
-	yield  func(core.Blocked, error) bool
+	yield  func(store.Blocked, error) bool
 	now    func() int64 // 0 for the server's own
 }
 
@@ -126,11 +124,11 @@ func (l *lister) server(ctx context.Context, server redis.Cmdable) bool {
 			}
 		}
 		if ctx.Err() != nil {
-			l.yield(core.Blocked{}, ctx.Err())
+			l.yield(store.Blocked{}, ctx.Err())
 			return false
 		}
 		if err != nil {
-			return l.yield(core.Blocked{}, &core.StoreError{Class: classOf(err), Node: nameOf(server), Err: keyless(err)})
+			return l.yield(store.Blocked{}, &store.Error{Class: classOf(err), Node: nameOf(server), Err: keyless(err)})
 		}
 		if cursor = next; cursor == 0 {
 			return true
@@ -181,7 +179,7 @@ func (l *lister) read(ctx context.Context, server redis.Cmdable, keys []string) 
 			if !known || l.isRepeated(name, tag) {
 				continue
 			}
-			if !l.yield(core.Blocked{Limit: name, Key: tag, Until: time.UnixMicro(b.until), Level: b.level}, nil) {
+			if !l.yield(store.Blocked{Limit: name, Key: tag, Until: time.UnixMicro(b.until), Level: b.level}, nil) {
 				return false, nil
 			}
 		}
@@ -253,19 +251,19 @@ const (
 // recordLength returns the length of the record that a value goes on with, or 0
 // if it is cut short.
 func recordLength(record string) int {
-	algorithm, width := core.Algorithm(record[4]>>4), int(record[5]&15)
+	algorithm, width := store.Algorithm(record[4]>>4), int(record[5]&15)
 	state := recordHead + int(record[5]>>4)
-	if algorithm == core.TokenBucket {
+	if algorithm == store.TokenBucket {
 		state += width
 	}
 	state += 7 // expires
 	switch algorithm {
-	case core.SlidingLog, core.Concurrency:
+	case store.SlidingLog, store.Concurrency:
 		if len(record) < state+4 {
 			return 0
 		}
 		return state + 4 + 9*(int(record[state+2])|int(record[state+3])<<8)
-	case core.SlidingWindow:
+	case store.SlidingWindow:
 		return state + 2*width
 	}
 	return state + width

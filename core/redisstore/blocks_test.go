@@ -15,6 +15,7 @@ import (
 
 	"github.com/weblimit/weblimit/core"
 	"github.com/weblimit/weblimit/core/redisstore"
+	"github.com/weblimit/weblimit/core/store"
 	"github.com/weblimit/weblimit/internal/redistest"
 	"github.com/weblimit/weblimit/internal/storetest"
 	"github.com/weblimit/weblimit/keyfuncs"
@@ -309,8 +310,8 @@ func TestAListTellsOfServersThatFail(t *testing.T) {
 	}
 	n := 0
 	for _, err := range limiter.Blocks(t.Context()) {
-		var failed *core.StoreError
-		if n++; !errors.As(err, &failed) || failed.Class != core.ErrorPermission {
+		var failed *store.Error
+		if n++; !errors.As(err, &failed) || failed.Class != store.ClassPermission {
 			t.Errorf("without SCAN: %v", err)
 		}
 	}

@@ -5,7 +5,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/weblimit/weblimit/core"
+	"github.com/weblimit/weblimit/core/store"
 )
 
 const (
@@ -35,7 +35,7 @@ type breaker struct {
 	failures atomic.Int32
 	opened   atomic.Int64 // when: nanoseconds on the monotonic clock; 0 while closed
 	next     atomic.Int64 // when to probe, as opened
-	cause    atomic.Pointer[core.StoreError]
+	cause    atomic.Pointer[store.Error]
 }
 
 // origin is when the nanoseconds of breakers are counted from.
@@ -65,7 +65,7 @@ func (b *breaker) succeeded() {
 }
 
 // failed notes a call that was not. It reports whether that opened the breaker.
-func (b *breaker) failed(cause *core.StoreError) (opened bool) {
+func (b *breaker) failed(cause *store.Error) (opened bool) {
 	if b.failures.Add(1) < breakerFailures || b.isOpen() {
 		return false
 	}

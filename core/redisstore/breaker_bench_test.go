@@ -4,7 +4,7 @@ import (
 	"errors"
 	"testing"
 
-	"github.com/weblimit/weblimit/core"
+	"github.com/weblimit/weblimit/core/store"
 )
 
 // BenchmarkBreaker measures what the breaker costs a check, by as many goroutines as
@@ -27,7 +27,7 @@ func BenchmarkBreaker(b *testing.B) {
 	b.Run("weblimit/open", func(b *testing.B) {
 		var breaker breaker
 		for range breakerFailures {
-			breaker.failed(&core.StoreError{Class: core.ErrorTimeout, Err: errors.New("no answer")})
+			breaker.failed(&store.Error{Class: store.ClassTimeout, Err: errors.New("no answer")})
 		}
 		b.ReportAllocs()
 		b.RunParallel(func(pb *testing.PB) {

@@ -10,33 +10,33 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"github.com/weblimit/weblimit/core"
+	"github.com/weblimit/weblimit/core/store"
 )
 
 // replies are the error codes that Redis begins its replies with.
-var replies = map[string]core.ErrorClass{
-	"READONLY":    core.ErrorReadOnly,
-	"LOADING":     core.ErrorLoading,
-	"MASTERDOWN":  core.ErrorMasterDown,
-	"CLUSTERDOWN": core.ErrorClusterDown,
-	"BUSY":        core.ErrorBusy,
-	"OOM":         core.ErrorMemory,
-	"MISCONF":     core.ErrorDisk,
-	"NOREPLICAS":  core.ErrorDisk,
-	"MOVED":       core.ErrorMoved,
-	"ASK":         core.ErrorMoved,
-	"TRYAGAIN":    core.ErrorTryAgain,
-	"NOPERM":      core.ErrorPermission,
-	"NOAUTH":      core.ErrorLogin,
-	"WRONGPASS":   core.ErrorLogin,
-	"WRONGTYPE":   core.ErrorType,
-	"WEBLIMIT":    core.ErrorValue,
-	"CROSSSLOT":   core.ErrorSlots,
+var replies = map[string]store.Class{
+	"READONLY":    store.ClassReadOnly,
+	"LOADING":     store.ClassLoading,
+	"MASTERDOWN":  store.ClassMasterDown,
+	"CLUSTERDOWN": store.ClassClusterDown,
+	"BUSY":        store.ClassBusy,
+	"OOM":         store.ClassMemory,
+	"MISCONF":     store.ClassDisk,
+	"NOREPLICAS":  store.ClassDisk,
+	"MOVED":       store.ClassMoved,
+	"ASK":         store.ClassMoved,
+	"TRYAGAIN":    store.ClassTryAgain,
+	"NOPERM":      store.ClassPermission,
+	"NOAUTH":      store.ClassLogin,
+	"WRONGPASS":   store.ClassLogin,
+	"WRONGTYPE":   store.ClassType,
+	"WEBLIMIT":    store.ClassValue,
+	"CROSSSLOT":   store.ClassSlots,
 }
 
 // classOf names an error of go-redis or of Redis.
-func classOf(err error) core.ErrorClass {
-	var known *core.StoreError
+func classOf(err error) store.Class {
+	var known *store.Error
 	if errors.As(err, &known) {
 		return known.Class
 	}
@@ -47,22 +47,22 @@ func classOf(err error) core.ErrorClass {
 	var timeout net.Error
 	switch {
 	case errors.Is(err, redis.ErrClosed):
-		return core.ErrorClosed
+		return store.ClassClosed
 	case errors.Is(err, context.DeadlineExceeded), errors.Is(err, context.Canceled):
-		return core.ErrorTimeout
+		return store.ClassTimeout
 	case errors.As(err, &timeout) && timeout.Timeout():
-		return core.ErrorTimeout
+		return store.ClassTimeout
 	case strings.Contains(err.Error(), "connection pool"): // go-redis exports neither of its two errors
-		return core.ErrorOverload
+		return store.ClassOverload
 	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF), errors.As(err, new(*net.OpError)):
-		return core.ErrorConnection
+		return store.ClassConnection
 	case errors.Is(err, net.ErrClosed), errors.As(err, new(syscall.Errno)): // such as reset by the peer
-		return core.ErrorConnection
+		return store.ClassConnection
 	}
-	return core.ErrorUnknown
+	return store.ClassUnknown
 }
 
-func classOfReply(text string) core.ErrorClass {
+func classOfReply(text string) store.Class {
 	code, rest, _ := strings.Cut(strings.TrimPrefix(text, "-"), " ")
 	if class, ok := replies[code]; ok {
 		return class
@@ -75,17 +75,17 @@ func classOfReply(text string) core.ErrorClass {
 	}
 	switch lower := strings.ToLower(rest); {
 	case strings.Contains(lower, "max number of clients"):
-		return core.ErrorOverload
+		return store.ClassOverload
 	case strings.Contains(lower, "unknown command"), strings.Contains(lower, "unknown redis command"):
-		return core.ErrorUnsupported
+		return store.ClassUnsupported
 	case strings.Contains(lower, "invalid password"):
-		return core.ErrorLogin
+		return store.ClassLogin
 	case strings.Contains(lower, "user executing the script can't"), strings.Contains(lower, "acl failure in script"):
-		return core.ErrorPermission // Redis has no code for it there
+		return store.ClassPermission // Redis has no code for it there
 	case strings.Contains(lower, "user_script"):
-		return core.ErrorValue // the script stumbles over nothing else
+		return store.ClassValue // the script stumbles over nothing else
 	}
-	return core.ErrorUnknown
+	return store.ClassUnknown
 }
 
 // keyless returns an error whose text holds no key, for it ends in logs. Servers and
@@ -111,9 +111,9 @@ func keyless(err error) error {
 
 // aboutKey reports whether an error is about the keys of a check, and says
 // nothing of how its node fares.
-func aboutKey(class core.ErrorClass) bool {
+func aboutKey(class store.Class) bool {
 	switch class {
-	case core.ErrorType, core.ErrorValue, core.ErrorSlots, core.ErrorMoved, core.ErrorTryAgain:
+	case store.ClassType, store.ClassValue, store.ClassSlots, store.ClassMoved, store.ClassTryAgain:
 		return true
 	}
 	return false

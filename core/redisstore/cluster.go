@@ -9,7 +9,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"github.com/weblimit/weblimit/core"
+	"github.com/weblimit/weblimit/core/store"
 )
 
 // clusterRoute leads to the masters of a Cluster. go-redis keeps the map of its
@@ -107,7 +107,7 @@ func (r *clusterRoute) node(ctx context.Context, p *part) (*node, error) {
 		}
 	}
 	if err != nil {
-		return nil, &core.StoreError{Class: classOf(err), Err: keyless(err)}
+		return nil, &store.Error{Class: classOf(err), Err: keyless(err)}
 	}
 	return r.learn(c), nil
 }

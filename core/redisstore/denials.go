@@ -7,7 +7,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/weblimit/weblimit/core"
+	"github.com/weblimit/weblimit/core/store"
 )
 
 const (
@@ -34,7 +34,7 @@ const (
 // Redis's answer was under way. Throw-away keys do not push out denials that are
 // in use. What a limit of requests at the same time denies is not repeated, since a
 // slot can become free at any moment, nor are requests with an operation's key,
-// which may have been charged. Requests that a limit with a [core.Limit.Penalty]
+// which may have been charged. Requests that a limit with a penalty
 // applies to are always asked for, since each denial counts and a block is lifted at
 // once: their floods cost Redis a call each. Neither is repeated what a charge denies
 // that may be given back: see the package's documentation on Clusters. An age of 0 switches the cache off.
@@ -66,7 +66,7 @@ type denial struct {
 	until    int64 // the same: from then on Redis has to be asked
 	epoch    uint32
 	used     atomic.Bool // it has saved a call
-	results  [denialChecks]core.Result
+	results  [denialChecks]store.Result
 }
 
 // request is a hash of checks with their keys and numbers.
@@ -100,7 +100,7 @@ func (a asking) within(b asking) asking {
 
 // find looks for a denial of the checks. It reports true, and fills in the
 // results, if one still holds; else what it returns is for keep.
-func (d *denials) find(checks []core.Check, results []core.Result) (asking, bool) {
+func (d *denials) find(checks []store.Check, results []store.Result) (asking, bool) {
 	if d == nil || len(checks) > denialChecks || mustAsk(checks) {
 		return asking{}, false
 	}
@@ -138,7 +138,7 @@ func (d *denials) find(checks []core.Check, results []core.Result) (asking, bool
 
 // mustAsk reports whether only Redis knows: of an operation that may have been
 // charged, and of a limit that counts its denials.
-func mustAsk(checks []core.Check) bool {
+func mustAsk(checks []store.Check) bool {
 	for i := range checks {
 		if checks[i].Once != nil || checks[i].Rule.Penalized() {
 			return true
@@ -149,7 +149,7 @@ func mustAsk(checks []core.Check) bool {
 
 // later returns a result as it is some time later, if nobody charges the bucket in
 // between: a shorter wait. What remains is what remained.
-func later(r *core.Result, passed time.Duration) core.Result {
+func later(r *store.Result, passed time.Duration) store.Result {
 	l := *r
 	l.Cached = true
 	l.At += passed.Microseconds()
@@ -163,13 +163,13 @@ func later(r *core.Result, passed time.Duration) core.Result {
 }
 
 // keep remembers that Redis denied what was asked.
-func (d *denials) keep(a asking, checks []core.Check, results []core.Result) {
+func (d *denials) keep(a asking, checks []store.Check, results []store.Result) {
 	if d == nil || a.sent == 0 {
 		return
 	}
 	hold := int64(0) // how long the request stays denied, at least
 	for i := range results {
-		if !results[i].Allowed && !checks[i].Shadow && checks[i].Rule.Algorithm != core.Concurrency {
+		if !results[i].Allowed && !checks[i].Shadow && checks[i].Rule.Algorithm != store.Concurrency {
 			hold = max(hold, int64(results[i].RetryAfter))
 			if results[i].RetryAfter == 0 { // no wait helps
 				hold = d.age
@@ -220,7 +220,7 @@ func (d *denials) room(r request, now int64) *atomic.Pointer[denial] {
 }
 
 // request hashes all that a decision depends on.
-func (d *denials) request(checks []core.Check) request {
+func (d *denials) request(checks []store.Check) request {
 	b := make([]byte, 0, 512)
 	for i := range checks {
 		c := &checks[i]
@@ -246,7 +246,7 @@ func (d *denials) set(r request) []atomic.Pointer[denial] {
 }
 
 // epoch changes when anything is given back to or taken from the checks' keys.
-func (d *denials) epoch(checks []core.Check) (sum uint32) {
+func (d *denials) epoch(checks []store.Check) (sum uint32) {
 	for i := range checks {
 		sum = sum*31 + d.epochOf(checks[i].Key).Load()
 	}
@@ -259,12 +259,12 @@ func (d *denials) epochOf(key []byte) *atomic.Uint32 {
 
 // forget drops the denials of the checks' keys. Slots come and go with each
 // request, and no denial that is kept depends on them.
-func (d *denials) forget(checks []core.Check) {
+func (d *denials) forget(checks []store.Check) {
 	if d == nil {
 		return
 	}
 	for i := range checks {
-		if checks[i].Rule.Algorithm != core.Concurrency {
+		if checks[i].Rule.Algorithm != store.Concurrency {
 			d.epochOf(checks[i].Key).Add(1)
 		}
 	}

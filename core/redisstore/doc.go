@@ -8,7 +8,7 @@
 // or nothing, on Redis's own clock: processes whose clocks differ still agree.
 // Everything that is known of a client key, under all limits, is one Redis
 // string, which expires when it says nothing any more. An operation that is charged
-// once (see [core.Limit.OncePer]) leaves a mark: a small string of its own in the
+// once (see core.Limit.OncePer) leaves a mark: a small string of its own in the
 // same hash slot, which expires with its ttl. Redis 5 or later is
 // needed; the commands used are EVALSHA, EVAL, and within the script TIME, GET,
 // MGET, PSETEX and DEL. Only a list of blocked clients takes SCAN besides.
@@ -61,9 +61,9 @@
 //
 // # Failure
 //
-// An error of any method is a [core.StoreError] with a class, and means that the
+// An error of any method is a [store.Error] with a class, and means that the
 // answer is unknown: the check may have been charged or not. It is not sent
-// again. A [core.Limiter] then decides by each limit's outage policy. A server
+// again. A core.Limiter then decides by each limit's outage policy. A server
 // that fails five times in a row, or takes nearly all of the time it has, is not
 // asked any more but probed, about twice a second, until it answers.
 package redisstore

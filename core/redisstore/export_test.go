@@ -1,6 +1,10 @@
 package redisstore
 
-import "github.com/redis/go-redis/v9"
+import (
+	"github.com/redis/go-redis/v9"
+
+	"github.com/weblimit/weblimit/core"
+)
 
 // NewAt returns a store that decides at the times of a test's clock instead of Redis's.
 func NewAt(client redis.UniversalClient, clock func() int64, options ...Option) *Store {
@@ -11,3 +15,12 @@ func NewAt(client redis.UniversalClient, clock func() int64, options ...Option) 
 
 // SlotOf is the slot of a whole key, to compare with a server's.
 func SlotOf(key string) int { return slotOfKey([]byte(key)) }
+
+// mustRule returns the numbers of a limit that is known to be good.
+func mustRule(l core.Limit) core.Rule {
+	r, err := l.Rule()
+	if err != nil {
+		panic(err)
+	}
+	return r
+}

@@ -8,17 +8,17 @@ import (
 	"errors"
 	"time"
 
-	"github.com/weblimit/weblimit/core"
+	"github.com/weblimit/weblimit/core/store"
 )
 
 // fail notes that the node failed, and turns checks away if it does so often.
-func (n *node) fail(cause *core.StoreError) {
+func (n *node) fail(cause *store.Error) {
 	if n.moves != nil {
 		n.moves()
 	}
 	if n.breaker.failed(cause) {
 		n.store.out.Add(1)
-		n.store.Report(core.Event{Kind: core.EventBreakerOpened, Class: cause.Class, Node: n.name, Err: cause})
+		n.store.Registry().Report(store.Event{Kind: store.EventBreakerOpened, Class: cause.Class, Node: n.name, Err: cause})
 		n.turnAway(cause)
 	}
 }
@@ -32,7 +32,7 @@ func (n *node) refuse(p *part) error {
 	if cause := n.breaker.cause.Load(); cause != nil {
 		err = cause.Err
 	}
-	return n.storeError(core.ErrorOpen, err)
+	return n.storeError(store.ClassOpen, err)
 }
 
 // turnAway has all who wait fail now.
@@ -53,13 +53,13 @@ func (n *node) turnAway(cause error) {
 // that was asked for: a ping would tell nothing of a server that can't write.
 func (n *node) probe(key string) {
 	p := newPart(take, 0)
-	p.add(0, &core.Check{Rule: &probeRule, Cost: 1}, 0)
+	p.add(0, &store.Check{Rule: &probeRule, Cost: 1}, 0)
 	p.group = len(p.data)
 	p.data = append(append(p.data, key...), ":probe"...)
 	p.keys = append(p.keys, len(p.data))
 	f := newFlight()
 	f.parts = append(f.parts, p)
-	ctx, cancel := context.WithTimeout(context.Background(), max(n.usual(), core.DefaultTimeout)) // or checks in a hurry would keep the breaker open
+	ctx, cancel := context.WithTimeout(context.Background(), max(n.usual(), store.DefaultTimeout)) // or checks in a hurry would keep the breaker open
 	defer cancel()
 	f.run(ctx, n.client, n.store.now())
 	err := f.outcome()
@@ -73,25 +73,23 @@ func (n *node) probe(key string) {
 	}
 	if open := n.breaker.close(); open > 0 {
 		n.store.out.Add(-1)
-		n.store.Report(core.Event{Kind: core.EventBreakerClosed, Node: n.name, Duration: open})
+		n.store.Registry().Report(store.Event{Kind: store.EventBreakerClosed, Node: n.name, Duration: open})
 	}
 }
 
 // probeRule forgets a probe within a second.
-var probeRule = mustRule(core.PerSecond(1000).Named("probe"))
-
-func mustRule(l core.Limit) core.Rule {
-	r, err := l.Rule()
+var probeRule = func() store.Rule {
+	r, err := store.NewRule("probe", store.Numbers{Algorithm: store.TokenBucket, Quota: 1000, Window: time.Second})
 	if err != nil {
 		panic(err)
 	}
 	return r
-}
+}()
 
 // overdue counts a check that was not answered in time as a failure of the node
 // when no flight has ended for twice as long: all places may be taken by flights
 // that hang where no deadline reaches.
-func (n *node) overdue(cause *core.StoreError) {
+func (n *node) overdue(cause *store.Error) {
 	if time.Duration(monotonic()-n.moved.Load()) > 2*n.usual() {
 		n.fail(cause)
 	}
@@ -113,5 +111,5 @@ func (n *node) usual() time.Duration {
 	if allowed := n.allowed.Load(); allowed > 0 {
 		return time.Duration(allowed)
 	}
-	return core.DefaultTimeout
+	return store.DefaultTimeout
 }

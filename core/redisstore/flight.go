@@ -10,7 +10,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"github.com/weblimit/weblimit/core"
+	"github.com/weblimit/weblimit/core/store"
 )
 
 //go:embed scripts/limits.lua
@@ -305,7 +305,7 @@ func (f *flight) alone(ctx context.Context, client caller) {
 	var again []call
 	for i := range f.calls {
 		c := &f.calls[i]
-		if len(c.groups) < 2 || c.cmd.Err() == nil || classOf(c.cmd.Err()) != core.ErrorValue {
+		if len(c.groups) < 2 || c.cmd.Err() == nil || classOf(c.cmd.Err()) != store.ClassValue {
 			continue
 		}
 		for j := range c.groups {

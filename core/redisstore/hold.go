@@ -6,7 +6,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/weblimit/weblimit/core"
+	"github.com/weblimit/weblimit/core/store"
 )
 
 // A charge that may be given back is marked as such in the value that it is
@@ -20,7 +20,7 @@ const (
 
 	// holdAlgorithm is how holds are counted. Those that nobody clears are gone
 	// after one or two holdTimes.
-	holdAlgorithm = core.SlidingWindow
+	holdAlgorithm = store.SlidingWindow
 	holdTime      = time.Second
 	holdRoom      = 1 << 30
 
@@ -57,11 +57,11 @@ func (p *part) judge() bool {
 // addHolds adds to each key the check that holds are to it, if there is room for
 // all of them.
 func (p *part) addHolds(cost, taken int64) bool {
-	if int(p.data[checksAt])+len(p.tags) > core.MaxChecks {
+	if int(p.data[checksAt])+len(p.tags) > store.MaxChecks {
 		return false
 	}
 	for _, tag := range p.tags {
-		s, n := p.spot(tag, core.ReservedID)
+		s, n := p.spot(tag, store.ReservedID)
 		p.data = append(p.data, byte(holdAlgorithm))
 		for _, n := range [...]int64{1, holdTime.Microseconds(), holdRoom, cost, 0} {
 			p.data = appendNumber(p.data, n)
@@ -76,7 +76,7 @@ func (p *part) addHolds(cost, taken int64) bool {
 }
 
 // know adds the keys of checks to a part that need not ask for more than holds.
-func (p *part) know(checks []core.Check) {
+func (p *part) know(checks []store.Check) {
 	for i := range checks {
 		if !slices.ContainsFunc(p.tags, func(tag []byte) bool { return bytes.Equal(tag, checks[i].Key) }) {
 			p.tags = append(p.tags, checks[i].Key)
@@ -86,7 +86,7 @@ func (p *part) know(checks []core.Check) {
 
 // fit returns how many equal parts a check fits, by the script's answer, and notes
 // what that says of this one.
-func (p *part) fit(answer byte, check *core.Check) int {
+func (p *part) fit(answer byte, check *store.Check) int {
 	fits := int(answer &^ unsettledBit)
 	if fits == 0 || p.op == take && !p.judges && p.nth >= fits {
 		if p.isUnsettled(answer, check) {
@@ -103,13 +103,13 @@ func (p *part) denies() bool { return p.settled || p.unsettled }
 
 // isUnsettled reports whether what an enforced check does not fit may be given back:
 // by others, or by equal parts that it was charged with.
-func (p *part) isUnsettled(answer byte, check *core.Check) bool {
+func (p *part) isUnsettled(answer byte, check *store.Check) bool {
 	return !check.Shadow && check.Cost <= check.Rule.Burst && (answer&unsettledBit != 0 || p.holds && answer > 0)
 }
 
 // soon has a denial say no more than is known: that what was charged may be given
 // back in a moment.
-func soon(r *core.Result) {
+func soon(r *store.Result) {
 	r.RetryAfter = min(r.RetryAfter, settleTime)
 	r.Window = min(r.Window, settleTime)
 }

@@ -5,21 +5,19 @@ import (
 	"context"
 	"strings"
 
-	"github.com/weblimit/weblimit/core"
+	"github.com/weblimit/weblimit/core/store"
 )
 
-var _ core.Inspector = (*Store)(nil)
-
-// Inspect implements [core.Inspector]: it reports a Redis that evicts keys when
+// inspect is a [store.Inspector]: it reports a Redis that evicts keys when
 // its memory is full, and with them what clients have used. It needs permission
 // for INFO, and only it does.
-func (s *Store) Inspect(ctx context.Context) (core.Advice, string, error) {
+func (s *Store) inspect(ctx context.Context) (advice, problem string, err error) {
 	info, err := s.client.Info(ctx, "memory").Result()
 	if err != nil {
 		return "", "", err
 	}
 	if policy := fieldOf(info, "maxmemory_policy"); fieldOf(info, "maxmemory") != "0" && policy != "noeviction" {
-		return core.AdviceEviction, "Redis has maxmemory-policy " + policy +
+		return store.AdviceEviction, "Redis has maxmemory-policy " + policy +
 			": when its memory is full it forgets what clients have used; give limits a Redis of their own with noeviction", nil
 	}
 	return "", "", nil

@@ -4,8 +4,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/weblimit/weblimit/core"
 	"github.com/weblimit/weblimit/core/redisstore"
+	"github.com/weblimit/weblimit/core/store"
 	"github.com/weblimit/weblimit/internal/redistest"
 )
 
@@ -13,7 +13,7 @@ func TestInspectFindsARedisThatEvictsLimits(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t)
 	client := server.Client(t)
-	store := redisstore.New(client)
+	backend := redisstore.New(client)
 	for _, c := range []struct {
 		maxmemory, policy string
 		evicts            bool
@@ -29,11 +29,11 @@ func TestInspectFindsARedisThatEvictsLimits(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		kind, problem, err := store.Inspect(t.Context())
+		kind, problem, err := backend.Registry().Inspector()(t.Context())
 		if err != nil || (problem != "") != c.evicts {
 			t.Errorf("%s, %s: problem %q, error %v", c.maxmemory, c.policy, problem, err)
 		}
-		if c.evicts && (kind != core.AdviceEviction || !strings.Contains(problem, c.policy)) {
+		if c.evicts && (kind != store.AdviceEviction || !strings.Contains(problem, c.policy)) {
 			t.Errorf("%s, %s: %s %q", c.maxmemory, c.policy, kind, problem)
 		}
 	}

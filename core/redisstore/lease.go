@@ -5,8 +5,8 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/weblimit/weblimit/core"
 	"github.com/weblimit/weblimit/core/redisstore/internal/lease"
+	"github.com/weblimit/weblimit/core/store"
 )
 
 // Lease has each process take a slice of a hot key's quota from Redis ahead of
@@ -22,7 +22,7 @@ import (
 // own lease, and Redis is asked for the others only: with a global limit and one
 // per client, only the latter costs Redis anything. Sliding logs, calendar windows,
 // limits of requests at the same time, operations that are charged once and checks of
-// cost 0 are not leased, and a request to which a limit with a [core.Limit.Penalty]
+// cost 0 are not leased, and a request to which a limit with a penalty
 // applies is decided by Redis alone. At most 1,024 keys have leases at a time, and keys that
 // are seldom asked for don't push them out.
 //
@@ -75,11 +75,11 @@ func Lease(fraction float64, maxAge time.Duration) Option {
 // leaseSource is the store without its leases.
 type leaseSource struct{ s *Store }
 
-func (l leaseSource) Take(ctx context.Context, checks []core.Check, results []core.Result) error {
+func (l leaseSource) Take(ctx context.Context, checks []store.Check, results []store.Result) error {
 	return l.s.decide(ctx, checks, results)
 }
 
-func (l leaseSource) Refund(ctx context.Context, checks []core.Check, results []core.Result) error {
+func (l leaseSource) Refund(ctx context.Context, checks []store.Check, results []store.Result) error {
 	return l.s.Refund(ctx, checks, results)
 }
 

@@ -4,7 +4,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/weblimit/weblimit/core"
+	"github.com/weblimit/weblimit/core/store"
 )
 
 // maxWork bounds the entries of logs that a flight has Redis read, and so how long it
@@ -22,13 +22,13 @@ type logs [256]atomic.Uint64
 const logsPeriod = 10 * time.Second
 
 // isLog reports whether a rule keeps an entry for each request that counts.
-func isLog(r *core.Rule) bool {
-	return r.Algorithm == core.SlidingLog || r.Algorithm == core.Concurrency
+func isLog(r *store.Rule) bool {
+	return r.Algorithm == store.SlidingLog || r.Algorithm == store.Concurrency
 }
 
 // longest returns how many entries a log of the rule has, at most, as far as is
 // known.
-func (l *logs) longest(r *core.Rule) int {
+func (l *logs) longest(r *store.Rule) int {
 	now, known := logsNow(), logLengths(l[r.ID()%uint32(len(l))].Load())
 	switch known.period {
 	case now:
@@ -40,7 +40,7 @@ func (l *logs) longest(r *core.Rule) int {
 }
 
 // read notes how many entries a log has.
-func (l *logs) read(r *core.Rule, entries int64) {
+func (l *logs) read(r *store.Rule, entries int64) {
 	at, now := &l[r.ID()%uint32(len(l))], logsNow()
 	for {
 		packed := at.Load()

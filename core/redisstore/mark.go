@@ -6,7 +6,7 @@ import (
 	"encoding/binary"
 	"slices"
 
-	"github.com/weblimit/weblimit/core"
+	"github.com/weblimit/weblimit/core/store"
 )
 
 // mark is what is left of an operation that was charged, of a check with Once. It
@@ -14,7 +14,7 @@ import (
 // the hash slot of the client's key. The script decides it before the check.
 type mark struct {
 	check int // of the request's checks
-	of    *core.Check
+	of    *store.Check
 }
 
 const (
@@ -30,12 +30,12 @@ const (
 )
 
 // remember adds the mark of a check with Once. All marks come before all checks.
-func (p *part) remember(index int, check *core.Check, charged int64) {
+func (p *part) remember(index int, check *store.Check, charged int64) {
 	p.marks = append(p.marks, mark{index, check})
 	p.data[checksAt]++
 	p.data[keysAt]++
 	p.data = append(p.data, 1, markAlgorithm)
-	for _, n := range [...]int64{1, check.Rule.Once().Microseconds(), check.Rule.Repeats(), 0, 0} {
+	for _, n := range [...]int64{1, check.Rule.Once.Microseconds(), check.Rule.Repeats, 0, 0} {
 		p.data = appendNumber(p.data, n)
 	}
 	p.data = append(p.data, 6)

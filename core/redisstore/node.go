@@ -7,7 +7,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/weblimit/weblimit/core"
+	"github.com/weblimit/weblimit/core/store"
 )
 
 const (
@@ -73,7 +73,7 @@ func (n *node) start(ctx context.Context, ps []*part) error {
 	left := time.Duration(0)
 	if ends, bounded := ctx.Deadline(); bounded {
 		if left = time.Until(ends); left <= 0 {
-			return n.storeError(core.ErrorTimeout, context.DeadlineExceeded)
+			return n.storeError(store.ClassTimeout, context.DeadlineExceeded)
 		}
 		n.allow(left)
 	}
@@ -106,7 +106,7 @@ func (n *node) enter(ps ...*part) (*flight, error) {
 		return f, nil
 	}
 	if len(n.waiting)+len(ps) > maxWaiting {
-		return nil, n.storeError(core.ErrorOverload, errors.New("too many checks wait for an answer"))
+		return nil, n.storeError(store.ClassOverload, errors.New("too many checks wait for an answer"))
 	}
 	for _, p := range ps {
 		p.state.Store(queued)
@@ -118,7 +118,7 @@ func (n *node) enter(ps ...*part) (*flight, error) {
 // wait returns when p has landed, or the context ends.
 func (n *node) wait(ctx context.Context, p *part) error {
 	if !p.wait(ctx) {
-		err := n.storeError(core.ErrorTimeout, context.DeadlineExceeded)
+		err := n.storeError(store.ClassTimeout, context.DeadlineExceeded)
 		if ctx.Err() == nil || errors.Is(ctx.Err(), context.DeadlineExceeded) {
 			n.overdue(err)
 		}
@@ -212,11 +212,11 @@ func (n *node) run(ctx context.Context, left time.Duration, f *flight) {
 	n.proven.Store(err == nil)
 	short := left > 0 && left < n.usual()/2 // too short to say how the node fares
 	switch {
-	case err != nil && short && classOf(err) == core.ErrorTimeout:
+	case err != nil && short && classOf(err) == store.ClassTimeout:
 	case err != nil:
 		n.fail(n.storeError(classOf(err), err))
 	case left > 0 && !short && time.Duration(ended-began) >= left/4*slowShare:
-		n.fail(n.storeError(core.ErrorTimeout, errors.New("the answer took nearly all of its time")))
+		n.fail(n.storeError(store.ClassTimeout, errors.New("the answer took nearly all of its time")))
 	default:
 		n.breaker.succeeded()
 	}
@@ -315,10 +315,10 @@ func (n *node) explain(err error) error {
 	return n.storeError(classOf(err), err)
 }
 
-func (n *node) storeError(class core.ErrorClass, err error) *core.StoreError {
-	var known *core.StoreError
+func (n *node) storeError(class store.Class, err error) *store.Error {
+	var known *store.Error
 	if errors.As(err, &known) {
 		return known
 	}
-	return &core.StoreError{Class: class, Node: n.name, Err: keyless(err)}
+	return &store.Error{Class: class, Node: n.name, Err: keyless(err)}
 }

@@ -19,6 +19,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/weblimit/weblimit/core"
+	"github.com/weblimit/weblimit/core/store"
 	"github.com/weblimit/weblimit/internal/redistest"
 )
 
@@ -115,8 +116,8 @@ func awaitThat(t *testing.T, what string, done func() bool) {
 }
 
 // classIs reports whether err is a StoreError of the class.
-func classIs(err error, class core.ErrorClass) bool {
-	var e *core.StoreError
+func classIs(err error, class store.Class) bool {
+	var e *store.Error
 	return errors.As(err, &e) && e.Class == class
 }
 
@@ -253,10 +254,10 @@ func (h *hammer) call(t *testing.T, s *Store, rule *core.Rule, random *rand.Rand
 	}
 	if err != nil {
 		h.failed.Add(1)
-		if !errors.As(err, new(*core.StoreError)) {
+		if !errors.As(err, new(*store.Error)) {
 			t.Errorf("an error without a class: %v", err)
 		}
-		if classIs(err, core.ErrorOpen) {
+		if classIs(err, store.ClassOpen) {
 			time.Sleep(rand.N(100 * time.Millisecond)) // or most calls would find it open
 		}
 		return
@@ -363,8 +364,8 @@ func TestAFullQueueFailsAtOnce(t *testing.T) {
 	}
 	start := time.Now()
 	_, err := takeOne(ctx, s, "k", rule)
-	if took := time.Since(start); !classIs(err, core.ErrorOverload) || took > slack {
-		t.Errorf("one more than fits: %v after %v, want %q at once", err, took, core.ErrorOverload)
+	if took := time.Since(start); !classIs(err, store.ClassOverload) || took > slack {
+		t.Errorf("one more than fits: %v after %v, want %q at once", err, took, store.ClassOverload)
 	}
 	close(g.open)
 	seen := map[int64]bool{}
@@ -393,7 +394,7 @@ func TestABreakerThatOpensTurnsAwayWhoWaits(t *testing.T) {
 	s, n, rule := storeUnder(t, ordeal{before: g.pass}, waiters)
 	ctx := endsAt{context.Background(), time.Now().Add(time.Hour)}
 	var all sync.WaitGroup
-	classes := map[core.ErrorClass]int{}
+	classes := map[store.Class]int{}
 	var mu sync.Mutex
 	for range waiters {
 		all.Go(func() {
@@ -411,7 +412,7 @@ func TestABreakerThatOpensTurnsAwayWhoWaits(t *testing.T) {
 	close(g.open)
 	start := time.Now()
 	all.Wait()
-	if classes[core.ErrorConnection]+classes[core.ErrorOpen] != waiters {
+	if classes[store.ClassConnection]+classes[store.ClassOpen] != waiters {
 		t.Errorf("errors by class: %v", classes)
 	}
 	// Those under way when it opens may each begin another before they know.
@@ -505,7 +506,7 @@ func TestShortDeadlinesNeitherOpenABreakerNorKeepItOpen(t *testing.T) {
 	}
 	n.allowed.Store(int64(time.Millisecond)) // had there been nothing else for long
 	for range breakerFailures {
-		n.fail(n.storeError(core.ErrorTimeout, io.EOF))
+		n.fail(n.storeError(store.ClassTimeout, io.EOF))
 	}
 	if !n.breaker.isOpen() {
 		t.Fatal("the breaker is closed")
@@ -536,7 +537,7 @@ func TestAHandshakeThatHangsHoldsNobodyPastTheDeadline(t *testing.T) {
 	opened := 0
 	for opened = 1; opened <= 100 && !s.route.(*singleRoute).only.breaker.isOpen(); opened++ {
 		start := time.Now()
-		if _, err := takeOne(endsAt{context.Background(), start.Add(deadline)}, s, "k", &rule); !classIs(err, core.ErrorTimeout) {
+		if _, err := takeOne(endsAt{context.Background(), start.Add(deadline)}, s, "k", &rule); !classIs(err, store.ClassTimeout) {
 			t.Errorf("got %v, want a time-out", err)
 		}
 		worst = max(worst, time.Since(start))

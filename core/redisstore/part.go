@@ -12,7 +12,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/weblimit/weblimit/core"
+	"github.com/weblimit/weblimit/core/store"
 )
 
 // operation is what the script is asked to do.
@@ -135,11 +135,11 @@ type spot struct {
 // add adds a check of the request, and its penalty if the operation is about that,
 // too; charged is when it was charged, for a refund or renewal. A check that can
 // have a mark has been given it before, by remember.
-func (p *part) add(index int, check *core.Check, charged int64) {
+func (p *part) add(index int, check *store.Check, charged int64) {
 	s, n := p.spot(check.Key, check.Rule.ID())
 	p.data = appendCheck(p.data, p.op, check, charged, p.markOf(index), p.clock)
 	p.place(s, n, index, check.Rule.Algorithm)
-	p.equal = p.equal && check.Rule.Algorithm != core.SlidingLog // whose reading does not tell what the next one sees
+	p.equal = p.equal && check.Rule.Algorithm != store.SlidingLog // whose reading does not tell what the next one sees
 	if p.logs != nil && isLog(check.Rule) {
 		p.work += p.logs.longest(check.Rule)
 	}
@@ -170,7 +170,7 @@ func (p *part) spot(tag []byte, limit uint32) (s spot, n int) {
 }
 
 // place moves what was written at the end of data to where it belongs.
-func (p *part) place(s spot, n, index int, algorithm core.Algorithm) {
+func (p *part) place(s spot, n, index int, algorithm store.Algorithm) {
 	end := s.at
 	switch {
 	case n == len(p.spots):
@@ -249,19 +249,19 @@ func (p *part) same(q *part) bool {
 }
 
 // replySize returns the length of the script's answer to a check.
-func replySize(op operation, algorithm core.Algorithm) int {
+func replySize(op operation, algorithm store.Algorithm) int {
 	return 1 + 7*replyNumbers(op, algorithm)
 }
 
 // replyNumbers returns how many numbers are in the script's answer to a check:
 // its reading, and of a log that is taken from the one after, too.
-func replyNumbers(op operation, algorithm core.Algorithm) int {
+func replyNumbers(op operation, algorithm store.Algorithm) int {
 	switch {
-	case algorithm == core.SlidingLog && op == take:
+	case algorithm == store.SlidingLog && op == take:
 		return 8
-	case algorithm == core.SlidingLog:
+	case algorithm == store.SlidingLog:
 		return 4
-	case algorithm == core.SlidingWindow:
+	case algorithm == store.SlidingWindow:
 		return 3
 	case algorithm == penalty:
 		return 1
@@ -270,9 +270,9 @@ func replyNumbers(op operation, algorithm core.Algorithm) int {
 }
 
 // answer fills in the results of the part's checks.
-func (p *part) answer(checks []core.Check, results []core.Result) error {
+func (p *part) answer(checks []store.Check, results []store.Result) error {
 	if len(p.reply) != p.size {
-		return &core.StoreError{Class: core.ErrorUnknown, Err: fmt.Errorf("script replied %d bytes to %d checks", len(p.reply), len(p.checks))}
+		return &store.Error{Class: store.ClassUnknown, Err: fmt.Errorf("script replied %d bytes to %d checks", len(p.reply), len(p.checks))}
 	}
 	if p.guards {
 		p.answerGuarded(checks, results)
@@ -309,15 +309,15 @@ func (p *part) answer(checks []core.Check, results []core.Result) error {
 
 // result reads the script's answer to a check: how many equal parts it fits by
 // itself, and its reading; blocked is for how many microseconds its key is blocked.
-func (p *part) result(reply string, check *core.Check, granted int, blocked int64) core.Result {
+func (p *part) result(reply string, check *store.Check, granted int, blocked int64) store.Result {
 	rule, cost := check.Rule, check.Cost
 	fits := int(reply[0] &^ unsettledBit)
 	again := check.Once != nil && fits == repeated && (p.op == take || p.op == peek)
 	charged := p.op == charge || p.op == renew || !again && p.op == take && p.nth < granted && p.nth < fits
-	if rule.Algorithm == core.SlidingLog && p.op == take && charged {
+	if rule.Algorithm == store.SlidingLog && p.op == take && charged {
 		reply = reply[4*7:]
 	}
-	reading := core.Reading{At: p.at, Charged: charged, Blocked: blocked}
+	reading := store.Reading{At: p.at, Charged: charged, Blocked: blocked}
 	for k := range min(replyNumbers(p.op, rule.Algorithm), len(reading.Numbers)) {
 		reading.Numbers[k] = get7(reply[1+7*k:])
 	}
@@ -332,7 +332,7 @@ func (p *part) result(reply string, check *core.Check, granted int, blocked int6
 	case p.op > peek:
 		return rule.Result(0, reading)
 	}
-	if p.op == take && rule.Algorithm != core.SlidingLog { // else the reading is what it is
+	if p.op == take && rule.Algorithm != store.SlidingLog { // else the reading is what it is
 		before := min(p.nth, granted, fits) // equal parts that were charged before
 		if charged {
 			before++
@@ -355,9 +355,9 @@ const maxCost = 1 << 52
 
 // appendCheck writes a check as the script reads it: see scripts/limits.lua. The
 // number of its operation's mark is 0 if it has none. Calendar windows are those of now.
-func appendCheck(dst []byte, op operation, check *core.Check, charged int64, mark int, now int64) []byte {
+func appendCheck(dst []byte, op operation, check *store.Check, charged int64, mark int, now int64) []byte {
 	scale, cost := check.Rule.Scale(), min(check.Cost, maxCost)
-	if check.Rule.Algorithm == core.TokenBucket {
+	if check.Rule.Algorithm == store.TokenBucket {
 		if op <= peek && cost > check.Rule.Burst { // its queue may hold as much
 			cost = maxCost
 		}
@@ -366,9 +366,9 @@ func appendCheck(dst []byte, op operation, check *core.Check, charged int64, mar
 	}
 	tick, per, offset := scale.Tick, scale.Unit, int64(0)
 	switch check.Rule.Algorithm {
-	case core.TokenBucket:
+	case store.TokenBucket:
 		per = scale.Rate
-	case core.Calendar:
+	case store.Calendar:
 		tick, per, offset = check.Rule.Period(now)
 		if op == refund {
 			charged = check.Rule.PeriodEnd(charged)
@@ -406,7 +406,7 @@ func appendCheck(dst []byte, op operation, check *core.Check, charged int64, mar
 
 // appendHead writes what the rule's records begin with, behind its length: the
 // limit, and what must be known of its numbers to read the record under others.
-func appendHead(dst []byte, rule *core.Rule, scale core.Scale) []byte {
+func appendHead(dst []byte, rule *store.Rule, scale store.Scale) []byte {
 	tick := byte(0)
 	switch scale.Tick {
 	case 1000:
@@ -422,10 +422,10 @@ func appendHead(dst []byte, rule *core.Rule, scale core.Scale) []byte {
 	dst = appendInt(dst, scale.Unit, bytesOf(scale.Unit))
 	unit, width := len(dst)-form, 0
 	switch {
-	case rule.Algorithm == core.TokenBucket && scale.Rate > 1:
+	case rule.Algorithm == store.TokenBucket && scale.Rate > 1:
 		width = fieldFor(scale.Rate)
 		dst = appendInt(dst, scale.Rate, width)
-	case rule.Algorithm == core.FixedWindow, rule.Algorithm == core.SlidingWindow, rule.Algorithm == core.Calendar:
+	case rule.Algorithm == store.FixedWindow, rule.Algorithm == store.SlidingWindow, rule.Algorithm == store.Calendar:
 		width = max(fieldFor(2*scale.Whole), 4)
 	}
 	dst[form-1] = byte(unit<<4 | width)

@@ -5,18 +5,18 @@ import (
 	"slices"
 	"time"
 
-	"github.com/weblimit/weblimit/core"
+	"github.com/weblimit/weblimit/core/store"
 )
 
 // penalty is what the script knows a penalty by, among the algorithms of checks:
 // it is a record of its own beside that of the limit that it guards.
-const penalty core.Algorithm = 6
+const penalty store.Algorithm = 6
 
 // hasPenalties is added to the operation of a part in which penalties guard checks.
 const hasPenalties = 1 << 7
 
 // guard adds the penalty of a check, unless the operation leaves it as it is.
-func (p *part) guard(index int, check *core.Check) {
+func (p *part) guard(index int, check *store.Check) {
 	switch p.op {
 	case take, peek:
 		if check.Cost == 0 {
@@ -28,19 +28,19 @@ func (p *part) guard(index int, check *core.Check) {
 	default:
 		return
 	}
-	p.addPenalty(index, check, check.Rule.Block().For)
+	p.addPenalty(index, check, check.Rule.Block.For)
 }
 
 // addPenalty adds the penalty of a check, whose first block lasts so long.
-func (p *part) addPenalty(index int, check *core.Check, lasts time.Duration) {
+func (p *part) addPenalty(index int, check *store.Check, lasts time.Duration) {
 	s, n := p.spot(check.Key, check.Rule.PenaltyID())
 	p.data = appendPenalty(p.data, check, lasts)
 	p.place(s, n, ^index, penalty)
 }
 
 // appendPenalty writes a penalty as the script reads it: see scripts/limits.lua.
-func appendPenalty(dst []byte, check *core.Check, lasts time.Duration) []byte {
-	block, algorithm := check.Rule.Block(), byte(penalty)
+func appendPenalty(dst []byte, check *store.Check, lasts time.Duration) []byte {
+	block, algorithm := check.Rule.Block, byte(penalty)
 	if check.Shadow {
 		algorithm |= 1 << 7
 	}
@@ -63,7 +63,7 @@ const (
 
 // answerGuarded is answer for a part in which penalties guard checks: it was
 // decided for itself alone.
-func (p *part) answerGuarded(checks []core.Check, results []core.Result) {
+func (p *part) answerGuarded(checks []store.Check, results []store.Result) {
 	granted := 1
 	for i, reply := range p.replies(checks) {
 		of := i
@@ -87,7 +87,7 @@ func (p *part) answerGuarded(checks []core.Check, results []core.Result) {
 
 // replies yields the script's answer to each check i, and to its penalty for ^i,
 // and leaves out holds.
-func (p *part) replies(checks []core.Check) func(yield func(i int, reply string) bool) {
+func (p *part) replies(checks []store.Check) func(yield func(i int, reply string) bool) {
 	return func(yield func(int, string) bool) {
 		reply := p.reply
 		for _, i := range p.checks {
@@ -108,7 +108,7 @@ func (p *part) replies(checks []core.Check) func(yield func(i int, reply string)
 }
 
 // blocked returns for how many microseconds the key of a check is blocked.
-func (p *part) blocked(checks []core.Check, check int) int64 {
+func (p *part) blocked(checks []store.Check, check int) int64 {
 	if !slices.Contains(p.checks, ^check) {
 		return 0
 	}

@@ -8,7 +8,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"github.com/weblimit/weblimit/core"
+	"github.com/weblimit/weblimit/core/store"
 )
 
 // ringRoute leads to the shards of a Ring. A key stays with its shard, up or
@@ -83,7 +83,7 @@ func (r *ringRoute) node(_ context.Context, p *part) (*node, error) {
 	if n := r.at(p.slot); n != nil {
 		return n, nil
 	}
-	return nil, &core.StoreError{Class: core.ErrorConnection, Err: errors.New("the Ring's shard is down")}
+	return nil, &store.Error{Class: store.ClassConnection, Err: errors.New("the Ring's shard is down")}
 }
 
 func (r *ringRoute) at(i int) *node {

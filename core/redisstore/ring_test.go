@@ -11,6 +11,7 @@ import (
 
 	"github.com/weblimit/weblimit/core"
 	"github.com/weblimit/weblimit/core/redisstore"
+	"github.com/weblimit/weblimit/core/store"
 	"github.com/weblimit/weblimit/internal/redistest"
 	"github.com/weblimit/weblimit/internal/storetest"
 )
@@ -40,22 +41,22 @@ func TestRing(t *testing.T) {
 func TestRingWhoseShardIsTakenOutAndPutBack(t *testing.T) {
 	t.Parallel()
 	client, addrs := newRing(t)
-	store := redisstore.New(client, redisstore.Prefix(redistest.Prefix(t)), redisstore.DenialCache(0, 8))
+	backend := redisstore.New(client, redisstore.Prefix(redistest.Prefix(t)), redisstore.DenialCache(0, 8))
 	rule := mustRule(t, core.PerDay(10))
 	var keys []string
 	for i := range 20 {
 		keys = append(keys, fmt.Sprint("user:", i))
-		take(t, store, check(keys[i], rule, 1))
+		take(t, backend, check(keys[i], rule, 1))
 	}
 	client.SetAddrs(map[string]string{"shard0": addrs["shard0"], "shard1": addrs["shard1"]})
 	out := 0
 	for _, key := range keys {
 		results := make([]core.Result, 1)
-		err := store.Take(t.Context(), []core.Check{check(key, rule, 1)}, results)
-		var failed *core.StoreError
+		err := backend.Take(t.Context(), []core.Check{check(key, rule, 1)}, results)
+		var failed *store.Error
 		switch {
 		case err == nil && results[0].Remaining == 8:
-		case errors.As(err, &failed) && (failed.Class == core.ErrorClosed || failed.Class == core.ErrorOpen):
+		case errors.As(err, &failed) && (failed.Class == store.ClassClosed || failed.Class == store.ClassOpen):
 			out++
 		default:
 			t.Errorf("%s: %+v, %v", key, results[0], err)
@@ -70,7 +71,7 @@ func TestRingWhoseShardIsTakenOutAndPutBack(t *testing.T) {
 		err := errors.New("not asked")
 		for start := time.Now(); err != nil && time.Since(start) < time.Minute; time.Sleep(time.Millisecond) {
 			ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
-			err = store.Peek(ctx, []core.Check{check(key, rule, 1)}, results)
+			err = backend.Peek(ctx, []core.Check{check(key, rule, 1)}, results)
 			cancel()
 		}
 		if err != nil || results[0].Remaining < 8 || results[0].Remaining > 9 {

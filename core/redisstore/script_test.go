@@ -9,6 +9,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/weblimit/weblimit/core"
+	"github.com/weblimit/weblimit/core/store"
 	"github.com/weblimit/weblimit/internal/redistest"
 	"github.com/weblimit/weblimit/keyfuncs"
 )
@@ -213,10 +214,10 @@ func scriptChecks(random *rand.Rand, rules []core.Rule) []core.Check {
 	var checks []core.Check
 	for range 1 + random.IntN(5) {
 		c := core.Check{Key: []byte(scriptTags[random.IntN(len(scriptTags))]), Rule: &rules[random.IntN(len(rules))], Cost: random.Int64N(4), Shadow: random.IntN(6) == 0}
-		if c.Rule.Once() > 0 && random.IntN(4) > 0 {
+		if c.Rule.Once > 0 && random.IntN(4) > 0 {
 			c.Once = []byte(scriptOnces[random.IntN(len(scriptOnces))])
 		}
-		if core.ValidChecks(append(checks, c), make([]core.Result, len(checks)+1)) == nil {
+		if store.ValidChecks(append(checks, c), make([]core.Result, len(checks)+1)) == nil {
 			checks = append(checks, c)
 		}
 	}

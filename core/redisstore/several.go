@@ -5,7 +5,7 @@ import (
 	"errors"
 	"time"
 
-	"github.com/weblimit/weblimit/core"
+	"github.com/weblimit/weblimit/core/store"
 )
 
 // takeSeveral decides a request whose checks are in several slots, none of which
@@ -31,7 +31,7 @@ import (
 //
 // ps are the request's parts, which need not be sealed. It reports whether to ask
 // again for what tentative charges have denied.
-func (s *Store) takeSeveral(ctx context.Context, a asking, ps []*part, checks []core.Check, results []core.Result) (again bool, err error) {
+func (s *Store) takeSeveral(ctx context.Context, a asking, ps []*part, checks []store.Check, results []store.Result) (again bool, err error) {
 	if len(ps) == 0 {
 		return false, nil
 	}
@@ -223,7 +223,7 @@ func (s *Store) confirm(r *several) {
 
 // learn keeps the denials of a request. It reports whether to ask again for what
 // tentative charges have denied.
-func (s *Store) learn(r *several, a asking, checks []core.Check, results []core.Result) (again bool) {
+func (s *Store) learn(r *several, a asking, checks []store.Check, results []store.Result) (again bool) {
 	settled, unsettled := false, false
 	for i := range r.groups {
 		g := &r.groups[i]
@@ -244,7 +244,7 @@ func (s *Store) learn(r *several, a asking, checks []core.Check, results []core.
 
 // worthAgain reports whether to ask again for checks that were denied, if some of
 // that may be over in a moment, and some not. What is not counts towards blocks, once.
-func worthAgain(checks []core.Check, settled, unsettled bool) bool {
+func worthAgain(checks []store.Check, settled, unsettled bool) bool {
 	return unsettled && (!settled || !penalized(checks))
 }
 
@@ -259,7 +259,7 @@ func (s *Store) groupPart(op operation, g *slotGroup) *part {
 }
 
 // penalized reports whether a limit with a penalty applies to the checks.
-func penalized(checks []core.Check) bool {
+func penalized(checks []store.Check) bool {
 	for i := range checks {
 		if checks[i].Rule.Penalized() {
 			return true
@@ -269,7 +269,7 @@ func penalized(checks []core.Check) bool {
 }
 
 // shadowPenalized reports whether a penalty counts what a shadow check denies.
-func shadowPenalized(checks []core.Check) bool {
+func shadowPenalized(checks []store.Check) bool {
 	for i := range checks {
 		if checks[i].Shadow && checks[i].Rule.Penalized() {
 			return true

@@ -6,7 +6,7 @@ import (
 	"slices"
 	"sync"
 
-	"github.com/weblimit/weblimit/core"
+	"github.com/weblimit/weblimit/core/store"
 )
 
 // several is a request on its way through several slots.
@@ -14,17 +14,17 @@ type several struct {
 	groups []slotGroup
 	can    int // how many of the groups can deny: they come first
 
-	checks  []core.Check  // in the order of the groups
-	results []core.Result // of these
-	which   []int         // of the request's checks they are
+	checks  []store.Check  // in the order of the groups
+	results []store.Result // of these
+	which   []int          // of the request's checks they are
 	ps      []*part
 }
 
 // slotGroup is what a request asks of one slot.
 type slotGroup struct {
 	slot    int
-	checks  []core.Check
-	results []core.Result
+	checks  []store.Check
+	results []store.Result
 	can     bool  // it can deny
 	spread  int64 // the larger, the more keys there are like these: the fewer clients share them
 	limit   uint32
@@ -50,7 +50,7 @@ const (
 var severals = sync.Pool{New: func() any { return new(several) }}
 
 // newSeveral returns the request that parts were made of.
-func newSeveral(ps []*part, checks []core.Check) *several {
+func newSeveral(ps []*part, checks []store.Check) *several {
 	r := severals.Get().(*several)
 	r.checks, r.which = slices.Grow(r.checks, len(checks)), r.which[:0]
 	r.results = slices.Grow(r.results, len(checks))[:len(checks)]
@@ -78,7 +78,7 @@ func (r *several) release() {
 }
 
 // tell gives the request its results.
-func (r *several) tell(results []core.Result) {
+func (r *several) tell(results []store.Result) {
 	for n, i := range r.which {
 		results[i] = r.results[n]
 	}
@@ -116,7 +116,7 @@ func (r *several) plan(s *spreads) {
 // meetAll notes the keys of checks, and returns a number for the one that most
 // clients share. Of the limits of a key, one for each client says what it is: others
 // may apply to few of them.
-func (s *spreads) meetAll(checks []core.Check) int64 {
+func (s *spreads) meetAll(checks []store.Check) int64 {
 	var few [8]int64
 	met := few[:0]
 	for i := range checks {
@@ -170,7 +170,7 @@ func (r *several) isDenied() bool {
 func (g *slotGroup) hear(p *part) error {
 	before := g.results
 	if g.state == denied {
-		g.results = make([]core.Result, len(before))
+		g.results = make([]store.Result, len(before))
 	}
 	if err := p.answer(g.checks, g.results); err != nil {
 		return err

@@ -6,7 +6,7 @@ import (
 	"sync"
 	"sync/atomic"
 
-	"github.com/weblimit/weblimit/core"
+	"github.com/weblimit/weblimit/core/store"
 )
 
 // spreads know of each limit about how many different keys it has been asked for:
@@ -24,7 +24,7 @@ type spread struct {
 
 // meet notes the key of a check, and returns a number that is the larger the more
 // different keys its limit has.
-func (s *spreads) meet(c *core.Check) int64 {
+func (s *spreads) meet(c *store.Check) int64 {
 	found, ok := s.byLimit.Load(c.Rule.ID())
 	if !ok {
 		found, _ = s.byLimit.LoadOrStore(c.Rule.ID(), new(spread))

@@ -9,8 +9,8 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"github.com/weblimit/weblimit/core"
 	"github.com/weblimit/weblimit/core/redisstore/internal/lease"
+	"github.com/weblimit/weblimit/core/store"
 )
 
 // DefaultPrefix is what the store's keys begin with unless told otherwise.
@@ -18,7 +18,7 @@ const DefaultPrefix = "weblimit:"
 
 // Store keeps the state of limits in Redis. It is safe for concurrent use.
 type Store struct {
-	core.Registry
+	store.Base
 
 	client redis.UniversalClient
 	route  route
@@ -36,7 +36,7 @@ type Store struct {
 	logs     logs         // how long they are
 }
 
-var _ core.Store = (*Store)(nil)
+var _ store.Store = (*Store)(nil)
 
 // Option changes how a [Store] is set up.
 type Option func(*Store)
@@ -71,6 +71,7 @@ func New(client redis.UniversalClient, options ...Option) *Store {
 		option(s)
 	}
 	s.route = s.routeFor(client)
+	s.Registry().SetInspector(s.inspect)
 	return s
 }
 
@@ -93,10 +94,10 @@ func (s *Store) processNow() int64 {
 	return s.clock()
 }
 
-// Take implements [core.Store]. See the package's documentation for what a
+// Take implements [store.Store]. See the package's documentation for what a
 // Cluster promises when the checks' keys are in different slots.
-func (s *Store) Take(ctx context.Context, checks []core.Check, results []core.Result) error {
-	if err := core.ValidChecks(checks, results); err != nil {
+func (s *Store) Take(ctx context.Context, checks []store.Check, results []store.Result) error {
+	if err := store.ValidChecks(checks, results); err != nil {
 		return err
 	}
 	clear(results) // what a slot does not answer must not look charged
@@ -111,7 +112,7 @@ func (s *Store) Take(ctx context.Context, checks []core.Check, results []core.Re
 const maxLooks = 3
 
 // decide has Redis decide, unless it has just denied the same.
-func (s *Store) decide(ctx context.Context, checks []core.Check, results []core.Result) error {
+func (s *Store) decide(ctx context.Context, checks []store.Check, results []store.Result) error {
 	if penalized(checks) {
 		s.clearing.wait(ctx) // what is asked again is counted again
 	}
@@ -131,7 +132,7 @@ func (s *Store) settled(ctx context.Context) bool {
 
 // look is decide, once. It reports whether to ask again for what tentative charges
 // have denied.
-func (s *Store) look(ctx context.Context, checks []core.Check, results []core.Result) (again bool, err error) {
+func (s *Store) look(ctx context.Context, checks []store.Check, results []store.Result) (again bool, err error) {
 	asking, known := s.denials.find(checks, results)
 	if known {
 		return false, nil
@@ -155,7 +156,7 @@ func (s *Store) look(ctx context.Context, checks []core.Check, results []core.Re
 }
 
 // isDenied reports whether an enforced check did not fit.
-func isDenied(checks []core.Check, results []core.Result) bool {
+func isDenied(checks []store.Check, results []store.Result) bool {
 	for i := range results {
 		if !results[i].Allowed && !checks[i].Shadow {
 			return true
@@ -164,30 +165,30 @@ func isDenied(checks []core.Check, results []core.Result) bool {
 	return false
 }
 
-// Peek implements [core.Store].
-func (s *Store) Peek(ctx context.Context, checks []core.Check, results []core.Result) error {
+// Peek implements [store.Store].
+func (s *Store) Peek(ctx context.Context, checks []store.Check, results []store.Result) error {
 	return s.each(ctx, peek, checks, results)
 }
 
-// Charge implements [core.Store].
-func (s *Store) Charge(ctx context.Context, checks []core.Check, results []core.Result) error {
+// Charge implements [store.Store].
+func (s *Store) Charge(ctx context.Context, checks []store.Check, results []store.Result) error {
 	defer s.denials.forget(checks)
 	return s.each(ctx, charge, checks, results)
 }
 
-// Refund implements [core.Store].
-func (s *Store) Refund(ctx context.Context, checks []core.Check, results []core.Result) error {
+// Refund implements [store.Store].
+func (s *Store) Refund(ctx context.Context, checks []store.Check, results []store.Result) error {
 	defer s.denials.forget(checks)
 	return s.each(ctx, refund, checks, results)
 }
 
-// Renew implements [core.Store].
-func (s *Store) Renew(ctx context.Context, checks []core.Check, results []core.Result) error {
+// Renew implements [store.Store].
+func (s *Store) Renew(ctx context.Context, checks []store.Check, results []store.Result) error {
 	return s.each(ctx, renew, checks, results)
 }
 
-// Reset implements [core.Store].
-func (s *Store) Reset(ctx context.Context, checks []core.Check) error {
+// Reset implements [store.Store].
+func (s *Store) Reset(ctx context.Context, checks []store.Check) error {
 	checks = slices.Clone(checks)
 	for i := range checks {
 		if checks[i].Rule == nil {
@@ -206,8 +207,8 @@ func (s *Store) Reset(ctx context.Context, checks []core.Check) error {
 }
 
 // each runs an operation in which no check depends on another.
-func (s *Store) each(ctx context.Context, op operation, checks []core.Check, results []core.Result) error {
-	if err := core.ValidChecks(checks, results); err != nil {
+func (s *Store) each(ctx context.Context, op operation, checks []store.Check, results []store.Result) error {
+	if err := store.ValidChecks(checks, results); err != nil {
 		return err
 	}
 	for n := 1; ; n++ {
@@ -235,7 +236,7 @@ const anySlot = -1
 // split makes the parts of a request: one, or one per slot, unless all are known to
 // be in one. A refund leaves out what was not charged, and a renewal what is no
 // slot, too. The parts are to be sealed.
-func (s *Store) split(ps []*part, op operation, slot int, checks []core.Check, results []core.Result) []*part {
+func (s *Store) split(ps []*part, op operation, slot int, checks []store.Check, results []store.Result) []*part {
 	marks := op == take || op == peek || op == refund || op == reset
 	settles := op == refund || op == renew // what results tell of
 	now := int64(0)                        // for calendar windows only: not every request need read the clock
@@ -256,12 +257,12 @@ func (s *Store) split(ps []*part, op operation, slot int, checks []core.Check, r
 	for i := range checks {
 		charged := int64(0)
 		if settles {
-			if !results[i].Charged || op == renew && checks[i].Rule.Algorithm != core.Concurrency {
+			if !results[i].Charged || op == renew && checks[i].Rule.Algorithm != store.Concurrency {
 				continue
 			}
 			charged = checks[i].Rule.ChargedAt(checks[i].Cost, &results[i])
 		}
-		if now == 0 && checks[i].Rule.Algorithm == core.Calendar {
+		if now == 0 && checks[i].Rule.Algorithm == store.Calendar {
 			now = s.processNow()
 		}
 		var p *part
@@ -273,7 +274,7 @@ func (s *Store) split(ps []*part, op operation, slot int, checks []core.Check, r
 }
 
 // partFor returns the part of a check's slot, among ps or added to them.
-func (s *Store) partFor(ps []*part, op operation, slot int, check *core.Check) ([]*part, *part) {
+func (s *Store) partFor(ps []*part, op operation, slot int, check *store.Check) ([]*part, *part) {
 	if slot == anySlot {
 		slot = s.route.slot(s.prefix, check.Key)
 	}
@@ -352,7 +353,7 @@ func (s *Store) settle(ctx context.Context, n *node, p *part, err error) error {
 				break
 			}
 			asking = to.ask
-		} else if n == nil || classOf(err) != core.ErrorTryAgain || !pause(ctx, 2*time.Millisecond) {
+		} else if n == nil || classOf(err) != store.ClassTryAgain || !pause(ctx, 2*time.Millisecond) {
 			break
 		}
 		p.again(asking)
@@ -369,5 +370,5 @@ func timeLeft(ctx context.Context) time.Duration {
 	if at, ok := ctx.Deadline(); ok {
 		return time.Until(at)
 	}
-	return core.DefaultTimeout
+	return store.DefaultTimeout
 }

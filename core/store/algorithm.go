@@ -1,5 +1,3 @@
-//go:build moving
-
 package store
 
 // Algorithm is how a limit counts.
@@ -29,16 +27,17 @@ const (
 	Concurrency   Algorithm = 8
 )
 
-// penaltyRecord is what stores keep a limit's penalties as, among the records of
-// the algorithms: see [Limit.Penalty].
-const penaltyRecord Algorithm = 6
+// What stores keep beside the records of algorithms, and number as if it were of one.
+// No limit counts by them.
+const (
+	PenaltyRecord Algorithm = 6 // the denials and blocks of a key: see Penalty
+	MarkRecord    Algorithm = 7 // an operation that was charged: see Check.Once
+)
 
-// onceMark is how stores write down that an operation was charged; see
-// [Limit.OncePer]. No limit counts by it.
-const onceMark Algorithm = 7
+func (a Algorithm) valid() bool { return a.String() != "unknown algorithm" }
 
-// isLog reports whether an algorithm keeps entries of when units were charged.
-func (a Algorithm) isLog() bool { return a == SlidingLog || a == Concurrency }
+// IsLog reports whether buckets of an algorithm keep entries of when units were charged.
+func (a Algorithm) IsLog() bool { return a == SlidingLog || a == Concurrency }
 
 // String returns the algorithm's name as documentation and logs write it.
 func (a Algorithm) String() string {

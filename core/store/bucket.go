@@ -1,101 +1,109 @@
-//go:build moving
-
 package store
 
 import (
 	"math/bits"
 	"time"
+
+	"github.com/weblimit/weblimit/internal/integer"
 )
 
-// bucket is what a store remembers of one key under one rule. Its meaning
+// Bucket is what a store remembers of one key under one rule. Its meaning
 // belongs to the algorithm it was written by:
 //
-//	token bucket    x: the fraction of a tick, over Rate, that debt ends before expires
-//	fixed window    x: units used in the window that ends at expires
+//	token bucket    X: the fraction of a tick, over Rate, that debt ends before Expires
+//	fixed window    X: units used in the window that ends at Expires
 //	calendar        the same
-//	sliding window  x: units used in the current window, y: in the one before it
-//	sliding log     x: units used; the entries are in log
-//	concurrency     x: slots held; the entries are in log
-//	a mark          x: 1; y: when the operation was charged
-//	a penalty       see penalty.pack
+//	sliding window  X: units used in the current window, Y: in the one before it
+//	sliding log     X: units used; the entries are in Log
+//	concurrency     X: slots held; the entries are in Log
 //
-// The zero bucket is an unused one. From expires on, a bucket of any algorithm
-// says no more than the zero bucket does.
-type bucket struct {
-	expires int64 // microseconds since the epoch
-	x, y    int64
-	form    form
-	log     []logEntry
+// The zero Bucket is an unused one. From Expires on, a bucket of any algorithm
+// says no more than the zero Bucket does. A Bucket is not safe for concurrent use.
+type Bucket struct {
+	Expires int64 // microseconds since the epoch
+	X, Y    int64
+	Form    Form
+	Log     []Entry // oldest first
 }
 
-// form is what must be known of a rule to read a bucket written under it.
-type form struct {
-	algorithm Algorithm
-	tick      int64
-	unit      int64
-	rate      int64
+// Form is what must be known of a rule to read a bucket written under it.
+type Form struct {
+	Algorithm Algorithm
+	Tick      int64
+	Unit      int64
+	Rate      int64
 }
 
-func (r *Rule) form() form {
-	return form{r.Algorithm, r.scale.Tick, r.scale.Unit, r.scale.Rate}
+func (r *Rule) form() Form {
+	return Form{r.Algorithm, r.scale.Tick, r.scale.Unit, r.scale.Rate}
 }
 
-// open brings b to now under r: an expired bucket becomes an unused one, windows
+// Open brings b to now under r: an expired bucket becomes an unused one, windows
 // roll on, and what was used under other numbers is kept in the new ones, up to
 // the burst. It reports whether such a conversion happened: then the bucket has
 // to be stored even if nothing is charged, or the wait that was told to a denied
 // client would be counted down at the old rate.
-func (r *Rule) open(b *bucket, now, offset int64) (converted bool) {
-	if b.expires <= now {
-		b.expires, b.x, b.y, b.log = 0, 0, 0, b.log[:0]
+func (b *Bucket) Open(r *Rule, now, offset int64) (converted bool) {
+	if b.Expires <= now {
+		b.Expires, b.X, b.Y, b.Log = 0, 0, 0, b.Log[:0]
 	}
 	f := r.form()
-	if b.form == f || b.expires == 0 {
-		b.form = f
+	if b.Form == f || b.Expires == 0 {
+		b.Form = f
 		r.roll(b, now, offset)
 		return false
 	}
-	if b.form.algorithm.isLog() && f.algorithm.isLog() {
+	if b.Form.Algorithm.IsLog() && f.Algorithm.IsLog() {
 		// The entries know their times: the new window just applies to those that
 		// still counted in the old one.
-		b.form.rollLog(b, now)
-		b.form = f
-		b.expires = b.log[len(b.log)-1].at + f.unit
+		b.Form.rollLog(b, now)
+		b.Form = f
+		b.Expires = b.Log[len(b.Log)-1].At + f.Unit
 		r.roll(b, now, offset)
 		return true
 	}
-	units, rest, unit := b.form.used(b, now)
-	*b = bucket{form: f, log: b.log[:0]}
+	units, rest, unit := b.Form.used(b, now)
+	*b = Bucket{Form: f, Log: b.Log[:0]}
 	r.roll(b, now, offset)
 	r.adopt(b, now, units, rest, unit)
 	return true
 }
 
+// Used returns the units that the bucket, unexpired, counts as used: a part of one
+// counts whole.
+func (b *Bucket) Used(now int64) int64 {
+	units, rest, _ := b.Form.used(b, now)
+	if rest > 0 {
+		units++
+	}
+	return units
+}
+
 // used returns the units that b holds: whole ones, and rest parts of unit.
-func (f form) used(b *bucket, now int64) (units, rest, unit int64) {
-	switch f.algorithm {
+func (f Form) used(b *Bucket, now int64) (units, rest, unit int64) {
+	switch f.Algorithm {
 	case TokenBucket:
 		whole, fraction := f.debt(b, now)
-		whole = min(whole, maxScaled/f.rate) // only a clock that was set back can exceed it
-		debt := whole*f.rate + fraction
-		return debt / f.unit, debt % f.unit, f.unit
+		whole = min(whole, maxScaled/f.Rate) // only a clock that was set back can exceed it
+		debt := whole*f.Rate + fraction
+		return debt / f.Unit, debt % f.Unit, f.Unit
 	case SlidingWindow:
 		rolled := *b
 		f.rollEstimate(&rolled, now, 0)
-		previous := rolled.y * (f.unit - f.elapsed(&rolled, now))
-		return rolled.x + previous/f.unit, previous % f.unit, f.unit
+		previous := rolled.Y * (f.Unit - f.elapsed(&rolled, now))
+		return rolled.X + previous/f.Unit, previous % f.Unit, f.Unit
 	case SlidingLog, Concurrency:
-		return f.live(b.log, now), 0, 1
+		return f.live(b.Log, now), 0, 1
 	}
-	return b.x, 0, 1
+	return b.X, 0, 1
 }
 
 // adopt charges an unused bucket with what was used under other numbers.
-func (r *Rule) adopt(b *bucket, now, units, rest, unit int64) {
+func (r *Rule) adopt(b *Bucket, now, units, rest, unit int64) {
 	if r.Algorithm == TokenBucket {
 		debt := r.scale.Whole
-		if units < ceilDiv(r.scale.Whole, r.scale.Unit) {
-			debt = min(debt, units*r.scale.Unit+ceilMulDiv(rest, r.scale.Unit, unit))
+		if units < integer.CeilDiv(r.scale.Whole, r.scale.Unit) {
+			debt = min(debt, units*r.scale.Unit+integer.CeilMulDiv(rest, r.scale.Unit, unit))
 		}
 		r.setDebt(b, now, debt)
 		return
@@ -103,42 +111,35 @@ func (r *Rule) adopt(b *bucket, now, units, rest, unit int64) {
 	if rest > 0 {
 		units++
 	}
-	r.charge(b, now, min(units, r.whole()))
+	b.Charge(r, now, min(units, r.Whole))
 }
 
 // roll moves the windows of a bucket of r's own form on to now.
-func (r *Rule) roll(b *bucket, now, offset int64) {
+func (r *Rule) roll(b *Bucket, now, offset int64) {
 	switch r.Algorithm {
 	case FixedWindow:
 		r.rollWindow(b, now, offset)
 	case Calendar:
 		r.rollCalendar(b, now)
 	case SlidingWindow:
-		b.form.rollEstimate(b, now, offset)
+		b.Form.rollEstimate(b, now, offset)
 	case SlidingLog, Concurrency:
-		b.form.rollLog(b, now)
+		b.Form.rollLog(b, now)
 	}
 }
 
-// read describes an opened bucket. The cost is what a sliding log has to say
-// the wait for; the others leave that to Result.
-func (r *Rule) read(b *bucket, now, cost int64) Reading {
-	var reading Reading
-	r.readInto(b, now, cost, &reading)
-	return reading
-}
-
-// readInto is read in place, as answer is Result. It fills in the numbers that
-// the algorithm has, and leaves the others and Charged as they are.
-func (r *Rule) readInto(b *bucket, now, cost int64, reading *Reading) {
+// Read describes an opened bucket. The cost is what a sliding log has to say
+// the wait for; the others leave that to Result. It fills in the numbers that the
+// algorithm has, and leaves the others and Charged as they are.
+func (b *Bucket) Read(r *Rule, now, cost int64, reading *Reading) {
 	reading.At = now
 	switch r.Algorithm {
 	case TokenBucket:
-		reading.Numbers[0], reading.Numbers[1] = b.form.debt(b, now)
+		reading.Numbers[0], reading.Numbers[1] = b.Form.debt(b, now)
 	case FixedWindow, Calendar:
-		reading.Numbers[0], reading.Numbers[1] = b.x, b.expires-now
+		reading.Numbers[0], reading.Numbers[1] = b.X, b.Expires-now
 	case SlidingWindow:
-		reading.Numbers[0], reading.Numbers[1], reading.Numbers[2] = b.x, b.y, b.form.elapsed(b, now)
+		reading.Numbers[0], reading.Numbers[1], reading.Numbers[2] = b.X, b.Y, b.Form.elapsed(b, now)
 	case SlidingLog:
 		r.readLog(b, now, cost, &reading.Numbers)
 	case Concurrency:
@@ -146,17 +147,17 @@ func (r *Rule) readInto(b *bucket, now, cost int64, reading *Reading) {
 	}
 }
 
-// charge adds cost to an opened bucket in which it fits.
-func (r *Rule) charge(b *bucket, now, cost int64) {
+// Charge adds cost to an opened bucket in which it fits.
+func (b *Bucket) Charge(r *Rule, now, cost int64) {
 	if cost == 0 {
 		return
 	}
 	switch r.Algorithm {
 	case TokenBucket:
-		whole, fraction := b.form.debt(b, now)
+		whole, fraction := b.Form.debt(b, now)
 		r.setDebt(b, now, whole*r.scale.Rate+fraction+cost*r.scale.Unit)
 	case FixedWindow, Calendar:
-		b.x += cost
+		b.X += cost
 	case SlidingWindow:
 		r.chargeEstimate(b, now, cost)
 	case SlidingLog, Concurrency:
@@ -164,16 +165,16 @@ func (r *Rule) charge(b *bucket, now, cost int64) {
 	}
 }
 
-// chargeAnyway adds cost to an opened bucket, which may come to owe another burst.
-func (r *Rule) chargeAnyway(b *bucket, now, cost int64) {
+// ChargeAnyway adds cost to an opened bucket, which may come to owe another burst.
+func (b *Bucket) ChargeAnyway(r *Rule, now, cost int64) {
 	if r.Algorithm != TokenBucket {
-		if cost = min(cost, 2*r.whole()-b.x); cost > 0 {
-			r.charge(b, now, cost)
+		if cost = min(cost, 2*r.Whole-b.X); cost > 0 {
+			b.Charge(r, now, cost)
 		}
 		return
 	}
 	most := 2 * r.scale.Whole // the queue included
-	whole, fraction := b.form.debt(b, now)
+	whole, fraction := b.Form.debt(b, now)
 	if whole > most/r.scale.Rate {
 		return // of a clock that was set back
 	}
@@ -181,22 +182,22 @@ func (r *Rule) chargeAnyway(b *bucket, now, cost int64) {
 	r.setDebt(b, now, max(debt, min(debt+r.inDebt(cost), most)))
 }
 
-// refund takes back a cost that was charged at the given time, as far as time
-// has not taken it back already.
-func (r *Rule) refund(b *bucket, now, cost, at int64) {
-	if b.expires == 0 {
+// Refund takes back from an opened bucket a cost that was charged at the given
+// time, as Rule.ChargedAt has it, as far as time has not taken it back already.
+func (b *Bucket) Refund(r *Rule, now, cost, at int64) {
+	if b.Expires == 0 {
 		return
 	}
 	switch r.Algorithm {
 	case TokenBucket:
 		r.refundDebt(b, now, cost, at)
 	case FixedWindow:
-		if at >= b.expires-r.scale.Unit {
-			b.x -= min(b.x, cost)
+		if at >= b.Expires-r.scale.Unit {
+			b.X -= min(b.X, cost)
 		}
 	case Calendar:
-		if r.calendar.endOf(at) == b.expires {
-			b.x -= min(b.x, cost)
+		if r.calendar.endOf(at) == b.Expires {
+			b.X -= min(b.X, cost)
 		}
 	case SlidingWindow:
 		r.refundEstimate(b, cost, at)
@@ -207,22 +208,22 @@ func (r *Rule) refund(b *bucket, now, cost, at int64) {
 	}
 }
 
-// unused reports whether an opened bucket is worth no memory.
-func (b *bucket) unused() bool {
-	return b.expires == 0 || (b.form.algorithm != TokenBucket && b.x == 0 && b.y == 0)
+// Unused reports whether an opened bucket is worth no memory.
+func (b *Bucket) Unused() bool {
+	return b.Expires == 0 || (b.Form.Algorithm != TokenBucket && b.X == 0 && b.Y == 0)
 }
 
 // Result derives the answer for a cost from a reading of r's state. It fits
 // every store: what differs is who did the reading.
 func (r *Rule) Result(cost int64, reading Reading) Result {
 	var result Result
-	r.answer(cost, &reading, &result)
+	r.Answer(cost, &reading, &result)
 	return result
 }
 
-// answer is Result in place: a decision in memory is short enough for copies to
+// Answer is Result in place: a decision in memory is short enough for copies to
 // show.
-func (r *Rule) answer(cost int64, reading *Reading, result *Result) {
+func (r *Rule) Answer(cost int64, reading *Reading, result *Result) {
 	var remaining int64
 	switch r.Algorithm {
 	case TokenBucket:
@@ -233,7 +234,7 @@ func (r *Rule) answer(cost int64, reading *Reading, result *Result) {
 		remaining = r.Burst - reading.Numbers[0]
 	}
 	*result = Result{
-		Allowed:   reading.Charged || r.fits(cost, reading),
+		Allowed:   reading.Charged || r.Fits(cost, reading),
 		Charged:   reading.Charged,
 		Remaining: max(remaining, 0),
 		At:        reading.At,
@@ -262,8 +263,8 @@ func (r *Rule) answer(cost int64, reading *Reading, result *Result) {
 	}
 }
 
-// fits reports whether cost fits into the state that was read.
-func (r *Rule) fits(cost int64, reading *Reading) bool {
+// Fits reports whether cost fits into the state that was read.
+func (r *Rule) Fits(cost int64, reading *Reading) bool {
 	switch {
 	case cost == 0:
 		return true
@@ -326,16 +327,16 @@ func (r *Rule) spread(n int64) int64 {
 		// The same in lowest terms: at most maxScaled ticks over Rate, or maxRefill.
 		n *= r.scale.Unit * r.scale.Tick
 		if r.scale.Rate != 1 { // it is for most limits
-			n = ceilDiv(n, r.scale.Rate)
+			n = integer.CeilDiv(n, r.scale.Rate)
 		}
 		return n
 	}
 	w := r.Window.Microseconds()
 	if high, low := bits.Mul64(uint64(n), uint64(w)); high == 0 && low < 1<<63 {
-		return ceilDiv(int64(low), r.Quota)
+		return integer.CeilDiv(int64(low), r.Quota)
 	}
 	whole, rest := n/r.Quota, n%r.Quota
-	return whole*w + ceilMulDiv(rest, w, r.Quota)
+	return whole*w + integer.CeilMulDiv(rest, w, r.Quota)
 }
 
 func micros(n int64) time.Duration { return time.Duration(n) * time.Microsecond }

@@ -1,5 +1,3 @@
-//go:build moving
-
 package store
 
 import (
@@ -12,60 +10,30 @@ import (
 	"time"
 )
 
-// PerMonth allows n units per calendar month in a time zone: the count begins
-// anew when the first of the month begins there. It is a fixed window whose edges
-// are the calendar's, so up to 2n units can pass around an edge. A month is what
-// the calendar says, 28 to 31 days, an hour more or less where clocks change.
-//
-// Months and days begin at 0:00 or, where clocks skip that hour, at the first
-// instant of the day. Where they are set back over 0:00, the first time counts.
-//
-// Zones are told apart by name and by the time that they have in winter and in
-// summer, so two loads of one zone are equal. Processes that share a store should
-// have the same zone data. time.Local is what each process takes for it: name the
-// zone instead. A nil loc is an error when the limit is used, and so are Burst,
-// Jitter and another algorithm. The process's clock says which period it is, and
-// the store's clock when it ends: as long as they are less than a period apart,
-// that is the calendar's end.
-func PerMonth(n int64, loc *time.Location) Limit { return PerBillingMonth(n, 1, loc) }
+// PeriodUnit is what the windows of a [Calendar] rule are made of.
+type PeriodUnit uint8
 
-// PerCalendarDay allows n units per calendar day in a time zone, 23 or 25 hours
-// where clocks change. See [PerMonth]. [PerDay] is a bucket of 24 hours.
-func PerCalendarDay(n int64, loc *time.Location) Limit {
-	return perPeriod(n, periodKind{unit: calendarDay, loc: loc})
-}
-
-// PerBillingMonth allows n units per month that begins on a day, 1 to 31: on the
-// 15th, say, when the subscription was bought. In months that are shorter it
-// begins on the last day: with day 31 on January 31, February 28 or 29, March 31,
-// April 30. Another day is an error when the limit is used. See [PerMonth].
-func PerBillingMonth(n int64, day int, loc *time.Location) Limit {
-	return perPeriod(n, periodKind{unit: calendarMonth, day: day, loc: loc})
-}
-
-func perPeriod(n int64, kind periodKind) Limit {
-	return Limit{name: DefaultName, quota: n, burst: n, algorithm: Calendar, period: kind, cost: 1}
-}
-
+// The units.
 const (
-	calendarDay   = 1
-	calendarMonth = 2
+	CalendarDay   PeriodUnit = 1
+	CalendarMonth PeriodUnit = 2
 )
 
-// periodKind is what a limit says of its periods. The zero value is that of a
-// limit that has none.
-type periodKind struct {
-	unit int
-	day  int // of the month on which one begins
-	loc  *time.Location
+// Period says when the windows of a [Calendar] rule begin.
+type Period struct {
+	Unit     PeriodUnit
+	Day      int            // of the month on which one begins, 1 to 31; 0 for days
+	Location *time.Location // where the days are
 }
 
-func (k *periodKind) validate() error {
+func (k *Period) validate() error {
 	switch {
-	case k.loc == nil:
+	case k.Location == nil:
 		return errors.New("say in which time zone days and months begin, such as time.UTC: the location is nil")
-	case k.unit == calendarMonth && (k.day < 1 || k.day > 31):
-		return fmt.Errorf("a billing month begins on a day from 1 to 31, got %d", k.day)
+	case k.Unit != CalendarDay && k.Unit != CalendarMonth:
+		return fmt.Errorf("unknown unit of calendar windows %d", k.Unit)
+	case k.Unit == CalendarMonth && (k.Day < 1 || k.Day > 31):
+		return fmt.Errorf("a billing month begins on a day from 1 to 31, got %d", k.Day)
 	}
 	return nil
 }
@@ -73,18 +41,19 @@ func (k *periodKind) validate() error {
 // calendar knows the periods of a kind. There is one for each kind in a process,
 // so that rules with equal periods are equal, and look up the edges once.
 type calendar struct {
-	periodKind
+	Period
 	id      int64 // for stores; as good as the kind
-	current atomic.Pointer[period]
+	current atomic.Pointer[span]
 }
 
-// period is from start until end, and the one after it until next, all in
+// span is a period from start until end, and the one after it until next, all in
 // microseconds since the epoch.
-type period struct{ start, end, next int64 }
+type span struct{ start, end, next int64 }
 
 // calendarName is what makes calendars equal.
 type calendarName struct {
-	unit, day      int
+	unit           PeriodUnit
+	day            int
 	zone           string
 	winter, summer int // seconds east of Greenwich: two zones can have one name
 }
@@ -93,14 +62,14 @@ type calendarName struct {
 var calendars sync.Map
 
 // calendarOf returns the calendar of a valid kind.
-func calendarOf(k periodKind) *calendar {
-	name := calendarName{unit: k.unit, day: k.day, zone: k.loc.String()}
-	_, name.winter = time.Date(2020, time.January, 15, 0, 0, 0, 0, time.UTC).In(k.loc).Zone()
-	_, name.summer = time.Date(2020, time.July, 15, 0, 0, 0, 0, time.UTC).In(k.loc).Zone()
+func calendarOf(k Period) *calendar {
+	name := calendarName{unit: k.Unit, day: k.Day, zone: k.Location.String()}
+	_, name.winter = time.Date(2020, time.January, 15, 0, 0, 0, 0, time.UTC).In(k.Location).Zone()
+	_, name.summer = time.Date(2020, time.July, 15, 0, 0, 0, 0, time.UTC).In(k.Location).Zone()
 	if known, ok := calendars.Load(name); ok {
 		return known.(*calendar)
 	}
-	known, _ := calendars.LoadOrStore(name, &calendar{periodKind: k, id: name.id()})
+	known, _ := calendars.LoadOrStore(name, &calendar{Period: k, id: name.id()})
 	return known.(*calendar)
 }
 
@@ -109,7 +78,7 @@ func (n *calendarName) id() int64 {
 	h := fnv.New64a()
 	h.Write([]byte(n.zone + "|" + strconv.Itoa(n.winter) + "|" + strconv.Itoa(n.summer)))
 	id := int64(h.Sum64()>>22) << 5
-	if n.unit == calendarMonth {
+	if n.unit == CalendarMonth {
 		id |= int64(n.day)
 	}
 	return max(id, 1)
@@ -117,7 +86,7 @@ func (n *calendarName) id() int64 {
 
 // at returns the period that now is in. All but the first call in a period cost
 // two comparisons.
-func (c *calendar) at(now int64) *period {
+func (c *calendar) at(now int64) *span {
 	p := c.current.Load()
 	if p == nil || now < p.start || now >= p.end {
 		p = c.find(now)
@@ -134,10 +103,14 @@ func (c *calendar) endOf(at int64) int64 {
 	return c.find(at).end
 }
 
-// longest is more than any of its periods takes, days that a zone had twice
-// included.
-func (c *calendar) longest() time.Duration {
-	if c.unit == calendarDay {
+// LongestPeriod is more than any of the calendar windows takes, days that a zone had
+// twice included; 0 for other algorithms.
+func (r *Rule) LongestPeriod() time.Duration {
+	c := r.calendar
+	if c == nil {
+		return 0
+	}
+	if c.Unit == CalendarDay {
 		return 2 * 24 * time.Hour
 	}
 	return 33 * 24 * time.Hour
@@ -145,10 +118,10 @@ func (c *calendar) longest() time.Duration {
 
 // find returns the period that now is in. Periods are numbered; one that a zone
 // has skipped begins when the one after it does, and is empty.
-func (c *calendar) find(now int64) *period {
-	t := time.UnixMicro(now).In(c.loc)
+func (c *calendar) find(now int64) *span {
+	t := time.UnixMicro(now).In(c.Location)
 	n := t.Year()*12 + int(t.Month()) - 1
-	if c.unit == calendarDay {
+	if c.Unit == CalendarDay {
 		n = t.YearDay() + daysBefore(t.Year())
 	}
 	start, end := c.begins(n), c.begins(n+1)
@@ -164,7 +137,7 @@ func (c *calendar) find(now int64) *period {
 	for ; next <= end; n++ {
 		next = c.begins(n + 2)
 	}
-	return &period{start, end, next}
+	return &span{start, end, next}
 }
 
 // daysBefore returns a number for the day before a year's first, one more for
@@ -176,12 +149,12 @@ func daysBefore(year int) int {
 // begins returns when the period of a number begins: months are numbered from
 // January of year 0, days from the epoch.
 func (c *calendar) begins(n int) int64 {
-	if c.unit == calendarDay {
-		return firstInstant(int64(n)*24*3600, c.loc) * 1e6
+	if c.Unit == CalendarDay {
+		return firstInstant(int64(n)*24*3600, c.Location) * 1e6
 	}
 	year, month := n/12, time.Month(n%12+1)
 	last := time.Date(year, month+1, 0, 0, 0, 0, 0, time.UTC).Day()
-	return firstInstant(time.Date(year, month, min(c.day, last), 0, 0, 0, 0, time.UTC).Unix(), c.loc) * 1e6
+	return firstInstant(time.Date(year, month, min(c.Day, last), 0, 0, 0, 0, time.UTC).Unix(), c.Location) * 1e6
 }
 
 // firstInstant returns the first instant at which the clocks of a zone show a time
@@ -207,20 +180,6 @@ func firstInstant(clock int64, loc *time.Location) int64 {
 	}
 }
 
-// newCalendarRule is newRule for calendar windows.
-func newCalendarRule(name string, quota int64, c *calendar) (Rule, error) {
-	switch {
-	case quota < 1:
-		return Rule{}, fmt.Errorf("quota must be at least 1, got %d", quota)
-	case quota > maxScaled:
-		return Rule{}, fmt.Errorf("quota %d is too large to count exactly", quota)
-	}
-	r := Rule{Name: name, Algorithm: Calendar, Quota: quota, Burst: quota, calendar: c, id: nameID(name)}
-	r.scale = Scale{Tick: 1, Unit: c.id, Rate: 1, Capacity: quota, Whole: quota}
-	r.setPolicy()
-	return r, nil
-}
-
 // Period returns when the calendar window began that a time is in, when it ends,
 // and when the one after it ends, all in microseconds since the epoch: for stores
 // whose clock may be in another one. It returns zeros for other algorithms.
@@ -242,9 +201,9 @@ func (r *Rule) PeriodEnd(at int64) int64 {
 }
 
 // rollCalendar is rollWindow for calendar windows.
-func (r *Rule) rollCalendar(b *bucket, now int64) {
-	if b.expires == 0 {
-		b.x = 0
-		b.expires = r.calendar.at(now).end
+func (r *Rule) rollCalendar(b *Bucket, now int64) {
+	if b.Expires == 0 {
+		b.X = 0
+		b.Expires = r.calendar.at(now).end
 	}
 }

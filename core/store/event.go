@@ -1,5 +1,3 @@
-//go:build moving
-
 package store
 
 import (
@@ -39,9 +37,9 @@ func (k EventKind) String() string {
 // Event tells of a store's health. [Registry.OnEvent] is where to hear of it.
 type Event struct {
 	Kind  EventKind
-	Class ErrorClass // why: of errors, opened breakers and outages that begin
-	Node  string     // the server's address; "" if it is not about one
-	Err   error      // the error that led to it, if one did
+	Class Class  // why: of errors, opened breakers and outages that begin
+	Node  string // the server's address; "" if it is not about one
+	Err   error  // the error that led to it, if one did
 
 	// Count is how many errors of this class and node there were since the last
 	// such event, this one included. 0 for other kinds.

@@ -1,14 +1,12 @@
-//go:build moving
-
 package store
 
 // rollWindow begins the window that now is in, unless the stored one still
 // runs. A stored window that lies ahead of a clock set back is kept to its end,
 // so that the step grants no second quota.
-func (r *Rule) rollWindow(b *bucket, now, offset int64) {
-	if b.expires == 0 {
-		b.x = 0
-		b.expires = windowStart(now, offset, r.scale.Unit) + r.scale.Unit
+func (r *Rule) rollWindow(b *Bucket, now, offset int64) {
+	if b.Expires == 0 {
+		b.X = 0
+		b.Expires = windowStart(now, offset, r.scale.Unit) + r.scale.Unit
 	}
 }
 

@@ -1,5 +1,3 @@
-//go:build moving
-
 package store
 
 import (
@@ -25,8 +23,6 @@ const (
 
 // health follows how a store fares, and tells those who listen.
 type health struct {
-	start time.Time // when nanoseconds are counted from
-
 	mu        sync.Mutex
 	listeners []func(Event) // Guarded by mu.
 	began     time.Time     // of the outage. Guarded by mu.
@@ -35,14 +31,10 @@ type health struct {
 	last   atomic.Int64 // when an outage policy last decided: nanoseconds on the monotonic clock
 	errors sync.Map     // of errorKind to *errorCount
 	kinds  atomic.Int64
-
-	// carryUntil is when nothing counts any more of what the stand-in granted:
-	// nanoseconds on the monotonic clock, 0 if it granted nothing.
-	carryUntil atomic.Int64
 }
 
 type errorKind struct {
-	class ErrorClass
+	class Class
 	node  string
 }
 
@@ -51,8 +43,11 @@ type errorCount struct {
 	next       atomic.Int64 // when it may be reported again, as health.last
 }
 
-// now returns nanoseconds on the monotonic clock since h was made, and never 0.
-func (h *health) now() int64 { return int64(time.Since(h.start)) + 1 }
+// origin is when nanoseconds are counted from.
+var origin = time.Now()
+
+// nanoseconds returns them on the monotonic clock, and never 0.
+func nanoseconds() int64 { return int64(time.Since(origin)) + 1 }
 
 func (h *health) listen(f func(Event)) {
 	h.mu.Lock()
@@ -74,7 +69,7 @@ func (h *health) emit(e Event) {
 
 // failed notes that the store did not answer a check.
 func (h *health) failed(err error) {
-	now, e := h.now(), storeError(err)
+	now, e := nanoseconds(), errorOf(err)
 	h.last.Store(now)
 	if !h.out.Load() && !h.out.Swap(true) {
 		h.mu.Lock()
@@ -82,7 +77,7 @@ func (h *health) failed(err error) {
 		h.mu.Unlock()
 		h.emit(Event{Kind: EventOutageBegan, Class: e.Class, Node: e.Node, Err: err})
 	}
-	if e.Class != ErrorOpen { // the breaker's own event has told of it
+	if e.Class != ClassOpen { // the breaker's own event has told of it
 		h.count(errorKind{e.Class, e.Node}, now, err)
 	}
 }
@@ -106,28 +101,11 @@ func (h *health) count(kind errorKind, now int64, err error) {
 
 // answered notes that the store decided.
 func (h *health) answered() {
-	if !h.out.Load() || h.now()-h.last.Load() < int64(outageQuiet) || !h.out.Swap(false) {
+	if !h.out.Load() || nanoseconds()-h.last.Load() < int64(outageQuiet) || !h.out.Swap(false) {
 		return
 	}
 	h.mu.Lock()
 	lasted := time.Since(h.began)
 	h.mu.Unlock()
 	h.emit(Event{Kind: EventOutageEnded, Duration: lasted})
-}
-
-// granted notes that the stand-in has charged something that counts for d.
-func (h *health) granted(d time.Duration) {
-	until := h.now() + int64(d)
-	for {
-		last := h.carryUntil.Load()
-		if until <= last || h.carryUntil.CompareAndSwap(last, until) {
-			return
-		}
-	}
-}
-
-// carries reports whether the stand-in may still hold what the store should know.
-func (h *health) carries() bool {
-	until := h.carryUntil.Load()
-	return until != 0 && h.now() < until
 }

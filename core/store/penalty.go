@@ -1,14 +1,13 @@
-//go:build moving
-
 package store
 
 import (
+	"errors"
 	"fmt"
 	"time"
 )
 
 // Block says when a limit blocks a client that exceeds it again and again, and
-// for how long; see [Limit.Penalty]. Durations are whole numbers of microseconds
+// for how long; see core.Limit.Penalty. Durations are whole numbers of microseconds
 // of at most 10 years.
 type Block struct {
 	// After is how many denials begin a block: the last of them is already
@@ -43,60 +42,6 @@ const (
 	// highestLevel is where the count of repeated blocks ends: two bytes hold it.
 	highestLevel = 1<<16 - 1
 )
-
-// Penalty blocks a client that exceeds the limit again and again: the After-th
-// denial by this limit within Within begins a block, during which every request
-// of that key is denied under this limit, as [ReasonBlocked], whether or not the
-// limit has room. A further block lasts Factor times as long as the one before
-// it, up to Max; once Max has passed after the last one, all is forgiven:
-//
-//	core.PerMinute(5).SlidingLog().By(keyfuncs.ClientIP()).Named("login").
-//		Penalty(core.Block{After: 10, Within: time.Hour, For: 15 * time.Minute})
-//
-// What counts is a denial by this very limit: the request's own cost did not fit
-// it. A request that another limit denies, a Peek and a cost of 0 do not. While a
-// client is blocked its requests charge nothing, count nothing and extend
-// nothing, and all limits of a blocked request are spared, as with any denial. A
-// request of cost 0 is not blocked; one that repeats an operation is, although
-// [Limit.OncePer] would let it pass an exhausted limit. RetryAfter is the time until the block ends or,
-// if that is longer, until the limit has room: who waits for it is let through.
-//
-// Requests that lack the key and so share a bucket ([ShareBucket]) are denied by the
-// limit, and never blocked: one of these clients could otherwise lock out all of
-// them. Choose the key with the same care: a block of keyfuncs.Everyone is one of
-// everybody, and one of an unverified API key or user name can be brought upon its
-// owner by anyone.
-//
-// Counting and blocking are part of the decision, in the same round trip, and
-// exact however many processes decide. So the limit's denials are not repeated
-// from a redisstore.DenialCache, and it has no leases: each request of a flood
-// asks the store. [Limiter.Blocks] lists who is blocked, [Limiter.Unblock] lifts a
-// block and [Limiter.Block] sets one.
-//
-// With [Limit.Wait] it goes for a token bucket alone, which queues: requests that
-// wait under other limits are asked for again and again. No request waits for the
-// end of a block. Under a [Concurrent] limit a denial for want of a slot counts.
-//
-// In shadow mode blocks are counted and reported, and deny nobody; a request that
-// waits for another limit counts each time it is asked for. The numbers of
-// [Limit.Tiers] don't change the penalty. In an outage the process that stands in
-// for the store counts and blocks by itself, in its own memory; neither knows of
-// the other's blocks. With several processes that is each for itself. Refunds
-// and charges leave the penalty as it is; [Limiter.Reset] forgets it.
-func (l Limit) Penalty(b Block) Limit {
-	l.penalty = &b
-	return l
-}
-
-// unpenalized returns r for requests that share a bucket because they lack the key:
-// they have nothing in common for which one could be blocked for another.
-func (l *limit) unpenalized(r *Rule) *Rule {
-	return made(&l.variants.get(r).plain, func() Rule {
-		plain := *r
-		plain.block = Block{}
-		return plain
-	})
-}
 
 // complete checks a block and sets its defaults.
 func (b Block) complete() (Block, error) {
@@ -138,12 +83,8 @@ func validBlockTime(what string, d time.Duration) error {
 	return nil
 }
 
-// Block returns when the rule blocks a client, with its defaults filled in, or
-// the zero Block if it has no penalty.
-func (r *Rule) Block() Block { return r.block }
-
 // Penalized reports whether the rule has a penalty.
-func (r *Rule) Penalized() bool { return r.block.After > 0 }
+func (r *Rule) Penalized() bool { return r.Block.After > 0 }
 
 // PenaltyID returns the number under which stores keep the penalties of the
 // rule's keys, beside those of ID.
@@ -152,40 +93,56 @@ func (r *Rule) PenaltyID() uint32 { return r.id ^ penaltyID }
 // penaltyID keeps a limit's records and their penalties apart.
 const penaltyID = 0x27d4eb2f
 
-// penalty is what a store remembers of a key that exceeds a rule with a Block.
-// Times are microseconds since the epoch.
-type penalty struct {
-	strikes int64 // denials that count, until window
-	window  int64
-	until   int64 // when the last block ends
-	level   int64 // how many blocks there were in a row
+// Penalty is what a store remembers of a key that exceeds a rule with a [Block],
+// beside its bucket. Times are microseconds since the epoch. The zero Penalty says
+// nothing, and so does any from Expires on.
+type Penalty struct {
+	Strikes int64 // denials that count, until Window
+	Window  int64
+	Until   int64 // when the last block ends
+	Level   int64 // how many blocks there were in a row
 }
 
-// open brings p to now: what is over is forgotten.
-func (b *Block) open(p *penalty, now int64) {
-	if p.window <= now {
-		p.strikes, p.window = 0, 0
+// Open brings p to now under the block of its rule: what is over is forgotten.
+func (p *Penalty) Open(b *Block, now int64) {
+	if p.Window <= now {
+		p.Strikes, p.Window = 0, 0
 	}
-	if p.until+b.Max.Microseconds() <= now {
-		p.level = 0
+	if p.Until+b.Max.Microseconds() <= now {
+		p.Level = 0
 	}
-	if p.level == 0 && p.until <= now {
-		p.until = 0
+	if p.Level == 0 && p.Until <= now {
+		p.Until = 0
 	}
 }
 
-// strike counts a denial in an opened penalty that is no block, and begins one if
+// Strike counts a denial in an opened penalty that is no block, and begins one if
 // it is time.
-func (b *Block) strike(p *penalty, now int64) {
-	if p.strikes == 0 {
-		p.window = now + b.Within.Microseconds()
+func (p *Penalty) Strike(b *Block, now int64) {
+	if p.Strikes == 0 {
+		p.Window = now + b.Within.Microseconds()
 	}
-	if p.strikes++; p.strikes < b.After {
+	if p.Strikes++; p.Strikes < b.After {
 		return
 	}
-	p.strikes, p.window = 0, 0
-	p.until = now + b.lasts(p.level)
-	p.level = min(p.level+1, highestLevel)
+	p.Strikes, p.Window = 0, 0
+	p.Until = now + b.lasts(p.Level)
+	p.Level = min(p.Level+1, highestLevel)
+}
+
+// Block has an opened penalty be a block from now on for d, in the place of the one
+// that holds.
+func (p *Penalty) Block(now int64, d time.Duration) {
+	p.Strikes, p.Window, p.Until = 0, 0, now+d.Microseconds()
+}
+
+// Expires returns when an opened penalty says nothing any more.
+func (p *Penalty) Expires(b *Block) int64 {
+	forgotten := p.Until
+	if p.Level > 0 {
+		forgotten += b.Max.Microseconds()
+	}
+	return max(forgotten, p.Window)
 }
 
 // lasts returns the microseconds that a block lasts after level others.
@@ -197,15 +154,6 @@ func (b *Block) lasts(level int64) int64 {
 	return lasts
 }
 
-// expires returns when an opened penalty says nothing any more.
-func (b *Block) expires(p *penalty) int64 {
-	forgotten := p.until
-	if p.level > 0 {
-		forgotten += b.Max.Microseconds()
-	}
-	return max(forgotten, p.window)
-}
-
 // block makes the answer of a limit that of a block which ends after so many
 // microseconds. The limit itself may ask for a longer wait.
 func (r *Result) block(left int64) {
@@ -213,4 +161,35 @@ func (r *Result) block(left int64) {
 	r.RetryAfter = max(r.RetryAfter, micros(left))
 	r.Window = r.RetryAfter
 	r.ResetAfter = max(r.ResetAfter, r.RetryAfter)
+}
+
+// Blocked is a client that a limit blocks.
+type Blocked struct {
+	Limit string    // its name
+	Key   string    // who; as canonical as store keys are, secrets hashed: for core.Limiter.Unblock
+	Until time.Time // when the block ends, on the store's clock
+	Level int64     // how many blocks the limit has begun in a row; those that were set by hand don't count
+}
+
+// ValidBlockTime reports a time that no block can last: not positive, above 10
+// years, or not a whole number of microseconds.
+func ValidBlockTime(d time.Duration) error {
+	if err := validBlockTime("a block", d); err != nil {
+		return fmt.Errorf("weblimit: %w", err)
+	}
+	return nil
+}
+
+// ValidPenalties reports checks that no store can block or lift: without a
+// rule, or with one that has no penalty.
+func ValidPenalties(checks []Check) error {
+	for i := range checks {
+		switch rule := checks[i].Rule; {
+		case rule == nil:
+			return errors.New("weblimit: check without a rule")
+		case !rule.Penalized():
+			return fmt.Errorf("weblimit: limit %q has no Penalty", rule.Name)
+		}
+	}
+	return nil
 }

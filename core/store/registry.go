@@ -1,11 +1,9 @@
-//go:build moving
-
 package store
 
 import (
+	"context"
 	"fmt"
 	"sync"
-	"time"
 )
 
 // Declaration is a limit as it is announced to a store.
@@ -15,49 +13,100 @@ type Declaration struct {
 	Named bool   // the name was given on purpose
 }
 
-// Registry is what all limiters on one store share: the names of its limits, how
-// it fares, and what stands in for it. Its zero value is ready to use, and safe
-// for concurrent use. A store embeds one.
+// Registry is what all limiters on one store share, and what must stay the store's
+// own however often it is wrapped: the names of its limits, how it fares, and what
+// else limiters keep with a store. Its zero value is ready to use, and safe for
+// concurrent use. A store embeds a [Base] to have one; a wrapper passes on its
+// store's.
 type Registry struct {
-	mu      sync.Mutex
-	known   map[uint32]Declaration // by Rule.ID. Guarded by mu.
-	instead *standIn               // Guarded by mu.
+	mu        sync.Mutex
+	known     map[uint32]Declaration // by Rule.ID. Guarded by mu.
+	attached  map[any]any            // Guarded by mu.
+	inspector Inspector              // Guarded by mu.
+	inProcess bool                   // Guarded by mu.
+	health    health
 }
 
-// standIn is what decides during a store's outage, and what settles afterwards: one for all its limiters, or
-// a limit that several of them share would be granted by each.
-type standIn struct {
-	health
-	settler settler
-	memory  *Memory
+// Base is what a store embeds for its [Registry].
+type Base struct{ registry Registry }
 
-	// carrying is held while a client's use is taken from memory, so that two
-	// requests don't take the same.
-	carrying sync.Mutex
-}
+// Registry implements [Store].
+func (b *Base) Registry() *Registry { return &b.registry }
 
-func newStandIn() *standIn {
-	return &standIn{health: health{start: time.Now()}, memory: NewMemory()}
-}
-
-func (r *Registry) standIn() *standIn {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if r.instead == nil {
-		r.instead = newStandIn()
-	}
-	return r.instead
-}
+// OnEvent has f told how the store fares: see [Registry.OnEvent].
+func (b *Base) OnEvent(f func(Event)) { b.registry.OnEvent(f) }
 
 // OnEvent has f told how the store fares: errors by class, breakers that open and
 // close, outages that begin and end. Errors of one class and node are reported
 // at most every 10 seconds, with their number. f runs within a request, maybe
 // several at once, and must not block. Events that nobody listens to are logged
 // by slog.Default().
-func (r *Registry) OnEvent(f func(Event)) { r.standIn().listen(f) }
+func (r *Registry) OnEvent(f func(Event)) { r.health.listen(f) }
 
 // Report tells those who listen of an event: for stores that have breakers.
-func (r *Registry) Report(e Event) { r.standIn().emit(e) }
+func (r *Registry) Report(e Event) { r.health.emit(e) }
+
+// Failed notes that the store did not answer a check, and Answered that it did.
+// Limiters call them; a store need not.
+func (r *Registry) Failed(err error) { r.health.failed(err) }
+
+// Answered notes that the store decided.
+func (r *Registry) Answered() { r.health.answered() }
+
+// Attach returns what is kept with the store under key, and makes it if there is
+// nothing yet. Limiters keep there what stands in for the store in an outage: one
+// for all, or a limit that several of them share would be granted by each. Keys are
+// as those of a context.
+func (r *Registry) Attach(key any, made func() any) any {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if value, ok := r.attached[key]; ok {
+		return value
+	}
+	if r.attached == nil {
+		r.attached = make(map[any]any)
+	}
+	value := made()
+	r.attached[key] = value
+	return value
+}
+
+// Inspector looks at how a store's server is set up, and returns the problem that it
+// finds, if any, as a kind of advice that core documents.
+type Inspector func(ctx context.Context) (advice, problem string, err error)
+
+// AdviceEviction is the advice of an Inspector whose server may evict keys.
+const AdviceEviction = "WL005"
+
+// SetInspector has limiters inspect the store's server, once and in the background,
+// after it has answered for the first time. A store sets it when it is made.
+func (r *Registry) SetInspector(f Inspector) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.inspector = f
+}
+
+// SetInProcess says that other processes do not see what the store counts. A store sets
+// it when it is made.
+func (r *Registry) SetInProcess() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.inProcess = true
+}
+
+// InProcess reports whether SetInProcess was called.
+func (r *Registry) InProcess() bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.inProcess
+}
+
+// Inspector returns what SetInspector set, or nil.
+func (r *Registry) Inspector() Inspector {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.inspector
+}
 
 // Register adds declarations, all or none. A name that is taken is an error
 // unless both limits are equal and were named on purpose: then they share their

@@ -1,5 +1,3 @@
-//go:build moving
-
 package store
 
 import (
@@ -7,29 +5,37 @@ import (
 	"fmt"
 	"hash/fnv"
 	"time"
+
+	"github.com/weblimit/weblimit/internal/integer"
 )
 
-// Rule is the part of a limit that a store decides by: its name and numbers,
-// checked and brought to the integers all stores count with. [Limit.Rule] makes
-// one; the fields are for reading. Rules with equal fields are equal (==).
-type Rule struct {
-	Name      string
+// Numbers say how a limit counts. They are comparable, and may be copied and changed;
+// [NewRule] checks them.
+type Numbers struct {
 	Algorithm Algorithm
 	Quota     int64         // units per Window
-	Window    time.Duration // a whole number of microseconds; of Concurrency, the lease; 0 for a calendar window, whose length changes
-	Burst     int64         // the most units at once: the bucket's capacity, else the Quota
+	Window    time.Duration // a whole number of microseconds; of Concurrency, the lease; not of Calendar, whose windows change
+	Burst     int64         // the most units at once: the bucket's capacity, else the quota; 0 for the quota
+	Whole     int64         // the units of the bucket, where requests of this class may use Burst of them only; 0 for Burst
 	Soft      int64         // units from which on requests are over the soft limit; 0 for none
 	Jitter    bool          // windows start at an offset that depends on the key
-	Wait      time.Duration // a bucket's requests queue for their turn, at most so long
+	Wait      time.Duration // a token bucket's requests queue for their turn, at most so long; 0 for no queue
+	Once      time.Duration // how long an operation that was charged is known; 0 for not at all
+	Repeats   int64         // how many repeats of it are free then; 0 for DefaultRepeats
+	Block     Block         // the penalty; zero for none
+	Calendar  Period        // of Calendar alone
+}
+
+// Rule is the part of a limit that a store decides by: its name and numbers,
+// checked and brought to the integers all stores count with. [NewRule] makes one;
+// the fields are for reading. Rules with equal fields are equal (==).
+type Rule struct {
+	Name string
+	Numbers
 
 	scale    Scale
-	upper    int64     // burst of the class that has all of it; 0 unless the rule is the lower class's
 	calendar *calendar // nil but for a calendar window
 	id       uint32
-	once     time.Duration // how long an operation is known that was charged; 0 for none
-	repeats  int64         // how many repeats of it are free then
-	policy   [1]string     // what draft-11 says of the rule, as the values of a header
-	block    Block         // zero without a penalty
 }
 
 // Scale is a rule in the integers that stores count with, all of them at most
@@ -42,7 +48,7 @@ type Rule struct {
 // Capacity the quota, and Rate is 1; for calendar windows Unit is a number that
 // stands for the kind of period and the zone.
 type Scale struct {
-	Tick     int64 // microseconds
+	Tick     int64 // microseconds: 1, 1000 or 1,000,000
 	Unit     int64
 	Rate     int64
 	Capacity int64
@@ -56,6 +62,9 @@ const (
 
 	// maxRefill bounds how far ahead of its clock a bucket can be.
 	maxRefill = 100 * 365 * 24 * time.Hour
+
+	// maxWait bounds how long a request may be held.
+	maxWait = time.Hour
 
 	// maxLogQuota bounds a log, which remembers each request.
 	maxLogQuota = 5000
@@ -75,46 +84,146 @@ func (r *Rule) ID() uint32 { return r.id }
 // a store can keep records of its own under it.
 const ReservedID = 1<<32 - 1
 
-func newRule(name string, algorithm Algorithm, quota int64, window time.Duration, burst int64, jitter bool) (Rule, error) {
-	r := Rule{Name: name, Algorithm: algorithm, Quota: quota, Window: window, Burst: burst, Jitter: jitter, id: nameID(name)}
-	switch {
-	case quota < 1:
-		return Rule{}, fmt.Errorf("quota must be at least 1, got %d", quota)
-	case algorithm == Concurrency && (window < minLease || window > maxLease || window%time.Microsecond != 0):
-		return Rule{}, fmt.Errorf("the lease must be from 1s to 24h, in whole microseconds, got %v", window)
-	case window < time.Millisecond:
-		return Rule{}, fmt.Errorf("window must be at least 1ms, got %v", window)
-	case window%time.Microsecond != 0:
-		return Rule{}, fmt.Errorf("window must be a whole number of microseconds, got %v", window)
-	case window > maxRefill:
-		return Rule{}, fmt.Errorf("window must be at most 100 years, got %v", window)
-	case burst < 1:
-		return Rule{}, fmt.Errorf("burst must be at least 1, got %d", burst)
-	case algorithm == SlidingLog && quota > maxLogQuota:
-		return Rule{}, fmt.Errorf("a sliding log remembers each request: quota must be at most %d, got %d (SlidingWindow has no such bound)", maxLogQuota, quota)
-	case algorithm == Concurrency && quota > maxLogQuota:
-		return Rule{}, fmt.Errorf("at most %d requests at the same time can be counted, got %d", maxLogQuota, quota)
+// NewRule checks the numbers of the limit of that name, and sets the defaults of
+// those that are 0. The name should be 1 to 64 letters, digits and . _ - if it is to
+// stand in headers. The error names the limit and what is wrong with it.
+func NewRule(name string, n Numbers) (Rule, error) {
+	r := Rule{Name: name, Numbers: n, id: nameID(name)}
+	if err := r.complete(); err != nil {
+		return Rule{}, fmt.Errorf("weblimit: limit %q: %w", name, err)
 	}
-	var ok bool
-	switch algorithm {
-	case TokenBucket:
-		r.scale, ok = scaleBucket(quota, window, burst)
-		// In ticks, so that the product can't overflow.
-		if ok && r.scale.Capacity/r.scale.Rate > int64(maxRefill/time.Microsecond)/r.scale.Tick {
-			return Rule{}, errors.New("burst must refill within 100 years")
-		}
-	case SlidingWindow:
-		r.scale, ok = scaleEstimate(quota, window)
-	default:
-		r.scale = Scale{Tick: 1, Unit: window.Microseconds(), Rate: 1, Capacity: quota}
-		ok = quota <= maxScaled
+	return r, nil
+}
+
+// complete sets defaults, checks the numbers and scales them.
+func (r *Rule) complete() (err error) {
+	if r.Burst == 0 {
+		r.Burst = r.Quota
+	}
+	if r.Whole == 0 {
+		r.Whole = r.Burst
+	}
+	if r.Repeats == 0 && r.Once != 0 {
+		r.Repeats = DefaultRepeats
+	}
+	if err := r.validate(); err != nil {
+		return err
+	}
+	if r.Algorithm == Calendar {
+		r.calendar = calendarOf(r.Calendar)
+		r.Calendar = r.calendar.Period // equal zones may have been loaded twice
+	}
+	if r.scale, err = r.scaled(); err != nil {
+		return err
 	}
 	r.scale.Whole = r.scale.Capacity
-	if !ok {
-		return Rule{}, fmt.Errorf("quota %d and burst %d per %v are too large to count exactly", quota, burst, window)
+	if r.Burst < r.Whole {
+		r.scale.Capacity = r.Burst
+		if r.Algorithm == TokenBucket {
+			r.scale.Capacity *= r.scale.Unit
+		}
 	}
-	r.setPolicy()
-	return r, nil
+	if err := r.queue(); err != nil {
+		return err
+	}
+	if r.Block != (Block{}) {
+		r.Block, err = r.Block.complete()
+	}
+	return err
+}
+
+func (r *Rule) validate() error {
+	windowed := r.Algorithm == FixedWindow || r.Algorithm == SlidingWindow
+	switch {
+	case !r.Algorithm.valid():
+		return fmt.Errorf("unknown algorithm %d", r.Algorithm)
+	case r.Quota < 1:
+		return fmt.Errorf("quota must be at least 1, got %d", r.Quota)
+	case r.Algorithm != Calendar && r.Calendar != (Period{}):
+		return fmt.Errorf("a limit per month or calendar day can't be a %v: its window is the calendar's", r.Algorithm)
+	case r.Algorithm == Calendar:
+		if err := r.Calendar.validate(); err != nil {
+			return err
+		}
+	case r.Algorithm == Concurrency && (r.Window < minLease || r.Window > maxLease || r.Window%time.Microsecond != 0):
+		return fmt.Errorf("the lease must be from 1s to 24h, in whole microseconds, got %v", r.Window)
+	case r.Window < time.Millisecond:
+		return fmt.Errorf("window must be at least 1ms, got %v", r.Window)
+	case r.Window%time.Microsecond != 0:
+		return fmt.Errorf("window must be a whole number of microseconds, got %v", r.Window)
+	case r.Window > maxRefill:
+		return fmt.Errorf("window must be at most 100 years, got %v", r.Window)
+	}
+	switch {
+	case r.Burst < 1:
+		return fmt.Errorf("burst must be at least 1, got %d", r.Burst)
+	case r.Whole < r.Burst:
+		return fmt.Errorf("a class of requests can't have %d of %d units", r.Burst, r.Whole)
+	case r.Whole != r.Quota && r.Algorithm != TokenBucket:
+		return fmt.Errorf("Burst belongs to a token bucket, not to a %v", r.Algorithm)
+	case r.Jitter && !windowed:
+		return fmt.Errorf("Jitter belongs to windows, not to a %v", r.Algorithm)
+	case r.Soft < 0 || r.Soft > 0 && r.Soft >= r.Whole:
+		return fmt.Errorf("the soft limit must be at least 1 and below the %d units of the limit itself, got %d", r.Whole, r.Soft)
+	case r.Algorithm == SlidingLog && r.Quota > maxLogQuota:
+		return fmt.Errorf("a sliding log remembers each request: quota must be at most %d, got %d (SlidingWindow has no such bound)", maxLogQuota, r.Quota)
+	case r.Algorithm == Concurrency && r.Quota > maxLogQuota:
+		return fmt.Errorf("at most %d requests at the same time can be counted, got %d", maxLogQuota, r.Quota)
+	case r.Once != 0 && r.Algorithm == Concurrency:
+		return errors.New("OncePer belongs to limits that count requests, not to a limit of requests at the same time")
+	case r.Once != 0 && (r.Once < minOnce || r.Once > maxOnce || r.Once%time.Microsecond != 0):
+		return fmt.Errorf("OncePer: the ttl must be from 1s to 31 days, in whole microseconds, got %v", r.Once)
+	case r.Repeats != 0 && r.Once == 0:
+		return errors.New("Repeats belongs to OncePer: it says how many repeats of an operation are free")
+	case r.Once != 0 && (r.Repeats < 1 || r.Repeats > maxRepeats):
+		return fmt.Errorf("Repeats must be from 1 to %d, got %d", maxRepeats, r.Repeats)
+	case r.Wait != 0 && r.Algorithm != TokenBucket:
+		return fmt.Errorf("a queue belongs to a token bucket, not to a %v", r.Algorithm)
+	case r.Wait < 0 || r.Wait > maxWait || r.Wait%time.Microsecond != 0:
+		return fmt.Errorf("a request may wait whole microseconds up to %v, not %v", maxWait, r.Wait)
+	case r.Wait > 0 && r.Burst < r.Whole:
+		return errors.New("a token bucket that lets requests queue has one class of them")
+	}
+	return nil
+}
+
+// scaled brings the numbers to integers.
+func (r *Rule) scaled() (s Scale, err error) {
+	exact := true
+	switch r.Algorithm {
+	case TokenBucket:
+		s, exact = scaleBucket(r.Quota, r.Window, r.Whole)
+		// In ticks, so that the product can't overflow.
+		if exact && s.Capacity/s.Rate > int64(maxRefill/time.Microsecond)/s.Tick {
+			return Scale{}, errors.New("burst must refill within 100 years")
+		}
+	case SlidingWindow:
+		s, exact = scaleEstimate(r.Quota, r.Window)
+	case Calendar:
+		s = Scale{Tick: 1, Unit: r.calendar.id, Rate: 1, Capacity: r.Quota}
+		if r.Quota > maxScaled {
+			return Scale{}, fmt.Errorf("quota %d is too large to count exactly", r.Quota)
+		}
+	default:
+		s = Scale{Tick: 1, Unit: r.Window.Microseconds(), Rate: 1, Capacity: r.Quota}
+		exact = r.Quota <= maxScaled
+	}
+	if !exact {
+		return Scale{}, fmt.Errorf("quota %d and burst %d per %v are too large to count exactly", r.Quota, r.Burst, r.Window)
+	}
+	return s, nil
+}
+
+// queue makes room for requests that wait for their turn: the bucket holds in
+// addition what drains in that time.
+func (r *Rule) queue() error {
+	ticks := r.Wait.Microseconds() / r.scale.Tick
+	if ticks > (maxScaled-r.scale.Capacity)/r.scale.Rate {
+		return fmt.Errorf("a wait of %v at %d per %v is too much to count exactly", r.Wait, r.Quota, r.Window)
+	}
+	r.scale.Capacity += ticks * r.scale.Rate
+	r.scale.Whole += ticks * r.scale.Rate
+	return nil
 }
 
 // scaleBucket picks the finest tick in which a full bucket can be counted.
@@ -124,7 +233,7 @@ func scaleBucket(quota int64, window time.Duration, burst int64) (Scale, bool) {
 			break
 		}
 		w := window.Microseconds() / tick
-		g := gcd(quota, w)
+		g := integer.GCD(quota, w)
 		s := Scale{Tick: tick, Unit: w / g, Rate: quota / g}
 		if s.Rate <= maxScaled && burst <= maxScaled/s.Unit {
 			s.Capacity = burst * s.Unit
@@ -165,15 +274,15 @@ func (r *Rule) Offset(key []byte) int64 {
 	return int64(h>>11) % r.scale.Unit * r.scale.Tick
 }
 
+// DrainTime returns how long a token bucket takes to drain that holds a burst: in whole
+// ticks and rounded up, as ResetAfter is, or a request whose turn it is would seem
+// to be a tick too early.
+func (r *Rule) DrainTime() time.Duration {
+	return micros(integer.CeilDiv(r.Burst*r.scale.Unit, r.scale.Rate) * r.scale.Tick)
+}
+
 func nameID(name string) uint32 {
 	h := fnv.New32a()
 	h.Write([]byte(name))
 	return h.Sum32()
-}
-
-func gcd(a, b int64) int64 {
-	for b != 0 {
-		a, b = b, a%b
-	}
-	return a
 }

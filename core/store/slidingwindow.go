@@ -1,6 +1,6 @@
-//go:build moving
-
 package store
+
+import "github.com/weblimit/weblimit/internal/integer"
 
 // The sliding window counts in two aligned windows and takes the earlier one
 // for evenly spread: units used = current + previous × (the part of it that the
@@ -10,31 +10,31 @@ package store
 // room × window.
 
 // rollEstimate moves a live bucket on to now, or begins the window now is in.
-func (f form) rollEstimate(b *bucket, now, offset int64) {
-	if b.expires != 0 && now >= b.expires-f.unit*f.tick { // the current window is over, the one after it is not
-		b.x, b.y = 0, b.x
-		b.expires += f.unit * f.tick
-		if b.y == 0 {
-			b.expires = 0
+func (f Form) rollEstimate(b *Bucket, now, offset int64) {
+	if b.Expires != 0 && now >= b.Expires-f.Unit*f.Tick { // the current window is over, the one after it is not
+		b.X, b.Y = 0, b.X
+		b.Expires += f.Unit * f.Tick
+		if b.Y == 0 {
+			b.Expires = 0
 		}
 	}
-	if b.expires == 0 {
-		start := windowStart(inTicks(now, f.tick), inTicks(offset, f.tick), f.unit)
-		b.expires = (start + 2*f.unit) * f.tick
+	if b.Expires == 0 {
+		start := windowStart(integer.InTicks(now, f.Tick), integer.InTicks(offset, f.Tick), f.Unit)
+		b.Expires = (start + 2*f.Unit) * f.Tick
 	}
 }
 
 // elapsed returns the ticks since the current window began: 0 if a clock that
 // was set back has not reached it yet.
-func (f form) elapsed(b *bucket, now int64) int64 {
-	return max(inTicks(now, f.tick)-(inTicks(b.expires, f.tick)-2*f.unit), 0)
+func (f Form) elapsed(b *Bucket, now int64) int64 {
+	return max(integer.InTicks(now, f.Tick)-(integer.InTicks(b.Expires, f.Tick)-2*f.Unit), 0)
 }
 
-func (r *Rule) chargeEstimate(b *bucket, _, cost int64) { b.x += cost }
+func (r *Rule) chargeEstimate(b *Bucket, _, cost int64) { b.X += cost }
 
 func (r *Rule) estimateRemaining(n *[4]int64) int64 {
 	w := r.scale.Unit
-	return r.scale.Capacity - n[0] - ceilDiv(n[1]*(w-n[2]), w)
+	return r.scale.Capacity - n[0] - integer.CeilDiv(n[1]*(w-n[2]), w)
 }
 
 func (r *Rule) estimateWait(cost int64, n *[4]int64) int64 {
@@ -61,12 +61,12 @@ func (r *Rule) estimateEmpty(n *[4]int64) int64 {
 	return 0
 }
 
-func (r *Rule) refundEstimate(b *bucket, cost, at int64) {
-	start := b.expires/r.scale.Tick - 2*r.scale.Unit
+func (r *Rule) refundEstimate(b *Bucket, cost, at int64) {
+	start := b.Expires/r.scale.Tick - 2*r.scale.Unit
 	switch ticks := at / r.scale.Tick; {
 	case ticks >= start:
-		b.x -= min(b.x, cost)
+		b.X -= min(b.X, cost)
 	case ticks >= start-r.scale.Unit:
-		b.y -= min(b.y, cost)
+		b.Y -= min(b.Y, cost)
 	}
 }

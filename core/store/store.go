@@ -1,5 +1,3 @@
-//go:build moving
-
 package store
 
 import (
@@ -7,17 +5,18 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"iter"
 	"time"
 )
 
-// Store is where the state of limits lives: [Memory] in one process, a
+// Store is where the state of limits lives: a memstore.Store in one process, a
 // redisstore.Store for many. Both give the same answers.
 //
 // A Store is safe for concurrent use. Its methods answer results[i] for
 // checks[i], so the slices have one length; a call names a key and rule at most
 // once. A store keeps neither slice, nor the keys in them, nor the context past
 // the call, and returns by the context's deadline. An error says that nothing is
-// known, by a [StoreError] where its class is; it is never a denial.
+// known, by a [Error] where its class is; it is never a denial.
 type Store interface {
 	// Take decides checks together: all are charged, or none is. A shadow check
 	// that does not fit stays uncharged and stops nobody. A check of cost 0
@@ -66,10 +65,21 @@ type Store interface {
 	// finds no others.
 	Reset(ctx context.Context, checks []Check) error
 
-	// Register is how a limiter announces its limits when it is made, so that two
-	// different limits of one name are an error then and not a riddle later.
-	// Embed a [Registry] for it.
-	Register(declarations ...Declaration) error
+	// Blocks yields the blocks that hold under the rules, in no order. What comes
+	// or goes meanwhile may be among them or not. An error is yielded where a part
+	// of the store can't be read; what follows is from the others.
+	Blocks(ctx context.Context, rules []*Rule) iter.Seq2[Blocked, error]
+
+	// Block blocks the checks' keys under their rules from now on for d, instead
+	// of the blocks that hold. The checks' costs are not read.
+	Block(ctx context.Context, checks []Check, d time.Duration) error
+
+	// Unblock forgets the penalties of the checks' keys, and nothing else.
+	Unblock(ctx context.Context, checks []Check) error
+
+	// Registry returns what all limiters on the store share, always the same. Embed
+	// a [Base] for it. A wrapper returns that of the store in it.
+	Registry() *Registry
 }
 
 // Check asks whether one limit lets one key spend a cost.
@@ -118,9 +128,12 @@ type Reading struct {
 	Blocked int64 // microseconds until the block that holds ends; 0 if none does
 }
 
+// DefaultTimeout is how long a store may take to decide unless told otherwise.
+const DefaultTimeout = 100 * time.Millisecond
+
 // MaxChecks is how many checks a call can have, and a limiter limits. The Once of
 // a check counts for another, and so does a penalty; of a limiter's limits,
-// [Limit.OncePer] and [Limit.Penalty] do.
+// OncePer and Penalty do.
 const MaxChecks = 255
 
 var errLengths = errors.New("weblimit: as many results as checks are needed")
@@ -145,7 +158,7 @@ func ValidChecks(checks []Check, results []Result) error {
 		if c.Rule == nil {
 			return errors.New("weblimit: check without a rule")
 		}
-		if c.Once != nil && c.Rule.once == 0 {
+		if c.Once != nil && c.Rule.Once == 0 {
 			return fmt.Errorf("weblimit: limit %q: an operation's key, but no OncePer", c.Rule.Name)
 		}
 		if c.Cost < 0 {

@@ -1,8 +1,10 @@
-//go:build moving
-
 package store
 
-import "math/bits"
+import (
+	"math/bits"
+
+	"github.com/weblimit/weblimit/internal/integer"
+)
 
 // The token bucket keeps no tokens but a debt, which drains at Rate per tick
 // down to nothing; a cost fits while the debt stays within Capacity. What is
@@ -12,18 +14,18 @@ import "math/bits"
 // ticks and a fraction over Rate, so no rate drifts, however odd.
 
 // debt returns the ticks until the debt of a live bucket ends, whole and over Rate.
-func (f form) debt(b *bucket, now int64) (whole, fraction int64) {
-	if b.expires <= now {
+func (f Form) debt(b *Bucket, now int64) (whole, fraction int64) {
+	if b.Expires <= now {
 		return 0, 0
 	}
-	whole, fraction = inTicks(b.expires, f.tick)-inTicks(now, f.tick), b.x
+	whole, fraction = integer.InTicks(b.Expires, f.Tick)-integer.InTicks(now, f.Tick), b.X
 	if fraction > 0 {
 		whole-- // expires is the tick after the one in which the debt ends
 	}
 	return whole, fraction
 }
 
-func (r *Rule) setDebt(b *bucket, now, debt int64) {
+func (r *Rule) setDebt(b *Bucket, now, debt int64) {
 	whole, fraction := debt, int64(0)
 	if r.scale.Rate != 1 { // it is for most limits
 		whole, fraction = debt/r.scale.Rate, debt%r.scale.Rate
@@ -31,14 +33,14 @@ func (r *Rule) setDebt(b *bucket, now, debt int64) {
 	r.setDebtTicks(b, now, whole, fraction)
 }
 
-func (r *Rule) setDebtTicks(b *bucket, now, whole, fraction int64) {
-	b.x = fraction
+func (r *Rule) setDebtTicks(b *Bucket, now, whole, fraction int64) {
+	b.X = fraction
 	if fraction > 0 {
 		whole++
 	}
-	b.expires = 0
+	b.Expires = 0
 	if whole > 0 {
-		b.expires = (inTicks(now, r.scale.Tick) + whole) * r.scale.Tick
+		b.Expires = (integer.InTicks(now, r.scale.Tick) + whole) * r.scale.Tick
 	}
 }
 
@@ -68,7 +70,7 @@ func (r *Rule) debtWaitIn(capacity, cost int64, n *[4]int64) int64 {
 	room := capacity - cost*r.scale.Unit - n[1]
 	slack := room / r.scale.Rate // the whole ticks of debt that leave room for cost
 	if room < 0 {
-		slack = -ceilDiv(-room, r.scale.Rate)
+		slack = -integer.CeilDiv(-room, r.scale.Rate)
 	}
 	return max(n[0]-slack, 0) * r.scale.Tick
 }
@@ -90,14 +92,14 @@ func (r *Rule) inDebt(units int64) int64 {
 // refundDebt gives back cost less what the bucket has regained since the charge:
 // that much of it would have been lost in a full bucket had the charge never
 // been made, and giving it back as well would let more than a burst through.
-func (r *Rule) refundDebt(b *bucket, now, cost, at int64) {
+func (r *Rule) refundDebt(b *Bucket, now, cost, at int64) {
 	debt := min(r.inDebt(cost), r.scale.Whole) // more can't have been charged under these numbers
-	elapsed := max(inTicks(now, r.scale.Tick)-inTicks(at, r.scale.Tick), 0)
+	elapsed := max(integer.InTicks(now, r.scale.Tick)-integer.InTicks(at, r.scale.Tick), 0)
 	if elapsed > debt/r.scale.Rate {
 		return
 	}
 	debt -= elapsed * r.scale.Rate
-	whole, fraction := b.form.debt(b, now)
+	whole, fraction := b.Form.debt(b, now)
 	whole -= debt / r.scale.Rate
 	fraction -= debt % r.scale.Rate
 	if fraction < 0 {
@@ -123,6 +125,6 @@ func (r *Rule) ChargedAt(units int64, charged *Result) int64 {
 	if r.scale.Rate > 1 {
 		ticks-- // the last may be a fraction
 	}
-	ticks -= ceilMulDiv(min(units, r.whole()), r.scale.Unit, r.scale.Rate)
+	ticks -= integer.CeilMulDiv(min(units, r.Whole), r.scale.Unit, r.scale.Rate)
 	return charged.At + max(ticks, 0)*tick
 }

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/weblimit/weblimit/core"
+	"github.com/weblimit/weblimit/core/store"
 	"github.com/weblimit/weblimit/keyfuncs"
 )
 
@@ -84,7 +85,7 @@ func TestRandomAnswers(t *testing.T) {
 			t.Parallel()
 			r := rand.New(rand.NewPCG(seed, 1))
 			limits, rules := randomLimits(r)
-			store := new(scripted)
+			store := &scripted{Store: core.NewMemory()}
 			for i := range rules {
 				store.results = append(store.results, randomResult(r, &rules[i]))
 			}
@@ -186,25 +187,25 @@ func TestRandomTiersAndShadows(t *testing.T) {
 // Names and numbers of any kind: either core refuses them, or what clients read
 // is well-formed and says them.
 func FuzzFields(f *testing.F) {
-	f.Add("burst", int64(100), int64(60_000_000), int64(100), byte(core.TokenBucket), int64(50), int64(30), int64(0), true)
-	f.Add("daily", int64(1000), int64(86_400_000_000), int64(1000), byte(core.FixedWindow), int64(0), int64(79488), int64(79488), false)
-	f.Add("a\";q=1, \"b", int64(1), int64(1000), int64(1), byte(core.SlidingLog), int64(0), int64(1), int64(1), false)
+	f.Add("burst", int64(100), int64(60_000_000), int64(100), byte(store.TokenBucket), int64(50), int64(30), int64(0), true)
+	f.Add("daily", int64(1000), int64(86_400_000_000), int64(1000), byte(store.FixedWindow), int64(0), int64(79488), int64(79488), false)
+	f.Add("a\";q=1, \"b", int64(1), int64(1000), int64(1), byte(store.SlidingLog), int64(0), int64(1), int64(1), false)
 	f.Add("", int64(0), int64(0), int64(0), byte(0), int64(0), int64(0), int64(0), false)
-	f.Add("odd", int64(7), int64(1_500_000), int64(8), byte(core.TokenBucket), int64(8), int64(math.MaxInt64), int64(0), true)
-	f.Add("huge", int64(1<<51), int64(1_000_000), int64(1<<51), byte(core.SlidingWindow), int64(1<<51), int64(1), int64(0), true)
+	f.Add("odd", int64(7), int64(1_500_000), int64(8), byte(store.TokenBucket), int64(8), int64(math.MaxInt64), int64(0), true)
+	f.Add("huge", int64(1<<51), int64(1_000_000), int64(1<<51), byte(store.SlidingWindow), int64(1<<51), int64(1), int64(0), true)
 	f.Fuzz(func(t *testing.T, name string, quota, micros, burst int64, algorithm byte, remaining, window, retry int64, allowed bool) {
 		if micros > math.MaxInt64/1000 || micros < math.MinInt64/1000 {
 			return
 		}
 		limit := core.Per(quota, time.Duration(micros)*time.Microsecond).Named(name).By(keyfuncs.Everyone())
 		switch core.Algorithm(algorithm) {
-		case core.TokenBucket:
+		case store.TokenBucket:
 			limit = limit.Burst(burst)
-		case core.FixedWindow:
+		case store.FixedWindow:
 			limit = limit.FixedWindow()
-		case core.SlidingWindow:
+		case store.SlidingWindow:
 			limit = limit.SlidingWindow()
-		case core.SlidingLog:
+		case store.SlidingLog:
 			limit = limit.SlidingLog()
 		}
 		rule, err := limit.Rule()
@@ -221,7 +222,7 @@ func FuzzFields(f *testing.F) {
 		if !allowed {
 			result.RetryAfter = time.Duration(min(max(retry, 0), longest))
 		}
-		store := &scripted{results: []core.Result{result}}
+		store := &scripted{Store: core.NewMemory(), results: []core.Result{result}}
 		l, err := core.New(core.Config{Store: store, Limits: []core.Limit{limit}})
 		if err != nil {
 			t.Fatalf("New refuses what Rule does not: %v", err)

@@ -10,7 +10,7 @@ import (
 
 // scripted is a store that answers as it is told.
 type scripted struct {
-	core.Registry
+	core.Store
 	results []core.Result
 }
 

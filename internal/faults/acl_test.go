@@ -160,7 +160,7 @@ func TestInfoIsNotNeeded(t *testing.T) {
 	t.Parallel()
 	_, client := privileged(t)
 	store := redisstore.New(client)
-	kind, problem, err := store.Inspect(t.Context())
+	kind, problem, err := store.Registry().Inspector()(t.Context())
 	if err == nil || kind != "" || problem != "" || !redis.HasErrorPrefix(err, "NOPERM") {
 		t.Errorf("Inspect: %q, %q, %v, want NOPERM", kind, problem, err)
 	}

@@ -7,6 +7,7 @@ import (
 
 	"github.com/weblimit/weblimit/core"
 	"github.com/weblimit/weblimit/core/redisstore"
+	"github.com/weblimit/weblimit/core/store"
 	"github.com/weblimit/weblimit/internal/redistest"
 )
 
@@ -14,11 +15,11 @@ import (
 // others refuse to decide, and say so.
 func TestClusterIsDown(t *testing.T) {
 	cluster, prefix := redistest.StartClusterOf(t, 3, 0, "--cluster-require-full-coverage", "yes"), redistest.Prefix(t)
-	store := redisstore.New(cluster.Client(t), redisstore.Prefix(prefix), noDenials())
-	events := listen(store)
+	backend := redisstore.New(cluster.Client(t), redisstore.Prefix(prefix), noDenials())
+	events := listen(backend)
 	keys := onePerMaster(t, cluster, prefix)
 	const deadline = 2 * time.Second
-	l := newLimiter(t, core.Config{Store: store, Timeout: deadline, Limits: []core.Limit{long(1000, "down").OnOutage(core.Allow)}})
+	l := newLimiter(t, core.Config{Store: backend, Timeout: deadline, Limits: []core.Limit{long(1000, "down").OnOutage(core.Allow)}})
 	eventually(t, "a first decision", func() bool { a := decide(l, keys[0]); return a.byRedis() })
 	cluster.Masters()[2].Kill()
 	var asks []ask
@@ -28,14 +29,14 @@ func TestClusterIsDown(t *testing.T) {
 		if !a.byRedis() && a.reason != core.ReasonOutageAllowed {
 			t.Errorf("decided %v", a.reason)
 		}
-		return a.class == core.ErrorClusterDown
+		return a.class == store.ClassClusterDown
 	})
-	if !events.heard(core.EventStoreError, core.ErrorClusterDown) {
+	if !events.heard(core.EventStoreError, store.ClassClusterDown) {
 		t.Errorf("the hook heard %v", events)
 	}
 	// The dead node's own keys: nobody can be asked.
 	a := decide(l, keys[2])
-	if a.reason != core.ReasonOutageAllowed || a.class == "" || a.class == core.ErrorUnknown {
+	if a.reason != core.ReasonOutageAllowed || a.class == "" || a.class == store.ClassUnknown {
 		t.Errorf("decided %v with class %q", a.reason, a.class)
 	}
 	figure(t, "class of a key of the dead master", a.class)
@@ -84,11 +85,11 @@ func TestClusterMovedIsFollowed(t *testing.T) {
 // A node sends checks to one that can't be reached, and nobody knows better.
 func TestClusterMovedToNowhere(t *testing.T) {
 	cluster, prefix := redistest.StartClusterOf(t, 3, 0), redistest.Prefix(t)
-	store := redisstore.New(cluster.Client(t), redisstore.Prefix(prefix), noDenials())
-	events := listen(store)
+	backend := redisstore.New(cluster.Client(t), redisstore.Prefix(prefix), noDenials())
+	events := listen(backend)
 	keys := onePerMaster(t, cluster, prefix)
 	const deadline = 200 * time.Millisecond
-	l := newLimiter(t, core.Config{Store: store, Timeout: deadline, Limits: []core.Limit{long(1000, "nowhere").OnOutage(core.Deny)}})
+	l := newLimiter(t, core.Config{Store: backend, Timeout: deadline, Limits: []core.Limit{long(1000, "nowhere").OnOutage(core.Deny)}})
 	eventually(t, "a first decision", func() bool { a := decide(l, keys[0]); return a.byRedis() })
 	slot := slotOf(t, cluster, prefix, keys[0])
 	dead := cluster.Masters()[1]
@@ -113,7 +114,7 @@ func TestClusterMovedToNowhere(t *testing.T) {
 		asks = append(asks, a)
 		return a.reason == core.ReasonOutageDenied
 	})
-	if class := asks[len(asks)-1].class; class == core.ErrorUnknown || class == "" || !events.heard(core.EventStoreError, class) {
+	if class := asks[len(asks)-1].class; class == store.ClassUnknown || class == "" || !events.heard(core.EventStoreError, class) {
 		t.Errorf("class %q, the hook heard %v", class, events)
 	}
 	figure(t, "class of a check that ASK sends to a dead node", asks[len(asks)-1].class)

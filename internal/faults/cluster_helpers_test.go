@@ -18,6 +18,7 @@ import (
 
 	"github.com/weblimit/weblimit/core"
 	"github.com/weblimit/weblimit/core/redisstore"
+	"github.com/weblimit/weblimit/core/store"
 	"github.com/weblimit/weblimit/internal/redistest"
 	"github.com/weblimit/weblimit/keyfuncs"
 )
@@ -76,7 +77,7 @@ type ask struct {
 	at      time.Time
 	took    time.Duration
 	reason  core.Reason
-	class   core.ErrorClass
+	class   store.Class
 	allowed bool
 	left    int64 // remaining
 }
@@ -240,8 +241,8 @@ func ruleOf(tb testing.TB, l core.Limit) *core.Rule {
 }
 
 // classOfError returns the class of a store's error, or "".
-func classOfError(err error) core.ErrorClass {
-	var e *core.StoreError
+func classOfError(err error) store.Class {
+	var e *store.Error
 	if errors.As(err, &e) {
 		return e.Class
 	}

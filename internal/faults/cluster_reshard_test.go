@@ -9,6 +9,7 @@ import (
 
 	"github.com/weblimit/weblimit/core"
 	"github.com/weblimit/weblimit/core/redisstore"
+	"github.com/weblimit/weblimit/core/store"
 	"github.com/weblimit/weblimit/internal/redistest"
 	"github.com/weblimit/weblimit/keyfuncs"
 )
@@ -117,8 +118,8 @@ func reshard(t *testing.T, cluster *redistest.Cluster, from, to *redistest.Serve
 // is charged meanwhile.
 func TestClusterReshardBetweenTheKeysOfARequest(t *testing.T) {
 	cluster, prefix := redistest.StartClusterOf(t, 2, 0), "{both}:"
-	store := redisstore.New(cluster.Client(t), redisstore.Prefix(prefix), noDenials())
-	events := listen(store)
+	backend := redisstore.New(cluster.Client(t), redisstore.Prefix(prefix), noDenials())
+	events := listen(backend)
 	const quota = 500
 	rule := ruleOf(t, long(quota, "both"))
 	keys := []string{keyfuncs.Encode("depot", "1"), keyfuncs.Encode("order", "2")}
@@ -138,14 +139,14 @@ func TestClusterReshardBetweenTheKeysOfARequest(t *testing.T) {
 					return
 				case <-time.After(time.Millisecond):
 				}
-				results, err := takeWithin(store, patience, rule, keys...)
+				results, err := takeWithin(backend, patience, rule, keys...)
 				switch {
 				case err == nil && results[0].Charged && results[1].Charged:
 					admitted.Add(1)
 				case err == nil && (results[0].Charged || results[1].Charged):
 					t.Errorf("charged in part: %+v", results)
 				case err == nil: // denied
-				case classOfError(err) == core.ErrorTryAgain, classOfError(err) == core.ErrorMoved: // the last of its tries was an ASK
+				case classOfError(err) == store.ClassTryAgain, classOfError(err) == store.ClassMoved: // the last of its tries was an ASK
 					refused.Add(1)
 				default:
 					other.Add(1)
@@ -163,7 +164,7 @@ func TestClusterReshardBetweenTheKeysOfARequest(t *testing.T) {
 	took := eventually(t, "some to be admitted after the move", func() bool { return admitted.Load() > min(before+20, quota-1) })
 	close(quit)
 	all.Wait()
-	used := usedBy(store, rule, keys...)
+	used := usedBy(backend, rule, keys...)
 	if used[0] != admitted.Load() || used[1] != admitted.Load() {
 		t.Errorf("%d were admitted, %v charged", admitted.Load(), used)
 	}
@@ -174,12 +175,12 @@ func TestClusterReshardBetweenTheKeysOfARequest(t *testing.T) {
 	// A limiter's policy decides, and says why.
 	back := cluster.BeginMove(t, slot, from)
 	back.Key(prefix + "{" + keys[0] + "}")
-	l := newLimiter(t, core.Config{Store: store, Limits: twoKeys(core.Allow)})
+	l := newLimiter(t, core.Config{Store: backend, Limits: twoKeys(core.Allow)})
 	d := l.Allow(nobody{})
-	if d.Reason != core.ReasonOutageAllowed || classOf(d) != core.ErrorTryAgain {
+	if d.Reason != core.ReasonOutageAllowed || classOf(d) != store.ClassTryAgain {
 		t.Errorf("decided %v with class %q, want the policy and TRYAGAIN", d.Reason, classOf(d))
 	}
-	if !events.heard(core.EventStoreError, core.ErrorTryAgain) {
+	if !events.heard(core.EventStoreError, store.ClassTryAgain) {
 		t.Errorf("the hook heard %v", events)
 	}
 	back.Finish()

@@ -11,6 +11,7 @@ import (
 
 	"github.com/weblimit/weblimit/core"
 	"github.com/weblimit/weblimit/core/redisstore"
+	"github.com/weblimit/weblimit/core/store"
 	"github.com/weblimit/weblimit/internal/redistest"
 )
 
@@ -63,7 +64,7 @@ func (l *line) ask(key string) core.Decision {
 	switch class := classOf(d); {
 	case d.Reason == core.ReasonWithinLimit:
 		n.answered++
-	case class == core.ErrorOpen || class == core.ErrorOverload || class == core.ErrorClosed:
+	case class == store.ClassOpen || class == store.ClassOverload || class == store.ClassClosed:
 		n.unsent++
 	default:
 		n.lost++
@@ -125,7 +126,7 @@ func TestReplyIsCut(t *testing.T) {
 			l.proxy.CutAfter(bytes)
 			for range cuts {
 				l.proxy.CutReplies(1)
-				outcomes["Deny"].wantOutage(t, "a cut reply", l.ask("k"), core.ErrorConnection)
+				outcomes["Deny"].wantOutage(t, "a cut reply", l.ask("k"), store.ClassConnection)
 				if d := l.ask("k"); d.Reason != core.ReasonWithinLimit {
 					t.Errorf("the decision after it: %v, %v", d.Reason, d.Err)
 				}
@@ -151,7 +152,7 @@ func TestRequestIsDropped(t *testing.T) {
 	l := newLine(t, patience, core.Deny)
 	for range drops {
 		l.proxy.DropRequests(1)
-		outcomes["Deny"].wantOutage(t, "a dropped request", l.ask("k"), core.ErrorConnection)
+		outcomes["Deny"].wantOutage(t, "a dropped request", l.ask("k"), store.ClassConnection)
 		if d := l.ask("k"); d.Reason != core.ReasonWithinLimit {
 			t.Errorf("the decision after it: %v, %v", d.Reason, d.Err)
 		}
@@ -171,7 +172,7 @@ func TestReplyIsCutWithLocal(t *testing.T) {
 	l := newLine(t, patience, core.Local)
 	for range cuts {
 		l.proxy.CutReplies(1)
-		outcomes["Local"].wantOutage(t, "a cut reply", l.ask("k"), core.ErrorConnection)
+		outcomes["Local"].wantOutage(t, "a cut reply", l.ask("k"), store.ClassConnection)
 		if d := l.ask("k"); d.Reason != core.ReasonWithinLimit {
 			t.Errorf("the decision after it: %v, %v", d.Reason, d.Err)
 		}
@@ -212,8 +213,8 @@ func TestRepliesToBatchesAreCut(t *testing.T) {
 						if d.Reason == core.ReasonWithinLimit {
 							continue
 						}
-						outcomes["Deny"].wantOutage(t, "a decision that was cut", d, core.ErrorConnection, core.ErrorOpen)
-						if classOf(d) == core.ErrorOpen {
+						outcomes["Deny"].wantOutage(t, "a decision that was cut", d, store.ClassConnection, store.ClassOpen)
+						if classOf(d) == store.ClassOpen {
 							time.Sleep(time.Millisecond)
 						}
 					}
@@ -263,14 +264,14 @@ func TestRedisIsSlow(t *testing.T) {
 			}
 			start := time.Now()
 			d := l.ask("k")
-			if classOf(d) == core.ErrorOpen {
+			if classOf(d) == store.ClassOpen {
 				break // the breaker is open, and its event still on the way
 			}
-			outcomes["Deny"].wantOutage(t, "without an answer", d, core.ErrorTimeout)
+			outcomes["Deny"].wantOutage(t, "without an answer", d, store.ClassTimeout)
 			took = append(took, time.Since(start))
 		}
 		sent := len(took)
-		outcomes["Deny"].wantOutage(t, "with the breaker open", l.ask("k"), core.ErrorOpen)
+		outcomes["Deny"].wantOutage(t, "with the breaker open", l.ask("k"), store.ClassOpen)
 		l.proxy.Delay(0)
 		back := eventually(t, "a decision by Redis", func() bool { return l.ask("k").Reason == core.ReasonWithinLimit })
 		figure(t, "decisions until the breaker opened", sent)
@@ -315,7 +316,7 @@ func TestConnectionsAreKilled(t *testing.T) {
 					killed += l.server.KillClients(t)
 				}
 				if d := l.ask(fmt.Sprint("k", n%8)); d.Reason != core.ReasonWithinLimit {
-					outcomes["Deny"].wantOutage(t, "with connections killed", d, core.ErrorConnection, core.ErrorOpen)
+					outcomes["Deny"].wantOutage(t, "with connections killed", d, store.ClassConnection, store.ClassOpen)
 				}
 			}
 		})
@@ -334,10 +335,10 @@ func TestNetworkIsGone(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		set   func(p *redistest.Proxy, on bool)
-		class core.ErrorClass
+		class store.Class
 	}{
-		"silent":  {(*redistest.Proxy).Blackhole, core.ErrorTimeout},
-		"refused": {(*redistest.Proxy).Refuse, core.ErrorConnection},
+		"silent":  {(*redistest.Proxy).Blackhole, store.ClassTimeout},
+		"refused": {(*redistest.Proxy).Refuse, store.ClassConnection},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -348,10 +349,10 @@ func TestNetworkIsGone(t *testing.T) {
 					t.Fatalf("the breaker did not open; events: %v", l.heard)
 				}
 				d := l.ask("k")
-				if classOf(d) == core.ErrorOpen {
+				if classOf(d) == store.ClassOpen {
 					break
 				}
-				outcomes["Deny"].wantOutage(t, "with the network gone", d, c.class, core.ErrorTimeout)
+				outcomes["Deny"].wantOutage(t, "with the network gone", d, c.class, store.ClassTimeout)
 			}
 			if !l.heard.heard(core.EventStoreError, c.class) {
 				t.Errorf("no event of class %q; events: %v", c.class, l.heard)
@@ -377,16 +378,16 @@ func TestClientIsClosedByTheApplication(t *testing.T) {
 				wg.Go(func() {
 					for range 50 {
 						if d := l.ask("k"); d.Reason != core.ReasonWithinLimit {
-							outcome.wantOutage(t, "around the close", d, core.ErrorClosed, core.ErrorConnection, core.ErrorOpen)
+							outcome.wantOutage(t, "around the close", d, store.ClassClosed, store.ClassConnection, store.ClassOpen)
 						}
 					}
 				})
 			}
 			_ = l.client.Close()
 			wg.Wait()
-			outcome.wantOutage(t, "after it", l.ask("k"), core.ErrorClosed, core.ErrorOpen)
-			if !l.heard.heard(core.EventStoreError, core.ErrorClosed) {
-				t.Errorf("no event of class %q; events: %v", core.ErrorClosed, l.heard)
+			outcome.wantOutage(t, "after it", l.ask("k"), store.ClassClosed, store.ClassOpen)
+			if !l.heard.heard(core.EventStoreError, store.ClassClosed) {
+				t.Errorf("no event of class %q; events: %v", store.ClassClosed, l.heard)
 			}
 			if policy != "Local" { // whose grants nobody is told any more
 				l.wantOnce(t)

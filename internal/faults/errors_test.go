@@ -15,6 +15,7 @@ import (
 
 	"github.com/weblimit/weblimit/core"
 	"github.com/weblimit/weblimit/core/redisstore"
+	"github.com/weblimit/weblimit/core/store"
 	"github.com/weblimit/weblimit/internal/redistest"
 	"github.com/weblimit/weblimit/internal/stdhttp"
 	"github.com/weblimit/weblimit/keyfuncs"
@@ -23,7 +24,7 @@ import (
 // refusal is a way in which a server that answers does not decide.
 type refusal struct {
 	name  string
-	class core.ErrorClass
+	class store.Class
 
 	// key says that the error is about the keys of one request: it opens no
 	// breaker and harms no other key.
@@ -46,36 +47,36 @@ type refusal struct {
 
 var refusals = []refusal{
 	{
-		name: "READONLY", class: core.ErrorReadOnly,
+		name: "READONLY", class: store.ClassReadOnly,
 		begin: func(t *testing.T, s *redistest.Server, _ string) func() {
 			s.ReadOnly(t)
 			return func() { s.Writable(t) }
 		},
 	},
 	{
-		name: "LOADING", class: core.ErrorLoading,
+		name: "LOADING", class: store.ClassLoading,
 		begin: func(t *testing.T, s *redistest.Server, _ string) func() { return s.Loading(t) },
 	},
 	{
-		name: "OOM", class: core.ErrorMemory,
+		name: "OOM", class: store.ClassMemory,
 		begin: func(t *testing.T, s *redistest.Server, _ string) func() {
 			s.FillMemory(t)
 			return func() { s.FreeMemory(t) }
 		},
 	},
 	{
-		name: "BUSY", class: core.ErrorBusy,
+		name: "BUSY", class: store.ClassBusy,
 		begin: func(t *testing.T, s *redistest.Server, _ string) func() { return s.Busy(t, 0) },
 	},
 	{
-		name: "MASTERDOWN", class: core.ErrorMasterDown,
+		name: "MASTERDOWN", class: store.ClassMasterDown,
 		begin: func(t *testing.T, s *redistest.Server, _ string) func() {
 			s.MasterDown(t)
 			return func() { s.Writable(t) }
 		},
 	},
 	{
-		name: "MISCONF, its disk fails", class: core.ErrorDisk,
+		name: "MISCONF, its disk fails", class: store.ClassDisk,
 		server: func(t *testing.T) *redistest.Server {
 			return redistest.StartTCP(t, "--dir", t.TempDir(), "--save", "3600", "1000000")
 		},
@@ -95,7 +96,7 @@ var refusals = []refusal{
 		},
 	},
 	{
-		name: "NOPERM, the command", class: core.ErrorPermission,
+		name: "NOPERM, the command", class: store.ClassPermission,
 		server: withUser("app", "~*", "+@all"),
 		client: as("app"),
 		begin: func(t *testing.T, s *redistest.Server, _ string) func() {
@@ -104,7 +105,7 @@ var refusals = []refusal{
 		},
 	},
 	{
-		name: "NOPERM, a command within the script", class: core.ErrorPermission,
+		name: "NOPERM, a command within the script", class: store.ClassPermission,
 		server: withUser("app", "~*", "+@all"),
 		client: as("app"),
 		begin: func(t *testing.T, s *redistest.Server, _ string) func() {
@@ -113,7 +114,7 @@ var refusals = []refusal{
 		},
 	},
 	{
-		name: "NOPERM, the keys", class: core.ErrorPermission,
+		name: "NOPERM, the keys", class: store.ClassPermission,
 		server: withUser("app", "~*", "+@all"),
 		client: as("app"),
 		begin: func(t *testing.T, s *redistest.Server, _ string) func() {
@@ -122,7 +123,7 @@ var refusals = []refusal{
 		},
 	},
 	{
-		name: "NOAUTH", class: core.ErrorLogin,
+		name: "NOAUTH", class: store.ClassLogin,
 		begin: func(t *testing.T, s *redistest.Server, _ string) func() {
 			admin := redis.NewClient(&redis.Options{Network: s.Network(), Addr: s.Addr(), Password: "secret"})
 			t.Cleanup(func() { _ = admin.Close() })
@@ -138,26 +139,26 @@ var refusals = []refusal{
 		},
 	},
 	{
-		name: "WRONGPASS", class: core.ErrorLogin, first: true,
+		name: "WRONGPASS", class: store.ClassLogin, first: true,
 		client: as("app"),
 		begin: func(t *testing.T, s *redistest.Server, _ string) func() {
 			return func() { s.User(t, "app", "~*", "+@all") }
 		},
 	},
 	{
-		name: "no EVALSHA", class: core.ErrorUnsupported, first: true,
+		name: "no EVALSHA", class: store.ClassUnsupported, first: true,
 		server: func(t *testing.T) *redistest.Server {
 			return redistest.Start(t, "--rename-command", "EVALSHA", "")
 		},
 	},
 	{
-		name: "no EVAL", class: core.ErrorUnsupported, first: true,
+		name: "no EVAL", class: store.ClassUnsupported, first: true,
 		server: func(t *testing.T) *redistest.Server {
 			return redistest.Start(t, "--rename-command", "EVAL", "")
 		},
 	},
 	{
-		name: "WRONGTYPE", class: core.ErrorType, key: true,
+		name: "WRONGTYPE", class: store.ClassType, key: true,
 		begin: func(t *testing.T, s *redistest.Server, key string) func() {
 			c := s.Client(t)
 			must(t, c.Del(t.Context(), key))
@@ -166,7 +167,7 @@ var refusals = []refusal{
 		},
 	},
 	{
-		name: "VALUE, of another version", class: core.ErrorValue, key: true,
+		name: "VALUE, of another version", class: store.ClassValue, key: true,
 		begin: func(t *testing.T, s *redistest.Server, key string) func() {
 			c := s.Client(t)
 			must(t, c.Set(t.Context(), key, "\xffof a version to come", 0))
@@ -174,7 +175,7 @@ var refusals = []refusal{
 		},
 	},
 	{
-		name: "VALUE, cut short", class: core.ErrorValue, key: true,
+		name: "VALUE, cut short", class: store.ClassValue, key: true,
 		begin: func(t *testing.T, s *redistest.Server, key string) func() {
 			c := s.Client(t)
 			value := c.Get(t.Context(), key).Val()
@@ -219,7 +220,7 @@ var outcomes = map[string]outcome{
 
 // wantOutage fails unless the decision is what the policy makes of an error of
 // one of the classes.
-func (o outcome) wantOutage(t *testing.T, what string, d core.Decision, classes ...core.ErrorClass) {
+func (o outcome) wantOutage(t *testing.T, what string, d core.Decision, classes ...store.Class) {
 	t.Helper()
 	ok := false
 	for _, class := range classes {
@@ -315,19 +316,19 @@ func (a *app) learn(t *testing.T, s *redistest.Server) string {
 }
 
 // refusesAll asks until the breaker has opened: every decision is the policy's.
-func (a *app) refusesAll(t *testing.T, class core.ErrorClass) {
+func (a *app) refusesAll(t *testing.T, class store.Class) {
 	t.Helper()
 	asked := 0
 	for ; asked < 100; asked++ {
 		d := a.ask("k")
-		if asked == 0 && classOf(d) == core.ErrorConnection {
+		if asked == 0 && classOf(d) == store.ClassConnection {
 			// The connection ended with what the server was before: that is its own
 			// fault, with its own name.
-			a.wantOutage(t, "the first decision", d, core.ErrorConnection)
+			a.wantOutage(t, "the first decision", d, store.ClassConnection)
 			continue
 		}
-		if classOf(d) == core.ErrorOpen {
-			a.wantOutage(t, "with the breaker open", d, core.ErrorOpen)
+		if classOf(d) == store.ClassOpen {
+			a.wantOutage(t, "with the breaker open", d, store.ClassOpen)
 			break
 		}
 		a.wantOutage(t, fmt.Sprint("decision ", asked+1), d, class)
@@ -352,7 +353,7 @@ func (a *app) refusesAll(t *testing.T, class core.ErrorClass) {
 
 // refusesKey asks often: every decision for the key is the policy's, and all
 // others are Redis's.
-func (a *app) refusesKey(t *testing.T, class core.ErrorClass) {
+func (a *app) refusesKey(t *testing.T, class store.Class) {
 	t.Helper()
 	for n := range 20 {
 		a.wantOutage(t, fmt.Sprint("decision ", n+1), a.ask("k"), class)
@@ -479,18 +480,18 @@ func TestAClientOfOneServerOnACluster(t *testing.T) {
 		t.Parallel()
 		s := redistest.StartCluster(t)
 		for policy, outcome := range outcomes {
-			store := redisstore.New(s.Client(t), redisstore.Prefix(redistest.Prefix(t)))
-			heard := listen(store)
+			backend := redisstore.New(s.Client(t), redisstore.Prefix(redistest.Prefix(t)))
+			heard := listen(backend)
 			per := func(name string) core.Limit { return long(1000, name).OnOutage(outcome.policy) }
-			l := newLimiter(t, core.Config{Store: store, Timeout: patience, Limits: []core.Limit{per("client").By(keyfuncs.ClientIP()), per("all")}})
+			l := newLimiter(t, core.Config{Store: backend, Timeout: patience, Limits: []core.Limit{per("client").By(keyfuncs.ClientIP()), per("all")}})
 			for n := range 20 {
 				d := l.Allow(stdhttp.Of(httptest.NewRequest(http.MethodGet, "/", http.NoBody)))
-				outcome.wantOutage(t, fmt.Sprint(policy, ", decision ", n+1), d, core.ErrorSlots)
+				outcome.wantOutage(t, fmt.Sprint(policy, ", decision ", n+1), d, store.ClassSlots)
 			}
 			if d := l.AllowKey(t.Context(), "k", 1); d.Reason != core.ReasonWithinLimit { // one key, one slot
 				t.Errorf("%s: limits of one key: %v, %v", policy, d.Reason, d.Err)
 			}
-			if !heard.heard(core.EventStoreError, core.ErrorSlots) || heard.count(core.EventBreakerOpened) != 0 {
+			if !heard.heard(core.EventStoreError, store.ClassSlots) || heard.count(core.EventBreakerOpened) != 0 {
 				t.Errorf("%s: events: %v", policy, heard)
 			}
 		}
@@ -507,13 +508,13 @@ func TestAClientOfOneServerOnACluster(t *testing.T) {
 					own++
 				default:
 					moved++
-					a.wantOutage(t, fmt.Sprint(policy, ", key ", n), d, core.ErrorMoved)
+					a.wantOutage(t, fmt.Sprint(policy, ", key ", n), d, store.ClassMoved)
 				}
 			}
 			if moved == 0 || own == 0 {
 				t.Errorf("%s: of 60 keys %d were decided and %d moved, want some of both", policy, own, moved)
 			}
-			if !a.heard.heard(core.EventStoreError, core.ErrorMoved) || a.heard.count(core.EventBreakerOpened) != 0 {
+			if !a.heard.heard(core.EventStoreError, store.ClassMoved) || a.heard.count(core.EventBreakerOpened) != 0 {
 				t.Errorf("%s: events: %v", policy, a.heard)
 			}
 		}

@@ -12,6 +12,7 @@ import (
 
 	"github.com/weblimit/weblimit/core"
 	"github.com/weblimit/weblimit/core/redisstore"
+	"github.com/weblimit/weblimit/core/store"
 	"github.com/weblimit/weblimit/internal/redistest"
 )
 
@@ -68,7 +69,7 @@ func TestEventsAreFew(t *testing.T) {
 		a.ask("k")
 		sum := int64(0)
 		for _, e := range a.heard.of(core.EventStoreError) {
-			if e.Class != core.ErrorType || e.Count < 1 {
+			if e.Class != store.ClassType || e.Count < 1 {
 				t.Errorf("an event of class %q counts %d", e.Class, e.Count)
 			}
 			sum += e.Count
@@ -110,7 +111,7 @@ func TestAnOutageBeginsAndEndsOnce(t *testing.T) {
 		}
 		switch kind {
 		case core.EventOutageBegan, core.EventBreakerOpened:
-			if e.Class != core.ErrorConnection || e.Err == nil || e.Duration != 0 {
+			if e.Class != store.ClassConnection || e.Err == nil || e.Duration != 0 {
 				t.Errorf("%v: %+v", kind, e)
 			}
 		default:

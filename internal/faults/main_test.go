@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/weblimit/weblimit/core"
+	"github.com/weblimit/weblimit/core/store"
 	"github.com/weblimit/weblimit/internal/redistest"
 	"github.com/weblimit/weblimit/keyfuncs"
 )
@@ -88,8 +89,8 @@ func remaining(tb testing.TB, l *core.Limiter, key string) int64 {
 }
 
 // classOf returns the class of a decision's error, or "".
-func classOf(d core.Decision) core.ErrorClass {
-	var e *core.StoreError
+func classOf(d core.Decision) store.Class {
+	var e *store.Error
 	if errors.As(d.Err, &e) {
 		return e.Class
 	}
@@ -136,7 +137,7 @@ func (a *audience) atLeast(n int, kind core.EventKind) int {
 }
 
 // heard reports whether there is an event of a kind and class, or soon will be.
-func (a *audience) heard(kind core.EventKind, class core.ErrorClass) bool {
+func (a *audience) heard(kind core.EventKind, class store.Class) bool {
 	return soon(func() bool {
 		return slices.ContainsFunc(a.of(kind), func(e core.Event) bool { return e.Class == class })
 	})

@@ -4,19 +4,22 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"iter"
 	"runtime"
 	"strconv"
 	"testing"
 	"time"
 
 	"github.com/weblimit/weblimit/core"
+	"github.com/weblimit/weblimit/core/memstore"
+	"github.com/weblimit/weblimit/core/store"
 	"github.com/weblimit/weblimit/internal/race"
 )
 
 // gone is a store that fails at once.
-type gone struct{ core.Registry }
+type gone struct{ store.Base }
 
-var errGone = &core.StoreError{Class: core.ErrorConnection, Err: errors.New("there is none")}
+var errGone = &store.Error{Class: store.ClassConnection, Err: errors.New("there is none")}
 
 func (*gone) Take(context.Context, []core.Check, []core.Result) error   { return errGone }
 func (*gone) Peek(context.Context, []core.Check, []core.Result) error   { return errGone }
@@ -24,6 +27,13 @@ func (*gone) Charge(context.Context, []core.Check, []core.Result) error { return
 func (*gone) Refund(context.Context, []core.Check, []core.Result) error { return errGone }
 func (*gone) Renew(context.Context, []core.Check, []core.Result) error  { return errGone }
 func (*gone) Reset(context.Context, []core.Check) error                 { return errGone }
+func (*gone) Unblock(context.Context, []core.Check) error               { return errGone }
+
+func (*gone) Block(context.Context, []core.Check, time.Duration) error { return errGone }
+
+func (*gone) Blocks(context.Context, []*core.Rule) iter.Seq2[core.Blocked, error] {
+	return func(yield func(core.Blocked, error) bool) { yield(core.Blocked{}, errGone) }
+}
 
 // Trap 30: whoever makes up keys in an outage, millions of them, neither fills
 // the memory nor frees a client that has nothing left. Not parallel: it measures
@@ -65,7 +75,7 @@ func TestTenMillionKeysInAnOutage(t *testing.T) {
 	}
 	took := time.Since(start)
 	// What core.MemoryConfig says of a bucket.
-	const bound = core.DefaultMaxBuckets * 69
+	const bound = memstore.DefaultMaxBuckets * 69
 	figure(t, "distinct keys", keys)
 	figure(t, "heap, at most (MB)", float64(peak)/1e6)
 	figure(t, "its bound (MB)", float64(bound)/1e6)

@@ -10,6 +10,7 @@ import (
 
 	"github.com/weblimit/weblimit/core"
 	"github.com/weblimit/weblimit/core/redisstore"
+	"github.com/weblimit/weblimit/core/store"
 	"github.com/weblimit/weblimit/internal/redistest"
 )
 
@@ -99,7 +100,7 @@ func TestRingShardIsDown(t *testing.T) {
 			t.Errorf("%s was decided %v", a.key, a.reason)
 		}
 	}
-	if !r.events.heard(core.EventStoreError, core.ErrorConnection) {
+	if !r.events.heard(core.EventStoreError, store.ClassConnection) {
 		t.Errorf("the hook heard %v", r.events)
 	}
 	down.Restart(t)

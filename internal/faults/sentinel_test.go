@@ -10,6 +10,7 @@ import (
 
 	"github.com/weblimit/weblimit/core"
 	"github.com/weblimit/weblimit/core/redisstore"
+	"github.com/weblimit/weblimit/core/store"
 	"github.com/weblimit/weblimit/internal/redistest"
 )
 
@@ -70,7 +71,7 @@ func (s *sentinelLoad) finish(t *testing.T) {
 	asks := s.stop()
 	wantOnTime(t, asks, sentinelDeadline)
 	charged, out := map[string]int64{}, map[string]int64{}
-	classes := map[core.ErrorClass]int{}
+	classes := map[store.Class]int{}
 	for i := range asks {
 		a := &asks[i]
 		if a.byRedis() {
@@ -132,7 +133,7 @@ func TestSentinelMasterIsDemoted(t *testing.T) {
 	master := s.set.Master(t)
 	began := time.Now()
 	master.ReadOnly(t)
-	eventually(t, "the hook to hear of READONLY", func() bool { return s.events.heard(core.EventStoreError, core.ErrorReadOnly) })
+	eventually(t, "the hook to hear of READONLY", func() bool { return s.events.heard(core.EventStoreError, store.ClassReadOnly) })
 	eventually(t, "decisions of a new master", func() bool { return s.ofRedis(time.Now().Add(-time.Second))() && s.set.Master(t) != master })
 	figure(t, "decided by another master after", time.Since(began))
 	s.finish(t)

@@ -6,6 +6,7 @@ import (
 
 	"github.com/weblimit/weblimit/core"
 	"github.com/weblimit/weblimit/core/redisstore"
+	"github.com/weblimit/weblimit/core/store"
 	"github.com/weblimit/weblimit/internal/redistest"
 )
 
@@ -20,7 +21,7 @@ func TestRedisIsAbsentAtStart(t *testing.T) {
 			a := newApp(t, server, server.Client(t), outcome)
 			start := time.Now()
 			for range 50 {
-				outcome.wantOutage(t, "without Redis", a.ask("k"), core.ErrorConnection, core.ErrorOpen)
+				outcome.wantOutage(t, "without Redis", a.ask("k"), store.ClassConnection, store.ClassOpen)
 			}
 			figure(t, "50 decisions without Redis took", time.Since(start))
 			server.Restart(t)
@@ -42,9 +43,9 @@ func TestRedisIsKilledAndRestartedEmpty(t *testing.T) {
 		t.Run(policy, func(t *testing.T) {
 			t.Parallel()
 			server := redistest.StartTCP(t)
-			store := redisstore.New(server.Client(t))
-			heard := listen(store)
-			l := newLimiter(t, core.Config{Store: store, Timeout: patience, Limits: []core.Limit{long(quota, "api").OnOutage(outcome.policy)}})
+			backend := redisstore.New(server.Client(t))
+			heard := listen(backend)
+			l := newLimiter(t, core.Config{Store: backend, Timeout: patience, Limits: []core.Limit{long(quota, "api").OnOutage(outcome.policy)}})
 			passes := func(n int) (passed int64) {
 				for range n {
 					if l.AllowKey(t.Context(), "k", 1).Allowed {
@@ -77,7 +78,7 @@ func TestRedisIsKilledAndRestartedEmpty(t *testing.T) {
 				t.Errorf("%d passed in the outage and %d after it, want %v; events: %v", during, after, want, heard)
 			}
 			for _, e := range heard.of(core.EventStoreError) {
-				if e.Class != core.ErrorConnection {
+				if e.Class != store.ClassConnection {
 					t.Errorf("an error of class %q; events: %v", e.Class, heard)
 				}
 			}

@@ -1,20 +1,19 @@
-//go:build moving
-
+// Package integer has the divisions by which limits count, without a float.
 package integer
 
 import "math/bits"
 
-// inTicks returns a time in whole ticks. Nearly all rules count in microseconds,
+// InTicks returns a time in whole ticks. Nearly all rules count in microseconds,
 // and a division takes as long as all else that is done with the result.
-func inTicks(micros, tick int64) int64 {
+func InTicks(micros, tick int64) int64 {
 	if tick == 1 {
 		return micros
 	}
 	return micros / tick
 }
 
-// ceilDiv returns a / b rounded up, for a >= 0 and b > 0.
-func ceilDiv(a, b int64) int64 {
+// CeilDiv returns a / b rounded up, for a >= 0 and b > 0.
+func CeilDiv(a, b int64) int64 {
 	q := a / b
 	if a%b != 0 {
 		q++
@@ -22,9 +21,9 @@ func ceilDiv(a, b int64) int64 {
 	return q
 }
 
-// ceilMulDiv returns a × b / c rounded up, for 0 <= a <= c, b >= 0 and c > 0;
+// CeilMulDiv returns a × b / c rounded up, for 0 <= a <= c, b >= 0 and c > 0;
 // the product may need 128 bits, the result is at most b.
-func ceilMulDiv(a, b, c int64) int64 {
+func CeilMulDiv(a, b, c int64) int64 {
 	if a == c {
 		return b
 	}
@@ -34,4 +33,12 @@ func ceilMulDiv(a, b, c int64) int64 {
 		quotient++
 	}
 	return int64(quotient)
+}
+
+// GCD returns the greatest common divisor of two positive integers.
+func GCD(a, b int64) int64 {
+	for b != 0 {
+		a, b = b, a%b
+	}
+	return a
 }

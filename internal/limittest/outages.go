@@ -4,16 +4,18 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"iter"
 	"net/http"
 	"time"
 
 	"github.com/weblimit/weblimit/core"
+	"github.com/weblimit/weblimit/core/store"
 	"github.com/weblimit/weblimit/keyfuncs"
 )
 
 // failing is a store that never answers: at once, or not before the deadline.
 type failing struct {
-	core.Registry
+	store.Base
 	slow bool
 }
 
@@ -54,6 +56,16 @@ func (f *failing) Charge(ctx context.Context, _ []core.Check, _ []core.Result) e
 }
 
 func (f *failing) Reset(ctx context.Context, _ []core.Check) error { return f.fail(ctx) }
+
+func (f *failing) Blocks(ctx context.Context, _ []*core.Rule) iter.Seq2[core.Blocked, error] {
+	return func(yield func(core.Blocked, error) bool) { yield(core.Blocked{}, f.fail(ctx)) }
+}
+
+func (f *failing) Block(ctx context.Context, _ []core.Check, _ time.Duration) error {
+	return f.fail(ctx)
+}
+
+func (f *failing) Unblock(ctx context.Context, _ []core.Check) error { return f.fail(ctx) }
 
 // decided is a handler that replies with the reason of the decision.
 func decided(c Call) {

@@ -7,6 +7,7 @@ import (
 	_ "time/tzdata" // whatever the machine has
 
 	"github.com/weblimit/weblimit/core"
+	"github.com/weblimit/weblimit/core/store"
 )
 
 // modelCalendars are limits by the calendar, in zones that have little in common.
@@ -100,7 +101,7 @@ func (k modelKind) begins(year int, month time.Month, day int) int64 {
 
 // span is a stretch of time that matters to a rule.
 func span(r *core.Rule) time.Duration {
-	if r.Algorithm == core.Calendar {
+	if r.Algorithm == store.Calendar {
 		return 31 * 24 * time.Hour
 	}
 	return r.Window

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/weblimit/weblimit/core"
+	"github.com/weblimit/weblimit/core/store"
 )
 
 // model decides as a store should, by the plain definition of each algorithm, on
@@ -80,10 +81,10 @@ func sameForm(a, b *core.Rule) bool {
 	if a.Algorithm != b.Algorithm || modelTick(a) != modelTick(b) {
 		return false
 	}
-	if a.Algorithm == core.TokenBucket {
+	if a.Algorithm == store.TokenBucket {
 		return modelRate(a).Cmp(modelRate(b)) == 0
 	}
-	if a.Algorithm == core.Calendar {
+	if a.Algorithm == store.Calendar {
 		return a.Scale().Unit == b.Scale().Unit // which stands for zone and kind
 	}
 	return a.Window == b.Window
@@ -95,22 +96,22 @@ func (b *modelBucket) at(now int64, key string) *modelBucket {
 	t := now / modelTick(&c.rule)
 	w := modelWindow(&c.rule)
 	switch c.rule.Algorithm {
-	case core.TokenBucket:
+	case store.TokenBucket:
 		regained := new(big.Rat).Mul(modelRate(&c.rule), new(big.Rat).SetInt64(t-c.since))
 		if c.debt.Sub(c.debt, regained); c.debt.Sign() < 0 {
 			c.debt = new(big.Rat)
 		}
 		c.since = t
 		c.used = c.debt.Sign() > 0
-	case core.FixedWindow:
+	case store.FixedWindow:
 		if !c.used || t >= c.start+w {
 			c.begin(t, key)
 		}
-	case core.Calendar:
+	case store.Calendar:
 		if !c.used || t >= c.end {
 			c.begin(t, key)
 		}
-	case core.SlidingWindow:
+	case store.SlidingWindow:
 		switch {
 		case !c.used || t >= c.start+2*w:
 			c.begin(t, key)
@@ -118,12 +119,12 @@ func (b *modelBucket) at(now int64, key string) *modelBucket {
 			c.start += w
 			c.count = [2]int64{0, c.count[0]}
 		}
-	case core.SlidingLog, core.Concurrency:
+	case store.SlidingLog, store.Concurrency:
 		for len(c.log) > 0 && c.log[0].at+w <= t {
 			c.log = c.log[1:]
 		}
 	}
-	if c.rule.Algorithm != core.TokenBucket {
+	if c.rule.Algorithm != store.TokenBucket {
 		c.used = c.count != [2]int64{} || c.logged() > 0
 	}
 	return c
@@ -131,7 +132,7 @@ func (b *modelBucket) at(now int64, key string) *modelBucket {
 
 // begin begins the aligned window that t is in.
 func (b *modelBucket) begin(t int64, key string) {
-	if b.rule.Algorithm == core.Calendar {
+	if b.rule.Algorithm == store.Calendar {
 		b.start, b.end = modelPeriod(&b.rule, t)
 		b.count = [2]int64{}
 		return
@@ -151,18 +152,18 @@ func (b *modelBucket) logged() (units int64) {
 // level returns the units that count as used.
 func (b *modelBucket) level() *big.Rat {
 	switch b.rule.Algorithm {
-	case core.TokenBucket:
+	case store.TokenBucket:
 		return new(big.Rat).Set(b.debt)
-	case core.FixedWindow, core.Calendar:
+	case store.FixedWindow, store.Calendar:
 		return new(big.Rat).SetInt64(b.count[0])
-	case core.SlidingLog, core.Concurrency:
+	case store.SlidingLog, store.Concurrency:
 		return new(big.Rat).SetInt64(b.logged())
 	}
 	panic("a sliding window's level depends on the time")
 }
 
 func (b *modelBucket) levelAt(t int64) *big.Rat {
-	if b.rule.Algorithm != core.SlidingWindow {
+	if b.rule.Algorithm != store.SlidingWindow {
 		return b.level()
 	}
 	w := modelWindow(&b.rule)
@@ -177,7 +178,7 @@ func (m *model) open(rule *core.Rule, key string, now int64) (b *modelBucket, co
 	t := now / modelTick(rule)
 	fresh := &modelBucket{rule: *rule, debt: new(big.Rat), since: t}
 	switch rule.Algorithm {
-	case core.FixedWindow, core.SlidingWindow, core.Calendar:
+	case store.FixedWindow, store.SlidingWindow, store.Calendar:
 		fresh.begin(t, key)
 	}
 	if !ok {
@@ -200,7 +201,7 @@ func (m *model) open(rule *core.Rule, key string, now int64) (b *modelBucket, co
 		level = limit
 	}
 	fresh.used = true
-	if rule.Algorithm == core.TokenBucket {
+	if rule.Algorithm == store.TokenBucket {
 		// Debt comes in parts of a unit that are whole in the bucket's scale.
 		scale := new(big.Rat).SetInt64(rule.Scale().Unit)
 		fresh.debt = new(big.Rat).Quo(new(big.Rat).SetInt(ceilRat(level.Mul(level, scale))), scale)
@@ -216,7 +217,7 @@ func (m *model) open(rule *core.Rule, key string, now int64) (b *modelBucket, co
 }
 
 func isLog(r *core.Rule) bool {
-	return r.Algorithm == core.SlidingLog || r.Algorithm == core.Concurrency
+	return r.Algorithm == store.SlidingLog || r.Algorithm == store.Concurrency
 }
 
 func ceilRat(r *big.Rat) *big.Int {
@@ -250,9 +251,9 @@ func (b *modelBucket) answer(now, cost int64, charged bool, key string) core.Res
 	wait := func(cost int64, fits func(b *modelBucket, t, cost int64) bool) time.Duration {
 		span := 2*modelWindow(&b.rule) + 1
 		switch b.rule.Algorithm {
-		case core.Calendar:
+		case store.Calendar:
 			span = b.end - t
-		case core.TokenBucket:
+		case store.TokenBucket:
 			span = ceilRat(new(big.Rat).Quo(b.debt, modelRate(&b.rule))).Int64()
 		}
 		// Buckets of more than one tick's resolution are decided as of the tick.
@@ -262,39 +263,39 @@ func (b *modelBucket) answer(now, cost int64, charged bool, key string) core.Res
 		return time.Duration(int64(n)*tick) * time.Microsecond
 	}
 	if !r.Allowed && cost <= b.rule.Burst {
-		if r.RetryAfter = time.Second; b.rule.Algorithm != core.Concurrency {
+		if r.RetryAfter = time.Second; b.rule.Algorithm != store.Concurrency {
 			r.RetryAfter = wait(cost, (*modelBucket).fits)
 		}
 	}
-	if b.rule.Algorithm == core.Calendar {
+	if b.rule.Algorithm == store.Calendar {
 		b.start = b.end // and its window is of no length
 	}
 	windowLeft := time.Duration((b.start+modelWindow(&b.rule))*tick-t*tick) * time.Microsecond
 	switch {
-	case b.rule.Algorithm == core.Concurrency:
+	case b.rule.Algorithm == store.Concurrency:
 		r.Window = time.Second
 	case r.RetryAfter > 0:
 		r.Window = r.RetryAfter
 	case r.Remaining == 0:
 		r.Window = wait(1, (*modelBucket).fitsAtOnce)
-	case b.rule.Algorithm == core.FixedWindow, b.rule.Algorithm == core.Calendar:
+	case b.rule.Algorithm == store.FixedWindow, b.rule.Algorithm == store.Calendar:
 		r.Window = windowLeft
 	default:
 		spread := new(big.Rat).Mul(big.NewRat(r.Remaining, b.rule.Quota), new(big.Rat).SetInt64(b.rule.Window.Microseconds()))
 		r.Window = time.Duration(ceilRat(spread).Int64()) * time.Microsecond
 	}
 	switch b.rule.Algorithm {
-	case core.TokenBucket:
+	case store.TokenBucket:
 		r.ResetAfter = time.Duration(ceilRat(new(big.Rat).Quo(b.debt, modelRate(&b.rule))).Int64()*tick) * time.Microsecond
-	case core.FixedWindow, core.Calendar:
+	case store.FixedWindow, store.Calendar:
 		r.ResetAfter = windowLeft
-	case core.SlidingWindow:
+	case store.SlidingWindow:
 		if b.count[0] > 0 {
 			r.ResetAfter = windowLeft + b.rule.Window
 		} else if b.count[1] > 0 {
 			r.ResetAfter = windowLeft
 		}
-	case core.SlidingLog, core.Concurrency:
+	case store.SlidingLog, store.Concurrency:
 		if len(b.log) > 0 {
 			r.ResetAfter = time.Duration(b.log[len(b.log)-1].at+modelWindow(&b.rule)-now) * time.Microsecond
 		}
@@ -308,9 +309,9 @@ func (b *modelBucket) charge(now, cost int64) {
 	}
 	b.used = true
 	switch b.rule.Algorithm {
-	case core.TokenBucket:
+	case store.TokenBucket:
 		b.debt.Add(b.debt, new(big.Rat).SetInt64(cost))
-	case core.SlidingLog, core.Concurrency:
+	case store.SlidingLog, store.Concurrency:
 		if last := len(b.log) - 1; last >= 0 && b.log[last].at == now {
 			b.log[last].units += cost
 		} else {
@@ -330,7 +331,7 @@ func (m *model) take(checks []core.Check, now int64, charge bool) []core.Result 
 	blocked := make([]int64, len(checks))
 	for i, c := range checks {
 		blocked[i] = m.blocked(&c, now) // by what it costs, charged before or not
-		if mark, ok := m.marks[markKey(&c)]; c.Once != nil && ok && now < mark.until && mark.repeats < c.Rule.Repeats() {
+		if mark, ok := m.marks[markKey(&c)]; c.Once != nil && ok && now < mark.until && mark.repeats < c.Rule.Repeats {
 			repeated[i], free[i] = true, c.Cost == 0
 			checks[i].Cost, c.Cost = 0, 0
 		}
@@ -357,7 +358,7 @@ func (m *model) take(checks []core.Check, now int64, charge bool) []core.Result 
 			if c.Cost > 0 {
 				m.store(&c, opened[i])
 				if c.Once != nil {
-					m.marks[markKey(&c)] = modelMark{at: now, until: now + c.Rule.Once().Microseconds()}
+					m.marks[markKey(&c)] = modelMark{at: now, until: now + c.Rule.Once.Microseconds()}
 				}
 			}
 		}
@@ -389,7 +390,7 @@ func (m *model) charge(checks []core.Check, now int64) []core.Result {
 		b, _ := m.open(c.Rule, string(c.Key), now)
 		most := 2 * modelWhole(c.Rule)
 		switch c.Rule.Algorithm {
-		case core.TokenBucket:
+		case store.TokenBucket:
 			full := modelHolds(c.Rule, modelWhole(c.Rule))
 			full.Add(full, full)
 			most = ceilRat(full).Int64()
@@ -399,7 +400,7 @@ func (m *model) charge(checks []core.Check, now int64) []core.Result {
 			if b.charge(now, min(c.Cost, most)); b.debt.Cmp(full) > 0 {
 				b.debt = full
 			}
-		case core.SlidingLog, core.Concurrency:
+		case store.SlidingLog, store.Concurrency:
 			b.charge(now, max(min(c.Cost, most-b.logged()), 0))
 		default:
 			b.charge(now, max(min(c.Cost, most-b.count[0]), 0))
@@ -420,7 +421,7 @@ func (m *model) refund(checks []core.Check, results []core.Result, now int64) []
 		b, _ := m.open(c.Rule, string(c.Key), now)
 		tick, at := modelTick(c.Rule), results[i].At
 		switch c.Rule.Algorithm {
-		case core.TokenBucket:
+		case store.TokenBucket:
 			since := c.Rule.ChargedAt(c.Cost, &results[i])
 			back := new(big.Rat).Mul(modelRate(c.Rule), new(big.Rat).SetInt64(max(now/tick-since/tick, 0)))
 			charged := modelHolds(c.Rule, modelWhole(c.Rule)) // more can't have been
@@ -432,9 +433,9 @@ func (m *model) refund(checks []core.Check, results []core.Result, now int64) []
 					b.debt = new(big.Rat)
 				}
 			}
-		case core.SlidingLog, core.Concurrency:
+		case store.SlidingLog, store.Concurrency:
 			b.free(at, c.Cost)
-		case core.Calendar:
+		case store.Calendar:
 			if start, end := modelPeriod(c.Rule, at); end == b.end && start <= at {
 				b.count[0] -= min(b.count[0], c.Cost)
 			}
@@ -470,7 +471,7 @@ func (b *modelBucket) free(at, units int64) {
 func (m *model) renew(checks []core.Check, results []core.Result, now int64) []core.Result {
 	results = append([]core.Result(nil), results...)
 	for i, c := range checks {
-		if !results[i].Charged || c.Rule.Algorithm != core.Concurrency {
+		if !results[i].Charged || c.Rule.Algorithm != store.Concurrency {
 			continue
 		}
 		b, _ := m.open(c.Rule, string(c.Key), now)

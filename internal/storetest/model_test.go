@@ -9,11 +9,12 @@ import (
 	"time"
 
 	"github.com/weblimit/weblimit/core"
+	"github.com/weblimit/weblimit/core/store"
 )
 
 // modelStore lets the model take the suite that the stores take.
 type modelStore struct {
-	core.Registry
+	store.Base
 
 	mu    sync.Mutex
 	model *model
@@ -29,7 +30,7 @@ func (s *modelStore) Peek(_ context.Context, checks []core.Check, results []core
 }
 
 func (s *modelStore) decide(checks []core.Check, results []core.Result, take bool) error {
-	if err := core.ValidChecks(checks, results); err != nil {
+	if err := store.ValidChecks(checks, results); err != nil {
 		return err
 	}
 	s.mu.Lock()
@@ -53,7 +54,7 @@ func (s *modelStore) Renew(_ context.Context, checks []core.Check, results []cor
 }
 
 func (s *modelStore) Charge(_ context.Context, checks []core.Check, results []core.Result) error {
-	if err := core.ValidChecks(checks, results); err != nil {
+	if err := store.ValidChecks(checks, results); err != nil {
 		return err
 	}
 	s.mu.Lock()
@@ -65,7 +66,7 @@ func (s *modelStore) Charge(_ context.Context, checks []core.Check, results []co
 func (s *modelStore) Reset(_ context.Context, checks []core.Check) error {
 	for _, c := range checks {
 		if c.Rule == nil {
-			return core.ValidChecks(checks, make([]core.Result, len(checks)))
+			return store.ValidChecks(checks, make([]core.Result, len(checks)))
 		}
 	}
 	s.mu.Lock()
@@ -87,13 +88,13 @@ func (s *modelStore) Blocks(_ context.Context, rules []*core.Rule) iter.Seq2[cor
 }
 
 func (s *modelStore) Block(_ context.Context, checks []core.Check, d time.Duration) error {
-	return s.eachBlock(errors.Join(core.ValidPenalties(checks), core.ValidBlockTime(d)), checks, func(c *core.Check) {
+	return s.eachBlock(errors.Join(store.ValidPenalties(checks), store.ValidBlockTime(d)), checks, func(c *core.Check) {
 		s.model.block(c, s.clock.Micros(), d)
 	})
 }
 
 func (s *modelStore) Unblock(_ context.Context, checks []core.Check) error {
-	return s.eachBlock(core.ValidPenalties(checks), checks, s.model.lift)
+	return s.eachBlock(store.ValidPenalties(checks), checks, s.model.lift)
 }
 
 func (s *modelStore) eachBlock(err error, checks []core.Check, change func(*core.Check)) error {

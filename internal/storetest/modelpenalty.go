@@ -30,7 +30,7 @@ func (m *model) penalty(rule *core.Rule, key string, now int64) modelPenalty {
 	if p.window <= now {
 		p.strikes, p.window = nil, 0
 	}
-	if p.until+micros(rule.Block().Max) <= now {
+	if p.until+micros(rule.Block.Max) <= now {
 		p.level = 0
 	}
 	return p
@@ -40,7 +40,7 @@ func (m *model) penalty(rule *core.Rule, key string, now int64) modelPenalty {
 func (m *model) keep(rule *core.Rule, key string, p modelPenalty) {
 	p.gone = max(p.until, p.window)
 	if p.level > 0 {
-		p.gone = max(p.gone, p.until+micros(rule.Block().Max))
+		p.gone = max(p.gone, p.until+micros(rule.Block.Max))
 	}
 	m.penalties[key+"|"+rule.Name] = p
 }
@@ -59,7 +59,7 @@ func (m *model) strike(c *core.Check, now int64) int64 {
 	if !c.Rule.Penalized() {
 		return 0
 	}
-	b, p := c.Rule.Block(), m.penalty(c.Rule, string(c.Key), now)
+	b, p := c.Rule.Block, m.penalty(c.Rule, string(c.Key), now)
 	if p.strikes = append(p.strikes, now); len(p.strikes) == 1 {
 		p.window = now + micros(b.Within)
 	}

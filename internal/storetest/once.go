@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/weblimit/weblimit/core"
+	"github.com/weblimit/weblimit/core/store"
 	"github.com/weblimit/weblimit/keyfuncs"
 )
 
@@ -214,7 +215,7 @@ func onceFree(r *rig) {
 	if err := r.Take(context.Background(), []core.Check{operation(plain, "k", "op")}, make([]core.Result, 1)); err == nil {
 		r.Error("an operation under a limit without OncePer was taken")
 	}
-	many := make([]core.Check, core.MaxChecks/2+1)
+	many := make([]core.Check, store.MaxChecks/2+1)
 	for i := range many {
 		many[i] = operation(limit, fmt.Sprint("many", i), "op")
 	}

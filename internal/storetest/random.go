@@ -185,7 +185,7 @@ func (s *sequence) checks() []core.Check {
 
 // operate gives most checks an operation whose limit charges one once.
 func (s *sequence) operate(c *core.Check) {
-	if c.Rule.Once() > 0 && s.rand.IntN(4) > 0 {
+	if c.Rule.Once > 0 && s.rand.IntN(4) > 0 {
 		c.Once = []byte(pick(s.rand, onces))
 	}
 }
@@ -286,7 +286,7 @@ func (s *sequence) giveBack() {
 // update brings the check of an earlier call to the limit's numbers: it may have
 // changed since.
 func (s *sequence) update(c *core.Check) {
-	if c.Rule = s.rule(c.Rule.Name); c.Rule.Once() == 0 {
+	if c.Rule = s.rule(c.Rule.Name); c.Rule.Once == 0 {
 		c.Once = nil
 	}
 }

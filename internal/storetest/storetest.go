@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/weblimit/weblimit/core"
+	"github.com/weblimit/weblimit/core/store"
 )
 
 // Clock is the time that a store under test decides at. It stands still unless
@@ -130,7 +131,7 @@ func (r *rig) wantPeek(rule *core.Rule, key string, remaining int64) {
 
 func describe(r *core.Rule) string {
 	s := fmt.Sprintf("%v %d per %v", r.Algorithm, r.Quota, r.Window)
-	if r.Algorithm == core.Calendar {
+	if r.Algorithm == store.Calendar {
 		s = fmt.Sprintf("%v %d of kind %d", r.Algorithm, r.Quota, r.Scale().Unit)
 	}
 	if r.Burst != r.Quota {
@@ -146,7 +147,7 @@ func describe(r *core.Rule) string {
 		s += fmt.Sprintf(", queue of %v", r.Wait)
 	}
 	if r.Penalized() {
-		s += fmt.Sprintf(", penalty %+v", r.Block())
+		s += fmt.Sprintf(", penalty %+v", r.Block)
 	}
 	return s
 }

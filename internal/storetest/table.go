@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/weblimit/weblimit/core"
+	"github.com/weblimit/weblimit/core/store"
 )
 
 type tableTest struct {
@@ -250,7 +251,7 @@ func badChecks(r *rig) {
 			r.Errorf("%s: peeked", name)
 		}
 	}
-	many := make([]core.Check, core.MaxChecks+1)
+	many := make([]core.Check, store.MaxChecks+1)
 	for i := range many {
 		many[i] = core.Check{Key: fmt.Append(nil, i), Rule: limit, Cost: 1}
 	}
@@ -258,7 +259,7 @@ func badChecks(r *rig) {
 		r.Error("more checks than a call can have were taken")
 	}
 	if err := r.Take(context.Background(), many[1:], make([]core.Result, len(many)-1)); err != nil {
-		r.Errorf("%d checks: %v", core.MaxChecks, err)
+		r.Errorf("%d checks: %v", store.MaxChecks, err)
 	}
 	if err := r.Take(context.Background(), []core.Check{good}, nil); err == nil {
 		r.Error("a check without room for its result was taken")
@@ -389,7 +390,7 @@ func jitter(r *rig) {
 // edgeAttack lets a client who knows the algorithm take all it can get, after
 // being idle, in every alignment of a window's length.
 func edgeAttack(r *rig) {
-	bounds := map[core.Algorithm]int64{core.TokenBucket: 20, core.FixedWindow: 20, core.SlidingWindow: 20, core.SlidingLog: 10}
+	bounds := map[core.Algorithm]int64{store.TokenBucket: 20, store.FixedWindow: 20, store.SlidingWindow: 20, store.SlidingLog: 10}
 	r.each(10, time.Second, func(r *rig, rule *core.Rule) {
 		r.Set(time.Date(2026, 5, 5, 5, 5, 5, 950_000_000, time.UTC)) // just before an edge
 		var admitted []int64                                         // when, in microseconds

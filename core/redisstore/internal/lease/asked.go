@@ -3,24 +3,24 @@ package lease
 import (
 	"sync"
 
-	"github.com/weblimit/weblimit/core"
+	"github.com/weblimit/weblimit/core/store"
 )
 
 // asked is what the store is asked of a request.
 type asked struct {
 	which   []int
-	checks  []core.Check
-	results []core.Result
+	checks  []store.Check
+	results []store.Result
 }
 
 var askedPool = sync.Pool{New: func() any { return new(asked) }}
 
-func (a *asked) fill(checks []core.Check, parts []part) {
+func (a *asked) fill(checks []store.Check, parts []part) {
 	for i := range parts {
 		if parts[i].from == nil {
 			c := checks[i]
 			c.Cost += parts[i].slice
-			a.which, a.checks, a.results = append(a.which, i), append(a.checks, c), append(a.results, core.Result{})
+			a.which, a.checks, a.results = append(a.which, i), append(a.checks, c), append(a.results, store.Result{})
 		}
 	}
 }

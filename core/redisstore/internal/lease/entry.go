@@ -6,7 +6,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/weblimit/weblimit/core"
+	"github.com/weblimit/weblimit/core/store"
 )
 
 // coolShare is the part, 1 of so many, of the use that made a key hot below which
@@ -18,7 +18,7 @@ const coolShare = 4
 type entry struct {
 	hash uint64
 	key  []byte
-	rule core.Rule
+	rule store.Rule
 	age  int64 // nanoseconds that a lease lasts at most
 
 	// The grants: the newest, and what is left of the one before it, which is
@@ -45,7 +45,7 @@ type entry struct {
 }
 
 // newEntry returns the entry of a check's key that used so many units since.
-func newEntry(hash uint64, c *core.Check, units, since, maxAge int64) *entry {
+func newEntry(hash uint64, c *store.Check, units, since, maxAge int64) *entry {
 	e := &entry{hash: hash, key: bytes.Clone(c.Key), rule: *c.Rule, age: ageOf(c.Rule, maxAge), since: since, slice: units, cool: units / coolShare}
 	e.asked.Store(units - c.Cost) // the last of them is still to be heard of
 	return e
@@ -57,9 +57,9 @@ const ageShare = 8
 // ageOf returns how long a lease lasts: maxAge, but no longer than a part of the
 // window, so that what is left comes back while it counts; of a bucket, of the
 // time in which it fills, so that not much of the burst is spent late.
-func ageOf(rule *core.Rule, maxAge int64) int64 {
+func ageOf(rule *store.Rule, maxAge int64) int64 {
 	full := int64(rule.Window)
-	if rule.Algorithm == core.TokenBucket {
+	if rule.Algorithm == store.TokenBucket {
 		scale := rule.Scale()
 		full = scale.Capacity / scale.Rate * scale.Tick * int64(time.Microsecond) // at most 100 years
 	}
@@ -67,12 +67,12 @@ func ageOf(rule *core.Rule, maxAge int64) int64 {
 }
 
 // of reports whether the entry is of a check's key and limit, whatever its numbers.
-func (e *entry) of(hash uint64, c *core.Check) bool {
+func (e *entry) of(hash uint64, c *store.Check) bool {
 	return e.hash == hash && e.rule.ID() == c.Rule.ID() && bytes.Equal(e.key, c.Key)
 }
 
 // is reports whether the entry is of a check's key and rule.
-func (e *entry) is(hash uint64, c *core.Check) bool {
+func (e *entry) is(hash uint64, c *store.Check) bool {
 	return e.hash == hash && bytes.Equal(e.key, c.Key) && e.rule == *c.Rule
 }
 
@@ -99,7 +99,7 @@ func (e *entry) held(now int64) int64 {
 }
 
 // heard notes what the store said to a check of the key, without a slice.
-func (e *entry) heard(now int64, c *core.Check, r *core.Result) {
+func (e *entry) heard(now int64, c *store.Check, r *store.Result) {
 	e.hear(r)
 	if end := windowLeft(c.Rule, r); end > 0 {
 		e.windowEnd.Store(now + end)
@@ -111,7 +111,7 @@ func (e *entry) heard(now int64, c *core.Check, r *core.Result) {
 }
 
 // hear notes what remains by the store, if it said so of late.
-func (e *entry) hear(r *core.Result) {
+func (e *entry) hear(r *store.Result) {
 	if e != nil && !r.Cached {
 		e.remaining.Store(r.Remaining)
 	}
@@ -119,11 +119,11 @@ func (e *entry) hear(r *core.Result) {
 
 // windowLeft returns the nanoseconds until the window is over that a result was
 // charged in: 0 for a bucket, or if it can't be told.
-func windowLeft(rule *core.Rule, r *core.Result) int64 {
+func windowLeft(rule *store.Rule, r *store.Result) int64 {
 	switch rule.Algorithm {
-	case core.FixedWindow:
+	case store.FixedWindow:
 		return int64(r.ResetAfter)
-	case core.SlidingWindow: // it ends one window before nothing of it counts any more
+	case store.SlidingWindow: // it ends one window before nothing of it counts any more
 		if r.Charged {
 			return int64(r.ResetAfter - rule.Window)
 		}

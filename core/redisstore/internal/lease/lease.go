@@ -38,7 +38,7 @@ import (
 	"hash/maphash"
 	"time"
 
-	"github.com/weblimit/weblimit/core"
+	"github.com/weblimit/weblimit/core/store"
 )
 
 const (
@@ -67,10 +67,10 @@ const (
 	returnTimeout = time.Second
 )
 
-// Source is the part of a [core.Store] that leases are taken from and returned to.
+// Source is the part of a [store.Store] that leases are taken from and returned to.
 type Source interface {
-	Take(ctx context.Context, checks []core.Check, results []core.Result) error
-	Refund(ctx context.Context, checks []core.Check, results []core.Result) error
+	Take(ctx context.Context, checks []store.Check, results []store.Result) error
+	Refund(ctx context.Context, checks []store.Check, results []store.Result) error
 }
 
 // Clock is the time that leases run by.
@@ -112,10 +112,10 @@ type part struct {
 	epoch uint32 // of the entry, when that was planned
 }
 
-// Take decides as core.Store.Take does: each check by its key's lease where there
+// Take decides as store.Store.Take does: each check by its key's lease where there
 // are enough units in it, the others together by the store. If the store denies,
 // the leases get back what they gave.
-func (l *Leases) Take(ctx context.Context, checks []core.Check, results []core.Result) error {
+func (l *Leases) Take(ctx context.Context, checks []store.Check, results []store.Result) error {
 	if len(checks) > maxChecks || penalized(checks) {
 		return l.source.Take(ctx, checks, results)
 	}
@@ -147,9 +147,9 @@ func (l *Leases) Take(ctx context.Context, checks []core.Check, results []core.R
 // tell when each unit comes free, slots are held and given back by their time, a
 // calendar window's quota is nothing to hold on to, a cost of 0 asks for what the
 // store knows, and so does an operation's key.
-func leasable(c *core.Check) bool {
+func leasable(c *store.Check) bool {
 	switch c.Rule.Algorithm {
-	case core.SlidingLog, core.Concurrency, core.Calendar:
+	case store.SlidingLog, store.Concurrency, store.Calendar:
 		return false
 	}
 	return c.Cost > 0 && c.Once == nil
@@ -157,7 +157,7 @@ func leasable(c *core.Check) bool {
 
 // penalized reports whether a denial of the checks can count towards a block: then
 // the store has to see the request as it is, and once.
-func penalized(checks []core.Check) bool {
+func penalized(checks []store.Check) bool {
 	for i := range checks {
 		if checks[i].Rule.Penalized() {
 			return true
@@ -168,7 +168,7 @@ func penalized(checks []core.Check) bool {
 
 // spend charges the leases, where there are some and no slice is planned. It
 // reports whether that settles all checks.
-func spend(now int64, checks []core.Check, parts []part) bool {
+func spend(now int64, checks []store.Check, parts []part) bool {
 	all := true
 	for i := range parts {
 		p := &parts[i]
@@ -181,7 +181,7 @@ func spend(now int64, checks []core.Check, parts []part) bool {
 }
 
 // unspend undoes spend. What belongs to a lease that has ended meanwhile is returned.
-func (l *Leases) unspend(checks []core.Check, parts []part) {
+func (l *Leases) unspend(checks []store.Check, parts []part) {
 	for i := range parts {
 		if p := &parts[i]; p.from != nil && !p.from.add(checks[i].Cost) {
 			l.giveBack(p.entry, p.from, checks[i].Cost)
@@ -191,7 +191,7 @@ func (l *Leases) unspend(checks []core.Check, parts []part) {
 
 // ask has the store decide what no lease does, with the slices that are planned.
 // If it denies these, it is asked again without them.
-func (l *Leases) ask(ctx context.Context, now int64, checks []core.Check, results []core.Result, parts []part) error {
+func (l *Leases) ask(ctx context.Context, now int64, checks []store.Check, results []store.Result, parts []part) error {
 	defer endPlans(parts)
 	if spend(now, checks, parts) {
 		l.finish(now, checks, results, parts, true)
@@ -225,7 +225,7 @@ func (l *Leases) ask(ctx context.Context, now int64, checks []core.Check, result
 }
 
 // finish answers the checks that leases have decided.
-func (l *Leases) finish(now int64, checks []core.Check, results []core.Result, parts []part, charged bool) {
+func (l *Leases) finish(now int64, checks []store.Check, results []store.Result, parts []part, charged bool) {
 	for i := range parts {
 		if p := &parts[i]; p.from != nil {
 			results[i] = p.entry.answer(p.from, checks[i].Cost, now, charged)
@@ -235,7 +235,7 @@ func (l *Leases) finish(now int64, checks []core.Check, results []core.Result, p
 
 // learn takes from the store's answer to one check what leases need: a slice, or
 // whether the key is worth one.
-func (l *Leases) learn(p *part, c *core.Check, r *core.Result, sent, received int64) {
+func (l *Leases) learn(p *part, c *store.Check, r *store.Result, sent, received int64) {
 	switch {
 	case p.slice > 0 && r.Charged:
 		l.install(p, c, r, sent, received)
@@ -253,13 +253,13 @@ func (l *Leases) learn(p *part, c *core.Check, r *core.Result, sent, received in
 
 // askShadows asks again for shadow checks that did not fit with their slices:
 // alone they may. If the store does not answer, they count as exceeded.
-func (l *Leases) askShadows(ctx context.Context, checks []core.Check, results []core.Result, parts []part) {
+func (l *Leases) askShadows(ctx context.Context, checks []store.Check, results []store.Result, parts []part) {
 	for i := range parts {
 		p := &parts[i]
 		if p.slice == 0 || results[i].Charged {
 			continue
 		}
-		again, answer := []core.Check{checks[i]}, make([]core.Result, 1)
+		again, answer := []store.Check{checks[i]}, make([]store.Result, 1)
 		if l.source.Take(ctx, again, answer) == nil {
 			results[i] = answer[0]
 			p.entry.heard(l.clock.Now(), &checks[i], &answer[0])
@@ -269,7 +269,7 @@ func (l *Leases) askShadows(ctx context.Context, checks []core.Check, results []
 
 // Forget drops the leases of the checks' keys, whatever their limits' numbers,
 // and returns nothing: the store does not know of them any more.
-func (l *Leases) Forget(checks []core.Check) {
+func (l *Leases) Forget(checks []store.Check) {
 	for i := range checks {
 		c := &checks[i]
 		hash := l.hash(c)
@@ -284,14 +284,14 @@ func (l *Leases) Forget(checks []core.Check) {
 }
 
 // Held returns how many units a check's key can have from its lease now.
-func (l *Leases) Held(c *core.Check) int64 {
+func (l *Leases) Held(c *store.Check) int64 {
 	if e := l.entries.find(l.hash(c), c); e != nil {
 		return e.held(l.clock.Now())
 	}
 	return 0
 }
 
-func (l *Leases) hash(c *core.Check) uint64 {
+func (l *Leases) hash(c *store.Check) uint64 {
 	return maphash.Bytes(l.seed, c.Key) ^ uint64(c.Rule.ID())*0x9e3779b97f4a7c15
 }
 

@@ -3,7 +3,7 @@ package lease
 import (
 	"time"
 
-	"github.com/weblimit/weblimit/core"
+	"github.com/weblimit/weblimit/core/store"
 )
 
 // plan sets the slice to ask for with a request. It reports false if there is
@@ -40,7 +40,7 @@ func (l *Leases) slice(e *entry, now, cost int64) int64 {
 	elapsed := max(now-e.since, e.age/growth) // less says too little
 	demand := min(rate(used-e.counts, e.age, elapsed), growth*e.slice)
 	lasts := e.age
-	if e.rule.Algorithm != core.TokenBucket {
+	if e.rule.Algorithm != store.TokenBucket {
 		left := e.windowEnd.Load() - now
 		if left <= 0 {
 			left = int64(e.rule.Window)
@@ -69,7 +69,7 @@ func rate(units, of, in int64) int64 {
 
 // install makes a grant of a slice that the store has charged, and turns the
 // store's answer into the one without it.
-func (l *Leases) install(p *part, c *core.Check, r *core.Result, sent, received int64) {
+func (l *Leases) install(p *part, c *store.Check, r *store.Result, sent, received int64) {
 	e := p.entry
 	lasts := e.age
 	g := &grant{units: p.slice, received: received, at: r.At, worth: true, remaining: r.Remaining, reset: r.ResetAfter.Microseconds()}
@@ -77,7 +77,7 @@ func (l *Leases) install(p *part, c *core.Check, r *core.Result, sent, received 
 		e.windowEnd.Store(sent + end) // not later than by the store
 		if end <= lasts {
 			lasts = end
-			g.worth = c.Rule.Algorithm != core.FixedWindow
+			g.worth = c.Rule.Algorithm != store.FixedWindow
 		}
 	}
 	g.expires = sent + lasts - lasts>>driftShift

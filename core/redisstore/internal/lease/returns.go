@@ -6,7 +6,7 @@ import (
 	"slices"
 	"sync"
 
-	"github.com/weblimit/weblimit/core"
+	"github.com/weblimit/weblimit/core/store"
 )
 
 const (
@@ -45,7 +45,7 @@ func (l *Leases) giveBack(e *entry, g *grant, units int64) {
 		return
 	}
 	at := g.at
-	if e.rule.Algorithm == core.TokenBucket {
+	if e.rule.Algorithm == store.TokenBucket {
 		// A bucket is not given back what it has regained since a charge, for that
 		// may have been lost in a full bucket. By what it said when it charged the
 		// slice, it was not full for so long.
@@ -60,7 +60,7 @@ func (l *Leases) giveBack(e *entry, g *grant, units int64) {
 
 // returnAll returns what waits.
 func (l *Leases) returnAll() {
-	checks, results := make([]core.Check, 0, returnsAtOnce), make([]core.Result, 0, returnsAtOnce)
+	checks, results := make([]store.Check, 0, returnsAtOnce), make([]store.Result, 0, returnsAtOnce)
 	for {
 		checks, results = l.returns.next(checks[:0], results[:0])
 		if len(checks) == 0 {
@@ -73,17 +73,17 @@ func (l *Leases) returnAll() {
 }
 
 // next takes the next call's returns, none of which is of the same key and limit.
-func (r *returns) next(checks []core.Check, results []core.Result) ([]core.Check, []core.Result) {
+func (r *returns) next(checks []store.Check, results []store.Result) ([]store.Check, []store.Result) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	n := 0
 	for ; n < len(r.waiting) && n < returnsAtOnce; n++ {
 		b := &r.waiting[n]
-		if slices.ContainsFunc(checks, func(c core.Check) bool { return b.entry.rule.ID() == c.Rule.ID() && bytes.Equal(b.entry.key, c.Key) }) {
+		if slices.ContainsFunc(checks, func(c store.Check) bool { return b.entry.rule.ID() == c.Rule.ID() && bytes.Equal(b.entry.key, c.Key) }) {
 			break
 		}
-		checks = append(checks, core.Check{Key: b.entry.key, Rule: &b.entry.rule, Cost: b.units})
-		results = append(results, core.Result{Charged: true, At: b.at})
+		checks = append(checks, store.Check{Key: b.entry.key, Rule: &b.entry.rule, Cost: b.units})
+		results = append(results, store.Result{Charged: true, At: b.at})
 	}
 	r.waiting = slices.Delete(r.waiting, 0, n)
 	r.running = n > 0

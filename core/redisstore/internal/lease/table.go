@@ -4,7 +4,7 @@ import (
 	"sync"
 	"sync/atomic"
 
-	"github.com/weblimit/weblimit/core"
+	"github.com/weblimit/weblimit/core/store"
 )
 
 const (
@@ -23,7 +23,7 @@ func (t *table) set(hash uint64) *[tableWays]atomic.Pointer[entry] {
 }
 
 // find returns the entry of a check, or nil.
-func (t *table) find(hash uint64, c *core.Check) *entry {
+func (t *table) find(hash uint64, c *store.Check) *entry {
 	set := t.set(hash)
 	for i := range set {
 		if e := set[i].Load(); e != nil && e.is(hash, c) {

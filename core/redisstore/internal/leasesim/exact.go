@@ -1,6 +1,9 @@
 package leasesim
 
-import "github.com/weblimit/weblimit/core"
+import (
+	"github.com/weblimit/weblimit/core"
+	"github.com/weblimit/weblimit/core/store"
+)
 
 // exact is the state of one key under one rule, written down as simply as can be:
 // the simulated store, and the judge of what the store's users granted. All times
@@ -19,7 +22,7 @@ type exact struct {
 // move brings the state to a time, which never goes back.
 func (x *exact) move(now int64) {
 	scale := x.rule.Scale()
-	if x.rule.Algorithm == core.TokenBucket {
+	if x.rule.Algorithm == store.TokenBucket {
 		drained := (now/scale.Tick - x.now/scale.Tick) * scale.Rate
 		if x.debt -= drained; x.debt <= 0 {
 			x.debt, x.emptiedAt = 0, now
@@ -38,7 +41,7 @@ func (x *exact) move(now int64) {
 		x.last, x.this = 0, 0
 	}
 	x.start = start
-	if x.rule.Algorithm == core.FixedWindow {
+	if x.rule.Algorithm == store.FixedWindow {
 		x.last = 0
 	}
 	if x.this == 0 && x.last == 0 {
@@ -49,7 +52,7 @@ func (x *exact) move(now int64) {
 // free returns the units that fit now: less than 0 if more than the limit is used.
 func (x *exact) free() int64 {
 	scale := x.rule.Scale()
-	if x.rule.Algorithm == core.TokenBucket {
+	if x.rule.Algorithm == store.TokenBucket {
 		return floorDiv(scale.Capacity-x.debt, scale.Unit)
 	}
 	left := scale.Unit - (x.now-x.start)/scale.Tick
@@ -57,7 +60,7 @@ func (x *exact) free() int64 {
 }
 
 func (x *exact) charge(units int64) {
-	if x.rule.Algorithm == core.TokenBucket {
+	if x.rule.Algorithm == store.TokenBucket {
 		x.debt += units * x.rule.Scale().Unit
 		return
 	}
@@ -69,7 +72,7 @@ func (x *exact) charge(units int64) {
 func (x *exact) refund(units, at int64) int64 {
 	scale := x.rule.Scale()
 	switch {
-	case x.rule.Algorithm == core.TokenBucket:
+	case x.rule.Algorithm == store.TokenBucket:
 		back := units*scale.Unit - max(x.now/scale.Tick-at/scale.Tick, 0)*scale.Rate
 		back = min(max(back, 0), x.debt)
 		x.debt -= back
@@ -85,11 +88,11 @@ func (x *exact) refund(units, at int64) int64 {
 // result is the store's answer to a cost that was charged, or not.
 func (x *exact) result(cost int64, charged bool) core.Result {
 	scale := x.rule.Scale()
-	reading := core.Reading{Charged: charged, At: x.now}
+	reading := store.Reading{Charged: charged, At: x.now}
 	switch x.rule.Algorithm {
-	case core.TokenBucket:
+	case store.TokenBucket:
 		reading.Numbers = [4]int64{x.debt / scale.Rate, x.debt % scale.Rate}
-	case core.FixedWindow:
+	case store.FixedWindow:
 		reading.Numbers = [4]int64{x.this, x.start + scale.Unit - x.now}
 	default:
 		reading.Numbers = [4]int64{x.this, x.last, (x.now - x.start) / scale.Tick}

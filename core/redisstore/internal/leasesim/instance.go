@@ -6,6 +6,7 @@ import (
 
 	"github.com/weblimit/weblimit/core"
 	"github.com/weblimit/weblimit/core/redisstore/internal/lease"
+	"github.com/weblimit/weblimit/core/store"
 )
 
 // instance is a process: its leases, its clock and its way to the store.
@@ -80,7 +81,7 @@ func (i *instance) Refund(_ context.Context, checks []core.Check, results []core
 	s.out.Calls++
 	s.moveStore()
 	for n := range checks {
-		if s.rule.Algorithm == core.FixedWindow && results[n].At < s.store.start {
+		if s.rule.Algorithm == store.FixedWindow && results[n].At < s.store.start {
 			continue // it came too late to matter
 		}
 		i.held -= checks[n].Cost

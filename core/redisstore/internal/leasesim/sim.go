@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/weblimit/weblimit/core"
+	"github.com/weblimit/weblimit/core/store"
 )
 
 // Config is what to simulate.
@@ -98,7 +99,7 @@ func Run(config Config) (Outcome, error) {
 // bounds are what the documentation of leases states.
 func (s *simulation) bounds() {
 	refilled := int64(0) // while a lease lasts
-	if s.rule.Algorithm == core.TokenBucket {
+	if s.rule.Algorithm == store.TokenBucket {
 		perNano := float64(s.rule.Quota) / float64(s.rule.Window)
 		refilled = int64(math.Ceil(min(perNano*float64(s.MaxAge), float64(s.rule.Burst)/8)))
 		s.out.OverBound = refilled
@@ -187,10 +188,10 @@ func (s *simulation) denied() {
 func (s *simulation) moveStore() {
 	start := s.store.start
 	s.store.move(s.micros())
-	if s.store.emptiedAt > s.lostAt || s.rule.Algorithm == core.SlidingWindow && s.store.start > s.lostAt+s.rule.Window.Microseconds() {
+	if s.store.emptiedAt > s.lostAt || s.rule.Algorithm == store.SlidingWindow && s.store.start > s.lostAt+s.rule.Window.Microseconds() {
 		s.lost = 0
 	}
-	if s.rule.Algorithm == core.FixedWindow && s.store.start != start { // nothing of it is spent, or returned
+	if s.rule.Algorithm == store.FixedWindow && s.store.start != start { // nothing of it is spent, or returned
 		s.lost, s.leased = 0, 0
 		for _, i := range s.instances {
 			i.held = 0

@@ -1,4 +1,4 @@
-package core_test
+package memstore_test
 
 import (
 	"fmt"
@@ -9,14 +9,23 @@ import (
 	"time"
 
 	"github.com/weblimit/weblimit/core"
+	"github.com/weblimit/weblimit/core/memstore"
 	"github.com/weblimit/weblimit/internal/storetest"
+	"github.com/weblimit/weblimit/internal/testclock"
 )
 
+// storeAt returns a store that decides at the times of a test's clock.
+func storeAt(clock *storetest.Clock, options ...memstore.Option) *memstore.Store {
+	m := memstore.New(options...)
+	testclock.Set(m, clock.Micros)
+	return m
+}
+
 // small returns a store of few buckets at a clock that stands still.
-func small(t *testing.T, buckets int) (*core.Memory, *storetest.Clock) {
+func small(t *testing.T, buckets int) (*memstore.Store, *storetest.Clock) {
 	t.Helper()
 	clock := storetest.NewClock()
-	return core.NewMemoryAt(core.MemoryConfig{MaxBuckets: buckets}, clock.Micros), clock
+	return storeAt(clock, memstore.MaxBuckets(buckets)), clock
 }
 
 func mustRule(t testing.TB, l core.Limit) *core.Rule {
@@ -28,7 +37,7 @@ func mustRule(t testing.TB, l core.Limit) *core.Rule {
 	return &r
 }
 
-func take(t testing.TB, m *core.Memory, key string, rule *core.Rule, cost int64) core.Result {
+func take(t testing.TB, m *memstore.Store, key string, rule *core.Rule, cost int64) core.Result {
 	t.Helper()
 	results := make([]core.Result, 1)
 	if err := m.Take(t.Context(), []core.Check{{Key: []byte(key), Rule: rule, Cost: cost}}, results); err != nil {
@@ -37,12 +46,17 @@ func take(t testing.TB, m *core.Memory, key string, rule *core.Rule, cost int64)
 	return results[0]
 }
 
-func TestMemoryRefusesTooFewBuckets(t *testing.T) {
+func TestTooFewBucketsPanic(t *testing.T) {
 	t.Parallel()
-	for _, n := range []int{-1, 1, 63} {
-		if _, err := core.NewMemoryWith(core.MemoryConfig{MaxBuckets: n}); err == nil || !strings.Contains(err.Error(), fmt.Sprintf("at least 64, got %d", n)) {
-			t.Errorf("MaxBuckets %d: error %v", n, err)
-		}
+	for _, n := range []int{-1, 0, 1, 63} {
+		func() {
+			defer func() {
+				if got := fmt.Sprint(recover()); !strings.Contains(got, fmt.Sprintf("there must be room for 64, got %d", n)) {
+					t.Errorf("MaxBuckets(%d): panic %v", n, got)
+				}
+			}()
+			memstore.MaxBuckets(n)
+		}()
 	}
 }
 
@@ -236,7 +250,7 @@ func TestLimitsThatExpireMakeRoomWithoutEviction(t *testing.T) {
 
 func TestEvictionUnderParallelUse(t *testing.T) {
 	t.Parallel()
-	m := core.NewMemoryAt(core.MemoryConfig{MaxBuckets: 256}, storetest.NewClock().Micros)
+	m := storeAt(storetest.NewClock(), memstore.MaxBuckets(256))
 	rules := []*core.Rule{mustRule(t, core.PerDay(3).Named("a")), mustRule(t, core.PerDay(3).SlidingLog().Named("b"))}
 	var all sync.WaitGroup
 	for g := range 8 {
@@ -269,9 +283,9 @@ func TestEvictionUnderParallelUse(t *testing.T) {
 
 func TestMemoryRunsNoGoroutine(t *testing.T) {
 	before := runtime.NumGoroutine()
-	stores := make([]*core.Memory, 100)
+	stores := make([]*memstore.Store, 100)
 	for i := range stores {
-		stores[i] = core.NewMemory()
+		stores[i] = memstore.New()
 		take(t, stores[i], "k", mustRule(t, core.PerHour(1)), 1)
 	}
 	if after := runtime.NumGoroutine(); after > before {

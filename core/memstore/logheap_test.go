@@ -1,4 +1,4 @@
-package core_test
+package memstore_test
 
 import (
 	"context"
@@ -8,13 +8,14 @@ import (
 	"time"
 
 	"github.com/weblimit/weblimit/core"
+	"github.com/weblimit/weblimit/core/memstore"
 	"github.com/weblimit/weblimit/internal/race"
 )
 
 // logFiller takes from a store under rules of logs, and measures the heap.
 type logFiller struct {
 	*testing.T
-	store  *core.Memory
+	store  *memstore.Store
 	clock  interface{ Advance(time.Duration) }
 	before int64
 	most   int64

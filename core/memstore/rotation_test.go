@@ -1,4 +1,4 @@
-package core_test
+package memstore_test
 
 import (
 	"context"
@@ -7,11 +7,12 @@ import (
 	"testing"
 
 	"github.com/weblimit/weblimit/core"
+	"github.com/weblimit/weblimit/core/memstore"
 	"github.com/weblimit/weblimit/internal/race"
 	"github.com/weblimit/weblimit/internal/storetest"
 )
 
-// bytesPerBucket is what MemoryConfig promises, and a little for shards and lists.
+// bytesPerBucket is what MaxBuckets promises, and a little for shards and lists.
 const bytesPerBucket = 60
 
 // Not parallel: it measures the heap of the process.
@@ -66,7 +67,7 @@ func TestBytesPerKey(t *testing.T) {
 		keys = 200_000
 	}
 	rule := mustRule(t, core.PerDay(10))
-	m := core.NewMemoryAt(core.MemoryConfig{MaxBuckets: 4 << 20}, storetest.NewClock().Micros)
+	m := storeAt(storetest.NewClock(), memstore.MaxBuckets(4<<20))
 	before, key := heap(), make([]byte, 8)
 	checks, results := []core.Check{{Key: key, Rule: rule, Cost: 1}}, make([]core.Result, 1)
 	for n := 1; n <= keys; n++ {

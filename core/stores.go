@@ -1,0 +1,50 @@
+package core
+
+import (
+	"github.com/weblimit/weblimit/core/memstore"
+	"github.com/weblimit/weblimit/core/store"
+)
+
+// Store is where the state of limits lives: [Memory] in one process, a
+// redisstore.Store for many. Both give the same answers. Package core/store has what
+// authors of stores need.
+type Store = store.Store
+
+// Memory is a [Store] in this process: exact, and gone with it.
+type Memory = memstore.Store
+
+// NewMemory returns an empty store in memory:
+//
+//	core.NewMemory()
+//	core.NewMemory(memstore.MaxBuckets(10_000))
+func NewMemory(options ...memstore.Option) *Memory { return memstore.New(options...) }
+
+// What a store is asked, and what it answers.
+type (
+	Check     = store.Check
+	Result    = store.Result
+	Rule      = store.Rule
+	Algorithm = store.Algorithm
+)
+
+// Block says when a limit blocks a client that exceeds it again and again, and for
+// how long; see [Limit.Penalty].
+type Block = store.Block
+
+// Blocked is a client that a limit blocks; see [Limiter.Blocks].
+type Blocked = store.Blocked
+
+// Event tells of a store's health; its OnEvent is where to hear of it.
+type Event = store.Event
+
+// EventKind is what happened to a store.
+type EventKind = store.EventKind
+
+// The kinds of events.
+const (
+	EventStoreError    = store.EventStoreError
+	EventBreakerOpened = store.EventBreakerOpened
+	EventBreakerClosed = store.EventBreakerClosed
+	EventOutageBegan   = store.EventOutageBegan
+	EventOutageEnded   = store.EventOutageEnded
+)
