@@ -12,6 +12,11 @@ import (
 // Store is where the state of limits lives: a memstore.Store in one process, a
 // redisstore.Store for many. Both give the same answers.
 //
+// To trace or measure a store, wrap it: embed the Store in a struct and replace the
+// methods of interest. Since the wrapper passes on the Registry of the store in it,
+// outages, events and blocks remain those of that store. A limiter decides a bare
+// memstore.Store by a shorter path than a wrapped one.
+//
 // A Store is safe for concurrent use. Its methods answer results[i] for
 // checks[i], so the slices have one length; a call names a key and rule at most
 // once. A store keeps neither slice, nor the keys in them, nor the context past

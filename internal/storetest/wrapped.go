@@ -1,0 +1,111 @@
+package storetest
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/weblimit/weblimit/core"
+	"github.com/weblimit/weblimit/core/store"
+	"github.com/weblimit/weblimit/keyfuncs"
+)
+
+// switched is what anybody writes around a store: here it fails when it is told to.
+type switched struct {
+	core.Store
+	out *atomic.Bool
+}
+
+func (s *switched) Take(ctx context.Context, checks []core.Check, results []core.Result) error {
+	if s.out.Load() {
+		return &store.Error{Class: store.ClassConnection, Err: errors.New("switched off")}
+	}
+	return s.Store.Take(ctx, checks, results)
+}
+
+// RunWrapped wraps a store and finds that nothing is lost: limiters that share a limit
+// grant it once in an outage, whoever listens hears of it, and blocks can be listed,
+// set and lifted. newStore makes an empty one.
+func RunWrapped(t *testing.T, newStore func(t *testing.T) core.Store) {
+	t.Run("wrapped", func(t *testing.T) {
+		t.Parallel()
+		t.Run("limiters share a limit through an outage", func(t *testing.T) {
+			t.Parallel()
+			inner, out := newStore(t), new(atomic.Bool)
+			var mu sync.Mutex
+			var heard []core.EventKind
+			inner.Registry().OnEvent(func(e core.Event) {
+				mu.Lock()
+				defer mu.Unlock()
+				heard = append(heard, e.Kind)
+			})
+			out.Store(true)
+			limit := core.PerHour(2).By(keyfuncs.Everyone()).Named("shared")
+			allowed := 0
+			for range 3 {
+				// Each limiter has a wrapper of its own, and a wrapper around that.
+				l := wrappedLimiter(t, struct{ core.Store }{&switched{inner, out}}, limit)
+				for range 2 {
+					if d := l.AllowKey(t.Context(), "k", 1); d.Allowed {
+						allowed++
+					}
+				}
+			}
+			if allowed != 2 {
+				t.Errorf("three limiters let %d requests through, want the 2 of their limit", allowed)
+			}
+			mu.Lock()
+			defer mu.Unlock()
+			if len(heard) < 2 || heard[0] != core.EventOutageBegan || heard[1] != core.EventStoreError {
+				t.Errorf("events %v, want that an outage began, and why", heard)
+			}
+		})
+		t.Run("two limits of one name are an error", func(t *testing.T) {
+			t.Parallel()
+			inner := newStore(t)
+			wrappedLimiter(t, inner, core.PerHour(2).By(keyfuncs.Everyone()).Named("shared"))
+			_, err := core.New(core.Config{Store: struct{ core.Store }{inner}, Limits: []core.Limit{core.PerHour(3).By(keyfuncs.Everyone()).Named("shared")}})
+			if err == nil {
+				t.Error("a wrapper takes a different limit of a name that is taken")
+			}
+		})
+		t.Run("blocks", func(t *testing.T) {
+			t.Parallel()
+			login := core.PerHour(5).By(keyfuncs.Everyone()).Named("login").Penalty(core.Block{After: 3, Within: time.Hour, For: time.Hour})
+			l := wrappedLimiter(t, struct{ core.Store }{newStore(t)}, login)
+			if err := l.Block(t.Context(), "login", "k", time.Hour); err != nil {
+				t.Fatal(err)
+			}
+			if d := l.AllowKey(t.Context(), "k", 1); d.Reason != core.ReasonBlocked {
+				t.Errorf("a blocked key: %v", d.Reason)
+			}
+			n := 0
+			for b, err := range l.Blocks(t.Context()) {
+				if n++; err != nil || b.Key != "k" {
+					t.Errorf("listed: %+v, %v", b, err)
+				}
+			}
+			if n != 1 {
+				t.Errorf("%d blocks are listed, want 1", n)
+			}
+			if err := l.Unblock(t.Context(), "k"); err != nil {
+				t.Fatal(err)
+			}
+			if d := l.AllowKey(t.Context(), "k", 1); !d.Allowed {
+				t.Errorf("after its block was lifted: %v", d.Reason)
+			}
+		})
+	})
+}
+
+func wrappedLimiter(t *testing.T, s core.Store, limit core.Limit) *core.Limiter {
+	t.Helper()
+	l, err := core.New(core.Config{Store: s, Limits: []core.Limit{limit}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return l
+}
