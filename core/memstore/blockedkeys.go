@@ -123,14 +123,15 @@ func (m *Store) Block(_ context.Context, checks []store.Check, d time.Duration) 
 	}
 	for i := range checks {
 		c := &checks[i]
-		v := visit{}
-		m.locate(&v, c.Rule, c.Key)
-		v.shard.mu.Lock()
+		var at location
+		m.locate(&at, c.Rule, c.Key)
+		at.shard.mu.Lock()
 		now := m.now()
-		p, at, index, found := v.penalty(c.Rule, now)
-		p.Block(now, d)
-		m.savePenalty(&v, c, &p, at, index, found, now)
-		v.shard.mu.Unlock()
+		p := at.penalty(c.Rule)
+		p.Open(&c.Rule.Block, now)
+		p.Block(&c.Rule.Block, now, d)
+		m.savePenalty(&at, c, &p, now)
+		at.shard.mu.Unlock()
 	}
 	return nil
 }
@@ -141,11 +142,11 @@ func (m *Store) Unblock(_ context.Context, checks []store.Check) error {
 		return err
 	}
 	for i := range checks {
-		v := visit{}
-		m.locate(&v, checks[i].Rule, checks[i].Key)
-		v.shard.mu.Lock()
-		m.forgive(&v, checks[i].Rule)
-		v.shard.mu.Unlock()
+		var at location
+		m.locate(&at, checks[i].Rule, checks[i].Key)
+		at.shard.mu.Lock()
+		m.forgive(&at, checks[i].Rule)
+		at.shard.mu.Unlock()
 	}
 	return nil
 }

@@ -22,32 +22,25 @@ func (m *Store) markOf(hash uint64, c *store.Check) uint64 {
 }
 
 // markPlace returns where the mark of the check's operation belongs.
-func (v *visit) markPlace() place { return place{v.mark, v.check} }
+func (at *location) markPlace() place { return place{at.mark, at.check} }
 
-// recall finds out whether the check's operation was charged before and may be
-// repeated still. The caller has locked the shard.
-func (v *visit) recall(rule *store.Rule, now int64) {
-	i, found := v.shard.find(v.markPlace())
-	v.repeated = found && v.shard.slots[i].expires > now && v.shard.slots[i].unit < rule.Repeats
-}
-
-// remember leaves the mark of an operation that is charged now.
-func (v *visit) remember(rule *store.Rule, now int64) {
-	b := store.Bucket{Expires: now + rule.Once.Microseconds(), X: 1, Y: now, Form: store.Form{Algorithm: store.MarkRecord, Tick: 1, Rate: 1}}
-	i, found := v.shard.find(v.markPlace())
-	v.shard.put(v.markPlace(), i, found, &b, markBurst, now)
-}
-
-// repeat notes that a repeat has passed.
-func (v *visit) repeat() {
-	if i, found := v.shard.find(v.markPlace()); found {
-		v.shard.slots[i].unit++
+// marked returns the mark of the check's operation.
+func (at *location) marked() store.Mark {
+	i, found := at.shard.find(at.markPlace())
+	if !found {
+		return store.Mark{}
 	}
+	slot := &at.shard.slots[i]
+	return store.Mark{At: slot.third, Expires: slot.expires, Repeats: slot.unit}
 }
 
-// unmark removes the mark, if it is that of a charge at the given time.
-func (v *visit) unmark(at int64) {
-	if i, found := v.shard.find(v.markPlace()); found && v.shard.slots[i].third == at {
-		v.shard.remove(i)
+// saveMark leaves the mark of an operation that was charged, or removes it.
+func (at *location) saveMark(mark store.Mark, now int64) {
+	if mark == (store.Mark{}) {
+		at.shard.forget(at.markPlace())
+		return
 	}
+	b := store.Bucket{Expires: mark.Expires, X: 1, Y: mark.At, Form: store.Form{Algorithm: store.MarkRecord, Tick: 1, Rate: 1, Unit: mark.Repeats}}
+	i, found := at.shard.find(at.markPlace())
+	at.shard.put(at.markPlace(), i, found, &b, markBurst, now)
 }

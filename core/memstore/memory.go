@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"hash/maphash"
 	"math"
-	"slices"
 	"time"
 
 	"github.com/weblimit/weblimit/core/store"
@@ -147,122 +146,61 @@ func (m *Store) TakeOne(rule *store.Rule, key []byte, cost int64, result *store.
 
 // decideOne is decideAll for such a check.
 func (m *Store) decideOne(rule *store.Rule, key []byte, cost int64, result *store.Result, take bool) {
-	v := visit{alone: true}
-	m.locate(&v, rule, key)
-	now := m.now()
-	v.shard.mu.Lock()
-	v.open()
-	v.judge(rule, cost, now)
-	if take {
-		v.settle(rule, cost, now, v.fits)
+	var at location
+	var s store.State
+	m.locate(&at, rule, key)
+	offset, now := rule.Offset(key), m.now()
+	at.shard.mu.Lock()
+	index, found := at.shard.get(at.place, &s.Bucket)
+	if fits := s.Judge(rule, cost, now, offset); take && s.Settle(rule, cost, now, fits) {
+		at.put(index, found, &s.Bucket, rule, now)
 	}
-	v.shard.mu.Unlock()
-	rule.Answer(cost, &v.reading, result)
+	at.shard.mu.Unlock()
+	s.Answer(rule, cost, result)
 }
 
 func (m *Store) decideAll(checks []store.Check, results []store.Result, take bool) {
-	pooled := visits.Get().(*[]visit)
-	defer visits.Put(pooled)
+	c := calls.Get().(*call)
+	defer calls.Put(c)
 	// Read before the lock, so that others don't wait for it. Callers may then
 	// come with times in another order than they enter: to a bucket that is a
 	// clock that steps back, which it bears.
 	now := m.now()
-	v := m.enter(pooled, checks)
-	granted := true
-	for i := range v {
-		if checks[i].Once != nil {
-			v[i].recall(checks[i].Rule, now)
-		}
-		v[i].judge(checks[i].Rule, v[i].cost(&checks[i]), now)
-		if checks[i].Rule.Penalized() {
-			v[i].judgePenalty(&checks[i], now)
-		}
-		granted = granted && (v[i].fits || checks[i].Shadow)
-	}
-	for i := range v {
-		if take {
-			v[i].settle(checks[i].Rule, checks[i].Cost, now, granted && v[i].fits)
-			if !v[i].fits && checks[i].Rule.Penalized() {
-				m.strike(&v[i], &checks[i], now)
-			}
-		}
-		if checks[i].Once == nil || checks[i].Cost == 0 {
-			continue
-		}
-		switch {
-		case v[i].reading.Charged:
-			v[i].remember(checks[i].Rule, now)
-		case take && granted && v[i].fits && v[i].repeated:
-			v[i].repeat()
-		}
-	}
-	leave(v)
-	for i := range v {
-		checks[i].Rule.Answer(v[i].cost(&checks[i]), &v[i].reading, &results[i])
-		results[i].Repeated = v[i].repeated && results[i].Allowed // or a block holds
-	}
-}
-
-// Refund implements [store.Store]. Its only errors are those of [store.ValidChecks].
-func (m *Store) Refund(_ context.Context, checks []store.Check, results []store.Result) error {
-	return m.each(checks, results, false, func(i int, v *visit, now int64) bool {
-		if results[i].Charged {
-			at := checks[i].Rule.ChargedAt(checks[i].Cost, &results[i])
-			v.bucket.Refund(checks[i].Rule, now, checks[i].Cost, at)
-			if checks[i].Once != nil {
-				v.unmark(results[i].At)
-			}
-		}
-		return results[i].Charged
-	})
-}
-
-// Renew implements [store.Store]. Its only errors are those of [store.ValidChecks].
-func (m *Store) Renew(_ context.Context, checks []store.Check, results []store.Result) error {
-	return m.each(checks, results, true, func(i int, v *visit, now int64) bool {
-		rule := checks[i].Rule
-		if !results[i].Charged || rule.Algorithm != store.Concurrency {
-			return false
-		}
-		v.bucket.Renew(rule, now, checks[i].Cost, results[i].At)
-		return true
-	})
+	m.enter(c, checks)
+	store.Decide(now, checks, c.states, take)
+	m.leave(c, checks, now)
+	store.Answer(checks, c.states, results)
 }
 
 // Charge implements [store.Store]. Its only errors are those of [store.ValidChecks].
 func (m *Store) Charge(_ context.Context, checks []store.Check, results []store.Result) error {
-	return m.each(checks, results, true, func(i int, v *visit, now int64) bool {
-		v.bucket.ChargeAnyway(checks[i].Rule, now, checks[i].Cost)
-		return true
-	})
+	return m.each(checks, results, store.Charge)
 }
 
-// each opens the buckets of checks of which none depends on another, has them
-// changed, and stores and answers those for which change reports true: that they
-// are charged, or not.
-func (m *Store) each(checks []store.Check, results []store.Result, charged bool, change func(i int, v *visit, now int64) bool) error {
+// Refund implements [store.Store]. Its only errors are those of [store.ValidChecks].
+func (m *Store) Refund(_ context.Context, checks []store.Check, results []store.Result) error {
+	return m.each(checks, results, store.Refund)
+}
+
+// Renew implements [store.Store]. Its only errors are those of [store.ValidChecks].
+func (m *Store) Renew(_ context.Context, checks []store.Check, results []store.Result) error {
+	return m.each(checks, results, store.Renew)
+}
+
+// each changes the states of checks of which none depends on another.
+func (m *Store) each(checks []store.Check, results []store.Result, change func(int64, []store.Check, []store.State, []store.Result)) error {
 	if err := store.ValidChecks(checks, results); err != nil {
 		return err
 	}
 	if len(checks) == 0 {
 		return nil
 	}
-	pooled := visits.Get().(*[]visit)
-	defer visits.Put(pooled)
-	v := m.enter(pooled, checks)
-	defer leave(v)
+	c := calls.Get().(*call)
+	defer calls.Put(c)
+	m.enter(c, checks)
 	now := m.now()
-	for i := range v {
-		rule, b := checks[i].Rule, &v[i].bucket
-		b.Open(rule, now, v[i].offset)
-		if !change(i, &v[i], now) {
-			continue
-		}
-		reading := store.Reading{Charged: charged}
-		b.Read(rule, now, 0, &reading)
-		rule.Answer(0, &reading, &results[i])
-		v[i].save(rule, now)
-	}
+	change(now, checks, c.states, results)
+	m.leave(c, checks, now)
 	return nil
 }
 
@@ -272,70 +210,15 @@ func (m *Store) Reset(_ context.Context, checks []store.Check) error {
 		if checks[i].Rule == nil {
 			return errors.New("weblimit: check without a rule")
 		}
-		var v visit
-		m.locateWithMark(&v, &checks[i])
-		v.shard.mu.Lock()
-		if at, found := v.shard.find(v.place); found {
-			v.shard.remove(at)
-		}
-		m.forgive(&v, checks[i].Rule)
+		var at location
+		m.locateWithMark(&at, &checks[i])
+		at.shard.mu.Lock()
+		at.shard.forget(at.place)
+		m.forgive(&at, checks[i].Rule)
 		if checks[i].Once != nil {
-			if at, found := v.shard.find(v.markPlace()); found {
-				v.shard.remove(at)
-			}
+			at.shard.forget(at.markPlace())
 		}
-		v.shard.mu.Unlock()
+		at.shard.mu.Unlock()
 	}
 	return nil
-}
-
-// enter finds the checks' buckets and locks their shards, each once and in the
-// order of their numbers, so that no two calls wait for each other. The limits
-// of one key share a shard.
-func (m *Store) enter(pooled *[]visit, checks []store.Check) []visit {
-	v := slices.Grow((*pooled)[:0], len(checks))[:len(checks)]
-	*pooled = v
-	for i := range v {
-		v[i] = visit{}
-		m.locateWithMark(&v[i], &checks[i])
-	}
-	if len(v) == 1 {
-		v[0].shard.mu.Lock()
-	} else {
-		m.lockAll(v)
-	}
-	for i := range v {
-		v[i].open()
-	}
-	return v
-}
-
-func (m *Store) lockAll(v []visit) {
-	for last := -1; ; {
-		next := len(m.shards)
-		for i := range v {
-			if n := v[i].number; n > last && n < next {
-				next = n
-			}
-		}
-		if next == len(m.shards) {
-			return
-		}
-		m.shards[next].mu.Lock()
-		last = next
-	}
-}
-
-// leave unlocks what enter locked, and lets go of the logs.
-func leave(v []visit) {
-	for i := range v {
-		seen := false
-		for j := range v[:i] {
-			seen = seen || v[j].number == v[i].number
-		}
-		if !seen {
-			v[i].shard.mu.Unlock()
-		}
-		v[i].bucket.Log = nil
-	}
 }

@@ -253,6 +253,13 @@ func (s *shard) remove(i int) {
 	s.slots[i] = slot{}
 }
 
+// forget removes what is at a place, if anything is.
+func (s *shard) forget(p place) {
+	if i, found := s.find(p); found {
+		s.remove(i)
+	}
+}
+
 // distance returns how many slots after i a probe reaches j.
 func (s *shard) distance(i, j int) int {
 	if j < i {

@@ -95,16 +95,20 @@ const penaltyID = 0x27d4eb2f
 
 // Penalty is what a store remembers of a key that exceeds a rule with a [Block],
 // beside its bucket. Times are microseconds since the epoch. The zero Penalty says
-// nothing, and so does any from Expires on.
+// nothing, and from Expires on any says no more than that.
 type Penalty struct {
 	Strikes int64 // denials that count, until Window
 	Window  int64
 	Until   int64 // when the last block ends
 	Level   int64 // how many blocks there were in a row
+	Expires int64 // when all of it is forgotten
 }
 
 // Open brings p to now under the block of its rule: what is over is forgotten.
 func (p *Penalty) Open(b *Block, now int64) {
+	if p.Expires <= now {
+		*p = Penalty{}
+	}
 	if p.Window <= now {
 		p.Strikes, p.Window = 0, 0
 	}
@@ -122,27 +126,27 @@ func (p *Penalty) Strike(b *Block, now int64) {
 	if p.Strikes == 0 {
 		p.Window = now + b.Within.Microseconds()
 	}
-	if p.Strikes++; p.Strikes < b.After {
-		return
+	if p.Strikes++; p.Strikes >= b.After {
+		p.Strikes, p.Window = 0, 0
+		p.Until = now + b.lasts(p.Level)
+		p.Level = min(p.Level+1, highestLevel)
 	}
-	p.Strikes, p.Window = 0, 0
-	p.Until = now + b.lasts(p.Level)
-	p.Level = min(p.Level+1, highestLevel)
+	p.expire(b)
 }
 
 // Block has an opened penalty be a block from now on for d, in the place of the one
 // that holds.
-func (p *Penalty) Block(now int64, d time.Duration) {
+func (p *Penalty) Block(b *Block, now int64, d time.Duration) {
 	p.Strikes, p.Window, p.Until = 0, 0, now+d.Microseconds()
+	p.expire(b)
 }
 
-// Expires returns when an opened penalty says nothing any more.
-func (p *Penalty) Expires(b *Block) int64 {
+func (p *Penalty) expire(b *Block) {
 	forgotten := p.Until
 	if p.Level > 0 {
 		forgotten += b.Max.Microseconds()
 	}
-	return max(forgotten, p.Window)
+	p.Expires = max(forgotten, p.Window)
 }
 
 // lasts returns the microseconds that a block lasts after level others.

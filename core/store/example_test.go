@@ -1,0 +1,169 @@
+package store_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+	"sync"
+	"time"
+
+	"github.com/weblimit/weblimit/core"
+	"github.com/weblimit/weblimit/core/store"
+	"github.com/weblimit/weblimit/keyfuncs"
+)
+
+// mapStore is a store over a map: what any database that can read, change and write
+// as one step has to do. It never forgets a key, which a store for use has to.
+type mapStore struct {
+	store.Base
+	now func() int64 // microseconds since the epoch
+
+	mu        sync.Mutex
+	buckets   map[id]store.Bucket   // Guarded by mu.
+	penalties map[id]store.Penalty  // Guarded by mu.
+	marks     map[string]store.Mark // Guarded by mu.
+}
+
+// id names a state: a rule's ID is as good as its name.
+type id struct {
+	key  string
+	rule uint32
+}
+
+func newMapStore(now func() int64) *mapStore {
+	return &mapStore{now: now, buckets: map[id]store.Bucket{}, penalties: map[id]store.Penalty{}, marks: map[string]store.Mark{}}
+}
+
+func idOf(c *store.Check) id       { return id{string(c.Key), c.Rule.ID()} }
+func markOf(c *store.Check) string { return fmt.Sprintf("%q %d %q", c.Key, c.Rule.ID(), c.Once) }
+
+// update reads the states of checks, has them changed, and writes what has changed.
+func (m *mapStore) update(checks []store.Check, results []store.Result, change func(now int64, states []store.State)) error {
+	if err := store.ValidChecks(checks, results); err != nil {
+		return err
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	states := make([]store.State, len(checks))
+	for i := range checks {
+		id := idOf(&checks[i])
+		states[i] = store.State{Bucket: m.buckets[id], Penalty: m.penalties[id], Mark: m.marks[markOf(&checks[i])]}
+	}
+	change(m.now(), states)
+	for i := range checks {
+		s := &states[i]
+		if s.BucketChanged {
+			m.buckets[idOf(&checks[i])] = s.Bucket
+		}
+		if s.PenaltyChanged {
+			m.penalties[idOf(&checks[i])] = s.Penalty
+		}
+		if s.MarkChanged {
+			m.marks[markOf(&checks[i])] = s.Mark
+		}
+	}
+	return nil
+}
+
+func (m *mapStore) decide(checks []store.Check, results []store.Result, take bool) error {
+	return m.update(checks, results, func(now int64, states []store.State) {
+		store.Decide(now, checks, states, take)
+		store.Answer(checks, states, results)
+	})
+}
+
+func (m *mapStore) Take(_ context.Context, checks []store.Check, results []store.Result) error {
+	return m.decide(checks, results, true)
+}
+
+func (m *mapStore) Peek(_ context.Context, checks []store.Check, results []store.Result) error {
+	return m.decide(checks, results, false)
+}
+
+func (m *mapStore) Charge(_ context.Context, checks []store.Check, results []store.Result) error {
+	return m.update(checks, results, func(now int64, states []store.State) { store.Charge(now, checks, states, results) })
+}
+
+func (m *mapStore) Refund(_ context.Context, checks []store.Check, results []store.Result) error {
+	return m.update(checks, results, func(now int64, states []store.State) { store.Refund(now, checks, states, results) })
+}
+
+func (m *mapStore) Renew(_ context.Context, checks []store.Check, results []store.Result) error {
+	return m.update(checks, results, func(now int64, states []store.State) { store.Renew(now, checks, states, results) })
+}
+
+func (m *mapStore) Reset(_ context.Context, checks []store.Check) error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for i := range checks {
+		if checks[i].Rule == nil {
+			return errors.New("a check without a rule")
+		}
+		delete(m.buckets, idOf(&checks[i]))
+		if checks[i].Rule.Penalized() {
+			delete(m.penalties, idOf(&checks[i]))
+		}
+		if checks[i].Once != nil {
+			delete(m.marks, markOf(&checks[i]))
+		}
+	}
+	return nil
+}
+
+func (m *mapStore) Block(_ context.Context, checks []store.Check, d time.Duration) error {
+	if err := errors.Join(store.ValidPenalties(checks), store.ValidBlockTime(d)); err != nil {
+		return err
+	}
+	return m.update(checks, make([]store.Result, len(checks)), func(now int64, states []store.State) {
+		for i := range states {
+			states[i].Penalty.Open(&checks[i].Rule.Block, now)
+			states[i].Penalty.Block(&checks[i].Rule.Block, now, d)
+			states[i].PenaltyChanged = true
+		}
+	})
+}
+
+func (m *mapStore) Unblock(_ context.Context, checks []store.Check) error {
+	if err := store.ValidPenalties(checks); err != nil {
+		return err
+	}
+	return m.update(checks, make([]store.Result, len(checks)), func(_ int64, states []store.State) {
+		for i := range states {
+			states[i].Penalty, states[i].PenaltyChanged = store.Penalty{}, true
+		}
+	})
+}
+
+func (m *mapStore) Blocks(_ context.Context, rules []*store.Rule) iter.Seq2[store.Blocked, error] {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	var all []store.Blocked
+	for _, rule := range rules {
+		for id, p := range m.penalties {
+			if id.rule == rule.ID() && p.Until > m.now() {
+				all = append(all, store.Blocked{Limit: rule.Name, Key: id.key, Until: time.UnixMicro(p.Until), Level: p.Level})
+			}
+		}
+	}
+	return func(yield func(store.Blocked, error) bool) {
+		for _, b := range all {
+			if !yield(b, nil) {
+				return
+			}
+		}
+	}
+}
+
+// A store of one's own: it keeps states, and has this package count.
+func Example() {
+	var s store.Store = newMapStore(func() int64 { return time.Now().UnixMicro() })
+	limiter := core.ForLimits(s, []core.Limit{core.PerHour(2).By(keyfuncs.ClientIP())})
+	for range 3 {
+		fmt.Println(limiter.AllowKey(context.Background(), "ip:192.0.2.1", 1).Allowed)
+	}
+	// Output:
+	// true
+	// true
+	// false
+}
