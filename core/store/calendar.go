@@ -200,10 +200,27 @@ func (r *Rule) PeriodEnd(at int64) int64 {
 	return r.calendar.endOf(at)
 }
 
-// rollCalendar is rollWindow for calendar windows.
-func (r *Rule) rollCalendar(b *Bucket, now int64) {
+// calendarWindow is a fixed window whose edges are the calendar's.
+type calendarWindow struct{ fixedWindow }
+
+func (calendarWindow) name() string { return "calendar window" }
+
+func (calendarWindow) scale(r *Rule) (Scale, error) {
+	if r.Quota > maxScaled {
+		return Scale{}, fmt.Errorf("quota %d is too large to count exactly", r.Quota)
+	}
+	return Scale{Tick: 1, Unit: r.calendar.id, Rate: 1, Capacity: r.Quota}, nil
+}
+
+func (calendarWindow) roll(r *Rule, b *Bucket, now, _ int64) {
 	if b.Expires == 0 {
 		b.X = 0
 		b.Expires = r.calendar.at(now).end
+	}
+}
+
+func (calendarWindow) refund(r *Rule, b *Bucket, _, cost, at int64) {
+	if r.calendar.endOf(at) == b.Expires {
+		b.X -= min(b.X, cost)
 	}
 }

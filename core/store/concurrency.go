@@ -23,7 +23,23 @@ const (
 	slotRetry = time.Second
 )
 
-func (r *Rule) readSlots(b *Bucket, now int64, n *[4]int64) {
+// concurrency keeps a log of slots.
+type concurrency struct{ slidingLog }
+
+func (concurrency) name() string { return "concurrency" }
+
+func (concurrency) refund(r *Rule, b *Bucket, _, cost, at int64) { r.freeSlots(b, cost, at) }
+
+func (concurrency) wait(r *Rule, cost int64, n *[4]int64, _ bool) int64 {
+	if cost <= r.Burst-n[0] {
+		return 0
+	}
+	return slotRetry.Microseconds()
+}
+
+func (concurrency) emptyAfter(_ *Rule, n *[4]int64) int64 { return n[1] }
+
+func (concurrency) read(r *Rule, b *Bucket, now, _ int64, n *[4]int64) {
 	n[0], n[1] = b.X, 0
 	if last := len(b.Log) - 1; last >= 0 {
 		n[1] = b.Log[last].At + r.scale.Unit - now

@@ -1,14 +1,45 @@
 package store
 
-// rollWindow begins the window that now is in, unless the stored one still
-// runs. A stored window that lies ahead of a clock set back is kept to its end,
-// so that the step grants no second quota.
-func (r *Rule) rollWindow(b *Bucket, now, offset int64) {
+type fixedWindow struct{}
+
+func (fixedWindow) name() string { return "fixed window" }
+
+func (fixedWindow) scale(r *Rule) (Scale, error) { return r.scaleWindow() }
+
+func (fixedWindow) used(_ Form, b *Bucket, _ int64) (units, rest, unit int64) { return b.X, 0, 1 }
+
+// roll begins the window that now is in, unless the stored one still runs. A stored
+// window that lies ahead of a clock set back is kept to its end, so that the step
+// grants no second quota.
+func (fixedWindow) roll(r *Rule, b *Bucket, now, offset int64) {
 	if b.Expires == 0 {
 		b.X = 0
 		b.Expires = windowStart(now, offset, r.scale.Unit) + r.scale.Unit
 	}
 }
+
+func (fixedWindow) read(_ *Rule, b *Bucket, now, _ int64, n *[4]int64) {
+	n[0], n[1] = b.X, b.Expires-now
+}
+
+func (fixedWindow) charge(_ *Rule, b *Bucket, _, cost int64) { b.X += cost }
+
+func (fixedWindow) refund(r *Rule, b *Bucket, _, cost, at int64) {
+	if at >= b.Expires-r.scale.Unit {
+		b.X -= min(b.X, cost)
+	}
+}
+
+func (fixedWindow) remaining(r *Rule, n *[4]int64) int64 { return r.Burst - n[0] }
+
+func (fixedWindow) wait(r *Rule, cost int64, n *[4]int64, _ bool) int64 {
+	if cost <= r.Burst-n[0] {
+		return 0
+	}
+	return n[1]
+}
+
+func (fixedWindow) emptyAfter(_ *Rule, n *[4]int64) int64 { return n[1] }
 
 // windowStart returns the start of the window of the given length that now is
 // in, when windows are aligned to the epoch plus offset. All in one unit.

@@ -113,7 +113,7 @@ func (r *Rule) complete() (err error) {
 		r.calendar = calendarOf(r.Calendar)
 		r.Calendar = r.calendar.Period // equal zones may have been loaded twice
 	}
-	if r.scale, err = r.scaled(); err != nil {
+	if r.scale, err = algorithms[r.Algorithm].scale(r); err != nil {
 		return err
 	}
 	r.scale.Whole = r.scale.Capacity
@@ -187,33 +187,6 @@ func (r *Rule) validate() error {
 	return nil
 }
 
-// scaled brings the numbers to integers.
-func (r *Rule) scaled() (s Scale, err error) {
-	exact := true
-	switch r.Algorithm {
-	case TokenBucket:
-		s, exact = scaleBucket(r.Quota, r.Window, r.Whole)
-		// In ticks, so that the product can't overflow.
-		if exact && s.Capacity/s.Rate > int64(maxRefill/time.Microsecond)/s.Tick {
-			return Scale{}, errors.New("burst must refill within 100 years")
-		}
-	case SlidingWindow:
-		s, exact = scaleEstimate(r.Quota, r.Window)
-	case Calendar:
-		s = Scale{Tick: 1, Unit: r.calendar.id, Rate: 1, Capacity: r.Quota}
-		if r.Quota > maxScaled {
-			return Scale{}, fmt.Errorf("quota %d is too large to count exactly", r.Quota)
-		}
-	default:
-		s = Scale{Tick: 1, Unit: r.Window.Microseconds(), Rate: 1, Capacity: r.Quota}
-		exact = r.Quota <= maxScaled
-	}
-	if !exact {
-		return Scale{}, fmt.Errorf("quota %d and burst %d per %v are too large to count exactly", r.Quota, r.Burst, r.Window)
-	}
-	return s, nil
-}
-
 // queue makes room for requests that wait for their turn: the bucket holds in
 // addition what drains in that time.
 func (r *Rule) queue() error {
@@ -226,35 +199,17 @@ func (r *Rule) queue() error {
 	return nil
 }
 
-// scaleBucket picks the finest tick in which a full bucket can be counted.
-func scaleBucket(quota int64, window time.Duration, burst int64) (Scale, bool) {
-	for _, tick := range ticks {
-		if window.Microseconds()%tick != 0 {
-			break
-		}
-		w := window.Microseconds() / tick
-		g := integer.GCD(quota, w)
-		s := Scale{Tick: tick, Unit: w / g, Rate: quota / g}
-		if s.Rate <= maxScaled && burst <= maxScaled/s.Unit {
-			s.Capacity = burst * s.Unit
-			return s, true
-		}
+// scaleWindow is the scale of windows that are counted in microseconds.
+func (r *Rule) scaleWindow() (Scale, error) {
+	if r.Quota > maxScaled {
+		return Scale{}, r.inexact()
 	}
-	return Scale{}, false
+	return Scale{Tick: 1, Unit: r.Window.Microseconds(), Rate: 1, Capacity: r.Quota}, nil
 }
 
-// scaleEstimate picks the finest tick in which quota × window can be counted.
-func scaleEstimate(quota int64, window time.Duration) (Scale, bool) {
-	for _, tick := range ticks {
-		if window.Microseconds()%tick != 0 {
-			break
-		}
-		s := Scale{Tick: tick, Unit: window.Microseconds() / tick, Rate: 1, Capacity: quota}
-		if quota <= maxScaled/s.Unit {
-			return s, true
-		}
-	}
-	return Scale{}, false
+// inexact is the error of numbers that are too large.
+func (r *Rule) inexact() error {
+	return fmt.Errorf("quota %d and burst %d per %v are too large to count exactly", r.Quota, r.Burst, r.Window)
 }
 
 // Offset returns by how many microseconds the windows of key are shifted from

@@ -12,6 +12,31 @@ type Entry struct {
 	Units int64
 }
 
+type slidingLog struct{}
+
+func (slidingLog) name() string { return "sliding log" }
+
+func (slidingLog) scale(r *Rule) (Scale, error) { return r.scaleWindow() }
+
+func (slidingLog) used(f Form, b *Bucket, now int64) (units, rest, unit int64) {
+	return f.live(b.Log, now), 0, 1
+}
+
+func (slidingLog) roll(_ *Rule, b *Bucket, now, _ int64) { b.Form.rollLog(b, now) }
+
+func (slidingLog) charge(r *Rule, b *Bucket, now, cost int64) { r.chargeLog(b, now, cost) }
+
+func (slidingLog) remaining(r *Rule, n *[4]int64) int64 { return r.Burst - n[0] }
+
+func (slidingLog) wait(_ *Rule, _ int64, n *[4]int64, one bool) int64 {
+	if one {
+		return n[2]
+	}
+	return n[1]
+}
+
+func (slidingLog) emptyAfter(_ *Rule, n *[4]int64) int64 { return n[3] }
+
 // live counts the units of the entries whose window has not passed.
 func (f Form) live(log []Entry, now int64) (units int64) {
 	for _, e := range log {
@@ -31,7 +56,7 @@ func (f Form) rollLog(b *Bucket, now int64) {
 	}
 }
 
-func (r *Rule) readLog(b *Bucket, now, cost int64, n *[4]int64) {
+func (slidingLog) read(r *Rule, b *Bucket, now, cost int64, n *[4]int64) {
 	n[0] = b.X
 	n[1] = r.logWait(b, now, cost)
 	n[2] = r.logWait(b, now, 1)
@@ -65,7 +90,7 @@ func (r *Rule) chargeLog(b *Bucket, now, cost int64) {
 	b.Expires = now + r.scale.Unit
 }
 
-func (r *Rule) refundLog(b *Bucket, cost, at int64) {
+func (slidingLog) refund(r *Rule, b *Bucket, _, cost, at int64) {
 	i := slices.IndexFunc(b.Log, func(e Entry) bool { return e.At == at })
 	if i < 0 {
 		return

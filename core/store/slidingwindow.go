@@ -1,6 +1,10 @@
 package store
 
-import "github.com/weblimit/weblimit/internal/integer"
+import (
+	"time"
+
+	"github.com/weblimit/weblimit/internal/integer"
+)
 
 // The sliding window counts in two aligned windows and takes the earlier one
 // for evenly spread: units used = current + previous × (the part of it that the
@@ -9,8 +13,47 @@ import "github.com/weblimit/weblimit/internal/integer"
 // domains". The comparison is made on integers: previous × ticks left against
 // room × window.
 
-// rollEstimate moves a live bucket on to now, or begins the window now is in.
-func (f Form) rollEstimate(b *Bucket, now, offset int64) {
+type slidingWindow struct{}
+
+func (slidingWindow) name() string { return "sliding window" }
+
+func (slidingWindow) scale(r *Rule) (Scale, error) {
+	s, exact := scaleWindows(r.Quota, r.Window)
+	if !exact {
+		return Scale{}, r.inexact()
+	}
+	return s, nil
+}
+
+// scaleWindows picks the finest tick in which quota × window can be counted.
+func scaleWindows(quota int64, window time.Duration) (Scale, bool) {
+	for _, tick := range ticks {
+		if window.Microseconds()%tick != 0 {
+			break
+		}
+		s := Scale{Tick: tick, Unit: window.Microseconds() / tick, Rate: 1, Capacity: quota}
+		if quota <= maxScaled/s.Unit {
+			return s, true
+		}
+	}
+	return Scale{}, false
+}
+
+func (slidingWindow) used(f Form, b *Bucket, now int64) (units, rest, unit int64) {
+	rolled := *b
+	f.rollWindows(&rolled, now, 0)
+	previous := rolled.Y * (f.Unit - f.elapsed(&rolled, now))
+	return rolled.X + previous/f.Unit, previous % f.Unit, f.Unit
+}
+
+func (slidingWindow) roll(_ *Rule, b *Bucket, now, offset int64) { b.Form.rollWindows(b, now, offset) }
+
+func (slidingWindow) read(_ *Rule, b *Bucket, now, _ int64, n *[4]int64) {
+	n[0], n[1], n[2] = b.X, b.Y, b.Form.elapsed(b, now)
+}
+
+// rollWindows moves a live bucket on to now, or begins the window now is in.
+func (f Form) rollWindows(b *Bucket, now, offset int64) {
 	if b.Expires != 0 && now >= b.Expires-f.Unit*f.Tick { // the current window is over, the one after it is not
 		b.X, b.Y = 0, b.X
 		b.Expires += f.Unit * f.Tick
@@ -30,14 +73,14 @@ func (f Form) elapsed(b *Bucket, now int64) int64 {
 	return max(integer.InTicks(now, f.Tick)-(integer.InTicks(b.Expires, f.Tick)-2*f.Unit), 0)
 }
 
-func (r *Rule) chargeEstimate(b *Bucket, _, cost int64) { b.X += cost }
+func (slidingWindow) charge(_ *Rule, b *Bucket, _, cost int64) { b.X += cost }
 
-func (r *Rule) estimateRemaining(n *[4]int64) int64 {
+func (slidingWindow) remaining(r *Rule, n *[4]int64) int64 {
 	w := r.scale.Unit
 	return r.scale.Capacity - n[0] - integer.CeilDiv(n[1]*(w-n[2]), w)
 }
 
-func (r *Rule) estimateWait(cost int64, n *[4]int64) int64 {
+func (slidingWindow) wait(r *Rule, cost int64, n *[4]int64, _ bool) int64 {
 	current, previous, elapsed, w := n[0], n[1], n[2], r.scale.Unit
 	if room := r.scale.Capacity - cost - current; room >= 0 {
 		// It fits in this window, once the previous one weighs no more than room.
@@ -51,7 +94,7 @@ func (r *Rule) estimateWait(cost int64, n *[4]int64) int64 {
 	return (w - elapsed + w - room*w/current) * r.scale.Tick
 }
 
-func (r *Rule) estimateEmpty(n *[4]int64) int64 {
+func (slidingWindow) emptyAfter(r *Rule, n *[4]int64) int64 {
 	switch {
 	case n[0] > 0:
 		return (2*r.scale.Unit - n[2]) * r.scale.Tick
@@ -61,7 +104,7 @@ func (r *Rule) estimateEmpty(n *[4]int64) int64 {
 	return 0
 }
 
-func (r *Rule) refundEstimate(b *Bucket, cost, at int64) {
+func (slidingWindow) refund(r *Rule, b *Bucket, _, cost, at int64) {
 	start := b.Expires/r.scale.Tick - 2*r.scale.Unit
 	switch ticks := at / r.scale.Tick; {
 	case ticks >= start:

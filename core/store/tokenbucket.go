@@ -1,7 +1,9 @@
 package store
 
 import (
+	"errors"
 	"math/bits"
+	"time"
 
 	"github.com/weblimit/weblimit/internal/integer"
 )
@@ -12,6 +14,74 @@ import (
 // bucket and two readers need not agree on when they last looked. It is the
 // generic cell rate algorithm (ITU-T I.371) on integers: the moment is whole
 // ticks and a fraction over Rate, so no rate drifts, however odd.
+
+type tokenBucket struct{}
+
+func (tokenBucket) name() string { return "token bucket" }
+
+func (tokenBucket) scale(r *Rule) (Scale, error) {
+	s, exact := scaleBucket(r.Quota, r.Window, r.Whole)
+	switch {
+	case !exact:
+		return Scale{}, r.inexact()
+	case s.Capacity/s.Rate > int64(maxRefill/time.Microsecond)/s.Tick: // in ticks, so that the product can't overflow
+		return Scale{}, errors.New("burst must refill within 100 years")
+	}
+	return s, nil
+}
+
+// scaleBucket picks the finest tick in which a full bucket can be counted.
+func scaleBucket(quota int64, window time.Duration, burst int64) (Scale, bool) {
+	for _, tick := range ticks {
+		if window.Microseconds()%tick != 0 {
+			break
+		}
+		w := window.Microseconds() / tick
+		g := integer.GCD(quota, w)
+		s := Scale{Tick: tick, Unit: w / g, Rate: quota / g}
+		if s.Rate <= maxScaled && burst <= maxScaled/s.Unit {
+			s.Capacity = burst * s.Unit
+			return s, true
+		}
+	}
+	return Scale{}, false
+}
+
+func (tokenBucket) used(f Form, b *Bucket, now int64) (units, rest, unit int64) {
+	whole, fraction := f.debt(b, now)
+	whole = min(whole, maxScaled/f.Rate) // only a clock that was set back can exceed it
+	debt := whole*f.Rate + fraction
+	return debt / f.Unit, debt % f.Unit, f.Unit
+}
+
+func (tokenBucket) roll(*Rule, *Bucket, int64, int64) {}
+
+func (tokenBucket) read(_ *Rule, b *Bucket, now, _ int64, n *[4]int64) {
+	n[0], n[1] = b.Form.debt(b, now)
+}
+
+func (tokenBucket) charge(r *Rule, b *Bucket, now, cost int64) {
+	whole, fraction := b.Form.debt(b, now)
+	r.setDebt(b, now, whole*r.scale.Rate+fraction+cost*r.scale.Unit)
+}
+
+func (tokenBucket) refund(r *Rule, b *Bucket, now, cost, at int64) { r.refundDebt(b, now, cost, at) }
+
+func (tokenBucket) remaining(r *Rule, n *[4]int64) int64 { return r.debtRemaining(n) }
+
+func (tokenBucket) wait(r *Rule, cost int64, n *[4]int64, one bool) int64 {
+	if one { // without queueing
+		return r.debtWaitIn(r.Burst*r.scale.Unit, cost, n)
+	}
+	return r.debtWait(cost, n)
+}
+
+func (tokenBucket) emptyAfter(r *Rule, n *[4]int64) int64 {
+	if n[1] > 0 {
+		return (n[0] + 1) * r.scale.Tick
+	}
+	return n[0] * r.scale.Tick
+}
 
 // debt returns the ticks until the debt of a live bucket ends, whole and over Rate.
 func (f Form) debt(b *Bucket, now int64) (whole, fraction int64) {

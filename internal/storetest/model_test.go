@@ -115,3 +115,18 @@ func TestModel(t *testing.T) {
 		return &modelStore{model: newModel(), clock: clock}
 	})
 }
+
+// The suite has a row for each algorithm.
+func TestTheSuiteHasEveryAlgorithm(t *testing.T) {
+	t.Parallel()
+	rows := map[store.Algorithm]bool{store.Calendar: len(modelCalendars) > 0}
+	for _, limit := range Algorithms(1, time.Minute) {
+		rows[rule(t, limit).Algorithm] = true
+	}
+	rows[rule(t, core.Concurrent(1)).Algorithm] = true // concurrency.go
+	for _, algorithm := range store.Algorithms() {
+		if !rows[algorithm] {
+			t.Errorf("no row for %v", algorithm)
+		}
+	}
+}

@@ -1,0 +1,57 @@
+package redisstore_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/weblimit/weblimit/core"
+	"github.com/weblimit/weblimit/core/memstore"
+	"github.com/weblimit/weblimit/core/redisstore"
+	"github.com/weblimit/weblimit/core/store"
+	"github.com/weblimit/weblimit/internal/redistest"
+	"github.com/weblimit/weblimit/internal/storetest"
+	"github.com/weblimit/weblimit/internal/testclock"
+)
+
+// An algorithm that Go has and the script has not would be decided by another: each
+// answers a few charges and a refund on Redis as it does in memory.
+func TestTheScriptHasEveryAlgorithm(t *testing.T) {
+	t.Parallel()
+	for _, algorithm := range store.Algorithms() {
+		t.Run(algorithm.String(), func(t *testing.T) {
+			t.Parallel()
+			n := store.Numbers{Algorithm: algorithm, Quota: 3, Window: time.Minute}
+			if algorithm == store.Calendar {
+				n.Window, n.Calendar = 0, store.Period{Unit: store.CalendarDay, Location: time.UTC}
+			}
+			rule, err := store.NewRule("every", n)
+			if err != nil {
+				t.Fatal(err)
+			}
+			clock := storetest.NewClock()
+			memory := memstore.New()
+			testclock.Set(memory, clock.Micros)
+			redis := redisstore.NewAt(redistest.Shared(t).Client(t), clock.Micros, redisstore.Prefix(redistest.Prefix(t)))
+			checks := []core.Check{{Key: []byte("k"), Rule: &rule, Cost: 2}}
+			got, want := make([]core.Result, 1), make([]core.Result, 1)
+			for step, what := range []func(core.Store, []core.Result) error{
+				func(s core.Store, r []core.Result) error { return s.Take(t.Context(), checks, r) },
+				func(s core.Store, r []core.Result) error { return s.Refund(t.Context(), checks, r) },
+				func(s core.Store, r []core.Result) error { return s.Take(t.Context(), checks, r) },
+				func(s core.Store, r []core.Result) error { return s.Take(t.Context(), checks, r) },
+				func(s core.Store, r []core.Result) error { return s.Charge(t.Context(), checks, r) },
+			} {
+				if err := what(memory, want); err != nil {
+					t.Fatal(err)
+				}
+				if err := what(redis, got); err != nil {
+					t.Fatal(err)
+				}
+				if got[0] != want[0] {
+					t.Errorf("step %d: got %+v, in memory %+v", step, got[0], want[0])
+				}
+				clock.Advance(time.Second)
+			}
+		})
+	}
+}

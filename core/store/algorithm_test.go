@@ -1,0 +1,104 @@
+package store
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"reflect"
+	"slices"
+	"testing"
+	"time"
+)
+
+// ruleOf returns a rule that counts by an algorithm.
+func ruleOf(t *testing.T, a Algorithm) *Rule {
+	t.Helper()
+	n := Numbers{Algorithm: a, Quota: 7, Window: time.Minute}
+	if a == Calendar {
+		n = Numbers{Algorithm: a, Quota: 7, Calendar: Period{Unit: CalendarDay, Location: time.UTC}}
+	}
+	r, err := NewRule(a.String(), n)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &r
+}
+
+// An algorithm has a number, an entry in the table, a case in each switch of
+// dispatch.go, and a name that is no other's.
+func TestNoAlgorithmIsForgotten(t *testing.T) {
+	t.Parallel()
+	names := map[string]Algorithm{"unknown algorithm": 0}
+	for a := range LastAlgorithm + 1 {
+		c := algorithms[a]
+		if reserved := a == 0 || a == PenaltyRecord || a == MarkRecord; reserved != (c == nil) {
+			t.Errorf("algorithm %d: reserved %v, in the table %v", a, reserved, c != nil)
+		}
+		if c == nil {
+			continue
+		}
+		if other, taken := names[a.String()]; taken {
+			t.Errorf("algorithms %d and %d are both called %q", a, other, a)
+		}
+		names[a.String()] = a
+		if !slices.Contains(Algorithms(), a) {
+			t.Errorf("Algorithms leaves out %v", a)
+		}
+		t.Run(a.String(), func(t *testing.T) { dispatches(t, ruleOf(t, a), c) })
+	}
+}
+
+// dispatches compares each switch of dispatch.go with the table, on random buckets.
+func dispatches(t *testing.T, r *Rule, c counting) {
+	t.Helper()
+	random := rand.New(rand.NewPCG(1, uint64(r.Algorithm)))
+	now := int64(1_800_000_000_000_000)
+	var b, direct Bucket
+	copied := func() *Bucket {
+		direct = b
+		direct.Log = slices.Clone(b.Log)
+		return &direct
+	}
+	same := func(what string, got, want any) {
+		t.Helper()
+		if !reflect.DeepEqual(got, want) {
+			t.Fatalf("%s: dispatch.go says %v, the table %v: a case is missing", what, got, want)
+		}
+	}
+	for range 200 {
+		now += random.Int64N(r.Window.Microseconds()/5 + 1e6)
+		b.Open(r, now, 0)
+		cost := random.Int64N(4) + 1
+
+		r.roll(copied(), now, 0)
+		c.roll(r, &b, now, 0)
+		same("roll", direct, b)
+
+		var reading Reading
+		var m [4]int64
+		copied().Read(r, now, cost, &reading)
+		c.read(r, &b, now, cost, &m)
+		n := reading.Numbers
+		same("read", n, m)
+		same("remaining", r.remaining(&n), c.remaining(r, &n))
+		same("emptyAfter", r.emptyAfter(&n), c.emptyAfter(r, &n))
+		for _, one := range []bool{false, true} {
+			same(fmt.Sprint("wait ", one), r.wait(cost, &n, one), c.wait(r, cost, &n, one))
+		}
+		units, rest, unit := b.Form.used(&b, now)
+		wantUnits, wantRest, wantUnit := c.used(b.Form, &b, now)
+		same("used", [3]int64{units, rest, unit}, [3]int64{wantUnits, wantRest, wantUnit})
+
+		if r.wait(cost, &n, false) == 0 {
+			copied().Charge(r, now, cost)
+			c.charge(r, &b, now, cost)
+			same("charge", direct, b)
+			if b.Expires == 0 {
+				t.Fatal("charge: an algorithm that charges nothing")
+			}
+		} else {
+			r.refund(copied(), now, cost, now)
+			c.refund(r, &b, now, cost, now)
+			same("refund", direct, b)
+		}
+	}
+}

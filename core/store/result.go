@@ -1,0 +1,100 @@
+package store
+
+import (
+	"math/bits"
+	"time"
+
+	"github.com/weblimit/weblimit/internal/integer"
+)
+
+// Result derives the answer for a cost from a reading of r's state. It fits
+// every store: what differs is who did the reading.
+func (r *Rule) Result(cost int64, reading Reading) Result {
+	var result Result
+	r.Answer(cost, &reading, &result)
+	return result
+}
+
+// Answer is Result in place: a decision in memory is short enough for copies to
+// show.
+func (r *Rule) Answer(cost int64, reading *Reading, result *Result) {
+	*result = Result{
+		Allowed:   reading.Charged || r.Fits(cost, reading),
+		Charged:   reading.Charged,
+		Remaining: max(r.remaining(&reading.Numbers), 0),
+		At:        reading.At,
+	}
+	if !result.Allowed && cost <= r.Burst {
+		result.RetryAfter = micros(r.wait(cost, &reading.Numbers, false))
+	}
+	switch {
+	case r.Algorithm == Concurrency:
+		result.Window = slotRetry
+		if result.Charged {
+			result.At = r.slotsAt(reading)
+		}
+	case result.RetryAfter > 0:
+		result.Window = result.RetryAfter
+	case result.Remaining == 0:
+		result.Window = micros(r.wait(1, &reading.Numbers, true))
+	case r.Algorithm == FixedWindow, r.Algorithm == Calendar:
+		result.Window = micros(reading.Numbers[1])
+	default:
+		result.Window = micros(r.spread(result.Remaining))
+	}
+	result.ResetAfter = micros(r.emptyAfter(&reading.Numbers))
+	if reading.Blocked > 0 {
+		result.block(reading.Blocked)
+	}
+}
+
+// Fits reports whether cost fits into the state that was read.
+func (r *Rule) Fits(cost int64, reading *Reading) bool {
+	switch {
+	case cost == 0:
+		return true
+	case cost > r.Burst:
+		return false
+	case r.Algorithm == TokenBucket:
+		return r.debtFits(cost, &reading.Numbers) // whose wait takes a division
+	}
+	return r.wait(cost, &reading.Numbers, false) == 0
+}
+
+// spread returns the microseconds in which the rule grants n units, at most its burst.
+func (r *Rule) spread(n int64) int64 {
+	if r.Algorithm == TokenBucket && (r.scale.Rate == 1 || r.scale.Tick <= 1000) {
+		// The same in lowest terms: at most maxScaled ticks over Rate, or maxRefill.
+		n *= r.scale.Unit * r.scale.Tick
+		if r.scale.Rate != 1 { // it is for most limits
+			n = integer.CeilDiv(n, r.scale.Rate)
+		}
+		return n
+	}
+	w := r.Window.Microseconds()
+	if high, low := bits.Mul64(uint64(n), uint64(w)); high == 0 && low < 1<<63 {
+		return integer.CeilDiv(int64(low), r.Quota)
+	}
+	whole, rest := n/r.Quota, n%r.Quota
+	return whole*w + integer.CeilMulDiv(rest, w, r.Quota)
+}
+
+func micros(n int64) time.Duration { return time.Duration(n) * time.Microsecond }
+
+// After returns what would be read of a bucket if units were charged to it that
+// fit, right after it was read. A sliding log's reading does not tell enough for
+// that: it must be read again.
+func (r *Rule) After(reading Reading, units int64) Reading {
+	n := &reading.Numbers
+	if r.Algorithm == TokenBucket {
+		debt := n[0]*r.scale.Rate + n[1] + units*r.scale.Unit
+		n[0], n[1] = debt/r.scale.Rate, debt%r.scale.Rate
+	} else {
+		n[0] += units
+	}
+	if r.Algorithm == Concurrency {
+		n[1] = max(n[1], r.scale.Unit)
+	}
+	reading.Charged = true
+	return reading
+}
