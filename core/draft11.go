@@ -3,14 +3,12 @@ package core
 import (
 	"math/bits"
 	"strconv"
+	"sync"
+	"sync/atomic"
 	"time"
 	"unsafe"
 
 	"github.com/weblimit/weblimit/core/store"
-
-	"sync"
-
-	"sync/atomic"
 )
 
 // The response fields of draft-ietf-httpapi-ratelimit-headers-11, an

@@ -12,6 +12,7 @@ import (
 	"github.com/gofiber/fiber/v2"
 
 	"github.com/weblimit/weblimit/core"
+	"github.com/weblimit/weblimit/core/store"
 	"github.com/weblimit/weblimit/fiberlimit"
 	"github.com/weblimit/weblimit/keyfuncs"
 )
@@ -53,8 +54,13 @@ func TestTrap60PreforkWithLimitsInMemoryDoesNotStart(t *testing.T) {
 // embedded is a store in memory within another.
 type embedded struct{ *core.Memory }
 
-// shared is a store that says nothing of where it counts.
-type shared struct{ core.Store }
+// shared is a store that does not say that it counts in this process.
+type shared struct {
+	core.Store
+	registry store.Registry
+}
+
+func (s *shared) Registry() *store.Registry { return &s.registry }
 
 // Not parallel: it sets the variable by which Fiber knows a child.
 func TestTrap60InAChildOfPrefork(t *testing.T) {
@@ -64,18 +70,18 @@ func TestTrap60InAChildOfPrefork(t *testing.T) {
 		fiberlimit.Limit(store, limit)
 		return nil
 	}
-	for _, store := range []core.Store{core.NewMemory(), embedded{core.NewMemory()}} {
+	for _, store := range []core.Store{core.NewMemory(), embedded{core.NewMemory()}, struct{ core.Store }{core.NewMemory()}} {
 		if said := build(store); said != nil {
 			t.Errorf("without Prefork: %v", said)
 		}
 	}
 	t.Setenv("FIBER_PREFORK_CHILD", "1")
-	for _, store := range []core.Store{core.NewMemory(), embedded{core.NewMemory()}} {
+	for _, store := range []core.Store{core.NewMemory(), embedded{core.NewMemory()}, struct{ core.Store }{core.NewMemory()}} {
 		if said, _ := build(store).(string); !strings.HasPrefix(said, refusesPrefork) {
 			t.Errorf("with Prefork: %v", said)
 		}
 	}
-	if said := build(shared{core.NewMemory()}); said != nil {
+	if said := build(&shared{Store: core.NewMemory()}); said != nil {
 		t.Errorf("with a shared store: %v", said)
 	}
 }
