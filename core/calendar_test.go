@@ -133,7 +133,7 @@ func TestCalendarLimitsThatCanNotWork(t *testing.T) {
 		{"nothing", core.PerMonth(0, time.UTC), "at least 1"},
 		{"too much", core.PerMonth(1<<52, time.UTC), "too large"},
 		{"a burst", core.PerMonth(10, time.UTC).Burst(20), "Burst belongs to a token bucket, not to a calendar window"},
-		{"jitter", core.PerMonth(10, time.UTC).Jitter(), "Jitter belongs to windows"},
+		{"jitter", core.PerMonth(10, time.UTC).Jitter(), "jitter belongs to windows"},
 		{"another algorithm", core.PerMonth(10, time.UTC).SlidingWindow(), "can't be a sliding window"},
 		{"a cost that never fits", core.PerMonth(10, time.UTC).Cost(11), "can never fit"},
 	} {

@@ -40,7 +40,7 @@ func TestReasonStrings(t *testing.T) {
 
 func TestAlgorithmStrings(t *testing.T) {
 	t.Parallel()
-	for algorithm, want := range map[core.Algorithm]string{
+	for algorithm, want := range map[store.Algorithm]string{
 		store.TokenBucket:   "token bucket",
 		store.FixedWindow:   "fixed window",
 		store.SlidingWindow: "sliding window",

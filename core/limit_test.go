@@ -68,8 +68,8 @@ func TestBadLimitsAreErrors(t *testing.T) {
 		{"a cost above a window's quota", core.PerSecond(5).FixedWindow().Cost(6), "cost 6 can never fit: the limit holds at most 5"},
 		{"a cost that would overflow", core.PerSecond(5).Cost(math.MaxInt64), "cost 9223372036854775807 can never fit: the limit holds at most 5"},
 
-		{"jitter on a token bucket", core.PerSecond(5).Jitter(), "Jitter belongs to windows, not to a token bucket"},
-		{"jitter on a sliding log", core.PerSecond(5).Jitter().SlidingLog(), "Jitter belongs to windows, not to a sliding log"},
+		{"jitter on a token bucket", core.PerSecond(5).Jitter(), "jitter belongs to windows, not to a token bucket"},
+		{"jitter on a sliding log", core.PerSecond(5).Jitter().SlidingLog(), "jitter belongs to windows, not to a sliding log"},
 		{"no slots", core.Concurrent(0), "quota must be at least 1, got 0"},
 		{"more slots than can be kept", core.Concurrent(5001), "at most 5000 requests at the same time can be counted, got 5001"},
 		{"a cost above the slots", core.Concurrent(5).Cost(6), "cost 6 can never fit: the limit holds at most 5"},

@@ -19,13 +19,14 @@ type Memory = memstore.Store
 //	core.NewMemory(memstore.MaxBuckets(10_000))
 func NewMemory(options ...memstore.Option) *Memory { return memstore.New(options...) }
 
-// What a store is asked, and what it answers.
-type (
-	Check     = store.Check
-	Result    = store.Result
-	Rule      = store.Rule
-	Algorithm = store.Algorithm
-)
+// Check asks whether one limit lets one key spend a cost.
+type Check = store.Check
+
+// Result is a store's answer to one Check.
+type Result = store.Result
+
+// Rule is a limit's name and numbers, as a store decides by them; see [Limit.Rule].
+type Rule = store.Rule
 
 // Block says when a limit blocks a client that exceeds it again and again, and for
 // how long; see [Limit.Penalty].

@@ -142,7 +142,7 @@ func TestATierThatCanNeverWork(t *testing.T) {
 		{"a negative quota", "quota must be at least 1, got -5", core.PerHour(-5)},
 		{"no window", "window must be at least 1ms, got 0s", core.Per(5, 0)},
 		{"a burst of a fixed window", "Burst belongs to a token bucket, not to a fixed window", core.PerHour(30).FixedWindow().Burst(30)},
-		{"jitter of a token bucket", "Jitter belongs to windows, not to a token bucket", core.PerHour(30).Jitter()},
+		{"jitter of a token bucket", "jitter belongs to windows, not to a token bucket", core.PerHour(30).Jitter()},
 		{"less than the limit's cost", "cost 3 can never fit: the limit holds at most 2", core.PerHour(2)},
 		{"more than can be counted", "quota 9223372036854775807 and burst 9223372036854775807 per 1h0m0s are too large to count exactly", core.PerHour(1<<63 - 1)},
 		{"too large a log", "a sliding log remembers each request: quota must be at most 5000, got 5001 (SlidingWindow has no such bound)", core.PerHour(5001).SlidingLog()},

@@ -160,9 +160,9 @@ func (r *Rule) validate() error {
 	case r.Whole < r.Burst:
 		return fmt.Errorf("a class of requests can't have %d of %d units", r.Burst, r.Whole)
 	case r.Whole != r.Quota && r.Algorithm != TokenBucket:
-		return fmt.Errorf("Burst belongs to a token bucket, not to a %v", r.Algorithm)
+		return fmt.Errorf("a burst belongs to a token bucket, not to a %v", r.Algorithm)
 	case r.Jitter && !windowed:
-		return fmt.Errorf("Jitter belongs to windows, not to a %v", r.Algorithm)
+		return fmt.Errorf("jitter belongs to windows, not to a %v", r.Algorithm)
 	case r.Soft < 0 || r.Soft > 0 && r.Soft >= r.Whole:
 		return fmt.Errorf("the soft limit must be at least 1 and below the %d units of the limit itself, got %d", r.Whole, r.Soft)
 	case r.Algorithm == SlidingLog && r.Quota > maxLogQuota:

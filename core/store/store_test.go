@@ -26,7 +26,7 @@ func TestNumbersThatCanNotWork(t *testing.T) {
 		"unknown algorithm 7":                                                         {Algorithm: store.MarkRecord, Quota: 1, Window: time.Second},
 		"quota must be at least 1, got 0":                                             {Algorithm: store.TokenBucket, Window: time.Second},
 		"a class of requests can't have 5 of 4 units":                                 {Algorithm: store.TokenBucket, Quota: 1, Burst: 5, Whole: 4, Window: time.Second},
-		"Burst belongs to a token bucket, not to a fixed window":                      {Algorithm: store.FixedWindow, Quota: 1, Burst: 5, Window: time.Second},
+		"a burst belongs to a token bucket, not to a fixed window":                    {Algorithm: store.FixedWindow, Quota: 1, Burst: 5, Window: time.Second},
 		"unknown unit of calendar windows 0":                                          {Algorithm: store.Calendar, Quota: 1, Calendar: store.Period{Location: time.UTC}},
 		"a token bucket that lets requests queue has one class of them":               {Algorithm: store.TokenBucket, Quota: 4, Burst: 2, Whole: 4, Wait: time.Second, Window: time.Second},
 		"OncePer: the ttl must be from 1s to 31 days, in whole microseconds, got 1ms": {Algorithm: store.TokenBucket, Quota: 1, Window: time.Second, Once: time.Millisecond},

@@ -198,7 +198,7 @@ func FuzzFields(f *testing.F) {
 			return
 		}
 		limit := core.Per(quota, time.Duration(micros)*time.Microsecond).Named(name).By(keyfuncs.Everyone())
-		switch core.Algorithm(algorithm) {
+		switch store.Algorithm(algorithm) {
 		case store.TokenBucket:
 			limit = limit.Burst(burst)
 		case store.FixedWindow:

@@ -97,7 +97,7 @@ func shadowBlockMarks(r *rig) {
 		return core.Check{Key: []byte("k"), Rule: rule, Cost: 1, Shadow: true, Once: []byte(operation)}
 	}
 	r.wantOnce(of("a"), true, false, 4)
-	if err := r.Store.Block(context.Background(), []core.Check{of("a")}, time.Minute); err != nil {
+	if err := r.Block(context.Background(), []core.Check{of("a")}, time.Minute); err != nil {
 		r.Fatal(err)
 	}
 	r.wantOperationBlocked(of("a"), time.Minute)

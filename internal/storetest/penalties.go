@@ -49,7 +49,7 @@ func (r *rig) blockOf(rule *core.Rule, key string) time.Duration {
 func (r *rig) blocks(rules ...*core.Rule) []core.Blocked {
 	r.Helper()
 	var all []core.Blocked
-	for b, err := range r.Store.Blocks(context.Background(), rules) {
+	for b, err := range r.Blocks(context.Background(), rules) {
 		if err != nil {
 			r.Fatalf("blocks: %v", err)
 		}
@@ -200,11 +200,11 @@ func liftAndSet(r *rig) {
 	for name, plain := range Algorithms(5, time.Hour) {
 		limit, key := rule(r, penalized(plain)), name
 		check := core.Check{Key: []byte(key), Rule: limit}
-		if err := r.Store.Block(context.Background(), []core.Check{check}, 3*time.Hour); err != nil {
+		if err := r.Block(context.Background(), []core.Check{check}, 3*time.Hour); err != nil {
 			r.Fatal(err)
 		}
 		r.wantBlocked(limit, key, 3*time.Hour)
-		if err := r.Store.Block(context.Background(), []core.Check{check}, time.Second); err != nil {
+		if err := r.Block(context.Background(), []core.Check{check}, time.Second); err != nil {
 			r.Fatal(err)
 		}
 		r.wantBlocked(limit, key, time.Second)
@@ -213,7 +213,7 @@ func liftAndSet(r *rig) {
 		}
 		r.wantTake(limit, key+"'s other", 4, true, 1)
 		for range 2 { // lifting what is not blocked is no error
-			if err := r.Store.Unblock(context.Background(), []core.Check{check}); err != nil {
+			if err := r.Unblock(context.Background(), []core.Check{check}); err != nil {
 				r.Fatal(err)
 			}
 		}
@@ -226,19 +226,19 @@ func liftAndSet(r *rig) {
 		r.reset(limit, key)
 		r.wantTake(limit, key, 5, true, 0)
 		r.wantDenied(limit, key, 2)
-		if err := r.Store.Unblock(context.Background(), []core.Check{check}); err != nil {
+		if err := r.Unblock(context.Background(), []core.Check{check}); err != nil {
 			r.Fatal(err)
 		}
 		r.wantDenied(limit, key, 2) // denials were forgotten, what was used was not
 		r.wantBlocked(limit, key, time.Minute)
 	}
 	for _, checks := range [][]core.Check{{{Key: []byte("k")}}, {{Key: []byte("k"), Rule: rule(r, core.PerHour(1))}}} {
-		if r.Store.Block(context.Background(), checks, time.Second) == nil || r.Store.Unblock(context.Background(), checks) == nil {
+		if r.Block(context.Background(), checks, time.Second) == nil || r.Unblock(context.Background(), checks) == nil {
 			r.Errorf("a block under a rule without penalty: no error")
 		}
 	}
 	for _, d := range []time.Duration{0, -1, time.Nanosecond, 11 * 365 * 24 * time.Hour} {
-		if r.Store.Block(context.Background(), []core.Check{{Key: []byte("k"), Rule: slow(r, "slow")}}, d) == nil {
+		if r.Block(context.Background(), []core.Check{{Key: []byte("k"), Rule: slow(r, "slow")}}, d) == nil {
 			r.Errorf("a block for %v: no error", d)
 		}
 	}
@@ -305,14 +305,14 @@ func HammerBlocks(t testing.TB, store core.Store, rule *core.Rule, key string, g
 // blockOrLift has store and model set, lift or list blocks.
 func (s *sequence) blockOrLift() {
 	s.Helper()
-	b, ok := s.Store.(core.Store)
+	b := s.Store
 	var rules []*core.Rule
 	for _, name := range names {
 		if r := s.rule(name); r.Penalized() {
 			rules = append(rules, r)
 		}
 	}
-	if !ok || len(rules) == 0 {
+	if len(rules) == 0 {
 		return
 	}
 	c := core.Check{Key: []byte(pick(s.rand, keys)), Rule: pick(s.rand, rules)}

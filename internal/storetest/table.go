@@ -390,7 +390,7 @@ func jitter(r *rig) {
 // edgeAttack lets a client who knows the algorithm take all it can get, after
 // being idle, in every alignment of a window's length.
 func edgeAttack(r *rig) {
-	bounds := map[core.Algorithm]int64{store.TokenBucket: 20, store.FixedWindow: 20, store.SlidingWindow: 20, store.SlidingLog: 10}
+	bounds := map[store.Algorithm]int64{store.TokenBucket: 20, store.FixedWindow: 20, store.SlidingWindow: 20, store.SlidingLog: 10}
 	r.each(10, time.Second, func(r *rig, rule *core.Rule) {
 		r.Set(time.Date(2026, 5, 5, 5, 5, 5, 950_000_000, time.UTC)) // just before an edge
 		var admitted []int64                                         // when, in microseconds
