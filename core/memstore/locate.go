@@ -62,7 +62,7 @@ func (m *Store) enter(c *call, checks []store.Check) {
 	c.states = slices.Grow(c.states[:0], len(checks))[:len(checks)]
 	for i := range checks {
 		m.locateWithMark(&c.at[i], &checks[i])
-		c.states[i] = store.State{}
+		c.states[i].Reuse()
 	}
 	if len(checks) == 1 {
 		c.at[0].shard.mu.Lock()
@@ -120,6 +120,8 @@ func (m *Store) leave(c *call, checks []store.Check, now int64) {
 		if !seen {
 			c.at[i].shard.mu.Unlock()
 		}
-		c.states[i].Bucket.Log = nil
+		if b := &c.states[i].Bucket; b.Log != nil {
+			b.Log = nil
+		}
 	}
 }

@@ -19,6 +19,15 @@ type State struct {
 	fits, converted, repeated bool
 }
 
+// Reuse makes a State that was used good for another check, whose Bucket is read next,
+// and whose Penalty and Mark are where the check needs them. It writes no more than it
+// must: a call has a State for each check.
+func (s *State) Reuse() {
+	s.reading = Reading{}
+	s.BucketChanged, s.PenaltyChanged, s.MarkChanged = false, false, false
+	s.fits, s.converted, s.repeated = false, false, false
+}
+
 // Decide decides checks together, as [Store].Take does if take is set and else as Peek
 // does, at a time in microseconds since the epoch. states[i] is that of checks[i]. The
 // results are [Answer]'s to give, which needs no lock any more.
