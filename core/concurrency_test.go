@@ -128,6 +128,7 @@ func TestSlotsDuringAnOutage(t *testing.T) {
 		time.Sleep(time.Minute)
 		first.Settle(core.Outcome{})
 		second.Settle(core.Outcome{})
+		synctest.Wait() // for the renewals of this very instant, which give back what has ended meanwhile
 		wantDecision(t, "when they have ended", ask(), true, core.ReasonOutageLocal, 1, 27)
 		store.down.Store(false)
 		wantDecision(t, "after the outage", ask(), true, core.ReasonWithinLimit, 5, 89)

@@ -240,8 +240,11 @@ func (l *Limit) validate() error {
 	if l.hasOnce && l.once.Err() != nil {
 		return fmt.Errorf("OncePer: %s", unprefixed(l.once.Err()))
 	}
+	if n.hasRepeats && !l.hasOnce && n.Once == 0 {
+		return errors.New("Repeats belongs to OncePer: it says how many repeats of an operation are free")
+	}
 	if n.hasRepeats && l.hasOnce && n.Repeats == 0 { // else a default
-		return errors.New("Repeats must be from 1 to 1000, got 0")
+		return errors.New("free repeats must be from 1 to 1000, got 0")
 	}
 	if l.hasOnce && n.Once == 0 { // else no OncePer
 		return errors.New("OncePer: the ttl must be from 1s to 31 days, in whole microseconds, got 0s")

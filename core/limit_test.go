@@ -89,8 +89,8 @@ func TestBadLimitsAreErrors(t *testing.T) {
 		{"operations that are known for a moment", core.PerSecond(5).OncePer(all, time.Second-time.Microsecond), "OncePer: the ttl must be from 1s to 31 days, in whole microseconds, got 999.999ms"},
 		{"operations that are known for two months", core.PerSecond(5).OncePer(all, 61*24*time.Hour), "OncePer: the ttl must be from 1s to 31 days, in whole microseconds, got 1464h0m0s"},
 		{"repeats of nothing", core.PerSecond(5).Repeats(3), "Repeats belongs to OncePer: it says how many repeats of an operation are free"},
-		{"no repeats", core.PerSecond(5).OncePer(all, time.Hour).Repeats(0), "Repeats must be from 1 to 1000, got 0"},
-		{"too many repeats", core.PerSecond(5).OncePer(all, time.Hour).Repeats(1001), "Repeats must be from 1 to 1000, got 1001"},
+		{"no repeats", core.PerSecond(5).OncePer(all, time.Hour).Repeats(0), "free repeats must be from 1 to 1000, got 0"},
+		{"too many repeats", core.PerSecond(5).OncePer(all, time.Hour).Repeats(1001), "free repeats must be from 1 to 1000, got 1001"},
 		{"operations that are known for an odd nanosecond", core.PerSecond(5).OncePer(all, time.Second+1), "OncePer: the ttl must be from 1s to 31 days, in whole microseconds, got 1.000000001s"},
 
 		{"an outage policy that does not exist", core.PerSecond(5).OnOutage(core.Outage(3)), "unknown outage policy 3"},

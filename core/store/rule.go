@@ -174,9 +174,9 @@ func (r *Rule) validate() error {
 	case r.Once != 0 && (r.Once < minOnce || r.Once > maxOnce || r.Once%time.Microsecond != 0):
 		return fmt.Errorf("OncePer: the ttl must be from 1s to 31 days, in whole microseconds, got %v", r.Once)
 	case r.Repeats != 0 && r.Once == 0:
-		return errors.New("Repeats belongs to OncePer: it says how many repeats of an operation are free")
+		return errors.New("free repeats need operations that are charged once")
 	case r.Once != 0 && (r.Repeats < 1 || r.Repeats > maxRepeats):
-		return fmt.Errorf("Repeats must be from 1 to %d, got %d", maxRepeats, r.Repeats)
+		return fmt.Errorf("free repeats must be from 1 to %d, got %d", maxRepeats, r.Repeats)
 	case r.Wait != 0 && r.Algorithm != TokenBucket:
 		return fmt.Errorf("a queue belongs to a token bucket, not to a %v", r.Algorithm)
 	case r.Wait < 0 || r.Wait > maxWait || r.Wait%time.Microsecond != 0:
