@@ -48,7 +48,6 @@ type judge struct {
 	limiter     *core.Limiter
 	direct      bool // nobody has seen what the store was asked
 
-	allowed  bool // the request that was judged last
 	doubtful bool // it may be denied as ambiguous: whether that limit applies is the router's answer
 	sent     int  // requests that the oracle has read
 }
