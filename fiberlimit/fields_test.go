@@ -80,24 +80,12 @@ func chunkedPost(body string) *http.Request {
 // posted is seen for POST, after middleware has changed the request.
 func posted(t *testing.T, config fiber.Config, r *http.Request, change func(*fiber.Ctx), read func(*fiber.Ctx, keyfuncs.Request)) {
 	t.Helper()
-	app, called := fiber.New(config), false
-	app.Post("/items/:id", func(c *fiber.Ctx) error {
+	routed(t, config, (*fiber.App).Post, r, func(c *fiber.Ctx, in keyfuncs.Request) {
 		if change != nil {
 			change(c)
 		}
-		called = true
-		read(c, acquire(c, new(routes), new(settingsCache).of(c)))
-		return nil
+		read(c, in)
 	})
-	app.Handler()
-	res, err := limittest.Exchange(app.Server().ServeConn, r)
-	if err != nil {
-		t.Fatal(err)
-	}
-	_ = res.Body.Close()
-	if !called {
-		t.Fatalf("the handler was not called: %d", res.StatusCode)
-	}
 }
 
 // values are copies of all lines of a header.

@@ -17,9 +17,14 @@ import (
 // seen calls read with what a limiter at the route "/items/:id" sees of r.
 func seen(t *testing.T, config fiber.Config, r *http.Request, read func(*fiber.Ctx, keyfuncs.Request)) {
 	t.Helper()
-	app := fiber.New(config)
-	var called bool
-	app.Get("/items/:id", func(c *fiber.Ctx) error {
+	routed(t, config, (*fiber.App).Get, r, read)
+}
+
+// routed is seen for a method.
+func routed(t *testing.T, config fiber.Config, method func(*fiber.App, string, ...fiber.Handler) fiber.Router, r *http.Request, read func(*fiber.Ctx, keyfuncs.Request)) {
+	t.Helper()
+	app, called := fiber.New(config), false
+	method(app, "/items/:id", func(c *fiber.Ctx) error {
 		called = true
 		read(c, acquire(c, new(routes), new(settingsCache).of(c)))
 		return nil
