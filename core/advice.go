@@ -10,9 +10,8 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/weblimit/weblimit/keyfuncs"
-
 	"github.com/weblimit/weblimit/core/store"
+	"github.com/weblimit/weblimit/keyfuncs"
 )
 
 // Advice is a kind of misconfiguration that a limiter notices and logs: one line

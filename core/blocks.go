@@ -8,9 +8,8 @@ import (
 	"strings"
 	"time"
 
-	"github.com/weblimit/weblimit/keyfuncs"
-
 	"github.com/weblimit/weblimit/core/store"
+	"github.com/weblimit/weblimit/keyfuncs"
 )
 
 // Blocks yields the clients that the limiter's limits block, in no order, one

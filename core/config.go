@@ -7,9 +7,8 @@ import (
 	"log/slog"
 	"time"
 
-	"github.com/weblimit/weblimit/keyfuncs"
-
 	"github.com/weblimit/weblimit/core/store"
+	"github.com/weblimit/weblimit/keyfuncs"
 )
 
 // DefaultTimeout is how long a store may take to decide unless told otherwise.

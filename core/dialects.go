@@ -5,9 +5,8 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/weblimit/weblimit/internal/integer"
-
 	"github.com/weblimit/weblimit/core/store"
+	"github.com/weblimit/weblimit/internal/integer"
 )
 
 // Headers is a set of dialects in which clients can be told of their limits, for

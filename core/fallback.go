@@ -5,9 +5,8 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/weblimit/weblimit/keyfuncs"
-
 	"github.com/weblimit/weblimit/core/store"
+	"github.com/weblimit/weblimit/keyfuncs"
 )
 
 // Fallback is what decides while a store does not answer, for limits whose

@@ -9,9 +9,8 @@ import (
 	"strings"
 	"time"
 
-	"github.com/weblimit/weblimit/keyfuncs"
-
 	"github.com/weblimit/weblimit/core/store"
+	"github.com/weblimit/weblimit/keyfuncs"
 )
 
 // Limit is a rule for requests: so many units per window, for whom, counted

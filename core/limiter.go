@@ -8,11 +8,9 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/weblimit/weblimit/keyfuncs"
-
-	"github.com/weblimit/weblimit/core/store"
-
 	"github.com/weblimit/weblimit/core/memstore"
+	"github.com/weblimit/weblimit/core/store"
+	"github.com/weblimit/weblimit/keyfuncs"
 )
 
 // Limiter decides requests by its limits. It is safe for concurrent use and has

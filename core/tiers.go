@@ -6,9 +6,8 @@ import (
 	"sync"
 	"sync/atomic"
 
-	"github.com/weblimit/weblimit/keyfuncs"
-
 	"github.com/weblimit/weblimit/core/store"
+	"github.com/weblimit/weblimit/keyfuncs"
 )
 
 // tiers brings the numbers that a limit's Tiers function returns to rules. An

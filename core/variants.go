@@ -5,7 +5,6 @@ import (
 	"sync/atomic"
 
 	"github.com/weblimit/weblimit/core/store"
-
 	"github.com/weblimit/weblimit/internal/integer"
 )
 

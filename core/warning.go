@@ -6,7 +6,6 @@ import (
 	"strings"
 
 	"github.com/weblimit/weblimit/core/store"
-
 	"github.com/weblimit/weblimit/internal/integer"
 )
 
