@@ -64,7 +64,7 @@ fuzz: ## run every fuzz target for FUZZTIME (10s)
 	FUZZTIME=$(FUZZTIME) scripts/fuzz
 
 raw: ## send RAW (1000000) random requests to the adapters, byte by byte; SEED=n is one case again
-	RAW=$(RAW) go test -run TestRaw -timeout 0 -v ./internal/adversary
+	RAW=$(RAW) go test -run TestRaw -timeout 0 -v ./internal/test/adversary
 
 cover: ## print the coverage of the main module; coverage.out holds the lines
 	@scripts/install-redis

@@ -18,7 +18,7 @@ import (
 
 	"github.com/weblimit/weblimit/bench/load"
 	"github.com/weblimit/weblimit/bench/peers"
-	"github.com/weblimit/weblimit/internal/redistest"
+	"github.com/weblimit/weblimit/internal/test/redistest"
 )
 
 // connections is how many requests are under way at a time, end to end.

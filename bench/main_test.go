@@ -12,7 +12,7 @@ import (
 	"time"
 
 	"github.com/weblimit/weblimit/bench/peers"
-	"github.com/weblimit/weblimit/internal/redistest"
+	"github.com/weblimit/weblimit/internal/test/redistest"
 )
 
 // round turns the order of the peers, so that over several rounds none is always the first.

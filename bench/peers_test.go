@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/weblimit/weblimit/bench/peers"
-	"github.com/weblimit/weblimit/internal/redistest"
+	"github.com/weblimit/weblimit/internal/test/redistest"
 )
 
 // A peer that allows what it should deny would be measured at something else.

@@ -12,7 +12,7 @@ import (
 
 	"github.com/weblimit/weblimit/bench/latency"
 	"github.com/weblimit/weblimit/bench/peers"
-	"github.com/weblimit/weblimit/internal/redistest"
+	"github.com/weblimit/weblimit/internal/test/redistest"
 )
 
 // BenchmarkRedis has goroutines ask one limiter, whose state is in a redis-server that runs

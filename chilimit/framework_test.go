@@ -3,7 +3,7 @@ package chilimit_test
 import (
 	"testing"
 
-	"github.com/weblimit/weblimit/internal/limittest"
+	"github.com/weblimit/weblimit/internal/test/limittest"
 )
 
 // Chi has no opinion on the client's address.

@@ -6,7 +6,7 @@ import (
 
 	"github.com/weblimit/weblimit/core"
 	"github.com/weblimit/weblimit/core/store"
-	"github.com/weblimit/weblimit/internal/storetest"
+	"github.com/weblimit/weblimit/internal/test/storetest"
 )
 
 func TestMemoryCanBeWrapped(t *testing.T) {

@@ -17,7 +17,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/weblimit/weblimit/internal/redistest"
+	"github.com/weblimit/weblimit/internal/test/redistest"
 )
 
 var programs = []string{"nethttp", "chi", "gin", "echo", "fiber"}

@@ -3,7 +3,7 @@ package fiberlimit_test
 import (
 	"testing"
 
-	"github.com/weblimit/weblimit/internal/limittest"
+	"github.com/weblimit/weblimit/internal/test/limittest"
 )
 
 // Without a ProxyHeader Fiber takes the peer for the client.

@@ -10,7 +10,7 @@ import (
 
 	"github.com/gofiber/fiber/v2"
 
-	"github.com/weblimit/weblimit/internal/limittest"
+	"github.com/weblimit/weblimit/internal/test/limittest"
 	"github.com/weblimit/weblimit/keyfuncs"
 )
 

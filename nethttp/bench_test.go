@@ -4,7 +4,7 @@ import (
 	"net/http"
 	"testing"
 
-	"github.com/weblimit/weblimit/internal/limittest"
+	"github.com/weblimit/weblimit/internal/test/limittest"
 	"github.com/weblimit/weblimit/nethttp"
 )
 

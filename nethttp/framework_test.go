@@ -3,7 +3,7 @@ package nethttp_test
 import (
 	"testing"
 
-	"github.com/weblimit/weblimit/internal/limittest"
+	"github.com/weblimit/weblimit/internal/test/limittest"
 )
 
 // net/http has no opinion on the client's address.

@@ -8,7 +8,7 @@ import (
 	"testing"
 
 	"github.com/weblimit/weblimit/core"
-	"github.com/weblimit/weblimit/internal/limittest"
+	"github.com/weblimit/weblimit/internal/test/limittest"
 	"github.com/weblimit/weblimit/nethttp"
 )
 

@@ -9,7 +9,7 @@ import (
 
 	"github.com/weblimit/weblimit/core"
 	"github.com/weblimit/weblimit/core/memstore"
-	"github.com/weblimit/weblimit/internal/race"
+	"github.com/weblimit/weblimit/internal/test/race"
 )
 
 // logFiller takes from a store under rules of logs, and measures the heap.

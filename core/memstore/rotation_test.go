@@ -8,8 +8,8 @@ import (
 
 	"github.com/weblimit/weblimit/core"
 	"github.com/weblimit/weblimit/core/memstore"
-	"github.com/weblimit/weblimit/internal/race"
-	"github.com/weblimit/weblimit/internal/storetest"
+	"github.com/weblimit/weblimit/internal/test/race"
+	"github.com/weblimit/weblimit/internal/test/storetest"
 )
 
 // bytesPerBucket is what MaxBuckets promises, and a little for shards and lists.

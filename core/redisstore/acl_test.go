@@ -8,12 +8,12 @@ import (
 
 	"github.com/weblimit/weblimit/core"
 	"github.com/weblimit/weblimit/core/redisstore"
-	"github.com/weblimit/weblimit/internal/redistest"
-	"github.com/weblimit/weblimit/internal/storetest"
+	"github.com/weblimit/weblimit/internal/test/redistest"
+	"github.com/weblimit/weblimit/internal/test/storetest"
 )
 
 // The whole suite under a user who may do what the ACL line of docs/redis.md
-// says. That it permits nothing else is tested in internal/faults.
+// says. That it permits nothing else is tested in internal/test/faults.
 func TestTheStoreUnderTheLeastPrivilege(t *testing.T) {
 	t.Parallel()
 	text, err := os.ReadFile("../../docs/redis.md")

@@ -5,7 +5,7 @@ import (
 	"time"
 
 	"github.com/weblimit/weblimit/core"
-	"github.com/weblimit/weblimit/internal/redistest"
+	"github.com/weblimit/weblimit/internal/test/redistest"
 )
 
 // The client says where the edges are, Redis's clock what time it is: clients that

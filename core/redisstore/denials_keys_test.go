@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/weblimit/weblimit/core"
-	"github.com/weblimit/weblimit/internal/race"
+	"github.com/weblimit/weblimit/internal/test/race"
 )
 
 // Trap 30: whoever has ten million keys denied takes no more memory than there is,

@@ -6,7 +6,7 @@ import (
 
 	"github.com/weblimit/weblimit/core/redisstore"
 	"github.com/weblimit/weblimit/core/store"
-	"github.com/weblimit/weblimit/internal/redistest"
+	"github.com/weblimit/weblimit/internal/test/redistest"
 )
 
 func TestInspectFindsARedisThatEvictsLimits(t *testing.T) {

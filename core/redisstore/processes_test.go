@@ -12,8 +12,8 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/weblimit/weblimit/core/redisstore"
-	"github.com/weblimit/weblimit/internal/redistest"
-	"github.com/weblimit/weblimit/internal/storetest"
+	"github.com/weblimit/weblimit/internal/test/redistest"
+	"github.com/weblimit/weblimit/internal/test/storetest"
 )
 
 const (

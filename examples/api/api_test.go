@@ -12,7 +12,7 @@ import (
 	"github.com/gin-gonic/gin"
 
 	"github.com/weblimit/weblimit/core"
-	"github.com/weblimit/weblimit/internal/limittest"
+	"github.com/weblimit/weblimit/internal/test/limittest"
 )
 
 func TestMain(m *testing.M) {

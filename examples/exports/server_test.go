@@ -13,7 +13,7 @@ import (
 	"time"
 
 	"github.com/weblimit/weblimit/core"
-	"github.com/weblimit/weblimit/internal/limittest"
+	"github.com/weblimit/weblimit/internal/test/limittest"
 )
 
 func TestMain(m *testing.M) { os.Exit(limittest.Main(m)) }

@@ -7,7 +7,7 @@ import (
 
 	"github.com/weblimit/weblimit/core"
 	"github.com/weblimit/weblimit/core/redisstore/internal/leasesim"
-	"github.com/weblimit/weblimit/internal/race"
+	"github.com/weblimit/weblimit/internal/test/race"
 )
 
 const quota = 10_000

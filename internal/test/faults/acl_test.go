@@ -1,0 +1,171 @@
+package faults_test
+
+import (
+	"errors"
+	"os"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/weblimit/weblimit/core"
+	"github.com/weblimit/weblimit/core/redisstore"
+	"github.com/weblimit/weblimit/internal/test/redistest"
+)
+
+var aclLine = regexp.MustCompile(`(?m)^ACL SETUSER weblimit on >secret (.*)$`)
+
+// documented returns the rules of the ACL line in docs/redis.md.
+func documented(t *testing.T) []string {
+	t.Helper()
+	text, err := os.ReadFile("../../../docs/redis.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	found := aclLine.FindAllStringSubmatch(string(text), -1)
+	if len(found) != 1 {
+		t.Fatalf("docs/redis.md has %d ACL lines, want one", len(found))
+	}
+	return strings.Fields(found[0][1])
+}
+
+// privileged returns a server with a user who may do what is documented, and
+// that user's client.
+func privileged(t *testing.T) (*redistest.Server, *redis.Client) {
+	t.Helper()
+	s := redistest.Start(t)
+	s.User(t, "weblimit", documented(t)...)
+	return s, s.ClientAs(t, "weblimit")
+}
+
+// The rules are enough: everything the store does works, and nothing it does is
+// refused without our knowing. The whole suite of the store runs under them in
+// core/redisstore.
+func TestTheDocumentedRulesAreEnough(t *testing.T) {
+	t.Parallel()
+	s, client := privileged(t)
+	store := redisstore.New(client)
+	heard := listen(store)
+	l := newLimiter(t, core.Config{Store: store, Timeout: patience, Limits: []core.Limit{long(3, "api").OnOutage(core.Deny)}})
+	for n, want := range []core.Reason{core.ReasonWithinLimit, core.ReasonWithinLimit, core.ReasonWithinLimit, core.ReasonLimitExceeded} {
+		if d := l.AllowKey(t.Context(), "k", 1); d.Reason != want {
+			t.Errorf("decision %d: %v, %v; want %v", n+1, d.Reason, d.Err, want)
+		}
+	}
+	if err := l.Reset(t.Context(), "k"); err != nil {
+		t.Error(err)
+	}
+	if left := remaining(t, l, "k"); left != 3 {
+		t.Errorf("%d left after a reset, want 3", left)
+	}
+	if heard.String() != "none" {
+		t.Errorf("events: %v", heard)
+	}
+	entries, err := s.Client(t).ACLLog(t.Context(), 100).Result()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, e := range entries {
+		if e.Object != "client|setinfo" && e.Object != "info" { // what go-redis and Inspect try
+			t.Errorf("refused: %s %s", e.Context, e.Object)
+		}
+	}
+}
+
+// Every command of the server but the documented ones is refused, and so are
+// these on other keys.
+func TestNothingElseIsPermitted(t *testing.T) {
+	t.Parallel()
+	s, client := privileged(t)
+	permitted := map[string]bool{"hello": true, "auth": true, "quit": true, "reset": true} // open to everybody
+	for _, rule := range documented(t) {
+		if command, ok := strings.CutPrefix(rule, "+"); ok {
+			permitted[command] = true
+		}
+	}
+	reply, err := s.Client(t).Do(t.Context(), "command").Slice()
+	if err != nil {
+		t.Fatal(err)
+	}
+	refused := 0
+	for name, arity := range commands(reply) {
+		if permitted[name] {
+			continue
+		}
+		args := make([]any, 0, 8)
+		for word := range strings.SplitSeq(name, "|") {
+			args = append(args, word)
+		}
+		for len(args) < max(arity, -arity) {
+			args = append(args, "1")
+		}
+		// EXEC wraps the word; DEBUG and MODULE are refused to everybody before.
+		err := client.Do(t.Context(), args...).Err()
+		if err == nil || !strings.Contains(err.Error(), "NOPERM") && !strings.Contains(err.Error(), "command not allowed") {
+			t.Errorf("%v: %v, want NOPERM", args, err)
+		}
+		refused++
+	}
+	figure(t, "commands permitted", len(permitted)-4)
+	figure(t, "commands refused", refused)
+	if refused < 100 {
+		t.Errorf("only %d commands were tried", refused)
+	}
+	const script = "return redis.call('GET', KEYS[1])"
+	if err := client.Eval(t.Context(), script, []string{redisstore.DefaultPrefix + "{k}"}).Err(); !errors.Is(err, redis.Nil) {
+		t.Errorf("a key under the prefix: %v", err)
+	}
+	for _, key := range []string{"other", "weblimit", "x" + redisstore.DefaultPrefix + "{k}"} {
+		for what, err := range map[string]error{
+			"EVAL": client.Eval(t.Context(), script, []string{key}).Err(),
+			"GET":  client.Get(t.Context(), key).Err(),
+			"DEL":  client.Del(t.Context(), key).Err(),
+		} {
+			if !redis.HasErrorPrefix(err, "NOPERM") {
+				t.Errorf("%s of %s: %v, want NOPERM", what, key, err)
+			}
+		}
+	}
+}
+
+// commands reads the reply to COMMAND: the arity of each command that has no
+// subcommands, and of each subcommand.
+func commands(reply []any) map[string]int {
+	arities := make(map[string]int)
+	for _, entry := range reply {
+		fields, ok := entry.([]any)
+		if !ok {
+			continue
+		}
+		var subcommands []any
+		if len(fields) > 9 {
+			subcommands, _ = fields[9].([]any)
+		}
+		if len(subcommands) > 0 {
+			for name, arity := range commands(subcommands) {
+				arities[name] = arity
+			}
+			continue
+		}
+		name, _ := fields[0].(string)
+		arity, _ := fields[1].(int64)
+		arities[name] = int(arity)
+	}
+	return arities
+}
+
+// Without INFO there is no warning of a Redis that evicts, and all else works.
+func TestInfoIsNotNeeded(t *testing.T) {
+	t.Parallel()
+	_, client := privileged(t)
+	store := redisstore.New(client)
+	kind, problem, err := store.Registry().Inspector()(t.Context())
+	if err == nil || kind != "" || problem != "" || !redis.HasErrorPrefix(err, "NOPERM") {
+		t.Errorf("Inspect: %q, %q, %v, want NOPERM", kind, problem, err)
+	}
+	l := newLimiter(t, core.Config{Store: store, Timeout: patience, Limits: []core.Limit{long(3, "api").OnOutage(core.Deny)}})
+	if d := l.AllowKey(t.Context(), "k", 1); d.Reason != core.ReasonWithinLimit {
+		t.Errorf("%v, %v", d.Reason, d.Err)
+	}
+}

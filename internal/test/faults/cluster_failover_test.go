@@ -1,0 +1,189 @@
+package faults_test
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/weblimit/weblimit/core"
+	"github.com/weblimit/weblimit/core/redisstore"
+	"github.com/weblimit/weblimit/internal/test/redistest"
+)
+
+// The master of a hot slot dies under load, or freezes: its keys follow their
+// policy, within the deadline, until a replica is promoted. The keys of other
+// masters notice nothing.
+func TestClusterMasterIsLostUnderLoad(t *testing.T) {
+	t.Run("killed", func(t *testing.T) {
+		loseMaster(t, func(s *redistest.Server) { s.Kill() })
+	})
+	t.Run("frozen", func(t *testing.T) {
+		loseMaster(t, func(s *redistest.Server) { s.Freeze(t) })
+	})
+}
+
+// policies are the outage policies with the reason of their decisions.
+var policies = map[core.Outage]core.Reason{
+	core.Local: core.ReasonOutageLocal,
+	core.Allow: core.ReasonOutageAllowed,
+	core.Deny:  core.ReasonOutageDenied,
+}
+
+func loseMaster(t *testing.T, lose func(*redistest.Server)) {
+	const (
+		quota    = 1_000_000
+		deadline = 200 * time.Millisecond
+	)
+	cluster, prefix := redistest.StartClusterOf(t, 3, 1), redistest.Prefix(t)
+	store := redisstore.New(cluster.Client(t), redisstore.Prefix(prefix), noDenials())
+	events := listen(store)
+	keys := keysOn(t, cluster, prefix, 4)
+	hot := keys[0] // one for each policy, and one that nobody has used yet
+	slot := slotOf(t, cluster, prefix, hot[0])
+	master := cluster.MasterOf(t, slot)
+
+	limiters, reasons := map[string]*core.Limiter{}, map[string]core.Reason{}
+	load := newTraffic()
+	for policy, reason := range policies {
+		l := newLimiter(t, core.Config{
+			Store: store, Timeout: deadline, Replicas: 4,
+			Limits: []core.Limit{long(quota, fmt.Sprint("policy", policy)).OnOutage(policy)},
+		})
+		for i := range keys {
+			key := keys[i][policy]
+			limiters[key], reasons[key] = l, reason
+			load.send(l, key, 3, 2*time.Millisecond)
+		}
+	}
+	ofRedis := func(since time.Time, keys []string) func() bool {
+		return func() bool {
+			for _, key := range keys[:len(policies)] {
+				if load.count(key, since, (*ask).byRedis) < 20 {
+					return false
+				}
+			}
+			return true
+		}
+	}
+	for i := range keys {
+		eventually(t, "load", ofRedis(time.Now(), keys[i]))
+	}
+	lost := time.Now()
+	lose(master)
+	eventually(t, "the policies to decide", func() bool {
+		for _, key := range hot[:len(policies)] {
+			if load.count(key, lost, func(a *ask) bool { return a.reason == reasons[key] }) < 20 {
+				return false
+			}
+		}
+		return true
+	})
+	cluster.AwaitFailover(t, slot, master)
+	promoted := time.Now()
+	back := eventually(t, "decisions of Redis", func() bool { return ofRedis(promoted, hot)() })
+	eventually(t, "the outage to be over", func() bool { return events.count(core.EventOutageEnded) > 0 })
+	calm := time.Now()
+	eventually(t, "more decisions", ofRedis(calm, hot))
+	asks := load.stop()
+	wantOnTime(t, asks, deadline)
+
+	others, othersOut, out := 0, 0, 0
+	charged := map[string]int64{} // that Redis said so
+	unknown := map[string]int64{} // that nobody knows
+	for i := range asks {
+		a := &asks[i]
+		switch isHot := master == ownerOf(keys, a.key, cluster); {
+		case a.byRedis():
+			charged[a.key]++
+			if !isHot {
+				others++
+			}
+		case isHot:
+			out++
+			unknown[a.key]++
+			if a.reason != reasons[a.key] || a.allowed != (a.reason != core.ReasonOutageDenied) {
+				t.Errorf("%s was decided %v, allowed %v, want %v", a.key, a.reason, a.allowed, reasons[a.key])
+			}
+		default:
+			othersOut++
+		}
+	}
+	if othersOut > others/10 {
+		t.Errorf("of the decisions of other masters %d were Redis's and %d were not", others, othersOut)
+	}
+	// Deny's key was charged by nobody else: what Redis knows and has said differ
+	// by what replication lost, or by answers that were lost.
+	key := hot[core.Deny]
+	lostCharges := charged[key] - (quota - remaining(t, limiters[key], key))
+	if lostCharges < -unknown[key] || lostCharges > charged[key] {
+		t.Errorf("of %d charges %d are lost", charged[key], lostCharges)
+	}
+	figure(t, "decisions by policy in the outage, none but the lost master's keys", out)
+	figure(t, "decisions of other masters, and of them not by Redis", fmt.Sprint(others, ", ", othersOut))
+	figure(t, "promotion after the loss", promoted.Sub(lost))
+	figure(t, "all policies' keys decided by Redis after promotion within", back)
+	figure(t, "charges that the replica did not have, of those answered", fmt.Sprint(lostCharges, " of ", charged[key]))
+
+	// Exact again, on a key of that slot's master that is new.
+	exact := newLimiter(t, core.Config{Store: store, Timeout: 10 * time.Second, Limits: []core.Limit{long(500, "exact")}})
+	if n := hammerKey(t, exact, hot[3], 500); n != 500 {
+		t.Errorf("%d of a quota of 500 were admitted after the failover", n)
+	}
+}
+
+// ownerOf returns the node that was the master of a key at the start.
+func ownerOf(keys [][]string, key string, c *redistest.Cluster) *redistest.Server {
+	for i := range keys {
+		for _, k := range keys[i] {
+			if k == key {
+				return c.Masters()[i]
+			}
+		}
+	}
+	return nil
+}
+
+// During an outage a client can get the quota from Redis, its share from each
+// process, and what replication lost: no more.
+func TestClusterFailoverGrantsNoMoreThanItsBound(t *testing.T) {
+	const quota, replicas, deadline = 200, 4, 200 * time.Millisecond
+	cluster, prefix := redistest.StartClusterOf(t, 3, 1), redistest.Prefix(t)
+	store := redisstore.New(cluster.Client(t), redisstore.Prefix(prefix), noDenials())
+	events := listen(store)
+	l := newLimiter(t, core.Config{Store: store, Timeout: deadline, Replicas: replicas, Limits: []core.Limit{long(quota, "bound")}})
+	key := keysOn(t, cluster, prefix, 1)[0][0]
+	slot := slotOf(t, cluster, prefix, key)
+	master := cluster.MasterOf(t, slot)
+
+	admitted := 0
+	for admitted < quota/2 {
+		if a := decide(l, key); a.allowed {
+			admitted++
+		}
+	}
+	load := newTraffic()
+	load.send(l, key, 8, time.Millisecond)
+	master.Kill()
+	cluster.AwaitFailover(t, slot, master)
+	eventually(t, "the outage to be over", func() bool { return events.count(core.EventOutageEnded) > 0 })
+	eventually(t, "denials of Redis", func() bool {
+		return load.count(key, time.Now().Add(-time.Second), func(a *ask) bool { return a.byRedis() && !a.allowed }) > 100
+	})
+	local, redis := 0, admitted
+	for _, a := range load.stop() {
+		switch {
+		case a.allowed && a.byRedis():
+			redis++
+		case a.allowed:
+			local++
+		}
+	}
+	const share = quota / replicas
+	if local > share {
+		t.Errorf("%d were admitted by a share of %d", local, share)
+	}
+	if redis > 2*quota { // all of the first half may be lost, which asynchronous replication allows
+		t.Errorf("Redis admitted %d of %d", redis, quota)
+	}
+	figure(t, "admitted by Redis and by one process of 4, of a quota of 200", fmt.Sprint(redis, " + ", local))
+}

@@ -1,0 +1,169 @@
+package faults_test
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/weblimit/weblimit/core"
+	"github.com/weblimit/weblimit/core/redisstore"
+	"github.com/weblimit/weblimit/internal/test/redistest"
+)
+
+// floodTime is how long each flood lasts.
+const floodTime = 700 * time.Millisecond
+
+// Attackers who are over their own limits ask without end for a common limit that
+// is on another master. Ten of its units are left. Honest clients take at most
+// four at a time, and give them back: every one of their requests fits.
+func TestClusterFloodOverItsOwnLimitDeniesNobodyElse(t *testing.T) {
+	for _, flood := range []struct {
+		name   string
+		stores int
+		option redisstore.Option
+		fresh  bool // each 16 requests have a key that nobody has seen
+		last   bool // the attackers name their own limit behind the common one
+	}{
+		{name: "one process", stores: 1, option: redisstore.DenialCache(redisstore.DefaultDenialAge, redisstore.DefaultDenials)},
+		{name: "two processes", stores: 2, option: redisstore.DenialCache(redisstore.DefaultDenialAge, redisstore.DefaultDenials)},
+		{name: "without the cache", stores: 1, option: noDenials()},
+		{name: "without the cache, common limit first", stores: 2, option: noDenials(), last: true},
+		{name: "made-up keys", stores: 2, option: noDenials(), fresh: true},
+		{name: "made-up keys, common limit first", stores: 2, option: noDenials(), fresh: true, last: true},
+	} {
+		t.Run(flood.name, func(t *testing.T) {
+			cluster, prefix := redistest.SharedCluster(t), redistest.Prefix(t)
+			own, common := ruleOf(t, long(1, "own")), ruleOf(t, long(1000, "common"))
+			var stores []*redisstore.Store
+			for range flood.stores {
+				stores = append(stores, redisstore.New(cluster.Client(t), redisstore.Prefix(prefix), flood.option))
+			}
+			key := onePerMaster(t, cluster, prefix)
+			all := core.Check{Key: []byte(key[0]), Rule: common, Cost: 1}
+			used := all
+			used.Cost = common.Burst - 10
+			if _, err := takeChecks(stores[0], used); err != nil {
+				t.Fatal(err)
+			}
+
+			var attacks atomic.Int64
+			var busy sync.WaitGroup
+			over := make(chan struct{})
+			attack := func(s core.Store, mine string) {
+				checks := []core.Check{{Key: []byte(mine), Rule: own, Cost: 1}, all}
+				if flood.last {
+					slices.Reverse(checks)
+				}
+				results, err := takeChecks(s, checks...)
+				attacks.Add(1)
+				switch {
+				case err != nil:
+					t.Error(err)
+				case results[0].Charged: // once for each key: its common unit goes back
+					i := slices.IndexFunc(checks, func(c core.Check) bool { return c.Rule == common })
+					refundAll(t, s, checks[i:i+1], results[i:i+1])
+				case results[0].Cached:
+					time.Sleep(time.Millisecond) // a process that asks nobody takes the processor from the others
+				}
+			}
+			// Two waves of 16 requests of one client each, again and again.
+			for wave := range 2 {
+				busy.Go(func() {
+					for n := 0; ; n++ {
+						select {
+						case <-over:
+							return
+						default:
+						}
+						mine := key[1]
+						if flood.fresh {
+							mine = fmt.Sprintf("made-up:%d:%d", wave, n)
+						}
+						var once sync.WaitGroup
+						for i := range 16 {
+							once.Go(func() { attack(stores[i%len(stores)], mine) })
+						}
+						once.Wait()
+					}
+				})
+			}
+			var mu sync.Mutex
+			var asked, denied int64
+			var wait time.Duration // that a client was told
+			most := 0              // of a client's denials in a row
+			var took []time.Duration
+			var honest sync.WaitGroup
+			for i := range 4 {
+				honest.Go(func() {
+					row := 0
+					for n, end := 0, time.Now().Add(floodTime); time.Now().Before(end); n++ {
+						checks := []core.Check{{Key: fmt.Appendf(nil, "honest:%d:%d", i, n), Rule: own, Cost: 1}, all}
+						start := time.Now()
+						results, err := takeChecks(stores[i%len(stores)], checks...)
+						if err != nil {
+							t.Error(err)
+							return
+						}
+						mu.Lock()
+						asked++
+						took = append(took, time.Since(start))
+						if !results[0].Charged {
+							denied++
+							wait = max(wait, results[0].RetryAfter, results[1].RetryAfter)
+							row++
+							most = max(most, row)
+						} else {
+							row = 0
+						}
+						mu.Unlock()
+						if results[0].Charged {
+							refundAll(t, stores[0], checks, results)
+						}
+					}
+				})
+			}
+			honest.Wait()
+			close(over)
+			busy.Wait()
+			figure(t, "requests over their own limit", attacks.Load())
+			figure(t, "requests that fit", asked)
+			figure(t, "of these denied", denied)
+			figure(t, "p50 of those", quantile(took, 0.5))
+			figure(t, "denied in a row", most)
+			figure(t, "longest Retry-After", wait)
+			if denied*100 >= asked {
+				t.Errorf("%d of %d requests that fit were denied", denied, asked)
+			}
+			if most > 2 {
+				t.Errorf("a client was denied %d times in a row", most)
+			}
+			if wait > 10*time.Millisecond {
+				t.Errorf("a request that fits was told to wait for %v", wait)
+			}
+			eventually(t, "all that was charged to be given back", func() bool {
+				return usedBy(stores[0], common, key[0])[0] == common.Burst-10
+			})
+		})
+	}
+}
+
+// takeChecks has a store decide checks with all the time that it needs.
+func takeChecks(s core.Store, checks ...core.Check) ([]core.Result, error) {
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	results := make([]core.Result, len(checks))
+	return results, s.Take(ctx, checks, results)
+}
+
+// refundAll gives back what a store has charged.
+func refundAll(t *testing.T, s core.Store, checks []core.Check, results []core.Result) {
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	if err := s.Refund(ctx, checks, results); err != nil {
+		t.Error(err)
+	}
+}

@@ -1,0 +1,156 @@
+package faults_test
+
+import (
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/weblimit/weblimit/core"
+	"github.com/weblimit/weblimit/core/redisstore"
+	"github.com/weblimit/weblimit/internal/test/redistest"
+)
+
+// A common limit has no room. A client asks many times at once, from two processes,
+// and has used nothing of its own limit of one: whatever its other requests are about
+// to give back, no answer says that the limit is used up, or for long.
+func TestClusterCommonLimitThatDeniesUsesNobodysOwn(t *testing.T) {
+	cluster, prefix := redistest.SharedCluster(t), redistest.Prefix(t)
+	stores := []*redisstore.Store{
+		redisstore.New(cluster.Client(t), redisstore.Prefix(prefix)),
+		redisstore.New(cluster.Client(t), redisstore.Prefix(prefix), noDenials()),
+	}
+	own, common := ruleOf(t, long(1, "own")), ruleOf(t, long(1, "common"))
+	keys := onePerMaster(t, cluster, prefix)
+	if _, err := takeWithin(stores[0], patience, common, keys[0]); err != nil { // all there is
+		t.Fatal(err)
+	}
+	var asked, denied atomic.Int64
+	longest := time.Duration(0)
+	var mu sync.Mutex
+	for client := range 40 {
+		var wave sync.WaitGroup
+		for i := range 32 {
+			wave.Go(func() {
+				checks := []core.Check{
+					{Key: fmt.Append(nil, "client:", client), Rule: own, Cost: 1},
+					{Key: []byte(keys[0]), Rule: common, Cost: 1},
+				}
+				results, err := takeChecks(stores[i%2], checks...)
+				asked.Add(1)
+				if err != nil || results[0].Charged || results[1].Charged {
+					t.Errorf("%+v, %v; want a denial", results, err)
+				}
+				if !results[0].Allowed {
+					denied.Add(1)
+					mu.Lock()
+					longest = max(longest, results[0].RetryAfter)
+					mu.Unlock()
+				}
+			})
+		}
+		wave.Wait()
+		if used := usedBy(stores[0], own, fmt.Sprint("client:", client))[0]; used != 0 {
+			t.Fatalf("client %d has used %d units of its own", client, used)
+		}
+	}
+	figure(t, "requests denied by the common limit", asked.Load())
+	figure(t, "of these told that their own is used as well", denied.Load())
+	figure(t, "longest Retry-After of those", longest)
+	if longest > 10*time.Millisecond {
+		t.Errorf("a client that has used nothing was told to wait for %v", longest)
+	}
+}
+
+// Clients of a tenant flood a route that has no room, or a little every ten
+// milliseconds. The tenant has ten units left, which its other clients use on another
+// route: the flood's charges of the tenant come back, so these requests fit.
+func TestClusterFloodOfOneRouteDeniesNobodyElsewhere(t *testing.T) {
+	for name, refill := range map[string]core.Limit{
+		"no room":       long(1, "route"),
+		"a little room": core.PerSecond(100).Burst(1).Named("route"),
+	} {
+		t.Run(name, func(t *testing.T) {
+			cluster, prefix := redistest.SharedCluster(t), redistest.Prefix(t)
+			user, tenant, route := ruleOf(t, long(1_000_000, "user")), ruleOf(t, long(1000, "tenant")), ruleOf(t, refill)
+			quiet := ruleOf(t, long(1_000_000, "quiet"))
+			keys := onePerMaster(t, cluster, prefix)
+			stores := []*redisstore.Store{
+				redisstore.New(cluster.Client(t), redisstore.Prefix(prefix)),
+				redisstore.New(cluster.Client(t), redisstore.Prefix(prefix), noDenials()),
+			}
+			ask := func(s core.Store, client string, last *core.Rule) (charged bool, wait time.Duration) {
+				checks := []core.Check{
+					{Key: []byte(client), Rule: user, Cost: 1},
+					{Key: []byte(keys[0]), Rule: tenant, Cost: 1},
+					{Key: []byte(last.Name), Rule: last, Cost: 1},
+				}
+				results, err := takeChecks(s, checks...)
+				if err != nil {
+					t.Error(err)
+					return false, 0
+				}
+				charged, wait = results[0].Charged, results[1].RetryAfter
+				if charged {
+					refundAll(t, s, checks[:2], results[:2]) // or there would be no room soon
+				}
+				return charged, wait
+			}
+			for i := range 64 { // that there are many clients, and few tenants and routes
+				ask(stores[i%2], fmt.Sprint("known:", i), quiet)
+			}
+			ask(stores[0], "known:0", route)
+			used := core.Check{Key: []byte(keys[0]), Rule: tenant, Cost: tenant.Burst - 10}
+			if _, err := takeChecks(stores[0], used); err != nil {
+				t.Fatal(err)
+			}
+			var floods, asked, denied atomic.Int64
+			var busy, honest sync.WaitGroup
+			over := make(chan struct{})
+			for i := range 32 {
+				busy.Go(func() {
+					for {
+						select {
+						case <-over:
+							return
+						default:
+							ask(stores[i%2], fmt.Sprint("flood:", i), route)
+							floods.Add(1)
+							time.Sleep(100 * time.Microsecond)
+						}
+					}
+				})
+			}
+			var mu sync.Mutex
+			longest := time.Duration(0)
+			for i := range 4 {
+				honest.Go(func() {
+					for end := time.Now().Add(2 * floodTime); time.Now().Before(end); {
+						charged, wait := ask(stores[i%2], fmt.Sprint("honest:", i), quiet)
+						asked.Add(1)
+						if !charged {
+							denied.Add(1)
+							mu.Lock()
+							longest = max(longest, wait)
+							mu.Unlock()
+						}
+					}
+				})
+			}
+			honest.Wait()
+			close(over)
+			busy.Wait()
+			figure(t, "requests to the full route", floods.Load())
+			figure(t, "requests that fit", asked.Load())
+			figure(t, "of these denied", denied.Load())
+			figure(t, "longest Retry-After", longest)
+			if denied.Load()*100 >= asked.Load() {
+				t.Errorf("%d of %d requests that fit were denied", denied.Load(), asked.Load())
+			}
+			if longest > 10*time.Millisecond {
+				t.Errorf("a request that fits was told to wait for %v", longest)
+			}
+		})
+	}
+}

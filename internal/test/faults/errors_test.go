@@ -1,0 +1,522 @@
+package faults_test
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/weblimit/weblimit/core"
+	"github.com/weblimit/weblimit/core/redisstore"
+	"github.com/weblimit/weblimit/core/store"
+	"github.com/weblimit/weblimit/internal/stdhttp"
+	"github.com/weblimit/weblimit/internal/test/redistest"
+	"github.com/weblimit/weblimit/keyfuncs"
+)
+
+// refusal is a way in which a server that answers does not decide.
+type refusal struct {
+	name  string
+	class store.Class
+
+	// key says that the error is about the keys of one request: it opens no
+	// breaker and harms no other key.
+	key bool
+
+	// server starts the server; redistest.Start if nil.
+	server func(t *testing.T) *redistest.Server
+
+	// client makes the application's client; the server's own if nil.
+	client func(t *testing.T, s *redistest.Server) *redis.Client
+
+	// begin makes the server refuse, and returns how to end it. key is the Redis
+	// key that holds what the client called "k" has used; it exists. end is nil
+	// where nothing but another server helps.
+	begin func(t *testing.T, s *redistest.Server, key string) (end func())
+
+	// first is true where the server has refused from the start.
+	first bool
+}
+
+var refusals = []refusal{
+	{
+		name: "READONLY", class: store.ClassReadOnly,
+		begin: func(t *testing.T, s *redistest.Server, _ string) func() {
+			s.ReadOnly(t)
+			return func() { s.Writable(t) }
+		},
+	},
+	{
+		name: "LOADING", class: store.ClassLoading,
+		begin: func(t *testing.T, s *redistest.Server, _ string) func() { return s.Loading(t) },
+	},
+	{
+		name: "OOM", class: store.ClassMemory,
+		begin: func(t *testing.T, s *redistest.Server, _ string) func() {
+			s.FillMemory(t)
+			return func() { s.FreeMemory(t) }
+		},
+	},
+	{
+		name: "BUSY", class: store.ClassBusy,
+		begin: func(t *testing.T, s *redistest.Server, _ string) func() { return s.Busy(t, 0) },
+	},
+	{
+		name: "MASTERDOWN", class: store.ClassMasterDown,
+		begin: func(t *testing.T, s *redistest.Server, _ string) func() {
+			s.MasterDown(t)
+			return func() { s.Writable(t) }
+		},
+	},
+	{
+		name: "MISCONF, its disk fails", class: store.ClassDisk,
+		server: func(t *testing.T) *redistest.Server {
+			return redistest.StartTCP(t, "--dir", t.TempDir(), "--save", "3600", "1000000")
+		},
+		begin: func(t *testing.T, s *redistest.Server, _ string) func() {
+			c := s.Client(t)
+			dir := c.ConfigGet(t.Context(), "dir").Val()["dir"]
+			if err := os.Remove(dir); err != nil { // it is empty
+				t.Fatal(err)
+			}
+			if err := c.BgSave(t.Context()).Err(); err != nil {
+				t.Fatal(err)
+			}
+			eventually(t, "a failed BGSAVE", func() bool {
+				return strings.Contains(c.Info(t.Context(), "persistence").Val(), "rdb_last_bgsave_status:err")
+			})
+			return func() { s.ConfigSet(t, "stop-writes-on-bgsave-error", "no") }
+		},
+	},
+	{
+		name: "NOPERM, the command", class: store.ClassPermission,
+		server: withUser("app", "~*", "+@all"),
+		client: as("app"),
+		begin: func(t *testing.T, s *redistest.Server, _ string) func() {
+			s.User(t, "app", "~*", "+@all", "-@scripting")
+			return func() { s.User(t, "app", "~*", "+@all") }
+		},
+	},
+	{
+		name: "NOPERM, a command within the script", class: store.ClassPermission,
+		server: withUser("app", "~*", "+@all"),
+		client: as("app"),
+		begin: func(t *testing.T, s *redistest.Server, _ string) func() {
+			s.User(t, "app", "~*", "+@all", "-@string")
+			return func() { s.User(t, "app", "~*", "+@all") }
+		},
+	},
+	{
+		name: "NOPERM, the keys", class: store.ClassPermission,
+		server: withUser("app", "~*", "+@all"),
+		client: as("app"),
+		begin: func(t *testing.T, s *redistest.Server, _ string) func() {
+			s.User(t, "app", "~others:*", "+@all")
+			return func() { s.User(t, "app", "~*", "+@all") }
+		},
+	},
+	{
+		name: "NOAUTH", class: store.ClassLogin,
+		begin: func(t *testing.T, s *redistest.Server, _ string) func() {
+			admin := redis.NewClient(&redis.Options{Network: s.Network(), Addr: s.Addr(), Password: "secret"})
+			t.Cleanup(func() { _ = admin.Close() })
+			s.ConfigSet(t, "requirepass", "secret")
+			if err := admin.ClientKillByFilter(t.Context(), "type", "normal").Err(); err != nil { // who was let in may stay in
+				t.Fatal(err)
+			}
+			return func() {
+				if err := admin.ConfigSet(t.Context(), "requirepass", "").Err(); err != nil {
+					t.Error(err)
+				}
+			}
+		},
+	},
+	{
+		name: "WRONGPASS", class: store.ClassLogin, first: true,
+		client: as("app"),
+		begin: func(t *testing.T, s *redistest.Server, _ string) func() {
+			return func() { s.User(t, "app", "~*", "+@all") }
+		},
+	},
+	{
+		name: "no EVALSHA", class: store.ClassUnsupported, first: true,
+		server: func(t *testing.T) *redistest.Server {
+			return redistest.Start(t, "--rename-command", "EVALSHA", "")
+		},
+	},
+	{
+		name: "no EVAL", class: store.ClassUnsupported, first: true,
+		server: func(t *testing.T) *redistest.Server {
+			return redistest.Start(t, "--rename-command", "EVAL", "")
+		},
+	},
+	{
+		name: "WRONGTYPE", class: store.ClassType, key: true,
+		begin: func(t *testing.T, s *redistest.Server, key string) func() {
+			c := s.Client(t)
+			must(t, c.Del(t.Context(), key))
+			must(t, c.LPush(t.Context(), key, "of another application"))
+			return func() { must(t, c.Del(context.Background(), key)) }
+		},
+	},
+	{
+		name: "VALUE, of another version", class: store.ClassValue, key: true,
+		begin: func(t *testing.T, s *redistest.Server, key string) func() {
+			c := s.Client(t)
+			must(t, c.Set(t.Context(), key, "\xffof a version to come", 0))
+			return func() { must(t, c.Del(context.Background(), key)) }
+		},
+	},
+	{
+		name: "VALUE, cut short", class: store.ClassValue, key: true,
+		begin: func(t *testing.T, s *redistest.Server, key string) func() {
+			c := s.Client(t)
+			value := c.Get(t.Context(), key).Val()
+			must(t, c.Set(t.Context(), key, value[:len(value)/2], 0))
+			return func() { must(t, c.Del(context.Background(), key)) }
+		},
+	},
+}
+
+func must(t *testing.T, cmd redis.Cmder) {
+	t.Helper()
+	if err := cmd.Err(); err != nil {
+		t.Errorf("%v: %v", cmd.Args()[0], err)
+	}
+}
+
+func withUser(name string, rules ...string) func(t *testing.T) *redistest.Server {
+	return func(t *testing.T) *redistest.Server {
+		s := redistest.Start(t)
+		s.User(t, name, rules...)
+		return s
+	}
+}
+
+func as(user string) func(t *testing.T, s *redistest.Server) *redis.Client {
+	return func(t *testing.T, s *redistest.Server) *redis.Client { return s.ClientAs(t, user) }
+}
+
+// outcome is what an outage policy makes of a request.
+type outcome struct {
+	policy  core.Outage
+	allowed bool
+	reason  core.Reason
+	status  int
+}
+
+var outcomes = map[string]outcome{
+	"Local": {core.Local, true, core.ReasonOutageLocal, http.StatusOK},
+	"Allow": {core.Allow, true, core.ReasonOutageAllowed, http.StatusOK},
+	"Deny":  {core.Deny, false, core.ReasonOutageDenied, http.StatusServiceUnavailable},
+}
+
+// wantOutage fails unless the decision is what the policy makes of an error of
+// one of the classes.
+func (o outcome) wantOutage(t *testing.T, what string, d core.Decision, classes ...store.Class) {
+	t.Helper()
+	ok := false
+	for _, class := range classes {
+		ok = ok || classOf(d) == class
+	}
+	if !ok || d.Allowed != o.allowed || d.Reason != o.reason || !d.Allowed && d.Status() != o.status {
+		t.Errorf("%s: allowed=%v because %v, class %q, error %v; want allowed=%v because %v, one of %q",
+			what, d.Allowed, d.Reason, classOf(d), d.Err, o.allowed, o.reason, classes)
+	}
+}
+
+// app is an application under test: a limiter on a store of its own.
+type app struct {
+	*core.Limiter
+	outcome
+	prefix string
+	heard  *audience
+	node   string
+}
+
+// newApp makes an application whose checks have time enough: what ends one here
+// is an answer.
+func newApp(t *testing.T, s *redistest.Server, c *redis.Client, o outcome) *app {
+	t.Helper()
+	prefix := redistest.Prefix(t)
+	store := redisstore.New(c, redisstore.Prefix(prefix))
+	return &app{
+		newLimiter(t, core.Config{Store: store, Timeout: patience, Limits: []core.Limit{long(1000, "api").OnOutage(o.policy)}}),
+		o, prefix, listen(store), s.Addr(),
+	}
+}
+
+func (a *app) ask(key string) core.Decision { return a.AllowKey(context.Background(), key, 1) }
+
+func TestErrorsEndInThePolicyUnderTheirNames(t *testing.T) {
+	t.Parallel()
+	for _, r := range refusals {
+		for policy, outcome := range outcomes {
+			t.Run(r.name+"/"+policy, func(t *testing.T) {
+				t.Parallel()
+				start, client := r.server, r.client
+				if start == nil {
+					start = func(t *testing.T) *redistest.Server { return redistest.Start(t) }
+				}
+				if client == nil {
+					client = func(t *testing.T, s *redistest.Server) *redis.Client { return s.Client(t) }
+				}
+				s := start(t)
+				a := newApp(t, s, client(t, s), outcome)
+				key := ""
+				if !r.first {
+					key = a.learn(t, s)
+				}
+				end := func() {}
+				if r.begin != nil {
+					end = r.begin(t, s, key)
+				}
+				if r.key {
+					a.refusesKey(t, r.class)
+				} else {
+					a.refusesAll(t, r.class)
+				}
+				if r.begin == nil {
+					return // there is no end to it
+				}
+				end()
+				took := eventually(t, "a decision by Redis", func() bool { return a.ask("k").Reason == core.ReasonWithinLimit })
+				if policy == "Local" {
+					figure(t, "decided by Redis again after", took)
+				}
+				if r.key {
+					return
+				}
+				if n := a.heard.atLeast(1, core.EventBreakerClosed); n != 1 {
+					t.Errorf("the breaker closed %d times, want once; events: %v", n, a.heard)
+				}
+			})
+		}
+	}
+}
+
+// learn has the server decide for the key "k", and returns the Redis key.
+func (a *app) learn(t *testing.T, s *redistest.Server) string {
+	t.Helper()
+	if d := a.ask("k"); d.Reason != core.ReasonWithinLimit {
+		t.Fatalf("before the fault: %v, %v", d.Reason, d.Err)
+	}
+	keys, err := s.Client(t).Keys(t.Context(), a.prefix+"*").Result()
+	if err != nil || len(keys) != 1 {
+		t.Fatalf("keys %q, %v, want one", keys, err)
+	}
+	return keys[0]
+}
+
+// refusesAll asks until the breaker has opened: every decision is the policy's.
+func (a *app) refusesAll(t *testing.T, class store.Class) {
+	t.Helper()
+	asked := 0
+	for ; asked < 100; asked++ {
+		d := a.ask("k")
+		if asked == 0 && classOf(d) == store.ClassConnection {
+			// The connection ended with what the server was before: that is its own
+			// fault, with its own name.
+			a.wantOutage(t, "the first decision", d, store.ClassConnection)
+			continue
+		}
+		if classOf(d) == store.ClassOpen {
+			a.wantOutage(t, "with the breaker open", d, store.ClassOpen)
+			break
+		}
+		a.wantOutage(t, fmt.Sprint("decision ", asked+1), d, class)
+	}
+	if asked == 100 {
+		t.Errorf("100 failing decisions did not open the breaker; events: %v", a.heard)
+	}
+	for _, kind := range []core.EventKind{core.EventStoreError, core.EventBreakerOpened} {
+		if !a.heard.heard(kind, class) {
+			t.Errorf("no event %q of class %q; events: %v", kind, class, a.heard)
+		}
+	}
+	for _, e := range a.heard.of(core.EventStoreError) {
+		if e.Node != a.node || e.Err == nil {
+			t.Errorf("the event names node %q and error %v, want node %q", e.Node, e.Err, a.node)
+		}
+	}
+	if n := a.heard.atLeast(1, core.EventBreakerOpened); n != 1 {
+		t.Errorf("the breaker opened %d times, want once; events: %v", n, a.heard)
+	}
+}
+
+// refusesKey asks often: every decision for the key is the policy's, and all
+// others are Redis's.
+func (a *app) refusesKey(t *testing.T, class store.Class) {
+	t.Helper()
+	for n := range 20 {
+		a.wantOutage(t, fmt.Sprint("decision ", n+1), a.ask("k"), class)
+		if d := a.ask("other"); d.Reason != core.ReasonWithinLimit {
+			t.Errorf("another key: %v, %v", d.Reason, d.Err)
+		}
+	}
+	if n := a.heard.count(core.EventBreakerOpened); n != 0 {
+		t.Errorf("an error of one key opened the breaker %d times; events: %v", n, a.heard)
+	}
+	if !a.heard.heard(core.EventStoreError, class) {
+		t.Errorf("no event of class %q; events: %v", class, a.heard)
+	}
+}
+
+// A batch holds the checks of many requests. One that Redis can't decide fails
+// alone.
+func TestAKeyThatCantBeReadHarmsNoOtherInItsBatch(t *testing.T) {
+	t.Parallel()
+	for _, r := range refusals {
+		if !r.key {
+			continue
+		}
+		t.Run(r.name, func(t *testing.T) {
+			t.Parallel()
+			s := redistest.Start(t)
+			proxy := redistest.StartProxy(t, s)
+			a := newApp(t, s, proxy.Client(t), outcomes["Local"])
+			defer r.begin(t, s, a.learn(t, s))()
+			proxy.Delay(5 * time.Millisecond) // so that checks wait for each other
+			const goroutines, requests = 64, 20
+			before := s.Calls(t, "evalsha")
+			var wg sync.WaitGroup
+			for g := range goroutines {
+				wg.Go(func() {
+					for range requests {
+						if g%8 == 0 {
+							a.wantOutage(t, "the key that can't be read", a.ask("k"), r.class)
+						} else if d := a.ask(fmt.Sprint("k", g)); d.Reason != core.ReasonWithinLimit {
+							t.Errorf("another key: %v, %v", d.Reason, d.Err)
+						}
+					}
+				})
+			}
+			wg.Wait()
+			figure(t, "checks per call", float64(goroutines*requests)/float64(s.Calls(t, "evalsha")-before))
+			if n := a.heard.count(core.EventBreakerOpened); n != 0 {
+				t.Errorf("the breaker opened; events: %v", a.heard)
+			}
+			for g := range goroutines {
+				if g%8 == 0 {
+					continue
+				}
+				if left := remaining(t, a.Limiter, fmt.Sprint("k", g)); left != 1000-requests {
+					t.Errorf("another key has %d left, want %d", left, 1000-requests)
+				}
+			}
+		})
+	}
+}
+
+// A server that forgot the script is told it again: nobody notices, not in
+// pipelines of many calls either.
+func TestScriptFlushIsNoErrorAtAll(t *testing.T) {
+	t.Parallel()
+	s := redistest.Start(t)
+	proxy := redistest.StartProxy(t, s)
+	a := newApp(t, s, proxy.Client(t), outcomes["Deny"])
+	const goroutines, requests, flushes = 512, 10, 20 // more keys than one call takes
+	proxy.Delay(5 * time.Millisecond)
+	done := make(chan struct{})
+	var flusher sync.WaitGroup
+	flusher.Go(func() {
+		for {
+			select {
+			case <-done:
+				return
+			case <-time.After(3 * time.Millisecond):
+				s.ScriptFlush(t)
+			}
+		}
+	})
+	var wg sync.WaitGroup
+	for g := range goroutines {
+		wg.Go(func() {
+			for range requests {
+				if d := a.ask(fmt.Sprint("k", g)); d.Reason != core.ReasonWithinLimit {
+					t.Errorf("%v, %v", d.Reason, d.Err)
+				}
+			}
+		})
+	}
+	wg.Wait()
+	close(done)
+	flusher.Wait()
+	for range flushes { // and one by one
+		s.ScriptFlush(t)
+		if d := a.ask("k"); d.Reason != core.ReasonWithinLimit {
+			t.Errorf("%v, %v", d.Reason, d.Err)
+		}
+	}
+	stats := s.Commandstats(t)
+	figure(t, "times the script was forgotten", stats["script|flush"].Calls)
+	figure(t, "times its source was sent again", stats["eval"].Calls)
+	figure(t, "errors that anybody saw", a.heard.count(core.EventStoreError))
+	if stats["eval"].Calls < flushes {
+		t.Errorf("the source was sent %d times after %d flushes", stats["eval"].Calls, flushes)
+	}
+	if a.heard.String() != "none" {
+		t.Errorf("events: %v", a.heard)
+	}
+	for g := range goroutines {
+		if left := remaining(t, a.Limiter, fmt.Sprint("k", g)); left != 1000-requests {
+			t.Errorf("key %d has %d left after %d requests of 1000", g, left, requests)
+		}
+	}
+}
+
+// A client of one server that in truth is a node of a Cluster: no decision is
+// wrong, and what is the matter has a name.
+func TestAClientOfOneServerOnACluster(t *testing.T) {
+	t.Parallel()
+	t.Run("CROSSSLOT", func(t *testing.T) {
+		t.Parallel()
+		s := redistest.StartCluster(t)
+		for policy, outcome := range outcomes {
+			backend := redisstore.New(s.Client(t), redisstore.Prefix(redistest.Prefix(t)))
+			heard := listen(backend)
+			per := func(name string) core.Limit { return long(1000, name).OnOutage(outcome.policy) }
+			l := newLimiter(t, core.Config{Store: backend, Timeout: patience, Limits: []core.Limit{per("client").By(keyfuncs.ClientIP()), per("all")}})
+			for n := range 20 {
+				d := l.Allow(stdhttp.Of(httptest.NewRequest(http.MethodGet, "/", http.NoBody)))
+				outcome.wantOutage(t, fmt.Sprint(policy, ", decision ", n+1), d, store.ClassSlots)
+			}
+			if d := l.AllowKey(t.Context(), "k", 1); d.Reason != core.ReasonWithinLimit { // one key, one slot
+				t.Errorf("%s: limits of one key: %v, %v", policy, d.Reason, d.Err)
+			}
+			if !heard.heard(core.EventStoreError, store.ClassSlots) || heard.count(core.EventBreakerOpened) != 0 {
+				t.Errorf("%s: events: %v", policy, heard)
+			}
+		}
+	})
+	t.Run("MOVED", func(t *testing.T) {
+		t.Parallel()
+		s := redistest.SharedCluster(t).Nodes()[0]
+		for policy, outcome := range outcomes {
+			a := newApp(t, s, s.Client(t), outcome)
+			moved, own := 0, 0
+			for n := range 60 {
+				switch d := a.ask(fmt.Sprint("k", n)); d.Reason {
+				case core.ReasonWithinLimit:
+					own++
+				default:
+					moved++
+					a.wantOutage(t, fmt.Sprint(policy, ", key ", n), d, store.ClassMoved)
+				}
+			}
+			if moved == 0 || own == 0 {
+				t.Errorf("%s: of 60 keys %d were decided and %d moved, want some of both", policy, own, moved)
+			}
+			if !a.heard.heard(core.EventStoreError, store.ClassMoved) || a.heard.count(core.EventBreakerOpened) != 0 {
+				t.Errorf("%s: events: %v", policy, a.heard)
+			}
+		}
+	})
+}

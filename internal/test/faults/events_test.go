@@ -1,0 +1,181 @@
+package faults_test
+
+import (
+	"bytes"
+	"context"
+	"log"
+	"log/slog"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/weblimit/weblimit/core"
+	"github.com/weblimit/weblimit/core/redisstore"
+	"github.com/weblimit/weblimit/core/store"
+	"github.com/weblimit/weblimit/internal/test/redistest"
+)
+
+// manyAsk has many goroutines ask n times together.
+func manyAsk(n int, ask func()) {
+	const goroutines = 64
+	var wg sync.WaitGroup
+	for g := range goroutines {
+		wg.Go(func() {
+			for range (n + g) / goroutines {
+				ask()
+			}
+		})
+	}
+	wg.Wait()
+}
+
+// An outage does not flood whoever listens. Nothing is lost either: the counts
+// of a class's events add up to its errors.
+func TestEventsAreFew(t *testing.T) {
+	t.Parallel()
+	const decisions = 100_000
+	t.Run("of a server that is gone", func(t *testing.T) {
+		t.Parallel()
+		server := redistest.StartTCP(t)
+		a := newApp(t, server, server.Client(t), outcomes["Deny"])
+		server.Kill()
+		start := time.Now()
+		manyAsk(decisions, func() { a.ask("k") })
+		took := time.Since(start)
+		figure(t, "failing decisions", decisions)
+		figure(t, "events", len(a.heard.all()))
+		figure(t, "a failing decision takes", took/decisions)
+		// Began, opened, and one for each class every 10 seconds.
+		if n := len(a.heard.all()); n > 4+2*int(took/(10*time.Second)) {
+			t.Errorf("%d events; %v", n, a.heard)
+		}
+	})
+	t.Run("of a key that can't be read", func(t *testing.T) {
+		t.Parallel()
+		server := redistest.Start(t)
+		a := newApp(t, server, server.Client(t), outcomes["Deny"])
+		c, key := server.Client(t), a.learn(t, server)
+		must(t, c.Del(t.Context(), key))
+		must(t, c.LPush(t.Context(), key, "of another application"))
+		start := time.Now()
+		manyAsk(decisions, func() { a.ask("k") })
+		took := time.Since(start)
+		figure(t, "events of failing decisions", a.heard.count(core.EventStoreError))
+		if n, most := a.heard.count(core.EventStoreError), 2+int(took/(10*time.Second)); n > most {
+			t.Errorf("%d events in %v, want at most %d", n, took, most)
+		}
+		time.Sleep(10 * time.Second) // then the next error tells of all before it
+		a.ask("k")
+		sum := int64(0)
+		for _, e := range a.heard.of(core.EventStoreError) {
+			if e.Class != store.ClassType || e.Count < 1 {
+				t.Errorf("an event of class %q counts %d", e.Class, e.Count)
+			}
+			sum += e.Count
+		}
+		figure(t, "errors that they count together", sum)
+		if sum != decisions+1 {
+			t.Errorf("the events count %d errors, there were %d", sum, decisions+1)
+		}
+	})
+}
+
+func TestAnOutageBeginsAndEndsOnce(t *testing.T) {
+	t.Parallel()
+	server := redistest.StartTCP(t)
+	a := newApp(t, server, server.Client(t), outcomes["Local"])
+	a.learn(t, server)
+	start := time.Now()
+	server.Kill()
+	manyAsk(1000, func() { a.ask("k") })
+	server.Restart(t)
+	eventually(t, "the outage's end", func() bool {
+		a.ask("k")
+		return a.heard.count(core.EventOutageEnded) > 0
+	})
+	lasted := time.Since(start)
+	manyAsk(1000, func() { a.ask("k") })
+	for kind, node := range map[core.EventKind]string{
+		core.EventOutageBegan: a.node, core.EventOutageEnded: "",
+		core.EventBreakerOpened: a.node, core.EventBreakerClosed: a.node,
+	} {
+		events := a.heard.of(kind)
+		if len(events) != 1 {
+			t.Errorf("%d events %q, want one; events: %v", len(events), kind, a.heard)
+			continue
+		}
+		e := events[0]
+		if e.Node != node {
+			t.Errorf("%v: node %q, want %q", kind, e.Node, node)
+		}
+		switch kind {
+		case core.EventOutageBegan, core.EventBreakerOpened:
+			if e.Class != store.ClassConnection || e.Err == nil || e.Duration != 0 {
+				t.Errorf("%v: %+v", kind, e)
+			}
+		default:
+			figure(t, kind.String()+" after", e.Duration)
+			if e.Duration <= 0 || e.Duration > lasted || e.Err != nil {
+				t.Errorf("%v: %+v, want one that lasted at most %v", kind, e, lasted)
+			}
+		}
+	}
+}
+
+// Not parallel: it replaces the process's logger.
+func TestAnOutageIsLoggedWhereNobodyListens(t *testing.T) {
+	logger, writer, flags := slog.Default(), log.Writer(), log.Flags()
+	defer func() {
+		slog.SetDefault(logger)
+		log.SetOutput(writer)
+		log.SetFlags(flags)
+	}()
+	var text locked
+	slog.SetDefault(slog.New(slog.NewTextHandler(&text, nil)))
+	server := redistest.StartTCP(t)
+	server.Kill()
+	store := redisstore.New(server.Client(t), redisstore.Prefix(redistest.Prefix(t)))
+	l := newLimiter(t, core.Config{Store: store, Timeout: patience, Limits: []core.Limit{long(1000, "api")}})
+	ask := func() { l.AllowKey(context.Background(), "a client", 1) }
+	manyAsk(10_000, ask)
+	server.Restart(t)
+	eventually(t, "the outage's end", func() bool {
+		ask()
+		return strings.Contains(text.String(), "outage ended")
+	})
+	lines := strings.Split(strings.TrimSpace(text.String()), "\n")
+	figure(t, "lines logged of an outage with 10,000 decisions", len(lines))
+	for _, want := range []string{
+		`level=WARN msg="weblimit: outage began" class=connection node=` + server.Addr(),
+		`level=WARN msg="weblimit: store error" class=connection node=` + server.Addr() + ` count=`,
+		`level=WARN msg="weblimit: breaker opened" class=connection node=` + server.Addr(),
+		`level=INFO msg="weblimit: breaker closed" node=` + server.Addr() + ` duration=`,
+		`level=INFO msg="weblimit: outage ended" duration=`,
+	} {
+		if n := strings.Count(text.String(), want); n != 1 {
+			t.Errorf("%d lines have %s, want one:\n%s", n, want, text.String())
+		}
+	}
+	if strings.Contains(text.String(), "a client") {
+		t.Errorf("the log holds a client's key:\n%s", text.String())
+	}
+}
+
+// locked is a buffer for several goroutines.
+type locked struct {
+	mu sync.Mutex
+	b  bytes.Buffer // Guarded by mu.
+}
+
+func (l *locked) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.b.Write(p)
+}
+
+func (l *locked) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.b.String()
+}

@@ -1,0 +1,298 @@
+package faults_test
+
+import (
+	"context"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"runtime"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/weblimit/weblimit/core"
+	"github.com/weblimit/weblimit/core/redisstore"
+	"github.com/weblimit/weblimit/internal/test/redistest"
+	"github.com/weblimit/weblimit/keyfuncs"
+	"github.com/weblimit/weblimit/nethttp"
+)
+
+// served is a request as the server saw it.
+type served struct {
+	began  time.Time
+	added  time.Duration // by the limiter
+	reason core.Reason
+}
+
+// site is a web server with a limiter and clients that do not wait for each other.
+type site struct {
+	*httptest.Server
+	client *http.Client
+
+	mu       sync.Mutex
+	api      []served        // Guarded by mu.
+	health   []time.Duration // what the limiter added to /healthz. Guarded by mu.
+	statuses map[int]int     // 0 for no response. Guarded by mu.
+
+	peakGoroutines int    // Guarded by mu.
+	peakConns      uint32 // Guarded by mu.
+
+	// stalled is the longest that the machine let nobody send. Guarded by mu.
+	stalled time.Duration
+
+	asking sync.WaitGroup
+}
+
+func newSite(t *testing.T, l *core.Limiter) *site {
+	t.Helper()
+	s := &site{statuses: map[int]int{}}
+	type begin struct{}
+	mux := http.NewServeMux()
+	mux.HandleFunc("GET /api", func(_ http.ResponseWriter, r *http.Request) {
+		began := r.Context().Value(begin{}).(time.Time)
+		d, _ := nethttp.FromContext(r.Context())
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		s.api = append(s.api, served{began, time.Since(began), d.Reason})
+	})
+	mux.HandleFunc("GET /healthz", func(_ http.ResponseWriter, r *http.Request) {
+		took := time.Since(r.Context().Value(begin{}).(time.Time))
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		s.health = append(s.health, took)
+	})
+	limited := nethttp.New(l, nethttp.Config{Mux: mux})(mux)
+	s.Server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		limited.ServeHTTP(w, r.WithContext(context.WithValue(r.Context(), begin{}, time.Now())))
+	}))
+	transport := &http.Transport{MaxIdleConnsPerHost: 256}
+	s.client = &http.Client{Transport: transport, Timeout: patience}
+	t.Cleanup(func() {
+		transport.CloseIdleConnections()
+		s.Close()
+	})
+	return s
+}
+
+func (s *site) get(path string) {
+	status := 0 // no response
+	if res, err := s.client.Get(s.URL + path); err == nil {
+		_, _ = io.Copy(io.Discard, res.Body)
+		_ = res.Body.Close()
+		status = res.StatusCode
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.statuses[status]++
+}
+
+// load asks 200 times a second for /api and 50 times for /healthz, until stopped,
+// and looks at what that takes.
+func (s *site) load(rdb *redis.Client) (stop func()) {
+	done, ended := make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(ended)
+		tick := time.NewTicker(5 * time.Millisecond)
+		defer tick.Stop()
+		last := time.Now()
+		for n := 0; ; n++ {
+			select {
+			case <-done:
+				s.asking.Wait()
+				return
+			case <-tick.C:
+			}
+			s.asking.Go(func() { s.get("/api") })
+			if n%4 == 0 {
+				s.asking.Go(func() { s.get("/healthz") })
+			}
+			s.mu.Lock()
+			s.stalled = max(s.stalled, time.Since(last)-5*time.Millisecond)
+			last = time.Now()
+			s.peakGoroutines = max(s.peakGoroutines, runtime.NumGoroutine())
+			s.peakConns = max(s.peakConns, rdb.PoolStats().TotalConns)
+			s.mu.Unlock()
+		}
+	}()
+	return sync.OnceFunc(func() {
+		close(done)
+		<-ended
+	})
+}
+
+// take returns what was seen since the last call, and begins anew.
+func (s *site) take() (api []served, health []time.Duration, goroutines int, conns uint32) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	api, health, goroutines, conns = s.api, s.health, s.peakGoroutines, s.peakConns
+	s.api, s.health, s.peakGoroutines, s.peakConns = nil, nil, 0, 0
+	return api, health, goroutines, conns
+}
+
+// decidedSince reports whether Redis decided a request that began after t.
+func (s *site) decidedSince(t time.Time) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.ContainsFunc(s.api, func(r served) bool { return r.began.After(t) && r.reason == core.ReasonWithinLimit })
+}
+
+func added(of []served, which func(served) bool) (durations []time.Duration) {
+	for _, r := range of {
+		if which(r) {
+			durations = append(durations, r.added)
+		}
+	}
+	return durations
+}
+
+// Trap 25 and 27: a Redis that is there and does not answer. It is frozen three
+// times; of times the median has to be what is promised.
+func TestRedisIsFrozenUnderLoad(t *testing.T) {
+	for name, policy := range map[string]core.Outage{"Local": core.Local, "Allow": core.Allow} {
+		t.Run(name, func(t *testing.T) { freezeUnderLoad(t, policy) })
+	}
+}
+
+func freezeUnderLoad(t *testing.T, policy core.Outage) {
+	const freezes, lasts = 3, time.Second
+	server := redistest.Start(t)
+	rdb := server.Client(t)
+	store := redisstore.New(rdb)
+	heard := listen(store)
+	var opened struct {
+		sync.Mutex
+		at time.Time // first, since it was set to zero
+	}
+	store.OnEvent(func(e core.Event) {
+		opened.Lock()
+		defer opened.Unlock()
+		if e.Kind == core.EventBreakerOpened && opened.at.IsZero() {
+			opened.at = time.Now()
+		}
+	})
+	s := newSite(t, newLimiter(t, core.Config{
+		Store:  store,
+		Limits: []core.Limit{long(1_000_000, "api").OnOutage(policy)},
+		Bypass: []keyfuncs.Condition{keyfuncs.Routes("GET /healthz")},
+	}))
+	stop := s.load(rdb)
+	defer stop()
+	time.Sleep(lasts)
+	api, health, goroutines, _ := s.take()
+	all := func(served) bool { return true }
+	calm := added(api, all)
+	calmP99 := quantile(calm, 0.99)
+	figure(t, "added latency before, median", quantile(calm, 0.5))
+	figure(t, "added latency before, p99", calmP99)
+	calmHealth := quantile(health, 0.99)
+
+	var untilOpen, afterOpen, healthy, openAfter, backAfter []time.Duration
+	waited, late, asked := 0, 0, 0
+	peakGoroutines, peakConns := 0, uint32(0)
+	for tries := 0; len(openAfter) < freezes; tries++ {
+		if tries == 5*freezes {
+			t.Fatalf("the breaker opened in %d of %d freezes; events: %v", len(openAfter), tries, heard)
+		}
+		eventually(t, "the breaker to be closed", func() bool {
+			return heard.count(core.EventBreakerOpened) == heard.count(core.EventBreakerClosed)
+		})
+		s.take()
+		opened.Lock()
+		opened.at = time.Time{}
+		opened.Unlock()
+		frozen := time.Now()
+		server.Freeze(t)
+		time.Sleep(lasts)
+		thawed := time.Now()
+		server.Thaw(t)
+		back := eventually(t, "a decision by Redis", func() bool { return s.decidedSince(thawed) })
+		backAfter = append(backAfter, back)
+		time.Sleep(300 * time.Millisecond)
+		opened.Lock()
+		at := opened.at
+		opened.Unlock()
+		if at.IsZero() || at.After(thawed) {
+			continue // it was open before: on a very busy machine Redis is slow at times
+		}
+		openAfter = append(openAfter, at.Sub(frozen))
+		api, health, g, c := s.take()
+		peakGoroutines, peakConns = max(peakGoroutines, g), max(peakConns, c)
+		healthy = append(healthy, health...)
+		for _, r := range api {
+			if r.began.Before(frozen) || r.began.After(thawed) {
+				continue
+			}
+			asked++
+			wait := r.added > core.DefaultTimeout/2
+			if wait {
+				waited++
+			}
+			if r.began.Before(at) {
+				untilOpen = append(untilOpen, r.added)
+			} else {
+				afterOpen = append(afterOpen, r.added)
+				if wait {
+					late++
+				}
+			}
+		}
+	}
+	stop()
+
+	figure(t, "added latency until the breaker opens, p99 (deadline 100ms)", quantile(untilOpen, 0.99))
+	figure(t, "breaker opens after, median", quantile(openAfter, 0.5))
+	figure(t, "added latency with the breaker open, median", quantile(afterOpen, 0.5))
+	figure(t, "added latency with the breaker open, p99", quantile(afterOpen, 0.99))
+	figure(t, "requests in three freezes of 1s", asked)
+	figure(t, "requests that waited at all", waited)
+	figure(t, "added latency of /healthz in the freezes, p99", quantile(healthy, 0.99))
+	figure(t, "decided by Redis again after SIGCONT, median", quantile(backAfter, 0.5))
+	figure(t, "goroutines before", goroutines)
+	figure(t, "goroutines in the freezes, at most", peakGoroutines)
+	figure(t, "connections to Redis, at most", peakConns)
+	figure(t, "responses with status 200", s.statuses[http.StatusOK])
+	others := 0
+	for status, n := range s.statuses {
+		if status != http.StatusOK {
+			others += n
+		}
+	}
+	figure(t, "responses with any other, or none", others)
+
+	// What a busy machine adds to everything is not the limiter's.
+	slack := 100*time.Millisecond + max(calmP99, s.stalled)
+	figure(t, "longest stall of the machine itself", s.stalled)
+	if got, most := quantile(untilOpen, 0.99), core.DefaultTimeout+slack; got > most {
+		t.Errorf("until the breaker opened requests waited %v at p99, want at most %v", got, most)
+	}
+	if got, most := quantile(afterOpen, 0.5), max(time.Millisecond, calmP99); got > most {
+		t.Errorf("with the breaker open requests waited %v at the median, want at most %v", got, most)
+	}
+	if late > len(afterOpen)/20 {
+		t.Errorf("with the breaker open %d of %d requests waited", late, len(afterOpen))
+	}
+	if got := quantile(healthy, 0.5); got > max(time.Millisecond, calmHealth) {
+		t.Errorf("/healthz took %v at the median, %v at p99 before", got, calmHealth)
+	}
+	if got := quantile(backAfter, 0.5); got > 2*time.Second {
+		t.Errorf("Redis decided again after %v", got)
+	}
+	if others > 0 {
+		t.Errorf("statuses %v, want nothing but 200", s.statuses)
+	}
+	// At 200 a second some 20 requests wait at a time, with half a dozen goroutines
+	// each in client and server.
+	if peakGoroutines > goroutines+600 {
+		t.Errorf("%d goroutines in the freezes, %d before", peakGoroutines, goroutines)
+	}
+	if peakConns > 8 {
+		t.Errorf("%d connections to Redis, want the store's four, one of a probe and what is being replaced", peakConns)
+	}
+	opens, closes := heard.atLeast(freezes, core.EventBreakerOpened), heard.atLeast(freezes, core.EventBreakerClosed)
+	if opens < freezes || closes < freezes {
+		t.Errorf("the breaker opened %d times and closed %d times in %d freezes; events: %v", opens, closes, freezes, heard)
+	}
+}

@@ -1,0 +1,168 @@
+package faults_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/weblimit/weblimit/core"
+	"github.com/weblimit/weblimit/core/store"
+	"github.com/weblimit/weblimit/internal/test/redistest"
+	"github.com/weblimit/weblimit/keyfuncs"
+)
+
+func TestMain(m *testing.M) { os.Exit(redistest.Main(m)) }
+
+// figure prints what a test has measured, in the form that `make faults` reads.
+func figure(tb testing.TB, what string, value any) {
+	tb.Helper()
+	switch v := value.(type) {
+	case time.Duration:
+		value = rounded(v)
+	case float64:
+		value = fmt.Sprintf("%.2f", v)
+	}
+	tb.Logf("figure\t%s\t%s\t%v", tb.Name(), what, value)
+}
+
+// rounded leaves about three digits.
+func rounded(d time.Duration) time.Duration {
+	unit := time.Duration(1)
+	for d/unit >= 1000 {
+		unit *= 10
+	}
+	return d.Round(unit)
+}
+
+// patience is how long a test waits for what must come, on the busiest machine.
+const patience = 30 * time.Second
+
+// eventually waits until done reports true, and returns how long it took.
+func eventually(tb testing.TB, what string, done func() bool) time.Duration {
+	tb.Helper()
+	start := time.Now()
+	if !soon(done) {
+		tb.Fatalf("waited %v for %s", patience, what)
+	}
+	return time.Since(start)
+}
+
+// soon waits until done, and reports whether it came to that.
+func soon(done func() bool) bool {
+	for start := time.Now(); !done(); time.Sleep(2 * time.Millisecond) {
+		if time.Since(start) > patience {
+			return false
+		}
+	}
+	return true
+}
+
+// long is a limit that does not refill while a test runs: n units in 30 days.
+func long(n int64, name string) core.Limit {
+	return core.Per(n, 30*24*time.Hour).FixedWindow().By(keyfuncs.Everyone()).Named(name)
+}
+
+// newLimiter returns a limiter, or ends the test.
+func newLimiter(tb testing.TB, config core.Config) *core.Limiter {
+	tb.Helper()
+	l, err := core.New(config)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	return l
+}
+
+// remaining asks what is left of a key under the limiter's first limit.
+func remaining(tb testing.TB, l *core.Limiter, key string) int64 {
+	tb.Helper()
+	d, err := l.Peek(context.Background(), key, 1)
+	if err != nil {
+		tb.Fatalf("peek at %q: %v", key, err)
+	}
+	return d.Results()[0].Remaining
+}
+
+// classOf returns the class of a decision's error, or "".
+func classOf(d core.Decision) store.Class {
+	var e *store.Error
+	if errors.As(d.Err, &e) {
+		return e.Class
+	}
+	return ""
+}
+
+// audience hears a store's events.
+type audience struct {
+	mu     sync.Mutex
+	events []core.Event // Guarded by mu.
+}
+
+// listen returns those who hear the store's events from now on.
+func listen(store interface{ OnEvent(func(core.Event)) }) *audience {
+	a := new(audience)
+	store.OnEvent(func(e core.Event) {
+		a.mu.Lock()
+		defer a.mu.Unlock()
+		a.events = append(a.events, e)
+	})
+	return a
+}
+
+// all returns the events, in order.
+func (a *audience) all() []core.Event {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return slices.Clone(a.events)
+}
+
+// of returns the events of a kind, in order.
+func (a *audience) of(kind core.EventKind) []core.Event {
+	return slices.DeleteFunc(a.all(), func(e core.Event) bool { return e.Kind != kind })
+}
+
+// count returns how many events of a kind there were.
+func (a *audience) count(kind core.EventKind) int { return len(a.of(kind)) }
+
+// atLeast waits for n events of a kind, and returns how many there are. Events are
+// told by whoever caused them, while others already see what they tell of.
+func (a *audience) atLeast(n int, kind core.EventKind) int {
+	soon(func() bool { return a.count(kind) >= n })
+	return a.count(kind)
+}
+
+// heard reports whether there is an event of a kind and class, or soon will be.
+func (a *audience) heard(kind core.EventKind, class store.Class) bool {
+	return soon(func() bool {
+		return slices.ContainsFunc(a.of(kind), func(e core.Event) bool { return e.Class == class })
+	})
+}
+
+// String tells the events for messages of failed tests.
+func (a *audience) String() string {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if len(a.events) == 0 {
+		return "none"
+	}
+	var b strings.Builder
+	for _, e := range a.events {
+		fmt.Fprintf(&b, "\n\t%v class=%q node=%q count=%d after=%v err=%v", e.Kind, e.Class, e.Node, e.Count, e.Duration, e.Err)
+	}
+	return b.String()
+}
+
+// quantile returns the part q of the durations' way from the least to the
+// greatest, which it sorts.
+func quantile(durations []time.Duration, q float64) time.Duration {
+	if len(durations) == 0 {
+		return 0
+	}
+	slices.Sort(durations)
+	return durations[min(int(q*float64(len(durations))), len(durations)-1)]
+}

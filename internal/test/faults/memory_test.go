@@ -1,0 +1,100 @@
+package faults_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+	"runtime"
+	"strconv"
+	"testing"
+	"time"
+
+	"github.com/weblimit/weblimit/core"
+	"github.com/weblimit/weblimit/core/memstore"
+	"github.com/weblimit/weblimit/core/store"
+	"github.com/weblimit/weblimit/internal/test/race"
+)
+
+// gone is a store that fails at once.
+type gone struct{ store.Base }
+
+var errGone = &store.Error{Class: store.ClassConnection, Err: errors.New("there is none")}
+
+func (*gone) Take(context.Context, []core.Check, []core.Result) error   { return errGone }
+func (*gone) Peek(context.Context, []core.Check, []core.Result) error   { return errGone }
+func (*gone) Charge(context.Context, []core.Check, []core.Result) error { return errGone }
+func (*gone) Refund(context.Context, []core.Check, []core.Result) error { return errGone }
+func (*gone) Renew(context.Context, []core.Check, []core.Result) error  { return errGone }
+func (*gone) Reset(context.Context, []core.Check) error                 { return errGone }
+func (*gone) Unblock(context.Context, []core.Check) error               { return errGone }
+
+func (*gone) Block(context.Context, []core.Check, time.Duration) error { return errGone }
+
+func (*gone) Blocks(context.Context, []*core.Rule) iter.Seq2[core.Blocked, error] {
+	return func(yield func(core.Blocked, error) bool) { yield(core.Blocked{}, errGone) }
+}
+
+// Trap 30: whoever makes up keys in an outage, millions of them, neither fills
+// the memory nor frees a client that has nothing left. Not parallel: it measures
+// the heap of the process.
+func TestTenMillionKeysInAnOutage(t *testing.T) {
+	keys := 10_000_000
+	if race.Enabled {
+		keys /= 8
+	}
+	store := new(gone)
+	heard := listen(store)
+	before := heap()
+	l := newLimiter(t, core.Config{Store: store, Replicas: 3, Limits: []core.Limit{long(30, "api")}})
+	const blocked = 100
+	block := func(n int) core.Decision {
+		return l.AllowKey(context.Background(), fmt.Sprint("blocked ", n), 1)
+	}
+	for n := range blocked {
+		for range 10 { // this replica's share
+			if d := block(n); !d.Allowed || d.Reason != core.ReasonOutageLocal {
+				t.Fatalf("below the share: %v", d.Reason)
+			}
+		}
+	}
+	start, peak, freed := time.Now(), int64(0), 0
+	for n := range keys {
+		if d := l.AllowKey(context.Background(), strconv.Itoa(n), 1); !d.Allowed {
+			t.Fatalf("a new client was denied: %v", d.Reason)
+		}
+		if n%(keys/50) != 0 {
+			continue
+		}
+		peak = max(peak, heap()-before)
+		for b := range blocked {
+			if block(b).Allowed {
+				freed++
+			}
+		}
+	}
+	took := time.Since(start)
+	// What memstore.MaxBuckets says of a bucket.
+	const bound = memstore.DefaultMaxBuckets * 69
+	figure(t, "distinct keys", keys)
+	figure(t, "heap, at most (MB)", float64(peak)/1e6)
+	figure(t, "its bound (MB)", float64(bound)/1e6)
+	figure(t, "a decision takes", took/time.Duration(keys))
+	figure(t, "blocked clients that passed again", freed)
+	figure(t, "events", len(heard.all()))
+	if peak > bound {
+		t.Errorf("%d bytes on the heap, the bound is %d", peak, int64(bound))
+	}
+	if freed > 0 {
+		t.Errorf("%d times a client passed that has nothing left", freed)
+	}
+	runtime.KeepAlive(l)
+}
+
+// heap returns the bytes in use, those that nobody refers to any more left out.
+func heap() int64 {
+	runtime.GC()
+	var stats runtime.MemStats
+	runtime.ReadMemStats(&stats)
+	return int64(stats.HeapAlloc)
+}

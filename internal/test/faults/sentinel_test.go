@@ -1,0 +1,185 @@
+package faults_test
+
+import (
+	"context"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/weblimit/weblimit/core"
+	"github.com/weblimit/weblimit/core/redisstore"
+	"github.com/weblimit/weblimit/core/store"
+	"github.com/weblimit/weblimit/internal/test/redistest"
+)
+
+// sentinelLoad is three limits, one of each policy, under load on a Sentinel set.
+type sentinelLoad struct {
+	*traffic
+	set      *redistest.Sentinel
+	store    *redisstore.Store
+	events   *audience
+	limiters map[core.Outage]*core.Limiter
+}
+
+const (
+	sentinelQuota    = 1_000_000
+	sentinelDeadline = 200 * time.Millisecond
+)
+
+func sentinelKey(policy core.Outage) string { return fmt.Sprint("user:", policy) }
+
+func newSentinelLoad(t *testing.T, options ...func(*sentinelLoad) *redis.FailoverOptions) *sentinelLoad {
+	t.Helper()
+	s := &sentinelLoad{traffic: newTraffic(), set: redistest.StartSentinel(t), limiters: map[core.Outage]*core.Limiter{}}
+	client := &redis.FailoverOptions{}
+	for _, option := range options {
+		client = option(s)
+	}
+	s.store = redisstore.New(s.set.ClientWith(t, client), noDenials())
+	s.events = listen(s.store)
+	for policy := range policies {
+		s.limiters[policy] = newLimiter(t, core.Config{
+			Store: s.store, Timeout: sentinelDeadline, Replicas: 4,
+			Limits: []core.Limit{long(sentinelQuota, fmt.Sprint("policy", policy)).OnOutage(policy)},
+		})
+		s.send(s.limiters[policy], sentinelKey(policy), 4, 2*time.Millisecond)
+	}
+	eventually(t, "load", s.ofRedis(time.Now()))
+	return s
+}
+
+// ofRedis reports whether Redis has decided for all keys since then.
+func (s *sentinelLoad) ofRedis(since time.Time) func() bool {
+	return func() bool {
+		for policy := range policies {
+			if s.count(sentinelKey(policy), since, (*ask).byRedis) < 20 {
+				return false
+			}
+		}
+		return true
+	}
+}
+
+// finish ends the load once the outage is over, and checks and prints what came
+// of it.
+func (s *sentinelLoad) finish(t *testing.T) {
+	t.Helper()
+	eventually(t, "the outage to be over", func() bool { return s.events.count(core.EventOutageEnded) > 0 })
+	eventually(t, "more decisions", s.ofRedis(time.Now()))
+	asks := s.stop()
+	wantOnTime(t, asks, sentinelDeadline)
+	charged, out := map[string]int64{}, map[string]int64{}
+	classes := map[store.Class]int{}
+	for i := range asks {
+		a := &asks[i]
+		if a.byRedis() {
+			charged[a.key]++
+			continue
+		}
+		out[a.key]++
+		classes[a.class]++
+		for policy, reason := range policies {
+			if a.key == sentinelKey(policy) && (a.reason != reason || a.allowed != (policy != core.Deny)) {
+				t.Errorf("%s was decided %v, allowed %v, want %v", a.key, a.reason, a.allowed, reason)
+			}
+		}
+	}
+	key := sentinelKey(core.Deny)
+	lost := charged[key] - (sentinelQuota - remaining(t, s.limiters[core.Deny], key))
+	if lost < -out[key] || lost > charged[key] {
+		t.Errorf("of %d charges %d are lost", charged[key], lost)
+	}
+	figure(t, "decisions by policy, by class of error", fmt.Sprint(classes))
+	figure(t, "charges that the new master did not have, of those answered", fmt.Sprint(lost, " of ", charged[key]))
+	exact := newLimiter(t, core.Config{Store: s.store, Timeout: 10 * time.Second, Limits: []core.Limit{long(500, "exact")}})
+	if n := hammerKey(t, exact, "exact", 500); n != 500 {
+		t.Errorf("%d of a quota of 500 were admitted after the failover", n)
+	}
+}
+
+// The master dies under load, or freezes: policies decide, in time, until the
+// sentinels have another; then Redis does, exactly.
+func TestSentinelMasterIsLostUnderLoad(t *testing.T) {
+	for name, lose := range map[string]func(*testing.T, *redistest.Server){
+		"killed": func(_ *testing.T, s *redistest.Server) { s.Kill() },
+		"frozen": func(t *testing.T, s *redistest.Server) { s.Freeze(t) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := newSentinelLoad(t)
+			master := s.set.Master(t)
+			lost := time.Now()
+			lose(t, master)
+			for policy, reason := range policies {
+				eventually(t, "the policies to decide", func() bool {
+					return s.count(sentinelKey(policy), lost, func(a *ask) bool { return a.reason == reason }) > 20
+				})
+			}
+			s.set.AwaitFailover(t, master)
+			promoted := time.Now()
+			back := eventually(t, "decisions of Redis", s.ofRedis(promoted))
+			figure(t, "new master, with all replicas in sync, after the loss", promoted.Sub(lost))
+			figure(t, "all keys decided by it then within", back)
+			s.finish(t)
+		})
+	}
+}
+
+// A master that is told to be a replica answers on, and refuses to write: that is
+// an outage called READONLY, until the sentinels have seen to it.
+func TestSentinelMasterIsDemoted(t *testing.T) {
+	s := newSentinelLoad(t)
+	master := s.set.Master(t)
+	began := time.Now()
+	master.ReadOnly(t)
+	eventually(t, "the hook to hear of READONLY", func() bool { return s.events.heard(core.EventStoreError, store.ClassReadOnly) })
+	eventually(t, "decisions of a new master", func() bool { return s.ofRedis(time.Now().Add(-time.Second))() && s.set.Master(t) != master })
+	figure(t, "decided by another master after", time.Since(began))
+	s.finish(t)
+}
+
+// An operator has the sentinels fail over, while all is well: whatever is charged
+// in between, Redis's decisions are its own, and others the policy's.
+func TestSentinelFailoverByHand(t *testing.T) {
+	s := newSentinelLoad(t)
+	master := s.set.Master(t)
+	began := time.Now()
+	sentinel := redis.NewSentinelClient(&redis.Options{Addr: s.set.Sentinels()[0].Addr()})
+	defer func() { _ = sentinel.Close() }()
+	if err := sentinel.Failover(context.Background(), redistest.MasterName).Err(); err != nil {
+		t.Fatal(err)
+	}
+	s.set.AwaitFailover(t, master)
+	promoted := time.Now()
+	back := eventually(t, "decisions of Redis", s.ofRedis(promoted))
+	figure(t, "new master, with all replicas in sync, after", promoted.Sub(began))
+	figure(t, "all keys decided by it then within", back)
+	if s.events.count(core.EventOutageBegan) > 0 {
+		s.finish(t)
+		return
+	}
+	wantOnTime(t, s.stop(), sentinelDeadline)
+}
+
+// The host of the master is gone without a word, and with it the sentinel that
+// the client asks: a check waits neither for that sentinel nor for its connection,
+// and the client finds another sentinel, which by itself go-redis would not.
+func TestSentinelOfTheMastersHostIsGoneToo(t *testing.T) {
+	s := newSentinelLoad(t, func(s *sentinelLoad) *redis.FailoverOptions {
+		return &redis.FailoverOptions{
+			SentinelAddrs: []string{s.set.Sentinels()[0].Addr()}, // the others it learns from this one
+			ReadTimeout:   500 * time.Millisecond,                // of which a sentinel gets four
+		}
+	})
+	master := s.set.Master(t)
+	lost := time.Now()
+	s.set.Sentinels()[0].Freeze(t)
+	master.Freeze(t)
+	s.set.AwaitFailover(t, master)
+	promoted := time.Now()
+	back := eventually(t, "decisions of Redis", s.ofRedis(promoted))
+	figure(t, "new master, with all replicas in sync, after the loss", promoted.Sub(lost))
+	figure(t, "all keys decided by it then within", back)
+	s.finish(t)
+}

@@ -1,0 +1,126 @@
+package limittest
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"net/netip"
+	"testing"
+	"time"
+
+	"github.com/weblimit/weblimit/internal/test/race"
+)
+
+// ServeConn serves one connection until it ends, as servers over fasthttp do.
+type ServeConn func(net.Conn) error
+
+// Exchange sends a request over a connection of its own, in memory. The other
+// end's RemoteAddr is r.RemoteAddr, and it has r's context: see [ConnContext].
+func Exchange(serve ServeConn, r *http.Request) (*http.Response, error) {
+	var request bytes.Buffer
+	if err := r.Write(&request); err != nil {
+		return nil, fmt.Errorf("writing the request: %w", err)
+	}
+	c := &conn{peer: peerAddr(r.RemoteAddr), ctx: r.Context(), read: request.Read}
+	if err := serve(c); err != nil {
+		return nil, fmt.Errorf("serving the connection: %w", err)
+	}
+	return http.ReadResponse(bufio.NewReader(&c.written), r)
+}
+
+// ConnContext returns the context of the request that [Exchange] has sent over a
+// connection, for frameworks that give handlers no context of their own.
+func ConnContext(c net.Conn) context.Context {
+	if c, ok := c.(*conn); ok {
+		return c.ctx
+	}
+	return context.Background()
+}
+
+// BenchmarkConn serves "GET /" b.N times on one connection in memory.
+func BenchmarkConn(b *testing.B, serve ServeConn) {
+	request := getRequest(b)
+	b.ReportAllocs()
+	err := serve(&conn{peer: peerAddr("192.0.2.1:1234"), forget: true, read: func(p []byte) (int, error) {
+		if !b.Loop() {
+			return 0, io.EOF
+		}
+		return copy(p, request), nil
+	}})
+	if err != nil {
+		b.Fatal(err)
+	}
+}
+
+// AllocsConn is [Allocs] for connections: the allocations per request on one that
+// lives on.
+func AllocsConn(t *testing.T, serve ServeConn) int {
+	t.Helper()
+	if race.Enabled {
+		t.Skip("the race detector allocates too")
+	}
+	const requests = 1000
+	request := getRequest(t)
+	return int(testing.AllocsPerRun(10, func() {
+		left := requests
+		err := serve(&conn{peer: peerAddr("192.0.2.1:1234"), forget: true, read: func(p []byte) (int, error) {
+			if left == 0 {
+				return 0, io.EOF
+			}
+			left--
+			return copy(p, request), nil
+		}})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}) / requests)
+}
+
+// getRequest is what once serves, as it is sent.
+func getRequest(tb testing.TB) []byte {
+	tb.Helper()
+	var request bytes.Buffer
+	if err := httptest.NewRequest("GET", "/", nil).Write(&request); err != nil {
+		tb.Fatal(err)
+	}
+	return request.Bytes()
+}
+
+// conn is the server's end of a connection whose client sends what read returns.
+type conn struct {
+	read    func([]byte) (int, error)
+	written bytes.Buffer
+	forget  bool // what is written
+	peer    net.Addr
+	ctx     context.Context
+}
+
+func (c *conn) Read(p []byte) (int, error) { return c.read(p) }
+
+func (c *conn) Write(p []byte) (int, error) {
+	if c.forget {
+		return len(p), nil
+	}
+	return c.written.Write(p)
+}
+
+func (c *conn) Close() error                     { return nil }
+func (c *conn) LocalAddr() net.Addr              { return peerAddr("192.0.2.2:80") }
+func (c *conn) RemoteAddr() net.Addr             { return c.peer }
+func (c *conn) SetDeadline(time.Time) error      { return nil }
+func (c *conn) SetReadDeadline(time.Time) error  { return nil }
+func (c *conn) SetWriteDeadline(time.Time) error { return nil }
+
+// peerAddr is a TCP address if addr is one, and else a unix socket's.
+func peerAddr(addr string) net.Addr {
+	ap, err := netip.ParseAddrPort(addr)
+	if err != nil {
+		return &net.UnixAddr{Name: addr, Net: "unix"}
+	}
+	return net.TCPAddrFromAddrPort(ap)
+}

@@ -1,0 +1,250 @@
+package limittest
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/weblimit/weblimit/core"
+	"github.com/weblimit/weblimit/core/redisstore"
+	"github.com/weblimit/weblimit/internal/test/redistest"
+)
+
+// Main runs the tests of a package that calls [Run], for os.Exit; afterwards it
+// stops the Redis that they used.
+func Main(m *testing.M) int { return redistest.Main(m) }
+
+// Run runs all scenarios on servers that build makes, over memory and over Redis.
+// A framework that differs from others says so.
+func Run(t *testing.T, build Build, differences ...Differences) {
+	var differs Differences
+	if len(differences) == 1 {
+		differs = differences[0]
+	}
+	for _, over := range stores {
+		t.Run(over.name, func(t *testing.T) {
+			newStore := over.make(t)
+			for _, s := range slices.Concat(headers, denials, languages, identities, contexts, outages, servers, spoofing, bypasses, preflights, features, paths, routes, dialects, reuses, turns, lines, loads, hangUps, quotas, trailers, ambiguities, blanks) {
+				t.Run(s.name, func(t *testing.T) {
+					t.Parallel()
+					s.run(&env{T: t, build: build, newStore: newStore, differs: differs})
+				})
+			}
+		})
+	}
+}
+
+// OverStores runs a test over a memory store and over one in Redis, in parallel.
+func OverStores(t *testing.T, test func(t *testing.T, store core.Store)) {
+	for _, over := range stores {
+		t.Run(over.name, func(t *testing.T) {
+			t.Parallel()
+			test(t, over.make(t)(t))
+		})
+	}
+}
+
+// stores are what all is tested over. What make returns makes one.
+var stores = []struct {
+	name string
+	make func(testing.TB) func(testing.TB) core.Store
+}{
+	{"memory", func(testing.TB) func(testing.TB) core.Store {
+		return func(testing.TB) core.Store { return core.NewMemory() }
+	}},
+	{"Redis", func(tb testing.TB) func(testing.TB) core.Store {
+		client := redistest.Shared(tb).Client(tb)
+		return func(tb testing.TB) core.Store {
+			return redisstore.New(client, redisstore.Prefix(redistest.Prefix(tb)))
+		}
+	}},
+}
+
+// scenario is a test; its name is a sentence about adapters.
+type scenario struct {
+	name string
+	run  func(*env)
+}
+
+// env is what a scenario has at hand.
+type env struct {
+	*testing.T
+	build    Build
+	newStore func(testing.TB) core.Store
+	differs  Differences
+}
+
+// patience is how long a store may take on a machine that runs all tests at
+// once: an outage here would be the test's, not the adapter's.
+const patience = 30 * time.Second
+
+// limiter makes a limiter on a store of its own.
+func (e *env) limiter(limits ...core.Limit) *core.Limiter {
+	e.Helper()
+	return e.limiterOn(e.newStore(e), limits...)
+}
+
+func (e *env) limiterOn(store core.Store, limits ...core.Limit) *core.Limiter {
+	e.Helper()
+	l, err := core.New(core.Config{Store: store, Limits: limits, Timeout: patience})
+	if err != nil {
+		e.Fatal(err)
+	}
+	return l
+}
+
+// layer is the usual middleware: a limiter on a store of its own.
+func (e *env) layer(limits ...core.Limit) []Layer {
+	e.Helper()
+	return []Layer{{Limiter: e.limiter(limits...)}}
+}
+
+// serve builds an app. Without routes it gets "GET /", which replies "hello".
+func (e *env) serve(app App) *site {
+	e.Helper()
+	if app.Routes == nil {
+		app.Routes = []Route{{Method: "GET", Path: "/", Handle: hello}}
+	}
+	return &site{e, e.build(e, app)}
+}
+
+func hello(c Call) { c.Reply(http.StatusOK, "hello") }
+
+// site is a server under test.
+type site struct {
+	e      *env
+	server Server
+}
+
+// response is a response that was read.
+type response struct {
+	status int
+	header http.Header
+	body   string
+}
+
+// get asks for a path. Options change the request.
+func (s *site) get(path string, options ...option) response {
+	s.e.Helper()
+	return s.do("GET", path, options...)
+}
+
+func (s *site) do(method, path string, options ...option) response {
+	s.e.Helper()
+	r := httptest.NewRequest(method, path, nil)
+	for _, o := range options {
+		r = o(r)
+	}
+	res := s.server.Do(r)
+	defer res.Body.Close()
+	return s.e.read(res)
+}
+
+// read reads a response, whose body the caller closes.
+func (e *env) read(r *http.Response) response {
+	e.Helper()
+	body, err := io.ReadAll(r.Body)
+	if err != nil {
+		e.Fatalf("reading the body: %v", err)
+	}
+	return response{r.StatusCode, r.Header, string(body)}
+}
+
+// option changes a request.
+type option func(*http.Request) *http.Request
+
+// with sets a request header, or adds a line to it.
+func with(name, value string) option {
+	return func(r *http.Request) *http.Request {
+		r.Header.Add(name, value)
+		return r
+	}
+}
+
+// from sets the peer.
+func from(peer string) option {
+	return func(r *http.Request) *http.Request {
+		r.RemoteAddr = peer
+		return r
+	}
+}
+
+func within(ctx context.Context) option {
+	return func(r *http.Request) *http.Request { return r.WithContext(ctx) }
+}
+
+// passes fails the test unless the limiter let the request through, whatever
+// the application said to it.
+func (e *env) passes(what string, r response) {
+	e.Helper()
+	if r.status == http.StatusTooManyRequests || r.status == http.StatusServiceUnavailable {
+		e.Errorf("%s: denied with %d, want it to pass", what, r.status)
+	}
+}
+
+// denied fails the test unless the request was denied for a limit.
+func (e *env) denied(what string, r response) {
+	e.Helper()
+	if r.status != http.StatusTooManyRequests {
+		e.Errorf("%s: status %d, want 429", what, r.status)
+	}
+}
+
+// equal fails the test unless got is want.
+func equal[T comparable](e *env, what string, got, want T) {
+	e.Helper()
+	if got != want {
+		e.Errorf("%s:\n got %v\nwant %v", what, got, want)
+	}
+}
+
+// contains fails the test unless got has want in it.
+func contains(e *env, what, got, want string) {
+	e.Helper()
+	if !strings.Contains(got, want) {
+		e.Errorf("%s:\n got %s\nwant %s in it", what, got, want)
+	}
+}
+
+func join(lines []string) string { return strings.Join(lines, ", ") }
+
+// only returns the one line of a response header, "" if there is none.
+func (e *env) only(r response, name string) string {
+	e.Helper()
+	lines := r.header[name]
+	if len(lines) > 1 {
+		e.Errorf("%s has %d lines, want one: %q", name, len(lines), lines)
+	}
+	return strings.Join(lines, ", ")
+}
+
+// wait returns the seconds in Retry-After, which were to be want when the test
+// began. A test may be slow, and then they are a few less.
+func (e *env) wait(r response, want int) int {
+	e.Helper()
+	value := e.only(r, "Retry-After")
+	got, err := strconv.Atoi(value)
+	if err != nil || got > want || got < want-60 {
+		e.Errorf("Retry-After: %q, want %d or a few less", value, want)
+	}
+	return got
+}
+
+// remaining checks how much of a limit is left by a response.
+func (e *env) remaining(what string, r response, limit string, want int) {
+	e.Helper()
+	prefix := fmt.Sprintf("%q;r=%d;t=", limit, want)
+	for member := range strings.SplitSeq(e.only(r, "Ratelimit"), ", ") {
+		if strings.HasPrefix(member, prefix) {
+			return
+		}
+	}
+	e.Errorf("%s: RateLimit is %q, want %q to have %d left", what, r.header["Ratelimit"], limit, want)
+}

@@ -1,0 +1,150 @@
+package redistest
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"sync"
+	"testing"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/weblimit/weblimit/internal/test/child"
+)
+
+// logTailBytes is how much of the server's log goes into a failure message.
+const logTailBytes = 2048
+
+// Server is a running redis-server process. Its methods may be called concurrently.
+type Server struct {
+	network, addr string
+	dir           string // holds the socket, the log and nodes.conf; removed by Stop
+	args          []string
+
+	mu      sync.Mutex
+	cmd     *exec.Cmd     // Guarded by mu; replaced by Restart.
+	done    chan struct{} // Guarded by mu; closed once cmd was waited for.
+	stopped bool          // Guarded by mu; final.
+	frozen  bool          // Guarded by mu; by Freeze, until Thaw or a new process.
+}
+
+// Network returns "unix" or "tcp", as net.Dial and redis.Options want it.
+func (s *Server) Network() string { return s.network }
+
+// Addr returns the path of the socket, or host:port.
+func (s *Server) Addr() string { return s.addr }
+
+// Client returns a new client of this server with go-redis's defaults, closed when the test ends.
+func (s *Server) Client(tb testing.TB) *redis.Client {
+	tb.Helper()
+	c := redis.NewClient(&redis.Options{Network: s.network, Addr: s.addr})
+	tb.Cleanup(func() { _ = c.Close() })
+	return c
+}
+
+// Stop kills the process, waits for its end and removes its directory. Stopping twice does
+// nothing, and a frozen server stops too. Tests need it only to take Redis away before
+// they end; for a server that comes back, see Kill and Restart.
+func (s *Server) Stop() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.stopped {
+		return
+	}
+	s.stopped = true
+	s.kill()
+	_ = os.RemoveAll(s.dir)
+	forget(s)
+}
+
+// Kill kills the process and waits for its end: from then on connections are refused, until
+// Restart. The data is lost.
+func (s *Server) Kill() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.kill()
+}
+
+// Restart brings a killed server back, empty, at the same address. A server that still runs
+// is killed first.
+func (s *Server) Restart(tb testing.TB) {
+	tb.Helper()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.stopped {
+		tb.Fatal("redistest: Restart after Stop")
+	}
+	s.kill()
+	if err := s.run(); err != nil {
+		tb.Fatal(err)
+	}
+}
+
+// kill ends the process, if it still runs. s.mu is held.
+func (s *Server) kill() {
+	if s.cmd == nil {
+		return
+	}
+	_ = s.cmd.Process.Kill() // it fails only on a process that is gone already
+	<-s.done
+}
+
+// live reports whether the process runs and is not frozen.
+func (s *Server) live() bool {
+	s.mu.Lock()
+	frozen := s.frozen
+	s.mu.Unlock()
+	return !frozen && !s.exited()
+}
+
+// exited reports whether the process is gone.
+func (s *Server) exited() bool {
+	s.mu.Lock()
+	done := s.done
+	s.mu.Unlock()
+	select {
+	case <-done:
+		return true
+	default:
+		return false
+	}
+}
+
+// spawn starts the process, with extra after the usual arguments, and waits for nothing.
+// s.mu is held, or s not shared yet.
+func (s *Server) spawn(extra ...string) error {
+	// A file, and no pipe: no goroutine has to read it, and it is there when the process is not.
+	log, err := os.OpenFile(s.logPath(), os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o600)
+	if err != nil {
+		return fmt.Errorf("redistest: %w", err)
+	}
+	defer func() { _ = log.Close() }()
+	cmd := exec.Command(binary, slices.Concat(s.args, extra)...)
+	cmd.Stdout, cmd.Stderr = log, log
+	if err := child.Start(cmd); err != nil {
+		return fmt.Errorf("redistest: starting %s: %w", binary, err)
+	}
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		_ = cmd.Wait() // killed, as a rule: its log says more than its status
+	}()
+	s.cmd, s.done, s.frozen = cmd, done, false
+	return nil
+}
+
+func (s *Server) logPath() string { return filepath.Join(s.dir, "log") }
+
+// logTail returns the end of the server's log, for failure messages.
+func (s *Server) logTail() string {
+	b, err := os.ReadFile(s.logPath())
+	if err != nil {
+		return "(no log: " + err.Error() + ")"
+	}
+	if len(b) > logTailBytes {
+		b = b[len(b)-logTailBytes:]
+	}
+	return string(b)
+}
