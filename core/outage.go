@@ -26,6 +26,12 @@ const (
 
 func (o Outage) valid() bool { return o <= Deny }
 
+// OnOutage says how to decide while the store does not answer. Defaults to Local.
+func (l Limit) OnOutage(o Outage) Limit {
+	l.outage = o
+	return l
+}
+
 // outageRetry is what a request that is denied for an outage is told to wait.
 const outageRetry = time.Second
 

@@ -10,6 +10,22 @@ import (
 	"github.com/weblimit/weblimit/keyfuncs"
 )
 
+// Tiers chooses the numbers for each request, such as those of the client's
+// plan: quota, window, burst, algorithm and jitter of the limit that f returns.
+// Name, key, cost and all else stay. The zero Limit means the limit's own
+// numbers, and so does one that can never work, which is logged as [AdviceTier].
+//
+// What a client has used stays used when its tier changes, up to the new burst:
+// with 60 of 100 used, a raise to 200 leaves 140, a cut to 70 leaves 10, and a
+// cut to 50 leaves 0. That holds across algorithms too, but a tier of a
+// [Concurrent] limit has to be one itself, and no other may be.
+//
+// The function runs on every request, maybe on many at once, and must not block.
+func (l Limit) Tiers(f func(keyfuncs.Request) Limit) Limit {
+	l.tiers = f
+	return l
+}
+
 // tiers brings the numbers that a limit's Tiers function returns to rules. An
 // application has a handful of tiers: their rules are made once and kept.
 type tiers struct {

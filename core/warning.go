@@ -2,12 +2,31 @@ package core
 
 import (
 	"context"
+	"slices"
 	"strconv"
 	"strings"
 
 	"github.com/weblimit/weblimit/core/store"
 	"github.com/weblimit/weblimit/internal/integer"
 )
+
+// WarnAt tells clients that come near the limit before it refuses them: from the
+// request on whose charge reaches a level, above 0 and at most 1 of the burst,
+// responses have a warning header, the decision a level, and Config.OnWarning
+// gets one event per key, level and window; a request that reaches several levels
+// at once sends one for each, the lowest first. Defaults to none, and to 0.8, 0.9
+// and 1 for a calendar window where OnWarning is set; WarnAt() means none there.
+//
+// In a fixed or calendar window one charge reaches a level, so there is one event
+// over all processes that share the store. There can be more where what was used
+// falls below a level again, by a refund, a reset or a change of the limit: then a
+// process sends none that it has sent before. Leases and outages, in which
+// processes don't know of each other, can bring one per process.
+func (l Limit) WarnAt(levels ...float64) Limit {
+	l.warnAt = slices.AppendSeq(make([]float64, 0, len(levels)), slices.Values(levels))
+	slices.Sort(l.warnAt)
+	return l
+}
 
 // Warning is the event that a client has come near a limit; see [Limit.WarnAt].
 type Warning struct {
@@ -148,16 +167,4 @@ func (d *Decision) WarnLevel() float64 {
 		}
 	}
 	return level
-}
-
-// OverSoft reports whether the request was charged and is over the soft limit of
-// any enforced limit; see [Limit.Soft].
-func (d *Decision) OverSoft() bool {
-	results := d.Results()
-	for i := range results {
-		if results[i].Soft && !results[i].Shadow {
-			return d.Allowed
-		}
-	}
-	return false
 }
