@@ -6,124 +6,127 @@ import (
 	"time"
 )
 
-// vacancy is the place of a request whose client has gone while it waited. It stays
-// charged for a moment, for the next request that asks for the same. Else a client
-// that opens and resets one request after the other would cost the store two calls
-// each; and whoever shares its key has a place at once, and with its turn.
-type vacancy struct {
-	spot
-	call  uint64
-	held  *reservation
-	said  []Result // by the store
-	at    time.Time
-	turn  time.Time
-	timer *time.Timer // ends it
+// abandonedPlace is the place of a request whose client hung up while it waited. Its
+// charge is kept for a moment, for the next request with the same keys and costs.
+// Otherwise a client that opens and resets one request after another would cost the
+// store two calls each. The next request is usually one of the same client, and gets
+// the place and its turn at once.
+type abandonedPlace struct {
+	place
+	callHash    uint64
+	reservation *reservation
+	results     []Result // of the store
+	decidedAt   time.Time
+	turn        time.Time
+	timer       *time.Timer // ends it
 }
 
-// vacantFor is how long a place is kept for another request.
-const vacantFor = time.Second
+// keepAbandoned is how long an abandoned place is kept for another request.
+const keepAbandoned = time.Second
 
-// vacate keeps the place of a request that was charged and has gone. It reports
-// false if nobody else could use it, or if it costs nothing to give it back.
-func (l *line) vacate(p spot, c *call, held *reservation, at, turn time.Time) bool {
+// abandon keeps the place of a request that was charged and whose client is gone. It
+// reports false if no other request could use the charge, or if giving it back costs
+// nothing.
+func (w *waitlist) abandon(p place, c *call, held *reservation, decidedAt, turn time.Time) bool {
 	if held == nil || !held.transferable(c) {
 		return false
 	}
-	it := &vacancy{spot: p, call: l.call(c), held: held, said: slices.Clone(c.results), at: at, turn: turn}
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.left.Add(1)
-	vacant := l.vacant[it.call]
-	i, _ := slices.BinarySearchFunc(vacant, it.turn, func(a *vacancy, turn time.Time) int { return a.turn.Compare(turn) })
-	l.vacant[it.call] = slices.Insert(vacant, i, it)
-	it.timer = time.AfterFunc(min(vacantFor, time.Until(turn)), func() { l.expire(it) })
+	a := &abandonedPlace{place: p, callHash: w.callHash(c), reservation: held, results: slices.Clone(c.results), decidedAt: decidedAt, turn: turn}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.numAbandoned.Add(1)
+	same := w.abandoned[a.callHash]
+	i, _ := slices.BinarySearchFunc(same, a.turn, func(other *abandonedPlace, turn time.Time) int { return other.turn.Compare(turn) })
+	w.abandoned[a.callHash] = slices.Insert(same, i, a)
+	a.timer = time.AfterFunc(min(keepAbandoned, time.Until(turn)), func() { w.expire(a) })
 	return true
 }
 
-// takeOver returns the next place that was left by a request for the same, or nil.
-func (l *line) takeOver(c *call) *vacancy {
-	if l.left.Load() == 0 {
+// takeOver returns the abandoned place with the next turn that was charged what the
+// call asks for, or nil.
+func (w *waitlist) takeOver(c *call) *abandonedPlace {
+	if w.numAbandoned.Load() == 0 {
 		return nil
 	}
-	call := l.call(c)
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	for _, it := range l.vacant[call] {
-		if it.held.charged(c) {
-			l.remove(it)
-			it.timer.Stop()
-			return it
+	hash := w.callHash(c)
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for _, a := range w.abandoned[hash] {
+		if a.reservation.charged(c) {
+			w.remove(a)
+			a.timer.Stop()
+			return a
 		}
 	}
 	return nil
 }
 
-// decide decides a request that takes over the place: by what the store said, and
-// with less time to wait.
-func (it *vacancy) decide(ctx context.Context, c *call, d *Decision, now time.Time) {
-	passed := now.Sub(it.at).Truncate(time.Microsecond)
-	for i := range it.said {
-		c.results[i] = it.said[i]
-		c.results[i].ResetAfter = max(it.said[i].ResetAfter-passed, 0)
+// decide decides a request that takes over the place: by the results of the store,
+// with the time that has passed taken off.
+func (a *abandonedPlace) decide(ctx context.Context, c *call, d *Decision, now time.Time) {
+	passed := now.Sub(a.decidedAt).Truncate(time.Microsecond)
+	for i := range a.results {
+		c.results[i] = a.results[i]
+		c.results[i].ResetAfter = max(a.results[i].ResetAfter-passed, 0)
 	}
 	d.sumUp(ctx, c)
-	d.held = it.held
+	d.held = a.reservation
 	d.held.outer, _ = ctx.Value(reservationKey{}).(*reservation)
 }
 
-// expire gives back what nobody takes over.
-func (l *line) expire(it *vacancy) {
-	l.mu.Lock()
-	kept := l.remove(it)
-	l.mu.Unlock()
+// expire gives back a place that no request has taken over, and its charge.
+func (w *waitlist) expire(a *abandonedPlace) {
+	w.mu.Lock()
+	kept := w.remove(a)
+	w.mu.Unlock()
 	if kept {
-		l.exit(it.spot)
-		it.held.cancel()
+		w.leave(a.place)
+		a.reservation.cancel()
 	}
 }
 
-// expireAll does so for all at once.
-func (l *line) expireAll() {
-	l.mu.Lock()
-	var all []*vacancy
-	for _, vacant := range l.vacant {
-		all = append(all, vacant...)
+// expireAll expires all abandoned places at once.
+func (w *waitlist) expireAll() {
+	w.mu.Lock()
+	var all []*abandonedPlace
+	for _, same := range w.abandoned {
+		all = append(all, same...)
 	}
-	l.mu.Unlock()
-	for _, it := range all {
-		it.timer.Stop()
-		l.expire(it)
+	w.mu.Unlock()
+	for _, a := range all {
+		a.timer.Stop()
+		w.expire(a)
 	}
 }
 
-// remove takes a place out of the vacant ones, and reports whether it was one.
-// l.mu is held.
-func (l *line) remove(it *vacancy) bool {
-	vacant := l.vacant[it.call]
-	i := slices.Index(vacant, it)
+// remove removes an abandoned place, and reports whether it was still there. w.mu is
+// held.
+func (w *waitlist) remove(a *abandonedPlace) bool {
+	same := w.abandoned[a.callHash]
+	i := slices.Index(same, a)
 	if i < 0 {
 		return false
 	}
-	l.left.Add(-1)
-	if vacant = slices.Delete(vacant, i, i+1); len(vacant) == 0 {
-		delete(l.vacant, it.call)
+	w.numAbandoned.Add(-1)
+	if same = slices.Delete(same, i, i+1); len(same) == 0 {
+		delete(w.abandoned, a.callHash)
 	} else {
-		l.vacant[it.call] = vacant
+		w.abandoned[a.callHash] = same
 	}
 	return true
 }
 
-// call hashes the keys and limits that a request asks for.
-func (l *line) call(c *call) (sum uint64) {
+// callHash hashes the keys and limits of a call.
+func (w *waitlist) callHash(c *call) (sum uint64) {
 	for i := range c.checks {
-		sum = sum*31 + l.key(&c.checks[i])
+		sum = sum*31 + w.keyHash(&c.checks[i])
 	}
 	return sum
 }
 
-// transferable reports whether what a call charged can become another request's: all
-// of it was, by a store that is not in this process. Slots and operations belong to
-// the request that took them.
+// transferable reports whether the charges of a call can become another request's: a
+// store outside this process has made all of them, and none is for slots or an
+// operation, which belong to the request that took them.
 func (r *reservation) transferable(c *call) bool {
 	if _, ok := r.store.(*Memory); ok || r.instead != r.limiter.instead || !r.charged(c) {
 		return false

@@ -89,7 +89,7 @@ func (f *fallback) ask(c *call, who asker) (Reason, *limit) {
 	for i := range f.limits {
 		limit := &f.limits[i]
 		if who.request == nil {
-			c.add(limit, limit.unasked(context.Background()), c.keys, who.cost)
+			c.add(limit, limit.ruleWithoutRequest(context.Background()), c.keys, who.cost)
 		} else if reason := c.ask(limit, who.request); reason != ReasonUndecided {
 			return reason, limit
 		}

@@ -32,7 +32,7 @@ type Limiter struct {
 	follows   bool // some limit wants to know what becomes of a request, or delays it
 	observes  bool // some limit wants to know its outcome
 	waits     bool // some limit delays requests
-	line      line // of requests that wait for their turn
+	waitlist  waitlist
 }
 
 // limit is a Limit made ready.
@@ -80,7 +80,7 @@ func New(config Config) (*Limiter, error) {
 	if l.timeout == 0 {
 		l.timeout = DefaultTimeout
 	}
-	l.line.open(&config)
+	l.waitlist.init(&config)
 	declarations := make([]store.Declaration, len(config.Limits))
 	for i, from := range config.Limits {
 		if err := l.prepare(&l.limits[i], from, max(config.Replicas, 1)); err != nil {
@@ -254,7 +254,7 @@ func (l *Limiter) AllowKey(ctx context.Context, key string, cost int64) (d Decis
 	if l.direct != nil {
 		var room [256]byte // for the longest key
 		limit := &l.limits[0]
-		l.decideOne(ctx, limit, limit.unasked(ctx), keyfuncs.AppendKey(room[:0], key), cost, &d)
+		l.decideOne(ctx, limit, limit.ruleWithoutRequest(ctx), keyfuncs.AppendKey(room[:0], key), cost, &d)
 		return d
 	}
 	c := l.callFor(ctx, key, cost)
@@ -295,7 +295,7 @@ func (l *Limiter) callFor(ctx context.Context, key string, cost int64) *call {
 	c.keys = keyfuncs.AppendKey(c.keys, key)
 	for i := range l.limits {
 		limit := &l.limits[i]
-		c.add(limit, limit.unasked(ctx), c.keys, cost)
+		c.add(limit, limit.ruleWithoutRequest(ctx), c.keys, cost)
 	}
 	return c
 }

@@ -55,7 +55,7 @@ func (l *limit) localRule(of *Rule) *Rule {
 	if of == &l.rule {
 		return &l.local
 	}
-	return made(&l.variants.get(of).share, func() Rule { return share(of, l.replicas, l.cost) })
+	return loadOrMake(&l.variants.get(of).share, func() Rule { return share(of, l.replicas, l.cost) })
 }
 
 // decideOutage decides by each limit's own policy, and writes it to d.

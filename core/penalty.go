@@ -47,7 +47,7 @@ func (l Limit) Penalty(b Block) Limit {
 // unpenalized returns r for requests that share a bucket because they lack the key:
 // they have nothing in common for which one could be blocked for another.
 func (l *limit) unpenalized(r *Rule) *Rule {
-	return made(&l.variants.get(r).plain, func() Rule {
+	return loadOrMake(&l.variants.get(r).unpenalized, func() Rule {
 		n := r.Numbers
 		n.Block = Block{}
 		return derive(r, n)

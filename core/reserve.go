@@ -74,5 +74,5 @@ func (s *reserve) lower(r *Rule, cost int64) Rule {
 
 // lower returns what r is for the lower class.
 func (l *limit) lower(r *Rule) *Rule {
-	return made(&l.variants.get(r).lower, func() Rule { return l.reserve.lower(r, l.cost) })
+	return loadOrMake(&l.variants.get(r).lower, func() Rule { return l.reserve.lower(r, l.cost) })
 }

@@ -94,11 +94,11 @@ func (l *limit) scaleNow(ctx context.Context, rule *Rule) *Rule {
 	if step == scaleSteps {
 		return rule
 	}
-	return made(&l.variants.get(rule).scaled[step], func() Rule { return l.scaling.scaled(rule, step) })
+	return loadOrMake(&l.variants.get(rule).scaled[step], func() Rule { return l.scaling.scaled(rule, step) })
 }
 
-// unasked returns the limit's rule where there is no request to choose by.
-func (l *limit) unasked(ctx context.Context) *Rule {
+// ruleWithoutRequest returns the rule for AllowKey and its like, which have no request to choose a tier by.
+func (l *limit) ruleWithoutRequest(ctx context.Context) *Rule {
 	if l.scaling != nil {
 		return l.scaleNow(ctx, &l.rule)
 	}

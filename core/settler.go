@@ -97,7 +97,7 @@ func (r *reservation) tell() {
 	for again := true; again; again = r.told() {
 		refunds, charges := r.next()
 		r.call(Store.Refund, &refunds)
-		r.limiter.line.free(refunds.checks)
+		r.limiter.waitlist.wake(refunds.checks)
 		r.call(Store.Charge, &charges)
 	}
 }
@@ -120,6 +120,6 @@ func (r *reservation) call(how func(Store, context.Context, []Check, []Result) e
 // far, or for the end of ctx, whose error it then returns. Call it at shutdown,
 // after the server has: what a process takes with it stays charged.
 func (l *Limiter) Drain(ctx context.Context) error {
-	l.line.expireAll()
+	l.waitlist.expireAll()
 	return l.instead.settler.drain(ctx)
 }

@@ -20,15 +20,15 @@ const (
 // decideInTurn decides a request that may have to wait, and holds it until its turn.
 func (l *Limiter) decideInTurn(ctx context.Context, c *call, who asker, d *Decision) {
 	start := time.Now()
-	var at spot
-	defer func() { l.line.exit(at) }()
-	if vacant := l.line.takeOver(c); vacant != nil {
-		at = vacant.spot
-		vacant.decide(ctx, c, d, start)
-		if !l.hold(ctx, c, d, &at, start, vacant.turn, nil) {
+	var at place
+	defer func() { l.waitlist.leave(at) }()
+	if left := l.waitlist.takeOver(c); left != nil {
+		at = left.place
+		left.decide(ctx, c, d, start)
+		if !l.hold(ctx, c, d, &at, start, left.turn, nil) {
 			return
 		}
-	} else if rule, until := l.line.full(c, start); rule != nil {
+	} else if rule, until := l.waitlist.full(c, start); rule != nil {
 		d.denyPlace(rule, start, until)
 		return
 	} else if !l.queue(ctx, c, who, d, &at, start) {
@@ -47,22 +47,22 @@ func (l *Limiter) decideInTurn(ctx context.Context, c *call, who asker, d *Decis
 
 // queue has the store decide until the decision is final, and holds the request in
 // between. It reports false if the request was turned away.
-func (l *Limiter) queue(ctx context.Context, c *call, who asker, d *Decision, at *spot, start time.Time) bool {
+func (l *Limiter) queue(ctx context.Context, c *call, who asker, d *Decision, at *place, start time.Time) bool {
 	asked := start
 	for poll := minPoll; ; poll = min(2*poll, maxPoll) {
 		l.decideNow(ctx, c, who, d)
-		wait, again, because := d.turn(c, max(poll, time.Duration(l.line.crowd(*at))*crowdPoll), time.Since(start))
+		wait, again, because := d.turn(c, max(poll, time.Duration(l.waitlist.longestQueue(*at))*crowdPoll), time.Since(start))
 		if wait == 0 {
 			return true
 		}
 		turn := time.Now().Add(wait)
-		if !at.taken() && !l.line.enter(at, c, because, turn) {
+		if !at.taken() && !l.waitlist.join(at, c, because, turn) {
 			l.turnAway(d, ReasonLimitExceeded, wait)
 			return false
 		}
 		var freed <-chan struct{}
 		if again {
-			freed = l.line.freed(*at)
+			freed = l.waitlist.wakeup(*at)
 		}
 		if !l.hold(ctx, c, d, at, asked, turn, freed) {
 			return false
@@ -78,12 +78,12 @@ func (l *Limiter) queue(ctx context.Context, c *call, who asker, d *Decision, at
 
 // hold keeps a request waiting until its turn, or until freed says something. It reports false if its context
 // ended before: then somebody else may get its place. asked is when the store decided.
-func (l *Limiter) hold(ctx context.Context, c *call, d *Decision, at *spot, asked, turn time.Time, freed <-chan struct{}) bool {
+func (l *Limiter) hold(ctx context.Context, c *call, d *Decision, at *place, asked, turn time.Time, freed <-chan struct{}) bool {
 	if sleep(ctx, time.Until(turn), freed) {
 		return true
 	}
-	if l.line.vacate(*at, c, d.held, asked, turn) {
-		*at, d.held = spot{}, nil
+	if l.waitlist.abandon(*at, c, d.held, asked, turn) {
+		*at, d.held = place{}, nil
 	}
 	l.turnAway(d, ReasonCanceled, 0)
 	return false

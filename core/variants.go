@@ -8,27 +8,27 @@ import (
 	"github.com/weblimit/weblimit/internal/integer"
 )
 
-// variants keeps the rules that are made of a limit's rules, its own and those of
-// its tiers: scaled ones, those of the lower class, those without the penalty, and
-// the shares of one process.
+// variants caches the rules that are derived from a limit's own rule and from those
+// of its tiers: scaled ones, those of the lower class of Reserve, those without the
+// penalty, and one replica's shares. It is safe for concurrent use.
 type variants struct {
 	of    sync.Map // of *Rule to *variant
 	count atomic.Int64
 }
 
-// variant is what was made of one rule.
+// variant holds the rules that are derived from one rule.
 type variant struct {
-	scaled [scaleSteps]atomic.Pointer[Rule] // by step, from 1
-	lower  atomic.Pointer[Rule]
-	plain  atomic.Pointer[Rule] // without the penalty
-	share  atomic.Pointer[Rule]
+	scaled      [scaleSteps]atomic.Pointer[Rule] // by step, from 1
+	lower       atomic.Pointer[Rule]             // of the lower class
+	unpenalized atomic.Pointer[Rule]
+	share       atomic.Pointer[Rule]
 }
 
-// maxVariants bounds of how many rules there are variants: a Tiers function may
-// make up numbers as it goes. Beyond it they are made for each request.
+// maxVariants bounds the cache, in rules: a Tiers function may make up new numbers
+// for each request. Beyond it, rules are derived anew for each request.
 const maxVariants = 1 << 14
 
-// get returns where the variants of a rule are kept.
+// get returns the cached variants of a rule.
 func (v *variants) get(of *Rule) *variant {
 	if known, ok := v.of.Load(of); ok {
 		return known.(*variant)
@@ -43,29 +43,29 @@ func (v *variants) get(of *Rule) *variant {
 	return known.(*variant)
 }
 
-// made returns the rule at a place, or the one that is made for it now: of several
-// requests that make it at once, one's is kept.
-func made(at *atomic.Pointer[Rule], of func() Rule) *Rule {
-	if rule := at.Load(); rule != nil {
+// loadOrMake returns the cached rule, making it first if needed. Concurrent callers
+// get the same one.
+func loadOrMake(cached *atomic.Pointer[Rule], derive func() Rule) *Rule {
+	if rule := cached.Load(); rule != nil {
 		return rule
 	}
-	rule := of()
-	if at.CompareAndSwap(nil, &rule) {
+	rule := derive()
+	if cached.CompareAndSwap(nil, &rule) {
 		return &rule
 	}
-	return at.Load()
+	return cached.Load()
 }
 
-// derive returns the rule of other numbers that were made of r's. A smaller quota can
-// have fewer divisors in common with the window, and be too odd to count exactly: then
-// it is rounded up to one that has as many; and if that can't be counted either, r is
-// what there is.
+// derive returns r with the numbers n, which are r's made smaller. A smaller quota can
+// share fewer divisors with the window, so that its rate is too large to count exactly
+// in lowest terms. Then the quota is rounded up to one that shares as many. If that
+// can't be counted either, derive returns r.
 func derive(r *Rule, n store.Numbers) Rule {
 	common := int64(1)
 	if r.Algorithm != store.Calendar {
 		common = integer.GCD(r.Quota, r.Window.Microseconds())
 	}
-	if r.Algorithm != store.TokenBucket { // whose quota is all that they hold
+	if r.Algorithm != store.TokenBucket { // they hold their quota, and nothing else
 		n.Quota = max(n.Burst, n.Whole)
 	}
 	for _, quota := range []int64{n.Quota, integer.CeilDiv(n.Quota, common) * common} {

@@ -9,180 +9,182 @@ import (
 	"github.com/weblimit/weblimit/core/store"
 )
 
-// line is where a limiter's requests wait. It bounds how many of them there are,
-// and how many of one key: unless Config.MaxWaitingPerKey says so, a key has at most
-// as many places as are free, which leaves some for others however many one key
-// wants (Choudhury and Hahne, "Dynamic queue length thresholds", 1998).
+// waitlist holds the places of a limiter's waiting requests. It bounds how many
+// there are in all and for each key. Without Config.MaxWaitingPerKey a key gets at
+// most as many places as are still free, so that no key takes them all (Choudhury
+// and Hahne, "Dynamic queue length thresholds", 1998).
 //
-// While nobody waits, nobody locks it; and limits that let nobody wait never do.
-type line struct {
-	most   int64 // places
-	perKey int64 // places of one key; 0 for as many as are free
-	seed   maphash.Seed
-	taken  atomic.Int64 // places. Written with mu held.
-	left   atomic.Int64 // of these, places without a request. Written with mu held.
+// The lock is not taken while nobody waits. Limiters whose limits never wait don't
+// touch the waitlist at all.
+type waitlist struct {
+	capacity     int64 // places
+	perKey       int64 // places of one key; 0 for as many as are free
+	seed         maphash.Seed
+	taken        atomic.Int64 // places, abandoned ones included. Written with mu held.
+	numAbandoned atomic.Int64 // places. Written with mu held.
 
-	mu     sync.Mutex
-	lanes  map[uint64]lane       // of keys with taken places. Guarded by mu.
-	vacant map[uint64][]*vacancy // places without a request, by call, the next turn first. Guarded by mu.
+	mu        sync.Mutex
+	keys      map[uint64]keyQueue          // of keys with taken places, by keyHash. Guarded by mu.
+	abandoned map[uint64][]*abandonedPlace // by callHash, the next turn first. Guarded by mu.
 }
 
-// lane is what a key has of the line.
-type lane struct {
-	taken int64         // places
-	last  time.Time     // the latest turn of those who wait
-	freed chan struct{} // has one for each slot of the key that has come back
+// keyQueue is the part of the waitlist that belongs to one key under one limit.
+type keyQueue struct {
+	taken    int64         // places
+	lastTurn time.Time     // of the requests that wait
+	wakeup   chan struct{} // receives one value for each slot of the key that is given back
 }
 
-// maxFreed is how many slots that came back at once are told of.
-const maxFreed = 64
+// maxWakeups bounds how many slots that are given back at once wake requests.
+const maxWakeups = 64
 
-// spot is what a waiting request takes: one of the line's, and one of each key
-// whose limit holds it up. The zero spot is none.
-type spot struct {
+// place is what a waiting request occupies: one place in all, and one in the queue of
+// each key whose limit delays it. The zero place is none.
+type place struct {
 	keys []uint64
 }
 
-func (p spot) taken() bool { return len(p.keys) > 0 }
+func (p place) taken() bool { return len(p.keys) > 0 }
 
-// open makes a line as a limiter's configuration wants it.
-func (l *line) open(config *Config) {
-	l.most, l.perKey, l.seed = config.MaxWaiting, config.MaxWaitingPerKey, maphash.MakeSeed()
-	if l.most == 0 {
-		l.most = DefaultMaxWaiting
+// init prepares the zero waitlist.
+func (w *waitlist) init(config *Config) {
+	w.capacity, w.perKey, w.seed = config.MaxWaiting, config.MaxWaitingPerKey, maphash.MakeSeed()
+	if w.capacity == 0 {
+		w.capacity = DefaultMaxWaiting
 	}
-	l.lanes, l.vacant = map[uint64]lane{}, map[uint64][]*vacancy{}
+	w.keys, w.abandoned = map[uint64]keyQueue{}, map[uint64][]*abandonedPlace{}
 }
 
-// spacing keeps the limits of one key apart.
-const spacing = 0x9e3779b97f4a7c15
+// ruleSpacing keeps the hashes of one key under several limits apart.
+const ruleSpacing = 0x9e3779b97f4a7c15
 
-// key hashes a check's key and limit. Two that meet would be bounded together.
-func (l *line) key(c *Check) uint64 {
-	return maphash.Bytes(l.seed, c.Key) + uint64(c.Rule.ID())*spacing
+// keyHash hashes a check's key and limit. Two keys that collide share their bound.
+func (w *waitlist) keyHash(c *Check) uint64 {
+	return maphash.Bytes(w.seed, c.Key) + uint64(c.Rule.ID())*ruleSpacing
 }
 
-// room returns how many places a key may have. l.mu is held.
-func (l *line) room() int64 {
-	if l.perKey > 0 {
-		return l.perKey
+// keyCapacity returns how many places a key may have. w.mu is held.
+func (w *waitlist) keyCapacity() int64 {
+	if w.perKey > 0 {
+		return w.perKey
 	}
-	return l.most - l.taken.Load()
+	return w.capacity - w.taken.Load()
 }
 
-// full returns the rule, if any, under which a request would have to queue and finds
-// no place, and when the last of those in front of it has its turn. Nobody needs to
-// ask the store, which would put the request behind them, but for limits that count
-// their denials.
-func (l *line) full(c *call, now time.Time) (rule *Rule, until time.Time) {
-	if l.taken.Load() == 0 {
+// full returns the rule, if any, under which a request would have to queue without
+// finding a place, and the last turn in front of it. The store need not be asked: it
+// would put the request behind all others. Limits that count their denials are not
+// looked at, since the store has to see each of their requests.
+func (w *waitlist) full(c *call, now time.Time) (rule *Rule, until time.Time) {
+	if w.taken.Load() == 0 {
 		return nil, until
 	}
-	l.mu.Lock()
-	defer l.mu.Unlock()
+	w.mu.Lock()
+	defer w.mu.Unlock()
 	for i := range c.checks {
 		if check := &c.checks[i]; queues(check) {
-			lane := l.lanes[l.key(check)]
-			if lane.taken > 0 && lane.last.After(now) && (lane.taken >= l.room() || l.taken.Load() >= l.most) {
-				return check.Rule, lane.last
+			q := w.keys[w.keyHash(check)]
+			if q.taken > 0 && q.lastTurn.After(now) && (q.taken >= w.keyCapacity() || w.taken.Load() >= w.capacity) {
+				return check.Rule, q.lastTurn
 			}
 		}
 	}
 	return nil, until
 }
 
-// queues reports whether a check is behind all that came before it.
+// queues reports whether the store would put a check behind all earlier ones.
 func queues(c *Check) bool {
 	return c.Rule.Wait > 0 && c.Cost > 0 && c.Once == nil && !c.Shadow && !c.Rule.Penalized()
 }
 
-// enter takes a place for a request that has to wait until turn because of some of
-// its checks. It reports false if there is none.
-func (l *line) enter(at *spot, c *call, because []int, turn time.Time) bool {
+// join takes a place for a request that waits until turn because of some of its
+// checks. It reports false if there is none.
+func (w *waitlist) join(p *place, c *call, because []int, turn time.Time) bool {
 	keys := make([]uint64, len(because))
 	for n, i := range because {
-		keys[n] = l.key(&c.checks[i])
+		keys[n] = w.keyHash(&c.checks[i])
 	}
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if l.taken.Load() >= l.most {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.taken.Load() >= w.capacity {
 		return false
 	}
 	for _, key := range keys {
-		if l.lanes[key].taken >= l.room() {
+		if w.keys[key].taken >= w.keyCapacity() {
 			return false
 		}
 	}
-	l.taken.Add(1)
-	at.keys = keys
+	w.taken.Add(1)
+	p.keys = keys
 	for _, key := range keys {
-		lane := l.lanes[key]
-		if lane.taken++; lane.freed == nil {
-			lane.freed = make(chan struct{}, maxFreed)
+		q := w.keys[key]
+		if q.taken++; q.wakeup == nil {
+			q.wakeup = make(chan struct{}, maxWakeups)
 		}
-		if turn.After(lane.last) {
-			lane.last = turn
+		if turn.After(q.lastTurn) {
+			q.lastTurn = turn
 		}
-		l.lanes[key] = lane
+		w.keys[key] = q
 	}
 	return true
 }
 
-// freed returns what tells those in the lane of a spot of slots that have come back.
-func (l *line) freed(at spot) <-chan struct{} {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.lanes[at.keys[0]].freed
-}
-
-// free tells those who wait for slots that some have come back.
-func (l *line) free(checks []Check) {
-	if l.taken.Load() == 0 {
+// leave gives a place back, unless it is the zero place.
+func (w *waitlist) leave(p place) {
+	if !p.taken() {
 		return
 	}
-	l.mu.Lock()
-	defer l.mu.Unlock()
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.taken.Add(-1)
+	for _, key := range p.keys {
+		q := w.keys[key]
+		if q.taken--; q.taken == 0 {
+			delete(w.keys, key)
+		} else {
+			w.keys[key] = q
+		}
+	}
+}
+
+// wakeup returns the channel that receives a value for each slot that is given back
+// to the first of a place's keys.
+func (w *waitlist) wakeup(p place) <-chan struct{} {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.keys[p.keys[0]].wakeup
+}
+
+// wake wakes requests that wait for the slots that these checks have given back.
+func (w *waitlist) wake(checks []Check) {
+	if w.taken.Load() == 0 {
+		return
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
 	for i := range checks {
 		if checks[i].Rule.Algorithm != store.Concurrency {
 			continue
 		}
-		freed := l.lanes[l.key(&checks[i])].freed
-		for range min(checks[i].Cost, maxFreed) {
+		wakeup := w.keys[w.keyHash(&checks[i])].wakeup
+		for range min(checks[i].Cost, maxWakeups) {
 			select {
-			case freed <- struct{}{}:
+			case wakeup <- struct{}{}:
 			default:
 			}
 		}
 	}
 }
 
-// crowd returns how many requests wait in the fullest lane of a spot.
-func (l *line) crowd(at spot) (n int64) {
-	if !at.taken() {
+// longestQueue returns how many requests wait in the longest queue of a place.
+func (w *waitlist) longestQueue(p place) (n int64) {
+	if !p.taken() {
 		return 0
 	}
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	for _, key := range at.keys {
-		n = max(n, l.lanes[key].taken)
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for _, key := range p.keys {
+		n = max(n, w.keys[key].taken)
 	}
 	return n
-}
-
-// exit gives a place back, if it is one.
-func (l *line) exit(p spot) {
-	if !p.taken() {
-		return
-	}
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.taken.Add(-1)
-	for _, key := range p.keys {
-		lane := l.lanes[key]
-		if lane.taken--; lane.taken == 0 {
-			delete(l.lanes, key)
-		} else {
-			l.lanes[key] = lane
-		}
-	}
 }
