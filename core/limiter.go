@@ -184,19 +184,6 @@ func ForLimits(store Store, limits []Limit) *Limiter {
 	return Must(New(Config{Store: store, Limits: limits}))
 }
 
-// Allow decides a request: whether it may go on, and what to tell the client.
-// Each limit that applies charges the bucket of its key with its cost; a request
-// that any limit denies is charged by none.
-//
-// It takes one round trip to the store, bounded by Config.Timeout and not by the
-// request's context: a client that hangs up is charged all the same. A bypassed
-// request, or one that no limit applies to, takes none.
-func (l *Limiter) Allow(r keyfuncs.Request) Decision {
-	var d Decision
-	l.Decide(r, &d, nil)
-	return d
-}
-
 // InProcess reports whether what the limiter counts stays in this process, as with a
 // [Memory], wrapped or not: n processes then allow n times its limits. Another store
 // says so in its store.Registry. Adapters for servers that start further processes ask.
@@ -204,64 +191,6 @@ func (l *Limiter) InProcess() bool { return l.instead.InProcess() }
 
 // Limits returns how many limits the limiter has.
 func (l *Limiter) Limits() int { return len(l.limits) }
-
-// Decide is Allow for adapters: it writes the decision to where it will stay,
-// such as a [DecisionContext], since each copy of one costs as much as making its
-// key. d must be a zero Decision that nobody else has.
-//
-// room is for the results of more than one limit, if there is enough of it: else
-// they are one allocation more. Nobody else may have it either.
-func (l *Limiter) Decide(r keyfuncs.Request, d *Decision, room []LimitResult) {
-	if l.advisor.looks.Load() < adviceLooks {
-		l.advisor.look(l, r)
-	}
-	d.limiter, d.binding, d.many = l, -1, room[:0]
-	for i := range l.bypass {
-		switch l.bypass[i].Ask(r) {
-		case keyfuncs.Yes:
-			d.Allowed, d.Reason = true, ReasonBypassed
-			return
-		case keyfuncs.Unknown:
-			l.advisor.unrouted(&l.advisor.bypass, r, "Config.Bypass", "a condition on routes can't be answered", "it exempts nothing")
-		}
-	}
-	c := calls.Get().(*call)
-	defer c.release()
-	if l.direct != nil {
-		l.decideRequest(c, r, d)
-		return
-	}
-	for i := range l.limits {
-		if reason := c.ask(&l.limits[i], r); reason != ReasonUndecided {
-			d.refuse(reason, &l.limits[i], r)
-			return
-		}
-	}
-	l.decide(r.Context(), c, asker{request: r}, d)
-}
-
-// AllowKey decides all limits for one key, whatever their key functions, costs,
-// conditions and tiers: for jobs, consumers and other code that has no HTTP
-// request. The key is as [keyfuncs.Encode] writes it, "user:42" for what
-// keyfuncs.User makes of user 42; any other string is fine too. A cost of 0 asks
-// without charging. A negative cost is denied with ReasonInvalidCost.
-func (l *Limiter) AllowKey(ctx context.Context, key string, cost int64) (d Decision) {
-	d.limiter, d.binding = l, -1
-	if cost < 0 {
-		d.Reason = ReasonInvalidCost
-		return d
-	}
-	if l.direct != nil {
-		var room [256]byte // for the longest key
-		limit := &l.limits[0]
-		l.decideOne(ctx, limit, limit.ruleWithoutRequest(ctx), keyfuncs.AppendKey(room[:0], key), cost, &d)
-		return d
-	}
-	c := l.callFor(ctx, key, cost)
-	defer c.release()
-	l.decide(ctx, c, asker{key: key, cost: cost}, &d)
-	return d
-}
 
 // Peek tells what AllowKey would decide, and charges nothing. It counts towards no
 // block of a [Limit.Penalty], and begins none.
@@ -288,89 +217,4 @@ func (l *Limiter) Reset(ctx context.Context, key string) error {
 	ctx, cancel := context.WithTimeout(ctx, l.timeout)
 	defer cancel()
 	return errors.Join(l.store.Reset(ctx, c.checks), l.instead.memory.Reset(ctx, c.checks))
-}
-
-func (l *Limiter) callFor(ctx context.Context, key string, cost int64) *call {
-	c := calls.Get().(*call)
-	c.keys = keyfuncs.AppendKey(c.keys, key)
-	for i := range l.limits {
-		limit := &l.limits[i]
-		c.add(limit, limit.ruleWithoutRequest(ctx), c.keys, cost)
-	}
-	return c
-}
-
-// asker is who a decision is for, should other limits have to decide it.
-type asker struct {
-	request keyfuncs.Request // or, of AllowKey:
-	key     string
-	cost    int64
-}
-
-// decide decides, and holds a request that has to wait for its turn. It writes what
-// comes of it to d, which knows its limiter.
-func (l *Limiter) decide(ctx context.Context, c *call, who asker, d *Decision) {
-	if l.waits {
-		l.decideInTurn(ctx, c, who, d)
-		return
-	}
-	l.decideNow(ctx, c, who, d)
-}
-
-// decideNow asks the store.
-func (l *Limiter) decideNow(ctx context.Context, c *call, who asker, d *Decision) {
-	if err := l.take(ctx, c); err != nil {
-		l.decideOutage(ctx, c, who, err, d)
-		return
-	}
-	d.sumUp(ctx, c)
-	if l.follows && d.Allowed {
-		l.reserve(ctx, d, c, l.store, l.instead)
-	}
-}
-
-// decideRequest is Decide for a single limit of a store in this process.
-func (l *Limiter) decideRequest(c *call, r keyfuncs.Request, d *Decision) {
-	limit := &l.limits[0]
-	key, rule, cost, reason := limit.ask(c.keys, r)
-	c.keys = key
-	switch {
-	case c.enforced(limit, reason) != ReasonUndecided:
-		d.refuse(reason, limit, r)
-	case rule == nil:
-		d.conclude(c.onTrial)
-	default:
-		l.decideOne(r.Context(), limit, rule, key, cost, d)
-	}
-}
-
-// decideOne is decide for a single check of a store in this process, which writes
-// its result to where it will stay: copies are much of what such a decision takes.
-func (l *Limiter) decideOne(ctx context.Context, from *limit, rule *Rule, key []byte, cost int64, d *Decision) {
-	d.count = 1
-	r := &d.one[0]
-	r.Rule, r.Shadow = rule, from.shadow
-	l.direct.TakeOne(rule, key, cost, &r.Result)
-	l.warn(ctx, from, key, cost, r)
-	d.conclude(false)
-}
-
-func (l *Limiter) take(ctx context.Context, c *call) error {
-	if len(c.checks) == 0 {
-		return nil // no limit applies
-	}
-	if m, ok := l.store.(*Memory); ok {
-		return m.Take(ctx, c.checks, c.results)
-	}
-	bounded := within(ctx, l.timeout)
-	defer bounded.release()
-	if err := l.store.Take(bounded, c.checks, c.results); err != nil {
-		return err
-	}
-	l.instead.Answered()
-	if l.instead.carries() {
-		l.carry(bounded, c)
-	}
-	l.inspectStore()
-	return nil
 }
