@@ -9,8 +9,8 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"github.com/weblimit/weblimit/core/redisstore/internal/lease"
 	"github.com/weblimit/weblimit/core/store"
+	"github.com/weblimit/weblimit/internal/prefetch"
 )
 
 // DefaultPrefix is what the store's keys begin with unless told otherwise.
@@ -25,9 +25,9 @@ type Store struct {
 	prefix string
 	clock  func() int64 // microseconds since the epoch; nil for Redis's own
 
-	denials   *denials      // nil if none are kept
-	leases    *lease.Leases // nil if there are none
-	returning chan struct{} // holds one element per charge that is given back in the background
+	denials   *denials         // nil if none are kept
+	leases    *prefetch.Leases // nil if there are none
+	returning chan struct{}    // holds one element per charge that is given back in the background
 
 	spreads  spreads      // of limits, and
 	suspects suspects     // keys: what decides how several slots are asked

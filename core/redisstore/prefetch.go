@@ -5,8 +5,8 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/weblimit/weblimit/core/redisstore/internal/lease"
 	"github.com/weblimit/weblimit/core/store"
+	"github.com/weblimit/weblimit/internal/prefetch"
 )
 
 // Lease has each process take a slice of a hot key's quota from Redis ahead of
@@ -69,7 +69,7 @@ func Lease(fraction float64, maxAge time.Duration) Option {
 	if !(fraction >= 1e-6 && fraction <= 1) || maxAge < time.Millisecond {
 		panic(fmt.Sprintf("weblimit: redisstore.Lease: fraction must be from 0.000001 to 1 and maxAge at least 1ms, got %v and %v", fraction, maxAge))
 	}
-	return func(s *Store) { s.leases = lease.New(leaseSource{s}, leaseClock{}, fraction, maxAge) }
+	return func(s *Store) { s.leases = prefetch.New(leaseSource{s}, leaseClock{}, fraction, maxAge) }
 }
 
 // leaseSource is the store without its leases.

@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/weblimit/weblimit/core/redisstore/internal/leasesim"
+	"github.com/weblimit/weblimit/internal/test/prefetchsim"
 )
 
 const (
@@ -45,11 +45,11 @@ func draw(results outcomes) string {
 	under.frame(&b)
 	for a := range algorithms {
 		s := series{colour: colours[a], of: a, shift: 6 * float64(a-1)}
-		over.line(&b, results, s, func(o leasesim.Outcome) int64 { return o.Over })
-		under.line(&b, results, s, func(o leasesim.Outcome) int64 { return o.Under })
+		over.line(&b, results, s, func(o prefetchsim.Outcome) int64 { return o.Over })
+		under.line(&b, results, s, func(o prefetchsim.Outcome) int64 { return o.Under })
 		s.dashed = true
-		over.line(&b, results, s, func(o leasesim.Outcome) int64 { return o.OverBound })
-		under.line(&b, results, s, func(o leasesim.Outcome) int64 { return o.UnderBound })
+		over.line(&b, results, s, func(o prefetchsim.Outcome) int64 { return o.OverBound })
+		under.line(&b, results, s, func(o prefetchsim.Outcome) int64 { return o.UnderBound })
 	}
 	legend(&b)
 	b.WriteString("</svg>\n")
@@ -81,7 +81,7 @@ func (p panel) frame(b *strings.Builder) {
 	fmt.Fprintf(b, `<text x="%d" y="%d" text-anchor="middle">instances</text>`+"\n", p.left+panelWidth/2, top+panelHeight+40)
 }
 
-func (p panel) line(b *strings.Builder, results outcomes, s series, value func(leasesim.Outcome) int64) {
+func (p panel) line(b *strings.Builder, results outcomes, s series, value func(prefetchsim.Outcome) int64) {
 	points := make([]string, len(counts))
 	marks := ""
 	for i := range counts {

@@ -1,18 +1,18 @@
-package leasesim
+package prefetchsim
 
 import (
 	"context"
 	"time"
 
 	"github.com/weblimit/weblimit/core"
-	"github.com/weblimit/weblimit/core/redisstore/internal/lease"
 	"github.com/weblimit/weblimit/core/store"
+	"github.com/weblimit/weblimit/internal/prefetch"
 )
 
 // instance is a process: its leases, its clock and its way to the store.
 type instance struct {
 	sim    *simulation
-	leases *lease.Leases
+	leases *prefetch.Leases
 	held   int64 // units that are charged, and neither spent nor returned
 	dead   bool
 
@@ -24,8 +24,8 @@ type instance struct {
 }
 
 var (
-	_ lease.Source = (*instance)(nil)
-	_ lease.Clock  = (*instance)(nil)
+	_ prefetch.Source = (*instance)(nil)
+	_ prefetch.Clock  = (*instance)(nil)
 )
 
 func (s *simulation) newInstance() *instance {
@@ -34,16 +34,16 @@ func (s *simulation) newInstance() *instance {
 		skew:  int64((2*s.rand.Float64() - 1) * float64(s.Skew)),
 		speed: 1 + (2*s.rand.Float64()-1)*s.Drift,
 	}
-	i.leases = lease.New(i, i, s.Fraction, s.MaxAge)
+	i.leases = prefetch.New(i, i, s.Fraction, s.MaxAge)
 	return i
 }
 
-// Now implements lease.Clock: the instance's own time.
+// Now implements prefetch.Clock: the instance's own time.
 func (i *instance) Now() int64 {
 	return int64(time.Hour) + i.skew + int64(float64(i.sim.now+i.waits)*i.speed)
 }
 
-// After implements lease.Clock. What is due comes somewhat late.
+// After implements prefetch.Clock. What is due comes somewhat late.
 func (i *instance) After(d time.Duration, f func()) (stop func()) {
 	at := i.sim.now + i.waits + int64(float64(d)/i.speed) + i.delay()
 	ev := i.sim.events.plan(at, func() {
@@ -56,7 +56,7 @@ func (i *instance) After(d time.Duration, f func()) (stop func()) {
 
 func (i *instance) delay() int64 { return int64(i.sim.rand.Float64() * float64(i.sim.Delay)) }
 
-// Take implements lease.Source: the store decides at once, and the answer takes
+// Take implements prefetch.Source: the store decides at once, and the answer takes
 // some time to come.
 func (i *instance) Take(_ context.Context, checks []core.Check, results []core.Result) error {
 	s := i.sim
@@ -75,7 +75,7 @@ func (i *instance) Take(_ context.Context, checks []core.Check, results []core.R
 	return nil
 }
 
-// Refund implements lease.Source.
+// Refund implements prefetch.Source.
 func (i *instance) Refund(_ context.Context, checks []core.Check, results []core.Result) error {
 	s := i.sim
 	s.out.Calls++

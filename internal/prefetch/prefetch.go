@@ -1,4 +1,4 @@
-// Package lease lets a process decide ahead of its store: it takes a slice of a
+// Package prefetch lets a process decide ahead of its store: it takes a slice of a
 // hot key's quota in one call, and decides by itself until the slice is spent or
 // too old; then it returns what is left.
 //
@@ -21,7 +21,7 @@
 // was at most 0. So E ≤ D + G ≤ burst + what was leased at that moment: the units
 // that were charged to the bucket while it would have been full, and are spent
 // later. Such a moment is one of hardly any load, so that is little: the
-// simulation (package leasesim) has not found more than the bucket regains
+// simulation (package prefetchsim) has not found more than the bucket regains
 // while a lease lasts.
 //
 // Denials: the store denies a request while units are leased elsewhere: at most
@@ -31,7 +31,7 @@
 // (1 − fraction)^n of the quota. Units of a process that died count as used until
 // the window is over or the bucket has refilled, and so does what is not given
 // back to a bucket because it may have regained it already.
-package lease
+package prefetch
 
 import (
 	"context"

@@ -1,7 +1,7 @@
-// Plot simulates leases of 1, 10, 100 and 1,000 instances, draws docs/lease.svg
+// Plot simulates leases of 1, 10, 100 and 1,000 instances, draws docs/prefetch.svg
 // and prints the figures as a table:
 //
-//	go run ./core/redisstore/internal/leasesim/plot -o docs/lease.svg
+//	go run ./internal/test/prefetchsim/plot -o docs/prefetch.svg
 package main
 
 import (
@@ -13,7 +13,7 @@ import (
 	"time"
 
 	"github.com/weblimit/weblimit/core"
-	"github.com/weblimit/weblimit/core/redisstore/internal/leasesim"
+	"github.com/weblimit/weblimit/internal/test/prefetchsim"
 )
 
 const quota = 50_000
@@ -30,10 +30,10 @@ var algorithms = []struct {
 }
 
 // outcomes are by algorithm and number of instances.
-type outcomes [][]leasesim.Outcome
+type outcomes [][]prefetchsim.Outcome
 
 func main() {
-	out := flag.String("o", "docs/lease.svg", "where the plot goes")
+	out := flag.String("o", "docs/prefetch.svg", "where the plot goes")
 	flag.Parse()
 	results, err := simulate(1.2)
 	if err != nil {
@@ -56,10 +56,10 @@ func simulate(load float64) (outcomes, error) {
 	var first error
 	var all sync.WaitGroup
 	for a := range algorithms {
-		results[a] = make([]leasesim.Outcome, len(counts))
+		results[a] = make([]prefetchsim.Outcome, len(counts))
 		for i, n := range counts {
 			all.Go(func() {
-				o, err := leasesim.Run(leasesim.Config{
+				o, err := prefetchsim.Run(prefetchsim.Config{
 					Limit: algorithms[a].limit, Instances: n, Fraction: 0.02, MaxAge: 100 * time.Millisecond,
 					Load: load, Phase: 700 * time.Millisecond, Duration: 21 * time.Second, Loss: time.Second,
 					Skew: 10 * time.Minute, Drift: 0.0009, Delay: 5 * time.Millisecond, Seed: 1,

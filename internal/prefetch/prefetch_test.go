@@ -1,4 +1,4 @@
-package lease_test
+package prefetch_test
 
 import (
 	"context"
@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"github.com/weblimit/weblimit/core"
-	"github.com/weblimit/weblimit/core/redisstore/internal/lease"
+	"github.com/weblimit/weblimit/internal/prefetch"
 )
 
 // store is a core.Memory that counts its calls, and fails when told to.
@@ -63,7 +63,7 @@ func (clock) After(d time.Duration, f func()) func() {
 // rig is a store with leases on it, in a bubble whose time moves when told to.
 type rig struct {
 	*testing.T
-	*lease.Leases
+	*prefetch.Leases
 	store *store
 }
 
@@ -74,7 +74,7 @@ func run(t *testing.T, fraction float64, f func(r *rig)) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		s := &store{Memory: core.NewMemory()}
-		f(&rig{t, lease.New(s, clock{time.Now()}, fraction, maxAge), s})
+		f(&rig{t, prefetch.New(s, clock{time.Now()}, fraction, maxAge), s})
 		time.Sleep(2 * maxAge)
 	})
 }
@@ -208,7 +208,7 @@ func TestAnEndedWindowsLeaseIsNotSpent(t *testing.T) {
 		}
 		synctest.Test(t, func(t *testing.T) {
 			s := &store{Memory: core.NewMemory()}
-			run(&rig{t, lease.New(s, clock{time.Now()}, 0.1, maxAge), s})
+			run(&rig{t, prefetch.New(s, clock{time.Now()}, 0.1, maxAge), s})
 			time.Sleep(2 * maxAge)
 		})
 	}
@@ -446,7 +446,7 @@ func TestThrowAwayKeysDoNotPushOutAHotOne(t *testing.T) {
 func TestConcurrentCallers(t *testing.T) {
 	t.Parallel()
 	s := &store{Memory: core.NewMemory()}
-	l := lease.New(s, clock{time.Now()}, 0.02, 20*time.Millisecond)
+	l := prefetch.New(s, clock{time.Now()}, 0.02, 20*time.Millisecond)
 	a, b := check("a", rule(t, core.Per(40_000, 1000*time.Hour).FixedWindow().Named("a")), 1), check("b", rule(t, core.Per(80_000, 1000*time.Hour).Named("b")), 2)
 	var all sync.WaitGroup
 	var mu sync.Mutex

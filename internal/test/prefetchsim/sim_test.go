@@ -1,4 +1,4 @@
-package leasesim_test
+package prefetchsim_test
 
 import (
 	"fmt"
@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"github.com/weblimit/weblimit/core"
-	"github.com/weblimit/weblimit/core/redisstore/internal/leasesim"
+	"github.com/weblimit/weblimit/internal/test/prefetchsim"
 	"github.com/weblimit/weblimit/internal/test/race"
 )
 
@@ -39,7 +39,7 @@ func TestBounds(t *testing.T) {
 						maxAge   time.Duration
 						phase    time.Duration
 					}{{0.02, 100 * time.Millisecond, time.Second}, {0.3, time.Second, time.Second}, {0.3, time.Second, 100 * time.Millisecond}} {
-						o, err := leasesim.Run(leasesim.Config{
+						o, err := prefetchsim.Run(prefetchsim.Config{
 							Limit: limit, Instances: instances, Fraction: of.fraction, MaxAge: of.maxAge, Load: load, Phase: of.phase,
 							Duration: duration, Loss: time.Second, Skew: 10 * time.Minute, Drift: 0.0009,
 							Delay: 5 * time.Millisecond, Seed: uint64(instances),
@@ -66,15 +66,15 @@ func TestBounds(t *testing.T) {
 
 func TestASimulationIsDeterminedByItsConfig(t *testing.T) {
 	t.Parallel()
-	config := leasesim.Config{
+	config := prefetchsim.Config{
 		Limit: limits["token bucket"], Instances: 10, Fraction: 0.1, MaxAge: 100 * time.Millisecond, Load: 1, Phase: 300 * time.Millisecond,
 		Duration: 2 * time.Second, Loss: time.Second, Skew: time.Minute, Drift: 0.0005, Delay: 5 * time.Millisecond, Seed: 7,
 	}
-	first, err := leasesim.Run(config)
+	first, err := prefetchsim.Run(config)
 	if err != nil {
 		t.Fatal(err)
 	}
-	second, err := leasesim.Run(config)
+	second, err := prefetchsim.Run(config)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,4 +1,4 @@
-package leasesim
+package prefetchsim
 
 import "container/heap"
 
