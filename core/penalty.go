@@ -25,7 +25,7 @@ package core
 //
 // Counting and blocking are part of the decision, in the same round trip, and
 // exact however many processes decide. So the limit's denials are not repeated
-// from a redisstore.DenialCache, and it has no leases: each request of a flood
+// from a redisstore.DenialCache, and nothing is prefetched: each request of a flood
 // asks the store. [Limiter.Blocks] lists who is blocked, [Limiter.Unblock] lifts a
 // block and [Limiter.Block] sets one.
 //

@@ -20,7 +20,7 @@ import (
 // In a fixed or calendar window one charge reaches a level, so there is one event
 // over all processes that share the store. There can be more where what was used
 // falls below a level again, by a refund, a reset or a change of the limit: then a
-// process sends none that it has sent before. Leases and outages, in which
+// process sends none that it has sent before. Prefetching and outages, in which
 // processes don't know of each other, can bring one per process.
 func (l Limit) WarnAt(levels ...float64) Limit {
 	l.warnAt = slices.AppendSeq(make([]float64, 0, len(levels)), slices.Values(levels))

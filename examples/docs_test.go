@@ -36,9 +36,11 @@ func docsTopologies() []core.Store {
 	return []core.Store{sentinel, cluster}
 }
 
-func docsLease(rdb *redis.Client) core.Store {
-	store := redisstore.New(rdb, redisstore.Lease(0.01, 200*time.Millisecond))
+func docsPrefetch(rdb *redis.Client) core.Store {
+	store := redisstore.New(rdb, redisstore.Config{
+		Prefetch: redisstore.Prefetch{Fraction: 0.01, MaxAge: 200 * time.Millisecond},
+	})
 	return store
 }
 
-var _, _, _ = docsClient, docsTopologies, docsLease // compiled, and not called: there are no such servers
+var _, _, _ = docsClient, docsTopologies, docsPrefetch // compiled, and not called: there are no such servers

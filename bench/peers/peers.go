@@ -38,7 +38,7 @@ type Peer struct {
 // All returns all peers, ours first.
 func All() []Peer {
 	return []Peer{
-		weblimitBucket, weblimitFixed, weblimitSeveral, weblimitUncached, weblimitLease,
+		weblimitBucket, weblimitFixed, weblimitSeveral, weblimitUncached, weblimitPrefetch,
 		redisRate, ulule, throttled, goLimiter, httpRate, ginRateLimit, tollBooth, echoBuiltIn, fiberBuiltIn, timeRate,
 		goRedisScript, goRedisAuto, goRedisDuplex, rueidisScript,
 	}

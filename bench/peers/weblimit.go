@@ -24,7 +24,7 @@ const weblimitModule = "github.com/weblimit/weblimit"
 
 var weblimitBucket = Peer{
 	Name: "weblimit", Module: weblimitModule, Counts: "token bucket, exact",
-	Redis: func(s Server, q Quota) (Limiter, error) { return weblimitRedis(s, nil, weblimitQuota(q)) },
+	Redis: func(s Server, q Quota) (Limiter, error) { return weblimitRedis(s, redisstore.Config{}, weblimitQuota(q)) },
 	Memory: func(q Quota) (Limiter, error) {
 		// The default bounds the store to a little more than a million buckets: room for
 		// two million, so that the scenario of a million keys evicts none.
@@ -51,7 +51,7 @@ var weblimitBucket = Peer{
 var weblimitFixed = Peer{
 	Name: "weblimit-fixed", Module: weblimitModule, Counts: "fixed window, exact",
 	Redis: func(s Server, q Quota) (Limiter, error) {
-		return weblimitRedis(s, nil, weblimitQuota(q).FixedWindow())
+		return weblimitRedis(s, redisstore.Config{}, weblimitQuota(q).FixedWindow())
 	},
 }
 
@@ -65,17 +65,17 @@ var weblimitSeveral = Peer{
 var weblimitUncached = Peer{
 	Name: "weblimit-uncached", Module: weblimitModule, Counts: "as weblimit, without its denial cache",
 	Redis: func(s Server, q Quota) (Limiter, error) {
-		return weblimitRedis(s, []redisstore.Option{redisstore.DenialCache(0, redisstore.DefaultDenials)}, weblimitQuota(q))
+		return weblimitRedis(s, redisstore.Config{DenialCache: redisstore.DenialCache{Disabled: true}}, weblimitQuota(q))
 	},
 	Scenario: func(_ int, allowed bool) bool { return !allowed },
 }
 
-// weblimitLease takes slices of the quota to decide by itself: for keys that are asked for more
+// weblimitPrefetch takes slices of the quota to decide by itself: for keys that are asked for more
 // often than one Redis can answer.
-var weblimitLease = Peer{
-	Name: "weblimit-lease", Module: weblimitModule, Counts: "as weblimit, with leases of a tenth for up to a second",
+var weblimitPrefetch = Peer{
+	Name: "weblimit-prefetch", Module: weblimitModule, Counts: "as weblimit, with a tenth of the quota prefetched for up to a second",
 	Redis: func(s Server, q Quota) (Limiter, error) {
-		return weblimitRedis(s, []redisstore.Option{redisstore.Lease(0.1, time.Second)}, weblimitQuota(q))
+		return weblimitRedis(s, redisstore.Config{Prefetch: redisstore.Prefetch{Fraction: 0.1, MaxAge: time.Second}}, weblimitQuota(q))
 	},
 	Scenario: func(keys int, allowed bool) bool { return keys == 1 && allowed },
 }
@@ -88,14 +88,14 @@ func Limits(s Server, q Quota, n int) (Limiter, error) {
 		more := int64(i + 1)
 		limits[i] = weblimitQuota(Quota{q.Units * more, q.Window * time.Duration(more*more)}).Named("limit" + strconv.Itoa(i))
 	}
-	return weblimitRedis(s, nil, limits...)
+	return weblimitRedis(s, redisstore.Config{}, limits...)
 }
 
 func weblimitQuota(q Quota) core.Limit { return core.Per(q.Units, q.Window) }
 
-func weblimitRedis(s Server, options []redisstore.Option, limits ...core.Limit) (Limiter, error) {
+func weblimitRedis(s Server, config redisstore.Config, limits ...core.Limit) (Limiter, error) {
 	client := s.client()
-	l, err := weblimitOn(redisstore.New(client, options...), s.Timeout, limits...)
+	l, err := weblimitOn(redisstore.New(client, config), s.Timeout, limits...)
 	l.Close = func() { _ = client.Close() }
 	return l, err
 }

@@ -72,7 +72,7 @@ func (all *results) scaling() string {
 		for _, rate := range []float64{10_000, 50_000, 100_000, 300_000, 1_000_000} {
 			verdict := "one Redis"
 			if rate*hot > busy*1e6 {
-				verdict = "leases: a key has one core"
+				verdict = "prefetch: a key has one core"
 			}
 			fmt.Fprintf(&b, "| %s | %.0f | %.0f | %s |\n", thousands(rate), masters(rate, single), masters(rate, batched), verdict)
 		}

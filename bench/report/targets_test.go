@@ -66,7 +66,7 @@ BenchmarkCost/weblimit/allow-2 10 100 ns/op 150 redis-used-B/key
 		"| any keys, one check at a time | 10.00 | 100,000 | 60,000 |\n",
 		"| one | 150 | 0.1 GB | 1.5 GB | 15.0 GB |\n",
 		"| 300,000 | 6 | 3 | one Redis |\n",
-		"| 1,000,000 | 17 | 9 | leases: a key has one core |\n",
+		"| 1,000,000 | 17 | 9 | prefetch: a key has one core |\n",
 	} {
 		if !strings.Contains(got, want) {
 			t.Errorf("no %q in\n%s", want, got)

@@ -28,6 +28,6 @@ func TestTheStoreUnderTheLeastPrivilege(t *testing.T) {
 	server.User(t, "weblimit", strings.Fields(string(line[1]))...)
 	storetest.Run(t, func(t *testing.T, clock *storetest.Clock) core.Store {
 		prefix := redisstore.DefaultPrefix + redistest.Prefix(t)
-		return redisstore.NewAt(server.ClientAs(t, "weblimit"), clock.Micros, redisstore.Prefix(prefix))
+		return redisstore.NewAt(server.ClientAs(t, "weblimit"), clock.Micros, redisstore.Config{Prefix: prefix})
 	})
 }

@@ -31,7 +31,7 @@ func TestTheScriptHasEveryAlgorithm(t *testing.T) {
 			clock := storetest.NewClock()
 			memory := memstore.New()
 			testclock.Set(memory, clock.Micros)
-			redis := redisstore.NewAt(redistest.Shared(t).Client(t), clock.Micros, redisstore.Prefix(redistest.Prefix(t)))
+			redis := redisstore.NewAt(redistest.Shared(t).Client(t), clock.Micros, redisstore.Config{Prefix: redistest.Prefix(t)})
 			checks := []core.Check{{Key: []byte("k"), Rule: &rule, Cost: 2}}
 			got, want := make([]core.Result, 1), make([]core.Result, 1)
 			for step, what := range []func(core.Store, []core.Result) error{

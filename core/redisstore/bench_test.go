@@ -36,7 +36,7 @@ func BenchmarkTake(b *testing.B) {
 
 func benchmarkTake(b *testing.B, keys int, limits ...core.Limit) {
 	server := redistest.Shared(b)
-	store := redisstore.New(server.Client(b), redisstore.Prefix(redistest.Prefix(b)))
+	store := redisstore.New(server.Client(b), redisstore.Config{Prefix: redistest.Prefix(b)})
 	rules := make([]core.Rule, len(limits))
 	for i, l := range limits {
 		var err error

@@ -113,7 +113,7 @@ func TestBlockProcess(t *testing.T) {
 	defer func() { _ = client.Close() }()
 	clock := new(storetest.Clock)
 	clock.Set(time.UnixMicro(order.Start))
-	store := redisstore.NewAt(client, clock.Micros, redisstore.Prefix(order.Prefix))
+	store := redisstore.NewAt(client, clock.Micros, redisstore.Config{Prefix: order.Prefix})
 	rule := mustRule(t, core.Per(blockQuota, hammerWindow).FixedWindow().Penalty(
 		core.Block{After: blockAfter, Within: time.Minute, For: time.Minute, Max: 4 * time.Minute}))
 	var reports []blockReport
@@ -146,8 +146,7 @@ func TestABlockIsLiftedAtOnceEverywhere(t *testing.T) {
 	var limiters []*core.Limiter
 	for range 2 {
 		limiters = append(limiters, core.Must(core.New(core.Config{
-			Store: redisstore.New(server.Client(t), redisstore.Prefix(prefix),
-				redisstore.DenialCache(time.Minute, redisstore.DefaultDenials), redisstore.Lease(0.5, time.Minute)),
+			Store:   redisstore.New(server.Client(t), redisstore.Config{Prefix: prefix, DenialCache: redisstore.DenialCache{Age: time.Minute}, Prefetch: redisstore.Prefetch{Fraction: 0.5, MaxAge: time.Minute}}),
 			Limits:  []core.Limit{penalized(5)},
 			Timeout: 10 * time.Second,
 		})))
@@ -249,7 +248,7 @@ func TestBlocksAmongOthers(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t)
 	client, prefix := server.Client(t), `odd*[pre]?fix\:`
-	store := redisstore.New(client, redisstore.Prefix(prefix), redisstore.DenialCache(0, 8))
+	store := redisstore.New(client, redisstore.Config{Prefix: prefix, DenialCache: redisstore.DenialCache{Disabled: true}})
 	rule := mustRule(t, penalized(1).OncePer(keyfuncs.Header("Idempotency-Key"), time.Hour))
 	want := map[string]bool{}
 	for i := range 700 {
@@ -323,9 +322,9 @@ func TestAListTellsOfServersThatFail(t *testing.T) {
 func TestBlocksOnARing(t *testing.T) {
 	t.Parallel()
 	client, addrs := newRing(t)
-	wantBlocksListed(t, redisstore.New(client, redisstore.Prefix(redistest.Prefix(t))))
+	wantBlocksListed(t, redisstore.New(client, redisstore.Config{Prefix: redistest.Prefix(t)}))
 	client.SetAddrs(map[string]string{"shard0": addrs["shard0"]})
-	store := redisstore.New(client, redisstore.Prefix(redistest.Prefix(t)))
+	store := redisstore.New(client, redisstore.Config{Prefix: redistest.Prefix(t)})
 	var failed error
 	for _, err := range store.Blocks(t.Context(), []*core.Rule{mustRule(t, penalized(1))}) {
 		failed = err
@@ -371,7 +370,7 @@ func wantBlocksListed(t *testing.T, store core.Store) {
 func TestALimitWithAPenaltyIsAlwaysAsked(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t)
-	store := redisstore.New(server.Client(t), redisstore.Lease(0.5, time.Minute), redisstore.DenialCache(time.Minute, redisstore.DefaultDenials))
+	store := redisstore.New(server.Client(t), redisstore.Config{Prefetch: redisstore.Prefetch{Fraction: 0.5, MaxAge: time.Minute}, DenialCache: redisstore.DenialCache{Age: time.Minute}})
 	rule := mustRule(t, penalized(300))
 	take(t, store, check("k", rule, 1))
 	before := server.Commandstats(t)["evalsha"].Calls

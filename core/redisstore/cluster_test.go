@@ -19,7 +19,7 @@ func TestCluster(t *testing.T) {
 
 	t.Run("answers", func(t *testing.T) {
 		storetest.RunRandom(t, func(t *testing.T, clock *storetest.Clock) core.Store {
-			return redisstore.NewAt(client, clock.Micros, redisstore.Prefix(redistest.Prefix(t)))
+			return redisstore.NewAt(client, clock.Micros, redisstore.Config{Prefix: redistest.Prefix(t)})
 		})
 	})
 	t.Run("slots are those of the server", func(t *testing.T) {
@@ -42,11 +42,11 @@ func TestCluster(t *testing.T) {
 	})
 	t.Run("blocks of all masters are listed", func(t *testing.T) {
 		t.Parallel()
-		wantBlocksListed(t, redisstore.New(client, redisstore.Prefix(redistest.Prefix(t))))
+		wantBlocksListed(t, redisstore.New(client, redisstore.Config{Prefix: redistest.Prefix(t)}))
 	})
 	t.Run("what one slot charged is given back when another denies", func(t *testing.T) {
 		t.Parallel()
-		store := redisstore.New(client, redisstore.Prefix(redistest.Prefix(t)))
+		store := redisstore.New(client, redisstore.Config{Prefix: redistest.Prefix(t)})
 		var checks []core.Check
 		for i, quota := range []int64{10, 20, 1} {
 			checks = append(checks, check(fmt.Sprint("key", i), mustRule(t, core.PerDay(quota).Named(fmt.Sprint("limit", i))), 1))
@@ -64,7 +64,7 @@ func TestCluster(t *testing.T) {
 	t.Run("what one slot charged is given back when another fails", func(t *testing.T) {
 		t.Parallel()
 		prefix := redistest.Prefix(t)
-		store := redisstore.New(client, redisstore.Prefix(prefix))
+		store := redisstore.New(client, redisstore.Config{Prefix: prefix})
 		rule := mustRule(t, core.PerDay(10))
 		if err := client.LPush(t.Context(), prefix+"{broken}", "x").Err(); err != nil {
 			t.Fatal(err)
@@ -80,7 +80,7 @@ func TestCluster(t *testing.T) {
 	})
 	t.Run("a forgotten script is sent again to the calls that need it", func(t *testing.T) {
 		t.Parallel()
-		store := redisstore.New(client, redisstore.Prefix(redistest.Prefix(t)))
+		store := redisstore.New(client, redisstore.Config{Prefix: redistest.Prefix(t)})
 		rule := mustRule(t, core.PerDay(10))
 		checks := []core.Check{check("a", rule, 1), check("b", rule, 1), check("c", rule, 1)}
 		for n := int64(1); n <= 3; n++ {
@@ -96,7 +96,7 @@ func TestCluster(t *testing.T) {
 	})
 	t.Run("a hash tag in the prefix makes one call of many keys", func(t *testing.T) {
 		t.Parallel()
-		store := redisstore.New(client, redisstore.Prefix("{"+redistest.Prefix(t)+"}:"))
+		store := redisstore.New(client, redisstore.Config{Prefix: "{" + redistest.Prefix(t) + "}:"})
 		rule := mustRule(t, core.PerDay(10))
 		for _, r := range take(t, store, check("a", rule, 1), check("b", rule, 1), check("c", rule, 11)) {
 			if r.Charged || r.Remaining != 10 {

@@ -32,7 +32,7 @@ func heldRule(t testing.TB) *core.Rule {
 // A slot can become free at any moment: its denials come from Redis, each of them.
 func TestADenialForWantOfASlotIsNotCached(t *testing.T) {
 	t.Parallel()
-	store, _, _ := newStore(t, redisstore.DenialCache(long, 64), redisstore.Lease(0.5, time.Second))
+	store, _, _ := newStore(t, redisstore.Config{DenialCache: redisstore.DenialCache{Age: long, Size: 64}, Prefetch: redisstore.Prefetch{Fraction: 0.5, MaxAge: time.Second}})
 	two, rate := mustRule(t, core.Concurrent(2).Named("running")), mustRule(t, core.PerHour(9).FixedWindow().Named("rate"))
 	checks := []core.Check{check("k", two, 2), check("k", rate, 1)}
 	held := take(t, store, checks...)
@@ -138,7 +138,7 @@ func TestHoldingProcess(t *testing.T) {
 	}
 	client := redis.NewClient(&redis.Options{Network: order.Network, Addr: order.Addr})
 	defer func() { _ = client.Close() }()
-	store := redisstore.New(client, redisstore.Prefix(order.Prefix))
+	store := redisstore.New(client, redisstore.Config{Prefix: order.Prefix})
 	checks := []core.Check{check("k", heldRule(t), heldSlots)}
 	held := take(t, store, checks...)
 	fmt.Printf("\n%s\n", heldMark)

@@ -2,7 +2,6 @@ package redisstore
 
 import (
 	"encoding/binary"
-	"fmt"
 	"hash/maphash"
 	"sync/atomic"
 	"time"
@@ -11,43 +10,10 @@ import (
 )
 
 const (
-	// DefaultDenialAge is how long a denial is repeated without asking Redis.
-	DefaultDenialAge = time.Second
-
-	// DefaultDenials is how many denials are kept. One takes some 300 bytes.
-	DefaultDenials = 1 << 14
-
 	denialWays   = 8    // entries that a request can be in
 	denialChecks = 4    // checks of a request that is kept
 	denialEpochs = 1024 // groups of client keys that are forgotten together
 )
-
-// DenialCache sets how long the store repeats a denial without asking Redis, and
-// how many denials it keeps at most. A request that Redis denied is denied until
-// its Retry-After has passed, unless units are given back, so that a client that
-// floods costs Redis one call per age and process.
-//
-// What this store object refunds, charges or resets takes effect at once. What
-// another process gives back is seen when the denial's age is over. A denial is
-// never repeated for longer than Redis said, on the process's monotonic clock;
-// the Retry-After it tells can be longer than Redis would say by the time that
-// Redis's answer was under way. Throw-away keys do not push out denials that are
-// in use. What a limit of requests at the same time denies is not repeated, since a
-// slot can become free at any moment, nor are requests with an operation's key,
-// which may have been charged. Requests that a limit with a penalty
-// applies to are always asked for, since each denial counts and a block is lifted at
-// once: their floods cost Redis a call each. Neither is repeated what a charge denies
-// that may be given back: see the package's documentation on Clusters. An age of 0 switches the cache off.
-// Defaults to DefaultDenialAge and
-// DefaultDenials.
-func DenialCache(age time.Duration, denials int) Option {
-	return func(s *Store) {
-		if age < 0 || denials < denialWays {
-			panic(fmt.Sprintf("weblimit: redisstore.DenialCache: the age must not be negative and there must be room for %d denials, got %v and %d", denialWays, age, denials))
-		}
-		s.denials = newDenials(age, denials)
-	}
-}
 
 // denials are requests that Redis denied a moment ago. Entries are not changed
 // once they are there, so that readers need no lock.
@@ -72,14 +38,15 @@ type denial struct {
 // request is a hash of checks with their keys and numbers.
 type request [2]uint64
 
-func newDenials(age time.Duration, n int) *denials {
-	if age == 0 {
+// newDenials returns the cache, or nil if it is switched off.
+func newDenials(config DenialCache) *denials {
+	if config.Disabled {
 		return nil
 	}
 	return &denials{
-		age:   int64(age),
+		age:   int64(config.Age),
 		seeds: [2]maphash.Seed{maphash.MakeSeed(), maphash.MakeSeed()},
-		ways:  make([]atomic.Pointer[denial], n/denialWays*denialWays),
+		ways:  make([]atomic.Pointer[denial], config.Size/denialWays*denialWays),
 	}
 }
 

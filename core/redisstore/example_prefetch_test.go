@@ -10,12 +10,14 @@ import (
 	"github.com/weblimit/weblimit/keyfuncs"
 )
 
-func ExampleLease() {
+func ExamplePrefetch() {
 	rdb := redis.NewClient(&redis.Options{Addr: "localhost:6379"})
 
 	// Up to a hundred processes share one limit for everyone. Each holds at most
 	// 1 % of what is left, for at most 200 ms, and decides by itself meanwhile.
-	store := redisstore.New(rdb, redisstore.Lease(0.01, 200*time.Millisecond))
+	store := redisstore.New(rdb, redisstore.Config{
+		Prefetch: redisstore.Prefetch{Fraction: 0.01, MaxAge: 200 * time.Millisecond},
+	})
 
 	_ = core.Must(core.New(core.Config{
 		Store:  store,

@@ -20,10 +20,10 @@ func ExampleNew() {
 	// Output:
 }
 
-func ExamplePrefix() {
+func ExampleConfig() {
 	rdb := redis.NewClusterClient(&redis.ClusterOptions{Addrs: []string{"localhost:7000"}})
 
 	// All keys in one slot: any limits are decided by one node, atomically.
-	_ = redisstore.New(rdb, redisstore.Prefix("{limits}:"))
+	_ = redisstore.New(rdb, redisstore.Config{Prefix: "{limits}:"})
 	// Output:
 }

@@ -7,8 +7,8 @@ import (
 )
 
 // NewAt returns a store that decides at the times of a test's clock instead of Redis's.
-func NewAt(client redis.UniversalClient, clock func() int64, options ...Option) *Store {
-	s := New(client, options...)
+func NewAt(client redis.UniversalClient, clock func() int64, config ...Config) *Store {
+	s := New(client, config...)
 	s.clock, s.denials = clock, nil // denials are kept by the process's own clock
 	return s
 }

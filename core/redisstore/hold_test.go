@@ -31,7 +31,7 @@ func tentative(t *testing.T, s *Store, c core.Check) {
 func TestAChargeThatNobodySettlesIsTentativeForTwoSeconds(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t)
-	s := New(server.Client(t), Prefix(redistest.Prefix(t)))
+	s := New(server.Client(t), Config{Prefix: redistest.Prefix(t)})
 	var now atomic.Int64
 	now.Store(1_800_000_000_000_000)
 	s.clock = now.Load
@@ -74,7 +74,7 @@ func TestSettledRequestsLeaveNoHolds(t *testing.T) {
 	t.Parallel()
 	server := redistest.StartCluster(t)
 	client, prefix := server.ClusterClient(t), redistest.Prefix(t)
-	s := New(client, Prefix(prefix), DenialCache(0, DefaultDenials))
+	s := New(client, Config{Prefix: prefix, DenialCache: DenialCache{Disabled: true}})
 	wide, narrow := mustRule(core.PerDay(100).Named("wide")), mustRule(core.PerDay(5).Named("narrow"))
 	for range 20 {
 		checks := []core.Check{

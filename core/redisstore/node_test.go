@@ -79,7 +79,7 @@ func storeUnder(t *testing.T, o ordeal, quota int64) (*Store, *node, *core.Rule)
 	t.Helper()
 	client := redistest.Shared(t).Client(t)
 	client.AddHook(o)
-	s := New(client, Prefix(redistest.Prefix(t)), DenialCache(0, denialWays))
+	s := New(client, Config{Prefix: redistest.Prefix(t), DenialCache: DenialCache{Disabled: true}})
 	s.OnEvent(func(core.Event) {})
 	rule := mustRule(core.Per(quota, 30*24*time.Hour).FixedWindow().Named("queue"))
 	return s, s.route.(*singleRoute).only, &rule

@@ -103,7 +103,7 @@ func TestAForeignMarkIsAnOutage(t *testing.T) {
 func TestRepeatsPassCacheAndLeases(t *testing.T) {
 	t.Parallel()
 	rule := onceRule(t, core.PerDay(1000).FixedWindow())
-	store, _, _ := newStore(t, redisstore.DenialCache(long, 64), redisstore.Lease(0.5, 100*time.Millisecond))
+	store, _, _ := newStore(t, redisstore.Config{DenialCache: redisstore.DenialCache{Age: long, Size: 64}, Prefetch: redisstore.Prefetch{Fraction: 0.5, MaxAge: 100 * time.Millisecond}})
 	if first := take(t, store, operation("k", rule, "op"))[0]; !first.Charged {
 		t.Fatalf("the first: %+v", first)
 	}
@@ -141,7 +141,7 @@ func TestParallelRepeatsOfSeveralStores(t *testing.T) {
 	t.Parallel()
 	server, prefix := redistest.Shared(t), redistest.Prefix(t)
 	rule := onceRule(t, core.PerDay(1))
-	repeatAtOnce(t, rule, redisstore.New(server.Client(t), redisstore.Prefix(prefix)), redisstore.New(server.Client(t), redisstore.Prefix(prefix)))
+	repeatAtOnce(t, rule, redisstore.New(server.Client(t), redisstore.Config{Prefix: prefix}), redisstore.New(server.Client(t), redisstore.Config{Prefix: prefix}))
 }
 
 func repeatAtOnce(t *testing.T, rule *core.Rule, stores ...core.Store) {
@@ -175,7 +175,7 @@ func TestOperationsOnACluster(t *testing.T) {
 	t.Parallel()
 	client := redistest.StartCluster(t).ClusterClient(t)
 	prefix := redistest.Prefix(t)
-	store := redisstore.New(client, redisstore.Prefix(prefix))
+	store := redisstore.New(client, redisstore.Config{Prefix: prefix})
 	rule := onceRule(t, core.PerDay(1).Named("once"))
 	repeatAtOnce(t, rule, store)
 

@@ -16,20 +16,20 @@ import (
 	"github.com/weblimit/weblimit/internal/test/storetest"
 )
 
-// Callers who ask a few times are answered as without leases. A millisecond is no
+// Callers who ask a few times are answered as without prefetching. A millisecond is no
 // time for a key of the suite to become hot in.
-func TestRedisWithLeases(t *testing.T) {
+func TestRedisWithPrefetch(t *testing.T) {
 	t.Parallel()
 	server := redistest.Shared(t)
 	storetest.Run(t, func(t *testing.T, clock *storetest.Clock) core.Store {
-		return redisstore.NewAt(server.Client(t), clock.Micros, redisstore.Prefix(redistest.Prefix(t)), redisstore.Lease(0.1, time.Millisecond))
+		return redisstore.NewAt(server.Client(t), clock.Micros, redisstore.Config{Prefix: redistest.Prefix(t), Prefetch: redisstore.Prefetch{Fraction: 0.1, MaxAge: time.Millisecond}})
 	})
 }
 
 // Four processes, each with its own connections, and a quota that does not refill
 // while they ask: never more than it is granted, and what is not is there again
-// when the leases are over.
-func TestLeasesOfManyProcesses(t *testing.T) {
+// when the slices are over.
+func TestPrefetchOfManyProcesses(t *testing.T) {
 	t.Parallel()
 	const quota, stores, goroutines, rounds = 20_000, 4, 16, 400 // 25,600 requests
 	for name, limit := range map[string]core.Limit{
@@ -45,14 +45,14 @@ func TestLeasesOfManyProcesses(t *testing.T) {
 			for range stores {
 				client := redis.NewClient(&redis.Options{Network: server.Network(), Addr: server.Addr()})
 				t.Cleanup(func() { _ = client.Close() })
-				store := redisstore.New(client, redisstore.Prefix(prefix), redisstore.Lease(0.1, 50*time.Millisecond), redisstore.DenialCache(0, redisstore.DefaultDenials))
+				store := redisstore.New(client, redisstore.Config{Prefix: prefix, Prefetch: redisstore.Prefetch{Fraction: 0.1, MaxAge: 50 * time.Millisecond}, DenialCache: redisstore.DenialCache{Disabled: true}})
 				all.Go(func() { granted.Add(storetest.Hammer(t, store, rule, "hot", 1, goroutines, rounds)) })
 			}
 			all.Wait()
 			if granted.Load() > quota {
 				t.Errorf("granted %d of %d", granted.Load(), quota)
 			}
-			exact := redisstore.New(server.Client(t), redisstore.Prefix(prefix))
+			exact := redisstore.New(server.Client(t), redisstore.Config{Prefix: prefix})
 			results := make([]core.Result, 1)
 			for deadline := time.Now().Add(20 * time.Second); ; time.Sleep(5 * time.Millisecond) {
 				if err := exact.Peek(t.Context(), []core.Check{check("hot", rule, 1)}, results); err != nil {
@@ -69,10 +69,10 @@ func TestLeasesOfManyProcesses(t *testing.T) {
 	}
 }
 
-func TestAHotKeyIsLeased(t *testing.T) {
+func TestAHotKeyIsPrefetched(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t)
-	store := redisstore.New(server.Client(t), redisstore.Lease(0.01, time.Minute))
+	store := redisstore.New(server.Client(t), redisstore.Config{Prefetch: redisstore.Prefetch{Fraction: 0.01, MaxAge: time.Minute}})
 	rule := mustRule(t, core.Per(100_000_000, 365*24*time.Hour)) // which regains a unit in 0.3 s
 	before := server.Calls(t, "evalsha")
 	for range 10_000 {
@@ -83,21 +83,21 @@ func TestAHotKeyIsLeased(t *testing.T) {
 	if got := server.Calls(t, "evalsha") - before; got > 200 {
 		t.Errorf("10,000 requests of one key cost Redis %d calls", got)
 	}
-	// A reset ends the lease, too.
+	// A reset drops the slice, too.
 	if err := store.Reset(t.Context(), []core.Check{check("k", rule, 0)}); err != nil {
 		t.Fatal(err)
 	}
 	before = server.Calls(t, "evalsha")
 	take(t, store, check("k", rule, 1))
 	if server.Calls(t, "evalsha") == before {
-		t.Error("a lease outlived a reset")
+		t.Error("a slice outlived a reset")
 	}
 }
 
-// What a lease has decided is refunded like anything else.
-func TestRefundOfALeasedCharge(t *testing.T) {
+// A charge that a slice has decided is refunded like any other.
+func TestRefundOfAPrefetchedCharge(t *testing.T) {
 	t.Parallel()
-	store, _, _ := newStore(t, redisstore.Lease(0.01, time.Minute))
+	store, _, _ := newStore(t, redisstore.Config{Prefetch: redisstore.Prefetch{Fraction: 0.01, MaxAge: time.Minute}})
 	rule := mustRule(t, core.Per(1_000_000, hammerWindow).FixedWindow())
 	c := []core.Check{check("k", rule, 3)}
 	var charged []core.Result
@@ -113,7 +113,7 @@ func TestRefundOfALeasedCharge(t *testing.T) {
 	}
 	before := peek()
 	if before >= rule.Quota-1500 {
-		t.Fatalf("%d remain: nothing is leased", before)
+		t.Fatalf("%d remain: nothing is prefetched", before)
 	}
 	if err := store.Refund(t.Context(), c, charged); err != nil {
 		t.Fatal(err)
@@ -123,36 +123,47 @@ func TestRefundOfALeasedCharge(t *testing.T) {
 	}
 }
 
-func TestLeaseRefusesNonsense(t *testing.T) {
+func TestConfigRefusesNonsense(t *testing.T) {
 	t.Parallel()
-	for _, bad := range []struct {
-		fraction float64
-		maxAge   time.Duration
-	}{{0, time.Second}, {-1, time.Second}, {1.01, time.Second}, {math.NaN(), time.Second}, {0.1, 0}, {0.1, time.Microsecond}} {
+	client := redis.NewClient(&redis.Options{})
+	t.Cleanup(func() { _ = client.Close() })
+	one := redisstore.Config{Prefix: "shop:"}
+	for _, bad := range [][]redisstore.Config{
+		{{Prefetch: redisstore.Prefetch{MaxAge: time.Second}}},
+		{{Prefetch: redisstore.Prefetch{Fraction: -1, MaxAge: time.Second}}},
+		{{Prefetch: redisstore.Prefetch{Fraction: 1.01, MaxAge: time.Second}}},
+		{{Prefetch: redisstore.Prefetch{Fraction: math.NaN(), MaxAge: time.Second}}},
+		{{Prefetch: redisstore.Prefetch{Fraction: 0.1, MaxAge: -1}}},
+		{{Prefetch: redisstore.Prefetch{Fraction: 0.1, MaxAge: time.Microsecond}}},
+		{{DenialCache: redisstore.DenialCache{Age: -1}}},
+		{{DenialCache: redisstore.DenialCache{Size: -1}}},
+		{{DenialCache: redisstore.DenialCache{Size: 7}}},
+		{one, one},
+	} {
 		func() {
 			defer func() {
 				if recover() == nil {
-					t.Errorf("Lease(%v, %v) does not panic", bad.fraction, bad.maxAge)
+					t.Errorf("New with %+v does not panic", bad)
 				}
 			}()
-			redisstore.Lease(bad.fraction, bad.maxAge)
+			redisstore.New(client, bad...)
 		}()
 	}
 }
 
-// BenchmarkLease asks for one hot key, from 64 and 256 goroutines.
-func BenchmarkLease(b *testing.B) {
+// BenchmarkPrefetch asks for one hot key, from 64 and 256 goroutines.
+func BenchmarkPrefetch(b *testing.B) {
 	rule := mustRule(b, core.PerSecond(1_000_000_000))
 	for _, concurrency := range []struct {
 		name string
 		per  int // goroutines per processor
 	}{{"c64", 32}, {"c256", 128}} {
 		for _, with := range []struct {
-			name    string
-			options []redisstore.Option
-		}{{"without", nil}, {"lease", []redisstore.Option{redisstore.Lease(0.1, 100*time.Millisecond)}}} {
+			name     string
+			prefetch redisstore.Prefetch
+		}{{"without", redisstore.Prefetch{}}, {"prefetch", redisstore.Prefetch{Fraction: 0.1}}} {
 			b.Run(concurrency.name+"/"+with.name, func(b *testing.B) {
-				store, _, _ := newStore(b, with.options...)
+				store, _, _ := newStore(b, redisstore.Config{Prefetch: with.prefetch})
 				b.ReportAllocs()
 				b.SetParallelism(concurrency.per)
 				b.ResetTimer()

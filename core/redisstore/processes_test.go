@@ -86,7 +86,7 @@ func TestHammerProcess(t *testing.T) {
 	}
 	client := redis.NewClient(&redis.Options{Network: order.Network, Addr: order.Addr, PoolSize: 16})
 	defer func() { _ = client.Close() }()
-	store := redisstore.New(client, redisstore.Prefix(order.Prefix))
+	store := redisstore.New(client, redisstore.Config{Prefix: order.Prefix})
 	awaitOthers(t, client, order.Prefix+"ready")
 	admitted := map[string]int64{}
 	for name, limit := range storetest.Algorithms(hammerQuota, hammerWindow) {

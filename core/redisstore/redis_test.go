@@ -33,7 +33,7 @@ func newLine(out []byte) *bytes.Reader {
 func TestARequestIsOneRoundTrip(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t)
-	store := redisstore.New(server.Client(t), redisstore.DenialCache(0, redisstore.DefaultDenials))
+	store := redisstore.New(server.Client(t), redisstore.Config{DenialCache: redisstore.DenialCache{Disabled: true}})
 	checks := []core.Check{
 		check("user:1", mustRule(t, core.PerMinute(10).Named("a")), 1),
 		check("user:1", mustRule(t, core.PerDay(100).FixedWindow().Named("b")), 1),
@@ -187,8 +187,8 @@ func TestForeignValuesAreAnOutageAndNotACountOfZero(t *testing.T) {
 func TestStoresOfOtherPrefixesShareNothing(t *testing.T) {
 	t.Parallel()
 	a, server, prefix := newStore(t)
-	b := redisstore.New(server.Client(t), redisstore.Prefix(prefix+"b"))
-	same := redisstore.New(server.Client(t), redisstore.Prefix(prefix))
+	b := redisstore.New(server.Client(t), redisstore.Config{Prefix: prefix + "b"})
+	same := redisstore.New(server.Client(t), redisstore.Config{Prefix: prefix})
 	rule := mustRule(t, core.PerHour(10))
 	take(t, a, check("k", rule, 4))
 	if got := take(t, b, check("k", rule, 0))[0]; got.Remaining != 10 {

@@ -39,7 +39,7 @@ func unitsLeft(t *testing.T, l *core.Limiter, key string) int64 {
 func TestParallelRequestsOverrunByTheirEstimatesErrorOnly(t *testing.T) {
 	t.Parallel()
 	const limit, estimate, callers = 10_000, 100, 64
-	store := redisstore.New(redistest.Shared(t).Client(t), redisstore.Prefix(redistest.Prefix(t)))
+	store := redisstore.New(redistest.Shared(t).Client(t), redisstore.Config{Prefix: redistest.Prefix(t)})
 	l := core.Must(core.New(core.Config{Store: store, Timeout: time.Minute, Limits: []core.Limit{quota(limit).Named("tokens").Estimate(estimate)}}))
 	var spent, excess atomic.Int64
 	var wg sync.WaitGroup
@@ -79,7 +79,7 @@ func TestMoreSettlementsThanCanWait(t *testing.T) {
 	const requests, keys = 12_000, 300
 	server := redistest.Start(t)
 	proxy := redistest.StartProxy(t, server)
-	store := redisstore.New(proxy.Client(t), redisstore.Prefix(redistest.Prefix(t)))
+	store := redisstore.New(proxy.Client(t), redisstore.Config{Prefix: redistest.Prefix(t)})
 	l := core.Must(core.New(core.Config{Store: store, Timeout: time.Minute, Limits: []core.Limit{quota(requests).Named("calls").RefundOn(core.Failures)}}))
 	decisions := make([]core.Decision, requests)
 	var wg sync.WaitGroup
@@ -115,7 +115,7 @@ func TestSettlementsThatAreLost(t *testing.T) {
 	server := redistest.Start(t)
 	proxy := redistest.StartProxy(t, server)
 	proxy.Match("evalsha", "eval")
-	store := redisstore.New(proxy.Client(t), redisstore.Prefix(redistest.Prefix(t)))
+	store := redisstore.New(proxy.Client(t), redisstore.Config{Prefix: redistest.Prefix(t)})
 	var lost atomic.Int64
 	store.OnEvent(func(e core.Event) {
 		if e.Kind == core.EventStoreError {
@@ -142,7 +142,7 @@ func TestDrainEndsWithItsContext(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t)
 	proxy := redistest.StartProxy(t, server)
-	store := redisstore.New(proxy.Client(t), redisstore.Prefix(redistest.Prefix(t)))
+	store := redisstore.New(proxy.Client(t), redisstore.Config{Prefix: redistest.Prefix(t)})
 	l := core.Must(core.New(core.Config{Store: store, Timeout: time.Minute, Limits: []core.Limit{quota(10).Named("calls").RefundOn(core.Failures)}}))
 	d := l.AllowKey(t.Context(), "k", 1)
 	proxy.Blackhole(true)

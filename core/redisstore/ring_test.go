@@ -33,7 +33,7 @@ func TestRing(t *testing.T) {
 	t.Parallel()
 	client, _ := newRing(t)
 	storetest.RunRandom(t, func(t *testing.T, clock *storetest.Clock) core.Store {
-		return redisstore.NewAt(client, clock.Micros, redisstore.Prefix(redistest.Prefix(t)))
+		return redisstore.NewAt(client, clock.Micros, redisstore.Config{Prefix: redistest.Prefix(t)})
 	})
 }
 
@@ -41,7 +41,7 @@ func TestRing(t *testing.T) {
 func TestRingWhoseShardIsTakenOutAndPutBack(t *testing.T) {
 	t.Parallel()
 	client, addrs := newRing(t)
-	backend := redisstore.New(client, redisstore.Prefix(redistest.Prefix(t)), redisstore.DenialCache(0, 8))
+	backend := redisstore.New(client, redisstore.Config{Prefix: redistest.Prefix(t), DenialCache: redisstore.DenialCache{Disabled: true}})
 	rule := mustRule(t, core.PerDay(10))
 	var keys []string
 	for i := range 20 {

@@ -114,7 +114,7 @@ func TestABadValueFailsItsGroupOnly(t *testing.T) {
 		}
 		for key, want := range map[string]int64{bad + "1": 8, bad + "2": 9} {
 			checks, results := []core.Check{{Key: []byte(key), Rule: &rule}}, make([]core.Result, 1)
-			if err := New(client, Prefix(prefix)).Peek(t.Context(), checks, results); err != nil || results[0].Remaining != want {
+			if err := New(client, Config{Prefix: prefix}).Peek(t.Context(), checks, results); err != nil || results[0].Remaining != want {
 				t.Errorf("beside a %s: %d of %s remain, want %d: %v", bad, results[0].Remaining, key, want, err)
 			}
 		}

@@ -37,7 +37,7 @@ func BenchmarkSlots(b *testing.B) {
 
 func benchmarkSlots(b *testing.B, limits []core.Limit) {
 	cluster := redistest.SharedCluster(b)
-	store := redisstore.New(cluster.Client(b), redisstore.Prefix(redistest.Prefix(b)), redisstore.DenialCache(0, 8))
+	store := redisstore.New(cluster.Client(b), redisstore.Config{Prefix: redistest.Prefix(b), DenialCache: redisstore.DenialCache{Disabled: true}})
 	rules := make([]*core.Rule, len(limits))
 	for i, l := range limits {
 		rules[i] = mustRule(b, l.Named(fmt.Sprint("limit", i)))

@@ -13,9 +13,6 @@ import (
 	"github.com/weblimit/weblimit/internal/prefetch"
 )
 
-// DefaultPrefix is what the store's keys begin with unless told otherwise.
-const DefaultPrefix = "weblimit:"
-
 // Store keeps the state of limits in Redis. It is safe for concurrent use.
 type Store struct {
 	store.Base
@@ -25,9 +22,9 @@ type Store struct {
 	prefix string
 	clock  func() int64 // microseconds since the epoch; nil for Redis's own
 
-	denials   *denials         // nil if none are kept
-	leases    *prefetch.Leases // nil if there are none
-	returning chan struct{}    // holds one element per charge that is given back in the background
+	denials    *denials             // nil if none are kept
+	prefetched *prefetch.Prefetcher // nil if nothing is prefetched
+	returning  chan struct{}        // holds one element per charge that is given back in the background
 
 	spreads  spreads      // of limits, and
 	suspects suspects     // keys: what decides how several slots are asked
@@ -38,38 +35,34 @@ type Store struct {
 
 var _ store.Store = (*Store)(nil)
 
-// Option changes how a [Store] is set up.
-type Option func(*Store)
-
-// Prefix sets what the store's keys begin with. Stores of different prefixes
-// share nothing. A hash tag in it, such as "{limits}:", puts all keys of a
-// Cluster into one slot: then any limits are decided atomically, by one node.
-// Defaults to DefaultPrefix.
-func Prefix(prefix string) Option {
-	return func(s *Store) { s.prefix = prefix }
-}
-
 // New returns a store on a Redis client: a single server, Sentinel, Cluster or
 // Ring. The store does not connect before its first check, and never closes the
-// client. It panics if client is nil.
+// client. New panics if client is nil, if there is more than one Config, or if the
+// Config holds a value that makes no sense; its fields say which.
 //
 // The store uses the client's connections, but neither its retries nor its
-// time-outs: a check that timed out may have been charged, and is not sent
-// again, and the deadline is the limiter's. Of a Cluster it asks masters only,
-// whatever the client is set to. It uses up to two connections to each server.
+// time-outs: a check that timed out may have been charged and is not sent again,
+// and the limiter sets the deadline. Of a Cluster it asks masters only, whatever
+// the client is set to. It uses up to two connections to each server.
 //
 // A client of another kind, such as a wrapper around one of these, is used as it
-// is, with the retries and time-outs that it has: switch its retries off, or a
-// check can be charged twice. Hooks are those that the client has by now.
-func New(client redis.UniversalClient, options ...Option) *Store {
+// is, with its own retries and time-outs. Switch its retries off, or a check can
+// be charged twice. Hooks must be added to the client before New.
+func New(client redis.UniversalClient, config ...Config) *Store {
 	if client == nil {
 		panic("weblimit: redisstore.New: the client is nil")
 	}
-	s := &Store{client: client, prefix: DefaultPrefix, returning: make(chan struct{}, maxReturning)}
-	s.denials = newDenials(DefaultDenialAge, DefaultDenials)
-	for _, option := range options {
-		option(s)
+	if len(config) > 1 {
+		panic("weblimit: redisstore.New: more than one Config")
 	}
+	var c Config
+	if len(config) == 1 {
+		c = config[0]
+	}
+	c = c.validate()
+	s := &Store{client: client, prefix: c.Prefix, returning: make(chan struct{}, maxReturning)}
+	s.denials = newDenials(c.DenialCache)
+	s.prefetched = c.Prefetch.prefetcher(s)
 	s.route = s.routeFor(client)
 	s.Registry().SetInspector(s.inspect)
 	return s
@@ -101,8 +94,8 @@ func (s *Store) Take(ctx context.Context, checks []store.Check, results []store.
 		return err
 	}
 	clear(results) // what a slot does not answer must not look charged
-	if s.leases != nil {
-		return s.leases.Take(ctx, checks, results)
+	if s.prefetched != nil {
+		return s.prefetched.Take(ctx, checks, results)
 	}
 	return s.decide(ctx, checks, results)
 }
@@ -197,9 +190,9 @@ func (s *Store) Reset(ctx context.Context, checks []store.Check) error {
 		checks[i].Cost = 0 // it is not read
 	}
 	defer s.denials.forget(checks)
-	if s.leases != nil { // before, so that nothing is spent or returned meanwhile, and of what came meanwhile
-		s.leases.Forget(checks)
-		defer s.leases.Forget(checks)
+	if s.prefetched != nil { // before, so that nothing is spent or returned meanwhile, and of what came meanwhile
+		s.prefetched.Forget(checks)
+		defer s.prefetched.Forget(checks)
 	}
 	ps := s.seal(s.split(nil, reset, anySlot, checks, nil))
 	defer release(ps)

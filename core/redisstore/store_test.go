@@ -18,7 +18,7 @@ func TestRedis(t *testing.T) {
 	t.Parallel()
 	server := redistest.Shared(t)
 	storetest.Run(t, func(t *testing.T, clock *storetest.Clock) core.Store {
-		return redisstore.NewAt(server.Client(t), clock.Micros, redisstore.Prefix(redistest.Prefix(t)))
+		return redisstore.NewAt(server.Client(t), clock.Micros, redisstore.Config{Prefix: redistest.Prefix(t)})
 	})
 }
 
@@ -26,7 +26,7 @@ func TestRedisCanBeWrapped(t *testing.T) {
 	t.Parallel()
 	server := redistest.Shared(t)
 	storetest.RunWrapped(t, func(t *testing.T) core.Store {
-		return redisstore.New(server.Client(t), redisstore.Prefix(redistest.Prefix(t)))
+		return redisstore.New(server.Client(t), redisstore.Config{Prefix: redistest.Prefix(t)})
 	})
 }
 
@@ -36,14 +36,19 @@ func TestRedisOverRESP2(t *testing.T) {
 	client := redis.NewClient(&redis.Options{Network: server.Network(), Addr: server.Addr(), Protocol: 2})
 	t.Cleanup(func() { _ = client.Close() })
 	storetest.RunRandom(t, func(t *testing.T, clock *storetest.Clock) core.Store {
-		return redisstore.NewAt(client, clock.Micros, redisstore.Prefix(redistest.Prefix(t)))
+		return redisstore.NewAt(client, clock.Micros, redisstore.Config{Prefix: redistest.Prefix(t)})
 	})
 }
 
-func newStore(t testing.TB, options ...redisstore.Option) (*redisstore.Store, *redistest.Server, string) {
+// newStore returns a store with a key prefix of its own.
+func newStore(t testing.TB, config ...redisstore.Config) (*redisstore.Store, *redistest.Server, string) {
 	t.Helper()
 	server, prefix := redistest.Shared(t), redistest.Prefix(t)
-	return redisstore.New(server.Client(t), append(options, redisstore.Prefix(prefix))...), server, prefix
+	if len(config) == 0 {
+		config = make([]redisstore.Config, 1)
+	}
+	config[0].Prefix = prefix
+	return redisstore.New(server.Client(t), config...), server, prefix
 }
 
 func mustRule(t testing.TB, l core.Limit) *core.Rule {

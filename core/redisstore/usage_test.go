@@ -21,7 +21,7 @@ func TestUsageEventsOnceOverAllProcesses(t *testing.T) {
 	var all sync.WaitGroup
 	for range 4 { // each as a process would have it: a client, store and limiter of its own
 		limiter, err := core.New(core.Config{
-			Store: redisstore.New(server.Client(t), redisstore.Prefix(prefix)),
+			Store: redisstore.New(server.Client(t), redisstore.Config{Prefix: prefix}),
 			Limits: []core.Limit{
 				core.PerBillingMonth(100, redisFarDay(), time.UTC).By(keyfuncs.Everyone()).Named("month"),
 				core.Per(100, hammerWindow).FixedWindow().WarnAt(0.5, 1).By(keyfuncs.Everyone()).Named("window"),

@@ -9,7 +9,7 @@ import (
 // plan sets the slice to ask for with a request. It reports false if there is
 // none, be it because another request is on its way with one. Else the request
 // has to end the plan when it is done.
-func (l *Leases) plan(p *part, now, cost int64) bool {
+func (l *Prefetcher) plan(p *part, now, cost int64) bool {
 	if !p.entry.planning.CompareAndSwap(false, true) {
 		return false
 	}
@@ -35,7 +35,7 @@ func endPlans(parts []part) (ended bool) {
 // slice returns how many units to take ahead for a key: what it used at this
 // process in the time for which they will last, as far as the fraction allows.
 // The caller is planning.
-func (l *Leases) slice(e *entry, now, cost int64) int64 {
+func (l *Prefetcher) slice(e *entry, now, cost int64) int64 {
 	used := e.used(now)
 	elapsed := max(now-e.since, e.age/growth) // less says too little
 	demand := min(rate(used-e.counts, e.age, elapsed), growth*e.slice)
@@ -69,7 +69,7 @@ func rate(units, of, in int64) int64 {
 
 // install makes a grant of a slice that the store has charged, and turns the
 // store's answer into the one without it.
-func (l *Leases) install(p *part, c *store.Check, r *store.Result, sent, received int64) {
+func (l *Prefetcher) install(p *part, c *store.Check, r *store.Result, sent, received int64) {
 	e := p.entry
 	lasts := e.age
 	g := &grant{units: p.slice, received: received, at: r.At, worth: true, remaining: r.Remaining, reset: r.ResetAfter.Microseconds()}
@@ -116,7 +116,7 @@ func (l *Leases) install(p *part, c *store.Check, r *store.Result, sent, receive
 }
 
 // expire ends a grant whose time is over, and returns what is left.
-func (l *Leases) expire(e *entry, g *grant) {
+func (l *Prefetcher) expire(e *entry, g *grant) {
 	e.mu.Lock()
 	rest := g.end()
 	e.unused += rest

@@ -82,9 +82,9 @@ type Clock interface {
 	After(d time.Duration, f func()) (stop func())
 }
 
-// Leases are what a process holds of its store's quotas. They are safe for
+// Prefetcher are what a process holds of its store's quotas. They are safe for
 // concurrent use.
-type Leases struct {
+type Prefetcher struct {
 	source Source
 	clock  Clock
 	maxAge int64 // nanoseconds
@@ -97,8 +97,8 @@ type Leases struct {
 }
 
 // New returns leases of up to fraction of what remains, for up to maxAge.
-func New(source Source, clock Clock, fraction float64, maxAge time.Duration) *Leases {
-	l := &Leases{source: source, clock: clock, maxAge: int64(maxAge), ppm: int64(fraction * 1e6), seed: maphash.MakeSeed()}
+func New(source Source, clock Clock, fraction float64, maxAge time.Duration) *Prefetcher {
+	l := &Prefetcher{source: source, clock: clock, maxAge: int64(maxAge), ppm: int64(fraction * 1e6), seed: maphash.MakeSeed()}
 	l.candidates.sets = make([]candidateSet, candidateSets)
 	return l
 }
@@ -115,7 +115,7 @@ type part struct {
 // Take decides as store.Store.Take does: each check by its key's lease where there
 // are enough units in it, the others together by the store. If the store denies,
 // the leases get back what they gave.
-func (l *Leases) Take(ctx context.Context, checks []store.Check, results []store.Result) error {
+func (l *Prefetcher) Take(ctx context.Context, checks []store.Check, results []store.Result) error {
 	if len(checks) > maxChecks || penalized(checks) {
 		return l.source.Take(ctx, checks, results)
 	}
@@ -181,7 +181,7 @@ func spend(now int64, checks []store.Check, parts []part) bool {
 }
 
 // unspend undoes spend. What belongs to a lease that has ended meanwhile is returned.
-func (l *Leases) unspend(checks []store.Check, parts []part) {
+func (l *Prefetcher) unspend(checks []store.Check, parts []part) {
 	for i := range parts {
 		if p := &parts[i]; p.from != nil && !p.from.add(checks[i].Cost) {
 			l.giveBack(p.entry, p.from, checks[i].Cost)
@@ -191,7 +191,7 @@ func (l *Leases) unspend(checks []store.Check, parts []part) {
 
 // ask has the store decide what no lease does, with the slices that are planned.
 // If it denies these, it is asked again without them.
-func (l *Leases) ask(ctx context.Context, now int64, checks []store.Check, results []store.Result, parts []part) error {
+func (l *Prefetcher) ask(ctx context.Context, now int64, checks []store.Check, results []store.Result, parts []part) error {
 	defer endPlans(parts)
 	if spend(now, checks, parts) {
 		l.finish(now, checks, results, parts, true)
@@ -225,7 +225,7 @@ func (l *Leases) ask(ctx context.Context, now int64, checks []store.Check, resul
 }
 
 // finish answers the checks that leases have decided.
-func (l *Leases) finish(now int64, checks []store.Check, results []store.Result, parts []part, charged bool) {
+func (l *Prefetcher) finish(now int64, checks []store.Check, results []store.Result, parts []part, charged bool) {
 	for i := range parts {
 		if p := &parts[i]; p.from != nil {
 			results[i] = p.entry.answer(p.from, checks[i].Cost, now, charged)
@@ -235,7 +235,7 @@ func (l *Leases) finish(now int64, checks []store.Check, results []store.Result,
 
 // learn takes from the store's answer to one check what leases need: a slice, or
 // whether the key is worth one.
-func (l *Leases) learn(p *part, c *store.Check, r *store.Result, sent, received int64) {
+func (l *Prefetcher) learn(p *part, c *store.Check, r *store.Result, sent, received int64) {
 	switch {
 	case p.slice > 0 && r.Charged:
 		l.install(p, c, r, sent, received)
@@ -253,7 +253,7 @@ func (l *Leases) learn(p *part, c *store.Check, r *store.Result, sent, received 
 
 // askShadows asks again for shadow checks that did not fit with their slices:
 // alone they may. If the store does not answer, they count as exceeded.
-func (l *Leases) askShadows(ctx context.Context, checks []store.Check, results []store.Result, parts []part) {
+func (l *Prefetcher) askShadows(ctx context.Context, checks []store.Check, results []store.Result, parts []part) {
 	for i := range parts {
 		p := &parts[i]
 		if p.slice == 0 || results[i].Charged {
@@ -269,7 +269,7 @@ func (l *Leases) askShadows(ctx context.Context, checks []store.Check, results [
 
 // Forget drops the leases of the checks' keys, whatever their limits' numbers,
 // and returns nothing: the store does not know of them any more.
-func (l *Leases) Forget(checks []store.Check) {
+func (l *Prefetcher) Forget(checks []store.Check) {
 	for i := range checks {
 		c := &checks[i]
 		hash := l.hash(c)
@@ -284,19 +284,19 @@ func (l *Leases) Forget(checks []store.Check) {
 }
 
 // Held returns how many units a check's key can have from its lease now.
-func (l *Leases) Held(c *store.Check) int64 {
+func (l *Prefetcher) Held(c *store.Check) int64 {
 	if e := l.entries.find(l.hash(c), c); e != nil {
 		return e.held(l.clock.Now())
 	}
 	return 0
 }
 
-func (l *Leases) hash(c *store.Check) uint64 {
+func (l *Prefetcher) hash(c *store.Check) uint64 {
 	return maphash.Bytes(l.seed, c.Key) ^ uint64(c.Rule.ID())*0x9e3779b97f4a7c15
 }
 
 // share returns the fraction of n that an instance may hold.
-func (l *Leases) share(n int64) int64 {
+func (l *Prefetcher) share(n int64) int64 {
 	const million = 1_000_000
 	return n/million*l.ppm + n%million*l.ppm/million
 }

@@ -63,7 +63,7 @@ func (clock) After(d time.Duration, f func()) func() {
 // rig is a store with leases on it, in a bubble whose time moves when told to.
 type rig struct {
 	*testing.T
-	*prefetch.Leases
+	*prefetch.Prefetcher
 	store *store
 }
 

@@ -34,7 +34,7 @@ type back struct {
 
 // giveBack returns units of a grant, in the background, if that is worth a call.
 // What can't be returned stays charged until time returns it.
-func (l *Leases) giveBack(e *entry, g *grant, units int64) {
+func (l *Prefetcher) giveBack(e *entry, g *grant, units int64) {
 	if units <= 0 || !g.worth {
 		return
 	}
@@ -59,7 +59,7 @@ func (l *Leases) giveBack(e *entry, g *grant, units int64) {
 }
 
 // returnAll returns what waits.
-func (l *Leases) returnAll() {
+func (l *Prefetcher) returnAll() {
 	checks, results := make([]store.Check, 0, returnsAtOnce), make([]store.Result, 0, returnsAtOnce)
 	for {
 		checks, results = l.returns.next(checks[:0], results[:0])

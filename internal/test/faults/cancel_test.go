@@ -29,11 +29,11 @@ func TestClientsCancelMidCheck(t *testing.T) {
 	}
 	server, prefix := redistest.Start(t), redistest.Prefix(t)
 	proxy := redistest.StartProxy(t, server)
-	store := redisstore.New(proxy.Client(t), redisstore.Prefix(prefix))
+	store := redisstore.New(proxy.Client(t), redisstore.Config{Prefix: prefix})
 	heard := listen(store)
 	limits := []core.Limit{long(quota, "api").OnOutage(core.Deny)}
 	l := newLimiter(t, core.Config{Store: store, Timeout: patience, Limits: limits})
-	witness := newLimiter(t, core.Config{Store: redisstore.New(server.Client(t), redisstore.Prefix(prefix)), Timeout: patience, Limits: limits})
+	witness := newLimiter(t, core.Config{Store: redisstore.New(server.Client(t), redisstore.Config{Prefix: prefix}), Timeout: patience, Limits: limits})
 
 	var reached, cancelled atomic.Int64
 	limited := nethttp.New(l)(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))

@@ -15,7 +15,7 @@ import (
 // others refuse to decide, and say so.
 func TestClusterIsDown(t *testing.T) {
 	cluster, prefix := redistest.StartClusterOf(t, 3, 0, "--cluster-require-full-coverage", "yes"), redistest.Prefix(t)
-	backend := redisstore.New(cluster.Client(t), redisstore.Prefix(prefix), noDenials())
+	backend := redisstore.New(cluster.Client(t), redisstore.Config{Prefix: prefix, DenialCache: noDenials()})
 	events := listen(backend)
 	keys := onePerMaster(t, cluster, prefix)
 	const deadline = 2 * time.Second
@@ -57,7 +57,7 @@ func TestClusterIsDown(t *testing.T) {
 // decided.
 func TestClusterMovedIsFollowed(t *testing.T) {
 	cluster, prefix := redistest.StartClusterOf(t, 2, 0), redistest.Prefix(t)
-	store := redisstore.New(cluster.Client(t), redisstore.Prefix(prefix), noDenials())
+	store := redisstore.New(cluster.Client(t), redisstore.Config{Prefix: prefix, DenialCache: noDenials()})
 	events := listen(store)
 	l := newLimiter(t, core.Config{Store: store, Timeout: 10 * time.Second, Limits: []core.Limit{long(1000, "moved").OnOutage(core.Deny)}})
 	from, to := cluster.Masters()[0], cluster.Masters()[1]
@@ -85,7 +85,7 @@ func TestClusterMovedIsFollowed(t *testing.T) {
 // A node sends checks to one that can't be reached, and nobody knows better.
 func TestClusterMovedToNowhere(t *testing.T) {
 	cluster, prefix := redistest.StartClusterOf(t, 3, 0), redistest.Prefix(t)
-	backend := redisstore.New(cluster.Client(t), redisstore.Prefix(prefix), noDenials())
+	backend := redisstore.New(cluster.Client(t), redisstore.Config{Prefix: prefix, DenialCache: noDenials()})
 	events := listen(backend)
 	keys := onePerMaster(t, cluster, prefix)
 	const deadline = 200 * time.Millisecond

@@ -35,7 +35,7 @@ func loseMaster(t *testing.T, lose func(*redistest.Server)) {
 		deadline = 200 * time.Millisecond
 	)
 	cluster, prefix := redistest.StartClusterOf(t, 3, 1), redistest.Prefix(t)
-	store := redisstore.New(cluster.Client(t), redisstore.Prefix(prefix), noDenials())
+	store := redisstore.New(cluster.Client(t), redisstore.Config{Prefix: prefix, DenialCache: noDenials()})
 	events := listen(store)
 	keys := keysOn(t, cluster, prefix, 4)
 	hot := keys[0] // one for each policy, and one that nobody has used yet
@@ -148,7 +148,7 @@ func ownerOf(keys [][]string, key string, c *redistest.Cluster) *redistest.Serve
 func TestClusterFailoverGrantsNoMoreThanItsBound(t *testing.T) {
 	const quota, replicas, deadline = 200, 4, 200 * time.Millisecond
 	cluster, prefix := redistest.StartClusterOf(t, 3, 1), redistest.Prefix(t)
-	store := redisstore.New(cluster.Client(t), redisstore.Prefix(prefix), noDenials())
+	store := redisstore.New(cluster.Client(t), redisstore.Config{Prefix: prefix, DenialCache: noDenials()})
 	events := listen(store)
 	l := newLimiter(t, core.Config{Store: store, Timeout: deadline, Replicas: replicas, Limits: []core.Limit{long(quota, "bound")}})
 	key := keysOn(t, cluster, prefix, 1)[0][0]

@@ -24,23 +24,23 @@ func TestClusterFloodOverItsOwnLimitDeniesNobodyElse(t *testing.T) {
 	for _, flood := range []struct {
 		name   string
 		stores int
-		option redisstore.Option
+		cache  redisstore.DenialCache
 		fresh  bool // each 16 requests have a key that nobody has seen
 		last   bool // the attackers name their own limit behind the common one
 	}{
-		{name: "one process", stores: 1, option: redisstore.DenialCache(redisstore.DefaultDenialAge, redisstore.DefaultDenials)},
-		{name: "two processes", stores: 2, option: redisstore.DenialCache(redisstore.DefaultDenialAge, redisstore.DefaultDenials)},
-		{name: "without the cache", stores: 1, option: noDenials()},
-		{name: "without the cache, common limit first", stores: 2, option: noDenials(), last: true},
-		{name: "made-up keys", stores: 2, option: noDenials(), fresh: true},
-		{name: "made-up keys, common limit first", stores: 2, option: noDenials(), fresh: true, last: true},
+		{name: "one process", stores: 1},
+		{name: "two processes", stores: 2},
+		{name: "without the cache", stores: 1, cache: noDenials()},
+		{name: "without the cache, common limit first", stores: 2, cache: noDenials(), last: true},
+		{name: "made-up keys", stores: 2, cache: noDenials(), fresh: true},
+		{name: "made-up keys, common limit first", stores: 2, cache: noDenials(), fresh: true, last: true},
 	} {
 		t.Run(flood.name, func(t *testing.T) {
 			cluster, prefix := redistest.SharedCluster(t), redistest.Prefix(t)
 			own, common := ruleOf(t, long(1, "own")), ruleOf(t, long(1000, "common"))
 			var stores []*redisstore.Store
 			for range flood.stores {
-				stores = append(stores, redisstore.New(cluster.Client(t), redisstore.Prefix(prefix), flood.option))
+				stores = append(stores, redisstore.New(cluster.Client(t), redisstore.Config{Prefix: prefix, DenialCache: flood.cache}))
 			}
 			key := onePerMaster(t, cluster, prefix)
 			all := core.Check{Key: []byte(key[0]), Rule: common, Cost: 1}

@@ -27,7 +27,7 @@ import (
 const slack = 5 * time.Second
 
 // noDenials has a store ask Redis each time.
-func noDenials() redisstore.Option { return redisstore.DenialCache(0, 8) }
+func noDenials() redisstore.DenialCache { return redisstore.DenialCache{Disabled: true} }
 
 // slotOf returns the slot of what a client key has used.
 func slotOf(tb testing.TB, c *redistest.Cluster, prefix, key string) int {

@@ -30,7 +30,7 @@ func onePerMaster(t *testing.T, c *redistest.Cluster, prefix string) []string {
 // is given back, and who looks meanwhile sees no more than what is under way.
 func TestClusterThirdOfThreeSlotsDenies(t *testing.T) {
 	cluster, prefix := redistest.SharedCluster(t), redistest.Prefix(t)
-	store := redisstore.New(cluster.Client(t), redisstore.Prefix(prefix), noDenials())
+	store := redisstore.New(cluster.Client(t), redisstore.Config{Prefix: prefix, DenialCache: noDenials()})
 	keys := onePerMaster(t, cluster, prefix)
 	const workers, each, quota = 16, 60, 100
 	wide, narrow := ruleOf(t, long(100_000, "wide")), ruleOf(t, long(quota, "narrow"))
@@ -103,7 +103,7 @@ func TestClusterSlotOfADeadNodeHasOthersGiveBack(t *testing.T) {
 	} {
 		t.Run(fault.name, func(t *testing.T) {
 			cluster, prefix := redistest.StartClusterOf(t, 3, 0), redistest.Prefix(t)
-			store := redisstore.New(cluster.Client(t), redisstore.Prefix(prefix), noDenials())
+			store := redisstore.New(cluster.Client(t), redisstore.Config{Prefix: prefix, DenialCache: noDenials()})
 			store.OnEvent(func(core.Event) {})
 			keys, rule := onePerMaster(t, cluster, prefix), ruleOf(t, long(1000, "three"))
 			eventually(t, "a first decision", func() bool {
@@ -140,7 +140,7 @@ func TestClusterSlotOfADeadNodeHasOthersGiveBack(t *testing.T) {
 func TestClusterSlotsTakeThreeRoundTripsAtMost(t *testing.T) {
 	cluster, prefix := redistest.SharedCluster(t), redistest.Prefix(t)
 	client, proxies := behindProxies(t, cluster)
-	store := redisstore.New(client, redisstore.Prefix(prefix), noDenials())
+	store := redisstore.New(client, redisstore.Config{Prefix: prefix, DenialCache: noDenials()})
 	rule := ruleOf(t, long(1000, "slots"))
 	keys := slices.Concat(keysOn(t, cluster, prefix, 3)...)
 	const delay = 200 * time.Millisecond
@@ -190,7 +190,7 @@ func TestClusterReplicasNeverAnswerChecks(t *testing.T) {
 		"RouteRandomly":  {RouteRandomly: true},
 	} {
 		prefix := redistest.Prefix(t)
-		store := redisstore.New(cluster.ClientWith(t, options), redisstore.Prefix(prefix), noDenials())
+		store := redisstore.New(cluster.ClientWith(t, options), redisstore.Config{Prefix: prefix, DenialCache: noDenials()})
 		rule := ruleOf(t, long(10, "ten"))
 		for i := range 100 {
 			key := fmt.Sprint("user:", i%20)

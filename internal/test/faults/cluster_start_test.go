@@ -36,7 +36,7 @@ func TestClusterIsAwayAtTheStart(t *testing.T) {
 			for _, node := range cluster.Nodes() {
 				fault.begin(t, node)
 			}
-			store := redisstore.New(cluster.Client(t), noDenials())
+			store := redisstore.New(cluster.Client(t), redisstore.Config{DenialCache: noDenials()})
 			events := listen(store)
 			l := newLimiter(t, core.Config{Store: store, Timeout: deadline, Limits: []core.Limit{long(1_000_000, "start").OnOutage(core.Deny)}})
 			goroutines := runtime.NumGoroutine()

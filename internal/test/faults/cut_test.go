@@ -44,11 +44,11 @@ func newLine(t *testing.T, timeout time.Duration, policy core.Outage) *line {
 	proxy := redistest.StartProxy(t, server)
 	proxy.Match("evalsha", "eval")
 	l := &line{server: server, proxy: proxy, client: proxy.Client(t), tally: map[string]tally{}}
-	store := redisstore.New(l.client, redisstore.Prefix(prefix))
+	store := redisstore.New(l.client, redisstore.Config{Prefix: prefix})
 	l.heard = listen(store)
 	limits := []core.Limit{long(lineQuota, "api").OnOutage(policy)}
 	l.Limiter = newLimiter(t, core.Config{Store: store, Timeout: timeout, Limits: limits})
-	l.witness = newLimiter(t, core.Config{Store: redisstore.New(server.Client(t), redisstore.Prefix(prefix)), Timeout: patience, Limits: limits})
+	l.witness = newLimiter(t, core.Config{Store: redisstore.New(server.Client(t), redisstore.Config{Prefix: prefix}), Timeout: patience, Limits: limits})
 	if d := l.ask("warm"); d.Reason != core.ReasonWithinLimit {
 		t.Fatalf("before any fault: %v, %v", d.Reason, d.Err)
 	}

@@ -246,7 +246,7 @@ type app struct {
 func newApp(t *testing.T, s *redistest.Server, c *redis.Client, o outcome) *app {
 	t.Helper()
 	prefix := redistest.Prefix(t)
-	store := redisstore.New(c, redisstore.Prefix(prefix))
+	store := redisstore.New(c, redisstore.Config{Prefix: prefix})
 	return &app{
 		newLimiter(t, core.Config{Store: store, Timeout: patience, Limits: []core.Limit{long(1000, "api").OnOutage(o.policy)}}),
 		o, prefix, listen(store), s.Addr(),
@@ -480,7 +480,7 @@ func TestAClientOfOneServerOnACluster(t *testing.T) {
 		t.Parallel()
 		s := redistest.StartCluster(t)
 		for policy, outcome := range outcomes {
-			backend := redisstore.New(s.Client(t), redisstore.Prefix(redistest.Prefix(t)))
+			backend := redisstore.New(s.Client(t), redisstore.Config{Prefix: redistest.Prefix(t)})
 			heard := listen(backend)
 			per := func(name string) core.Limit { return long(1000, name).OnOutage(outcome.policy) }
 			l := newLimiter(t, core.Config{Store: backend, Timeout: patience, Limits: []core.Limit{per("client").By(keyfuncs.ClientIP()), per("all")}})

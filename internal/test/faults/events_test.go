@@ -135,7 +135,7 @@ func TestAnOutageIsLoggedWhereNobodyListens(t *testing.T) {
 	slog.SetDefault(slog.New(slog.NewTextHandler(&text, nil)))
 	server := redistest.StartTCP(t)
 	server.Kill()
-	store := redisstore.New(server.Client(t), redisstore.Prefix(redistest.Prefix(t)))
+	store := redisstore.New(server.Client(t), redisstore.Config{Prefix: redistest.Prefix(t)})
 	l := newLimiter(t, core.Config{Store: store, Timeout: patience, Limits: []core.Limit{long(1000, "api")}})
 	ask := func() { l.AllowKey(context.Background(), "a client", 1) }
 	manyAsk(10_000, ask)

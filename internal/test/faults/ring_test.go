@@ -35,7 +35,7 @@ func newRing(t *testing.T) *ring {
 	// The Ring itself takes a shard for dead after three heartbeats.
 	r.client = redis.NewRing(&redis.RingOptions{Addrs: addrs, HeartbeatFrequency: 50 * time.Millisecond})
 	t.Cleanup(func() { _ = r.client.Close() })
-	r.store = redisstore.New(r.client, redisstore.Prefix(r.prefix), noDenials())
+	r.store = redisstore.New(r.client, redisstore.Config{Prefix: r.prefix, DenialCache: noDenials()})
 	r.events = listen(r.store)
 	return r
 }
@@ -178,7 +178,7 @@ func TestRingRetriesDoNotChargeTwice(t *testing.T) {
 		MaxRetries: 5, MinRetryBackoff: time.Millisecond, MaxRetryBackoff: time.Millisecond,
 	})
 	t.Cleanup(func() { _ = client.Close() })
-	store := redisstore.New(client, noDenials())
+	store := redisstore.New(client, redisstore.Config{DenialCache: noDenials()})
 	store.OnEvent(func(core.Event) {})
 	rule := ruleOf(t, long(100, "ring"))
 	if _, err := takeWithin(store, patience, rule, "k"); err != nil {

@@ -37,7 +37,7 @@ func newSentinelLoad(t *testing.T, options ...func(*sentinelLoad) *redis.Failove
 	for _, option := range options {
 		client = option(s)
 	}
-	s.store = redisstore.New(s.set.ClientWith(t, client), noDenials())
+	s.store = redisstore.New(s.set.ClientWith(t, client), redisstore.Config{DenialCache: noDenials()})
 	s.events = listen(s.store)
 	for policy := range policies {
 		s.limiters[policy] = newLimiter(t, core.Config{

@@ -62,7 +62,7 @@ var stores = []struct {
 	{"Redis", func(tb testing.TB) func(testing.TB) core.Store {
 		client := redistest.Shared(tb).Client(tb)
 		return func(tb testing.TB) core.Store {
-			return redisstore.New(client, redisstore.Prefix(redistest.Prefix(tb)))
+			return redisstore.New(client, redisstore.Config{Prefix: redistest.Prefix(tb)})
 		}
 	}},
 }

@@ -12,7 +12,7 @@ import (
 // instance is a process: its leases, its clock and its way to the store.
 type instance struct {
 	sim    *simulation
-	leases *prefetch.Leases
+	leases *prefetch.Prefetcher
 	held   int64 // units that are charged, and neither spent nor returned
 	dead   bool
 

@@ -36,8 +36,8 @@ func draw(results outcomes) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 %d %d" font-family="system-ui, sans-serif" font-size="13" fill="#1f2937">`+"\n", width, height)
 	fmt.Fprintf(&b, `<rect width="%d" height="%d" fill="#ffffff"/>`+"\n", width, height)
-	fmt.Fprintf(&b, `<text x="%d" y="26" font-size="16" font-weight="600">Leases: what is stated and what a simulation measured</text>`+"\n", 60)
-	fmt.Fprintf(&b, `<text x="%d" y="46" fill="#4b5563">fraction 0.02, maxAge 100 ms; uneven load that comes and goes, 120 %% of the quota on average; an instance dies each second</text>`+"\n", 60)
+	fmt.Fprintf(&b, `<text x="%d" y="26" font-size="16" font-weight="600">Prefetching: the stated bounds and what a simulation measured</text>`+"\n", 60)
+	fmt.Fprintf(&b, `<text x="%d" y="46" fill="#4b5563">Fraction 0.02, MaxAge 100 ms; uneven load that comes and goes, 120 %% of the quota on average; an instance dies each second</text>`+"\n", 60)
 
 	over := panel{60, "Granted beyond the limit", 16, 4}
 	over.frame(&b)
