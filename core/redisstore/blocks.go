@@ -216,7 +216,7 @@ type block struct {
 	level int64
 }
 
-// blocksIn returns the blocks that hold, of a value as scripts/limits.lua lays it
+// blocksIn returns the blocks that hold, of a value as internal/script/lua lays it
 // out. What is not so laid out holds none.
 func blocksIn(value string, now int64) (blocks []block) {
 	if value == "" || value[0] != valueVersion {

@@ -2,7 +2,6 @@ package redisstore
 
 import (
 	"context"
-	_ "embed"
 	"errors"
 	"slices"
 	"strings"
@@ -10,18 +9,16 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/weblimit/weblimit/core/redisstore/internal/script"
 	"github.com/weblimit/weblimit/core/store"
 )
 
-//go:embed scripts/limits.lua
-var limitsSource string
-
-var limitsScript = redis.NewScript(limitsSource)
+var limitsScript = redis.NewScript(script.Source)
 
 // What commands begin with, made once so that they allocate nothing.
 var (
 	evalsha, eval any = "evalsha", "eval"
-	digest, code  any = limitsScript.Hash(), limitsSource
+	digest, code  any = limitsScript.Hash(), script.Source
 )
 
 const (

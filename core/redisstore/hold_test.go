@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/weblimit/weblimit/core"
+	"github.com/weblimit/weblimit/core/redisstore/internal/script"
 	"github.com/weblimit/weblimit/internal/test/redistest"
 )
 
@@ -98,7 +99,7 @@ func TestSettledRequestsLeaveNoHolds(t *testing.T) {
 // The script and this package write the same.
 func TestTheHeadOfAHoldIsThatOfTheScript(t *testing.T) {
 	t.Parallel()
-	if strings.Count(limitsSource, `'\255\255\255\255\48\52\64\66\15'`) != 1 {
+	if strings.Count(script.Source, `'\255\255\255\255\48\52\64\66\15'`) != 1 {
 		t.Errorf("the script knows another head than % x", holdHead)
 	}
 	scale := holdTime.Microseconds()

@@ -353,7 +353,7 @@ func (p *part) result(reply string, check *store.Check, granted int, blocked int
 // and no product of it is too large to compare.
 const maxCost = 1 << 52
 
-// appendCheck writes a check as the script reads it: see scripts/limits.lua. The
+// appendCheck writes a check as the script reads it: see internal/script/lua. The
 // number of its operation's mark is 0 if it has none. Calendar windows are those of now.
 func appendCheck(dst []byte, op operation, check *store.Check, charged int64, mark int, now int64) []byte {
 	scale, cost := check.Rule.Scale(), min(check.Cost, maxCost)

@@ -38,7 +38,7 @@ func (p *part) addPenalty(index int, check *store.Check, lasts time.Duration) {
 	p.place(s, n, ^index, penalty)
 }
 
-// appendPenalty writes a penalty as the script reads it: see scripts/limits.lua.
+// appendPenalty writes a penalty as the script reads it: see internal/script/lua.
 func appendPenalty(dst []byte, check *store.Check, lasts time.Duration) []byte {
 	block, algorithm := check.Rule.Block, byte(penalty)
 	if check.Shadow {

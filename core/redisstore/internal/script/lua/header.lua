@@ -1,0 +1,96 @@
+-- What the script is sent, what it answers, and what it stores.
+
+--# header
+-- Decides, charges, refunds or resets groups of checks: the checks of one request are
+-- one group, decided all or nothing; a call holds the groups of many requests.
+--
+-- One script serves all algorithms, because checks of one request must be
+-- decided in one call. The arithmetic is that of the core package's files named
+-- after the algorithms; every number is an integer below 2^53, exact in Lua.
+--
+-- What a check costs here is mostly what it makes Lua create: strings, tables and
+-- functions, some 0.1 µs each, and commands. So the usual way through is one straight
+-- piece of code without functions of its own, a table is made only where several keys
+-- are at work, and a record is recognized by comparing its first bytes with those that
+-- the client has prepared. Only a record that does not look as expected is taken apart.
+--
+-- KEYS     the client keys of all groups, each once, each holding all limits of that key
+--
+-- ARGV[…]  what is asked, each once, integers little-endian, numbers IEEE 754 doubles:
+--          operation    1 byte: 1 take, 2 peek, 3 charge, 4 refund, 5 reset, 6 renew; 128 more
+--                       for a take or peek in which there are penalties
+--          checks       1 byte: their number, marks and penalties included
+--          keys         1 byte: their number, and per key:
+--          of the key   1 byte: the number of its checks, by ascending limit, and per check;
+--                       the keys of marks come first, each with one check of algorithm 7:
+--          algorithm    1 byte: 1 token bucket, 2 fixed window, 3 sliding window,
+--                       4 sliding log, 5 calendar window, 6 penalty: see below, 7 mark of an
+--                       operation that is charged once, 8 concurrency; 128 more if the check is
+--                       judged and not enforced, 64 more if it is charged only if its operation
+--                       has no mark, 32 more if the capacity is that of the lower class of requests
+--          tick         number: microseconds; calendar: when the current window began by the
+--                       client's clock, in microseconds since the epoch
+--          per          number: token bucket: debt drained in a tick; calendar: when that window ends;
+--                       else the window in ticks, of a mark how long it counts, of concurrency
+--                       the lease
+--          capacity     number: token bucket: debt that the bucket holds; of a mark how many
+--                       repeats are free; else the quota in units
+--          cost         number: token bucket: debt; else units. Any that can never fit is as good
+--          offset       number: of the windows, in microseconds; calendar: when the window
+--                       after the current one ends
+--          head         1 byte: its length; then what the limit's record begins with
+--          charged      number, for a refund and a renewal only: when the cost was charged; calendar:
+--                       when the window ends in which it was
+--          mark         1 byte, only if the check's operation can have one: the number of its
+--                       key in the group
+--          full         number, for the lower class only: the capacity that the other class has, by
+--                       which records are kept; else the same
+--                       A penalty is a check of its own, of the same key as the check that it
+--                       guards. Its numbers are, in this order: denials that begin a block, how
+--                       long they count, how long the first block lasts, how many times longer
+--                       the next one, the longest; times in microseconds. A charge of it begins a
+--                       block as long as the first. Behind its head, which is without sizes:
+--          guarded      4 bytes: the id of the limit that it guards
+-- ARGV[#]  the groups; left out for one group of one key that asks once, at the server's time:
+--          clock        1 byte: 0 for the server's own; 1: a number follows, microseconds
+--                       since the epoch
+--          per group    index of what it asks in ARGV (1), how many equal requests ask it, each
+--                       by itself (1, up to 126; 1 with a sliding log, mark or penalty), and
+--                       per key its index in KEYS (2, big-endian)
+--
+-- RETURN   now          7 bytes: microseconds since the epoch
+--          per check    how many of the equal requests fit this check alone, or 2 of one whose
+--                       operation was charged before; 128 more if some don't fit while the
+--                       key has a hold: see below (1); then numbers
+--                       of 7 bytes, the check's core.Reading, before a take or peek, after all
+--                       else: 2, of a sliding window 3, of a sliding log 4, and of a log's
+--                       take 4 more: after it, if it is granted; of a penalty 1: the
+--                       microseconds until its block ends, 0 if there is none. Of a mark nothing
+--          A group whose key can't be read has instead: 255, length (2) of a text, and the text.
+--          Nothing of it was charged.
+--
+-- VALUE    version      1 byte: 1
+--          per limit    by ascending limit: head, expires (7: microseconds since the epoch), state
+-- HEAD     limit (4: its id), algorithm × 16 + tick (1; 0: 1 µs, 1: 1 ms, 2: 1 s), length of
+--          unit × 16 + width (1), unit; token bucket: rate (width)
+--          unit         token bucket: debt of one unit; calendar: a number for the kind of
+--                       window; else the window in ticks
+--          rate         token bucket: debt drained in a tick; width 0 if 1
+-- STATE    token bucket    fraction of the tick in which the debt ends, over rate (width)
+--          fixed window    units used (width); a calendar window likewise
+--          sliding window  units used in this window (width), in the one before (width)
+--          sliding log     units used (2), entries (2), then per entry when (7) and units (2)
+--          mark            when the operation was charged (7), repeats that have passed since (2)
+--          concurrency     as a sliding log
+--          A penalty's record is of another order: limit, 96, 215, when its denials are over (7),
+--          how many there are (4), how many blocks there were in a row (2), expires (7), when the
+--          last block ends (7). To who does not know it, it looks like any other.
+--          A hold says that the key has charges that may be given back, those of requests whose
+--          other slots have not answered yet. It is the sliding window of limit 4294967295, and
+--          so the last record, always of 24 bytes; its units are such charges.
+--          Width is 0 where nothing is said of it, else 1, 2, 4 or 7, of a window's counts at
+--          least 4: what twice the quota takes, to which a charge can bring them; of a mark 9.
+--
+-- A record whose time has passed equals none. The key expires with its last record.
+-- Nothing is written before all groups are decided: a call that fails on an unforeseen
+-- value has changed nothing, unless Redis refused a write.

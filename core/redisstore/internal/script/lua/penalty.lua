@@ -1,0 +1,38 @@
+-- Penalties: core/store/penalty.go.
+--
+-- format  reads:  ask, q
+--         sets:   guarded, q
+-- decide  reads:  x, y, strikes, level; tick, per, capacity, cost, offset, operation, pass, key,
+--                 guarded, blocks, exceeded
+--         sets:   fits, entries, ends, text; blocks, if the guarded limit is blocked
+
+--# format
+guarded, q = unpack('<I4', ask, q)
+
+--# decide
+-- See core/penalty.go.
+local after, within, lasts, factor, longest = tick, per, capacity, cost, offset
+local limit = key * 4294967296 + guarded
+if x <= now then x, strikes = 0, 0 end
+if y + longest <= now then level = 0 end
+if level == 0 and y <= now then y = 0 end
+if operation == CHARGE then
+  x, y, strikes, ends = 0, now + lasts, 0, 0
+elseif operation <= PEEK and y > now then
+  fits, blocks[limit] = 0, true
+elseif operation == TAKE and pass == 2 and exceeded[limit] then
+  if strikes == 0 then x = now + within end
+  strikes, ends = strikes + 1, 0
+  if strikes >= after then
+    for _ = 1, factor > 1 and level or 0 do
+      if lasts >= longest then break end
+      lasts = math.min(lasts * factor, longest)
+    end
+    x, y, strikes, level, fits = 0, now + lasts, 0, math.min(level + 1, 65535), 0
+  end
+end
+if ends then
+  ends = math.max(x, level > 0 and y + longest or y)
+  entries = pack('<I7I4I2I7I7', x, strikes, level, ends, y)
+end
+text = pack(text == now and '<I7BI7' or '<c0BI7', text, fits, y > now and y - now or 0)

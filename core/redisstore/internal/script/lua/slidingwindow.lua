@@ -1,0 +1,65 @@
+-- The sliding window: core/store/slidingwindow.go. Its "open" section is the fixed window's.
+--
+-- format  reads:  full
+--         sets:   reads, writes
+-- used    reads:  value, used, width, expires, oldTick, oldUnit, now
+--         sets:   x, y, units, rest, parts
+-- decide  reads:  expires, x, y; tick, per, capacity, full, cost, offset, charged, operation,
+--                 times, most
+--         sets:   fits, x, y, ends, text
+
+--# format
+if full < 2147483648 then
+  reads, writes = '<I7I4I4', '<c0c0I7I4I4'
+else
+  reads, writes = '<I7I7I7', '<c0c0I7I7I7'
+end
+
+--# used
+local current, previous = unpack('<I' .. width .. 'I' .. width, value, used)
+x, y = current, previous
+local begins, past = expires / oldTick - 2 * oldUnit, floor(now / oldTick)
+if past >= begins + oldUnit then
+  begins, current, previous = begins + oldUnit, 0, current
+end
+local weighted = previous * (oldUnit - max(past - begins, 0))
+units, rest, parts = current + floor(weighted / oldUnit), weighted % oldUnit, oldUnit
+
+--# decide
+local ticks = tick == 1 and now or (now - now % tick) / tick
+local over = expires
+if over > 0 and ticks >= over / tick - per then
+  x, y = 0, x
+  over = y > 0 and over + per * tick or 0
+end
+if over == 0 then
+  over = (ticks - (ticks - offset / tick) % per + 2 * per) * tick
+end
+local begins = over / tick - 2 * per
+local elapsed = ticks > begins and ticks - begins or 0
+a, b = x, y
+if operation <= PEEK then
+  if cost > 0 then
+    -- What the last window weighs, rounded up, is taken from the quota.
+    local weighs = y * (per - elapsed)
+    local room = capacity - x - math.ceil(weighs / per)
+    fits = math.max(math.min(times, math.floor(room / cost)), 0)
+    if fits > 0 then
+      x, ends = x + (fits < most and fits or most) * cost, over
+    end
+  end
+elseif operation == CHARGE then
+  if cost > 0 and x < 2 * full then
+    x, ends = math.min(2 * full, x + cost), over
+  end
+elseif operation == REFUND and expires > 0 then
+  local when = math.floor(charged / tick)
+  if when >= begins then
+    x = x - math.min(x, cost)
+  elseif when >= begins - per then
+    y = y - math.min(y, cost)
+  end
+  ends = (x > 0 or y > 0) and over or 0
+end
+if operation > PEEK then a, b = x, y end
+text = pack(text == now and '<I7BI7I7I7' or '<c0BI7I7I7', text, fits, a, b, elapsed)

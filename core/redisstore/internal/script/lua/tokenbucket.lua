@@ -1,0 +1,97 @@
+-- The token bucket: core/store/tokenbucket.go.
+--
+-- format  reads:  per
+--         sets:   reads, writes
+-- used    reads:  value, used, width, expires, oldTick, oldUnit, oldRate, now
+--         sets:   units, rest, parts
+-- open    reads:  head, full, per, tick, ticks, units, rest, parts
+--         sets:   x, ends
+-- decide  reads:  expires, x; tick, per, capacity, full, cost, charged, operation, times, most
+--         sets:   fits, x, ends, text
+
+--# format
+if per == 1 then
+  writes = '<c0c0I7'
+elseif per < 256 then
+  reads, writes = '<I7B', '<c0c0I7B'
+elseif per < 65536 then
+  reads, writes = '<I7I2', '<c0c0I7I2'
+elseif per < 4294967296 then
+  reads, writes = '<I7I4', '<c0c0I7I4'
+else
+  reads, writes = '<I7I7', '<c0c0I7I7'
+end
+
+--# used
+local fraction = width > 0 and unpack('<I' .. width, value, used) or 0
+local whole = expires / oldTick - floor(now / oldTick)
+if fraction > 0 then whole = whole - 1 end
+local debt = min(whole, floor(BIG / oldRate)) * oldRate + fraction
+units, rest, parts = floor(debt / oldUnit), debt % oldUnit, oldUnit
+
+--# open
+local old, unit = full, nil
+local size = byte(head, 6)
+unit = unpack('<I' .. floor(size / 16), head, 7)
+if units < full / unit then
+  -- rest × unit / parts rounded up, by long division: the product may need 102 bits.
+  local bit, factor, quotient, left = 1, unit, 0, 0
+  while bit * 2 <= factor do bit = bit * 2 end
+  while bit >= 1 and rest > 0 do
+    quotient, left = quotient * 2, left * 2
+    if factor >= bit then factor, left = factor - bit, left + rest end
+    if left >= parts then quotient, left = quotient + 1, left - parts end
+    if left >= parts then quotient, left = quotient + 1, left - parts end
+    bit = bit / 2
+  end
+  if left > 0 then quotient = quotient + 1 end
+  old = min(full, units * unit + quotient)
+end
+x = old % per
+if old > 0 then ends = (ticks + floor(old / per) + (x > 0 and 1 or 0)) * tick end
+
+--# decide
+local ticks = tick == 1 and now or (now - now % tick) / tick
+local whole = 0         -- ticks until the debt ends; x over rate is the rest of one
+if expires > 0 then
+  whole = expires / tick - ticks
+  if x > 0 then whole = whole - 1 end
+end
+a, b = whole, x
+-- A clock that was set back can make this larger than is exact, but not small.
+local debt = whole * per + x
+if operation <= PEEK then
+  if cost > 0 then
+    if debt + cost > capacity then
+      fits = 0
+    else
+      if times > 1 then fits = math.min(times, math.floor((capacity - debt) / cost)) end
+      debt = debt + (fits < most and fits or most) * cost
+      x = debt % per
+      ends = (ticks + (debt - x) / per + (x > 0 and 1 or 0)) * tick
+    end
+  end
+elseif operation == CHARGE then
+  local most = 2 * full
+  if cost > 0 and debt < most then
+    debt = math.min(most, debt + math.min(cost, most))
+    x = debt % per
+    whole = (debt - x) / per
+    ends = (ticks + whole + (x > 0 and 1 or 0)) * tick
+  end
+  a, b = whole, x
+elseif operation == REFUND and expires > 0 then
+  local floor = math.floor
+  local back = math.min(cost, full)
+  local passed = math.max(ticks - floor(charged / tick), 0)
+  if passed <= floor(back / per) then
+    back = back - passed * per
+    whole, x = whole - floor(back / per), x - back % per
+    if x < 0 then whole, x = whole - 1, x + per end
+    if whole < 0 then whole, x = 0, 0 end
+    ends = 0
+    if whole > 0 or x > 0 then ends = (ticks + whole + (x > 0 and 1 or 0)) * tick end
+  end
+  a, b = whole, x
+end
+text = pack(text == now and '<I7BI7I7' or '<c0BI7I7', text, fits, a, b)
