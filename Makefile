@@ -20,7 +20,7 @@ FUZZTIME ?= 10s
 RAW ?= 1000000
 
 .DEFAULT_GOAL := help
-.PHONY: help test lint vuln fmt bench microbench compare faults fuzz raw cover
+.PHONY: help test api lint vuln fmt bench microbench compare faults fuzz raw cover
 
 help: ## print the targets
 	@sed -n 's/^\([a-z]*\):.*## \(.*\)/make \1\t\2/p' $(firstword $(MAKEFILE_LIST)) | expand -t 18
@@ -30,6 +30,9 @@ test: ## run all tests of all modules under the race detector; installs redis-se
 	@scripts/install-proxies
 	scripts/modules go test -race -shuffle=on $(TESTFLAGS) ./...
 	go test -run 'Alloc|TenMillion|BytesPerKey|LogsKeep|Outcomes' ./... # under the race detector they are skipped, or smaller
+
+api: ## write the lists of exported names in api/, after a change that is meant
+	go test -run TestFace ./internal/test/api -update
 
 lint: ## check formatting, golangci-lint, go vet and what the packages import
 	@out=$$(go run $(GOFUMPT) -l .) || exit 1; \

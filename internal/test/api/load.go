@@ -1,0 +1,94 @@
+package api
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"go/importer"
+	"go/token"
+	"go/types"
+	"io"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/weblimit/weblimit/internal/test/race"
+)
+
+// Load returns the importable packages of the module in the directory root, by their paths
+// within the module: "core/store". Types are read from the compiler's export data, which
+// takes a second; type-checking the frameworks from source takes many.
+func Load(root string) (map[string]*types.Package, error) {
+	folders, err := importable(root)
+	if err != nil {
+		return nil, err
+	}
+	// When the race detector is on, the packages have just been compiled with it.
+	args := []string{"list", fmt.Sprintf("-race=%v", race.Enabled), "-export", "-json=ImportPath,Name,Export,Module"}
+	cmd := exec.Command("go", append(args, folders...)...)
+	cmd.Dir, cmd.Stderr = root, os.Stderr
+	out, err := cmd.Output()
+	if err != nil {
+		return nil, fmt.Errorf("%v: %w", cmd, err)
+	}
+	exports, paths := map[string]string{}, map[string]string{}
+	for decoder := json.NewDecoder(bytes.NewReader(out)); decoder.More(); {
+		var listed struct {
+			ImportPath, Name, Export string
+			Module                   struct{ Path string }
+		}
+		if err := decoder.Decode(&listed); err != nil {
+			return nil, err
+		}
+		if listed.Name != "main" {
+			exports[listed.ImportPath] = listed.Export
+			paths[strings.TrimPrefix(listed.ImportPath, listed.Module.Path+"/")] = listed.ImportPath
+		}
+	}
+	load := importer.ForCompiler(token.NewFileSet(), "gc", func(path string) (io.ReadCloser, error) {
+		return os.Open(exports[path])
+	})
+	packages := map[string]*types.Package{}
+	for within, path := range paths {
+		if packages[within], err = load.Import(path); err != nil {
+			return nil, err
+		}
+	}
+	return packages, nil
+}
+
+// importable returns the folders of the module whose packages users can import, as
+// patterns for the go command: "./core/store". Programs may be among them.
+//
+// It looks at every file, because `go test` caches a result for as long as the files and
+// folders that the test looked at stay the same, and does not see what a command reads.
+func importable(root string) (folders []string, err error) {
+	err = filepath.WalkDir(root, func(path string, entry fs.DirEntry, err error) error {
+		if err != nil || path == root {
+			return err
+		}
+		if entry.IsDir() {
+			name := entry.Name()
+			_, noModule := os.Stat(filepath.Join(path, "go.mod"))
+			if noModule == nil || name == "internal" || name == "examples" || name == "testdata" || name[0] == '.' {
+				return fs.SkipDir
+			}
+			return nil
+		}
+		if !strings.HasSuffix(path, ".go") || strings.HasSuffix(path, "_test.go") {
+			return nil
+		}
+		if _, err := os.Stat(path); err != nil {
+			return err
+		}
+		within, err := filepath.Rel(root, filepath.Dir(path))
+		if folder := "./" + filepath.ToSlash(within); !slices.Contains(folders, folder) {
+			folders = append(folders, folder)
+		}
+		return err
+	})
+	return folders, err
+}
