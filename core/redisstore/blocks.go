@@ -2,17 +2,16 @@ package redisstore
 
 import (
 	"context"
-	"encoding/binary"
 	"errors"
 	"fmt"
 	"hash/maphash"
 	"iter"
-	"strings"
 	"sync"
 	"time"
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/weblimit/weblimit/core/redisstore/internal/script"
 	"github.com/weblimit/weblimit/core/store"
 )
 
@@ -47,7 +46,7 @@ func (s *Store) changeBlocks(ctx context.Context, op operation, checks []store.C
 	for i := range checks {
 		var p *part
 		ps, p = s.partFor(ps, op, anySlot, &checks[i])
-		p.addPenalty(i, &checks[i], d)
+		p.AddPenalty(i, &checks[i], d)
 	}
 	defer release(ps)
 	return s.run(ctx, s.seal(ps))
@@ -116,7 +115,7 @@ type lister struct {
 // server goes through the keys of a server, and reports whether to go on.
 func (l *lister) server(ctx context.Context, server redis.Cmdable) bool {
 	for cursor := uint64(0); ; {
-		keys, next, err := server.Scan(ctx, cursor, pattern(l.prefix), scanCount).Result()
+		keys, next, err := server.Scan(ctx, cursor, script.Pattern(l.prefix), scanCount).Result()
 		if err == nil {
 			var more bool
 			if more, err = l.read(ctx, server, keys); !more {
@@ -173,13 +172,13 @@ func (l *lister) read(ctx context.Context, server redis.Cmdable, keys []string) 
 			}
 			continue
 		}
-		tag := strings.TrimSuffix(strings.TrimPrefix(key, l.prefix+"{"), "}")
-		for _, b := range blocksIn(value, now) {
-			name, known := l.names[b.limit]
+		tag := script.TagOf(l.prefix, key)
+		for _, b := range script.BlocksIn(value, now) {
+			name, known := l.names[b.Limit]
 			if !known || l.isRepeated(name, tag) {
 				continue
 			}
-			if !l.yield(store.Blocked{Limit: name, Key: tag, Until: time.UnixMicro(b.until), Level: b.level}, nil) {
+			if !l.yield(store.Blocked{Limit: name, Key: tag, Until: time.UnixMicro(b.Until), Level: b.Level}, nil) {
 				return false, nil
 			}
 		}
@@ -194,77 +193,4 @@ func (l *lister) isRepeated(name, tag string) bool {
 	_, repeated := l.seen[h]
 	l.seen[h] = struct{}{}
 	return repeated
-}
-
-// pattern returns what SCAN finds the store's keys by, other than those of marks,
-// which don't end in the brace.
-func pattern(prefix string) string {
-	var b strings.Builder
-	for i := range len(prefix) {
-		if strings.IndexByte(`*?[]^\`, prefix[i]) >= 0 {
-			b.WriteByte('\\')
-		}
-		b.WriteByte(prefix[i])
-	}
-	return b.String() + "{*}"
-}
-
-// block is what a penalty's record says of a block.
-type block struct {
-	limit uint32 // the id of the penalty
-	until int64
-	level int64
-}
-
-// blocksIn returns the blocks that hold, of a value as internal/script/lua lays it
-// out. What is not so laid out holds none.
-func blocksIn(value string, now int64) (blocks []block) {
-	if value == "" || value[0] != valueVersion {
-		return nil
-	}
-	for rest := value[1:]; len(rest) >= recordHead; {
-		length := recordLength(rest)
-		if length == 0 || length > len(rest) {
-			return blocks
-		}
-		if rest[4] == byte(penalty)<<4 && length == penaltyRecord {
-			b := block{
-				limit: binary.LittleEndian.Uint32([]byte(rest[:4])),
-				level: int64(rest[17]) | int64(rest[18])<<8,
-				until: get7(rest[26:]),
-			}
-			if b.until > now {
-				blocks = append(blocks, b)
-			}
-		}
-		rest = rest[length:]
-	}
-	return blocks
-}
-
-const (
-	valueVersion  = 1
-	recordHead    = 6                              // limit, algorithm, sizes
-	penaltyRecord = recordHead + 7 + 4 + 2 + 7 + 7 // and its state
-)
-
-// recordLength returns the length of the record that a value goes on with, or 0
-// if it is cut short.
-func recordLength(record string) int {
-	algorithm, width := store.Algorithm(record[4]>>4), int(record[5]&15)
-	state := recordHead + int(record[5]>>4)
-	if algorithm == store.TokenBucket {
-		state += width
-	}
-	state += 7 // expires
-	switch algorithm {
-	case store.SlidingLog, store.Concurrency:
-		if len(record) < state+4 {
-			return 0
-		}
-		return state + 4 + 9*(int(record[state+2])|int(record[state+3])<<8)
-	case store.SlidingWindow:
-		return state + 2*width
-	}
-	return state + width
 }

@@ -20,7 +20,7 @@ func TestCalendarWindowIsRedisClocks(t *testing.T) {
 		t.Helper()
 		checks := []core.Check{{Key: []byte("k"), Rule: &rule, Cost: 1}}
 		p := newPart(op, 0)
-		p.clock = process.UnixMicro()
+		p.Clock = process.UnixMicro()
 		p.add(0, &checks[0], charged)
 		p.seal(prefix)
 		fly(t, client, redis.UnixMicro(), p)
@@ -52,21 +52,5 @@ func TestCalendarWindowIsRedisClocks(t *testing.T) {
 		if got := ask(take, late, redis.AddDate(-1, 0, 0), 0); got.Allowed != (n < 10) || got.ResetAfter <= 0 || got.ResetAfter > 31*24*time.Hour {
 			t.Errorf("a year behind, request %d: %+v", n+1, got)
 		}
-	}
-}
-
-// Between two periods nothing is converted, or each first request of a key would
-// take the long way through the script.
-func TestCalendarHeadDoesNotTellThePeriod(t *testing.T) {
-	t.Parallel()
-	rule := mustRule(core.PerMonth(10, time.UTC))
-	head := string(appendHead(nil, &rule, rule.Scale()))
-	other := mustRule(core.PerMonth(20, time.UTC))
-	if got := string(appendHead(nil, &other, other.Scale())); got != head {
-		t.Errorf("heads of two quotas differ: %x and %x", head, got)
-	}
-	day := mustRule(core.PerBillingMonth(10, 2, time.UTC))
-	if got := string(appendHead(nil, &day, day.Scale())); got == head {
-		t.Error("heads of two kinds of month are equal")
 	}
 }

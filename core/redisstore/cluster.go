@@ -99,7 +99,7 @@ func (r *clusterRoute) reload() {
 func (r *clusterRoute) slot(prefix string, tag []byte) int { return slotOf(prefix, tag) }
 
 func (r *clusterRoute) node(ctx context.Context, p *part) (*node, error) {
-	key := string(p.key(0))
+	key := string(p.Key(0))
 	c, err := r.client.MasterForKey(ended, key)
 	if err != nil {
 		if err = r.load(ctx); err == nil {

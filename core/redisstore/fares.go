@@ -26,7 +26,7 @@ func (n *node) fail(cause *store.Error) {
 // refuse says why the node is not asked, and sees that it is probed.
 func (n *node) refuse(p *part) error {
 	if n.breaker.wantsProbe() {
-		go n.probe(string(p.key(0)))
+		go n.probe(string(p.Key(0)))
 	}
 	err := errors.New("it has failed before")
 	if cause := n.breaker.cause.Load(); cause != nil {
@@ -54,9 +54,7 @@ func (n *node) turnAway(cause error) {
 func (n *node) probe(key string) {
 	p := newPart(take, 0)
 	p.add(0, &store.Check{Rule: &probeRule, Cost: 1}, 0)
-	p.group = len(p.data)
-	p.data = append(append(p.data, key...), ":probe"...)
-	p.keys = append(p.keys, len(p.data))
+	p.SealWith(key + ":probe")
 	f := newFlight()
 	f.parts = append(f.parts, p)
 	ctx, cancel := context.WithTimeout(context.Background(), max(n.usual(), store.DefaultTimeout)) // or checks in a hurry would keep the breaker open

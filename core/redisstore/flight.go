@@ -2,7 +2,6 @@ package redisstore
 
 import (
 	"context"
-	"errors"
 	"slices"
 	"strings"
 	"sync"
@@ -54,7 +53,7 @@ type flight struct {
 	args   []arg
 	argv   []any
 	slots  [2 * maxGroups]uint8 // by hash: the group of the call at work, from 1
-	order  order
+	order  script.Call
 	clock  int64 // that the script is to decide at: 0 for Redis's own
 	io     *ioContext
 	direct bool // led by who found a place free, from its start
@@ -97,7 +96,7 @@ func (f *flight) release() {
 	clear(f.groups)
 	clear(f.args)
 	clear(f.argv)
-	f.order.release()
+	f.order.Reset()
 	f.parts, f.calls, f.groups, f.args, f.argv = f.parts[:0], f.calls[:0], f.groups[:0], f.args[:0], f.argv[:0]
 	f.direct = false
 	flights.Put(f)
@@ -148,30 +147,34 @@ func (f *flight) join(p *part, start int) int {
 	}
 	p.of, p.nth = len(f.groups), 0
 	f.groups = append(f.groups, group{first: p, times: 1, call: len(f.calls) - 1})
-	return len(p.keys)
+	return p.Keys()
 }
 
 // command makes the command of a call. Its arguments are part of the flight.
-func (f *flight) command(ctx context.Context, c *call, by, script any) {
+func (f *flight) command(ctx context.Context, c *call, by, source any) {
 	start := len(f.argv)
-	f.argv = append(f.argv, by, script, nil)
+	f.argv = append(f.argv, by, source, nil)
 	first := c.groups[0].first
-	if len(c.groups) == 1 && len(first.keys) == 1 && c.groups[0].times == 1 && f.clock == 0 {
-		f.argv = append(f.argv, f.arg(first.key(0)), f.arg(first.data[:first.group]))
+	if len(c.groups) == 1 && first.Keys() == 1 && c.groups[0].times == 1 && f.clock == 0 {
+		f.argv = append(f.argv, f.arg(first.Key(0)), f.arg(first.Ask()))
 		f.argv[start+2] = 1
 	} else {
-		f.order.begin(c.groups, f.clock)
+		keys := 0
 		for i := range c.groups {
-			f.order.add(&c.groups[i])
+			keys += c.groups[i].first.Keys()
 		}
-		for _, key := range f.order.keys {
+		f.order.Begin(keys, f.clock)
+		for i := range c.groups {
+			f.order.Add(&c.groups[i].first.Group, c.groups[i].times)
+		}
+		for _, key := range f.order.Keys {
 			f.argv = append(f.argv, f.arg(key))
 		}
-		f.argv[start+2] = len(f.order.keys)
-		for _, ask := range f.order.asks {
+		f.argv[start+2] = len(f.order.Keys)
+		for _, ask := range f.order.Asks {
 			f.argv = append(f.argv, f.arg(ask))
 		}
-		f.argv = append(f.argv, f.arg(f.order.end()))
+		f.argv = append(f.argv, f.arg(f.order.Order()))
 	}
 	c.cmd = redis.NewStringCmd(ctx, f.argv[start:len(f.argv):len(f.argv)]...)
 }
@@ -188,7 +191,7 @@ func (f *flight) reserve(calls []call) {
 	n := 0
 	for i := range calls {
 		for j := range calls[i].groups {
-			n += 1 + len(calls[i].groups[j].first.keys)
+			n += 1 + calls[i].groups[j].first.Keys()
 		}
 		n++ // the order
 	}
@@ -196,7 +199,7 @@ func (f *flight) reserve(calls []call) {
 	clear(f.argv)
 	f.args = slices.Grow(f.args[:0], n)
 	f.argv = slices.Grow(f.argv[:0], n+3*len(calls))
-	f.order.bytes = f.order.bytes[:0]
+	f.order.Reset()
 }
 
 // run makes the round trip, and gives each part its answer.
@@ -227,10 +230,10 @@ func (f *flight) run(ctx context.Context, client caller, now int64) {
 	f.answer()
 }
 
-func (f *flight) send(ctx context.Context, client caller, calls []call, by, script any) {
+func (f *flight) send(ctx context.Context, client caller, calls []call, by, source any) {
 	f.reserve(calls)
 	for i := range calls {
-		f.command(ctx, &calls[i], by, script)
+		f.command(ctx, &calls[i], by, source)
 	}
 	if len(calls) == 1 && !calls[0].asking {
 		_ = client.Process(ctx, calls[0].cmd) // the error is the command's, too
@@ -252,16 +255,12 @@ func (f *flight) send(ctx context.Context, client caller, calls []call, by, scri
 	}
 }
 
-var errCutShort = errors.New("the script's reply is cut short")
-
-// failedGroup is how the script says that a group could not be decided.
-const failedGroup = 255
-
 // read takes the reply apart. Parts share it without copies.
 func (c *call) read() {
-	reply, err := c.cmd.Result()
-	if err == nil && len(reply) < 7 {
-		err = errCutShort
+	text, err := c.cmd.Result()
+	var reply script.Reply
+	if err == nil {
+		reply, err = script.ReadReply(text)
 	}
 	if err != nil {
 		for i := range c.groups {
@@ -269,22 +268,13 @@ func (c *call) read() {
 		}
 		return
 	}
-	now := get7(reply)
-	reply = reply[7:]
 	for i := range c.groups {
 		g := &c.groups[i]
-		g.at = now
-		n := g.first.size
-		if len(reply) >= 3 && reply[0] == failedGroup {
-			if n = 3 + (int(reply[1]) | int(reply[2])<<8); n <= len(reply) {
-				g.err = replyError(strings.TrimPrefix(reply[3:n], "-"))
-			}
+		var failure string
+		g.at = reply.Now
+		if g.reply, failure, g.err = reply.Next(&g.first.Group); failure != "" {
+			g.err = replyError(strings.TrimPrefix(failure, "-"))
 		}
-		if n > len(reply) {
-			g.err = errCutShort
-			continue
-		}
-		g.reply, reply = reply[:n], reply[n:]
 	}
 }
 

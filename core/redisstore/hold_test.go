@@ -58,7 +58,7 @@ func TestAChargeThatNobodySettlesIsTentativeForTwoSeconds(t *testing.T) {
 			t.Errorf("denied for a tentative charge under a penalty: %+v", r)
 		}
 	}
-	now.Add((2 * holdTime).Microseconds())
+	now.Add((2 * script.HoldTime).Microseconds())
 	if r := ask(plain); r.Allowed || r.RetryAfter < time.Minute {
 		t.Errorf("denied for a charge that stays: %+v", r)
 	}
@@ -90,20 +90,8 @@ func TestSettledRequestsLeaveNoHolds(t *testing.T) {
 	s.clearing.wait(context.Background())
 	for _, key := range []string{"a", "b", "c"} {
 		value, err := client.Get(t.Context(), prefix+"{"+key+"}").Result()
-		if err != nil || strings.Contains(value, string(holdHead[:])) {
+		if err != nil || strings.Contains(value, script.HoldHead) {
 			t.Errorf("%s holds %q, %v", key, value, err)
 		}
-	}
-}
-
-// The script and this package write the same.
-func TestTheHeadOfAHoldIsThatOfTheScript(t *testing.T) {
-	t.Parallel()
-	if strings.Count(script.Source, `'\255\255\255\255\48\52\64\66\15'`) != 1 {
-		t.Errorf("the script knows another head than % x", holdHead)
-	}
-	scale := holdTime.Microseconds()
-	if got := int64(holdHead[6]) | int64(holdHead[7])<<8 | int64(holdHead[8])<<16; got != scale {
-		t.Errorf("the head says windows of %d, want %d", got, scale)
 	}
 }

@@ -9,6 +9,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/weblimit/weblimit/core"
+	"github.com/weblimit/weblimit/core/redisstore/internal/script"
 	"github.com/weblimit/weblimit/core/store"
 	"github.com/weblimit/weblimit/internal/test/redistest"
 	"github.com/weblimit/weblimit/keyfuncs"
@@ -60,14 +61,14 @@ func TestGroupsAreDecidedTogetherAsOneByOne(t *testing.T) {
 			}
 			for i := range a {
 				got, want := make([]core.Result, len(asked[i])), make([]core.Result, len(asked[i]))
-				if a[i].op != reset {
+				if a[i].Op != reset {
 					if err := errors.Join(a[i].answer(asked[i], got), b[i].answer(asked[i], want)); err != nil {
 						t.Fatal(err)
 					}
 				}
 				for j := range got {
 					if got[j] != want[j] {
-						t.Fatalf("seed %d, round %d, group %d of %d, operation %d, %+v:\ntogether   %+v\none by one %+v", seed, round, i+1, len(a), a[i].op, asked[i][j].Rule, got[j], want[j])
+						t.Fatalf("seed %d, round %d, group %d of %d, operation %d, %+v:\ntogether   %+v\none by one %+v", seed, round, i+1, len(a), a[i].Op, asked[i][j].Rule, got[j], want[j])
 					}
 				}
 			}
@@ -121,33 +122,6 @@ func TestABadValueFailsItsGroupOnly(t *testing.T) {
 	}
 }
 
-// The limits of a key stand in the order of their ids, in a group as in the
-// value, in whatever order they are asked for; a key's stand together.
-func TestChecksOfAKeyStandInTheOrderOfTheirLimits(t *testing.T) {
-	t.Parallel()
-	random := rand.New(rand.NewPCG(1, 1))
-	rules := scriptRules(random)
-	for range 200 {
-		checks := scriptChecks(random, rules)
-		p := newPart(take, 0)
-		for i := range checks {
-			p.add(i, &checks[i], 0)
-		}
-		again := newPart(take, 0) // sorted by now
-		for _, i := range p.checks {
-			again.add(i, &checks[i], 0)
-		}
-		if string(p.data) != string(again.data) {
-			t.Fatalf("%q\n%q", p.data, again.data)
-		}
-		for n, s := range p.spots {
-			if n > 0 && (s.key < p.spots[n-1].key || s.key == p.spots[n-1].key && s.limit < p.spots[n-1].limit) {
-				t.Fatalf("%+v", p.spots)
-			}
-		}
-	}
-}
-
 // valuesOf returns what a client key holds: the value, and its marks.
 func valuesOf(t *testing.T, client *redis.Client, prefix, name string) string {
 	t.Helper()
@@ -155,8 +129,8 @@ func valuesOf(t *testing.T, client *redis.Client, prefix, name string) string {
 	for _, rule := range scriptNames {
 		r := mustRule(core.PerHour(1).Named(rule))
 		for _, once := range scriptOnces {
-			m := mark{of: &core.Check{Key: []byte(name[1 : len(name)-1]), Rule: &r, Once: []byte(once)}}
-			if value := client.Get(t.Context(), string(m.appendKey(nil, prefix))).Val(); value != "" {
+			check := core.Check{Key: []byte(name[1 : len(name)-1]), Rule: &r, Once: []byte(once)}
+			if value := client.Get(t.Context(), string(script.AppendMarkKey(nil, prefix, &check))).Val(); value != "" {
 				values += " " + rule + "/" + once + ": " + value
 			}
 		}

@@ -175,7 +175,7 @@ func (s *Store) withdraw(ctx context.Context, r *several) error {
 			continue
 		}
 		if g.part = s.groupPart(refund, g); g.held != 0 {
-			g.part.know(g.checks)
+			g.part.AddKeys(g.checks)
 			g.part.hold(g.held)
 		}
 		g.part.seal(s.prefix)
@@ -213,7 +213,7 @@ func (s *Store) confirm(r *several) {
 	for i := range r.groups {
 		if g := &r.groups[i]; g.held != 0 {
 			p := newPart(refund, g.slot)
-			p.know(g.checks)
+			p.AddKeys(g.checks)
 			p.hold(g.held)
 			p.seal(s.prefix)
 			s.clearing.add(s, p)

@@ -1,6 +1,10 @@
 package redisstore
 
-import "bytes"
+import (
+	"bytes"
+
+	"github.com/weblimit/weblimit/core/redisstore/internal/script"
+)
 
 const slots = 16384
 
@@ -8,7 +12,7 @@ const slots = 16384
 // hash tag of its Redis key, which is the prefix's if that has one. Redis
 // Cluster specification, "Key distribution model".
 func slotOf(prefix string, tag []byte) int {
-	return slotOfKey(appendKey(make([]byte, 0, 64), prefix, tag))
+	return slotOfKey(script.AppendKey(make([]byte, 0, 64), prefix, tag))
 }
 
 func slotOfKey(key []byte) int {

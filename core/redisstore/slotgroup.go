@@ -57,7 +57,7 @@ func newSeveral(ps []*part, checks []store.Check) *several {
 	clear(r.results)
 	for _, p := range ps {
 		from := len(r.which)
-		for _, i := range p.checks {
+		for _, i := range p.Checks {
 			if i >= 0 {
 				r.which = append(r.which, i)
 				r.checks = append(r.checks, checks[i])
@@ -175,7 +175,7 @@ func (g *slotGroup) hear(p *part) error {
 	if err := p.answer(g.checks, g.results); err != nil {
 		return err
 	}
-	g.counted = g.counted || p.op == take
+	g.counted = g.counted || p.Op == take
 	if g.state == denied {
 		if p.denies() {
 			copy(before, g.results)
@@ -184,7 +184,7 @@ func (g *slotGroup) hear(p *part) error {
 		return nil
 	}
 	switch {
-	case p.op != refund && p.denies():
+	case p.Op != refund && p.denies():
 		g.state, g.settled, g.unsettled = denied, p.settled, p.unsettled
 	case p.granted:
 		if g.state = granted; p.holds {

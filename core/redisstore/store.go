@@ -260,7 +260,7 @@ func (s *Store) split(ps []*part, op operation, slot int, checks []store.Check, 
 		}
 		var p *part
 		ps, p = s.partFor(ps, op, slot, &checks[i])
-		p.clock = now
+		p.Clock = now
 		p.add(i, &checks[i], charged)
 	}
 	return ps

@@ -1,0 +1,129 @@
+package script
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/weblimit/weblimit/core/store"
+)
+
+// Answer is the script's answer to one check.
+type Answer string
+
+// Repeated is what Fits returns of a check whose operation was charged before.
+const Repeated = 2
+
+// unsettledBit flags an answer: not all of what was asked fits, and the key has a hold.
+const unsettledBit = 1 << 7
+
+// Fits returns how many equal requests the check fits by itself.
+func (a Answer) Fits() int { return int(a[0] &^ unsettledBit) }
+
+// Unsettled reports that some of them do not fit while the key has a hold.
+func (a Answer) Unsettled() bool { return a[0]&unsettledBit != 0 }
+
+// Number returns a number of the check's [store.Reading], or of a penalty the
+// microseconds until its block ends.
+func (a Answer) Number(n int) int64 { return get7(string(a[1+7*n:])) }
+
+// answerLength returns the length of the answer to a check.
+func answerLength(op Op, algorithm store.Algorithm) int {
+	n := Numbers(algorithm)
+	if hasBoth(op, algorithm) {
+		n *= 2
+	}
+	return 1 + 7*n
+}
+
+// Numbers returns how many numbers the reading of an algorithm has.
+func Numbers(algorithm store.Algorithm) int {
+	switch algorithm {
+	case store.SlidingLog:
+		return 4
+	case store.SlidingWindow:
+		return 3
+	case store.PenaltyRecord:
+		return 1
+	}
+	return 2
+}
+
+// hasBoth reports whether the answer has two readings: before the check is charged, and
+// after. What is read in a log after a charge can't be told from what was before.
+func hasBoth(op Op, algorithm store.Algorithm) bool {
+	return op == Take && algorithm == store.SlidingLog
+}
+
+// After returns the answer with the reading after the check was charged, if the script
+// has told it; else it returns a.
+func (a Answer) After(op Op, algorithm store.Algorithm) Answer {
+	if hasBoth(op, algorithm) {
+		return a[7*Numbers(algorithm):] // the first byte is not the count any more
+	}
+	return a
+}
+
+// CheckLength reports an answer to the group that has not the length that it should have.
+func (g *Group) CheckLength(answer string) error {
+	if len(answer) != g.answer {
+		return fmt.Errorf("script replied %d bytes to %d checks", len(answer), len(g.Checks))
+	}
+	return nil
+}
+
+// Cut takes the answer to check i, one of g.Checks, from the beginning of what is left of
+// the answer to the group.
+func (g *Group) Cut(left string, i int, checks []store.Check) (a Answer, rest string) {
+	algorithm := store.PenaltyRecord
+	switch {
+	case i == Hold:
+		algorithm = holdAlgorithm
+	case i >= 0:
+		algorithm = checks[i].Rule.Algorithm
+	}
+	n := answerLength(g.Op, algorithm)
+	return Answer(left[:n]), left[n:]
+}
+
+// Reply is what the script returns for a call: the time, and the answer to each group.
+type Reply struct {
+	Now  int64 // microseconds since the epoch
+	rest string
+}
+
+// failedGroup is how the script says that a group could not be decided.
+const failedGroup = 255
+
+var errCutShort = errors.New("the script's reply is cut short")
+
+// ReadReply begins to read a reply.
+func ReadReply(reply string) (Reply, error) {
+	if len(reply) < 7 {
+		return Reply{}, errCutShort
+	}
+	return Reply{Now: get7(reply), rest: reply[7:]}, nil
+}
+
+// Next returns the answer to the next group, or the text of the error for which the group
+// was not decided. The answer shares the reply's memory.
+func (r *Reply) Next(g *Group) (answer, failure string, err error) {
+	n := g.answer
+	failed := len(r.rest) >= 3 && r.rest[0] == failedGroup
+	if failed {
+		n = 3 + (int(r.rest[1]) | int(r.rest[2])<<8)
+	}
+	if n > len(r.rest) {
+		return "", "", errCutShort
+	}
+	answer, r.rest = r.rest[:n], r.rest[n:]
+	if failed {
+		return "", answer[3:], nil
+	}
+	return answer, "", nil
+}
+
+// get7 reads an integer of 7 bytes.
+func get7(s string) int64 {
+	_ = s[6]
+	return int64(s[0]) | int64(s[1])<<8 | int64(s[2])<<16 | int64(s[3])<<24 | int64(s[4])<<32 | int64(s[5])<<40 | int64(s[6])<<48
+}

@@ -1,0 +1,122 @@
+package script
+
+import (
+	"encoding/binary"
+	"math"
+	"math/bits"
+
+	"github.com/weblimit/weblimit/core/store"
+)
+
+// maxCost is what the script takes for any larger cost: no limit holds as much,
+// and no product of it is too large to compare.
+const maxCost = 1 << 52
+
+// appendCheck writes a check as the script reads it: see lua/header.lua. The
+// number of its operation's mark is 0 if it has none. Calendar windows are those of now.
+func appendCheck(dst []byte, op Op, check *store.Check, charged int64, mark int, now int64) []byte {
+	scale, cost := check.Rule.Scale(), min(check.Cost, maxCost)
+	if check.Rule.Algorithm == store.TokenBucket {
+		if op <= Peek && cost > check.Rule.Burst { // its queue may hold as much
+			cost = maxCost
+		}
+		// In debt; beyond twice the capacity any is as good.
+		cost = min(cost, 2*(scale.Whole/scale.Unit+1)) * scale.Unit
+	}
+	tick, per, offset := scale.Tick, scale.Unit, int64(0)
+	switch check.Rule.Algorithm {
+	case store.TokenBucket:
+		per = scale.Rate
+	case store.Calendar:
+		tick, per, offset = check.Rule.Period(now)
+		if op == Refund {
+			charged = check.Rule.PeriodEnd(charged)
+		}
+	default:
+		offset = check.Rule.Offset(check.Key)
+	}
+	algorithm := byte(check.Rule.Algorithm)
+	if check.Shadow {
+		algorithm |= 1 << 7
+	}
+	lower := scale.Whole != scale.Capacity
+	if lower {
+		algorithm |= 1 << 5
+	}
+	if mark > 0 {
+		algorithm |= 1 << 6
+	}
+	dst = append(dst, algorithm)
+	for _, n := range [...]int64{tick, per, scale.Capacity, cost, offset} {
+		dst = appendNumber(dst, n)
+	}
+	dst = appendHead(dst, check.Rule, scale)
+	if op == Refund || op == Renew {
+		dst = appendNumber(dst, charged)
+	}
+	if mark > 0 {
+		dst = append(dst, byte(mark))
+	}
+	if lower {
+		dst = appendNumber(dst, scale.Whole)
+	}
+	return dst
+}
+
+// appendHead writes what the rule's records begin with, behind its length: the
+// limit, and what must be known of its numbers to read the record under others.
+func appendHead(dst []byte, rule *store.Rule, scale store.Scale) []byte {
+	tick := byte(0)
+	switch scale.Tick {
+	case 1000:
+		tick = 1
+	case 1_000_000:
+		tick = 2
+	}
+	start := len(dst)
+	dst = append(dst, 0)
+	dst = binary.LittleEndian.AppendUint32(dst, rule.ID())
+	dst = append(dst, byte(rule.Algorithm)<<4|tick, 0)
+	form := len(dst)
+	dst = appendInt(dst, scale.Unit, bytesOf(scale.Unit))
+	unit, width := len(dst)-form, 0
+	switch {
+	case rule.Algorithm == store.TokenBucket && scale.Rate > 1:
+		width = fieldFor(scale.Rate)
+		dst = appendInt(dst, scale.Rate, width)
+	case rule.Algorithm == store.FixedWindow, rule.Algorithm == store.SlidingWindow, rule.Algorithm == store.Calendar:
+		width = max(fieldFor(2*scale.Whole), 4)
+	}
+	dst[form-1] = byte(unit<<4 | width)
+	dst[start] = byte(len(dst) - start - 1)
+	return dst
+}
+
+// fieldFor returns the length of the field that holds numbers up to n.
+func fieldFor(n int64) int {
+	switch length := bytesOf(n); {
+	case length <= 2:
+		return length
+	case length <= 4:
+		return 4
+	}
+	return 7
+}
+
+// bytesOf returns how many bytes n > 0 takes.
+func bytesOf(n int64) int { return (bits.Len64(uint64(n)) + 7) / 8 }
+
+// appendInt writes n little-endian in so many bytes.
+func appendInt(dst []byte, n int64, length int) []byte {
+	for range length {
+		dst = append(dst, byte(n))
+		n >>= 8
+	}
+	return dst
+}
+
+// appendNumber writes n as Lua has it: reading doubles costs the script half of
+// what integers do. All are below 2^53.
+func appendNumber(dst []byte, n int64) []byte {
+	return binary.LittleEndian.AppendUint64(dst, math.Float64bits(float64(n)))
+}

@@ -1,0 +1,164 @@
+package script
+
+import (
+	"bytes"
+	"slices"
+
+	"github.com/weblimit/weblimit/core/store"
+)
+
+// Group builds what one request asks of keys that are decided together: its checks, in
+// the order in which the script reads them, and the keys.
+//
+// Begin it, add what it asks, marks first, and seal it. From then on it holds nothing of
+// the request, and may be read concurrently.
+type Group struct {
+	Op     Op
+	Clock  int64 // microseconds since the epoch by the process's clock, for calendar windows
+	Checks []int // which of the request's checks are asked, in the script's order; ^i for the penalty of i; [Hold]
+
+	places []place // of each of Checks in data
+	data   []byte  // what is asked, then the keys
+	asked  int     // how much of data is what is asked
+	ends   []int   // where each key ends in data
+	answer int     // the length of the script's answer
+	tags   [][]byte
+	marks  []mark
+}
+
+// place is where a check stands in a group.
+type place struct {
+	key   int
+	limit uint32
+	at    int // in data
+}
+
+// What is asked begins with the operation and these two counts.
+const (
+	checksAt = 1
+	keysAt   = 2
+)
+
+// Begin makes the group an empty one.
+func (g *Group) Begin(op Op) {
+	g.Forget()
+	g.Op, g.Clock, g.asked, g.answer = op, 0, 0, 0
+	g.Checks, g.places, g.ends = g.Checks[:0], g.places[:0], g.ends[:0]
+	g.data = append(g.data[:0], byte(op), 0, 0)
+}
+
+// Forget drops what belongs to the request.
+func (g *Group) Forget() {
+	clear(g.tags)
+	clear(g.marks)
+	g.tags, g.marks = g.tags[:0], g.marks[:0]
+}
+
+// Add adds check number index of the request; charged is when it was charged, for a
+// refund or renewal. Its mark, if it can have one, has been added before.
+func (g *Group) Add(index int, check *store.Check, charged int64) {
+	p, n := g.next(check.Key, check.Rule.ID())
+	g.data = appendCheck(g.data, g.Op, check, charged, g.markOf(index), g.Clock)
+	g.insert(p, n, index, check.Rule.Algorithm)
+}
+
+// AddKeys adds the keys of checks to a group that asks for nothing but holds.
+func (g *Group) AddKeys(checks []store.Check) {
+	for i := range checks {
+		if !slices.ContainsFunc(g.tags, func(tag []byte) bool { return bytes.Equal(tag, checks[i].Key) }) {
+			g.tags = append(g.tags, checks[i].Key)
+		}
+	}
+}
+
+// next returns the place of a check that is written to the end of data next, and which
+// of the places that is: key by key, and of a key in the order of the records in its value.
+func (g *Group) next(tag []byte, limit uint32) (p place, n int) {
+	key := slices.IndexFunc(g.tags, func(known []byte) bool { return bytes.Equal(known, tag) })
+	if key < 0 {
+		key = len(g.tags)
+		g.tags = append(g.tags, tag)
+	}
+	key += len(g.marks)
+	n = len(g.places)
+	for n > 0 && (g.places[n-1].key > key || g.places[n-1].key == key && g.places[n-1].limit > limit) {
+		n--
+	}
+	if key == int(g.data[keysAt]) {
+		g.data[keysAt]++
+		g.data = append(g.data, 0)
+	}
+	return place{key: key, limit: limit, at: len(g.data)}, n
+}
+
+// insert moves what was written to the end of data to its place.
+func (g *Group) insert(p place, n, index int, algorithm store.Algorithm) {
+	end := p.at
+	switch {
+	case n == len(g.places):
+	case g.places[n].key == p.key:
+		p.at = g.places[n].at
+	default: // the last of its key, before the number of the next one's checks
+		p.at = g.places[n].at - 1
+	}
+	if p.at < end {
+		length := len(g.data) - end
+		rotate(g.data[p.at:], length)
+		for i := n; i < len(g.places); i++ {
+			g.places[i].at += length
+		}
+	}
+	g.Checks = slices.Insert(g.Checks, n, index)
+	g.places = slices.Insert(g.places, n, p)
+	first, _ := slices.BinarySearchFunc(g.places, p.key, func(p place, key int) int { return p.key - key })
+	g.data[g.places[first].at-1]++
+	g.data[checksAt]++
+	g.answer += answerLength(g.Op, algorithm)
+}
+
+// rotate brings the last n bytes to the front.
+func rotate(b []byte, n int) {
+	slices.Reverse(b)
+	slices.Reverse(b[:n])
+	slices.Reverse(b[n:])
+}
+
+// Seal adds the keys.
+func (g *Group) Seal(prefix string) {
+	g.asked = len(g.data)
+	for i := range g.marks {
+		g.data = AppendMarkKey(g.data, prefix, g.marks[i].of)
+		g.ends = append(g.ends, len(g.data))
+	}
+	for _, tag := range g.tags {
+		g.data = AppendKey(g.data, prefix, tag)
+		g.ends = append(g.ends, len(g.data))
+	}
+	g.Forget()
+}
+
+// SealWith adds a Redis key in place of the one key that the group has.
+func (g *Group) SealWith(key string) {
+	g.asked = len(g.data)
+	g.data = append(g.data, key...)
+	g.ends = append(g.ends, len(g.data))
+	g.Forget()
+}
+
+// Bytes returns all of a sealed group. Groups that ask the same of the same keys are equal.
+func (g *Group) Bytes() []byte { return g.data }
+
+// Ask returns what a sealed group asks, as the script reads it.
+func (g *Group) Ask() []byte { return g.data[:g.asked] }
+
+// Keys returns the number of keys of a sealed group.
+func (g *Group) Keys() int { return len(g.ends) }
+
+// Key returns a key of a sealed group.
+func (g *Group) Key(n int) []byte {
+	start := g.asked
+	if n > 0 {
+		start = g.ends[n-1]
+	}
+	return g.data[start:g.ends[n]]
+}

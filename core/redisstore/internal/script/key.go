@@ -1,0 +1,50 @@
+package script
+
+import (
+	"crypto/sha256"
+	"encoding/base64"
+	"encoding/binary"
+	"strings"
+
+	"github.com/weblimit/weblimit/core/store"
+)
+
+// AppendKey writes the Redis key that holds all limits of a client key. The
+// braces make the client key its hash tag; it holds none itself.
+func AppendKey(dst []byte, prefix string, tag []byte) []byte {
+	dst = append(dst, prefix...)
+	dst = append(dst, '{')
+	dst = append(dst, tag...)
+	return append(dst, '}')
+}
+
+// markHash is how many bytes of a hash are in the key of a mark: 128 bits, so that
+// nobody finds two operations of one key by trying.
+const markHash = 16
+
+// AppendMarkKey writes the Redis key of a mark: the client's, and a hash of the limit
+// and of the operation's key, which a client chooses.
+func AppendMarkKey(dst []byte, prefix string, check *store.Check) []byte {
+	var few [256]byte
+	hash := sha256.Sum256(append(binary.LittleEndian.AppendUint32(few[:0], check.Rule.ID()), check.Once...))
+	dst = append(AppendKey(dst, prefix, check.Key), ':')
+	return base64.RawURLEncoding.AppendEncode(dst, hash[:markHash])
+}
+
+// Pattern returns the pattern by which SCAN finds the keys of a store, except those of
+// marks, which don't end in the brace.
+func Pattern(prefix string) string {
+	var b strings.Builder
+	for i := range len(prefix) {
+		if strings.IndexByte(`*?[]^\`, prefix[i]) >= 0 {
+			b.WriteByte('\\')
+		}
+		b.WriteByte(prefix[i])
+	}
+	return b.String() + "{*}"
+}
+
+// TagOf returns the client key of a Redis key that Pattern finds.
+func TagOf(prefix, key string) string {
+	return strings.TrimSuffix(strings.TrimPrefix(key, prefix+"{"), "}")
+}

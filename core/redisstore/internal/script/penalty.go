@@ -1,0 +1,42 @@
+package script
+
+import (
+	"encoding/binary"
+	"time"
+
+	"github.com/weblimit/weblimit/core/store"
+)
+
+// hasPenalties is added to the operation of a group in which penalties guard checks.
+const hasPenalties = 1 << 7
+
+// GuardChecks has the script heed the penalties of a take or peek: what they block does
+// not fit, and what does not fit counts towards them.
+func (g *Group) GuardChecks() { g.data[0] = byte(g.Op) | hasPenalties }
+
+// AddPenalty adds the penalty of check number index of the request, whose first block
+// lasts so long. Among the checks of the group it is ^index.
+func (g *Group) AddPenalty(index int, check *store.Check, lasts time.Duration) {
+	p, n := g.next(check.Key, check.Rule.PenaltyID())
+	g.data = appendPenalty(g.data, check, lasts)
+	g.insert(p, n, ^index, store.PenaltyRecord)
+}
+
+func appendPenalty(dst []byte, check *store.Check, lasts time.Duration) []byte {
+	block, algorithm := check.Rule.Block, byte(store.PenaltyRecord)
+	if check.Shadow {
+		algorithm |= 1 << 7
+	}
+	dst = append(dst, algorithm)
+	for _, n := range [...]int64{block.After, block.Within.Microseconds(), lasts.Microseconds(), block.Factor, block.Max.Microseconds()} {
+		dst = appendNumber(dst, n)
+	}
+	dst = append(dst, recordHead)
+	dst = binary.LittleEndian.AppendUint32(dst, check.Rule.PenaltyID())
+	dst = append(dst, byte(store.PenaltyRecord)<<4, penaltySizes)
+	return binary.LittleEndian.AppendUint32(dst, check.Rule.ID())
+}
+
+// penaltySizes are such that what does not know penalties passes over their records: to
+// that, most of the state is a unit.
+const penaltySizes = 13<<4 | 7

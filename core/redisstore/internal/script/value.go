@@ -1,0 +1,67 @@
+package script
+
+import (
+	"encoding/binary"
+
+	"github.com/weblimit/weblimit/core/store"
+)
+
+// Block is a block as the record of a penalty has it.
+type Block struct {
+	Limit uint32 // the id of the penalty
+	Until int64  // microseconds since the epoch
+	Level int64  // how many blocks there were in a row
+}
+
+// BlocksIn returns the blocks of a value that are in force. The value is laid out as
+// lua/header.lua says; one that is not holds none.
+func BlocksIn(value string, now int64) (blocks []Block) {
+	if value == "" || value[0] != valueVersion {
+		return nil
+	}
+	for rest := value[1:]; len(rest) >= recordHead; {
+		length := recordLength(rest)
+		if length == 0 || length > len(rest) {
+			return blocks
+		}
+		if rest[4] == byte(store.PenaltyRecord)<<4 && length == penaltyRecord {
+			b := Block{
+				Limit: binary.LittleEndian.Uint32([]byte(rest[:4])),
+				Level: int64(rest[17]) | int64(rest[18])<<8,
+				Until: get7(rest[26:]),
+			}
+			if b.Until > now {
+				blocks = append(blocks, b)
+			}
+		}
+		rest = rest[length:]
+	}
+	return blocks
+}
+
+const (
+	valueVersion  = 1
+	recordHead    = 6                              // limit, algorithm, sizes
+	penaltyRecord = recordHead + 7 + 4 + 2 + 7 + 7 // and its state
+)
+
+// recordLength returns the length of the record that a value goes on with, or 0
+// if it is cut short.
+func recordLength(record string) int {
+	algorithm, width := store.Algorithm(record[4]>>4), int(record[5]&15)
+	state := recordHead + int(record[5]>>4)
+	if algorithm == store.TokenBucket {
+		state += width
+	}
+	state += 7 // expires
+	switch algorithm {
+	case store.SlidingLog, store.Concurrency:
+		if len(record) < state+4 {
+			return 0
+		}
+		return state + 4 + 9*(int(record[state+2])|int(record[state+3])<<8)
+	case store.SlidingWindow:
+		return state + 2*width
+	}
+	return state + width
+}
