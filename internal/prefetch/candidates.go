@@ -1,5 +1,8 @@
 package prefetch
 
+// Counts the requests of keys that are not hot, to find those that become hot, in
+// bounded memory.
+
 import "sync"
 
 const (
@@ -7,13 +10,12 @@ const (
 	candidateWays = 8
 )
 
-// candidates count how often keys are granted that have no lease, up to 4,096 of
-// them at a time.
+// candidates counts the granted requests of up to 4,096 keys at a time.
 //
-// A key that finds no room lowers the smallest count of its set, and takes its
-// place when nothing is left of it: the algorithm of Misra and Gries ("Finding
-// repeated elements", 1982), set by set. So a flood of keys that are asked once
-// pushes out each other, and not one that is asked often.
+// A key that finds no room lowers the smallest count of its set, and takes that
+// place when the count is used up. This is the algorithm of Misra and Gries
+// ("Finding repeated elements", 1982), set by set. So in a flood of keys that are
+// asked for once, these displace each other, and not a key that is asked for often.
 type candidates struct {
 	sets []candidateSet
 }
@@ -25,13 +27,13 @@ type candidateSet struct {
 
 type candidate struct {
 	hash     uint64
-	since    int64
+	since    int64 // when the count began, on the clock
 	requests int64
 	units    int64
 }
 
-// count counts a request of a key, and reports whether that makes it hot: then
-// by how many units since when.
+// count counts a request of a key, and reports whether that makes the key hot. If
+// so, it returns how many units it used, and since when.
 func (c *candidates) count(hash uint64, cost, now, maxAge int64) (units, since int64, hot bool) {
 	s := &c.sets[(hash>>32)%candidateSets]
 	s.mu.Lock()
@@ -54,8 +56,8 @@ func (c *candidates) count(hash uint64, cost, now, maxAge int64) (units, since i
 	return units, since, true
 }
 
-// find returns the cell of a key, or the one that counts least. Cells that are
-// older than maxAge start again.
+// find returns the cell of a key, or the one with the smallest count. Cells that
+// are older than maxAge start again. s.mu is held.
 func (s *candidateSet) find(hash uint64, now, maxAge int64) *candidate {
 	least := &s.cells[0]
 	for i := range s.cells {

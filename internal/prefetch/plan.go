@@ -1,62 +1,65 @@
 package prefetch
 
+// The life of a slice: how large it is, when it comes and when it ends.
+
 import (
 	"time"
 
 	"github.com/weblimit/weblimit/core/store"
 )
 
-// plan sets the slice to ask for with a request. It reports false if there is
-// none, be it because another request is on its way with one. Else the request
-// has to end the plan when it is done.
-func (l *Prefetcher) plan(p *part, now, cost int64) bool {
-	if !p.entry.planning.CompareAndSwap(false, true) {
+// planSlice sets how many units to take ahead with a request. It reports false if
+// there are none to take, or if another request is already taking a slice of the
+// key. After true, the request has to call endPlans when it is done.
+func (p *Prefetcher) planSlice(plan *checkPlan, now, cost int64) bool {
+	if !plan.key.planning.CompareAndSwap(false, true) {
 		return false
 	}
-	if p.slice = l.slice(p.entry, now, cost); p.slice == 0 {
-		p.entry.planning.Store(false)
+	if plan.ahead = p.sliceSize(plan.key, now, cost); plan.ahead == 0 {
+		plan.key.planning.Store(false)
 		return false
 	}
-	p.epoch = p.entry.current()
+	plan.epoch = plan.key.currentEpoch()
 	return true
 }
 
 // endPlans ends a request's plans, and reports whether there were any.
-func endPlans(parts []part) (ended bool) {
-	for i := range parts {
-		if parts[i].slice > 0 {
-			parts[i].slice, ended = 0, true
-			parts[i].entry.planning.Store(false)
+func endPlans(plans []checkPlan) (ended bool) {
+	for i := range plans {
+		if plans[i].ahead > 0 {
+			plans[i].ahead, ended = 0, true
+			plans[i].key.planning.Store(false)
 		}
 	}
 	return ended
 }
 
-// slice returns how many units to take ahead for a key: what it used at this
-// process in the time for which they will last, as far as the fraction allows.
-// The caller is planning.
-func (l *Prefetcher) slice(e *entry, now, cost int64) int64 {
-	used := e.used(now)
-	elapsed := max(now-e.since, e.age/growth) // less says too little
-	demand := min(rate(used-e.counts, e.age, elapsed), growth*e.slice)
-	lasts := e.age
-	if e.rule.Algorithm != store.TokenBucket {
-		left := e.windowEnd.Load() - now
+// sliceSize returns how many units to take ahead for a key: what this process used
+// in the time for which they will last, as far as the fraction allows. The caller
+// holds k.planning.
+func (p *Prefetcher) sliceSize(k *hotKey, now, cost int64) int64 {
+	used := k.used(now)
+	elapsed := max(now-k.countedAt, k.lifetime/maxGrowth) // a shorter time says too little
+	demand := min(perTime(used-k.countedUnits, k.lifetime, elapsed), maxGrowth*k.demand)
+	lasts := k.lifetime
+	if k.rule.Algorithm != store.TokenBucket {
+		left := k.windowEnd.Load() - now
 		if left <= 0 {
-			left = int64(e.rule.Window)
+			left = int64(k.rule.Window)
 		}
 		lasts = min(lasts, left)
 	}
-	n := min(rate(demand, lasts, e.age), l.share(e.remaining.Load()-cost)) - e.held(now)
-	if n -= n % cost; n < fewest*cost { // or a rest would be spent by nobody
+	n := min(perTime(demand, lasts, k.lifetime), p.fractionOf(k.remaining.Load()-cost)) - k.held(now)
+	if n -= n % cost; n < minRequests*cost { // whole requests, since nobody could spend a rest
 		return 0
 	}
-	e.since, e.counts, e.slice = now, used, max(demand, 1)
+	k.countedAt, k.countedUnits, k.demand = now, used, max(demand, 1)
 	return n
 }
 
-// rate returns units × of / in without overflow; no time counts as a microsecond.
-func rate(units, of, in int64) int64 {
+// perTime returns units × of / in, without overflow. The times are nanoseconds, and
+// less than a microsecond counts as one.
+func perTime(units, of, in int64) int64 {
 	of, in = of/1000, max(in/1000, 1)
 	if units <= 0 {
 		return 0
@@ -67,68 +70,70 @@ func rate(units, of, in int64) int64 {
 	return units * of / in
 }
 
-// install makes a grant of a slice that the store has charged, and turns the
-// store's answer into the one without it.
-func (l *Prefetcher) install(p *part, c *store.Check, r *store.Result, sent, received int64) {
-	e := p.entry
-	lasts := e.age
-	g := &grant{units: p.slice, received: received, at: r.At, worth: true, remaining: r.Remaining, reset: r.ResetAfter.Microseconds()}
+// addSlice makes a slice of what the store has charged ahead with a check, and
+// turns the store's answer into the one for the check alone.
+func (p *Prefetcher) addSlice(plan *checkPlan, c *store.Check, r *store.Result, sent, received int64) {
+	k := plan.key
+	lasts := k.lifetime
+	s := &slice{units: plan.ahead, received: received, chargedAt: r.At, returnable: true, remaining: r.Remaining, resetAfter: r.ResetAfter.Microseconds()}
 	if end := windowLeft(c.Rule, r); end > 0 {
-		e.windowEnd.Store(sent + end) // not later than by the store
+		k.windowEnd.Store(sent + end) // counted from sent, so that it is not later than the store's
 		if end <= lasts {
 			lasts = end
-			g.worth = c.Rule.Algorithm != store.FixedWindow
+			s.returnable = c.Rule.Algorithm != store.FixedWindow // no use when the window is over
 		}
 	}
-	g.expires = sent + lasts - lasts>>driftShift
-	e.remaining.Store(r.Remaining)
-	e.touched.Store(received)
-	e.asked.Add(c.Cost)
+	s.expires = sent + lasts - lasts>>driftShift
+	k.remaining.Store(r.Remaining)
+	k.lastAsked.Store(received)
+	k.storeGranted.Add(c.Cost)
 
 	// What remains may have become less since the slice was planned.
-	keep := min(max(l.share(r.Remaining+g.units)-e.held(received), 0), g.units)
-	excess := g.units - (keep - keep%c.Cost)
-	g.units -= excess
-	g.left.Store(g.units)
-	*r = g.answerWith(e, c.Cost, received, p.slice+e.held(received), true)
+	keep := min(max(p.fractionOf(r.Remaining+s.units)-k.held(received), 0), s.units)
+	excess := s.units - (keep - keep%c.Cost)
+	s.units -= excess
+	s.left.Store(s.units)
+	*r = s.answerWith(k, c.Cost, received, plan.ahead+k.held(received), true)
 
-	e.mu.Lock()
-	if e.epoch != p.epoch || e.gone || received >= g.expires {
-		forgotten := e.epoch != p.epoch
-		e.mu.Unlock()
-		if !forgotten { // else the store may not know of the charge any more
-			l.giveBack(e, g, p.slice)
+	k.mu.Lock()
+	if k.epoch != plan.epoch || k.removed || received >= s.expires {
+		wasReset := k.epoch != plan.epoch
+		k.mu.Unlock()
+		if !wasReset { // a store that was reset may have forgotten the charge
+			p.giveBack(k, s, plan.ahead)
 		}
 		return
 	}
-	e.granted += g.units
-	g.stop = l.clock.After(time.Duration(g.expires-received), func() { l.expire(e, g) })
-	oldest := e.before.Swap(e.newest.Swap(g))
+	k.prefetched += s.units
+	s.stopTimer = p.clock.After(time.Duration(s.expires-received), func() { p.expire(k, s) })
+	displaced := k.older.Swap(k.newest.Swap(s))
 	rest := int64(0)
-	if oldest != nil {
-		oldest.stop()
-		rest = oldest.end()
-		e.unused += rest
+	if displaced != nil {
+		displaced.stopTimer()
+		rest = displaced.end()
+		k.unspent += rest
 	}
-	e.mu.Unlock()
-	l.giveBack(e, oldest, rest)
-	l.giveBack(e, g, excess)
+	k.mu.Unlock()
+	p.giveBack(k, displaced, rest)
+	p.giveBack(k, s, excess)
 }
 
-// expire ends a grant whose time is over, and returns what is left.
-func (l *Prefetcher) expire(e *entry, g *grant) {
-	e.mu.Lock()
-	rest := g.end()
-	e.unused += rest
-	e.newest.CompareAndSwap(g, nil)
-	e.before.CompareAndSwap(g, nil)
-	last := e.newest.Load() == nil && e.before.Load() == nil
-	e.mu.Unlock()
-	l.giveBack(e, g, rest)
-	if last && e.planning.CompareAndSwap(false, true) {
-		if now := l.clock.Now(); rate(e.used(now)-e.counts, l.maxAge, max(now-e.since, l.maxAge)) < e.cool {
-			l.entries.remove(e)
+// expire ends a slice whose time is over, and returns what is left. If it was the
+// key's last one and the key is not used much any more, the key is not hot any
+// longer. It runs on the timer's goroutine.
+func (p *Prefetcher) expire(k *hotKey, s *slice) {
+	k.mu.Lock()
+	rest := s.end()
+	k.unspent += rest
+	k.newest.CompareAndSwap(s, nil)
+	k.older.CompareAndSwap(s, nil)
+	last := k.newest.Load() == nil && k.older.Load() == nil
+	k.mu.Unlock()
+	p.giveBack(k, s, rest)
+	if last && k.planning.CompareAndSwap(false, true) {
+		if now := p.clock.Now(); perTime(k.used(now)-k.countedUnits, p.maxAge, max(now-k.countedAt, p.maxAge)) < k.coolBelow {
+			p.hotKeys.remove(k)
 		}
-		e.planning.Store(false)
+		k.planning.Store(false)
 	}
 }

@@ -1,36 +1,47 @@
-// Package prefetch lets a process decide ahead of its store: it takes a slice of a
-// hot key's quota in one call, and decides by itself until the slice is spent or
-// too old; then it returns what is left.
+// Package prefetch lets a process decide ahead of its store. It takes a slice of
+// a hot key's quota in one call, and decides by itself until the slice is spent or
+// too old. Then it returns what is left.
 //
-// A slice is charged by a normal Take, whose cost is the request's and the
-// slice: no unit is ever granted that the store has not charged. What a lease
-// can get wrong is time and place. A unit is spent later than it was charged, by
-// at most maxAge, and while it is held nobody else can have it.
+// A slice is charged by a normal Take, whose cost is that of the request plus that
+// of the slice. So a process grants only units that the store has charged. What can
+// be wrong is time and place: a unit is spent later than it was charged, by at most
+// maxAge, and while one process holds it, nobody else can have it.
+//
+// # Files
+//
+//   - prefetch.go: Take, the way of a request
+//   - hotkey.go: a key that has slices, and what is known of its use
+//   - slice.go: a slice and its units
+//   - plan.go: how large the next slice is, when it begins and when it ends
+//   - answer.go: the result of a check that a slice has decided
+//   - storecall.go: what the store is asked for the rest of a request
+//   - candidates.go: counts requests, to find hot keys
+//   - table.go: the hot keys
+//   - returns.go: gives unspent units back, in the background
 //
 // # Bounds
 //
-// Fixed and sliding windows: a lease ends before the window it was charged in.
-// Each unit is spent in the window that counts it, so no window is ever
-// exceeded.
+// Fixed and sliding windows: a slice ends before the window that it was charged in.
+// Each unit is spent in the window that counts it, so no window is ever exceeded.
 //
 // Token bucket: let E be the debt of an exact bucket that is charged with each
-// unit when it is granted, D the store's, out what is leased, and G = E − D.
-// Taking a slice and spending it leave G + out as it is. A return takes as many
-// units from out as it takes at most from D, so G + out does not rise. Time
-// drains both debts alike, while E > 0. At the last moment at which E was 0, G
-// was at most 0. So E ≤ D + G ≤ burst + what was leased at that moment: the units
+// unit when it is granted, D the store's debt, out the units that processes hold,
+// and G = E − D. Taking a slice and spending it leave G + out as it is. A return
+// takes as many units from out as it takes at most from D, so G + out does not
+// rise. Time drains both debts alike, while E > 0. At the last moment at which E
+// was 0, G was at most 0. So E ≤ D + G ≤ burst + out at that moment: the units
 // that were charged to the bucket while it would have been full, and are spent
-// later. Such a moment is one of hardly any load, so that is little: the
-// simulation (package prefetchsim) has not found more than the bucket regains
-// while a lease lasts.
+// later. At such a moment there was hardly any load, so out was small: the
+// simulation (package internal/test/prefetchsim) has not found more than the bucket
+// regains while a slice lasts.
 //
-// Denials: the store denies a request while units are leased elsewhere: at most
-// those. An instance never holds more than fraction of what was left when it
-// took its slice. Of a window's quota, units that are held were charged before
-// the next instance looked at what is left, so n instances leave it at least
-// (1 − fraction)^n of the quota. Units of a process that died count as used until
-// the window is over or the bucket has refilled, and so does what is not given
-// back to a bucket because it may have regained it already.
+// Denials: the store may deny a request while processes hold units: at most those.
+// A process never holds more than fraction of what was left when it took its slice.
+// Of a window's quota, the units of one process were charged before the next process
+// looked at what is left, so n processes leave at least (1 − fraction)^n of the
+// quota. The units of a process that died count as used until the window is over or
+// the bucket has refilled. So do units that are not given back to a bucket because
+// it may have regained them already.
 package prefetch
 
 import (
@@ -42,112 +53,119 @@ import (
 )
 
 const (
-	// maxChecks is how many checks a request can have that is decided locally.
+	// maxChecks is how many checks a request can have at most to be decided locally.
 	maxChecks = 8
 
 	// hotRequests is how many requests of a key the store must have granted
-	// within maxAge for the key to be leased.
+	// within maxAge for the key to be hot.
 	hotRequests = 64
 
-	// fewest is how many requests a slice must be good for. A smaller one saves
-	// nothing, and the last units are decided by the store.
-	fewest = 4
+	// minRequests is how many requests a slice must be good for. A smaller one saves
+	// nothing, and so the store decides the last units itself.
+	minRequests = 4
 
-	// growth bounds a slice by a multiple of the one before it.
-	growth = 8
+	// maxGrowth bounds a slice by a multiple of the one before it.
+	maxGrowth = 8
 
-	// lowWater is the part of a slice, 1 of so many, at which the next is taken.
+	// lowWater: the next slice is taken when 1/lowWater of the newest one is left.
 	lowWater = 4
 
-	// driftShift is the part of its time that a lease gives up, 1/1024, so that
-	// a clock that runs too slow by no more than that outlives nothing.
+	// driftShift is the part of its lifetime that a slice gives up, 1/1024, so that
+	// a clock that runs too slow by no more than that does not outlive its window.
 	driftShift = 10
 
 	// returnTimeout is how long a return may take.
 	returnTimeout = time.Second
 )
 
-// Source is the part of a [store.Store] that leases are taken from and returned to.
+// Source is the part of a [store.Store] that slices are taken from and returned to.
 type Source interface {
 	Take(ctx context.Context, checks []store.Check, results []store.Result) error
 	Refund(ctx context.Context, checks []store.Check, results []store.Result) error
 }
 
-// Clock is the time that leases run by.
+// Clock is the time by which slices end.
 type Clock interface {
 	// Now returns nanoseconds on a clock that is never set.
 	Now() int64
 
-	// After runs f once d has passed, not within the call, unless it is stopped before.
+	// After runs f once d has passed, unless it is stopped before. It never runs f
+	// within the call.
 	After(d time.Duration, f func()) (stop func())
 }
 
-// Prefetcher are what a process holds of its store's quotas. They are safe for
-// concurrent use.
+// Prefetcher holds what a process has taken ahead of its store's quotas. It is
+// safe for concurrent use.
 type Prefetcher struct {
-	source Source
-	clock  Clock
-	maxAge int64 // nanoseconds
-	ppm    int64 // the fraction, in millionths: no float decides
+	source   Source
+	clock    Clock
+	maxAge   int64 // nanoseconds
+	fraction int64 // in millionths, since no float decides
 
 	seed       maphash.Seed
-	entries    table
+	hotKeys    table
 	candidates candidates
 	returns    returns
 }
 
-// New returns leases of up to fraction of what remains, for up to maxAge.
+// New returns a Prefetcher whose slices are up to fraction of what remains and
+// last for up to maxAge.
 func New(source Source, clock Clock, fraction float64, maxAge time.Duration) *Prefetcher {
-	l := &Prefetcher{source: source, clock: clock, maxAge: int64(maxAge), ppm: int64(fraction * 1e6), seed: maphash.MakeSeed()}
-	l.candidates.sets = make([]candidateSet, candidateSets)
-	return l
+	p := &Prefetcher{source: source, clock: clock, maxAge: int64(maxAge), fraction: int64(fraction * 1e6), seed: maphash.MakeSeed()}
+	p.candidates.sets = make([]candidateSet, candidateSets)
+	return p
 }
 
-// part is what is known of one check of a request.
-type part struct {
-	hash  uint64
-	entry *entry // nil if the key is not leased
-	from  *grant // what the check was charged to, if it was
-	slice int64  // to ask for; then the entry is being planned by this request
-	epoch uint32 // of the entry, when that was planned
+// checkPlan is how one check of a request is decided. Only the request's goroutine
+// uses it.
+type checkPlan struct {
+	hash   uint64  // of the key and the limit
+	key    *hotKey // nil if the key is not hot
+	paidBy *slice  // what the check was charged to; nil if the store decides it
+
+	// ahead is how many units to take ahead, with the call that decides the request.
+	// While it is above 0, this request holds key.planning.
+	ahead int64
+	epoch uint32 // of key, when ahead was planned
 }
 
-// Take decides as store.Store.Take does: each check by its key's lease where there
-// are enough units in it, the others together by the store. If the store denies,
-// the leases get back what they gave.
-func (l *Prefetcher) Take(ctx context.Context, checks []store.Check, results []store.Result) error {
+// Take decides as [store.Store.Take] does. Each check is charged to its key's
+// slices if these have enough units. The store decides the others together. If
+// the store denies, the slices get back what they gave.
+func (p *Prefetcher) Take(ctx context.Context, checks []store.Check, results []store.Result) error {
 	if len(checks) > maxChecks || penalized(checks) {
-		return l.source.Take(ctx, checks, results)
+		return p.source.Take(ctx, checks, results)
 	}
-	var few [maxChecks]part
-	parts := few[:len(checks)]
-	now := l.clock.Now()
+	var few [maxChecks]checkPlan // not on the heap
+	plans := few[:len(checks)]
+	now := p.clock.Now()
 	planned := false
-	for i := range parts {
-		p, c := &parts[i], &checks[i]
-		if !leasable(c) {
+	for i := range plans {
+		plan, c := &plans[i], &checks[i]
+		if !prefetchable(c) {
 			continue
 		}
-		p.hash = l.hash(c)
-		p.entry = l.entries.find(p.hash, c)
-		if p.entry != nil && p.entry.isLow(now) && l.plan(p, now, c.Cost) {
+		plan.hash = p.hash(c)
+		plan.key = p.hotKeys.find(plan.hash, c)
+		if plan.key != nil && plan.key.isLow(now) && p.planSlice(plan, now, c.Cost) {
 			planned = true
 		}
 	}
-	if !planned && spend(now, checks, parts) {
-		for i := range parts {
-			results[i] = parts[i].entry.answer(parts[i].from, checks[i].Cost, now, true)
+	if !planned && spend(now, checks, plans) {
+		for i := range plans {
+			results[i] = plans[i].key.answer(plans[i].paidBy, checks[i].Cost, now, true)
 		}
 		return nil
 	}
-	return l.ask(ctx, now, checks, results, parts)
+	return p.askStore(ctx, now, checks, results, plans)
 }
 
-// leasable reports whether a lease can decide such a check. A log's readings don't
-// tell when each unit comes free, slots are held and given back by their time, a
-// calendar window's quota is nothing to hold on to, a cost of 0 asks for what the
-// store knows, and so does an operation's key.
-func leasable(c *store.Check) bool {
+// prefetchable reports whether slices can decide such a check. A log's readings do
+// not say when each unit becomes free. Concurrency slots are held and given back by
+// the time at which they were taken. The quota of a calendar window is too precious
+// to hold. A cost of 0 asks for what only the store knows, and so does an operation
+// that is charged once.
+func prefetchable(c *store.Check) bool {
 	switch c.Rule.Algorithm {
 	case store.SlidingLog, store.Concurrency, store.Calendar:
 		return false
@@ -155,7 +173,7 @@ func leasable(c *store.Check) bool {
 	return c.Cost > 0 && c.Once == nil
 }
 
-// penalized reports whether a denial of the checks can count towards a block: then
+// penalized reports whether a denial of the checks can count towards a block. Then
 // the store has to see the request as it is, and once.
 func penalized(checks []store.Check) bool {
 	for i := range checks {
@@ -166,137 +184,141 @@ func penalized(checks []store.Check) bool {
 	return false
 }
 
-// spend charges the leases, where there are some and no slice is planned. It
-// reports whether that settles all checks.
-func spend(now int64, checks []store.Check, parts []part) bool {
+// spend charges the checks to their slices, except those that take a slice ahead.
+// It reports whether that has decided all checks.
+func spend(now int64, checks []store.Check, plans []checkPlan) bool {
 	all := true
-	for i := range parts {
-		p := &parts[i]
-		if p.entry != nil && p.slice == 0 && p.from == nil {
-			p.from = p.entry.spend(now, checks[i].Cost)
+	for i := range plans {
+		plan := &plans[i]
+		if plan.key != nil && plan.ahead == 0 && plan.paidBy == nil {
+			plan.paidBy = plan.key.spend(now, checks[i].Cost)
 		}
-		all = all && p.from != nil
+		all = all && plan.paidBy != nil
 	}
 	return all
 }
 
-// unspend undoes spend. What belongs to a lease that has ended meanwhile is returned.
-func (l *Prefetcher) unspend(checks []store.Check, parts []part) {
-	for i := range parts {
-		if p := &parts[i]; p.from != nil && !p.from.add(checks[i].Cost) {
-			l.giveBack(p.entry, p.from, checks[i].Cost)
+// unspend undoes spend. Units of a slice that has ended meanwhile are returned.
+func (p *Prefetcher) unspend(checks []store.Check, plans []checkPlan) {
+	for i := range plans {
+		if plan := &plans[i]; plan.paidBy != nil && !plan.paidBy.putBack(checks[i].Cost) {
+			p.giveBack(plan.key, plan.paidBy, checks[i].Cost)
 		}
 	}
 }
 
-// ask has the store decide what no lease does, with the slices that are planned.
-// If it denies these, it is asked again without them.
-func (l *Prefetcher) ask(ctx context.Context, now int64, checks []store.Check, results []store.Result, parts []part) error {
-	defer endPlans(parts)
-	if spend(now, checks, parts) {
-		l.finish(now, checks, results, parts, true)
+// askStore has the store decide the checks that no slice has decided, and take the
+// planned slices with the same call. If the store denies that, it is asked again
+// without the slices.
+func (p *Prefetcher) askStore(ctx context.Context, now int64, checks []store.Check, results []store.Result, plans []checkPlan) error {
+	defer endPlans(plans)
+	if spend(now, checks, plans) { // the second time around, slices may suffice
+		p.answerSpent(now, checks, results, plans, true)
 		return nil
 	}
-	asked := askedPool.Get().(*asked)
-	defer asked.release()
-	asked.fill(checks, parts)
-	if err := l.source.Take(ctx, asked.checks, asked.results); err != nil {
-		l.unspend(checks, parts)
+	call := storeCalls.Get().(*storeCall)
+	defer call.release()
+	call.fill(checks, plans)
+	if err := p.source.Take(ctx, call.checks, call.results); err != nil {
+		p.unspend(checks, plans)
 		return err // what was charged stays charged
 	}
-	received := l.clock.Now()
-	refused := asked.refused()
-	if refused && endPlans(parts) {
-		for n, i := range asked.which {
-			parts[i].entry.hear(&asked.results[n])
+	received := p.clock.Now()
+	denied := call.denied()
+	if denied && endPlans(plans) {
+		for n, i := range call.which {
+			plans[i].key.noteRemaining(&call.results[n])
 		}
-		return l.ask(ctx, received, checks, results, parts)
+		return p.askStore(ctx, received, checks, results, plans)
 	}
-	for n, i := range asked.which {
-		results[i] = asked.results[n]
-		l.learn(&parts[i], &checks[i], &results[i], now, received)
+	for n, i := range call.which {
+		results[i] = call.results[n]
+		p.learn(&plans[i], &checks[i], &results[i], now, received)
 	}
-	l.askShadows(ctx, checks, results, parts)
-	if refused {
-		l.unspend(checks, parts)
+	p.retryShadows(ctx, checks, results, plans)
+	if denied {
+		p.unspend(checks, plans)
 	}
-	l.finish(received, checks, results, parts, !refused)
+	p.answerSpent(received, checks, results, plans, !denied)
 	return nil
 }
 
-// finish answers the checks that leases have decided.
-func (l *Prefetcher) finish(now int64, checks []store.Check, results []store.Result, parts []part, charged bool) {
-	for i := range parts {
-		if p := &parts[i]; p.from != nil {
-			results[i] = p.entry.answer(p.from, checks[i].Cost, now, charged)
+// answerSpent fills in the results of the checks that slices have decided.
+func (p *Prefetcher) answerSpent(now int64, checks []store.Check, results []store.Result, plans []checkPlan, charged bool) {
+	for i := range plans {
+		if plan := &plans[i]; plan.paidBy != nil {
+			results[i] = plan.key.answer(plan.paidBy, checks[i].Cost, now, charged)
 		}
 	}
 }
 
-// learn takes from the store's answer to one check what leases need: a slice, or
-// whether the key is worth one.
-func (l *Prefetcher) learn(p *part, c *store.Check, r *store.Result, sent, received int64) {
+// learn reads the store's answer to one check: it holds a slice, or news of a hot
+// key, or it counts towards making the key hot.
+func (p *Prefetcher) learn(plan *checkPlan, c *store.Check, r *store.Result, sent, received int64) {
 	switch {
-	case p.slice > 0 && r.Charged:
-		l.install(p, c, r, sent, received)
-	case r.Cached || !leasable(c):
-	case p.entry != nil:
-		p.entry.heard(sent, c, r)
-	case r.Charged: // what is denied needs no lease
-		if units, since, hot := l.candidates.count(p.hash, c.Cost, sent, l.maxAge); hot {
-			e := newEntry(p.hash, c, units, since, l.maxAge)
-			e.heard(sent, c, r)
-			l.entries.put(e, sent, l.maxAge)
+	case plan.ahead > 0 && r.Charged:
+		p.addSlice(plan, c, r, sent, received)
+	case r.Cached || !prefetchable(c):
+	case plan.key != nil:
+		plan.key.noteAnswer(sent, c, r)
+	case r.Charged: // a key that is denied has nothing to prefetch
+		if units, since, hot := p.candidates.count(plan.hash, c.Cost, sent, p.maxAge); hot {
+			k := newHotKey(plan.hash, c, units, since, p.maxAge)
+			k.noteAnswer(sent, c, r)
+			p.hotKeys.put(k, sent, p.maxAge)
 		}
 	}
 }
 
-// askShadows asks again for shadow checks that did not fit with their slices:
-// alone they may. If the store does not answer, they count as exceeded.
-func (l *Prefetcher) askShadows(ctx context.Context, checks []store.Check, results []store.Result, parts []part) {
-	for i := range parts {
-		p := &parts[i]
-		if p.slice == 0 || results[i].Charged {
+// retryShadows asks again for shadow checks that did not fit together with their
+// slices, since they may fit alone. If the store does not answer, they count as
+// exceeded.
+func (p *Prefetcher) retryShadows(ctx context.Context, checks []store.Check, results []store.Result, plans []checkPlan) {
+	for i := range plans {
+		plan := &plans[i]
+		if plan.ahead == 0 || results[i].Charged {
 			continue
 		}
 		again, answer := []store.Check{checks[i]}, make([]store.Result, 1)
-		if l.source.Take(ctx, again, answer) == nil {
+		if p.source.Take(ctx, again, answer) == nil {
 			results[i] = answer[0]
-			p.entry.heard(l.clock.Now(), &checks[i], &answer[0])
+			plan.key.noteAnswer(p.clock.Now(), &checks[i], &answer[0])
 		}
 	}
 }
 
-// Forget drops the leases of the checks' keys, whatever their limits' numbers,
-// and returns nothing: the store does not know of them any more.
-func (l *Prefetcher) Forget(checks []store.Check) {
+// Forget drops the slices of the checks' keys, whatever the limits' numbers, and
+// returns nothing: the store has forgotten what it charged.
+func (p *Prefetcher) Forget(checks []store.Check) {
 	for i := range checks {
 		c := &checks[i]
-		hash := l.hash(c)
-		set := l.entries.set(hash)
+		hash := p.hash(c)
+		set := p.hotKeys.set(hash)
 		for w := range set {
-			if e := set[w].Load(); e != nil && e.of(hash, c) {
-				e.drop()
+			if k := set[w].Load(); k != nil && k.isOfLimit(hash, c) {
+				k.dropSlices()
 			}
 		}
-		l.returns.forget(hash)
+		p.returns.forget(hash)
 	}
 }
 
-// Held returns how many units a check's key can have from its lease now.
-func (l *Prefetcher) Held(c *store.Check) int64 {
-	if e := l.entries.find(l.hash(c), c); e != nil {
-		return e.held(l.clock.Now())
+// Held returns how many units of a check's key the process could spend now.
+func (p *Prefetcher) Held(c *store.Check) int64 {
+	if k := p.hotKeys.find(p.hash(c), c); k != nil {
+		return k.held(p.clock.Now())
 	}
 	return 0
 }
 
-func (l *Prefetcher) hash(c *store.Check) uint64 {
-	return maphash.Bytes(l.seed, c.Key) ^ uint64(c.Rule.ID())*0x9e3779b97f4a7c15
+// hash returns a hash of the check's key and limit. It depends on neither the
+// limit's numbers nor anything that a client could compute.
+func (p *Prefetcher) hash(c *store.Check) uint64 {
+	return maphash.Bytes(p.seed, c.Key) ^ uint64(c.Rule.ID())*0x9e3779b97f4a7c15
 }
 
-// share returns the fraction of n that an instance may hold.
-func (l *Prefetcher) share(n int64) int64 {
+// fractionOf returns how much of n units a process may hold.
+func (p *Prefetcher) fractionOf(n int64) int64 {
 	const million = 1_000_000
-	return n/million*l.ppm + n%million*l.ppm/million
+	return n/million*p.fraction + n%million*p.fraction/million
 }

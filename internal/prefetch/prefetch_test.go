@@ -60,7 +60,7 @@ func (clock) After(d time.Duration, f func()) func() {
 	return func() { t.Stop() }
 }
 
-// rig is a store with leases on it, in a bubble whose time moves when told to.
+// rig is a store with a Prefetcher on it, in a bubble whose time moves when told to.
 type rig struct {
 	*testing.T
 	*prefetch.Prefetcher
@@ -170,7 +170,7 @@ func TestWhatIsNotSpentIsReturned(t *testing.T) {
 				c := check("k", rule(t, limit), 1)
 				r.heat(1000, c)
 				if got := r.remaining(c); got >= 99_000 {
-					t.Fatalf("%d remain: nothing is leased", got)
+					t.Fatalf("%d remain: nothing is prefetched", got)
 				}
 				time.Sleep(maxAge)
 				synctest.Wait()
@@ -186,7 +186,7 @@ func TestWhatIsNotSpentIsReturned(t *testing.T) {
 	}
 }
 
-func TestAnEndedWindowsLeaseIsNotSpent(t *testing.T) {
+func TestAnEndedWindowsSliceIsNotSpent(t *testing.T) {
 	t.Parallel()
 	for _, limit := range []core.Limit{
 		core.Per(100_000, maxAge/2).FixedWindow().Named("l"),
@@ -197,13 +197,13 @@ func TestAnEndedWindowsLeaseIsNotSpent(t *testing.T) {
 			c := check("k", rule(t, limit), 1)
 			r.heat(1000, c)
 			if got := r.remaining(c); got >= 99_000 {
-				t.Fatalf("%d remain: nothing is leased", got)
+				t.Fatalf("%d remain: nothing is prefetched", got)
 			}
 			time.Sleep(maxAge/2 - time.Millisecond) // to the next window
 			before := r.store.takes.Load()
 			r.take(c)
 			if r.store.takes.Load() == before {
-				t.Error("a request was decided by a lease of the window before")
+				t.Error("a request was decided by a slice of the window before")
 			}
 		}
 		synctest.Test(t, func(t *testing.T) {
@@ -245,7 +245,7 @@ func TestTheLastUnitsAreDecidedByTheStore(t *testing.T) {
 	}
 }
 
-func TestResultsOfALeaseArePlausible(t *testing.T) {
+func TestResultsOfASliceArePlausible(t *testing.T) {
 	t.Parallel()
 	for name, limit := range windows {
 		t.Run(name, func(t *testing.T) {
@@ -287,7 +287,7 @@ func TestResultsOfALeaseArePlausible(t *testing.T) {
 	}
 }
 
-func TestAResetDropsALease(t *testing.T) {
+func TestAResetDropsASlice(t *testing.T) {
 	run(t, 0.1, func(r *rig) {
 		c := check("k", rule(t, core.PerHour(100_000).FixedWindow()), 1)
 		r.heat(1000, c)
@@ -298,7 +298,7 @@ func TestAResetDropsALease(t *testing.T) {
 		before := r.store.takes.Load()
 		r.take(c)
 		if r.store.takes.Load() == before {
-			t.Error("the lease was spent after the reset")
+			t.Error("the slice was spent after the reset")
 		}
 		time.Sleep(2 * maxAge)
 		if r.store.returned.Load() != 0 && r.remaining(c) > 100_000-1 {
@@ -348,12 +348,12 @@ func TestALimitBesideAHotOneIsAskedForAlone(t *testing.T) {
 		synctest.Wait()
 		used := 1_000_000 - r.remaining(check("all", global, 1))
 		if used > granted || used < granted-600 { // 278 are regained a second
-			t.Errorf("%d units count as used, want at most %d and little less: denied requests take nothing from a lease", used, granted)
+			t.Errorf("%d units count as used, want at most %d and little less: denied requests take nothing from a slice", used, granted)
 		}
 	})
 }
 
-func TestShadowChecksAreLeased(t *testing.T) {
+func TestShadowChecksArePrefetched(t *testing.T) {
 	run(t, 0.2, func(r *rig) {
 		enforced := check("k", rule(t, core.PerHour(1_000_000).FixedWindow().Named("enforced")), 1)
 		shadow := check("k", rule(t, core.PerHour(5000).FixedWindow().Named("shadow")), 1)
@@ -381,7 +381,7 @@ func TestShadowChecksAreLeased(t *testing.T) {
 	})
 }
 
-func TestLogsAndFreeChecksAreNotLeased(t *testing.T) {
+func TestLogsAndFreeChecksAreNotPrefetched(t *testing.T) {
 	run(t, 0.5, func(r *rig) {
 		r.heat(200, check("k", rule(t, core.PerHour(5000).SlidingLog()), 1))
 		r.heat(200, check("k", rule(t, core.PerHour(5000)), 0))
@@ -391,8 +391,8 @@ func TestLogsAndFreeChecksAreNotLeased(t *testing.T) {
 	})
 }
 
-// Leases see a process through a short outage, and no further.
-func TestLeasesDecideWhileTheStoreIsOut(t *testing.T) {
+// Slices see a process through a short outage, and no further.
+func TestSlicesDecideWhileTheStoreIsOut(t *testing.T) {
 	run(t, 0.5, func(r *rig) {
 		c := check("k", rule(t, core.PerHour(1_000_000)), 1)
 		r.heat(5000, c)
@@ -408,12 +408,12 @@ func TestLeasesDecideWhileTheStoreIsOut(t *testing.T) {
 		r.store.down.Store(false)
 		r.heat(200, c)
 		if r.store.refunds.Load() > 3 {
-			t.Errorf("%d attempts to return, want no more than one per lease", r.store.refunds.Load())
+			t.Errorf("%d attempts to return, want no more than one per slice", r.store.refunds.Load())
 		}
 	})
 }
 
-func TestAKeyWithOtherNumbersHasALeaseOfItsOwn(t *testing.T) {
+func TestAKeyWithOtherNumbersHasSlicesOfItsOwn(t *testing.T) {
 	run(t, 0.1, func(r *rig) {
 		r.heat(1000, check("k", rule(t, core.PerHour(100_000).Named("l")), 1))
 		before := r.store.takes.Load()

@@ -1,61 +1,68 @@
 package prefetch
 
+// A slice of a key's quota, and the atomic count of its units. Any number of
+// requests spend it at once without a lock.
+
 import "sync/atomic"
 
-// ended is what is left of a grant that is over: no cost fits, and none is put back.
+// ended is the number of units left of a slice that is over. It is so far below 0
+// that no cost fits, and putBack finds it whatever is added.
 const ended = -1 << 62
 
-// grant is a slice that the store has charged. Its fields do not change but left.
-type grant struct {
-	left     atomic.Int64 // units; far below 0 when it is over
-	units    int64        // at first
-	expires  int64        // on the clock
-	received int64        // on the clock: when it came, or a moment after
-	at       int64        // when it was charged, by the store
-	worth    bool         // something can be returned when it is over
+// slice is units that the store has charged ahead. All fields but left are set
+// before other goroutines see it, and never change.
+type slice struct {
+	left       atomic.Int64 // units that can be spent; below 0 when the slice is over
+	units      int64        // what left was at first
+	expires    int64        // on the clock
+	received   int64        // on the clock: when the store's answer came, or a moment after
+	chargedAt  int64        // by the store's clock, in microseconds since the epoch
+	returnable bool         // unspent units can be returned when the slice is over
 
-	// What the store said then, with all units charged.
-	remaining int64
-	reset     int64 // microseconds
-	stop      func()
+	// What the store said of the key then, with all units charged.
+	remaining  int64
+	resetAfter int64 // microseconds
+
+	stopTimer func() // stops the timer of expires
 }
 
 // spend takes units, if there are as many.
-func (g *grant) spend(now, units int64) bool {
-	if now >= g.expires {
+func (s *slice) spend(now, units int64) bool {
+	if now >= s.expires {
 		return false
 	}
 	for {
-		left := g.left.Load()
+		left := s.left.Load()
 		if left < units {
 			return false
 		}
-		if g.left.CompareAndSwap(left, left-units) {
+		if s.left.CompareAndSwap(left, left-units) {
 			return true
 		}
 	}
 }
 
-// add undoes a spend. It reports false if the grant is over.
-func (g *grant) add(units int64) bool {
+// putBack undoes a spend. It reports false if the slice is over.
+func (s *slice) putBack(units int64) bool {
 	for {
-		left := g.left.Load()
+		left := s.left.Load()
 		if left < 0 {
 			return false
 		}
-		if g.left.CompareAndSwap(left, left+units) {
+		if s.left.CompareAndSwap(left, left+units) {
 			return true
 		}
 	}
 }
 
-// held returns the units that can still be spent.
-func (g *grant) held(now int64) int64 {
-	if g == nil || now >= g.expires {
+// held returns the units that can still be spent. A nil slice has none.
+func (s *slice) held(now int64) int64 {
+	if s == nil || now >= s.expires {
 		return 0
 	}
-	return max(g.left.Load(), 0)
+	return max(s.left.Load(), 0)
 }
 
-// end ends the grant, and returns what was left: 0 if it had ended before.
-func (g *grant) end() int64 { return max(g.left.Swap(ended), 0) }
+// end ends the slice, and returns what was left. That is 0 if it had ended before,
+// so units are returned once.
+func (s *slice) end() int64 { return max(s.left.Swap(ended), 0) }

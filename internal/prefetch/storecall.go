@@ -1,40 +1,45 @@
 package prefetch
 
+// What the store is asked of a request: the checks that no slice has decided, each
+// with the slice that is taken ahead with it.
+
 import (
 	"sync"
 
 	"github.com/weblimit/weblimit/core/store"
 )
 
-// asked is what the store is asked of a request.
-type asked struct {
-	which   []int
+// storeCall is one Take of the store. It is used again by later requests.
+type storeCall struct {
+	which   []int // which of the request's checks these are
 	checks  []store.Check
 	results []store.Result
 }
 
-var askedPool = sync.Pool{New: func() any { return new(asked) }}
+var storeCalls = sync.Pool{New: func() any { return new(storeCall) }}
 
-func (a *asked) fill(checks []store.Check, parts []part) {
-	for i := range parts {
-		if parts[i].from == nil {
+// fill adds the checks that are still to be decided.
+func (s *storeCall) fill(checks []store.Check, plans []checkPlan) {
+	for i := range plans {
+		if plans[i].paidBy == nil {
 			c := checks[i]
-			c.Cost += parts[i].slice
-			a.which, a.checks, a.results = append(a.which, i), append(a.checks, c), append(a.results, store.Result{})
+			c.Cost += plans[i].ahead
+			s.which, s.checks, s.results = append(s.which, i), append(s.checks, c), append(s.results, store.Result{})
 		}
 	}
 }
 
-func (a *asked) release() {
-	clear(a.checks)
-	a.which, a.checks, a.results = a.which[:0], a.checks[:0], a.results[:0]
-	askedPool.Put(a)
+// release gives the call back for reuse. It keeps nothing of the request.
+func (s *storeCall) release() {
+	clear(s.checks)
+	s.which, s.checks, s.results = s.which[:0], s.checks[:0], s.results[:0]
+	storeCalls.Put(s)
 }
 
-// refused reports whether an enforced check did not fit.
-func (a *asked) refused() bool {
-	for i := range a.results {
-		if !a.results[i].Allowed && !a.checks[i].Shadow {
+// denied reports whether an enforced check did not fit.
+func (s *storeCall) denied() bool {
+	for i := range s.results {
+		if !s.results[i].Allowed && !s.checks[i].Shadow {
 			return true
 		}
 	}
