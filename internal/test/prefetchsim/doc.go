@@ -1,8 +1,8 @@
-// Package prefetchsim simulates processes that lease quota of one store: up to
-// thousands of them, with uneven load that moves, slow answers, processes that
-// die with leases out, and clocks that differ. The leases are the ones of package
-// lease; only the store, the time and the load are made up. Nobody imports it but
-// its tests and the program in plot.
+// Package prefetchsim simulates processes that prefetch quota of one store: up to
+// thousands of them, with uneven load that moves from process to process, slow
+// answers, processes that die with slices in hand, and clocks that differ. The
+// slices are those of package prefetch. Only the store, the time and the load are
+// simulated. Only its tests and the program in plot import it.
 //
-// A simulation is determined by its [Config]: equal ones have equal outcomes.
+// A [Config] determines its simulation: equal ones have equal outcomes.
 package prefetchsim

@@ -1,11 +1,13 @@
 package prefetchsim
 
+// The timers of a simulation.
+
 import "container/heap"
 
-// events are what happens later, in the order of time and then of planning.
+// events holds what is planned for later, in the order of time and then of planning.
 type events struct {
-	queue []*event
-	count int64
+	queue []*event // a heap
+	count int64    // of all that were ever planned
 }
 
 type event struct {
@@ -22,7 +24,7 @@ func (e *events) plan(at int64, do func()) *event {
 	return ev
 }
 
-// runUntil does what is due before a time.
+// runUntil runs what is due up to a time. It calls moveTo before each event.
 func (e *events) runUntil(at int64, moveTo func(int64)) {
 	for len(e.queue) > 0 && e.queue[0].at <= at {
 		ev := heap.Pop(e).(*event)

@@ -1,13 +1,14 @@
 package prefetchsim
 
+// An exact account of one key, as simple as can be: the measure of the simulation.
+
 import (
 	"github.com/weblimit/weblimit/core"
 	"github.com/weblimit/weblimit/core/store"
 )
 
-// exact is the state of one key under one rule, written down as simply as can be:
-// the simulated store, and the judge of what the store's users granted. All times
-// are microseconds since the epoch.
+// exact is the state of one key under one rule: the simulated store, and the
+// measure of what the instances granted. All times are microseconds since the epoch.
 type exact struct {
 	rule *core.Rule
 	now  int64
@@ -16,7 +17,7 @@ type exact struct {
 	this      int64 // windows: units used in this window
 	last      int64 // sliding window: in the one before
 	start     int64 // of this window
-	emptiedAt int64 // the last time at which nothing counted as used, as far as it was seen
+	emptiedAt int64 // the last time that move found nothing used
 }
 
 // move brings the state to a time, which never goes back.
@@ -49,7 +50,7 @@ func (x *exact) move(now int64) {
 	}
 }
 
-// free returns the units that fit now: less than 0 if more than the limit is used.
+// free returns the units that fit now. It is below 0 if more than the limit is used.
 func (x *exact) free() int64 {
 	scale := x.rule.Scale()
 	if x.rule.Algorithm == store.TokenBucket {
@@ -67,8 +68,8 @@ func (x *exact) charge(units int64) {
 	x.this += units
 }
 
-// refund gives back units as core.Store does, and returns how many count as
-// given back: all but those that time may have returned.
+// refund gives back units as a [store.Store] does. It returns how many it gave back:
+// all but those that time may have given back already.
 func (x *exact) refund(units, at int64) int64 {
 	scale := x.rule.Scale()
 	switch {
@@ -85,7 +86,7 @@ func (x *exact) refund(units, at int64) int64 {
 	return units
 }
 
-// result is the store's answer to a cost that was charged, or not.
+// result returns the store's answer to a check.
 func (x *exact) result(cost int64, charged bool) core.Result {
 	scale := x.rule.Scale()
 	reading := store.Reading{Charged: charged, At: x.now}

@@ -1,5 +1,7 @@
 package prefetchsim
 
+// A simulated process: its slices, its clock, and its way to the simulated store.
+
 import (
 	"context"
 	"time"
@@ -9,18 +11,18 @@ import (
 	"github.com/weblimit/weblimit/internal/prefetch"
 )
 
-// instance is a process: its leases, its clock and its way to the store.
+// instance is a process.
 type instance struct {
-	sim    *simulation
-	leases *prefetch.Prefetcher
-	held   int64 // units that are charged, and neither spent nor returned
-	dead   bool
+	sim        *simulation
+	prefetcher *prefetch.Prefetcher
+	held       int64 // units that are charged, and neither spent nor returned
+	dead       bool
 
-	spendable int64 // units of them that a lease had when it was last looked at
+	spendable int64 // units that slices had when they were last looked at
 
-	skew  int64   // nanoseconds
+	skew  int64   // of its clock, in nanoseconds
 	speed float64 // of its clock
-	waits int64   // for the answer to the request at work: the others' times go on from when it was asked
+	waits int64   // how long the current request has waited; the others go on from when it was sent
 }
 
 var (
@@ -34,7 +36,7 @@ func (s *simulation) newInstance() *instance {
 		skew:  int64((2*s.rand.Float64() - 1) * float64(s.Skew)),
 		speed: 1 + (2*s.rand.Float64()-1)*s.Drift,
 	}
-	i.leases = prefetch.New(i, i, s.Fraction, s.MaxAge)
+	i.prefetcher = prefetch.New(i, i, s.Fraction, s.MaxAge)
 	return i
 }
 
@@ -43,7 +45,7 @@ func (i *instance) Now() int64 {
 	return int64(time.Hour) + i.skew + int64(float64(i.sim.now+i.waits)*i.speed)
 }
 
-// After implements prefetch.Clock. What is due comes somewhat late.
+// After implements prefetch.Clock. Timers are somewhat late.
 func (i *instance) After(d time.Duration, f func()) (stop func()) {
 	at := i.sim.now + i.waits + int64(float64(d)/i.speed) + i.delay()
 	ev := i.sim.events.plan(at, func() {
@@ -56,8 +58,8 @@ func (i *instance) After(d time.Duration, f func()) (stop func()) {
 
 func (i *instance) delay() int64 { return int64(i.sim.rand.Float64() * float64(i.sim.Delay)) }
 
-// Take implements prefetch.Source: the store decides at once, and the answer takes
-// some time to come.
+// Take implements prefetch.Source. The store decides at once, and the answer takes
+// some time to arrive.
 func (i *instance) Take(_ context.Context, checks []core.Check, results []core.Result) error {
 	s := i.sim
 	s.moveStore()
@@ -67,8 +69,8 @@ func (i *instance) Take(_ context.Context, checks []core.Check, results []core.R
 		s.store.charge(cost)
 		s.out.Calls++
 		i.held += cost
-		s.leased += cost
-		s.out.Leased = max(s.out.Leased, s.leased)
+		s.prefetched += cost
+		s.out.Prefetched = max(s.out.Prefetched, s.prefetched)
 	}
 	results[0] = s.store.result(cost, charged)
 	i.waits += i.delay()
@@ -82,10 +84,10 @@ func (i *instance) Refund(_ context.Context, checks []core.Check, results []core
 	s.moveStore()
 	for n := range checks {
 		if s.rule.Algorithm == store.FixedWindow && results[n].At < s.store.start {
-			continue // it came too late to matter
+			continue // its window is over
 		}
 		i.held -= checks[n].Cost
-		s.leased -= checks[n].Cost
+		s.prefetched -= checks[n].Cost
 		s.lose(checks[n].Cost - s.store.refund(checks[n].Cost, results[n].At))
 	}
 	return nil

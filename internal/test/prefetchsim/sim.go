@@ -1,5 +1,8 @@
 package prefetchsim
 
+// A simulation: its settings, its outcome, the load, and the account of who holds
+// what.
+
 import (
 	"context"
 	"math"
@@ -11,43 +14,43 @@ import (
 	"github.com/weblimit/weblimit/core/store"
 )
 
-// Config is what to simulate.
+// Config holds the settings of a simulation.
 type Config struct {
 	Limit     core.Limit
 	Instances int
 	Fraction  float64
 	MaxAge    time.Duration
 	Load      float64       // requests per unit of quota, on average
-	Phase     time.Duration // the load is twice as much, hardly any, and as much, each for this long; then others have it
+	Phase     time.Duration // how long each load lasts: twice the average, hardly any, the average; then other instances have it
 	Duration  time.Duration // of simulated time
 	Loss      time.Duration // between two instances that die and are replaced; 0 for none
-	Skew      time.Duration // instances' clocks are off by up to that
-	Drift     float64       // and run too fast or slow by up to that, as a part of 1
-	Delay     time.Duration // of an answer, and of what timers start, at most
+	Skew      time.Duration // how far instances' clocks are off, at most
+	Drift     float64       // by how much they run too fast or slow, at most, as a part of 1
+	Delay     time.Duration // by how much answers and timers are late, at most
 	Seed      uint64
 }
 
-// Outcome is what came of it, in units. Over and Under compare at each moment
-// what was granted until then with an exact account of the limit that is charged
-// at the moments of the grants.
+// Outcome is what a simulation measured, in units. Over and Under compare at each
+// moment what was granted until then with an exact account of the limit, which is
+// charged at the moments of the grants.
 type Outcome struct {
 	Requests int64
 	Granted  int64
 	Exact    int64 // granted by an exact limiter that was asked the same
-	Calls    int64 // of the store that granted something, or returned it
+	Calls    int64 // calls of the store that charged or returned something
 	Lost     int64 // units that instances held when they died
 
 	Over       int64 // the most that was granted beyond the limit
-	OverBound  int64 // the least of what is stated: at most this may be granted beyond
+	OverBound  int64 // the stated bound of Over
 	Under      int64 // the most that the limit had free when a request was denied
-	UnderBound int64 // the most that was leased out or lost when one was
-	Leased     int64 // the most that was leased out at once, or on its way back
+	UnderBound int64 // the most that was prefetched or lost when a request was denied
+	Prefetched int64 // the most that was prefetched at once, units on their way back included
 	Held       int64 // the most that could be spent at once
-	HeldBound  int64 // the most that is stated of it
-	Broken     int64 // denials at which more was free than was leased out or lost
+	HeldBound  int64 // the stated bound of Held
+	Broken     int64 // denials when more was free than was prefetched or lost
 }
 
-// simulation is one in progress.
+// simulation is a simulation in progress. One goroutine runs it.
 type simulation struct {
 	Config
 	rule   *core.Rule
@@ -56,24 +59,24 @@ type simulation struct {
 	events events
 	out    Outcome
 
-	store exact
-	judge exact // of what was granted
-	ideal exact // an exact limiter's
+	store exact // the simulated store
+	judge exact // charged with each unit when it was granted
+	ideal exact // an exact limiter that is asked the same
 
-	held   int64 // units that instances can spend, or could when they were last looked at
-	leased int64 // units that are charged, not spent, and not returned, of instances that live
-	lost   int64 // and that are neither leased nor granted nor given back; until they don't count any more
-	lostAt int64 // when the last was lost, in microseconds
+	held       int64 // units that instances can spend, or could when they were last looked at
+	prefetched int64 // units that live instances were charged, and have neither spent nor returned
+	lost       int64 // units that were charged, and neither granted nor given back, as long as they count
+	lostAt     int64 // when the last unit was lost, in microseconds
 
 	instances []*instance
-	weights   []float64 // cumulative, by rank
-	shift     int       // which instance has which rank
+	weights   []float64 // of the load, cumulative, by rank
+	shift     int       // by how much ranks are shifted among the instances
 }
 
 // epoch is when simulations begin, in microseconds.
 const epoch = 1_700_000_000_000_000
 
-// Run simulates.
+// Run runs a simulation.
 func Run(config Config) (Outcome, error) {
 	rule, err := config.Limit.Rule()
 	if err != nil {
@@ -92,13 +95,13 @@ func Run(config Config) (Outcome, error) {
 	}
 	s.bounds()
 	s.run()
-	s.out.OverBound = min(s.out.OverBound, s.out.Leased)
+	s.out.OverBound = min(s.out.OverBound, s.out.Prefetched)
 	return s.out, nil
 }
 
-// bounds are what the documentation of leases states.
+// bounds computes what the documentation of redisstore.Prefetch states.
 func (s *simulation) bounds() {
-	refilled := int64(0) // while a lease lasts
+	refilled := int64(0) // while a slice lasts
 	if s.rule.Algorithm == store.TokenBucket {
 		perNano := float64(s.rule.Quota) / float64(s.rule.Window)
 		refilled = int64(math.Ceil(min(perNano*float64(s.MaxAge), float64(s.rule.Burst)/8)))
@@ -127,13 +130,13 @@ func (s *simulation) run() {
 	}
 }
 
-// request has an instance asked.
+// request sends a request to an instance, and accounts for the answer.
 func (s *simulation) request() {
 	rank := sort.SearchFloat64s(s.weights, s.rand.Float64()*s.weights[len(s.weights)-1])
 	i := s.instances[(rank+s.shift*7)%len(s.instances)]
 	checks := []core.Check{{Key: []byte("hot"), Rule: s.rule, Cost: 1}}
 	var results [1]core.Result
-	if err := i.leases.Take(context.Background(), checks, results[:]); err != nil {
+	if err := i.prefetcher.Take(context.Background(), checks, results[:]); err != nil {
 		panic(err) // the simulated store does not fail
 	}
 	s.look(i, &checks[0])
@@ -154,45 +157,45 @@ func (s *simulation) request() {
 	s.judge.charge(1)
 	s.out.Over = max(s.out.Over, -s.judge.free())
 	i.held--
-	s.leased--
+	s.prefetched--
 }
 
-// look keeps account of what instances hold. Of the others it is what they held
-// when they were asked last; if that looks like too much, all are looked at.
+// look updates the account of what instances hold. For the others it has what they
+// held when they were last asked. If that gives a new maximum, it looks at all.
 func (s *simulation) look(i *instance, c *core.Check) {
-	h := i.leases.Held(c)
+	h := i.prefetcher.Held(c)
 	s.held += h - i.spendable
 	i.spendable = h
 	if s.held > s.out.Held {
 		s.held = 0
 		for _, i := range s.instances {
-			i.spendable = i.leases.Held(c)
+			i.spendable = i.prefetcher.Held(c)
 			s.held += i.spendable
 		}
 		s.out.Held = max(s.out.Held, s.held)
 	}
 }
 
-// denied compares what was free with what was leased out or lost.
+// denied compares what was free with what was prefetched or lost.
 func (s *simulation) denied() {
 	s.moveStore()
 	free := max(s.judge.free(), 0)
 	s.out.Under = max(s.out.Under, free)
-	s.out.UnderBound = max(s.out.UnderBound, s.leased+s.lost)
-	if free > s.leased+s.lost {
+	s.out.UnderBound = max(s.out.UnderBound, s.prefetched+s.lost)
+	if free > s.prefetched+s.lost {
 		s.out.Broken++
 	}
 }
 
-// moveStore brings the store to now, and forgets what does not count any more.
+// moveStore brings the store to now, and drops units that do not count any more.
 func (s *simulation) moveStore() {
 	start := s.store.start
 	s.store.move(s.micros())
 	if s.store.emptiedAt > s.lostAt || s.rule.Algorithm == store.SlidingWindow && s.store.start > s.lostAt+s.rule.Window.Microseconds() {
 		s.lost = 0
 	}
-	if s.rule.Algorithm == store.FixedWindow && s.store.start != start { // nothing of it is spent, or returned
-		s.lost, s.leased = 0, 0
+	if s.rule.Algorithm == store.FixedWindow && s.store.start != start { // units of the window before are neither spent nor returned
+		s.lost, s.prefetched = 0, 0
 		for _, i := range s.instances {
 			i.held = 0
 		}
@@ -207,7 +210,7 @@ func (s *simulation) lose(units int64) {
 // micros is the store's time.
 func (s *simulation) micros() int64 { return max(epoch+s.now/1000, s.store.now) }
 
-// planLoss plans the death of an instance, whatever it holds.
+// planLoss plans the death of a random instance, which loses what it holds.
 func (s *simulation) planLoss() {
 	s.events.plan(s.now+int64(s.rand.ExpFloat64()*float64(s.Loss)), func() {
 		rank := sort.SearchFloat64s(s.weights, s.rand.Float64()*s.weights[len(s.weights)-1])
@@ -215,7 +218,7 @@ func (s *simulation) planLoss() {
 		dead := s.instances[n]
 		dead.dead = true
 		s.moveStore()
-		s.leased -= dead.held
+		s.prefetched -= dead.held
 		s.lose(dead.held)
 		s.out.Lost += dead.held
 		s.held -= dead.spendable

@@ -21,7 +21,7 @@ var limits = map[string]core.Limit{
 	"sliding window":    core.PerSecond(quota).SlidingWindow(),
 }
 
-// What is measured is never above what is stated, however many instances there
+// The measured values never exceed the stated bounds, however many instances there
 // are and whatever happens to them.
 func TestBounds(t *testing.T) {
 	t.Parallel()
@@ -55,7 +55,7 @@ func TestBounds(t *testing.T) {
 							t.Errorf("%d units held at once, stated: at most %d", o.Held, o.HeldBound)
 						}
 						if o.Broken > 0 {
-							t.Errorf("%d requests were denied while more units were free than leased or lost", o.Broken)
+							t.Errorf("%d requests were denied while more units were free than prefetched or lost", o.Broken)
 						}
 					}
 				})

@@ -1,4 +1,4 @@
-// Plot simulates leases of 1, 10, 100 and 1,000 instances, draws docs/prefetch.svg
+// Plot simulates prefetching by 1, 10, 100 and 1,000 instances, draws docs/prefetch.svg
 // and prints the figures as a table:
 //
 //	go run ./internal/test/prefetchsim/plot -o docs/prefetch.svg
