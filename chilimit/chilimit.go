@@ -7,6 +7,7 @@ import (
 	"github.com/go-chi/chi/v5"
 
 	"github.com/weblimit/weblimit/core"
+	"github.com/weblimit/weblimit/core/adapter"
 	"github.com/weblimit/weblimit/internal/stdhttp"
 )
 
@@ -45,8 +46,9 @@ func New(limiter *core.Limiter, config ...Config) func(http.Handler) http.Handle
 	if len(config) == 1 {
 		c = config[0]
 	}
+	asked := adapter.New(limiter, "chi")
 	return func(next http.Handler) http.Handler {
-		return &handler{limiter: limiter, config: c, next: next, inner: routerOf(next)}
+		return &handler{limiter: asked, config: c, next: next, inner: routerOf(next)}
 	}
 }
 
@@ -72,7 +74,7 @@ func routerOf(h http.Handler) *chi.Mux {
 }
 
 type handler struct {
-	limiter *core.Limiter
+	limiter *adapter.Limiter
 	config  Config
 	next    http.Handler
 	inner   *chi.Mux // that the middleware is around, if any

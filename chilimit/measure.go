@@ -4,6 +4,7 @@ import (
 	"net/http"
 
 	"github.com/weblimit/weblimit/core"
+	"github.com/weblimit/weblimit/core/adapter"
 	"github.com/weblimit/weblimit/internal/stdhttp"
 )
 
@@ -18,7 +19,7 @@ func Measure(load *core.Load) func(http.Handler) http.Handler {
 		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			in := requests.Get().(*request)
 			in.Request, in.http, in.mounts = stdhttp.Of(r), r, &m
-			work := load.Begin(in)
+			work := adapter.Begin(load, in)
 			in.release()
 			stdhttp.Measure(work, w, r, next)
 		})

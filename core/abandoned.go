@@ -71,7 +71,7 @@ func (a *abandonedPlace) decide(ctx context.Context, c *call, d *Decision, now t
 	}
 	d.sumUp(ctx, c)
 	d.held = a.reservation
-	d.held.outer, _ = ctx.Value(reservationKey{}).(*reservation)
+	d.held.outer = reservationIn(ctx)
 }
 
 // expire gives back a place that no request has taken over, and its charge.

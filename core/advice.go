@@ -75,10 +75,6 @@ func (a *advisor) log(kind Advice, problem string) {
 		slog.String("code", string(kind)), slog.String("see", adviceLink+strings.ToLower(string(kind))))
 }
 
-// Advise logs advice once per process, unless Config.Silence has its kind.
-// Adapters and stores that notice something call it.
-func (l *Limiter) Advise(kind Advice, problem string) { l.advisor.advise(kind, problem) }
-
 // builtWhileServing looks for a server's frames below New. A limiter that each
 // request builds anew limits nobody.
 func (a *advisor) builtWhileServing() {
@@ -101,7 +97,7 @@ func (a *advisor) builtWhileServing() {
 // show. The limiter stops calling it after adviceLooks.
 func (a *advisor) look(l *Limiter, r keyfuncs.Request) {
 	first := a.looks.Add(1) == 1
-	if d, ok := r.Value(decisionKey{}).(*Decision); ok && d.limiter == l {
+	if d := decisionIn(r); d != nil && d.limiter == l {
 		a.advise(AdviceTwice, "one limiter decides a request twice, and charges it twice; is its middleware installed in two places?")
 	}
 	if framework, ok := r.(interface{ FrameworkRisk() string }); ok && first && a.readsFramework {
@@ -163,7 +159,7 @@ func (l *Limiter) inspectStore() {
 		defer cancel()
 		// An error says only that the server does not let us look.
 		if kind, problem, err := inspect(ctx); err == nil && problem != "" {
-			l.Advise(Advice(kind), problem)
+			l.advisor.advise(Advice(kind), problem)
 		}
 	}()
 }

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/weblimit/weblimit/core"
+	"github.com/weblimit/weblimit/core/adapter"
 	"github.com/weblimit/weblimit/keyfuncs"
 )
 
@@ -27,7 +28,7 @@ func TestDecisionsInMemoryDoNotAllocate(t *testing.T) {
 	}
 	one, three := limits[:1], limits[1:]
 	block := core.Block{After: 1, Within: time.Hour, For: time.Hour}
-	var d core.Decision
+	var c adapter.Context
 	room := make([]core.LimitResult, 3)
 	for _, tt := range []struct {
 		name   string
@@ -43,8 +44,8 @@ func TestDecisionsInMemoryDoNotAllocate(t *testing.T) {
 		{"a request of one limit", one, 0, func(l *core.Limiter) { l.Allow(r) }},
 		{"a request of three limits", three, 1, func(l *core.Limiter) { l.Allow(r) }},
 		{"a request of three limits, with room for their results", three, 0, func(l *core.Limiter) {
-			d = core.Decision{}
-			l.Decide(r, &d, room)
+			c.Decision = core.Decision{}
+			adapter.New(l, "").Decide(r, &c, room)
 		}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
@@ -72,10 +73,10 @@ func TestSetHeadersAllocatesAtMostOnce(t *testing.T) {
 		l := limiterOn(t, core.NewMemory(), tt.limits...)
 		d := l.Allow(&request{})
 		h := http.Header{}
-		d.SetHeaders(core.HeaderMap(h)) // the map has its room from here on
+		d.SetHeaders(adapter.HeaderMap(h)) // the map has its room from here on
 		allocs := testing.AllocsPerRun(200, func() {
 			clear(h)
-			d.SetHeaders(core.HeaderMap(h))
+			d.SetHeaders(adapter.HeaderMap(h))
 		})
 		if allocs != tt.want {
 			t.Errorf("%s: %v allocations, want %v", tt.name, allocs, tt.want)

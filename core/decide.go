@@ -15,17 +15,16 @@ import (
 // request, or one that no limit applies to, takes none.
 func (l *Limiter) Allow(r keyfuncs.Request) Decision {
 	var d Decision
-	l.Decide(r, &d, nil)
+	l.decideRequest("", r, &d, nil)
 	return d
 }
 
-// Decide is Allow for adapters: it writes the decision to where it will stay,
-// such as a [DecisionContext], since each copy of one costs as much as making its
-// key. d must be a zero Decision that nobody else has.
+// decideRequest is Allow for adapters; see adapter.Limiter. It writes the decision to where
+// it will stay: each copy of one costs as much as making its key. d must be a zero Decision.
 //
-// room is for the results of more than one limit, if there is enough of it: else
-// they are one allocation more. Nobody else may have it either.
-func (l *Limiter) Decide(r keyfuncs.Request, d *Decision, room []LimitResult) {
+// room is for the results of more than one limit, if there is enough of it: else they are
+// one allocation more.
+func (l *Limiter) decideRequest(adapter string, r keyfuncs.Request, d *Decision, room []LimitResult) {
 	if l.advisor.looks.Load() < adviceLooks {
 		l.advisor.look(l, r)
 	}
@@ -42,7 +41,7 @@ func (l *Limiter) Decide(r keyfuncs.Request, d *Decision, room []LimitResult) {
 	c := calls.Get().(*call)
 	defer c.release()
 	if l.direct != nil {
-		l.decideRequest(c, r, d)
+		l.decideDirect(c, r, d)
 		return
 	}
 	for i := range l.limits {
@@ -116,8 +115,8 @@ func (l *Limiter) decideNow(ctx context.Context, c *call, who asker, d *Decision
 	}
 }
 
-// decideRequest is Decide for a single limit of a store in this process.
-func (l *Limiter) decideRequest(c *call, r keyfuncs.Request, d *Decision) {
+// decideDirect decides a request by a single limit of a store in this process.
+func (l *Limiter) decideDirect(c *call, r keyfuncs.Request, d *Decision) {
 	limit := &l.limits[0]
 	key, rule, cost, reason := limit.ask(c.keys, r)
 	c.keys = key

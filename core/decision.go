@@ -70,7 +70,7 @@ type Decision struct {
 	held    *reservation // what may still change after the request, or nil
 	one     [1]LimitResult
 	many    []LimitResult // instead of one, if there are more
-	field   [1]string     // the RateLimit field, where a HeaderMap can refer to it; of an ambiguous key, what is repeated
+	field   [1]string     // the RateLimit field, where a seam.HeaderMap can refer to it; of an ambiguous key, what is repeated
 	text    [32]byte      // of the field, unless it is longer
 }
 

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/weblimit/weblimit/core"
+	"github.com/weblimit/weblimit/core/adapter"
 	"github.com/weblimit/weblimit/core/store"
 )
 
@@ -145,7 +146,7 @@ func TestTheZeroDecisionIsHarmless(t *testing.T) {
 		t.Errorf("it allows, or has status %d", d.Status())
 	}
 	d.SetHeaders(nil)
-	d.SetHeaders(core.HeaderMap(nil))
+	d.SetHeaders(adapter.HeaderMap(nil))
 	wantHeaders(t, &d, "", "", "")
 	wantDecision(t, "from a context", fromContext(core.NewContext(context.Background(), d)), false, core.ReasonUndecided)
 }

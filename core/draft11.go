@@ -9,6 +9,7 @@ import (
 	"unsafe"
 
 	"github.com/weblimit/weblimit/core/store"
+	"github.com/weblimit/weblimit/internal/seam"
 )
 
 // The response fields of draft-ietf-httpapi-ratelimit-headers-11, an
@@ -32,7 +33,7 @@ const (
 const maxFieldInteger = 999_999_999_999_999
 
 func (d *Decision) setDraft11(h Header, style *headerStyle) {
-	m, isMap := h.(HeaderMap)
+	m, isMap := h.(seam.HeaderMap)
 	policy := style.policy
 	if policy == nil {
 		policy = d.policies()

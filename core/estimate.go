@@ -52,7 +52,7 @@ func Charge(ctx context.Context, n int64) error {
 	if n < 0 {
 		return fmt.Errorf("weblimit: Charge: units must not be negative, got %d", n)
 	}
-	r, _ := ctx.Value(reservationKey{}).(*reservation)
+	r := reservationIn(ctx)
 	found := false
 	for ; r != nil; r = r.outer {
 		found = r.spend(n) || found

@@ -357,7 +357,7 @@ func ExampleDecision_SetHeaders() {
 	d := limiter.AllowKey(ctx, "ip:192.0.2.1", 1)
 
 	h := http.Header{}
-	d.SetHeaders(core.HeaderMap(h))
+	d.SetHeaders(h)
 	fmt.Println("RateLimit-Policy:", h.Get("RateLimit-Policy"))
 	fmt.Println("RateLimit:", h.Get("RateLimit"))
 	fmt.Println("Retry-After:", h.Get("Retry-After"))

@@ -29,3 +29,9 @@ const AdviceLooks = adviceLooks
 
 // MaxTiers is how many tiers' rules a limit keeps.
 const MaxTiers = maxTiers
+
+// LowerRule is the rule of requests for which the condition of Reserve does not hold.
+func (l Limit) LowerRule() (Rule, error) { return l.lowerRule() }
+
+// Advise logs advice as the limiter does.
+func (l *Limiter) Advise(kind Advice, problem string) { l.advisor.advise(kind, problem) }

@@ -10,34 +10,11 @@ import (
 
 const headerRetryAfter = "Retry-After" // RFC 9110, section 10.2.3
 
-// Header is a response header as [Decision.SetHeaders] needs it. http.Header is
-// one, and [HeaderMap] is the same without the copying.
+// Header is a response header as [Decision.SetHeaders] needs it. http.Header is one.
 type Header interface {
 	Get(name string) string
 	Set(name, value string)
 }
-
-// HeaderMap is an http.Header, or any map of its kind, to write a decision to:
-//
-//	d.SetHeaders(core.HeaderMap(w.Header()))
-type HeaderMap map[string][]string
-
-// Get returns the first value of name, which must be in canonical form.
-func (h HeaderMap) Get(name string) string {
-	if v := h[name]; len(v) > 0 {
-		return v[0]
-	}
-	return ""
-}
-
-// Values returns all values of name, which must be in canonical form.
-func (h HeaderMap) Values(name string) []string { return h[name] }
-
-// Add appends a value of name, which must be in canonical form.
-func (h HeaderMap) Add(name, value string) { h[name] = append(h[name], value) }
-
-// Set replaces the values of name, which must be in canonical form.
-func (h HeaderMap) Set(name, value string) { h[name] = []string{value} }
 
 // HeadersWhen says which responses tell clients of their limits. Retry-After is
 // on every denial that waiting can end, whatever it says.

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/weblimit/weblimit/core"
+	"github.com/weblimit/weblimit/core/adapter"
 	"github.com/weblimit/weblimit/internal/test/storetest"
 	"github.com/weblimit/weblimit/keyfuncs"
 )
@@ -23,7 +24,7 @@ func wantHeaders(t testing.TB, d *core.Decision, want ...string) {
 	t.Helper()
 	standard, direct := http.Header{}, http.Header{}
 	d.SetHeaders(standard)
-	d.SetHeaders(core.HeaderMap(direct))
+	d.SetHeaders(adapter.HeaderMap(direct))
 	for kind, h := range map[string]http.Header{"http.Header": standard, "HeaderMap": direct} {
 		wantFields(t, kind, h, want...)
 	}
@@ -253,7 +254,7 @@ func TestMembersOfSeveralLinesAreKept(t *testing.T) {
 	}
 }
 
-func asMap(h http.Header) core.Header    { return core.HeaderMap(h) }
+func asMap(h http.Header) core.Header    { return adapter.HeaderMap(h) }
 func asHeader(h http.Header) core.Header { return h }
 func asOther(h http.Header) core.Header  { return other{h} }
 
@@ -303,20 +304,20 @@ func TestPolicyIsSharedAndNeverChanged(t *testing.T) {
 		"Del": func(h http.Header) { h.Del("RateLimit-Policy") },
 		"a second limiter": func(h http.Header) {
 			d := second.Allow(&request{})
-			d.SetHeaders(core.HeaderMap(h))
+			d.SetHeaders(adapter.HeaderMap(h))
 			d.SetHeaders(h)
 		},
 	}
 	for name, run := range meddle {
 		d := l.Allow(&request{})
 		h := http.Header{}
-		d.SetHeaders(core.HeaderMap(h))
+		d.SetHeaders(adapter.HeaderMap(h))
 		if policy := h["Ratelimit-Policy"]; len(policy) != 1 || cap(policy) != 1 {
 			t.Errorf("the shared slice has length %d and capacity %d, want 1 and 1", len(policy), cap(policy))
 		}
 		run(h)
 		next := http.Header{}
-		d.SetHeaders(core.HeaderMap(next))
+		d.SetHeaders(adapter.HeaderMap(next))
 		if got := next["Ratelimit-Policy"]; !slices.Equal(got, []string{want}) {
 			t.Fatalf("%s: the next response has the policy %q, want %s", name, got, want)
 		}
@@ -326,7 +327,7 @@ func TestPolicyIsSharedAndNeverChanged(t *testing.T) {
 // HeaderMap is for maps with canonical keys, such as http.Header.
 func TestHeaderMap(t *testing.T) {
 	t.Parallel()
-	h := core.HeaderMap{"Retry-After": {}, "Ratelimit": {"1", "2"}}
+	h := adapter.HeaderMap{"Retry-After": {}, "Ratelimit": {"1", "2"}}
 	if got := h.Get("Retry-After"); got != "" {
 		t.Errorf("a header without lines reads %q", got)
 	}

@@ -16,23 +16,23 @@ import (
 // Limiter decides requests by its limits. It is safe for concurrent use and has
 // nothing to close.
 type Limiter struct {
-	store     Store
-	direct    *Memory // the store, where it decides one limit and nothing follows; else nil
-	timeout   time.Duration
-	instead   *standIn  // while the store is out; shared by the store's limiters
-	fallback  *fallback // what Config.Fallback asks for, or nil
-	limits    []limit
-	bypass    []keyfuncs.Condition
-	headers   headerStyle
-	policies  policies // of rules that depend on the request
-	details   []detail
-	onWarning func(context.Context, Warning)
-	warned    *Memory // which warnings were sent; nil if nobody wants them
-	advisor   *advisor
-	follows   bool // some limit wants to know what becomes of a request, or delays it
-	observes  bool // some limit wants to know its outcome
-	waits     bool // some limit delays requests
-	waitlist  waitlist
+	store        Store
+	direct       *Memory // the store, where it decides one limit and nothing follows; else nil
+	timeout      time.Duration
+	instead      *standIn  // while the store is out; shared by the store's limiters
+	fallback     *fallback // what Config.Fallback asks for, or nil
+	limits       []limit
+	bypass       []keyfuncs.Condition
+	headers      headerStyle
+	policies     policies // of rules that depend on the request
+	details      []detail
+	onWarning    func(context.Context, Warning)
+	warned       *Memory // which warnings were sent; nil if nobody wants them
+	advisor      *advisor
+	follows      bool // some limit wants to know what becomes of a request, or delays it
+	readsOutcome bool // some limit wants to know how a request ended
+	waits        bool // some limit delays requests
+	waitlist     waitlist
 }
 
 // limit is a Limit made ready.
@@ -137,7 +137,7 @@ func (l *Limiter) prepare(to *limit, from Limit, replicas int) (err error) {
 		to.warnAt = calendarLevels
 	}
 	to.refundOn, to.estimate, to.wait, to.slow = from.refundOn, from.estimate, from.wait, from.slow
-	l.observes = l.observes || to.refundOn != nil
+	l.readsOutcome = l.readsOutcome || to.refundOn != nil
 	l.waits = l.waits || from.wait > 0 || to.slow.most > 0
 	l.follows = l.follows || l.waits || to.reserves()
 	if from.tiers != nil {
@@ -183,14 +183,6 @@ func Must(l *Limiter, err error) *Limiter {
 func ForLimits(store Store, limits []Limit) *Limiter {
 	return Must(New(Config{Store: store, Limits: limits}))
 }
-
-// InProcess reports whether what the limiter counts stays in this process, as with a
-// [Memory], wrapped or not: n processes then allow n times its limits. Another store
-// says so in its store.Registry. Adapters for servers that start further processes ask.
-func (l *Limiter) InProcess() bool { return l.instead.InProcess() }
-
-// Limits returns how many limits the limiter has.
-func (l *Limiter) Limits() int { return len(l.limits) }
 
 // Peek tells what AllowKey would decide, and charges nothing. It counts towards no
 // block of a [Limit.Penalty], and begins none.

@@ -124,27 +124,27 @@ func (c *LoadConfig) validate() error {
 	return nil
 }
 
-// Begin notes that a request is at work. Adapters call it, by their Measure.
-func (l *Load) Begin(r keyfuncs.Request) *Work {
+// BeginKey begins to measure work for a client, in code that has no HTTP request.
+// Handlers are measured by the adapters' Measure. Call [Work.End] when the work is done:
+//
+//	defer load.BeginKey("user:42").End()
+func (l *Load) BeginKey(key string) *Work {
 	var room [256]byte // for the longest key
+	return &l.begin(keyfuncs.AppendKey(room[:0], key)).Work
+}
+
+// beginRequest is BeginKey for adapters; see adapter.Begin.
+func (l *Load) beginRequest(r keyfuncs.Request) *requestWork {
+	var room [256]byte
 	key, presence := l.config.By.Append(room[:0], r)
-	if presence != keyfuncs.Present { // many keys are no more clients than none
+	if presence != keyfuncs.Present { // several values are counted as none
 		key = append(room[:0], missingKey...)
 	}
 	return l.begin(key)
 }
 
-// BeginKey is Begin for code that has no HTTP request. Call [Work.End] when it is
-// done:
-//
-//	defer load.BeginKey("user:42").End()
-func (l *Load) BeginKey(key string) *Work {
-	var room [256]byte
-	return l.begin(keyfuncs.AppendKey(room[:0], key))
-}
-
-func (l *Load) begin(key []byte) *Work {
-	w := &Work{load: l, client: uint8(maphash.Bytes(l.seed, key)), since: time.Now()}
+func (l *Load) begin(key []byte) *requestWork {
+	w := &requestWork{Work{load: l, client: uint8(maphash.Bytes(l.seed, key)), since: time.Now()}}
 	l.working[w.client].Add(1)
 	return w
 }

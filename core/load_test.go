@@ -10,6 +10,7 @@ import (
 	"unsafe"
 
 	"github.com/weblimit/weblimit/core"
+	"github.com/weblimit/weblimit/core/adapter"
 	"github.com/weblimit/weblimit/keyfuncs"
 )
 
@@ -29,14 +30,14 @@ func after(t *testing.T, load *core.Load, seconds int) (factor float64) {
 }
 
 // begin begins n requests of each client.
-func begin(load *core.Load, n, clients int) (all []*core.Work) {
+func begin(load *core.Load, n, clients int) (all []adapter.Work) {
 	for i := range n * clients {
-		all = append(all, load.BeginKey(fmt.Sprint("user:", i%clients)))
+		all = append(all, adapter.Begin(load, &request{peer: fmt.Sprint("192.0.2.", i%clients)}))
 	}
 	return all
 }
 
-func end(all []*core.Work) {
+func end(all []adapter.Work) {
 	for _, w := range all {
 		w.End()
 	}
@@ -205,7 +206,7 @@ func TestLoadIsSafeForConcurrentUse(t *testing.T) {
 	for range 8 {
 		group.Go(func() {
 			for range 200 {
-				w := load.Begin(&request{peer: "192.0.2.1"})
+				w := adapter.Begin(load, &request{peer: "192.0.2.1"})
 				var waits sync.WaitGroup
 				for range 2 {
 					waits.Go(func() { w.Wait(); w.Resume() })

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/weblimit/weblimit/core"
+	"github.com/weblimit/weblimit/core/adapter"
 	"github.com/weblimit/weblimit/keyfuncs"
 )
 
@@ -117,7 +118,7 @@ func TestNothingToldHoldsTheKey(t *testing.T) {
 			l := limiterOn(t, store, core.PerHour(1).By(keyfuncs.User("userID")).Named(policy).OnOutage(outage))
 			for range 2 {
 				d := l.Allow(user(secret))
-				h := core.HeaderMap{}
+				h := adapter.HeaderMap{}
 				d.SetHeaders(h)
 				for what, told := range map[string]string{
 					"body":    problemBody(d),

@@ -61,8 +61,6 @@ func (c *charge) due(settled bool) int64 {
 // slots reports whether the units are held while the request runs, and no longer.
 func (c *charge) slots() bool { return c.check.Rule.Algorithm == store.Concurrency }
 
-type reservationKey struct{}
-
 // reserves reports whether something follows for the limit after the handler.
 func (l *limit) reserves() bool {
 	return l.refundOn != nil || l.estimate || l.rule.Algorithm == store.Concurrency
@@ -87,7 +85,7 @@ func (l *Limiter) reserve(ctx context.Context, d *Decision, c *call, store Store
 		return
 	}
 	r := &reservation{limiter: l, store: store, instead: instead, began: time.Now(), charges: charges}
-	r.outer, _ = ctx.Value(reservationKey{}).(*reservation)
+	r.outer = reservationIn(ctx)
 	for i := range charges {
 		if charges[i].slots() {
 			r.renewLater(i)
@@ -109,10 +107,6 @@ func (l *Limiter) settles(c *call, i int) bool {
 	}
 }
 
-// Reserved reports whether something was charged that may still change: then
-// Settle must be called after the handler, and nothing needs to be done otherwise.
-func (d *Decision) Reserved() bool { return d.held != nil }
-
 // Settle ends what the decision has reserved, by the request's outcome. The first
 // call counts; others do nothing. It returns at once: the store is told in the
 // background, together with others, and by the caller itself only if too many
@@ -124,10 +118,6 @@ func (d *Decision) Settle(o Outcome) {
 		d.held.settle(o)
 	}
 }
-
-// Observes reports whether Settle reads the outcome, so that an adapter has to
-// find it out.
-func (d *Decision) Observes() bool { return d.held != nil && d.limiter.observes }
 
 func (r *reservation) settle(o Outcome) {
 	if o.Duration == 0 {

@@ -28,9 +28,9 @@ func (l Limit) Reserve(share float64, cond keyfuncs.Condition) Limit {
 	return l
 }
 
-// LowerRule is [Limit.Rule] for the requests of a limit with Reserve for which its
-// condition does not hold: for who tests a store.
-func (l Limit) LowerRule() (Rule, error) {
+// lowerRule is [Limit.Rule] for the requests of a limit with Reserve for which its
+// condition does not hold. Tests of stores need it.
+func (l Limit) lowerRule() (Rule, error) {
 	r, err := l.Rule()
 	if err != nil {
 		return Rule{}, err

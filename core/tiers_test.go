@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/weblimit/weblimit/core"
+	"github.com/weblimit/weblimit/core/adapter"
 	"github.com/weblimit/weblimit/internal/test/storetest"
 	"github.com/weblimit/weblimit/keyfuncs"
 )
@@ -261,7 +262,7 @@ func TestThePolicyOfATierIsNotForWriting(t *testing.T) {
 	for range 2 {
 		h := http.Header{}
 		d := l.Allow(on(core.PerHour(10), 1))
-		d.SetHeaders(core.HeaderMap(h))
+		d.SetHeaders(adapter.HeaderMap(h))
 		if got := h["Ratelimit-Policy"]; len(got) != 1 || got[0] != `"default";q=10;w=3600` {
 			t.Errorf("the policy is %q", got)
 		}

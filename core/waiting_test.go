@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/weblimit/weblimit/core"
+	"github.com/weblimit/weblimit/core/adapter"
 	"github.com/weblimit/weblimit/keyfuncs"
 )
 
@@ -107,7 +108,7 @@ func TestWhoLeavesTheQueueFreesItsPlace(t *testing.T) {
 		synctest.Wait()
 		hangUp()
 		for range 5 {
-			if d := <-left; d.Allowed || d.Reason != core.ReasonCanceled || d.Status() != 503 || d.Reserved() {
+			if d := <-left; d.Allowed || d.Reason != core.ReasonCanceled || d.Status() != 503 || adapter.Reserved(&d) {
 				t.Errorf("%v, status %d; want it canceled, with 503", d.Reason, d.Status())
 			}
 		}
@@ -182,7 +183,7 @@ func TestHeadersOfALeakyBucket(t *testing.T) {
 		l := limiterOn(t, core.NewMemory(), forAll(core.PerMinute(60).LeakyBucket(time.Minute)))
 		for _, want := range []string{`"default";r=0;t=1`, `"default";r=0;t=2`} {
 			d := l.AllowKey(t.Context(), "k", 1)
-			h := core.HeaderMap{}
+			h := adapter.HeaderMap{}
 			d.SetHeaders(h)
 			if got := h.Get("Ratelimit-Policy"); got != `"default";q=60;w=60` {
 				t.Errorf("RateLimit-Policy: %s", got)

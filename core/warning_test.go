@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/weblimit/weblimit/core"
+	"github.com/weblimit/weblimit/core/adapter"
 	"github.com/weblimit/weblimit/core/store"
 	"github.com/weblimit/weblimit/internal/test/storetest"
 	"github.com/weblimit/weblimit/keyfuncs"
@@ -159,8 +160,8 @@ func TestWarnOfTwoLimiters(t *testing.T) {
 	far := limiterOn(t, core.NewMemory(), everyone(10).Cost(5).Named("far").WarnAt(0.5)).Allow(&request{})
 	for name, order := range map[string][2]core.Decision{"the nearer first": {near, far}, "the nearer last": {far, near}} {
 		h := http.Header{}
-		order[0].SetHeaders(core.HeaderMap(h))
-		order[1].SetHeaders(core.HeaderMap(h))
+		order[0].SetHeaders(adapter.HeaderMap(h))
+		order[1].SetHeaders(adapter.HeaderMap(h))
 		if got, want := h["X-Ratelimit-Warning"], []string{`approaching limit; policy="near"; used=90%`}; !slices.Equal(got, want) {
 			t.Errorf("%s: got %q, want %q", name, got, want)
 		}

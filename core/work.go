@@ -5,30 +5,59 @@ import (
 	"time"
 )
 
-// Work is a request that a [Load] measures. Its methods are safe for concurrent use.
+// Work is a piece of work that a [Load] measures. Its method is safe for concurrent use.
 type Work struct {
 	load   *Load
 	client uint8
 
 	mu     sync.Mutex
 	waits  int           // for the client, at once. Guarded by mu.
-	since  time.Time     // when it went to work, if it is. Guarded by mu.
-	worked time.Duration // before. Guarded by mu.
+	since  time.Time     // when it went on working; unset while it waits. Guarded by mu.
+	worked time.Duration // until since. Guarded by mu.
 	ended  bool          // Guarded by mu.
 }
 
-// Wait says that the request waits for its client from now on, until Resume is
-// called as often.
-func (w *Work) Wait() {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	if w.waits++; w.waits == 1 && !w.ended {
-		w.stop()
+// End ends the work. The first call counts.
+func (w *Work) End() {
+	if took, first := w.end(); first {
+		w.load.end(w.client, took)
 	}
 }
 
-// Resume says that it does not any more.
-func (w *Work) Resume() {
+// end ends the work, and reports how long it took and whether it had not ended before.
+func (w *Work) end() (took time.Duration, first bool) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.ended {
+		return 0, false
+	}
+	if w.waits == 0 {
+		w.pause()
+	}
+	w.ended = true
+	return w.worked, true
+}
+
+// pause adds up the time that was worked until now. w.mu is held.
+func (w *Work) pause() {
+	w.worked += time.Since(w.since)
+	w.load.working[w.client].Add(-1)
+}
+
+// requestWork is a Work as adapters use it: a seam.Work.
+type requestWork struct{ Work }
+
+// Wait notes that the request waits for its client until Resume is called as often.
+func (w *requestWork) Wait() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.waits++; w.waits == 1 && !w.ended {
+		w.pause()
+	}
+}
+
+// Resume notes that a wait has ended.
+func (w *requestWork) Resume() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.waits--; w.waits == 0 && !w.ended {
@@ -37,32 +66,5 @@ func (w *Work) Resume() {
 	}
 }
 
-// End counts the request out. The first call counts.
-func (w *Work) End() {
-	if took, first := w.end(); first {
-		w.load.end(w.client, took)
-	}
-}
-
-// Forget counts it out as one that says nothing of the load: one whose handler has
-// taken over the connection.
-func (w *Work) Forget() { w.end() }
-
-func (w *Work) end() (took time.Duration, first bool) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	if w.ended {
-		return 0, false
-	}
-	if w.waits == 0 {
-		w.stop()
-	}
-	w.ended = true
-	return w.worked, true
-}
-
-// stop counts what was worked until now. w.mu is held.
-func (w *Work) stop() {
-	w.worked += time.Since(w.since)
-	w.load.working[w.client].Add(-1)
-}
+// Forget ends the work and ignores how long it took.
+func (w *requestWork) Forget() { w.end() }

@@ -4,6 +4,7 @@ import (
 	"github.com/labstack/echo/v4"
 
 	"github.com/weblimit/weblimit/core"
+	"github.com/weblimit/weblimit/core/adapter"
 	"github.com/weblimit/weblimit/internal/stdhttp"
 )
 
@@ -39,7 +40,7 @@ func New(limiter *core.Limiter, config ...Config) echo.MiddlewareFunc {
 	if len(config) > 1 {
 		panic("weblimit: echolimit.New: more than one Config")
 	}
-	h := &handler{limiter: limiter}
+	h := &handler{limiter: adapter.New(limiter, "echo")}
 	if len(config) == 1 {
 		h.config = config[0]
 	}
@@ -62,7 +63,7 @@ func FromContext(c echo.Context) (core.Decision, bool) {
 func Charge(c echo.Context, n int64) error { return core.Charge(c.Request().Context(), n) }
 
 type handler struct {
-	limiter *core.Limiter
+	limiter *adapter.Limiter
 	config  Config
 	place   place
 }
@@ -74,7 +75,7 @@ func (h *handler) handle(c echo.Context, next echo.HandlerFunc) error {
 	next = h.place.watch(c, next)
 	d := h.decide(c)
 	switch {
-	case d.Reserved():
+	case adapter.Reserved(d):
 		return follow(c, d, next)
 	case d.Allowed:
 		return next(c)

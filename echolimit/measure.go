@@ -4,6 +4,7 @@ import (
 	"github.com/labstack/echo/v4"
 
 	"github.com/weblimit/weblimit/core"
+	"github.com/weblimit/weblimit/core/adapter"
 	"github.com/weblimit/weblimit/internal/stdhttp"
 )
 
@@ -18,7 +19,7 @@ func Measure(load *core.Load) echo.MiddlewareFunc {
 		return func(c echo.Context) error {
 			in := requests.Get().(*request)
 			in.Request, in.c, in.place = stdhttp.Of(c.Request()), c, &where
-			work := load.Begin(in)
+			work := adapter.Begin(load, in)
 			*in = request{}
 			requests.Put(in)
 			defer work.End() // whatever the handler does: it may panic

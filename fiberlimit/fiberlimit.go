@@ -4,6 +4,7 @@ import (
 	"github.com/gofiber/fiber/v2"
 
 	"github.com/weblimit/weblimit/core"
+	"github.com/weblimit/weblimit/core/adapter"
 )
 
 // Config adapts a limiter to an application. Its zero value is ready to use.
@@ -39,13 +40,13 @@ func New(limiter *core.Limiter, config ...Config) fiber.Handler {
 	if limiter == nil {
 		panic("weblimit: fiberlimit.New: the limiter is nil")
 	}
-	if fiber.IsChild() && limiter.InProcess() {
+	h := &handler{limiter: adapter.New(limiter, "fiber")}
+	if fiber.IsChild() && h.limiter.InProcess() {
 		panic("weblimit: fiberlimit.New: the limiter counts in memory, and with Prefork each process would by itself; use a store that they share, such as redisstore, or serve without Prefork")
 	}
 	if len(config) > 1 {
 		panic("weblimit: fiberlimit.New: more than one Config")
 	}
-	h := &handler{limiter: limiter}
 	if len(config) == 1 {
 		h.config = config[0]
 	}
@@ -57,7 +58,7 @@ func New(limiter *core.Limiter, config ...Config) fiber.Handler {
 // Code that has no fiber.Ctx gets it from c.UserContext(), by [core.FromContext].
 // The decision may be kept after the request.
 func FromContext(c *fiber.Ctx) (core.Decision, bool) {
-	if ctx, ok := c.Locals(decisionLocal).(*core.DecisionContext); ok {
+	if ctx, ok := c.Locals(decisionLocal).(*adapter.Context); ok {
 		return ctx.Decision, true
 	}
 	return core.Decision{}, false
@@ -67,7 +68,7 @@ func FromContext(c *fiber.Ctx) (core.Decision, bool) {
 // estimate; see [core.Charge]. It must not be called after the handler, when Fiber
 // has c serve another request: use core.Charge with c.UserContext() there.
 func Charge(c *fiber.Ctx, n int64) error {
-	if ctx, ok := c.Locals(decisionLocal).(*core.DecisionContext); ok {
+	if ctx, ok := c.Locals(decisionLocal).(*adapter.Context); ok {
 		return core.Charge(ctx, n)
 	}
 	return core.ErrNoEstimate
@@ -81,7 +82,7 @@ type localKey string
 const decisionLocal localKey = "weblimit.decision"
 
 type handler struct {
-	limiter  *core.Limiter
+	limiter  *adapter.Limiter
 	config   Config
 	routes   routes
 	settings settingsCache
@@ -94,7 +95,7 @@ func (h *handler) handle(c *fiber.Ctx) error {
 	d, lost := h.decide(c)
 	var err error
 	switch {
-	case d.Reserved():
+	case adapter.Reserved(d):
 		err = follow(c, d)
 	case d.Allowed:
 		err = c.Next()
@@ -116,7 +117,7 @@ func (h *handler) decide(c *fiber.Ctx) (_ *core.Decision, lost bool) {
 	in := acquire(c, &h.routes, h.settings.of(c))
 	ctx, room := h.newContext()
 	ctx.Context = c.UserContext()
-	h.limiter.Decide(in, &ctx.Decision, room)
+	h.limiter.Decide(in, ctx, room)
 	lost = in.asked && in.known && in.route == ""
 	in.release()
 	ctx.Decision.SetHeaders(header{c})
@@ -127,13 +128,13 @@ func (h *handler) decide(c *fiber.Ctx) (_ *core.Decision, lost bool) {
 
 // newContext returns where a decision stays, in one allocation with the room for
 // the results of several limits.
-func (h *handler) newContext() (*core.DecisionContext, []core.LimitResult) {
+func (h *handler) newContext() (*adapter.Context, []core.LimitResult) {
 	if h.limiter.Limits() == 1 {
-		return new(core.DecisionContext), nil
+		return new(adapter.Context), nil
 	}
 	many := new(struct {
-		core.DecisionContext
+		adapter.Context
 		room [3]core.LimitResult
 	})
-	return &many.DecisionContext, many.room[:]
+	return &many.Context, many.room[:]
 }

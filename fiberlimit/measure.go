@@ -4,6 +4,7 @@ import (
 	"github.com/gofiber/fiber/v2"
 
 	"github.com/weblimit/weblimit/core"
+	"github.com/weblimit/weblimit/core/adapter"
 )
 
 // Measure returns middleware that has load measure the handlers behind it; see
@@ -23,7 +24,7 @@ func Measure(load *core.Load) fiber.Handler {
 			return c.Next()
 		}
 		in := acquire(c, &known, cache.of(c))
-		work := load.Begin(in)
+		work := adapter.Begin(load, in)
 		in.release()
 		defer work.End() // whatever the handler does: it may panic
 		return c.Next()

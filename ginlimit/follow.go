@@ -8,6 +8,7 @@ import (
 	"github.com/gin-gonic/gin"
 
 	"github.com/weblimit/weblimit/core"
+	"github.com/weblimit/weblimit/core/adapter"
 	"github.com/weblimit/weblimit/internal/stdhttp"
 )
 
@@ -18,7 +19,7 @@ func follow(c *gin.Context, d *core.Decision) {
 	f := stdhttp.Follow(d, c.Request)
 	defer f.Unwind()
 	w := c.Writer
-	if d.Observes() {
+	if adapter.ReadsOutcome(d) {
 		c.Writer = &writer{ResponseWriter: w, following: f}
 	}
 	c.Next()

@@ -4,6 +4,7 @@ import (
 	"github.com/gin-gonic/gin"
 
 	"github.com/weblimit/weblimit/core"
+	"github.com/weblimit/weblimit/core/adapter"
 	"github.com/weblimit/weblimit/internal/stdhttp"
 )
 
@@ -42,7 +43,7 @@ func New(limiter *core.Limiter, config ...Config) gin.HandlerFunc {
 	if len(config) == 1 {
 		h.config = config[0]
 	}
-	h.limiter = limiter
+	h.limiter = adapter.New(limiter, "gin")
 	return h.handle
 }
 
@@ -59,7 +60,7 @@ func FromContext(c *gin.Context) (core.Decision, bool) {
 func Charge(c *gin.Context, n int64) error { return core.Charge(c.Request.Context(), n) }
 
 type handler struct {
-	limiter *core.Limiter
+	limiter *adapter.Limiter
 	config  Config
 }
 
@@ -71,7 +72,7 @@ func (h *handler) handle(c *gin.Context) {
 	}
 	d, r := stdhttp.Decide(h.limiter, request{c}, c.Request, c.Writer.Header())
 	c.Request = r
-	if d.Reserved() {
+	if adapter.Reserved(d) {
 		follow(c, d)
 		return
 	}

@@ -8,6 +8,7 @@ import (
 	"github.com/gin-gonic/gin"
 
 	"github.com/weblimit/weblimit/core"
+	"github.com/weblimit/weblimit/core/adapter"
 	"github.com/weblimit/weblimit/internal/stdhttp"
 )
 
@@ -18,7 +19,7 @@ func Measure(load *core.Load) gin.HandlerFunc {
 		panic("weblimit: ginlimit.Measure: the load is nil")
 	}
 	return func(c *gin.Context) {
-		work := load.Begin(request{c})
+		work := adapter.Begin(load, request{c})
 		defer work.End() // whatever the handler does: it may panic
 		stdhttp.MeasureBody(work, c.Request)
 		c.Writer = &measured{c.Writer, work}
@@ -29,7 +30,7 @@ func Measure(load *core.Load) gin.HandlerFunc {
 // measured is a writer that notes when it waits for the client to read.
 type measured struct {
 	gin.ResponseWriter
-	work *core.Work
+	work adapter.Work
 }
 
 // Unwrap is for http.ResponseController.

@@ -4,6 +4,7 @@ import (
 	"net/http"
 
 	"github.com/weblimit/weblimit/core"
+	"github.com/weblimit/weblimit/core/adapter"
 	"github.com/weblimit/weblimit/internal/stdhttp"
 )
 
@@ -15,7 +16,7 @@ func Measure(load *core.Load) func(http.Handler) http.Handler {
 	}
 	return func(next http.Handler) http.Handler {
 		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-			stdhttp.Measure(load.Begin(stdhttp.Of(r)), w, r, next)
+			stdhttp.Measure(adapter.Begin(load, stdhttp.Of(r)), w, r, next)
 		})
 	}
 }

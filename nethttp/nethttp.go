@@ -5,6 +5,7 @@ import (
 	"net/http"
 
 	"github.com/weblimit/weblimit/core"
+	"github.com/weblimit/weblimit/core/adapter"
 	"github.com/weblimit/weblimit/internal/stdhttp"
 )
 
@@ -49,8 +50,9 @@ func New(limiter *core.Limiter, config ...Config) func(http.Handler) http.Handle
 	if len(config) == 1 {
 		c = config[0]
 	}
+	asked := adapter.New(limiter, "nethttp")
 	return func(next http.Handler) http.Handler {
-		h := &handler{limiter: limiter, config: c, next: next, mux: c.Mux}
+		h := &handler{limiter: asked, config: c, next: next, mux: c.Mux}
 		if h.mux == nil {
 			h.mux = muxOf(next)
 		}
@@ -68,7 +70,7 @@ func FromContext(ctx context.Context) (core.Decision, bool) { return core.FromCo
 func Charge(ctx context.Context, n int64) error { return core.Charge(ctx, n) }
 
 type handler struct {
-	limiter *core.Limiter
+	limiter *adapter.Limiter
 	config  Config
 	next    http.Handler
 	mux     *http.ServeMux // nil if the handler is none and none was named

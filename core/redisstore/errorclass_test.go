@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"github.com/weblimit/weblimit/core"
+	"github.com/weblimit/weblimit/internal/test/storetest"
 	"github.com/weblimit/weblimit/keyfuncs"
 )
 
@@ -13,7 +14,7 @@ func TestDenialsAreOfTheirClass(t *testing.T) {
 	store, _, _ := newStore(t)
 	limit := core.PerDay(10).Named("classes").Reserve(0.5, keyfuncs.Methods("POST"))
 	upper := mustRule(t, limit)
-	lower, err := limit.LowerRule()
+	lower, err := storetest.LowerRule(limit)
 	if err != nil {
 		t.Fatal(err)
 	}

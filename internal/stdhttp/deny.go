@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/weblimit/weblimit/core"
+	"github.com/weblimit/weblimit/core/adapter"
 )
 
 // stale are the headers that middleware outside the limiter may have set for the
@@ -84,7 +85,7 @@ func Deny(w http.ResponseWriter, r *http.Request, d *core.Decision) {
 // is one, else by Deny.
 func Answer(w http.ResponseWriter, r *http.Request, d *core.Decision, next http.Handler, hook func(http.ResponseWriter, *http.Request, core.Decision)) {
 	switch {
-	case d.Reserved():
+	case adapter.Reserved(d):
 		serve(w, r, d, next)
 	case d.Allowed:
 		next.ServeHTTP(w, r)

@@ -4,6 +4,7 @@ import (
 	"net/http"
 
 	"github.com/weblimit/weblimit/core"
+	"github.com/weblimit/weblimit/core/adapter"
 	"github.com/weblimit/weblimit/keyfuncs"
 )
 
@@ -12,7 +13,7 @@ import (
 // it, and the copy of the request with that context. It has exactly 512 bytes;
 // larger objects cost the allocator and the garbage collector more.
 type exchange struct {
-	context core.DecisionContext
+	context adapter.Context
 	request http.Request
 }
 
@@ -25,7 +26,7 @@ type exchangeOfMany struct {
 // Decide asks the limiter about in, which reads r, and writes what it says to the
 // response's header. It returns the decision, and r with the decision in its
 // context, for core.FromContext.
-func Decide(limiter *core.Limiter, in keyfuncs.Request, r *http.Request, h http.Header) (*core.Decision, *http.Request) {
+func Decide(limiter *adapter.Limiter, in keyfuncs.Request, r *http.Request, h http.Header) (*core.Decision, *http.Request) {
 	var e *exchange
 	var room []core.LimitResult
 	if limiter.Limits() == 1 {
@@ -35,8 +36,8 @@ func Decide(limiter *core.Limiter, in keyfuncs.Request, r *http.Request, h http.
 		e, room = &many.exchange, many.room[:]
 	}
 	e.context.Context = r.Context()
-	limiter.Decide(in, &e.context.Decision, room)
-	e.context.Decision.SetHeaders(core.HeaderMap(h))
+	limiter.Decide(in, &e.context, room)
+	e.context.Decision.SetHeaders(adapter.HeaderMap(h))
 	e.request = *r.WithContext(&e.context)
 	return &e.context.Decision, &e.request
 }

@@ -6,6 +6,7 @@ import (
 	"net/http"
 
 	"github.com/weblimit/weblimit/core"
+	"github.com/weblimit/weblimit/core/adapter"
 )
 
 // Following finds out how a request ends, and settles its decision then. It is
@@ -23,7 +24,7 @@ type Following struct {
 // request's context by one that ends when it returns: so it is read here.
 func Follow(d *core.Decision, r *http.Request) *Following {
 	f := &Following{decision: d, context: r.Context()}
-	if d.Observes() {
+	if adapter.ReadsOutcome(d) {
 		f.client.watch(r)
 	}
 	return f
@@ -68,7 +69,7 @@ func (f *Following) End(e Ending) {
 	f.judge()
 	switch {
 	case o.Status != 0:
-	case e.Rendered || !f.decision.Observes():
+	case e.Rendered || !adapter.ReadsOutcome(f.decision):
 		o.Status = e.Status
 	default:
 		f.open = true
@@ -107,7 +108,7 @@ func (f *Following) judge() {
 		o.TimedOut = errors.Is(ended, context.DeadlineExceeded)
 		o.Canceled = !o.TimedOut
 	}
-	if !f.decision.Observes() {
+	if !adapter.ReadsOutcome(f.decision) {
 		return
 	}
 	o.Canceled = o.Canceled || f.client.broke() || isTooLarge(o.Err)

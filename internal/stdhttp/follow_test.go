@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/weblimit/weblimit/core"
+	"github.com/weblimit/weblimit/core/adapter"
 	"github.com/weblimit/weblimit/keyfuncs"
 )
 
@@ -22,14 +23,14 @@ import (
 func watched(t *testing.T, r *http.Request, handler http.HandlerFunc, around func(http.Handler) http.Handler) core.Outcome {
 	t.Helper()
 	var seen atomic.Pointer[core.Outcome]
-	limiter := core.ForLimits(core.NewMemory(), []core.Limit{
+	limiter := adapter.New(core.ForLimits(core.NewMemory(), []core.Limit{
 		core.PerHour(9).By(keyfuncs.Everyone()).Named("watched").RefundOn(func(o core.Outcome) bool {
 			if seen.Swap(&o) != nil {
 				t.Error("there are two outcomes")
 			}
 			return false
 		}),
-	})
+	}), "test")
 	var limited http.Handler = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		d, r := Decide(limiter, Of(r), r, w.Header())
 		Answer(w, r, d, handler, nil)
@@ -221,7 +222,7 @@ func TestATimeOutAroundTheLimiter(t *testing.T) {
 // have brought it about, for who logs it.
 func TestAPanicGoesOn(t *testing.T) {
 	t.Parallel()
-	limiter := core.ForLimits(core.NewMemory(), []core.Limit{core.PerHour(9).By(keyfuncs.Everyone()).RefundOn(core.ServerErrors)})
+	limiter := adapter.New(core.ForLimits(core.NewMemory(), []core.Limit{core.PerHour(9).By(keyfuncs.Everyone()).RefundOn(core.ServerErrors)}), "test")
 	for _, value := range []any{http.ErrAbortHandler, "on purpose"} {
 		func() {
 			defer func() {
@@ -243,10 +244,10 @@ func TestABodyThatIsTooLarge(t *testing.T) {
 		"too large": fmt.Errorf("bind: %w", &http.MaxBytesError{Limit: 1}), "canceled": fmt.Errorf("query: %w", context.Canceled),
 	} {
 		var seen core.Outcome
-		limiter := core.ForLimits(core.NewMemory(), []core.Limit{core.PerHour(9).By(keyfuncs.Everyone()).RefundOn(func(o core.Outcome) bool {
+		limiter := adapter.New(core.ForLimits(core.NewMemory(), []core.Limit{core.PerHour(9).By(keyfuncs.Everyone()).RefundOn(func(o core.Outcome) bool {
 			seen = o
 			return false
-		})})
+		})}), "test")
 		r := post(nil)
 		d, r := Decide(limiter, Of(r), r, http.Header{})
 		f := Follow(d, r)

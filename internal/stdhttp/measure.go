@@ -9,11 +9,11 @@ import (
 
 	"github.com/felixge/httpsnoop"
 
-	"github.com/weblimit/weblimit/core"
+	"github.com/weblimit/weblimit/core/adapter"
 )
 
 // MeasureBody has what reads r's body note that it waits for the client.
-func MeasureBody(work *core.Work, r *http.Request) {
+func MeasureBody(work adapter.Work, r *http.Request) {
 	if r.Body != nil && r.Body != http.NoBody {
 		r.Body = &measuredBody{r.Body, work}
 	}
@@ -23,7 +23,7 @@ func MeasureBody(work *core.Work, r *http.Request) {
 // reads some of what is left.
 type measuredBody struct {
 	io.ReadCloser
-	work *core.Work
+	work adapter.Work
 }
 
 func (b *measuredBody) Read(p []byte) (int, error) {
@@ -40,7 +40,7 @@ func (b *measuredBody) Close() error {
 
 // MeasureWriter returns a writer that notes when it waits for the client to read. It
 // has the methods that w has beyond those of an http.ResponseWriter.
-func MeasureWriter(work *core.Work, w http.ResponseWriter) http.ResponseWriter {
+func MeasureWriter(work adapter.Work, w http.ResponseWriter) http.ResponseWriter {
 	return httpsnoop.Wrap(w, httpsnoop.Hooks{
 		WriteHeader: func(next httpsnoop.WriteHeaderFunc) httpsnoop.WriteHeaderFunc {
 			return func(code int) {
@@ -97,7 +97,7 @@ func isFile(src io.Reader) bool {
 // measuredWriter is an io.Writer and nothing else.
 type measuredWriter struct {
 	w    io.Writer
-	work *core.Work
+	work adapter.Work
 }
 
 func (m measuredWriter) Write(b []byte) (int, error) {
@@ -107,7 +107,7 @@ func (m measuredWriter) Write(b []byte) (int, error) {
 }
 
 // Measure has next serve a request that load measures.
-func Measure(work *core.Work, w http.ResponseWriter, r *http.Request, next http.Handler) {
+func Measure(work adapter.Work, w http.ResponseWriter, r *http.Request, next http.Handler) {
 	defer work.End() // whatever the handler does: it may panic
 	MeasureBody(work, r)
 	next.ServeHTTP(MeasureWriter(work, w), r)

@@ -7,12 +7,14 @@ import (
 	"net/http"
 
 	"github.com/felixge/httpsnoop"
+
+	"github.com/weblimit/weblimit/core/adapter"
 )
 
 // Watch returns a writer that tells of the response, for the handler to write to.
 // It has the methods that w has beyond those of an http.ResponseWriter.
 func (f *Following) Watch(w http.ResponseWriter) http.ResponseWriter {
-	if !f.decision.Observes() {
+	if !adapter.ReadsOutcome(f.decision) {
 		return w
 	}
 	return httpsnoop.Wrap(w, httpsnoop.Hooks{

@@ -11,6 +11,7 @@ import (
 	"github.com/dunglas/httpsfv"
 
 	"github.com/weblimit/weblimit/core"
+	"github.com/weblimit/weblimit/core/adapter"
 )
 
 // member is what a client reads of one member of a field.
@@ -68,7 +69,7 @@ func checkResults(t testing.TB, rules []core.Rule, results []core.LimitResult, d
 	t.Helper()
 	h, direct := http.Header{}, http.Header{}
 	d.SetHeaders(h)
-	d.SetHeaders(core.HeaderMap(direct))
+	d.SetHeaders(adapter.HeaderMap(direct))
 	for _, field := range []string{"Ratelimit-Policy", "Ratelimit", "Retry-After"} {
 		if !slices.Equal(h[field], direct[field]) {
 			t.Fatalf("%s is %q through http.Header and %q through HeaderMap", field, h[field], direct[field])

@@ -4,13 +4,18 @@ import (
 	"time"
 
 	"github.com/weblimit/weblimit/core"
+	"github.com/weblimit/weblimit/internal/seam"
 	"github.com/weblimit/weblimit/keyfuncs"
 )
+
+// LowerRule returns the rule for requests of a limit with Reserve for which its condition
+// does not hold.
+var LowerRule = seam.LowerRule.(func(core.Limit) (core.Rule, error))
 
 // classesOf returns the rules of both classes of a limit that reserves a share.
 func classesOf(r *rig, limit core.Limit, share float64) (upper, lower *core.Rule) {
 	r.Helper()
-	low, err := limit.Reserve(share, keyfuncs.Methods("POST")).LowerRule()
+	low, err := LowerRule(limit.Reserve(share, keyfuncs.Methods("POST")))
 	if err != nil {
 		r.Fatal(err)
 	}

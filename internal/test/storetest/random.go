@@ -162,7 +162,7 @@ func (s *sequence) randomRule(name string) *core.Rule {
 	}
 	delete(s.lower, name)
 	if s.rand.IntN(3) == 0 {
-		lower, err := limit.Reserve(pick(s.rand, []float64{0.1, 0.5, 0.9}), keyfuncs.Methods("POST")).LowerRule()
+		lower, err := LowerRule(limit.Reserve(pick(s.rand, []float64{0.1, 0.5, 0.9}), keyfuncs.Methods("POST")))
 		if err == nil { // of a limit of one, nothing is left
 			s.lower[name] = &lower
 		}

@@ -1,0 +1,60 @@
+package adapter
+
+import (
+	"github.com/weblimit/weblimit/core"
+	"github.com/weblimit/weblimit/internal/seam"
+	"github.com/weblimit/weblimit/keyfuncs"
+)
+
+// What core offers to this package alone. Each function is asserted once, so that a call
+// takes an indirection and nothing else.
+var (
+	decide       = seam.Decide.(func(*core.Limiter, string, keyfuncs.Request, *core.Decision, []core.LimitResult))
+	limits       = seam.Limits.(func(*core.Limiter) int)
+	inProcess    = seam.InProcess.(func(*core.Limiter) bool)
+	reserved     = seam.Reserved.(func(*core.Decision) bool)
+	readsOutcome = seam.ReadsOutcome.(func(*core.Decision) bool)
+	reservation  = seam.Reservation.(func(*core.Decision) any)
+	begin        = seam.Begin.(func(*core.Load, keyfuncs.Request) seam.Work)
+)
+
+// Limiter is a core.Limiter as one adapter asks it. It is safe for concurrent use.
+type Limiter struct {
+	limiter *core.Limiter
+	name    string
+	limits  int
+}
+
+// New returns a limiter for an adapter of that name, such as "gin", by which observers know
+// it.
+func New(limiter *core.Limiter, name string) *Limiter {
+	return &Limiter{limiter, name, limits(limiter)}
+}
+
+// Decide decides a request as [core.Limiter.Allow] does, and writes the decision to c, where
+// it stays: each copy of a decision costs as much as making a key. c.Decision must be zero,
+// and nothing else may use c meanwhile. c.Context is not read.
+//
+// room is for the results of more than one limit; see Limits. Without enough room they are
+// one allocation more. Nothing else may use it, before or after.
+func (l *Limiter) Decide(r keyfuncs.Request, c *Context, room []core.LimitResult) {
+	decide(l.limiter, l.name, r, &c.Decision, room)
+}
+
+// Limits returns how many results a decision can have, so that an adapter can allocate room
+// for several together with the Context.
+func (l *Limiter) Limits() int { return l.limits }
+
+// InProcess reports whether the limiter counts in this process only, as with a
+// [core.Memory], wrapped or not: n processes then allow n times its limits. An adapter for a
+// server that starts further processes should refuse that.
+func (l *Limiter) InProcess() bool { return inProcess(l.limiter) }
+
+// Reserved reports whether the request was charged something that may still change: then
+// [core.Decision.Settle] must be called when the request ends, by a panic too. Otherwise
+// there is nothing to do.
+func Reserved(d *core.Decision) bool { return reserved(d) }
+
+// ReadsOutcome reports whether Settle reads the outcome: otherwise an adapter need not find
+// out how the request ended.
+func ReadsOutcome(d *core.Decision) bool { return readsOutcome(d) }

@@ -1,0 +1,43 @@
+package adapter_test
+
+import (
+	"context"
+	"testing"
+
+	"github.com/weblimit/weblimit/core"
+	"github.com/weblimit/weblimit/core/adapter"
+	"github.com/weblimit/weblimit/keyfuncs"
+)
+
+func TestContextsInOneAnother(t *testing.T) {
+	t.Parallel()
+	limits := func(name string) core.Limit { return core.PerDay(100).By(keyfuncs.Everyone()).Named(name) }
+	store := core.NewMemory()
+	estimated := core.ForLimits(store, []core.Limit{limits("estimated").Estimate(10)})
+	plain := core.ForLimits(store, []core.Limit{limits("plain")})
+
+	outer := &adapter.Context{Context: context.Background(), Decision: estimated.AllowKey(t.Context(), "k", 10)}
+	inner := &adapter.Context{Context: outer, Decision: plain.AllowKey(t.Context(), "k", 1)}
+	if d, ok := core.FromContext(inner); !ok || d.Results()[0].Rule.Name != "plain" {
+		t.Errorf("the decision nearest to the handler is %v", d.Results())
+	}
+	if err := core.Charge(inner, 30); err != nil { // finds the estimate of the limiter around
+		t.Error(err)
+	}
+	if !adapter.Reserved(&outer.Decision) || adapter.Reserved(&inner.Decision) || adapter.ReadsOutcome(&outer.Decision) {
+		t.Error("only an estimate is reserved, and it reads no outcome")
+	}
+	outer.Decision.Settle(core.Outcome{})
+	if d := estimated.AllowKey(t.Context(), "k", 0); d.Results()[0].Remaining != 70 {
+		t.Errorf("%d units remain, want 70", d.Results()[0].Remaining)
+	}
+}
+
+func TestLimiterInThisProcess(t *testing.T) {
+	t.Parallel()
+	memory := core.NewMemory()
+	l := adapter.New(core.ForLimits(struct{ core.Store }{memory}, []core.Limit{core.PerDay(1).By(keyfuncs.Everyone())}), "test")
+	if !l.InProcess() || l.Limits() != 1 {
+		t.Errorf("a wrapped store in memory is none, or %d limits are not 1", l.Limits())
+	}
+}

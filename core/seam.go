@@ -1,0 +1,23 @@
+package core
+
+import (
+	"github.com/weblimit/weblimit/internal/seam"
+	"github.com/weblimit/weblimit/keyfuncs"
+)
+
+// What package core/adapter offers to adapters, and core does not export.
+func init() {
+	seam.Decide = (*Limiter).decideRequest
+	seam.Limits = func(l *Limiter) int { return len(l.limits) }
+	seam.InProcess = func(l *Limiter) bool { return l.instead.InProcess() }
+	seam.Reserved = func(d *Decision) bool { return d.held != nil }
+	seam.ReadsOutcome = func(d *Decision) bool { return d.held != nil && d.limiter.readsOutcome }
+	seam.Reservation = func(d *Decision) any {
+		if d.held == nil {
+			return nil
+		}
+		return d.held
+	}
+	seam.Begin = func(l *Load, r keyfuncs.Request) seam.Work { return l.beginRequest(r) }
+	seam.LowerRule = Limit.lowerRule
+}

@@ -1,0 +1,26 @@
+// Package seam passes from core to core/adapter what adapters need and users do not: so it
+// need not be exported from core, where it would stand among the names that users read.
+// It knows neither package.
+package seam
+
+// The functions of core, which sets them when it is initialized. Their types have names of
+// core, so they are stored as any; core/adapter asserts each of them once, when it is
+// initialized, and a call then takes one indirection.
+var (
+	Decide       any // func(*core.Limiter, string, keyfuncs.Request, *core.Decision, []core.LimitResult)
+	Limits       any // func(*core.Limiter) int
+	InProcess    any // func(*core.Limiter) bool
+	Reserved     any // func(*core.Decision) bool
+	ReadsOutcome any // func(*core.Decision) bool
+	Reservation  any // func(*core.Decision) any
+	Begin        any // func(*core.Load, keyfuncs.Request) Work
+	LowerRule    any // func(core.Limit) (core.Rule, error); for tests of stores
+)
+
+// DecisionKey is the key of a context under which the decision nearest to the handler is
+// found, a *core.Decision.
+type DecisionKey struct{}
+
+// ReservationKey is the key of a context under which the nearest decision that has reserved
+// something has its reservation.
+type ReservationKey struct{}
