@@ -171,7 +171,7 @@ var situations = []struct {
 			l.Allow(&request{})
 		}
 	}},
-	{"a Scale function panics", core.AdviceScale, `weblimit: limit "default": its Scale function panics: no load`, func(t *testing.T, config core.Config) {
+	{"a Scale function panics", core.AdviceScale, `weblimit: limit "default": its Scale function panicked: no load`, func(t *testing.T, config core.Config) {
 		config.Store, config.Limits = core.NewMemory(), []core.Limit{everyone(9).Scale(func(context.Context) float64 { panic("no load") })}
 		d := newLimiter(t, config).Allow(&request{})
 		wantDecision(t, "after a panic", d, true, core.ReasonWithinLimit, 8)

@@ -2,49 +2,50 @@ package core
 
 import "github.com/weblimit/weblimit/core/store"
 
-// TokenBucket refills evenly, all the time: quota units per window, up to the
-// burst. It spreads clients out best and costs the least, and is the default.
+// TokenBucket refills continuously: quota units per window, up to the burst. It spaces
+// requests most evenly and costs the least. It is the default.
 func (l Limit) TokenBucket() Limit {
 	l.numbers.Algorithm = store.TokenBucket
 	return l
 }
 
-// FixedWindow counts in windows that are aligned to the epoch: a minute's begins
-// at second 0, a day's at 0:00 UTC. Easy to explain and right for quotas such as
-// 1000 a day. Around the edge of two windows up to twice the quota can pass; see
-// [Limit.Jitter] for what happens at the edge.
-func (l Limit) FixedWindow() Limit {
-	l.numbers.Algorithm = store.FixedWindow
-	return l
-}
-
-// SlidingWindow smooths the edge of fixed windows: it counts in two, and lets
-// the earlier one weigh as much as it overlaps with the window that ends now.
-func (l Limit) SlidingWindow() Limit {
-	l.numbers.Algorithm = store.SlidingWindow
-	return l
-}
-
-// SlidingLog remembers each request for one window: exact over any stretch of
-// time, which is what a login form wants, for quotas up to 5000. Memory per key
-// grows with the quota, and so does the time of a check: in Redis some 60 ns for
-// each request that it remembers, 0.3 ms for 5000.
-func (l Limit) SlidingLog() Limit {
-	l.numbers.Algorithm = store.SlidingLog
-	return l
-}
-
-// Burst sets how many units can be spent at once by a client that saved them
-// up: the capacity of the token bucket. The quota stays the long-run rate.
-// Defaults to the quota.
+// Burst sets the capacity of the token bucket: how many units a client that has saved
+// them up can spend at once. The long-run rate stays the quota per window. At least
+// 1. Defaults to the quota.
 func (l Limit) Burst(n int64) Limit {
 	l.numbers.Burst, l.numbers.hasBurst = n, true
 	return l
 }
 
-// Jitter shifts each key's windows by an offset of its own, so that not all
-// clients come back in the same instant when a window ends. It belongs to
-// FixedWindow and SlidingWindow.
+// FixedWindow counts in windows that are aligned to the epoch: a minute's begins at
+// second 0, a day's at 0:00 UTC. It is easy to explain and suits quotas such as 1000 a
+// day. Up to twice the quota can pass around the edge of two windows. [Limit.Jitter]
+// keeps clients from all coming back at that edge.
+func (l Limit) FixedWindow() Limit {
+	l.numbers.Algorithm = store.FixedWindow
+	return l
+}
+
+// SlidingWindow smooths the edge of fixed windows. It keeps two counters, for the
+// current window and the one before it. The earlier one is weighted by how much of it
+// overlaps with the last window of time, as if its requests had been spread evenly.
+func (l Limit) SlidingWindow() Limit {
+	l.numbers.Algorithm = store.SlidingWindow
+	return l
+}
+
+// SlidingLog remembers each request for one window, and so is exact over any stretch
+// of time. It suits small quotas such as login attempts; the quota is at most 5000.
+// Memory per key and the time of a check grow with the quota: on Redis by some 60 ns
+// for each request that is remembered, 0.3 ms for 5000.
+func (l Limit) SlidingLog() Limit {
+	l.numbers.Algorithm = store.SlidingLog
+	return l
+}
+
+// Jitter shifts the windows of each key by an offset that depends on the key, so that
+// not all clients come back in the same instant. It needs FixedWindow or
+// SlidingWindow.
 func (l Limit) Jitter() Limit {
 	l.numbers.Jitter = true
 	return l

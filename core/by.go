@@ -7,25 +7,25 @@ import (
 	"github.com/weblimit/weblimit/keyfuncs"
 )
 
-// By says whose bucket a request is charged to: one for each value that the key
-// function finds. Several are joined: a bucket for each combination. Every limit
-// needs it; one for all is By(keyfuncs.Everyone()).
+// By sets the key: the limit has one bucket for each key. Several key functions are
+// joined, which gives a bucket for each combination. Every limit needs By; a limit
+// over all requests together is By(keyfuncs.Everyone()).
 //
-// A request that lacks the key, such as one without an API key, shares one
-// bucket with all others that lack it, unless [Limit.OnMissingKey] says otherwise.
-// A request that has it several times, such as an API key on two lines, is denied
-// with status 400: the application might read another one than the limit.
+// A request without the key, such as one without an API key, shares one bucket with
+// all others without it, unless [Limit.OnMissingKey] says otherwise. A request with an
+// ambiguous key, such as two different API keys, is denied with status 400: the
+// application might read another one than the limit.
 func (l Limit) By(keys ...keyfuncs.Func) Limit {
 	l.keys = slices.Clone(keys)
 	return l
 }
 
-// key returns the one key function that By's make together.
-func (l *Limit) key() (keyfuncs.Func, error) {
+// joinedKey returns the key functions of By joined to one.
+func (l *Limit) joinedKey() (keyfuncs.Func, error) {
 	var key keyfuncs.Func
 	switch len(l.keys) {
 	case 0:
-		return key, fmt.Errorf("weblimit: limit %q: say who is limited with By, such as By(keyfuncs.ClientIP())", l.name)
+		return key, fmt.Errorf("weblimit: limit %q: By is missing: say whose requests are counted, such as By(keyfuncs.ClientIP())", l.name)
 	case 1:
 		key = l.keys[0]
 	default:
@@ -37,25 +37,26 @@ func (l *Limit) key() (keyfuncs.Func, error) {
 	return key, nil
 }
 
-// MissingKey is what a limit does with a request that lacks its key. A request whose
-// key is ambiguous, such as one with two API keys, does not lack it: that is denied
-// with ReasonAmbiguousKey and status 400, whatever the limit says here.
+// MissingKey says what a limit does with a request without its key; see
+// [Limit.OnMissingKey]. An ambiguous key, such as two different API keys, is not a
+// missing one: the request is denied with [ReasonAmbiguousKey] and status 400, whatever
+// is set here.
 type MissingKey uint8
 
 const (
-	// ShareBucket lets all requests that lack the key share one bucket. A
-	// [Limit.Penalty] never blocks it.
+	// ShareBucket charges all requests without the key to one bucket. [Limit.Penalty]
+	// never blocks that bucket.
 	ShareBucket MissingKey = iota
-	// DenyRequest denies them, with ReasonMissingKey and status 429.
+	// DenyRequest denies them with [ReasonMissingKey] and status 429.
 	DenyRequest
-	// SkipLimit leaves them to the other limits: this one does not count.
+	// SkipLimit does not apply this limit to them. Other limits still do.
 	SkipLimit
 )
 
 func (m MissingKey) valid() bool { return m <= SkipLimit }
 
-// OnMissingKey says what happens to a request that lacks the key, such as one
-// without an API key. Defaults to ShareBucket.
+// OnMissingKey says what happens to a request without the key, such as one without an
+// API key. Defaults to ShareBucket.
 func (l Limit) OnMissingKey(m MissingKey) Limit {
 	l.missing = m
 	return l

@@ -104,7 +104,7 @@ func (l *limit) ask(keys []byte, r keyfuncs.Request) (_ []byte, rule *Rule, cost
 		rule = l.scaleNow(r.Context(), rule)
 	}
 	if l.reserve != nil {
-		switch l.reserve.all.Ask(r) {
+		switch l.reserve.upper.Ask(r) {
 		case keyfuncs.No:
 			rule = l.lower(rule)
 		case keyfuncs.Unknown:

@@ -95,9 +95,9 @@ func TestATierOfSlotsIsOneOfALimitOfSlots(t *testing.T) {
 		advice      string
 	}{
 		"more slots":        {running(2), core.Concurrent(9).Lease(time.Hour), 8, ""},
-		"a rate":            {running(2), core.PerHour(9), 1, `weblimit: limit "running": a tier counts requests at the same time if the limit does, and only then`},
-		"slots of a rate":   {everyone(2).Named("rate"), core.Concurrent(9), 1, `weblimit: limit "rate": a tier counts requests at the same time if the limit does, and only then`},
-		"slots in a window": {running(2), core.Concurrent(9).FixedWindow(), 1, `weblimit: limit "running": a limit of requests at the same time has no other algorithm, got a fixed window`},
+		"a rate":            {running(2), core.PerHour(9), 1, `weblimit: limit "running": a tier must be a concurrency limit if the limit is one, and only then`},
+		"slots of a rate":   {everyone(2).Named("rate"), core.Concurrent(9), 1, `weblimit: limit "rate": a tier must be a concurrency limit if the limit is one, and only then`},
+		"slots in a window": {running(2), core.Concurrent(9).FixedWindow(), 1, `weblimit: limit "running": a concurrency limit can have no other algorithm, got a fixed window`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			advice := newAdvice()

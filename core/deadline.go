@@ -6,32 +6,32 @@ import (
 	"time"
 )
 
-// deadline is the context of one call to a store. It has the values of the
-// request's context, for tracing, and an end of its own: a client that hangs up
-// neither saves the charge nor makes the store look broken.
+// deadline is the context of one call to a store. It has the values of the request's
+// context, for tracing, and a deadline of its own: a client that hangs up neither saves
+// the charge nor makes the store look broken.
 //
-// It costs a timer only if somebody waits for Done. Stores that block on a
-// connection, which has deadlines, don't.
+// It starts a timer only if Done is called. Stores that wait on a connection, which
+// has deadlines, don't call it.
 type deadline struct {
-	context.Context // for its values
+	context.Context // the request's; only its values are used
 	at              time.Time
 
 	mu    sync.Mutex
-	done  chan struct{} // nil until somebody asks. Guarded by mu.
+	done  chan struct{} // nil until Done is called. Guarded by mu.
 	timer *time.Timer   // Guarded by mu.
 }
 
 var deadlines = sync.Pool{New: func() any { return new(deadline) }}
 
-// within returns a context that ends after d, and has to be released.
+// within returns a context that ends after d. The caller must release it.
 func within(parent context.Context, d time.Duration) *deadline {
 	c := deadlines.Get().(*deadline)
 	c.Context, c.at = parent, time.Now().Add(d)
 	return c
 }
 
-// release ends the use of the context. What has a timer is not used again:
-// somebody may still look at its channel.
+// release ends the use of the context. One with a timer is not pooled: its channel may
+// still be in use.
 func (c *deadline) release() {
 	c.mu.Lock()
 	timer := c.timer
@@ -46,8 +46,8 @@ func (c *deadline) release() {
 
 func (c *deadline) Deadline() (time.Time, bool) { return c.at, true }
 
-// Ends returns the deadline, and says that nothing but it ends the context. A
-// store that keeps to the deadline by other means need not wait for Done.
+// Ends returns the deadline. Its presence says that the context ends for no other
+// reason, so that a store which keeps the deadline by other means need not call Done.
 func (c *deadline) Ends() time.Time { return c.at }
 
 func (c *deadline) Done() <-chan struct{} {

@@ -8,46 +8,46 @@ import (
 	"github.com/weblimit/weblimit/keyfuncs"
 )
 
-// Estimate charges n units per request for now, and what it really was once the
-// handler has told with [Charge]: tokens of a model, bytes, rows. Without a word
-// from the handler the estimate stays.
+// Estimate charges n units when a request is allowed, for a cost that is known only
+// afterwards: tokens of a language model, bytes, rows. The handler reports the actual
+// cost with [Charge], which replaces the estimate. Without such a report the estimate
+// stays charged.
 //
-// Requests at the same time are held back by their estimates alone, so a limit is
-// exceeded by at most what those under way turn out to cost beyond them: however
-// many come, no more run at once than their estimates fit. What a handler charges
-// beyond a further estimate while it still runs is charged then.
+// Concurrent requests are held back by their estimates: no more run at once than their
+// estimates fit. So a limit is exceeded at most by what the running requests cost
+// beyond their estimates. When a running handler has reported a whole further estimate,
+// it is charged at once, without waiting for the end.
 func (l Limit) Estimate(n int64) Limit {
 	l.cost, l.estimate = n, true
 	return l
 }
 
-// EstimateBy takes the estimate from the request, as [Limit.CostBy] takes a cost.
-// One of 0 asks for nothing: then the request passes, and nothing that it is said
-// to cost is charged.
+// EstimateBy is [Limit.Estimate] with an estimate for each request, computed by f as by
+// [Limit.CostBy]. With an estimate of 0 the request asks for nothing: it is allowed,
+// and what its handler reports is not charged.
 func (l Limit) EstimateBy(f func(keyfuncs.Request) int64) Limit {
 	l.costBy, l.estimate = f, true
 	return l
 }
 
-// ErrNoEstimate is what [Charge] returns where there is nothing to correct: no
-// limit with an estimate was charged for the request.
+// ErrNoEstimate is returned by [Charge] if no limit with an estimate was charged for
+// the request, so that there is nothing to correct.
 var ErrNoEstimate = errors.New("weblimit: no limit with an estimate was charged for this request")
 
-// Charge adds n units to what the request with this context has really cost. The
-// sum of all calls takes the place of the estimate, for all limits that have one
-// ([Limit.Estimate]), up or down. Costs are charged whether or not they fit: a
-// client can come to owe a second burst, and no more. So a handler that generates
-// for as long as its client likes must stop by itself, at its estimate or at a
-// bound of its own.
+// Charge reports that the request with this context has cost n more units. The sum of
+// all calls replaces the estimate, up or down, on every limit with [Limit.Estimate].
+// Units are charged whether or not they fit. A client can come to owe one more burst,
+// and no more; so a handler that produces output for as long as its client likes must
+// stop by itself, at its estimate or at a bound of its own.
 //
-// What was told stays charged, also when [Limit.RefundOn] then gives the request
-// back: only the rest of the estimate returns. Charge for work when it is done, not
-// after the answer is written: a client that hangs up in between has had it.
+// Reported units stay charged even when [Limit.RefundOn] then refunds the request: only
+// the rest of the estimate is given back. Report work when it is done, and not after
+// the response is written: a client that hangs up in between has had it.
 //
-// It returns at once: the store is told in the background. It may be called while
-// the handler runs and after it, by several goroutines at once. It returns
-// [ErrNoEstimate] where no limit waits for it, such as after a bypass or in an
-// outage with [Allow], which a handler may ignore; and an error for a negative n.
+// Charge returns at once, and the store is told in the background. It may be called
+// while the handler runs and after it, and concurrently. It returns [ErrNoEstimate] if
+// no limit with an estimate was charged, such as after a bypass or during an outage
+// with [Allow]; a handler may ignore that. A negative n is an error.
 func Charge(ctx context.Context, n int64) error {
 	if n < 0 {
 		return fmt.Errorf("weblimit: Charge: units must not be negative, got %d", n)

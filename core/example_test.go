@@ -245,7 +245,7 @@ func ExampleNew_error() {
 		Limits: []core.Limit{core.PerMinute(300)},
 	})
 	fmt.Println(err)
-	// Output: weblimit: limit "default": say who is limited with By, such as By(keyfuncs.ClientIP())
+	// Output: weblimit: limit "default": By is missing: say whose requests are counted, such as By(keyfuncs.ClientIP())
 }
 
 func ExampleMust() {

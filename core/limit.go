@@ -8,15 +8,33 @@ import (
 	"github.com/weblimit/weblimit/keyfuncs"
 )
 
-// Limit is a rule for requests: so many units per window, for whom, counted
-// how. It is a value; the decorators return a changed copy, so limits can be
-// kept in variables, passed around and derived from each other:
+// Limit is one rate limit: how many units per window, for which key, counted by
+// which algorithm. It is a value. Each decorator returns a changed copy, so limits
+// can be kept in variables, passed around and derived from each other:
 //
 //	perUser := core.PerMinute(600).By(keyfuncs.User("user"))
 //	search := perUser.Named("search").Cost(5)
 //
-// Nothing is checked until the limit is used: [New], or the Limit function of an
-// adapter, says what is wrong with it. The zero Limit is not usable.
+// Start with [Per], [PerSecond], [PerMinute], [PerHour], [PerDay], [PerMonth],
+// [PerBillingMonth], [PerCalendarDay] or [Concurrent]. The decorators, by purpose:
+//
+//   - whose bucket, and its name: [Limit.By], [Limit.OnMissingKey], [Limit.Named]
+//   - the algorithm: [Limit.TokenBucket], [Limit.Burst], [Limit.FixedWindow],
+//     [Limit.SlidingWindow], [Limit.Jitter], [Limit.SlidingLog], [Limit.LeakyBucket]
+//   - which requests, and what they cost: [Limit.When], [Limit.Unless], [Limit.Cost],
+//     [Limit.CostBy], [Limit.OncePer], [Limit.Repeats]
+//   - numbers that change: [Limit.Tiers], [Limit.Scale], [Limit.Reserve]
+//   - the charge after the response: [Limit.RefundOn], [Limit.Estimate],
+//     [Limit.EstimateBy]
+//   - delays instead of denials: [Limit.Wait], [Limit.SlowDown]
+//   - warnings before denials: [Limit.WarnAt], [Limit.Soft]
+//   - penalties for repeat offenders: [Limit.Penalty]
+//   - concurrency limits: [Limit.Lease]
+//   - trials and failures: [Limit.Shadow], [Limit.OnOutage]
+//
+// A limit is checked when it is used, and not before: [New] and the Limit functions
+// of the adapters report what is wrong with it. The zero Limit is not usable. Limits
+// are safe for concurrent use, and the functions given to decorators must be, too.
 type Limit struct {
 	numbers  numbers
 	name     string
@@ -36,12 +54,13 @@ type Limit struct {
 	slow     slowDown
 	refundOn func(Outcome) bool
 	estimate bool
-	once     keyfuncs.Func // whose operations are charged once, if hasOnce
+	once     keyfuncs.Func // the key of operations that are charged once; set if hasOnce
 	hasOnce  bool
 }
 
-// numbers are what stores are told of a limit, and how it came to have them where
-// that can be wrong. They are comparable.
+// numbers are a limit's numbers for the store, and which of them were set by a
+// decorator: an explicit 0 is an error, and so is a decorator that does not fit the
+// algorithm. They are comparable, so that a tier can be looked up by them.
 type numbers struct {
 	store.Numbers
 	concurrent bool // made by Concurrent: the window is the lease
@@ -52,12 +71,11 @@ type numbers struct {
 	hasSoft    bool
 }
 
-// DefaultName is the name of a limit that was not given one with [Limit.Named].
+// DefaultName is the name of a limit without [Limit.Named].
 const DefaultName = "default"
 
-// Per allows n units per window: a token bucket that holds n, unless a
-// decorator says otherwise. The window is a whole number of microseconds, from
-// 1ms to 100 years.
+// Per allows n units per window, from 1ms to 100 years in whole microseconds. It is a
+// token bucket of n units unless a decorator chooses another algorithm or burst.
 func Per(n int64, window time.Duration) Limit {
 	return newLimit(store.Numbers{Algorithm: store.TokenBucket, Quota: n, Window: window})
 }
@@ -75,13 +93,15 @@ func PerMinute(n int64) Limit { return Per(n, time.Minute) }
 // PerHour allows n units per hour.
 func PerHour(n int64) Limit { return Per(n, time.Hour) }
 
-// PerDay allows n units per 24 hours.
+// PerDay allows n units per 24 hours. For days of a time zone see [PerCalendarDay].
 func PerDay(n int64) Limit { return Per(n, 24*time.Hour) }
 
-// Named gives the limit a name for headers, logs and the store: 1 to 64 of
-// A-Z a-z 0-9 . _ and -. Within one store it belongs to one limit. Limits that
-// are equal may share it, and then share their buckets. Renaming a limit starts
-// it afresh. Defaults to DefaultName.
+// Named sets the name of the limit in headers, logs and store keys: 1 to 64 letters,
+// digits and . _ - of ASCII. Defaults to DefaultName.
+//
+// Within one store a name belongs to one limit. Limits that are equal may have the
+// same name, and then count in the same buckets. A renamed limit starts with fresh
+// buckets.
 func (l Limit) Named(name string) Limit {
 	l.name, l.named = name, true
 	return l

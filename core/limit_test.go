@@ -14,10 +14,10 @@ import (
 )
 
 const (
-	badName  = `name must be 1 to 64 of A-Z a-z 0-9 . _ -`
+	badName  = `the name must be 1 to 64 of A-Z a-z 0-9 . _ -`
 	century  = 100 * 365 * 24 * time.Hour
-	madeBy   = `a limit is made by Per, PerSecond, PerMinute, PerHour, PerDay or Concurrent`
-	sayWho   = `say who is limited with By, such as By(keyfuncs.ClientIP())`
+	madeBy   = `a limit starts with Per, PerSecond, PerMinute, PerHour, PerDay, PerMonth or Concurrent`
+	sayWho   = `By is missing: say whose requests are counted, such as By(keyfuncs.ClientIP())`
 	tooLarge = `quota %d and burst %d per 1s are too large to count exactly`
 )
 
@@ -77,18 +77,18 @@ func TestBadLimitsAreErrors(t *testing.T) {
 		{"a lease that ends between renewals", core.Concurrent(5).Lease(time.Second - time.Microsecond), "the lease must be from 1s to 24h, in whole microseconds, got 999.999ms"},
 		{"a lease of more than a day", core.Concurrent(5).Lease(25 * time.Hour), "the lease must be from 1s to 24h, in whole microseconds, got 25h0m0s"},
 		{"a lease with an odd nanosecond", core.Concurrent(5).Lease(time.Second + 1), "the lease must be from 1s to 24h, in whole microseconds, got 1.000000001s"},
-		{"a lease of a rate", core.PerSecond(5).Lease(time.Minute), "Lease belongs to a limit of requests at the same time, not to a token bucket"},
-		{"a burst of slots", core.Concurrent(5).Burst(6), "a limit of requests at the same time has neither Burst nor Jitter"},
-		{"jitter of slots", core.Concurrent(5).Jitter(), "a limit of requests at the same time has neither Burst nor Jitter"},
-		{"slots in a window", core.Concurrent(5).FixedWindow(), "a limit of requests at the same time has no other algorithm, got a fixed window"},
-		{"slots in a bucket", core.Concurrent(5).TokenBucket(), "a limit of requests at the same time has no other algorithm, got a token bucket"},
+		{"a lease of a rate", core.PerSecond(5).Lease(time.Minute), "Lease belongs to a concurrency limit, not to a token bucket"},
+		{"a burst of slots", core.Concurrent(5).Burst(6), "a concurrency limit can have neither Burst nor Jitter"},
+		{"jitter of slots", core.Concurrent(5).Jitter(), "a concurrency limit can have neither Burst nor Jitter"},
+		{"slots in a window", core.Concurrent(5).FixedWindow(), "a concurrency limit can have no other algorithm, got a fixed window"},
+		{"slots in a bucket", core.Concurrent(5).TokenBucket(), "a concurrency limit can have no other algorithm, got a token bucket"},
 		{"slots that are taken once", core.Concurrent(5).OncePer(keyfuncs.Header("Idempotency-Key"), time.Hour), "OncePer belongs to limits that count requests, not to a limit of requests at the same time"},
 
 		{"operations without a key function", core.PerSecond(5).OncePer(keyfuncs.Func{}, time.Hour), "OncePer: keyfuncs: the zero Func names nobody, use a constructor such as keyfuncs.ClientIP"},
 		{"operations that are known for no time", core.PerSecond(5).OncePer(all, 0), "OncePer: the ttl must be from 1s to 31 days, in whole microseconds, got 0s"},
 		{"operations that are known for a moment", core.PerSecond(5).OncePer(all, time.Second-time.Microsecond), "OncePer: the ttl must be from 1s to 31 days, in whole microseconds, got 999.999ms"},
 		{"operations that are known for two months", core.PerSecond(5).OncePer(all, 61*24*time.Hour), "OncePer: the ttl must be from 1s to 31 days, in whole microseconds, got 1464h0m0s"},
-		{"repeats of nothing", core.PerSecond(5).Repeats(3), "Repeats belongs to OncePer: it says how many repeats of an operation are free"},
+		{"repeats of nothing", core.PerSecond(5).Repeats(3), "Repeats belongs to OncePer: it sets how many repeats of an operation are free"},
 		{"no repeats", core.PerSecond(5).OncePer(all, time.Hour).Repeats(0), "free repeats must be from 1 to 1000, got 0"},
 		{"too many repeats", core.PerSecond(5).OncePer(all, time.Hour).Repeats(1001), "free repeats must be from 1 to 1000, got 1001"},
 		{"operations that are known for an odd nanosecond", core.PerSecond(5).OncePer(all, time.Second+1), "OncePer: the ttl must be from 1s to 31 days, in whole microseconds, got 1.000000001s"},

@@ -118,7 +118,7 @@ func (l *Limiter) prepare(to *limit, from Limit, replicas int) (err error) {
 	if to.rule, err = from.Rule(); err != nil {
 		return err
 	}
-	if to.key, err = from.key(); err != nil {
+	if to.key, err = from.joinedKey(); err != nil {
 		return err
 	}
 	to.local, to.replicas = share(&to.rule, replicas, from.cost), replicas

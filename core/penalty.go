@@ -1,51 +1,52 @@
 package core
 
-// Penalty blocks a client that exceeds the limit again and again: the After-th
-// denial by this limit within Within begins a block, during which every request
-// of that key is denied under this limit, as [ReasonBlocked], whether or not the
-// limit has room. A further block lasts Factor times as long as the one before
-// it, up to Max; once Max has passed after the last one, all is forgiven:
+// Penalty blocks repeat offenders. The Block.After-th denial of a key by this limit
+// within Block.Within begins a block. While it lasts, this limit denies every request
+// of the key with [ReasonBlocked], whether or not it has room. Each further block lasts
+// Block.Factor times as long as the one before, up to Block.Max. Once Block.Max has
+// passed after the last block, all is forgiven.
 //
 //	core.PerMinute(5).SlidingLog().By(keyfuncs.ClientIP()).Named("login").
 //		Penalty(core.Block{After: 10, Within: time.Hour, For: 15 * time.Minute})
 //
-// What counts is a denial by this very limit: the request's own cost did not fit
-// it. A request that another limit denies, a Peek and a cost of 0 do not. While a
-// client is blocked its requests charge nothing, count nothing and extend
-// nothing, and all limits of a blocked request are spared, as with any denial. A
-// request of cost 0 is not blocked; one that repeats an operation is, although
-// [Limit.OncePer] would let it pass an exhausted limit. RetryAfter is the time until the block ends or,
-// if that is longer, until the limit has room: who waits for it is let through.
+// A denial counts when the request's cost did not fit this limit. Denials by other
+// limits, [Limiter.Peek] and requests of cost 0 don't count. A blocked request charges
+// no limit, counts as no denial and extends no block. Requests of cost 0 are not
+// blocked. Repeats of an operation are, even though [Limit.OncePer] would let them pass
+// an exhausted limit. RetryAfter is the time until the block ends or until the limit
+// has room, whichever is longer; a client that waits for it is let through.
 //
-// Requests that lack the key and so share a bucket ([ShareBucket]) are denied by the
-// limit, and never blocked: one of these clients could otherwise lock out all of
-// them. Choose the key with the same care: a block of keyfuncs.Everyone is one of
-// everybody, and one of an unverified API key or user name can be brought upon its
-// owner by anyone.
+// # Security
 //
-// Counting and blocking are part of the decision, in the same round trip, and
-// exact however many processes decide. So the limit's denials are not repeated
-// from a redisstore.DenialCache, and nothing is prefetched: each request of a flood
-// asks the store. [Limiter.Blocks] lists who is blocked, [Limiter.Unblock] lifts a
-// block and [Limiter.Block] sets one.
+// Requests without the key, which share a bucket ([ShareBucket]), are denied but never
+// blocked: otherwise one of these clients could lock out all of them. Choose the key
+// with the same care. A block of keyfuncs.Everyone blocks everyone. An unverified API
+// key or user name is attacker-controlled: anyone can get its owner blocked.
 //
-// With [Limit.Wait] it goes for a token bucket alone, which queues: requests that
-// wait under other limits are asked for again and again. No request waits for the
-// end of a block. Under a [Concurrent] limit a denial for want of a slot counts.
+// # Details
 //
-// In shadow mode blocks are counted and reported, and deny nobody; a request that
-// waits for another limit counts each time it is asked for. The numbers of
-// [Limit.Tiers] don't change the penalty. In an outage the process that stands in
-// for the store counts and blocks by itself, in its own memory; neither knows of
-// the other's blocks. With several processes that is each for itself. Refunds
-// and charges leave the penalty as it is; [Limiter.Reset] forgets it.
+// Counting and blocking are part of the decision, in the same round trip, and exact
+// over all processes. So redisstore caches no denial of this limit and prefetches none
+// of its quota: each request of a flood asks the store. [Limiter.Blocks] lists blocked
+// clients, [Limiter.Block] sets a block and [Limiter.Unblock] lifts it.
+// [Limiter.Reset] forgets the penalty; refunds and [Charge] leave it as it is.
+//
+// No request waits for the end of a block. [Limit.Wait] can be combined with a penalty
+// on a token bucket only, which queues: under other algorithms a waiting request asks
+// again, and each denial would count. Under a [Concurrent] limit, a denial for want of
+// a slot counts.
+//
+// In shadow mode blocks are counted and reported, but deny no request. A request that
+// waits for another limit counts each time it asks. [Limit.Tiers] don't change the
+// penalty. During an outage, each process counts and blocks in its own memory; the
+// store and the processes don't learn of each other's blocks.
 func (l Limit) Penalty(b Block) Limit {
 	l.numbers.Block, l.numbers.hasPenalty = b, true
 	return l
 }
 
-// unpenalized returns r for requests that share a bucket because they lack the key:
-// they have nothing in common for which one could be blocked for another.
+// unpenalized returns r without the penalty, for the bucket of requests without the
+// key: one client must not be blocked for what another has done.
 func (l *limit) unpenalized(r *Rule) *Rule {
 	return loadOrMake(&l.variants.get(r).unpenalized, func() Rule {
 		n := r.Numbers

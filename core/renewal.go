@@ -6,15 +6,15 @@ import (
 	"weak"
 )
 
-// renewal keeps the slots of a request that takes longer than their lease.
+// renewal renews the leases of a request's slots while it runs.
 type renewal struct {
 	timer   *time.Timer
-	running bool // the store is being asked. Guarded by reservation.mu.
+	running bool // the store is being called. Guarded by reservation.mu.
 }
 
-// renewLater has slots renewed in a third of their lease, so that two renewals can
-// fail before it ends. What nobody settles is not held for ever: once its decision
-// is out of use it is not renewed any more.
+// renewLater renews the slots of charge i after a third of their lease, so that two
+// renewals can fail before the lease ends. The weak pointer ends the renewals of a
+// decision that is never settled, once it is garbage.
 func (r *reservation) renewLater(i int) {
 	held := weak.Make(r)
 	r.mu.Lock()
@@ -26,8 +26,9 @@ func (r *reservation) renewLater(i int) {
 	})
 }
 
-// renew asks the store to renew slots. Should the request end meanwhile, they are
-// given back after that, by the time that they then go by.
+// renew renews the slots of charge i in the store. If the request ends meanwhile, the
+// slots are given back after the renewal, since the store then knows them by the time
+// of the renewal.
 func (r *reservation) renew(i int) {
 	r.mu.Lock()
 	c := &r.charges[i]

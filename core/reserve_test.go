@@ -131,8 +131,8 @@ func TestReservesThatCanNotWork(t *testing.T) {
 		{"nothing", everyone(10).Reserve(0, posts), "above 0 and below 1"},
 		{"all", everyone(10).Reserve(1, posts), "above 0 and below 1"},
 		{"no number", everyone(10).Reserve(math.NaN(), posts), "above 0 and below 1"},
-		{"less than a unit", everyone(10).Reserve(0.91, posts), "leaves nothing of 10 units"},
-		{"less than the cost", everyone(10).Cost(6).Reserve(0.5, posts), "cost 6 can never fit in the lower class"},
+		{"less than a unit", everyone(10).Reserve(0.91, posts), "leaves the lower class nothing of 10 units"},
+		{"less than the cost", everyone(10).Cost(6).Reserve(0.5, posts), "cost 6 can never fit: Reserve leaves the lower class 5 units"},
 		{"a bad condition", everyone(10).Reserve(0.5, keyfuncs.FromCIDR("nowhere")), "nowhere"},
 	} {
 		if _, err := tt.limit.Named("api").Rule(); err == nil || !strings.HasPrefix(err.Error(), `weblimit: limit "api": `) || !strings.Contains(err.Error(), tt.want) {

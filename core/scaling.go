@@ -10,19 +10,20 @@ import (
 	"github.com/weblimit/weblimit/internal/integer"
 )
 
-// Scale multiplies quota and burst by what f returns, such as less while the
-// service is loaded (see [Load.Factor]): 1 is the limit as it stands, 0.05 the
-// least, and values between are rounded to a twentieth. No request's cost comes to
-// be more than the burst. Values beyond that are taken for the nearest; NaN, and a
-// panic, which is logged, leave the last one.
+// Scale multiplies quota and burst by the factor that f returns, such as less than 1
+// while the service is overloaded (see [Load.Factor]). A factor of 1 leaves the limit as
+// it stands; 0.05 is the least. Factors are rounded to a twentieth, and those out of
+// range are clamped. The burst never falls below the limit's cost. If f returns NaN or
+// panics, the last factor stays; a panic is logged as [AdviceScale].
 //
-// f is called within a request, at most once a second for each limit and process,
-// by one request at a time: others go on with the last value, which is 1 at first.
-// It should not block. Tiers are scaled, too. AllowKey and Peek are as requests.
+// f is called within a request, at most once a second for each limit and process, and
+// by one request at a time. Other requests meanwhile use the last factor, which is 1 at
+// first. f should return quickly. Tiers are scaled, too, and so are [Limiter.AllowKey]
+// and [Limiter.Peek].
 //
-// What was used stays used when the numbers change, as with [Limit.Tiers]: with 60
-// of 100 used, a factor of 0.5 leaves nothing. Headers tell of the scaled numbers.
-// A [Limit.Wait] stays as long as it was.
+// What was used stays used when the numbers change, as with [Limit.Tiers]: with 60 of
+// 100 used, a factor of 0.5 leaves nothing. Headers show the scaled numbers. The
+// longest wait of [Limit.Wait] stays as it is.
 func (l Limit) Scale(f func(context.Context) float64) Limit {
 	l.scale = f
 	return l
@@ -31,20 +32,20 @@ func (l Limit) Scale(f func(context.Context) float64) Limit {
 const (
 	scaleSteps = 20
 
-	// scaleEvery is how often a factor is asked for.
+	// scaleEvery is the least time between two calls of a Scale function.
 	scaleEvery = time.Second
 )
 
-// scaling is a Scale function made ready.
+// scaling holds a Scale function and its last factor. It is safe for concurrent use.
 type scaling struct {
 	factor func(context.Context) float64
 	name   string // of the limit
-	cost   int64  // of a request: the burst has to hold that much
+	cost   int64  // of a request; the burst must hold it
 	advise func(Advice, string)
 	start  time.Time
-	due    atomic.Int64 // nanoseconds since start
-	asking atomic.Bool
-	step   atomic.Int32 // of scaleSteps
+	due    atomic.Int64 // when to call factor next, in nanoseconds since start
+	asking atomic.Bool  // a request is calling factor
+	step   atomic.Int32 // the last factor, in steps of 1/scaleSteps
 }
 
 func newScaling(factor func(context.Context) float64, name string, cost int64, advise func(Advice, string)) *scaling {
@@ -53,11 +54,11 @@ func newScaling(factor func(context.Context) float64, name string, cost int64, a
 	return s
 }
 
-// current returns the step, asking for it anew if that is due.
+// current returns the step, calling the Scale function first if that is due.
 func (s *scaling) current(ctx context.Context) int {
 	now := int64(time.Since(s.start))
 	if now >= s.due.Load() && s.asking.CompareAndSwap(false, true) {
-		if now >= s.due.Load() { // else another request has just asked
+		if now >= s.due.Load() { // otherwise another request has just asked
 			s.due.Store(now + int64(scaleEvery))
 			s.ask(ctx)
 		}
@@ -69,7 +70,7 @@ func (s *scaling) current(ctx context.Context) int {
 func (s *scaling) ask(ctx context.Context) {
 	defer func() {
 		if p := recover(); p != nil {
-			s.advise(AdviceScale, fmt.Sprintf("limit %q: its Scale function panics: %v", s.name, p))
+			s.advise(AdviceScale, fmt.Sprintf("limit %q: its Scale function panicked: %v", s.name, p))
 		}
 	}()
 	if factor := s.factor(ctx); !math.IsNaN(factor) {
@@ -77,18 +78,18 @@ func (s *scaling) ask(ctx context.Context) {
 	}
 }
 
-// scaled returns r at a step, or r itself if that can't be counted exactly.
+// scaled returns r scaled to a step, or r if that can't be counted exactly.
 func (s *scaling) scaled(r *Rule, step int) Rule {
-	part := func(n int64) int64 { return max(integer.CeilMulDiv(int64(step), n, scaleSteps), 1) }
+	toStep := func(n int64) int64 { return max(integer.CeilMulDiv(int64(step), n, scaleSteps), 1) }
 	n := r.Numbers
-	n.Quota, n.Burst, n.Whole = part(r.Quota), max(part(r.Burst), min(s.cost, r.Burst)), 0
-	if n.Soft = part(r.Soft); r.Soft == 0 || n.Soft >= n.Burst {
+	n.Quota, n.Burst, n.Whole = toStep(r.Quota), max(toStep(r.Burst), min(s.cost, r.Burst)), 0
+	if n.Soft = toStep(r.Soft); r.Soft == 0 || n.Soft >= n.Burst {
 		n.Soft = 0
 	}
 	return derive(r, n)
 }
 
-// scaleNow returns the rule as it is now.
+// scaleNow returns the rule scaled to the current step.
 func (l *limit) scaleNow(ctx context.Context, rule *Rule) *Rule {
 	step := l.scaling.current(ctx)
 	if step == scaleSteps {

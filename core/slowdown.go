@@ -28,9 +28,9 @@ func (s slowDown) validate() error {
 	case s == slowDown{}:
 		return nil
 	case !(s.level > 0 && s.level < 1): // NaN, too
-		return fmt.Errorf("SlowDown begins at a level above 0 and below 1, got %v", s.level)
+		return fmt.Errorf("the level of SlowDown must be above 0 and below 1, got %v", s.level)
 	case s.most <= 0 || s.most > maxWait:
-		return fmt.Errorf("SlowDown delays by more than 0 and at most %v, got %v", maxWait, s.most)
+		return fmt.Errorf("the delay of SlowDown must be above 0 and at most %v, got %v", maxWait, s.most)
 	}
 	return nil
 }

@@ -10,60 +10,62 @@ import (
 	"github.com/weblimit/weblimit/keyfuncs"
 )
 
-// Tiers chooses the numbers for each request, such as those of the client's
-// plan: quota, window, burst, algorithm and jitter of the limit that f returns.
-// Name, key, cost and all else stay. The zero Limit means the limit's own
-// numbers, and so does one that can never work, which is logged as [AdviceTier].
+// Tiers chooses the numbers for each request, such as those of the client's plan. It
+// takes quota, window, burst, algorithm, jitter and soft limit from the limit that f
+// returns. Name, key, cost and everything else stay. The zero Limit stands for the
+// limit's own numbers. So does a tier that can never work, which is logged as
+// [AdviceTier].
 //
-// What a client has used stays used when its tier changes, up to the new burst:
-// with 60 of 100 used, a raise to 200 leaves 140, a cut to 70 leaves 10, and a
-// cut to 50 leaves 0. That holds across algorithms too, but a tier of a
-// [Concurrent] limit has to be one itself, and no other may be.
+// What a client has used stays used when its tier changes, up to the new burst: with
+// 60 of 100 used, a raise to 200 leaves 140, a cut to 70 leaves 10, and a cut to 50
+// leaves 0. That holds when the algorithm changes, too. The tiers of a [Concurrent]
+// limit must be concurrency limits, and no other limit's may be.
 //
-// The function runs on every request, maybe on many at once, and must not block.
+// f is called for each request, concurrently, and must be fast.
 func (l Limit) Tiers(f func(keyfuncs.Request) Limit) Limit {
 	l.tiers = f
 	return l
 }
 
-// tiers brings the numbers that a limit's Tiers function returns to rules. An
-// application has a handful of tiers: their rules are made once and kept.
+// tiers turns the limits that a Tiers function returns into rules. An application has
+// a handful of tiers, whose rules are made once and cached. It is safe for concurrent
+// use.
 type tiers struct {
 	choose func(keyfuncs.Request) Limit
-	base   *Rule
-	cost   int64 // of a request: a tier has to hold that much
+	base   *Rule // of the limit itself
+	cost   int64 // of a request; a tier must hold it
 	advise func(Advice, string)
 
-	// known is never written to: a tier is added to a copy. A sync.Map would
-	// allocate its key for each request.
+	// known is copied to add a tier, and the map itself never changes. A sync.Map
+	// would allocate its key for each request.
 	known  atomic.Pointer[map[numbers]*Rule]
 	adding sync.Mutex
-	full   atomic.Bool // a tier came that there was no room for
+	full   atomic.Bool // maxTiers is reached
 }
 
-// maxTiers bounds what is kept for a function that makes up numbers as it goes;
-// beyond it rules are made anew for each request.
+// maxTiers bounds the cache: a Tiers function may make up new numbers for each
+// request. Beyond it, rules are made anew for each request.
 const maxTiers = 1024
 
-// rule returns the numbers for a request.
+// rule returns the rule for a request.
 func (t *tiers) rule(r keyfuncs.Request) *Rule {
 	l := t.choose(r)
 	if l.numbers.Algorithm == 0 {
 		return t.base
 	}
 	n := l.numbers
-	n.Once, n.Repeats, n.hasRepeats = t.base.Once, t.base.Repeats, false // they stay
+	n.Once, n.Repeats, n.hasRepeats = t.base.Once, t.base.Repeats, false // these stay the limit's
 	n.Block, n.hasPenalty = t.base.Block, t.base.Penalized()
 	if known := t.known.Load(); known != nil {
 		if rule, ok := (*known)[n]; ok {
 			return rule
 		}
 	}
-	// And nothing else of l, which might be wrong and does not count.
+	// Everything else of l is ignored, so it must not be checked.
 	l = Limit{name: t.base.Name, cost: t.cost, numbers: n, wait: t.base.Wait}
 	rule, err := l.Rule()
 	if err == nil && (rule.Algorithm == store.Concurrency) != (t.base.Algorithm == store.Concurrency) {
-		err = fmt.Errorf("weblimit: limit %q: a tier counts requests at the same time if the limit does, and only then", l.name)
+		err = fmt.Errorf("weblimit: limit %q: a tier must be a concurrency limit if the limit is one, and only then", l.name)
 	}
 	if err != nil {
 		t.advise(AdviceTier, unprefixed(err))
@@ -75,8 +77,8 @@ func (t *tiers) rule(r keyfuncs.Request) *Rule {
 	return t.add(n, &rule)
 }
 
-// add keeps the rule of a tier if there is room, and returns the one to use:
-// another request may have been first.
+// add caches the rule of a tier if there is room, and returns the rule to use: that of
+// another request if it was first.
 func (t *tiers) add(n numbers, rule *Rule) *Rule {
 	t.adding.Lock()
 	defer t.adding.Unlock()

@@ -10,14 +10,15 @@ import (
 	"github.com/weblimit/weblimit/core/store"
 )
 
-// Rule checks the limit and returns its numbers, as stores want them. The error
-// names the limit and what is wrong with it.
+// Rule checks the limit and returns its name and numbers for a [Store]. The error names
+// the limit and says what is wrong with it. Limiters call it; your own code needs it
+// only to talk to a store directly, or to check a limit before it is used.
 func (l Limit) Rule() (Rule, error) {
 	if err := l.validate(); err != nil {
 		return Rule{}, fmt.Errorf("weblimit: limit %q: %w", l.name, err)
 	}
 	n := l.numbers.Numbers
-	if n.Algorithm == store.TokenBucket { // others ask again
+	if n.Algorithm == store.TokenBucket { // under others, waiting requests ask again
 		n.Wait = l.wait
 	}
 	r, err := store.NewRule(l.name, n)
@@ -28,11 +29,11 @@ func (l Limit) Rule() (Rule, error) {
 		return Rule{}, fmt.Errorf("weblimit: limit %q: cost %d can never fit: the limit holds at most %d", l.name, l.cost, r.Burst)
 	}
 	if l.reserve != nil {
-		switch lower := l.reserve.part(r.Burst); {
+		switch lower := l.reserve.unreserved(r.Burst); {
 		case lower < 1:
-			return Rule{}, fmt.Errorf("weblimit: limit %q: Reserve leaves nothing of %d units to requests of the lower class", l.name, r.Burst)
+			return Rule{}, fmt.Errorf("weblimit: limit %q: Reserve leaves the lower class nothing of %d units", l.name, r.Burst)
 		case l.cost > lower:
-			return Rule{}, fmt.Errorf("weblimit: limit %q: cost %d can never fit in the lower class: Reserve leaves it %d units", l.name, l.cost, lower)
+			return Rule{}, fmt.Errorf("weblimit: limit %q: cost %d can never fit: Reserve leaves the lower class %d units", l.name, l.cost, lower)
 		}
 	}
 	return r, nil
@@ -42,18 +43,18 @@ func (l *Limit) validate() error {
 	n := &l.numbers
 	switch {
 	case n.Algorithm == 0:
-		return errors.New("a limit is made by Per, PerSecond, PerMinute, PerHour, PerDay or Concurrent")
+		return errors.New("a limit starts with Per, PerSecond, PerMinute, PerHour, PerDay, PerMonth or Concurrent")
 	case !validName(l.name):
-		return errors.New("name must be 1 to 64 of A-Z a-z 0-9 . _ -")
+		return errors.New("the name must be 1 to 64 of A-Z a-z 0-9 . _ -")
 	case n.concurrent && n.Algorithm != store.Concurrency:
-		return fmt.Errorf("a limit of requests at the same time has no other algorithm, got a %v", n.Algorithm)
+		return fmt.Errorf("a concurrency limit can have no other algorithm, got a %v", n.Algorithm)
 	case n.concurrent && (n.hasBurst || n.Jitter):
-		return errors.New("a limit of requests at the same time has neither Burst nor Jitter")
+		return errors.New("a concurrency limit can have neither Burst nor Jitter")
 	case n.hasLease && !n.concurrent:
-		return fmt.Errorf("Lease belongs to a limit of requests at the same time, not to a %v", n.Algorithm)
+		return fmt.Errorf("Lease belongs to a concurrency limit, not to a %v", n.Algorithm)
 	case n.hasBurst && n.Algorithm != store.TokenBucket:
 		return fmt.Errorf("Burst belongs to a token bucket, not to a %v", n.Algorithm)
-	case n.hasBurst && n.Burst == 0 && n.Quota > 0: // else a default
+	case n.hasBurst && n.Burst == 0 && n.Quota > 0: // when not set it is the quota
 		return errors.New("burst must be at least 1, got 0")
 	case n.hasSoft && n.Soft == 0:
 		return fmt.Errorf("the soft limit must be at least 1 and below the %d units of the limit itself, got 0", cmp.Or(n.Burst, n.Quota))
@@ -64,9 +65,9 @@ func (l *Limit) validate() error {
 	case !l.outage.valid():
 		return fmt.Errorf("unknown outage policy %d", l.outage)
 	case l.wait < 0 || l.wait > maxWait || l.wait%time.Microsecond != 0:
-		return fmt.Errorf("a request may wait whole microseconds up to %v, not %v", maxWait, l.wait)
+		return fmt.Errorf("the wait must be from 0 to %v, in whole microseconds, got %v", maxWait, l.wait)
 	case n.hasPenalty && l.wait > 0 && n.Algorithm != store.TokenBucket:
-		return fmt.Errorf("Penalty does not go with Wait under a %v: a request that waits is asked for again, and each denial would count", n.Algorithm)
+		return errors.New("Penalty and Wait can be combined on a token bucket only: under other algorithms a waiting request asks again and again, and each denial would count")
 	case !l.missing.valid():
 		return fmt.Errorf("unknown policy for missing keys %d", l.missing)
 	}
@@ -75,7 +76,7 @@ func (l *Limit) validate() error {
 	}
 	for _, level := range l.warnAt {
 		if !(level > 0 && level <= 1) { // NaN, too
-			return fmt.Errorf("a warning level is above 0 and at most 1, got %v", level)
+			return fmt.Errorf("a warning level must be above 0 and at most 1, got %v", level)
 		}
 	}
 	if l.reserve != nil {
@@ -83,19 +84,19 @@ func (l *Limit) validate() error {
 			return err
 		}
 		if l.wait > 0 && n.Algorithm == store.TokenBucket {
-			return errors.New("a token bucket has either Reserve or a queue (Wait, LeakyBucket): who queues would be in front of those for whom a part is kept")
+			return errors.New("a token bucket has either Reserve or a queue (Wait, LeakyBucket): queued requests would be in front of those that the reserve is for")
 		}
 	}
 	if l.hasOnce && l.once.Err() != nil {
 		return fmt.Errorf("OncePer: %s", unprefixed(l.once.Err()))
 	}
 	if n.hasRepeats && !l.hasOnce && n.Once == 0 {
-		return errors.New("Repeats belongs to OncePer: it says how many repeats of an operation are free")
+		return errors.New("Repeats belongs to OncePer: it sets how many repeats of an operation are free")
 	}
-	if n.hasRepeats && l.hasOnce && n.Repeats == 0 { // else a default
+	if n.hasRepeats && l.hasOnce && n.Repeats == 0 { // when not set it is DefaultRepeats
 		return errors.New("free repeats must be from 1 to 1000, got 0")
 	}
-	if l.hasOnce && n.Once == 0 { // else no OncePer
+	if l.hasOnce && n.Once == 0 { // to a store, 0 means no OncePer
 		return errors.New("OncePer: the ttl must be from 1s to 31 days, in whole microseconds, got 0s")
 	}
 	for _, c := range l.when {
@@ -120,5 +121,5 @@ func validName(name string) bool {
 	return true
 }
 
-// unprefixed returns an error of package keyfuncs for use behind a prefix.
+// unprefixed returns the text of an error of package keyfuncs, for use in another error.
 func unprefixed(err error) string { return strings.TrimPrefix(err.Error(), "weblimit: ") }

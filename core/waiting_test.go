@@ -201,14 +201,14 @@ func TestWaitsThatCantWork(t *testing.T) {
 		limit core.Limit
 		want  string
 	}{
-		"negative":     {core.PerSecond(1).Wait(-1), "may wait whole microseconds"},
-		"a nanosecond": {core.PerSecond(1).Wait(time.Millisecond + 1), "may wait whole microseconds"},
-		"two hours":    {core.PerSecond(1).LeakyBucket(2 * time.Hour), "may wait whole microseconds up to 1h"},
+		"negative":     {core.PerSecond(1).Wait(-1), "the wait must be from 0 to 1h0m0s, in whole microseconds"},
+		"a nanosecond": {core.PerSecond(1).Wait(time.Millisecond + 1), "the wait must be from 0 to 1h0m0s, in whole microseconds"},
+		"two hours":    {core.PerSecond(1).LeakyBucket(2 * time.Hour), "the wait must be from 0 to 1h0m0s, in whole microseconds"},
 		"no level":     {core.PerSecond(1).SlowDown(0, time.Second), "above 0 and below 1"},
 		"NaN":          {core.PerSecond(1).SlowDown(math.NaN(), time.Second), "above 0 and below 1"},
-		"no delay":     {core.PerSecond(1).SlowDown(0.5, 0), "delays by more than 0"},
-		"strikes":      {blocking(core.PerSecond(1).FixedWindow().Wait(time.Second)), "a request that waits is asked for again, and each denial would count"},
-		"slot strikes": {blocking(core.Concurrent(1).Wait(time.Second)), "Penalty does not go with Wait under a"},
+		"no delay":     {core.PerSecond(1).SlowDown(0.5, 0), "the delay of SlowDown must be above 0"},
+		"strikes":      {blocking(core.PerSecond(1).FixedWindow().Wait(time.Second)), "a waiting request asks again and again, and each denial would count"},
+		"slot strikes": {blocking(core.Concurrent(1).Wait(time.Second)), "Penalty and Wait can be combined on a token bucket only"},
 		"cost":         {core.PerSecond(10).Cost(2).LeakyBucket(time.Second), "can never fit"},
 	} {
 		_, err := c.limit.By(keyfuncs.Everyone()).Named("x").Rule()

@@ -177,7 +177,7 @@ func TestWarnLevelsThatCanNotBe(t *testing.T) {
 	t.Parallel()
 	for _, level := range []float64{0, -0.5, 1.0000001, 80, math.NaN(), math.Inf(1), math.Inf(-1)} {
 		_, err := core.New(core.Config{Store: core.NewMemory(), Limits: []core.Limit{everyone(5).WarnAt(0.5, level)}})
-		want := fmt.Sprintf(`weblimit: limit "default": a warning level is above 0 and at most 1, got %v`, level)
+		want := fmt.Sprintf(`weblimit: limit "default": a warning level must be above 0 and at most 1, got %v`, level)
 		if err == nil || err.Error() != want {
 			t.Errorf("level %v: error %v, want %s", level, err, want)
 		}

@@ -6,14 +6,16 @@ import (
 	"github.com/weblimit/weblimit/keyfuncs"
 )
 
-// When applies the limit only to requests for which c holds. Several must all hold.
-// The limit applies, too, where that is not known ([keyfuncs.Unknown]): a condition
-// on routes, of a limiter in front of the router. It logs [AdviceRoute] then.
+// When applies the limit only to requests for which c holds. If there are several, all
+// must hold.
+//
+// The limit also applies when the answer is [keyfuncs.Unknown]: a condition on routes,
+// in a limiter in front of the router. [AdviceRoute] is logged then.
 func (l Limit) When(c keyfuncs.Condition) Limit {
 	l.when = append(slices.Clip(l.when), c)
 	return l
 }
 
-// Unless applies the limit only to requests for which c does not hold, or is not
-// known to.
+// Unless applies the limit to all requests but those for which c holds. It also
+// applies when the answer is [keyfuncs.Unknown].
 func (l Limit) Unless(c keyfuncs.Condition) Limit { return l.When(keyfuncs.Not(c)) }
