@@ -185,10 +185,10 @@ func TestNewSaysWhatIsWrongWithSettings(t *testing.T) {
 		{"a language that ends in a dash", func(c *core.Config) { c.Details = map[string]func(core.Decision) string{"de-": text} }, `weblimit: Config.Details: "de-" is not a language tag`},
 		{"a language of too long a part", func(c *core.Config) { c.Details = map[string]func(core.Decision) string{"portuguese": text} }, `weblimit: Config.Details: "portuguese" is not a language tag`},
 		{"any language", func(c *core.Config) { c.Details = map[string]func(core.Decision) string{"*": text} }, `weblimit: Config.Details: "*" is not a language tag`},
-		{"a language without a text", func(c *core.Config) { c.Details = map[string]func(core.Decision) string{"de": nil} }, `weblimit: Config.Details: no function for "de"`},
+		{"a language without a text", func(c *core.Config) { c.Details = map[string]func(core.Decision) string{"de": nil} }, `weblimit: Config.Details: the function for "de" is nil`},
 		{"a language twice", func(c *core.Config) {
 			c.Details = map[string]func(core.Decision) string{"pt-BR": text, "pt-br": text}
-		}, `weblimit: Config.Details: "pt-br" is there twice, in other letters`},
+		}, `weblimit: Config.Details: "pt-br" is there twice, in other case`},
 		{"two settings at once", func(c *core.Config) { c.Headers, c.HeadersWhen = 1<<7, 99 }, "weblimit: Config.Headers has an unknown dialect\nweblimit: Config.HeadersWhen is unknown"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {

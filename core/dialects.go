@@ -9,18 +9,18 @@ import (
 	"github.com/weblimit/weblimit/internal/integer"
 )
 
-// Headers is a set of dialects in which clients can be told of their limits, for
-// clients that know none but one:
+// Headers is a set of dialects of rate limit headers, which can be combined for clients
+// that know only one of them:
 //
 //	Headers: core.Draft11 | core.XRateLimit
 //
-// All but Draft11 tell of one limit only, the one that binds: see
-// [Decision.Binding].
+// Draft11 lists all limits. The other dialects have room for one limit, the binding one;
+// see [Decision.Binding].
 type Headers uint8
 
 const (
-	// Draft11 is RateLimit-Policy and RateLimit in the syntax of
-	// draft-ietf-httpapi-ratelimit-headers-11, an Internet-Draft.
+	// Draft11 is RateLimit-Policy: "name";q=100;w=60 and RateLimit: "name";r=50;t=30, the
+	// syntax of draft-ietf-httpapi-ratelimit-headers-11, an Internet-Draft.
 	Draft11 Headers = 1 << iota
 	// Draft07 is RateLimit: limit=100, remaining=50, reset=5, and
 	// RateLimit-Policy: 100;w=60. It can't be combined with Draft11, whose fields
@@ -29,10 +29,11 @@ const (
 	// Draft03 is RateLimit-Limit: 100;w=60, RateLimit-Remaining: 50 and
 	// RateLimit-Reset: 5, in seconds from now.
 	Draft03
-	// XRateLimit is X-RateLimit-Limit, X-RateLimit-Remaining and
-	// X-RateLimit-Reset in seconds since the epoch, as GitHub has it.
+	// XRateLimit is X-RateLimit-Limit: 100, X-RateLimit-Remaining: 50 and
+	// X-RateLimit-Reset in seconds since the epoch, as GitHub sends them.
 	XRateLimit
-	// XRateLimitDelta is XRateLimit with X-RateLimit-Reset in seconds from now.
+	// XRateLimitDelta is XRateLimit with X-RateLimit-Reset in seconds from now. It can't
+	// be combined with XRateLimit.
 	XRateLimitDelta
 
 	allHeaders = Draft11 | Draft07 | Draft03 | XRateLimit | XRateLimitDelta
@@ -54,7 +55,7 @@ func configError(field, problem string) error {
 	return fmt.Errorf("weblimit: Config.%s %s", field, problem)
 }
 
-// setOlder writes the dialects that tell of one limit.
+// setOlder writes the dialects that have room for one limit.
 func (d *Decision) setOlder(h Header, dialects Headers) {
 	if !d.asked() {
 		return
@@ -81,7 +82,7 @@ func (d *Decision) setOlder(h Header, dialects Headers) {
 }
 
 // setThree writes limit, remaining and reset, unless another limiter has written
-// less remaining.
+// a smaller or equal remaining.
 func setThree(h Header, prefix, limit string, left, reset int64) {
 	if before, err := strconv.ParseInt(h.Get(prefix+"-Remaining"), 10, 64); err == nil && before <= left {
 		return
@@ -91,18 +92,18 @@ func setThree(h Header, prefix, limit string, left, reset int64) {
 	h.Set(prefix+"-Reset", decimal(reset))
 }
 
-// tighter reports whether a field of draft-07 has no more remaining than left.
+// tighter reports whether a RateLimit field of draft-07 has a smaller or equal remaining.
 func tighter(field string, left int64) bool {
 	var limit, remaining, reset int64
 	n, err := fmt.Sscanf(field, "limit=%d, remaining=%d, reset=%d", &limit, &remaining, &reset)
 	return err == nil && n == 3 && remaining <= left
 }
 
-// policyItem is a limit as drafts 03 to 07 write it: 100;w=60.
+// policyItem returns a limit as drafts 03 to 07 write it: 100;w=60.
 func policyItem(r *Rule) string {
 	item := decimal(r.Burst)
 	if r.Algorithm == store.Concurrency {
-		return item // which has no window
+		return item // without a window
 	}
 	if fill, exact := fillTime(r); exact && fill%time.Second == 0 {
 		item += ";w=" + decimal(seconds(fill))

@@ -20,13 +20,13 @@ const (
 	headerLimit  = "Ratelimit"
 )
 
-// The parameters of draft-11. A later draft may rename them.
+// The parameters of draft-11, in one place since a later draft may rename them.
 const (
 	paramQuota     = ";q="  // RateLimit-Policy: the quota
 	paramWindow    = ";w="  // RateLimit-Policy: the window in seconds
-	paramUnit      = ";qu=" // RateLimit-Policy: what is counted, if not requests
+	paramUnit      = ";qu=" // RateLimit-Policy: the unit, if not requests
 	paramRemaining = ";r="  // RateLimit: the units available
-	paramEffective = ";t="  // RateLimit: the seconds they have to last
+	paramEffective = ";t="  // RateLimit: the seconds within which these may be used
 )
 
 // maxFieldInteger is the largest integer of a structured field (RFC 9651, section 3.3.1).
@@ -41,7 +41,7 @@ func (d *Decision) setDraft11(h Header, style *headerStyle) {
 	switch {
 	case policy[0] == "": // all limits are in shadow mode
 	case isMap && len(m[headerPolicy]) == 0:
-		m[headerPolicy] = policy // shared: it has no room to append to
+		m[headerPolicy] = policy // shared by all responses: it has no capacity to append to
 	default:
 		addMember(h, headerPolicy, policy[0])
 	}
@@ -59,11 +59,11 @@ func (d *Decision) setDraft11(h Header, style *headerStyle) {
 	}
 }
 
-// rateLimit returns the RateLimit field, which in most cases is a part of d: what
-// is written there never changes.
+// rateLimit returns the value of the RateLimit field. Most values fit in d.text and are
+// made without an allocation. The bytes there never change afterwards.
 func (d *Decision) rateLimit() string {
 	if d.count == 1 && len(d.one[0].Rule.Name) <= len(d.text)/2 {
-		field := d.appendRateLimit(d.text[:0])                    // which moves elsewhere if it is too long, once
+		field := d.appendRateLimit(d.text[:0])                    // a longer one is allocated
 		return unsafe.String(unsafe.SliceData(field), len(field)) //nolint:gosec // G103: never written again, see above
 	}
 	var buf [128]byte
@@ -90,8 +90,8 @@ func (d *Decision) appendRateLimit(dst []byte) []byte {
 	return dst
 }
 
-// policies describes the limits of a request, where that depends on it. One
-// limit's rule has it at hand.
+// policies returns the value of RateLimit-Policy if it depends on the request. For a
+// single limit it is cached.
 func (d *Decision) policies() []string {
 	var enforced *Rule
 	var buf [256]byte
@@ -121,17 +121,18 @@ func (d *Decision) policies() []string {
 
 var noPolicy = []string{""}
 
-// policies keeps what draft-11 says of rules, as the values of a header: tiers and
-// other rules that requests choose are described once.
+// policies caches the RateLimit-Policy values of tiers and other rules that depend on
+// the request. It is safe for concurrent use.
 type policies struct {
 	known sync.Map // of *Rule to *[1]string
 	count atomic.Int64
 }
 
-// maxPolicies bounds them: a Tiers function may make up numbers as it goes.
+// maxPolicies bounds the cache: a Tiers function may make up new numbers for each
+// request.
 const maxPolicies = maxVariants
 
-// of returns the description of a rule, with no spare capacity.
+// of returns the value for a rule, as a header's values with no spare capacity.
 func (p *policies) of(r *Rule) []string {
 	if known, ok := p.known.Load(r); ok {
 		return known.(*[1]string)[:]
@@ -145,13 +146,13 @@ func (p *policies) of(r *Rule) []string {
 	return policy[:]
 }
 
-// describe writes a rule as an item of RateLimit-Policy. A bucket is described by what
-// it holds and how long it takes to fill, so that r is never above q. A time that is
-// not a whole number of seconds is left out rather than rounded.
+// describe returns a rule as an item of RateLimit-Policy. A bucket is described by its
+// capacity and the time it takes to fill, so that the remaining r is never above q. A
+// window that is not a whole number of seconds is left out rather than rounded.
 func describe(r *Rule) []byte {
 	dst := appendQuoted(nil, r.Name)
 	dst = append(dst, paramQuota...)
-	if r.Wait > 0 && r.Burst < r.Quota { // what it holds says nothing of those that queue
+	if r.Wait > 0 && r.Burst < r.Quota { // its capacity says nothing about queued requests
 		dst = strconv.AppendInt(dst, min(r.Quota, maxFieldInteger), 10)
 		return appendWindow(dst, r.Window)
 	}
@@ -173,9 +174,9 @@ func appendWindow(dst []byte, w time.Duration) []byte {
 	return strconv.AppendInt(dst, seconds(w), 10)
 }
 
-// fillTime returns how long the rule takes to grant its burst, and whether that
-// is a whole number of microseconds. For all but token buckets it is the window; a
-// calendar window's length changes.
+// fillTime returns how long the rule takes to grant its burst, and whether that is a
+// whole number of microseconds. Except for token buckets it is the window. Calendar
+// windows have no fixed length.
 func fillTime(r *Rule) (fill time.Duration, exact bool) {
 	if r.Algorithm == store.Calendar {
 		return 0, false

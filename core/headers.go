@@ -16,19 +16,19 @@ type Header interface {
 	Set(name, value string)
 }
 
-// HeadersWhen says which responses tell clients of their limits. Retry-After is
-// on every denial that waiting can end, whatever it says.
+// HeadersWhen says which responses have rate limit headers; see Config.HeadersWhen.
+// Retry-After is not affected: it is on every denial that waiting can end.
 type HeadersWhen uint8
 
 const (
-	// Always tells on every response that limits were asked for.
+	// Always sets them on every response to which a limit applied.
 	Always HeadersWhen = iota
-	// NearLimit tells when a level of WarnAt or the soft limit is reached, or a fifth of a limit or
-	// less is left.
+	// NearLimit sets them on denials, and when a level of [Limit.WarnAt] or the soft
+	// limit is reached or at most a fifth of a limit remains.
 	NearLimit
-	// OnDenial tells on denials only.
+	// OnDenial sets them on denials only.
 	OnDenial
-	// Never tells nothing.
+	// Never sets none.
 	Never
 )
 
@@ -39,11 +39,11 @@ func (w HeadersWhen) validate() error {
 	return nil
 }
 
-// headerStyle is how a limiter tells clients of their limits.
+// headerStyle says how a limiter writes its headers.
 type headerStyle struct {
 	dialects Headers
 	when     HeadersWhen
-	policy   []string // draft-11's policy field, with no spare capacity; nil if it depends on the request
+	policy   []string // the RateLimit-Policy field of draft-11, with no spare capacity; nil if it depends on the request
 }
 
 func newHeaderStyle(config Config, limits []limit) headerStyle {
@@ -64,9 +64,9 @@ func newHeaderStyle(config Config, limits []limit) headerStyle {
 	return style
 }
 
-// ExposeHeaders returns the names of all headers that any limiter may set, for
-// the Access-Control-Expose-Headers of an application whose pages are to read
-// them from another origin.
+// ExposeHeaders returns the names of all headers that a limiter may set. A service
+// whose headers are read by web pages of another origin lists them in
+// Access-Control-Expose-Headers.
 func ExposeHeaders() []string {
 	return []string{
 		"RateLimit", "RateLimit-Policy", "RateLimit-Limit", "RateLimit-Remaining", "RateLimit-Reset",
@@ -74,14 +74,14 @@ func ExposeHeaders() []string {
 	}
 }
 
-// SetHeaders writes what a client may know of its limits: in the dialects of
-// Config.Headers, a warning if it came near one, and Retry-After on a denial.
-// Call it before the handler writes.
+// SetHeaders writes the rate limit headers of a response: the limits in the dialects of
+// Config.Headers, the warning of [Limit.WarnAt] or [Limit.Soft], and Retry-After on a
+// denial. Call it before the handler writes.
 //
-// Where another limiter has written already, members of a list stay in front of
-// new ones, fields that tell of one limit keep the one with less remaining, the
-// warning the one that is used more, and the longer Retry-After wins. Limits in shadow mode do not show, nor do limits
-// that were not asked.
+// If another limiter has written headers already, fields that are lists get further
+// members. Fields for one limit keep the limit with less remaining, the warning keeps the
+// limit with more use, and Retry-After keeps the longer wait. Limits in shadow mode
+// don't show, and neither do limits that did not apply.
 func (d *Decision) SetHeaders(h Header) {
 	if d.limiter == nil || d.Reason == ReasonBypassed || (d.Reason == ReasonWithinLimit || d.Reason == ReasonShadowed) && d.count == 0 {
 		return // no limit applied
@@ -126,21 +126,20 @@ func (d *Decision) shows(when HeadersWhen) bool {
 	return false
 }
 
-// asked reports whether the store was asked about limits, so that there is
-// something to tell of them.
+// asked reports whether the store was asked, so that there are results to show.
 func (d *Decision) asked() bool {
 	return len(d.Results()) > 0 && d.Reason != ReasonMissingKey && d.Reason != ReasonAmbiguousKey && d.Reason != ReasonInvalidCost
 }
 
-// lines is a [Header] that knows all lines of a field. Add is for a field that has
-// none, where it can be cheaper than Set.
+// lines is a [Header] that gives access to all lines of a field. Add is called only for a
+// field without lines, where it can be cheaper than Set.
 type lines interface {
 	Values(name string) []string
 	Add(name, value string)
 }
 
-// addMember adds to a field that is a list, of which others may have written
-// several lines.
+// addMember adds a member to a field that is a list, which may have several lines
+// already.
 func addMember(h Header, name, value string) {
 	var before string
 	if lines, ok := h.(lines); ok {
@@ -159,7 +158,7 @@ func addMember(h Header, name, value string) {
 	h.Set(name, value)
 }
 
-// separate begins a further member of a list, if there is one already.
+// separate appends ", " unless dst is empty.
 func separate(dst []byte) []byte {
 	if len(dst) > 0 {
 		dst = append(dst, ", "...)
@@ -167,20 +166,20 @@ func separate(dst []byte) []byte {
 	return dst
 }
 
-// appendQuoted writes a limit's name as a string of a structured field and of
-// JSON alike: names hold nothing that either would escape.
+// appendQuoted appends a limit's name in quotes, as a string of a structured field and
+// of JSON alike: names hold no character that either would escape.
 func appendQuoted(dst []byte, name string) []byte {
 	dst = append(dst, '"')
 	dst = append(dst, name...)
 	return append(dst, '"')
 }
 
-// seconds rounds up, within what a structured field can hold.
+// seconds returns d in seconds, rounded up and clamped to what a structured field holds.
 func seconds(d time.Duration) int64 {
 	return min(integer.CeilDiv(int64(max(d, 0)), int64(time.Second)), maxFieldInteger)
 }
 
-// retryAfterSeconds returns the value of Retry-After, or 0 where it does not belong.
+// retryAfterSeconds returns the value of Retry-After, or 0 if there is none.
 func (d *Decision) retryAfterSeconds() int64 {
 	if d.Allowed || d.RetryAfter == 0 {
 		return 0

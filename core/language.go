@@ -8,10 +8,10 @@ import (
 	"strings"
 )
 
-// detail is the text of denials in one language.
+// detail is the function of Config.Details for one language.
 type detail struct {
-	tag   string // as the application wrote it, for Content-Language
-	lower string // as it is compared
+	tag   string // as in Config.Details, for Content-Language
+	lower string // the tag in lower case, for comparison
 	text  func(Decision) string
 }
 
@@ -22,9 +22,9 @@ func validateDetails(details map[string]func(Decision) string) error {
 		case !validTag(tag):
 			return fmt.Errorf("weblimit: Config.Details: %.80q is not a language tag", tag)
 		case details[tag] == nil:
-			return fmt.Errorf("weblimit: Config.Details: no function for %q", tag)
+			return fmt.Errorf("weblimit: Config.Details: the function for %q is nil", tag)
 		case seen[lower]:
-			return fmt.Errorf("weblimit: Config.Details: %q is there twice, in other letters", tag)
+			return fmt.Errorf("weblimit: Config.Details: %q is there twice, in other case", tag)
 		default:
 			seen[lower] = true
 		}
@@ -32,8 +32,8 @@ func validateDetails(details map[string]func(Decision) string) error {
 	return nil
 }
 
-// validTag reports whether tag has the form of a language tag (RFC 5646):
-// subtags of 1 to 8 letters and digits.
+// validTag reports whether tag has the form of a language tag (RFC 5646): subtags of 1
+// to 8 letters and digits, joined by "-".
 func validTag(tag string) bool {
 	for subtag := range strings.SplitSeq(tag, "-") {
 		if len(subtag) < 1 || len(subtag) > 8 || strings.Trim(subtag, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789") != "" {
@@ -43,8 +43,7 @@ func validTag(tag string) bool {
 	return true
 }
 
-// sortDetails returns the details in the order of their tags, so that the choice
-// among them does not change from process to process.
+// sortDetails returns the details sorted by tag, so that all processes choose alike.
 func sortDetails(details map[string]func(Decision) string) []detail {
 	sorted := make([]detail, 0, len(details))
 	for tag, text := range details {
@@ -54,13 +53,13 @@ func sortDetails(details map[string]func(Decision) string) []detail {
 	return sorted
 }
 
-// maxRanges bounds how much of an Accept-Language is read.
+// maxRanges bounds how many language ranges of an Accept-Language are read.
 const maxRanges = 32
 
-// chooseDetail returns the detail that suits Accept-Language best: the range of
-// highest weight that any tag matches (RFC 9110, section 12.5.4; lookup as in RFC
-// 4647, section 3.4), else English. It is nil for English where the application
-// has no text of its own.
+// chooseDetail returns the detail that suits Accept-Language best: that of the range with
+// the highest weight for which there is a detail (RFC 9110, section 12.5.4, with the
+// lookup of RFC 4647, section 3.4). Otherwise it returns English, which is nil if
+// Config.Details has none.
 func chooseDetail(details []detail, accept string) *detail {
 	best, _ := lookUp(details, "en")
 	highest := 0
@@ -77,8 +76,9 @@ func chooseDetail(details []detail, accept string) *detail {
 	return best
 }
 
-// lookUp finds the detail for a language, or for what it is a variety of. English
-// is always known, and nil unless the application has its own.
+// lookUp finds the detail for a language tag, or for the tag with its last subtags
+// removed: "de" for "de-ch". English is always known; its detail is nil if
+// Config.Details has none.
 func lookUp(details []detail, language string) (found *detail, known bool) {
 	for language != "" {
 		for i := range details {
@@ -95,7 +95,7 @@ func lookUp(details []detail, language string) (found *detail, known bool) {
 	return nil, false
 }
 
-// parseRange reads "de-CH;q=0.8" as "de-ch" and 800; a weight that is none counts as 0.
+// parseRange reads "de-CH;q=0.8" as "de-ch" and 800. An invalid weight counts as 0.
 func parseRange(part string) (language string, weight int) {
 	language, params, weighted := strings.Cut(strings.ToLower(part), ";")
 	language = strings.TrimSpace(language)

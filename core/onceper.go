@@ -10,78 +10,76 @@ import (
 )
 
 // DefaultRepeats is how many repeats of an operation are free under a limit with
-// [Limit.OncePer], unless [Limit.Repeats] says otherwise: as many as careful clients
-// send.
+// [Limit.OncePer] and without [Limit.Repeats]: as many as well-behaved clients send.
 const DefaultRepeats = store.DefaultRepeats
 
 // OncePer charges an operation once, even if it is repeated within ttl:
 //
 //	core.PerHour(100).By(keyfuncs.User("user")).OncePer(keyfuncs.Header("Idempotency-Key"), 24*time.Hour)
 //
-// An operation is what requests of one client, method, path and operation key are,
-// under one limit: a client that sends the same key to another path does something
-// else. The first request of an operation that is charged leaves a mark, in one step
-// with the charge. The next [DefaultRepeats] are allowed and take nothing, even when
-// the limit is exhausted by then; their [Result] says Repeated. The one after them
-// is charged again, as a new operation. A block of a [Limit.Penalty] denies repeats,
-// too. A request that is denied leaves no mark and is no repeat, nor is one of cost
-// 0; one whose charge is refunded takes its mark with it. Under [Limit.Estimate] a
-// repeat costs what its handler tells by [Charge], if it does the work again. A
-// request without the operation's key, and [Limiter.AllowKey], which has no request,
-// are charged as usual. One whose operation's key is ambiguous is denied with
-// [ReasonAmbiguousKey]: charged as usual, it could be an operation that the
-// application knows and does again.
+// Requests belong to one operation if they have the same key of the limit, the same
+// method and path, and the same operation key. The first charged request of an
+// operation leaves a mark, in one step with the charge. The next [DefaultRepeats]
+// requests are allowed and charge nothing, even if the limit is exhausted by then;
+// their [Result] is Repeated. The one after them is charged as a new operation.
+//
+// A request that is denied, or costs 0, leaves no mark and is no repeat. A refund
+// removes the mark. Under [Limit.Estimate] a repeat is charged what its handler reports
+// with [Charge], if it does the work again. A block of [Limit.Penalty] denies repeats,
+// too. Requests without the operation key are charged as usual, and so are those of
+// [Limiter.AllowKey]. A request with an ambiguous operation key is denied with
+// [ReasonAmbiguousKey]: it could be an operation that the application knows and does
+// again.
+//
+// The ttl is from 1s to 31 days, in whole microseconds. It counts from the charge, and
+// repeats don't extend it. A [Concurrent] limit can't have OncePer.
 //
 // # Security
 //
-// A client chooses its operation keys, and may send one key with different queries
-// or bodies, which a limiter does not read. So it gets up to 1 + DefaultRepeats
-// requests for the price of one. Where that is too much, give the body a fingerprint
-// (draft-ietf-httpapi-idempotency-key-header-07, section 2.4): let a middleware
-// in front of the limiter store a digest of what was sent, and join it to the key.
-// The same key with another body is another operation then, and is charged:
+// A client chooses its operation keys. It may send one key with different queries or
+// bodies, which a limiter does not read, and so get 1 + DefaultRepeats requests for the
+// price of one. Where that is too much, make a fingerprint of the body part of the
+// operation key (draft-ietf-httpapi-idempotency-key-header-07, section 2.4). Let a
+// middleware in front of the limiter compute a digest of the body. The same key with
+// another body is then another operation, and is charged:
 //
 //	keyfuncs.Join(keyfuncs.Header("Idempotency-Key"), keyfuncs.Custom("digest", digestOf))
 //
-// A digest that the client sends, as in Content-Digest, is as good as none until it
-// was checked.
+// A digest from the client, as in Content-Digest, is worth nothing until it is verified.
 //
-// On a Redis Cluster or Ring, a request whose limits lie in several slots leaves its
-// mark before the last of them has allowed it. Should that one deny, mark and charge
-// are taken back; a repeat that came in between was free.
-//
-// OncePer limits how often operations are charged, not how often they are done: it
-// stores no responses. Have the application answer a repeat from what it has stored,
-// refuse a key that comes with another body, and put a limit without OncePer beside
-// this one where a repeat costs anything.
+// OncePer limits how often an operation is charged, and not how often it is done: it
+// stores no responses. Have the application answer a repeat with the stored response,
+// and refuse an operation key that comes with another body. Where a repeat costs
+// anything, put a limit without OncePer beside this one.
 //
 // # Details
 //
-// The ttl counts from the charge, is not extended by repeats, and is from 1s to 31
-// days, in whole microseconds. [Limiter.Reset] forgets what was used and not the
-// marks, which it does not know: they end with their ttl. While the store is out,
-// what stands in for it keeps marks of its own: an operation that is repeated
-// across the beginning or end of an outage is charged on either side, and what was
-// granted locally under such a limit is not charged to the store afterwards. On a
-// Cluster a repeat that another slot's limit denies counts as one.
+// [Limiter.Reset] forgets what was used and not the marks, which end with their ttl.
 //
-// A limit of requests at the same time ([Concurrent]) can't have it.
+// During an outage of the store, its stand-in keeps marks of its own. An operation that
+// is repeated across the beginning or end of an outage is charged on both sides. What
+// was granted locally under such a limit is not charged to the store afterwards.
+//
+// On a Redis Cluster or Ring, a request whose limits lie in several slots leaves its
+// mark before the last slot has allowed it. If that slot denies, mark and charge are
+// taken back; a repeat that came in between was free. A repeat that the limit of another
+// slot denies counts as one.
 func (l Limit) OncePer(operation keyfuncs.Func, ttl time.Duration) Limit {
 	l.once, l.numbers.Once, l.hasOnce = operation, ttl, true
 	return l
 }
 
-// Repeats sets how many repeats of an operation are free under [Limit.OncePer], from
-// 1 to 1000. With n repeats a client that sends different requests as one operation
-// has 1 + n for the price of one: raise it where the operation's key holds a digest
-// of the body. Defaults to [DefaultRepeats].
+// Repeats sets how many repeats of an operation are free under [Limit.OncePer], from 1
+// to 1000. A client that sends different requests as one operation gets 1 + n of them
+// for the price of one, so raise n only if the operation key holds a digest of the
+// body. Defaults to [DefaultRepeats].
 func (l Limit) Repeats(n int64) Limit {
 	l.numbers.Repeats, l.numbers.hasRepeats = n, true
 	return l
 }
 
-// askOnce adds the operation's key to the check that was added last, if the
-// request has one. It returns a reason to deny the request, or ReasonUndecided.
+// askOnce adds the operation key to the last check, if the request has one. It returns
+// a reason to deny the request, or ReasonUndecided.
 func (c *call) askOnce(l *limit, r keyfuncs.Request) Reason {
 	start := len(c.keys)
 	keys, presence := l.once.Append(c.keys, r)
@@ -97,13 +95,13 @@ func (c *call) askOnce(l *limit, r keyfuncs.Request) Reason {
 	return ReasonUndecided
 }
 
-// maxPath is up to which length an operation has the path as it is. Paths can be as
-// long as a server takes.
+// maxPath is the longest path that is kept as it is in an operation. Longer ones are
+// hashed: a path can be as long as the server accepts.
 const maxPath = 128
 
-// appendTarget appends what a request asks for: its method and path, as they were
-// sent. Keys have no zero bytes, and methods neither, so that the whole tells them
-// apart. Of two spellings of a path each is an operation of its own, and is charged.
+// appendTarget appends the method and path of a request, as they were sent. Neither
+// keys nor methods hold zero bytes, so the zero bytes keep the parts apart. Two
+// spellings of a path are two operations, and both are charged.
 func appendTarget(dst []byte, r keyfuncs.Request) []byte {
 	dst = append(append(append(dst, 0), r.Method()...), 0)
 	path := r.Path()

@@ -6,77 +6,75 @@ import (
 	"time"
 )
 
-// Outcome is how a request ended, as far as a limit may want to know.
+// Outcome says how a request ended; see [Limit.RefundOn].
 //
-// What the client did and what the server did are told apart by their cause, and
-// what can't be told apart counts as the client's: a client must not be able to
-// lower what it owes.
+// Failures of the client and of the server are distinguished by their cause. In doubt a
+// failure counts as the client's, so that no client can lower what it owes.
 type Outcome struct {
-	// Status is the status that the framework sent, or is about to send: also of
-	// an error that the handler returned, and of a panic, which is a 500 unless
+	// Status is the status code that the framework has sent or is about to send. It
+	// covers errors that the handler returned, and panics, which are a 500 unless
 	// something was sent before. 0 if no framework is involved.
 	Status int
 
-	// Err is the error that the handler returned, where handlers do.
+	// Err is the error that the handler returned, in frameworks whose handlers do.
 	Err error
 
-	// Panicked says that the handler panicked.
+	// Panicked is true if the handler panicked.
 	Panicked bool
 
-	// Canceled says that the client broke the request off, or may have: the
-	// request's context was canceled, the body could not be read or was not sent,
-	// the response could not be written, the handler returned an error that wraps
-	// context.Canceled or an *http.MaxBytesError, panicked with
-	// http.ErrAbortHandler or after it had taken the connection over, or the
-	// status is 499.
+	// Canceled is true if the client broke the request off, or may have. It is set if the
+	// request's context was canceled, the body was not sent or could not be read, the
+	// response could not be written, or the status is 499. It is also set if the
+	// handler returned an error that wraps context.Canceled or an
+	// *http.MaxBytesError, or panicked with http.ErrAbortHandler or after it had
+	// taken the connection over.
 	//
-	// Fiber reads bodies before the handler runs and sends the response after it,
-	// and does not notice clients that hang up in between. With its
-	// StreamRequestBody a request with a body whose status is 500 or above counts
-	// as canceled, since Fiber does not tell whether the body could be read.
+	// Fiber reads bodies before the handler runs and sends the response after it. It
+	// does not notice clients that hang up in between. With its StreamRequestBody, a
+	// request with a body and a status of 500 or above counts as canceled, since Fiber
+	// does not say whether the body could be read.
 	Canceled bool
 
-	// TimedOut says that a deadline of the server's struck: the deadline of the
-	// request's context as the limiter saw it, or that of a time-out handler
-	// around the limiter. A time-out inside of the limiter shows in the status
-	// alone. A client that leaves before the deadline is Canceled; one that the
-	// server waits for until then shows in Waited. Don't let clients choose the
-	// deadline if time-outs give charges back.
+	// TimedOut is true if a deadline of the server passed: the deadline of the request's
+	// context as the limiter saw it, or that of a time-out handler around the limiter. A
+	// time-out handler inside of the limiter shows in the status alone. A client that
+	// leaves before the deadline is Canceled; one that the server waits for until then
+	// shows in Waited. If time-outs are refunded, don't let clients choose the deadline.
 	TimedOut bool
 
-	// Waited is how long the handler was kept waiting by the client: for the
-	// request's body, and for the response to be taken. 0 on Fiber.
+	// Waited is how long the handler waited for the client: for the request's body, and
+	// for the client to read the response. 0 on Fiber.
 	Waited time.Duration
 
-	// Hijacked says that the handler took the connection over; the status is
-	// then what was sent before, or 101.
+	// Hijacked is true if the handler took the connection over. Status is then what was
+	// sent before, or 101.
 	Hijacked bool
 
-	// Duration is the time from the decision to the end, or from the request's turn
-	// if it had to wait for that.
+	// Duration is the time from the decision to the end of the request. If the request
+	// waited for its turn, it starts with the turn.
 	Duration time.Duration
 }
 
-// A failure may be the client's if it kept the handler waiting until a time-out of
-// the server's struck: for tooLong, or for most of a shorter time-out. Less than
-// moments is what a network takes.
+// A failure may be the client's if the client kept the handler waiting until a time-out
+// of the server: for tooLong, or for at least half of the request if that is networkDelay
+// or more. Less than networkDelay is normal for a network.
 const (
-	tooLong = time.Second
-	moments = 100 * time.Millisecond
+	tooLong      = time.Second
+	networkDelay = 100 * time.Millisecond
 )
 
-// statusClientClosed is what proxies note where a client closed its connection
-// before the answer: nginx's 499.
+// statusClientClosed is the status that proxies log when a client closed its connection
+// before the response: nginx's 499.
 const statusClientClosed = 499
 
-// brokenOff reports whether what is known of the request says that its client broke
-// it off. What a handler does with a connection that it has taken over depends on
-// what the client sends there, a panic included.
+// brokenOff reports whether the client broke the request off. On a connection that the
+// handler took over, a panic may depend on what the client sent, so it counts as the
+// client's.
 func (o *Outcome) brokenOff() bool {
 	return o.Canceled || o.Status == statusClientClosed || o.Hijacked && o.Panicked || errors.Is(o.Err, context.Canceled)
 }
 
-// clients reports whether a failure is, or may be, the client's doing.
-func (o *Outcome) clients() bool {
-	return o.Canceled || o.Waited >= tooLong || o.Waited >= moments && o.Waited >= o.Duration/2
+// clientsFault reports whether a failure is, or may be, the client's.
+func (o *Outcome) clientsFault() bool {
+	return o.Canceled || o.Waited >= tooLong || o.Waited >= networkDelay && o.Waited >= o.Duration/2
 }

@@ -14,9 +14,9 @@ const (
 	statusServiceUnavailable = 503
 )
 
-// Status returns the HTTP status of a denial: 429, the client's, for a limit; 400 for
-// a request that says in two ways whose it is, which no wait will change; 503, the
-// server's, for an outage, and for a request that ended while it waited.
+// Status returns the HTTP status code of a denial: 429 for a limit, and for a block; 400
+// for an ambiguous key, which no wait will change; 503 for an outage, and for a request
+// that ended while it waited for its turn.
 func (d *Decision) Status() int {
 	switch d.Reason {
 	case ReasonOutageDenied, ReasonCanceled:
@@ -27,18 +27,21 @@ func (d *Decision) Status() int {
 	return statusTooManyRequests
 }
 
-// AppendProblem appends the body of a denial: a problem of the types that
-// draft-ietf-httpapi-ratelimit-headers-11 registers, and "about:blank" for status
-// 400. It names the limits that were exceeded and never the key. The detail is in the language of
-// Config.Details that suits the request's Accept-Language, which may be empty.
-// That language is returned as Config.Details has it, for Content-Language; it is
-// "" if there is no choice.
+// AppendProblem appends the body of a denial to dst: JSON of the media type
+// [ProblemType]. The problem types are those that
+// draft-ietf-httpapi-ratelimit-headers-11 registers, and "about:blank" for status 400.
+// The body names the limits that were exceeded, and never the key.
+//
+// The detail is in the language of Config.Details that suits acceptLanguage best, the
+// request's Accept-Language header, which may be empty. That language is returned as it
+// is written in Config.Details, for the Content-Language header. It is "" without
+// Config.Details.
 func (d *Decision) AppendProblem(dst []byte, acceptLanguage string) (body []byte, language string) {
 	switch {
 	case d.Reason == ReasonAmbiguousKey:
 		dst = append(dst, `{"type":"about:blank","title":"Bad Request","status":400,"detail":`...)
 		dst, language = d.appendDetail(dst, acceptLanguage)
-		return append(dst, '}'), language // no limit is violated
+		return append(dst, '}'), language // no limit was exceeded
 	case d.Status() == statusServiceUnavailable:
 		dst = append(dst, `{"type":"https://iana.org/assignments/http-problem-types#temporary-reduced-capacity","title":"Temporary Reduced Capacity","status":503,"detail":`...)
 	case d.blocked():
@@ -102,8 +105,8 @@ func (d *Decision) appendDetail(dst []byte, acceptLanguage string) (_ []byte, la
 	return append(dst, '"'), language
 }
 
-// blocked reports whether the limit that binds blocks the client, be it in an
-// outage by what stands in for the store.
+// blocked reports whether the binding limit blocks the client, in the store or in its
+// stand-in during an outage.
 func (d *Decision) blocked() bool {
 	return !d.Allowed && d.binding >= 0 && int(d.binding) < int(d.count) && d.Results()[d.binding].Blocked
 }

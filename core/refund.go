@@ -1,54 +1,55 @@
 package core
 
-// RefundOn gives back what a request was charged if f says so of its outcome: for
-// failures that should cost nothing, or for successes where only failures
-// should count. Ready ones are [ServerErrors], [Failures], [Successes] and
-// [Canceled]; each says what clients can make of it. Until the outcome is known
-// the charge counts.
+// RefundOn gives back a request's charge if f returns true for its outcome: for failures
+// that should cost nothing, or for successes where only failures should count. Ready
+// functions are [ServerErrors], [Failures], [Successes] and [Canceled]; each says how
+// clients can exploit it. Until the outcome is known the charge counts.
 //
-// What the handler has told by [Charge] stays charged, whatever f says: of an
-// estimate only the part is given back that Charge did not confirm. So charge for
-// work as it is done, and a failure gives back what was not done.
+// Units that the handler has reported with [Charge] stay charged in any case: of an
+// estimate, only the unreported part is given back. So report work as it is done; then a
+// failure gives back what was not done.
 //
-// What is given back is what still counts of that charge: units of a window that
-// is over, or that a bucket has regained, are not given twice. It happens in the
-// background after the response, and not at all if the process dies or the store
-// does not answer then. f runs once per charged request, maybe on many at once.
-// It must not block.
+// Only what still counts is given back: units of a past window, or units that a bucket
+// has regained, are not given twice. The refund happens in the background after the
+// response. It is lost if the process dies or the store does not answer then.
+//
+// f is called once per charged request, concurrently, and must be fast.
 func (l Limit) RefundOn(f func(Outcome) bool) Limit {
 	l.refundOn = f
 	return l
 }
 
-// ServerErrors are responses of status 500 and above, panics included, that the
-// client did not bring about: not of a request that was canceled, nor of one that
-// kept its handler waiting for a second or more, or for half of the request's time
-// if that is 100 ms or more: for a body that trickles in or a response that trickles
-// out. Clients that upload slowly are charged for server errors, too.
+// ServerErrors is for [Limit.RefundOn]. It reports responses of status 500 and above,
+// and panics, unless the client may have caused them. The client may have if the
+// request was canceled, or if it kept its handler waiting, with a body that trickles in
+// or a response that trickles out: for a second or more, or for half of the request's
+// time if that is 100 ms or more. So clients that upload slowly pay for server errors.
 //
-// A client gets for free what it can make the application fail at: answer bad
+// Whatever input makes the application answer 500 is free for the client. Answer bad
 // requests with 4xx.
 func ServerErrors(o Outcome) bool {
-	return (o.Status >= 500 || o.Panicked) && !o.clients()
+	return (o.Status >= 500 || o.Panicked) && !o.clientsFault()
 }
 
-// Failures are [ServerErrors] and responses of status 400 to 499. Clients can
-// cause those at will, by asking for what does not exist, say: what they cost the
-// server is free. Limit such requests by another limit, without a refund.
+// Failures is for [Limit.RefundOn]. It reports [ServerErrors] and responses of status
+// 400 to 499. Clients can cause those at will, such as by asking for what does not
+// exist, and the work it takes is then free for them. Put another limit without a
+// refund beside this one.
 func Failures(o Outcome) bool {
-	return (o.Status >= 400 || o.Panicked) && !o.clients()
+	return (o.Status >= 400 || o.Panicked) && !o.clientsFault()
 }
 
-// Successes are responses of a status below 400 to requests that were neither
-// canceled nor timed out. A login form that refunds them counts failed attempts
-// only, and those whose client hung up before it was told.
+// Successes is for [Limit.RefundOn]. It reports responses of a status below 400 to
+// requests that were neither canceled nor timed out. A login form that refunds them
+// counts failed attempts, and those whose client hung up before the response.
 func Successes(o Outcome) bool {
 	return o.Status < 400 && !o.Panicked && !o.Canceled && !o.TimedOut
 }
 
-// Canceled are requests whose client hung up, or that ran into a time-out.
+// Canceled is for [Limit.RefundOn]. It reports requests whose client hung up, and those
+// that ran into a time-out.
 //
-// Hanging up is free then, by definition: a client can have all the work done that
-// is done before its answer, hang up, and owe nothing. Refund it only where work
-// stops with the client, and have another limit beside it without a refund.
+// Hanging up is free then: a client can have all the work done that precedes the
+// response, hang up, and pay nothing. Use it only if work stops with the client, and put
+// another limit without a refund beside this one.
 func Canceled(o Outcome) bool { return o.Canceled || o.TimedOut }

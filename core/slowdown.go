@@ -7,17 +7,17 @@ import (
 	"github.com/weblimit/weblimit/internal/integer"
 )
 
-// SlowDown delays requests more and more, instead of not at all and then denying
-// them: from a level of the burst on, above 0 and below 1, by a delay that grows
-// in proportion to what is used, up to most when nothing is left. The delay is the
-// request's alone: others don't wait for it. Under [Limit.Reserve] level and delay
-// are of the whole burst.
-func (l Limit) SlowDown(level float64, most time.Duration) Limit {
-	l.slow = slowDown{level, most}
+// SlowDown delays requests more and more as the limit fills up. Delays begin when the
+// given level of the burst is used, above 0 and below 1. They grow in proportion to the
+// use, up to maxDelay when nothing is left; maxDelay is at most one hour. Each request is
+// delayed by itself, and others don't wait for it. Under [Limit.Reserve], level and
+// delay are of the whole burst.
+func (l Limit) SlowDown(level float64, maxDelay time.Duration) Limit {
+	l.slow = slowDown{level, maxDelay}
 	return l
 }
 
-// slowDown is from which level on requests are delayed, and by how much at most.
+// slowDown holds the arguments of SlowDown.
 type slowDown struct {
 	level float64
 	most  time.Duration
@@ -35,7 +35,7 @@ func (s slowDown) validate() error {
 	return nil
 }
 
-// delay returns the delay of a request that was charged.
+// delay returns by how much a request is delayed. It is 0 if it was not charged.
 func (s slowDown) delay(r *LimitResult) time.Duration {
 	if s.most == 0 || !r.Charged {
 		return 0

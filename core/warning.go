@@ -10,59 +10,61 @@ import (
 	"github.com/weblimit/weblimit/internal/integer"
 )
 
-// WarnAt tells clients that come near the limit before it refuses them: from the
-// request on whose charge reaches a level, above 0 and at most 1 of the burst,
-// responses have a warning header, the decision a level, and Config.OnWarning
-// gets one event per key, level and window; a request that reaches several levels
-// at once sends one for each, the lowest first. Defaults to none, and to 0.8, 0.9
-// and 1 for a calendar window where OnWarning is set; WarnAt() means none there.
+// WarnAt warns clients before the limit denies them. A level is above 0 and at most 1
+// of the burst. From the request whose charge reaches a level, responses have the
+// header X-RateLimit-Warning and decisions a [Decision.WarnLevel]. Config.OnWarning is
+// called once per key, level and window. A request that reaches several levels at once
+// causes a call for each, the lowest first.
 //
-// In a fixed or calendar window one charge reaches a level, so there is one event
-// over all processes that share the store. There can be more where what was used
-// falls below a level again, by a refund, a reset or a change of the limit: then a
-// process sends none that it has sent before. Prefetching and outages, in which
-// processes don't know of each other, can bring one per process.
+// In a fixed or calendar window one charge reaches a level, so OnWarning is called once
+// over all processes that share the store. If the use falls below the level again, by a
+// refund, a reset or a change of the limit, another process may repeat the call.
+// Processes that count by themselves, with prefetched quota or during an outage, may
+// each make it once.
+//
+// Defaults to no levels. Where Config.OnWarning is set, calendar windows default to 0.8,
+// 0.9 and 1; WarnAt() without levels disables them.
 func (l Limit) WarnAt(levels ...float64) Limit {
 	l.warnAt = slices.AppendSeq(make([]float64, 0, len(levels)), slices.Values(levels))
 	slices.Sort(l.warnAt)
 	return l
 }
 
-// Warning is the event that a client has come near a limit; see [Limit.WarnAt].
+// Warning is the event that a client has reached a level of [Limit.WarnAt]; see
+// Config.OnWarning.
 type Warning struct {
-	Limit string  // its name
-	Level float64 // the level of WarnAt that was reached
-	Used  int64   // units, the request's own included
-	Burst int64   // the units of which they are part
-	Key   string  // who; as canonical as store keys are, secrets hashed
+	Limit string  // the limit's name
+	Level float64 // the level that was reached
+	Used  int64   // units in use, this request's included
+	Burst int64   // the units that can be used
+	Key   string  // the limit's key, in which secrets are hashed
 
-	// Soft says that the client is over the limit's soft limit; see [Limit.Soft].
+	// Soft is true if the client is over the limit's soft limit; see [Limit.Soft].
 	Soft bool
 
-	// Shadow says that the limit is on trial, and that the client is not told.
+	// Shadow is true if the limit is in shadow mode, so that the client is not warned.
 	Shadow bool
 }
 
-// calendarLevels are the levels of calendar windows that have no WarnAt, where
-// events are wanted.
+// calendarLevels are the levels of calendar windows without WarnAt, if Config.OnWarning
+// is set.
 var calendarLevels = []float64{0.8, 0.9, 1}
 
 const headerWarning = "X-Ratelimit-Warning"
 
-// maxWarned bounds the memory of which events have been sent. Beyond it, the
-// events of the oldest keys may repeat.
+// maxWarned bounds how many events are remembered, so that they are not repeated.
+// Beyond it, events of the oldest keys may be.
 const maxWarned = 1 << 16
 
-// threshold returns the units from which on level is reached. Levels are taken
-// to a millionth.
+// threshold returns how many units must be used to reach a level of the burst, which is
+// taken to a millionth.
 func threshold(level float64, burst int64) int64 {
 	return max(integer.CeilMulDiv(int64(level*1e6+0.5), burst, 1e6), 1)
 }
 
-// warn finds the highest level that a charged result has reached, and sends an
-// event if this very request reached it. Since a charge moves the count from
-// below a level to above it only once on the way up, few requests get as far as
-// asking whether the event was sent before.
+// warn sets the highest level that a charged result has reached, and calls OnWarning if
+// this request reached it. On the way up only one charge crosses a level, so few requests
+// have to look up whether the event was sent before.
 func (l *Limiter) warn(ctx context.Context, from *limit, key []byte, cost int64, r *LimitResult) {
 	if len(from.warnAt) == 0 || !r.Charged {
 		return
@@ -83,11 +85,11 @@ func (l *Limiter) warn(ctx context.Context, from *limit, key []byte, cost int64,
 	}
 }
 
-// firstWarning reports whether a level's event is due: once per key and window.
-// A bucket can cross a level again and again while it refills, a window just
-// once in its time, so a window is part of the key and its length the time
-// between events.
-func (l *Limiter) firstWarning(ctx context.Context, from *limit, level int, who []byte, r *LimitResult) bool {
+// firstWarning reports whether an event was not sent before in this window. It remembers
+// events in a store in memory. A token bucket can cross a level again and again while it
+// refills, so its window is the least time between two events. A fixed or calendar
+// window crosses a level once, so its end is part of the key.
+func (l *Limiter) firstWarning(ctx context.Context, from *limit, level int, limitKey []byte, r *LimitResult) bool {
 	key := strconv.AppendInt(nil, int64(level), 10)
 	window := r.Rule.Window
 	if r.Rule.Algorithm == store.Calendar {
@@ -96,9 +98,9 @@ func (l *Limiter) firstWarning(ctx context.Context, from *limit, level int, who 
 	if r.Rule.Algorithm == store.FixedWindow || r.Rule.Algorithm == store.Calendar {
 		key = strconv.AppendInt(append(key, '@'), r.At+r.ResetAfter.Microseconds(), 10)
 	}
-	key = append(append(key, '|'), who...)
-	// An event takes two units of three: of buckets that have nothing left, a full
-	// Memory would look for each one's victim anew.
+	key = append(append(key, '|'), limitKey...)
+	// An event takes two units of three, so that its bucket is never exhausted. Among
+	// exhausted buckets, a full Memory would search anew for each victim.
 	once, err := store.NewRule(from.rule.Name, store.Numbers{Algorithm: store.SlidingLog, Quota: 3, Window: window})
 	if err != nil {
 		return true
@@ -108,8 +110,7 @@ func (l *Limiter) firstWarning(ctx context.Context, from *limit, level int, who 
 	return err == nil && results[0].Allowed
 }
 
-// appendWarning writes the value of the warning header: of several limits, one that
-// is over its soft limit, else the one of the highest level.
+// appendWarning appends the value of the warning header.
 func appendWarning(dst []byte, r *LimitResult) []byte {
 	if r.Soft {
 		dst = append(dst, "over soft limit; policy="...)
@@ -126,11 +127,12 @@ func (r *LimitResult) usedPercent() int64 {
 	return r.used() * 100 / r.Rule.Whole
 }
 
-// used returns the units that a charged result found used, its own included.
-// Of the lower class, nothing is charged that finds more used than its part.
+// used returns how many units were used after a charge. It is right for the lower class
+// of Reserve, too: its requests are charged only while their own burst is not used up.
 func (r *LimitResult) used() int64 { return r.Rule.Burst - r.Remaining }
 
-// usedPercent reads what appendWarning wrote, or -1.
+// usedPercent parses the percentage that appendWarning wrote. It returns -1 if there is
+// none.
 func usedPercent(warning string) int64 {
 	_, used, _ := strings.Cut(warning, "; used=")
 	n, err := strconv.ParseInt(strings.TrimSuffix(used, "%"), 10, 64)
@@ -140,8 +142,8 @@ func usedPercent(warning string) int64 {
 	return n
 }
 
-// warning returns the result with the highest warning level, or nil. To be over a
-// soft limit is above all levels.
+// warning returns the result that the warning header shows: one over its soft limit, or
+// else the one with the highest level, or nil.
 func (d *Decision) warning() *LimitResult {
 	var highest *LimitResult
 	results := d.Results()
@@ -157,8 +159,8 @@ func (d *Decision) warning() *LimitResult {
 	return highest
 }
 
-// WarnLevel returns the highest level of [Limit.WarnAt] that the request has
-// reached on any enforced limit, or 0.
+// WarnLevel returns the highest level of [Limit.WarnAt] that the request has reached on
+// any enforced limit, or 0 if none.
 func (d *Decision) WarnLevel() float64 {
 	level := 0.0
 	for _, r := range d.Results() {
