@@ -238,6 +238,7 @@ func TestProxyClosesWhenTheServerIsGone(t *testing.T) {
 
 func TestProxyLeavesNothing(t *testing.T) {
 	t.Parallel()
+	requireBinary(t)
 	var p *Proxy
 	t.Run("a test that ends", func(t *testing.T) {
 		p = StartProxy(t, Start(t))

@@ -15,7 +15,7 @@
 //
 // Servers keep nothing on disk and listen on a unix socket or on loopback only. Without
 // redis-server in PATH the test skips; where CI=true it fails, so that a pipeline can't
-// turn green by testing nothing.
+// turn green by testing nothing. With -short it skips too.
 package redistest
 
 import (
@@ -99,9 +99,12 @@ func startFor(tb testing.TB, listen listener, args []string) *Server {
 }
 
 // requireBinary ends the test when there is no redis-server: skipped on a developer's
-// machine, failed where CI=true.
+// machine, failed where CI=true. With -short it skips every test.
 func requireBinary(tb testing.TB) {
 	tb.Helper()
+	if testing.Short() {
+		tb.Skip("redistest: -short runs nothing that needs Redis")
+	}
 	_, err := exec.LookPath(binary)
 	switch {
 	case err == nil:
