@@ -20,10 +20,18 @@ FUZZTIME ?= 10s
 RAW ?= 1000000
 
 .DEFAULT_GOAL := help
-.PHONY: help test api lint vuln fmt bench microbench compare faults fuzz raw cover
+.PHONY: help check test api lint vuln fmt bench microbench compare faults fuzz raw cover
 
 help: ## print the targets
 	@sed -n 's/^\([a-z]*\):.*## \(.*\)/make \1\t\2/p' $(firstword $(MAKEFILE_LIST)) | expand -t 18
+
+# Packages that check leaves out: frameworks, simulations, and what needs Redis or a proxy. It also
+# leaves out the two tests of the memory store that take seconds.
+UNCHECKED := /(chilimit|echolimit|fiberlimit|ginlimit|examples|leasesim|test/(adversary|faults|proxies|redistest))(/|$$)
+
+check: ## vet and the tests that need no Redis, with nethttp for the adapters; under a minute
+	go vet ./...
+	go test -short -skip 'TenMillion|LogsKeep' $(TESTFLAGS) $$(go list ./... | grep -vE '$(UNCHECKED)')
 
 test: ## run all tests of all modules under the race detector; installs redis-server when missing
 	@scripts/install-redis
