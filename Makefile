@@ -27,7 +27,7 @@ help: ## print the targets
 
 # Packages that check leaves out: frameworks, simulations, and what needs Redis or a proxy. It also
 # leaves out the two tests of the memory store that take seconds.
-UNCHECKED := /(chilimit|echolimit|fiberlimit|ginlimit|examples|leasesim|test/(adversary|faults|proxies|redistest))(/|$$)
+UNCHECKED := /(chilimit|echolimit|fiberlimit|ginlimit|examples|test/(adversary|faults|prefetchsim|proxies|redistest))(/|$$)
 
 check: ## vet and the tests that need no Redis, with nethttp for the adapters; under a minute
 	go vet ./...
