@@ -7,7 +7,7 @@ func (m *Store) Weight() int {
 	n := 0
 	for i := range m.shards {
 		m.shards[i].mu.Lock()
-		n += m.shards[i].count + m.shards[i].logs.weight
+		n += int(m.shards[i].count + m.shards[i].weight)
 		m.shards[i].mu.Unlock()
 	}
 	return n

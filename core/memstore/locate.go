@@ -1,6 +1,7 @@
 package memstore
 
 import (
+	"bytes"
 	"hash/maphash"
 	"slices"
 	"sync"
@@ -13,6 +14,8 @@ type location struct {
 	place         // of the bucket
 	shard  *shard // of all of them
 	number int    // of the shard
+	index  int    // what find returned for the bucket
+	found  bool   // the same
 	mark   uint64 // the hash of the mark of the check's operation, if it has one
 }
 
@@ -29,6 +32,13 @@ func (m *Store) locate(at *location, rule *store.Rule, key []byte) {
 	at.shard = &m.shards[at.number]
 }
 
+// sameKey is locate for a check of the key that other was located for, under another
+// rule: a key is hashed once for all its limits.
+func (at *location) sameKey(other *location, rule, otherRule *store.Rule) {
+	at.hash = other.hash + uint64(rule.ID())*spacing - uint64(otherRule.ID())*spacing
+	at.check, at.number, at.shard = other.check, other.number, other.shard
+}
+
 // locateWithMark is locate for a check that may have a mark, too.
 func (m *Store) locateWithMark(at *location, c *store.Check) {
 	m.locate(at, c.Rule, c.Key)
@@ -38,12 +48,14 @@ func (m *Store) locateWithMark(at *location, c *store.Check) {
 }
 
 // put stores a bucket where get has looked for it, or nothing if it is worth nothing.
-func (at *location) put(index int, found bool, b *store.Bucket, rule *store.Rule, now int64) {
+func (at *location) put(b *store.Bucket, rule *store.Rule, now int64) (moved bool) {
 	if !b.Unused() {
-		at.shard.put(at.place, index, found, b, rule.Whole, now)
-	} else if found {
-		at.shard.remove(index)
+		return at.shard.put(at.place, at.index, at.found, b, rule.Whole, now)
 	}
+	if at.found {
+		at.shard.remove(at.index)
+	}
+	return at.found
 }
 
 // call is the working memory of a call: a call has to look at all states before it
@@ -51,34 +63,61 @@ func (at *location) put(index int, found bool, b *store.Bucket, rule *store.Rule
 type call struct {
 	at     []location
 	states []store.State
+
+	oneShard bool // all checks are in one shard, as those of one key are
 }
 
 var calls = sync.Pool{New: func() any { return new(call) }}
 
 // enter finds the checks' records, locks their shards, each once and in the order of
-// their numbers, so that no two calls wait for each other, and reads them.
-func (m *Store) enter(c *call, checks []store.Check) {
+// their numbers, so that no two calls wait for each other, and reads them. It returns the
+// time of the call.
+func (m *Store) enter(c *call, checks []store.Check) (now int64) {
 	c.at = slices.Grow(c.at[:0], len(checks))[:len(checks)]
 	c.states = slices.Grow(c.states[:0], len(checks))[:len(checks)]
+	c.oneShard = true
 	for i := range checks {
-		m.locateWithMark(&c.at[i], &checks[i])
-		c.states[i].Reuse()
+		at, check := &c.at[i], &checks[i]
+		if i > 0 && bytes.Equal(check.Key, checks[i-1].Key) {
+			at.sameKey(&c.at[i-1], check.Rule, checks[i-1].Rule)
+		} else {
+			m.locate(at, check.Rule, check.Key)
+			c.oneShard = c.oneShard && at.shard == c.at[0].shard
+		}
+		if check.Once != nil {
+			at.mark = m.markOf(at.hash, check)
+		}
 	}
-	if len(checks) == 1 {
+	now = m.now()
+	if c.oneShard {
 		c.at[0].shard.mu.Lock()
+		now = m.time(c.at[0].shard, now)
 	} else {
 		m.lockAll(c.at)
+		now = m.timeOfAll(c.at, now)
 	}
 	for i := range checks {
 		at, s := &c.at[i], &c.states[i]
-		at.shard.get(at.place, &s.Bucket)
+		at.index, at.found = at.shard.get(at.place, &s.Bucket)
 		if checks[i].Once != nil {
 			s.Mark = at.marked()
 		}
 		if checks[i].Rule.Penalized() {
-			s.Penalty = at.penalty(checks[i].Rule)
+			at.readPenalty(checks[i].Rule, &s.Penalty)
 		}
 	}
+	return now
+}
+
+// timeOfAll is time for shards of which each is locked.
+func (m *Store) timeOfAll(at []location, now int64) int64 {
+	for i := range at {
+		now = m.time(at[i].shard, now)
+	}
+	for i := range at {
+		at[i].shard.latest = now
+	}
+	return now
 }
 
 func (m *Store) lockAll(at []location) {
@@ -99,29 +138,43 @@ func (m *Store) lockAll(at []location) {
 
 // leave stores what has changed, unlocks what enter locked, and lets go of the logs.
 func (m *Store) leave(c *call, checks []store.Check, now int64) {
+	moved := false // what is stored for one check may move the buckets of the others
 	for i := range checks {
 		at, s := &c.at[i], &c.states[i]
 		if s.BucketChanged {
-			index, found := at.shard.find(at.place) // the others of the call may have moved it
-			at.put(index, found, &s.Bucket, checks[i].Rule, now)
+			if moved {
+				at.index, at.found = at.shard.find(at.place)
+			}
+			moved = at.put(&s.Bucket, checks[i].Rule, now) || moved
 		}
 		if s.PenaltyChanged {
 			m.savePenalty(at, &checks[i], &s.Penalty, now)
+			moved = true
 		}
 		if s.MarkChanged {
 			at.saveMark(s.Mark, now)
+			moved = true
+		}
+		if s.Bucket.Log != nil {
+			s.Bucket.Log = nil
 		}
 	}
-	for i := range c.at {
+	if c.oneShard {
+		c.at[0].shard.mu.Unlock()
+	} else {
+		unlockAll(c.at)
+	}
+}
+
+// unlockAll unlocks what lockAll locked.
+func unlockAll(at []location) {
+	for i := range at {
 		seen := false
-		for j := range c.at[:i] {
-			seen = seen || c.at[j].number == c.at[i].number
+		for j := range at[:i] {
+			seen = seen || at[j].number == at[i].number
 		}
 		if !seen {
-			c.at[i].shard.mu.Unlock()
-		}
-		if b := &c.states[i].Bucket; b.Log != nil {
-			b.Log = nil
+			at[i].shard.mu.Unlock()
 		}
 	}
 }

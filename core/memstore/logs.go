@@ -11,9 +11,8 @@ import (
 // not: a client could otherwise fill a log, let it expire but for one entry, and go on
 // with the next.
 type logs struct {
-	books  []book
-	free   []int64 // indexes of books
-	weight int     // sum of logWeight over books
+	books []book
+	free  []int64 // indexes of books
 }
 
 // book is the entries of one log.
@@ -46,14 +45,15 @@ func (l *logs) acquire() int64 {
 	return int64(len(l.books) - 1)
 }
 
-func (l *logs) set(i int64, log []store.Entry, size int) {
-	l.weight += logWeight(size) - logWeight(l.books[i].size)
-	l.books[i] = book{log, size}
+func (s *shard) setLog(i int64, log []store.Entry, size int) {
+	b := &s.logs.books[i]
+	s.weight += int32(logWeight(size) - logWeight(b.size))
+	*b = book{log, size}
 }
 
-func (l *logs) release(i int64) {
-	l.set(i, nil, 0)
-	l.free = append(l.free, i)
+func (s *shard) releaseLog(i int64) {
+	s.setLog(i, nil, 0)
+	s.logs.free = append(s.logs.free, i)
 }
 
 // sparse reports whether most books are free.

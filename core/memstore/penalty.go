@@ -30,13 +30,16 @@ func (p place) ofPenalty(rule *store.Rule) place {
 	return p
 }
 
-// penalty reads the penalty of the location's key.
-func (at *location) penalty(rule *store.Rule) (p store.Penalty) {
-	var b store.Bucket
-	if _, found := at.shard.get(at.ofPenalty(rule), &b); found {
-		p = unpack(&b)
+// readPenalty reads the penalty of the location's key; one that is not there reads as zero.
+func (at *location) readPenalty(rule *store.Rule, p *store.Penalty) {
+	i, found := at.shard.find(at.ofPenalty(rule))
+	if !found { // the rule: nobody has exceeded the limit
+		*p = store.Penalty{}
+		return
 	}
-	return p
+	var b store.Bucket
+	at.shard.read(&at.shard.slots[i], &b)
+	*p = unpack(&b)
 }
 
 // savePenalty stores a penalty, and lists it if it is a block.

@@ -25,9 +25,11 @@ type shard struct {
 
 	// All below guarded by mu.
 	slots  []slot
-	count  int   // slots in use, at most 7/8 of them
-	limit  int32 // of count and the weight of logs together
+	count  int32 // slots in use, at most 7/8 of them
+	weight int32 // of the logs, in buckets
+	limit  int32 // of count and weight together
 	spare  int32 // slots that a new table has beyond what its buckets ask for
+	latest int64 // when the last call decided: see Store.time
 	logs   logs
 	doomed []victim // found by the last search for something to evict, best last
 }
@@ -144,7 +146,7 @@ func (s *shard) read(slot *slot, b *store.Bucket) {
 
 // put stores a bucket, making room for it if there is none. The place is what
 // find says of it.
-func (s *shard) put(p place, i int, found bool, b *store.Bucket, burst, now int64) {
+func (s *shard) put(p place, i int, found bool, b *store.Bucket, burst, now int64) (moved bool) {
 	isLog, size := b.Form.Algorithm.IsLog(), 0
 	if isLog {
 		b.Log, size = s.trim(i, found, b.Log)
@@ -153,8 +155,9 @@ func (s *shard) put(p place, i int, found bool, b *store.Bucket, burst, now int6
 		i, found = s.find(p)
 	}
 	slot := &s.slots[i]
-	if hadLog := found && slot.kind.algorithm().IsLog(); hadLog && !isLog {
-		s.logs.release(slot.third)
+	hadLog := found && slot.kind.algorithm().IsLog()
+	if hadLog && !isLog {
+		s.releaseLog(slot.third)
 	} else if !hadLog && isLog {
 		slot.third = s.logs.acquire()
 	}
@@ -162,7 +165,7 @@ func (s *shard) put(p place, i int, found bool, b *store.Bucket, burst, now int6
 	case store.TokenBucket:
 		slot.third = b.Form.Rate
 	case store.SlidingLog, store.Concurrency:
-		s.logs.set(slot.third, b.Log, size)
+		s.setLog(slot.third, b.Log, size)
 	default:
 		slot.third = b.Y
 	}
@@ -173,9 +176,10 @@ func (s *shard) put(p place, i int, found bool, b *store.Bucket, burst, now int6
 		s.count++
 		s.offer(slot, now)
 	}
-	if s.logs.sparse() {
+	if (isLog || hadLog) && s.logs.sparse() {
 		s.renumber()
 	}
+	return !found || isLog
 }
 
 // makeRoom sees to it that a bucket, or a log of a size, can be stored at p: by
@@ -192,13 +196,13 @@ func (s *shard) makeRoom(p place, i int, found, isLog bool, size int, now int64)
 			growth -= logWeight(s.logs.books[s.slots[i].third].size)
 		}
 	}
-	for growth > 0 && s.count+s.logs.weight+growth > int(s.limit) {
+	for growth > 0 && int(s.count+s.weight)+growth > int(s.limit) {
 		if !s.evict(p, now) {
 			break // p is alone: a log larger than its shard is bounded by its quota
 		}
 		moved = true
 	}
-	if !found && (s.count+1)*8 > len(s.slots)*7 || growth > 0 && len(s.slots) > s.mostSlots(growth)+int(s.limit)/16 {
+	if !found && int(s.count+1)*8 > len(s.slots)*7 || growth > 0 && len(s.slots) > s.mostSlots(growth)+int(s.limit)/16 {
 		s.rebuild(now)
 		moved = true
 	}
@@ -208,13 +212,13 @@ func (s *shard) makeRoom(p place, i int, found, isLog bool, size int, now int64)
 // mostSlots returns how long a table may be beside the logs, and others that take
 // as much as growth buckets: what they take can't be taken by buckets any more.
 func (s *shard) mostSlots(growth int) int {
-	return max(int(s.limit)-s.logs.weight-growth, s.count+1)*8/7 + int(s.spare)
+	return max(int(s.limit-s.weight)-growth, int(s.count)+1)*8/7 + int(s.spare)
 }
 
 // rebuild drops the buckets that have expired and makes a table that those left
 // fill to 7/10, or that the limit fills to 7/8.
 func (s *shard) rebuild(now int64) {
-	live := 0
+	live := int32(0)
 	for i := range s.slots {
 		if s.slots[i].kind != 0 && s.slots[i].expires > now {
 			live++
@@ -222,7 +226,7 @@ func (s *shard) rebuild(now int64) {
 	}
 	old := s.slots
 	s.count = live
-	s.slots = make([]slot, min(live*10/7+int(s.spare), s.mostSlots(0)))
+	s.slots = make([]slot, min(int(live)*10/7+int(s.spare), s.mostSlots(0)))
 	for i := range old {
 		switch slot := &old[i]; {
 		case slot.kind == 0:
@@ -230,7 +234,7 @@ func (s *shard) rebuild(now int64) {
 			j, _ := s.find(slot.place())
 			s.slots[j] = *slot
 		case slot.kind.algorithm().IsLog():
-			s.logs.release(slot.third)
+			s.releaseLog(slot.third)
 		}
 	}
 }
@@ -239,7 +243,7 @@ func (s *shard) rebuild(now int64) {
 // stop at it: each follower moves up unless the gap lies before its home.
 func (s *shard) remove(i int) {
 	if s.slots[i].kind.algorithm().IsLog() {
-		s.logs.release(s.slots[i].third)
+		s.releaseLog(s.slots[i].third)
 	}
 	s.count--
 	for j := i; ; {

@@ -80,6 +80,7 @@ func dispatches(t *testing.T, r *Rule, c counting) {
 		n := reading.Numbers
 		same("read", n, m)
 		same("remaining", r.remaining(&n), c.remaining(r, &n))
+		same("remaining, of Answer", r.Result(cost, Reading{Numbers: n}).Remaining, max(c.remaining(r, &n), 0))
 		same("emptyAfter", r.emptyAfter(&n), c.emptyAfter(r, &n))
 		for _, one := range []bool{false, true} {
 			same(fmt.Sprint("wait ", one), r.wait(cost, &n, one), c.wait(r, cost, &n, one))

@@ -42,12 +42,16 @@ func (b *Bucket) Open(r *Rule, now, offset int64) (converted bool) {
 	if b.Expires <= now {
 		b.Expires, b.X, b.Y, b.Log = 0, 0, 0, b.Log[:0]
 	}
-	f := r.form()
-	if b.Form == f || b.Expires == 0 {
-		b.Form = f
+	if b.Expires == 0 {
+		b.Form = r.form()
 		r.roll(b, now, offset)
 		return false
 	}
+	if b.Form.Algorithm == r.Algorithm && b.Form.Unit == r.scale.Unit && b.Form.Rate == r.scale.Rate && b.Form.Tick == r.scale.Tick {
+		r.roll(b, now, offset)
+		return false
+	}
+	f := r.form()
 	if b.Form.Algorithm.IsLog() && f.Algorithm.IsLog() {
 		// The entries know their times: the new window just applies to those that
 		// still counted in the old one.

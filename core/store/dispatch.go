@@ -42,8 +42,8 @@ func (r *Rule) roll(b *Bucket, now, offset int64) {
 }
 
 // Read describes an opened bucket. The cost is what a sliding log has to say
-// the wait for; the others leave that to Result. It fills in the numbers that the
-// algorithm has, and leaves the others and Charged as they are.
+// the wait for; the others leave that to Result. It sets the numbers that the
+// algorithm has, and leaves the others, Charged and Blocked as they are.
 func (b *Bucket) Read(r *Rule, now, cost int64, reading *Reading) {
 	reading.At = now
 	n := &reading.Numbers

@@ -108,6 +108,7 @@ type Penalty struct {
 func (p *Penalty) Open(b *Block, now int64) {
 	if p.Expires <= now {
 		*p = Penalty{}
+		return
 	}
 	if p.Window <= now {
 		p.Strikes, p.Window = 0, 0

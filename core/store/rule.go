@@ -216,9 +216,13 @@ func (r *Rule) inexact() error {
 // the epoch: 0 without Jitter, else anything below the window, in whole ticks,
 // the same in every process.
 func (r *Rule) Offset(key []byte) int64 {
-	if !r.Jitter {
+	if !r.Jitter { // most rules; apart from the loop, so that this part is inlined
 		return 0
 	}
+	return r.jitter(key)
+}
+
+func (r *Rule) jitter(key []byte) int64 {
 	h := uint64(14695981039346656037)
 	for _, b := range key {
 		h = (h ^ uint64(b)) * 1099511628211

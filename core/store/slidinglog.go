@@ -60,6 +60,7 @@ func (slidingLog) read(r *Rule, b *Bucket, now, cost int64, n *[4]int64) {
 	n[0] = b.X
 	n[1] = r.logWait(b, now, cost)
 	n[2] = r.logWait(b, now, 1)
+	n[3] = 0
 	if len(b.Log) > 0 {
 		n[3] = b.Log[len(b.Log)-1].At + r.scale.Unit - now
 	}

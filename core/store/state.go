@@ -5,7 +5,8 @@ package store
 // needs no more than this: it reads the states of all checks of a call, has [Decide],
 // [Charge], [Refund] or [Renew] change them, and writes those that say so.
 //
-// The zero State is that of a key which has used nothing. A State is good for one call.
+// The zero State is that of a key that has used nothing. A State can be used for another
+// check once Bucket, and Penalty and Mark where that check needs them, are set again.
 type State struct {
 	Bucket  Bucket  // of the check's key and rule
 	Penalty Penalty // of the check's key and rule, if the rule is Penalized
@@ -19,15 +20,6 @@ type State struct {
 	fits, converted, repeated bool
 }
 
-// Reuse makes a State that was used good for another check, whose Bucket is read next,
-// and whose Penalty and Mark are where the check needs them. It writes no more than it
-// must: a call has a State for each check.
-func (s *State) Reuse() {
-	s.reading = Reading{}
-	s.BucketChanged, s.PenaltyChanged, s.MarkChanged = false, false, false
-	s.fits, s.converted, s.repeated = false, false, false
-}
-
 // Decide decides checks together, as [Store].Take does if take is set and else as Peek
 // does, at a time in microseconds since the epoch. states[i] is that of checks[i]. The
 // results are [Answer]'s to give, which needs no lock any more.
@@ -35,6 +27,7 @@ func Decide(now int64, checks []Check, states []State, take bool) {
 	granted := true
 	for i := range states {
 		c, s := &checks[i], &states[i]
+		s.unchanged()
 		s.repeated = c.Once != nil && s.Mark.Expires > now && s.Mark.Repeats < c.Rule.Repeats
 		s.Judge(c.Rule, s.cost(c), now, c.Rule.Offset(c.Key))
 		if c.Rule.Penalized() {
@@ -86,6 +79,7 @@ func (s *State) cost(c *Check) int64 {
 // penalty. offset is [Rule].Offset of the key.
 func (s *State) Judge(r *Rule, cost, now, offset int64) (fits bool) {
 	s.converted = s.Bucket.Open(r, now, offset)
+	s.reading.Charged, s.reading.Blocked = false, 0
 	s.Bucket.Read(r, now, cost, &s.reading)
 	s.fits = r.Fits(cost, &s.reading)
 	return s.fits
@@ -131,6 +125,7 @@ func (s *State) strike(c *Check, now int64) {
 func Charge(now int64, checks []Check, states []State, results []Result) {
 	for i := range states {
 		c, s := &checks[i], &states[i]
+		s.unchanged()
 		s.open(c, now)
 		s.Bucket.ChargeAnyway(c.Rule, now, c.Cost)
 		s.changed(c, now, true, &results[i])
@@ -141,7 +136,7 @@ func Charge(now int64, checks []Check, states []State, results []Result) {
 func Refund(now int64, checks []Check, states []State, results []Result) {
 	for i := range states {
 		c, s, r := &checks[i], &states[i], &results[i]
-		if !r.Charged {
+		if s.unchanged(); !r.Charged {
 			continue
 		}
 		s.open(c, now)
@@ -157,7 +152,7 @@ func Refund(now int64, checks []Check, states []State, results []Result) {
 func Renew(now int64, checks []Check, states []State, results []Result) {
 	for i := range states {
 		c, s, r := &checks[i], &states[i], &results[i]
-		if !r.Charged || c.Rule.Algorithm != Concurrency {
+		if s.unchanged(); !r.Charged || c.Rule.Algorithm != Concurrency {
 			continue
 		}
 		s.open(c, now)
@@ -166,12 +161,14 @@ func Renew(now int64, checks []Check, states []State, results []Result) {
 	}
 }
 
+func (s *State) unchanged() { s.BucketChanged, s.PenaltyChanged, s.MarkChanged = false, false, false }
+
 func (s *State) open(c *Check, now int64) { s.Bucket.Open(c.Rule, now, c.Rule.Offset(c.Key)) }
 
 // changed answers what has changed the bucket.
 func (s *State) changed(c *Check, now int64, charged bool, result *Result) {
 	s.BucketChanged = true
-	s.reading = Reading{Charged: charged}
+	s.reading.Charged, s.reading.Blocked = charged, 0
 	s.Bucket.Read(c.Rule, now, 0, &s.reading)
 	c.Rule.Answer(0, &s.reading, result)
 }
