@@ -3,7 +3,6 @@ package adversary
 import (
 	"fmt"
 	"net/http"
-	"time"
 )
 
 // connection2 compares the visits of a connection of HTTP/2 with its streams. They
@@ -101,9 +100,6 @@ func (j *judge) sums(visits []*visit) *wrong {
 	}
 	for _, v := range visits {
 		for _, a := range v.asked {
-			if knownRed(a) {
-				continue
-			}
 			if quota := j.setup.rule(a.limit).quota; !a.charged && taken[a.bucket]+a.cost <= quota {
 				return wrongf("denied too early", "%v: %s %q is denied, and %d of %d are taken at the end", a.bucket, v.method, v.target, taken[a.bucket], quota)
 			}
@@ -111,8 +107,3 @@ func (j *judge) sums(visits []*visit) *wrong {
 	}
 	return nil
 }
-
-// knownRed is what is known to fail, and is TO BE EMPTY: a store in memory reads its
-// clock before it locks a bucket, so that of two requests at once one that fits may be
-// denied for some microseconds. Units of these limits take hours to come back.
-func knownRed(a ask) bool { return !a.charged && a.retry < time.Second }

@@ -6,7 +6,6 @@ import (
 	"maps"
 	"slices"
 	"sync"
-	"time"
 
 	"github.com/weblimit/weblimit/core"
 )
@@ -30,7 +29,6 @@ type ask struct {
 	bucket
 	cost    int64
 	charged bool
-	retry   time.Duration // of a check that does not fit
 }
 
 // bucket is a key under a limit.
@@ -70,7 +68,7 @@ func (r *recorder) Take(ctx context.Context, checks []core.Check, results []core
 			r.owed[b] += checks[i].Cost
 		}
 		if v != nil {
-			v.asked = append(v.asked, ask{b, checks[i].Cost, results[i].Charged, results[i].RetryAfter})
+			v.asked = append(v.asked, ask{b, checks[i].Cost, results[i].Charged})
 		}
 	}
 	return err
