@@ -278,7 +278,7 @@ func ExampleNewMemory() {
 }
 
 func ExampleNewMemory_maxBuckets() {
-	store := core.NewMemory(memstore.MaxBuckets(10_000))
+	store := core.NewMemory(memstore.Config{MaxBuckets: 10_000})
 	limiter := core.ForLimits(store, []core.Limit{core.PerHour(2).By(keyfuncs.ClientIP())})
 	fmt.Println(limiter.AllowKey(ctx, "ip:192.0.2.1", 1).Allowed)
 	// Output: true

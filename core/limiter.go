@@ -87,7 +87,7 @@ func New(config Config) (*Limiter, error) {
 			return nil, err
 		}
 		if config.OnWarning != nil && len(l.limits[i].warnAt) > 0 && l.warned == nil {
-			l.warned = memstore.New(memstore.MaxBuckets(maxWarned))
+			l.warned = memstore.New(memstore.Config{MaxBuckets: maxWarned})
 		}
 		declarations[i] = store.Declaration{Rule: l.limits[i].rule, Keys: l.limits[i].kind(), Named: from.named}
 		for _, other := range declarations[:i] {

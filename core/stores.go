@@ -16,8 +16,11 @@ type Memory = memstore.Store
 // NewMemory returns an empty store in memory:
 //
 //	core.NewMemory()
-//	core.NewMemory(memstore.MaxBuckets(10_000))
-func NewMemory(options ...memstore.Option) *Memory { return memstore.New(options...) }
+//	core.NewMemory(memstore.Config{MaxBuckets: 10_000})
+//
+// It panics if there is more than one Config, or if the Config holds a value that makes
+// no sense; its fields say which.
+func NewMemory(config ...memstore.Config) *Memory { return memstore.New(config...) }
 
 // Check asks whether one limit lets one key spend a cost.
 type Check = store.Check

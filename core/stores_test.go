@@ -29,7 +29,7 @@ func at() (*core.Memory, *storetest.Clock) {
 func small(t *testing.T, buckets int) (*core.Memory, *storetest.Clock) {
 	t.Helper()
 	clock := storetest.NewClock()
-	m := core.NewMemory(memstore.MaxBuckets(buckets))
+	m := core.NewMemory(memstore.Config{MaxBuckets: buckets})
 	testclock.Set(m, clock.Micros)
 	return m, clock
 }

@@ -28,7 +28,7 @@ var weblimitBucket = Peer{
 	Memory: func(q Quota) (Limiter, error) {
 		// The default bounds the store to a little more than a million buckets: room for
 		// two million, so that the scenario of a million keys evicts none.
-		return weblimitOn(memstore.New(memstore.MaxBuckets(2*memstore.DefaultMaxBuckets)), 0, weblimitQuota(q))
+		return weblimitOn(memstore.New(memstore.Config{MaxBuckets: 2 * memstore.DefaultMaxBuckets}), 0, weblimitQuota(q))
 	},
 	HTTP: func(q Quota) (func(http.Handler) http.Handler, error) {
 		return nethttp.Limit(core.NewMemory(), weblimitQuota(q).By(keyfuncs.ClientIP())), nil

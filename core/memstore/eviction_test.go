@@ -3,7 +3,6 @@ package memstore_test
 import (
 	"fmt"
 	"runtime"
-	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -15,8 +14,8 @@ import (
 )
 
 // storeAt returns a store that decides at the times of a test's clock.
-func storeAt(clock *storetest.Clock, options ...memstore.Option) *memstore.Store {
-	m := memstore.New(options...)
+func storeAt(clock *storetest.Clock, config ...memstore.Config) *memstore.Store {
+	m := memstore.New(config...)
 	testclock.Set(m, clock.Micros)
 	return m
 }
@@ -25,7 +24,7 @@ func storeAt(clock *storetest.Clock, options ...memstore.Option) *memstore.Store
 func small(t *testing.T, buckets int) (*memstore.Store, *storetest.Clock) {
 	t.Helper()
 	clock := storetest.NewClock()
-	return storeAt(clock, memstore.MaxBuckets(buckets)), clock
+	return storeAt(clock, memstore.Config{MaxBuckets: buckets}), clock
 }
 
 func mustRule(t testing.TB, l core.Limit) *core.Rule {
@@ -44,20 +43,6 @@ func take(t testing.TB, m *memstore.Store, key string, rule *core.Rule, cost int
 		t.Fatal(err)
 	}
 	return results[0]
-}
-
-func TestTooFewBucketsPanic(t *testing.T) {
-	t.Parallel()
-	for _, n := range []int{-1, 0, 1, 63} {
-		func() {
-			defer func() {
-				if got := fmt.Sprint(recover()); !strings.Contains(got, fmt.Sprintf("there must be room for 64, got %d", n)) {
-					t.Errorf("MaxBuckets(%d): panic %v", n, got)
-				}
-			}()
-			memstore.MaxBuckets(n)
-		}()
-	}
 }
 
 func TestKeyRotationLeavesMemoryBounded(t *testing.T) {
@@ -250,7 +235,7 @@ func TestLimitsThatExpireMakeRoomWithoutEviction(t *testing.T) {
 
 func TestEvictionUnderParallelUse(t *testing.T) {
 	t.Parallel()
-	m := storeAt(storetest.NewClock(), memstore.MaxBuckets(256))
+	m := storeAt(storetest.NewClock(), memstore.Config{MaxBuckets: 256})
 	rules := []*core.Rule{mustRule(t, core.PerDay(3).Named("a")), mustRule(t, core.PerDay(3).SlidingLog().Named("b"))}
 	var all sync.WaitGroup
 	for g := range 8 {

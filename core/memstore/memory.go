@@ -3,7 +3,6 @@ package memstore
 import (
 	"context"
 	"errors"
-	"fmt"
 	"hash/maphash"
 	"math"
 	"time"
@@ -12,16 +11,10 @@ import (
 	"github.com/weblimit/weblimit/internal/testclock"
 )
 
-// DefaultMaxBuckets is how many buckets a [Store] holds unless told otherwise.
-const DefaultMaxBuckets = 1 << 20
-
-// minBuckets is the least that makes sense of evicting the least used.
-const minBuckets = 64
-
 // Store is a [store.Store] in this process: exact, and gone with it. Use it for a
 // single instance, for tests, or where each instance may have its own quota.
 //
-// A Store is bounded by [MaxBuckets]. When there is no room, buckets that are full
+// A Store is bounded by Config.MaxBuckets. When there is no room, buckets that are full
 // again go first, for they hold nothing; then those that have used the least of
 // their limit, where the mark of an operation counts as half used. A client that
 // has nothing left keeps its bucket until there are only such clients; then the one
@@ -47,34 +40,19 @@ type Store struct {
 
 var _ store.Store = (*Store)(nil)
 
-// Option changes how a [Store] is set up.
-type Option func(*config)
-
-type config struct{ maxBuckets int }
-
-// MaxBuckets bounds the memory: one bucket, for one key under one limit, takes 48
-// bytes in a table that is between 7/10 and 7/8 full, so 55 bytes when there are n
-// and at most 69 before. A sliding log, or the slots of a key, count for the memory that
-// they take, which is room for up to twice as many entries as there are: four as one
-// bucket, and three for the log itself. The mark of an operation that is charged once
-// counts as a bucket; one log may exceed a bound that is smaller than it. A key that
-// exceeds a limit with a penalty takes another bucket there. It panics if n is below 64. Defaults to
-// DefaultMaxBuckets.
-func MaxBuckets(n int) Option {
-	if n < minBuckets {
-		panic(fmt.Sprintf("weblimit: memstore.MaxBuckets: there must be room for %d, got %d", minBuckets, n))
+// New returns an empty store. It panics if there is more than one Config, or if the
+// Config holds a value that makes no sense; its fields say which.
+func New(config ...Config) *Store {
+	if len(config) > 1 {
+		panic("weblimit: memstore.New: more than one Config")
 	}
-	return func(c *config) { c.maxBuckets = n }
-}
-
-// New returns an empty store.
-func New(options ...Option) *Store {
-	c := config{maxBuckets: DefaultMaxBuckets}
-	for _, option := range options {
-		option(&c)
+	var c Config
+	if len(config) == 1 {
+		c = config[0]
 	}
+	c = c.validate()
 	shards := 1
-	for shards < maxShards && c.maxBuckets/(2*shards) >= minShardBuckets {
+	for shards < maxShards && c.MaxBuckets/(2*shards) >= minShardBuckets {
 		shards *= 2
 	}
 	m := &Store{
@@ -84,7 +62,7 @@ func New(options ...Option) *Store {
 	}
 	m.Registry().SetInProcess()
 	for i := range m.shards {
-		m.shards[i].limit = int32(min(c.maxBuckets/shards, math.MaxInt32))
+		m.shards[i].limit = int32(min(c.MaxBuckets/shards, math.MaxInt32))
 		m.shards[i].spare = int32(12 + i%3) // so that not all outgrow their tables at one number of keys
 	}
 	return m

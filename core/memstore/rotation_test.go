@@ -67,7 +67,7 @@ func TestBytesPerKey(t *testing.T) {
 		keys = 200_000
 	}
 	rule := mustRule(t, core.PerDay(10))
-	m := storeAt(storetest.NewClock(), memstore.MaxBuckets(4<<20))
+	m := storeAt(storetest.NewClock(), memstore.Config{MaxBuckets: 4 << 20})
 	before, key := heap(), make([]byte, 8)
 	checks, results := []core.Check{{Key: key, Rule: rule, Cost: 1}}, make([]core.Result, 1)
 	for n := 1; n <= keys; n++ {

@@ -74,7 +74,7 @@ func TestTenMillionKeysInAnOutage(t *testing.T) {
 		}
 	}
 	took := time.Since(start)
-	// What memstore.MaxBuckets says of a bucket.
+	// What memstore.Config.MaxBuckets says of a bucket.
 	const bound = memstore.DefaultMaxBuckets * 69
 	figure(t, "distinct keys", keys)
 	figure(t, "heap, at most (MB)", float64(peak)/1e6)
