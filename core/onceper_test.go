@@ -1,7 +1,6 @@
 package core_test
 
 import (
-	"context"
 	"fmt"
 	"strings"
 	"testing"
@@ -178,30 +177,4 @@ func TestARepeatAcrossAnOutage(t *testing.T) {
 		wantDecision(t, "the local one again", l.Allow(doing("b")), true, core.ReasonWithinLimit, 1)
 		wantDecision(t, "nothing was carried", l.Allow(doing("b")), true, core.ReasonWithinLimit, 1)
 	})
-}
-
-// To forget an operation costs its client a second charge; to forget a client that
-// has nothing left, a whole budget.
-func TestMarksAreForgottenBeforeClientsWithNothingLeft(t *testing.T) {
-	t.Parallel()
-	m, _ := small(t, 256)
-	rule := mustRule(t, oncely(2))
-	for i := range 100 {
-		take(t, m, fmt.Sprint("blocked", i), rule, 2)
-	}
-	results := make([]core.Result, 1)
-	for i := range 5000 {
-		check := core.Check{Key: []byte("user:alice"), Rule: mustRule(t, oncely(1<<40)), Cost: 1, Once: fmt.Append(nil, i)}
-		if err := m.Take(context.Background(), []core.Check{check}, results); err != nil || !results[0].Charged {
-			t.Fatalf("operation %d: %+v, %v", i, results[0], err)
-		}
-	}
-	if n := m.Len(); n > 256 {
-		t.Errorf("%d buckets, want at most 256", n)
-	}
-	for i := range 100 {
-		if take(t, m, fmt.Sprint("blocked", i), rule, 1).Allowed {
-			t.Fatalf("operations pushed out a client that had nothing left")
-		}
-	}
 }

@@ -359,39 +359,6 @@ func TestAListEndsWithItsReader(t *testing.T) {
 	}
 }
 
-// Throw-away keys push out neither a block nor who is close to one.
-func TestThrowAwayKeysDoNotPushOutABlock(t *testing.T) {
-	t.Parallel()
-	m, clock := small(t, 2048)
-	rule := mustRule(t, login())
-	for range 5 {
-		take(t, m, "abuser", rule, 1)
-	}
-	for range 4 {
-		take(t, m, "close", rule, 1)
-	}
-	flood := mustRule(t, core.PerHour(10).Named("flood"))
-	for i := range 20_000 {
-		take(t, m, fmt.Sprint("throw-away", i), flood, 1)
-	}
-	if got := take(t, m, "abuser", rule, 1); !got.Blocked {
-		t.Errorf("the block is gone: %+v", got)
-	}
-	if got := take(t, m, "close", rule, 1); !got.Blocked {
-		t.Errorf("denials are forgotten: %+v", got)
-	}
-	clock.Advance(10 * time.Minute) // a new flood against what is left of the block: that it was one
-	for i := range 20_000 {
-		take(t, m, fmt.Sprint("another", i), flood, 1)
-	}
-	for range 5 {
-		take(t, m, "abuser", rule, 1)
-	}
-	if got := take(t, m, "abuser", rule, 1); got.RetryAfter != 20*time.Minute {
-		t.Errorf("the second block ends in %v, want 20m", got.RetryAfter)
-	}
-}
-
 // The list of a store in memory is bounded; what is not on it holds all the same.
 func TestMoreBlocksThanAreListed(t *testing.T) {
 	t.Parallel()

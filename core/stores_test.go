@@ -11,7 +11,6 @@ import (
 	"time"
 
 	"github.com/weblimit/weblimit/core"
-	"github.com/weblimit/weblimit/core/memstore"
 	"github.com/weblimit/weblimit/internal/test/storetest"
 	"github.com/weblimit/weblimit/internal/testclock"
 	"github.com/weblimit/weblimit/keyfuncs"
@@ -25,15 +24,6 @@ func at() (*core.Memory, *storetest.Clock) {
 	return m, clock
 }
 
-// small returns a store of few buckets whose time stands still, and its clock.
-func small(t *testing.T, buckets int) (*core.Memory, *storetest.Clock) {
-	t.Helper()
-	clock := storetest.NewClock()
-	m := core.NewMemory(memstore.Config{MaxBuckets: buckets})
-	testclock.Set(m, clock.Micros)
-	return m, clock
-}
-
 func mustRule(t testing.TB, l core.Limit) *core.Rule {
 	t.Helper()
 	r, err := l.Rule()
@@ -41,15 +31,6 @@ func mustRule(t testing.TB, l core.Limit) *core.Rule {
 		t.Fatal(err)
 	}
 	return &r
-}
-
-func take(t testing.TB, m *core.Memory, key string, rule *core.Rule, cost int64) core.Result {
-	t.Helper()
-	results := make([]core.Result, 1)
-	if err := m.Take(t.Context(), []core.Check{{Key: []byte(key), Rule: rule, Cost: cost}}, results); err != nil {
-		t.Fatal(err)
-	}
-	return results[0]
 }
 
 // newLimiter returns the limiter of a configuration that is known to be good.
