@@ -1,59 +1,163 @@
 package redisstore
 
+// How the owner of a job reads the script's answer: which checks were charged, what
+// each limit has left, and whether a denial is final.
+//
+// The script says of each check how many equal jobs it fits by itself, and gives its
+// reading before all of them. Everything else follows: a job is charged if enough
+// jobs before it, and itself, fit all enforced checks.
+
 import (
+	"math"
 	"slices"
 
 	"github.com/weblimit/weblimit/core/redisstore/internal/script"
 	"github.com/weblimit/weblimit/core/store"
 )
 
-// answerGuarded is answer for a part in which penalties guard checks: it was
-// decided for itself alone.
-func (p *part) answerGuarded(checks []store.Check, results []store.Result) {
-	granted := 1
-	for i, a := range p.answers(checks) {
-		of := i
-		if i < 0 {
-			of = ^i // a penalty that is a block denies what it guards
-		}
-		if !checks[of].Shadow {
-			granted = min(granted, p.fit(a, &checks[of]))
+// readAnswer fills in the results of the job's checks. It fails if the reply is not
+// one that the script gives.
+func (j *job) readAnswer(checks []store.Check, results []store.Result) error {
+	if err := j.CheckLength(j.reply); err != nil {
+		return &store.Error{Class: store.ClassUnknown, Err: err}
+	}
+	if j.penalized {
+		j.readPenalized(checks, results)
+		return nil
+	}
+	granted := math.MaxInt // how many of the equal jobs were
+	var a script.Answer
+	left := j.reply
+	for _, i := range j.Checks {
+		if a, left = j.Cut(left, i, checks); i != script.Hold && !checks[i].Shadow {
+			granted = min(granted, j.fits(a, &checks[i]))
 		}
 	}
-	if p.judges {
+	if j.judgeOnly {
 		granted = 0
 	}
-	p.granted = p.Op == take && granted > 0
-	for i, a := range p.answers(checks) {
+	j.granted = j.Op == take && j.before < granted
+	left = j.reply
+	for _, i := range j.Checks {
+		if a, left = j.Cut(left, i, checks); i != script.Hold {
+			results[i] = j.result(a, &checks[i], granted, 0)
+		}
+	}
+	return nil
+}
+
+// readPenalized is readAnswer for checks with penalties. Such a job has no equals,
+// since it is not mergeable. A penalty that is a block denies the check it belongs to.
+func (j *job) readPenalized(checks []store.Check, results []store.Result) {
+	granted := 1
+	for i, a := range j.answers(checks) {
+		of := i
+		if i < 0 {
+			of = ^i
+		}
+		if !checks[of].Shadow {
+			granted = min(granted, j.fits(a, &checks[of]))
+		}
+	}
+	if j.judgeOnly {
+		granted = 0
+	}
+	j.granted = j.Op == take && granted > 0
+	for i, a := range j.answers(checks) {
 		if i >= 0 {
-			results[i] = p.result(a, &checks[i], granted, p.blocked(checks, i))
+			results[i] = j.result(a, &checks[i], granted, j.blockedFor(checks, i))
 		}
 	}
 }
 
-// answers yields the script's answer to each check i, and to its penalty for ^i,
-// and leaves out holds.
-func (p *part) answers(checks []store.Check) func(yield func(i int, a script.Answer) bool) {
+// answers yields the script's answer to each check i, and to its penalty as ^i. It
+// leaves out holds.
+func (j *job) answers(checks []store.Check) func(yield func(i int, a script.Answer) bool) {
 	return func(yield func(int, script.Answer) bool) {
 		var a script.Answer
-		left := p.reply
-		for _, i := range p.Checks {
-			if a, left = p.Cut(left, i, checks); i != script.Hold && !yield(i, a) {
+		left := j.reply
+		for _, i := range j.Checks {
+			if a, left = j.Cut(left, i, checks); i != script.Hold && !yield(i, a) {
 				return
 			}
 		}
 	}
 }
 
-// blocked returns for how many microseconds the key of a check is blocked.
-func (p *part) blocked(checks []store.Check, check int) int64 {
-	if !slices.Contains(p.Checks, ^check) {
+// blockedFor returns for how many microseconds the key of a check is blocked.
+func (j *job) blockedFor(checks []store.Check, check int) int64 {
+	if !slices.Contains(j.Checks, ^check) {
 		return 0
 	}
-	for i, a := range p.answers(checks) {
+	for i, a := range j.answers(checks) {
 		if i == ^check {
 			return a.Number(0)
 		}
 	}
 	return 0
+}
+
+// fits returns how many equal jobs an enforced check fits. If it does not fit this
+// one, it notes the denial.
+func (j *job) fits(a script.Answer, check *store.Check) int {
+	fits := a.Fits()
+	if fits == 0 || j.Op == take && !j.judgeOnly && j.before >= fits {
+		if j.isTentative(a, check) {
+			j.tentative = true
+		} else {
+			j.final = true
+		}
+	}
+	return fits
+}
+
+// isTentative reports whether an enforced check was denied because of charges that
+// may be given back: those of others, or of equal jobs of the same batch that leave
+// holds themselves.
+func (j *job) isTentative(a script.Answer, check *store.Check) bool {
+	return !check.Shadow && check.Cost <= check.Rule.Burst && (a.Unsettled() || j.leavesHold && a.Fits() > 0)
+}
+
+// result turns the script's answer to a check into its result. granted is how many
+// of the equal jobs were charged, and blocked for how many microseconds the key is
+// blocked.
+func (j *job) result(a script.Answer, check *store.Check, granted int, blocked int64) store.Result {
+	rule, cost, fits := check.Rule, check.Cost, a.Fits()
+	repeated := check.Once != nil && fits == script.Repeated && (j.Op == take || j.Op == peek)
+	charged := j.Op == charge || j.Op == renew || !repeated && j.Op == take && j.before < granted && j.before < fits
+	reading := store.Reading{At: j.at, Charged: charged, Blocked: blocked}
+	numbers := a
+	if charged {
+		numbers = a.After(j.Op, rule.Algorithm)
+	}
+	for k := range script.Numbers(rule.Algorithm) {
+		reading.Numbers[k] = numbers.Number(k)
+	}
+	if j.logLengths != nil && isLog(rule) {
+		j.logLengths.note(rule, reading.Numbers[0])
+	}
+	switch {
+	case repeated:
+		result := rule.Result(0, reading)
+		result.Repeated = result.Allowed // false if a block is in force
+		return result
+	case j.Op > peek:
+		return rule.Result(0, reading)
+	}
+	// The reading is from before all equal jobs, except that of a log.
+	if j.Op == take && rule.Algorithm != store.SlidingLog {
+		charges := min(j.before, granted, fits) // of the equal jobs before this one
+		if charged {
+			charges++
+		}
+		if cost > 0 && charges > 0 {
+			reading = rule.After(reading, int64(charges)*cost)
+			reading.Charged = charged
+		}
+	}
+	result := rule.Result(cost, reading)
+	if !result.Allowed && j.isTentative(a, check) {
+		retrySoon(&result)
+	}
+	return result
 }

@@ -1,193 +1,192 @@
 package redisstore
 
+// A batch: the jobs that one round trip decides, and how they become calls of the
+// script. See roundtrip.go for how it is sent and read.
+//
+// Jobs of one slot go into one call, up to maxGroups of them. Equal jobs, which ask
+// the same of the same keys, are one group of the call: the script says how many of
+// them fit. So 256 clients that ask for one key at once cost Redis one decision.
+
 import (
 	"context"
 	"slices"
-	"strings"
 	"sync"
 
 	"github.com/redis/go-redis/v9"
 
 	"github.com/weblimit/weblimit/core/redisstore/internal/script"
-	"github.com/weblimit/weblimit/core/store"
-)
-
-var limitsScript = redis.NewScript(script.Source)
-
-// What commands begin with, made once so that they allocate nothing.
-var (
-	evalsha, eval any = "evalsha", "eval"
-	digest, code  any = limitsScript.Hash(), script.Source
 )
 
 const (
-	// maxGroups bounds how long one call holds Redis: to some 0.2 ms, where checks
-	// are of any kind but logs. See maxWork for those.
+	// maxGroups bounds how long one call keeps Redis busy: to some 0.2 ms, for checks
+	// of any kind but logs. For those see maxLogEntries.
 	maxGroups = 64
 
-	// maxParts bounds how many parts a flight takes along.
-	maxParts = 512
+	// maxJobs bounds the jobs of a batch.
+	maxJobs = 512
 
-	// maxTimes is how many equal parts a group can stand for: the script answers
-	// with such a number and a bit, and failedGroup is neither.
-	maxTimes = 126
+	// maxEqualJobs is how many equal jobs a group can stand for. The script answers
+	// with this number in seven bits, and 127 with the eighth bit means a failed group.
+	maxEqualJobs = 126
 
-	// maxKeys ends a call with its group that reaches it. Lua can pass on some 8000.
+	// maxKeys ends a call with the group that reaches it. Lua can pass some 8,000 keys
+	// on.
 	maxKeys = 512
 )
 
-// caller is what flights need of a client.
-type caller interface {
-	Process(ctx context.Context, cmd redis.Cmder) error
-	Pipeline() redis.Pipeliner
-}
-
-// flight is one round trip to a node: the parts of any number of requests, in
-// calls of up to maxGroups groups each. Equal parts are one group. It is made
-// under way by one of the owners of its parts, its leader, or by a goroutine
-// where none can.
-type flight struct {
-	parts  []*part
+// batch is one round trip to a node, for jobs of any number of requests. One
+// goroutine owns it at a time: the one that takes the jobs from the queue, and then
+// the one that runs it, which is the owner of one of the jobs or a goroutine of its
+// own.
+type batch struct {
+	jobs   []*job
 	calls  []call
-	groups []group
-	args   []arg
-	argv   []any
-	slots  [2 * maxGroups]uint8 // by hash: the group of the call at work, from 1
-	order  script.Call
-	clock  int64 // that the script is to decide at: 0 for Redis's own
-	io     *ioContext
-	direct bool // led by who found a place free, from its start
+	groups []group // of all calls
+	clock  int64   // the time to decide at, in microseconds since the epoch; 0 for Redis's own
+	direct bool    // the goroutine that found a place free runs it; it did not come from the queue
+
+	// equals finds groups of the current call by the hash of their jobs: open
+	// addressing, with numbers of groups from 1.
+	equals [2 * maxGroups]uint8
+
+	// Arguments of the commands, kept for reuse.
+	args []arg
+	argv []any
+	wire script.Call
+
+	io *ioContext // of the round trip
 }
 
-// group is what equal parts ask together.
+// group is what equal jobs ask together, and its answer.
 type group struct {
-	first *part
-	times int
-	call  int
+	first *job
+	times int // how many jobs
+	call  int // which of the batch's calls it is in
 	at    int64
 	reply string
 	err   error
 }
 
-// call is one call of the script.
+// call is one call of the script. All its keys are in one slot.
 type call struct {
-	asking bool
-	groups []group // its share of the flight's
+	asking bool    // send ASKING first: the slot is moving to this node
+	groups []group // part of the batch's groups
 	cmd    *redis.StringCmd
 }
 
-// arg is an argument of a command. Behind a pointer it allocates nothing.
-type arg struct{ bytes []byte }
+// batches are for reuse.
+var batches = sync.Pool{New: func() any { return new(batch) }}
 
-// MarshalBinary has go-redis send the bytes.
-func (a *arg) MarshalBinary() ([]byte, error) { return a.bytes, nil }
+func newBatch() *batch { return batches.Get().(*batch) }
 
-// String has go-redis find the slot of a key, where a client of somebody's own
-// wraps its Cluster client.
-func (a *arg) String() string { return string(a.bytes) }
-
-var flights = sync.Pool{New: func() any { return new(flight) }}
-
-func newFlight() *flight { return flights.Get().(*flight) }
-
-func (f *flight) release() {
-	clear(f.parts)
-	clear(f.calls)
-	clear(f.groups)
-	clear(f.args)
-	clear(f.argv)
-	f.order.Reset()
-	f.parts, f.calls, f.groups, f.args, f.argv = f.parts[:0], f.calls[:0], f.groups[:0], f.args[:0], f.argv[:0]
-	f.direct = false
-	flights.Put(f)
+// release gives the batch back for reuse. It keeps nothing of the jobs.
+func (b *batch) release() {
+	clear(b.jobs)
+	clear(b.calls)
+	clear(b.groups)
+	clear(b.args)
+	clear(b.argv)
+	b.wire.Reset()
+	b.jobs, b.calls, b.groups, b.args, b.argv = b.jobs[:0], b.calls[:0], b.groups[:0], b.args[:0], b.argv[:0]
+	b.direct = false
+	batches.Put(b)
 }
 
-// assemble makes groups of the parts and calls of the groups.
-func (f *flight) assemble() {
-	if len(f.parts) > 1 {
-		// A call has the keys of one slot. The order within a slot is that of arrival.
-		slices.SortStableFunc(f.parts, func(a, b *part) int { return a.slot - b.slot })
+// assemble makes groups of the jobs, and calls of the groups.
+func (b *batch) assemble() {
+	if len(b.jobs) > 1 {
+		// By slot, and within a slot in the order of arrival.
+		slices.SortStableFunc(b.jobs, func(a, b *job) int { return a.slot - b.slot })
 	}
-	start, keys := 0, 0 // of the call at work
-	asking := false
-	for i, p := range f.parts {
-		full := len(f.groups)-start == maxGroups || keys >= maxKeys
-		if i == 0 || full || asking || p.asking || p.slot != f.parts[i-1].slot {
-			start, keys, asking = len(f.groups), 0, p.asking
-			f.calls = append(f.calls, call{asking: asking})
-			clear(f.slots[:])
+	start, keys, asking := 0, 0, false // of the current call
+	for i, j := range b.jobs {
+		full := len(b.groups)-start == maxGroups || keys >= maxKeys
+		if i == 0 || full || asking || j.asking || j.slot != b.jobs[i-1].slot {
+			start, keys, asking = len(b.groups), 0, j.asking
+			b.calls = append(b.calls, call{asking: asking})
+			clear(b.equals[:])
 		}
-		keys += f.join(p, start)
+		keys += b.join(j, start)
 	}
-	// The groups are where they stay.
-	for i, at := 0, 0; i < len(f.calls); i++ {
-		n := at
-		for n < len(f.groups) && f.groups[n].call == i {
-			n++
+	// Only now, since the array of groups does not move any more.
+	for i, at := 0, 0; i < len(b.calls); i++ {
+		end := at
+		for end < len(b.groups) && b.groups[end].call == i {
+			end++
 		}
-		f.calls[i].groups = f.groups[at:n]
-		at = n
+		b.calls[i].groups = b.groups[at:end]
+		at = end
 	}
 }
 
-// join puts p into the group of its equals among those from start on, or into a
-// new one. It returns how many keys the new one has.
-func (f *flight) join(p *part, start int) int {
-	if p.equal {
-		at := p.hash % uint64(len(f.slots))
-		for ; f.slots[at] != 0; at = (at + 1) % uint64(len(f.slots)) {
-			g := &f.groups[start+int(f.slots[at])-1]
-			if g.times < maxTimes && g.first.same(p) {
-				p.of, p.nth = start+int(f.slots[at])-1, g.times
+// join puts a job into the group of its equals, among those from start on, or into
+// a new one. It returns how many keys that adds to the call.
+func (b *batch) join(j *job, start int) int {
+	if j.mergeable {
+		at := j.hash % uint64(len(b.equals))
+		for ; b.equals[at] != 0; at = (at + 1) % uint64(len(b.equals)) {
+			n := start + int(b.equals[at]) - 1
+			if g := &b.groups[n]; g.times < maxEqualJobs && g.first.isEqual(j) {
+				j.group, j.before = n, g.times
 				g.times++
 				return 0
 			}
 		}
-		f.slots[at] = uint8(len(f.groups) - start + 1)
+		b.equals[at] = uint8(len(b.groups) - start + 1)
 	}
-	p.of, p.nth = len(f.groups), 0
-	f.groups = append(f.groups, group{first: p, times: 1, call: len(f.calls) - 1})
-	return p.Keys()
+	j.group, j.before = len(b.groups), 0
+	b.groups = append(b.groups, group{first: j, times: 1, call: len(b.calls) - 1})
+	return j.Keys()
 }
 
-// command makes the command of a call. Its arguments are part of the flight.
-func (f *flight) command(ctx context.Context, c *call, by, source any) {
-	start := len(f.argv)
-	f.argv = append(f.argv, by, source, nil)
+// command makes the command of a call. Its arguments are part of the batch.
+func (b *batch) command(ctx context.Context, c *call, by invocation) {
+	start := len(b.argv)
+	b.argv = append(b.argv, by.command, by.script, nil) // nil for the number of keys
 	first := c.groups[0].first
-	if len(c.groups) == 1 && first.Keys() == 1 && c.groups[0].times == 1 && f.clock == 0 {
-		f.argv = append(f.argv, f.arg(first.Key(0)), f.arg(first.Ask()))
-		f.argv[start+2] = 1
+	if len(c.groups) == 1 && first.Keys() == 1 && c.groups[0].times == 1 && b.clock == 0 {
+		// The short form, for one job of one key: the script needs no order.
+		b.argv = append(b.argv, b.arg(first.Key(0)), b.arg(first.Ask()))
+		b.argv[start+2] = 1
 	} else {
 		keys := 0
 		for i := range c.groups {
 			keys += c.groups[i].first.Keys()
 		}
-		f.order.Begin(keys, f.clock)
+		b.wire.Begin(keys, b.clock)
 		for i := range c.groups {
-			f.order.Add(&c.groups[i].first.Group, c.groups[i].times)
+			b.wire.Add(&c.groups[i].first.Group, c.groups[i].times)
 		}
-		for _, key := range f.order.Keys {
-			f.argv = append(f.argv, f.arg(key))
+		for _, key := range b.wire.Keys {
+			b.argv = append(b.argv, b.arg(key))
 		}
-		f.argv[start+2] = len(f.order.Keys)
-		for _, ask := range f.order.Asks {
-			f.argv = append(f.argv, f.arg(ask))
+		b.argv[start+2] = len(b.wire.Keys)
+		for _, ask := range b.wire.Asks {
+			b.argv = append(b.argv, b.arg(ask))
 		}
-		f.argv = append(f.argv, f.arg(f.order.Order()))
+		b.argv = append(b.argv, b.arg(b.wire.Order()))
 	}
-	c.cmd = redis.NewStringCmd(ctx, f.argv[start:len(f.argv):len(f.argv)]...)
+	c.cmd = redis.NewStringCmd(ctx, b.argv[start:len(b.argv):len(b.argv)]...)
 }
 
-// arg returns a place for an argument that stays where it is: args are made
-// large enough before the first.
-func (f *flight) arg(b []byte) *arg {
-	f.args = append(f.args, arg{b})
-	return &f.args[len(f.args)-1]
+// arg is an argument of a command. Behind a pointer, it allocates nothing.
+type arg struct{ bytes []byte }
+
+// MarshalBinary has go-redis send the bytes.
+func (a *arg) MarshalBinary() ([]byte, error) { return a.bytes, nil }
+
+// String has go-redis find the slot of a key, if the client wraps a Cluster client.
+func (a *arg) String() string { return string(a.bytes) }
+
+// arg returns an argument. Its address stays valid, since makeRoom has made args
+// large enough.
+func (b *batch) arg(bytes []byte) *arg {
+	b.args = append(b.args, arg{bytes})
+	return &b.args[len(b.args)-1]
 }
 
-// reserve makes room for the arguments of all calls.
-func (f *flight) reserve(calls []call) {
+// makeRoom makes room for the arguments of calls.
+func (b *batch) makeRoom(calls []call) {
 	n := 0
 	for i := range calls {
 		for j := range calls[i].groups {
@@ -195,138 +194,9 @@ func (f *flight) reserve(calls []call) {
 		}
 		n++ // the order
 	}
-	clear(f.args)
-	clear(f.argv)
-	f.args = slices.Grow(f.args[:0], n)
-	f.argv = slices.Grow(f.argv[:0], n+3*len(calls))
-	f.order.Reset()
-}
-
-// run makes the round trip, and gives each part its answer.
-func (f *flight) run(ctx context.Context, client caller, now int64) {
-	f.assemble()
-	f.clock = now
-	f.send(ctx, client, f.calls, evalsha, digest)
-	var again []call
-	for i := range f.calls {
-		// A node that has not seen the script, or has forgotten it in a restart,
-		// failover or SCRIPT FLUSH, has not run it either.
-		if err := f.calls[i].cmd.Err(); err != nil && redis.HasErrorPrefix(err, "NOSCRIPT") {
-			again = append(again, f.calls[i])
-		}
-	}
-	if again != nil {
-		f.send(ctx, client, again, eval, code)
-		for i, n := 0, 0; n < len(again); i++ {
-			if redis.HasErrorPrefix(f.calls[i].cmd.Err(), "NOSCRIPT") {
-				f.calls[i], n = again[n], n+1
-			}
-		}
-	}
-	for i := range f.calls {
-		f.calls[i].read()
-	}
-	f.alone(ctx, client)
-	f.answer()
-}
-
-func (f *flight) send(ctx context.Context, client caller, calls []call, by, source any) {
-	f.reserve(calls)
-	for i := range calls {
-		f.command(ctx, &calls[i], by, source)
-	}
-	if len(calls) == 1 && !calls[0].asking {
-		_ = client.Process(ctx, calls[0].cmd) // the error is the command's, too
-		return
-	}
-	pipe := client.Pipeline()
-	for i := range calls {
-		if calls[i].asking {
-			_ = pipe.Process(ctx, redis.NewStatusCmd(ctx, "asking"))
-		}
-		_ = pipe.Process(ctx, calls[i].cmd)
-	}
-	if _, err := pipe.Exec(ctx); err != nil {
-		for i := range calls {
-			if cmd := calls[i].cmd; cmd.Err() == nil && cmd.Val() == "" {
-				cmd.SetErr(err) // without a connection go-redis tells none of the commands
-			}
-		}
-	}
-}
-
-// read takes the reply apart. Parts share it without copies.
-func (c *call) read() {
-	text, err := c.cmd.Result()
-	var reply script.Reply
-	if err == nil {
-		reply, err = script.ReadReply(text)
-	}
-	if err != nil {
-		for i := range c.groups {
-			c.groups[i].err = err
-		}
-		return
-	}
-	for i := range c.groups {
-		g := &c.groups[i]
-		var failure string
-		g.at = reply.Now
-		if g.reply, failure, g.err = reply.Next(&g.first.Group); failure != "" {
-			g.err = replyError(strings.TrimPrefix(failure, "-"))
-		}
-	}
-}
-
-// replyError is an error that Redis gave to a command within the script.
-type replyError string
-
-func (e replyError) Error() string { return string(e) }
-
-// RedisError makes it a [redis.Error].
-func (replyError) RedisError() {}
-
-// alone sends the groups of calls again that failed on one of their values, each
-// by itself: such a call has written nothing, and the others must not suffer.
-func (f *flight) alone(ctx context.Context, client caller) {
-	var again []call
-	for i := range f.calls {
-		c := &f.calls[i]
-		if len(c.groups) < 2 || c.cmd.Err() == nil || classOf(c.cmd.Err()) != store.ClassValue {
-			continue
-		}
-		for j := range c.groups {
-			c.groups[j].err = nil
-			again = append(again, call{groups: c.groups[j : j+1]})
-		}
-	}
-	if again == nil {
-		return
-	}
-	f.send(ctx, client, again, evalsha, digest)
-	for i := range again {
-		again[i].read()
-	}
-}
-
-// answer hands the groups' answers to their parts.
-func (f *flight) answer() {
-	for _, p := range f.parts {
-		g := &f.groups[p.of]
-		p.at, p.reply, p.err = g.at, g.reply, g.err
-	}
-}
-
-// outcome is how the node fared: nil if it answered, if only to say that a key is
-// not its own.
-func (f *flight) outcome() error {
-	var failed error
-	for i := range f.groups {
-		err := f.groups[i].err
-		if err == nil || aboutKey(classOf(err)) {
-			return nil
-		}
-		failed = err
-	}
-	return failed
+	clear(b.args)
+	clear(b.argv)
+	b.args = slices.Grow(b.args[:0], n)
+	b.argv = slices.Grow(b.argv[:0], n+3*len(calls))
+	b.wire.Reset()
 }

@@ -1,5 +1,7 @@
 package redisstore
 
+// Blocks of repeat offenders: set, lifted, and listed by a scan of all keys.
+
 import (
 	"context"
 	"errors"
@@ -19,17 +21,17 @@ import (
 // values are read together.
 const scanCount = 128
 
-// Block implements [store.Store]. The block holds at once for all processes.
+// Block implements [store.Store]. The block is in force at once, for all processes.
 func (s *Store) Block(ctx context.Context, checks []store.Check, d time.Duration) error {
 	return s.changeBlocks(ctx, charge, checks, d)
 }
 
-// Unblock implements [store.Store]. What is lifted is lifted at once for all
-// processes.
+// Unblock implements [store.Store]. The block is lifted at once, for all processes.
 func (s *Store) Unblock(ctx context.Context, checks []store.Check) error {
 	return s.changeBlocks(ctx, reset, checks, 0)
 }
 
+// changeBlocks sets (charge) or lifts (reset) the blocks of the checks' keys.
 func (s *Store) changeBlocks(ctx context.Context, op operation, checks []store.Check, d time.Duration) error {
 	if err := store.ValidPenalties(checks); err != nil {
 		return err
@@ -42,22 +44,21 @@ func (s *Store) changeBlocks(ctx context.Context, op operation, checks []store.C
 	if len(checks) > store.MaxChecks {
 		return fmt.Errorf("weblimit: at most %d blocks can be changed together, got %d", store.MaxChecks, len(checks))
 	}
-	var ps []*part
+	var js []*job
 	for i := range checks {
-		var p *part
-		ps, p = s.partFor(ps, op, anySlot, &checks[i])
-		p.AddPenalty(i, &checks[i], d)
+		var j *job
+		js, j = s.jobFor(js, op, anySlot, &checks[i])
+		j.AddPenalty(i, &checks[i], d)
 	}
-	defer release(ps)
-	return s.run(ctx, s.seal(ps))
+	defer releaseAll(js)
+	return s.run(ctx, s.sealAll(js))
 }
 
-// Blocks implements [store.Store]. It scans all keys of the store's databases,
-// on each server some at a time, and reads their values: of a Cluster on every
-// master, of a Ring on every shard that is up, and through a client of somebody's
-// own wherever its SCAN leads. It needs permission for SCAN, GET and TIME, and asks
-// with the client's own time-outs and retries. A block is yielded once, even if
-// Redis names its key twice.
+// Blocks implements [store.Store]. It scans all keys of the store's databases, on each
+// server some at a time, and reads their values: on every master of a Cluster, on every
+// shard of a Ring that is up, and through a client of another kind wherever its SCAN
+// leads. It needs permission for SCAN, GET and TIME, and uses the client's own
+// time-outs and retries. A block is yielded once, even if Redis names its key twice.
 func (s *Store) Blocks(ctx context.Context, rules []*store.Rule) iter.Seq2[store.Blocked, error] {
 	return func(yield func(store.Blocked, error) bool) {
 		l := lister{prefix: s.prefix, names: make(map[uint32]string), seen: make(map[uint64]struct{}), seed: maphash.MakeSeed(), yield: yield, now: s.now}
@@ -76,8 +77,8 @@ func (s *Store) Blocks(ctx context.Context, rules []*store.Rule) iter.Seq2[store
 	}
 }
 
-// servers returns a client for each server that holds keys, and an error if
-// there are some that it can't return.
+// servers returns a client for each server that holds keys, and an error if it can't
+// return all of them.
 func (s *Store) servers(ctx context.Context) (found []redis.Cmdable, err error) {
 	var mu sync.Mutex
 	add := func(_ context.Context, c *redis.Client) error {
@@ -102,17 +103,17 @@ func (s *Store) servers(ctx context.Context) (found []redis.Cmdable, err error) 
 	return found, err
 }
 
-// lister yields blocks.
+// lister yields blocks, on the goroutine that ranges over them.
 type lister struct {
 	prefix string
-	names  map[uint32]string // of limits, by the id of their penalties
-	seen   map[uint64]struct{}
+	names  map[uint32]string   // of limits, by the id of their penalties
+	seen   map[uint64]struct{} // hashes of what was yielded
 	seed   maphash.Seed
 	yield  func(store.Blocked, error) bool
-	now    func() int64 // 0 for the server's own
+	now    func() int64 // 0 for the server's own time
 }
 
-// server goes through the keys of a server, and reports whether to go on.
+// server yields the blocks on a server, and reports whether to go on.
 func (l *lister) server(ctx context.Context, server redis.Cmdable) bool {
 	for cursor := uint64(0); ; {
 		keys, next, err := server.Scan(ctx, cursor, script.Pattern(l.prefix), scanCount).Result()
@@ -166,8 +167,8 @@ func (l *lister) read(ctx context.Context, server redis.Cmdable, keys []string) 
 	for i, key := range keys {
 		value, failed := values[i].Result()
 		if failed != nil {
-			// Gone, moved, or nothing of ours: it holds no block here.
-			if !errors.Is(failed, redis.Nil) && !aboutKey(classOf(failed)) {
+			// The key is gone, has moved, or is not the store's: there is no block here.
+			if !errors.Is(failed, redis.Nil) && !isAboutKey(classOf(failed)) {
 				err = failed
 			}
 			continue
@@ -186,7 +187,7 @@ func (l *lister) read(ctx context.Context, server redis.Cmdable, keys []string) 
 	return true, err
 }
 
-// isRepeated reports whether the block was yielded before: a scan can name a key
+// isRepeated reports whether the block was yielded before. A scan can name a key
 // twice, and so can two servers while a slot moves.
 func (l *lister) isRepeated(name, tag string) bool {
 	h := maphash.String(l.seed, name+"{"+tag)

@@ -1,5 +1,7 @@
 package redisstore
 
+// The circuit breaker of a node.
+
 import (
 	"math/rand/v2"
 	"sync/atomic"
@@ -9,62 +11,61 @@ import (
 )
 
 const (
-	// breakerFailures is how many calls in a row must fail, or take nearly all
-	// of their time, for a node not to be asked any more.
+	// breakerFailures is how many round trips in a row must fail, or take nearly all
+	// of their time, for the breaker to open.
 	breakerFailures = 5
 
-	// slowShare is the part of its time that a call may take, in quarters,
-	// before it counts as a failure.
-	slowShare = 3
-
-	// A node that is not asked is probed once in a while, by one process more or
-	// less often than by another, or all would come back at one moment.
+	// While the breaker is open, the node is probed this often. The jitter differs by
+	// process, or all would come back at the same moment.
 	probeAfter  = 400 * time.Millisecond
 	probeJitter = 200 * time.Millisecond
 )
 
-// breaker keeps checks from a node that does not answer. While it is open,
-// checks fail at once, and now and then one of them starts a probe: a call of
-// its own, on a goroutine of its own, so that no request waits for it. A probe
-// that is answered closes the breaker; checks then come back through as few
-// connections as ever, since the node's queue bounds them.
+// breaker keeps checks from a node that does not answer. While it is open, checks
+// fail at once. Now and then one of them starts a probe, on a goroutine of its own,
+// so that no request waits for it. A probe that is answered closes the breaker.
+// Checks then come back through no more connections than before, since the node's
+// queue bounds them.
 //
-// A breaker costs a check one atomic read. Those of the libraries cost a mutex
-// or two and let a request wait for the probe: see bench/breaker_test.go.
+// A closed breaker costs a check one atomic read. Those of libraries cost one or two
+// mutexes, and let a request wait for the probe: see bench/breaker_test.go.
 type breaker struct {
-	failures atomic.Int32
-	opened   atomic.Int64 // when: nanoseconds on the monotonic clock; 0 while closed
-	next     atomic.Int64 // when to probe, as opened
-	cause    atomic.Pointer[store.Error]
+	failures  atomic.Int32                // round trips in a row
+	opened    atomic.Int64                // when, on the monotonic clock; 0 while closed
+	nextProbe atomic.Int64                // when, on the monotonic clock
+	cause     atomic.Pointer[store.Error] // of opening
 }
 
-// origin is when the nanoseconds of breakers are counted from.
+// origin is when monotonic counts from.
 var origin = time.Now()
 
-func monotonic() int64 { return int64(time.Since(origin)) + 1 } // never 0
+// monotonic returns the process's monotonic clock in nanoseconds. It is never 0, so
+// that 0 can stand for no time.
+func monotonic() int64 { return int64(time.Since(origin)) + 1 }
 
 // isOpen reports whether the node is not to be asked.
 func (b *breaker) isOpen() bool { return b.opened.Load() != 0 }
 
-// wantsProbe reports, to one caller at a time, that a probe is due.
+// wantsProbe reports that a probe is due, to one caller at a time: no other gets true
+// until probed has said when the next one is due.
 func (b *breaker) wantsProbe() bool {
-	now, next := monotonic(), b.next.Load()
-	return now >= next && b.next.CompareAndSwap(next, now+int64(time.Hour)) // until probed says when
+	now, next := monotonic(), b.nextProbe.Load()
+	return now >= next && b.nextProbe.CompareAndSwap(next, now+int64(time.Hour))
 }
 
 // probed plans the next probe.
 func (b *breaker) probed() {
-	b.next.Store(monotonic() + int64(probeAfter+rand.N(probeJitter))) //nolint:gosec // G404: spreads probes, hides nothing
+	b.nextProbe.Store(monotonic() + int64(probeAfter+rand.N(probeJitter))) //nolint:gosec // G404: spreads probes, hides nothing
 }
 
-// succeeded notes a call that was answered in time.
+// succeeded notes a round trip that was answered in time.
 func (b *breaker) succeeded() {
-	if b.failures.Load() != 0 {
+	if b.failures.Load() != 0 { // a read is cheaper than a write that all processors see
 		b.failures.Store(0)
 	}
 }
 
-// failed notes a call that was not. It reports whether that opened the breaker.
+// failed notes a round trip that was not. It reports whether that opened the breaker.
 func (b *breaker) failed(cause *store.Error) (opened bool) {
 	if b.failures.Add(1) < breakerFailures || b.isOpen() {
 		return false
@@ -74,7 +75,7 @@ func (b *breaker) failed(cause *store.Error) (opened bool) {
 	return b.opened.CompareAndSwap(0, monotonic())
 }
 
-// close has the node asked again. It returns how long the breaker was open, or 0
+// close has the node asked again. It returns for how long the breaker was open, or 0
 // if it was not.
 func (b *breaker) close() time.Duration {
 	b.failures.Store(0)

@@ -19,13 +19,13 @@ func TestCalendarWindowIsRedisClocks(t *testing.T) {
 	ask := func(op operation, prefix string, process time.Time, charged int64) core.Result {
 		t.Helper()
 		checks := []core.Check{{Key: []byte("k"), Rule: &rule, Cost: 1}}
-		p := newPart(op, 0)
+		p := newJob(op, 0)
 		p.Clock = process.UnixMicro()
 		p.add(0, &checks[0], charged)
 		p.seal(prefix)
-		fly(t, client, redis.UnixMicro(), p)
+		runBatch(t, client, redis.UnixMicro(), p)
 		var results [1]core.Result
-		if err := p.answer(checks, results[:]); err != nil {
+		if err := p.readAnswer(checks, results[:]); err != nil {
 			t.Fatal(err)
 		}
 		return results[0]

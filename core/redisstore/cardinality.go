@@ -1,5 +1,9 @@
 package redisstore
 
+// How many different keys each limit has, roughly: one for a limit that all clients
+// share, many for a limit for each client. It decides the order in which slots are
+// asked.
+
 import (
 	"hash/maphash"
 	"math/bits"
@@ -9,43 +13,44 @@ import (
 	"github.com/weblimit/weblimit/core/store"
 )
 
-// spreads know of each limit about how many different keys it has been asked for:
-// a limit for all clients of one, a limit for each client of many.
-type spreads struct{ byLimit sync.Map } // of ids to *spread
+// cardinalities holds one cardinality per limit.
+type cardinalities struct{ byLimit sync.Map } // from the limit's id to *cardinality
 
-// spread counts different keys, in the way of HyperLogLog: a register holds the
-// longest run of leading zeros among the hashes that fall to it (Flajolet and
-// others, "HyperLogLog", 2007). Its sum grows with the number of keys, which is
-// all that is asked of it. The hash is random, so no client can make it up.
-type spread struct {
+// cardinality estimates how many different keys there are, in the way of
+// HyperLogLog: a register holds the longest run of leading zeros among the hashes
+// that fall to it (Flajolet and others, "HyperLogLog", 2007). Here the sum of the
+// registers suffices, since it grows with the number of keys. The hash has a random
+// seed, so no client can make keys up that look like many.
+type cardinality struct {
 	registers [64]atomic.Uint32
 	sum       atomic.Int64
 }
 
-// meet notes the key of a check, and returns a number that is the larger the more
-// different keys its limit has.
-func (s *spreads) meet(c *store.Check) int64 {
-	found, ok := s.byLimit.Load(c.Rule.ID())
+// firstGain is what a register counts for being in use. It is more than the longest
+// run, since as long as few registers are in use, their number says most.
+const firstGain = 64
+
+// observe notes the key of a check, and returns a number that is the larger the more
+// different keys the check's limit has.
+func (c *cardinalities) observe(check *store.Check) int64 {
+	found, ok := c.byLimit.Load(check.Rule.ID())
 	if !ok {
-		found, _ = s.byLimit.LoadOrStore(c.Rule.ID(), new(spread))
+		found, _ = c.byLimit.LoadOrStore(check.Rule.ID(), new(cardinality))
 	}
-	return found.(*spread).meet(maphash.Bytes(hashSeed, c.Key))
+	return found.(*cardinality).observe(maphash.Bytes(hashSeed, check.Key))
 }
 
-func (s *spread) meet(hash uint64) int64 {
-	register := &s.registers[hash>>58]
+func (c *cardinality) observe(hash uint64) int64 {
+	register := &c.registers[hash>>58]
 	run := uint32(bits.LeadingZeros64(hash<<6|1<<5)) + 1
 	for known := register.Load(); run > known; known = register.Load() {
 		if register.CompareAndSwap(known, run) {
 			gain := int64(run - known)
 			if known == 0 {
-				gain = spreadFew // how many registers are in use says most as long as they are few
+				gain = firstGain
 			}
-			return s.sum.Add(gain)
+			return c.sum.Add(gain)
 		}
 	}
-	return s.sum.Load()
+	return c.sum.Load()
 }
-
-// spreadFew is what a register in use counts: more than a run is long.
-const spreadFew = 64

@@ -1,5 +1,7 @@
 package redisstore
 
+// Removes the holds of granted requests in the background.
+
 import (
 	"context"
 	"slices"
@@ -7,41 +9,40 @@ import (
 )
 
 const (
-	// maxClearing bounds the holds that wait to be cleared. Those beyond end by
-	// themselves.
-	maxClearing = 4096
+	// maxCleanups bounds the jobs that wait. The holds of further ones expire.
+	maxCleanups = 4096
 
-	// clearedAtOnce bounds what one round trip clears, and so how long it holds a
-	// server.
-	clearedAtOnce = 32
+	// cleanupsAtOnce bounds what one round trip removes, and so how long it keeps a
+	// server busy.
+	cleanupsAtOnce = 32
 )
 
-// clearing is holds that are cleared in the background, one round trip at a time.
-// When there are none, nothing runs.
-type clearing struct {
+// cleanup is jobs that remove holds. One goroutine at a time runs them, one round
+// trip after the other. When none wait, none runs.
+type cleanup struct {
 	mu      sync.Mutex
-	waiting []*part // guarded by mu
-	running bool    // guarded by mu
-	added   int64   // parts ever. Guarded by mu.
-	cleared int64   // of these. Guarded by mu.
-	awaited []await // guarded by mu
+	queue   []*job          // guarded by mu
+	running bool            // guarded by mu
+	added   int64           // jobs ever added. Guarded by mu.
+	removed int64           // of these. Guarded by mu.
+	waiters []cleanupWaiter // guarded by mu
 }
 
-// await is somebody who waits until so many parts are cleared.
-type await struct {
-	cleared int64
+// cleanupWaiter is a request that waits until this many jobs are done.
+type cleanupWaiter struct {
+	removed int64
 	done    chan struct{}
 }
 
-// add has a part decided that clears holds.
-func (c *clearing) add(s *Store, p *part) {
+// add has a job run that removes holds. The job is not the caller's any more.
+func (c *cleanup) add(s *Store, j *job) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if len(c.waiting) == maxClearing {
-		p.release()
+	if len(c.queue) == maxCleanups {
+		j.release()
 		return
 	}
-	c.waiting = append(c.waiting, p)
+	c.queue = append(c.queue, j)
 	c.added++
 	if !c.running {
 		c.running = true
@@ -49,53 +50,54 @@ func (c *clearing) add(s *Store, p *part) {
 	}
 }
 
-// wait waits until all is cleared that has been added, but no longer than the
-// context. It reports whether there was anything.
-func (c *clearing) wait(ctx context.Context) bool {
+// wait waits until all jobs that were added are done, but no longer than the context.
+// It reports whether there were any.
+func (c *cleanup) wait(ctx context.Context) bool {
 	c.mu.Lock()
-	if c.cleared == c.added {
+	if c.removed == c.added {
 		c.mu.Unlock()
 		return false
 	}
-	a := await{c.added, make(chan struct{})}
-	c.awaited = append(c.awaited, a)
+	w := cleanupWaiter{c.added, make(chan struct{})}
+	c.waiters = append(c.waiters, w)
 	c.mu.Unlock()
 	select {
-	case <-a.done:
+	case <-w.done:
 	case <-ctx.Done():
 	}
 	return true
 }
 
-func (c *clearing) run(s *Store) {
-	var ps []*part
+// run runs jobs until none wait.
+func (c *cleanup) run(s *Store) {
+	var js []*job
 	for {
-		if ps = c.next(ps); len(ps) == 0 {
+		if js = c.next(js); len(js) == 0 {
 			return
 		}
-		ctx, cancel := context.WithTimeout(context.Background(), returnTimeout)
-		_ = s.run(ctx, ps) // or the holds end by themselves
+		ctx, cancel := context.WithTimeout(context.Background(), backgroundTimeout)
+		_ = s.run(ctx, js) // if it fails, the holds expire
 		cancel()
-		release(ps)
+		releaseAll(js)
 	}
 }
 
-// next takes the parts of the next round trip, when those of the last one have
-// come back.
-func (c *clearing) next(done []*part) []*part {
+// next notes that the last jobs are done, wakes who waits for them, and returns the
+// next ones. If it returns none, the goroutine has to end.
+func (c *cleanup) next(last []*job) []*job {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.cleared += int64(len(done))
-	c.awaited = slices.DeleteFunc(c.awaited, func(a await) bool {
-		if a.cleared > c.cleared {
+	c.removed += int64(len(last))
+	c.waiters = slices.DeleteFunc(c.waiters, func(w cleanupWaiter) bool {
+		if w.removed > c.removed {
 			return false
 		}
-		close(a.done)
+		close(w.done)
 		return true
 	})
-	n := min(len(c.waiting), clearedAtOnce)
-	done = append(done[:0], c.waiting[:n]...)
-	c.waiting = slices.Delete(c.waiting, 0, n)
+	n := min(len(c.queue), cleanupsAtOnce)
+	js := append(last[:0], c.queue[:n]...)
+	c.queue = slices.Delete(c.queue, 0, n)
 	c.running = n > 0
-	return done
+	return js
 }

@@ -1,5 +1,8 @@
 package redisstore
 
+// The route through a Redis Cluster. go-redis keeps the map of slots; the store asks
+// it which master has a slot, and never lets it wait, retry or redirect.
+
 import (
 	"context"
 	"errors"
@@ -12,98 +15,98 @@ import (
 	"github.com/weblimit/weblimit/core/store"
 )
 
-// clusterRoute leads to the masters of a Cluster. go-redis keeps the map of its
-// slots; what it would do on top, retries and time-outs of its own, is not
-// wanted: see once.
+// clusterRoute leads to the masters of a Cluster.
 type clusterRoute struct {
 	store  *Store
 	client *redis.ClusterClient
 
-	nodes sync.Map // of addresses to *clusterNode
-	asks  atomic.Pointer[loading]
+	nodes sync.Map // from address to *clusterNode
 
-	loads  chan struct{} // holds one element per attempt to load the map
-	loaded atomic.Int64  // when the last attempt began, on the monotonic clock
+	waiting  atomic.Pointer[firstLoad] // nil unless checks wait for the first map
+	attempts chan struct{}             // holds one element per attempt to load the map
+	attempt  atomic.Int64              // when the last attempt began, on the monotonic clock
 }
 
-// clusterNode is a node with the client that it was made of: go-redis makes
-// another one if a node of the same address comes back.
+// clusterNode is a node with the client that it was made of. go-redis makes another
+// client if a node of the same address comes back.
 type clusterNode struct {
 	*node
-	of *redis.Client
+	client *redis.Client
 }
 
-// loading is a request for the map of slots that several checks wait for.
-type loading struct{ done chan struct{} }
+// firstLoad is the wait for the map of slots, which several checks share.
+type firstLoad struct{ done chan struct{} }
 
 const (
-	// loadTimeout is how long checks wait for the map of slots at most.
+	// loadTimeout is how long an attempt to load the map of slots may take.
 	loadTimeout = 2 * time.Second
 
-	// loadEvery is the time between two attempts to load it. go-redis asks the
-	// nodes one after the other, and one that is frozen or cut off costs it its
-	// own time-outs, which are seconds: further attempts ask others first.
+	// loadEvery is the time between two attempts. An attempt can take seconds: go-redis
+	// asks the nodes one after the other, with its own time-outs, and some may be frozen
+	// or cut off. Another attempt begins with other nodes.
 	loadEvery = 200 * time.Millisecond
 
-	// maxLoads bounds the attempts under way.
-	maxLoads = 4
+	// maxAttemptsToLoad bounds the attempts under way, each of which is a goroutine.
+	maxAttemptsToLoad = 4
 )
 
-// ended is a context with which go-redis tells what it knows and asks nobody.
-var ended = func() context.Context {
+// canceled is a context with which go-redis says what it knows, and asks no server.
+var canceled = func() context.Context {
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()
 	return ctx
 }()
 
 func newClusterRoute(s *Store, c *redis.ClusterClient) *clusterRoute {
-	r := &clusterRoute{store: s, client: c, loads: make(chan struct{}, maxLoads)}
+	r := &clusterRoute{store: s, client: c, attempts: make(chan struct{}, maxAttemptsToLoad)}
 	c.OnNewNode(func(c *redis.Client) { r.learn(c) })
-	_ = c.ForEachShard(ended, func(_ context.Context, c *redis.Client) error { // those known already, if any
+	_ = c.ForEachShard(canceled, func(_ context.Context, c *redis.Client) error { // nodes that are known already
 		r.learn(c)
 		return nil
 	})
 	return r
 }
 
+// learn returns the node of a client, which it makes if it is not known yet.
 func (r *clusterRoute) learn(c *redis.Client) *node {
 	addr := c.Options().Addr
-	if known, ok := r.nodes.Load(addr); ok && known.(*clusterNode).of == c {
+	if known, ok := r.nodes.Load(addr); ok && known.(*clusterNode).client == c {
 		return known.(*clusterNode).node
 	}
 	n := &clusterNode{r.store.newNode(c), c}
-	n.moves = r.reload
+	n.onFailure = r.reload
 	r.nodes.Store(addr, n)
 	return n.node
 }
 
-// reload has go-redis load the map again, in the background.
+// reload has go-redis load the map again, in the background, unless it has just begun
+// to.
 func (r *clusterRoute) reload() {
-	now, last := monotonic(), r.loaded.Load()
-	if last != 0 && now-last < int64(loadEvery) || !r.loaded.CompareAndSwap(last, now) {
+	now, last := monotonic(), r.attempt.Load()
+	if last != 0 && now-last < int64(loadEvery) || !r.attempt.CompareAndSwap(last, now) {
 		return
 	}
 	select {
-	case r.loads <- struct{}{}:
+	case r.attempts <- struct{}{}:
 	default:
 		return
 	}
 	go func() {
-		defer func() { <-r.loads }()
+		defer func() { <-r.attempts }()
 		ctx, cancel := context.WithTimeout(context.Background(), loadTimeout)
 		defer cancel()
-		_ = r.client.ForEachMaster(ctx, func(context.Context, *redis.Client) error { return nil }) // begins with it
+		_ = r.client.ForEachMaster(ctx, func(context.Context, *redis.Client) error { return nil }) // loads the map first
 	}()
 }
 
-func (r *clusterRoute) slot(prefix string, tag []byte) int { return slotOf(prefix, tag) }
+func (r *clusterRoute) slot(prefix string, clientKey []byte) int { return hashSlot(prefix, clientKey) }
 
-func (r *clusterRoute) node(ctx context.Context, p *part) (*node, error) {
-	key := string(p.Key(0))
-	c, err := r.client.MasterForKey(ended, key)
+func (r *clusterRoute) node(ctx context.Context, j *job) (*node, error) {
+	key := string(j.Key(0))
+	c, err := r.client.MasterForKey(canceled, key)
 	if err != nil {
-		if err = r.load(ctx); err == nil {
-			c, err = r.client.MasterForKey(ended, key)
+		if err = r.waitForMap(ctx); err == nil {
+			c, err = r.client.MasterForKey(canceled, key)
 		}
 	}
 	if err != nil {
@@ -112,39 +115,39 @@ func (r *clusterRoute) node(ctx context.Context, p *part) (*node, error) {
 	return r.learn(c), nil
 }
 
-// load waits until the map of slots is loaded, but no longer than the context.
-// One goroutine asks for all who wait.
-func (r *clusterRoute) load(ctx context.Context) error {
-	mine := &loading{make(chan struct{})}
-	l := mine
-	for !r.asks.CompareAndSwap(nil, mine) {
-		if l = r.asks.Load(); l != nil {
+// waitForMap waits until the map of slots is loaded, but no longer than the context.
+// One goroutine loads it for all who wait.
+func (r *clusterRoute) waitForMap(ctx context.Context) error {
+	mine := &firstLoad{make(chan struct{})}
+	load := mine
+	for !r.waiting.CompareAndSwap(nil, mine) {
+		if load = r.waiting.Load(); load != nil {
 			break
 		}
-		l = mine
+		load = mine // it has just ended: try again
 	}
-	if l == mine {
+	if load == mine {
 		go func() {
 			for end := time.Now().Add(loadTimeout); time.Now().Before(end); time.Sleep(5 * time.Millisecond) {
 				r.reload()
-				if _, err := r.client.MasterForKey(ended, "any"); err == nil {
+				if _, err := r.client.MasterForKey(canceled, "any"); err == nil {
 					break
 				}
 			}
-			r.asks.Store(nil)
+			r.waiting.Store(nil)
 			close(mine.done)
 		}()
 	}
 	select {
-	case <-l.done:
+	case <-load.done:
 		return nil
 	case <-ctx.Done():
 		return errors.Join(errors.New("the map of the Cluster's slots is not loaded yet"), ctx.Err())
 	}
 }
 
-// follow leads to the node of the redirection. One that is not known yet is known
-// when the map has been loaded.
+// follow returns the node of the redirection. A node that is not known yet is known
+// when the map has been loaded again.
 func (r *clusterRoute) follow(ctx context.Context, from *node, to redirection) (*node, error) {
 	if !to.ask {
 		r.reload()
@@ -158,17 +161,5 @@ func (r *clusterRoute) follow(ctx context.Context, from *node, to redirection) (
 		if !pause(ctx, 5*time.Millisecond) {
 			return nil, from.explain(to)
 		}
-	}
-}
-
-// pause waits, and reports false if the context ends before.
-func pause(ctx context.Context, d time.Duration) bool {
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-t.C:
-		return true
-	case <-ctx.Done():
-		return false
 	}
 }

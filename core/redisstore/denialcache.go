@@ -1,5 +1,8 @@
 package redisstore
 
+// The denial cache: requests that Redis denied a moment ago are denied again
+// without asking it. See [DenialCache] for what that promises.
+
 import (
 	"encoding/binary"
 	"hash/maphash"
@@ -10,101 +13,108 @@ import (
 )
 
 const (
-	denialWays   = 8    // entries that a request can be in
-	denialChecks = 4    // checks of a request that is kept
+	denialWays   = 8    // places that a request can be cached in
+	denialChecks = 4    // checks of a request that is cached, at most
 	denialEpochs = 1024 // groups of client keys that are forgotten together
 )
 
-// denials are requests that Redis denied a moment ago. Entries are not changed
-// once they are there, so that readers need no lock.
-type denials struct {
-	age     int64 // nanoseconds
-	seeds   [2]maphash.Seed
-	ways    []atomic.Pointer[denial] // sets of denialWays
-	last    atomic.Int64             // when the last denial ends that was kept: none is in use after it
-	changed [denialEpochs]atomic.Uint32
+// denialCache holds requests that Redis denied. All methods may be called
+// concurrently, and with a nil cache, which holds nothing. Entries never change once
+// they are in the cache, except for used, so readers need no lock.
+type denialCache struct {
+	age    int64                          // nanoseconds
+	seeds  [2]maphash.Seed                // of fingerprints
+	ways   []atomic.Pointer[cachedDenial] // sets of denialWays
+	last   atomic.Int64                   // when the last entry expires: after that there is nothing to find
+	epochs [denialEpochs]atomic.Uint32    // by a hash of the client key; see epoch
 }
 
-// denial is what Redis said to a request.
-type denial struct {
-	request  request
+// cachedDenial is what Redis said to a request.
+type cachedDenial struct {
+	request  fingerprint
 	received int64 // on the monotonic clock
-	until    int64 // the same: from then on Redis has to be asked
+	expires  int64 // on the monotonic clock: from then on Redis has to be asked
 	epoch    uint32
 	used     atomic.Bool // it has saved a call
 	results  [denialChecks]store.Result
 }
 
-// request is a hash of checks with their keys and numbers.
-type request [2]uint64
+// fingerprint identifies checks by all that a decision depends on. 128 bits with
+// random seeds, since no two requests may share one.
+type fingerprint [2]uint64
 
-// newDenials returns the cache, or nil if it is switched off.
-func newDenials(config DenialCache) *denials {
+// newDenialCache returns the cache, or nil if it is switched off.
+func newDenialCache(config DenialCache) *denialCache {
 	if config.Disabled {
 		return nil
 	}
-	return &denials{
+	return &denialCache{
 		age:   int64(config.Age),
 		seeds: [2]maphash.Seed{maphash.MakeSeed(), maphash.MakeSeed()},
-		ways:  make([]atomic.Pointer[denial], config.Size/denialWays*denialWays),
+		ways:  make([]atomic.Pointer[cachedDenial], config.Size/denialWays*denialWays),
 	}
 }
 
-// asking is when a request is sent, as far as the cache is concerned.
-type asking struct {
-	sent  int64
-	epoch uint32
-	ends  int64 // when the denial ends that it has found or, of several, the first: one made of these ends then; 0 if there is none
+// lookup is what find knew when it looked for a request. keep needs it, to cache
+// nothing that has changed since.
+type lookup struct {
+	sent  int64  // when, on the monotonic clock; 0 if the request is not to be cached
+	epoch uint32 // of the checks' keys
+
+	// expires is when the denial that was found expires, or the first one of several. A
+	// denial that is derived from it expires with it. 0 if none was found.
+	expires int64
 }
 
-// within returns the asking of a request of which b is a part.
-func (a asking) within(b asking) asking {
-	if b.ends != 0 && (a.ends == 0 || b.ends < a.ends) {
-		a.ends = b.ends
+// limitedBy returns the lookup of a request to which part belongs: what is derived
+// from both expires with the first.
+func (l lookup) limitedBy(part lookup) lookup {
+	if part.expires != 0 && (l.expires == 0 || part.expires < l.expires) {
+		l.expires = part.expires
 	}
-	return a
+	return l
 }
 
-// find looks for a denial of the checks. It reports true, and fills in the
-// results, if one still holds; else what it returns is for keep.
-func (d *denials) find(checks []store.Check, results []store.Result) (asking, bool) {
+// find looks for a denial of the checks. If there is one, it fills in the results and
+// reports true. If not, the lookup is for keep.
+func (d *denialCache) find(checks []store.Check, results []store.Result) (lookup, bool) {
 	if d == nil || len(checks) > denialChecks || mustAsk(checks) {
-		return asking{}, false
+		return lookup{}, false
 	}
 	now := monotonic()
-	a := asking{sent: now, epoch: d.epoch(checks)}
+	l := lookup{sent: now, epoch: d.epoch(checks)}
 	if now >= d.last.Load() {
-		return a, false
+		return l, false // before any hash is computed
 	}
-	r := d.request(checks)
-	set := d.set(r)
+	request := d.fingerprint(checks)
+	set := d.set(request)
 	for i := range set {
 		e := set[i].Load()
-		if e == nil || e.request != r {
+		if e == nil || e.request != request {
 			continue
 		}
-		if now >= e.until || e.epoch != a.epoch {
-			return a, false
+		if now >= e.expires || e.epoch != l.epoch {
+			return l, false
 		}
 		passed := time.Duration(now - e.received).Truncate(time.Microsecond)
-		for j := range checks {
-			results[j] = later(&e.results[j], passed)
+		for k := range checks {
+			results[k] = afterTime(&e.results[k], passed)
 		}
 		if !isDenied(checks, results) {
 			clear(results)
-			return a, false
+			return l, false
 		}
-		if !e.used.Load() {
+		if !e.used.Load() { // a read is cheaper than a write that all processors see
 			e.used.Store(true)
 		}
-		a.ends = e.until
-		return a, true
+		l.expires = e.expires
+		return l, true
 	}
-	return a, false
+	return l, false
 }
 
-// mustAsk reports whether only Redis knows: of an operation that may have been
-// charged, and of a limit that counts its denials.
+// mustAsk reports whether only Redis knows the answer: about an operation that may
+// have been charged already, and about a limit that counts its denials.
 func mustAsk(checks []store.Check) bool {
 	for i := range checks {
 		if checks[i].Once != nil || checks[i].Rule.Penalized() {
@@ -114,80 +124,81 @@ func mustAsk(checks []store.Check) bool {
 	return false
 }
 
-// later returns a result as it is some time later, if nobody charges the bucket in
-// between: a shorter wait. What remains is what remained.
-func later(r *store.Result, passed time.Duration) store.Result {
-	l := *r
-	l.Cached = true
-	l.At += passed.Microseconds()
-	l.ResetAfter = max(l.ResetAfter-passed, 0)
-	if !l.Allowed && l.RetryAfter > 0 {
-		l.RetryAfter = max(l.RetryAfter-passed, 0)
-		l.Window = l.RetryAfter
-		l.Allowed = l.RetryAfter == 0
+// afterTime returns a result as it is some time later, if nobody charges the bucket in
+// between. Waits are shorter; what remains is what remained.
+func afterTime(r *store.Result, passed time.Duration) store.Result {
+	later := *r
+	later.Cached = true
+	later.At += passed.Microseconds()
+	later.ResetAfter = max(later.ResetAfter-passed, 0)
+	if !later.Allowed && later.RetryAfter > 0 {
+		later.RetryAfter = max(later.RetryAfter-passed, 0)
+		later.Window = later.RetryAfter
+		later.Allowed = later.RetryAfter == 0
 	}
-	return l
+	return later
 }
 
-// keep remembers that Redis denied what was asked.
-func (d *denials) keep(a asking, checks []store.Check, results []store.Result) {
-	if d == nil || a.sent == 0 {
+// keep caches the denial of a request, for as long as it is certain.
+func (d *denialCache) keep(l lookup, checks []store.Check, results []store.Result) {
+	if d == nil || l.sent == 0 {
 		return
 	}
-	hold := int64(0) // how long the request stays denied, at least
+	certain := int64(0) // how long the request stays denied, at least
 	for i := range results {
 		if !results[i].Allowed && !checks[i].Shadow && checks[i].Rule.Algorithm != store.Concurrency {
-			hold = max(hold, int64(results[i].RetryAfter))
-			if results[i].RetryAfter == 0 { // no wait helps
-				hold = d.age
+			certain = max(certain, int64(results[i].RetryAfter))
+			if results[i].RetryAfter == 0 { // waiting does not help
+				certain = d.age
 			}
 		}
 	}
-	if hold == 0 {
-		return // for want of a slot
+	if certain == 0 {
+		return // denied by concurrency limits only: a slot can become free at any moment
 	}
-	r := d.request(checks)
-	e := &denial{request: r, received: monotonic(), until: a.sent + min(hold, d.age), epoch: a.epoch}
-	if a.ends != 0 {
-		e.until = min(e.until, a.ends)
+	request := d.fingerprint(checks)
+	e := &cachedDenial{request: request, received: monotonic(), expires: l.sent + min(certain, d.age), epoch: l.epoch}
+	if l.expires != 0 {
+		e.expires = min(e.expires, l.expires)
 	}
 	copy(e.results[:], results)
-	way := d.room(r, e.received)
-	if way == nil {
+	place := d.placeFor(request, e.received)
+	if place == nil {
 		return
 	}
-	if old := way.Load(); old != nil && old.request == r {
+	if old := place.Load(); old != nil && old.request == request {
 		e.used.Store(old.used.Load())
 	}
-	way.Store(e)
+	place.Store(e)
 	for {
 		last := d.last.Load()
-		if e.until <= last || d.last.CompareAndSwap(last, e.until) {
+		if e.expires <= last || d.last.CompareAndSwap(last, e.expires) {
 			return
 		}
 	}
 }
 
-// room returns where a denial can go: the place of its predecessor, or of one
-// that nobody needs. A denial in use keeps its place for one age after it has
-// ended, since its client is likely to be denied again.
-func (d *denials) room(r request, now int64) *atomic.Pointer[denial] {
-	set := d.set(r)
-	var free *atomic.Pointer[denial]
+// placeFor returns where a denial can go, or nil: the place of an older denial of the
+// request, or one that nobody needs. A denial in use keeps its place for one age after
+// it has expired, since its client is likely to be denied again. So a flood of keys
+// that are used once displaces only its own denials.
+func (d *denialCache) placeFor(request fingerprint, now int64) *atomic.Pointer[cachedDenial] {
+	set := d.set(request)
+	var free *atomic.Pointer[cachedDenial]
 	for i := range set {
 		e := set[i].Load()
 		switch {
-		case e != nil && e.request == r:
+		case e != nil && e.request == request:
 			return &set[i]
-		case e == nil, !e.used.Load() && (free == nil || now >= e.until), now >= e.until+d.age:
+		case e == nil, !e.used.Load() && (free == nil || now >= e.expires), now >= e.expires+d.age:
 			free = &set[i]
 		}
 	}
 	return free
 }
 
-// request hashes all that a decision depends on.
-func (d *denials) request(checks []store.Check) request {
+// fingerprint hashes all that a decision on the checks depends on.
+func (d *denialCache) fingerprint(checks []store.Check) fingerprint {
 	b := make([]byte, 0, 512)
 	for i := range checks {
 		c := &checks[i]
@@ -204,29 +215,31 @@ func (d *denials) request(checks []store.Check) request {
 		}
 		b = append(b, c.Key...)
 	}
-	return request{maphash.Bytes(d.seeds[0], b), maphash.Bytes(d.seeds[1], b)}
+	return fingerprint{maphash.Bytes(d.seeds[0], b), maphash.Bytes(d.seeds[1], b)}
 }
 
-func (d *denials) set(r request) []atomic.Pointer[denial] {
-	n := int(r[0]>>1) % (len(d.ways) / denialWays) * denialWays
+// set returns the places of a request.
+func (d *denialCache) set(request fingerprint) []atomic.Pointer[cachedDenial] {
+	n := int(request[0]>>1) % (len(d.ways) / denialWays) * denialWays
 	return d.ways[n : n+denialWays]
 }
 
-// epoch changes when anything is given back to or taken from the checks' keys.
-func (d *denials) epoch(checks []store.Check) (sum uint32) {
+// epoch returns a number that changes when units are given back to the checks' keys or
+// taken from them. A denial of another epoch is out of date.
+func (d *denialCache) epoch(checks []store.Check) (sum uint32) {
 	for i := range checks {
 		sum = sum*31 + d.epochOf(checks[i].Key).Load()
 	}
 	return sum
 }
 
-func (d *denials) epochOf(key []byte) *atomic.Uint32 {
-	return &d.changed[maphash.Bytes(d.seeds[0], key)%denialEpochs]
+func (d *denialCache) epochOf(key []byte) *atomic.Uint32 {
+	return &d.epochs[maphash.Bytes(d.seeds[0], key)%denialEpochs]
 }
 
-// forget drops the denials of the checks' keys. Slots come and go with each
-// request, and no denial that is kept depends on them.
-func (d *denials) forget(checks []store.Check) {
+// forget makes the denials of the checks' keys out of date. Concurrency slots come and
+// go with each request, and no cached denial depends on them.
+func (d *denialCache) forget(checks []store.Check) {
 	if d == nil {
 		return
 	}

@@ -18,7 +18,7 @@ func TestTenMillionDeniedKeys(t *testing.T) {
 		keys /= 20
 	}
 	const entry = 400 // bytes, rounded up
-	d := newDenials(DenialCache{Age: time.Hour, Size: DefaultDenials})
+	d := newDenialCache(DenialCache{Age: time.Hour, Size: DefaultDenials})
 	rule := mustRule(core.PerHour(1))
 	deny := []core.Result{{RetryAfter: time.Hour}}
 	results := make([]core.Result, 1)

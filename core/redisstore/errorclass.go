@@ -1,5 +1,7 @@
 package redisstore
 
+// What the errors of go-redis and Redis mean: their class, and a text without keys.
+
 import (
 	"context"
 	"errors"
@@ -13,8 +15,8 @@ import (
 	"github.com/weblimit/weblimit/core/store"
 )
 
-// replies are the error codes that Redis begins its replies with.
-var replies = map[string]store.Class{
+// classOfCode are the codes that Redis's error replies begin with.
+var classOfCode = map[string]store.Class{
 	"READONLY":    store.ClassReadOnly,
 	"LOADING":     store.ClassLoading,
 	"MASTERDOWN":  store.ClassMasterDown,
@@ -34,7 +36,7 @@ var replies = map[string]store.Class{
 	"CROSSSLOT":   store.ClassSlots,
 }
 
-// classOf names an error of go-redis or of Redis.
+// classOf returns the class of an error of go-redis or Redis.
 func classOf(err error) store.Class {
 	var known *store.Error
 	if errors.As(err, &known) {
@@ -62,13 +64,14 @@ func classOf(err error) store.Class {
 	return store.ClassUnknown
 }
 
+// classOfReply returns the class of an error reply.
 func classOfReply(text string) store.Class {
 	code, rest, _ := strings.Cut(strings.TrimPrefix(text, "-"), " ")
-	if class, ok := replies[code]; ok {
+	if class, ok := classOfCode[code]; ok {
 		return class
 	}
-	// Redis 5 and 6 put a script's own errors behind words of theirs.
-	for code, class := range replies {
+	// Redis 5 and 6 write the errors of commands within a script after a text of their own.
+	for code, class := range classOfCode {
 		if strings.Contains(rest, "-"+code+" ") {
 			return class
 		}
@@ -83,15 +86,15 @@ func classOfReply(text string) store.Class {
 	case strings.Contains(lower, "user executing the script can't"), strings.Contains(lower, "acl failure in script"):
 		return store.ClassPermission // Redis has no code for it there
 	case strings.Contains(lower, "user_script"):
-		return store.ClassValue // the script stumbles over nothing else
+		return store.ClassValue // nothing else makes the script fail
 	}
 	return store.ClassUnknown
 }
 
-// keyless returns an error whose text holds no key, for it ends in logs. Servers and
-// proxies quote what they were sent in some replies: "unknown command, with args
-// beginning with", "can't access the key". Each key of a store has a brace, and what
-// they say otherwise has none. The code stays.
+// keyless returns an error whose text holds no key, since it ends up in logs. Some
+// replies of servers and proxies quote the command: "unknown command, with args
+// beginning with", "can't access the key". All keys of a store contain a brace, and no
+// other text does. Redis's error code stays.
 func keyless(err error) error {
 	text := err.Error()
 	if !strings.ContainsAny(text, "{}") {
@@ -109,9 +112,9 @@ func keyless(err error) error {
 	return replyError(code + " " + hidden)
 }
 
-// aboutKey reports whether an error is about the keys of a check, and says
-// nothing of how its node fares.
-func aboutKey(class store.Class) bool {
+// isAboutKey reports whether an error is about the keys of a check, and says nothing
+// about the health of the node.
+func isAboutKey(class store.Class) bool {
 	switch class {
 	case store.ClassType, store.ClassValue, store.ClassSlots, store.ClassMoved, store.ClassTryAgain:
 		return true

@@ -9,12 +9,12 @@ import (
 // NewAt returns a store that decides at the times of a test's clock instead of Redis's.
 func NewAt(client redis.UniversalClient, clock func() int64, config ...Config) *Store {
 	s := New(client, config...)
-	s.clock, s.denials = clock, nil // denials are kept by the process's own clock
+	s.clock, s.denials = clock, nil // the cache goes by the process's own clock
 	return s
 }
 
-// SlotOf is the slot of a whole key, to compare with a server's.
-func SlotOf(key string) int { return slotOfKey([]byte(key)) }
+// SlotOf is the hash slot of a Redis key, to compare with a server's.
+func SlotOf(key string) int { return hashSlotOfKey([]byte(key)) }
 
 // mustRule returns the numbers of a limit that is known to be good.
 func mustRule(l core.Limit) core.Rule {

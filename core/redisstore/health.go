@@ -1,32 +1,86 @@
 package redisstore
 
-// How a node fares: what counts as a failure, what happens to checks while it is
-// not asked, and how it is found to answer again. See breaker.
+// The health of a node: what counts as a failure, what happens to jobs while the
+// node is not asked, and how it is found to answer again. breaker.go has the counts.
 
 import (
 	"context"
 	"errors"
+	"sync/atomic"
 	"time"
 
 	"github.com/weblimit/weblimit/core/store"
 )
 
-// fail notes that the node failed, and turns checks away if it does so often.
-func (n *node) fail(cause *store.Error) {
-	if n.moves != nil {
-		n.moves()
-	}
-	if n.breaker.failed(cause) {
-		n.store.out.Add(1)
-		n.store.Registry().Report(store.Event{Kind: store.EventBreakerOpened, Class: cause.Class, Node: n.name, Err: cause})
-		n.turnAway(cause)
+// slowQuarters: a round trip that takes this many quarters of its time counts as a
+// failure.
+const slowQuarters = 3
+
+// health is what is known of whether a node answers. All goroutines read it, and
+// those that run batches write it.
+type health struct {
+	breaker breaker
+
+	// typicalTimeout is how long a check may take, as a rule, in nanoseconds; 0 until
+	// a check has set a deadline. See noteTimeout.
+	typicalTimeout atomic.Int64
+
+	// progress is when a round trip last ended, or began while there was none, on the
+	// monotonic clock.
+	progress atomic.Int64
+
+	// connected says that the last round trip was answered, so there are connections.
+	// If not, no request's goroutine makes a round trip: connecting does not always
+	// keep to a deadline. go-redis's TLS dialer and its questions to sentinels don't,
+	// and one dial waits for the end of another.
+	connected atomic.Bool
+}
+
+// note notes the outcome of a round trip that began at a time and had some time left,
+// or any if that is 0.
+func (n *node) note(err error, began int64, left time.Duration) {
+	ended := monotonic()
+	n.progress.Store(ended)
+	n.connected.Store(err == nil)
+	short := left > 0 && left < n.usualTimeout()/2 // too short to say anything about the node
+	switch {
+	case err != nil && short && classOf(err) == store.ClassTimeout:
+	case err != nil:
+		n.fail(n.storeError(classOf(err), err))
+	case left > 0 && !short && time.Duration(ended-began) >= left/4*slowQuarters:
+		n.fail(n.storeError(store.ClassTimeout, errors.New("the answer took nearly all of its time")))
+	default:
+		n.breaker.succeeded()
 	}
 }
 
-// refuse says why the node is not asked, and sees that it is probed.
-func (n *node) refuse(p *part) error {
+// fail counts a failure of the node. If that opens the breaker, it reports an event
+// and fails all jobs that wait.
+func (n *node) fail(cause *store.Error) {
+	if n.onFailure != nil {
+		n.onFailure()
+	}
+	if n.breaker.failed(cause) {
+		n.store.openBreakers.Add(1)
+		n.store.Registry().Report(store.Event{Kind: store.EventBreakerOpened, Class: cause.Class, Node: n.name, Err: cause})
+		n.failQueued(cause)
+	}
+}
+
+// failIfStuck counts a check that was not answered in time as a failure of the node,
+// if no round trip has ended for twice as long. Then all places may be taken by round
+// trips that hang where no deadline reaches.
+func (n *node) failIfStuck(cause *store.Error) {
+	if time.Duration(monotonic()-n.progress.Load()) > 2*n.usualTimeout() {
+		n.fail(cause)
+	}
+}
+
+// refuse returns the error of a job for which the node is not asked, and sees to it
+// that the node is probed.
+func (n *node) refuse(j *job) error {
 	if n.breaker.wantsProbe() {
-		go n.probe(string(p.Key(0)))
+		go n.probe(string(j.Key(0)))
 	}
 	err := errors.New("it has failed before")
 	if cause := n.breaker.cause.Load(); cause != nil {
@@ -35,47 +89,36 @@ func (n *node) refuse(p *part) error {
 	return n.storeError(store.ClassOpen, err)
 }
 
-// turnAway has all who wait fail now.
-func (n *node) turnAway(cause error) {
-	n.mu.Lock()
-	waiting := n.waiting
-	n.waiting = nil
-	n.mu.Unlock()
-	for _, p := range waiting {
-		p.err = cause
-		if p.state.CompareAndSwap(queued, landed) {
-			p.landed <- struct{}{}
-		}
-	}
-}
-
-// probe asks the node for a real decision, on a key of its own in the slot of one
-// that was asked for: a ping would tell nothing of a server that can't write.
+// probe asks the node for a real decision, and closes the breaker if it answers. It
+// uses a Redis key of its own, in the slot of one that was asked for. A PING would say
+// nothing about a server that can't write. It runs on a goroutine of its own, of which
+// there is one per node at a time; see breaker.wantsProbe.
 func (n *node) probe(key string) {
-	p := newPart(take, 0)
-	p.add(0, &store.Check{Rule: &probeRule, Cost: 1}, 0)
-	p.SealWith(key + ":probe")
-	f := newFlight()
-	f.parts = append(f.parts, p)
-	ctx, cancel := context.WithTimeout(context.Background(), max(n.usual(), store.DefaultTimeout)) // or checks in a hurry would keep the breaker open
+	j := newJob(take, 0)
+	j.add(0, &store.Check{Rule: &probeRule, Cost: 1}, 0)
+	j.SealWith(key + ":probe")
+	b := newBatch()
+	b.jobs = append(b.jobs, j)
+	// At least the default, or checks with short deadlines would keep the breaker open.
+	ctx, cancel := context.WithTimeout(context.Background(), max(n.usualTimeout(), store.DefaultTimeout))
 	defer cancel()
-	f.run(ctx, n.client, n.store.now())
-	err := f.outcome()
-	f.release()
+	b.run(ctx, n.client, n.store.now())
+	err := b.nodeError()
+	b.release()
 	if err != nil {
-		if n.moves != nil {
-			n.moves()
+		if n.onFailure != nil {
+			n.onFailure()
 		}
 		n.breaker.probed()
 		return
 	}
 	if open := n.breaker.close(); open > 0 {
-		n.store.out.Add(-1)
+		n.store.openBreakers.Add(-1)
 		n.store.Registry().Report(store.Event{Kind: store.EventBreakerClosed, Node: n.name, Duration: open})
 	}
 }
 
-// probeRule forgets a probe within a second.
+// probeRule is the limit of probes. Its value expires within a second.
 var probeRule = func() store.Rule {
 	r, err := store.NewRule("probe", store.Numbers{Algorithm: store.TokenBucket, Quota: 1000, Window: time.Second})
 	if err != nil {
@@ -84,30 +127,21 @@ var probeRule = func() store.Rule {
 	return r
 }()
 
-// overdue counts a check that was not answered in time as a failure of the node
-// when no flight has ended for twice as long: all places may be taken by flights
-// that hang where no deadline reaches.
-func (n *node) overdue(cause *store.Error) {
-	if time.Duration(monotonic()-n.moved.Load()) > 2*n.usual() {
-		n.fail(cause)
-	}
-}
-
-// allow notes how long a check may take. One that has little time left, after a
-// first round trip, does not tell, nor does one with all the time in the world:
-// what is noted falls step by step.
-func (n *node) allow(left time.Duration) {
-	known := n.allowed.Load()
+// noteTimeout notes how long a check may take. The noted time rises at once, and
+// falls by a quarter per check: a check that has little time left after a first round
+// trip says little.
+func (h *health) noteTimeout(left time.Duration) {
+	known := h.typicalTimeout.Load()
 	if known == int64(left) {
 		return
 	}
-	n.allowed.Store(max(int64(left), known-known/4))
+	h.typicalTimeout.Store(max(int64(left), known-known/4))
 }
 
-// usual returns how long a round trip may take that no request waits for by itself.
-func (n *node) usual() time.Duration {
-	if allowed := n.allowed.Load(); allowed > 0 {
-		return time.Duration(allowed)
+// usualTimeout returns the typical time-out, or the default if none is known.
+func (h *health) usualTimeout() time.Duration {
+	if known := h.typicalTimeout.Load(); known > 0 {
+		return time.Duration(known)
 	}
 	return store.DefaultTimeout
 }

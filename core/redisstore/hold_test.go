@@ -16,13 +16,13 @@ import (
 // known what the others say.
 func tentative(t *testing.T, s *Store, c core.Check) {
 	t.Helper()
-	ps := s.split(nil, take, anySlot, []core.Check{c}, nil)
+	ps := s.jobsFor(nil, take, anySlot, []core.Check{c}, nil)
 	ps[0].hold(0)
-	if err := s.run(t.Context(), s.seal(ps)); err != nil {
+	if err := s.run(t.Context(), s.sealAll(ps)); err != nil {
 		t.Fatal(err)
 	}
 	results := make([]core.Result, 1)
-	if err := ps[0].answer([]core.Check{c}, results); err != nil || !results[0].Charged {
+	if err := ps[0].readAnswer([]core.Check{c}, results); err != nil || !results[0].Charged {
 		t.Fatalf("%+v, %v", results, err)
 	}
 }
@@ -51,7 +51,7 @@ func TestAChargeThatNobodySettlesIsTentativeForTwoSeconds(t *testing.T) {
 	tentative(t, s, plain)
 	tentative(t, s, guarded)
 	for range 3 {
-		if r := ask(plain); r.Allowed || r.Cached || r.RetryAfter <= 0 || r.RetryAfter > settleTime {
+		if r := ask(plain); r.Allowed || r.Cached || r.RetryAfter <= 0 || r.RetryAfter > maxTentativeWait {
 			t.Errorf("denied for a tentative charge: %+v", r)
 		}
 		if r := ask(guarded); r.Allowed || r.Blocked {
@@ -87,7 +87,7 @@ func TestSettledRequestsLeaveNoHolds(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	s.clearing.wait(context.Background())
+	s.cleanup.wait(context.Background())
 	for _, key := range []string{"a", "b", "c"} {
 		value, err := client.Get(t.Context(), prefix+"{"+key+"}").Result()
 		if err != nil || strings.Contains(value, script.HoldHead) {

@@ -1,5 +1,7 @@
 package redisstore
 
+// A look at Redis's settings when a limiter starts.
+
 import (
 	"bufio"
 	"context"
@@ -8,9 +10,9 @@ import (
 	"github.com/weblimit/weblimit/core/store"
 )
 
-// inspect is a [store.Inspector]: it reports a Redis that evicts keys when
-// its memory is full, and with them what clients have used. It needs permission
-// for INFO, and only it does.
+// inspect is a [store.Inspector]. It reports a Redis that evicts keys when its memory
+// is full, and with them what clients have used. Nothing else needs the permission
+// for INFO.
 func (s *Store) inspect(ctx context.Context) (advice, problem string, err error) {
 	info, err := s.client.Info(ctx, "memory").Result()
 	if err != nil {
@@ -23,7 +25,7 @@ func (s *Store) inspect(ctx context.Context) (advice, problem string, err error)
 	return "", "", nil
 }
 
-// fieldOf returns a field of INFO.
+// fieldOf returns a field of a reply to INFO, or "".
 func fieldOf(info, name string) string {
 	for lines := bufio.NewScanner(strings.NewReader(info)); lines.Scan(); {
 		if value, ok := strings.CutPrefix(lines.Text(), name+":"); ok {

@@ -1,23 +1,30 @@
 package redisstore
 
+// The context of a round trip: no client that hangs up ends it, and it allocates
+// nothing.
+
 import (
 	"context"
 	"time"
 )
 
-// ioContext is the context of a round trip: the values of the leader's, for
-// tracing, and its deadline. Its timer is used again, which the context's own
-// could not be.
+// ioContext has the values of the context of the request that runs the batch, for
+// tracing, and a deadline. The batch keeps it for reuse with its timer, which a
+// context of package context could not be. Its owner is the batch's.
 type ioContext struct {
-	context.Context
-	at    time.Time
-	done  chan struct{}
-	timer *time.Timer
+	context.Context // for values only
+	at              time.Time
+	done            chan struct{}
+	timer           *time.Timer // closes done
 }
 
+// Deadline implements [context.Context].
 func (c *ioContext) Deadline() (time.Time, bool) { return c.at, true }
-func (c *ioContext) Done() <-chan struct{}       { return c.done }
 
+// Done implements [context.Context].
+func (c *ioContext) Done() <-chan struct{} { return c.done }
+
+// Err implements [context.Context].
 func (c *ioContext) Err() error {
 	select {
 	case <-c.done:
@@ -27,25 +34,26 @@ func (c *ioContext) Err() error {
 	}
 }
 
-// during returns a context for a round trip that ends at the given time.
-func (f *flight) during(ctx context.Context, ends time.Time, left time.Duration) context.Context {
-	if f.io == nil {
+// contextUntil returns the context of a round trip that ends at a time.
+func (b *batch) contextUntil(ctx context.Context, ends time.Time, left time.Duration) context.Context {
+	if b.io == nil {
 		done := make(chan struct{})
-		f.io = &ioContext{done: done, timer: time.AfterFunc(left, func() { close(done) })}
+		b.io = &ioContext{done: done, timer: time.AfterFunc(left, func() { close(done) })}
 	} else {
-		f.io.timer.Reset(left)
+		b.io.timer.Reset(left)
 	}
-	f.io.Context, f.io.at = ctx, ends
-	return f.io
+	b.io.Context, b.io.at = ctx, ends
+	return b.io
 }
 
-// after ends the use of the context.
-func (f *flight) after() {
-	if f.io == nil {
+// endContext ends the use of the context. One whose timer has fired is closed for
+// good, and not used again.
+func (b *batch) endContext() {
+	if b.io == nil {
 		return
 	}
-	f.io.Context = nil
-	if !f.io.timer.Stop() {
-		f.io = nil // it has fired
+	b.io.Context = nil
+	if !b.io.timer.Stop() {
+		b.io = nil
 	}
 }

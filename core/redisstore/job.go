@@ -1,5 +1,9 @@
 package redisstore
 
+// A job: what one request asks of one hash slot, on its way to Redis and back.
+// This file has what a job holds and how it is built. jobstate.go has who may touch
+// it when, answer.go how its answer is read.
+
 import (
 	"bytes"
 	"hash/maphash"
@@ -23,205 +27,153 @@ const (
 	renew  = script.Renew
 )
 
-// part is what a request asks of one slot: one group of the script. Its owner
-// makes it, puts it on its way with a node, and reads the answer once it has
-// landed. Until then others may read it, even after the owner has given up:
-// then it is not used again.
-type part struct {
+// job is what a request asks of one slot: one group of checks, which the script
+// decides all or nothing. The request's goroutine is its owner. The owner builds the
+// job and seals it, hands it to a node, waits for it, reads the answer and releases
+// it.
+//
+// Between sealing and the end of the wait, the goroutine that runs the job's batch
+// reads it as well, even after the owner has given up. So nothing is written then
+// but the state and the answer.
+type job struct {
 	script.Group
 	slot int
-	logs *logs // of the store
-	work int   // entries of logs that the script has to read, by estimate
 
-	hash   uint64 // of all of it, for parts that can be decided together
-	equal  bool   // it can be decided together with equal ones
-	guards bool   // there are penalties in it that say what comes of checks
-	judges bool   // it charges nothing, whatever fits: see judge
-	holds  bool   // a take that leaves holds beside its charges: see hold
-	leads  bool   // its owner waits for nothing else, and can lead a flight
-	asking bool   // the slot is on its way to the node
+	// What the owner knows of the checks. Set while the job is built.
+	hash       uint64 // of all that is asked; 0 unless mergeable
+	mergeable  bool   // equal jobs can be sent as one
+	penalized  bool   // penalties among the checks decide with them
+	judgeOnly  bool   // a take that charges nothing, whatever fits; see judge
+	leavesHold bool   // a take that leaves holds beside its charges; see hold
+	canLead    bool   // the owner waits for this job alone, so it can run a batch meanwhile
+	asking     bool   // the slot is moving to this node: send ASKING first
 
-	state  atomic.Int32
-	landed chan struct{} // gets one signal when state is landed or leading
-	timer  *time.Timer   // of the owner's wait
-	flight *flight       // to be led by the owner
+	logLengths *logLengths // of the store
+	logEntries int         // how many entries of logs the script has to read, by estimate
 
-	// The answer, written by the flight before it lands.
-	at    int64  // when it was decided: microseconds since the epoch
-	reply string // what the script says of the group
-	of    int    // its group in the flight
-	nth   int    // how many equal parts were decided before this one
-	err   error
+	// How it gets to Redis and back; see jobstate.go.
+	state  atomic.Int32  // a jobState
+	signal chan struct{} // gets one element when the state becomes done or leading
+	timer  *time.Timer   // of the owner's wait, kept for reuse. The owner's.
+	batch  *batch        // to be run by the owner, if the state is leading
 
-	// What the owner has read in it.
-	granted   bool // its checks were charged, as far as they are to be
-	settled   bool // an enforced check does not fit
-	unsettled bool // one does not fit that may in a moment: see isUnsettled
+	// The answer. The goroutine that runs the batch writes it before the state
+	// becomes done; the owner reads it after.
+	at     int64  // when the script decided, in microseconds since the epoch
+	reply  string // the script's answer to the group
+	err    error
+	group  int // which of the batch's groups the job is in
+	before int // how many equal jobs of the group are decided before this one
+
+	// What the owner found in the answer; see readAnswer.
+	granted bool // a take whose checks were charged, as far as they fit
+	denial
 }
 
-// A part is queued, and then taken along by a flight, or made to lead one. When
-// its owner gives up before, it is abandoned.
-const (
-	idle int32 = iota
-	queued
-	flying
-	leading
-	landed
-	abandoned
-)
+// denial says whether and how a job is denied. Both can be true, for different
+// checks.
+type denial struct {
+	final     bool // an enforced check does not fit
+	tentative bool // one does not fit that may in a moment; see isTentative
+}
 
-var parts = sync.Pool{New: func() any {
-	return &part{landed: make(chan struct{}, 1)}
+// isDenied reports whether an enforced check did not fit.
+func (d denial) isDenied() bool { return d.final || d.tentative }
+
+// jobs are for reuse, so that a check allocates nothing. All are idle.
+var jobs = sync.Pool{New: func() any {
+	return &job{signal: make(chan struct{}, 1)}
 }}
 
+// hashSeed is the seed of all hashes of this package. It is random, so that no
+// client can make keys up whose hashes collide.
 var hashSeed = maphash.MakeSeed()
 
-func newPart(op operation, slot int) *part {
-	p := parts.Get().(*part)
-	p.Begin(op)
-	p.slot, p.leads, p.equal = slot, true, op == take || op == peek
-	p.guards, p.judges, p.holds = false, false, false
-	p.logs, p.work = nil, 0
-	p.granted, p.settled, p.unsettled = false, false, false
-	return p
+// newJob returns an empty job for checks of one slot.
+func newJob(op operation, slot int) *job {
+	j := jobs.Get().(*job)
+	j.Begin(op)
+	j.slot, j.canLead, j.mergeable, j.hash = slot, true, op == take || op == peek, 0
+	j.penalized, j.judgeOnly, j.leavesHold = false, false, false
+	j.logLengths, j.logEntries = nil, 0
+	j.granted, j.denial = false, denial{}
+	return j
 }
 
-// release gives the part back for reuse, unless its owner gave up: then a flight
-// may still have it.
-func (p *part) release() {
-	if p.state.Load() == abandoned {
+// release gives the job back for reuse. An abandoned one is left to the garbage
+// collector, since a batch may still read it.
+func (j *job) release() {
+	if j.isAbandoned() {
 		return
 	}
-	p.state.Store(idle)
-	p.Forget()
-	p.asking, p.reply, p.nth, p.err, p.flight = false, "", 0, nil, nil
-	parts.Put(p)
+	j.setIdle()
+	j.Forget()
+	j.asking, j.reply, j.before, j.err, j.batch = false, "", 0, nil, nil
+	jobs.Put(j)
 }
 
-// again prepares the part to be sent once more, by its owner.
-func (p *part) again(asking bool) {
-	p.state.Store(idle)
-	p.asking, p.leads = asking, true
-	p.reply, p.err, p.flight = "", nil, nil
+// releaseAll releases jobs.
+func releaseAll(js []*job) {
+	for _, j := range js {
+		j.release()
+	}
 }
 
-// add adds a check of the request, and its penalty if the operation is about that,
-// too; charged is when it was charged, for a refund or renewal. A check that can
-// have a mark has been given it before, by remember.
-func (p *part) add(index int, check *store.Check, charged int64) {
-	p.Add(index, check, charged)
-	p.equal = p.equal && check.Rule.Algorithm != store.SlidingLog // whose reading does not tell what the next one sees
-	if p.logs != nil && isLog(check.Rule) {
-		p.work += p.logs.longest(check.Rule)
+// again prepares the job to be sent once more by its owner, after an answer that
+// decided nothing.
+func (j *job) again(asking bool) {
+	j.setIdle()
+	j.asking, j.canLead = asking, true
+	j.reply, j.err, j.batch = "", nil, nil
+}
+
+// add adds check number index of the request and, if the operation concerns it, its
+// penalty. charged is when the check was charged, for a refund or renewal. The mark
+// of a check that can have one has been added before, by addMark.
+func (j *job) add(index int, check *store.Check, charged int64) {
+	j.Add(index, check, charged)
+	// The reading of a log does not tell what the next equal job would see.
+	j.mergeable = j.mergeable && check.Rule.Algorithm != store.SlidingLog
+	if j.logLengths != nil && isLog(check.Rule) {
+		j.logEntries += j.logLengths.longest(check.Rule)
 	}
 	if check.Rule.Penalized() {
-		p.guard(index, check)
+		j.addPenalty(index, check)
 	}
 }
 
-// remember adds the mark of a check with Once. All marks come before all checks.
-func (p *part) remember(index int, check *store.Check, charged int64) {
-	p.AddMark(index, check, charged)
-	p.equal = false // of several equal parts only the first is charged
+// addMark adds the mark of a check with Once, which records that its operation was
+// charged. All marks come before all checks.
+func (j *job) addMark(index int, check *store.Check, charged int64) {
+	j.AddMark(index, check, charged)
+	j.mergeable = false // of equal jobs only the first is charged
 }
 
-// guard adds the penalty of a check, unless the operation leaves it as it is.
-func (p *part) guard(index int, check *store.Check) {
-	switch p.Op {
+// addPenalty adds the penalty of a check, unless the operation does not concern it.
+func (j *job) addPenalty(index int, check *store.Check) {
+	switch j.Op {
 	case take, peek:
 		if check.Cost == 0 {
-			return // it neither counts nor is blocked
+			return // such a check neither counts towards a block nor is blocked
 		}
-		p.guards, p.equal = true, false // equal ones would not see each other's denials
-		p.GuardChecks()
+		j.penalized, j.mergeable = true, false // equal jobs would not see each other's denials
+		j.GuardChecks()
 	case reset:
 	default:
 		return
 	}
-	p.AddPenalty(index, check, check.Rule.Block.For)
+	j.AddPenalty(index, check, check.Rule.Block.For)
 }
 
-// seal adds the keys. From then on the part needs nothing of the request.
-func (p *part) seal(prefix string) {
-	p.Seal(prefix)
-	if p.equal {
-		p.hash = maphash.Bytes(hashSeed, p.Bytes())
+// seal adds the Redis keys. From then on the job refers to nothing of the request.
+func (j *job) seal(prefix string) {
+	j.Seal(prefix)
+	if j.mergeable {
+		j.hash = maphash.Bytes(hashSeed, j.Bytes())
 	}
 }
 
-// same reports whether q asks for the same.
-func (p *part) same(q *part) bool {
-	return p.hash == q.hash && bytes.Equal(p.Bytes(), q.Bytes())
-}
-
-// answer fills in the results of the part's checks.
-func (p *part) answer(checks []store.Check, results []store.Result) error {
-	if err := p.CheckLength(p.reply); err != nil {
-		return &store.Error{Class: store.ClassUnknown, Err: err}
-	}
-	if p.guards {
-		p.answerGuarded(checks, results)
-		return nil
-	}
-	granted := int(^uint(0) >> 1) // how many equal parts were
-	var a script.Answer
-	left := p.reply
-	for _, i := range p.Checks {
-		if a, left = p.Cut(left, i, checks); i != script.Hold && !checks[i].Shadow {
-			granted = min(granted, p.fit(a, &checks[i]))
-		}
-	}
-	if p.judges {
-		granted = 0
-	}
-	p.granted = p.Op == take && p.nth < granted
-	left = p.reply
-	for _, i := range p.Checks {
-		if a, left = p.Cut(left, i, checks); i != script.Hold {
-			results[i] = p.result(a, &checks[i], granted, 0)
-		}
-	}
-	return nil
-}
-
-// result reads the script's answer to a check: how many equal parts it fits by
-// itself, and its reading; blocked is for how many microseconds its key is blocked.
-func (p *part) result(a script.Answer, check *store.Check, granted int, blocked int64) store.Result {
-	rule, cost, fits := check.Rule, check.Cost, a.Fits()
-	again := check.Once != nil && fits == script.Repeated && (p.Op == take || p.Op == peek)
-	charged := p.Op == charge || p.Op == renew || !again && p.Op == take && p.nth < granted && p.nth < fits
-	reading := store.Reading{At: p.at, Charged: charged, Blocked: blocked}
-	numbers := a
-	if charged {
-		numbers = a.After(p.Op, rule.Algorithm)
-	}
-	for k := range script.Numbers(rule.Algorithm) {
-		reading.Numbers[k] = numbers.Number(k)
-	}
-	if p.logs != nil && isLog(rule) {
-		p.logs.read(rule, reading.Numbers[0])
-	}
-	switch {
-	case again:
-		result := rule.Result(0, reading)
-		result.Repeated = result.Allowed // or a block holds
-		return result
-	case p.Op > peek:
-		return rule.Result(0, reading)
-	}
-	if p.Op == take && rule.Algorithm != store.SlidingLog { // else the reading is what it is
-		before := min(p.nth, granted, fits) // equal parts that were charged before
-		if charged {
-			before++
-		}
-		if cost > 0 && before > 0 {
-			reading = rule.After(reading, int64(before)*cost)
-			reading.Charged = charged
-		}
-	}
-	result := rule.Result(cost, reading)
-	if !result.Allowed && p.isUnsettled(a, check) {
-		soon(&result)
-	}
-	return result
+// isEqual reports whether both jobs ask the same of the same keys.
+func (j *job) isEqual(other *job) bool {
+	return j.hash == other.hash && bytes.Equal(j.Bytes(), other.Bytes())
 }

@@ -1,5 +1,8 @@
 package redisstore
 
+// How long the logs of sliding logs and concurrency limits are. A check of one costs
+// Redis by its length, so batches are bounded by it.
+
 import (
 	"sync/atomic"
 	"time"
@@ -7,29 +10,28 @@ import (
 	"github.com/weblimit/weblimit/core/store"
 )
 
-// maxWork bounds the entries of logs that a flight has Redis read, and so how long it
-// holds Redis, which runs the calls of a flight one after the other: an entry takes
-// some 60 ns, and so do 4,000 of them 0.25 ms. A longer log is a flight of its own.
-const maxWork = 4000
+// maxLogEntries bounds the log entries that a batch has Redis read, and so how long
+// the batch keeps Redis busy, which runs its calls one after the other. An entry takes
+// some 60 ns, so 4,000 of them take 0.25 ms. A longer log is a batch of its own.
+const maxLogEntries = 4000
 
-// logs are how long the longest logs are of late, by the id of the limit; limits
-// whose ids fall together count as one. A log is as long as it has been used, which is
-// mostly much less than it can be.
-type logs [256]atomic.Uint64
+// logLengthPeriod is how long the longest log counts, at least. After two periods
+// without a reading, nothing is known.
+const logLengthPeriod = 10 * time.Second
 
-// logsPeriod is how long the longest log counts, at least. After two periods nothing
-// is known.
-const logsPeriod = 10 * time.Second
+// logLengths holds the lengths of the longest recent logs, by the id of the limit, each
+// a packed recentLength. Limits whose ids collide share an entry. A log is as long as
+// it has been used, which is mostly much less than it can be.
+type logLengths [256]atomic.Uint64
 
 // isLog reports whether a rule keeps an entry for each request that counts.
 func isLog(r *store.Rule) bool {
 	return r.Algorithm == store.SlidingLog || r.Algorithm == store.Concurrency
 }
 
-// longest returns how many entries a log of the rule has, at most, as far as is
-// known.
-func (l *logs) longest(r *store.Rule) int {
-	now, known := logsNow(), logLengths(l[r.ID()%uint32(len(l))].Load())
+// longest returns how many entries a log of the rule has at most, as far as is known.
+func (l *logLengths) longest(r *store.Rule) int {
+	now, known := logPeriod(), unpackLength(l.entry(r).Load())
 	switch known.period {
 	case now:
 		return int(max(known.now, known.before))
@@ -39,18 +41,18 @@ func (l *logs) longest(r *store.Rule) int {
 	return int(r.Quota)
 }
 
-// read notes how many entries a log has.
-func (l *logs) read(r *store.Rule, entries int64) {
-	at, now := &l[r.ID()%uint32(len(l))], logsNow()
+// note notes how many entries a log has.
+func (l *logLengths) note(r *store.Rule, entries int64) {
+	at, now := l.entry(r), logPeriod()
 	for {
 		packed := at.Load()
-		known := logLengths(packed)
+		known := unpackLength(packed)
 		if known.period != now {
 			before := uint16(0)
 			if known.period == now-1 {
 				before = known.now
 			}
-			known = lengths{period: now, before: before}
+			known = recentLength{period: now, before: before}
 		}
 		known.now = max(known.now, uint16(min(entries, 1<<16-1)))
 		if packed == known.pack() || at.CompareAndSwap(packed, known.pack()) {
@@ -59,19 +61,22 @@ func (l *logs) read(r *store.Rule, entries int64) {
 	}
 }
 
-// lengths are those of the longest logs in this period and in the one before.
-type lengths struct {
-	period      uint32 // from 1
+func (l *logLengths) entry(r *store.Rule) *atomic.Uint64 { return &l[r.ID()%uint32(len(l))] }
+
+// recentLength is the length of the longest log in a period and in the one before.
+type recentLength struct {
+	period      uint32 // from 1, so that 0 is none
 	now, before uint16
 }
 
-func logLengths(packed uint64) lengths {
-	return lengths{uint32(packed >> 32), uint16(packed >> 16), uint16(packed)}
+func unpackLength(packed uint64) recentLength {
+	return recentLength{uint32(packed >> 32), uint16(packed >> 16), uint16(packed)}
 }
 
-func (l lengths) pack() uint64 {
+func (l recentLength) pack() uint64 {
 	return uint64(l.period)<<32 | uint64(l.now)<<16 | uint64(l.before)
 }
 
-// logsNow returns the number of the period.
-func logsNow() uint32 { return uint32(monotonic()/int64(logsPeriod)) + 2 }
+// logPeriod returns the number of the current period. It begins at 2, so that the one
+// before it is not 0.
+func logPeriod() uint32 { return uint32(monotonic()/int64(logLengthPeriod)) + 2 }

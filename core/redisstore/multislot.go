@@ -1,5 +1,29 @@
 package redisstore
 
+// Requests whose checks are in several hash slots.
+//
+// No slot knows what the others say. What one slot charges is given back if another
+// one denies, and until that is known the charge is tentative: it takes units that
+// others may need, and that may come back. So few charges are tentative, and those
+// are marked:
+//
+//   - Slots are asked one after the other, and the one that most clients share last.
+//     What that one charges is final, since all others have granted by then. The keys
+//     of a single client come first, since these are what a client can exhaust at
+//     will: a denial there charges nothing elsewhere. See multiSlot.plan.
+//   - Where a slot has denied within the last second, all slots are asked before any
+//     is charged. A denial that the denial cache knows is not asked for again. See
+//     recentdenials.go.
+//   - A tentative charge leaves a hold in the value, by the same call. The call that
+//     gives the charge back removes the hold, or one that follows a granted request.
+//     While there is a hold, the script flags denials of the key. Such denials are not
+//     cached, count towards no block, and are asked for again, up to twice. If the
+//     denial is left then, the client is told to wait for a moment only. See hold.go.
+//
+// If the process dies between the steps, or a node does not answer, what was charged
+// stays, as for any check that was not answered, and holds expire. While a breaker is
+// open for one of the nodes, nothing is charged elsewhere.
+
 import (
 	"context"
 	"errors"
@@ -8,110 +32,106 @@ import (
 	"github.com/weblimit/weblimit/core/store"
 )
 
-// takeSeveral decides a request whose checks are in several slots, none of which
-// knows what the others say. What one charges is given back if another denies, and
-// as long as that is open the charge is tentative: it takes units that others may
-// need, and that may come back. So few charges are tentative, and those are known:
-//
-//   - Slots are asked one after the other, the one that most clients share last.
-//     What that one charges is final: all others have granted by then. The keys of
-//     one client come first, since these are what a client can exhaust at will: a
-//     denial there charges nothing elsewhere. See plan.
-//   - Where a slot has denied a moment ago, all are asked before, without a charge.
-//     A denial that this process knows already is not asked for again. See suspects.
-//   - A tentative charge leaves a hold in the value, by the same call. The call that
-//     gives it back clears the hold, or one that follows a granted request. While
-//     there is a hold, the script flags denials of the key: these are not kept, count
-//     towards no block, and are asked for again, up to twice; then the client is told
-//     to wait for a moment only. See hold.
-//
-// If the process dies between the steps, or a node does not answer, what was
-// charged stays, as for any check that was not answered, and holds end by
-// themselves. While a node is known to be out, nothing is charged elsewhere.
-//
-// ps are the request's parts, which need not be sealed. It reports whether to ask
-// again for what tentative charges have denied.
-func (s *Store) takeSeveral(ctx context.Context, a asking, ps []*part, checks []store.Check, results []store.Result) (again bool, err error) {
-	if len(ps) == 0 {
+const (
+	// maxGivingBack bounds the requests whose charges are given back in the background.
+	maxGivingBack = 64
+
+	// backgroundTimeout is how long a call in the background may take that gives charges
+	// back or removes holds.
+	backgroundTimeout = time.Second
+
+	// minTimeToGiveBack is how much time must be left to give charges back while the
+	// request waits. A node that does not answer can leave some microseconds.
+	minTimeToGiveBack = 2 * time.Millisecond
+)
+
+// takeMultiSlot decides a request whose checks are in several slots. js are the
+// request's jobs, which say what is in which slot and are never sent. It reports
+// whether to ask again, because the denial is a tentative one.
+func (s *Store) takeMultiSlot(ctx context.Context, l lookup, js []*job, checks []store.Check, results []store.Result) (again bool, err error) {
+	if len(js) == 0 {
 		return false, nil
 	}
-	r := newSeveral(ps, checks)
-	defer r.release()
-	release(ps)
-	r.plan(&s.spreads)
-	for i := range r.groups {
-		g := &r.groups[i]
+	m := newMultiSlot(js, checks)
+	defer m.release()
+	releaseAll(js)
+	m.plan(&s.cardinalities)
+	for i := range m.groups {
+		g := &m.groups[i]
 		var known bool
-		if g.asking, known = s.denials.find(g.checks, g.results); known {
-			g.state, g.settled = denied, true
-			a = a.within(g.asking)
+		if g.lookup, known = s.denials.find(g.checks, g.results); known {
+			g.state, g.final = slotDenied, true
+			l = l.limitedBy(g.lookup)
 		}
 	}
-	if r.isDenied() || r.isSuspect(&s.suspects) {
-		err = s.lookAt(ctx, r, false)
+	if m.isDenied() || m.isLikelyDenied(&s.recentDenials) {
+		err = s.peekGroups(ctx, m, false)
 	}
-	if err == nil && !r.isDenied() {
-		err = s.chargeAll(ctx, r)
+	if err == nil && !m.isDenied() {
+		err = s.chargeGroups(ctx, m)
 	}
-	if err == nil && !r.isDenied() {
-		s.confirm(r)
-		r.tell(results)
+	if err == nil && !m.isDenied() {
+		s.removeHolds(m)
+		m.copyResults(results)
 		return false, nil
 	}
-	back := s.withdraw(ctx, r)
+	failed := s.giveBack(ctx, m)
 	if err == nil {
-		if err = back; err == nil {
-			err = s.lookAt(ctx, r, true)
+		if err = failed; err == nil {
+			err = s.peekGroups(ctx, m, true)
 		}
 	}
-	r.tell(results)
+	m.copyResults(results)
 	if err != nil {
 		return false, err
 	}
-	return s.learn(r, a, checks, results), nil
+	return s.noteDenials(m, l, checks, results), nil
 }
 
-// lookAt asks the slots that have said nothing yet, and charges nothing. Once it is
-// known that the request is denied, those are asked as well that have not counted it
-// towards the blocks that they may begin.
-func (s *Store) lookAt(ctx context.Context, r *several, isDenied bool) error {
-	for i := range r.groups {
-		g := &r.groups[i]
-		if g.state != unasked && (g.counted || !isDenied || g.asking.ends != 0) {
+// peekGroups asks the slots that have not answered yet, and charges nothing. Once it
+// is known that the request is denied, it also asks slots that have not yet counted
+// the denial towards their blocks.
+func (s *Store) peekGroups(ctx context.Context, m *multiSlot, isDenied bool) error {
+	for i := range m.groups {
+		g := &m.groups[i]
+		if g.state != slotUnasked && (g.counted || !isDenied || g.lookup.expires != 0) {
 			continue
 		}
-		if isDenied || !shadowPenalized(g.checks) { // whose denials don't end a request
-			if g.part = s.groupPart(take, g); g.part.judge() {
-				g.part.seal(s.prefix)
+		// A take that charges nothing counts denials towards blocks, and a peek does not.
+		// But the denial of a shadow check does not end the request: it would be counted
+		// again when the request is charged.
+		if isDenied || !anyShadowPenalized(g.checks) {
+			if g.job = s.groupJob(take, g); g.job.judge() {
+				g.job.seal(s.prefix)
 				continue
 			}
-			g.part.release()
+			g.job.release()
 		}
-		g.part = s.groupPart(peek, g)
-		g.part.seal(s.prefix)
+		g.job = s.groupJob(peek, g)
+		g.job.seal(s.prefix)
 	}
-	return s.askGroups(ctx, r)
+	return s.runGroups(ctx, m)
 }
 
-// chargeAll charges slot after slot, and ends with one that denies or fails.
-func (s *Store) chargeAll(ctx context.Context, r *several) error {
-	if err := s.reach(ctx, r); err != nil {
+// chargeGroups charges slot after slot, until one denies or fails.
+func (s *Store) chargeGroups(ctx context.Context, m *multiSlot) error {
+	if err := s.refuseIfOut(ctx, m); err != nil {
 		return err
 	}
-	for i := range r.groups {
-		r.groups[i].state = unasked // whatever was looked at
+	for i := range m.groups {
+		m.groups[i].state = slotUnasked // whatever a peek has said
 	}
-	for from := 0; from < len(r.groups); {
-		to := r.stepFrom(from)
+	for from := 0; from < len(m.groups); {
+		to := m.stepFrom(from)
 		for i := from; i < to; i++ {
-			g := &r.groups[i]
-			g.part = s.groupPart(take, g)
-			if r.isTentative(i) {
-				g.part.hold(0)
+			g := &m.groups[i]
+			g.job = s.groupJob(take, g)
+			if m.isTentative(i) {
+				g.job.hold(0)
 			}
-			g.part.seal(s.prefix)
+			g.job.seal(s.prefix)
 		}
-		if err := s.askGroups(ctx, r); err != nil || r.isDenied() {
+		if err := s.runGroups(ctx, m); err != nil || m.isDenied() {
 			return err
 		}
 		from = to
@@ -119,19 +139,20 @@ func (s *Store) chargeAll(ctx context.Context, r *several) error {
 	return nil
 }
 
-// reach reports a node that is known to be out, before anything is charged.
-func (s *Store) reach(ctx context.Context, r *several) error {
-	for i := range r.groups {
-		if s.out.Load() <= 0 {
+// refuseIfOut fails if the breaker of one of the nodes is open, before anything is
+// charged.
+func (s *Store) refuseIfOut(ctx context.Context, m *multiSlot) error {
+	for i := range m.groups {
+		if s.openBreakers.Load() <= 0 {
 			return nil
 		}
-		p := s.groupPart(peek, &r.groups[i])
-		p.seal(s.prefix)
-		n, err := s.route.node(ctx, p)
+		j := s.groupJob(peek, &m.groups[i]) // for its key
+		j.seal(s.prefix)
+		n, err := s.route.node(ctx, j)
 		if err == nil && n.breaker.isOpen() {
-			err = n.refuse(p)
+			err = n.refuse(j)
 		}
-		p.release()
+		j.release()
 		if err != nil {
 			return err
 		}
@@ -139,127 +160,129 @@ func (s *Store) reach(ctx context.Context, r *several) error {
 	return nil
 }
 
-// askGroups has the groups' parts decided, reads the answers and drops the parts.
-func (s *Store) askGroups(ctx context.Context, r *several) error {
-	r.ps = r.ps[:0]
-	for i := range r.groups {
-		if p := r.groups[i].part; p != nil {
-			r.ps = append(r.ps, p)
+// runGroups runs the groups' jobs, reads the answers and releases the jobs.
+func (s *Store) runGroups(ctx context.Context, m *multiSlot) error {
+	m.jobs = m.jobs[:0]
+	for i := range m.groups {
+		if j := m.groups[i].job; j != nil {
+			m.jobs = append(m.jobs, j)
 		}
 	}
-	err := s.run(ctx, r.ps)
-	for i := range r.groups {
-		g := &r.groups[i]
-		if p := g.part; p != nil {
-			if p.state.Load() != abandoned && p.err == nil {
-				if failed := g.hear(p); failed != nil {
+	err := s.run(ctx, m.jobs)
+	for i := range m.groups {
+		g := &m.groups[i]
+		if j := g.job; j != nil {
+			if !j.isAbandoned() && j.err == nil {
+				if failed := g.readAnswer(j); failed != nil {
 					err = errors.Join(err, failed)
 				}
 			}
-			p.release()
-			g.part = nil
+			j.release()
+			g.job = nil
 		}
 	}
 	return err
 }
 
-// withdraw gives back what was charged, with its holds. When the deadline is over,
-// or nearly, it does so in the background: then the results still count what is on
-// its way back.
-func (s *Store) withdraw(ctx context.Context, r *several) error {
-	inTime := ctx.Err() == nil && timeLeft(ctx) >= minReturn
-	var back []*part
-	for i := range r.groups {
-		g := &r.groups[i]
-		if g.state != granted {
+// giveBack gives back what was charged, and removes the holds. If the deadline is
+// over, or nearly, it does so in the background. Then the results still count as used
+// what is on its way back.
+func (s *Store) giveBack(ctx context.Context, m *multiSlot) error {
+	inTime := ctx.Err() == nil && timeLeft(ctx) >= minTimeToGiveBack
+	var refunds []*job
+	for i := range m.groups {
+		g := &m.groups[i]
+		if g.state != slotGranted {
 			continue
 		}
-		if g.part = s.groupPart(refund, g); g.held != 0 {
-			g.part.AddKeys(g.checks)
-			g.part.hold(g.held)
+		if g.job = s.groupJob(refund, g); g.heldAt != 0 {
+			g.job.AddKeys(g.checks)
+			g.job.hold(g.heldAt)
 		}
-		g.part.seal(s.prefix)
-		back = append(back, g.part)
+		g.job.seal(s.prefix)
+		refunds = append(refunds, g.job)
 		if !inTime {
-			g.part = nil
+			g.job = nil // the goroutine's below
 		}
-		for j := range g.results {
-			g.results[j].Charged = false
+		for k := range g.results {
+			g.results[k].Charged = false
 		}
 	}
 	switch {
-	case len(back) == 0:
+	case len(refunds) == 0:
 		return nil
 	case inTime:
-		return s.askGroups(ctx, r)
+		return s.runGroups(ctx, m)
 	}
 	select {
-	case s.returning <- struct{}{}:
+	case s.givingBack <- struct{}{}:
 	default:
 		return nil // too many already: the charge stays
 	}
 	go func() {
-		defer func() { <-s.returning }()
-		ctx, cancel := context.WithTimeout(context.Background(), returnTimeout) // the caller's is not ours any more
+		defer func() { <-s.givingBack }()
+		// Not of the caller's context, which is the caller's again by now.
+		ctx, cancel := context.WithTimeout(context.Background(), backgroundTimeout)
 		defer cancel()
-		_ = s.run(ctx, back) // or the charge stays
-		release(back)
+		_ = s.run(ctx, refunds) // if it fails, the charge stays
+		releaseAll(refunds)
 	}()
 	return nil
 }
 
-// confirm clears the holds of a granted request, in the background.
-func (s *Store) confirm(r *several) {
-	for i := range r.groups {
-		if g := &r.groups[i]; g.held != 0 {
-			p := newPart(refund, g.slot)
-			p.AddKeys(g.checks)
-			p.hold(g.held)
-			p.seal(s.prefix)
-			s.clearing.add(s, p)
+// removeHolds removes the holds of a granted request, in the background.
+func (s *Store) removeHolds(m *multiSlot) {
+	for i := range m.groups {
+		if g := &m.groups[i]; g.heldAt != 0 {
+			j := newJob(refund, g.slot)
+			j.AddKeys(g.checks)
+			j.hold(g.heldAt)
+			j.seal(s.prefix)
+			s.cleanup.add(s, j)
 		}
 	}
 }
 
-// learn keeps the denials of a request. It reports whether to ask again for what
-// tentative charges have denied.
-func (s *Store) learn(r *several, a asking, checks []store.Check, results []store.Result) (again bool) {
-	settled, unsettled := false, false
-	for i := range r.groups {
-		g := &r.groups[i]
-		if g.state != denied {
+// noteDenials caches the denials of a request, and notes its keys for the next
+// requests. It reports whether to ask again, because the denial is a tentative one.
+func (s *Store) noteDenials(m *multiSlot, l lookup, checks []store.Check, results []store.Result) (again bool) {
+	var all denial
+	for i := range m.groups {
+		g := &m.groups[i]
+		if g.state != slotDenied {
 			continue
 		}
-		s.suspects.note(g.checks, g.results)
-		settled, unsettled = settled || g.settled, unsettled || g.unsettled
-		if !g.unsettled && g.asking.ends == 0 { // else it is kept already
-			s.denials.keep(g.asking, g.checks, g.results)
+		s.recentDenials.note(g.checks, g.results)
+		all.final, all.tentative = all.final || g.final, all.tentative || g.tentative
+		if !g.tentative && g.lookup.expires == 0 { // else it is in the cache already
+			s.denials.keep(g.lookup, g.checks, g.results)
 		}
 	}
-	if !unsettled {
-		s.denials.keep(a, checks, results)
+	if !all.tentative {
+		s.denials.keep(l, checks, results)
 	}
-	return worthAgain(checks, settled, unsettled)
+	return worthAnotherAttempt(checks, all)
 }
 
-// worthAgain reports whether to ask again for checks that were denied, if some of
-// that may be over in a moment, and some not. What is not counts towards blocks, once.
-func worthAgain(checks []store.Check, settled, unsettled bool) bool {
-	return unsettled && (!settled || !penalized(checks))
+// worthAnotherAttempt reports whether to ask again for a denied request: part of the
+// denial is tentative, and nothing counts twice. Where penalties apply, a final denial
+// has counted towards a block, and must do so once.
+func worthAnotherAttempt(checks []store.Check, d denial) bool {
+	return d.tentative && (!d.final || !anyPenalized(checks))
 }
 
-// groupPart returns the part of a group for an operation, not sealed yet.
-func (s *Store) groupPart(op operation, g *slotGroup) *part {
-	var few [1]*part
-	ps := s.split(few[:0], op, g.slot, g.checks, g.results)
-	if len(ps) == 0 { // nothing was charged that could be given back
-		return newPart(op, g.slot)
+// groupJob returns a job that asks for a group. It is to be sealed.
+func (s *Store) groupJob(op operation, g *slotGroup) *job {
+	var few [1]*job
+	js := s.jobsFor(few[:0], op, g.slot, g.checks, g.results)
+	if len(js) == 0 { // a refund of nothing that was charged
+		return newJob(op, g.slot)
 	}
-	return ps[0]
+	return js[0]
 }
 
-// penalized reports whether a limit with a penalty applies to the checks.
-func penalized(checks []store.Check) bool {
+// anyPenalized reports whether a limit with a penalty applies to the checks.
+func anyPenalized(checks []store.Check) bool {
 	for i := range checks {
 		if checks[i].Rule.Penalized() {
 			return true
@@ -268,8 +291,8 @@ func penalized(checks []store.Check) bool {
 	return false
 }
 
-// shadowPenalized reports whether a penalty counts what a shadow check denies.
-func shadowPenalized(checks []store.Check) bool {
+// anyShadowPenalized reports whether a penalty counts the denials of a shadow check.
+func anyShadowPenalized(checks []store.Check) bool {
 	for i := range checks {
 		if checks[i].Shadow && checks[i].Rule.Penalized() {
 			return true
@@ -277,15 +300,3 @@ func shadowPenalized(checks []store.Check) bool {
 	}
 	return false
 }
-
-const (
-	// maxReturning bounds the requests that are given back in the background.
-	maxReturning = 64
-
-	// returnTimeout is how long that may take.
-	returnTimeout = time.Second
-
-	// minReturn is how much time must be left to do so while the request waits.
-	// A node that does not answer leaves some microseconds at times.
-	minReturn = 2 * time.Millisecond
-)

@@ -91,18 +91,18 @@ func takeOne(ctx context.Context, s *Store, key string, rule *core.Rule) (core.R
 	return results[0], err
 }
 
-// quiet waits until nothing flies or waits.
+// quiet waits until nothing is in flight or waits.
 func (n *node) quiet(t *testing.T) {
 	t.Helper()
 	awaitThat(t, "a quiet node", func() bool {
 		n.mu.Lock()
 		defer n.mu.Unlock()
-		return n.flying == 0
+		return n.inFlight == 0
 	})
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	if len(n.waiting) != 0 {
-		t.Errorf("nothing flies, and %d parts wait", len(n.waiting))
+	if len(n.queue) != 0 {
+		t.Errorf("nothing is in flight, and %d jobs wait", len(n.queue))
 	}
 }
 
@@ -179,7 +179,7 @@ func (h *hammer) run(t *testing.T, apart bool) {
 	h.answers = map[string]map[int64]int{}
 	s, n, rule := storeUnder(t, ordeal{before: h.before, after: h.after}, h.quota)
 	if apart {
-		s.route = &foreignRoute{singleRoute{n}} // each slot is a call, all on one node
+		s.route = &unknownRoute{singleRoute{n}} // each slot is a call, all on one node
 	}
 	rounds := 150
 	if more, err := strconv.Atoi(os.Getenv("SEEDS")); err == nil {
@@ -196,7 +196,7 @@ func (h *hammer) run(t *testing.T, apart bool) {
 	}
 	all.Wait()
 	n.quiet(t)
-	h.checkParts(t)
+	h.checkJobs(t)
 	h.checkAnswers(t, s, n, rule)
 	t.Logf("%d calls, %d without an answer, the latest %v after its deadline", h.calls.Load(), h.failed.Load(), time.Duration(h.worst.Load()))
 }
@@ -292,13 +292,13 @@ func hammerContext(random *rand.Rand) (context.Context, context.CancelFunc, time
 	return endsAt{context.Background(), time.Now().Add(left)}, func() {}, left
 }
 
-// checkParts looks at the parts that were given back: a second answer to one
+// checkJobs looks at the jobs that were given back: a second answer to one
 // would be in the way of its next owner's.
-func (h *hammer) checkParts(t *testing.T) {
+func (h *hammer) checkJobs(t *testing.T) {
 	t.Helper()
 	for range 100 {
-		if p := parts.Get().(*part); len(p.landed) != 0 || p.state.Load() != idle || p.flight != nil {
-			t.Errorf("a part was given back in state %d with %d answers", p.state.Load(), len(p.landed))
+		if p := jobs.Get().(*job); len(p.signal) != 0 || p.state.Load() != int32(idle) || p.batch != nil {
+			t.Errorf("a job was given back in state %d with %d answers", p.state.Load(), len(p.signal))
 		}
 	}
 }
@@ -351,15 +351,15 @@ func (g *gate) pass(context.Context) error {
 func TestAFullQueueFailsAtOnce(t *testing.T) {
 	t.Parallel()
 	g := newGate(nil)
-	s, n, rule := storeUnder(t, ordeal{before: g.pass}, maxWaiting*2)
+	s, n, rule := storeUnder(t, ordeal{before: g.pass}, maxQueued*2)
 	ctx := endsAt{context.Background(), time.Now().Add(time.Hour)}
 	checks := []core.Check{{Key: []byte("k"), Rule: rule, Cost: 1}}
-	waiting := make([]*part, maxFlights+maxWaiting)
+	waiting := make([]*job, maxInFlight+maxQueued)
 	for i := range waiting {
-		waiting[i] = s.seal(s.split(nil, take, anySlot, checks, nil))[0]
-		waiting[i].leads = false
+		waiting[i] = s.sealAll(s.jobsFor(nil, take, anySlot, checks, nil))[0]
+		waiting[i].canLead = false
 		if err := n.start(ctx, waiting[i:i+1]); err != nil {
-			t.Fatalf("part %d: %v", i, err)
+			t.Fatalf("job %d: %v", i, err)
 		}
 	}
 	start := time.Now()
@@ -371,25 +371,25 @@ func TestAFullQueueFailsAtOnce(t *testing.T) {
 	seen := map[int64]bool{}
 	for i, p := range waiting {
 		if err := n.wait(ctx, p); err != nil {
-			t.Fatalf("part %d: %v", i, err)
+			t.Fatalf("job %d: %v", i, err)
 		}
 		var results [1]core.Result
-		if err := p.answer(checks, results[:]); err != nil || !results[0].Charged || seen[results[0].Remaining] {
-			t.Fatalf("part %d: %+v, %v, want an answer of its own", i, results[0], err)
+		if err := p.readAnswer(checks, results[:]); err != nil || !results[0].Charged || seen[results[0].Remaining] {
+			t.Fatalf("job %d: %+v, %v, want an answer of its own", i, results[0], err)
 		}
 		seen[results[0].Remaining] = true
 	}
 	n.quiet(t)
 	trips := g.reached.Load() // twice if Redis has forgotten the script
-	if most := int64(2 * (maxFlights + maxWaiting/maxParts)); trips > most {
-		t.Errorf("%d parts took %d round trips, want at most %d", len(waiting), trips, most)
+	if most := int64(2 * (maxInFlight + maxQueued/maxJobs)); trips > most {
+		t.Errorf("%d jobs took %d round trips, want at most %d", len(waiting), trips, most)
 	}
-	t.Logf("%d parts were decided in %d round trips", len(waiting), trips)
+	t.Logf("%d jobs were decided in %d round trips", len(waiting), trips)
 }
 
 func TestABreakerThatOpensTurnsAwayWhoWaits(t *testing.T) {
 	t.Parallel()
-	const waiters = 3000 // more than five flights take along
+	const waiters = 3000 // more than five batches take along
 	g := newGate(io.EOF)
 	s, n, rule := storeUnder(t, ordeal{before: g.pass}, waiters)
 	ctx := endsAt{context.Background(), time.Now().Add(time.Hour)}
@@ -407,7 +407,7 @@ func TestABreakerThatOpensTurnsAwayWhoWaits(t *testing.T) {
 	awaitThat(t, "a queue", func() bool {
 		n.mu.Lock()
 		defer n.mu.Unlock()
-		return n.flying+len(n.waiting) == waiters
+		return n.inFlight+len(n.queue) == waiters
 	})
 	close(g.open)
 	start := time.Now()
@@ -416,7 +416,7 @@ func TestABreakerThatOpensTurnsAwayWhoWaits(t *testing.T) {
 		t.Errorf("errors by class: %v", classes)
 	}
 	// Those under way when it opens may each begin another before they know.
-	if most := int64(breakerFailures + 3*maxFlights); g.reached.Load() > most {
+	if most := int64(breakerFailures + 3*maxInFlight); g.reached.Load() > most {
 		t.Errorf("%d round trips were made to a node that fails, want at most %d", g.reached.Load(), most)
 	}
 	if !n.breaker.isOpen() {
@@ -439,10 +439,10 @@ func TestAClientThatHangsUpHarmsNobody(t *testing.T) {
 	for range 4 * breakerFailures {
 		for _, ctx := range []context.Context{gone, over} {
 			_, _ = takeOne(ctx, s, "a", rule)
-			s.route = &foreignRoute{singleRoute{n}}
+			s.route = &unknownRoute{singleRoute{n}}
 			_ = s.Take(ctx, checks, make([]core.Result, 2))
 			_ = s.Peek(ctx, checks, make([]core.Result, 2))
-			s.clearing.wait(context.Background()) // which goes by the route
+			s.cleanup.wait(context.Background()) // which goes by the route
 			s.route = &singleRoute{n}
 		}
 		n.quiet(t)
@@ -456,7 +456,7 @@ func TestAClientThatHangsUpHarmsNobody(t *testing.T) {
 }
 
 // A leader's client hangs up while the round trip is under way.
-func TestAFlightOutlivesItsLeadersClient(t *testing.T) {
+func TestABatchOutlivesItsLeadersClient(t *testing.T) {
 	t.Parallel()
 	g := newGate(nil)
 	canceled := false
@@ -465,14 +465,14 @@ func TestAFlightOutlivesItsLeadersClient(t *testing.T) {
 		canceled = canceled || ctx.Err() != nil
 		return err
 	}}, 1000)
-	n.proven.Store(true) // the request makes the round trip itself
+	n.connected.Store(true) // the request makes the round trip itself
 	ctx, cancel := context.WithTimeout(context.Background(), time.Hour)
 	done := make(chan error)
 	go func() {
 		_, err := takeOne(ctx, s, "k", rule)
 		done <- err
 	}()
-	awaitThat(t, "a flight", func() bool { return g.reached.Load() == 1 })
+	awaitThat(t, "a round trip", func() bool { return g.reached.Load() == 1 })
 	cancel()
 	close(g.open)
 	if err := <-done; err != nil || canceled {
@@ -502,7 +502,7 @@ func TestShortDeadlinesNeitherOpenABreakerNorKeepItOpen(t *testing.T) {
 	if n.breaker.isOpen() {
 		t.Error("the breaker is open")
 	}
-	n.allowed.Store(int64(time.Millisecond)) // had there been nothing else for long
+	n.typicalTimeout.Store(int64(time.Millisecond)) // had there been nothing else for long
 	for range breakerFailures {
 		n.fail(n.storeError(store.ClassTimeout, io.EOF))
 	}
@@ -561,7 +561,7 @@ func TestWhatIsGivenBackLaterHasAContextOfItsOwn(t *testing.T) {
 		}
 		return nil
 	}}, 10)
-	s.route = &foreignRoute{singleRoute{n}}
+	s.route = &unknownRoute{singleRoute{n}}
 	checks := []core.Check{{Key: []byte("a"), Rule: rule, Cost: 1}, {Key: []byte("b"), Rule: rule, Cost: 1}}
 	results := make([]core.Result, 2)
 	ctx := context.WithValue(context.Background(), ownerKey{}, "the caller's")
@@ -571,12 +571,12 @@ func TestWhatIsGivenBackLaterHasAContextOfItsOwn(t *testing.T) {
 	slow.Store(true)
 	over, cancel := context.WithTimeout(ctx, -time.Second)
 	defer cancel()
-	r := newSeveral(s.split(nil, take, anySlot, checks, nil), checks)
+	r := newMultiSlot(s.jobsFor(nil, take, anySlot, checks, nil), checks)
 	for i := range r.groups {
-		r.groups[i].state = granted
+		r.groups[i].state = slotGranted
 		r.groups[i].results[0] = results[r.which[i]]
 	}
-	if err := s.withdraw(over, r); err != nil {
+	if err := s.giveBack(over, r); err != nil {
 		t.Fatal(err)
 	}
 	if got := <-asked; got != nil {

@@ -1,5 +1,8 @@
 package redisstore
 
+// Keys that were denied within the last second, and may be denied again. Requests
+// in several slots ask for such a key before they charge others.
+
 import (
 	"hash/maphash"
 	"sync/atomic"
@@ -8,27 +11,28 @@ import (
 	"github.com/weblimit/weblimit/core/store"
 )
 
-// suspects are keys that were denied a moment ago, and may be so again.
-type suspects [1024]atomic.Int64 // by hash: until when, on the monotonic clock
+// recentDenialAge is how long a denial counts as recent.
+const recentDenialAge = time.Second
 
-// suspicion is how long a key is one after a denial.
-const suspicion = time.Second
+// recentDenials holds, by a hash of key and limit, until when a denial is recent, on
+// the monotonic clock. Keys whose hashes collide share an entry. That costs a round
+// trip, and decides nothing.
+type recentDenials [1024]atomic.Int64
 
 // note adds the keys of the checks that did not fit.
-func (s *suspects) note(checks []store.Check, results []store.Result) {
+func (r *recentDenials) note(checks []store.Check, results []store.Result) {
 	for i := range checks {
 		if !results[i].Allowed && !checks[i].Shadow {
-			s.of(&checks[i]).Store(monotonic() + int64(suspicion))
+			r.entry(&checks[i]).Store(monotonic() + int64(recentDenialAge))
 		}
 	}
 }
 
-// any reports whether a check that can deny is one. Keys that fall together are
-// suspected together, which costs a look.
-func (s *suspects) any(checks []store.Check) bool {
+// anyOf reports whether a check that can deny was recently denied.
+func (r *recentDenials) anyOf(checks []store.Check) bool {
 	for i := range checks {
-		if deniable(&checks[i]) {
-			if until := s.of(&checks[i]).Load(); until != 0 && monotonic() < until {
+		if canDeny(&checks[i]) {
+			if until := r.entry(&checks[i]).Load(); until != 0 && monotonic() < until {
 				return true
 			}
 		}
@@ -36,9 +40,9 @@ func (s *suspects) any(checks []store.Check) bool {
 	return false
 }
 
-func (s *suspects) of(c *store.Check) *atomic.Int64 {
-	return &s[(maphash.Bytes(hashSeed, c.Key)^uint64(c.Rule.ID()))%uint64(len(s))]
+func (r *recentDenials) entry(c *store.Check) *atomic.Int64 {
+	return &r[(maphash.Bytes(hashSeed, c.Key)^uint64(c.Rule.ID()))%uint64(len(r))]
 }
 
-// deniable reports whether a check can deny its request.
-func deniable(c *store.Check) bool { return !c.Shadow && c.Cost > 0 }
+// canDeny reports whether a check can deny its request.
+func canDeny(c *store.Check) bool { return !c.Shadow && c.Cost > 0 }

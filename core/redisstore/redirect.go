@@ -1,5 +1,7 @@
 package redisstore
 
+// MOVED and ASK: what a Cluster node answers for a slot that another node has.
+
 import (
 	"errors"
 	"net"
@@ -8,13 +10,13 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// redirection is a Cluster node's answer that another one has the slot: for good
-// (MOVED), or for a key that has been moved already while others are still to be
+// redirection is a Cluster node's answer that another node has the slot: for good
+// (MOVED), or for the keys that have been moved there while the slot is on its way
 // (ASK). The node has not run the call.
 type redirection struct {
 	reply error
-	addr  string
-	ask   bool
+	addr  string // of the other node, as Redis writes it
+	ask   bool   // ASK
 }
 
 func (r redirection) Error() string { return r.reply.Error() }
@@ -33,9 +35,8 @@ func redirectionOf(err error) (redirection, bool) {
 	return redirection{reply: err, addr: fields[2], ask: fields[0] == "ASK"}, true
 }
 
-// from returns the redirection with its address as go-redis writes it: with
-// brackets around IPv6, which Redis leaves out, and with the host that the node
-// leaves out if it means its own.
+// from returns the redirection with its address as go-redis writes it. Redis leaves
+// out the brackets around IPv6, and a node leaves out the host if it is its own.
 func (r redirection) from(n *node) redirection {
 	colon := strings.LastIndexByte(r.addr, ':')
 	if colon < 0 {

@@ -1,5 +1,8 @@
 package redisstore
 
+// The route through a Ring: shards that know nothing of each other, and keys that are
+// spread over them by a consistent hash.
+
 import (
 	"context"
 	"errors"
@@ -11,19 +14,19 @@ import (
 	"github.com/weblimit/weblimit/core/store"
 )
 
-// ringRoute leads to the shards of a Ring. A key stays with its shard, up or
-// down: a Ring would hand the keys of a shard that is down to others, at moments
-// on which processes do not agree, and clients would get their quota twice.
-// While a shard is down, the outage policies decide for its keys. For the same
-// reason the shards are those that the Ring began with, whatever SetAddrs says.
+// ringRoute leads to the shards of a Ring. A key stays with its shard, up or down. A
+// Ring itself would hand the keys of a shard that is down to others, at moments on
+// which processes do not agree, and clients would get their quota twice. While a
+// shard is down, the outage policies decide for its keys. For the same reason the
+// shards are those that the Ring began with, whatever SetAddrs changes.
 type ringRoute struct {
 	store  *Store
 	client *redis.Ring
-	names  []string // of the shards, in order
+	names  []string // of the shards, sorted; a shard's slot is its place here
 	hash   redis.ConsistentHash
 
 	mu    sync.RWMutex
-	nodes []*node // by shard; nil until it has been seen up. Guarded by mu.
+	nodes []*node // by slot; nil until the shard has been seen up. Guarded by mu.
 }
 
 func newRingRoute(s *Store, c *redis.Ring) *ringRoute {
@@ -34,18 +37,18 @@ func newRingRoute(s *Store, c *redis.Ring) *ringRoute {
 	slices.Sort(r.names)
 	r.hash = c.Options().NewConsistentHash(r.names)
 	r.nodes = make([]*node, len(r.names))
-	c.OnNewNode(r.renew)
-	r.look()
+	c.OnNewNode(r.replace)
+	r.findShards()
 	return r
 }
 
-// look finds the shards' clients, of those that are up.
-func (r *ringRoute) look() {
+// findShards finds the clients of the shards that are up.
+func (r *ringRoute) findShards() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	var found sync.Mutex
 	byAddr := make(map[string]*redis.Client)
-	_ = r.client.ForEachShard(ended, func(_ context.Context, c *redis.Client) error { // asks nobody
+	_ = r.client.ForEachShard(canceled, func(_ context.Context, c *redis.Client) error { // concurrently, and asks no server
 		found.Lock()
 		defer found.Unlock()
 		byAddr[c.Options().Addr] = c
@@ -58,9 +61,9 @@ func (r *ringRoute) look() {
 	}
 }
 
-// renew takes another client for a shard: SetAddrs closes that of an address that
-// it leaves out, and makes a new one when the address is back.
-func (r *ringRoute) renew(c *redis.Client) {
+// replace makes a shard's node anew, with another client. SetAddrs closes the client
+// of an address that it leaves out, and makes a new one when the address is back.
+func (r *ringRoute) replace(c *redis.Client) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for i, name := range r.names {
@@ -70,23 +73,24 @@ func (r *ringRoute) renew(c *redis.Client) {
 	}
 }
 
-func (r *ringRoute) slot(_ string, tag []byte) int {
-	i, _ := slices.BinarySearch(r.names, r.hash.Get(string(tag)))
+func (r *ringRoute) slot(_ string, clientKey []byte) int {
+	i, _ := slices.BinarySearch(r.names, r.hash.Get(string(clientKey)))
 	return i
 }
 
-func (r *ringRoute) node(_ context.Context, p *part) (*node, error) {
-	if n := r.at(p.slot); n != nil {
+func (r *ringRoute) node(_ context.Context, j *job) (*node, error) {
+	if n := r.shard(j.slot); n != nil {
 		return n, nil
 	}
-	r.look()
-	if n := r.at(p.slot); n != nil {
+	r.findShards()
+	if n := r.shard(j.slot); n != nil {
 		return n, nil
 	}
 	return nil, &store.Error{Class: store.ClassConnection, Err: errors.New("the Ring's shard is down")}
 }
 
-func (r *ringRoute) at(i int) *node {
+// shard returns the node of a slot, or nil.
+func (r *ringRoute) shard(i int) *node {
 	r.mu.RLock()
 	defer r.mu.RUnlock()
 	if i < len(r.nodes) {

@@ -1,5 +1,8 @@
 package redisstore
 
+// Routes: which node decides for which keys, by the kind of client. This file has the
+// single server and Sentinel; see cluster.go and ring.go for the others.
+
 import (
 	"context"
 	"sync/atomic"
@@ -8,14 +11,16 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// route knows which node decides for which keys.
+// route knows which node decides for which keys. All methods may be called
+// concurrently.
 type route interface {
-	// slot returns what keys must share for one call to decide them: the hash
-	// slot of a Cluster, the shard of a Ring; on a single server, all do.
-	slot(prefix string, tag []byte) int
+	// slot returns what keys must share so that one call of the script can decide them:
+	// the hash slot of a Cluster, the shard of a Ring. On a single server, all keys share
+	// slot 0.
+	slot(prefix string, clientKey []byte) int
 
-	// node returns the node of a part's slot.
-	node(ctx context.Context, p *part) (*node, error)
+	// node returns the node of a sealed job.
+	node(ctx context.Context, j *job) (*node, error)
 
 	// follow returns the node that a redirection names.
 	follow(ctx context.Context, from *node, to redirection) (*node, error)
@@ -27,7 +32,7 @@ func (s *Store) routeFor(client redis.UniversalClient) route {
 	case *redis.Client:
 		n := s.newNode(c)
 		if c.Options().Addr == failoverAddr {
-			n.moves = reconnect(c)
+			n.onFailure = reconnect(c)
 		}
 		return &singleRoute{n}
 	case *redis.ClusterClient:
@@ -35,19 +40,18 @@ func (s *Store) routeFor(client redis.UniversalClient) route {
 	case *redis.Ring:
 		return newRingRoute(s, c)
 	}
-	// A client of somebody's own: it may lead anywhere, so each slot is a call.
-	return &foreignRoute{singleRoute{&node{store: s, client: client}}}
+	return &unknownRoute{singleRoute{&node{store: s, client: client}}}
 }
 
 func (s *Store) newNode(c *redis.Client) *node {
-	return &node{store: s, client: once(c), name: c.Options().Addr}
+	return &node{store: s, client: withoutRetries(c), name: c.Options().Addr}
 }
 
-// once returns a client on the same connections that sends a command once and
-// keeps to the deadline of its context: a check that timed out may have been
-// charged, and is not sent again.
-func once(c *redis.Client) *redis.Client {
-	clone := c.WithTimeout(c.Options().ReadTimeout) // with options of its own
+// withoutRetries returns a client on the same connections that sends a command once
+// and keeps to the deadline of its context. A check that timed out may have been
+// charged, and must not be sent again.
+func withoutRetries(c *redis.Client) *redis.Client {
+	clone := c.WithTimeout(c.Options().ReadTimeout) // which copies the options
 	clone.Options().WriteTimeout = c.Options().WriteTimeout
 	clone.Options().MaxRetries = 0
 	clone.Options().ContextTimeoutEnabled = true
@@ -61,9 +65,10 @@ const failoverAddr = "FailoverClient"
 // four times three seconds.
 const reconnectTimeout = 30 * time.Second
 
-// reconnect returns what has a client connect to the master, in the background
-// and with time. A sentinel that hangs is one that go-redis stays with for as long
-// as all who ask for the master have less time than it gives the sentinel.
+// reconnect returns a function that has a Sentinel client connect to the master, in
+// the background and with time. go-redis stays with a sentinel that hangs as long as
+// all who ask it for the master have less time than go-redis gives the sentinel. At
+// most one goroutine runs per client.
 func reconnect(c *redis.Client) func() {
 	var busy atomic.Bool
 	return func() {
@@ -79,18 +84,19 @@ func reconnect(c *redis.Client) func() {
 	}
 }
 
-// singleRoute leads to one server, or to whichever Sentinel says is the master.
+// singleRoute leads to one server, or to the one that Sentinel says is the master.
 type singleRoute struct{ only *node }
 
 func (*singleRoute) slot(string, []byte) int { return 0 }
 
-func (r *singleRoute) node(context.Context, *part) (*node, error) { return r.only, nil }
+func (r *singleRoute) node(context.Context, *job) (*node, error) { return r.only, nil }
 
 func (r *singleRoute) follow(_ context.Context, from *node, to redirection) (*node, error) {
 	return nil, from.explain(to)
 }
 
-// foreignRoute leads through a client whose kind is not known.
-type foreignRoute struct{ singleRoute }
+// unknownRoute leads through a client of another kind. That may be a Cluster's, so
+// each hash slot is a call of its own.
+type unknownRoute struct{ singleRoute }
 
-func (*foreignRoute) slot(prefix string, tag []byte) int { return slotOf(prefix, tag) }
+func (*unknownRoute) slot(prefix string, clientKey []byte) int { return hashSlot(prefix, clientKey) }

@@ -90,17 +90,17 @@ func benchmarkScript(b *testing.B, calls int, limits []core.Limit) {
 		rules[i] = mustRule(l)
 	}
 	ask := func(key func(i int) int) {
-		f := newFlight()
+		f := newBatch()
 		for i := range scriptPipeline {
-			p := newPart(take, i%calls) // calls are kept apart by their slots
+			p := newJob(take, i%calls) // calls are kept apart by their slots
 			for j := range rules {
 				p.add(j, &core.Check{Key: []byte(scriptKey(key(i))), Rule: &rules[j], Cost: 1}, 0)
 			}
 			p.seal(DefaultPrefix)
-			f.parts = append(f.parts, p)
+			f.jobs = append(f.jobs, p)
 		}
 		f.run(b.Context(), client, 0)
-		for _, p := range f.parts {
+		for _, p := range f.jobs {
 			if p.err != nil {
 				b.Fatal(p.err)
 			}

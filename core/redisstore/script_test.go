@@ -30,20 +30,20 @@ func TestGroupsAreDecidedTogetherAsOneByOne(t *testing.T) {
 			if random.IntN(8) == 0 {
 				rules[random.IntN(len(rules))] = scriptRules(random)[0] // under a name that may be another's, too
 			}
-			var a, b []*part
+			var a, b []*job
 			var asked [][]core.Check
 			for range 1 + random.IntN(100) {
 				op := operation(random.IntN(6)) + take
 				checks := scriptChecks(random, rules)
-				pa, pb := newPart(op, 0), newPart(op, 0)
+				pa, pb := newJob(op, 0), newJob(op, 0)
 				charged := now - random.Int64N(2_000_000)
 				if random.IntN(2) == 0 {
 					charged = before
 				}
 				for i := range checks {
 					if checks[i].Once != nil && op != charge && op != renew {
-						pa.remember(i, &checks[i], charged)
-						pb.remember(i, &checks[i], charged)
+						pa.addMark(i, &checks[i], charged)
+						pb.addMark(i, &checks[i], charged)
 					}
 				}
 				for i := range checks {
@@ -52,17 +52,17 @@ func TestGroupsAreDecidedTogetherAsOneByOne(t *testing.T) {
 				}
 				pa.seal(together)
 				pb.seal(oneByOne)
-				pa.equal = false // or it would be decided with its equals, before others
+				pa.mergeable = false // or it would be decided with its equals, before others
 				a, b, asked = append(a, pa), append(b, pb), append(asked, checks)
 			}
-			fly(t, client, now, a...)
+			runBatch(t, client, now, a...)
 			for _, p := range b {
-				fly(t, client, now, p)
+				runBatch(t, client, now, p)
 			}
 			for i := range a {
 				got, want := make([]core.Result, len(asked[i])), make([]core.Result, len(asked[i]))
 				if a[i].Op != reset {
-					if err := errors.Join(a[i].answer(asked[i], got), b[i].answer(asked[i], want)); err != nil {
+					if err := errors.Join(a[i].readAnswer(asked[i], got), b[i].readAnswer(asked[i], want)); err != nil {
 						t.Fatal(err)
 					}
 				}
@@ -95,9 +95,9 @@ func TestABadValueFailsItsGroupOnly(t *testing.T) {
 	for _, bad := range []string{"list", "string", "short"} {
 		rule := mustRule(core.PerHour(10).Named("hourly"))
 		other := mustRule(core.PerHour(20).FixedWindow().Named("other"))
-		var ps []*part
+		var ps []*job
 		for _, keys := range [][]string{{bad + "1"}, {bad}, {bad + "2", bad}, {bad + "1", bad + "2"}} {
-			p := newPart(take, 0)
+			p := newJob(take, 0)
 			for i := range keys {
 				p.add(2*i, &core.Check{Key: []byte(keys[i]), Rule: &rule, Cost: 1}, 0)
 				p.add(2*i+1, &core.Check{Key: []byte(keys[i]), Rule: &other, Cost: 1}, 0)
@@ -105,11 +105,11 @@ func TestABadValueFailsItsGroupOnly(t *testing.T) {
 			p.seal(prefix)
 			ps = append(ps, p)
 		}
-		f := newFlight()
-		f.parts = ps
+		f := newBatch()
+		f.jobs = ps
 		f.run(t.Context(), client, 0)
 		for i, p := range ps {
-			if failed := i == 1 || i == 2; failed != (p.err != nil) || failed && !aboutKey(classOf(p.err)) {
+			if failed := i == 1 || i == 2; failed != (p.err != nil) || failed && !isAboutKey(classOf(p.err)) {
 				t.Errorf("a %s, group %d: error %v", bad, i+1, p.err)
 			}
 		}
@@ -138,10 +138,10 @@ func valuesOf(t *testing.T, client *redis.Client, prefix, name string) string {
 	return values
 }
 
-func fly(t *testing.T, client *redis.Client, now int64, ps ...*part) {
+func runBatch(t *testing.T, client *redis.Client, now int64, ps ...*job) {
 	t.Helper()
-	f := newFlight()
-	f.parts = append(f.parts, ps...)
+	f := newBatch()
+	f.jobs = append(f.jobs, ps...)
 	f.run(t.Context(), client, now)
 	for _, p := range ps {
 		if p.err != nil {

@@ -1,5 +1,8 @@
 package redisstore
 
+// A request on its way through several slots: in which order the slots are asked,
+// and what each has answered.
+
 import (
 	"bytes"
 	"cmp"
@@ -9,152 +12,159 @@ import (
 	"github.com/weblimit/weblimit/core/store"
 )
 
-// several is a request on its way through several slots.
-type several struct {
-	groups []slotGroup
-	can    int // how many of the groups can deny: they come first
+// multiSlot is a request whose checks are in several slots. Only the request's
+// goroutine uses it.
+type multiSlot struct {
+	groups     []slotGroup // one per slot, in the order in which they are asked
+	canDenyLen int         // how many of the groups can deny: they come first
 
-	checks  []store.Check  // in the order of the groups
+	checks  []store.Check  // of all groups, one after the other
 	results []store.Result // of these
-	which   []int          // of the request's checks they are
-	ps      []*part
+	which   []int          // which of the request's checks these are
+	jobs    []*job         // for runGroups
 }
 
-// slotGroup is what a request asks of one slot.
+// slotGroup is the checks of a request that are in one slot.
 type slotGroup struct {
 	slot    int
 	checks  []store.Check
 	results []store.Result
-	can     bool  // it can deny
-	spread  int64 // the larger, the more keys there are like these: the fewer clients share them
-	limit   uint32
-	asking  asking
 
-	part      *part // under way
-	state     groupState
-	unsettled bool  // denied, and some of that may be over in a moment
-	settled   bool  // denied, and some of that is not
-	counted   bool  // its penalties have counted what it denies
-	held      int64 // when its holds were taken, by the server's clock; 0 if it has none
+	// For the order.
+	canDeny     bool
+	cardinality int64  // the larger, the more keys there are like these: the fewer clients share them
+	firstLimit  uint32 // the smallest id of the limits, for a stable order
+
+	lookup lookup // in the denial cache
+
+	job     *job // under way, or nil
+	state   slotState
+	denial        // if state is slotDenied
+	counted bool  // a take has counted the denial towards the blocks
+	heldAt  int64 // when the holds were left, by the server's clock, in microseconds; 0 if there are none
 }
 
-type groupState byte
+// slotState is what a slot has said.
+type slotState byte
 
 const (
-	unasked groupState = iota
-	asked              // it would grant, or has given back
-	granted            // it has charged, for all it knows
-	denied
+	slotUnasked slotState = iota
+	slotAsked             // it would grant, or has given back
+	slotGranted           // it has charged, for all it knows
+	slotDenied
 )
 
-var severals = sync.Pool{New: func() any { return new(several) }}
+// multiSlots are for reuse.
+var multiSlots = sync.Pool{New: func() any { return new(multiSlot) }}
 
-// newSeveral returns the request that parts were made of.
-func newSeveral(ps []*part, checks []store.Check) *several {
-	r := severals.Get().(*several)
-	r.checks, r.which = slices.Grow(r.checks, len(checks)), r.which[:0]
-	r.results = slices.Grow(r.results, len(checks))[:len(checks)]
-	clear(r.results)
-	for _, p := range ps {
-		from := len(r.which)
-		for _, i := range p.Checks {
-			if i >= 0 {
-				r.which = append(r.which, i)
-				r.checks = append(r.checks, checks[i])
+// newMultiSlot returns the request that jobs were made of.
+func newMultiSlot(js []*job, checks []store.Check) *multiSlot {
+	m := multiSlots.Get().(*multiSlot)
+	m.checks, m.which = slices.Grow(m.checks, len(checks)), m.which[:0]
+	m.results = slices.Grow(m.results, len(checks))[:len(checks)]
+	clear(m.results)
+	for _, j := range js {
+		from := len(m.which)
+		for _, i := range j.Checks {
+			if i >= 0 { // no penalty
+				m.which = append(m.which, i)
+				m.checks = append(m.checks, checks[i])
 			}
 		}
-		to := len(r.which)
-		r.groups = append(r.groups, slotGroup{slot: p.slot, checks: r.checks[from:to:to], results: r.results[from:to:to]})
+		to := len(m.which)
+		m.groups = append(m.groups, slotGroup{slot: j.slot, checks: m.checks[from:to:to], results: m.results[from:to:to]})
 	}
-	return r
+	return m
 }
 
-func (r *several) release() {
-	clear(r.groups)
-	clear(r.checks)
-	clear(r.ps[:cap(r.ps)])
-	r.groups, r.checks, r.results, r.ps, r.can = r.groups[:0], r.checks[:0], r.results[:0], r.ps[:0], 0
-	severals.Put(r)
+// release gives the request back for reuse. It keeps nothing of the caller's.
+func (m *multiSlot) release() {
+	clear(m.groups)
+	clear(m.checks)
+	clear(m.jobs[:cap(m.jobs)])
+	m.groups, m.checks, m.results, m.jobs, m.canDenyLen = m.groups[:0], m.checks[:0], m.results[:0], m.jobs[:0], 0
+	multiSlots.Put(m)
 }
 
-// tell gives the request its results.
-func (r *several) tell(results []store.Result) {
-	for n, i := range r.which {
-		results[i] = r.results[n]
+// copyResults gives the caller its results, in its own order.
+func (m *multiSlot) copyResults(results []store.Result) {
+	for n, i := range m.which {
+		results[i] = m.results[n]
 	}
 }
 
 // plan puts the groups in order: those that can deny first, and of these the ones
-// with the most keys like theirs, by which every process comes to the same order.
-func (r *several) plan(s *spreads) {
-	for i := range r.groups {
-		g := &r.groups[i]
-		for j := range g.checks {
-			if deniable(&g.checks[j]) {
-				g.can = true
+// whose limits have the most keys. So every process comes to the same order.
+func (m *multiSlot) plan(c *cardinalities) {
+	for i := range m.groups {
+		g := &m.groups[i]
+		for k := range g.checks {
+			if canDeny(&g.checks[k]) {
+				g.canDeny = true
 			}
-			if id := g.checks[j].Rule.ID(); j == 0 || id < g.limit {
-				g.limit = id
+			if id := g.checks[k].Rule.ID(); k == 0 || id < g.firstLimit {
+				g.firstLimit = id
 			}
 		}
-		if g.can {
-			r.can++
-			g.spread = s.meetAll(g.checks)
+		if g.canDeny {
+			m.canDenyLen++
+			g.cardinality = c.observeGroup(g.checks)
 		}
 	}
-	slices.SortStableFunc(r.groups, func(a, b slotGroup) int {
+	slices.SortStableFunc(m.groups, func(a, b slotGroup) int {
 		switch {
-		case a.can != b.can && a.can:
+		case a.canDeny != b.canDeny && a.canDeny:
 			return -1
-		case a.can != b.can:
+		case a.canDeny != b.canDeny:
 			return 1
 		}
-		return cmp.Or(cmp.Compare(b.spread, a.spread), cmp.Compare(a.limit, b.limit))
+		return cmp.Or(cmp.Compare(b.cardinality, a.cardinality), cmp.Compare(a.firstLimit, b.firstLimit))
 	})
 }
 
-// meetAll notes the keys of checks, and returns a number for the one that most
-// clients share. Of the limits of a key, one for each client says what it is: others
-// may apply to few of them.
-func (s *spreads) meetAll(checks []store.Check) int64 {
+// observeGroup notes the keys of checks, and returns the cardinality of the key that
+// most clients share. A key has the largest cardinality of its limits: one limit for
+// each client says what the key is, while others may apply to few of the clients.
+func (c *cardinalities) observeGroup(checks []store.Check) int64 {
 	var few [8]int64
-	met := few[:0]
+	known := few[:0]
 	for i := range checks {
-		met = append(met, s.meet(&checks[i]))
-		for j := range i {
-			if bytes.Equal(checks[j].Key, checks[i].Key) {
-				met[j] = max(met[j], met[i])
-				met[i] = met[j]
+		known = append(known, c.observe(&checks[i]))
+		for k := range i {
+			if bytes.Equal(checks[k].Key, checks[i].Key) {
+				known[k] = max(known[k], known[i])
+				known[i] = known[k]
 			}
 		}
 	}
-	return slices.Min(met)
+	return slices.Min(known)
 }
 
-// stepFrom returns where the step ends that begins with a group: the first alone,
-// those between together, the last with those that can't deny.
-func (r *several) stepFrom(i int) int {
-	last := r.can - 1
+// stepFrom returns the end of the step that begins with group i. The steps are the
+// first group alone, those between together, and the last one that can deny, with
+// those that can't.
+func (m *multiSlot) stepFrom(i int) int {
+	last := m.canDenyLen - 1
 	switch {
 	case i >= last:
-		return len(r.groups)
+		return len(m.groups)
 	case i == 0:
 		return 1
 	}
 	return last
 }
 
-// isTentative reports whether a group's charge may be given back: all but what the
-// last group charges that can deny.
-func (r *several) isTentative(i int) bool {
-	return r.can > 0 && i != r.can-1
+// isTentative reports whether the charge of group i may be given back: all but that
+// of the last group that can deny.
+func (m *multiSlot) isTentative(i int) bool {
+	return m.canDenyLen > 0 && i != m.canDenyLen-1
 }
 
-// isSuspect reports whether a slot behind the first may deny, which would make the
-// charges before it tentative for nothing.
-func (r *several) isSuspect(s *suspects) bool {
-	for i := 1; i < r.can; i++ {
-		if s.any(r.groups[i].checks) {
+// isLikelyDenied reports whether a group behind the first has recently denied. Then
+// charging those before it would likely be for nothing.
+func (m *multiSlot) isLikelyDenied(r *recentDenials) bool {
+	for i := 1; i < m.canDenyLen; i++ {
+		if r.anyOf(m.groups[i].checks) {
 			return true
 		}
 	}
@@ -162,36 +172,38 @@ func (r *several) isSuspect(s *suspects) bool {
 }
 
 // isDenied reports whether a slot has denied the request.
-func (r *several) isDenied() bool {
-	return slices.ContainsFunc(r.groups, func(g slotGroup) bool { return g.state == denied })
+func (m *multiSlot) isDenied() bool {
+	return slices.ContainsFunc(m.groups, func(g slotGroup) bool { return g.state == slotDenied })
 }
 
-// hear reads the answer to a group's part.
-func (g *slotGroup) hear(p *part) error {
+// readAnswer reads the answer to the group's job.
+func (g *slotGroup) readAnswer(j *job) error {
 	before := g.results
-	if g.state == denied {
+	if g.state == slotDenied {
 		g.results = make([]store.Result, len(before))
 	}
-	if err := p.answer(g.checks, g.results); err != nil {
+	if err := j.readAnswer(g.checks, g.results); err != nil {
 		return err
 	}
-	g.counted = g.counted || p.Op == take
-	if g.state == denied {
-		if p.denies() {
+	g.counted = g.counted || j.Op == take
+	if g.state == slotDenied {
+		// The first denial stands, even if the slot would grant by now: the request is
+		// denied because of it.
+		if j.isDenied() {
 			copy(before, g.results)
-		} // else the first answer stands: the request is denied for it
+		}
 		g.results = before
 		return nil
 	}
 	switch {
-	case p.Op != refund && p.denies():
-		g.state, g.settled, g.unsettled = denied, p.settled, p.unsettled
-	case p.granted:
-		if g.state = granted; p.holds {
-			g.held = p.at
+	case j.Op != refund && j.isDenied():
+		g.state, g.denial = slotDenied, j.denial
+	case j.granted:
+		if g.state = slotGranted; j.leavesHold {
+			g.heldAt = j.at
 		}
 	default:
-		g.state = asked
+		g.state = slotAsked
 	}
 	return nil
 }

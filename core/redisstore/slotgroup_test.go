@@ -14,7 +14,7 @@ import (
 func TestSlotsAreAskedFromTheClientsOwnToTheCommonOne(t *testing.T) {
 	t.Parallel()
 	var s Store
-	s.route = &foreignRoute{}
+	s.route = &unknownRoute{}
 	rules := map[string]*core.Rule{}
 	for _, name := range []string{"user", "tenant", "all", "watched"} {
 		r := mustRule(core.PerDay(10).Named(name))
@@ -30,10 +30,10 @@ func TestSlotsAreAskedFromTheClientsOwnToTheCommonOne(t *testing.T) {
 		if n%2 == 1 {
 			slices.Reverse(checks)
 		}
-		ps := s.split(nil, take, anySlot, checks, nil)
-		r := newSeveral(ps, checks)
-		release(ps)
-		r.plan(&s.spreads)
+		ps := s.jobsFor(nil, take, anySlot, checks, nil)
+		r := newMultiSlot(ps, checks)
+		releaseAll(ps)
+		r.plan(&s.cardinalities)
 		var order []string
 		for i := range r.groups {
 			order = append(order, r.groups[i].checks[0].Rule.Name)
@@ -50,24 +50,24 @@ func TestSlotsAreAskedFromTheClientsOwnToTheCommonOne(t *testing.T) {
 
 func TestLogsAreAsLongAsTheyHaveBeenOfLate(t *testing.T) {
 	t.Parallel()
-	var l logs
+	var l logLengths
 	rule := mustRule(core.PerDay(5000).SlidingLog().Named("log"))
 	if got := l.longest(&rule); got != 5000 {
 		t.Errorf("a log that nobody has seen: %d entries, want as many as it can have", got)
 	}
-	l.read(&rule, 3)
-	l.read(&rule, 700)
-	l.read(&rule, 4)
+	l.note(&rule, 3)
+	l.note(&rule, 700)
+	l.note(&rule, 4)
 	if got := l.longest(&rule); got != 700 {
 		t.Errorf("the longest log: %d entries, want 700", got)
 	}
 	at := &l[rule.ID()%uint32(len(l))]
 	for periods, want := range []int{700, 700, 5000} {
-		aged := logLengths(at.Load())
-		aged.period = logsNow() - uint32(periods)
+		aged := unpackLength(at.Load())
+		aged.period = logPeriod() - uint32(periods)
 		at.Store(aged.pack())
 		if got := l.longest(&rule); got != want {
-			t.Errorf("the longest log, %v later: %d entries, want %d", time.Duration(periods)*logsPeriod, got, want)
+			t.Errorf("the longest log, %v later: %d entries, want %d", time.Duration(periods)*logLengthPeriod, got, want)
 		}
 	}
 }

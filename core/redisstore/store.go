@@ -1,5 +1,9 @@
 package redisstore
 
+// The Store: what it holds, New, and the methods that [store.Store] asks for. How a
+// request becomes jobs and reaches its nodes is in dispatch.go, how one with keys in
+// several slots is decided in multislot.go.
+
 import (
 	"context"
 	"errors"
@@ -17,20 +21,22 @@ import (
 type Store struct {
 	store.Base
 
-	client redis.UniversalClient
-	route  route
-	prefix string
-	clock  func() int64 // microseconds since the epoch; nil for Redis's own
-
-	denials    *denials             // nil if none are kept
+	// Set by New.
+	client     redis.UniversalClient
+	route      route
+	prefix     string
+	clock      func() int64         // microseconds since the epoch; nil for Redis's own
+	denials    *denialCache         // nil if none is kept
 	prefetched *prefetch.Prefetcher // nil if nothing is prefetched
-	returning  chan struct{}        // holds one element per charge that is given back in the background
 
-	spreads  spreads      // of limits, and
-	suspects suspects     // keys: what decides how several slots are asked
-	clearing clearing     // holds that are to be cleared
-	out      atomic.Int32 // nodes whose breakers are open
-	logs     logs         // how long they are
+	logLengths   logLengths
+	openBreakers atomic.Int32 // nodes whose breaker is open
+
+	// For requests with keys in several slots.
+	cardinalities cardinalities
+	recentDenials recentDenials
+	cleanup       cleanup
+	givingBack    chan struct{} // holds one element per request that is given back in the background
 }
 
 var _ store.Store = (*Store)(nil)
@@ -60,16 +66,13 @@ func New(client redis.UniversalClient, config ...Config) *Store {
 		c = config[0]
 	}
 	c = c.validate()
-	s := &Store{client: client, prefix: c.Prefix, returning: make(chan struct{}, maxReturning)}
-	s.denials = newDenials(c.DenialCache)
+	s := &Store{client: client, prefix: c.Prefix, givingBack: make(chan struct{}, maxGivingBack)}
+	s.denials = newDenialCache(c.DenialCache)
 	s.prefetched = c.Prefetch.prefetcher(s)
 	s.route = s.routeFor(client)
 	s.Registry().SetInspector(s.inspect)
 	return s
 }
-
-// maxRedirections is how often a check follows a slot that moves.
-const maxRedirections = 8
 
 // now returns the time that the script is to decide at: 0 for Redis's own.
 func (s *Store) now() int64 {
@@ -79,7 +82,7 @@ func (s *Store) now() int64 {
 	return s.clock()
 }
 
-// processNow returns the time by this process.
+// processNow returns the time by this process's clock.
 func (s *Store) processNow() int64 {
 	if s.clock == nil {
 		return time.Now().UnixMicro()
@@ -93,59 +96,60 @@ func (s *Store) Take(ctx context.Context, checks []store.Check, results []store.
 	if err := store.ValidChecks(checks, results); err != nil {
 		return err
 	}
-	clear(results) // what a slot does not answer must not look charged
+	clear(results) // a slot that does not answer must not look charged
 	if s.prefetched != nil {
 		return s.prefetched.Take(ctx, checks, results)
 	}
 	return s.decide(ctx, checks, results)
 }
 
-// maxLooks is how often a request is asked for that is denied by what may be given
-// back in a moment.
-const maxLooks = 3
+// maxAttempts is how often a request is asked for in all while its denial is a
+// tentative one.
+const maxAttempts = 3
 
-// decide has Redis decide, unless it has just denied the same.
+// decide has Redis decide, unless the denial cache knows the answer. It asks again
+// for a tentative denial.
 func (s *Store) decide(ctx context.Context, checks []store.Check, results []store.Result) error {
-	if penalized(checks) {
-		s.clearing.wait(ctx) // what is asked again is counted again
+	if anyPenalized(checks) {
+		s.cleanup.wait(ctx) // a tentative denial would be asked for again, and counted again
 	}
-	again, err := s.look(ctx, checks, results)
-	for n := 1; n < maxLooks && again && err == nil && s.settled(ctx); n++ {
+	again, err := s.attempt(ctx, checks, results)
+	for n := 1; n < maxAttempts && again && err == nil && s.waitForTentative(ctx); n++ {
 		clear(results)
-		again, err = s.look(ctx, checks, results)
+		again, err = s.attempt(ctx, checks, results)
 	}
 	return err
 }
 
-// settled waits until it is worth asking again after a denial that may be over in a
-// moment. It reports false if the context ends before.
-func (s *Store) settled(ctx context.Context) bool {
-	return s.clearing.wait(ctx) && ctx.Err() == nil || pause(ctx, time.Millisecond)
+// waitForTentative waits until it is worth asking again after a tentative denial. It
+// reports false if the context ends before.
+func (s *Store) waitForTentative(ctx context.Context) bool {
+	return s.cleanup.wait(ctx) && ctx.Err() == nil || pause(ctx, time.Millisecond)
 }
 
-// look is decide, once. It reports whether to ask again for what tentative charges
-// have denied.
-func (s *Store) look(ctx context.Context, checks []store.Check, results []store.Result) (again bool, err error) {
-	asking, known := s.denials.find(checks, results)
+// attempt decides once. It reports whether to ask again, because the denial is a
+// tentative one.
+func (s *Store) attempt(ctx context.Context, checks []store.Check, results []store.Result) (again bool, err error) {
+	lookup, known := s.denials.find(checks, results)
 	if known {
 		return false, nil
 	}
-	var few [1]*part
-	ps := s.split(few[:0], take, anySlot, checks, nil)
-	if len(ps) != 1 {
-		return s.takeSeveral(ctx, asking, ps, checks, results)
+	var few [1]*job // not on the heap, for the common case of one slot
+	js := s.jobsFor(few[:0], take, anySlot, checks, nil)
+	if len(js) != 1 {
+		return s.takeMultiSlot(ctx, lookup, js, checks, results)
 	}
-	p := ps[0]
-	p.seal(s.prefix)
-	if err = s.run(ctx, ps); err == nil {
-		err = p.answer(checks, results)
+	j := js[0]
+	j.seal(s.prefix)
+	if err = s.run(ctx, js); err == nil {
+		err = j.readAnswer(checks, results)
 	}
-	settled, unsettled := p.settled, p.unsettled
-	release(ps)
-	if err == nil && settled && !unsettled {
-		s.denials.keep(asking, checks, results)
+	d := j.denial
+	releaseAll(js)
+	if err == nil && d.final && !d.tentative {
+		s.denials.keep(lookup, checks, results)
 	}
-	return err == nil && worthAgain(checks, settled, unsettled), err
+	return err == nil && worthAnotherAttempt(checks, d), err
 }
 
 // isDenied reports whether an enforced check did not fit.
@@ -160,24 +164,24 @@ func isDenied(checks []store.Check, results []store.Result) bool {
 
 // Peek implements [store.Store].
 func (s *Store) Peek(ctx context.Context, checks []store.Check, results []store.Result) error {
-	return s.each(ctx, peek, checks, results)
+	return s.runEach(ctx, peek, checks, results)
 }
 
 // Charge implements [store.Store].
 func (s *Store) Charge(ctx context.Context, checks []store.Check, results []store.Result) error {
 	defer s.denials.forget(checks)
-	return s.each(ctx, charge, checks, results)
+	return s.runEach(ctx, charge, checks, results)
 }
 
 // Refund implements [store.Store].
 func (s *Store) Refund(ctx context.Context, checks []store.Check, results []store.Result) error {
 	defer s.denials.forget(checks)
-	return s.each(ctx, refund, checks, results)
+	return s.runEach(ctx, refund, checks, results)
 }
 
 // Renew implements [store.Store].
 func (s *Store) Renew(ctx context.Context, checks []store.Check, results []store.Result) error {
-	return s.each(ctx, renew, checks, results)
+	return s.runEach(ctx, renew, checks, results)
 }
 
 // Reset implements [store.Store].
@@ -190,178 +194,37 @@ func (s *Store) Reset(ctx context.Context, checks []store.Check) error {
 		checks[i].Cost = 0 // it is not read
 	}
 	defer s.denials.forget(checks)
-	if s.prefetched != nil { // before, so that nothing is spent or returned meanwhile, and of what came meanwhile
+	if s.prefetched != nil {
+		// Before, so that nothing is spent or returned meanwhile, and after, because of
+		// slices that came meanwhile.
 		s.prefetched.Forget(checks)
 		defer s.prefetched.Forget(checks)
 	}
-	ps := s.seal(s.split(nil, reset, anySlot, checks, nil))
-	defer release(ps)
-	return s.run(ctx, ps)
+	js := s.sealAll(s.jobsFor(nil, reset, anySlot, checks, nil))
+	defer releaseAll(js)
+	return s.run(ctx, js)
 }
 
-// each runs an operation in which no check depends on another.
-func (s *Store) each(ctx context.Context, op operation, checks []store.Check, results []store.Result) error {
+// runEach runs an operation in which no check depends on another.
+func (s *Store) runEach(ctx context.Context, op operation, checks []store.Check, results []store.Result) error {
 	if err := store.ValidChecks(checks, results); err != nil {
 		return err
 	}
 	for n := 1; ; n++ {
-		ps := s.seal(s.split(nil, op, anySlot, checks, results))
-		err := s.run(ctx, ps)
-		unsettled := false
-		for _, p := range ps {
-			if p.state.Load() != abandoned && p.err == nil {
-				if failed := p.answer(checks, results); failed != nil {
+		js := s.sealAll(s.jobsFor(nil, op, anySlot, checks, results))
+		err := s.run(ctx, js)
+		tentative := false
+		for _, j := range js {
+			if !j.isAbandoned() && j.err == nil {
+				if failed := j.readAnswer(checks, results); failed != nil {
 					err = errors.Join(err, failed)
 				}
-				unsettled = unsettled || p.unsettled
+				tentative = tentative || j.tentative
 			}
 		}
-		release(ps)
-		if err != nil || !unsettled || n == maxLooks || !s.settled(ctx) {
+		releaseAll(js)
+		if err != nil || !tentative || n == maxAttempts || !s.waitForTentative(ctx) {
 			return err
 		}
 	}
-}
-
-// anySlot is the slot of parts whose checks may be of several.
-const anySlot = -1
-
-// split makes the parts of a request: one, or one per slot, unless all are known to
-// be in one. A refund leaves out what was not charged, and a renewal what is no
-// slot, too. The parts are to be sealed.
-func (s *Store) split(ps []*part, op operation, slot int, checks []store.Check, results []store.Result) []*part {
-	marks := op == take || op == peek || op == refund || op == reset
-	settles := op == refund || op == renew // what results tell of
-	now := int64(0)                        // for calendar windows only: not every request need read the clock
-	for i := range checks {
-		if marks && checks[i].Once != nil {
-			charged := int64(0)
-			if settles {
-				if !results[i].Charged {
-					continue
-				}
-				charged = results[i].At
-			}
-			var p *part
-			ps, p = s.partFor(ps, op, slot, &checks[i])
-			p.remember(i, &checks[i], charged)
-		}
-	}
-	for i := range checks {
-		charged := int64(0)
-		if settles {
-			if !results[i].Charged || op == renew && checks[i].Rule.Algorithm != store.Concurrency {
-				continue
-			}
-			charged = checks[i].Rule.ChargedAt(checks[i].Cost, &results[i])
-		}
-		if now == 0 && checks[i].Rule.Algorithm == store.Calendar {
-			now = s.processNow()
-		}
-		var p *part
-		ps, p = s.partFor(ps, op, slot, &checks[i])
-		p.Clock = now
-		p.add(i, &checks[i], charged)
-	}
-	return ps
-}
-
-// partFor returns the part of a check's slot, among ps or added to them.
-func (s *Store) partFor(ps []*part, op operation, slot int, check *store.Check) ([]*part, *part) {
-	if slot == anySlot {
-		slot = s.route.slot(s.prefix, check.Key)
-	}
-	at := slices.IndexFunc(ps, func(p *part) bool { return p.slot == slot })
-	if at < 0 {
-		at = len(ps)
-		ps = append(ps, newPart(op, slot))
-		ps[at].logs = &s.logs
-	}
-	return ps, ps[at]
-}
-
-// seal seals parts.
-func (s *Store) seal(ps []*part) []*part {
-	for _, p := range ps {
-		p.seal(s.prefix)
-	}
-	return ps
-}
-
-func release(ps []*part) {
-	for _, p := range ps {
-		p.release()
-	}
-}
-
-// run has the parts decided: those of several slots at once, in the time of one.
-func (s *Store) run(ctx context.Context, ps []*part) error {
-	if len(ps) == 1 {
-		n, err := s.route.node(ctx, ps[0])
-		if err == nil {
-			err = n.do(ctx, ps[0])
-		}
-		return s.settle(ctx, n, ps[0], err)
-	}
-	nodes, errs := make([]*node, len(ps)), make([]error, len(ps))
-	for i, p := range ps {
-		p.leads = false
-		nodes[i], errs[i] = s.route.node(ctx, p)
-	}
-	for i, n := range nodes {
-		if n == nil || slices.Contains(nodes[:i], n) {
-			continue
-		}
-		var together []*part
-		for j := i; j < len(ps); j++ {
-			if nodes[j] == n {
-				together = append(together, ps[j])
-			}
-		}
-		err := n.start(ctx, together)
-		for j := i; j < len(ps); j++ {
-			if nodes[j] == n {
-				errs[j] = err
-			}
-		}
-	}
-	for i, p := range ps {
-		if errs[i] == nil {
-			errs[i] = nodes[i].wait(ctx, p)
-		}
-		errs[i] = s.settle(ctx, nodes[i], p, errs[i])
-	}
-	return errors.Join(errs...)
-}
-
-// settle follows a part whose slot has moved, to the end.
-func (s *Store) settle(ctx context.Context, n *node, p *part, err error) error {
-	for hops := 0; err != nil && hops < maxRedirections; hops++ {
-		// After TRYAGAIN in a call with others: their keys could be on two nodes for
-		// longer than its own are. ASKING gives it a call of its own, and does nothing
-		// else to a node that has the slot.
-		asking := true
-		if to, moved := redirectionOf(err); moved {
-			if n, err = s.route.follow(ctx, n, to); err != nil {
-				break
-			}
-			asking = to.ask
-		} else if n == nil || classOf(err) != store.ClassTryAgain || !pause(ctx, 2*time.Millisecond) {
-			break
-		}
-		p.again(asking)
-		err = n.do(ctx, p)
-	}
-	if err != nil && p.state.Load() != abandoned { // else it is not ours any more
-		p.err = err
-	}
-	return err
-}
-
-// timeLeft returns the time to the context's deadline, or the default time-out.
-func timeLeft(ctx context.Context) time.Duration {
-	if at, ok := ctx.Deadline(); ok {
-		return time.Until(at)
-	}
-	return store.DefaultTimeout
 }

@@ -1,0 +1,169 @@
+package redisstore
+
+// From a request's checks to the nodes that decide them: one job per hash slot, sent
+// at once, and sent again where a slot has moved.
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"time"
+
+	"github.com/weblimit/weblimit/core/store"
+)
+
+// anySlot has jobsFor find the slot of each check.
+const anySlot = -1
+
+// jobsFor makes the jobs of a request and appends them to js: one per slot, or one
+// for all checks if slot is not anySlot. A refund leaves out checks that were not
+// charged. A renewal leaves out those that hold no concurrency slots, too. The jobs
+// are to be sealed.
+func (s *Store) jobsFor(js []*job, op operation, slot int, checks []store.Check, results []store.Result) []*job {
+	hasMarks := op == take || op == peek || op == refund || op == reset
+	ofCharges := op == refund || op == renew // of charges that results hold
+	now := int64(0)                          // read for calendar windows only: not every request needs the clock
+	for i := range checks {                  // marks come before all checks
+		if hasMarks && checks[i].Once != nil {
+			charged := int64(0)
+			if ofCharges {
+				if !results[i].Charged {
+					continue
+				}
+				charged = results[i].At
+			}
+			var j *job
+			js, j = s.jobFor(js, op, slot, &checks[i])
+			j.addMark(i, &checks[i], charged)
+		}
+	}
+	for i := range checks {
+		charged := int64(0)
+		if ofCharges {
+			if !results[i].Charged || op == renew && checks[i].Rule.Algorithm != store.Concurrency {
+				continue
+			}
+			charged = checks[i].Rule.ChargedAt(checks[i].Cost, &results[i])
+		}
+		if now == 0 && checks[i].Rule.Algorithm == store.Calendar {
+			now = s.processNow()
+		}
+		var j *job
+		js, j = s.jobFor(js, op, slot, &checks[i])
+		j.Clock = now
+		j.add(i, &checks[i], charged)
+	}
+	return js
+}
+
+// jobFor returns the job of a check's slot: one of js, or a new one that it appends.
+func (s *Store) jobFor(js []*job, op operation, slot int, check *store.Check) ([]*job, *job) {
+	if slot == anySlot {
+		slot = s.route.slot(s.prefix, check.Key)
+	}
+	at := slices.IndexFunc(js, func(j *job) bool { return j.slot == slot })
+	if at < 0 {
+		at = len(js)
+		js = append(js, newJob(op, slot))
+		js[at].logLengths = &s.logLengths
+	}
+	return js, js[at]
+}
+
+// sealAll seals jobs.
+func (s *Store) sealAll(js []*job) []*job {
+	for _, j := range js {
+		j.seal(s.prefix)
+	}
+	return js
+}
+
+// run has jobs decided, and returns by the context's deadline. Jobs of several slots
+// are decided at once, in the time of one.
+func (s *Store) run(ctx context.Context, js []*job) error {
+	if len(js) == 1 {
+		n, err := s.route.node(ctx, js[0])
+		if err == nil {
+			err = n.do(ctx, js[0])
+		}
+		return s.followRedirections(ctx, n, js[0], err)
+	}
+	nodes, errs := make([]*node, len(js)), make([]error, len(js))
+	for i, j := range js {
+		j.canLead = false // its owner has other jobs to wait for
+		nodes[i], errs[i] = s.route.node(ctx, j)
+	}
+	for i, n := range nodes {
+		if n == nil || slices.Contains(nodes[:i], n) {
+			continue
+		}
+		var together []*job // jobs of one node are one batch
+		for k := i; k < len(js); k++ {
+			if nodes[k] == n {
+				together = append(together, js[k])
+			}
+		}
+		err := n.start(ctx, together)
+		for k := i; k < len(js); k++ {
+			if nodes[k] == n {
+				errs[k] = err
+			}
+		}
+	}
+	for i, j := range js {
+		if errs[i] == nil {
+			errs[i] = nodes[i].wait(ctx, j)
+		}
+		errs[i] = s.followRedirections(ctx, nodes[i], j, errs[i])
+	}
+	return errors.Join(errs...)
+}
+
+// maxHops is how often a job is sent on to another node, or again.
+const maxHops = 8
+
+// followRedirections sends a job again as long as its error says that its slot is on
+// another node, or on its way there. n is the node that gave the error; nil if there
+// was none. It returns the error that is left.
+func (s *Store) followRedirections(ctx context.Context, n *node, j *job, err error) error {
+	for hops := 0; err != nil && hops < maxHops; hops++ {
+		// TRYAGAIN says that the keys of a call are on two nodes. In a call with other
+		// jobs, that can last for longer than this job's own keys are. ASKING gives the job
+		// a call of its own, and means nothing to a node that has the slot.
+		asking := true
+		if to, moved := redirectionOf(err); moved {
+			if n, err = s.route.follow(ctx, n, to); err != nil {
+				break
+			}
+			asking = to.ask
+		} else if n == nil || classOf(err) != store.ClassTryAgain || !pause(ctx, 2*time.Millisecond) {
+			break
+		}
+		j.again(asking)
+		err = n.do(ctx, j)
+	}
+	if err != nil && !j.isAbandoned() { // an abandoned job is not the owner's any more
+		j.err = err
+	}
+	return err
+}
+
+// timeLeft returns the time to the context's deadline, or the default time-out.
+func timeLeft(ctx context.Context) time.Duration {
+	if at, ok := ctx.Deadline(); ok {
+		return time.Until(at)
+	}
+	return store.DefaultTimeout
+}
+
+// pause waits, and reports false if the context ends before.
+func pause(ctx context.Context, d time.Duration) bool {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-t.C:
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}

@@ -1,0 +1,96 @@
+package redisstore
+
+// The states of a job. Two goroutines share a job: its owner, which may give up at
+// any moment, and the one that holds the job in a queue or batch. The state says
+// whose turn it is. All transitions are in this file:
+//
+//	from      to         who                       how             when
+//	idle      queued     the owner                 node.mu held    all places of the node are taken
+//	idle      inFlight   the owner                 node.mu held    a place is free; the job is in a batch
+//	queued    inFlight   who takes the next batch  CAS, node.mu    a place has become free
+//	queued    done       who opens the breaker     CAS, signals    the node is not asked any more
+//	queued    abandoned  the owner                 CAS             its deadline is over
+//	inFlight  leading    who holds the batch       CAS, signals    the owner is to run the batch
+//	inFlight  done       who runs the batch        CAS, signals    there is an answer, or an error
+//	inFlight  abandoned  the owner                 CAS             its deadline is over
+//	done      idle       the owner                 store           the job is sent again or released
+//	leading   idle       the owner                 store           the same, after it has run the batch
+//	inFlight  idle       the owner                 store           the same, if the owner ran the batch
+//	                                                               because it found a place free
+//
+// Invariants:
+//
+//   - A job gets one signal per trip, when it becomes done or leading. Only the owner
+//     receives it.
+//   - From queued and inFlight, exactly one goroutine wins the CAS: either the owner
+//     leaves with a time-out, or it must wait for the signal, which is then certain.
+//   - A job that is abandoned stays so, and is never used again. Whoever holds it may
+//     still read it, and drops it.
+//   - An owner that runs a batch does not wait, so its own job is not signalled.
+
+// jobState is a state of the table above.
+type jobState int32
+
+const (
+	idle      jobState = iota // the owner's alone
+	queued                    // in node.queue
+	inFlight                  // in a batch
+	leading                   // in a batch that the owner runs or is about to run
+	done                      // answered
+	abandoned                 // the owner has given up
+)
+
+// move is a transition that others may have been faster with.
+func (j *job) move(from, to jobState) bool {
+	return j.state.CompareAndSwap(int32(from), int32(to))
+}
+
+// enterQueue: idle → queued. node.mu is held.
+func (j *job) enterQueue() { j.state.Store(int32(queued)) }
+
+// enterBatch: idle → inFlight. node.mu is held.
+func (j *job) enterBatch() { j.state.Store(int32(inFlight)) }
+
+// leaveQueue: queued → inFlight. It reports false if the job is abandoned. node.mu
+// is held.
+func (j *job) leaveQueue() bool { return j.move(queued, inFlight) }
+
+// failInQueue: queued → done, with an error. The caller has taken the job out of the
+// queue.
+func (j *job) failInQueue(err error) {
+	j.err = err
+	if j.move(queued, done) {
+		j.signal <- struct{}{}
+	}
+}
+
+// lead: inFlight → leading. It has the owner run b, and reports false if it can't.
+// After true, the batch is the owner's alone.
+func (j *job) lead(b *batch) bool {
+	if !j.canLead || !j.move(inFlight, leading) {
+		return false
+	}
+	j.batch = b
+	j.signal <- struct{}{}
+	return true
+}
+
+// finish: inFlight → done. The answer has been written.
+func (j *job) finish() {
+	if j.move(inFlight, done) {
+		j.signal <- struct{}{}
+	}
+}
+
+// abandon: queued or inFlight → abandoned. It reports false if the job is done or
+// leading; then there is a signal to receive.
+func (j *job) abandon() bool {
+	// In this order: a job goes from queued to inFlight, never back.
+	return j.move(queued, abandoned) || j.move(inFlight, abandoned)
+}
+
+// isAbandoned reports whether the owner has given up.
+func (j *job) isAbandoned() bool { return jobState(j.state.Load()) == abandoned }
+
+// setIdle: done, leading or inFlight → idle. Nobody else has the job any more.
+func (j *job) setIdle() { j.state.Store(int32(idle)) }
