@@ -115,7 +115,7 @@ func (j *job) fits(a script.Answer, check *store.Check) int {
 // may be given back: those of others, or of equal jobs of the same batch that leave
 // holds themselves.
 func (j *job) isTentative(a script.Answer, check *store.Check) bool {
-	return !check.Shadow && check.Cost <= check.Rule.Burst && (a.Unsettled() || j.leavesHold && a.Fits() > 0)
+	return !check.Shadow && check.Cost <= check.Rule.Burst && (a.Tentative() || j.leavesHold && a.Fits() > 0)
 }
 
 // result turns the script's answer to a check into its result. granted is how many

@@ -13,14 +13,15 @@ type Answer string
 // Repeated is what Fits returns of a check whose operation was charged before.
 const Repeated = 2
 
-// unsettledBit flags an answer: not all of what was asked fits, and the key has a hold.
-const unsettledBit = 1 << 7
+// tentativeBit flags an answer: not all of what was asked fits, and the key has a hold.
+const tentativeBit = 1 << 7
 
 // Fits returns how many equal requests the check fits by itself.
-func (a Answer) Fits() int { return int(a[0] &^ unsettledBit) }
+func (a Answer) Fits() int { return int(a[0] &^ tentativeBit) }
 
-// Unsettled reports that some of them do not fit while the key has a hold.
-func (a Answer) Unsettled() bool { return a[0]&unsettledBit != 0 }
+// Tentative reports that some of them do not fit while the key has a hold, so that a
+// denial may be over in a moment.
+func (a Answer) Tentative() bool { return a[0]&tentativeBit != 0 }
 
 // Number returns a number of the check's [store.Reading], or of a penalty the
 // microseconds until its block ends.
