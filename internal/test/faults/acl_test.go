@@ -30,8 +30,8 @@ func documented(t *testing.T) []string {
 	return strings.Fields(found[0][1])
 }
 
-// privileged returns a server with a user who may do what is documented, and
-// that user's client.
+// privileged returns a server with a user that has the documented permissions, and a
+// client logged in as that user.
 func privileged(t *testing.T) (*redistest.Server, *redis.Client) {
 	t.Helper()
 	s := redistest.Start(t)
@@ -39,9 +39,8 @@ func privileged(t *testing.T) (*redistest.Server, *redis.Client) {
 	return s, s.ClientAs(t, "weblimit")
 }
 
-// The rules are enough: everything the store does works, and nothing it does is
-// refused without our knowing. The whole suite of the store runs under them in
-// core/redisstore.
+// The documented rules are enough: all that the store does works, and Redis refuses
+// none of it silently. core/redisstore runs the store suite under these rules.
 func TestTheDocumentedRulesAreEnough(t *testing.T) {
 	t.Parallel()
 	s, client := privileged(t)
@@ -73,12 +72,12 @@ func TestTheDocumentedRulesAreEnough(t *testing.T) {
 	}
 }
 
-// Every command of the server but the documented ones is refused, and so are
-// these on other keys.
+// Redis refuses every command that is not documented, and the documented ones on
+// other keys.
 func TestNothingElseIsPermitted(t *testing.T) {
 	t.Parallel()
 	s, client := privileged(t)
-	permitted := map[string]bool{"hello": true, "auth": true, "quit": true, "reset": true} // open to everybody
+	permitted := map[string]bool{"hello": true, "auth": true, "quit": true, "reset": true} // permitted to every user
 	for _, rule := range documented(t) {
 		if command, ok := strings.CutPrefix(rule, "+"); ok {
 			permitted[command] = true
@@ -100,7 +99,7 @@ func TestNothingElseIsPermitted(t *testing.T) {
 		for len(args) < max(arity, -arity) {
 			args = append(args, "1")
 		}
-		// EXEC wraps the word; DEBUG and MODULE are refused to everybody before.
+		// EXEC wraps the word; DEBUG and MODULE are refused before, whoever asks.
 		err := client.Do(t.Context(), args...).Err()
 		if err == nil || !strings.Contains(err.Error(), "NOPERM") && !strings.Contains(err.Error(), "command not allowed") {
 			t.Errorf("%v: %v, want NOPERM", args, err)
@@ -155,7 +154,7 @@ func commands(reply []any) map[string]int {
 	return arities
 }
 
-// Without INFO there is no warning of a Redis that evicts, and all else works.
+// Without permission for INFO there is no warning about eviction. All else works.
 func TestInfoIsNotNeeded(t *testing.T) {
 	t.Parallel()
 	_, client := privileged(t)

@@ -19,8 +19,8 @@ import (
 	"github.com/weblimit/weblimit/nethttp"
 )
 
-// Trap 29: clients that hang up while Redis is asked are charged, harm nobody and
-// leave nothing behind.
+// Trap 29: clients that hang up while Redis is asked are charged. They affect no other
+// client and leave nothing behind.
 func TestClientsCancelMidCheck(t *testing.T) {
 	const clients, quota = 64, 10_000_000
 	requests := int64(10_000)
@@ -61,7 +61,7 @@ func TestClientsCancelMidCheck(t *testing.T) {
 		_ = res.Body.Close()
 	}
 	proxy.Delay(3 * time.Millisecond)
-	manyAsk(4*clients, func() { get(t.Context()) }) // has all connections made that stay
+	manyAsk(4*clients, func() { get(t.Context()) }) // opens all connections that stay open
 	transport.CloseIdleConnections()
 	time.Sleep(100 * time.Millisecond)
 	goroutines := runtime.NumGoroutine()

@@ -11,8 +11,8 @@ import (
 	"github.com/weblimit/weblimit/internal/test/redistest"
 )
 
-// A Cluster that wants all slots served loses a master that has no replica: the
-// others refuse to decide, and say so.
+// A Cluster that requires all slots to be served loses a master without a replica. The
+// other masters refuse to decide, and the error says why.
 func TestClusterIsDown(t *testing.T) {
 	cluster, prefix := redistest.StartClusterOf(t, 3, 0, "--cluster-require-full-coverage", "yes"), redistest.Prefix(t)
 	backend := redisstore.New(cluster.Client(t), redisstore.Config{Prefix: prefix, DenialCache: noDenials()})
@@ -34,7 +34,7 @@ func TestClusterIsDown(t *testing.T) {
 	if !events.heard(core.EventStoreError, store.ClassClusterDown) {
 		t.Errorf("the hook heard %v", events)
 	}
-	// The dead node's own keys: nobody can be asked.
+	// The dead node's own keys: no node can be asked.
 	a := decide(l, keys[2])
 	if a.reason != core.ReasonOutageAllowed || a.class == "" || a.class == store.ClassUnknown {
 		t.Errorf("decided %v with class %q", a.reason, a.class)
@@ -53,8 +53,8 @@ func TestClusterIsDown(t *testing.T) {
 	wantOnTime(t, asks, deadline)
 }
 
-// A slot has moved while nobody looked: the first check is sent on by MOVED, and
-// decided.
+// A slot has moved since the client loaded its map. MOVED sends the first check on to
+// the right node, which decides it.
 func TestClusterMovedIsFollowed(t *testing.T) {
 	cluster, prefix := redistest.StartClusterOf(t, 2, 0), redistest.Prefix(t)
 	store := redisstore.New(cluster.Client(t), redisstore.Config{Prefix: prefix, DenialCache: noDenials()})
@@ -82,7 +82,7 @@ func TestClusterMovedIsFollowed(t *testing.T) {
 	figure(t, "MOVED replies to 6 checks after as many moves, all of which Redis decided", redirections)
 }
 
-// A node sends checks to one that can't be reached, and nobody knows better.
+// A node redirects checks to a node that can't be reached, and no other node knows better.
 func TestClusterMovedToNowhere(t *testing.T) {
 	cluster, prefix := redistest.StartClusterOf(t, 3, 0), redistest.Prefix(t)
 	backend := redisstore.New(cluster.Client(t), redisstore.Config{Prefix: prefix, DenialCache: noDenials()})
@@ -94,7 +94,7 @@ func TestClusterMovedToNowhere(t *testing.T) {
 	slot := slotOf(t, cluster, prefix, keys[0])
 	dead := cluster.Masters()[1]
 	dead.Kill()
-	// The slot's master is told to be rid of it, to a node that is dead.
+	// The slot's master is told to migrate it to a node that is dead.
 	client := cluster.Masters()[0].Client(t)
 	id := ""
 	for _, line := range strings.Split(client.ClusterNodes(t.Context()).Val(), "\n") {

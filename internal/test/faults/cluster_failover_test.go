@@ -10,9 +10,9 @@ import (
 	"github.com/weblimit/weblimit/internal/test/redistest"
 )
 
-// The master of a hot slot dies under load, or freezes: its keys follow their
-// policy, within the deadline, until a replica is promoted. The keys of other
-// masters notice nothing.
+// The master of a hot slot dies under load, or freezes. Its keys follow their outage
+// policy, within the deadline, until a replica is promoted. The keys of other masters
+// are not affected.
 func TestClusterMasterIsLostUnderLoad(t *testing.T) {
 	t.Run("killed", func(t *testing.T) {
 		loseMaster(t, func(s *redistest.Server) { s.Kill() })
@@ -38,7 +38,7 @@ func loseMaster(t *testing.T, lose func(*redistest.Server)) {
 	store := redisstore.New(cluster.Client(t), redisstore.Config{Prefix: prefix, DenialCache: noDenials()})
 	events := listen(store)
 	keys := keysOn(t, cluster, prefix, 4)
-	hot := keys[0] // one for each policy, and one that nobody has used yet
+	hot := keys[0] // one for each policy, and a new one
 	slot := slotOf(t, cluster, prefix, hot[0])
 	master := cluster.MasterOf(t, slot)
 
@@ -88,8 +88,8 @@ func loseMaster(t *testing.T, lose func(*redistest.Server)) {
 	wantOnTime(t, asks, deadline)
 
 	others, othersOut, out := 0, 0, 0
-	charged := map[string]int64{} // that Redis said so
-	unknown := map[string]int64{} // that nobody knows
+	charged := map[string]int64{} // as Redis said
+	unknown := map[string]int64{} // not known to be charged
 	for i := range asks {
 		a := &asks[i]
 		switch isHot := master == ownerOf(keys, a.key, cluster); {
@@ -111,8 +111,8 @@ func loseMaster(t *testing.T, lose func(*redistest.Server)) {
 	if othersOut > others/10 {
 		t.Errorf("of the decisions of other masters %d were Redis's and %d were not", others, othersOut)
 	}
-	// Deny's key was charged by nobody else: what Redis knows and has said differ
-	// by what replication lost, or by answers that were lost.
+	// Only Redis charged Deny's key. So what Redis has counted differs from what it has
+	// answered only by what replication lost, or by answers that were lost.
 	key := hot[core.Deny]
 	lostCharges := charged[key] - (quota - remaining(t, limiters[key], key))
 	if lostCharges < -unknown[key] || lostCharges > charged[key] {
@@ -124,7 +124,7 @@ func loseMaster(t *testing.T, lose func(*redistest.Server)) {
 	figure(t, "all policies' keys decided by Redis after promotion within", back)
 	figure(t, "charges that the replica did not have, of those answered", fmt.Sprint(lostCharges, " of ", charged[key]))
 
-	// Exact again, on a key of that slot's master that is new.
+	// Exact again, on the new master of that slot.
 	exact := newLimiter(t, core.Config{Store: store, Timeout: 10 * time.Second, Limits: []core.Limit{long(500, "exact")}})
 	if n := hammerKey(t, exact, hot[3], 500); n != 500 {
 		t.Errorf("%d of a quota of 500 were admitted after the failover", n)
@@ -143,8 +143,8 @@ func ownerOf(keys [][]string, key string, c *redistest.Cluster) *redistest.Serve
 	return nil
 }
 
-// During an outage a client can get the quota from Redis, its share from each
-// process, and what replication lost: no more.
+// During an outage a client gets at most the quota from Redis, its share from each
+// process, and what replication lost.
 func TestClusterFailoverGrantsNoMoreThanItsBound(t *testing.T) {
 	const quota, replicas, deadline = 200, 4, 200 * time.Millisecond
 	cluster, prefix := redistest.StartClusterOf(t, 3, 1), redistest.Prefix(t)

@@ -17,16 +17,16 @@ import (
 // floodTime is how long each flood lasts.
 const floodTime = 700 * time.Millisecond
 
-// Attackers who are over their own limits ask without end for a common limit that
-// is on another master. Ten of its units are left. Honest clients take at most
-// four at a time, and give them back: every one of their requests fits.
+// Attackers that are over their own limits keep asking for a shared limit on another
+// master, which has ten units left. Honest clients take at most four at a time and
+// give them back. All of their requests must fit.
 func TestClusterFloodOverItsOwnLimitDeniesNobodyElse(t *testing.T) {
 	for _, flood := range []struct {
 		name   string
 		stores int
 		cache  redisstore.DenialCache
-		fresh  bool // each 16 requests have a key that nobody has seen
-		last   bool // the attackers name their own limit behind the common one
+		fresh  bool // every 16 requests use a new key
+		last   bool // the attackers' requests name their own limit after the shared one
 	}{
 		{name: "one process", stores: 1},
 		{name: "two processes", stores: 2},
@@ -67,7 +67,7 @@ func TestClusterFloodOverItsOwnLimitDeniesNobodyElse(t *testing.T) {
 					i := slices.IndexFunc(checks, func(c core.Check) bool { return c.Rule == common })
 					refundAll(t, s, checks[i:i+1], results[i:i+1])
 				case results[0].Cached:
-					time.Sleep(time.Millisecond) // a process that asks nobody takes the processor from the others
+					time.Sleep(time.Millisecond) // a process that never waits takes the processor from the others
 				}
 			}
 			// Two waves of 16 requests of one client each, again and again.
@@ -93,7 +93,7 @@ func TestClusterFloodOverItsOwnLimitDeniesNobodyElse(t *testing.T) {
 			}
 			var mu sync.Mutex
 			var asked, denied int64
-			var wait time.Duration // that a client was told
+			var wait time.Duration // that a client was told to wait
 			most := 0              // of a client's denials in a row
 			var took []time.Duration
 			var honest sync.WaitGroup

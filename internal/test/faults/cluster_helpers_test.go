@@ -23,7 +23,7 @@ import (
 	"github.com/weblimit/weblimit/keyfuncs"
 )
 
-// slack is how late a decision may be on a machine that does something else.
+// slack is how late a decision may be on a busy machine.
 const slack = 5 * time.Second
 
 // noDenials has a store ask Redis each time.
@@ -71,7 +71,7 @@ func keysOn(tb testing.TB, c *redistest.Cluster, prefix string, n int) [][]strin
 	return keys
 }
 
-// ask is a decision that was made, and how.
+// ask is one decision: when it was made, and its outcome.
 type ask struct {
 	key     string
 	at      time.Time
@@ -82,12 +82,12 @@ type ask struct {
 	left    int64 // remaining
 }
 
-// byRedis reports whether Redis decided, a moment ago at most.
+// byRedis reports whether Redis decided, or a denial of Redis was repeated.
 func (a *ask) byRedis() bool {
 	return a.reason == core.ReasonWithinLimit || a.reason == core.ReasonLimitExceeded || a.reason == core.ReasonCachedDenial
 }
 
-// traffic is requests under way.
+// traffic sends requests in the background and records their decisions.
 type traffic struct {
 	quit    chan struct{}
 	workers sync.WaitGroup
@@ -132,8 +132,8 @@ func (tr *traffic) note(a ask) {
 	tr.asks = append(tr.asks, a)
 }
 
-// count returns how many decisions on the key, or on any if it is "", began
-// since then and are such.
+// count returns how many decisions on the key, or on any key if it is "", began since
+// then and match.
 func (tr *traffic) count(key string, since time.Time, such func(*ask) bool) (n int) {
 	tr.mu.Lock()
 	defer tr.mu.Unlock()
@@ -152,8 +152,8 @@ func (tr *traffic) stop() []ask {
 	return tr.asks
 }
 
-// hammerKey has many goroutines ask for one key, and returns how many requests
-// of quota and more were let through.
+// hammerKey has many goroutines ask for one key, more often than its quota, and
+// returns how many requests were let through.
 func hammerKey(tb testing.TB, l *core.Limiter, key string, quota int) (admitted int64) {
 	tb.Helper()
 	const workers = 64
@@ -213,8 +213,8 @@ func errorCount(tb testing.TB, s *redistest.Server, code string) int64 {
 	return n
 }
 
-// behindProxies returns a client of the cluster to whose nodes all connections
-// go through proxies, which it returns as well.
+// behindProxies returns a client of the cluster whose connections all go through
+// proxies, and the proxies.
 func behindProxies(tb testing.TB, c *redistest.Cluster) (*redis.ClusterClient, map[*redistest.Server]*redistest.Proxy) {
 	tb.Helper()
 	proxies := map[*redistest.Server]*redistest.Proxy{}
@@ -265,7 +265,7 @@ func checksOf(rule *core.Rule, keys ...string) []core.Check {
 	return checks
 }
 
-// usedBy returns what a store says that keys have used, or -1 where it can't say.
+// usedBy returns how many units of keys are used according to a store, or -1 if it does not answer.
 func usedBy(s core.Store, rule *core.Rule, keys ...string) []int64 {
 	used := make([]int64, len(keys))
 	for i, key := range keys {
@@ -280,7 +280,7 @@ func usedBy(s core.Store, rule *core.Rule, keys ...string) []int64 {
 	return used
 }
 
-// nobody is a request that says nothing: keys of its own come from elsewhere.
+// nobody is an empty request, for limits whose keys do not come from the request.
 type nobody struct{}
 
 func (nobody) Context() context.Context          { return context.Background() }
@@ -293,8 +293,8 @@ func (nobody) Query(string, int) (string, bool)  { return "", false }
 func (nobody) Peer() netip.Addr                  { return netip.Addr{} }
 func (nobody) Value(any) any                     { return nil }
 
-// firstKey and secondKey give everybody the same key, each its own. A kind is
-// taken once per process.
+// firstKey and secondKey are two constant keys. They are package variables since a
+// kind of key can be registered once per process.
 var (
 	firstKey  = keyfuncs.Custom("depot", func(keyfuncs.Request) (string, bool) { return "1", true })
 	secondKey = keyfuncs.Custom("order", func(keyfuncs.Request) (string, bool) { return "2", true })

@@ -14,8 +14,8 @@ import (
 	"github.com/weblimit/weblimit/keyfuncs"
 )
 
-// A slot moves to another master, key by key, while 64 goroutines ask for what is
-// in it: exactly the quota passes, and Redis decides every time.
+// A slot moves to another master, key by key, while 64 goroutines ask for its keys.
+// Exactly the quota passes, and Redis makes every decision.
 func TestClusterReshardUnderLoad(t *testing.T) {
 	cluster := redistest.StartClusterOf(t, 2, 0)
 	from, to := cluster.Masters()[0], cluster.Masters()[1]
@@ -113,9 +113,9 @@ func reshard(t *testing.T, cluster *redistest.Cluster, from, to *redistest.Serve
 	wantOnTime(t, wantAll, deadline)
 }
 
-// A request for two keys of a slot, one of which has moved already: no node can
-// decide it, so it is an outage of a name until the other has followed. Nothing
-// is charged meanwhile.
+// A request has two keys of a slot, one of which has moved already. No node can decide
+// it, so it is an outage with a class until the other key has moved. Nothing is charged
+// meanwhile.
 func TestClusterReshardBetweenTheKeysOfARequest(t *testing.T) {
 	cluster, prefix := redistest.StartClusterOf(t, 2, 0), "{both}:"
 	backend := redisstore.New(cluster.Client(t), redisstore.Config{Prefix: prefix, DenialCache: noDenials()})
@@ -146,7 +146,7 @@ func TestClusterReshardBetweenTheKeysOfARequest(t *testing.T) {
 				case err == nil && (results[0].Charged || results[1].Charged):
 					t.Errorf("charged in part: %+v", results)
 				case err == nil: // denied
-				case classOfError(err) == store.ClassTryAgain, classOfError(err) == store.ClassMoved: // the last of its tries was an ASK
+				case classOfError(err) == store.ClassTryAgain, classOfError(err) == store.ClassMoved: // the last attempt was redirected by ASK
 					refused.Add(1)
 				default:
 					other.Add(1)
@@ -172,7 +172,7 @@ func TestClusterReshardBetweenTheKeysOfARequest(t *testing.T) {
 	figure(t, "charged and not admitted", used[0]-admitted.Load())
 	figure(t, "decided by Redis again after the move within", took)
 
-	// A limiter's policy decides, and says why.
+	// A limiter's outage policy decides, and the decision says why.
 	back := cluster.BeginMove(t, slot, from)
 	back.Key(prefix + "{" + keys[0] + "}")
 	l := newLimiter(t, core.Config{Store: backend, Limits: twoKeys(core.Allow)})

@@ -26,8 +26,8 @@ func onePerMaster(t *testing.T, c *redistest.Cluster, prefix string) []string {
 	return keys
 }
 
-// Limits on three masters, the third of which denies: what the first two charged
-// is given back, and who looks meanwhile sees no more than what is under way.
+// Limits are on three masters, and the third denies. What the first two charged is
+// given back, and a peek meanwhile sees no more than what is under way.
 func TestClusterThirdOfThreeSlotsDenies(t *testing.T) {
 	cluster, prefix := redistest.SharedCluster(t), redistest.Prefix(t)
 	store := redisstore.New(cluster.Client(t), redisstore.Config{Prefix: prefix, DenialCache: noDenials()})
@@ -50,7 +50,7 @@ func TestClusterThirdOfThreeSlotsDenies(t *testing.T) {
 				return
 			default:
 			}
-			// Those admitted at the end of the look are no fewer than during it.
+			// No fewer are admitted at the end of the peek than during it.
 			used := slices.Max(usedBy(store, wide, keys[:2]...))
 			most = max(most, used-admitted.Load())
 		}
@@ -91,7 +91,7 @@ func TestClusterThirdOfThreeSlotsDenies(t *testing.T) {
 	figure(t, "units too many that an observer saw, 16 requests under way", most)
 }
 
-// A node is out: what the others charged for a request is given back, also when
+// A node does not answer. What the others charged for a request is given back, even if
 // the deadline is over by then.
 func TestClusterSlotOfADeadNodeHasOthersGiveBack(t *testing.T) {
 	for _, fault := range []struct {
@@ -112,7 +112,7 @@ func TestClusterSlotOfADeadNodeHasOthersGiveBack(t *testing.T) {
 			})
 			before := usedBy(store, rule, keys[:2]...)
 			fault.harm(cluster.Masters()[2])
-			// Enough time for the nodes that live, however busy the machine is.
+			// Enough time for the live nodes, however busy the machine is.
 			const requests, deadline = 40, time.Second
 			var slowest time.Duration
 			for range requests {
@@ -135,8 +135,8 @@ func TestClusterSlotOfADeadNodeHasOthersGiveBack(t *testing.T) {
 	}
 }
 
-// Slots are asked in steps, so that what one charges is hardly ever given back: two
-// for two slots and three for any more, of which the middle one asks all at once.
+// Slots are asked in steps, so that charges are rarely given back: two steps for two
+// slots, three for any more. The middle step asks all its slots at once.
 func TestClusterSlotsTakeThreeRoundTripsAtMost(t *testing.T) {
 	cluster, prefix := redistest.SharedCluster(t), redistest.Prefix(t)
 	client, proxies := behindProxies(t, cluster)
@@ -144,7 +144,7 @@ func TestClusterSlotsTakeThreeRoundTripsAtMost(t *testing.T) {
 	rule := ruleOf(t, long(1000, "slots"))
 	keys := slices.Concat(keysOn(t, cluster, prefix, 3)...)
 	const delay = 200 * time.Millisecond
-	for range 2 { // makes the connections
+	for range 2 { // opens the connections
 		if _, err := takeWithin(store, patience, rule, keys...); err != nil {
 			t.Fatal(err)
 		}
@@ -162,7 +162,7 @@ func TestClusterSlotsTakeThreeRoundTripsAtMost(t *testing.T) {
 		{9, 3 * delay, 4 * delay},
 	} {
 		best := patience
-		for range 3 { // one proves it; others may have found the machine busy
+		for range 3 { // one in time is enough: the machine may be busy during the others
 			start := time.Now()
 			if _, err := takeWithin(store, patience, rule, keys[:c.slots]...); err != nil {
 				t.Fatal(err)
@@ -180,7 +180,7 @@ func TestClusterSlotsTakeThreeRoundTripsAtMost(t *testing.T) {
 	}
 }
 
-// Whatever the application's client does with reads, checks go to masters.
+// Checks go to masters, wherever the application's client sends reads.
 func TestClusterReplicasNeverAnswerChecks(t *testing.T) {
 	cluster := redistest.SharedCluster(t)
 	decisions := 0

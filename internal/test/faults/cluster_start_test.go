@@ -11,8 +11,8 @@ import (
 	"github.com/weblimit/weblimit/internal/test/redistest"
 )
 
-// No node of the Cluster answers when the limiter is made, nor at its first
-// requests: they are decided by the policy, in time, and cost no goroutines.
+// No node of the Cluster answers when the limiter is made, nor during its first
+// requests. The outage policy decides these in time, and no goroutines pile up.
 func TestClusterIsAwayAtTheStart(t *testing.T) {
 	for _, fault := range []struct {
 		name  string
@@ -52,7 +52,7 @@ func TestClusterIsAwayAtTheStart(t *testing.T) {
 			if redis := load.count("", began, (*ask).byRedis); redis > 0 {
 				t.Errorf("%d decisions of no Redis", redis)
 			}
-			// Workers, four flights and a probe for each of three nodes, attempts to
+			// Workers, four round trips and a probe for each of three nodes, attempts to
 			// load the map, and what go-redis needs for its connections.
 			if bound := workers + 100; most > bound {
 				t.Errorf("%d goroutines more than before, want at most %d", most, bound)

@@ -12,9 +12,9 @@ import (
 	"github.com/weblimit/weblimit/internal/test/redistest"
 )
 
-// A common limit has no room. A client asks many times at once, from two processes,
-// and has used nothing of its own limit of one: whatever its other requests are about
-// to give back, no answer says that the limit is used up, or for long.
+// A shared limit is used up. A client asks many times at once, through two processes,
+// and has used nothing of its own limit of one. Its requests charge that limit
+// tentatively and give back, so no answer may say that it is used up for long.
 func TestClusterCommonLimitThatDeniesUsesNobodysOwn(t *testing.T) {
 	cluster, prefix := redistest.SharedCluster(t), redistest.Prefix(t)
 	stores := []*redisstore.Store{
@@ -23,7 +23,7 @@ func TestClusterCommonLimitThatDeniesUsesNobodysOwn(t *testing.T) {
 	}
 	own, common := ruleOf(t, long(1, "own")), ruleOf(t, long(1, "common"))
 	keys := onePerMaster(t, cluster, prefix)
-	if _, err := takeWithin(stores[0], patience, common, keys[0]); err != nil { // all there is
+	if _, err := takeWithin(stores[0], patience, common, keys[0]); err != nil { // all that is left
 		t.Fatal(err)
 	}
 	var asked, denied atomic.Int64
@@ -63,9 +63,9 @@ func TestClusterCommonLimitThatDeniesUsesNobodysOwn(t *testing.T) {
 	}
 }
 
-// Clients of a tenant flood a route that has no room, or a little every ten
+// Clients of a tenant flood a route that has no room, or little every ten
 // milliseconds. The tenant has ten units left, which its other clients use on another
-// route: the flood's charges of the tenant come back, so these requests fit.
+// route. The flood's charges to the tenant are given back, so these requests must fit.
 func TestClusterFloodOfOneRouteDeniesNobodyElsewhere(t *testing.T) {
 	for name, refill := range map[string]core.Limit{
 		"no room":       long(1, "route"),
@@ -93,11 +93,11 @@ func TestClusterFloodOfOneRouteDeniesNobodyElsewhere(t *testing.T) {
 				}
 				charged, wait = results[0].Charged, results[1].RetryAfter
 				if charged {
-					refundAll(t, s, checks[:2], results[:2]) // or there would be no room soon
+					refundAll(t, s, checks[:2], results[:2]) // or the tenant's units would soon be used up
 				}
 				return charged, wait
 			}
-			for i := range 64 { // that there are many clients, and few tenants and routes
+			for i := range 64 { // so that the store learns: there are many clients, and few tenants and routes
 				ask(stores[i%2], fmt.Sprint("known:", i), quiet)
 			}
 			ask(stores[0], "known:0", route)

@@ -15,8 +15,8 @@ import (
 	"github.com/weblimit/weblimit/internal/test/redistest"
 )
 
-// line is an application whose connection to Redis is harmed, and a witness who
-// has a connection of his own.
+// line is an application whose connection to Redis is broken, and a witness with a
+// connection of its own.
 type line struct {
 	*core.Limiter
 	server  *redistest.Server
@@ -33,7 +33,7 @@ type line struct {
 type tally struct {
 	answered int64 // by Redis
 	lost     int64 // sent, or maybe sent, and not answered
-	unsent   int64 // not sent for sure
+	unsent   int64 // certainly not sent
 }
 
 const lineQuota = 1_000_000
@@ -55,7 +55,7 @@ func newLine(t *testing.T, timeout time.Duration, policy core.Outage) *line {
 	return l
 }
 
-// ask has one unit decided, and counts how.
+// ask asks for one unit and counts the outcome.
 func (l *line) ask(key string) core.Decision {
 	d := l.AllowKey(context.Background(), key, 1)
 	l.mu.Lock()
@@ -133,7 +133,7 @@ func TestReplyIsCut(t *testing.T) {
 			}
 			charged := l.wantOnce(t)
 			l.figures(t, charged)
-			if sum := l.sum(); charged != sum.answered+sum.lost || sum.lost != cuts { // the server did what it was asked
+			if sum := l.sum(); charged != sum.answered+sum.lost || sum.lost != cuts { // the server ran what it was sent
 				t.Errorf("charged %d for %+v, want all", charged, sum)
 			}
 			if got := l.proxy.RepliesCut(); got != cuts {
@@ -164,8 +164,9 @@ func TestRequestIsDropped(t *testing.T) {
 	}
 }
 
-// With Local, what Redis has charged without saying so is granted here, and
-// charged once more when Redis is back: strict, since nobody knows.
+// With Local, a request whose answer was lost is granted here, and charged once more
+// when Redis is back, although Redis may have charged it already. That is the strict
+// way, since nobody can know.
 func TestReplyIsCutWithLocal(t *testing.T) {
 	t.Parallel()
 	const cuts = 25
@@ -237,7 +238,7 @@ func TestRepliesToBatchesAreCut(t *testing.T) {
 	}
 }
 
-// A slow Redis that keeps to the deadline decides; one that does not is left.
+// A slow Redis that keeps to the deadline decides. One that does not is not asked any more.
 func TestRedisIsSlow(t *testing.T) {
 	t.Parallel()
 	t.Run("in time", func(t *testing.T) {
@@ -279,7 +280,7 @@ func TestRedisIsSlow(t *testing.T) {
 		figure(t, "decided by Redis again after", back)
 		charged := l.wantOnce(t)
 		l.figures(t, charged)
-		// Somebody else may hold the processor for a while, but not for all of them.
+		// Another process may hold the processor for a while, but not during all of them.
 		if got, most := quantile(took, 0.5), core.DefaultTimeout+100*time.Millisecond; got > most {
 			t.Errorf("a decision took %v at the median, want at most %v", got, most)
 		}
@@ -330,7 +331,7 @@ func TestConnectionsAreKilled(t *testing.T) {
 	eventually(t, "a decision by Redis", func() bool { return l.ask("k").Reason == core.ReasonWithinLimit })
 }
 
-// A network that swallows everything, and a port where nobody listens.
+// A network that swallows all bytes, and a port without a listener.
 func TestNetworkIsGone(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -366,7 +367,7 @@ func TestNetworkIsGone(t *testing.T) {
 	}
 }
 
-// The application closes its client, at shutdown say, while requests still come.
+// The application closes its client, as at shutdown, while requests still arrive.
 func TestClientIsClosedByTheApplication(t *testing.T) {
 	t.Parallel()
 	for policy, outcome := range outcomes {
@@ -389,7 +390,7 @@ func TestClientIsClosedByTheApplication(t *testing.T) {
 			if !l.heard.heard(core.EventStoreError, store.ClassClosed) {
 				t.Errorf("no event of class %q; events: %v", store.ClassClosed, l.heard)
 			}
-			if policy != "Local" { // whose grants nobody is told any more
+			if policy != "Local" { // with Local, Redis never learns of the last grants
 				l.wantOnce(t)
 			}
 		})

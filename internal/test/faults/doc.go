@@ -1,7 +1,7 @@
-// Package faults holds nothing but tests: they break a real Redis in every way
-// that production does, and hold the limiter to what docs/guarantees.md
+// Package faults holds only tests. They break a real Redis in every way that
+// production does, and check that the limiter keeps what docs/guarantees.md
 // promises. `make faults` runs them and prints what they measured.
 //
-// A test here asserts what holds on any machine, however busy: counts, and
-// times with room. What it measured it prints by figure.
+// The tests assert what holds on any machine, however busy: counts, and times with
+// room to spare. They print what they measured with the function figure.
 package faults

@@ -21,13 +21,13 @@ import (
 	"github.com/weblimit/weblimit/keyfuncs"
 )
 
-// refusal is a way in which a server that answers does not decide.
+// refusal is a way in which a server answers without deciding.
 type refusal struct {
 	name  string
 	class store.Class
 
-	// key says that the error is about the keys of one request: it opens no
-	// breaker and harms no other key.
+	// key says that the error is about the keys of one request. It opens no breaker and
+	// affects no other key.
 	key bool
 
 	// server starts the server; redistest.Start if nil.
@@ -36,12 +36,11 @@ type refusal struct {
 	// client makes the application's client; the server's own if nil.
 	client func(t *testing.T, s *redistest.Server) *redis.Client
 
-	// begin makes the server refuse, and returns how to end it. key is the Redis
-	// key that holds what the client called "k" has used; it exists. end is nil
-	// where nothing but another server helps.
+	// begin makes the server refuse, and returns a function that ends it. key is the
+	// existing Redis key of the client "k". end is nil if only another server helps.
 	begin func(t *testing.T, s *redistest.Server, key string) (end func())
 
-	// first is true where the server has refused from the start.
+	// first says that the server has refused from the start.
 	first bool
 }
 
@@ -128,7 +127,7 @@ var refusals = []refusal{
 			admin := redis.NewClient(&redis.Options{Network: s.Network(), Addr: s.Addr(), Password: "secret"})
 			t.Cleanup(func() { _ = admin.Close() })
 			s.ConfigSet(t, "requirepass", "secret")
-			if err := admin.ClientKillByFilter(t.Context(), "type", "normal").Err(); err != nil { // who was let in may stay in
+			if err := admin.ClientKillByFilter(t.Context(), "type", "normal").Err(); err != nil { // else connections that are logged in stay so
 				t.Fatal(err)
 			}
 			return func() {
@@ -204,7 +203,7 @@ func as(user string) func(t *testing.T, s *redistest.Server) *redis.Client {
 	return func(t *testing.T, s *redistest.Server) *redis.Client { return s.ClientAs(t, user) }
 }
 
-// outcome is what an outage policy makes of a request.
+// outcome is how an outage policy decides a request.
 type outcome struct {
 	policy  core.Outage
 	allowed bool
@@ -218,8 +217,8 @@ var outcomes = map[string]outcome{
 	"Deny":  {core.Deny, false, core.ReasonOutageDenied, http.StatusServiceUnavailable},
 }
 
-// wantOutage fails unless the decision is what the policy makes of an error of
-// one of the classes.
+// wantOutage fails unless the policy made the decision, because of an error of one of
+// the classes.
 func (o outcome) wantOutage(t *testing.T, what string, d core.Decision, classes ...store.Class) {
 	t.Helper()
 	ok := false
@@ -241,8 +240,8 @@ type app struct {
 	node   string
 }
 
-// newApp makes an application whose checks have time enough: what ends one here
-// is an answer.
+// newApp makes an application whose checks have so much time that only an answer ends
+// them.
 func newApp(t *testing.T, s *redistest.Server, c *redis.Client, o outcome) *app {
 	t.Helper()
 	prefix := redistest.Prefix(t)
@@ -284,7 +283,7 @@ func TestErrorsEndInThePolicyUnderTheirNames(t *testing.T) {
 					a.refusesAll(t, r.class)
 				}
 				if r.begin == nil {
-					return // there is no end to it
+					return // it does not end
 				}
 				end()
 				took := eventually(t, "a decision by Redis", func() bool { return a.ask("k").Reason == core.ReasonWithinLimit })
@@ -302,7 +301,7 @@ func TestErrorsEndInThePolicyUnderTheirNames(t *testing.T) {
 	}
 }
 
-// learn has the server decide for the key "k", and returns the Redis key.
+// learn has the server decide for the client "k", and returns its Redis key.
 func (a *app) learn(t *testing.T, s *redistest.Server) string {
 	t.Helper()
 	if d := a.ask("k"); d.Reason != core.ReasonWithinLimit {
@@ -315,15 +314,14 @@ func (a *app) learn(t *testing.T, s *redistest.Server) string {
 	return keys[0]
 }
 
-// refusesAll asks until the breaker has opened: every decision is the policy's.
+// refusesAll asks until the breaker has opened. The outage policy must make every decision.
 func (a *app) refusesAll(t *testing.T, class store.Class) {
 	t.Helper()
 	asked := 0
 	for ; asked < 100; asked++ {
 		d := a.ask("k")
 		if asked == 0 && classOf(d) == store.ClassConnection {
-			// The connection ended with what the server was before: that is its own
-			// fault, with its own name.
+			// The connection from before the fault has ended. That is an error of its own class.
 			a.wantOutage(t, "the first decision", d, store.ClassConnection)
 			continue
 		}
@@ -351,8 +349,8 @@ func (a *app) refusesAll(t *testing.T, class store.Class) {
 	}
 }
 
-// refusesKey asks often: every decision for the key is the policy's, and all
-// others are Redis's.
+// refusesKey asks often. The outage policy must make every decision for the key, and
+// Redis all others.
 func (a *app) refusesKey(t *testing.T, class store.Class) {
 	t.Helper()
 	for n := range 20 {
@@ -369,7 +367,7 @@ func (a *app) refusesKey(t *testing.T, class store.Class) {
 	}
 }
 
-// A batch holds the checks of many requests. One that Redis can't decide fails
+// A batch holds the checks of many requests. A check that Redis can't decide fails
 // alone.
 func TestAKeyThatCantBeReadHarmsNoOtherInItsBatch(t *testing.T) {
 	t.Parallel()
@@ -415,7 +413,7 @@ func TestAKeyThatCantBeReadHarmsNoOtherInItsBatch(t *testing.T) {
 	}
 }
 
-// A server that forgot the script is told it again: nobody notices, not in
+// A server that has forgotten the script gets it again. No request fails, not in
 // pipelines of many calls either.
 func TestScriptFlushIsNoErrorAtAll(t *testing.T) {
 	t.Parallel()
@@ -472,8 +470,8 @@ func TestScriptFlushIsNoErrorAtAll(t *testing.T) {
 	}
 }
 
-// A client of one server that in truth is a node of a Cluster: no decision is
-// wrong, and what is the matter has a name.
+// A client for a single server talks to a node of a Cluster. No decision is wrong, and
+// the errors have a class.
 func TestAClientOfOneServerOnACluster(t *testing.T) {
 	t.Parallel()
 	t.Run("CROSSSLOT", func(t *testing.T) {

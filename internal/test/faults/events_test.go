@@ -30,7 +30,7 @@ func manyAsk(n int, ask func()) {
 	wg.Wait()
 }
 
-// An outage does not flood whoever listens. Nothing is lost either: the counts
+// An outage does not flood listeners with events. No error is lost either: the counts
 // of a class's events add up to its errors.
 func TestEventsAreFew(t *testing.T) {
 	t.Parallel()
@@ -46,7 +46,7 @@ func TestEventsAreFew(t *testing.T) {
 		figure(t, "failing decisions", decisions)
 		figure(t, "events", len(a.heard.all()))
 		figure(t, "a failing decision takes", took/decisions)
-		// Began, opened, and one for each class every 10 seconds.
+		// The outage began, the breaker opened, and one event per class every 10 seconds.
 		if n := len(a.heard.all()); n > 4+2*int(took/(10*time.Second)) {
 			t.Errorf("%d events; %v", n, a.heard)
 		}
@@ -65,7 +65,7 @@ func TestEventsAreFew(t *testing.T) {
 		if n, most := a.heard.count(core.EventStoreError), 2+int(took/(10*time.Second)); n > most {
 			t.Errorf("%d events in %v, want at most %d", n, took, most)
 		}
-		time.Sleep(10 * time.Second) // then the next error tells of all before it
+		time.Sleep(10 * time.Second) // then the next error's event counts all before it
 		a.ask("k")
 		sum := int64(0)
 		for _, e := range a.heard.of(core.EventStoreError) {

@@ -16,7 +16,7 @@ type pair struct {
 	replicas      []*core.Limiter
 }
 
-// newPair makes the replicas. limits are Config.Fallback's; it has the second
+// newPair makes the replicas. limits are those of Config.Fallback, which has the second
 // Redis if store is true.
 func newPair(t *testing.T, timeout time.Duration, store bool, limits ...core.Limit) *pair {
 	t.Helper()
@@ -38,8 +38,8 @@ func newPair(t *testing.T, timeout time.Duration, store bool, limits ...core.Lim
 	return p
 }
 
-// ask has each replica asked often for a client, and returns how many requests
-// passed. Every decision has to have the reason.
+// ask asks each replica often for a client, and returns how many requests passed. Every
+// decision must have the reason.
 func (p *pair) ask(t *testing.T, key string, reasons ...core.Reason) (passed int) {
 	t.Helper()
 	for n := range 300 {
@@ -71,7 +71,7 @@ func (p *pair) restart(t *testing.T) time.Duration {
 	})
 }
 
-// byRedis are the reasons of decisions in which no outage has a part.
+// byRedis are the reasons of decisions without an outage.
 var byRedis = []core.Reason{core.ReasonWithinLimit, core.ReasonLimitExceeded, core.ReasonCachedDenial}
 
 func TestFallback(t *testing.T) {
@@ -94,7 +94,7 @@ func TestFallback(t *testing.T) {
 				t.Errorf("before: %d passed, want 100", got)
 			}
 			p.first.Kill()
-			time.Sleep(redisstore.DefaultDenialAge) // what was denied before is known for so long
+			time.Sleep(redisstore.DefaultDenialAge) // how long denials are cached
 			got := p.ask(t, "k", core.ReasonOutageLocal)
 			figure(t, "passed in the outage, of a limit of 100", got)
 			if got != c.passed {
@@ -150,7 +150,7 @@ func TestFallbackStoreIsDownToo(t *testing.T) {
 			if passed != c.passed {
 				t.Errorf("%d passed, want %d", passed, c.passed)
 			}
-			// Of each replica five requests wait for both, until the breakers are open.
+			// In each replica five requests wait for both, until the breakers are open.
 			if waited > 100 {
 				t.Errorf("%d of 300 requests waited", waited)
 			}
@@ -161,7 +161,7 @@ func TestFallbackStoreIsDownToo(t *testing.T) {
 	}
 }
 
-// A limit that is denied in an outage stays so, whatever stands in for others.
+// A limit that denies in an outage still does so, whatever the fallback of others.
 func TestFallbackIsForLocalOnly(t *testing.T) {
 	t.Parallel()
 	server, second := redistest.StartTCP(t), redistest.Start(t)

@@ -40,7 +40,7 @@ type site struct {
 	peakGoroutines int    // Guarded by mu.
 	peakConns      uint32 // Guarded by mu.
 
-	// stalled is the longest that the machine let nobody send. Guarded by mu.
+	// stalled is the longest time that the machine kept all clients from sending. Guarded by mu.
 	stalled time.Duration
 
 	asking sync.WaitGroup
@@ -89,8 +89,8 @@ func (s *site) get(path string) {
 	s.statuses[status]++
 }
 
-// load asks 200 times a second for /api and 50 times for /healthz, until stopped,
-// and looks at what that takes.
+// load asks 200 times a second for /api and 50 times for /healthz, until stopped, and
+// measures goroutines and connections.
 func (s *site) load(rdb *redis.Client) (stop func()) {
 	done, ended := make(chan struct{}), make(chan struct{})
 	go func() {
@@ -123,7 +123,7 @@ func (s *site) load(rdb *redis.Client) (stop func()) {
 	})
 }
 
-// take returns what was seen since the last call, and begins anew.
+// take returns what was measured since the last call, and starts again.
 func (s *site) take() (api []served, health []time.Duration, goroutines int, conns uint32) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -148,8 +148,8 @@ func added(of []served, which func(served) bool) (durations []time.Duration) {
 	return durations
 }
 
-// Trap 25 and 27: a Redis that is there and does not answer. It is frozen three
-// times; of times the median has to be what is promised.
+// Trap 25 and 27: Redis accepts connections and does not answer. It is frozen three
+// times. The median of the measured times must be within what is promised.
 func TestRedisIsFrozenUnderLoad(t *testing.T) {
 	for name, policy := range map[string]core.Outage{"Local": core.Local, "Allow": core.Allow} {
 		t.Run(name, func(t *testing.T) { freezeUnderLoad(t, policy) })
@@ -262,7 +262,7 @@ func freezeUnderLoad(t *testing.T, policy core.Outage) {
 	}
 	figure(t, "responses with any other, or none", others)
 
-	// What a busy machine adds to everything is not the limiter's.
+	// What a busy machine adds to every request is not the limiter's.
 	slack := 100*time.Millisecond + max(calmP99, s.stalled)
 	figure(t, "longest stall of the machine itself", s.stalled)
 	if got, most := quantile(untilOpen, 0.99), core.DefaultTimeout+slack; got > most {

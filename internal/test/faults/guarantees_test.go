@@ -7,7 +7,7 @@ import (
 	"github.com/weblimit/weblimit/internal/test/documents"
 )
 
-// What is promised is shown, and what is shown is promised.
+// docs/guarantees.md and these tests name each other.
 func TestGuaranteesNameTheirTests(t *testing.T) {
 	t.Parallel()
 	references := documents.References(documents.Read(t, "guarantees.md") + documents.Read(t, "redis.md"))

@@ -19,7 +19,7 @@ import (
 
 func TestMain(m *testing.M) { os.Exit(redistest.Main(m)) }
 
-// figure prints what a test has measured, in the form that `make faults` reads.
+// figure prints a measured value, in the form that `make faults` reads.
 func figure(tb testing.TB, what string, value any) {
 	tb.Helper()
 	switch v := value.(type) {
@@ -40,7 +40,7 @@ func rounded(d time.Duration) time.Duration {
 	return d.Round(unit)
 }
 
-// patience is how long a test waits for what must come, on the busiest machine.
+// patience is how long a test waits for something that must happen, on the busiest machine.
 const patience = 30 * time.Second
 
 // eventually waits until done reports true, and returns how long it took.
@@ -53,7 +53,7 @@ func eventually(tb testing.TB, what string, done func() bool) time.Duration {
 	return time.Since(start)
 }
 
-// soon waits until done, and reports whether it came to that.
+// soon waits until done reports true, for patience at most, and returns whether it did.
 func soon(done func() bool) bool {
 	for start := time.Now(); !done(); time.Sleep(2 * time.Millisecond) {
 		if time.Since(start) > patience {
@@ -78,7 +78,7 @@ func newLimiter(tb testing.TB, config core.Config) *core.Limiter {
 	return l
 }
 
-// remaining asks what is left of a key under the limiter's first limit.
+// remaining returns what a key has left under the limiter's first limit.
 func remaining(tb testing.TB, l *core.Limiter, key string) int64 {
 	tb.Helper()
 	d, err := l.Peek(context.Background(), key, 1)
@@ -97,13 +97,13 @@ func classOf(d core.Decision) store.Class {
 	return ""
 }
 
-// audience hears a store's events.
+// audience records a store's events.
 type audience struct {
 	mu     sync.Mutex
 	events []core.Event // Guarded by mu.
 }
 
-// listen returns those who hear the store's events from now on.
+// listen records the store's events from now on.
 func listen(store interface{ OnEvent(func(core.Event)) }) *audience {
 	a := new(audience)
 	store.OnEvent(func(e core.Event) {
@@ -129,21 +129,21 @@ func (a *audience) of(kind core.EventKind) []core.Event {
 // count returns how many events of a kind there were.
 func (a *audience) count(kind core.EventKind) int { return len(a.of(kind)) }
 
-// atLeast waits for n events of a kind, and returns how many there are. Events are
-// told by whoever caused them, while others already see what they tell of.
+// atLeast waits for n events of a kind, and returns how many there are. An event is
+// reported by the goroutine that caused it, so others can see the effect before.
 func (a *audience) atLeast(n int, kind core.EventKind) int {
 	soon(func() bool { return a.count(kind) >= n })
 	return a.count(kind)
 }
 
-// heard reports whether there is an event of a kind and class, or soon will be.
+// heard reports whether there is an event of a kind and class, now or in a moment.
 func (a *audience) heard(kind core.EventKind, class store.Class) bool {
 	return soon(func() bool {
 		return slices.ContainsFunc(a.of(kind), func(e core.Event) bool { return e.Class == class })
 	})
 }
 
-// String tells the events for messages of failed tests.
+// String lists the events, for failure messages.
 func (a *audience) String() string {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -157,8 +157,7 @@ func (a *audience) String() string {
 	return b.String()
 }
 
-// quantile returns the part q of the durations' way from the least to the
-// greatest, which it sorts.
+// quantile returns the q-quantile of durations, which it sorts.
 func quantile(durations []time.Duration, q float64) time.Duration {
 	if len(durations) == 0 {
 		return 0

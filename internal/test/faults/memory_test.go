@@ -35,9 +35,9 @@ func (*gone) Blocks(context.Context, []*core.Rule) iter.Seq2[core.Blocked, error
 	return func(yield func(core.Blocked, error) bool) { yield(core.Blocked{}, errGone) }
 }
 
-// Trap 30: whoever makes up keys in an outage, millions of them, neither fills
-// the memory nor frees a client that has nothing left. Not parallel: it measures
-// the heap of the process.
+// Trap 30: an attacker who makes up millions of keys in an outage neither fills the
+// memory nor frees a client that has nothing left. Not parallel: it measures the heap
+// of the process.
 func TestTenMillionKeysInAnOutage(t *testing.T) {
 	keys := 10_000_000
 	if race.Enabled {
@@ -74,7 +74,7 @@ func TestTenMillionKeysInAnOutage(t *testing.T) {
 		}
 	}
 	took := time.Since(start)
-	// What memstore.Config.MaxBuckets says of a bucket.
+	// As the documentation of memstore.Config.MaxBuckets says.
 	const bound = memstore.DefaultMaxBuckets * 69
 	figure(t, "distinct keys", keys)
 	figure(t, "heap, at most (MB)", float64(peak)/1e6)
@@ -91,7 +91,7 @@ func TestTenMillionKeysInAnOutage(t *testing.T) {
 	runtime.KeepAlive(l)
 }
 
-// heap returns the bytes in use, those that nobody refers to any more left out.
+// heap returns the bytes that are still referred to.
 func heap() int64 {
 	runtime.GC()
 	var stats runtime.MemStats

@@ -36,8 +36,8 @@ func newFleet(t *testing.T, n int, limit core.Limit) *fleet {
 	return f
 }
 
-// freeze freezes Redis and has every replica ask for a client so often that none
-// grants any more. It returns how many requests passed.
+// freeze freezes Redis, and asks every replica for a client until none grants any
+// more. It returns how many requests passed.
 func (f *fleet) freeze(t *testing.T) int64 {
 	t.Helper()
 	f.server.Freeze(t)
@@ -58,8 +58,8 @@ func (f *fleet) freeze(t *testing.T) int64 {
 	return passed.Load()
 }
 
-// thaw lets Redis go on, and returns when all replicas ask it again: another
-// client's requests see to that.
+// thaw lets Redis go on, and returns when all replicas ask it again. Another client's
+// requests start the probes.
 func (f *fleet) thaw(t *testing.T) {
 	t.Helper()
 	f.server.Thaw(t)
@@ -70,7 +70,7 @@ func (f *fleet) thaw(t *testing.T) {
 	}
 }
 
-// ask has the client ask each of the replicas in turn, often.
+// ask asks each of the replicas in turn, often.
 func (f *fleet) ask(replicas []*core.Limiter) (passed int64) {
 	for range 150 {
 		for _, l := range replicas {
@@ -85,10 +85,10 @@ func (f *fleet) ask(replicas []*core.Limiter) (passed int64) {
 // Trap 26: the replicas together grant the limit once, and not once more when
 // Redis is back, nor in the next outage.
 //
-// In one window, of what Redis had left when it froze and what the replicas
-// granted together, at most the sum passes. When each replica has had a request
-// of the client decided by Redis, at most the larger of the two does, and one
-// request for each replica: the one that Redis decided before it was told.
+// In one window, at most the sum of two amounts passes: what Redis had left when it
+// froze, and what the replicas granted together. If each replica has had one of the
+// client's requests decided by Redis since, at most the larger amount passes, plus one
+// request per replica: the one that Redis decided before it learned of the others.
 func TestReplicasOnAFrozenRedis(t *testing.T) {
 	t.Parallel()
 	const quota, replicas, window = 100, 3, 30 * 24 * time.Hour
@@ -103,7 +103,7 @@ func TestReplicasOnAFrozenRedis(t *testing.T) {
 						t.Fatal("denied below the quota")
 					}
 				}
-				undisturbed := f.heard[0].String() == "none" // on a very busy machine the share can be begun already
+				undisturbed := f.heard[0].String() == "none" // on a very busy machine the share may be in use already
 				granted := f.freeze(t)
 				f.thaw(t)
 				after := f.ask(f.replicas)
@@ -127,8 +127,8 @@ func TestReplicasOnAFrozenRedis(t *testing.T) {
 	}
 }
 
-// The client's requests reach one replica only once Redis is back, so Redis does
-// not hear what the others granted.
+// When Redis is back, the client's requests reach only one replica. So Redis does not
+// learn what the others granted.
 func TestReplicasThatAreNotAskedAgain(t *testing.T) {
 	t.Parallel()
 	const quota, replicas = 100, 3
@@ -144,7 +144,7 @@ func TestReplicasThatAreNotAskedAgain(t *testing.T) {
 			if most := quota + granted; granted+after > most {
 				t.Errorf("%d were granted in the freeze and %d afterwards, want at most %d", granted, after, most)
 			}
-			// Its own grants that one replica has told.
+			// What the one replica has granted itself.
 			if most := int64(quota) - quota/replicas; after > most {
 				t.Errorf("Redis granted %d to a replica that had granted %d by itself, want at most %d", after, quota/replicas, most)
 			}

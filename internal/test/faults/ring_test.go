@@ -32,7 +32,7 @@ func newRing(t *testing.T) *ring {
 		r.servers = append(r.servers, server)
 		addrs[fmt.Sprint("shard", i)] = server.Addr()
 	}
-	// The Ring itself takes a shard for dead after three heartbeats.
+	// The Ring itself considers a shard dead after three heartbeats.
 	r.client = redis.NewRing(&redis.RingOptions{Addrs: addrs, HeartbeatFrequency: 50 * time.Millisecond})
 	t.Cleanup(func() { _ = r.client.Close() })
 	r.store = redisstore.New(r.client, redisstore.Config{Prefix: r.prefix, DenialCache: noDenials()})
@@ -40,7 +40,7 @@ func newRing(t *testing.T) *ring {
 	return r
 }
 
-// homes returns the server that has each of the keys.
+// homes returns the server of each key.
 func (r *ring) homes(t *testing.T, keys []string) map[string]*redistest.Server {
 	t.Helper()
 	homes := map[string]*redistest.Server{}
@@ -58,8 +58,9 @@ func (r *ring) homes(t *testing.T, keys []string) map[string]*redistest.Server {
 	return homes
 }
 
-// A shard of a Ring is down: its keys follow the policy, others notice nothing,
-// and none is counted afresh on another shard. It comes back, and so do they.
+// A shard of a Ring is down. Its keys follow the outage policy, other keys are not
+// affected, and no key starts afresh on another shard. When the shard is back, it
+// decides for its keys again.
 func TestRingShardIsDown(t *testing.T) {
 	r := newRing(t)
 	const quota, deadline = 500, 2 * time.Second
@@ -136,7 +137,7 @@ func TestRingShardIsDown(t *testing.T) {
 	wantOnTime(t, asks, deadline)
 }
 
-// A request for keys on three shards, one of which is down: the others give back.
+// A request has keys on three shards, one of which is down: the others give back their charges.
 func TestRingShardThatIsDownHasOthersGiveBack(t *testing.T) {
 	r := newRing(t)
 	rule := ruleOf(t, long(100, "ring"))
@@ -167,7 +168,7 @@ func TestRingShardThatIsDownHasOthersGiveBack(t *testing.T) {
 	figure(t, "units kept by live shards after 20 requests that failed on one", kept)
 }
 
-// A Ring sends commands again that got no answer. A store on it does not: the
+// A Ring sends commands again that got no answer. A store on a Ring does not, since the
 // check may have been charged.
 func TestRingRetriesDoNotChargeTwice(t *testing.T) {
 	server := redistest.StartTCP(t)

@@ -20,10 +20,10 @@ import (
 	"github.com/weblimit/weblimit/internal/test/redistest"
 )
 
-// planted is a client's key that must not be read anywhere but in Redis.
+// planted is a client's key that must be found in Redis only.
 const planted = "user:alice@example.com-8731"
 
-// everything returns all that a decision can leave in a log, by all ways there are.
+// everything returns all text that a decision can leave in a log.
 func everything(d core.Decision, heard *audience) string {
 	var log bytes.Buffer
 	for _, logger := range []*slog.Logger{slog.New(slog.NewJSONHandler(&log, nil)), slog.New(slog.NewTextHandler(&log, nil))} {
@@ -41,12 +41,12 @@ func everything(d core.Decision, heard *audience) string {
 	return log.String()
 }
 
-// leaks reports whether a text holds the planted key, or half of it.
+// leaks reports whether a text contains the planted key, or half of it.
 func leaks(text string) bool {
 	return strings.Contains(text, planted[:len(planted)/2]) || strings.Contains(text, planted[len(planted)/2:])
 }
 
-// Redis refuses in all ways there are: no error, event or log line holds the key.
+// However Redis refuses, no error, event or log line contains the key.
 func TestNoErrorHoldsAKey(t *testing.T) {
 	t.Parallel()
 	for _, r := range refusals {
@@ -87,8 +87,8 @@ func TestNoErrorHoldsAKey(t *testing.T) {
 	}
 }
 
-// Servers and proxies differ in what their errors say: none of it is passed on that
-// may be a key.
+// The error texts of servers and proxies differ. Nothing in them that may be a key is
+// passed on.
 func TestNoErrorOfAnotherServerHoldsAKey(t *testing.T) {
 	t.Parallel()
 	for name, reply := range map[string]string{
@@ -120,7 +120,7 @@ func TestNoErrorOfAnotherServerHoldsAKey(t *testing.T) {
 	}
 }
 
-// parrot starts a server that answers each script with a reply that holds its first
+// parrot starts a server that answers each script with an error that quotes the first
 // key, and returns its address.
 func parrot(t *testing.T, reply string) string {
 	t.Helper()

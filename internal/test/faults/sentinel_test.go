@@ -50,7 +50,7 @@ func newSentinelLoad(t *testing.T, options ...func(*sentinelLoad) *redis.Failove
 	return s
 }
 
-// ofRedis reports whether Redis has decided for all keys since then.
+// ofRedis reports whether Redis has decided often enough for each key since then.
 func (s *sentinelLoad) ofRedis(since time.Time) func() bool {
 	return func() bool {
 		for policy := range policies {
@@ -62,8 +62,7 @@ func (s *sentinelLoad) ofRedis(since time.Time) func() bool {
 	}
 }
 
-// finish ends the load once the outage is over, and checks and prints what came
-// of it.
+// finish ends the load once the outage is over, and checks and prints the outcome.
 func (s *sentinelLoad) finish(t *testing.T) {
 	t.Helper()
 	eventually(t, "the outage to be over", func() bool { return s.events.count(core.EventOutageEnded) > 0 })
@@ -99,8 +98,8 @@ func (s *sentinelLoad) finish(t *testing.T) {
 	}
 }
 
-// The master dies under load, or freezes: policies decide, in time, until the
-// sentinels have another; then Redis does, exactly.
+// The master dies under load, or freezes. The outage policies decide, in time, until the
+// sentinels have promoted another server. Then Redis decides, exactly.
 func TestSentinelMasterIsLostUnderLoad(t *testing.T) {
 	for name, lose := range map[string]func(*testing.T, *redistest.Server){
 		"killed": func(_ *testing.T, s *redistest.Server) { s.Kill() },
@@ -126,8 +125,8 @@ func TestSentinelMasterIsLostUnderLoad(t *testing.T) {
 	}
 }
 
-// A master that is told to be a replica answers on, and refuses to write: that is
-// an outage called READONLY, until the sentinels have seen to it.
+// A master that is made a replica still answers, and refuses writes. That is an outage
+// of the class READONLY, until the sentinels have put it right.
 func TestSentinelMasterIsDemoted(t *testing.T) {
 	s := newSentinelLoad(t)
 	master := s.set.Master(t)
@@ -139,8 +138,8 @@ func TestSentinelMasterIsDemoted(t *testing.T) {
 	s.finish(t)
 }
 
-// An operator has the sentinels fail over, while all is well: whatever is charged
-// in between, Redis's decisions are its own, and others the policy's.
+// An operator triggers a failover while all is well. Redis or the outage policy decides
+// each request, and the decision says which.
 func TestSentinelFailoverByHand(t *testing.T) {
 	s := newSentinelLoad(t)
 	master := s.set.Master(t)
@@ -162,14 +161,14 @@ func TestSentinelFailoverByHand(t *testing.T) {
 	wantOnTime(t, s.stop(), sentinelDeadline)
 }
 
-// The host of the master is gone without a word, and with it the sentinel that
-// the client asks: a check waits neither for that sentinel nor for its connection,
-// and the client finds another sentinel, which by itself go-redis would not.
+// The master's host disappears without closing connections, and with it the sentinel
+// that the client asks. A check waits neither for that sentinel nor for its connection,
+// and the client finds another sentinel, which go-redis would not do by itself.
 func TestSentinelOfTheMastersHostIsGoneToo(t *testing.T) {
 	s := newSentinelLoad(t, func(s *sentinelLoad) *redis.FailoverOptions {
 		return &redis.FailoverOptions{
-			SentinelAddrs: []string{s.set.Sentinels()[0].Addr()}, // the others it learns from this one
-			ReadTimeout:   500 * time.Millisecond,                // of which a sentinel gets four
+			SentinelAddrs: []string{s.set.Sentinels()[0].Addr()}, // it learns the others from this one
+			ReadTimeout:   500 * time.Millisecond,                // a sentinel gets four of these
 		}
 	})
 	master := s.set.Master(t)

@@ -20,7 +20,7 @@ import (
 
 var usedMemory = regexp.MustCompile(`(?m)^used_memory:(\d+)`)
 
-// What a million clients take: docs/redis.md has the table.
+// The memory of a million clients: docs/redis.md has the table.
 func TestMemoryOfRedisPerClient(t *testing.T) {
 	t.Parallel()
 	clients := int64(100_000)
@@ -31,7 +31,7 @@ func TestMemoryOfRedisPerClient(t *testing.T) {
 	for _, c := range []struct {
 		name   string
 		limits []core.Limit
-		costs  []int64 // of each client's requests, so much that none expires soon
+		costs  []int64 // of each client's requests, so large that no value expires soon
 	}{
 		{"token bucket", []core.Limit{core.PerHour(3600)}, []int64{1800}},
 		{"token bucket, a day", []core.Limit{core.PerDay(100_000)}, []int64{10_000}},
@@ -54,7 +54,7 @@ func TestMemoryOfRedisPerClient(t *testing.T) {
 			}
 			l := newLimiter(t, core.Config{Store: redisstore.New(client), Timeout: patience, Limits: limits})
 			ask := func(n, cost int64) {
-				// As long as most keys are: an address, or a number of a user.
+				// As long as most keys are: an address, or a user's number.
 				if d := l.AllowKey(context.Background(), keyfuncs.Encode("user", strconv.FormatInt(1e9+n, 10)), cost); d.Reason != core.ReasonWithinLimit {
 					t.Errorf("%v, %v", d.Reason, d.Err)
 				}
@@ -88,7 +88,7 @@ func redisMemory(t *testing.T, client *redis.Client) int64 {
 	return n
 }
 
-// What a million operations take that are charged once: docs/redis.md says it.
+// The memory of a million operations that are charged once; see docs/redis.md.
 func TestMemoryOfRedisPerOperation(t *testing.T) {
 	t.Parallel()
 	operations := 100_000

@@ -10,14 +10,14 @@ import (
 	"github.com/weblimit/weblimit/internal/test/redistest"
 )
 
-// Trap 27: an application starts without Redis, and uses it once it is there.
+// Trap 27: an application starts without Redis, and uses it once Redis is up.
 func TestRedisIsAbsentAtStart(t *testing.T) {
 	t.Parallel()
 	for policy, outcome := range outcomes {
 		t.Run(policy, func(t *testing.T) {
 			t.Parallel()
 			server := redistest.StartTCP(t)
-			server.Kill() // the port is known, and nobody listens
+			server.Kill() // the port is known, and nothing listens there
 			a := newApp(t, server, server.Client(t), outcome)
 			start := time.Now()
 			for range 50 {
@@ -34,8 +34,8 @@ func TestRedisIsAbsentAtStart(t *testing.T) {
 	}
 }
 
-// A Redis that comes back empty has forgotten what clients used, and the script.
-// What this process granted meanwhile it is told.
+// A Redis that comes back empty has forgotten what clients used, and the script. It
+// learns what this process has granted meanwhile.
 func TestRedisIsKilledAndRestartedEmpty(t *testing.T) {
 	t.Parallel()
 	const quota, before = 100, 60
@@ -60,7 +60,7 @@ func TestRedisIsKilledAndRestartedEmpty(t *testing.T) {
 			server.Kill()
 			during := passes(3 * quota)
 			server.Restart(t)
-			// Another client's requests have the breaker closed.
+			// Another client's requests start the probe that closes the breaker.
 			back := eventually(t, "a decision by Redis", func() bool {
 				return l.AllowKey(t.Context(), "other", 0).Reason == core.ReasonWithinLimit
 			})
@@ -70,7 +70,7 @@ func TestRedisIsKilledAndRestartedEmpty(t *testing.T) {
 			figure(t, "decided by Redis after its start within", back)
 			figure(t, "passed after it, of 300", after)
 			want := map[string][2]int64{
-				"Local": {quota, 1}, // the first request, which tells Redis of the others
+				"Local": {quota, 1}, // the first request, which tells Redis about the others
 				"Allow": {3 * quota, quota},
 				"Deny":  {0, quota},
 			}[policy]

@@ -10,7 +10,7 @@ import (
 //
 //	s.User(t, "narrow", "~app:*", "+get", "+evalsha")
 //
-// Log in by [Server.ClientAs]. Restart forgets the user.
+// [Server.ClientAs] logs in as the user. Restart removes the user.
 func (s *Server) User(tb testing.TB, name string, rules ...string) {
 	tb.Helper()
 	args := []any{"acl", "setuser", name, "reset", "on", ">" + password(name)}
@@ -30,5 +30,5 @@ func (s *Server) ClientAs(tb testing.TB, name string) *redis.Client {
 	return c
 }
 
-// password protects nothing: it only makes a test notice a client that did not log in.
+// password protects nothing. It only makes a test fail if a client did not log in.
 func password(user string) string { return "password of " + user }

@@ -10,22 +10,22 @@ import (
 )
 
 const (
-	// commandTimeout bounds what this package itself asks a running server.
+	// commandTimeout bounds this package's own commands to a running server.
 	commandTimeout = 10 * time.Second
-	// awaitTimeout bounds the wait for a state that servers reach on their own, such as a
-	// failover: seconds on an idle machine.
+	// awaitTimeout bounds the wait for a state that servers reach by themselves, such as the
+	// end of a failover, which takes seconds on an idle machine.
 	awaitTimeout = 60 * time.Second
-	// awaitEvery is how often such a state is looked for.
+	// awaitEvery is how often such a state is checked.
 	awaitEvery = 20 * time.Millisecond
 )
 
-// timeout returns a context for one question of this package to a server. It is not the
-// test's context, which is done by the time cleanups run.
+// timeout returns a context for one command of this package. It is not derived from the
+// test's context, which is done when cleanups run.
 func timeout() (context.Context, context.CancelFunc) {
 	return context.WithTimeout(context.Background(), commandTimeout)
 }
 
-// ask hands f a client of its own, which neither retries nor knows of earlier failures.
+// ask calls f with a new client, which neither retries nor remembers earlier failures.
 func (s *Server) ask(f func(ctx context.Context, c *redis.Client) error) error {
 	ctx, cancel := timeout()
 	defer cancel()

@@ -17,8 +17,8 @@ const endless = "while true do end"
 
 // Busy runs a script that does not end, so that the server refuses nearly every command with
 // BUSY. It returns once the server does. stop ends the script and waits until the server
-// answers again. The end of the test does the same, and so does the end of d unless that is
-// 0: the script takes a core from whatever else runs. stop may be called more than once.
+// answers again, and may be called more than once. The end of the test does the same, and
+// so does the end of d, unless that is 0, since the script takes a core from other tests.
 func (s *Server) Busy(tb testing.TB, d time.Duration) (stop func()) {
 	tb.Helper()
 	const threshold = "busy-reply-threshold" // in milliseconds; 5000 by default
@@ -60,7 +60,7 @@ func (s *Server) Busy(tb testing.TB, d time.Duration) (stop func()) {
 	return stop
 }
 
-// endBusy kills the script and puts the threshold back. A server that is gone is busy no more.
+// endBusy kills the script and restores the threshold. It accepts a server that is gone.
 func (s *Server) endBusy(ended <-chan struct{}, threshold, before string) error {
 	for {
 		if s.exited() {

@@ -13,8 +13,9 @@ import (
 const lastSlot = 16_383
 
 // StartCluster starts a cluster of one node that owns all hash slots, for this test alone.
-// It never redirects ([StartClusterOf] does), and refuses a command or script whose keys lie in several slots. A
-// node waits 2 s before it takes its slots, so tests that can share one cluster should.
+// It refuses a command or script whose keys are in several slots, and never redirects, as
+// [StartClusterOf] does. A node waits 2 s before it takes its slots, so tests that can share
+// a cluster should.
 func StartCluster(tb testing.TB) *Server {
 	tb.Helper()
 	s := StartTCP(tb, "--cluster-enabled", "yes", "--cluster-announce-ip", loopback)

@@ -23,8 +23,8 @@ var clusterArgs = []string{
 	"--repl-ping-replica-period", "1",
 }
 
-// startCluster starts and joins the nodes. Most of its 2 s go by until a master may serve:
-// Redis makes each wait so long after its start, for news from a cluster it may have left.
+// startCluster starts the nodes and joins them. That takes some 2 s, most of which Redis
+// makes each master wait after its start, for news of a cluster that it may have left.
 func startCluster(masters, replicas int, args []string) (*Cluster, error) {
 	if masters < 1 || replicas < 0 {
 		return nil, fmt.Errorf("redistest: a cluster of %d masters with %d replicas each", masters, replicas)
@@ -44,7 +44,7 @@ func startCluster(masters, replicas int, args []string) (*Cluster, error) {
 	return c, nil
 }
 
-// form turns strangers into one cluster.
+// form joins the nodes to one cluster.
 func (c *Cluster) form() error {
 	for i, node := range c.nodes {
 		if err := c.prepare(i, node); err != nil {
@@ -73,7 +73,7 @@ func (c *Cluster) masterAtStart(i int) *Server {
 	return c.nodes[i/replicas]
 }
 
-// prepare asks node i who it is, and gives it its slots if it begins as a master.
+// prepare asks node i for its id, and gives it its slots if it begins as a master.
 func (c *Cluster) prepare(i int, node *Server) error {
 	return node.ask(func(ctx context.Context, client *redis.Client) error {
 		id, err := client.Do(ctx, "cluster", "myid").Text()
@@ -81,7 +81,7 @@ func (c *Cluster) prepare(i int, node *Server) error {
 			return fmt.Errorf("CLUSTER MYID: %w", err)
 		}
 		c.ids[node] = id
-		// Nodes that meet with equal epochs would have to settle first whose is higher.
+		// Nodes with equal epochs would first have to agree on whose is higher.
 		if err := client.Do(ctx, "cluster", "set-config-epoch", i+1).Err(); err != nil {
 			return fmt.Errorf("CLUSTER SET-CONFIG-EPOCH: %w", err)
 		}
@@ -97,7 +97,7 @@ func (c *Cluster) prepare(i int, node *Server) error {
 	})
 }
 
-// meet introduces each node to each other one: gossip alone would take seconds.
+// meet introduces all nodes to each other, since gossip alone would take seconds.
 func (c *Cluster) meet() error {
 	for i, node := range c.nodes {
 		err := node.ask(func(ctx context.Context, client *redis.Client) error {

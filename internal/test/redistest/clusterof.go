@@ -19,14 +19,14 @@ type Cluster struct {
 // test ends. The slots are split evenly in the order of the masters, and each master has the
 // given number of replicas. It returns once all nodes agree and all replicas are in sync.
 //
-// A dead master is noticed after a second. The slots of others are served on, as
+// The nodes notice a dead master after a second. The other slots are still served, since
 // cluster-require-full-coverage is off, and no replica moves to another master by itself.
-// args are appended to the command line of every node and win over that:
+// args are appended to the command line of every node and win over these settings:
 //
 //	redistest.StartClusterOf(t, 3, 1, "--cluster-node-timeout", "5000")
 //
-// Nodes keep who they are: one that was killed and restarted comes back empty, to the
-// cluster it left, as the replica of whoever took its slots.
+// Nodes keep their identity. A node that was killed and restarted comes back empty, to the
+// same cluster, as a replica of the node that took its slots.
 func StartClusterOf(tb testing.TB, masters, replicas int, args ...string) *Cluster {
 	tb.Helper()
 	requireBinary(tb)
@@ -39,13 +39,12 @@ func StartClusterOf(tb testing.TB, masters, replicas int, args ...string) *Clust
 }
 
 // sharedCluster starts the shared cluster once. Its error is kept, so that every test
-// reports it. The long timeout is for busy machines: nothing may fail over here.
+// reports it. The long timeout is for busy machines: no master may fail over here.
 var sharedCluster = sync.OnceValues(func() (*Cluster, error) {
 	return startCluster(3, 1, []string{"--cluster-node-timeout", "15000"})
 })
 
-// SharedCluster returns the cluster that all tests of this binary have in common: three
-// masters with one replica each. The first call starts it; [Main] stops it. Tests use keys
+// SharedCluster returns the cluster that all tests of this binary share: three masters with one replica each. The first call starts it; [Main] stops it. Tests use keys
 // under their own [Prefix], and never kill, freeze or reconfigure a node or move a slot. It
 // may be called concurrently.
 func SharedCluster(tb testing.TB) *Cluster {
@@ -62,8 +61,8 @@ func SharedCluster(tb testing.TB) *Cluster {
 // Nodes returns all nodes, dead ones too: first those that began as masters.
 func (c *Cluster) Nodes() []*Server { return slices.Clone(c.nodes) }
 
-// Masters returns the nodes that began as masters, dead ones too. Who is master of a slot
-// now, MasterOf says.
+// Masters returns the nodes that began as masters, dead ones too. MasterOf returns the
+// current master of a slot.
 func (c *Cluster) Masters() []*Server { return slices.Clone(c.nodes[:c.masters]) }
 
 // Replicas returns the nodes that began as replicas, dead ones too: those of the first
@@ -77,7 +76,7 @@ func (c *Cluster) Client(tb testing.TB) *redis.ClusterClient {
 	return c.ClientWith(tb, &redis.ClusterOptions{})
 }
 
-// ClientWith is [Cluster.Client] with options of the test's; Addrs is filled in unless set.
+// ClientWith is [Cluster.Client] with the test's options. It sets Addrs unless the options do.
 func (c *Cluster) ClientWith(tb testing.TB, options *redis.ClusterOptions) *redis.ClusterClient {
 	tb.Helper()
 	o := *options

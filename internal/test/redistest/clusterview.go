@@ -10,7 +10,7 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// view is what one node believes of its cluster.
+// view is the state of the cluster as one node sees it.
 type view struct {
 	ok     bool // cluster_state
 	nodes  int  // listed in CLUSTER SLOTS
@@ -18,7 +18,7 @@ type view struct {
 	ranges []redis.ClusterSlot
 }
 
-// view asks the node. Nodes it takes for failed are not in CLUSTER SLOTS, unless as masters.
+// view asks the node. CLUSTER SLOTS lists failed nodes only if they are masters.
 func (s *Server) view() (v view, err error) {
 	err = s.ask(func(ctx context.Context, client *redis.Client) error {
 		info, err := client.ClusterInfo(ctx).Result()
@@ -42,7 +42,7 @@ func (s *Server) view() (v view, err error) {
 	return v, err
 }
 
-// master returns the address of the slot's master, or "" if nobody serves it.
+// master returns the address of the slot's master, or "" if it has none.
 func (v view) master(slot int) string {
 	for _, r := range v.ranges {
 		if r.Start <= slot && slot <= r.End && len(r.Nodes) > 0 {
@@ -73,7 +73,7 @@ func (c *Cluster) byAddr(addr string) *Server {
 	return nil
 }
 
-// currentView returns what the first live node believes.
+// currentView returns the view of the first live node that answers.
 func (c *Cluster) currentView() (view, error) {
 	errs := []error{errors.New("redistest: no live node answers")}
 	for _, node := range c.live() {
@@ -86,8 +86,8 @@ func (c *Cluster) currentView() (view, error) {
 	return view{}, errors.Join(errs...)
 }
 
-// MasterOf returns the master of the slot as a live node knows it now: for a while after a
-// master died, that is the dead one.
+// MasterOf returns the current master of the slot, as a live node sees it. For a while after
+// a master died, that is the dead one.
 func (c *Cluster) MasterOf(tb testing.TB, slot int) *Server {
 	tb.Helper()
 	v, err := c.currentView()
@@ -101,9 +101,9 @@ func (c *Cluster) MasterOf(tb testing.TB, slot int) *Server {
 	return master
 }
 
-// AwaitFailover waits until another live node than old is master of the slot, every live
-// node knows, and all say cluster_state:ok. It returns the new master. More than half of the
-// masters must live, or nobody is elected.
+// AwaitFailover waits until a live node other than old is master of the slot, all live nodes
+// know that, and all say cluster_state:ok. It returns the new master. More than half of the
+// masters must be alive, or no replica is elected.
 func (c *Cluster) AwaitFailover(tb testing.TB, slot int, old *Server) *Server {
 	tb.Helper()
 	var master *Server
@@ -122,7 +122,7 @@ func (c *Cluster) AwaitFailover(tb testing.TB, slot int, old *Server) *Server {
 	return master
 }
 
-// agreed returns the live node that all live nodes take for the master of the slot.
+// agreed returns the live node that is the slot's master in the view of all live nodes.
 func (c *Cluster) agreed(slot int) (*Server, error) {
 	live := c.live()
 	if len(live) == 0 {

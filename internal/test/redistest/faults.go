@@ -19,8 +19,8 @@ func (s *Server) ConfigSet(tb testing.TB, name, value string) {
 	s.must(tb, "config", "set", name, value)
 }
 
-// KillClients closes all connections of ordinary clients from the server's side, as a server
-// does that restarts or runs short of memory, and returns how many there were.
+// KillClients closes all connections of ordinary clients from the server's side, as when a
+// server restarts or runs short of memory, and returns how many there were.
 func (s *Server) KillClients(tb testing.TB) int64 {
 	tb.Helper()
 	var killed int64
@@ -34,12 +34,12 @@ func (s *Server) KillClients(tb testing.TB) int64 {
 	return killed
 }
 
-// noMaster is a port of the loopback interface where nobody listens: tcpmux has no servers,
-// and only root could start one.
+// noMaster is a port of the loopback interface without a listener: tcpmux is not in use, and
+// only root could start a server there.
 const noMaster = "1"
 
-// ReadOnly turns the server into the replica of a master that is gone: it answers reads and
-// refuses writes with READONLY, until Writable. A node of a cluster can't be turned.
+// ReadOnly makes the server a replica of a master that is gone: it answers reads and
+// refuses writes with READONLY, until Writable. It does not work on a node of a cluster.
 func (s *Server) ReadOnly(tb testing.TB) {
 	tb.Helper()
 	s.ConfigSet(tb, "replica-serve-stale-data", "yes")
@@ -47,15 +47,15 @@ func (s *Server) ReadOnly(tb testing.TB) {
 }
 
 // MasterDown is [Server.ReadOnly] for a replica that serves no stale data: it refuses reads
-// and all scripts with MASTERDOWN, until Writable. Plain writes are READONLY here too: Redis
-// looks at that first, and learns what a script writes only once it runs.
+// and all scripts with MASTERDOWN, until Writable. It refuses plain writes with READONLY
+// here, too: Redis checks that first, and can't know what a script writes before it runs.
 func (s *Server) MasterDown(tb testing.TB) {
 	tb.Helper()
 	s.ConfigSet(tb, "replica-serve-stale-data", "no")
 	s.must(tb, "replicaof", loopback, noMaster)
 }
 
-// Writable ends ReadOnly and MasterDown: the server is a master again, with the data it had.
+// Writable ends ReadOnly and MasterDown: the server is a master again, with its data.
 func (s *Server) Writable(tb testing.TB) {
 	tb.Helper()
 	s.must(tb, "replicaof", "no", "one")
@@ -70,7 +70,7 @@ func (s *Server) FillMemory(tb testing.TB) {
 	s.ConfigSet(tb, "maxmemory", "1")
 }
 
-// FreeMemory ends FillMemory by taking the memory limit away.
+// FreeMemory ends FillMemory by removing the memory limit.
 func (s *Server) FreeMemory(tb testing.TB) {
 	tb.Helper()
 	s.ConfigSet(tb, "maxmemory", "0")

@@ -7,14 +7,14 @@ import (
 	"testing"
 )
 
-// Freeze stops the process without ending it: connections are accepted by the kernel, and
-// nothing answers. Thaw, Kill or the end of the test ends it.
+// Freeze stops the process without ending it: the kernel still accepts connections, and
+// nothing answers. Thaw, Kill and the end of the test undo it.
 func (s *Server) Freeze(tb testing.TB) {
 	tb.Helper()
 	s.signal(tb, syscall.SIGSTOP, true)
 }
 
-// Thaw lets a frozen server go on; it then answers all it was sent.
+// Thaw lets a frozen server go on. It then answers all that it was sent.
 func (s *Server) Thaw(tb testing.TB) {
 	tb.Helper()
 	s.signal(tb, syscall.SIGCONT, false)

@@ -11,8 +11,8 @@ import (
 	"sync"
 )
 
-// listener says where a server listens, given its directory: for net.Dial, and on the
-// command line of redis-server.
+// listener returns where a server listens, given its directory: as net.Dial wants it, and as
+// arguments of redis-server.
 type listener func(dir string) (network, addr string, args []string, err error)
 
 // unixSocket listens on a socket in the server's directory, and on no port.
@@ -41,8 +41,8 @@ const (
 	busOffset = 10_000
 )
 
-// tempDir makes a directory short enough for a socket, in the system's place for such, or in
-// /tmp where that place is too deep.
+// tempDir makes a directory whose path is short enough for a socket: in the system's
+// directory for temporary files, or in /tmp if that path is too long.
 func tempDir() (string, error) {
 	dir, err := os.MkdirTemp("", "redis")
 	if err != nil || len(filepath.Join(dir, socketName)) <= maxSocketPath {
@@ -52,13 +52,13 @@ func tempDir() (string, error) {
 	return os.MkdirTemp("/tmp", "redis")
 }
 
-// taken holds the ports that freePort has returned: a server that was killed comes back to
-// its own, and servers that start at the same time must not choose the same.
+// taken holds the ports that freePort has returned. A server that was killed comes back to
+// its own port, and servers that start at the same time must not choose the same.
 var taken sync.Map
 
-// freePort returns a port p such that p and its bus port are free now. Both lie below 32768,
-// where the systems' own choice for outgoing connections begins, which could take one of
-// them before Redis does.
+// freePort returns a port p such that p and its bus port are free now. Both are below 32768,
+// where the range for outgoing connections begins: one of those could take a port before
+// Redis does.
 func freePort() (int, error) {
 	const lowest, highest = 12_000, 32_767 - busOffset
 	var errs []error

@@ -20,7 +20,7 @@ const (
 	// loadEvents is after how many bytes of its file a loading server looks at its
 	// connections; 1024 is the least allowed.
 	loadEvents = "1024"
-	// loadKeyBytes makes every key worth such a look: else commands would wait for seconds.
+	// loadKeyBytes makes the server look after every key. Otherwise commands wait for seconds.
 	loadKeyBytes = 1024
 	// loadPrefix begins the keys that only make the file long.
 	loadPrefix = "redistest:loading:"
@@ -35,11 +35,11 @@ for i = 1, ARGV[2] do redis.call('SET', ARGV[1] .. i, value) end`
 	dropKeys = `for i = 1, ARGV[2] do redis.call('DEL', ARGV[1] .. i) end`
 )
 
-// Loading restarts the server such that it loads its data for a minute and refuses nearly
-// every command with LOADING meanwhile. It returns once the server does. stop lets it load
-// the rest at once, and returns when it serves its data again; so does the end of the test.
-// What is lost is what a restart loses: connections, scripts, and settings made by
-// ConfigSet or User. A node of a cluster can't be loaded so.
+// Loading restarts the server so that it loads its data for a minute, and refuses nearly
+// every command with LOADING meanwhile. It returns once the server does. stop lets the server
+// load the rest at once, and returns when it serves its data again. So does the end of the
+// test. As in any restart, connections, scripts, and settings made by ConfigSet or User are
+// lost. It does not work on a node of a cluster.
 func (s *Server) Loading(tb testing.TB) (stop func()) {
 	tb.Helper()
 	if err := s.startLoading(); err != nil {
@@ -58,7 +58,7 @@ func (s *Server) Loading(tb testing.TB) (stop func()) {
 
 func (s *Server) startLoading() error {
 	dump := filepath.Join(s.dir, dumpName)
-	// A later Restart has to find nothing. A file that is being read can be removed: on Unix.
+	// A later Restart must find no file. On Unix, a file that is being read can be removed.
 	defer func() { _ = os.Remove(dump) }()
 	err := s.ask(func(ctx context.Context, c *redis.Client) error {
 		// Compressed, the keys would be too short for loadEvents.
@@ -90,7 +90,8 @@ func (s *Server) startLoading() error {
 	return s.awaitAnswer(func(answer string) bool { return strings.HasPrefix(answer, "-LOADING") })
 }
 
-// endLoading waits for the data, without the delay. A server that is gone loads nothing.
+// endLoading waits until the data is loaded, without the delay. It accepts a server that is
+// gone.
 func (s *Server) endLoading() error {
 	if !s.live() {
 		return nil

@@ -26,8 +26,8 @@ type Move struct {
 	from, to *Server
 }
 
-// MoveSlot moves a slot with all its keys to another master and waits until every live node
-// knows.
+// MoveSlot moves a slot with all its keys to another master, and waits until all live nodes
+// know.
 func (c *Cluster) MoveSlot(tb testing.TB, slot int, to *Server) {
 	tb.Helper()
 	c.BeginMove(tb, slot, to).Finish()
@@ -40,7 +40,8 @@ func (c *Cluster) BeginMove(tb testing.TB, slot int, to *Server) *Move {
 	if m.from == to {
 		tb.Fatalf("redistest: slot %d is on %s already", slot, to.addr)
 	}
-	// In this order: the old master must not send clients to one that would send them back.
+	// In this order, since the old master must not send clients to a node that would send them
+	// back.
 	to.must(tb, "cluster", "setslot", slot, "importing", c.ids[m.from])
 	m.from.must(tb, "cluster", "setslot", slot, "migrating", c.ids[to])
 	return m
@@ -62,7 +63,7 @@ func (m *Move) Keys(n int) int {
 	return len(keys)
 }
 
-// Key moves these keys of the slot; one that does not exist is passed over.
+// Key moves these keys of the slot. It passes over keys that do not exist.
 func (m *Move) Key(keys ...string) {
 	m.tb.Helper()
 	err := m.from.ask(func(ctx context.Context, client *redis.Client) error {
@@ -91,8 +92,8 @@ func (m *Move) migrate(ctx context.Context, client *redis.Client, keys ...string
 	return nil
 }
 
-// Finish moves the keys that are left, tells all masters who has the slot now, and waits
-// until every live node knows.
+// Finish moves the keys that are left, tells all masters which node has the slot now, and
+// waits until all live nodes know.
 func (m *Move) Finish() {
 	m.tb.Helper()
 	for n := 1; n > 0; {
@@ -102,7 +103,8 @@ func (m *Move) Finish() {
 	if err != nil {
 		m.tb.Fatal(err)
 	}
-	// The new master first: were the old one first and the new one lost, nobody had the slot.
+	// The new master first. If the old one came first and the new one died, no node would have
+	// the slot.
 	owners := []*Server{m.to, m.from}
 	masters := v.masters()
 	for _, node := range m.cluster.live() {

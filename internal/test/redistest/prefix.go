@@ -10,9 +10,9 @@ import (
 // prefixes counts the calls of Prefix, so that a test run again (-count) gets another one.
 var prefixes atomic.Uint64
 
-// Prefix returns a key prefix that no other test of this binary has, and no other call: short,
-// of [a-z0-9.:] only, hence without the braces of a hash tag. It begins with a hash of the
-// test's name, and ends with a colon, so that none is a prefix of another.
+// Prefix returns a short key prefix that no other call in this binary returns. It consists of
+// [a-z0-9.:], so it has no braces of a hash tag. It begins with a hash of the test's name and
+// ends with a colon, so no prefix begins with another.
 func Prefix(tb testing.TB) string {
 	tb.Helper()
 	h := fnv.New32a()

@@ -10,10 +10,10 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// Proxy stands between clients and a server and does to their connections what networks do.
-// All settings may be changed at any time, also concurrently, and apply to all connections,
-// those that are open too. It understands requests and replies, so that a test says exactly
-// which one is lost; it does not understand subscriptions.
+// Proxy is between clients and a server, and does to their connections what networks do. All
+// settings may be changed at any time, also concurrently, and apply to all connections, also
+// to open ones. It understands requests and replies, so a test can say exactly which one is
+// lost. It does not understand subscriptions.
 type Proxy struct {
 	to       *Server
 	listener net.Listener
@@ -52,7 +52,7 @@ func StartProxy(tb testing.TB, to *Server) *Proxy {
 	return p
 }
 
-// Addr returns the host:port that clients are to be given.
+// Addr returns the host:port for clients.
 func (p *Proxy) Addr() string { return p.listener.Addr().String() }
 
 // Client returns a new client of the server through the proxy, with go-redis's defaults,
@@ -62,7 +62,7 @@ func (p *Proxy) Client(tb testing.TB) *redis.Client {
 	return p.ClientWith(tb, &redis.Options{})
 }
 
-// ClientWith is [Proxy.Client] with options of the test's; the address is filled in.
+// ClientWith is [Proxy.Client] with the test's options. It sets the address.
 func (p *Proxy) ClientWith(tb testing.TB, options *redis.Options) *redis.Client {
 	tb.Helper()
 	o := *options
@@ -72,15 +72,15 @@ func (p *Proxy) ClientWith(tb testing.TB, options *redis.Options) *redis.Client 
 	return c
 }
 
-// Delay holds each reply back for d, and 0 none; replies to one pipeline are held back
-// together.
+// Delay holds each reply back for d. Replies to one pipeline are held back together. 0 ends
+// it.
 func (p *Proxy) Delay(d time.Duration) {
 	p.set(func(s *settings) { s.delay = d })
 }
 
 // Blackhole swallows all bytes in both directions, while connections stay open and new ones
-// are accepted. A connection that lost something stays silent after Blackhole(false), as its
-// replies would no longer fit its requests; others work again.
+// are accepted. A connection that lost bytes stays silent after Blackhole(false), since its
+// replies would no longer match its requests. Other connections work again.
 func (p *Proxy) Blackhole(on bool) {
 	p.set(func(s *settings) { s.blackhole = on })
 }
@@ -99,8 +99,8 @@ func (p *Proxy) Refuse(on bool) {
 }
 
 // Match limits CutReplies and DropRequests to requests that contain one of the words, in
-// upper or lower case, anywhere in their bytes; without words all count. A client says HELLO
-// and CLIENT SETINFO on each new connection, so tests about a script want
+// upper or lower case, anywhere in their bytes. Without words, all requests match. A client
+// sends HELLO and CLIENT SETINFO on each new connection, so tests about a script use
 //
 //	proxy.Match("evalsha", "eval")
 func (p *Proxy) Match(words ...string) {
@@ -111,9 +111,9 @@ func (p *Proxy) Match(words ...string) {
 	p.set(func(s *settings) { s.words = lower })
 }
 
-// CutReplies cuts the replies to the next n requests that match: the server does what it was
-// asked, and then the connection is closed in the middle of the reply; see CutAfter. What
-// came behind it in a pipeline is done as well, as a rule, and its replies are lost.
+// CutReplies cuts the replies to the next n requests that match. The server does what it was
+// asked, and then the connection is closed in the middle of the reply; see CutAfter. Later
+// requests of the same pipeline are usually done as well, and their replies are lost.
 func (p *Proxy) CutReplies(n int) {
 	p.set(func(s *settings) { s.cut = n })
 }
@@ -172,7 +172,7 @@ const (
 	cut // its reply
 )
 
-// judge decides about one request, and counts it.
+// judge decides what happens to one request, and counts it.
 func (p *Proxy) judge(request []byte) fate {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// dialTimeout bounds the proxy's own connecting to the server.
+// dialTimeout bounds how long the proxy takes to connect to the server.
 const dialTimeout = 5 * time.Second
 
 // proxyConn is one connection through a proxy.
@@ -24,7 +24,7 @@ type proxyConn struct {
 	fates  []fate   // Guarded by mu; of the requests whose replies are outstanding.
 }
 
-// close ends the connection on both sides, and with it the goroutines that serve it.
+// close closes the connection on both sides, which ends the goroutines that serve it.
 func (c *proxyConn) close() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -39,7 +39,7 @@ func (c *proxyConn) close() {
 	}
 }
 
-// serve passes on in both directions until the connection is closed.
+// serve passes bytes on in both directions until the connection is closed.
 func (c *proxyConn) serve() {
 	defer c.proxy.forget(c)
 	defer c.close()
@@ -66,7 +66,7 @@ func (c *proxyConn) serve() {
 	replies.Wait()
 }
 
-// requests passes on what the client asks, until an error or a request that is dropped.
+// requests passes requests on, until an error or a request that is dropped.
 func (c *proxyConn) requests(server net.Conn) {
 	for r := bufio.NewReader(c.client); ; {
 		request, _, err := readMessage(r)
@@ -80,7 +80,7 @@ func (c *proxyConn) requests(server net.Conn) {
 		if f == drop {
 			return
 		}
-		// Before the request is out: its reply may be faster than this goroutine.
+		// Before the request is sent, since its reply may come before this goroutine goes on.
 		c.expect(f)
 		if _, err := server.Write(request); err != nil {
 			return
@@ -88,7 +88,7 @@ func (c *proxyConn) requests(server net.Conn) {
 	}
 }
 
-// replies passes on what the server answers, until an error or a reply that is cut.
+// replies passes replies on, until an error or a reply that is cut.
 func (c *proxyConn) replies(server net.Conn) {
 	arrived := &arrivals{conn: server}
 	for r := bufio.NewReader(arrived); ; {
@@ -118,7 +118,7 @@ func (c *proxyConn) replies(server net.Conn) {
 	}
 }
 
-// swallows reports whether bytes are lost here, now or since earlier ones were.
+// swallows reports whether bytes are to be lost: now, or because earlier ones were.
 func (c *proxyConn) swallows() bool {
 	if c.proxy.get().blackhole {
 		c.silent.Store(true)
@@ -142,7 +142,7 @@ func (c *proxyConn) wait(arrived time.Time) bool {
 	}
 }
 
-// expect notes what is to happen to the reply of a request.
+// expect queues what is to happen to the reply of a request.
 func (c *proxyConn) expect(f fate) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -4,14 +4,14 @@
 //
 //	func TestMain(m *testing.M) { os.Exit(redistest.Main(m)) }
 //
-// Most tests take [Shared], one server per test binary, and keep apart by [Prefix]:
-// nobody flushes a shared server. A test that counts commands, changes the configuration,
-// stops or freezes Redis takes a server of its own from [Start]. One that is about hash
-// slots takes [StartCluster] or, where redirections matter, [SharedCluster]; one about
-// failover or resharding takes [StartClusterOf] or [StartSentinel].
+// Most tests use [Shared], one server per test binary, and keep their keys apart with
+// [Prefix]. No test flushes a shared server. A test that counts commands, changes the
+// configuration, stops or freezes Redis starts a server of its own with [Start]. Tests of
+// hash slots use [StartCluster] or, where redirections matter, [SharedCluster]. Tests of
+// failover or resharding use [StartClusterOf] or [StartSentinel].
 //
-// What goes wrong in production is made for real: by the methods of [Server], which make it
-// refuse commands as Redis itself does, and by [Proxy], which harms connections.
+// Faults are real: the methods of [Server] make it refuse commands as Redis itself does, and
+// [Proxy] breaks connections.
 //
 // Servers keep nothing on disk and listen on a unix socket or on loopback only. Without
 // redis-server in PATH the test skips; where CI=true it fails, so that a pipeline can't
@@ -30,11 +30,11 @@ import (
 // binary is the program looked for in PATH.
 const binary = "redis-server"
 
-// underMain says that Main runs, so that somebody stops the shared server in the end.
+// underMain says that Main runs, which stops the shared server in the end.
 var underMain atomic.Bool
 
-// Main runs the tests of m, then stops every server they left and removes its directory.
-// It returns the exit code for os.Exit.
+// Main runs the tests of m, then stops the servers that still run and removes their
+// directories. It returns the exit code for os.Exit.
 func Main(m *testing.M) int {
 	underMain.Store(true)
 	defer stopAll()
@@ -46,7 +46,7 @@ var shared = sync.OnceValues(func() (*Server, error) {
 	return start(unixSocket, nil)
 })
 
-// Shared returns the server that all tests of this binary have in common, on a unix socket.
+// Shared returns the server that all tests of this binary share, on a unix socket.
 // The first call starts it; [Main] stops it. Tests use keys under their own [Prefix], and
 // never flush, stop, freeze or reconfigure this server. It may be called concurrently.
 func Shared(tb testing.TB) *Server {
@@ -63,11 +63,11 @@ func Shared(tb testing.TB) *Server {
 	return s
 }
 
-// requireMain fails the test where nobody would stop what all tests share.
+// requireMain fails the test if nothing would stop the shared servers.
 func requireMain(tb testing.TB) {
 	tb.Helper()
 	if !underMain.Load() {
-		tb.Fatal("redistest: what tests share needs a TestMain that calls redistest.Main")
+		tb.Fatal("redistest: shared servers need a TestMain that calls redistest.Main")
 	}
 }
 
@@ -80,8 +80,8 @@ func Start(tb testing.TB, args ...string) *Server {
 	return startFor(tb, unixSocket, args)
 }
 
-// StartTCP is [Start] on a free port of 127.0.0.1, for what a unix socket can't do.
-// The port 10000 above it was free as well, as Redis Cluster wants.
+// StartTCP is [Start] on a free port of 127.0.0.1, for tests that can't use a unix socket.
+// The port 10000 above it was free as well, as Redis Cluster needs.
 func StartTCP(tb testing.TB, args ...string) *Server {
 	tb.Helper()
 	return startFor(tb, tcpPort, args)
@@ -98,8 +98,8 @@ func startFor(tb testing.TB, listen listener, args []string) *Server {
 	return s
 }
 
-// requireBinary ends the test when there is no redis-server: skipped on a developer's
-// machine, failed where CI=true. With -short it skips every test.
+// requireBinary ends the test if there is no redis-server: it skips on a developer's
+// machine, and fails where CI=true. With -short it skips every test.
 func requireBinary(tb testing.TB) {
 	tb.Helper()
 	if testing.Short() {

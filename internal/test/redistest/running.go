@@ -6,7 +6,7 @@ import (
 	"sync"
 )
 
-// running holds the servers not stopped yet, so that Main can stop those whose test did not.
+// running holds the servers that run, so that Main can stop those that their test did not.
 var running = struct {
 	sync.Mutex
 	servers map[*Server]struct{} // Guarded by Mutex.

@@ -12,7 +12,7 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// MasterName is what the sentinels of [StartSentinel] call their master.
+// MasterName is the name of the master that the sentinels of [StartSentinel] watch.
 const MasterName = "redistest"
 
 // Sentinel is a master, its replicas, and the sentinels that replace it when it dies. Its
@@ -24,8 +24,8 @@ type Sentinel struct {
 
 // StartSentinel starts a master, two replicas and three sentinels for this test alone, on
 // loopback, and stops them when the test ends. It returns once the sentinels know each other
-// and the replicas are in sync. Two sentinels have to agree that the master is dead; they
-// notice after half a second.
+// and the replicas are in sync. Two sentinels have to agree that the master is dead, which
+// they notice after half a second.
 func StartSentinel(tb testing.TB) *Sentinel {
 	tb.Helper()
 	requireBinary(tb)
@@ -38,8 +38,8 @@ func StartSentinel(tb testing.TB) *Sentinel {
 }
 
 // Servers returns the master and the replicas, dead ones too; first the one that began as
-// the master. A server that was killed and restarted comes back empty, as a replica: do so
-// only after AwaitFailover, or a master that lost its data takes it from the replicas too.
+// the master. A server that was killed and restarted comes back empty, as a replica. Restart
+// a master only after AwaitFailover, or its replicas copy the empty data.
 func (s *Sentinel) Servers() []*Server { return slices.Clone(s.servers) }
 
 // Sentinels returns the sentinels, dead ones too.
@@ -52,8 +52,8 @@ func (s *Sentinel) Client(tb testing.TB) *redis.Client {
 	return s.ClientWith(tb, &redis.FailoverOptions{})
 }
 
-// ClientWith is [Sentinel.Client] with options of the test's; MasterName is filled in, and
-// SentinelAddrs unless set.
+// ClientWith is [Sentinel.Client] with the test's options. It sets MasterName, and SentinelAddrs unless
+// the options do.
 func (s *Sentinel) ClientWith(tb testing.TB, options *redis.FailoverOptions) *redis.Client {
 	tb.Helper()
 	o := *options
@@ -68,8 +68,8 @@ func (s *Sentinel) ClientWith(tb testing.TB, options *redis.FailoverOptions) *re
 	return c
 }
 
-// Master returns the master as a live sentinel knows it now: for a while after it died, that
-// is the dead one.
+// Master returns the current master, as a live sentinel sees it. For a while after a master
+// died, that is the dead one.
 func (s *Sentinel) Master(tb testing.TB) *Server {
 	tb.Helper()
 	errs := []error{errors.New("redistest: no live sentinel answers")}
@@ -87,8 +87,8 @@ func (s *Sentinel) Master(tb testing.TB) *Server {
 	return nil
 }
 
-// AwaitFailover waits until all live sentinels have settled on the same live master, not
-// old, and all other live servers have its data. It returns the new master.
+// AwaitFailover waits until all live sentinels agree on a live master other than old, and all
+// other live servers have its data. It returns the new master.
 func (s *Sentinel) AwaitFailover(tb testing.TB, old *Server) *Server {
 	tb.Helper()
 	var master *Server
@@ -107,8 +107,8 @@ func (s *Sentinel) AwaitFailover(tb testing.TB, old *Server) *Server {
 	return master
 }
 
-// masterBy asks one sentinel, which may name the new master before it is done with the
-// failover.
+// masterBy asks one sentinel for the master. It may name the new one before the failover is
+// complete.
 func (s *Sentinel) masterBy(sentinel *Server) (*Server, error) {
 	var addr []string
 	err := sentinel.ask(func(ctx context.Context, c *redis.Client) (err error) {
@@ -134,10 +134,10 @@ func (s *Sentinel) byAddr(host, port string) (*Server, error) {
 	return nil, fmt.Errorf("a master at %s:%s is none of ours", host, port)
 }
 
-// settledMaster asks one sentinel for the master it watches. The sentinel that leads a
-// failover watches the old one until the replicas follow the new one; were that to die
-// before, the leader would never get over it.
-func (s *Sentinel) settledMaster(sentinel *Server) (*Server, error) {
+// watchedMaster asks one sentinel for the master that it watches. The sentinel that leads a
+// failover watches the old master until the replicas follow the new one. If the new one died
+// before, the leader would never recover.
+func (s *Sentinel) watchedMaster(sentinel *Server) (*Server, error) {
 	fields, err := sentinel.watched()
 	if err != nil {
 		return nil, err
@@ -155,7 +155,7 @@ func (s *Sentinel) agreed() (*Server, error) {
 		if !sentinel.live() {
 			continue
 		}
-		theirs, err := s.settledMaster(sentinel)
+		theirs, err := s.watchedMaster(sentinel)
 		if err != nil {
 			return nil, err
 		}

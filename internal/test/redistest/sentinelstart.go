@@ -64,8 +64,8 @@ func (s *Sentinel) startAll(replicas, sentinels int) error {
 	return nil
 }
 
-// sentinelOf is the command line of a sentinel. It keeps what it learns in its
-// configuration file, and so knows its master and the others after a Restart.
+// sentinelOf is the command line of a sentinel. A sentinel keeps what it learns in its
+// configuration file, so it knows its master and the others after a Restart.
 func sentinelOf(host, port string, quorum int) commandLine {
 	return func(dir string, listenArgs []string) ([]string, error) {
 		lines := []string{
@@ -119,7 +119,7 @@ func (s *Sentinel) formed() error {
 	return nil
 }
 
-// watched returns what a sentinel knows of its master.
+// watched returns what a sentinel knows about its master.
 func (s *Server) watched() (fields map[string]string, err error) {
 	err = s.ask(func(ctx context.Context, c *redis.Client) error {
 		cmd := redis.NewMapStringStringCmd(ctx, "sentinel", "master", MasterName)

@@ -45,8 +45,8 @@ func (s *Server) Client(tb testing.TB) *redis.Client {
 }
 
 // Stop kills the process, waits for its end and removes its directory. Stopping twice does
-// nothing, and a frozen server stops too. Tests need it only to take Redis away before
-// they end; for a server that comes back, see Kill and Restart.
+// nothing, and a frozen server stops too. Tests need it only to remove Redis before they
+// end. For a server that comes back, see Kill and Restart.
 func (s *Server) Stop() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -59,8 +59,8 @@ func (s *Server) Stop() {
 	forget(s)
 }
 
-// Kill kills the process and waits for its end: from then on connections are refused, until
-// Restart. The data is lost.
+// Kill kills the process and waits for its end. Then connections are refused, until Restart.
+// The data is lost.
 func (s *Server) Kill() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -115,7 +115,7 @@ func (s *Server) exited() bool {
 // spawn starts the process, with extra after the usual arguments, and waits for nothing.
 // s.mu is held, or s not shared yet.
 func (s *Server) spawn(extra ...string) error {
-	// A file, and no pipe: no goroutine has to read it, and it is there when the process is not.
+	// A file needs no goroutine that reads it, as a pipe would, and it outlives the process.
 	log, err := os.OpenFile(s.logPath(), os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o600)
 	if err != nil {
 		return fmt.Errorf("redistest: %w", err)

@@ -18,8 +18,8 @@ import (
 // idle machine.
 const startTimeout = 20 * time.Second
 
-// commandLine composes the arguments of a process, given its directory and those that say
-// where it listens.
+// commandLine returns the arguments of a process, given its directory and the arguments
+// that say where it listens.
 type commandLine func(dir string, listenArgs []string) ([]string, error)
 
 // dataServer is the command line of a redis-server that keeps nothing on disk. args win over
@@ -38,7 +38,7 @@ func start(listen listener, args []string) (*Server, error) {
 
 func startProcess(listen listener, line commandLine) (*Server, error) {
 	var err error
-	// Between choosing a port and binding it another process can take it: choose again.
+	// Another process can take a port between choosing and binding it: then choose again.
 	for range 3 {
 		var s *Server
 		if s, err = startOnce(listen, line); err == nil {
@@ -48,7 +48,7 @@ func startProcess(listen listener, line commandLine) (*Server, error) {
 	return nil, err
 }
 
-// startSeveral starts n like processes at once, and returns those that run.
+// startSeveral starts n processes of one kind at once, and returns those that run.
 func startSeveral(n int, line commandLine) (servers []*Server, err error) {
 	all, errs := make([]*Server, n), make([]error, n)
 	var wg sync.WaitGroup
@@ -100,7 +100,7 @@ func (s *Server) run() error {
 // not shared yet.
 func (s *Server) awaitPong() error {
 	return s.awaitAnswer(func(answer string) bool {
-		// A server that wants a password is up as well.
+		// A server that asks for a password is up, too.
 		return strings.HasPrefix(answer, "+PONG") || strings.HasPrefix(answer, "-NOAUTH")
 	})
 }
@@ -127,11 +127,11 @@ func (s *Server) awaitAnswer(wanted func(answer string) bool) error {
 	}
 }
 
-// errOther says that another process answers at our address: ours found the port taken and
-// is about to exit.
+// errOther says that another process answers at the address: the new one found the port
+// taken and is about to exit.
 var errOther = errors.New("another process answers there")
 
-// ping makes one attempt on a connection of its own: a client's pool would back off after
+// ping makes one attempt, on a connection of its own, since a client's pool backs off after
 // the first refusals.
 func (s *Server) ping() (answer string, err error) {
 	conn, err := net.DialTimeout(s.network, s.addr, time.Second)
@@ -155,7 +155,7 @@ func (s *Server) ping() (answer string, err error) {
 	}
 	size, isBulk := strings.CutPrefix(strings.TrimSpace(length), "$")
 	if !isBulk {
-		return answer, nil // NOAUTH: nobody may know
+		return answer, nil // NOAUTH: INFO is not permitted
 	}
 	n, err := strconv.Atoi(size)
 	if err != nil {

@@ -8,17 +8,17 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// Commandstat is what a server says of one command.
+// Commandstat is a server's statistics of one command.
 type Commandstat struct {
 	Calls  int64
 	Micros int64 // time spent, in microseconds
 }
 
 // Commandstats returns how often the server has run each command since it started, from
-// INFO commandstats: "get", "evalsha", for subcommands "client|setinfo". Failed calls count,
-// calls refused before they ran (NOPERM, OOM, a wrong number of arguments) do not; what a
-// script calls counts under its own name too. Other clients count as well, and so do the
-// hello and info of this very question: exact counts need a server from [Start].
+// INFO commandstats: "get", "evalsha", for subcommands "client|setinfo". Failed calls count.
+// Calls refused before they ran (NOPERM, OOM, a wrong number of arguments) do not. Commands
+// that a script calls count under their own name, too. Other clients count as well, and so do
+// the hello and info of this method itself: exact counts need a server from [Start].
 func (s *Server) Commandstats(tb testing.TB) map[string]Commandstat {
 	tb.Helper()
 	ctx, cancel := timeout()
