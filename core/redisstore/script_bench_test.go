@@ -62,6 +62,8 @@ func BenchmarkScript(b *testing.B) {
 		{"fixed window", scriptPipeline, mixed[1:2]},
 		{"sliding window", scriptPipeline, mixed[3:4]},
 		{"sliding log", scriptPipeline, []core.Limit{core.PerHour(20).SlidingLog()}},
+		{"calendar window", scriptPipeline, []core.Limit{core.PerMonth(1_000_000, time.UTC)}},
+		{"concurrency", scriptPipeline, []core.Limit{core.Concurrent(20).Lease(time.Hour)}},
 	} {
 		b.Run(c.name, func(b *testing.B) { benchmarkScript(b, c.calls, c.limits) })
 	}

@@ -1,10 +1,10 @@
 // Package script holds the Lua script that decides on Redis, and no network.
 //
-// The script is one text, since checks of one request must be decided in one call. It is
-// kept in pieces that can be read one by one, below lua: one for each algorithm, named as
-// its Go twin in core/store, and those of the way that is common to all, which frame.lua
-// puts together. The joined text is checked in as lua/joined/limits.lua, where the line
-// numbers in Redis's error messages lead; a test keeps it true.
+// The script is one text, because the checks of one request are decided in one call. Its
+// pieces, in the directory lua, can be read one by one: one for each algorithm, named like
+// its Go twin in core/store, and the steps that all algorithms share. frame.lua says where
+// each piece goes. The joined text is checked in as lua/joined/limits.lua: the line numbers
+// in Redis's error messages are those of that file. A test keeps it up to date.
 package script
 
 import (
@@ -19,13 +19,14 @@ var pieces embed.FS
 // Source is the script, joined from its pieces.
 var Source = join("frame")
 
-// The marks of a piece. What comes before its first section is for readers only.
+// The marks in a piece. What comes before its first section is for its readers only.
 const (
-	include = "--> " // this line stands for "piece", or for "piece.section"
-	section = "--# " // a section begins, which goes by the name of the piece if it is the only one
+	include = "--> " // the piece, or its "piece.section", goes below this line
+	section = "--# " // a section begins; the only one of a piece has the piece's name
 )
 
-// join returns a piece, or a section of one, with all that it includes.
+// join returns a piece, or a section of one, with all that it includes. The lines that
+// include stay, so that a line of the joined text is found in its piece.
 func join(name string) string {
 	piece, wanted, several := strings.Cut(name, ".")
 	if !several {
@@ -38,7 +39,6 @@ func join(name string) string {
 	var joined strings.Builder
 	inside := false
 	for line := range strings.Lines(string(text)) {
-		code := strings.TrimLeft(line, " ")
 		if heading, ok := strings.CutPrefix(line, section); ok {
 			inside = strings.TrimSpace(heading) == wanted
 			continue
@@ -46,22 +46,21 @@ func join(name string) string {
 		if !inside {
 			continue
 		}
-		included, ok := strings.CutPrefix(code, include)
-		if !ok {
-			joined.WriteString(line)
-			continue
-		}
-		indent := line[:len(line)-len(code)]
-		for line := range strings.Lines(join(strings.TrimSpace(included))) {
-			if line != "\n" {
-				joined.WriteString(indent)
+		joined.WriteString(line)
+		code := strings.TrimLeft(line, " ")
+		if included, ok := strings.CutPrefix(code, include); ok {
+			indent := line[:len(line)-len(code)]
+			for line := range strings.Lines(join(strings.TrimSpace(included))) {
+				if line != "\n" {
+					joined.WriteString(indent)
+				}
+				joined.WriteString(line)
 			}
-			joined.WriteString(line)
 		}
 	}
 	if joined.Len() == 0 {
 		panic(fmt.Sprintf("weblimit: the script has no section %q", name))
 	}
-	// A blank line parts a section from the next one.
+	// The blank lines at the end separate the section from the next one.
 	return strings.TrimRight(joined.String(), "\n") + "\n"
 }

@@ -3,15 +3,19 @@ package script
 import (
 	"flag"
 	"os"
+	"path/filepath"
+	"strings"
 	"testing"
+
+	"github.com/weblimit/weblimit/core/store"
 )
 
 var update = flag.Bool("update", false, "write the joined script")
 
 const joinedFile = "lua/joined/limits.lua"
 
-// Redis names lines of the joined text in its error messages, and reviewers see there
-// what a change of a piece comes to.
+// Redis's error messages name lines of the joined text, and a review shows there what a
+// change to a piece does to the whole.
 func TestTheJoinedScriptIsCheckedIn(t *testing.T) {
 	t.Parallel()
 	if *update {
@@ -24,6 +28,56 @@ func TestTheJoinedScriptIsCheckedIn(t *testing.T) {
 		t.Fatal(err)
 	}
 	if string(checkedIn) != Source {
-		t.Error("the pieces have changed: go test ./core/redisstore/internal/script -update")
+		t.Error("the pieces have changed: run go test ./core/redisstore/internal/script -update")
+	}
+}
+
+// Each algorithm of core/store has a piece here, named like its Go file.
+func TestEveryAlgorithmHasAPiece(t *testing.T) {
+	t.Parallel()
+	for _, algorithm := range store.Algorithms() {
+		name := strings.TrimSuffix(algorithm.String(), " window")
+		if name != "calendar" {
+			name = algorithm.String()
+		}
+		name = strings.ReplaceAll(name, " ", "")
+		if _, err := os.Stat(filepath.Join("..", "..", "..", "store", name+".go")); err != nil {
+			t.Errorf("%v has no Go file of that name: %v", algorithm, err)
+		}
+		if _, err := os.Stat(filepath.Join("lua", name+".lua")); err != nil {
+			t.Errorf("%v has no piece: %v", algorithm, err)
+		}
+		if !strings.Contains(Source, include+name+".") {
+			t.Errorf("the script does not include the piece of %v: no line %q", algorithm, include+name)
+		}
+	}
+}
+
+// A piece or section that is not included would be dead, and look alive.
+func TestEverySectionIsIncluded(t *testing.T) {
+	t.Parallel()
+	files, err := filepath.Glob("lua/*.lua")
+	if err != nil || len(files) == 0 {
+		t.Fatal(files, err)
+	}
+	for _, file := range files {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		piece := strings.TrimSuffix(filepath.Base(file), ".lua")
+		for line := range strings.Lines(string(text)) {
+			heading, ok := strings.CutPrefix(line, section)
+			if !ok {
+				continue
+			}
+			name := piece + "." + strings.TrimSpace(heading)
+			if strings.TrimSpace(heading) == piece {
+				name = piece
+			}
+			if name != "frame" && !strings.Contains(Source, include+name+"\n") {
+				t.Errorf("%s is not included", name)
+			}
+		}
 	}
 }

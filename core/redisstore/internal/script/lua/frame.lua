@@ -1,6 +1,6 @@
--- The frame of the script: it reads the clock, the values of the keys and the groups, and
--- decides group by group, key by key and check by check. Each line "--> piece" stands for
--- the piece of that name, "--> piece.section" for a section of one. See script.go.
+-- The frame of the script. It reads the clock and the values of the keys, and decides group
+-- by group, key by key and check by check. The piece named in a line "--> piece", or the
+-- section in "--> piece.section", goes below that line: see script.go.
 
 --# frame
 --> header

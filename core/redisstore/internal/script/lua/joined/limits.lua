@@ -1,3 +1,4 @@
+--> header
 -- Decides, charges, refunds or resets groups of checks: the checks of one request are
 -- one group, decided all or nothing; a call holds the groups of many requests.
 --
@@ -191,6 +192,7 @@ repeat
       for i = 1, checks + 1 do
         if i <= checks then
           if not known then
+            --> parse
             algorithm, tick, per, capacity, cost, offset, head, q = unpack('<BdddddBc0', ask, q)
             shadow = algorithm > 127
             if shadow then algorithm = algorithm - 128 end
@@ -205,6 +207,7 @@ repeat
               full, q = unpack('<d', ask, q)
             end
             if algorithm == BUCKET then
+              --> tokenbucket.format
               if per == 1 then
                 writes = '<c0c0I7'
               elseif per < 256 then
@@ -217,22 +220,27 @@ repeat
                 reads, writes = '<I7I7', '<c0c0I7I7'
               end
             elseif algorithm == WINDOW or algorithm == CALENDAR then
+              --> fixedwindow.format
               if full < 2147483648 then
                 reads, writes = '<I7I4', '<c0c0I7I4'
               else
                 reads, writes = '<I7I7', '<c0c0I7I7'
               end
             elseif algorithm == ESTIMATE then
+              --> slidingwindow.format
               if full < 2147483648 then
                 reads, writes = '<I7I4I4', '<c0c0I7I4I4'
               else
                 reads, writes = '<I7I7I7', '<c0c0I7I7I7'
               end
             elseif algorithm == PENALTY then
+              --> penalty.format
               guarded, q = unpack('<I4', ask, q)
             elseif algorithm == MARK then
+              --> mark.format
               reads, writes = '<I7I7I2', '<c0c0I7I7I2'
             else
+              --> slidinglog.format
               writes = '<c0c0I7I2I2c0'
             end
           end
@@ -240,6 +248,7 @@ repeat
           break
         end
 
+        --> find
         -- Find the limit's record: state is where its state begins, if there is one.
         local state = at + #head
         if i > checks or sub(value, at, state - 1) ~= head then
@@ -275,6 +284,7 @@ repeat
               at = stop
             else
               -- The limit's numbers have changed since: keep what was used under the old ones.
+              --> convert
               local record = ''
               if expires > now then
                 local floor, min, max = math.floor, math.min, math.max
@@ -288,14 +298,17 @@ repeat
                 local x, y, entries = 0, 0, ''
                 converted = true
                 if kind == BUCKET then
+                  --> tokenbucket.used
                   local fraction = width > 0 and unpack('<I' .. width, value, used) or 0
                   local whole = expires / oldTick - floor(now / oldTick)
                   if fraction > 0 then whole = whole - 1 end
                   local debt = min(whole, floor(BIG / oldRate)) * oldRate + fraction
                   units, rest, parts = floor(debt / oldUnit), debt % oldUnit, oldUnit
                 elseif kind == WINDOW or kind == CALENDAR then
+                  --> fixedwindow.used
                   units = unpack('<I' .. width, value, used)
                 elseif kind == ESTIMATE then
+                  --> slidingwindow.used
                   local current, previous = unpack('<I' .. width .. 'I' .. width, value, used)
                   x, y = current, previous
                   local begins, past = expires / oldTick - 2 * oldUnit, floor(now / oldTick)
@@ -305,6 +318,7 @@ repeat
                   local weighted = previous * (oldUnit - max(past - begins, 0))
                   units, rest, parts = current + floor(weighted / oldUnit), weighted % oldUnit, oldUnit
                 else
+                  --> slidinglog.used
                   units = unpack('<I2', value, used)
                   entries = sub(value, used + 4, stop - 1)
                   while entries ~= '' do
@@ -323,6 +337,7 @@ repeat
                   if kind == WINDOW or kind == CALENDAR then x = units end
                   if full < 2147483648 then x, y = min(x, 4294967295), min(y, 4294967295) end
                 elseif algorithm == BUCKET then
+                  --> tokenbucket.open
                   local old, unit = full, nil
                   local size = byte(head, 6)
                   unit = unpack('<I' .. floor(size / 16), head, 7)
@@ -343,21 +358,25 @@ repeat
                   x = old % per
                   if old > 0 then ends = (ticks + floor(old / per) + (x > 0 and 1 or 0)) * tick end
                 elseif algorithm == CALENDAR then
+                  --> calendar.open
                   x = min(units + (rest > 0 and 1 or 0), full)
                   if x > 0 then
                     ends = now < tick and tick or now < per and per or now < offset and offset or now + offset - per
                   end
                 elseif algorithm == WINDOW or algorithm == ESTIMATE then
+                  --> fixedwindow.open
                   x, y = min(units + (rest > 0 and 1 or 0), full), 0
                   if x > 0 then
                     ends = algorithm == WINDOW and now - (now - offset) % per + per
                       or (ticks - (ticks - offset / tick) % per + 2 * per) * tick
                   end
                 elseif kind == LOG or kind == SLOTS then
+                  --> slidinglog.open
                   -- A log's entries know their times: the new window just applies to them.
                   x, y = units, #entries / ENTRY
                   if x > 0 then ends = unpack('<I7', entries, #entries - ENTRY + 1) + per end
                 else
+                  --> slidinglog.begin
                   x, y = min(units + (rest > 0 and 1 or 0), full), 1
                   if x > 0 then entries, ends = pack('<I7I2', now, x), now + per end
                 end
@@ -375,6 +394,7 @@ repeat
           if i > checks then break end
         end
 
+        --> read
         -- The bucket: see core/bucket.go. An expired one is as good as none.
         local from, expires, x, y, entries = at, 0, 0, 0, ''
         local strikes, level = 0, 0 -- of a penalty, whose strikes end at x and whose block ends at y
@@ -410,6 +430,7 @@ repeat
         if mark and repeated[mark] then fits, cost = 2, 0 end
 
         if algorithm == BUCKET then
+          --> tokenbucket.decide
           local ticks = tick == 1 and now or (now - now % tick) / tick
           local whole = 0         -- ticks until the debt ends; x over rate is the rest of one
           if expires > 0 then
@@ -456,11 +477,13 @@ repeat
           text = pack(text == now and '<I7BI7I7' or '<c0BI7I7', text, fits, a, b)
 
         elseif algorithm == WINDOW or algorithm == CALENDAR then
+          --> fixedwindow.decide
           local over = expires
           if over == 0 then
             if algorithm == WINDOW then
               over = now - (now - offset) % per + per
             else
+              --> calendar.next
               -- The client says where the windows' edges are, this clock which is next. Of a
               -- client that is late by more than a window only a length is to be had.
               over = now < tick and tick or now < per and per or now < offset and offset or now + offset - per
@@ -488,6 +511,7 @@ repeat
           text = pack(text == now and '<I7BI7I7' or '<c0BI7I7', text, fits, a, over - now)
 
         elseif algorithm == ESTIMATE then
+          --> slidingwindow.decide
           local ticks = tick == 1 and now or (now - now % tick) / tick
           local over = expires
           if over > 0 and ticks >= over / tick - per then
@@ -527,6 +551,7 @@ repeat
           text = pack(text == now and '<I7BI7I7I7' or '<c0BI7I7I7', text, fits, a, b, elapsed)
 
         elseif algorithm == PENALTY then
+          --> penalty.decide
           -- See core/penalty.go.
           local after, within, lasts, factor, longest = tick, per, capacity, cost, offset
           local limit = key * 4294967296 + guarded
@@ -554,6 +579,7 @@ repeat
           end
           text = pack(text == now and '<I7BI7' or '<c0BI7', text, fits, y > now and y - now or 0)
         elseif algorithm == MARK then
+          --> mark.decide
           -- Left by a take, or told of a repeat, unless the check it is for turns out to
           -- be denied or to ask for nothing.
           repeated = repeated or {}
@@ -569,6 +595,7 @@ repeat
           end
 
         elseif algorithm == SLOTS then
+          --> concurrency.decide
           local ENTRY = 9
           local gone, more = 0, 0
           while gone < #entries do
@@ -626,6 +653,7 @@ repeat
           text = pack(text == now and '<I7BI7I7' or '<c0BI7I7', text, fits, a, b)
 
         else -- sliding log
+          --> slidinglog.decide
           local ENTRY = 9
           local gone = 0
           while gone < #entries do
@@ -696,6 +724,7 @@ repeat
           end
         end
 
+        --> grant.check
         -- Denied while another charge may yet be given back: that may be over in a moment.
         local unsettled = fits < times and #value > 24 and byte(value, -24) == 255 and operation <= PEEK and algorithm ~= PENALTY
           and sub(value, -24, -16) == HOLD and unpack('<I7', value, #value - 14) > now
@@ -742,6 +771,7 @@ repeat
     asked = total == 1 and ask
   end
 
+  --> grant.group
   if failure then
     p = start + 2 * keys
     text = (answers and '' or pack('<I7', now)) .. pack('<BI2c0', 255, #failure, failure)
@@ -767,6 +797,7 @@ repeat
   end
 until not order or p > #order
 
+--> write
 -- Write what has changed. From here on only Redis can fail, by refusing a write.
 for k = 1, #KEYS do
   if values then value, last = values[k], lasts[k] end
