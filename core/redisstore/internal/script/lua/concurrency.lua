@@ -4,7 +4,6 @@
 --         sets:   fits, x, y, entries, ends, text
 
 --# decide
-local ENTRY = 9
 local gone, more = 0, 0
 while gone < #entries do
   local when, n = unpack('<I7I2', entries, gone + 1)
@@ -25,12 +24,12 @@ if operation <= PEEK then
   end
 else
   if operation == REFUND or operation == RENEW then
-    local low, high = 0, #entries / ENTRY -- the first entry that is not older is between them
-    while low < high do
-      local middle = math.floor((low + high) / 2)
-      if unpack('<I7', entries, middle * ENTRY + 1) < charged then low = middle + 1 else high = middle end
+    local lower, upper = 0, #entries / ENTRY -- the first entry that is not older is between them
+    while lower < upper do
+      local middle = math.floor((lower + upper) / 2)
+      if unpack('<I7', entries, middle * ENTRY + 1) < charged then lower = middle + 1 else upper = middle end
     end
-    local e = low * ENTRY + 1
+    local e = lower * ENTRY + 1
     local when, n
     if e < #entries then when, n = unpack('<I7I2', entries, e) end
     if when == charged then

@@ -12,20 +12,20 @@
 local record = ''
 if expires > now then
   local floor, min, max = math.floor, math.min, math.max
-  local BIG, ENTRY = 2251799813685248, 9 -- no scaled number is above 2^51
+  local BIG = 2251799813685248 -- no scaled number is above 2^51
   local oldTick = ({[0] = 1, 1000, 1000000})[unpack('B', value, at + 4) % 16]
-  local oldUnit, oldRate, f = 0, 1
-  oldUnit, f = unpack('<I' .. floor(sizes / 16), value, form)
-  if kind == BUCKET and width > 0 then oldRate = unpack('<I' .. width, value, f) end
+  local oldUnit, f = unpack('<I' .. floor(sizes / 16), value, form)
+  local oldRate = 1
+  if kind == TOKENBUCKET and width > 0 then oldRate = unpack('<I' .. width, value, f) end
   local ticks = tick == 1 and now or floor(now / tick)
   local units, rest, parts = 0, 0, 1 -- whole units used, and rest of parts of one
   local x, y, entries = 0, 0, ''
   converted = true
-  if kind == BUCKET then
+  if kind == TOKENBUCKET then
     --> tokenbucket.used
-  elseif kind == WINDOW or kind == CALENDAR then
+  elseif kind == FIXEDWINDOW or kind == CALENDAR then
     --> fixedwindow.used
-  elseif kind == ESTIMATE then
+  elseif kind == SLIDINGWINDOW then
     --> slidingwindow.used
   else
     --> slidinglog.used
@@ -33,19 +33,19 @@ if expires > now then
   local ends = 0
   local same = oldTick == tick and oldUnit == per
   if kind == CALENDAR then same = sub(value, form, f - 1) == sub(head, 7) end
-  if kind == algorithm and kind ~= BUCKET and same then
+  if kind == algorithm and kind ~= TOKENBUCKET and same then
     -- Only the width of the counts has changed. What is too much for
     -- the new one is too much for the quota, too.
     converted, ends = false, expires
-    if kind == WINDOW or kind == CALENDAR then x = units end
+    if kind == FIXEDWINDOW or kind == CALENDAR then x = units end
     if full < 2147483648 then x, y = min(x, 4294967295), min(y, 4294967295) end
-  elseif algorithm == BUCKET then
+  elseif algorithm == TOKENBUCKET then
     --> tokenbucket.open
   elseif algorithm == CALENDAR then
     --> calendar.open
-  elseif algorithm == WINDOW or algorithm == ESTIMATE then
+  elseif algorithm == FIXEDWINDOW or algorithm == SLIDINGWINDOW then
     --> fixedwindow.open
-  elseif kind == LOG or kind == SLOTS then
+  elseif kind == SLIDINGLOG or kind == CONCURRENCY then
     --> slidinglog.open
   else
     --> slidinglog.begin

@@ -19,14 +19,14 @@ if i > checks or sub(value, at, state - 1) ~= head then
     local form = at + 6
     local stop = form + (sizes - width) / 16
     kind = (kind - kind % 16) / 16
-    if kind == BUCKET then stop = stop + width end
+    if kind == TOKENBUCKET then stop = stop + width end
     local expires
     expires, stop = unpack('<I7', value, stop)
     local used = stop
-    if kind == LOG or kind == SLOTS then
+    if kind == SLIDINGLOG or kind == CONCURRENCY then
       stop = stop + 4 + 9 * unpack('<I2', value, stop + 2)
     else
-      stop = stop + (kind == ESTIMATE and 2 or 1) * width
+      stop = stop + (kind == SLIDINGWINDOW and 2 or 1) * width
     end
     if stop > #value + 1 then error('a record is too short') end
     if other == limit and sub(value, at, at + #head - 1) == head then

@@ -24,14 +24,14 @@ units = unpack('<I' .. width, value, used)
 --# open
 x, y = min(units + (rest > 0 and 1 or 0), full), 0
 if x > 0 then
-  ends = algorithm == WINDOW and now - (now - offset) % per + per
+  ends = algorithm == FIXEDWINDOW and now - (now - offset) % per + per
     or (ticks - (ticks - offset / tick) % per + 2 * per) * tick
 end
 
 --# decide
 local over = expires
 if over == 0 then
-  if algorithm == WINDOW then
+  if algorithm == FIXEDWINDOW then
     over = now - (now - offset) % per + per
   else
     --> calendar.next
@@ -52,7 +52,7 @@ elseif operation == CHARGE then
     x, ends = math.min(2 * full, x + cost), over
     a = x
   end
-elseif operation == REFUND and expires > 0 and (algorithm == CALENDAR and charged == over or algorithm == WINDOW and charged >= over - per) then
+elseif operation == REFUND and expires > 0 and (algorithm == CALENDAR and charged == over or algorithm == FIXEDWINDOW and charged >= over - per) then
   x = x - math.min(x, cost)
   a, ends = x, x > 0 and over or 0
 end

@@ -5,9 +5,12 @@
 --# frame
 --> header
 
+-- The operations, and the algorithms and other records by the names of their pieces.
 local TAKE, PEEK, CHARGE, REFUND, RESET, RENEW = 1, 2, 3, 4, 5, 6
-local BUCKET, WINDOW, ESTIMATE, LOG, CALENDAR, PENALTY, MARK, SLOTS = 1, 2, 3, 4, 5, 6, 7, 8
+local TOKENBUCKET, FIXEDWINDOW, SLIDINGWINDOW, SLIDINGLOG, CALENDAR, PENALTY, MARK, CONCURRENCY =
+  1, 2, 3, 4, 5, 6, 7, 8
 local VERSION = '\1'
+local ENTRY = 9                   -- the length of a log's entry
 local HOLD = '\255\255\255\255\48\52\64\66\15' -- the head of a hold
 local spread, unpack, pack, sub, byte = unpack, struct.unpack, struct.pack, string.sub, string.byte
 
@@ -24,11 +27,11 @@ end
 
 -- What the keys hold by now, by index, and of what must be written: when its last record
 -- expires, 0 if none is left. A group of one key that is alone needs no tables.
-local only, values, lasts
+local only, values, expiries
 if not order or #order == p + 3 then
   only = redis.call('GET', KEYS[1]) or ''
 else
-  values, lasts = redis.call('MGET', spread(KEYS)), {}
+  values, expiries = redis.call('MGET', spread(KEYS)), {}
 end
 local value, last
 
@@ -124,13 +127,13 @@ repeat
         local free = cost == 0
         if mark and repeated[mark] then fits, cost = 2, 0 end
 
-        if algorithm == BUCKET then
+        if algorithm == TOKENBUCKET then
           --> tokenbucket.decide
 
-        elseif algorithm == WINDOW or algorithm == CALENDAR then
+        elseif algorithm == FIXEDWINDOW or algorithm == CALENDAR then
           --> fixedwindow.decide
 
-        elseif algorithm == ESTIMATE then
+        elseif algorithm == SLIDINGWINDOW then
           --> slidingwindow.decide
 
         elseif algorithm == PENALTY then
@@ -138,7 +141,7 @@ repeat
         elseif algorithm == MARK then
           --> mark.decide
 
-        elseif algorithm == SLOTS then
+        elseif algorithm == CONCURRENCY then
           --> concurrency.decide
 
         else -- sliding log

@@ -5,7 +5,7 @@
 --         sets:   grant, text, exceeded; built, last and dirty: what the key holds if the group is granted
 -- group   for a group whose checks are all decided
 --         reads:  failure, grant; of each key value, held, built, last, dirty, converted
---         sets:   text, if the group failed; value and last, or values and lasts: what is to be written
+--         sets:   text, if the group failed; value and last, or values and expiries: what is to be written
 
 --# check
 -- Denied while another charge may yet be given back: that may be over in a moment.
@@ -61,6 +61,6 @@ else
     else
       last = nil
     end
-    if last and values then values[k], lasts[k] = last > 0 and value or '', last end
+    if last and values then values[k], expiries[k] = last > 0 and value or '', last end
   end
 end

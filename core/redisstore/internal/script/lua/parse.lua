@@ -18,11 +18,11 @@ if algorithm > 31 then
   algorithm = algorithm - 32
   full, q = unpack('<d', ask, q)
 end
-if algorithm == BUCKET then
+if algorithm == TOKENBUCKET then
   --> tokenbucket.format
-elseif algorithm == WINDOW or algorithm == CALENDAR then
+elseif algorithm == FIXEDWINDOW or algorithm == CALENDAR then
   --> fixedwindow.format
-elseif algorithm == ESTIMATE then
+elseif algorithm == SLIDINGWINDOW then
   --> slidingwindow.format
 elseif algorithm == PENALTY then
   --> penalty.format

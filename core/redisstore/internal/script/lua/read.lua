@@ -9,11 +9,11 @@
 local from, expires, x, y, entries = at, 0, 0, 0, ''
 local strikes, level = 0, 0 -- of a penalty, whose strikes end at x and whose block ends at y
 if state then
-  if algorithm == BUCKET and per == 1 then
+  if algorithm == TOKENBUCKET and per == 1 then
     expires, at = unpack('<I7', value, state)
-  elseif algorithm == ESTIMATE or algorithm == MARK then
+  elseif algorithm == SLIDINGWINDOW or algorithm == MARK then
     expires, x, y, at = unpack(reads, value, state)
-  elseif algorithm == LOG or algorithm == SLOTS then
+  elseif algorithm == SLIDINGLOG or algorithm == CONCURRENCY then
     expires, x, y, at = unpack('<I7I2I2', value, state)
     entries = sub(value, at, at + 9 * y - 1)
     at = at + 9 * y

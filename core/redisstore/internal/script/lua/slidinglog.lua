@@ -32,7 +32,6 @@ x, y = min(units + (rest > 0 and 1 or 0), full), 1
 if x > 0 then entries, ends = pack('<I7I2', now, x), now + per end
 
 --# decide
-local ENTRY = 9
 local gone = 0
 while gone < #entries do
   local when, n = unpack('<I7I2', entries, gone + 1)
@@ -72,10 +71,10 @@ elseif operation == CHARGE then
 elseif operation == REFUND then
   wanted = 0
   for e = 1, #entries, ENTRY do
-    local at, n = unpack('<I7I2', entries, e)
-    if at == charged then
+    local when, n = unpack('<I7I2', entries, e)
+    if when == charged then
       local less = math.min(n, cost)
-      local left = less < n and pack('<I7I2', at, n - less) or ''
+      local left = less < n and pack('<I7I2', when, n - less) or ''
       x, entries = x - less, sub(entries, 1, e - 1) .. left .. sub(entries, e + ENTRY)
       ends = x > 0 and newest() + per or 0
       break

@@ -30,9 +30,8 @@ local debt = min(whole, floor(BIG / oldRate)) * oldRate + fraction
 units, rest, parts = floor(debt / oldUnit), debt % oldUnit, oldUnit
 
 --# open
-local old, unit = full, nil
-local size = byte(head, 6)
-unit = unpack('<I' .. floor(size / 16), head, 7)
+local old, size = full, byte(head, 6)
+local unit = unpack('<I' .. floor(size / 16), head, 7)
 if units < full / unit then
   -- rest × unit / parts rounded up, by long division: the product may need 102 bits.
   local bit, factor, quotient, left = 1, unit, 0, 0
@@ -72,9 +71,8 @@ if operation <= PEEK then
     end
   end
 elseif operation == CHARGE then
-  local most = 2 * full
-  if cost > 0 and debt < most then
-    debt = math.min(most, debt + math.min(cost, most))
+  if cost > 0 and debt < 2 * full then
+    debt = math.min(2 * full, debt + math.min(cost, 2 * full))
     x = debt % per
     whole = (debt - x) / per
     ends = (ticks + whole + (x > 0 and 1 or 0)) * tick

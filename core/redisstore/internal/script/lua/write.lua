@@ -1,11 +1,11 @@
 -- Writes the values that have changed. From here on only Redis can fail.
 --
--- Reads:  value and last, or values and lasts; now, own
+-- Reads:  value and last, or values and expiries; now, own
 
 --# write
 -- Write what has changed. From here on only Redis can fail, by refusing a write.
 for k = 1, #KEYS do
-  if values then value, last = values[k], lasts[k] end
+  if values then value, last = values[k], expiries[k] end
   if last == 0 then
     redis.call('DEL', KEYS[k])
   elseif last then

@@ -93,9 +93,12 @@
 -- Nothing is written before all groups are decided: a call that fails on an unforeseen
 -- value has changed nothing, unless Redis refused a write.
 
+-- The operations, and the algorithms and other records by the names of their pieces.
 local TAKE, PEEK, CHARGE, REFUND, RESET, RENEW = 1, 2, 3, 4, 5, 6
-local BUCKET, WINDOW, ESTIMATE, LOG, CALENDAR, PENALTY, MARK, SLOTS = 1, 2, 3, 4, 5, 6, 7, 8
+local TOKENBUCKET, FIXEDWINDOW, SLIDINGWINDOW, SLIDINGLOG, CALENDAR, PENALTY, MARK, CONCURRENCY =
+  1, 2, 3, 4, 5, 6, 7, 8
 local VERSION = '\1'
+local ENTRY = 9                   -- the length of a log's entry
 local HOLD = '\255\255\255\255\48\52\64\66\15' -- the head of a hold
 local spread, unpack, pack, sub, byte = unpack, struct.unpack, struct.pack, string.sub, string.byte
 
@@ -112,11 +115,11 @@ end
 
 -- What the keys hold by now, by index, and of what must be written: when its last record
 -- expires, 0 if none is left. A group of one key that is alone needs no tables.
-local only, values, lasts
+local only, values, expiries
 if not order or #order == p + 3 then
   only = redis.call('GET', KEYS[1]) or ''
 else
-  values, lasts = redis.call('MGET', spread(KEYS)), {}
+  values, expiries = redis.call('MGET', spread(KEYS)), {}
 end
 local value, last
 
@@ -206,7 +209,7 @@ repeat
               algorithm = algorithm - 32
               full, q = unpack('<d', ask, q)
             end
-            if algorithm == BUCKET then
+            if algorithm == TOKENBUCKET then
               --> tokenbucket.format
               if per == 1 then
                 writes = '<c0c0I7'
@@ -219,14 +222,14 @@ repeat
               else
                 reads, writes = '<I7I7', '<c0c0I7I7'
               end
-            elseif algorithm == WINDOW or algorithm == CALENDAR then
+            elseif algorithm == FIXEDWINDOW or algorithm == CALENDAR then
               --> fixedwindow.format
               if full < 2147483648 then
                 reads, writes = '<I7I4', '<c0c0I7I4'
               else
                 reads, writes = '<I7I7', '<c0c0I7I7'
               end
-            elseif algorithm == ESTIMATE then
+            elseif algorithm == SLIDINGWINDOW then
               --> slidingwindow.format
               if full < 2147483648 then
                 reads, writes = '<I7I4I4', '<c0c0I7I4I4'
@@ -262,14 +265,14 @@ repeat
             local form = at + 6
             local stop = form + (sizes - width) / 16
             kind = (kind - kind % 16) / 16
-            if kind == BUCKET then stop = stop + width end
+            if kind == TOKENBUCKET then stop = stop + width end
             local expires
             expires, stop = unpack('<I7', value, stop)
             local used = stop
-            if kind == LOG or kind == SLOTS then
+            if kind == SLIDINGLOG or kind == CONCURRENCY then
               stop = stop + 4 + 9 * unpack('<I2', value, stop + 2)
             else
-              stop = stop + (kind == ESTIMATE and 2 or 1) * width
+              stop = stop + (kind == SLIDINGWINDOW and 2 or 1) * width
             end
             if stop > #value + 1 then error('a record is too short') end
             if other == limit and sub(value, at, at + #head - 1) == head then
@@ -288,26 +291,26 @@ repeat
               local record = ''
               if expires > now then
                 local floor, min, max = math.floor, math.min, math.max
-                local BIG, ENTRY = 2251799813685248, 9 -- no scaled number is above 2^51
+                local BIG = 2251799813685248 -- no scaled number is above 2^51
                 local oldTick = ({[0] = 1, 1000, 1000000})[unpack('B', value, at + 4) % 16]
-                local oldUnit, oldRate, f = 0, 1
-                oldUnit, f = unpack('<I' .. floor(sizes / 16), value, form)
-                if kind == BUCKET and width > 0 then oldRate = unpack('<I' .. width, value, f) end
+                local oldUnit, f = unpack('<I' .. floor(sizes / 16), value, form)
+                local oldRate = 1
+                if kind == TOKENBUCKET and width > 0 then oldRate = unpack('<I' .. width, value, f) end
                 local ticks = tick == 1 and now or floor(now / tick)
                 local units, rest, parts = 0, 0, 1 -- whole units used, and rest of parts of one
                 local x, y, entries = 0, 0, ''
                 converted = true
-                if kind == BUCKET then
+                if kind == TOKENBUCKET then
                   --> tokenbucket.used
                   local fraction = width > 0 and unpack('<I' .. width, value, used) or 0
                   local whole = expires / oldTick - floor(now / oldTick)
                   if fraction > 0 then whole = whole - 1 end
                   local debt = min(whole, floor(BIG / oldRate)) * oldRate + fraction
                   units, rest, parts = floor(debt / oldUnit), debt % oldUnit, oldUnit
-                elseif kind == WINDOW or kind == CALENDAR then
+                elseif kind == FIXEDWINDOW or kind == CALENDAR then
                   --> fixedwindow.used
                   units = unpack('<I' .. width, value, used)
-                elseif kind == ESTIMATE then
+                elseif kind == SLIDINGWINDOW then
                   --> slidingwindow.used
                   local current, previous = unpack('<I' .. width .. 'I' .. width, value, used)
                   x, y = current, previous
@@ -330,17 +333,16 @@ repeat
                 local ends = 0
                 local same = oldTick == tick and oldUnit == per
                 if kind == CALENDAR then same = sub(value, form, f - 1) == sub(head, 7) end
-                if kind == algorithm and kind ~= BUCKET and same then
+                if kind == algorithm and kind ~= TOKENBUCKET and same then
                   -- Only the width of the counts has changed. What is too much for
                   -- the new one is too much for the quota, too.
                   converted, ends = false, expires
-                  if kind == WINDOW or kind == CALENDAR then x = units end
+                  if kind == FIXEDWINDOW or kind == CALENDAR then x = units end
                   if full < 2147483648 then x, y = min(x, 4294967295), min(y, 4294967295) end
-                elseif algorithm == BUCKET then
+                elseif algorithm == TOKENBUCKET then
                   --> tokenbucket.open
-                  local old, unit = full, nil
-                  local size = byte(head, 6)
-                  unit = unpack('<I' .. floor(size / 16), head, 7)
+                  local old, size = full, byte(head, 6)
+                  local unit = unpack('<I' .. floor(size / 16), head, 7)
                   if units < full / unit then
                     -- rest × unit / parts rounded up, by long division: the product may need 102 bits.
                     local bit, factor, quotient, left = 1, unit, 0, 0
@@ -363,14 +365,14 @@ repeat
                   if x > 0 then
                     ends = now < tick and tick or now < per and per or now < offset and offset or now + offset - per
                   end
-                elseif algorithm == WINDOW or algorithm == ESTIMATE then
+                elseif algorithm == FIXEDWINDOW or algorithm == SLIDINGWINDOW then
                   --> fixedwindow.open
                   x, y = min(units + (rest > 0 and 1 or 0), full), 0
                   if x > 0 then
-                    ends = algorithm == WINDOW and now - (now - offset) % per + per
+                    ends = algorithm == FIXEDWINDOW and now - (now - offset) % per + per
                       or (ticks - (ticks - offset / tick) % per + 2 * per) * tick
                   end
-                elseif kind == LOG or kind == SLOTS then
+                elseif kind == SLIDINGLOG or kind == CONCURRENCY then
                   --> slidinglog.open
                   -- A log's entries know their times: the new window just applies to them.
                   x, y = units, #entries / ENTRY
@@ -399,11 +401,11 @@ repeat
         local from, expires, x, y, entries = at, 0, 0, 0, ''
         local strikes, level = 0, 0 -- of a penalty, whose strikes end at x and whose block ends at y
         if state then
-          if algorithm == BUCKET and per == 1 then
+          if algorithm == TOKENBUCKET and per == 1 then
             expires, at = unpack('<I7', value, state)
-          elseif algorithm == ESTIMATE or algorithm == MARK then
+          elseif algorithm == SLIDINGWINDOW or algorithm == MARK then
             expires, x, y, at = unpack(reads, value, state)
-          elseif algorithm == LOG or algorithm == SLOTS then
+          elseif algorithm == SLIDINGLOG or algorithm == CONCURRENCY then
             expires, x, y, at = unpack('<I7I2I2', value, state)
             entries = sub(value, at, at + 9 * y - 1)
             at = at + 9 * y
@@ -429,7 +431,7 @@ repeat
         local free = cost == 0
         if mark and repeated[mark] then fits, cost = 2, 0 end
 
-        if algorithm == BUCKET then
+        if algorithm == TOKENBUCKET then
           --> tokenbucket.decide
           local ticks = tick == 1 and now or (now - now % tick) / tick
           local whole = 0         -- ticks until the debt ends; x over rate is the rest of one
@@ -452,9 +454,8 @@ repeat
               end
             end
           elseif operation == CHARGE then
-            local most = 2 * full
-            if cost > 0 and debt < most then
-              debt = math.min(most, debt + math.min(cost, most))
+            if cost > 0 and debt < 2 * full then
+              debt = math.min(2 * full, debt + math.min(cost, 2 * full))
               x = debt % per
               whole = (debt - x) / per
               ends = (ticks + whole + (x > 0 and 1 or 0)) * tick
@@ -476,11 +477,11 @@ repeat
           end
           text = pack(text == now and '<I7BI7I7' or '<c0BI7I7', text, fits, a, b)
 
-        elseif algorithm == WINDOW or algorithm == CALENDAR then
+        elseif algorithm == FIXEDWINDOW or algorithm == CALENDAR then
           --> fixedwindow.decide
           local over = expires
           if over == 0 then
-            if algorithm == WINDOW then
+            if algorithm == FIXEDWINDOW then
               over = now - (now - offset) % per + per
             else
               --> calendar.next
@@ -504,13 +505,13 @@ repeat
               x, ends = math.min(2 * full, x + cost), over
               a = x
             end
-          elseif operation == REFUND and expires > 0 and (algorithm == CALENDAR and charged == over or algorithm == WINDOW and charged >= over - per) then
+          elseif operation == REFUND and expires > 0 and (algorithm == CALENDAR and charged == over or algorithm == FIXEDWINDOW and charged >= over - per) then
             x = x - math.min(x, cost)
             a, ends = x, x > 0 and over or 0
           end
           text = pack(text == now and '<I7BI7I7' or '<c0BI7I7', text, fits, a, over - now)
 
-        elseif algorithm == ESTIMATE then
+        elseif algorithm == SLIDINGWINDOW then
           --> slidingwindow.decide
           local ticks = tick == 1 and now or (now - now % tick) / tick
           local over = expires
@@ -594,9 +595,8 @@ repeat
             ends = 0
           end
 
-        elseif algorithm == SLOTS then
+        elseif algorithm == CONCURRENCY then
           --> concurrency.decide
-          local ENTRY = 9
           local gone, more = 0, 0
           while gone < #entries do
             local when, n = unpack('<I7I2', entries, gone + 1)
@@ -617,12 +617,12 @@ repeat
             end
           else
             if operation == REFUND or operation == RENEW then
-              local low, high = 0, #entries / ENTRY -- the first entry that is not older is between them
-              while low < high do
-                local middle = math.floor((low + high) / 2)
-                if unpack('<I7', entries, middle * ENTRY + 1) < charged then low = middle + 1 else high = middle end
+              local lower, upper = 0, #entries / ENTRY -- the first entry that is not older is between them
+              while lower < upper do
+                local middle = math.floor((lower + upper) / 2)
+                if unpack('<I7', entries, middle * ENTRY + 1) < charged then lower = middle + 1 else upper = middle end
               end
-              local e = low * ENTRY + 1
+              local e = lower * ENTRY + 1
               local when, n
               if e < #entries then when, n = unpack('<I7I2', entries, e) end
               if when == charged then
@@ -654,7 +654,6 @@ repeat
 
         else -- sliding log
           --> slidinglog.decide
-          local ENTRY = 9
           local gone = 0
           while gone < #entries do
             local when, n = unpack('<I7I2', entries, gone + 1)
@@ -694,10 +693,10 @@ repeat
           elseif operation == REFUND then
             wanted = 0
             for e = 1, #entries, ENTRY do
-              local at, n = unpack('<I7I2', entries, e)
-              if at == charged then
+              local when, n = unpack('<I7I2', entries, e)
+              if when == charged then
                 local less = math.min(n, cost)
-                local left = less < n and pack('<I7I2', at, n - less) or ''
+                local left = less < n and pack('<I7I2', when, n - less) or ''
                 x, entries = x - less, sub(entries, 1, e - 1) .. left .. sub(entries, e + ENTRY)
                 ends = x > 0 and newest() + per or 0
                 break
@@ -788,7 +787,7 @@ repeat
       else
         last = nil
       end
-      if last and values then values[k], lasts[k] = last > 0 and value or '', last end
+      if last and values then values[k], expiries[k] = last > 0 and value or '', last end
     end
   end
   if values then
@@ -800,7 +799,7 @@ until not order or p > #order
 --> write
 -- Write what has changed. From here on only Redis can fail, by refusing a write.
 for k = 1, #KEYS do
-  if values then value, last = values[k], lasts[k] end
+  if values then value, last = values[k], expiries[k] end
   if last == 0 then
     redis.call('DEL', KEYS[k])
   elseif last then
