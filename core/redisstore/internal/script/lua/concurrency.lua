@@ -1,7 +1,7 @@
 -- Concurrency limits: core/store/concurrency.go. Their other sections are the sliding log's.
 --
 -- decide  reads:  expires, x, entries; per, capacity, full, cost, charged, operation, times, most
---         sets:   fits, x, y, entries, ends, text
+--         sets:   fits, x, y, entries, ends, answer
 
 --# decide
 local gone, more = 0, 0
@@ -57,4 +57,4 @@ if more > 0 then
 end
 if operation > PEEK then a, b = x, x > 0 and newest + per - now or 0 end
 y = #entries / ENTRY
-text = pack(text == now and '<I7BI7I7' or '<c0BI7I7', text, fits, a, b)
+answer = pack(answer and '<c0BI7I7' or '<I7BI7I7', answer or now, fits, a, b)

@@ -9,7 +9,7 @@
 --         sets:   x, y, ends
 -- decide  reads:  expires, x; algorithm, tick, per, capacity, full, cost, offset, charged,
 --                 operation, times, most
---         sets:   fits, x, ends, text
+--         sets:   fits, x, ends, answer
 
 --# format
 if full < 2147483648 then
@@ -56,4 +56,4 @@ elseif operation == REFUND and expires > 0 and (algorithm == CALENDAR and charge
   x = x - math.min(x, cost)
   a, ends = x, x > 0 and over or 0
 end
-text = pack(text == now and '<I7BI7I7' or '<c0BI7I7', text, fits, a, over - now)
+answer = pack(answer and '<c0BI7I7' or '<I7BI7I7', answer or now, fits, a, over - now)

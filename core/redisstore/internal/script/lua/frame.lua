@@ -43,7 +43,9 @@ local reads, writes               -- the formats of a record's state
 local penalties, guarded          -- whether the group has penalties; the limit that one guards
 
 local answers
-local text = now                  -- the answer so far; what comes first goes behind the time
+-- The answer to the group so far. It is nil before the first check of the call is answered:
+-- that answer comes behind the time.
+local answer
 
 repeat
   local index, times, high, low = 1, 1, 0, 1
@@ -71,7 +73,7 @@ repeat
     local most = grant
     local q = 5                   -- in ask
     p = start
-    text = answers and '' or now
+    answer = answers and '' or nil
 
     for key = 1, keys do
       k = high * 256 + low
@@ -123,7 +125,7 @@ repeat
         -- it is nil as long as nothing has changed.
         local fits = times
         local a, b, ends
-        local answered = text == now and 7 or #text
+        local answered = answer and #answer or 7
         local free = cost == 0
         if mark and repeated[mark] then fits, cost = 2, 0 end
 
@@ -163,10 +165,10 @@ repeat
   --> grant.group
   if values then
     answers = answers or {}
-    answers[#answers + 1] = text
+    answers[#answers + 1] = answer
   end
 until not order or p > #order
 
 --> write
 
-return answers and table.concat(answers) or text
+return answers and table.concat(answers) or answer

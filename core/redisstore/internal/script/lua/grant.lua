@@ -1,24 +1,24 @@
 -- What follows from a decision.
 --
 -- check   for a check that was just decided
---         reads:  fits, ends, x, y, entries, from, at, expires; value, text, answered
---         sets:   grant, text, exceeded; built, last and dirty: what the key holds if the group is granted
+--         reads:  fits, ends, x, y, entries, from, at, expires; value, answer, answered
+--         sets:   grant, answer, exceeded; built, last and dirty: what the key holds if the group is granted
 -- group   for a group whose checks are all decided
 --         reads:  failure, grant; of each key value, held, built, last, dirty, converted
---         sets:   text, if the group failed; value and last, or values and expiries: what is to be written
+--         sets:   answer, if the group failed; value and last, or values and expiries: what is to be written
 
 --# check
 -- Denied while another charge may yet be given back: that may be over in a moment.
 local unsettled = fits < times and #value > 24 and byte(value, -24) == 255 and operation <= PEEK and algorithm ~= PENALTY
   and sub(value, -24, -16) == HOLD and unpack('<I7', value, #value - 14) > now
-if unsettled then text = sub(text, 1, answered) .. string.char(fits + 128) .. sub(text, answered + 2) end
+if unsettled then answer = sub(answer, 1, answered) .. string.char(fits + 128) .. sub(answer, answered + 2) end
 
 if penalties and algorithm ~= PENALTY then
   local limit = key * 4294967296 + unpack('<I4', head)
   if fits == 0 and not unsettled then exceeded[limit] = true end
   if pass == 2 and blocks[limit] then
     -- Of a repeated operation the answer says so all the same.
-    if fits ~= 2 then text = sub(text, 1, answered) .. '\0' .. sub(text, answered + 2) end
+    if fits ~= 2 then answer = sub(answer, 1, answered) .. '\0' .. sub(answer, answered + 2) end
     fits = 0
   end
   -- A denied group can have a denial to write down, and charges nothing.
@@ -47,7 +47,7 @@ end
 --# group
 if failure then
   p = start + 2 * keys
-  text = (answers and '' or pack('<I7', now)) .. pack('<BI2c0', 255, #failure, failure)
+  answer = (answers and '' or pack('<I7', now)) .. pack('<BI2c0', 255, #failure, failure)
 else
   for key = 1, keys do
     if keys > 1 then k, value, held, built, last, dirty, converted = spread(pending[key]) end

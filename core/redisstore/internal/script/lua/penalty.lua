@@ -4,7 +4,7 @@
 --         sets:   guarded, q
 -- decide  reads:  x, y, strikes, level; tick, per, capacity, cost, offset, operation, pass, key,
 --                 guarded, blocks, exceeded
---         sets:   fits, entries, ends, text; blocks, if the guarded limit is blocked
+--         sets:   fits, entries, ends, answer; blocks, if the guarded limit is blocked
 
 --# format
 guarded, q = unpack('<I4', ask, q)
@@ -35,4 +35,4 @@ if ends then
   ends = math.max(x, level > 0 and y + longest or y)
   entries = pack('<I7I4I2I7I7', x, strikes, level, ends, y)
 end
-text = pack(text == now and '<I7BI7' or '<c0BI7', text, fits, y > now and y - now or 0)
+answer = pack(answer and '<c0BI7' or '<I7BI7', answer or now, fits, y > now and y - now or 0)

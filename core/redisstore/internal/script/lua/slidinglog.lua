@@ -8,7 +8,7 @@
 -- begin   reads:  units, rest, full, per, now; the record was none
 --         sets:   x, y, entries, ends
 -- decide  reads:  expires, x, entries; per, capacity, full, cost, charged, operation
---         sets:   fits, x, y, entries, ends, text
+--         sets:   fits, x, y, entries, ends, answer
 
 --# format
 writes = '<c0c0I7I2I2c0'
@@ -95,7 +95,7 @@ end
 y = #entries / ENTRY
 if operation == TAKE then
   -- The answer depends on whether the group is granted: both.
-  text = pack(text == now and '<I7Bc0c0' or '<c0Bc0c0', text, fits, before, reading(wanted))
+  answer = pack(answer and '<c0Bc0c0' or '<I7Bc0c0', answer or now, fits, before, reading(wanted))
 else
-  text = pack(text == now and '<I7Bc0' or '<c0Bc0', text, fits, operation == PEEK and before or reading(wanted))
+  answer = pack(answer and '<c0Bc0' or '<I7Bc0', answer or now, fits, operation == PEEK and before or reading(wanted))
 end

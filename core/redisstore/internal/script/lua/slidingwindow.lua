@@ -6,7 +6,7 @@
 --         sets:   x, y, units, rest, parts
 -- decide  reads:  expires, x, y; tick, per, capacity, full, cost, offset, charged, operation,
 --                 times, most
---         sets:   fits, x, y, ends, text
+--         sets:   fits, x, y, ends, answer
 
 --# format
 if full < 2147483648 then
@@ -62,4 +62,4 @@ elseif operation == REFUND and expires > 0 then
   ends = (x > 0 or y > 0) and over or 0
 end
 if operation > PEEK then a, b = x, y end
-text = pack(text == now and '<I7BI7I7I7' or '<c0BI7I7I7', text, fits, a, b, elapsed)
+answer = pack(answer and '<c0BI7I7I7' or '<I7BI7I7I7', answer or now, fits, a, b, elapsed)

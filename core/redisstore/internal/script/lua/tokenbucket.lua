@@ -7,7 +7,7 @@
 -- open    reads:  head, full, per, tick, ticks, units, rest, parts
 --         sets:   x, ends
 -- decide  reads:  expires, x; tick, per, capacity, full, cost, charged, operation, times, most
---         sets:   fits, x, ends, text
+--         sets:   fits, x, ends, answer
 
 --# format
 if per == 1 then
@@ -92,4 +92,4 @@ elseif operation == REFUND and expires > 0 then
   end
   a, b = whole, x
 end
-text = pack(text == now and '<I7BI7I7' or '<c0BI7I7', text, fits, a, b)
+answer = pack(answer and '<c0BI7I7' or '<I7BI7I7', answer or now, fits, a, b)

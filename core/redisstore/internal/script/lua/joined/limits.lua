@@ -131,7 +131,9 @@ local reads, writes               -- the formats of a record's state
 local penalties, guarded          -- whether the group has penalties; the limit that one guards
 
 local answers
-local text = now                  -- the answer so far; what comes first goes behind the time
+-- The answer to the group so far. It is nil before the first check of the call is answered:
+-- that answer comes behind the time.
+local answer
 
 repeat
   local index, times, high, low = 1, 1, 0, 1
@@ -159,7 +161,7 @@ repeat
     local most = grant
     local q = 5                   -- in ask
     p = start
-    text = answers and '' or now
+    answer = answers and '' or nil
 
     for key = 1, keys do
       k = high * 256 + low
@@ -427,7 +429,7 @@ repeat
         -- it is nil as long as nothing has changed.
         local fits = times
         local a, b, ends
-        local answered = text == now and 7 or #text
+        local answered = answer and #answer or 7
         local free = cost == 0
         if mark and repeated[mark] then fits, cost = 2, 0 end
 
@@ -475,7 +477,7 @@ repeat
             end
             a, b = whole, x
           end
-          text = pack(text == now and '<I7BI7I7' or '<c0BI7I7', text, fits, a, b)
+          answer = pack(answer and '<c0BI7I7' or '<I7BI7I7', answer or now, fits, a, b)
 
         elseif algorithm == FIXEDWINDOW or algorithm == CALENDAR then
           --> fixedwindow.decide
@@ -509,7 +511,7 @@ repeat
             x = x - math.min(x, cost)
             a, ends = x, x > 0 and over or 0
           end
-          text = pack(text == now and '<I7BI7I7' or '<c0BI7I7', text, fits, a, over - now)
+          answer = pack(answer and '<c0BI7I7' or '<I7BI7I7', answer or now, fits, a, over - now)
 
         elseif algorithm == SLIDINGWINDOW then
           --> slidingwindow.decide
@@ -549,7 +551,7 @@ repeat
             ends = (x > 0 or y > 0) and over or 0
           end
           if operation > PEEK then a, b = x, y end
-          text = pack(text == now and '<I7BI7I7I7' or '<c0BI7I7I7', text, fits, a, b, elapsed)
+          answer = pack(answer and '<c0BI7I7I7' or '<I7BI7I7I7', answer or now, fits, a, b, elapsed)
 
         elseif algorithm == PENALTY then
           --> penalty.decide
@@ -578,7 +580,7 @@ repeat
             ends = math.max(x, level > 0 and y + longest or y)
             entries = pack('<I7I4I2I7I7', x, strikes, level, ends, y)
           end
-          text = pack(text == now and '<I7BI7' or '<c0BI7', text, fits, y > now and y - now or 0)
+          answer = pack(answer and '<c0BI7' or '<I7BI7', answer or now, fits, y > now and y - now or 0)
         elseif algorithm == MARK then
           --> mark.decide
           -- Left by a take, or told of a repeat, unless the check it is for turns out to
@@ -650,7 +652,7 @@ repeat
           end
           if operation > PEEK then a, b = x, x > 0 and newest + per - now or 0 end
           y = #entries / ENTRY
-          text = pack(text == now and '<I7BI7I7' or '<c0BI7I7', text, fits, a, b)
+          answer = pack(answer and '<c0BI7I7' or '<I7BI7I7', answer or now, fits, a, b)
 
         else -- sliding log
           --> slidinglog.decide
@@ -717,9 +719,9 @@ repeat
           y = #entries / ENTRY
           if operation == TAKE then
             -- The answer depends on whether the group is granted: both.
-            text = pack(text == now and '<I7Bc0c0' or '<c0Bc0c0', text, fits, before, reading(wanted))
+            answer = pack(answer and '<c0Bc0c0' or '<I7Bc0c0', answer or now, fits, before, reading(wanted))
           else
-            text = pack(text == now and '<I7Bc0' or '<c0Bc0', text, fits, operation == PEEK and before or reading(wanted))
+            answer = pack(answer and '<c0Bc0' or '<I7Bc0', answer or now, fits, operation == PEEK and before or reading(wanted))
           end
         end
 
@@ -727,14 +729,14 @@ repeat
         -- Denied while another charge may yet be given back: that may be over in a moment.
         local unsettled = fits < times and #value > 24 and byte(value, -24) == 255 and operation <= PEEK and algorithm ~= PENALTY
           and sub(value, -24, -16) == HOLD and unpack('<I7', value, #value - 14) > now
-        if unsettled then text = sub(text, 1, answered) .. string.char(fits + 128) .. sub(text, answered + 2) end
+        if unsettled then answer = sub(answer, 1, answered) .. string.char(fits + 128) .. sub(answer, answered + 2) end
 
         if penalties and algorithm ~= PENALTY then
           local limit = key * 4294967296 + unpack('<I4', head)
           if fits == 0 and not unsettled then exceeded[limit] = true end
           if pass == 2 and blocks[limit] then
             -- Of a repeated operation the answer says so all the same.
-            if fits ~= 2 then text = sub(text, 1, answered) .. '\0' .. sub(text, answered + 2) end
+            if fits ~= 2 then answer = sub(answer, 1, answered) .. '\0' .. sub(answer, answered + 2) end
             fits = 0
           end
           -- A denied group can have a denial to write down, and charges nothing.
@@ -773,7 +775,7 @@ repeat
   --> grant.group
   if failure then
     p = start + 2 * keys
-    text = (answers and '' or pack('<I7', now)) .. pack('<BI2c0', 255, #failure, failure)
+    answer = (answers and '' or pack('<I7', now)) .. pack('<BI2c0', 255, #failure, failure)
   else
     for key = 1, keys do
       if keys > 1 then k, value, held, built, last, dirty, converted = spread(pending[key]) end
@@ -792,7 +794,7 @@ repeat
   end
   if values then
     answers = answers or {}
-    answers[#answers + 1] = text
+    answers[#answers + 1] = answer
   end
 until not order or p > #order
 
@@ -810,4 +812,4 @@ for k = 1, #KEYS do
   end
 end
 
-return answers and table.concat(answers) or text
+return answers and table.concat(answers) or answer
