@@ -276,7 +276,7 @@ func TestBlocksAmongOthers(t *testing.T) {
 	client.Set(t.Context(), prefix+"{string}", "someone else's", 0)
 	client.Set(t.Context(), prefix+"{empty}", "", 0)
 	client.Set(t.Context(), prefix+"{short}", "\x01\x00\x00\x00\x00\x61", 0)
-	client.Set(t.Context(), prefix+"{cut short}", "\x01\x00\x00\x00\x00\x61\xd7\x00\x00", 0)
+	client.Set(t.Context(), prefix+"{cut short}", "\x01\x00\x00\x00\x00\x60\x00\x00\x00", 0)
 	client.Set(t.Context(), "oddXpfixZ:{user:1}", client.Get(t.Context(), prefix+"{user:0}").Val(), 0)
 	for b, err := range store.Blocks(t.Context(), []*core.Rule{rule}) {
 		if err != nil || !want[b.Key] || b.Limit != "login" || b.Level != 1 || time.Until(b.Until) > time.Hour || time.Until(b.Until) < 50*time.Minute {

@@ -33,10 +33,6 @@ func appendPenalty(dst []byte, check *store.Check, lasts time.Duration) []byte {
 	}
 	dst = append(dst, recordHead)
 	dst = binary.LittleEndian.AppendUint32(dst, check.Rule.PenaltyID())
-	dst = append(dst, byte(store.PenaltyRecord)<<4, penaltySizes)
+	dst = append(dst, byte(store.PenaltyRecord)<<4, 0) // tick 0: microseconds; neither a unit nor counts
 	return binary.LittleEndian.AppendUint32(dst, check.Rule.ID())
 }
-
-// penaltySizes are such that what does not know penalties passes over their records: to
-// that, most of the state is a unit.
-const penaltySizes = 13<<4 | 7

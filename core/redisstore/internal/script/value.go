@@ -24,11 +24,12 @@ func BlocksIn(value string, now int64) (blocks []Block) {
 		if length == 0 || length > len(rest) {
 			return blocks
 		}
-		if rest[4] == byte(store.PenaltyRecord)<<4 && length == penaltyRecord {
+		if rest[4]>>4 == byte(store.PenaltyRecord) {
+			state := rest[length-penaltyState : length]
 			b := Block{
 				Limit: binary.LittleEndian.Uint32([]byte(rest[:4])),
-				Level: int64(rest[17]) | int64(rest[18])<<8,
-				Until: get7(rest[26:]),
+				Until: get7(state[7:]),
+				Level: int64(state[18]) | int64(state[19])<<8,
 			}
 			if b.Until > now {
 				blocks = append(blocks, b)
@@ -40,13 +41,14 @@ func BlocksIn(value string, now int64) (blocks []Block) {
 }
 
 const (
-	valueVersion  = 1
-	recordHead    = 6                              // limit, algorithm, sizes
-	penaltyRecord = recordHead + 7 + 4 + 2 + 7 + 7 // and its state
+	valueVersion = 1
+	recordHead   = 6             // limit, algorithm, sizes
+	penaltyState = 7 + 7 + 4 + 2 // when denials stop counting, when the block ends, denials, level
+	entryLength  = 7 + 2         // of a log
 )
 
-// recordLength returns the length of the record that a value goes on with, or 0
-// if it is cut short.
+// recordLength returns the length of the record at the beginning of what is left of a
+// value, or 0 if that is cut short.
 func recordLength(record string) int {
 	algorithm, width := store.Algorithm(record[4]>>4), int(record[5]&15)
 	state := recordHead + int(record[5]>>4)
@@ -59,9 +61,11 @@ func recordLength(record string) int {
 		if len(record) < state+4 {
 			return 0
 		}
-		return state + 4 + 9*(int(record[state+2])|int(record[state+3])<<8)
+		return state + 4 + entryLength*(int(record[state+2])|int(record[state+3])<<8)
 	case store.SlidingWindow:
 		return state + 2*width
+	case store.PenaltyRecord:
+		return state + penaltyState
 	}
 	return state + width
 }

@@ -24,7 +24,9 @@ if i > checks or sub(value, at, state - 1) ~= head then
     expires, stop = unpack('<I7', value, stop)
     local used = stop
     if kind == SLIDINGLOG or kind == CONCURRENCY then
-      stop = stop + 4 + 9 * unpack('<I2', value, stop + 2)
+      stop = stop + 4 + ENTRY * unpack('<I2', value, stop + 2)
+    elseif kind == PENALTY then
+      stop = stop + 20
     else
       stop = stop + (kind == SLIDINGWINDOW and 2 or 1) * width
     end

@@ -38,7 +38,7 @@ if pass == 2 and (grant > 0 or penalties) then
   else
     dirty = true
     if ends > 0 then
-      built = algorithm == PENALTY and built .. head .. entries or pack(writes, built, head, ends, x, y, entries)
+      built = pack(writes, built, head, ends, x, y, entries)
       if ends > last then last = ends end
     end
   end

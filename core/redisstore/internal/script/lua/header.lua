@@ -82,9 +82,8 @@
 --          sliding log     units used (2), entries (2), then per entry when (7) and units (2)
 --          mark            when the operation was charged (7), repeats that have passed since (2)
 --          concurrency     as a sliding log
---          A penalty's record is of another order: limit, 96, 215, when its denials are over (7),
---          how many there are (4), how many blocks there were in a row (2), expires (7), when the
---          last block ends (7). To who does not know it, it looks like any other.
+--          penalty         when its denials stop counting (7), when the last block ends (7),
+--                          denials that count (4), blocks in a row (2)
 --          A hold says that the key has charges that may be given back, those of requests whose
 --          other slots have not answered yet. It is the sliding window of limit 4294967295, and
 --          so the last record, always of 24 bytes; its units are such charges.

@@ -1,12 +1,13 @@
 -- Penalties: core/store/penalty.go.
 --
 -- format  reads:  ask, q
---         sets:   guarded, q
+--         sets:   guarded, q, writes
 -- decide  reads:  x, y, strikes, level; tick, per, capacity, cost, offset, operation, pass, key,
 --                 guarded, blocks, exceeded
 --         sets:   fits, entries, ends, answer; blocks, if the guarded limit is blocked
 
 --# format
+writes = '<c0c0I7I7I7c0'
 guarded, q = unpack('<I4', ask, q)
 
 --# decide
@@ -33,6 +34,6 @@ elseif operation == TAKE and pass == 2 and exceeded[limit] then
 end
 if ends then
   ends = math.max(x, level > 0 and y + longest or y)
-  entries = pack('<I7I4I2I7I7', x, strikes, level, ends, y)
+  entries = pack('<I4I2', strikes, level)
 end
 answer = pack(answer and '<c0BI7' or '<I7BI7', answer or now, fits, y > now and y - now or 0)

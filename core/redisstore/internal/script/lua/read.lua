@@ -18,7 +18,7 @@ if state then
     entries = sub(value, at, at + 9 * y - 1)
     at = at + 9 * y
   elseif algorithm == PENALTY then
-    x, strikes, level, expires, y, at = unpack('<I7I4I2I7I7', value, state)
+    expires, x, y, strikes, level, at = unpack('<I7I7I7I4I2', value, state)
   else
     expires, x, at = unpack(reads, value, state)
   end

@@ -80,9 +80,8 @@
 --          sliding log     units used (2), entries (2), then per entry when (7) and units (2)
 --          mark            when the operation was charged (7), repeats that have passed since (2)
 --          concurrency     as a sliding log
---          A penalty's record is of another order: limit, 96, 215, when its denials are over (7),
---          how many there are (4), how many blocks there were in a row (2), expires (7), when the
---          last block ends (7). To who does not know it, it looks like any other.
+--          penalty         when its denials stop counting (7), when the last block ends (7),
+--                          denials that count (4), blocks in a row (2)
 --          A hold says that the key has charges that may be given back, those of requests whose
 --          other slots have not answered yet. It is the sliding window of limit 4294967295, and
 --          so the last record, always of 24 bytes; its units are such charges.
@@ -240,6 +239,7 @@ repeat
               end
             elseif algorithm == PENALTY then
               --> penalty.format
+              writes = '<c0c0I7I7I7c0'
               guarded, q = unpack('<I4', ask, q)
             elseif algorithm == MARK then
               --> mark.format
@@ -272,7 +272,9 @@ repeat
             expires, stop = unpack('<I7', value, stop)
             local used = stop
             if kind == SLIDINGLOG or kind == CONCURRENCY then
-              stop = stop + 4 + 9 * unpack('<I2', value, stop + 2)
+              stop = stop + 4 + ENTRY * unpack('<I2', value, stop + 2)
+            elseif kind == PENALTY then
+              stop = stop + 20
             else
               stop = stop + (kind == SLIDINGWINDOW and 2 or 1) * width
             end
@@ -412,7 +414,7 @@ repeat
             entries = sub(value, at, at + 9 * y - 1)
             at = at + 9 * y
           elseif algorithm == PENALTY then
-            x, strikes, level, expires, y, at = unpack('<I7I4I2I7I7', value, state)
+            expires, x, y, strikes, level, at = unpack('<I7I7I7I4I2', value, state)
           else
             expires, x, at = unpack(reads, value, state)
           end
@@ -578,7 +580,7 @@ repeat
           end
           if ends then
             ends = math.max(x, level > 0 and y + longest or y)
-            entries = pack('<I7I4I2I7I7', x, strikes, level, ends, y)
+            entries = pack('<I4I2', strikes, level)
           end
           answer = pack(answer and '<c0BI7' or '<I7BI7', answer or now, fits, y > now and y - now or 0)
         elseif algorithm == MARK then
@@ -756,7 +758,7 @@ repeat
           else
             dirty = true
             if ends > 0 then
-              built = algorithm == PENALTY and built .. head .. entries or pack(writes, built, head, ends, x, y, entries)
+              built = pack(writes, built, head, ends, x, y, entries)
               if ends > last then last = ends end
             end
           end

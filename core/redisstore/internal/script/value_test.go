@@ -1,0 +1,33 @@
+package script
+
+import (
+	"slices"
+	"testing"
+)
+
+// A block is found among records of other kinds, and what is cut short holds none.
+func TestBlocksInAValue(t *testing.T) {
+	t.Parallel()
+	const (
+		bucket  = "\x01\x00\x00\x00\x10\x10\x05" + "\x09\x00\x00\x00\x00\x00\x00"
+		log     = "\x02\x00\x00\x00\x40\x10\x05" + "\x09\x00\x00\x00\x00\x00\x00" + "\x01\x00\x01\x00" + "\x08\x00\x00\x00\x00\x00\x00" + "\x01\x00"
+		penalty = "\x03\x00\x00\x00\x60\x00" + "\x09\x00\x00\x00\x00\x00\x00" + "\x00\x00\x00\x00\x00\x00\x00" + "\x07\x01\x00\x00\x00\x00\x00" + "\x02\x00\x00\x00" + "\x04\x00"
+		window  = "\x05\x00\x00\x00\x30\x14\x05" + "\x09\x00\x00\x00\x00\x00\x00" + "\x01\x00\x00\x00" + "\x02\x00\x00\x00"
+		value   = "\x01" + bucket + log + penalty + window
+	)
+	want := []Block{{Limit: 3, Until: 0x107, Level: 4}}
+	if got := BlocksIn(value, 0x106); !slices.Equal(got, want) {
+		t.Errorf("%+v, want %+v", got, want)
+	}
+	if got := BlocksIn(value, 0x107); len(got) != 0 {
+		t.Errorf("over by now: %+v", got)
+	}
+	if got := BlocksIn("\x02"+value[1:], 0); len(got) != 0 {
+		t.Errorf("of another version: %+v", got)
+	}
+	for n := range value {
+		if got := BlocksIn(value[:n], 0x106); len(got) > 1 || len(got) == 1 && got[0] != want[0] {
+			t.Errorf("cut short after %d bytes: %+v", n, got)
+		}
+	}
+}
