@@ -30,7 +30,8 @@ const (
 	AdviceScale      Advice = "WL007"              // a Scale function panics
 	AdviceRoute      Advice = "WL008"              // a limiter needs the route where it is not known
 	adviceLink              = "https://github.com/weblimit/weblimit/blob/main/docs/advice.md#"
-	adviceLooks             = 1000 // requests of a limiter that are looked at
+	adviceLooks             = 1000    // requests of a limiter that are looked at
+	AdviceObserver   Advice = "WL009" // an observer panics
 	forwardedHeaders        = "X-Forwarded-For Forwarded X-Real-Ip Cf-Connecting-Ip True-Client-Ip"
 )
 

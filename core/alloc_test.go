@@ -126,3 +126,39 @@ func TestDecisionsDoNotAllocateAfterTheLooks(t *testing.T) {
 		}
 	}
 }
+
+// counter is an observer that reads all there is.
+type counter struct{ n, keys, route int }
+
+func (c *counter) Decided(_ context.Context, o *core.Observation) {
+	for i := range o.Decision.Results() {
+		c.keys += len(o.Key(i)) + int(o.Cost(i))
+	}
+	c.route += len(o.Method()) + len(o.Route())
+	c.n++
+}
+func (*counter) Settled(core.Settlement) {}
+func (*counter) StoreEvent(core.Event)   {}
+
+func TestObserversDoNotAllocate(t *testing.T) {
+	ctx, r := context.Background(), user("alice")
+	seen := new(counter)
+	l := newLimiter(t, core.Config{
+		Store: core.NewMemory(), Limits: []core.Limit{core.PerHour(1 << 40).By(keyfuncs.User("userID"))},
+		Observe: core.Observers(seen, new(counter)), Bypass: []keyfuncs.Condition{keyfuncs.Routes("/healthz")},
+	})
+	healthz := &request{route: "/healthz"}
+	for name, run := range map[string]func(){
+		"a key":      func() { l.AllowKey(ctx, "user:alice", 1) },
+		"a request":  func() { l.Allow(r) },
+		"a bypass":   func() { l.Allow(healthz) },
+		"no request": func() { l.AllowKey(ctx, "user:alice", -1) },
+	} {
+		if allocs := testing.AllocsPerRun(200, run); allocs != 0 {
+			t.Errorf("%s: %v allocations, want none", name, allocs)
+		}
+	}
+	if seen.n != 4*201 || seen.keys == 0 || seen.route == 0 {
+		t.Errorf("observed %+v", seen)
+	}
+}

@@ -2,6 +2,7 @@ package core
 
 import (
 	"sync"
+	"time"
 
 	"github.com/weblimit/weblimit/keyfuncs"
 )
@@ -13,6 +14,10 @@ type call struct {
 	checks  []Check
 	results []Result
 	onTrial bool // a limit in shadow mode would have denied the request for its key
+
+	outage    *call         // what was decided without the store, or nil
+	checkTime time.Duration // how long stores took; measured for observers only
+	waitTime  time.Duration // how long the request waited for its turn
 }
 
 var calls = sync.Pool{New: func() any { return new(call) }}
@@ -29,6 +34,11 @@ func (c *call) release() {
 		c.keys = nil
 	}
 	c.keys, c.onTrial = c.keys[:0], false
+	c.checkTime, c.waitTime = 0, 0
+	if c.outage != nil {
+		c.outage.release()
+		c.outage = nil
+	}
 	c.reset()
 	calls.Put(c)
 }
@@ -42,6 +52,17 @@ func (c *call) reset() {
 		clear(c.limits[1:])
 	}
 	c.limits, c.checks, c.results = c.limits[:0], c.checks[:0], c.results[:0]
+}
+
+// withoutStore returns the working memory of a decision without the store, in an outage. It is
+// kept with c, for observers, and empty even if c is decided again.
+func (c *call) withoutStore() *call {
+	if c.outage == nil {
+		c.outage = calls.Get().(*call)
+	}
+	c.outage.keys = c.outage.keys[:0]
+	c.outage.reset()
+	return c.outage
 }
 
 // ask adds the check of a limit, if it applies to the request. It returns a

@@ -75,6 +75,11 @@ type Config struct {
 	// at once, and must not block. Defaults to none.
 	OnWarning func(context.Context, Warning)
 
+	// Observe hears of every decision, of what is settled later, and of the store's events:
+	// for metrics, traces and bills. Without one nothing is measured, and decisions
+	// cost nothing more. Defaults to none.
+	Observe Observer
+
 	// Logger gets advice on what looks misconfigured, once per process and kind.
 	// Defaults to slog.Default().
 	Logger *slog.Logger

@@ -2,6 +2,7 @@ package core
 
 import (
 	"context"
+	"time"
 
 	"github.com/weblimit/weblimit/keyfuncs"
 )
@@ -29,17 +30,32 @@ func (l *Limiter) decideRequest(adapter string, r keyfuncs.Request, d *Decision,
 		l.advisor.look(l, r)
 	}
 	d.limiter, d.binding, d.many = l, -1, room[:0]
+	var c *call
+	if l.bypasses(r) {
+		d.Allowed, d.Reason = true, ReasonBypassed
+	} else {
+		c = calls.Get().(*call)
+		defer c.release()
+		l.decideLimits(c, r, d)
+	}
+	l.final(subject{request: r, adapter: adapter}, c, d)
+}
+
+// bypasses reports whether Config.Bypass lets a request through.
+func (l *Limiter) bypasses(r keyfuncs.Request) bool {
 	for i := range l.bypass {
 		switch l.bypass[i].Ask(r) {
 		case keyfuncs.Yes:
-			d.Allowed, d.Reason = true, ReasonBypassed
-			return
+			return true
 		case keyfuncs.Unknown:
 			l.advisor.unrouted(&l.advisor.bypass, r, "Config.Bypass", "a condition on routes can't be answered", "it exempts nothing")
 		}
 	}
-	c := calls.Get().(*call)
-	defer c.release()
+	return false
+}
+
+// decideLimits decides a request by the limits that apply to it.
+func (l *Limiter) decideLimits(c *call, r keyfuncs.Request, d *Decision) {
 	if l.direct != nil {
 		l.decideDirect(c, r, d)
 		return
@@ -50,7 +66,7 @@ func (l *Limiter) decideRequest(adapter string, r keyfuncs.Request, d *Decision,
 			return
 		}
 	}
-	l.decide(r.Context(), c, asker{request: r}, d)
+	l.decide(r.Context(), c, subject{request: r}, d)
 }
 
 // AllowKey decides all limits for one key, whatever their key functions, costs,
@@ -60,22 +76,24 @@ func (l *Limiter) decideRequest(adapter string, r keyfuncs.Request, d *Decision,
 // without charging. A negative cost is denied with ReasonInvalidCost.
 func (l *Limiter) AllowKey(ctx context.Context, key string, cost int64) (d Decision) {
 	d.limiter, d.binding = l, -1
-	if cost < 0 {
+	var c *call
+	switch {
+	case cost < 0:
 		d.Reason = ReasonInvalidCost
-		return d
-	}
-	if l.direct != nil {
+	case l.direct != nil:
 		var room [256]byte // for the longest key
 		limit := &l.limits[0]
 		l.decideOne(ctx, limit, limit.ruleWithoutRequest(ctx), keyfuncs.AppendKey(room[:0], key), cost, &d)
-		return d
+	default:
+		c = l.callFor(ctx, key, cost)
+		defer c.release()
+		l.decide(ctx, c, subject{key: key, cost: cost}, &d)
 	}
-	c := l.callFor(ctx, key, cost)
-	defer c.release()
-	l.decide(ctx, c, asker{key: key, cost: cost}, &d)
+	l.final(subject{ctx: ctx}, c, &d)
 	return d
 }
 
+// callFor asks all limits for one key.
 func (l *Limiter) callFor(ctx context.Context, key string, cost int64) *call {
 	c := calls.Get().(*call)
 	c.keys = keyfuncs.AppendKey(c.keys, key)
@@ -86,27 +104,20 @@ func (l *Limiter) callFor(ctx context.Context, key string, cost int64) *call {
 	return c
 }
 
-// asker is who a decision is for, should other limits have to decide it.
-type asker struct {
-	request keyfuncs.Request // or, of AllowKey:
-	key     string
-	cost    int64
-}
-
 // decide decides, and holds a request that has to wait for its turn. It writes what
 // comes of it to d, which knows its limiter.
-func (l *Limiter) decide(ctx context.Context, c *call, who asker, d *Decision) {
+func (l *Limiter) decide(ctx context.Context, c *call, s subject, d *Decision) {
 	if l.waits {
-		l.decideInTurn(ctx, c, who, d)
+		l.decideInTurn(ctx, c, s, d)
 		return
 	}
-	l.decideNow(ctx, c, who, d)
+	l.decideNow(ctx, c, s, d)
 }
 
 // decideNow asks the store.
-func (l *Limiter) decideNow(ctx context.Context, c *call, who asker, d *Decision) {
+func (l *Limiter) decideNow(ctx context.Context, c *call, s subject, d *Decision) {
 	if err := l.take(ctx, c); err != nil {
-		l.decideOutage(ctx, c, who, err, d)
+		l.decideOutage(ctx, c, s, err, d)
 		return
 	}
 	d.sumUp(ctx, c)
@@ -141,10 +152,22 @@ func (l *Limiter) decideOne(ctx context.Context, from *limit, rule *Rule, key []
 	d.conclude(false)
 }
 
+// take has the store decide the checks of a call, and measures how long that takes if
+// somebody wants to know.
 func (l *Limiter) take(ctx context.Context, c *call) error {
-	if len(c.checks) == 0 {
+	switch {
+	case len(c.checks) == 0:
 		return nil // no limit applies
+	case l.observers == nil:
+		return l.askStore(ctx, c)
 	}
+	began := time.Now()
+	err := l.askStore(ctx, c)
+	c.checkTime += time.Since(began)
+	return err
+}
+
+func (l *Limiter) askStore(ctx context.Context, c *call) error {
 	if m, ok := l.store.(*Memory); ok {
 		return m.Take(ctx, c.checks, c.results)
 	}

@@ -82,15 +82,15 @@ func (l *Limiter) prepareFallback(from Fallback) error {
 
 // ask adds the checks of the fallback's limits. It returns why a request is to
 // be denied without asking any store, and by which limit, or ReasonUndecided.
-func (f *fallback) ask(c *call, who asker) (Reason, *limit) {
-	if who.request == nil {
-		c.keys = keyfuncs.AppendKey(c.keys, who.key)
+func (f *fallback) ask(c *call, s subject) (Reason, *limit) {
+	if s.request == nil {
+		c.keys = keyfuncs.AppendKey(c.keys, s.key)
 	}
 	for i := range f.limits {
 		limit := &f.limits[i]
-		if who.request == nil {
-			c.add(limit, limit.ruleWithoutRequest(context.Background()), c.keys, who.cost)
-		} else if reason := c.ask(limit, who.request); reason != ReasonUndecided {
+		if s.request == nil {
+			c.add(limit, limit.ruleWithoutRequest(context.Background()), c.keys, s.cost)
+		} else if reason := c.ask(limit, s.request); reason != ReasonUndecided {
 			return reason, limit
 		}
 	}

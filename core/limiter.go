@@ -17,7 +17,7 @@ import (
 // nothing to close.
 type Limiter struct {
 	store        Store
-	direct       *Memory // the store, where it decides one limit and nothing follows; else nil
+	direct       *Memory // set if the short path applies: one limit, a memory store, nothing to settle, no observer
 	timeout      time.Duration
 	instead      *standIn  // while the store is out; shared by the store's limiters
 	fallback     *fallback // what Config.Fallback asks for, or nil
@@ -26,6 +26,7 @@ type Limiter struct {
 	headers      headerStyle
 	policies     policies // of rules that depend on the request
 	details      []detail
+	observers    []Observer // nil if there is none
 	onWarning    func(context.Context, Warning)
 	warned       *Memory // which warnings were sent; nil if nobody wants them
 	advisor      *advisor
@@ -74,6 +75,7 @@ func New(config Config) (*Limiter, error) {
 		limits:    make([]limit, len(config.Limits)),
 		bypass:    slices.Clone(config.Bypass),
 		details:   sortDetails(config.Details),
+		observers: flatten(config.Observe),
 		onWarning: config.OnWarning,
 		advisor:   newAdvisor(config.Logger, config.Silence),
 	}
@@ -96,7 +98,7 @@ func New(config Config) (*Limiter, error) {
 			}
 		}
 	}
-	if len(l.limits) == 1 && l.limits[0].rule.Once == 0 && !l.limits[0].rule.Penalized() && !l.follows {
+	if len(l.limits) == 1 && l.limits[0].rule.Once == 0 && !l.limits[0].rule.Penalized() && !l.follows && l.observers == nil {
 		l.direct, _ = config.Store.(*Memory)
 	}
 	if n := checksOf(l.limits); n > store.MaxChecks {
@@ -109,6 +111,9 @@ func New(config Config) (*Limiter, error) {
 		return nil, err
 	}
 	l.headers = newHeaderStyle(config, l.limits)
+	for _, observer := range l.observers {
+		l.instead.observe(observer, l.advisor)
+	}
 	l.advisor.builtWhileServing()
 	return l, nil
 }

@@ -59,10 +59,9 @@ func (l *limit) localRule(of *Rule) *Rule {
 }
 
 // decideOutage decides by each limit's own policy, and writes it to d.
-func (l *Limiter) decideOutage(ctx context.Context, c *call, who asker, err error, d *Decision) {
+func (l *Limiter) decideOutage(ctx context.Context, c *call, s subject, err error, d *Decision) {
 	l.instead.Failed(err)
-	local := calls.Get().(*call)
-	defer local.release()
+	local := c.withoutStore()
 	reason := ReasonOutageAllowed
 	var by Store
 	var instead *standIn
@@ -81,8 +80,8 @@ func (l *Limiter) decideOutage(ctx context.Context, c *call, who asker, err erro
 	if reason == ReasonOutageLocal {
 		if f := l.fallback; f != nil && len(f.limits) > 0 {
 			local.reset()
-			if refused, by := f.ask(local, who); refused != ReasonUndecided {
-				d.refuse(refused, by, who.request)
+			if refused, by := f.ask(local, s); refused != ReasonUndecided {
+				d.refuse(refused, by, s.request)
 				return
 			}
 		}
@@ -101,9 +100,10 @@ func (l *Limiter) decideOutage(ctx context.Context, c *call, who asker, err erro
 // errors of those who did not.
 func (l *Limiter) decideInstead(ctx context.Context, local *call, err error) (Store, *standIn, error) {
 	if f := l.fallback; f != nil && f.store != nil {
-		bounded := within(ctx, l.timeout)
+		bounded, began := within(ctx, l.timeout), time.Now()
 		defer bounded.release()
 		failed := f.store.Take(bounded, local.checks, local.results)
+		local.checkTime += time.Since(began)
 		if failed == nil {
 			f.instead.Answered()
 			return f.store, f.instead, err

@@ -24,6 +24,7 @@ type reservation struct {
 	mu      sync.Mutex
 	ended   bool     // it is being settled, or was. Guarded by mu.
 	settled bool     // Guarded by mu.
+	denied  bool     // its decision became a denial: what it charged is not observed. Guarded by mu.
 	telling bool     // the store is being told of differences. Guarded by mu.
 	charges []charge // Guarded by mu.
 }
@@ -128,7 +129,12 @@ func (r *reservation) settle(o Outcome) {
 }
 
 // cancel gives back all of it: the request does not take place.
-func (r *reservation) cancel() { r.end(func(*charge) bool { return true }) }
+func (r *reservation) cancel() {
+	r.mu.Lock()
+	r.denied = true
+	r.mu.Unlock()
+	r.end(func(*charge) bool { return true })
+}
 
 // end settles once. refund says what is given back. It is the application's, and so
 // runs without the lock. Should it panic, all others are settled still.
@@ -226,7 +232,7 @@ func (r *reservation) next() (refunds, charges call) {
 		if !c.refunded {
 			check.Once = nil // the operation is done
 		}
-		to.checks, to.results = append(to.checks, check), append(to.results, c.result)
+		to.limits, to.checks, to.results = append(to.limits, c.limit), append(to.checks, check), append(to.results, c.result)
 	}
 	return refunds, charges
 }

@@ -96,23 +96,42 @@ func (s *settler) drain(ctx context.Context) error {
 func (r *reservation) tell() {
 	for again := true; again; again = r.told() {
 		refunds, charges := r.next()
-		r.call(Store.Refund, &refunds)
+		r.call(Store.Refund, -1, &refunds)
 		r.limiter.waitlist.wake(refunds.checks)
-		r.call(Store.Charge, &charges)
+		r.call(Store.Charge, 1, &charges)
 	}
 }
 
 // call makes one call to the store. What it does not answer is lost, since it may
 // have been done: then a client has less left than it should, until the window or
 // the bucket has forgotten it.
-func (r *reservation) call(how func(Store, context.Context, []Check, []Result) error, c *call) {
+func (r *reservation) call(how func(Store, context.Context, []Check, []Result) error, sign int64, c *call) {
 	if len(c.checks) == 0 {
 		return
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), r.limiter.timeout)
 	defer cancel()
-	if err := how(r.store, ctx, c.checks, c.results); err != nil {
+	err := how(r.store, ctx, c.checks, c.results)
+	if err != nil {
 		r.instead.Failed(err)
+	}
+	r.observe(c, sign, err)
+}
+
+// observe tells observers of what a call to the store has changed.
+func (r *reservation) observe(c *call, sign int64, err error) {
+	if r.limiter.observers == nil {
+		return
+	}
+	r.mu.Lock()
+	denied := r.denied
+	r.mu.Unlock()
+	if denied {
+		return
+	}
+	for i, limit := range c.limits {
+		check := &c.checks[i]
+		r.limiter.settled(Settlement{Rule: check.Rule, Shadow: limit.shadow, Units: sign * check.Cost, Err: err, key: visible(check.Key)})
 	}
 }
 

@@ -18,6 +18,9 @@ type standIn struct {
 	memory  *Memory
 	start   time.Time // when nanoseconds are counted from
 
+	observing sync.Mutex
+	observers []Observer // that hear of the store's events. Guarded by observing.
+
 	// carrying is held while a client's use is taken from memory, so that two
 	// requests don't take the same.
 	carrying sync.Mutex

@@ -18,7 +18,7 @@ const (
 )
 
 // decideInTurn decides a request that may have to wait, and holds it until its turn.
-func (l *Limiter) decideInTurn(ctx context.Context, c *call, who asker, d *Decision) {
+func (l *Limiter) decideInTurn(ctx context.Context, c *call, s subject, d *Decision) {
 	start := time.Now()
 	var at place
 	defer func() { l.waitlist.leave(at) }()
@@ -31,7 +31,7 @@ func (l *Limiter) decideInTurn(ctx context.Context, c *call, who asker, d *Decis
 	} else if rule, until := l.waitlist.full(c, start); rule != nil {
 		d.denyPlace(rule, start, until)
 		return
-	} else if !l.queue(ctx, c, who, d, &at, start) {
+	} else if !l.queue(ctx, c, s, d, &at, start) {
 		return
 	}
 	if at.taken() && d.Allowed {
@@ -47,10 +47,10 @@ func (l *Limiter) decideInTurn(ctx context.Context, c *call, who asker, d *Decis
 
 // queue has the store decide until the decision is final, and holds the request in
 // between. It reports false if the request was turned away.
-func (l *Limiter) queue(ctx context.Context, c *call, who asker, d *Decision, at *place, start time.Time) bool {
+func (l *Limiter) queue(ctx context.Context, c *call, s subject, d *Decision, at *place, start time.Time) bool {
 	asked := start
 	for poll := minPoll; ; poll = min(2*poll, maxPoll) {
-		l.decideNow(ctx, c, who, d)
+		l.decideNow(ctx, c, s, d)
 		wait, again, because := d.turn(c, max(poll, time.Duration(l.waitlist.longestQueue(*at))*crowdPoll), time.Since(start))
 		if wait == 0 {
 			return true
@@ -79,7 +79,10 @@ func (l *Limiter) queue(ctx context.Context, c *call, who asker, d *Decision, at
 // hold keeps a request waiting until its turn, or until freed says something. It reports false if its context
 // ended before: then somebody else may get its place. asked is when the store decided.
 func (l *Limiter) hold(ctx context.Context, c *call, d *Decision, at *place, asked, turn time.Time, freed <-chan struct{}) bool {
-	if sleep(ctx, time.Until(turn), freed) {
+	began := time.Now()
+	inTime := sleep(ctx, time.Until(turn), freed)
+	c.waitTime += time.Since(began)
+	if inTime {
 		return true
 	}
 	if l.waitlist.abandon(*at, c, d.held, asked, turn) {

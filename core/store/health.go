@@ -25,6 +25,7 @@ const (
 type health struct {
 	mu        sync.Mutex
 	listeners []func(Event) // Guarded by mu.
+	watchers  []func(Event) // Guarded by mu.
 	began     time.Time     // of the outage. Guarded by mu.
 
 	out    atomic.Bool
@@ -55,12 +56,21 @@ func (h *health) listen(f func(Event)) {
 	h.listeners = append(slices.Clone(h.listeners), f)
 }
 
+func (h *health) watch(f func(Event)) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.watchers = append(slices.Clone(h.watchers), f)
+}
+
 func (h *health) emit(e Event) {
 	h.mu.Lock()
-	listeners := h.listeners
+	listeners, watchers := h.listeners, h.watchers
 	h.mu.Unlock()
 	if len(listeners) == 0 {
 		e.log()
+	}
+	for _, f := range watchers {
+		f(e)
 	}
 	for _, f := range listeners {
 		f(e)

@@ -43,6 +43,10 @@ func (b *Base) OnEvent(f func(Event)) { b.registry.OnEvent(f) }
 // by slog.Default().
 func (r *Registry) OnEvent(f func(Event)) { r.health.listen(f) }
 
+// Watch is OnEvent for observers, who measure: events that nothing but watchers hear of are
+// still logged.
+func (r *Registry) Watch(f func(Event)) { r.health.watch(f) }
+
 // Report tells those who listen of an event: for stores that have breakers.
 func (r *Registry) Report(e Event) { r.health.emit(e) }
 

@@ -1,0 +1,335 @@
+package core_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"log/slog"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/weblimit/weblimit/core"
+	"github.com/weblimit/weblimit/core/adapter"
+	"github.com/weblimit/weblimit/keyfuncs"
+)
+
+// observed is what a recorder keeps of an observation.
+type observed struct {
+	decision      core.Decision
+	adapter       string
+	method, route string
+	check, wait   time.Duration
+	keys          []string
+	costs         []int64
+	seen          any // the context's tag
+}
+
+// recorder is an observer that keeps what it hears.
+type recorder struct {
+	mu          sync.Mutex
+	decisions   []observed        // Guarded by mu.
+	settlements []core.Settlement // Guarded by mu.
+	events      []core.EventKind  // Guarded by mu.
+}
+
+func (r *recorder) Decided(ctx context.Context, o *core.Observation) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	kept := observed{*o.Decision, o.Adapter, o.Method(), o.Route(), o.CheckTime, o.WaitTime, nil, nil, ctx.Value(tag{})}
+	for i := range o.Decision.Results() {
+		kept.keys, kept.costs = append(kept.keys, string(o.Key(i))), append(kept.costs, o.Cost(i))
+	}
+	r.decisions = append(r.decisions, kept)
+}
+
+func (r *recorder) Settled(s core.Settlement) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.settlements = append(r.settlements, s)
+}
+
+func (r *recorder) StoreEvent(e core.Event) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.events = append(r.events, e.Kind)
+}
+
+// units returns what has been settled, in order.
+func (r *recorder) units() (all []int64) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for _, s := range r.settlements {
+		all = append(all, s.Units)
+	}
+	return all
+}
+
+// Each way out of a decision is observed once, as it is final.
+func TestEachDecisionIsObservedOnce(t *testing.T) {
+	t.Parallel()
+	byHeader := core.PerHour(5).By(keyfuncs.Header("X-Tenant")).Named("tenant")
+	none := core.PerHour(1).Cost(1).By(keyfuncs.ClientIP()).Named("none")
+	alice := &request{ctx: context.WithValue(context.Background(), tag{}, "alice"), method: "POST", route: "/pay", peer: "192.0.2.7"}
+	post := func(l *core.Limiter) core.Decision { return l.Allow(alice) }
+	two := func(l *core.Limiter) core.Decision { l.Allow(alice); return l.Allow(alice) }
+	key := func(l *core.Limiter) core.Decision {
+		return l.AllowKey(context.WithValue(context.Background(), tag{}, "alice"), "user:alice", 2)
+	}
+	cached := core.Result{Cached: true, RetryAfter: time.Second, Window: time.Second}
+	for _, tt := range []struct {
+		name   string
+		store  core.Store // in memory, if nil
+		limits []core.Limit
+		with   core.Config
+		decide func(*core.Limiter) core.Decision
+		reason core.Reason
+		keys   []string
+		calls  int // of decide
+	}{
+		{"a request", nil, []core.Limit{none}, core.Config{}, post, core.ReasonWithinLimit, []string{"ip:192.0.2.7"}, 1},
+		{"a request of several limits", nil, []core.Limit{none, everyone(5)}, core.Config{}, post, core.ReasonWithinLimit, []string{"ip:192.0.2.7", "all"}, 1},
+		{"a request that no limit applies to", nil, []core.Limit{none.When(keyfuncs.Methods("GET"))}, core.Config{}, post, core.ReasonWithinLimit, nil, 1},
+		{"a denial", nil, []core.Limit{none}, core.Config{}, two, core.ReasonLimitExceeded, []string{"ip:192.0.2.7"}, 2},
+		{"a denial by a store that was not asked", newScripted(cached), []core.Limit{none}, core.Config{}, post, core.ReasonCachedDenial, []string{"ip:192.0.2.7"}, 1},
+		{"a block", nil, []core.Limit{none.Penalty(core.Block{After: 1, Within: time.Hour, For: time.Hour})}, core.Config{}, two, core.ReasonBlocked, []string{"ip:192.0.2.7"}, 2},
+		{"a key", nil, []core.Limit{none.Burst(2)}, core.Config{}, key, core.ReasonWithinLimit, []string{"user:alice"}, 1},
+		{"a key of several limits", nil, []core.Limit{none.Burst(2), everyone(5)}, core.Config{}, key, core.ReasonWithinLimit, []string{"user:alice", "user:alice"}, 1},
+		{"a key at a negative cost", nil, []core.Limit{none}, core.Config{}, func(l *core.Limiter) core.Decision {
+			return l.AllowKey(context.WithValue(context.Background(), tag{}, "alice"), "user:alice", -1)
+		}, core.ReasonInvalidCost, nil, 1},
+		{"a request at a negative cost", nil, []core.Limit{none.CostBy(func(keyfuncs.Request) int64 { return -1 })}, core.Config{}, post, core.ReasonInvalidCost, []string{""}, 1},
+		{"a missing key", nil, []core.Limit{none, byHeader.OnMissingKey(core.DenyRequest)}, core.Config{}, post, core.ReasonMissingKey, []string{""}, 1},
+		{"a missing key that shares", nil, []core.Limit{byHeader}, core.Config{}, post, core.ReasonWithinLimit, []string{""}, 1},
+		{"an ambiguous key", nil, []core.Limit{none, byHeader}, core.Config{}, func(l *core.Limiter) core.Decision {
+			r := twice("X-Tenant")
+			r.ctx, r.method, r.route = alice.ctx, alice.method, alice.route
+			return l.Allow(r)
+		}, core.ReasonAmbiguousKey, []string{""}, 1},
+		{"a bypass", nil, []core.Limit{none}, core.Config{Bypass: []keyfuncs.Condition{keyfuncs.FromCIDR("192.0.2.0/24")}}, post, core.ReasonBypassed, nil, 1},
+		{"a denial in shadow mode", nil, []core.Limit{none.Shadow()}, core.Config{}, two, core.ReasonShadowed, []string{"ip:192.0.2.7"}, 2},
+		{"an outage that allows", newFlaky(true), []core.Limit{none.OnOutage(core.Allow)}, core.Config{}, post, core.ReasonOutageAllowed, nil, 1},
+		{"an outage that denies", newFlaky(true), []core.Limit{none.OnOutage(core.Deny)}, core.Config{}, post, core.ReasonOutageDenied, nil, 1},
+		{"an outage with a share", newFlaky(true), []core.Limit{core.PerHour(10).By(keyfuncs.ClientIP())}, core.Config{Replicas: 5}, post, core.ReasonOutageLocal, []string{"ip:192.0.2.7"}, 1},
+		{"an outage with a second store", newFlaky(true), []core.Limit{none}, core.Config{Fallback: core.Fallback{Store: core.NewMemory()}}, post, core.ReasonOutageLocal, []string{"ip:192.0.2.7"}, 1},
+		{"an outage with other limits", newFlaky(true), []core.Limit{none}, core.Config{Fallback: core.Fallback{Limits: []core.Limit{everyone(1)}}}, post, core.ReasonOutageLocal, []string{"all"}, 1},
+		{"an outage with other limits that refuse", newFlaky(true), []core.Limit{none}, core.Config{Fallback: core.Fallback{Limits: []core.Limit{byHeader.OnMissingKey(core.DenyRequest)}}}, post, core.ReasonMissingKey, []string{""}, 1},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			seen := new(recorder)
+			config := tt.with
+			config.Store, config.Limits, config.Observe = tt.store, tt.limits, seen
+			if config.Store == nil {
+				config.Store = core.NewMemory()
+			}
+			l := newLimiter(t, config)
+			d := tt.decide(l)
+			if len(seen.decisions) != tt.calls {
+				t.Fatalf("%d decisions were observed, want %d", len(seen.decisions), tt.calls)
+			}
+			o := seen.decisions[tt.calls-1]
+			if d.Reason != tt.reason || o.decision.Reason != d.Reason || o.decision.Allowed != d.Allowed || o.decision.RetryAfter != d.RetryAfter || !errors.Is(o.decision.Err, d.Err) {
+				t.Errorf("observed %v, decided %v, want %v", o.decision.Reason, d.Reason, tt.reason)
+			}
+			if !slices.Equal(o.keys, tt.keys) || !slices.Equal(o.decision.Results(), d.Results()) {
+				t.Errorf("observed %+v of %q, decided %+v of %q", o.decision.Results(), o.keys, d.Results(), tt.keys)
+			}
+			if byKey := strings.HasPrefix(tt.name, "a key"); byKey != (o.method == "") || byKey != (o.route == "") || o.method != "" && (o.method != "POST" || o.route != "/pay") {
+				t.Errorf("observed method %q and route %q", o.method, o.route)
+			}
+			if o.seen != "alice" || o.adapter != "" || o.wait != 0 {
+				t.Errorf("observed %+v", o)
+			}
+			asked := tt.reason != core.ReasonBypassed && tt.reason != core.ReasonInvalidCost && tt.reason != core.ReasonAmbiguousKey && tt.keys != nil && (tt.keys[0] != "" || tt.reason == core.ReasonWithinLimit)
+			if asked && o.check == 0 {
+				t.Error("the store was asked, and took no time")
+			}
+			if _, err := l.Peek(t.Context(), "user:bob", 1); len(seen.decisions) != tt.calls {
+				t.Errorf("Peek is observed, or fails: %v", err)
+			}
+		})
+	}
+}
+
+func TestDecisionsThatWaitAreObservedOnceFinal(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		seen := new(recorder)
+		l := newLimiter(t, core.Config{Store: core.NewMemory(), Observe: seen, MaxWaiting: 1, Limits: []core.Limit{
+			forAll(core.PerSecond(1).LeakyBucket(10 * time.Second)),
+		}})
+		l.AllowKey(t.Context(), "k", 1)
+		ctx, hangUp := context.WithCancel(t.Context())
+		go l.AllowKey(ctx, "k", 1) // waits until it is canceled
+		synctest.Wait()
+		if len(seen.decisions) != 1 {
+			t.Fatalf("%d decisions were observed while the second waits", len(seen.decisions))
+		}
+		l.AllowKey(t.Context(), "k", 1) // finds no place
+		time.Sleep(400 * time.Millisecond)
+		hangUp()
+		synctest.Wait()
+		l.AllowKey(t.Context(), "k", 1) // waits
+		for i, want := range []struct {
+			reason core.Reason
+			waited time.Duration
+		}{
+			{core.ReasonWithinLimit, 0},
+			{core.ReasonLimitExceeded, 0},
+			{core.ReasonCanceled, 400 * time.Millisecond},
+			{core.ReasonDelayed, 600 * time.Millisecond},
+		} {
+			if o := seen.decisions[i]; o.decision.Reason != want.reason || o.wait != want.waited || o.keys[0] != "k" {
+				t.Errorf("decision %d: %v of %q after %v, want %v after %v", i, o.decision.Reason, o.keys, o.wait, want.reason, want.waited)
+			}
+		}
+		if len(seen.decisions) != 4 {
+			t.Errorf("%d decisions were observed, want 4", len(seen.decisions))
+		}
+		if units := seen.units(); units != nil {
+			t.Errorf("settled %v: what a canceled request gives back is not observed", units)
+		}
+	})
+}
+
+// A decision that asks the store again and again is one decision.
+func TestPollingIsObservedOnce(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		seen := new(recorder)
+		l := newLimiter(t, core.Config{Store: core.NewMemory(), Observe: seen, Limits: []core.Limit{forAll(core.Concurrent(1).Wait(time.Minute))}})
+		first := l.AllowKey(t.Context(), "k", 1)
+		time.AfterFunc(10*time.Second, func() { first.Settle(core.Outcome{}) })
+		second := l.AllowKey(t.Context(), "k", 1)
+		if len(seen.decisions) != 2 || seen.decisions[1].decision.Reason != core.ReasonDelayed || seen.decisions[1].wait != 10*time.Second {
+			t.Errorf("observed %+v", seen.decisions)
+		}
+		second.Settle(core.Outcome{})
+		if units := seen.units(); !slices.Equal(units, []int64{-1, -1}) {
+			t.Errorf("settled %v, want a slot of each", units)
+		}
+	})
+}
+
+func TestSettlementsAreObserved(t *testing.T) {
+	t.Parallel()
+	gone := func(o core.Outcome) bool { return o.Canceled }
+	for name, store := range map[string]core.Store{"memory": core.NewMemory(), "another store": newFlaky(false)} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			seen := new(recorder)
+			l := newLimiter(t, core.Config{Store: store, Observe: seen, Limits: []core.Limit{
+				core.PerDay(100).By(keyfuncs.ClientIP()).Named("tokens").Estimate(10).RefundOn(gone),
+				core.PerDay(100).By(keyfuncs.ClientIP()).Named("plain"),
+				core.PerDay(100).By(keyfuncs.ClientIP()).Named("trial").Shadow().RefundOn(gone),
+			}})
+			for _, o := range []core.Outcome{{}, {Canceled: true}} {
+				d := l.Allow(&request{peer: "192.0.2.7"})
+				if err := core.Charge(core.NewContext(t.Context(), d), 3); err != nil {
+					t.Fatal(err)
+				}
+				d.Settle(o)
+				if err := l.Drain(t.Context()); err != nil {
+					t.Fatal(err)
+				}
+			}
+			want := []core.Settlement{ // of the second, 3 of 10 stay, and nothing of the trial
+				{Units: -7}, {Units: -7}, {Units: -1, Shadow: true},
+			}
+			if len(seen.settlements) != len(want) {
+				t.Fatalf("settled %+v", seen.settlements)
+			}
+			for i, s := range seen.settlements {
+				name := map[bool]string{false: "tokens", true: "trial"}[s.Shadow]
+				if s.Units != want[i].Units || s.Shadow != want[i].Shadow || s.Rule.Name != name || string(s.Key()) != "ip:192.0.2.7" || s.Err != nil {
+					t.Errorf("settlement %d: %+v of %q", i, s, s.Key())
+				}
+			}
+		})
+	}
+}
+
+func TestSettlementsThatTheStoreMayNotKnow(t *testing.T) {
+	t.Parallel()
+	store, seen := newFlaky(false), new(recorder)
+	l := newLimiter(t, core.Config{Store: store, Observe: seen, Limits: []core.Limit{forAll(core.PerDay(9)).Estimate(1)}})
+	d := l.AllowKey(t.Context(), "k", 1)
+	store.down.Store(true)
+	if err := core.Charge(core.NewContext(t.Context(), d), 4); err != nil {
+		t.Fatal(err)
+	}
+	if err := l.Drain(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if len(seen.settlements) != 1 || seen.settlements[0].Units != 3 || !errors.Is(seen.settlements[0].Err, errDown) {
+		t.Errorf("settled %+v, want one that failed", seen.settlements)
+	}
+}
+
+// An observer hears of an event of the store once, however many limiters it has.
+func TestStoreEventsAreObservedOnce(t *testing.T) {
+	t.Parallel()
+	store, one, other := newFlaky(true), new(recorder), new(recorder)
+	limiters := []*core.Limiter{
+		newLimiter(t, core.Config{Store: store, Limits: []core.Limit{everyone(1).Named("a")}, Observe: one}),
+		newLimiter(t, core.Config{Store: struct{ core.Store }{store}, Limits: []core.Limit{everyone(1).Named("b")}, Observe: core.Observers(one, nil, other)}),
+		newLimiter(t, core.Config{Store: store, Limits: []core.Limit{everyone(1).Named("c")}}),
+	}
+	for _, l := range limiters {
+		l.AllowKey(t.Context(), "k", 1)
+	}
+	want := []core.EventKind{core.EventOutageBegan, core.EventStoreError}
+	if !slices.Equal(one.events, want) || !slices.Equal(other.events, want) {
+		t.Errorf("heard %v and %v, want %v", one.events, other.events, want)
+	}
+	if len(one.decisions) != 2 || len(other.decisions) != 1 {
+		t.Errorf("%d and %d decisions, want 2 and 1", len(one.decisions), len(other.decisions))
+	}
+}
+
+// broken is an observer that panics, and is of a type that can't be compared.
+type broken struct{ _ []int }
+
+func (broken) Decided(context.Context, *core.Observation) { panic("no counter") }
+func (broken) Settled(core.Settlement)                    { panic("no counter") }
+func (broken) StoreEvent(core.Event)                      { panic("no counter") }
+
+// Not parallel: advice is the process's.
+func TestAnObserverThatPanicsBreaksNothing(t *testing.T) {
+	core.ResetAdvice()
+	t.Cleanup(core.ResetAdvice)
+	var log bytes.Buffer
+	store, seen := newFlaky(false), new(recorder)
+	l := newLimiter(t, core.Config{
+		Store: store, Limits: []core.Limit{forAll(core.PerDay(9)).RefundOn(core.Canceled)},
+		Observe: core.Observers(broken{}, core.Observers(seen)), Logger: slog.New(slog.NewTextHandler(&log, nil)),
+	})
+	d := l.AllowKey(t.Context(), "k", 1)
+	d.Settle(core.Outcome{Canceled: true})
+	if err := l.Drain(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	store.down.Store(true)
+	d = l.Allow(&request{})
+	wantDecision(t, "with a broken observer", d, true, core.ReasonOutageLocal, 8)
+	if len(seen.decisions) != 2 || len(seen.settlements) != 1 || len(seen.events) != 2 {
+		t.Errorf("behind a broken observer %d decisions, %d settlements and %d events were heard", len(seen.decisions), len(seen.settlements), len(seen.events))
+	}
+	if n := strings.Count(log.String(), "the observer core_test.broken panics: no counter"); n != 1 || !strings.Contains(log.String(), "code=WL009") {
+		t.Errorf("logged %d times:\n%s", n, log.String())
+	}
+}
+
+func TestAdaptersAreObservedByName(t *testing.T) {
+	t.Parallel()
+	seen := new(recorder)
+	l := newLimiter(t, core.Config{Store: core.NewMemory(), Limits: []core.Limit{everyone(1)}, Observe: seen})
+	adapter.New(l, "mine").Decide(&request{route: "?"}, new(adapter.Context), nil)
+	if o := seen.decisions[0]; o.adapter != "mine" || o.method != "GET" || o.route != "" {
+		t.Errorf("observed %+v", o)
+	}
+}
