@@ -17,7 +17,7 @@ func TestMain(m *testing.M) { os.Exit(limittest.Main(m)) }
 
 func TestOutcomes(t *testing.T) { limittest.Outcomes(t, build, differences) }
 
-func TestSuite(t *testing.T) { limittest.Run(t, build, differences) }
+func TestSuite(t *testing.T) { limittest.Run(t, "chi", build, differences) }
 
 // A limiter directly around a router asks it.
 var differences = limittest.Differences{RoutesInFront: true}

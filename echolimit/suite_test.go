@@ -19,7 +19,7 @@ func TestMain(m *testing.M) { os.Exit(limittest.Main(m)) }
 
 func TestOutcomes(t *testing.T) { limittest.Outcomes(t, build) }
 
-func TestSuite(t *testing.T) { limittest.Run(t, build) }
+func TestSuite(t *testing.T) { limittest.Run(t, "echo", build) }
 
 var templates = strings.NewReplacer("{", ":", "}", "")
 

@@ -32,7 +32,7 @@ func TestMain(m *testing.M) {
 }
 
 func TestSuite(t *testing.T) {
-	limittest.Run(t, build, differences)
+	limittest.Run(t, "fiber", build, differences)
 }
 
 func TestOutcomes(t *testing.T) { limittest.Outcomes(t, build, differences) }

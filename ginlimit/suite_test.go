@@ -25,7 +25,7 @@ func TestMain(m *testing.M) {
 
 func TestOutcomes(t *testing.T) { limittest.Outcomes(t, build, differences) }
 
-func TestSuite(t *testing.T) { limittest.Run(t, build, differences) }
+func TestSuite(t *testing.T) { limittest.Run(t, "gin", build, differences) }
 
 // Gin routes before any middleware.
 var differences = limittest.Differences{RoutesInFront: true}

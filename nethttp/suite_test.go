@@ -16,7 +16,7 @@ func TestMain(m *testing.M) { os.Exit(limittest.Main(m)) }
 
 func TestOutcomes(t *testing.T) { limittest.Outcomes(t, build) }
 
-func TestSuite(t *testing.T) { limittest.Run(t, build) }
+func TestSuite(t *testing.T) { limittest.Run(t, "nethttp", build) }
 
 func build(_ testing.TB, app limittest.App) limittest.Server {
 	mux := http.NewServeMux()

@@ -6,7 +6,7 @@
 //
 //	func TestMain(m *testing.M) { os.Exit(limittest.Main(m)) }
 //
-//	func TestSuite(t *testing.T) { limittest.Run(t, build) }
+//	func TestSuite(t *testing.T) { limittest.Run(t, "gin", build) }
 //
 //	func build(tb testing.TB, app limittest.App) limittest.Server {
 //		r := gin.New()

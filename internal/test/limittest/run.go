@@ -21,9 +21,9 @@ import (
 // stops the Redis that they used.
 func Main(m *testing.M) int { return redistest.Main(m) }
 
-// Run runs all scenarios on servers that build makes, over memory and over Redis.
-// A framework that differs from others says so.
-func Run(t *testing.T, build Build, differences ...Differences) {
+// Run runs all scenarios on servers that build makes, over memory and over Redis, of the
+// adapter that observers know by this name. A framework that differs from others says so.
+func Run(t *testing.T, adapter string, build Build, differences ...Differences) {
 	var differs Differences
 	if len(differences) == 1 {
 		differs = differences[0]
@@ -31,10 +31,10 @@ func Run(t *testing.T, build Build, differences ...Differences) {
 	for _, over := range stores {
 		t.Run(over.name, func(t *testing.T) {
 			newStore := over.make(t)
-			for _, s := range slices.Concat(headers, denials, languages, identities, contexts, outages, servers, spoofing, bypasses, preflights, features, paths, routes, dialects, reuses, turns, lines, loads, hangUps, quotas, trailers, ambiguities, blanks) {
+			for _, s := range slices.Concat(headers, denials, languages, identities, contexts, outages, servers, spoofing, bypasses, preflights, features, paths, routes, dialects, reuses, turns, lines, loads, hangUps, quotas, trailers, ambiguities, blanks, observed) {
 				t.Run(s.name, func(t *testing.T) {
 					t.Parallel()
-					s.run(&env{T: t, build: build, newStore: newStore, differs: differs})
+					s.run(&env{T: t, adapter: adapter, build: build, newStore: newStore, differs: differs})
 				})
 			}
 		})
@@ -76,6 +76,7 @@ type scenario struct {
 // env is what a scenario has at hand.
 type env struct {
 	*testing.T
+	adapter  string
 	build    Build
 	newStore func(testing.TB) core.Store
 	differs  Differences
