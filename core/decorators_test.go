@@ -179,7 +179,7 @@ func TestDenialForAMissingKey(t *testing.T) {
 		if b, ok := d.Binding(); ok {
 			t.Errorf("limit %q binds a request that no limit was asked about", b.Rule.Name)
 		}
-		wantProblem(t, &d, `{"type":"https://iana.org/assignments/http-problem-types#quota-exceeded","title":"Quota Exceeded","status":429,"detail":"The request does not say whose it is.","violated-policies":["user"]}`)
+		wantProblem(t, &d, `{"type":"https://iana.org/assignments/http-problem-types#quota-exceeded","title":"Quota Exceeded","status":429,"detail":"The request does not identify its client.","violated-policies":["user"]}`)
 		wantHeaders(t, &d, policy, "", "")
 		if store.calls.Load() != 0 {
 			t.Error("the store was asked")

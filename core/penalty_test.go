@@ -128,7 +128,7 @@ func TestTheBodyOfABlock(t *testing.T) {
 	t.Parallel()
 	limits := []core.Limit{everyone(5).Named("a"), everyone(5).Named("b")}
 	const (
-		head = `{"type":"https://iana.org/assignments/http-problem-types#abnormal-usage-detected","title":"Abnormal Usage Detected","status":429,"detail":"Blocked after repeated excess.`
+		head = `{"type":"https://iana.org/assignments/http-problem-types#abnormal-usage-detected","title":"Abnormal Usage Detected","status":429,"detail":"Blocked after exceeding the limit repeatedly.`
 		over = `{"type":"https://iana.org/assignments/http-problem-types#quota-exceeded","title":"Quota Exceeded","status":429,"detail":"Rate limit exceeded.`
 	)
 	blocked := func(d time.Duration) core.Result { return core.Result{Blocked: true, RetryAfter: d, Window: d} }

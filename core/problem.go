@@ -81,7 +81,7 @@ func (d *Decision) appendDetail(dst []byte, acceptLanguage string) (_ []byte, la
 	case d.Reason == ReasonCanceled:
 		dst = append(dst, `"The request ended while it waited for its turn.`...)
 	case d.Reason == ReasonMissingKey:
-		dst = append(dst, `"The request does not say whose it is.`...)
+		dst = append(dst, `"The request does not identify its client.`...)
 	case d.Reason == ReasonAmbiguousKey:
 		quoted, err := json.Marshal("The request must have one " + d.Repeated() + ".")
 		if err == nil { // a string always marshals
@@ -89,7 +89,7 @@ func (d *Decision) appendDetail(dst []byte, acceptLanguage string) (_ []byte, la
 		}
 		dst = append(dst, `"The request is ambiguous.`...)
 	case d.blocked():
-		dst = append(dst, `"Blocked after repeated excess.`...)
+		dst = append(dst, `"Blocked after exceeding the limit repeatedly.`...)
 	default:
 		dst = append(dst, `"Rate limit exceeded.`...)
 	}

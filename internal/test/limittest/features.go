@@ -83,7 +83,7 @@ var features = []scenario{
 			equal(e, "Retry-After", e.only(r, "Retry-After"), "")
 			equal(e, "Content-Type", e.only(r, "Content-Type"), core.ProblemType)
 			equal(e, "body", r.body, `{"type":"https://iana.org/assignments/http-problem-types#quota-exceeded","title":"Quota Exceeded","status":429,`+
-				`"detail":"The request does not say whose it is.","violated-policies":["tenant"]}`)
+				`"detail":"The request does not identify its client.","violated-policies":["tenant"]}`)
 		}
 		equal(e, "requests that reached the store", store.asked(), 0)
 		r := s.get("/", with("X-Tenant", "a"))

@@ -104,7 +104,7 @@ func (e *env) warned(key keyfuncs.Func) (layers []Layer, keys func() string) {
 }
 
 // missing is part of the body when a request was denied for lack of a key.
-const missing = "does not say whose"
+const missing = "does not identify its client"
 
 // proxied is a request from a proxy of ours, whose client has the key; "" where
 // it is unknown.
