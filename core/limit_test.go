@@ -84,7 +84,7 @@ func TestBadLimitsAreErrors(t *testing.T) {
 		{"slots in a bucket", core.Concurrent(5).TokenBucket(), "a concurrency limit can have no other algorithm, got a token bucket"},
 		{"slots that are taken once", core.Concurrent(5).OncePer(keyfuncs.Header("Idempotency-Key"), time.Hour), "OncePer belongs to limits that count requests, not to a limit of requests at the same time"},
 
-		{"operations without a key function", core.PerSecond(5).OncePer(keyfuncs.Func{}, time.Hour), "OncePer: keyfuncs: the zero Func names nobody, use a constructor such as keyfuncs.ClientIP"},
+		{"operations without a key function", core.PerSecond(5).OncePer(keyfuncs.Func{}, time.Hour), "OncePer: keyfuncs: the zero Func makes no key, use a constructor such as keyfuncs.ClientIP"},
 		{"operations that are known for no time", core.PerSecond(5).OncePer(all, 0), "OncePer: the ttl must be from 1s to 31 days, in whole microseconds, got 0s"},
 		{"operations that are known for a moment", core.PerSecond(5).OncePer(all, time.Second-time.Microsecond), "OncePer: the ttl must be from 1s to 31 days, in whole microseconds, got 999.999ms"},
 		{"operations that are known for two months", core.PerSecond(5).OncePer(all, 61*24*time.Hour), "OncePer: the ttl must be from 1s to 31 days, in whole microseconds, got 1464h0m0s"},

@@ -230,7 +230,7 @@ func TestLoadsThatCantWork(t *testing.T) {
 	t.Parallel()
 	good := core.LoadConfig{By: keyfuncs.ClientIP(), InFlight: 1}
 	for want, change := range map[string]func(*core.LoadConfig){
-		"weblimit: NewLoad: keyfuncs: the zero Func names nobody":                  func(c *core.LoadConfig) { c.By = keyfuncs.Func{} },
+		"weblimit: NewLoad: keyfuncs: the zero Func makes no key":                  func(c *core.LoadConfig) { c.By = keyfuncs.Func{} },
 		"weblimit: NewLoad: set LoadConfig.InFlight or Slow":                       func(c *core.LoadConfig) { c.InFlight = 0 },
 		"weblimit: NewLoad: LoadConfig.InFlight must be at least 1, got -1":        func(c *core.LoadConfig) { c.InFlight = -1 },
 		"weblimit: NewLoad: LoadConfig.Slow must be positive, got -1ns":            func(c *core.LoadConfig) { c.Slow = -1 },

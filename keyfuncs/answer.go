@@ -1,17 +1,17 @@
 package keyfuncs
 
-// Answer is what a [Condition] says about a request. It is three-valued, because
-// a limit may stand where the router has not chosen a route yet, and then neither
-// "it is that route" nor "it is not" would be true.
+// Answer is the answer of a [Condition] about a request. It has three values because a
+// limiter may stand in front of the router, where it is not known yet which route will
+// answer.
 //
-// Each caller of a condition takes the safe side of Unknown: a limit applies, an
-// exemption does not.
+// On Unknown, each caller takes the safe side: a limit applies, and an exemption does not.
 type Answer uint8
 
-// The answers, in their order: All is the least of its conditions', Any the greatest.
+// The answers are ordered: All returns the least of its conditions' answers, Any the
+// greatest.
 const (
 	No      Answer = iota // the condition does not hold
-	Unknown               // it depends on the route, which is not known where the limit stands
+	Unknown               // it depends on the route, which is not known yet
 	Yes                   // the condition holds
 )
 
@@ -26,11 +26,11 @@ func (a Answer) String() string {
 	return "unknown"
 }
 
-// not swaps Yes and No. With it, and the least and greatest answer for All and
-// Any, conditions combine by Kleene's logic.
+// not swaps Yes and No. Together with the least and greatest answer for All and Any this
+// is Kleene's three-valued logic.
 func (a Answer) not() Answer { return Yes - a }
 
-// yesOrNo makes a question of one that has no third answer.
+// yesOrNo turns f into a function whose answer is never Unknown.
 func yesOrNo(f func(Request) bool) func(Request) Answer {
 	return func(r Request) Answer {
 		if f(r) {

@@ -111,7 +111,7 @@ func TestKindsSayWhatAKeyIsMadeOf(t *testing.T) {
 
 func TestTheZeroFuncIsInvalid(t *testing.T) {
 	t.Parallel()
-	const want = "weblimit: keyfuncs: the zero Func names nobody, use a constructor such as keyfuncs.ClientIP"
+	const want = "weblimit: keyfuncs: the zero Func makes no key, use a constructor such as keyfuncs.ClientIP"
 	wantErr(t, keyfuncs.Func{}, want)
 	wantErr(t, keyfuncs.Join(keyfuncs.ClientIP(), keyfuncs.Func{}), want)
 	wantErr(t, keyfuncs.First(keyfuncs.Func{}), want)

@@ -2,7 +2,7 @@ package keyfuncs
 
 import "strings"
 
-// Kinds are written into keys, so that changing one empties all its buckets.
+// Kinds are part of stored keys: changing one empties all its buckets.
 const (
 	kindIP      = "ip"
 	kindUser    = "user"
@@ -13,8 +13,8 @@ const (
 	kindAll     = "all"
 	kindJoin    = "join"    // only as "join#": a Join shortened to its hash
 	kindFirst   = "first"   // only in Func.Kind
-	kindKey     = "key"     // only as "key#": an app's own key, hashed
-	kindInvalid = "invalid" // only as "invalid#": Encode with a kind that is none
+	kindKey     = "key"     // only as "key#": a key of the application, hashed
+	kindInvalid = "invalid" // only as "invalid#": Encode with an invalid kind
 
 	prefixHeader = "header."
 	prefixCookie = "cookie."
@@ -49,8 +49,8 @@ func isCustomKind(kind string) bool {
 	return true
 }
 
-// namesSecret reports whether values of this kind are hashed even when they
-// could be read. Hashing one too many costs readability, one too few a leak.
+// namesSecret reports whether values of this kind are always hashed. In doubt they are:
+// a kind too many costs readability, a kind too few leaks secrets.
 func namesSecret(kind string) bool {
 	kind = strings.ToLower(kind)
 	for _, word := range [...]string{
@@ -63,8 +63,8 @@ func namesSecret(kind string) bool {
 	return false
 }
 
-// checkName says why name can't be the name of a header or cookie (what) in a
-// key, as the end of a sentence about it; "" when it can.
+// checkName returns why name can't be the name of a header or cookie (what) in a key, as
+// the end of a sentence about it. It returns "" if it can.
 func checkName(what, name string) string {
 	if len(name) > maxName {
 		return "is longer than 64 bytes"
@@ -73,7 +73,7 @@ func checkName(what, name string) string {
 	case !isToken(name):
 		return "is not a " + what + " name"
 	case strings.ContainsAny(name, "#|"):
-		return "holds # or |, which separate the parts of a key"
+		return "contains # or |, which separate the parts of a key"
 	}
 	return ""
 }

@@ -5,26 +5,24 @@ import (
 	"net/netip"
 )
 
-// Lookup limits by what the address of a client belongs to, such as its country
-// or autonomous system, which f finds in a database of yours. The key is kind,
-// ":" and what f returns, "asn:64496", as in [Custom], which also says what a
-// kind may be.
+// Lookup limits by what the client's address belongs to, such as its country or autonomous
+// system, which f looks up in a database of yours. The key is kind, ":" and what f
+// returns, such as "asn:64496". [Custom] says what a kind may be.
 //
-// The address is the peer's, or what the one [Strategy] says. It is IPv4 or
-// IPv6, never one mapped into the other, in full and without a zone. f runs on
-// every request, maybe on many at once, and must not block.
+// The address is that of the peer, or of the given [Strategy]. It is IPv4 or IPv6, never
+// IPv4 mapped into IPv6, in full and without a zone. f is called for each request,
+// concurrently, and must be fast.
 //
-// A request has no key when its address is unknown, and when f reports false or
-// returns "".
+// The key is [Missing] if the address is unknown, and if f reports false or returns "".
 //
-// Err reports a kind that Custom would not take, a nil f, and more than one
-// strategy or an invalid one.
+// Err reports a kind that Custom would not take, a nil f, more than one strategy, and an
+// invalid strategy.
 //
 // # Security
 //
-// As safe as the strategy. A bucket of a country or a provider is shared by all
-// of its people, so one can use it up: give each client a smaller limit beside
-// it. Addresses that no database knows are many; decide what they get.
+// As safe as the strategy. All clients of a country or provider share its bucket, and one
+// of them can use it up: give each client a smaller limit beside it. Databases miss many
+// addresses; decide what f returns for these.
 func Lookup(kind string, f func(netip.Addr) (string, bool), strategy ...Strategy) Func {
 	if problem := checkCustomKind(kind); problem != "" {
 		return Func{err: fmt.Errorf("weblimit: keyfuncs.Lookup: %s", problem)}

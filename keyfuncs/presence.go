@@ -1,17 +1,18 @@
 package keyfuncs
 
-// Presence says whether a request has what a [Func] makes a key of.
+// Presence says whether a request has the value that a [Func] makes a key of.
 type Presence uint8
 
 const (
-	// Missing means that the request lacks it. The limit's OnMissingKey decides.
+	// Missing means that the request has no such value. The limit's OnMissingKey
+	// decides.
 	Missing Presence = iota
 	// Present means that there is a key.
 	Present
 	// Ambiguous means that the request has it several times, such as a header on two
-	// lines or two different API keys. Which of them the application reads depends on its
-	// framework and its authentication, so any choice could be the wrong one: a
-	// limiter denies the request.
+	// lines, or two different API keys. Which of them the application reads depends on
+	// its framework and authentication, so the limiter can't choose and denies the
+	// request.
 	Ambiguous
 )
 
@@ -28,7 +29,7 @@ func (p Presence) String() string {
 	return "unknown presence"
 }
 
-// presentIf is Present or Missing.
+// presentIf returns Present if ok, and Missing otherwise.
 func presentIf(ok bool) Presence {
 	if ok {
 		return Present

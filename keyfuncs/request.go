@@ -5,48 +5,47 @@ import (
 	"net/netip"
 )
 
-// Request is what keys and conditions read of an HTTP request. Each adapter
-// implements it over its framework's own request without allocating.
+// Request is the part of an HTTP request that keys and conditions read. Each adapter
+// implements it over the request of its framework, without allocating.
 //
-// Strings it returns may alias a buffer that is reused after the request, so
-// they are copied by whoever keeps them.
+// The strings it returns may alias a buffer that is reused after the request. Copy what
+// you keep.
 type Request interface {
-	// Context is the request's context.
+	// Context returns the request's context.
 	Context() context.Context
-	// Method is the method as received, such as "GET".
+	// Method returns the method as received, such as "GET".
 	Method() string
-	// Path is the URL's path as received. It is unbounded and has many
-	// spellings, so nothing in this package makes a key of it.
+	// Path returns the URL's path as received. One resource has endlessly many
+	// spellings of it, so nothing in this package makes a key of it.
 	Path() string
-	// Route is the template of the route that is going to answer, such as
-	// "/users/:id", and "" when none is. It reports false where that is not known,
-	// as in front of the router; template is then what covers all that may come,
-	// such as "/api/*", or "". See Forks, too.
+	// Route returns the template of the route that will answer, such as "/users/:id",
+	// and "" if no route will. known is false where the route is not known yet, as in
+	// front of the router. template is then a prefix that covers all routes that may
+	// answer, such as "/api/*", or "". See also Forks.
 	Route() (template string, known bool)
-	// Header is the i-th line, from 0, of the header with this canonical name
-	// ("X-Api-Key"). It reports false when there are not so many lines. Only the
-	// header block in front of the body counts, never a trailer behind it: a client's
-	// trailer would stand behind the lines of a proxy that is trusted.
+	// Header returns line i, from 0, of the header with this canonical name, such as
+	// "X-Api-Key". It reports false if there is no such line. Only the header block in
+	// front of the body counts, and never a trailer after it: a client's trailer would
+	// follow the lines that a trusted proxy has appended.
 	Header(name string, i int) (value string, ok bool)
-	// Cookie is the i-th value, from 0, of the cookies with this name. It reports
-	// false when there are not so many. The first is the one that the framework
-	// gives to an application, the others those that it could find.
+	// Cookie returns value i, from 0, of the cookies with this name. It reports false if
+	// there is no such value. The first is the one that the framework gives to the
+	// application; the others are all further ones.
 	Cookie(name string, i int) (value string, ok bool)
-	// Query is the i-th value, from 0, of the query parameter with this name, in the
-	// same way.
+	// Query returns value i, from 0, of the query parameter with this name, like Cookie.
 	Query(name string, i int) (value string, ok bool)
-	// Peer is the address of the TCP peer, and the zero Addr when there is
-	// none, as on a unix socket. It never comes from a header.
+	// Peer returns the address of the TCP peer, and the zero Addr if there is none, as on
+	// a unix socket. It never comes from a header.
 	Peer() netip.Addr
-	// Value is what earlier middleware stored under key, in the framework's own
-	// locals or in the context; nil when nothing was.
+	// Value returns what earlier middleware stored under key, in the framework's own
+	// locals or in the context, or nil.
 	Value(key any) any
 }
 
-// Forks is implemented by a [Request] whose Route, though known, need not be the
-// last word: a handler of Fiber may pass a request on to the next route that
-// matches it, and a template may have a second spelling.
+// Forks is implemented by a [Request] whose route, though known, may not be the one that
+// answers in the end: a handler of Fiber may pass the request on to the next matching
+// route, and a template may have a second spelling.
 type Forks interface {
-	// MayReach reports whether the route with this template may answer, too.
+	// MayReach reports whether the route with this template may answer as well.
 	MayReach(template string) bool
 }

@@ -2,14 +2,14 @@ package keyfuncs
 
 import "strings"
 
-// What a client sends several times, or with blanks around it, may read
-// differently to the application than to the limiter. All keys and conditions
-// read headers, cookies and parameters of the query through this file.
+// The application may read a value differently than the limiter if a client sends it
+// several times, or with whitespace around it. So all keys and conditions read headers,
+// cookies and query parameters through the functions of this file.
 
 // maxRepeats bounds how many cookies of one name are compared.
 const maxRepeats = 8
 
-// onlyLine reads a header that may have one line, as it is.
+// onlyLine reads a header that may have one line only. The value is not trimmed.
 func onlyLine(r Request, canonical string) (string, Presence) {
 	value, ok := r.Header(canonical, 0)
 	if !ok {
@@ -21,8 +21,8 @@ func onlyLine(r Request, canonical string) (string, Presence) {
 	return value, Present
 }
 
-// readHeader reads a header that may have one line. The value is "" unless it is
-// Present; a line without a value is Missing.
+// readHeader reads a header that may have one line only, and trims it. The value is ""
+// unless it is Present; an empty line is Missing.
 func readHeader(r Request, canonical string) (string, Presence) {
 	value, p := onlyLine(r, canonical)
 	if p != Present {
@@ -31,8 +31,8 @@ func readHeader(r Request, canonical string) (string, Presence) {
 	return present(value)
 }
 
-// readCookie reads a cookie. Clients send several of one name, for different
-// paths; they are Ambiguous unless they have the same value.
+// readCookie reads a cookie. Clients send several cookies of one name, set for different
+// paths. They are Ambiguous unless they have the same value.
 func readCookie(r Request, name string) (string, Presence) {
 	value, ok := r.Cookie(name, 0)
 	if !ok {
@@ -49,7 +49,7 @@ func readCookie(r Request, name string) (string, Presence) {
 	}
 }
 
-// readQuery reads a parameter of the query that may be there once.
+// readQuery reads a query parameter that may occur once only.
 func readQuery(r Request, name string) (string, Presence) {
 	value, ok := r.Query(name, 0)
 	if !ok {
@@ -61,16 +61,16 @@ func readQuery(r Request, name string) (string, Presence) {
 	return present(value)
 }
 
-// present trims a value, and tells an empty one from others.
+// present trims a value. An empty one is Missing.
 func present(value string) (string, Presence) {
 	value = trimValue(value)
 	return value, presentIf(value != "")
 }
 
-// trimValue removes blanks around a value. Spaces and tabs are no part of a field's
-// value (RFC 9110, section 5.5), though fasthttp keeps tabs. The other blanks of
-// Unicode are those that applications remove with strings.TrimSpace: with each of
-// them, one API key would be many to the limiter and one to the application.
+// trimValue removes whitespace around a value. Spaces and tabs are not part of a field's
+// value (RFC 9110, section 5.5), though fasthttp keeps tabs. Other Unicode whitespace is
+// what applications remove with strings.TrimSpace: with it, one API key would be many to
+// the limiter and one to the application.
 func trimValue(s string) string {
 	if s == "" || isVisible(s[0]) && isVisible(s[len(s)-1]) {
 		return s
@@ -78,5 +78,5 @@ func trimValue(s string) string {
 	return strings.TrimSpace(s)
 }
 
-// isVisible reports whether c is ASCII and leaves a mark.
+// isVisible reports whether c is printable ASCII other than a space.
 func isVisible(c byte) bool { return c > ' ' && c <= '~' }
