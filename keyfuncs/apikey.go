@@ -7,38 +7,38 @@ import (
 	"unicode"
 )
 
-// APIKey limits each API key. A source says where it is sent:
+// APIKey limits each API key. A source says where the key is sent:
 //
 //   - a header name, such as "X-API-Key";
-//   - "Authorization", which means its Bearer token; other schemes are not read;
-//   - "?name", the query parameter with this name.
+//   - "Authorization", for its Bearer token; other schemes are not read;
+//   - "?name", for the query parameter name.
 //
-// Defaults to "X-API-Key" and "Authorization". The key is always hashed,
-// "apikey#…", so neither store, log nor metric sees it, and is the same whichever
-// source it came from. That hides long random keys; for short ones, which could be
-// found by trying all, add a secret of the app's:
-// APIKey("X-API-Key").WithSecret(secret).
+// The sources default to "X-API-Key" and "Authorization". The key is always hashed,
+// "apikey#…", so that no store, log or metric holds it. It is the same whichever source it
+// came from. The hash hides long random keys. For short ones, which can be found by trying
+// them all, add a secret: APIKey("X-API-Key").WithSecret(secret).
 //
-// A request has no key when all sources are empty. Its key is [Ambiguous] when a
-// header has more than one line, a parameter is there twice, two sources hold
-// different keys, or a Bearer token has a blank in it: the app might read another
-// one than the limit does. Blanks around a key are no part of it.
+// The key is [Missing] if all sources are empty. It is [Ambiguous] if a header has more than
+// one line, a parameter occurs twice, two sources hold different keys, or a Bearer token
+// contains whitespace: the application might read another key than the limit. Whitespace
+// around a key is not part of it.
 //
-// Err reports a source that is not a header name, one that carries addresses, and
-// "?" without a name.
+// Err reports a source that is not a header name, a header that carries addresses, and "?"
+// without a name.
 //
 // # Security
 //
-// A limit that runs before authentication counts keys that nobody has checked:
-// a client that makes up keys has endless fresh buckets, and one that knows
-// somebody's key, or guesses it, uses up their bucket. So put it behind
-// authentication, or combine it with a limit by [ClientIP].
+// Safe behind authentication, or combined with a limit by [ClientIP].
 //
-// Name the sources that your authentication reads and no others: a source that
-// only the limit reads lets a client choose its bucket. Where Authorization holds
-// something else beside the API key, such as a user's token, name the other header
-// alone. Authentication that takes a token under another scheme, or under none, reads
-// what the limit does not; have it refuse. A key in the query ends up in access logs on its way; prefer a header.
+// Not safe alone in front of authentication. An unverified API key is attacker-controlled: a
+// client that makes up keys has endless fresh buckets, and one that knows or guesses
+// somebody's key uses up that bucket.
+//
+// Name the sources that your authentication reads, and no others: a source that only the
+// limit reads lets clients choose their bucket. If Authorization holds something other than
+// the API key, such as a user's token, name the other header alone. If your authentication
+// takes tokens under another scheme, or under none, have it refuse these: the limit does not
+// read them. A key in the query ends up in access logs; prefer a header.
 func APIKey(sources ...string) Func {
 	if len(sources) == 0 {
 		sources = []string{"X-API-Key", "Authorization"}
@@ -71,9 +71,9 @@ func parseSource(s string) (apiKeySource, error) {
 	return apiKeySource{header: textproto.CanonicalMIMEHeaderKey(s), what: s + " header"}, nil
 }
 
-// apiKeyReader looks into all sources, also behind the first that holds a key.
+// apiKeyReader reads all sources, also after the first that holds a key.
 func apiKeyReader(sources []apiKeySource) func([]byte, Request) ([]byte, Presence) {
-	p := newPart(kindAPIKey)
+	p := newEncoder(kindAPIKey)
 	return func(dst []byte, r Request) ([]byte, Presence) {
 		found := ""
 		for i := range sources {
@@ -89,7 +89,7 @@ func apiKeyReader(sources []apiKeySource) func([]byte, Request) ([]byte, Presenc
 	}
 }
 
-// repeatedAPIKey names the source that is ambiguous, or the key if sources differ.
+// repeatedAPIKey names the ambiguous source, or "API key" if two sources differ.
 func repeatedAPIKey(sources []apiKeySource, r Request) string {
 	found := ""
 	for i := range sources {
@@ -106,14 +106,14 @@ func repeatedAPIKey(sources []apiKeySource, r Request) string {
 	return ""
 }
 
-// apiKeySource is one place to look: a header or a parameter of the query.
+// apiKeySource is a header or a query parameter.
 type apiKeySource struct {
 	header string // canonical
 	query  string
-	what   string // names it to the client
+	what   string // the name of the source in responses
 }
 
-// read gives "" unless the source holds one key.
+// read returns "" unless the source holds exactly one key.
 func (s *apiKeySource) read(r Request) (string, Presence) {
 	if s.query != "" {
 		return readQuery(r, s.query)
@@ -125,10 +125,10 @@ func (s *apiKeySource) read(r Request) (string, Presence) {
 	return value, presence
 }
 
-// bearerToken reads the token of an Authorization value that was trimmed. Other
-// schemes have none. A token holds no blanks (RFC 6750, section 2.1): applications
-// that split the value at them would take the first word of several, "abc" of
-// "Bearer abc 1", and so have one key where the limit sees many.
+// bearerToken reads the token from a trimmed Authorization value. Other schemes have none.
+// A token holds no whitespace (RFC 6750, section 2.1). Applications that split the value
+// there would take the first word, "abc" of "Bearer abc 1", and so have one key where the
+// limiter sees many.
 func bearerToken(value string) (string, Presence) {
 	const scheme = "Bearer"
 	if len(value) <= len(scheme) || !strings.EqualFold(value[:len(scheme)], scheme) {
@@ -137,7 +137,7 @@ func bearerToken(value string) (string, Presence) {
 	rest := value[len(scheme):]
 	token := trimValue(rest)
 	switch {
-	case len(token) == len(rest): // the name of another scheme goes on
+	case len(token) == len(rest): // the name of a longer scheme
 		return "", Missing
 	case strings.ContainsFunc(token, unicode.IsSpace):
 		return "", Ambiguous

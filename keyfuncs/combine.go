@@ -6,15 +6,20 @@ import (
 	"strings"
 )
 
-// Join limits each combination of keys: Join(User(id), Route()) gives every
-// user a bucket per route, "user:alice|route:/orders". A request that lacks one
-// of them has no key. The key is [Ambiguous] when one of them is.
+// Join limits each combination of keys: Join(User(id), Route()) gives each user a bucket per
+// route, "user:alice|route:/orders". The key is [Missing] if one of the keys is, and
+// [Ambiguous] if one of them is ambiguous.
 //
-// The same parts in the same order are the same bucket, however they are
-// nested: Join(Join(a, b), c) is Join(a, b, c), as long as nothing had to be
-// shortened. A combination of more than 256 bytes becomes "join#" and its hash.
+// The same parts in the same order are the same bucket, however they are nested: Join(Join(a,
+// b), c) is Join(a, b, c), as long as no key had to be shortened. A combination of more than
+// 256 bytes becomes "join#" and its hash.
 //
-// Err reports a Join of nothing, and the first of its keys' errors.
+// Err reports a Join of no keys, and the first error of its keys.
+//
+// # Security
+//
+// A client that can choose one of the keys has a fresh bucket for each value of it, however
+// safe the others are.
 func Join(keys ...Func) Func {
 	f := combined("Join", kindJoin, keys)
 	if f.err != nil {
@@ -31,7 +36,7 @@ func Join(keys ...Func) Func {
 			if dst, p = key.Append(dst, r); p == Ambiguous {
 				return dst, Ambiguous
 			} else if p == Missing {
-				all = Missing // a later one may be Ambiguous
+				all = Missing // go on: a later one may be Ambiguous
 			}
 		}
 		if whole := dst[start:]; all == Present && len(whole) > maxKey {
@@ -50,22 +55,23 @@ func Join(keys ...Func) Func {
 	return f
 }
 
-// First limits by the first key that the request has: First(User(id),
-// ClientIP()) is the user, or the IP of those who are not signed in. A request
-// that has none of them has no key. An [Ambiguous] key ends the search: the next one
-// would be a fresh bucket for whoever sends a header twice.
+// First limits by the first key that the request has: First(User(id), ClientIP()) is the
+// user, or the IP of clients that are not signed in. The key is [Missing] if the request has
+// none of them. An [Ambiguous] key ends the search: otherwise a client could send a header
+// twice to get to the next key, which is a fresh bucket.
 //
-// The buckets are those of the keys themselves: user "alice" is "user:alice"
-// here as in [User].
+// The buckets are those of the keys themselves: user "alice" is "user:alice", as with [User].
 //
-// Err reports a First of nothing, and the first of its keys' errors.
+// Err reports a First of no keys, and the first error of its keys.
 //
 // # Security
 //
-// A client that can leave out or make up a key chooses its bucket. So put first
-// what was checked before the limit, such as User, and last what no client can
-// leave out, such as ClientIP. First(APIKey(), ClientIP()) before authentication
-// gives a fresh bucket for every made-up key: add a limit by ClientIP alone.
+// A client that can leave out or make up a key chooses its bucket. So put keys first that are
+// verified before the limit, such as User, and last one that no client can leave out, such as
+// ClientIP.
+//
+// Not safe: First(APIKey(), ClientIP()) in front of authentication gives a fresh bucket for
+// every made-up key. Add a limit by ClientIP alone.
 func First(keys ...Func) Func {
 	f := combined("First", kindFirst, keys)
 	if f.err != nil {
@@ -92,7 +98,7 @@ func First(keys ...Func) Func {
 	return f
 }
 
-// combined is a Func without read, or the error of what it is made of.
+// combined returns a Func without read, or with the first error of its keys.
 func combined(constructor, kind string, keys []Func) Func {
 	if len(keys) == 0 {
 		return Func{err: errors.New("weblimit: keyfuncs." + constructor + ": no keys")}

@@ -2,29 +2,26 @@ package keyfuncs
 
 import "fmt"
 
-// Custom limits by whatever f finds, such as the plan in a token that was
-// checked. The key is kind, ":" and what f returns, "plan:free", or hashed where
-// that is long or odd or kind names a secret (see the package comment); so f
-// needs neither to escape nor to shorten it. The string may alias the request's
-// memory.
+// Custom limits by whatever f returns, such as the plan in a verified token. The key is
+// kind, ":" and what f returns, such as "plan:free". It is hashed if that is long or odd, or
+// if kind names a secret (see the package comment); so f need neither escape nor shorten it.
+// The string may alias the request's memory.
 //
-// A request has no key when f reports false or returns "". f runs on every
-// request, maybe on many at once, and must not block; that it does not panic is
-// yours to see to.
+// The key is [Missing] if f reports false or returns "". f is called for each request,
+// concurrently, must be fast and must not panic.
 //
-// kind is 1 to 32 of a-z, 0-9, "." and "-", and begins with a letter. Two
-// Customs of one kind share buckets where they return the same, which is right
-// only when it means the same: a Custom of kind "user" shares those of [User].
-// Kinds whose values this package shapes itself are taken: all, first, invalid,
-// ip, join, key, method and route.
+// kind is 1 to 32 of a-z, 0-9, "." and "-", and begins with a letter. Two Customs of one kind
+// share buckets where they return the same, which is right only if it means the same. A
+// Custom of kind "user" shares the buckets of [User]. The kinds all, first, invalid, ip, join,
+// key, method and route are taken: this package defines their values.
 //
-// Err reports any other kind, and a nil f.
+// Err reports an invalid kind, and a nil f.
 //
 // # Security
 //
-// What f reads decides. A value that the client chooses freely gives it endless
-// fresh buckets, and those of others: combine with a limit by [ClientIP]. Where f
-// reads a header, a second line of it is f's to refuse; prefer [Header].
+// As safe as what f reads. A value that the client chooses freely gives it endless fresh
+// buckets, and those of others: combine it with a limit by [ClientIP]. If f reads a header, it
+// must refuse a second line of it; prefer [Header], which does.
 func Custom(kind string, f func(Request) (key string, ok bool)) Func {
 	if problem := checkCustomKind(kind); problem != "" {
 		return Func{err: fmt.Errorf("weblimit: keyfuncs.Custom: %s", problem)}
@@ -32,7 +29,7 @@ func Custom(kind string, f func(Request) (key string, ok bool)) Func {
 	if f == nil {
 		return Func{err: fmt.Errorf("weblimit: keyfuncs.Custom: kind %q has no function", kind)}
 	}
-	p := newPart(kind)
+	p := newEncoder(kind)
 	return Func{kind: kind, read: func(dst []byte, r Request) ([]byte, Presence) {
 		value, ok := f(r)
 		if !ok {
@@ -42,7 +39,7 @@ func Custom(kind string, f func(Request) (key string, ok bool)) Func {
 	}}
 }
 
-// checkCustomKind says what is wrong with an app's own kind, "" when nothing is.
+// checkCustomKind returns what is wrong with the kind of a Custom or Lookup, or "".
 func checkCustomKind(kind string) string {
 	switch {
 	case !isCustomKind(kind):

@@ -15,20 +15,22 @@ const (
 	maxName  = 64  // bytes of a header or cookie name
 )
 
-// Encode gives the key of one part for code outside HTTP, such as a job or a
-// consumer, so that it can share a bucket with requests. Take the kind from
-// [Func.Kind]: Encode("user", "alice") is the key of [User] for "alice",
-// Encode("apikey", secret) that of [APIKey], Encode("header.x-tenant", "42")
-// that of [Header], Encode("ip", "2001:db8::1") that of [ClientIP]; of a ClientIP
-// with [IPv6Prefix] give the network, as in Encode("ip", "2001:db8::/56"). For
-// several parts, as in [Join], join what it returns with "|". It can't know the
+// Encode returns the key of one part, for code outside HTTP such as jobs and consumers
+// that share a bucket with requests. The kind is that of [Func.Kind]:
+//
+//	Encode("user", "alice")           // User, for "alice"
+//	Encode("apikey", secret)          // APIKey
+//	Encode("header.x-tenant", "42")   // Header("X-Tenant")
+//	Encode("ip", "2001:db8::1")       // ClientIP()
+//	Encode("ip", "2001:db8::/56")     // ClientIP(IPv6Prefix(56)): give the network
+//
+// For several parts, as in [Join], join the results with "|". Encode does not know the
 // secret of [Func.WithSecret].
 //
-// The value may be anything; see the package comment for how it is encoded. An
-// empty value has no key and gives "", as does one of blanks where blanks are no part
-// of it. A kind that no Func of one part can have
-// ("a:b", "join") gives a key of its own that begins with "invalid#", never
-// that of another kind.
+// The value may be any string; the package comment says how it is encoded. An empty value
+// gives "", since it has no key. So does a value of whitespace, for kinds whose values are
+// trimmed. A kind that no Func of one part can have, such as "a:b" or "join", gives a key
+// that begins with "invalid#" and is never that of another kind.
 func Encode(kind, value string) string {
 	if value == "" {
 		return ""
@@ -48,18 +50,17 @@ func Encode(kind, value string) string {
 	case kind == kindAPIKey || strings.HasPrefix(kind, prefixHeader) || strings.HasPrefix(kind, prefixCookie):
 		value = trimValue(value)
 	}
-	dst, _ = newPart(kind).append(dst, value)
+	dst, _ = newEncoder(kind).append(dst, value)
 	return string(dst)
 }
 
-// AppendKey appends a key that an app names itself, such as "tenant:42". It is
-// appended as it is when it has 1 to 256 bytes, all printable ASCII without "{"
-// and "}", and does not begin with "key#"; otherwise as "key#" and its hash. So
-// different keys stay different and every outcome is bounded and safe to store.
-// The key of a Func is always appended as it is and so shares its bucket.
+// AppendKey appends a key that an application names itself, such as "tenant:42". A key of
+// 1 to 256 bytes of printable ASCII without "{" and "}" is appended unchanged, unless it
+// begins with "key#". Any other key is appended as "key#" and its hash. So different keys
+// stay different, and every result is bounded and safe to store. The key of a Func is
+// always appended unchanged, and so shares the Func's bucket.
 //
-// An empty key is a mistake of the caller; it is hashed like any other odd one,
-// which makes it one bucket of its own.
+// An empty key is a mistake of the caller. It is hashed, and so has one bucket.
 func AppendKey(dst []byte, key string) []byte {
 	if key == "" || len(key) > maxKey || !isSafe(key) || strings.HasPrefix(key, kindKey+"#") {
 		return appendHashed(dst, kindKey, bytesOf(key))
@@ -67,16 +68,16 @@ func AppendKey(dst []byte, key string) []byte {
 	return append(dst, key...)
 }
 
-// part encodes the values of one kind.
-type part struct {
+// encoder writes the parts of one kind.
+type encoder struct {
 	kind   string
 	secret bool // always hashed
 }
 
-func newPart(kind string) part { return part{kind: kind, secret: namesSecret(kind)} }
+func newEncoder(kind string) encoder { return encoder{kind: kind, secret: namesSecret(kind)} }
 
-// append appends kind and value. An empty value is Missing.
-func (p part) append(dst []byte, value string) ([]byte, Presence) {
+// append appends a part. An empty value is Missing.
+func (p encoder) append(dst []byte, value string) ([]byte, Presence) {
 	if value == "" {
 		return dst, Missing
 	}
@@ -88,8 +89,8 @@ func (p part) append(dst []byte, value string) ([]byte, Presence) {
 	return append(dst, value...), Present
 }
 
-// appendHashed appends kind, "#" and 22 characters. value may be a part of dst:
-// it is read before dst is written.
+// appendHashed appends kind, "#" and 22 characters of hash. value may alias dst: it is
+// read before dst is written.
 func appendHashed(dst []byte, kind string, value []byte) []byte {
 	sum := sha256.Sum256(value)
 	dst = append(dst, kind...)
@@ -107,8 +108,8 @@ func isSafe(s string) bool {
 	return true
 }
 
-// bytesOf views s as bytes, so that a header of a megabyte is hashed without
-// being copied. The bytes must not be written and not be kept.
+// bytesOf returns the bytes of s without copying, so that a header of a megabyte is not
+// copied to be hashed. The bytes must be neither written nor kept.
 func bytesOf(s string) []byte {
 	return unsafe.Slice(unsafe.StringData(s), len(s)) //nolint:gosec // G103: read at once, see above
 }

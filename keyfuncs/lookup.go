@@ -34,7 +34,7 @@ func Lookup(kind string, f func(netip.Addr) (string, bool), strategy ...Strategy
 	if err != nil {
 		return Func{err: err}
 	}
-	p := newPart(kind)
+	p := newEncoder(kind)
 	return Func{kind: kind, strategies: []Strategy{s}, read: func(dst []byte, r Request) ([]byte, Presence) {
 		addr, ok := s.addr(r)
 		if !ok {

@@ -1,22 +1,26 @@
 package keyfuncs
 
-// What stands for requests without a template. No template is spelled so: each
-// has a slash or is "*".
+// Values for requests without a template. No template equals them: each contains a slash or
+// is "*".
 const (
 	unmatched    = "unmatched" // no route answers
-	unknownRoute = "unknown"   // the limit stands where routes are not known
+	unknownRoute = "unknown"   // the route is not known yet
 )
 
-// Route limits each route by its template, such as "route:/users/:id", so that
-// all users of it share a bucket; join it with another key for a bucket each.
-// Templates with braces, as chi and net/http write them, are hashed.
+// Route limits each route by its template, such as "route:/users/:id", in one bucket for all
+// clients. Join it with another key for a bucket per client and route. Templates with
+// braces, as in chi and net/http, are hashed.
 //
-// Requests that match no route share the key "route:unmatched"; there is always
-// a key. The raw path is never used: it has endless spellings, each of which
-// would be a fresh bucket. Where the route is not known, requests share
-// "route:unknown", or the prefix that covers them, and the limiter logs advice.
+// The key is always present. Requests that match no route share "route:unmatched". Where the
+// route is not known, as in front of the router, requests share "route:unknown", or the key
+// of the prefix that covers them, and the limiter logs advice.
+//
+// # Security
+//
+// Safe: the router chooses the template. The raw path is never used, since it has endless
+// spellings and each would be a fresh bucket.
 func Route() Func {
-	p := newPart(kindRoute)
+	p := newEncoder(kindRoute)
 	return Func{kind: p.kind, readsRoute: true, read: func(dst []byte, r Request) ([]byte, Presence) {
 		template, known := r.Route()
 		switch {
@@ -30,17 +34,21 @@ func Route() Func {
 	}}
 }
 
-// Method limits each HTTP method: "method:POST". HEAD counts as GET, which it
-// stands in for. Methods other than the nine of RFC 9110 and RFC 5789 share
-// "method:other", so that inventing one gains nothing; there is always a key.
+// Method limits each HTTP method: "method:POST". HEAD counts as GET. Methods other than the
+// nine of RFC 9110 and RFC 5789 share "method:other". The key is always present.
+//
+// # Security
+//
+// A client chooses its method, but has nine buckets at most: a made-up method is
+// "method:other".
 func Method() Func {
-	p := newPart(kindMethod)
+	p := newEncoder(kindMethod)
 	return Func{kind: p.kind, read: func(dst []byte, r Request) ([]byte, Presence) {
 		return p.append(dst, foldMethod(r.Method()))
 	}}
 }
 
-// foldMethod gives one of nine values.
+// foldMethod returns one of nine values.
 func foldMethod(method string) string {
 	switch method {
 	case "HEAD":
@@ -51,9 +59,8 @@ func foldMethod(method string) string {
 	return "other"
 }
 
-// Everyone puts all requests in one bucket, "all", for a limit that protects
-// what is behind it rather than being fair. One client can use it up, so give
-// each client a smaller limit beside it.
+// Everyone puts all requests in one bucket, "all". Such a limit protects what is behind it
+// and is not fair: one client can use it up, so give each client a smaller limit beside it.
 func Everyone() Func {
 	return Func{kind: kindAll, read: func(dst []byte, _ Request) ([]byte, Presence) {
 		return append(dst, kindAll...), Present

@@ -7,25 +7,26 @@ import (
 	"fmt"
 )
 
-// minSecret is the bytes that a secret of this package has at least: 128 bits
-// when they are random.
+// minSecret is the least length of a secret, in bytes: 128 bits if they are random.
 const minSecret = 16
 
-// WithSecret gives f with keys that only who knows the secret can make:
-// APIKey("X-API-Key").WithSecret(secret). Each part becomes its kind, "#" and 128
-// bits of HMAC-SHA-256 (RFC 2104) under the secret: "apikey#…", "ip#…". It keeps
-// from readers of the store, of logs and metrics what can be guessed by trying
-// all values: short API keys, addresses, user names. Without it keys are not
-// salted.
+// WithSecret returns f with keys that can be computed only with the secret:
 //
-// Limits share a bucket only under the same secret, and a new secret empties all
-// buckets, so take one from where the app keeps its secrets, the same in all
-// processes. It is copied. 32 random bytes are good.
+//	APIKey("X-API-Key").WithSecret(secret)
 //
-// "all" has no value to hide. Join(a, b).WithSecret(s) is Join(a.WithSecret(s),
-// b.WithSecret(s)) unless something had to be shortened.
+// Each part becomes its kind, "#" and 128 bits of HMAC-SHA-256 (RFC 2104) under the secret:
+// "apikey#…", "ip#…". This hides values that can be guessed by trying them all, such as
+// short API keys, addresses and user names, from those who read the store, logs or
+// metrics. Plain keys are hashed without a salt, or not at all.
 //
-// Err reports a secret of fewer than 16 bytes, and what f's Err does.
+// Limits share a bucket only under the same secret, and a new secret empties all buckets.
+// So keep it where the application keeps its secrets, the same in all processes. 32 random
+// bytes are good. The secret is copied.
+//
+// The key of [Everyone] has no value to hide. Join(a, b).WithSecret(s) equals
+// Join(a.WithSecret(s), b.WithSecret(s)) unless a key had to be shortened.
+//
+// Err reports a secret of fewer than 16 bytes, and what f's Err reports.
 func (f Func) WithSecret(secret []byte) Func {
 	if err := f.Err(); err != nil {
 		return Func{err: err}
@@ -46,7 +47,7 @@ func (f Func) WithSecret(secret []byte) Func {
 	return f
 }
 
-// rewrite hashes the values in the key that dst holds from start on.
+// rewrite replaces the values in the key dst[start:] by their HMAC.
 func (k *hmacKey) rewrite(dst []byte, start int) []byte {
 	var buf [maxKey]byte
 	whole := buf[:copy(buf[:], dst[start:])]
@@ -54,7 +55,7 @@ func (k *hmacKey) rewrite(dst []byte, start int) []byte {
 	for rest, more := whole, true; more; {
 		var part []byte
 		part, rest, more = bytes.Cut(rest, []byte{'|'})
-		// No kind holds either.
+		// No kind contains either.
 		if i := bytes.IndexAny(part, ":#"); i >= 0 {
 			dst = k.appendHashed(append(dst, part[:i]...), part)
 		} else {
@@ -65,7 +66,7 @@ func (k *hmacKey) rewrite(dst []byte, start int) []byte {
 		}
 	}
 	if len(dst)-start > maxKey {
-		// whole holds a bar, so it is no part's message.
+		// whole contains "|", so its HMAC is never that of one part.
 		return k.appendHashed(append(dst[:start], kindJoin...), whole)
 	}
 	return dst
@@ -76,8 +77,8 @@ func (k *hmacKey) appendHashed(dst, message []byte) []byte {
 	return base64.RawURLEncoding.AppendEncode(append(dst, '#'), sum[:16])
 }
 
-// hmacKey is HMAC-SHA-256 with the secret already mixed in. crypto/hmac would
-// allocate on each request, or need a pool.
+// hmacKey is HMAC-SHA-256 with the secret already mixed in. crypto/hmac would allocate for
+// each request, or need a pool.
 type hmacKey struct{ inner, outer [sha256.BlockSize]byte }
 
 func newHMACKey(secret []byte) *hmacKey {
@@ -95,7 +96,7 @@ func newHMACKey(secret []byte) *hmacKey {
 	return &k
 }
 
-// sum takes a message of at most maxKey bytes.
+// sum returns the HMAC of a message of at most maxKey bytes.
 func (k *hmacKey) sum(message []byte) [sha256.Size]byte {
 	var buf [sha256.BlockSize + maxKey]byte
 	n := copy(buf[:], k.inner[:])

@@ -7,40 +7,39 @@ import (
 	"strconv"
 )
 
-// User limits each user that authentication has found. contextKey is the key
-// under which your middleware stored the user's ID: in the framework's own
-// locals (gin's c.Set, echo's c.Set, fiber's c.Locals) or in the context. The
-// key is "user:alice".
+// User limits each authenticated user. contextKey is the key under which your middleware
+// has stored the user's ID: in the framework's own locals (Set in gin and echo, Locals in
+// fiber) or in the context. The key is "user:alice".
 //
-// The ID may be a string, an integer, a type made of one of them, or have a
-// String method, as UUIDs do; a String method comes first. String must give
-// the same text for the same user always, and another for each other user. The
-// number 42 and the text "42" are one user.
+// The ID may be a string, an integer, a type based on one of these, or a type with a String
+// method, such as a UUID; a String method is preferred. String must always return the same
+// text for the same user, and different texts for different users. The number 42 and the
+// text "42" are the same user.
 //
-// A request has no key when nothing is stored, or "", a nil pointer or a value
-// of any other type.
+// The key is [Missing] if nothing is stored, or "", a nil pointer, or a value of any other
+// type.
 //
-// Err reports a contextKey that is nil or can't be compared.
+// Err reports a contextKey that is nil or not comparable.
 //
 // # Security
 //
-// Safe when the limit runs after authentication. Before it nothing is stored
-// and no request has a key; use [First] to limit those by IP.
+// Safe if the limit runs after authentication. In front of it nothing is stored and the key
+// is always missing; use [First] to limit such requests by IP.
 func User(contextKey any) Func { return stored("User", kindUser, contextKey) }
 
-// Tenant limits each tenant, such as a customer's organisation, that all of its
-// users share. contextKey and what is stored there are as in [User]; the key is
-// "tenant:acme".
+// Tenant limits each tenant, such as a customer's organisation, as one bucket for all of its
+// users. contextKey and the stored value are as in [User]. The key is "tenant:acme".
 //
 // # Security
 //
-// Safe when the limit runs after what has checked that the user belongs to the
-// tenant. A tenant that is read from a host name, path or header without that is
-// the client's choice: it could use up the bucket of another. One user can use
-// up the bucket of the tenant; give each a smaller limit beside it.
+// Safe if the limit runs after a check that the user belongs to the tenant.
+//
+// Not safe for a tenant that is read from a host name, path or header without such a check:
+// a client could use up the bucket of another tenant. One user can use up the bucket of the
+// whole tenant; give each user a smaller limit beside it.
 func Tenant(contextKey any) Func { return stored("Tenant", kindTenant, contextKey) }
 
-// stored limits by the ID under contextKey.
+// stored returns a Func over the ID stored under contextKey.
 func stored(constructor, kind string, contextKey any) Func {
 	if contextKey == nil {
 		return Func{err: errors.New("weblimit: keyfuncs." + constructor + ": the context key is nil")}
@@ -49,14 +48,14 @@ func stored(constructor, kind string, contextKey any) Func {
 	if !reflect.ValueOf(contextKey).Comparable() {
 		return Func{err: fmt.Errorf("weblimit: keyfuncs.%s: a %T can't be a context key", constructor, contextKey)}
 	}
-	p := newPart(kind)
+	p := newEncoder(kind)
 	return Func{kind: kind, read: func(dst []byte, r Request) ([]byte, Presence) {
 		return p.appendID(dst, r.Value(contextKey))
 	}}
 }
 
-// appendID appends an ID of any type that User takes.
-func (p part) appendID(dst []byte, id any) ([]byte, Presence) {
+// appendID appends a part with an ID of any type that User takes.
+func (p encoder) appendID(dst []byte, id any) ([]byte, Presence) {
 	switch id := id.(type) {
 	case nil:
 		return dst, Missing
