@@ -155,7 +155,7 @@ func TestNewSaysWhatIsWrongWithSettings(t *testing.T) {
 		change func(*core.Config)
 		want   string
 	}{
-		{"a zero condition", func(c *core.Config) { c.Bypass = make([]keyfuncs.Condition, 1) }, "weblimit: Config.Bypass: keyfuncs: the zero Condition says nothing, use a constructor such as keyfuncs.Routes"},
+		{"a zero condition", func(c *core.Config) { c.Bypass = make([]keyfuncs.Condition, 1) }, "weblimit: Config.Bypass: keyfuncs: the zero Condition is invalid, use a constructor such as keyfuncs.Routes"},
 		{"a bad condition behind a good one", func(c *core.Config) {
 			c.Bypass = []keyfuncs.Condition{keyfuncs.Methods("GET"), keyfuncs.Routes()}
 		}, "weblimit: Config.Bypass: keyfuncs.Routes: no routes"},
@@ -167,7 +167,7 @@ func TestNewSaysWhatIsWrongWithSettings(t *testing.T) {
 		}, `weblimit: limit "x": keyfuncs.Routes: no routes`},
 		{"a bad condition behind a good one of a limit", func(c *core.Config) {
 			c.Limits = []core.Limit{everyone(1).Named("x").When(keyfuncs.Methods("GET")).When(keyfuncs.Condition{})}
-		}, `weblimit: limit "x": keyfuncs: the zero Condition says nothing, use a constructor such as keyfuncs.Routes`},
+		}, `weblimit: limit "x": keyfuncs: the zero Condition is invalid, use a constructor such as keyfuncs.Routes`},
 		{"a bad exemption of a limit", func(c *core.Config) {
 			c.Limits = []core.Limit{everyone(1).Named("x").Unless(keyfuncs.Methods("get"))}
 		}, `weblimit: limit "x": keyfuncs.Methods: "get" is not a method`},

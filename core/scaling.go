@@ -98,7 +98,8 @@ func (l *limit) scaleNow(ctx context.Context, rule *Rule) *Rule {
 	return loadOrMake(&l.variants.get(rule).scaled[step], func() Rule { return l.scaling.scaled(rule, step) })
 }
 
-// ruleWithoutRequest returns the rule for AllowKey and its like, which have no request to choose a tier by.
+// ruleWithoutRequest returns the rule for AllowKey and its like, which have no request
+// to choose a tier by.
 func (l *limit) ruleWithoutRequest(ctx context.Context) *Rule {
 	if l.scaling != nil {
 		return l.scaleNow(ctx, &l.rule)

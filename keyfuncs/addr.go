@@ -6,23 +6,22 @@ import (
 	"strings"
 )
 
-// ipv6Bits is how much of an IPv6 address names a client unless told otherwise:
-// a provider gives each customer a /64 or more, in which to choose a new address
-// costs nothing.
+// ipv6Bits is the default of IPv6Prefix: a provider gives each customer a /64 or more,
+// and a new address in it costs nothing.
 const ipv6Bits = 64
 
-// maxAddr bounds what is looked at. The longest address with brackets, a zone
-// and a port has fewer bytes.
+// maxAddr bounds the texts that are parsed. The longest address with brackets, zone and
+// port is shorter.
 const maxAddr = 128
 
 // parseAddr reads an address as proxies write it: bare, "ip:port", "[v6]" and
-// "[v6]:port", with blanks around it. The result is normal.
+// "[v6]:port", with blanks around it. The result is normal (see the function normal).
 func parseAddr(s string) (netip.Addr, bool) {
 	s = trimBlanks(s)
 	if s == "" || len(s) > maxAddr {
 		return netip.Addr{}, false
 	}
-	host, port, want := s, "", 0 // want is the bits of an address so written; 0 is any
+	host, port, want := s, "", 0 // want is how many bits an address in this form has; 0 for any
 	if s[0] == '[' {
 		var ok bool
 		if host, port, ok = strings.Cut(s[1:], "]"); !ok {
@@ -39,7 +38,7 @@ func parseAddr(s string) (netip.Addr, bool) {
 	return addr.Unmap(), true
 }
 
-// parseHost reads a bare address. The zone is cut off before netip sees it: netip
+// parseHost reads a bare address. The zone is cut off before netip parses it: netip
 // keeps each zone in a table of the process, which a client could fill.
 func parseHost(s string) (netip.Addr, bool) {
 	host, zone, zoned := strings.Cut(s, "%")
@@ -50,8 +49,8 @@ func parseHost(s string) (netip.Addr, bool) {
 	return addr, true
 }
 
-// isPort reports whether s is ":" and a port, or one that RFC 7239, section 6,
-// hides.
+// isPort reports whether s is ":" and a port, or an obfuscated port of RFC 7239,
+// section 6.
 func isPort(s string) bool {
 	if s[0] != ':' {
 		return false
@@ -64,15 +63,15 @@ func isPort(s string) bool {
 	return err == nil && len(s) <= 5
 }
 
-// trimBlanks trims what HTTP allows around a list element.
+// trimBlanks removes spaces and tabs, which HTTP allows around a list element.
 func trimBlanks(s string) string { return strings.Trim(s, " \t") }
 
-// normal is addr as it is compared and keyed: IPv4 mapped into IPv6 is IPv4, for
-// the /64 of ::ffff:192.0.2.7 holds all of IPv4, and no prefix contains a zone.
+// normal returns addr as it is compared and keyed. IPv4 mapped into IPv6 becomes IPv4,
+// since the /64 of ::ffff:192.0.2.7 contains all of IPv4. The zone is dropped, since no
+// prefix contains an address with a zone.
 func normal(addr netip.Addr) netip.Addr { return addr.Unmap().WithZone("") }
 
-// appendAddr appends the key of an address, which must be valid: all of IPv4,
-// the first bits of IPv6.
+// appendAddr appends the key of a valid address: all of IPv4, the first bits of IPv6.
 func appendAddr(dst []byte, addr netip.Addr, bits int) []byte {
 	dst = append(dst, kindIP...)
 	dst = append(dst, ':')
@@ -85,7 +84,7 @@ func appendAddr(dst []byte, addr netip.Addr, bits int) []byte {
 	return prefix.AppendTo(dst)
 }
 
-// append4 is AppendTo of an IPv4 address, at half of its cost.
+// append4 is netip.Addr.AppendTo for IPv4, in half of its time.
 func append4(dst []byte, ip [4]byte) []byte {
 	for i, b := range ip {
 		if i > 0 {

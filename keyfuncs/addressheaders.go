@@ -5,9 +5,9 @@ import (
 	"strings"
 )
 
-// addressHeaders are headers that proxies write addresses into, in lower case, with
-// the Strategy that reads each. Taken as they are, each would give its writer a
-// fresh bucket per value, and that is the client wherever no proxy sets them.
+// addressHeaders are headers into which proxies write addresses, in lower case, with
+// the Strategy that reads each. As plain keys they would give clients a fresh bucket
+// per value wherever no proxy sets them.
 var addressHeaders = map[string]string{
 	"cf-connecting-ip":         `Cloudflare()`,
 	"cf-connecting-ipv6":       `Cloudflare()`,
@@ -27,12 +27,12 @@ var addressHeaders = map[string]string{
 	"x-real-ip":                `XRealIP(proxies...)`,
 }
 
-// listHeaders are those of them that each proxy appends to. SingleHeader would find
-// an address in one only as long as there is a single proxy and no client that has
-// sent the header before.
+// listHeaders are the address headers to which each proxy appends. SingleHeader would
+// find one address in them only with a single proxy, and only if the client has not
+// sent the header.
 var listHeaders = []string{"forwarded", "forwarded-for", "x-forwarded", "x-forwarded-for", "x-original-forwarded-for"}
 
-// addressHeaderError reports a header that is neither a key nor a secret.
+// addressHeaderError returns an error for a header that carries addresses.
 func addressHeaderError(constructor, name string) error {
 	if strategy, ok := addressHeaders[foldName(name)]; ok {
 		return fmt.Errorf("weblimit: keyfuncs.%s: %s carries an address, which clients can make up; use keyfuncs.ClientIP(keyfuncs.%s)", constructor, name, strategy)
@@ -40,6 +40,6 @@ func addressHeaderError(constructor, name string) error {
 	return nil
 }
 
-// foldName takes "X_Real_IP" for X-Real-IP: it is another header, which clients
-// write to be taken for it.
+// foldName folds "X_Real_IP" to X-Real-IP. It is another header, which clients send to
+// have it mistaken for X-Real-IP.
 func foldName(name string) string { return strings.ReplaceAll(strings.ToLower(name), "_", "-") }

@@ -4,7 +4,8 @@ package keyfuncs
 // limiter may stand in front of the router, where it is not known yet which route will
 // answer.
 //
-// On Unknown, each caller takes the safe side: a limit applies, and an exemption does not.
+// On Unknown, each caller takes the safe side: a limit applies, and an exemption does
+// not.
 type Answer uint8
 
 // The answers are ordered: All returns the least of its conditions' answers, Any the

@@ -14,31 +14,32 @@ import (
 //   - "?name", for the query parameter name.
 //
 // The sources default to "X-API-Key" and "Authorization". The key is always hashed,
-// "apikey#…", so that no store, log or metric holds it. It is the same whichever source it
-// came from. The hash hides long random keys. For short ones, which can be found by trying
-// them all, add a secret: APIKey("X-API-Key").WithSecret(secret).
+// "apikey#…", so that no store, log or metric holds it. It is the same whichever source
+// it came from. The hash hides long random keys. For short ones, which can be found by
+// trying them all, add a secret: APIKey("X-API-Key").WithSecret(secret).
 //
-// The key is [Missing] if all sources are empty. It is [Ambiguous] if a header has more than
-// one line, a parameter occurs twice, two sources hold different keys, or a Bearer token
-// contains whitespace: the application might read another key than the limit. Whitespace
-// around a key is not part of it.
+// The key is [Missing] if all sources are empty. It is [Ambiguous] if a header has more
+// than one line, a parameter occurs twice, two sources hold different keys, or a Bearer
+// token contains whitespace: the application might read another key than the limit.
+// Whitespace around a key is not part of it.
 //
-// Err reports a source that is not a header name, a header that carries addresses, and "?"
-// without a name.
+// Err reports a source that is not a header name, a header that carries addresses, and
+// "?" without a name.
 //
 // # Security
 //
 // Safe behind authentication, or combined with a limit by [ClientIP].
 //
-// Not safe alone in front of authentication. An unverified API key is attacker-controlled: a
-// client that makes up keys has endless fresh buckets, and one that knows or guesses
-// somebody's key uses up that bucket.
+// Not safe alone in front of authentication. An unverified API key is
+// attacker-controlled: a client that makes up keys has endless fresh buckets, and one
+// that knows or guesses somebody's key uses up that bucket.
 //
-// Name the sources that your authentication reads, and no others: a source that only the
-// limit reads lets clients choose their bucket. If Authorization holds something other than
-// the API key, such as a user's token, name the other header alone. If your authentication
-// takes tokens under another scheme, or under none, have it refuse these: the limit does not
-// read them. A key in the query ends up in access logs; prefer a header.
+// Name the sources that your authentication reads, and no others: a source that only
+// the limit reads lets clients choose their bucket. If Authorization holds something
+// other than the API key, such as a user's token, name the other header alone. If your
+// authentication takes tokens under another scheme, or under none, have it refuse
+// these: the limit does not read them. A key in the query ends up in access logs;
+// prefer a header.
 func APIKey(sources ...string) Func {
 	if len(sources) == 0 {
 		sources = []string{"X-API-Key", "Authorization"}
@@ -125,10 +126,10 @@ func (s *apiKeySource) read(r Request) (string, Presence) {
 	return value, presence
 }
 
-// bearerToken reads the token from a trimmed Authorization value. Other schemes have none.
-// A token holds no whitespace (RFC 6750, section 2.1). Applications that split the value
-// there would take the first word, "abc" of "Bearer abc 1", and so have one key where the
-// limiter sees many.
+// bearerToken reads the token from a trimmed Authorization value. Other schemes have
+// none. A token holds no whitespace (RFC 6750, section 2.1). Applications that split
+// the value there would take the first word, "abc" of "Bearer abc 1", and so have one
+// key where the limiter sees many.
 func bearerToken(value string) (string, Presence) {
 	const scheme = "Bearer"
 	if len(value) <= len(scheme) || !strings.EqualFold(value[:len(scheme)], scheme) {

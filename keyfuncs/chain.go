@@ -6,18 +6,19 @@ import (
 	"strings"
 )
 
-// maxHops is how many entries of a chain are looked at. The shortest takes two
-// bytes of a header, so that a request could carry half a million.
+// maxHops bounds how many entries of a chain are read. The shortest entry takes two
+// bytes, so a header of a megabyte could carry half a million.
 const maxHops = 32
 
-// chainStrategy is a Strategy that walks a header from its right end.
+// chainStrategy returns a Strategy that walks the entries of a header from the right,
+// past those of trusted networks.
 func chainStrategy(name, header string, cut cutter, cidrs []string) Strategy {
 	trusted, err := parseNetworks(cidrs)
 	if err != nil {
 		return Strategy{err: fmt.Errorf("weblimit: keyfuncs.%s: %w", name, err)}
 	}
 	if trusted.spans.coverAll() {
-		return Strategy{err: fmt.Errorf("weblimit: keyfuncs.%s: these networks trust every address, so that clients choose theirs; use HopCount", name)}
+		return Strategy{err: fmt.Errorf("weblimit: keyfuncs.%s: these networks contain every address, so clients could choose theirs; use HopCount", name)}
 	}
 	return Strategy{name: name, addr: func(r Request) (netip.Addr, bool) {
 		addr, ok := peerAddr(r)
@@ -44,8 +45,8 @@ func chainStrategy(name, header string, cut cutter, cidrs []string) Strategy {
 	}}
 }
 
-// cutter cuts the last entry off a line. entry is an address, or anything that
-// is not one where there is none to be read. more is false after the first.
+// cutter cuts the last entry off a line. entry is anything but an address if the entry is
+// invalid. more is false if it was the only entry left.
 type cutter func(line string) (rest, entry string, more bool)
 
 func cutEntry(line string) (rest, entry string, more bool) {
@@ -53,23 +54,22 @@ func cutEntry(line string) (rest, entry string, more bool) {
 	return line[:max(i, 0)], line[i+1:], i >= 0
 }
 
-// chain reads the entries of all lines of a header from right to left, and no
-// more of them than it is asked for.
+// chain reads the entries of all lines of a header from right to left, one at a time.
 type chain struct {
 	r      Request
 	header string
 	cut    cutter
-	lines  int // that were not begun
+	lines  int // still unread
 	rest   string
-	more   bool // rest is still to be read
+	more   bool // rest has unread entries
 }
 
 func newChain(r Request, header string, cut cutter) chain {
 	return chain{r: r, header: header, cut: cut, lines: countLines(r, header)}
 }
 
-// next gives "" and false when there are no more entries. An empty line is an
-// entry that is empty.
+// next returns the next entry, and false if there are no more. An empty line is one empty
+// entry.
 func (c *chain) next() (entry string, ok bool) {
 	if !c.more {
 		if c.lines == 0 {
@@ -82,8 +82,8 @@ func (c *chain) next() (entry string, ok bool) {
 	return entry, true
 }
 
-// countLines counts the lines of a header by looking for the last, since a
-// request may carry thousands of empty ones and finding the i-th may take i steps.
+// countLines counts the lines of a header by binary search. A request may carry
+// thousands of empty lines, and finding line i may take i steps.
 func countLines(r Request, canonical string) int {
 	has := func(i int) bool {
 		_, ok := r.Header(canonical, i)
@@ -92,7 +92,7 @@ func countLines(r Request, canonical string) int {
 	if !has(0) {
 		return 0
 	}
-	// Line low is there, line high is not.
+	// Line low exists, line high does not.
 	low, high := 0, 1
 	for has(high) {
 		low, high = high, 2*high

@@ -5,36 +5,38 @@ import (
 	"fmt"
 )
 
-// ClientIP limits each client by its address: IPv4 in full, IPv6 by its /64. The
-// key is "ip:192.0.2.7" or "ip:2001:db8:0:1::/64".
+// ClientIP limits each client by its address: IPv4 in full, IPv6 by its /64. The key is
+// "ip:192.0.2.7" or "ip:2001:db8:0:1::/64".
 //
 //	ClientIP()                                  // the TCP peer; no header is read
-//	ClientIP(TrustedProxies("10.0.0.0/8"))      // behind proxies of yours
+//	ClientIP(TrustedProxies("10.0.0.0/8"))      // behind your proxies
 //	ClientIP(Cloudflare(), IPv6Prefix(56))
 //
-// It takes at most one [Strategy], which says where the address is read and
-// defaults to [Peer], and at most one [IPv6Prefix].
+// It takes at most one [Strategy], which finds the address and defaults to [Peer], and
+// at most one [IPv6Prefix].
 //
-// What counts are the bits and not how they are written: ::ffff:192.0.2.7 is
-// IPv4, 2001:db8::192.0.2.7 is IPv6, and a zone is ignored. Addresses in
-// 64:ff9b::/96, where a translator has put the IPv4 address of the client into
-// an IPv6 one, are IPv6 like the rest and so share one bucket.
+// The bits of an address count, and not its spelling: ::ffff:192.0.2.7 is IPv4,
+// 2001:db8::192.0.2.7 is IPv6, and zones are ignored. Addresses in 64:ff9b::/96, into
+// which a translator has put the client's IPv4 address, are IPv6 like the rest and so
+// share one bucket.
 //
-// A request whose address is unknown has no key: over a unix socket, and where
-// the strategy finds garbage.
+// The key is [Missing] if the address is unknown: over a unix socket, and where the
+// strategy finds garbage.
 //
-// Err reports what is wrong with an option, and more than one of a sort.
+// Err reports an invalid option, and more than one option of a kind.
 //
 // # Security
 //
-// Without a strategy it is safe wherever clients connect to the process
-// directly: nothing a client sends changes its key, and a TCP peer can't be
-// forged from elsewhere.
+// Without a strategy it is safe wherever clients connect to the process directly:
+// nothing a client sends changes its key, and the address of a TCP peer can't be
+// forged.
 //
-// It is not useful then behind a reverse proxy, load balancer or CDN: the peer
-// is the proxy there, and all clients share its bucket. To see which it is, log
-// the key of a few requests before going live: one address for all of them means
-// a proxy. [Strategy] says which one to choose.
+// It is not useful behind a reverse proxy, load balancer or CDN without a strategy: the
+// peer is the proxy, and all clients share its bucket. [Strategy] says which strategy
+// to choose.
+//
+// Before going live, log the key of a few requests: one address for all of them means a
+// proxy.
 func ClientIP(options ...IPOption) Func {
 	var c ipConfig
 	for _, o := range options {
@@ -70,7 +72,7 @@ func ClientIP(options ...IPOption) Func {
 // IPOption is what [ClientIP] takes: a [Strategy] or [IPv6Prefix].
 type IPOption interface{ applyTo(*ipConfig) }
 
-// ipConfig is what was asked for, as often as it was.
+// ipConfig collects the options, so that repeated ones are noticed.
 type ipConfig struct {
 	strategies []Strategy
 	bits       []int
@@ -82,11 +84,15 @@ type ipv6Prefix int
 
 func (p ipv6Prefix) applyTo(c *ipConfig) { c.bits = append(c.bits, int(p)) }
 
-// IPv6Prefix says how many bits of an IPv6 address name a client, 32 to 128.
+// IPv6Prefix sets how many bits of an IPv6 address identify a client, 32 to 128.
 // Defaults to 64. IPv4 always counts in full.
 //
-// Fewer bits put more customers of a provider into one bucket; 56 and 48 are what
-// most give to a home and to a company. More than 64 give whoever has a /64, and
-// everybody has, as many buckets as there are networks in it: 128 is a free pass
-// unless addresses are handed out one by one, as in a network of your own.
+// Fewer bits put more customers of a provider into one bucket; most providers give 56
+// bits to a home and 48 to a company.
+//
+// # Security
+//
+// More than 64 bits are not safe on the internet: every customer has a /64, and so as
+// many buckets as there are networks in it. With 128 bits that is a free pass, unless
+// addresses are assigned one by one, as in a network of your own.
 func IPv6Prefix(bits int) IPOption { return ipv6Prefix(bits) }

@@ -8,7 +8,7 @@ import (
 	"sync/atomic"
 )
 
-// cloudflareRanges is what CloudflareRanges stands for.
+// cloudflareRanges are the networks that the name CloudflareRanges stands for.
 var cloudflareRanges atomic.Pointer[spans]
 
 // The list of https://www.cloudflare.com/ips/ on 14 October 2026.
@@ -25,25 +25,29 @@ func init() {
 	}
 }
 
-// pseudoIPv4 is class E, into which Cloudflare maps IPv6 clients when a zone's
+// pseudoIPv4 is class E, into which Cloudflare maps IPv6 clients if a zone's setting
 // "Pseudo IPv4" overwrites headers.
 var pseudoIPv4 = netip.MustParsePrefix("240.0.0.0/4")
 
-// SetCloudflareRanges replaces what [Cloudflare] and [CloudflareRanges] trust, in
-// the whole process and while it serves. Give the whole list, IPv4 and IPv6, of
-// https://www.cloudflare.com/ips/; the one that is built in is of 14 October
-// 2026. An old list fails safe: clients that come through a new range share the
-// buckets of its machines.
+// SetCloudflareRanges replaces the ranges that [Cloudflare] and [CloudflareRanges]
+// trust, in the whole process. It may be called while the process serves. Give the
+// complete list, IPv4 and IPv6, of https://www.cloudflare.com/ips/. Defaults to the
+// list of 14 October 2026.
 //
-// It changes nothing and returns an error when a network is none, when there are
-// none, and when they hold all of IPv4 or IPv6.
+// It changes nothing and returns an error if a network is invalid, if there are none,
+// and if they contain all of IPv4 or IPv6.
+//
+// # Security
+//
+// An old list fails safe: clients that come through a new range share the buckets of its
+// machines.
 func SetCloudflareRanges(cidrs ...string) error {
 	parsed, err := parseNetworks(cidrs)
 	switch {
 	case err == nil && parsed.cloudflare:
-		err = errors.New("\"cloudflare\" is what is being set")
+		err = errors.New("\"cloudflare\" is the name of the list that is being set")
 	case err == nil && parsed.spans.coverAll():
-		err = errors.New("these networks hold every address")
+		err = errors.New("these networks contain every address")
 	}
 	if err != nil {
 		return fmt.Errorf("weblimit: keyfuncs.SetCloudflareRanges: %w", err)
@@ -52,40 +56,39 @@ func SetCloudflareRanges(cidrs ...string) error {
 	return nil
 }
 
-// Cloudflare reads CF-Connecting-IP when it is Cloudflare that called. Where
-// Cloudflare puts a made-up IPv4 address in its place (the setting "Pseudo IPv4:
-// Overwrite Headers", 240.0.0.0/4), the client is what CF-Connecting-IPv6 says.
+// Cloudflare reads CF-Connecting-IP if Cloudflare called. If Cloudflare has put a
+// made-up IPv4 address there (setting "Pseudo IPv4: Overwrite Headers", addresses in
+// 240.0.0.0/4), it reads CF-Connecting-IPv6.
 //
-// Cloudflare called when the TCP peer is in its ranges. Name the networks of your
-// own proxies when there are some in between, as in Cloudflare("10.0.0.0/8"):
-// then it is who called the outermost of them, by X-Forwarded-For as in
-// [TrustedProxies]. Whoever else called is the client, whatever its headers say.
+// Cloudflare called if the TCP peer is in its ranges. If there are proxies of yours in
+// between, give their networks, as in Cloudflare("10.0.0.0/8"): the caller of the
+// outermost proxy is then found by X-Forwarded-For, as in [TrustedProxies]. Any other
+// caller is the client, whatever its headers say.
 //
-// The address is unknown when Cloudflare sent no such header or one that is not
-// an address, as some of its settings that remove visitors' addresses do.
+// The address is unknown if Cloudflare sent no such header, or one that is not an
+// address. Some of its settings remove visitors' addresses.
 //
-// Err reports the same as TrustedProxies does, and CloudflareRanges in between.
+// Err reports what TrustedProxies reports, and CloudflareRanges as a proxy in between.
 //
 // # Security
 //
-// Safe for a site that Cloudflare proxies, on the way that was said. With a proxy
-// in between that was not named, all clients share its bucket.
+// Safe for a site behind Cloudflare, directly or through the given proxies. If a proxy
+// in between is not given, all clients share its bucket.
 //
-// Every customer of Cloudflare can send requests from the same ranges, to any
-// origin whose address is known, through a zone with rules of their own. Turn on
-// Authenticated Origin Pulls with a certificate of your own to be sure that it is
-// your zone's traffic; the ranges alone keep out the rest of the world. Or use a
-// Tunnel, with SingleHeader("CF-Connecting-IP", Loopback) where it ends on the
-// same machine.
+// Not safe against other customers of Cloudflare with the ranges alone: they can send
+// requests from the same ranges to any origin whose address they know, through a zone
+// with rules of their own. Turn on Authenticated Origin Pulls with a certificate of
+// your own, so that only your zone's traffic is accepted. Or use a Tunnel, with
+// SingleHeader("CF-Connecting-IP", Loopback) if it ends on the same machine.
 //
-// Before going live, see that [Strategy.Addr] is your own address, over IPv4 and
-// over IPv6, also when you send CF-Connecting-IP yourself. Keep the list of
-// ranges current: see [SetCloudflareRanges].
+// Before going live, check that [Strategy.Addr] is your own address, over IPv4 and over
+// IPv6, also if you send CF-Connecting-IP yourself. Keep the ranges current with
+// [SetCloudflareRanges].
 func Cloudflare(between ...string) Strategy {
 	caller := peerAddr
 	if len(between) > 0 {
 		if slices.Contains(between, CloudflareRanges) {
-			return Strategy{err: errors.New("weblimit: keyfuncs.Cloudflare: \"cloudflare\" is not a proxy of yours in between")}
+			return Strategy{err: errors.New("weblimit: keyfuncs.Cloudflare: \"cloudflare\" is not one of your proxies in between")}
 		}
 		proxies := chainStrategy("Cloudflare", xForwardedFor, cutEntry, between)
 		if proxies.err != nil {

@@ -72,7 +72,7 @@ func TestCloudflareBehindProxies(t *testing.T) {
 			wantAddr(t, s, r, tt.want)
 		})
 	}
-	wantStrategyErr(t, keyfuncs.Cloudflare("10.0.0.0/8", keyfuncs.CloudflareRanges), `weblimit: keyfuncs.Cloudflare: "cloudflare" is not a proxy of yours in between`)
+	wantStrategyErr(t, keyfuncs.Cloudflare("10.0.0.0/8", keyfuncs.CloudflareRanges), `weblimit: keyfuncs.Cloudflare: "cloudflare" is not one of your proxies in between`)
 	wantStrategyErr(t, keyfuncs.Cloudflare("10.0.0.0/88"), `weblimit: keyfuncs.Cloudflare: "10.0.0.0/88" is not a CIDR, want one such as "192.0.2.0/24"`)
 }
 
@@ -112,8 +112,8 @@ func TestCloudflareRangesAreReplacedAtRunTime(t *testing.T) {
 	}{
 		{nil, `no networks, say which, such as keyfuncs.Private or "192.0.2.0/24"`},
 		{[]string{"104.16.0.0/13", "<html>"}, `"<html>" is not a CIDR, want one such as "192.0.2.0/24"`},
-		{[]string{keyfuncs.CloudflareRanges}, `"cloudflare" is what is being set`},
-		{[]string{"0.0.0.0/0", "2606:4700::/32"}, "these networks hold every address"},
+		{[]string{keyfuncs.CloudflareRanges}, `"cloudflare" is the name of the list that is being set`},
+		{[]string{"0.0.0.0/0", "2606:4700::/32"}, "these networks contain every address"},
 	} {
 		err := keyfuncs.SetCloudflareRanges(tt.cidrs...)
 		if want := "weblimit: keyfuncs.SetCloudflareRanges: " + tt.want; err == nil || err.Error() != want {

@@ -6,20 +6,20 @@ import (
 	"strings"
 )
 
-// Join limits each combination of keys: Join(User(id), Route()) gives each user a bucket per
-// route, "user:alice|route:/orders". The key is [Missing] if one of the keys is, and
-// [Ambiguous] if one of them is ambiguous.
+// Join limits each combination of keys: Join(User(id), Route()) gives each user a
+// bucket per route, "user:alice|route:/orders". The key is [Missing] if one of the keys
+// is, and [Ambiguous] if one of them is ambiguous.
 //
-// The same parts in the same order are the same bucket, however they are nested: Join(Join(a,
-// b), c) is Join(a, b, c), as long as no key had to be shortened. A combination of more than
-// 256 bytes becomes "join#" and its hash.
+// The same parts in the same order are the same bucket, however they are nested:
+// Join(Join(a, b), c) is Join(a, b, c), as long as no key had to be shortened. A
+// combination of more than 256 bytes becomes "join#" and its hash.
 //
 // Err reports a Join of no keys, and the first error of its keys.
 //
 // # Security
 //
-// A client that can choose one of the keys has a fresh bucket for each value of it, however
-// safe the others are.
+// A client that can choose one of the keys has a fresh bucket for each value of it,
+// however safe the others are.
 func Join(keys ...Func) Func {
 	f := combined("Join", kindJoin, keys)
 	if f.err != nil {
@@ -55,23 +55,24 @@ func Join(keys ...Func) Func {
 	return f
 }
 
-// First limits by the first key that the request has: First(User(id), ClientIP()) is the
-// user, or the IP of clients that are not signed in. The key is [Missing] if the request has
-// none of them. An [Ambiguous] key ends the search: otherwise a client could send a header
-// twice to get to the next key, which is a fresh bucket.
+// First limits by the first key that the request has: First(User(id), ClientIP()) is
+// the user, or the IP of clients that are not signed in. The key is [Missing] if the
+// request has none of them. An [Ambiguous] key ends the search: otherwise a client
+// could send a header twice to get to the next key, which is a fresh bucket.
 //
-// The buckets are those of the keys themselves: user "alice" is "user:alice", as with [User].
+// The buckets are those of the keys themselves: user "alice" is "user:alice", as with
+// [User].
 //
 // Err reports a First of no keys, and the first error of its keys.
 //
 // # Security
 //
-// A client that can leave out or make up a key chooses its bucket. So put keys first that are
-// verified before the limit, such as User, and last one that no client can leave out, such as
-// ClientIP.
+// A client that can leave out or make up a key chooses its bucket. So put keys first
+// that are verified before the limit, such as User, and last one that no client can
+// leave out, such as ClientIP.
 //
-// Not safe: First(APIKey(), ClientIP()) in front of authentication gives a fresh bucket for
-// every made-up key. Add a limit by ClientIP alone.
+// Not safe: First(APIKey(), ClientIP()) in front of authentication gives a fresh bucket
+// for every made-up key. Add a limit by ClientIP alone.
 func First(keys ...Func) Func {
 	f := combined("First", kindFirst, keys)
 	if f.err != nil {

@@ -5,26 +5,26 @@ import (
 	"slices"
 )
 
-// Condition says yes or no about a request: whether it is exempt from limits, or
-// whether one limit applies to it. Get one from a constructor, such as [Routes],
-// or make one of a function of yours with [Matches]; the zero Condition is
-// invalid and Err says so. A condition on routes has a third answer, [Unknown].
+// Condition is a yes-or-no question about a request: whether it is exempt from limits,
+// or whether one limit applies to it. Get one from a constructor such as [Routes], or
+// turn your own function into one with [Matches]. The zero Condition is invalid, and
+// Err says so. Conditions on routes have a third answer, [Unknown].
 //
-// It is a struct and not a function so that a CIDR or token that is wrong in a
-// configuration file is an error when the limiter is built, be it at start-up or
-// while serving, and neither a panic nor a condition that silently never holds.
+// It is a struct and not a function so that a bad CIDR or token in a configuration file
+// is an error when the limiter is built, rather than a panic or a condition that
+// silently never holds.
 //
-// A Condition is a small immutable value, safe to copy and for concurrent use.
-// It holds no token and shows none when it is printed.
+// A Condition is a small immutable value. It is safe to copy and for concurrent use. It
+// holds no token, and printing it shows none.
 type Condition struct {
-	ask func(Request) Answer // nil when err is set
+	ask func(Request) Answer // nil if err is set
 	err error
 }
 
-var errZeroCondition = errors.New("weblimit: keyfuncs: the zero Condition says nothing, use a constructor such as keyfuncs.Routes")
+var errZeroCondition = errors.New("weblimit: keyfuncs: the zero Condition is invalid, use a constructor such as keyfuncs.Routes")
 
-// Ask returns whether the condition holds for r. It is No when Err is not nil,
-// inside a Not too.
+// Ask returns whether the condition holds for r. It returns No if Err is not nil, even
+// inside a Not.
 func (c Condition) Ask(r Request) Answer {
 	if c.ask == nil {
 		return No
@@ -32,11 +32,11 @@ func (c Condition) Ask(r Request) Answer {
 	return c.ask(r)
 }
 
-// Match reports whether Ask answers Yes, which is what an exemption needs.
+// Match reports whether Ask returns Yes, as an exemption requires.
 func (c Condition) Match(r Request) bool { return c.Ask(r) == Yes }
 
-// Err is what is wrong with how c was built, such as a token that is too short,
-// and nil when nothing is. Building a limiter reports it.
+// Err returns what is wrong with how c was built, such as a token that is too short, or
+// nil. Building a limiter returns this error.
 func (c Condition) Err() error {
 	if c.ask == nil && c.err == nil {
 		return errZeroCondition
@@ -44,18 +44,18 @@ func (c Condition) Err() error {
 	return c.err
 }
 
-// Matches is the condition that f reports, such as what an authentication before
-// the limit has found out. f runs on every request, maybe on many at once, and
-// must not block.
+// Matches returns the condition that f decides, such as a finding of the authentication
+// in front of the limiter. f is called for each request, concurrently, and must be
+// fast.
 //
 // Err reports a nil f.
 //
 // # Security
 //
-// What f reads decides who is exempt. A path, a header or a query is what a
-// client writes: compare [Request.Route] and not [Request.Path], of which
-// "/healthz/../login" has the prefix and "/login?/healthz" the suffix. Where the
-// route is not known f has to choose; [Routes] leaves that to the limit.
+// As safe as f. Paths, headers and queries are written by the client. Compare
+// [Request.Route] and not [Request.Path]: "/healthz/../login" begins with "/healthz",
+// and "/login?/healthz" ends with it. If the route is not known, f has to decide all
+// the same; [Routes] answers Unknown instead.
 func Matches(f func(Request) bool) Condition {
 	if f == nil {
 		return Condition{err: errors.New("weblimit: keyfuncs.Matches: no function")}
@@ -63,7 +63,7 @@ func Matches(f func(Request) bool) Condition {
 	return Condition{ask: yesOrNo(f)}
 }
 
-// Not holds when c does not, and is unknown when c is. Err reports what c's does.
+// Not holds if c does not. It is Unknown if c is. Err reports the error of c.
 func Not(c Condition) Condition {
 	if err := c.Err(); err != nil {
 		return Condition{err: err}
@@ -71,9 +71,9 @@ func Not(c Condition) Condition {
 	return Condition{ask: func(r Request) Answer { return c.ask(r).not() }}
 }
 
-// All holds when all conditions do, and is unknown when some are and the others
-// hold. They are asked in their order until one does not hold. Err reports none at
-// all, and the first of their errors.
+// All holds if all conditions hold. It is Unknown if some are Unknown and all others
+// hold. Conditions are asked in order until one does not hold. Err reports an All of no
+// conditions, and the first error of the conditions.
 func All(conditions ...Condition) Condition {
 	conditions, err := checked("All", conditions)
 	if err != nil {
@@ -90,9 +90,9 @@ func All(conditions ...Condition) Condition {
 	}}
 }
 
-// Any holds when one of the conditions does, and is unknown when none does and
-// some are unknown. They are asked in their order until one holds. Err reports none
-// at all, and the first of their errors.
+// Any holds if at least one condition holds. It is Unknown if none holds and some are
+// Unknown. Conditions are asked in order until one holds. Err reports an Any of no
+// conditions, and the first error of the conditions.
 func Any(conditions ...Condition) Condition {
 	conditions, err := checked("Any", conditions)
 	if err != nil {
@@ -109,7 +109,7 @@ func Any(conditions ...Condition) Condition {
 	}}
 }
 
-// checked is a copy of the conditions, or the first of their errors.
+// checked returns a copy of the conditions, or the first of their errors.
 func checked(constructor string, conditions []Condition) ([]Condition, error) {
 	if len(conditions) == 0 {
 		return nil, errors.New("weblimit: keyfuncs." + constructor + ": no conditions")

@@ -98,7 +98,7 @@ func TestConditionsCombineWhatIsNotKnown(t *testing.T) {
 
 func TestMistakesInConditionsAreErrors(t *testing.T) {
 	t.Parallel()
-	const zero = "weblimit: keyfuncs: the zero Condition says nothing, use a constructor such as keyfuncs.Routes"
+	const zero = "weblimit: keyfuncs: the zero Condition is invalid, use a constructor such as keyfuncs.Routes"
 	wantConditionErr(t, keyfuncs.Condition{}, zero)
 	wantConditionErr(t, keyfuncs.Not(keyfuncs.Condition{}), zero)
 	wantConditionErr(t, keyfuncs.All(keyfuncs.Preflight(), keyfuncs.Condition{}), zero)

@@ -3,25 +3,26 @@ package keyfuncs
 import "fmt"
 
 // Custom limits by whatever f returns, such as the plan in a verified token. The key is
-// kind, ":" and what f returns, such as "plan:free". It is hashed if that is long or odd, or
-// if kind names a secret (see the package comment); so f need neither escape nor shorten it.
-// The string may alias the request's memory.
+// kind, ":" and what f returns, such as "plan:free". It is hashed if that is long or
+// odd, or if kind names a secret (see the package comment); so f need neither escape
+// nor shorten it. The string may alias the request's memory.
 //
 // The key is [Missing] if f reports false or returns "". f is called for each request,
 // concurrently, must be fast and must not panic.
 //
-// kind is 1 to 32 of a-z, 0-9, "." and "-", and begins with a letter. Two Customs of one kind
-// share buckets where they return the same, which is right only if it means the same. A
-// Custom of kind "user" shares the buckets of [User]. The kinds all, first, invalid, ip, join,
-// key, method and route are taken: this package defines their values.
+// kind is 1 to 32 of a-z, 0-9, "." and "-", and begins with a letter. Two Customs of
+// one kind share buckets where they return the same, which is right only if it means
+// the same. A Custom of kind "user" shares the buckets of [User]. The kinds all, first,
+// invalid, ip, join, key, method and route are taken: this package defines their
+// values.
 //
 // Err reports an invalid kind, and a nil f.
 //
 // # Security
 //
-// As safe as what f reads. A value that the client chooses freely gives it endless fresh
-// buckets, and those of others: combine it with a limit by [ClientIP]. If f reads a header, it
-// must refuse a second line of it; prefer [Header], which does.
+// As safe as what f reads. A value that the client chooses freely gives it endless
+// fresh buckets, and those of others: combine it with a limit by [ClientIP]. If f reads
+// a header, it must refuse a second line of it; prefer [Header], which does.
 func Custom(kind string, f func(Request) (key string, ok bool)) Func {
 	if problem := checkCustomKind(kind); problem != "" {
 		return Func{err: fmt.Errorf("weblimit: keyfuncs.Custom: %s", problem)}

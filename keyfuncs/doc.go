@@ -89,7 +89,7 @@
 //
 // # Concurrency and memory
 //
-// Everything in this package is safe for concurrent use. Keys are copied from the request
-// into the caller's buffer. Nothing of the request is retained, including the strings that
-// Fiber reuses for the next request.
+// Everything in this package is safe for concurrent use. Keys are copied from the
+// request into the caller's buffer. Nothing of the request is retained, including the
+// strings that Fiber reuses for the next request.
 package keyfuncs

@@ -27,10 +27,10 @@ const (
 // For several parts, as in [Join], join the results with "|". Encode does not know the
 // secret of [Func.WithSecret].
 //
-// The value may be any string; the package comment says how it is encoded. An empty value
-// gives "", since it has no key. So does a value of whitespace, for kinds whose values are
-// trimmed. A kind that no Func of one part can have, such as "a:b" or "join", gives a key
-// that begins with "invalid#" and is never that of another kind.
+// The value may be any string; the package comment says how it is encoded. An empty
+// value gives "", since it has no key. So does a value of whitespace, for kinds whose
+// values are trimmed. A kind that no Func of one part can have, such as "a:b" or
+// "join", gives a key that begins with "invalid#" and is never that of another kind.
 func Encode(kind, value string) string {
 	if value == "" {
 		return ""

@@ -69,7 +69,7 @@ func ExampleStrategy_FromCIDR() {
 	fmt.Println(keyfuncs.HopCount(1).FromCIDR("192.0.2.0/24").Err())
 	// Output:
 	// true
-	// weblimit: keyfuncs.Strategy.FromCIDR: HopCount does not look at the peer, so that clients may choose their network
+	// weblimit: keyfuncs.Strategy.FromCIDR: HopCount does not check the peer, so clients could choose their network
 }
 
 func ExamplePreflight() {

@@ -2,32 +2,35 @@ package keyfuncs
 
 import "strings"
 
-// Forwarded reads the Forwarded header of RFC 7239 as [TrustedProxies] reads
-// X-Forwarded-For: the for= of each element from the right, over all lines,
-// until one is not in the given networks.
+// Forwarded reads the Forwarded header of RFC 7239 like [TrustedProxies] reads
+// X-Forwarded-For: the for= of each element from the right, over all lines. The first
+// one that is not in the given networks is the client.
 //
-// The address is unknown when an element on the way has no for=, two of them,
-// "unknown", a hidden one ("_gateway") or anything else that is not an address.
-// Quoted commas and semicolons separate nothing, and a quote that a client has
-// left open does not reach into what a proxy appended.
+// The address is unknown if an element on the way has no for=, two of them, "unknown",
+// an obfuscated one ("_gateway") or anything else that is not an address. Quoted commas
+// and semicolons separate nothing. A quote that a client leaves open does not reach
+// into what a proxy appended.
 //
-// Err reports the same as TrustedProxies does.
+// Err reports what TrustedProxies reports.
 //
 // # Security
 //
-// As for [TrustedProxies]: safe when each proxy in the networks appends an
-// element with the address that it was called from. Many proxies write only
-// X-Forwarded-For and pass Forwarded on unchanged; behind one of these it is not
-// safe, since the client wrote it. Check before going live: send
-// Forwarded: for=198.51.100.1 and log [Strategy.Addr], which must not be that.
+// Safe if each proxy in the networks appends an element with the address that called
+// it; see [TrustedProxies].
+//
+// Not safe behind a proxy that writes only X-Forwarded-For and passes Forwarded on
+// unchanged, as many do: the client wrote it.
+//
+// Before going live, send Forwarded: for=198.51.100.1 and log [Strategy.Addr]. It must
+// not be that address.
 func Forwarded(cidrs ...string) Strategy {
 	return chainStrategy("Forwarded", "Forwarded", cutElement, cidrs)
 }
 
-// cutElement cuts the last element off a Forwarded line and gives its for=.
+// cutElement cuts the last element off a Forwarded line and returns its for=.
 //
-// It reads from the right, where the trusted proxies wrote. From the left, a
-// quote that a client opens and never closes would hide all that follows.
+// It reads from the right, where the trusted proxies wrote. From the left, a quote that
+// a client opens and never closes would hide everything after it.
 func cutElement(line string) (rest, node string, more bool) {
 	seen := false
 	for {
@@ -50,16 +53,16 @@ func cutElement(line string) (rest, node string, more bool) {
 	}
 }
 
-// cutPair cuts the last name=value off s, and what stood before it: ",", ";" or,
-// at the start, 0. It is not ok when s does not end in a pair.
+// cutPair cuts the last name=value off s, and the separator before it: ",", ";" or, at
+// the start, 0. It is not ok if s does not end in a pair.
 func cutPair(s string) (rest, name, value string, before byte, ok bool) {
 	s = trimBlanks(s)
-	var i int // of what follows "="
+	var i int // the index after "="
 	if strings.HasSuffix(s, `"`) {
 		if i = openingQuote(s[:len(s)-1]); i < 0 {
 			return "", "", "", 0, false
 		}
-		value = s[i+1 : len(s)-1] // what is escaped in it stays so: no address needs it
+		value = s[i+1 : len(s)-1] // escapes are kept: no address needs them
 	} else {
 		i = strings.LastIndexAny(s, `=,;"`) + 1
 		value = s[i:]
@@ -82,7 +85,7 @@ func cutPair(s string) (rest, name, value string, before byte, ok bool) {
 	return rest, name, value, before, before == ',' || before == ';'
 }
 
-// openingQuote is the index of the last quote in s that is not escaped, or -1.
+// openingQuote returns the index of the last quote in s that is not escaped, or -1.
 func openingQuote(s string) int {
 	for {
 		i := strings.LastIndexByte(s, '"')

@@ -49,7 +49,7 @@ func TestFromCIDRThroughProxies(t *testing.T) {
 
 func TestFromCIDRTakesNoStrategyThatClientsChooseWith(t *testing.T) {
 	t.Parallel()
-	const want = " does not look at the peer, so that clients may choose their network"
+	const want = " does not check the peer, so clients could choose their network"
 	for name, s := range map[string]keyfuncs.Strategy{
 		"HopCount":     keyfuncs.HopCount(1),
 		"Framework":    keyfuncs.Framework(),

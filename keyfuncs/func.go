@@ -26,8 +26,8 @@ type Func struct {
 var errZeroFunc = errors.New("weblimit: keyfuncs: the zero Func makes no key, use a constructor such as keyfuncs.ClientIP")
 
 // Append appends the key of r to dst and returns the extended slice. Unless the key is
-// [Present] it returns dst unchanged. If Err is not nil, the key is [Missing]. A key has 1
-// to 256 bytes.
+// [Present] it returns dst unchanged. If Err is not nil, the key is [Missing]. A key
+// has 1 to 256 bytes.
 //
 // Append allocates only to extend dst. 256 bytes of capacity are enough, unless a Join of
 // long parts has to be shortened. The result shares no memory with r.
@@ -71,8 +71,8 @@ func (f Func) Reads(s Strategy) bool {
 	return slices.ContainsFunc(f.strategies, func(own Strategy) bool { return own.name == s.name })
 }
 
-// ReadsRoute reports whether the key, or a part of it, is that of [Route]. Limiters use it
-// to give advice.
+// ReadsRoute reports whether the key, or a part of it, is that of [Route]. Limiters use
+// it to give advice.
 func (f Func) ReadsRoute() bool { return f.readsRoute }
 
 // Err returns what is wrong with how f was built, such as Header(""), or nil. Building a

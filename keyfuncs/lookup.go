@@ -5,9 +5,9 @@ import (
 	"net/netip"
 )
 
-// Lookup limits by what the client's address belongs to, such as its country or autonomous
-// system, which f looks up in a database of yours. The key is kind, ":" and what f
-// returns, such as "asn:64496". [Custom] says what a kind may be.
+// Lookup limits by what the client's address belongs to, such as its country or
+// autonomous system, which f looks up in a database of yours. The key is kind, ":" and
+// what f returns, such as "asn:64496". [Custom] says what a kind may be.
 //
 // The address is that of the peer, or of the given [Strategy]. It is IPv4 or IPv6, never
 // IPv4 mapped into IPv6, in full and without a zone. f is called for each request,

@@ -9,18 +9,19 @@ import (
 	"strings"
 )
 
-// Names of networks, which stand for a list of CIDRs wherever one may be given:
-// TrustedProxies(Loopback, "198.51.100.0/24"). They may be written in a
-// configuration file as well, as "loopback", "private" and "cloudflare".
+// Names of networks, which stand for a list of CIDRs wherever one can be given:
+// TrustedProxies(Loopback, "198.51.100.0/24"). In a configuration file they are
+// "loopback", "private" and "cloudflare".
 const (
 	// Loopback is 127.0.0.0/8 and ::1, for a proxy on the same machine.
 	Loopback = "loopback"
-	// Private is 10.0.0.0/8, 172.16.0.0/12, 192.168.0.0/16 and fc00::/7. Whoever
-	// trusts it trusts every machine, container and VPN client in there. It
-	// holds neither loopback nor link-local addresses.
+	// Private is 10.0.0.0/8, 172.16.0.0/12, 192.168.0.0/16 and fc00::/7. Trusting it
+	// means trusting every machine, container and VPN client in these networks. It
+	// contains neither loopback nor link-local addresses.
 	Private = "private"
-	// CloudflareRanges is what [SetCloudflareRanges] set last, at any time. It
-	// holds Cloudflare's machines and the programs that its customers run on them.
+	// CloudflareRanges is the list that [SetCloudflareRanges] has set last, even after
+	// this name was used. It contains Cloudflare's machines, and so the programs that
+	// its customers run on them.
 	CloudflareRanges = "cloudflare"
 )
 
@@ -32,15 +33,15 @@ var namedNetworks = map[string][]string{
 // networks is a set of addresses.
 type networks struct {
 	spans      spans
-	cloudflare bool // and Cloudflare's, whatever they are by then
+	cloudflare bool // Cloudflare's current ranges, too
 }
 
 func (n *networks) contains(addr netip.Addr) bool {
 	return n.spans.contains(addr) || n.cloudflare && cloudflareRanges.Load().contains(addr)
 }
 
-// parseNetworks reads CIDRs, addresses and the names above. What it returns as an
-// error is the end of a sentence that begins with a constructor.
+// parseNetworks parses CIDRs, addresses and the names above. Its errors are meant to
+// follow the name of a constructor.
 func parseNetworks(cidrs []string) (networks, error) {
 	var n networks
 	if len(cidrs) == 0 {
@@ -68,7 +69,7 @@ func parseNetworks(cidrs []string) (networks, error) {
 	return n, nil
 }
 
-// parseCIDR reads a prefix, or an address as a network of one.
+// parseCIDR parses a prefix, or an address as a network of one.
 func parseCIDR(s string) (netip.Prefix, error) {
 	var prefix netip.Prefix
 	var err error
@@ -83,18 +84,19 @@ func parseCIDR(s string) (netip.Prefix, error) {
 	if err != nil || !prefix.IsValid() {
 		return netip.Prefix{}, fmt.Errorf("%.60q is not a CIDR, want one such as \"192.0.2.0/24\"", s)
 	}
-	// No address is compared while it is mapped.
+	// Addresses are unmapped before they are compared, so networks are, too.
 	if addr := prefix.Addr(); addr.Is4In6() && prefix.Bits() >= 96 {
 		prefix = netip.PrefixFrom(addr.Unmap(), prefix.Bits()-96)
 	}
-	// A slip, most likely: one machine was meant, or another network.
+	// Most likely a slip: one machine was meant, or another network.
 	if masked := prefix.Masked(); masked != prefix {
 		return netip.Prefix{}, fmt.Errorf("%q is an address and not a network, want %q or %q", s, masked, prefix.Addr())
 	}
 	return prefix, nil
 }
 
-// spans are sorted, and neither overlap nor touch. IPv4 comes before IPv6.
+// spans are sorted ranges of addresses that neither overlap nor touch. IPv4 comes
+// before IPv6.
 type spans []span
 
 type span struct{ first, last netip.Addr }
@@ -115,7 +117,7 @@ func (s spans) coverAll() bool {
 func spanOf(p netip.Prefix) span {
 	last := p.Addr().AsSlice()
 	for i := range last {
-		// The bits of this byte that are the network's.
+		// n is how many bits of this byte belong to the network.
 		switch n := p.Bits() - 8*i; {
 		case n <= 0:
 			last[i] = 0xff
@@ -135,7 +137,8 @@ func merge(all []span) spans {
 	for _, next := range all {
 		if len(merged) > 0 {
 			end := &merged[len(merged)-1].last
-			// Next of the last IPv4 address is invalid and before all others.
+			// Next of the last IPv4 address is the zero Addr, which sorts before all
+			// others.
 			if next.first.Compare(*end) <= 0 || next.first == end.Next() {
 				if end.Less(next.last) {
 					*end = next.last

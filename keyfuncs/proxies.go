@@ -7,66 +7,70 @@ import (
 
 const xForwardedFor = "X-Forwarded-For"
 
-// TrustedProxies reads X-Forwarded-For, to which each proxy appends the address
-// that it was called from: TrustedProxies("10.0.0.0/8"), or
-// TrustedProxies(Loopback, Private). From the right, addresses in the
-// given networks are passed over; the first other one is the client. When all
-// are in them, the leftmost is.
+// TrustedProxies reads X-Forwarded-For, to which each proxy appends the address that
+// called it:
 //
-// The TCP peer is the rightmost entry: when it is not in the networks it is the
-// client, and the header is not read. Several lines of the header are one list,
-// in their order.
+//	TrustedProxies("10.0.0.0/8")
+//	TrustedProxies(Loopback, Private)
 //
-// The address is unknown when an entry on the way is not an address ("unknown",
-// an empty one), when more than 32 entries are trusted, and on a unix socket.
+// From the right, addresses in the given networks are skipped. The first other address
+// is the client. If all are in the networks, the leftmost is the client.
 //
-// Err reports a network that is none, no networks, and networks that hold all of
-// IPv4 or IPv6: who trusts everybody lets clients choose their address.
+// The TCP peer counts as the rightmost entry: if it is not in the networks it is the
+// client, and the header is not read. Several lines of the header are one list, in
+// their order.
+//
+// The address is unknown if an entry on the way is not an address ("unknown", or
+// empty), if more than 32 entries are trusted, and on a unix socket.
+//
+// Err reports an invalid network, no networks, and networks that contain all of IPv4 or
+// IPv6: with everybody trusted, clients choose their address.
 //
 // # Security
 //
-// Safe when each proxy in the networks appends to X-Forwarded-For or replaces
-// it, as nginx with $proxy_add_x_forwarded_for, Envoy, HAProxy with option
-// forwardfor, Caddy, Traefik and the cloud load balancers do. Clients may send
-// what they like: it stays to the left of their own address.
+// Safe if each proxy in the networks appends to X-Forwarded-For or replaces it. nginx
+// does with $proxy_add_x_forwarded_for, HAProxy with option forwardfor, and so do
+// Envoy, Caddy, Traefik and the load balancers of the clouds. What a client sends stays
+// to the left of its own address.
 //
-// Not safe when a proxy passes the header on unchanged (nginx without
-// proxy_set_header), and when clients come from within the networks, such as
-// tenants in the same VPC: they are taken for proxies and may name others. List
-// the proxies, and not all of 10.0.0.0/8, where that matters. The ranges of a CDN
-// hold clients as well where its customers can run code: a Cloudflare Worker
-// calls from Cloudflare's. Use [Cloudflare] for these.
+// Not safe if a proxy passes the header on unchanged, as nginx does without
+// proxy_set_header. Not safe either if clients connect from the networks, such as
+// tenants of one VPC: they are taken for proxies and can name any address. List the
+// proxies then, and not all of 10.0.0.0/8. A CDN's ranges contain clients if its
+// customers can run code there: a Cloudflare Worker calls from Cloudflare's ranges. Use
+// [Cloudflare] for those.
 //
-// Too few networks make all clients share the bucket of the proxy that is
-// missing; nobody gains one. See [Strategy] for how to check.
+// If a proxy is missing from the networks, all clients share that proxy's bucket, and
+// no client gains one. See [Strategy] for how to check before going live.
 func TrustedProxies(cidrs ...string) Strategy {
 	return chainStrategy("TrustedProxies", xForwardedFor, cutEntry, cidrs)
 }
 
-// HopCount reads X-Forwarded-For where there are n proxies in front of the
-// process, whatever their addresses: 1 for a load balancer, 2 for a CDN and a
-// load balancer. The client is the n-th entry from the right. Several lines of
-// the header are one list, in their order. It works on a unix socket too.
+// HopCount reads X-Forwarded-For behind n proxies whose addresses are not known: 1 for
+// a load balancer, 2 for a CDN and a load balancer. The client is entry n from the
+// right. Several lines of the header are one list, in their order. It works on a unix
+// socket, too.
 //
-// The address is unknown when there are fewer entries, and when one of the n is
-// not an address.
+// The address is unknown if there are fewer entries, or one of the n is not an address.
 //
 // Err reports n below 1 and above 32.
 //
 // # Security
 //
-// Prefer [TrustedProxies] wherever the proxies' addresses are known: HopCount
-// does not look at the peer. Safe when each request passes exactly n proxies,
-// each appends its entry, and a firewall lets nobody past them.
+// Prefer [TrustedProxies] if the proxies' addresses are known: HopCount does not check
+// the peer.
 //
-// Not safe when a client can reach the process, or one of the inner proxies,
-// directly: what it writes into the header is then its address. The same when n
-// is too high. When n is too low, all clients share the bucket of a proxy.
+// Safe if each request passes exactly n proxies, each of them appends its entry, and a
+// firewall lets nobody past them.
 //
-// Before going live, send X-Forwarded-For: 198.51.100.1 from an address that you
-// know and log [Strategy.Addr]. Your address: right. 198.51.100.1, or unknown
-// without the header: n is too high. A proxy's: too low. Check again when the
-// way to the process changes.
+// Not safe if a client can reach the process, or an inner proxy, directly, or if n is
+// too high: what the client writes into the header is then its address. If n is too
+// low, all clients share the bucket of a proxy.
+//
+// Before going live, send X-Forwarded-For: 198.51.100.1 from an address that you know
+// and log [Strategy.Addr]. Your address: n is right. 198.51.100.1, or unknown without
+// the header: n is too high. A proxy's address: n is too low. Check again when the
+// proxies change.
 func HopCount(n int) Strategy {
 	if n < 1 || n > maxHops {
 		return Strategy{err: fmt.Errorf("weblimit: keyfuncs.HopCount: %d proxies, want 1 to %d", n, maxHops)}

@@ -1,19 +1,20 @@
 package keyfuncs
 
-// Values for requests without a template. No template equals them: each contains a slash or
-// is "*".
+// Values for requests without a template. No template equals them: each contains a
+// slash or is "*".
 const (
 	unmatched    = "unmatched" // no route answers
 	unknownRoute = "unknown"   // the route is not known yet
 )
 
-// Route limits each route by its template, such as "route:/users/:id", in one bucket for all
-// clients. Join it with another key for a bucket per client and route. Templates with
-// braces, as in chi and net/http, are hashed.
+// Route limits each route by its template, such as "route:/users/:id", in one bucket
+// for all clients. Join it with another key for a bucket per client and route.
+// Templates with braces, as in chi and net/http, are hashed.
 //
-// The key is always present. Requests that match no route share "route:unmatched". Where the
-// route is not known, as in front of the router, requests share "route:unknown", or the key
-// of the prefix that covers them, and the limiter logs advice.
+// The key is always present. Requests that match no route share "route:unmatched".
+// Where the route is not known, as in front of the router, requests share
+// "route:unknown", or the key of the prefix that covers them, and the limiter logs
+// advice.
 //
 // # Security
 //
@@ -34,8 +35,8 @@ func Route() Func {
 	}}
 }
 
-// Method limits each HTTP method: "method:POST". HEAD counts as GET. Methods other than the
-// nine of RFC 9110 and RFC 5789 share "method:other". The key is always present.
+// Method limits each HTTP method: "method:POST". HEAD counts as GET. Methods other than
+// the nine of RFC 9110 and RFC 5789 share "method:other". The key is always present.
 //
 // # Security
 //
@@ -59,8 +60,9 @@ func foldMethod(method string) string {
 	return "other"
 }
 
-// Everyone puts all requests in one bucket, "all". Such a limit protects what is behind it
-// and is not fair: one client can use it up, so give each client a smaller limit beside it.
+// Everyone puts all requests in one bucket, "all". Such a limit protects what is behind
+// it and is not fair: one client can use it up, so give each client a smaller limit
+// beside it.
 func Everyone() Func {
 	return Func{kind: kindAll, read: func(dst []byte, _ Request) ([]byte, Presence) {
 		return append(dst, kindAll...), Present

@@ -7,32 +7,33 @@ import (
 	"strings"
 )
 
-// Routes holds for requests that matched one of these routes, each a template as
-// it was registered, after a method and a blank or for all methods:
-// Routes("GET /healthz", "/users/:id"). "GET" holds for HEAD too, which the
-// same handler answers.
+// Routes holds for requests that match one of these routes. Each is a template as it
+// was registered, after a method and a space, or alone for all methods: Routes("GET
+// /healthz", "/users/:id"). "GET" includes HEAD, which the same handler answers.
 //
-// Templates are compared whole and byte by byte with [Request.Route], and never
-// with the path: write "/users/:id" for gin, echo and fiber, "/users/{id}" for
-// chi and net/http, with the host where the pattern has one. A request that
-// matched no route matches none here.
+// Templates are compared whole and byte by byte with [Request.Route], and never with
+// the path. Write "/users/:id" for gin, echo and fiber, and "/users/{id}" for chi and
+// net/http, with the host if the pattern has one. A request without a route matches
+// none of them.
 //
-// Where the route is not known, as in front of the router, the answer is
-// [Unknown] for requests with one of the methods, and the limiter logs advice: a
-// limit with this condition applies, an exemption does not. The package of each
-// adapter says where routes are known.
+// Where the route is not known, as in front of the router, the answer is [Unknown] for
+// requests with one of the methods, and the limiter logs advice. A limit with this
+// condition then applies, and an exemption does not. The package of each adapter says
+// where routes are known.
 //
-// Err reports no routes, a template that has no slash and is not "*", and a
-// method that is not one in capitals.
+// Err reports no routes, a template that neither contains a slash nor is "*", and a
+// method that is not in capitals.
 //
 // # Security
 //
-// Safe as an exemption: which template a request has is the router's answer, so
-// "/healthz/../login", "/healthz%2f..", "/login?/healthz" and X-Original-URL
-// gain nothing. A template with a wildcard, "/static/*", exempts what it covers.
+// Safe as an exemption: the router decides which template a request has.
+// "/healthz/../login", "/healthz%2f..", "/login?/healthz" and X-Original-URL gain
+// nothing. A template with a wildcard, such as "/static/*", exempts everything that it
+// covers.
 //
-// Middleware that rewrites the path or the method has to come before the limiter.
-// Behind it, the route is chosen anew after the limiter has asked for it.
+// Not safe in front of middleware that rewrites the path or the method: the route is
+// then chosen again after the limiter has asked for it. Put such middleware in front of
+// the limiter.
 func Routes(routes ...string) Condition {
 	if len(routes) == 0 {
 		return Condition{err: errors.New("weblimit: keyfuncs.Routes: no routes")}
@@ -47,14 +48,14 @@ func Routes(routes ...string) Condition {
 		case !strings.Contains(template, "/") && template != "*", strings.TrimSpace(template) != template:
 			return Condition{err: fmt.Errorf("weblimit: keyfuncs.Routes: %.80q is not a route, want one such as \"GET /healthz\"", written)}
 		case ok && !isMethod(method):
-			return Condition{err: fmt.Errorf("weblimit: keyfuncs.Routes: %.80q begins with no method", written)}
+			return Condition{err: fmt.Errorf("weblimit: keyfuncs.Routes: %.80q does not begin with a method in capitals", written)}
 		}
 		set.add(route{method, template})
 	}
 	return Condition{ask: set.ask}
 }
 
-// routeSet is what a Routes condition names.
+// routeSet holds the routes of a Routes condition.
 type routeSet struct {
 	routes  []route
 	methods map[string][]string // by template
@@ -75,7 +76,7 @@ func (s *routeSet) add(r route) {
 func (s *routeSet) ask(r Request) Answer {
 	method := r.Method()
 	if !s.takes(method) {
-		return No // without asking for the route, which takes a while in some places
+		return No // without asking for the route, which is slow in some frameworks
 	}
 	template, known := r.Route()
 	if !known {
@@ -100,8 +101,8 @@ func (s *routeSet) takes(method string) bool {
 	return false
 }
 
-// maybe is Unknown if the set has a route with this method that the request may
-// reach: any route at all if forks is nil.
+// maybe returns Unknown if the set has a route with this method that the request may
+// reach; if forks is nil it may reach any.
 func (s *routeSet) maybe(method string, forks Forks) Answer {
 	for _, route := range s.routes {
 		if route.takes(method) && (forks == nil || forks.MayReach(route.template)) {
@@ -111,17 +112,16 @@ func (s *routeSet) maybe(method string, forks Forks) Answer {
 	return No
 }
 
-// Methods holds for requests with one of these methods: Methods("POST", "PUT").
-// "GET" holds for HEAD too. Headers that claim another method, such as
-// X-HTTP-Method-Override, are not read.
+// Methods holds for requests with one of these methods: Methods("POST", "PUT"). "GET"
+// includes HEAD. Headers that claim another method, such as X-HTTP-Method-Override, are
+// not read.
 //
 // Err reports no methods, and one that is not a method in capitals.
 //
 // # Security
 //
-// A client chooses its method. Exempting GET is right where it changes and costs
-// little, and where no middleware lets a header or form field turn it into
-// another.
+// A client chooses its method. Exempt GET only if it changes nothing and costs little,
+// and if no middleware lets a header or form field turn it into another method.
 func Methods(methods ...string) Condition {
 	if len(methods) == 0 {
 		return Condition{err: errors.New("weblimit: keyfuncs.Methods: no methods")}
@@ -135,16 +135,16 @@ func Methods(methods ...string) Condition {
 	return Condition{ask: yesOrNo(func(r Request) bool { return hasMethod(methods, r.Method()) })}
 }
 
-// hasMethod reports whether method is in methods, or is the HEAD of their GET.
+// hasMethod reports whether method is in methods. HEAD is if GET is.
 func hasMethod(methods []string, method string) bool {
 	return slices.Contains(methods, method) || method == "HEAD" && slices.Contains(methods, "GET")
 }
 
-// isMethodOf is hasMethod for one.
+// isMethodOf is hasMethod for one method.
 func isMethodOf(allowed, method string) bool {
 	return allowed == method || method == "HEAD" && allowed == "GET"
 }
 
-// isMethod reports whether a request can have this method. Methods are
-// case-sensitive and a lower-case one is a slip.
+// isMethod reports whether s is a method. Methods are case-sensitive, so one in lower
+// case is most likely a slip.
 func isMethod(s string) bool { return isToken(s) && s == strings.ToUpper(s) }

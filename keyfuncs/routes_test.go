@@ -137,7 +137,7 @@ func TestRoutesAndMethodsAreChecked(t *testing.T) {
 		wantConditionErr(t, keyfuncs.Routes("/a", route), `weblimit: keyfuncs.Routes: `+quote(route)+` is not a route, want one such as "GET /healthz"`)
 	}
 	for _, route := range []string{" /healthz", "get /healthz", "GET,POST /healthz", "G:T /healthz", "/a /b"} {
-		wantConditionErr(t, keyfuncs.Routes("/a", route), `weblimit: keyfuncs.Routes: `+quote(route)+` begins with no method`)
+		wantConditionErr(t, keyfuncs.Routes("/a", route), `weblimit: keyfuncs.Routes: `+quote(route)+` does not begin with a method in capitals`)
 	}
 	for _, method := range []string{"", "get", "GET ", "GET,POST", "GÉT"} {
 		wantConditionErr(t, keyfuncs.Methods("PUT", method), `weblimit: keyfuncs.Methods: `+quote(method)+` is not a method`)

@@ -14,14 +14,14 @@ const minSecret = 16
 //
 //	APIKey("X-API-Key").WithSecret(secret)
 //
-// Each part becomes its kind, "#" and 128 bits of HMAC-SHA-256 (RFC 2104) under the secret:
-// "apikey#…", "ip#…". This hides values that can be guessed by trying them all, such as
-// short API keys, addresses and user names, from those who read the store, logs or
-// metrics. Plain keys are hashed without a salt, or not at all.
+// Each part becomes its kind, "#" and 128 bits of HMAC-SHA-256 (RFC 2104) under the
+// secret: "apikey#…", "ip#…". This hides values that can be guessed by trying them all,
+// such as short API keys, addresses and user names, from those who read the store, logs
+// or metrics. Plain keys are hashed without a salt, or not at all.
 //
-// Limits share a bucket only under the same secret, and a new secret empties all buckets.
-// So keep it where the application keeps its secrets, the same in all processes. 32 random
-// bytes are good. The secret is copied.
+// Limits share a bucket only under the same secret, and a new secret empties all
+// buckets. So keep it where the application keeps its secrets, the same in all
+// processes. 32 random bytes are good. The secret is copied.
 //
 // The key of [Everyone] has no value to hide. Join(a, b).WithSecret(s) equals
 // Join(a.WithSecret(s), b.WithSecret(s)) unless a key had to be shortened.
@@ -77,8 +77,8 @@ func (k *hmacKey) appendHashed(dst, message []byte) []byte {
 	return base64.RawURLEncoding.AppendEncode(append(dst, '#'), sum[:16])
 }
 
-// hmacKey is HMAC-SHA-256 with the secret already mixed in. crypto/hmac would allocate for
-// each request, or need a pool.
+// hmacKey is HMAC-SHA-256 with the secret already mixed in. crypto/hmac would allocate
+// for each request, or need a pool.
 type hmacKey struct{ inner, outer [sha256.BlockSize]byte }
 
 func newHMACKey(secret []byte) *hmacKey {

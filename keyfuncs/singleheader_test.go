@@ -37,9 +37,9 @@ func TestSingleHeader(t *testing.T) {
 func TestHeadersThatHoldAListAreNoSingleHeaders(t *testing.T) {
 	t.Parallel()
 	for name, want := range map[string]string{
-		"X-Forwarded-For": `weblimit: keyfuncs.SingleHeader: X-Forwarded-For holds a list that clients can begin; use keyfuncs.TrustedProxies(proxies...)`,
-		"x-forwarded-for": `weblimit: keyfuncs.SingleHeader: x-forwarded-for holds a list that clients can begin; use keyfuncs.TrustedProxies(proxies...)`,
-		"Forwarded":       `weblimit: keyfuncs.SingleHeader: Forwarded holds a list that clients can begin; use keyfuncs.Forwarded(proxies...)`,
+		"X-Forwarded-For": `weblimit: keyfuncs.SingleHeader: X-Forwarded-For holds a list, and clients can write its first entries; use keyfuncs.TrustedProxies(proxies...)`,
+		"x-forwarded-for": `weblimit: keyfuncs.SingleHeader: x-forwarded-for holds a list, and clients can write its first entries; use keyfuncs.TrustedProxies(proxies...)`,
+		"Forwarded":       `weblimit: keyfuncs.SingleHeader: Forwarded holds a list, and clients can write its first entries; use keyfuncs.Forwarded(proxies...)`,
 	} {
 		if err := keyfuncs.SingleHeader(name, keyfuncs.Private).Err(); err == nil || err.Error() != want {
 			t.Errorf("SingleHeader(%q): %v, want %s", name, err, want)

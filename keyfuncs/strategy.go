@@ -6,48 +6,48 @@ import (
 	"net/netip"
 )
 
-// Strategy says where the address of a client is to be read. Get one from a
-// constructor; the zero Strategy is invalid and Err says so.
+// Strategy finds the address of a client. Get one from a constructor. The zero Strategy
+// is invalid, and Err says so.
 //
 //	in front of the process                    strategy
 //	nothing                                    Peer
 //	proxies with known addresses               TrustedProxies, or Forwarded for RFC 7239
 //	a number of proxies, addresses unknown     HopCount
 //	nginx that sets X-Real-IP                  XRealIP
-//	Cloudflare, and maybe proxies of yours     Cloudflare
+//	Cloudflare, and maybe your proxies         Cloudflare
 //	another CDN with a header of its own       SingleHeader
 //
-// None guesses: a header is read only when it is named here and, but for
-// HopCount, Framework and CustomAddr, only when the TCP peer is one of the
-// proxies named here. A request that came past them has its peer's address,
-// whatever its headers say. Garbage where a proxy should have written an address
-// leaves it unknown; no other header and no earlier entry is tried, since those
-// are what a client can write. So does a missing header, but a chain without
-// entries means that the proxy itself called.
+// No strategy guesses. A header is read only if it is named here and, except with
+// HopCount, Framework and CustomAddr, only if the TCP peer is one of the named proxies.
+// A request that came past the proxies has the address of its peer, whatever its
+// headers say. If a proxy's header holds garbage or is missing, the address is unknown:
+// no other header and no earlier entry is tried, since clients can write those. Only a
+// chain without entries means that the proxy itself is the client.
 //
-// An address is read bare, as "ip:port", "[v6]" or "[v6]:port". IPv4 mapped into
-// IPv6 is IPv4, and zones are dropped, before anything is compared.
+// Addresses may be written bare, as "ip:port", "[v6]" or "[v6]:port". Before they are
+// compared, IPv4 mapped into IPv6 becomes IPv4, and zones are dropped.
 //
-// Before going live, log Addr for some requests of your own, from an address
-// that you know, once with X-Forwarded-For: 198.51.100.1 made up: it must be
-// your address each time.
+// Before going live, log Addr for some requests of your own, from an address that you
+// know, and once with a made-up X-Forwarded-For: 198.51.100.1. It must be your address
+// each time.
 //
-// A Strategy is a small immutable value, safe to copy and for concurrent use.
+// A Strategy is a small immutable value. It is safe to copy and for concurrent use.
 type Strategy struct {
 	name string
-	// addr gives a normal address, or anything without ok. Nil when err is set.
+	// addr returns a normal address; without ok it may return anything. Nil if err is
+	// set.
 	addr func(Request) (netip.Addr, bool)
-	// open is set when a client that reaches the process past all proxies may
-	// choose its address.
+	// open is set if a client that reaches the process past all proxies can choose its
+	// address.
 	open bool
 	err  error
 }
 
-var errZeroStrategy = errors.New("weblimit: keyfuncs: the zero Strategy reads no address, use a constructor such as keyfuncs.TrustedProxies")
+var errZeroStrategy = errors.New("weblimit: keyfuncs: the zero Strategy finds no address, use a constructor such as keyfuncs.TrustedProxies")
 
-// Addr is the address of the client that sent r, for logs, metrics and decisions
-// of your own. It reports false when the address is unknown or Err is not nil.
-// It is IPv4 or IPv6, never one mapped into the other, and has no zone.
+// Addr returns the address of the client that sent r, for logs, metrics and decisions
+// of your own. It reports false if the address is unknown or Err is not nil. The
+// address is IPv4 or IPv6, never IPv4 mapped into IPv6, and has no zone.
 func (s Strategy) Addr(r Request) (netip.Addr, bool) {
 	if s.addr == nil {
 		return netip.Addr{}, false
@@ -59,8 +59,8 @@ func (s Strategy) Addr(r Request) (netip.Addr, bool) {
 	return addr, true
 }
 
-// Err is what is wrong with how s was built, such as HopCount(0), and nil when
-// nothing is. Whatever s is handed to reports it too.
+// Err returns what is wrong with how s was built, such as HopCount(0), or nil. What is
+// built with s reports this error, too.
 func (s Strategy) Err() error {
 	if s.addr == nil && s.err == nil {
 		return errZeroStrategy
@@ -68,13 +68,15 @@ func (s Strategy) Err() error {
 	return s.err
 }
 
-// Peer reads the address of the TCP peer and no header; it is what [ClientIP]
-// does without arguments. A unix socket has none.
+// Peer takes the address of the TCP peer and reads no header. It is the default of
+// [ClientIP]. A unix socket has no address.
 //
 // # Security
 //
-// Safe where clients connect to the process directly: a TCP peer can't be
-// forged. Not useful behind a proxy, which is then the peer of everybody.
+// Safe where clients connect to the process directly: the address of a TCP peer can't
+// be forged.
+//
+// Not useful behind a proxy, which is the peer of all requests.
 func Peer() Strategy { return Strategy{name: "Peer", addr: peerAddr} }
 
 func peerAddr(r Request) (netip.Addr, bool) {
@@ -85,16 +87,15 @@ func peerAddr(r Request) (netip.Addr, bool) {
 	return addr, addr.IsValid()
 }
 
-// CustomAddr reads what f finds, such as the address that a middleware of yours
-// has put into the context. f runs on every request, maybe on many at once, and
-// must not block.
+// CustomAddr takes the address that f returns, such as one that your middleware has put
+// into the context. f is called for each request, concurrently, and must be fast. The
+// address is unknown if f reports false.
 //
 // Err reports a nil f.
 //
 // # Security
 //
-// As safe as f is. Where f reads a header it must first see who sent it:
-// [Request] gives the peer.
+// As safe as f. Before f reads a header it must check who sent it, with [Request.Peer].
 func CustomAddr(f func(Request) (netip.Addr, bool)) Strategy {
 	if f == nil {
 		return Strategy{err: errors.New("weblimit: keyfuncs.CustomAddr: no function")}
@@ -105,7 +106,7 @@ func CustomAddr(f func(Request) (netip.Addr, bool)) Strategy {
 	}}
 }
 
-// onlyStrategy is the one that was given, or Peer. constructor is what for.
+// onlyStrategy returns the given strategy, or Peer if there is none.
 func onlyStrategy(constructor string, strategies []Strategy) (Strategy, error) {
 	switch len(strategies) {
 	case 0:

@@ -177,7 +177,7 @@ func TestMistakesInStrategiesAreErrors(t *testing.T) {
 		s    keyfuncs.Strategy
 		want string
 	}{
-		{keyfuncs.Strategy{}, "weblimit: keyfuncs: the zero Strategy reads no address, use a constructor such as keyfuncs.TrustedProxies"},
+		{keyfuncs.Strategy{}, "weblimit: keyfuncs: the zero Strategy finds no address, use a constructor such as keyfuncs.TrustedProxies"},
 		{keyfuncs.TrustedProxies(), "weblimit: keyfuncs.TrustedProxies: " + none},
 		{keyfuncs.Forwarded(), "weblimit: keyfuncs.Forwarded: " + none},
 		{keyfuncs.XRealIP(), "weblimit: keyfuncs.XRealIP: " + none},
@@ -190,11 +190,11 @@ func TestMistakesInStrategiesAreErrors(t *testing.T) {
 		{keyfuncs.CustomAddr(nil), "weblimit: keyfuncs.CustomAddr: no function"},
 		{
 			keyfuncs.TrustedProxies("0.0.0.0/0"),
-			"weblimit: keyfuncs.TrustedProxies: these networks trust every address, so that clients choose theirs; use HopCount",
+			"weblimit: keyfuncs.TrustedProxies: these networks contain every address, so clients could choose theirs; use HopCount",
 		},
 		{
 			keyfuncs.Forwarded("10.0.0.0/8", "::/1", "8000::/1"),
-			"weblimit: keyfuncs.Forwarded: these networks trust every address, so that clients choose theirs; use HopCount",
+			"weblimit: keyfuncs.Forwarded: these networks contain every address, so clients could choose theirs; use HopCount",
 		},
 	} {
 		wantStrategyErr(t, tt.s, tt.want)

@@ -9,31 +9,33 @@ import (
 	"strings"
 )
 
-// A header may hold a megabyte, which would be hashed on each request.
+// maxToken is the longest token, in bytes. Longer header values are not hashed.
 const maxToken = 1024
 
 // Tokens holds for requests that carry one of these tokens in a header:
-// Tokens("X-Bypass-Token", monitoring, partner). "Authorization" means its
-// Bearer token, as in [APIKey]. A header of several lines holds none.
 //
-// Tokens have 16 to 1024 bytes; take 32 random ones, in hexadecimal or base64.
-// Only their SHA-256 is kept, and what a request brings is compared with all of
-// them in constant time. No error shows a token.
+//	Tokens("X-Bypass-Token", monitoring, partner)
 //
-// Err reports a header that [Header] would not take, no tokens, and a token that
-// is empty, too short or long, or has a byte that no header can hold, such as the
-// newline at the end of the file that it was read from.
+// "Authorization" means its Bearer token, as in [APIKey]. It does not hold if the
+// header has several lines.
+//
+// A token has 16 to 1024 bytes; use 32 random ones in hexadecimal or base64. Only its
+// SHA-256 is kept, and the token of a request is compared with all of them in constant
+// time. No error shows a token.
+//
+// Err reports a header that [Header] would not take, no tokens, and a token that is
+// empty, too short or too long, or contains a byte that no header can hold, such as the
+// newline at the end of a file.
 //
 // # Security
 //
-// Safe over TLS with tokens that are random and on nobody else's way: proxies
-// and access logs see headers. Give each partner its own, so that one can be
-// taken back.
+// Safe over TLS with random tokens that nobody else can see: proxies and access logs
+// see headers. Give each partner a token of its own, so that it can be revoked.
 //
-// A wrong token is no error: the condition does not hold, and the request is
-// limited like any other. So guessing is limited too where the limits of this
-// limiter include one by [ClientIP]. Behind [Not] or Unless think the other way
-// round.
+// A wrong token is no error: the condition does not hold, and the request is limited
+// like any other. So guesses are limited if the limiter has a limit by [ClientIP].
+// Inside [Not] or Unless it is the other way round: requests without a token are the
+// exempt ones.
 func Tokens(header string, tokens ...string) Condition {
 	if problem := checkName("header", header); problem != "" {
 		return Condition{err: nameError("Tokens", header, problem)}
@@ -69,7 +71,7 @@ func Tokens(header string, tokens ...string) Condition {
 	})}
 }
 
-// checkToken says what is wrong with a token without showing it.
+// checkToken returns what is wrong with a token, without showing it, or "".
 func checkToken(token string) string {
 	switch {
 	case token == "":
@@ -79,7 +81,7 @@ func checkToken(token string) string {
 	case len(token) > maxToken:
 		return fmt.Sprintf("has %d bytes, want %d or fewer", len(token), maxToken)
 	case strings.ContainsFunc(token, func(c rune) bool { return c < '!' || c > '~' }):
-		return "holds a blank, a line break or a byte outside ASCII"
+		return "contains whitespace, a control character or a byte outside ASCII"
 	}
 	return ""
 }

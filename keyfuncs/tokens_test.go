@@ -70,11 +70,11 @@ func TestTrap40ShortAndEmptyTokensAreRefused(t *testing.T) {
 		{"a", "token 2 of 3 has 1 bytes, want 16 or more"},
 		{"fifteen-bytes..", "token 2 of 3 has 15 bytes, want 16 or more"},
 		{strings.Repeat("x", 1025), "token 2 of 3 has 1025 bytes, want 1024 or fewer"},
-		{monitoring + "\n", "token 2 of 3 holds a blank, a line break or a byte outside ASCII"},
-		{" " + monitoring, "token 2 of 3 holds a blank, a line break or a byte outside ASCII"},
-		{strings.Repeat(" ", 32), "token 2 of 3 holds a blank, a line break or a byte outside ASCII"},
-		{monitoring + "é", "token 2 of 3 holds a blank, a line break or a byte outside ASCII"},
-		{monitoring + "\xff", "token 2 of 3 holds a blank, a line break or a byte outside ASCII"},
+		{monitoring + "\n", "token 2 of 3 contains whitespace, a control character or a byte outside ASCII"},
+		{" " + monitoring, "token 2 of 3 contains whitespace, a control character or a byte outside ASCII"},
+		{strings.Repeat(" ", 32), "token 2 of 3 contains whitespace, a control character or a byte outside ASCII"},
+		{monitoring + "é", "token 2 of 3 contains whitespace, a control character or a byte outside ASCII"},
+		{monitoring + "\xff", "token 2 of 3 contains whitespace, a control character or a byte outside ASCII"},
 	} {
 		c := keyfuncs.Tokens("X-Bypass-Token", monitoring, tt.token, partner)
 		wantConditionErr(t, c, "weblimit: keyfuncs.Tokens: "+tt.want)

@@ -11,32 +11,33 @@ import (
 // has stored the user's ID: in the framework's own locals (Set in gin and echo, Locals in
 // fiber) or in the context. The key is "user:alice".
 //
-// The ID may be a string, an integer, a type based on one of these, or a type with a String
-// method, such as a UUID; a String method is preferred. String must always return the same
-// text for the same user, and different texts for different users. The number 42 and the
-// text "42" are the same user.
+// The ID may be a string, an integer, a type based on one of these, or a type with a
+// String method, such as a UUID; a String method is preferred. String must always
+// return the same text for the same user, and different texts for different users. The
+// number 42 and the text "42" are the same user.
 //
-// The key is [Missing] if nothing is stored, or "", a nil pointer, or a value of any other
-// type.
+// The key is [Missing] if nothing is stored, or "", a nil pointer, or a value of any
+// other type.
 //
 // Err reports a contextKey that is nil or not comparable.
 //
 // # Security
 //
-// Safe if the limit runs after authentication. In front of it nothing is stored and the key
-// is always missing; use [First] to limit such requests by IP.
+// Safe if the limit runs after authentication. In front of it nothing is stored and the
+// key is always missing; use [First] to limit such requests by IP.
 func User(contextKey any) Func { return stored("User", kindUser, contextKey) }
 
-// Tenant limits each tenant, such as a customer's organisation, as one bucket for all of its
-// users. contextKey and the stored value are as in [User]. The key is "tenant:acme".
+// Tenant limits each tenant, such as a customer's organisation, as one bucket for all
+// of its users. contextKey and the stored value are as in [User]. The key is
+// "tenant:acme".
 //
 // # Security
 //
 // Safe if the limit runs after a check that the user belongs to the tenant.
 //
-// Not safe for a tenant that is read from a host name, path or header without such a check:
-// a client could use up the bucket of another tenant. One user can use up the bucket of the
-// whole tenant; give each user a smaller limit beside it.
+// Not safe for a tenant that is read from a host name, path or header without such a
+// check: a client could use up the bucket of another tenant. One user can use up the
+// bucket of the whole tenant; give each user a smaller limit beside it.
 func Tenant(contextKey any) Func { return stored("Tenant", kindTenant, contextKey) }
 
 // stored returns a Func over the ID stored under contextKey.
