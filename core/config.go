@@ -68,11 +68,11 @@ type Config struct {
 	// function gets the denial and returns plain text. Defaults to English.
 	Details map[string]func(Decision) string
 
-	// OnWarning gets an event when a client reaches a level of [Limit.WarnAt], once per
-	// key, level and window, of fixed and calendar windows over all processes, of
-	// others in each. Calendar windows without WarnAt have levels of 0.8, 0.9 and 1
-	// then: the usage mails that such quotas need. It runs within the request, maybe
-	// many at once, and must not block. Defaults to none.
+	// OnWarning gets an event when a client reaches a level of [Limit.WarnAt],
+	// once per key, level and window, of fixed and calendar windows over all
+	// processes, of others in each. Calendar windows without WarnAt have levels of
+	// 0.8, 0.9 and 1 then: the usage mails that such quotas need. It runs within the request, maybe many
+	// at once, and must not block. Defaults to none.
 	OnWarning func(context.Context, Warning)
 
 	// Observe hears of every decision, of what is settled later, and of the store's events:

@@ -76,9 +76,8 @@ func (l *Limiter) queue(ctx context.Context, c *call, s subject, d *Decision, at
 	}
 }
 
-// hold keeps a request waiting until its turn, or until freed says something. It
-// reports false if its context ended before: then somebody else may get its place.
-// asked is when the store decided.
+// hold keeps a request waiting until its turn, or until freed says something. It reports false if its context
+// ended before: then somebody else may get its place. asked is when the store decided.
 func (l *Limiter) hold(ctx context.Context, c *call, d *Decision, at *place, asked, turn time.Time, freed <-chan struct{}) bool {
 	began := time.Now()
 	inTime := sleep(ctx, time.Until(turn), freed)
