@@ -62,28 +62,3 @@ func ExamplePerBillingMonth() {
 	// 2028-02-29 to 2028-03-31
 	// 2028-03-31 to 2028-04-30
 }
-
-// A monthly quota of 1000 calls, of which the last 200 are served with less.
-func ExampleLimit_Soft() {
-	limiter, err := core.New(core.Config{
-		Store:  core.NewMemory(),
-		Limits: []core.Limit{core.PerMonth(1000, time.UTC).Soft(800).By(keyfuncs.User("userID")).Named("monthly")},
-		OnWarning: func(_ context.Context, w core.Warning) {
-			fmt.Printf("mail to %s: %d of %d used\n", w.Key, w.Used, w.Burst)
-		},
-	})
-	if err != nil {
-		panic(err)
-	}
-	for _, cost := range []int64{700, 100, 50, 100} {
-		d := limiter.AllowKey(context.Background(), "user:42", cost)
-		fmt.Println(d.Allowed, d.OverSoft())
-	}
-	// Output:
-	// true false
-	// mail to user:42: 800 of 1000 used
-	// true false
-	// true true
-	// mail to user:42: 950 of 1000 used
-	// true true
-}

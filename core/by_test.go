@@ -1,0 +1,105 @@
+package core_test
+
+import (
+	"fmt"
+	"net/http"
+	"testing"
+
+	"github.com/weblimit/weblimit/core"
+	"github.com/weblimit/weblimit/keyfuncs"
+)
+
+func TestOnMissingKey(t *testing.T) {
+	t.Parallel()
+	byUser := core.PerHour(2).By(keyfuncs.User("userID")).Named("user")
+	byTenant := core.PerHour(7).By(keyfuncs.Header("X-Tenant")).Named("tenant")
+	all := everyone(9).Named("all")
+	type answer struct {
+		allowed   bool
+		reason    core.Reason
+		remaining []int64
+	}
+	within := func(n ...int64) answer { return answer{true, core.ReasonWithinLimit, n} }
+	exceeded := func(n ...int64) answer { return answer{false, core.ReasonLimitExceeded, n} }
+	missing := answer{false, core.ReasonMissingKey, []int64{0}}
+	for _, tt := range []struct {
+		name   string
+		limits []core.Limit
+		want   []answer // of requests without user and tenant, one after the other
+		asked  int64    // how often the store was
+	}{
+		{"by default all share a bucket", []core.Limit{byUser}, []answer{within(1), within(0), exceeded(0)}, 3},
+		{"ShareBucket is that default", []core.Limit{byUser.OnMissingKey(core.ShareBucket)}, []answer{within(1), within(0), exceeded(0)}, 3},
+		{"DenyRequest denies", []core.Limit{byUser.OnMissingKey(core.DenyRequest)}, []answer{missing, missing}, 0},
+		{"SkipLimit passes over the limit", []core.Limit{byUser.OnMissingKey(core.SkipLimit)}, []answer{within(), within(), within()}, 0},
+		{"SkipLimit leaves it to the others", []core.Limit{byUser.OnMissingKey(core.SkipLimit), all}, []answer{within(8), within(7)}, 2},
+		{"DenyRequest charges no other limit", []core.Limit{all, byUser.OnMissingKey(core.DenyRequest)}, []answer{missing, missing}, 0},
+		{"DenyRequest in front charges no other limit", []core.Limit{byUser.OnMissingKey(core.DenyRequest), all}, []answer{missing}, 0},
+		{"SkipLimit does not hide a denial", []core.Limit{byTenant.OnMissingKey(core.SkipLimit), byUser.OnMissingKey(core.DenyRequest)}, []answer{missing}, 0},
+		{"SkipLimit beside a shared bucket", []core.Limit{byTenant.OnMissingKey(core.SkipLimit), byUser}, []answer{within(1), within(0), exceeded(0)}, 3},
+		{"two shared buckets are apart", []core.Limit{byTenant, byUser}, []answer{within(6, 1), within(5, 0), exceeded(5, 0)}, 3},
+		{"all three", []core.Limit{byUser, byTenant.OnMissingKey(core.SkipLimit), core.PerHour(1).By(keyfuncs.APIKey()).Named("key").OnMissingKey(core.DenyRequest)}, []answer{missing}, 0},
+		{"one part of a joined key is enough to miss", []core.Limit{core.PerHour(5).By(keyfuncs.Everyone(), keyfuncs.User("userID")).OnMissingKey(core.DenyRequest)}, []answer{missing}, 0},
+		{"a limit that does not apply denies nothing", []core.Limit{byUser.OnMissingKey(core.DenyRequest).When(keyfuncs.Methods("POST")), all}, []answer{within(8)}, 1},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			store := newFlaky(false)
+			l := limiterOn(t, store, tt.limits...)
+			for i, want := range tt.want {
+				d := l.Allow(&request{})
+				wantDecision(t, fmt.Sprint("request ", i+1), d, want.allowed, want.reason, want.remaining...)
+				if len(want.remaining) == 0 {
+					wantNothingTold(t, "no limit applies", d)
+				}
+			}
+			if n := store.calls.Load(); n != tt.asked {
+				t.Errorf("the store was asked %d times, want %d", n, tt.asked)
+			}
+			// Who has the key has a bucket of his own, whatever the others did.
+			d := l.Allow(&request{values: map[any]any{"userID": "alice"}, headers: map[string]string{"X-Tenant": "acme", "X-Api-Key": "0123456789abcdef"}})
+			if !d.Allowed {
+				t.Errorf("a request with all keys: denied because %v", d.Reason)
+			}
+		})
+	}
+}
+
+func TestDenialForAMissingKey(t *testing.T) {
+	t.Parallel()
+	for when, policy := range map[core.HeadersWhen]string{
+		core.Always:    `"all";q=9;w=3600, "user";q=2;w=3600`,
+		core.NearLimit: `"all";q=9;w=3600, "user";q=2;w=3600`,
+		core.OnDenial:  `"all";q=9;w=3600, "user";q=2;w=3600`,
+		core.Never:     "",
+	} {
+		store := newFlaky(true) // nor does an outage matter
+		l := newLimiter(t, core.Config{Store: store, Headers: everyDialect, HeadersWhen: when, Limits: []core.Limit{
+			everyone(9).Named("all"),
+			core.PerHour(2).By(keyfuncs.User("userID")).Named("user").OnMissingKey(core.DenyRequest).WarnAt(0.1),
+		}})
+		d := l.Allow(&request{})
+		if d.Status() != http.StatusTooManyRequests || d.RetryAfter != 0 || d.Err != nil {
+			t.Errorf("status %d, wait %v, error %v; want 429 and neither", d.Status(), d.RetryAfter, d.Err)
+		}
+		if b, ok := d.Binding(); ok {
+			t.Errorf("limit %q binds a request that no limit was asked about", b.Rule.Name)
+		}
+		wantProblem(t, &d, `{"type":"https://iana.org/assignments/http-problem-types#quota-exceeded","title":"Quota Exceeded","status":429,"detail":"The request does not identify its client.","violated-policies":["user"]}`)
+		wantHeaders(t, &d, policy, "", "")
+		if store.calls.Load() != 0 {
+			t.Error("the store was asked")
+		}
+	}
+}
+
+// AllowKey says the key itself: none is missing.
+func TestAllowKeyPassesOverWhatReadsRequests(t *testing.T) {
+	t.Parallel()
+	store, _ := at()
+	no := keyfuncs.Matches(func(keyfuncs.Request) bool { return false })
+	l := limiterOn(t, store, core.PerHour(9).By(keyfuncs.User("userID")).OnMissingKey(core.DenyRequest).
+		When(no).CostBy(func(keyfuncs.Request) int64 { return -1 }).
+		Tiers(func(keyfuncs.Request) core.Limit { return core.PerHour(1) }))
+	wantDecision(t, "a key", l.AllowKey(t.Context(), "user:alice", 4), true, core.ReasonWithinLimit, 5)
+}

@@ -1,0 +1,107 @@
+package core_test
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/weblimit/weblimit/core"
+	"github.com/weblimit/weblimit/keyfuncs"
+)
+
+// Five failed logins within fifteen minutes. Successful ones are given back.
+func ExampleLimit_RefundOn() {
+	limiter := core.ForLimits(core.NewMemory(), []core.Limit{
+		core.Per(5, 15*time.Minute).SlidingLog().By(keyfuncs.ClientIP()).Named("login").RefundOn(core.Successes),
+	})
+	for _, status := range []int{401, 200, 401} {
+		d := limiter.AllowKey(ctx, "ip:192.0.2.1", 1)
+		d.Settle(core.Outcome{Status: status}) // adapters do this after the handler
+		if err := limiter.Drain(ctx); err != nil {
+			fmt.Println(err)
+		}
+		after, _ := limiter.Peek(ctx, "ip:192.0.2.1", 1)
+		b, _ := after.Binding()
+		fmt.Println(status, "-", b.Remaining, "attempts left")
+	}
+	// Output:
+	// 401 - 4 attempts left
+	// 200 - 4 attempts left
+	// 401 - 3 attempts left
+}
+
+// The cost of a language model's answer is known only after it is written.
+func ExampleLimit_Estimate() {
+	limiter := core.ForLimits(core.NewMemory(), []core.Limit{
+		core.PerDay(10_000).FixedWindow().By(keyfuncs.User("userID")).Named("tokens").Estimate(500),
+	})
+	d := limiter.Allow(&request{values: map[any]any{"userID": "alice"}})
+	b, _ := d.Binding()
+	fmt.Println(b.Remaining, "left of the day, with an estimate of 500")
+
+	ctx := core.NewContext(ctx, d) // the middleware's context for the handler
+	for _, tokens := range []int64{120, 60} {
+		if err := core.Charge(ctx, tokens); err != nil { // the handler, as it goes
+			fmt.Println(err)
+		}
+	}
+	d.Settle(core.Outcome{Status: 200})
+	if err := limiter.Drain(ctx); err != nil {
+		fmt.Println(err)
+	}
+	after, _ := limiter.Peek(ctx, keyfuncs.Encode("user", "alice"), 1)
+	b, _ = after.Binding()
+	fmt.Println(b.Remaining, "left after 180 tokens")
+	// Output:
+	// 9500 left of the day, with an estimate of 500
+	// 9820 left after 180 tokens
+}
+
+// The estimate can depend on the request.
+func ExampleLimit_EstimateBy() {
+	limiter := core.ForLimits(core.NewMemory(), []core.Limit{
+		core.PerDay(10_000).FixedWindow().By(keyfuncs.User("userID")).EstimateBy(func(r keyfuncs.Request) int64 {
+			if _, long := r.Header("X-Long-Answer", 0); long {
+				return 4000
+			}
+			return 500
+		}),
+	})
+	for _, headers := range []map[string]string{nil, {"X-Long-Answer": "1"}} {
+		d := limiter.Allow(&request{values: map[any]any{"userID": "alice"}, headers: headers})
+		b, _ := d.Binding()
+		fmt.Println(b.Remaining)
+	}
+	// Output:
+	// 9500
+	// 5500
+}
+
+// Without a limit with an estimate there is nothing to correct, which a handler may
+// ignore.
+func ExampleCharge() {
+	limiter := core.ForLimits(core.NewMemory(), []core.Limit{core.PerDay(10).By(keyfuncs.ClientIP())})
+	ctx := core.NewContext(ctx, limiter.AllowKey(ctx, "ip:192.0.2.1", 1))
+	fmt.Println(core.Charge(ctx, 120))
+	// Output: weblimit: no limit with an estimate was charged for this request
+}
+
+// A job gives its slot back when it is done.
+func ExampleDecision_Settle() {
+	limiter := core.ForLimits(core.NewMemory(), []core.Limit{
+		core.Concurrent(1).By(keyfuncs.User("userID")).Named("jobs"),
+	})
+	run := func() (allowed bool) {
+		d := limiter.AllowKey(ctx, "user:42", 1)
+		defer d.Settle(core.Outcome{})
+		return d.Allowed
+	}
+	for range 2 {
+		fmt.Println(run())
+		if err := limiter.Drain(ctx); err != nil { // slots come back in the background
+			fmt.Println(err)
+		}
+	}
+	// Output:
+	// true
+	// true
+}

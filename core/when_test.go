@@ -1,0 +1,99 @@
+package core_test
+
+import (
+	"slices"
+	"testing"
+
+	"github.com/weblimit/weblimit/core"
+	"github.com/weblimit/weblimit/keyfuncs"
+)
+
+func TestWhenAndUnless(t *testing.T) {
+	t.Parallel()
+	writes, health := keyfuncs.Methods("POST", "PUT"), keyfuncs.Routes("/healthz")
+	get, post := &request{}, &request{method: "POST"}
+	ping := &request{method: "POST", route: "/healthz"}
+	for _, tt := range []struct {
+		name   string
+		limits []core.Limit
+		r      *request
+		want   []int64 // what remains of the limits that apply
+	}{
+		{"it holds", []core.Limit{everyone(5).When(writes)}, post, []int64{4}},
+		{"it does not hold", []core.Limit{everyone(5).When(writes)}, get, nil},
+		{"an exemption holds", []core.Limit{everyone(5).Unless(writes)}, post, nil},
+		{"an exemption does not hold", []core.Limit{everyone(5).Unless(writes)}, get, []int64{4}},
+		{"both of two hold", []core.Limit{everyone(5).When(writes).When(health)}, ping, []int64{4}},
+		{"one of two holds", []core.Limit{everyone(5).When(writes).When(health)}, post, nil},
+		{"the other of two holds", []core.Limit{everyone(5).When(health).When(writes)}, post, nil},
+		{"a condition and an exemption", []core.Limit{everyone(5).When(writes).Unless(health)}, post, []int64{4}},
+		{"a condition and an exemption that holds", []core.Limit{everyone(5).When(writes).Unless(health)}, ping, nil},
+		{"one limit of two applies", []core.Limit{everyone(5).Named("a").When(health), everyone(9).Named("b")}, get, []int64{8}},
+		{"each of two limits applies", []core.Limit{everyone(5).Named("a").When(writes), everyone(9).Named("b").Unless(health)}, post, []int64{4, 8}},
+		{"none of two limits applies", []core.Limit{everyone(5).Named("a").When(writes), everyone(9).Named("b").When(health)}, get, nil},
+		{"a limit in shadow mode does not apply", []core.Limit{everyone(5).When(writes).Shadow()}, get, nil},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			store := newFlaky(false)
+			l := newLimiter(t, core.Config{Store: store, Limits: tt.limits, Headers: everyDialect})
+			d := l.Allow(tt.r)
+			wantDecision(t, tt.name, d, true, core.ReasonWithinLimit, tt.want...)
+			if tt.want == nil {
+				wantNothingTold(t, tt.name, d)
+			} else if told(d).Get("RateLimit") == "" {
+				t.Error("the client is told nothing of the limit that applied")
+			}
+			if asked := store.calls.Load() > 0; asked != (tt.want != nil) {
+				t.Errorf("the store was asked: %v", asked)
+			}
+		})
+	}
+}
+
+// Trap 27: what no limit applies to is no matter of outages either.
+func TestOutageOfALimitThatDoesNotApply(t *testing.T) {
+	t.Parallel()
+	store := newFlaky(true)
+	d := limiterOn(t, store, everyone(5).When(keyfuncs.Methods("POST")).OnOutage(core.Deny)).Allow(&request{})
+	wantDecision(t, "no limit applies", d, true, core.ReasonWithinLimit)
+	if d.Err != nil || store.calls.Load() != 0 {
+		t.Errorf("the store was asked: %v", d.Err)
+	}
+}
+
+// What belongs to a limit is not read where the limit does not apply.
+func TestALimitThatDoesNotApplyReadsNothing(t *testing.T) {
+	t.Parallel()
+	limit := core.PerHour(1).Named("a").
+		By(keyfuncs.Custom("x", func(keyfuncs.Request) (string, bool) { t.Error("the key was read"); return "", false })).
+		OnMissingKey(core.DenyRequest).
+		CostBy(func(keyfuncs.Request) int64 { t.Error("the cost was read"); return -1 }).
+		Tiers(func(keyfuncs.Request) core.Limit { t.Error("the tier was read"); return core.Limit{} }).
+		When(keyfuncs.Methods("POST"))
+	d := limiterOn(t, core.NewMemory(), limit, everyone(5).Named("b")).Allow(&request{})
+	wantDecision(t, "the other limit", d, true, core.ReasonWithinLimit, 4)
+}
+
+// A Limit is a value: what is derived from it does not change it, or another.
+func TestDerivedLimitsKeepTheirOwnConditions(t *testing.T) {
+	t.Parallel()
+	yes := keyfuncs.Matches(func(keyfuncs.Request) bool { return true })
+	base := everyone(9).When(yes).When(yes).When(yes) // where an append would have room
+	gets, posts := base.Named("gets").When(keyfuncs.Methods("GET")), base.Named("posts").When(keyfuncs.Methods("POST"))
+	d := limiterOn(t, core.NewMemory(), base, gets, posts).Allow(&request{method: "POST"})
+	var names []string
+	for _, r := range d.Results() {
+		names = append(names, r.Rule.Name)
+	}
+	if want := []string{"default", "posts"}; !slices.Equal(names, want) {
+		t.Errorf("a POST is counted by %q, want %q", names, want)
+	}
+	levels := []float64{0.9, 0.1}
+	warned := everyone(10).WarnAt(levels...)
+	levels[0], levels[1] = 0.5, 0.5
+	d = limiterOn(t, core.NewMemory(), warned).Allow(&request{})
+	if d.WarnLevel() != 0.1 {
+		t.Errorf("the first of 10 has the warning level %v, want 0.1", d.WarnLevel())
+	}
+}
