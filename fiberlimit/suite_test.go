@@ -133,6 +133,8 @@ func (s server) Listen(tb testing.TB) string {
 	if err != nil {
 		tb.Fatal(err)
 	}
+	// Outcomes waits until every goroutine has ended. By default idle workers take 20 s.
+	s.app.Server().MaxIdleWorkerDuration = 100 * time.Millisecond
 	served := make(chan error)
 	go func() { served <- s.app.Listener(l) }()
 	tb.Cleanup(func() {

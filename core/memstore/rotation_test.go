@@ -20,7 +20,7 @@ func TestTenMillionKeysNeitherGrowMemoryNorFreeABlockedClient(t *testing.T) {
 	const buckets = 1 << 16
 	rounds := 100
 	if race.Enabled {
-		rounds = 10
+		rounds = 3
 	}
 	before := heap()
 	m, _ := small(t, buckets)

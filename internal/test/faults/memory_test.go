@@ -39,9 +39,9 @@ func (*gone) Blocks(context.Context, []*core.Rule) iter.Seq2[core.Blocked, error
 // memory nor frees a client that has nothing left. Not parallel: it measures the heap
 // of the process.
 func TestTenMillionKeysInAnOutage(t *testing.T) {
-	keys := 10_000_000
+	const keys = 10_000_000
 	if race.Enabled {
-		keys /= 8
+		t.Skip("one goroutine, 40 seconds and nothing to detect; make test runs this without the race detector")
 	}
 	store := new(gone)
 	heard := listen(store)
