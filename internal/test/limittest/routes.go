@@ -49,8 +49,9 @@ func (e *env) advised(log *logged, known bool, name string) {
 	}
 }
 
-// inPlaces runs f for each place of a limiter that is not on a route.
-func (e *env) inPlaces(f func(app App, known bool), config core.Config) {
+// inPlaces runs f for each place of a limiter that is not on a route, on an app that
+// has counted's routes.
+func (e *env) inPlaces(f func(s *site, c *counted, known bool), config core.Config) {
 	e.Helper()
 	for _, front := range []bool{false, true} {
 		log := new(logged)
@@ -60,7 +61,9 @@ func (e *env) inPlaces(f func(app App, known bool), config core.Config) {
 		if front {
 			app, known = App{Front: app.Layers}, e.differs.RoutesInFront
 		}
-		f(app, known)
+		c := new(counted)
+		app.Routes = c.routes()
+		f(e.serve(app), c, known)
 		name := "Config.Bypass"
 		if len(config.Bypass) == 0 {
 			name = "limit " + core.DefaultName
@@ -100,10 +103,7 @@ var routes = []scenario{
 			"the route, for all methods":  keyfuncs.All(keyfuncs.Methods("POST"), keyfuncs.Routes("/login")),
 			"not what is another's route": keyfuncs.All(keyfuncs.Methods("POST"), keyfuncs.Not(keyfuncs.Routes("POST /items/{id}", "POST /items/:id"))),
 		} {
-			e.inPlaces(func(app App, known bool) {
-				var c counted
-				app.Routes = c.routes()
-				s := e.serve(app)
+			e.inPlaces(func(s *site, c *counted, known bool) {
 				e.passes("a read", s.get("/items/1")) // where a framework needs a request to know where the limiter stands
 				for i := range 100 {
 					s.do("POST", "/login")
@@ -121,10 +121,7 @@ var routes = []scenario{
 		}
 	}},
 	{"a limit unless it is one route holds wherever its limiter stands", func(e *env) {
-		e.inPlaces(func(app App, known bool) {
-			var c counted
-			app.Routes = c.routes()
-			s := e.serve(app)
+		e.inPlaces(func(s *site, c *counted, known bool) {
 			for range 20 {
 				s.get("/items/1")
 			}
@@ -140,10 +137,7 @@ var routes = []scenario{
 		}, core.Config{Limits: []core.Limit{core.PerDay(5).By(keyfuncs.ClientIP()).Unless(keyfuncs.Routes("GET /healthz"))}})
 	}},
 	{"a bypass of a route in front of the router lets nothing else through", func(e *env) {
-		e.inPlaces(func(app App, known bool) {
-			var c counted
-			app.Routes = c.routes()
-			s := e.serve(app)
+		e.inPlaces(func(s *site, c *counted, known bool) {
 			s.get("/items/1")
 			for range 20 {
 				s.get("/healthz")
@@ -165,10 +159,7 @@ var routes = []scenario{
 		})
 	}},
 	{"requests whose route is not known share one bucket by route", func(e *env) {
-		e.inPlaces(func(app App, known bool) {
-			var c counted
-			app.Routes = c.routes()
-			s := e.serve(app)
+		e.inPlaces(func(s *site, c *counted, known bool) {
 			for i := range 100 {
 				s.get(fmt.Sprint("/items/", i))
 				s.get(fmt.Sprint("/nowhere/", i))
@@ -180,10 +171,7 @@ var routes = []scenario{
 		}, core.Config{Limits: []core.Limit{core.PerDay(5).By(keyfuncs.Route())}})
 	}},
 	{"those whose route is not known have no reserved share", func(e *env) {
-		e.inPlaces(func(app App, known bool) {
-			var c counted
-			app.Routes = c.routes()
-			s := e.serve(app)
+		e.inPlaces(func(s *site, c *counted, known bool) {
 			for range 20 {
 				s.get("/healthz")
 			}

@@ -24,13 +24,7 @@ var combinationTable = []tableTest{
 // under which operations are charged once.
 func (r *rig) eachPenalized(n int64, run func(r *rig, rule *core.Rule)) {
 	r.Helper()
-	for name, limit := range Algorithms(n, 24*time.Hour) {
-		r.Run(name, func(t *testing.T) {
-			same := *r
-			same.T = t
-			run(&same, rule(t, once(penalized(limit))))
-		})
-	}
+	r.eachAs(n, 24*time.Hour, func(l core.Limit) core.Limit { return once(penalized(l)) }, run)
 }
 
 // wantOperationBlocked takes an operation that a block has left so long for.

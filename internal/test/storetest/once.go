@@ -3,9 +3,7 @@ package storetest
 import (
 	"context"
 	"fmt"
-	"sync"
 	"sync/atomic"
-	"testing"
 	"time"
 
 	"github.com/weblimit/weblimit/core"
@@ -59,13 +57,7 @@ func (r *rig) wantOnce(c core.Check, allowed, repeated bool, remaining int64) co
 // eachOnce runs a test for each algorithm with n units per day.
 func (r *rig) eachOnce(n int64, run func(r *rig, rule *core.Rule)) {
 	r.Helper()
-	for name, limit := range Algorithms(n, 24*time.Hour) {
-		r.Run(name, func(t *testing.T) {
-			same := *r
-			same.T = t
-			run(&same, rule(t, once(limit)))
-		})
-	}
+	r.eachAs(n, 24*time.Hour, once, run)
 }
 
 func onceCharged(r *rig) {
@@ -254,25 +246,14 @@ func onceParallel(r *rig) {
 	r.eachOnce(1, func(r *rig, rule *core.Rule) {
 		const callers, rounds = 50, 20
 		var charged, repeated atomic.Int64
-		var all sync.WaitGroup
-		for range callers {
-			all.Go(func() {
-				for range rounds {
-					results := make([]core.Result, 1)
-					if err := r.Take(context.Background(), []core.Check{operation(rule, "parallel", "op")}, results); err != nil {
-						r.Error(err)
-						return
-					}
-					switch got := results[0]; {
-					case got.Charged && !got.Repeated:
-						charged.Add(1)
-					case got.Allowed && got.Repeated && !got.Charged:
-						repeated.Add(1)
-					}
-				}
-			})
-		}
-		all.Wait()
+		atOnce(r, r.Store, operation(rule, "parallel", "op"), callers, rounds, func(got core.Result) {
+			switch {
+			case got.Charged && !got.Repeated:
+				charged.Add(1)
+			case got.Allowed && got.Repeated && !got.Charged:
+				repeated.Add(1)
+			}
+		})
 		if charged.Load() != 1 || repeated.Load() != callers*rounds-1 {
 			r.Errorf("of %d at once, %d were charged and %d passed as repeats", callers*rounds, charged.Load(), repeated.Load())
 		}
@@ -332,25 +313,14 @@ func onceRepeatsParallel(r *rig) {
 	const callers, rounds, repeats = 50, 20, 9 // a thousand requests, of which each tenth is charged
 	rule := rule(r, core.PerHour(100).OncePer(keyfuncs.Header("Idempotency-Key"), onceTTL).Repeats(repeats).Named("bounded"))
 	var charged, repeated atomic.Int64
-	var all sync.WaitGroup
-	for range callers {
-		all.Go(func() {
-			for range rounds {
-				results := make([]core.Result, 1)
-				if err := r.Take(context.Background(), []core.Check{operation(rule, "parallel", "op")}, results); err != nil {
-					r.Error(err)
-					return
-				}
-				if results[0].Charged {
-					charged.Add(1)
-				}
-				if results[0].Repeated {
-					repeated.Add(1)
-				}
-			}
-		})
-	}
-	all.Wait()
+	atOnce(r, r.Store, operation(rule, "parallel", "op"), callers, rounds, func(got core.Result) {
+		if got.Charged {
+			charged.Add(1)
+		}
+		if got.Repeated {
+			repeated.Add(1)
+		}
+	})
 	if charged.Load() != callers*rounds/(repeats+1) || repeated.Load() != callers*rounds-charged.Load() {
 		r.Errorf("of %d at once, %d were charged and %d passed as repeats", callers*rounds, charged.Load(), repeated.Load())
 	}

@@ -23,30 +23,37 @@ func parallel(r *rig) {
 	}
 }
 
-// Hammer takes cost from goroutines at once, each rounds times, and returns how
-// many were allowed.
+// Hammer takes cost from many goroutines at once, each rounds times, and returns how
+// many calls were allowed.
 func Hammer(t testing.TB, store core.Store, rule *core.Rule, key string, cost int64, goroutines, rounds int) int64 {
 	t.Helper()
 	var admitted atomic.Int64
+	atOnce(t, store, core.Check{Key: []byte(key), Rule: rule, Cost: cost}, goroutines, rounds, func(got core.Result) {
+		if got.Allowed {
+			admitted.Add(1)
+		}
+	})
+	return admitted.Load()
+}
+
+// atOnce takes check from many goroutines at once, each rounds times. see is called
+// concurrently with each result.
+func atOnce(t testing.TB, store core.Store, check core.Check, goroutines, rounds int, see func(core.Result)) {
+	t.Helper()
 	var all sync.WaitGroup
 	for range goroutines {
-		all.Add(1)
-		go func() {
-			defer all.Done()
-			checks, results := []core.Check{{Key: []byte(key), Rule: rule, Cost: cost}}, make([]core.Result, 1)
+		all.Go(func() {
+			checks, results := []core.Check{check}, make([]core.Result, 1)
 			for range rounds {
 				if err := store.Take(context.Background(), checks, results); err != nil {
 					t.Errorf("take: %v", err)
 					return
 				}
-				if results[0].Allowed {
-					admitted.Add(1)
-				}
+				see(results[0])
 			}
-		}()
+		})
 	}
 	all.Wait()
-	return admitted.Load()
 }
 
 func parallelSeveral(r *rig) {
@@ -55,9 +62,7 @@ func parallelSeveral(r *rig) {
 	var charged [16]atomic.Int64
 	var all sync.WaitGroup
 	for g := range 64 {
-		all.Add(1)
-		go func() {
-			defer all.Done()
+		all.Go(func() {
 			key := []byte(fmt.Sprint("user:", g%16))
 			for range 15 {
 				checks := []core.Check{{Key: []byte("all"), Rule: global, Cost: 1}, {Key: key, Rule: each, Cost: 1}}
@@ -76,7 +81,7 @@ func parallelSeveral(r *rig) {
 					charged[g%16].Add(1)
 				}
 			}
-		}()
+		})
 	}
 	all.Wait()
 	total := int64(0)

@@ -76,11 +76,17 @@ func runTable(t *testing.T, newStore Factory) {
 // each runs a test for each algorithm with n units per window.
 func (r *rig) each(n int64, window time.Duration, run func(r *rig, rule *core.Rule)) {
 	r.Helper()
+	r.eachAs(n, window, func(l core.Limit) core.Limit { return l }, run)
+}
+
+// eachAs is each with limits that are changed first.
+func (r *rig) eachAs(n int64, window time.Duration, change func(core.Limit) core.Limit, run func(r *rig, rule *core.Rule)) {
+	r.Helper()
 	for name, limit := range Algorithms(n, window) {
 		r.Run(name, func(t *testing.T) {
-			clock := *r
-			clock.T = t
-			run(&clock, rule(t, limit))
+			same := *r
+			same.T = t
+			run(&same, rule(t, change(limit)))
 		})
 	}
 }
