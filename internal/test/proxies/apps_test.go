@@ -147,6 +147,32 @@ func (f framework) serve(tb testing.TB, l net.Listener, routes []*route) (stop f
 	}
 }
 
+// everyPair runs a test, in parallel, for each proxy in front of each framework.
+func everyPair(t *testing.T, test func(t *testing.T, p *proxy, f framework)) {
+	t.Helper()
+	for _, p := range proxies {
+		for _, f := range frameworks {
+			t.Run(p.name+" "+f.name, func(t *testing.T) {
+				t.Parallel()
+				test(t, p, f)
+			})
+		}
+	}
+}
+
+// behind serves routes on a network of "tcp" or "unix" and starts the proxy in front.
+// stop stops the proxy first, then the application.
+func (f framework) behind(t *testing.T, p *proxy, network string, routes []*route, edits ...string) (front *started, stop func()) {
+	t.Helper()
+	l := listen(t, network)
+	front = p.start(t, l.Addr(), edits...)
+	stopApp := f.serve(t, l, routes)
+	return front, func() {
+		front.stop()
+		stopApp()
+	}
+}
+
 // listen listens where a proxy finds the application.
 func listen(tb testing.TB, network string) net.Listener {
 	tb.Helper()

@@ -9,8 +9,8 @@ import (
 // One proxy in front of another, in every order.
 func TestForgedRequestsThroughTwoProxies(t *testing.T) {
 	t.Parallel()
-	for _, outer := range []*proxy{&nginx, &haproxy, &caddy} {
-		for _, inner := range []*proxy{&nginx, &haproxy, &caddy} {
+	for _, outer := range proxies {
+		for _, inner := range proxies {
 			t.Run(outer.name+" "+inner.name, func(t *testing.T) {
 				t.Parallel()
 				l := listen(t, "tcp")

@@ -11,7 +11,7 @@ import (
 	"github.com/weblimit/weblimit/keyfuncs"
 )
 
-// strategies are those that find the client behind one proxy, by path.
+// strategies find the client behind one proxy. The keys are paths.
 func (p *proxy) strategies(network string) map[string]keyfuncs.Strategy {
 	if network == "unix" {
 		return map[string]keyfuncs.Strategy{"/hops": keyfuncs.HopCount(1)}
@@ -28,35 +28,35 @@ func (p *proxy) strategies(network string) map[string]keyfuncs.Strategy {
 	return all
 }
 
-// A client that makes 1,000 requests up, over HTTP/1.1 and HTTP/2, has its
-// limit and no more of each strategy, and another client behind the same proxy
-// has its own.
+// routes makes a route for each of the strategies.
+func (p *proxy) routes(tb testing.TB, network string) (routes []*route) {
+	tb.Helper()
+	for path, strategy := range p.strategies(network) {
+		routes = append(routes, newRoute(tb, path, strategy))
+	}
+	return routes
+}
+
+// A client that makes up 1,000 requests, over HTTP/1.1 and HTTP/2, gets no more
+// than its quota from each strategy. Another client behind the same proxy gets its own.
 func TestForgedRequestsThroughProxies(t *testing.T) {
 	t.Parallel()
-	for _, p := range []*proxy{&nginx, &haproxy, &caddy} {
-		for _, f := range frameworks {
-			for _, network := range []string{"tcp", "unix"} {
-				t.Run(p.name+" "+f.name+" "+network, func(t *testing.T) {
-					t.Parallel()
-					l := listen(t, network)
-					front := p.start(t, l.Addr())
-					var routes []*route
-					for path, strategy := range p.strategies(network) {
-						routes = append(routes, newRoute(t, path, strategy))
-					}
-					stop := f.serve(t, l, routes)
-					for _, r := range routes {
-						forge(t, front, r)
-					}
-					front.stop()
-					stop()
-					for _, r := range routes {
-						r.settle(t)
-					}
-				})
-			}
+	everyPair(t, func(t *testing.T, p *proxy, f framework) {
+		for _, network := range []string{"tcp", "unix"} {
+			t.Run(network, func(t *testing.T) {
+				t.Parallel()
+				routes := p.routes(t, network)
+				front, stop := f.behind(t, p, network, routes)
+				for _, r := range routes {
+					forge(t, front, r)
+				}
+				stop()
+				for _, r := range routes {
+					r.settle(t)
+				}
+			})
 		}
-	}
+	})
 }
 
 // pause is how long an answer may take to a request that has one.

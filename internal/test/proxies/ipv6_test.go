@@ -26,14 +26,9 @@ func TestClientsWithIPv6Addresses(t *testing.T) {
 	} {
 		t.Run(c.proxy.name, func(t *testing.T) {
 			t.Parallel()
-			l := listen(t, "tcp")
-			front := c.proxy.start(t, l.Addr(), c.edits...)
+			routes := c.proxy.routes(t, "tcp")
+			front, stop := frameworks[0].behind(t, c.proxy, "tcp", routes, c.edits...)
 			_, port, _ := net.SplitHostPort(front.addr)
-			var routes []*route
-			for path, strategy := range c.proxy.strategies("tcp") {
-				routes = append(routes, newRoute(t, path, strategy))
-			}
-			stop := frameworks[0].serve(t, l, routes)
 			for _, r := range routes {
 				lie := forgery{fields: all("2001:db8::1")}.http1(r.path)
 				got := pipeline(t, client, net.JoinHostPort(client, port), pause, bytesOf(lie, quota+1))
@@ -44,7 +39,6 @@ func TestClientsWithIPv6Addresses(t *testing.T) {
 					t.Errorf("%s: the client's keys are %q", r.path, keys)
 				}
 			}
-			front.stop()
 			stop()
 		})
 	}

@@ -88,7 +88,9 @@ var caddy = proxy{
 	},
 }
 
-// started is a proxy that runs, and the address that it serves on.
+var proxies = []*proxy{&nginx, &haproxy, &caddy}
+
+// started is a running proxy and the address that it serves on.
 type started struct {
 	*proxy
 	addr string

@@ -19,20 +19,12 @@ import (
 // the application. Each client has its quota, whoever used the connection before.
 func TestClientsThatShareAProxysConnections(t *testing.T) {
 	t.Parallel()
-	for _, p := range []*proxy{&nginx, &haproxy, &caddy} {
-		for _, f := range frameworks {
-			t.Run(p.name+" "+f.name, func(t *testing.T) {
-				t.Parallel()
-				l := listen(t, "tcp")
-				front := p.start(t, l.Addr())
-				r := newRoute(t, "/", keyfuncs.TrustedProxies(trusted))
-				stop := f.serve(t, l, []*route{r})
-				manyClients(t, front, r)
-				front.stop()
-				stop()
-			})
-		}
-	}
+	everyPair(t, func(t *testing.T, p *proxy, f framework) {
+		r := newRoute(t, "/", keyfuncs.TrustedProxies(trusted))
+		front, stop := f.behind(t, p, "tcp", []*route{r})
+		manyClients(t, front, r)
+		stop()
+	})
 }
 
 // manyClients has clients of their own addresses ask at the same time, some over

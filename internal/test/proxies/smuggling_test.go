@@ -15,27 +15,19 @@ import (
 // the application sees one that the proxy has not: none gains a client anything.
 func TestSmuggledRequestsThroughProxies(t *testing.T) {
 	t.Parallel()
-	for _, p := range []*proxy{&nginx, &haproxy, &caddy} {
-		for _, f := range frameworks {
-			t.Run(p.name+" "+f.name, func(t *testing.T) {
-				t.Parallel()
-				l := listen(t, "tcp")
-				front := p.start(t, l.Addr())
-				r := newRoute(t, "/", keyfuncs.TrustedProxies(trusted))
-				stop := f.serve(t, l, []*route{r})
-				plain := bytesOf(forgery{}.http1(r.path), quota)
-				pipeline(t, attacker, front.addr, pause, plain) // all that it may
-				smuggle(t, front, r)
-				got := pipeline(t, honest, front.addr, pause, plain)
-				front.stop()
-				stop()
-				r.settle(t)
-				if got[http.StatusOK] != quota {
-					t.Errorf("the honest client got %v, want %d", got, quota)
-				}
-			})
+	everyPair(t, func(t *testing.T, p *proxy, f framework) {
+		r := newRoute(t, "/", keyfuncs.TrustedProxies(trusted))
+		front, stop := f.behind(t, p, "tcp", []*route{r})
+		plain := bytesOf(forgery{}.http1(r.path), quota)
+		pipeline(t, attacker, front.addr, pause, plain) // uses up the attacker's quota
+		smuggle(t, front, r)
+		got := pipeline(t, honest, front.addr, pause, plain)
+		stop()
+		r.settle(t)
+		if got[http.StatusOK] != quota {
+			t.Errorf("the honest client got %v, want %d", got, quota)
 		}
-	}
+	})
 }
 
 // smuggle sends each of the requests below on a connection of its own.
