@@ -9,14 +9,14 @@ import (
 	"github.com/weblimit/weblimit/core/store"
 )
 
-// maxBlockedKeys bounds the list of a Store's blocks.
+// maxBlockedKeys bounds the list of a store's blocks.
 const maxBlockedKeys = 1 << 14
 
-// blockedKeys lists the blocks of a memory store, which knows its keys by their
-// hashes alone. What is on the list may have ended: the buckets say.
+// blockedKeys lists the keys that are blocked, since the table knows hashes only. A block
+// on the list may have ended: the penalty in the table says so.
 type blockedKeys struct {
 	mu   sync.Mutex
-	keys map[place]blockedKey // by the penalty's place. Guarded by mu.
+	keys map[place]blockedKey // by the place of the penalty. Guarded by mu.
 }
 
 type blockedKey struct {
@@ -26,7 +26,7 @@ type blockedKey struct {
 	until  int64
 }
 
-// add is called with the shard locked.
+// add puts a key on the list. The caller holds the lock of the key's shard.
 func (b *blockedKeys) add(at place, k blockedKey, now int64) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -39,8 +39,9 @@ func (b *blockedKeys) add(at place, k blockedKey, now int64) {
 	b.keys[at] = k
 }
 
-// makeRoom drops what has ended and, if that is little, any others up to one
-// entry in eight, so that a flood of blocks pays little for each. b.mu is held.
+// makeRoom drops the blocks that have ended. If that leaves more than 7/8 of the bound,
+// it drops any others, so that a flood of blocks seldom pays for it. The caller holds
+// b.mu.
 func (b *blockedKeys) makeRoom(now int64) {
 	for at, k := range b.keys {
 		if k.until <= now {
@@ -61,7 +62,7 @@ func (b *blockedKeys) remove(at place) {
 	delete(b.keys, at)
 }
 
-// snapshot returns what is on the list for the rules.
+// snapshot returns the listed blocks of the rules.
 func (b *blockedKeys) snapshot(rules []*store.Rule) map[place]blockedKey {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -77,10 +78,10 @@ func (b *blockedKeys) snapshot(rules []*store.Rule) map[place]blockedKey {
 	return found
 }
 
-// Blocks implements [store.Store]. A Store knows its keys by their hashes, and writes
-// down those that are blocked, up to 16,384. When there are more, some thousand at
-// a time are struck off the list, those that have ended first: they stay blocked,
-// and can be lifted by who knows the key.
+// Blocks implements [store.Store]. It lists up to 16,384 blocked keys. When there are
+// more, some two thousand at a time are dropped from the list, those that have ended
+// first. They stay blocked; whoever knows the key can still unblock it. It is safe for
+// concurrent use, and holds no lock while it yields.
 func (m *Store) Blocks(ctx context.Context, rules []*store.Rule) iter.Seq2[store.Blocked, error] {
 	return func(yield func(store.Blocked, error) bool) {
 		for at, k := range m.blocked.snapshot(rules) {
@@ -100,7 +101,7 @@ func (m *Store) Blocks(ctx context.Context, rules []*store.Rule) iter.Seq2[store
 	}
 }
 
-// penaltyAt reads the penalty at a place.
+// penaltyAt reads the penalty at a place of a shard.
 func (m *Store) penaltyAt(at place, number int, now int64) (store.Penalty, bool) {
 	s := &m.shards[number]
 	s.mu.Lock()
@@ -113,7 +114,8 @@ func (m *Store) penaltyAt(at place, number int, now int64) (store.Penalty, bool)
 	return unpack(&b), true
 }
 
-// Block implements [store.Store]. It fails only on a check whose rule has no penalty.
+// Block implements [store.Store]. Its only errors are those of [store.ValidPenalties] and
+// [store.ValidBlockTime].
 func (m *Store) Block(_ context.Context, checks []store.Check, d time.Duration) error {
 	if err := store.ValidPenalties(checks); err != nil {
 		return err
@@ -137,7 +139,7 @@ func (m *Store) Block(_ context.Context, checks []store.Check, d time.Duration) 
 	return nil
 }
 
-// Unblock implements [store.Store]. It fails only on a check whose rule has no penalty.
+// Unblock implements [store.Store]. Its only errors are those of [store.ValidPenalties].
 func (m *Store) Unblock(_ context.Context, checks []store.Check) error {
 	if err := store.ValidPenalties(checks); err != nil {
 		return err

@@ -8,37 +8,37 @@ import (
 	"github.com/weblimit/weblimit/core/store"
 )
 
-// victim is a bucket that may be evicted.
+// victim is a bucket that may be evicted, and its score when it was found.
 type victim struct {
 	place
 	score score
 }
 
-// score says what the loss of a bucket would give away: the smaller, the better
-// the victim. It is the part of the burst that is used, as the bits of a float32,
-// which order as the numbers do; or, of a bucket in which nothing is left, so
-// that its loss would hand out a fresh budget, when it expires, above all others.
+// score is what the loss of a bucket gives away: the bucket with the smallest score is
+// evicted. For a bucket that has units left it is the used part of the burst, as the bits
+// of a float32, which have the order of the numbers. For a bucket that has none left,
+// whose loss would grant a fresh quota, it is limited plus the time at which it expires:
+// above all of the former.
 type score uint64
 
 const limited score = 1 << 63
 
-// searchYield is how many victims one search through a shard brings: each is
-// evicted, or was used since. A flood of new keys thus pays for 37 slots of a
-// search with each key, whatever the buckets are: 4096 × 8/7 slots for 128 keys.
+// searchYield is the number of victims that one search through a shard finds. In a flood
+// of new keys, each key pays for 37 slots of a search: 4096 × 8/7 slots for 128 keys.
 const searchYield = 128
 
-// evict removes the bucket whose loss matters least, other than keep: of those
-// that the last search knew, and of those that came since. What time has done to
-// the others shows in the next search, after at most searchYield evictions. It
-// reports false if there is no bucket to evict.
+// evict removes the bucket with the smallest score, other than keep, among those of the
+// last search and those that came since. What other buckets have regained since then
+// counts from the next search on, after at most searchYield evictions. It reports false
+// if there is no bucket to evict.
 func (s *shard) evict(keep place, now int64) bool {
 	for {
-		for len(s.doomed) > 0 {
-			v := s.doomed[len(s.doomed)-1]
-			s.doomed = s.doomed[:len(s.doomed)-1]
+		for len(s.victims) > 0 {
+			v := s.victims[len(s.victims)-1]
+			s.victims = s.victims[:len(s.victims)-1]
 			i, found := s.find(v.place)
 			if !found || v.place == keep || s.score(&s.slots[i], now) > v.score {
-				continue // gone, wanted, or used more since the search
+				continue // gone, wanted, or used more since it was found
 			}
 			s.remove(i)
 			return true
@@ -49,9 +49,9 @@ func (s *shard) evict(keep place, now int64) bool {
 	}
 }
 
-// search fills doomed with the best victims. It goes through the slots in large
-// steps, so that of many equal victims those are found that lie all over the
-// table: gaps in one place would leave the others full, and probes there long.
+// search fills victims with the best ones. It goes through the slots in large steps, so
+// that victims of equal score come from all parts of the table: removing neighbours only
+// would leave the other parts full, and searches there long.
 func (s *shard) search(keep place, now int64) bool {
 	step := max(len(s.slots)/searchYield, 1)
 	for first := range step {
@@ -61,33 +61,32 @@ func (s *shard) search(keep place, now int64) bool {
 				continue
 			}
 			v := victim{slot.place(), s.score(slot, now)}
-			if len(s.doomed) < searchYield || v.score < s.doomed[0].score {
-				s.doom(v)
+			if len(s.victims) < searchYield || v.score < s.victims[0].score {
+				s.addVictim(v)
 			}
 		}
 	}
-	return len(s.doomed) > 0
+	return len(s.victims) > 0
 }
 
-// offer tells of a bucket that has come since the last search. It is among the
-// doomed if it is a better victim than one of them: only then is it known to be
-// better than all that are not.
-func (s *shard) offer(slot *slot, now int64) {
-	if len(s.doomed) == 0 {
+// considerVictim adds a bucket that is new since the last search, if it is a better victim
+// than one of the list: only then is it better than all buckets that are not on the list.
+func (s *shard) considerVictim(slot *slot, now int64) {
+	if len(s.victims) == 0 {
 		return
 	}
-	if v := (victim{slot.place(), s.score(slot, now)}); v.score < s.doomed[0].score {
-		s.doom(v)
+	if v := (victim{slot.place(), s.score(slot, now)}); v.score < s.victims[0].score {
+		s.addVictim(v)
 	}
 }
 
-// doom inserts v in order, worst first. When there are enough, the worst goes.
-func (s *shard) doom(v victim) {
-	if len(s.doomed) == searchYield {
-		s.doomed = slices.Delete(s.doomed, 0, 1)
+// addVictim inserts v in order, worst first, and drops the worst of more than searchYield.
+func (s *shard) addVictim(v victim) {
+	if len(s.victims) == searchYield {
+		s.victims = slices.Delete(s.victims, 0, 1)
 	}
-	at, _ := slices.BinarySearchFunc(s.doomed, v, func(a, b victim) int { return cmp.Compare(b.score, a.score) })
-	s.doomed = slices.Insert(s.doomed, at, v)
+	at, _ := slices.BinarySearchFunc(s.victims, v, func(a, b victim) int { return cmp.Compare(b.score, a.score) })
+	s.victims = slices.Insert(s.victims, at, v)
 }
 
 func (s *shard) score(slot *slot, now int64) score {

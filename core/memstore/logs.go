@@ -6,25 +6,25 @@ import (
 	"github.com/weblimit/weblimit/core/store"
 )
 
-// logs holds the entries of a shard's sliding logs and slots, apart from the
-// pointer-free slots of its table. What counts is the memory that they take, used or
-// not: a client could otherwise fill a log, let it expire but for one entry, and go on
-// with the next.
+// logs holds the entries of a shard's sliding logs and concurrency limits, apart from its
+// table, whose slots hold no pointers. Their weight is the memory of their arrays, not
+// their length: otherwise a client could fill a log, let all entries but one expire, and
+// go on with the next log.
 type logs struct {
 	books []book
 	free  []int64 // indexes of books
 }
 
-// book is the entries of one log.
+// book is one log.
 type book struct {
 	entries []store.Entry
-	size    int // entries that its array has room for; those that have expired lie before entries
+	size    int // capacity of the whole array; expired entries lie before entries
 }
 
-// bookWeight is what a book takes beside its entries, in entries.
+// bookWeight is the memory of a book itself, in entries.
 const bookWeight = 3
 
-// logWeight is how many buckets a log's memory is worth; nothing if there is none.
+// logWeight returns the memory of a log of size entries, in buckets: 0 for no log.
 func logWeight(size int) int {
 	if size == 0 {
 		return 0
@@ -59,7 +59,7 @@ func (s *shard) releaseLog(i int64) {
 // sparse reports whether most books are free.
 func (l *logs) sparse() bool { return len(l.free) > len(l.books)/2+32 }
 
-// renumber lets go of the free books.
+// renumber frees the memory of free books.
 func (s *shard) renumber() {
 	books := make([]book, 0, len(s.logs.books)-len(s.logs.free))
 	for i := range s.slots {
@@ -71,9 +71,9 @@ func (s *shard) renumber() {
 	s.logs.books, s.logs.free = books, nil
 }
 
-// trim returns the log that is to be stored in slot i, if that was found, and for how
-// many entries its array has room. A log that leaves most of its array empty moves to
-// one that it fills.
+// trim returns the log to be stored in slot i, and the capacity of its array. A log that
+// uses less than half of its array is copied to one that it fills. found says whether the
+// slot is in use, by this log or another bucket.
 func (s *shard) trim(i int, found bool, log []store.Entry) (_ []store.Entry, size int) {
 	size = cap(log)
 	if found && s.slots[i].kind.algorithm().IsLog() {
@@ -88,8 +88,8 @@ func (s *shard) trim(i int, found bool, log []store.Entry) (_ []store.Entry, siz
 	return log, size
 }
 
-// sameArray reports whether two parts of arrays, of which each reaches to the end of
-// its own, are of the same one.
+// sameArray reports whether a and b are parts of the same array. Both must reach to the
+// end of theirs, as logs do: they lose entries in front only.
 func sameArray(a, b []store.Entry) bool {
 	return cap(a) > 0 && cap(b) > 0 && &a[:cap(a)][cap(a)-1] == &b[:cap(b)][cap(b)-1]
 }

@@ -7,25 +7,23 @@ import (
 	"github.com/weblimit/weblimit/core/store"
 )
 
-// A memory store keeps a mark as a bucket of its own, in the shard of the client's
-// key: x is 1, y when the operation was charged, and unit how many repeats have
-// passed since.
+// The mark of an operation is a bucket of its own, in the shard of the client's key. Its
+// X is 1, its Y the time of the charge, and its Unit the number of repeats since.
 
-// markBurst makes a mark half used: it is evicted before buckets with nothing
-// left, since to forget it costs the client a second charge, and nobody else
-// anything.
+// markBurst makes a mark count as half used, so that it is evicted before buckets with
+// nothing left: its loss costs the client a second charge and gives nothing away.
 const markBurst = 2
 
-// markOf returns the hash of the mark of a check that has the given one.
+// markOf returns the hash of a check's mark, given the hash of its bucket.
 func (m *Store) markOf(hash uint64, c *store.Check) uint64 {
 	return bits.RotateLeft64(hash, 32) + maphash.Bytes(m.seeds[1], c.Once)
 }
 
-// markPlace returns where the mark of the check's operation belongs.
+// markPlace returns the place of the mark.
 func (at *location) markPlace() place { return place{at.mark, at.check} }
 
-// marked returns the mark of the check's operation.
-func (at *location) marked() store.Mark {
+// readMark returns the mark, or zero if there is none.
+func (at *location) readMark() store.Mark {
 	i, found := at.shard.find(at.markPlace())
 	if !found {
 		return store.Mark{}
@@ -34,7 +32,7 @@ func (at *location) marked() store.Mark {
 	return store.Mark{At: slot.third, Expires: slot.expires, Repeats: slot.unit}
 }
 
-// saveMark leaves the mark of an operation that was charged, or removes it.
+// saveMark stores a mark; zero removes it.
 func (at *location) saveMark(mark store.Mark, now int64) {
 	if mark == (store.Mark{}) {
 		at.shard.forget(at.markPlace())

@@ -11,24 +11,29 @@ import (
 	"github.com/weblimit/weblimit/internal/testclock"
 )
 
-// Store is a [store.Store] in this process: exact, and gone with it. Use it for a
-// single instance, for tests, or where each instance may have its own quota.
+// Store is a [store.Store] that keeps its state in this process and loses it when the
+// process ends. It counts exactly. Use it for a single instance, for tests, or where
+// each instance may have its own quota.
 //
-// A Store is bounded by Config.MaxBuckets. When there is no room, buckets that are full
-// again go first, for they hold nothing; then those that have used the least of
-// their limit, where the mark of an operation counts as half used. A client that
-// has nothing left keeps its bucket until there are only such clients; then the one
-// that is nearest to being full again loses its bucket, and starts with a fresh
-// one. Who goes is sought among some thousand buckets, for 128 new keys at a time:
-// a bucket that time alone has refilled since then is not yet known for it. Keys
-// are known by a 96-bit hash that is seeded anew in each store, so nobody can
-// construct two that collide.
+// Config.MaxBuckets bounds its memory. When it is full, a new key evicts another:
 //
-// Time is the process's monotonic clock, begun at the wall clock when the store
-// was made: a step of the wall clock neither grants nor withholds units.
+//   - first, buckets that are full again, which hold nothing;
+//   - then the buckets that have used the smallest part of their limit. The mark of an
+//     operation that is charged once counts as half used;
+//   - last, when all clients have nothing left, the bucket that is full again soonest.
+//     That client starts with a fresh quota.
 //
-// A Store runs no goroutine and has nothing to close. It is safe for
-// concurrent use; a call locks only the shards that its keys are in.
+// Victims are chosen 128 at a time from one shard of some thousand buckets, so a bucket
+// that has refilled since the last choice may outlive one that is still in use.
+//
+// The store keeps no keys but a 96-bit hash of each, whose seed is different in every
+// store: nobody can construct two keys that collide.
+//
+// Its clock is the process's monotonic clock, set to the wall clock when the store is
+// made. A step of the wall clock neither grants nor withholds units.
+//
+// A Store is safe for concurrent use. A call locks only the shards of its keys. The
+// store runs no goroutine and has nothing to close.
 type Store struct {
 	store.Base
 
@@ -68,8 +73,8 @@ func New(config ...Config) *Store {
 	return m
 }
 
-// Len returns how many buckets the store holds, those among them that have expired
-// and were not dropped yet.
+// Len returns the number of buckets in the store, including those that have expired and
+// are not yet removed. It locks each shard in turn, so it is safe for concurrent use.
 func (m *Store) Len() int {
 	n := 0
 	for i := range m.shards {
@@ -120,7 +125,7 @@ func (m *Store) decide(checks []store.Check, results []store.Result, take bool) 
 	}
 	switch {
 	case len(checks) == 0:
-	case len(checks) == 1 && checks[0].Once == nil && !checks[0].Rule.Penalized(): // or there is a second bucket
+	case len(checks) == 1 && checks[0].Once == nil && !checks[0].Rule.Penalized():
 		m.decideOne(checks[0].Rule, checks[0].Key, checks[0].Cost, &results[0], take)
 	default:
 		m.decideAll(checks, results, take)
@@ -128,14 +133,16 @@ func (m *Store) decide(checks []store.Check, results []store.Result, take bool) 
 	return nil
 }
 
-// TakeOne is Take for a single check that has neither an operation's key nor a
-// penalty, and whose cost is not negative: the fast path of a limiter that has but
-// one limit. It needs nobody else's answer, and no more than one lock.
+// TakeOne is Take for a single check without validation: the fast path of a limiter with
+// one limit, which saves more than a tenth of its time. The rule must have neither Once nor a penalty,
+// and cost must not be negative. It writes the answer to result, and is safe for
+// concurrent use.
 func (m *Store) TakeOne(rule *store.Rule, key []byte, cost int64, result *store.Result) {
 	m.decideOne(rule, key, cost, result, true)
 }
 
-// decideOne is decideAll for such a check.
+// decideOne decides a check that has one record, its bucket: on the stack, under one
+// lock.
 func (m *Store) decideOne(rule *store.Rule, key []byte, cost int64, result *store.Result, take bool) {
 	var at location
 	var s store.State
@@ -175,7 +182,7 @@ func (m *Store) Renew(_ context.Context, checks []store.Check, results []store.R
 	return m.each(checks, results, store.Renew)
 }
 
-// each changes the states of checks of which none depends on another.
+// each has change update the states of checks and answer them.
 func (m *Store) each(checks []store.Check, results []store.Result, change func(int64, []store.Check, []store.State, []store.Result)) error {
 	if err := store.ValidChecks(checks, results); err != nil {
 		return err

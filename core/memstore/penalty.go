@@ -6,12 +6,11 @@ import (
 	"github.com/weblimit/weblimit/core/store"
 )
 
-// Penalties in memory: a bucket of their own in the shard of the limit's, so that
-// one lock is enough for both.
+// A penalty is a bucket of its own, in the shard of the limit's bucket, so that one lock
+// is enough for both.
 
-// pack makes a bucket of a penalty: Expires, X when the strikes end to
-// count, Y when the block ends, and of the form the unit, the level and the
-// strikes.
+// pack makes a bucket of a penalty: X is the end of the strikes' window, Y the end of the
+// block, and the form's unit holds level and strikes.
 func pack(p *store.Penalty) store.Bucket {
 	return store.Bucket{
 		Expires: p.Expires, X: p.Window, Y: p.Until,
@@ -19,21 +18,21 @@ func pack(p *store.Penalty) store.Bucket {
 	}
 }
 
-// unpack is the reverse.
+// unpack is the reverse of pack.
 func unpack(b *store.Bucket) store.Penalty {
 	return store.Penalty{Strikes: b.Form.Unit & math.MaxUint32, Level: b.Form.Unit >> 32, Window: b.X, Until: b.Y, Expires: b.Expires}
 }
 
-// ofPenalty returns where the penalty of a bucket is.
+// ofPenalty returns the place of the penalty that belongs to the bucket at p.
 func (p place) ofPenalty(rule *store.Rule) place {
 	p.hash += uint64(rule.PenaltyID())*spacing - uint64(rule.ID())*spacing
 	return p
 }
 
-// readPenalty reads the penalty of the location's key; one that is not there reads as zero.
+// readPenalty reads the penalty. One that is not there reads as zero.
 func (at *location) readPenalty(rule *store.Rule, p *store.Penalty) {
 	i, found := at.shard.find(at.ofPenalty(rule))
-	if !found { // the rule: nobody has exceeded the limit
+	if !found { // the usual case
 		*p = store.Penalty{}
 		return
 	}
@@ -42,7 +41,7 @@ func (at *location) readPenalty(rule *store.Rule, p *store.Penalty) {
 	*p = unpack(&b)
 }
 
-// savePenalty stores a penalty, and lists it if it is a block.
+// savePenalty stores a penalty. If it blocks the key, it puts the key on the list of blocks.
 func (m *Store) savePenalty(at *location, c *store.Check, p *store.Penalty, now int64) {
 	b, place := pack(p), at.ofPenalty(c.Rule)
 	index, found := at.shard.find(place)
@@ -52,7 +51,7 @@ func (m *Store) savePenalty(at *location, c *store.Check, p *store.Penalty, now 
 	}
 }
 
-// forgive forgets the penalty of the location's key, if its rule has any.
+// forgive removes the penalty, if the rule has one.
 func (m *Store) forgive(at *location, rule *store.Rule) {
 	if !rule.Penalized() {
 		return
@@ -61,9 +60,9 @@ func (m *Store) forgive(at *location, rule *store.Rule) {
 	m.blocked.remove(at.ofPenalty(rule))
 }
 
-// penaltyScore is a penalty's score for eviction: a block is kept as the bucket of
-// a client that has nothing left is, and strikes for the part that they are of a
-// block; what may follow longer blocks is worth half of one.
+// penaltyScore is the score of a penalty. A block counts as a bucket that has nothing
+// left. Strikes count as the part of a block that they are. A past block, which makes the
+// next one longer, counts as half used at least.
 func penaltyScore(b *store.Bucket, after float32, now int64) score {
 	p := unpack(b)
 	if p.Until > now {

@@ -1,37 +1,36 @@
 package memstore
 
 import (
-	"math"
 	"math/bits"
 	"sync"
 
 	"github.com/weblimit/weblimit/core/store"
 )
 
-// minShardBuckets is the least that one of several shards holds: room for the
-// longest sliding log, and enough for eviction to find a good victim.
+// minShardBuckets is the smallest bound of a shard, unless there is only one: it has room
+// for the longest sliding log, and enough buckets for eviction to find a good victim.
 const minShardBuckets = 2048
 
-// maxShards is many enough for a search through one to be short in all stores
-// of up to 16 million buckets, and few enough to cost nothing while empty.
+// maxShards keeps shards, and so searches for victims, small in stores of up to 16 million
+// buckets. 4096 empty shards take 512 KB.
 const maxShards = 4096
 
-// shard is one part of a memory store: an open-addressing table of buckets with
-// linear probing. Its slots hold no pointers, so that a million buckets cost the
-// garbage collector nothing. It takes two cache lines, or processors that use
-// neighbours would wait for each other.
+// shard is one part of a store: an open-addressing table of buckets with linear probing.
+// Its slots hold no pointers, so the garbage collector does not scan them. A shard is
+// exactly two cache lines, so that neighbouring shards share none; each decision needs
+// only the first.
 type shard struct {
 	mu sync.Mutex
 
 	// All below guarded by mu.
-	slots  []slot
-	count  int32 // slots in use, at most 7/8 of them
-	weight int32 // of the logs, in buckets
-	limit  int32 // of count and weight together
-	spare  int32 // slots that a new table has beyond what its buckets ask for
-	latest int64 // when the last call decided: see Store.time
-	logs   logs
-	doomed []victim // found by the last search for something to evict, best last
+	slots   []slot
+	count   int32 // slots in use, at most 7/8 of them
+	weight  int32 // memory of the logs, in buckets
+	limit   int32 // bound of count + weight
+	spare   int32 // slots that a new table has beyond those its buckets need
+	latest  int64 // time of the last call, in microseconds since the epoch: see Store.time
+	logs    logs
+	victims []victim // found by the last search, best last
 }
 
 // place is where a bucket belongs: a hash of its key and limit.
@@ -40,15 +39,15 @@ type place struct {
 	check uint32 // more bits, of the key alone
 }
 
-// slot is a bucket as the table keeps it, in 48 bytes: the third of a bucket's
-// numbers, and the rate, are needed by no algorithm at once.
+// slot is a store.Bucket in 48 bytes. No algorithm needs Y, the rate and a log at the
+// same time, so they share a field.
 type slot struct {
 	hash    uint64
 	check   uint32
 	kind    kind // 0 for a free slot
 	expires int64
 	x       int64
-	third   int64 // token bucket: rate; logs: the index of the entries; others: y
+	third   int64 // token bucket: rate; sliding log and concurrency: index of the log; others: Y
 	unit    int64
 }
 
@@ -58,50 +57,15 @@ func (s *slot) holds(p place) bool {
 
 func (s *slot) place() place { return place{s.hash, s.check} }
 
-// kind is what a slot knows of its rule beside numbers: burst, tick and
-// algorithm, the burst as a float32 whose last five bits are the other two. Of the
-// algorithm's number three bits are kept: 8 is the one that has none of them set.
-type kind uint32
-
-const (
-	kindBits      = 5
-	kindAlgorithm = 1<<3 - 1
-)
-
-// The bits are full: a ninth algorithm does not compile here, or it would read back as
-// the first. Take a bit more from the burst then: it need not be exact.
-const _ = uint(kindAlgorithm + 1 - store.LastAlgorithm)
-
-// ticks are those of [store.Scale].
-var ticks = [...]int64{1, 1000, 1_000_000}
-
-func newKind(f *store.Form, burst int64) kind {
-	tick := 0
-	for ticks[tick] != f.Tick {
-		tick++
-	}
-	return kind(math.Float32bits(roughly(burst))) | kind(tick)<<3 | kind(f.Algorithm)&kindAlgorithm
-}
-
-func (k kind) algorithm() store.Algorithm { return store.Algorithm((k-1)&kindAlgorithm + 1) }
-func (k kind) tick() int64                { return ticks[k>>3&3] }
-func (k kind) burst() float32             { return math.Float32frombits(uint32(k >> kindBits << kindBits)) }
-
-// roughly returns units as a kind remembers them: what is not less than a burst
-// is not less than it after both were made rough.
-func roughly(units int64) float32 {
-	return math.Float32frombits(math.Float32bits(float32(units)) >> kindBits << kindBits)
-}
-
-// home is the slot that a place is looked for from: its hash, scaled to the
-// table's length, which thus need not be a power of two.
+// home is the slot at which the search for a hash begins: the hash scaled to the length
+// of the table, which need not be a power of two.
 func (s *shard) home(hash uint64) int {
 	i, _ := bits.Mul64(hash, uint64(len(s.slots)))
 	return int(i)
 }
 
-// find returns where a place is, or the free slot where it would be. The table
-// has one, if it has any slots.
+// find returns the slot of a place, or the free slot where it belongs. A table that has
+// slots has a free one, so the search ends.
 func (s *shard) find(p place) (index int, found bool) {
 	if len(s.slots) == 0 {
 		return 0, false
@@ -119,7 +83,7 @@ func (s *shard) find(p place) (index int, found bool) {
 	}
 }
 
-// get reads the bucket of a place; one that is not there reads as unused.
+// get reads the bucket of a place. A bucket that is not there reads as unused.
 func (s *shard) get(p place, b *store.Bucket) (index int, found bool) {
 	index, found = s.find(p)
 	if found {
@@ -144,8 +108,9 @@ func (s *shard) read(slot *slot, b *store.Bucket) {
 	}
 }
 
-// put stores a bucket, making room for it if there is none. The place is what
-// find says of it.
+// put stores a bucket, and makes room for it if there is none. i and found are what find
+// returned for p. It reports whether an index that find returned for another place may be
+// wrong now.
 func (s *shard) put(p place, i int, found bool, b *store.Bucket, burst, now int64) (moved bool) {
 	isLog, size := b.Form.Algorithm.IsLog(), 0
 	if isLog {
@@ -174,7 +139,7 @@ func (s *shard) put(p place, i int, found bool, b *store.Bucket, burst, now int6
 	if !found {
 		slot.hash, slot.check = p.hash, p.check
 		s.count++
-		s.offer(slot, now)
+		s.considerVictim(slot, now)
 	}
 	if (isLog || hadLog) && s.logs.sparse() {
 		s.renumber()
@@ -182,9 +147,8 @@ func (s *shard) put(p place, i int, found bool, b *store.Bucket, burst, now int6
 	return !found || isLog
 }
 
-// makeRoom sees to it that a bucket, or a log of a size, can be stored at p: by
-// rebuilding the table or, at the limit, by evicting others. It reports whether that
-// moved any bucket.
+// makeRoom makes room for a bucket, and for a log of size entries, at p. It grows the
+// table or, at the limit, evicts others. It reports whether a bucket has moved.
 func (s *shard) makeRoom(p place, i int, found, isLog bool, size int, now int64) (moved bool) {
 	growth := 0
 	if !found {
@@ -198,7 +162,7 @@ func (s *shard) makeRoom(p place, i int, found, isLog bool, size int, now int64)
 	}
 	for growth > 0 && int(s.count+s.weight)+growth > int(s.limit) {
 		if !s.evict(p, now) {
-			break // p is alone: a log larger than its shard is bounded by its quota
+			break // p is the only bucket; a log larger than its shard is bounded by its quota
 		}
 		moved = true
 	}
@@ -209,14 +173,14 @@ func (s *shard) makeRoom(p place, i int, found, isLog bool, size int, now int64)
 	return moved
 }
 
-// mostSlots returns how long a table may be beside the logs, and others that take
-// as much as growth buckets: what they take can't be taken by buckets any more.
+// mostSlots returns the length that the table may have, given the memory of the logs and
+// growth buckets more.
 func (s *shard) mostSlots(growth int) int {
 	return max(int(s.limit-s.weight)-growth, int(s.count)+1)*8/7 + int(s.spare)
 }
 
-// rebuild drops the buckets that have expired and makes a table that those left
-// fill to 7/10, or that the limit fills to 7/8.
+// rebuild drops expired buckets and moves the others to a new table. It is 7/10 full, or
+// as long as the limit allows, which is 7/8 full at the limit.
 func (s *shard) rebuild(now int64) {
 	live := int32(0)
 	for i := range s.slots {
@@ -239,8 +203,8 @@ func (s *shard) rebuild(now int64) {
 	}
 }
 
-// remove frees the slot of the given index, and closes the gap, or probes would
-// stop at it: each follower moves up unless the gap lies before its home.
+// remove frees slot i and closes the gap, at which searches would stop: each slot that
+// follows moves into the gap unless the gap lies before its home.
 func (s *shard) remove(i int) {
 	if s.slots[i].kind.algorithm().IsLog() {
 		s.releaseLog(s.slots[i].third)
@@ -261,14 +225,14 @@ func (s *shard) remove(i int) {
 	s.slots[i] = slot{}
 }
 
-// forget removes what is at a place, if anything is.
+// forget removes the bucket of a place, if there is one.
 func (s *shard) forget(p place) {
 	if i, found := s.find(p); found {
 		s.remove(i)
 	}
 }
 
-// distance returns how many slots after i a probe reaches j.
+// distance returns the number of slots from i to j, around the end of the table.
 func (s *shard) distance(i, j int) int {
 	if j < i {
 		return j - i + len(s.slots)

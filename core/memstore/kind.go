@@ -1,0 +1,47 @@
+package memstore
+
+import (
+	"math"
+
+	"github.com/weblimit/weblimit/core/store"
+)
+
+// kind packs what a slot must know of its rule, besides numbers, into 32 bits, of which
+// the lowest five are not the burst's:
+//
+//	bits 0-2   the algorithm's number; 8 is the one with none of them set
+//	bits 3-4   the tick, as an index of ticks
+//	bits 5-31  the burst as a float32 without its last five bits, for eviction only
+//
+// The kind of a free slot is 0. No slot in use has it: its burst is at least 1.
+type kind uint32
+
+const (
+	kindBits      = 5
+	kindAlgorithm = 1<<3 - 1
+)
+
+// The three bits are full. A ninth algorithm would read back as the first, so it does not
+// compile here. Take another bit from the burst then: it need not be exact.
+const _ = uint(kindAlgorithm + 1 - store.LastAlgorithm)
+
+// ticks are the values that a rule's tick can have, in microseconds.
+var ticks = [...]int64{1, 1000, 1_000_000}
+
+func newKind(f *store.Form, burst int64) kind {
+	tick := 0
+	for ticks[tick] != f.Tick {
+		tick++
+	}
+	return kind(math.Float32bits(roughly(burst))) | kind(tick)<<3 | kind(f.Algorithm)&kindAlgorithm
+}
+
+func (k kind) algorithm() store.Algorithm { return store.Algorithm((k-1)&kindAlgorithm + 1) }
+func (k kind) tick() int64                { return ticks[k>>3&3] }
+func (k kind) burst() float32             { return math.Float32frombits(uint32(k >> kindBits << kindBits)) }
+
+// roughly returns units as a kind keeps them. It keeps the order: units that are not
+// below a burst are not below it when both are rough.
+func roughly(units int64) float32 {
+	return math.Float32frombits(math.Float32bits(float32(units)) >> kindBits << kindBits)
+}
