@@ -151,7 +151,7 @@ func (m *Store) decideOne(rule *store.Rule, key []byte, cost int64, result *stor
 	at.shard.mu.Lock()
 	now = m.time(at.shard, now)
 	at.index, at.found = at.shard.get(at.place, &s.Bucket)
-	if fits := s.Judge(rule, cost, now, offset); take && s.Settle(rule, cost, now, fits) {
+	if fits := s.Judge(rule, cost, now, offset); take && s.Commit(rule, cost, now, fits) {
 		at.put(&s.Bucket, rule, now)
 	}
 	at.shard.mu.Unlock()

@@ -160,7 +160,7 @@ func (s *shard) makeRoom(p place, i int, found, isLog bool, size int, now int64)
 			growth -= logWeight(s.logs.books[s.slots[i].third].size)
 		}
 	}
-	for growth > 0 && int(s.count+s.weight)+growth > int(s.limit) {
+	for growth > 0 && int(s.count)+int(s.weight)+growth > int(s.limit) {
 		if !s.evict(p, now) {
 			break // p is the only bucket; a log larger than its shard is bounded by its quota
 		}
@@ -176,7 +176,7 @@ func (s *shard) makeRoom(p place, i int, found, isLog bool, size int, now int64)
 // mostSlots returns the length that the table may have, given the memory of the logs and
 // growth buckets more.
 func (s *shard) mostSlots(growth int) int {
-	return max(int(s.limit-s.weight)-growth, int(s.count)+1)*8/7 + int(s.spare)
+	return max(int(s.limit)-int(s.weight)-growth, int(s.count)+1)*8/7 + int(s.spare)
 }
 
 // rebuild drops expired buckets and moves the others to a new table. It is 7/10 full, or

@@ -2,19 +2,18 @@ package store
 
 // Algorithm is how a limit counts.
 //
-// Each one answers the same question, whether a cost still fits, with another
-// idea of "the last window", and so admits a different number of units around
-// the edge of a window. Measured over any stretch of one window's length, an
-// attacker gets at most:
+// All algorithms decide whether a cost still fits, but each has its own notion of the last
+// window, and so admits a different number of units around the edge of a window. In any
+// period as long as one window, an attacker gets at most:
 //
 //	TokenBucket    burst + quota   a full bucket, then the refill
 //	FixedWindow    2 × quota       the end of one window and the start of the next
-//	SlidingWindow  2 × quota       only for traffic that the estimate mistakes; about quota for even traffic
+//	SlidingWindow  2 × quota       for uneven traffic; about quota for even traffic
 //	SlidingLog     quota           exact
 //	Calendar       2 × quota       the end of one month or day and the start of the next
 //
-// Concurrency counts requests under way and not a rate: it admits any number of
-// them one after the other, and never more than its quota at once.
+// Concurrency does not count a rate but the requests that are running: never more than the
+// quota at once, in any number one after the other.
 type Algorithm uint8
 
 // The algorithms. They are part of what Redis stores: their values never change.
@@ -27,17 +26,17 @@ const (
 	Concurrency   Algorithm = 8
 )
 
-// What stores keep beside the records of algorithms, and number as if it were of one.
-// No limit counts by them.
+// The numbers of other records in stores, which share the numbers of algorithms. No limit
+// can use them.
 const (
-	PenaltyRecord Algorithm = 6 // the denials and blocks of a key: see Penalty
-	MarkRecord    Algorithm = 7 // an operation that was charged: see Check.Once
+	PenaltyRecord Algorithm = 6 // a Penalty
+	MarkRecord    Algorithm = 7 // a Mark
 )
 
-// LastAlgorithm is the highest number that an algorithm, or another record, has.
+// LastAlgorithm is the highest number of an algorithm or another record.
 const LastAlgorithm = Concurrency
 
-// algorithms has each algorithm's part of this package, by its number.
+// algorithms holds the implementation of each algorithm by its number.
 var algorithms = [LastAlgorithm + 1]counting{
 	TokenBucket:   tokenBucket{},
 	FixedWindow:   fixedWindow{},
@@ -47,8 +46,9 @@ var algorithms = [LastAlgorithm + 1]counting{
 	Concurrency:   concurrency{},
 }
 
-// counting is an algorithm: each is a type without fields in a file of its own. b is a
-// bucket of the rule's own [Form], and n are the numbers of a [Reading] of it.
+// counting is the implementation of an algorithm: a type without fields, in a file of its
+// own. b is a bucket of the rule's [Form], and n are the numbers of a [Reading] of it. All
+// times are microseconds since the epoch.
 type counting interface {
 	name() string
 
@@ -56,29 +56,29 @@ type counting interface {
 	// and a queue make of them is not the algorithm's business.
 	scale(r *Rule) (Scale, error)
 
-	// used returns the units that a bucket counts as used: whole ones, and rest parts of
-	// unit. The bucket may be of a rule with other numbers.
+	// used returns the units that the bucket counts as used: units + rest/unit. The bucket
+	// may have been written under another rule, whose form is f.
 	used(f Form, b *Bucket, now int64) (units, rest, unit int64)
 
-	// roll moves windows on to now, and begins one in an unused bucket.
+	// roll moves the bucket's windows on to now. In an unused bucket it begins one.
 	roll(r *Rule, b *Bucket, now, offset int64)
 
-	// read describes a bucket that was rolled.
+	// read sets the numbers of a reading of a bucket that was rolled.
 	read(r *Rule, b *Bucket, now, cost int64, n *[4]int64)
 
-	// charge adds a cost that fits, and refund takes back one that was charged at a time.
+	// charge adds a cost that fits. refund takes back a cost that was charged at a time.
 	charge(r *Rule, b *Bucket, now, cost int64)
 	refund(r *Rule, b *Bucket, now, cost, at int64)
 
-	// remaining returns the units left, below 0 if more than all are used.
+	// remaining returns the units left; it is negative if more than the burst is used.
 	remaining(r *Rule, n *[4]int64) int64
 
-	// wait returns the microseconds until cost, at most the burst, fits: 0 if it does.
-	// A log's reading has two waits in it: for the cost it was read for, and for one
-	// unit, which of a bucket is the wait without its queue.
+	// wait returns the microseconds until cost, at most the burst, fits: 0 if it fits now.
+	// one asks for the wait of one unit: a log's reading holds that beside the wait for
+	// the cost it was read for, and a token bucket leaves out its queue.
 	wait(r *Rule, cost int64, n *[4]int64, one bool) int64
 
-	// emptyAfter returns the microseconds until nothing counts as used any more.
+	// emptyAfter returns the microseconds until the bucket is unused.
 	emptyAfter(r *Rule, n *[4]int64) int64
 }
 
@@ -95,10 +95,10 @@ func Algorithms() []Algorithm {
 
 func (a Algorithm) valid() bool { return a <= LastAlgorithm && algorithms[a] != nil }
 
-// IsLog reports whether buckets of an algorithm keep entries of when units were charged.
+// IsLog reports whether the algorithm's buckets use Bucket.Log.
 func (a Algorithm) IsLog() bool { return a == SlidingLog || a == Concurrency }
 
-// String returns the algorithm's name as documentation and logs write it.
+// String returns the algorithm's name, such as "token bucket".
 func (a Algorithm) String() string {
 	if !a.valid() {
 		return "unknown algorithm"

@@ -2,18 +2,18 @@ package store
 
 import "github.com/weblimit/weblimit/internal/integer"
 
-// Bucket is what a store remembers of one key under one rule. Its meaning
-// belongs to the algorithm it was written by:
+// Bucket is what a store keeps for one key under one rule. The algorithm that wrote it
+// defines its meaning:
 //
-//	token bucket    X: the fraction of a tick, over Rate, that debt ends before Expires
+//	token bucket    X: the numerator, over Rate, of the last fraction of a tick of debt
 //	fixed window    X: units used in the window that ends at Expires
 //	calendar        the same
 //	sliding window  X: units used in the current window, Y: in the one before it
 //	sliding log     X: units used; the entries are in Log
 //	concurrency     X: slots held; the entries are in Log
 //
-// The zero Bucket is an unused one. From Expires on, a bucket of any algorithm
-// says no more than the zero Bucket does. A Bucket is not safe for concurrent use.
+// The zero Bucket is unused. A bucket that has expired means the same as the zero Bucket,
+// so a store can drop it. A Bucket is not safe for concurrent use.
 type Bucket struct {
 	Expires int64 // microseconds since the epoch
 	X, Y    int64
@@ -21,7 +21,8 @@ type Bucket struct {
 	Log     []Entry // oldest first
 }
 
-// Form is what must be known of a rule to read a bucket written under it.
+// Form is the part of a rule that is needed to read a bucket which was written under it.
+// A store keeps it with the bucket, so that a limit can change while buckets exist.
 type Form struct {
 	Algorithm Algorithm
 	Tick      int64
@@ -33,11 +34,14 @@ func (r *Rule) form() Form {
 	return Form{r.Algorithm, r.scale.Tick, r.scale.Unit, r.scale.Rate}
 }
 
-// Open brings b to now under r: an expired bucket becomes an unused one, windows
-// roll on, and what was used under other numbers is kept in the new ones, up to
-// the burst. It reports whether such a conversion happened: then the bucket has
-// to be stored even if nothing is charged, or the wait that was told to a denied
-// client would be counted down at the old rate.
+// Open prepares a stored bucket to be read and changed at now under r, which all other
+// methods require. An expired bucket becomes an unused one, and windows move on. A bucket
+// that was written under other numbers is converted: what was used stays used, up to the
+// burst. Open reports whether it converted the bucket. Such a bucket must be written back
+// even if nothing is charged: otherwise the wait that a denied client was given would
+// elapse at the old rate.
+//
+// now is in microseconds since the epoch, and offset is [Rule].Offset of the key.
 func (b *Bucket) Open(r *Rule, now, offset int64) (converted bool) {
 	if b.Expires <= now {
 		b.Expires, b.X, b.Y, b.Log = 0, 0, 0, b.Log[:0]
@@ -68,8 +72,7 @@ func (b *Bucket) Open(r *Rule, now, offset int64) (converted bool) {
 	return true
 }
 
-// Used returns the units that the bucket, unexpired, counts as used: a part of one
-// counts whole.
+// Used returns the units that a bucket, which has not expired, counts as used, rounded up.
 func (b *Bucket) Used(now int64) int64 {
 	units, rest, _ := b.Form.used(b, now)
 	if rest > 0 {
@@ -94,7 +97,8 @@ func (r *Rule) adopt(b *Bucket, now, units, rest, unit int64) {
 	b.Charge(r, now, min(units, r.Whole))
 }
 
-// ChargeAnyway adds cost to an opened bucket, which may come to owe another burst.
+// ChargeAnyway charges an opened bucket whether or not the cost fits. Its use can reach
+// twice the burst, and no more.
 func (b *Bucket) ChargeAnyway(r *Rule, now, cost int64) {
 	if r.Algorithm != TokenBucket {
 		if cost = min(cost, 2*r.Whole-b.X); cost > 0 {
@@ -105,14 +109,14 @@ func (b *Bucket) ChargeAnyway(r *Rule, now, cost int64) {
 	most := 2 * r.scale.Whole // the queue included
 	whole, fraction := b.Form.debt(b, now)
 	if whole > most/r.scale.Rate {
-		return // of a clock that was set back
+		return // the clock was set back
 	}
 	debt := whole*r.scale.Rate + fraction
 	r.setDebt(b, now, max(debt, min(debt+r.inDebt(cost), most)))
 }
 
-// Refund takes back from an opened bucket a cost that was charged at the given
-// time, as Rule.ChargedAt has it, as far as time has not taken it back already.
+// Refund gives back a cost to an opened bucket, less what time has returned since the
+// charge. at is [Rule].ChargedAt of the charge.
 func (b *Bucket) Refund(r *Rule, now, cost, at int64) {
 	if b.Expires == 0 {
 		return
@@ -120,7 +124,7 @@ func (b *Bucket) Refund(r *Rule, now, cost, at int64) {
 	r.refund(b, now, cost, at)
 }
 
-// Unused reports whether an opened bucket is worth no memory.
+// Unused reports whether an opened bucket holds nothing, so that a store can remove it.
 func (b *Bucket) Unused() bool {
 	return b.Expires == 0 || (b.Form.Algorithm != TokenBucket && b.X == 0 && b.Y == 0)
 }

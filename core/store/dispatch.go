@@ -1,10 +1,10 @@
 package store
 
-// Here each method of counting finds its algorithm, the most frequent first. These are
-// switches and no calls through the table of algorithms: whatever a call through an
-// interface is given a pointer to escapes to the heap, which would be an allocation for
-// each decision in memory, of which there is none. A test holds them against the table,
-// so that no algorithm can be forgotten here.
+// Each function of this file calls the method of the rule's algorithm, the most frequent
+// algorithm first. They are switches, and not calls through the table of algorithms: what
+// a pointer given to an interface method points to escapes to the heap, which would cost
+// each decision in memory an allocation. A test compares the switches with the table, so
+// that no algorithm can be forgotten.
 
 func (f Form) used(b *Bucket, now int64) (units, rest, unit int64) {
 	switch f.Algorithm {
@@ -41,9 +41,10 @@ func (r *Rule) roll(b *Bucket, now, offset int64) {
 	}
 }
 
-// Read describes an opened bucket. The cost is what a sliding log has to say
-// the wait for; the others leave that to Result. It sets the numbers that the
-// algorithm has, and leaves the others, Charged and Blocked as they are.
+// Read reads an opened bucket into reading. A sliding log's reading includes the wait for
+// the given cost; other algorithms ignore it. Read sets At and the numbers that the
+// algorithm uses, and leaves the other fields as they are. now is in microseconds since
+// the epoch.
 func (b *Bucket) Read(r *Rule, now, cost int64, reading *Reading) {
 	reading.At = now
 	n := &reading.Numbers
@@ -63,7 +64,8 @@ func (b *Bucket) Read(r *Rule, now, cost int64, reading *Reading) {
 	}
 }
 
-// Charge adds cost to an opened bucket in which it fits.
+// Charge charges an opened bucket with a cost that fits. now is in microseconds since the
+// epoch.
 func (b *Bucket) Charge(r *Rule, now, cost int64) {
 	if cost == 0 {
 		return

@@ -1,15 +1,21 @@
-// Package store is for authors of stores: what a [Store] is asked, and how limits
-// count. Those who only use limits need package core, and of this one the classes of
-// errors at most.
+// Package store is the contract between limiters and stores, and the arithmetic of limits.
+// It is for authors of stores. Users of limits need package core, and of this package at
+// most the classes of errors.
 //
-// A [Rule] is a limit's name and its [Numbers], checked by [NewRule] and brought to the
-// integers that all stores count with. A store keeps a [Bucket] for each key and rule,
-// for some rules a [Penalty], and a [Mark] for each operation that is charged once: the
-// [State] of a check. A store that can read, change and write states as one step has
-// [Decide], [Charge], [Refund] and [Renew] count, and is about a hundred lines: see the
-// Example. One that counts elsewhere, as Redis does, sends a [Reading], from which
-// [Rule].Result derives the answer.
+// A [Rule] is the name and the [Numbers] of a limit, checked by [NewRule]. A store is
+// asked to decide a [Check] under a rule, and answers with a [Result].
 //
-// Each algorithm is a file of this package. A store embeds [Base] for its [Registry],
-// which is what limiters share through it.
+// There are two ways to write a [Store]:
+//
+//   - A store that can read, change and write back as one step, such as a map behind a
+//     mutex or a row in a transaction, keeps a [Bucket] for each key and rule, a [Penalty]
+//     where the rule has one, and a [Mark] for each operation that is charged once. It
+//     reads them into a [State] for each check, calls [Decide], [Charge], [Refund] or
+//     [Renew], and writes back what has changed. That takes about a hundred lines: see the
+//     Example. memstore works like this.
+//   - A store that counts on its server, as redisstore does, returns a [Reading] of the
+//     bucket. [Rule.Result] makes the answer of it.
+//
+// Each algorithm is one file of this package. A store embeds [Base], which provides its
+// [Registry]: what the limiters on one store share.
 package store

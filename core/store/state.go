@@ -1,28 +1,28 @@
 package store
 
-// State is everything that a store holds for one check. A store that can read, change
-// and write back as one step, such as a map behind a mutex or a row in a transaction,
-// needs no more than this: it reads the states of all checks of a call, has [Decide],
-// [Charge], [Refund] or [Renew] change them, and writes those that say so.
+// State is everything that a store keeps for one check. A store reads the states of all
+// checks of a call, has [Decide], [Charge], [Refund] or [Renew] change them, and writes
+// back those that have changed. It must do so as one step, for instance under a lock.
 //
-// The zero State is that of a key that has used nothing. A State can be used for another
-// check once Bucket, and Penalty and Mark where that check needs them, are set again.
+// The zero State is that of a key that has used nothing. A State can be used again: set
+// Bucket, Penalty if the rule has one, and Mark if the check has Once. A State is not safe
+// for concurrent use.
 type State struct {
 	Bucket  Bucket  // of the check's key and rule
 	Penalty Penalty // of the check's key and rule, if the rule is Penalized
 	Mark    Mark    // of the check's operation, if it has Once
 
-	// What is to be written, and nothing else is: a bucket unless it is Unused by then, a penalty and a mark
-	// until they expire. A mark that is zero is to be removed.
+	// The records to be written back. A bucket that is Unused can be removed instead; a
+	// zero mark must be removed. All records can be removed when they expire.
 	BucketChanged, PenaltyChanged, MarkChanged bool
 
 	reading                   Reading
 	fits, converted, repeated bool
 }
 
-// Decide decides checks together, as [Store].Take does if take is set and else as Peek
-// does, at a time in microseconds since the epoch. states[i] is that of checks[i]. The
-// results are [Answer]'s to give, which needs no lock any more.
+// Decide decides checks together at a time in microseconds since the epoch: as Take of
+// [Store] if take is set, as Peek otherwise. states[i] is the state of checks[i]. Call
+// [Answer] for the results; by then the store may have released its lock.
 func Decide(now int64, checks []Check, states []State, take bool) {
 	granted := true
 	for i := range states {
@@ -40,7 +40,7 @@ func Decide(now int64, checks []Check, states []State, take bool) {
 	}
 	for i := range states {
 		c, s := &checks[i], &states[i]
-		s.Settle(c.Rule, c.Cost, now, granted && s.fits)
+		s.Commit(c.Rule, c.Cost, now, granted && s.fits)
 		if !s.fits && c.Rule.Penalized() {
 			s.strike(c, now)
 		}
@@ -57,16 +57,17 @@ func Decide(now int64, checks []Check, states []State, take bool) {
 	}
 }
 
-// Answer fills in the results of checks that were decided.
+// Answer sets the results of checks that [Decide] has decided. results[i] answers
+// checks[i].
 func Answer(checks []Check, states []State, results []Result) {
 	for i := range states {
 		c, s := &checks[i], &states[i]
 		c.Rule.Answer(s.cost(c), &s.reading, &results[i])
-		results[i].Repeated = s.repeated && results[i].Allowed // or a block holds
+		results[i].Repeated = s.repeated && results[i].Allowed // a block denies repeats too
 	}
 }
 
-// cost returns what the check takes: nothing, of a repeated operation.
+// cost returns the check's cost: 0 for a repeated operation.
 func (s *State) cost(c *Check) int64 {
 	if s.repeated {
 		return 0
@@ -74,8 +75,8 @@ func (s *State) cost(c *Check) int64 {
 	return c.Cost
 }
 
-// Judge brings the bucket to now and says whether the cost fits into it. With Settle
-// and Answer it is Decide for a single check that has neither an operation nor a
+// Judge opens the bucket at now and reports whether the cost fits. Judge, Commit and
+// Answer together are [Decide] and [Answer] for a single check that has neither Once nor a
 // penalty. offset is [Rule].Offset of the key.
 func (s *State) Judge(r *Rule, cost, now, offset int64) (fits bool) {
 	s.converted = s.Bucket.Open(r, now, offset)
@@ -85,9 +86,9 @@ func (s *State) Judge(r *Rule, cost, now, offset int64) (fits bool) {
 	return s.fits
 }
 
-// Settle charges the cost that was judged if it is granted, and says whether the bucket
-// has changed.
-func (s *State) Settle(r *Rule, cost, now int64, granted bool) (changed bool) {
+// Commit charges the cost that was judged, if it is granted. It reports whether the bucket
+// has to be written back.
+func (s *State) Commit(r *Rule, cost, now int64, granted bool) (changed bool) {
 	s.reading.Charged = granted && !s.repeated
 	charged := s.reading.Charged && cost > 0
 	if charged {
@@ -98,10 +99,11 @@ func (s *State) Settle(r *Rule, cost, now int64, granted bool) (changed bool) {
 	return s.BucketChanged
 }
 
-// Answer is the result of a check that was judged, and settled or not.
+// Answer sets the result of a check that was judged. Without Commit it is the answer of
+// Peek.
 func (s *State) Answer(r *Rule, cost int64, result *Result) { r.Answer(cost, &s.reading, result) }
 
-// judgePenalty has the check fit no longer if its key is blocked.
+// judgePenalty denies the check if its key is blocked.
 func (s *State) judgePenalty(c *Check, now int64) {
 	s.Penalty.Open(&c.Rule.Block, now)
 	if c.Cost > 0 && s.Penalty.Until > now {
@@ -109,7 +111,7 @@ func (s *State) judgePenalty(c *Check, now int64) {
 	}
 }
 
-// strike counts that the check did not fit, unless a block is the reason.
+// strike counts a denial towards a block, unless a block was its reason.
 func (s *State) strike(c *Check, now int64) {
 	if s.reading.Blocked > 0 {
 		return
@@ -121,7 +123,8 @@ func (s *State) strike(c *Check, now int64) {
 	}
 }
 
-// Charge charges the checks whether or not they fit, as [Store].Charge does.
+// Charge charges the checks whether or not they fit, and sets the results, as Charge of
+// [Store] does. now is in microseconds since the epoch; states[i] is the state of checks[i].
 func Charge(now int64, checks []Check, states []State, results []Result) {
 	for i := range states {
 		c, s := &checks[i], &states[i]
@@ -132,7 +135,8 @@ func Charge(now int64, checks []Check, states []State, results []Result) {
 	}
 }
 
-// Refund gives back what was charged, as [Store].Refund does. Penalties are not read.
+// Refund gives back what was charged, and updates the results, as Refund of [Store] does.
+// The parameters are those of [Charge]. It does not read penalties.
 func Refund(now int64, checks []Check, states []State, results []Result) {
 	for i := range states {
 		c, s, r := &checks[i], &states[i], &results[i]
@@ -148,7 +152,8 @@ func Refund(now int64, checks []Check, states []State, results []Result) {
 	}
 }
 
-// Renew begins the leases of slots anew, as [Store].Renew does.
+// Renew starts the leases of slots anew, and updates the results, as Renew of [Store]
+// does. The parameters are those of [Charge]. It does not read penalties and marks.
 func Renew(now int64, checks []Check, states []State, results []Result) {
 	for i := range states {
 		c, s, r := &checks[i], &states[i], &results[i]
@@ -165,7 +170,7 @@ func (s *State) unchanged() { s.BucketChanged, s.PenaltyChanged, s.MarkChanged =
 
 func (s *State) open(c *Check, now int64) { s.Bucket.Open(c.Rule, now, c.Rule.Offset(c.Key)) }
 
-// changed answers what has changed the bucket.
+// changed marks the bucket as changed, and sets the result after the change.
 func (s *State) changed(c *Check, now int64, charged bool, result *Result) {
 	s.BucketChanged = true
 	s.reading.Charged, s.reading.Blocked = charged, 0

@@ -9,116 +9,130 @@ import (
 	"time"
 )
 
-// Store is where the state of limits lives: a memstore.Store in one process, a
-// redisstore.Store for many. Both give the same answers.
+// Store keeps the state of limits: a memstore.Store for one process, a redisstore.Store
+// for many. Both give the same answers.
+//
+// The rules for all methods:
+//
+//   - They are safe for concurrent use.
+//   - results[i] answers checks[i], so both slices have the same length. A call names a
+//     key and rule at most once.
+//   - They return by the context's deadline, and keep neither the slices, nor the keys in
+//     them, nor the context after that.
+//   - An error means that the outcome is unknown; it is never a denial. It is an [Error]
+//     where the store knows its class.
 //
 // To trace or measure a store, wrap it: embed the Store in a struct and replace the
-// methods of interest. Since the wrapper passes on the Registry of the store in it,
-// outages, events and blocks remain those of that store. A limiter decides a bare
-// memstore.Store by a shorter path than a wrapped one.
-//
-// A Store is safe for concurrent use. Its methods answer results[i] for
-// checks[i], so the slices have one length; a call names a key and rule at most
-// once. A store keeps neither slice, nor the keys in them, nor the context past
-// the call, and returns by the context's deadline. An error says that nothing is
-// known, by a [Error] where its class is; it is never a denial.
+// methods of interest. The wrapper's Registry is then that of the wrapped store, so that
+// outages, events and blocks stay with it. A limiter has a faster path for a memstore.Store
+// that is not wrapped.
 type Store interface {
-	// Take decides checks together: all are charged, or none is. A shadow check
-	// that does not fit stays uncharged and stops nobody. A check of cost 0
-	// always fits and charges nothing, and so does one whose operation was charged
-	// before: see Check.Once. A check that does not fit a rule with a [Block] counts
-	// towards one; a check that a block is for does not fit, be its operation charged
-	// before or not.
+	// Take decides checks together: it charges all of them, or none. A shadow check that
+	// does not fit is not charged, and does not keep the others from being charged. A
+	// check with cost 0 always fits and charges nothing. So does a check whose operation
+	// was charged before: see Check.Once.
+	//
+	// A denial by a rule with a [Block] counts towards a block. While a key is blocked,
+	// no check of it with a cost above 0 fits, not even one whose operation was charged.
 	Take(ctx context.Context, checks []Check, results []Result) error
 
-	// Peek answers as Take would, and charges nothing. It knows of blocks, and
-	// begins none.
+	// Peek answers as Take would, and charges nothing. It reports blocks, and its denials
+	// count towards none.
 	Peek(ctx context.Context, checks []Check, results []Result) error
 
-	// Charge charges the checks whether or not they fit, for what was spent
-	// already: a bucket can come to owe a second burst, and no more, before it is
-	// full again. Results tell what is left then. It neither reads nor leaves marks
-	// of operations: Once is not read.
+	// Charge charges the checks whether or not they fit, for units that are already
+	// spent. A bucket can come to owe one burst more than it holds, and no more. The
+	// results say what is left. Charge does not read Check.Once.
 	Charge(ctx context.Context, checks []Check, results []Result) error
 
-	// Refund gives back what Take charged. It takes the checks and results of
-	// that call, passes over those that were not charged, and brings the results
-	// up to date. Only units that time has not already returned are given back:
-	// those of a window that still counts, or of a bucket less what has refilled
-	// since the charge. Calling it twice gives back twice: settle once.
+	// Refund gives back what Take charged. It takes the checks and results of that call,
+	// skips checks that were not charged, and updates the results. It gives back only
+	// units that time has not returned already: those of a window that still counts, or
+	// those of a bucket less what has refilled since the charge. Two calls give back
+	// twice, so a caller refunds once.
 	//
-	// It forgets that the operation of a check with Once was charged, if this was
-	// the charge, so that a repeat is charged again. To give back a part of what an
-	// operation that is done has cost, leave Once out.
+	// If this was the charge of the check's operation (see Check.Once), the operation is
+	// forgotten, and a repeat is charged again. To refund a part of an operation that is
+	// done, leave Once out.
 	//
-	// Of a [Concurrency] limit it frees slots: those that were charged at the
-	// result's At and are held still. What a lease has ended meanwhile is passed
-	// over, so that nobody frees the slots of another.
+	// For a [Concurrency] limit it frees the slots that were taken at Result.At, if they
+	// are still held. It skips slots whose lease has ended, so that it never frees the
+	// slots of another request.
 	Refund(ctx context.Context, checks []Check, results []Result) error
 
-	// Renew begins the leases of slots anew, of [Concurrency] limits. It takes the
-	// checks and results of Take, or of the Renew before it, and passes over those
-	// that were not charged, and over those of other limits. At in the results
-	// becomes the new time, by which the slots are given back. Slots whose lease has
-	// ended are taken again, even beyond the limit, up to twice of it: their request
-	// runs. After an error the slots may be held under the old time or the new one:
-	// renew and give back by the old one; what is left ends with its lease.
+	// Renew starts the leases of slots anew. It takes the checks and results of Take, or
+	// of the Renew before it. It skips checks that were not charged, and those of other
+	// limits than [Concurrency]. Result.At becomes the new time, which identifies the
+	// slots from then on. Slots whose lease has ended are taken again, even beyond the
+	// limit, up to twice the limit: their request is still running.
+	//
+	// After an error the slots may be held under the old time or the new one. Renew and
+	// refund with the old one; the rest ends with its lease.
 	Renew(ctx context.Context, checks []Check, results []Result) error
 
-	// Reset forgets the checks' keys under the checks' rules, with their blocks;
-	// their cost is not read. Of a check with Once it forgets that operation, too; it
-	// finds no others.
+	// Reset forgets what the checks' keys have used under the checks' rules, and lifts
+	// their blocks. It forgets the operation of a check with Once; it can't find other
+	// operations. It does not read costs.
 	Reset(ctx context.Context, checks []Check) error
 
-	// Blocks yields the blocks that hold under the rules, in no order. What comes
-	// or goes meanwhile may be among them or not. An error is yielded where a part
-	// of the store can't be read; what follows is from the others.
+	// Blocks yields the blocks in force under the rules, in no order. Blocks that begin or
+	// end meanwhile may be missing or included. It yields an error for a part of the store
+	// that can't be read, and goes on with the others.
 	Blocks(ctx context.Context, rules []*Rule) iter.Seq2[Blocked, error]
 
-	// Block blocks the checks' keys under their rules from now on for d, instead
-	// of the blocks that hold. The checks' costs are not read.
+	// Block blocks the checks' keys under their rules for d from now on, in place of any
+	// block in force. It does not read costs.
 	Block(ctx context.Context, checks []Check, d time.Duration) error
 
-	// Unblock forgets the penalties of the checks' keys, and nothing else.
+	// Unblock forgets the penalties of the checks' keys: blocks, strikes, and the count
+	// of earlier blocks.
 	Unblock(ctx context.Context, checks []Check) error
 
-	// Registry returns what all limiters on the store share, always the same. Embed
-	// a [Base] for it. A wrapper returns that of the store in it.
+	// Registry returns what all limiters on the store share. It returns the same value
+	// each time. An embedded [Base] provides it; a wrapper returns that of the store
+	// inside.
 	Registry() *Registry
 }
 
 // Check asks whether one limit lets one key spend a cost.
 type Check struct {
-	Key    []byte // who is limited; valid during the call only
+	Key    []byte // the client or whatever else is limited; valid during the call only
 	Rule   *Rule  // the limit's numbers
 	Cost   int64  // units, 0 or more
-	Shadow bool   // judged, never enforced
+	Shadow bool   // decided, but never enforced
 
-	// Once is the key of the operation, which is charged once within Rule.Once: the
-	// next Rule.Repeats checks of the same Key, Rule and Once are Allowed, and take
-	// nothing, and the one after them is charged again. Only what is taken counts as
-	// a repeat: not what another check of the call denies, and no cost of 0. Valid
-	// during the call only. Defaults to nil: each check is charged.
+	// Once is the key of an operation that is charged once within Rule.Once. The next
+	// Rule.Repeats checks with the same Key, Rule and Once are allowed and charge nothing.
+	// The check after them is charged again. A check counts as a repeat only if its call
+	// is granted and its cost is above 0. Once is valid during the call only. Defaults to
+	// nil: each check is charged.
 	Once []byte
 }
 
 // Result is a store's answer to one Check.
 type Result struct {
-	Allowed    bool          // the check fits its own limit
-	Charged    bool          // the cost was taken: every enforced check of the call fitted
-	Blocked    bool          // not Allowed: the limit's [Block] holds, or begins with this request
-	Repeated   bool          // the operation was charged before: Allowed, not Charged, and nothing was taken
-	Cached     bool          // an earlier denial that still holds: the server was not asked again
-	Remaining  int64         // units left, from 0 to Rule.Burst
-	RetryAfter time.Duration // not Allowed: until the same cost fits, of Concurrency a hint, and no block holds; 0 when waiting can't help
-	Window     time.Duration // how long Remaining has to last: the draft's effective window
-	ResetAfter time.Duration // until the whole quota is there again, if nobody asks
-	At         int64         // when the store decided: microseconds since the epoch, on the store's clock; of slots, the time they go by
+	Allowed   bool  // the check fits its own limit
+	Charged   bool  // the cost was charged: every enforced check of the call fitted
+	Blocked   bool  // not Allowed because of a [Block], which may have begun with this check
+	Repeated  bool  // Allowed and not Charged, because the operation was charged before
+	Cached    bool  // repeats an earlier denial that is still valid; the server was not asked
+	Remaining int64 // units left, from 0 to Rule.Burst
+
+	// RetryAfter, when denied, is how long until the same cost fits and no block is in
+	// force. It is only a hint for concurrency limits. 0 if waiting cannot help.
+	RetryAfter time.Duration
+
+	Window     time.Duration // how long Remaining has to last: the effective window of the IETF draft
+	ResetAfter time.Duration // how long until the whole quota is available, if nothing more is charged
+
+	// At is when the store decided, by its own clock, in microseconds since the epoch.
+	// For slots that were taken it is the time that identifies them: see Store.Refund.
+	At int64
 }
 
-// Reading is a bucket's state in the integers of its rule's [Scale], from which
-// [Rule.Result] derives the answer. Stores that decide elsewhere, as Redis
-// does, send readings, so that the derivation stands in one place:
+// Reading is the state of a bucket in the integers of its rule's [Scale]. [Rule.Result]
+// makes the answer of it, so that stores which count on their server need not. Numbers
+// holds:
 //
 //	token bucket    whole ticks until empty of debt; the fraction of a tick over Rate
 //	fixed window    units used; microseconds to the window's end
@@ -128,24 +142,25 @@ type Result struct {
 //	concurrency     slots held; microseconds until the last lease ends
 type Reading struct {
 	Charged bool
-	At      int64 // microseconds since the epoch
+	At      int64 // when it was read, in microseconds since the epoch
 	Numbers [4]int64
-	Blocked int64 // microseconds until the block that holds ends; 0 if none does
+	Blocked int64 // microseconds until the block in force ends; 0 if there is none
 }
 
-// DefaultTimeout is how long a store may take to decide unless told otherwise.
+// DefaultTimeout is how long a store may take to decide by default.
 const DefaultTimeout = 100 * time.Millisecond
 
-// MaxChecks is how many checks a call can have, and a limiter limits. The Once of
-// a check counts for another, and so does a penalty; of a limiter's limits,
-// OncePer and Penalty do.
+// MaxChecks is the largest number of checks in a call, and of limits of a limiter. A check
+// with Once counts twice, and so does one whose rule has a penalty; one with both counts
+// three times. The same goes for limits with OncePer and Penalty.
 const MaxChecks = 255
 
 var errLengths = errors.New("weblimit: as many results as checks are needed")
 
-// ValidChecks reports a call that no store can answer: slices of different
-// length, more than MaxChecks, a check without rule or with a negative cost, or
-// one that is named twice. Stores call it first.
+// ValidChecks returns an error for a call that no store can answer: slices of different
+// length, more checks than MaxChecks, a check without a rule or with a negative cost, a
+// check with Once whose rule has none, or a key and rule that occur twice. Stores call it
+// first.
 func ValidChecks(checks []Check, results []Result) error {
 	if len(checks) != len(results) {
 		return errLengths
@@ -178,7 +193,7 @@ func ValidChecks(checks []Check, results []Result) error {
 	return nil
 }
 
-// besides counts the operations and the penalties of checks.
+// besides counts the marks and penalties of checks.
 func besides(checks []Check) (n int) {
 	for i := range checks {
 		if checks[i].Once != nil {
