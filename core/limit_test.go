@@ -71,7 +71,7 @@ func TestBadLimitsAreErrors(t *testing.T) {
 		{"jitter on a token bucket", core.PerSecond(5).Jitter(), "jitter belongs to windows, not to a token bucket"},
 		{"jitter on a sliding log", core.PerSecond(5).Jitter().SlidingLog(), "jitter belongs to windows, not to a sliding log"},
 		{"no slots", core.Concurrent(0), "quota must be at least 1, got 0"},
-		{"more slots than can be kept", core.Concurrent(5001), "at most 5000 requests at the same time can be counted, got 5001"},
+		{"more slots than can be kept", core.Concurrent(5001), "a concurrency limit can be at most 5000, got 5001"},
 		{"a cost above the slots", core.Concurrent(5).Cost(6), "cost 6 can never fit: the limit holds at most 5"},
 		{"no lease", core.Concurrent(5).Lease(0), "the lease must be from 1s to 24h, in whole microseconds, got 0s"},
 		{"a lease that ends between renewals", core.Concurrent(5).Lease(time.Second - time.Microsecond), "the lease must be from 1s to 24h, in whole microseconds, got 999.999ms"},
@@ -82,7 +82,7 @@ func TestBadLimitsAreErrors(t *testing.T) {
 		{"jitter of slots", core.Concurrent(5).Jitter(), "a concurrency limit can have neither Burst nor Jitter"},
 		{"slots in a window", core.Concurrent(5).FixedWindow(), "a concurrency limit can have no other algorithm, got a fixed window"},
 		{"slots in a bucket", core.Concurrent(5).TokenBucket(), "a concurrency limit can have no other algorithm, got a token bucket"},
-		{"slots that are taken once", core.Concurrent(5).OncePer(keyfuncs.Header("Idempotency-Key"), time.Hour), "OncePer belongs to limits that count requests, not to a limit of requests at the same time"},
+		{"slots that are taken once", core.Concurrent(5).OncePer(keyfuncs.Header("Idempotency-Key"), time.Hour), "OncePer belongs to limits that count requests, not to a concurrency limit"},
 
 		{"operations without a key function", core.PerSecond(5).OncePer(keyfuncs.Func{}, time.Hour), "OncePer: keyfuncs: the zero Func makes no key, use a constructor such as keyfuncs.ClientIP"},
 		{"operations that are known for no time", core.PerSecond(5).OncePer(all, 0), "OncePer: the ttl must be from 1s to 31 days, in whole microseconds, got 0s"},

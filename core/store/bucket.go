@@ -5,7 +5,7 @@ import "github.com/weblimit/weblimit/internal/integer"
 // Bucket is what a store keeps for one key under one rule. The algorithm that wrote it
 // defines its meaning:
 //
-//	token bucket    X: the numerator, over Rate, of the last fraction of a tick of debt
+//	token bucket    X: how much of the last tick before Expires is debt, in parts of Rate
 //	fixed window    X: units used in the window that ends at Expires
 //	calendar        the same
 //	sliding window  X: units used in the current window, Y: in the one before it

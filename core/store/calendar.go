@@ -10,20 +10,20 @@ import (
 	"time"
 )
 
-// PeriodUnit is what the windows of a [Calendar] rule are made of.
+// PeriodUnit is the unit of a [Calendar] rule's windows.
 type PeriodUnit uint8
 
-// The units.
+// The units of calendar windows.
 const (
 	CalendarDay   PeriodUnit = 1
 	CalendarMonth PeriodUnit = 2
 )
 
-// Period says when the windows of a [Calendar] rule begin.
+// Period specifies the windows of a [Calendar] rule.
 type Period struct {
 	Unit     PeriodUnit
-	Day      int            // of the month on which one begins, 1 to 31; 0 for days
-	Location *time.Location // where the days are
+	Day      int            // day of the month on which a window begins, 1 to 31; 0 for CalendarDay
+	Location *time.Location // time zone in which days and months begin
 }
 
 func (k *Period) validate() error {
@@ -38,19 +38,19 @@ func (k *Period) validate() error {
 	return nil
 }
 
-// calendar knows the periods of a kind. There is one for each kind in a process,
-// so that rules with equal periods are equal, and look up the edges once.
+// calendar computes the windows of a Period, and caches the current one. A process has one
+// calendar for each Period, so that rules with equal Periods are equal.
 type calendar struct {
 	Period
-	id      int64 // for stores; as good as the kind
+	id      int64 // stands for the Period in stores
 	current atomic.Pointer[span]
 }
 
-// span is a period from start until end, and the one after it until next, all in
-// microseconds since the epoch.
+// span is one window, from start until end. The window after it ends at next. All times
+// are microseconds since the epoch.
 type span struct{ start, end, next int64 }
 
-// calendarName is what makes calendars equal.
+// calendarName identifies a calendar.
 type calendarName struct {
 	unit           PeriodUnit
 	day            int
@@ -58,10 +58,10 @@ type calendarName struct {
 	winter, summer int // seconds east of Greenwich: two zones can have one name
 }
 
-// calendars has each calendar by its calendarName. An application has a handful.
+// calendars holds all calendars by calendarName. An application has a handful.
 var calendars sync.Map
 
-// calendarOf returns the calendar of a valid kind.
+// calendarOf returns the calendar of a valid Period.
 func calendarOf(k Period) *calendar {
 	name := calendarName{unit: k.Unit, day: k.Day, zone: k.Location.String()}
 	_, name.winter = time.Date(2020, time.January, 15, 0, 0, 0, 0, time.UTC).In(k.Location).Zone()
@@ -84,8 +84,7 @@ func (n *calendarName) id() int64 {
 	return max(id, 1)
 }
 
-// at returns the period that now is in. All but the first call in a period cost
-// two comparisons.
+// at returns the window of now. All but the first call in a window take two comparisons.
 func (c *calendar) at(now int64) *span {
 	p := c.current.Load()
 	if p == nil || now < p.start || now >= p.end {
@@ -95,7 +94,7 @@ func (c *calendar) at(now int64) *span {
 	return p
 }
 
-// endOf returns when the period ends that an earlier time was in.
+// endOf returns the end of the window of an earlier time.
 func (c *calendar) endOf(at int64) int64 {
 	if p := c.current.Load(); p != nil && p.start <= at && at < p.end {
 		return p.end
@@ -103,8 +102,8 @@ func (c *calendar) endOf(at int64) int64 {
 	return c.find(at).end
 }
 
-// LongestPeriod is more than any of the calendar windows takes, days that a zone had
-// twice included; 0 for other algorithms.
+// LongestPeriod returns an upper bound of the length of a calendar rule's windows. It
+// allows for days that a time zone had twice. It returns 0 for other algorithms.
 func (r *Rule) LongestPeriod() time.Duration {
 	c := r.calendar
 	if c == nil {
@@ -116,8 +115,8 @@ func (r *Rule) LongestPeriod() time.Duration {
 	return 33 * 24 * time.Hour
 }
 
-// find returns the period that now is in. Periods are numbered; one that a zone
-// has skipped begins when the one after it does, and is empty.
+// find returns the window of now. Windows are numbered: a day that a time zone skipped is an
+// empty window, which begins when the next one does.
 func (c *calendar) find(now int64) *span {
 	t := time.UnixMicro(now).In(c.Location)
 	n := t.Year()*12 + int(t.Month()) - 1
@@ -140,14 +139,13 @@ func (c *calendar) find(now int64) *span {
 	return &span{start, end, next}
 }
 
-// daysBefore returns a number for the day before a year's first, one more for
-// each day.
+// daysBefore returns the number of the last day before a year: days since the epoch.
 func daysBefore(year int) int {
 	return int(time.Date(year, time.January, 0, 0, 0, 0, 0, time.UTC).Unix() / (24 * 3600))
 }
 
-// begins returns when the period of a number begins: months are numbered from
-// January of year 0, days from the epoch.
+// begins returns the start of a window by its number. Months are numbered from January of
+// year 0, days from the epoch.
 func (c *calendar) begins(n int) int64 {
 	if c.Unit == CalendarDay {
 		return firstInstant(int64(n)*24*3600, c.Location) * 1e6
@@ -157,9 +155,10 @@ func (c *calendar) begins(n int) int64 {
 	return firstInstant(time.Date(year, month, min(c.Day, last), 0, 0, 0, 0, time.UTC).Unix(), c.Location) * 1e6
 }
 
-// firstInstant returns the first instant at which the clocks of a zone show a time
-// or a later one, both in seconds; time.Date does not say what it does with a time
-// that they skip or show twice.
+// firstInstant returns the first instant, in seconds since the epoch, at which clocks in a
+// time zone show the given time or a later one. The time is given as seconds since the
+// epoch of a clock in UTC that shows it. time.Date does not say which instant it returns
+// for a time that clocks skip or show twice.
 func firstInstant(clock int64, loc *time.Location) int64 {
 	t := time.Unix(clock-48*3600, 0).In(loc)
 	for {
@@ -170,7 +169,7 @@ func firstInstant(clock int64, loc *time.Location) int64 {
 			at = max(at, from.Unix())
 		}
 		if !until.IsZero() && !until.After(t) {
-			// Go takes the end of a leap year for a day earlier than it is, after 2037.
+			// After 2037, Go takes the end of a leap year to be a day earlier than it is.
 			until = t.Add(15 * time.Minute)
 		}
 		if until.IsZero() || at < until.Unix() {
@@ -180,9 +179,9 @@ func firstInstant(clock int64, loc *time.Location) int64 {
 	}
 }
 
-// Period returns when the calendar window began that a time is in, when it ends,
-// and when the one after it ends, all in microseconds since the epoch: for stores
-// whose clock may be in another one. It returns zeros for other algorithms.
+// Period returns the start and the end of the calendar window of a time, and the end of
+// the window after it, for stores whose own clock may be in that one already. All times are
+// microseconds since the epoch. It returns zeros for other algorithms.
 func (r *Rule) Period(at int64) (start, end, next int64) {
 	if r.calendar == nil {
 		return 0, 0, 0
@@ -191,8 +190,8 @@ func (r *Rule) Period(at int64) (start, end, next int64) {
 	return p.start, p.end, p.next
 }
 
-// PeriodEnd returns when the calendar window ends that a time is in, which may be
-// past, as Period does.
+// PeriodEnd returns the end of the calendar window of a time. The time may lie in the past,
+// which costs more than the present. It returns 0 for other algorithms.
 func (r *Rule) PeriodEnd(at int64) int64 {
 	if r.calendar == nil {
 		return 0
@@ -200,7 +199,7 @@ func (r *Rule) PeriodEnd(at int64) int64 {
 	return r.calendar.endOf(at)
 }
 
-// calendarWindow is a fixed window whose edges are the calendar's.
+// calendarWindow is a fixed window that begins and ends with a day or month.
 type calendarWindow struct{ fixedWindow }
 
 func (calendarWindow) name() string { return "calendar window" }

@@ -6,24 +6,24 @@ import (
 	"time"
 )
 
-// A limit of requests at the same time keeps what a sliding log does: entries of
-// when and how many, which expire one window, here the lease, later. What differs
-// is who ends them: the one who took a slot gives it back, or renews it. An entry
-// is named by its time, and those who took slots at one time can't be told apart,
-// nor need they be.
+// A concurrency limit keeps the log of a sliding log: each entry is a number of slots that
+// were taken at one time, and expires one lease later. The difference is that a request
+// gives its slots back, or renews their lease. The time identifies an entry. Requests that
+// took slots in the same microsecond share one, which is no problem since any of their
+// slots are alike.
 
 const (
-	// Shorter leases would run out between renewals, longer ones lock out for as
-	// long after a crash.
+	// A shorter lease would end between renewals. A longer one would keep slots taken for
+	// too long after a crash.
 	minLease = time.Second
 	maxLease = 24 * time.Hour
 
-	// slotRetry is what a denied request is told to wait, since nobody knows when
-	// a slot becomes free.
+	// slotRetry is the RetryAfter of a denied request. It is only a hint, since nobody
+	// knows when a slot becomes free.
 	slotRetry = time.Second
 )
 
-// concurrency keeps a log of slots.
+// concurrency is a sliding log of slots.
 type concurrency struct{ slidingLog }
 
 func (concurrency) name() string { return "concurrency" }
@@ -46,14 +46,14 @@ func (concurrency) read(r *Rule, b *Bucket, now, _ int64, n *[4]int64) {
 	}
 }
 
-// slotsAt returns the time of the entry that slots were charged to, for a reading
-// after the charge: the clock may have been set back behind the latest.
+// slotsAt returns the time of the entry that slots were charged to, from a reading after
+// the charge. It is later than the reading if the clock was set back.
 func (r *Rule) slotsAt(reading *Reading) int64 {
 	return reading.At + max(reading.Numbers[1]-r.scale.Unit, 0)
 }
 
-// freeSlots gives back up to cost slots of the entry of a time. One that is not
-// there was given back before, or its lease is over.
+// freeSlots frees up to cost slots of the entry at a time. If there is no such entry, the
+// slots were freed before, or their lease has ended.
 func (r *Rule) freeSlots(b *Bucket, cost, at int64) {
 	i, found := slices.BinarySearchFunc(b.Log, at, func(e Entry, at int64) int { return cmp.Compare(e.At, at) })
 	if found {
@@ -61,9 +61,9 @@ func (r *Rule) freeSlots(b *Bucket, cost, at int64) {
 	}
 }
 
-// Renew moves slots of an opened bucket, which go by the given time, to now. Those
-// whose lease is over are taken again: the request that holds them runs, whether they
-// are free or not.
+// Renew starts the lease of cost slots anew, in an opened bucket of a [Concurrency] rule:
+// slots taken at the time at are now slots taken at now. Slots whose lease has ended are
+// taken again whether or not any are free, since their request is still running.
 func (b *Bucket) Renew(r *Rule, now, cost, at int64) {
 	r.freeSlots(b, cost, at)
 	b.ChargeAnyway(r, now, cost)

@@ -6,16 +6,16 @@ import (
 	"time"
 )
 
-// EventKind is what happened to a store.
+// EventKind is the kind of an [Event].
 type EventKind uint8
 
 // The kinds of events.
 const (
-	EventStoreError    EventKind = iota + 1 // a check was not answered
-	EventBreakerOpened                      // a node failed so often that it is not asked any more
-	EventBreakerClosed                      // it has answered again
+	EventStoreError    EventKind = iota + 1 // the store did not answer a check
+	EventBreakerOpened                      // a node failed so often that it is not asked for a while
+	EventBreakerClosed                      // the node has answered again
 	EventOutageBegan                        // the first decision without the store
-	EventOutageEnded                        // the store decides again, and for a second nothing else did
+	EventOutageEnded                        // for a second, the store has made all decisions again
 )
 
 var eventKinds = [...]string{
@@ -26,7 +26,7 @@ var eventKinds = [...]string{
 	EventOutageEnded:   "outage ended",
 }
 
-// String returns the kind in words, for logs and metrics.
+// String returns the kind's name, such as "store error", for logs and metrics.
 func (k EventKind) String() string {
 	if k > 0 && int(k) < len(eventKinds) {
 		return eventKinds[k]
@@ -34,18 +34,18 @@ func (k EventKind) String() string {
 	return "unknown event"
 }
 
-// Event tells of a store's health. [Registry.OnEvent] is where to hear of it.
+// Event reports a change of a store's health: see [Registry.OnEvent].
 type Event struct {
 	Kind  EventKind
-	Class Class  // why: of errors, opened breakers and outages that begin
-	Node  string // the server's address; "" if it is not about one
-	Err   error  // the error that led to it, if one did
+	Class Class  // the reason, for errors, opened breakers and outages that begin; else ""
+	Node  string // the server's address; "" if the event is not about one server
+	Err   error  // the error that caused it, or nil
 
-	// Count is how many errors of this class and node there were since the last
-	// such event, this one included. 0 for other kinds.
+	// Count is the number of errors of this class and node since the last such event,
+	// this one included. 0 for other kinds.
 	Count int64
 
-	// Duration is how long the breaker was open or the outage lasted. 0 for
+	// Duration is how long the breaker was open, or how long the outage lasted. 0 for
 	// other kinds.
 	Duration time.Duration
 }

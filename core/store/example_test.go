@@ -13,8 +13,8 @@ import (
 	"github.com/weblimit/weblimit/keyfuncs"
 )
 
-// mapStore is a store over a map: what any database that can read, change and write
-// as one step has to do. It never forgets a key, which a store for use has to.
+// mapStore is a store over a map. Any database that can read, change and write back as one
+// step can do the same. Unlike a store for real use, it never removes keys that expired.
 type mapStore struct {
 	store.Base
 	now func() int64 // microseconds since the epoch
@@ -25,7 +25,7 @@ type mapStore struct {
 	marks     map[string]store.Mark // Guarded by mu.
 }
 
-// id names a state: a rule's ID is as good as its name.
+// id identifies a bucket and a penalty.
 type id struct {
 	key  string
 	rule uint32
@@ -38,7 +38,7 @@ func newMapStore(now func() int64) *mapStore {
 func idOf(c *store.Check) id       { return id{string(c.Key), c.Rule.ID()} }
 func markOf(c *store.Check) string { return fmt.Sprintf("%q %d %q", c.Key, c.Rule.ID(), c.Once) }
 
-// update reads the states of checks, has them changed, and writes what has changed.
+// update reads the states of checks, calls change, and writes back what has changed.
 func (m *mapStore) update(checks []store.Check, results []store.Result, change func(now int64, states []store.State)) error {
 	if err := store.ValidChecks(checks, results); err != nil {
 		return err
@@ -155,7 +155,7 @@ func (m *mapStore) Blocks(_ context.Context, rules []*store.Rule) iter.Seq2[stor
 	}
 }
 
-// A store of one's own: it keeps states, and has this package count.
+// A custom store keeps states, and this package counts.
 func Example() {
 	var s store.Store = newMapStore(func() int64 { return time.Now().UnixMicro() })
 	limiter := core.ForLimits(s, []core.Limit{core.PerHour(2).By(keyfuncs.ClientIP())})

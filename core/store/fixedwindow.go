@@ -8,8 +8,8 @@ func (fixedWindow) scale(r *Rule) (Scale, error) { return r.scaleWindow() }
 
 func (fixedWindow) used(_ Form, b *Bucket, _ int64) (units, rest, unit int64) { return b.X, 0, 1 }
 
-// roll begins the window that now is in, unless the stored one still runs. A stored
-// window that lies ahead of a clock set back is kept to its end, so that the step
+// roll starts the window of now unless the stored window is still running. If the clock
+// was set back behind the stored window, that window counts until its end, so that the step
 // grants no second quota.
 func (fixedWindow) roll(r *Rule, b *Bucket, now, offset int64) {
 	if b.Expires == 0 {
@@ -41,8 +41,8 @@ func (fixedWindow) wait(r *Rule, cost int64, n *[4]int64, _ bool) int64 {
 
 func (fixedWindow) emptyAfter(_ *Rule, n *[4]int64) int64 { return n[1] }
 
-// windowStart returns the start of the window of the given length that now is
-// in, when windows are aligned to the epoch plus offset. All in one unit.
+// windowStart returns the start of the window of now. Windows are aligned to the epoch plus
+// offset. All arguments have the same unit.
 func windowStart(now, offset, length int64) int64 {
 	into := (now - offset) % length
 	if into < 0 {

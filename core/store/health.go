@@ -8,20 +8,20 @@ import (
 )
 
 const (
-	// errorEvery is how often errors of one class and node are reported: an
-	// outage must not flood logs.
+	// errorEvery is the least time between reports of errors of one class and node, so
+	// that an outage does not flood logs.
 	errorEvery = 10 * time.Second
 
-	// outageQuiet is how long nothing but the store has to decide for an outage
-	// to be over. Of a Cluster, one node can be out while others answer.
+	// outageQuiet is how long the store has to make all decisions for an outage to be
+	// over. One answer is not enough: one node of a Cluster can fail while others answer.
 	outageQuiet = time.Second
 
-	// maxErrorKinds bounds the memory of what was reported. Classes are few, and
-	// so are the nodes of a Cluster at one time; what is beyond is not reported.
+	// maxErrorKinds bounds the number of pairs of class and node whose errors are counted.
+	// Errors of further pairs are not reported.
 	maxErrorKinds = 1024
 )
 
-// health follows how a store fares, and tells those who listen.
+// health tracks a store's errors and outages, and reports events to listeners.
 type health struct {
 	mu        sync.Mutex
 	listeners []func(Event) // Guarded by mu.
@@ -29,7 +29,7 @@ type health struct {
 	began     time.Time     // of the outage. Guarded by mu.
 
 	out    atomic.Bool
-	last   atomic.Int64 // when an outage policy last decided: nanoseconds on the monotonic clock
+	last   atomic.Int64 // when the last check failed: nanoseconds on the monotonic clock
 	errors sync.Map     // of errorKind to *errorCount
 	kinds  atomic.Int64
 }
@@ -41,13 +41,13 @@ type errorKind struct {
 
 type errorCount struct {
 	unreported atomic.Int64
-	next       atomic.Int64 // when it may be reported again, as health.last
+	next       atomic.Int64 // when it may be reported again: nanoseconds on the monotonic clock
 }
 
-// origin is when nanoseconds are counted from.
+// origin is the start of nanoseconds.
 var origin = time.Now()
 
-// nanoseconds returns them on the monotonic clock, and never 0.
+// nanoseconds returns the nanoseconds on the monotonic clock since origin, at least 1.
 func nanoseconds() int64 { return int64(time.Since(origin)) + 1 }
 
 func (h *health) listen(f func(Event)) {
@@ -77,7 +77,7 @@ func (h *health) emit(e Event) {
 	}
 }
 
-// failed notes that the store did not answer a check.
+// failed records that the store did not answer a check.
 func (h *health) failed(err error) {
 	now, e := nanoseconds(), errorOf(err)
 	h.last.Store(now)
@@ -87,7 +87,7 @@ func (h *health) failed(err error) {
 		h.mu.Unlock()
 		h.emit(Event{Kind: EventOutageBegan, Class: e.Class, Node: e.Node, Err: err})
 	}
-	if e.Class != ClassOpen { // the breaker's own event has told of it
+	if e.Class != ClassOpen { // reported by EventBreakerOpened
 		h.count(errorKind{e.Class, e.Node}, now, err)
 	}
 }
@@ -109,7 +109,7 @@ func (h *health) count(kind errorKind, now int64, err error) {
 	h.emit(Event{Kind: EventStoreError, Class: kind.class, Node: kind.node, Err: err, Count: c.unreported.Swap(0)})
 }
 
-// answered notes that the store decided.
+// answered records that the store decided.
 func (h *health) answered() {
 	if !h.out.Load() || nanoseconds()-h.last.Load() < int64(outageQuiet) || !h.out.Swap(false) {
 		return

@@ -2,23 +2,23 @@ package store
 
 import "time"
 
-// DefaultRepeats is how many repeats of an operation are free unless told otherwise: as
-// many as careful clients send.
+// DefaultRepeats is the default number of free repeats of an operation: as many as careful
+// clients send.
 const DefaultRepeats = 3
 
-// maxRepeats bounds what may be told.
+// maxRepeats bounds Numbers.Repeats.
 const maxRepeats = 1000
 
-// The bounds of how long a repeated operation is known for one.
+// The bounds of Numbers.Once.
 const (
 	minOnce = time.Second
 	maxOnce = 31 * 24 * time.Hour
 )
 
-// Mark is what a store remembers of an operation that was charged, of a check with
-// Once. Times are microseconds since the epoch. From Expires on it says nothing.
+// Mark is what a store keeps for an operation that was charged: see Check.Once. The zero
+// Mark is that of an operation that was not. Times are microseconds since the epoch.
 type Mark struct {
 	At      int64 // when it was charged
-	Expires int64
-	Repeats int64 // how many have passed since
+	Expires int64 // when the mark means nothing any more
+	Repeats int64 // free repeats since
 }

@@ -6,12 +6,11 @@ import (
 	"time"
 )
 
-// Block says when a limit blocks a client that exceeds it again and again, and
-// for how long; see core.Limit.Penalty. Durations are whole numbers of microseconds
-// of at most 10 years.
+// Block says when a limit blocks repeat offenders, and for how long; see
+// core.Limit.Penalty. Durations are whole numbers of microseconds, at most 10 years.
 type Block struct {
-	// After is how many denials begin a block: the last of them is already
-	// answered as one. At least 1, at most 2^31.
+	// After is the number of denials that begin a block, from 1 to 2^31. The last of them
+	// is already answered as blocked.
 	After int64
 
 	// Within is how long denials count, from the first of them on.
@@ -20,13 +19,13 @@ type Block struct {
 	// For is how long the first block lasts.
 	For time.Duration
 
-	// Factor is how many times longer each repeated block is than the one before
-	// it: 1 for never longer, at most 1000. Defaults to 2.
+	// Factor is how many times longer each further block is than the one before, from 1
+	// (never longer) to 1000. Defaults to 2.
 	Factor int64
 
-	// Max is how long a block lasts at most, and for how long a block is
-	// remembered after it has ended: one that begins later is a first one again.
-	// At least For. Defaults to 24 hours, or to For if that is longer.
+	// Max is the longest time that a block lasts, at least For. It is also how long a
+	// block is remembered after it has ended: the next block after that is a first one
+	// again. Defaults to 24 hours, or to For if that is longer.
 	Max time.Duration
 }
 
@@ -39,7 +38,7 @@ const (
 	mostStrikes  = 1 << 31
 	mostFactor   = 1000
 
-	// highestLevel is where the count of repeated blocks ends: two bytes hold it.
+	// highestLevel is where counting blocks stops: redisstore has two bytes for it.
 	highestLevel = 1<<16 - 1
 )
 
@@ -70,7 +69,7 @@ func (b Block) complete() (Block, error) {
 	return b, nil
 }
 
-// validBlockTime reports a time that stores can't count exactly.
+// validBlockTime returns an error for a duration that stores can't count exactly.
 func validBlockTime(what string, d time.Duration) error {
 	switch {
 	case d <= 0:
@@ -86,25 +85,28 @@ func validBlockTime(what string, d time.Duration) error {
 // Penalized reports whether the rule has a penalty.
 func (r *Rule) Penalized() bool { return r.Block.After > 0 }
 
-// PenaltyID returns the number under which stores keep the penalties of the
-// rule's keys, beside those of ID.
+// PenaltyID returns the ID under which stores keep the penalties of the rule's keys. It
+// differs from [Rule].ID, under which they keep the buckets.
 func (r *Rule) PenaltyID() uint32 { return r.id ^ penaltyID }
 
 // penaltyID keeps a limit's records and their penalties apart.
 const penaltyID = 0x27d4eb2f
 
-// Penalty is what a store remembers of a key that exceeds a rule with a [Block],
-// beside its bucket. Times are microseconds since the epoch. The zero Penalty says
-// nothing, and from Expires on any says no more than that.
+// Penalty is what a store keeps for a key that exceeds a rule with a [Block], beside its
+// bucket. Times are microseconds since the epoch. The zero Penalty is that of a key that
+// was never denied. A Penalty that has expired means the same, so a store can drop it. A
+// Penalty is not safe for concurrent use.
 type Penalty struct {
-	Strikes int64 // denials that count, until Window
-	Window  int64
+	Strikes int64 // denials that count towards a block
+	Window  int64 // when the strikes stop counting
 	Until   int64 // when the last block ends
-	Level   int64 // how many blocks there were in a row
-	Expires int64 // when all of it is forgotten
+	Level   int64 // number of blocks in a row
+	Expires int64 // when the penalty means nothing any more
 }
 
-// Open brings p to now under the block of its rule: what is over is forgotten.
+// Open prepares a stored penalty to be read and changed at now under the Block of its rule,
+// which the other methods require: what is over is forgotten. now is in microseconds since
+// the epoch.
 func (p *Penalty) Open(b *Block, now int64) {
 	if p.Expires <= now {
 		*p = Penalty{}
@@ -121,8 +123,8 @@ func (p *Penalty) Open(b *Block, now int64) {
 	}
 }
 
-// Strike counts a denial in an opened penalty that is no block, and begins one if
-// it is time.
+// Strike counts a denial in an opened penalty of a key that is not blocked. It begins a
+// block if the denial is the last that it takes.
 func (p *Penalty) Strike(b *Block, now int64) {
 	if p.Strikes == 0 {
 		p.Window = now + b.Within.Microseconds()
@@ -135,8 +137,8 @@ func (p *Penalty) Strike(b *Block, now int64) {
 	p.expire(b)
 }
 
-// Block has an opened penalty be a block from now on for d, in the place of the one
-// that holds.
+// Block blocks the key of an opened penalty for d from now on, in place of any block in
+// force.
 func (p *Penalty) Block(b *Block, now int64, d time.Duration) {
 	p.Strikes, p.Window, p.Until = 0, 0, now+d.Microseconds()
 	p.expire(b)
@@ -150,7 +152,7 @@ func (p *Penalty) expire(b *Block) {
 	p.Expires = max(forgotten, p.Window)
 }
 
-// lasts returns the microseconds that a block lasts after level others.
+// lasts returns the length of a block after level others, in microseconds.
 func (b *Block) lasts(level int64) int64 {
 	lasts, most := b.For.Microseconds(), b.Max.Microseconds()
 	for ; level > 0 && b.Factor > 1 && lasts < most; level-- {
@@ -159,8 +161,8 @@ func (b *Block) lasts(level int64) int64 {
 	return lasts
 }
 
-// block makes the answer of a limit that of a block which ends after so many
-// microseconds. The limit itself may ask for a longer wait.
+// block turns the answer of a limit into that of a block which ends in left microseconds.
+// The limit itself may ask for a longer wait.
 func (r *Result) block(left int64) {
 	r.Allowed, r.Charged, r.Blocked, r.Remaining = false, false, true, 0
 	r.RetryAfter = max(r.RetryAfter, micros(left))
@@ -168,16 +170,16 @@ func (r *Result) block(left int64) {
 	r.ResetAfter = max(r.ResetAfter, r.RetryAfter)
 }
 
-// Blocked is a client that a limit blocks.
+// Blocked is a key that a limit blocks.
 type Blocked struct {
-	Limit string    // its name
-	Key   string    // who; as canonical as store keys are, secrets hashed: for core.Limiter.Unblock
+	Limit string    // the limit's name
+	Key   string    // the key as stores keep it, with secrets hashed; core.Limiter.Unblock takes it
 	Until time.Time // when the block ends, on the store's clock
-	Level int64     // how many blocks the limit has begun in a row; those that were set by hand don't count
+	Level int64     // number of blocks in a row; blocks set by hand don't count
 }
 
-// ValidBlockTime reports a time that no block can last: not positive, above 10
-// years, or not a whole number of microseconds.
+// ValidBlockTime returns an error if a block can't last for d: if d is not positive, above
+// 10 years, or not a whole number of microseconds.
 func ValidBlockTime(d time.Duration) error {
 	if err := validBlockTime("a block", d); err != nil {
 		return fmt.Errorf("weblimit: %w", err)
@@ -185,8 +187,8 @@ func ValidBlockTime(d time.Duration) error {
 	return nil
 }
 
-// ValidPenalties reports checks that no store can block or lift: without a
-// rule, or with one that has no penalty.
+// ValidPenalties returns an error for checks whose keys no store can block or unblock: a
+// check without a rule, or with a rule that has no penalty.
 func ValidPenalties(checks []Check) error {
 	for i := range checks {
 		switch rule := checks[i].Rule; {

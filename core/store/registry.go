@@ -6,18 +6,17 @@ import (
 	"sync"
 )
 
-// Declaration is a limit as it is announced to a store.
+// Declaration is a limit as a limiter declares it to a store.
 type Declaration struct {
 	Rule  Rule
 	Keys  string // what the limit's key functions read, such as "ip"
-	Named bool   // the name was given on purpose
+	Named bool   // the application has chosen the name
 }
 
-// Registry is what all limiters on one store share, and what must stay the store's
-// own however often it is wrapped: the names of its limits, how it fares, and what
-// else limiters keep with a store. Its zero value is ready to use, and safe for
-// concurrent use. A store embeds a [Base] to have one; a wrapper passes on its
-// store's.
+// Registry is what the limiters on one store share, however the store is wrapped: the names
+// of its limits, its health, and what limiters attach to it. Its zero value is ready to
+// use. It is safe for concurrent use. A store embeds a [Base] to have one; a wrapper
+// returns the Registry of the store inside.
 type Registry struct {
 	mu        sync.Mutex
 	known     map[uint32]Declaration // by Rule.ID. Guarded by mu.
@@ -27,41 +26,41 @@ type Registry struct {
 	health    health
 }
 
-// Base is what a store embeds for its [Registry].
+// Base provides a store's [Registry]: embed it. Its zero value is ready to use, and it must
+// not be copied.
 type Base struct{ registry Registry }
 
 // Registry implements [Store].
 func (b *Base) Registry() *Registry { return &b.registry }
 
-// OnEvent has f told how the store fares: see [Registry.OnEvent].
+// OnEvent calls f for each event of the store's health: see [Registry.OnEvent].
 func (b *Base) OnEvent(f func(Event)) { b.registry.OnEvent(f) }
 
-// OnEvent has f told how the store fares: errors by class, breakers that open and
-// close, outages that begin and end. Errors of one class and node are reported
-// at most every 10 seconds, with their number. f runs within a request, maybe
-// several at once, and must not block. Events that nobody listens to are logged
-// by slog.Default().
+// OnEvent calls f for each event of the store's health: errors by class, breakers that open
+// and close, outages that begin and end. Errors of one class and node are reported at most
+// every 10 seconds, with their number. f runs within a request, possibly several times at
+// once, and must not wait. While no function is set, slog.Default() logs the events.
 func (r *Registry) OnEvent(f func(Event)) { r.health.listen(f) }
 
-// Watch is OnEvent for observers, who measure: events that nothing but watchers hear of are
-// still logged.
+// Watch is OnEvent for observers, who measure: events that only watchers hear of are still
+// logged.
 func (r *Registry) Watch(f func(Event)) { r.health.watch(f) }
 
-// Report tells those who listen of an event: for stores that have breakers.
+// Report reports an event, for stores that have breakers.
 func (r *Registry) Report(e Event) { r.health.emit(e) }
 
-// Failed notes that the store did not answer a check, and Answered that it did.
-// Limiters call them; a store need not.
+// Failed records that the store did not answer a check. Limiters call it; a store need not.
 func (r *Registry) Failed(err error) { r.health.failed(err) }
 
-// Answered notes that the store decided.
+// Answered records that the store decided. Limiters call it; a store need not.
 func (r *Registry) Answered() { r.health.answered() }
 
-// Attach returns what is kept with the store under key, and makes it if there is
-// nothing yet. Limiters keep there what stands in for the store in an outage: one
-// for all, or a limit that several of them share would be granted by each. Keys are
-// as those of a context.
-func (r *Registry) Attach(key any, made func() any) any {
+// Attach returns the value that is attached to the store under key. If there is none yet,
+// it attaches what newValue returns. Limiters attach the memory store that replaces this
+// one in an outage, so that they share it: otherwise each would grant a limit that they
+// share. Keys are of unexported types, like those of a context. newValue must not call the
+// Registry.
+func (r *Registry) Attach(key any, newValue func() any) any {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if value, ok := r.attached[key]; ok {
@@ -70,51 +69,53 @@ func (r *Registry) Attach(key any, made func() any) any {
 	if r.attached == nil {
 		r.attached = make(map[any]any)
 	}
-	value := made()
+	value := newValue()
 	r.attached[key] = value
 	return value
 }
 
-// Inspector looks at how a store's server is set up, and returns the problem that it
-// finds, if any, as a kind of advice that core documents.
+// Inspector checks the configuration of a store's server. If it finds a problem, it returns
+// the code of an advice that core documents, and the problem in words; otherwise two empty
+// strings. Its error means that it could not check.
 type Inspector func(ctx context.Context) (advice, problem string, err error)
 
-// AdviceEviction is the advice of an Inspector whose server may evict keys.
+// AdviceEviction is the code of the advice for a server that may evict keys.
 const AdviceEviction = "WL005"
 
-// SetInspector has limiters inspect the store's server, once and in the background,
-// after it has answered for the first time. A store sets it when it is made.
+// SetInspector sets a function that limiters call once, in the background, after the store
+// has answered for the first time. A store calls SetInspector when it is made.
 func (r *Registry) SetInspector(f Inspector) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.inspector = f
 }
 
-// SetInProcess says that other processes do not see what the store counts. A store sets
-// it when it is made.
+// SetInProcess records that the store counts for this process alone. A store calls it when
+// it is made.
 func (r *Registry) SetInProcess() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.inProcess = true
 }
 
-// InProcess reports whether SetInProcess was called.
+// InProcess reports whether the store counts for this process alone.
 func (r *Registry) InProcess() bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.inProcess
 }
 
-// Inspector returns what SetInspector set, or nil.
+// Inspector returns the function that SetInspector set, or nil.
 func (r *Registry) Inspector() Inspector {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.inspector
 }
 
-// Register adds declarations, all or none. A name that is taken is an error
-// unless both limits are equal and were named on purpose: then they share their
-// buckets, which is how two routes spend one quota.
+// Register adds the declarations of a limiter, all or none. It fails if a name is taken,
+// unless both limits are equal and both were named by the application: then they share
+// their buckets, which is how two routes spend one quota. It also fails for a name whose
+// ID is that of another.
 func (r *Registry) Register(declarations ...Declaration) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()

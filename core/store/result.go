@@ -7,23 +7,22 @@ import (
 	"github.com/weblimit/weblimit/internal/integer"
 )
 
-// Result derives the answer for a cost from a reading of r's state. It fits
-// every store: what differs is who did the reading.
+// Result returns the answer for a cost, given a reading of a bucket under r. It is safe for
+// concurrent use.
 func (r *Rule) Result(cost int64, reading Reading) Result {
 	var result Result
 	r.Answer(cost, &reading, &result)
 	return result
 }
 
-// Answer is Result in place: a decision in memory is short enough for copies to
-// show.
+// Answer is Result without copies, which take a few percent of a decision in memory.
 func (r *Rule) Answer(cost int64, reading *Reading, result *Result) {
-	// Field by field: a composite literal is built on the stack and copied, which waits
-	// for the stores before it, some 4 ns.
+	// Field by field: the compiler builds a composite literal on the stack and copies it
+	// with wide loads, which have to wait for the narrow stores before them.
 	result.Allowed = reading.Charged || r.Fits(cost, reading)
 	result.Charged = reading.Charged
 	result.Blocked, result.Repeated, result.Cached = false, false, false
-	remaining := r.Burst - reading.Numbers[0] // of all algorithms that read units first; asking each would be a call more, 3 %
+	remaining := r.Burst - reading.Numbers[0] // without a call, which would take 3 % of a decision in memory
 	if r.Algorithm == TokenBucket || r.Algorithm == SlidingWindow {
 		remaining = r.remaining(&reading.Numbers)
 	}
@@ -54,7 +53,8 @@ func (r *Rule) Answer(cost int64, reading *Reading, result *Result) {
 	}
 }
 
-// Fits reports whether cost fits into the state that was read.
+// Fits reports whether cost fits into the bucket that was read. It does not read
+// reading.Blocked.
 func (r *Rule) Fits(cost int64, reading *Reading) bool {
 	switch {
 	case cost == 0:
@@ -62,17 +62,17 @@ func (r *Rule) Fits(cost int64, reading *Reading) bool {
 	case cost > r.Burst:
 		return false
 	case r.Algorithm == TokenBucket:
-		return r.debtFits(cost, &reading.Numbers) // whose wait takes a division
+		return r.debtFits(cost, &reading.Numbers) // its wait would take a division
 	}
 	return r.wait(cost, &reading.Numbers, false) == 0
 }
 
-// spread returns the microseconds in which the rule grants n units, at most its burst.
+// spread returns the microseconds in which the rule grants n units. n is at most the burst.
 func (r *Rule) spread(n int64) int64 {
 	if r.Algorithm == TokenBucket && (r.scale.Rate == 1 || r.scale.Tick <= 1000) {
-		// The same in lowest terms: at most maxScaled ticks over Rate, or maxRefill.
+		// In lowest terms, which can't overflow: at most maxScaled ticks over Rate, or maxRefill.
 		n *= r.scale.Unit * r.scale.Tick
-		if r.scale.Rate != 1 { // it is for most limits
+		if r.scale.Rate != 1 { // divisions are slow, and the rate of most limits is 1
 			n = integer.CeilDiv(n, r.scale.Rate)
 		}
 		return n
@@ -87,9 +87,8 @@ func (r *Rule) spread(n int64) int64 {
 
 func micros(n int64) time.Duration { return time.Duration(n) * time.Microsecond }
 
-// After returns what would be read of a bucket if units were charged to it that
-// fit, right after it was read. A sliding log's reading does not tell enough for
-// that: it must be read again.
+// After returns the reading as it would be after charging units that fit. It does not work
+// for sliding logs, whose bucket must be read again.
 func (r *Rule) After(reading Reading, units int64) Reading {
 	n := &reading.Numbers
 	if r.Algorithm == TokenBucket {

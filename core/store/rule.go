@@ -9,26 +9,28 @@ import (
 	"github.com/weblimit/weblimit/internal/integer"
 )
 
-// Numbers say how a limit counts. They are comparable, and may be copied and changed;
-// [NewRule] checks them.
+// Numbers specify how a limit counts. [NewRule] checks them. They are comparable: equal
+// Numbers make equal rules. To derive another limit, copy and change them. Durations are
+// whole numbers of microseconds.
 type Numbers struct {
 	Algorithm Algorithm
 	Quota     int64         // units per Window
-	Window    time.Duration // a whole number of microseconds; of Concurrency, the lease; not of Calendar, whose windows change
-	Burst     int64         // the most units at once: the bucket's capacity, else the quota; 0 for the quota
-	Whole     int64         // the units of the bucket, where requests of this class may use Burst of them only; 0 for Burst
-	Soft      int64         // units from which on requests are over the soft limit; 0 for none
+	Window    time.Duration // for Concurrency, the lease; unused for Calendar, whose windows vary
+	Burst     int64         // units that can be used at once: the capacity of a token bucket; defaults to Quota
+	Whole     int64         // capacity for all classes of requests, of which this class may use Burst; defaults to Burst
+	Soft      int64         // used units from which on a request is over the soft limit; 0 for no soft limit
 	Jitter    bool          // windows start at an offset that depends on the key
-	Wait      time.Duration // a token bucket's requests queue for their turn, at most so long; 0 for no queue
-	Once      time.Duration // how long an operation that was charged is known; 0 for not at all
-	Repeats   int64         // how many repeats of it are free then; 0 for DefaultRepeats
+	Wait      time.Duration // how long requests of a token bucket may queue for their turn; 0 for no queue
+	Once      time.Duration // how long an operation that was charged is remembered; 0 for not at all
+	Repeats   int64         // free repeats of such an operation; defaults to DefaultRepeats if Once is set
 	Block     Block         // the penalty; zero for none
-	Calendar  Period        // of Calendar alone
+	Calendar  Period        // the windows of Calendar; zero for other algorithms
 }
 
-// Rule is the part of a limit that a store decides by: its name and numbers,
-// checked and brought to the integers all stores count with. [NewRule] makes one;
-// the fields are for reading. Rules with equal fields are equal (==).
+// Rule is the part of a limit that a store needs: its name and its numbers, checked and
+// converted to the integers with which stores count. [NewRule] makes one. Its fields must
+// not be changed: change the Numbers, and make another rule of them. Rules with equal
+// names and numbers are equal (==). Rules are safe for concurrent use.
 type Rule struct {
 	Name string
 	Numbers
@@ -76,17 +78,17 @@ var ticks = [...]int64{1, 1000, 1_000_000}
 // Scale returns the rule's scaled numbers.
 func (r *Rule) Scale() Scale { return r.scale }
 
-// ID returns a number for the rule's name that is as good as the name among the
-// limits of one store: [Registry] refuses two names of one ID.
+// ID returns a number that stands for the rule's name. It is unique among the limits of a
+// store: a [Registry] refuses a name that has the ID of another.
 func (r *Rule) ID() uint32 { return r.id }
 
-// ReservedID is the ID of no limit that a [Registry] knows, nor of its penalties:
-// a store can keep records of its own under it.
+// ReservedID is an ID under which a store can keep records of its own. A [Registry] refuses
+// limits that have it as their ID or as their [Rule].PenaltyID.
 const ReservedID = 1<<32 - 1
 
-// NewRule checks the numbers of the limit of that name, and sets the defaults of
-// those that are 0. The name should be 1 to 64 letters, digits and . _ - if it is to
-// stand in headers. The error names the limit and what is wrong with it.
+// NewRule checks a limit's numbers, sets their defaults, and returns the rule. Its error
+// names the limit and the number that is wrong. NewRule does not check the name; for
+// headers it must consist of 1 to 64 letters, digits and . _ -.
 func NewRule(name string, n Numbers) (Rule, error) {
 	r := Rule{Name: name, Numbers: n, id: nameID(name)}
 	if err := r.complete(); err != nil {
@@ -95,7 +97,7 @@ func NewRule(name string, n Numbers) (Rule, error) {
 	return r, nil
 }
 
-// complete sets defaults, checks the numbers and scales them.
+// complete sets defaults, checks the numbers and derives the integers.
 func (r *Rule) complete() (err error) {
 	if r.Burst == 0 {
 		r.Burst = r.Quota
@@ -158,7 +160,7 @@ func (r *Rule) validate() error {
 	case r.Burst < 1:
 		return fmt.Errorf("burst must be at least 1, got %d", r.Burst)
 	case r.Whole < r.Burst:
-		return fmt.Errorf("a class of requests can't have %d of %d units", r.Burst, r.Whole)
+		return fmt.Errorf("a class of requests can't have %d of %d units: Burst must be at most Whole", r.Burst, r.Whole)
 	case r.Whole != r.Quota && r.Algorithm != TokenBucket:
 		return fmt.Errorf("a burst belongs to a token bucket, not to a %v", r.Algorithm)
 	case r.Jitter && !windowed:
@@ -168,9 +170,9 @@ func (r *Rule) validate() error {
 	case r.Algorithm == SlidingLog && r.Quota > maxLogQuota:
 		return fmt.Errorf("a sliding log remembers each request: quota must be at most %d, got %d (SlidingWindow has no such bound)", maxLogQuota, r.Quota)
 	case r.Algorithm == Concurrency && r.Quota > maxLogQuota:
-		return fmt.Errorf("at most %d requests at the same time can be counted, got %d", maxLogQuota, r.Quota)
+		return fmt.Errorf("a concurrency limit can be at most %d, got %d", maxLogQuota, r.Quota)
 	case r.Once != 0 && r.Algorithm == Concurrency:
-		return errors.New("OncePer belongs to limits that count requests, not to a limit of requests at the same time")
+		return errors.New("OncePer belongs to limits that count requests, not to a concurrency limit")
 	case r.Once != 0 && (r.Once < minOnce || r.Once > maxOnce || r.Once%time.Microsecond != 0):
 		return fmt.Errorf("OncePer: the ttl must be from 1s to 31 days, in whole microseconds, got %v", r.Once)
 	case r.Repeats != 0 && r.Once == 0:
@@ -182,13 +184,12 @@ func (r *Rule) validate() error {
 	case r.Wait < 0 || r.Wait > maxWait || r.Wait%time.Microsecond != 0:
 		return fmt.Errorf("a request may wait whole microseconds up to %v, not %v", maxWait, r.Wait)
 	case r.Wait > 0 && r.Burst < r.Whole:
-		return errors.New("a token bucket that lets requests queue has one class of them")
+		return errors.New("a token bucket in which requests queue has only one class of requests")
 	}
 	return nil
 }
 
-// queue makes room for requests that wait for their turn: the bucket holds in
-// addition what drains in that time.
+// queue adds capacity for requests that wait for their turn: what drains in Wait.
 func (r *Rule) queue() error {
 	ticks := r.Wait.Microseconds() / r.scale.Tick
 	if ticks > (maxScaled-r.scale.Capacity)/r.scale.Rate {
@@ -212,9 +213,9 @@ func (r *Rule) inexact() error {
 	return fmt.Errorf("quota %d and burst %d per %v are too large to count exactly", r.Quota, r.Burst, r.Window)
 }
 
-// Offset returns by how many microseconds the windows of key are shifted from
-// the epoch: 0 without Jitter, else anything below the window, in whole ticks,
-// the same in every process.
+// Offset returns the offset of key's windows from the epoch in microseconds: 0 without
+// Jitter, otherwise a multiple of the tick below the window. It is the same in every
+// process.
 func (r *Rule) Offset(key []byte) int64 {
 	if !r.Jitter { // most rules; apart from the loop, so that this part is inlined
 		return 0
@@ -233,9 +234,9 @@ func (r *Rule) jitter(key []byte) int64 {
 	return int64(h>>11) % r.scale.Unit * r.scale.Tick
 }
 
-// DrainTime returns how long a token bucket takes to drain that holds a burst: in whole
-// ticks and rounded up, as ResetAfter is, or a request whose turn it is would seem
-// to be a tick too early.
+// DrainTime returns how long a token bucket takes to refill a whole burst. It is rounded up
+// to ticks, as Result.ResetAfter is: otherwise a request whose turn has come would seem to
+// be a tick too early.
 func (r *Rule) DrainTime() time.Duration {
 	return micros(integer.CeilDiv(r.Burst*r.scale.Unit, r.scale.Rate) * r.scale.Tick)
 }

@@ -2,11 +2,10 @@ package store
 
 import "slices"
 
-// The sliding log remembers each charge until its window has passed: exact, for
-// up to maxLogQuota units. Charges of one microsecond share an entry.
+// The sliding log keeps each charge until one window later. It is exact, for quotas of up
+// to maxLogQuota units. Charges of the same microsecond share an entry.
 
-// Entry is what a log keeps of charges at one moment.
-// Entry is what a log keeps of charges at one moment.
+// Entry holds the charges of one microsecond in a [Bucket].
 type Entry struct {
 	At    int64 // microseconds since the epoch, never earlier than the entry before it
 	Units int64
@@ -37,7 +36,7 @@ func (slidingLog) wait(_ *Rule, _ int64, n *[4]int64, one bool) int64 {
 
 func (slidingLog) emptyAfter(_ *Rule, n *[4]int64) int64 { return n[3] }
 
-// live counts the units of the entries whose window has not passed.
+// live returns the units of the entries whose window has not passed.
 func (f Form) live(log []Entry, now int64) (units int64) {
 	for _, e := range log {
 		if e.At+f.Unit > now {
@@ -47,8 +46,8 @@ func (f Form) live(log []Entry, now int64) (units int64) {
 	return units
 }
 
-// rollLog drops the entries whose window has passed, from the oldest on. The
-// entries themselves stay as they are, for whoever else holds the slice.
+// rollLog drops the entries whose window has passed, the oldest first. It does not write
+// to the array, since the store may hold it too.
 func (f Form) rollLog(b *Bucket, now int64) {
 	for len(b.Log) > 0 && b.Log[0].At+f.Unit <= now {
 		b.X -= b.Log[0].Units
@@ -66,7 +65,8 @@ func (slidingLog) read(r *Rule, b *Bucket, now, cost int64, n *[4]int64) {
 	}
 }
 
-// logWait returns the time until enough of the oldest entries have left for cost to fit.
+// logWait returns the microseconds until enough of the oldest entries have expired for cost
+// to fit. It returns 0 for a cost that fits, or that can never fit.
 func (r *Rule) logWait(b *Bucket, now, cost int64) int64 {
 	missing := b.X + cost - r.scale.Capacity
 	if missing <= 0 || cost > r.scale.Capacity {
@@ -82,7 +82,7 @@ func (r *Rule) logWait(b *Bucket, now, cost int64) int64 {
 
 func (r *Rule) chargeLog(b *Bucket, now, cost int64) {
 	if last := len(b.Log) - 1; last >= 0 && b.Log[last].At >= now {
-		now = b.Log[last].At // the clock was set back, or stands still
+		now = b.Log[last].At // the clock was set back, or has not moved
 		b.Log[last].Units += cost
 	} else {
 		b.Log = append(b.Log, Entry{now, cost})
@@ -99,7 +99,7 @@ func (slidingLog) refund(r *Rule, b *Bucket, _, cost, at int64) {
 	r.takeFromLog(b, i, cost)
 }
 
-// takeFromLog takes up to cost units from an entry.
+// takeFromLog removes up to cost units from entry i.
 func (r *Rule) takeFromLog(b *Bucket, i int, cost int64) {
 	units := min(b.Log[i].Units, cost)
 	b.X -= units

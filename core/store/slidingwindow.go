@@ -6,27 +6,28 @@ import (
 	"github.com/weblimit/weblimit/internal/integer"
 )
 
-// The sliding window counts in two aligned windows and takes the earlier one
-// for evenly spread: units used = current + previous × (the part of it that the
-// last window's length still covers). It is the estimate that Cloudflare
-// published in "How we built rate limiting capable of scaling to millions of
-// domains". The comparison is made on integers: previous × ticks left against
-// room × window.
+// The sliding window counts units in two aligned windows, and assumes that those of the
+// previous one were spread evenly:
+//
+//	used = current + previous × (part of the previous window within the last window's length)
+//
+// Cloudflare published it in "How we built rate limiting capable of scaling to millions of
+// domains". The comparison is made on integers: previous × ticks left with room × window.
 
 type slidingWindow struct{}
 
 func (slidingWindow) name() string { return "sliding window" }
 
 func (slidingWindow) scale(r *Rule) (Scale, error) {
-	s, exact := scaleWindows(r.Quota, r.Window)
+	s, exact := slidingIntegers(r.Quota, r.Window)
 	if !exact {
 		return Scale{}, r.inexact()
 	}
 	return s, nil
 }
 
-// scaleWindows picks the finest tick in which quota × window can be counted.
-func scaleWindows(quota int64, window time.Duration) (Scale, bool) {
+// slidingIntegers picks the finest tick in which quota × window can be counted.
+func slidingIntegers(quota int64, window time.Duration) (Scale, bool) {
 	for _, tick := range ticks {
 		if window.Microseconds()%tick != 0 {
 			break
@@ -52,9 +53,10 @@ func (slidingWindow) read(_ *Rule, b *Bucket, now, _ int64, n *[4]int64) {
 	n[0], n[1], n[2] = b.X, b.Y, b.Form.elapsed(b, now)
 }
 
-// rollWindows moves a live bucket on to now, or begins the window now is in.
+// rollWindows moves a bucket that has not expired on to now. In an unused bucket it starts
+// the window of now.
 func (f Form) rollWindows(b *Bucket, now, offset int64) {
-	if b.Expires != 0 && now >= b.Expires-f.Unit*f.Tick { // the current window is over, the one after it is not
+	if b.Expires != 0 && now >= b.Expires-f.Unit*f.Tick { // the current window is over, the next is not
 		b.X, b.Y = 0, b.X
 		b.Expires += f.Unit * f.Tick
 		if b.Y == 0 {
@@ -67,8 +69,8 @@ func (f Form) rollWindows(b *Bucket, now, offset int64) {
 	}
 }
 
-// elapsed returns the ticks since the current window began: 0 if a clock that
-// was set back has not reached it yet.
+// elapsed returns the ticks since the current window began: 0 if the clock was set back
+// behind it.
 func (f Form) elapsed(b *Bucket, now int64) int64 {
 	return max(integer.InTicks(now, f.Tick)-(integer.InTicks(b.Expires, f.Tick)-2*f.Unit), 0)
 }

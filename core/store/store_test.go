@@ -21,14 +21,14 @@ func TestAStoreOverAMap(t *testing.T) {
 func TestNumbersThatCanNotWork(t *testing.T) {
 	t.Parallel()
 	for want, n := range map[string]store.Numbers{
-		"unknown algorithm 0":                                                         {Quota: 1, Window: time.Second},
-		"unknown algorithm 6":                                                         {Algorithm: store.PenaltyRecord, Quota: 1, Window: time.Second},
-		"unknown algorithm 7":                                                         {Algorithm: store.MarkRecord, Quota: 1, Window: time.Second},
-		"quota must be at least 1, got 0":                                             {Algorithm: store.TokenBucket, Window: time.Second},
-		"a class of requests can't have 5 of 4 units":                                 {Algorithm: store.TokenBucket, Quota: 1, Burst: 5, Whole: 4, Window: time.Second},
+		"unknown algorithm 0":             {Quota: 1, Window: time.Second},
+		"unknown algorithm 6":             {Algorithm: store.PenaltyRecord, Quota: 1, Window: time.Second},
+		"unknown algorithm 7":             {Algorithm: store.MarkRecord, Quota: 1, Window: time.Second},
+		"quota must be at least 1, got 0": {Algorithm: store.TokenBucket, Window: time.Second},
+		"a class of requests can't have 5 of 4 units: Burst must be at most Whole":    {Algorithm: store.TokenBucket, Quota: 1, Burst: 5, Whole: 4, Window: time.Second},
 		"a burst belongs to a token bucket, not to a fixed window":                    {Algorithm: store.FixedWindow, Quota: 1, Burst: 5, Window: time.Second},
 		"unknown unit of calendar windows 0":                                          {Algorithm: store.Calendar, Quota: 1, Calendar: store.Period{Location: time.UTC}},
-		"a token bucket that lets requests queue has one class of them":               {Algorithm: store.TokenBucket, Quota: 4, Burst: 2, Whole: 4, Wait: time.Second, Window: time.Second},
+		"a token bucket in which requests queue has only one class of requests":       {Algorithm: store.TokenBucket, Quota: 4, Burst: 2, Whole: 4, Wait: time.Second, Window: time.Second},
 		"OncePer: the ttl must be from 1s to 31 days, in whole microseconds, got 1ms": {Algorithm: store.TokenBucket, Quota: 1, Window: time.Second, Once: time.Millisecond},
 	} {
 		if _, err := store.NewRule("n", n); err == nil || err.Error() != `weblimit: limit "n": `+want {

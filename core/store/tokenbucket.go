@@ -8,19 +8,18 @@ import (
 	"github.com/weblimit/weblimit/internal/integer"
 )
 
-// The token bucket keeps no tokens but a debt, which drains at Rate per tick
-// down to nothing; a cost fits while the debt stays within Capacity. What is
-// stored is the moment at which the debt ends, so that time alone refills the
-// bucket and two readers need not agree on when they last looked. It is the
-// generic cell rate algorithm (ITU-T I.371) on integers: the moment is whole
-// ticks and a fraction over Rate, so no rate drifts, however odd.
+// The token bucket stores no tokens but a debt, which drains at Rate per tick down to 0. A
+// cost fits while the debt stays within Capacity. The bucket holds the time at which the
+// debt ends, so time alone refills it, and readers need not know when it was last read. It
+// is the generic cell rate algorithm (ITU-T I.371) on integers. The time is in whole ticks
+// and a fraction with the denominator Rate, so no rate drifts.
 
 type tokenBucket struct{}
 
 func (tokenBucket) name() string { return "token bucket" }
 
 func (tokenBucket) scale(r *Rule) (Scale, error) {
-	s, exact := scaleBucket(r.Quota, r.Window, r.Whole)
+	s, exact := bucketIntegers(r.Quota, r.Window, r.Whole)
 	switch {
 	case !exact:
 		return Scale{}, r.inexact()
@@ -30,8 +29,8 @@ func (tokenBucket) scale(r *Rule) (Scale, error) {
 	return s, nil
 }
 
-// scaleBucket picks the finest tick in which a full bucket can be counted.
-func scaleBucket(quota int64, window time.Duration, burst int64) (Scale, bool) {
+// bucketIntegers picks the finest tick in which a full bucket can be counted.
+func bucketIntegers(quota int64, window time.Duration, burst int64) (Scale, bool) {
 	for _, tick := range ticks {
 		if window.Microseconds()%tick != 0 {
 			break
@@ -49,7 +48,7 @@ func scaleBucket(quota int64, window time.Duration, burst int64) (Scale, bool) {
 
 func (tokenBucket) used(f Form, b *Bucket, now int64) (units, rest, unit int64) {
 	whole, fraction := f.debt(b, now)
-	whole = min(whole, maxScaled/f.Rate) // only a clock that was set back can exceed it
+	whole = min(whole, maxScaled/f.Rate) // exceeded only when the clock was set back
 	debt := whole*f.Rate + fraction
 	return debt / f.Unit, debt % f.Unit, f.Unit
 }
@@ -83,21 +82,21 @@ func (tokenBucket) emptyAfter(r *Rule, n *[4]int64) int64 {
 	return n[0] * r.scale.Tick
 }
 
-// debt returns the ticks until the debt of a live bucket ends, whole and over Rate.
+// debt returns the ticks until the debt ends: whole + fraction/Rate.
 func (f Form) debt(b *Bucket, now int64) (whole, fraction int64) {
 	if b.Expires <= now {
 		return 0, 0
 	}
 	whole, fraction = integer.InTicks(b.Expires, f.Tick)-integer.InTicks(now, f.Tick), b.X
 	if fraction > 0 {
-		whole-- // expires is the tick after the one in which the debt ends
+		whole-- // Expires is the tick after the one in which the debt ends
 	}
 	return whole, fraction
 }
 
 func (r *Rule) setDebt(b *Bucket, now, debt int64) {
 	whole, fraction := debt, int64(0)
-	if r.scale.Rate != 1 { // it is for most limits
+	if r.scale.Rate != 1 { // divisions are slow, and the rate of most limits is 1
 		whole, fraction = debt/r.scale.Rate, debt%r.scale.Rate
 	}
 	r.setDebtTicks(b, now, whole, fraction)
@@ -114,8 +113,8 @@ func (r *Rule) setDebtTicks(b *Bucket, now, whole, fraction int64) {
 	}
 }
 
-// level returns the debt, and whether it is one that the bucket can hold: a
-// clock that was set back makes it look larger.
+// level returns the debt. It reports false if the bucket can't hold that much: when the
+// clock was set back, the debt looks larger than it is.
 func (r *Rule) level(n *[4]int64) (debt int64, holds bool) {
 	high, low := bits.Mul64(uint64(n[0]), uint64(r.scale.Rate))
 	if high != 0 || low > uint64(r.scale.Capacity) {
@@ -129,16 +128,16 @@ func (r *Rule) debtFits(cost int64, n *[4]int64) bool {
 	return holds && debt+cost*r.scale.Unit <= r.scale.Capacity
 }
 
-// debtWait compares in ticks, where nothing overflows, even if a clock that was
-// set back makes the debt look larger than the bucket.
+// debtWait compares in ticks, which can't overflow even if the clock was set back and the
+// debt looks larger than the bucket.
 func (r *Rule) debtWait(cost int64, n *[4]int64) int64 {
 	return r.debtWaitIn(r.scale.Capacity, cost, n)
 }
 
-// debtWaitIn is debtWait for a bucket that holds capacity.
+// debtWaitIn is debtWait for a bucket of the given capacity.
 func (r *Rule) debtWaitIn(capacity, cost int64, n *[4]int64) int64 {
 	room := capacity - cost*r.scale.Unit - n[1]
-	slack := room / r.scale.Rate // the whole ticks of debt that leave room for cost
+	slack := room / r.scale.Rate // whole ticks of debt that leave room for cost
 	if room < 0 {
 		slack = -integer.CeilDiv(-room, r.scale.Rate)
 	}
@@ -150,18 +149,18 @@ func (r *Rule) debtRemaining(n *[4]int64) int64 {
 	if !holds {
 		return 0
 	}
-	return (r.Burst*r.scale.Unit - debt) / r.scale.Unit // below 0 if requests queue
+	return (r.Burst*r.scale.Unit - debt) / r.scale.Unit // negative if requests queue
 }
 
-// inDebt returns units as debt; any that make more than twice what the bucket holds
-// are as good.
+// inDebt converts units to debt. It cuts off what exceeds twice the bucket, so that it
+// can't overflow.
 func (r *Rule) inDebt(units int64) int64 {
 	return min(units, 2*(r.scale.Whole/r.scale.Unit+1)) * r.scale.Unit
 }
 
-// refundDebt gives back cost less what the bucket has regained since the charge:
-// that much of it would have been lost in a full bucket had the charge never
-// been made, and giving it back as well would let more than a burst through.
+// refundDebt gives back cost less what the bucket has regained since the charge. Without
+// the charge that much would have been lost in a full bucket; giving it back too would
+// admit more than a burst.
 func (r *Rule) refundDebt(b *Bucket, now, cost, at int64) {
 	debt := min(r.inDebt(cost), r.scale.Whole) // more can't have been charged under these numbers
 	elapsed := max(integer.InTicks(now, r.scale.Tick)-integer.InTicks(at, r.scale.Tick), 0)
@@ -181,17 +180,17 @@ func (r *Rule) refundDebt(b *Bucket, now, cost, at int64) {
 	r.setDebtTicks(b, now, whole, fraction)
 }
 
-// ChargedAt returns the time, in microseconds since the epoch, that a store takes
-// for that of a charge when it gives units of it back: a bucket gives back what it
-// has not regained since. It regains the debt that it had first, so nothing of a
-// charge that came on top of others is regained before their debt has ended. For
-// all but token buckets it is the time of the charge.
+// ChargedAt returns the time of a charge to be used for its refund, in microseconds since
+// the epoch. charged is the result of the charge, and units are its cost. For a token
+// bucket it is the time from which on the bucket regains this charge: it first regains the
+// debt that was there before, and a refund leaves out what is regained already. For other
+// algorithms it is charged.At.
 func (r *Rule) ChargedAt(units int64, charged *Result) int64 {
 	if r.Algorithm != TokenBucket {
 		return charged.At
 	}
 	tick := r.scale.Tick
-	ticks := charged.ResetAfter.Microseconds() / tick // for which the debt lasts for sure
+	ticks := charged.ResetAfter.Microseconds() / tick // how long the debt lasts at least
 	if r.scale.Rate > 1 {
 		ticks-- // the last may be a fraction
 	}
