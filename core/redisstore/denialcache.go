@@ -202,14 +202,14 @@ func (d *denialCache) fingerprint(checks []store.Check) fingerprint {
 	b := make([]byte, 0, 512)
 	for i := range checks {
 		c := &checks[i]
-		scale := c.Rule.Scale()
+		ints := c.Rule.Integers()
 		shadow := uint64(0)
 		if c.Shadow {
 			shadow = 1
 		}
 		for _, n := range [...]uint64{
-			uint64(len(c.Key)), uint64(c.Rule.ID()), uint64(c.Rule.Algorithm), uint64(scale.Tick), uint64(scale.Unit),
-			uint64(scale.Rate), uint64(scale.Capacity), uint64(c.Cost), shadow,
+			uint64(len(c.Key)), uint64(c.Rule.ID()), uint64(c.Rule.Algorithm), uint64(ints.Tick), uint64(ints.Unit),
+			uint64(ints.Rate), uint64(ints.Capacity), uint64(c.Cost), shadow,
 		} {
 			b = binary.LittleEndian.AppendUint64(b, n)
 		}

@@ -52,9 +52,9 @@ var algorithms = [LastAlgorithm + 1]counting{
 type counting interface {
 	name() string
 
-	// scale brings the rule's numbers to integers, the whole of them: what a lower class
-	// and a queue make of them is not the algorithm's business.
-	scale(r *Rule) (Scale, error)
+	// integers converts the rule's numbers, with Whole as the capacity. NewRule adds the
+	// queue, and reduces the capacity of a class that may use less.
+	integers(r *Rule) (Integers, error)
 
 	// used returns the units that the bucket counts as used: units + rest/unit. The bucket
 	// may have been written under another rule, whose form is f.

@@ -31,7 +31,7 @@ type Form struct {
 }
 
 func (r *Rule) form() Form {
-	return Form{r.Algorithm, r.scale.Tick, r.scale.Unit, r.scale.Rate}
+	return Form{r.Algorithm, r.ints.Tick, r.ints.Unit, r.ints.Rate}
 }
 
 // Open prepares a stored bucket to be read and changed at now under r, which all other
@@ -51,7 +51,7 @@ func (b *Bucket) Open(r *Rule, now, offset int64) (converted bool) {
 		r.roll(b, now, offset)
 		return false
 	}
-	if b.Form.Algorithm == r.Algorithm && b.Form.Unit == r.scale.Unit && b.Form.Rate == r.scale.Rate && b.Form.Tick == r.scale.Tick {
+	if b.Form.Algorithm == r.Algorithm && b.Form.Unit == r.ints.Unit && b.Form.Rate == r.ints.Rate && b.Form.Tick == r.ints.Tick {
 		r.roll(b, now, offset)
 		return false
 	}
@@ -84,9 +84,9 @@ func (b *Bucket) Used(now int64) int64 {
 // adopt charges an unused bucket with what was used under other numbers.
 func (r *Rule) adopt(b *Bucket, now, units, rest, unit int64) {
 	if r.Algorithm == TokenBucket {
-		debt := r.scale.Whole
-		if units < integer.CeilDiv(r.scale.Whole, r.scale.Unit) {
-			debt = min(debt, units*r.scale.Unit+integer.CeilMulDiv(rest, r.scale.Unit, unit))
+		debt := r.ints.Whole
+		if units < integer.CeilDiv(r.ints.Whole, r.ints.Unit) {
+			debt = min(debt, units*r.ints.Unit+integer.CeilMulDiv(rest, r.ints.Unit, unit))
 		}
 		r.setDebt(b, now, debt)
 		return
@@ -106,12 +106,12 @@ func (b *Bucket) ChargeAnyway(r *Rule, now, cost int64) {
 		}
 		return
 	}
-	most := 2 * r.scale.Whole // the queue included
+	most := 2 * r.ints.Whole // the queue included
 	whole, fraction := b.Form.debt(b, now)
-	if whole > most/r.scale.Rate {
+	if whole > most/r.ints.Rate {
 		return // the clock was set back
 	}
-	debt := whole*r.scale.Rate + fraction
+	debt := whole*r.ints.Rate + fraction
 	r.setDebt(b, now, max(debt, min(debt+r.inDebt(cost), most)))
 }
 

@@ -204,11 +204,11 @@ type calendarWindow struct{ fixedWindow }
 
 func (calendarWindow) name() string { return "calendar window" }
 
-func (calendarWindow) scale(r *Rule) (Scale, error) {
-	if r.Quota > maxScaled {
-		return Scale{}, fmt.Errorf("quota %d is too large to count exactly", r.Quota)
+func (calendarWindow) integers(r *Rule) (Integers, error) {
+	if r.Quota > maxInteger {
+		return Integers{}, fmt.Errorf("quota %d is too large to count exactly", r.Quota)
 	}
-	return Scale{Tick: 1, Unit: r.calendar.id, Rate: 1, Capacity: r.Quota}, nil
+	return Integers{Tick: 1, Unit: r.calendar.id, Rate: 1, Capacity: r.Quota}, nil
 }
 
 func (calendarWindow) roll(r *Rule, b *Bucket, now, _ int64) {

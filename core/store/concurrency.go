@@ -42,14 +42,14 @@ func (concurrency) emptyAfter(_ *Rule, n *[4]int64) int64 { return n[1] }
 func (concurrency) read(r *Rule, b *Bucket, now, _ int64, n *[4]int64) {
 	n[0], n[1] = b.X, 0
 	if last := len(b.Log) - 1; last >= 0 {
-		n[1] = b.Log[last].At + r.scale.Unit - now
+		n[1] = b.Log[last].At + r.ints.Unit - now
 	}
 }
 
 // slotsAt returns the time of the entry that slots were charged to, from a reading after
 // the charge. It is later than the reading if the clock was set back.
 func (r *Rule) slotsAt(reading *Reading) int64 {
-	return reading.At + max(reading.Numbers[1]-r.scale.Unit, 0)
+	return reading.At + max(reading.Numbers[1]-r.ints.Unit, 0)
 }
 
 // freeSlots frees up to cost slots of the entry at a time. If there is no such entry, the

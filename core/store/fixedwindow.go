@@ -4,7 +4,7 @@ type fixedWindow struct{}
 
 func (fixedWindow) name() string { return "fixed window" }
 
-func (fixedWindow) scale(r *Rule) (Scale, error) { return r.scaleWindow() }
+func (fixedWindow) integers(r *Rule) (Integers, error) { return r.windowIntegers() }
 
 func (fixedWindow) used(_ Form, b *Bucket, _ int64) (units, rest, unit int64) { return b.X, 0, 1 }
 
@@ -14,7 +14,7 @@ func (fixedWindow) used(_ Form, b *Bucket, _ int64) (units, rest, unit int64) { 
 func (fixedWindow) roll(r *Rule, b *Bucket, now, offset int64) {
 	if b.Expires == 0 {
 		b.X = 0
-		b.Expires = windowStart(now, offset, r.scale.Unit) + r.scale.Unit
+		b.Expires = windowStart(now, offset, r.ints.Unit) + r.ints.Unit
 	}
 }
 
@@ -25,7 +25,7 @@ func (fixedWindow) read(_ *Rule, b *Bucket, now, _ int64, n *[4]int64) {
 func (fixedWindow) charge(_ *Rule, b *Bucket, _, cost int64) { b.X += cost }
 
 func (fixedWindow) refund(r *Rule, b *Bucket, _, cost, at int64) {
-	if at >= b.Expires-r.scale.Unit {
+	if at >= b.Expires-r.ints.Unit {
 		b.X -= min(b.X, cost)
 	}
 }

@@ -69,11 +69,11 @@ func (r *Rule) Fits(cost int64, reading *Reading) bool {
 
 // spread returns the microseconds in which the rule grants n units. n is at most the burst.
 func (r *Rule) spread(n int64) int64 {
-	if r.Algorithm == TokenBucket && (r.scale.Rate == 1 || r.scale.Tick <= 1000) {
-		// In lowest terms, which can't overflow: at most maxScaled ticks over Rate, or maxRefill.
-		n *= r.scale.Unit * r.scale.Tick
-		if r.scale.Rate != 1 { // divisions are slow, and the rate of most limits is 1
-			n = integer.CeilDiv(n, r.scale.Rate)
+	if r.Algorithm == TokenBucket && (r.ints.Rate == 1 || r.ints.Tick <= 1000) {
+		// In lowest terms, which can't overflow: at most maxInteger ticks over Rate, or maxRefill.
+		n *= r.ints.Unit * r.ints.Tick
+		if r.ints.Rate != 1 { // divisions are slow, and the rate of most limits is 1
+			n = integer.CeilDiv(n, r.ints.Rate)
 		}
 		return n
 	}
@@ -92,13 +92,13 @@ func micros(n int64) time.Duration { return time.Duration(n) * time.Microsecond 
 func (r *Rule) After(reading Reading, units int64) Reading {
 	n := &reading.Numbers
 	if r.Algorithm == TokenBucket {
-		debt := n[0]*r.scale.Rate + n[1] + units*r.scale.Unit
-		n[0], n[1] = debt/r.scale.Rate, debt%r.scale.Rate
+		debt := n[0]*r.ints.Rate + n[1] + units*r.ints.Unit
+		n[0], n[1] = debt/r.ints.Rate, debt%r.ints.Rate
 	} else {
 		n[0] += units
 	}
 	if r.Algorithm == Concurrency {
-		n[1] = max(n[1], r.scale.Unit)
+		n[1] = max(n[1], r.ints.Unit)
 	}
 	reading.Charged = true
 	return reading

@@ -35,32 +35,30 @@ type Rule struct {
 	Name string
 	Numbers
 
-	scale    Scale
+	ints     Integers
 	calendar *calendar // nil but for a calendar window
 	id       uint32
 }
 
-// Scale is a rule in the integers that stores count with, all of them at most
-// 2^51 so that they, their sums and their differences are exact in a float64,
-// which is the only number Redis's Lua has.
+// Integers are a rule's numbers as the integers with which stores count. All of them are at
+// most 2^51, so that they, their sums and their differences are exact in a float64, the
+// only number that Redis's Lua has.
 //
-// For a token bucket one unit is Unit debt, the bucket and its queue hold Capacity debt, and
-// Rate debt drains each Tick; Unit and Rate are window and quota in lowest
-// terms, so no rate is rounded. For windows Unit is the window in Ticks,
-// Capacity the quota, and Rate is 1; for calendar windows Unit is a number that
-// stands for the kind of period and the zone.
-type Scale struct {
+// For a token bucket, one unit is Unit debt, the bucket and its queue hold Capacity debt,
+// and Rate debt drains each Tick. Unit and Rate are window and quota in lowest terms, so no
+// rate is rounded. For windows, Unit is the window in Ticks, Capacity is the quota, and
+// Rate is 1. For calendar windows, Unit is a number that stands for the [Period].
+type Integers struct {
 	Tick     int64 // microseconds: 1, 1000 or 1,000,000
 	Unit     int64
 	Rate     int64
 	Capacity int64
-	Whole    int64 // the Capacity of the class of requests that has all of it: see Limit.Reserve
+	Whole    int64 // Capacity for the class of requests that may use all of it: see core.Limit.Reserve
 }
 
 const (
-	// maxScaled bounds every scaled number: three of them can be added and
-	// stay below 2^53.
-	maxScaled = 1 << 51
+	// maxInteger bounds all Integers: the sum of three stays below 2^53.
+	maxInteger = 1 << 51
 
 	// maxRefill bounds how far ahead of its clock a bucket can be.
 	maxRefill = 100 * 365 * 24 * time.Hour
@@ -75,8 +73,8 @@ const (
 // ticks are the resolutions a rule may count in, finest first, in microseconds.
 var ticks = [...]int64{1, 1000, 1_000_000}
 
-// Scale returns the rule's scaled numbers.
-func (r *Rule) Scale() Scale { return r.scale }
+// Integers returns the rule's numbers as the integers with which stores count.
+func (r *Rule) Integers() Integers { return r.ints }
 
 // ID returns a number that stands for the rule's name. It is unique among the limits of a
 // store: a [Registry] refuses a name that has the ID of another.
@@ -115,14 +113,14 @@ func (r *Rule) complete() (err error) {
 		r.calendar = calendarOf(r.Calendar)
 		r.Calendar = r.calendar.Period // equal zones may have been loaded twice
 	}
-	if r.scale, err = algorithms[r.Algorithm].scale(r); err != nil {
+	if r.ints, err = algorithms[r.Algorithm].integers(r); err != nil {
 		return err
 	}
-	r.scale.Whole = r.scale.Capacity
+	r.ints.Whole = r.ints.Capacity
 	if r.Burst < r.Whole {
-		r.scale.Capacity = r.Burst
+		r.ints.Capacity = r.Burst
 		if r.Algorithm == TokenBucket {
-			r.scale.Capacity *= r.scale.Unit
+			r.ints.Capacity *= r.ints.Unit
 		}
 	}
 	if err := r.queue(); err != nil {
@@ -191,21 +189,21 @@ func (r *Rule) validate() error {
 
 // queue adds capacity for requests that wait for their turn: what drains in Wait.
 func (r *Rule) queue() error {
-	ticks := r.Wait.Microseconds() / r.scale.Tick
-	if ticks > (maxScaled-r.scale.Capacity)/r.scale.Rate {
+	ticks := r.Wait.Microseconds() / r.ints.Tick
+	if ticks > (maxInteger-r.ints.Capacity)/r.ints.Rate {
 		return fmt.Errorf("a wait of %v at %d per %v is too much to count exactly", r.Wait, r.Quota, r.Window)
 	}
-	r.scale.Capacity += ticks * r.scale.Rate
-	r.scale.Whole += ticks * r.scale.Rate
+	r.ints.Capacity += ticks * r.ints.Rate
+	r.ints.Whole += ticks * r.ints.Rate
 	return nil
 }
 
-// scaleWindow is the scale of windows that are counted in microseconds.
-func (r *Rule) scaleWindow() (Scale, error) {
-	if r.Quota > maxScaled {
-		return Scale{}, r.inexact()
+// windowIntegers returns the integers of windows in microseconds.
+func (r *Rule) windowIntegers() (Integers, error) {
+	if r.Quota > maxInteger {
+		return Integers{}, r.inexact()
 	}
-	return Scale{Tick: 1, Unit: r.Window.Microseconds(), Rate: 1, Capacity: r.Quota}, nil
+	return Integers{Tick: 1, Unit: r.Window.Microseconds(), Rate: 1, Capacity: r.Quota}, nil
 }
 
 // inexact is the error of numbers that are too large.
@@ -231,14 +229,14 @@ func (r *Rule) jitter(key []byte) int64 {
 	// FNV alone leaves keys that differ in their last digits close together.
 	h = (h ^ h>>33) * 0xff51afd7ed558ccd
 	h = (h ^ h>>33) * 0xc4ceb9fe1a85ec53
-	return int64(h>>11) % r.scale.Unit * r.scale.Tick
+	return int64(h>>11) % r.ints.Unit * r.ints.Tick
 }
 
 // DrainTime returns how long a token bucket takes to refill a whole burst. It is rounded up
 // to ticks, as Result.ResetAfter is: otherwise a request whose turn has come would seem to
 // be a tick too early.
 func (r *Rule) DrainTime() time.Duration {
-	return micros(integer.CeilDiv(r.Burst*r.scale.Unit, r.scale.Rate) * r.scale.Tick)
+	return micros(integer.CeilDiv(r.Burst*r.ints.Unit, r.ints.Rate) * r.ints.Tick)
 }
 
 func nameID(name string) uint32 {

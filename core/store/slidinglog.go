@@ -15,7 +15,7 @@ type slidingLog struct{}
 
 func (slidingLog) name() string { return "sliding log" }
 
-func (slidingLog) scale(r *Rule) (Scale, error) { return r.scaleWindow() }
+func (slidingLog) integers(r *Rule) (Integers, error) { return r.windowIntegers() }
 
 func (slidingLog) used(f Form, b *Bucket, now int64) (units, rest, unit int64) {
 	return f.live(b.Log, now), 0, 1
@@ -61,20 +61,20 @@ func (slidingLog) read(r *Rule, b *Bucket, now, cost int64, n *[4]int64) {
 	n[2] = r.logWait(b, now, 1)
 	n[3] = 0
 	if len(b.Log) > 0 {
-		n[3] = b.Log[len(b.Log)-1].At + r.scale.Unit - now
+		n[3] = b.Log[len(b.Log)-1].At + r.ints.Unit - now
 	}
 }
 
 // logWait returns the microseconds until enough of the oldest entries have expired for cost
 // to fit. It returns 0 for a cost that fits, or that can never fit.
 func (r *Rule) logWait(b *Bucket, now, cost int64) int64 {
-	missing := b.X + cost - r.scale.Capacity
-	if missing <= 0 || cost > r.scale.Capacity {
+	missing := b.X + cost - r.ints.Capacity
+	if missing <= 0 || cost > r.ints.Capacity {
 		return 0
 	}
 	for _, e := range b.Log {
 		if missing -= e.Units; missing <= 0 {
-			return e.At + r.scale.Unit - now
+			return e.At + r.ints.Unit - now
 		}
 	}
 	return 0
@@ -88,7 +88,7 @@ func (r *Rule) chargeLog(b *Bucket, now, cost int64) {
 		b.Log = append(b.Log, Entry{now, cost})
 	}
 	b.X += cost
-	b.Expires = now + r.scale.Unit
+	b.Expires = now + r.ints.Unit
 }
 
 func (slidingLog) refund(r *Rule, b *Bucket, _, cost, at int64) {
@@ -108,6 +108,6 @@ func (r *Rule) takeFromLog(b *Bucket, i int, cost int64) {
 	}
 	b.Expires = 0
 	if last := len(b.Log) - 1; last >= 0 {
-		b.Expires = b.Log[last].At + r.scale.Unit
+		b.Expires = b.Log[last].At + r.ints.Unit
 	}
 }

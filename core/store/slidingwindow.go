@@ -18,26 +18,26 @@ type slidingWindow struct{}
 
 func (slidingWindow) name() string { return "sliding window" }
 
-func (slidingWindow) scale(r *Rule) (Scale, error) {
+func (slidingWindow) integers(r *Rule) (Integers, error) {
 	s, exact := slidingIntegers(r.Quota, r.Window)
 	if !exact {
-		return Scale{}, r.inexact()
+		return Integers{}, r.inexact()
 	}
 	return s, nil
 }
 
 // slidingIntegers picks the finest tick in which quota × window can be counted.
-func slidingIntegers(quota int64, window time.Duration) (Scale, bool) {
+func slidingIntegers(quota int64, window time.Duration) (Integers, bool) {
 	for _, tick := range ticks {
 		if window.Microseconds()%tick != 0 {
 			break
 		}
-		s := Scale{Tick: tick, Unit: window.Microseconds() / tick, Rate: 1, Capacity: quota}
-		if quota <= maxScaled/s.Unit {
+		s := Integers{Tick: tick, Unit: window.Microseconds() / tick, Rate: 1, Capacity: quota}
+		if quota <= maxInteger/s.Unit {
 			return s, true
 		}
 	}
-	return Scale{}, false
+	return Integers{}, false
 }
 
 func (slidingWindow) used(f Form, b *Bucket, now int64) (units, rest, unit int64) {
@@ -78,40 +78,40 @@ func (f Form) elapsed(b *Bucket, now int64) int64 {
 func (slidingWindow) charge(_ *Rule, b *Bucket, _, cost int64) { b.X += cost }
 
 func (slidingWindow) remaining(r *Rule, n *[4]int64) int64 {
-	w := r.scale.Unit
-	return r.scale.Capacity - n[0] - integer.CeilDiv(n[1]*(w-n[2]), w)
+	w := r.ints.Unit
+	return r.ints.Capacity - n[0] - integer.CeilDiv(n[1]*(w-n[2]), w)
 }
 
 func (slidingWindow) wait(r *Rule, cost int64, n *[4]int64, _ bool) int64 {
-	current, previous, elapsed, w := n[0], n[1], n[2], r.scale.Unit
-	if room := r.scale.Capacity - cost - current; room >= 0 {
+	current, previous, elapsed, w := n[0], n[1], n[2], r.ints.Unit
+	if room := r.ints.Capacity - cost - current; room >= 0 {
 		// It fits in this window, once the previous one weighs no more than room.
 		if previous*(w-elapsed) <= room*w {
 			return 0
 		}
-		return (w - room*w/previous - elapsed) * r.scale.Tick
+		return (w - room*w/previous - elapsed) * r.ints.Tick
 	}
 	// Not before the next window, in which current is the previous one.
-	room := r.scale.Capacity - cost
-	return (w - elapsed + w - room*w/current) * r.scale.Tick
+	room := r.ints.Capacity - cost
+	return (w - elapsed + w - room*w/current) * r.ints.Tick
 }
 
 func (slidingWindow) emptyAfter(r *Rule, n *[4]int64) int64 {
 	switch {
 	case n[0] > 0:
-		return (2*r.scale.Unit - n[2]) * r.scale.Tick
+		return (2*r.ints.Unit - n[2]) * r.ints.Tick
 	case n[1] > 0:
-		return (r.scale.Unit - n[2]) * r.scale.Tick
+		return (r.ints.Unit - n[2]) * r.ints.Tick
 	}
 	return 0
 }
 
 func (slidingWindow) refund(r *Rule, b *Bucket, _, cost, at int64) {
-	start := b.Expires/r.scale.Tick - 2*r.scale.Unit
-	switch ticks := at / r.scale.Tick; {
+	start := b.Expires/r.ints.Tick - 2*r.ints.Unit
+	switch ticks := at / r.ints.Tick; {
 	case ticks >= start:
 		b.X -= min(b.X, cost)
-	case ticks >= start-r.scale.Unit:
+	case ticks >= start-r.ints.Unit:
 		b.Y -= min(b.Y, cost)
 	}
 }

@@ -18,37 +18,37 @@ type tokenBucket struct{}
 
 func (tokenBucket) name() string { return "token bucket" }
 
-func (tokenBucket) scale(r *Rule) (Scale, error) {
+func (tokenBucket) integers(r *Rule) (Integers, error) {
 	s, exact := bucketIntegers(r.Quota, r.Window, r.Whole)
 	switch {
 	case !exact:
-		return Scale{}, r.inexact()
+		return Integers{}, r.inexact()
 	case s.Capacity/s.Rate > int64(maxRefill/time.Microsecond)/s.Tick: // in ticks, so that the product can't overflow
-		return Scale{}, errors.New("burst must refill within 100 years")
+		return Integers{}, errors.New("burst must refill within 100 years")
 	}
 	return s, nil
 }
 
 // bucketIntegers picks the finest tick in which a full bucket can be counted.
-func bucketIntegers(quota int64, window time.Duration, burst int64) (Scale, bool) {
+func bucketIntegers(quota int64, window time.Duration, burst int64) (Integers, bool) {
 	for _, tick := range ticks {
 		if window.Microseconds()%tick != 0 {
 			break
 		}
 		w := window.Microseconds() / tick
 		g := integer.GCD(quota, w)
-		s := Scale{Tick: tick, Unit: w / g, Rate: quota / g}
-		if s.Rate <= maxScaled && burst <= maxScaled/s.Unit {
+		s := Integers{Tick: tick, Unit: w / g, Rate: quota / g}
+		if s.Rate <= maxInteger && burst <= maxInteger/s.Unit {
 			s.Capacity = burst * s.Unit
 			return s, true
 		}
 	}
-	return Scale{}, false
+	return Integers{}, false
 }
 
 func (tokenBucket) used(f Form, b *Bucket, now int64) (units, rest, unit int64) {
 	whole, fraction := f.debt(b, now)
-	whole = min(whole, maxScaled/f.Rate) // exceeded only when the clock was set back
+	whole = min(whole, maxInteger/f.Rate) // exceeded only when the clock was set back
 	debt := whole*f.Rate + fraction
 	return debt / f.Unit, debt % f.Unit, f.Unit
 }
@@ -61,7 +61,7 @@ func (tokenBucket) read(_ *Rule, b *Bucket, now, _ int64, n *[4]int64) {
 
 func (tokenBucket) charge(r *Rule, b *Bucket, now, cost int64) {
 	whole, fraction := b.Form.debt(b, now)
-	r.setDebt(b, now, whole*r.scale.Rate+fraction+cost*r.scale.Unit)
+	r.setDebt(b, now, whole*r.ints.Rate+fraction+cost*r.ints.Unit)
 }
 
 func (tokenBucket) refund(r *Rule, b *Bucket, now, cost, at int64) { r.refundDebt(b, now, cost, at) }
@@ -70,16 +70,16 @@ func (tokenBucket) remaining(r *Rule, n *[4]int64) int64 { return r.debtRemainin
 
 func (tokenBucket) wait(r *Rule, cost int64, n *[4]int64, one bool) int64 {
 	if one { // without queueing
-		return r.debtWaitIn(r.Burst*r.scale.Unit, cost, n)
+		return r.debtWaitIn(r.Burst*r.ints.Unit, cost, n)
 	}
 	return r.debtWait(cost, n)
 }
 
 func (tokenBucket) emptyAfter(r *Rule, n *[4]int64) int64 {
 	if n[1] > 0 {
-		return (n[0] + 1) * r.scale.Tick
+		return (n[0] + 1) * r.ints.Tick
 	}
-	return n[0] * r.scale.Tick
+	return n[0] * r.ints.Tick
 }
 
 // debt returns the ticks until the debt ends: whole + fraction/Rate.
@@ -96,8 +96,8 @@ func (f Form) debt(b *Bucket, now int64) (whole, fraction int64) {
 
 func (r *Rule) setDebt(b *Bucket, now, debt int64) {
 	whole, fraction := debt, int64(0)
-	if r.scale.Rate != 1 { // divisions are slow, and the rate of most limits is 1
-		whole, fraction = debt/r.scale.Rate, debt%r.scale.Rate
+	if r.ints.Rate != 1 { // divisions are slow, and the rate of most limits is 1
+		whole, fraction = debt/r.ints.Rate, debt%r.ints.Rate
 	}
 	r.setDebtTicks(b, now, whole, fraction)
 }
@@ -109,15 +109,15 @@ func (r *Rule) setDebtTicks(b *Bucket, now, whole, fraction int64) {
 	}
 	b.Expires = 0
 	if whole > 0 {
-		b.Expires = (integer.InTicks(now, r.scale.Tick) + whole) * r.scale.Tick
+		b.Expires = (integer.InTicks(now, r.ints.Tick) + whole) * r.ints.Tick
 	}
 }
 
 // level returns the debt. It reports false if the bucket can't hold that much: when the
 // clock was set back, the debt looks larger than it is.
 func (r *Rule) level(n *[4]int64) (debt int64, holds bool) {
-	high, low := bits.Mul64(uint64(n[0]), uint64(r.scale.Rate))
-	if high != 0 || low > uint64(r.scale.Capacity) {
+	high, low := bits.Mul64(uint64(n[0]), uint64(r.ints.Rate))
+	if high != 0 || low > uint64(r.ints.Capacity) {
 		return 0, false
 	}
 	return int64(low) + n[1], true
@@ -125,23 +125,23 @@ func (r *Rule) level(n *[4]int64) (debt int64, holds bool) {
 
 func (r *Rule) debtFits(cost int64, n *[4]int64) bool {
 	debt, holds := r.level(n)
-	return holds && debt+cost*r.scale.Unit <= r.scale.Capacity
+	return holds && debt+cost*r.ints.Unit <= r.ints.Capacity
 }
 
 // debtWait compares in ticks, which can't overflow even if the clock was set back and the
 // debt looks larger than the bucket.
 func (r *Rule) debtWait(cost int64, n *[4]int64) int64 {
-	return r.debtWaitIn(r.scale.Capacity, cost, n)
+	return r.debtWaitIn(r.ints.Capacity, cost, n)
 }
 
 // debtWaitIn is debtWait for a bucket of the given capacity.
 func (r *Rule) debtWaitIn(capacity, cost int64, n *[4]int64) int64 {
-	room := capacity - cost*r.scale.Unit - n[1]
-	slack := room / r.scale.Rate // whole ticks of debt that leave room for cost
+	room := capacity - cost*r.ints.Unit - n[1]
+	slack := room / r.ints.Rate // whole ticks of debt that leave room for cost
 	if room < 0 {
-		slack = -integer.CeilDiv(-room, r.scale.Rate)
+		slack = -integer.CeilDiv(-room, r.ints.Rate)
 	}
-	return max(n[0]-slack, 0) * r.scale.Tick
+	return max(n[0]-slack, 0) * r.ints.Tick
 }
 
 func (r *Rule) debtRemaining(n *[4]int64) int64 {
@@ -149,30 +149,30 @@ func (r *Rule) debtRemaining(n *[4]int64) int64 {
 	if !holds {
 		return 0
 	}
-	return (r.Burst*r.scale.Unit - debt) / r.scale.Unit // negative if requests queue
+	return (r.Burst*r.ints.Unit - debt) / r.ints.Unit // negative if requests queue
 }
 
 // inDebt converts units to debt. It cuts off what exceeds twice the bucket, so that it
 // can't overflow.
 func (r *Rule) inDebt(units int64) int64 {
-	return min(units, 2*(r.scale.Whole/r.scale.Unit+1)) * r.scale.Unit
+	return min(units, 2*(r.ints.Whole/r.ints.Unit+1)) * r.ints.Unit
 }
 
 // refundDebt gives back cost less what the bucket has regained since the charge. Without
 // the charge that much would have been lost in a full bucket; giving it back too would
 // admit more than a burst.
 func (r *Rule) refundDebt(b *Bucket, now, cost, at int64) {
-	debt := min(r.inDebt(cost), r.scale.Whole) // more can't have been charged under these numbers
-	elapsed := max(integer.InTicks(now, r.scale.Tick)-integer.InTicks(at, r.scale.Tick), 0)
-	if elapsed > debt/r.scale.Rate {
+	debt := min(r.inDebt(cost), r.ints.Whole) // more can't have been charged under these numbers
+	elapsed := max(integer.InTicks(now, r.ints.Tick)-integer.InTicks(at, r.ints.Tick), 0)
+	if elapsed > debt/r.ints.Rate {
 		return
 	}
-	debt -= elapsed * r.scale.Rate
+	debt -= elapsed * r.ints.Rate
 	whole, fraction := b.Form.debt(b, now)
-	whole -= debt / r.scale.Rate
-	fraction -= debt % r.scale.Rate
+	whole -= debt / r.ints.Rate
+	fraction -= debt % r.ints.Rate
 	if fraction < 0 {
-		whole, fraction = whole-1, fraction+r.scale.Rate
+		whole, fraction = whole-1, fraction+r.ints.Rate
 	}
 	if whole < 0 {
 		whole, fraction = 0, 0
@@ -189,11 +189,11 @@ func (r *Rule) ChargedAt(units int64, charged *Result) int64 {
 	if r.Algorithm != TokenBucket {
 		return charged.At
 	}
-	tick := r.scale.Tick
+	tick := r.ints.Tick
 	ticks := charged.ResetAfter.Microseconds() / tick // how long the debt lasts at least
-	if r.scale.Rate > 1 {
+	if r.ints.Rate > 1 {
 		ticks-- // the last may be a fraction
 	}
-	ticks -= integer.CeilMulDiv(min(units, r.Whole), r.scale.Unit, r.scale.Rate)
+	ticks -= integer.CeilMulDiv(min(units, r.Whole), r.ints.Unit, r.ints.Rate)
 	return charged.At + max(ticks, 0)*tick
 }

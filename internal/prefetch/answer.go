@@ -22,7 +22,7 @@ func (k *hotKey) answer(s *slice, cost, now int64, charged bool) store.Result {
 
 // answerWith is answer for a process that holds so many units.
 func (s *slice) answerWith(k *hotKey, cost, now, held int64, charged bool) store.Result {
-	rule, scale := &k.rule, k.rule.Scale()
+	rule, ints := &k.rule, k.rule.Integers()
 	// The store's answer took some time to arrive, so this time of day is never later
 	// than the store's.
 	passed := max(now-s.received, 0) / int64(time.Microsecond)
@@ -31,14 +31,14 @@ func (s *slice) answerWith(k *hotKey, cost, now, held int64, charged bool) store
 	n := &reading.Numbers
 	switch rule.Algorithm {
 	case store.TokenBucket: // the time until the debt is 0 determines the debt
-		ticks := min(ceilDiv(reset, scale.Tick), scale.Capacity/scale.Rate)
-		debt := ticks * scale.Rate
-		debt -= min(held, debt/scale.Unit) * scale.Unit
-		n[0], n[1] = debt/scale.Rate, debt%scale.Rate
+		ticks := min(ceilDiv(reset, ints.Tick), ints.Capacity/ints.Rate)
+		debt := ticks * ints.Rate
+		debt -= min(held, debt/ints.Unit) * ints.Unit
+		n[0], n[1] = debt/ints.Rate, debt%ints.Rate
 	case store.FixedWindow:
 		n[0], n[1] = s.usedWhile(rule, held), reset
 	default: // a sliding window; how much belongs to the window before is unknown: all counts as of this one
-		n[0], n[2] = s.usedWhile(rule, held), max(2*scale.Unit-ceilDiv(reset, scale.Tick), 0)
+		n[0], n[2] = s.usedWhile(rule, held), max(2*ints.Unit-ceilDiv(reset, ints.Tick), 0)
 	}
 	return rule.Result(cost, reading)
 }

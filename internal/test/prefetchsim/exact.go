@@ -13,7 +13,7 @@ type exact struct {
 	rule *core.Rule
 	now  int64
 
-	debt      int64 // token bucket, in its scale
+	debt      int64 // token bucket, in its integers
 	this      int64 // windows: units used in this window
 	last      int64 // sliding window: in the one before
 	start     int64 // of this window
@@ -22,9 +22,9 @@ type exact struct {
 
 // move brings the state to a time, which never goes back.
 func (x *exact) move(now int64) {
-	scale := x.rule.Scale()
+	ints := x.rule.Integers()
 	if x.rule.Algorithm == store.TokenBucket {
-		drained := (now/scale.Tick - x.now/scale.Tick) * scale.Rate
+		drained := (now/ints.Tick - x.now/ints.Tick) * ints.Rate
 		if x.debt -= drained; x.debt <= 0 {
 			x.debt, x.emptiedAt = 0, now
 		}
@@ -32,7 +32,7 @@ func (x *exact) move(now int64) {
 		return
 	}
 	x.now = now
-	window := scale.Unit * scale.Tick
+	window := ints.Unit * ints.Tick
 	start := now - now%window
 	switch start - x.start {
 	case 0:
@@ -52,17 +52,17 @@ func (x *exact) move(now int64) {
 
 // free returns the units that fit now. It is below 0 if more than the limit is used.
 func (x *exact) free() int64 {
-	scale := x.rule.Scale()
+	ints := x.rule.Integers()
 	if x.rule.Algorithm == store.TokenBucket {
-		return floorDiv(scale.Capacity-x.debt, scale.Unit)
+		return floorDiv(ints.Capacity-x.debt, ints.Unit)
 	}
-	left := scale.Unit - (x.now-x.start)/scale.Tick
-	return floorDiv((scale.Capacity-x.this)*scale.Unit-x.last*left, scale.Unit)
+	left := ints.Unit - (x.now-x.start)/ints.Tick
+	return floorDiv((ints.Capacity-x.this)*ints.Unit-x.last*left, ints.Unit)
 }
 
 func (x *exact) charge(units int64) {
 	if x.rule.Algorithm == store.TokenBucket {
-		x.debt += units * x.rule.Scale().Unit
+		x.debt += units * x.rule.Integers().Unit
 		return
 	}
 	x.this += units
@@ -71,16 +71,16 @@ func (x *exact) charge(units int64) {
 // refund gives back units as a [store.Store] does. It returns how many it gave back:
 // all but those that time may have given back already.
 func (x *exact) refund(units, at int64) int64 {
-	scale := x.rule.Scale()
+	ints := x.rule.Integers()
 	switch {
 	case x.rule.Algorithm == store.TokenBucket:
-		back := units*scale.Unit - max(x.now/scale.Tick-at/scale.Tick, 0)*scale.Rate
+		back := units*ints.Unit - max(x.now/ints.Tick-at/ints.Tick, 0)*ints.Rate
 		back = min(max(back, 0), x.debt)
 		x.debt -= back
-		return back / scale.Unit
+		return back / ints.Unit
 	case at >= x.start:
 		x.this -= min(units, x.this)
-	case at >= x.start-scale.Unit*scale.Tick:
+	case at >= x.start-ints.Unit*ints.Tick:
 		x.last -= min(units, x.last)
 	}
 	return units
@@ -88,15 +88,15 @@ func (x *exact) refund(units, at int64) int64 {
 
 // result returns the store's answer to a check.
 func (x *exact) result(cost int64, charged bool) core.Result {
-	scale := x.rule.Scale()
+	ints := x.rule.Integers()
 	reading := store.Reading{Charged: charged, At: x.now}
 	switch x.rule.Algorithm {
 	case store.TokenBucket:
-		reading.Numbers = [4]int64{x.debt / scale.Rate, x.debt % scale.Rate}
+		reading.Numbers = [4]int64{x.debt / ints.Rate, x.debt % ints.Rate}
 	case store.FixedWindow:
-		reading.Numbers = [4]int64{x.this, x.start + scale.Unit - x.now}
+		reading.Numbers = [4]int64{x.this, x.start + ints.Unit - x.now}
 	default:
-		reading.Numbers = [4]int64{x.this, x.last, (x.now - x.start) / scale.Tick}
+		reading.Numbers = [4]int64{x.this, x.last, (x.now - x.start) / ints.Tick}
 	}
 	return x.rule.Result(cost, reading)
 }

@@ -43,7 +43,7 @@ var modelKinds = sync.OnceValue(func() map[int64]modelKind {
 		if err != nil {
 			panic(err)
 		}
-		kinds[r.Scale().Unit] = said[i]
+		kinds[r.Integers().Unit] = said[i]
 	}
 	return kinds
 })
@@ -62,7 +62,7 @@ var modelEdges sync.Map // of string to int64
 // modelPeriod returns when the period of a rule begins and ends that t is in, by
 // looking at the clock of its zone minute after minute.
 func modelPeriod(r *core.Rule, t int64) (start, end int64) {
-	kind, ok := modelKinds()[r.Scale().Unit]
+	kind, ok := modelKinds()[r.Integers().Unit]
 	if !ok {
 		panic(fmt.Sprintf("the model does not know limit %q's calendar", r.Name))
 	}

@@ -50,7 +50,7 @@ func (b *modelBucket) clone() *modelBucket {
 	return &c
 }
 
-func modelTick(r *core.Rule) int64 { return r.Scale().Tick }
+func modelTick(r *core.Rule) int64 { return r.Integers().Tick }
 
 func modelWindow(r *core.Rule) int64 { return r.Window.Microseconds() / modelTick(r) }
 
@@ -60,7 +60,7 @@ func modelWhole(r *core.Rule) int64 {
 	if r.Wait > 0 {
 		return r.Burst
 	}
-	return r.Scale().Whole / (r.Scale().Capacity / r.Burst)
+	return r.Integers().Whole / (r.Integers().Capacity / r.Burst)
 }
 
 // modelHolds returns the units that a bucket holds, those in its queue included.
@@ -85,7 +85,7 @@ func sameForm(a, b *core.Rule) bool {
 		return modelRate(a).Cmp(modelRate(b)) == 0
 	}
 	if a.Algorithm == store.Calendar {
-		return a.Scale().Unit == b.Scale().Unit // which stands for zone and kind
+		return a.Integers().Unit == b.Integers().Unit // which stands for zone and kind
 	}
 	return a.Window == b.Window
 }
@@ -203,7 +203,7 @@ func (m *model) open(rule *core.Rule, key string, now int64) (b *modelBucket, co
 	fresh.used = true
 	if rule.Algorithm == store.TokenBucket {
 		// Debt comes in parts of a unit that are whole in the bucket's scale.
-		scale := new(big.Rat).SetInt64(rule.Scale().Unit)
+		scale := new(big.Rat).SetInt64(rule.Integers().Unit)
 		fresh.debt = new(big.Rat).Quo(new(big.Rat).SetInt(ceilRat(level.Mul(level, scale))), scale)
 		return fresh, true
 	}

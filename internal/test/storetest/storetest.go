@@ -132,7 +132,7 @@ func (r *rig) wantPeek(rule *core.Rule, key string, remaining int64) {
 func describe(r *core.Rule) string {
 	s := fmt.Sprintf("%v %d per %v", r.Algorithm, r.Quota, r.Window)
 	if r.Algorithm == store.Calendar {
-		s = fmt.Sprintf("%v %d of kind %d", r.Algorithm, r.Quota, r.Scale().Unit)
+		s = fmt.Sprintf("%v %d of kind %d", r.Algorithm, r.Quota, r.Integers().Unit)
 	}
 	if r.Burst != r.Quota {
 		s += fmt.Sprintf(", burst %d", r.Burst)

@@ -15,18 +15,18 @@ const maxCost = 1 << 52
 // appendCheck writes a check as the script reads it: see lua/header.lua. The
 // number of its operation's mark is 0 if it has none. Calendar windows are those of now.
 func appendCheck(dst []byte, op Op, check *store.Check, charged int64, mark int, now int64) []byte {
-	scale, cost := check.Rule.Scale(), min(check.Cost, maxCost)
+	ints, cost := check.Rule.Integers(), min(check.Cost, maxCost)
 	if check.Rule.Algorithm == store.TokenBucket {
 		if op <= Peek && cost > check.Rule.Burst { // its queue may hold as much
 			cost = maxCost
 		}
 		// In debt; beyond twice the capacity any is as good.
-		cost = min(cost, 2*(scale.Whole/scale.Unit+1)) * scale.Unit
+		cost = min(cost, 2*(ints.Whole/ints.Unit+1)) * ints.Unit
 	}
-	tick, per, offset := scale.Tick, scale.Unit, int64(0)
+	tick, per, offset := ints.Tick, ints.Unit, int64(0)
 	switch check.Rule.Algorithm {
 	case store.TokenBucket:
-		per = scale.Rate
+		per = ints.Rate
 	case store.Calendar:
 		tick, per, offset = check.Rule.Period(now)
 		if op == Refund {
@@ -39,7 +39,7 @@ func appendCheck(dst []byte, op Op, check *store.Check, charged int64, mark int,
 	if check.Shadow {
 		algorithm |= 1 << 7
 	}
-	lower := scale.Whole != scale.Capacity
+	lower := ints.Whole != ints.Capacity
 	if lower {
 		algorithm |= 1 << 5
 	}
@@ -47,10 +47,10 @@ func appendCheck(dst []byte, op Op, check *store.Check, charged int64, mark int,
 		algorithm |= 1 << 6
 	}
 	dst = append(dst, algorithm)
-	for _, n := range [...]int64{tick, per, scale.Capacity, cost, offset} {
+	for _, n := range [...]int64{tick, per, ints.Capacity, cost, offset} {
 		dst = appendNumber(dst, n)
 	}
-	dst = appendHead(dst, check.Rule, scale)
+	dst = appendHead(dst, check.Rule, ints)
 	if op == Refund || op == Renew {
 		dst = appendNumber(dst, charged)
 	}
@@ -58,16 +58,16 @@ func appendCheck(dst []byte, op Op, check *store.Check, charged int64, mark int,
 		dst = append(dst, byte(mark))
 	}
 	if lower {
-		dst = appendNumber(dst, scale.Whole)
+		dst = appendNumber(dst, ints.Whole)
 	}
 	return dst
 }
 
 // appendHead writes what the rule's records begin with, behind its length: the
 // limit, and what must be known of its numbers to read the record under others.
-func appendHead(dst []byte, rule *store.Rule, scale store.Scale) []byte {
+func appendHead(dst []byte, rule *store.Rule, ints store.Integers) []byte {
 	tick := byte(0)
-	switch scale.Tick {
+	switch ints.Tick {
 	case 1000:
 		tick = 1
 	case 1_000_000:
@@ -78,14 +78,14 @@ func appendHead(dst []byte, rule *store.Rule, scale store.Scale) []byte {
 	dst = binary.LittleEndian.AppendUint32(dst, rule.ID())
 	dst = append(dst, byte(rule.Algorithm)<<4|tick, 0)
 	form := len(dst)
-	dst = appendInt(dst, scale.Unit, bytesOf(scale.Unit))
+	dst = appendInt(dst, ints.Unit, bytesOf(ints.Unit))
 	unit, width := len(dst)-form, 0
 	switch {
-	case rule.Algorithm == store.TokenBucket && scale.Rate > 1:
-		width = fieldFor(scale.Rate)
-		dst = appendInt(dst, scale.Rate, width)
+	case rule.Algorithm == store.TokenBucket && ints.Rate > 1:
+		width = fieldFor(ints.Rate)
+		dst = appendInt(dst, ints.Rate, width)
 	case rule.Algorithm == store.FixedWindow, rule.Algorithm == store.SlidingWindow, rule.Algorithm == store.Calendar:
-		width = max(fieldFor(2*scale.Whole), 4)
+		width = max(fieldFor(2*ints.Whole), 4)
 	}
 	dst[form-1] = byte(unit<<4 | width)
 	dst[start] = byte(len(dst) - start - 1)

@@ -69,7 +69,7 @@ func TestCalendarHeadDoesNotTellThePeriod(t *testing.T) {
 	t.Parallel()
 	head := func(quota int64, p store.Period) string {
 		r := rule(t, "default", store.Numbers{Algorithm: store.Calendar, Quota: quota, Calendar: p})
-		return string(appendHead(nil, r, r.Scale()))
+		return string(appendHead(nil, r, r.Integers()))
 	}
 	month := store.Period{Unit: store.CalendarMonth, Day: 1, Location: time.UTC}
 	if a, b := head(10, month), head(20, month); a != b {
