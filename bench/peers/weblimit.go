@@ -24,7 +24,9 @@ const weblimitModule = "github.com/weblimit/weblimit"
 
 var weblimitBucket = Peer{
 	Name: "weblimit", Module: weblimitModule, Counts: "token bucket, exact",
-	Redis: func(s Server, q Quota) (Limiter, error) { return weblimitRedis(s, redisstore.Config{}, weblimitQuota(q)) },
+	Redis: func(s Server, q Quota) (Limiter, error) {
+		return weblimitRedis(s, redisstore.Config{}, weblimitQuota(q))
+	},
 	Memory: func(q Quota) (Limiter, error) {
 		// The default bounds the store to a little more than a million buckets: room for
 		// two million, so that the scenario of a million keys evicts none.
