@@ -7,7 +7,7 @@ import (
 )
 
 // maxDepth bounds how deep blocks are nested in the joined script.
-const maxDepth = 12
+const maxDepth = 9
 
 // The pieces share one scope, so that a local of one piece must not hide that of another:
 // what the other needs would be set in vain.
@@ -48,6 +48,9 @@ func scopes(code string, most int) (problems []string) {
 	}
 	open := []map[string]bool{{}}
 	declare := func(name string) {
+		if name == "_" {
+			return
+		}
 		for _, scope := range open {
 			if scope[name] {
 				problems = append(problems, name+" hides a local of an outer block, or of the same one")

@@ -1,17 +1,28 @@
--- Calendar windows: core/store/calendar.go. They count as fixed windows do and only end otherwise.
+-- Calendar windows: core/store/calendar.go. They count like fixed windows and end with the
+-- period; their other sections are those of the fixed window.
 --
+-- next    reads:  tick, per, offset, now
+--         sets:   over, when the window ends that now is in
 -- open    reads:  units, rest, full, tick, per, offset, now
 --         sets:   x, ends
--- next    reads:  tick, per, offset, now
---         sets:   over
+-- decide  reads:  expires, x; tick, per, capacity, full, cost, offset, charged, operation, times, most, now
+--         sets:   fits, x, ends, answer
+
+--# next
+-- The client says when windows begin and end; which one is current is decided by the clock
+-- here. A client that is late by more than a window only tells how long one is.
+over = now < tick and tick or now < per and per or now < offset and offset or now + offset - per
 
 --# open
 x = min(units + (rest > 0 and 1 or 0), full)
-if x > 0 then
-  ends = now < tick and tick or now < per and per or now < offset and offset or now + offset - per
-end
+local over
+--> calendar.next
+if x > 0 then ends = over end
 
---# next
--- The client says where the windows' edges are, this clock which is next. Of a
--- client that is late by more than a window only a length is to be had.
-over = now < tick and tick or now < per and per or now < offset and offset or now + offset - per
+--# decide
+local over = expires
+if over == 0 then
+  --> calendar.next
+end
+local current = operation == REFUND and charged == over
+--> fixedwindow.count

@@ -1,14 +1,16 @@
--- The fixed window, and what calendar windows share with it: core/store/fixedwindow.go.
+-- The fixed window, core/store/fixedwindow.go, and what calendar windows share with it.
 --
 -- format  reads:  full
 --         sets:   reads, writes
 -- used    reads:  value, used, width
 --         sets:   units
--- open    reads:  algorithm, full, per, tick, ticks, offset, units, rest, now; for the sliding
---                 window, too
---         sets:   x, y, ends
--- decide  reads:  expires, x; algorithm, tick, per, capacity, full, cost, offset, charged,
---                 operation, times, most
+-- open    reads:  units, rest, full, per, offset, now
+--         sets:   x, ends
+-- decide  reads:  expires, x; per, capacity, full, cost, offset, charged, operation, times, most, now
+--         sets:   fits, x, ends, answer
+-- count   charges or refunds units of a window
+--         reads:  over (when the window ends), current (whether a refund is of this window),
+--                 expires, x; capacity, full, cost, operation, times, most, now
 --         sets:   fits, x, ends, answer
 
 --# format
@@ -22,37 +24,27 @@ end
 units = unpack('<I' .. width, value, used)
 
 --# open
-x, y = min(units + (rest > 0 and 1 or 0), full), 0
-if x > 0 then
-  ends = algorithm == FIXEDWINDOW and now - (now - offset) % per + per
-    or (ticks - (ticks - offset / tick) % per + 2 * per) * tick
-end
+x = min(units + (rest > 0 and 1 or 0), full)
+if x > 0 then ends = now - (now - offset) % per + per end
 
 --# decide
-local over = expires
-if over == 0 then
-  if algorithm == FIXEDWINDOW then
-    over = now - (now - offset) % per + per
-  else
-    --> calendar.next
-  end
-end
+local over = expires > 0 and expires or now - (now - offset) % per + per
+local current = operation == REFUND and charged >= over - per
+--> fixedwindow.count
+
+--# count
 a = x
-if operation <= PEEK then
-  if cost > 0 then
-    if x + cost > capacity then
-      fits = 0
-    else
-      if times > 1 then fits = math.min(times, math.floor((capacity - x) / cost)) end
-      x, ends = x + (fits < most and fits or most) * cost, over
-    end
+if operation <= PEEK and cost > 0 then
+  if x + cost > capacity then
+    fits = 0
+  else
+    if times > 1 then fits = math.min(times, math.floor((capacity - x) / cost)) end
+    x, ends = x + (fits < most and fits or most) * cost, over
   end
-elseif operation == CHARGE then
-  if cost > 0 and x < 2 * full then
-    x, ends = math.min(2 * full, x + cost), over
-    a = x
-  end
-elseif operation == REFUND and expires > 0 and (algorithm == CALENDAR and charged == over or algorithm == FIXEDWINDOW and charged >= over - per) then
+elseif operation == CHARGE and cost > 0 and x < 2 * full then
+  x, ends = math.min(2 * full, x + cost), over
+  a = x
+elseif current and expires > 0 then
   x = x - math.min(x, cost)
   a, ends = x, x > 0 and over or 0
 end

@@ -106,13 +106,9 @@ repeat
       if key > 1 then checks, q = byte(ask, q), q + 1 end
       built, held, last, dirty, converted = VERSION, 0, 0, false, false
 
-      for i = 1, checks + 1 do
-        if i <= checks then
-          if not known then
-            --> parse
-          end
-        elseif at > #value then
-          break
+      for _ = 1, checks do
+        if not known then
+          --> parse
         end
 
         --> find
@@ -132,8 +128,11 @@ repeat
         if algorithm == TOKENBUCKET then
           --> tokenbucket.decide
 
-        elseif algorithm == FIXEDWINDOW or algorithm == CALENDAR then
+        elseif algorithm == FIXEDWINDOW then
           --> fixedwindow.decide
+
+        elseif algorithm == CALENDAR then
+          --> calendar.decide
 
         elseif algorithm == SLIDINGWINDOW then
           --> slidingwindow.decide
@@ -152,6 +151,10 @@ repeat
 
         --> grant.check
       end
+
+      -- The records of later limits.
+      local limit = 4294967296    -- above any
+      --> find.pass
 
       if keys > 1 then
         pending = pending or {}

@@ -1,9 +1,11 @@
--- The sliding window: core/store/slidingwindow.go. Its "open" section is the fixed window's.
+-- The sliding window: core/store/slidingwindow.go.
 --
 -- format  reads:  full
 --         sets:   reads, writes
--- used    reads:  value, used, width, expires, oldTick, oldUnit, now
+-- used    reads:  value, used, width, expiry, oldTick, oldUnit, now
 --         sets:   x, y, units, rest, parts
+-- open    reads:  units, rest, full, per, tick, ticks, offset
+--         sets:   x, y, ends
 -- decide  reads:  expires, x, y; tick, per, capacity, full, cost, offset, charged, operation,
 --                 times, most
 --         sets:   fits, x, y, ends, answer
@@ -18,12 +20,16 @@ end
 --# used
 local current, previous = unpack('<I' .. width .. 'I' .. width, value, used)
 x, y = current, previous
-local begins, past = expires / oldTick - 2 * oldUnit, floor(now / oldTick)
+local begins, past = expiry / oldTick - 2 * oldUnit, floor(now / oldTick)
 if past >= begins + oldUnit then
   begins, current, previous = begins + oldUnit, 0, current
 end
 local weighted = previous * (oldUnit - max(past - begins, 0))
 units, rest, parts = current + floor(weighted / oldUnit), weighted % oldUnit, oldUnit
+
+--# open
+x, y = min(units + (rest > 0 and 1 or 0), full), 0
+if x > 0 then ends = (ticks - (ticks - offset / tick) % per + 2 * per) * tick end
 
 --# decide
 local ticks = tick == 1 and now or (now - now % tick) / tick
@@ -38,20 +44,14 @@ end
 local begins = over / tick - 2 * per
 local elapsed = ticks > begins and ticks - begins or 0
 a, b = x, y
-if operation <= PEEK then
-  if cost > 0 then
-    -- What the last window weighs, rounded up, is taken from the quota.
-    local weighs = y * (per - elapsed)
-    local room = capacity - x - math.ceil(weighs / per)
-    fits = math.max(math.min(times, math.floor(room / cost)), 0)
-    if fits > 0 then
-      x, ends = x + (fits < most and fits or most) * cost, over
-    end
-  end
-elseif operation == CHARGE then
-  if cost > 0 and x < 2 * full then
-    x, ends = math.min(2 * full, x + cost), over
-  end
+if operation <= PEEK and cost > 0 then
+  -- The weighted count of the last window, rounded up, is taken from the quota.
+  local weighted = y * (per - elapsed)
+  local room = capacity - x - math.ceil(weighted / per)
+  fits = math.max(math.min(times, math.floor(room / cost)), 0)
+  if fits > 0 then x, ends = x + (fits < most and fits or most) * cost, over end
+elseif operation == CHARGE and cost > 0 and x < 2 * full then
+  x, ends = math.min(2 * full, x + cost), over
 elseif operation == REFUND and expires > 0 then
   local when = math.floor(charged / tick)
   if when >= begins then

@@ -2,7 +2,7 @@
 --
 -- format  reads:  per
 --         sets:   reads, writes
--- used    reads:  value, used, width, expires, oldTick, oldUnit, oldRate, now
+-- used    reads:  value, used, width, expiry, oldTick, oldUnit, oldRate, now
 --         sets:   units, rest, parts
 -- open    reads:  head, full, per, tick, ticks, units, rest, parts
 --         sets:   x, ends
@@ -24,30 +24,28 @@ end
 
 --# used
 local fraction = width > 0 and unpack('<I' .. width, value, used) or 0
-local whole = expires / oldTick - floor(now / oldTick)
+local whole = expiry / oldTick - floor(now / oldTick)
 if fraction > 0 then whole = whole - 1 end
 local debt = min(whole, floor(BIG / oldRate)) * oldRate + fraction
 units, rest, parts = floor(debt / oldUnit), debt % oldUnit, oldUnit
 
 --# open
-local old, size = full, byte(head, 6)
-local unit = unpack('<I' .. floor(size / 16), head, 7)
-if units < full / unit then
-  -- rest × unit / parts rounded up, by long division: the product may need 102 bits.
-  local bit, factor, quotient, left = 1, unit, 0, 0
-  while bit * 2 <= factor do bit = bit * 2 end
-  while bit >= 1 and rest > 0 do
-    quotient, left = quotient * 2, left * 2
-    if factor >= bit then factor, left = factor - bit, left + rest end
-    if left >= parts then quotient, left = quotient + 1, left - parts end
-    if left >= parts then quotient, left = quotient + 1, left - parts end
-    bit = bit / 2
-  end
-  if left > 0 then quotient = quotient + 1 end
-  old = min(full, units * unit + quotient)
+local unit = unpack('<I' .. floor(byte(head, 6) / 16), head, 7)
+-- rest × unit / parts rounded up, by long division: the product may need 102 bits.
+local bit, factor, quotient, left = 1, unit, 0, 0
+while bit * 2 <= factor do bit = bit * 2 end
+while bit >= 1 and rest > 0 do
+  quotient, left = quotient * 2, left * 2
+  if factor >= bit then factor, left = factor - bit, left + rest end
+  if left >= parts then quotient, left = quotient + 1, left - parts end
+  if left >= parts then quotient, left = quotient + 1, left - parts end
+  bit = bit / 2
 end
-x = old % per
-if old > 0 then ends = (ticks + floor(old / per) + (x > 0 and 1 or 0)) * tick end
+if left > 0 then quotient = quotient + 1 end
+-- The product is exact where it is below full.
+local debt = min(full, units * unit + quotient)
+x = debt % per
+if debt > 0 then ends = (ticks + floor(debt / per) + (x > 0 and 1 or 0)) * tick end
 
 --# decide
 local ticks = tick == 1 and now or (now - now % tick) / tick
@@ -59,24 +57,20 @@ end
 a, b = whole, x
 -- A clock that was set back can make this larger than is exact, but not small.
 local debt = whole * per + x
-if operation <= PEEK then
-  if cost > 0 then
-    if debt + cost > capacity then
-      fits = 0
-    else
-      if times > 1 then fits = math.min(times, math.floor((capacity - debt) / cost)) end
-      debt = debt + (fits < most and fits or most) * cost
-      x = debt % per
-      ends = (ticks + (debt - x) / per + (x > 0 and 1 or 0)) * tick
-    end
-  end
-elseif operation == CHARGE then
-  if cost > 0 and debt < 2 * full then
-    debt = math.min(2 * full, debt + math.min(cost, 2 * full))
+if operation <= PEEK and cost > 0 then
+  if debt + cost > capacity then
+    fits = 0
+  else
+    if times > 1 then fits = math.min(times, math.floor((capacity - debt) / cost)) end
+    debt = debt + (fits < most and fits or most) * cost
     x = debt % per
-    whole = (debt - x) / per
-    ends = (ticks + whole + (x > 0 and 1 or 0)) * tick
+    ends = (ticks + (debt - x) / per + (x > 0 and 1 or 0)) * tick
   end
+elseif operation == CHARGE and cost > 0 and debt < 2 * full then
+  debt = math.min(2 * full, debt + math.min(cost, 2 * full))
+  x = debt % per
+  whole = (debt - x) / per
+  ends = (ticks + whole + (x > 0 and 1 or 0)) * tick
   a, b = whole, x
 elseif operation == REFUND and expires > 0 then
   local floor = math.floor

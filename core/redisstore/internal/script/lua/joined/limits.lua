@@ -193,215 +193,206 @@ repeat
       if key > 1 then checks, q = byte(ask, q), q + 1 end
       built, held, last, dirty, converted = VERSION, 0, 0, false, false
 
-      for i = 1, checks + 1 do
-        if i <= checks then
-          if not known then
-            --> parse
-            algorithm, tick, per, capacity, cost, offset, head, q = unpack('<BdddddBc0', ask, q)
-            shadow = algorithm > 127
-            if shadow then algorithm = algorithm - 128 end
-            if operation == REFUND or operation == RENEW then charged, q = unpack('<d', ask, q) end
-            mark, full = nil, capacity
-            if algorithm > 63 then
-              algorithm = algorithm - 64
-              mark, q = byte(ask, q), q + 1
-            end
-            if algorithm > 31 then
-              algorithm = algorithm - 32
-              full, q = unpack('<d', ask, q)
-            end
-            if algorithm == TOKENBUCKET then
-              --> tokenbucket.format
-              if per == 1 then
-                writes = '<c0c0I7'
-              elseif per < 256 then
-                reads, writes = '<I7B', '<c0c0I7B'
-              elseif per < 65536 then
-                reads, writes = '<I7I2', '<c0c0I7I2'
-              elseif per < 4294967296 then
-                reads, writes = '<I7I4', '<c0c0I7I4'
-              else
-                reads, writes = '<I7I7', '<c0c0I7I7'
-              end
-            elseif algorithm == FIXEDWINDOW or algorithm == CALENDAR then
-              --> fixedwindow.format
-              if full < 2147483648 then
-                reads, writes = '<I7I4', '<c0c0I7I4'
-              else
-                reads, writes = '<I7I7', '<c0c0I7I7'
-              end
-            elseif algorithm == SLIDINGWINDOW then
-              --> slidingwindow.format
-              if full < 2147483648 then
-                reads, writes = '<I7I4I4', '<c0c0I7I4I4'
-              else
-                reads, writes = '<I7I7I7', '<c0c0I7I7I7'
-              end
-            elseif algorithm == PENALTY then
-              --> penalty.format
-              writes = '<c0c0I7I7I7c0'
-              guarded, q = unpack('<I4', ask, q)
-            elseif algorithm == MARK then
-              --> mark.format
-              reads, writes = '<I7I7I2', '<c0c0I7I7I2'
-            else
-              --> slidinglog.format
-              writes = '<c0c0I7I2I2c0'
-            end
+      for _ = 1, checks do
+        if not known then
+          --> parse
+          algorithm, tick, per, capacity, cost, offset, head, q = unpack('<BdddddBc0', ask, q)
+          shadow = algorithm > 127
+          if shadow then algorithm = algorithm - 128 end
+          if operation == REFUND or operation == RENEW then charged, q = unpack('<d', ask, q) end
+          mark, full = nil, capacity
+          if algorithm > 63 then
+            algorithm = algorithm - 64
+            mark, q = byte(ask, q), q + 1
           end
-        elseif at > #value then
-          break
+          if algorithm > 31 then
+            algorithm = algorithm - 32
+            full, q = unpack('<d', ask, q)
+          end
+          if algorithm == TOKENBUCKET then
+            --> tokenbucket.format
+            if per == 1 then
+              writes = '<c0c0I7'
+            elseif per < 256 then
+              reads, writes = '<I7B', '<c0c0I7B'
+            elseif per < 65536 then
+              reads, writes = '<I7I2', '<c0c0I7I2'
+            elseif per < 4294967296 then
+              reads, writes = '<I7I4', '<c0c0I7I4'
+            else
+              reads, writes = '<I7I7', '<c0c0I7I7'
+            end
+          elseif algorithm == FIXEDWINDOW or algorithm == CALENDAR then
+            --> fixedwindow.format
+            if full < 2147483648 then
+              reads, writes = '<I7I4', '<c0c0I7I4'
+            else
+              reads, writes = '<I7I7', '<c0c0I7I7'
+            end
+          elseif algorithm == SLIDINGWINDOW then
+            --> slidingwindow.format
+            if full < 2147483648 then
+              reads, writes = '<I7I4I4', '<c0c0I7I4I4'
+            else
+              reads, writes = '<I7I7I7', '<c0c0I7I7I7'
+            end
+          elseif algorithm == PENALTY then
+            --> penalty.format
+            writes = '<c0c0I7I7I7c0'
+            guarded, q = unpack('<I4', ask, q)
+          elseif algorithm == MARK then
+            --> mark.format
+            reads, writes = '<I7I7I2', '<c0c0I7I7I2'
+          else
+            --> slidinglog.format
+            writes = '<c0c0I7I2I2c0'
+          end
         end
 
         --> find
-        -- Find the limit's record: state is where its state begins, if there is one.
         local state = at + #head
-        if i > checks or sub(value, at, state - 1) ~= head then
-          state = nil
-          -- Pass over the records of other limits that come before, or are left.
-          local limit = i <= checks and unpack('<I4', head) or 4294967296
+        if sub(value, at, state - 1) ~= head then
+          local limit = unpack('<I4', head)
+          --> find.pass
+          local other, kind, sizes, width, form, expiry, used, stop
           while at <= #value do
-            local other, kind, sizes = unpack('<I4BB', value, at)
+            other, kind, sizes = unpack('<I4BB', value, at)
             if other > limit then break end
-            local width = sizes % 16
-            local form = at + 6
-            local stop = form + (sizes - width) / 16
-            kind = (kind - kind % 16) / 16
+            kind, width, form = (kind - kind % 16) / 16, sizes % 16, at + 6
+            stop = form + (sizes - width) / 16
             if kind == TOKENBUCKET then stop = stop + width end
-            local expires
-            expires, stop = unpack('<I7', value, stop)
-            local used = stop
+            expiry, used = unpack('<I7', value, stop)
             if kind == SLIDINGLOG or kind == CONCURRENCY then
-              stop = stop + 4 + ENTRY * unpack('<I2', value, stop + 2)
+              stop = used + 4 + ENTRY * unpack('<I2', value, used + 2)
+            elseif kind == SLIDINGWINDOW then
+              stop = used + 2 * width
             elseif kind == PENALTY then
-              stop = stop + 20
+              stop = used + 20
             else
-              stop = stop + (kind == SLIDINGWINDOW and 2 or 1) * width
+              stop = used + width
             end
             if stop > #value + 1 then error('a record is too short') end
-            if other == limit and sub(value, at, at + #head - 1) == head then
-              state = at + #head
-              break
-            elseif other < limit then
-              if expires > now then
-                built = built .. sub(value, at, stop - 1)
-                if expires > held then held = expires end
-                if expires > last then last = expires end
-              end
-              at = stop
-            else
-              -- The limit's numbers have changed since: keep what was used under the old ones.
-              --> convert
-              local record = ''
-              if expires > now then
-                local floor, min, max = math.floor, math.min, math.max
-                local BIG = 2251799813685248 -- no scaled number is above 2^51
-                local oldTick = ({[0] = 1, 1000, 1000000})[unpack('B', value, at + 4) % 16]
-                local oldUnit, f = unpack('<I' .. floor(sizes / 16), value, form)
-                local oldRate = 1
-                if kind == TOKENBUCKET and width > 0 then oldRate = unpack('<I' .. width, value, f) end
-                local ticks = tick == 1 and now or floor(now / tick)
-                local units, rest, parts = 0, 0, 1 -- whole units used, and rest of parts of one
-                local x, y, entries = 0, 0, ''
-                converted = true
-                if kind == TOKENBUCKET then
-                  --> tokenbucket.used
-                  local fraction = width > 0 and unpack('<I' .. width, value, used) or 0
-                  local whole = expires / oldTick - floor(now / oldTick)
-                  if fraction > 0 then whole = whole - 1 end
-                  local debt = min(whole, floor(BIG / oldRate)) * oldRate + fraction
-                  units, rest, parts = floor(debt / oldUnit), debt % oldUnit, oldUnit
-                elseif kind == FIXEDWINDOW or kind == CALENDAR then
-                  --> fixedwindow.used
-                  units = unpack('<I' .. width, value, used)
-                elseif kind == SLIDINGWINDOW then
-                  --> slidingwindow.used
-                  local current, previous = unpack('<I' .. width .. 'I' .. width, value, used)
-                  x, y = current, previous
-                  local begins, past = expires / oldTick - 2 * oldUnit, floor(now / oldTick)
-                  if past >= begins + oldUnit then
-                    begins, current, previous = begins + oldUnit, 0, current
-                  end
-                  local weighted = previous * (oldUnit - max(past - begins, 0))
-                  units, rest, parts = current + floor(weighted / oldUnit), weighted % oldUnit, oldUnit
-                else
-                  --> slidinglog.used
-                  x, entries = unpack('<I2', value, used), sub(value, used + 4, stop - 1)
-                  local window = oldUnit
-                  --> slidinglog.trim
-                  local gone = 0
-                  while gone < #entries do
-                    local when, n = unpack('<I7I2', entries, gone + 1)
-                    if when + window > now then break end
-                    gone, x = gone + ENTRY, x - n
-                  end
-                  if gone > 0 then entries = sub(entries, gone + 1) end
-                  units = x
-                end
-                local ends = 0
-                local same = oldTick == tick and oldUnit == per
-                if kind == CALENDAR then same = sub(value, form, f - 1) == sub(head, 7) end
-                if kind == algorithm and kind ~= TOKENBUCKET and same then
-                  -- Only the width of the counts has changed. What is too much for
-                  -- the new one is too much for the quota, too.
-                  converted, ends = false, expires
-                  if kind == FIXEDWINDOW or kind == CALENDAR then x = units end
-                  if full < 2147483648 then x, y = min(x, 4294967295), min(y, 4294967295) end
-                elseif algorithm == TOKENBUCKET then
-                  --> tokenbucket.open
-                  local old, size = full, byte(head, 6)
-                  local unit = unpack('<I' .. floor(size / 16), head, 7)
-                  if units < full / unit then
-                    -- rest × unit / parts rounded up, by long division: the product may need 102 bits.
-                    local bit, factor, quotient, left = 1, unit, 0, 0
-                    while bit * 2 <= factor do bit = bit * 2 end
-                    while bit >= 1 and rest > 0 do
-                      quotient, left = quotient * 2, left * 2
-                      if factor >= bit then factor, left = factor - bit, left + rest end
-                      if left >= parts then quotient, left = quotient + 1, left - parts end
-                      if left >= parts then quotient, left = quotient + 1, left - parts end
-                      bit = bit / 2
-                    end
-                    if left > 0 then quotient = quotient + 1 end
-                    old = min(full, units * unit + quotient)
-                  end
-                  x = old % per
-                  if old > 0 then ends = (ticks + floor(old / per) + (x > 0 and 1 or 0)) * tick end
-                elseif algorithm == CALENDAR then
-                  --> calendar.open
-                  x = min(units + (rest > 0 and 1 or 0), full)
-                  if x > 0 then
-                    ends = now < tick and tick or now < per and per or now < offset and offset or now + offset - per
-                  end
-                elseif algorithm == FIXEDWINDOW or algorithm == SLIDINGWINDOW then
-                  --> fixedwindow.open
-                  x, y = min(units + (rest > 0 and 1 or 0), full), 0
-                  if x > 0 then
-                    ends = algorithm == FIXEDWINDOW and now - (now - offset) % per + per
-                      or (ticks - (ticks - offset / tick) % per + 2 * per) * tick
-                  end
-                elseif kind == SLIDINGLOG or kind == CONCURRENCY then
-                  --> slidinglog.open
-                  -- The entries have their times: the new window just applies to them.
-                  x, y = units, #entries / ENTRY
-                  if x > 0 then ends = unpack('<I7', entries, #entries - ENTRY + 1) + per end
-                else
-                  --> slidinglog.begin
-                  x, y = min(units + (rest > 0 and 1 or 0), full), 1
-                  if x > 0 then entries, ends = pack('<I7I2', now, x), now + per end
-                end
-                if ends > 0 then
-                  record = pack(writes, '', head, ends, x, y, entries)
-                  state = at + #head
-                end
-                value = sub(value, 1, at - 1) .. record .. sub(value, stop)
-              else
-                at = stop
-              end
-              break
+            if other == limit then break end
+            if expiry > now then
+              built = built .. sub(value, at, stop - 1)
+              if expiry > held then held = expiry end
+              if expiry > last then last = expiry end
             end
+            at = stop
           end
-          if i > checks then break end
+          state = nil
+          if other == limit and sub(value, at, at + #head - 1) == head then
+            state = at + #head
+          elseif other == limit and expiry > now then
+            -- The limit's numbers have changed: keep what was used under the old ones.
+            --> convert
+            local floor, min, max = math.floor, math.min, math.max
+            local BIG = 2251799813685248      -- 2^51: no scaled number is larger
+            local oldTick = ({[0] = 1, 1000, 1000000})[byte(value, at + 4) % 16]
+            local oldUnit, f = unpack('<I' .. floor(sizes / 16), value, form)
+            local oldRate = 1
+            if kind == TOKENBUCKET and width > 0 then oldRate = unpack('<I' .. width, value, f) end
+            local ticks = tick == 1 and now or floor(now / tick)
+            local units, rest, parts = 0, 0, 1
+            local x, y, entries = 0, 0, ''
+            converted = true
+            if kind == TOKENBUCKET then
+              --> tokenbucket.used
+              local fraction = width > 0 and unpack('<I' .. width, value, used) or 0
+              local whole = expiry / oldTick - floor(now / oldTick)
+              if fraction > 0 then whole = whole - 1 end
+              local debt = min(whole, floor(BIG / oldRate)) * oldRate + fraction
+              units, rest, parts = floor(debt / oldUnit), debt % oldUnit, oldUnit
+            elseif kind == FIXEDWINDOW or kind == CALENDAR then
+              --> fixedwindow.used
+              units = unpack('<I' .. width, value, used)
+            elseif kind == SLIDINGWINDOW then
+              --> slidingwindow.used
+              local current, previous = unpack('<I' .. width .. 'I' .. width, value, used)
+              x, y = current, previous
+              local begins, past = expiry / oldTick - 2 * oldUnit, floor(now / oldTick)
+              if past >= begins + oldUnit then
+                begins, current, previous = begins + oldUnit, 0, current
+              end
+              local weighted = previous * (oldUnit - max(past - begins, 0))
+              units, rest, parts = current + floor(weighted / oldUnit), weighted % oldUnit, oldUnit
+            else
+              --> slidinglog.used
+              x, entries = unpack('<I2', value, used), sub(value, used + 4, stop - 1)
+              local window = oldUnit
+              --> slidinglog.trim
+              local gone = 0
+              while gone < #entries do
+                local when, n = unpack('<I7I2', entries, gone + 1)
+                if when + window > now then break end
+                gone, x = gone + ENTRY, x - n
+              end
+              if gone > 0 then entries = sub(entries, gone + 1) end
+              units = x
+            end
+            local ends = 0
+            local same = oldTick == tick and oldUnit == per
+            if kind == CALENDAR then same = sub(value, form, f - 1) == sub(head, 7) end
+            if kind == algorithm and kind ~= TOKENBUCKET and same then
+              -- Only the width of the counts has changed. A count that is too large for the new width
+              -- is above the quota, too.
+              converted, ends = false, expiry
+              if kind == FIXEDWINDOW or kind == CALENDAR then x = units end
+              if full < 2147483648 then x, y = min(x, 4294967295), min(y, 4294967295) end
+            elseif algorithm == TOKENBUCKET then
+              --> tokenbucket.open
+              local unit = unpack('<I' .. floor(byte(head, 6) / 16), head, 7)
+              -- rest × unit / parts rounded up, by long division: the product may need 102 bits.
+              local bit, factor, quotient, left = 1, unit, 0, 0
+              while bit * 2 <= factor do bit = bit * 2 end
+              while bit >= 1 and rest > 0 do
+                quotient, left = quotient * 2, left * 2
+                if factor >= bit then factor, left = factor - bit, left + rest end
+                if left >= parts then quotient, left = quotient + 1, left - parts end
+                if left >= parts then quotient, left = quotient + 1, left - parts end
+                bit = bit / 2
+              end
+              if left > 0 then quotient = quotient + 1 end
+              -- The product is exact where it is below full.
+              local debt = min(full, units * unit + quotient)
+              x = debt % per
+              if debt > 0 then ends = (ticks + floor(debt / per) + (x > 0 and 1 or 0)) * tick end
+            elseif algorithm == FIXEDWINDOW then
+              --> fixedwindow.open
+              x = min(units + (rest > 0 and 1 or 0), full)
+              if x > 0 then ends = now - (now - offset) % per + per end
+            elseif algorithm == SLIDINGWINDOW then
+              --> slidingwindow.open
+              x, y = min(units + (rest > 0 and 1 or 0), full), 0
+              if x > 0 then ends = (ticks - (ticks - offset / tick) % per + 2 * per) * tick end
+            elseif algorithm == CALENDAR then
+              --> calendar.open
+              x = min(units + (rest > 0 and 1 or 0), full)
+              local over
+              --> calendar.next
+              -- The client says when windows begin and end; which one is current is decided by the clock
+              -- here. A client that is late by more than a window only tells how long one is.
+              over = now < tick and tick or now < per and per or now < offset and offset or now + offset - per
+              if x > 0 then ends = over end
+            elseif kind == SLIDINGLOG or kind == CONCURRENCY then
+              --> slidinglog.open
+              -- The entries have their times: the new window just applies to them.
+              x, y = units, #entries / ENTRY
+              if x > 0 then ends = unpack('<I7', entries, #entries - ENTRY + 1) + per end
+            else
+              --> slidinglog.begin
+              x, y = min(units + (rest > 0 and 1 or 0), full), 1
+              if x > 0 then entries, ends = pack('<I7I2', now, x), now + per end
+            end
+            local record = ''
+            if ends > 0 then
+              record = pack(writes, '', head, ends, x, y, entries)
+              state = at + #head
+            end
+            value = sub(value, 1, at - 1) .. record .. sub(value, stop)
+          elseif other == limit then
+            at = stop
+          end
         end
 
         --> read
@@ -450,24 +441,20 @@ repeat
           a, b = whole, x
           -- A clock that was set back can make this larger than is exact, but not small.
           local debt = whole * per + x
-          if operation <= PEEK then
-            if cost > 0 then
-              if debt + cost > capacity then
-                fits = 0
-              else
-                if times > 1 then fits = math.min(times, math.floor((capacity - debt) / cost)) end
-                debt = debt + (fits < most and fits or most) * cost
-                x = debt % per
-                ends = (ticks + (debt - x) / per + (x > 0 and 1 or 0)) * tick
-              end
-            end
-          elseif operation == CHARGE then
-            if cost > 0 and debt < 2 * full then
-              debt = math.min(2 * full, debt + math.min(cost, 2 * full))
+          if operation <= PEEK and cost > 0 then
+            if debt + cost > capacity then
+              fits = 0
+            else
+              if times > 1 then fits = math.min(times, math.floor((capacity - debt) / cost)) end
+              debt = debt + (fits < most and fits or most) * cost
               x = debt % per
-              whole = (debt - x) / per
-              ends = (ticks + whole + (x > 0 and 1 or 0)) * tick
+              ends = (ticks + (debt - x) / per + (x > 0 and 1 or 0)) * tick
             end
+          elseif operation == CHARGE and cost > 0 and debt < 2 * full then
+            debt = math.min(2 * full, debt + math.min(cost, 2 * full))
+            x = debt % per
+            whole = (debt - x) / per
+            ends = (ticks + whole + (x > 0 and 1 or 0)) * tick
             a, b = whole, x
           elseif operation == REFUND and expires > 0 then
             local floor = math.floor
@@ -485,35 +472,51 @@ repeat
           end
           answer = pack(answer and '<c0BI7I7' or '<I7BI7I7', answer or now, fits, a, b)
 
-        elseif algorithm == FIXEDWINDOW or algorithm == CALENDAR then
+        elseif algorithm == FIXEDWINDOW then
           --> fixedwindow.decide
+          local over = expires > 0 and expires or now - (now - offset) % per + per
+          local current = operation == REFUND and charged >= over - per
+          --> fixedwindow.count
+          a = x
+          if operation <= PEEK and cost > 0 then
+            if x + cost > capacity then
+              fits = 0
+            else
+              if times > 1 then fits = math.min(times, math.floor((capacity - x) / cost)) end
+              x, ends = x + (fits < most and fits or most) * cost, over
+            end
+          elseif operation == CHARGE and cost > 0 and x < 2 * full then
+            x, ends = math.min(2 * full, x + cost), over
+            a = x
+          elseif current and expires > 0 then
+            x = x - math.min(x, cost)
+            a, ends = x, x > 0 and over or 0
+          end
+          answer = pack(answer and '<c0BI7I7' or '<I7BI7I7', answer or now, fits, a, over - now)
+
+        elseif algorithm == CALENDAR then
+          --> calendar.decide
           local over = expires
           if over == 0 then
-            if algorithm == FIXEDWINDOW then
-              over = now - (now - offset) % per + per
-            else
-              --> calendar.next
-              -- The client says where the windows' edges are, this clock which is next. Of a
-              -- client that is late by more than a window only a length is to be had.
-              over = now < tick and tick or now < per and per or now < offset and offset or now + offset - per
-            end
+            --> calendar.next
+            -- The client says when windows begin and end; which one is current is decided by the clock
+            -- here. A client that is late by more than a window only tells how long one is.
+            over = now < tick and tick or now < per and per or now < offset and offset or now + offset - per
           end
+          local current = operation == REFUND and charged == over
+          --> fixedwindow.count
           a = x
-          if operation <= PEEK then
-            if cost > 0 then
-              if x + cost > capacity then
-                fits = 0
-              else
-                if times > 1 then fits = math.min(times, math.floor((capacity - x) / cost)) end
-                x, ends = x + (fits < most and fits or most) * cost, over
-              end
+          if operation <= PEEK and cost > 0 then
+            if x + cost > capacity then
+              fits = 0
+            else
+              if times > 1 then fits = math.min(times, math.floor((capacity - x) / cost)) end
+              x, ends = x + (fits < most and fits or most) * cost, over
             end
-          elseif operation == CHARGE then
-            if cost > 0 and x < 2 * full then
-              x, ends = math.min(2 * full, x + cost), over
-              a = x
-            end
-          elseif operation == REFUND and expires > 0 and (algorithm == CALENDAR and charged == over or algorithm == FIXEDWINDOW and charged >= over - per) then
+          elseif operation == CHARGE and cost > 0 and x < 2 * full then
+            x, ends = math.min(2 * full, x + cost), over
+            a = x
+          elseif current and expires > 0 then
             x = x - math.min(x, cost)
             a, ends = x, x > 0 and over or 0
           end
@@ -533,20 +536,14 @@ repeat
           local begins = over / tick - 2 * per
           local elapsed = ticks > begins and ticks - begins or 0
           a, b = x, y
-          if operation <= PEEK then
-            if cost > 0 then
-              -- What the last window weighs, rounded up, is taken from the quota.
-              local weighs = y * (per - elapsed)
-              local room = capacity - x - math.ceil(weighs / per)
-              fits = math.max(math.min(times, math.floor(room / cost)), 0)
-              if fits > 0 then
-                x, ends = x + (fits < most and fits or most) * cost, over
-              end
-            end
-          elseif operation == CHARGE then
-            if cost > 0 and x < 2 * full then
-              x, ends = math.min(2 * full, x + cost), over
-            end
+          if operation <= PEEK and cost > 0 then
+            -- The weighted count of the last window, rounded up, is taken from the quota.
+            local weighted = y * (per - elapsed)
+            local room = capacity - x - math.ceil(weighted / per)
+            fits = math.max(math.min(times, math.floor(room / cost)), 0)
+            if fits > 0 then x, ends = x + (fits < most and fits or most) * cost, over end
+          elseif operation == CHARGE and cost > 0 and x < 2 * full then
+            x, ends = math.min(2 * full, x + cost), over
           elseif operation == REFUND and expires > 0 then
             local when = math.floor(charged / tick)
             if when >= begins then
@@ -773,6 +770,36 @@ repeat
             end
           end
         end
+      end
+
+      -- The records of later limits.
+      local limit = 4294967296    -- above any
+      --> find.pass
+      local other, kind, sizes, width, form, expiry, used, stop
+      while at <= #value do
+        other, kind, sizes = unpack('<I4BB', value, at)
+        if other > limit then break end
+        kind, width, form = (kind - kind % 16) / 16, sizes % 16, at + 6
+        stop = form + (sizes - width) / 16
+        if kind == TOKENBUCKET then stop = stop + width end
+        expiry, used = unpack('<I7', value, stop)
+        if kind == SLIDINGLOG or kind == CONCURRENCY then
+          stop = used + 4 + ENTRY * unpack('<I2', value, used + 2)
+        elseif kind == SLIDINGWINDOW then
+          stop = used + 2 * width
+        elseif kind == PENALTY then
+          stop = used + 20
+        else
+          stop = used + width
+        end
+        if stop > #value + 1 then error('a record is too short') end
+        if other == limit then break end
+        if expiry > now then
+          built = built .. sub(value, at, stop - 1)
+          if expiry > held then held = expiry end
+          if expiry > last then last = expiry end
+        end
+        at = stop
       end
 
       if keys > 1 then
