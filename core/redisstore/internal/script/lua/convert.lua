@@ -17,7 +17,8 @@ local oldUnit, f = unpack('<I' .. floor(sizes / 16), value, form)
 local oldRate = 1
 if kind == TOKENBUCKET and width > 0 then oldRate = unpack('<I' .. width, value, f) end
 local ticks = tick == 1 and now or floor(now / tick)
-local units, rest, parts = 0, 0, 1
+local units
+local rest, parts = 0, 1
 local x, y, entries = 0, 0, ''
 converted = true
 if kind == TOKENBUCKET then

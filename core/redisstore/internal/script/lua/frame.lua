@@ -5,86 +5,91 @@
 --# frame
 --> header
 
--- The operations, and the algorithms and other records by the names of their pieces.
+-- Operations; algorithms and other records, by the names of their pieces.
 local TAKE, PEEK, CHARGE, REFUND, RESET, RENEW = 1, 2, 3, 4, 5, 6
 local TOKENBUCKET, FIXEDWINDOW, SLIDINGWINDOW, SLIDINGLOG, CALENDAR, PENALTY, MARK, CONCURRENCY =
   1, 2, 3, 4, 5, 6, 7, 8
 local VERSION = '\1'
 local ENTRY = 9                   -- the length of a log's entry
-local HOLD = '\255\255\255\255\48\52\64\66\15' -- the head of a hold
+local HOLD = '\255\255\255\255\48\52\64\66\15' -- the head of a hold's record
 local spread, unpack, pack, sub, byte = unpack, struct.unpack, struct.pack, string.sub, string.byte
 
 local order = ARGV[2] and ARGV[#ARGV]
-local p = 2                       -- where the next group begins
+local orderAt = 2                 -- where the next group begins in order
 local own = not order or byte(order) == 0
 local now
 if own then
   local time = redis.call('TIME')
   now = time[1] * 1000000 + time[2]
 else
-  now, p = unpack('<d', order, 2)
+  now, orderAt = unpack('<d', order, 2)
 end
 
--- What the keys hold by now, by index, and of what must be written: when its last record
--- expires, 0 if none is left. A group of one key that is alone needs no tables.
+-- By the index of the key: what it holds after the groups so far, and, if that must be
+-- written, when its last record expires, or 0 if no record is left. A call of one group with
+-- one key needs no tables: its value is only.
 local only, values, expiries
-if not order or #order == p + 3 then
+if not order or #order == orderAt + 3 then
   only = redis.call('GET', KEYS[1]) or ''
 else
   values, expiries = redis.call('MGET', spread(KEYS)), {}
 end
-local value, last
+local value, last                 -- of the key at work
 
--- What is asked: kept from group to group, most ask the same.
+-- What the group asks. It is kept from group to group, because most ask the same.
 local asked, operation, total, keys, first -- first: the checks of the first key
 local algorithm, tick, per, capacity, full, cost, offset, head, charged, shadow
 local mark                        -- the number of the key of the check's mark
-local reads, writes               -- the formats of a record's state
-local penalties, guarded          -- whether the group has penalties; the limit that one guards
+local reads, writes               -- the formats of a record and its state
+local penalties                   -- whether the group has penalties
+local guarded                     -- the limit that the penalty guards
 
-local answers
--- The answer to the group so far. It is nil before the first check of the call is answered:
--- that answer comes behind the time.
+local answers                     -- to the groups so far, if the call has several keys
+
+-- The answer to the group so far. It is nil until the first check of the call has an answer,
+-- which goes behind the time.
 local answer
 
 repeat
   local index, times, high, low = 1, 1, 0, 1
-  if order then index, times, high, low = byte(order, p, p + 3) end
+  if order then index, times, high, low = byte(order, orderAt, orderAt + 3) end
   local ask = ARGV[index]
-  local known = ask == asked      -- all of it is parsed already
+  local known = ask == asked      -- it is parsed already, with its only check
   if not known then
     asked, operation, total, keys, first = nil, byte(ask, 1, 4)
     penalties = operation > 127
     if penalties then operation = operation - 128 end
   end
-  local start = p + 2
-  local grant = times             -- how many of the equal requests all enforced checks fit, so far
-  local failure, pending
-  local repeated                  -- by the number of a mark's key: it counts
+  local start = orderAt + 2
+  local grant = times             -- how many of the equal requests the checks so far grant
+  local failure                   -- the error text, if a key can't be read
+  local pending                   -- by the number of the key, if there are several: see grant.group
+  local repeated                  -- by the number of a mark's key: whether the operation was charged before
   local k, built, held, dirty, converted
 
-  -- A group is decided as it is read, with its charges, on the assumption that it will be
-  -- granted. What equal requests charge depends on how many are granted: then it is
-  -- judged (pass 1) before it is charged (pass 2). So is a group with penalties: then
-  -- blocks are those that hold, and exceeded the limits that cost did not fit, by key and limit.
+  -- A group is charged while it is decided (pass 2), on the assumption that it will be
+  -- granted. Two kinds of groups are only decided first (pass 1): equal requests with several
+  -- checks, because what a check charges depends on how many of them are granted; and
+  -- groups with penalties. For those, by key and limit: blocks are the limits whose penalty
+  -- is a block, exceeded are those whose cost did not fit.
   local blocks, exceeded
   if penalties then blocks, exceeded = {}, {} end
   for pass = (penalties or times > 1 and total > 1) and 1 or 2, 2 do
     local most = grant
-    local q = 5                   -- in ask
-    p = start
+    local askAt = 5               -- where the next check begins in ask
+    orderAt = start
     answer = answers and '' or nil
 
     for key = 1, keys do
       k = high * 256 + low
       if key > 1 then
-        local h, l = byte(order, p, p + 1)
+        local h, l = byte(order, orderAt, orderAt + 1)
         k = h * 256 + l
       end
-      p = p + 2
+      orderAt = orderAt + 2
       value = only or values[k]
       if not value then
-        -- None, or of a type that MGET takes for none.
+        -- The key does not exist, or is of another type: MGET does not tell which.
         value = redis.pcall('GET', KEYS[k]) or ''
         if type(value) == 'table' then
           failure = value.err
@@ -97,13 +102,15 @@ repeat
         break
       end
 
-      -- The key's records are in the order of its checks. at walks along value, which is
-      -- brought under the limits' numbers where they have changed; built is what the
-      -- key shall hold if the group is granted. held and last: when the last record of
-      -- either expires.
+      -- The records of the key are in the order of its checks, and at moves along them.
+      --   value   what the key holds; records are converted where a limit's numbers have changed
+      --   held    when the last record of value expires
+      --   built   what the key will hold if the group is granted
+      --   last    when the last record of built expires
+      --   dirty   whether a check has changed built
       local at = 2
       local checks = first
-      if key > 1 then checks, q = byte(ask, q), q + 1 end
+      if key > 1 then checks, askAt = byte(ask, askAt), askAt + 1 end
       built, held, last, dirty, converted = VERSION, 0, 0, false, false
 
       for _ = 1, checks do
@@ -115,13 +122,13 @@ repeat
 
         --> read
 
-        -- By algorithm: bring the bucket to now and read it (a to d, the check's core.Reading);
-        -- count how often cost fits; charge it so often, as far as the group is granted, or
-        -- give it back. Then ends is when the bucket expires, 0 if nothing is used any more;
-        -- it is nil as long as nothing has changed.
+        -- The algorithm's piece brings the state to now and appends the check's reading to answer.
+        -- In a take or peek it sets fits, how many of the equal requests the check has room for,
+        -- and charges as many of these as are granted, at most. If the state has changed, it sets
+        -- ends: when the record expires, or 0 if nothing is used any more.
         local fits = times
         local a, b, ends
-        local answered = answer and #answer or 7
+        local answered = answer and #answer or 7 -- where the answer to this check begins, from 0
         local free = cost == 0
         if mark and repeated[mark] then fits, cost = 2, 0 end
 
@@ -139,13 +146,14 @@ repeat
 
         elseif algorithm == PENALTY then
           --> penalty.decide
+
         elseif algorithm == MARK then
           --> mark.decide
 
         elseif algorithm == CONCURRENCY then
           --> concurrency.decide
 
-        else -- sliding log
+        else                      -- SLIDINGLOG
           --> slidinglog.decide
         end
 
@@ -170,7 +178,7 @@ repeat
     answers = answers or {}
     answers[#answers + 1] = answer
   end
-until not order or p > #order
+until not order or orderAt > #order
 
 --> write
 

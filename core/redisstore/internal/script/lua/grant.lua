@@ -1,15 +1,18 @@
--- What follows from a decision.
+-- Applies a decision.
 --
--- check   for a check that was just decided
---         reads:  fits, ends, x, y, entries, from, at, expires; value, answer, answered
---         sets:   grant, answer, exceeded; built, last and dirty: what the key holds if the group is granted
--- group   for a group whose checks are all decided
+-- check   after the algorithm's piece has decided a check
+--         reads:  fits, ends, x, y, entries, expires, from, at, state, writes; value, answered; free,
+--                 mark, shadow, operation, penalties, pass
+--         sets:   grant, answer, exceeded; built, last, dirty
+-- group   after all checks of a group: decides what its keys hold
 --         reads:  failure, grant; of each key value, held, built, last, dirty, converted
---         sets:   answer, if the group failed; value and last, or values and expiries: what is to be written
+--         sets:   answer, if the group failed; value and last, or values and expiries; last is nil
+--                 if nothing is to be written, and 0 if the key is to be deleted
 
 --# check
--- Denied while another charge may yet be given back: that may be over in a moment.
-local unsettled = fits < times and #value > 24 and byte(value, -24) == 255 and operation <= PEEK and algorithm ~= PENALTY
+-- Denied while a charge may still be given back: that may be over in a moment.
+local unsettled = fits < times and #value > 24 and byte(value, -24) == 255
+  and operation <= PEEK and algorithm ~= PENALTY
   and sub(value, -24, -16) == HOLD and unpack('<I7', value, #value - 14) > now
 if unsettled then answer = sub(answer, 1, answered) .. string.char(fits + 128) .. sub(answer, answered + 2) end
 
@@ -17,18 +20,20 @@ if penalties and algorithm ~= PENALTY then
   local limit = key * 4294967296 + unpack('<I4', head)
   if fits == 0 and not unsettled then exceeded[limit] = true end
   if pass == 2 and blocks[limit] then
-    -- Of a repeated operation the answer says so all the same.
+    -- A blocked check has no room, but a repeated operation keeps its answer.
     if fits ~= 2 then answer = sub(answer, 1, answered) .. '\0' .. sub(answer, answered + 2) end
     fits = 0
   end
-  -- A denied group can have a denial to write down, and charges nothing.
+  -- A denied group charges nothing, but it may have a denial to count.
   if grant == 0 or fits == 0 then ends = nil end
 end
 if fits < grant and not shadow then grant = fits end
-if mark and operation == TAKE and (fits == 0 or free) then pending[mark][6] = false end -- not dirty: the mark stays as it is
+if mark and operation == TAKE and (fits == 0 or free) then
+  pending[mark][6] = false        -- not dirty: the mark stays as it is
+end
 if operation == RESET and state then ends = 0 end
 
--- The record as it shall be, if it may be so.
+-- The record as it will be if the group is granted.
 if pass == 2 and (grant > 0 or penalties) then
   if not ends then
     if expires > 0 then
@@ -46,7 +51,7 @@ end
 
 --# group
 if failure then
-  p = start + 2 * keys
+  orderAt = start + 2 * keys
   answer = (answers and '' or pack('<I7', now)) .. pack('<BI2c0', 255, #failure, failure)
 else
   for key = 1, keys do
@@ -56,7 +61,7 @@ else
     elseif dirty and (grant > 0 or penalties) then
       value = built
     elseif converted then
-      -- The old numbers must go even if the request is denied: see core.Rule.open.
+      -- The old numbers must go even if the request is denied: see Bucket.Open in core/store/bucket.go.
       last = held
     else
       last = nil

@@ -1,95 +1,101 @@
 -- What the script is sent, what it answers, and what it stores.
 
 --# header
--- Decides, charges, refunds or resets groups of checks: the checks of one request are
--- one group, decided all or nothing; a call holds the groups of many requests.
+-- Takes, peeks at, charges, refunds, resets or renews groups of checks. The checks of one
+-- request are one group, of which all are charged or none. A call holds the groups of many
+-- requests.
 --
--- One script serves all algorithms, because checks of one request must be
--- decided in one call. The arithmetic is that of the core package's files named
--- after the algorithms; every number is an integer below 2^53, exact in Lua.
+-- One script serves all algorithms, because the checks of one request must be decided in one
+-- call. The arithmetic is that of the files of core/store that are named like the pieces.
+-- Every number is an integer below 2^53, which Lua computes exactly.
 --
--- What a check costs here is mostly what it makes Lua create: strings, tables and
--- functions, some 0.1 µs each, and commands. So the usual way through is one straight
--- piece of code without functions of its own, a table is made only where several keys
--- are at work, and a record is recognized by comparing its first bytes with those that
--- the client has prepared. Only a record that does not look as expected is taken apart.
+-- Most of the time goes into what the script makes Lua create: strings, tables and functions,
+-- some 0.1 µs each, and Redis commands. Therefore the usual path is straight code without
+-- functions, a table is made only where a call has several keys, and a record is recognized by
+-- comparing its first bytes with those that the client has prepared. Only a record that does not
+-- look as expected is taken apart.
 --
--- KEYS     the client keys of all groups, each once, each holding all limits of that key
+-- KEYS     the client keys of all groups, each once. One key holds all limits of a client key
 --
--- ARGV[…]  what is asked, each once, integers little-endian, numbers IEEE 754 doubles:
---          operation    1 byte: 1 take, 2 peek, 3 charge, 4 refund, 5 reset, 6 renew; 128 more
---                       for a take or peek in which there are penalties
---          checks       1 byte: their number, marks and penalties included
---          keys         1 byte: their number, and per key:
---          of the key   1 byte: the number of its checks, by ascending limit, and per check;
---                       the keys of marks come first, each with one check of algorithm 7:
---          algorithm    1 byte: 1 token bucket, 2 fixed window, 3 sliding window,
---                       4 sliding log, 5 calendar window, 6 penalty: see below, 7 mark of an
---                       operation that is charged once, 8 concurrency; 128 more if the check is
---                       judged and not enforced, 64 more if it is charged only if its operation
---                       has no mark, 32 more if the capacity is that of the lower class of requests
+-- ARGV[…]  what groups ask, each text once. Integers are little-endian, numbers are IEEE 754
+--          doubles, lengths in bytes stand in parentheses:
+--          operation    (1) 1 take, 2 peek, 3 charge, 4 refund, 5 reset, 6 renew; plus 128 for a
+--                       take or peek with penalties
+--          checks       (1) how many, marks and penalties included
+--          keys         (1) how many, and then per key, keys of marks first:
+--          its checks   (1) how many, and then per check, by ascending limit; a mark's key has one:
+--          algorithm    (1) 1 token bucket, 2 fixed window, 3 sliding window, 4 sliding log,
+--                       5 calendar window, 6 penalty, 7 mark of an operation that is charged once,
+--                       8 concurrency; plus 128 if the check is in shadow mode: judged, not
+--                       enforced; plus 64 if it is charged only if its operation has no mark; plus
+--                       32 if the capacity is that of the lower class of requests
 --          tick         number: microseconds; calendar: when the current window began by the
 --                       client's clock, in microseconds since the epoch
---          per          number: token bucket: debt drained in a tick; calendar: when that window ends;
---                       else the window in ticks, of a mark how long it counts, of concurrency
---                       the lease
---          capacity     number: token bucket: debt that the bucket holds; of a mark how many
---                       repeats are free; else the quota in units
---          cost         number: token bucket: debt; else units. Any that can never fit is as good
---          offset       number: of the windows, in microseconds; calendar: when the window
---                       after the current one ends
---          head         1 byte: its length; then what the limit's record begins with
---          charged      number, for a refund and a renewal only: when the cost was charged; calendar:
---                       when the window ends in which it was
---          mark         1 byte, only if the check's operation can have one: the number of its
---                       key in the group
---          full         number, for the lower class only: the capacity that the other class has, by
---                       which records are kept; else the same
---                       A penalty is a check of its own, of the same key as the check that it
---                       guards. Its numbers are, in this order: denials that begin a block, how
---                       long they count, how long the first block lasts, how many times longer
---                       the next one, the longest; times in microseconds. A charge of it begins a
---                       block as long as the first. Behind its head, which is without sizes:
---          guarded      4 bytes: the id of the limit that it guards
--- ARGV[#]  the groups; left out for one group of one key that asks once, at the server's time:
---          clock        1 byte: 0 for the server's own; 1: a number follows, microseconds
---                       since the epoch
---          per group    index of what it asks in ARGV (1), how many equal requests ask it, each
---                       by itself (1, up to 126; 1 with a sliding log, mark or penalty), and
---                       per key its index in KEYS (2, big-endian)
+--          per          number: token bucket: debt drained in a tick; calendar: when that window
+--                       ends; mark: how long it counts; concurrency: the lease; else the window, in
+--                       ticks
+--          capacity     number: token bucket: the debt that it holds; mark: how many repeats are
+--                       free; else the quota in units
+--          cost         number: token bucket: debt; else units
+--          offset       number: of the windows, in microseconds; calendar: when the window after
+--                       the current one ends
+--          head         (1) its length, then the bytes with which the limit's record begins
+--          charged      number, in a refund or renewal only: when the cost was charged; calendar:
+--                       when the window ends in which it was charged
+--          mark         (1) only after "plus 64": the number of the mark's key in the group
+--          full         number, only after "plus 32": the capacity of the higher class, which
+--                       determines how records are stored; without it, full is the capacity
+--          A penalty is a check beside the check that it guards, of the same key. Its numbers are,
+--          in the places of tick to offset: how many denials begin a block, how long they count, how
+--          long the first block lasts, how many times longer the next one lasts, and the longest
+--          block; times are in microseconds. A charge begins a block as long as the first. Its head
+--          is followed by:
+--          guarded      (4) the id of the limit that it guards
+-- ARGV[#]  the groups. It is left out if there is one group of one request with one key, decided
+--          at the server's time:
+--          clock        (1) 0: the server's; 1: the number that follows, microseconds since the epoch
+--          per group    (1) the index in ARGV of what it asks, (1) how many equal requests ask it,
+--                       each by itself, up to 126, or 1 with a sliding log, mark or penalty; then
+--                       per key (2, big-endian) its index in KEYS
 --
--- RETURN   now          7 bytes: microseconds since the epoch
---          per check    how many of the equal requests fit this check alone, or 2 of one whose
---                       operation was charged before; 128 more if some don't fit while the
---                       key has a hold: see below (1); then numbers
---                       of 7 bytes, the check's core.Reading, before a take or peek, after all
---                       else: 2, of a sliding window 3, of a sliding log 4, and of a log's
---                       take 4 more: after it, if it is granted; of a penalty 1: the
---                       microseconds until its block ends, 0 if there is none. Of a mark nothing
---          A group whose key can't be read has instead: 255, length (2) of a text, and the text.
---          Nothing of it was charged.
+-- RETURN   now          (7) microseconds since the epoch
+--          per check    (1) how many of the equal requests the check has room for, by itself, or 2
+--                       if its operation was charged before; plus 128 if it has no room for some of
+--                       them while the key has a hold. Then (7 each) the numbers of the check's
+--                       store.Reading, taken before a take or peek and after any other operation:
+--                       3 of a sliding window; 4 of a sliding log, and in a take 4 more, taken
+--                       after it is granted; else 2. A penalty has 1: the microseconds until its
+--                       block ends, 0 if there is none. A mark has no answer
+--          A group with a key that can't be read has instead: (1) 255, (2) the length of an error
+--          text, and the text. Nothing of it was charged.
 --
--- VALUE    version      1 byte: 1
---          per limit    by ascending limit: head, expires (7: microseconds since the epoch), state
--- HEAD     limit (4: its id), algorithm × 16 + tick (1; 0: 1 µs, 1: 1 ms, 2: 1 s), length of
---          unit × 16 + width (1), unit; token bucket: rate (width)
---          unit         token bucket: debt of one unit; calendar: a number for the kind of
---                       window; else the window in ticks
---          rate         token bucket: debt drained in a tick; width 0 if 1
--- STATE    token bucket    fraction of the tick in which the debt ends, over rate (width)
---          fixed window    units used (width); a calendar window likewise
---          sliding window  units used in this window (width), in the one before (width)
---          sliding log     units used (2), entries (2), then per entry when (7) and units (2)
---          mark            when the operation was charged (7), repeats that have passed since (2)
+-- VALUE    version      (1) 1
+--          records      by ascending limit: head, (7) when it expires, in microseconds since the
+--                       epoch, and state
+-- HEAD     limit        (4) its id
+--          algorithm    (1) × 16, plus the tick: 0 1 µs, 1 1 ms, 2 1 s
+--          sizes        (1) the length of unit × 16, plus the width
+--          unit         token bucket: debt of one unit; calendar: a number for the kind of window;
+--                       penalty and mark: none; else the window in ticks
+--          rate         (width) of a token bucket only: debt drained in a tick, unless that is 1
+-- STATE    token bucket    (width) the part of a tick in which the last debt drains, × rate
+--          fixed window    (width) units used
+--          calendar window (width) units used
+--          sliding window  (width) units used in this window, (width) in the one before
+--          sliding log     (2) units used, (2) entries, then per entry (7) when, (2) units
 --          concurrency     as a sliding log
---          penalty         when its denials stop counting (7), when the last block ends (7),
---                          denials that count (4), blocks in a row (2)
---          A hold says that the key has charges that may be given back, those of requests whose
---          other slots have not answered yet. It is the sliding window of limit 4294967295, and
---          so the last record, always of 24 bytes; its units are such charges.
---          Width is 0 where nothing is said of it, else 1, 2, 4 or 7, of a window's counts at
---          least 4: what twice the quota takes, to which a charge can bring them; of a mark 9.
+--          penalty         (7) when its denials stop counting, (7) when the last block ends,
+--                          (4) denials that count, (2) blocks in a row
+--          mark            (7) when the operation was charged, (2) repeats since then
+--          The width is 0 if there is nothing of that width, else 1, 2, 4 or 7. For the counts of
+--          a window it is at least 4, and holds twice the quota, which a charge can bring them
+--          to. For a mark it is 9: all of its state.
 --
--- A record whose time has passed equals none. The key expires with its last record.
--- Nothing is written before all groups are decided: a call that fails on an unforeseen
--- value has changed nothing, unless Redis refused a write.
+--          A hold says that the key has charges that may still be given back: they belong to
+--          requests whose other slots have not answered yet. It is a sliding window of limit
+--          4294967295, and so the last record of a value, always of 24 bytes. Its units are the
+--          number of such charges.
+--
+-- A record that has expired equals none. A key expires with its last record. Nothing is written
+-- before all groups are decided: a call that fails on an unforeseen value has changed nothing.
+-- Only Redis refusing a write can leave a call half done.

@@ -8,8 +8,8 @@
 reads, writes = '<I7I7I2', '<c0c0I7I7I2'
 
 --# decide
--- Left by a take, or told of a repeat, unless the check it is for turns out to
--- be denied or to ask for nothing.
+-- A take leaves the mark, or counts a repeat. grant.check undoes that if the check is denied or
+-- costs nothing.
 repeated = repeated or {}
 repeated[key] = operation <= PEEK and expires > 0 and y < capacity
 if operation == TAKE then

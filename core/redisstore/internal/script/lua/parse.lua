@@ -1,22 +1,22 @@
--- Reads one check from what is asked.
+-- Parses one check of what a group asks.
 --
--- Reads:  ask, q (where the check begins), operation
--- Sets:   q (where the next one begins); algorithm, tick, per, capacity, cost, offset, head,
+-- Reads:  ask, askAt, operation
+-- Sets:   askAt; algorithm, tick, per, capacity, cost, offset, head,
 --         shadow, full, mark, charged; by algorithm reads and writes, or guarded
 
 --# parse
-algorithm, tick, per, capacity, cost, offset, head, q = unpack('<BdddddBc0', ask, q)
+algorithm, tick, per, capacity, cost, offset, head, askAt = unpack('<BdddddBc0', ask, askAt)
 shadow = algorithm > 127
 if shadow then algorithm = algorithm - 128 end
-if operation == REFUND or operation == RENEW then charged, q = unpack('<d', ask, q) end
+if operation == REFUND or operation == RENEW then charged, askAt = unpack('<d', ask, askAt) end
 mark, full = nil, capacity
 if algorithm > 63 then
   algorithm = algorithm - 64
-  mark, q = byte(ask, q), q + 1
+  mark, askAt = byte(ask, askAt), askAt + 1
 end
 if algorithm > 31 then
   algorithm = algorithm - 32
-  full, q = unpack('<d', ask, q)
+  full, askAt = unpack('<d', ask, askAt)
 end
 if algorithm == TOKENBUCKET then
   --> tokenbucket.format

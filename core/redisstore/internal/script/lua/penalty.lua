@@ -1,24 +1,23 @@
 -- Penalties: core/store/penalty.go.
 --
--- format  reads:  ask, q
---         sets:   guarded, q, writes
+-- format  reads:  ask, askAt
+--         sets:   guarded, askAt, writes
 -- decide  reads:  x, y, strikes, level; tick, per, capacity, cost, offset, operation, pass, key,
 --                 guarded, blocks, exceeded
 --         sets:   fits, entries, ends, answer; blocks, if the guarded limit is blocked
 
 --# format
 writes = '<c0c0I7I7I7c0'
-guarded, q = unpack('<I4', ask, q)
+guarded, askAt = unpack('<I4', ask, askAt)
 
 --# decide
--- See core/penalty.go.
 local after, within, lasts, factor, longest = tick, per, capacity, cost, offset
 local limit = key * 4294967296 + guarded
 if x <= now then x, strikes = 0, 0 end
 if y + longest <= now then level = 0 end
 if level == 0 and y <= now then y = 0 end
 if operation == CHARGE then
-  x, y, strikes, ends = 0, now + lasts, 0, 0
+  x, y, strikes, ends = 0, now + lasts, 0, 0 -- ends is computed below
 elseif operation <= PEEK and y > now then
   fits, blocks[limit] = 0, true
 elseif operation == TAKE and pass == 2 and exceeded[limit] then

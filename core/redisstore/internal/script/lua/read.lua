@@ -1,13 +1,19 @@
--- Reads the state of the record that was found.
+-- Reads the record that was found.
 --
 -- Reads:  value, at, state, algorithm, per, reads, now
--- Sets:   from and at (where the record begins and ends), expires, x, y, entries; of a penalty
---         strikes and level; held. All are 0 or empty without a record, or if it has expired
+-- Sets:   from (where the record begins), at (where the next one begins), held; expires and the
+--         state: x, y, entries. They are 0 or empty if there is no record, or if it has expired
+--
+--                         x                        y                    entries, others
+--         token bucket    part of the last tick    -                    -
+--         windows         units of this window     units of the last    -
+--         logs            units                    entries              the entries
+--         penalty         denials count until      block ends           strikes, level
+--         mark            when it was charged      repeats              -
 
 --# read
--- The bucket: see core/bucket.go. An expired one is as good as none.
 local from, expires, x, y, entries = at, 0, 0, 0, ''
-local strikes, level = 0, 0 -- of a penalty, whose strikes end at x and whose block ends at y
+local strikes, level = 0, 0
 if state then
   if algorithm == TOKENBUCKET and per == 1 then
     expires, at = unpack('<I7', value, state)
@@ -15,8 +21,8 @@ if state then
     expires, x, y, at = unpack(reads, value, state)
   elseif algorithm == SLIDINGLOG or algorithm == CONCURRENCY then
     expires, x, y, at = unpack('<I7I2I2', value, state)
-    entries = sub(value, at, at + 9 * y - 1)
-    at = at + 9 * y
+    entries = sub(value, at, at + ENTRY * y - 1)
+    at = at + ENTRY * y
   elseif algorithm == PENALTY then
     expires, x, y, strikes, level, at = unpack('<I7I7I7I4I2', value, state)
   else

@@ -49,13 +49,13 @@ if debt > 0 then ends = (ticks + floor(debt / per) + (x > 0 and 1 or 0)) * tick 
 
 --# decide
 local ticks = tick == 1 and now or (now - now % tick) / tick
-local whole = 0         -- ticks until the debt ends; x over rate is the rest of one
+local whole = 0                   -- ticks until the debt has drained; x / rate is the rest of one
 if expires > 0 then
   whole = expires / tick - ticks
   if x > 0 then whole = whole - 1 end
 end
 a, b = whole, x
--- A clock that was set back can make this larger than is exact, but not small.
+-- If the clock was set back, this may be too large to be exact, but it is never too small.
 local debt = whole * per + x
 if operation <= PEEK and cost > 0 then
   if debt + cost > capacity then

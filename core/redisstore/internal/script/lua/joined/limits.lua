@@ -1,177 +1,188 @@
 --> header
--- Decides, charges, refunds or resets groups of checks: the checks of one request are
--- one group, decided all or nothing; a call holds the groups of many requests.
+-- Takes, peeks at, charges, refunds, resets or renews groups of checks. The checks of one
+-- request are one group, of which all are charged or none. A call holds the groups of many
+-- requests.
 --
--- One script serves all algorithms, because checks of one request must be
--- decided in one call. The arithmetic is that of the core package's files named
--- after the algorithms; every number is an integer below 2^53, exact in Lua.
+-- One script serves all algorithms, because the checks of one request must be decided in one
+-- call. The arithmetic is that of the files of core/store that are named like the pieces.
+-- Every number is an integer below 2^53, which Lua computes exactly.
 --
--- What a check costs here is mostly what it makes Lua create: strings, tables and
--- functions, some 0.1 µs each, and commands. So the usual way through is one straight
--- piece of code without functions of its own, a table is made only where several keys
--- are at work, and a record is recognized by comparing its first bytes with those that
--- the client has prepared. Only a record that does not look as expected is taken apart.
+-- Most of the time goes into what the script makes Lua create: strings, tables and functions,
+-- some 0.1 µs each, and Redis commands. Therefore the usual path is straight code without
+-- functions, a table is made only where a call has several keys, and a record is recognized by
+-- comparing its first bytes with those that the client has prepared. Only a record that does not
+-- look as expected is taken apart.
 --
--- KEYS     the client keys of all groups, each once, each holding all limits of that key
+-- KEYS     the client keys of all groups, each once. One key holds all limits of a client key
 --
--- ARGV[…]  what is asked, each once, integers little-endian, numbers IEEE 754 doubles:
---          operation    1 byte: 1 take, 2 peek, 3 charge, 4 refund, 5 reset, 6 renew; 128 more
---                       for a take or peek in which there are penalties
---          checks       1 byte: their number, marks and penalties included
---          keys         1 byte: their number, and per key:
---          of the key   1 byte: the number of its checks, by ascending limit, and per check;
---                       the keys of marks come first, each with one check of algorithm 7:
---          algorithm    1 byte: 1 token bucket, 2 fixed window, 3 sliding window,
---                       4 sliding log, 5 calendar window, 6 penalty: see below, 7 mark of an
---                       operation that is charged once, 8 concurrency; 128 more if the check is
---                       judged and not enforced, 64 more if it is charged only if its operation
---                       has no mark, 32 more if the capacity is that of the lower class of requests
+-- ARGV[…]  what groups ask, each text once. Integers are little-endian, numbers are IEEE 754
+--          doubles, lengths in bytes stand in parentheses:
+--          operation    (1) 1 take, 2 peek, 3 charge, 4 refund, 5 reset, 6 renew; plus 128 for a
+--                       take or peek with penalties
+--          checks       (1) how many, marks and penalties included
+--          keys         (1) how many, and then per key, keys of marks first:
+--          its checks   (1) how many, and then per check, by ascending limit; a mark's key has one:
+--          algorithm    (1) 1 token bucket, 2 fixed window, 3 sliding window, 4 sliding log,
+--                       5 calendar window, 6 penalty, 7 mark of an operation that is charged once,
+--                       8 concurrency; plus 128 if the check is in shadow mode: judged, not
+--                       enforced; plus 64 if it is charged only if its operation has no mark; plus
+--                       32 if the capacity is that of the lower class of requests
 --          tick         number: microseconds; calendar: when the current window began by the
 --                       client's clock, in microseconds since the epoch
---          per          number: token bucket: debt drained in a tick; calendar: when that window ends;
---                       else the window in ticks, of a mark how long it counts, of concurrency
---                       the lease
---          capacity     number: token bucket: debt that the bucket holds; of a mark how many
---                       repeats are free; else the quota in units
---          cost         number: token bucket: debt; else units. Any that can never fit is as good
---          offset       number: of the windows, in microseconds; calendar: when the window
---                       after the current one ends
---          head         1 byte: its length; then what the limit's record begins with
---          charged      number, for a refund and a renewal only: when the cost was charged; calendar:
---                       when the window ends in which it was
---          mark         1 byte, only if the check's operation can have one: the number of its
---                       key in the group
---          full         number, for the lower class only: the capacity that the other class has, by
---                       which records are kept; else the same
---                       A penalty is a check of its own, of the same key as the check that it
---                       guards. Its numbers are, in this order: denials that begin a block, how
---                       long they count, how long the first block lasts, how many times longer
---                       the next one, the longest; times in microseconds. A charge of it begins a
---                       block as long as the first. Behind its head, which is without sizes:
---          guarded      4 bytes: the id of the limit that it guards
--- ARGV[#]  the groups; left out for one group of one key that asks once, at the server's time:
---          clock        1 byte: 0 for the server's own; 1: a number follows, microseconds
---                       since the epoch
---          per group    index of what it asks in ARGV (1), how many equal requests ask it, each
---                       by itself (1, up to 126; 1 with a sliding log, mark or penalty), and
---                       per key its index in KEYS (2, big-endian)
+--          per          number: token bucket: debt drained in a tick; calendar: when that window
+--                       ends; mark: how long it counts; concurrency: the lease; else the window, in
+--                       ticks
+--          capacity     number: token bucket: the debt that it holds; mark: how many repeats are
+--                       free; else the quota in units
+--          cost         number: token bucket: debt; else units
+--          offset       number: of the windows, in microseconds; calendar: when the window after
+--                       the current one ends
+--          head         (1) its length, then the bytes with which the limit's record begins
+--          charged      number, in a refund or renewal only: when the cost was charged; calendar:
+--                       when the window ends in which it was charged
+--          mark         (1) only after "plus 64": the number of the mark's key in the group
+--          full         number, only after "plus 32": the capacity of the higher class, which
+--                       determines how records are stored; without it, full is the capacity
+--          A penalty is a check beside the check that it guards, of the same key. Its numbers are,
+--          in the places of tick to offset: how many denials begin a block, how long they count, how
+--          long the first block lasts, how many times longer the next one lasts, and the longest
+--          block; times are in microseconds. A charge begins a block as long as the first. Its head
+--          is followed by:
+--          guarded      (4) the id of the limit that it guards
+-- ARGV[#]  the groups. It is left out if there is one group of one request with one key, decided
+--          at the server's time:
+--          clock        (1) 0: the server's; 1: the number that follows, microseconds since the epoch
+--          per group    (1) the index in ARGV of what it asks, (1) how many equal requests ask it,
+--                       each by itself, up to 126, or 1 with a sliding log, mark or penalty; then
+--                       per key (2, big-endian) its index in KEYS
 --
--- RETURN   now          7 bytes: microseconds since the epoch
---          per check    how many of the equal requests fit this check alone, or 2 of one whose
---                       operation was charged before; 128 more if some don't fit while the
---                       key has a hold: see below (1); then numbers
---                       of 7 bytes, the check's core.Reading, before a take or peek, after all
---                       else: 2, of a sliding window 3, of a sliding log 4, and of a log's
---                       take 4 more: after it, if it is granted; of a penalty 1: the
---                       microseconds until its block ends, 0 if there is none. Of a mark nothing
---          A group whose key can't be read has instead: 255, length (2) of a text, and the text.
---          Nothing of it was charged.
+-- RETURN   now          (7) microseconds since the epoch
+--          per check    (1) how many of the equal requests the check has room for, by itself, or 2
+--                       if its operation was charged before; plus 128 if it has no room for some of
+--                       them while the key has a hold. Then (7 each) the numbers of the check's
+--                       store.Reading, taken before a take or peek and after any other operation:
+--                       3 of a sliding window; 4 of a sliding log, and in a take 4 more, taken
+--                       after it is granted; else 2. A penalty has 1: the microseconds until its
+--                       block ends, 0 if there is none. A mark has no answer
+--          A group with a key that can't be read has instead: (1) 255, (2) the length of an error
+--          text, and the text. Nothing of it was charged.
 --
--- VALUE    version      1 byte: 1
---          per limit    by ascending limit: head, expires (7: microseconds since the epoch), state
--- HEAD     limit (4: its id), algorithm × 16 + tick (1; 0: 1 µs, 1: 1 ms, 2: 1 s), length of
---          unit × 16 + width (1), unit; token bucket: rate (width)
---          unit         token bucket: debt of one unit; calendar: a number for the kind of
---                       window; else the window in ticks
---          rate         token bucket: debt drained in a tick; width 0 if 1
--- STATE    token bucket    fraction of the tick in which the debt ends, over rate (width)
---          fixed window    units used (width); a calendar window likewise
---          sliding window  units used in this window (width), in the one before (width)
---          sliding log     units used (2), entries (2), then per entry when (7) and units (2)
---          mark            when the operation was charged (7), repeats that have passed since (2)
+-- VALUE    version      (1) 1
+--          records      by ascending limit: head, (7) when it expires, in microseconds since the
+--                       epoch, and state
+-- HEAD     limit        (4) its id
+--          algorithm    (1) × 16, plus the tick: 0 1 µs, 1 1 ms, 2 1 s
+--          sizes        (1) the length of unit × 16, plus the width
+--          unit         token bucket: debt of one unit; calendar: a number for the kind of window;
+--                       penalty and mark: none; else the window in ticks
+--          rate         (width) of a token bucket only: debt drained in a tick, unless that is 1
+-- STATE    token bucket    (width) the part of a tick in which the last debt drains, × rate
+--          fixed window    (width) units used
+--          calendar window (width) units used
+--          sliding window  (width) units used in this window, (width) in the one before
+--          sliding log     (2) units used, (2) entries, then per entry (7) when, (2) units
 --          concurrency     as a sliding log
---          penalty         when its denials stop counting (7), when the last block ends (7),
---                          denials that count (4), blocks in a row (2)
---          A hold says that the key has charges that may be given back, those of requests whose
---          other slots have not answered yet. It is the sliding window of limit 4294967295, and
---          so the last record, always of 24 bytes; its units are such charges.
---          Width is 0 where nothing is said of it, else 1, 2, 4 or 7, of a window's counts at
---          least 4: what twice the quota takes, to which a charge can bring them; of a mark 9.
+--          penalty         (7) when its denials stop counting, (7) when the last block ends,
+--                          (4) denials that count, (2) blocks in a row
+--          mark            (7) when the operation was charged, (2) repeats since then
+--          The width is 0 if there is nothing of that width, else 1, 2, 4 or 7. For the counts of
+--          a window it is at least 4, and holds twice the quota, which a charge can bring them
+--          to. For a mark it is 9: all of its state.
 --
--- A record whose time has passed equals none. The key expires with its last record.
--- Nothing is written before all groups are decided: a call that fails on an unforeseen
--- value has changed nothing, unless Redis refused a write.
+--          A hold says that the key has charges that may still be given back: they belong to
+--          requests whose other slots have not answered yet. It is a sliding window of limit
+--          4294967295, and so the last record of a value, always of 24 bytes. Its units are the
+--          number of such charges.
+--
+-- A record that has expired equals none. A key expires with its last record. Nothing is written
+-- before all groups are decided: a call that fails on an unforeseen value has changed nothing.
+-- Only Redis refusing a write can leave a call half done.
 
--- The operations, and the algorithms and other records by the names of their pieces.
+-- Operations; algorithms and other records, by the names of their pieces.
 local TAKE, PEEK, CHARGE, REFUND, RESET, RENEW = 1, 2, 3, 4, 5, 6
 local TOKENBUCKET, FIXEDWINDOW, SLIDINGWINDOW, SLIDINGLOG, CALENDAR, PENALTY, MARK, CONCURRENCY =
   1, 2, 3, 4, 5, 6, 7, 8
 local VERSION = '\1'
 local ENTRY = 9                   -- the length of a log's entry
-local HOLD = '\255\255\255\255\48\52\64\66\15' -- the head of a hold
+local HOLD = '\255\255\255\255\48\52\64\66\15' -- the head of a hold's record
 local spread, unpack, pack, sub, byte = unpack, struct.unpack, struct.pack, string.sub, string.byte
 
 local order = ARGV[2] and ARGV[#ARGV]
-local p = 2                       -- where the next group begins
+local orderAt = 2                 -- where the next group begins in order
 local own = not order or byte(order) == 0
 local now
 if own then
   local time = redis.call('TIME')
   now = time[1] * 1000000 + time[2]
 else
-  now, p = unpack('<d', order, 2)
+  now, orderAt = unpack('<d', order, 2)
 end
 
--- What the keys hold by now, by index, and of what must be written: when its last record
--- expires, 0 if none is left. A group of one key that is alone needs no tables.
+-- By the index of the key: what it holds after the groups so far, and, if that must be
+-- written, when its last record expires, or 0 if no record is left. A call of one group with
+-- one key needs no tables: its value is only.
 local only, values, expiries
-if not order or #order == p + 3 then
+if not order or #order == orderAt + 3 then
   only = redis.call('GET', KEYS[1]) or ''
 else
   values, expiries = redis.call('MGET', spread(KEYS)), {}
 end
-local value, last
+local value, last                 -- of the key at work
 
--- What is asked: kept from group to group, most ask the same.
+-- What the group asks. It is kept from group to group, because most ask the same.
 local asked, operation, total, keys, first -- first: the checks of the first key
 local algorithm, tick, per, capacity, full, cost, offset, head, charged, shadow
 local mark                        -- the number of the key of the check's mark
-local reads, writes               -- the formats of a record's state
-local penalties, guarded          -- whether the group has penalties; the limit that one guards
+local reads, writes               -- the formats of a record and its state
+local penalties                   -- whether the group has penalties
+local guarded                     -- the limit that the penalty guards
 
-local answers
--- The answer to the group so far. It is nil before the first check of the call is answered:
--- that answer comes behind the time.
+local answers                     -- to the groups so far, if the call has several keys
+
+-- The answer to the group so far. It is nil until the first check of the call has an answer,
+-- which goes behind the time.
 local answer
 
 repeat
   local index, times, high, low = 1, 1, 0, 1
-  if order then index, times, high, low = byte(order, p, p + 3) end
+  if order then index, times, high, low = byte(order, orderAt, orderAt + 3) end
   local ask = ARGV[index]
-  local known = ask == asked      -- all of it is parsed already
+  local known = ask == asked      -- it is parsed already, with its only check
   if not known then
     asked, operation, total, keys, first = nil, byte(ask, 1, 4)
     penalties = operation > 127
     if penalties then operation = operation - 128 end
   end
-  local start = p + 2
-  local grant = times             -- how many of the equal requests all enforced checks fit, so far
-  local failure, pending
-  local repeated                  -- by the number of a mark's key: it counts
+  local start = orderAt + 2
+  local grant = times             -- how many of the equal requests the checks so far grant
+  local failure                   -- the error text, if a key can't be read
+  local pending                   -- by the number of the key, if there are several: see grant.group
+  local repeated                  -- by the number of a mark's key: whether the operation was charged before
   local k, built, held, dirty, converted
 
-  -- A group is decided as it is read, with its charges, on the assumption that it will be
-  -- granted. What equal requests charge depends on how many are granted: then it is
-  -- judged (pass 1) before it is charged (pass 2). So is a group with penalties: then
-  -- blocks are those that hold, and exceeded the limits that cost did not fit, by key and limit.
+  -- A group is charged while it is decided (pass 2), on the assumption that it will be
+  -- granted. Two kinds of groups are only decided first (pass 1): equal requests with several
+  -- checks, because what a check charges depends on how many of them are granted; and
+  -- groups with penalties. For those, by key and limit: blocks are the limits whose penalty
+  -- is a block, exceeded are those whose cost did not fit.
   local blocks, exceeded
   if penalties then blocks, exceeded = {}, {} end
   for pass = (penalties or times > 1 and total > 1) and 1 or 2, 2 do
     local most = grant
-    local q = 5                   -- in ask
-    p = start
+    local askAt = 5               -- where the next check begins in ask
+    orderAt = start
     answer = answers and '' or nil
 
     for key = 1, keys do
       k = high * 256 + low
       if key > 1 then
-        local h, l = byte(order, p, p + 1)
+        local h, l = byte(order, orderAt, orderAt + 1)
         k = h * 256 + l
       end
-      p = p + 2
+      orderAt = orderAt + 2
       value = only or values[k]
       if not value then
-        -- None, or of a type that MGET takes for none.
+        -- The key does not exist, or is of another type: MGET does not tell which.
         value = redis.pcall('GET', KEYS[k]) or ''
         if type(value) == 'table' then
           failure = value.err
@@ -184,30 +195,32 @@ repeat
         break
       end
 
-      -- The key's records are in the order of its checks. at walks along value, which is
-      -- brought under the limits' numbers where they have changed; built is what the
-      -- key shall hold if the group is granted. held and last: when the last record of
-      -- either expires.
+      -- The records of the key are in the order of its checks, and at moves along them.
+      --   value   what the key holds; records are converted where a limit's numbers have changed
+      --   held    when the last record of value expires
+      --   built   what the key will hold if the group is granted
+      --   last    when the last record of built expires
+      --   dirty   whether a check has changed built
       local at = 2
       local checks = first
-      if key > 1 then checks, q = byte(ask, q), q + 1 end
+      if key > 1 then checks, askAt = byte(ask, askAt), askAt + 1 end
       built, held, last, dirty, converted = VERSION, 0, 0, false, false
 
       for _ = 1, checks do
         if not known then
           --> parse
-          algorithm, tick, per, capacity, cost, offset, head, q = unpack('<BdddddBc0', ask, q)
+          algorithm, tick, per, capacity, cost, offset, head, askAt = unpack('<BdddddBc0', ask, askAt)
           shadow = algorithm > 127
           if shadow then algorithm = algorithm - 128 end
-          if operation == REFUND or operation == RENEW then charged, q = unpack('<d', ask, q) end
+          if operation == REFUND or operation == RENEW then charged, askAt = unpack('<d', ask, askAt) end
           mark, full = nil, capacity
           if algorithm > 63 then
             algorithm = algorithm - 64
-            mark, q = byte(ask, q), q + 1
+            mark, askAt = byte(ask, askAt), askAt + 1
           end
           if algorithm > 31 then
             algorithm = algorithm - 32
-            full, q = unpack('<d', ask, q)
+            full, askAt = unpack('<d', ask, askAt)
           end
           if algorithm == TOKENBUCKET then
             --> tokenbucket.format
@@ -239,7 +252,7 @@ repeat
           elseif algorithm == PENALTY then
             --> penalty.format
             writes = '<c0c0I7I7I7c0'
-            guarded, q = unpack('<I4', ask, q)
+            guarded, askAt = unpack('<I4', ask, askAt)
           elseif algorithm == MARK then
             --> mark.format
             reads, writes = '<I7I7I2', '<c0c0I7I7I2'
@@ -293,7 +306,8 @@ repeat
             local oldRate = 1
             if kind == TOKENBUCKET and width > 0 then oldRate = unpack('<I' .. width, value, f) end
             local ticks = tick == 1 and now or floor(now / tick)
-            local units, rest, parts = 0, 0, 1
+            local units
+            local rest, parts = 0, 1
             local x, y, entries = 0, 0, ''
             converted = true
             if kind == TOKENBUCKET then
@@ -396,9 +410,8 @@ repeat
         end
 
         --> read
-        -- The bucket: see core/bucket.go. An expired one is as good as none.
         local from, expires, x, y, entries = at, 0, 0, 0, ''
-        local strikes, level = 0, 0 -- of a penalty, whose strikes end at x and whose block ends at y
+        local strikes, level = 0, 0
         if state then
           if algorithm == TOKENBUCKET and per == 1 then
             expires, at = unpack('<I7', value, state)
@@ -406,8 +419,8 @@ repeat
             expires, x, y, at = unpack(reads, value, state)
           elseif algorithm == SLIDINGLOG or algorithm == CONCURRENCY then
             expires, x, y, at = unpack('<I7I2I2', value, state)
-            entries = sub(value, at, at + 9 * y - 1)
-            at = at + 9 * y
+            entries = sub(value, at, at + ENTRY * y - 1)
+            at = at + ENTRY * y
           elseif algorithm == PENALTY then
             expires, x, y, strikes, level, at = unpack('<I7I7I7I4I2', value, state)
           else
@@ -420,26 +433,26 @@ repeat
           end
         end
 
-        -- By algorithm: bring the bucket to now and read it (a to d, the check's core.Reading);
-        -- count how often cost fits; charge it so often, as far as the group is granted, or
-        -- give it back. Then ends is when the bucket expires, 0 if nothing is used any more;
-        -- it is nil as long as nothing has changed.
+        -- The algorithm's piece brings the state to now and appends the check's reading to answer.
+        -- In a take or peek it sets fits, how many of the equal requests the check has room for,
+        -- and charges as many of these as are granted, at most. If the state has changed, it sets
+        -- ends: when the record expires, or 0 if nothing is used any more.
         local fits = times
         local a, b, ends
-        local answered = answer and #answer or 7
+        local answered = answer and #answer or 7 -- where the answer to this check begins, from 0
         local free = cost == 0
         if mark and repeated[mark] then fits, cost = 2, 0 end
 
         if algorithm == TOKENBUCKET then
           --> tokenbucket.decide
           local ticks = tick == 1 and now or (now - now % tick) / tick
-          local whole = 0         -- ticks until the debt ends; x over rate is the rest of one
+          local whole = 0                   -- ticks until the debt has drained; x / rate is the rest of one
           if expires > 0 then
             whole = expires / tick - ticks
             if x > 0 then whole = whole - 1 end
           end
           a, b = whole, x
-          -- A clock that was set back can make this larger than is exact, but not small.
+          -- If the clock was set back, this may be too large to be exact, but it is never too small.
           local debt = whole * per + x
           if operation <= PEEK and cost > 0 then
             if debt + cost > capacity then
@@ -558,14 +571,13 @@ repeat
 
         elseif algorithm == PENALTY then
           --> penalty.decide
-          -- See core/penalty.go.
           local after, within, lasts, factor, longest = tick, per, capacity, cost, offset
           local limit = key * 4294967296 + guarded
           if x <= now then x, strikes = 0, 0 end
           if y + longest <= now then level = 0 end
           if level == 0 and y <= now then y = 0 end
           if operation == CHARGE then
-            x, y, strikes, ends = 0, now + lasts, 0, 0
+            x, y, strikes, ends = 0, now + lasts, 0, 0 -- ends is computed below
           elseif operation <= PEEK and y > now then
             fits, blocks[limit] = 0, true
           elseif operation == TAKE and pass == 2 and exceeded[limit] then
@@ -584,10 +596,11 @@ repeat
             entries = pack('<I4I2', strikes, level)
           end
           answer = pack(answer and '<c0BI7' or '<I7BI7', answer or now, fits, y > now and y - now or 0)
+
         elseif algorithm == MARK then
           --> mark.decide
-          -- Left by a take, or told of a repeat, unless the check it is for turns out to
-          -- be denied or to ask for nothing.
+          -- A take leaves the mark, or counts a repeat. grant.check undoes that if the check is denied or
+          -- costs nothing.
           repeated = repeated or {}
           repeated[key] = operation <= PEEK and expires > 0 and y < capacity
           if operation == TAKE then
@@ -657,7 +670,7 @@ repeat
           if operation > PEEK then a, b = x, x > 0 and newest + per - now or 0 end
           answer = pack(answer and '<c0BI7I7' or '<I7BI7I7', answer or now, fits, a, b)
 
-        else -- sliding log
+        else                      -- SLIDINGLOG
           --> slidinglog.decide
           local window = per
           --> slidinglog.trim
@@ -735,8 +748,9 @@ repeat
         end
 
         --> grant.check
-        -- Denied while another charge may yet be given back: that may be over in a moment.
-        local unsettled = fits < times and #value > 24 and byte(value, -24) == 255 and operation <= PEEK and algorithm ~= PENALTY
+        -- Denied while a charge may still be given back: that may be over in a moment.
+        local unsettled = fits < times and #value > 24 and byte(value, -24) == 255
+          and operation <= PEEK and algorithm ~= PENALTY
           and sub(value, -24, -16) == HOLD and unpack('<I7', value, #value - 14) > now
         if unsettled then answer = sub(answer, 1, answered) .. string.char(fits + 128) .. sub(answer, answered + 2) end
 
@@ -744,18 +758,20 @@ repeat
           local limit = key * 4294967296 + unpack('<I4', head)
           if fits == 0 and not unsettled then exceeded[limit] = true end
           if pass == 2 and blocks[limit] then
-            -- Of a repeated operation the answer says so all the same.
+            -- A blocked check has no room, but a repeated operation keeps its answer.
             if fits ~= 2 then answer = sub(answer, 1, answered) .. '\0' .. sub(answer, answered + 2) end
             fits = 0
           end
-          -- A denied group can have a denial to write down, and charges nothing.
+          -- A denied group charges nothing, but it may have a denial to count.
           if grant == 0 or fits == 0 then ends = nil end
         end
         if fits < grant and not shadow then grant = fits end
-        if mark and operation == TAKE and (fits == 0 or free) then pending[mark][6] = false end -- not dirty: the mark stays as it is
+        if mark and operation == TAKE and (fits == 0 or free) then
+          pending[mark][6] = false        -- not dirty: the mark stays as it is
+        end
         if operation == RESET and state then ends = 0 end
 
-        -- The record as it shall be, if it may be so.
+        -- The record as it will be if the group is granted.
         if pass == 2 and (grant > 0 or penalties) then
           if not ends then
             if expires > 0 then
@@ -813,7 +829,7 @@ repeat
 
   --> grant.group
   if failure then
-    p = start + 2 * keys
+    orderAt = start + 2 * keys
     answer = (answers and '' or pack('<I7', now)) .. pack('<BI2c0', 255, #failure, failure)
   else
     for key = 1, keys do
@@ -823,7 +839,7 @@ repeat
       elseif dirty and (grant > 0 or penalties) then
         value = built
       elseif converted then
-        -- The old numbers must go even if the request is denied: see core.Rule.open.
+        -- The old numbers must go even if the request is denied: see Bucket.Open in core/store/bucket.go.
         last = held
       else
         last = nil
@@ -835,16 +851,16 @@ repeat
     answers = answers or {}
     answers[#answers + 1] = answer
   end
-until not order or p > #order
+until not order or orderAt > #order
 
 --> write
--- Write what has changed. From here on only Redis can fail, by refusing a write.
+-- From here on nothing fails, unless Redis refuses a write.
 for k = 1, #KEYS do
   if values then value, last = values[k], expiries[k] end
   if last == 0 then
     redis.call('DEL', KEYS[k])
   elseif last then
-    -- In milliseconds, rounded up, of a clock that may have been read a moment earlier.
+    -- Milliseconds, rounded up, with some more because the clock was read a moment earlier.
     local ttl = (last - now) / 1000 + 3
     if not own then ttl = ttl + 3600000 end -- a test's clock may stand still for an hour
     redis.call('PSETEX', KEYS[k], string.format('%d', ttl), value)
