@@ -11,14 +11,14 @@
 
 --# check
 -- Denied while a charge may still be given back: that may be over in a moment.
-local unsettled = fits < times and #value > 24 and byte(value, -24) == 255
+local tentative = fits < times and #value > 24 and byte(value, -24) == 255
   and operation <= PEEK and algorithm ~= PENALTY
   and sub(value, -24, -16) == HOLD and unpack('<I7', value, #value - 14) > now
-if unsettled then answer = sub(answer, 1, answered) .. string.char(fits + 128) .. sub(answer, answered + 2) end
+if tentative then answer = sub(answer, 1, answered) .. string.char(fits + 128) .. sub(answer, answered + 2) end
 
 if penalties and algorithm ~= PENALTY then
   local limit = key * 4294967296 + unpack('<I4', head)
-  if fits == 0 and not unsettled then exceeded[limit] = true end
+  if fits == 0 and not tentative then exceeded[limit] = true end
   if pass == 2 and blocks[limit] then
     -- A blocked check has no room, but a repeated operation keeps its answer.
     if fits ~= 2 then answer = sub(answer, 1, answered) .. '\0' .. sub(answer, answered + 2) end
