@@ -12,8 +12,8 @@ import (
 	"github.com/weblimit/weblimit/internal/test/storetest"
 )
 
-// The whole suite under a user who may do what the ACL line of docs/redis.md
-// says. That it permits nothing else is tested in internal/test/faults.
+// The whole suite passes for a user with the permissions that docs/redis.md lists.
+// internal/test/faults tests that these permit nothing else.
 func TestTheStoreUnderTheLeastPrivilege(t *testing.T) {
 	t.Parallel()
 	text, err := os.ReadFile("../../docs/redis.md")

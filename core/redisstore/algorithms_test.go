@@ -13,8 +13,8 @@ import (
 	"github.com/weblimit/weblimit/internal/testclock"
 )
 
-// An algorithm that Go has and the script has not would be decided by another: each
-// answers a few charges and a refund on Redis as it does in memory.
+// If the script lacked an algorithm, another one would decide. So each algorithm answers
+// a few charges and a refund on Redis as it does in memory.
 func TestTheScriptHasEveryAlgorithm(t *testing.T) {
 	t.Parallel()
 	for _, algorithm := range store.Algorithms() {

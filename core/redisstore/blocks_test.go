@@ -21,7 +21,7 @@ import (
 	"github.com/weblimit/weblimit/keyfuncs"
 )
 
-// penalized is a limit of so many units a day with a short way to a block.
+// penalized returns a limit of n units a day that soon leads to a block.
 func penalized(quota int64) core.Limit {
 	return core.PerDay(quota).By(keyfuncs.User("id")).Named("login").
 		Penalty(core.Block{After: 3, Within: time.Hour, For: time.Hour})
@@ -33,21 +33,21 @@ const (
 	blockMinutes = "1 2 4 4" // of the blocks, one after the other
 )
 
-// blockOrder is what a process of the test below is told to do.
+// blockOrder holds the instructions for a process of the test below.
 type blockOrder struct {
 	Network, Addr, Prefix string
 	Start                 int64 // when the first request is decided, in microseconds
 }
 
-// blockReport is what such a process tells of one round.
+// blockReport is such a process's report of one round.
 type blockReport struct {
 	Counts  [3]int64 // admitted, denied, blocked
 	Minutes int64    // of the block
 	Blocks  int      // that are listed
 }
 
-// However many processes decide, exactly so many requests are denied before the
-// next one begins a block, and each block is as long as it should be.
+// However many processes decide, a block begins after exactly the right number of
+// denials, and lasts exactly as long as it should.
 func TestBlocksAreExactAcrossProcesses(t *testing.T) {
 	t.Parallel()
 	server, prefix := redistest.Shared(t), redistest.Prefix(t)
@@ -138,8 +138,8 @@ func TestBlockProcess(t *testing.T) {
 	fmt.Printf("\n%s%s\n", hammerMark, line)
 }
 
-// Processes that keep denials and leases see at once that a block begins and that
-// it is lifted.
+// Processes with a denial cache and prefetched slices notice at once that a block begins
+// and that it is lifted.
 func TestABlockIsLiftedAtOnceEverywhere(t *testing.T) {
 	t.Parallel()
 	server, prefix := redistest.Shared(t), redistest.Prefix(t)
@@ -162,7 +162,7 @@ func TestABlockIsLiftedAtOnceEverywhere(t *testing.T) {
 		want(a, core.ReasonWithinLimit)
 	}
 	for range 2 {
-		want(a, core.ReasonLimitExceeded) // what one counts, the other does
+		want(a, core.ReasonLimitExceeded) // both processes count together
 		want(b, core.ReasonLimitExceeded)
 		want(a, core.ReasonBlocked)
 		want(b, core.ReasonBlocked)
@@ -242,8 +242,8 @@ func TestAPenaltyExpiresWithItsLastMeaning(t *testing.T) {
 	}
 }
 
-// A list passes over what is not the store's, and finds each block once, among
-// values with other limits of every algorithm.
+// A list skips keys that are not the store's, and finds each block once, among values
+// with limits of every algorithm.
 func TestBlocksAmongOthers(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t)
@@ -263,7 +263,7 @@ func TestBlocksAmongOthers(t *testing.T) {
 		checks = append(checks, check(key, log, 1+int64(i%3)))
 		slots := mustRule(t, core.Concurrent(100).Named("slots"))
 		checks = append(checks, check(key, slots, 1+int64(i%3)))
-		checks[0].Once = []byte("first") // whose marks are no values to list
+		checks[0].Once = []byte("first") // its marks are not to be listed
 		take(t, store, checks...)
 		if i%7 == 0 {
 			want[key] = true
@@ -334,7 +334,7 @@ func TestBlocksOnARing(t *testing.T) {
 	}
 }
 
-// wantBlocksListed blocks keys of many slots and wants them all on the list.
+// wantBlocksListed blocks keys in many slots, and fails unless all are on the list.
 func wantBlocksListed(t *testing.T, store core.Store) {
 	t.Helper()
 	limiter := core.Must(core.New(core.Config{Store: store, Limits: []core.Limit{penalized(1)}, Timeout: 10 * time.Second}))
@@ -365,8 +365,8 @@ func wantBlocksListed(t *testing.T, store core.Store) {
 	}
 }
 
-// However hot the key is, Redis decides: a lease would hide denials from the
-// count, and a denial that is kept would hide a block that was lifted.
+// However hot the key is, Redis decides. A prefetched slice would hide denials from the
+// count, and a cached denial would hide that a block was lifted.
 func TestALimitWithAPenaltyIsAlwaysAsked(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t)

@@ -7,10 +7,10 @@ import (
 	"github.com/weblimit/weblimit/core/store"
 )
 
-// BenchmarkBreaker measures what the breaker costs a check, by as many goroutines as
-// processors: closed, as nearly always, when a check asks it and its round trip reports to it,
-// which many checks have in common; and open, when checks are refused. Breakers of libraries
-// have the same benchmark in bench/breaker_test.go.
+// BenchmarkBreaker measures what the breaker costs a check, with as many goroutines as
+// processors. While it is closed, as nearly always, each check asks it and each round trip
+// reports to it. While it is open, it refuses checks. Breakers of libraries have the same
+// benchmark in bench/breaker_test.go.
 func BenchmarkBreaker(b *testing.B) {
 	b.Run("weblimit/closed", func(b *testing.B) {
 		var breaker breaker

@@ -8,8 +8,8 @@ import (
 	"github.com/weblimit/weblimit/internal/test/redistest"
 )
 
-// The client says where the edges are, Redis's clock what time it is: clients that
-// are off by up to a whole period count in the same window.
+// The process says where the window's edges are, and Redis's clock what time it is. So
+// processes whose clocks are off by up to a whole period count in the same window.
 func TestCalendarWindowIsRedisClocks(t *testing.T) {
 	t.Parallel()
 	client := redistest.Shared(t).Client(t)
@@ -46,7 +46,7 @@ func TestCalendarWindowIsRedisClocks(t *testing.T) {
 			t.Errorf("%s: after a refund %d remain, want 9", name, back.Remaining)
 		}
 	}
-	// A client that is further behind has no window to offer, but grants no more.
+	// A process that is further behind can't name the current window, and grants no more.
 	late := redistest.Prefix(t)
 	for n := range int64(12) {
 		if got := ask(take, late, redis.AddDate(-1, 0, 0), 0); got.Allowed != (n < 10) || got.ResetAfter <= 0 || got.ResetAfter > 31*24*time.Hour {

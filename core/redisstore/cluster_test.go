@@ -10,8 +10,8 @@ import (
 	"github.com/weblimit/weblimit/internal/test/storetest"
 )
 
-// On a Cluster a script sees one slot. Checks of several slots are decided in
-// several calls, and still all or nothing.
+// On a Cluster a script can use the keys of one slot. Checks in several slots are decided
+// in several calls, and still all or nothing.
 func TestCluster(t *testing.T) {
 	t.Parallel()
 	server := redistest.StartCluster(t)

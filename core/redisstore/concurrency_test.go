@@ -29,7 +29,7 @@ func heldRule(t testing.TB) *core.Rule {
 	return mustRule(t, core.Concurrent(heldSlots+1).Lease(heldLease).Named("running"))
 }
 
-// A slot can become free at any moment: its denials come from Redis, each of them.
+// A slot can become free at any moment, so Redis makes each denial.
 func TestADenialForWantOfASlotIsNotCached(t *testing.T) {
 	t.Parallel()
 	store, _, _ := newStore(t, redisstore.Config{DenialCache: redisstore.DenialCache{Age: long, Size: 64}, Prefetch: redisstore.Prefetch{Fraction: 0.5, MaxAge: time.Second}})
@@ -48,7 +48,7 @@ func TestADenialForWantOfASlotIsNotCached(t *testing.T) {
 		t.Fatalf("with free slots: %+v", got)
 	}
 
-	// What a rate denies is: slots that come and go do not change it.
+	// The denial of a rate limit is cached, since slots that come and go do not change it.
 	take(t, store, check("k", rate, 7))
 	one := []core.Check{check("k", two, 1), check("k", rate, 1)}
 	for i := range 3 {

@@ -10,8 +10,8 @@ import (
 	"github.com/weblimit/weblimit/internal/test/race"
 )
 
-// Trap 30: whoever has ten million keys denied takes no more memory than there is,
-// and a denial in use stays.
+// Trap 30: an attacker with ten million denied keys takes no more memory than the cache
+// may, and a denial in use stays in it.
 func TestTenMillionDeniedKeys(t *testing.T) {
 	keys := 10_000_000
 	if race.Enabled {

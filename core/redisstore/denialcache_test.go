@@ -10,11 +10,11 @@ import (
 	"github.com/weblimit/weblimit/internal/test/redistest"
 )
 
-// long is an age in which a test ends.
+// long is an age that outlasts a test.
 const long = time.Minute
 
-// deniedStore returns a store of its own server, on which key has used up a
-// rule's quota, and how often the server has run the script since.
+// deniedStore returns a store on a server of its own, where key has used up the rule's
+// quota. calls returns how often the server has run the script since.
 func deniedStore(t *testing.T, key string, rule *core.Rule, config ...redisstore.Config) (store *redisstore.Store, server *redistest.Server, calls func() int64) {
 	t.Helper()
 	server = redistest.Start(t)
@@ -92,7 +92,7 @@ func TestWhatIsGivenBackEndsADenialAtOnce(t *testing.T) {
 	}
 }
 
-// What another process gives back is seen when the denial is as old as it may be.
+// Units that another process gives back are noticed when the denial's age is over.
 func TestADenialIsNoOlderThanItMayBe(t *testing.T) {
 	t.Parallel()
 	rule := mustRule(t, core.PerHour(3))
@@ -111,7 +111,7 @@ func TestADenialIsNoOlderThanItMayBe(t *testing.T) {
 	}
 }
 
-// Other costs, limits, keys and numbers are other requests.
+// Requests with other costs, limits, keys or numbers are not denied by the cache.
 func TestADenialIsOfOneRequest(t *testing.T) {
 	t.Parallel()
 	rule := mustRule(t, core.PerHour(3).Named("a"))
@@ -140,8 +140,8 @@ func TestADenialIsOfOneRequest(t *testing.T) {
 	}
 }
 
-// Trap 30: an attacker with many keys that are denied, too, does not push out a
-// denial that is in use, and takes no more memory than there is.
+// Trap 30: an attacker with many denied keys does not displace a denial that is in use,
+// and takes no more memory than the cache may.
 func TestThrowAwayKeysDoNotPushOutADenialInUse(t *testing.T) {
 	t.Parallel()
 	rule := mustRule(t, core.PerHour(1))

@@ -8,7 +8,7 @@ import (
 	"github.com/weblimit/weblimit/keyfuncs"
 )
 
-// A denial that is repeated without asking Redis is repeated to its own class.
+// A cached denial is repeated for its own class of requests only.
 func TestDenialsAreOfTheirClass(t *testing.T) {
 	t.Parallel()
 	store, _, _ := newStore(t)

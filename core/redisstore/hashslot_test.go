@@ -8,8 +8,8 @@ import (
 	"github.com/weblimit/weblimit/keyfuncs"
 )
 
-// A client that names its own key can have it in any slot: it tries names. Under a
-// secret the names that it has found are in slots of all kinds.
+// A client that chooses its own key can try names until it hits a certain slot. With a
+// secret, such names are spread over all slots.
 func TestClientsChooseTheirSlotUnlessKeysHaveASecret(t *testing.T) {
 	t.Parallel()
 	plain := keyfuncs.Header("X-Client")
@@ -37,7 +37,7 @@ func TestClientsChooseTheirSlotUnlessKeysHaveASecret(t *testing.T) {
 	}
 }
 
-// header is a request with one value for any header, of which nothing else is read.
+// header is a request that has this value for every header. Nothing else of it is read.
 type header struct {
 	keyfuncs.Request
 	value string

@@ -12,8 +12,8 @@ import (
 	"github.com/weblimit/weblimit/internal/test/redistest"
 )
 
-// tentative charges a check as the first of several slots, and goes away before it is
-// known what the others say.
+// tentative charges a check as the first of several slots, and stops before the other
+// slots have answered.
 func tentative(t *testing.T, s *Store, c core.Check) {
 	t.Helper()
 	ps := s.jobsFor(nil, take, anySlot, []core.Check{c}, nil)
@@ -27,9 +27,10 @@ func tentative(t *testing.T, s *Store, c core.Check) {
 	}
 }
 
-// A process dies between two slots. What it charged may be given back, for all that
-// others know: they don't tell their clients that it is used up, until it is certain.
-func TestAChargeThatNobodySettlesIsTentativeForTwoSeconds(t *testing.T) {
+// A process dies between two slots. As far as other processes know, its charge may still
+// be given back. So they don't tell their clients that the limit is used up until that is
+// certain.
+func TestAChargeThatNobodyConfirmsIsTentativeForTwoSeconds(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t)
 	s := New(server.Client(t), Config{Prefix: redistest.Prefix(t)})
@@ -70,8 +71,8 @@ func TestAChargeThatNobodySettlesIsTentativeForTwoSeconds(t *testing.T) {
 	}
 }
 
-// What is granted in several slots, denied, or charged and given back leaves no hold.
-func TestSettledRequestsLeaveNoHolds(t *testing.T) {
+// Requests in several slots leave no hold, whether granted or denied.
+func TestDecidedRequestsLeaveNoHolds(t *testing.T) {
 	t.Parallel()
 	server := redistest.StartCluster(t)
 	client, prefix := server.ClusterClient(t), redistest.Prefix(t)

@@ -19,7 +19,7 @@ func TestInspectFindsARedisThatEvictsLimits(t *testing.T) {
 		evicts            bool
 	}{
 		{"0", "noeviction", false},
-		{"0", "volatile-lru", false}, // there is no bound to reach
+		{"0", "volatile-lru", false}, // memory is not limited
 		{"100mb", "noeviction", false},
 		{"100mb", "volatile-ttl", true},
 		{"100mb", "allkeys-lru", true},

@@ -12,8 +12,8 @@ import (
 	"github.com/weblimit/weblimit/internal/test/redistest"
 )
 
-// Many checks that come at once are decided together, as long as that does not hold
-// Redis for long: a log of 4,000 entries takes as much as a hundred other checks.
+// Checks that come at once are decided together, as long as that does not keep Redis busy
+// for long. A log of 4,000 entries takes as long as a hundred other checks.
 func TestACallIsBoundedByWorkAndNotByNumber(t *testing.T) {
 	t.Parallel()
 	for name, limit := range map[string]core.Limit{

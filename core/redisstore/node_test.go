@@ -23,10 +23,10 @@ import (
 	"github.com/weblimit/weblimit/internal/test/redistest"
 )
 
-// ordeal stands between a store and Redis, where go-redis has its hooks.
+// ordeal is a go-redis hook between a store and Redis, which delays or fails round trips.
 type ordeal struct {
-	// before and after see each round trip of the script, and may hold it up or
-	// fail it: before Redis has run it, and after. Either may be nil.
+	// before is called before Redis has run a round trip of the script, and after is
+	// called after. Each may delay or fail the round trip, and may be nil.
 	before, after func(ctx context.Context) error
 }
 
@@ -44,7 +44,7 @@ func (o ordeal) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
 func (o ordeal) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
 	return func(ctx context.Context, cmds []redis.Cmder) error {
 		if !strings.HasPrefix(cmds[len(cmds)-1].Name(), "eval") {
-			return next(ctx, cmds) // a greeting
+			return next(ctx, cmds) // sent when a connection is made
 		}
 		var answered error // by Redis itself: each command has its own
 		err := o.around(ctx, func() error {
@@ -91,7 +91,7 @@ func takeOne(ctx context.Context, s *Store, key string, rule *core.Rule) (core.R
 	return results[0], err
 }
 
-// quiet waits until nothing is in flight or waits.
+// quiet waits until no job is in flight, and fails the test if some still wait.
 func (n *node) quiet(t *testing.T) {
 	t.Helper()
 	awaitThat(t, "a quiet node", func() bool {
@@ -115,7 +115,7 @@ func awaitThat(t *testing.T, what string, done func() bool) {
 	}
 }
 
-// classIs reports whether err is a StoreError of the class.
+// classIs reports whether err is a store.Error of the class.
 func classIs(err error, class store.Class) bool {
 	var e *store.Error
 	return errors.As(err, &e) && e.Class == class
@@ -136,12 +136,11 @@ func (c endsAt) Err() error {
 	return context.DeadlineExceeded
 }
 
-// slack is how late a call may return on a machine that does something else.
+// slack is how late a call may return on a busy machine.
 const slack = 5 * time.Second
 
-// The queue under everything at once: keys that many ask for, deadlines that are
-// over, clients that hang up, round trips that stall, fail before Redis has
-// decided, or lose its answer.
+// The queue survives everything at once: hot keys, deadlines that are over, clients that
+// hang up, and round trips that stall, fail before Redis has decided, or lose its answer.
 func TestQueueUnderEverythingAtOnce(t *testing.T) {
 	t.Parallel()
 	for _, apart := range []bool{false, true} {
@@ -169,10 +168,10 @@ type hammer struct {
 	calm  atomic.Bool  // nothing goes wrong any more
 
 	calls, failed atomic.Int64
-	worst         atomic.Int64 // how much later than its deadline a call returned: nanoseconds
+	worst         atomic.Int64 // how late a call returned after its deadline, at most, in nanoseconds
 
 	mu      sync.Mutex
-	answers map[string]map[int64]int // by key: how often a charged answer said that so many remain. Guarded by mu.
+	answers map[string]map[int64]int // by key and Remaining, how many answers said that they were charged. Guarded by mu.
 }
 
 func (h *hammer) run(t *testing.T, apart bool) {
@@ -201,8 +200,8 @@ func (h *hammer) run(t *testing.T, apart bool) {
 	t.Logf("%d calls, %d without an answer, the latest %v after its deadline", h.calls.Load(), h.failed.Load(), time.Duration(h.worst.Load()))
 }
 
-// before holds most round trips up for a moment, some until their deadline, and
-// fails some, now and then so many in a row that the breaker opens.
+// before delays many round trips for a moment, some until their deadline, and fails some.
+// Now and then it fails so many in a row that the breaker opens.
 func (h *hammer) before(ctx context.Context) error {
 	switch n := rand.IntN(1000); {
 	case h.calm.Load():
@@ -233,7 +232,7 @@ func (h *hammer) call(t *testing.T, s *Store, rule *core.Rule, random *rand.Rand
 	switch random.IntN(8) {
 	case 0:
 		op = s.Peek
-	case 1: // it may charge two keys, and give one back
+	case 1: // two keys, one of which may be charged and given back
 		checks[0].Key = append(checks[0].Key, " of two"...)
 		checks = append(checks, core.Check{Key: []byte("other of two"), Rule: rule, Cost: 2})
 	}
@@ -258,7 +257,7 @@ func (h *hammer) call(t *testing.T, s *Store, rule *core.Rule, random *rand.Rand
 			t.Errorf("an error without a class: %v", err)
 		}
 		if classIs(err, store.ClassOpen) {
-			time.Sleep(rand.N(100 * time.Millisecond)) // or most calls would find it open
+			time.Sleep(rand.N(100 * time.Millisecond)) // or most calls would find the breaker open
 		}
 		return
 	}
@@ -272,8 +271,8 @@ func (h *hammer) call(t *testing.T, s *Store, rule *core.Rule, random *rand.Rand
 	}
 }
 
-// hammerContext returns a context with little time, or some, or none, or one
-// that is canceled under way.
+// hammerContext returns a context with some time, little, or none, or one that is
+// canceled while the call is under way.
 func hammerContext(random *rand.Rand) (context.Context, context.CancelFunc, time.Duration) {
 	left := time.Duration(random.Int64N(int64(60 * time.Millisecond)))
 	switch random.IntN(12) {
@@ -292,8 +291,8 @@ func hammerContext(random *rand.Rand) (context.Context, context.CancelFunc, time
 	return endsAt{context.Background(), time.Now().Add(left)}, func() {}, left
 }
 
-// checkJobs looks at the jobs that were given back: a second answer to one
-// would be in the way of its next owner's.
+// checkJobs checks the jobs in the pool. If one had an unread signal, its next owner would
+// take that for its own.
 func (h *hammer) checkJobs(t *testing.T) {
 	t.Helper()
 	for range 100 {
@@ -303,7 +302,7 @@ func (h *hammer) checkJobs(t *testing.T) {
 	}
 }
 
-// checkAnswers compares what callers were told with what Redis knows.
+// checkAnswers compares what callers were told with what Redis has counted.
 func (h *hammer) checkAnswers(t *testing.T, s *Store, n *node, rule *core.Rule) {
 	t.Helper()
 	h.calm.Store(true)
@@ -333,11 +332,11 @@ func (h *hammer) checkAnswers(t *testing.T, s *Store, n *node, rule *core.Rule) 
 	t.Logf("%d charged, %d told so, %d round trips lost their answer", charged, answered, h.lost.Load())
 }
 
-// gate holds round trips up until it opens.
+// gate holds round trips until it opens.
 type gate struct {
 	reached atomic.Int64
 	open    chan struct{}
-	err     error // for who comes through
+	err     error // for round trips that pass
 }
 
 func newGate(err error) *gate { return &gate{open: make(chan struct{}), err: err} }
@@ -387,7 +386,7 @@ func TestAFullQueueFailsAtOnce(t *testing.T) {
 	t.Logf("%d jobs were decided in %d round trips", len(waiting), trips)
 }
 
-func TestABreakerThatOpensTurnsAwayWhoWaits(t *testing.T) {
+func TestABreakerThatOpensFailsJobsInTheQueue(t *testing.T) {
 	t.Parallel()
 	const waiters = 3000 // more than five batches take along
 	g := newGate(io.EOF)
@@ -415,7 +414,7 @@ func TestABreakerThatOpensTurnsAwayWhoWaits(t *testing.T) {
 	if classes[store.ClassConnection]+classes[store.ClassOpen] != waiters {
 		t.Errorf("errors by class: %v", classes)
 	}
-	// Those under way when it opens may each begin another before they know.
+	// Each round trip under way when it opens may begin another one before it notices.
 	if most := int64(breakerFailures + 3*maxInFlight); g.reached.Load() > most {
 		t.Errorf("%d round trips were made to a node that fails, want at most %d", g.reached.Load(), most)
 	}
@@ -426,8 +425,8 @@ func TestABreakerThatOpensTurnsAwayWhoWaits(t *testing.T) {
 	t.Logf("%d checks failed in %v and %d round trips: %v", waiters, time.Since(start), g.reached.Load(), classes)
 }
 
-// What one request's client does must not harm the requests that its round trip
-// takes along, nor open the breaker for all.
+// A client that hangs up must not affect the other requests of its round trip, nor open
+// the breaker.
 func TestAClientThatHangsUpHarmsNobody(t *testing.T) {
 	t.Parallel()
 	s, n, rule := storeUnder(t, ordeal{}, 1000)
@@ -442,7 +441,7 @@ func TestAClientThatHangsUpHarmsNobody(t *testing.T) {
 			s.route = &unknownRoute{singleRoute{n}}
 			_ = s.Take(ctx, checks, make([]core.Result, 2))
 			_ = s.Peek(ctx, checks, make([]core.Result, 2))
-			s.cleanup.wait(context.Background()) // which goes by the route
+			s.cleanup.wait(context.Background()) // it uses the route, too
 			s.route = &singleRoute{n}
 		}
 		n.quiet(t)
@@ -455,7 +454,7 @@ func TestAClientThatHangsUpHarmsNobody(t *testing.T) {
 	}
 }
 
-// A leader's client hangs up while the round trip is under way.
+// The client of the request that runs a batch hangs up while the round trip is under way.
 func TestABatchOutlivesItsLeadersClient(t *testing.T) {
 	t.Parallel()
 	g := newGate(nil)
@@ -465,7 +464,7 @@ func TestABatchOutlivesItsLeadersClient(t *testing.T) {
 		canceled = canceled || ctx.Err() != nil
 		return err
 	}}, 1000)
-	n.connected.Store(true) // the request makes the round trip itself
+	n.connected.Store(true) // so that the request makes the round trip itself
 	ctx, cancel := context.WithTimeout(context.Background(), time.Hour)
 	done := make(chan error)
 	go func() {
@@ -480,8 +479,8 @@ func TestABatchOutlivesItsLeadersClient(t *testing.T) {
 	}
 }
 
-// Checks that have next to no time left say nothing of the node, nor of how
-// long a probe may take.
+// Checks with hardly any time left say nothing about the node, and do not shorten the
+// time of a probe.
 func TestShortDeadlinesNeitherOpenABreakerNorKeepItOpen(t *testing.T) {
 	t.Parallel()
 	s, n, rule := storeUnder(t, ordeal{before: func(context.Context) error {
@@ -502,7 +501,7 @@ func TestShortDeadlinesNeitherOpenABreakerNorKeepItOpen(t *testing.T) {
 	if n.breaker.isOpen() {
 		t.Error("the breaker is open")
 	}
-	n.typicalTimeout.Store(int64(time.Millisecond)) // had there been nothing else for long
+	n.typicalTimeout.Store(int64(time.Millisecond)) // as after many checks with short deadlines
 	for range breakerFailures {
 		n.fail(n.storeError(store.ClassTimeout, io.EOF))
 	}
@@ -512,8 +511,8 @@ func TestShortDeadlinesNeitherOpenABreakerNorKeepItOpen(t *testing.T) {
 	awaitThat(t, "a probe to close it", func() bool { return within(time.Minute) == nil })
 }
 
-// go-redis's TLS dialer knows DialTimeout and no deadline. A request must not
-// wait for it, nor must those behind it.
+// go-redis's TLS dialer keeps to DialTimeout and to no deadline. Neither a request nor
+// those behind it may wait for it.
 func TestAHandshakeThatHangsHoldsNobodyPastTheDeadline(t *testing.T) {
 	t.Parallel()
 	silent, err := net.Listen("tcp", "127.0.0.1:0")
@@ -549,8 +548,8 @@ func TestAHandshakeThatHangsHoldsNobodyPastTheDeadline(t *testing.T) {
 	t.Logf("the slowest check took %v, the breaker opened after %d", worst, opened)
 }
 
-// The context of a call is the caller's again when the call returns: what goes
-// on in the background must not look at it.
+// When a call returns, its context is the caller's again, and the background must not
+// use it.
 func TestWhatIsGivenBackLaterHasAContextOfItsOwn(t *testing.T) {
 	t.Parallel()
 	asked := make(chan any, 10)

@@ -26,8 +26,8 @@ func operation(key string, rule *core.Rule, once string) core.Check {
 	return c
 }
 
-// Whatever a client calls its operation, its mark is a short key in the slot of
-// the client's own, which expires with the operation's ttl.
+// Whatever key a client chooses for its operation, the mark is a short Redis key in the
+// slot of the client's value, and expires with the operation's ttl.
 func TestAMarkIsAKeyOfItsOwn(t *testing.T) {
 	t.Parallel()
 	store, server, prefix := newStore(t)
@@ -69,7 +69,7 @@ func TestAnOperationIsOneRoundTrip(t *testing.T) {
 	server := redistest.Start(t)
 	store := redisstore.New(server.Client(t))
 	rule, other := onceRule(t, core.PerHour(5).Named("a")), onceRule(t, core.PerHour(5).FixedWindow().Named("b"))
-	take(t, store, operation("k", rule, "first"), operation("k", other, "first")) // teaches the server the script
+	take(t, store, operation("k", rule, "first"), operation("k", other, "first")) // loads the script
 	before := server.Commandstats(t)
 	take(t, store, operation("k", rule, "op"), operation("k", other, "op"), check("all", mustRule(t, core.PerHour(5).Named("c")), 1))
 	after := server.Commandstats(t)
@@ -78,8 +78,8 @@ func TestAnOperationIsOneRoundTrip(t *testing.T) {
 	}
 }
 
-// The mark of an operation is a value like others: what can't be read is an
-// outage, and nothing is charged.
+// A mark is a value like others: one that can't be read is an outage, and nothing is
+// charged.
 func TestAForeignMarkIsAnOutage(t *testing.T) {
 	t.Parallel()
 	store, server, prefix := newStore(t)
@@ -98,16 +98,16 @@ func TestAForeignMarkIsAnOutage(t *testing.T) {
 	}
 }
 
-// Neither the denial cache nor leases decide for an operation that may have been
-// charged.
-func TestRepeatsPassCacheAndLeases(t *testing.T) {
+// Neither the denial cache nor prefetched slices decide for an operation that may have
+// been charged.
+func TestRepeatsPassCacheAndPrefetch(t *testing.T) {
 	t.Parallel()
 	rule := onceRule(t, core.PerDay(1000).FixedWindow())
 	store, _, _ := newStore(t, redisstore.Config{DenialCache: redisstore.DenialCache{Age: long, Size: 64}, Prefetch: redisstore.Prefetch{Fraction: 0.5, MaxAge: 100 * time.Millisecond}})
 	if first := take(t, store, operation("k", rule, "op"))[0]; !first.Charged {
 		t.Fatalf("the first: %+v", first)
 	}
-	for range 400 { // hot, and leased by now where it can be
+	for range 400 { // hot by now, and prefetched if that were possible
 		take(t, store, check("k", rule, 1))
 	}
 	for range 400 {
@@ -118,7 +118,7 @@ func TestRepeatsPassCacheAndLeases(t *testing.T) {
 	for got := (core.Result{Allowed: true}); got.Allowed; {
 		got = take(t, store, check("k", rule, 1))[0]
 	}
-	time.Sleep(200 * time.Millisecond) // what leases held is back
+	time.Sleep(200 * time.Millisecond) // what slices held is back
 	for got := (core.Result{Allowed: true}); got.Allowed; {
 		got = take(t, store, check("k", rule, 1))[0]
 	}
@@ -135,8 +135,8 @@ func TestRepeatsPassCacheAndLeases(t *testing.T) {
 	}
 }
 
-// Several stores, as several processes have: of a thousand repeats at once of one
-// operation, one is charged.
+// Of a thousand repeats of one operation at once, on several stores as several processes
+// have them, one is charged.
 func TestParallelRepeatsOfSeveralStores(t *testing.T) {
 	t.Parallel()
 	server, prefix := redistest.Shared(t), redistest.Prefix(t)

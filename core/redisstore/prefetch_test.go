@@ -16,8 +16,8 @@ import (
 	"github.com/weblimit/weblimit/internal/test/storetest"
 )
 
-// Callers who ask a few times are answered as without prefetching. A millisecond is no
-// time for a key of the suite to become hot in.
+// Keys that are not hot are answered as without prefetching. No key of the suite becomes
+// hot within a millisecond.
 func TestRedisWithPrefetch(t *testing.T) {
 	t.Parallel()
 	server := redistest.Shared(t)
@@ -26,9 +26,9 @@ func TestRedisWithPrefetch(t *testing.T) {
 	})
 }
 
-// Four processes, each with its own connections, and a quota that does not refill
-// while they ask: never more than it is granted, and what is not is there again
-// when the slices are over.
+// Four processes, each with its own connections, share a quota that does not refill while
+// they ask. They never grant more than the quota, and what they have not granted is
+// available again when the slices are over.
 func TestPrefetchOfManyProcesses(t *testing.T) {
 	t.Parallel()
 	const quota, stores, goroutines, rounds = 20_000, 4, 16, 400 // 25,600 requests

@@ -22,15 +22,15 @@ const (
 	hammerQuota      = 500
 	hammerRounds     = 4 // 4 × 64 × 4 requests for a quota of 500
 
-	// hammerWindow lets nothing refill while the test runs, and has no edge near it.
+	// hammerWindow is so long that nothing refills and no window ends while the test runs.
 	hammerWindow = 40 * 365 * 24 * time.Hour
 )
 
-// hammerOrder is what a process of the test below is told to do.
+// hammerOrder holds the instructions for a process of the test below.
 type hammerOrder struct{ Network, Addr, Prefix string }
 
-// Exactly the quota passes when many goroutines of many processes ask for one
-// key at once, whatever the algorithm and the cost.
+// When many goroutines of many processes ask for one key at once, exactly the quota
+// passes, whatever the algorithm and the cost.
 func TestExactAcrossProcesses(t *testing.T) {
 	t.Parallel()
 	server, prefix := redistest.Shared(t), redistest.Prefix(t)

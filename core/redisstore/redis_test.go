@@ -39,7 +39,7 @@ func TestARequestIsOneRoundTrip(t *testing.T) {
 		check("user:1", mustRule(t, core.PerDay(100).FixedWindow().Named("b")), 1),
 		check("all", mustRule(t, core.PerHour(2).SlidingLog().Named("c")), 1),
 	}
-	take(t, store, checks...) // teaches the server the script
+	take(t, store, checks...) // loads the script
 	before := server.Commandstats(t)
 	for range 5 {
 		take(t, store, checks...)
@@ -59,8 +59,8 @@ func TestARequestIsOneRoundTrip(t *testing.T) {
 	}
 }
 
-// A key without expiry would lock its client out for ever; one that expires too
-// early refills early; one that every request extends never ends.
+// A key that never expires would lock its client out for ever. One that expires too early
+// would refill early. One that every request extends would never end.
 func TestEveryKeyExpiresWhenItIsFullAgain(t *testing.T) {
 	t.Parallel()
 	store, server, prefix := newStore(t)
@@ -149,7 +149,7 @@ func TestAllLimitsOfAKeyAreOneValue(t *testing.T) {
 	}
 }
 
-// A node that forgot the script has not run it, so sending it again is safe.
+// A node that does not know the script has not run it, so sending it again is safe.
 func TestScriptIsSentAgainToANodeThatForgotIt(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t)
@@ -199,8 +199,8 @@ func TestStoresOfOtherPrefixesShareNothing(t *testing.T) {
 	}
 }
 
-// A connection that breaks after the command was sent leaves open whether it
-// ran: sending it again could charge twice.
+// If a connection breaks after the command was sent, it is unknown whether it ran. Sending
+// it again could charge twice.
 func TestACheckThatMayHaveRunIsNotSentAgain(t *testing.T) {
 	t.Parallel()
 	listener, err := net.Listen("unix", filepath.Join(t.TempDir(), "s"))
@@ -229,7 +229,7 @@ func TestACheckThatMayHaveRunIsNotSentAgain(t *testing.T) {
 	}
 }
 
-// breakAfterScript answers a client's greeting, and hangs up on a script.
+// breakAfterScript answers HELLO, and closes the connection when it gets a script.
 func breakAfterScript(conn net.Conn, sent *atomic.Int64) {
 	defer func() { _ = conn.Close() }()
 	for lines := bufio.NewScanner(conn); lines.Scan(); {

@@ -21,7 +21,8 @@ func quota(n int64) core.Limit {
 	return core.Per(n, 30*24*time.Hour).FixedWindow().By(keyfuncs.Everyone())
 }
 
-// unitsLeft returns what is left of a limiter's first limit, once all is settled.
+// unitsLeft returns what a limiter's first limit has left, once all reservations are
+// settled.
 func unitsLeft(t *testing.T, l *core.Limiter, key string) int64 {
 	t.Helper()
 	if err := l.Drain(t.Context()); err != nil {
@@ -34,8 +35,8 @@ func unitsLeft(t *testing.T, l *core.Limiter, key string) int64 {
 	return d.Results()[0].Remaining
 }
 
-// However many requests come at once, what is spent beyond the limit is what those
-// under way turn out to cost beyond their estimates.
+// However many requests come at once, the limit is exceeded only by what those under way
+// turn out to cost beyond their estimates.
 func TestParallelRequestsOverrunByTheirEstimatesErrorOnly(t *testing.T) {
 	t.Parallel()
 	const limit, estimate, callers = 10_000, 100, 64
@@ -55,7 +56,7 @@ func TestParallelRequestsOverrunByTheirEstimatesErrorOnly(t *testing.T) {
 				spent.Add(cost)
 				excess.Add(max(cost-estimate, 0))
 				ctx := core.NewContext(context.Background(), d)
-				for rest := cost; rest > 0; rest -= 10 { // as a stream tells
+				for rest := cost; rest > 0; rest -= 10 { // as a stream reports it
 					if err := core.Charge(ctx, min(rest, 10)); err != nil {
 						t.Error(err)
 					}
@@ -73,7 +74,7 @@ func TestParallelRequestsOverrunByTheirEstimatesErrorOnly(t *testing.T) {
 	}
 }
 
-// More settlements than can wait are made by the requests themselves: none is lost.
+// If more settlements come than can wait, the requests make them themselves: none is lost.
 func TestMoreSettlementsThanCanWait(t *testing.T) {
 	t.Parallel()
 	const requests, keys = 12_000, 300
@@ -108,8 +109,8 @@ func TestMoreSettlementsThanCanWait(t *testing.T) {
 	}
 }
 
-// A store that does not answer when a request is settled loses that, and says so:
-// the client has less, never more.
+// A settlement that the store does not answer is lost, and reported. The client has less
+// then, never more.
 func TestSettlementsThatAreLost(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t)

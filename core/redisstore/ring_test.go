@@ -37,7 +37,7 @@ func TestRing(t *testing.T) {
 	})
 }
 
-// The Ring's own view of its shards may change: keys stay where they are.
+// Keys stay with their shard, however the Ring's own view of its shards changes.
 func TestRingWhoseShardIsTakenOutAndPutBack(t *testing.T) {
 	t.Parallel()
 	client, addrs := newRing(t)

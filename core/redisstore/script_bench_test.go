@@ -18,11 +18,11 @@ const (
 )
 
 // BenchmarkScript reports what a request costs within Redis, by its own account
-// (INFO commandstats), on 100,000 keys that were all asked for before, and the
-// memory of a key. The empty script and the shortest one that counts exactly,
-// without any answer but yes and no, are what to compare with.
+// (INFO commandstats), on 100,000 keys that were all asked for before, and the memory of
+// a key. Compare it with the empty script, and with the shortest script that counts
+// exactly and answers only yes or no.
 func BenchmarkScript(b *testing.B) {
-	// The records live on from one request for a key to the next.
+	// The windows are so long that records last from one request for a key to the next.
 	hour := core.PerHour(1_000).Named("hour")
 	buckets := []core.Limit{
 		hour,
@@ -69,7 +69,7 @@ func BenchmarkScript(b *testing.B) {
 	}
 }
 
-// plainGCRA is a token bucket in its shortest form.
+// plainGCRA is the shortest script of a token bucket.
 const plainGCRA = `
 local time = redis.call('TIME')
 local now = time[1] * 1000000 + time[2]
@@ -83,7 +83,7 @@ return 1`
 
 func scriptKey(n int) string { return fmt.Sprint("u", n) }
 
-// benchmarkScript sends requests for random keys in so many calls a round trip.
+// benchmarkScript sends requests for random keys, in this many calls per round trip.
 func benchmarkScript(b *testing.B, calls int, limits []core.Limit) {
 	server := redistest.Start(b)
 	client := server.Client(b)
@@ -144,8 +144,8 @@ func benchmarkPlain(b *testing.B, source string) {
 	measureScript(b, server, client, func() { ask(func(int) int { return rand.IntN(scriptKeys) }) })
 }
 
-// measureScript reports the time of the scripts in the rounds that ask makes, by
-// request, and the bytes of a key.
+// measureScript reports the time of the scripts that ask runs, per request, and the bytes
+// of a key.
 func measureScript(b *testing.B, server *redistest.Server, client *redis.Client, ask func()) {
 	const sample = 1000
 	bytes := int64(0)

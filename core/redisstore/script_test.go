@@ -15,8 +15,8 @@ import (
 	"github.com/weblimit/weblimit/keyfuncs"
 )
 
-// A call of one group of one key goes its own way through the script, and the
-// groups of a larger call share keys and what is parsed. It must not matter.
+// The script has a short path for a call of one group of one key, and the groups of a
+// larger call share keys and what is parsed. The answers must be the same.
 func TestGroupsAreDecidedTogetherAsOneByOne(t *testing.T) {
 	t.Parallel()
 	client := redistest.Shared(t).Client(t)
@@ -28,7 +28,7 @@ func TestGroupsAreDecidedTogetherAsOneByOne(t *testing.T) {
 		before := now
 		for round := range 60 {
 			if random.IntN(8) == 0 {
-				rules[random.IntN(len(rules))] = scriptRules(random)[0] // under a name that may be another's, too
+				rules[random.IntN(len(rules))] = scriptRules(random)[0] // under a name that another rule may have, too
 			}
 			var a, b []*job
 			var asked [][]core.Check
@@ -52,7 +52,7 @@ func TestGroupsAreDecidedTogetherAsOneByOne(t *testing.T) {
 				}
 				pa.seal(together)
 				pb.seal(oneByOne)
-				pa.mergeable = false // or it would be decided with its equals, before others
+				pa.mergeable = false // or it would be merged with equal jobs, and decided before others
 				a, b, asked = append(a, pa), append(b, pb), append(asked, checks)
 			}
 			runBatch(t, client, now, a...)
@@ -85,7 +85,7 @@ func TestGroupsAreDecidedTogetherAsOneByOne(t *testing.T) {
 	}
 }
 
-// One bad value must not harm the others of its call, nor charge them twice.
+// A bad value must neither fail the other groups of its call nor charge them twice.
 func TestABadValueFailsItsGroupOnly(t *testing.T) {
 	t.Parallel()
 	client, prefix := redistest.Shared(t).Client(t), redistest.Prefix(t)
@@ -122,7 +122,7 @@ func TestABadValueFailsItsGroupOnly(t *testing.T) {
 	}
 }
 
-// valuesOf returns what a client key holds: the value, and its marks.
+// valuesOf returns the value of a client key, and its marks.
 func valuesOf(t *testing.T, client *redis.Client, prefix, name string) string {
 	t.Helper()
 	values := client.Get(t.Context(), prefix+name).Val()
@@ -157,7 +157,7 @@ var (
 	scriptOnces = []string{"op-1", "op-2"}
 )
 
-// scriptRules returns limits of three names, some of which have several numbers.
+// scriptRules returns rules of limits, some of which share a name with other numbers.
 func scriptRules(random *rand.Rand) []core.Rule {
 	var rules []core.Rule
 	for range 5 {

@@ -9,8 +9,9 @@ import (
 	"github.com/weblimit/weblimit/core"
 )
 
-// Whatever order the limits are named in, a limit for each client is asked before
-// one for each tenant, and that before one for all. What can't deny is asked last.
+// Whatever the order of a request's limits, the slot of a limit for each client is asked
+// before that of a limit for each tenant, and that before that of a limit for all. Slots
+// that can't deny are asked last.
 func TestSlotsAreAskedFromTheClientsOwnToTheCommonOne(t *testing.T) {
 	t.Parallel()
 	var s Store
@@ -48,7 +49,7 @@ func TestSlotsAreAskedFromTheClientsOwnToTheCommonOne(t *testing.T) {
 	}
 }
 
-func TestLogsAreAsLongAsTheyHaveBeenOfLate(t *testing.T) {
+func TestLogsAreAsLongAsTheyHaveRecentlyBeen(t *testing.T) {
 	t.Parallel()
 	var l logLengths
 	rule := mustRule(core.PerDay(5000).SlidingLog().Named("log"))

@@ -12,9 +12,9 @@ import (
 	"github.com/weblimit/weblimit/internal/test/redistest"
 )
 
-// BenchmarkSlots reports what a request costs whose limits are in several slots of
-// three masters: the median of its time, and the calls of the script that it makes,
-// those in the background included. One client asks, and nothing is cached.
+// BenchmarkSlots reports what a request costs whose limits are in several slots of three
+// masters: its median time, and the calls of the script, including those in the
+// background. One client asks, and nothing is cached.
 func BenchmarkSlots(b *testing.B) {
 	wide := core.PerDay(1_000_000_000).FixedWindow()
 	narrow := core.Per(1, 1000*time.Hour)
@@ -42,7 +42,7 @@ func benchmarkSlots(b *testing.B, limits []core.Limit) {
 	for i, l := range limits {
 		rules[i] = mustRule(b, l.Named(fmt.Sprint("limit", i)))
 	}
-	// The first limit is for each client, the last for all: the store has seen that.
+	// The store has learned that the first limit is for each client and the last for all.
 	ask := func(client int) {
 		checks, results := make([]core.Check, len(rules)), make([]core.Result, len(rules))
 		for i := range checks {
@@ -69,7 +69,7 @@ func benchmarkSlots(b *testing.B, limits []core.Limit) {
 		ask(len(took) % 100)
 		took = append(took, time.Since(start))
 	}
-	time.Sleep(10 * time.Millisecond) // what is in the background
+	time.Sleep(10 * time.Millisecond) // until the background is done
 	slices.Sort(took)
 	b.ReportMetric(float64(took[len(took)/2].Microseconds()), "p50-µs")
 	b.ReportMetric(float64(calls()-before)/float64(len(took)), "calls/op")

@@ -12,14 +12,14 @@ import (
 	"github.com/weblimit/weblimit/keyfuncs"
 )
 
-// One charge reaches a level, whichever process makes it: one usage mail each.
+// Whichever process makes the charge that reaches a level, there is one event per level.
 func TestUsageEventsOnceOverAllProcesses(t *testing.T) {
 	t.Parallel()
 	server, prefix := redistest.Shared(t), redistest.Prefix(t)
 	var mu sync.Mutex
 	events := map[string]map[float64]int{}
 	var all sync.WaitGroup
-	for range 4 { // each as a process would have it: a client, store and limiter of its own
+	for range 4 { // each as in a process of its own: with its own client, store and limiter
 		limiter, err := core.New(core.Config{
 			Store: redisstore.New(server.Client(t), redisstore.Config{Prefix: prefix}),
 			Limits: []core.Limit{
@@ -60,7 +60,7 @@ func TestUsageEventsOnceOverAllProcesses(t *testing.T) {
 	}
 }
 
-// redisFarDay is a day of the month that is not about to begin.
+// redisFarDay is a day of the month that does not begin soon.
 func redisFarDay() int {
 	return (time.Now().UTC().Day()+13)%28 + 1
 }
