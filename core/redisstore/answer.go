@@ -34,7 +34,7 @@ func (j *job) readAnswer(checks []store.Check, results []store.Result) error {
 		}
 	}
 	if j.judgeOnly {
-		granted = 0
+		granted = 0 // its holds did not fit, so nothing was charged
 	}
 	j.granted = j.Op == take && j.before < granted
 	left = j.reply
@@ -123,11 +123,12 @@ func (j *job) isTentative(a script.Answer, check *store.Check) bool {
 // blocked.
 func (j *job) result(a script.Answer, check *store.Check, granted int, blocked int64) store.Result {
 	rule, cost, fits := check.Rule, check.Cost, a.Fits()
+	// A shadow check that does not fit is not charged, even if the job is granted.
 	repeated := check.Once != nil && fits == script.Repeated && (j.Op == take || j.Op == peek)
 	charged := j.Op == charge || j.Op == renew || !repeated && j.Op == take && j.before < granted && j.before < fits
 	reading := store.Reading{At: j.at, Charged: charged, Blocked: blocked}
 	numbers := a
-	if charged {
+	if charged { // the script gives both readings of a log, before the charge and after
 		numbers = a.After(j.Op, rule.Algorithm)
 	}
 	for k := range script.Numbers(rule.Algorithm) {
@@ -141,7 +142,7 @@ func (j *job) result(a script.Answer, check *store.Check, granted int, blocked i
 		result := rule.Result(0, reading)
 		result.Repeated = result.Allowed // false if a block is in force
 		return result
-	case j.Op > peek:
+	case j.Op > peek: // there is no question whether it fits
 		return rule.Result(0, reading)
 	}
 	// The reading is from before all equal jobs, except that of a log.

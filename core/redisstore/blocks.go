@@ -149,6 +149,7 @@ func (l *lister) read(ctx context.Context, server redis.Cmdable, keys []string) 
 	if len(keys) == 0 {
 		return true, nil
 	}
+	// One round trip for the values and the time by which blocks are in force.
 	pipe := server.Pipeline()
 	clock := pipe.Time(ctx)
 	values := make([]*redis.StringCmd, len(keys))

@@ -22,9 +22,11 @@ type clusterRoute struct {
 
 	nodes sync.Map // from address to *clusterNode
 
-	waiting  atomic.Pointer[firstLoad] // nil unless checks wait for the first map
-	attempts chan struct{}             // holds one element per attempt to load the map
-	attempt  atomic.Int64              // when the last attempt began, on the monotonic clock
+	attempts chan struct{} // holds one element per attempt to load the map
+	attempt  atomic.Int64  // when the last attempt began, on the monotonic clock
+
+	mu     sync.Mutex
+	loaded chan struct{} // closed when there is a map; nil unless checks wait for one. Guarded by mu.
 }
 
 // clusterNode is a node with the client that it was made of. go-redis makes another
@@ -33,9 +35,6 @@ type clusterNode struct {
 	*node
 	client *redis.Client
 }
-
-// firstLoad is the wait for the map of slots, which several checks share.
-type firstLoad struct{ done chan struct{} }
 
 const (
 	// loadTimeout is how long an attempt to load the map of slots may take.
@@ -67,7 +66,9 @@ func newClusterRoute(s *Store, c *redis.ClusterClient) *clusterRoute {
 	return r
 }
 
-// learn returns the node of a client, which it makes if it is not known yet.
+// learn returns the node of a client, which it makes if it is not known yet. If two
+// goroutines make it at once, the last one stays known, and the other one serves only the
+// jobs that it was made for.
 func (r *clusterRoute) learn(c *redis.Client) *node {
 	addr := c.Options().Addr
 	if known, ok := r.nodes.Load(addr); ok && known.(*clusterNode).client == c {
@@ -79,8 +80,8 @@ func (r *clusterRoute) learn(c *redis.Client) *node {
 	return n.node
 }
 
-// reload has go-redis load the map again, in the background, unless it has just begun
-// to.
+// reload has go-redis load the map again, in the background, unless an attempt has just
+// begun. It is called after each redirection and each failure of a node.
 func (r *clusterRoute) reload() {
 	now, last := monotonic(), r.attempt.Load()
 	if last != 0 && now-last < int64(loadEvery) || !r.attempt.CompareAndSwap(last, now) {
@@ -101,6 +102,7 @@ func (r *clusterRoute) reload() {
 
 func (r *clusterRoute) slot(prefix string, clientKey []byte) int { return hashSlot(prefix, clientKey) }
 
+// node asks go-redis, which knows the master of each slot once the map is loaded.
 func (r *clusterRoute) node(ctx context.Context, j *job) (*node, error) {
 	key := string(j.Key(0))
 	c, err := r.client.MasterForKey(canceled, key)
@@ -116,34 +118,37 @@ func (r *clusterRoute) node(ctx context.Context, j *job) (*node, error) {
 }
 
 // waitForMap waits until the map of slots is loaded, but no longer than the context.
-// One goroutine loads it for all who wait.
+// One goroutine loads it for all that wait.
 func (r *clusterRoute) waitForMap(ctx context.Context) error {
-	mine := &firstLoad{make(chan struct{})}
-	load := mine
-	for !r.waiting.CompareAndSwap(nil, mine) {
-		if load = r.waiting.Load(); load != nil {
-			break
-		}
-		load = mine // it has just ended: try again
+	r.mu.Lock()
+	loaded := r.loaded
+	if loaded == nil {
+		loaded = make(chan struct{})
+		r.loaded = loaded
+		go r.loadMap(loaded)
 	}
-	if load == mine {
-		go func() {
-			for end := time.Now().Add(loadTimeout); time.Now().Before(end); time.Sleep(5 * time.Millisecond) {
-				r.reload()
-				if _, err := r.client.MasterForKey(canceled, "any"); err == nil {
-					break
-				}
-			}
-			r.waiting.Store(nil)
-			close(mine.done)
-		}()
-	}
+	r.mu.Unlock()
 	select {
-	case <-load.done:
+	case <-loaded:
 		return nil
 	case <-ctx.Done():
 		return errors.Join(errors.New("the map of the Cluster's slots is not loaded yet"), ctx.Err())
 	}
+}
+
+// loadMap starts attempts to load the map until there is one, and then wakes all that
+// wait. It gives up after loadTimeout; the next check starts it again.
+func (r *clusterRoute) loadMap(loaded chan struct{}) {
+	for end := time.Now().Add(loadTimeout); time.Now().Before(end); time.Sleep(5 * time.Millisecond) {
+		r.reload()
+		if _, err := r.client.MasterForKey(canceled, "any"); err == nil {
+			break
+		}
+	}
+	r.mu.Lock()
+	r.loaded = nil
+	r.mu.Unlock()
+	close(loaded)
 }
 
 // follow returns the node of the redirection. A node that is not known yet is known

@@ -47,7 +47,7 @@ func classOf(err error) store.Class {
 		return classOfReply(reply.Error())
 	}
 	var timeout net.Error
-	switch {
+	switch { // errors of connections
 	case errors.Is(err, redis.ErrClosed):
 		return store.ClassClosed
 	case errors.Is(err, context.DeadlineExceeded), errors.Is(err, context.Canceled):

@@ -21,7 +21,8 @@ const logLengthPeriod = 10 * time.Second
 
 // logLengths holds the lengths of the longest recent logs, by the id of the limit, each
 // a packed recentLength. Limits whose ids collide share an entry. A log is as long as
-// it has been used, which is mostly much less than it can be.
+// it has been used, which is mostly much less than it can be. Each check of a log reads
+// and notes a length, so an entry is one atomic word and no lock.
 type logLengths [256]atomic.Uint64
 
 // isLog reports whether a rule keeps an entry for each request that counts.

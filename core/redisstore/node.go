@@ -37,11 +37,12 @@ func (n *node) do(ctx context.Context, j *job) error {
 	if err != nil {
 		return err
 	}
-	if b == nil {
+	if b == nil { // queued
 		return n.wait(ctx, j)
 	}
 	ends, bounded := ctx.Deadline()
 	if left := time.Until(ends); bounded && left > 0 && !n.connected.Load() {
+		// Connecting may not keep to the deadline, and this goroutine must.
 		n.noteTimeout(left)
 		go n.background(left, b)
 		return n.wait(ctx, j)
@@ -136,7 +137,7 @@ func (n *node) run(ctx context.Context, b *batch, leader *job) {
 	} else {
 		n.roundTrip(context.WithoutCancel(ctx), 0, b)
 	}
-	n.next()
+	n.next() // first, so that Redis is busy while the answers are read
 	b.finishExcept(leader)
 	b.release()
 }

@@ -35,7 +35,7 @@ type batchQueue struct {
 	queue    []*job // in order of arrival. Guarded by mu.
 }
 
-// enqueue queues jobs. If a place is free, it takes that instead, and returns a
+// enqueue queues jobs, all of them or none. If a place is free, it takes that instead, and returns a
 // batch of the jobs: the caller has to see to it that the batch is run.
 func (n *node) enqueue(js ...*job) (*batch, error) {
 	if n.breaker.isOpen() {
@@ -44,8 +44,9 @@ func (n *node) enqueue(js ...*job) (*batch, error) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	if n.inFlight < maxInFlight {
+		// With a place free, the queue is empty: next frees a place only then.
 		if n.inFlight == 0 {
-			n.progress.Store(monotonic())
+			n.progress.Store(monotonic()) // or a node that was idle for long would look stuck
 		}
 		n.inFlight++
 		b := newBatch()
@@ -85,6 +86,7 @@ func (n *node) nextBatch() *batch {
 	var b *batch
 	taken, logEntries := 0, 0
 	for _, j := range n.queue {
+		// At least one job, however long its log is.
 		if b != nil && (len(b.jobs) == maxJobs || logEntries+j.logEntries > maxLogEntries) {
 			break
 		}
@@ -115,7 +117,7 @@ func (n *node) chooseRunner(b *batch) {
 		}
 	}
 	for _, j := range b.jobs {
-		if !j.isAbandoned() {
+		if !j.isAbandoned() { // somebody waits, so the round trip is worth making
 			go n.background(time.Duration(n.typicalTimeout.Load()), b)
 			return
 		}

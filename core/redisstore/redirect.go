@@ -22,7 +22,7 @@ type redirection struct {
 func (r redirection) Error() string { return r.reply.Error() }
 func (r redirection) Unwrap() error { return r.reply }
 
-// redirectionOf reads an error as a redirection.
+// redirectionOf reads an error as a redirection: "MOVED 3999 127.0.0.1:6381".
 func redirectionOf(err error) (redirection, bool) {
 	var reply redis.Error
 	if !errors.As(err, &reply) {

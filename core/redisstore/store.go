@@ -29,8 +29,11 @@ type Store struct {
 	denials    *denialCache         // nil if none is kept
 	prefetched *prefetch.Prefetcher // nil if nothing is prefetched
 
-	logLengths   logLengths
-	openBreakers atomic.Int32 // nodes whose breaker is open
+	logLengths logLengths
+
+	// openBreakers counts the nodes whose breaker is open. It may count a node that a
+	// Cluster or Ring has replaced meanwhile, so it only says where to look.
+	openBreakers atomic.Int32
 
 	// For requests with keys in several slots.
 	cardinalities cardinalities
