@@ -82,12 +82,12 @@ func (c *cleanup) run(s *Store) {
 	}
 }
 
-// next notes that the last jobs are done, wakes who waits for them, and returns the
-// next ones. If it returns none, the goroutine has to end.
-func (c *cleanup) next(last []*job) []*job {
+// next notes that jobs are done, wakes the requests that wait for them, and returns the
+// next jobs, in the same array. If it returns none, the goroutine has to end.
+func (c *cleanup) next(js []*job) []*job {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.removed += int64(len(last))
+	c.removed += int64(len(js))
 	c.waiters = slices.DeleteFunc(c.waiters, func(w cleanupWaiter) bool {
 		if w.removed > c.removed {
 			return false
@@ -96,7 +96,7 @@ func (c *cleanup) next(last []*job) []*job {
 		return true
 	})
 	n := min(len(c.queue), cleanupsAtOnce)
-	js := append(last[:0], c.queue[:n]...)
+	js = append(js[:0], c.queue[:n]...)
 	c.queue = slices.Delete(c.queue, 0, n)
 	c.running = n > 0
 	return js

@@ -11,10 +11,10 @@ const (
 	// Hold stands for a hold among the checks of a group: it is the penalty of no check.
 	Hold = math.MinInt
 
-	// Holds are counted in a sliding window. Those that nobody clears are gone after one
-	// or two HoldTimes.
-	holdAlgorithm = store.SlidingWindow
+	// HoldTime is the length of the sliding window in which holds are counted. A hold that
+	// nobody removes expires after one or two of these times.
 	HoldTime      = time.Second
+	holdAlgorithm = store.SlidingWindow
 
 	// HoldRoom is how many holds a key can have.
 	HoldRoom = 1 << 30
