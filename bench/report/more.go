@@ -89,7 +89,7 @@ func (all *results) breakers() string {
 	return b.String()
 }
 
-// pipelines sets the combiner beside the pipeliner of go-redis.
+// pipelines sets the queue beside the pipeliner of go-redis.
 func (all *results) pipelines() string {
 	var b strings.Builder
 	b.WriteString("| | weblimit | go-redis-auto | go-redis-duplex |\n|---|---:|---:|---:|\n")
