@@ -88,7 +88,7 @@ func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	d, r, lost := h.decide(w, r)
-	stdhttp.Answer(w, r, d, h.next, h.config.Denied)
+	stdhttp.Answer(h.limiter, w, r, d, h.next, h.config.Denied)
 	if lost {
 		h.mounts.learn(chi.RouteContext(r.Context()))
 	}

@@ -31,12 +31,16 @@ func (l *Limiter) decideRequest(adapter string, r keyfuncs.Request, d *Decision,
 	}
 	d.limiter, d.binding, d.many = l, -1, room[:0]
 	var c *call
-	if l.bypasses(r) {
+	if len(l.bypass) > 0 && l.bypasses(r) {
 		d.Allowed, d.Reason = true, ReasonBypassed
 	} else {
 		c = calls.Get().(*call)
 		defer c.release()
-		l.decideLimits(c, r, d)
+		if l.direct != nil {
+			l.decideDirect(c, r, d)
+		} else {
+			l.decideLimits(c, r, d)
+		}
 	}
 	l.final(subject{request: r, adapter: adapter}, c, d)
 }
@@ -56,10 +60,6 @@ func (l *Limiter) bypasses(r keyfuncs.Request) bool {
 
 // decideLimits decides a request by the limits that apply to it.
 func (l *Limiter) decideLimits(c *call, r keyfuncs.Request, d *Decision) {
-	if l.direct != nil {
-		l.decideDirect(c, r, d)
-		return
-	}
 	for i := range l.limits {
 		if reason := c.ask(&l.limits[i], r); reason != ReasonUndecided {
 			d.refuse(reason, &l.limits[i], r)

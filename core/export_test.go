@@ -33,5 +33,8 @@ const MaxTiers = maxTiers
 // LowerRule is the rule of requests for which the condition of Reserve does not hold.
 func (l Limit) LowerRule() (Rule, error) { return l.lowerRule() }
 
+// Reserved reports whether something was charged that may still change.
+func (d *Decision) Reserved() bool { return d.held != nil }
+
 // Advise logs advice as the limiter does.
 func (l *Limiter) Advise(kind Advice, problem string) { l.advisor.advise(kind, problem) }

@@ -16,24 +16,26 @@ import (
 // Limiter decides requests by its limits. It is safe for concurrent use and has
 // nothing to close.
 type Limiter struct {
+	// What every decision reads comes first, in two cache lines.
 	store        Store
 	direct       *Memory // set if the short path applies: one limit, a memory store, nothing to settle, no observer
-	timeout      time.Duration
-	instead      *standIn  // while the store is out; shared by the store's limiters
-	fallback     *fallback // what Config.Fallback asks for, or nil
+	advisor      *advisor
 	limits       []limit
 	bypass       []keyfuncs.Condition
-	headers      headerStyle
-	policies     policies // of rules that depend on the request
-	details      []detail
 	observers    []Observer // nil if there is none
-	onWarning    func(context.Context, Warning)
-	warned       *Memory // which warnings were sent; nil if nobody wants them
-	advisor      *advisor
-	follows      bool // some limit wants to know what becomes of a request, or delays it
-	readsOutcome bool // some limit wants to know how a request ended
-	waits        bool // some limit delays requests
-	waitlist     waitlist
+	follows      bool       // some limit wants to know what becomes of a request, or delays it
+	readsOutcome bool       // some limit wants to know how a request ended
+	waits        bool       // some limit delays requests
+
+	timeout   time.Duration
+	instead   *standIn  // while the store is out; shared by the store's limiters
+	fallback  *fallback // what Config.Fallback asks for, or nil
+	headers   headerStyle
+	policies  policies // of rules that depend on the request
+	details   []detail
+	onWarning func(context.Context, Warning)
+	warned    *Memory // which warnings were sent; nil if nobody wants them
+	waitlist  waitlist
 }
 
 // limit is a Limit made ready.

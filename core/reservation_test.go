@@ -72,18 +72,18 @@ func TestRefundOnOutcomes(t *testing.T) {
 func TestOnlyWhatAsksForItIsReserved(t *testing.T) {
 	t.Parallel()
 	plain := limiterOn(t, core.NewMemory(), forAll(core.PerDay(1)))
-	if d := plain.AllowKey(t.Context(), "k", 1); adapter.Reserved(&d) || adapter.ReadsOutcome(&d) {
+	if d := plain.AllowKey(t.Context(), "k", 1); d.Reserved() || adapter.ReadsOutcome(&d) {
 		t.Error("a plain limit reserves")
 	}
 	estimate := limiterOn(t, core.NewMemory(), forAll(core.PerDay(1)).Estimate(1))
-	if d := estimate.AllowKey(t.Context(), "k", 1); !adapter.Reserved(&d) || adapter.ReadsOutcome(&d) {
+	if d := estimate.AllowKey(t.Context(), "k", 1); !d.Reserved() || adapter.ReadsOutcome(&d) {
 		t.Error("an estimate is reserved, and no outcome wanted")
 	}
 	refund := limiterOn(t, core.NewMemory(), forAll(core.PerDay(1)).RefundOn(core.Failures))
-	if d := refund.AllowKey(t.Context(), "k", 1); !adapter.Reserved(&d) || !adapter.ReadsOutcome(&d) {
+	if d := refund.AllowKey(t.Context(), "k", 1); !d.Reserved() || !adapter.ReadsOutcome(&d) {
 		t.Error("a refund is reserved, and the outcome wanted")
 	}
-	if d := refund.AllowKey(t.Context(), "k", 1); d.Allowed || adapter.Reserved(&d) {
+	if d := refund.AllowKey(t.Context(), "k", 1); d.Allowed || d.Reserved() {
 		t.Error("a denied request has nothing reserved")
 	}
 	var none core.Decision

@@ -10,6 +10,7 @@ func init() {
 	seam.Decide = (*Limiter).decideRequest
 	seam.Limits = func(l *Limiter) int { return len(l.limits) }
 	seam.InProcess = func(l *Limiter) bool { return l.instead.InProcess() }
+	seam.Settles = func(l *Limiter) bool { return l.follows }
 	seam.Reserved = func(d *Decision) bool { return d.held != nil }
 	seam.ReadsOutcome = func(d *Decision) bool { return d.held != nil && d.limiter.readsOutcome }
 	seam.Reservation = func(d *Decision) any {

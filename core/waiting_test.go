@@ -108,7 +108,7 @@ func TestWhoLeavesTheQueueFreesItsPlace(t *testing.T) {
 		synctest.Wait()
 		hangUp()
 		for range 5 {
-			if d := <-left; d.Allowed || d.Reason != core.ReasonCanceled || d.Status() != 503 || adapter.Reserved(&d) {
+			if d := <-left; d.Allowed || d.Reason != core.ReasonCanceled || d.Status() != 503 || d.Reserved() {
 				t.Errorf("%v, status %d; want it canceled, with 503", d.Reason, d.Status())
 			}
 		}

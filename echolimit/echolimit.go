@@ -75,7 +75,7 @@ func (h *handler) handle(c echo.Context, next echo.HandlerFunc) error {
 	next = h.place.watch(c, next)
 	d := h.decide(c)
 	switch {
-	case adapter.Reserved(d):
+	case h.limiter.Reserved(d):
 		return follow(c, d, next)
 	case d.Allowed:
 		return next(c)

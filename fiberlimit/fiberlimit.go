@@ -95,7 +95,7 @@ func (h *handler) handle(c *fiber.Ctx) error {
 	d, lost := h.decide(c)
 	var err error
 	switch {
-	case adapter.Reserved(d):
+	case h.limiter.Reserved(d):
 		err = follow(c, d)
 	case d.Allowed:
 		err = c.Next()

@@ -72,7 +72,7 @@ func (h *handler) handle(c *gin.Context) {
 	}
 	d, r := stdhttp.Decide(h.limiter, request{c}, c.Request, c.Writer.Header())
 	c.Request = r
-	if adapter.Reserved(d) {
+	if h.limiter.Reserved(d) {
 		follow(c, d)
 		return
 	}

@@ -83,7 +83,7 @@ func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	d, r := h.decide(w, r)
-	stdhttp.Answer(w, r, d, h.next, h.config.Denied)
+	stdhttp.Answer(h.limiter, w, r, d, h.next, h.config.Denied)
 }
 
 func (h *handler) decide(w http.ResponseWriter, r *http.Request) (*core.Decision, *http.Request) {

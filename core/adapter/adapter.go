@@ -12,6 +12,7 @@ var (
 	decide       = seam.Decide.(func(*core.Limiter, string, keyfuncs.Request, *core.Decision, []core.LimitResult))
 	limits       = seam.Limits.(func(*core.Limiter) int)
 	inProcess    = seam.InProcess.(func(*core.Limiter) bool)
+	settles      = seam.Settles.(func(*core.Limiter) bool)
 	reserved     = seam.Reserved.(func(*core.Decision) bool)
 	readsOutcome = seam.ReadsOutcome.(func(*core.Decision) bool)
 	reservation  = seam.Reservation.(func(*core.Decision) any)
@@ -23,12 +24,13 @@ type Limiter struct {
 	limiter *core.Limiter
 	name    string
 	limits  int
+	settles bool // some decisions reserve something; those of others need not be looked at
 }
 
 // New returns a limiter for an adapter of that name, such as "gin", by which observers know
 // it.
 func New(limiter *core.Limiter, name string) *Limiter {
-	return &Limiter{limiter, name, limits(limiter)}
+	return &Limiter{limiter, name, limits(limiter), settles(limiter)}
 }
 
 // Decide decides a request as [core.Limiter.Allow] does, and writes the decision to c, where
@@ -41,6 +43,11 @@ func (l *Limiter) Decide(r keyfuncs.Request, c *Context, room []core.LimitResult
 	decide(l.limiter, l.name, r, &c.Decision, room)
 }
 
+// Reserved reports whether the request was charged something that may still change: then
+// [core.Decision.Settle] must be called when the request ends, by a panic too. Otherwise
+// there is nothing to do.
+func (l *Limiter) Reserved(d *core.Decision) bool { return l.settles && reserved(d) }
+
 // Limits returns how many results a decision can have, so that an adapter can allocate room
 // for several together with the Context.
 func (l *Limiter) Limits() int { return l.limits }
@@ -49,11 +56,6 @@ func (l *Limiter) Limits() int { return l.limits }
 // [core.Memory], wrapped or not: n processes then allow n times its limits. An adapter for a
 // server that starts further processes should refuse that.
 func (l *Limiter) InProcess() bool { return inProcess(l.limiter) }
-
-// Reserved reports whether the request was charged something that may still change: then
-// [core.Decision.Settle] must be called when the request ends, by a panic too. Otherwise
-// there is nothing to do.
-func Reserved(d *core.Decision) bool { return reserved(d) }
 
 // ReadsOutcome reports whether Settle reads the outcome: otherwise an adapter need not find
 // out how the request ended.

@@ -24,7 +24,7 @@ func TestContextsInOneAnother(t *testing.T) {
 	if err := core.Charge(inner, 30); err != nil { // finds the estimate of the limiter around
 		t.Error(err)
 	}
-	if !adapter.Reserved(&outer.Decision) || adapter.Reserved(&inner.Decision) || adapter.ReadsOutcome(&outer.Decision) {
+	if !adapter.New(estimated, "test").Reserved(&outer.Decision) || adapter.New(plain, "test").Reserved(&inner.Decision) || adapter.ReadsOutcome(&outer.Decision) {
 		t.Error("only an estimate is reserved, and it reads no outcome")
 	}
 	outer.Decision.Settle(core.Outcome{})

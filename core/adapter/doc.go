@@ -3,6 +3,6 @@
 //
 // An adapter implements [keyfuncs.Request] over the framework's own request. For each
 // request it calls [Limiter.Decide], writes the decision's headers to the response, and
-// either goes on to the handler or answers the denial. Where [Reserved] says so, it calls
+// either goes on to the handler or answers the denial. Where [Limiter.Reserved] says so, it calls
 // core.Decision.Settle after the handler. The Example is a whole adapter for net/http.
 package adapter

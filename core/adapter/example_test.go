@@ -64,7 +64,7 @@ func limit(limiter *core.Limiter) func(http.Handler) http.Handler {
 				_, _ = w.Write(body)
 				return
 			}
-			if adapter.Reserved(d) { // a real adapter finds out the status and much more, where ReadsOutcome says so
+			if asked.Reserved(d) { // a real adapter finds out the status and much more, where ReadsOutcome says so
 				defer d.Settle(core.Outcome{Status: http.StatusOK})
 			}
 			next.ServeHTTP(w, r.WithContext(ctx))

@@ -10,6 +10,7 @@ var (
 	Decide       any // func(*core.Limiter, string, keyfuncs.Request, *core.Decision, []core.LimitResult)
 	Limits       any // func(*core.Limiter) int
 	InProcess    any // func(*core.Limiter) bool
+	Settles      any // func(*core.Limiter) bool
 	Reserved     any // func(*core.Decision) bool
 	ReadsOutcome any // func(*core.Decision) bool
 	Reservation  any // func(*core.Decision) any

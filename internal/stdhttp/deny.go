@@ -83,9 +83,9 @@ func Deny(w http.ResponseWriter, r *http.Request, d *core.Decision) {
 
 // Answer goes on to next, or answers a denial: by the application's hook if there
 // is one, else by Deny.
-func Answer(w http.ResponseWriter, r *http.Request, d *core.Decision, next http.Handler, hook func(http.ResponseWriter, *http.Request, core.Decision)) {
+func Answer(limiter *adapter.Limiter, w http.ResponseWriter, r *http.Request, d *core.Decision, next http.Handler, hook func(http.ResponseWriter, *http.Request, core.Decision)) {
 	switch {
-	case adapter.Reserved(d):
+	case limiter.Reserved(d):
 		serve(w, r, d, next)
 	case d.Allowed:
 		next.ServeHTTP(w, r)

@@ -33,7 +33,7 @@ func watched(t *testing.T, r *http.Request, handler http.HandlerFunc, around fun
 	}), "test")
 	var limited http.Handler = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		d, r := Decide(limiter, Of(r), r, w.Header())
-		Answer(w, r, d, handler, nil)
+		Answer(limiter, w, r, d, handler, nil)
 	})
 	if around != nil {
 		limited = around(limited)
@@ -232,7 +232,7 @@ func TestAPanicGoesOn(t *testing.T) {
 			}()
 			r := post(nil)
 			d, r := Decide(limiter, Of(r), r, http.Header{})
-			Answer(httptest.NewRecorder(), r, d, http.HandlerFunc(func(http.ResponseWriter, *http.Request) { panic(value) }), nil)
+			Answer(limiter, httptest.NewRecorder(), r, d, http.HandlerFunc(func(http.ResponseWriter, *http.Request) { panic(value) }), nil)
 		}()
 	}
 }
