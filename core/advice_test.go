@@ -77,7 +77,7 @@ func forwarded(name string) *request {
 	return &request{peer: "10.0.0.1", headers: map[string]string{name: "198.51.100.7"}}
 }
 
-// risky is a request of a framework whose idea of the client can be forged.
+// risky is a request of a framework whose client address can be forged.
 type risky struct {
 	request
 	problem string

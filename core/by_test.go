@@ -56,7 +56,7 @@ func TestOnMissingKey(t *testing.T) {
 			if n := store.calls.Load(); n != tt.asked {
 				t.Errorf("the store was asked %d times, want %d", n, tt.asked)
 			}
-			// Who has the key has a bucket of his own, whatever the others did.
+			// A request with the key has its own bucket, whatever the others did.
 			d := l.Allow(&request{values: map[any]any{"userID": "alice"}, headers: map[string]string{"X-Tenant": "acme", "X-Api-Key": "0123456789abcdef"}})
 			if !d.Allowed {
 				t.Errorf("a request with all keys: denied because %v", d.Reason)

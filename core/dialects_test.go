@@ -136,7 +136,7 @@ func TestResetIsATimeOfTheStoresClock(t *testing.T) {
 	}
 }
 
-// Trap 43: fields that tell of one limit keep the tighter one of two limiters.
+// Trap 43: fields for one limit keep the tighter one of two limiters.
 func TestTwoLimitersOfOneDialect(t *testing.T) {
 	t.Parallel()
 	decide := func(t *testing.T, dialect core.Headers, n, left int64) core.Decision {
@@ -178,7 +178,7 @@ func TestTwoLimitersOfOneDialect(t *testing.T) {
 	}
 }
 
-// Without a limit that was asked there is none to tell of.
+// Without a limit that was asked there are no headers.
 func TestDialectsDuringAnOutage(t *testing.T) {
 	t.Parallel()
 	for name, dialect := range dialects {

@@ -30,7 +30,7 @@
 //
 // A [Limiter] decides all its limits for one request together. Either all of them
 // are charged, or one denies and none is. A denied request consumes nothing, so
-// hammering extends nothing. Waiting exactly Retry-After succeeds; only for a
+// hammering extends no wait. Waiting exactly Retry-After succeeds; only for a
 // concurrency limit is it a hint.
 //
 // A limit can depend on the request: see [Limit.When], [Limit.CostBy], [Limit.Tiers]

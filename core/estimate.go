@@ -13,10 +13,10 @@ import (
 // cost with [Charge], which replaces the estimate. Without such a report the estimate
 // stays charged.
 //
-// Concurrent requests are held back by their estimates: no more run at once than their
-// estimates fit. So a limit is exceeded at most by what the running requests cost
-// beyond their estimates. When a running handler has reported a whole further estimate,
-// it is charged at once, without waiting for the end.
+// Only as many requests run at once as fit with their estimates. So a limit is exceeded
+// at most by what the running requests cost beyond their estimates. When a running
+// handler has reported a whole further estimate, it is charged at once, without waiting
+// for the end.
 func (l Limit) Estimate(n int64) Limit {
 	l.cost, l.estimate = n, true
 	return l

@@ -13,14 +13,14 @@ import (
 	"github.com/weblimit/weblimit/keyfuncs"
 )
 
-// An upload costs what it weighs, in kilobytes.
+// An upload costs one unit per kilobyte.
 func ExampleLimit_CostBy() {
 	limiter := core.ForLimits(core.NewMemory(), []core.Limit{
 		core.PerHour(1000).By(keyfuncs.User("userID")).CostBy(func(r keyfuncs.Request) int64 {
 			length, _ := r.Header("Content-Length", 0)
 			n, err := strconv.ParseInt(length, 10, 64)
 			if err != nil {
-				return 100 // of an upload that does not say
+				return 100 // for an upload of unknown length
 			}
 			return 1 + n/1024
 		}),
@@ -67,7 +67,7 @@ func ExampleLimit_Unless() {
 	// 10.1.2.3 true
 }
 
-// Each plan has its numbers. What alice has used before her upgrade stays used.
+// Each plan has its own numbers. The units used before an upgrade stay used.
 func ExampleLimit_Tiers() {
 	plans := map[any]core.Limit{
 		"pro":  core.PerHour(1000),
@@ -117,7 +117,7 @@ func ExampleLimit_OnOutage() {
 	// false - outage denied - connection refused
 }
 
-// A limit on trial: who it would have denied, without denying anybody.
+// A limit on trial shows which requests it would have denied, and denies none.
 func ExampleLimit_Shadow() {
 	limiter := core.ForLimits(core.NewMemory(), []core.Limit{
 		core.PerHour(1).By(keyfuncs.ClientIP()).Named("strict").Shadow(),
@@ -164,7 +164,7 @@ func ExampleLimit_WarnAt() {
 	// approaching limit; policy="daily"; used=100%
 }
 
-// A payment that the client repeats, since it saw no answer, is charged once.
+// A client repeats a payment because it got no response. It is charged once.
 func ExampleLimit_OncePer() {
 	limiter := core.ForLimits(core.NewMemory(), []core.Limit{
 		core.PerHour(2).By(keyfuncs.User("userID")).OncePer(keyfuncs.Header("Idempotency-Key"), 24*time.Hour),
@@ -185,7 +185,7 @@ func ExampleLimit_OncePer() {
 	// pay-17 allowed: true repeated: true remaining: 0
 }
 
-// A middleware in front of the limiter has stored a digest of the body: the same key
+// A middleware in front of the limiter has stored a digest of the body, so the same key
 // with another body is another payment.
 func ExampleLimit_Repeats() {
 	digest := keyfuncs.Custom("digest", func(r keyfuncs.Request) (string, bool) {
@@ -210,7 +210,7 @@ func ExampleLimit_Repeats() {
 	// 500 euros repeated: false
 }
 
-// Two reports at the same time for each user. How long they take does not matter.
+// At most two reports run at once for each user, however long they take.
 func ExampleConcurrent() {
 	limiter := core.ForLimits(core.NewMemory(), []core.Limit{
 		core.Concurrent(2).By(keyfuncs.User("userID")).Named("reports"),
@@ -227,8 +227,8 @@ func ExampleConcurrent() {
 	// false "reports";q=2;qu="concurrent-requests" "reports";r=0;t=1
 }
 
-// A store holds a slot until it is given back, or for the time of the lease after
-// it was taken or renewed.
+// A store holds a slot until it is given back, or until its lease ends after it was
+// taken or last renewed.
 func ExampleLimit_Lease() {
 	rule, err := core.Concurrent(1).Lease(10 * time.Second).Rule()
 	if err != nil {

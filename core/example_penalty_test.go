@@ -28,7 +28,7 @@ func ExampleLimit_Penalty() {
 	// 16 false - blocked 15m0s
 }
 
-// What an admin's page needs: who is blocked, and two buttons.
+// For an admin's page: the list of blocked clients, and a button to unblock one.
 func ExampleLimiter_Blocks() {
 	limiter := core.ForLimits(core.NewMemory(), []core.Limit{
 		core.PerMinute(5).By(keyfuncs.User("userID")).Named("login").

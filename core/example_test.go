@@ -15,7 +15,7 @@ import (
 
 var ctx = context.Background()
 
-// describe prints what clients are told of limits.
+// describe prints the RateLimit-Policy header of each limit.
 func describe(limits ...core.Limit) {
 	for _, limit := range limits {
 		d := core.ForLimits(core.NewMemory(), []core.Limit{limit}).AllowKey(ctx, "user:42", 1)
@@ -90,8 +90,7 @@ func ExampleLimit_By_several() {
 	// false
 }
 
-// Equal limits of one name share their buckets, which is how two routes spend
-// one quota.
+// Equal limits with one name share their buckets, so two routes can spend one quota.
 func ExampleLimit_Named() {
 	store := core.NewMemory()
 	api := core.PerHour(10).By(keyfuncs.User("userID")).Named("api")
@@ -110,7 +109,7 @@ func ExampleLimit_Named() {
 	// api 3
 }
 
-// The burst is what a client can save up; the quota stays the long-run rate.
+// A client can save up two units. The long-run rate stays one per minute.
 func ExampleLimit_Burst() {
 	limiter := core.ForLimits(core.NewMemory(), []core.Limit{
 		core.PerHour(60).Burst(2).By(keyfuncs.ClientIP()),
@@ -136,7 +135,7 @@ func ExampleLimit_TokenBucket() {
 	// Output: false 1s
 }
 
-// A quota a day, fresh at 0:00 UTC.
+// A quota per day that starts afresh at 0:00 UTC.
 func ExampleLimit_FixedWindow() {
 	limiter := core.ForLimits(core.NewMemory(), []core.Limit{
 		core.PerDay(1000).FixedWindow().By(keyfuncs.User("userID")),
@@ -176,7 +175,7 @@ func ExampleLimit_SlidingLog() {
 	// Output: false 15m0s
 }
 
-// Each key's windows begin at an offset of their own, the same in all processes.
+// The windows of each key begin at an offset of their own, the same in all processes.
 func ExampleLimit_Jitter() {
 	rule, err := core.PerHour(1000).FixedWindow().Jitter().Rule()
 	if err != nil {
@@ -206,7 +205,7 @@ func ExampleLimit_Cost() {
 	// false 4
 }
 
-// Rule says what is wrong with a limit, before anything uses it.
+// Rule reports what is wrong with a limit before it is used.
 func ExampleLimit_Rule() {
 	_, err := core.PerSecond(10).Named("key").Cost(50).Rule()
 	fmt.Println(err)
@@ -238,7 +237,7 @@ func ExampleNew() {
 	// all 4999
 }
 
-// What can't work is an error when the limiter is made, not a riddle later.
+// A limit that can't work is an error when the limiter is made.
 func ExampleNew_error() {
 	_, err := core.New(core.Config{
 		Store:  core.NewMemory(),
@@ -284,7 +283,7 @@ func ExampleNewMemory_maxBuckets() {
 	// Output: true
 }
 
-// A job spends from the bucket of the requests of the user it works for.
+// A job spends from the same bucket as the requests of its user.
 func ExampleLimiter_AllowKey() {
 	limiter := core.ForLimits(core.NewMemory(), []core.Limit{
 		core.PerHour(100).By(keyfuncs.User("userID")),
@@ -307,7 +306,7 @@ func ExampleLimiter_Allow() {
 		core.PerHour(1).By(keyfuncs.ClientIP()),
 	})
 	for range 2 {
-		d := limiter.Allow(&request{peer: "192.0.2.1"}) // adapters make it of their framework's request
+		d := limiter.Allow(&request{peer: "192.0.2.1"}) // adapters wrap their framework's request
 		fmt.Println(d.Allowed, "-", d.Reason)
 	}
 	// Output:
@@ -347,7 +346,7 @@ func ExampleLimiter_Reset() {
 	// true
 }
 
-// An adapter's work, less the framework.
+// The headers of a denied request.
 func ExampleDecision_SetHeaders() {
 	limiter := core.ForLimits(core.NewMemory(), []core.Limit{
 		core.PerMinute(1).By(keyfuncs.ClientIP()).Named("burst"),
@@ -392,7 +391,7 @@ func ExampleDecision_Binding() {
 	// Output: daily: 49 of 50 remaining
 }
 
-// Decisions fit structured logs, and never hold who was limited.
+// A decision in a structured log never holds the key.
 func ExampleDecision_LogValue() {
 	logger := slog.New(slog.NewTextHandler(os.Stdout, &slog.HandlerOptions{
 		ReplaceAttr: func(_ []string, a slog.Attr) slog.Attr {

@@ -10,7 +10,7 @@ import (
 	"github.com/weblimit/weblimit/keyfuncs"
 )
 
-// measured is how one wraps a store: embed it, and replace what is to be measured.
+// measured wraps a store: it embeds the store and replaces the methods to be measured.
 // Its Registry is passed on, and with it all that limiters share through the store.
 type measured struct {
 	core.Store

@@ -79,7 +79,7 @@ func TestDetailsByAcceptLanguage(t *testing.T) {
 			if got := parseProblem(t, body).Detail; got != tt.detail || language != tt.language {
 				t.Errorf("%q: got %q in %q, want %q in %q", tt.accept, got, language, tt.detail, tt.language)
 			}
-			// The application's own English, where it has one, is what is fallen back to.
+			// The fallback is the application's own English, if it has one.
 			want := map[string]string{english: "in en", "in de-CH": "in de"}[tt.detail]
 			if want == "" {
 				return
@@ -94,7 +94,7 @@ func TestDetailsByAcceptLanguage(t *testing.T) {
 	}
 }
 
-// Without details there is no choice, and no Content-Language to tell of it.
+// Without Config.Details there is no choice, and no Content-Language.
 func TestDetailsByDefault(t *testing.T) {
 	t.Parallel()
 	d := denialIn(t, nil)

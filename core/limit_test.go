@@ -325,6 +325,6 @@ func TestRuleOfALimitIsComparable(t *testing.T) {
 	}
 }
 
-// reason returns what is wrong with a key function, without the prefix that the
+// reason returns the error of a key function, without the prefix that the
 // limit's error has already.
 func reason(key keyfuncs.Func) string { return strings.TrimPrefix(key.Err().Error(), "weblimit: ") }

@@ -325,7 +325,7 @@ func TestRequestsThatLackTheKeyShareABucket(t *testing.T) {
 	wantDecision(t, "a user of a telling name", l.Allow(user("(missing)")), true, core.ReasonWithinLimit, 1, 7)
 }
 
-// The bucket of those who lack the key is nobody else's: all keys of keyfuncs but
+// The bucket of requests without the key is shared with no other: all keys of keyfuncs but
 // Everyone's have a kind, and ":" or "#" behind it.
 func TestTheSharedBucketIsNobodysOwn(t *testing.T) {
 	t.Parallel()
@@ -441,7 +441,7 @@ func TestWhichLimitBinds(t *testing.T) {
 	}
 }
 
-// Trap 9: exact, whoever asks at once.
+// Trap 9: exact under concurrency.
 func TestConcurrentRequestsGetExactlyTheQuota(t *testing.T) {
 	t.Parallel()
 	for algorithm, limit := range storetest.Algorithms(100, time.Hour) {

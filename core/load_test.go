@@ -149,7 +149,7 @@ func TestOneClientIsNoLoad(t *testing.T) {
 	}
 }
 
-// One client's many fast requests hide nobody's slow ones.
+// Many fast requests of one client don't hide the slow ones of others.
 func TestOneClientHidesNoLoad(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

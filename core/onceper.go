@@ -38,9 +38,9 @@ const DefaultRepeats = store.DefaultRepeats
 //
 // A client chooses its operation keys. It may send one key with different queries or
 // bodies, which a limiter does not read, and so get 1 + DefaultRepeats requests for the
-// price of one. Where that is too much, make a fingerprint of the body part of the
-// operation key (draft-ietf-httpapi-idempotency-key-header-07, section 2.4). Let a
-// middleware in front of the limiter compute a digest of the body. The same key with
+// price of one. Where that is too much, include a fingerprint of the body in the
+// operation key (draft-ietf-httpapi-idempotency-key-header-07, section 2.4): a
+// middleware in front of the limiter computes a digest of the body. The same key with
 // another body is then another operation, and is charged:
 //
 //	keyfuncs.Join(keyfuncs.Header("Idempotency-Key"), keyfuncs.Custom("digest", digestOf))

@@ -26,7 +26,7 @@ func oncely(n int64) core.Limit {
 	return core.PerHour(n).By(keyfuncs.User("userID")).OncePer(keyfuncs.Header("Idempotency-Key"), 2*time.Hour).Named("once")
 }
 
-// Trap 55: an operation is bound to what was asked for.
+// Trap 55: an operation is bound to the method and path of the request.
 func TestAnOperationIsOfOneMethodAndPath(t *testing.T) {
 	t.Parallel()
 	long := "/" + strings.Repeat("x", 5000)

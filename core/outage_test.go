@@ -127,7 +127,7 @@ func TestOutageDenialOfTheLocalBucketIsTheClientsFault(t *testing.T) {
 		}})
 		d := l.AllowKey(t.Context(), "k", 15)
 		wantDecision(t, "a quarter of the limit", d, true, core.ReasonOutageLocal, 0)
-		// The policy is the limit's own; what is left is left in this process.
+		// The policy is the limit's own; the remaining units are this process's.
 		wantHeaders(t, &d, `"api";q=60;w=60`, `"api";r=0;t=4`, "")
 
 		d = l.AllowKey(t.Context(), "k", 1)

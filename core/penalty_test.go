@@ -96,7 +96,7 @@ func TestTooManyPenaltiesAreAnError(t *testing.T) {
 }
 
 // A client is told why, and for how long; waiting exactly so long is enough, and
-// whoever goes on is blocked for longer.
+// a client that goes on is blocked for longer.
 func TestABlockedClient(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -359,7 +359,7 @@ func TestAListEndsWithItsReader(t *testing.T) {
 	}
 }
 
-// The list of a store in memory is bounded; what is not on it holds all the same.
+// The list of a store in memory is bounded. Blocks that are not on it hold all the same.
 func TestMoreBlocksThanAreListed(t *testing.T) {
 	t.Parallel()
 	m, clock := at()
@@ -451,7 +451,7 @@ func TestNobodyWaitsForTheEndOfABlock(t *testing.T) {
 	})
 }
 
-// A tier can't bring back what is refused of the limit itself.
+// A tier can't have what is an error for the limit itself.
 func TestATierOfAQueueWithAPenalty(t *testing.T) {
 	t.Parallel()
 	l := limiterOn(t, core.NewMemory(), blocking(core.PerHour(1).By(keyfuncs.Everyone()).Wait(time.Minute)).Tiers(func(keyfuncs.Request) core.Limit {

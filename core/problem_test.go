@@ -109,7 +109,7 @@ func TestProblem(t *testing.T) {
 	}
 }
 
-// What a client is told and what is logged names limits, never who is limited.
+// Bodies, headers and logs name the limits, and never the key.
 func TestNothingToldHoldsTheKey(t *testing.T) {
 	t.Parallel()
 	const secret = "alice-at-example"

@@ -66,5 +66,5 @@ func (r *request) Value(key any) any {
 	return r.Context().Value(key)
 }
 
-// user is a request of somebody whom authentication has found.
+// user is a request of an authenticated user.
 func user(id any) *request { return &request{values: map[any]any{"userID": id}} }

@@ -13,7 +13,7 @@ import (
 	"github.com/weblimit/weblimit/core/adapter"
 )
 
-// unitsLeft returns what is left of a limiter's first limit.
+// unitsLeft returns the remaining units of a limiter's first limit.
 func unitsLeft(tb testing.TB, l *core.Limiter, key string) int64 {
 	tb.Helper()
 	d, err := l.Peek(context.Background(), key, 0)
@@ -173,7 +173,7 @@ func TestChargeTakesThePlaceOfTheEstimate(t *testing.T) {
 	}
 }
 
-// Trap 49: what was told by Charge is given back with a refund.
+// Trap 49: a refund must not give back units that were reported with Charge.
 func TestARefundLeavesWhatChargeHasTold(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -281,7 +281,7 @@ func TestChargeReachesOuterLimiters(t *testing.T) {
 	}
 }
 
-// However many come at once, their estimates hold them back: what is spent beyond
+// However many requests come at once, their estimates hold them back: what is spent beyond
 // the limit is what those under way cost beyond their estimates.
 func TestParallelRequestsOverrunByTheirEstimatesErrorOnly(t *testing.T) {
 	t.Parallel()
@@ -341,7 +341,7 @@ func TestReservationsOfAnOutageAreSettledWhereTheyWereMade(t *testing.T) {
 	}
 }
 
-// An application's function that panics keeps its own charge, and nobody else's.
+// If a function of the application panics, its own charge stays, and the others are settled.
 func TestARefundThatPanicsHoldsUpNoOther(t *testing.T) {
 	t.Parallel()
 	l := limiterOn(t, core.NewMemory(),

@@ -9,8 +9,8 @@ import (
 
 // Reserve keeps a fraction of the burst, above 0 and below 1, for requests for which
 // cond holds: the upper class. They can use the whole burst. All other requests, the
-// lower class, are denied once no more than that fraction is left, whoever has used
-// the rest. Here the last fifth is for writes:
+// lower class, are denied once no more than that fraction is left, whichever
+// class has used the rest. Here the last fifth is for writes:
 //
 //	core.PerSecond(1000).By(keyfuncs.Everyone()).Reserve(0.2, keyfuncs.Methods("POST"))
 //

@@ -106,7 +106,7 @@ func TestReserveWithTiersScaleAndOutage(t *testing.T) {
 	wantDecision(t, "the rest of a fifth", out.Allow(post(10)), true, core.ReasonOutageLocal, 0)
 }
 
-// What both classes were granted in an outage is charged afterwards, whoever comes first.
+// What both classes were granted in an outage is charged afterwards, whichever comes first.
 func TestReserveIsCarried(t *testing.T) {
 	t.Parallel()
 	store := newFlaky(true)

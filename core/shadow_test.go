@@ -53,7 +53,7 @@ func wantNothingTold(t testing.TB, what string, d core.Decision) {
 	}
 }
 
-// Trap 45: a limit in shadow mode denies nobody and shows nowhere, whatever it says.
+// Trap 45: a limit in shadow mode denies no request and shows nowhere, whatever its result.
 func TestShadowDeniesNobody(t *testing.T) {
 	t.Parallel()
 	byUser := core.PerHour(2).By(keyfuncs.User("userID"))

@@ -58,7 +58,7 @@ func TestSoftLimitIsOfTheTier(t *testing.T) {
 	}
 }
 
-// A shadow limit tells nobody that it is over.
+// A shadow limit does not show that it is over its soft limit.
 func TestSoftLimitInShadow(t *testing.T) {
 	t.Parallel()
 	store, _ := at()
@@ -68,7 +68,7 @@ func TestSoftLimitInShadow(t *testing.T) {
 	}
 }
 
-// Calendar windows tell of 80, 90 and 100 % where somebody listens.
+// Calendar windows warn at 80, 90 and 100 % if OnWarning is set.
 func TestCalendarWarnings(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {

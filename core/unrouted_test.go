@@ -22,7 +22,7 @@ type placed struct {
 func (p *placed) RouteRemedy() string { return p.remedy }
 
 // Trap 52: each place that asks a condition takes the safe side of one that has no
-// answer, and says so once.
+// answer, and logs it once.
 func TestTrap52ConditionsOnRoutesThatAreNotKnown(t *testing.T) {
 	t.Parallel()
 	login, elsewhere := keyfuncs.Routes("POST /login"), keyfuncs.Routes("POST /elsewhere")

@@ -15,7 +15,7 @@ import (
 	"github.com/weblimit/weblimit/keyfuncs"
 )
 
-// forAll has a limit apply to all together.
+// forAll returns the limit with one bucket for everyone.
 func forAll(l core.Limit) core.Limit { return l.By(keyfuncs.Everyone()) }
 
 // together has n requests decided at once, and returns when each had its turn
@@ -94,7 +94,7 @@ func TestDenialsOfAQueueTellWhenThereIsRoom(t *testing.T) {
 	})
 }
 
-// Trap: a place in the queue that nobody takes any more.
+// Trap: an abandoned place in the queue.
 func TestWhoLeavesTheQueueFreesItsPlace(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -153,7 +153,7 @@ func TestWaitersAreBounded(t *testing.T) {
 		if len(turns) != 4 || denied != 6 {
 			t.Errorf("%d had their turn and %d were denied, want 4 and 6", len(turns), denied)
 		}
-		// Those who were turned away hold no place.
+		// Denied requests hold no place.
 		if d := l.AllowKey(t.Context(), "k", 1); d.Delay() != time.Second {
 			t.Errorf("the next waited %v, want a second", d.Delay())
 		}

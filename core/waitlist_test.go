@@ -31,8 +31,8 @@ func (r *remote) Refund(ctx context.Context, checks []core.Check, results []core
 
 func (r *remote) calls() int64 { return r.takes.Load() + r.refunds.Load() }
 
-// inLine has n requests of each key wait, and returns what lets them go.
-func inLine(t *testing.T, l *core.Limiter, n int, keys ...string) (hangUp func()) {
+// waitingFor has n requests of each key wait, and returns what lets them go.
+func waitingFor(t *testing.T, l *core.Limiter, n int, keys ...string) (hangUp func()) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
 	for _, key := range keys {
@@ -44,13 +44,13 @@ func inLine(t *testing.T, l *core.Limiter, n int, keys ...string) (hangUp func()
 	return cancel
 }
 
-// Trap: a line that one client fills, and another with nobody in front is denied.
+// Trap: one client fills the waitlist, and another client without a queue is denied.
 func TestNobodyTakesAllPlacesInLine(t *testing.T) {
 	t.Parallel()
 	for _, rate := range []int64{1, 3, 7, 30} {
 		synctest.Test(t, func(t *testing.T) {
 			l := limiterOn(t, core.NewMemory(), core.PerSecond(rate).LeakyBucket(time.Hour).By(keyfuncs.User("id")))
-			defer inLine(t, l, 1200, "user:mallory")()
+			defer waitingFor(t, l, 1200, "user:mallory")()
 			start := time.Now()
 			if d := l.AllowKey(t.Context(), "user:alice", 1); !d.Allowed || d.Reason != core.ReasonWithinLimit {
 				t.Errorf("%d a second: whoever has nobody in front: %v", rate, d.Reason)
@@ -125,7 +125,7 @@ func TestNoPlaceIsKnownWithoutTheStore(t *testing.T) {
 			Store: store, MaxWaiting: 8,
 			Limits: []core.Limit{core.PerSecond(1).LeakyBucket(time.Hour).By(keyfuncs.User("id"))},
 		})
-		defer inLine(t, l, 5, "user:mallory")() // one goes on at once
+		defer waitingFor(t, l, 5, "user:mallory")() // one goes on at once
 		before := store.calls()
 		for range 100 {
 			d := l.AllowKey(t.Context(), "user:mallory", 1)
@@ -164,7 +164,7 @@ func TestResetsWhileWaitingCostTheStoreLittle(t *testing.T) {
 			l := limiterOn(t, store, core.PerSecond(1).LeakyBucket(time.Minute).By(keyfuncs.User("id")))
 			l.AllowKey(t.Context(), "user:mallory", 1)
 			for range resets / atOnce {
-				hangUp := inLine(t, l, atOnce, "user:mallory")
+				hangUp := waitingFor(t, l, atOnce, "user:mallory")
 				time.Sleep(2 * time.Second * time.Duration(atOnce) / resets)
 				hangUp()
 				synctest.Wait()
@@ -176,7 +176,7 @@ func TestResetsWhileWaitingCostTheStoreLittle(t *testing.T) {
 			} else {
 				t.Logf("%d resets, %d at a time: %d calls", resets, atOnce, n)
 			}
-			// And it locks out nobody: not the user, whose turn is the next.
+			// And it locks out no client: the user has the next turn.
 			if d := l.AllowKey(t.Context(), "user:mallory", 1); !d.Allowed || d.Delay() > time.Second {
 				t.Errorf("afterwards: %v after %v", d.Reason, d.Delay())
 			}
@@ -192,7 +192,7 @@ func TestAVacantPlaceIsTakenOver(t *testing.T) {
 		store := &remote{Memory: core.NewMemory()}
 		l := limiterOn(t, store, forAll(core.PerSecond(1).LeakyBucket(10*time.Second)))
 		l.AllowKey(t.Context(), "k", 1)
-		hangUp := inLine(t, l, 10, "k") // the line is full
+		hangUp := waitingFor(t, l, 10, "k") // the line is full
 		if d := l.AllowKey(t.Context(), "k", 1); d.Allowed {
 			t.Fatal("there was a place left")
 		}
@@ -214,7 +214,7 @@ func TestAVacantPlaceIsTakenOver(t *testing.T) {
 	})
 }
 
-// What nobody takes over is given back: the next of another process has its turn.
+// A place that is not taken over is given back, and another process's request has its turn.
 func TestAVacantPlaceIsGivenBack(t *testing.T) {
 	t.Parallel()
 	for name, limit := range map[string]core.Limit{
@@ -233,7 +233,7 @@ func TestAVacantPlaceIsGivenBack(t *testing.T) {
 			l := limiterOn(t, store, limits...)
 			d := l.AllowKey(t.Context(), "k", 1)
 			d.Settle(core.Outcome{})
-			hangUp := inLine(t, l, 5, "k")
+			hangUp := waitingFor(t, l, 5, "k")
 			before := store.refunds.Load()
 			hangUp()
 			synctest.Wait()
@@ -255,7 +255,7 @@ func TestDrainGivesVacantPlacesBack(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := &remote{Memory: core.NewMemory()}
 		l := limiterOn(t, store, forAll(core.PerSecond(1).LeakyBucket(10*time.Second)))
-		inLine(t, l, 6, "k")()
+		waitingFor(t, l, 6, "k")()
 		synctest.Wait()
 		if err := l.Drain(t.Context()); err != nil || store.refunds.Load() != 5 {
 			t.Errorf("%d were given back, error %v; want 5", store.refunds.Load(), err)
@@ -271,7 +271,7 @@ func TestAVacantPlaceIsForTheSame(t *testing.T) {
 		l := limiterOn(t, store, core.PerSecond(1).LeakyBucket(time.Minute).By(keyfuncs.User("id")))
 		l.AllowKey(t.Context(), "user:a", 1)
 		l.AllowKey(t.Context(), "user:b", 1)
-		inLine(t, l, 1, "user:a")()
+		waitingFor(t, l, 1, "user:a")()
 		synctest.Wait()
 		for _, tt := range []struct {
 			key   string
@@ -296,7 +296,7 @@ func TestACrowdThatWaitsForASlotCostsNoMoreThanAFew(t *testing.T) {
 			store := &remote{Memory: core.NewMemory()}
 			l := limiterOn(t, store, forAll(core.Concurrent(1)).Wait(time.Minute))
 			held := l.AllowKey(t.Context(), "k", 1)
-			defer inLine(t, l, waiting, "k")()
+			defer waitingFor(t, l, waiting, "k")()
 			time.Sleep(20 * time.Second) // all have come to their pace
 			before := store.takes.Load()
 			time.Sleep(10 * time.Second)

@@ -402,7 +402,7 @@ func TestOneWarningEventOfParallelRequests(t *testing.T) {
 	}
 }
 
-// Trap 30: who rotates keys does not fill the memory of events.
+// Trap 30: a client that rotates keys does not fill the memory of events.
 func TestWarningEventsAreRememberedInBoundedMemory(t *testing.T) {
 	t.Parallel()
 	events := 0

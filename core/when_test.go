@@ -75,7 +75,7 @@ func TestALimitThatDoesNotApplyReadsNothing(t *testing.T) {
 	wantDecision(t, "the other limit", d, true, core.ReasonWithinLimit, 4)
 }
 
-// A Limit is a value: what is derived from it does not change it, or another.
+// A Limit is a value: deriving a limit changes neither it nor others.
 func TestDerivedLimitsKeepTheirOwnConditions(t *testing.T) {
 	t.Parallel()
 	yes := keyfuncs.Matches(func(keyfuncs.Request) bool { return true })

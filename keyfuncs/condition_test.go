@@ -75,7 +75,7 @@ func TestConditionsCombine(t *testing.T) {
 	}
 }
 
-// Kleene's logic: what is not known stays so only as long as it matters.
+// Kleene's logic: the answer is Unknown only if the unknown part matters.
 func TestConditionsCombineWhatIsNotKnown(t *testing.T) {
 	t.Parallel()
 	const no, unknown, yes = keyfuncs.No, keyfuncs.Unknown, keyfuncs.Yes

@@ -17,7 +17,8 @@ func hashed(kind, value string) string {
 	return kind + "#" + base64.RawURLEncoding.EncodeToString(sum[:16])
 }
 
-// ambiguous begins what wantKey wants of an ambiguous key; what is repeated follows.
+// ambiguous is the prefix of wantKey's expectation for an ambiguous key; the name of the
+// repeated value follows.
 const ambiguous = "ambiguous: "
 
 // wantKey checks all ways to get a key; "" means that it is missing.

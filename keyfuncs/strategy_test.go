@@ -56,7 +56,7 @@ var closed = map[string]keyfuncs.Strategy{
 	"SingleHeader":   keyfuncs.SingleHeader("True-Client-IP", "198.51.100.0/24"),
 }
 
-// addressHeaders are those that somebody believes somewhere.
+// addressHeaders are the address headers that proxies and frameworks know.
 var addressHeaders = []string{
 	"X-Forwarded-For", "X-Real-Ip", "True-Client-Ip", "Cf-Connecting-Ip", "Cf-Connecting-Ipv6", "Forwarded",
 	"X-Client-Ip", "X-Cluster-Client-Ip", "Fastly-Client-Ip", "X-Azure-Clientip", "Remote-Addr", "X_Real_Ip", "X_Forwarded_For",
