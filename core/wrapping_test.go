@@ -6,13 +6,7 @@ import (
 
 	"github.com/weblimit/weblimit/core"
 	"github.com/weblimit/weblimit/core/store"
-	"github.com/weblimit/weblimit/internal/test/storetest"
 )
-
-func TestMemoryCanBeWrapped(t *testing.T) {
-	t.Parallel()
-	storetest.RunWrapped(t, func(*testing.T) core.Store { return core.NewMemory() })
-}
 
 // unregistered is a wrapper that does not pass on its store's registry.
 type unregistered struct{ core.Store }

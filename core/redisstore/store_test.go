@@ -22,14 +22,6 @@ func TestRedis(t *testing.T) {
 	})
 }
 
-func TestRedisCanBeWrapped(t *testing.T) {
-	t.Parallel()
-	server := redistest.Shared(t)
-	storetest.RunWrapped(t, func(t *testing.T) core.Store {
-		return redisstore.New(server.Client(t), redisstore.Config{Prefix: redistest.Prefix(t)})
-	})
-}
-
 func TestRedisOverRESP2(t *testing.T) {
 	t.Parallel()
 	server := redistest.Shared(t)

@@ -13,9 +13,6 @@ import (
 func TestAStoreOverAMap(t *testing.T) {
 	t.Parallel()
 	storetest.Run(t, func(_ *testing.T, clock *storetest.Clock) core.Store { return newMapStore(clock.Micros) })
-	storetest.RunWrapped(t, func(*testing.T) core.Store {
-		return newMapStore(func() int64 { return time.Now().UnixMicro() })
-	})
 }
 
 func TestNumbersThatCanNotWork(t *testing.T) {

@@ -1,7 +1,18 @@
-// Package storetest holds the suite that every [core.Store] passes: a table of
-// what users rely on, named after what broke other limiters, and random
-// sequences compared step by step with an exact model. A store's tests call
-// [Run] with a way to make it.
+// Package storetest is the suite that every [core.Store] passes. A new store calls [Run]:
+//
+//	func TestStore(t *testing.T) {
+//		t.Parallel()
+//		storetest.Run(t, func(t *testing.T, clock *storetest.Clock) core.Store {
+//			return mystore.NewAt(clock.Micros) // empty, and on this clock
+//		})
+//	}
+//
+// The suite is a table of what users rely on, with a case for each way in which other
+// limiters were wrong; random sequences of operations, whose results are compared with
+// those of an exact model; and limiters on the store in a wrapper.
+//
+// [RunRandom] is for a second set-up of a store that has passed Run, such as another
+// protocol or a cluster.
 package storetest
 
 import (
@@ -15,8 +26,7 @@ import (
 	"github.com/weblimit/weblimit/core/store"
 )
 
-// Clock is the time that a store under test decides at. It stands still unless
-// it is moved.
+// Clock is the clock of a store under test. It stands still until a test moves it.
 type Clock struct{ micros atomic.Int64 }
 
 // Micros returns the time in microseconds since the epoch.
@@ -28,27 +38,28 @@ func (c *Clock) Set(t time.Time) { c.micros.Store(t.UnixMicro()) }
 // Advance moves the clock by d, which may be negative.
 func (c *Clock) Advance(d time.Duration) { c.micros.Add(int64(d / time.Microsecond)) }
 
-// NewClock returns a clock that stands at a time of no significance.
+// NewClock returns a clock at an arbitrary time.
 func NewClock() *Clock {
 	c := new(Clock)
 	c.Set(time.Date(2026, 3, 14, 15, 9, 26, 535897000, time.UTC))
 	return c
 }
 
-// Factory makes an empty store that decides at the clock's time.
+// Factory returns an empty store that takes the time from clock.
 type Factory func(t *testing.T, clock *Clock) core.Store
 
-// Run runs the suite.
+// Run runs the whole suite, in parallel subtests of t.
 func Run(t *testing.T, newStore Factory) {
 	runTable(t, newStore)
 	runRandom(t, newStore, false)
+	runWrapped(t, newStore)
 }
 
-// RunRandom runs only the random sequences, for a store that promises less to
-// concurrent callers than the table wants.
+// RunRandom runs only the random sequences. It also passes for a store whose concurrent
+// callers may see half of a charge to several keys, as on a cluster.
 func RunRandom(t *testing.T, newStore Factory) { runRandom(t, newStore, true) }
 
-// rig is a store with what a test needs around it.
+// rig is a store, its clock and its test, with helpers that fail the test.
 type rig struct {
 	*testing.T
 	core.Store
@@ -61,7 +72,7 @@ func newRig(t *testing.T, newStore Factory) *rig {
 	return &rig{t, newStore(t, clock), clock}
 }
 
-// rule returns the numbers of a limit that is known to be good.
+// rule returns the rule of a valid limit.
 func rule(t testing.TB, l core.Limit) *core.Rule {
 	t.Helper()
 	r, err := l.Rule()
@@ -110,7 +121,7 @@ func (r *rig) reset(rule *core.Rule, key string) {
 	}
 }
 
-// wantTake takes and checks whether it was allowed and what remains.
+// wantTake takes, and fails the test unless allowed and remaining are as given.
 func (r *rig) wantTake(rule *core.Rule, key string, cost int64, allowed bool, remaining int64) core.Result {
 	r.Helper()
 	got := r.take(rule, key, cost)
@@ -120,7 +131,7 @@ func (r *rig) wantTake(rule *core.Rule, key string, cost int64, allowed bool, re
 	return got
 }
 
-// wantPeek checks what remains.
+// wantPeek fails the test unless remaining units are left.
 func (r *rig) wantPeek(rule *core.Rule, key string, remaining int64) {
 	r.Helper()
 	got := r.peek(rule, key, 1)

@@ -13,7 +13,7 @@ import (
 	"github.com/weblimit/weblimit/keyfuncs"
 )
 
-// switched is what anybody writes around a store: here it fails when it is told to.
+// switched is a wrapper as users write one. Its Take fails while out is set.
 type switched struct {
 	core.Store
 	out *atomic.Bool
@@ -26,15 +26,15 @@ func (s *switched) Take(ctx context.Context, checks []core.Check, results []core
 	return s.Store.Take(ctx, checks, results)
 }
 
-// RunWrapped wraps a store and finds that nothing is lost: limiters that share a limit
-// grant it once in an outage, whoever listens hears of it, and blocks can be listed,
-// set and lifted. newStore makes an empty one.
-func RunWrapped(t *testing.T, newStore func(t *testing.T) core.Store) {
-	t.Run("wrapped", func(t *testing.T) {
+// runWrapped checks that a wrapper loses nothing of the store: limiters that share a
+// limit grant it once in an outage, event functions are called, and blocks can be
+// listed, set and lifted.
+func runWrapped(t *testing.T, newStore Factory) {
+	t.Run("a wrapped store", func(t *testing.T) {
 		t.Parallel()
 		t.Run("limiters share a limit through an outage", func(t *testing.T) {
 			t.Parallel()
-			inner, out := newStore(t), new(atomic.Bool)
+			inner, out := newStore(t, NewClock()), new(atomic.Bool)
 			var mu sync.Mutex
 			var heard []core.EventKind
 			inner.Registry().OnEvent(func(e core.Event) {
@@ -46,7 +46,7 @@ func RunWrapped(t *testing.T, newStore func(t *testing.T) core.Store) {
 			limit := core.PerHour(2).By(keyfuncs.Everyone()).Named("shared")
 			allowed := 0
 			for range 3 {
-				// Each limiter has a wrapper of its own, and a wrapper around that.
+				// Each limiter has two wrappers of its own around the one store.
 				l := wrappedLimiter(t, struct{ core.Store }{&switched{inner, out}}, limit)
 				for range 2 {
 					if d := l.AllowKey(t.Context(), "k", 1); d.Allowed {
@@ -60,12 +60,12 @@ func RunWrapped(t *testing.T, newStore func(t *testing.T) core.Store) {
 			mu.Lock()
 			defer mu.Unlock()
 			if len(heard) < 2 || heard[0] != core.EventOutageBegan || heard[1] != core.EventStoreError {
-				t.Errorf("events %v, want that an outage began, and why", heard)
+				t.Errorf("events %v, want the start of an outage, then its error", heard)
 			}
 		})
 		t.Run("two limits of one name are an error", func(t *testing.T) {
 			t.Parallel()
-			inner := newStore(t)
+			inner := newStore(t, NewClock())
 			wrappedLimiter(t, inner, core.PerHour(2).By(keyfuncs.Everyone()).Named("shared"))
 			_, err := core.New(core.Config{Store: struct{ core.Store }{inner}, Limits: []core.Limit{core.PerHour(3).By(keyfuncs.Everyone()).Named("shared")}})
 			if err == nil {
@@ -75,7 +75,7 @@ func RunWrapped(t *testing.T, newStore func(t *testing.T) core.Store) {
 		t.Run("blocks", func(t *testing.T) {
 			t.Parallel()
 			login := core.PerHour(5).By(keyfuncs.Everyone()).Named("login").Penalty(core.Block{After: 3, Within: time.Hour, For: time.Hour})
-			l := wrappedLimiter(t, struct{ core.Store }{newStore(t)}, login)
+			l := wrappedLimiter(t, struct{ core.Store }{newStore(t, NewClock())}, login)
 			if err := l.Block(t.Context(), "login", "k", time.Hour); err != nil {
 				t.Fatal(err)
 			}
