@@ -7,7 +7,7 @@ import (
 	"syscall"
 )
 
-// starts are run one after the other on a thread that lives as long as the process.
+// starts are run one by one on a thread that lives as long as the process.
 var starts = make(chan func())
 
 var startThread = sync.OnceFunc(func() {
@@ -19,10 +19,10 @@ var startThread = sync.OnceFunc(func() {
 	}()
 })
 
-// Start starts cmd such that the kernel kills it when this process dies, however it
-// dies. The kernel takes the thread that forked for the parent, and the Go runtime ends
-// threads as it likes: hence one thread of our own. Children of the child are not
-// covered: start servers without workers. It may be called concurrently.
+// Start starts cmd so that the kernel kills it when this process dies for any reason. The
+// kernel regards the forking thread as the parent, and the Go runtime may end threads, so
+// Start forks on one thread that it keeps. Children of cmd are not covered: run servers
+// without workers. Start may be called concurrently.
 func Start(cmd *exec.Cmd) error {
 	startThread()
 	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}

@@ -4,6 +4,6 @@ package child
 
 import "os/exec"
 
-// Start starts cmd. Only Linux can tie its life to ours: elsewhere it outlives a test
-// process that is killed.
+// Start starts cmd. Only Linux ties its life to this process. Elsewhere cmd outlives a
+// test process that is killed.
 func Start(cmd *exec.Cmd) error { return cmd.Start() }

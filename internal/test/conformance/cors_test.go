@@ -37,9 +37,9 @@ func served(h http.Handler) site {
 	}
 }
 
-// frameworks build a site with a handler for POST /items, a handler for all methods
-// of /rpc, the limiter, and the CORS middleware that the framework's users take:
-// before the limiter, or behind it. All say what they have run.
+// frameworks build a site with a handler for POST /items, a handler for all methods of
+// /rpc, the limiter, and the framework's usual CORS middleware before or behind the limiter.
+// Handlers call ran.
 var frameworks = map[string]func(l *core.Limiter, corsFirst bool, ran func()) site{
 	"net/http": func(l *core.Limiter, corsFirst bool, ran func()) site {
 		mux := http.NewServeMux()
@@ -93,7 +93,7 @@ var frameworks = map[string]func(l *core.Limiter, corsFirst bool, ran func()) si
 	},
 }
 
-// use installs a CORS middleware and a limiter in their order.
+// use installs a CORS middleware and a limiter in the given order.
 func use[M any](corsFirst bool, use func(M), cors, limiter M) {
 	if corsFirst {
 		use(cors)
@@ -118,7 +118,7 @@ func answer(s site, r *http.Request) (status int, allowed bool) {
 	return res.StatusCode, res.Header.Get("Access-Control-Allow-Origin") != ""
 }
 
-// Before the limiter a CORS middleware answers preflights itself, and none counts.
+// A CORS middleware before the limiter answers preflights itself, and none counts.
 func TestCORSBeforeTheLimiter(t *testing.T) {
 	t.Parallel()
 	for name, build := range frameworks {
@@ -149,8 +149,8 @@ func TestCORSBeforeTheLimiter(t *testing.T) {
 	}
 }
 
-// Behind the limiter, with the exemption, it answers those that no route takes;
-// those of a handler for all methods count.
+// Behind the limiter, with preflights exempt, it answers those that match no route.
+// Preflights to a handler for all methods count.
 func TestCORSBehindTheLimiter(t *testing.T) {
 	t.Parallel()
 	for name, build := range frameworks {

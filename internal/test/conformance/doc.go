@@ -1,5 +1,5 @@
-// Package conformance checks weblimit against software that knows nothing of it:
-// the response fields that core writes by hand against an implementation of RFC
-// 9651, and preflights with the CORS middleware that users of each framework take.
-// It is a module of its own, so that no user downloads any of that.
+// Package conformance checks weblimit against independent software: the response fields
+// that core writes by hand against an implementation of RFC 9651, and preflights with the
+// usual CORS middleware of each framework. It is a module of its own, so that no user
+// downloads that software.
 package conformance

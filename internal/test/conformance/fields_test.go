@@ -14,15 +14,15 @@ import (
 	"github.com/weblimit/weblimit/core/adapter"
 )
 
-// member is what a client reads of one member of a field.
+// member is one member of a field as a client reads it.
 type member struct {
 	name   string
 	params []string
 	values []int64
 }
 
-// parse reads a field as a client does, and checks that it is written in the
-// one way in which RFC 9651 serializes it.
+// parse reads a field as a client does and checks that it is serialized exactly as RFC 9651
+// prescribes.
 func parse(t testing.TB, field string, lines []string) []member {
 	t.Helper()
 	list, err := httpsfv.UnmarshalList(lines)
@@ -58,13 +58,13 @@ func parse(t testing.TB, field string, lines []string) []member {
 
 const largest = 999_999_999_999_999 // RFC 9651, section 3.3.1
 
-// check compares the fields of a decision with what they have to say.
+// check compares the fields of a decision with its results.
 func check(t testing.TB, rules []core.Rule, d core.Decision) {
 	t.Helper()
 	checkResults(t, rules, d.Results(), d)
 }
 
-// checkResults is check where not all results of a decision are for clients.
+// checkResults is check for decisions with results that clients do not see.
 func checkResults(t testing.TB, rules []core.Rule, results []core.LimitResult, d core.Decision) {
 	t.Helper()
 	h, direct := http.Header{}, http.Header{}
@@ -126,8 +126,8 @@ func checkResults(t testing.TB, rules []core.Rule, results []core.LimitResult, d
 	}
 }
 
-// fillSeconds returns the time in which a rule grants its burst, where that is a
-// whole number of seconds.
+// fillSeconds returns the time in which a rule grants its burst, if that is a whole number
+// of seconds.
 func fillSeconds(r *core.Rule) (int64, bool) {
 	fill := big.NewRat(r.Burst, r.Quota)
 	fill.Mul(fill, big.NewRat(int64(r.Window), int64(time.Second)))

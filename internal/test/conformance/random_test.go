@@ -18,7 +18,7 @@ import (
 
 const alphabet = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._-"
 
-// number returns one of all magnitudes from 1 to at most the given one.
+// number returns a number of any magnitude from 1 to most.
 func number(r *rand.Rand, most int64) int64 {
 	return 1 + r.Int64N(max(most>>r.IntN(63), 1))
 }
@@ -63,7 +63,7 @@ func randomLimits(r *rand.Rand) (limits []core.Limit, rules []core.Rule) {
 	return limits, rules
 }
 
-// randomResult returns anything that a store may answer under a rule.
+// randomResult returns any result that a store may give under a rule.
 func randomResult(r *rand.Rand, rule *core.Rule) core.Result {
 	result := core.Result{
 		Allowed:   r.IntN(3) > 0,
@@ -77,7 +77,7 @@ func randomResult(r *rand.Rand, rule *core.Rule) core.Result {
 	return result
 }
 
-// Whatever a store answers, what clients read is well-formed and says it.
+// Whatever a store answers, its fields are well-formed and say so.
 func TestRandomAnswers(t *testing.T) {
 	t.Parallel()
 	for seed := range uint64(2000) {
@@ -98,7 +98,7 @@ func TestRandomAnswers(t *testing.T) {
 	}
 }
 
-// The same over the store in memory, while time passes.
+// The same with the memory store while time passes.
 func TestRandomRequests(t *testing.T) {
 	t.Parallel()
 	for seed := range uint64(200) {
@@ -124,9 +124,8 @@ func TestRandomRequests(t *testing.T) {
 	}
 }
 
-// The same with limits that are in shadow mode, or whose numbers are those of the
-// request's tier: what clients read is of the limits that are enforced, in the
-// numbers that they are limited by.
+// The same with limits in shadow mode and limits with tiers: clients read the enforced
+// limits only, with the numbers of the request's tier.
 func TestRandomTiersAndShadows(t *testing.T) {
 	t.Parallel()
 	type tierKey int // which of the limits
@@ -184,8 +183,8 @@ func TestRandomTiersAndShadows(t *testing.T) {
 	}
 }
 
-// Names and numbers of any kind: either core refuses them, or what clients read
-// is well-formed and says them.
+// With arbitrary names and numbers, either core refuses them or the fields are well-formed
+// and have them.
 func FuzzFields(f *testing.F) {
 	f.Add("burst", int64(100), int64(60_000_000), int64(100), byte(store.TokenBucket), int64(50), int64(30), int64(0), true)
 	f.Add("daily", int64(1000), int64(86_400_000_000), int64(1000), byte(store.FixedWindow), int64(0), int64(79488), int64(79488), false)

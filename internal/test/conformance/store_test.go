@@ -8,7 +8,7 @@ import (
 	"github.com/weblimit/weblimit/keyfuncs"
 )
 
-// scripted is a store that answers as it is told.
+// scripted is a store that returns the given results.
 type scripted struct {
 	core.Store
 	results []core.Result

@@ -1,5 +1,5 @@
-// Package documents lets tests read the project's documents, so that what a
-// document shows is what a test runs, and the tests that it names exist.
+// Package documents lets tests read the project's documents: tests run the examples that
+// documents show, and check that the tests that documents name exist.
 package documents
 
 import (
@@ -24,7 +24,7 @@ func Read(tb testing.TB, name string) string {
 	return string(text)
 }
 
-// Block returns the one fenced block of a language in a document of docs.
+// Block returns the only fenced block of a language in a document of docs.
 func Block(tb testing.TB, name, language string) string {
 	tb.Helper()
 	_, rest, ok := strings.Cut(Read(tb, name), "\n```"+language+"\n")
@@ -35,7 +35,7 @@ func Block(tb testing.TB, name, language string) string {
 	return block + "\n"
 }
 
-// Sources calls visit with each Go file of the repository that ends in suffix.
+// Sources calls visit with each file of the repository whose name ends in suffix.
 func Sources(tb testing.TB, suffix string, visit func(path, source string)) {
 	tb.Helper()
 	err := filepath.WalkDir(Root, func(path string, _ fs.DirEntry, err error) error {
@@ -56,8 +56,8 @@ var (
 	testFunc  = regexp.MustCompile(`(?m)^func ((?:Test|Fuzz)[A-Z][A-Za-z0-9]*)\([a-z]+ \*testing\.[TF]\)`)
 )
 
-// Reference is how a document names a test: `TestSuite`, or one of its scenarios
-// or cases as the source names it, `TestSuite/a bypass touches no store`.
+// Reference is a test as a document names it: `TestSuite`, or one of its cases with its
+// name in the source, `TestSuite/a bypass touches no store`.
 type Reference struct{ Test, Case string }
 
 func (r Reference) String() string { return strings.TrimSuffix(r.Test+"/"+r.Case, "/") }
@@ -78,7 +78,7 @@ func Tests(source string) (names []string) {
 	return names
 }
 
-// Exist fails the test for each reference to what the repository does not have.
+// Exist fails the test for each reference to a test that does not exist.
 func Exist(tb testing.TB, references []Reference) {
 	tb.Helper()
 	tests, cases := map[string]bool{}, map[string]bool{}

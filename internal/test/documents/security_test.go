@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// Every entry of the threat model names a test, and the tests are there.
+// Every entry of the threat model names a test that exists.
 func TestSecurityNamesItsTests(t *testing.T) {
 	t.Parallel()
 	text := Read(t, "security.md")
@@ -27,7 +27,7 @@ func TestSecurityNamesItsTests(t *testing.T) {
 	}
 }
 
-// A name that does not exist is noticed.
+// Exist notices a test or case that does not exist.
 func TestExist(t *testing.T) {
 	t.Parallel()
 	references := References("`TestExist`, `TestExist/a case that is nowhere " + "`, `TestNot" + "There`, Test")
@@ -41,7 +41,7 @@ func TestExist(t *testing.T) {
 	}
 }
 
-// recorder counts errors in place of failing.
+// recorder counts errors instead of failing.
 type recorder struct {
 	testing.TB
 	errors int

@@ -10,8 +10,8 @@ import (
 	"github.com/weblimit/weblimit/keyfuncs"
 )
 
-// twice are requests that say in two ways whose they are. An application takes the
-// first, the last, or any that suits it.
+// twice are requests that name two clients. An application may read the first name,
+// the last, or either.
 var twice = []struct {
 	what    string
 	key     keyfuncs.Func
@@ -35,7 +35,7 @@ var twice = []struct {
 	{"X-API-Key header", keyfuncs.APIKey("X-API-Key").WithSecret([]byte("0123456789abcdef")), "/", []option{with("X-API-Key", "a"), with("X-API-Key", "b")}},
 }
 
-// refused checks that a request was denied since it has several of what.
+// refused checks that a request was denied because it has what more than once.
 func (e *env) refused(name string, r response, what string) {
 	e.Helper()
 	equal(e, name+": status", r.status, http.StatusBadRequest)
@@ -151,8 +151,8 @@ var ambiguities = []scenario{
 	}},
 }
 
-// blanks around a value are no part of it (RFC 9110, section 5.5), and applications
-// trim others.
+// Blanks around a value are not part of it (RFC 9110, section 5.5). Applications also
+// trim characters that are not blanks there.
 var blanks = []scenario{
 	{"trap 51: blanks around a value make no new key", func(e *env) {
 		const quota = 2
@@ -175,7 +175,7 @@ var blanks = []scenario{
 					}
 				}
 			}
-			// net/http knows no cookie with bytes outside ASCII: these requests have none,
+			// net/http drops cookies with bytes outside ASCII, so these requests have none
 			// and share a bucket.
 			if what := tt.key.Kind(); what == "cookie.sid" {
 				if passed > 2*quota {

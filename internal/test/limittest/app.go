@@ -9,16 +9,14 @@ import (
 	"github.com/weblimit/weblimit/core"
 )
 
-// Build makes a server of an app, with the framework as its users find it: its
-// default engine, and no trusted proxies configured. A limit that can't work
-// panics in here, not later.
+// Build makes a server of an app with the framework's default engine and no trusted
+// proxies. A limit that cannot work must panic in Build, not later.
 type Build func(tb testing.TB, app App) Server
 
 // Server is an app that was built.
 type Server interface {
-	// Do answers a request without a network. The peer is r.RemoteAddr, and the
-	// context r's as far as the framework knows one. The response's body can be
-	// read to its end.
+	// Do answers a request without a network. The peer is r.RemoteAddr. The context is
+	// that of r if the framework has contexts. The response's body can be read to its end.
 	Do(r *http.Request) *http.Response
 
 	// Listen serves on a port of the loopback interface until the test ends, and
@@ -26,16 +24,14 @@ type Server interface {
 	Listen(tb testing.TB) string
 }
 
-// Differences are where a framework can't do as the others, or will not. Scenarios
-// then check what it does instead: none is left out. The zero value is for a
-// framework that has none.
+// Differences say where a framework cannot do what the others do. No scenario is left
+// out: it checks what the framework does instead. The zero value means no difference.
 type Differences struct {
-	// RoutesInFront: a limiter of App.Front knows the route of a request, as one of
-	// App.Layers does.
+	// RoutesInFront: a limiter in App.Front knows the route of a request.
 	RoutesInFront bool
 
-	// RefusesMethods: requests with methods that the framework does not know get
-	// 400 from it, before any middleware.
+	// RefusesMethods: the framework answers unknown methods with 400 before any
+	// middleware runs.
 	RefusesMethods bool
 
 	// OnlyHTTP1: the framework has no HTTP/2.
@@ -51,20 +47,19 @@ type App struct {
 	// Outer are response headers that a middleware sets before all limiters.
 	Outer http.Header
 
-	// SignIn, before all limiters, takes a user from the request header [UserHeader]
-	// if there is one, and stores its value.
+	// SignIn says where a middleware before all limiters stores the value of the request
+	// header [UserHeader], if the request has it.
 	SignIn SignIn
 
-	// Front are limiters as far out as the framework's users put one, where it may
-	// not have routed yet: around a mux that something else stands in front of,
-	// around chi's router, in Echo's Pre. They have no Skip and no Denied.
+	// Front are limiters that may run before routing: around a mux behind another
+	// handler, around chi's router, in Echo's Pre. They have no Skip and no Denied.
 	Front []Layer
 
-	// Layers are limiters around the whole application, from the outside in; they
-	// see requests that match no route as well.
+	// Layers are limiters around the whole application, from the outside in. They also
+	// see requests that match no route.
 	Layers []Layer
 
-	// Routes are all there is; other requests are answered as the framework does.
+	// Routes are all routes. The framework answers other requests by itself.
 	Routes []Route
 }
 
@@ -81,17 +76,17 @@ const (
 	InLocals
 )
 
-// What SignIn goes by.
+// The header that SignIn reads and the local that it sets.
 const (
 	UserHeader = "X-Test-User"
 	UserLocal  = "test-user"
 )
 
-// DeadlineHeader is a request header that has the outermost middleware end the
-// request's context after so long: "5ms".
+// DeadlineHeader is a request header such as "5ms". The outermost middleware ends the
+// request's context after that time.
 const DeadlineHeader = "X-Test-Deadline"
 
-// Deadline does so for a request of net/http.
+// Deadline applies [DeadlineHeader] to an http.Request.
 func Deadline(r *http.Request) (*http.Request, context.CancelFunc) {
 	ctx, cancel := WithDeadline(r.Context(), r.Header.Get(DeadlineHeader))
 	if ctx == r.Context() {
@@ -100,7 +95,7 @@ func Deadline(r *http.Request) (*http.Request, context.CancelFunc) {
 	return r.WithContext(ctx), cancel
 }
 
-// WithDeadline does so for a context and the header's value.
+// WithDeadline applies the value of [DeadlineHeader] to a context.
 func WithDeadline(ctx context.Context, header string) (context.Context, context.CancelFunc) {
 	if after, err := time.ParseDuration(header); err == nil {
 		return context.WithTimeout(ctx, after)
@@ -111,9 +106,8 @@ func WithDeadline(ctx context.Context, header string) (context.Context, context.
 // UserKey is the key of the user in the context.
 type UserKey struct{}
 
-// Layer is one limiter as middleware: Limit(Store, Limits...) if Store is set,
-// else New(Limiter), with a Config if Skip or Denied is set. If Load is set it is
-// Measure(Load) and no limiter.
+// Layer is one middleware. It is Measure(Load) if Load is set, Limit(Store, Limits...) if
+// Store is set, and New(Limiter) otherwise, with a Config if Skip or Denied is set.
 type Layer struct {
 	Load *core.Load
 
@@ -122,10 +116,10 @@ type Layer struct {
 
 	Limiter *core.Limiter
 
-	// Skip is Config.Skip; header reads the request's.
+	// Skip is Config.Skip. header returns a request header.
 	Skip func(header func(name string) string) bool
 
-	// Denied is Config.Denied: answer with this status and body, as text/plain.
+	// Denied is Config.Denied. It returns the status and the text/plain body of the answer.
 	Denied func(d core.Decision) (status int, body string)
 }
 
@@ -137,9 +131,9 @@ type Route struct {
 	Handle func(Call)
 }
 
-// Call is what a handler sees of a request. It makes one reply.
+// Call is a request as its handler sees it. The handler makes one reply.
 type Call interface {
-	// Context is the request's context, as a handler hands it to a database.
+	// Context is the request's context, which a handler would hand to a database.
 	Context() context.Context
 
 	// Decision is the adapter's FromContext.
@@ -154,20 +148,20 @@ type Call interface {
 	// Charge is the adapter's Charge.
 	Charge(n int64) error
 
-	// Fail ends the handler with an error, as the framework has it: its own with a
-	// status, or any other, which is a 500. Where handlers return none it replies.
+	// Fail ends the handler with an error: the framework's own with a status, or any
+	// other, which means 500. If the framework's handlers return no error it replies.
 	Fail(status int, own bool)
 
 	// Hijack takes the connection over, answers 200 on it, and closes it.
 	Hijack()
 
-	// Proxy hands the request to a backend, by the reverse proxy that applications
-	// of the framework use.
+	// Proxy forwards the request to a backend with the usual reverse proxy of the
+	// framework.
 	Proxy(backend string)
 
 	// Reply sends a status and a body as text/plain.
 	Reply(status int, body string)
 
-	// Stream sends 200 and each chunk at once, until there are no more.
+	// Stream sends 200, then flushes each chunk as it comes.
 	Stream(next func() (chunk string, more bool))
 }

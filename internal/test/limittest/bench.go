@@ -11,8 +11,8 @@ import (
 	"github.com/weblimit/weblimit/keyfuncs"
 )
 
-// Ample returns a limiter in memory, by client address, that no benchmark
-// exhausts: with one limit, or with several.
+// Ample returns a limiter in memory with one limit by client address, or with several.
+// No benchmark uses the limits up.
 func Ample(limits int) *core.Limiter {
 	names := [...]string{"second", "minute", "hour"}
 	windows := [...]func(int64) core.Limit{core.PerSecond, core.PerMinute, core.PerHour}
@@ -30,8 +30,8 @@ func Exhausted() *core.Limiter {
 	return l
 }
 
-// Sink is a response writer that costs nothing: it keeps one header map, as
-// net/http's own does for a request, and forgets what is written.
+// Sink is a response writer that costs nothing. It keeps one header map, as net/http
+// does for a request, and discards the body.
 type Sink struct{ header http.Header }
 
 // Header implements http.ResponseWriter.
@@ -62,9 +62,9 @@ func Benchmark(b *testing.B, h http.Handler) {
 	}
 }
 
-// Allocs returns how many allocations h makes for one "GET /". Its test must not
-// be parallel: they are those of the process. It is skipped under the race
-// detector, which makes pools forget on purpose.
+// Allocs returns how many allocations h makes for one "GET /". It counts those of the
+// whole process, so its test must not be parallel. Under the race detector it skips
+// the test, because pools then drop values at random.
 func Allocs(t *testing.T, h http.Handler) int {
 	t.Helper()
 	if race.Enabled {

@@ -8,10 +8,10 @@ import (
 	"github.com/weblimit/weblimit/keyfuncs"
 )
 
-// token is what bypasses look for.
+// token is the value that bypasses compare with.
 const token = "tok-0f47c2d9e6b14a3c"
 
-// untold fails the test if a response holds the token, or a part of it.
+// untold fails the test if a response holds the token or part of it.
 func (e *env) untold(what string, r response) {
 	e.Helper()
 	part := token[4:12]
@@ -27,7 +27,7 @@ func (e *env) untold(what string, r response) {
 	}
 }
 
-// guesses are what is not the token.
+// guesses are values that are not the token.
 var guesses = map[string][]option{
 	"none":               nil,
 	"empty":              {with("X-Bypass-Token", "")},

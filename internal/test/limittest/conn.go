@@ -19,8 +19,8 @@ import (
 // ServeConn serves one connection until it ends, as servers over fasthttp do.
 type ServeConn func(net.Conn) error
 
-// Exchange sends a request over a connection of its own, in memory. The other
-// end's RemoteAddr is r.RemoteAddr, and it has r's context: see [ConnContext].
+// Exchange sends a request over its own connection in memory. The server sees
+// r.RemoteAddr as the peer, and [ConnContext] returns r's context for the connection.
 func Exchange(serve ServeConn, r *http.Request) (*http.Response, error) {
 	var request bytes.Buffer
 	if err := r.Write(&request); err != nil {
@@ -57,8 +57,8 @@ func BenchmarkConn(b *testing.B, serve ServeConn) {
 	}
 }
 
-// AllocsConn is [Allocs] for connections: the allocations per request on one that
-// lives on.
+// AllocsConn is [Allocs] for connections: it returns the allocations per request on a
+// connection that is kept open.
 func AllocsConn(t *testing.T, serve ServeConn) int {
 	t.Helper()
 	if race.Enabled {
@@ -81,7 +81,7 @@ func AllocsConn(t *testing.T, serve ServeConn) int {
 	}) / requests)
 }
 
-// getRequest is what once serves, as it is sent.
+// getRequest is the request that once serves, as bytes on the wire.
 func getRequest(tb testing.TB) []byte {
 	tb.Helper()
 	var request bytes.Buffer
@@ -91,11 +91,11 @@ func getRequest(tb testing.TB) []byte {
 	return request.Bytes()
 }
 
-// conn is the server's end of a connection whose client sends what read returns.
+// conn is the server's end of a connection. Its client sends what Read returns.
 type conn struct {
 	read    func([]byte) (int, error)
 	written bytes.Buffer
-	forget  bool // what is written
+	forget  bool // discard what is written
 	peer    net.Addr
 	ctx     context.Context
 }
@@ -116,7 +116,7 @@ func (c *conn) SetDeadline(time.Time) error      { return nil }
 func (c *conn) SetReadDeadline(time.Time) error  { return nil }
 func (c *conn) SetWriteDeadline(time.Time) error { return nil }
 
-// peerAddr is a TCP address if addr is one, and else a unix socket's.
+// peerAddr returns addr as a TCP address if it is one, and as a unix socket otherwise.
 func peerAddr(addr string) net.Addr {
 	ap, err := netip.ParseAddrPort(addr)
 	if err != nil {

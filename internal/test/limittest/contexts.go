@@ -92,7 +92,7 @@ var contexts = []scenario{
 		e.remaining("after two that are gone", r, "api", 2)
 	}},
 	{"Limit is New with all else by default", func(e *env) {
-		// On memory, always: the default timeout is short for a busy machine.
+		// Always in memory: the default timeout is too short for Redis on a busy machine.
 		s := e.serve(App{Layers: []Layer{{
 			Store: core.NewMemory(),
 			Limits: []core.Limit{

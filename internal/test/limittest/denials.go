@@ -90,7 +90,7 @@ var denials = []scenario{
 		equal(e, "RateLimit", e.only(r, "Ratelimit"), fmt.Sprintf(`"api";r=0;t=%d`, wait))
 		equal(e, "Content-Type", e.only(r, "Content-Type"), "application/problem+json")
 		equal(e, "body", r.body, "")
-		// On a connection that lives on, a body would be read as the next response.
+		// On a connection that is kept open, a body would be read as the next response.
 		base, client := s.server.Listen(e), e.client()
 		for range 2 {
 			r = e.fetch(client, "HEAD", base+"/")

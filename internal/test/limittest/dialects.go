@@ -11,8 +11,8 @@ import (
 	"github.com/weblimit/weblimit/keyfuncs"
 )
 
-// told returns the lines of a response that tell of limits, but Retry-After, in
-// the order of core.ExposeHeaders.
+// told returns the response headers about limits, except Retry-After, in the order of
+// core.ExposeHeaders.
 func (e *env) told(r response) string {
 	e.Helper()
 	var lines []string
@@ -109,7 +109,7 @@ var dialects = []scenario{
 	{"limits are told when they are to be", func(e *env) {
 		for _, tt := range []struct {
 			when core.HeadersWhen
-			told [4]bool // with 9, 2 and 1 of 10 left, and on the denial
+			told [4]bool // whether headers are sent with 9, 2 and 1 of 10 left, and on the denial
 		}{
 			{core.Always, [4]bool{true, true, true, true}},
 			{core.NearLimit, [4]bool{false, true, true, true}},

@@ -13,15 +13,15 @@ import (
 	"github.com/weblimit/weblimit/keyfuncs"
 )
 
-// configured is the middleware of a limiter that is set up so, on a store of its
-// own unless there is one.
+// configured returns the middleware of a limiter with this config. If the config has no
+// store, the limiter gets a new one.
 func (e *env) configured(config core.Config) []Layer {
 	e.Helper()
 	if config.Store == nil {
 		config.Store = e.newStore(e)
 	}
 	config.Timeout = patience
-	config.Silence = []core.Advice{core.AdviceForwarded} // what many tests do on purpose
+	config.Silence = []core.Advice{core.AdviceForwarded} // many tests cause it on purpose
 	l, err := core.New(config)
 	if err != nil {
 		e.Fatal(err)
@@ -29,7 +29,7 @@ func (e *env) configured(config core.Config) []Layer {
 	return []Layer{{Limiter: l}}
 }
 
-// counting is a store that counts how often it is asked.
+// counting is a store that counts its calls.
 type counting struct {
 	core.Store
 	takes atomic.Int64
@@ -45,10 +45,10 @@ func (c *counting) Take(ctx context.Context, checks []core.Check, results []core
 	return c.Store.Take(ctx, checks, results)
 }
 
-// asked returns how often the store was asked since the last call.
+// asked returns the number of calls since it was last called.
 func (c *counting) asked() int64 { return c.takes.Swap(0) }
 
-// silent fails the test if a response tells of any limit.
+// silent fails the test if a response has a header about a limit.
 func (e *env) silent(what string, r response) {
 	e.Helper()
 	for _, name := range core.ExposeHeaders() {
@@ -201,7 +201,7 @@ var features = []scenario{
 		}})})
 		for _, tt := range []struct {
 			cost       string
-			left       int // -1: not told
+			left       int // -1 if the response does not say
 			passes     bool
 			retryAfter bool
 		}{
@@ -249,7 +249,7 @@ var features = []scenario{
 			{"b", "premium", `"plan";q=200;w=7200`, 199},
 			{"a", "free", `"plan";q=10;w=3600`, 8},
 			{"b", "premium", `"plan";q=200;w=7200`, 198},
-			{"a", "premium", `"plan";q=200;w=7200`, 197}, // what was used stays used
+			{"a", "premium", `"plan";q=200;w=7200`, 197}, // used units stay used
 		} {
 			r := s.get("/", with("X-Tenant", tt.tenant), with("X-Plan", tt.plan))
 			what := tt.tenant + " " + tt.plan

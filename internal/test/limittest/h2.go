@@ -7,9 +7,9 @@ import (
 	"net"
 )
 
-// h2conn is a client's end of an HTTP/2 connection, as far as it takes to open
-// streams and to reset them (RFC 9113). Headers are literals without an index, which
-// need no state (RFC 7541, section 6.2.2).
+// h2conn is a client's end of an HTTP/2 connection that can open streams and reset
+// them (RFC 9113). It sends headers as literals without indexing, which need no state
+// (RFC 7541, section 6.2.2).
 type h2conn struct{ net.Conn }
 
 // Types of frames.
@@ -20,7 +20,7 @@ const (
 	framePing     = 6
 )
 
-// begin sends the preface, with settings as they are by default.
+// begin sends the preface with the default settings.
 func (h h2conn) begin() {
 	_, _ = io.WriteString(h, "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n")
 	h.frame(frameSettings, 0, 0, nil)
@@ -45,7 +45,7 @@ func (h h2conn) cancel(stream uint32) {
 	h.frame(frameReset, 0, stream, []byte{0, 0, 0, cancel})
 }
 
-// ping waits until the server has read all that was sent.
+// ping waits until the server has read everything sent so far.
 func (h h2conn) ping() error {
 	h.frame(framePing, 0, 0, make([]byte, 8))
 	for {

@@ -16,9 +16,9 @@ import (
 	"github.com/weblimit/weblimit/keyfuncs"
 )
 
-// hangUps are scenarios of clients that break their requests off, in all the ways
-// there are on a connection, to have back what they were charged. What a client
-// does never lowers what it owes.
+// hangUps are scenarios of clients that abort their requests, in every way that a
+// connection allows, to get their charges back. Nothing that a client does may lower
+// its charges.
 var hangUps = func() []scenario {
 	all := []scenario{
 		{"a server that gives up by itself has failed, and its clients are refunded", serverTimeOuts},
@@ -35,15 +35,15 @@ var hangUps = func() []scenario {
 	return all
 }()
 
-// breakOff is a way to break a request off.
+// breakOff is a way to abort a request.
 type breakOff struct {
 	name    string
-	request string              // as it is sent, with %s for the host
-	act     func(*broken)       // what the client does after that
-	handle  func(*broken, Call) // what an application does meanwhile
+	request string              // sent as it is, with %s for the host
+	act     func(*broken)       // the client, after sending the request
+	handle  func(*broken, Call) // the application
 }
 
-// broken is a request that is broken off.
+// broken is a request that its client aborts.
 type broken struct {
 	*env
 	net.Conn
@@ -65,7 +65,7 @@ const (
 	short  = postIt + "Content-Length: 10\r\n\r\nabc"
 )
 
-// large is more than the buffers between a handler and its client hold.
+// large is more than fits into the buffers between a handler and its client.
 const large = 16 << 20
 
 var breaks = []breakOff{
@@ -93,7 +93,7 @@ var breaks = []breakOff{
 	{"a body of bad chunks", postIt + "Transfer-Encoding: chunked\r\n\r\n3\r\nabc\r\nno length\r\n", (*broken).readOne, readBody},
 	{"a proxied body that ends too early", short, (*broken).closeHalf, func(b *broken, c Call) { c.Proxy(b.backend + "/read") }},
 	{"a body that never comes, until the server gives up,", short, func(b *broken) {
-		time.Sleep(50 * time.Millisecond) // net/http does not answer before the body is there
+		time.Sleep(50 * time.Millisecond) // net/http does not answer before it has the body
 		b.reset()
 	}, func(b *broken, c Call) {
 		if !timeOut(c, 10*time.Millisecond, func(_ http.ResponseWriter, r *http.Request) { _, _ = io.Copy(io.Discard, r.Body) }) {
@@ -102,8 +102,8 @@ var breaks = []breakOff{
 	}},
 }
 
-// brokenLogin is a guess whose client leaves before it is told that it was wrong. The
-// handler returns without an answer then, which makes it a 200.
+// brokenLogin is a password guess whose client leaves before the answer. The handler then
+// returns without writing one, and its status is 200.
 var brokenLogin = breakOff{"", getIt, resetWhileItWorks, func(b *broken, c Call) {
 	if b.gone(c); b.differs.Blind {
 		c.Reply(401, "wrong password")
@@ -115,7 +115,7 @@ func resetWhileItWorks(b *broken) {
 	b.reset()
 }
 
-// whenGone waits until the client has left, and does what a handler does that is told.
+// whenGone waits until the client has left, then acts as a handler that notices it.
 func whenGone(then func(Call)) func(*broken, Call) {
 	return func(b *broken, c Call) {
 		if b.gone(c); b.differs.Blind {
@@ -126,7 +126,8 @@ func whenGone(then func(Call)) func(*broken, Call) {
 	}
 }
 
-// readBody is what applications do that make no difference between errors.
+// readBody answers every error of reading the body in the same way, as many
+// applications do.
 func readBody(_ *broken, c Call) {
 	if _, err := c.Body(); err != nil {
 		c.Reply(500, err.Error())
@@ -135,7 +136,8 @@ func readBody(_ *broken, c Call) {
 	c.Reply(200, "read")
 }
 
-// timeOut has an http.TimeoutHandler handle a call, where the framework is over net/http.
+// timeOut runs handle in an http.TimeoutHandler. It reports false if the framework is not
+// built on net/http.
 func timeOut(c Call, after time.Duration, handle http.HandlerFunc) bool {
 	std, ok := c.(HTTPCall)
 	if ok {
@@ -150,7 +152,7 @@ func (b *broken) reset() {
 	_ = b.Close()
 }
 
-// closeHalf says that no more will be sent, and reads the answer.
+// closeHalf closes the sending side and reads the answer.
 func (b *broken) closeHalf() {
 	defer b.Close()
 	_ = b.Conn.(*net.TCPConn).CloseWrite()
@@ -164,7 +166,7 @@ func (b *broken) readOne() {
 	_, _ = b.Read(make([]byte, 1))
 }
 
-// readUntil reads up to a text, or to the end.
+// readUntil reads until it has read text, or to the end.
 func (b *broken) readUntil(text string) {
 	var got strings.Builder
 	buffer := make([]byte, 4096)
@@ -177,7 +179,7 @@ func (b *broken) readUntil(text string) {
 	}
 }
 
-// gone waits until the client has left, as far as the handler is told.
+// gone waits until the client has left and the handler has been told, if it ever is.
 func (b *broken) gone(c Call) {
 	if b.differs.Blind {
 		<-b.left
@@ -192,9 +194,9 @@ func (b *broken) gone(c Call) {
 
 const lastLine = "the last line but one\n"
 
-// backend serves what is proxied: an answer whose last byte does not come, one that
-// is too large for all buffers, none, and one that waits for the body. It does not
-// keep those waiting who are not told that their client has left.
+// backend is the server behind proxying handlers. Its answers lack the last byte, are too
+// large for all buffers, never come, or wait for the body. It does not wait for a client
+// to leave if the framework never notices that.
 func (e *env) backend() string {
 	e.Helper()
 	wait := func(r *http.Request) {
@@ -228,8 +230,8 @@ func (e *env) backend() string {
 	return server.URL
 }
 
-// breakOff has a client break off many more requests than it may have, and counts
-// those that were handled.
+// breakOff aborts many more requests than the client's quota and counts those that
+// reached the handler.
 func (e *env) breakOff(how breakOff, refund func(core.Outcome) bool) {
 	const quota = 3
 	limiter := e.limiter(core.PerHour(quota).By(keyfuncs.Everyone()).Named("all").RefundOn(refund))
@@ -271,7 +273,7 @@ func (e *env) breakOff(how breakOff, refund func(core.Outcome) bool) {
 		act(b)
 		b.leave()
 		e.eventually("the handler ends", func() bool { return running.Load() == 0 }, func() any { return running.Load() })
-		time.Sleep(2 * time.Millisecond) // until it is settled, should it be
+		time.Sleep(2 * time.Millisecond) // time to settle, if anything would be
 	}
 	if got := handled.Load(); got > quota {
 		e.Errorf("%d requests were handled that were broken off, of a quota of %d", got, quota)
@@ -292,7 +294,7 @@ func (e *env) dial(host string) net.Conn {
 	return conn
 }
 
-// serverTimeOuts is the other side: what the server does by itself is a failure.
+// serverTimeOuts is the opposite case: a time-out of the server counts as a failure.
 func serverTimeOuts(e *env) {
 	s := e.serve(App{
 		Layers: e.layer(core.PerHour(2).By(keyfuncs.Everyone()).Named("all").RefundOn(core.ServerErrors)),
@@ -319,7 +321,8 @@ func serverTimeOuts(e *env) {
 	}
 }
 
-// chargedThenGone is the chat of README: what the model wrote is paid.
+// chargedThenGone is the chat of README: the client pays for the tokens that the model
+// has written, even if it has left.
 func chargedThenGone(e *env) {
 	const estimate, spent, quota = 100, 300, 1000
 	limiter := e.limiter(core.PerHour(quota).By(keyfuncs.Everyone()).Named("tokens").Estimate(estimate).RefundOn(core.ServerErrors))
@@ -355,8 +358,8 @@ func chargedThenGone(e *env) {
 	}
 }
 
-// resetStreams opens 2,000 streams of HTTP/2 under a limit of 100, and resets each;
-// where a framework has none, so many connections.
+// resetStreams opens 2,000 HTTP/2 streams under a limit of 100 and resets each. Without
+// HTTP/2 it uses as many connections.
 func resetStreams(e *env) {
 	const quota, streams, together = 100, 2000, 50
 	limiter := e.limiter(core.PerHour(quota).By(keyfuncs.Everyone()).Named("all").RefundOn(core.ServerErrors))
@@ -393,8 +396,8 @@ func resetStreams(e *env) {
 	}
 }
 
-// openAndReset opens streams on one connection, resets all of them, and waits until
-// the server has read that.
+// openAndReset opens streams on one connection, resets them all, and waits until the
+// server has read the resets.
 func (e *env) openAndReset(host string, streams int) {
 	e.Helper()
 	h := h2conn{e.dial(host)}

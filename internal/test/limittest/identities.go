@@ -9,7 +9,7 @@ import (
 	"github.com/weblimit/weblimit/keyfuncs"
 )
 
-// ask is one request of an identity scenario, and whether it passes.
+// ask is one request of an identity scenario and whether it passes.
 type ask struct {
 	passes  bool
 	method  string // GET unless set

@@ -7,8 +7,8 @@ import (
 	"github.com/weblimit/weblimit/keyfuncs"
 )
 
-// languages are of denials in the client's language, which each adapter reads
-// from the request and tells in the response.
+// languages are scenarios of denials in the client's language. Each adapter reads it
+// from the request and names it in the response.
 var languages = []scenario{
 	{"a denial is in the language that the request accepts, whatever the lines it does so in", func(e *env) {
 		l, err := core.New(core.Config{

@@ -11,7 +11,7 @@ import (
 	"github.com/weblimit/weblimit/keyfuncs"
 )
 
-// lines are scenarios of clients that make more of waiting than is theirs.
+// lines are scenarios of clients that try to take more than their share of the queue.
 var lines = []scenario{
 	{"a client that fills the line leaves places for others", func(e *env) {
 		const places = 8
@@ -38,14 +38,14 @@ var lines = []scenario{
 		e.passes("one with nobody in front", s.get("/", with("X-Tenant", "other")))
 		e.passes("one with only that in front", s.get("/", with("X-Tenant", "other")))
 		group.Wait()
-		if n := passed.Load(); n < places/2 || n > places/2+4 { // and what came in a second at the most
+		if n := passed.Load(); n < places/2 || n > places/2+4 { // plus at most what was granted in a second
 			e.Errorf("%d requests of the greedy tenant passed, want its half of %d places and little more", n, places)
 		}
 	}},
 	{"a client that resets its requests while they wait costs the store little", func(e *env) {
 		const resets = 40
 		if e.differs.Blind {
-			return // a request whose client has gone waits to the end there, and costs one call
+			return // here a request whose client has left waits to the end and costs one call
 		}
 		store := &countedStore{Store: e.newStore(e)}
 		limiter := e.limiterOn(store, core.PerHour(60).LeakyBucket(time.Hour).By(keyfuncs.Everyone()).Named("even"))
@@ -65,8 +65,8 @@ var lines = []scenario{
 			}
 			reset()
 		}
-		// One charge and one refund a second, and a few where a request came before the
-		// server had noticed that its predecessor was gone.
+		// One charge and one refund per second, and a few more where a request arrived
+		// before the server noticed that the one before it was gone.
 		if n, most := store.calls.Load(), int64(resets/4)+4*int64(time.Since(start)/time.Second+1); n > most {
 			e.Errorf("%d resets cost the store %d calls, want %d at most", resets, n, most)
 		} else {

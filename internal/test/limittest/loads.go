@@ -13,7 +13,7 @@ import (
 	"github.com/weblimit/weblimit/keyfuncs"
 )
 
-// loads are scenarios of limits that become tighter while the service is overloaded.
+// loads are scenarios of limits that shrink while the service is overloaded.
 var loads = []scenario{
 	{"a limit shrinks while many clients overload the service, and not for one of many connections", func(e *env) {
 		const requests = 1000
@@ -55,7 +55,7 @@ var loads = []scenario{
 	{"clients that trickle their bodies or read slowly are no load", func(e *env) {
 		const clients = 20
 		load := core.NewLoad(core.LoadConfig{By: keyfuncs.ClientIP(), InFlight: 1, Slow: 200 * time.Millisecond, Clients: 1})
-		answer := strings.Repeat("x", 8<<20) // more than the system keeps for a client
+		answer := strings.Repeat("x", 8<<20) // more than the system buffers for a client
 		var group sync.WaitGroup
 		group.Add(clients)
 		s := e.serve(App{
@@ -80,7 +80,7 @@ var loads = []scenario{
 				trickle(e, address, goOn, hangUp)
 			}()
 		}
-		// As long as it takes for all of them to be slow, twice.
+		// Twice the time after which all of them would count as slow.
 		waiting := func(what string) {
 			e.Helper()
 			time.Sleep(500 * time.Millisecond)
@@ -135,8 +135,8 @@ var loads = []scenario{
 	}},
 }
 
-// trickle sends a body of six bytes, the last of them once it is told to, begins to
-// read the response, and leaves it at that until it is told to hang up.
+// trickle sends half of a body, and the other half when goOn is closed. It then reads the
+// start of the response and keeps the connection open until hangUp is closed.
 func trickle(e *env, address string, goOn, hangUp <-chan struct{}) {
 	conn, err := net.Dial("tcp", address)
 	if err != nil {

@@ -13,7 +13,7 @@ import (
 	"github.com/weblimit/weblimit/keyfuncs"
 )
 
-// failing is a store that never answers: at once, or not before the deadline.
+// failing is a store that never answers. It fails at once or at the deadline.
 type failing struct {
 	store.Base
 	slow bool
@@ -21,7 +21,7 @@ type failing struct {
 
 func newFailing(slow bool) *failing {
 	f := &failing{slow: slow}
-	f.OnEvent(func(core.Event) {}) // what it does is no news
+	f.OnEvent(func(core.Event) {}) // a listener, so that nothing is logged
 	return f
 }
 
@@ -75,7 +75,7 @@ func decided(c Call) {
 
 var reasons = []Route{{Method: "GET", Path: "/", Handle: decided}}
 
-// outages bring stores of their own that fail.
+// outages are scenarios with stores that fail.
 var outages = []scenario{
 	{"in an outage Deny answers 503", func(e *env) {
 		s := e.serve(App{

@@ -23,8 +23,8 @@ type outcome struct {
 	name     string
 	handle   func(Call)
 	status   int
-	hangsUp  bool          // the client does, while the handler waits for it
-	deadline time.Duration // of the request's context, which strikes
+	hangsUp  bool          // the client hangs up while the handler waits
+	deadline time.Duration // of the request's context; it expires
 }
 
 var outcomes = []outcome{
@@ -49,14 +49,14 @@ var outcomes = []outcome{
 	{name: "hang-up that breaks the handler", handle: func(Call) { panic("on purpose") }, status: 500, hangsUp: true},
 }
 
-// use is what a client is charged by each limit of a test of outcomes.
+// use is what each limit of Outcomes charges one client.
 type use struct{ all, failures, unbroken, finished, tokens, running int64 }
 
-// estimated is what the limit of tokens charges for a start.
+// estimated is what the tokens limit charges before the handler runs.
 const estimated = 10
 
-// add counts a request that ended so, and told to have spent so much, if anything.
-// The framework noticed that its client hung up, or not.
+// add counts a request with outcome o whose handler reported spent. left says whether
+// the framework noticed that the client had hung up.
 func (u *use) add(o *outcome, left bool, spent []int64) {
 	u.all++
 	if o.status >= 400 || left {
@@ -71,24 +71,24 @@ func (u *use) add(o *outcome, left bool, spent []int64) {
 	if spent == nil && (o.status < 400 || left) {
 		u.tokens += estimated
 	}
-	for _, n := range spent { // whatever became of it
+	for _, n := range spent { // charged whatever the outcome
 		u.tokens += n
 	}
 }
 
-// gate is where the handler of a request waits whose client hangs up.
+// gate is where a handler waits until its client has hung up.
 type gate struct{ entered, left chan struct{} }
 
 const (
-	outcomeHeader = "X-Test-Outcome" // which of outcomes; and of a request that hangs up its number
-	spendHeader   = "X-Test-Spend"   // what its handler tells to have spent, in parts: "3,5"
+	outcomeHeader = "X-Test-Outcome" // index into outcomes; "index/number" if the client hangs up
+	spendHeader   = "X-Test-Spend"   // units that the handler reports, in parts: "3,5"
 	clientHeader  = "X-Test-Client"
 )
 
-// Outcomes sends 100,000 requests that end in all ways there are, at random, over
-// Redis, and some over memory, and compares what stays charged with what should. Nothing
-// of them may be left then, no goroutine and nothing reserved. Under the race
-// detector, and with -short, there are fewer. It must not run in parallel with other tests.
+// Outcomes sends 100,000 requests over Redis, and fewer over memory, that end in every
+// possible way at random. It compares what stays charged with what should, and fails if
+// a goroutine or a reservation is left. Under the race detector and with -short there are
+// fewer requests. It must not run in parallel with other tests.
 func Outcomes(t *testing.T, build Build, differences ...Differences) {
 	requests := map[string]int{"memory": 20_000, "Redis": 100_000}
 	if race.Enabled || testing.Short() {
@@ -159,7 +159,7 @@ func (e *env) outcomes(requests int) {
 			for n := range requests / workers {
 				which, of := random.IntN(len(outcomes)), random.IntN(clients)
 				o := &outcomes[which]
-				if o.hangsUp && n%4 != 0 { // they take their time
+				if o.hangsUp && n%4 != 0 { // they are slow
 					which, o = 0, &outcomes[0]
 				}
 				var spent []int64
@@ -201,7 +201,7 @@ func (e *env) outcomes(requests int) {
 		key := keyfuncs.Encode("header."+strings.ToLower(clientHeader), strconv.Itoa(of))
 		var got use
 		e.eventually(fmt.Sprintf("client %d is charged %+v", of, want), func() bool {
-			// Some servers settle when the response has gone, and clients know it before.
+			// Some servers settle after the client has the response.
 			if err := limiter.Drain(e.Context()); err != nil {
 				e.Fatal(err)
 			}
@@ -222,9 +222,9 @@ func (e *env) outcomes(requests int) {
 	})
 }
 
-// unhurried asks f about an outcome for which nobody waited. On a busy machine a write
-// can take as long as if its client held it up, and then the client is charged. Scenarios
-// of hang-ups test that with clients that really do.
+// unhurried returns f for outcomes whose Waited is set to 0. On a busy machine a write can
+// take as long as if the client had held it up, and then the client would be charged. The
+// hang-up scenarios test that with clients that do.
 func unhurried(f func(core.Outcome) bool) func(core.Outcome) bool {
 	return func(o core.Outcome) bool {
 		o.Waited = 0
@@ -232,7 +232,8 @@ func unhurried(f func(core.Outcome) bool) func(core.Outcome) bool {
 	}
 }
 
-// warm has a server start what it keeps, by a request that has nothing to settle.
+// warm sends a request that has nothing to settle, so that the server starts the
+// goroutines that it keeps.
 func (e *env) warm(base string) {
 	e.Helper()
 	client := e.client()
@@ -240,7 +241,7 @@ func (e *env) warm(base string) {
 	e.fetch(client, "GET", base+"/nowhere")
 }
 
-// hangUp sends a request, and hangs up once its handler has it.
+// hangUp sends a request and hangs up once the handler runs.
 func (e *env) hangUp(client *http.Client, r *http.Request, gates *sync.Map, number string) {
 	g := gate{make(chan struct{}), make(chan struct{})}
 	gates.Store(number, g)
@@ -265,7 +266,7 @@ func (e *env) hangUp(client *http.Client, r *http.Request, gates *sync.Map, numb
 	close(g.left)
 }
 
-// eventually waits until done, and else tells how far it came.
+// eventually waits until done reports true. After patience it fails the test with got.
 func (e *env) eventually(what string, done func() bool, got func() any) {
 	e.Helper()
 	for start := time.Now(); !done(); time.Sleep(5 * time.Millisecond) {

@@ -13,11 +13,11 @@ import (
 	"github.com/weblimit/weblimit/keyfuncs"
 )
 
-// target is a request as it is written on a connection, which clients of this
-// language would clean up or refuse to send.
+// target is a request as it is written on a connection. Go's own client would clean it
+// up or refuse to send it.
 type target struct {
 	method, target string
-	header         string // a line of it, if not empty
+	header         string // one header line, if not empty
 }
 
 func (t target) String() string { return strings.TrimSpace(t.method + " " + t.target + " " + t.header) }
@@ -46,7 +46,7 @@ func (e *env) write(base string, t target) response {
 	return e.read(res)
 }
 
-// visits remembers which handler a request has reached, and how it was decided.
+// visits records which handler a request reached and how it was decided.
 type visits struct {
 	mu      sync.Mutex
 	handler string
@@ -63,7 +63,7 @@ func (v *visits) note(handler string) func(Call) {
 	}
 }
 
-// last returns what was noted since it was last called.
+// last returns what was recorded since the last call.
 func (v *visits) last() (handler string, reason core.Reason) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -72,7 +72,7 @@ func (v *visits) last() (handler string, reason core.Reason) {
 	return handler, reason
 }
 
-// routes of a login, a health check and something else, each with the layers.
+// routes are a login, a health check and another route, each with the layers.
 func (v *visits) routes(layers []Layer) []Route {
 	var routes []Route
 	for _, r := range []Route{
@@ -98,7 +98,7 @@ func (e *env) everywhere(f func(app func(*visits, []Layer) App)) {
 	f(func(v *visits, layers []Layer) App { return App{Routes: v.routes(layers)} })
 }
 
-// logins are spellings of /login, of which each framework takes some for it.
+// logins are spellings of /login. Each framework routes some of them to it.
 var logins = func() []target {
 	var all []target
 	for _, spelling := range []string{
@@ -120,7 +120,7 @@ var logins = func() []target {
 	return append(all, target{"HEAD", "/login", ""}, target{"HEAD", "/login?x", ""}, target{"POST", "/login", ""}, target{"POST", "/login", "X-HTTP-Method-Override: GET"})
 }()
 
-// healths are spellings of requests that a careless bypass of /healthz lets through.
+// healths are spellings that a careless bypass of /healthz would let through.
 var healths = append([]target{
 	{"GET", "/healthz/", ""},
 	{"GET", "//healthz", ""},
@@ -210,7 +210,7 @@ var paths = []scenario{
 					equal(e, what+": asked the store", counted, 1)
 					equal(e, what+": decision", reason, core.ReasonWithinLimit)
 				case r.status/100 == 3 && strings.HasSuffix(r.header.Get("Location"), "/healthz"):
-					// It reaches no handler, and tells where the one is that would be bypassed.
+					// It reaches no handler; it redirects to the one that would be bypassed.
 				default: // answered by the framework, before the limiters or behind both
 					equal(e, what+": asked the store", counted, seen)
 				}

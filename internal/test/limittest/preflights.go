@@ -11,7 +11,8 @@ import (
 	"github.com/weblimit/weblimit/keyfuncs"
 )
 
-// preflight is what makes a request with OPTIONS one. Anybody can write it.
+// preflight is the headers that make an OPTIONS request a preflight. Any client can
+// send them.
 var preflight = []option{
 	with("Origin", "https://app.example"), with("Access-Control-Request-Method", "POST"), with("Access-Control-Request-Headers", "content-type"),
 }
@@ -26,8 +27,8 @@ func (w *work) route() []Route {
 	}}}
 }
 
-// flood sends made-up preflights to a handler for all methods, and returns how
-// often it ran.
+// flood sends forged preflights to a handler for all methods and returns how often the
+// handler ran.
 func (e *env) flood(limiters []Layer, onRoute bool) int64 {
 	e.Helper()
 	var w work
@@ -42,7 +43,7 @@ func (e *env) flood(limiters []Layer, onRoute bool) int64 {
 	return w.runs.Load()
 }
 
-// sending sends a body.
+// sending is a request option that adds a body.
 func sending(body string) option {
 	return func(r *http.Request) *http.Request {
 		with := r.Clone(r.Context())
@@ -92,7 +93,7 @@ var preflights = []scenario{
 			}),
 			Routes: posts,
 		})
-		s.get("/") // where a framework needs a request to know where the limiter stands
+		s.get("/") // some frameworks learn where the limiter stands from the first request
 		store.asked()
 		for range 3 {
 			for _, path := range []string{"/", "/nowhere"} {

@@ -11,7 +11,7 @@ import (
 	"github.com/weblimit/weblimit/keyfuncs"
 )
 
-// quotas are scenarios of limits that count something else than requests as they come.
+// quotas are scenarios of limits that count something other than requests.
 var quotas = []scenario{
 	{"an operation that is repeated is charged once", func(e *env) {
 		const repeats = 20
@@ -36,7 +36,7 @@ var quotas = []scenario{
 		for _, method := range []string{"GET", "POST", "PUT"} {
 			routes = append(routes, Route{Method: method, Path: "/pay/{id}", Handle: hello})
 		}
-		digest := keyfuncs.Custom("digest", func(r keyfuncs.Request) (string, bool) { return r.Query("body", 0) }) // as if of the body
+		digest := keyfuncs.Custom("digest", func(r keyfuncs.Request) (string, bool) { return r.Query("body", 0) }) // stands for a digest of the body
 		key := keyfuncs.Header("Idempotency-Key")
 		for name, c := range map[string]struct {
 			operation keyfuncs.Func

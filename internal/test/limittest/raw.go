@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// send sends a request byte by byte as it is written to a server at base, over a
-// connection of its own, and returns the response.
+// send sends the bytes of a request to the server at base, over its own connection, and
+// returns the response.
 func (e *env) send(base, request string) response {
 	e.Helper()
 	conn, err := net.Dial("tcp", strings.TrimPrefix(base, "http://"))
@@ -32,12 +32,12 @@ func (e *env) send(base, request string) response {
 	return e.read(res)
 }
 
-// plainRequest is a GET request with these lines in its header block.
+// plainRequest returns a GET request with these header lines.
 func plainRequest(lines ...string) string {
 	return "GET / HTTP/1.1\r\nHost: example.com\r\n" + joinLines(lines) + "\r\n"
 }
 
-// chunkedRequest is a request whose trailer has these lines.
+// chunkedRequest returns a request with these lines in its trailer.
 func chunkedRequest(body string, block []string, trailer ...string) string {
 	chunk := "0\r\n"
 	if body != "" {

@@ -12,11 +12,11 @@ import (
 	"github.com/weblimit/weblimit/keyfuncs"
 )
 
-// kept is what a handler holds on to after its request.
+// kept is a value that a handler keeps after its request.
 type kept struct {
 	decision core.Decision
 	ctx      context.Context
-	then     string // how it printed at the time
+	then     string // as it printed during the request
 }
 
 func (k kept) String() string {
@@ -24,8 +24,8 @@ func (k kept) String() string {
 	return fmt.Sprintf("%+v %+v %v %v", k.decision.Results(), d.Results(), d.Reason, ok)
 }
 
-// reuses run many requests over few connections, whose buffers a framework may
-// use again for the next request.
+// reuses are scenarios of many requests over few connections, whose buffers a framework
+// may reuse for the next request.
 var reuses = []scenario{
 	{"keys of one request are not those of the next on the same connection", func(e *env) {
 		const clients, tenants, rounds, quota = 4, 25, 4, 3

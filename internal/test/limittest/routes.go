@@ -13,7 +13,7 @@ import (
 	"github.com/weblimit/weblimit/keyfuncs"
 )
 
-// logged is a log that can be read while it is written.
+// logged is a log that may be read while it is written.
 type logged struct {
 	mu  sync.Mutex
 	out bytes.Buffer // Guarded by mu.
@@ -25,7 +25,7 @@ func (l *logged) Write(p []byte) (int, error) {
 	return l.out.Write(p)
 }
 
-// lines returns the lines with a code.
+// lines returns the lines that have an advice code.
 func (l *logged) lines(code core.Advice) (lines []string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -37,8 +37,8 @@ func (l *logged) lines(code core.Advice) (lines []string) {
 	return lines
 }
 
-// advised checks that a limiter gave advice on routes once, naming the limit, where
-// it can't know routes, and none elsewhere.
+// advised checks that a limiter that cannot know routes gave advice on them once, with
+// name, and that a limiter that knows them gave none.
 func (e *env) advised(log *logged, known bool, name string) {
 	e.Helper()
 	switch lines := log.lines(core.AdviceRoute); {
@@ -49,8 +49,8 @@ func (e *env) advised(log *logged, known bool, name string) {
 	}
 }
 
-// inPlaces runs f for each place of a limiter that is not on a route, on an app that
-// has counted's routes.
+// inPlaces runs f for each place of a limiter that is not on a route. The app has the
+// routes of counted.
 func (e *env) inPlaces(f func(s *site, c *counted, known bool), config core.Config) {
 	e.Helper()
 	for _, front := range []bool{false, true} {
@@ -72,7 +72,7 @@ func (e *env) inPlaces(f func(s *site, c *counted, known bool), config core.Conf
 	}
 }
 
-// counted are routes that count how often each handler runs.
+// counted counts how often each of its routes is handled.
 type counted struct {
 	logins, reads, healths atomic.Int64
 }
@@ -104,7 +104,7 @@ var routes = []scenario{
 			"not what is another's route": keyfuncs.All(keyfuncs.Methods("POST"), keyfuncs.Not(keyfuncs.Routes("POST /items/{id}", "POST /items/:id"))),
 		} {
 			e.inPlaces(func(s *site, c *counted, known bool) {
-				e.passes("a read", s.get("/items/1")) // where a framework needs a request to know where the limiter stands
+				e.passes("a read", s.get("/items/1")) // some frameworks learn where the limiter stands from the first request
 				for i := range 100 {
 					s.do("POST", "/login")
 					s.do("POST", fmt.Sprintf("/login?%d", i))

@@ -17,12 +17,13 @@ import (
 	"github.com/weblimit/weblimit/internal/test/redistest"
 )
 
-// Main runs the tests of a package that calls [Run], for os.Exit; afterwards it
-// stops the Redis that they used.
+// Main runs the tests of a package that calls [Run], then stops the Redis that they used.
+// It returns the exit code for os.Exit.
 func Main(m *testing.M) int { return redistest.Main(m) }
 
-// Run runs all scenarios on servers that build makes, over memory and over Redis, of the
-// adapter that observers know by this name. A framework that differs from others says so.
+// Run runs all scenarios on servers that build makes, over memory and over Redis. adapter is
+// the adapter's name for observers. A framework that cannot do everything passes its
+// [Differences].
 func Run(t *testing.T, adapter string, build Build, differences ...Differences) {
 	var differs Differences
 	if len(differences) == 1 {
@@ -41,7 +42,7 @@ func Run(t *testing.T, adapter string, build Build, differences ...Differences) 
 	}
 }
 
-// OverStores runs a test over a memory store and over one in Redis, in parallel.
+// OverStores runs a test over a memory store and over a Redis store, in parallel.
 func OverStores(t *testing.T, test func(t *testing.T, store core.Store)) {
 	for _, over := range stores {
 		t.Run(over.name, func(t *testing.T) {
@@ -51,7 +52,8 @@ func OverStores(t *testing.T, test func(t *testing.T, store core.Store)) {
 	}
 }
 
-// stores are what all is tested over. What make returns makes one.
+// stores are the kinds of stores that scenarios run over. make returns a function that
+// makes a new store.
 var stores = []struct {
 	name string
 	make func(testing.TB) func(testing.TB) core.Store
@@ -67,13 +69,13 @@ var stores = []struct {
 	}},
 }
 
-// scenario is a test; its name is a sentence about adapters.
+// scenario is a test. Its name is a sentence about adapters.
 type scenario struct {
 	name string
 	run  func(*env)
 }
 
-// env is what a scenario has at hand.
+// env is the argument of a scenario: its test, and how to build servers and stores.
 type env struct {
 	*testing.T
 	adapter  string
@@ -82,11 +84,11 @@ type env struct {
 	differs  Differences
 }
 
-// patience is how long a store may take on a machine that runs all tests at
-// once: an outage here would be the test's, not the adapter's.
+// patience is the store's timeout. It is long because a machine that runs all tests at
+// once is slow, and an outage would fail the scenario.
 const patience = 30 * time.Second
 
-// limiter makes a limiter on a store of its own.
+// limiter makes a limiter on a new store.
 func (e *env) limiter(limits ...core.Limit) *core.Limiter {
 	e.Helper()
 	return e.limiterOn(e.newStore(e), limits...)
@@ -101,7 +103,7 @@ func (e *env) limiterOn(store core.Store, limits ...core.Limit) *core.Limiter {
 	return l
 }
 
-// layer is the usual middleware: a limiter on a store of its own.
+// layer is the usual middleware: one limiter on a new store.
 func (e *env) layer(limits ...core.Limit) []Layer {
 	e.Helper()
 	return []Layer{{Limiter: e.limiter(limits...)}}
@@ -124,7 +126,7 @@ type site struct {
 	server Server
 }
 
-// response is a response that was read.
+// response is a response whose body has been read.
 type response struct {
 	status int
 	header http.Header
@@ -181,8 +183,8 @@ func within(ctx context.Context) option {
 	return func(r *http.Request) *http.Request { return r.WithContext(ctx) }
 }
 
-// passes fails the test unless the limiter let the request through, whatever
-// the application said to it.
+// passes fails the test unless the limiter let the request through. The application's
+// status does not matter.
 func (e *env) passes(what string, r response) {
 	e.Helper()
 	if r.status == http.StatusTooManyRequests || r.status == http.StatusServiceUnavailable {
@@ -206,7 +208,7 @@ func equal[T comparable](e *env, what string, got, want T) {
 	}
 }
 
-// contains fails the test unless got has want in it.
+// contains fails the test unless got contains want.
 func contains(e *env, what, got, want string) {
 	e.Helper()
 	if !strings.Contains(got, want) {
@@ -226,8 +228,8 @@ func (e *env) only(r response, name string) string {
 	return strings.Join(lines, ", ")
 }
 
-// wait returns the seconds in Retry-After, which were to be want when the test
-// began. A test may be slow, and then they are a few less.
+// wait returns the seconds in Retry-After. They must be want, or a few less because the
+// test may be slow.
 func (e *env) wait(r response, want int) int {
 	e.Helper()
 	value := e.only(r, "Retry-After")
@@ -238,7 +240,7 @@ func (e *env) wait(r response, want int) int {
 	return got
 }
 
-// remaining checks how much of a limit is left by a response.
+// remaining checks how many units of a limit the response says are left.
 func (e *env) remaining(what string, r response, limit string, want int) {
 	e.Helper()
 	prefix := fmt.Sprintf("%q;r=%d;t=", limit, want)

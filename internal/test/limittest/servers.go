@@ -14,14 +14,14 @@ import (
 	"github.com/weblimit/weblimit/keyfuncs"
 )
 
-// client returns a client of its own, so that scenarios share no connections.
+// client returns a new client, so that scenarios share no connections.
 func (e *env) client() *http.Client {
 	transport := &http.Transport{MaxIdleConnsPerHost: 64, MaxConnsPerHost: 64}
 	e.Cleanup(transport.CloseIdleConnections)
 	return &http.Client{Transport: transport, Timeout: time.Minute}
 }
 
-// clientHTTP2 returns a client that speaks HTTP/2 without TLS, and nothing else.
+// clientHTTP2 returns a client that speaks only HTTP/2 without TLS.
 func (e *env) clientHTTP2() *http.Client {
 	transport := &http.Transport{Protocols: new(http.Protocols)}
 	transport.Protocols.SetUnencryptedHTTP2(true)
@@ -46,7 +46,8 @@ func (e *env) fetch(client *http.Client, method, url string, options ...option) 
 	return e.read(res)
 }
 
-// servers run on a listener: with connections, concurrency and clients that hang up.
+// servers are scenarios on a listener, with connections, concurrency and clients that
+// hang up.
 var servers = []scenario{
 	{"of many requests at once exactly the quota passes", func(e *env) {
 		const clients, requests, quota = 64, 8, 100

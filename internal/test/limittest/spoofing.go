@@ -13,7 +13,7 @@ import (
 	"github.com/weblimit/weblimit/keyfuncs"
 )
 
-// lie makes headers up that claim to come from the i-th address.
+// lie makes up headers that claim to come from the i-th address.
 type lie struct {
 	name string
 	tell func(i int) []option
@@ -63,8 +63,8 @@ var lies = func() []lie {
 	}})
 }()
 
-// gain sends so many requests with lies from one peer, all lies in turn, and
-// fails the test unless exactly the quota passes.
+// gain sends requests with each of the lies in turn from one peer and fails the test
+// unless exactly the quota passes.
 func (e *env) gain(s *site, requests, quota int, options ...option) {
 	e.Helper()
 	passed := 0
@@ -79,9 +79,9 @@ func (e *env) gain(s *site, requests, quota int, options ...option) {
 	equal(e, fmt.Sprintf("passed of %d", requests), passed, quota)
 }
 
-// warned is a layer that allows a request an hour per key, and tells the keys of
-// those that it charged since it was last asked, in OnWarning's words. A request
-// without the key is denied and tells that.
+// warned returns a layer that allows one request per hour and key, and a function that
+// returns the keys charged since its last call, as OnWarning reports them. A request
+// without the key is denied, and its response says so.
 func (e *env) warned(key keyfuncs.Func) (layers []Layer, keys func() string) {
 	e.Helper()
 	var mu sync.Mutex
@@ -103,11 +103,11 @@ func (e *env) warned(key keyfuncs.Func) (layers []Layer, keys func() string) {
 	}
 }
 
-// missing is part of the body when a request was denied for lack of a key.
+// missing is part of the body of a request that was denied because it has no key.
 const missing = "does not identify its client"
 
-// proxied is a request from a proxy of ours, whose client has the key; "" where
-// it is unknown.
+// proxied is a request from a trusted proxy whose client has the key. The key is "" if
+// the client is unknown.
 type proxied struct {
 	what    string
 	key     string
@@ -141,14 +141,14 @@ func through(name string, key keyfuncs.Func, requests ...proxied) scenario {
 	}}
 }
 
-// proxy is the peer of what comes through a proxy of ours, and cloudflare of
-// what comes through Cloudflare.
+// proxy is the peer of requests that come through the trusted proxy, and cloudflare of
+// requests that come through Cloudflare.
 const (
 	proxy      = "10.0.0.1:4711"
 	cloudflare = "173.245.48.5:4711"
 )
 
-// notations are spellings of addresses, with the one key that they have.
+// notations are spellings of addresses, each with its one key.
 var notations = []struct {
 	key  string
 	also []string
@@ -315,9 +315,9 @@ var spoofing = []scenario{
 	}},
 }
 
-// RunFramework runs the scenarios of keyfuncs.Framework on servers whose framework
-// was told to trust nobody, or does not trust anybody by itself. Has says whether
-// the framework has an opinion on the client's address at all.
+// RunFramework runs the scenarios of keyfuncs.Framework on servers whose framework trusts
+// no proxy, by configuration or by default. has says whether the framework determines a
+// client address at all.
 func RunFramework(t *testing.T, build Build, has bool) {
 	t.Helper()
 	e := &env{T: t, build: build, newStore: func(testing.TB) core.Store { return core.NewMemory() }}

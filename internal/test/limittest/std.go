@@ -16,7 +16,7 @@ import (
 	"github.com/weblimit/weblimit/core"
 )
 
-// Serve makes a server of a handler of net/http.
+// Serve makes a server of an http.Handler.
 func Serve(h http.Handler) Server { return stdServer{h} }
 
 type stdServer struct{ http.Handler }
@@ -59,19 +59,19 @@ func SetOuter(to, outer http.Header) {
 type HTTPCall struct {
 	Writer       http.ResponseWriter
 	Request      *http.Request
-	FromContext  func() (core.Decision, bool) // the adapter's, and so the next
+	FromContext  func() (core.Decision, bool) // the adapter's, like ChargeUnits
 	ChargeUnits  func(n int64) error
-	ReturnsError func(error)            // where handlers return errors
+	ReturnsError func(error)            // set if handlers return errors
 	StatusError  func(status int) error // the framework's own
 }
 
 // Context implements [Call], as do the others.
 func (c HTTPCall) Context() context.Context { return c.Request.Context() }
 
-// Header reads the request's.
+// Header returns a request header.
 func (c HTTPCall) Header(name string) string { return c.Request.Header.Get(name) }
 
-// Body reads the request's.
+// Body reads the request body.
 func (c HTTPCall) Body() ([]byte, error) { return io.ReadAll(c.Request.Body) }
 
 // Decision calls FromContext.
@@ -92,10 +92,10 @@ func (c HTTPCall) Proxy(backend string) {
 	proxy.ServeHTTP(c.Writer, c.Request)
 }
 
-// Reply replies.
+// Reply sends a status and a body.
 func (c HTTPCall) Reply(status int, body string) { Reply(c.Writer, status, body) }
 
-// Fail returns an error if it can, and else replies.
+// Fail returns an error if the framework's handlers can, and replies otherwise.
 func (c HTTPCall) Fail(status int, own bool) {
 	switch {
 	case c.ReturnsError == nil:
@@ -107,7 +107,7 @@ func (c HTTPCall) Fail(status int, own bool) {
 	}
 }
 
-// Hijack fails if the writer can't.
+// Hijack fails the test if the writer cannot be hijacked.
 func (c HTTPCall) Hijack() {
 	conn, rw, err := http.NewResponseController(c.Writer).Hijack()
 	if err != nil {
@@ -118,7 +118,7 @@ func (c HTTPCall) Hijack() {
 	_ = conn.Close()
 }
 
-// HijackedResponse is what [Call.Hijack] sends.
+// HijackedResponse is the response that [Call.Hijack] sends.
 const HijackedResponse = "HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: 8\r\n\r\nhijacked"
 
 // Stream flushes each chunk.

@@ -10,14 +10,14 @@ import (
 	"github.com/weblimit/weblimit/keyfuncs"
 )
 
-// A client may send fields behind a chunked body. They stand behind the lines that a
-// proxy wrote, and are no header.
+// A client may send fields after a chunked body. They come after the lines that a proxy
+// wrote and are not headers.
 
 // bodies of chunked requests: fasthttp forgets that an empty one was chunked.
 var bodies = []string{"abc", ""}
 
-// trailed are addresses and credentials in a header, with what a client sends for
-// them in a trailer.
+// trailed are addresses and credentials in headers, each with the value that a client
+// sends in a trailer instead.
 var trailed = []struct {
 	name  string
 	key   keyfuncs.Func
@@ -59,7 +59,7 @@ var refusedTrailers = []struct {
 	{keyfuncs.Header("Content-Type"), "Content-Type: text/"},
 }
 
-// countsHeader answers POST and counts the requests for which a header is there.
+// countsHeader handles POST and counts the requests that have a header.
 func countsHeader(n *atomic.Int64, name string) []Route {
 	return []Route{{Method: "POST", Path: "/", Handle: func(c Call) {
 		if c.Header(name) != "" {
@@ -176,8 +176,8 @@ var trailers = []scenario{
 			}
 			_ = res.Body.Close()
 		}
-		// The handler may have answered before the trailer came, which costs the
-		// connection: the client tries again then.
+		// The handler may answer before the trailer arrives. The server then closes the
+		// connection, and the client tries again.
 		if passed > 2 {
 			e.Errorf("%d passed, want at most 2", passed)
 		}

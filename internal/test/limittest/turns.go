@@ -10,7 +10,7 @@ import (
 	"github.com/weblimit/weblimit/keyfuncs"
 )
 
-// turns are scenarios of requests that are held, or hold something themselves.
+// turns are scenarios of requests that wait for their turn or hold a slot.
 var turns = []scenario{
 	{"a request that comes too early waits for its turn", func(e *env) {
 		s := e.serve(App{
@@ -46,7 +46,7 @@ var turns = []scenario{
 	}},
 	{"a client that hangs up while it waits frees its place", func(e *env) {
 		const waiting = 4
-		pace, limit := time.Minute, core.PerHour(60) // too slow to be over soon by itself
+		pace, limit := time.Minute, core.PerHour(60) // too slow to end within the test
 		if e.differs.Blind {
 			pace, limit = time.Second, core.PerMinute(60)
 		}
@@ -84,7 +84,7 @@ var turns = []scenario{
 		e.eventually("all wait", func() bool { return store.calls.Load() == 1+waiting }, func() any { return store.calls.Load() })
 		hangUp()
 		wg.Wait()
-		if e.differs.Blind { // it waits to the end, for nobody
+		if e.differs.Blind { // it waits to the end, although its client has left
 			for range waiting {
 				select {
 				case <-reached:

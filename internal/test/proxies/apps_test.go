@@ -27,16 +27,15 @@ import (
 	"github.com/weblimit/weblimit/nethttp"
 )
 
-// route is a path for all methods, under a limiter of its own, whose handler
-// counts how often it ran.
+// route is a path for all methods with its own limiter. Its handler counts its runs.
 type route struct {
 	path    string
 	limiter *core.Limiter
 	ran     atomic.Int64
-	used    sync.Map // the keys of those who have nothing left
+	used    sync.Map // the keys that have nothing left
 }
 
-// newRoute makes a route whose clients are told apart by a strategy.
+// newRoute makes a route whose limit is by client address, found by the strategy.
 func newRoute(tb testing.TB, path string, strategy keyfuncs.Strategy) *route {
 	tb.Helper()
 	r := &route{path: path}
@@ -53,7 +52,7 @@ func newRoute(tb testing.TB, path string, strategy keyfuncs.Strategy) *route {
 	return r
 }
 
-// quota is what each client may do a day, on each route.
+// quota is the number of requests per client, route and day.
 const quota = 5
 
 func (r *route) ServeHTTP(w http.ResponseWriter, req *http.Request) {
@@ -62,7 +61,7 @@ func (r *route) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 	_, _ = io.WriteString(w, "ok")
 }
 
-// framework is one of those that there is an adapter for, with its default engine.
+// framework is a framework with an adapter, on its default engine.
 type framework struct {
 	name  string
 	build func([]*route) engine
@@ -131,7 +130,7 @@ type fast struct{ *fiber.App }
 func (f fast) serve(l net.Listener) error { return f.Listener(l) }
 func (f fast) shutdown()                  { _ = f.ShutdownWithTimeout(time.Second) }
 
-// serve serves routes on a listener. What it returns stops that, and waits.
+// serve serves routes on a listener. stop ends that and waits for it.
 func (f framework) serve(tb testing.TB, l net.Listener, routes []*route) (stop func()) {
 	tb.Helper()
 	e := f.build(routes)
@@ -173,7 +172,7 @@ func (f framework) behind(t *testing.T, p *proxy, network string, routes []*rout
 	}
 }
 
-// listen listens where a proxy finds the application.
+// listen opens the listener of an application behind a proxy.
 func listen(tb testing.TB, network string) net.Listener {
 	tb.Helper()
 	addr := "127.0.0.1:0"
@@ -188,8 +187,8 @@ func listen(tb testing.TB, network string) net.Listener {
 	return l
 }
 
-// settle fails the test unless the attacker and the honest client, and nobody
-// else, have used their quota.
+// settle fails the test unless the attacker and the honest client, and no other key, have
+// used up their quota.
 func (r *route) settle(tb testing.TB) {
 	tb.Helper()
 	if n := r.ran.Load(); n != 2*quota {

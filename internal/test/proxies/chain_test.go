@@ -35,7 +35,7 @@ func TestForgedRequestsThroughTwoProxies(t *testing.T) {
 	}
 }
 
-// innerEdits is what docs/proxies.md says to change behind another proxy.
+// innerEdits are the changes that docs/proxies.md asks for behind another proxy.
 func innerEdits(p *proxy) []string {
 	if p == &caddy {
 		return []string{"header_up -Forwarded", "header_up -Forwarded\n\t\ttrusted_proxies " + trusted}

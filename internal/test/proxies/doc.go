@@ -1,8 +1,7 @@
-// Package proxies holds nothing but tests: real proxies, configured as
-// docs/proxies.md says, in front of an application of each framework, and
-// clients that make headers up.
+// Package proxies only holds tests. They start real proxies, configured as
+// docs/proxies.md says, in front of an application of each framework, and send requests
+// with forged headers.
 //
-// All of it needs Linux, where each address of 127.0.0.0/8 can be a client, and
-// nginx, haproxy and caddy in PATH. Without them the tests skip; where CI=true
-// they fail.
+// The tests need Linux, where each address of 127.0.0.0/8 can be a client, and nginx,
+// haproxy and caddy in PATH. Without them the tests skip; where CI=true they fail.
 package proxies

@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// A forgery is a request that claims to come from somebody else.
+// A forgery is a request that claims to come from another client.
 type forgery struct {
 	name     string
 	method   string // GET, or POST where there is a body, if not set
@@ -18,16 +18,16 @@ type forgery struct {
 
 type field struct{ name, value string }
 
-// Where the tests' clients connect from, and what they claim.
+// The addresses of the clients and of the proxies.
 const (
 	attacker = "127.0.0.66"
 	honest   = "127.0.0.77"
 	trusted  = "127.0.0.1" // where proxies connect from
 )
 
-// claimed is what the i-th request claims to be: as a rule an address of its
-// own, and now and then the honest client, the proxy, one of Cloudflare's, an
-// IPv6 address or nothing that anybody could read.
+// claimed is the address that the i-th request claims. Most requests claim one of their
+// own. The others claim the honest client, the proxy, Cloudflare, an IPv6 address or
+// something that is no address.
 func claimed(i int) string {
 	switch i % 16 {
 	case 3:
@@ -44,13 +44,13 @@ func claimed(i int) string {
 	return fmt.Sprintf("198.51.%d.%d", i>>8, i&0xff)
 }
 
-// identities are headers that some proxy or application believes.
+// identities are headers that some proxy or application trusts.
 var identities = []string{
 	"X-Forwarded-For", "X-Real-IP", "Forwarded", "CF-Connecting-IP", "CF-Connecting-IPv6", "True-Client-IP",
 	"X-Client-IP", "X-Cluster-Client-IP", "Fastly-Client-IP", "X-Original-Forwarded-For", "X-ProxyUser-IP",
 }
 
-// all gives each of these headers the value, in the syntax of each.
+// all returns each of these headers with the value, in the header's syntax.
 func all(value string) (fields []field) {
 	for _, name := range identities {
 		fields = append(fields, field{name, valueFor(name, value)})
@@ -68,8 +68,8 @@ func valueFor(name, value string) string {
 	return "for=" + value
 }
 
-// forgeries are the shapes that the i-th request may have. A well-formed one is
-// sent over HTTP/1.1 and HTTP/2.
+// forgeries are the well-formed shapes that the i-th request may have, over HTTP/1.1 and
+// HTTP/2.
 func forgeries(i int, path string) []forgery {
 	a, b := claimed(i), claimed(i+1)
 	shapes := []forgery{
@@ -117,8 +117,7 @@ func repeat(n int, fields ...field) (repeated []field) {
 	return repeated
 }
 
-// malformed are shapes that no HTTP/2 client can send, and that proxies may
-// refuse.
+// malformed are shapes that HTTP/2 cannot express and that proxies may refuse.
 func malformed(i int) []forgery {
 	a := claimed(i)
 	return []forgery{
@@ -141,7 +140,7 @@ func malformed(i int) []forgery {
 	}
 }
 
-// line is the method and the target of the forgery's first line.
+// line returns the method and the target of the forgery's first line.
 func (f forgery) line(path string) (method, target string) {
 	method = "GET"
 	if f.hasBody() {
@@ -152,7 +151,7 @@ func (f forgery) line(path string) (method, target string) {
 
 func (f forgery) hasBody() bool { return f.body != "" || len(f.trailers) > 0 }
 
-// http1 is the forgery as a request of HTTP/1.1.
+// http1 returns the forgery as an HTTP/1.1 request.
 func (f forgery) http1(path string) []byte {
 	var b strings.Builder
 	method, target := f.line(path)

@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// dial connects to a proxy from an address, for a protocol of ALPN.
+// dial connects to a proxy from an address and negotiates the protocol by ALPN.
 func dial(tb testing.TB, from, addr, protocol string) net.Conn {
 	tb.Helper()
 	d := &tls.Dialer{
@@ -21,7 +21,7 @@ func dial(tb testing.TB, from, addr, protocol string) net.Conn {
 			ServerName:         "example.com",
 			NextProtos:         []string{protocol},
 			ClientSessionCache: sessions,
-			CurvePreferences:   []tls.CurveID{tls.CurveP256}, // the least work
+			CurvePreferences:   []tls.CurveID{tls.CurveP256}, // the cheapest
 		},
 	}
 	conn, err := d.DialContext(context.Background(), "tcp", addr)
@@ -31,12 +31,12 @@ func dial(tb testing.TB, from, addr, protocol string) net.Conn {
 	return conn
 }
 
-// sessions spare most connections a signature.
+// sessions are resumed, which saves most connections a signature.
 var sessions = tls.NewLRUClientSessionCache(0)
 
-// pipeline sends requests over HTTP/1.1, many at a time, and returns how many
-// were answered with each status. Behind one that ends its connection, or is
-// not answered within the pause, the rest goes on over another.
+// pipeline sends requests over HTTP/1.1, many at a time, and returns how many were
+// answered with each status. After a request that ends its connection, or is not answered
+// within the pause, the rest is sent on a new connection.
 func pipeline(tb testing.TB, from, addr string, pause time.Duration, requests [][]byte) map[int]int {
 	tb.Helper()
 	const batch = 64
@@ -68,8 +68,8 @@ func pipeline(tb testing.TB, from, addr string, pause time.Duration, requests []
 	return statuses
 }
 
-// write writes requests at once. Whoever closes the connection is told by its
-// reader.
+// write sends requests at once. It ignores errors, because the reader of the connection
+// sees them.
 func write(conn net.Conn, requests [][]byte) {
 	var all []byte
 	for _, r := range requests {

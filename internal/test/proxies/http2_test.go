@@ -11,9 +11,9 @@ import (
 	"golang.org/x/net/http2/hpack"
 )
 
-// streams sends forgeries over HTTP/2, many streams at a time, and returns how
-// many were answered with each status. Streams that are reset count as 0. One
-// with trailers is alone: nginx ends the connection, with all that is on it.
+// streams sends forgeries over HTTP/2, many streams at a time, and returns how many were
+// answered with each status. Streams that are reset count as status 0. A forgery with
+// trailers is sent alone, because nginx ends the connection with all its streams.
 func streams(tb testing.TB, from, addr, path string, pause time.Duration, forged []forgery) map[int]int {
 	tb.Helper()
 	const batch = 50
@@ -66,11 +66,11 @@ func (c *http2Conn) send(f forgery, path string) {
 	}
 }
 
-// block encodes fields as they are, but for the case of their names.
+// block encodes fields unchanged, except that names are in lower case.
 func block(fields []field) []byte {
 	var b bytes.Buffer
 	e := hpack.NewEncoder(&b)
-	e.SetMaxDynamicTableSize(0) // blocks that are not sent leave no gap
+	e.SetMaxDynamicTableSize(0) // a block that is never sent must not change the table
 	for _, f := range fields {
 		_ = e.WriteField(hpack.HeaderField{Name: strings.ToLower(f.name), Value: f.value})
 	}
@@ -102,7 +102,7 @@ func (c *http2Conn) receive(n int, statuses map[int]int) bool {
 		case *http2.DataFrame:
 			ended = f.StreamEnded()
 		case *http2.RSTStreamFrame:
-			if f.ErrCode != http2.ErrCodeNo { // which only says that the rest of the body is not wanted
+			if f.ErrCode != http2.ErrCodeNo { // no error: the server does not want the rest of the body
 				statuses[0]++
 				ended = true
 			}

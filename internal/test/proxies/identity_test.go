@@ -59,7 +59,7 @@ func TestForgedRequestsThroughProxies(t *testing.T) {
 	})
 }
 
-// pause is how long an answer may take to a request that has one.
+// pause is how long to wait for an answer.
 const pause = 20 * time.Second
 
 // A corpus holds 1,000 forgeries.
@@ -68,7 +68,7 @@ type corpus struct {
 	http2 []forgery // those with trailers last
 }
 
-// corpora are made once, by path.
+// corpora holds the corpus of each path.
 var corpora sync.Map
 
 func thousand(path string) *corpus {
@@ -78,7 +78,7 @@ func thousand(path string) *corpus {
 	c := new(corpus)
 	for i := range 600 {
 		shapes, n := forgeries(i, path), i
-		if i%32 == 31 { // each of these costs a connection, as a rule
+		if i%32 == 31 { // most of these cost a connection
 			shapes, n = malformed(i), i/32
 		}
 		c.http1 = append(c.http1, shapes[n%len(shapes)].http1(path))
@@ -97,7 +97,7 @@ func thousand(path string) *corpus {
 	return made.(*corpus)
 }
 
-// forge sends the forgeries of one client, and plain requests of another around them.
+// forge sends the forgeries of one client, and plain requests of another before and after.
 func forge(t *testing.T, front *started, r *route) {
 	t.Helper()
 	plain := forgery{}.http1(r.path)
@@ -111,7 +111,7 @@ func forge(t *testing.T, front *started, r *route) {
 	if got[http.StatusOK] != quota {
 		t.Errorf("%s: %d of %v passed, want %d", r.path, got[http.StatusOK], got, quota)
 	}
-	// The rest was denied, but for what proxies refuse.
+	// The rest was denied, except for requests that proxies refuse.
 	if got[http.StatusTooManyRequests] < 700 {
 		t.Errorf("%s: too few reached the limit: %v", r.path, got)
 	}

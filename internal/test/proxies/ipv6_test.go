@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// The headers that proxies write about a client with an IPv6 address are read.
+// Headers with IPv6 addresses are read as proxies write them.
 func TestClientsWithIPv6Addresses(t *testing.T) {
 	t.Parallel()
 	const client = "::1"
@@ -19,7 +19,7 @@ func TestClientsWithIPv6Addresses(t *testing.T) {
 	_ = l.Close()
 	for _, c := range []struct {
 		proxy *proxy
-		edits []string // to listen there as well
+		edits []string // make it listen on ::1 too
 	}{
 		{&nginx, []string{"http2;", "http2;\nlisten [::1]:PORT ssl http2;"}},
 		{&haproxy, []string{"option forwardfor", "bind [::1]:PORT ssl crt CERT\noption forwardfor"}},

@@ -7,8 +7,8 @@ import (
 	"github.com/weblimit/weblimit/keyfuncs"
 )
 
-// What docs/proxies.md warns of is so: a proxy that passes on what a client
-// wrote, to an application that believes it, lets the client choose its address.
+// The warnings of docs/proxies.md are true: if a proxy passes on a client's headers and
+// the application trusts them, the client chooses its address.
 func TestProxiesThatPassOnWhatClientsWrite(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
@@ -95,13 +95,13 @@ func TestProxiesThatPassOnWhatClientsWrite(t *testing.T) {
 			r := newRoute(t, "/", c.strategy)
 			stop := frameworks[0].serve(t, l, []*route{r})
 			plain := forgery{fields: []field{{c.lie.name, valueFor(c.lie.name, "198.51.100.9")}}}.http1("/")
-			pipeline(t, attacker, front.addr, pause, bytesOf(plain, quota+1)) // nothing is left
+			pipeline(t, attacker, front.addr, pause, bytesOf(plain, quota+1)) // uses up the quota
 			got := pipeline(t, attacker, front.addr, pause, [][]byte{forgery{fields: []field{c.lie}}.http1("/")})
 			front.stop()
 			stopInner()
 			stop()
 			if got[http.StatusOK] != 1 {
-				t.Errorf("the client did not get past its limit: %v; then the document warns in vain", got)
+				t.Errorf("the client did not get past its limit: %v; then the warning in the document is wrong", got)
 			}
 		})
 	}

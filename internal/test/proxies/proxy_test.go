@@ -25,25 +25,25 @@ import (
 	"github.com/weblimit/weblimit/internal/test/documents"
 )
 
-// A proxy is a program that docs/proxies.md says how to configure.
+// A proxy is a program whose configuration docs/proxies.md shows.
 type proxy struct {
 	name     string
 	language string // of its block in the document
 	binary   string
 
-	// Edits of the block, in pairs of what it has and what a test needs in its
-	// place: to serve with TLS, to serve without, and to reach an application at
-	// a unix socket. ADDR, HOST, PORT, CERT and KEY are the proxy's own, and APP is
-	// the application's address.
+	// Edits of the block, in pairs of old and new text: to serve with TLS, to serve without,
+	// and to reach an application on a unix socket. ADDR, HOST, PORT, CERT and KEY stand for
+	// the proxy's own, and APP for the application's address.
 	secure, plain, unix []string
 
-	// args starts it in the foreground, as one process, on a configuration file.
+	// args are the arguments to run in the foreground, as one process, with a
+	// configuration file.
 	args func(file string) []string
 
-	// around puts the block into a whole configuration that writes to dir only.
+	// around makes a whole configuration of the block. It writes only to dir.
 	around func(block, dir string) string
 
-	// forwarded: the block has the proxy write Forwarded.
+	// forwarded says that the block sets Forwarded.
 	forwarded bool
 }
 
@@ -100,14 +100,14 @@ type started struct {
 func (s *started) Network() string { return "tcp" }
 func (s *started) String() string  { return s.addr }
 
-// start starts the proxy in front of an application, with TLS, and returns once
-// it serves. Further edits are made first.
+// start starts the proxy with TLS in front of an application, and returns once it
+// serves. It makes further edits first.
 func (p *proxy) start(tb testing.TB, app net.Addr, edits ...string) *started {
 	tb.Helper()
 	return p.run(tb, app, slices.Concat(edits, p.secure))
 }
 
-// startInner starts it without TLS, for another proxy.
+// startInner starts the proxy without TLS, behind another proxy.
 func (p *proxy) startInner(tb testing.TB, app net.Addr, edits ...string) *started {
 	tb.Helper()
 	return p.run(tb, app, slices.Concat(edits, p.plain))
@@ -179,7 +179,7 @@ const patience = 30 * time.Second
 func (p *proxy) require(tb testing.TB) string {
 	tb.Helper()
 	path, err := exec.LookPath(p.binary)
-	if err != nil { // Debian keeps servers where not every user's PATH leads
+	if err != nil { // Debian keeps servers outside of some users' PATH
 		path, err = exec.LookPath("/usr/sbin/" + p.binary)
 	}
 	if err == nil {
@@ -199,8 +199,8 @@ func (p *proxy) require(tb testing.TB) string {
 // proxyCount numbers the addresses of proxies.
 var proxyCount atomic.Int32
 
-// freeAddr returns an address of the loopback interface that nobody else takes:
-// each proxy has a host of its own, and other processes choose other hosts.
+// freeAddr returns an unused loopback address. Each proxy has its own host, and other
+// processes choose other hosts, so no port is taken twice.
 func freeAddr(tb testing.TB) string {
 	tb.Helper()
 	n, pid := proxyCount.Add(1), os.Getpid()
@@ -223,7 +223,7 @@ func shortDir(tb testing.TB) string {
 	return dir
 }
 
-// certificate is one that all proxies serve with, and its key, in PEM.
+// certificate is the certificate of all proxies and its key, in PEM.
 var certificate = sync.OnceValues(func() (pair [2][]byte, err error) {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
@@ -243,8 +243,8 @@ var certificate = sync.OnceValues(func() (pair [2][]byte, err error) {
 	return pair, err
 })
 
-// writeCertificate writes both to a file each; that of the certificate has the
-// key as well, as HAProxy wants it.
+// writeCertificate writes the certificate and the key to one file each. The file of the
+// certificate also has the key, as HAProxy wants.
 func writeCertificate(tb testing.TB, dir string) (cert, key string) {
 	tb.Helper()
 	pair, err := certificate()
@@ -260,7 +260,7 @@ func writeCertificate(tb testing.TB, dir string) (cert, key string) {
 	return cert, key
 }
 
-// lockedBuffer holds what a process says.
+// lockedBuffer collects the output of a process.
 type lockedBuffer struct {
 	mu  sync.Mutex
 	buf bytes.Buffer // Guarded by mu.

@@ -15,8 +15,8 @@ import (
 	"github.com/weblimit/weblimit/keyfuncs"
 )
 
-// Requests of many clients come over the few connections that a proxy keeps to
-// the application. Each client has its quota, whoever used the connection before.
+// A proxy sends the requests of many clients over a few connections to the application.
+// Each client gets its own quota, whichever client used the connection before.
 func TestClientsThatShareAProxysConnections(t *testing.T) {
 	t.Parallel()
 	everyPair(t, func(t *testing.T, p *proxy, f framework) {
@@ -27,8 +27,8 @@ func TestClientsThatShareAProxysConnections(t *testing.T) {
 	})
 }
 
-// manyClients has clients of their own addresses ask at the same time, some over
-// HTTP/2, and fails the test unless each gets its quota.
+// manyClients sends requests from many addresses at the same time, some over HTTP/2, and
+// fails the test unless each address gets its quota.
 func manyClients(t *testing.T, front *started, r *route) {
 	t.Helper()
 	const clients = 24
@@ -55,8 +55,8 @@ func manyClients(t *testing.T, front *started, r *route) {
 	}
 }
 
-// With the PROXY protocol the peer of a connection is the client, on a listener
-// that reads it, and what clients write changes nothing.
+// On a listener that reads the PROXY protocol, the peer of a connection is the client. A
+// client cannot change that by its headers.
 func TestForgedRequestsBehindTheProxyProtocol(t *testing.T) {
 	t.Parallel()
 	for _, f := range frameworks {

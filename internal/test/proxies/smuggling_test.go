@@ -11,8 +11,8 @@ import (
 	"github.com/weblimit/weblimit/keyfuncs"
 )
 
-// Requests that a proxy and an application could take apart differently, so that
-// the application sees one that the proxy has not: none gains a client anything.
+// A proxy and an application could parse these requests differently, so that the
+// application sees a request that the proxy has not seen. None gains a client anything.
 func TestSmuggledRequestsThroughProxies(t *testing.T) {
 	t.Parallel()
 	everyPair(t, func(t *testing.T, p *proxy, f framework) {
@@ -34,7 +34,7 @@ func TestSmuggledRequestsThroughProxies(t *testing.T) {
 func smuggle(tb testing.TB, front *started, r *route) {
 	tb.Helper()
 	const atOnce = 16
-	// Many have no answer: some proxies wait for the rest of them.
+	// Many get no answer, because some proxies wait for the rest of the request.
 	const pause = 100 * time.Millisecond
 	var wg sync.WaitGroup
 	places := make(chan struct{}, atOnce)
@@ -54,13 +54,13 @@ func smuggle(tb testing.TB, front *started, r *route) {
 	wg.Wait()
 }
 
-// hidden is the request inside of the others. It has an address of its own.
+// hidden is the request inside the others. It claims its own address.
 func hidden(path string) string {
 	const claim = "198.51.100.1"
 	return "GET " + path + " HTTP/1.1\r\nHost: example.com\r\nX-Forwarded-For: " + claim + "\r\n\r\n"
 }
 
-// smuggled are requests of HTTP/1.1 with another one inside.
+// smuggled returns HTTP/1.1 requests with another request inside.
 func smuggled(path string) (raw []string) {
 	inner := hidden(path)
 	last := "0\r\n\r\n" + inner // after the last chunk
@@ -71,12 +71,12 @@ func smuggled(path string) (raw []string) {
 		raw = append(raw, "POST "+path+" HTTP/1.1\r\nHost: example.com\r\n"+framing+"\r\n"+body)
 	}
 
-	// A length and chunks.
+	// Content-Length together with chunks.
 	add(length(last)+chunked, last)
 	add(chunked+length(last), last)
 	add(chunked+"Content-Length: 4\r\n", whole)
 
-	// Chunks that only one of them believes in.
+	// Chunked encodings that only one of the two may recognize.
 	for _, encoding := range []string{
 		"Transfer-Encoding : chunked", "Transfer-Encoding:\tchunked", "Transfer-Encoding: xchunked",
 		"Transfer-Encoding: chunked, identity", "Transfer-Encoding: identity, chunked",
@@ -89,7 +89,7 @@ func smuggled(path string) (raw []string) {
 		add(encoding+"\r\n", last)
 	}
 
-	// Lengths that are read differently.
+	// Lengths that the two may read differently.
 	for _, lengths := range []string{
 		"Content-Length: +0\r\n", "Content-Length: 0, 0\r\n", "Content-Length: 0\r\n" + length(inner),
 		length(inner) + "Content-Length: 0\r\n", "Content-Length: -1\r\n", "Content-Length: 0x0\r\n",
@@ -101,7 +101,7 @@ func smuggled(path string) (raw []string) {
 		add(lengths, inner)
 	}
 
-	// Chunks whose end is not where it seems.
+	// Chunks whose end is ambiguous.
 	for _, size := range []string{
 		"0;x=\n", "0;x=\"\r\n\r\n", "00000000000000000\r\n", "0x0\r\n", "+0\r\n", "-0\r\n", " 0\r\n", "0 \r\n",
 		"0\n", "0\r", "10000000000000000\r\n", "0_0\r\n", "\r\n0\r\n",
@@ -112,12 +112,12 @@ func smuggled(path string) (raw []string) {
 	add(chunked, "1\r\nxx\r\n"+last)
 	add(chunked, "1\r\nx\n"+last)
 
-	// Trailers that are a request, or its framing.
+	// Trailers that contain a request or framing headers.
 	add(chunked, "0\r\nX-A: b\n\n"+inner)
 	add(chunked, "0\r\n"+inner)
 	add(chunked, "0\r\n"+length(inner)+chunked+"\r\n"+inner)
 
-	// First lines that are not quite one.
+	// Malformed request lines.
 	for _, line := range []string{
 		"GET " + path, "GET " + path + " HTTP/1.0", "GET " + path + " HTTP/0.9", "GET " + path + " HTTP/2.0",
 		"GET " + path + "  HTTP/1.1", "GET\t" + path + "\tHTTP/1.1", "\r\n\r\nGET " + path + " HTTP/1.1",
@@ -127,8 +127,8 @@ func smuggled(path string) (raw []string) {
 	return raw
 }
 
-// downgraded are requests of HTTP/2 that become two when they are written as
-// HTTP/1.1 as they are.
+// downgraded returns HTTP/2 requests that would become two if a proxy wrote them as
+// HTTP/1.1 without checks.
 func downgraded(path string) (forged []forgery) {
 	inner := hidden(path)
 	add := func(body string, fields ...field) { forged = append(forged, forgery{fields: fields, body: body}) }

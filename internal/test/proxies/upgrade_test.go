@@ -16,17 +16,17 @@ import (
 	"github.com/weblimit/weblimit/keyfuncs"
 )
 
-// An application that upgrades connections to HTTP/2 without TLS, as Gin does
-// with UseH2C, talks with a client whose proxy only copies bytes from then on.
-// The proxies of the document let no upgrade through; HAProxy would, and then
-// the client's headers are all that the application sees.
+// If an application upgrades connections to HTTP/2 without TLS, as Gin does with UseH2C,
+// the proxy only copies bytes from then on, and the application sees the client's own
+// headers. The proxies as documented let no upgrade through. HAProxy does without its
+// http-request deny rule.
 func TestUpgradesThatLeaveTheProxyBehind(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
 		name  string
 		proxy *proxy
 		edits []string
-		past  bool // the limit
+		past  bool // the client gets past its limit
 	}{
 		{"nginx", &nginx, nil, false},
 		{"HAProxy", &haproxy, nil, false},
@@ -47,7 +47,7 @@ func TestUpgradesThatLeaveTheProxyBehind(t *testing.T) {
 				defer close(done)
 				_ = server.serve(l) // until shutdown
 			}()
-			pipeline(t, attacker, front.addr, pause, bytesOf(forgery{}.http1("/"), quota)) // all that it may
+			pipeline(t, attacker, front.addr, pause, bytesOf(forgery{}.http1("/"), quota)) // uses up the quota
 			upgraded(t, front)
 			front.stop()
 			server.shutdown()

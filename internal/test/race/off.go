@@ -1,8 +1,8 @@
 //go:build !race
 
-// Package race tells tests whether the race detector is on.
+// Package race reports to tests whether the race detector is on.
 package race
 
-// Enabled says that the race detector is on: all takes ten times as long, and
-// allocations are not the code's own.
+// Enabled reports whether the race detector is on. With it, everything takes about ten
+// times as long, and allocations include those of the detector.
 const Enabled = false

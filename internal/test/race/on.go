@@ -2,6 +2,6 @@
 
 package race
 
-// Enabled says that the race detector is on: all takes ten times as long, and
-// allocations are not the code's own.
+// Enabled reports whether the race detector is on. With it, everything takes about ten
+// times as long, and allocations include those of the detector.
 const Enabled = true

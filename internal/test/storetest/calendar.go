@@ -4,13 +4,13 @@ import (
 	"fmt"
 	"sync"
 	"time"
-	_ "time/tzdata" // whatever the machine has
+	_ "time/tzdata" // for machines without a zone database
 
 	"github.com/weblimit/weblimit/core"
 	"github.com/weblimit/weblimit/core/store"
 )
 
-// modelCalendars are limits by the calendar, in zones that have little in common.
+// modelCalendars are calendar limits in very different time zones.
 var modelCalendars = []func(n int64) core.Limit{
 	func(n int64) core.Limit { return core.PerCalendarDay(n, Zone("Europe/Berlin")) },
 	func(n int64) core.Limit { return core.PerCalendarDay(n, Zone("Asia/Beirut")) },
@@ -21,7 +21,7 @@ var modelCalendars = []func(n int64) core.Limit{
 	func(n int64) core.Limit { return core.PerBillingMonth(n, 14, time.UTC) },
 }
 
-// modelKind is what a limit of modelCalendars means, by its number in stores.
+// modelKind is the meaning of a limit of modelCalendars. The key is its unit in stores.
 type modelKind struct {
 	day int // 0 for calendar days
 	loc *time.Location
@@ -48,7 +48,7 @@ var modelKinds = sync.OnceValue(func() map[int64]modelKind {
 	return kinds
 })
 
-// Zone returns a zone of a known name.
+// Zone returns the time zone of a name, which must exist.
 func Zone(name string) *time.Location {
 	loc, err := time.LoadLocation(name)
 	if err != nil {
@@ -59,8 +59,8 @@ func Zone(name string) *time.Location {
 
 var modelEdges sync.Map // of string to int64
 
-// modelPeriod returns when the period of a rule begins and ends that t is in, by
-// looking at the clock of its zone minute after minute.
+// modelPeriod returns the start and the end of the rule's period at t. It finds them by
+// looking at the zone's clock minute by minute.
 func modelPeriod(r *core.Rule, t int64) (start, end int64) {
 	kind, ok := modelKinds()[r.Integers().Unit]
 	if !ok {
@@ -80,8 +80,8 @@ func modelPeriod(r *core.Rule, t int64) (start, end int64) {
 	}
 }
 
-// begins returns the first minute in which a zone's clock shows a day, or one
-// after it: 0 if no period begins with that day.
+// begins returns the first minute in which a zone's clock shows a day or a later one. It
+// returns 0 if no period begins on that day.
 func (k modelKind) begins(year int, month time.Month, day int) int64 {
 	date := time.Date(year, month, day, 0, 0, 0, 0, time.UTC)
 	if k.day > 0 && date.Day() != k.day && (date.Day() > k.day || date.AddDate(0, 0, 1).Day() != 1) {
@@ -99,7 +99,7 @@ func (k modelKind) begins(year int, month time.Month, day int) int64 {
 	}
 }
 
-// span is a stretch of time that matters to a rule.
+// span is a range of time that matters to a rule.
 func span(r *core.Rule) time.Duration {
 	if r.Algorithm == store.Calendar {
 		return 31 * 24 * time.Hour
@@ -112,8 +112,8 @@ func calendarEdges(r *rig) {
 		name  string
 		limit core.Limit
 		now   string
-		left  time.Duration // of the window that now is in
-		next  time.Duration // how long the one after it is
+		left  time.Duration // until the current window ends
+		next  time.Duration // length of the next window
 	}{
 		{"the day before clocks go forward in Berlin", modelCalendars[0](3), "2026-03-28T12:00:00+01:00", 12 * time.Hour, 23 * time.Hour},
 		{"the day before clocks go back in Berlin", modelCalendars[0](3), "2026-10-24T12:00:00+02:00", 12 * time.Hour, 25 * time.Hour},

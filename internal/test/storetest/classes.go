@@ -12,7 +12,7 @@ import (
 // does not hold.
 var LowerRule = seam.LowerRule.(func(core.Limit) (core.Rule, error))
 
-// classesOf returns the rules of both classes of a limit that reserves a share.
+// classesOf returns the rules of both classes of a limit with Reserve.
 func classesOf(r *rig, limit core.Limit, share float64) (upper, lower *core.Rule) {
 	r.Helper()
 	low, err := LowerRule(limit.Reserve(share, keyfuncs.Methods("POST")))
@@ -46,7 +46,7 @@ func classes(r *rig) {
 	}
 }
 
-// Redis keeps counts in fields that are as wide as they must be.
+// Redis keeps counts in fields of the smallest sufficient width.
 func classesOfMany(r *rig) {
 	const many = 4_000_000_000
 	for name, limit := range map[string]core.Limit{

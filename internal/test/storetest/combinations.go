@@ -8,8 +8,8 @@ import (
 	"github.com/weblimit/weblimit/core"
 )
 
-// combinationTable is the part of the table about penalties of limits that charge
-// operations once, or count requests at the same time.
+// combinationTable is the part of the table about penalties of limits with OncePer and of
+// concurrency limits.
 var combinationTable = []tableTest{
 	{"a repeated operation counts towards no block, and a block denies it", onceBlocked},
 	{"an operation that is denied as a strike or by a block leaves no mark", strikesUnmarked},
@@ -20,14 +20,13 @@ var combinationTable = []tableTest{
 	{"refunds and charges leave strikes as they are", refundsKeepStrikes},
 }
 
-// eachPenalized runs a test for each algorithm with n units per day and a penalty,
-// under which operations are charged once.
+// eachPenalized runs a test for each algorithm with n units per day, a penalty and OncePer.
 func (r *rig) eachPenalized(n int64, run func(r *rig, rule *core.Rule)) {
 	r.Helper()
 	r.eachAs(n, 24*time.Hour, func(l core.Limit) core.Limit { return once(penalized(l)) }, run)
 }
 
-// wantOperationBlocked takes an operation that a block has left so long for.
+// wantOperationBlocked takes an operation, which must be blocked for the time left.
 func (r *rig) wantOperationBlocked(c core.Check, left time.Duration) {
 	r.Helper()
 	got := r.takeAll(c)[0]
@@ -42,7 +41,7 @@ func onceBlocked(r *rig) {
 		done := operation(rule, key, "a")
 		r.wantOnce(done, true, false, 1)
 		r.wantOnce(operation(rule, key, "b"), true, false, 0)
-		for range 5 { // of an exhausted limit
+		for range 5 { // the limit is exhausted
 			r.wantOnce(done, true, true, 0)
 		}
 		r.wantDenied(rule, key, 2)
@@ -63,7 +62,7 @@ func onceBlocked(r *rig) {
 		r.Advance(time.Minute - time.Microsecond)
 		r.wantOperationBlocked(done, time.Microsecond)
 		r.Advance(time.Microsecond)
-		r.wantOnce(done, true, true, 0) // what it waited for
+		r.wantOnce(done, true, true, 0) // the block is over
 	})
 }
 
@@ -78,7 +77,7 @@ func strikesUnmarked(r *rig) {
 			r.Fatalf("the third strike: %s", show(got))
 		}
 		r.refund(rule, key, 2, charge)
-		r.wantOperationBlocked(operation(rule, key, "a"), time.Minute) // although there is room
+		r.wantOperationBlocked(operation(rule, key, "a"), time.Minute) // although a unit is left
 		r.Advance(time.Minute)
 		r.wantOnce(operation(rule, key, "a"), true, false, 1)
 		r.wantOnce(operation(rule, key, "a"), true, true, 1)
@@ -102,7 +101,7 @@ func shadowBlockMarks(r *rig) {
 }
 
 func penaltiesAmongMarks(r *rig) {
-	// Marks come first in a group, and move its keys along.
+	// Marks come first in a group and shift the positions of its keys.
 	tight := rule(r, once(penalized(core.PerDay(1))).Named("tight"))
 	wide := rule(r, once(penalized(core.PerDay(50))).Named("wide"))
 	plain := rule(r, core.PerDay(50).Named("plain"))
@@ -151,7 +150,7 @@ func slotsBlocked(r *rig) {
 	r.Advance(time.Minute)
 	r.wantTake(two, "k", 1, true, 1)
 
-	// Slots and a rate of one key: what the rate denies holds none, and is no strike.
+	// Slots and a rate of one key: a request that the rate denies holds no slot and is no strike.
 	rate := rule(r, core.PerDay(1).Named("rate"))
 	both := func() []core.Result {
 		return r.takeAll(core.Check{Key: []byte("both"), Rule: rate, Cost: 1}, core.Check{Key: []byte("both"), Rule: two, Cost: 1})

@@ -10,7 +10,7 @@ import (
 	"github.com/weblimit/weblimit/core"
 )
 
-// concurrencyTable is the part of the table about requests at the same time.
+// concurrencyTable is the part of the table about concurrency limits.
 var concurrencyTable = []tableTest{
 	{"a slot is taken until it is given back", slotsTaken},
 	{"a denial for want of a slot hints at a second and promises nothing", slotsDenied},
@@ -35,7 +35,7 @@ func slots(r *rig, n int64) *core.Rule {
 	return rule(r, core.Concurrent(n).Lease(lease).Named("running"))
 }
 
-// renew renews the slots of one charge to key k.
+// renew renews the slots that one charge to key k holds.
 func (r *rig) renew(rule *core.Rule, cost int64, result core.Result) core.Result {
 	r.Helper()
 	results := []core.Result{result}

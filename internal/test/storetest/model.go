@@ -10,9 +10,8 @@ import (
 	"github.com/weblimit/weblimit/core/store"
 )
 
-// model decides as a store should, by the plain definition of each algorithm, on
-// fractions of any size. It shares no arithmetic with the stores: what remains
-// and how long to wait it finds by trying.
+// model decides as a store should, by the definition of each algorithm, on exact fractions.
+// It shares no arithmetic with the stores: it finds Remaining and RetryAfter by trying.
 type model struct {
 	buckets   map[string]*modelBucket // by key and limit
 	marks     map[string]modelMark    // by key, limit and operation
@@ -23,7 +22,7 @@ type model struct {
 // was repeated since.
 type modelMark struct{ at, until, repeats int64 }
 
-// modelBucket is what one key has used under one limit.
+// modelBucket is the state of one key under one limit.
 type modelBucket struct {
 	rule  core.Rule
 	debt  *big.Rat        // token bucket: units, at since
@@ -32,7 +31,7 @@ type modelBucket struct {
 	count [2]int64        // windows: units used in the current one and the one before it
 	log   []modelLogEntry // sliding log; concurrency: the slots
 	end   int64           // calendar windows: of the current one
-	used  bool            // anything at all is known
+	used  bool            // false if nothing is stored
 }
 
 type modelLogEntry struct{ at, units int64 }
@@ -54,8 +53,8 @@ func modelTick(r *core.Rule) int64 { return r.Integers().Tick }
 
 func modelWindow(r *core.Rule) int64 { return r.Window.Microseconds() / modelTick(r) }
 
-// modelWhole returns the burst that the limit has for some class of requests. A
-// limit with a queue has one class.
+// modelWhole returns the burst of the limit's upper class of requests. A limit with a
+// queue has one class.
 func modelWhole(r *core.Rule) int64 {
 	if r.Wait > 0 {
 		return r.Burst
@@ -63,7 +62,7 @@ func modelWhole(r *core.Rule) int64 {
 	return r.Integers().Whole / (r.Integers().Capacity / r.Burst)
 }
 
-// modelHolds returns the units that a bucket holds, those in its queue included.
+// modelHolds returns the units that a bucket holds, including its queue.
 func modelHolds(r *core.Rule, burst int64) *big.Rat {
 	holds := new(big.Rat).SetInt64(burst)
 	if r.Wait > 0 {
@@ -85,12 +84,12 @@ func sameForm(a, b *core.Rule) bool {
 		return modelRate(a).Cmp(modelRate(b)) == 0
 	}
 	if a.Algorithm == store.Calendar {
-		return a.Integers().Unit == b.Integers().Unit // which stands for zone and kind
+		return a.Integers().Unit == b.Integers().Unit // the unit identifies zone and kind
 	}
 	return a.Window == b.Window
 }
 
-// at returns b as it is at a later time, under its own rule.
+// at returns b at a later time, under its own rule.
 func (b *modelBucket) at(now int64, key string) *modelBucket {
 	c := b.clone()
 	t := now / modelTick(&c.rule)
@@ -130,7 +129,7 @@ func (b *modelBucket) at(now int64, key string) *modelBucket {
 	return c
 }
 
-// begin begins the aligned window that t is in.
+// begin starts the aligned window that contains t.
 func (b *modelBucket) begin(t int64, key string) {
 	if b.rule.Algorithm == store.Calendar {
 		b.start, b.end = modelPeriod(&b.rule, t)
@@ -171,8 +170,8 @@ func (b *modelBucket) levelAt(t int64) *big.Rat {
 	return previous.Add(previous, new(big.Rat).SetInt64(b.count[0]))
 }
 
-// open returns the bucket as the rule sees it now, and whether what was used
-// under other numbers had to be converted.
+// open returns the bucket as the rule sees it now, and whether it was converted from a
+// rule with other numbers.
 func (m *model) open(rule *core.Rule, key string, now int64) (b *modelBucket, converted bool) {
 	old, ok := m.buckets[key+"|"+rule.Name]
 	t := now / modelTick(rule)
@@ -232,7 +231,7 @@ func (b *modelBucket) fits(t, cost int64) bool {
 	return cost == 0 || cost <= b.rule.Burst && b.fitsInto(t, cost, modelHolds(&b.rule, b.rule.Burst))
 }
 
-// fitsAtOnce is fits for who does not want to queue.
+// fitsAtOnce is fits for a request that does not queue.
 func (b *modelBucket) fitsAtOnce(t, cost int64) bool {
 	return b.fitsInto(t, cost, new(big.Rat).SetInt64(b.rule.Burst))
 }
@@ -242,7 +241,7 @@ func (b *modelBucket) fitsInto(t, cost int64, holds *big.Rat) bool {
 	return level.Add(level, new(big.Rat).SetInt64(cost)).Cmp(holds) <= 0
 }
 
-// answer is what a store should say of an opened bucket.
+// answer returns the result that a store should give for an opened bucket.
 func (b *modelBucket) answer(now, cost int64, charged bool, key string) core.Result {
 	tick := modelTick(&b.rule)
 	t := now / tick
@@ -268,7 +267,7 @@ func (b *modelBucket) answer(now, cost int64, charged bool, key string) core.Res
 		}
 	}
 	if b.rule.Algorithm == store.Calendar {
-		b.start = b.end // and its window is of no length
+		b.start = b.end // and its window has no length
 	}
 	windowLeft := time.Duration((b.start+modelWindow(&b.rule))*tick-t*tick) * time.Microsecond
 	switch {
@@ -322,7 +321,7 @@ func (b *modelBucket) charge(now, cost int64) {
 	}
 }
 
-// take decides checks, which name no key and rule twice.
+// take decides checks. No two have the same key and rule.
 func (m *model) take(checks []core.Check, now int64, charge bool) []core.Result {
 	granted := charge
 	opened := make([]*modelBucket, len(checks))
@@ -330,7 +329,7 @@ func (m *model) take(checks []core.Check, now int64, charge bool) []core.Result 
 	repeated, free := make([]bool, len(checks)), make([]bool, len(checks))
 	blocked := make([]int64, len(checks))
 	for i, c := range checks {
-		blocked[i] = m.blocked(&c, now) // by what it costs, charged before or not
+		blocked[i] = m.blocked(&c, now) // by its cost, whether it was charged before or not
 		if mark, ok := m.marks[markKey(&c)]; c.Once != nil && ok && now < mark.until && mark.repeats < c.Rule.Repeats {
 			repeated[i], free[i] = true, c.Cost == 0
 			checks[i].Cost, c.Cost = 0, 0
@@ -383,7 +382,7 @@ func (m *model) store(c *core.Check, b *modelBucket) {
 	m.buckets[string(c.Key)+"|"+c.Rule.Name] = b
 }
 
-// charge charges each check as far as two bursts go, with their queues.
+// charge charges each check, up to two bursts with their queues.
 func (m *model) charge(checks []core.Check, now int64) []core.Result {
 	results := make([]core.Result, len(checks))
 	for i, c := range checks {
@@ -394,7 +393,7 @@ func (m *model) charge(checks []core.Check, now int64) []core.Result {
 			full := modelHolds(c.Rule, modelWhole(c.Rule))
 			full.Add(full, full)
 			most = ceilRat(full).Int64()
-			if b.debt.Cmp(full) > 0 { // of a limit that held more
+			if b.debt.Cmp(full) > 0 { // charged under a limit with a larger burst
 				full.Set(b.debt)
 			}
 			if b.charge(now, min(c.Cost, most)); b.debt.Cmp(full) > 0 {
@@ -424,7 +423,7 @@ func (m *model) refund(checks []core.Check, results []core.Result, now int64) []
 		case store.TokenBucket:
 			since := c.Rule.ChargedAt(c.Cost, &results[i])
 			back := new(big.Rat).Mul(modelRate(c.Rule), new(big.Rat).SetInt64(max(now/tick-since/tick, 0)))
-			charged := modelHolds(c.Rule, modelWhole(c.Rule)) // more can't have been
+			charged := modelHolds(c.Rule, modelWhole(c.Rule)) // it cannot have been more
 			if cost := new(big.Rat).SetInt64(c.Cost); cost.Cmp(charged) < 0 {
 				charged = cost
 			}
@@ -457,7 +456,7 @@ func (m *model) refund(checks []core.Check, results []core.Result, now int64) []
 	return results
 }
 
-// free takes units out of the log again that came at a time.
+// free removes units from the log that were charged at one time.
 func (b *modelBucket) free(at, units int64) {
 	for j := range b.log {
 		if b.log[j].at == at {
@@ -467,7 +466,7 @@ func (b *modelBucket) free(at, units int64) {
 	b.log = slices.DeleteFunc(b.log, func(e modelLogEntry) bool { return e.units == 0 })
 }
 
-// renew frees slots and takes them again, as far as two limits go.
+// renew frees slots and takes them again, up to two limits.
 func (m *model) renew(checks []core.Check, results []core.Result, now int64) []core.Result {
 	results = append([]core.Result(nil), results...)
 	for i, c := range checks {

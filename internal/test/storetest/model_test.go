@@ -12,7 +12,7 @@ import (
 	"github.com/weblimit/weblimit/core/store"
 )
 
-// modelStore lets the model take the suite that the stores take.
+// modelStore is a store that asks the model.
 type modelStore struct {
 	store.Base
 
@@ -108,7 +108,7 @@ func (s *modelStore) eachBlock(err error, checks []core.Check, change func(*core
 	return err
 }
 
-// The model is held to what it judges the stores by.
+// The model passes the table that the stores must pass.
 func TestModel(t *testing.T) {
 	t.Parallel()
 	runTable(t, func(_ *testing.T, clock *Clock) core.Store {

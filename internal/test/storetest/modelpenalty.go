@@ -9,18 +9,18 @@ import (
 	"github.com/weblimit/weblimit/core"
 )
 
-// modelPenalty is what one key has coming from one limit with a Block.
+// modelPenalty is the penalty record of one key under one limit with a Block.
 type modelPenalty struct {
-	strikes []int64 // when; they count until the window ends that begins with the first
-	window  int64   // when that is
-	until   int64   // when the last block ends
-	level   int64   // how many there were
-	gone    int64   // when all of this is forgotten
+	strikes []int64 // times of denials; they count until their window ends
+	window  int64   // end of the window that the first strike began
+	until   int64   // end of the last block
+	level   int64   // number of blocks
+	gone    int64   // time at which the record is forgotten
 }
 
 func micros(d time.Duration) int64 { return d.Microseconds() }
 
-// penalty returns what counts by now. It may be changed.
+// penalty returns the record as of now. The caller may change it.
 func (m *model) penalty(rule *core.Rule, key string, now int64) modelPenalty {
 	p := m.penalties[key+"|"+rule.Name]
 	if p.gone <= now {
@@ -36,7 +36,7 @@ func (m *model) penalty(rule *core.Rule, key string, now int64) modelPenalty {
 	return p
 }
 
-// keep remembers a penalty for as long as it says anything.
+// keep stores a record for as long as it has an effect.
 func (m *model) keep(rule *core.Rule, key string, p modelPenalty) {
 	p.gone = max(p.until, p.window)
 	if p.level > 0 {
@@ -53,8 +53,8 @@ func (m *model) blocked(c *core.Check, now int64) int64 {
 	return max(m.penalty(c.Rule, string(c.Key), now).until-now, 0)
 }
 
-// strike counts a denial of a check that is not blocked, and returns for how long
-// it is then.
+// strike counts a denial of a check that is not blocked. It returns the length of the
+// block that follows, 0 if there is none.
 func (m *model) strike(c *core.Check, now int64) int64 {
 	if !c.Rule.Penalized() {
 		return 0
@@ -80,10 +80,10 @@ func (m *model) block(c *core.Check, now int64, d time.Duration) {
 	m.keep(c.Rule, string(c.Key), modelPenalty{until: now + micros(d), level: p.level})
 }
 
-// lift forgets a penalty.
+// lift removes a record.
 func (m *model) lift(c *core.Check) { delete(m.penalties, string(c.Key)+"|"+c.Rule.Name) }
 
-// blocks lists the blocks that hold under the rules.
+// blocks lists the blocks in force under the rules.
 func (m *model) blocks(rules []*core.Rule, now int64) []core.Blocked {
 	var all []core.Blocked
 	for name := range m.penalties {
@@ -108,7 +108,7 @@ func sortBlocked(all []core.Blocked) []core.Blocked {
 	return all
 }
 
-// answerBlocked makes a limit's answer that of a block.
+// answerBlocked turns the result of a limit into that of a blocked check.
 func answerBlocked(r core.Result, left int64) core.Result {
 	wait := max(r.RetryAfter, time.Duration(left)*time.Microsecond)
 	return core.Result{Blocked: true, RetryAfter: wait, Window: wait, ResetAfter: max(r.ResetAfter, wait), At: r.At}

@@ -11,7 +11,7 @@ import (
 	"github.com/weblimit/weblimit/keyfuncs"
 )
 
-// onceTable is the part of the table about operations that are charged once.
+// onceTable is the part of the table about OncePer.
 var onceTable = []tableTest{
 	{"an operation is charged once, and repeats pass when nothing is left", onceCharged},
 	{"an operation is another one for another client, limit and operation key", onceApart},
@@ -30,8 +30,7 @@ var onceTable = []tableTest{
 
 const onceTTL = time.Hour
 
-// once returns a limit under which operations are charged once, however often they
-// are repeated here.
+// once adds OncePer to a limit, with more repeats than the tests make.
 func once(l core.Limit) core.Limit {
 	return l.OncePer(keyfuncs.Header("Idempotency-Key"), onceTTL).Repeats(1000)
 }
@@ -40,7 +39,7 @@ func operation(rule *core.Rule, key, once string) core.Check {
 	return core.Check{Key: []byte(key), Rule: rule, Cost: 1, Once: []byte(once)}
 }
 
-// wantOnce takes an operation and checks what comes of it.
+// wantOnce takes an operation and checks the whole result.
 func (r *rig) wantOnce(c core.Check, allowed, repeated bool, remaining int64) core.Result {
 	r.Helper()
 	got := r.takeAll(c)[0]
@@ -54,7 +53,7 @@ func (r *rig) wantOnce(c core.Check, allowed, repeated bool, remaining int64) co
 	return got
 }
 
-// eachOnce runs a test for each algorithm with n units per day.
+// eachOnce runs a test for each algorithm with n units per day and OncePer.
 func (r *rig) eachOnce(n int64, run func(r *rig, rule *core.Rule)) {
 	r.Helper()
 	r.eachAs(n, 24*time.Hour, once, run)
@@ -72,7 +71,7 @@ func onceCharged(r *rig) {
 		r.wantOnce(operation(rule, "k", "b"), true, true, 0)
 
 		heavy := operation(rule, "k", "a")
-		heavy.Cost = 3 // which would never fit
+		heavy.Cost = 3 // more than the burst
 		r.wantOnce(heavy, true, true, 0)
 
 		results := make([]core.Result, 1)
@@ -106,7 +105,7 @@ func onceApart(r *rig) {
 	for _, again := range []string{"op", "", "alice", "op\x00", "}{"} {
 		r.wantOnce(operation(a, "alice", again), true, true, 4)
 	}
-	r.wantTake(a, "alice", 1, true, 3) // no operation at all
+	r.wantTake(a, "alice", 1, true, 3) // without an operation
 	r.wantTake(a, "alice", 1, true, 2)
 	results := r.takeAll(operation(a, "alice", "op"), operation(b, "alice", "new"), operation(a, "bob", "new"))
 	if !results[0].Repeated || results[0].Remaining != 2 || !results[1].Charged || !results[2].Charged {
@@ -168,7 +167,7 @@ func onceRefunded(r *rig) {
 		}
 		r.Advance(time.Second)
 		r.wantOnce(operation(rule, "k", "op"), true, false, 8)
-		refund(first) // of a charge that was given back: the mark is not its own
+		refund(first) // its charge was given back already; the mark belongs to a later one
 		if got := r.takeAll(operation(rule, "k", "op"))[0]; !got.Repeated {
 			r.Fatalf("a refund took another's mark: %s", show(got))
 		}
@@ -260,9 +259,9 @@ func onceParallel(r *rig) {
 	})
 }
 
-// Trap 55: one operation's key for ten thousand different requests. The mark of an
-// operation lets so many repeats pass; the next request is a new operation, whose
-// mark lets as many pass again.
+// Trap 55: ten thousand different requests with one operation key. The mark of an
+// operation lets a bounded number of repeats pass. The next request is charged as a new
+// operation, whose mark lets as many pass again.
 func onceRepeats(r *rig) {
 	for name, limit := range Algorithms(9, 24*time.Hour) {
 		limit = limit.OncePer(keyfuncs.Header("Idempotency-Key"), onceTTL).Named("bounded")
@@ -310,7 +309,7 @@ func onceRepeatsDenied(r *rig) {
 }
 
 func onceRepeatsParallel(r *rig) {
-	const callers, rounds, repeats = 50, 20, 9 // a thousand requests, of which each tenth is charged
+	const callers, rounds, repeats = 50, 20, 9 // a thousand requests, every tenth of which is charged
 	rule := rule(r, core.PerHour(100).OncePer(keyfuncs.Header("Idempotency-Key"), onceTTL).Repeats(repeats).Named("bounded"))
 	var charged, repeated atomic.Int64
 	atOnce(r, r.Store, operation(rule, "parallel", "op"), callers, rounds, func(got core.Result) {

@@ -67,7 +67,7 @@ func parallelSeveral(r *rig) {
 			for range 15 {
 				checks := []core.Check{{Key: []byte("all"), Rule: global, Cost: 1}, {Key: key, Rule: each, Cost: 1}}
 				if g%2 == 1 {
-					slices.Reverse(checks) // locks must not depend on the order
+					slices.Reverse(checks) // the order of locks must not depend on that of checks
 				}
 				results := make([]core.Result, 2)
 				if err := r.Take(context.Background(), checks, results); err != nil {

@@ -9,7 +9,7 @@ import (
 	"github.com/weblimit/weblimit/core"
 )
 
-// What stores promise of penalties; see table.
+// The functions of the table about penalties.
 
 // penalized is a limit of two an hour that blocks for a minute at the third of
 // three denials within ten minutes, for two the next time, and for four at most.
@@ -17,7 +17,7 @@ func penalized(l core.Limit) core.Limit {
 	return l.Penalty(core.Block{After: 3, Within: 10 * time.Minute, For: time.Minute, Max: 4 * time.Minute})
 }
 
-// slow is such a limit, of which nothing comes back in the test's time.
+// slow is such a limit that regains nothing during a test.
 func slow(t testing.TB, name string) *core.Rule {
 	t.Helper()
 	return rule(t, penalized(core.Per(2, 1000*24*time.Hour)).Named(name))
@@ -25,7 +25,7 @@ func slow(t testing.TB, name string) *core.Rule {
 
 func (r *rig) wantBlocked(rule *core.Rule, key string, left time.Duration) {
 	r.Helper()
-	// The limit itself would have the client wait for longer than any block.
+	// By the limit alone, the client would wait longer than by any block.
 	got := r.take(rule, key, 1)
 	if got.Allowed || got.Charged || !got.Blocked || got.Remaining != 0 || got.RetryAfter < left || got.Window != got.RetryAfter {
 		r.Fatalf("got %s blocked=%v, want it blocked for %v", show(got), got.Blocked, left)
@@ -35,7 +35,7 @@ func (r *rig) wantBlocked(rule *core.Rule, key string, left time.Duration) {
 	}
 }
 
-// blockOf returns how long the key is blocked, by the store's own list.
+// blockOf returns how long the key is still blocked according to Blocks.
 func (r *rig) blockOf(rule *core.Rule, key string) time.Duration {
 	r.Helper()
 	for _, b := range r.blocks(rule) {
@@ -74,7 +74,7 @@ func escalation(r *rig) {
 		r.wantDenied(limit, "k", 2)
 		r.wantBlocked(limit, "k", length)
 		r.Advance(length / 2)
-		r.wantBlocked(limit, "k", length-length/2) // which extends nothing
+		r.wantBlocked(limit, "k", length-length/2) // denials do not extend it
 		r.Advance(length - length/2 - time.Microsecond)
 		r.wantBlocked(limit, "k", time.Microsecond)
 		if all := r.blocks(limit); len(all) != 1 || all[0].Limit != "slow" || all[0].Level != int64(i+1) {
@@ -82,7 +82,7 @@ func escalation(r *rig) {
 		}
 		r.Advance(time.Microsecond)
 	}
-	// Max after the last one ended, the next is a first one again.
+	// Once Max has passed after the end of a block, the next block is a first one again.
 	r.Advance(4*time.Minute - time.Microsecond)
 	r.wantDenied(limit, "k", 2)
 	r.Advance(time.Microsecond)
@@ -95,7 +95,7 @@ func strikesWithin(r *rig) {
 	r.wantDenied(limit, "k", 1)
 	r.Advance(9 * time.Minute)
 	r.wantDenied(limit, "k", 1)
-	r.Advance(time.Minute) // since the first denial, whatever came after
+	r.Advance(time.Minute) // counted from the first denial
 	r.wantDenied(limit, "k", 2)
 	r.wantBlocked(limit, "k", time.Minute)
 }
@@ -137,7 +137,7 @@ func blocksAll(r *rig) {
 		r.wantTake(limit, key, 2, true, 0)
 		r.wantDenied(limit, key, 2)
 		r.wantBlocked(limit, key, time.Minute)
-		r.Advance(30 * time.Second) // the limit has room by now
+		r.Advance(30 * time.Second) // by now the limit has units left
 		check := core.Check{Key: []byte(key), Rule: limit, Cost: 1}
 		for range 3 {
 			got := r.takeAll(check, core.Check{Key: []byte(key), Rule: plain, Cost: 1})
@@ -153,7 +153,7 @@ func blocksAll(r *rig) {
 }
 
 func blocksEach(r *rig) {
-	// Two limits of one key that are both exceeded count both, whatever else denies.
+	// If both limits of a key are exceeded, both count a strike, whatever else denies.
 	a, b := slow(r, "a"), slow(r, "b")
 	both := func() []core.Result {
 		return r.takeAll(core.Check{Key: []byte("k"), Rule: a, Cost: 1}, core.Check{Key: []byte("k"), Rule: b, Cost: 1})
@@ -212,7 +212,7 @@ func liftAndSet(r *rig) {
 			r.Errorf("listed: %+v, want a block of level 0", all)
 		}
 		r.wantTake(limit, key+"'s other", 4, true, 1)
-		for range 2 { // lifting what is not blocked is no error
+		for range 2 { // lifting without a block is no error
 			if err := r.Unblock(context.Background(), []core.Check{check}); err != nil {
 				r.Fatal(err)
 			}
@@ -220,7 +220,7 @@ func liftAndSet(r *rig) {
 		if all := r.blocks(limit); len(all) != 0 {
 			r.Errorf("listed after all was lifted: %+v", all)
 		}
-		r.wantTake(limit, key, 5, true, 0) // nothing was charged, and nothing is lost
+		r.wantTake(limit, key, 5, true, 0) // nothing was charged or lost
 		r.wantDenied(limit, key, 2)
 		r.wantBlocked(limit, key, time.Minute)
 		r.reset(limit, key)
@@ -229,7 +229,7 @@ func liftAndSet(r *rig) {
 		if err := r.Unblock(context.Background(), []core.Check{check}); err != nil {
 			r.Fatal(err)
 		}
-		r.wantDenied(limit, key, 2) // denials were forgotten, what was used was not
+		r.wantDenied(limit, key, 2) // denials are forgotten, used units are not
 		r.wantBlocked(limit, key, time.Minute)
 	}
 	for _, checks := range [][]core.Check{{{Key: []byte("k")}}, {{Key: []byte("k"), Rule: rule(r, core.PerHour(1))}}} {
@@ -268,8 +268,8 @@ func parallelPenalty(r *rig) {
 	}
 }
 
-// HammerBlocks takes 1 from goroutines at once, each rounds times, and returns how
-// many were admitted, denied without a block, and blocked.
+// HammerBlocks takes one unit from many goroutines at once, each rounds times. It returns
+// how many calls were admitted, denied without a block, and blocked.
 func HammerBlocks(t testing.TB, store core.Store, rule *core.Rule, key string, goroutines, rounds int) (counts [3]int64) {
 	t.Helper()
 	each := make(chan [3]int64)
@@ -338,7 +338,7 @@ func (s *sequence) blockOrLift() {
 	}
 }
 
-// randomBlock is of times that the sequence gets through.
+// randomBlock returns a Block short enough to end within a sequence.
 func (s *sequence) randomBlock() core.Block {
 	times := []time.Duration{time.Millisecond, time.Second, 90 * time.Second, time.Hour}
 	b := core.Block{

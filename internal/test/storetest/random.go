@@ -17,9 +17,9 @@ import (
 	"github.com/weblimit/weblimit/keyfuncs"
 )
 
-// runRandom compares random sequences of operations with the model, answer by
-// answer. A failure prints the seed and the last steps. SEEDS in the environment
-// sets how many sequences there are.
+// runRandom compares random sequences of operations with the model, result by result. A
+// failure prints the seed and the last steps. The environment variable SEEDS sets the
+// number of sequences.
 func runRandom(t *testing.T, newStore Factory, apart bool) {
 	const steps = 600
 	seeds := uint64(12)
@@ -42,11 +42,11 @@ type sequence struct {
 	model   *model
 	rand    *rand.Rand
 	rules   map[string]*core.Rule // the current numbers of each name
-	lower   map[string]*core.Rule // of those that have one: the lower class's
+	lower   map[string]*core.Rule // the lower class of each limit that has one
 	charges []charged
 	trace   []string
-	wait    time.Duration // that the last denial told
-	apart   bool          // concurrent callers may see each other's charges of several keys half way
+	wait    time.Duration // RetryAfter of the last denial
+	apart   bool          // concurrent callers may see half of a charge to several keys
 }
 
 type charged struct {
@@ -61,7 +61,7 @@ var (
 	waits = []time.Duration{time.Microsecond, 1500 * time.Millisecond, 10 * time.Second, time.Hour}
 )
 
-// step does one random thing to store and model.
+// step applies one random operation to store and model.
 func (s *sequence) step() {
 	s.Helper()
 	switch n := s.rand.IntN(100); {
@@ -147,7 +147,7 @@ func (s *sequence) randomRule(name string) *core.Rule {
 	if s.rand.IntN(3) == 0 {
 		limit = limit.OncePer(keyfuncs.Header("Idempotency-Key"), pick(s.rand, []time.Duration{time.Second, 1500 * time.Millisecond, time.Hour, 31 * 24 * time.Hour}))
 		switch {
-		case s.apart: // a repeat counts that another slot denies
+		case s.apart: // a repeat counts although another slot denies it
 			limit = limit.Repeats(1000)
 		case s.rand.IntN(2) == 0:
 			limit = limit.Repeats(pick(s.rand, []int64{1, 2, 1000}))
@@ -158,12 +158,12 @@ func (s *sequence) randomRule(name string) *core.Rule {
 	}
 	r, err := limit.Rule()
 	if err != nil {
-		return s.randomRule(name) // some combinations are too large to count, and say so
+		return s.randomRule(name) // some combinations are too large and are refused
 	}
 	delete(s.lower, name)
 	if s.rand.IntN(3) == 0 {
 		lower, err := LowerRule(limit.Reserve(pick(s.rand, []float64{0.1, 0.5, 0.9}), keyfuncs.Methods("POST")))
-		if err == nil { // of a limit of one, nothing is left
+		if err == nil { // a limit of one has nothing left to reserve
 			s.lower[name] = &lower
 		}
 	}
@@ -183,7 +183,7 @@ func (s *sequence) checks() []core.Check {
 	return checks
 }
 
-// operate gives most checks an operation whose limit charges one once.
+// operate gives most checks of a limit with OncePer an operation.
 func (s *sequence) operate(c *core.Check) {
 	if c.Rule.Once > 0 && s.rand.IntN(4) > 0 {
 		c.Once = []byte(pick(s.rand, onces))
@@ -215,9 +215,8 @@ func (s *sequence) decide(take bool) {
 	}
 }
 
-// decideTogether has many callers ask the same at once. Time stands still, so that
-// in whichever order they are served, they get the answers that the model gives
-// one after the other.
+// decideTogether has many callers ask the same at once. Time stands still, so together
+// they get the results that the model gives one after the other, in any order.
 func (s *sequence) decideTogether() {
 	s.Helper()
 	const callers = 12
@@ -244,7 +243,7 @@ func (s *sequence) decideTogether() {
 	for range callers {
 		want := s.model.take(checks, s.Micros(), true)
 		i := slices.IndexFunc(got, func(results []core.Result) bool { return slices.Equal(results, want) })
-		if i < 0 { // nobody got this answer: show somebody's that is not expected either
+		if i < 0 { // no caller got this result; show one that was not expected
 			s.compare("take at once", checks, got[0], want)
 		}
 		got = slices.Delete(got, i, i+1)
@@ -283,8 +282,7 @@ func (s *sequence) giveBack() {
 	s.compare("refund", c.checks, c.results, want)
 }
 
-// update brings the check of an earlier call to the limit's numbers: it may have
-// changed since.
+// update gives the check of an earlier call the limit's current rule.
 func (s *sequence) update(c *core.Check) {
 	if c.Rule = s.rule(c.Rule.Name); c.Rule.Once == 0 {
 		c.Once = nil
@@ -321,11 +319,11 @@ func (s *sequence) compare(verb string, checks []core.Check, got, want []core.Re
 	}
 }
 
-// lastMicros is where a sequence's time ends, in the year 2184: waits can be of
-// centuries, and times of 2^53 microseconds are not exact in Redis.
+// lastMicros is the end of a sequence's time, in the year 2184. Waits can take centuries,
+// and Redis does not represent times above 2^53 microseconds exactly.
 const lastMicros = 3 << 51
 
-// pass lets time go by: often to an instant that matters.
+// pass moves the clock, often to a time at which a rule changes its answer.
 func (s *sequence) pass() {
 	d := time.Duration(0)
 	switch s.rand.IntN(6) {

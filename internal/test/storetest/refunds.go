@@ -32,11 +32,11 @@ func refunds(r *rig) {
 		if back.Remaining != 8 || back.Charged {
 			r.Fatalf("after the refund of 5: %s, want 8 remaining", show(back))
 		}
-		// The result is brought up to date, so settling it again gives nothing.
+		// Refund updates the result, so refunding it again gives nothing.
 		if again := r.refund(rule, "f", 5, back); again.Remaining != 8 {
 			r.Fatalf("a settled refund was given again: %s", show(again))
 		}
-		// Even one that is given twice leaves a bucket no fuller than full.
+		// Refunding a result twice never fills a bucket above its burst.
 		r.refund(rule, "f", 5, charge)
 		if got := r.peek(rule, "f", 1); got.Remaining > 10 {
 			r.Fatalf("refunds filled the bucket above its burst: %s", show(got))
@@ -57,7 +57,7 @@ func refundsTooLate(r *rig) {
 			r.Errorf("%s: a charge of the last window was given back in this one: %s", describe(rule), show(got))
 		}
 	}
-	// Of a sliding window, the last one still counts, as much as it overlaps.
+	// The previous window of a sliding window still counts by its overlap.
 	sliding := rule(r, core.PerMinute(10).SlidingWindow().Named("sliding"))
 	r.Set(time.Date(2026, 1, 1, 0, 0, 30, 0, time.UTC))
 	charge := r.wantTake(sliding, "s", 6, true, 4)

@@ -18,7 +18,7 @@ type tableTest struct {
 	run  func(*rig)
 }
 
-// table holds what a store promises. Most names are of what broke others.
+// table is what a store promises. Most cases are named after bugs of other limiters.
 var table = []tableTest{
 	{"ten pass and the eleventh is denied, whenever it is", frozenClock},
 	{"waiting exactly RetryAfter succeeds and a microsecond less does not", exactWait},
@@ -329,7 +329,7 @@ func limitChanged(r *rig) {
 				if denied.Allowed {
 					r.Errorf("%s: more than the remaining %d was let through", key, c.remaining)
 				}
-				// The wait that is told under the new numbers holds.
+				// RetryAfter under the new numbers is right.
 				if c.remaining < after.Burst {
 					r.Advance(denied.RetryAfter)
 					if late := r.take(after, key, c.remaining+1); !late.Allowed || denied.RetryAfter > 24*time.Hour {
@@ -393,13 +393,13 @@ func jitter(r *rig) {
 	}
 }
 
-// edgeAttack lets a client who knows the algorithm take all it can get, after
-// being idle, in every alignment of a window's length.
+// edgeAttack has a client that knows the algorithm take all it can after being idle. It
+// checks every stretch of time as long as a window.
 func edgeAttack(r *rig) {
 	bounds := map[store.Algorithm]int64{store.TokenBucket: 20, store.FixedWindow: 20, store.SlidingWindow: 20, store.SlidingLog: 10}
 	r.each(10, time.Second, func(r *rig, rule *core.Rule) {
 		r.Set(time.Date(2026, 5, 5, 5, 5, 5, 950_000_000, time.UTC)) // just before an edge
-		var admitted []int64                                         // when, in microseconds
+		var admitted []int64                                         // times in microseconds
 		for range 400 {
 			for r.take(rule, "edge", 1).Allowed {
 				admitted = append(admitted, r.Micros())
@@ -430,12 +430,12 @@ func clockBack(r *rig) {
 			if got := r.take(rule, key, 1); got.Allowed || got.Remaining != 0 {
 				r.Fatalf("%v back: minted units: %s", back, show(got))
 			}
-			// By the time the clock is where it was, nobody waits longer than before.
+			// When the clock is back where it was, no client waits longer than before.
 			r.Advance(back + denied.RetryAfter)
 			if got := r.take(rule, key, 1); !got.Allowed {
 				r.Fatalf("%v back and forth: still denied after %v: %s", back, denied.RetryAfter, show(got))
 			}
-			// A key that is new while the clock is behind is not locked out either.
+			// A key first seen while the clock is behind is not locked out either.
 			r.Advance(-back)
 			r.wantTake(rule, key+"new", 10, true, 0)
 			r.Advance(back)
@@ -443,8 +443,8 @@ func clockBack(r *rig) {
 	})
 }
 
-// noDrift takes a unit as soon as it is there, and compares the time that many
-// units took with the rate.
+// noDrift takes each unit as soon as it is available and compares the time that many units
+// took with the rate.
 func noDrift(r *rig) {
 	for name, c := range map[string]struct {
 		limit  core.Limit

@@ -6,8 +6,8 @@ import (
 	"github.com/weblimit/weblimit/core"
 )
 
-// turnComes: rates that are no whole number of microseconds a unit are where a wait
-// of a rounding error would show.
+// turnComes uses rates whose time per unit is no whole number of microseconds, because
+// there rounding errors of a wait would show.
 func turnComes(r *rig) {
 	for _, limit := range []core.Limit{
 		core.PerSecond(3), core.PerSecond(7), core.PerSecond(30), core.PerSecond(300), core.PerSecond(300_007), core.PerMinute(11), core.PerDay(100_003),
@@ -40,7 +40,7 @@ func turnComes(r *rig) {
 	}
 }
 
-// turn takes one and returns how long the request then waits.
+// turn takes one unit and returns how long the request then waits.
 func (r *rig) turn(rule *core.Rule, key string) time.Duration {
 	r.Helper()
 	taken := core.LimitResult{Rule: rule, Result: r.take(rule, key, 1)}
@@ -50,7 +50,7 @@ func (r *rig) turn(rule *core.Rule, key string) time.Duration {
 	return taken.Delay()
 }
 
-// limitPace returns the time from one turn to the next, in whole ticks and rounded up.
+// limitPace returns the time from one turn to the next, rounded up to whole ticks.
 func limitPace(rule *core.Rule) time.Duration {
 	scale := rule.Integers()
 	ticks := (scale.Unit + scale.Rate - 1) / scale.Rate
