@@ -15,21 +15,21 @@ import (
 	"github.com/weblimit/weblimit/core"
 )
 
-// attack is one connection: all that a client decides.
+// attack is one connection: everything that its client chooses.
 type attack struct {
 	setup    *setup
 	peer     netip.Addr
 	raw      []byte
-	pieces   int    // that it arrives in; more than one is trickled
-	seed     uint64 // where it is cut
+	pieces   int    // number of pieces in which raw arrives
+	seed     uint64 // decides where raw is cut
 	end      ending
-	receives int // of a client that leaves: the bytes that it takes before
+	receives int // with end leaves: bytes that the client receives before
 	http2    bool
-	direct   bool          // the store is one that nobody watches: a Memory takes a shorter way then
-	patience time.Duration // with a server that does not serve what it should, over HTTP/2
+	direct   bool          // use a plain Memory without recorder, for its fast path
+	patience time.Duration // over HTTP/2: how long to wait for a request that must be served
 }
 
-// newAttack returns the attack of a seed, and the framework that it is for.
+// newAttack returns the attack of a seed and its framework.
 func newAttack(seed uint64) (*framework, *attack) {
 	r := rand.New(rand.NewPCG(seed, 0x9e3779b97f4a7c15))
 	f := frameworks[r.IntN(len(frameworks))]
@@ -86,12 +86,12 @@ func (a *attack) String() string {
 	return b.String()
 }
 
-// site is an application on one framework under one set of limits. It serves one
-// attack at a time.
+// site is an application on one framework with one set of limits. It serves one attack at
+// a time.
 type site struct {
 	framework *framework
 	setup     *setup
-	recorder  *recorder // nil if nobody watches
+	recorder  *recorder // nil with attack.direct
 	limiter   *core.Limiter
 	listener  *pipe
 }
@@ -108,7 +108,7 @@ func newSite(f *framework, s *setup, http2, direct bool) *site {
 	return e
 }
 
-// suffer serves an attack, and compares what happens with the oracle.
+// suffer serves an attack and compares what happens with the oracle.
 func (e *site) suffer(a *attack) (requests int, w *wrong) {
 	client := newWire(a.peer, a.segments(), a.end, a.receives)
 	var streams []request2
@@ -146,13 +146,13 @@ func (e *site) suffer(a *attack) (requests int, w *wrong) {
 	return j.sent, w
 }
 
-// sites are applications that were made, for reuse by one goroutine.
+// sites caches applications for one goroutine.
 type sites map[string]*site
 
 func (s sites) of(f *framework, a *attack) *site {
 	name := fmt.Sprint(f.name, "/", a.setup.name, "/", a.http2, a.direct)
 	e := s[name]
-	if e != nil && a.direct { // what it has counted can't be taken back
+	if e != nil && a.direct { // its counts cannot be reset
 		_ = e.listener.Close()
 		e = nil
 	}
@@ -169,11 +169,11 @@ func (s sites) close() {
 	}
 }
 
-// shrink returns the shortest attack that it finds with the same outcome.
+// shrink returns the shortest attack that it finds that fails in the same way.
 func (s sites) shrink(f *framework, a *attack, w *wrong) (*attack, *wrong) {
 	tries := 4000
 	if w.kind == "stuck" {
-		tries = 0 // each takes long
+		tries = 0 // each try takes long
 	}
 	try := func(b attack) bool {
 		if tries--; tries < 0 {
@@ -209,7 +209,7 @@ func (s sites) shrink(f *framework, a *attack, w *wrong) (*attack, *wrong) {
 	return a, w
 }
 
-// cuts are the ways to make the attack shorter, the coarsest first.
+// cuts are ways to shorten an attack, the coarsest first.
 func (a *attack) cuts() []func([]byte) [][2]int {
 	if a.http2 {
 		return []func([]byte) [][2]int{wholeFrames}
@@ -217,7 +217,7 @@ func (a *attack) cuts() []func([]byte) [][2]int {
 	return []func([]byte) [][2]int{wholeRequests, wholeLines, spans}
 }
 
-// wholeFrames are the places of frames, from the back.
+// wholeFrames returns the positions of frames, last first.
 func wholeFrames(raw []byte) (all [][2]int) {
 	for at := 0; at+9 <= len(raw); {
 		n := 9 + (int(raw[at])<<16 | int(raw[at+1])<<8 | int(raw[at+2]))
@@ -228,7 +228,7 @@ func wholeFrames(raw []byte) (all [][2]int) {
 	return all
 }
 
-// wholeRequests are the places of what could be requests, from the back.
+// wholeRequests returns the positions of possible requests, last first.
 func wholeRequests(raw []byte) (all [][2]int) {
 	end := len(raw)
 	for i := len(raw); i >= 0; i-- {
@@ -240,7 +240,7 @@ func wholeRequests(raw []byte) (all [][2]int) {
 	return all
 }
 
-// wholeLines are the places of lines, from the back.
+// wholeLines returns the positions of lines, last first.
 func wholeLines(raw []byte) (all [][2]int) {
 	end := len(raw)
 	for i := len(raw) - 1; i >= 0; i-- {
@@ -252,7 +252,7 @@ func wholeLines(raw []byte) (all [][2]int) {
 	return all
 }
 
-// spans are places of some bytes, from the back.
+// spans returns positions of a number of bytes, last first.
 func spans(raw []byte) (all [][2]int) {
 	for _, n := range []int{16, 4, 1} {
 		for i := len(raw) - n; i >= 0; i -= n {
@@ -262,7 +262,7 @@ func spans(raw []byte) (all [][2]int) {
 	return all
 }
 
-// report fails with what the attack has shown, and its shortest form.
+// report fails the test with the difference and the shortest attack that shows it.
 func (s sites) report(t testing.TB, f *framework, a *attack, w *wrong, seed string) {
 	t.Helper()
 	short, why := s.shrink(f, a, w)

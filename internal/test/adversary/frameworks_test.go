@@ -26,12 +26,12 @@ import (
 	"github.com/weblimit/weblimit/nethttp"
 )
 
-// framework is one of the five, and how it reads HTTP/1.1.
+// framework is one of the five frameworks and its dialect of HTTP/1.1.
 type framework struct {
 	name    string
 	dialect *dialect
 	// serve serves an application behind a limiter until the listener closes.
-	// onRoute puts the limiter on each route, where Fiber knows which it is.
+	// onRoute puts the limiter on each route, because elsewhere Fiber does not know it.
 	serve func(ln net.Listener, limiter *core.Limiter, onRoute, http2 bool)
 }
 
@@ -47,24 +47,24 @@ var frameworks = []*framework{
 const (
 	routeOK     = "/ok"
 	routeItem   = "/items/{id}"
-	routeAs     = "/as/{user}" // for a user who has signed in: authentication goes by the path
-	routeRead   = "/read"      // reads the body, which others leave
+	routeAs     = "/as/{user}" // for a signed-in user; authentication reads the path
+	routeRead   = "/read"      // reads the body; other routes do not
 	routeFail   = "/fail"      // 500
 	routePanic  = "/panic"
-	routeStream = "/stream"     // as a reverse proxy does: aborts when the client is gone
-	routeWait   = "/gone"       // as a reverse proxy does: 502 once the client is gone
-	routeCharge = "/charge/{n}" // tells that it has cost n
-	routeBroken = "/broken/{n}" // tells so, and fails
+	routeStream = "/stream"     // aborts when the client is gone, as a reverse proxy does
+	routeWait   = "/gone"       // 502 once the client is gone, as a reverse proxy does
+	routeCharge = "/charge/{n}" // reports a cost of n
+	routeBroken = "/broken/{n}" // reports a cost of n, then fails
 	routeNone   = ""            // none of them
 )
 
 var routes = []string{routeOK, routeItem, routeAs, routeRead, routeFail, routePanic, routeStream, routeWait, routeCharge, routeBroken}
 
-// userKey is where authentication has put who signed in.
+// userKey is the context key of the signed-in user.
 const userKey = "user"
 
-// signedIn is the application's authentication. It goes by the target as it was
-// sent, so that nothing that this package is about can change it.
+// signedIn is the application's authentication. It reads the target as it was sent, so the
+// attacks of this package cannot change it.
 func signedIn(target string) (user string, ok bool) {
 	path, _, _ := strings.Cut(target, "?")
 	user, ok = strings.CutPrefix(path, "/as/")
@@ -108,11 +108,11 @@ func serveStd(build func(*core.Limiter) http.Handler) func(net.Listener, *core.L
 	}
 }
 
-// settle waits for what earlier requests have settled, so that what comes next
-// does not depend on who is faster.
+// settle waits until earlier requests are settled, so that the next result does not depend
+// on timing.
 func settle(limiter *core.Limiter) { _ = limiter.Drain(context.Background()) }
 
-// statusWriter notes the status, as access logs do.
+// statusWriter records the status, as access logs do.
 type statusWriter struct {
 	http.ResponseWriter
 	visit *visit
@@ -140,10 +140,10 @@ func (w *statusWriter) Flush() {
 	}
 }
 
-// errFailed is what a handler ends with that has to fail in its framework's way.
+// errFailed is the error of a handler that must fail in its framework's way.
 var errFailed = errors.New("the handler fails")
 
-// handle is the handler of all routes, but for how a framework words an error.
+// handle is the handler of all routes. Each framework reports its error in its own way.
 func handle(w http.ResponseWriter, r *http.Request, route, n string) error {
 	v := r.Context().Value(visitKey{}).(*visit)
 	v.ran++
@@ -192,13 +192,13 @@ func handle(w http.ResponseWriter, r *http.Request, route, n string) error {
 	return nil
 }
 
-// page is one of three that a stream sends.
+// page is one of the three chunks of a stream.
 var page = []byte(strings.Repeat("0123456789abcde\n", 64))
 
 // patience is how long a handler waits for its client to leave.
 const patience = time.Millisecond
 
-// units reads what a path says that a request has cost.
+// units reads the cost in a path.
 func units(s string) int64 {
 	n, err := strconv.ParseInt(s, 10, 8)
 	if err != nil || n < 0 {
@@ -232,7 +232,7 @@ func chiRouter(limiter *core.Limiter) http.Handler {
 	return mux
 }
 
-// colons has a route's parameters as Gin, Echo and Fiber write them.
+// colons writes a route's parameters as Gin, Echo and Fiber do.
 var colons = strings.NewReplacer("{", ":", "}", "")
 
 func ginEngine(limiter *core.Limiter) http.Handler {
@@ -309,8 +309,8 @@ func serveFiber(ln net.Listener, limiter *core.Limiter, onRoute, _ bool) {
 	_ = app.Listener(ln) // until it closes
 }
 
-// handleFiber is handle for Fiber, which has read the body, and learns of a client
-// that is gone when it sends what the handler has left.
+// handleFiber is handle for Fiber. Fiber has read the body already, and notices that a
+// client is gone only when it sends the answer.
 func handleFiber(c *fiber.Ctx, route string) error {
 	v := c.Locals(visitKey{}).(*visit)
 	v.ran++

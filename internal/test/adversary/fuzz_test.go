@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// The fuzzer chooses the bytes. which chooses the rest: framework, limits, peer, and
-// in how many pieces the bytes arrive.
+// The fuzzer chooses the bytes, and with which the framework, the limits, the peer, and the
+// number of pieces in which the bytes arrive.
 
 func FuzzRawHTTP1(f *testing.F) {
 	for seed := range uint64(40) {
@@ -26,7 +26,7 @@ func FuzzRawHTTP2(f *testing.F) {
 }
 
 func fuzz(f *testing.F, frameworks []*framework, prepare func(*attack)) {
-	all := sites{} // the fuzzer calls one at a time
+	all := sites{} // the fuzzer makes one call at a time
 	f.Cleanup(all.close)
 	f.Fuzz(func(t *testing.T, raw []byte, which uint64) {
 		if len(raw) > 64<<10 {

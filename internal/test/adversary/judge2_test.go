@@ -5,8 +5,8 @@ import (
 	"net/http"
 )
 
-// connection2 compares the visits of a connection of HTTP/2 with its streams. They
-// run at the same time, so that what fits is only known of their sum.
+// connection2 compares the visits of an HTTP/2 connection with its streams. Streams run at
+// the same time, so the oracle only knows how many of them fit.
 func (j *judge) connection2(requests []request2, visits []*visit) *wrong {
 	j.sent = len(requests)
 	left := visits

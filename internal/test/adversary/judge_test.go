@@ -11,7 +11,7 @@ import (
 	"github.com/weblimit/weblimit/core"
 )
 
-// wrong is what a case shows: what was expected, and what happened.
+// wrong is a difference between a case and the oracle.
 type wrong struct {
 	kind string // the same for failures of one cause, as far as that can be said
 	text string
@@ -36,7 +36,7 @@ func (b *bounds) add(least, most int64) {
 	b.most += most
 }
 
-// judge holds a case against the oracle.
+// judge compares a case with the oracle.
 type judge struct {
 	framework *framework
 	setup     *setup
@@ -52,7 +52,7 @@ type judge struct {
 	sent     int  // requests that the oracle has read
 }
 
-// connection compares the visits of a connection with what its client has sent.
+// connection compares the visits of a connection with the requests that its client sent.
 func (j *judge) connection(raw []byte, visits []*visit) *wrong {
 	p := &parser{dialect: j.framework.dialect, rest: raw}
 	for i := 0; ; {
@@ -110,8 +110,8 @@ func (j *judge) noMore(visits []*visit, why string) *wrong {
 	return wrongf("a request that nobody sent", "%s %q has reached the application after request %d: %s", visits[0].method, visits[0].target, j.sent, why)
 }
 
-// strays are requests of bytes that the framework has read twice. That they are no
-// more than the limits allow is all that is known of them.
+// strays are requests made of bytes that the framework has read twice. The oracle only
+// knows that the limits must hold for them.
 func (j *judge) strays(visits []*visit) *wrong {
 	if j.direct { // they could be of anybody
 		clear(j.accounts)
@@ -157,7 +157,7 @@ type want struct {
 	open bool // it may be left out: whether the limit applies is the router's answer
 }
 
-// visit judges one request, and charges it to the accounts.
+// visit judges one request and charges it to the accounts.
 func (j *judge) visit(c *caller) *wrong {
 	v := c.visit
 	j.doubtful = false
@@ -204,9 +204,8 @@ func (j *judge) visit(c *caller) *wrong {
 	return nil
 }
 
-// unrouted reports whether the framework has answered before the limiter: Gin
-// redirects from a path to the one with a slash, or without, and Fiber finds no
-// route that a limiter could stand on.
+// unrouted reports whether the framework has answered before the limiter. Gin redirects to
+// add or remove a trailing slash, and Fiber may find no route with a limiter.
 func (j *judge) unrouted(v *visit) bool {
 	switch j.framework.name {
 	case "gin":
@@ -217,8 +216,8 @@ func (j *judge) unrouted(v *visit) bool {
 	return false
 }
 
-// wants returns the checks that the header block asks for. It returns a status
-// instead if the request is to be denied without one, or that it is exempt.
+// wants returns the checks that the request should cause. Instead, it returns a status if
+// the request must be denied without a check, or free if it is exempt.
 func (j *judge) wants(c *caller) (wants []want, denial int, free bool) {
 	open := false // it may be exempt
 	defer func() {
@@ -231,7 +230,7 @@ func (j *judge) wants(c *caller) (wants []want, denial int, free bool) {
 		if yes && known {
 			return nil, 0, true
 		}
-		// Where no handler has run, the route is the router's answer.
+		// If no handler has run, only the router knows the route.
 		open = open || !known && len(c.visit.asked) == 0
 	}
 	for i := range j.setup.rules {
@@ -263,7 +262,7 @@ func (j *judge) wants(c *caller) (wants []want, denial int, free bool) {
 	return wants, 0, false
 }
 
-// denied judges a request that is to be denied without asking the store.
+// denied judges a request that must be denied without asking the store.
 func (j *judge) denied(v *visit, status int) *wrong {
 	switch {
 	case v.ran > 0:
@@ -281,7 +280,7 @@ func (j *judge) status(v *visit, status int) *wrong {
 	return nil
 }
 
-// asked compares the checks that the store has seen with those that it should have.
+// asked compares the checks that the store got with those that it should have got.
 func (j *judge) asked(wants []want, v *visit) *wrong {
 	rest := v.asked
 	for _, want := range wants {
@@ -307,7 +306,7 @@ func (j *judge) asked(wants []want, v *visit) *wrong {
 	return nil
 }
 
-// fits judges whether the request was allowed as its accounts say.
+// fits judges whether the request was allowed according to its accounts.
 func (j *judge) fits(v *visit, allowed bool) *wrong {
 	must, mustNot := true, false
 	for i, a := range v.asked {
@@ -340,7 +339,7 @@ func (s *setup) rule(name string) *rule {
 	return &s.rules[slices.IndexFunc(s.rules, func(r rule) bool { return r.name == name })]
 }
 
-// charge charges what an allowed request owes, once it has ended.
+// charge charges an allowed request to the accounts after it has ended.
 func (j *judge) charge(v *visit) {
 	for _, a := range v.asked {
 		r := j.setup.rule(a.limit)
@@ -352,9 +351,9 @@ func (j *judge) charge(v *visit) {
 	}
 }
 
-// due is what a request that was allowed owes under a rule. What its client does
-// lowers it in no case. Where the handler has failed and the client has left, it is
-// open which came first.
+// due returns the bounds of what an allowed request owes under a rule. Nothing that a
+// client does lowers it. If the handler failed and the client left, either may have come
+// first.
 func (r *rule) due(v *visit, stays bool) bounds {
 	owes := r.cost
 	told := false
@@ -374,7 +373,7 @@ func (r *rule) due(v *visit, stays bool) bounds {
 	return due
 }
 
-// answer is what the connection needs to know of the answer.
+// answer returns the properties of the answer that affect the connection.
 func (j *judge) answer(v *visit) answer {
 	aborts := false
 	switch j.framework.name {
@@ -391,7 +390,7 @@ func (j *judge) answer(v *visit) answer {
 	}
 }
 
-// balance compares what all buckets owe at the end with the accounts.
+// balance compares the final charges of all buckets with the accounts.
 func (j *judge) balance(r *recorder) *wrong {
 	if j.direct {
 		return j.peek()
@@ -420,7 +419,7 @@ func (j *judge) balance(r *recorder) *wrong {
 	return nil
 }
 
-// peek asks the limiter what is left in the buckets of those who have sent requests.
+// peek compares what Limiter.Peek says is left with the accounts.
 func (j *judge) peek() *wrong {
 	for b, acc := range j.accounts {
 		if b.key == missing { // nobody can ask for it

@@ -10,26 +10,26 @@ type message struct {
 	method, target, proto string
 
 	fields   []field // of the header block, in order
-	trailers []field // of a chunked body: nobody may go by them
-	folded   bool    // a field goes on over several lines
-	lost     bool    // the framework loses its place within it; see losesItsPlace
+	trailers []field // of a chunked body; they must not count as headers
+	folded   bool    // a field has several lines
+	lost     bool    // see dialect.losesItsPlace
 
 	length  int  // of the body, unless it is chunked
 	chunked bool //
-	whole   bool // the body is there to its end
-	torn    bool // it is not as it should be, and nobody can tell where it ends
+	whole   bool // the body has arrived completely
+	torn    bool // the body is malformed; its end is unknown
 
-	refused string // why the framework does not take it, if it does not
+	refused string // why the framework refuses the request; "" if it does not
 }
 
 // field is a line of the header block.
 type field struct {
 	name  string
 	raw   string // as the framework trims it
-	value string // without the blanks around it, which are no part of it (RFC 9110, section 5.5)
+	value string // without the blanks around it (RFC 9110, section 5.5)
 }
 
-// http11 reports whether the request is of HTTP/1.1 or later.
+// http11 reports whether the version is HTTP/1.1 or later.
 func (m *message) http11() bool { return m.proto >= "HTTP/1.1" }
 
 // lines returns the values of a field in their order.
@@ -42,8 +42,7 @@ func (m *message) lines(name string) (values []string) {
 	return values
 }
 
-// control returns the values of a field that says how the message is sent, as the
-// framework trims them.
+// control returns the values of a framing field, as the framework trims them.
 func (m *message) control(name string) (values []string) {
 	for _, f := range m.fields {
 		if equalFoldASCII(f.name, name) {
@@ -53,7 +52,7 @@ func (m *message) control(name string) (values []string) {
 	return values
 }
 
-// firstOf returns the first of some values, "" of none.
+// firstOf returns the first value, or "" if there is none.
 func firstOf(values []string) string {
 	if len(values) > 0 {
 		return values[0]
@@ -61,15 +60,15 @@ func firstOf(values []string) string {
 	return ""
 }
 
-// parser cuts what a client sends into requests, as RFC 9112 says and a dialect adds.
+// parser cuts a client's bytes into requests, according to RFC 9112 and a dialect.
 type parser struct {
 	*dialect
 	rest []byte
-	last string // the method of the request before
+	last string // method of the previous request
 }
 
-// next reads the request that is next. It returns nil where the client has sent no
-// further one to its end; what follows one that is refused or torn is never read.
+// next reads the next request. It returns nil if no further request is complete. Bytes
+// after a refused or malformed request are never read.
 func (p *parser) next() *message {
 	before := len(p.rest)
 	p.skipEmptyLines()
@@ -98,14 +97,13 @@ func (p *parser) next() *message {
 	if m.refused = p.framing(m); m.refused != "" {
 		return m
 	}
-	m.lost = m.lost || p.losesItsPlace && m.folded && (m.chunked || m.length > 0) // nor is the body foretold
+	m.lost = m.lost || p.losesItsPlace && m.folded && (m.chunked || m.length > 0) // the body cannot be predicted either
 	p.rest = p.rest[len(block):]
 	p.body(m)
 	return m
 }
 
-// cutLine cuts the first line off b. It ends in LF, with or without a CR before it
-// (RFC 9112, section 2.2).
+// cutLine cuts the first line from b. A line ends in LF or CRLF (RFC 9112, section 2.2).
 func cutLine(b []byte) (line string, rest []byte, ok bool) {
 	i := bytes.IndexByte(b, '\n')
 	if i < 0 {
@@ -126,14 +124,13 @@ func (p *parser) block() ([]byte, bool) {
 		if rest = after; line == "" && !first {
 			return p.rest[:len(p.rest)-len(rest)], true
 		}
-		if first && line == "" { // no start line: there is nothing to wait for
+		if first && line == "" { // without a start line, no block follows
 			return p.rest[:len(p.rest)-len(rest)], true
 		}
 	}
 }
 
-// skipEmptyLines skips the lines before a start line that a server should skip, as
-// far as this one does.
+// skipEmptyLines skips empty lines before a start line, as many as the framework skips.
 func (p *parser) skipEmptyLines() {
 	for n := 0; len(p.rest) > 0; n++ {
 		switch c := p.rest[0]; {
@@ -157,7 +154,7 @@ type section struct {
 	refused string
 }
 
-// section reads the lines of one.
+// section reads the lines of a section.
 func (p *parser) section(block []byte, trailer bool) (s section) {
 	for {
 		line, rest, ok := cutLine(block)
@@ -197,7 +194,7 @@ func (p *parser) section(block []byte, trailer bool) (s section) {
 
 func isBlank(c byte) bool { return c == ' ' || c == '\t' }
 
-// body reads the body, as far as it is there.
+// body reads the part of the body that has arrived.
 func (p *parser) body(m *message) {
 	if !m.chunked {
 		n := min(m.length, len(p.rest))
@@ -229,7 +226,7 @@ func (p *parser) body(m *message) {
 	p.trailers(p, m)
 }
 
-// hexadecimal reads the digits that b begins with.
+// hexadecimal reads the hexadecimal digits at the start of b.
 func hexadecimal(b []byte, most int) (n, digits int, ok bool) {
 	for _, c := range b {
 		d := strings.IndexByte("0123456789abcdef", c|0x20)
@@ -262,7 +259,7 @@ func isToken(s string) bool {
 	return s != ""
 }
 
-// hasToken reports whether a comma-separated list has a token, in any case.
+// hasToken reports whether a comma-separated list has a token. Case does not matter.
 func hasToken(list, token string) bool {
 	for _, s := range strings.Split(list, ",") {
 		if strings.EqualFold(strings.Trim(s, " \t"), token) {

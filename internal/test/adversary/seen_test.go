@@ -10,21 +10,21 @@ import (
 	"github.com/weblimit/weblimit/core"
 )
 
-// visit is one request that has reached the application, as it was seen there.
+// visit is one request as the application saw it.
 type visit struct {
 	method string
 	target string
 
-	asked   []ask         // what the store was asked to take
-	decided core.Decision // the adapter's, as far as a handler ran
-	ran     int           // handlers
+	asked   []ask         // checks that the store got
+	decided core.Decision // from the adapter's FromContext, if a handler ran
+	ran     int           // number of handlers that ran
 	route   string        // the template of the one that ran
 	status  int
-	units   int64 // that it said the request has cost
-	left    bool  // the handler has seen that the client is gone
+	units   int64 // cost that the handler reported
+	left    bool  // the handler noticed that the client left
 }
 
-// ask is one check, and what the store made of it.
+// ask is one check and its result.
 type ask struct {
 	bucket
 	cost    int64
@@ -43,13 +43,13 @@ func visiting(ctx context.Context, v *visit) context.Context {
 	return context.WithValue(ctx, visitKey{}, v)
 }
 
-// recorder is a store in memory that notes what it is asked, and what each bucket owes.
+// recorder is a memory store that records its checks and what each bucket owes.
 type recorder struct {
 	*core.Memory
 
 	mu    sync.Mutex
 	owed  map[bucket]int64      // Guarded by mu.
-	rules map[bucket]*core.Rule // of all buckets that were touched. Guarded by mu.
+	rules map[bucket]*core.Rule // by every bucket used. Guarded by mu.
 }
 
 func newRecorder() *recorder {
@@ -97,7 +97,7 @@ func (r *recorder) Refund(ctx context.Context, checks []core.Check, results []co
 	return r.Memory.Refund(ctx, checks, results)
 }
 
-// note remembers a check's bucket. r.mu is held.
+// note records the bucket of a check. r.mu is held.
 func (r *recorder) note(c *core.Check) bucket {
 	b := bucket{c.Rule.Name, string(c.Key)}
 	r.rules[b] = c.Rule

@@ -11,17 +11,17 @@ import (
 	"time"
 )
 
-// ending is what the client does when it has sent everything.
+// ending is what the client does after it has sent everything.
 type ending byte
 
 const (
-	// waits for all answers, and then closes.
+	// waits for all answers, then closes.
 	waits ending = iota
 	// halfCloses at once, while handlers may run.
 	halfCloses
-	// resets at once, while handlers may run: nothing can be written any more.
+	// resets at once, while handlers may run. The server cannot write any more.
 	resets
-	// leaves resets after it has received some bytes of the answers.
+	// leaves resets after receiving some bytes of the answers.
 	leaves
 )
 
@@ -29,8 +29,8 @@ func (e ending) String() string {
 	return [...]string{"waits for the answers", "half-closes", "resets", "resets while it receives"}[e]
 }
 
-// wire is the server's end of a connection in memory, whose client has decided
-// beforehand all that it sends. Each segment is what one Read returns.
+// wire is the server's end of a connection in memory. Everything that its client sends is
+// known beforehand. One Read returns one segment.
 type wire struct {
 	peer net.Addr
 
@@ -38,21 +38,21 @@ type wire struct {
 	changed  *sync.Cond
 	segments [][]byte
 	end      ending
-	receives int // bytes that a client that leaves takes before
+	receives int // with end leaves: bytes that the client receives before
 	written  []byte
-	busy     int  // requests that are being served
-	expired  bool // a deadline for reading is over
+	busy     int  // requests being served
+	expired  bool // a read deadline has passed
 	gone     bool // the client has reset
 	closed   bool // the server has closed, or will
-	stuck    bool // it has not, for too long
-	judged   bool // nothing counts any more
+	stuck    bool // the server has not closed in time
+	judged   bool // later requests are ignored
 
 	impatient   *time.Timer
 	goneAway    bool          // the server serves no more requests
-	seen        int           // bytes of written that were looked at
-	patience    time.Duration // with a server that does not serve what it should
+	seen        int           // bytes of written that readFrames has read
+	patience    time.Duration // how long to wait for a request that must be served
 	multiplexed bool          // HTTP/2: requests run while the server reads
-	expected    map[line]int  // requests that are sure to come, over HTTP/2. Guarded by mu.
+	expected    map[line]int  // over HTTP/2: requests that must arrive. Guarded by mu.
 
 	visits []*visit // in the order of arrival. Guarded by mu.
 }
@@ -94,9 +94,9 @@ func (w *wire) Read(p []byte) (int, error) {
 		case w.end == halfCloses, w.multiplexed && w.busy == 0:
 			return 0, io.EOF
 		case !w.multiplexed && len(p) > 1:
-			// The server has served everything, or waits for what is missing of a body. By
-			// single bytes net/http finds out, while a handler runs, whether its client is
-			// still there: it is.
+			// The server has served everything or waits for the rest of a body. While a
+			// handler runs, net/http reads single bytes to notice that the client has left.
+			// It has not.
 			return 0, io.EOF
 		}
 		w.changed.Wait()
@@ -126,8 +126,8 @@ func (w *wire) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// readFrames looks for GOAWAY in what the server has written: it serves nothing after
-// it, and closes a second later. w.mu is held.
+// readFrames looks for GOAWAY in what the server has written. After it the server serves
+// nothing more and closes a second later. w.mu is held.
 func (w *wire) readFrames() {
 	for {
 		frame := w.written[w.seen:]
@@ -150,8 +150,8 @@ func (w *wire) readFrames() {
 // goAway is the type of that frame.
 const goAway = 7
 
-// served reports whether a client of HTTP/2 need not wait any longer. One that waits
-// has been answered; of one that does not, all requests have arrived.
+// served reports whether an HTTP/2 client need not wait any longer: it has all answers or,
+// if it does not wait for answers, all its requests have arrived.
 func (w *wire) served() bool {
 	switch w.end {
 	case resets:
@@ -164,8 +164,8 @@ func (w *wire) served() bool {
 	return len(w.expected) == 0 && w.busy == 0
 }
 
-// give makes another end of a connection of HTTP/2 whose client waits for what may
-// never come: an answer that fits into no window, or a request that was not served.
+// give changes how an HTTP/2 connection ends whose client waits for what may never come: an
+// answer that fits into no window, or a request that was not served.
 func (w *wire) give(end ending) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -176,7 +176,7 @@ func (w *wire) give(end ending) {
 	}
 }
 
-// leave resets. w.mu is held.
+// leave resets the connection. w.mu is held.
 func (w *wire) leave() {
 	w.gone = true
 	w.changed.Broadcast()
@@ -191,8 +191,7 @@ func (w *wire) Close() error {
 	return nil
 }
 
-// CloseWrite is what net/http calls half a second before Close, when it has
-// answered for the last time.
+// CloseWrite is called by net/http after its last answer, half a second before Close.
 func (w *wire) CloseWrite() error { return w.Close() }
 
 // SetReadDeadline implements [net.Conn]. Deadlines are either over or far away.
@@ -216,10 +215,11 @@ func (w *wire) LocalAddr() net.Addr { return &net.TCPAddr{IP: net.IPv4(192, 0, 2
 // RemoteAddr implements [net.Conn].
 func (w *wire) RemoteAddr() net.Addr { return w.peer }
 
-// line is what a request begins with.
+// line identifies a request by its first line.
 type line struct{ method, target string }
 
-// expect expects n more of a request. w.mu is held, or nobody else has w.
+// expect adds n to the number of times that a request must arrive. w.mu is held, or no other
+// goroutine has w.
 func (w *wire) expect(l line, n int) {
 	if w.expected == nil {
 		w.expected = map[line]int{}
@@ -229,8 +229,8 @@ func (w *wire) expect(l line, n int) {
 	}
 }
 
-// enter notes a request that has reached the application. It reports false for one
-// that is so late that the connection was judged without it.
+// enter records a request that has reached the application. It reports false if the
+// connection has already been judged without it.
 func (w *wire) enter(v *visit) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -244,7 +244,7 @@ func (w *wire) enter(v *visit) bool {
 	return true
 }
 
-// leaveHandler notes that the application has returned.
+// leaveHandler records that the application has returned.
 func (w *wire) leaveHandler() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -252,13 +252,13 @@ func (w *wire) leaveHandler() {
 	w.changed.Broadcast()
 }
 
-// patienceWithServers is how long a server may take for a connection.
+// patienceWithServers is how long a server may take to serve and close a connection.
 const patienceWithServers = 20 * time.Second
 
 var errStuck = errors.New("the server neither closes the connection nor reads from it")
 
-// over reports whether nothing happens any more on the connection. Over HTTP/2 its
-// requests may still be about to arrive when it has closed. w.mu is held.
+// over reports whether the connection has ended and no handler runs. Over HTTP/2, requests
+// may still reach the application after the server has closed. w.mu is held.
 func (w *wire) over() bool {
 	if w.multiplexed {
 		return (w.closed || w.goneAway) && w.busy == 0 && w.served()
@@ -290,7 +290,7 @@ func (w *wire) wait() error {
 	return nil
 }
 
-// pipe is a listener on which connections in memory arrive.
+// pipe is a listener for connections in memory.
 type pipe struct {
 	conns  chan net.Conn
 	closed chan struct{}
