@@ -1,22 +1,22 @@
-# Tools are run by `go run tool@version`, so that go.mod never holds them. gofumpt is the
-# version that golangci-lint has built in: the two must not disagree.
+# Tools run by `go run tool@version`, so go.mod never lists them. The version of gofumpt is the
+# one built into golangci-lint, so that the two agree.
 GOLANGCI_LINT := github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v2.15.0
 GOFUMPT := mvdan.cc/gofumpt@v0.12.0
 GOVULNCHECK := golang.org/x/vuln/cmd/govulncheck@v1.8.0
 
-# Further flags of go test, e.g. TESTFLAGS='-run Denied -count 20'.
+# More flags for go test, such as TESTFLAGS='-run Denied -count 20'.
 TESTFLAGS ?=
-# The comparison: how often, and how long each row; BENCHTIME=20ms ROUNDS=1 is a first look.
+# make bench: rounds, and time per row. BENCHTIME=20ms ROUNDS=1 is a quick first look.
 ROUNDS ?= 5
 BENCHTIME ?= 150ms
-# The database of vulnerabilities; file:///path reads a copy, where vuln.go.dev is out of reach.
+# The vulnerability database. file:///path reads a copy if vuln.go.dev is out of reach.
 VULNDB ?= https://vuln.go.dev
-# What the working tree is compared with.
+# make compare: the commit to compare the working tree with.
 COMMIT ?= HEAD
-# Which of the other benchmarks, and how long each fuzz target.
+# make microbench: which benchmarks. make fuzz: time per target.
 BENCH ?= .
 FUZZTIME ?= 10s
-# How many random requests of each protocol.
+# make raw: number of random requests per protocol.
 RAW ?= 1000000
 
 .DEFAULT_GOAL := help
@@ -37,25 +37,25 @@ test: ## run all tests of all modules under the race detector; installs redis-se
 	@scripts/install-redis
 	@scripts/install-proxies
 	scripts/modules go test -race -shuffle=on $(TESTFLAGS) ./...
-	go test -run 'Alloc|TenMillion|BytesPerKey|LogsKeep|Outcomes' ./... # under the race detector they are skipped, or smaller
+	go test -run 'Alloc|TenMillion|BytesPerKey|LogsKeep|Outcomes' ./... # the race detector skips these or makes them smaller
 
-api: ## write the lists of exported names in api/, after a change that is meant
+api: ## write the lists of exported names in api/, after an intended change
 	go test -run TestFace ./internal/test/api -update
 
-lint: ## check formatting, golangci-lint, go vet and what the packages import
+lint: ## check formatting, golangci-lint, go vet and the import rules
 	@out=$$(go run $(GOFUMPT) -l .) || exit 1; \
 	if [ -n "$$out" ]; then printf 'not formatted, run make fmt:\n%s\n' "$$out"; exit 1; fi
 	scripts/modules go vet ./...
 	scripts/modules go run $(GOLANGCI_LINT) run --config '$(CURDIR)/.golangci.yml' ./...
 	scripts/check-deps
 
-vuln: ## look for known vulnerabilities in what all modules call; needs the network, or VULNDB
+vuln: ## look for known vulnerabilities in all modules; needs the network or VULNDB
 	scripts/modules go run $(GOVULNCHECK) -db '$(VULNDB)' ./...
 
 fmt: ## format all Go files
 	go run $(GOFUMPT) -l -w .
 
-bench: ## measure weblimit beside its peers and write docs/benchmarks.md; some 12 minutes
+bench: ## measure weblimit and its peers and write docs/benchmarks.md; about 12 minutes
 	@scripts/install-redis
 	cd bench && go run ./report -rounds $(ROUNDS) -benchtime '$(BENCHTIME)' -o ../docs/benchmarks.md -scaling ../docs/scaling.md
 
@@ -63,10 +63,10 @@ microbench: ## run the Go benchmarks of all modules; BENCH=regexp chooses
 	@scripts/install-redis
 	scripts/modules go test -run '^$$' -bench '$(BENCH)' -benchmem $(TESTFLAGS) ./...
 
-compare: ## run the benchmarks of core and the middleware on COMMIT and on the working tree, in turn
+compare: ## benchmark core and the middleware on COMMIT and on the working tree, in turn
 	scripts/compare $(COMMIT)
 
-faults: ## break a real Redis in every way and print what that costs; some minutes
+faults: ## run the fault tests on a real Redis and print their figures; some minutes
 	@scripts/install-redis
 	scripts/faults $(TESTFLAGS)
 
@@ -74,10 +74,10 @@ fuzz: ## run every fuzz target for FUZZTIME (10s)
 	@scripts/install-redis
 	FUZZTIME=$(FUZZTIME) scripts/fuzz
 
-raw: ## send RAW (1000000) random requests to the adapters, byte by byte; SEED=n is one case again
+raw: ## send RAW (1000000) random requests to the adapters; SEED=n repeats one case
 	RAW=$(RAW) go test -run TestRaw -timeout 0 -v ./internal/test/adversary
 
-cover: ## print the coverage of the main module; coverage.out holds the lines
+cover: ## print the coverage of the main module; coverage.out has the lines
 	@scripts/install-redis
 	go test -coverpkg=./... -coverprofile=coverage.out $(TESTFLAGS) ./...
 	go tool cover -func=coverage.out | tail -n 1

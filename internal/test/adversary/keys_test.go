@@ -11,7 +11,7 @@ import (
 	"strings"
 )
 
-// caller is a request of whom the oracle says who sent it.
+// caller is a request whose key the oracle determines.
 type caller struct {
 	*message
 	dialect *dialect
@@ -19,14 +19,14 @@ type caller struct {
 	visit   *visit // as the framework routed it
 }
 
-// who is the oracle's answer: a key, or why there is none.
+// who is the oracle's answer: a key, or the reason why there is none.
 type who struct {
 	key       string
 	ambiguous bool // the request could be taken for that of different callers
 	unknown   bool // the oracle can't tell the route; no handler ran
 }
 
-// missing is the key of those who have none, where they share a bucket.
+// missing is the key of requests without a key that share a bucket.
 const missing = "missing\x00"
 
 // keyed returns the key of a value, or none for an empty one.
@@ -43,9 +43,8 @@ func keyed(kind, value string, secret bool) who {
 	return who{key: kind + "#" + base64.RawURLEncoding.EncodeToString(sum[:16])}
 }
 
-// lines returns the values of a field in the header block. If there are none and the
-// application reads trailers like headers, a trailer of that name leaves open what
-// the application sees.
+// lines returns the values of a field in the header block. If there are none, a trailer of
+// that name makes the answer doubtful for applications that read trailers like headers.
 func (c *caller) lines(name string) []string {
 	lines := c.message.lines(name)
 	if len(lines) == 0 && c.dialect.mergesTrailers && slices.ContainsFunc(c.trailers, func(f field) bool { return equalFoldASCII(f.name, name) }) {
@@ -54,8 +53,8 @@ func (c *caller) lines(name string) []string {
 	return lines
 }
 
-// onlyLine is the value of a field that may have one line: none, one, or too many.
-// No blanks of any sort begin or end the name of somebody.
+// onlyLine returns the value of a field that may have at most one line, without blanks of
+// any sort around it.
 func (c *caller) onlyLine(name string) (value string, ambiguous bool) {
 	lines := c.lines(name)
 	if len(lines) > 1 {
@@ -74,7 +73,7 @@ func byHeader(name string) func(*caller) who {
 	}
 }
 
-// byCookie: twice the same value is no matter.
+// byCookie accepts a cookie twice if both values are the same.
 func byCookie(name string) func(*caller) who {
 	return func(c *caller) who {
 		values := c.dialect.cookies(c.message, name)
@@ -91,7 +90,7 @@ func byCookie(name string) func(*caller) who {
 	}
 }
 
-// byAPIKey: each source has one credential at most, and all that have one the same.
+// byAPIKey accepts at most one credential per source, and the same one in all sources.
 func byAPIKey(sources ...string) func(*caller) who {
 	return func(c *caller) who {
 		credential := ""
@@ -117,8 +116,8 @@ func byAPIKey(sources ...string) func(*caller) who {
 	}
 }
 
-// bearer returns the token of an Authorization value (RFC 6750), "" of other
-// schemes. It holds no blanks: who cuts at them would take the first of several.
+// bearer returns the token of an Authorization value (RFC 6750), "" for other schemes. A
+// token has no blanks, or code that splits at blanks would read the first of several.
 func bearer(value string) (token string, ambiguous bool) {
 	const scheme = "bearer"
 	if len(value) < len(scheme) || !equalFoldASCII(value[:len(scheme)], scheme) {
@@ -148,8 +147,8 @@ func byMethod(c *caller) who {
 
 func byEveryone(*caller) who { return who{key: "all"} }
 
-// byRoute goes by the handler that ran. Where none did, the path says it if it is
-// written as the routes are.
+// byRoute uses the route of the handler that ran. If none ran, it uses the path if that is
+// plain.
 func byRoute(c *caller) who {
 	route, known := c.route()
 	if !known {
@@ -161,7 +160,7 @@ func byRoute(c *caller) who {
 	return keyed("route", c.template(route), false)
 }
 
-// template is how the framework writes a route.
+// template returns a route as the framework writes it.
 func (c *caller) template(route string) string {
 	switch c.dialect.framework {
 	case "gin", "echo", "fiber":
@@ -188,15 +187,15 @@ func (c *caller) route() (route string, known bool) {
 			return route, true
 		}
 	}
-	// Echo tells a limiter in Use from one in Pre by the first request that it routes.
-	// Until then no route is one that is not known.
+	// With Echo, the first routed request shows whether a limiter is in Use or in Pre. Until
+	// then a request without a route counts as one whose route is unknown.
 	return routeNone, path == "/nowhere" && c.dialect.framework != "echo"
 }
 
-// plainPath is a path that no router understands in another way.
+// plainPath matches paths that every router reads in the same way.
 var plainPath = regexp.MustCompile(`^(/[a-z0-9]+)+$`)
 
-// first is the first who is known; one that could be several ends the search.
+// first returns the first known key. An ambiguous one ends the search.
 func first(identities ...func(*caller) who) func(*caller) who {
 	return func(c *caller) who {
 		for _, identity := range identities {
@@ -208,7 +207,7 @@ func first(identities ...func(*caller) who) func(*caller) who {
 	}
 }
 
-// join is all of them together. That one is missing does not settle what another is.
+// join joins all keys. Even if one is missing, another may be ambiguous.
 func join(identities ...func(*caller) who) func(*caller) who {
 	return func(c *caller) who {
 		var keys []string
@@ -228,7 +227,7 @@ func join(identities ...func(*caller) who) func(*caller) who {
 	}
 }
 
-// The networks of the proxies in front of the application, and of its clients.
+// The networks of the proxies in front of the application and of its clients.
 var (
 	proxies    = netip.MustParsePrefix("10.0.0.0/8")
 	cloudflare = netip.MustParsePrefix("173.245.48.0/20")
@@ -242,7 +241,7 @@ var (
 	}
 )
 
-// byAddr is the key of the address that find finds.
+// byAddr returns the key of the address that find returns.
 func byAddr(find func(*caller) (netip.Addr, bool)) func(*caller) who {
 	return func(c *caller) who {
 		addr, ok := find(c)
@@ -258,7 +257,7 @@ func byAddr(find func(*caller) (netip.Addr, bool)) func(*caller) who {
 
 func peerAddr(c *caller) (netip.Addr, bool) { return c.peer, true }
 
-// from finds the address by find for a peer in the network, and else the peer's.
+// from uses find for a peer in the network, and the peer's address for others.
 func from(network netip.Prefix, find func(*caller) (netip.Addr, bool)) func(*caller) (netip.Addr, bool) {
 	return func(c *caller) (netip.Addr, bool) {
 		if !network.Contains(c.peer) {
@@ -268,7 +267,7 @@ func from(network netip.Prefix, find func(*caller) (netip.Addr, bool)) func(*cal
 	}
 }
 
-// lastLine is the address in the last line of a field, which the nearest hop wrote.
+// lastLine returns the address in the last line of a field, which the nearest hop wrote.
 func lastLine(name string) func(*caller) (netip.Addr, bool) {
 	return func(c *caller) (netip.Addr, bool) {
 		lines := c.lines(name)
@@ -279,8 +278,8 @@ func lastLine(name string) func(*caller) (netip.Addr, bool) {
 	}
 }
 
-// trusted is the rightmost address that is no proxy's of the hops that each proxy
-// has appended to: the peer's, if there are none.
+// trusted returns the rightmost of the hops that is not a proxy, or the peer if there are
+// no hops.
 func trusted(hops func(*caller) []string) func(*caller) (netip.Addr, bool) {
 	return func(c *caller) (addr netip.Addr, ok bool) {
 		addr = c.peer
@@ -289,7 +288,7 @@ func trusted(hops func(*caller) []string) func(*caller) (netip.Addr, bool) {
 			chain = chain[len(chain)-33:]
 		}
 		for i := range chain {
-			if i == 32 { // too many to be believed
+			if i == 32 { // too many hops
 				return netip.Addr{}, false
 			}
 			if addr, ok = address(chain[len(chain)-1-i]); !ok {
@@ -303,7 +302,7 @@ func trusted(hops func(*caller) []string) func(*caller) (netip.Addr, bool) {
 	}
 }
 
-// hopCount is the n-th address from the right.
+// hopCount returns the n-th address from the right.
 func hopCount(n int) func(*caller) (netip.Addr, bool) {
 	return func(c *caller) (addr netip.Addr, ok bool) {
 		chain := forwardedFor(c)
@@ -328,12 +327,12 @@ func forwardedFor(c *caller) []string {
 	return strings.Split(strings.Join(lines, ","), ",")
 }
 
-// lastPair is a pair at the end of a Forwarded line, and what separates it from
-// those before it. It is looked for from the right, where the proxies wrote.
+// lastPair matches the last pair of a Forwarded line and its separator. Matching from the
+// right begins with what the proxies wrote.
 var lastPair = regexp.MustCompile(`(?s)(^|[,;])[ \t]*([!#$%&'*+.^_` + "`" + `|~0-9A-Za-z-]+)=(?:"((?:[^"\\]|\\.)*)"|([^"=,;]*))[ \t]*$`)
 
-// forwarded returns the for= of each element of Forwarded, over all lines; an
-// element that can't be read is an address that can't.
+// forwarded returns the for= of each element of Forwarded, over all lines. A malformed
+// element counts as a malformed address.
 func forwarded(c *caller) (hops []string) {
 	for _, line := range slices.Backward(c.lines("Forwarded")) {
 		seen, hop, more := false, "", true
@@ -370,7 +369,7 @@ func forwarded(c *caller) (hops []string) {
 
 func cloudflareAddr(c *caller) (netip.Addr, bool) {
 	addr, ok := lastLine("CF-Connecting-IP")(c)
-	if ok && netip.MustParsePrefix("240.0.0.0/4").Contains(addr) { // made up for a client with IPv6
+	if ok && netip.MustParsePrefix("240.0.0.0/4").Contains(addr) { // Cloudflare's pseudo IPv4 for a client with IPv6
 		addr, ok = lastLine("CF-Connecting-IPv6")(c)
 		return addr, ok && addr.Is6()
 	}

@@ -8,7 +8,7 @@ import (
 	"github.com/weblimit/weblimit/keyfuncs"
 )
 
-// rule is a limit, and what the oracle knows of it.
+// rule is a limit and its meaning for the oracle.
 type rule struct {
 	limit core.Limit
 	name  string
@@ -16,13 +16,13 @@ type rule struct {
 	cost  int64
 	by    func(*caller) who
 
-	applies  func(*caller) (yes, known bool) // nil if to all
+	applies  func(*caller) (yes, known bool) // nil: to all requests
 	missing  core.MissingKey
-	refunds  bool // what ends in a server error
+	refunds  bool // requests that end in a server error are refunded
 	estimate bool
 }
 
-// limited returns a rule of so many units that do not come back.
+// limited returns a rule whose quota does not come back during a test.
 func limited(name string, quota int64, key keyfuncs.Func, by func(*caller) who) rule {
 	return rule{limit: core.PerDay(quota).By(key).Named(name), name: name, quota: quota, cost: 1, by: by, missing: core.ShareBucket}
 }
@@ -60,7 +60,7 @@ func (r rule) estimates(n int64) rule {
 	return r
 }
 
-// condition is one of keyfuncs, and what the oracle knows of it.
+// condition is a keyfuncs.Condition and its meaning for the oracle.
 type condition struct {
 	condition keyfuncs.Condition
 	holds     func(*caller) (yes, known bool)
@@ -72,7 +72,7 @@ func onMethods(methods ...string) condition {
 	}}
 }
 
-// onRoutes holds for routes. A template is written in both ways.
+// onRoutes is met on routes. Templates are written in both notations.
 func onRoutes(some ...string) condition {
 	var both []string
 	for _, route := range some {
@@ -87,14 +87,14 @@ func onRoutes(some ...string) condition {
 	}}
 }
 
-// token is that of the monitoring.
+// token is the bypass token of the monitoring.
 const token = "monitoring-0123456789abcdef"
 
 func withToken() condition {
 	return condition{keyfuncs.Tokens("X-Bypass-Token", token), func(c *caller) (yes, known bool) {
 		lines := c.lines("X-Bypass-Token")
-		// A token is taken as the framework has it. net/http leaves the blank of a line
-		// break at the end of a value, and over HTTP/2 all blanks: it may be none then.
+		// A token is compared as the framework returns it. net/http leaves the blank of a line
+		// break at the end of a value, and all blanks over HTTP/2, so it may not match.
 		known = !slices.ContainsFunc(c.fields, func(f field) bool { return equalFoldASCII(f.name, "X-Bypass-Token") && f.raw != f.value })
 		return len(lines) == 1 && lines[0] == token, known
 	}}
@@ -105,10 +105,10 @@ type setup struct {
 	name    string
 	rules   []rule
 	bypass  []condition
-	onRoute bool // they go by the route, and so stand on it in Fiber
-	hangUps bool // they are about clients that leave
+	onRoute bool // the limits depend on the route; in Fiber they stand on it
+	hangUps bool // the limits are about clients that leave
 
-	reads []string // fields that they go by, which are sent most
+	reads []string // fields that the limits read; clients send them most
 }
 
 var (
@@ -157,12 +157,12 @@ var setups = []setup{
 	{name: "Estimate, RefundOn(ServerErrors)", hangUps: true, rules: []rule{limited("tokens", 40, keyfuncs.ClientIP(), directly).estimates(9).refundsErrors()}},
 }
 
-// plain reports whether what a request is counted for follows from its status.
+// plain reports whether the charge of a request follows from its status.
 func (s *setup) plain() bool {
 	return len(s.rules) == 1 && !s.hangUps && !s.onRoute && len(s.bypass) == 0 && s.rules[0].missing != core.SkipLimit
 }
 
-// config makes a limiter's configuration.
+// config returns the configuration of a limiter.
 func (s *setup) config(store core.Store) core.Config {
 	c := core.Config{Store: store, Logger: slog.New(slog.DiscardHandler)}
 	for _, r := range s.rules {

@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// source makes requests of a grammar that leans to what has broken others.
+// source makes requests from a grammar that favors what has broken other software.
 type source struct {
 	*rand.Rand
 	setup *setup
@@ -16,7 +16,7 @@ func (s *source) chance(percent int) bool { return s.IntN(100) < percent }
 
 func pick[T any](s *source, some ...T) T { return some[s.IntN(len(some))] }
 
-// stream is what one client sends: some requests, the last of which may be cut off.
+// stream returns the bytes of one client: some requests, the last of which may be cut off.
 func (s *source) stream() []byte {
 	var b strings.Builder
 	for range 1 + s.IntN(8) {
@@ -32,7 +32,7 @@ func (s *source) stream() []byte {
 	return raw
 }
 
-// request is one request.
+// request returns the bytes of one request.
 func (s *source) request() string {
 	eol := "\r\n"
 	if s.chance(3) {
@@ -82,7 +82,7 @@ func (s *source) method() string {
 	return pick(s, "GET", "GET", "GET", "POST", "POST", "HEAD", "PUT", "OPTIONS", "PATCH", "DELETE")
 }
 
-// target is mostly the path of a route, and sometimes a way around one.
+// target returns the path of a route or, less often, an attempt to bypass one.
 func (s *source) target() string {
 	path := pick(s, "/ok", "/ok", "/ok", "/items/7", "/items/8", "/read", "/as/alice", "/as/bob", "/nowhere", "/charge/2", "/fail", "/stream")
 	if s.setup.hangUps {
@@ -110,7 +110,7 @@ func (s *source) target() string {
 	return path
 }
 
-// value adds the blanks and signs that are read in several ways.
+// value adds blanks and characters that servers read in different ways.
 func (s *source) value(v string) string {
 	if s.chance(85) {
 		return v
@@ -118,14 +118,14 @@ func (s *source) value(v string) string {
 	return pick(s, "", "\u00a0", "%a0", "\u2003", "\"") + v + pick(s, "", "\u00a0", "%09", "\"", "\x85", "\u0085")
 }
 
-// lies are fields by which a client could say who it is.
+// lies are fields in which a client could claim an identity.
 var lies = []string{
 	"X-API-Key", "X-API-Key", "Authorization", "Authorization", "Cookie", "Cookie", "X-Tenant", "X-Tenant",
 	"X-Forwarded-For", "X-Forwarded-For", "X-Real-IP", "True-Client-IP", "CF-Connecting-IP", "CF-Connecting-IPv6", "Forwarded",
 	"X-Bypass-Token", "X-HTTP-Method-Override", "X-Original-URL",
 }
 
-// lie is the name of one, often of one that matters here.
+// lie returns the name of one of lies, often one that the limits read.
 func (s *source) lie() string {
 	if len(s.setup.reads) > 0 && s.chance(40) {
 		return pick(s, s.setup.reads...)
@@ -133,7 +133,7 @@ func (s *source) lie() string {
 	return pick(s, lies...)
 }
 
-// field is a line of the header block, or of the trailer section.
+// field returns a line of the header block or the trailer section.
 func (s *source) field() string {
 	name := s.lie()
 	value := s.fieldValue(name)
@@ -190,7 +190,7 @@ func (s *source) fieldValue(name string) string {
 	return strings.Join(addresses, pick(s, ", ", ",", " ,\t", ",,"))
 }
 
-// address is one of few, in one of the ways that it can be written.
+// address returns one of a few addresses in one of its notations.
 func (s *source) address() string {
 	return pick(s,
 		"192.0.2.7", "192.0.2.8", "198.51.100.1", "10.0.0.2", "10.0.0.2", "::ffff:192.0.2.7", "192.0.2.7:80", "[2001:db8::7]:80", "2001:db8::7",
@@ -198,7 +198,7 @@ func (s *source) address() string {
 	)
 }
 
-// body returns the fields that say how a body is sent, and the body.
+// body returns framing fields and the body.
 func (s *source) body(eol string) (framing []string, body string) {
 	text := pick(s, "", "hello", "GET /ok HTTP/1.1\r\nHost: x\r\nX-API-Key: smuggled\r\n\r\n", "0\r\n\r\n", strings.Repeat("b", 300))
 	switch n := s.IntN(100); {
@@ -206,7 +206,7 @@ func (s *source) body(eol string) (framing []string, body string) {
 		return nil, ""
 	case n < 72:
 		return []string{fmt.Sprintf("Content-Length: %d", len(text))}, text
-	case n < 78: // lengths that are not one
+	case n < 78: // malformed lengths
 		value := pick(s, "+%d", "%d ", "0%d", "%d, %d", "0x%x", "%d\r\nContent-Length: 0", "%d\r\nContent-Length: %[1]d", "\t%d", "-%d", "%d\x0b", "9%d")
 		return []string{"Content-Length: " + strings.Split(fmt.Sprintf(value, len(text), len(text)), "%!(EXTRA")[0]}, text
 	}

@@ -2,7 +2,7 @@ package adversary
 
 import "slices"
 
-// telling are bytes that parsers tell apart.
+// telling are bytes that matter to parsers.
 var telling = []string{"\r", "\n", "\r\n", " ", "\t", ":", ";", ",", "\"", "\x00", "\x7f", "\x80", "\xa0", "\u00a0", "=", "0", "-", "_", "%", "+", "\\", "\r\n ", "\n\n", "\r\n\r\n"}
 
 // mutate makes some changes to bytes.
@@ -18,9 +18,9 @@ func (s *source) mutate(raw []byte) []byte {
 			raw = slices.Insert(slices.Clone(raw), i, []byte(pick(s, telling...))...)
 		case 1:
 			raw = slices.Delete(slices.Clone(raw), i, j)
-		case 2: // the same again
+		case 2: // repeat a part
 			raw = slices.Insert(slices.Clone(raw), j, raw[i:j]...)
-		case 3: // elsewhere
+		case 3: // copy a part to another place
 			at := s.IntN(len(raw))
 			raw = slices.Insert(slices.Clone(raw), at, raw[i:j]...)
 		case 4:

@@ -20,7 +20,7 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// requests returns how many requests a test sends: RAW of the environment, or short.
+// requests returns how many requests a test sends: the environment variable RAW, or short.
 func requests(t *testing.T, short int64) int64 {
 	t.Helper()
 	text := os.Getenv("RAW")
@@ -37,9 +37,9 @@ func requests(t *testing.T, short int64) int64 {
 	return n
 }
 
-// seeds calls attack for seeds, so many at a time, until it has sent enough requests or
-// has failed often. SEED of the environment is the first, and the only one unless
-// RAW asks for more.
+// seeds calls attack for seeds, several at a time, until it has sent enough requests or has
+// failed often. The environment variable SEED is the first seed, and the only one unless
+// RAW is set.
 func seeds(t *testing.T, short int64, parallel int, attack func(all sites, seed uint64) (requests int, failed bool)) {
 	t.Helper()
 	enough := requests(t, short)
@@ -91,8 +91,8 @@ func TestRawRequests(t *testing.T) {
 
 func TestRawFrames(t *testing.T) {
 	t.Parallel()
-	// Most of the time goes into waiting for a server that has given up a connection,
-	// and closes it a second later.
+	// Most of the time is spent waiting for servers that have given up a connection and
+	// close it a second later.
 	seeds(t, 10_000, 16*runtime.GOMAXPROCS(0), func(all sites, seed uint64) (int, bool) {
 		f, a := newAttack2(seed)
 		n, w := all.of(f, a).suffer(a)
