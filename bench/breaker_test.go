@@ -9,8 +9,8 @@ import (
 	"github.com/sony/gobreaker/v2"
 )
 
-// BenchmarkBreaker measures what circuit breakers of libraries cost a call that does nothing
-// else, by as many goroutines as processors: closed, as nearly always, and open, when calls
+// BenchmarkBreaker measures the cost of circuit breakers of libraries for a call that does nothing
+// else, with as many goroutines as processors: closed, as nearly always, and open, when calls
 // are refused. The breaker of weblimit has the same benchmark beside it, in core/redisstore.
 func BenchmarkBreaker(b *testing.B) {
 	failure := errors.New("failure")

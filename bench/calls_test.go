@@ -59,8 +59,7 @@ func command(b []byte) (words []any, rest []byte) {
 	return words, b
 }
 
-// callOf returns the script call by which a peer checks the first of newKeys. It charges one
-// unit to that.
+// callOf returns the script call with which a peer charges one unit to the first of newKeys.
 func callOf(tb testing.TB, s peers.Server, set func(peers.Server) (peers.Limiter, error)) []any {
 	tb.Helper()
 	var call []any
@@ -119,7 +118,7 @@ func scripted() []peers.Peer {
 	return all
 }
 
-// What is measured would be nothing if the calls made again charged nothing, or all one key.
+// The measurement would be void if the repeated calls charged nothing, or all the same key.
 func TestCallsChargeTheirKeys(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t, "--databases", "64")

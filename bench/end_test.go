@@ -24,9 +24,9 @@ import (
 // connections is how many requests are under way at a time, end to end.
 const connections = 64
 
-// BenchmarkEndToEnd has another process ask a Gin server in this one by HTTP on loopback, on 64
-// connections that stay open; all are the same client to the limiter, and all are allowed. It
-// reports p50-µs and p99-µs of requests and, as ns/op, the time by their number. It runs for
+// BenchmarkEndToEnd has another process send HTTP requests over loopback to a Gin server in this
+// one, on 64 connections that stay open. To the limiter all are the same client, and all are allowed.
+// It reports p50-µs and p99-µs of requests and, as ns/op, the time divided by their number. It runs for
 // four times the benchtime, 0.4 s at least, whatever b.N.
 func BenchmarkEndToEnd(b *testing.B) {
 	server := redistest.Start(b, "--databases", "64")

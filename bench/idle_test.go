@@ -16,12 +16,12 @@ import (
 // pairs is how many checks of each kind make a block.
 const pairs = 50
 
-// BenchmarkIdle has one caller check by a limiter and, in turns, make the very same script call
-// by plain go-redis. How long a round trip takes depends on where the system runs the two
+// BenchmarkIdle has one caller make a check with a limiter and the same script call with plain
+// go-redis, in turns. How long a round trip takes depends on where the system runs the two
 // processes, which it changes now and then; both sides of a pair see the same. It reports
 //
-//	ratio     the limiter's time by that of the plain call: of each block of 50 pairs the
-//	          quotient of the two medians, and of those the median
+//	ratio     the limiter's time divided by the plain call's: the median, over blocks of 50
+//	          pairs, of the quotient of the two medians
 //	p50-µs    the limiter's
 //	plain-µs  the plain call's
 func BenchmarkIdle(b *testing.B) {
@@ -92,11 +92,11 @@ const (
 // such bursts before. It reports as ns/op how long it took until the last one had its answer,
 // in the median of bursts, and
 //
-//	round-trips  the same in times that a check took alone, just before
+//	round-trips  the same, as a multiple of a check alone just before
 //	reads        how many round trips the 1,000 made: reads of redis-server, as in BenchmarkRedis
 //	errors/op    checks that failed
 //
-// The row "nobody" has them ask nothing: what it takes to wake them.
+// In the row "nobody" they make no check: it shows the cost of waking them.
 func BenchmarkBurst(b *testing.B) {
 	lab := newRedisLab(b)
 	all := rotated(func(p peers.Peer) bool {

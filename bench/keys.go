@@ -26,8 +26,8 @@ func newPicker(keys []string, seed uint64) *picker {
 	return &picker{keys, *rand.NewPCG(seed, 0x9e3779b97f4a7c15)}
 }
 
-// pick returns the next key. It takes some 2 ns, and with one key too, so that scenarios of
-// one key and of many differ in the limiter alone.
+// pick returns the next key. It takes some 2 ns, even with one key, so scenarios with one key
+// and with many differ in the limiter alone.
 func (p *picker) pick() string {
 	// The upper half of a 128-bit product, which spares a division. The bias is n/2^64.
 	i, _ := bits.Mul64(p.source.Uint64(), uint64(len(p.keys)))

@@ -15,10 +15,10 @@ import (
 	"github.com/weblimit/weblimit/internal/test/redistest"
 )
 
-// round turns the order of the peers, so that over several rounds none is always the first.
+// round rotates the order of the peers, so that no peer is first in every round.
 var round = flag.Int("round", 0, "rotate the order of the peers by this many")
 
-// loadConfig makes this binary the process that asks a server, in place of running tests.
+// loadConfig makes this binary send requests to a server instead of running tests.
 var loadConfig = flag.String("load", "", "ask a server as this load.Config says, in JSON, and print the result")
 
 // benchtime is enough for stable medians over rounds, and keeps one round at about two minutes.
@@ -47,7 +47,7 @@ func isSet(name string) (set bool) {
 	return set
 }
 
-// describe prints what the figures depend on, in the format of benchmark results, before them.
+// describe prints what the figures depend on, before them and in the format of benchmark results.
 func describe() {
 	fmt.Printf("date: %s\n", time.Now().UTC().Format(time.DateOnly))
 	fmt.Printf("go: %s\n", runtime.Version())

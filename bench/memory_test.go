@@ -9,9 +9,9 @@ import (
 	"github.com/weblimit/weblimit/bench/peers"
 )
 
-// BenchmarkMemory has as many goroutines as processors ask one limiter whose state is in this
-// process. It reports errors/op as BenchmarkRedis does and, with a million keys, the heap that
-// a key takes, B/key, not counting the caller's own copy of the key.
+// BenchmarkMemory has as many goroutines as processors call one limiter, whose state is in this
+// process. It reports errors/op as BenchmarkRedis does. With a million keys it also reports B/key:
+// the heap per key, without the caller's own copy of the key.
 func BenchmarkMemory(b *testing.B) {
 	all := rotated(func(p peers.Peer) bool { return p.Memory != nil })
 	for _, n := range []int{1, 100_000, 1_000_000} {

@@ -11,7 +11,7 @@ import (
 	"github.com/weblimit/weblimit/internal/test/redistest"
 )
 
-// A peer that allows what it should deny would be measured at something else.
+// A peer that allows what it should deny would measure something else.
 func checkDecides(t *testing.T, set func(peers.Quota) (peers.Limiter, error)) {
 	t.Helper()
 	for _, tt := range []struct {

@@ -15,17 +15,17 @@ import (
 	"github.com/weblimit/weblimit/internal/test/redistest"
 )
 
-// BenchmarkRedis has goroutines ask one limiter, whose state is in a redis-server that runs
-// beside it. Besides time and allocations it reports
+// BenchmarkRedis has goroutines call one limiter, whose state is in a redis-server on the same
+// machine. Besides time and allocations it reports
 //
-//	p50-µs, p99-µs      how long a check took, of one in eight
-//	redis-cpu-µs/op     processor time of redis-server, network and all (INFO cpu)
+//	p50-µs, p99-µs      how long a check took; one in eight is timed
+//	redis-cpu-µs/op     processor time of redis-server, network included (INFO cpu)
 //	redis-script-µs/op  the part of it within scripts (INFO commandstats)
 //	redis-calls/op      calls of scripts (the same)
-//	redis-reads/op      how often redis-server read from a connection: round trips, where a
-//	                    batch of less than 16 KB is one (INFO stats)
+//	redis-reads/op      reads of redis-server from its connections (INFO stats): round trips,
+//	                    since a batch of less than 16 KB is one read
 //	redis-B/key         MEMORY USAGE of all that a key leaves in Redis
-//	errors/op           checks that failed instead of allowing or denying
+//	errors/op           checks that failed, and neither allowed nor denied
 func BenchmarkRedis(b *testing.B) {
 	lab := newRedisLab(b)
 	all := rotated(func(p peers.Peer) bool { return p.Redis != nil })
@@ -53,7 +53,7 @@ func verdict(allowed bool) string {
 	return "deny"
 }
 
-// redisLab is a redis-server, and the limiters that were set up on it.
+// redisLab is a redis-server with the limiters that use it.
 type redisLab struct {
 	server   *redistest.Server
 	observer *redis.Client
@@ -77,7 +77,7 @@ func newRedisLab(b *testing.B) *redisLab {
 }
 
 // setting returns the limiter of a scenario. It is made once for all numbers of goroutines,
-// in a database of its own, and closed with the lab: b is only one of its users.
+// in its own database, and closed with the lab: b is only one of its users.
 func (lab *redisLab) setting(b *testing.B, p peers.Peer, keys int, want bool) *setting {
 	b.Helper()
 	id := fmt.Sprint(p.Name, keys, want)

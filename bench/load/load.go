@@ -1,6 +1,6 @@
-// Package load asks an HTTP server for one path over and over, on connections that stay open,
-// at little cost to the processors that it shares with the server: requests are bytes made
-// once, and of the answers only status and length are read.
+// Package load requests one path of an HTTP server over and over, on connections that stay open.
+// It shares the processors with the server, so it does little work: a request is bytes made
+// once, and of a response only status and length are read.
 package load
 
 import (
@@ -17,16 +17,16 @@ import (
 	"github.com/weblimit/weblimit/bench/latency"
 )
 
-// Config says what to ask, and for how long.
+// Config says what to request, and for how long.
 type Config struct {
 	Addr        string        // of the server, host:port
 	Path        string        // "/" if empty
-	Connections int           // as many requests are under way at any time
+	Connections int           // also the number of requests under way at any time
 	Warmup      time.Duration // before anything counts
-	Time        time.Duration // that counts
+	Time        time.Duration // that is measured
 }
 
-// Result is what the server did in the time that counts.
+// Result is what the server did in the measured time.
 type Result struct {
 	Requests int
 	Statuses map[int]int // requests by status
@@ -37,7 +37,7 @@ type Result struct {
 // PerSecond returns how many requests were answered in a second.
 func (r Result) PerSecond() float64 { return float64(r.Requests) / r.Time.Seconds() }
 
-// Run asks until the time is over. It fails if any request had no answer.
+// Run sends requests until the time is over. It fails if any request had no answer.
 func Run(c Config) (Result, error) {
 	if c.Path == "" {
 		c.Path = "/"

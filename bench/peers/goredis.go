@@ -46,7 +46,7 @@ func autoPeer(name, counts string, options *redis.AutoPipelineOptions) Peer {
 	}
 }
 
-// leanOn asks by the script, through the client or what is made of it.
+// leanOn makes checks with the script, through the client or a pipeliner on it.
 func leanOn(client *redis.Client, through redis.Scripter, q Quota) Limiter {
 	script, window := redis.NewScript(fixedWindow), q.Window.Milliseconds()
 	return Limiter{

@@ -1,5 +1,5 @@
 // Package peers puts rate limiters behind one small interface, one file for each. A peer is
-// set up as its documentation recommends; where that leaves a choice, as its fastest.
+// set up as its documentation recommends and, where that leaves a choice, in its fastest way.
 package peers
 
 import (
@@ -14,12 +14,12 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// Peer is a rate limiter, and which of these it can be.
+// Peer is a rate limiter, with the forms that it has.
 type Peer struct {
 	Name     string // in the names of benchmarks
 	Module   string // whose version is measured
 	Counts   string // how, in words
-	Baseline bool   // no product: something to hold the others against
+	Baseline bool   // not a product, but a baseline
 
 	Redis  func(Server, Quota) (Limiter, error)
 	Memory func(Quota) (Limiter, error)
@@ -31,7 +31,7 @@ type Peer struct {
 
 	GinRedis func(Server, Quota) (gin.HandlerFunc, error) // on Redis, by client address
 
-	// Scenario tells the scenarios on Redis that say something about this peer; nil if all do.
+	// Scenario reports whether a scenario on Redis is meaningful for this peer; nil if all are.
 	Scenario func(keys int, allowed bool) bool
 }
 
@@ -50,7 +50,7 @@ type Limiter struct {
 	Close func() // nil if there is nothing to close
 }
 
-// Quota is so many units in a window. Where the peer knows a burst, it is all of them.
+// Quota is a number of units per window, and the burst of peers that have one.
 type Quota struct {
 	Units  int64
 	Window time.Duration

@@ -8,7 +8,7 @@ import (
 	"golang.org/x/time/rate"
 )
 
-// timeRate is what many programs hold: a map of limiters that only grows.
+// timeRate is what many programs have: a map of limiters that only grows.
 var timeRate = Peer{
 	Name: "x-time-rate", Module: "golang.org/x/time", Counts: "token bucket, in floats; a map that never forgets",
 	Memory: func(q Quota) (Limiter, error) {

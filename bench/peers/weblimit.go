@@ -63,7 +63,7 @@ var weblimitSeveral = Peer{
 	Redis: func(s Server, q Quota) (Limiter, error) { return Limits(s, q, 3) },
 }
 
-// weblimitUncached asks Redis each time, also for who was denied a moment ago.
+// weblimitUncached asks Redis each time, even for clients that were just denied.
 var weblimitUncached = Peer{
 	Name: "weblimit-uncached", Module: weblimitModule, Counts: "as weblimit, without its denial cache",
 	Redis: func(s Server, q Quota) (Limiter, error) {
@@ -102,8 +102,8 @@ func weblimitRedis(s Server, config redisstore.Config, limits ...core.Limit) (Li
 	return l, err
 }
 
-// weblimitOn asks as users do without HTTP, with all that this includes: the deadline, and
-// what happens in an outage, which counts as an error here.
+// weblimitOn makes checks as users do without HTTP: with the deadline and the outage policy. An
+// outage counts as an error here.
 func weblimitOn(store core.Store, timeout time.Duration, limits ...core.Limit) (Limiter, error) {
 	for i := range limits {
 		limits[i] = limits[i].By(keyfuncs.Everyone())

@@ -6,9 +6,9 @@
 //	go run ./report -rounds 1 -benchtime 20ms    a first look, within two minutes
 //	go run ./report results.txt    prints the page made of results that were kept
 //
-// Each benchmark of a round is a process of its own; each round asks the peers in another
-// order. All figures of the page are from the results; whatever else it says is in
-// page.md.tmpl. After the rounds, the hot paths run once more to be profiled.
+// Each benchmark of a round runs in its own process; each round has another order of the peers.
+// All figures of the page come from the results; its text is in page.md.tmpl. After the rounds,
+// the hot paths run once more to be profiled.
 package main
 
 import (
@@ -151,9 +151,8 @@ func run(o options) ([]byte, error) {
 	return results.Bytes(), nil
 }
 
-// groupsOf returns what to run: each benchmark function in a process of its own, since some
-// peers never let go of what they hold in memory, and what one holds makes others' garbage
-// collections longer.
+// groupsOf returns what to run: each benchmark function in its own process, since some
+// peers never free their memory, and that would lengthen the garbage collections of others.
 func groupsOf(binary, benchmark string) ([]string, error) {
 	first, rest, _ := strings.Cut(benchmark, "/")
 	out, err := exec.Command(binary, "-test.list="+first).Output()

@@ -89,7 +89,7 @@ func (all *results) breakers() string {
 	return b.String()
 }
 
-// pipelines sets the queue beside the pipeliner of go-redis.
+// pipelines compares the queue of weblimit with the pipeliner of go-redis.
 func (all *results) pipelines() string {
 	var b strings.Builder
 	b.WriteString("| | weblimit | go-redis-auto | go-redis-duplex |\n|---|---:|---:|---:|\n")

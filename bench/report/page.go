@@ -77,7 +77,7 @@ func (all *results) cost() string {
 	})
 }
 
-// client is what checks take by the way they come to Redis.
+// client is the cost of checks with each limiter's own client.
 func (all *results) client() string {
 	columns := []column{redisColumn("1-key", 1, "allow"), redisColumn("1-key", 64, "allow"), redisColumn("100k-keys", 64, "allow"), redisColumn("100k-keys", 256, "allow")}
 	for i, title := range []string{"1 key, 1", "1 key, 64", "100k keys, 64", "100k keys, 256"} {
@@ -131,7 +131,7 @@ func (all *results) middleware(framework string) string {
 		thousands(all.value(bare, "allocs/op")), thousands(all.value(bare, "B/op")))
 }
 
-// enough is the least lead that is told from noise.
+// enough is the smallest lead that counts as more than noise.
 const enough = 1.05
 
 // behind lists, for each scenario, the peers that were faster than ours.
@@ -174,7 +174,7 @@ func (all *results) behind() string {
 	return b.String()
 }
 
-// manyErrors is the least part of checks that is worth a word.
+// manyErrors is the smallest part of failed checks that the page mentions.
 const manyErrors = 0.0005
 
 // mark marks a row in which checks failed.

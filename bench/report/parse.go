@@ -40,8 +40,8 @@ var (
 	benchmarkLine = regexp.MustCompile(`^Benchmark(\S+?)(?:-\d+)?\s+\d+\s+(\d.*)$`)
 )
 
-// parse reads the output of go test -bench. Lines that are no result are passed over, but
-// for failures.
+// parse reads the output of go test -bench. Lines that are not results are skipped,
+// except failures.
 func parse(r io.Reader) (*results, error) {
 	all := &results{config: map[string]string{}, rows: map[string]*row{}, profiles: map[string]string{}}
 	lines := bufio.NewScanner(r)
@@ -115,8 +115,8 @@ func (all *results) add(name string, fields []string) error {
 	return nil
 }
 
-// median returns the middle value, or of an even number the mean of the two in the middle.
-// There must be one.
+// median returns the middle value, or the mean of the two middle values. There must be at least
+// one value.
 func median(v []float64) float64 {
 	s := slices.Sorted(slices.Values(v))
 	half := len(s) / 2

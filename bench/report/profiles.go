@@ -9,8 +9,7 @@ import (
 	"strings"
 )
 
-// profiled are the hot paths, the benchmarks that take them, and the functions that are not
-// preparation.
+// profiled are the hot paths: their benchmarks, and the functions that are not preparation.
 var profiled = []struct{ name, benchmark, focus string }{
 	{"hot", "^BenchmarkRedis$/^weblimit$/^1-key$/^64$/^allow$", `bench\.\(\*worker\)\.work|redisstore\.`},
 	{"many", "^BenchmarkRedis$/^weblimit$/^100k-keys$/^64$/^allow$", `bench\.\(\*worker\)\.work|redisstore\.`},
@@ -25,7 +24,7 @@ const profileTime = "1s"
 //
 //	profile: hot|cpu|      flat  flat%   sum%        cum   cum%
 //
-// Figures of benchmarks are never from such a run.
+// No figure of a table comes from such a run.
 func profiles(binary, dir string) ([]byte, error) {
 	var lines bytes.Buffer
 	for _, p := range profiled {

@@ -11,8 +11,8 @@ const (
 	scalingBegins = "<!-- figures of the last `make bench` begin -->\n"
 	scalingEnds   = "<!-- figures of the last `make bench` end -->\n"
 
-	// busy is the part of a core that a Redis can be planned with: what is above it makes
-	// all who ask wait.
+	// busy is the part of a Redis core to plan with. Above it, callers wait for each
+	// other.
 	busy = 0.6
 )
 
@@ -26,7 +26,7 @@ func (all *results) scaled(page []byte) ([]byte, error) {
 	return []byte(string(before) + scalingBegins + all.scaling() + scalingEnds + string(after)), nil
 }
 
-// load is a way to ask, and what it costs Redis.
+// load is a pattern of checks, and its cost in Redis.
 type load struct {
 	title, row string
 	hot        bool
@@ -81,7 +81,7 @@ func (all *results) scaling() string {
 	return b.String()
 }
 
-// masters returns how many cores so many checks a second take, none busier than planned.
+// masters returns how many cores that many checks a second need, none busier than planned.
 func masters(rate, cpu float64) float64 {
 	n := rate * cpu / (busy * 1e6)
 	return float64(int(n) + 1)

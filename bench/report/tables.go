@@ -21,7 +21,7 @@ func (all *results) value(name, unit string) float64 {
 	return median(r.values[unit])
 }
 
-// perSecond returns how many checks were decided in a second: those with an error were not.
+// perSecond returns how many checks were decided in a second, without those that failed.
 func (all *results) perSecond(name string) float64 {
 	ns := all.value(name, "ns/op")
 	if ns == 0 {
@@ -87,7 +87,7 @@ func redisColumn(keys string, goroutines int, verdict string) column {
 	}}
 }
 
-// goroutines are the numbers of those that ask at a time.
+// goroutines are the numbers of concurrent goroutines.
 var goroutines = []int{1, 16, 64, 256}
 
 func redisColumns(keys, verdict string) []column {
@@ -108,7 +108,7 @@ func memoryColumns() []column {
 	return c
 }
 
-// frameworks are those that there are middleware rows of, in order.
+// frameworks are those with middleware rows, in order.
 func (all *results) frameworks() []string {
 	var f []string
 	for _, name := range all.names {

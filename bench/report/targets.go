@@ -5,13 +5,13 @@ import (
 	"strings"
 )
 
-// target is something that weblimit shall reach, and what it reached.
+// target is a goal of weblimit, and what this run reached.
 type target struct {
 	what string
 	want float64
-	most bool // want is the most that is good, and not the least
+	most bool // want is an upper bound, not a lower one
 	got  float64
-	by   string // whom it was measured against, or how
+	by   string // the peer it was compared with, or the method
 	unit string
 }
 
@@ -22,7 +22,7 @@ func (t target) met() bool {
 	return t.got >= t.want
 }
 
-// missed returns by which part of what is wanted it is not reached.
+// missed returns by what part of the goal the run missed it.
 func (t target) missed() float64 {
 	if t.most {
 		return t.got/t.want - 1
@@ -51,7 +51,7 @@ func (all *results) targetTable() string {
 	return b.String()
 }
 
-// amount writes a number with the digits that tell.
+// amount writes a number with its significant digits.
 func amount(v float64) string {
 	if v >= 10 {
 		return thousands(v)
@@ -59,7 +59,7 @@ func amount(v float64) string {
 	return strings.TrimSuffix(strings.TrimRight(fmt.Sprintf("%.2f", v), "0"), ".")
 }
 
-// targets are those of which the run has figures.
+// targets are the goals that the run has figures for.
 func (all *results) targets() []target {
 	var ts []target
 	add := func(t target, rows ...string) {
@@ -92,7 +92,7 @@ func (all *results) targets() []target {
 	least("Redis, 100k keys, 64 at a time: the best of all", 1.3, many(64), "")
 	least("Redis, 100k keys, 256 at a time: the best of all", 2, many(256), "")
 	least("Redis, 100k keys, 256 at a time: ulule", 3, many(256), "ulule")
-	// "Not behind": as near as noise lets tell.
+	// "Not behind": within the noise.
 	least("Redis, 1 key, 16 at a time: the best of all", 1/enough, hot(16), "")
 	least("Redis, 100k keys, 16 at a time: the best of all", 1/enough, many(16), "")
 	add(target{what: "idle: p50 of one caller, of a plain EVALSHA", want: 1.05, most: true, got: all.value("Idle/weblimit", "ratio"), unit: "×"}, "Idle/weblimit")
@@ -140,7 +140,7 @@ func (all *results) targets() []target {
 	return ts
 }
 
-// best returns the least of how many times as fast as others we are, and who that is.
+// best returns weblimit's smallest lead over its peers, and that peer.
 func (all *results) best(c column) (ratio float64, peer string) {
 	for _, p := range all.peers {
 		if row := c.scenario(p.Name); !own(p.Name) && all.has(row) && all.has(c.scenario(ours)) {
