@@ -73,7 +73,7 @@ func TestTheAPIStarts(t *testing.T) {
 	}
 }
 
-// So are those of what goes beyond counting: their own tests reach their limits.
+// The other programs start, too; their own tests reach their limits.
 func TestTheOthersStart(t *testing.T) {
 	t.Parallel()
 	for name, want := range map[string]struct {

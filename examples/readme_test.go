@@ -20,9 +20,9 @@ import (
 	"github.com/weblimit/weblimit/keyfuncs"
 )
 
-// The functions below are where the code of the README and of docs comes from:
+// The code of the README and of docs comes from the functions below:
 // TestReadmeBlocksAreCompiled looks for each block in the Go files of the
-// examples, which the compiler reads too.
+// examples, which are compiled.
 
 func readmeStore() core.Store {
 	rdb := redis.NewClient(&redis.Options{Addr: "localhost:6379"})
@@ -97,7 +97,7 @@ func readmePlan() core.Limit {
 	return plan
 }
 
-// answer is what a model says, and what that took.
+// answer is the text of a model, and its cost.
 type answer struct {
 	Text   string
 	Tokens int64
@@ -164,7 +164,7 @@ func readmeDenied(r *gin.Engine, limiter *core.Limiter) {
 	}))
 }
 
-// What the README shows works together, on one store, as it stands there.
+// The code of the README works together, on one store, as it stands there.
 func TestReadmeCodeRuns(t *testing.T) {
 	t.Parallel()
 	gin.SetMode(gin.TestMode)

@@ -13,8 +13,8 @@ import (
 	"github.com/weblimit/weblimit/keyfuncs"
 )
 
-// newAPI returns the API on a store. A bypass token of at least 16 bytes lets
-// those who send it in X-Bypass-Token through without being counted.
+// newAPI returns the API on a store. Requests with the bypass token in X-Bypass-Token
+// are not counted. The token has at least 16 bytes.
 func newAPI(store core.Store, bypassToken string) (*gin.Engine, error) {
 	bypass := []keyfuncs.Condition{keyfuncs.Routes("GET /healthz")}
 	if bypassToken != "" {
@@ -52,8 +52,8 @@ func newAPI(store core.Store, bypassToken string) (*gin.Engine, error) {
 	r.POST("/uploads", limit(uploads), done)
 	r.POST("/ai", limit(ai), done)
 
-	// The limits of a route are counted on top of those of its group. API keys are
-	// checked before they are counted, and addresses before that.
+	// The limits of a route apply in addition to those of its group. Addresses are
+	// counted first; then API keys are checked, and then counted.
 	v1 := r.Group("/v1", limit(perAddress), checkKey, limit(perKey))
 	v1.GET("/items", done)
 	v1.GET("/search", limit(perKeySearch), done)
@@ -65,11 +65,11 @@ func newAPI(store core.Store, bypassToken string) (*gin.Engine, error) {
 
 func done(c *gin.Context) { c.String(http.StatusOK, "done\n") }
 
-// customers stand in for a user database: who has which plan.
+// customers stands in for a user database: the plan of each user.
 var customers = map[string]string{"alice": "free", "bob": "basic", "carol": "premium"}
 
 // authenticate stands in for real authentication: the bearer token is the user's
-// name. Limits run behind it, so that a user is only who has been checked.
+// name. Limits by user run behind it, so they count verified users only.
 func authenticate(c *gin.Context) {
 	name, found := strings.CutPrefix(c.GetHeader("Authorization"), "Bearer ")
 	if plan, known := customers[name]; found && known {
@@ -78,11 +78,11 @@ func authenticate(c *gin.Context) {
 	}
 }
 
-// keys stand in for a table of API keys: a real one holds hashes.
+// keys stands in for a table of API keys: a real one holds hashes.
 var keys = map[string]bool{"one": true, "two": true, "three": true}
 
-// checkKey turns away API keys that nobody was given. A limit by a key that somebody
-// made up would be a limit for nobody, and leave an entry in the store for each.
+// checkKey refuses unknown API keys. A limit by made-up keys would limit nobody, and
+// leave an entry in the store for each key.
 func checkKey(c *gin.Context) {
 	if sent := c.Request.Header["X-Api-Key"]; len(sent) != 1 || !keys[sent[0]] {
 		c.String(http.StatusUnauthorized, "no such key\n")

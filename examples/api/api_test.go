@@ -35,7 +35,7 @@ func TestAPI(t *testing.T) {
 	})
 }
 
-// A client that makes up API keys is counted by its address, and leaves nothing else.
+// A client that makes up API keys is counted by its address, and leaves no other entry.
 func TestMadeUpKeysLeaveNothing(t *testing.T) {
 	t.Parallel()
 	store := &spy{Memory: core.NewMemory(), keys: map[string]bool{}}
@@ -56,7 +56,7 @@ func TestMadeUpKeysLeaveNothing(t *testing.T) {
 	}
 }
 
-// spy notes whom a store is asked about.
+// spy notes the keys that a store is asked about.
 type spy struct {
 	*core.Memory
 	keys map[string]bool
@@ -101,7 +101,7 @@ var calls = []call{
 
 func (c call) run(t *testing.T, api http.Handler) {
 	passed := 0
-	// A bucket refills while the test runs: allow what that can be.
+	// A bucket refills while the test runs: allow for that.
 	for ; passed < c.passes+c.passes/2+2; passed++ {
 		method, path, _ := strings.Cut(c.request, " ")
 		r := httptest.NewRequest(method, path, nil)

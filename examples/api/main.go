@@ -1,8 +1,8 @@
-// Command api is an API with the limits that real ones have: logins, codes,
-// reads, writes, webhooks, uploads, an expensive model, anonymous and keyed
-// search, and plans. The limits are in limits.go, the routes in api.go. It keeps
-// them in memory, or in Redis if REDIS_URL says where that is. ADDR is where it
-// listens, :8080 by default; BYPASS_TOKEN lets the monitoring through.
+// Command api is an API with realistic limits: logins, codes, reads, writes,
+// webhooks, uploads, an expensive model, anonymous and keyed search, and plans. The
+// limits are in limits.go, the routes in api.go. It keeps them in memory, or in
+// Redis if REDIS_URL is set. It listens on ADDR, by default :8080. BYPASS_TOKEN
+// exempts the monitoring.
 package main
 
 import (

@@ -1,6 +1,6 @@
 // Command chi is a server on chi with rate limits: 5 requests per 10 seconds for
 // each client, and 2 exports per minute. It keeps them in memory, or in Redis if
-// REDIS_URL says where that is. ADDR is where it listens, :8080 by default.
+// REDIS_URL is set. It listens on ADDR, by default :8080.
 package main
 
 import (

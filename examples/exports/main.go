@@ -1,6 +1,6 @@
-// Command exports lets each client run two exports at a time, and has others wait
-// for a slot. It keeps the slots in memory, or in Redis if REDIS_URL says where that
-// is. ADDR is where it listens, :8080 by default.
+// Command exports lets each client run two exports at a time; further exports wait
+// for a slot. It keeps the slots in memory, or in Redis if REDIS_URL is set. It
+// listens on ADDR, by default :8080.
 package main
 
 import (

@@ -15,9 +15,9 @@ import (
 )
 
 // newServer runs two exports at a time for each client, over all processes on the
-// store. Further ones wait for a slot; the first that is free goes to whoever asks
-// first. A slot is free again when its request is over, whatever became of it, and
-// a quarter of a minute after its process died.
+// store. Others wait for a slot: the next free one goes to the first request that
+// asks. A slot is freed when its request ends, however it ends, or a quarter of a
+// minute after its process died.
 func newServer(store core.Store, wait time.Duration, export func(context.Context)) *echo.Echo {
 	e := echo.New()
 	e.Use(middleware.Recover())

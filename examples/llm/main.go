@@ -1,8 +1,8 @@
-// Command llm is a model behind a quota of tokens: a request is charged what it
-// may cost at most, and held to that; the answer is streamed, each token is charged as
-// it is written, and what the request did not cost is given back.
-// It keeps the quota in memory, or in Redis if REDIS_URL says where that is. ADDR is
-// where it listens, :8080 by default.
+// Command llm is a language model behind a quota of tokens. A request is charged its
+// maximum cost first, and cannot exceed it. The answer is streamed, and each token
+// is charged as it is written. The unused part of the first charge is given back. It
+// keeps the quota in memory, or in Redis if REDIS_URL is set. It listens on ADDR, by
+// default :8080.
 package main
 
 import (

@@ -13,15 +13,15 @@ import (
 )
 
 const (
-	defaultTokens = 500  // that a question and its answer may have if the client does not say
-	mostTokens    = 4000 // that they may have at all
+	defaultTokens = 500  // of a question and its answer, unless the client asks for others
+	mostTokens    = 4000 // of a question and its answer, at most
 )
 
 // newServer limits each customer to 10,000 tokens a minute, of questions and answers.
-// A question that the model fails at costs what the model has done until then.
+// If the model fails, the customer pays for the tokens until then.
 //
-// Keys are checked before tokens are counted, and addresses before keys: so nobody has
-// tokens by making keys up, and trying keys out is slow.
+// Addresses are counted before keys are checked, and keys are checked before tokens are
+// counted. So made-up keys give no tokens, and trying out keys is slow.
 func newServer(store core.Store) http.Handler {
 	perAddress := nethttp.Limit(store, core.PerMinute(600).By(keyfuncs.ClientIP()).Named("address"))
 	perCustomer := nethttp.Limit(store, core.PerMinute(10_000).By(keyfuncs.User(customerKey{})).Named("tokens").
@@ -32,12 +32,12 @@ func newServer(store core.Store) http.Handler {
 	return mux
 }
 
-// customers stand in for a table of API keys: a real one holds hashes.
+// customers stands in for a table of API keys: a real one holds hashes.
 var customers = map[string]string{"demo": "alice", "other": "bob"}
 
 type customerKey struct{}
 
-// authenticate finds out whose API key it is.
+// authenticate looks up the customer of an API key.
 func authenticate(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		sent := r.Header.Values("X-API-Key")
@@ -51,8 +51,8 @@ func authenticate(next http.Handler) http.Handler {
 
 type budgetKey struct{}
 
-// withBudget reads once how many tokens a request may take: what is reserved for it
-// and what it is held to are one number, whatever the client has written.
+// withBudget reads once how many tokens a request may use. The reservation and the
+// bound are the same number, whatever the client has written.
 func withBudget(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		budget := int64(defaultTokens)
@@ -63,13 +63,13 @@ func withBudget(next http.Handler) http.Handler {
 	})
 }
 
-// reserved is what is charged before it is known what the answer takes.
+// reserved is the charge before the cost of the answer is known.
 func reserved(r keyfuncs.Request) int64 {
 	budget, _ := r.Value(budgetKey{}).(int64)
 	return budget
 }
 
-// meter charges for tokens, and ends with the budget.
+// meter charges tokens until the budget is used up.
 type meter struct {
 	ctx  context.Context
 	left int64
@@ -81,7 +81,7 @@ func (m *meter) spend(n int64) bool {
 		return false
 	}
 	m.left -= n
-	_ = core.Charge(m.ctx, n) // or no limit was charged, such as in an outage
+	_ = core.Charge(m.ctx, n) // an error says that no limit was charged, as in an outage
 	return true
 }
 
@@ -109,7 +109,7 @@ func generate(w http.ResponseWriter, r *http.Request) {
 			break
 		}
 		if _, err := io.WriteString(w, token+" "); err != nil {
-			return // the client is gone: what it got is charged
+			return // the client has hung up: the tokens that it got are charged
 		}
 		_ = http.NewResponseController(w).Flush()
 	}

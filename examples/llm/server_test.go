@@ -60,8 +60,8 @@ func TestAnswersCostWhatTheyAre(t *testing.T) {
 	})
 }
 
-// The client says how many tokens its answer may have, and lies: the question is long,
-// and the answer repeats it. What all of them take is within the limit all the same.
+// The client understates the tokens of its answer: the question is long, and the answer
+// repeats it. All requests together still stay within the limit.
 func TestNoMoreIsGeneratedThanWasCharged(t *testing.T) {
 	t.Parallel()
 	long := strings.Repeat("why ", 10_000)
@@ -117,7 +117,7 @@ func TestNoMoreIsGeneratedThanWasCharged(t *testing.T) {
 	}
 }
 
-// Keys that nobody was given have no tokens.
+// Unknown keys have no tokens.
 func TestMadeUpKeys(t *testing.T) {
 	t.Parallel()
 	server := newServer(core.NewMemory())

@@ -1,7 +1,7 @@
-// Command login has a login form that counts failed attempts only, and blocks who
-// goes on failing, each time for longer. An admin lists the blocks, and lifts them.
-// It keeps them in memory, or in Redis if REDIS_URL says where that is. ADDR is where
-// it listens, :8080 by default.
+// Command login has a login form that counts failed attempts only and blocks repeat
+// offenders, each time for longer. An admin lists and lifts the blocks. It keeps
+// them in memory, or in Redis if REDIS_URL is set. It listens on ADDR, by default
+// :8080.
 package main
 
 import (

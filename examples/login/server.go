@@ -11,9 +11,10 @@ import (
 	"github.com/weblimit/weblimit/keyfuncs"
 )
 
-// newServer lets a client fail five times in a quarter of an hour. One who is denied
-// three times within an hour is blocked: for ten minutes, then twenty, and so on up
-// to a day. The limiter is for those who shut the server down: see core.Limiter.Drain.
+// newServer lets a client fail five times in a quarter of an hour. A client
+// that is denied three times within an hour is blocked: for ten minutes, then twenty,
+// and so on up to a day. The caller drains the limiter at shutdown: see
+// core.Limiter.Drain.
 func newServer(store core.Store) (*gin.Engine, *core.Limiter) {
 	attempts := core.Per(5, 15*time.Minute).SlidingLog().By(keyfuncs.ClientIP()).Named("login").
 		RefundOn(core.Successes).
