@@ -4,41 +4,42 @@
 //	limit := nethttp.Limit(store, core.PerMinute(300).By(keyfuncs.ClientIP()))
 //	http.ListenAndServe(":8080", limit(mux))
 //
-// [Limit] is for limits with all else by default, [New] for a limiter that was
-// set up with [core.New]. Both return middleware, func(http.Handler)
-// http.Handler, which goes around a whole mux or around one handler.
+// [Limit] takes limits and uses defaults for everything else. [New] takes a
+// limiter from [core.New]. Both return middleware, func(http.Handler)
+// http.Handler, for a whole mux or for one handler.
 //
 // # Responses
 //
 // Every response has the headers RateLimit-Policy and RateLimit. They are set
-// before the handler runs, so they are there too when it streams or panics. A
-// denied request does not reach the handler: it is answered with 429, or with
-// 503 during an outage if the limit says so, Retry-After and a body of type
-// application/problem+json. [Config.Denied] writes another body.
+// before the handler runs, so a response that streams or panics has them, too. A
+// denied request does not reach the handler. Its response has the status 429, or
+// 503 during an outage if the limit says so, the header Retry-After and a body of
+// type application/problem+json. [Config.Denied] writes another body.
 //
-// A request that says in two ways whose it is, such as with two API keys, gets 400.
+// A request with two values for one key, such as two API keys, gets 400.
 //
 // # Routes
 //
 // keyfuncs.Route and conditions on routes see the pattern that http.ServeMux
-// matched, less its method; of muxes in one another, that of the innermost. It is
-// known around a mux, which the limiter asks, and around a route's handler. With
-// something else between the limiter and the mux, name the mux in [Config.Mux];
-// without it no route is known in front of a mux, or around another router: a
-// limit of a route applies to all then, and an exemption to none.
+// matched, without its method. If a mux contains another one, they see the pattern
+// of the innermost. The route is known around a mux, which the limiter asks, and
+// around a route's handler. If something else stands between the limiter and the
+// mux, name the mux in [Config.Mux]. Without it the route is not known there, nor
+// around another router: a limit by route then applies to all requests, and an
+// exemption by route to none.
 //
-// Around a handler for a whole subtree, such as "/api/", that is the route. A
-// condition on a route below it has no answer there, since the handler may be a
-// router. What rewrites the path or method goes before the limiter.
+// Around a handler for a whole subtree, such as "/api/", the subtree is the route.
+// Conditions on routes below it have no answer, since the handler may be a router.
+// Put middleware that rewrites the path or the method before the limiter.
 //
 // # CORS
 //
-// Preflights count. Put the CORS middleware around the limiter, where it answers
-// them itself: cors.Default().Handler(limit(mux)) with rs/cors.
+// Preflights count. Put the CORS middleware around the limiter; it then answers
+// preflights itself: cors.Default().Handler(limit(mux)) with rs/cors.
 //
 // # Client addresses
 //
-// The peer is r.RemoteAddr. net/http sets it to the TCP peer; middleware that
-// overwrites it with a header's value lets clients choose their bucket, so put
+// The peer is r.RemoteAddr. net/http sets it to the TCP peer. Middleware that
+// overwrites it with the value of a header lets clients choose their bucket: put
 // the limiter outside of such middleware.
 package nethttp
