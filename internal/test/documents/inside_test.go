@@ -1,0 +1,223 @@
+package documents
+
+import (
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"io/fs"
+	"maps"
+	"os"
+	"path"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+)
+
+var (
+	fence    = regexp.MustCompile("(?s)\n```.*?\n```\n")
+	quoted   = regexp.MustCompile("`([^`]+)`")
+	filePath = regexp.MustCompile(`^[a-zA-Z0-9_./-]*(/|/[a-zA-Z0-9_.-]+|\.(go|lua|md|svg|mod))$`)
+	goName   = regexp.MustCompile(`^[A-Za-z_]\w*(\.[A-Za-z_]\w*)?$`)
+)
+
+// What inside.md names is there: every path, and every Go name in the file that the
+// line names before it.
+func TestInsideNamesWhatExists(t *testing.T) {
+	t.Parallel()
+	names := 0
+	for line := range strings.Lines(fence.ReplaceAllString(Read(t, "inside.md"), "\n")) {
+		file := ""
+		for _, found := range quoted.FindAllStringSubmatch(line, -1) {
+			switch text := found[1]; {
+			case filePath.MatchString(text):
+				file = text
+				info, err := os.Stat(filepath.Join(Root, text))
+				if err != nil || info.IsDir() != strings.HasSuffix(text, "/") {
+					t.Errorf("inside.md names %s, which is no such file or folder", text)
+				}
+			case goName.MatchString(text):
+				names++
+				if !strings.HasSuffix(file, ".go") {
+					t.Errorf("inside.md names %s, and on this line no Go file before it:\n%s", text, line)
+				} else if !declarations(t, file)[text] {
+					t.Errorf("inside.md says that %s declares %s", file, text)
+				}
+			}
+		}
+	}
+	if names < 80 {
+		t.Errorf("inside.md names %d identifiers of Go: is it still read?", names)
+	}
+}
+
+// declarations returns the names that a Go file declares at its top level, with its
+// types' methods and fields as Type.Name.
+func declarations(t *testing.T, file string) map[string]bool {
+	t.Helper()
+	all := map[string]bool{}
+	parsed, err := parser.ParseFile(token.NewFileSet(), filepath.Join(Root, file), nil, parser.SkipObjectResolution)
+	if err != nil {
+		return all // TestInsideNamesWhatExists tells
+	}
+	for _, d := range parsed.Decls {
+		switch d := d.(type) {
+		case *ast.FuncDecl:
+			name := d.Name.Name
+			if d.Recv != nil {
+				name = receiver(d.Recv.List[0].Type) + "." + name
+			}
+			all[name] = true
+		case *ast.GenDecl:
+			for _, spec := range d.Specs {
+				switch spec := spec.(type) {
+				case *ast.ValueSpec:
+					for _, name := range spec.Names {
+						all[name.Name] = true
+					}
+				case *ast.TypeSpec:
+					all[spec.Name.Name] = true
+					for _, member := range members(spec.Type) {
+						all[spec.Name.Name+"."+member] = true
+					}
+				}
+			}
+		}
+	}
+	return all
+}
+
+func receiver(of ast.Expr) string {
+	switch of := of.(type) {
+	case *ast.StarExpr:
+		return receiver(of.X)
+	case *ast.IndexExpr:
+		return receiver(of.X)
+	case *ast.Ident:
+		return of.Name
+	}
+	return ""
+}
+
+func members(of ast.Expr) (names []string) {
+	var fields *ast.FieldList
+	switch of := of.(type) {
+	case *ast.StructType:
+		fields = of.Fields
+	case *ast.InterfaceType:
+		fields = of.Methods
+	default:
+		return nil
+	}
+	for _, field := range fields.List {
+		for _, name := range field.Names {
+			names = append(names, name.Name)
+		}
+	}
+	return names
+}
+
+// The map of inside.md names every folder that holds Go files. Programs and what the
+// comparisons consist of are not listed one by one.
+func TestInsideNamesEveryFolder(t *testing.T) {
+	t.Parallel()
+	text := Read(t, "inside.md")
+	folders := map[string]bool{}
+	err := filepath.WalkDir(Root, func(file string, entry fs.DirEntry, err error) error {
+		if err == nil && entry.IsDir() && (strings.HasPrefix(entry.Name(), ".") && file != Root || entry.Name() == "testdata") {
+			return fs.SkipDir
+		}
+		if err == nil && strings.HasSuffix(file, ".go") {
+			folder, _ := filepath.Rel(Root, filepath.Dir(file))
+			folders[filepath.ToSlash(folder)] = true
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for folder := range folders {
+		if strings.HasPrefix(folder, "examples/") || strings.HasPrefix(folder, "bench/") {
+			continue
+		}
+		if !strings.Contains(text, "`"+folder+"/`") {
+			t.Errorf("the map of inside.md does not name %s/", folder)
+		}
+	}
+	if len(folders) < 20 {
+		t.Errorf("only %d folders hold Go files", len(folders))
+	}
+}
+
+const module = "github.com/weblimit/weblimit/"
+
+var (
+	node = regexp.MustCompile(`(\w+)\["([^"]+)"\]`)
+	edge = regexp.MustCompile(`(?m)^\s*(\w+)(?:\["[^"]+"\])? --> (\w+)`)
+)
+
+// The picture of inside.md draws the imports that there are, and no others.
+func TestInsideDrawsTheImports(t *testing.T) {
+	t.Parallel()
+	_, picture, _ := strings.Cut(Read(t, "inside.md"), "```mermaid\nflowchart")
+	picture, _, _ = strings.Cut(picture, "\n```\n")
+	rooms := map[string]string{} // by folder
+	for _, found := range node.FindAllStringSubmatch(picture, -1) {
+		for folder := range strings.FieldsSeq(found[2]) {
+			rooms[strings.TrimSuffix(folder, "/")] = found[1]
+		}
+	}
+	drawn := map[string]bool{}
+	for _, found := range edge.FindAllStringSubmatch(picture, -1) {
+		drawn[found[1]+" --> "+found[2]] = true
+	}
+	there := map[string]bool{}
+	Sources(t, ".go", func(file, source string) {
+		folder, _ := filepath.Rel(Root, filepath.Dir(file))
+		from := roomOf(rooms, filepath.ToSlash(folder))
+		if from == "" || strings.HasSuffix(file, "_test.go") {
+			return
+		}
+		parsed, err := parser.ParseFile(token.NewFileSet(), file, source, parser.ImportsOnly)
+		if err != nil {
+			t.Error(err)
+			return
+		}
+		for _, imported := range parsed.Imports {
+			folder, ours := strings.CutPrefix(strings.Trim(imported.Path.Value, `"`), module)
+			if to := roomOf(rooms, folder); ours && to != from {
+				if to == "" {
+					t.Errorf("the picture of inside.md lacks %s, which %s imports", folder, file)
+				}
+				there[from+" --> "+to] = true
+			}
+		}
+	})
+	for _, e := range slices.Sorted(maps.Keys(there)) {
+		if !drawn[e] {
+			t.Errorf("the picture of inside.md lacks the import %s", e)
+		}
+	}
+	for _, e := range slices.Sorted(maps.Keys(drawn)) {
+		if !there[e] {
+			t.Errorf("the picture of inside.md draws %s, which nobody imports", e)
+		}
+	}
+	if len(drawn) < 10 {
+		t.Errorf("the picture of inside.md has %d imports", len(drawn))
+	}
+}
+
+// roomOf returns the room that a folder is in, "" if it is in none.
+func roomOf(rooms map[string]string, folder string) string {
+	if folder == "internal/test" || strings.HasPrefix(folder, "internal/test/") || strings.Contains(folder, "/leasesim") {
+		return ""
+	}
+	for ; folder != "."; folder = path.Dir(folder) {
+		if room := rooms[folder]; room != "" {
+			return room
+		}
+	}
+	return ""
+}
