@@ -34,23 +34,24 @@ func TestDecisionsInMemoryDoNotAllocate(t *testing.T) {
 		name   string
 		limits []core.Limit
 		want   float64
-		run    func(l *core.Limiter)
+		run    func(l *core.Limiter, a *adapter.Limiter)
 	}{
-		{"a key of one limit", one, 0, func(l *core.Limiter) { l.AllowKey(ctx, "user:alice", 1) }},
-		{"a key of three limits", three, 1, func(l *core.Limiter) { l.AllowKey(ctx, "user:alice", 1) }},
-		{"a key that is hashed", one, 0, func(l *core.Limiter) { l.AllowKey(ctx, "{user}", 1) }},
-		{"a key under a limit with a penalty", []core.Limit{one[0].Penalty(block)}, 0, func(l *core.Limiter) { l.AllowKey(ctx, "user:alice", 1) }},
-		{"a key that is blocked", []core.Limit{limits[3].Penalty(block)}, 0, func(l *core.Limiter) { l.AllowKey(ctx, "user:alice", 1) }},
-		{"a request of one limit", one, 0, func(l *core.Limiter) { l.Allow(r) }},
-		{"a request of three limits", three, 1, func(l *core.Limiter) { l.Allow(r) }},
-		{"a request of three limits, with room for their results", three, 0, func(l *core.Limiter) {
+		{"a key of one limit", one, 0, func(l *core.Limiter, _ *adapter.Limiter) { l.AllowKey(ctx, "user:alice", 1) }},
+		{"a key of three limits", three, 1, func(l *core.Limiter, _ *adapter.Limiter) { l.AllowKey(ctx, "user:alice", 1) }},
+		{"a key that is hashed", one, 0, func(l *core.Limiter, _ *adapter.Limiter) { l.AllowKey(ctx, "{user}", 1) }},
+		{"a key under a limit with a penalty", []core.Limit{one[0].Penalty(block)}, 0, func(l *core.Limiter, _ *adapter.Limiter) { l.AllowKey(ctx, "user:alice", 1) }},
+		{"a key that is blocked", []core.Limit{limits[3].Penalty(block)}, 0, func(l *core.Limiter, _ *adapter.Limiter) { l.AllowKey(ctx, "user:alice", 1) }},
+		{"a request of one limit", one, 0, func(l *core.Limiter, _ *adapter.Limiter) { l.Allow(r) }},
+		{"a request of three limits", three, 1, func(l *core.Limiter, _ *adapter.Limiter) { l.Allow(r) }},
+		{"a request of three limits, with room for their results", three, 0, func(_ *core.Limiter, a *adapter.Limiter) {
 			c.Decision = core.Decision{}
-			adapter.New(l, "").Decide(r, &c, room)
+			a.Decide(r, &c, room)
 		}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			l := limiterOn(t, core.NewMemory(), tt.limits...)
-			if allocs := testing.AllocsPerRun(200, func() { tt.run(l) }); allocs != tt.want {
+			a := adapter.New(l, "test")
+			if allocs := testing.AllocsPerRun(200, func() { tt.run(l, a) }); allocs != tt.want {
 				t.Errorf("%v allocations, want %v", allocs, tt.want)
 			}
 		})
@@ -134,7 +135,7 @@ func (c *counter) Decided(_ context.Context, o *core.Observation) {
 	for i := range o.Decision.Results() {
 		c.keys += len(o.Key(i)) + int(o.Cost(i))
 	}
-	c.route += len(o.Method()) + len(o.Route())
+	c.route += len(o.Method) + len(o.Route())
 	c.n++
 }
 func (*counter) Settled(core.Settlement) {}

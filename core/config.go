@@ -11,9 +11,6 @@ import (
 	"github.com/weblimit/weblimit/keyfuncs"
 )
 
-// DefaultTimeout is how long a store may take to decide unless told otherwise.
-const DefaultTimeout = store.DefaultTimeout
-
 // Config sets up a [Limiter].
 type Config struct {
 	// Store is where the limits' state lives. Required.
@@ -32,7 +29,7 @@ type Config struct {
 
 	// Timeout is how long the store may take. A store that takes longer counts
 	// as an outage; a client that hangs up does not. At least 1ms. Defaults to
-	// DefaultTimeout.
+	// 100ms.
 	Timeout time.Duration
 
 	// Replicas is how many processes share the store: during an outage each
@@ -47,7 +44,7 @@ type Config struct {
 
 	// MaxWaiting bounds how many requests wait for their turn at a time, under
 	// limits that let them ([Limit.Wait]). Beyond it they are denied at once.
-	// Defaults to DefaultMaxWaiting.
+	// Defaults to 1024.
 	MaxWaiting int64
 
 	// MaxWaitingPerKey bounds how many of them one key has under one limit, so that

@@ -71,8 +71,8 @@ type numbers struct {
 	hasSoft    bool
 }
 
-// DefaultName is the name of a limit without [Limit.Named].
-const DefaultName = "default"
+// defaultName is the name of a limit without [Limit.Named].
+const defaultName = "default"
 
 // Per allows n units per window, from 1ms to 100 years in whole microseconds. It is a
 // token bucket of n units unless a decorator chooses another algorithm or burst.
@@ -81,7 +81,7 @@ func Per(n int64, window time.Duration) Limit {
 }
 
 func newLimit(n store.Numbers) Limit {
-	return Limit{numbers: numbers{Numbers: n}, name: DefaultName, cost: 1}
+	return Limit{numbers: numbers{Numbers: n}, name: defaultName, cost: 1}
 }
 
 // PerSecond allows n units per second.
@@ -97,7 +97,7 @@ func PerHour(n int64) Limit { return Per(n, time.Hour) }
 func PerDay(n int64) Limit { return Per(n, 24*time.Hour) }
 
 // Named sets the name of the limit in headers, logs and store keys: 1 to 64 letters,
-// digits and . _ - of ASCII. Defaults to DefaultName.
+// digits and . _ - of ASCII. Defaults to "default".
 //
 // Within one store a name belongs to one limit. Limits that are equal may have the
 // same name, and then count in the same buckets. A renamed limit starts with fresh

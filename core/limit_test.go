@@ -239,7 +239,7 @@ func TestConstructorsDifferInTheirWindow(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if r.Name != core.DefaultName || r.Algorithm != store.TokenBucket || r.Quota != 3 || r.Burst != 3 || r.Window != tt.want || r.Jitter {
+		if r.Name != "default" || r.Algorithm != store.TokenBucket || r.Quota != 3 || r.Burst != 3 || r.Window != tt.want || r.Jitter {
 			t.Errorf("%s(3): got %+v", name, r)
 		}
 	}

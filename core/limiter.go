@@ -82,7 +82,7 @@ func New(config Config) (*Limiter, error) {
 		advisor:   newAdvisor(config.Logger, config.Silence),
 	}
 	if l.timeout == 0 {
-		l.timeout = DefaultTimeout
+		l.timeout = store.DefaultTimeout
 	}
 	l.waitlist.init(&config)
 	declarations := make([]store.Declaration, len(config.Limits))

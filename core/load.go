@@ -12,13 +12,10 @@ import (
 	"github.com/weblimit/weblimit/keyfuncs"
 )
 
+// The defaults of LoadConfig.Clients and LoadConfig.Floor.
 const (
-	// DefaultLoadClients is how many clients it takes to overload a service unless
-	// told otherwise.
-	DefaultLoadClients = 8
-
-	// DefaultLoadFloor is the least factor of a Load unless told otherwise.
-	DefaultLoadFloor = 0.25
+	defaultLoadClients = 8
+	defaultLoadFloor   = 0.25
 )
 
 // LoadConfig says what overload is, and whose requests make it.
@@ -40,11 +37,11 @@ type LoadConfig struct {
 	// Clients is how many clients overload takes: each counts for at most this
 	// part of InFlight and of what is slow, and for one request at least. So a
 	// single client, however many connections it has, moves nothing. At most 64.
-	// Defaults to DefaultLoadClients.
+	// Defaults to 8.
 	Clients int64
 
 	// Floor is the least factor, from 0.05 to 1: what a client of a limit has left
-	// however overloaded the service is. Defaults to DefaultLoadFloor.
+	// however overloaded the service is. Defaults to 0.25.
 	Floor float64
 }
 
@@ -95,10 +92,10 @@ const (
 // start-up, not while serving.
 func NewLoad(config LoadConfig) *Load {
 	if config.Clients == 0 {
-		config.Clients = DefaultLoadClients
+		config.Clients = defaultLoadClients
 	}
 	if config.Floor == 0 {
-		config.Floor = DefaultLoadFloor
+		config.Floor = defaultLoadFloor
 	}
 	if err := config.validate(); err != nil {
 		panic("weblimit: NewLoad: " + unprefixed(err))

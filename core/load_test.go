@@ -57,7 +57,7 @@ func TestLoadFactorFallsAndRecovers(t *testing.T) {
 		if got := after(t, load, 1); got > 0.9 || got < 0.8 {
 			t.Errorf("with 120 of 100 in flight the factor is %v, want a sixth less", got)
 		}
-		if got := after(t, load, 40); got != core.DefaultLoadFloor {
+		if got := after(t, load, 40); got != 0.25 {
 			t.Errorf("after long it is %v, want the floor", got)
 		}
 		end(all)

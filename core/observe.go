@@ -50,6 +50,9 @@ type Observation struct {
 	// "" for Allow and AllowKey.
 	Adapter string
 
+	// Method is that of the request, and "" for AllowKey.
+	Method string
+
 	// CheckTime is how long the store took, all its checks for this decision together. It is 0
 	// if the store was not asked.
 	CheckTime time.Duration
@@ -59,14 +62,6 @@ type Observation struct {
 
 	request keyfuncs.Request // nil for AllowKey
 	call    *call            // nil if no limit was asked
-}
-
-// Method returns the request's method, and "" for AllowKey.
-func (o *Observation) Method() string {
-	if o.request == nil {
-		return ""
-	}
-	return o.request.Method()
 }
 
 // Route returns the template of the route that is going to answer, such as "/users/:id". It
@@ -194,13 +189,6 @@ type subject struct {
 	cost int64
 }
 
-func (s *subject) context() context.Context {
-	if s.request != nil {
-		return s.request.Context()
-	}
-	return s.ctx
-}
-
 // final is the one way out of every decision: what it says does not change any more. c is
 // nil if no limit was asked.
 func (l *Limiter) final(s subject, c *call, d *Decision) {
@@ -226,7 +214,10 @@ func (l *Limiter) observe(s subject, c *call, d *Decision) {
 		o.CheckTime += c.checkTime
 		o.WaitTime += c.waitTime
 	}
-	ctx := s.context()
+	ctx := s.ctx
+	if s.request != nil {
+		ctx, o.Method = s.request.Context(), s.request.Method()
+	}
 	for _, observer := range l.observers {
 		l.decided(ctx, observer, &o.Observation)
 	}

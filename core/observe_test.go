@@ -39,7 +39,7 @@ type recorder struct {
 func (r *recorder) Decided(ctx context.Context, o *core.Observation) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	kept := observed{*o.Decision, o.Adapter, o.Method(), o.Route(), o.CheckTime, o.WaitTime, nil, nil, ctx.Value(tag{})}
+	kept := observed{*o.Decision, o.Adapter, o.Method, o.Route(), o.CheckTime, o.WaitTime, nil, nil, ctx.Value(tag{})}
 	for i := range o.Decision.Results() {
 		kept.keys, kept.costs = append(kept.keys, string(o.Key(i))), append(kept.costs, o.Cost(i))
 	}

@@ -5,13 +5,8 @@ import (
 	"io"
 	"time"
 
-	"github.com/weblimit/weblimit/core/store"
 	"github.com/weblimit/weblimit/keyfuncs"
 )
-
-// DefaultRepeats is how many repeats of an operation are free under a limit with
-// [Limit.OncePer] and without [Limit.Repeats]: as many as well-behaved clients send.
-const DefaultRepeats = store.DefaultRepeats
 
 // OncePer charges an operation once, even if it is repeated within ttl:
 //
@@ -19,9 +14,10 @@ const DefaultRepeats = store.DefaultRepeats
 //
 // Requests belong to one operation if they have the same key of the limit, the same
 // method and path, and the same operation key. The first charged request of an
-// operation leaves a mark, in one step with the charge. The next [DefaultRepeats]
-// requests are allowed and charge nothing, even if the limit is exhausted by then;
-// their [Result] is Repeated. The one after them is charged as a new operation.
+// operation leaves a mark, in one step with the charge. The next 3 requests, or as many
+// as [Limit.Repeats] says, are allowed and charge nothing, even if the limit is
+// exhausted by then; their [Result] is Repeated. The one after them is charged as a new
+// operation.
 //
 // A request that is denied, or costs 0, leaves no mark and is no repeat. A refund
 // removes the mark. Under [Limit.Estimate] a repeat is charged what its handler reports
@@ -37,7 +33,7 @@ const DefaultRepeats = store.DefaultRepeats
 // # Security
 //
 // A client chooses its operation keys. It may send one key with different queries or
-// bodies, which a limiter does not read, and so get 1 + DefaultRepeats requests for the
+// bodies, which a limiter does not read, and so get 4 requests for the
 // price of one. Where that is too much, include a fingerprint of the body in the
 // operation key (draft-ietf-httpapi-idempotency-key-header-07, section 2.4): a
 // middleware in front of the limiter computes a digest of the body. The same key with
@@ -72,7 +68,7 @@ func (l Limit) OncePer(operation keyfuncs.Func, ttl time.Duration) Limit {
 // Repeats sets how many repeats of an operation are free under [Limit.OncePer], from 1
 // to 1000. A client that sends different requests as one operation gets 1 + n of them
 // for the price of one, so raise n only if the operation key holds a digest of the
-// body. Defaults to [DefaultRepeats].
+// body. Defaults to 3, as many as well-behaved clients send.
 func (l Limit) Repeats(n int64) Limit {
 	l.numbers.Repeats, l.numbers.hasRepeats = n, true
 	return l

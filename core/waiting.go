@@ -6,9 +6,9 @@ import (
 	"github.com/weblimit/weblimit/core/store"
 )
 
-// DefaultMaxWaiting is how many requests of a limiter may wait at once if
+// defaultMaxWaiting is how many requests of a limiter may wait at once if
 // Config.MaxWaiting is 0.
-const DefaultMaxWaiting = 1024
+const defaultMaxWaiting = 1024
 
 // maxWait is the longest time that a request may wait.
 const maxWait = time.Hour

@@ -50,7 +50,7 @@ func (p place) taken() bool { return len(p.keys) > 0 }
 func (w *waitlist) init(config *Config) {
 	w.capacity, w.perKey, w.seed = config.MaxWaiting, config.MaxWaitingPerKey, maphash.MakeSeed()
 	if w.capacity == 0 {
-		w.capacity = DefaultMaxWaiting
+		w.capacity = defaultMaxWaiting
 	}
 	w.keys, w.abandoned = map[uint64]keyQueue{}, map[uint64][]*abandonedPlace{}
 }

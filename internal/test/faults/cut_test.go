@@ -256,7 +256,7 @@ func TestRedisIsSlow(t *testing.T) {
 	})
 	t.Run("beyond the deadline", func(t *testing.T) {
 		t.Parallel()
-		l := newLine(t, core.DefaultTimeout, core.Deny)
+		l := newLine(t, store.DefaultTimeout, core.Deny)
 		l.proxy.Delay(patience)
 		var took []time.Duration
 		for l.heard.count(core.EventBreakerOpened) == 0 {
@@ -281,7 +281,7 @@ func TestRedisIsSlow(t *testing.T) {
 		charged := l.wantOnce(t)
 		l.figures(t, charged)
 		// Another process may hold the processor for a while, but not during all of them.
-		if got, most := quantile(took, 0.5), core.DefaultTimeout+100*time.Millisecond; got > most {
+		if got, most := quantile(took, 0.5), store.DefaultTimeout+100*time.Millisecond; got > most {
 			t.Errorf("a decision took %v at the median, want at most %v", got, most)
 		}
 	})
@@ -343,7 +343,7 @@ func TestNetworkIsGone(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			l := newLine(t, core.DefaultTimeout, core.Deny)
+			l := newLine(t, store.DefaultTimeout, core.Deny)
 			c.set(l.proxy, true)
 			for n := 0; l.heard.count(core.EventBreakerOpened) == 0; n++ {
 				if n == 100 {

@@ -7,6 +7,7 @@ import (
 
 	"github.com/weblimit/weblimit/core"
 	"github.com/weblimit/weblimit/core/redisstore"
+	"github.com/weblimit/weblimit/core/store"
 	"github.com/weblimit/weblimit/internal/test/redistest"
 )
 
@@ -124,7 +125,7 @@ func TestFallbackStoreIsDownToo(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
-			p := newPair(t, core.DefaultTimeout, true, c.limits...)
+			p := newPair(t, store.DefaultTimeout, true, c.limits...)
 			p.first.Freeze(t)
 			p.second.Freeze(t)
 			var took []time.Duration
@@ -133,7 +134,7 @@ func TestFallbackStoreIsDownToo(t *testing.T) {
 				start := time.Now()
 				d := p.replicas[n%2].AllowKey(context.Background(), "k", 1)
 				took = append(took, time.Since(start))
-				if took[n] > core.DefaultTimeout/2 {
+				if took[n] > store.DefaultTimeout/2 {
 					waited++
 				}
 				if d.Reason != core.ReasonOutageLocal {
@@ -154,7 +155,7 @@ func TestFallbackStoreIsDownToo(t *testing.T) {
 			if waited > 100 {
 				t.Errorf("%d of 300 requests waited", waited)
 			}
-			if got := quantile(took, 0.9); got > 2*core.DefaultTimeout+100*time.Millisecond {
+			if got := quantile(took, 0.9); got > 2*store.DefaultTimeout+100*time.Millisecond {
 				t.Errorf("p90 is %v, want at most two deadlines", got)
 			}
 		})

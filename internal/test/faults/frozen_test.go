@@ -15,10 +15,13 @@ import (
 
 	"github.com/weblimit/weblimit/core"
 	"github.com/weblimit/weblimit/core/redisstore"
+	"github.com/weblimit/weblimit/core/store"
 	"github.com/weblimit/weblimit/internal/test/redistest"
 	"github.com/weblimit/weblimit/keyfuncs"
 	"github.com/weblimit/weblimit/nethttp"
 )
+
+const usualTimeout = store.DefaultTimeout
 
 // served is a request as the server saw it.
 type served struct {
@@ -226,7 +229,7 @@ func freezeUnderLoad(t *testing.T, policy core.Outage) {
 				continue
 			}
 			asked++
-			wait := r.added > core.DefaultTimeout/2
+			wait := r.added > usualTimeout/2
 			if wait {
 				waited++
 			}
@@ -265,7 +268,7 @@ func freezeUnderLoad(t *testing.T, policy core.Outage) {
 	// What a busy machine adds to every request is not the limiter's.
 	slack := 100*time.Millisecond + max(calmP99, s.stalled)
 	figure(t, "longest stall of the machine itself", s.stalled)
-	if got, most := quantile(untilOpen, 0.99), core.DefaultTimeout+slack; got > most {
+	if got, most := quantile(untilOpen, 0.99), usualTimeout+slack; got > most {
 		t.Errorf("until the breaker opened requests waited %v at p99, want at most %v", got, most)
 	}
 	if got, most := quantile(afterOpen, 0.5), max(time.Millisecond, calmP99); got > most {

@@ -33,7 +33,7 @@ func (o *observer) Decided(_ context.Context, seen *core.Observation) {
 		o.unasked = append(o.unasked, seen.CheckTime)
 	}
 	o.heard = append(o.heard, strings.Join([]string{
-		seen.Adapter, seen.Method(), strings.NewReplacer(":id", "{id}", "{$}", "").Replace(seen.Route()), seen.Decision.Reason.String(), strings.Join(keys, "+"),
+		seen.Adapter, seen.Method, strings.NewReplacer(":id", "{id}", "{$}", "").Replace(seen.Route()), seen.Decision.Reason.String(), strings.Join(keys, "+"),
 	}, " "))
 }
 

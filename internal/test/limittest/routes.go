@@ -66,7 +66,7 @@ func (e *env) inPlaces(f func(s *site, c *counted, known bool), config core.Conf
 		f(e.serve(app), c, known)
 		name := "Config.Bypass"
 		if len(config.Bypass) == 0 {
-			name = "limit " + core.DefaultName
+			name = "limit default"
 		}
 		e.advised(log, known, name)
 	}
