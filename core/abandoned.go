@@ -128,7 +128,7 @@ func (w *waitlist) callHash(c *call) (sum uint64) {
 // store outside this process has made all of them, and none is for slots or an
 // operation, which belong to the request that took them.
 func (r *reservation) transferable(c *call) bool {
-	if _, ok := r.store.(*Memory); ok || r.instead != r.limiter.instead || !r.charged(c) {
+	if _, ok := r.store.(*Memory); ok || r.shared != r.limiter.shared || !r.charged(c) {
 		return false
 	}
 	for i := range r.charges {

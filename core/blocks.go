@@ -77,7 +77,7 @@ func (l *Limiter) Unblock(ctx context.Context, key string) error {
 	}
 	ctx, cancel := context.WithTimeout(ctx, l.timeout)
 	defer cancel()
-	return errors.Join(l.instead.memory.Unblock(ctx, checks), l.store.Unblock(ctx, checks))
+	return errors.Join(l.shared.local.Unblock(ctx, checks), l.store.Unblock(ctx, checks))
 }
 
 // blockKey returns the store's key for one that an admin names or was shown. What

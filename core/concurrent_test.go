@@ -132,7 +132,7 @@ func TestSlotsDuringAnOutage(t *testing.T) {
 		wantDecision(t, "when they have ended", ask(), true, core.ReasonOutageLocal, 1, 27)
 		store.down.Store(false)
 		wantDecision(t, "after the outage", ask(), true, core.ReasonWithinLimit, 5, 89)
-		wantDecision(t, "only the rate was carried", ask(), true, core.ReasonWithinLimit, 4, 85)
+		wantDecision(t, "only the rate was reconciled", ask(), true, core.ReasonWithinLimit, 4, 85)
 	})
 }
 

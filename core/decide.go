@@ -122,7 +122,7 @@ func (l *Limiter) decideNow(ctx context.Context, c *call, s subject, d *Decision
 	}
 	d.sumUp(ctx, c)
 	if l.follows && d.Allowed {
-		l.reserve(ctx, d, c, l.store, l.instead)
+		l.reserve(ctx, d, c, l.store, l.shared)
 	}
 }
 
@@ -176,9 +176,9 @@ func (l *Limiter) askStore(ctx context.Context, c *call) error {
 	if err := l.store.Take(bounded, c.checks, c.results); err != nil {
 		return err
 	}
-	l.instead.Answered()
-	if l.instead.carries() {
-		l.carry(bounded, c)
+	l.shared.Answered()
+	if l.shared.hasGrants() {
+		l.reconcile(bounded, c)
 	}
 	l.inspectStore()
 	return nil

@@ -9,28 +9,26 @@ import (
 	"github.com/weblimit/weblimit/keyfuncs"
 )
 
-// Fallback is what decides while a store does not answer, for limits whose
-// outage policy is [Local]. Its zero value is the default: the limits
-// themselves, in this process, divided by Config.Replicas.
+// Fallback decides while the store does not answer, for limits whose outage policy is
+// [Local]. Its zero value is the default: the limits themselves, in this process, divided by
+// Config.Replicas.
 type Fallback struct {
-	// Store decides instead: another Redis, say. The limits apply to it whole,
-	// for it is shared as the first one is. While it does not answer either,
-	// this process decides. Its blocks, of a [Limit.Penalty], are its own.
-	// Defaults to none.
+	// Store decides instead, such as another Redis. The limits are not divided for it, since
+	// all processes share it. While it does not answer either, this process decides.
+	// Blocks of a [Limit.Penalty] in one store are unknown to the other. Defaults to none.
 	Store Store
 
-	// Limits apply instead of the limiter's own: stricter ones, as a rule, or
-	// fewer. A process without Store gives each of them whole, and not divided
-	// by Replicas. Their own outage policies are not read; shadow ones are only
-	// judged. Defaults to the limiter's own.
+	// Limits apply instead of the limiter's own, and are usually stricter or fewer. Without
+	// Store each process grants them whole, not divided by Replicas. Their outage policies
+	// are ignored. Defaults to the limiter's own.
 	Limits []Limit
 }
 
 // fallback is a Fallback made ready.
 type fallback struct {
-	store   Store
-	instead *standIn // of the store; nil if there is none
-	limits  []limit
+	store  Store
+	shared *shared // by the limiters of store; nil if there is none
+	limits []limit
 }
 
 func (l *Limiter) prepareFallback(from Fallback) error {
@@ -40,7 +38,7 @@ func (l *Limiter) prepareFallback(from Fallback) error {
 	if from.Store != nil && from.Store.Registry() == nil {
 		return errors.New("weblimit: Config.Fallback: the store's Registry is nil")
 	}
-	if from.Store == l.store || from.Store != nil && from.Store.Registry() == l.instead.Registry {
+	if from.Store == l.store || from.Store != nil && from.Store.Registry() == l.shared.Registry {
 		return errors.New("weblimit: Config.Fallback: the store can't stand in for itself")
 	}
 	if len(from.Limits) > store.MaxChecks {
@@ -71,7 +69,7 @@ func (l *Limiter) prepareFallback(from Fallback) error {
 		}
 	}
 	if f.store != nil {
-		f.instead = standInFor(f.store)
+		f.shared = sharedBy(f.store)
 		if err := f.store.Registry().Register(declarations...); err != nil {
 			return fmt.Errorf("weblimit: Config.Fallback: %s", unprefixed(err))
 		}
@@ -80,8 +78,8 @@ func (l *Limiter) prepareFallback(from Fallback) error {
 	return nil
 }
 
-// ask adds the checks of the fallback's limits. It returns why a request is to
-// be denied without asking any store, and by which limit, or ReasonUndecided.
+// ask adds the checks of the fallback's limits to c. It returns a reason to deny the request
+// without asking a store, and the limit that it is for, or ReasonUndecided.
 func (f *fallback) ask(c *call, s subject) (Reason, *limit) {
 	if s.request == nil {
 		c.keys = keyfuncs.AppendKey(c.keys, s.key)

@@ -28,7 +28,7 @@ type Limiter struct {
 	waits        bool       // some limit delays requests
 
 	timeout   time.Duration
-	instead   *standIn  // while the store is out; shared by the store's limiters
+	shared    *shared   // while the store is out; shared by the store's limiters
 	fallback  *fallback // what Config.Fallback asks for, or nil
 	headers   headerStyle
 	policies  policies // of rules that depend on the request
@@ -73,7 +73,7 @@ func New(config Config) (*Limiter, error) {
 	l := &Limiter{
 		store:     config.Store,
 		timeout:   config.Timeout,
-		instead:   standInFor(config.Store),
+		shared:    sharedBy(config.Store),
 		limits:    make([]limit, len(config.Limits)),
 		bypass:    slices.Clone(config.Bypass),
 		details:   sortDetails(config.Details),
@@ -114,7 +114,7 @@ func New(config Config) (*Limiter, error) {
 	}
 	l.headers = newHeaderStyle(config, l.limits)
 	for _, observer := range l.observers {
-		l.instead.observe(observer, l.advisor)
+		l.shared.observe(observer, l.advisor)
 	}
 	l.advisor.builtWhileServing()
 	return l, nil
@@ -215,5 +215,5 @@ func (l *Limiter) Reset(ctx context.Context, key string) error {
 	defer c.release()
 	ctx, cancel := context.WithTimeout(ctx, l.timeout)
 	defer cancel()
-	return errors.Join(l.store.Reset(ctx, c.checks), l.instead.memory.Reset(ctx, c.checks))
+	return errors.Join(l.store.Reset(ctx, c.checks), l.shared.local.Reset(ctx, c.checks))
 }

@@ -248,7 +248,7 @@ func (a *advisor) observerPanics(observer Observer) {
 }
 
 // observe has an observer hear of the store's events: once, for all limiters that have it.
-func (s *standIn) observe(observer Observer, a *advisor) {
+func (s *shared) observe(observer Observer, a *advisor) {
 	if reflect.ValueOf(observer).Comparable() {
 		s.observing.Lock()
 		defer s.observing.Unlock()

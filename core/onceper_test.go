@@ -175,6 +175,6 @@ func TestARepeatAcrossAnOutage(t *testing.T) {
 		store.down.Store(false)
 		wantDecision(t, "a repeat of before", l.Allow(doing("a")), true, core.ReasonWithinLimit, 2)
 		wantDecision(t, "the local one again", l.Allow(doing("b")), true, core.ReasonWithinLimit, 1)
-		wantDecision(t, "nothing was carried", l.Allow(doing("b")), true, core.ReasonWithinLimit, 1)
+		wantDecision(t, "nothing was reconciled", l.Allow(doing("b")), true, core.ReasonWithinLimit, 1)
 	})
 }

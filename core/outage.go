@@ -12,11 +12,11 @@ import (
 type Outage uint8
 
 const (
-	// Local lets a bucket in this process stand in, with the limit divided by
-	// Config.Replicas, but at least one request of the limit's cost. It begins
-	// full at the first outage. What it granted is charged to the store after the
-	// client's first request that the store decides again, as far as it still counts.
-	// [Config.Fallback] puts something else in its place.
+	// Local decides by a bucket in this process. Its limit is divided by Config.Replicas,
+	// but at least one request of the limit's cost. It is full when the first outage
+	// begins. What it granted is charged to the store afterwards, as far as it still
+	// counts, with the first request of a client that the store decides again.
+	// [Config.Fallback] replaces the bucket by another store or other limits.
 	Local Outage = iota
 	// Allow lets requests through this limit.
 	Allow
@@ -58,13 +58,11 @@ func (l *limit) localRule(of *Rule) *Rule {
 	return loadOrMake(&l.variants.get(of).share, func() Rule { return share(of, l.replicas, l.cost) })
 }
 
-// decideOutage decides by each limit's own policy, and writes it to d.
+// decideOutage decides by the outage policy of each limit, and writes the decision to d.
 func (l *Limiter) decideOutage(ctx context.Context, c *call, s subject, err error, d *Decision) {
-	l.instead.Failed(err)
+	l.shared.Failed(err)
 	local := c.withoutStore()
 	reason := ReasonOutageAllowed
-	var by Store
-	var instead *standIn
 	for i, limit := range c.limits {
 		switch {
 		case limit.shadow:
@@ -77,6 +75,8 @@ func (l *Limiter) decideOutage(ctx context.Context, c *call, s subject, err erro
 			local.checks[len(local.checks)-1].Once = c.checks[i].Once
 		}
 	}
+	var by Store
+	var with *shared
 	if reason == ReasonOutageLocal {
 		if f := l.fallback; f != nil && len(f.limits) > 0 {
 			local.reset()
@@ -85,47 +85,47 @@ func (l *Limiter) decideOutage(ctx context.Context, c *call, s subject, err erro
 				return
 			}
 		}
-		by, instead, err = l.decideInstead(ctx, local, err)
+		by, with, err = l.decideLocally(ctx, local, err)
 	}
 	d.Err = err
 	d.sumUp(ctx, local)
 	d.Reason = reason
 	if l.follows && d.Allowed {
-		l.reserve(ctx, d, local, by, instead)
+		l.reserve(ctx, d, local, by, with)
 	}
 }
 
-// decideInstead decides the checks of limits whose policy is Local, by what
-// Config.Fallback says or by this process's share. It returns who decided, and the
-// errors of those who did not.
-func (l *Limiter) decideInstead(ctx context.Context, local *call, err error) (Store, *standIn, error) {
+// decideLocally decides the checks of limits whose policy is Local: by the store of
+// Config.Fallback if it answers, else by this process's share of the limits. It returns the
+// store that decided, what its limiters share, and the errors of the stores that failed.
+func (l *Limiter) decideLocally(ctx context.Context, local *call, err error) (Store, *shared, error) {
 	if f := l.fallback; f != nil && f.store != nil {
 		bounded, began := within(ctx, l.timeout), time.Now()
 		defer bounded.release()
 		failed := f.store.Take(bounded, local.checks, local.results)
 		local.checkTime += time.Since(began)
 		if failed == nil {
-			f.instead.Answered()
-			return f.store, f.instead, err
+			f.shared.Answered()
+			return f.store, f.shared, err
 		}
-		f.instead.Failed(failed)
+		f.shared.Failed(failed)
 		err = errors.Join(err, failed)
 	}
 	for i := range local.checks {
 		check := &local.checks[i]
 		rule := local.limits[i].localRule(check.Rule)
-		if check.Cost <= check.Rule.Burst { // else it can never fit
+		if check.Cost <= check.Rule.Burst { // otherwise it can never fit
 			check.Cost = min(check.Cost, rule.Burst)
 		}
 		check.Rule = rule
 	}
-	if failed := l.instead.memory.Take(ctx, local.checks, local.results); failed != nil {
-		return l.instead.memory, l.instead, failed
+	if failed := l.shared.local.Take(ctx, local.checks, local.results); failed != nil {
+		return l.shared.local, l.shared, failed
 	}
 	for i := range local.results {
-		if local.results[i].Charged && carries(local.checks[i].Rule) {
-			l.instead.granted(local.results[i].ResetAfter)
+		if local.results[i].Charged && reconciles(local.checks[i].Rule) {
+			l.shared.granted(local.results[i].ResetAfter)
 		}
 	}
-	return l.instead.memory, l.instead, err
+	return l.shared.local, l.shared, err
 }

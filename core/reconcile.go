@@ -6,27 +6,27 @@ import (
 	"github.com/weblimit/weblimit/core/store"
 )
 
-// carry charges the store with what this process granted the call's clients
-// during an outage, as far as it still counts. It follows the first request of a
-// client that the store decides again, at the cost of one more round trip. If the
-// store does not answer it, nothing is lost: the next request carries.
+// reconcile charges the store with what this process granted the call's keys during an
+// outage, as far as it still counts. It runs after the first request of a key that the store
+// decides again, and costs one more round trip. If the store does not answer, nothing is
+// lost: the next request tries again.
 //
-// What was carried stays charged here as well, so that outages that come and go
-// grant no more than one outage does.
-func (l *Limiter) carry(ctx context.Context, c *call) {
-	due, told := calls.Get().(*call), calls.Get().(*call)
+// The local store keeps these charges too. So outages that come and go grant no more than
+// one outage does.
+func (l *Limiter) reconcile(ctx context.Context, c *call) {
+	due, marks := calls.Get().(*call), calls.Get().(*call)
 	defer due.release()
-	defer told.release()
-	l.collect(ctx, due, told, c)
+	defer marks.release()
+	l.collectGrants(ctx, due, marks, c)
 	if len(due.checks) == 0 {
 		return
 	}
 	if err := l.store.Charge(ctx, due.checks, due.results); err != nil {
-		l.instead.Failed(err)
-		_ = l.instead.memory.Refund(ctx, told.checks, told.results) // it fails on no check that was charged before
+		l.shared.Failed(err)
+		_ = l.shared.local.Refund(ctx, marks.checks, marks.results) // can't fail: the same checks were charged before
 		return
 	}
-	for i, limit := range due.limits { // this charge may be the one that reaches a level
+	for i, limit := range due.limits { // this charge may reach a warning level
 		if check := &due.checks[i]; len(limit.warnAt) > 0 {
 			r := LimitResult{Rule: check.Rule, Result: due.results[i]}
 			l.warn(ctx, limit, check.Key, check.Cost, &r)
@@ -34,38 +34,38 @@ func (l *Limiter) carry(ctx context.Context, c *call) {
 	}
 }
 
-// collect finds what the stand-in granted the call's clients and the store does
-// not know yet, and notes it as told.
-func (l *Limiter) collect(ctx context.Context, due, told, c *call) {
-	memory := l.instead.memory
-	l.instead.carrying.Lock()
-	defer l.instead.carrying.Unlock()
+// collectGrants adds to due what the local store granted the call's keys and the store does not
+// know of, and marks it in the local store as known.
+func (l *Limiter) collectGrants(ctx context.Context, due, marks, c *call) {
+	local := l.shared.local
+	l.shared.reconciling.Lock()
+	defer l.shared.reconciling.Unlock()
 	for i, limit := range c.limits {
-		if limit.shadow || limit.outage != Local || !carries(c.checks[i].Rule) {
+		if limit.shadow || limit.outage != Local || !reconciles(c.checks[i].Rule) {
 			continue
 		}
 		rule, key := limit.localRule(c.checks[i].Rule), c.checks[i].Key
-		units := used(ctx, memory, rule, key)
+		units := used(ctx, local, rule, key)
 		if units == 0 {
 			continue
 		}
-		mark, err := carried(rule)
+		mark, err := markRule(rule)
 		if err != nil {
-			continue // never: but for the name it is a rule that there is
+			continue // can't happen: apart from its name the rule was valid before
 		}
-		if units -= used(ctx, memory, mark, key); units <= 0 {
+		if units -= used(ctx, local, mark, key); units <= 0 {
 			continue
 		}
 		due.add(limit, c.checks[i].Rule, key, units)
-		told.add(limit, mark, key, units)
+		marks.add(limit, mark, key, units)
 	}
-	_ = memory.Take(ctx, told.checks, told.results) // it fails on no check that the store was asked
+	_ = local.Take(ctx, marks.checks, marks.results) // can't fail: the store has answered the same checks
 }
 
-// carries reports whether the store is told of what was granted locally under r.
-// Slots are held by whoever granted them, until they are given back there. Of
-// operations that are charged once it is not known which the store has charged.
-func carries(r *Rule) bool { return r.Algorithm != store.Concurrency && r.Once == 0 }
+// reconciles reports whether the store is charged afterwards for local grants under r. Slots
+// are given back where they were granted. For operations that are charged once, it is
+// unknown whether the store has charged them already.
+func reconciles(r *Rule) bool { return r.Algorithm != store.Concurrency && r.Once == 0 }
 
 // used returns the units that count as used, rounded up.
 func used(ctx context.Context, memory *Memory, rule *Rule, key []byte) int64 {
@@ -76,12 +76,12 @@ func used(ctx context.Context, memory *Memory, rule *Rule, key []byte) int64 {
 	return rule.Burst - results[0].Remaining
 }
 
-// carried returns the rule under which the stand-in remembers what it has told
-// the store of r: both lose their units at the same pace, so their difference is
-// what is still to be told. No limit has its name.
-func carried(r *Rule) (*Rule, error) {
+// markRule returns the rule under which the local store counts what the store has been charged
+// of r's grants. Both lose their units at the same pace, so their difference is what the
+// store does not know of. The space in its name keeps it apart from every limit's name.
+func markRule(r *Rule) (*Rule, error) {
 	n := r.Numbers
 	n.Block = Block{}
-	twin, err := store.NewRule("carried: "+r.Name, n)
+	twin, err := store.NewRule("reconciled: "+r.Name, n)
 	return &twin, err
 }

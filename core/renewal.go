@@ -43,7 +43,7 @@ func (r *reservation) renew(i int) {
 	defer cancel()
 	err := r.store.Renew(ctx, checks, results)
 	if err != nil {
-		r.instead.Failed(err)
+		r.shared.Failed(err)
 	}
 	r.change(func() {
 		c.renewal.running = false

@@ -16,7 +16,7 @@ import (
 type reservation struct {
 	limiter *Limiter
 	store   Store        // which charged: the limiter's, or what stood in for it
-	instead *standIn     // of that store
+	shared  *shared      // of that store
 	outer   *reservation // of the limiter around this one, or nil
 	began   time.Time
 	delayed time.Duration // how long the request waited for its turn
@@ -68,7 +68,7 @@ func (l *limit) reserves() bool {
 }
 
 // reserve notes what a call charged that may still change.
-func (l *Limiter) reserve(ctx context.Context, d *Decision, c *call, store Store, instead *standIn) {
+func (l *Limiter) reserve(ctx context.Context, d *Decision, c *call, store Store, shared *shared) {
 	var charges []charge
 	for i := range c.results {
 		if !l.settles(c, i) {
@@ -85,7 +85,7 @@ func (l *Limiter) reserve(ctx context.Context, d *Decision, c *call, store Store
 	if len(charges) == 0 {
 		return
 	}
-	r := &reservation{limiter: l, store: store, instead: instead, began: time.Now(), charges: charges}
+	r := &reservation{limiter: l, store: store, shared: shared, began: time.Now(), charges: charges}
 	r.outer = reservationIn(ctx)
 	for i := range charges {
 		if charges[i].slots() {
@@ -193,7 +193,7 @@ func (r *reservation) change(how func()) {
 	r.telling = r.telling || start
 	r.mu.Unlock()
 	if start {
-		r.instead.settler.add(r)
+		r.shared.settler.add(r)
 	}
 }
 

@@ -113,7 +113,7 @@ func TestReserveIsCarried(t *testing.T) {
 	l := newLimiter(t, core.Config{Store: store, Limits: []core.Limit{everyone(100).FixedWindow().CostBy(costing).Reserve(0.5, keyfuncs.Methods("POST"))}})
 	l.Allow(post(90))
 	store.down.Store(false)
-	l.Allow(get(1))  // and carries what its class knows of
+	l.Allow(get(1))  // and charges the store with what its class knows of
 	l.Allow(post(1)) // and the rest
 	if d := l.Allow(post(0)); d.Results()[0].Remaining > 10 {
 		t.Errorf("%d of 100 remain after 90 were granted in an outage", d.Results()[0].Remaining)

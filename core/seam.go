@@ -9,7 +9,7 @@ import (
 func init() {
 	seam.Decide = (*Limiter).decideRequest
 	seam.Limits = func(l *Limiter) int { return len(l.limits) }
-	seam.InProcess = func(l *Limiter) bool { return l.instead.InProcess() }
+	seam.InProcess = func(l *Limiter) bool { return l.shared.InProcess() }
 	seam.Settles = func(l *Limiter) bool { return l.follows }
 	seam.Reserved = func(d *Decision) bool { return d.held != nil }
 	seam.ReadsOutcome = func(d *Decision) bool { return d.held != nil && d.limiter.readsOutcome }

@@ -113,7 +113,7 @@ func (r *reservation) call(how func(Store, context.Context, []Check, []Result) e
 	defer cancel()
 	err := how(r.store, ctx, c.checks, c.results)
 	if err != nil {
-		r.instead.Failed(err)
+		r.shared.Failed(err)
 	}
 	r.observe(c, sign, err)
 }
@@ -140,5 +140,5 @@ func (r *reservation) observe(c *call, sign int64, err error) {
 // after the server has: what a process takes with it stays charged.
 func (l *Limiter) Drain(ctx context.Context) error {
 	l.waitlist.expireAll()
-	return l.instead.settler.drain(ctx)
+	return l.shared.settler.drain(ctx)
 }

@@ -9,53 +9,54 @@ import (
 	"github.com/weblimit/weblimit/core/store"
 )
 
-// standIn is what decides during a store's outage, and what settles afterwards: one
-// for all limiters of the store, however they have wrapped it, or a limit that
-// several of them share would be granted by each.
-type standIn struct {
+// shared is what all limiters on one store share, however they have wrapped it. If each
+// limiter had a local store of its own, each would grant a limit that they share in an outage.
+type shared struct {
 	*store.Registry
 	settler settler
-	memory  *Memory
-	start   time.Time // when nanoseconds are counted from
+	local   *Memory   // decides while the store does not answer
+	start   time.Time // nanoseconds are counted from here
 
 	observing sync.Mutex
 	observers []Observer // that hear of the store's events. Guarded by observing.
 
-	// carrying is held while a client's use is taken from memory, so that two
-	// requests don't take the same.
-	carrying sync.Mutex
+	// reconciling is held while grants are read from local and marked as charged, so that
+	// two requests don't charge the store for the same grants.
+	reconciling sync.Mutex
 
-	// carryUntil is when nothing counts any more of what memory granted: nanoseconds
-	// on the monotonic clock, 0 if it granted nothing.
-	carryUntil atomic.Int64
+	// grantedUntil is when the last grant of local stops to count: nanoseconds on the monotonic
+	// clock, 0 if it granted nothing.
+	grantedUntil atomic.Int64
 }
 
-// standInKey is where a store's registry has its standIn.
-type standInKey struct{}
+// sharedKey is the key under which a store's registry has its shared.
+type sharedKey struct{}
 
-func standInFor(s Store) *standIn {
+// sharedBy returns what the limiters of a store share.
+func sharedBy(s Store) *shared {
 	registry := s.Registry()
-	return registry.Attach(standInKey{}, func() any {
-		return &standIn{Registry: registry, memory: memstore.New(), start: time.Now()}
-	}).(*standIn)
+	return registry.Attach(sharedKey{}, func() any {
+		return &shared{Registry: registry, local: memstore.New(), start: time.Now()}
+	}).(*shared)
 }
 
 // now returns nanoseconds on the monotonic clock since s was made, and never 0.
-func (s *standIn) now() int64 { return int64(time.Since(s.start)) + 1 }
+func (s *shared) now() int64 { return int64(time.Since(s.start)) + 1 }
 
-// granted notes that memory has charged something that counts for d.
-func (s *standIn) granted(d time.Duration) {
+// granted notes that local has granted something that counts for d.
+func (s *shared) granted(d time.Duration) {
 	until := s.now() + int64(d)
 	for {
-		last := s.carryUntil.Load()
-		if until <= last || s.carryUntil.CompareAndSwap(last, until) {
+		last := s.grantedUntil.Load()
+		if until <= last || s.grantedUntil.CompareAndSwap(last, until) {
 			return
 		}
 	}
 }
 
-// carries reports whether memory may still hold what the store should know.
-func (s *standIn) carries() bool {
-	until := s.carryUntil.Load()
+// hasGrants reports whether something that local granted may still count, and the store does
+// not know of it.
+func (s *shared) hasGrants() bool {
+	until := s.grantedUntil.Load()
 	return until != 0 && s.now() < until
 }
