@@ -10,7 +10,7 @@ import (
 // Answer is the script's answer to one check.
 type Answer string
 
-// Repeated is what Fits returns of a check whose operation was charged before.
+// Repeated is what Fits returns for a check whose operation was charged before.
 const Repeated = 2
 
 // tentativeBit flags an answer: not all of what was asked fits, and the key has a hold.
@@ -49,22 +49,22 @@ func Numbers(algorithm store.Algorithm) int {
 	return 2
 }
 
-// hasBoth reports whether the answer has two readings: before the check is charged, and
-// after. What is read in a log after a charge can't be told from what was before.
+// hasBoth reports whether the answer has two readings, before the check is charged and after:
+// the reading of a log after a charge can't be computed from the one before.
 func hasBoth(op Op, algorithm store.Algorithm) bool {
 	return op == Take && algorithm == store.SlidingLog
 }
 
-// After returns the answer with the reading after the check was charged, if the script
-// has told it; else it returns a.
+// After returns the answer with the reading after the check was charged, if the answer has
+// two; otherwise it returns a. Only Number may be called on the result.
 func (a Answer) After(op Op, algorithm store.Algorithm) Answer {
 	if hasBoth(op, algorithm) {
-		return a[7*Numbers(algorithm):] // the first byte is not the count any more
+		return a[7*Numbers(algorithm):] // the first byte is no longer the count
 	}
 	return a
 }
 
-// CheckLength reports an answer to the group that has not the length that it should have.
+// CheckLength returns an error if an answer to the group has the wrong length.
 func (g *Group) CheckLength(answer string) error {
 	if len(answer) != g.answer {
 		return fmt.Errorf("script replied %d bytes to %d checks", len(answer), len(g.Checks))
@@ -72,8 +72,8 @@ func (g *Group) CheckLength(answer string) error {
 	return nil
 }
 
-// Cut takes the answer to check i, one of g.Checks, from the beginning of what is left of
-// the answer to the group.
+// Cut splits what is left of the answer to the group into the answer to check i, the next of
+// g.Checks, and the rest.
 func (g *Group) Cut(left string, i int, checks []store.Check) (a Answer, rest string) {
 	algorithm := store.PenaltyRecord
 	switch {
@@ -97,7 +97,7 @@ const failedGroup = 255
 
 var errCutShort = errors.New("the script's reply is cut short")
 
-// ReadReply begins to read a reply.
+// ReadReply reads the beginning of a reply.
 func ReadReply(reply string) (Reply, error) {
 	if len(reply) < 7 {
 		return Reply{}, errCutShort
@@ -105,8 +105,8 @@ func ReadReply(reply string) (Reply, error) {
 	return Reply{Now: get7(reply), rest: reply[7:]}, nil
 }
 
-// Next returns the answer to the next group, or the text of the error for which the group
-// was not decided. The answer shares the reply's memory.
+// Next returns the answer to the next group, or the text of the error because of which the
+// group was not decided. The answer shares the reply's memory.
 func (r *Reply) Next(g *Group) (answer, failure string, err error) {
 	n := g.answer
 	failed := len(r.rest) >= 3 && r.rest[0] == failedGroup

@@ -8,19 +8,19 @@ import (
 	"github.com/weblimit/weblimit/core/store"
 )
 
-// maxCost is what the script takes for any larger cost: no limit holds as much,
-// and no product of it is too large to compare.
+// maxCost stands for any larger cost: no limit has room for it, and all that the script
+// computes with it stays exact.
 const maxCost = 1 << 52
 
-// appendCheck writes a check as the script reads it: see lua/header.lua. The
-// number of its operation's mark is 0 if it has none. Calendar windows are those of now.
+// appendCheck writes a check as lua/header.lua describes it. mark is the number of its
+// mark's key, or 0. now decides which calendar windows are sent.
 func appendCheck(dst []byte, op Op, check *store.Check, charged int64, mark int, now int64) []byte {
 	ints, cost := check.Rule.Integers(), min(check.Cost, maxCost)
 	if check.Rule.Algorithm == store.TokenBucket {
-		if op <= Peek && cost > check.Rule.Burst { // its queue may hold as much
+		if op <= Peek && cost > check.Rule.Burst { // never fits, even if the queue has room for it
 			cost = maxCost
 		}
-		// In debt; beyond twice the capacity any is as good.
+		// In debt. Any cost above twice the capacity has the same effect.
 		cost = min(cost, 2*(ints.Whole/ints.Unit+1)) * ints.Unit
 	}
 	tick, per, offset := ints.Tick, ints.Unit, int64(0)
@@ -63,8 +63,11 @@ func appendCheck(dst []byte, op Op, check *store.Check, charged int64, mark int,
 	return dst
 }
 
-// appendHead writes what the rule's records begin with, behind its length: the
-// limit, and what must be known of its numbers to read the record under others.
+// The head of a record has four bits for the algorithm: this does not compile if one is above 15.
+const _ = uint(15 - store.LastAlgorithm)
+
+// appendHead writes the length of the head of the rule's records, and the head: the limit,
+// and those of its numbers that are needed to read a record after they have changed.
 func appendHead(dst []byte, rule *store.Rule, ints store.Integers) []byte {
 	tick := byte(0)
 	switch ints.Tick {
@@ -92,7 +95,7 @@ func appendHead(dst []byte, rule *store.Rule, ints store.Integers) []byte {
 	return dst
 }
 
-// fieldFor returns the length of the field that holds numbers up to n.
+// fieldFor returns the length of a field for numbers up to n: 1, 2, 4 or 7 bytes.
 func fieldFor(n int64) int {
 	switch length := bytesOf(n); {
 	case length <= 2:
@@ -103,10 +106,10 @@ func fieldFor(n int64) int {
 	return 7
 }
 
-// bytesOf returns how many bytes n > 0 takes.
+// bytesOf returns how many bytes a positive number takes.
 func bytesOf(n int64) int { return (bits.Len64(uint64(n)) + 7) / 8 }
 
-// appendInt writes n little-endian in so many bytes.
+// appendInt writes n in length bytes, little-endian.
 func appendInt(dst []byte, n int64, length int) []byte {
 	for range length {
 		dst = append(dst, byte(n))
@@ -115,8 +118,8 @@ func appendInt(dst []byte, n int64, length int) []byte {
 	return dst
 }
 
-// appendNumber writes n as Lua has it: reading doubles costs the script half of
-// what integers do. All are below 2^53.
+// appendNumber writes n as a double, which the script reads in half the time that an
+// integer takes. n is below 2^53.
 func appendNumber(dst []byte, n int64) []byte {
 	return binary.LittleEndian.AppendUint64(dst, math.Float64bits(float64(n)))
 }

@@ -7,23 +7,23 @@ import (
 	"github.com/weblimit/weblimit/core/store"
 )
 
-// Group builds what one request asks of keys that are decided together: its checks, in
-// the order in which the script reads them, and the keys.
+// Group builds what one request asks of the keys of one hash slot: its checks, in the order
+// in which the script reads them, and the keys.
 //
-// Begin it, add what it asks, marks first, and seal it. From then on it holds nothing of
-// the request, and may be read concurrently.
+// Begin it, add marks, then checks and penalties, then holds, and seal it. A sealed group
+// refers to nothing of the request, and may be read concurrently.
 type Group struct {
 	Op     Op
 	Clock  int64 // microseconds since the epoch by the process's clock, for calendar windows
-	Checks []int // which of the request's checks are asked, in the script's order; ^i for the penalty of i; [Hold]
+	Checks []int // the request's checks in the script's order: i, ^i for the penalty of i, or Hold
 
-	places []place // of each of Checks in data
-	data   []byte  // what is asked, then the keys
-	asked  int     // how much of data is what is asked
-	ends   []int   // where each key ends in data
-	answer int     // the length of the script's answer
-	tags   [][]byte
-	marks  []mark
+	places []place  // where each of Checks stands in data
+	data   []byte   // what is asked, then the keys
+	asked  int      // how much of data is what is asked
+	ends   []int    // where each key ends in data
+	answer int      // the length of the script's answer, in bytes
+	tags   [][]byte // client keys, until Seal
+	marks  []mark   // until Seal
 }
 
 // place is where a check stands in a group.
@@ -39,7 +39,7 @@ const (
 	keysAt   = 2
 )
 
-// Begin makes the group an empty one.
+// Begin empties the group and sets its operation.
 func (g *Group) Begin(op Op) {
 	g.Forget()
 	g.Op, g.Clock, g.asked, g.answer = op, 0, 0, 0
@@ -47,22 +47,22 @@ func (g *Group) Begin(op Op) {
 	g.data = append(g.data[:0], byte(op), 0, 0)
 }
 
-// Forget drops what belongs to the request.
+// Forget drops references to the request.
 func (g *Group) Forget() {
 	clear(g.tags)
 	clear(g.marks)
 	g.tags, g.marks = g.tags[:0], g.marks[:0]
 }
 
-// Add adds check number index of the request; charged is when it was charged, for a
-// refund or renewal. Its mark, if it can have one, has been added before.
+// Add adds check number index of the request, after its mark if it has one. In a refund or
+// renewal, charged is when the check was charged.
 func (g *Group) Add(index int, check *store.Check, charged int64) {
 	p, n := g.next(check.Key, check.Rule.ID())
 	g.data = appendCheck(g.data, g.Op, check, charged, g.markOf(index), g.Clock)
 	g.insert(p, n, index, check.Rule.Algorithm)
 }
 
-// AddKeys adds the keys of checks to a group that asks for nothing but holds.
+// AddKeys adds the keys of checks without the checks, for AddHolds.
 func (g *Group) AddKeys(checks []store.Check) {
 	for i := range checks {
 		if !slices.ContainsFunc(g.tags, func(tag []byte) bool { return bytes.Equal(tag, checks[i].Key) }) {
@@ -71,8 +71,9 @@ func (g *Group) AddKeys(checks []store.Check) {
 	}
 }
 
-// next returns the place of a check that is written to the end of data next, and which
-// of the places that is: key by key, and of a key in the order of the records in its value.
+// next returns a place at the end of data for a check that is about to be written, and its
+// index among places: they are ordered by key, and within a key by limit, like the records
+// of its value.
 func (g *Group) next(tag []byte, limit uint32) (p place, n int) {
 	key := slices.IndexFunc(g.tags, func(known []byte) bool { return bytes.Equal(known, tag) })
 	if key < 0 {
@@ -91,14 +92,14 @@ func (g *Group) next(tag []byte, limit uint32) (p place, n int) {
 	return place{key: key, limit: limit, at: len(g.data)}, n
 }
 
-// insert moves what was written to the end of data to its place.
+// insert moves the check that was written at p, the end of data, to index n of places.
 func (g *Group) insert(p place, n, index int, algorithm store.Algorithm) {
 	end := p.at
 	switch {
 	case n == len(g.places):
 	case g.places[n].key == p.key:
 		p.at = g.places[n].at
-	default: // the last of its key, before the number of the next one's checks
+	default: // the last check of its key: it goes before the count of the next key's checks
 		p.at = g.places[n].at - 1
 	}
 	if p.at < end {
@@ -116,14 +117,14 @@ func (g *Group) insert(p place, n, index int, algorithm store.Algorithm) {
 	g.answer += answerLength(g.Op, algorithm)
 }
 
-// rotate brings the last n bytes to the front.
+// rotate moves the last n bytes to the front.
 func rotate(b []byte, n int) {
 	slices.Reverse(b)
 	slices.Reverse(b[:n])
 	slices.Reverse(b[n:])
 }
 
-// Seal adds the keys.
+// Seal adds the Redis keys.
 func (g *Group) Seal(prefix string) {
 	g.asked = len(g.data)
 	for i := range g.marks {
@@ -137,7 +138,7 @@ func (g *Group) Seal(prefix string) {
 	g.Forget()
 }
 
-// SealWith adds a Redis key in place of the one key that the group has.
+// SealWith seals a group of one client key with another Redis key in its place.
 func (g *Group) SealWith(key string) {
 	g.asked = len(g.data)
 	g.data = append(g.data, key...)
@@ -145,10 +146,10 @@ func (g *Group) SealWith(key string) {
 	g.Forget()
 }
 
-// Bytes returns all of a sealed group. Groups that ask the same of the same keys are equal.
+// Bytes returns all of a sealed group. It is equal for groups that ask the same of the same keys.
 func (g *Group) Bytes() []byte { return g.data }
 
-// Ask returns what a sealed group asks, as the script reads it.
+// Ask returns what a sealed group asks, without its keys.
 func (g *Group) Ask() []byte { return g.data[:g.asked] }
 
 // Keys returns the number of keys of a sealed group.

@@ -9,8 +9,8 @@ import (
 	"github.com/weblimit/weblimit/core/store"
 )
 
-// AppendKey writes the Redis key that holds all limits of a client key. The
-// braces make the client key its hash tag; it holds none itself.
+// AppendKey writes the Redis key that holds all limits of a client key. The braces make the
+// client key its hash tag; client keys contain no braces.
 func AppendKey(dst []byte, prefix string, tag []byte) []byte {
 	dst = append(dst, prefix...)
 	dst = append(dst, '{')
@@ -18,12 +18,12 @@ func AppendKey(dst []byte, prefix string, tag []byte) []byte {
 	return append(dst, '}')
 }
 
-// markHash is how many bytes of a hash are in the key of a mark: 128 bits, so that
-// nobody finds two operations of one key by trying.
+// markHash is how many bytes of the hash are in the key of a mark. With 128 bits nobody finds
+// two operations with the same key by trying.
 const markHash = 16
 
-// AppendMarkKey writes the Redis key of a mark: the client's, and a hash of the limit
-// and of the operation's key, which a client chooses.
+// AppendMarkKey writes the Redis key of a mark: the key of its client, and a hash of the limit
+// and of the operation's key, which the client chooses.
 func AppendMarkKey(dst []byte, prefix string, check *store.Check) []byte {
 	var few [256]byte
 	hash := sha256.Sum256(append(binary.LittleEndian.AppendUint32(few[:0], check.Rule.ID()), check.Once...))

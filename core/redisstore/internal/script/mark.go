@@ -7,15 +7,15 @@ import (
 	"github.com/weblimit/weblimit/core/store"
 )
 
-// mark is what the script leaves of an operation that is charged once, of a check with
-// Once. It is a Redis key of its own, since it ends at another time than the limits do,
-// in the hash slot of the client's key. The script decides it before the check.
+// mark is the record of an operation that is charged once, for a check with Once. It has a
+// Redis key of its own, in the hash slot of the client's key, because it expires at another
+// time than the limits do. The script decides it before the check.
 type mark struct {
 	check int // of the request's checks
 	of    *store.Check
 }
 
-// markWidth is the length of a mark's state: when the operation was charged, and repeats.
+// markWidth is the length of a mark's state: when the operation was charged, and its repeats.
 const markWidth = 7 + 2
 
 // AddMark adds the mark of check number index of the request. All marks come before all

@@ -10,12 +10,12 @@ import (
 // hasPenalties is added to the operation of a group in which penalties guard checks.
 const hasPenalties = 1 << 7
 
-// GuardChecks has the script heed the penalties of a take or peek: what they block does
-// not fit, and what does not fit counts towards them.
+// GuardChecks makes the penalties of a take or peek count: a check that is blocked does not
+// fit, and a check that does not fit is counted by its penalty.
 func (g *Group) GuardChecks() { g.data[0] = byte(g.Op) | hasPenalties }
 
-// AddPenalty adds the penalty of check number index of the request, whose first block
-// lasts so long. Among the checks of the group it is ^index.
+// AddPenalty adds the penalty of check number index of the request; its first block lasts as
+// given. In Checks it is ^index.
 func (g *Group) AddPenalty(index int, check *store.Check, lasts time.Duration) {
 	p, n := g.next(check.Key, check.Rule.PenaltyID())
 	g.data = appendPenalty(g.data, check, lasts)

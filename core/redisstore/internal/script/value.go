@@ -13,8 +13,8 @@ type Block struct {
 	Level int64  // how many blocks there were in a row
 }
 
-// BlocksIn returns the blocks of a value that are in force. The value is laid out as
-// lua/header.lua says; one that is not holds none.
+// BlocksIn returns the blocks in a value that are in force. A value that is not laid out as
+// lua/header.lua says has none.
 func BlocksIn(value string, now int64) (blocks []Block) {
 	if value == "" || value[0] != valueVersion {
 		return nil

@@ -31,3 +31,14 @@ func TestBlocksInAValue(t *testing.T) {
 		}
 	}
 }
+
+// Anything may be stored under the prefix, and a listing must not panic over it.
+func FuzzBlocksIn(f *testing.F) {
+	f.Add("\x01\x03\x00\x00\x00\x60\x00")
+	f.Add("\x01\x02\x00\x00\x00\x40\x10\x05\x09\x00\x00\x00\x00\x00\x00\xff\xff\xff\xff")
+	f.Fuzz(func(t *testing.T, value string) {
+		if n := len(BlocksIn(value, 0)); n > len(value)/(recordHead+penaltyState) {
+			t.Errorf("%d blocks in %d bytes", n, len(value))
+		}
+	})
+}
