@@ -15,8 +15,8 @@ package redisstore
 //	inFlight  abandoned  the owner                 CAS             its deadline is over
 //	done      idle       the owner                 store           the job is sent again or released
 //	leading   idle       the owner                 store           the same, after it has run the batch
-//	inFlight  idle       the owner                 store           the same, if the owner ran the batch
-//	                                                               because it found a place free
+//	inFlight  idle       the owner                 store           the same, if the owner found a place
+//	                                                               free and the batch was its own to run
 //
 // Invariants:
 //
@@ -27,6 +27,7 @@ package redisstore
 //   - A job that is abandoned stays so, and is never used again. Whoever holds it may
 //     still read it, and drops it.
 //   - An owner that runs a batch does not wait, so its own job is not signalled.
+//   - The job of a probe stays idle, since one goroutine does everything with it.
 
 // jobState is a state of the table above.
 type jobState int32
