@@ -4,19 +4,19 @@ package redisstore
 // any moment, and the one that holds the job in a queue or batch. The state says
 // whose turn it is. All transitions are in this file:
 //
-//	from      to         who                       how             when
-//	idle      queued     the owner                 node.mu held    all places of the node are taken
-//	idle      inFlight   the owner                 node.mu held    a place is free; the job is in a batch
-//	queued    inFlight   who takes the next batch  CAS, node.mu    a place has become free
-//	queued    done       who opens the breaker     CAS, signals    the node is not asked any more
-//	queued    abandoned  the owner                 CAS             its deadline is over
-//	inFlight  leading    who holds the batch       CAS, signals    the owner is to run the batch
-//	inFlight  done       who runs the batch        CAS, signals    there is an answer, or an error
-//	inFlight  abandoned  the owner                 CAS             its deadline is over
-//	done      idle       the owner                 store           the job is sent again or released
-//	leading   idle       the owner                 store           the same, after it has run the batch
-//	inFlight  idle       the owner                 store           the same, if the owner found a place
-//	                                                               free and the batch was its own to run
+//	from      to         by the goroutine that  how           when
+//	idle      queued     owns it                node.mu held  all places of the node are taken
+//	idle      inFlight   owns it                node.mu held  a place is free; the job is in a batch
+//	queued    inFlight   takes the next batch   CAS, node.mu  a place has become free
+//	queued    done       opens the breaker      CAS, signals  the node is not asked any more
+//	queued    abandoned  owns it                CAS           its deadline is over
+//	inFlight  leading    holds the batch        CAS, signals  the owner is to run the batch
+//	inFlight  done       runs the batch         CAS, signals  there is an answer, or an error
+//	inFlight  abandoned  owns it                CAS           its deadline is over
+//	done      idle       owns it                store         the job is sent again or released
+//	leading   idle       owns it                store         the same, after its batch has run
+//	inFlight  idle       owns it                store         the same, if the owner found a place
+//	                                                          free and the batch was its own to run
 //
 // Invariants:
 //
