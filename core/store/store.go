@@ -130,7 +130,7 @@ type Result struct {
 	At int64
 }
 
-// Reading is the state of a bucket in the integers of its rule's [Integers]. [Rule.Result]
+// Reading is the state of a bucket in the units of its rule's [Integers]. [Rule.Result]
 // makes the answer of it, so that stores which count on their server need not. Numbers
 // holds:
 //
