@@ -14,9 +14,9 @@ import (
 	"github.com/weblimit/weblimit/keyfuncs"
 )
 
-// Advice is a kind of misconfiguration that a limiter notices and logs: one line
-// per process and kind, and of AdviceRoute one per limit, with a stable code and a
-// link to docs/advice.md. Config.Silence switches kinds off.
+// Advice is a kind of likely misconfiguration that a limiter notices and logs. It logs one line
+// per process and kind, for AdviceRoute one per limit, with a stable code and a link to
+// docs/advice.md. Config.Silence switches kinds off.
 type Advice string
 
 // The kinds of advice.
@@ -35,7 +35,7 @@ const (
 	forwardedHeaders        = "X-Forwarded-For Forwarded X-Real-Ip Cf-Connecting-Ip True-Client-Ip"
 )
 
-// given remembers, for the whole process, which advice was logged.
+// given holds the kinds of advice that this process has logged.
 var given sync.Map // of Advice
 
 // advisor gives the advice of one limiter.
@@ -45,11 +45,11 @@ type advisor struct {
 	looks    atomic.Int64 // requests looked at so far
 	inspects atomic.Bool  // the store has been looked at
 
-	// Whether a limit is by the peer's address, or by the framework's opinion.
+	// Whether a key reads the peer's address, or the client address of the framework.
 	readsPeer, readsFramework bool
 
-	byRoute []*limit    // whose keys have the route
-	bypass  atomic.Bool // advice was given that a bypass needs the route
+	byRoute []*limit    // limits whose keys contain the route
+	bypass  atomic.Bool // AdviceRoute was logged for a bypass
 }
 
 func newAdvisor(logger *slog.Logger, silence []Advice) *advisor {
@@ -76,8 +76,8 @@ func (a *advisor) log(kind Advice, problem string) {
 		slog.String("code", string(kind)), slog.String("see", adviceLink+strings.ToLower(string(kind))))
 }
 
-// builtWhileServing looks for a server's frames below New. A limiter that each
-// request builds anew limits nobody.
+// builtWhileServing looks for a server's frames below New. A limiter that is built anew for each
+// request limits nobody.
 func (a *advisor) builtWhileServing() {
 	var callers [64]uintptr
 	frames := runtime.CallersFrames(callers[:runtime.Callers(3, callers[:])])
@@ -94,7 +94,7 @@ func (a *advisor) builtWhileServing() {
 	}
 }
 
-// look looks at one of the first requests of a limiter for what only requests
+// look examines one of the first requests of a limiter for misconfigurations that only requests
 // show. The limiter stops calling it after adviceLooks.
 func (a *advisor) look(l *Limiter, r keyfuncs.Request) {
 	first := a.looks.Add(1) == 1
@@ -122,9 +122,9 @@ func (a *advisor) look(l *Limiter, r keyfuncs.Request) {
 	}
 }
 
-// unrouted advises, unless advised says that it has, that a limit or a bypass needs
-// the route, which is not known where the limiter stands. The request may say how to
-// place the limiter, and "" while it can't tell whether anything is wrong.
+// unrouted logs that a limit or a bypass needs the route, which is unknown at the limiter's
+// place, unless advised says that this was logged. The request may know where the limiter
+// belongs; it says "" while it can't tell whether anything is wrong.
 func (a *advisor) unrouted(advised *atomic.Bool, r keyfuncs.Request, whose, what, so string) {
 	if advised.Load() || slices.Contains(a.silenced, AdviceRoute) {
 		return
@@ -146,7 +146,7 @@ func (l *limit) unrouted(r keyfuncs.Request, what, so string) {
 	}
 }
 
-// inspectStore has the store look at how its server is set up, once.
+// inspectStore has the store check how its server is set up, once.
 func (l *Limiter) inspectStore() {
 	if l.advisor.inspects.Load() || l.advisor.inspects.Swap(true) { // a swap writes, even if it changes nothing
 		return

@@ -12,15 +12,15 @@ import (
 	"github.com/weblimit/weblimit/keyfuncs"
 )
 
-// Blocks yields the clients that the limiter's limits block, in no order, one
-// for each limit and key. What begins or ends meanwhile may be among them or
-// not. It is for an admin's page or a command, and not for requests: a store in
-// Redis is searched through, some hundred keys at a time, without holding it up.
-// A store in memory lists 16,384 at most: see memstore.Store.Blocks.
+// Blocks yields the clients that the limiter's limits block, in no order, one for each limit and
+// key. Blocks that begin or end meanwhile may be missing or included. It is for an admin page or
+// a command, not for requests: it scans a store in Redis, some hundred keys at a time,
+// without holding up other calls. A store in memory lists at most 16,384: see
+// memstore.Store.Blocks.
 //
-// An error is yielded where a part of the store, such as a node of a Cluster,
-// can't be read; the iteration goes on with the others. ctx ends it. What is
-// blocked in this process during an outage of the store is not listed.
+// If a part of the store can't be read, such as a node of a Cluster, an error is yielded and the
+// iteration goes on with the other parts. It ends with ctx. Blocks that began in this process
+// during an outage of the store are not listed.
 func (l *Limiter) Blocks(ctx context.Context) iter.Seq2[Blocked, error] {
 	var rules []*Rule
 	for i := range l.limits {
@@ -34,11 +34,10 @@ func (l *Limiter) Blocks(ctx context.Context) iter.Seq2[Blocked, error] {
 	return l.store.Blocks(ctx, rules)
 }
 
-// Block blocks key under the limit of that name from now on for d, in the place
-// of a block that holds: shorter or longer. The limit must have a
-// [Limit.Penalty], whose Max does not bound d: at most 10 years. Strikes start at
-// 0, and the next block is not longer for it. key is as for [Limiter.AllowKey], or
-// one that is listed.
+// Block blocks key for d from now on, under the limit with that name. It replaces a block in
+// force, which may end sooner or later. The limit must have a [Limit.Penalty]. d is at most 10 years
+// and may exceed the penalty's Max. Strikes start at 0 again, and this block does not
+// make the next one longer. key is as for [Limiter.AllowKey], or one that Blocks yielded.
 func (l *Limiter) Block(ctx context.Context, limit, key string, d time.Duration) error {
 	if err := store.ValidBlockTime(d.Truncate(time.Microsecond)); err != nil {
 		return fmt.Errorf("weblimit: limit %q: %s", limit, unprefixed(err))
@@ -58,12 +57,12 @@ func (l *Limiter) Block(ctx context.Context, limit, key string, d time.Duration)
 	return fmt.Errorf("weblimit: the limiter has no limit %q", limit)
 }
 
-// Unblock lifts the blocks of key under all limits of the limiter, at once and
-// for all processes, and forgives it: strikes and former blocks are forgotten.
-// What the key has used stays used; [Limiter.Reset] forgets that, too. A key that
-// is not blocked is no error. key is as for [Limiter.AllowKey], or one that is
-// listed. Blocks of other processes that decide by themselves, in an outage of the
-// store, stay, and so do those of Config.Fallback.
+// Unblock ends the blocks of key under all limits of the limiter, at once and for all processes,
+// and forgets its strikes and former blocks. What the key has used stays used;
+// [Limiter.Reset] forgets that, too. It is no error if the key is not blocked. key is as for
+// [Limiter.AllowKey], or one that Blocks yielded. Blocks that other processes have made by
+// themselves during an outage of the store stay, and so do those in the store of
+// Config.Fallback.
 func (l *Limiter) Unblock(ctx context.Context, key string) error {
 	var checks []Check
 	encoded := blockKey(key)
@@ -80,8 +79,8 @@ func (l *Limiter) Unblock(ctx context.Context, key string) error {
 	return errors.Join(l.shared.local.Unblock(ctx, checks), l.store.Unblock(ctx, checks))
 }
 
-// blockKey returns the store's key for one that an admin names or was shown. What
-// [Blocked] shows of keys that are hashed would not stay as it is.
+// blockKey returns the store's key for a key that an admin gives. Keys that are hashed are left as
+// [Blocked] shows them: AppendKey would hash them again.
 func blockKey(key string) []byte {
 	hashed := keyfuncs.AppendKey(nil, "") // "key#" and a hash
 	if len(key) == len(hashed) && strings.HasPrefix(key, string(hashed[:4])) {

@@ -13,7 +13,7 @@ type call struct {
 	limits  []*limit
 	checks  []Check
 	results []Result
-	onTrial bool // a limit in shadow mode would have denied the request for its key
+	onTrial bool // a limit in shadow mode would have denied the request for its ambiguous key
 
 	outage    *call         // what was decided without the store, or nil
 	checkTime time.Duration // how long stores took; measured for observers only
@@ -28,7 +28,7 @@ func (c *call) add(l *limit, rule *Rule, key []byte, cost int64) {
 	c.results = append(c.results, Result{})
 }
 
-// release returns c for reuse, and with it no key longer than keys usually are.
+// release returns c to the pool. Room that long keys have taken is not kept.
 func (c *call) release() {
 	if cap(c.keys) > 4096 {
 		c.keys = nil
@@ -43,9 +43,8 @@ func (c *call) release() {
 	calls.Put(c)
 }
 
-// reset forgets the checks, and keeps the keys. What the first of them points to
-// is left for the next call to replace, since most calls have no other: clearing
-// it would take longer than the check took to write.
+// reset forgets the checks and keeps the keys. The first check is not cleared, since most calls
+// have no other and the next call overwrites it: clearing takes longer than writing it.
 func (c *call) reset() {
 	if len(c.checks) > 1 {
 		clear(c.checks[1:])
@@ -55,7 +54,7 @@ func (c *call) reset() {
 }
 
 // withoutStore returns the working memory of a decision without the store, in an outage. It is
-// kept with c, for observers, and empty even if c is decided again.
+// released with c, so that observers can read it, and empty each time.
 func (c *call) withoutStore() *call {
 	if c.outage == nil {
 		c.outage = calls.Get().(*call)
@@ -90,10 +89,10 @@ func (c *call) enforced(limit *limit, reason Reason) Reason {
 	return reason
 }
 
-// ask appends whom the limit asks of a request to keys, and returns what. There
-// is no rule if the limit does not apply, or if there is a reason to deny the
-// request without asking the store; else that is ReasonUndecided. ReasonAmbiguousKey is
-// given in shadow mode, too.
+// ask appends the key of a request under the limit to keys, and returns the rule and the cost to
+// check. rule is nil if the limit does not apply, or if there is a reason to deny the request
+// without asking the store, which is ReasonUndecided otherwise. ReasonAmbiguousKey is returned
+// in shadow mode, too.
 func (l *limit) ask(keys []byte, r keyfuncs.Request) (_ []byte, rule *Rule, cost int64, _ Reason) {
 	for i := range l.when {
 		switch l.when[i].Ask(r) {
@@ -147,8 +146,8 @@ func (l *limit) ask(keys []byte, r keyfuncs.Request) (_ []byte, rule *Rule, cost
 	return keys, rule, cost, ReasonUndecided
 }
 
-// repeated names what the request has several of where its key, or its operation's,
-// should be one.
+// repeated names the part of the request that is there several times, where the key of the
+// limit or of its operation needs one.
 func (l *limit) repeated(r keyfuncs.Request) string {
 	if what := l.key.Repeated(r); what != "" {
 		return what
@@ -156,6 +155,6 @@ func (l *limit) repeated(r keyfuncs.Request) string {
 	return l.once.Repeated(r)
 }
 
-// missingKey is the bucket of requests that lack the key. No key function makes
-// such a key, nor does AllowKey: theirs are printable.
+// missingKey is the key of the bucket that requests without a key share. No key function makes
+// it, and neither does AllowKey: their keys are printable.
 const missingKey = "missing\x00"

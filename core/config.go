@@ -13,72 +13,66 @@ import (
 
 // Config sets up a [Limiter].
 type Config struct {
-	// Store is where the limits' state lives. Required.
+	// Store holds the state of the limits. Required.
 	Store Store
 
-	// Limits are decided together for each request: all are charged, or none
-	// is. At least one, each with a name of its own.
+	// Limits are decided together for each request: either all are charged, or none is. At
+	// least one is required, and each needs a different name.
 	Limits []Limit
 
-	// Bypass lets requests through for which any of the conditions holds: health
-	// checks, trusted tokens, networks of one's own. They touch no store and are
-	// not counted. A condition whose answer is not known exempts nothing. CORS
-	// preflights count like other requests, unless a CORS middleware in front of
-	// the limiter answers them; see [keyfuncs.Preflight]. Defaults to none.
+	// Bypass lets requests through for which at least one of the conditions holds, such as
+	// health checks, trusted tokens and internal networks. They are not counted and take no
+	// round trip to the store. A condition whose answer is unknown lets nothing through. CORS
+	// preflights are counted like other requests, unless a CORS middleware in front of the
+	// limiter answers them; see [keyfuncs.Preflight]. Defaults to none.
 	Bypass []keyfuncs.Condition
 
-	// Timeout is how long the store may take. A store that takes longer counts
-	// as an outage; a client that hangs up does not. At least 1ms. Defaults to
-	// 100ms.
+	// Timeout is how long the store may take to decide, at least 1ms. A store that takes
+	// longer is out; a client that hangs up makes no difference. Defaults to 100ms.
 	Timeout time.Duration
 
-	// Replicas is how many processes share the store: during an outage each
-	// grants that part of a limit whose policy is Local. A server that starts further
-	// processes, as Fiber does with Prefork, counts with all of them. Defaults to 1.
+	// Replicas is how many processes share the store. During an outage each of them grants
+	// its share of a limit whose policy is Local. Include the processes that a server starts, as
+	// Fiber does with Prefork. Defaults to 1.
 	Replicas int
 
-	// Fallback is what decides limits whose outage policy is Local while the
-	// store does not answer. Defaults to the limits themselves, in this process,
-	// divided by Replicas.
+	// Fallback decides while the store does not answer, for limits whose outage policy is
+	// Local. Defaults to the limits themselves, in this process, divided by Replicas.
 	Fallback Fallback
 
-	// MaxWaiting bounds how many requests wait for their turn at a time, under
-	// limits that let them ([Limit.Wait]). Beyond it they are denied at once.
-	// Defaults to 1024.
+	// MaxWaiting bounds how many requests wait for their turn at a time, under limits with
+	// [Limit.Wait]. Further ones are denied at once. Defaults to 1024.
 	MaxWaiting int64
 
-	// MaxWaitingPerKey bounds how many of them one key has under one limit, so that
-	// one client can't take all places. Defaults to as many as there are free
-	// places: one key that wants all gets half of them, two get a third each, and
-	// one more always finds a place.
+	// MaxWaitingPerKey bounds how many of them have the same key under one limit, so that one
+	// client can't take all places. Defaults to the number of free places: one greedy key gets
+	// half of all places, two get a third each, and another key always finds a place.
 	MaxWaitingPerKey int64
 
-	// Headers are the dialects in which clients are told of their limits.
-	// Defaults to Draft11.
+	// Headers are the dialects of the rate limit headers. Defaults to Draft11.
 	Headers Headers
 
-	// HeadersWhen says which responses have them. Defaults to Always.
+	// HeadersWhen says which responses have these headers. Defaults to Always.
 	HeadersWhen HeadersWhen
 
-	// Details are the texts of denials by language tag, such as "de" or "pt-BR":
-	// the one that suits Accept-Language best becomes the detail of the body. A
-	// function gets the denial and returns plain text. Defaults to English.
+	// Details are texts of denials by language tag, such as "de" or "pt-BR". The one that
+	// suits Accept-Language best becomes the detail of the body. Each function gets the denial
+	// and returns plain text. Defaults to English.
 	Details map[string]func(Decision) string
 
-	// OnWarning gets an event when a client reaches a level of [Limit.WarnAt],
-	// once per key, level and window, of fixed and calendar windows over all
-	// processes, of others in each. Calendar windows without WarnAt have levels of
-	// 0.8, 0.9 and 1 then: the usage mails that such quotas need. It runs within the request, maybe many
+	// OnWarning is called when a client reaches a level of [Limit.WarnAt]: once per key,
+	// level and window. For fixed and calendar windows that is once over all processes, for
+	// others once in each process. If it is set, calendar windows without WarnAt have levels of
+	// 0.8, 0.9 and 1, as the usage mails of such quotas need. It runs within the request, several
 	// at once, and must not block. Defaults to none.
 	OnWarning func(context.Context, Warning)
 
-	// Observe hears of every decision, of what is settled later, and of the store's events:
-	// for metrics, traces and bills. Without one nothing is measured, and decisions
-	// cost nothing more. Defaults to none.
+	// Observe hears of every decision, of what is settled later, and of the store's events,
+	// for metrics, traces and bills. Without an observer nothing is measured. Defaults to none.
 	Observe Observer
 
-	// Logger gets advice on what looks misconfigured, once per process and kind.
-	// Defaults to slog.Default().
+	// Logger gets advice about likely misconfigurations, once per process and kind. Defaults to
+	// slog.Default().
 	Logger *slog.Logger
 
 	// Silence switches off advice of these kinds. Defaults to none.

@@ -7,13 +7,13 @@ import (
 	"github.com/weblimit/weblimit/keyfuncs"
 )
 
-// Allow decides a request: whether it may go on, and what to tell the client.
-// Each limit that applies charges the bucket of its key with its cost; a request
-// that any limit denies is charged by none.
+// Allow decides whether a request may go on, and what to tell the client. Each limit that
+// applies charges the bucket of its key with its cost. A request that one limit denies is
+// charged by none.
 //
-// It takes one round trip to the store, bounded by Config.Timeout and not by the
-// request's context: a client that hangs up is charged all the same. A bypassed
-// request, or one that no limit applies to, takes none.
+// Allow takes one round trip to the store, bounded by Config.Timeout and not by the request's
+// context: a client that hangs up is charged, too. A bypassed request, or one that no limit
+// applies to, takes no round trip.
 func (l *Limiter) Allow(r keyfuncs.Request) Decision {
 	var d Decision
 	l.decideRequest("", r, &d, nil)
@@ -69,11 +69,11 @@ func (l *Limiter) decideLimits(c *call, r keyfuncs.Request, d *Decision) {
 	l.decide(r.Context(), c, subject{request: r}, d)
 }
 
-// AllowKey decides all limits for one key, whatever their key functions, costs,
-// conditions and tiers: for jobs, consumers and other code that has no HTTP
-// request. The key is as [keyfuncs.Encode] writes it, "user:42" for what
-// keyfuncs.User makes of user 42; any other string is fine too. A cost of 0 asks
-// without charging. A negative cost is denied with ReasonInvalidCost.
+// AllowKey decides all limits for one key and cost, and ignores their key functions, costs,
+// conditions and tiers. It is for jobs, consumers and other code that has no HTTP request. The
+// key is as [keyfuncs.Encode] writes it, "user:42" for the user 42 of keyfuncs.User; any
+// other string is fine too. A cost of 0 asks without charging. A negative cost is denied
+// with ReasonInvalidCost.
 func (l *Limiter) AllowKey(ctx context.Context, key string, cost int64) (d Decision) {
 	d.limiter, d.binding = l, -1
 	var c *call
@@ -104,8 +104,8 @@ func (l *Limiter) callFor(ctx context.Context, key string, cost int64) *call {
 	return c
 }
 
-// decide decides, and holds a request that has to wait for its turn. It writes what
-// comes of it to d, which knows its limiter.
+// decide decides the checks of a call, holds a request that has to wait for its turn, and
+// writes the decision to d.
 func (l *Limiter) decide(ctx context.Context, c *call, s subject, d *Decision) {
 	if l.waits {
 		l.decideInTurn(ctx, c, s, d)
@@ -114,7 +114,7 @@ func (l *Limiter) decide(ctx context.Context, c *call, s subject, d *Decision) {
 	l.decideNow(ctx, c, s, d)
 }
 
-// decideNow asks the store.
+// decideNow asks the store, or decides by the outage policies if it does not answer.
 func (l *Limiter) decideNow(ctx context.Context, c *call, s subject, d *Decision) {
 	if err := l.take(ctx, c); err != nil {
 		l.decideOutage(ctx, c, s, err, d)
@@ -141,8 +141,8 @@ func (l *Limiter) decideDirect(c *call, r keyfuncs.Request, d *Decision) {
 	}
 }
 
-// decideOne is decide for a single check of a store in this process, which writes
-// its result to where it will stay: copies are much of what such a decision takes.
+// decideOne is decide for a single check of a store in this process. The store writes the result
+// to where it stays: copies are a large part of the time of such a decision.
 func (l *Limiter) decideOne(ctx context.Context, from *limit, rule *Rule, key []byte, cost int64, d *Decision) {
 	d.count = 1
 	r := &d.one[0]
@@ -152,8 +152,7 @@ func (l *Limiter) decideOne(ctx context.Context, from *limit, rule *Rule, key []
 	d.conclude(false)
 }
 
-// take has the store decide the checks of a call, and measures how long that takes if
-// somebody wants to know.
+// take has the store decide the checks of a call, and measures the time for observers.
 func (l *Limiter) take(ctx context.Context, c *call) error {
 	switch {
 	case len(c.checks) == 0:

@@ -56,15 +56,16 @@ func (r Reason) String() string {
 	return "unknown reason"
 }
 
-// Decision is the outcome for one request over all limits of a limiter. It is a
-// value of its own: nothing in it changes after the request.
+// Decision is what all limits of a limiter together say to one request. It is a value, and
+// nothing in it changes later, so it can be kept. A Decision that Allow, AllowKey or FromContext
+// returns is final.
 type Decision struct {
 	Allowed    bool
 	Reason     Reason
 	binding    int16         // index into the results, -1 if there is none
 	count      int16         // of the results
-	RetryAfter time.Duration // denied: until the same request would be allowed; 0 when waiting can't help
-	Err        error         // what the store failed with, when the reason is an outage
+	RetryAfter time.Duration // when denied: how long until the same request would be allowed; 0 if waiting can't help
+	Err        error         // the store's error, if the reason is an outage
 
 	limiter *Limiter
 	held    *reservation // what may still change after the request, or nil
@@ -74,17 +75,17 @@ type Decision struct {
 	text    [32]byte      // of the field, unless it is longer
 }
 
-// LimitResult is what one limit said to a request.
+// LimitResult is the result of one limit for one request.
 type LimitResult struct {
-	Rule *Rule // its name and numbers; for reading
+	Rule *Rule // the limit's name and numbers; for reading
 	Result
 	Shadow    bool    // judged, and not enforced
 	Soft      bool    // charged, and more is used than the soft limit
 	WarnLevel float64 // the highest level of WarnAt that was reached, or 0
 }
 
-// Results returns what each limit said that applied to the request, in the order
-// of Config.Limits. It is empty if none was asked.
+// Results returns the results of the limits that applied to the request, in the order of
+// Config.Limits. It is empty if no limit was asked.
 func (d *Decision) Results() []LimitResult {
 	if d.count > 1 {
 		return d.many
@@ -92,10 +93,9 @@ func (d *Decision) Results() []LimitResult {
 	return d.one[:d.count]
 }
 
-// Binding returns the limit that decides how the client fares: of a denial the
-// one that takes longest to allow the request, else the one with the fewest
-// units remaining. Limits in shadow mode do not bind. It reports false if no
-// limit was asked.
+// Binding returns the result that matters most to the client: for a denial, that of the limit
+// that takes longest to allow the request, otherwise that with the fewest units remaining.
+// Limits in shadow mode are left out. It returns false if there is none.
 func (d *Decision) Binding() (LimitResult, bool) {
 	if d.limiter == nil || d.binding < 0 {
 		return LimitResult{}, false
@@ -103,9 +103,9 @@ func (d *Decision) Binding() (LimitResult, bool) {
 	return d.Results()[d.binding], true
 }
 
-// Repeated names what the request has several of where there may be one, when the
-// reason is [ReasonAmbiguousKey]: "X-API-Key header". It is the limit's wording and
-// holds nothing of the request. It is "" for other reasons.
+// Repeated names the part of the request that is there more than once although a key needs one,
+// such as "X-API-Key header", if the reason is [ReasonAmbiguousKey]. It holds nothing that
+// the client sent. It is "" for other reasons.
 func (d *Decision) Repeated() string {
 	if d.Reason != ReasonAmbiguousKey {
 		return ""
@@ -113,7 +113,7 @@ func (d *Decision) Repeated() string {
 	return d.field[0]
 }
 
-// refuse denies a request that the store was not asked about, for a limit's sake.
+// refuse denies a request because of a limit, without asking the store.
 func (d *Decision) refuse(reason Reason, l *limit, r keyfuncs.Request) {
 	d.Reason, d.count = reason, 1
 	d.one[0].Rule = &l.rule
@@ -122,8 +122,8 @@ func (d *Decision) refuse(reason Reason, l *limit, r keyfuncs.Request) {
 	}
 }
 
-// sumUp decides by the results of a call. All else in d is zero but its limiter
-// and Err, binding, which is -1, and the room in many.
+// sumUp decides by the results of a call. Before, d is zero except for limiter, Err, binding,
+// which is -1, and the room in many.
 func (d *Decision) sumUp(ctx context.Context, c *call) {
 	d.count = int16(len(c.results))
 	if n := len(c.results); n > 1 {
@@ -141,8 +141,8 @@ func (d *Decision) sumUp(ctx context.Context, c *call) {
 	d.conclude(c.onTrial)
 }
 
-// conclude decides by the results that are in d. shadowed says that a limit in
-// shadow mode would have denied the request without a result.
+// conclude decides by the results in d. shadowed says that a limit in shadow mode would have
+// denied the request without asking the store.
 func (d *Decision) conclude(shadowed bool) {
 	d.Allowed = true
 	results := d.Results()

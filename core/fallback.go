@@ -20,7 +20,7 @@ type Fallback struct {
 
 	// Limits apply instead of the limiter's own, and are usually stricter or fewer. Without
 	// Store each process grants them whole, not divided by Replicas. Their outage policies
-	// are ignored. Defaults to the limiter's own.
+	// are ignored, and those in shadow mode are only judged. Defaults to the limiter's own.
 	Limits []Limit
 }
 

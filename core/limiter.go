@@ -64,7 +64,7 @@ type limit struct {
 	advised  atomic.Bool // that the limit needs the route where it is not known
 }
 
-// New makes a limiter, or says which part of the configuration can't work. It
+// New returns a limiter, or an error that says which part of the configuration can't work. It
 // does not talk to the store, so it succeeds while the store is down.
 func New(config Config) (*Limiter, error) {
 	if err := config.validate(); err != nil {
@@ -167,7 +167,7 @@ func checksOf(limits []limit) int {
 	return n
 }
 
-// kind says what the limit's keys are made of, and its operations' if it has any.
+// kind says what the limit's keys, and the keys of its operations, are made of.
 func (l *limit) kind() string {
 	if l.rule.Once > 0 {
 		return l.key.Kind() + " once per " + l.once.Kind()
@@ -185,14 +185,14 @@ func Must(l *Limiter, err error) *Limiter {
 	return l
 }
 
-// ForLimits makes the limiter behind the adapters' Limit functions: these
-// limits on this store, all else by default. It panics where New returns an error.
+// ForLimits returns a limiter of these limits on a store, with the defaults for everything
+// else, as the Limit functions of the adapters do. It panics where New returns an error.
 func ForLimits(store Store, limits []Limit) *Limiter {
 	return Must(New(Config{Store: store, Limits: limits}))
 }
 
-// Peek tells what AllowKey would decide, and charges nothing. It counts towards no
-// block of a [Limit.Penalty], and begins none.
+// Peek returns what AllowKey would decide, and charges nothing. A denial does not count towards a
+// block of [Limit.Penalty]. Observers don't hear of it.
 func (l *Limiter) Peek(ctx context.Context, key string, cost int64) (Decision, error) {
 	if cost < 0 {
 		return Decision{}, fmt.Errorf("weblimit: cost must not be negative, got %d", cost)
@@ -209,7 +209,7 @@ func (l *Limiter) Peek(ctx context.Context, key string, cost int64) (Decision, e
 	return d, nil
 }
 
-// Reset forgets what key has used, under all limits of the limiter.
+// Reset forgets what key has used under all limits of the limiter.
 func (l *Limiter) Reset(ctx context.Context, key string) error {
 	c := l.callFor(ctx, key, 0)
 	defer c.release()

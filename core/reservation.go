@@ -10,41 +10,40 @@ import (
 	"github.com/weblimit/weblimit/core/store"
 )
 
-// reservation is what a request was charged and what may still change after it:
-// given back, or corrected to what it really cost. Only requests of limits that
-// ask for it have one.
+// reservation holds the charges of a request that may still change: they are given back, or
+// corrected to the real cost. Only requests under limits that need it have one.
 type reservation struct {
 	limiter *Limiter
-	store   Store        // which charged: the limiter's, or what stood in for it
-	shared  *shared      // of that store
+	store   Store        // that charged: the limiter's, or the one that decided in an outage
+	shared  *shared      // by the limiters of that store
 	outer   *reservation // of the limiter around this one, or nil
 	began   time.Time
 	delayed time.Duration // how long the request waited for its turn
 
 	mu      sync.Mutex
-	ended   bool     // it is being settled, or was. Guarded by mu.
-	settled bool     // Guarded by mu.
+	ended   bool     // settling has begun. Guarded by mu.
+	settled bool     // it is known what is given back. Guarded by mu.
 	denied  bool     // its decision became a denial: what it charged is not observed. Guarded by mu.
-	telling bool     // the store is being told of differences. Guarded by mu.
+	telling bool     // a worker tells the store, or is about to. Guarded by mu.
 	charges []charge // Guarded by mu.
 }
 
-// charge is what one limit took.
+// charge is what one limit has charged.
 type charge struct {
 	limit    *limit
-	check    Check  // as it was charged, with a key of its own
+	check    Check  // as it was charged, with a copy of the key
 	result   Result // of the charge
-	first    int64  // units that the decision took: none for a repeated operation
-	taken    int64  // units that the store has taken by now
-	spent    int64  // what the handler said it cost
-	told     bool   // it said so
-	refunded bool   // what the handler did not say to have spent is to be given back
+	first    int64  // units that the decision charged: none for a repeated operation
+	taken    int64  // units that are charged now, as far as the store was told
+	spent    int64  // the cost that the handler reported by Charge
+	told     bool   // the handler has reported a cost
+	refunded bool   // everything but spent is given back
 	renewal  renewal
 }
 
-// due returns the units that the store should have taken. While the handler runs
-// nothing is given back, and what it spends is charged one estimate at a time. What
-// it has told to have spent is never given back.
+// due returns the units that should be charged. While the handler runs nothing is given back,
+// and costs that it reports are charged one estimate at a time. Reported costs are never given
+// back.
 func (c *charge) due(settled bool) int64 {
 	switch {
 	case c.slots() && settled:
@@ -59,15 +58,15 @@ func (c *charge) due(settled bool) int64 {
 	return c.taken
 }
 
-// slots reports whether the units are held while the request runs, and no longer.
+// slots reports whether the units are slots, which are held only while the request runs.
 func (c *charge) slots() bool { return c.check.Rule.Algorithm == store.Concurrency }
 
-// reserves reports whether something follows for the limit after the handler.
+// reserves reports whether charges of the limit can change after the handler.
 func (l *limit) reserves() bool {
 	return l.refundOn != nil || l.estimate || l.rule.Algorithm == store.Concurrency
 }
 
-// reserve notes what a call charged that may still change.
+// reserve puts those charges of a call that may still change into d's reservation.
 func (l *Limiter) reserve(ctx context.Context, d *Decision, c *call, store Store, shared *shared) {
 	var charges []charge
 	for i := range c.results {
@@ -75,7 +74,7 @@ func (l *Limiter) reserve(ctx context.Context, d *Decision, c *call, store Store
 			continue
 		}
 		check := c.checks[i]
-		check.Key, check.Once = bytes.Clone(check.Key), bytes.Clone(check.Once) // the call's are used again
+		check.Key, check.Once = bytes.Clone(check.Key), bytes.Clone(check.Once) // the call's own are reused
 		noted := charge{limit: c.limits[i], check: check, result: c.results[i]}
 		if c.results[i].Charged {
 			noted.first, noted.taken = check.Cost, check.Cost
@@ -95,8 +94,8 @@ func (l *Limiter) reserve(ctx context.Context, d *Decision, c *call, store Store
 	d.held = r
 }
 
-// settles reports whether a call's i-th check was charged in a way that may change. A
-// repeat takes nothing, and what its handler tells to have spent is charged all the same.
+// settles reports whether the charge of a call's i-th check may change. A repeated operation
+// is charged nothing, but the cost that its handler reports is charged.
 func (l *Limiter) settles(c *call, i int) bool {
 	switch r := &c.results[i]; {
 	case c.checks[i].Cost == 0:
@@ -108,10 +107,10 @@ func (l *Limiter) settles(c *call, i int) bool {
 	}
 }
 
-// Settle ends what the decision has reserved, by the request's outcome. The first
-// call counts; others do nothing. It returns at once: the store is told in the
-// background, together with others, and by the caller itself only if too many
-// wait already. Adapters call it; those who ask with [Limiter.AllowKey] do, too:
+// Settle ends the decision's reservation: it gives back the slots of [Concurrent] limits,
+// corrects estimates, and gives back what [Limit.RefundOn] says for the outcome. Only the first call counts. It returns at
+// once, and the store is told in the background; only if too many reservations wait
+// does the caller tell it. Adapters call it. After [Limiter.AllowKey] call it yourself:
 //
 //	defer d.Settle(core.Outcome{})
 func (d *Decision) Settle(o Outcome) {
@@ -128,7 +127,7 @@ func (r *reservation) settle(o Outcome) {
 	r.end(func(c *charge) bool { return c.limit.refundOn != nil && c.limit.refundOn(o) })
 }
 
-// cancel gives back all of it: the request does not take place.
+// cancel gives everything back, because the request is denied after all.
 func (r *reservation) cancel() {
 	r.mu.Lock()
 	r.denied = true
@@ -136,8 +135,8 @@ func (r *reservation) cancel() {
 	r.end(func(*charge) bool { return true })
 }
 
-// end settles once. refund says what is given back. It is the application's, and so
-// runs without the lock. Should it panic, all others are settled still.
+// end settles once. refund reports whether a charge is given back. It calls the application,
+// so it runs without the lock. If it panics, the other charges are still settled.
 func (r *reservation) end(refund func(*charge) bool) {
 	r.mu.Lock()
 	ended := r.ended
@@ -161,7 +160,8 @@ func (r *reservation) end(refund func(*charge) bool) {
 	r.refunds(0, refund, refunded)
 }
 
-// refunds finds out which charges from the i-th on are given back.
+// refunds asks which charges from the i-th on are given back. It defers the rest, so that they
+// are asked even if one panics.
 func (r *reservation) refunds(i int, refund func(*charge) bool, refunded []bool) {
 	if i < len(refunded) {
 		defer r.refunds(i+1, refund, refunded)
@@ -169,7 +169,7 @@ func (r *reservation) refunds(i int, refund func(*charge) bool, refunded []bool)
 	}
 }
 
-// spend notes a cost for all estimates, and reports whether there are any.
+// spend adds a reported cost to all charges of estimates, and reports whether there are any.
 func (r *reservation) spend(n int64) (found bool) {
 	r.change(func() {
 		for i := range r.charges {
@@ -178,14 +178,14 @@ func (r *reservation) spend(n int64) (found bool) {
 				continue
 			}
 			found = true
-			// More than a client can come to owe makes no difference.
+			// A bucket never owes more than this.
 			c.spent, c.told = min(c.spent+min(n, math.MaxInt64-c.spent), 3*c.check.Rule.Whole), true
 		}
 	})
 	return found
 }
 
-// change changes charges, and has the store told if it should know.
+// change changes charges, and has the store told if that makes a difference.
 func (r *reservation) change(how func()) {
 	r.mu.Lock()
 	how()
@@ -197,7 +197,7 @@ func (r *reservation) change(how func()) {
 	}
 }
 
-// differs reports whether the store should be told of something. r.mu is held.
+// differs reports whether the store has to be told of a change. r.mu is held.
 func (r *reservation) differs() bool {
 	for i := range r.charges {
 		if r.charges[i].differs(r.settled) {
@@ -211,9 +211,9 @@ func (c *charge) differs(settled bool) bool {
 	return !c.renewal.running && c.due(settled) != c.taken
 }
 
-// next returns what the store is to be told: units to give back, and units to
-// charge in addition. It is told of one after the other, so that nothing is given
-// back that is not charged yet.
+// next returns the calls that the store has to be told: units to give back, and units to
+// charge in addition. They are made one after the other, so that nothing is given back before
+// it is charged.
 func (r *reservation) next() (refunds, charges call) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -230,15 +230,14 @@ func (r *reservation) next() (refunds, charges call) {
 			check.Cost, to = -check.Cost, &refunds
 		}
 		if !c.refunded {
-			check.Once = nil // the operation is done
+			check.Once = nil // the operation was done, so its mark stays
 		}
 		to.limits, to.checks, to.results = append(to.limits, c.limit), append(to.checks, check), append(to.results, c.result)
 	}
 	return refunds, charges
 }
 
-// told notes that the store knows, or never will, and reports whether there is
-// something else by now.
+// told notes that the calls are made, and reports whether charges have changed meanwhile.
 func (r *reservation) told() (again bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -6,18 +6,17 @@ import (
 )
 
 const (
-	// maxSettling bounds how many reservations wait for being settled.
+	// maxSettling bounds how many reservations wait to be settled.
 	maxSettling = 4096
 
-	// maxSettlers bounds the goroutines that settle them, each with one at a time.
-	// A store decides together what comes at once, so that many cost it little
-	// more than one.
+	// maxSettlers bounds the goroutines that settle them, one reservation at a time each.
+	// A store sends calls that come at the same time together, so many cost it little more
+	// than one.
 	maxSettlers = 64
 )
 
-// settler tells a store of reservations that have ended. It works in the
-// background, with goroutines that live as long as there is work. Its zero value
-// is ready to use.
+// settler tells a store in the background what ended reservations give back or charge. Its
+// goroutines end when there is nothing to settle. Its zero value is ready to use.
 type settler struct {
 	mu      sync.Mutex
 	waiting []*reservation // in order of arrival. Guarded by mu.
@@ -25,11 +24,11 @@ type settler struct {
 	idle    chan struct{}  // closed when the last worker leaves; nil before the first. Guarded by mu.
 }
 
-// add has a reservation settled. With too many waiting the caller does it: slower
-// for that request, and nothing is lost.
+// add has a reservation settled. If too many wait, the caller settles it: that request gets
+// slower, and nothing is lost.
 func (s *settler) add(r *reservation) {
 	if _, ok := r.store.(*Memory); ok {
-		r.tell() // it can't block
+		r.tell() // can't block
 		return
 	}
 	s.mu.Lock()
@@ -50,20 +49,20 @@ func (s *settler) add(r *reservation) {
 	}
 }
 
-// work settles until nothing waits.
+// work settles reservations until none waits.
 func (s *settler) work() {
 	for r := s.take(); r != nil; r = s.take() {
 		r.tell()
 	}
 }
 
-// take returns the reservation that has waited longest, or nil, and then one worker
-// less is at work.
+// take returns the reservation that has waited longest. If there is none it returns nil, and
+// the worker that called it must end.
 func (s *settler) take() *reservation {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if len(s.waiting) == 0 {
-		s.waiting = nil // and with it what it has grown to
+		s.waiting = nil // frees the memory that it has grown to
 		if s.workers--; s.workers == 0 {
 			close(s.idle)
 		}
@@ -75,7 +74,7 @@ func (s *settler) take() *reservation {
 	return r
 }
 
-// drain waits until nothing is left to settle.
+// drain waits until no reservation waits and no worker runs.
 func (s *settler) drain(ctx context.Context) error {
 	for {
 		s.mu.Lock()
@@ -92,7 +91,7 @@ func (s *settler) drain(ctx context.Context) error {
 	}
 }
 
-// tell tells the store of all that differs, also of what comes to it meanwhile.
+// tell tells the store what to give back and what to charge, until it knows of every change.
 func (r *reservation) tell() {
 	for again := true; again; again = r.told() {
 		refunds, charges := r.next()
@@ -102,9 +101,9 @@ func (r *reservation) tell() {
 	}
 }
 
-// call makes one call to the store. What it does not answer is lost, since it may
-// have been done: then a client has less left than it should, until the window or
-// the bucket has forgotten it.
+// call makes one call to the store. A call that fails is not repeated, since the store may
+// have done it. If it has not, a client has less left than it should until its window or
+// bucket has forgotten the units.
 func (r *reservation) call(how func(Store, context.Context, []Check, []Result) error, sign int64, c *call) {
 	if len(c.checks) == 0 {
 		return
@@ -135,9 +134,9 @@ func (r *reservation) observe(c *call, sign int64, err error) {
 	}
 }
 
-// Drain waits until the store has been told of all that requests have settled so
-// far, or for the end of ctx, whose error it then returns. Call it at shutdown,
-// after the server has: what a process takes with it stays charged.
+// Drain waits until the store knows of everything that requests have settled so far, or until
+// ctx ends, and then returns the error of ctx. Call it at shutdown, after the server has
+// stopped: what is not settled by the end of the process stays charged.
 func (l *Limiter) Drain(ctx context.Context) error {
 	l.waitlist.expireAll()
 	return l.shared.settler.drain(ctx)

@@ -5,12 +5,11 @@ import (
 	"github.com/weblimit/weblimit/core/store"
 )
 
-// Store is where the state of limits lives: [Memory] in one process, a
-// redisstore.Store for many. Both give the same answers. Package core/store has what
-// authors of stores need.
+// Store holds the state of limits: a [Memory] for one process, a redisstore.Store for many. Both
+// give the same answers. Package core/store has what authors of stores need.
 type Store = store.Store
 
-// Memory is a [Store] in this process: exact, and gone with it.
+// Memory is a [Store] in this process. It is exact, and its state ends with the process.
 type Memory = memstore.Store
 
 // NewMemory returns an empty store in memory:
@@ -38,7 +37,7 @@ type Block = store.Block
 // Blocked is a client that a limit blocks; see [Limiter.Blocks].
 type Blocked = store.Blocked
 
-// Event tells of a store's health; its OnEvent is where to hear of it.
+// Event is a change in a store's health. OnEvent of the store and [Observer] report events.
 type Event = store.Event
 
 // EventKind is what happened to a store.

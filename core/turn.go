@@ -7,10 +7,10 @@ import (
 	"github.com/weblimit/weblimit/core/store"
 )
 
-// How often a request asks again that waits for a slot: nobody knows when one
-// becomes free elsewhere, and of those that this process gives back each wakes one
-// request. Requests of one key ask one after the other, or a client with many
-// of them would cost the store as many calls each time.
+// How often a request that waits for a slot asks the store again. A slot that this process
+// gives back wakes one request, but nobody knows when another process gives one back.
+// Requests of one key ask one after the other: otherwise a client with many of them would cost
+// the store as many calls each time.
 const (
 	minPoll   = 10 * time.Millisecond
 	maxPoll   = 250 * time.Millisecond
@@ -45,8 +45,8 @@ func (l *Limiter) decideInTurn(ctx context.Context, c *call, s subject, d *Decis
 	}
 }
 
-// queue has the store decide until the decision is final, and holds the request in
-// between. It reports false if the request was turned away.
+// queue asks the store until nothing is left to wait for, and holds the request in between. It
+// returns false if the request was turned away.
 func (l *Limiter) queue(ctx context.Context, c *call, s subject, d *Decision, at *place, start time.Time) bool {
 	asked := start
 	for poll := minPoll; ; poll = min(2*poll, maxPoll) {
@@ -76,8 +76,9 @@ func (l *Limiter) queue(ctx context.Context, c *call, s subject, d *Decision, at
 	}
 }
 
-// hold keeps a request waiting until its turn, or until freed says something. It reports false if its context
-// ended before: then somebody else may get its place. asked is when the store decided.
+// hold keeps a request waiting until its turn, or until freed receives a value. It returns false
+// if the request's context ended before; then another request may get its place. asked is
+// when the store decided.
 func (l *Limiter) hold(ctx context.Context, c *call, d *Decision, at *place, asked, turn time.Time, freed <-chan struct{}) bool {
 	began := time.Now()
 	inTime := sleep(ctx, time.Until(turn), freed)
@@ -92,14 +93,13 @@ func (l *Limiter) hold(ctx context.Context, c *call, d *Decision, at *place, ask
 	return false
 }
 
-// turn returns how long a request has to wait: for its turn, or until it makes
-// sense to ask again; and which checks are the reason. It is 0 if the decision is
-// final. waited is how long the request has waited already, and poll how long it
-// waits where nobody knows.
+// turn returns how long a request has to wait, whether the store is asked again then, and which
+// checks are the reason. wait is 0 if there is nothing to wait for. waited is how long the
+// request has waited already, and poll how long it waits if nobody knows when to ask again.
 func (d *Decision) turn(c *call, poll, waited time.Duration) (wait time.Duration, again bool, because []int) {
 	results := d.Results()
 	if len(results) != len(c.limits) {
-		return 0, false, nil // decided by others, such as those of Config.Fallback
+		return 0, false, nil // decided by other limits, such as those of Config.Fallback
 	}
 	if d.Allowed {
 		for i := range results {
@@ -122,7 +122,7 @@ func (d *Decision) turn(c *call, poll, waited time.Duration) (wait time.Duration
 		}
 		after := r.RetryAfter
 		if r.Rule.Algorithm == store.Concurrency {
-			after = min(poll, max(c.limits[i].wait-waited, 0)) // and once at the end
+			after = min(poll, max(c.limits[i].wait-waited, 0)) // asks once more when the time is up
 		}
 		if after == 0 || r.Rule.Wait > 0 || waited+after > c.limits[i].wait {
 			return 0, false, nil
@@ -132,8 +132,7 @@ func (d *Decision) turn(c *call, poll, waited time.Duration) (wait time.Duration
 	return wait, true, because
 }
 
-// denyPlace denies a request for which there is no place before until, without
-// asking the store.
+// denyPlace denies a request for which no place is free before until, without asking the store.
 func (d *Decision) denyPlace(rule *Rule, now, until time.Time) {
 	d.Reason, d.count = ReasonLimitExceeded, 1
 	d.one[0].Rule = rule
@@ -142,7 +141,7 @@ func (d *Decision) denyPlace(rule *Rule, now, until time.Time) {
 	d.binding, d.RetryAfter = 0, wait
 }
 
-// turnAway denies a request that was about to wait, and gives back what it was charged.
+// turnAway denies a request instead of letting it wait, and gives back what it was charged.
 func (l *Limiter) turnAway(d *Decision, reason Reason, after time.Duration) {
 	if d.held != nil {
 		d.held.cancel()
@@ -151,7 +150,7 @@ func (l *Limiter) turnAway(d *Decision, reason Reason, after time.Duration) {
 	d.Allowed, d.Reason, d.RetryAfter = false, reason, after
 }
 
-// sleep waits, or until early says something, and reports false if the context ended
+// sleep waits for d, or until early receives a value. It returns false if the context ended
 // before.
 func sleep(ctx context.Context, d time.Duration, early <-chan struct{}) bool {
 	timer := time.NewTimer(d)
