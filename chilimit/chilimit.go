@@ -13,22 +13,23 @@ import (
 
 // Config adapts a limiter to an application. Its zero value is ready to use.
 type Config struct {
-	// Skip reports requests that pass without being limited or charged.
-	// Defaults to none.
+	// Skip reports whether a request passes without asking the limiter: it is not limited, not
+	// charged, and not observed. Defaults to none.
 	Skip func(*http.Request) bool
 
-	// Denied answers a denied request. The decision's headers are set by then,
-	// and those of the response that is not going to be are removed; status and
-	// body are yours, d.Status() being the usual one. Defaults to a body of type
+	// Denied answers a denied request: it sets status and body, and the usual status is
+	// d.Status(). Before, the decision's headers are set, and headers that described the
+	// response of the handler are removed. Defaults to a body of type
 	// application/problem+json.
 	Denied func(w http.ResponseWriter, r *http.Request, d core.Decision)
 }
 
-// Limit returns middleware that enforces limits on a store, all else by default.
+// Limit returns middleware that enforces limits on a store, with the defaults for everything
+// else.
 //
-// It panics if a limit can never work, such as one without By, one whose name
-// another limit of the store has, or none at all; so call it at start-up, not
-// while serving. [core.New] returns the same as an error.
+// It panics if there is no limit, or one that can never work, such as a limit without By or
+// with the name of another limit of the store. So call it at start-up, not while serving.
+// [core.New] returns the same as an error.
 func Limit(store core.Store, limits ...core.Limit) func(http.Handler) http.Handler {
 	return New(core.ForLimits(store, limits))
 }
@@ -52,17 +53,16 @@ func New(limiter *core.Limiter, config ...Config) func(http.Handler) http.Handle
 	}
 }
 
-// FromContext returns the decision on the request with this context. Of several
-// limiters it is the one nearest to the handler. It reports false if none
-// decided the request.
+// FromContext returns the decision on the request with this context, if there are several
+// limiters that of the one nearest to the handler. It returns false if no limiter decided the
+// request.
 func FromContext(ctx context.Context) (core.Decision, bool) { return core.FromContext(ctx) }
 
-// Charge adds n units to what the request with this context has really cost, for
-// limits that estimate; see [core.Charge].
+// Charge adds n units to the real cost of the request with this context, for limits with an
+// estimate; see [core.Charge].
 func Charge(ctx context.Context, n int64) error { return core.Charge(ctx, n) }
 
-// routerOf returns the router that a handler is, or that other limiters are around;
-// nil if it is none.
+// routerOf returns the router that a handler is, perhaps with other limiters around it, or nil.
 func routerOf(h http.Handler) *chi.Mux {
 	switch h := h.(type) {
 	case *chi.Mux:
@@ -94,7 +94,7 @@ func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// decide also reports whether a limit has asked for the route and there is none.
+// decide also reports whether the route was asked for and there is none.
 func (h *handler) decide(w http.ResponseWriter, r *http.Request) (_ *core.Decision, _ *http.Request, lost bool) {
 	in := requests.Get().(*request)
 	in.Request, in.http, in.mounts, in.inner = stdhttp.Of(r), r, &h.mounts, h.inner

@@ -8,8 +8,8 @@ import (
 	"github.com/weblimit/weblimit/internal/stdhttp"
 )
 
-// Measure returns middleware that has load measure the handlers behind it, less the
-// time that they wait for their clients; see [core.Load]. It panics if load is nil.
+// Measure returns middleware by which load measures the handlers behind it, without the time
+// that they wait for their clients; see [core.Load]. It panics if load is nil.
 func Measure(load *core.Load) func(http.Handler) http.Handler {
 	if load == nil {
 		panic("weblimit: chilimit.Measure: the load is nil")

@@ -10,8 +10,8 @@ import (
 	"github.com/weblimit/weblimit/internal/stdhttp"
 )
 
-// follow has next handle a request that has something reserved. Echo renders an
-// error after all middleware: then the status is that which is sent.
+// follow calls next for a request with a reservation. Echo renders an error after all middleware,
+// and the status that is sent then counts.
 func follow(c echo.Context, d *core.Decision, next echo.HandlerFunc) error {
 	f := stdhttp.Follow(d, c.Request())
 	defer f.Unwind()
@@ -21,7 +21,7 @@ func follow(c echo.Context, d *core.Decision, next echo.HandlerFunc) error {
 	return err
 }
 
-// statusOf foresees what is sent if nobody renders the error in a way of their own.
+// statusOf returns the status that Echo sends, unless the application renders the error itself.
 func statusOf(c echo.Context, err error) int {
 	var httpError *echo.HTTPError
 	switch {

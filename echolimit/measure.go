@@ -8,8 +8,8 @@ import (
 	"github.com/weblimit/weblimit/internal/stdhttp"
 )
 
-// Measure returns middleware that has load measure the handlers behind it, less the
-// time that they wait for their clients; see [core.Load]. It panics if load is nil.
+// Measure returns middleware by which load measures the handlers behind it, without the time
+// that they wait for their clients; see [core.Load]. It panics if load is nil.
 func Measure(load *core.Load) echo.MiddlewareFunc {
 	if load == nil {
 		panic("weblimit: echolimit.Measure: the load is nil")
@@ -22,7 +22,7 @@ func Measure(load *core.Load) echo.MiddlewareFunc {
 			work := adapter.Begin(load, in)
 			*in = request{}
 			requests.Put(in)
-			defer work.End() // whatever the handler does: it may panic
+			defer work.End() // also if the handler panics
 			stdhttp.MeasureBody(work, c.Request())
 			c.Response().Writer = stdhttp.MeasureWriter(work, c.Response().Writer)
 			return next(c)

@@ -39,8 +39,7 @@ func (r *request) Route() (template string, known bool) {
 // RouteRemedy is for advice.
 func (r *request) RouteRemedy() string { return r.place.remedy() }
 
-// FrameworkIP returns what Echo takes for the client's address, for
-// keyfuncs.Framework.
+// FrameworkIP returns the client's address according to Echo, for keyfuncs.Framework.
 func (r *request) FrameworkIP() string { return r.c.RealIP() }
 
 // FrameworkRisk asks Echo's extractor for the address of a made-up request, whose

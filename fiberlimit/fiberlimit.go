@@ -9,33 +9,34 @@ import (
 
 // Config adapts a limiter to an application. Its zero value is ready to use.
 type Config struct {
-	// Skip reports requests that pass without being limited or charged.
-	// Defaults to none.
+	// Skip reports whether a request passes without asking the limiter: it is not limited, not
+	// charged, and not observed. Defaults to none.
 	Skip func(*fiber.Ctx) bool
 
-	// Denied answers a denied request. The decision's headers are set by then,
-	// and those of the response that is not going to be are removed; status and
-	// body are yours, d.Status() being the usual one. What it returns is what the
-	// middleware returns: fiber.NewError(d.Status()) goes to the app's
-	// ErrorHandler. Defaults to a body of type application/problem+json.
+	// Denied answers a denied request: it sets status and body, and the usual status is
+	// d.Status(). Before, the decision's headers are set, and headers that described the
+	// response of the handler are removed. The middleware returns its error, so that
+	// fiber.NewError(d.Status()) goes to the app's ErrorHandler. Defaults to a body of
+	// type application/problem+json.
 	Denied func(c *fiber.Ctx, d core.Decision) error
 }
 
-// Limit returns middleware that enforces limits on a store, all else by default.
+// Limit returns middleware that enforces limits on a store, with the defaults for everything
+// else.
 //
-// It panics if a limit can never work, such as one without By, one whose name
-// another limit of the store has, or none at all; so call it at start-up, not
-// while serving. [core.New] returns the same as an error. It also panics as New does.
+// It panics if there is no limit, or one that can never work, such as a limit without By or
+// with the name of another limit of the store. So call it at start-up, not while serving.
+// [core.New] returns the same as an error. It also panics as New does.
 func Limit(store core.Store, limits ...core.Limit) fiber.Handler {
 	return New(core.ForLimits(store, limits))
 }
 
 // New returns middleware that asks limiter. One limiter may serve in several places.
 //
-// It panics if limiter is nil or if there is more than one Config; and in a process
-// that Fiber has started for Prefork if the limiter counts in memory. Each of these
-// processes would allow all that the limits do, as many times as there are processor
-// cores: give the limiter a store that they share, or serve without Prefork.
+// It panics if limiter is nil or if there is more than one Config. It also panics in a process
+// that Fiber has started for Prefork if the limiter counts in memory: each of these processes,
+// one per processor core, would allow the whole limits. Use a store that they share, or serve
+// without Prefork.
 func New(limiter *core.Limiter, config ...Config) fiber.Handler {
 	if limiter == nil {
 		panic("weblimit: fiberlimit.New: the limiter is nil")
@@ -53,8 +54,8 @@ func New(limiter *core.Limiter, config ...Config) fiber.Handler {
 	return h.handle
 }
 
-// FromContext returns the decision on the request. Of several limiters it is the
-// one nearest to the handler. It reports false if none decided the request.
+// FromContext returns the decision on the request, if there are several limiters that of the one
+// nearest to the handler. It returns false if no limiter decided the request.
 // Code that has no fiber.Ctx gets it from c.UserContext(), by [core.FromContext].
 // The decision may be kept after the request.
 func FromContext(c *fiber.Ctx) (core.Decision, bool) {
@@ -64,9 +65,9 @@ func FromContext(c *fiber.Ctx) (core.Decision, bool) {
 	return core.Decision{}, false
 }
 
-// Charge adds n units to what the request has really cost, for limits that
-// estimate; see [core.Charge]. It must not be called after the handler, when Fiber
-// has c serve another request: use core.Charge with c.UserContext() there.
+// Charge adds n units to the real cost of the request, for limits with an estimate; see
+// [core.Charge]. It must not be called after the handler has returned, when Fiber may use c for
+// another request: take c.UserContext() before, and call core.Charge.
 func Charge(c *fiber.Ctx, n int64) error {
 	if ctx, ok := c.Locals(decisionLocal).(*adapter.Context); ok {
 		return core.Charge(ctx, n)
@@ -77,8 +78,8 @@ func Charge(c *fiber.Ctx, n int64) error {
 // localKey is a type of its own, so that no other local has the same key.
 type localKey string
 
-// decisionLocal is where the decision is besides the user context, which other
-// middleware may replace.
+// decisionLocal is the local that holds the decision, since other middleware may replace the user
+// context that holds it, too.
 const decisionLocal localKey = "weblimit.decision"
 
 type handler struct {
@@ -112,7 +113,7 @@ func (h *handler) handle(c *fiber.Ctx) error {
 	return err
 }
 
-// decide also reports whether a limit has asked for the route and there is none.
+// decide also reports whether the route was asked for and there is none.
 func (h *handler) decide(c *fiber.Ctx) (_ *core.Decision, lost bool) {
 	in := acquire(c, &h.routes, h.settings.of(c))
 	ctx, room := h.newContext()
@@ -126,8 +127,8 @@ func (h *handler) decide(c *fiber.Ctx) (_ *core.Decision, lost bool) {
 	return &ctx.Decision, lost
 }
 
-// newContext returns where a decision stays, in one allocation with the room for
-// the results of several limits.
+// newContext allocates the context of a decision, together with room for the results of several
+// limits.
 func (h *handler) newContext() (*adapter.Context, []core.LimitResult) {
 	if h.limiter.Limits() == 1 {
 		return new(adapter.Context), nil

@@ -10,9 +10,9 @@ import (
 	"github.com/weblimit/weblimit/core"
 )
 
-// follow has the rest of the chain handle a request that has something reserved.
-// Fiber renders an error after all middleware, and sends the body after that: so
-// what settles is a user value, which fasthttp closes once the response is sent.
+// follow calls the rest of the chain for a request with a reservation. Fiber renders errors after
+// all middleware and sends the body after that, so a user value settles: fasthttp closes it
+// once the response is sent.
 func follow(c *fiber.Ctx, d *core.Decision) error {
 	ctx := c.Context()
 	f := following{
@@ -30,7 +30,7 @@ func follow(c *fiber.Ctx, d *core.Decision) error {
 		f.settle(o)
 		return err
 	}
-	ctx.SetUserValue(d, onClose(func() { // the response is still there then
+	ctx.SetUserValue(d, onClose(func() { // the response is not reused yet
 		o.Status, o.Hijacked = ctx.Response.StatusCode(), ctx.Hijacked()
 		f.settle(o)
 	}))
@@ -45,7 +45,7 @@ type following struct {
 	ended    bool            // the handler has returned
 }
 
-// unwind settles if the handler has panicked, and lets the panic go on.
+// unwind settles if the handler has panicked, and the panic goes on.
 func (f *following) unwind() {
 	if f.ended {
 		return
@@ -60,7 +60,7 @@ func (f *following) unwind() {
 	}
 }
 
-// outcome tells how the user context has ended, if it has.
+// outcome says whether the user context has ended, and why.
 func (f *following) outcome() (o core.Outcome) {
 	if ended := f.context.Err(); ended != nil {
 		o.TimedOut = errors.Is(ended, context.DeadlineExceeded)
@@ -69,8 +69,8 @@ func (f *following) outcome() (o core.Outcome) {
 	return o
 }
 
-// settle settles. Whether a body could be read that the handler reads from the
-// client, fasthttp does not tell: a failure may be for that.
+// settle settles. If the handler reads the body from the client, fasthttp does not say whether
+// that failed, so a server error may be the client's doing.
 func (f *following) settle(o core.Outcome) {
 	o.Canceled = o.Canceled || f.streamed && o.Status >= http.StatusInternalServerError
 	f.decision.Settle(o)

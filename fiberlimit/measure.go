@@ -7,10 +7,10 @@ import (
 	"github.com/weblimit/weblimit/core/adapter"
 )
 
-// Measure returns middleware that has load measure the handlers behind it; see
-// [core.Load]. Fiber reads the body before them and sends the response after them,
-// so they wait for no client, but for those of requests whose body is streamed
-// (StreamRequestBody), which are not measured. It panics if load is nil.
+// Measure returns middleware by which load measures the handlers behind it; see [core.Load]. Fiber
+// reads the body before them and sends the response after them, so handlers don't wait for
+// clients. Requests whose body is streamed (StreamRequestBody) are not measured. It panics if
+// load is nil.
 func Measure(load *core.Load) fiber.Handler {
 	if load == nil {
 		panic("weblimit: fiberlimit.Measure: the load is nil")
@@ -26,7 +26,7 @@ func Measure(load *core.Load) fiber.Handler {
 		in := acquire(c, &known, cache.of(c))
 		work := adapter.Begin(load, in)
 		in.release()
-		defer work.End() // whatever the handler does: it may panic
+		defer work.End() // also if the handler panics
 		return c.Next()
 	}
 }

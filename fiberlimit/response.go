@@ -38,10 +38,10 @@ func (h header) Values(name string) []string {
 	return values
 }
 
-// clearValidators prepares a response for a denial, as stdhttp does. Where bodies are
-// streams nobody is going to read that of a denied request, and fasthttp would take it
-// for the next request on the connection: one whose headers a client behind a proxy
-// writes alone. So the connection ends.
+// clearValidators prepares a response for a denial, as stdhttp does. If bodies are streams, the
+// body of a denied request stays unread, and fasthttp would take it for the next request on the
+// connection. A client behind a proxy could smuggle requests that way, with headers of its
+// choice. So the connection is closed.
 func clearValidators(c *fiber.Ctx) {
 	if c.Request().IsBodyStream() {
 		c.Response().SetConnectionClose()

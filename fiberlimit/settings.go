@@ -6,7 +6,7 @@ import (
 	"github.com/gofiber/fiber/v2"
 )
 
-// settings are those of an application that say how its requests are to be read.
+// settings are the settings of an application that decide how its requests are read.
 type settings struct {
 	app        *fiber.App
 	exactNames bool   // names of headers keep the spelling in which they were sent
@@ -14,8 +14,8 @@ type settings struct {
 	proxy      string // the header that c.IP reads, or ""
 }
 
-// settingsCache remembers the settings of the application that was asked for last,
-// since a copy of its configuration is large. There is one, as a rule.
+// settingsCache holds the settings of one application, the last that was asked for: a copy of the
+// whole configuration is large, and most processes have one application.
 type settingsCache struct{ last atomic.Pointer[settings] }
 
 func (s *settingsCache) of(c *fiber.Ctx) *settings {

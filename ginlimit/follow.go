@@ -12,9 +12,9 @@ import (
 	"github.com/weblimit/weblimit/internal/stdhttp"
 )
 
-// follow has the rest of the chain handle a request that has something reserved.
-// A handler that left errors and sent nothing expects a middleware further out to
-// render them: then the status is that which is sent.
+// follow calls the rest of the chain for a request with a reservation. If a handler leaves errors
+// and sends nothing, a middleware further out is expected to render them, and the status that is
+// sent then counts.
 func follow(c *gin.Context, d *core.Decision) {
 	f := stdhttp.Follow(d, c.Request)
 	defer f.Unwind()
@@ -37,7 +37,7 @@ func follow(c *gin.Context, d *core.Decision) {
 	f.End(stdhttp.Ending{Err: err, Status: status, Rendered: err == nil})
 }
 
-// writer tells of what is sent after the handler has returned, and of hijacking.
+// writer reports to following what is sent, also after the handler has returned, and hijacking.
 type writer struct {
 	gin.ResponseWriter
 	following *stdhttp.Following

@@ -10,22 +10,23 @@ import (
 
 // Config adapts a limiter to an application. Its zero value is ready to use.
 type Config struct {
-	// Skip reports requests that pass without being limited or charged.
-	// Defaults to none.
+	// Skip reports whether a request passes without asking the limiter: it is not limited, not
+	// charged, and not observed. Defaults to none.
 	Skip func(*gin.Context) bool
 
-	// Denied answers a denied request. The chain is aborted and the decision's
-	// headers are set by then, and those of the response that is not going to be
-	// are removed; status and body are yours, d.Status() being the usual one.
+	// Denied answers a denied request: it sets status and body, and the usual status is
+	// d.Status(). Before, the chain is aborted, the decision's headers are set, and headers
+	// that described the response of the handler are removed.
 	// Defaults to a body of type application/problem+json.
 	Denied func(c *gin.Context, d core.Decision)
 }
 
-// Limit returns middleware that enforces limits on a store, all else by default.
+// Limit returns middleware that enforces limits on a store, with the defaults for everything
+// else.
 //
-// It panics if a limit can never work, such as one without By, one whose name
-// another limit of the store has, or none at all; so call it at start-up, not
-// while serving. [core.New] returns the same as an error.
+// It panics if there is no limit, or one that can never work, such as a limit without By or
+// with the name of another limit of the store. So call it at start-up, not while serving.
+// [core.New] returns the same as an error.
 func Limit(store core.Store, limits ...core.Limit) gin.HandlerFunc {
 	return New(core.ForLimits(store, limits))
 }
@@ -47,16 +48,16 @@ func New(limiter *core.Limiter, config ...Config) gin.HandlerFunc {
 	return h.handle
 }
 
-// FromContext returns the decision on the request. Of several limiters it is the
-// one nearest to the handler. It reports false if none decided the request.
+// FromContext returns the decision on the request, if there are several limiters that of the one
+// nearest to the handler. It returns false if no limiter decided the request.
 // Code that has no gin.Context gets it from the context of c.Request, by
 // [core.FromContext].
 func FromContext(c *gin.Context) (core.Decision, bool) {
 	return core.FromContext(c.Request.Context())
 }
 
-// Charge adds n units to what the request has really cost, for limits that
-// estimate; see [core.Charge].
+// Charge adds n units to the real cost of the request, for limits with an estimate; see
+// [core.Charge].
 func Charge(c *gin.Context, n int64) error { return core.Charge(c.Request.Context(), n) }
 
 type handler struct {
@@ -64,8 +65,8 @@ type handler struct {
 	config  Config
 }
 
-// handle returns to Gin, which then calls the next handler, rather than calling
-// c.Next, if the limiter has nothing to do afterwards.
+// handle calls c.Next only if it has something to do afterwards. Otherwise it returns, and Gin calls
+// the next handler.
 func (h *handler) handle(c *gin.Context) {
 	if h.config.Skip != nil && h.config.Skip(c) {
 		return

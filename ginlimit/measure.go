@@ -12,15 +12,15 @@ import (
 	"github.com/weblimit/weblimit/internal/stdhttp"
 )
 
-// Measure returns middleware that has load measure the handlers behind it, less the
-// time that they wait for their clients; see [core.Load]. It panics if load is nil.
+// Measure returns middleware by which load measures the handlers behind it, without the time
+// that they wait for their clients; see [core.Load]. It panics if load is nil.
 func Measure(load *core.Load) gin.HandlerFunc {
 	if load == nil {
 		panic("weblimit: ginlimit.Measure: the load is nil")
 	}
 	return func(c *gin.Context) {
 		work := adapter.Begin(load, request{c})
-		defer work.End() // whatever the handler does: it may panic
+		defer work.End() // also if the handler panics
 		stdhttp.MeasureBody(work, c.Request)
 		c.Writer = &measured{c.Writer, work}
 		c.Next()

@@ -39,12 +39,11 @@ func (r request) Cookie(name string, i int) (string, bool) {
 	return value, ok
 }
 
-// FrameworkIP returns what Gin takes for the client's address, for
-// keyfuncs.Framework.
+// FrameworkIP returns the client's address according to Gin, for keyfuncs.Framework.
 func (r request) FrameworkIP() string { return r.c.ClientIP() }
 
-// FrameworkRisk asks Gin for the address of a made-up request, whose peer nobody
-// trusts who has thought about it: by default Gin believes its headers.
+// FrameworkRisk asks Gin for the address of a forged request, from a peer that no sensible
+// configuration trusts. By default Gin believes its headers.
 func (r request) FrameworkRisk() string {
 	c := r.c.Copy() // with the engine, which is where the setting is
 	var risk string

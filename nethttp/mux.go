@@ -36,15 +36,13 @@ func (r *outsideRequest) Route() (template string, known bool) {
 	return r.route, true
 }
 
-// MayReach reports the pattern of a mux further out, which the request has
-// matched as well.
+// MayReach reports the pattern of a mux further out, which has matched the request, too.
 func (r *outsideRequest) MayReach(template string) bool {
 	outer, known := r.Request.Route()
 	return known && template == outer
 }
 
-// muxOf returns the mux that a handler is, or that other limiters are around; nil if
-// it is none.
+// muxOf returns the mux that a handler is, perhaps with other limiters around it, or nil.
 func muxOf(h http.Handler) *http.ServeMux {
 	switch h := h.(type) {
 	case *http.ServeMux:
@@ -74,8 +72,7 @@ func find(mux *http.ServeMux, r *http.Request) string {
 		}
 		mux = inner
 	}
-	// The redirect of CONNECT /x to /x/ has its target for a pattern, which is
-	// whatever the client writes.
+	// The redirect of CONNECT /x to /x/ has its target as pattern, which the client chooses.
 	if r.Method == http.MethodConnect && pattern == path.Clean("/"+r.URL.Path)+"/" && !strings.HasSuffix(r.URL.Path, "/") {
 		return ""
 	}

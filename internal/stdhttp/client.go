@@ -8,22 +8,21 @@ import (
 	"time"
 )
 
-// client is what a request's client does while the handler runs: whether it breaks
-// the request off, and for how long it keeps the handler waiting. Handlers may read
-// and write in goroutines of their own, which can outlive them.
+// client observes a request's client while the handler runs: whether it breaks the request off,
+// and for how long the handler waits for it. Handlers may read and write in goroutines that
+// outlive them.
 type client struct {
 	body    io.ReadCloser
 	began   time.Time
 	reading atomic.Int64 // since when a read of the body has waited, as clock tells it; 0 if none does
 	total   atomic.Int64 // nanoseconds that reads and writes took
-	closed  atomic.Bool  // the handler has closed the body: what reads say from then on is its own doing
+	closed  atomic.Bool  // the handler has closed the body, which makes later reads fail
 	broken  atomic.Bool  // a read or write failed, or the body was closed while the client kept it back
 	late    atomic.Bool  // a write came after the time-out of an http.TimeoutHandler around the limiter
 }
 
-// watch has the client watched by the request's body. The request must be the
-// limiter's own. A body that is known to be empty stays what it is: others compare
-// it with http.NoBody.
+// watch observes the client by the request's body. r must be a copy that the limiter made. The
+// body http.NoBody stays, since other code compares with it.
 func (c *client) watch(r *http.Request) {
 	c.began = time.Now()
 	if r.Body != nil && r.Body != http.NoBody {
@@ -57,9 +56,9 @@ func (c *client) Close() error {
 	return c.body.Close()
 }
 
-// keepsBack reports whether the body is waited for, and was so for half of the time
-// that the request has taken: whatever the server has given up by now, it may have
-// been for this. An upload that goes on is waited for a little each time.
+// keepsBack reports whether a read of the body has waited for at least half of the request's
+// time. If the server has given up by now, that wait may be the reason. The reads of an upload
+// that makes progress wait only briefly each.
 func (c *client) keepsBack() bool {
 	now, since := c.clock(), c.reading.Load()
 	return since > 0 && !c.closed.Load() && now-since >= now/2
@@ -68,7 +67,7 @@ func (c *client) keepsBack() bool {
 // broke reports whether the client broke the request off.
 func (c *client) broke() bool { return c.broken.Load() || c.keepsBack() }
 
-// waited returns for how long the handler has waited for the client.
+// waited returns how long the handler has waited for the client.
 func (c *client) waited() time.Duration {
 	total := c.total.Load()
 	if since := c.reading.Load(); since > 0 {
@@ -82,7 +81,7 @@ func (c *client) wrote(from int64, err error) {
 	c.total.Add(c.clock() - from)
 	switch {
 	case err == nil, errors.Is(err, http.ErrBodyNotAllowed), errors.Is(err, http.ErrContentLength), errors.Is(err, http.ErrHijacked):
-		// If it failed, then for what the handler wrote.
+		// The client is not the reason.
 	case errors.Is(err, http.ErrHandlerTimeout):
 		c.late.Store(true)
 	default:

@@ -28,7 +28,7 @@ var stale = [...]string{
 	"Content-Range",
 	"Digest",
 	"Etag",
-	"ETag", // set in the map itself, by those who care for the spelling
+	"ETag", // as some applications set it in the map itself
 	"Expires",
 	"Last-Modified",
 	"Repr-Digest",
@@ -43,11 +43,11 @@ var isStale = func() map[string]bool {
 	return is
 }()
 
-// ClearValidators prepares a response's headers for a denial: it removes what
-// described the response that is not going to be, and forbids to store the one
-// that is. It runs before a Denied hook too.
+// ClearValidators prepares a response's headers for a denial: it removes headers that described
+// the response of the handler, and forbids caches to store the denial. It also runs before a
+// Denied hook.
 func ClearValidators(h http.Header) {
-	for name := range h { // there are fewer of them, as a rule
+	for name := range h { // usually fewer than in stale
 		if isStale[name] {
 			delete(h, name)
 		}
@@ -81,8 +81,8 @@ func Deny(w http.ResponseWriter, r *http.Request, d *core.Decision) {
 	}
 }
 
-// Answer goes on to next, or answers a denial: by the application's hook if there
-// is one, else by Deny.
+// Answer calls next, or answers a denial: by the application's hook if there is one, otherwise by
+// Deny.
 func Answer(limiter *adapter.Limiter, w http.ResponseWriter, r *http.Request, d *core.Decision, next http.Handler, hook func(http.ResponseWriter, *http.Request, core.Decision)) {
 	switch {
 	case limiter.Reserved(d):

@@ -1,3 +1,3 @@
-// Package stdhttp is what the adapters over net/http share: the request as
-// package keyfuncs reads it, the decision's place in it, and the denial.
+// Package stdhttp holds what the adapters over net/http share: the request that package keyfuncs
+// reads, the decision in its context, the denial, and how a request ends.
 package stdhttp

@@ -8,10 +8,10 @@ import (
 	"github.com/weblimit/weblimit/keyfuncs"
 )
 
-// exchange is all that a limiter adds to a request, in one allocation: the
-// decision, which also holds the response's RateLimit field, the context with
-// it, and the copy of the request with that context. It has exactly 512 bytes;
-// larger objects cost the allocator and the garbage collector more.
+// exchange is everything that a limiter adds to a request, in one allocation: the decision,
+// which also holds the response's RateLimit field, the context with it, and the copy of the
+// request with that context. It has exactly 512 bytes; larger objects cost the allocator and the
+// garbage collector more.
 type exchange struct {
 	context adapter.Context
 	request http.Request
@@ -23,9 +23,8 @@ type exchangeOfMany struct {
 	room [3]core.LimitResult
 }
 
-// Decide asks the limiter about in, which reads r, and writes what it says to the
-// response's header. It returns the decision, and r with the decision in its
-// context, for core.FromContext.
+// Decide asks the limiter to decide in, which reads r, and sets the response's headers in h. It
+// returns the decision, and a copy of r whose context holds it, for core.FromContext.
 func Decide(limiter *adapter.Limiter, in keyfuncs.Request, r *http.Request, h http.Header) (*core.Decision, *http.Request) {
 	var e *exchange
 	var room []core.LimitResult

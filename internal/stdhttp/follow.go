@@ -9,19 +9,19 @@ import (
 	"github.com/weblimit/weblimit/core/adapter"
 )
 
-// Following finds out how a request ends, and settles its decision then. It is
-// made only for requests that have something reserved.
+// Following finds out how a request ends, and then settles its decision. It is made only for
+// requests with a reservation.
 type Following struct {
 	decision *core.Decision
 	context  context.Context // the request's as the limiter saw it
 	outcome  core.Outcome    // as far as it is known
 	ended    bool            // the handler has returned
-	open     bool            // what it returned is still to be rendered
+	open     bool            // the handler's error is not rendered yet
 	client   client
 }
 
-// Follow begins to follow a request. Middleware further in may replace the
-// request's context by one that ends when it returns: so it is read here.
+// Follow begins to follow a request. It reads the request's context now, since middleware further
+// in may replace it by one that ends when that middleware returns.
 func Follow(d *core.Decision, r *http.Request) *Following {
 	f := &Following{decision: d, context: r.Context()}
 	if adapter.ReadsOutcome(d) {
@@ -30,7 +30,7 @@ func Follow(d *core.Decision, r *http.Request) *Following {
 	return f
 }
 
-// Sent notes a status that was sent, of which the first counts that is final.
+// Sent notes a status that was sent. The first final one counts.
 func (f *Following) Sent(code int) {
 	if f.outcome.Status != 0 || code < 200 && code != http.StatusSwitchingProtocols {
 		return
@@ -48,7 +48,7 @@ func (f *Following) Hijacked() {
 	f.Sent(http.StatusSwitchingProtocols)
 }
 
-// Ending is what is known of a request when its handler has returned.
+// Ending describes a request whose handler has returned.
 type Ending struct {
 	// Err is the error that the handler returned.
 	Err error
@@ -56,8 +56,8 @@ type Ending struct {
 	// Status is what the framework will send if nothing was sent yet.
 	Status int
 
-	// Rendered says that this is for sure: else somebody further out may still turn
-	// Err into another, which is waited for until the request ends.
+	// Rendered says that Status is final. Otherwise middleware further out may still render Err
+	// with another status, and End waits for that until the request ends.
 	Rendered bool
 }
 
@@ -81,8 +81,8 @@ func (f *Following) End(e Ending) {
 	f.decision.Settle(*o)
 }
 
-// Unwind is to be deferred. It settles if the handler has panicked, and lets the
-// panic go on; after End it does nothing.
+// Unwind is to be deferred. If the handler has panicked it settles, and the panic goes on. After
+// End it does nothing.
 func (f *Following) Unwind() {
 	if f.ended {
 		return
@@ -101,7 +101,7 @@ func (f *Following) Unwind() {
 	}
 }
 
-// judge finds out who ended the request.
+// judge finds out whether the client or a time-out ended the request.
 func (f *Following) judge() {
 	o := &f.outcome
 	if ended := f.context.Err(); ended != nil {

@@ -12,15 +12,15 @@ import (
 	"github.com/weblimit/weblimit/core/adapter"
 )
 
-// MeasureBody has what reads r's body note that it waits for the client.
+// MeasureBody replaces r's body by one that notes when the handler waits for the client.
 func MeasureBody(work adapter.Work, r *http.Request) {
 	if r.Body != nil && r.Body != http.NoBody {
 		r.Body = &measuredBody{r.Body, work}
 	}
 }
 
-// measuredBody notes when it waits for the client. Closing it can, too: net/http
-// reads some of what is left.
+// measuredBody notes when it waits for the client. Close can wait, too: net/http reads some of
+// the rest of the body.
 type measuredBody struct {
 	io.ReadCloser
 	work adapter.Work
@@ -65,7 +65,7 @@ func MeasureWriter(work adapter.Work, w http.ResponseWriter) http.ResponseWriter
 		},
 		ReadFrom: func(next httpsnoop.ReadFromFunc) httpsnoop.ReadFromFunc {
 			return func(src io.Reader) (int64, error) {
-				if !isFile(src) { // where it comes from is no client
+				if !isFile(src) { // waiting for src is not waiting for the client
 					return io.Copy(measuredWriter{w, work}, src)
 				}
 				work.Wait()
@@ -108,7 +108,7 @@ func (m measuredWriter) Write(b []byte) (int, error) {
 
 // Measure has next serve a request that load measures.
 func Measure(work adapter.Work, w http.ResponseWriter, r *http.Request, next http.Handler) {
-	defer work.End() // whatever the handler does: it may panic
+	defer work.End() // also if the handler panics
 	MeasureBody(work, r)
 	next.ServeHTTP(MeasureWriter(work, w), r)
 }

@@ -11,8 +11,8 @@ import (
 	"github.com/weblimit/weblimit/core/adapter"
 )
 
-// Watch returns a writer that tells of the response, for the handler to write to.
-// It has the methods that w has beyond those of an http.ResponseWriter.
+// Watch returns a writer for the handler, which notes what is sent. It has the optional methods
+// that w has, such as Flush.
 func (f *Following) Watch(w http.ResponseWriter) http.ResponseWriter {
 	if !adapter.ReadsOutcome(f.decision) {
 		return w
@@ -36,7 +36,7 @@ func (f *Following) Watch(w http.ResponseWriter) http.ResponseWriter {
 		ReadFrom: func(next httpsnoop.ReadFromFunc) httpsnoop.ReadFromFunc {
 			return func(src io.Reader) (int64, error) {
 				f.Sent(http.StatusOK)
-				if !isFile(src) { // where it comes from is no client
+				if !isFile(src) { // waiting for src is not waiting for the client
 					return io.Copy(watchedWriter{w, f}, src)
 				}
 				from := f.Clock()
@@ -78,9 +78,8 @@ func (w watchedWriter) Write(b []byte) (int, error) {
 	return n, err
 }
 
-// Clock returns the time that [Following.Wrote] wants to know of a write's beginning.
+// Clock returns the time at which a write begins, for [Following.Wrote].
 func (f *Following) Clock() int64 { return f.client.clock() }
 
-// Wrote notes how long the client kept a write waiting that began then, and whether
-// it failed.
+// Wrote notes how long a write that began at from waited for the client, and whether it failed.
 func (f *Following) Wrote(from int64, err error) { f.client.wrote(from, err) }
