@@ -8,13 +8,13 @@ import (
 	"github.com/go-chi/chi/v5"
 )
 
-// mounts remembers what is mounted where: chi tells it by listing all routes of a
-// router. There are as many entries as patterns that requests have matched.
+// mounts caches which handlers are mounted where, since chi shows that only in the list of all
+// routes of a router. It has one entry for each pattern that requests have matched.
 type mounts struct {
 	mu sync.RWMutex
 	at map[place]mount // Guarded by mu.
 
-	// A request had a route in the end though none was found for it: middleware
+	// rewritten says that a request got a route although none was found for it: middleware
 	// behind the limiter changes the path or the method.
 	rewritten atomic.Bool
 }
@@ -25,15 +25,15 @@ type place struct {
 	pattern string
 }
 
-// mount is what is mounted at a pattern.
+// mount is a handler that is mounted at a pattern.
 type mount struct {
-	// pattern is the mount's own, "/api/*", where the place has that of its root:
-	// chi mounts "/api" and "/api/" as well. It is "" if nothing is mounted.
+	// pattern is that of the mount, "/api/*", also if the place has the pattern of its root,
+	// "/api" or "/api/", which chi mounts, too. It is "" if nothing is mounted.
 	pattern string
 	router  *chi.Mux // nil for a handler that is no router
 }
 
-// of returns what is mounted at a pattern of a router.
+// of returns the mount at a pattern of a router.
 func (m *mounts) of(router *chi.Mux, pattern string) mount {
 	here := place{router, pattern}
 	m.mu.RLock()
@@ -52,7 +52,7 @@ func (m *mounts) of(router *chi.Mux, pattern string) mount {
 	return found
 }
 
-// learn looks at where a request has got to for which no route was found.
+// learn looks at the route that answered a request for which no route was found.
 func (m *mounts) learn(at *chi.Context) {
 	if at == nil || len(at.RoutePatterns) == 0 {
 		return
@@ -86,8 +86,8 @@ func find(router *chi.Mux, pattern string) mount {
 	return mount{}
 }
 
-// asMount returns a route as a mount. A handler that takes all methods of all paths
-// below its own is one, however it was registered.
+// asMount returns a route as a mount. A handler that takes all methods of all paths below its own
+// path is a mount, no matter how it was registered.
 func asMount(route chi.Route) mount {
 	router, _ := route.SubRoutes.(*chi.Mux)
 	if router == nil && (route.Handlers["*"] == nil || !strings.HasSuffix(route.Pattern, "/*")) {

@@ -23,12 +23,12 @@ type request struct {
 	around chi.Context // where chi notes what it finds
 }
 
-// found is what is known of a route.
+// found describes a route.
 type found struct {
 	route string
 	known bool
 	alias string // another template of the route, or ""
-	below string // what the templates of routes further in begin with, or ""
+	below string // the prefix of the templates of routes further in, or ""
 }
 
 var (
@@ -39,7 +39,7 @@ var (
 // requests are reused: they are wider than a pointer, so each would be an allocation.
 var requests = sync.Pool{New: func() any { return new(request) }}
 
-// release keeps of r what its chi.Context has grown to.
+// release returns r to the pool. Its chi.Context keeps the room that it has grown to.
 func (r *request) release() {
 	if r.asked {
 		r.around.Reset()
@@ -55,9 +55,8 @@ func (r *request) Route() (template string, known bool) {
 	return r.found.route, r.found.known
 }
 
-// MayReach reports the other template of the root of a mount, what may be a router
-// in a handler around which the limiter stands, and a template written with the
-// slash at its end that chi leaves out.
+// MayReach reports the other template of the root of a mount, the routes below a handler that may
+// be a router, and a template with the slash at its end that chi leaves out.
 func (r *request) MayReach(template string) bool {
 	r.ask()
 	f := &r.found
@@ -77,7 +76,7 @@ func (r *request) RouteRemedy() string {
 	return "put the limiter on the route, and write the template as chi's RoutePattern does"
 }
 
-// FrameworkIP returns what chi's middleware.ClientIPFrom… has found, for
+// FrameworkIP returns the address that chi's middleware.ClientIPFrom… has found, for
 // keyfuncs.Framework.
 func (r *request) FrameworkIP() string { return middleware.GetClientIP(r.Context()) }
 
@@ -115,9 +114,9 @@ func (r *request) ask() {
 	}
 }
 
-// reached returns the router that is going to route the rest of the path, and that
-// rest. The patterns so far are in r.around then, as those of mounts. It returns no
-// router if there is none, and notes what is known.
+// reached returns the router that is going to route the rest of the path, and that rest. It puts the
+// patterns so far into r.around, as those of mounts. If there is no such router it returns nil,
+// and r.found describes the route.
 func (r *request) reached(at *chi.Context) (router *chi.Mux, path string) {
 	root, ok := at.Routes.(*chi.Mux)
 	if !ok {
@@ -156,7 +155,7 @@ func (r *request) reached(at *chi.Context) (router *chi.Mux, path string) {
 	if !strings.HasSuffix(patterns[len(patterns)-1], "*") {
 		return router, "/" // the root of a mount
 	}
-	// Before it calls what is mounted chi moves the rest of the path from here to RoutePath.
+	// Before it calls a mounted handler, chi moves the rest of the path from here to RoutePath.
 	if i := len(at.URLParams.Keys) - 1; i >= 0 && i < len(at.URLParams.Values) && at.URLParams.Values[i] != "" {
 		return router, "/" + at.URLParams.Values[i]
 	}

@@ -6,17 +6,16 @@ import (
 	"github.com/labstack/echo/v4"
 )
 
-// place is where a middleware stands: in Pre, where Echo has not routed yet, or
-// behind the router. Echo does not say which, and has no route in Pre just as for
-// a request that none matches; so it is learned from the first request with a
-// route.
+// place is the place of a middleware: in Pre, before Echo routes, or behind the router. Echo does
+// not say which: a request has no route in Pre, and neither has one that no route matches. So the
+// place is learned from the first request with a route.
 type place struct{ inPre, behind atomic.Bool }
 
 // routed reports whether a request without a route has been routed, as far as that
 // is known.
 func (p *place) routed() bool { return p.behind.Load() }
 
-// watch learns from a request, and returns what to call next.
+// watch learns the place from a request, and returns the handler to call next.
 func (p *place) watch(c echo.Context, next echo.HandlerFunc) echo.HandlerFunc {
 	switch {
 	case c.Path() != "":

@@ -22,9 +22,9 @@ var _ keyfuncs.Request = (*request)(nil)
 // requests are reused: they are wider than a pointer, so each would be an allocation.
 var requests = sync.Pool{New: func() any { return new(request) }}
 
-// Route returns the template of the route, which Echo knows before it calls any
-// middleware but that of Pre. Where another method has a route, Echo tells its
-// template and answers itself, with 405 or to OPTIONS: that is no route.
+// Route returns the template of the route, which Echo knows before it calls any middleware except
+// that of Pre. If only other methods have a route, Echo answers with 405, or to OPTIONS, and
+// has the template of such a route: that counts as no route.
 func (r *request) Route() (template string, known bool) {
 	template = r.c.Path()
 	switch {
@@ -42,8 +42,8 @@ func (r *request) RouteRemedy() string { return r.place.remedy() }
 // FrameworkIP returns the client's address according to Echo, for keyfuncs.Framework.
 func (r *request) FrameworkIP() string { return r.c.RealIP() }
 
-// FrameworkRisk asks Echo's extractor for the address of a made-up request, whose
-// peer nobody trusts who has thought about it.
+// FrameworkRisk asks Echo's extractor for the address of a forged request, from a peer that no
+// sensible configuration trusts.
 func (r *request) FrameworkRisk() string {
 	extract := r.c.Echo().IPExtractor
 	forged, headers := stdhttp.Forged()

@@ -37,9 +37,9 @@ const (
 	chunked
 )
 
-// unclear is what a header or cookie reads like that a chunked request has and its
-// block has not. A trailer may have brought it, or middleware. A key over it is
-// ambiguous, an address unknown, and the first value is empty.
+// unclear are the values of a header or cookie that a chunked request has but its header block has
+// not: a trailer or a middleware has added it. A key that reads it is ambiguous, an address is
+// unknown, and the first value is empty.
 var unclear = [][]byte{{}, []byte("?")}
 
 // maxKept is how many values a request keeps room for.
@@ -156,9 +156,8 @@ func (f *fields) chunked(c *fiber.Ctx) bool {
 	return f.framing == chunked
 }
 
-// keepEqual keeps the lines that are those of the block. Where bodies are streams a
-// trailer comes when somebody reads the body, and can be in place of a line that was
-// removed.
+// keepEqual keeps the lines that equal those of the block. If bodies are streams, a trailer is added
+// when the body is read, and can replace a line that was removed.
 func (f *fields) keepEqual(b block) {
 	n := 0
 	for {

@@ -13,8 +13,8 @@ import (
 	"github.com/weblimit/weblimit/keyfuncs"
 )
 
-// request is a keyfuncs.Request. Its strings are Fiber's buffers, which the next
-// request on the connection overwrites; who keeps one copies it, as keys do.
+// request is a keyfuncs.Request. Its strings alias Fiber's buffers, which the next request on the
+// connection overwrites. Whatever keeps one must copy it, as keys do.
 type request struct {
 	c        *fiber.Ctx
 	routes   *routes
@@ -52,7 +52,7 @@ func (r *request) release() {
 	requests.Put(r)
 }
 
-// Context returns the user context: what c.Context returns is reused too.
+// Context returns the user context, since the one of c.Context is reused.
 func (r *request) Context() context.Context { return r.c.UserContext() }
 
 // Method returns the method that Fiber routes by.
@@ -63,10 +63,9 @@ func (r *request) Path() string {
 	return utils.UnsafeString(r.c.Context().URI().PathOriginal())
 }
 
-// Route returns the template of the route that the limiter is on, else of the first
-// further in that matches. Where there is none below a prefix of Use or Group, and
-// no route at all, handlers of Use have to answer: that is not known for a route,
-// and the template is what the prefix covers.
+// Route returns the template of the route that the limiter is on, otherwise of the first route
+// further in that matches. If there is no route below a prefix of Use or Group, a handler of Use
+// may answer. Then the route is not known, and the template covers the prefix.
 func (r *request) Route() (template string, known bool) {
 	if !r.asked {
 		r.asked = true
@@ -92,8 +91,8 @@ func (r *request) find() (template string, known bool) {
 	return template, template != "" || !r.routes.rewritten.Load()
 }
 
-// MayReach reports the routes that match behind the first, to which c.Next leads, and
-// without any the prefixes of handlers of Use, such as app.Static.
+// MayReach reports the routes that match after the first, which c.Next reaches. If there are none,
+// it reports the prefixes of handlers of Use, such as app.Static.
 func (r *request) MayReach(template string) bool {
 	t := r.routes.table(r.c.App())
 	if r.asked && r.route == "" && t.covers(template, r.c) {
@@ -150,7 +149,7 @@ func (r *request) Peer() netip.Addr {
 		ap, _ := netip.ParseAddrPort(addr.String()) // the zero Addr on error
 		ip = ap.Addr()
 	}
-	if ip.IsUnspecified() { // what fasthttp says of a connection without a peer
+	if ip.IsUnspecified() { // fasthttp's address of a connection without a peer
 		return netip.Addr{}
 	}
 	return ip.Unmap()
@@ -164,9 +163,9 @@ func (r *request) Value(key any) any {
 	return r.c.UserContext().Value(key)
 }
 
-// FrameworkIP returns what Fiber takes for the client's address, for
-// keyfuncs.Framework: nothing for a connection without a peer, of which fasthttp
-// says 0.0.0.0, and nothing that a trailer may have said.
+// FrameworkIP returns the client's address according to Fiber, for keyfuncs.Framework. It returns ""
+// for a connection without a peer, for which fasthttp has 0.0.0.0, and for an address that may
+// come from a trailer.
 func (r *request) FrameworkIP() string {
 	if r.settings.proxy != "" && r.c.IsProxyTrusted() {
 		if r.Header(http.CanonicalHeaderKey(r.settings.proxy), 0); r.fields.unclear {
@@ -180,8 +179,8 @@ func (r *request) FrameworkIP() string {
 	return ip
 }
 
-// FrameworkRisk tells whether that can be forged. Of X-Forwarded-For Fiber takes
-// the left end, which is the client's, even from proxies that it trusts.
+// FrameworkRisk says whether that address can be forged. Fiber takes the left end of
+// X-Forwarded-For, which the client writes, even from proxies that it trusts.
 func (r *request) FrameworkRisk() string {
 	config := r.c.App().Config()
 	switch {

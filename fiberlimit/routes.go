@@ -9,38 +9,38 @@ import (
 	"github.com/gofiber/fiber/v2"
 )
 
-// routes finds the route that is going to match, for a middleware of Use or Group:
-// Fiber matches route after route, and tells none in advance. It remembers each
-// app that the middleware is in.
+// routes finds the route that is going to match, for a middleware of Use or Group. Fiber matches one
+// route after the other and announces none. routes keeps a table of each app that the
+// middleware is in.
 type routes struct {
 	mu sync.RWMutex
 	of map[*fiber.App]*table // Guarded by mu.
 
-	// A request had a route in the end though none was found for it: middleware
+	// rewritten says that a request got a route although none was found for it: middleware
 	// behind the limiter changes the path or the method.
 	rewritten atomic.Bool
 }
 
-// learn looks at where a request has got to for which no route was found.
+// learn looks at the route that answered a request for which no route was found.
 func (r *routes) learn(c *fiber.Ctx) {
 	if e, ok := r.table(c.App()).places[c.Route()]; ok && !e.prefix {
 		r.rewritten.Store(true)
 	}
 }
 
-// table is what an app has registered, and a second app, without handlers, that
-// matches requests as the first does.
+// table holds the routes of an app, and a second app without handlers that matches requests as the
+// first one does.
 type table struct {
-	handlers uint32 // that the app had, by which a table that is out of date is known
+	handlers uint32 // how many the app had: with more, the table is out of date
 	match    *fiber.App
 	routes   map[*fiber.Route]entry // of match
 	places   map[*fiber.Route]entry // of the app, prefixes of Use and Group included
 
 	templates map[string]bool
-	prefixes  map[string]string // of Use and Group, by what a condition may call them
+	prefixes  map[string]string // of Use and Group, by the templates by which conditions name them
 }
 
-// entry is where a route stands in its method's order, and what it is called.
+// entry is a route's position among those of its method, and its template.
 type entry struct {
 	position int
 	template string
@@ -69,8 +69,8 @@ func (r *routes) table(app *fiber.App) *table {
 	return t
 }
 
-// newTable makes the second app of copies of the first one's routes, which hold all
-// that Fiber matches by, and puts a route at the end at which every request stops.
+// newTable makes the second app from copies of the first one's routes, which hold everything that
+// Fiber matches by. A last route, which matches every request, ends each search.
 func newTable(app *fiber.App) *table {
 	config := app.Config()
 	t := &table{
@@ -196,8 +196,7 @@ type registered struct {
 	empty  map[string]bool // prefixes, in lower case, by whether there is nothing below
 }
 
-// identity tells a route from the copies that Fiber lists, which have the same
-// handlers.
+// identity is the same for a route and for the copies that Fiber lists, which have its handlers.
 type identity struct {
 	method, path string
 	handler      *fiber.Handler

@@ -10,7 +10,7 @@ import (
 	"github.com/weblimit/weblimit/keyfuncs"
 )
 
-// outsideRequest is a request on its way to a mux, which knows its route.
+// outsideRequest is a request on its way to a mux. The mux knows its route.
 type outsideRequest struct {
 	stdhttp.Request
 	http  *http.Request
@@ -79,8 +79,8 @@ func find(mux *http.ServeMux, r *http.Request) string {
 	return stdhttp.Template(pattern)
 }
 
-// insideRequest is a request to a handler that is no mux. Its route is the pattern
-// of the mux that it came through, if any.
+// insideRequest is a request to a handler that is not a mux. Its route is the pattern of the mux that
+// it came through, if any.
 type insideRequest struct{ stdhttp.Request }
 
 var (
@@ -88,8 +88,8 @@ var (
 	_ keyfuncs.Forks   = insideRequest{}
 )
 
-// MayReach reports what a router in the place of the handler might answer: a
-// pattern such as "/api/" covers all its routes.
+// MayReach reports the routes that the handler may have if it is a router: a pattern such as "/api/"
+// covers them.
 func (r insideRequest) MayReach(template string) bool {
 	own, _ := r.Route()
 	prefix, ok := subtree(own)
@@ -107,8 +107,8 @@ func (insideRequest) RouteRemedy() string {
 	return "put the limiter around the *http.ServeMux itself or around the route's handler, or name the mux in nethttp.Config.Mux"
 }
 
-// subtree returns what all paths begin with that a template covers, if that is
-// more than one path: "/api/" of "/api/" and of "/api/{rest...}".
+// subtree returns the prefix of all paths that a template covers, if it covers more than one path:
+// "/api/" for "/api/" and for "/api/{rest...}".
 func subtree(template string) (prefix string, ok bool) {
 	if !strings.HasSuffix(template, "/") && !strings.HasSuffix(template, "...}") {
 		return "", false
