@@ -6,162 +6,9 @@ import (
 	"reflect"
 	"slices"
 	"sync"
-	"time"
 
 	"github.com/weblimit/weblimit/keyfuncs"
 )
-
-// Observer hears of everything that a limiter decides: for metrics, traces, logs and bills.
-// Config.Observe sets it; [Observers] makes one of several.
-//
-// Its methods run within requests, several at once, and must not block. One that panics
-// breaks nothing: the panic is recovered and logged once, as [AdviceObserver], and only what
-// the observer would have noted is lost.
-type Observer interface {
-	// Decided is called once for each decision of [Limiter.Allow], [Limiter.AllowKey] and
-	// the adapters, when it is final: after a request has waited for its turn, and before its
-	// handler runs. Bypassed requests, invalid costs and decisions without the store, in an
-	// outage, are decisions too. Peek decides nothing, a limiter is not asked about
-	// requests that an adapter's Skip lets through, and a decision that a panic ends, of a CostBy
-	// for example, is none.
-	//
-	// ctx is that of the request, or of AllowKey. o and what it refers to are valid until
-	// Decided returns; strings may alias a buffer of the framework. Copy what is kept.
-	Decided(ctx context.Context, o *Observation)
-
-	// Settled is called when the store has been told of a change to what an allowed
-	// decision has charged: by [Limit.RefundOn], [Charge] and the end of a request that held
-	// slots. It is called in the background, often after the response.
-	Settled(s Settlement)
-
-	// StoreEvent is called for each event of Config.Store, as OnEvent of the store is: once,
-	// however many limiters on the store have this observer, provided it is of a
-	// comparable type. Events that only observers hear of are still logged.
-	StoreEvent(e Event)
-}
-
-// Observation is a decision as an [Observer] sees it.
-type Observation struct {
-	// Decision is a copy of the decision, for reading. Its Results have what each limit said,
-	// those in shadow mode included: one that is not Allowed would have denied the request.
-	Decision *Decision
-
-	// Adapter is which middleware asked: "gin", "echo", "fiber", "chi" or "nethttp". It is
-	// "" for Allow and AllowKey.
-	Adapter string
-
-	// Method is that of the request, and "" for AllowKey.
-	Method string
-
-	// CheckTime is how long the store took, all its checks for this decision together. It is 0
-	// if the store was not asked.
-	CheckTime time.Duration
-
-	// WaitTime is how long the request waited for its turn.
-	WaitTime time.Duration
-
-	request keyfuncs.Request // nil for AllowKey
-	call    *call            // nil if no limit was asked
-}
-
-// Route returns the template of the route that is going to answer, such as "/users/:id". It
-// is "" if there is none, if that is not known where the limiter stands, and for
-// AllowKey. Some adapters have to ask the router for it, which takes a moment.
-func (o *Observation) Route() string {
-	if o.request == nil {
-		return ""
-	}
-	route, known := o.request.Route()
-	if !known {
-		return ""
-	}
-	return route
-}
-
-// Key returns the key that the i-th of Decision.Results counts, as [keyfuncs.Encode] writes
-// it: "user:42". It may identify a person; API keys and other secrets in it are hashed. It is
-// empty where the request lacks the key, or has it several times. For reading.
-func (o *Observation) Key(i int) []byte {
-	if check := o.check(i); check != nil {
-		return visible(check.Key)
-	}
-	return nil
-}
-
-// visible returns a key for observers: that of requests without one has no meaning for them.
-func visible(key []byte) []byte {
-	if string(key) == missingKey {
-		return nil
-	}
-	return key
-}
-
-// Cost returns how many units the i-th of Decision.Results asked for. They were taken if the
-// result is Charged and the decision Allowed.
-func (o *Observation) Cost(i int) int64 {
-	if check := o.check(i); check != nil {
-		return check.Cost
-	}
-	return 0
-}
-
-// check returns what the store was asked for a result, or nil if it was not asked: another
-// limit may have denied the request before.
-func (o *Observation) check(i int) *Check {
-	rule := o.Decision.Results()[i].Rule
-	for c := o.call; c != nil; c = c.outage {
-		for j := range c.checks {
-			if c.checks[j].Rule == rule {
-				return &c.checks[j]
-			}
-		}
-	}
-	return nil
-}
-
-// Settlement is a change to what one limit has charged an allowed decision. The cost of the
-// decision and the Units of all its settlements add up to what the request cost.
-type Settlement struct {
-	Rule   *Rule // the limit's name and numbers; for reading
-	Shadow bool  // the limit is judged, and not enforced
-
-	// Units is how much more was charged, or negative, how much was given back. Of a
-	// [Concurrent] limit it is the slots that were given back.
-	Units int64
-
-	// Err is why it is not known whether the store has taken note; then nothing tries again.
-	Err error
-
-	key []byte
-}
-
-// Key returns the key whose bucket changed, as [Observation.Key] does.
-func (s Settlement) Key() []byte { return s.key }
-
-// Observers returns an observer that passes everything on to several, in order; nil ones are
-// left out. One that panics does not keep the others from hearing.
-func Observers(several ...Observer) Observer { return observers(several) }
-
-// observers are several observers, of which the limiter calls each by itself.
-type observers []Observer
-
-func (o observers) Decided(ctx context.Context, seen *Observation) {
-	for _, each := range o {
-		each.Decided(ctx, seen)
-	}
-}
-
-func (o observers) Settled(s Settlement) {
-	for _, each := range o {
-		each.Settled(s)
-	}
-}
-
-func (o observers) StoreEvent(e Event) {
-	for _, each := range o {
-		each.StoreEvent(e)
-	}
-}
 
 // flatten returns the observers that o is made of, nil if there are none.
 func flatten(o Observer) (all []Observer) {
@@ -182,32 +29,34 @@ func flatten(o Observer) (all []Observer) {
 // subject is what a decision is about: a request, or the key and cost of AllowKey.
 type subject struct {
 	request keyfuncs.Request // or nil, for AllowKey
-	adapter string           // which asks for the request, if one does
+	adapter string           // its name, if one asks
 
 	ctx  context.Context // of AllowKey
 	key  string
 	cost int64
 }
 
-// final is the one way out of every decision: what it says does not change any more. c is
-// nil if no limit was asked.
+// final is the one exit of every decision of Allow, AllowKey and the adapters: d does not change
+// afterwards. c is nil if no limit was asked, or on the short path, which has no observers.
 func (l *Limiter) final(s subject, c *call, d *Decision) {
 	if l.observers != nil {
 		l.observe(s, c, d)
 	}
 }
 
-// seen holds an observation while observers look at it. It has a copy of the decision, since
-// what is passed to an observer escapes: decisions of Allow and AllowKey would be allocated.
-type seen struct {
+// pooledObservation holds an observation while observers read it. It has a copy of the decision,
+// since everything that is passed to an observer escapes: without the copy, each decision of
+// Allow and AllowKey would be allocated.
+type pooledObservation struct {
 	Observation
 	decision Decision
 }
 
-var sightings = sync.Pool{New: func() any { return new(seen) }}
+var observations = sync.Pool{New: func() any { return new(pooledObservation) }}
 
+// observe shows a decision to the observers.
 func (l *Limiter) observe(s subject, c *call, d *Decision) {
-	o := sightings.Get().(*seen)
+	o := observations.Get().(*pooledObservation)
 	o.decision = *d
 	o.Decision, o.Adapter, o.request, o.call = &o.decision, s.adapter, s.request, c
 	for ; c != nil; c = c.outage {
@@ -221,8 +70,8 @@ func (l *Limiter) observe(s subject, c *call, d *Decision) {
 	for _, observer := range l.observers {
 		l.decided(ctx, observer, &o.Observation)
 	}
-	*o = seen{}
-	sightings.Put(o)
+	*o = pooledObservation{}
+	observations.Put(o)
 }
 
 func (l *Limiter) decided(ctx context.Context, observer Observer, o *Observation) {
@@ -230,6 +79,8 @@ func (l *Limiter) decided(ctx context.Context, observer Observer, o *Observation
 	observer.Decided(ctx, o)
 }
 
+// settled shows a settlement to the observers. It runs in the background, where a panic that is
+// not recovered would end the process.
 func (l *Limiter) settled(s Settlement) {
 	for _, observer := range l.observers {
 		func() {
@@ -239,15 +90,15 @@ func (l *Limiter) settled(s Settlement) {
 	}
 }
 
-// observerPanics is to be deferred. It recovers a panic: an observer decides nothing, so no
-// request fails for its sake.
+// observerPanics is to be deferred. It recovers a panic of an observer, since an observer has no part
+// in decisions and must not make requests fail.
 func (a *advisor) observerPanics(observer Observer) {
 	if p := recover(); p != nil {
 		a.advise(AdviceObserver, fmt.Sprintf("the observer %T panics: %v", observer, p))
 	}
 }
 
-// observe has an observer hear of the store's events: once, for all limiters that have it.
+// observe reports the store's events to an observer, once even if several limiters have it.
 func (s *shared) observe(observer Observer, a *advisor) {
 	if reflect.ValueOf(observer).Comparable() {
 		s.observing.Lock()
