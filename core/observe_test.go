@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"slices"
 	"strings"
@@ -250,6 +251,47 @@ func TestSettlementsAreObserved(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// shown is an observer that prints all it hears, as whoever looks for a fault does.
+type shown struct{ out bytes.Buffer }
+
+func (s *shown) print(heard any) {
+	fmt.Fprintf(&s.out, "%v %+v %#v\n", heard, heard, heard)
+	slog.New(slog.NewTextHandler(&s.out, nil)).Info("", "heard", heard)
+	slog.New(slog.NewJSONHandler(&s.out, nil)).Info("", "heard", heard)
+}
+
+func (s *shown) Decided(_ context.Context, o *core.Observation) {
+	s.print(o)
+	s.print(*o)
+	s.print(o.Decision)
+	s.print(*o.Decision)
+}
+func (s *shown) Settled(settled core.Settlement) { s.print(settled); s.print(&settled) }
+func (s *shown) StoreEvent(e core.Event)         { s.print(e) }
+
+// An observer that logs what it hears logs no keys: it has to ask for them.
+func TestWhatIsPrintedOfAnObservationHasNoKey(t *testing.T) {
+	t.Parallel()
+	const key = "user:alice"
+	store, seen := newFlaky(false), new(shown)
+	l := newLimiter(t, core.Config{Store: store, Observe: seen, Limits: []core.Limit{
+		everyone(9).By(keyfuncs.Header("X-User")).Named("refunded").RefundOn(core.Canceled), everyone(9),
+	}})
+	for _, down := range []bool{false, true} {
+		store.down.Store(down)
+		d := l.AllowKey(t.Context(), key, 1)
+		d.Settle(core.Outcome{Canceled: true})
+		if err := l.Drain(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, written := range []string{key, fmt.Sprint([]byte(key)), fmt.Sprintf("%#v", []byte(key))[len("[]byte"):]} {
+		if strings.Contains(seen.out.String(), written) {
+			t.Errorf("the key was printed, as %s:\n%s", written, seen.out.String())
+		}
 	}
 }
 

@@ -10,7 +10,8 @@ import (
 // Observer hears of everything that a limiter decides: for metrics, traces, logs and bills.
 // Config.Observe sets it; [Observers] makes one of several.
 //
-// Its methods run within requests, several at once, and must not block. One that panics
+// Its methods run within requests, several at once, and must not block. They must not ask a
+// limiter that they observe: it would call them again, without end. One that panics
 // breaks nothing: the panic is recovered and logged once, as [AdviceObserver], and only what
 // the observer would have noted is lost.
 type Observer interface {
@@ -46,7 +47,8 @@ type Observation struct {
 	// "" for Allow and AllowKey.
 	Adapter string
 
-	// Method is that of the request, and "" for AllowKey.
+	// Method is that of the request as the client has sent it, and "" for AllowKey. Clients can
+	// make up any number of methods: let a metric count those that you don't know as one.
 	Method string
 
 	// CheckTime is how long the store took, all its checks for this decision together. It is 0
@@ -128,11 +130,16 @@ type Settlement struct {
 	// Err is why it is not known whether the store has taken note; then nothing tries again.
 	Err error
 
-	key []byte
+	check *Check // behind a pointer, so that a Settlement that is printed or logged shows no key
 }
 
 // Key returns the key whose bucket changed, as [Observation.Key] does.
-func (s Settlement) Key() []byte { return s.key }
+func (s Settlement) Key() []byte {
+	if s.check == nil {
+		return nil
+	}
+	return visible(s.check.Key)
+}
 
 // Observers returns an observer that passes everything on to several, in order; nil ones are
 // left out. One that panics does not keep the others from hearing.

@@ -130,7 +130,7 @@ func (r *reservation) observe(c *call, sign int64, err error) {
 	}
 	for i, limit := range c.limits {
 		check := &c.checks[i]
-		r.limiter.settled(Settlement{Rule: check.Rule, Shadow: limit.shadow, Units: sign * check.Cost, Err: err, key: visible(check.Key)})
+		r.limiter.settled(Settlement{Rule: check.Rule, Shadow: limit.shadow, Units: sign * check.Cost, Err: err, check: check})
 	}
 }
 
