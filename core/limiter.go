@@ -90,9 +90,6 @@ func New(config Config) (*Limiter, error) {
 		if err := l.prepare(&l.limits[i], from, max(config.Replicas, 1)); err != nil {
 			return nil, err
 		}
-		if config.OnWarning != nil && len(l.limits[i].warnAt) > 0 && l.warned == nil {
-			l.warned = memstore.New(memstore.Config{MaxBuckets: maxWarned})
-		}
 		declarations[i] = store.Declaration{Rule: l.limits[i].rule, Keys: l.limits[i].kind(), Named: from.named}
 		for _, other := range declarations[:i] {
 			if other.Rule.Name == declarations[i].Rule.Name {
@@ -142,6 +139,9 @@ func (l *Limiter) prepare(to *limit, from Limit, replicas int) (err error) {
 	to.variants, to.reserve = new(variants), from.reserve
 	if from.warnAt == nil && from.numbers.Algorithm == store.Calendar && l.onWarning != nil {
 		to.warnAt = calendarLevels
+	}
+	if len(to.warnAt) > 0 && l.onWarning != nil && l.warned == nil {
+		l.warned = memstore.New(memstore.Config{MaxBuckets: maxWarned})
 	}
 	to.refundOn, to.estimate, to.wait, to.slow = from.refundOn, from.estimate, from.wait, from.slow
 	l.readsOutcome = l.readsOutcome || to.refundOn != nil

@@ -301,6 +301,31 @@ func TestWarningEventDuringAnOutage(t *testing.T) {
 
 // One event per crossing, key and window, over 100,000 requests of two clients
 // that hover around the levels for months.
+// Limits that only apply in an outage warn as others do, although no other limit does.
+func TestWarningEventOfAFallback(t *testing.T) {
+	t.Parallel()
+	for name, limit := range map[string]core.Limit{
+		"levels of its own":  everyone(2).WarnAt(0.5).Named("stricter"),
+		"those of calendars": forAll(core.PerMonth(2, time.UTC)).Named("stricter"),
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			var seen warnings
+			l := newLimiter(t, core.Config{
+				Store: newFlaky(true), Limits: []core.Limit{everyone(9)}, OnWarning: seen.add, Fallback: core.Fallback{Limits: []core.Limit{limit}},
+			})
+			for range 2 {
+				if d := l.Allow(&request{}); !d.Allowed {
+					t.Fatal(d)
+				}
+			}
+			if got := seen.take(); len(got) == 0 || got[0].Limit != "stricter" {
+				t.Errorf("warnings %+v, want one of the stricter limit", got)
+			}
+		})
+	}
+}
+
 func TestOneWarningEventPerWindow(t *testing.T) {
 	t.Parallel()
 	levels := []float64{0.5, 0.8, 1}
