@@ -368,3 +368,34 @@ func TestARefundThatPanicsHoldsUpNoOther(t *testing.T) {
 		}
 	}
 }
+
+// slowRefunds is a store that gives nothing back until it is released.
+type slowRefunds struct {
+	core.Store
+	released chan struct{}
+}
+
+func (s slowRefunds) Refund(ctx context.Context, checks []core.Check, results []core.Result) error {
+	<-s.released
+	return s.Store.Refund(ctx, checks, results)
+}
+
+func TestDrainWaitsForTheFallbackToo(t *testing.T) {
+	t.Parallel()
+	second := slowRefunds{core.NewMemory(), make(chan struct{})}
+	l := newLimiter(t, core.Config{
+		Store: newFlaky(true), Limits: []core.Limit{everyone(9).RefundOn(core.Canceled)}, Fallback: core.Fallback{Store: second},
+	})
+	d := l.AllowKey(t.Context(), "k", 1)
+	d.Settle(core.Outcome{Canceled: true})
+	soon, cancel := context.WithTimeout(t.Context(), 10*time.Millisecond)
+	defer cancel()
+	if err := l.Drain(soon); !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("Drain did not wait for the store that charged: %v", err)
+	}
+	close(second.released)
+	if err := l.Drain(t.Context()); err != nil {
+		t.Error(err)
+	}
+	wantDecision(t, "after Drain", l.AllowKey(t.Context(), "k", 9), true, core.ReasonOutageLocal, 0)
+}

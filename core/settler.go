@@ -134,10 +134,17 @@ func (r *reservation) observe(c *call, sign int64, err error) {
 	}
 }
 
-// Drain waits until the store knows of everything that requests have settled so far, or until
-// ctx ends, and then returns the error of ctx. Call it at shutdown, after the server has
-// stopped: what is not settled by the end of the process stays charged.
+// Drain waits until the store, and that of Config.Fallback, know of everything that requests
+// have settled so far, or until ctx ends, and then returns the error of ctx. Call it at
+// shutdown, after the server has stopped: what is not settled by the end of the process stays
+// charged.
 func (l *Limiter) Drain(ctx context.Context) error {
 	l.waitlist.expireAll()
-	return l.shared.settler.drain(ctx)
+	if err := l.shared.settler.drain(ctx); err != nil {
+		return err
+	}
+	if f := l.fallback; f != nil && f.shared != nil {
+		return f.shared.settler.drain(ctx)
+	}
+	return nil
 }
