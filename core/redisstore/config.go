@@ -5,6 +5,7 @@ package redisstore
 
 import (
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/weblimit/weblimit/internal/prefetch"
@@ -15,7 +16,8 @@ type Config struct {
 	// Prefix is what the store's Redis keys begin with. Stores with different
 	// prefixes share nothing. A hash tag in the prefix, such as "{limits}:", puts
 	// all keys into one slot of a Cluster. Then one node decides all limits of a
-	// request together, atomically. Defaults to DefaultPrefix.
+	// request together, atomically. New panics on an empty hash tag, "{}": a Cluster then
+	// spreads the keys of one client over several slots. Defaults to DefaultPrefix.
 	Prefix string
 
 	// DenialCache repeats denials without asking Redis. Defaults to a cache of
@@ -47,6 +49,9 @@ const (
 func (c Config) validate() Config {
 	if c.Prefix == "" {
 		c.Prefix = DefaultPrefix
+	}
+	if _, tagged, found := strings.Cut(c.Prefix, "{"); found && strings.HasPrefix(tagged, "}") {
+		panic(fmt.Sprintf("weblimit: redisstore.Config: Prefix must not have an empty hash tag, got %q", c.Prefix))
 	}
 	c.DenialCache = c.DenialCache.validate()
 	c.Prefetch = c.Prefetch.validate()

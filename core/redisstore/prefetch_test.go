@@ -138,6 +138,8 @@ func TestConfigRefusesNonsense(t *testing.T) {
 		{{DenialCache: redisstore.DenialCache{Age: -1}}},
 		{{DenialCache: redisstore.DenialCache{Size: -1}}},
 		{{DenialCache: redisstore.DenialCache{Size: 7}}},
+		{{Prefix: "{}"}},
+		{{Prefix: "shop{}{limits}:"}},
 		{one, one},
 	} {
 		func() {
