@@ -37,7 +37,7 @@ func (s *slice) answerWith(k *hotKey, cost, now, held int64, charged bool) store
 		n[0], n[1] = debt/ints.Rate, debt%ints.Rate
 	case store.FixedWindow:
 		n[0], n[1] = s.usedWhile(rule, held), reset
-	default: // a sliding window; how much belongs to the window before is unknown: all counts as of this one
+	case store.SlidingWindow: // how much belongs to the window before is unknown: all counts as of this one
 		n[0], n[2] = s.usedWhile(rule, held), max(2*ints.Unit-ceilDiv(reset, ints.Tick), 0)
 	}
 	return rule.Result(cost, reading)

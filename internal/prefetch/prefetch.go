@@ -160,17 +160,18 @@ func (p *Prefetcher) Take(ctx context.Context, checks []store.Check, results []s
 	return p.askStore(ctx, now, checks, results, plans)
 }
 
-// prefetchable reports whether slices can decide such a check. A log's readings do
-// not say when each unit becomes free. Concurrency slots are held and given back by
-// the time at which they were taken. The quota of a calendar window is too precious
-// to hold. A cost of 0 asks for what only the store knows, and so does an operation
-// that is charged once.
+// prefetchable reports whether slices can decide such a check. It names the algorithms
+// that answerWith knows how to answer for; the store decides all others. A log's readings
+// do not say when each unit becomes free. Concurrency slots are held and given back by
+// the time at which they were taken. The quota of a calendar window is too precious to
+// hold. A cost of 0 asks for what only the store knows, and so does an operation that is
+// charged once.
 func prefetchable(c *store.Check) bool {
 	switch c.Rule.Algorithm {
-	case store.SlidingLog, store.Concurrency, store.Calendar:
-		return false
+	case store.TokenBucket, store.FixedWindow, store.SlidingWindow:
+		return c.Cost > 0 && c.Once == nil
 	}
-	return c.Cost > 0 && c.Once == nil
+	return false
 }
 
 // penalized reports whether a denial of the checks can count towards a block. Then
