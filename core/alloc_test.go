@@ -129,13 +129,16 @@ func TestDecisionsDoNotAllocateAfterTheLooks(t *testing.T) {
 }
 
 // counter is an observer that reads all there is.
-type counter struct{ n, keys, route int }
+type counter struct{ n, keys, route, limit int }
 
 func (c *counter) Decided(_ context.Context, o *core.Observation) {
 	for i := range o.Decision.Results() {
 		c.keys += len(o.Key(i)) + int(o.Cost(i))
 	}
 	c.route += len(o.Method) + len(o.Route())
+	if i, ok := o.Binding(); ok && o.Limit() == o.Decision.Results()[i].Rule.Name {
+		c.limit++
+	}
 	c.n++
 }
 func (*counter) Settled(core.Settlement) {}
@@ -159,7 +162,7 @@ func TestObserversDoNotAllocate(t *testing.T) {
 			t.Errorf("%s: %v allocations, want none", name, allocs)
 		}
 	}
-	if seen.n != 4*201 || seen.keys == 0 || seen.route == 0 {
+	if seen.n != 4*201 || seen.keys == 0 || seen.route == 0 || seen.limit == 0 {
 		t.Errorf("observed %+v", seen)
 	}
 }

@@ -9,8 +9,11 @@ import (
 	"github.com/weblimit/weblimit/keyfuncs"
 )
 
-// counts counts decisions by limit and reason.
+// counts counts decisions by limit and reason. It does not need Settled, which the embedded
+// NopObserver has.
 type counts struct {
+	core.NopObserver
+
 	mu sync.Mutex
 	of map[string]int // Guarded by mu.
 }
@@ -23,18 +26,13 @@ func (c *counts) add(name string) {
 
 // Decided implements core.Observer.
 func (c *counts) Decided(_ context.Context, o *core.Observation) {
-	if binding, ok := o.Decision.Binding(); ok {
-		c.add(binding.Rule.Name + ": " + o.Decision.Reason.String())
-	}
+	c.add(o.Limit() + ": " + o.Decision.Reason.String())
 	for _, r := range o.Decision.Results() {
 		if r.Shadow && !r.Allowed {
 			c.add(r.Rule.Name + ": would have denied")
 		}
 	}
 }
-
-// Settled implements core.Observer.
-func (c *counts) Settled(core.Settlement) {}
 
 // StoreEvent implements core.Observer.
 func (c *counts) StoreEvent(e core.Event) { c.add("store: " + e.Kind.String()) }

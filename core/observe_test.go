@@ -26,6 +26,8 @@ type observed struct {
 	check, wait   time.Duration
 	keys          []string
 	costs         []int64
+	binding       int // -1 if there is none
+	limit, log    string
 	seen          any // the context's tag
 }
 
@@ -40,7 +42,13 @@ type recorder struct {
 func (r *recorder) Decided(ctx context.Context, o *core.Observation) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	kept := observed{*o.Decision, o.Adapter, o.Method, o.Route(), o.CheckTime, o.WaitTime, nil, nil, ctx.Value(tag{})}
+	kept := observed{
+		decision: *o.Decision, adapter: o.Adapter, method: o.Method, route: o.Route(), check: o.CheckTime, wait: o.WaitTime,
+		binding: -1, limit: o.Limit(), log: o.LogValue().String(), seen: ctx.Value(tag{}),
+	}
+	if i, ok := o.Binding(); ok {
+		kept.binding = i
+	}
 	for i := range o.Decision.Results() {
 		kept.keys, kept.costs = append(kept.keys, string(o.Key(i))), append(kept.costs, o.Cost(i))
 	}
@@ -90,34 +98,35 @@ func TestEachDecisionIsObservedOnce(t *testing.T) {
 		reason core.Reason
 		keys   []string
 		calls  int // of decide
+		limit  string
 	}{
-		{"a request", nil, []core.Limit{none}, core.Config{}, post, core.ReasonWithinLimit, []string{"ip:192.0.2.7"}, 1},
-		{"a request of several limits", nil, []core.Limit{none, everyone(5)}, core.Config{}, post, core.ReasonWithinLimit, []string{"ip:192.0.2.7", "all"}, 1},
-		{"a request that no limit applies to", nil, []core.Limit{none.When(keyfuncs.Methods("GET"))}, core.Config{}, post, core.ReasonWithinLimit, nil, 1},
-		{"a denial", nil, []core.Limit{none}, core.Config{}, two, core.ReasonLimitExceeded, []string{"ip:192.0.2.7"}, 2},
-		{"a denial by a store that was not asked", newScripted(cached), []core.Limit{none}, core.Config{}, post, core.ReasonCachedDenial, []string{"ip:192.0.2.7"}, 1},
-		{"a block", nil, []core.Limit{none.Penalty(core.Block{After: 1, Within: time.Hour, For: time.Hour})}, core.Config{}, two, core.ReasonBlocked, []string{"ip:192.0.2.7"}, 2},
-		{"a key", nil, []core.Limit{none.Burst(2)}, core.Config{}, key, core.ReasonWithinLimit, []string{"user:alice"}, 1},
-		{"a key of several limits", nil, []core.Limit{none.Burst(2), everyone(5)}, core.Config{}, key, core.ReasonWithinLimit, []string{"user:alice", "user:alice"}, 1},
+		{"a request", nil, []core.Limit{none}, core.Config{}, post, core.ReasonWithinLimit, []string{"ip:192.0.2.7"}, 1, "none"},
+		{"a request of several limits", nil, []core.Limit{none, everyone(5)}, core.Config{}, post, core.ReasonWithinLimit, []string{"ip:192.0.2.7", "all"}, 1, "none"},
+		{"a request that no limit applies to", nil, []core.Limit{none.When(keyfuncs.Methods("GET"))}, core.Config{}, post, core.ReasonWithinLimit, nil, 1, ""},
+		{"a denial", nil, []core.Limit{none}, core.Config{}, two, core.ReasonLimitExceeded, []string{"ip:192.0.2.7"}, 2, "none"},
+		{"a denial by a store that was not asked", newScripted(cached), []core.Limit{none}, core.Config{}, post, core.ReasonCachedDenial, []string{"ip:192.0.2.7"}, 1, "none"},
+		{"a block", nil, []core.Limit{none.Penalty(core.Block{After: 1, Within: time.Hour, For: time.Hour})}, core.Config{}, two, core.ReasonBlocked, []string{"ip:192.0.2.7"}, 2, "none"},
+		{"a key", nil, []core.Limit{none.Burst(2)}, core.Config{}, key, core.ReasonWithinLimit, []string{"user:alice"}, 1, "none"},
+		{"a key of several limits", nil, []core.Limit{none.Burst(2), everyone(5)}, core.Config{}, key, core.ReasonWithinLimit, []string{"user:alice", "user:alice"}, 1, "none"},
 		{"a key at a negative cost", nil, []core.Limit{none}, core.Config{}, func(l *core.Limiter) core.Decision {
 			return l.AllowKey(context.WithValue(context.Background(), tag{}, "alice"), "user:alice", -1)
-		}, core.ReasonInvalidCost, nil, 1},
-		{"a request at a negative cost", nil, []core.Limit{none.CostBy(func(keyfuncs.Request) int64 { return -1 })}, core.Config{}, post, core.ReasonInvalidCost, []string{""}, 1},
-		{"a missing key", nil, []core.Limit{none, byHeader.OnMissingKey(core.DenyRequest)}, core.Config{}, post, core.ReasonMissingKey, []string{""}, 1},
-		{"a missing key that shares", nil, []core.Limit{byHeader}, core.Config{}, post, core.ReasonWithinLimit, []string{""}, 1},
+		}, core.ReasonInvalidCost, nil, 1, ""},
+		{"a request at a negative cost", nil, []core.Limit{none.CostBy(func(keyfuncs.Request) int64 { return -1 })}, core.Config{}, post, core.ReasonInvalidCost, []string{""}, 1, "none"},
+		{"a missing key", nil, []core.Limit{none, byHeader.OnMissingKey(core.DenyRequest)}, core.Config{}, post, core.ReasonMissingKey, []string{""}, 1, "tenant"},
+		{"a missing key that shares", nil, []core.Limit{byHeader}, core.Config{}, post, core.ReasonWithinLimit, []string{""}, 1, "tenant"},
 		{"an ambiguous key", nil, []core.Limit{none, byHeader}, core.Config{}, func(l *core.Limiter) core.Decision {
 			r := twice("X-Tenant")
 			r.ctx, r.method, r.route = alice.ctx, alice.method, alice.route
 			return l.Allow(r)
-		}, core.ReasonAmbiguousKey, []string{""}, 1},
-		{"a bypass", nil, []core.Limit{none}, core.Config{Bypass: []keyfuncs.Condition{keyfuncs.FromCIDR("192.0.2.0/24")}}, post, core.ReasonBypassed, nil, 1},
-		{"a denial in shadow mode", nil, []core.Limit{none.Shadow()}, core.Config{}, two, core.ReasonShadowed, []string{"ip:192.0.2.7"}, 2},
-		{"an outage that allows", newFlaky(true), []core.Limit{none.OnOutage(core.Allow)}, core.Config{}, post, core.ReasonOutageAllowed, nil, 1},
-		{"an outage that denies", newFlaky(true), []core.Limit{none.OnOutage(core.Deny)}, core.Config{}, post, core.ReasonOutageDenied, nil, 1},
-		{"an outage with a share", newFlaky(true), []core.Limit{core.PerHour(10).By(keyfuncs.ClientIP())}, core.Config{Replicas: 5}, post, core.ReasonOutageLocal, []string{"ip:192.0.2.7"}, 1},
-		{"an outage with a second store", newFlaky(true), []core.Limit{none}, core.Config{Fallback: core.Fallback{Store: core.NewMemory()}}, post, core.ReasonOutageLocal, []string{"ip:192.0.2.7"}, 1},
-		{"an outage with other limits", newFlaky(true), []core.Limit{none}, core.Config{Fallback: core.Fallback{Limits: []core.Limit{everyone(1)}}}, post, core.ReasonOutageLocal, []string{"all"}, 1},
-		{"an outage with other limits that refuse", newFlaky(true), []core.Limit{none}, core.Config{Fallback: core.Fallback{Limits: []core.Limit{byHeader.OnMissingKey(core.DenyRequest)}}}, post, core.ReasonMissingKey, []string{""}, 1},
+		}, core.ReasonAmbiguousKey, []string{""}, 1, "tenant"},
+		{"a bypass", nil, []core.Limit{none}, core.Config{Bypass: []keyfuncs.Condition{keyfuncs.FromCIDR("192.0.2.0/24")}}, post, core.ReasonBypassed, nil, 1, ""},
+		{"a denial in shadow mode", nil, []core.Limit{none.Shadow()}, core.Config{}, two, core.ReasonShadowed, []string{"ip:192.0.2.7"}, 2, ""},
+		{"an outage that allows", newFlaky(true), []core.Limit{none.OnOutage(core.Allow)}, core.Config{}, post, core.ReasonOutageAllowed, nil, 1, "none"},
+		{"an outage that denies", newFlaky(true), []core.Limit{none.OnOutage(core.Deny)}, core.Config{}, post, core.ReasonOutageDenied, nil, 1, "none"},
+		{"an outage with a share", newFlaky(true), []core.Limit{core.PerHour(10).By(keyfuncs.ClientIP())}, core.Config{Replicas: 5}, post, core.ReasonOutageLocal, []string{"ip:192.0.2.7"}, 1, "default"},
+		{"an outage with a second store", newFlaky(true), []core.Limit{none}, core.Config{Fallback: core.Fallback{Store: core.NewMemory()}}, post, core.ReasonOutageLocal, []string{"ip:192.0.2.7"}, 1, "none"},
+		{"an outage with other limits", newFlaky(true), []core.Limit{none}, core.Config{Fallback: core.Fallback{Limits: []core.Limit{everyone(1)}}}, post, core.ReasonOutageLocal, []string{"all"}, 1, "default"},
+		{"an outage with other limits that refuse", newFlaky(true), []core.Limit{none}, core.Config{Fallback: core.Fallback{Limits: []core.Limit{byHeader.OnMissingKey(core.DenyRequest)}}}, post, core.ReasonMissingKey, []string{""}, 1, "tenant"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
@@ -144,6 +153,17 @@ func TestEachDecisionIsObservedOnce(t *testing.T) {
 			}
 			if o.seen != "alice" || o.adapter != "" || o.wait != 0 {
 				t.Errorf("observed %+v", o)
+			}
+			if o.limit != tt.limit || strings.Contains(o.log, " limit="+tt.limit+" ") != (tt.limit != "") {
+				t.Errorf("observed the limit %q, logged %s, want %q", o.limit, o.log, tt.limit)
+			}
+			if binding, ok := d.Binding(); ok != (o.binding >= 0) || ok && (d.Results()[o.binding] != binding || o.limit != binding.Rule.Name) {
+				t.Errorf("observed result %d as binding, decided %+v", o.binding, binding)
+			}
+			for _, key := range o.keys {
+				if strings.Contains(key, ":") && strings.Contains(o.log, key) {
+					t.Errorf("the key is in the log: %s", o.log)
+				}
 			}
 			asked := tt.reason != core.ReasonBypassed && tt.reason != core.ReasonInvalidCost && tt.reason != core.ReasonAmbiguousKey && tt.keys != nil && (tt.keys[0] != "" || tt.reason == core.ReasonWithinLimit)
 			if asked && o.check == 0 {

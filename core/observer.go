@@ -2,13 +2,16 @@ package core
 
 import (
 	"context"
+	"log/slog"
+	"strings"
 	"time"
 
 	"github.com/weblimit/weblimit/keyfuncs"
 )
 
 // Observer hears of everything that a limiter decides: for metrics, traces, logs and bills.
-// Config.Observe sets it; [Observers] makes one of several.
+// Config.Observe sets it; [Observers] makes one of several. Embed a [NopObserver] and write
+// only the methods that you need: Observer may get further methods.
 //
 // Its methods run within requests, several at once, and must not block. They must not ask a
 // limiter that they observe: it would call them again, without end. One that panics
@@ -37,7 +40,21 @@ type Observer interface {
 	StoreEvent(e Event)
 }
 
-// Observation is a decision as an [Observer] sees it.
+// NopObserver is an [Observer] that does nothing. Embed it in yours, which then has every method
+// of Observer, those of later versions included.
+type NopObserver struct{}
+
+// Decided implements [Observer].
+func (NopObserver) Decided(context.Context, *Observation) {}
+
+// Settled implements [Observer].
+func (NopObserver) Settled(Settlement) {}
+
+// StoreEvent implements [Observer].
+func (NopObserver) StoreEvent(Event) {}
+
+// Observation is a decision as an [Observer] sees it. In logs it is the decision, how it was
+// asked for and how long it took; see [Observation.LogValue].
 type Observation struct {
 	// Decision is a copy of the decision, for reading. Its Results have what each limit said,
 	// those in shadow mode included: one that is not Allowed would have denied the request.
@@ -74,6 +91,63 @@ func (o *Observation) Route() string {
 		return ""
 	}
 	return route
+}
+
+// Binding returns the index of the result that matters most to the client, for Key and Cost. It
+// returns false if there is none: see [Decision.Binding].
+func (o *Observation) Binding() (i int, ok bool) {
+	if _, ok := o.Decision.Binding(); !ok {
+		return 0, false
+	}
+	return int(o.Decision.binding), true
+}
+
+// Limit returns the name of the limit that the decision is due to, as a label of metrics. It is
+// that of [Decision.Binding] if there is one. Otherwise it is the limit whose key is missing
+// or ambiguous or whose cost is invalid, or in an outage the first limit whose policy denied
+// or allowed the request. It is "" if no limit decided: for a bypass, for an invalid cost of
+// AllowKey, or if only limits in shadow mode applied.
+func (o *Observation) Limit() string {
+	if binding, ok := o.Decision.Binding(); ok {
+		return binding.Rule.Name
+	}
+	switch results := o.Decision.Results(); o.Decision.Reason {
+	case ReasonMissingKey, ReasonAmbiguousKey, ReasonInvalidCost:
+		if len(results) == 1 {
+			return results[0].Rule.Name
+		}
+	case ReasonOutageAllowed:
+		return o.call.firstWith(Allow)
+	case ReasonOutageDenied:
+		return o.call.firstWith(Deny)
+	}
+	return ""
+}
+
+// LogValue makes observations readable in structured logs. It never holds a key, and nothing
+// that the framework will overwrite.
+func (o *Observation) LogValue() slog.Value {
+	attrs := o.Decision.LogValue().Group()
+	if _, ok := o.Binding(); !ok {
+		attrs = appendText(attrs, "limit", o.Limit())
+	}
+	attrs = appendText(attrs, "adapter", o.Adapter)
+	attrs = appendText(attrs, "method", strings.Clone(o.Method))
+	attrs = appendText(attrs, "route", strings.Clone(o.Route()))
+	if o.CheckTime > 0 {
+		attrs = append(attrs, slog.Duration("check_time", o.CheckTime))
+	}
+	if o.WaitTime > 0 {
+		attrs = append(attrs, slog.Duration("wait_time", o.WaitTime))
+	}
+	return slog.GroupValue(attrs...)
+}
+
+func appendText(attrs []slog.Attr, name, text string) []slog.Attr {
+	if text == "" {
+		return attrs
+	}
+	return append(attrs, slog.String(name, text))
 }
 
 // Key returns the key that the i-th of Decision.Results counts, as [keyfuncs.Encode] writes

@@ -95,6 +95,20 @@ func (l *Limiter) decideOutage(ctx context.Context, c *call, s subject, err erro
 	}
 }
 
+// firstWith returns the name of the first limit of a call that is enforced and has an outage
+// policy. It is "" if there is none, and without a call.
+func (c *call) firstWith(policy Outage) string {
+	if c == nil {
+		return ""
+	}
+	for i, limit := range c.limits {
+		if !limit.shadow && limit.outage == policy {
+			return c.checks[i].Rule.Name
+		}
+	}
+	return ""
+}
+
 // decideLocally decides the checks of limits whose policy is Local: by the store of
 // Config.Fallback if it answers, else by this process's share of the limits. It returns the
 // store that decided, what its limiters share, and the errors of the stores that failed.

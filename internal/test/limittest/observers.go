@@ -15,6 +15,8 @@ import (
 
 // observer notes what it hears.
 type observer struct {
+	core.NopObserver
+
 	mu      sync.Mutex
 	heard   []string        // Guarded by mu.
 	unasked []time.Duration // how long stores took that were not asked. Guarded by mu.
@@ -43,9 +45,6 @@ func (o *observer) Settled(s core.Settlement) {
 	defer o.mu.Unlock()
 	o.settled += s.Units
 }
-
-// StoreEvent implements core.Observer.
-func (o *observer) StoreEvent(core.Event) {}
 
 // hears checks what was heard since the last time.
 func (o *observer) hears(e *env, want ...string) {
