@@ -123,19 +123,7 @@ func (m *Store) Block(_ context.Context, checks []store.Check, d time.Duration) 
 	if err := store.ValidBlockTime(d); err != nil {
 		return err
 	}
-	for i := range checks {
-		c := &checks[i]
-		var at location
-		m.locate(&at, c.Rule, c.Key)
-		at.shard.mu.Lock()
-		now := m.now()
-		var p store.Penalty
-		at.readPenalty(c.Rule, &p)
-		p.Open(&c.Rule.Block, now)
-		p.Block(&c.Rule.Block, now, d)
-		m.savePenalty(&at, c, &p, now)
-		at.shard.mu.Unlock()
-	}
+	m.update(checks, func(now int64, states []store.State) { store.BlockKeys(now, checks, states, d) })
 	return nil
 }
 
@@ -144,12 +132,6 @@ func (m *Store) Unblock(_ context.Context, checks []store.Check) error {
 	if err := store.ValidPenalties(checks); err != nil {
 		return err
 	}
-	for i := range checks {
-		var at location
-		m.locate(&at, checks[i].Rule, checks[i].Key)
-		at.shard.mu.Lock()
-		m.forgive(&at, checks[i].Rule)
-		at.shard.mu.Unlock()
-	}
+	m.update(checks, func(_ int64, states []store.State) { store.UnblockKeys(states) })
 	return nil
 }

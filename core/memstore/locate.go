@@ -38,14 +38,6 @@ func (at *location) sameKey(other *location, rule, otherRule *store.Rule) {
 	at.check, at.number, at.shard = other.check, other.number, other.shard
 }
 
-// locateWithMark locates the bucket of a check, and its mark if it has Once.
-func (m *Store) locateWithMark(at *location, c *store.Check) {
-	m.locate(at, c.Rule, c.Key)
-	if c.Once != nil {
-		at.mark = m.markOf(at.hash, c)
-	}
-}
-
 // put stores the bucket, or removes it if it is unused. It returns what shard.put does.
 func (at *location) put(b *store.Bucket, rule *store.Rule, now int64) (moved bool) {
 	if !b.Unused() {

@@ -2,7 +2,6 @@ package memstore
 
 import (
 	"context"
-	"errors"
 	"hash/maphash"
 	"math"
 	"time"
@@ -182,37 +181,32 @@ func (m *Store) Renew(_ context.Context, checks []store.Check, results []store.R
 	return m.each(checks, results, store.Renew)
 }
 
+// Reset implements [store.Store]. Its only errors are those of [store.ValidReset].
+func (m *Store) Reset(_ context.Context, checks []store.Check) error {
+	if err := store.ValidReset(checks); err != nil {
+		return err
+	}
+	m.update(checks, func(_ int64, states []store.State) { store.Reset(checks, states) })
+	return nil
+}
+
 // each has change update the states of checks and answer them.
 func (m *Store) each(checks []store.Check, results []store.Result, change func(int64, []store.Check, []store.State, []store.Result)) error {
 	if err := store.ValidChecks(checks, results); err != nil {
 		return err
 	}
+	m.update(checks, func(now int64, states []store.State) { change(now, checks, states, results) })
+	return nil
+}
+
+// update reads the states of checks, calls change, and stores what has changed.
+func (m *Store) update(checks []store.Check, change func(now int64, states []store.State)) {
 	if len(checks) == 0 {
-		return nil
+		return
 	}
 	c := calls.Get().(*call)
 	defer calls.Put(c)
 	now := m.enter(c, checks)
-	change(now, checks, c.states, results)
+	change(now, c.states)
 	m.leave(c, checks, now)
-	return nil
-}
-
-// Reset implements [store.Store]. It fails only on a check without a rule.
-func (m *Store) Reset(_ context.Context, checks []store.Check) error {
-	for i := range checks {
-		if checks[i].Rule == nil {
-			return errors.New("weblimit: check without a rule")
-		}
-		var at location
-		m.locateWithMark(&at, &checks[i])
-		at.shard.mu.Lock()
-		at.shard.forget(at.place)
-		m.forgive(&at, checks[i].Rule)
-		if checks[i].Once != nil {
-			at.shard.forget(at.markPlace())
-		}
-		at.shard.mu.Unlock()
-	}
-	return nil
 }

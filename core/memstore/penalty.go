@@ -41,23 +41,21 @@ func (at *location) readPenalty(rule *store.Rule, p *store.Penalty) {
 	*p = unpack(&b)
 }
 
-// savePenalty stores a penalty. If it blocks the key, it puts the key on the list of blocks.
+// savePenalty stores a penalty; zero removes it. The list of blocks has the key if it is
+// blocked.
 func (m *Store) savePenalty(at *location, c *store.Check, p *store.Penalty, now int64) {
-	b, place := pack(p), at.ofPenalty(c.Rule)
+	place := at.ofPenalty(c.Rule)
+	if *p == (store.Penalty{}) {
+		at.shard.forget(place)
+		m.blocked.remove(place)
+		return
+	}
+	b := pack(p)
 	index, found := at.shard.find(place)
 	at.shard.put(place, index, found, &b, c.Rule.Block.After, now)
 	if p.Until > now {
 		m.blocked.add(place, blockedKey{string(c.Key), c.Rule, at.number, p.Until}, now)
 	}
-}
-
-// forgive removes the penalty, if the rule has one.
-func (m *Store) forgive(at *location, rule *store.Rule) {
-	if !rule.Penalized() {
-		return
-	}
-	at.shard.forget(at.ofPenalty(rule))
-	m.blocked.remove(at.ofPenalty(rule))
 }
 
 // penaltyScore is the score of a penalty. A block counts as a bucket that has nothing

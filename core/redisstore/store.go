@@ -189,11 +189,11 @@ func (s *Store) Renew(ctx context.Context, checks []store.Check, results []store
 
 // Reset implements [store.Store].
 func (s *Store) Reset(ctx context.Context, checks []store.Check) error {
+	if err := store.ValidReset(checks); err != nil {
+		return err
+	}
 	checks = slices.Clone(checks)
 	for i := range checks {
-		if checks[i].Rule == nil {
-			return errors.New("weblimit: check without a rule")
-		}
 		checks[i].Cost = 0 // it is not read
 	}
 	defer s.denials.forget(checks)

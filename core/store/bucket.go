@@ -14,6 +14,9 @@ import "github.com/weblimit/weblimit/internal/integer"
 //
 // The zero Bucket is unused. A bucket that has expired means the same as the zero Bucket,
 // so a store can drop it. A Bucket is not safe for concurrent use.
+//
+// Open and Read do not write to the array of Log, so a store can pass its own. What changes
+// a bucket can write to that array in place: a store whose write may fail passes a copy.
 type Bucket struct {
 	Expires int64 // microseconds since the epoch
 	X, Y    int64

@@ -10,12 +10,13 @@
 //   - A store that can read, change and write back as one step, such as a map behind a
 //     mutex or a row in a transaction, keeps a [Bucket] for each key and rule, a [Penalty]
 //     where the rule has one, and a [Mark] for each operation that is charged once. It
-//     reads them into a [State] for each check, calls [Decide], [Charge], [Refund] or
-//     [Renew], and writes back what has changed. That takes about a hundred lines: see the
-//     Example. memstore works like this.
+//     reads them into a [State] for each check, calls [Decide], [Charge] or another function
+//     that State names, and writes back what has changed. That takes about a hundred lines:
+//     see the Example. memstore works like this.
 //   - A store that counts on its server, as redisstore does, returns a [Reading] of the
 //     bucket. [Rule.Result] makes the answer of it.
 //
 // Each algorithm is one file of this package. A store embeds [Base], which provides its
-// [Registry]: what the limiters on one store share.
+// [Registry]: what the limiters on one store share. One that counts in memory calls
+// [Registry.SetInProcess].
 package store

@@ -32,17 +32,16 @@ type id struct {
 }
 
 func newMapStore(now func() int64) *mapStore {
-	return &mapStore{now: now, buckets: map[id]store.Bucket{}, penalties: map[id]store.Penalty{}, marks: map[string]store.Mark{}}
+	m := &mapStore{now: now, buckets: map[id]store.Bucket{}, penalties: map[id]store.Penalty{}, marks: map[string]store.Mark{}}
+	m.Registry().SetInProcess() // a store that processes share does not call it
+	return m
 }
 
 func idOf(c *store.Check) id       { return id{string(c.Key), c.Rule.ID()} }
 func markOf(c *store.Check) string { return fmt.Sprintf("%q %d %q", c.Key, c.Rule.ID(), c.Once) }
 
 // update reads the states of checks, calls change, and writes back what has changed.
-func (m *mapStore) update(checks []store.Check, results []store.Result, change func(now int64, states []store.State)) error {
-	if err := store.ValidChecks(checks, results); err != nil {
-		return err
-	}
+func (m *mapStore) update(checks []store.Check, change func(now int64, states []store.State)) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	states := make([]store.State, len(checks))
@@ -63,11 +62,19 @@ func (m *mapStore) update(checks []store.Check, results []store.Result, change f
 			m.marks[markOf(&checks[i])] = s.Mark
 		}
 	}
+}
+
+// answer is update for the methods that have results.
+func (m *mapStore) answer(checks []store.Check, results []store.Result, change func(now int64, states []store.State)) error {
+	if err := store.ValidChecks(checks, results); err != nil {
+		return err
+	}
+	m.update(checks, change)
 	return nil
 }
 
 func (m *mapStore) decide(checks []store.Check, results []store.Result, take bool) error {
-	return m.update(checks, results, func(now int64, states []store.State) {
+	return m.answer(checks, results, func(now int64, states []store.State) {
 		store.Decide(now, checks, states, take)
 		store.Answer(checks, states, results)
 	})
@@ -82,32 +89,22 @@ func (m *mapStore) Peek(_ context.Context, checks []store.Check, results []store
 }
 
 func (m *mapStore) Charge(_ context.Context, checks []store.Check, results []store.Result) error {
-	return m.update(checks, results, func(now int64, states []store.State) { store.Charge(now, checks, states, results) })
+	return m.answer(checks, results, func(now int64, states []store.State) { store.Charge(now, checks, states, results) })
 }
 
 func (m *mapStore) Refund(_ context.Context, checks []store.Check, results []store.Result) error {
-	return m.update(checks, results, func(now int64, states []store.State) { store.Refund(now, checks, states, results) })
+	return m.answer(checks, results, func(now int64, states []store.State) { store.Refund(now, checks, states, results) })
 }
 
 func (m *mapStore) Renew(_ context.Context, checks []store.Check, results []store.Result) error {
-	return m.update(checks, results, func(now int64, states []store.State) { store.Renew(now, checks, states, results) })
+	return m.answer(checks, results, func(now int64, states []store.State) { store.Renew(now, checks, states, results) })
 }
 
 func (m *mapStore) Reset(_ context.Context, checks []store.Check) error {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	for i := range checks {
-		if checks[i].Rule == nil {
-			return errors.New("a check without a rule")
-		}
-		delete(m.buckets, idOf(&checks[i]))
-		if checks[i].Rule.Penalized() {
-			delete(m.penalties, idOf(&checks[i]))
-		}
-		if checks[i].Once != nil {
-			delete(m.marks, markOf(&checks[i]))
-		}
+	if err := store.ValidReset(checks); err != nil {
+		return err
 	}
+	m.update(checks, func(_ int64, states []store.State) { store.Reset(checks, states) })
 	return nil
 }
 
@@ -115,24 +112,16 @@ func (m *mapStore) Block(_ context.Context, checks []store.Check, d time.Duratio
 	if err := errors.Join(store.ValidPenalties(checks), store.ValidBlockTime(d)); err != nil {
 		return err
 	}
-	return m.update(checks, make([]store.Result, len(checks)), func(now int64, states []store.State) {
-		for i := range states {
-			states[i].Penalty.Open(&checks[i].Rule.Block, now)
-			states[i].Penalty.Block(&checks[i].Rule.Block, now, d)
-			states[i].PenaltyChanged = true
-		}
-	})
+	m.update(checks, func(now int64, states []store.State) { store.BlockKeys(now, checks, states, d) })
+	return nil
 }
 
 func (m *mapStore) Unblock(_ context.Context, checks []store.Check) error {
 	if err := store.ValidPenalties(checks); err != nil {
 		return err
 	}
-	return m.update(checks, make([]store.Result, len(checks)), func(_ int64, states []store.State) {
-		for i := range states {
-			states[i].Penalty, states[i].PenaltyChanged = store.Penalty{}, true
-		}
-	})
+	m.update(checks, func(_ int64, states []store.State) { store.UnblockKeys(states) })
+	return nil
 }
 
 func (m *mapStore) Blocks(_ context.Context, rules []*store.Rule) iter.Seq2[store.Blocked, error] {

@@ -1,7 +1,6 @@
 package store
 
 import (
-	"errors"
 	"fmt"
 	"time"
 )
@@ -85,8 +84,9 @@ func validBlockTime(what string, d time.Duration) error {
 // Penalized reports whether the rule has a penalty.
 func (r *Rule) Penalized() bool { return r.Block.After > 0 }
 
-// PenaltyID returns the ID under which stores keep the penalties of the rule's keys. It
-// differs from [Rule].ID, under which they keep the buckets.
+// PenaltyID returns the ID under which a store that has one table for buckets and penalties
+// keeps the penalties of the rule's keys. It differs from [Rule].ID, under which such a store
+// keeps the buckets. A store with a table for each can use [Rule].ID for both.
 func (r *Rule) PenaltyID() uint32 { return r.id ^ penaltyID }
 
 // penaltyID keeps a limit's records and their penalties apart.
@@ -193,7 +193,7 @@ func ValidPenalties(checks []Check) error {
 	for i := range checks {
 		switch rule := checks[i].Rule; {
 		case rule == nil:
-			return errors.New("weblimit: check without a rule")
+			return errNoRule
 		case !rule.Penalized():
 			return fmt.Errorf("weblimit: limit %q has no Penalty", rule.Name)
 		}

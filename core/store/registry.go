@@ -90,8 +90,10 @@ func (r *Registry) SetInspector(f Inspector) {
 	r.inspector = f
 }
 
-// SetInProcess records that the store counts for this process alone. A store calls it when
-// it is made.
+// SetInProcess records that the store counts for this process alone, so that n processes
+// allow n times its limits. Adapters then refuse to run in a server that starts further
+// processes, such as Fiber's Prefork. A store in memory calls it when it is made; a store
+// that processes share does not.
 func (r *Registry) SetInProcess() {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -1,8 +1,12 @@
 package store
 
+import "time"
+
 // State is everything that a store keeps for one check. A store reads the states of all
-// checks of a call, has [Decide], [Charge], [Refund] or [Renew] change them, and writes
-// back those that have changed. It must do so as one step, for instance under a lock.
+// checks of a call, has a function of this package change them, and writes back those that
+// have changed. It must do so as one step, for instance under a lock. There is a function
+// for each method of [Store]: [Decide] for Take and Peek, [Charge], [Refund], [Renew],
+// [Reset], [BlockKeys] and [UnblockKeys]. Blocks is a query.
 //
 // The zero State is that of a key that has used nothing. A State can be used again: set
 // Bucket, Penalty if the rule has one, and Mark if the check has Once. A State is not safe
@@ -12,8 +16,9 @@ type State struct {
 	Penalty Penalty // of the check's key and rule, if the rule is Penalized
 	Mark    Mark    // of the check's operation, if it has Once
 
-	// The records to be written back. A bucket that is Unused can be removed instead; a
-	// zero mark must be removed. All records can be removed when they expire.
+	// The records to be written back. A bucket that is Unused and a zero penalty can be
+	// removed instead; a zero mark must be removed. All records can be removed when they
+	// expire.
 	BucketChanged, PenaltyChanged, MarkChanged bool
 
 	reading                   Reading
@@ -163,6 +168,39 @@ func Renew(now int64, checks []Check, states []State, results []Result) {
 		s.open(c, now)
 		s.Bucket.Renew(c.Rule, now, c.Cost, r.At)
 		s.changed(c, now, true, r)
+	}
+}
+
+// Reset forgets what the checks' keys have used, and lifts their blocks, as Reset of
+// [Store] does. It reads nothing of the states, so they can be zero. See [ValidReset].
+func Reset(checks []Check, states []State) {
+	for i := range states {
+		c, s := &checks[i], &states[i]
+		s.Bucket, s.Penalty, s.Mark = Bucket{}, Penalty{}, Mark{}
+		s.BucketChanged, s.PenaltyChanged, s.MarkChanged = true, c.Rule.Penalized(), c.Once != nil
+	}
+}
+
+// BlockKeys blocks the checks' keys for d from now on, as Block of [Store] does. now is in
+// microseconds since the epoch. Of the states it reads penalties only. See
+// [ValidPenalties] and [ValidBlockTime].
+func BlockKeys(now int64, checks []Check, states []State, d time.Duration) {
+	for i := range states {
+		block, s := &checks[i].Rule.Block, &states[i]
+		s.unchanged()
+		s.Penalty.Open(block, now)
+		s.Penalty.Block(block, now, d)
+		s.PenaltyChanged = true
+	}
+}
+
+// UnblockKeys forgets the penalties of keys, as Unblock of [Store] does. It reads nothing
+// of the states, so they can be zero. See [ValidPenalties].
+func UnblockKeys(states []State) {
+	for i := range states {
+		s := &states[i]
+		s.unchanged()
+		s.Penalty, s.PenaltyChanged = Penalty{}, true
 	}
 }
 

@@ -155,7 +155,10 @@ const DefaultTimeout = 100 * time.Millisecond
 // three times. The same goes for limits with OncePer and Penalty.
 const MaxChecks = 255
 
-var errLengths = errors.New("weblimit: as many results as checks are needed")
+var (
+	errLengths = errors.New("weblimit: as many results as checks are needed")
+	errNoRule  = errors.New("weblimit: check without a rule")
+)
 
 // ValidChecks returns an error for a call that no store can answer: slices of different
 // length, more checks than MaxChecks, a check without a rule or with a negative cost, a
@@ -176,7 +179,7 @@ func ValidChecks(checks []Check, results []Result) error {
 	for i := range checks {
 		c := &checks[i]
 		if c.Rule == nil {
-			return errors.New("weblimit: check without a rule")
+			return errNoRule
 		}
 		if c.Once != nil && c.Rule.Once == 0 {
 			return fmt.Errorf("weblimit: limit %q: an operation's key, but no OncePer", c.Rule.Name)
@@ -188,6 +191,16 @@ func ValidChecks(checks []Check, results []Result) error {
 			if checks[j].Rule.id == c.Rule.id && bytes.Equal(checks[j].Key, c.Key) {
 				return fmt.Errorf("weblimit: limit %q: checked twice in one call for one key", c.Rule.Name)
 			}
+		}
+	}
+	return nil
+}
+
+// ValidReset returns an error for a check without a rule, which no store can reset.
+func ValidReset(checks []Check) error {
+	for i := range checks {
+		if checks[i].Rule == nil {
+			return errNoRule
 		}
 	}
 	return nil
