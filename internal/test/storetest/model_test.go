@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"iter"
+	"math/rand/v2"
 	"sync"
 	"testing"
 	"time"
@@ -116,7 +117,7 @@ func TestModel(t *testing.T) {
 	})
 }
 
-// The suite has a row for each algorithm.
+// The suite has a row for each algorithm, and its random sequences draw each.
 func TestTheSuiteHasEveryAlgorithm(t *testing.T) {
 	t.Parallel()
 	rows := map[store.Algorithm]bool{store.Calendar: len(modelCalendars) > 0}
@@ -124,9 +125,17 @@ func TestTheSuiteHasEveryAlgorithm(t *testing.T) {
 		rows[rule(t, limit).Algorithm] = true
 	}
 	rows[rule(t, core.Concurrent(1)).Algorithm] = true // concurrency.go
+	drawn := map[store.Algorithm]bool{}
+	s := &sequence{rig: &rig{T: t}, rand: rand.New(rand.NewPCG(1, 1)), lower: map[string]*core.Rule{}}
+	for range 1000 {
+		drawn[s.randomRule("any").Algorithm] = true
+	}
 	for _, algorithm := range store.Algorithms() {
 		if !rows[algorithm] {
 			t.Errorf("no row for %v", algorithm)
+		}
+		if !drawn[algorithm] {
+			t.Errorf("random sequences never change a limit to %v: see randomRule", algorithm)
 		}
 	}
 }
