@@ -117,7 +117,7 @@ func (s *sequence) rule(name string) *core.Rule {
 
 func (s *sequence) randomRule(name string) *core.Rule {
 	s.Helper()
-	quota := pick(s.rand, []int64{1, 2, 3, 5, 7, 10, 60, 97, 1000, 4999})
+	quota := pick(s.rand, []int64{1, 2, 3, 5, 7, 10, 60, 97, 1000, 4999, 3_000_000_000})
 	window := pick(s.rand, []time.Duration{time.Millisecond, time.Second, 1500 * time.Millisecond, time.Minute, time.Hour, 24 * time.Hour, 31 * 24 * time.Hour})
 	limit := core.Per(quota, window).Named(name)
 	switch s.rand.IntN(12) {

@@ -36,6 +36,7 @@ var table = []tableTest{
 	{"a refund after its window rolled gives nothing", refundsTooLate},
 	{"a refund gives back no more than the bucket has not regained", refundsRegained},
 	{"what was used stays used when the limit changes", limitChanged},
+	{"what was used stays used when the quota passes 2^31", widthChanged},
 	{"two versions of a limit at once neither mint nor lose units", twoVersions},
 	{"fixed windows are aligned to the epoch", aligned},
 	{"jitter moves each key's windows", jitter},
@@ -299,30 +300,28 @@ func shadow(r *rig) {
 }
 
 func limitChanged(r *rig) {
-	base := map[string]core.Limit{
-		"bucket":  core.PerHour(100),
-		"fixed":   core.PerHour(100).FixedWindow(),
-		"sliding": core.PerHour(100).SlidingWindow(),
-		"log":     core.PerHour(100).SlidingLog(),
-	}
 	changes := map[string]struct {
-		to        core.Limit
+		quota     int64
+		window    time.Duration
 		remaining int64 // after 60 of 100 were used
 	}{
-		"unchanged":       {core.PerHour(100), 40},
-		"raised":          {core.PerHour(200), 140},
-		"raised a lot":    {core.PerHour(5000), 4940},
-		"cut":             {core.PerHour(70), 10},
-		"cut below":       {core.PerHour(10), 0},
-		"made per day":    {core.PerDay(100), 40},
-		"made per minute": {core.PerMinute(100), 40},
+		"unchanged":        {100, time.Hour, 40},
+		"raised":           {200, time.Hour, 140},
+		"raised a lot":     {5000, time.Hour, 4940},
+		"cut":              {70, time.Hour, 10},
+		"cut below":        {10, time.Hour, 0},
+		"made per day":     {100, 24 * time.Hour, 40},
+		"made per minute":  {100, time.Minute, 40},
+		"raised past 2^31": {3_000_000_000, time.Hour, 2_999_999_940},
 	}
-	algorithms := []func(core.Limit) core.Limit{core.Limit.TokenBucket, core.Limit.FixedWindow, core.Limit.SlidingWindow, core.Limit.SlidingLog}
-	for from, limit := range base {
+	for from, limit := range Algorithms(100, time.Hour) {
 		for change, c := range changes {
-			for _, algorithm := range algorithms {
-				before, after := rule(r, limit.Named("changing")), rule(r, algorithm(c.to).Named("changing"))
-				key := fmt.Sprintf("%s %s, a %v", from, change, after.Algorithm)
+			for to, changed := range Algorithms(c.quota, c.window) {
+				if _, err := changed.Rule(); err != nil {
+					continue // a log of billions is refused
+				}
+				before, after := rule(r, limit.Named("changing")), rule(r, changed.Named("changing"))
+				key := fmt.Sprintf("%s %s, a %s", from, change, to)
 				r.wantTake(before, key, 60, true, 40)
 				r.wantTake(after, key, 0, true, c.remaining)
 				denied := r.take(after, key, c.remaining+1)

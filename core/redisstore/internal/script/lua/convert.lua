@@ -34,8 +34,8 @@ local ends = 0
 local same = oldTick == tick and oldUnit == per
 if kind == CALENDAR then same = sub(value, form, f - 1) == sub(head, 7) end
 if kind == algorithm and kind ~= TOKENBUCKET and same then
-  -- Only the width of the counts has changed. A count that is too large for the new width
-  -- is above the quota, too.
+  -- Only the width of the counts has changed. A count that is too large for the new width is
+  -- above twice the quota, too. It becomes 2^32-1, and counts as that if the quota is raised again.
   converted, ends = false, expiry
   if kind == FIXEDWINDOW or kind == CALENDAR then x = units end
   if full < 2147483648 then x, y = min(x, 4294967295), min(y, 4294967295) end
