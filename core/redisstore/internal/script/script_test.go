@@ -4,6 +4,7 @@ import (
 	"flag"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -32,15 +33,19 @@ func TestTheJoinedScriptIsCheckedIn(t *testing.T) {
 	}
 }
 
+// pieceOf returns the name of an algorithm's piece. In capitals it is the algorithm's constant.
+func pieceOf(a store.Algorithm) string {
+	if a == store.Calendar {
+		return "calendar"
+	}
+	return strings.ReplaceAll(a.String(), " ", "")
+}
+
 // Each algorithm of core/store has a piece here, named like its Go file.
 func TestEveryAlgorithmHasAPiece(t *testing.T) {
 	t.Parallel()
 	for _, algorithm := range store.Algorithms() {
-		name := strings.TrimSuffix(algorithm.String(), " window")
-		if name != "calendar" {
-			name = algorithm.String()
-		}
-		name = strings.ReplaceAll(name, " ", "")
+		name := pieceOf(algorithm)
 		if _, err := os.Stat(filepath.Join("..", "..", "..", "store", name+".go")); err != nil {
 			t.Errorf("%v has no Go file of that name: %v", algorithm, err)
 		}
@@ -49,6 +54,26 @@ func TestEveryAlgorithmHasAPiece(t *testing.T) {
 		}
 		if !strings.Contains(Source, include+name+".decide\n") {
 			t.Errorf("the script does not decide %v: no line %q", algorithm, include+name+".decide")
+		}
+	}
+}
+
+// The pieces that all algorithms share have branches by algorithm. A new algorithm would fall
+// into an else unnoticed, and its records be read in the layout of another. So each of these
+// pieces names every algorithm: in a condition, or in the comment behind its else.
+func TestSharedPiecesNameEveryAlgorithm(t *testing.T) {
+	t.Parallel()
+	for _, piece := range []string{"frame", "parse", "find", "convert", "read"} {
+		text, err := os.ReadFile(filepath.Join("lua", piece+".lua"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, code, _ := strings.Cut(string(text), section)
+		for _, algorithm := range store.Algorithms() {
+			constant := strings.ToUpper(pieceOf(algorithm))
+			if named := regexp.MustCompile(`\b` + constant + `\b`); !named.MatchString(code) {
+				t.Errorf("%s.lua does not name %s: which branch does it take?", piece, constant)
+			}
 		}
 	}
 }

@@ -27,7 +27,7 @@ elseif kind == FIXEDWINDOW or kind == CALENDAR then
   --> fixedwindow.used
 elseif kind == SLIDINGWINDOW then
   --> slidingwindow.used
-else
+else                              -- SLIDINGLOG, CONCURRENCY
   --> slidinglog.used
 end
 local ends = 0
@@ -49,7 +49,7 @@ elseif algorithm == CALENDAR then
   --> calendar.open
 elseif kind == SLIDINGLOG or kind == CONCURRENCY then
   --> slidinglog.open
-else
+else                              -- SLIDINGLOG, CONCURRENCY; the record was no log before
   --> slidinglog.begin
 end
 local record = ''

@@ -28,6 +28,6 @@ elseif algorithm == PENALTY then
   --> penalty.format
 elseif algorithm == MARK then
   --> mark.format
-else
+else                              -- SLIDINGLOG, CONCURRENCY
   --> slidinglog.format
 end

@@ -25,7 +25,7 @@ if state then
     at = at + ENTRY * y
   elseif algorithm == PENALTY then
     expires, x, y, strikes, level, at = unpack('<I7I7I7I4I2', value, state)
-  else
+  else                            -- TOKENBUCKET, FIXEDWINDOW, CALENDAR
     expires, x, at = unpack(reads, value, state)
   end
   if expires > now then

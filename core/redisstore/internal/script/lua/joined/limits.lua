@@ -256,7 +256,7 @@ repeat
           elseif algorithm == MARK then
             --> mark.format
             reads, writes = '<I7I7I2', '<c0c0I7I7I2'
-          else
+          else                              -- SLIDINGLOG, CONCURRENCY
             --> slidinglog.format
             writes = '<c0c0I7I2I2c0'
           end
@@ -281,7 +281,7 @@ repeat
               stop = used + 2 * width
             elseif kind == PENALTY then
               stop = used + 20
-            else
+            else                            -- TOKENBUCKET, FIXEDWINDOW, CALENDAR, MARK
               stop = used + width
             end
             if stop > #value + 1 then error('a record is too short') end
@@ -330,7 +330,7 @@ repeat
               end
               local weighted = previous * (oldUnit - max(past - begins, 0))
               units, rest, parts = current + floor(weighted / oldUnit), weighted % oldUnit, oldUnit
-            else
+            else                              -- SLIDINGLOG, CONCURRENCY
               --> slidinglog.used
               x, entries = unpack('<I2', value, used), sub(value, used + 4, stop - 1)
               local window = oldUnit
@@ -393,7 +393,7 @@ repeat
               -- The entries have their times: the new window just applies to them.
               x, y = units, #entries / ENTRY
               if x > 0 then ends = unpack('<I7', entries, #entries - ENTRY + 1) + per end
-            else
+            else                              -- SLIDINGLOG, CONCURRENCY; the record was no log before
               --> slidinglog.begin
               x, y = min(units + (rest > 0 and 1 or 0), full), 1
               if x > 0 then entries, ends = pack('<I7I2', now, x), now + per end
@@ -423,7 +423,7 @@ repeat
             at = at + ENTRY * y
           elseif algorithm == PENALTY then
             expires, x, y, strikes, level, at = unpack('<I7I7I7I4I2', value, state)
-          else
+          else                            -- TOKENBUCKET, FIXEDWINDOW, CALENDAR
             expires, x, at = unpack(reads, value, state)
           end
           if expires > now then
@@ -805,7 +805,7 @@ repeat
           stop = used + 2 * width
         elseif kind == PENALTY then
           stop = used + 20
-        else
+        else                            -- TOKENBUCKET, FIXEDWINDOW, CALENDAR, MARK
           stop = used + width
         end
         if stop > #value + 1 then error('a record is too short') end
