@@ -79,3 +79,19 @@ func TestCalendarHeadDoesNotTellThePeriod(t *testing.T) {
 		t.Error("heads of two kinds of month are equal")
 	}
 }
+
+// appendHead knows the record of every algorithm.
+func TestEveryAlgorithmHasARecord(t *testing.T) {
+	t.Parallel()
+	for _, algorithm := range store.Algorithms() {
+		n := store.Numbers{Algorithm: algorithm, Quota: 60, Window: time.Minute}
+		if algorithm == store.Calendar {
+			n = store.Numbers{Algorithm: algorithm, Quota: 60, Calendar: store.Period{Unit: store.CalendarDay, Location: time.UTC}}
+		}
+		r := rule(t, "default", n)
+		head := appendHead(nil, r, r.Integers())
+		if int(head[0]) != len(head)-1 || store.Algorithm(head[5]>>4) != algorithm {
+			t.Errorf("%v: head %x", algorithm, head)
+		}
+	}
+}
