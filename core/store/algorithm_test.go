@@ -58,10 +58,12 @@ func dispatches(t *testing.T, r *Rule, c counting) {
 		direct.Log = slices.Clone(b.Log)
 		return &direct
 	}
+	wrong := map[string]bool{} // each is reported once
 	same := func(what string, got, want any) {
 		t.Helper()
-		if !reflect.DeepEqual(got, want) {
-			t.Fatalf("%s: dispatch.go says %v, the table %v: a case is missing", what, got, want)
+		if !reflect.DeepEqual(got, want) && !wrong[what] {
+			wrong[what] = true
+			t.Errorf("%s: dispatch.go says %v, the table %v: a case is missing", what, got, want)
 		}
 	}
 	for range 200 {

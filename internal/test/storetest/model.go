@@ -1,6 +1,7 @@
 package storetest
 
 import (
+	"fmt"
 	"math/big"
 	"slices"
 	"sort"
@@ -158,7 +159,7 @@ func (b *modelBucket) level() *big.Rat {
 	case store.SlidingLog, store.Concurrency:
 		return new(big.Rat).SetInt64(b.logged())
 	}
-	panic("a sliding window's level depends on the time")
+	panic(fmt.Sprintf("the model has no level of %v at any time: see levelAt", b.rule.Algorithm))
 }
 
 func (b *modelBucket) levelAt(t int64) *big.Rat {

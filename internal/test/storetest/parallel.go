@@ -41,12 +41,13 @@ func Hammer(t testing.TB, store core.Store, rule *core.Rule, key string, cost in
 func atOnce(t testing.TB, store core.Store, check core.Check, goroutines, rounds int, see func(core.Result)) {
 	t.Helper()
 	var all sync.WaitGroup
+	var failed sync.Once
 	for range goroutines {
 		all.Go(func() {
 			checks, results := []core.Check{check}, make([]core.Result, 1)
 			for range rounds {
 				if err := store.Take(context.Background(), checks, results); err != nil {
-					t.Errorf("take: %v", err)
+					failed.Do(func() { t.Errorf("take: %v", err) }) // the others' are the same
 					return
 				}
 				see(results[0])
