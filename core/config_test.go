@@ -176,7 +176,7 @@ func TestNewSaysWhatIsWrongWithSettings(t *testing.T) {
 		}, `weblimit: limit "default": unknown policy for missing keys 3`},
 		{"dialects of the same names", func(c *core.Config) { c.Headers = core.Draft11 | core.Draft07 }, "weblimit: Config.Headers can't have both Draft11 and Draft07: their fields have the same names"},
 		{"dialects of the same names among others", func(c *core.Config) { c.Headers = core.Draft03 | core.XRateLimit | core.XRateLimitDelta }, "weblimit: Config.Headers can't have both XRateLimit and XRateLimitDelta: their fields have the same names"},
-		{"a dialect that is none", func(c *core.Config) { c.Headers = core.Draft11 | 1<<5 }, "weblimit: Config.Headers has an unknown dialect"},
+		{"a dialect that is none", func(c *core.Config) { c.Headers = core.Draft11 | 1<<7 }, "weblimit: Config.Headers has an unknown dialect"},
 		{"a HeadersWhen that is none", func(c *core.Config) { c.HeadersWhen = core.Never + 1 }, "weblimit: Config.HeadersWhen is unknown"},
 		{"an empty language", func(c *core.Config) { c.Details = map[string]func(core.Decision) string{"": text} }, `weblimit: Config.Details: "" is not a language tag`},
 		{"a language with an underscore", func(c *core.Config) { c.Details = map[string]func(core.Decision) string{"de_CH": text} }, `weblimit: Config.Details: "de_CH" is not a language tag`},

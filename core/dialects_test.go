@@ -12,7 +12,7 @@ import (
 	"github.com/weblimit/weblimit/keyfuncs"
 )
 
-// dialects are those that there are, by what the documentation calls them.
+// dialects are all dialects, by what the documentation calls them.
 var dialects = map[string]core.Headers{
 	"Draft11": core.Draft11, "Draft07": core.Draft07, "Draft03": core.Draft03,
 	"XRateLimit": core.XRateLimit, "XRateLimitDelta": core.XRateLimitDelta,
@@ -235,6 +235,40 @@ func TestHeadersWhen(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// The tests know each dialect. Two that set the same header can't be combined.
+func TestDialectsThatShareAHeaderExcludeEachOther(t *testing.T) {
+	t.Parallel()
+	var all core.Headers
+	sets := map[string]http.Header{}
+	for name, dialect := range dialects {
+		all |= dialect
+		sets[name] = told(decidedIn(t, core.Config{Headers: dialect, Limits: []core.Limit{everyone(5)}}, core.Result{Allowed: true, Remaining: 4}))
+		if len(sets[name]) == 0 {
+			t.Errorf("%s sets no header", name)
+		}
+	}
+	if all != core.AllHeaders {
+		t.Errorf("the tests know the dialects %b, want %b", all, core.AllHeaders)
+	}
+	for one := range dialects {
+		for other := range dialects {
+			if one == other {
+				continue
+			}
+			shared := ""
+			for header := range sets[one] {
+				if sets[other].Get(header) != "" {
+					shared = header
+				}
+			}
+			_, err := core.New(core.Config{Store: core.NewMemory(), Headers: dialects[one] | dialects[other], Limits: []core.Limit{everyone(5)}})
+			if (err != nil) != (shared != "") {
+				t.Errorf("%s and %s share %q, and New says %v", one, other, shared, err)
+			}
+		}
 	}
 }
 

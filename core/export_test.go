@@ -4,6 +4,9 @@ package core
 // it are not parallel: those that are wait until they are done.
 func ResetAdvice() { given.Clear() }
 
+// AllHeaders are all dialects.
+const AllHeaders = allHeaders
+
 // MaxWarned bounds what a limiter remembers of warnings.
 const MaxWarned = maxWarned
 
