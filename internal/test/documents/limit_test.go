@@ -1,0 +1,51 @@
+package documents
+
+import (
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+)
+
+var makesLimit = regexp.MustCompile(`(?m)^(?:func |method \((Limit)\) )(\w+)\(.*\) Limit$`)
+
+// The documentation of core.Limit names every constructor and decorator: that list is where
+// users look for them.
+func TestLimitNamesItsConstructorsAndDecorators(t *testing.T) {
+	t.Parallel()
+	face, err := os.ReadFile(filepath.Join(Root, "api/core.txt"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	text := typeDoc(t, "core/limit.go", "Limit")
+	names := makesLimit.FindAllStringSubmatch(string(face), -1)
+	for _, found := range names {
+		name := strings.TrimPrefix(found[1]+"."+found[2], ".")
+		if !strings.Contains(text, "["+name+"]") {
+			t.Errorf("the documentation of core.Limit does not name [%s]", name)
+		}
+	}
+	if len(names) < 35 {
+		t.Errorf("only %d constructors and decorators are in the list of exported names", len(names))
+	}
+}
+
+// typeDoc returns the documentation of a type that a Go file declares.
+func typeDoc(t *testing.T, file, name string) string {
+	t.Helper()
+	parsed, err := parser.ParseFile(token.NewFileSet(), filepath.Join(Root, file), nil, parser.ParseComments|parser.SkipObjectResolution)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, d := range parsed.Decls {
+		if d, ok := d.(*ast.GenDecl); ok && d.Tok == token.TYPE && d.Specs[0].(*ast.TypeSpec).Name.Name == name {
+			return d.Doc.Text()
+		}
+	}
+	t.Fatalf("%s does not declare %s", file, name)
+	return ""
+}
