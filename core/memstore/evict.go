@@ -95,10 +95,14 @@ func (s *shard) score(slot *slot, now int64) score {
 	}
 	var b store.Bucket
 	s.read(slot, &b)
-	if b.Form.Algorithm == store.PenaltyRecord {
-		return penaltyScore(&b, slot.kind.burst(), now)
+	used, burst := float32(markUsed), slot.kind.burst()
+	switch b.Form.Algorithm {
+	case store.PenaltyRecord:
+		return penaltyScore(&b, burst, now)
+	case store.MarkRecord:
+	default:
+		used = roughly(b.Used(now))
 	}
-	used, burst := roughly(b.Used(now)), slot.kind.burst()
 	if used >= burst {
 		return limited | score(slot.expires)
 	}

@@ -8,11 +8,14 @@ import (
 )
 
 // The mark of an operation is a bucket of its own, in the shard of the client's key. Its
-// X is 1, its Y the time of the charge, and its Unit the number of repeats since.
+// Y is the time of the charge, and its Unit the number of repeats since.
 
-// markBurst makes a mark count as half used, so that it is evicted before buckets with
-// nothing left: its loss costs the client a second charge and gives nothing away.
-const markBurst = 2
+// A mark counts as half used, so that it is evicted before buckets with nothing left: its
+// loss costs the client a second charge and gives nothing away.
+const (
+	markUsed  = 1
+	markBurst = 2
+)
 
 // markOf returns the hash of a check's mark, given the hash of its bucket.
 func (m *Store) markOf(hash uint64, c *store.Check) uint64 {
@@ -38,7 +41,7 @@ func (at *location) saveMark(mark store.Mark, now int64) {
 		at.shard.forget(at.markPlace())
 		return
 	}
-	b := store.Bucket{Expires: mark.Expires, X: 1, Y: mark.At, Form: store.Form{Algorithm: store.MarkRecord, Tick: 1, Rate: 1, Unit: mark.Repeats}}
+	b := store.Bucket{Expires: mark.Expires, Y: mark.At, Form: store.Form{Algorithm: store.MarkRecord, Tick: 1, Rate: 1, Unit: mark.Repeats}}
 	i, found := at.shard.find(at.markPlace())
 	at.shard.put(at.markPlace(), i, found, &b, markBurst, now)
 }

@@ -38,6 +38,32 @@ func TestMarksAreForgottenBeforeClientsWithNothingLeft(t *testing.T) {
 	}
 }
 
+// A mark counts as half used: throw-away keys that use less go first.
+func TestThrowAwayKeysDoNotPushOutMarks(t *testing.T) {
+	t.Parallel()
+	m, _ := small(t, 256)
+	rule := mustRule(t, core.PerHour(1<<40).OncePer(keyfuncs.Header("Idempotency-Key"), 2*time.Hour).Named("once"))
+	operate := func(i int) core.Result {
+		results := make([]core.Result, 1)
+		check := core.Check{Key: []byte("user:alice"), Rule: rule, Cost: 1 << 39, Once: fmt.Append(nil, i)}
+		if err := m.Take(t.Context(), []core.Check{check}, results); err != nil {
+			t.Fatal(err)
+		}
+		return results[0]
+	}
+	operate(1)
+	operate(2)
+	flood := mustRule(t, core.PerHour(10).Named("flood"))
+	for i := range 5000 {
+		take(t, m, fmt.Sprint("throw-away", i), flood, 1)
+	}
+	for i := 1; i <= 2; i++ {
+		if got := operate(i); !got.Repeated {
+			t.Errorf("operation %d was forgotten for a throw-away key: %+v", i, got)
+		}
+	}
+}
+
 // Throw-away keys push out neither a blocked client nor one that is close to a block.
 func TestThrowAwayKeysDoNotPushOutABlock(t *testing.T) {
 	t.Parallel()
