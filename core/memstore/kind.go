@@ -7,23 +7,23 @@ import (
 )
 
 // kind packs what a slot must know of its rule, besides numbers, into 32 bits, of which
-// the lowest five are not the burst's:
+// the lowest six are not the burst's:
 //
-//	bits 0-2   the algorithm's number; 8 is the one with none of them set
-//	bits 3-4   the tick, as an index of ticks
-//	bits 5-31  the burst as a float32 without its last five bits, for eviction only
+//	bits 0-3   the algorithm's number, which is above 0
+//	bits 4-5   the tick, as an index of ticks
+//	bits 6-31  the burst as a float32 without its last six bits, for eviction only
 //
-// The kind of a free slot is 0. No slot in use has it: its burst is at least 1.
+// The kind of a free slot is 0.
 type kind uint32
 
 const (
-	kindBits      = 5
-	kindAlgorithm = 1<<3 - 1
+	kindBits      = 6
+	kindAlgorithm = 1<<4 - 1
 )
 
-// The three bits are full. A ninth algorithm would read back as the first, so it does not
+// Four bits hold algorithms up to 15. A sixteenth would run into the tick, so it does not
 // compile here. Take another bit from the burst then: it need not be exact.
-const _ = uint(kindAlgorithm + 1 - store.LastAlgorithm)
+const _ = uint(kindAlgorithm - store.LastAlgorithm)
 
 // ticks are the values that a rule's tick can have, in microseconds.
 var ticks = [...]int64{1, 1000, 1_000_000}
@@ -33,11 +33,11 @@ func newKind(f *store.Form, burst int64) kind {
 	for ticks[tick] != f.Tick {
 		tick++
 	}
-	return kind(math.Float32bits(roughly(burst))) | kind(tick)<<3 | kind(f.Algorithm)&kindAlgorithm
+	return kind(math.Float32bits(roughly(burst))) | kind(tick)<<4 | kind(f.Algorithm)
 }
 
-func (k kind) algorithm() store.Algorithm { return store.Algorithm((k-1)&kindAlgorithm + 1) }
-func (k kind) tick() int64                { return ticks[k>>3&3] }
+func (k kind) algorithm() store.Algorithm { return store.Algorithm(k & kindAlgorithm) }
+func (k kind) tick() int64                { return ticks[k>>4&3] }
 func (k kind) burst() float32             { return math.Float32frombits(uint32(k >> kindBits << kindBits)) }
 
 // roughly returns units as a kind keeps them. It keeps the order: units that are not

@@ -7,7 +7,7 @@ import (
 )
 
 // A kind has room for each algorithm and record, with each tick, and is never that of a
-// free slot. One algorithm more does not compile: see kindAlgorithm.
+// free slot.
 func TestAKindReadsBack(t *testing.T) {
 	t.Parallel()
 	all := append(store.Algorithms(), store.PenaltyRecord, store.MarkRecord)

@@ -98,13 +98,13 @@ func (s *shard) read(slot *slot, b *store.Bucket) {
 	b.Expires, b.X, b.Y = slot.expires, slot.x, 0
 	b.Form.Algorithm, b.Form.Tick = slot.kind.algorithm(), slot.kind.tick()
 	b.Form.Unit, b.Form.Rate = slot.unit, 1
-	switch b.Form.Algorithm {
+	switch b.Form.Algorithm { // the cases of put
 	case store.TokenBucket:
 		b.Form.Rate = slot.third
-	case store.SlidingWindow, store.PenaltyRecord:
-		b.Y = slot.third
 	case store.SlidingLog, store.Concurrency:
 		b.Log = s.logs.books[slot.third].entries
+	default:
+		b.Y = slot.third
 	}
 }
 
