@@ -2,17 +2,17 @@ package keyfuncs_test
 
 import (
 	"net/http"
-	"net/netip"
 	"strings"
 	"testing"
 
 	"github.com/weblimit/weblimit/keyfuncs"
 )
 
+// What everyFunc does not have: values of other types, other arguments and combinations.
+//
 // Not parallel: testing.AllocsPerRun counts the allocations of the process.
 func TestAppendDoesNotAllocate(t *testing.T) {
 	ip, user, route, method := keyfuncs.ClientIP(), keyfuncs.User("userID"), keyfuncs.Route(), keyfuncs.Method()
-	huge := strings.Repeat("x", 1<<20)
 	for _, tt := range []struct {
 		name string
 		f    keyfuncs.Func
@@ -20,20 +20,13 @@ func TestAppendDoesNotAllocate(t *testing.T) {
 	}{
 		{"IPv4", ip, &request{peer: "192.0.2.7"}},
 		{"IPv6", ip, &request{peer: "2001:db8:1:2:3:4:5:6"}},
-		{"a header", keyfuncs.Header("X-Tenant"), withHeader("X-Tenant", "42")},
-		{"a megabyte of a header", keyfuncs.Header("X-Tenant"), withHeader("X-Tenant", huge)},
-		{"a cookie", keyfuncs.Cookie("sid"), &request{cookies: map[string][]string{"sid": {"abc"}}}},
-		{"an API key in a header", keyfuncs.APIKey(), withHeader("X-Api-Key", "s3cret")},
 		{"a bearer token", keyfuncs.APIKey(), withHeader("Authorization", "Bearer s3cret")},
-		{"a user with a name", user, withUser("alice")},
 		{"a user with a number", user, withUser(1234567)},
 		{"a user with a number of a type", user, withUser(userID(1234567))},
 		{"a user with a name of a type", user, withUser(userName("alice"))},
 		{"no user", user, &request{}},
-		{"a route", route, &request{route: "/users/:id"}},
 		{"a route with braces", route, &request{route: "/users/{id}"}},
 		{"a method", method, &request{method: "HEAD"}},
-		{"everyone", keyfuncs.Everyone(), &request{}},
 		{"a join", keyfuncs.Join(ip, user, route, method, keyfuncs.Everyone()), &request{
 			peer: "192.0.2.7", route: "/users/:id", method: "GET", values: map[any]any{"userID": "alice"},
 		}},
@@ -44,7 +37,6 @@ func TestAppendDoesNotAllocate(t *testing.T) {
 			},
 		}},
 		{"a tenant with a number", keyfuncs.Tenant("userID"), withUser(userID(7))},
-		{"a lookup", keyfuncs.Lookup("asn", func(netip.Addr) (string, bool) { return "64496", true }), &request{peer: "192.0.2.7"}},
 		{"a secret", keyfuncs.Join(ip, keyfuncs.APIKey(), method).WithSecret([]byte("0123456789abcdef")), &request{
 			peer: "192.0.2.7", method: "GET", headers: http.Header{"X-Api-Key": {"s3cret"}},
 		}},
