@@ -129,11 +129,11 @@ func (o *Observation) Limit() string {
 func (o *Observation) LogValue() slog.Value {
 	attrs := o.Decision.LogValue().Group()
 	if _, ok := o.Binding(); !ok {
-		attrs = appendText(attrs, "limit", o.Limit())
+		attrs = appendAttr(attrs, "limit", o.Limit())
 	}
-	attrs = appendText(attrs, "adapter", o.Adapter)
-	attrs = appendText(attrs, "method", strings.Clone(o.Method))
-	attrs = appendText(attrs, "route", strings.Clone(o.Route()))
+	attrs = appendAttr(attrs, "adapter", o.Adapter)
+	attrs = appendAttr(attrs, "method", strings.Clone(o.Method))
+	attrs = appendAttr(attrs, "route", strings.Clone(o.Route()))
 	if o.CheckTime > 0 {
 		attrs = append(attrs, slog.Duration("check_time", o.CheckTime))
 	}
@@ -143,7 +143,7 @@ func (o *Observation) LogValue() slog.Value {
 	return slog.GroupValue(attrs...)
 }
 
-func appendText(attrs []slog.Attr, name, text string) []slog.Attr {
+func appendAttr(attrs []slog.Attr, name, text string) []slog.Attr {
 	if text == "" {
 		return attrs
 	}
