@@ -27,9 +27,9 @@ func TestCostBy(t *testing.T) {
 				{"nothing asks without charging", 0, core.ReasonWithinLimit, 10},
 				{"what fits", 7, core.ReasonWithinLimit, 3},
 				{"what does not fit charges nothing", 4, core.ReasonLimitExceeded, 3},
-				{"above the burst", 11, core.ReasonLimitExceeded, 3},
-				{"beyond what is counted exactly", 1 << 53, core.ReasonLimitExceeded, 3},
-				{"the largest number", math.MaxInt64, core.ReasonLimitExceeded, 3},
+				{"above the burst", 11, core.ReasonNeverFits, 3},
+				{"beyond what is counted exactly", 1 << 53, core.ReasonNeverFits, 3},
+				{"the largest number", math.MaxInt64, core.ReasonNeverFits, 3},
 				{"the rest", 3, core.ReasonWithinLimit, 0},
 				{"nothing always fits", 0, core.ReasonWithinLimit, 0},
 			} {
@@ -87,8 +87,8 @@ func TestCostByDuringAnOutage(t *testing.T) {
 	}
 	wantDecision(t, "within the share of 4", ask(3), true, core.ReasonOutageLocal, 1)
 	wantDecision(t, "above the share", ask(20), true, core.ReasonOutageLocal, 0)
-	wantDecision(t, "above the limit", ask(21), false, core.ReasonOutageLocal, 4)
+	wantDecision(t, "above the limit", ask(21), false, core.ReasonNeverFits, 4)
 	wantDecision(t, "nothing", ask(0), true, core.ReasonOutageLocal, 4)
-	wantDecision(t, "the largest number", ask(math.MaxInt64), false, core.ReasonOutageLocal, 4)
+	wantDecision(t, "the largest number", ask(math.MaxInt64), false, core.ReasonNeverFits, 4)
 	wantDecision(t, "negative", ask(-1), false, core.ReasonInvalidCost, 0)
 }

@@ -73,7 +73,10 @@ func (l *Limiter) decideLimits(c *call, r keyfuncs.Request, d *Decision) {
 // conditions and tiers. It is for jobs, consumers and other code that has no HTTP request. The
 // key is as [keyfuncs.Encode] writes it, "user:42" for the user 42 of keyfuncs.User; any
 // other string is fine too. A cost of 0 asks without charging. A negative cost is denied
-// with ReasonInvalidCost.
+// with ReasonInvalidCost, and one above the burst of a limit with ReasonNeverFits.
+//
+// A loop that tries again waits for RetryAfter. It gives up if RetryAfter is 0: then
+// waiting can't help.
 func (l *Limiter) AllowKey(ctx context.Context, key string, cost int64) (d Decision) {
 	d.limiter, d.binding = l, -1
 	var c *call

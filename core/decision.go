@@ -28,6 +28,7 @@ const (
 	ReasonCanceled                    // denied: its context ended while it waited for its turn
 	ReasonBlocked                     // denied: a limit was exceeded again and again; see Limit.Penalty
 	ReasonAmbiguousKey                // denied: the request has a limit's key several times; see Decision.Repeated
+	ReasonNeverFits                   // denied: it costs more than a limit ever has room for; waiting can't help
 )
 
 var reasons = [...]string{
@@ -46,6 +47,7 @@ var reasons = [...]string{
 	ReasonCanceled:      "canceled",
 	ReasonBlocked:       "blocked",
 	ReasonAmbiguousKey:  "ambiguous key",
+	ReasonNeverFits:     "never fits",
 }
 
 // String returns the reason in words, for logs and metrics.
@@ -172,6 +174,8 @@ func (d *Decision) conclude(shadowed bool) {
 		}
 	}
 	switch {
+	case hopeless:
+		d.Reason = ReasonNeverFits
 	case !d.Allowed && results[d.binding].Blocked:
 		d.Reason = ReasonBlocked
 	case !d.Allowed && results[d.binding].Cached:

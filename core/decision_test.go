@@ -30,6 +30,7 @@ func TestReasonStrings(t *testing.T) {
 		core.ReasonOutageDenied:  "outage denied",
 		core.ReasonOutageLocal:   "outage local",
 		core.ReasonAmbiguousKey:  "ambiguous key",
+		core.ReasonNeverFits:     "never fits",
 		math.MaxUint8:            "unknown reason",
 	} {
 		if got := reason.String(); got != want || seen[got] {
@@ -82,7 +83,7 @@ func TestDecisionsInLogs(t *testing.T) {
 	}{
 		{"allowed", decided(t, limits, core.Result{Allowed: true, Remaining: 4}, core.Result{Allowed: true, Remaining: 2}), `{"allowed":true,"reason":"within limit","limit":"b","remaining":2}`},
 		{"denied", decided(t, limits, wait, core.Result{Allowed: true}), `{"allowed":false,"reason":"limit exceeded","limit":"a","remaining":3,"retry_after":1500000000}`},
-		{"never possible", decided(t, limits, wait, core.Result{Remaining: 5}), `{"allowed":false,"reason":"limit exceeded","limit":"b","remaining":5}`},
+		{"never possible", decided(t, limits, wait, core.Result{Remaining: 5}), `{"allowed":false,"reason":"never fits","limit":"b","remaining":5}`},
 		{"a negative cost", limiterOn(t, core.NewMemory(), limits...).AllowKey(ctx, "k", -1), `{"allowed":false,"reason":"invalid cost"}`},
 		{"allowed in an outage", limiterOn(t, newFlaky(true), everyone(5).OnOutage(core.Allow)).AllowKey(ctx, "k", 1), `{"allowed":true,"reason":"outage allowed","error":"connection refused"}`},
 		{"denied in an outage", limiterOn(t, newFlaky(true), everyone(5).OnOutage(core.Deny)).AllowKey(ctx, "k", 1), `{"allowed":false,"reason":"outage denied","retry_after":1000000000,"error":"connection refused"}`},

@@ -298,7 +298,40 @@ func ExampleLimiter_AllowKey() {
 	fmt.Println(d.Allowed, d.Reason, d.RetryAfter)
 	// Output:
 	// true 69
-	// false limit exceeded 0s
+	// false never fits 0s
+}
+
+// A loop that waits for room. It ends: with a cost above the burst, RetryAfter is 0.
+func ExampleLimiter_AllowKey_loop() {
+	limiter := core.ForLimits(core.NewMemory(), []core.Limit{
+		core.PerSecond(100).Burst(10).By(keyfuncs.User("userID")).Named("jobs"),
+	})
+	run := func(ctx context.Context, units int64, job func()) error {
+		for {
+			d := limiter.AllowKey(ctx, "user:42", units)
+			switch {
+			case d.Allowed:
+				job()
+				return nil
+			case d.RetryAfter == 0: // waiting can't help
+				return fmt.Errorf("%d units: %v", units, d.Reason)
+			}
+			select {
+			case <-time.After(d.RetryAfter):
+			case <-ctx.Done():
+				return ctx.Err()
+			}
+		}
+	}
+	for _, units := range []int64{10, 5, 11} {
+		if err := run(ctx, units, func() { fmt.Println(units, "units: done") }); err != nil {
+			fmt.Println(err)
+		}
+	}
+	// Output:
+	// 10 units: done
+	// 5 units: done
+	// 11 units: never fits
 }
 
 func ExampleLimiter_Allow() {

@@ -143,7 +143,7 @@ func TestAllowKeyWithOddCosts(t *testing.T) {
 			}
 			for _, cost := range []int64{11, 1 << 53, math.MaxInt64 - 1, math.MaxInt64} {
 				d := l.AllowKey(ctx, "k", cost)
-				wantDecision(t, fmt.Sprint("a cost of ", cost), d, false, core.ReasonLimitExceeded, 7)
+				wantDecision(t, fmt.Sprint("a cost of ", cost), d, false, core.ReasonNeverFits, 7)
 				if d.RetryAfter != 0 {
 					t.Errorf("a cost of %d was told to come back in %v", cost, d.RetryAfter)
 				}
@@ -235,7 +235,7 @@ func TestPeekChargesNothing(t *testing.T) {
 		if d.RetryAfter != time.Hour {
 			t.Errorf("peeking at what does not fit: wait %v, want an hour", d.RetryAfter)
 		}
-		if d := peek(math.MaxInt64); d.Allowed || d.RetryAfter != 0 {
+		if d := peek(math.MaxInt64); d.Allowed || d.Reason != core.ReasonNeverFits || d.RetryAfter != 0 {
 			t.Errorf("peeking at what never fits: %+v", d)
 		}
 	}
@@ -427,7 +427,14 @@ func TestWhichLimitBinds(t *testing.T) {
 				denied = denied || !tt.results[i].Allowed
 			}
 			d := decided(t, limits, tt.results...)
-			if d.Allowed == denied || d.Err != nil || (d.Reason == core.ReasonLimitExceeded) != denied {
+			want := core.ReasonWithinLimit
+			switch {
+			case denied && tt.retry == 0:
+				want = core.ReasonNeverFits
+			case denied:
+				want = core.ReasonLimitExceeded
+			}
+			if d.Allowed == denied || d.Err != nil || d.Reason != want {
 				t.Errorf("got allowed=%v because %v (%v)", d.Allowed, d.Reason, d.Err)
 			}
 			b, ok := d.Binding()

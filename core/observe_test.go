@@ -112,6 +112,7 @@ func TestEachDecisionIsObservedOnce(t *testing.T) {
 			return l.AllowKey(context.WithValue(context.Background(), tag{}, "alice"), "user:alice", -1)
 		}, core.ReasonInvalidCost, nil, 1, ""},
 		{"a request at a negative cost", nil, []core.Limit{none.CostBy(func(keyfuncs.Request) int64 { return -1 })}, core.Config{}, post, core.ReasonInvalidCost, []string{""}, 1, "none"},
+		{"a cost that never fits", nil, []core.Limit{none.CostBy(func(keyfuncs.Request) int64 { return 1 << 40 })}, core.Config{}, post, core.ReasonNeverFits, []string{"ip:192.0.2.7"}, 1, "none"},
 		{"a missing key", nil, []core.Limit{none, byHeader.OnMissingKey(core.DenyRequest)}, core.Config{}, post, core.ReasonMissingKey, []string{""}, 1, "tenant"},
 		{"a missing key that shares", nil, []core.Limit{byHeader}, core.Config{}, post, core.ReasonWithinLimit, []string{""}, 1, "tenant"},
 		{"an ambiguous key", nil, []core.Limit{none, byHeader}, core.Config{}, func(l *core.Limiter) core.Decision {

@@ -62,7 +62,7 @@ func (l *limit) localRule(of *Rule) *Rule {
 func (l *Limiter) decideOutage(ctx context.Context, c *call, s subject, err error, d *Decision) {
 	l.shared.Failed(err)
 	local := c.withoutStore()
-	reason := ReasonOutageAllowed
+	reason, replaced := ReasonOutageAllowed, false // by other limits
 	for i, limit := range c.limits {
 		switch {
 		case limit.shadow:
@@ -79,6 +79,7 @@ func (l *Limiter) decideOutage(ctx context.Context, c *call, s subject, err erro
 	var with *shared
 	if reason == ReasonOutageLocal {
 		if f := l.fallback; f != nil && len(f.limits) > 0 {
+			replaced = true
 			local.reset()
 			if refused, by := f.ask(local, s); refused != ReasonUndecided {
 				d.refuse(refused, by, s.request)
@@ -89,7 +90,9 @@ func (l *Limiter) decideOutage(ctx context.Context, c *call, s subject, err erro
 	}
 	d.Err = err
 	d.sumUp(ctx, local)
-	d.Reason = reason
+	if d.Reason != ReasonNeverFits || replaced { // what never fits won't after the outage either
+		d.Reason = reason
+	}
 	if l.follows && d.Allowed {
 		l.reserve(ctx, d, local, by, with)
 	}

@@ -214,7 +214,7 @@ func TestReplicasShareTheBurstToo(t *testing.T) {
 func TestOutageDoesNotAllowACostAboveTheLimit(t *testing.T) {
 	t.Parallel()
 	d := limiterOn(t, newFlaky(true), everyone(10)).AllowKey(t.Context(), "k", 11)
-	wantDecision(t, "11 of 10", d, false, core.ReasonOutageLocal, 10)
+	wantDecision(t, "11 of 10", d, false, core.ReasonNeverFits, 10)
 	if d.RetryAfter != 0 {
 		t.Errorf("told to come back in %v", d.RetryAfter)
 	}

@@ -128,8 +128,9 @@ func TestTheBodyOfABlock(t *testing.T) {
 	t.Parallel()
 	limits := []core.Limit{everyone(5).Named("a"), everyone(5).Named("b")}
 	const (
-		head = `{"type":"https://iana.org/assignments/http-problem-types#abnormal-usage-detected","title":"Abnormal Usage Detected","status":429,"detail":"Blocked after exceeding the limit repeatedly.`
-		over = `{"type":"https://iana.org/assignments/http-problem-types#quota-exceeded","title":"Quota Exceeded","status":429,"detail":"Rate limit exceeded.`
+		head  = `{"type":"https://iana.org/assignments/http-problem-types#abnormal-usage-detected","title":"Abnormal Usage Detected","status":429,"detail":"Blocked after exceeding the limit repeatedly.`
+		over  = `{"type":"https://iana.org/assignments/http-problem-types#quota-exceeded","title":"Quota Exceeded","status":429,"detail":"Rate limit exceeded.`
+		never = `{"type":"https://iana.org/assignments/http-problem-types#quota-exceeded","title":"Quota Exceeded","status":429,"detail":"The request costs more than the limit ever allows.`
 	)
 	blocked := func(d time.Duration) core.Result { return core.Result{Blocked: true, RetryAfter: d, Window: d} }
 	exceeded := func(d time.Duration) core.Result { return core.Result{RetryAfter: d} }
@@ -144,7 +145,7 @@ func TestTheBodyOfABlock(t *testing.T) {
 		{"a second is left", []core.Result{fine, blocked(1)}, core.ReasonBlocked, head + ` Retry in 1 second.","violated-policies":["b"]}`},
 		{"another is exceeded for less", []core.Result{exceeded(time.Second), blocked(time.Minute)}, core.ReasonBlocked, head + ` Retry in 60 seconds.","violated-policies":["a","b"]}`},
 		{"another is exceeded for longer", []core.Result{exceeded(time.Hour), blocked(time.Minute)}, core.ReasonLimitExceeded, over + ` Retry in 3600 seconds.","violated-policies":["a","b"]}`},
-		{"another can never be paid", []core.Result{exceeded(0), blocked(time.Minute)}, core.ReasonLimitExceeded, over + `","violated-policies":["a","b"]}`},
+		{"another can never be paid", []core.Result{exceeded(0), blocked(time.Minute)}, core.ReasonNeverFits, never + `","violated-policies":["a","b"]}`},
 	} {
 		d := decided(t, limits, tt.results...)
 		if d.Reason != tt.reason || d.Allowed {

@@ -88,6 +88,9 @@ func (d *Decision) appendDetail(dst []byte, acceptLanguage string) (_ []byte, la
 			return append(dst, quoted...), language
 		}
 		dst = append(dst, `"The request is ambiguous.`...)
+	case d.Reason == ReasonNeverFits:
+		dst = append(dst, `"The request costs more than the limit ever allows."`...)
+		return dst, language
 	case d.blocked():
 		dst = append(dst, `"Blocked after exceeding the limit repeatedly.`...)
 	default:

@@ -83,7 +83,7 @@ func TestProblem(t *testing.T) {
 		{"a month", decided(t, limit("burst"), wait(31*24*time.Hour)), head + ` Retry in 2678400 seconds.","violated-policies":["burst"]}`, []string{"burst"}},
 		{"several violated limits and one that is not", decided(t, limit("a", "b", "c"), wait(3*time.Second), idle, wait(2*time.Second)), head + ` Retry in 3 seconds.","violated-policies":["a","c"]}`, []string{"a", "c"}},
 		{"the last of more than four", decided(t, limit("a", "b", "c", "d", "e"), idle, idle, idle, idle, wait(2*time.Second)), head + ` Retry in 2 seconds.","violated-policies":["e"]}`, []string{"e"}},
-		{"never possible", decided(t, limit("a", "b"), never, wait(2*time.Second)), head + `","violated-policies":["a","b"]}`, []string{"a", "b"}},
+		{"never possible", decided(t, limit("a", "b"), never, wait(2*time.Second)), strings.Replace(head, "Rate limit exceeded.", "The request costs more than the limit ever allows.", 1) + `","violated-policies":["a","b"]}`, []string{"a", "b"}},
 		{"a name of all that is allowed", decided(t, limit("AZaz09._-"), wait(time.Second)), head + ` Retry in 1 second.","violated-policies":["AZaz09._-"]}`, []string{"AZaz09._-"}},
 		{"an outage", down, out + ` Retry in 1 second."}`, nil},
 		{"a negative cost", odd, head + `"}`, nil},

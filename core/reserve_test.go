@@ -42,7 +42,7 @@ func TestReserve(t *testing.T) {
 			wantDecision(t, "one too many", l.Allow(get(1)), false, core.ReasonLimitExceeded, 0)
 			wantDecision(t, "9 of 10", l.Allow(post(1)), true, core.ReasonWithinLimit, 1)
 			wantDecision(t, "still", l.Allow(get(1)), false, core.ReasonLimitExceeded, 0)
-			wantDecision(t, "never", l.Allow(get(9)), false, core.ReasonLimitExceeded, 0)
+			wantDecision(t, "never", l.Allow(get(9)), false, core.ReasonNeverFits, 0)
 			wantDecision(t, "10 of 10, by key", l.AllowKey(t.Context(), "other", 10), true, core.ReasonWithinLimit, 0)
 			var levels []float64
 			for _, event := range events.take() {

@@ -203,7 +203,7 @@ func TestShadowDoesNotSoftenOtherLimits(t *testing.T) {
 	}{
 		{"a missing key is denied", byUser.OnMissingKey(core.DenyRequest), false, &request{}, core.ReasonMissingKey},
 		{"a negative cost is denied", everyone(5).CostBy(costing), false, cost(-1), core.ReasonInvalidCost},
-		{"a cost above the burst is denied", everyone(5).CostBy(costing), false, cost(6), core.ReasonLimitExceeded},
+		{"a cost above the burst is denied", everyone(5).CostBy(costing), false, cost(6), core.ReasonNeverFits},
 		{"an outage is denied", everyone(5).OnOutage(core.Deny), true, &request{}, core.ReasonOutageDenied},
 	} {
 		t.Run(tt.name, func(t *testing.T) {

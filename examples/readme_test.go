@@ -1,6 +1,7 @@
 package examples_test
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"net/http"
@@ -144,15 +145,25 @@ func readmeHandler(r *gin.Engine) {
 	})
 }
 
-func readmeJob(ctx context.Context, store core.Store) error {
+func readmeJob(ctx context.Context, store core.Store, units int64, work func(context.Context) error) error {
 	limiter := core.Must(core.New(core.Config{
 		Store:  store,
 		Limits: []core.Limit{core.PerMinute(100).By(keyfuncs.User("user")).Named("jobs")},
 	}))
-	if d := limiter.AllowKey(ctx, keyfuncs.Encode("user", "42"), 1); !d.Allowed {
-		return fmt.Errorf("try again in %v", d.RetryAfter)
+	for {
+		d := limiter.AllowKey(ctx, keyfuncs.Encode("user", "42"), units)
+		if d.Allowed {
+			return work(ctx)
+		}
+		if d.RetryAfter == 0 { // waiting can't help, as with more units than the limit ever holds
+			return fmt.Errorf("limited: %v", d.Reason)
+		}
+		select {
+		case <-time.After(d.RetryAfter):
+		case <-ctx.Done():
+			return ctx.Err()
+		}
 	}
-	return nil
 }
 
 func readmeDenied(r *gin.Engine, limiter *core.Limiter) {
@@ -182,8 +193,15 @@ func TestReadmeCodeRuns(t *testing.T) {
 		t.Error(err)
 	}
 	readmeAdvice(store, []core.Limit{readmePlan()})
-	if err := readmeJob(t.Context(), store); err != nil {
-		t.Error(err)
+	worked := 0
+	work := func(context.Context) error { worked++; return nil }
+	for units, want := range map[int64]string{1: "", 101: "limited: never fits"} { // the loop ends, whatever a job costs
+		if err := readmeJob(t.Context(), core.NewMemory(), units, work); fmt.Sprint(err) != cmp.Or(want, "<nil>") {
+			t.Errorf("a job of %d units: %v, want %q", units, err, want)
+		}
+	}
+	if worked != 1 {
+		t.Errorf("%d jobs ran, want one", worked)
 	}
 	readmeDenied(r, core.ForLimits(store, []core.Limit{core.PerHour(1).By(keyfuncs.Everyone()).Named("all")}))
 }

@@ -3,6 +3,7 @@ package limittest
 import (
 	"fmt"
 	"net/http"
+	"strconv"
 	"strings"
 	"sync"
 	"time"
@@ -14,6 +15,31 @@ import (
 
 // quotas are scenarios of limits that count something other than requests.
 var quotas = []scenario{
+	{"a cost that never fits is denied without a time to come back", func(e *env) {
+		heard := new(observer)
+		s := e.serve(App{Layers: e.configured(core.Config{Observe: heard, Limits: []core.Limit{
+			core.PerHour(10).By(keyfuncs.ClientIP()).Named("units").CostBy(func(r keyfuncs.Request) int64 {
+				n, _ := r.Query("n", 0)
+				cost, _ := strconv.ParseInt(n, 10, 64)
+				return cost
+			}),
+		}})})
+		for _, path := range []string{"/?n=11", "/?n=9223372036854775807", "/?n=11"} {
+			r := s.get(path)
+			e.denied(path, r)
+			equal(e, "Retry-After", e.only(r, "Retry-After"), "")
+			equal(e, "body", r.body, `{"type":"https://iana.org/assignments/http-problem-types#quota-exceeded","title":"Quota Exceeded","status":429,`+
+				`"detail":"The request costs more than the limit ever allows.","violated-policies":["units"]}`)
+			e.remaining(path, r, "units", 10)
+		}
+		heard.hears(e, "GET / never fits ip:192.0.2.1*11", "GET / never fits ip:192.0.2.1*9223372036854775807", "GET / never fits ip:192.0.2.1*11")
+		r := s.get("/?n=10")
+		e.passes("all of it", r)
+		e.remaining("all of it", r, "units", 0)
+		r = s.get("/?n=11")
+		equal(e, "Retry-After while the bucket is empty", e.only(r, "Retry-After"), "")
+		e.wait(s.get("/?n=10"), 3600)
+	}},
 	{"an operation that is repeated is charged once", func(e *env) {
 		const repeats = 20
 		s := e.serve(App{Layers: e.layer(
