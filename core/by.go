@@ -36,28 +36,3 @@ func (l *Limit) joinedKey() (keyfuncs.Func, error) {
 	}
 	return key, nil
 }
-
-// MissingKey says what a limit does with a request without its key; see
-// [Limit.OnMissingKey]. An ambiguous key, such as two different API keys, is not a
-// missing one: the request is denied with [ReasonAmbiguousKey] and status 400, whatever
-// is set here.
-type MissingKey uint8
-
-const (
-	// ShareBucket charges all requests without the key to one bucket. [Limit.Penalty]
-	// never blocks that bucket.
-	ShareBucket MissingKey = iota
-	// DenyRequest denies them with [ReasonMissingKey] and status 429.
-	DenyRequest
-	// SkipLimit does not apply this limit to them. Other limits still do.
-	SkipLimit
-)
-
-func (m MissingKey) valid() bool { return m <= SkipLimit }
-
-// OnMissingKey says what happens to a request without the key, such as one without an
-// API key. Defaults to ShareBucket.
-func (l Limit) OnMissingKey(m MissingKey) Limit {
-	l.missing = m
-	return l
-}

@@ -65,6 +65,7 @@ func TestOnMissingKey(t *testing.T) {
 	}
 }
 
+// Clients retry a 429, which can't help here.
 func TestDenialForAMissingKey(t *testing.T) {
 	t.Parallel()
 	for when, policy := range map[core.HeadersWhen]string{
@@ -76,21 +77,66 @@ func TestDenialForAMissingKey(t *testing.T) {
 		store := newFlaky(true) // nor does an outage matter
 		l := newLimiter(t, core.Config{Store: store, Headers: everyDialect, HeadersWhen: when, Limits: []core.Limit{
 			everyone(9).Named("all"),
-			core.PerHour(2).By(keyfuncs.User("userID")).Named("user").OnMissingKey(core.DenyRequest).WarnAt(0.1),
+			core.PerHour(2).By(keyfuncs.Header("X-Tenant")).Named("user").OnMissingKey(core.DenyRequest).WarnAt(0.1),
 		}})
 		d := l.Allow(&request{})
-		if d.Status() != http.StatusTooManyRequests || d.RetryAfter != 0 || d.Err != nil {
-			t.Errorf("status %d, wait %v, error %v; want 429 and neither", d.Status(), d.RetryAfter, d.Err)
+		if d.Status() != http.StatusBadRequest || d.Missing() != "X-Tenant header" || d.RetryAfter != 0 || d.Err != nil {
+			t.Errorf("status %d, missing %q, wait %v, error %v; want 400, the header and neither", d.Status(), d.Missing(), d.RetryAfter, d.Err)
 		}
 		if b, ok := d.Binding(); ok {
 			t.Errorf("limit %q binds a request that no limit was asked about", b.Rule.Name)
 		}
-		wantProblem(t, &d, `{"type":"https://iana.org/assignments/http-problem-types#quota-exceeded","title":"Quota Exceeded","status":429,"detail":"The request does not identify its client.","violated-policies":["user"]}`)
+		wantProblem(t, &d, `{"type":"about:blank","title":"Bad Request","status":400,"detail":"The request has no X-Tenant header."}`)
 		wantHeaders(t, &d, policy, "", "")
+		if got, want := logged(t, d), `{"decision":{"allowed":false,"reason":"missing key","missing":"X-Tenant header"}}`; got != want {
+			t.Errorf("logged %s, want %s", got, want)
+		}
 		if store.calls.Load() != 0 {
 			t.Error("the store was asked")
 		}
 	}
+}
+
+func TestTheAnswerToAMissingKey(t *testing.T) {
+	t.Parallel()
+	user, tenant := keyfuncs.User("userID"), keyfuncs.Header("X-Tenant")
+	for _, tt := range []struct {
+		name      string
+		key       keyfuncs.Func
+		answer    core.MissingKeyAnswer
+		status    int
+		title     string
+		challenge string
+		missing   string
+	}{
+		{"a user", user, core.MissingKeyAnswer{}, 401, `"title":"Unauthorized",`, "Bearer", "authenticated user"},
+		{"a user, with a challenge", user, core.MissingKeyAnswer{Challenge: `Basic realm="api"`}, 401, `"title":"Unauthorized",`, `Basic realm="api"`, "authenticated user"},
+		{"a header, with a challenge for credentials", tenant, core.MissingKeyAnswer{Challenge: "Bearer"}, 400, `"title":"Bad Request",`, "", "X-Tenant header"},
+		{"a header, 401", tenant, core.MissingKeyAnswer{Status: 401, Challenge: "Bearer"}, 401, `"title":"Unauthorized",`, "Bearer", "X-Tenant header"},
+		{"a user, 403", user, core.MissingKeyAnswer{Status: 403}, 403, `"title":"Forbidden",`, "", "authenticated user"},
+		{"a user, a status without a title", user, core.MissingKeyAnswer{Status: 499}, 499, "", "", "authenticated user"},
+	} {
+		l := newLimiter(t, core.Config{Store: core.NewMemory(), HeadersWhen: core.Never, MissingKey: tt.answer, Limits: []core.Limit{
+			core.PerHour(2).By(tt.key).OnMissingKey(core.DenyRequest),
+		}})
+		d := l.Allow(&request{})
+		h := told(d)
+		if d.Status() != tt.status || h.Get("WWW-Authenticate") != tt.challenge || d.Missing() != tt.missing {
+			t.Errorf("%s: status %d, challenge %q, missing %q", tt.name, d.Status(), h.Get("WWW-Authenticate"), d.Missing())
+		}
+		wantProblem(t, &d, fmt.Sprintf(`{"type":"about:blank",%s"status":%d,"detail":"The request has no %s."}`, tt.title, tt.status, tt.missing))
+		before := http.Header{"Www-Authenticate": {`Basic realm="outer"`}}
+		d.SetHeaders(before)
+		if got := before.Values("WWW-Authenticate"); len(got) != 1 || got[0] != `Basic realm="outer"` {
+			t.Errorf("%s: the challenge of an outer middleware became %q", tt.name, got)
+		}
+	}
+	// As before, for those who want it.
+	l := newLimiter(t, core.Config{Store: core.NewMemory(), MissingKey: core.MissingKeyAnswer{Status: 429}, Limits: []core.Limit{
+		core.PerHour(2).By(user).Named("user").OnMissingKey(core.DenyRequest),
+	}})
+	d := l.Allow(&request{})
+	wantProblem(t, &d, `{"type":"https://iana.org/assignments/http-problem-types#quota-exceeded","title":"Quota Exceeded","status":429,"detail":"The request has no authenticated user.","violated-policies":["user"]}`)
 }
 
 // AllowKey says the key itself: none is missing.

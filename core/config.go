@@ -55,6 +55,10 @@ type Config struct {
 	// HeadersWhen says which responses have these headers. Defaults to Always.
 	HeadersWhen HeadersWhen
 
+	// MissingKey says how requests are answered that lack the key of a limit with
+	// [DenyRequest]. Defaults to 401 where a credential is missing, and to 400 elsewhere.
+	MissingKey MissingKeyAnswer
+
 	// Details are texts of denials by language tag, such as "de" or "pt-BR". The one that
 	// suits Accept-Language best becomes the detail of the body. Each function gets the denial
 	// and returns plain text. Defaults to English.
@@ -103,5 +107,5 @@ func (c *Config) validate() error {
 			return fmt.Errorf("weblimit: Config.Bypass: %s", unprefixed(err))
 		}
 	}
-	return errors.Join(c.Headers.validate(), c.HeadersWhen.validate(), validateDetails(c.Details))
+	return errors.Join(c.Headers.validate(), c.HeadersWhen.validate(), c.MissingKey.validate(), validateDetails(c.Details))
 }

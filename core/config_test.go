@@ -174,6 +174,12 @@ func TestNewSaysWhatIsWrongWithSettings(t *testing.T) {
 		{"a policy for missing keys that is none", func(c *core.Config) {
 			c.Limits = []core.Limit{everyone(1).OnMissingKey(3)}
 		}, `weblimit: limit "default": unknown policy for missing keys 3`},
+		{"an answer to missing keys that is no denial", func(c *core.Config) { c.MissingKey.Status = 200 }, "weblimit: Config.MissingKey: the status must be from 400 to 499, got 200"},
+		{"an answer to missing keys of the server's", func(c *core.Config) { c.MissingKey.Status = 503 }, "weblimit: Config.MissingKey: the status must be from 400 to 499, got 503"},
+		{"a 401 without a challenge", func(c *core.Config) { c.MissingKey.Status = 401 }, "weblimit: Config.MissingKey: a 401 needs a Challenge, such as Bearer, or leave out Status"},
+		{"a challenge without a 401", func(c *core.Config) { c.MissingKey = core.MissingKeyAnswer{Status: 403, Challenge: "Bearer"} }, "weblimit: Config.MissingKey: a Challenge belongs to status 401, not to 403"},
+		{"a challenge with a line break", func(c *core.Config) { c.MissingKey.Challenge = "Bearer\r\nX-Y: z" }, `weblimit: Config.MissingKey: "Bearer\r\nX-Y: z" is not a challenge, want one such as Basic realm="api"`},
+		{"a challenge without a scheme", func(c *core.Config) { c.MissingKey.Challenge = `="api"` }, `weblimit: Config.MissingKey: "=\"api\"" is not a challenge, want one such as Basic realm="api"`},
 		{"dialects of the same names", func(c *core.Config) { c.Headers = core.Draft11 | core.Draft07 }, "weblimit: Config.Headers can't have both Draft11 and Draft07: their fields have the same names"},
 		{"dialects of the same names among others", func(c *core.Config) { c.Headers = core.Draft03 | core.XRateLimit | core.XRateLimitDelta }, "weblimit: Config.Headers can't have both XRateLimit and XRateLimitDelta: their fields have the same names"},
 		{"a dialect that is none", func(c *core.Config) { c.Headers = core.Draft11 | 1<<7 }, "weblimit: Config.Headers has an unknown dialect"},

@@ -73,7 +73,7 @@ type Decision struct {
 	held    *reservation // what may still change after the request, or nil
 	one     [1]LimitResult
 	many    []LimitResult // instead of one, if there are more
-	field   [1]string     // the RateLimit field, where a seam.HeaderMap can refer to it; of an ambiguous key, what is repeated
+	field   [1]string     // the RateLimit field, where a seam.HeaderMap can refer to it; of an ambiguous or missing key, what is repeated or missing
 	text    [32]byte      // of the field, unless it is longer
 }
 
@@ -119,8 +119,11 @@ func (d *Decision) Repeated() string {
 func (d *Decision) refuse(reason Reason, l *limit, r keyfuncs.Request) {
 	d.Reason, d.count = reason, 1
 	d.one[0].Rule = &l.rule
-	if reason == ReasonAmbiguousKey {
+	switch reason {
+	case ReasonAmbiguousKey:
 		d.field[0] = l.repeated(r)
+	case ReasonMissingKey:
+		d.field[0] = missingOf(l.key.Lacks(r))
 	}
 }
 
@@ -201,6 +204,9 @@ func (d Decision) LogValue() slog.Value {
 	}
 	if what := d.Repeated(); what != "" {
 		attrs = append(attrs, slog.String("repeated", what))
+	}
+	if what := d.Missing(); what != "" {
+		attrs = append(attrs, slog.String("missing", what))
 	}
 	if delay := d.Delay(); delay > 0 {
 		attrs = append(attrs, slog.Duration("delay", delay))

@@ -279,7 +279,8 @@ func TestExposeHeaders(t *testing.T) {
 		config := core.Config{Headers: dialect, Limits: []core.Limit{everyone(5).WarnAt(0.1)}}
 		warned := decidedIn(t, config, core.Result{Allowed: true, Charged: true})
 		denied := decidedIn(t, config, core.Result{RetryAfter: time.Second})
-		for _, h := range []http.Header{told(warned), told(denied)} {
+		unknown := newLimiter(t, core.Config{Store: core.NewMemory(), Limits: []core.Limit{core.PerHour(1).By(keyfuncs.APIKey()).OnMissingKey(core.DenyRequest)}}).Allow(&request{})
+		for _, h := range []http.Header{told(warned), told(denied), told(unknown)} {
 			for name := range h {
 				seen[name] = true
 			}

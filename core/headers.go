@@ -8,7 +8,10 @@ import (
 	"github.com/weblimit/weblimit/internal/integer"
 )
 
-const headerRetryAfter = "Retry-After" // RFC 9110, section 10.2.3
+const (
+	headerRetryAfter   = "Retry-After"      // RFC 9110, section 10.2.3
+	headerAuthenticate = "Www-Authenticate" // RFC 9110, section 11.6.1
+)
 
 // Header is a response header as [Decision.SetHeaders] needs it. http.Header is one.
 type Header interface {
@@ -70,13 +73,13 @@ func newHeaderStyle(config Config, limits []limit) headerStyle {
 func ExposeHeaders() []string {
 	return []string{
 		"RateLimit", "RateLimit-Policy", "RateLimit-Limit", "RateLimit-Remaining", "RateLimit-Reset",
-		"X-RateLimit-Limit", "X-RateLimit-Remaining", "X-RateLimit-Reset", "X-RateLimit-Warning", "Retry-After",
+		"X-RateLimit-Limit", "X-RateLimit-Remaining", "X-RateLimit-Reset", "X-RateLimit-Warning", "Retry-After", "WWW-Authenticate",
 	}
 }
 
 // SetHeaders writes the rate limit headers of a response: the limits in the dialects of
-// Config.Headers, the warning of [Limit.WarnAt] or [Limit.Soft], and Retry-After on a
-// denial. Call it before the handler writes.
+// Config.Headers, the warning of [Limit.WarnAt] or [Limit.Soft], Retry-After on a
+// denial, and WWW-Authenticate where a credential is missing. Call it before the handler writes.
 //
 // If another limiter has written headers already, fields that are lists get further
 // members. Fields for one limit keep the limit with less remaining, the warning keeps the
@@ -97,6 +100,9 @@ func (d *Decision) SetHeaders(h Header) {
 		if r := d.warning(); r != nil && d.Allowed && usedPercent(h.Get(headerWarning)) < r.usedPercent() {
 			h.Set(headerWarning, string(appendWarning(nil, r)))
 		}
+	}
+	if d.Reason == ReasonMissingKey {
+		d.setChallenge(h)
 	}
 	if seconds := d.retryAfterSeconds(); seconds > 0 {
 		before := h.Get(headerRetryAfter)

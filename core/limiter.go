@@ -27,15 +27,17 @@ type Limiter struct {
 	readsOutcome bool       // some limit wants to know how a request ended
 	waits        bool       // some limit delays requests
 
-	timeout   time.Duration
-	shared    *shared   // while the store is out; shared by the store's limiters
-	fallback  *fallback // what Config.Fallback asks for, or nil
-	headers   headerStyle
-	policies  policies // of rules that depend on the request
-	details   []detail
-	onWarning func(context.Context, Warning)
-	warned    *Memory // which warnings were sent; nil if nobody wants them
-	waitlist  waitlist
+	timeout  time.Duration
+	shared   *shared   // while the store is out; shared by the store's limiters
+	fallback *fallback // what Config.Fallback asks for, or nil
+	headers  headerStyle
+	policies policies // of rules that depend on the request
+	details  []detail
+
+	missingKey MissingKeyAnswer
+	onWarning  func(context.Context, Warning)
+	warned     *Memory // which warnings were sent; nil if nobody wants them
+	waitlist   waitlist
 }
 
 // limit is a Limit made ready.
@@ -71,15 +73,16 @@ func New(config Config) (*Limiter, error) {
 		return nil, err
 	}
 	l := &Limiter{
-		store:     config.Store,
-		timeout:   config.Timeout,
-		shared:    sharedBy(config.Store),
-		limits:    make([]limit, len(config.Limits)),
-		bypass:    slices.Clone(config.Bypass),
-		details:   sortDetails(config.Details),
-		observers: flatten(config.Observe),
-		onWarning: config.OnWarning,
-		advisor:   newAdvisor(config.Logger, config.Silence),
+		store:      config.Store,
+		timeout:    config.Timeout,
+		shared:     sharedBy(config.Store),
+		limits:     make([]limit, len(config.Limits)),
+		bypass:     slices.Clone(config.Bypass),
+		details:    sortDetails(config.Details),
+		missingKey: config.MissingKey,
+		observers:  flatten(config.Observe),
+		onWarning:  config.OnWarning,
+		advisor:    newAdvisor(config.Logger, config.Silence),
 	}
 	if l.timeout == 0 {
 		l.timeout = store.DefaultTimeout

@@ -10,12 +10,14 @@ const ProblemType = "application/problem+json"
 
 const (
 	statusBadRequest         = 400
+	statusUnauthorized       = 401
 	statusTooManyRequests    = 429
 	statusServiceUnavailable = 503
 )
 
 // Status returns the HTTP status code of a denial: 429 for a limit, and for a block; 400
-// for an ambiguous key, which no wait will change; 503 for an outage, and for a request
+// for an ambiguous key, which no wait will change; 401 or 400 for a missing key, see
+// [DenyRequest]; 503 for an outage, and for a request
 // that ended while it waited for its turn.
 func (d *Decision) Status() int {
 	switch d.Reason {
@@ -23,13 +25,17 @@ func (d *Decision) Status() int {
 		return statusServiceUnavailable
 	case ReasonAmbiguousKey:
 		return statusBadRequest
+	case ReasonMissingKey:
+		status, _ := d.missingKeyAnswer()
+		return status
 	}
 	return statusTooManyRequests
 }
 
 // AppendProblem appends the body of a denial to dst: JSON of the media type
 // [ProblemType]. The problem types are those that
-// draft-ietf-httpapi-ratelimit-headers-11 registers, and "about:blank" for status 400.
+// draft-ietf-httpapi-ratelimit-headers-11 registers, and "about:blank" for a key that is
+// ambiguous or missing.
 // The body names the limits that were exceeded, and never the key.
 //
 // The detail is in the language of Config.Details that suits acceptLanguage best, the
@@ -42,6 +48,14 @@ func (d *Decision) AppendProblem(dst []byte, acceptLanguage string) (body []byte
 		dst = append(dst, `{"type":"about:blank","title":"Bad Request","status":400,"detail":`...)
 		dst, language = d.appendDetail(dst, acceptLanguage)
 		return append(dst, '}'), language // no limit was exceeded
+	case d.Reason == ReasonMissingKey && d.Status() != statusTooManyRequests:
+		dst = append(dst, `{"type":"about:blank",`...)
+		if title, ok := statusTitles[d.Status()]; ok {
+			dst = append(append(append(dst, `"title":"`...), title...), `",`...)
+		}
+		dst = append(strconv.AppendInt(append(dst, `"status":`...), int64(d.Status()), 10), `,"detail":`...)
+		dst, language = d.appendDetail(dst, acceptLanguage)
+		return append(dst, '}'), language
 	case d.Status() == statusServiceUnavailable:
 		dst = append(dst, `{"type":"https://iana.org/assignments/http-problem-types#temporary-reduced-capacity","title":"Temporary Reduced Capacity","status":503,"detail":`...)
 	case d.blocked():
@@ -69,10 +83,7 @@ func (d *Decision) appendDetail(dst []byte, acceptLanguage string) (_ []byte, la
 	if d.limiter != nil && len(d.limiter.details) > 0 {
 		language = "en"
 		if chosen := chooseDetail(d.limiter.details, acceptLanguage); chosen != nil {
-			quoted, err := json.Marshal(chosen.text(*d))
-			if err == nil { // a string always marshals
-				return append(dst, quoted...), chosen.tag
-			}
+			return appendText(dst, chosen.text(*d)), chosen.tag
 		}
 	}
 	switch {
@@ -81,13 +92,9 @@ func (d *Decision) appendDetail(dst []byte, acceptLanguage string) (_ []byte, la
 	case d.Reason == ReasonCanceled:
 		dst = append(dst, `"The request ended while it waited for its turn.`...)
 	case d.Reason == ReasonMissingKey:
-		dst = append(dst, `"The request does not identify its client.`...)
+		return appendText(dst, "The request has no "+d.Missing()+"."), language
 	case d.Reason == ReasonAmbiguousKey:
-		quoted, err := json.Marshal("The request must have one " + d.Repeated() + ".")
-		if err == nil { // a string always marshals
-			return append(dst, quoted...), language
-		}
-		dst = append(dst, `"The request is ambiguous.`...)
+		return appendText(dst, "The request must have one "+d.Repeated()+"."), language
 	case d.Reason == ReasonNeverFits:
 		dst = append(dst, `"The request costs more than the limit ever allows."`...)
 		return dst, language
@@ -106,6 +113,15 @@ func (d *Decision) appendDetail(dst []byte, acceptLanguage string) (_ []byte, la
 		dst = append(dst, ` seconds.`...)
 	}
 	return append(dst, '"'), language
+}
+
+// appendText appends text as a JSON string.
+func appendText(dst []byte, text string) []byte {
+	quoted, err := json.Marshal(text)
+	if err != nil { // a string always marshals
+		return append(dst, `""`...)
+	}
+	return append(dst, quoted...)
 }
 
 // blocked reports whether the binding limit blocks the client, in the store or in its

@@ -51,7 +51,7 @@ func APIKey(sources ...string) Func {
 			return Func{err: err}
 		}
 	}
-	return Func{kind: kindAPIKey, read: apiKeyReader(parsed), repeated: func(r Request) string {
+	return Func{kind: kindAPIKey, read: apiKeyReader(parsed), lack: lacksKey(parsed), repeated: func(r Request) string {
 		return repeatedAPIKey(parsed, r)
 	}}
 }

@@ -26,6 +26,8 @@ func Join(keys ...Func) Func {
 		return f
 	}
 	keys = slices.Clone(keys)
+	f.lack = lacksAll(keys, " and ")
+	f.lack.oneOf = keys
 	f.read = func(dst []byte, r Request) ([]byte, Presence) {
 		start, all := len(dst), Present
 		for i, key := range keys {
@@ -79,6 +81,7 @@ func First(keys ...Func) Func {
 		return f
 	}
 	keys = slices.Clone(keys)
+	f.lack = lacksAll(keys, " or ")
 	f.read = func(dst []byte, r Request) ([]byte, Presence) {
 		for _, key := range keys {
 			if dst, p := key.Append(dst, r); p != Missing {

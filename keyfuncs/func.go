@@ -17,6 +17,9 @@ type Func struct {
 	// repeated names the repeated value of r if the key is Ambiguous. Nil if the key
 	// never is.
 	repeated func(r Request) string
+	// lack is what a request without the key lacks. Nil if the kind says it. It is behind a
+	// pointer, since a Func is copied for each request.
+	lack *lack
 	// strategies find the addresses in the key.
 	strategies []Strategy
 	readsRoute bool // the key, or a part of it, is that of Route

@@ -37,7 +37,9 @@ func Header(name string) Func {
 	}
 	p := newEncoder(prefixHeader + strings.ToLower(name))
 	canonical := textproto.CanonicalMIMEHeaderKey(name)
-	return single(p, name+" header", func(r Request) (string, Presence) { return readHeader(r, canonical) })
+	f := single(p, name+" header", func(r Request) (string, Presence) { return readHeader(r, canonical) })
+	f.lack = &lack{what: name + " header"}
+	return f
 }
 
 // Cookie limits by the value of a cookie. The value is always hashed, "cookie.sid#…",
@@ -60,7 +62,9 @@ func Cookie(name string) Func {
 		return Func{err: nameError("Cookie", name, problem)}
 	}
 	p := newEncoder(prefixCookie + name)
-	return single(p, name+" cookie", func(r Request) (string, Presence) { return readCookie(r, name) })
+	f := single(p, name+" cookie", func(r Request) (string, Presence) { return readCookie(r, name) })
+	f.lack = &lack{what: name + " cookie"}
+	return f
 }
 
 // single returns a Func over one value that a request may carry several times. what is

@@ -76,6 +76,7 @@ type call struct {
 	passes        int      // then 429; with unlimited, all of them pass
 	unlimited     bool
 	limit         string // that the denial names
+	unknown       bool   // 401 at once, since nobody is signed in
 }
 
 var calls = []call{
@@ -84,7 +85,7 @@ var calls = []call{
 	{name: "ten uploads at once", request: "POST /uploads", headers: []string{"Authorization: Bearer alice"}, passes: 10, limit: "uploads"},
 	{name: "300 mutations a minute", request: "POST /articles", headers: []string{"Authorization: Bearer alice"}, passes: 300, limit: "mutations"},
 	{name: "20 questions", request: "POST /ai", headers: []string{"Authorization: Bearer alice"}, passes: 20, limit: "ai"},
-	{name: "no questions by nobody", request: "POST /ai", limit: "ai"},
+	{name: "no questions by nobody", request: "POST /ai", unknown: true},
 	{name: "30 anonymous searches", request: "GET /search", passes: 30, limit: "anonymous-search"},
 	{name: "searches of those we know", request: "GET /search", headers: []string{"Authorization: Bearer bob"}, passes: 100, unlimited: true},
 	{name: "two exports a second", request: "GET /v1/export", headers: []string{"X-API-Key: one"}, passes: 2, limit: "key-export"},
@@ -92,7 +93,7 @@ var calls = []call{
 	{name: "60 items a second", request: "GET /v1/items", headers: []string{"X-API-Key: three"}, passes: 60, limit: "key"},
 	{name: "the free plan", request: "GET /app/report", headers: []string{"Authorization: Bearer alice"}, passes: 60, limit: "plan"},
 	{name: "the basic plan", request: "GET /app/report", headers: []string{"Authorization: Bearer bob"}, passes: 600, limit: "plan"},
-	{name: "a plan is somebody's", request: "GET /app/report", limit: "plan"},
+	{name: "a plan is somebody's", request: "GET /app/report", unknown: true},
 	{name: "health checks", request: "GET /healthz", passes: 100, unlimited: true},
 	{name: "the monitoring", request: "POST /login", headers: []string{"X-Bypass-Token: " + token}, passes: 100, unlimited: true},
 	{name: "a guess at the token", request: "POST /login", headers: []string{"X-Bypass-Token: guess"}, limit: "login"},
@@ -115,6 +116,12 @@ func (c call) run(t *testing.T, api http.Handler) {
 		}
 		w := httptest.NewRecorder()
 		api.ServeHTTP(w, r)
+		if c.unknown {
+			if w.Code != http.StatusUnauthorized || w.Header().Get("WWW-Authenticate") != "Bearer" {
+				t.Errorf("status %d: %s", w.Code, w.Body)
+			}
+			return
+		}
 		if w.Code == http.StatusTooManyRequests {
 			if !strings.Contains(w.Body.String(), `"violated-policies":["`+c.limit+`"]`) {
 				t.Errorf("denied by %s, want %s", w.Body, c.limit)

@@ -253,7 +253,7 @@ func (j *judge) wants(c *caller) (wants []want, denial int, free bool) {
 		case r.missing == core.SkipLimit:
 			continue
 		case r.missing == core.DenyRequest:
-			return nil, http.StatusTooManyRequests, false
+			return nil, http.StatusBadRequest, false
 		default:
 			w.key = missing
 		}

@@ -69,28 +69,6 @@ func header(name string) func(keyfuncs.Request) string {
 var posts = []Route{{Method: "GET", Path: "/", Handle: hello}, {Method: "POST", Path: "/", Handle: hello}}
 
 var features = []scenario{
-	{"a request without the key is denied, if the limit says so", func(e *env) {
-		store := e.counting()
-		s := e.serve(App{Layers: e.configured(core.Config{Store: store, Limits: []core.Limit{
-			core.PerHour(9).By(keyfuncs.Everyone()).Named("all"),
-			core.PerHour(5).By(keyfuncs.Header("X-Tenant")).Named("tenant").OnMissingKey(core.DenyRequest),
-		}})})
-		for _, options := range [][]option{nil, {with("X-Tenant", "")}, {with("X-Tenant", " ")}} {
-			r := s.get("/", options...)
-			e.denied("without a key", r)
-			equal(e, "RateLimit-Policy", e.only(r, "Ratelimit-Policy"), `"all";q=9;w=3600, "tenant";q=5;w=3600`)
-			equal(e, "RateLimit", e.only(r, "Ratelimit"), "")
-			equal(e, "Retry-After", e.only(r, "Retry-After"), "")
-			equal(e, "Content-Type", e.only(r, "Content-Type"), core.ProblemType)
-			equal(e, "body", r.body, `{"type":"https://iana.org/assignments/http-problem-types#quota-exceeded","title":"Quota Exceeded","status":429,`+
-				`"detail":"The request does not identify its client.","violated-policies":["tenant"]}`)
-		}
-		equal(e, "requests that reached the store", store.asked(), 0)
-		r := s.get("/", with("X-Tenant", "a"))
-		equal(e, "status", r.status, 200)
-		e.remaining("with a key", r, "all", 8)
-		e.remaining("with a key", r, "tenant", 4)
-	}},
 	{"a request without the key is left to other limits, if the limit says so", func(e *env) {
 		limit := core.PerHour(1).By(keyfuncs.Header("X-Tenant")).Named("tenant").OnMissingKey(core.SkipLimit)
 		s := e.serve(App{Layers: e.configured(core.Config{Limits: []core.Limit{limit, core.PerHour(5).By(keyfuncs.Everyone()).Named("all")}})})

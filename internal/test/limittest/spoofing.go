@@ -104,7 +104,7 @@ func (e *env) warned(key keyfuncs.Func) (layers []Layer, keys func() string) {
 }
 
 // missing is part of the body of a request that was denied because it has no key.
-const missing = "does not identify its client"
+const missing = "The request has no client address."
 
 // proxied is a request from a trusted proxy whose client has the key. The key is "" if
 // the client is unknown.
@@ -125,7 +125,7 @@ func through(name string, key keyfuncs.Func, requests ...proxied) scenario {
 			r := s.get("/", p.options...)
 			switch {
 			case p.key == "":
-				e.denied(p.what, r)
+				equal(e, p.what+": status", r.status, http.StatusBadRequest)
 				equal(e, p.what+": told that the key is missing", strings.Contains(r.body, missing), true)
 				equal(e, p.what+": key", keys(), "")
 			case known[p.key]:
@@ -325,7 +325,7 @@ func RunFramework(t *testing.T, build Build, has bool) {
 	s := e.serve(App{Layers: layers})
 	if !has {
 		r := s.get("/")
-		e.denied("without an opinion", r)
+		equal(e, "status without an opinion", r.status, http.StatusBadRequest)
 		equal(e, "told that the key is missing", strings.Contains(r.body, missing), true)
 		return
 	}
@@ -335,6 +335,6 @@ func RunFramework(t *testing.T, build Build, has bool) {
 	equal(e, "key", keys(), "ip:2001:db8::/64")
 	e.denied("the same network", s.get("/", from("[2001:db8::2]:1")))
 	r := s.get("/", from("@"))
-	e.denied("a unix socket", r)
+	equal(e, "status on a unix socket", r.status, http.StatusBadRequest)
 	equal(e, "told that the key is missing", strings.Contains(r.body, missing), true)
 }
