@@ -2,10 +2,23 @@ package core
 
 import "github.com/weblimit/weblimit/core/store"
 
+// choose sets the algorithm. A limit for which two were chosen is an error when it is used.
+func (n *numbers) choose(a store.Algorithm) {
+	if n.chosen != 0 && n.chosen != a {
+		n.other = n.chosen
+	}
+	n.Algorithm, n.chosen = a, a
+}
+
 // TokenBucket refills continuously: quota units per window, up to the burst. It spaces
-// requests most evenly and costs the least. It is the default.
+// requests most evenly and costs the least. It is the default. In any window at most the
+// burst and the quota together pass: twice the quota without [Limit.Burst]. After the
+// burst, requests pass at the pace of the refill.
+//
+// A limit has one algorithm: a second decorator that chooses another is an error when the
+// limit is used.
 func (l Limit) TokenBucket() Limit {
-	l.numbers.Algorithm = store.TokenBucket
+	l.numbers.choose(store.TokenBucket)
 	return l
 }
 
@@ -22,15 +35,17 @@ func (l Limit) Burst(n int64) Limit {
 // day. Up to twice the quota can pass around the edge of two windows. [Limit.Jitter]
 // keeps clients from all coming back at that edge.
 func (l Limit) FixedWindow() Limit {
-	l.numbers.Algorithm = store.FixedWindow
+	l.numbers.choose(store.FixedWindow)
 	return l
 }
 
 // SlidingWindow smooths the edge of fixed windows. It keeps two counters, for the
 // current window and the one before it. The earlier one is weighted by how much of it
-// overlaps with the last window of time, as if its requests had been spread evenly.
+// overlaps with the last window of time, as if its requests had been spread evenly. A
+// client that spends the quota just before an edge, and then all that is freed, gets
+// nearly twice the quota within a window.
 func (l Limit) SlidingWindow() Limit {
-	l.numbers.Algorithm = store.SlidingWindow
+	l.numbers.choose(store.SlidingWindow)
 	return l
 }
 
@@ -39,7 +54,7 @@ func (l Limit) SlidingWindow() Limit {
 // Memory per key and the time of a check grow with the quota: on Redis by some 60 ns
 // for each request that is remembered, 0.3 ms for 5000.
 func (l Limit) SlidingLog() Limit {
-	l.numbers.Algorithm = store.SlidingLog
+	l.numbers.choose(store.SlidingLog)
 	return l
 }
 

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"reflect"
 	"time"
 
 	"github.com/weblimit/weblimit/core/store"
@@ -83,10 +84,21 @@ type Config struct {
 	Silence []Advice
 }
 
+// isNil reports whether an interface holds a nil pointer. Its methods would panic while
+// serving.
+func isNil(s Store) bool {
+	v := reflect.ValueOf(s)
+	return v.Kind() == reflect.Pointer && v.IsNil()
+}
+
 func (c *Config) validate() error {
 	switch {
 	case c.Store == nil:
 		return errors.New("weblimit: Config.Store is missing")
+	case isNil(c.Store):
+		return fmt.Errorf("weblimit: Config.Store is a nil %T", c.Store)
+	case isNil(c.Fallback.Store):
+		return fmt.Errorf("weblimit: Config.Fallback: the store is a nil %T", c.Fallback.Store)
 	case c.Store.Registry() == nil:
 		return errors.New("weblimit: Config.Store: its Registry is nil; a wrapper returns that of the store in it")
 	case len(c.Limits) == 0:

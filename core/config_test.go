@@ -174,6 +174,10 @@ func TestNewSaysWhatIsWrongWithSettings(t *testing.T) {
 		{"a policy for missing keys that is none", func(c *core.Config) {
 			c.Limits = []core.Limit{everyone(1).OnMissingKey(3)}
 		}, `weblimit: limit "default": unknown policy for missing keys 3`},
+		{"a nil pointer for a store", func(c *core.Config) { c.Store = (*core.Memory)(nil) }, "weblimit: Config.Store is a nil *memstore.Store"},
+		{"a nil pointer for a second store", func(c *core.Config) { c.Fallback.Store = (*core.Memory)(nil) }, "weblimit: Config.Fallback: the store is a nil *memstore.Store"},
+		{"an exemption of everybody", func(c *core.Config) { c.Bypass = []keyfuncs.Condition{keyfuncs.FromCIDR("0.0.0.0/0")} }, "weblimit: Config.Bypass: keyfuncs.FromCIDR: these networks contain every address, so everybody would be exempt; name the networks, or use Matches if that is meant"},
+		{"an address that clients write as a key", func(c *core.Config) { c.Limits = []core.Limit{core.PerHour(1).By(keyfuncs.Header("X-Real-IP"))} }, `weblimit: limit "default": keyfuncs.Header: X-Real-IP carries an address, which clients can make up; use keyfuncs.ClientIP(keyfuncs.XRealIP(proxies...)), or keyfuncs.Custom if the text itself is meant`},
 		{"an answer to missing keys that is no denial", func(c *core.Config) { c.MissingKey.Status = 200 }, "weblimit: Config.MissingKey: the status must be from 400 to 499, got 200"},
 		{"an answer to missing keys of the server's", func(c *core.Config) { c.MissingKey.Status = 503 }, "weblimit: Config.MissingKey: the status must be from 400 to 499, got 503"},
 		{"a 401 without a challenge", func(c *core.Config) { c.MissingKey.Status = 401 }, "weblimit: Config.MissingKey: a 401 needs a Challenge, such as Bearer, or leave out Status"},

@@ -5,7 +5,7 @@ import "github.com/weblimit/weblimit/keyfuncs"
 // Cost sets how many units a request costs, at least 1 and at most the burst.
 // Defaults to 1.
 func (l Limit) Cost(n int64) Limit {
-	l.cost = n
+	l.cost, l.hasCost = n, true
 	return l
 }
 
@@ -16,6 +16,6 @@ func (l Limit) Cost(n int64) Limit {
 //
 // f is called for each request, concurrently, and must be fast.
 func (l Limit) CostBy(f func(keyfuncs.Request) int64) Limit {
-	l.costBy = f
+	l.costBy, l.hasCost = f, true
 	return l
 }

@@ -17,6 +17,9 @@ import (
 // at most by what the running requests cost beyond their estimates. When a running
 // handler has reported a whole further estimate, it is charged at once, without waiting
 // for the end.
+//
+// A limit with both an estimate and [Limit.Cost] or [Limit.CostBy] is an error when it is
+// used.
 func (l Limit) Estimate(n int64) Limit {
 	l.cost, l.estimate = n, true
 	return l

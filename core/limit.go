@@ -19,7 +19,7 @@ import (
 // [PerBillingMonth], [PerCalendarDay] or [Concurrent]. The decorators, by purpose:
 //
 //   - whose bucket, and its name: [Limit.By], [Limit.OnMissingKey], [Limit.Named]
-//   - the algorithm: [Limit.TokenBucket], [Limit.Burst], [Limit.FixedWindow],
+//   - the algorithm, one at most: [Limit.TokenBucket], [Limit.Burst], [Limit.FixedWindow],
 //     [Limit.SlidingWindow], [Limit.Jitter], [Limit.SlidingLog], [Limit.LeakyBucket]
 //   - which requests, and what they cost: [Limit.When], [Limit.Unless], [Limit.Cost],
 //     [Limit.CostBy], [Limit.OncePer], [Limit.Repeats]
@@ -54,6 +54,7 @@ type Limit struct {
 	slow     slowDown
 	refundOn func(Outcome) bool
 	estimate bool
+	hasCost  bool          // by Cost or CostBy, beside which an estimate is an error
 	once     keyfuncs.Func // the key of operations that are charged once; set if hasOnce
 	hasOnce  bool
 }
@@ -63,7 +64,9 @@ type Limit struct {
 // algorithm. They are comparable, so that a tier can be looked up by them.
 type numbers struct {
 	store.Numbers
-	concurrent bool // made by Concurrent: the window is the lease
+	chosen     store.Algorithm // by a decorator
+	other      store.Algorithm // chosen before it, which is an error
+	concurrent bool            // made by Concurrent: the window is the lease
 	hasBurst   bool
 	hasLease   bool
 	hasPenalty bool

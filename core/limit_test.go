@@ -14,11 +14,12 @@ import (
 )
 
 const (
-	badName  = `the name must be 1 to 64 of A-Z a-z 0-9 . _ -`
-	century  = 100 * 365 * 24 * time.Hour
-	madeBy   = `a limit starts with Per, PerSecond, PerMinute, PerHour, PerDay, PerMonth or Concurrent`
-	sayWho   = `By is missing: say whose requests are counted, such as By(keyfuncs.ClientIP())`
-	tooLarge = `quota %d and burst %d per 1s are too large to count exactly`
+	badName    = `the name must be 1 to 64 of A-Z a-z 0-9 . _ -`
+	century    = 100 * 365 * 24 * time.Hour
+	madeBy     = `a limit starts with Per, PerSecond, PerMinute, PerHour, PerDay, PerMonth or Concurrent`
+	eitherCost = `a limit has either a cost (Cost, CostBy) or an estimate of it (Estimate, EstimateBy), got both`
+	sayWho     = `By is missing: say whose requests are counted, such as By(keyfuncs.ClientIP())`
+	tooLarge   = `quota %d and burst %d per 1s are too large to count exactly`
 )
 
 // Trap 8: zero, negative, sub-second and the largest integers are errors at
@@ -59,6 +60,17 @@ func TestBadLimitsAreErrors(t *testing.T) {
 		{"a burst on a fixed window", core.PerSecond(5).Burst(10).FixedWindow(), "Burst belongs to a token bucket, not to a fixed window"},
 		{"a burst on a sliding window", core.PerSecond(5).SlidingWindow().Burst(10), "Burst belongs to a token bucket, not to a sliding window"},
 		{"a burst on a sliding log", core.PerSecond(5).Burst(5).SlidingLog(), "Burst belongs to a token bucket, not to a sliding log"},
+
+		{"two windows", core.PerSecond(5).FixedWindow().SlidingWindow(), "a limit has one algorithm, got a fixed window and a sliding window; for both, make two limits"},
+		{"a log in a bucket", core.PerSecond(5).SlidingLog().TokenBucket(), "a limit has one algorithm, got a sliding log and a token bucket; for both, make two limits"},
+		{"a leaky window", core.PerSecond(5).FixedWindow().LeakyBucket(time.Second), "a limit has one algorithm, got a fixed window and a token bucket; for both, make two limits"},
+		{"a leaky bucket as a window", core.PerSecond(5).LeakyBucket(time.Second).SlidingWindow(), "a limit has one algorithm, got a token bucket and a sliding window; for both, make two limits"},
+		{"three algorithms, the last the first", core.PerSecond(5).FixedWindow().SlidingLog().FixedWindow(), "a limit has one algorithm, got a sliding log and a fixed window; for both, make two limits"},
+		{"a cost and an estimate", core.PerSecond(5).Cost(2).Estimate(3), eitherCost},
+		{"an estimate and a cost", core.PerSecond(5).Estimate(3).Cost(2), eitherCost},
+		{"a cost that is computed and an estimate", core.PerSecond(5).CostBy(costing).Estimate(3), eitherCost},
+		{"a computed estimate and a cost", core.PerSecond(5).EstimateBy(costing).Cost(2), eitherCost},
+		{"a computed estimate and a computed cost", core.PerSecond(5).EstimateBy(costing).CostBy(costing), eitherCost},
 
 		{"no cost", core.PerSecond(5).Cost(0), "cost must be at least 1, got 0"},
 		{"a negative cost", core.PerSecond(5).Cost(-1), "cost must be at least 1, got -1"},
@@ -206,7 +218,6 @@ func TestGoodLimitsAtTheEdges(t *testing.T) {
 		{"a burst below the quota", core.PerMinute(600).Burst(10), 600, time.Minute, 10},
 		{"a burst that takes a century to refill", core.PerSecond(1).Burst(int64(century / time.Second)), 1, time.Second, int64(century / time.Second)},
 		{"a cost of the whole burst", core.PerMinute(600).Burst(10).Cost(10), 600, time.Minute, 10},
-		{"a burst, back on the token bucket", core.PerMinute(6).FixedWindow().Burst(9).TokenBucket(), 6, time.Minute, 9},
 		{"jitter on a sliding window", core.PerMinute(6).Jitter().SlidingWindow(), 6, time.Minute, 6},
 		{"a name of one letter", core.PerMinute(6).Named("x"), 6, time.Minute, 6},
 		{"a name of all that is allowed", core.PerMinute(6).Named("AZaz09._-" + strings.Repeat("n", 55)), 6, time.Minute, 6},

@@ -17,7 +17,8 @@ const maxWait = time.Hour
 // waits for its turn, at most for maxDelay; if that is not enough it is denied at once.
 // It is a token bucket of burst 1, or of [Limit.Burst], with [Limit.Wait].
 func (l Limit) LeakyBucket(maxDelay time.Duration) Limit {
-	l.numbers.Algorithm, l.wait = store.TokenBucket, maxDelay
+	l.numbers.choose(store.TokenBucket)
+	l.wait = maxDelay
 	if !l.numbers.hasBurst {
 		l.numbers.Burst, l.numbers.hasBurst = 1, true
 	}

@@ -9,22 +9,27 @@ import (
 // the Strategy that reads each. As plain keys they would give clients a fresh bucket
 // per value wherever no proxy sets them.
 var addressHeaders = map[string]string{
-	"cf-connecting-ip":         `Cloudflare()`,
-	"cf-connecting-ipv6":       `Cloudflare()`,
-	"client-ip":                `SingleHeader("Client-IP", proxies...)`,
-	"fastly-client-ip":         `SingleHeader("Fastly-Client-IP", proxies...)`,
-	"fly-client-ip":            `SingleHeader("Fly-Client-IP", proxies...)`,
-	"forwarded":                `Forwarded(proxies...)`,
-	"forwarded-for":            `TrustedProxies(proxies...)`,
-	"true-client-ip":           `SingleHeader("True-Client-IP", proxies...)`,
-	"x-appengine-user-ip":      `SingleHeader("X-Appengine-User-IP", proxies...)`,
-	"x-azure-clientip":         `SingleHeader("X-Azure-ClientIP", proxies...)`,
-	"x-client-ip":              `SingleHeader("X-Client-IP", proxies...)`,
-	"x-cluster-client-ip":      `SingleHeader("X-Cluster-Client-IP", proxies...)`,
-	"x-forwarded":              `Forwarded(proxies...)`,
-	"x-forwarded-for":          `TrustedProxies(proxies...)`,
-	"x-original-forwarded-for": `TrustedProxies(proxies...)`,
-	"x-real-ip":                `XRealIP(proxies...)`,
+	"cf-connecting-ip":          `Cloudflare()`,
+	"cf-connecting-ipv6":        `Cloudflare()`,
+	"client-ip":                 `SingleHeader("Client-IP", proxies...)`,
+	"cloudfront-viewer-address": `SingleHeader("CloudFront-Viewer-Address", proxies...)`,
+	"do-connecting-ip":          `SingleHeader("DO-Connecting-IP", proxies...)`,
+	"fastly-client-ip":          `SingleHeader("Fastly-Client-IP", proxies...)`,
+	"fly-client-ip":             `SingleHeader("Fly-Client-IP", proxies...)`,
+	"forwarded":                 `Forwarded(proxies...)`,
+	"forwarded-for":             `TrustedProxies(proxies...)`,
+	"true-client-ip":            `SingleHeader("True-Client-IP", proxies...)`,
+	"x-appengine-user-ip":       `SingleHeader("X-Appengine-User-IP", proxies...)`,
+	"x-azure-clientip":          `SingleHeader("X-Azure-ClientIP", proxies...)`,
+	"x-client-ip":               `SingleHeader("X-Client-IP", proxies...)`,
+	"x-cluster-client-ip":       `SingleHeader("X-Cluster-Client-IP", proxies...)`,
+	"x-envoy-external-address":  `SingleHeader("X-Envoy-External-Address", proxies...)`,
+	"x-nf-client-connection-ip": `SingleHeader("X-NF-Client-Connection-IP", proxies...)`,
+	"x-vercel-forwarded-for":    `SingleHeader("X-Vercel-Forwarded-For", proxies...)`,
+	"x-forwarded":               `Forwarded(proxies...)`,
+	"x-forwarded-for":           `TrustedProxies(proxies...)`,
+	"x-original-forwarded-for":  `TrustedProxies(proxies...)`,
+	"x-real-ip":                 `XRealIP(proxies...)`,
 }
 
 // listHeaders are the address headers to which each proxy appends. SingleHeader would
@@ -35,7 +40,11 @@ var listHeaders = []string{"forwarded", "forwarded-for", "x-forwarded", "x-forwa
 // addressHeaderError returns an error for a header that carries addresses.
 func addressHeaderError(constructor, name string) error {
 	if strategy, ok := addressHeaders[foldName(name)]; ok {
-		return fmt.Errorf("weblimit: keyfuncs.%s: %s carries an address, which clients can make up; use keyfuncs.ClientIP(keyfuncs.%s)", constructor, name, strategy)
+		otherwise := ""
+		if constructor == "Header" {
+			otherwise = ", or keyfuncs.Custom if the text itself is meant"
+		}
+		return fmt.Errorf("weblimit: keyfuncs.%s: %s carries an address, which clients can make up; use keyfuncs.ClientIP(keyfuncs.%s)%s", constructor, name, strategy, otherwise)
 	}
 	return nil
 }

@@ -8,7 +8,8 @@ import "fmt"
 //
 // It does not hold on a unix socket. Behind a proxy use [Strategy.FromCIDR].
 //
-// Err reports an invalid network, and no networks.
+// Err reports an invalid network, no networks, and networks that contain all of IPv4 or
+// IPv6: as a bypass they would exempt everybody.
 //
 // # Security
 //
@@ -25,7 +26,7 @@ func FromCIDR(cidrs ...string) Condition { return fromCIDR("FromCIDR", Peer(), c
 //
 // It does not hold if the address is unknown.
 //
-// Err reports the error of s, an invalid network, and no networks. It also reports a
+// Err reports the error of s, and what [FromCIDR] reports. It also reports a
 // strategy that does not check the peer before it believes a header: HopCount,
 // Framework, and SingleHeader from everywhere. A client that finds a way past the
 // proxies could choose its address, and would be exempt by one header line. If nothing
@@ -50,6 +51,9 @@ func fromCIDR(constructor string, s Strategy, cidrs []string) Condition {
 	networks, err := parseNetworks(cidrs)
 	if err != nil {
 		return Condition{err: fmt.Errorf("weblimit: keyfuncs.%s: %w", constructor, err)}
+	}
+	if networks.spans.coverAll() {
+		return Condition{err: fmt.Errorf("weblimit: keyfuncs.%s: these networks contain every address, so everybody would be exempt; name the networks, or use Matches if that is meant", constructor)}
 	}
 	return Condition{ask: yesOrNo(func(r Request) bool {
 		addr, ok := s.addr(r)

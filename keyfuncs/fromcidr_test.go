@@ -47,6 +47,17 @@ func TestFromCIDRThroughProxies(t *testing.T) {
 	wantMatch(t, custom.FromCIDR("192.0.2.0/24"), &request{}, true)
 }
 
+func TestFromCIDRTakesNoNetworksThatContainEverybody(t *testing.T) {
+	t.Parallel()
+	const want = ": these networks contain every address, so everybody would be exempt; name the networks, or use Matches if that is meant"
+	for _, cidrs := range [][]string{{"0.0.0.0/0"}, {"::/0"}, {"192.0.2.0/24", "::/0"}, {"0.0.0.0/1", "128.0.0.0/1"}, {"::ffff:0.0.0.0/96"}} {
+		wantConditionErr(t, keyfuncs.FromCIDR(cidrs...), "weblimit: keyfuncs.FromCIDR"+want)
+		wantConditionErr(t, keyfuncs.TrustedProxies("10.0.0.0/8").FromCIDR(cidrs...), "weblimit: keyfuncs.Strategy.FromCIDR"+want)
+		wantConditionErr(t, keyfuncs.Not(keyfuncs.FromCIDR(cidrs...)), "weblimit: keyfuncs.FromCIDR"+want)
+	}
+	wantMatch(t, keyfuncs.FromCIDR("0.0.0.0/1"), &request{peer: "10.0.0.1"}, true)
+}
+
 func TestFromCIDRTakesNoStrategyThatClientsChooseWith(t *testing.T) {
 	t.Parallel()
 	const want = " does not check the peer, so clients could choose their network"

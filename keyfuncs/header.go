@@ -18,7 +18,7 @@ import (
 // Err reports a name that is not a header name, is longer than 64 bytes, or contains
 // "#" or "|". It also reports headers that carry addresses, such as X-Forwarded-For and
 // X-Real-IP. Clients could write these to choose their bucket; [ClientIP] reads them
-// from proxies only.
+// from proxies only. [Custom] takes the text of any header.
 //
 // # Security
 //

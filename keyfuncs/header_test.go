@@ -159,11 +159,14 @@ func TestHeadersThatCarryAddressesAreNoKeys(t *testing.T) {
 		"CF-Connecting-IP":         "Cloudflare()",
 		"CF-Connecting-IPv6":       "Cloudflare()",
 		"True-Client-IP":           `SingleHeader("True-Client-IP", proxies...)`,
+		"X-Envoy-External-Address": `SingleHeader("X-Envoy-External-Address", proxies...)`,
+		"DO-Connecting-IP":         `SingleHeader("DO-Connecting-IP", proxies...)`,
 	} {
 		const reason = " carries an address, which clients can make up; use keyfuncs.ClientIP(keyfuncs."
-		wantErr(t, keyfuncs.Header(name), "weblimit: keyfuncs.Header: "+name+reason+strategy+")")
+		const custom = ", or keyfuncs.Custom if the text itself is meant"
+		wantErr(t, keyfuncs.Header(name), "weblimit: keyfuncs.Header: "+name+reason+strategy+")"+custom)
 		wantErr(t, keyfuncs.APIKey("X-Api-Key", name), "weblimit: keyfuncs.APIKey: "+name+reason+strategy+")")
-		wantErr(t, keyfuncs.First(keyfuncs.Header(name), keyfuncs.ClientIP()), "weblimit: keyfuncs.Header: "+name+reason+strategy+")")
+		wantErr(t, keyfuncs.First(keyfuncs.Header(name), keyfuncs.ClientIP()), "weblimit: keyfuncs.Header: "+name+reason+strategy+")"+custom)
 		wantConditionErr(t, keyfuncs.Tokens(name, "0123456789abcdef"), "weblimit: keyfuncs.Tokens: "+name+reason+strategy+")")
 	}
 }

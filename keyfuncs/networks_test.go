@@ -13,11 +13,16 @@ import (
 func TestNetworks(t *testing.T) {
 	t.Parallel()
 	in := func(peer string, cidrs ...string) bool {
-		c := keyfuncs.FromCIDR(cidrs...)
-		if err := c.Err(); err != nil {
+		s := keyfuncs.XRealIP(cidrs...) // FromCIDR takes no networks that contain everything
+		if err := s.Err(); err != nil {
 			t.Fatalf("%q: %v", cidrs, err)
 		}
-		return c.Match(&request{peer: peer})
+		addr, ok := s.Addr(from(peer, "X-Real-Ip", "203.0.113.99"))
+		trusted := ok && addr.String() == "203.0.113.99"
+		if c := keyfuncs.FromCIDR(cidrs...); c.Err() == nil && c.Match(&request{peer: peer}) != trusted {
+			t.Errorf("FromCIDR(%q) differs for %q", cidrs, peer)
+		}
+		return trusted
 	}
 	for _, tt := range []struct {
 		cidrs      []string

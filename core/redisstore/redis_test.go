@@ -261,10 +261,20 @@ func TestAFrozenServerIsLeftAtTheDeadline(t *testing.T) {
 
 func TestNewPanicsWithoutAClient(t *testing.T) {
 	t.Parallel()
-	defer func() {
-		if got := fmt.Sprint(recover()); !strings.Contains(got, "client is nil") {
-			t.Errorf("panicked with %q", got)
-		}
-	}()
-	redisstore.New(nil)
+	var single *redis.Client
+	var cluster *redis.ClusterClient
+	for want, client := range map[string]redis.UniversalClient{
+		"weblimit: redisstore.New: the client is nil":                        nil,
+		"weblimit: redisstore.New: the client is a nil *redis.Client":        single,
+		"weblimit: redisstore.New: the client is a nil *redis.ClusterClient": cluster,
+	} {
+		func() {
+			defer func() {
+				if got := fmt.Sprint(recover()); got != want {
+					t.Errorf("panicked with %q, want %q", got, want)
+				}
+			}()
+			redisstore.New(client)
+		}()
+	}
 }

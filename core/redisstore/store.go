@@ -7,6 +7,8 @@ package redisstore
 import (
 	"context"
 	"errors"
+	"fmt"
+	"reflect"
 	"slices"
 	"sync/atomic"
 	"time"
@@ -46,7 +48,7 @@ var _ store.Store = (*Store)(nil)
 
 // New returns a store on a Redis client: a single server, Sentinel, Cluster or
 // Ring. The store does not connect before its first check, and never closes the
-// client. New panics if client is nil, if there is more than one Config, or if the
+// client. New panics if client is nil or a nil pointer, if there is more than one Config, or if the
 // Config holds a value that makes no sense; its fields say which.
 //
 // The store uses the client's connections, but neither its retries nor its
@@ -60,6 +62,9 @@ var _ store.Store = (*Store)(nil)
 func New(client redis.UniversalClient, config ...Config) *Store {
 	if client == nil {
 		panic("weblimit: redisstore.New: the client is nil")
+	}
+	if v := reflect.ValueOf(client); v.Kind() == reflect.Pointer && v.IsNil() {
+		panic(fmt.Sprintf("weblimit: redisstore.New: the client is a nil %T", client))
 	}
 	if len(config) > 1 {
 		panic("weblimit: redisstore.New: more than one Config")
