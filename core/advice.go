@@ -32,6 +32,7 @@ const (
 	adviceLink              = "https://github.com/weblimit/weblimit/blob/main/docs/advice.md#"
 	adviceLooks             = 1000    // requests of a limiter that are looked at
 	AdviceObserver   Advice = "WL009" // an observer panics
+	AdviceNoClient   Advice = "WL010" // a trusted proxy names no client
 	forwardedHeaders        = "X-Forwarded-For Forwarded X-Real-Ip Cf-Connecting-Ip True-Client-Ip"
 )
 
@@ -48,6 +49,7 @@ type advisor struct {
 	// Whether a key reads the peer's address, or the client address of the framework.
 	readsPeer, readsFramework bool
 
+	proxied []*limit    // limits by an address that proxies name
 	byRoute []*limit    // limits whose keys contain the route
 	bypass  atomic.Bool // AdviceRoute was logged for a bypass
 }
@@ -111,6 +113,11 @@ func (a *advisor) look(l *Limiter, r keyfuncs.Request) {
 			limit.unrouted(r, "the route in its key is not known", "requests share a bucket")
 		}
 	}
+	for _, limit := range a.proxied {
+		if header := limit.key.Unnamed(r); header != "" && limit.mayApply(r) && !l.bypasses(r) {
+			a.advise(AdviceNoClient, "a proxy named in ClientIP sends a request without "+header+": such requests share a bucket, and a client that sends the header itself is believed; have the proxy set it on every request, and exempt its own health checks")
+		}
+	}
 	if !a.readsPeer {
 		return
 	}
@@ -144,6 +151,11 @@ func (l *limit) unrouted(r keyfuncs.Request, what, so string) {
 	if !l.advised.Load() {
 		l.advisor.unrouted(&l.advised, r, "limit "+l.rule.Name, what, so)
 	}
+}
+
+// mayApply reports whether no condition of the limit says that it does not apply.
+func (l *limit) mayApply(r keyfuncs.Request) bool {
+	return !slices.ContainsFunc(l.when, func(c keyfuncs.Condition) bool { return c.Ask(r) == keyfuncs.No })
 }
 
 // inspectStore has the store check how its server is set up, once.

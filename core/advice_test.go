@@ -69,6 +69,7 @@ func (a *advice) want(t testing.TB, kind core.Advice, message string) {
 const (
 	forwardedProblem = "weblimit: requests have X-Forwarded-For, but limits by ClientIP use the peer's address; behind a proxy that is one bucket for all clients; name the proxy in ClientIP"
 	twiceProblem     = "weblimit: one limiter decides a request twice, and charges it twice; is its middleware installed in two places?"
+	noClientProblem  = "weblimit: a proxy named in ClientIP sends a request without X-Forwarded-For: such requests share a bucket, and a client that sends the header itself is believed; have the proxy set it on every request, and exempt its own health checks"
 	handlerProblem   = "weblimit: a limiter is built while a request is served; build it once, at start-up"
 )
 
@@ -124,6 +125,13 @@ var situations = []struct {
 		l := newLimiter(t, config)
 		for range 3 {
 			l.Allow(forwarded("X-Forwarded-For"))
+		}
+	}},
+	{"a trusted proxy names no client", core.AdviceNoClient, noClientProblem, func(t *testing.T, config core.Config) {
+		config.Store, config.Limits = core.NewMemory(), []core.Limit{core.PerHour(9).By(keyfuncs.ClientIP(keyfuncs.TrustedProxies("10.0.0.0/8")))}
+		l := newLimiter(t, config)
+		for range 3 {
+			l.Allow(&request{peer: "10.0.0.1"})
 		}
 	}},
 	{"the framework's client address can be forged", core.AdviceFramework, "weblimit: " + frameworkProblem, func(t *testing.T, config core.Config) {
@@ -264,6 +272,13 @@ func TestNoAdvice(t *testing.T) {
 		{"forwarded headers where a key's name has an ip in it", core.PerHour(9).By(keyfuncs.Header("X-Membership")), func(l *core.Limiter) { l.Allow(forwarded("X-Forwarded-For")) }},
 		{"other headers", core.PerHour(9).By(keyfuncs.ClientIP()), func(l *core.Limiter) { l.Allow(forwarded("X-Forwarded-Proto")) }},
 		{"a key instead of a request", core.PerHour(9).By(keyfuncs.ClientIP()), func(l *core.Limiter) { l.AllowKey(context.Background(), "k", 1) }},
+		{"no header from a peer that is no proxy", core.PerHour(9).By(keyfuncs.ClientIP(trusted)), func(l *core.Limiter) { l.Allow(&request{peer: "192.0.2.1"}) }},
+		{"no header where the limit does not apply", core.PerHour(9).By(keyfuncs.ClientIP(trusted)).Unless(keyfuncs.Methods("GET")), func(l *core.Limiter) {
+			l.Allow(&request{peer: "10.0.0.1", method: "GET"})
+		}},
+		{"no header of a request that is exempt", core.PerHour(9).By(keyfuncs.ClientIP(trusted)), func(l *core.Limiter) {
+			l.Allow(&request{peer: "10.0.0.1", method: "OPTIONS"})
+		}},
 		{"a framework without a risk", core.PerHour(9).By(keyfuncs.ClientIP(keyfuncs.Framework())), func(l *core.Limiter) { l.Allow(&risky{}) }},
 		{"a framework's risk that no limit takes", core.PerHour(9).By(keyfuncs.ClientIP(trusted)), func(l *core.Limiter) { l.Allow(&risky{problem: frameworkProblem}) }},
 		{"two limiters of one request", everyone(9), func(l *core.Limiter) {
@@ -281,7 +296,10 @@ func TestNoAdvice(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			advice := newAdvice()
-			tt.run(newLimiter(t, core.Config{Store: core.NewMemory(), Limits: []core.Limit{tt.limit}, Logger: advice.logger}))
+			tt.run(newLimiter(t, core.Config{
+				Store: core.NewMemory(), Limits: []core.Limit{tt.limit}, Logger: advice.logger,
+				Bypass: []keyfuncs.Condition{keyfuncs.Methods("OPTIONS")},
+			}))
 			advice.want(t, "", "")
 		})
 	}

@@ -132,6 +132,9 @@ func (l *Limiter) prepare(to *limit, from Limit, replicas int) (err error) {
 	to.cost, to.costBy, to.when, to.once = from.cost, from.costBy, from.when, from.once
 	l.advisor.readsPeer = l.advisor.readsPeer || to.key.Reads(keyfuncs.Peer())
 	l.advisor.readsFramework = l.advisor.readsFramework || to.key.Reads(keyfuncs.Framework())
+	if to.key.ReadsProxies() {
+		l.advisor.proxied = append(l.advisor.proxied, to)
+	}
 	if to.advisor = l.advisor; to.key.ReadsRoute() {
 		l.advisor.byRoute = append(l.advisor.byRoute, to)
 	}

@@ -3,12 +3,14 @@ package examples_test
 import (
 	"crypto/tls"
 	"os"
+	"testing"
 	"time"
 
 	"github.com/redis/go-redis/v9"
 
 	"github.com/weblimit/weblimit/core"
 	"github.com/weblimit/weblimit/core/redisstore"
+	"github.com/weblimit/weblimit/keyfuncs"
 )
 
 // The code of docs: see readme_test.go.
@@ -41,6 +43,30 @@ func docsPrefetch(rdb *redis.Client) core.Store {
 		Prefetch: redisstore.Prefetch{Fraction: 0.01, MaxAge: 200 * time.Millisecond},
 	})
 	return store
+}
+
+func docsProxies() []keyfuncs.Func {
+	// The subnets of the load balancer, and nothing else in them.
+	behindALB := keyfuncs.ClientIP(keyfuncs.TrustedProxies("10.0.1.0/24", "10.0.2.0/24"))
+
+	direct := keyfuncs.ClientIP(keyfuncs.Cloudflare())                                               // Cloudflare connects to the process
+	throughNginx := keyfuncs.ClientIP(keyfuncs.Cloudflare("127.0.0.1"))                              // to a proxy here, configured as above
+	throughTunnel := keyfuncs.ClientIP(keyfuncs.SingleHeader("CF-Connecting-IP", keyfuncs.Loopback)) // cloudflared on this machine
+
+	// The network of the pods, which holds the ingress controller.
+	behindIngress := keyfuncs.ClientIP(keyfuncs.TrustedProxies("10.244.0.0/16"))
+
+	return []keyfuncs.Func{behindALB, direct, throughNginx, throughTunnel, behindIngress}
+}
+
+// The strategies of docs/proxies.md are valid.
+func TestDocumentedStrategies(t *testing.T) {
+	t.Parallel()
+	for _, key := range docsProxies() {
+		if err := key.Err(); err != nil {
+			t.Error(err)
+		}
+	}
 }
 
 var _, _, _ = docsClient, docsTopologies, docsPrefetch // compiled, and not called: there are no such servers

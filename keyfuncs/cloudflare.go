@@ -85,7 +85,7 @@ func SetCloudflareRanges(cidrs ...string) error {
 // IPv6, also if you send CF-Connecting-IP yourself. Keep the ranges current with
 // [SetCloudflareRanges].
 func Cloudflare(between ...string) Strategy {
-	caller := peerAddr
+	caller, unnamed := peerAddr, func(Request) string { return "" }
 	if len(between) > 0 {
 		if slices.Contains(between, CloudflareRanges) {
 			return Strategy{err: errors.New("weblimit: keyfuncs.Cloudflare: \"cloudflare\" is not one of your proxies in between")}
@@ -94,9 +94,14 @@ func Cloudflare(between ...string) Strategy {
 		if proxies.err != nil {
 			return proxies
 		}
-		caller = proxies.addr
+		caller, unnamed = proxies.addr, proxies.unnamed
 	}
-	return Strategy{name: "Cloudflare", addr: func(r Request) (netip.Addr, bool) {
+	return Strategy{name: "Cloudflare", unnamed: func(r Request) string {
+		if addr, ok := caller(r); ok && cloudflareRanges.Load().contains(addr) {
+			return lacksHeader(r, "Cf-Connecting-Ip")
+		}
+		return unnamed(r)
+	}, addr: func(r Request) (netip.Addr, bool) {
 		addr, ok := caller(r)
 		if !ok || !cloudflareRanges.Load().contains(addr) {
 			return addr, ok

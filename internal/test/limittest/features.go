@@ -21,7 +21,7 @@ func (e *env) configured(config core.Config) []Layer {
 		config.Store = e.newStore(e)
 	}
 	config.Timeout = patience
-	config.Silence = []core.Advice{core.AdviceForwarded} // many tests cause it on purpose
+	config.Silence = append(config.Silence, core.AdviceForwarded) // many tests cause it on purpose
 	l, err := core.New(config)
 	if err != nil {
 		e.Fatal(err)

@@ -3,6 +3,7 @@ package limittest
 import (
 	"fmt"
 	"net/http"
+	"strings"
 	"sync/atomic"
 
 	"github.com/weblimit/weblimit/core"
@@ -74,6 +75,30 @@ var missingKeys = []scenario{
 				}
 				equal(e, name+": body", r.body, body)
 			}
+		}
+	}},
+	{"a trusted proxy that names no client is noticed", func(e *env) {
+		key := keyfuncs.ClientIP(keyfuncs.TrustedProxies("10.0.0.0/8"))
+		for _, tt := range []struct {
+			what    string
+			options []option
+			want    string
+		}{
+			{"a proxy without the header", []option{from(proxy)}, "X-Forwarded-For"},
+			{"a proxy with it", []option{from(proxy), with("X-Forwarded-For", "192.0.2.7")}, ""},
+			{"a peer that is no proxy", nil, ""},
+		} {
+			var seen atomic.Value
+			s := e.serve(App{Layers: e.configured(core.Config{
+				Silence: []core.Advice{core.AdviceNoClient},
+				Limits:  []core.Limit{core.PerHour(1).By(key)},
+				Bypass: []keyfuncs.Condition{keyfuncs.Matches(func(r keyfuncs.Request) bool {
+					seen.Store(strings.Clone(key.Unnamed(r)))
+					return false
+				})},
+			})})
+			e.passes(tt.what, s.get("/", tt.options...))
+			equal(e, tt.what, seen.Load().(string), tt.want)
 		}
 	}},
 	{"the answer to a missing key can be chosen", func(e *env) {
