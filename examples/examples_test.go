@@ -167,10 +167,18 @@ func command(t *testing.T, program, redisURL string) *exec.Cmd {
 	return cmd
 }
 
-var curl = regexp.MustCompile(`curl .*http://localhost(:\d+)/`)
+var curl = regexp.MustCompile(`curl .*http://(?:localhost|127\.0\.0\.1)(:\d+)/`)
 
 // start starts program and returns its URL, which is in what it prints.
 func start(t *testing.T, program, redisURL string) string {
+	t.Helper()
+	first, _ := startAndRead(t, program, redisURL)
+	return "http://127.0.0.1" + curl.FindStringSubmatch(first)[1]
+}
+
+// startAndRead starts program and returns the first line with a curl command that it
+// prints, and a scanner over what it prints behind it.
+func startAndRead(t *testing.T, program, redisURL string) (first string, rest *bufio.Scanner) {
 	t.Helper()
 	cmd := command(t, program, redisURL)
 	stdout, err := cmd.StdoutPipe()
@@ -186,12 +194,12 @@ func start(t *testing.T, program, redisURL string) string {
 	})
 	lines := bufio.NewScanner(stdout)
 	for lines.Scan() {
-		if found := curl.FindStringSubmatch(lines.Text()); found != nil {
-			return "http://127.0.0.1" + found[1]
+		if curl.MatchString(lines.Text()) {
+			return lines.Text(), lines
 		}
 	}
 	t.Fatalf("the program does not say where it listens: %v", lines.Err())
-	return ""
+	return "", nil
 }
 
 // reachLimits does what the program prints.

@@ -40,10 +40,11 @@ func main() {
 	url := fmt.Sprintf("http://localhost:%d", listener.Addr().(*net.TCPAddr).Port)
 	fmt.Printf(`Listening. Some limits to meet:
 
-  for i in 1 2 3 4 5 6; do curl -s -o /dev/null -w '%%{http_code}\n' -X POST %[1]s/login; done
-  for i in 1 2 3; do curl -i -H 'X-API-Key: demo' %[1]s/v1/export; done
-  curl -i -H 'Authorization: Bearer carol' %[1]s/app/report     # premium: 6000 a minute
-  curl -i %[1]s/articles
+  for i in 1 2 3 4 5 6; do curl -s -w ' %%{http_code}\n' -X POST %[1]s/login; done   # 200, then 429: "login"
+  for i in 1 2 3 4 5 6; do curl -s -w ' %%{http_code}\n' -H 'X-API-Key: one' %[1]s/v1/export; done   # 200, then 429: "key-export"
+  curl -i %[1]s/app/report   # 401: authenticated user
+  curl -i -H 'Authorization: Bearer carol' %[1]s/app/report   # 200: "plan";q=10000;w=100
+  curl -i %[1]s/articles   # 200: "reads"
 `, url)
 	log.Fatal(r.RunListener(listener))
 }

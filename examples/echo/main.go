@@ -44,11 +44,11 @@ func main() {
 		log.Fatal(err)
 	}
 	url := fmt.Sprintf("http://localhost:%d", listener.Addr().(*net.TCPAddr).Port)
-	fmt.Printf(`Listening. See the limits, reach the first one, then that of a group:
+	fmt.Printf(`Listening. See the limits, reach that of a group, then the one for all routes:
 
-  curl -i %[1]s/
-  for i in 1 2 3 4 5 6 7; do curl -s -o /dev/null -w '%%{http_code}\n' %[1]s/; done
-  for i in 1 2 3; do curl -i -X POST %[1]s/export; done
+  curl -i %[1]s/   # 200
+  for i in 1 2 3; do curl -i -X POST %[1]s/export; done   # 200, then 429: "export"
+  for i in 1 2 3 4 5 6 7; do curl -s -w ' %%{http_code}\n' %[1]s/; done   # 200, then 429: "client"
 `, url)
 	e.Listener = listener
 	log.Fatal(e.Start(""))

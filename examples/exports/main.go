@@ -35,7 +35,7 @@ func main() {
 	url := fmt.Sprintf("http://localhost:%d", listener.Addr().(*net.TCPAddr).Port)
 	fmt.Printf(`Listening. Two exports of three seconds run at a time, others wait up to ten:
 
-  for i in 1 2 3 4 5 6 7 8 9 10; do curl -s -w ' %%{http_code} after %%{time_total}s\n' -X POST %[1]s/export & done; wait
+  for i in 1 2 3 4 5 6 7 8 9 10; do curl -s -w ' %%{http_code} after %%{time_total}s\n' -X POST %[1]s/export & done; wait   # 200, then 429: "exports"
 `, url)
 	e.Listener, e.HideBanner, e.HidePort = listener, true, true
 	log.Fatal(e.Start(""))

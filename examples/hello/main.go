@@ -1,4 +1,5 @@
-// Command hello is the program at the top of the README.
+// Command hello is the program at the top of the README: five requests at once from each
+// client, then one every twelve seconds.
 package main
 
 import (

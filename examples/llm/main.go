@@ -36,9 +36,13 @@ func main() {
 	url := fmt.Sprintf("http://localhost:%d", listener.Addr().(*net.TCPAddr).Port)
 	fmt.Printf(`Listening. See what a question takes of 10,000 tokens a minute, and what is left after it:
 
-  curl -iN -H 'X-API-Key: demo' -d 'Why is the sky blue?' '%[1]s/generate?max_tokens=2000'
-  curl -i  -H 'X-API-Key: demo' -d 'fail' '%[1]s/generate?max_tokens=2000'
-  curl -iN -H 'X-API-Key: demo' -d 'And at night?' '%[1]s/generate?max_tokens=2000'
+  curl -iN -H 'X-API-Key: demo' -d 'Why is the sky blue?' '%[1]s/generate?max_tokens=2000'   # 200: "tokens";r=8000
+  curl -i  -H 'X-API-Key: demo' -d 'fail' '%[1]s/generate?max_tokens=2000'   # 502: "tokens";r=79
+  curl -iN -H 'X-API-Key: demo' -d 'And at night?' '%[1]s/generate?max_tokens=2000'   # 200: "tokens";r=79
+
+Long questions cost thousands of tokens each. Reach the limit:
+
+  for i in 1 2 3 4 5; do yes why | head -n 1900 | curl -s -w ' %%{http_code}\n' -H 'X-API-Key: demo' --data-binary @- '%[1]s/generate?max_tokens=4000' | tail -c 300; done   # 200, then 429: "tokens"
 `, url)
 	server := http.Server{Handler: newServer(store), ReadHeaderTimeout: 10 * time.Second}
 	log.Fatal(server.Serve(listener))

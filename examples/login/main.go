@@ -33,13 +33,14 @@ func main() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	url := fmt.Sprintf("http://localhost:%d", listener.Addr().(*net.TCPAddr).Port)
+	url := fmt.Sprintf("http://127.0.0.1:%d", listener.Addr().(*net.TCPAddr).Port)
 	fmt.Printf(`Listening. Log in as often as you like, fail until you are blocked, and lift it:
 
-  for i in 1 2 3 4 5 6; do curl -s -o /dev/null -w '%%{http_code}\n' -d password=opensesame %[1]s/login; done
-  for i in 1 2 3 4 5 6 7 8 9; do curl -s -d password=wrong %[1]s/login; echo; done
-  curl -s -u admin:admin %[1]s/blocks
-  curl -s -u admin:admin -X DELETE %[1]s/blocks/KEY
+  for i in 1 2 3 4 5 6; do curl -s -w ' %%{http_code}\n' -d password=opensesame %[1]s/login; done   # 200
+  for i in 1 2 3 4 5 6 7 8 9; do curl -s -w ' %%{http_code}\n' -d password=wrong %[1]s/login; done   # 401, then 429: Blocked
+  curl -i -u admin:admin %[1]s/blocks   # 200: ip:127.0.0.1
+  curl -i -u admin:admin -X DELETE %[1]s/blocks/ip:127.0.0.1   # 204
+  curl -i -u admin:admin %[1]s/blocks   # 200: []
 `, url)
 	log.Fatal(r.RunListener(listener))
 }
