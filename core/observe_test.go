@@ -309,7 +309,7 @@ func TestWhatIsPrintedOfAnObservationHasNoKey(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	for _, written := range []string{key, fmt.Sprint([]byte(key)), fmt.Sprintf("%#v", []byte(key))[len("[]byte"):]} {
+	for _, written := range []string{key, fmt.Sprintf("%v", []byte(key)), fmt.Sprintf("%#v", []byte(key))[len("[]byte"):]} {
 		if strings.Contains(seen.out.String(), written) {
 			t.Errorf("the key was printed, as %s:\n%s", written, seen.out.String())
 		}

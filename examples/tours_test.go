@@ -14,7 +14,7 @@ import (
 )
 
 // Each program prints a tour: curl commands, each with a comment that says what comes back.
-// "200, then 429: text" means these statuses in this order, and the text in the output.
+// "200, then 429: text (remark)" means these statuses in this order, and the text in the output.
 // Readers paste the lines one after the other, and so does this test.
 func TestToursReachWhatTheyPromise(t *testing.T) {
 	t.Parallel()
@@ -53,7 +53,7 @@ func TestToursReachWhatTheyPromise(t *testing.T) {
 }
 
 var (
-	promise = regexp.MustCompile(`^  (.*\S)\s+# (\d{3})(?:, then (\d{3}))?(?:: (.*))?$`)
+	promise = regexp.MustCompile(`^  (.*\S)\s+# (\d{3})(?:, then (\d{3}))?(?:: (.*?))?(?: \([^)]*\))?$`)
 	status  = regexp.MustCompile(`(?m)^HTTP/\S+ (\d{3})| (\d{3})(?: after .*)?$`)
 )
 

@@ -36,9 +36,9 @@ func main() {
 	url := fmt.Sprintf("http://localhost:%d", listener.Addr().(*net.TCPAddr).Port)
 	fmt.Printf(`Listening. See what a question takes of 10,000 tokens a minute, and what is left after it:
 
-  curl -iN -H 'X-API-Key: demo' -d 'Why is the sky blue?' '%[1]s/generate?max_tokens=2000'   # 200: "tokens";r=8000
-  curl -i  -H 'X-API-Key: demo' -d 'fail' '%[1]s/generate?max_tokens=2000'   # 502: "tokens";r=79
-  curl -iN -H 'X-API-Key: demo' -d 'And at night?' '%[1]s/generate?max_tokens=2000'   # 200: "tokens";r=79
+  curl -iN -H 'X-API-Key: demo' -d 'Why is the sky blue?' '%[1]s/generate?max_tokens=2000'   # 200: "tokens";r= (8000 are left)
+  curl -i  -H 'X-API-Key: demo' -d 'fail' '%[1]s/generate?max_tokens=2000'   # 502: "tokens";r= (almost 8000: what failed is given back)
+  curl -iN -H 'X-API-Key: demo' -d 'And at night?' '%[1]s/generate?max_tokens=2000'   # 200: "tokens";r= (almost 8000 again: an answer costs what it took)
 
 Long questions cost thousands of tokens each. Reach the limit:
 
