@@ -24,12 +24,13 @@ func TestNewPanicsAtStartUp(t *testing.T) {
 	t.Parallel()
 	l := core.ForLimits(core.NewMemory(), []core.Limit{core.PerHour(1).By(keyfuncs.Everyone())})
 	for name, f := range map[string]func(){
-		"no limiter":  func() { chilimit.New(nil) },
-		"two Configs": func() { chilimit.New(l, chilimit.Config{}, chilimit.Config{}) },
+		"no limiter":           func() { chilimit.New(nil) },
+		"two Configs":          func() { chilimit.New(l, chilimit.Config{}, chilimit.Config{}) },
+		"two Configs for With": func() { chilimit.With(core.Config{Store: core.NewMemory()}, chilimit.Config{}, chilimit.Config{}) },
 	} {
 		t.Run(name, func(t *testing.T) {
 			defer func() {
-				if s, _ := recover().(string); !strings.HasPrefix(s, "weblimit: chilimit.New: ") {
+				if s, _ := recover().(string); !strings.HasPrefix(s, "weblimit: chilimit.") {
 					t.Errorf("panic %q", s)
 				}
 			}()

@@ -3,8 +3,8 @@
 //	r := chi.NewRouter()
 //	r.Use(chilimit.Limit(store, core.PerMinute(300).By(keyfuncs.ClientIP())))
 //
-// [Limit] takes limits and uses defaults for everything else. [New] takes a
-// limiter from [core.New]. Both return middleware, func(http.Handler)
+// [Limit] takes limits and uses defaults for everything else. [With] takes settings once, for
+// all limits of an application. [New] takes a limiter from [core.New]. All return middleware, func(http.Handler)
 // http.Handler, for a router, a group or, by r.With, one route.
 //
 // # Responses

@@ -3,6 +3,7 @@ package chilimit_test
 import (
 	"fmt"
 	"net/http"
+	"strings"
 	"time"
 
 	"github.com/go-chi/chi/v5"
@@ -45,6 +46,36 @@ func ExampleLimit_route() {
 
 	fmt.Println(ask(r, "POST", "/api/export").Header().Get("RateLimit"))
 	// Output: "client";r=599;t=3594, "global";r=4999;t=3600, "export";r=10;t=1800
+}
+
+// Health checks bypass the limits of all requests and of the route, and a denial tells of the
+// limit that denied.
+func ExampleWith() {
+	limits := chilimit.With(core.Config{
+		Store:   core.NewMemory(),
+		Headers: core.XRateLimitDelta,
+		Bypass:  []keyfuncs.Condition{keyfuncs.Routes("GET /healthz")},
+	}, chilimit.Config{
+		Denied: func(w http.ResponseWriter, _ *http.Request, d core.Decision) {
+			w.WriteHeader(d.Status())
+			fmt.Fprint(w, "slow down")
+		},
+	})
+	r := chi.NewRouter()
+	r.Use(limits.Limit(core.PerHour(100).By(keyfuncs.ClientIP()).Named("client")))
+	login := core.PerHour(1).By(keyfuncs.ClientIP()).Named("login")
+	r.With(limits.Limit(login)).Post("/login", func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, "welcome") })
+	r.Get("/healthz", func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, "fine") })
+
+	for _, to := range []string{"POST /login", "POST /login", "GET /healthz"} {
+		method, path, _ := strings.Cut(to, " ")
+		res := ask(r, method, path)
+		fmt.Printf("%s: %d, %q of %q left\n", res.Body, res.Code, res.Header().Get("X-RateLimit-Remaining"), res.Header().Get("X-RateLimit-Limit"))
+	}
+	// Output:
+	// welcome: 200, "0" of "1" left
+	// slow down: 429, "0" of "1" left
+	// fine: 200, "" of "" left
 }
 
 func ExampleNew() {

@@ -83,6 +83,9 @@ func middleware(layers []limittest.Layer) []func(http.Handler) http.Handler {
 		switch {
 		case l.Load != nil:
 			chain = append(chain, chilimit.Measure(l.Load))
+		case l.With != nil:
+			with := func() any { return chilimit.With(l.With.Config, config(l.With.Layer)) }
+			chain = append(chain, l.With.Made(with).(*chilimit.Settings).Limit(l.Limits...))
 		case l.Store != nil:
 			chain = append(chain, chilimit.Limit(l.Store, l.Limits...))
 		case l.Skip == nil && l.Denied == nil:

@@ -82,6 +82,8 @@ type Config struct {
 
 	// Silence switches off advice of these kinds. Defaults to none.
 	Silence []Advice
+
+	common *common // what several limiters of this configuration share, or nil
 }
 
 // isNil reports whether an interface holds a nil pointer. Its methods would panic while
@@ -92,6 +94,20 @@ func isNil(s Store) bool {
 }
 
 func (c *Config) validate() error {
+	if err := c.validateSettings(); err != nil {
+		return err
+	}
+	switch {
+	case len(c.Limits) == 0:
+		return errors.New("weblimit: Config.Limits is empty")
+	case len(c.Limits) > store.MaxChecks:
+		return fmt.Errorf("weblimit: Config.Limits has %d limits, the most is %d", len(c.Limits), store.MaxChecks)
+	}
+	return nil
+}
+
+// validateSettings checks everything but the limits.
+func (c *Config) validateSettings() error {
 	switch {
 	case c.Store == nil:
 		return errors.New("weblimit: Config.Store is missing")
@@ -101,10 +117,6 @@ func (c *Config) validate() error {
 		return fmt.Errorf("weblimit: Config.Fallback: the store is a nil %T", c.Fallback.Store)
 	case c.Store.Registry() == nil:
 		return errors.New("weblimit: Config.Store: its Registry is nil; a wrapper returns that of the store in it")
-	case len(c.Limits) == 0:
-		return errors.New("weblimit: Config.Limits is empty")
-	case len(c.Limits) > store.MaxChecks:
-		return fmt.Errorf("weblimit: Config.Limits has %d limits, the most is %d", len(c.Limits), store.MaxChecks)
 	case c.Timeout != 0 && c.Timeout < time.Millisecond:
 		return fmt.Errorf("weblimit: Config.Timeout must be at least 1ms, got %v", c.Timeout)
 	case c.MaxWaiting < 0:

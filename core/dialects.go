@@ -14,8 +14,8 @@ import (
 //
 //	Headers: core.Draft11 | core.XRateLimit
 //
-// Draft11 lists all limits. The other dialects have room for one limit, the binding one;
-// see [Decision.Binding].
+// Draft11 lists all limits. The other dialects have room for one limit, the binding one of all
+// limiters that decided the request; see [Decision.Binding] and [Decision.SetHeaders].
 type Headers uint8
 
 const (
@@ -65,27 +65,29 @@ func (d *Decision) setOlder(h Header, dialects Headers) {
 		return
 	}
 	limit, left, reset := r.Rule.Burst, max(r.Remaining, 0), seconds(r.ResetAfter)
-	if dialects&Draft07 != 0 && !tighter(h.Get(headerLimit), left) {
+	if dialects&Draft07 != 0 && !(d.Allowed && tighter(h.Get(headerLimit), left)) {
 		h.Set(headerPolicy, policyItem(r.Rule))
 		h.Set(headerLimit, fmt.Sprintf("limit=%d, remaining=%d, reset=%d", limit, left, reset))
 	}
 	if dialects&Draft03 != 0 {
-		setThree(h, "Ratelimit", policyItem(r.Rule), left, reset)
+		d.setThree(h, "Ratelimit", policyItem(r.Rule), left, reset)
 	}
 	if dialects&XRateLimitDelta != 0 {
-		setThree(h, "X-Ratelimit", decimal(limit), left, reset)
+		d.setThree(h, "X-Ratelimit", decimal(limit), left, reset)
 	}
 	if dialects&XRateLimit != 0 {
 		at := time.UnixMicro(r.At).Add(r.ResetAfter)
-		setThree(h, "X-Ratelimit", decimal(limit), left, integer.CeilDiv(at.UnixMicro(), 1e6))
+		d.setThree(h, "X-Ratelimit", decimal(limit), left, integer.CeilDiv(at.UnixMicro(), 1e6))
 	}
 }
 
-// setThree writes limit, remaining and reset, unless another limiter has written
-// a smaller or equal remaining.
-func setThree(h Header, prefix, limit string, left, reset int64) {
-	if before, err := strconv.ParseInt(h.Get(prefix+"-Remaining"), 10, 64); err == nil && before <= left {
-		return
+// setThree writes limit, remaining and reset, unless the request is allowed and another limiter
+// has written a smaller or equal remaining.
+func (d *Decision) setThree(h Header, prefix, limit string, left, reset int64) {
+	if d.Allowed {
+		if before, err := strconv.ParseInt(h.Get(prefix+"-Remaining"), 10, 64); err == nil && before <= left {
+			return
+		}
 	}
 	h.Set(prefix+"-Limit", limit)
 	h.Set(prefix+"-Remaining", decimal(left))

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/weblimit/weblimit/internal/integer"
+	"github.com/weblimit/weblimit/internal/seam"
 )
 
 const (
@@ -81,13 +82,22 @@ func ExposeHeaders() []string {
 // Config.Headers, the warning of [Limit.WarnAt] or [Limit.Soft], Retry-After on a
 // denial, and WWW-Authenticate where a credential is missing. Call it before the handler writes.
 //
-// If another limiter has written headers already, fields that are lists get further
-// members. Fields for one limit keep the limit with less remaining, the warning keeps the
-// limit with more use, and Retry-After keeps the longer wait. Limits in shadow mode
-// don't show, and neither do limits that did not apply.
+// If another limiter has written headers already, the response says what one limiter of all
+// these limits would say:
+//   - Fields that are lists get further members.
+//   - Fields for one limit keep the limit with less remaining. On a denial they are replaced by
+//     those of the limit that denies, or removed if this limiter writes none: so h should have
+//     a method Del(name string), as http.Header has.
+//   - The warning keeps the limit with more use, one over its soft limit first. A denial has none.
+//   - Retry-After keeps the longer wait.
+//
+// Limits in shadow mode don't show, and neither do limits that did not apply.
 func (d *Decision) SetHeaders(h Header) {
 	if d.limiter == nil || d.Reason == ReasonBypassed || (d.Reason == ReasonWithinLimit || d.Reason == ReasonShadowed) && d.count == 0 {
 		return // no limit applied
+	}
+	if !d.Allowed {
+		removeSingle(h)
 	}
 	style := &d.limiter.headers
 	if d.shows(style.when) {
@@ -97,7 +107,7 @@ func (d *Decision) SetHeaders(h Header) {
 		if style.dialects&^Draft11 != 0 {
 			d.setOlder(h, style.dialects)
 		}
-		if r := d.warning(); r != nil && d.Allowed && usedPercent(h.Get(headerWarning)) < r.usedPercent() {
+		if r := d.warning(); r != nil && d.Allowed && r.outranks(h.Get(headerWarning)) {
 			h.Set(headerWarning, string(appendWarning(nil, r)))
 		}
 	}
@@ -128,6 +138,47 @@ func (d *Decision) shows(when HeadersWhen) bool {
 		return !d.Allowed
 	case OnDenial:
 		return !d.Allowed
+	}
+	return false
+}
+
+// removeSingle removes what limiters further out have written of a single limit that allowed
+// the request, for a denial by another: a client would read there that it has units left.
+func removeSingle(h Header) {
+	m, isMap := h.(seam.HeaderMap)
+	if isMap && len(m) == 0 {
+		return
+	}
+	draft07 := strings.HasPrefix(h.Get(headerLimit), "limit=")
+	if isMap {
+		for name := range m {
+			if isSingle(name, draft07) {
+				delete(m, name)
+			}
+		}
+	} else if r, ok := h.(interface{ Del(name string) }); ok {
+		for _, name := range names {
+			if isSingle(name, draft07) {
+				r.Del(name)
+			}
+		}
+	}
+}
+
+// names are the canonical forms of ExposeHeaders.
+var names = [...]string{
+	headerLimit, headerPolicy, "Ratelimit-Limit", "Ratelimit-Remaining", "Ratelimit-Reset",
+	"X-Ratelimit-Limit", "X-Ratelimit-Remaining", "X-Ratelimit-Reset", headerWarning,
+}
+
+// isSingle reports whether a field is about one limit.
+func isSingle(name string, draft07 bool) bool {
+	switch name {
+	case "Ratelimit-Limit", "Ratelimit-Remaining", "Ratelimit-Reset",
+		"X-Ratelimit-Limit", "X-Ratelimit-Remaining", "X-Ratelimit-Reset", headerWarning:
+		return true
+	case headerLimit, headerPolicy:
+		return draft07
 	}
 	return false
 }

@@ -8,7 +8,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/weblimit/weblimit/core/memstore"
 	"github.com/weblimit/weblimit/core/store"
 	"github.com/weblimit/weblimit/keyfuncs"
 )
@@ -87,6 +86,9 @@ func New(config Config) (*Limiter, error) {
 	if l.timeout == 0 {
 		l.timeout = store.DefaultTimeout
 	}
+	if config.common != nil && config.OnWarning != nil {
+		l.warned = config.common.warned()
+	}
 	l.waitlist.init(&config)
 	declarations := make([]store.Declaration, len(config.Limits))
 	for i, from := range config.Limits {
@@ -116,6 +118,7 @@ func New(config Config) (*Limiter, error) {
 	for _, observer := range l.observers {
 		l.shared.observe(observer, l.advisor)
 	}
+	config.common.add(l)
 	l.advisor.builtWhileServing()
 	return l, nil
 }
@@ -147,7 +150,7 @@ func (l *Limiter) prepare(to *limit, from Limit, replicas int) (err error) {
 		to.warnAt = calendarLevels
 	}
 	if len(to.warnAt) > 0 && l.onWarning != nil && l.warned == nil {
-		l.warned = memstore.New(memstore.Config{MaxBuckets: maxWarned})
+		l.warned = newWarned()
 	}
 	to.refundOn, to.estimate, to.wait, to.slow = from.refundOn, from.estimate, from.wait, from.slow
 	l.readsOutcome = l.readsOutcome || to.refundOn != nil

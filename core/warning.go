@@ -110,10 +110,12 @@ func (l *Limiter) firstWarning(ctx context.Context, from *limit, level int, limi
 	return err == nil && results[0].Allowed
 }
 
+const overSoft = "over soft limit; policy="
+
 // appendWarning appends the value of the warning header.
 func appendWarning(dst []byte, r *LimitResult) []byte {
 	if r.Soft {
-		dst = append(dst, "over soft limit; policy="...)
+		dst = append(dst, overSoft...)
 	} else {
 		dst = append(dst, "approaching limit; policy="...)
 	}
@@ -130,6 +132,15 @@ func (r *LimitResult) usedPercent() int64 {
 // used returns how many units were used after a charge. It is right for the lower class
 // of Reserve, too: its requests are charged only while their own burst is not used up.
 func (r *LimitResult) used() int64 { return r.Rule.Burst - r.Remaining }
+
+// outranks reports whether the warning of r is to be shown instead of another limiter's, which
+// is "" if there is none: one over its soft limit, or else the one with more use.
+func (r *LimitResult) outranks(warning string) bool {
+	if r.Soft != strings.HasPrefix(warning, overSoft) {
+		return r.Soft
+	}
+	return usedPercent(warning) < r.usedPercent()
+}
 
 // usedPercent parses the percentage that appendWarning wrote. It returns -1 if there is
 // none.

@@ -3,8 +3,8 @@
 //	e := echo.New()
 //	e.Use(echolimit.Limit(store, core.PerMinute(300).By(keyfuncs.ClientIP())))
 //
-// [Limit] takes limits and uses defaults for everything else. [New] takes a
-// limiter from [core.New]. Both return an echo.MiddlewareFunc, for an Echo, a
+// [Limit] takes limits and uses defaults for everything else. [With] takes settings once, for
+// all limits of an application. [New] takes a limiter from [core.New]. All return an echo.MiddlewareFunc, for an Echo, a
 // group or one route.
 //
 // # Responses

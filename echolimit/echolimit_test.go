@@ -33,12 +33,13 @@ func TestNewPanicsAtStartUp(t *testing.T) {
 	t.Parallel()
 	l := core.ForLimits(core.NewMemory(), []core.Limit{core.PerHour(1).By(keyfuncs.Everyone())})
 	for name, f := range map[string]func(){
-		"no limiter":  func() { echolimit.New(nil) },
-		"two Configs": func() { echolimit.New(l, echolimit.Config{}, echolimit.Config{}) },
+		"no limiter":           func() { echolimit.New(nil) },
+		"two Configs":          func() { echolimit.New(l, echolimit.Config{}, echolimit.Config{}) },
+		"two Configs for With": func() { echolimit.With(core.Config{Store: core.NewMemory()}, echolimit.Config{}, echolimit.Config{}) },
 	} {
 		t.Run(name, func(t *testing.T) {
 			defer func() {
-				if s, _ := recover().(string); !strings.HasPrefix(s, "weblimit: echolimit.New: ") {
+				if s, _ := recover().(string); !strings.HasPrefix(s, "weblimit: echolimit.") {
 					t.Errorf("panic %q", s)
 				}
 			}()

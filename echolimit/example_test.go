@@ -3,6 +3,7 @@ package echolimit_test
 import (
 	"fmt"
 	"net/http"
+	"strings"
 	"time"
 
 	"github.com/labstack/echo/v4"
@@ -43,6 +44,33 @@ func ExampleLimit_group() {
 
 	fmt.Println(ask(e, "POST", "/api/export").Header().Get("RateLimit"))
 	// Output: "client";r=599;t=3594, "global";r=4999;t=3600, "export";r=10;t=1800
+}
+
+// Health checks bypass the limits of all requests and of the route, and a denial tells of the
+// limit that denied.
+func ExampleWith() {
+	limits := echolimit.With(core.Config{
+		Store:   core.NewMemory(),
+		Headers: core.XRateLimitDelta,
+		Bypass:  []keyfuncs.Condition{keyfuncs.Routes("GET /healthz")},
+	}, echolimit.Config{
+		Denied: func(c echo.Context, d core.Decision) error { return c.String(d.Status(), "slow down") },
+	})
+	e := echo.New()
+	e.Use(limits.Limit(core.PerHour(100).By(keyfuncs.ClientIP()).Named("client")))
+	login := core.PerHour(1).By(keyfuncs.ClientIP()).Named("login")
+	e.POST("/login", func(c echo.Context) error { return c.String(http.StatusOK, "welcome") }, limits.Limit(login))
+	e.GET("/healthz", func(c echo.Context) error { return c.String(http.StatusOK, "fine") })
+
+	for _, to := range []string{"POST /login", "POST /login", "GET /healthz"} {
+		method, path, _ := strings.Cut(to, " ")
+		res := ask(e, method, path)
+		fmt.Printf("%s: %d, %q of %q left\n", res.Body, res.Code, res.Header().Get("X-RateLimit-Remaining"), res.Header().Get("X-RateLimit-Limit"))
+	}
+	// Output:
+	// welcome: 200, "0" of "1" left
+	// slow down: 429, "0" of "1" left
+	// fine: 200, "" of "" left
 }
 
 func ExampleNew() {

@@ -72,6 +72,9 @@ func limiters(layers []limittest.Layer) []echo.MiddlewareFunc {
 		switch {
 		case l.Load != nil:
 			chain = append(chain, echolimit.Measure(l.Load))
+		case l.With != nil:
+			with := func() any { return echolimit.With(l.With.Config, config(l.With.Layer)) }
+			chain = append(chain, l.With.Made(with).(*echolimit.Settings).Limit(l.Limits...))
 		case l.Store != nil:
 			chain = append(chain, echolimit.Limit(l.Store, l.Limits...))
 		case l.Skip == nil && l.Denied == nil:

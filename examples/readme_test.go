@@ -44,6 +44,24 @@ func readmeGroups(r *gin.Engine, store core.Store, authenticate, export gin.Hand
 	return api
 }
 
+func readmeWith(r *gin.Engine, store core.Store, monitoring string, perClient, perCustomer, login core.Limit, authenticate, handler gin.HandlerFunc) {
+	limits := ginlimit.With(core.Config{
+		Store:   store,
+		Headers: core.Draft11 | core.XRateLimit,
+		Bypass: []keyfuncs.Condition{
+			keyfuncs.Routes("GET /healthz", "GET /readyz"),
+			keyfuncs.Tokens("X-Bypass-Token", monitoring),
+		},
+	}, ginlimit.Config{
+		Denied: func(c *gin.Context, d core.Decision) {
+			c.JSON(d.Status(), gin.H{"error": "slow down", "retry_after": d.RetryAfter.Seconds()})
+		},
+	})
+	r.Use(limits.Limit(perClient))                                  // all requests
+	api := r.Group("/api", authenticate, limits.Limit(perCustomer)) // a group
+	api.POST("/login", limits.Limit(login), handler)                // one route
+}
+
 func readmeKeys() []core.Limit {
 	perUser := core.PerMinute(300).By(keyfuncs.User("user")).Named("user")
 	perRoute := core.PerMinute(60).By(keyfuncs.ClientIP(), keyfuncs.Route()).Named("route")
@@ -183,6 +201,8 @@ func TestReadmeCodeRuns(t *testing.T) {
 	r, store := gin.New(), core.NewMemory()
 	api := readmeGroups(r, store, func(*gin.Context) {}, func(*gin.Context) {})
 	readmeHandler(r)
+	every := func(name string) core.Limit { return core.PerHour(9).By(keyfuncs.Everyone()).Named(name) }
+	readmeWith(r, store, "monitoring-0123456789", every("a"), every("b"), every("c"), func(*gin.Context) {}, func(*gin.Context) {})
 	readmeEstimate(api, store, func(*gin.Context, int64) answer { return answer{"yes", 1} })
 	core.ForLimits(core.NewMemory(), readmeBeyond(time.UTC))
 	if _, err := readmeBypass(store, readmeKeys(), "monitoring-0123456789", "partner-0123456789"); err != nil {

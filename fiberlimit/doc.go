@@ -3,8 +3,8 @@
 //	app := fiber.New()
 //	app.Use(fiberlimit.Limit(store, core.PerMinute(300).By(keyfuncs.ClientIP())))
 //
-// [Limit] takes limits and uses defaults for everything else. [New] takes a
-// limiter from [core.New]. Both return a fiber.Handler, for an app, a group or
+// [Limit] takes limits and uses defaults for everything else. [With] takes settings once, for
+// all limits of an application. [New] takes a limiter from [core.New]. All return a fiber.Handler, for an app, a group or
 // one route.
 //
 // # Responses

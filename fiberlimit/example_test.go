@@ -2,6 +2,7 @@ package fiberlimit_test
 
 import (
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/gofiber/fiber/v2"
@@ -42,6 +43,33 @@ func ExampleLimit_group() {
 
 	fmt.Println(ask(app, "POST", "/api/export").Header.Get("RateLimit"))
 	// Output: "client";r=599;t=3594, "global";r=4999;t=3600, "export";r=10;t=1800
+}
+
+// Health checks bypass the limits of all requests and of the route, and a denial tells of the
+// limit that denied.
+func ExampleWith() {
+	limits := fiberlimit.With(core.Config{
+		Store:   core.NewMemory(),
+		Headers: core.XRateLimitDelta,
+		Bypass:  []keyfuncs.Condition{keyfuncs.Routes("GET /healthz")},
+	}, fiberlimit.Config{
+		Denied: func(c *fiber.Ctx, d core.Decision) error { return c.Status(d.Status()).SendString("slow down") },
+	})
+	app := fiber.New()
+	app.Use(limits.Limit(core.PerHour(100).By(keyfuncs.ClientIP()).Named("client")))
+	login := core.PerHour(1).By(keyfuncs.ClientIP()).Named("login")
+	app.Post("/login", limits.Limit(login), func(c *fiber.Ctx) error { return c.SendString("welcome") })
+	app.Get("/healthz", func(c *fiber.Ctx) error { return c.SendString("fine") })
+
+	for _, to := range []string{"POST /login", "POST /login", "GET /healthz"} {
+		method, path, _ := strings.Cut(to, " ")
+		res := ask(app, method, path)
+		fmt.Printf("%s: %d, %q of %q left\n", path, res.StatusCode, res.Header.Get("X-RateLimit-Remaining"), res.Header.Get("X-RateLimit-Limit"))
+	}
+	// Output:
+	// /login: 200, "0" of "1" left
+	// /login: 429, "0" of "1" left
+	// /healthz: 200, "" of "" left
 }
 
 // One limit for all routes, each counted for itself.

@@ -121,7 +121,11 @@ func (h *handler) decide(c *fiber.Ctx) (_ *core.Decision, lost bool) {
 	h.limiter.Decide(in, ctx, room)
 	lost = in.asked && in.known && in.route == ""
 	in.release()
-	ctx.Decision.SetHeaders(header{c})
+	if c.Locals(decisionLocal) == nil {
+		ctx.Decision.SetHeaders(header{c})
+	} else {
+		ctx.Decision.SetHeaders(innerHeader{header{c}})
+	}
 	c.SetUserContext(ctx)
 	c.Locals(decisionLocal, ctx)
 	return &ctx.Decision, lost

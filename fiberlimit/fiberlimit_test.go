@@ -48,10 +48,13 @@ func TestNewPanicsAtStartUp(t *testing.T) {
 	for name, f := range map[string]func(){
 		"no limiter":  func() { fiberlimit.New(nil) },
 		"two Configs": func() { fiberlimit.New(l, fiberlimit.Config{}, fiberlimit.Config{}) },
+		"two Configs for With": func() {
+			fiberlimit.With(core.Config{Store: core.NewMemory()}, fiberlimit.Config{}, fiberlimit.Config{})
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			defer func() {
-				if s, _ := recover().(string); !strings.HasPrefix(s, "weblimit: fiberlimit.New: ") {
+				if s, _ := recover().(string); !strings.HasPrefix(s, "weblimit: fiberlimit.") {
 					t.Errorf("panic %q", s)
 				}
 			}()

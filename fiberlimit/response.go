@@ -29,6 +29,13 @@ func (h header) Add(name, value string) {
 	h.c.Response().Header.SetCanonical(utils.UnsafeBytes(name), utils.UnsafeBytes(value))
 }
 
+// innerHeader is the header of a limiter inside another one, whose fields a denial removes. The
+// first limiter need not look for any.
+type innerHeader struct{ header }
+
+// Del removes all lines of a field.
+func (h innerHeader) Del(name string) { h.c.Response().Header.Del(name) }
+
 // Values returns all lines of a field.
 func (h header) Values(name string) []string {
 	var values []string

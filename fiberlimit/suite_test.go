@@ -86,6 +86,9 @@ func limiters(layers []limittest.Layer) []fiber.Handler {
 		switch {
 		case l.Load != nil:
 			chain = append(chain, fiberlimit.Measure(l.Load))
+		case l.With != nil:
+			with := func() any { return fiberlimit.With(l.With.Config, config(l.With.Layer)) }
+			chain = append(chain, l.With.Made(with).(*fiberlimit.Settings).Limit(l.Limits...))
 		case l.Store != nil:
 			chain = append(chain, fiberlimit.Limit(l.Store, l.Limits...))
 		case l.Skip == nil && l.Denied == nil:

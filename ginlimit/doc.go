@@ -3,8 +3,8 @@
 //	r := gin.New()
 //	r.Use(ginlimit.Limit(store, core.PerMinute(300).By(keyfuncs.ClientIP())))
 //
-// [Limit] takes limits and uses defaults for everything else. [New] takes a
-// limiter from [core.New]. Both return a gin.HandlerFunc, for an engine, a group
+// [Limit] takes limits and uses defaults for everything else. [With] takes settings once, for
+// all limits of an application. [New] takes a limiter from [core.New]. All return a gin.HandlerFunc, for an engine, a group
 // or one route.
 //
 // # Responses

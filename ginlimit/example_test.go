@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/http/httptest"
+	"strings"
 	"time"
 
 	"github.com/gin-gonic/gin"
@@ -51,6 +52,33 @@ func ExampleLimit_group() {
 
 	fmt.Println(ask(r, "POST", "/api/export").Header().Get("RateLimit"))
 	// Output: "client";r=599;t=3594, "global";r=4999;t=3600, "export";r=10;t=1800
+}
+
+// Health checks bypass the limits of all requests and of the route, and a denial tells of the
+// limit that denied.
+func ExampleWith() {
+	limits := ginlimit.With(core.Config{
+		Store:   core.NewMemory(),
+		Headers: core.XRateLimitDelta,
+		Bypass:  []keyfuncs.Condition{keyfuncs.Routes("GET /healthz")},
+	}, ginlimit.Config{
+		Denied: func(c *gin.Context, d core.Decision) { c.String(d.Status(), "slow down") },
+	})
+	r := gin.New()
+	r.Use(limits.Limit(core.PerHour(100).By(keyfuncs.ClientIP()).Named("client")))
+	login := core.PerHour(1).By(keyfuncs.ClientIP()).Named("login")
+	r.POST("/login", limits.Limit(login), func(c *gin.Context) { c.String(http.StatusOK, "welcome") })
+	r.GET("/healthz", func(c *gin.Context) { c.String(http.StatusOK, "fine") })
+
+	for _, to := range []string{"POST /login", "POST /login", "GET /healthz"} {
+		method, path, _ := strings.Cut(to, " ")
+		res := ask(r, method, path)
+		fmt.Printf("%s: %d, %q of %q left\n", res.Body, res.Code, res.Header().Get("X-RateLimit-Remaining"), res.Header().Get("X-RateLimit-Limit"))
+	}
+	// Output:
+	// welcome: 200, "0" of "1" left
+	// slow down: 429, "0" of "1" left
+	// fine: 200, "" of "" left
 }
 
 func ExampleNew() {

@@ -27,12 +27,13 @@ func TestNewPanicsAtStartUp(t *testing.T) {
 	t.Parallel()
 	l := core.ForLimits(core.NewMemory(), []core.Limit{core.PerHour(1).By(keyfuncs.Everyone())})
 	for name, f := range map[string]func(){
-		"no limiter":  func() { ginlimit.New(nil) },
-		"two Configs": func() { ginlimit.New(l, ginlimit.Config{}, ginlimit.Config{}) },
+		"no limiter":           func() { ginlimit.New(nil) },
+		"two Configs":          func() { ginlimit.New(l, ginlimit.Config{}, ginlimit.Config{}) },
+		"two Configs for With": func() { ginlimit.With(core.Config{Store: core.NewMemory()}, ginlimit.Config{}, ginlimit.Config{}) },
 	} {
 		t.Run(name, func(t *testing.T) {
 			defer func() {
-				if s, _ := recover().(string); !strings.HasPrefix(s, "weblimit: ginlimit.New: ") {
+				if s, _ := recover().(string); !strings.HasPrefix(s, "weblimit: ginlimit.") {
 					t.Errorf("panic %q", s)
 				}
 			}()

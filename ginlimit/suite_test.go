@@ -90,6 +90,9 @@ func middleware(layers []limittest.Layer) []gin.HandlerFunc {
 		switch {
 		case l.Load != nil:
 			chain = append(chain, ginlimit.Measure(l.Load))
+		case l.With != nil:
+			with := func() any { return ginlimit.With(l.With.Config, config(l.With.Layer)) }
+			chain = append(chain, l.With.Made(with).(*ginlimit.Settings).Limit(l.Limits...))
 		case l.Store != nil:
 			chain = append(chain, ginlimit.Limit(l.Store, l.Limits...))
 		case l.Skip == nil && l.Denied == nil:

@@ -4,8 +4,8 @@
 //	limit := nethttp.Limit(store, core.PerMinute(300).By(keyfuncs.ClientIP()))
 //	http.ListenAndServe(":8080", limit(mux))
 //
-// [Limit] takes limits and uses defaults for everything else. [New] takes a
-// limiter from [core.New]. Both return middleware, func(http.Handler)
+// [Limit] takes limits and uses defaults for everything else. [With] takes settings once, for
+// all limits of an application. [New] takes a limiter from [core.New]. All return middleware, func(http.Handler)
 // http.Handler, for a whole mux or for one handler.
 //
 // # Responses

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/http/httptest"
+	"strings"
 	"time"
 
 	"github.com/weblimit/weblimit/core"
@@ -49,6 +50,38 @@ func ExampleLimit_route() {
 	// Output:
 	// "export";q=20;w=3600
 	// "export";r=10;t=1800
+}
+
+// Health checks bypass the limits of all requests and of the route, and a denial tells of the
+// limit that denied.
+func ExampleWith() {
+	limits := nethttp.With(core.Config{
+		Store:   core.NewMemory(),
+		Headers: core.XRateLimitDelta,
+		Bypass:  []keyfuncs.Condition{keyfuncs.Routes("GET /healthz")},
+	}, nethttp.Config{
+		Denied: func(w http.ResponseWriter, _ *http.Request, d core.Decision) {
+			w.WriteHeader(d.Status())
+			fmt.Fprint(w, "slow down")
+		},
+	})
+	mux := http.NewServeMux()
+	login := core.PerHour(1).By(keyfuncs.ClientIP()).Named("login")
+	mux.Handle("POST /login", limits.Limit(login)(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		fmt.Fprint(w, "welcome")
+	})))
+	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, "fine") })
+	handler := limits.Limit(core.PerHour(100).By(keyfuncs.ClientIP()).Named("client"))(mux)
+
+	for _, to := range []string{"POST /login", "POST /login", "GET /healthz"} {
+		method, path, _ := strings.Cut(to, " ")
+		res := ask(handler, method, path)
+		fmt.Printf("%s: %d, %q of %q left\n", res.Body, res.Code, res.Header().Get("X-RateLimit-Remaining"), res.Header().Get("X-RateLimit-Limit"))
+	}
+	// Output:
+	// welcome: 200, "0" of "1" left
+	// slow down: 429, "0" of "1" left
+	// fine: 200, "" of "" left
 }
 
 func ExampleNew() {

@@ -34,13 +34,14 @@ func TestNewPanicsAtStartUp(t *testing.T) {
 	t.Parallel()
 	l := limiter(t, core.PerHour(1).By(keyfuncs.Everyone()))
 	for name, f := range map[string]func(){
-		"no limiter":  func() { nethttp.New(nil) },
-		"two Configs": func() { nethttp.New(l, nethttp.Config{}, nethttp.Config{}) },
-		"no store":    func() { nethttp.Limit(nil, core.PerHour(1).By(keyfuncs.Everyone())) },
+		"no limiter":           func() { nethttp.New(nil) },
+		"two Configs":          func() { nethttp.New(l, nethttp.Config{}, nethttp.Config{}) },
+		"two Configs for With": func() { nethttp.With(core.Config{Store: core.NewMemory()}, nethttp.Config{}, nethttp.Config{}) },
+		"no store":             func() { nethttp.Limit(nil, core.PerHour(1).By(keyfuncs.Everyone())) },
 	} {
 		t.Run(name, func(t *testing.T) {
 			defer func() {
-				if s, _ := recover().(string); name != "no store" && !strings.HasPrefix(s, "weblimit: nethttp.New: ") {
+				if s, _ := recover().(string); name != "no store" && !strings.HasPrefix(s, "weblimit: nethttp.") {
 					t.Errorf("panic %q", s)
 				}
 			}()

@@ -81,9 +81,17 @@ func middleware(l limittest.Layer, mux *http.ServeMux) func(http.Handler) http.H
 	if l.Store != nil {
 		return nethttp.Limit(l.Store, l.Limits...)
 	}
+	if l.With != nil {
+		with := func() any { return nethttp.With(l.With.Config, config(l.With.Layer, mux)) }
+		return l.With.Made(with).(*nethttp.Settings).Limit(l.Limits...)
+	}
 	if l.Skip == nil && l.Denied == nil && mux == nil {
 		return nethttp.New(l.Limiter)
 	}
+	return nethttp.New(l.Limiter, config(l, mux))
+}
+
+func config(l limittest.Layer, mux *http.ServeMux) nethttp.Config {
 	config := nethttp.Config{Mux: mux}
 	if l.Skip != nil {
 		config.Skip = func(r *http.Request) bool { return l.Skip(r.Header.Get) }
@@ -94,5 +102,5 @@ func middleware(l limittest.Layer, mux *http.ServeMux) func(http.Handler) http.H
 			limittest.Reply(w, status, body)
 		}
 	}
-	return nethttp.New(l.Limiter, config)
+	return config
 }

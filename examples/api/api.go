@@ -14,53 +14,48 @@ import (
 )
 
 // newAPI returns the API on a store. Requests with the bypass token in X-Bypass-Token
-// are not counted. The token has at least 16 bytes.
+// are not counted. A token of less than 16 bytes is an error.
 func newAPI(store core.Store, bypassToken string) (*gin.Engine, error) {
 	bypass := []keyfuncs.Condition{keyfuncs.Routes("GET /healthz")}
 	if bypassToken != "" {
-		bypass = append(bypass, keyfuncs.Tokens("X-Bypass-Token", bypassToken))
-	}
-	var failed error
-	limit := func(limits ...core.Limit) gin.HandlerFunc {
-		limiter, err := core.New(core.Config{
-			Store:   store,
-			Limits:  limits,
-			Bypass:  bypass,
-			Headers: core.Draft11 | core.XRateLimit,
-			OnWarning: func(_ context.Context, w core.Warning) {
-				slog.Info("client nears a limit", "limit", w.Limit, "level", w.Level, "key", w.Key)
-			},
-		})
-		if err != nil {
-			failed = err
-			return func(*gin.Context) {}
+		monitoring := keyfuncs.Tokens("X-Bypass-Token", bypassToken)
+		if err := monitoring.Err(); err != nil {
+			return nil, err
 		}
-		return ginlimit.New(limiter)
+		bypass = append(bypass, monitoring)
 	}
+	limits := ginlimit.With(core.Config{
+		Store:   store,
+		Bypass:  bypass,
+		Headers: core.Draft11 | core.XRateLimit,
+		OnWarning: func(_ context.Context, w core.Warning) {
+			slog.Info("client nears a limit", "limit", w.Limit, "level", w.Level, "key", w.Key)
+		},
+	})
 
 	r := gin.New()
 	r.Use(gin.Recovery(), authenticate)
 	r.GET("/healthz", done)
-	r.POST("/login", limit(login), done)
-	r.POST("/otp", limit(otp), done)
-	r.POST("/webhooks/:provider", limit(webhooks), done)
-	r.GET("/search", limit(anonymousSearch), done)
+	r.POST("/login", limits.Limit(login), done)
+	r.POST("/otp", limits.Limit(otp), done)
+	r.POST("/webhooks/:provider", limits.Limit(webhooks), done)
+	r.GET("/search", limits.Limit(anonymousSearch), done)
 
 	articles := r.Group("/articles")
-	articles.GET("", limit(reads), done)
-	articles.POST("", limit(mutations), done)
-	r.POST("/uploads", limit(uploads), done)
-	r.POST("/ai", limit(ai), done)
+	articles.GET("", limits.Limit(reads), done)
+	articles.POST("", limits.Limit(mutations), done)
+	r.POST("/uploads", limits.Limit(uploads), done)
+	r.POST("/ai", limits.Limit(ai), done)
 
 	// The limits of a route apply in addition to those of its group. Addresses are
 	// counted first; then API keys are checked, and then counted.
-	v1 := r.Group("/v1", limit(perAddress), checkKey, limit(perKey))
+	v1 := r.Group("/v1", limits.Limit(perAddress), checkKey, limits.Limit(perKey))
 	v1.GET("/items", done)
-	v1.GET("/search", limit(perKeySearch), done)
-	v1.GET("/export", limit(perKeyExport), done)
+	v1.GET("/search", limits.Limit(perKeySearch), done)
+	v1.GET("/export", limits.Limit(perKeyExport), done)
 
-	r.Group("/app", limit(plan)).GET("/report", done)
-	return r, failed
+	r.Group("/app", limits.Limit(plan)).GET("/report", done)
+	return r, nil
 }
 
 func done(c *gin.Context) { c.String(http.StatusOK, "done\n") }

@@ -20,3 +20,6 @@ func (h HeaderMap) Add(name, value string) { h[name] = append(h[name], value) }
 
 // Set replaces the values of name, which must be in canonical form.
 func (h HeaderMap) Set(name, value string) { h[name] = []string{value} }
+
+// Del removes name, which must be in canonical form.
+func (h HeaderMap) Del(name string) { delete(h, name) }

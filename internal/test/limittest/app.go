@@ -107,9 +107,12 @@ func WithDeadline(ctx context.Context, header string) (context.Context, context.
 type UserKey struct{}
 
 // Layer is one middleware. It is Measure(Load) if Load is set, Limit(Store, Limits...) if
-// Store is set, and New(Limiter) otherwise, with a Config if Skip or Denied is set.
+// Store is set, With.Limit(Limits...) if With is set, and New(Limiter) otherwise, with a Config
+// if Skip or Denied is set.
 type Layer struct {
 	Load *core.Load
+
+	With *Settings
 
 	Store  core.Store
 	Limits []core.Limit
@@ -121,6 +124,22 @@ type Layer struct {
 
 	// Denied is Config.Denied. It returns the status and the text/plain body of the answer.
 	Denied func(d core.Decision) (status int, body string)
+}
+
+// Settings is a value of the adapter's With, of which all layers that name it are made.
+type Settings struct {
+	core.Config
+	Layer Layer // its Skip and Denied
+
+	made any
+}
+
+// Made returns what with returns, which is called once.
+func (s *Settings) Made(with func() any) any {
+	if s.made == nil {
+		s.made = with()
+	}
+	return s.made
 }
 
 // Route is a method and path with its handler.
