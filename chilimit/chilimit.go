@@ -34,8 +34,9 @@ func Limit(store core.Store, limits ...core.Limit) func(http.Handler) http.Handl
 	return New(core.ForLimits(store, limits))
 }
 
-// New returns middleware that asks limiter. It panics if limiter is nil or if
-// there is more than one Config. One limiter may serve in several places.
+// New returns middleware that asks limiter. It panics if limiter is nil or has a key or condition
+// of another framework, or if there is more than one Config. One limiter may serve in several
+// places.
 func New(limiter *core.Limiter, config ...Config) func(http.Handler) http.Handler {
 	if limiter == nil {
 		panic("weblimit: chilimit.New: the limiter is nil")
@@ -47,7 +48,7 @@ func New(limiter *core.Limiter, config ...Config) func(http.Handler) http.Handle
 	if len(config) == 1 {
 		c = config[0]
 	}
-	asked := adapter.New(limiter, "chi")
+	asked := adapter.New(limiter, "chi", "*http.Request")
 	return func(next http.Handler) http.Handler {
 		return &handler{limiter: asked, config: c, next: next, inner: routerOf(next)}
 	}

@@ -124,6 +124,25 @@ func ExampleLimit_perRoute() {
 	// /api/users/1 200
 }
 
+// Each item has a bucket of its own, and previews are free.
+func ExampleKey() {
+	item := chilimit.Key("item", func(r *http.Request) string { return chi.URLParam(r, "id") })
+	preview := chilimit.Matches(func(r *http.Request) bool { return r.URL.Query().Get("preview") == "yes" })
+	perItem := core.PerHour(1).By(item).Unless(preview).Named("item")
+
+	r := chi.NewRouter()
+	r.With(chilimit.Limit(core.NewMemory(), perItem)).Get("/items/{id}", func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusNoContent) })
+
+	for _, path := range []string{"/items/1", "/items/1", "/items/2", "/items/1?preview=yes"} {
+		fmt.Println(path, ask(r, "GET", path).Code)
+	}
+	// Output:
+	// /items/1 204
+	// /items/1 429
+	// /items/2 204
+	// /items/1?preview=yes 204
+}
+
 func ExampleFromContext() {
 	r := chi.NewRouter()
 	r.Use(chilimit.Limit(core.NewMemory(), core.PerHour(5).By(keyfuncs.ClientIP()).Named("client")))

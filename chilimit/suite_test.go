@@ -19,6 +19,10 @@ func TestOutcomes(t *testing.T) { limittest.Outcomes(t, build, differences) }
 
 func TestSuite(t *testing.T) { limittest.Run(t, "chi", build, differences) }
 
+func TestClosures(t *testing.T) {
+	limittest.RunClosures(t, build, limittest.StdClosures(chilimit.Key, chilimit.Matches, chi.URLParam))
+}
+
 // A limiter directly around a router asks it.
 var differences = limittest.Differences{RoutesInFront: true}
 

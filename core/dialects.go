@@ -65,7 +65,7 @@ func (d *Decision) setOlder(h Header, dialects Headers) {
 		return
 	}
 	limit, left, reset := r.Rule.Burst, max(r.Remaining, 0), seconds(r.ResetAfter)
-	if dialects&Draft07 != 0 && !(d.Allowed && tighter(h.Get(headerLimit), left)) {
+	if dialects&Draft07 != 0 && (!d.Allowed || !tighter(h.Get(headerLimit), left)) {
 		h.Set(headerPolicy, policyItem(r.Rule))
 		h.Set(headerLimit, fmt.Sprintf("limit=%d, remaining=%d, reset=%d", limit, left, reset))
 	}

@@ -37,6 +37,7 @@ type Limiter struct {
 	onWarning  func(context.Context, Warning)
 	warned     *Memory // which warnings were sent; nil if nobody wants them
 	waitlist   waitlist
+	needs      []need // values of a framework that requests must have
 }
 
 // limit is a Limit made ready.
@@ -88,6 +89,9 @@ func New(config Config) (*Limiter, error) {
 	}
 	if config.common != nil && config.OnWarning != nil {
 		l.warned = config.common.warned()
+	}
+	for _, c := range config.Bypass {
+		l.need("Config.Bypass", c.Needs())
 	}
 	l.waitlist.init(&config)
 	declarations := make([]store.Declaration, len(config.Limits))
@@ -153,6 +157,7 @@ func (l *Limiter) prepare(to *limit, from Limit, replicas int) (err error) {
 		l.warned = newWarned()
 	}
 	to.refundOn, to.estimate, to.wait, to.slow = from.refundOn, from.estimate, from.wait, from.slow
+	l.needAll(from.name, to)
 	l.readsOutcome = l.readsOutcome || to.refundOn != nil
 	l.waits = l.waits || from.wait > 0 || to.slow.most > 0
 	l.follows = l.follows || l.waits || to.reserves()

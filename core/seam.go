@@ -20,6 +20,7 @@ func init() {
 		return d.held
 	}
 	seam.Begin = func(l *Load, r keyfuncs.Request) seam.Work { return l.beginRequest(r) }
+	seam.Suits = (*Limiter).suits
 	seam.Share = (*Config).share
 	seam.Drain = (*Config).drain
 	seam.LowerRule = Limit.lowerRule

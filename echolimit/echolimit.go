@@ -32,8 +32,9 @@ func Limit(store core.Store, limits ...core.Limit) echo.MiddlewareFunc {
 	return New(core.ForLimits(store, limits))
 }
 
-// New returns middleware that asks limiter. It panics if limiter is nil or if
-// there is more than one Config. One limiter may serve in several places.
+// New returns middleware that asks limiter. It panics if limiter is nil or has a key or condition
+// of another framework, or if there is more than one Config. One limiter may serve in several
+// places.
 func New(limiter *core.Limiter, config ...Config) echo.MiddlewareFunc {
 	if limiter == nil {
 		panic("weblimit: echolimit.New: the limiter is nil")
@@ -41,7 +42,7 @@ func New(limiter *core.Limiter, config ...Config) echo.MiddlewareFunc {
 	if len(config) > 1 {
 		panic("weblimit: echolimit.New: more than one Config")
 	}
-	h := &handler{limiter: adapter.New(limiter, "echo")}
+	h := &handler{limiter: adapter.New(limiter, "echo", "echo.Context", "*http.Request")}
 	if len(config) == 1 {
 		h.config = config[0]
 	}

@@ -101,6 +101,25 @@ func ExampleNew() {
 	// 204
 }
 
+// Each item has a bucket of its own, and previews are free.
+func ExampleKey() {
+	item := echolimit.Key("item", func(c echo.Context) string { return c.Param("id") })
+	preview := echolimit.Matches(func(c echo.Context) bool { return c.QueryParam("preview") == "yes" })
+	perItem := core.PerHour(1).By(item).Unless(preview).Named("item")
+
+	e := echo.New()
+	e.GET("/items/:id", func(c echo.Context) error { return c.NoContent(http.StatusNoContent) }, echolimit.Limit(core.NewMemory(), perItem))
+
+	for _, path := range []string{"/items/1", "/items/1", "/items/2", "/items/1?preview=yes"} {
+		fmt.Println(path, ask(e, "GET", path).Code)
+	}
+	// Output:
+	// /items/1 204
+	// /items/1 429
+	// /items/2 204
+	// /items/1?preview=yes 204
+}
+
 func ExampleFromContext() {
 	e := echo.New()
 	e.Use(echolimit.Limit(core.NewMemory(), core.PerHour(5).By(keyfuncs.ClientIP()).Named("client")))

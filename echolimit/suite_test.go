@@ -13,6 +13,7 @@ import (
 	"github.com/weblimit/weblimit/core"
 	"github.com/weblimit/weblimit/echolimit"
 	"github.com/weblimit/weblimit/internal/test/limittest"
+	"github.com/weblimit/weblimit/keyfuncs"
 )
 
 func TestMain(m *testing.M) { os.Exit(limittest.Main(m)) }
@@ -20,6 +21,20 @@ func TestMain(m *testing.M) { os.Exit(limittest.Main(m)) }
 func TestOutcomes(t *testing.T) { limittest.Outcomes(t, build) }
 
 func TestSuite(t *testing.T) { limittest.Run(t, "echo", build) }
+
+func TestClosures(t *testing.T) {
+	limittest.RunClosures(t, build, limittest.Closures{
+		Param: func(kind, name string) keyfuncs.Func {
+			return echolimit.Key(kind, func(c echo.Context) string { return c.Param(name) })
+		},
+		Header: func(kind, name string) keyfuncs.Func {
+			return echolimit.Key(kind, func(c echo.Context) string { return c.Request().Header.Get(name) })
+		},
+		Has: func(name string) keyfuncs.Condition {
+			return echolimit.Matches(func(c echo.Context) bool { return c.Request().Header.Get(name) != "" })
+		},
+	})
+}
 
 var templates = strings.NewReplacer("{", ":", "}", "")
 

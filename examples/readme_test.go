@@ -66,7 +66,8 @@ func readmeKeys() []core.Limit {
 	perUser := core.PerMinute(300).By(keyfuncs.User("user")).Named("user")
 	perRoute := core.PerMinute(60).By(keyfuncs.ClientIP(), keyfuncs.Route()).Named("route")
 	either := core.PerMinute(100).By(keyfuncs.First(keyfuncs.User("user"), keyfuncs.ClientIP())).Named("client")
-	return []core.Limit{perUser, perRoute, either}
+	perItem := core.PerMinute(60).By(ginlimit.Key("item", func(c *gin.Context) string { return c.Param("id") })).Named("item")
+	return []core.Limit{perUser, perRoute, either, perItem}
 }
 
 func readmeBypass(store core.Store, limits []core.Limit, monitoring, partner string) (*core.Limiter, error) {

@@ -118,6 +118,25 @@ func ExampleNew() {
 	// 204
 }
 
+// Each item has a bucket of its own, and previews are free.
+func ExampleKey() {
+	item := fiberlimit.Key("item", func(c *fiber.Ctx) string { return c.Params("id") })
+	preview := fiberlimit.Matches(func(c *fiber.Ctx) bool { return c.Query("preview") == "yes" })
+	perItem := core.PerHour(1).By(item).Unless(preview).Named("item")
+
+	app := fiber.New()
+	app.Get("/items/:id", fiberlimit.Limit(core.NewMemory(), perItem), func(c *fiber.Ctx) error { return c.SendStatus(fiber.StatusNoContent) })
+
+	for _, path := range []string{"/items/1", "/items/1", "/items/2", "/items/1?preview=yes"} {
+		fmt.Println(path, ask(app, "GET", path).StatusCode)
+	}
+	// Output:
+	// /items/1 204
+	// /items/1 429
+	// /items/2 204
+	// /items/1?preview=yes 204
+}
+
 func ExampleFromContext() {
 	app := fiber.New()
 	app.Use(fiberlimit.Limit(core.NewMemory(), core.PerHour(5).By(keyfuncs.ClientIP()).Named("client")))

@@ -33,7 +33,8 @@ func Limit(store core.Store, limits ...core.Limit) fiber.Handler {
 
 // New returns middleware that asks limiter. One limiter may serve in several places.
 //
-// It panics if limiter is nil or if there is more than one Config. It also panics in a process
+// It panics if limiter is nil or has a key or condition of another framework, or if there is more
+// than one Config. It also panics in a process
 // that Fiber has started for Prefork if the limiter counts in memory: each of these processes,
 // one per processor core, would allow the whole limits. Use a store that they share, or serve
 // without Prefork.
@@ -41,7 +42,7 @@ func New(limiter *core.Limiter, config ...Config) fiber.Handler {
 	if limiter == nil {
 		panic("weblimit: fiberlimit.New: the limiter is nil")
 	}
-	h := &handler{limiter: adapter.New(limiter, "fiber")}
+	h := &handler{limiter: adapter.New(limiter, "fiber", "*fiber.Ctx")}
 	if fiber.IsChild() && h.limiter.InProcess() {
 		panic("weblimit: fiberlimit.New: the limiter counts in memory, and with Prefork each process would by itself; use a store that they share, such as redisstore, or serve without Prefork")
 	}

@@ -21,6 +21,7 @@ import (
 	"github.com/weblimit/weblimit/core"
 	"github.com/weblimit/weblimit/fiberlimit"
 	"github.com/weblimit/weblimit/internal/test/limittest"
+	"github.com/weblimit/weblimit/keyfuncs"
 )
 
 func TestMain(m *testing.M) {
@@ -29,6 +30,21 @@ func TestMain(m *testing.M) {
 		return
 	}
 	os.Exit(limittest.Main(m))
+}
+
+func TestClosures(t *testing.T) {
+	limittest.RunClosures(t, build, limittest.Closures{
+		Param: func(kind, name string) keyfuncs.Func {
+			return fiberlimit.Key(kind, func(c *fiber.Ctx) string { return c.Params(name) })
+		},
+		Header: func(kind, name string) keyfuncs.Func {
+			return fiberlimit.Key(kind, func(c *fiber.Ctx) string { return c.Get(name) })
+		},
+		NoHTTP: true,
+		Has: func(name string) keyfuncs.Condition {
+			return fiberlimit.Matches(func(c *fiber.Ctx) bool { return c.Get(name) != "" })
+		},
+	})
 }
 
 func TestSuite(t *testing.T) {

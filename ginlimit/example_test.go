@@ -109,6 +109,25 @@ func ExampleNew() {
 	// 204
 }
 
+// Each item has a bucket of its own, and previews are free.
+func ExampleKey() {
+	item := ginlimit.Key("item", func(c *gin.Context) string { return c.Param("id") })
+	preview := ginlimit.Matches(func(c *gin.Context) bool { return c.Query("preview") == "yes" })
+	perItem := core.PerHour(1).By(item).Unless(preview).Named("item")
+
+	r := gin.New()
+	r.GET("/items/:id", ginlimit.Limit(core.NewMemory(), perItem), func(c *gin.Context) { c.Status(http.StatusNoContent) })
+
+	for _, path := range []string{"/items/1", "/items/1", "/items/2", "/items/1?preview=yes"} {
+		fmt.Println(path, ask(r, "GET", path).Code)
+	}
+	// Output:
+	// /items/1 204
+	// /items/1 429
+	// /items/2 204
+	// /items/1?preview=yes 204
+}
+
 func ExampleFromContext() {
 	r := gin.New()
 	r.Use(ginlimit.Limit(core.NewMemory(), core.PerHour(5).By(keyfuncs.ClientIP()).Named("client")))

@@ -31,8 +31,9 @@ func Limit(store core.Store, limits ...core.Limit) gin.HandlerFunc {
 	return New(core.ForLimits(store, limits))
 }
 
-// New returns middleware that asks limiter. It panics if limiter is nil or if
-// there is more than one Config. One limiter may serve in several places.
+// New returns middleware that asks limiter. It panics if limiter is nil or has a key or condition
+// of another framework, or if there is more than one Config. One limiter may serve in several
+// places.
 func New(limiter *core.Limiter, config ...Config) gin.HandlerFunc {
 	if limiter == nil {
 		panic("weblimit: ginlimit.New: the limiter is nil")
@@ -44,7 +45,7 @@ func New(limiter *core.Limiter, config ...Config) gin.HandlerFunc {
 	if len(config) == 1 {
 		h.config = config[0]
 	}
-	h.limiter = adapter.New(limiter, "gin")
+	h.limiter = adapter.New(limiter, "gin", "*gin.Context", "*http.Request")
 	return h.handle
 }
 

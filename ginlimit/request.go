@@ -2,6 +2,7 @@ package ginlimit
 
 import (
 	"context"
+	"net/http"
 	"net/netip"
 	"net/url"
 	"strings"
@@ -28,6 +29,9 @@ func (r request) Route() (string, bool)                 { return r.c.FullPath(),
 func (r request) Peer() netip.Addr                      { return r.std().Peer() }
 func (r request) Header(n string, i int) (string, bool) { return r.std().Header(n, i) }
 func (r request) Query(n string, i int) (string, bool)  { return r.std().Query(n, i) }
+
+// HTTPRequest is for keys of package nethttp.
+func (r request) HTTPRequest() *http.Request { return r.c.Request }
 
 // Cookie unescapes as c.Cookie does. Otherwise one session could be written in
 // many ways that the application reads as the same, each a bucket of its own.

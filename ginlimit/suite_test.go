@@ -15,6 +15,7 @@ import (
 	"github.com/weblimit/weblimit/core"
 	"github.com/weblimit/weblimit/ginlimit"
 	"github.com/weblimit/weblimit/internal/test/limittest"
+	"github.com/weblimit/weblimit/keyfuncs"
 )
 
 func TestMain(m *testing.M) {
@@ -26,6 +27,20 @@ func TestMain(m *testing.M) {
 func TestOutcomes(t *testing.T) { limittest.Outcomes(t, build, differences) }
 
 func TestSuite(t *testing.T) { limittest.Run(t, "gin", build, differences) }
+
+func TestClosures(t *testing.T) {
+	limittest.RunClosures(t, build, limittest.Closures{
+		Param: func(kind, name string) keyfuncs.Func {
+			return ginlimit.Key(kind, func(c *gin.Context) string { return c.Param(name) })
+		},
+		Header: func(kind, name string) keyfuncs.Func {
+			return ginlimit.Key(kind, func(c *gin.Context) string { return c.GetHeader(name) })
+		},
+		Has: func(name string) keyfuncs.Condition {
+			return ginlimit.Matches(func(c *gin.Context) bool { return c.GetHeader(name) != "" })
+		},
+	})
+}
 
 // Gin routes before any middleware.
 var differences = limittest.Differences{RoutesInFront: true}

@@ -12,7 +12,7 @@ type Answer uint8
 // greatest.
 const (
 	No      Answer = iota // the condition does not hold
-	Unknown               // it depends on the route, which is not known yet
+	Unknown               // it depends on something that is not known, such as the route
 	Yes                   // the condition holds
 )
 

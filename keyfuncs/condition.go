@@ -17,8 +17,9 @@ import (
 // A Condition is a small immutable value. It is safe to copy and for concurrent use. It
 // holds no token, and printing it shows none.
 type Condition struct {
-	ask func(Request) Answer // nil if err is set
-	err error
+	ask   func(Request) Answer // nil if err is set
+	needs []string
+	err   error
 }
 
 var errZeroCondition = errors.New("weblimit: keyfuncs: the zero Condition is invalid, use a constructor such as keyfuncs.Routes")
@@ -44,6 +45,28 @@ func (c Condition) Err() error {
 	return c.err
 }
 
+// Needing returns c for requests that have a value of their framework, such as a
+// "*gin.Context", as [Func.Needing] does. For other requests, for which has reports false,
+// the answer is Unknown. It is for authors of adapters; see [Matches].
+func (c Condition) Needing(value string, has func(Request) bool) Condition {
+	if c.ask == nil {
+		return c
+	}
+	ask := c.ask
+	c.needs = append(slices.Clip(c.needs), value)
+	c.ask = func(r Request) Answer {
+		if !has(r) {
+			return Unknown
+		}
+		return ask(r)
+	}
+	return c
+}
+
+// Needs returns the values that a request must have for c or a part of it; see
+// [Condition.Needing].
+func (c Condition) Needs() []string { return slices.Clone(c.needs) }
+
 // Matches returns the condition that f decides, such as a finding of the authentication
 // in front of the limiter. f is called for each request, concurrently, and must be
 // fast.
@@ -68,7 +91,7 @@ func Not(c Condition) Condition {
 	if err := c.Err(); err != nil {
 		return Condition{err: err}
 	}
-	return Condition{ask: func(r Request) Answer { return c.ask(r).not() }}
+	return Condition{needs: c.needs, ask: func(r Request) Answer { return c.ask(r).not() }}
 }
 
 // All holds if all conditions hold. It is Unknown if some are Unknown and all others
@@ -79,7 +102,7 @@ func All(conditions ...Condition) Condition {
 	if err != nil {
 		return Condition{err: err}
 	}
-	return Condition{ask: func(r Request) Answer {
+	return Condition{needs: needsOf(conditions), ask: func(r Request) Answer {
 		least := Yes
 		for _, c := range conditions {
 			if least = min(least, c.ask(r)); least == No {
@@ -98,7 +121,7 @@ func Any(conditions ...Condition) Condition {
 	if err != nil {
 		return Condition{err: err}
 	}
-	return Condition{ask: func(r Request) Answer {
+	return Condition{needs: needsOf(conditions), ask: func(r Request) Answer {
 		greatest := No
 		for _, c := range conditions {
 			if greatest = max(greatest, c.ask(r)); greatest == Yes {
@@ -120,4 +143,13 @@ func checked(constructor string, conditions []Condition) ([]Condition, error) {
 		}
 	}
 	return slices.Clone(conditions), nil
+}
+
+// needsOf returns what all conditions need together.
+func needsOf(conditions []Condition) []string {
+	var needs []string
+	for _, c := range conditions {
+		needs = append(needs, c.needs...)
+	}
+	return needs
 }

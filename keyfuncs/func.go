@@ -23,6 +23,7 @@ type Func struct {
 	// strategies find the addresses in the key.
 	strategies []Strategy
 	readsRoute bool // the key, or a part of it, is that of Route
+	needs      []string
 	err        error
 }
 
@@ -77,6 +78,18 @@ func (f Func) Reads(s Strategy) bool {
 // ReadsRoute reports whether the key, or a part of it, is that of [Route]. Limiters use
 // it to give advice.
 func (f Func) ReadsRoute() bool { return f.readsRoute }
+
+// Needing returns f for requests that have a value of their framework, such as a
+// "*gin.Context". A limiter whose adapter has none is an error at start-up. For other
+// requests f has to return false. It is for authors of adapters; see [Custom].
+func (f Func) Needing(value string) Func {
+	f.needs = append(slices.Clip(f.needs), value)
+	return f
+}
+
+// Needs returns the values that a request must have for f or a part of it; see
+// [Func.Needing].
+func (f Func) Needs() []string { return slices.Clone(f.needs) }
 
 // Err returns what is wrong with how f was built, such as Header(""), or nil. Building a
 // limiter returns this error, so that nothing fails while serving.

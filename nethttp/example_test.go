@@ -150,6 +150,26 @@ func ExampleConfig_mux() {
 	// / 429
 }
 
+// Each item has a bucket of its own, and previews are free.
+func ExampleKey() {
+	item := nethttp.Key("item", func(r *http.Request) string { return r.PathValue("id") })
+	preview := nethttp.Matches(func(r *http.Request) bool { return r.URL.Query().Get("preview") == "yes" })
+	perItem := core.PerHour(1).By(item).Unless(preview).Named("item")
+
+	mux := http.NewServeMux()
+	show := func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusNoContent) }
+	mux.Handle("GET /items/{id}", nethttp.Limit(core.NewMemory(), perItem)(http.HandlerFunc(show)))
+
+	for _, path := range []string{"/items/1", "/items/1", "/items/2", "/items/1?preview=yes"} {
+		fmt.Println(path, ask(mux, "GET", path).Code)
+	}
+	// Output:
+	// /items/1 204
+	// /items/1 429
+	// /items/2 204
+	// /items/1?preview=yes 204
+}
+
 func ExampleFromContext() {
 	limit := nethttp.Limit(core.NewMemory(), core.PerHour(5).By(keyfuncs.ClientIP()).Named("client"))
 	handler := limit(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {

@@ -18,6 +18,11 @@ func TestOutcomes(t *testing.T) { limittest.Outcomes(t, build) }
 
 func TestSuite(t *testing.T) { limittest.Run(t, "nethttp", build) }
 
+func TestClosures(t *testing.T) {
+	param := func(r *http.Request, name string) string { return r.PathValue(name) }
+	limittest.RunClosures(t, build, limittest.StdClosures(nethttp.Key, nethttp.Matches, param))
+}
+
 func build(_ testing.TB, app limittest.App) limittest.Server {
 	mux := http.NewServeMux()
 	for _, route := range app.Routes {

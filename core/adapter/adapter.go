@@ -16,6 +16,7 @@ var (
 	reserved     = seam.Reserved.(func(*core.Decision) bool)
 	readsOutcome = seam.ReadsOutcome.(func(*core.Decision) bool)
 	reservation  = seam.Reservation.(func(*core.Decision) any)
+	suits        = seam.Suits.(func(*core.Limiter, string, []string) error)
 	begin        = seam.Begin.(func(*core.Load, keyfuncs.Request) seam.Work)
 )
 
@@ -28,8 +29,13 @@ type Limiter struct {
 }
 
 // New returns a limiter for an adapter of that name, such as "gin", by which observers know
-// it.
-func New(limiter *core.Limiter, name string) *Limiter {
+// it. offers are the types of the framework's values that its requests have, such as
+// "*gin.Context" and "*http.Request", for keys and conditions of the framework; see [Key].
+// New panics if the limiter needs another.
+func New(limiter *core.Limiter, name string, offers ...string) *Limiter {
+	if err := suits(limiter, name, offers); err != nil {
+		panic(err)
+	}
 	return &Limiter{limiter, name, limits(limiter), settles(limiter)}
 }
 

@@ -15,6 +15,7 @@ var (
 	ReadsOutcome any // func(*core.Decision) bool
 	Reservation  any // func(*core.Decision) any
 	Begin        any // func(*core.Load, keyfuncs.Request) Work
+	Suits        any // func(*core.Limiter, string, []string) error
 	Share        any // func(*core.Config) error
 	Drain        any // func(*core.Config, context.Context) error
 	LowerRule    any // func(core.Limit) (core.Rule, error); for tests of stores

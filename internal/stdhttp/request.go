@@ -19,6 +19,17 @@ var _ keyfuncs.Request = Request{}
 // Of returns r as keys read it.
 func Of(r *http.Request) Request { return Request{r} }
 
+// HTTPRequest returns the request itself.
+func (r Request) HTTPRequest() *http.Request { return r.r }
+
+// Native returns the *http.Request of any adapter over net/http.
+func Native(r keyfuncs.Request) (*http.Request, bool) {
+	if h, ok := r.(interface{ HTTPRequest() *http.Request }); ok {
+		return h.HTTPRequest(), true
+	}
+	return nil, false
+}
+
 // Context returns the request's context.
 func (r Request) Context() context.Context { return r.r.Context() }
 

@@ -1,0 +1,41 @@
+package core
+
+import (
+	"fmt"
+	"slices"
+)
+
+// need is a value of a framework that a key or condition reads; see keyfuncs.Func.Needing.
+type need struct {
+	whose string // a limit in quotes, or a field of Config
+	value string // such as "*gin.Context"
+}
+
+func (l *Limiter) need(whose string, values []string) {
+	for _, value := range values {
+		l.needs = append(l.needs, need{whose, value})
+	}
+}
+
+// needAll notes what the keys and conditions of a limit need.
+func (l *Limiter) needAll(name string, limit *limit) {
+	whose := fmt.Sprintf("limit %q", name)
+	l.need(whose, limit.key.Needs())
+	l.need(whose, limit.once.Needs())
+	for _, c := range limit.when {
+		l.need(whose, c.Needs())
+	}
+	if limit.reserve != nil {
+		l.need(whose, limit.reserve.upper.Needs())
+	}
+}
+
+// suits returns an error if the requests of an adapter lack a value that the limiter needs.
+func (l *Limiter) suits(adapter string, offers []string) error {
+	for _, n := range l.needs {
+		if !slices.Contains(offers, n.value) {
+			return fmt.Errorf("weblimit: %s reads a %s, which requests of the adapter %s do not have; take the Key or Matches of its own package", n.whose, n.value, adapter)
+		}
+	}
+	return nil
+}
