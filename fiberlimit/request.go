@@ -2,7 +2,6 @@ package fiberlimit
 
 import (
 	"context"
-	"net"
 	"net/http"
 	"net/netip"
 	"sync"
@@ -10,6 +9,7 @@ import (
 	"github.com/gofiber/fiber/v2"
 	"github.com/gofiber/fiber/v2/utils"
 
+	"github.com/weblimit/weblimit/internal/fiberhttp"
 	"github.com/weblimit/weblimit/keyfuncs"
 )
 
@@ -22,7 +22,7 @@ type request struct {
 	route    string // once asked
 	known    bool
 	settings *settings
-	fields   fields
+	fields   fiberhttp.Fields
 }
 
 var (
@@ -33,7 +33,7 @@ var (
 // requests are reused: they are wider than a pointer, so each would be an allocation.
 var requests = sync.Pool{New: func() any {
 	r := new(request)
-	r.fields.visit = r.fields.add
+	r.fields.Init()
 	return r
 }}
 
@@ -48,7 +48,7 @@ func acquire(c *fiber.Ctx, routes *routes, s *settings) *request {
 func (r *request) release() {
 	r.c, r.routes, r.settings = nil, nil, nil
 	r.asked, r.route, r.known = false, "", false
-	r.fields.reset()
+	r.fields.Reset()
 	requests.Put(r)
 }
 
@@ -125,35 +125,21 @@ func (r *request) RouteRemedy() string {
 
 // Header returns the i-th line that a header has in the block.
 func (r *request) Header(name string, i int) (string, bool) {
-	return r.fields.value(r, headerField, name, i)
+	return r.fields.Value((*source)(r), fiberhttp.Header, name, i)
 }
 
 // Cookie returns the cookies of which c.Cookies takes the first.
 func (r *request) Cookie(name string, i int) (string, bool) {
-	return r.fields.value(r, cookieField, name, i)
+	return r.fields.Value((*source)(r), fiberhttp.Cookie, name, i)
 }
 
 // Query returns the values of which c.Query takes the first.
 func (r *request) Query(name string, i int) (string, bool) {
-	return r.fields.value(r, queryField, name, i)
+	return r.fields.Value((*source)(r), fiberhttp.Query, name, i)
 }
 
 // Peer returns the address of the connection's other end.
-func (r *request) Peer() netip.Addr {
-	var ip netip.Addr
-	switch addr := r.c.Context().RemoteAddr().(type) {
-	case *net.TCPAddr:
-		ip = addr.AddrPort().Addr()
-	case *net.UnixAddr:
-	default: // a listener that wraps others, such as one for the PROXY protocol
-		ap, _ := netip.ParseAddrPort(addr.String()) // the zero Addr on error
-		ip = ap.Addr()
-	}
-	if ip.IsUnspecified() { // fasthttp's address of a connection without a peer
-		return netip.Addr{}
-	}
-	return ip.Unmap()
-}
+func (r *request) Peer() netip.Addr { return fiberhttp.Peer(r.c.Context().RemoteAddr()) }
 
 // Value looks into the locals first.
 func (r *request) Value(key any) any {
@@ -168,7 +154,7 @@ func (r *request) Value(key any) any {
 // come from a trailer.
 func (r *request) FrameworkIP() string {
 	if r.settings.proxy != "" && r.c.IsProxyTrusted() {
-		if r.Header(http.CanonicalHeaderKey(r.settings.proxy), 0); r.fields.unclear {
+		if r.Header(http.CanonicalHeaderKey(r.settings.proxy), 0); r.fields.Unclear() {
 			return ""
 		}
 	}

@@ -53,7 +53,7 @@ func TestSuite(t *testing.T) {
 
 func TestOutcomes(t *testing.T) { limittest.Outcomes(t, build, differences) }
 
-var differences = limittest.Differences{RoutesInFront: true, RefusesMethods: true, OnlyHTTP1: true, Blind: true}
+var differences = limittest.Differences{RoutesInFront: true, RefusesMethods: http.StatusBadRequest, OnlyHTTP1: true, Blind: true}
 
 var templates = strings.NewReplacer("{", ":", "}", "")
 

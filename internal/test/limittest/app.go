@@ -30,9 +30,14 @@ type Differences struct {
 	// RoutesInFront: a limiter in App.Front knows the route of a request.
 	RoutesInFront bool
 
-	// RefusesMethods: the framework answers unknown methods with 400 before any
-	// middleware runs.
-	RefusesMethods bool
+	// RefusesMethods is the status with which the framework answers unknown methods before any
+	// middleware runs, or 0 if it does not.
+	RefusesMethods int
+
+	// RunsUnread: middleware also runs, and a limiter charges, for a request that the framework
+	// cannot read to its end, and answers without the handler. Such is one with a trailer field
+	// that is forbidden.
+	RunsUnread bool
 
 	// OnlyHTTP1: the framework has no HTTP/2.
 	OnlyHTTP1 bool

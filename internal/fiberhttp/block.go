@@ -1,4 +1,4 @@
-package fiberlimit
+package fiberhttp
 
 import "bytes"
 
@@ -90,25 +90,34 @@ func (b block) lines(dst [][]byte, name string) [][]byte {
 	}
 }
 
-// countCookies counts the cookies of a name as fasthttp reads them.
-func (b block) countCookies(name string) int {
-	n := 0
+// cookies appends the values that cookies of a name have, as all versions of fasthttp read them:
+// some trim tabs.
+func (b block) cookies(dst [][]byte, name string) [][]byte {
 	for {
 		header, rest, ok := b.next()
 		if !ok {
-			return n
+			return dst
 		}
 		if !equalFold(header, "Cookie") {
 			continue
 		}
+		rest = bytes.TrimSuffix(rest, []byte{'\r'})
 		for len(rest) > 0 {
 			var pair []byte
 			pair, rest, _ = bytes.Cut(rest, []byte{';'})
-			if key, _, ok := bytes.Cut(pair, []byte{'='}); ok && string(bytes.Trim(key, " ")) == name {
-				n++
+			if key, value, ok := bytes.Cut(pair, []byte{'='}); ok && string(bytes.Trim(key, " ")) == name {
+				dst = append(dst, unquote(bytes.Trim(value, " ")))
 			}
 		}
 	}
+}
+
+// unquote removes the quotes around a cookie's value.
+func unquote(value []byte) []byte {
+	if n := len(value); n > 1 && value[0] == '"' && value[n-1] == '"' {
+		return value[1 : n-1]
+	}
+	return value
 }
 
 // equalFold compares ASCII letters of either case.
