@@ -2,6 +2,7 @@ package chilimit
 
 import (
 	"net/http"
+	"slices"
 	"strings"
 	"sync"
 
@@ -63,6 +64,12 @@ func (r *request) MayReach(template string) bool {
 	return f.alias != "" && template == f.alias ||
 		f.below != "" && strings.HasPrefix(template, f.below) ||
 		f.route != "" && strings.TrimSuffix(template, "/") == f.route
+}
+
+// Param returns a parameter of the path that chi has matched so far.
+func (r *request) Param(name string) (string, bool) {
+	at := chi.RouteContext(r.Context())
+	return chi.URLParam(r.http, name), at != nil && slices.Contains(at.URLParams.Keys, name)
 }
 
 // RouteRemedy is for advice.

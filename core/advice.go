@@ -51,6 +51,7 @@ type advisor struct {
 
 	proxied []*limit    // limits by an address that proxies name
 	byRoute []*limit    // limits whose keys contain the route
+	byParam []*limit    // limits whose keys contain a parameter of the path
 	bypass  atomic.Bool // AdviceRoute was logged for a bypass
 }
 
@@ -116,6 +117,11 @@ func (a *advisor) look(l *Limiter, r keyfuncs.Request) {
 	for _, limit := range a.proxied {
 		if header := limit.key.Unnamed(r); header != "" && limit.mayApply(r) && !l.bypasses(r) {
 			a.advise(AdviceNoClient, "a proxy named in ClientIP sends a request without "+header+": such requests share a bucket, and a client that sends the header itself is believed; have the proxy set it on every request, and exempt its own health checks")
+		}
+	}
+	for _, limit := range a.byParam {
+		if name := limit.key.Unrouted(r); name != "" && !slices.Contains(a.silenced, AdviceRoute) && !limit.advised.Swap(true) {
+			a.log(AdviceRoute, "limit "+limit.rule.Name+": the path parameter "+name+" of its key is not known where the limiter stands, or the route has none, so the key is missing; put the limiter on the route")
 		}
 	}
 	if !a.readsPeer {

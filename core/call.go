@@ -13,7 +13,8 @@ type call struct {
 	limits  []*limit
 	checks  []Check
 	results []Result
-	onTrial bool // a limit in shadow mode would have denied the request for its ambiguous key
+	reading keyfuncs.Reading // the request as functions of the application see it
+	onTrial bool             // a limit in shadow mode would have denied the request for its ambiguous key
 
 	outage    *call         // what was decided without the store, or nil
 	checkTime time.Duration // how long stores took; measured for observers only
@@ -35,6 +36,9 @@ func (c *call) release() {
 	}
 	c.keys, c.onTrial = c.keys[:0], false
 	c.checkTime, c.waitTime = 0, 0
+	if c.reading.Request != nil {
+		c.reading = keyfuncs.Reading{}
+	}
 	if c.outage != nil {
 		c.outage.release()
 		c.outage = nil
@@ -68,7 +72,7 @@ func (c *call) withoutStore() *call {
 // reason to deny the request without asking the store, or ReasonUndecided.
 func (c *call) ask(limit *limit, r keyfuncs.Request) Reason {
 	start := len(c.keys)
-	keys, rule, cost, reason := limit.ask(c.keys, r)
+	keys, rule, cost, reason := limit.ask(c.keys, r, &c.reading)
 	if rule != nil {
 		c.keys = keys
 		c.add(limit, rule, keys[start:len(keys):len(keys)], cost)
@@ -92,13 +96,21 @@ func (c *call) enforced(limit *limit, reason Reason) Reason {
 // ask appends the key of a request under the limit to keys, and returns the rule and the cost to
 // check. rule is nil if the limit does not apply, or if there is a reason to deny the request
 // without asking the store, which is ReasonUndecided otherwise. ReasonAmbiguousKey is returned
-// in shadow mode, too.
-func (l *limit) ask(keys []byte, r keyfuncs.Request) (_ []byte, rule *Rule, cost int64, _ Reason) {
+// in shadow mode, too. Functions of the application get the request by reading.
+func (l *limit) ask(keys []byte, r keyfuncs.Request, reading *keyfuncs.Reading) (_ []byte, rule *Rule, cost int64, _ Reason) {
+	shown := r
+	if l.shows {
+		*reading = keyfuncs.Reading{Request: r}
+		shown = reading
+	}
 	for i := range l.when {
-		switch l.when[i].Ask(r) {
+		switch l.when[i].Ask(shown) {
 		case keyfuncs.No:
 			return keys, nil, 0, ReasonUndecided
 		case keyfuncs.Unknown:
+			if reading.Repeated() != "" {
+				return keys, nil, 0, ReasonAmbiguousKey
+			}
 			l.unrouted(r, "its condition on routes can't be answered", "the limit applies")
 		}
 	}
@@ -118,16 +130,19 @@ func (l *limit) ask(keys []byte, r keyfuncs.Request) (_ []byte, rule *Rule, cost
 	}
 	rule, cost = &l.rule, l.cost
 	if l.tiers != nil {
-		rule = l.tiers.rule(r)
+		rule = l.tiers.rule(shown)
 	}
 	if l.scaling != nil {
 		rule = l.scaleNow(r.Context(), rule)
 	}
 	if l.reserve != nil {
-		switch l.reserve.upper.Ask(r) {
+		switch l.reserve.upper.Ask(shown) {
 		case keyfuncs.No:
 			rule = l.lower(rule)
 		case keyfuncs.Unknown:
+			if reading.Repeated() != "" {
+				return keys, nil, 0, ReasonAmbiguousKey
+			}
 			l.unrouted(r, "the condition on routes of its Reserve can't be answered", "requests are of the lower class")
 			rule = l.lower(rule)
 		}
@@ -136,12 +151,15 @@ func (l *limit) ask(keys []byte, r keyfuncs.Request) (_ []byte, rule *Rule, cost
 		rule = l.unpenalized(rule)
 	}
 	if l.costBy != nil {
-		if cost = l.costBy(r); cost < 0 {
+		if cost = l.costBy(shown); cost < 0 && reading.Repeated() == "" {
 			if l.shadow {
 				return keys, nil, 0, ReasonUndecided
 			}
 			return keys, nil, 0, ReasonInvalidCost
 		}
+	}
+	if l.shows && reading.Repeated() != "" {
+		return keys, nil, 0, ReasonAmbiguousKey
 	}
 	return keys, rule, cost, ReasonUndecided
 }

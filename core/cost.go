@@ -14,7 +14,8 @@ func (l Limit) Cost(n int64) Limit {
 // the burst is denied with [ReasonNeverFits], without Retry-After. A negative cost is
 // denied with [ReasonInvalidCost].
 //
-// f is called for each request, concurrently, and must be fast.
+// f is called for each request, concurrently, and must be fast. Have it read headers by
+// [keyfuncs.HeaderOf]: a request with a second line of one is then denied with status 400.
 func (l Limit) CostBy(f func(keyfuncs.Request) int64) Limit {
 	l.costBy, l.hasCost = f, true
 	return l

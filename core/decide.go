@@ -52,6 +52,10 @@ func (l *Limiter) bypasses(r keyfuncs.Request) bool {
 		case keyfuncs.Yes:
 			return true
 		case keyfuncs.Unknown:
+			reading := keyfuncs.Reading{Request: r}
+			if l.bypass[i].Ask(&reading); reading.Repeated() != "" {
+				continue // a request that is ambiguous, and not the place of the limiter
+			}
 			l.advisor.unrouted(&l.advisor.bypass, r, "Config.Bypass", "a condition on routes can't be answered", "it exempts nothing")
 		}
 	}
@@ -62,16 +66,16 @@ func (l *Limiter) bypasses(r keyfuncs.Request) bool {
 func (l *Limiter) decideLimits(c *call, r keyfuncs.Request, d *Decision) {
 	for i := range l.limits {
 		if reason := c.ask(&l.limits[i], r); reason != ReasonUndecided {
-			d.refuse(reason, &l.limits[i], r)
+			d.refuse(reason, &l.limits[i], r, c)
 			return
 		}
 	}
 	l.decide(r.Context(), c, subject{request: r}, d)
 }
 
-// AllowKey decides all limits for one key and cost, and ignores their key functions, costs,
-// conditions and tiers. It is for jobs, consumers and other code that has no HTTP request. The
-// key is as [keyfuncs.Encode] writes it, "user:42" for the user 42 of keyfuncs.User; any
+// AllowKey decides all limits for one key and cost. The limits' own By, CostBy, When, Unless, Tiers and
+// Reserve do not apply: for jobs, consumers and other code without HTTP where they shall, call
+// [Limiter.Allow] with [keyfuncs.Values]. The key is as [keyfuncs.Encode] writes it, "user:42" for the user 42 of keyfuncs.User; any
 // other string is fine too. A cost of 0 asks without charging. A negative cost is denied
 // with ReasonInvalidCost, and one above the burst of a limit with ReasonNeverFits.
 //
@@ -132,11 +136,11 @@ func (l *Limiter) decideNow(ctx context.Context, c *call, s subject, d *Decision
 // decideDirect decides a request by a single limit of a store in this process.
 func (l *Limiter) decideDirect(c *call, r keyfuncs.Request, d *Decision) {
 	limit := &l.limits[0]
-	key, rule, cost, reason := limit.ask(c.keys, r)
+	key, rule, cost, reason := limit.ask(c.keys, r, &c.reading)
 	c.keys = key
 	switch {
 	case c.enforced(limit, reason) != ReasonUndecided:
-		d.refuse(reason, limit, r)
+		d.refuse(reason, limit, r, c)
 	case rule == nil:
 		d.conclude(c.onTrial)
 	default:

@@ -116,12 +116,14 @@ func (d *Decision) Repeated() string {
 }
 
 // refuse denies a request because of a limit, without asking the store.
-func (d *Decision) refuse(reason Reason, l *limit, r keyfuncs.Request) {
+func (d *Decision) refuse(reason Reason, l *limit, r keyfuncs.Request, c *call) {
 	d.Reason, d.count = reason, 1
 	d.one[0].Rule = &l.rule
 	switch reason {
 	case ReasonAmbiguousKey:
-		d.field[0] = l.repeated(r)
+		if d.field[0] = l.repeated(r); d.field[0] == "" {
+			d.field[0] = c.reading.Repeated()
+		}
 	case ReasonMissingKey:
 		d.field[0] = missingOf(l.key.Lacks(r))
 	}

@@ -61,6 +61,7 @@ type limit struct {
 	slow     slowDown
 	refundOn func(Outcome) bool // nil if the charge stays
 	estimate bool               // the handler tells the cost
+	shows    bool               // functions of the application may see the request
 	once     keyfuncs.Func      // the operation's key, if the rule has Once
 	advisor  *advisor
 	advised  atomic.Bool // that the limit needs the route where it is not known
@@ -142,7 +143,10 @@ func (l *Limiter) prepare(to *limit, from Limit, replicas int) (err error) {
 	if to.key.ReadsProxies() {
 		l.advisor.proxied = append(l.advisor.proxied, to)
 	}
-	if to.advisor = l.advisor; to.key.ReadsRoute() {
+	if to.advisor = l.advisor; to.key.ReadsParams() && from.missing != SkipLimit {
+		l.advisor.byParam = append(l.advisor.byParam, to)
+	}
+	if to.key.ReadsRoute() {
 		l.advisor.byRoute = append(l.advisor.byRoute, to)
 	}
 	to.missing, to.outage, to.shadow, to.warnAt = from.missing, from.outage, from.shadow, from.warnAt
@@ -157,6 +161,7 @@ func (l *Limiter) prepare(to *limit, from Limit, replicas int) (err error) {
 		l.warned = newWarned()
 	}
 	to.refundOn, to.estimate, to.wait, to.slow = from.refundOn, from.estimate, from.wait, from.slow
+	to.shows = from.costBy != nil || from.tiers != nil || from.reserve != nil || len(from.when) > 0
 	l.needAll(from.name, to)
 	l.readsOutcome = l.readsOutcome || to.refundOn != nil
 	l.waits = l.waits || from.wait > 0 || to.slow.most > 0

@@ -82,7 +82,7 @@ func (l *Limiter) decideOutage(ctx context.Context, c *call, s subject, err erro
 			replaced = true
 			local.reset()
 			if refused, by := f.ask(local, s); refused != ReasonUndecided {
-				d.refuse(refused, by, s.request)
+				d.refuse(refused, by, s.request, local)
 				return
 			}
 		}

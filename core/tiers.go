@@ -21,7 +21,8 @@ import (
 // leaves 0. That holds when the algorithm changes, too. The tiers of a [Concurrent]
 // limit must be concurrency limits, and no other limit's may be.
 //
-// f is called for each request, concurrently, and must be fast.
+// f is called for each request, concurrently, and must be fast. Have it read headers by
+// [keyfuncs.HeaderOf]: a request with a second line of one is then denied with status 400.
 func (l Limit) Tiers(f func(keyfuncs.Request) Limit) Limit {
 	l.tiers = f
 	return l

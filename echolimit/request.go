@@ -1,6 +1,7 @@
 package echolimit
 
 import (
+	"slices"
 	"sync"
 
 	"github.com/labstack/echo/v4"
@@ -38,6 +39,11 @@ func (r *request) Route() (template string, known bool) {
 
 // RouteRemedy is for advice.
 func (r *request) RouteRemedy() string { return r.place.remedy() }
+
+// Param returns a parameter of the path.
+func (r *request) Param(name string) (string, bool) {
+	return r.c.Param(name), slices.Contains(r.c.ParamNames(), name)
+}
 
 // FrameworkIP returns the client's address according to Echo, for keyfuncs.Framework.
 func (r *request) FrameworkIP() string { return r.c.RealIP() }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"net/http"
 	"net/netip"
+	"slices"
 	"sync"
 
 	"github.com/gofiber/fiber/v2"
@@ -147,6 +148,11 @@ func (r *request) Value(key any) any {
 		return value
 	}
 	return r.c.UserContext().Value(key)
+}
+
+// Param returns a parameter of the route that the limiter is on, or of its prefix in Use.
+func (r *request) Param(name string) (string, bool) {
+	return r.c.Params(name), slices.Contains(r.c.Route().Params, name)
 }
 
 // FrameworkIP returns the client's address according to Fiber, for keyfuncs.Framework. It returns ""

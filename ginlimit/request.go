@@ -43,6 +43,9 @@ func (r request) Cookie(name string, i int) (string, bool) {
 	return value, ok
 }
 
+// Param returns a parameter of the path.
+func (r request) Param(name string) (string, bool) { return r.c.Params.Get(name) }
+
 // FrameworkIP returns the client's address according to Gin, for keyfuncs.Framework.
 func (r request) FrameworkIP() string { return r.c.ClientIP() }
 

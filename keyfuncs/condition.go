@@ -3,6 +3,7 @@ package keyfuncs
 import (
 	"errors"
 	"slices"
+	"sync"
 )
 
 // Condition is a yes-or-no question about a request: whether it is exempt from limits,
@@ -78,13 +79,35 @@ func (c Condition) Needs() []string { return slices.Clone(c.needs) }
 // As safe as f. Paths, headers and queries are written by the client. Compare
 // [Request.Route] and not [Request.Path]: "/healthz/../login" begins with "/healthz",
 // and "/login?/healthz" ends with it. If the route is not known, f has to decide all
-// the same; [Routes] answers Unknown instead.
+// the same; [Routes] answers Unknown instead. Read headers by [HeaderOf], so that the answer
+// for a request with a second line is Unknown.
 func Matches(f func(Request) bool) Condition {
 	if f == nil {
 		return Condition{err: errors.New("weblimit: keyfuncs.Matches: no function")}
 	}
-	return Condition{ask: yesOrNo(f)}
+	return Condition{ask: func(r Request) Answer {
+		reading, shown := r.(*Reading)
+		if !shown {
+			reading = readings.Get().(*Reading)
+			reading.Request = r
+			defer func() {
+				*reading = Reading{}
+				readings.Put(reading)
+			}()
+		}
+		before := reading.repeated
+		reading.repeated = ""
+		answer := yesOrNo(f)(reading)
+		if reading.repeated != "" {
+			return Unknown
+		}
+		reading.repeated = before
+		return answer
+	}}
 }
+
+// readings are reused: each would be an allocation.
+var readings = sync.Pool{New: func() any { return new(Reading) }}
 
 // Not holds if c does not. It is Unknown if c is. Err reports the error of c.
 func Not(c Condition) Condition {

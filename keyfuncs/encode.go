@@ -21,6 +21,7 @@ const (
 //	Encode("user", "alice")           // User, for "alice"
 //	Encode("apikey", secret)          // APIKey
 //	Encode("header.x-tenant", "42")   // Header("X-Tenant")
+//	Encode("param.id", "42")          // Param("id")
 //	Encode("ip", "2001:db8::1")       // ClientIP()
 //	Encode("ip", "2001:db8::/56")     // ClientIP(IPv6Prefix(56)): give the network
 //
@@ -47,11 +48,23 @@ func Encode(kind, value string) string {
 		}
 	case kind == kindMethod:
 		value = foldMethod(value)
-	case kind == kindAPIKey || strings.HasPrefix(kind, prefixHeader) || strings.HasPrefix(kind, prefixCookie):
+	case kind == kindHost:
+		value = hostname(trimValue(value))
+	case kind == kindAPIKey || isRead(kind):
 		value = trimValue(value)
 	}
 	dst, _ = newEncoder(kind).append(dst, value)
 	return string(dst)
+}
+
+// isRead reports whether values of a kind are read from a request, and so are trimmed.
+func isRead(kind string) bool {
+	for _, prefix := range [...]string{prefixHeader, prefixCookie, prefixParam, prefixQuery} {
+		if strings.HasPrefix(kind, prefix) {
+			return true
+		}
+	}
+	return false
 }
 
 // AppendKey appends a key that an application names itself, such as "tenant:42". A key of
@@ -93,6 +106,11 @@ func (p encoder) append(dst []byte, value string) ([]byte, Presence) {
 // read before dst is written.
 func appendHashed(dst []byte, kind string, value []byte) []byte {
 	sum := sha256.Sum256(value)
+	return appendSum(dst, kind, sum[:])
+}
+
+// appendSum appends kind, "#" and the SHA-256 of a value as appendHashed does.
+func appendSum(dst []byte, kind string, sum []byte) []byte {
 	dst = append(dst, kind...)
 	dst = append(dst, '#')
 	return base64.RawURLEncoding.AppendEncode(dst, sum[:16])

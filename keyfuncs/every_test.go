@@ -1,6 +1,7 @@
 package keyfuncs_test
 
 import (
+	"encoding/base64"
 	"go/ast"
 	"go/parser"
 	"go/token"
@@ -23,17 +24,21 @@ var everyFunc = []struct {
 }{
 	{"APIKey", "apikey", func(string) keyfuncs.Func { return keyfuncs.APIKey() }, ""},
 	{"APIKey", "apikey", func(string) keyfuncs.Func { return keyfuncs.APIKey("?key") }, ""},
+	{"BasicAuthUser", "basic", func(string) keyfuncs.Func { return keyfuncs.BasicAuthUser() }, ""},
 	{"ClientIP", "ip", func(string) keyfuncs.Func { return keyfuncs.ClientIP() }, "192.0.2.7"},
 	{"Cookie", "cookie.Sid", func(string) keyfuncs.Func { return keyfuncs.Cookie("Sid") }, ""},
 	{"Custom", "plan", func(value string) keyfuncs.Func { return keyfuncs.Custom("plan", returns(value, true)) }, ""},
 	{"Everyone", "all", func(string) keyfuncs.Func { return keyfuncs.Everyone() }, "-"},
 	{"First", "first(user,ip)", func(string) keyfuncs.Func { return keyfuncs.First(keyfuncs.User("userID"), keyfuncs.ClientIP()) }, "-"},
 	{"Header", "header.x-tenant", func(string) keyfuncs.Func { return keyfuncs.Header("X-Tenant") }, ""},
+	{"Host", "host", func(string) keyfuncs.Func { return keyfuncs.Host() }, ""},
 	{"Join", "join(ip,route)", func(string) keyfuncs.Func { return keyfuncs.Join(keyfuncs.ClientIP(), keyfuncs.Route()) }, "-"},
 	{"Lookup", "country", func(value string) keyfuncs.Func {
 		return keyfuncs.Lookup("country", func(netip.Addr) (string, bool) { return value, true })
 	}, ""},
 	{"Method", "method", func(string) keyfuncs.Func { return keyfuncs.Method() }, ""},
+	{"Param", "param.id", func(string) keyfuncs.Func { return keyfuncs.Param("id") }, ""},
+	{"Query", "query.q", func(string) keyfuncs.Func { return keyfuncs.Query("q") }, ""},
 	{"Route", "route", func(string) keyfuncs.Func { return keyfuncs.Route() }, ""},
 	{"Tenant", "tenant", func(string) keyfuncs.Func { return keyfuncs.Tenant("tenantID") }, ""},
 	{"User", "user", func(string) keyfuncs.Func { return keyfuncs.User("userID") }, ""},
@@ -43,9 +48,10 @@ var everyFunc = []struct {
 func carrying(value string) *request {
 	return &request{
 		method: value, path: "/" + value, route: value, peer: "192.0.2.7",
-		headers: http.Header{"X-Tenant": {value}, "X-Api-Key": {value}},
+		headers: http.Header{"X-Tenant": {value}, "X-Api-Key": {value}, "Host": {value}, "Authorization": {"Basic " + base64.StdEncoding.EncodeToString([]byte(value+":secret:1"))}},
 		cookies: map[string][]string{"Sid": {value}},
-		query:   map[string][]string{"key": {value}},
+		query:   map[string][]string{"key": {value}, "q": {value}},
+		params:  map[string]string{"id": value},
 		values:  map[any]any{"userID": value, "tenantID": value},
 	}
 }

@@ -165,3 +165,37 @@ func ExampleFunc_Err() {
 	// weblimit: keyfuncs.Header: "bad name" is not a header name
 	// weblimit: keyfuncs.Join: no keys
 }
+
+func ExampleParam() {
+	key, _ := keyfuncs.Join(keyfuncs.Route(), keyfuncs.Param("id")).Key(keyfuncs.Values{"route": "/items/:id", "id": "42"})
+	fmt.Println(key)
+	// Output: route:/items/:id|param.id:42
+}
+
+func ExampleQuery() {
+	key, _ := keyfuncs.Query("q").Key(keyfuncs.Values{"q": "books"})
+	fmt.Println(key)
+	// Output: query.q:books
+}
+
+func ExampleHost() {
+	key, _ := keyfuncs.Host().Key(keyfuncs.Values{"Host": "Shop.Example:8080"})
+	fmt.Println(key)
+	// Output: host:shop.example
+}
+
+func ExampleBasicAuthUser() {
+	key, _ := keyfuncs.BasicAuthUser().Key(keyfuncs.Values{"Authorization": "Basic YWxpY2U6c2VjcmV0"})
+	fmt.Println(key)
+	// Output: basic:alice
+}
+
+func ExampleValues() {
+	key := keyfuncs.First(keyfuncs.User("user"), keyfuncs.ClientIP())
+	for _, v := range []keyfuncs.Values{{"user": 42}, {"ip": "192.0.2.1"}} {
+		fmt.Println(key.Key(v))
+	}
+	// Output:
+	// user:42 present
+	// ip:192.0.2.1 present
+}

@@ -24,7 +24,7 @@ import "net/netip"
 // [Strategy.Addr]. It must not be that address.
 func Framework() Strategy {
 	return Strategy{name: "Framework", open: true, addr: func(r Request) (netip.Addr, bool) {
-		framework, ok := r.(interface{ FrameworkIP() string })
+		framework, ok := Unwrap(r).(interface{ FrameworkIP() string })
 		if !ok {
 			return netip.Addr{}, false
 		}

@@ -22,7 +22,8 @@ type Func struct {
 	lack *lack
 	// strategies find the addresses in the key.
 	strategies []Strategy
-	readsRoute bool // the key, or a part of it, is that of Route
+	readsRoute bool     // the key, or a part of it, is that of Route
+	params     []string // of the path, which the key reads
 	needs      []string
 	err        error
 }

@@ -10,6 +10,8 @@ const (
 	kindAPIKey  = "apikey"
 	kindRoute   = "route"
 	kindMethod  = "method"
+	kindHost    = "host"
+	kindBasic   = "basic"
 	kindAll     = "all"
 	kindJoin    = "join"    // only as "join#": a Join shortened to its hash
 	kindFirst   = "first"   // only in Func.Kind
@@ -18,6 +20,8 @@ const (
 
 	prefixHeader = "header."
 	prefixCookie = "cookie."
+	prefixParam  = "param."
+	prefixQuery  = "query."
 )
 
 // isKind reports whether kind may stand before a value in a part.
@@ -31,6 +35,11 @@ func isKind(kind string) bool {
 	}
 	if name, ok := strings.CutPrefix(kind, prefixCookie); ok && checkName("cookie", name) == "" {
 		return true
+	}
+	for _, prefix := range [...]string{prefixParam, prefixQuery} {
+		if name, ok := strings.CutPrefix(kind, prefix); ok && checkName("parameter", name) == "" {
+			return true
+		}
 	}
 	return isCustomKind(kind)
 }
@@ -63,7 +72,7 @@ func namesSecret(kind string) bool {
 	return false
 }
 
-// checkName returns why name can't be the name of a header or cookie (what) in a key, as
+// checkName returns why name can't be the name of a header, cookie or parameter (what) in a key, as
 // the end of a sentence about it. It returns "" if it can.
 func checkName(what, name string) string {
 	if len(name) > maxName {

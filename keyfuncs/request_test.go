@@ -17,6 +17,7 @@ type request struct {
 	headers http.Header // canonical names
 	cookies map[string][]string
 	query   url.Values
+	params  map[string]string // of the path
 	values  map[any]any
 }
 
@@ -31,6 +32,11 @@ func (r *request) Header(name string, i int) (string, bool) {
 
 func (r *request) Cookie(name string, i int) (string, bool) { return at(r.cookies[name], i) }
 func (r *request) Query(name string, i int) (string, bool)  { return at(r.query[name], i) }
+
+func (r *request) Param(name string) (string, bool) {
+	value, ok := r.params[name]
+	return value, ok
+}
 
 func at(values []string, i int) (string, bool) {
 	if i >= len(values) {

@@ -12,7 +12,7 @@ func Key[C any](kind string, native func(keyfuncs.Request) (C, bool), f func(C) 
 	var read func(keyfuncs.Request) (string, bool)
 	if f != nil {
 		read = func(r keyfuncs.Request) (string, bool) {
-			c, ok := native(r)
+			c, ok := native(keyfuncs.Unwrap(r))
 			if !ok {
 				return "", false
 			}
@@ -27,12 +27,12 @@ func Matches[C any](native func(keyfuncs.Request) (C, bool), f func(C) bool) key
 	var matches func(keyfuncs.Request) bool
 	if f != nil {
 		matches = func(r keyfuncs.Request) bool {
-			c, ok := native(r)
+			c, ok := native(keyfuncs.Unwrap(r))
 			return ok && f(c)
 		}
 	}
 	return keyfuncs.Matches(matches).Needing(reflect.TypeFor[C]().String(), func(r keyfuncs.Request) bool {
-		_, ok := native(r)
+		_, ok := native(keyfuncs.Unwrap(r))
 		return ok
 	})
 }

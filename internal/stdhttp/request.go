@@ -87,6 +87,12 @@ func (r Request) Cookie(name string, i int) (string, bool) {
 // Query returns the values that r.URL.Query() has.
 func (r Request) Query(name string, i int) (string, bool) { return query(r.r.URL.RawQuery, name, i) }
 
+// Param returns a parameter of the pattern that http.ServeMux matched.
+func (r Request) Param(name string) (string, bool) {
+	value := r.r.PathValue(name)
+	return value, value != ""
+}
+
 // Peer returns the address in RemoteAddr. That is the TCP peer unless a
 // middleware has overwritten it.
 func (r Request) Peer() netip.Addr { return peer(r.r.RemoteAddr) }
