@@ -59,9 +59,11 @@ func New(limiter *core.Limiter, config ...Config) func(http.Handler) http.Handle
 // request.
 func FromContext(ctx context.Context) (core.Decision, bool) { return core.FromContext(ctx) }
 
-// Charge adds n units to the real cost of the request with this context, for limits with an
-// estimate; see [core.Charge].
-func Charge(ctx context.Context, n int64) error { return core.Charge(ctx, n) }
+// Charge adds n units to the real cost of the request with this context, for all limits with an
+// estimate or for those named; see [core.Charge].
+func Charge(ctx context.Context, n int64, limits ...string) error {
+	return core.Charge(ctx, n, limits...)
+}
 
 // routerOf returns the router that a handler is, perhaps with other limiters around it, or nil.
 func routerOf(h http.Handler) *chi.Mux {

@@ -49,7 +49,7 @@ func build(_ testing.TB, app limittest.App) limittest.Server {
 			route.Handle(limittest.HTTPCall{
 				Writer: w, Request: r,
 				FromContext: func() (core.Decision, bool) { return chilimit.FromContext(r.Context()) },
-				ChargeUnits: func(n int64) error { return chilimit.Charge(r.Context(), n) },
+				ChargeUnits: func(n int64, limits ...string) error { return chilimit.Charge(r.Context(), n, limits...) },
 			})
 		}
 		if with := r.With(middleware(route.Layers)...); route.Method == "" {

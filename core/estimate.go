@@ -38,7 +38,10 @@ func (l Limit) EstimateBy(f func(keyfuncs.Request) int64) Limit {
 var ErrNoEstimate = errors.New("weblimit: no limit with an estimate was charged for this request")
 
 // Charge reports that the request with this context has cost n more units. The sum of
-// all calls replaces the estimate, up or down, on every limit with [Limit.Estimate].
+// all calls replaces the estimate, up or down, on every limit with [Limit.Estimate], or on
+// those that are named: so input and output tokens, or tokens and money, are separate budgets.
+//
+//	core.Charge(ctx, 812, "output")
 // Units are charged whether or not they fit. A client can come to owe one more burst,
 // and no more; so a handler that produces output for as long as its client likes must
 // stop by itself, at its estimate or at a bound of its own.
@@ -50,18 +53,57 @@ var ErrNoEstimate = errors.New("weblimit: no limit with an estimate was charged 
 // Charge returns at once, and the store is told in the background. It may be called
 // while the handler runs and after it, and concurrently. It returns [ErrNoEstimate] if
 // no limit with an estimate was charged, such as after a bypass or during an outage
-// with [Allow]; a handler may ignore that. A negative n is an error.
-func Charge(ctx context.Context, n int64) error {
+// with [Allow], or if none of the named limits was; a handler may ignore that. A negative n is
+// an error, and so is a name that no limit with an estimate has; nothing is charged then.
+func Charge(ctx context.Context, n int64, limits ...string) error {
 	if n < 0 {
 		return fmt.Errorf("weblimit: Charge: units must not be negative, got %d", n)
 	}
-	r := reservationIn(ctx)
+	held := reservationIn(ctx)
+	if held != nil {
+		for _, name := range limits {
+			if !hasEstimate(ctx, held, name) {
+				return fmt.Errorf("weblimit: Charge: no limit with an estimate that decided this request has the name %q", name)
+			}
+		}
+	}
 	found := false
-	for ; r != nil; r = r.outer {
-		found = r.spend(n) || found
+	for r := held; r != nil; r = r.outer {
+		found = r.spend(n, limits) || found
 	}
 	if !found {
 		return ErrNoEstimate
 	}
 	return nil
+}
+
+// hasEstimate reports whether a limiter that decided the request has a limit of this name with
+// an estimate, whether or not it was charged.
+func hasEstimate(ctx context.Context, held *reservation, name string) bool {
+	for r := held; r != nil; r = r.outer {
+		if r.limiter.hasEstimate(name) {
+			return true
+		}
+	}
+	nearest := decisionIn(ctx)
+	return nearest != nil && nearest.limiter.hasEstimate(name)
+}
+
+func (l *Limiter) hasEstimate(name string) bool {
+	if l == nil {
+		return false
+	}
+	if l.fallback != nil && estimates(l.fallback.limits, name) {
+		return true
+	}
+	return estimates(l.limits, name)
+}
+
+func estimates(limits []limit, name string) bool {
+	for i := range limits {
+		if limits[i].estimate && limits[i].rule.Name == name {
+			return true
+		}
+	}
+	return false
 }

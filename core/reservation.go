@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"math"
+	"slices"
 	"sync"
 	"time"
 
@@ -169,12 +170,13 @@ func (r *reservation) refunds(i int, refund func(*charge) bool, refunded []bool)
 	}
 }
 
-// spend adds a reported cost to all charges of estimates, and reports whether there are any.
-func (r *reservation) spend(n int64) (found bool) {
+// spend adds a reported cost to the charges of estimates, of the named limits or of all, and
+// reports whether there are any.
+func (r *reservation) spend(n int64, names []string) (found bool) {
 	r.change(func() {
 		for i := range r.charges {
 			c := &r.charges[i]
-			if !c.limit.estimate {
+			if !c.limit.estimate || len(names) > 0 && !slices.Contains(names, c.check.Rule.Name) {
 				continue
 			}
 			found = true

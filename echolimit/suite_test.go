@@ -66,7 +66,7 @@ func buildOn(e *echo.Echo, app limittest.App) limittest.Server {
 			route.Handle(limittest.HTTPCall{
 				Writer: c.Response(), Request: c.Request(),
 				FromContext:  func() (core.Decision, bool) { return echolimit.FromContext(c) },
-				ChargeUnits:  func(n int64) error { return echolimit.Charge(c, n) },
+				ChargeUnits:  func(n int64, limits ...string) error { return echolimit.Charge(c, n, limits...) },
 				ReturnsError: func(failure error) { err = failure },
 				StatusError:  func(status int) error { return echo.NewHTTPError(status) },
 			})

@@ -175,9 +175,9 @@ type call struct {
 func (c call) Context() context.Context        { return c.c.UserContext() }
 func (c call) Decision() (core.Decision, bool) { return fiberlimit.FromContext(c.c) }
 
-func (c call) Header(name string) string { return utils.CopyString(c.c.Get(name)) }
-func (c call) Body() ([]byte, error)     { return c.c.Body(), nil }
-func (c call) Charge(n int64) error      { return fiberlimit.Charge(c.c, n) }
+func (c call) Header(name string) string              { return utils.CopyString(c.c.Get(name)) }
+func (c call) Body() ([]byte, error)                  { return c.c.Body(), nil }
+func (c call) Charge(n int64, limits ...string) error { return fiberlimit.Charge(c.c, n, limits...) }
 
 func (c call) Proxy(backend string) { *c.err = proxy.Do(c.c, backend+"/") }
 

@@ -57,9 +57,11 @@ func FromContext(c *gin.Context) (core.Decision, bool) {
 	return core.FromContext(c.Request.Context())
 }
 
-// Charge adds n units to the real cost of the request, for limits with an estimate; see
-// [core.Charge].
-func Charge(c *gin.Context, n int64) error { return core.Charge(c.Request.Context(), n) }
+// Charge adds n units to the real cost of the request, for all limits with an estimate or for
+// those named; see [core.Charge].
+func Charge(c *gin.Context, n int64, limits ...string) error {
+	return core.Charge(c.Request.Context(), n, limits...)
+}
 
 type handler struct {
 	limiter *adapter.Limiter

@@ -80,7 +80,7 @@ func buildOn(engine *gin.Engine, app limittest.App) limittest.Server {
 			route.Handle(limittest.HTTPCall{
 				Writer: c.Writer, Request: c.Request,
 				FromContext:  func() (core.Decision, bool) { return ginlimit.FromContext(c) },
-				ChargeUnits:  func(n int64) error { return ginlimit.Charge(c, n) },
+				ChargeUnits:  func(n int64, limits ...string) error { return ginlimit.Charge(c, n, limits...) },
 				ReturnsError: func(failure error) { _ = c.Error(failure) },
 				StatusError:  func(status int) error { return statusError(status) },
 			})

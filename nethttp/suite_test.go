@@ -34,7 +34,7 @@ func build(_ testing.TB, app limittest.App) limittest.Server {
 			route.Handle(limittest.HTTPCall{
 				Writer: w, Request: r,
 				FromContext: func() (core.Decision, bool) { return nethttp.FromContext(r.Context()) },
-				ChargeUnits: func(n int64) error { return nethttp.Charge(r.Context(), n) },
+				ChargeUnits: func(n int64, limits ...string) error { return nethttp.Charge(r.Context(), n, limits...) },
 			})
 		})
 		mux.Handle(strings.TrimPrefix(route.Method+" "+path, " "), around(h, route.Layers, nil))

@@ -170,7 +170,7 @@ type Call interface {
 	Body() ([]byte, error)
 
 	// Charge is the adapter's Charge.
-	Charge(n int64) error
+	Charge(n int64, limits ...string) error
 
 	// Fail ends the handler with an error: the framework's own with a status, or any
 	// other, which means 500. If the framework's handlers return no error it replies.

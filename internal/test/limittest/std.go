@@ -60,7 +60,7 @@ type HTTPCall struct {
 	Writer       http.ResponseWriter
 	Request      *http.Request
 	FromContext  func() (core.Decision, bool) // the adapter's, like ChargeUnits
-	ChargeUnits  func(n int64) error
+	ChargeUnits  func(n int64, limits ...string) error
 	ReturnsError func(error)            // set if handlers return errors
 	StatusError  func(status int) error // the framework's own
 }
@@ -78,7 +78,7 @@ func (c HTTPCall) Body() ([]byte, error) { return io.ReadAll(c.Request.Body) }
 func (c HTTPCall) Decision() (core.Decision, bool) { return c.FromContext() }
 
 // Charge calls ChargeUnits.
-func (c HTTPCall) Charge(n int64) error { return c.ChargeUnits(n) }
+func (c HTTPCall) Charge(n int64, limits ...string) error { return c.ChargeUnits(n, limits...) }
 
 // Proxy is an httputil.ReverseProxy that flushes at once.
 func (c HTTPCall) Proxy(backend string) {
