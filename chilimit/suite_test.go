@@ -92,7 +92,7 @@ func middleware(layers []limittest.Layer) []func(http.Handler) http.Handler {
 			chain = append(chain, l.With.Made(with).(*chilimit.Settings).Limit(l.Limits...))
 		case l.Store != nil:
 			chain = append(chain, chilimit.Limit(l.Store, l.Limits...))
-		case l.Skip == nil && l.Denied == nil:
+		case l.Skip == nil && l.Denied == nil && l.Log == nil:
 			chain = append(chain, chilimit.New(l.Limiter))
 		default:
 			chain = append(chain, chilimit.New(l.Limiter, config(l)))
@@ -105,6 +105,12 @@ func config(l limittest.Layer) chilimit.Config {
 	var config chilimit.Config
 	if l.Skip != nil {
 		config.Skip = func(r *http.Request) bool { return l.Skip(r.Header.Get) }
+	}
+	if l.Log != nil {
+		config.Denied = func(w http.ResponseWriter, r *http.Request, d core.Decision) {
+			l.Log(d)
+			chilimit.Deny(w, r, d)
+		}
 	}
 	if l.Denied != nil {
 		config.Denied = func(w http.ResponseWriter, _ *http.Request, d core.Decision) {

@@ -42,6 +42,7 @@ var ErrNoEstimate = errors.New("weblimit: no limit with an estimate was charged 
 // those that are named: so input and output tokens, or tokens and money, are separate budgets.
 //
 //	core.Charge(ctx, 812, "output")
+//
 // Units are charged whether or not they fit. A client can come to owe one more burst,
 // and no more; so a handler that produces output for as long as its client likes must
 // stop by itself, at its estimate or at a bound of its own.

@@ -99,6 +99,9 @@ func PerHour(n int64) Limit { return Per(n, time.Hour) }
 // PerDay allows n units per 24 hours. For days of a time zone see [PerCalendarDay].
 func PerDay(n int64) Limit { return Per(n, 24*time.Hour) }
 
+// PerWeek allows n units per 7 days.
+func PerWeek(n int64) Limit { return Per(n, 7*24*time.Hour) }
+
 // Named sets the name of the limit in headers, logs and store keys: 1 to 64 letters,
 // digits and . _ - of ASCII. Defaults to "default".
 //

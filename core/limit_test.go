@@ -16,7 +16,7 @@ import (
 const (
 	badName    = `the name must be 1 to 64 of A-Z a-z 0-9 . _ -`
 	century    = 100 * 365 * 24 * time.Hour
-	madeBy     = `a limit starts with Per, PerSecond, PerMinute, PerHour, PerDay, PerMonth or Concurrent`
+	madeBy     = `a limit starts with Per, PerSecond, PerMinute, PerHour, PerDay, PerWeek, PerMonth or Concurrent`
 	eitherCost = `a limit has either a cost (Cost, CostBy) or an estimate of it (Estimate, EstimateBy), got both`
 	sayWho     = `By is missing: say whose requests are counted, such as By(keyfuncs.ClientIP())`
 	tooLarge   = `quota %d and burst %d per 1s are too large to count exactly`
@@ -245,6 +245,7 @@ func TestConstructorsDifferInTheirWindow(t *testing.T) {
 		"PerMinute": {core.PerMinute(3), time.Minute},
 		"PerHour":   {core.PerHour(3), time.Hour},
 		"PerDay":    {core.PerDay(3), 24 * time.Hour},
+		"PerWeek":   {core.PerWeek(3), 7 * 24 * time.Hour},
 	} {
 		r, err := tt.limit.Rule()
 		if err != nil {

@@ -43,7 +43,7 @@ func (l *Limit) validate() error {
 	n := &l.numbers
 	switch {
 	case n.Algorithm == 0:
-		return errors.New("a limit starts with Per, PerSecond, PerMinute, PerHour, PerDay, PerMonth or Concurrent")
+		return errors.New("a limit starts with Per, PerSecond, PerMinute, PerHour, PerDay, PerWeek, PerMonth or Concurrent")
 	case !validName(l.name):
 		return errors.New("the name must be 1 to 64 of A-Z a-z 0-9 . _ -")
 	case n.concurrent && n.Algorithm != store.Concurrency:

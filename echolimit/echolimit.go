@@ -66,6 +66,14 @@ func Charge(c echo.Context, n int64, limits ...string) error {
 	return core.Charge(c.Request().Context(), n, limits...)
 }
 
+// Deny answers a denied request as the limiter does without [Config.Denied], for a Denied that
+// also logs or counts. It sends status and problem body, in the language of Accept-Language if
+// Config.Details of package core has it; the headers of the decision must be set already.
+func Deny(c echo.Context, d core.Decision) error {
+	stdhttp.Deny(c.Response(), c.Request(), &d)
+	return nil
+}
+
 type handler struct {
 	limiter *adapter.Limiter
 	config  Config

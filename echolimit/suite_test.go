@@ -92,7 +92,7 @@ func limiters(layers []limittest.Layer) []echo.MiddlewareFunc {
 			chain = append(chain, l.With.Made(with).(*echolimit.Settings).Limit(l.Limits...))
 		case l.Store != nil:
 			chain = append(chain, echolimit.Limit(l.Store, l.Limits...))
-		case l.Skip == nil && l.Denied == nil:
+		case l.Skip == nil && l.Denied == nil && l.Log == nil:
 			chain = append(chain, echolimit.New(l.Limiter))
 		default:
 			chain = append(chain, echolimit.New(l.Limiter, config(l)))
@@ -105,6 +105,12 @@ func config(l limittest.Layer) echolimit.Config {
 	var config echolimit.Config
 	if l.Skip != nil {
 		config.Skip = func(c echo.Context) bool { return l.Skip(c.Request().Header.Get) }
+	}
+	if l.Log != nil {
+		config.Denied = func(c echo.Context, d core.Decision) error {
+			l.Log(d)
+			return echolimit.Deny(c, d)
+		}
 	}
 	if l.Denied != nil {
 		config.Denied = func(c echo.Context, d core.Decision) error {

@@ -76,6 +76,14 @@ func Charge(c *fiber.Ctx, n int64, limits ...string) error {
 	return core.ErrNoEstimate
 }
 
+// Deny answers a denied request as the limiter does without [Config.Denied], for a Denied that
+// also logs or counts. It sends status and problem body, in the language of Accept-Language if
+// Config.Details of package core has it; the headers of the decision must be set already.
+func Deny(c *fiber.Ctx, d core.Decision) error {
+	deny(c, &d)
+	return nil
+}
+
 // localKey is a type of its own, so that no other local has the same key.
 type localKey string
 

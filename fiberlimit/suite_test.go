@@ -107,7 +107,7 @@ func limiters(layers []limittest.Layer) []fiber.Handler {
 			chain = append(chain, l.With.Made(with).(*fiberlimit.Settings).Limit(l.Limits...))
 		case l.Store != nil:
 			chain = append(chain, fiberlimit.Limit(l.Store, l.Limits...))
-		case l.Skip == nil && l.Denied == nil:
+		case l.Skip == nil && l.Denied == nil && l.Log == nil:
 			chain = append(chain, fiberlimit.New(l.Limiter))
 		default:
 			chain = append(chain, fiberlimit.New(l.Limiter, config(l)))
@@ -120,6 +120,12 @@ func config(l limittest.Layer) fiberlimit.Config {
 	var config fiberlimit.Config
 	if l.Skip != nil {
 		config.Skip = func(c *fiber.Ctx) bool { return l.Skip(func(name string) string { return c.Get(name) }) }
+	}
+	if l.Log != nil {
+		config.Denied = func(c *fiber.Ctx, d core.Decision) error {
+			l.Log(d)
+			return fiberlimit.Deny(c, d)
+		}
 	}
 	if l.Denied != nil {
 		config.Denied = func(c *fiber.Ctx, d core.Decision) error {

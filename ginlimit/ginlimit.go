@@ -63,6 +63,11 @@ func Charge(c *gin.Context, n int64, limits ...string) error {
 	return core.Charge(c.Request.Context(), n, limits...)
 }
 
+// Deny answers a denied request as the limiter does without [Config.Denied], for a Denied that
+// also logs or counts. It sends status and problem body, in the language of Accept-Language if
+// Config.Details of package core has it; the headers of the decision must be set already.
+func Deny(c *gin.Context, d core.Decision) { stdhttp.Deny(c.Writer, c.Request, &d) }
+
 type handler struct {
 	limiter *adapter.Limiter
 	config  Config

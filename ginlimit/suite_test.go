@@ -110,7 +110,7 @@ func middleware(layers []limittest.Layer) []gin.HandlerFunc {
 			chain = append(chain, l.With.Made(with).(*ginlimit.Settings).Limit(l.Limits...))
 		case l.Store != nil:
 			chain = append(chain, ginlimit.Limit(l.Store, l.Limits...))
-		case l.Skip == nil && l.Denied == nil:
+		case l.Skip == nil && l.Denied == nil && l.Log == nil:
 			chain = append(chain, ginlimit.New(l.Limiter))
 		default:
 			chain = append(chain, ginlimit.New(l.Limiter, config(l)))
@@ -123,6 +123,12 @@ func config(l limittest.Layer) ginlimit.Config {
 	var config ginlimit.Config
 	if l.Skip != nil {
 		config.Skip = func(c *gin.Context) bool { return l.Skip(c.GetHeader) }
+	}
+	if l.Log != nil {
+		config.Denied = func(c *gin.Context, d core.Decision) {
+			l.Log(d)
+			ginlimit.Deny(c, d)
+		}
 	}
 	if l.Denied != nil {
 		config.Denied = func(c *gin.Context, d core.Decision) {

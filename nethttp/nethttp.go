@@ -73,6 +73,11 @@ func Charge(ctx context.Context, n int64, limits ...string) error {
 	return core.Charge(ctx, n, limits...)
 }
 
+// Deny answers a denied request as the limiter does without [Config.Denied], for a Denied that
+// also logs or counts. It sends status and problem body, in the language of Accept-Language if
+// Config.Details of package core has it; the headers of the decision must be set already.
+func Deny(w http.ResponseWriter, r *http.Request, d core.Decision) { stdhttp.Deny(w, r, &d) }
+
 type handler struct {
 	limiter *adapter.Limiter
 	config  Config

@@ -90,7 +90,7 @@ func middleware(l limittest.Layer, mux *http.ServeMux) func(http.Handler) http.H
 		with := func() any { return nethttp.With(l.With.Config, config(l.With.Layer, mux)) }
 		return l.With.Made(with).(*nethttp.Settings).Limit(l.Limits...)
 	}
-	if l.Skip == nil && l.Denied == nil && mux == nil {
+	if l.Skip == nil && l.Denied == nil && l.Log == nil && mux == nil {
 		return nethttp.New(l.Limiter)
 	}
 	return nethttp.New(l.Limiter, config(l, mux))
@@ -100,6 +100,12 @@ func config(l limittest.Layer, mux *http.ServeMux) nethttp.Config {
 	config := nethttp.Config{Mux: mux}
 	if l.Skip != nil {
 		config.Skip = func(r *http.Request) bool { return l.Skip(r.Header.Get) }
+	}
+	if l.Log != nil {
+		config.Denied = func(w http.ResponseWriter, r *http.Request, d core.Decision) {
+			l.Log(d)
+			nethttp.Deny(w, r, d)
+		}
 	}
 	if l.Denied != nil {
 		config.Denied = func(w http.ResponseWriter, _ *http.Request, d core.Decision) {

@@ -129,6 +129,9 @@ type Layer struct {
 
 	// Denied is Config.Denied. It returns the status and the text/plain body of the answer.
 	Denied func(d core.Decision) (status int, body string)
+
+	// Log makes Config.Denied a function that calls it and then the adapter's Deny.
+	Log func(d core.Decision)
 }
 
 // Settings is a value of the adapter's With, of which all layers that name it are made.

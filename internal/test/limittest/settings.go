@@ -211,6 +211,26 @@ var shared = []scenario{
 			}
 		}
 	}},
+	{"a Denied that logs can answer as usual", func(e *env) {
+		var logged []string
+		logs := Layer{Log: func(d core.Decision) { logged = append(logged, d.Reason.String()) }}
+		german := map[string]func(core.Decision) string{"de": func(core.Decision) string { return "Zu viel." }}
+		usual := e.three(e.with(core.Config{Details: german}), all("global", 9), all("group", 9), all("route", 1))
+		settings := e.with(core.Config{Details: german})
+		settings.Layer = logs
+		own := e.three(settings, all("global", 9), all("group", 9), all("route", 1))
+		usual.get("/")
+		own.get("/")
+		for _, options := range [][]option{{with("Accept-Language", "de")}, {with("Accept-Language", "en")}} {
+			want, got := usual.get("/", options...), own.get("/", options...)
+			e.denied("own", got)
+			equal(e, "body", got.body, want.body)
+			for _, name := range []string{"Content-Type", "Content-Language", "Content-Length", "Cache-Control", "Vary", "Retry-After", "Ratelimit-Policy"} {
+				equal(e, name, e.only(got, name), e.only(want, name))
+			}
+		}
+		equal(e, "denials logged", len(logged), 2)
+	}},
 	{"of several limiters the warning with the most use is told, over a soft limit first, and none on a denial", func(e *env) {
 		const group, soft = `approaching limit; policy="group"; used=50%`, `over soft limit; policy="global"; used=20%`
 		s := e.three(e.with(core.Config{}), all("global", 10).Soft(1).WarnAt(0.1), all("group", 4).WarnAt(0.5), all("route", 9).Cost(4).WarnAt(0.4))
