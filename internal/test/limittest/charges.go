@@ -11,15 +11,15 @@ import (
 
 var charges = []scenario{
 	{"input and output are separate budgets", func(e *env) {
-		budget := func(name string, n int64) core.Limit {
-			return core.PerDay(n).FixedWindow().By(keyfuncs.Everyone()).Named(name).Estimate(10)
+		budget := func(name string) core.Limit {
+			return core.PerDay(1000).FixedWindow().By(keyfuncs.Everyone()).Named(name).Estimate(10)
 		}
 		settings := e.with(core.Config{})
 		s := e.serve(App{
-			Layers: []Layer{{With: settings, Limits: []core.Limit{budget("money", 1000)}}},
+			Layers: []Layer{{With: settings, Limits: []core.Limit{budget("money")}}},
 			Routes: []Route{
 				{Method: "GET", Path: "/", Layers: []Layer{{With: settings, Limits: []core.Limit{
-					budget("input", 1000), budget("output", 1000), all("plain", 99), budget("unused", 1000).When(keyfuncs.Methods("POST")),
+					budget("input"), budget("output"), all("plain", 99), budget("unused").When(keyfuncs.Methods("POST")),
 				}}}, Handle: func(c Call) {
 					for _, tt := range []struct {
 						n          int64
