@@ -15,7 +15,7 @@ import (
 //	perUser := core.PerMinute(600).By(keyfuncs.User("user"))
 //	search := perUser.Named("search").Cost(5)
 //
-// Start with [Per], [PerSecond], [PerMinute], [PerHour], [PerDay], [PerMonth],
+// Start with [Per], [PerSecond], [PerMinute], [PerHour], [PerDay], [PerWeek], [PerMonth],
 // [PerBillingMonth], [PerCalendarDay] or [Concurrent]. The decorators, by purpose:
 //
 //   - whose bucket, and its name: [Limit.By], [Limit.OnMissingKey], [Limit.Named]
