@@ -54,9 +54,10 @@ func TestNewSaysWhatIsWrong(t *testing.T) {
 func TestForLimitsPanicsWhereNewFails(t *testing.T) {
 	t.Parallel()
 	for want, run := range map[string]func(){
-		"weblimit: Config.Store is missing":                                                                         func() { core.ForLimits(nil, []core.Limit{everyone(1)}) },
-		"weblimit: Config.Limits is empty":                                                                          func() { core.ForLimits(core.NewMemory(), nil) },
-		`weblimit: limit "default": quota must be at least 1, got 0`:                                                func() { core.ForLimits(core.NewMemory(), []core.Limit{everyone(0)}) },
+		"weblimit: Config.Store is missing":                          func() { core.ForLimits(nil, []core.Limit{everyone(1)}) },
+		"weblimit: Config.Limits is empty":                           func() { core.ForLimits(core.NewMemory(), nil) },
+		`weblimit: limit "default": quota must be at least 1, got 0`: func() { core.ForLimits(core.NewMemory(), []core.Limit{everyone(0)}) },
+
 		`weblimit: limit "default": By is missing: say whose requests are counted, such as By(keyfuncs.ClientIP())`: func() { core.ForLimits(core.NewMemory(), []core.Limit{core.PerHour(1)}) },
 		`weblimit: limit "x": two limits of one limiter have this name; give each its own with Named`:               func() { core.ForLimits(core.NewMemory(), []core.Limit{everyone(1).Named("x"), everyone(1).Named("x")}) },
 		`weblimit: limit "x": the store has a different limit of this name; give each its own with Named`: func() {
