@@ -120,7 +120,7 @@ func (a *advisor) look(l *Limiter, r keyfuncs.Request) {
 		}
 	}
 	for _, limit := range a.byParam {
-		if name := limit.key.Unrouted(r); name != "" && !slices.Contains(a.silenced, AdviceRoute) && !limit.advised.Swap(true) {
+		if name := limit.key.Unrouted(r); name != "" && !a.quiet(&limit.advised) && !limit.advised.Swap(true) {
 			a.log(AdviceRoute, "limit "+limit.rule.Name+": the path parameter "+name+" of its key is not known where the limiter stands, or the route has none, so the key is missing; put the limiter on the route")
 		}
 	}
@@ -139,7 +139,7 @@ func (a *advisor) look(l *Limiter, r keyfuncs.Request) {
 // place, unless advised says that this was logged. The request may know where the limiter
 // belongs; it says "" while it can't tell whether anything is wrong.
 func (a *advisor) unrouted(advised *atomic.Bool, r keyfuncs.Request, whose, what, so string) {
-	if advised.Load() || slices.Contains(a.silenced, AdviceRoute) {
+	if a.quiet(advised) {
 		return
 	}
 	remedy := "put the limiter behind the router, or on the route"
@@ -151,6 +151,12 @@ func (a *advisor) unrouted(advised *atomic.Bool, r keyfuncs.Request, whose, what
 	if !advised.Swap(true) {
 		a.log(AdviceRoute, whose+": "+what+" where the limiter stands, so "+so+"; "+remedy)
 	}
+}
+
+// quiet reports whether there is nothing to log about routes any more: it was logged, or is
+// silenced.
+func (a *advisor) quiet(advised *atomic.Bool) bool {
+	return advised.Load() || slices.Contains(a.silenced, AdviceRoute)
 }
 
 func (l *limit) unrouted(r keyfuncs.Request, what, so string) {

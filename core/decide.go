@@ -52,6 +52,9 @@ func (l *Limiter) bypasses(r keyfuncs.Request) bool {
 		case keyfuncs.Yes:
 			return true
 		case keyfuncs.Unknown:
+			if l.advisor.quiet(&l.advisor.bypass) {
+				continue // asking again is for the log alone
+			}
 			reading := keyfuncs.Reading{Request: r}
 			if l.bypass[i].Ask(&reading); reading.Repeated() != "" {
 				continue // a request that is ambiguous, and not the place of the limiter

@@ -122,3 +122,37 @@ func TestAdviceOnRoutesIsTheAdapters(t *testing.T) {
 		}
 	}
 }
+
+// Where the route is not known, the conditions of a bypass are asked once for each request,
+// as everywhere else: a second time is for the log, which says it once.
+func TestBypassesOfRoutesThatAreNotKnownAreAskedOnce(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct {
+		name    string
+		silence []core.Advice
+		asked   int // for three requests
+	}{
+		{"logged by the first request", nil, 4},
+		{"silenced", []core.Advice{core.AdviceRoute}, 3},
+	} {
+		asked := 0
+		l := newLimiter(t, core.Config{
+			Store:  core.NewMemory(),
+			Limits: []core.Limit{core.PerHour(5).By(keyfuncs.Everyone())},
+			Bypass: []keyfuncs.Condition{keyfuncs.Any(
+				keyfuncs.Matches(func(keyfuncs.Request) bool { asked++; return false }),
+				keyfuncs.Routes("POST /login"),
+			)},
+			Logger:  slog.New(slog.DiscardHandler),
+			Silence: tt.silence,
+		})
+		for range 3 {
+			if d := l.Allow(nowhere("POST")); d.Reason != core.ReasonWithinLimit {
+				t.Errorf("%s: the reason is %q, want that of a request that is not exempt", tt.name, d.Reason)
+			}
+		}
+		if asked != tt.asked {
+			t.Errorf("%s: the condition was asked %d times, want %d", tt.name, asked, tt.asked)
+		}
+	}
+}
