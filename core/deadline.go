@@ -4,6 +4,8 @@ import (
 	"context"
 	"sync"
 	"time"
+
+	"github.com/weblimit/weblimit/core/store"
 )
 
 // deadline is the context of one call to a store. It has the values of the request's
@@ -20,6 +22,8 @@ type deadline struct {
 	done  chan struct{} // nil until Done is called. Guarded by mu.
 	timer *time.Timer   // Guarded by mu.
 }
+
+var _ store.Deadline = (*deadline)(nil)
 
 var deadlines = sync.Pool{New: func() any { return new(deadline) }}
 
@@ -46,8 +50,7 @@ func (c *deadline) release() {
 
 func (c *deadline) Deadline() (time.Time, bool) { return c.at, true }
 
-// Ends returns the deadline. Its presence says that the context ends for no other
-// reason, so that a store which keeps the deadline by other means need not call Done.
+// Ends implements [store.Deadline].
 func (c *deadline) Ends() time.Time { return c.at }
 
 func (c *deadline) Done() <-chan struct{} {

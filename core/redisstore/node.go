@@ -90,7 +90,7 @@ func (n *node) wait(ctx context.Context, j *job) error {
 func (j *job) wait(ctx context.Context) bool {
 	// The limiter's contexts say when they end, and nothing else ends them. Waiting for
 	// a timer that is used again is cheaper than for the context's own.
-	if bounded, ok := ctx.(interface{ Ends() time.Time }); ok {
+	if bounded, ok := ctx.(store.Deadline); ok {
 		left := time.Until(bounded.Ends())
 		if j.timer == nil {
 			j.timer = time.NewTimer(left)
