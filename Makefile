@@ -37,7 +37,7 @@ test: ## run all tests of all modules under the race detector; installs redis-se
 	@scripts/install-redis
 	@scripts/install-proxies
 	scripts/modules go test -race -shuffle=on $(TESTFLAGS) ./...
-	go test -run 'Alloc|TenMillion|BytesPerKey|LogsKeep|Outcomes' ./... # the race detector skips these or makes them smaller
+	scripts/modules go test -run 'Alloc|TenMillion|BytesPerKey|LogsKeep|Outcomes' ./... # the race detector skips these or makes them smaller
 
 api: ## write the lists of exported names in api/, after an intended change
 	go test -run TestFace ./internal/test/api -update

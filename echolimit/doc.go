@@ -38,4 +38,9 @@
 //
 // Preflights count. Put Echo's CORS middleware before the limiter; it then answers
 // preflights itself: e.Use(middleware.CORS()), then e.Use(limit).
+//
+// # Echo 5
+//
+// For Echo 5 there is echo5limit, with the same names. Middleware of the wrong version does not
+// compile.
 package echolimit

@@ -86,4 +86,10 @@
 // Fiber reuses c and its strings for other requests. A [core.Decision] and the
 // context of c.UserContext() contain none of them, so you may keep them. The
 // limiter's keys are copies.
+//
+// # Fiber 3
+//
+// For Fiber 3 there is fiber3limit, with the same names. An application on Fiber 3 compiles with
+// fiberlimit, too, since app.Use takes any value there, and panics at start-up with
+// "use: invalid handler func(*fiber.Ctx) error".
 package fiberlimit

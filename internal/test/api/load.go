@@ -18,14 +18,55 @@ import (
 	"github.com/weblimit/weblimit/internal/test/race"
 )
 
-// Load returns the importable packages of the module in the directory root, by their paths
-// within the module: "core/store". Types are read from the compiler's export data, which
-// takes a second; type-checking the frameworks from source takes many.
+// Load returns the packages of the repository in the directory root that other modules import, by
+// their paths within it: "core/store". These are the importable ones of all modules, and internal
+// ones that the repository's other modules use: users may have another version of those modules.
+// Types are read from the compiler's export data, which takes a second; type-checking the
+// frameworks from source takes many.
 func Load(root string) (map[string]*types.Package, error) {
-	folders, err := importable(root)
+	modules, err := modules(root)
 	if err != nil {
 		return nil, err
 	}
+	packages := map[string]*types.Package{}
+	for _, module := range modules {
+		folders, err := importable(filepath.Join(root, module))
+		if err != nil {
+			return nil, err
+		}
+		if module == "." {
+			folders = append(folders, shared...)
+		}
+		within, err := load(filepath.Join(root, module), folders)
+		if err != nil {
+			return nil, err
+		}
+		for path, pkg := range within {
+			packages[filepath.ToSlash(filepath.Join(module, path))] = pkg
+		}
+	}
+	return packages, nil
+}
+
+// shared are internal packages of the main module that its adapters in other modules import.
+var shared = []string{"./internal/stdhttp", "./internal/fiberhttp"}
+
+// modules returns the directories of the modules that users can require: the main one, and those
+// directly below it but for comparisons.
+func modules(root string) ([]string, error) {
+	files, err := filepath.Glob(filepath.Join(root, "*", "go.mod"))
+	found := []string{"."}
+	for _, file := range files {
+		if name := filepath.Base(filepath.Dir(file)); name != "bench" {
+			found = append(found, name)
+		}
+	}
+	return found, err
+}
+
+// load returns the packages in folders of the module in the directory root, by their paths within
+// the module.
+func load(root string, folders []string) (map[string]*types.Package, error) {
 	// When the race detector is on, the packages have just been compiled with it.
 	args := []string{"list", fmt.Sprintf("-race=%v", race.Enabled), "-export", "-json=ImportPath,Name,Export,Module"}
 	cmd := exec.Command("go", append(args, folders...)...)
@@ -45,15 +86,16 @@ func Load(root string) (map[string]*types.Package, error) {
 		}
 		if listed.Name != "main" {
 			exports[listed.ImportPath] = listed.Export
-			paths[strings.TrimPrefix(listed.ImportPath, listed.Module.Path+"/")] = listed.ImportPath
+			within := strings.TrimPrefix(strings.TrimPrefix(listed.ImportPath, listed.Module.Path), "/")
+			paths[within] = listed.ImportPath
 		}
 	}
-	load := importer.ForCompiler(token.NewFileSet(), "gc", func(path string) (io.ReadCloser, error) {
+	imports := importer.ForCompiler(token.NewFileSet(), "gc", func(path string) (io.ReadCloser, error) {
 		return os.Open(exports[path])
 	})
 	packages := map[string]*types.Package{}
 	for within, path := range paths {
-		if packages[within], err = load.Import(path); err != nil {
+		if packages[within], err = imports.Import(path); err != nil {
 			return nil, err
 		}
 	}

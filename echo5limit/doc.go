@@ -1,0 +1,48 @@
+// Package echo5limit limits requests to applications on Echo, version 5. It is a module of its own;
+// for Echo 4 there is echolimit.
+//
+//	e := echo.New()
+//	e.Use(echo5limit.Limit(store, core.PerMinute(300).By(keyfuncs.ClientIP())))
+//
+// [Limit] takes limits and uses defaults for everything else. [With] takes settings once, for
+// all limits of an application. [New] takes a limiter from [core.New]. All return an
+// echo.MiddlewareFunc, for an Echo, a group or one route.
+//
+// # Responses
+//
+// Every response has the headers RateLimit-Policy and RateLimit. They are set
+// before the handler runs, so a response that streams or panics has them, too. A
+// denied request does not reach the handler. Its response has the status 429, or
+// 503 during an outage if the limit says so, the header Retry-After and a body of
+// type application/problem+json. A denial is not an error to Echo, so its
+// HTTPErrorHandler does not see it. [Config.Denied] writes another body, or returns
+// an error that is rendered like all others.
+//
+// A request with two values for one key, such as two API keys, gets 400.
+//
+// # What keys see
+//
+// The route is c.Path(), or "" where none matched, which includes a wrong method. In
+// e.Pre the route is not known: Echo routes after it, and other middleware of e.Pre
+// may rewrite the path. A limit by route applies to all requests there, and an
+// exemption by route to none. So put limits by route into e.Use. For requests that no
+// route of a group with middleware matches, Echo may name its own route, "/api/*".
+//
+// keyfuncs.User looks into c.Get first, if the key is a string, then into the
+// context of c.Request().
+//
+// The peer is RemoteAddr of c.Request(). keyfuncs.Framework reads c.RealIP(), which is the peer,
+// too, unless the Echo has an IPExtractor. echo.LegacyIPExtractor believes X-Forwarded-For from
+// every peer, as Echo 4 did without an extractor.
+//
+// # CORS
+//
+// Preflights count. Put Echo's CORS middleware before the limiter; it then answers
+// preflights itself: e.Use(middleware.CORS("https://app.example")), then e.Use(limit).
+//
+// # Coming from Echo 4
+//
+// Replace echolimit by echo5limit: names and behaviour are the same, and both count together on one
+// store. Middleware of the wrong version does not compile: "cannot use echolimit.Limit(…) (value of
+// func type "github.com/labstack/echo/v4".MiddlewareFunc) as "github.com/labstack/echo/v5".MiddlewareFunc".
+package echo5limit

@@ -1,0 +1,106 @@
+package echo5limit
+
+import (
+	"github.com/labstack/echo/v5"
+
+	"github.com/weblimit/weblimit/core"
+	"github.com/weblimit/weblimit/core/adapter"
+	"github.com/weblimit/weblimit/internal/stdhttp"
+)
+
+// Config adapts a limiter to an application. Its zero value is ready to use.
+type Config struct {
+	// Skip reports whether a request passes without asking the limiter: it is not limited, not
+	// charged, and not observed. Defaults to none.
+	Skip func(*echo.Context) bool
+
+	// Denied answers a denied request: it sets status and body, and the usual status is
+	// d.Status(). Before, the decision's headers are set, and headers that described the
+	// response of the handler are removed. The middleware returns its error, so that
+	// echo.NewHTTPError(d.Status(), "slow down") goes to the Echo's HTTPErrorHandler. Defaults to
+	// a body of type application/problem+json.
+	Denied func(c *echo.Context, d core.Decision) error
+}
+
+// Limit returns middleware that enforces limits on a store, with the defaults for everything
+// else.
+//
+// It panics if there is no limit, or one that can never work, such as a limit without By or
+// with the name of another limit of the store. So call it at start-up, not while serving.
+// [core.New] returns the same as an error.
+func Limit(store core.Store, limits ...core.Limit) echo.MiddlewareFunc {
+	return New(core.ForLimits(store, limits))
+}
+
+// New returns middleware that asks limiter. It panics if limiter is nil or has a key or condition
+// of another framework, or if there is more than one Config. One limiter may serve in several
+// places.
+func New(limiter *core.Limiter, config ...Config) echo.MiddlewareFunc {
+	if limiter == nil {
+		panic("weblimit: echo5limit.New: the limiter is nil")
+	}
+	if len(config) > 1 {
+		panic("weblimit: echo5limit.New: more than one Config")
+	}
+	h := &handler{limiter: adapter.New(limiter, "echo", "*echo.Context", "*http.Request")}
+	if len(config) == 1 {
+		h.config = config[0]
+	}
+	return func(next echo.HandlerFunc) echo.HandlerFunc {
+		return func(c *echo.Context) error { return h.handle(c, next) }
+	}
+}
+
+// FromContext returns the decision on the request, if there are several limiters that of the one
+// nearest to the handler. It returns false if no limiter decided the request.
+// Code that has no echo.Context gets it from the context of c.Request(), by
+// [core.FromContext].
+func FromContext(c *echo.Context) (core.Decision, bool) {
+	return core.FromContext(c.Request().Context())
+}
+
+// Charge adds n units to the real cost of the request, for all limits with an estimate or for
+// those named; see [core.Charge].
+func Charge(c *echo.Context, n int64, limits ...string) error {
+	return core.Charge(c.Request().Context(), n, limits...)
+}
+
+// Deny answers a denied request as the limiter does without [Config.Denied], for a Denied that
+// also logs or counts. It sends status and problem body, in the language of Accept-Language if
+// Config.Details of package core has it; the headers of the decision must be set already.
+func Deny(c *echo.Context, d core.Decision) error {
+	stdhttp.Deny(c.Response(), c.Request(), &d)
+	return nil
+}
+
+type handler struct {
+	limiter *adapter.Limiter
+	config  Config
+}
+
+func (h *handler) handle(c *echo.Context, next echo.HandlerFunc) error {
+	if h.config.Skip != nil && h.config.Skip(c) {
+		return next(c)
+	}
+	d := h.decide(c)
+	switch {
+	case h.limiter.Reserved(d):
+		return follow(c, d, next)
+	case d.Allowed:
+		return next(c)
+	case h.config.Denied != nil:
+		stdhttp.ClearValidators(c.Response().Header())
+		return h.config.Denied(c, *d)
+	default:
+		stdhttp.Deny(c.Response(), c.Request(), d)
+		return nil
+	}
+}
+
+func (h *handler) decide(c *echo.Context) *core.Decision {
+	in := acquire(c)
+	d, r := stdhttp.Decide(h.limiter, in, c.Request(), c.Response().Header())
+	in.release()
+	c.SetRequest(r)
+	return d
+}

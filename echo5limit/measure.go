@@ -1,0 +1,28 @@
+package echo5limit
+
+import (
+	"github.com/labstack/echo/v5"
+
+	"github.com/weblimit/weblimit/core"
+	"github.com/weblimit/weblimit/core/adapter"
+	"github.com/weblimit/weblimit/internal/stdhttp"
+)
+
+// Measure returns middleware by which load measures the handlers behind it, without the time
+// that they wait for their clients; see [core.Load]. It panics if load is nil.
+func Measure(load *core.Load) echo.MiddlewareFunc {
+	if load == nil {
+		panic("weblimit: echo5limit.Measure: the load is nil")
+	}
+	return func(next echo.HandlerFunc) echo.HandlerFunc {
+		return func(c *echo.Context) error {
+			in := acquire(c)
+			work := adapter.Begin(load, in)
+			in.release()
+			defer work.End() // also if the handler panics
+			stdhttp.MeasureBody(work, c.Request())
+			c.SetResponse(stdhttp.MeasureWriter(work, c.Response()))
+			return next(c)
+		}
+	}
+}

@@ -1,0 +1,73 @@
+package echo5limit_test
+
+import (
+	"bytes"
+	"log/slog"
+	"net/http"
+	"strings"
+	"testing"
+
+	"github.com/labstack/echo/v5"
+	"github.com/labstack/echo/v5/middleware"
+
+	"github.com/weblimit/weblimit/core"
+	"github.com/weblimit/weblimit/echo5limit"
+	"github.com/weblimit/weblimit/keyfuncs"
+)
+
+// Echo tells from the first request whether it has routed: a request that no route matches has
+// none, and in Pre the route is not known, which is advised.
+func TestWhetherARouteIsKnown(t *testing.T) {
+	t.Parallel()
+	for _, pre := range []bool{false, true} {
+		var log bytes.Buffer
+		var known bool
+		l := core.Must(core.New(core.Config{
+			Store: core.NewMemory(), Logger: slog.New(slog.NewTextHandler(&log, nil)),
+			Limits: []core.Limit{core.PerDay(1000).By(keyfuncs.Route(), keyfuncs.Custom("look", func(r keyfuncs.Request) (string, bool) {
+				_, known = r.Route()
+				return "x", true
+			}))},
+		}))
+		e := echo.New()
+		e.GET("/", hello)
+		if pre {
+			e.Pre(echo5limit.New(l))
+		} else {
+			e.Use(echo5limit.New(l))
+		}
+		for i, path := range []string{"/nowhere", "/", "/nowhere"} {
+			if ask(e, "GET", path); known == pre {
+				t.Errorf("in Pre %v, request %d: known %v", pre, i+1, known)
+			}
+		}
+		ask(e, "DELETE", "/")
+		if known == pre {
+			t.Errorf("in Pre %v, another method: known %v", pre, known)
+		}
+		if advised := strings.Contains(log.String(), "put the limiter into Use"); advised != pre {
+			t.Errorf("in Pre %v: logged %q", pre, log.String())
+		}
+	}
+}
+
+// Trap 52: what Pre rewrites behind the limiter escapes no limit of a route.
+func TestTrap52PreRewritesBehindTheLimiter(t *testing.T) {
+	t.Parallel()
+	limit := echo5limit.Limit(core.NewMemory(), core.PerDay(5).By(keyfuncs.Everyone()).When(keyfuncs.Routes("POST /login")))
+	e, logins := echo.New(), 0
+	e.Pre(limit, middleware.RemoveTrailingSlash())
+	e.POST("/login", func(*echo.Context) error { logins++; return nil })
+	e.GET("/", hello)
+	for range 20 {
+		for _, path := range []string{"/login", "/login/"} {
+			ask(e, "POST", path)
+		}
+	}
+	if logins != 5 {
+		t.Errorf("%d of 40 logins, want 5", logins)
+	}
+	if w := ask(e, "GET", "/"); w.Code != http.StatusOK {
+		t.Errorf("another method: %d", w.Code)
+	}
+}

@@ -1,0 +1,105 @@
+// Package fiber3limit limits requests to applications on Fiber, version 3. It is a module of its own;
+// for Fiber 2 there is fiberlimit.
+//
+//	app := fiber.New()
+//	app.Use(fiber3limit.Limit(store, core.PerMinute(300).By(keyfuncs.ClientIP())))
+//
+// [Limit] takes limits and uses defaults for everything else. [With] takes settings once, for
+// all limits of an application. [New] takes a limiter from [core.New]. All return a
+// fiber.Handler, for an app, a group or one route.
+//
+// # Responses
+//
+// Every response has the headers RateLimit-Policy and RateLimit. They are set
+// before the handler runs, so a response that streams or fails has them, too. A
+// denied request does not reach the handler. Its response has the status 429, or
+// 503 during an outage if the limit says so, the header Retry-After and a body of
+// type application/problem+json. A denial is not an error to Fiber, so its
+// ErrorHandler does not see it. [Config.Denied] writes another body, or returns an
+// error that is rendered like all others.
+//
+// A request with two values for one key, such as two API keys, gets 400.
+//
+// # Routes
+//
+// On a route, the route is its template, "/items/:id". In app.Use and in groups the
+// limiter finds the first route further in that matches, with Fiber's own matching.
+// That takes about as long as routing does, so it looks only if a limit needs the
+// route, and once per request and limiter. A request that matches no route has none.
+// Nor has a request that a handler of app.Use answers, such as static.New: to
+// Fiber that is middleware.
+//
+// A handler may pass a request by c.Next to the next route that matches. The limiter
+// sees the first. Conditions on routes have no answer in three cases:
+//
+//   - for the later routes that a request may be passed to;
+//   - where only handlers of Use are below, as in app.Use("/proxy", limit, proxy);
+//     register a route there instead, app.All("/proxy/*", limit, proxy);
+//   - for a condition that names such a prefix, "/proxy/*", and a request below it
+//     without a route.
+//
+// A limit with such a condition applies; an exemption does not.
+//
+// Put middleware that changes the path or the method before the limiter. A limiter of
+// Use notices such middleware behind it when a request without a route gets one later.
+// From then on it treats a missing route as unknown. In the same way it notices routes that
+// RemoveRoute and RebuildTree have replaced.
+//
+// Routes of app.Domain match for every host, and pass by c.Next if it is another.
+//
+// # CORS
+//
+// Preflights count. Put Fiber's cors before the limiter; it then answers preflights
+// itself: app.Use(cors.New()), then app.Use(limit).
+//
+// # What keys see
+//
+// keyfuncs.User looks into c.Locals first, then into c.Context(). Names of headers
+// compare without case, even if DisableHeaderNormalizing is set. Cookies and query
+// parameters are those of c.Cookies and c.Query. A second line of Host, User-Agent or
+// Content-Type makes a key ambiguous, though Fiber shows only the last.
+//
+// Only the header block counts. A client may send trailers behind a chunked body, and
+// Fiber adds them to c.Get and c.GetReqHeaders: an application that reads addresses
+// or credentials there believes the client.
+//
+// If middleware removes or changes request headers, the limiter sees the result. There
+// is one exception: with a chunked body, User-Agent, Content-Type and the Cookie
+// header are the client's. A header that middleware adds to a chunked request cannot
+// be told from a trailer, so a key from it is ambiguous. Have the middleware use
+// c.Locals, and the limit keyfuncs.User or Tenant.
+//
+// With a trailer whose name a header has that middleware has changed, a key from that header is
+// ambiguous. So it is if fasthttp has lost the order of several lines.
+//
+// Fiber itself answers methods that are not in the app's RequestMethods, before any
+// middleware and without a limit. It calls the handlers of app.Use, but no route, for requests that it
+// cannot read, such as one whose body ends too early, and answers with an error whatever they do. A
+// limiter there charges such a request like others.
+//
+// The peer is that of the connection and not c.IP(). With TrustProxy set, c.IP() believes the header
+// named by the app's ProxyHeader if the peer is trusted; of X-Forwarded-For it takes the leftmost
+// address, which the client writes. keyfuncs.Framework reads c.IP(). In app.Test there is no peer,
+// so requests have no client address.
+//
+// # Prefork
+//
+// With EnablePrefork each process counts in its own memory, and together they would allow a
+// multiple of the limits. So [New] and [Limit] panic there if the store is in memory:
+// use a store in Redis. During an outage of Redis each process grants a share of the
+// limits. Set Config.Replicas of package core to the number of all processes; each
+// machine runs GOMAXPROCS of them.
+//
+// # After the request
+//
+// Fiber reuses c and its strings for other requests. A [core.Decision] and the
+// context of c.Context() contain none of them, so you may keep them. The
+// limiter's keys are copies.
+//
+// # Coming from Fiber 2
+//
+// Replace fiberlimit by fiber3limit: names and behaviour are the same, and both count together on one
+// store. Middleware of the wrong version compiles, since app.Use takes any value, and panics at
+// start-up: "use: invalid handler func(*fiber.Ctx) error" says that fiberlimit is in an application
+// on Fiber 3, and "use: invalid handler func(fiber.Ctx) error" that fiber3limit is in one on Fiber 2.
+package fiber3limit

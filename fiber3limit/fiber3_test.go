@@ -1,0 +1,185 @@
+package fiber3limit_test
+
+import (
+	"bufio"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/gofiber/fiber/v3"
+	"github.com/gofiber/fiber/v3/middleware/timeout"
+
+	"github.com/weblimit/weblimit/core"
+	"github.com/weblimit/weblimit/fiber3limit"
+	"github.com/weblimit/weblimit/keyfuncs"
+)
+
+// Fiber 3 runs middleware for requests that it cannot read. They are charged, free their slots, and
+// are answered with Fiber's error, even if they are denied.
+func TestRequestsThatCannotBeRead(t *testing.T) {
+	t.Parallel()
+	limiter := core.ForLimits(core.NewMemory(), []core.Limit{
+		core.PerHour(3).By(keyfuncs.Everyone()).Named("hourly"),
+		core.Concurrent(1).By(keyfuncs.Everyone()).Named("slots"),
+	})
+	app, ran := fiber.New(), 0
+	app.Use(fiber3limit.New(limiter))
+	app.All("/", func(fiber.Ctx) error { ran++; return nil })
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	go func() { _ = app.Listener(l, fiber.ListenConfig{DisableStartupMessage: true}) }()
+	t.Cleanup(func() { _ = app.ShutdownWithTimeout(10 * time.Second) })
+	for i, want := range []struct {
+		request string
+		status  int
+		hourly  string
+	}{
+		{"GET / HTTP/1.1\r\nHost: a\r\nX-Long: " + strings.Repeat("x", 8000) + "\r\n\r\n", 431, "r=2"},
+		{"POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n0\r\nAuthorization: x\r\n\r\n", 400, "r=1"},
+		{"POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 9\r\n\r\n", 400, "r=0"},
+		{"GET / HTTP/1.1\r\nHost: a\r\nHost: b\r\n\r\n", 400, "r=0"}, // denied
+		{"GET / HTTP/1.1\r\nHost: a\r\n\r\n", 429, "r=0"},
+	} {
+		conn, err := net.Dial("tcp", l.Addr().String())
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, _ = io.WriteString(conn, want.request)
+		_ = conn.(*net.TCPConn).CloseWrite()
+		res, err := http.ReadResponse(bufio.NewReader(conn), nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_ = res.Body.Close()
+		_ = conn.Close()
+		if got := res.Header.Get("RateLimit"); res.StatusCode != want.status || !strings.Contains(got, `"hourly";`+want.hourly) {
+			t.Errorf("request %d: %d, RateLimit %s; want %d, %s", i+1, res.StatusCode, got, want.status, want.hourly)
+		}
+		if err := limiter.Drain(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if ran != 0 {
+		t.Errorf("%d handlers ran", ran)
+	}
+}
+
+// A handler that has timed out still uses c in a goroutine of its own.
+func TestTheTimeoutMiddleware(t *testing.T) {
+	t.Parallel()
+	end := make(chan struct{})
+	seen := make(chan core.Outcome, 1)
+	app := fiber.New()
+	app.Use(fiber3limit.Limit(core.NewMemory(), core.PerHour(9).By(keyfuncs.Route()).RefundOn(func(o core.Outcome) bool {
+		seen <- o
+		return false
+	})))
+	app.Use("/slow", timeout.New(func(c fiber.Ctx) error {
+		<-c.Context().Done()
+		defer close(end)
+		return c.Next() // changes the route of c, which the limiter must not read by now
+	}, timeout.Config{Timeout: 5 * time.Millisecond}))
+	res := ask(app, "GET", "/slow")
+	<-end
+	if o := <-seen; !o.TimedOut || o.Status != fiber.StatusRequestTimeout || res.StatusCode != o.Status {
+		t.Errorf("%d, %+v", res.StatusCode, o)
+	}
+}
+
+// Applications may replace routes while they serve. A limiter in Use notices by the first request
+// for which it foresaw no route.
+func TestRoutesThatAreReplaced(t *testing.T) {
+	t.Parallel()
+	app, ran := fiber.New(), 0
+	app.Use(fiber3limit.Limit(core.NewMemory(), core.PerDay(5).By(keyfuncs.Everyone()).When(keyfuncs.Routes("POST /login"))))
+	app.Post("/signin", hello)
+	ask(app, "POST", "/signin")
+	app.RemoveRoute("/signin", fiber.MethodPost)
+	app.Post("/login", func(fiber.Ctx) error { ran++; return nil })
+	app.RebuildTree()
+	for range 20 {
+		ask(app, "POST", "/login")
+	}
+	if ran != 6 {
+		t.Errorf("%d logins, want 5 and the first", ran)
+	}
+}
+
+// Routes of a domain are routes of all hosts, whose handlers pass on.
+func TestRoutesOfADomain(t *testing.T) {
+	t.Parallel()
+	app, ran := fiber.New(), 0
+	app.Use(fiber3limit.Limit(core.NewMemory(), core.PerDay(5).By(keyfuncs.Everyone()).When(keyfuncs.Routes("POST /login"))))
+	app.Domain("other.example").All("/*", hello)
+	app.Domain("example.com").Post("/login", func(fiber.Ctx) error { ran++; return nil })
+	for range 20 {
+		ask(app, "POST", "http://example.com/login")
+	}
+	if ran != 5 {
+		t.Errorf("%d logins, want 5", ran)
+	}
+}
+
+// customCtx is an application's own context.
+type customCtx struct{ fiber.DefaultCtx }
+
+func TestACustomCtx(t *testing.T) {
+	t.Parallel()
+	app := fiber.NewWithCustomCtx(func(app *fiber.App) fiber.CustomCtx { return &customCtx{*fiber.NewDefaultCtx(app)} })
+	app.Use(fiber3limit.Limit(core.NewMemory(), core.PerHour(1).By(keyfuncs.Route(), keyfuncs.Header("X-Tenant"))))
+	app.Get("/items/:id", func(c fiber.Ctx) error {
+		d, ok := fiber3limit.FromContext(c)
+		if _, custom := c.(*customCtx); !custom || !ok || !d.Allowed {
+			t.Errorf("%T, %v, %v", c, d, ok)
+		}
+		return nil
+	})
+	for i, want := range []int{200, 429} {
+		if res := ask(app, "GET", fmt.Sprint("/items/", i), "X-Tenant", "a"); res.StatusCode != want {
+			t.Errorf("request %d: %d, want %d", i+1, res.StatusCode, want)
+		}
+	}
+}
+
+// The limiter of Fiber 2 compiles in an application on Fiber 3, since Use takes any value. What
+// Fiber says then is what the documentation quotes.
+func TestAHandlerOfAnotherVersionPanicsAtStartUp(t *testing.T) {
+	t.Parallel()
+	type Ctx struct{} // as in Fiber 2
+	defer func() {
+		if said := fmt.Sprint(recover()); !strings.HasPrefix(said, "use: invalid handler func(*fiber3limit_test.Ctx") {
+			t.Errorf("panic %q", said)
+		}
+	}()
+	fiber.New().Use(func(*Ctx) error { return nil })
+}
+
+// The search for the route leaves nothing on the request and its response.
+func TestTheSearchForARouteLeavesNoTrace(t *testing.T) {
+	t.Parallel()
+	app := fiber.New()
+	app.Use(fiber3limit.Limit(core.NewMemory(), core.PerHour(9).By(keyfuncs.Route())))
+	app.Post("/items/:id", hello)
+	app.Use(func(c fiber.Ctx) error {
+		if d, ok := core.FromContext(c.Context()); !ok || !d.Allowed {
+			t.Errorf("in the user context: %v, %v", d, ok)
+		}
+		return c.SendStatus(fiber.StatusTeapot)
+	})
+	r := httptest.NewRequest("GET", "/items/1", nil)
+	res, err := app.Test(r, fiber.TestConfig{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	_ = res.Body.Close()
+	if allow := res.Header.Values("Allow"); res.StatusCode != fiber.StatusTeapot || allow != nil {
+		t.Errorf("%d, Allow %q", res.StatusCode, allow)
+	}
+}

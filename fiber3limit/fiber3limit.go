@@ -1,0 +1,154 @@
+package fiber3limit
+
+import (
+	"github.com/gofiber/fiber/v3"
+
+	"github.com/weblimit/weblimit/core"
+	"github.com/weblimit/weblimit/core/adapter"
+)
+
+// Config adapts a limiter to an application. Its zero value is ready to use.
+type Config struct {
+	// Skip reports whether a request passes without asking the limiter: it is not limited, not
+	// charged, and not observed. Defaults to none.
+	Skip func(fiber.Ctx) bool
+
+	// Denied answers a denied request: it sets status and body, and the usual status is
+	// d.Status(). Before, the decision's headers are set, and headers that described the
+	// response of the handler are removed. The middleware returns its error, so that
+	// fiber.NewError(d.Status()) goes to the app's ErrorHandler. Defaults to a body of
+	// type application/problem+json.
+	Denied func(c fiber.Ctx, d core.Decision) error
+}
+
+// Limit returns middleware that enforces limits on a store, with the defaults for everything
+// else.
+//
+// It panics if there is no limit, or one that can never work, such as a limit without By or
+// with the name of another limit of the store. So call it at start-up, not while serving.
+// [core.New] returns the same as an error. It also panics as New does.
+func Limit(store core.Store, limits ...core.Limit) fiber.Handler {
+	return New(core.ForLimits(store, limits))
+}
+
+// New returns middleware that asks limiter. One limiter may serve in several places.
+//
+// It panics if limiter is nil or has a key or condition of another framework, or if there is more
+// than one Config. It also panics in a process
+// that Fiber has started for Prefork if the limiter counts in memory: each of these processes,
+// one per processor core, would allow the whole limits. Use a store that they share, or serve
+// without Prefork.
+func New(limiter *core.Limiter, config ...Config) fiber.Handler {
+	if limiter == nil {
+		panic("weblimit: fiber3limit.New: the limiter is nil")
+	}
+	h := &handler{limiter: adapter.New(limiter, "fiber", "fiber.Ctx")}
+	if fiber.IsChild() && h.limiter.InProcess() {
+		panic("weblimit: fiber3limit.New: the limiter counts in memory, and with Prefork each process would by itself; use a store that they share, such as redisstore, or serve without Prefork")
+	}
+	if len(config) > 1 {
+		panic("weblimit: fiber3limit.New: more than one Config")
+	}
+	if len(config) == 1 {
+		h.config = config[0]
+	}
+	return h.handle
+}
+
+// FromContext returns the decision on the request, if there are several limiters that of the one
+// nearest to the handler. It returns false if no limiter decided the request.
+// Code that has no fiber.Ctx gets it from c.Context(), by [core.FromContext].
+// The decision may be kept after the request.
+func FromContext(c fiber.Ctx) (core.Decision, bool) {
+	if ctx, ok := c.Locals(decisionLocal).(*adapter.Context); ok {
+		return ctx.Decision, true
+	}
+	return core.Decision{}, false
+}
+
+// Charge adds n units to the real cost of the request, for all limits with an estimate or for
+// those named; see [core.Charge]. It must not be called after the handler has returned, when Fiber may use c for
+// another request: take c.Context() before, and call core.Charge.
+func Charge(c fiber.Ctx, n int64, limits ...string) error {
+	if ctx, ok := c.Locals(decisionLocal).(*adapter.Context); ok {
+		return core.Charge(ctx, n, limits...)
+	}
+	return core.ErrNoEstimate
+}
+
+// Deny answers a denied request as the limiter does without [Config.Denied], for a Denied that
+// also logs or counts. It sends status and problem body, in the language of Accept-Language if
+// Config.Details of package core has it; the headers of the decision must be set already.
+func Deny(c fiber.Ctx, d core.Decision) error {
+	deny(c, &d)
+	return nil
+}
+
+// localKey is a type of its own, so that no other local has the same key.
+type localKey string
+
+// decisionLocal is the local that holds the decision, since other middleware may replace the user
+// context that holds it, too.
+const decisionLocal localKey = "weblimit.decision"
+
+type handler struct {
+	limiter  *adapter.Limiter
+	config   Config
+	routes   routes
+	settings settingsCache
+}
+
+func (h *handler) handle(c fiber.Ctx) error {
+	if h.config.Skip != nil && h.config.Skip(c) {
+		return c.Next()
+	}
+	d, lost := h.decide(c)
+	var err error
+	switch {
+	case h.limiter.Reserved(d):
+		err = follow(c, d)
+	case d.Allowed:
+		err = c.Next()
+	case h.config.Denied != nil:
+		clearValidators(c)
+		return h.config.Denied(c, *d)
+	default:
+		deny(c, d)
+		return nil
+	}
+	if lost {
+		h.routes.learn(c)
+	}
+	return err
+}
+
+// decide also reports whether the route was asked for and there is none.
+func (h *handler) decide(c fiber.Ctx) (_ *core.Decision, lost bool) {
+	in := acquire(c, &h.routes, h.settings.of(c))
+	ctx, room := h.newContext()
+	ctx.Context = c.Context()
+	h.limiter.Decide(in, ctx, room)
+	lost = in.asked && in.known && in.route == ""
+	in.release()
+	if h := (header{&c.Response().Header}); c.Locals(decisionLocal) == nil {
+		ctx.Decision.SetHeaders(h)
+	} else {
+		ctx.Decision.SetHeaders(innerHeader{h})
+	}
+	c.SetContext(ctx)
+	c.RequestCtx().SetUserValue(decisionLocal, ctx) // which c.Locals would do, with an allocation
+	return &ctx.Decision, lost
+}
+
+// newContext allocates the context of a decision, together with room for the results of several
+// limits.
+func (h *handler) newContext() (*adapter.Context, []core.LimitResult) {
+	if h.limiter.Limits() == 1 {
+		return new(adapter.Context), nil
+	}
+	many := new(struct {
+		adapter.Context
+		room [3]core.LimitResult
+	})
+	return &many.Context, many.room[:]
+}

@@ -1,0 +1,135 @@
+package fiber3limit_test
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/gofiber/fiber/v3"
+
+	"github.com/weblimit/weblimit/core"
+	"github.com/weblimit/weblimit/fiber3limit"
+	"github.com/weblimit/weblimit/keyfuncs"
+)
+
+// Fiber uses its contexts and buffers again for the next request, so all that a
+// limiter keeps is copied: keys, decisions and the context that holds one. Many
+// clients send many keys of many lengths, each over one connection; afterwards
+// each key is still taken and each decision still says what it said.
+func TestNothingKeptChangesWhenConnectionsAreReused(t *testing.T) {
+	t.Parallel()
+	const clients, requests = 8, 60
+	type kept struct {
+		client, request int
+		decision        core.Decision
+		ctx             context.Context
+		said            string
+	}
+	var mu sync.Mutex
+	var all []kept
+
+	app := fiber.New()
+	app.Use(func(c fiber.Ctx) error {
+		c.Locals("user", c.Get("X-User")) // Fiber's buffer, as an application might
+		return c.Next()
+	})
+	app.Get("/:client/:request", fiber3limit.Limit(core.NewMemory(),
+		core.PerHour(1).By(keyfuncs.Header("X-Tenant")).Named("header"),
+		core.PerHour(1).By(keyfuncs.User("user")).Named("user"),
+		core.PerHour(1).By(keyfuncs.Cookie("sid")).Named("cookie"),
+		core.PerHour(1).By(keyfuncs.APIKey("?key")).Named("query"),
+		core.PerHour(clients*requests*2).By(keyfuncs.Route()).Named("route"),
+	), func(c fiber.Ctx) error {
+		d, ok := fiber3limit.FromContext(c)
+		if !ok {
+			return fiber.ErrTeapot
+		}
+		client := fiber.Params[int](c, "client")
+		request := fiber.Params[int](c, "request")
+		mu.Lock()
+		defer mu.Unlock()
+		all = append(all, kept{client, request, d, c.Context(), says(&d)})
+		return nil
+	})
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	served := make(chan error)
+	go func() { served <- app.Listener(listener, fiber.ListenConfig{DisableStartupMessage: true}) }()
+	defer func() {
+		if err := app.Shutdown(); err != nil {
+			t.Error(err)
+		}
+		if err := <-served; err != nil {
+			t.Error(err)
+		}
+	}()
+
+	// send sends all requests of a client, and returns what they were answered.
+	send := func(client int) (codes []int) {
+		c, err := net.Dial("tcp", listener.Addr().String())
+		if err != nil {
+			t.Error(err)
+			return nil
+		}
+		defer c.Close()
+		r := bufio.NewReader(c)
+		for i := range requests {
+			id := fmt.Sprintf("%d-%d-%s", client, i, strings.Repeat(string(rune('a'+i%26)), (i*37+client)%300))
+			fmt.Fprintf(c, "GET /%d/%d?key=%s HTTP/1.1\r\nHost: x\r\nX-Tenant: t%s\r\nX-User: u%s\r\nCookie: sid=s%s\r\n\r\n", client, i, id, id, id, id)
+			res, err := http.ReadResponse(r, nil)
+			if err != nil {
+				t.Error(err)
+				return codes
+			}
+			_, _ = io.Copy(io.Discard, res.Body)
+			_ = res.Body.Close()
+			codes = append(codes, res.StatusCode)
+		}
+		return codes
+	}
+	for round, want := range []int{200, 429} {
+		var wg sync.WaitGroup
+		for client := range clients {
+			wg.Go(func() {
+				for i, code := range send(client) {
+					if code != want {
+						t.Errorf("round %d, client %d, request %d: %d, want %d", round+1, client, i, code, want)
+					}
+				}
+			})
+		}
+		wg.Wait()
+	}
+
+	mu.Lock()
+	defer mu.Unlock()
+	if len(all) != clients*requests {
+		t.Fatalf("%d requests reached the handler, want %d", len(all), clients*requests)
+	}
+	for _, k := range all {
+		if now := says(&k.decision); now != k.said {
+			t.Errorf("client %d, request %d: the decision said %s, and now %s", k.client, k.request, k.said, now)
+		}
+		d, ok := core.FromContext(k.ctx)
+		if now := says(&d); !ok || now != k.said {
+			t.Errorf("client %d, request %d: the decision said %s, its context says %s", k.client, k.request, k.said, now)
+		}
+	}
+}
+
+// says is all that a decision says.
+func says(d *core.Decision) string {
+	s := fmt.Sprint(d.LogValue())
+	for _, r := range d.Results() {
+		s += fmt.Sprint(" ", *r.Rule, r.Result)
+	}
+	return s
+}

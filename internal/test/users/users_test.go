@@ -1,0 +1,87 @@
+package users
+
+import (
+	"bytes"
+	"flag"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+var update = flag.Bool("update", false, "write go.mod and go.sum of the programs instead of comparing them")
+
+// What a user of one framework has in go.mod and go.sum is, line by line, what it was before
+// weblimit had adapters for Echo 5, Fiber 3 and others that need newer versions of shared modules:
+// these are modules of their own. A change of the main module's requirements shows here, too.
+func TestUsersOfOneFrameworkDoNotMove(t *testing.T) {
+	t.Parallel()
+	for _, name := range []string{"gin", "echo"} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			from, work := filepath.Join("testdata", name), t.TempDir()
+			if err := os.CopyFS(work, os.DirFS(from)); err != nil {
+				t.Fatal(err)
+			}
+			root, err := filepath.Abs("../../..")
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, file := range []string{"go.mod", "go.sum"} { // so that go test does not cache the result when they change
+				if _, err := os.ReadFile(filepath.Join(root, file)); err != nil {
+					t.Fatal(err)
+				}
+			}
+			edit(t, filepath.Join(work, "go.mod"), " => ../../../../..", " => "+root)
+			tidy(t, work)
+			edit(t, filepath.Join(work, "go.mod"), " => "+root, " => ../../../../..")
+			for _, file := range []string{"go.mod", "go.sum"} {
+				got, err := os.ReadFile(filepath.Join(work, file))
+				if err != nil {
+					t.Fatal(err)
+				}
+				want, _ := os.ReadFile(filepath.Join(from, file))
+				switch {
+				case bytes.Equal(got, want):
+				case *update:
+					if err := os.WriteFile(filepath.Join(from, file), got, 0o600); err != nil {
+						t.Error(err)
+					}
+				default:
+					t.Errorf("%s of a user of %s changes. If that is meant, run go test ./internal/test/users -update.\nbefore:\n%s\nnow:\n%s", file, name, want, got)
+				}
+			}
+		})
+	}
+}
+
+func edit(t *testing.T, file, before, after string) {
+	t.Helper()
+	text, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(file, []byte(strings.Replace(string(text), before, after, 1)), 0o600); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// tidy runs go mod tidy, if it can from the modules that this machine has.
+func tidy(t *testing.T, dir string) {
+	t.Helper()
+	var out []byte
+	var err error
+	for _, proxy := range []string{"GOPROXY=off", "GOPROXY=" + os.Getenv("GOPROXY")} {
+		tidy := exec.Command("go", "mod", "tidy")
+		tidy.Dir = dir
+		tidy.Env = append(os.Environ(), "GOFLAGS=-mod=mod", "GOWORK=off", proxy)
+		if out, err = tidy.CombinedOutput(); err == nil {
+			return
+		}
+	}
+	if os.Getenv("CI") == "true" {
+		t.Fatalf("go mod tidy: %v\n%s", err, out)
+	}
+	t.Skipf("go mod tidy needs modules that are neither here nor to be had: %v\n%s", err, out)
+}
