@@ -17,7 +17,7 @@ var update = flag.Bool("update", false, "write go.mod and go.sum of the programs
 // these are modules of their own. A change of the main module's requirements shows here, too.
 func TestUsersOfOneFrameworkDoNotMove(t *testing.T) {
 	t.Parallel()
-	for _, name := range []string{"gin", "echo"} {
+	for _, name := range []string{"gin", "echo", "chi", "fiber", "nethttp"} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			from, work := filepath.Join("testdata", name), t.TempDir()

@@ -1,0 +1,11 @@
+// A program that uses weblimit on one framework, and nothing else.
+package main
+
+import (
+	_ "github.com/gofiber/fiber/v2"
+
+	_ "github.com/weblimit/weblimit/core/redisstore"
+	_ "github.com/weblimit/weblimit/fiberlimit"
+)
+
+func main() {}
