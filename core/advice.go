@@ -87,7 +87,7 @@ func (a *advisor) builtWhileServing() {
 	for {
 		frame, more := frames.Next()
 		switch frame.Function {
-		case "net/http.(*conn).serve", "net/http.serverHandler.ServeHTTP", "github.com/valyala/fasthttp.(*Server).serveConn":
+		case "net/http.(*conn).serve", "net/http.serverHandler.ServeHTTP", "github.com/valyala/fasthttp.(*Server).serveConn", "google.golang.org/grpc.(*Server).handleStream":
 			a.advise(AdviceInHandler, "a limiter is built while a request is served; build it once, at start-up")
 			return
 		}

@@ -1,0 +1,57 @@
+// Package grpclimit limits calls to servers of google.golang.org/grpc.
+//
+//	limit := grpclimit.Limit(store, core.PerMinute(300).By(keyfuncs.ClientIP()))
+//	server := grpc.NewServer(
+//		grpc.ChainUnaryInterceptor(limit.Unary),
+//		grpc.ChainStreamInterceptor(limit.Stream))
+//
+// Install both interceptors: a server calls one for unary methods only, and the other for streams
+// only. [Limit] takes limits and uses defaults for everything else. [With] takes settings once, for all
+// limits of an application. [New] takes a limiter from [core.New]. A stream is decided when it starts; [Interceptors.Messages] limits the messages on
+// it.
+//
+// # Responses
+//
+// A denied call does not reach the handler. It fails with RESOURCE_EXHAUSTED, with UNAVAILABLE
+// during an outage if the limit says so, or with INVALID_ARGUMENT or UNAUTHENTICATED for a key
+// that is ambiguous or missing. [Error] lists the details, of which google.rpc.RetryInfo says
+// how long to wait. [Config.Denied] returns another error.
+//
+// The headers of HTTP, such as ratelimit and ratelimit-policy, are header metadata of a response
+// with messages, and trailers of a response without: on a denial together with retry-after.
+// Clients with a retry policy retry only a call whose response has nothing but trailers (gRPC
+// proposal A6), so headers that were set before the handler runs would switch retries off. An
+// interceptor around the limiter that sets header metadata does so.
+//
+// A denial also has the trailer grpc-retry-pushback-ms. Where the retry policy of a client names
+// the code, it makes the client wait as long as the limit says, and its backoff is not used. It
+// is -1, which means not to retry, if the wait would be longer than ten seconds or than the
+// client's deadline, or can't help: the application sees the denial at once.
+//
+// # Keys
+//
+// Metadata are headers: keyfuncs.Header("X-Tenant") and keyfuncs.APIKey read "x-tenant" and
+// "x-api-key" or "authorization". A key that is there twice is ambiguous, as on HTTP. Values of
+// keys that end in "-bin" are read in base64, without padding. Users and tenants come from the
+// context, in which an interceptor in front of the limiter has put them. There is no query.
+// [Key], [Matches] and [Cost] read the context and the message itself.
+//
+// # Methods
+//
+// The route is the full method: keyfuncs.Routes("/grpc.health.v1.Health/Check") exempts health
+// checks, and limits for some methods have core.Limit.When. The HTTP method is POST for all calls. A
+// method that the server does not know has no route, so clients can't make up keys.
+//
+// # Client addresses
+//
+// The peer is the address of the TCP connection. There is none on a unix socket or bufconn.
+// Behind a proxy, strategies such as keyfuncs.TrustedProxies read its metadata, "x-forwarded-for".
+// grpc-gateway and gRPC-Web proxies set it, too: their own address is the peer.
+//
+// # Before the limiter
+//
+// The server reads and decodes the message of a unary call before interceptors run, so calls
+// with a message that is too large or can't be decoded fail without being limited. Bound what
+// they cost by grpc.MaxRecvMsgSize, grpc.MaxHeaderListSize and grpc.MaxConcurrentStreams.
+// Unknown methods fail without interceptors, too.
+package grpclimit

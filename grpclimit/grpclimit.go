@@ -1,0 +1,100 @@
+package grpclimit
+
+import (
+	"context"
+
+	"google.golang.org/grpc"
+
+	"github.com/weblimit/weblimit/core"
+	"github.com/weblimit/weblimit/core/adapter"
+)
+
+// Config adapts a limiter to an application. Its zero value is ready to use.
+type Config struct {
+	// Skip reports whether a call passes without asking the limiter: it is not limited, not
+	// charged, and not observed. Defaults to none.
+	Skip func(ctx context.Context, call Call) bool
+
+	// Denied returns the error of a denied call. [Error] is the usual one, for a hook that
+	// only logs. The decision's headers are set in any case. If it returns nil, the call
+	// is denied with the usual error. Defaults to Error.
+	Denied func(ctx context.Context, call Call, d core.Decision) error
+}
+
+// Interceptors are the server interceptors of one limiter. Unary and Stream decide each call
+// once, when it starts; install both, since a server calls one for unary methods and the other
+// for streams. Messages decides each message of a stream. Interceptors are safe for concurrent
+// use.
+type Interceptors struct {
+	limiter *adapter.Limiter
+	config  Config
+}
+
+// Limit returns interceptors that enforce limits on a store, with the defaults for everything
+// else.
+//
+// It panics if there is no limit, or one that can never work, such as a limit without By or
+// with the name of another limit of the store. So call it at start-up, not while serving.
+// [core.New] returns the same as an error.
+func Limit(store core.Store, limits ...core.Limit) *Interceptors {
+	return New(core.ForLimits(store, limits))
+}
+
+// New returns interceptors that ask limiter. It panics if limiter is nil or has a key or condition of
+// another framework, or if there is more than one Config. One limiter may serve in several places.
+func New(limiter *core.Limiter, config ...Config) *Interceptors {
+	if limiter == nil {
+		panic("weblimit: grpclimit.New: the limiter is nil")
+	}
+	if len(config) > 1 {
+		panic("weblimit: grpclimit.New: more than one Config")
+	}
+	in := &Interceptors{limiter: adapter.New(limiter, "grpc", callType)}
+	if len(config) == 1 {
+		in.config = config[0]
+	}
+	return in
+}
+
+// FromContext returns the decision on the call with this context, if there are several limiters
+// that of the one nearest to the handler. It returns false if no limiter decided the call.
+func FromContext(ctx context.Context) (core.Decision, bool) { return core.FromContext(ctx) }
+
+// Charge adds n units to the real cost of the call with this context, for all limits with an
+// estimate or for those named; see [core.Charge].
+func Charge(ctx context.Context, n int64, limits ...string) error {
+	return core.Charge(ctx, n, limits...)
+}
+
+// Unary is a [grpc.UnaryServerInterceptor].
+func (in *Interceptors) Unary(ctx context.Context, message any, info *grpc.UnaryServerInfo, handler grpc.UnaryHandler) (any, error) {
+	call := Call{Method: path(info.FullMethod), Message: message}
+	if in.config.Skip != nil && in.config.Skip(ctx, call) {
+		return handler(ctx, message)
+	}
+	x := in.decide(ctx, call, info.Server, nil)
+	if !x.Decision.Allowed {
+		return nil, in.deny(x)
+	}
+	defer x.end()
+	reply, err := handler(x, message)
+	x.returned, x.err = true, err
+	return reply, err
+}
+
+// Stream is a [grpc.StreamServerInterceptor]. It decides when the stream starts. What a limit
+// reserves, such as the slot of a concurrency limit, is held until the stream ends.
+func (in *Interceptors) Stream(server any, stream grpc.ServerStream, info *grpc.StreamServerInfo, handler grpc.StreamHandler) error {
+	ctx, call := stream.Context(), callOf(info)
+	if in.config.Skip != nil && in.config.Skip(ctx, call) {
+		return handler(server, stream)
+	}
+	x := in.decide(ctx, call, server, stream)
+	if !x.Decision.Allowed {
+		return in.deny(x)
+	}
+	defer x.end()
+	err := handler(server, &callStream{ServerStream: stream, exchange: x, timed: x.follows && adapter.ReadsOutcome(&x.Decision)})
+	x.returned, x.err = true, err
+	return err
+}

@@ -1,0 +1,108 @@
+package grpclimit
+
+import (
+	"net/http"
+	"sync"
+
+	"google.golang.org/grpc"
+
+	"github.com/weblimit/weblimit/core"
+)
+
+// Messages is a [grpc.StreamServerInterceptor]. It decides each message that a client sends on a
+// stream, when the handler receives it: without it a client that may start a stream can send as
+// many messages as it likes. [Call.Message] is the message, for [Cost] and [Key].
+//
+//	calls := grpclimit.Limit(store, core.PerMinute(60).By(user).Named("calls"))
+//	messages := grpclimit.Limit(store, core.PerSecond(20).By(user).Named("messages"))
+//	grpc.NewServer(
+//		grpc.ChainUnaryInterceptor(calls.Unary),
+//		grpc.ChainStreamInterceptor(calls.Stream, messages.Messages))
+//
+// A denied message is not delivered. It ends the stream with the error of the denial, whatever
+// the handler returns. A limit with core.Limit.Wait or LeakyBucket slows the stream down instead:
+// the client's flow control then holds it back. Allowed messages set no headers, and what a limit
+// reserves for a message is held until the handler receives the next one.
+func (in *Interceptors) Messages(server any, stream grpc.ServerStream, info *grpc.StreamServerInfo, handler grpc.StreamHandler) error {
+	ctx, call := stream.Context(), callOf(info)
+	if in.config.Skip != nil && in.config.Skip(ctx, call) {
+		return handler(server, stream)
+	}
+	s := &messageStream{ServerStream: stream, limiter: in, call: call, server: server}
+	defer s.end()
+	err := handler(server, s)
+	if denied := s.denial(); denied != nil {
+		return denied
+	}
+	return err
+}
+
+// messageStream asks a limiter for each message. RecvMsg is not called concurrently, but perhaps
+// in a goroutine that outlives the handler.
+type messageStream struct {
+	grpc.ServerStream
+	limiter *Interceptors
+	call    Call
+	server  any
+
+	mu     sync.Mutex
+	last   *core.Decision // of the last message, if it reserved something. Guarded by mu.
+	denied error          // once a message was denied. Guarded by mu.
+	ended  bool           // the handler has. Guarded by mu.
+}
+
+// RecvMsg implements [grpc.ServerStream].
+func (s *messageStream) RecvMsg(m any) error {
+	if denied := s.denial(); denied != nil {
+		return denied
+	}
+	s.reserve(nil)
+	if err := s.ServerStream.RecvMsg(m); err != nil {
+		return err
+	}
+	call := s.call
+	call.Message = m
+	x := s.limiter.ask(s.Context(), call, s.server, s.ServerStream)
+	if !x.Decision.Allowed {
+		x.writeHeaders()
+		return s.deny(s.limiter.deny(x))
+	}
+	if x.follows {
+		s.reserve(&x.Decision)
+	}
+	return nil
+}
+
+func (s *messageStream) denial() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.denied
+}
+
+func (s *messageStream) deny(err error) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.denied = err
+	return err
+}
+
+// reserve ends what the last message has reserved, and notes the decision of the next, if any.
+func (s *messageStream) reserve(next *core.Decision) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.last != nil {
+		s.last.Settle(core.Outcome{Status: http.StatusOK})
+	}
+	s.last = next
+	if s.ended && next != nil {
+		next.Settle(core.Outcome{Status: http.StatusOK})
+	}
+}
+
+// end is to be deferred around the handler.
+func (s *messageStream) end() {
+	s.reserve(nil)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.ended = true
+}

@@ -1,0 +1,312 @@
+package grpclimit_test
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	"github.com/weblimit/weblimit/core"
+	"github.com/weblimit/weblimit/grpclimit"
+	"github.com/weblimit/weblimit/internal/test/limittest"
+	"github.com/weblimit/weblimit/keyfuncs"
+)
+
+// recovered is an interceptor that answers panics.
+func recovered(srv any, stream grpc.ServerStream, _ *grpc.StreamServerInfo, handler grpc.StreamHandler) (err error) {
+	defer func() {
+		if value := recover(); value != nil {
+			err = status.Errorf(codes.Internal, "%v", value)
+		}
+	}()
+	return handler(srv, stream)
+}
+
+// A slot is given back however a stream ends, and held as long as it runs.
+func TestSlotsOfStreams(t *testing.T) {
+	t.Parallel()
+	limittest.OverStores(t, func(t *testing.T, store core.Store) {
+		limit := limiter(t, core.Config{Store: store, Limits: []core.Limit{core.Concurrent(1).By(keyfuncs.Everyone()).Named("slots")}})
+		in := grpclimit.New(limit)
+		panicking := func(s grpc.ServerStream) error {
+			for {
+				m := new(text)
+				if err := s.RecvMsg(m); err != nil {
+					return endOf(err)
+				}
+				if m.GetValue() == "panic" {
+					panic("on purpose")
+				}
+				if err := s.SendMsg(m); err != nil {
+					return err
+				}
+			}
+		}
+		l := loopback(t)
+		listen(t, l, &service{chat: panicking}, append([]grpc.ServerOption{grpc.ChainStreamInterceptor(recovered)}, options(in)...)...)
+		s := &site{t, dial(t, "passthrough:///"+l.Addr().String())}
+		free := func() bool { return remainings(t, limit) == "slots=1" }
+		for _, tt := range []struct {
+			name string
+			end  func(stream grpc.ClientStream, cancel context.CancelFunc)
+		}{
+			{"its end", func(stream grpc.ClientStream, _ context.CancelFunc) { _ = stream.CloseSend() }},
+			{"a cancel", func(_ grpc.ClientStream, cancel context.CancelFunc) { cancel() }},
+			{"a panic", func(stream grpc.ClientStream, _ context.CancelFunc) { _ = stream.SendMsg(textOf("panic")) }},
+			{"its deadline", nil},
+		} {
+			ctx, cancel := context.WithCancel(t.Context())
+			if tt.end == nil {
+				ctx, cancel = context.WithTimeout(t.Context(), time.Second)
+			}
+			stream := s.open(ctx, chat)
+			if err := stream.SendMsg(textOf("hello")); err != nil {
+				t.Fatal(err)
+			}
+			if err := stream.RecvMsg(new(text)); err != nil { // the stream runs
+				t.Fatalf("%s: %v", tt.name, err)
+			}
+			if tt.end != nil {
+				want(t, "while a stream runs", s.call(say).code, codes.ResourceExhausted)
+				tt.end(stream, cancel)
+			}
+			eventually(t, "the slot is free after "+tt.name, free)
+			cancel()
+		}
+	})
+}
+
+// The slot of a stream that runs longer than a lease is renewed.
+func TestASlotIsRenewed(t *testing.T) {
+	t.Parallel()
+	limittest.OverStores(t, func(t *testing.T, store core.Store) {
+		s := serve(t, &service{}, limited(t, store, core.Concurrent(1).Lease(time.Second).By(keyfuncs.Everyone()).Named("slots")))
+		ctx, cancel := context.WithCancel(t.Context())
+		defer cancel()
+		stream := s.open(ctx, chat)
+		_ = stream.SendMsg(textOf("hello"))
+		if err := stream.RecvMsg(new(text)); err != nil {
+			t.Fatal(err)
+		}
+		for end := time.Now().Add(2500 * time.Millisecond); time.Now().Before(end); time.Sleep(50 * time.Millisecond) {
+			want(t, "while the stream runs", s.call(say).code, codes.ResourceExhausted)
+		}
+		cancel()
+		eventually(t, "the slot is free", func() bool { return s.call(say).code == codes.OK })
+	})
+}
+
+// Resetting calls as fast as they are made (CVE-2023-44487) neither dodges the charge nor gets
+// beyond the limit.
+func TestResets(t *testing.T) {
+	t.Parallel()
+	limittest.OverStores(t, func(t *testing.T, store core.Store) {
+		const calls, quota = 2000, 50
+		var handled atomic.Int64
+		limit := core.PerDay(quota).By(keyfuncs.Everyone()).Named("calls").RefundOn(core.Failures)
+		l := limiter(t, core.Config{Store: store, Limits: []core.Limit{limit, core.Concurrent(40).By(keyfuncs.Everyone()).Named("slots")}})
+		s := serve(t, &service{chat: func(stream grpc.ServerStream) error {
+			handled.Add(1)
+			<-stream.Context().Done()
+			return stream.Context().Err()
+		}}, grpclimit.New(l))
+		for range calls {
+			ctx, cancel := context.WithCancel(t.Context())
+			s.open(ctx, chat)
+			cancel()
+		}
+		eventually(t, "all slots are free", func() bool {
+			return strings.Contains(remainings(t, l), "slots=40")
+		})
+		n := handled.Load()
+		if n > quota {
+			t.Errorf("%d handlers ran, the limit is %d", n, quota)
+		}
+		want(t, "what remains", remainings(t, l), fmt.Sprintf("calls=%d slots=40", quota-n))
+	})
+}
+
+// remainings are the units that are left of each limit by Everyone.
+func remainings(t *testing.T, l *core.Limiter) string {
+	t.Helper()
+	d, err := l.Peek(t.Context(), "all", 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var all []string
+	for _, r := range d.Results() {
+		all = append(all, fmt.Sprintf("%s=%d", r.Rule.Name, r.Remaining))
+	}
+	return strings.Join(all, " ")
+}
+
+func TestChargeInAHandler(t *testing.T) {
+	t.Parallel()
+	limittest.OverStores(t, func(t *testing.T, store core.Store) {
+		charged := make(chan struct{}, 1)
+		l := limiter(t, core.Config{Store: store, Limits: []core.Limit{core.PerDay(1000).By(keyfuncs.Everyone()).Named("tokens").Estimate(100)}})
+		s := serve(t, &service{
+			say: func(ctx context.Context, in *text) (*text, error) { return in, grpclimit.Charge(ctx, 30) },
+			chat: func(stream grpc.ServerStream) error {
+				for range 3 {
+					if err := grpclimit.Charge(stream.Context(), 7); err != nil {
+						return err
+					}
+				}
+				charged <- struct{}{}
+				<-stream.Context().Done() // the client hangs up
+				return stream.Context().Err()
+			},
+		}, grpclimit.New(l))
+		want(t, "code", s.call(say).code, codes.OK)
+		eventually(t, "30 units are charged", func() bool { return remainings(t, l) == "tokens=970" })
+		ctx, cancel := context.WithCancel(t.Context())
+		stream := s.open(ctx, chat)
+		<-charged
+		cancel()
+		_ = stream.RecvMsg(new(text))
+		eventually(t, "21 more", func() bool { return remainings(t, l) == "tokens=949" })
+	})
+	if err := grpclimit.Charge(t.Context(), 1); err == nil {
+		t.Error("a charge without a limit has no error")
+	}
+}
+
+func TestMessagesOfAStream(t *testing.T) {
+	t.Parallel()
+	limittest.OverStores(t, func(t *testing.T, store core.Store) {
+		calls := limited(t, store, everyone(9, "calls"))
+		messages := limited(t, store, core.PerDay(10).By(keyfuncs.Everyone()).Named("letters").
+			CostBy(grpclimit.Cost(func(_ context.Context, call grpclimit.Call) int64 {
+				return int64(len(call.Message.(*text).GetValue()))
+			})))
+		received := make(chan error, 10)
+		l := loopback(t)
+		listen(t, l, &service{chat: func(stream grpc.ServerStream) error {
+			for {
+				m := new(text)
+				if err := stream.RecvMsg(m); err != nil {
+					received <- err
+					received <- stream.RecvMsg(m)
+					return nil // as if all were well
+				}
+				if err := stream.SendMsg(m); err != nil {
+					return err
+				}
+			}
+		}}, grpc.ChainUnaryInterceptor(calls.Unary), grpc.ChainStreamInterceptor(calls.Stream, messages.Messages))
+		s := &site{t, dial(t, "passthrough:///"+l.Addr().String())}
+		stream := s.open(t.Context(), chat)
+		for range 2 {
+			_ = stream.SendMsg(textOf("four"))
+			if err := stream.RecvMsg(new(text)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		_ = stream.SendMsg(textOf("four"))
+		got := status.Convert(stream.RecvMsg(new(text)))
+		want(t, "code", got.Code(), codes.ResourceExhausted)
+		_, _, quota, _ := detailsOf(got)
+		if quota == nil || quota.Violations[0].Subject != "letters" {
+			t.Errorf("violations: %v", quota)
+		}
+		want(t, "the handler", status.Code(<-received), codes.ResourceExhausted)
+		want(t, "and again", status.Code(<-received), codes.ResourceExhausted)
+		header, _ := stream.Header()
+		want(t, "header", only(t, header, "ratelimit-policy"), `"calls";q=9;w=86400`)
+		want(t, "trailer", only(t, stream.Trailer(), "ratelimit-policy"), `"letters";q=10;w=86400`)
+		want(t, "Retry-After", only(t, stream.Trailer(), "retry-after") != "", true)
+
+		stream = s.open(t.Context(), chat)
+		_ = stream.SendMsg(textOf("ab"))
+		want(t, "what is left", stream.RecvMsg(new(text)), nil)
+		_ = stream.CloseSend()
+		want(t, "the end", endOf(stream.RecvMsg(new(text))), nil)
+	})
+}
+
+// What a message reserves is given back with the next one, and with the end of the stream.
+func TestSlotsOfMessages(t *testing.T) {
+	t.Parallel()
+	l := limiter(t, core.Config{Store: core.NewMemory(), Limits: []core.Limit{core.Concurrent(1).By(keyfuncs.Everyone()).Named("slots")}})
+	in := grpclimit.New(l)
+	addr := loopback(t)
+	work := make(chan struct{})
+	listen(t, addr, &service{chat: func(stream grpc.ServerStream) error {
+		for {
+			m := new(text)
+			if err := stream.RecvMsg(m); err != nil {
+				return endOf(err)
+			}
+			if m.GetValue() == "work" {
+				<-work
+			}
+			if err := stream.SendMsg(m); err != nil {
+				return err
+			}
+		}
+	}}, grpc.ChainStreamInterceptor(in.Messages))
+	s := &site{t, dial(t, "passthrough:///"+addr.Addr().String())}
+	first, second := s.open(t.Context(), chat), s.open(t.Context(), chat)
+	_ = first.SendMsg(textOf("work"))
+	eventually(t, "a message is worked on", func() bool { return remainings(t, l) == "slots=0" })
+	_ = second.SendMsg(textOf("hello"))
+	want(t, "meanwhile", status.Code(second.RecvMsg(new(text))), codes.ResourceExhausted)
+	close(work)
+	want(t, "reply", first.RecvMsg(new(text)), nil)
+	eventually(t, "the slot is free", func() bool { return remainings(t, l) == "slots=1" })
+	_ = first.CloseSend()
+	want(t, "the end", endOf(first.RecvMsg(new(text))), nil)
+}
+
+// A goroutine of the handler may receive while the handler returns.
+func TestAReaderThatOutlivesItsHandler(t *testing.T) {
+	t.Parallel()
+	in := limited(t, core.NewMemory(), core.Concurrent(5).By(keyfuncs.Everyone()).Named("slots"), core.PerDay(1_000_000).By(keyfuncs.Everyone()).RefundOn(core.ServerErrors).Named("calls"))
+	done := make(chan struct{}, 100)
+	l := loopback(t)
+	listen(t, l, &service{chat: func(stream grpc.ServerStream) error {
+		go func() {
+			drain(stream)
+			done <- struct{}{}
+		}()
+		return nil
+	}}, grpc.ChainStreamInterceptor(in.Stream, in.Messages))
+	s := &site{t, dial(t, "passthrough:///"+l.Addr().String())}
+	for range 50 {
+		ctx, cancel := context.WithCancel(t.Context())
+		stream := s.open(ctx, chat)
+		_ = stream.SendMsg(textOf("hello"))
+		_ = stream.SendMsg(textOf("hello"))
+		drain(stream)
+		cancel()
+	}
+}
+
+func TestMeasure(t *testing.T) {
+	t.Parallel()
+	load := core.NewLoad(core.LoadConfig{By: keyfuncs.ClientIP(), InFlight: 10, Slow: time.Second})
+	m := grpclimit.Measure(load)
+	seen := make(chan int64, 2)
+	l := loopback(t)
+	listen(t, l, &service{
+		say: func(_ context.Context, in *text) (*text, error) { seen <- load.InFlight(); return in, nil },
+	}, grpc.ChainUnaryInterceptor(m.Unary), grpc.ChainStreamInterceptor(m.Stream))
+	s := &site{t, dial(t, "passthrough:///"+l.Addr().String())}
+	want(t, "code", s.call(say).code, codes.OK)
+	want(t, "at work", <-seen, 1)
+	stream := s.open(t.Context(), chat)
+	_ = stream.SendMsg(textOf("hello"))
+	want(t, "reply", stream.RecvMsg(new(text)), nil)
+	eventually(t, "a stream that waits for its client is not at work", func() bool { return load.InFlight() == 0 })
+	_ = stream.CloseSend()
+	_ = stream.RecvMsg(new(text))
+}
+
+func textOf(s string) *text { return &text{Value: s} }

@@ -1,0 +1,49 @@
+package grpclimit
+
+import (
+	"context"
+
+	"github.com/weblimit/weblimit/core"
+	"github.com/weblimit/weblimit/core/adapter"
+)
+
+// Settings are what all limiters of an application share: store, bypasses, headers, denials.
+// They are made by [With], and safe for concurrent use.
+type Settings struct {
+	shared *adapter.Settings
+	config []Config
+}
+
+// With returns the settings for all limiters of an application, for calls and for messages:
+//
+//	limits := grpclimit.With(core.Config{Store: store, Bypass: bypass}, grpclimit.Config{Denied: denied})
+//	calls, messages := limits.Limit(perClient), limits.Limit(perMessage)
+//
+// A call that bypasses one of these limiters bypasses all of them, and all write the same
+// headers. It panics if the configuration can never work, if it has Limits, which are those of
+// [Settings.Limit], or if there is more than one Config. So call it at start-up, not while
+// serving.
+func With(settings core.Config, config ...Config) *Settings {
+	if len(config) > 1 {
+		panic("weblimit: grpclimit.With: more than one Config")
+	}
+	return &Settings{adapter.Share(settings), config}
+}
+
+// Limit returns interceptors that enforce limits with these settings. The limits of one Limit are
+// decided together: all are charged, or none is.
+//
+// It panics if there is no limit, or one that can never work, such as a limit without By or
+// with the name of another limit of the store. So call it at start-up, not while serving.
+func (s *Settings) Limit(limits ...core.Limit) *Interceptors {
+	return New(s.shared.Limiter(limits...), s.config...)
+}
+
+// Limiter returns a limiter with these settings, for what interceptors do not do, such as
+// [core.Limiter.AllowKey] or [core.Limiter.Unblock]. It counts together with the interceptors of
+// equal limits. It panics as Limit does.
+func (s *Settings) Limiter(limits ...core.Limit) *core.Limiter { return s.shared.Limiter(limits...) }
+
+// Drain waits until the store knows of everything that requests have settled so far, or until
+// ctx ends; see [core.Limiter.Drain]. Call it at shutdown, after the server has stopped.
+func (s *Settings) Drain(ctx context.Context) error { return s.shared.Drain(ctx) }
