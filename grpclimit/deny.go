@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"google.golang.org/genproto/googleapis/rpc/errdetails"
+	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/metadata"
 	"google.golang.org/grpc/status"
@@ -33,14 +34,11 @@ const maxPushback = 10 * time.Second
 // deny returns the error of a denied call, and sends its headers.
 func (in *Interceptors) deny(x *exchange) error {
 	d := &x.Decision
-	err := Error(x, *d)
+	err := denial(x, d)
 	if in.config.Denied != nil {
 		if own := in.config.Denied(x, x.request.call, *d); codeOf(own) != codes.OK {
 			err = own
 		}
-	}
-	if value := pushbackOf(x.request.ctx, d); value != "" {
-		_ = x.setTrailer(metadata.MD{pushback: {value}})
 	}
 	if x.response == &x.own {
 		x.sendTrailer()
@@ -50,6 +48,9 @@ func (in *Interceptors) deny(x *exchange) error {
 
 // pushbackOf returns the value of the pushback trailer, "" for none.
 func pushbackOf(ctx context.Context, d *core.Decision) string {
+	if d.Allowed {
+		return ""
+	}
 	wait := d.RetryAfter
 	switch d.Status() {
 	case http.StatusTooManyRequests:
@@ -69,8 +70,15 @@ func pushbackOf(ctx context.Context, d *core.Decision) string {
 	return strconv.FormatInt(int64((wait+time.Millisecond-1)/time.Millisecond), 10)
 }
 
-// Error returns the usual error of a denial, for a [Config.Denied] that only logs, and for
-// handlers that ask a limiter themselves. It is nil if d allows the call.
+// Deny answers a denied call as the limiter does without [Config.Denied], for a Denied that also
+// logs or counts, and for handlers that ask a limiter themselves:
+//
+//	if d := limiter.AllowKey(ctx, "item:"+id, 1); !d.Allowed {
+//		return nil, grpclimit.Deny(ctx, d)
+//	}
+//
+// It has the headers of the decision sent as trailers, with grpc-retry-pushback-ms, and returns the
+// error for the handler to return. ctx is the call's. The error is nil if d allows the call.
 //
 // The code is RESOURCE_EXHAUSTED for a limit, UNAVAILABLE for an outage, and UNAUTHENTICATED or
 // INVALID_ARGUMENT for a key that is missing or ambiguous, by d.Status(). The message is that of
@@ -81,24 +89,36 @@ func pushbackOf(ctx context.Context, d *core.Decision) string {
 //   - google.rpc.QuotaFailure with the names of the limits that were exceeded, and never a key;
 //   - google.rpc.LocalizedMessage, if the limiter has Config.Details and the call's metadata
 //     an accept-language.
-func Error(ctx context.Context, d core.Decision) error {
+func Deny(ctx context.Context, d core.Decision) error {
 	if d.Allowed {
 		return nil
 	}
+	x, limited := ctx.Value(exchangeKey{}).(*exchange)
+	byHandler := !limited || x.Decision.Allowed // else it is the limiter's denial, whose headers are set
+	if value := pushbackOf(ctx, &d); byHandler && (!limited || !x.response.write(&d, value)) {
+		var own response
+		own.open().write(&d, value)
+		_ = own.send(func(md metadata.MD) error { return grpc.SetTrailer(ctx, md) })
+	}
+	return denial(ctx, &d)
+}
+
+// denial returns the error of a denied call.
+func denial(ctx context.Context, d *core.Decision) error {
 	if d.Reason == core.ReasonCanceled && ctx.Err() != nil {
 		return status.FromContextError(ctx.Err()).Err()
 	}
 	code := denialCode(d.Status())
-	message, _ := detail(&d, "")
+	message, _ := detail(d, "")
 	details := []protoadapt.MessageV1{&errdetails.ErrorInfo{Reason: reasonOf(d.Reason), Domain: Domain}}
 	if d.RetryAfter > 0 {
 		details = append(details, &errdetails.RetryInfo{RetryDelay: durationpb.New(d.RetryAfter)})
 	}
-	if failure := quotaFailure(&d, message); code == codes.ResourceExhausted && len(failure.Violations) > 0 {
+	if failure := quotaFailure(d, message); code == codes.ResourceExhausted && len(failure.Violations) > 0 {
 		details = append(details, failure)
 	}
 	if accept := metadata.ValueFromIncomingContext(ctx, "accept-language"); len(accept) > 0 {
-		if text, language := detail(&d, strings.Join(accept, ",")); language != "" {
+		if text, language := detail(d, strings.Join(accept, ",")); language != "" {
 			details = append(details, &errdetails.LocalizedMessage{Locale: language, Message: text})
 		}
 	}

@@ -1,20 +1,25 @@
 // Package grpclimit limits calls to servers of google.golang.org/grpc.
 //
 //	limit := grpclimit.Limit(store, core.PerMinute(300).By(keyfuncs.ClientIP()))
-//	server := grpc.NewServer(
-//		grpc.ChainUnaryInterceptor(limit.Unary),
-//		grpc.ChainStreamInterceptor(limit.Stream))
+//	server := grpc.NewServer(limit.Options()...)
 //
-// Install both interceptors: a server calls one for unary methods only, and the other for streams
-// only. [Limit] takes limits and uses defaults for everything else. [With] takes settings once, for all
-// limits of an application. [New] takes a limiter from [core.New]. A stream is decided when it starts; [Interceptors.Messages] limits the messages on
-// it.
+// A server has interceptors for unary calls and others for streams. A limit that is installed for
+// one of them only does not see the other calls, and nothing tells it: [Interceptors.Options]
+// installs both. Beside interceptors of your own, name both:
+//
+//	server := grpc.NewServer(
+//		grpc.ChainUnaryInterceptor(authenticate, limit.Unary),
+//		grpc.ChainStreamInterceptor(authenticateStream, limit.Stream))
+//
+// [Limit] takes limits and uses defaults for everything else. [With] takes settings once, for all
+// limits of an application. [New] takes a limiter from [core.New]. A stream is decided when it
+// starts; [Interceptors.Messages] limits the messages on it.
 //
 // # Responses
 //
 // A denied call does not reach the handler. It fails with RESOURCE_EXHAUSTED, with UNAVAILABLE
 // during an outage if the limit says so, or with INVALID_ARGUMENT or UNAUTHENTICATED for a key
-// that is ambiguous or missing. [Error] lists the details, of which google.rpc.RetryInfo says
+// that is ambiguous or missing. [Deny] lists the details, of which google.rpc.RetryInfo says
 // how long to wait. [Config.Denied] returns another error.
 //
 // The headers of HTTP, such as ratelimit and ratelimit-policy, are header metadata of a response

@@ -104,7 +104,7 @@ func ExampleNew() {
 	limit := grpclimit.New(limiter, grpclimit.Config{
 		Denied: func(ctx context.Context, call grpclimit.Call, d core.Decision) error {
 			fmt.Println("log:", call.Method, d.Reason)
-			return grpclimit.Error(ctx, d)
+			return grpclimit.Deny(ctx, d)
 		},
 	})
 	client, stop := start(grpc.NewServer(

@@ -76,9 +76,10 @@ func (in *Interceptors) ask(ctx context.Context, call Call, server any, stream g
 // writeHeaders adds the decision to the headers of the call, or to trailers of its own if these were
 // sent: it denies a message of a stream.
 func (x *exchange) writeHeaders() {
-	if !x.response.write(&x.Decision) {
+	value := pushbackOf(x.request.ctx, &x.Decision)
+	if !x.response.write(&x.Decision, value) {
 		x.response = x.own.open()
-		x.response.write(&x.Decision)
+		x.response.write(&x.Decision, value)
 	}
 }
 

@@ -15,9 +15,9 @@ type Config struct {
 	// charged, and not observed. Defaults to none.
 	Skip func(ctx context.Context, call Call) bool
 
-	// Denied returns the error of a denied call. [Error] is the usual one, for a hook that
+	// Denied returns the error of a denied call. [Deny] returns the usual one, for a hook that
 	// only logs. The decision's headers are set in any case. If it returns nil, the call
-	// is denied with the usual error. Defaults to Error.
+	// is denied with the usual error. Defaults to Deny.
 	Denied func(ctx context.Context, call Call, d core.Decision) error
 }
 
@@ -64,6 +64,13 @@ func FromContext(ctx context.Context) (core.Decision, bool) { return core.FromCo
 // estimate or for those named; see [core.Charge].
 func Charge(ctx context.Context, n int64, limits ...string) error {
 	return core.Charge(ctx, n, limits...)
+}
+
+// Options returns the options of a server that install Unary and Stream, so that neither is
+// forgotten. Interceptors of other options are called in the order of the options: put those that
+// authenticate callers in front.
+func (in *Interceptors) Options() []grpc.ServerOption {
+	return []grpc.ServerOption{grpc.ChainUnaryInterceptor(in.Unary), grpc.ChainStreamInterceptor(in.Stream)}
 }
 
 // Unary is a [grpc.UnaryServerInterceptor].

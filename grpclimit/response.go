@@ -40,14 +40,19 @@ func (r *response) open() *response {
 	return r
 }
 
-// write adds the headers of a decision. It returns false if headers were sent already.
-func (r *response) write(d *core.Decision) bool {
+// write adds the headers of a decision and, of a denial, the pushback. It returns false if headers
+// were sent already.
+func (r *response) write(d *core.Decision, pushbackValue string) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.sent {
 		return false
 	}
-	d.SetHeaders((*fields)(r))
+	f := (*fields)(r)
+	d.SetHeaders(f)
+	if pushbackValue != "" {
+		f.Set(pushback, pushbackValue) // once: clients do not retry if it is there twice
+	}
 	return true
 }
 
