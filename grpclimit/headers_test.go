@@ -136,8 +136,8 @@ func TestTheHandlerKnowsTheDecision(t *testing.T) {
 		chat: func(s grpc.ServerStream) error { note(s.Context()); return nil },
 	}, limited(t, core.NewMemory(), everyone(9, "outer")), limited(t, core.NewMemory(), everyone(9, "inner"), everyone(99, "third")))
 	want(t, "code", s.call(say).code, codes.OK)
-	want(t, "unary", <-seen, "inner")
+	want(t, "unary", await(t, "the unary handler", seen), "inner")
 	stream := s.open(t.Context(), chat)
 	_ = stream.RecvMsg(new(text))
-	want(t, "stream", <-seen, "inner")
+	want(t, "stream", await(t, "the stream's handler", seen), "inner")
 }

@@ -8,10 +8,12 @@ import (
 	"crypto/tls"
 	"crypto/x509"
 	"crypto/x509/pkix"
+	"fmt"
 	"math/big"
 	"net"
 	"net/http"
 	"net/netip"
+	"os"
 	"path/filepath"
 	"strings"
 	"sync"
@@ -130,8 +132,9 @@ func TestPeersWithoutAnAddress(t *testing.T) {
 		}
 		listen(t, l, &service{}, options(in)...)
 		s := &site{t, dial(t, "passthrough:///"+path, grpc.WithContextDialer(func(ctx context.Context, addr string) (net.Conn, error) {
-			// An abstract name, so that no file is left behind.
-			return (&net.Dialer{LocalAddr: &net.UnixAddr{Name: "@10.0.0.1:80", Net: "unix"}}).DialContext(ctx, "unix", addr)
+			// An abstract name, so that no file is left behind, and one that no other process has.
+			name := fmt.Sprintf("@10.0.0.1:%d", 1024+os.Getpid()%60_000)
+			return (&net.Dialer{LocalAddr: &net.UnixAddr{Name: name, Net: "unix"}}).DialContext(ctx, "unix", addr)
 		}))}
 		want(t, "code", s.call(say).code, codes.OK)
 		want(t, "key", last(), "missing")

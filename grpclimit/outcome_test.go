@@ -44,17 +44,6 @@ func outcomes(t *testing.T, s *service, within func(context.Context) (context.Co
 	return &site{t, dial(t, "passthrough:///"+l.Addr().String())}, seen
 }
 
-// await receives an outcome.
-func await(t *testing.T, seen <-chan core.Outcome) (o core.Outcome) {
-	t.Helper()
-	select {
-	case o = <-seen:
-	case <-time.After(30 * time.Second):
-		t.Fatal("there is no outcome")
-	}
-	return o
-}
-
 func fails(err error) unaryHandler {
 	return func(context.Context, *text) (*text, error) { return nil, err }
 }
@@ -94,9 +83,9 @@ func TestOutcomes(t *testing.T) {
 		{name: "a canceled call to another server", handler: fails(status.Error(codes.Canceled, "")), status: 499, canceled: true},
 		{name: "a client's deadline", handler: waits, deadline: time.Second, either: true, canceled: true},
 		{name: "a client's deadline that another server noticed first", handler: func(context.Context, *text) (*text, error) {
-			time.Sleep(1200 * time.Millisecond)
+			time.Sleep(3200 * time.Millisecond)
 			return nil, status.Error(codes.DeadlineExceeded, "")
-		}, deadline: 2 * time.Second, status: 504, canceled: true, timedOut: true},
+		}, deadline: 6 * time.Second, status: 504, canceled: true, timedOut: true},
 		{name: "a time-out of the handler", handler: func(ctx context.Context, _ *text) (*text, error) {
 			ctx, cancel := context.WithTimeout(ctx, 10*time.Millisecond)
 			defer cancel()
@@ -128,7 +117,7 @@ func TestOutcomes(t *testing.T) {
 				}()
 			}
 			s.callWith(ctx, say)
-			o := await(t, seen)
+			o := await(t, "the outcome", seen)
 			if tt.either {
 				tt.status, tt.timedOut = o.Status, o.TimedOut
 			}
@@ -182,13 +171,10 @@ func TestOutcomesOfStreams(t *testing.T) {
 			s, seen := outcomes(t, &service{chat: tt.handler}, nil)
 			ctx, cancel := context.WithCancel(t.Context())
 			defer cancel()
-			stream, err := s.conn.NewStream(ctx, &grpc.StreamDesc{ServerStreams: true, ClientStreams: true}, chat)
-			if err != nil {
-				t.Fatal(err)
-			}
+			stream := s.open(ctx, chat)
 			tt.send(s, cancel, stream)
 			drain(stream)
-			o := await(t, seen)
+			o := await(t, "the outcome", seen)
 			want(t, fmt.Sprintf("refunded: %+v", o), core.ServerErrors(o), tt.refunded)
 		})
 	}
@@ -212,6 +198,6 @@ func TestWhatAnotherInterceptorRefusesIsTheClients(t *testing.T) {
 	}, in.Stream))
 	s := &site{t, dial(t, "passthrough:///"+l.Addr().String())}
 	drain(s.open(t.Context(), chat))
-	o := await(t, seen)
+	o := await(t, "the outcome", seen)
 	want(t, fmt.Sprintf("refunded: %+v", o), core.ServerErrors(o), false)
 }

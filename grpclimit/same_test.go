@@ -61,6 +61,9 @@ func TestTheSameAsOverHTTP(t *testing.T) {
 				t.Fatalf("%d: %v: %v, HTTP has %d: %s", n, pairs, a.code, w.Code, w.Body)
 			}
 			for _, name := range core.ExposeHeaders() {
+				if code == codes.ResourceExhausted && strings.Contains(name, "RateLimit") && name != "RateLimit-Policy" {
+					continue // a store repeats denials for a while, with the numbers of the first
+				}
 				http, rpc := join(w.Header().Values(name)), join(metadata.Join(a.header, a.trailer)[strings.ToLower(name)])
 				rpc = strings.ReplaceAll(rpc, `"b.`, `"a.`)
 				if strings.HasSuffix(name, "-Reset") || name == "Retry-After" {

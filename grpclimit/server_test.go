@@ -4,6 +4,7 @@ import (
 	"context"
 	"net"
 	"os"
+	"runtime"
 	"testing"
 	"time"
 
@@ -106,7 +107,7 @@ func unary(name string) grpc.MethodDesc {
 
 func streamHandler(srv any, stream grpc.ServerStream) error { return srv.(*service).stream(stream) }
 
-// listen starts a server and returns its address. Options are those of interceptors and more.
+// listen starts a server on l. Options are those of interceptors and more.
 func listen(tb testing.TB, l net.Listener, s *service, options ...grpc.ServerOption) {
 	tb.Helper()
 	server := grpc.NewServer(options...)
@@ -117,9 +118,25 @@ func listen(tb testing.TB, l net.Listener, s *service, options ...grpc.ServerOpt
 		_ = server.Serve(l)
 	}()
 	tb.Cleanup(func() {
-		server.Stop()
-		<-done
+		go server.Stop()
+		await(tb, "the end of the server", done)
 	})
+}
+
+// patience is how long tests wait for what should come at once, on a machine that runs all
+// tests at the same time.
+const patience = time.Minute
+
+// await receives what should come soon.
+func await[T any](tb testing.TB, what string, from <-chan T) (v T) {
+	tb.Helper()
+	select {
+	case v = <-from:
+	case <-time.After(patience):
+		buf := make([]byte, 1<<20)
+		tb.Fatalf("%s: not within %v\n%s", what, patience, buf[:runtime.Stack(buf, true)])
+	}
+	return v
 }
 
 func loopback(tb testing.TB) net.Listener {
@@ -174,13 +191,18 @@ type answer struct {
 // call makes a unary call with metadata in pairs.
 func (s *site) call(method string, pairs ...string) answer {
 	s.Helper()
-	ctx, cancel := context.WithTimeout(s.Context(), 30*time.Second)
-	defer cancel()
-	return s.callWith(metadata.AppendToOutgoingContext(ctx, pairs...), method)
+	return s.callWith(metadata.AppendToOutgoingContext(s.Context(), pairs...), method)
 }
 
+// callWith makes a unary call that needs no deadline: it ends with the patience of tests.
 func (s *site) callWith(ctx context.Context, method string) answer {
 	s.Helper()
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	defer time.AfterFunc(patience, func() {
+		s.Errorf("%s: no answer within %v", method, patience)
+		cancel()
+	}).Stop()
 	var a answer
 	out := new(text)
 	err := s.conn.Invoke(ctx, method, wrapperspb.String("hello"), out, grpc.Header(&a.header), grpc.Trailer(&a.trailer))
@@ -189,9 +211,11 @@ func (s *site) callWith(ctx context.Context, method string) answer {
 	return a
 }
 
-// open opens a stream and waits until the server has accepted it, which it shows by a header.
+// open opens a stream. Reading from it fails if nothing comes for long, or when the test ends.
 func (s *site) open(ctx context.Context, method string) grpc.ClientStream {
 	s.Helper()
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	s.Cleanup(cancel)
 	stream, err := s.conn.NewStream(ctx, &grpc.StreamDesc{ServerStreams: true, ClientStreams: true}, method)
 	if err != nil {
 		s.Fatal(err)
@@ -242,12 +266,12 @@ func only(tb testing.TB, md metadata.MD, key string) string {
 // eventually waits until what holds, for a settlement happens in the background.
 func eventually(tb testing.TB, what string, holds func() bool) {
 	tb.Helper()
-	for end := time.Now().Add(20 * time.Second); time.Now().Before(end); time.Sleep(2 * time.Millisecond) {
+	for end := time.Now().Add(patience); time.Now().Before(end); time.Sleep(2 * time.Millisecond) {
 		if holds() {
 			return
 		}
 	}
-	tb.Errorf("%s: not within 20 seconds", what)
+	tb.Errorf("%s: not within %v", what, patience)
 }
 
 // valuesOf returns the values of a metadata key of a call.

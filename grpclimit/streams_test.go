@@ -168,7 +168,7 @@ func TestChargeInAHandler(t *testing.T) {
 		eventually(t, "30 units are charged", func() bool { return remainings(t, l) == "tokens=970" })
 		ctx, cancel := context.WithCancel(t.Context())
 		stream := s.open(ctx, chat)
-		<-charged
+		await(t, "the handler's charges", charged)
 		cancel()
 		_ = stream.RecvMsg(new(text))
 		eventually(t, "21 more", func() bool { return remainings(t, l) == "tokens=949" })
@@ -216,8 +216,8 @@ func TestMessagesOfAStream(t *testing.T) {
 		if quota == nil || quota.Violations[0].Subject != "letters" {
 			t.Errorf("violations: %v", quota)
 		}
-		want(t, "the handler", status.Code(<-received), codes.ResourceExhausted)
-		want(t, "and again", status.Code(<-received), codes.ResourceExhausted)
+		want(t, "the handler", status.Code(await(t, "what the handler received", received)), codes.ResourceExhausted)
+		want(t, "and again", status.Code(await(t, "what it received next", received)), codes.ResourceExhausted)
 		header, _ := stream.Header()
 		want(t, "header", only(t, header, "ratelimit-policy"), `"calls";q=9;w=86400`)
 		want(t, "trailer", only(t, stream.Trailer(), "ratelimit-policy"), `"letters";q=10;w=86400`)
@@ -300,7 +300,7 @@ func TestMeasure(t *testing.T) {
 	}, grpc.ChainUnaryInterceptor(m.Unary), grpc.ChainStreamInterceptor(m.Stream))
 	s := &site{t, dial(t, "passthrough:///"+l.Addr().String())}
 	want(t, "code", s.call(say).code, codes.OK)
-	want(t, "at work", <-seen, 1)
+	want(t, "at work", await(t, "the handler", seen), 1)
 	stream := s.open(t.Context(), chat)
 	_ = stream.SendMsg(textOf("hello"))
 	want(t, "reply", stream.RecvMsg(new(text)), nil)
