@@ -16,7 +16,8 @@ import (
 //	search := perUser.Named("search").Cost(5)
 //
 // Start with [Per], [PerSecond], [PerMinute], [PerHour], [PerDay], [PerWeek], [PerMonth],
-// [PerBillingMonth], [PerCalendarDay] or [Concurrent]. The decorators, by purpose:
+// [PerBillingMonth], [PerCalendarDay] or [Concurrent], or with text from a flag or the environment:
+// [ParseLimit], [MustParseLimit]. The decorators, by purpose:
 //
 //   - whose bucket, and its name: [Limit.By], [Limit.OnMissingKey], [Limit.Named]
 //   - the algorithm, one at most: [Limit.TokenBucket], [Limit.Burst], [Limit.FixedWindow],
