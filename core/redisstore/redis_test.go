@@ -170,12 +170,19 @@ func TestForeignValuesAreAnOutageAndNotACountOfZero(t *testing.T) {
 	store, server, prefix := newStore(t)
 	client, rule := server.Client(t), mustRule(t, core.PerHour(10))
 	client.LPush(t.Context(), prefix+"{list}", "x")
-	client.Set(t.Context(), prefix+"{string}", "someone else's", 0)
-	client.Set(t.Context(), prefix+"{short}", "\x01\x00", 0)
-	for key, want := range map[string]string{"list": "WRONGTYPE", "string": "unknown version", "short": "too short"} {
+	values := map[string]string{"string": "someone else's", "newer": "\x02\x00\x00\x00\x00", "short": "\x01\x00"}
+	for key, value := range values {
+		client.Set(t.Context(), prefix+"{"+key+"}", value, 0)
+	}
+	for key, want := range map[string]string{"list": "WRONGTYPE", "string": "unknown version", "newer": "unknown version", "short": "too short"} {
 		err := store.Take(t.Context(), []core.Check{check(key, rule, 1)}, make([]core.Result, 1))
 		if err == nil || !strings.HasPrefix(err.Error(), "weblimit: store ") || !strings.Contains(err.Error(), want) {
 			t.Errorf("a %s: got %v, want an error with %q", key, err, want)
+		}
+	}
+	for key, value := range values {
+		if got := client.Get(t.Context(), prefix+"{"+key+"}").Val(); got != value {
+			t.Errorf("a %s: %q was overwritten by %q", key, value, got)
 		}
 	}
 	limiter := core.Must(core.New(core.Config{Store: store, Limits: []core.Limit{core.PerHour(10).By(keyfuncs.Everyone())}}))

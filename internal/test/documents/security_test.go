@@ -8,23 +8,42 @@ import (
 // Every entry of the threat model names a test that exists.
 func TestSecurityNamesItsTests(t *testing.T) {
 	t.Parallel()
-	text := Read(t, "security.md")
-	Exist(t, References(text))
-	rows := 0
-	for line := range strings.Lines(text) {
-		cells := strings.Split(strings.TrimSuffix(strings.TrimSpace(line), "|"), "|")
-		last := strings.TrimSpace(cells[len(cells)-1])
-		if len(cells) < 2 || last == "Test" || strings.HasPrefix(last, "---") {
-			continue
-		}
-		rows++
-		if len(References(last)) == 0 {
-			t.Errorf("this entry names no test:\n%s", line)
-		}
-	}
-	if rows < 70 {
+	if rows := rowsNameTests(t, Read(t, "security.md")); rows < 70 {
 		t.Errorf("the threat model has %d entries", rows)
 	}
+}
+
+// Every promise of compatibility names a test that exists.
+func TestCompatibilityNamesItsTests(t *testing.T) {
+	t.Parallel()
+	if rows := rowsNameTests(t, Read(t, "compatibility.md")); rows < 10 {
+		t.Errorf("the page on compatibility has %d promises", rows)
+	}
+}
+
+// rowsNameTests fails the test if text names a test that does not exist, or if a row of a table
+// with the column "Test" names none. It returns the number of these rows.
+func rowsNameTests(t *testing.T, text string) (rows int) {
+	t.Helper()
+	Exist(t, References(text))
+	inTable := false
+	for line := range strings.Lines(text) {
+		line = strings.TrimSpace(line)
+		cells := strings.Split(strings.TrimSuffix(line, "|"), "|")
+		last := strings.TrimSpace(cells[len(cells)-1])
+		switch {
+		case len(cells) < 2:
+			inTable = false
+		case last == "Test":
+			inTable = true
+		case inTable && !strings.HasPrefix(last, "---"):
+			rows++
+			if len(References(last)) == 0 {
+				t.Errorf("this row names no test:\n%s", line)
+			}
+		}
+	}
+	return rows
 }
 
 // Exist notices a test or case that does not exist.

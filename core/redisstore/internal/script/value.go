@@ -16,7 +16,7 @@ type Block struct {
 // BlocksIn returns the blocks in a value that are in force. A value that is not laid out as
 // lua/header.lua says has none.
 func BlocksIn(value string, now int64) (blocks []Block) {
-	if value == "" || value[0] != valueVersion {
+	if value == "" || value[0] != Version {
 		return nil
 	}
 	for rest := value[1:]; len(rest) >= recordHead; {
@@ -40,8 +40,11 @@ func BlocksIn(value string, now int64) (blocks []Block) {
 	return blocks
 }
 
+// Version is the version of the layout, with which every value begins. The script has it too, in
+// lua/frame.lua.
+const Version = 1
+
 const (
-	valueVersion = 1
 	recordHead   = 6             // limit, algorithm, sizes
 	penaltyState = 7 + 7 + 4 + 2 // when denials stop counting, when the block ends, denials, level
 	entryLength  = 7 + 2         // of a log
