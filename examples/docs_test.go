@@ -13,7 +13,7 @@ import (
 	"github.com/weblimit/weblimit/keyfuncs"
 )
 
-// The code of docs: see readme_test.go.
+// The code of docs about Redis and proxies: see readme_test.go.
 
 func docsClient() core.Store {
 	rdb := redis.NewClient(&redis.Options{

@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -44,6 +45,26 @@ func Sources(tb testing.TB, suffix string, visit func(path, source string)) {
 		}
 		source, err := os.ReadFile(path)
 		visit(path, string(source))
+		return err
+	})
+	if err != nil {
+		tb.Fatal(err)
+	}
+}
+
+// Pages calls visit with each page of Markdown below root, by its path from there.
+func Pages(tb testing.TB, root string, visit func(page, text string)) {
+	tb.Helper()
+	err := filepath.WalkDir(root, func(file string, entry fs.DirEntry, err error) error {
+		if err == nil && entry.IsDir() && slices.Contains([]string{".git", "node_modules", "testdata"}, entry.Name()) {
+			return fs.SkipDir
+		}
+		if err != nil || !strings.HasSuffix(file, ".md") {
+			return err
+		}
+		text, err := os.ReadFile(file)
+		page, _ := filepath.Rel(root, file)
+		visit(filepath.ToSlash(page), string(text))
 		return err
 	})
 	if err != nil {

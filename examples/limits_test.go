@@ -1,0 +1,178 @@
+package examples_test
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"net/http"
+	"testing"
+	"time"
+
+	"github.com/gin-gonic/gin"
+	"github.com/redis/go-redis/v9"
+
+	"github.com/weblimit/weblimit/core"
+	"github.com/weblimit/weblimit/core/redisstore"
+	"github.com/weblimit/weblimit/ginlimit"
+	"github.com/weblimit/weblimit/keyfuncs"
+)
+
+// The code of docs about limits and handlers: see readme_test.go.
+
+func docsBypass(store core.Store, limits []core.Limit, monitoring, partner string) (*core.Limiter, error) {
+	limiter, err := core.New(core.Config{
+		Store:  store,
+		Limits: limits,
+		Bypass: []keyfuncs.Condition{
+			keyfuncs.Routes("GET /healthz", "GET /readyz"),
+			keyfuncs.Tokens("X-Bypass-Token", monitoring, partner),
+			keyfuncs.FromCIDR("192.0.2.0/24"),
+		},
+	})
+	return limiter, err
+}
+
+func docsOutage(store *redisstore.Store, secondRedis *redis.Client, metrics func(kind, class, node string)) (*core.Limiter, error) {
+	store.OnEvent(func(e core.Event) {
+		metrics(e.Kind.String(), string(e.Class), e.Node)
+	})
+	limiter, err := core.New(core.Config{
+		Store:    store,
+		Limits:   []core.Limit{core.PerMinute(300).By(keyfuncs.User("user")).Named("user")},
+		Replicas: 3,
+		Fallback: core.Fallback{
+			Store:  redisstore.New(secondRedis),
+			Limits: []core.Limit{core.PerMinute(100).By(keyfuncs.User("user")).Named("in-an-outage")},
+		},
+	})
+	return limiter, err
+}
+
+func docsPlan() core.Limit {
+	plan := core.PerMinute(60).By(keyfuncs.User("user")).Named("plan").
+		Tiers(func(r keyfuncs.Request) core.Limit {
+			if r.Value("plan") == "premium" {
+				return core.PerMinute(6000).Burst(10_000)
+			}
+			return core.Limit{} // the limit's own numbers
+		}).
+		CostBy(func(r keyfuncs.Request) int64 {
+			if route, known := r.Route(); !known || route == "/batch" {
+				return 10
+			}
+			return 1
+		}).
+		WarnAt(0.8, 0.95)
+	return plan
+}
+
+// answer is the text of a model, and its cost.
+type answer struct {
+	Text   string
+	Tokens int64
+}
+
+func docsEstimate(api *gin.RouterGroup, store core.Store, ask func(c *gin.Context, most int64) answer) {
+	tokens := core.PerMinute(10_000).By(keyfuncs.User("customer")).Named("tokens").
+		Estimate(500).RefundOn(core.ServerErrors)
+
+	api.POST("/chat", ginlimit.Limit(store, tokens), func(c *gin.Context) {
+		answer := ask(c, 500)                 // tokens at most
+		_ = ginlimit.Charge(c, answer.Tokens) // in place of the estimate, up or down
+		c.String(http.StatusOK, answer.Text)
+	})
+}
+
+func docsBeyond(berlin *time.Location) []core.Limit {
+	login := core.Per(5, 15*time.Minute).SlidingLog().By(keyfuncs.ClientIP()).Named("login").
+		RefundOn(core.Successes).                                        // only failures count
+		Penalty(core.Block{After: 3, Within: time.Hour, For: time.Hour}) // then 2, 4, 8 … hours
+	payments := core.PerHour(100).By(keyfuncs.User("user")).Named("payments").
+		OncePer(keyfuncs.Header("Idempotency-Key"), 24*time.Hour)
+	exports := core.Concurrent(2).By(keyfuncs.User("user")).Named("exports").
+		Wait(10 * time.Second)
+	plan := core.PerBillingMonth(100_000, 31, berlin).By(keyfuncs.User("user")).Named("quota").
+		Soft(80_000)
+	return []core.Limit{login, payments, exports, plan}
+}
+
+func docsAdvice(store core.Store, limits []core.Limit) *core.Limiter {
+	limiter := core.Must(core.New(core.Config{
+		Store:   store,
+		Limits:  limits,
+		Silence: []core.Advice{core.AdviceForwarded},
+	}))
+	return limiter
+}
+
+func docsHandler(r *gin.Engine) {
+	r.GET("/quota", func(c *gin.Context) {
+		d, _ := ginlimit.FromContext(c)
+		limit, _ := d.Binding()
+		c.JSON(http.StatusOK, gin.H{"limit": limit.Rule.Name, "remaining": limit.Remaining})
+	})
+}
+
+func docsJob(ctx context.Context, store core.Store, units int64, work func(context.Context) error) error {
+	limiter := core.Must(core.New(core.Config{
+		Store:  store,
+		Limits: []core.Limit{core.PerMinute(100).By(keyfuncs.User("user")).Named("jobs")},
+	}))
+	for {
+		d := limiter.AllowKey(ctx, keyfuncs.Encode("user", "42"), units)
+		if d.Allowed {
+			return work(ctx)
+		}
+		if d.RetryAfter == 0 { // waiting can't help, as with more units than the limit ever holds
+			return fmt.Errorf("limited: %v", d.Reason)
+		}
+		select {
+		case <-time.After(d.RetryAfter):
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+}
+
+func docsDenied(r *gin.Engine, limiter *core.Limiter) {
+	r.Use(ginlimit.New(limiter, ginlimit.Config{
+		Skip: func(c *gin.Context) bool { return c.FullPath() == "/healthz" },
+		Denied: func(c *gin.Context, d core.Decision) {
+			c.JSON(d.Status(), gin.H{"error": "slow down", "retry_after": d.RetryAfter.Seconds()})
+		},
+	}))
+}
+
+// The code of docs works on one store, as it stands there.
+func TestDocumentedLimitsWork(t *testing.T) {
+	t.Parallel()
+	gin.SetMode(gin.TestMode)
+	r, store := gin.New(), core.NewMemory()
+	docsHandler(r)
+	docsEstimate(r.Group("/"), store, func(*gin.Context, int64) answer { return answer{"yes", 1} })
+	core.ForLimits(core.NewMemory(), docsBeyond(time.UTC))
+	if _, err := docsBypass(store, readmeKeys(), "monitoring-0123456789", "partner-0123456789"); err != nil {
+		t.Error(err)
+	}
+	second := redis.NewClient(&redis.Options{Addr: "localhost:6380"}) // talks to no server yet
+	if _, err := docsOutage(redisstore.New(second), second, func(_, _, _ string) {}); err != nil {
+		t.Error(err)
+	}
+	docsAdvice(store, []core.Limit{docsPlan()})
+	docsDenied(r, core.ForLimits(store, []core.Limit{core.PerHour(1).By(keyfuncs.Everyone()).Named("all")}))
+}
+
+// The loop of a job ends, whatever the job costs.
+func TestDocumentedJobEnds(t *testing.T) {
+	t.Parallel()
+	worked := 0
+	work := func(context.Context) error { worked++; return nil }
+	for units, want := range map[int64]string{1: "", 101: "limited: never fits"} {
+		if err := docsJob(t.Context(), core.NewMemory(), units, work); fmt.Sprint(err) != cmp.Or(want, "<nil>") {
+			t.Errorf("a job of %d units: %v, want %q", units, err, want)
+		}
+	}
+	if worked != 1 {
+		t.Errorf("%d jobs ran, want one", worked)
+	}
+}

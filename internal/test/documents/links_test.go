@@ -1,0 +1,176 @@
+package documents
+
+import (
+	"fmt"
+	"os"
+	"path"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+)
+
+var (
+	inlineCode = regexp.MustCompile("`[^`\n]*`")
+	linked     = regexp.MustCompile(`\]\(([^()\s]+)\)|(?:src|srcset|href)="([^"]+)"`)
+	heading    = regexp.MustCompile(`(?m)^#{1,6} +(.+?) *$`)
+	linkText   = regexp.MustCompile(`\[([^\]]*)\]\([^)]*\)`)
+	noSlug     = regexp.MustCompile(`[^\p{L}\p{N}_ -]`)
+	inComment  = regexp.MustCompile(`\bdocs/[\w-]+\.(?:md|svg)(?:#[\w-]+)?`)
+	goCommand  = regexp.MustCompile(`\bgo (?:run|test|build) [^\n` + "`" + `]*`)
+	makeGoal   = regexp.MustCompile("(?:^|`)make ([a-z]+)")
+)
+
+// home is where a link to the project's own pages begins, if it is absolute.
+const home = "https://github.com/weblimit/weblimit/blob/main/"
+
+// Every link between the documents leads to a file that exists, and to a heading that exists.
+func TestLinksLeadSomewhere(t *testing.T) {
+	t.Parallel()
+	links := 0
+	Pages(t, Root, func(page, text string) {
+		text = inlineCode.ReplaceAllString(fence.ReplaceAllString("\n"+text, "\n"), "")
+		for _, found := range linked.FindAllStringSubmatch(text, -1) {
+			target, ours := strings.CutPrefix(found[1]+found[2], home)
+			switch {
+			case ours:
+			case strings.Contains(target, ":"): // another site
+				continue
+			case strings.HasPrefix(target, "#"):
+				target = page + target
+			default:
+				target = path.Join(path.Dir(page), target)
+			}
+			links++
+			if err := leads(target); err != nil {
+				t.Errorf("%s: %v", page, err)
+			}
+		}
+	})
+	if links < 50 {
+		t.Errorf("only %d links found", links)
+	}
+}
+
+// The comments, errors and log lines that name a document name one that exists.
+func TestSourcesNameDocumentsThatExist(t *testing.T) {
+	t.Parallel()
+	names := 0
+	Sources(t, ".go", func(file, source string) {
+		for _, target := range inComment.FindAllString(source, -1) {
+			names++
+			if err := leads(target); err != nil {
+				t.Errorf("%s: %v", file, err)
+			}
+		}
+	})
+	if names < 5 {
+		t.Errorf("only %d documents are named", names)
+	}
+}
+
+// leads returns an error unless target, a path from the root, exists. A fragment has to be
+// a heading there.
+func leads(target string) error {
+	file, fragment, _ := strings.Cut(target, "#")
+	if fragment == "" {
+		_, err := os.Stat(filepath.Join(Root, file))
+		return err
+	}
+	text, err := os.ReadFile(filepath.Join(Root, file))
+	if err == nil && !anchors(string(text))[fragment] {
+		err = fmt.Errorf("%s has no heading #%s", file, fragment)
+	}
+	return err
+}
+
+// anchors returns the fragments that GitHub gives to the headings of a text.
+func anchors(text string) map[string]bool {
+	all, seen := map[string]bool{}, map[string]int{}
+	for _, found := range heading.FindAllStringSubmatch(fence.ReplaceAllString("\n"+text, "\n"), -1) {
+		name := strings.ToLower(linkText.ReplaceAllString(found[1], "$1"))
+		name = strings.ReplaceAll(noSlug.ReplaceAllString(name, ""), " ", "-")
+		if n := seen[name]; n > 0 {
+			all[fmt.Sprintf("%s-%d", name, n)] = true
+		}
+		all[name] = true
+		seen[name]++
+	}
+	return all
+}
+
+func TestAnchors(t *testing.T) {
+	t.Parallel()
+	got := anchors("# A `b`, [c](d.md)\n\n## What's new?\n\n```sh\n# no heading\n```\n\n## What's new?\n")
+	for _, want := range []string{"a-b-c", "whats-new", "whats-new-1"} {
+		if !got[want] {
+			t.Errorf("%q is missing: %v", want, got)
+		}
+	}
+	if len(got) != 3 {
+		t.Errorf("%v", got)
+	}
+}
+
+// The commands that documents show name folders with Go files, and targets of the Makefile.
+func TestCommandsExist(t *testing.T) {
+	t.Parallel()
+	makefile, err := os.ReadFile(filepath.Join(Root, "Makefile"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	commands := 0
+	Pages(t, Root, func(page, text string) {
+		for _, command := range goCommand.FindAllString(text, -1) {
+			for word := range strings.FieldsSeq(command) {
+				folder := strings.TrimRight(strings.TrimSuffix(word, "/..."), "/")
+				if !strings.HasPrefix(folder, "./") {
+					continue
+				}
+				commands++
+				if !holdsGo(filepath.Join(Root, folder)) && !strings.HasSuffix(word, "/...") {
+					t.Errorf("%s: %s: no Go files in %s", page, command, folder)
+				}
+			}
+		}
+		for _, found := range makeGoal.FindAllStringSubmatch(text, -1) {
+			commands++
+			if !strings.Contains(string(makefile), "\n"+found[1]+":") {
+				t.Errorf("%s: the Makefile has no target %s", page, found[1])
+			}
+		}
+	})
+	if commands < 20 {
+		t.Errorf("only %d commands found", commands)
+	}
+}
+
+func holdsGo(folder string) bool {
+	files, _ := filepath.Glob(filepath.Join(folder, "*.go"))
+	return len(files) > 0
+}
+
+// The index of docs names every page, and that of examples every program.
+func TestIndexesAreComplete(t *testing.T) {
+	t.Parallel()
+	for index, pattern := range map[string]string{"docs/README.md": "*.md", "examples/README.md": "*/main.go"} {
+		text, err := os.ReadFile(filepath.Join(Root, index))
+		if err != nil {
+			t.Error(err)
+			continue
+		}
+		entries, err := filepath.Glob(filepath.Join(Root, path.Dir(index), pattern))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, entry := range entries {
+			name := filepath.Base(entry)
+			if name == "main.go" {
+				name = filepath.Base(filepath.Dir(entry))
+			}
+			if name != "README.md" && !strings.Contains(string(text), "("+name+")") {
+				t.Errorf("%s has no link to %s", index, name)
+			}
+		}
+	}
+}
