@@ -3,9 +3,15 @@
 //	r := chi.NewRouter()
 //	r.Use(chilimit.Limit(store, core.PerMinute(300).By(keyfuncs.ClientIP())))
 //
-// [Limit] takes limits and uses defaults for everything else. [With] takes settings once, for
-// all limits of an application. [New] takes a limiter from [core.New]. All return middleware, func(http.Handler)
-// http.Handler, for a router, a group or, by r.With, one route.
+// Three functions make the middleware, a func(http.Handler) http.Handler for a router, a
+// group or, by r.With, one route:
+//
+//   - [Limit] takes limits, and uses defaults for everything else;
+//   - [With] takes settings once, for all limits of an application;
+//   - [New] takes a limiter from [core.New].
+//
+// [Key] and [Matches] make keys and conditions of the *http.Request. In a handler,
+// [FromContext] returns the decision, and [Charge] charges what the request has cost.
 //
 // # Responses
 //

@@ -1,7 +1,21 @@
-// Package core decides rate limits and quotas for Go services. It holds the limits,
-// the limiter, its decisions, and the headers and bodies that tell HTTP clients
-// about them. It knows no web framework: the adapters nethttp, chilimit, ginlimit,
-// echolimit and fiberlimit translate between a framework and this package.
+// Package core decides rate limits and quotas for Go services. What to take of it:
+//
+//   - limits: [PerSecond], [PerMinute] and their like, with the decorators of [Limit],
+//     whose documentation lists them by purpose;
+//   - a store: [NewMemory] for one process, or package redisstore for several;
+//   - settings: [Config], for the With of an adapter or for [New];
+//   - decisions without HTTP: [New], then [Limiter.Allow] or [Limiter.AllowKey];
+//   - the outcome: [Decision] with its [Reason], in a handler by [FromContext];
+//   - actual costs: [Charge]; at shutdown, [Limiter.Drain];
+//   - administration: [Limiter.Peek], [Limiter.Reset], [Limiter.Blocks], [Limiter.Block]
+//     and [Limiter.Unblock];
+//   - outages: [Limit.OnOutage] and [Fallback];
+//   - metrics, traces and logs: [Observer];
+//   - overload: [NewLoad], for [Limit.Scale];
+//   - headers: [Headers], [HeadersWhen] and, for CORS, [ExposeHeaders].
+//
+// The package knows no web framework. Adapters such as nethttp and ginlimit translate
+// between a framework and this package.
 //
 // # Limits
 //

@@ -3,9 +3,14 @@
 //	r := gin.New()
 //	r.Use(ginlimit.Limit(store, core.PerMinute(300).By(keyfuncs.ClientIP())))
 //
-// [Limit] takes limits and uses defaults for everything else. [With] takes settings once, for
-// all limits of an application. [New] takes a limiter from [core.New]. All return a gin.HandlerFunc, for an engine, a group
-// or one route.
+// Three functions make the middleware, a gin.HandlerFunc for an engine, a group or one route:
+//
+//   - [Limit] takes limits, and uses defaults for everything else;
+//   - [With] takes settings once, for all limits of an application;
+//   - [New] takes a limiter from [core.New].
+//
+// [Key] and [Matches] make keys and conditions of the *gin.Context. In a handler,
+// [FromContext] returns the decision, and [Charge] charges what the request has cost.
 //
 // # Responses
 //

@@ -7,17 +7,30 @@
 // Which Func to use:
 //
 //   - [ClientIP] for traffic without accounts. It reads no header unless given a
-//     Strategy, such as [TrustedProxies] or [Cloudflare];
+//     Strategy;
 //   - [User] behind your authentication: a user ID is the hardest to change;
 //   - [Tenant] for what all users of one customer share;
 //   - [APIKey] for API clients, together with a limit by IP (see its security note);
+//   - [BasicAuthUser] for the name of Basic authentication, before it is checked;
 //   - [Header] and [Cookie] for values that something you trust has set or checked;
+//   - [Param] and [Query] for a resource that the request names, such as an account;
 //   - [Route] and [Method], joined with one of the above, for a bucket per endpoint;
+//   - [Host] for a bucket per host name that the server answers for;
 //   - [Everyone] for one bucket over all requests;
 //   - [Join] for each combination of keys, and [First] for the first that is present,
 //     such as "user, else IP";
 //   - [Lookup] for the country or network of an address;
-//   - [Custom] for anything else.
+//   - the Key function of your adapter for anything in the framework's own request, and
+//     [Custom] for anything else.
+//
+// Which Strategy to use:
+//
+//   - [TrustedProxies] behind proxies with known addresses, which write X-Forwarded-For;
+//   - [Forwarded], [XRealIP] and [SingleHeader] behind proxies that write another header;
+//   - [HopCount] behind a fixed number of proxies with unknown addresses, or on a unix socket;
+//   - [Cloudflare] behind Cloudflare;
+//   - [Framework] for what the framework is configured to find;
+//   - [Peer], the default, without a proxy, and [CustomAddr] for anything else.
 //
 // Which Condition to use:
 //
@@ -26,6 +39,9 @@
 //   - [FromCIDR] and [Strategy.FromCIDR] for networks;
 //   - [Preflight] for CORS preflights that no route answers;
 //   - [Not], [All] and [Any] to combine, and [Matches] for anything else.
+//
+// Functions of yours that get a [Request] read it by [HeaderOf], [QueryOf], [CookieOf] and
+// [ParamOf]. Code without HTTP makes one of plain [Values].
 //
 // # Missing and ambiguous keys
 //

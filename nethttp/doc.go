@@ -4,9 +4,15 @@
 //	limit := nethttp.Limit(store, core.PerMinute(300).By(keyfuncs.ClientIP()))
 //	http.ListenAndServe(":8080", limit(mux))
 //
-// [Limit] takes limits and uses defaults for everything else. [With] takes settings once, for
-// all limits of an application. [New] takes a limiter from [core.New]. All return middleware, func(http.Handler)
-// http.Handler, for a whole mux or for one handler.
+// Three functions make the middleware, a func(http.Handler) http.Handler for a whole mux or
+// for one handler:
+//
+//   - [Limit] takes limits, and uses defaults for everything else;
+//   - [With] takes settings once, for all limits of an application;
+//   - [New] takes a limiter from [core.New].
+//
+// [Key] and [Matches] make keys and conditions of the *http.Request. In a handler,
+// [FromContext] returns the decision, and [Charge] charges what the request has cost.
 //
 // # Responses
 //

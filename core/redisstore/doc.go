@@ -38,28 +38,18 @@
 //
 // Limits with the same key are in one slot, and are decided atomically as on a single
 // server. Checks whose keys are in different slots are decided in steps of a round
-// trip each: two steps for two slots, three for any more. The slot of a limit with
-// many keys, such as one per client, comes first. The slot that most clients share
-// comes last. A denial ends the request, and what was charged before is given back.
-// So a client that is over its own limit takes nothing from a shared one, not even for
-// a moment, and what a shared limit has charged is final. The limits never let more
-// through than they allow.
+// trip each: two steps for two slots, three for any more. A denial ends the request, and
+// what was charged before is given back. The limits never let more through than they
+// allow.
 //
-// Until all slots have granted, the charges of the first ones are tentative, and are
-// marked as such. A request that is denied because of a tentative charge is asked for
-// again, twice. If the denial is left then, it is not cached, counts towards no block,
-// and has a Retry-After of at most 10 ms. If a later slot has denied within the last
-// second, all slots are asked before any is charged, which takes one more step. The
-// store learns the order from how many keys each limit has. See docs/guarantees.md for
-// what a client can still do.
+// The slot of a limit with many keys, such as one per client, comes first. The slot that
+// most clients share comes last. So a client that is over its own limit takes nothing from
+// a shared one, not even for a moment. docs/guarantees.md has the details, what a failure
+// between two steps leaves behind, and what a client can still do.
 //
-// A repeat of an operation may find the operation's mark and pass, although the
-// charge is then given back. If a node or the process fails between the steps, what
-// was charged stays. A hash tag in [Config.Prefix] puts all keys into one slot: then
-// there is one step, and one node has to decide all requests.
-//
-// Clients that can choose their key can choose its slot, and so the node that they
-// burden. keyfuncs.Func.WithSecret prevents that.
+// A hash tag in [Config.Prefix] puts all keys into one slot: then there is one step, and
+// one node has to decide all requests. Clients that can choose their key can choose its
+// slot, and so the node that they burden. keyfuncs.Func.WithSecret prevents that.
 //
 // The store asks masters, and never replicas, whatever the client is set to. It
 // follows a slot that moves. A key of a Ring stays with its shard, up or down.

@@ -34,6 +34,35 @@ func TestLimitNamesItsConstructorsAndDecorators(t *testing.T) {
 	}
 }
 
+var makesKey = regexp.MustCompile(`(?m)^func (\w+)\(.*\) (?:Func|Condition|Strategy)$`)
+
+// The documentation of package keyfuncs names every key, condition and strategy: that list is
+// where users choose.
+func TestKeyfuncsNamesItsConstructors(t *testing.T) {
+	t.Parallel()
+	face, err := os.ReadFile(filepath.Join(Root, "api/keyfuncs.txt"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	doc, err := os.ReadFile(filepath.Join(Root, "keyfuncs/doc.go"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	page := Read(t, "keys.md") + Read(t, "exemptions.md") + Read(t, "proxies.md")
+	names := makesKey.FindAllStringSubmatch(string(face), -1)
+	for _, found := range names {
+		if !strings.Contains(string(doc), "["+found[1]+"]") {
+			t.Errorf("the documentation of keyfuncs does not name [%s]", found[1])
+		}
+		if !strings.Contains(page, found[1]) {
+			t.Errorf("no page of docs about keys, exemptions and proxies names %s", found[1])
+		}
+	}
+	if len(names) < 30 {
+		t.Errorf("only %d constructors are in the list of exported names", len(names))
+	}
+}
+
 // typeDoc returns the documentation of a type that a Go file declares.
 func typeDoc(t *testing.T, file, name string) string {
 	t.Helper()
