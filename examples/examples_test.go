@@ -7,11 +7,11 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"net/http/httputil"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"regexp"
-	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -96,7 +96,8 @@ func TestTheOthersStart(t *testing.T) {
 	}
 }
 
-// The program at the top of the README listens where PORT says, as gin does.
+// The program at the top of the README listens where PORT says, as gin does, and answers
+// what stands below it.
 func TestHelloStarts(t *testing.T) {
 	t.Parallel()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
@@ -124,15 +125,44 @@ func TestHelloStarts(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	var codes []int
+	var responses []string
 	for range 6 {
-		status, _, _ := request(t, "GET", "http://127.0.0.1:"+port+"/")
-		codes = append(codes, status)
+		res, err := http.Get("http://127.0.0.1:" + port + "/") //nolint:noctx // the client of a test, on loopback
+		if err != nil {
+			t.Fatal(err)
+		}
+		dump, err := httputil.DumpResponse(res, true)
+		_ = res.Body.Close()
+		if err != nil {
+			t.Fatal(err)
+		}
+		responses = append(responses, seconds.ReplaceAllString(strings.ReplaceAll(string(dump), "\r\n", "\n"), "${1}N"))
 	}
-	if !slices.Equal(codes, []int{200, 200, 200, 200, 200, 429}) {
-		t.Errorf("six requests to a limit of five: %v", codes)
+	page, err := os.ReadFile("../README.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, console, _ := strings.Cut(string(page), "```console\n$ curl")
+	console, _, _ = strings.Cut(console, "\n```\n")
+	first, sixth, both := strings.Cut(console, "\n$ curl")
+	if !both {
+		t.Fatal("README does not show two responses")
+	}
+	for shown, got := range map[string]string{first: responses[0], sixth: responses[5]} {
+		_, shown, _ = strings.Cut(shown, "\n") // the command
+		for line := range strings.Lines(shown) {
+			if line = seconds.ReplaceAllString(strings.TrimSuffix(line, "\n"), "${1}N"); !strings.Contains("\n"+got+"\n", "\n"+line+"\n") {
+				t.Errorf("README shows %q, which is not in\n%s", line, got)
+			}
+		}
+	}
+	if !strings.HasPrefix(responses[4], "HTTP/1.1 200 OK\n") {
+		t.Errorf("the fifth request: %s", responses[4])
 	}
 }
+
+// seconds are what a slow machine may shorten.
+var seconds = regexp.MustCompile(`(;t=|Retry-After: |Retry in )\d+`)
 
 func TestProgramsAreShort(t *testing.T) {
 	t.Parallel()
