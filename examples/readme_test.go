@@ -54,11 +54,13 @@ func readmeLimits(r *gin.Engine, store core.Store, monitoring string, authentica
 	return api
 }
 
+func itemID(c *gin.Context) string { return c.Param("id") }
+
 func readmeKeys() []core.Limit {
 	perUser := core.PerMinute(300).By(keyfuncs.User("user")).Named("user")
 	perRoute := core.PerMinute(60).By(keyfuncs.ClientIP(), keyfuncs.Route()).Named("route")
 	either := core.PerMinute(100).By(keyfuncs.First(keyfuncs.User("user"), keyfuncs.ClientIP())).Named("client")
-	perItem := core.PerMinute(60).By(ginlimit.Key("item", func(c *gin.Context) string { return c.Param("id") })).Named("item")
+	perItem := core.PerMinute(60).By(ginlimit.Key("item", itemID)).Named("item") // func itemID(c *gin.Context) string
 	return []core.Limit{perUser, perRoute, either, perItem}
 }
 
