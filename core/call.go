@@ -14,11 +14,17 @@ type call struct {
 	checks  []Check
 	results []Result
 	reading keyfuncs.Reading // the request as functions of the application see it
-	onTrial bool             // a limit in shadow mode would have denied the request for its ambiguous key
+	refused []refusal        // by limits in shadow mode, without asking the store
 
 	outage    *call         // what was decided without the store, or nil
 	checkTime time.Duration // how long stores took; measured for observers only
 	waitTime  time.Duration // how long the request waited for its turn
+}
+
+// refusal is a limit in shadow mode that would have denied the request without asking the store.
+type refusal struct {
+	limit  *limit
+	reason Reason
 }
 
 var calls = sync.Pool{New: func() any { return new(call) }}
@@ -34,7 +40,7 @@ func (c *call) release() {
 	if cap(c.keys) > 4096 {
 		c.keys = nil
 	}
-	c.keys, c.onTrial = c.keys[:0], false
+	c.keys = c.keys[:0]
 	c.checkTime, c.waitTime = 0, 0
 	if c.reading.Request != nil {
 		c.reading = keyfuncs.Reading{}
@@ -54,7 +60,7 @@ func (c *call) reset() {
 		clear(c.checks[1:])
 		clear(c.limits[1:])
 	}
-	c.limits, c.checks, c.results = c.limits[:0], c.checks[:0], c.results[:0]
+	c.limits, c.checks, c.results, c.refused = c.limits[:0], c.checks[:0], c.results[:0], c.refused[:0]
 }
 
 // withoutStore returns the working memory of a decision without the store, in an outage. It is
@@ -77,26 +83,29 @@ func (c *call) ask(limit *limit, r keyfuncs.Request) Reason {
 		c.keys = keys
 		c.add(limit, rule, keys[start:len(keys):len(keys)], cost)
 		if rule.Once > 0 {
-			reason = c.askOnce(limit, r)
+			if reason = c.askOnce(limit, r); reason != ReasonUndecided { // it charges nothing
+				last := len(c.checks) - 1
+				c.limits, c.checks, c.results = c.limits[:last], c.checks[:last], c.results[:last]
+			}
 		}
 	}
 	return c.enforced(limit, reason)
 }
 
 // enforced returns a reason to deny the request without asking the store, unless the
-// limit is in shadow mode.
+// limit is in shadow mode. Then it notes the reason for observers.
 func (c *call) enforced(limit *limit, reason Reason) Reason {
-	if reason == ReasonAmbiguousKey && limit.shadow {
-		c.onTrial = true
-		return ReasonUndecided
+	if reason == ReasonUndecided || !limit.shadow {
+		return reason
 	}
-	return reason
+	c.refused = append(c.refused, refusal{limit, reason})
+	return ReasonUndecided
 }
 
 // ask appends the key of a request under the limit to keys, and returns the rule and the cost to
 // check. rule is nil if the limit does not apply, or if there is a reason to deny the request
-// without asking the store, which is ReasonUndecided otherwise. ReasonAmbiguousKey is returned
-// in shadow mode, too. Functions of the application get the request by reading.
+// without asking the store, which is ReasonUndecided otherwise. It is returned in shadow mode, too.
+// Functions of the application get the request by reading.
 func (l *limit) ask(keys []byte, r keyfuncs.Request, reading *keyfuncs.Reading) (_ []byte, rule *Rule, cost int64, _ Reason) {
 	shown := r
 	if l.shows {
@@ -122,7 +131,7 @@ func (l *limit) ask(keys []byte, r keyfuncs.Request, reading *keyfuncs.Reading) 
 		switch {
 		case l.missing == ShareBucket:
 			keys = append(keys, missingKey...)
-		case l.missing == DenyRequest && !l.shadow:
+		case l.missing == DenyRequest:
 			return keys, nil, 0, ReasonMissingKey
 		default:
 			return keys, nil, 0, ReasonUndecided
@@ -152,9 +161,6 @@ func (l *limit) ask(keys []byte, r keyfuncs.Request, reading *keyfuncs.Reading) 
 	}
 	if l.costBy != nil {
 		if cost = l.costBy(shown); cost < 0 && reading.Repeated() == "" {
-			if l.shadow {
-				return keys, nil, 0, ReasonUndecided
-			}
 			return keys, nil, 0, ReasonInvalidCost
 		}
 	}

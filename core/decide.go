@@ -145,7 +145,7 @@ func (l *Limiter) decideDirect(c *call, r keyfuncs.Request, d *Decision) {
 	case c.enforced(limit, reason) != ReasonUndecided:
 		d.refuse(reason, limit, r, c)
 	case rule == nil:
-		d.conclude(c.onTrial)
+		d.sumUp(r.Context(), c)
 	default:
 		l.decideOne(r.Context(), limit, rule, key, cost, d)
 	}
@@ -159,7 +159,7 @@ func (l *Limiter) decideOne(ctx context.Context, from *limit, rule *Rule, key []
 	r.Rule, r.Shadow = rule, from.shadow
 	l.direct.TakeOne(rule, key, cost, &r.Result)
 	l.warn(ctx, from, key, cost, r)
-	d.conclude(false)
+	d.conclude()
 }
 
 // take has the store decide the checks of a call, and measures the time for observers.

@@ -83,11 +83,13 @@ type LimitResult struct {
 	Result
 	Shadow    bool    // judged, and not enforced
 	Soft      bool    // charged, and more is used than the soft limit
+	Reason    Reason  // why the limit denies without asking the store, such as ReasonMissingKey; else ReasonUndecided
 	WarnLevel float64 // the highest level of WarnAt that was reached, or 0
 }
 
 // Results returns the results of the limits that applied to the request, in the order of
-// Config.Limits. It is empty if no limit was asked.
+// Config.Limits. It is empty if no limit was asked. Last come limits in shadow mode that would
+// have denied the request without asking the store, for the Reason in their result.
 func (d *Decision) Results() []LimitResult {
 	if d.count > 1 {
 		return d.many
@@ -118,7 +120,7 @@ func (d *Decision) Repeated() string {
 // refuse denies a request because of a limit, without asking the store.
 func (d *Decision) refuse(reason Reason, l *limit, r keyfuncs.Request, c *call) {
 	d.Reason, d.count = reason, 1
-	d.one[0].Rule = &l.rule
+	d.one[0].Rule, d.one[0].Reason = &l.rule, reason
 	switch reason {
 	case ReasonAmbiguousKey:
 		if d.field[0] = l.repeated(r); d.field[0] == "" {
@@ -132,8 +134,9 @@ func (d *Decision) refuse(reason Reason, l *limit, r keyfuncs.Request, c *call) 
 // sumUp decides by the results of a call. Before, d is zero except for limiter, Err, binding,
 // which is -1, and the room in many.
 func (d *Decision) sumUp(ctx context.Context, c *call) {
-	d.count = int16(len(c.results))
-	if n := len(c.results); n > 1 {
+	n := len(c.results) + len(c.refused)
+	d.count = int16(n)
+	if n > 1 {
 		if cap(d.many) < n {
 			d.many = make([]LimitResult, n)
 		}
@@ -142,16 +145,19 @@ func (d *Decision) sumUp(ctx context.Context, c *call) {
 	results := d.Results()
 	for i := range c.results {
 		r, check := &results[i], &c.checks[i]
-		r.Rule, r.Result, r.Shadow = check.Rule, c.results[i], check.Shadow
+		r.Rule, r.Result, r.Shadow, r.Reason = check.Rule, c.results[i], check.Shadow, ReasonUndecided
 		d.limiter.warn(ctx, c.limits[i], check.Key, check.Cost, r)
 	}
-	d.conclude(c.onTrial)
+	for i, refused := range c.refused {
+		results[len(c.results)+i] = LimitResult{Rule: &refused.limit.rule, Shadow: true, Reason: refused.reason}
+	}
+	d.conclude()
 }
 
-// conclude decides by the results in d. shadowed says that a limit in shadow mode would have
-// denied the request without asking the store.
-func (d *Decision) conclude(shadowed bool) {
+// conclude decides by the results in d.
+func (d *Decision) conclude() {
 	d.Allowed = true
+	shadowed := false // a limit in shadow mode would have denied the request
 	results := d.Results()
 	hopeless := false // a denying limit that no wait satisfies
 	for i := range results {

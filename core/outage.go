@@ -62,6 +62,7 @@ func (l *limit) localRule(of *Rule) *Rule {
 func (l *Limiter) decideOutage(ctx context.Context, c *call, s subject, err error, d *Decision) {
 	l.shared.Failed(err)
 	local := c.withoutStore()
+	local.refused = append(local.refused, c.refused...)
 	reason, replaced := ReasonOutageAllowed, false // by other limits
 	for i, limit := range c.limits {
 		switch {

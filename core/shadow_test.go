@@ -1,6 +1,7 @@
 package core_test
 
 import (
+	"context"
 	"errors"
 	"net/http"
 	"slices"
@@ -74,14 +75,14 @@ func TestShadowDeniesNobody(t *testing.T) {
 		{"a warning level is reached", everyone(2).WarnAt(0.5), false, &request{}, []answer{within(1), within(0), shadowed(0)}},
 		{"a cost above the burst", everyone(2).CostBy(costing), false, cost(3), []answer{shadowed(2), shadowed(2)}},
 		{"the largest cost", everyone(2).CostBy(costing), false, cost(1<<63 - 1), []answer{shadowed(2)}},
-		{"a negative cost", everyone(2).CostBy(costing), false, cost(-1), []answer{within(), within()}},
-		{"a missing key that would be denied", byUser.OnMissingKey(core.DenyRequest), false, &request{}, []answer{within(), within(), within()}},
+		{"a negative cost", everyone(2).CostBy(costing), false, cost(-1), []answer{shadowed(0), shadowed(0)}},
+		{"a missing key that would be denied", byUser.OnMissingKey(core.DenyRequest), false, &request{}, []answer{shadowed(0), shadowed(0), shadowed(0)}},
 		{"a missing key that would be skipped", byUser.OnMissingKey(core.SkipLimit), false, &request{}, []answer{within(), within(), within()}},
 		{"a missing key that shares a bucket", byUser, false, &request{}, []answer{within(1), within(0), shadowed(0)}},
 		{"a tier that holds less", everyone(9).Tiers(func(keyfuncs.Request) core.Limit { return core.PerHour(1) }), false, &request{}, []answer{within(0), shadowed(0)}},
 		{"an outage that would deny", everyone(1).OnOutage(core.Deny), true, &request{}, []answer{{reason: core.ReasonOutageAllowed}, {reason: core.ReasonOutageAllowed}}},
 		{"an outage that would be decided here", everyone(1).OnOutage(core.Local), true, &request{}, []answer{{reason: core.ReasonOutageAllowed}, {reason: core.ReasonOutageAllowed}}},
-		{"an outage and a missing key", byUser.OnMissingKey(core.DenyRequest).OnOutage(core.Deny), true, &request{}, []answer{within()}},
+		{"an outage and a missing key", byUser.OnMissingKey(core.DenyRequest).OnOutage(core.Deny), true, &request{}, []answer{shadowed(0)}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
@@ -232,5 +233,76 @@ func TestShadowShowsInPeekAndAllowKey(t *testing.T) {
 	wantNothingTold(t, "peeking", d)
 	if got := logged(t, d); !strings.Contains(got, `"reason":"shadowed"`) {
 		t.Errorf("the log reads %s", got)
+	}
+}
+
+// A trial shows what its limit would do, also where it would not ask the store.
+func TestShadowTellsObserversWhyItWouldDeny(t *testing.T) {
+	t.Parallel()
+	all := everyone(9).Named("all")
+	for name, tt := range map[string]struct {
+		limits []core.Limit
+		r      *request
+		reason core.Reason
+	}{
+		"alone":                   {[]core.Limit{byTenant()}, &request{}, core.ReasonMissingKey},
+		"in front":                {[]core.Limit{byTenant(), all}, &request{}, core.ReasonMissingKey},
+		"behind":                  {[]core.Limit{all, byTenant()}, &request{}, core.ReasonMissingKey},
+		"beside one that waits":   {[]core.Limit{all.Wait(time.Second), byTenant()}, &request{}, core.ReasonMissingKey},
+		"an ambiguous key":        {[]core.Limit{all, byTenant()}, twice("X-Tenant"), core.ReasonAmbiguousKey},
+		"an ambiguous operation":  {[]core.Limit{everyone(9).Named("trial").OncePer(keyfuncs.Header("X-Tenant"), time.Hour).Shadow(), all}, twice("X-Tenant"), core.ReasonAmbiguousKey},
+		"a negative cost":         {[]core.Limit{all, everyone(9).Named("trial").CostBy(costing).Shadow()}, cost(-1), core.ReasonInvalidCost},
+		"a negative cost, direct": {[]core.Limit{everyone(9).Named("trial").CostBy(costing).Shadow()}, cost(-1), core.ReasonInvalidCost},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			seen := &trials{}
+			for _, config := range []core.Config{{}, {Observe: seen}} {
+				config.Store, config.Limits = core.NewMemory(), tt.limits
+				l := newLimiter(t, config)
+				for range 2 {
+					d := l.Allow(tt.r)
+					results := d.Results()
+					last := results[len(results)-1]
+					if !d.Allowed || d.Reason != core.ReasonShadowed || len(results) != len(tt.limits) {
+						t.Errorf("decided %v because %v, %d results", d.Allowed, d.Reason, len(results))
+					}
+					if !last.Shadow || last.Allowed || last.Charged || last.Reason != tt.reason || last.Rule.Name != "trial" {
+						t.Errorf("the last result is %+v", last)
+					}
+					for _, r := range results[:len(results)-1] {
+						if r.Rule.Name != "all" || !r.Charged || r.Reason != core.ReasonUndecided {
+							t.Errorf("the other result is %+v", r)
+						}
+					}
+				}
+			}
+			if want := []core.Reason{tt.reason, tt.reason}; !slices.Equal(seen.reasons, want) {
+				t.Errorf("an observer saw %v, want %v", seen.reasons, want)
+			}
+		})
+	}
+	l := newLimiter(t, core.Config{Store: core.NewMemory(), Limits: []core.Limit{everyone(9).By(keyfuncs.User("tenant")).OnMissingKey(core.DenyRequest)}})
+	if d := l.Allow(&request{}); d.Allowed || d.Results()[0].Reason != core.ReasonMissingKey {
+		t.Errorf("enforced: %v, %+v", d.Reason, d.Results())
+	}
+}
+
+func byTenant() core.Limit {
+	return core.PerHour(2).By(keyfuncs.Header("X-Tenant")).Named("trial").OnMissingKey(core.DenyRequest).Shadow()
+}
+
+// trials notes why limits in shadow mode would have denied requests.
+type trials struct {
+	core.NopObserver
+	reasons []core.Reason
+}
+
+func (s *trials) Decided(_ context.Context, o *core.Observation) {
+	for i, r := range o.Decision.Results() {
+		if r.Shadow && !r.Allowed {
+			s.reasons = append(s.reasons, r.Reason)
+		}
+		_, _ = o.Key(i), o.Cost(i)
 	}
 }

@@ -98,9 +98,10 @@ func (l *Limiter) hold(ctx context.Context, c *call, d *Decision, at *place, ask
 // request has waited already, and poll how long it waits if nobody knows when to ask again.
 func (d *Decision) turn(c *call, poll, waited time.Duration) (wait time.Duration, again bool, because []int) {
 	results := d.Results()
-	if len(results) != len(c.limits) {
+	if len(results) != len(c.limits)+len(c.refused) {
 		return 0, false, nil // decided by other limits, such as those of Config.Fallback
 	}
+	results = results[:len(c.limits)] // the rest are limits in shadow mode
 	if d.Allowed {
 		for i := range results {
 			if results[i].Shadow {

@@ -95,12 +95,18 @@ var features = []scenario{
 			c.Reply(200, d.Reason.String())
 		}}}
 		for _, dialects := range []core.Headers{0, core.Draft07 | core.XRateLimit, core.Draft03} {
-			s := e.serve(App{Routes: report, Layers: e.configured(core.Config{Headers: dialects, Limits: []core.Limit{shadow, byTenant, free}})})
-			for _, want := range []string{"within limit", "shadowed", "shadowed"} {
-				r := s.get("/")
-				equal(e, "status", r.status, 200)
-				equal(e, "body", r.body, want)
-				e.silent("shadowed", r)
+			for _, limits := range [][]core.Limit{{shadow}, {shadow, byTenant}, {shadow, free}, {byTenant, shadow, free}} {
+				s := e.serve(App{Routes: report, Layers: e.configured(core.Config{Headers: dialects, Limits: limits})})
+				first := "shadowed" // for a missing key or an invalid cost
+				if len(limits) == 1 {
+					first = "within limit"
+				}
+				for _, want := range []string{first, "shadowed", "shadowed"} {
+					r := s.get("/")
+					equal(e, "status", r.status, 200)
+					equal(e, "body", r.body, want)
+					e.silent("shadowed", r)
+				}
 			}
 		}
 		s := e.serve(App{Routes: report, Layers: e.configured(core.Config{Limits: []core.Limit{shadow, core.PerHour(3).By(keyfuncs.Everyone()).Named("api")}})})
