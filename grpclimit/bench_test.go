@@ -99,24 +99,21 @@ func BenchmarkInterceptor(b *testing.B) {
 }
 
 // A whole call over loopback, beside one without a limiter.
-func BenchmarkCall(b *testing.B) {
-	byIP := core.PerSecond(ample).By(keyfuncs.ClientIP())
-	for _, bm := range []struct {
-		name string
-		in   []*grpclimit.Interceptors
-	}{
-		{"bare", nil},
-		{"limited", []*grpclimit.Interceptors{config(b, core.Always, byIP)}},
-		{"limited, no headers", []*grpclimit.Interceptors{config(b, core.OnDenial, byIP)}},
-		{"denied", []*grpclimit.Interceptors{grpclimit.New(limittest.Exhausted())}},
-	} {
-		b.Run(bm.name, func(b *testing.B) {
-			s := serve(b, &service{}, bm.in...)
-			in, out := wrapperspb.String("hello"), new(text)
-			b.ReportAllocs()
-			for b.Loop() {
-				_ = s.conn.Invoke(b.Context(), say, in, out)
-			}
-		})
+func whole(b *testing.B, in ...*grpclimit.Interceptors) {
+	b.Helper()
+	s := serve(b, &service{}, in...)
+	message, out := wrapperspb.String("hello"), new(text)
+	_ = s.conn.Invoke(b.Context(), say, message, out) // connects
+	b.ReportAllocs()
+	for b.Loop() {
+		_ = s.conn.Invoke(b.Context(), say, message, out)
 	}
 }
+
+func BenchmarkBare(b *testing.B) { whole(b) }
+
+func BenchmarkAllowed(b *testing.B) { whole(b, grpclimit.New(limittest.Ample(1))) }
+
+func BenchmarkAllowedThreeLimits(b *testing.B) { whole(b, grpclimit.New(limittest.Ample(3))) }
+
+func BenchmarkDenied(b *testing.B) { whole(b, grpclimit.New(limittest.Exhausted())) }

@@ -44,14 +44,32 @@
 // # Methods
 //
 // The route is the full method: keyfuncs.Routes("/grpc.health.v1.Health/Check") exempts health
-// checks, and limits for some methods have core.Limit.When. The HTTP method is POST for all calls. A
-// method that the server does not know has no route, so clients can't make up keys.
+// checks, and limits for some methods have core.Limit.When. Health checks and server reflection count
+// like all calls until they are exempt, method by method: Health/Watch and
+// ServerReflection/ServerReflectionInfo are streams, which clients may keep open for as long as they
+// like. The HTTP method is POST for all calls. A method that the server does not know has no route,
+// so clients can't make up keys.
 //
 // # Client addresses
 //
 // The peer is the address of the TCP connection. There is none on a unix socket or bufconn.
 // Behind a proxy, strategies such as keyfuncs.TrustedProxies read its metadata, "x-forwarded-for".
 // grpc-gateway and gRPC-Web proxies set it, too: their own address is the peer.
+//
+// # Behind grpc-gateway
+//
+// RESOURCE_EXHAUSTED becomes 429. Three things need a line in the gateway, and examples/grpc/gateway
+// has all of them:
+//   - Import google.golang.org/genproto/googleapis/rpc/errdetails: a gateway that does not know the
+//     details of a denial answers 500.
+//   - Rate limit headers become Grpc-Metadata-Ratelimit, and those of a denial, which are trailers,
+//     are left out. An outgoing header matcher and an error handler give HTTP clients RateLimit and
+//     Retry-After.
+//   - Clients set metadata by headers such as Grpc-Metadata-X-Real-Ip. An incoming header matcher
+//     drops those that the server would believe.
+//
+// Register services by a connection, with RegisterXHandler or RegisterXHandlerFromEndpoint.
+// RegisterXHandlerServer calls the service past all interceptors: nothing is limited.
 //
 // # Before the limiter
 //
