@@ -20,7 +20,7 @@ FUZZTIME ?= 10s
 RAW ?= 1000000
 
 .DEFAULT_GOAL := help
-.PHONY: help check test api lint vuln fmt bench microbench compare faults fuzz raw cover
+.PHONY: help check test api lint vuln fmt bench microbench compare faults fuzz raw cover release
 
 help: ## print the targets
 	@sed -n 's/^\([a-z]*\):.*## \(.*\)/make \1\t\2/p' $(firstword $(MAKEFILE_LIST)) | expand -t 18
@@ -81,3 +81,6 @@ cover: ## print the coverage of the main module; coverage.out has the lines
 	@scripts/install-redis
 	go test -coverpkg=./... -coverprofile=coverage.out $(TESTFLAGS) ./...
 	go tool cover -func=coverage.out | tail -n 1
+
+release: ## release VERSION=v1.2.3: check, test, commit and tag, here; nothing is pushed
+	scripts/release $(VERSION)
