@@ -20,7 +20,7 @@ FUZZTIME ?= 10s
 RAW ?= 1000000
 
 .DEFAULT_GOAL := help
-.PHONY: help check test api lint vuln fmt bench microbench compare faults fuzz raw cover release
+.PHONY: help check test api plots lint vuln fmt bench microbench compare faults fuzz raw cover release
 
 help: ## print the targets
 	@sed -n 's/^\([a-z]*\):.*## \(.*\)/make \1\t\2/p' $(firstword $(MAKEFILE_LIST)) | expand -t 18
@@ -41,6 +41,10 @@ test: ## run all tests of all modules under the race detector; installs redis-se
 
 api: ## write the lists of exported names in api/, after an intended change
 	go test -run TestFace ./internal/test/api -update
+
+plots: ## draw the figures of docs from the code and print their tables; half a minute
+	go run ./internal/test/plots -o docs
+	go run ./internal/test/prefetchsim/plot -o docs/prefetch.svg
 
 lint: ## check formatting, golangci-lint, go vet and the import rules
 	@out=$$(go run $(GOFUMPT) -l .) || exit 1; \

@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"runtime"
 	"testing"
+	"time"
 
 	"github.com/weblimit/weblimit/core"
 	"github.com/weblimit/weblimit/core/memstore"
@@ -84,4 +85,46 @@ func TestBytesPerKey(t *testing.T) {
 		}
 	}
 	runtime.KeepAlive(m)
+}
+
+// What docs/algorithms.md says of the memory of a key under each algorithm: only logs take
+// more than their slot of the table.
+func TestBytesPerKeyOfEachAlgorithm(t *testing.T) {
+	if race.Enabled {
+		t.Skip("few keys would measure the empty store")
+	}
+	const keys = 200_000
+	for _, c := range []struct {
+		name        string
+		limit       core.Limit
+		requests    int
+		least, most float64
+	}{
+		{"a fixed window", core.PerDay(10).FixedWindow(), 10, 50, 72},
+		{"a sliding window", core.PerDay(10).SlidingWindow(), 10, 50, 72},
+		{"a calendar window", core.PerMonth(10, time.UTC), 10, 50, 72},
+		{"a sliding log of one request", core.PerDay(10).SlidingLog(), 1, 110, 130},
+		{"a sliding log of ten requests", core.PerDay(10).SlidingLog(), 10, 230, 380},
+		{"a concurrency limit, one running", core.Concurrent(10).Lease(time.Hour), 1, 110, 130},
+	} {
+		rule, clock := mustRule(t, c.limit), storetest.NewClock()
+		m := storeAt(clock, memstore.Config{MaxBuckets: 4 << 20})
+		before, key := heap(), make([]byte, 8)
+		checks, results := []core.Check{{Key: key, Rule: rule, Cost: 1}}, make([]core.Result, 1)
+		for range c.requests {
+			clock.Advance(time.Millisecond)
+			for n := range keys {
+				binary.LittleEndian.PutUint64(key, uint64(n))
+				if err := m.Take(context.Background(), checks, results); err != nil {
+					t.Fatal(err)
+				}
+			}
+		}
+		per := float64(heap()-before) / keys
+		t.Logf("%s: %.1f bytes a key", c.name, per)
+		if per < c.least || per > c.most {
+			t.Errorf("%s takes %.1f bytes a key, want %.0f to %.0f", c.name, per, c.least, c.most)
+		}
+		runtime.KeepAlive(m)
+	}
 }

@@ -37,6 +37,7 @@ func TestMemoryOfRedisPerClient(t *testing.T) {
 		{"token bucket, a day", []core.Limit{core.PerDay(100_000)}, []int64{10_000}},
 		{"fixed window", []core.Limit{core.Per(100_000, day).FixedWindow()}, []int64{1}},
 		{"sliding window", []core.Limit{core.Per(100_000, day).SlidingWindow()}, []int64{1}},
+		{"calendar window", []core.Limit{core.PerMonth(100_000, time.UTC)}, []int64{1}},
 		{"sliding log, 10 entries", []core.Limit{core.Per(1000, day).SlidingLog()}, []int64{1, 1, 1, 1, 1, 1, 1, 1, 1, 1}},
 		{"requests at the same time, one running", []core.Limit{core.Concurrent(1000).Lease(day)}, []int64{1}},
 		{"three limits: token bucket, fixed and sliding window", []core.Limit{

@@ -1,0 +1,134 @@
+package main
+
+import (
+	"encoding/xml"
+	"errors"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/weblimit/weblimit/internal/test/documents"
+)
+
+// The figures in docs are those that the code draws.
+func TestTheFiguresAreCheckedIn(t *testing.T) {
+	t.Parallel()
+	drawn := figures()
+	for name, d := range drawn {
+		if documents.Read(t, name) != d.svg {
+			t.Errorf("docs/%s is not what the code draws: run make plots and look at it", name)
+		}
+	}
+	found, err := filepath.Glob(documents.Root + "/docs/plots/*")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, file := range found {
+		if _, ok := drawn["plots/"+filepath.Base(file)]; !ok {
+			t.Errorf("%s is a figure that nothing draws", file)
+		}
+	}
+}
+
+// Figures are well-formed, have a title and a description, and hold no scripts and nothing
+// from elsewhere.
+func TestFiguresAreSafeAndReadable(t *testing.T) {
+	t.Parallel()
+	for name, d := range figures() {
+		svg := d.svg
+		elements := map[string]int{}
+		decoder := xml.NewDecoder(strings.NewReader(svg))
+		for {
+			token, err := decoder.Token()
+			if errors.Is(err, io.EOF) {
+				break
+			}
+			if err != nil {
+				t.Fatalf("%s: %v", name, err)
+			}
+			if start, ok := token.(xml.StartElement); ok {
+				elements[start.Name.Local]++
+			}
+		}
+		for element := range elements {
+			if !strings.Contains(" svg title desc style rect text line polyline polygon ", " "+element+" ") {
+				t.Errorf("%s has an element %s", name, element)
+			}
+		}
+		if elements["title"] != 1 || elements["desc"] != 1 || elements["text"] < 5 {
+			t.Errorf("%s lacks a title, a description or text: %v", name, elements)
+		}
+		if strings.Contains(svg, "href") || strings.Contains(svg, "url(") || !strings.Contains(svg, "prefers-color-scheme:dark") {
+			t.Errorf("%s refers to something else, or has no colours for dark pages", name)
+		}
+		if strings.Contains(svg, "NaN") || strings.Contains(svg, "Inf") || strings.Contains(svg, `="-`) {
+			t.Errorf("%s has a number that is none, or something outside of it", name)
+		}
+	}
+}
+
+// No attacker gets more than the bound that the figure states, and all but the one below it
+// get that or one less: the bound is not idle.
+func TestAttackersReachTheBoundAndNoMore(t *testing.T) {
+	t.Parallel()
+	for _, a := range algorithms() {
+		if a.most == 0 {
+			continue
+		}
+		r := newRun(a.limit, a.attack.from)
+		r.attack(a.strikes, a.attack.to, 0)
+		if most, _ := r.most(a.window); most > a.most || most < a.most-1 {
+			t.Errorf("%s: an attacker gets %d within %s, the figure says at most %d", a.file, most, a.span, a.most)
+		}
+	}
+}
+
+// docs/algorithms.md shows every figure with the text that the code gives it, and the rows of
+// its tables are those that the code prints.
+func TestThePageIsWhatTheCodePrints(t *testing.T) {
+	t.Parallel()
+	page := documents.Read(t, "algorithms.md")
+	rows := slices.Concat(integersTable(), headersTable())
+	for name, d := range figures() {
+		if name != "overview.svg" {
+			rows = append(rows, d.markdown(name))
+		}
+	}
+	for _, row := range rows {
+		if !strings.Contains(page, "\n"+row+"\n") {
+			t.Errorf("docs/algorithms.md lacks this line, see make plots:\n%s", row)
+		}
+	}
+}
+
+// Where the README shows the overview, it has the text that the code gives it.
+func TestTheOverviewHasItsText(t *testing.T) {
+	t.Parallel()
+	readme, err := os.ReadFile(filepath.Join(documents.Root, "README.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	const path = "docs/overview.svg"
+	if want := drawOverview().markdown(path); strings.Contains(string(readme), path) && !strings.Contains(string(readme), want) {
+		t.Errorf("README.md shows the overview without this text:\n%s", want)
+	}
+}
+
+// Slots that were taken are given back when a request ends, also where two end at once.
+func TestRunsFreeSlots(t *testing.T) {
+	t.Parallel()
+	a := concurrent()
+	r := newRun(a.limit, midnight)
+	r.steady(midnight, time.Second, 10*time.Second, 3)
+	if r.running() != 3 {
+		t.Errorf("%v of 3 requests run", r.running())
+	}
+	r.advance(midnight.Add(time.Minute).UnixMicro())
+	if r.running() != 0 {
+		t.Errorf("%v requests run after all have ended", r.running())
+	}
+}
