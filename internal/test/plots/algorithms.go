@@ -57,9 +57,9 @@ func algorithms() []algorithm {
 		}),
 		perMinute(algorithm{
 			file:  "sliding-window.svg",
-			title: []string{"Sliding window: smooth for even traffic,", "no exact bound at the edge"},
+			title: []string{"Sliding window: smooth for even traffic,", "nearly twice the quota at the edge"},
 			about: "PerMinute(10).SlidingWindow(). The window before weighs less with each second.",
-			limit: core.PerMinute(quota).SlidingWindow(), bound: "2 × quota", most: 2 * quota, aim: "attacker at the edge", edges: minutes,
+			limit: core.PerMinute(quota).SlidingWindow(), bound: "2 × quota − 1", most: 2*quota - 1, aim: "attacker at the edge", edges: minutes,
 		}),
 		perMinute(algorithm{
 			file:  "sliding-log.svg",

@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/weblimit/weblimit/core"
 	"github.com/weblimit/weblimit/internal/test/documents"
 )
 
@@ -83,6 +84,25 @@ func TestAttackersReachTheBoundAndNoMore(t *testing.T) {
 		r.attack(a.strikes, a.attack.to, 0)
 		if most, _ := r.most(a.window); most > a.most || most < a.most-1 {
 			t.Errorf("%s: an attacker gets %d within %s, the figure says at most %d", a.file, most, a.span, a.most)
+		}
+	}
+}
+
+// The numbers that docs/algorithms.md has beside those of the figures.
+func TestNumbersOfThePage(t *testing.T) {
+	t.Parallel()
+	r := newRun(core.PerMinute(quota).Burst(2), midnight)
+	r.attack(midnight, midnight.Add(5*time.Minute), 0)
+	if most, _ := r.most(time.Minute); most < 11 || most > 12 {
+		t.Errorf("PerMinute(10).Burst(2) admits %d within a minute, the page says at most 12", most)
+	}
+	for into, want := range map[time.Duration]time.Duration{0: 66 * time.Second, time.Minute - time.Microsecond: 6*time.Second + time.Microsecond} {
+		r := newRun(core.PerMinute(quota).SlidingWindow(), midnight.Add(into))
+		for range quota {
+			r.take(0)
+		}
+		if wait := r.take(0).RetryAfter; wait != want {
+			t.Errorf("a burst %v after the start of a sliding window waits for %v, want %v", into, wait, want)
 		}
 	}
 }
