@@ -4,9 +4,14 @@
 //	app := fiber.New()
 //	app.Use(fiber3limit.Limit(store, core.PerMinute(300).By(keyfuncs.ClientIP())))
 //
-// [Limit] takes limits and uses defaults for everything else. [With] takes settings once, for
-// all limits of an application. [New] takes a limiter from [core.New]. All return a
-// fiber.Handler, for an app, a group or one route.
+// Three functions make the middleware, a fiber.Handler for an app, a group or one route:
+//
+//   - [Limit] takes limits, and uses defaults for everything else;
+//   - [With] takes settings once, for all limits of an application;
+//   - [New] takes a limiter from [core.New].
+//
+// [Key] and [Matches] make keys and conditions of the fiber.Ctx. In a handler,
+// [FromContext] returns the decision, and [Charge] charges what the request has cost.
 //
 // # Responses
 //
