@@ -1,7 +1,7 @@
 // Package core decides rate limits and quotas for Go services. What to take of it:
 //
 //   - limits: [PerSecond], [PerMinute] and their like, with the decorators of [Limit],
-//     whose documentation lists them by purpose;
+//     whose documentation lists them by purpose, or [ParseLimit] for limits from flags;
 //   - a store: [NewMemory] for one process, or package redisstore for several;
 //   - settings: [Config], for the With of an adapter or for [New];
 //   - decisions without HTTP: [New], then [Limiter.Allow] or [Limiter.AllowKey];

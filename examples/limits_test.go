@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"net/http"
+	"os"
 	"testing"
 	"time"
 
@@ -143,12 +144,23 @@ func docsDenied(r *gin.Engine, limiter *core.Limiter) {
 	}))
 }
 
+func docsText() (core.Limit, error) {
+	limit, err := core.ParseLimit(cmp.Or(os.Getenv("CLIENT_LIMIT"), "100/minute burst 20"))
+	if err != nil {
+		return core.Limit{}, fmt.Errorf("CLIENT_LIMIT: %w", err)
+	}
+	return limit.By(keyfuncs.ClientIP()).Named("client"), nil
+}
+
 // The code of docs works on one store, as it stands there.
 func TestDocumentedLimitsWork(t *testing.T) {
 	t.Parallel()
 	gin.SetMode(gin.TestMode)
 	r, store := gin.New(), core.NewMemory()
 	docsHandler(r)
+	if limit, err := docsText(); err != nil || fmt.Sprint(limit) != fmt.Sprint(core.PerMinute(100).Burst(20)) {
+		t.Errorf("%v, %v", limit, err)
+	}
 	docsEstimate(r.Group("/"), store, func(*gin.Context, int64) answer { return answer{"yes", 1} })
 	core.ForLimits(core.NewMemory(), docsBeyond(time.UTC))
 	if _, err := docsBypass(store, readmeKeys(), "monitoring-0123456789", "partner-0123456789"); err != nil {
