@@ -301,6 +301,55 @@ func TestRetryPoliciesWaitForTheLimit(t *testing.T) {
 	want(t, "denials", denials.Load(), 1)
 }
 
+// A stream that is denied has sent nothing but trailers, so it is retried like a call.
+func TestRetryPoliciesWaitForStreams(t *testing.T) {
+	t.Parallel()
+	const window = 4 * time.Second
+	s := retrying(t, &service{}, limited(t, core.NewMemory(), core.Per(1, window).By(keyfuncs.Everyone())))
+	began := time.Now()
+	for range 2 {
+		stream := s.open(t.Context(), chat)
+		_ = stream.SendMsg(textOf("hello")) // is sent again
+		reply := new(text)
+		want(t, "reply", stream.RecvMsg(reply), nil)
+		want(t, "text", reply.GetValue(), "hello")
+		_ = stream.CloseSend()
+		drain(stream)
+	}
+	if waited := time.Since(began); waited < window-100*time.Millisecond {
+		t.Errorf("the second stream took %v, want about %v", waited, window)
+	}
+}
+
+// Clients bound the metadata of a response, those in Java and C++ to 8 KB: a denial must not fail
+// by its size, whatever its limits are called.
+func TestADenialIsSmall(t *testing.T) {
+	t.Parallel()
+	var limits []core.Limit
+	for i := range 12 {
+		limits = append(limits, everyone(1, strings.Repeat("n", 62)+strconv.Itoa(10+i)))
+	}
+	s := serve(t, &service{}, grpclimit.New(limiter(t, core.Config{
+		Store: core.NewMemory(), Limits: limits, Headers: core.Draft11 | core.Draft03 | core.XRateLimit,
+	})))
+	s.call(say)
+	a := s.call(say)
+	want(t, "code", a.code, codes.ResourceExhausted)
+	size := 0
+	for name, values := range a.trailer {
+		for _, value := range values {
+			size += len(name) + len(value) + 32 // as HTTP/2 counts
+			if strings.HasSuffix(name, "-bin") {
+				size += len(value) / 3 // base64
+			}
+		}
+	}
+	if size > 8<<10 {
+		t.Errorf("the trailers have %d bytes", size)
+	}
+	want(t, "the details are among them", len(a.trailer["grpc-status-details-bin"]), 1)
+}
+
 func TestRetryPoliciesDoNotWaitInVain(t *testing.T) {
 	t.Parallel()
 	var denials atomic.Int32

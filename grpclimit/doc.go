@@ -3,8 +3,8 @@
 //	limit := grpclimit.Limit(store, core.PerMinute(300).By(keyfuncs.ClientIP()))
 //	server := grpc.NewServer(limit.Options()...)
 //
-// A server has interceptors for unary calls and others for streams. A limit that is installed for
-// one of them only does not see the other calls, and nothing tells it: [Interceptors.Options]
+// A server has interceptors for unary calls and others for streams. With only one of the two
+// installed, the other calls are not limited, and no warning says so. [Interceptors.Options]
 // installs both. Beside interceptors of your own, name both:
 //
 //	server := grpc.NewServer(
@@ -73,8 +73,9 @@
 //
 // # Before the limiter
 //
-// The server reads and decodes the message of a unary call before interceptors run, so calls
-// with a message that is too large or can't be decoded fail without being limited. Bound what
-// they cost by grpc.MaxRecvMsgSize, grpc.MaxHeaderListSize and grpc.MaxConcurrentStreams.
-// Unknown methods fail without interceptors, too.
+// The server reads and decodes the message of a unary call before interceptors run. So calls whose
+// message is too large, can't be decoded or never comes are not limited, and neither are those that
+// are reset before it has come. Bound what they cost by grpc.MaxRecvMsgSize, grpc.MaxHeaderListSize,
+// grpc.MaxConcurrentStreams, which is per connection, and the number of connections. Unknown methods
+// fail without interceptors, too.
 package grpclimit

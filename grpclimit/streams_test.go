@@ -63,7 +63,7 @@ func TestSlotsOfStreams(t *testing.T) {
 		} {
 			ctx, cancel := context.WithCancel(t.Context())
 			if tt.end == nil {
-				ctx, cancel = context.WithTimeout(t.Context(), time.Second)
+				ctx, cancel = context.WithTimeout(t.Context(), 3*time.Second)
 			}
 			stream := s.open(ctx, chat)
 			if err := stream.SendMsg(textOf("hello")); err != nil {
@@ -86,7 +86,7 @@ func TestSlotsOfStreams(t *testing.T) {
 func TestASlotIsRenewed(t *testing.T) {
 	t.Parallel()
 	limittest.OverStores(t, func(t *testing.T, store core.Store) {
-		s := serve(t, &service{}, limited(t, store, core.Concurrent(1).Lease(time.Second).By(keyfuncs.Everyone()).Named("slots")))
+		s := serve(t, &service{}, limited(t, store, core.Concurrent(1).Lease(3*time.Second).By(keyfuncs.Everyone()).Named("slots")))
 		ctx, cancel := context.WithCancel(t.Context())
 		defer cancel()
 		stream := s.open(ctx, chat)
@@ -94,7 +94,7 @@ func TestASlotIsRenewed(t *testing.T) {
 		if err := stream.RecvMsg(new(text)); err != nil {
 			t.Fatal(err)
 		}
-		for end := time.Now().Add(2500 * time.Millisecond); time.Now().Before(end); time.Sleep(50 * time.Millisecond) {
+		for end := time.Now().Add(7 * time.Second); time.Now().Before(end); time.Sleep(50 * time.Millisecond) {
 			want(t, "while the stream runs", s.call(say).code, codes.ResourceExhausted)
 		}
 		cancel()
@@ -130,6 +130,44 @@ func TestResets(t *testing.T) {
 		}
 		want(t, "what remains", remainings(t, l), fmt.Sprintf("calls=%d slots=40", quota-n))
 	})
+}
+
+// slow is a store whose answers take long. It counts those that its caller no longer wanted.
+type slow struct {
+	core.Store
+	given, late atomic.Int64
+}
+
+func (s *slow) Take(ctx context.Context, checks []core.Check, results []core.Result) error {
+	time.Sleep(200 * time.Millisecond)
+	if ctx.Err() != nil {
+		s.late.Add(1)
+	}
+	s.given.Add(1)
+	return s.Store.Take(ctx, checks, results)
+}
+
+// The check has a deadline of its own: calls whose deadline is shorter are charged, and are no
+// failures of the store.
+func TestDeadlinesOfCallersDoNotEndChecks(t *testing.T) {
+	t.Parallel()
+	store := &slow{Store: core.NewMemory()}
+	l := limiter(t, core.Config{Store: store, Limits: []core.Limit{everyone(1000, "calls")}})
+	s := serve(t, &service{}, grpclimit.New(l))
+	want(t, "connected", s.call(say).code, codes.OK)
+	const calls = 20
+	for range calls {
+		ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
+		want(t, "code", s.callWith(ctx, say).code, codes.DeadlineExceeded)
+		cancel()
+	}
+	eventually(t, "what has reached the limiter is charged", func() bool {
+		return remainings(t, l) == fmt.Sprintf("calls=%d", 1000-store.given.Load())
+	})
+	want(t, "checks that ended with a call", store.late.Load(), 0)
+	if store.given.Load() < 2 {
+		t.Error("no call has reached the limiter")
+	}
 }
 
 // remainings are the units that are left of each limit by Everyone.
