@@ -11,9 +11,16 @@
 //		grpc.ChainUnaryInterceptor(authenticate, limit.Unary),
 //		grpc.ChainStreamInterceptor(authenticateStream, limit.Stream))
 //
-// [Limit] takes limits and uses defaults for everything else. [With] takes settings once, for all
-// limits of an application. [New] takes a limiter from [core.New]. A stream is decided when it
-// starts; [Interceptors.Messages] limits the messages on it.
+// Three functions make the interceptors:
+//
+//   - [Limit] takes limits, and uses defaults for everything else;
+//   - [With] takes settings once, for all limits of an application;
+//   - [New] takes a limiter from [core.New].
+//
+// A stream is decided when it starts; [Interceptors.Messages] limits the messages on it. [Key],
+// [Matches] and [Cost] make keys, conditions and costs of a call's context and message. In a handler,
+// [FromContext] returns the decision, [Charge] charges what the call has cost, and [Deny] answers for a
+// limiter that the handler has asked.
 //
 // # Responses
 //
@@ -39,7 +46,6 @@
 // "x-api-key" or "authorization". A key that is there twice is ambiguous, as on HTTP. Values of
 // keys that end in "-bin" are read in base64, without padding. Users and tenants come from the
 // context, in which an interceptor in front of the limiter has put them. There is no query.
-// [Key], [Matches] and [Cost] read the context and the message itself.
 //
 // # Methods
 //
