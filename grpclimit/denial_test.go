@@ -287,7 +287,7 @@ func TestRetryPoliciesWaitForTheLimit(t *testing.T) {
 	t.Parallel()
 	var denials, handled atomic.Int32
 	count := func(context.Context, grpclimit.Call, core.Decision) error { denials.Add(1); return nil }
-	const window = 4 * time.Second // longer than two calls take on a slow machine
+	const window = 2 * time.Second // longer than two calls take on a slow machine
 	limit := core.Per(1, window).By(keyfuncs.Everyone())
 	s := retrying(t, &service{say: func(_ context.Context, in *text) (*text, error) { handled.Add(1); return in, nil }},
 		grpclimit.New(limiter(t, core.Config{Store: core.NewMemory(), Limits: []core.Limit{limit}}), grpclimit.Config{Denied: count}))
@@ -304,7 +304,7 @@ func TestRetryPoliciesWaitForTheLimit(t *testing.T) {
 // A stream that is denied has sent nothing but trailers, so it is retried like a call.
 func TestRetryPoliciesWaitForStreams(t *testing.T) {
 	t.Parallel()
-	const window = 4 * time.Second
+	const window = 2 * time.Second
 	s := retrying(t, &service{}, limited(t, core.NewMemory(), core.Per(1, window).By(keyfuncs.Everyone())))
 	began := time.Now()
 	for range 2 {

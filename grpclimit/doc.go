@@ -47,6 +47,10 @@
 // keys that end in "-bin" are read in base64, without padding. Users and tenants come from the
 // context, in which an interceptor in front of the limiter has put them. There is no query.
 //
+// Functions of yours see all calls that the limiter decides. Message is nil when a stream starts, and of
+// another type on other methods: assert its type with two values. A function that panics denies the
+// call with INTERNAL, and the panic is logged: a gRPC server does not survive one.
+//
 // # Methods
 //
 // The route is the full method: keyfuncs.Routes("/grpc.health.v1.Health/Check") exempts health

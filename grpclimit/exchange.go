@@ -44,13 +44,6 @@ func (x *exchange) Value(key any) any {
 	return x.Context.Value(key)
 }
 
-// decide has the limiter decide a call, and notes its headers.
-func (in *Interceptors) decide(ctx context.Context, call Call, server any, stream grpc.ServerStream) *exchange {
-	x := in.ask(ctx, call, server, stream)
-	x.writeHeaders()
-	return x
-}
-
 // ask has the limiter decide a call. server is the implementation of the method's service, which
 // is nil if the server has none.
 func (in *Interceptors) ask(ctx context.Context, call Call, server any, stream grpc.ServerStream) *exchange {

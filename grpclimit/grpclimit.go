@@ -75,13 +75,12 @@ func (in *Interceptors) Options() []grpc.ServerOption {
 
 // Unary is a [grpc.UnaryServerInterceptor].
 func (in *Interceptors) Unary(ctx context.Context, message any, info *grpc.UnaryServerInfo, handler grpc.UnaryHandler) (any, error) {
-	call := Call{Method: path(info.FullMethod), Message: message}
-	if in.config.Skip != nil && in.config.Skip(ctx, call) {
-		return handler(ctx, message)
+	x, err := in.admit(ctx, Call{Method: path(info.FullMethod), Message: message}, info.Server, nil)
+	if err != nil {
+		return nil, err
 	}
-	x := in.decide(ctx, call, info.Server, nil)
-	if !x.Decision.Allowed {
-		return nil, in.deny(x)
+	if x == nil {
+		return handler(ctx, message)
 	}
 	defer x.end()
 	reply, err := handler(x, message)
@@ -92,16 +91,34 @@ func (in *Interceptors) Unary(ctx context.Context, message any, info *grpc.Unary
 // Stream is a [grpc.StreamServerInterceptor]. It decides when the stream starts. What a limit
 // reserves, such as the slot of a concurrency limit, is held until the stream ends.
 func (in *Interceptors) Stream(server any, stream grpc.ServerStream, info *grpc.StreamServerInfo, handler grpc.StreamHandler) error {
-	ctx, call := stream.Context(), callOf(info)
-	if in.config.Skip != nil && in.config.Skip(ctx, call) {
+	x, err := in.admit(stream.Context(), callOf(info), server, stream)
+	if err != nil {
+		return err
+	}
+	if x == nil {
 		return handler(server, stream)
 	}
-	x := in.decide(ctx, call, server, stream)
-	if !x.Decision.Allowed {
-		return in.deny(x)
-	}
 	defer x.end()
-	err := handler(server, &callStream{ServerStream: stream, exchange: x, timed: x.follows && adapter.ReadsOutcome(&x.Decision)})
+	err = handler(server, &callStream{ServerStream: stream, exchange: x, timed: x.follows && adapter.ReadsOutcome(&x.Decision)})
 	x.returned, x.err = true, err
 	return err
+}
+
+// admit decides a call. It returns nil for a call that is skipped, and an error for one that is
+// denied.
+func (in *Interceptors) admit(ctx context.Context, call Call, server any, stream grpc.ServerStream) (x *exchange, err error) {
+	defer func() {
+		if value := recover(); value != nil {
+			x, err = nil, panicked(ctx, call, value)
+		}
+	}()
+	if in.config.Skip != nil && in.config.Skip(ctx, call) {
+		return nil, nil
+	}
+	x = in.ask(ctx, call, server, stream)
+	x.writeHeaders()
+	if !x.Decision.Allowed {
+		return nil, in.deny(x)
+	}
+	return x, nil
 }

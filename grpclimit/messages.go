@@ -22,13 +22,17 @@ import (
 // A denied message is not delivered. It ends the stream with the error of the denial, whatever
 // the handler returns. A limit with core.Limit.Wait or LeakyBucket slows the stream down instead:
 // the client's flow control then holds it back. Allowed messages set no headers, and what a limit
-// reserves for a message is held until the handler receives the next one.
+// reserves for a message is held until the handler receives the next one: to core.Limit.RefundOn each
+// message is a success, and [Charge] is for limits of calls.
+//
+// A limiter whose Stream is installed, too, counts the start of a stream like a message.
 func (in *Interceptors) Messages(server any, stream grpc.ServerStream, info *grpc.StreamServerInfo, handler grpc.StreamHandler) error {
-	ctx, call := stream.Context(), callOf(info)
-	if in.config.Skip != nil && in.config.Skip(ctx, call) {
+	s := &messageStream{ServerStream: stream, limiter: in, call: callOf(info), server: server}
+	if skip, err := s.skips(); err != nil {
+		return err
+	} else if skip {
 		return handler(server, stream)
 	}
-	s := &messageStream{ServerStream: stream, limiter: in, call: call, server: server}
 	defer s.end()
 	err := handler(server, s)
 	if denied := s.denial(); denied != nil {
@@ -60,12 +64,35 @@ func (s *messageStream) RecvMsg(m any) error {
 	if err := s.ServerStream.RecvMsg(m); err != nil {
 		return err
 	}
+	if err := s.decide(m); err != nil {
+		return s.deny(err)
+	}
+	return nil
+}
+
+// skips reports whether the messages of the stream are not limited.
+func (s *messageStream) skips() (skip bool, err error) {
+	defer func() {
+		if value := recover(); value != nil {
+			err = panicked(s.Context(), s.call, value)
+		}
+	}()
+	return s.limiter.config.Skip != nil && s.limiter.config.Skip(s.Context(), s.call), nil
+}
+
+// decide returns the error of a message that is denied.
+func (s *messageStream) decide(m any) (err error) {
 	call := s.call
 	call.Message = m
+	defer func() {
+		if value := recover(); value != nil {
+			err = panicked(s.Context(), call, value)
+		}
+	}()
 	x := s.limiter.ask(s.Context(), call, s.server, s.ServerStream)
 	if !x.Decision.Allowed {
 		x.writeHeaders()
-		return s.deny(s.limiter.deny(x))
+		return s.limiter.deny(x)
 	}
 	if x.follows {
 		s.reserve(&x.Decision)
