@@ -9,6 +9,7 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"strconv"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -76,13 +77,13 @@ func (p *pipes) Close() error {
 
 func (p *pipes) Addr() net.Addr { return &net.UnixAddr{Name: "pipe", Net: "unix"} }
 
-// replay starts a server that sends recorded responses byte by byte, each under its number
-// as the path.
+// replay starts a server that sends recorded responses byte by byte, each under its
+// replayPath.
 func replay(tb testing.TB, responses [][]byte) *httptest.Server {
 	tb.Helper()
 	mux := http.NewServeMux()
 	for i, raw := range responses {
-		mux.HandleFunc("/"+string(rune('a'+i)), func(w http.ResponseWriter, _ *http.Request) {
+		mux.HandleFunc(replayPath(i), func(w http.ResponseWriter, _ *http.Request) {
 			conn, _, err := http.NewResponseController(w).Hijack()
 			if err != nil {
 				tb.Error(err)
@@ -96,6 +97,9 @@ func replay(tb testing.TB, responses [][]byte) *httptest.Server {
 	tb.Cleanup(server.Close)
 	return server
 }
+
+// replayPath is the path of a recorded response.
+func replayPath(i int) string { return "/" + strconv.Itoa(i) }
 
 // perClient is the limit of docs/headers.md: five at once, then one every 12 seconds.
 func perClient() core.Limit { return core.PerMinute(5).By(keyfuncs.Everyone()).Named("client") }

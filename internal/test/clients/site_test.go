@@ -51,7 +51,6 @@ var scenes = map[string]scene{
 type site struct {
 	*httptest.Server
 
-	mu     sync.Mutex
 	places map[string]*place
 }
 
@@ -60,6 +59,7 @@ type place struct {
 	first    sync.Once
 	mu       sync.Mutex
 	statuses []int
+	protocol int // the major version of HTTP
 }
 
 func newSite(tb testing.TB) *site {
@@ -67,7 +67,7 @@ func newSite(tb testing.TB) *site {
 	s := &site{places: map[string]*place{}}
 	for name, scene := range scenes {
 		for _, d := range dialects {
-			for _, c := range clients {
+			for _, c := range append(slices.Clone(clients), client{name: loop}) {
 				path := fmt.Sprintf("/%s/%s/%s", name, d.name, c.name)
 				s.places[path] = &place{handler: scene.handler(tb, d.headers)}
 			}
@@ -76,7 +76,10 @@ func newSite(tb testing.TB) *site {
 	s.Server = httptest.NewUnstartedServer(s)
 	s.EnableHTTP2 = true
 	s.Config.ErrorLog = slog.NewLogLogger(slog.DiscardHandler, 0)
-	tb.Cleanup(func() { s.Close() })
+	tb.Cleanup(func() {
+		s.CloseClientConnections() // Close would wait for clients that have been killed
+		s.Close()
+	})
 	return s
 }
 
@@ -132,7 +135,7 @@ func (s *site) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	p.handler.ServeHTTP(noted, r)
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.statuses = append(p.statuses, noted.code)
+	p.statuses, p.protocol = append(p.statuses, noted.code), r.ProtoMajor
 }
 
 // status notes the status of a response.
