@@ -32,7 +32,7 @@ func retryable(url string) {
 // its user to read Retry-After.
 func withBackoff(url string) {
 	_, _ = backoff.Retry(context.Background(), func() (int, error) {
-		res, err := http.Get(url)
+		res, err := http.DefaultClient.Get(url)
 		if err != nil {
 			return 0, err
 		}

@@ -1,9 +1,6 @@
 package clients
 
 import (
-	"bufio"
-	"bytes"
-	"errors"
 	"io"
 	"log/slog"
 	"net"
@@ -103,17 +100,3 @@ func replayPath(i int) string { return "/" + strconv.Itoa(i) }
 
 // perClient is the limit of docs/headers.md: five at once, then one every 12 seconds.
 func perClient() core.Limit { return core.PerMinute(5).By(keyfuncs.Everyone()).Named("client") }
-
-// parsed returns a recorded response as net/http reads it.
-func parsed(tb testing.TB, raw []byte) *http.Response {
-	tb.Helper()
-	res, err := http.ReadResponse(bufio.NewReader(bytes.NewReader(raw)), nil)
-	if err != nil {
-		tb.Fatal(err)
-	}
-	_, err = io.ReadAll(res.Body)
-	if err = errors.Join(err, res.Body.Close()); err != nil {
-		tb.Fatal(err)
-	}
-	return res
-}
