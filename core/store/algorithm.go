@@ -12,6 +12,10 @@ package store
 //	SlidingLog     quota           exact
 //	Calendar       2 × quota       the end of one month or day and the start of the next
 //
+// The windows of a Calendar differ in length. A period that is longer than one of them can hold
+// all of it and both its edges: 3 × quota in 24 hours around a day of 23, or in 31 days around
+// February. docs/algorithms.md draws each bound.
+//
 // Concurrency does not count a rate but the requests that are running: never more than the
 // quota at once, in any number one after the other.
 type Algorithm uint8

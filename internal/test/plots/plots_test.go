@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/weblimit/weblimit/core"
+	"github.com/weblimit/weblimit/core/store"
 	"github.com/weblimit/weblimit/internal/test/documents"
 )
 
@@ -135,6 +136,20 @@ func TestTheOverviewHasItsText(t *testing.T) {
 	const path = "docs/overview.svg"
 	if want := drawOverview().markdown(path); strings.Contains(string(readme), path) && !strings.Contains(string(readme), want) {
 		t.Errorf("README.md shows the overview without this text:\n%s", want)
+	}
+}
+
+// A new algorithm has a figure, too.
+func TestEveryAlgorithmHasAFigure(t *testing.T) {
+	t.Parallel()
+	drawn := map[store.Algorithm]bool{}
+	for _, a := range algorithms() {
+		drawn[newRun(a.limit, midnight).rule.Algorithm] = true
+	}
+	for _, a := range store.Algorithms() {
+		if !drawn[a] {
+			t.Errorf("no figure of docs/algorithms.md draws the %v", a)
+		}
 	}
 }
 
