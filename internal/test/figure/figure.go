@@ -37,7 +37,12 @@ const (
 	Box      Class = "box"      // a box of a diagram
 	Strip    Class = "strip"    // a tinted box
 	Arrow    Class = "arrow"    // a line of a diagram
+	Bound    Class = "bound"    // a dashed line, beside the class of a series
 )
+
+// Series are the classes of up to three lines of one diagram. Their points have shapes of
+// their own: a circle, a square, a triangle.
+var Series = [3]Class{"first", "second", "third"}
 
 // The first colours are for light pages, the second for dark ones. Blue and vermilion are
 // those of Okabe and Ito's palette.
@@ -57,6 +62,11 @@ const style = `text{font:14px system-ui,-apple-system,"Segoe UI",Roboto,sans-ser
 .strip{fill:#ddf0fb;stroke:#0072b2;stroke-width:1.2}
 .arrow{fill:none;stroke:#59636e;stroke-width:1.6}
 .head{fill:#59636e}
+.first,.second,.third{fill:none;stroke:#0072b2;stroke-width:2}
+.second{stroke:#d55e00}
+.third{stroke:#007a5a}
+.bound{stroke-dasharray:6 4}
+.key{stroke:#59636e;stroke-width:2}
 @media (prefers-color-scheme:dark){
 text{fill:#f0f6fc}
 .soft{fill:#9198a1}
@@ -70,6 +80,10 @@ text{fill:#f0f6fc}
 .box{fill:#151b23;stroke:#656c76}
 .strip{fill:#10283a;stroke:#56b4e9}
 .head{fill:#9198a1}
+.first{stroke:#56b4e9}
+.second{stroke:#e69f00}
+.third{stroke:#2fc99b}
+.key{stroke:#9198a1}
 }
 `
 
@@ -127,6 +141,19 @@ func (f *Figure) Polyline(points []Point, class Class) {
 		fmt.Fprintf(&f.body, "%.1f,%.1f", p.X, p.Y)
 	}
 	f.body.WriteString("\"/>\n")
+}
+
+// Dot draws a point of a series.
+func (f *Figure) Dot(x, y float64, series int) {
+	const r = 3.5
+	switch class := Series[series]; series {
+	case 0:
+		fmt.Fprintf(&f.body, `<circle cx="%.1f" cy="%.1f" r="%.1f" class="%s"/>`+"\n", x, y, r, class)
+	case 1:
+		f.Rect(x-r, y-r, 2*r, 2*r, 0, class)
+	default:
+		fmt.Fprintf(&f.body, `<polygon class="%s" points="%.1f,%.1f %.1f,%.1f %.1f,%.1f"/>`+"\n", class, x, y-r-0.5, x+r+0.5, y+r, x-r-0.5, y+r)
+	}
 }
 
 // Arrow draws a line that ends in a head.

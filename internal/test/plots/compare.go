@@ -45,8 +45,8 @@ const (
 	comparedLeft  = 36.0
 	comparedWidth = 420.0
 	comparedTop   = 92.0
-	comparedRow   = 86.0
-	perRequest    = 3.2
+	comparedRow   = 98.0
+	perRequest    = 4.2
 	comparedBin   = 5 * time.Second
 	comparedTime  = 5 * time.Minute
 )
@@ -57,7 +57,7 @@ func comparedX(into time.Duration) float64 {
 
 // drawComparison draws what each algorithm admits of one load.
 func drawComparison() drawing {
-	f := figure.New(594)
+	f := figure.New(654)
 	f.Text(14, 27, figure.Title, figure.Start, "The same requests and the same quota,")
 	f.Text(14, 47, figure.Title, figure.Start, "ten per minute: what each algorithm admits")
 	for _, p := range load {
@@ -72,8 +72,8 @@ func drawComparison() drawing {
 			r.steady(midnight.Add(p.from), p.every, 0, p.requests)
 		}
 		most, _ := r.most(time.Minute)
-		f.Text(14, bottom-60, figure.Strong, figure.Start, "%s: %d of %d", c.name, r.admitted(), len(r.events))
-		f.Text(comparedLeft+comparedWidth, bottom-60, figure.WorstInk, figure.End, "most in 60 s: %d", most)
+		f.Text(14, bottom-72, figure.Strong, figure.Start, "%s: %d of %d admitted", c.name, r.admitted(), len(r.events))
+		f.Text(comparedLeft+comparedWidth, bottom-72, figure.WorstInk, figure.End, "most in 60 s: %d", most)
 		for _, y := range []int{0, 10} {
 			at := bottom - perRequest*float64(y)
 			f.Line(comparedLeft, at, comparedLeft+comparedWidth, at, figure.Grid)
@@ -94,7 +94,7 @@ func drawComparison() drawing {
 // drawBars draws what was admitted, and on top of it what was denied.
 func drawBars(f *figure.Figure, r *run, bottom float64) {
 	for minute := time.Minute; minute < comparedTime; minute += time.Minute {
-		f.Line(comparedX(minute), bottom-48, comparedX(minute), bottom, figure.Edge)
+		f.Line(comparedX(minute), bottom-59, comparedX(minute), bottom, figure.Edge)
 	}
 	width := comparedX(comparedBin) - comparedX(0) - 1
 	for from := time.Duration(0); from < comparedTime; from += comparedBin {
