@@ -1,0 +1,137 @@
+package release
+
+import (
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/weblimit/weblimit/internal/test/documents"
+)
+
+// scripts/modules finds the modules. Everything else runs it, or has the same ones.
+func TestDependabotKnowsAllModules(t *testing.T) {
+	t.Parallel()
+	entries := dependabot(t)
+	var released, others []string
+	for _, e := range entries {
+		switch {
+		case e.ecosystem == "gomod" && e.limited:
+			released = append(released, e.directories...)
+		case e.ecosystem == "gomod":
+			others = append(others, e.directories...)
+		}
+	}
+	want := directories(t, "--released")
+	sameDirectories(t, "modules that users require", released, want)
+	sameDirectories(t, "modules that nobody requires", others, slices.DeleteFunc(directories(t), func(dir string) bool {
+		return slices.Contains(want, dir)
+	}))
+}
+
+func TestDependabotKnowsAllPackagesOfNode(t *testing.T) {
+	t.Parallel()
+	var got, want []string
+	for _, e := range dependabot(t) {
+		if e.ecosystem == "npm" {
+			got = append(got, e.directories...)
+		}
+	}
+	err := filepath.WalkDir(documents.Root, func(path string, entry fs.DirEntry, err error) error {
+		if err == nil && entry.IsDir() && (entry.Name() == "node_modules" || entry.Name() == ".git") {
+			return fs.SkipDir
+		}
+		if err == nil && entry.Name() == "package.json" {
+			within, _ := filepath.Rel(documents.Root, filepath.Dir(path))
+			want = append(want, "/"+filepath.ToSlash(within))
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	sameDirectories(t, "packages of Node", got, want)
+}
+
+// The workflow runs targets of the Makefile, which find the modules by scripts/modules, and nothing
+// else: what it runs can be run by hand.
+func TestTheWorkflowRunsTheMakefile(t *testing.T) {
+	t.Parallel()
+	workflow, makefile := read(t, ".github/workflows/ci.yml"), read(t, "Makefile")
+	var targets []string
+	for _, found := range regexp.MustCompile(`(?m)^\s*(?:- )?run: (.*)$`).FindAllStringSubmatch(workflow, -1) {
+		target, is := strings.CutPrefix(found[1], "make ")
+		if !is {
+			t.Errorf("the workflow runs %q, which is no target of the Makefile", found[1])
+		}
+		targets = append(targets, target)
+	}
+	if want := []string{"lint", "test", "vuln"}; !slices.Equal(slices.Sorted(slices.Values(targets)), want) {
+		t.Errorf("the workflow makes %v, want %v", targets, want)
+	}
+	for _, target := range targets {
+		_, rule, found := strings.Cut(makefile, "\n"+target+":")
+		rule, _, _ = strings.Cut(rule, "\n\n")
+		if !found || !strings.Contains(rule, "scripts/modules") {
+			t.Errorf("make %s does not go through all modules", target)
+		}
+	}
+}
+
+// entry is what dependabot.yml has for one ecosystem.
+type entry struct {
+	ecosystem   string
+	directories []string
+	limited     bool // to advisories
+}
+
+var directory = regexp.MustCompile(`(?m)^ {6}- (/\S*)$`)
+
+func dependabot(t *testing.T) (entries []entry) {
+	t.Helper()
+	parts := strings.Split(read(t, ".github/dependabot.yml"), "- package-ecosystem: ")
+	for _, part := range parts[1:] {
+		name, rest, _ := strings.Cut(part, "\n")
+		e := entry{ecosystem: name, limited: strings.Contains(rest, "\n    open-pull-requests-limit: 0\n")}
+		for _, found := range directory.FindAllStringSubmatch(rest, -1) {
+			e.directories = append(e.directories, found[1])
+		}
+		entries = append(entries, e)
+	}
+	return entries
+}
+
+// directories returns the modules as dependabot.yml writes them.
+func directories(t *testing.T, args ...string) (dirs []string) {
+	t.Helper()
+	out, err := exec.CommandContext(t.Context(), filepath.Join(documents.Root, "scripts/modules"), args...).Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, dir := range strings.Fields(string(out)) {
+		dirs = append(dirs, "/"+strings.TrimPrefix(strings.TrimPrefix(dir, "."), "/"))
+	}
+	return dirs
+}
+
+func sameDirectories(t *testing.T, what string, got, want []string) {
+	t.Helper()
+	slices.Sort(got)
+	slices.Sort(want)
+	if !slices.Equal(got, want) {
+		t.Errorf("%s: .github/dependabot.yml has %v, want %v", what, got, want)
+	}
+}
+
+func read(t *testing.T, name string) string {
+	t.Helper()
+	text, err := os.ReadFile(filepath.Join(documents.Root, name))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text)
+}
