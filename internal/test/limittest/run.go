@@ -12,6 +12,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/redis/go-redis/v9"
+
 	"github.com/weblimit/weblimit/core"
 	"github.com/weblimit/weblimit/core/redisstore"
 	"github.com/weblimit/weblimit/internal/test/redistest"
@@ -42,12 +44,17 @@ func Run(t *testing.T, adapter string, build Build, differences ...Differences) 
 	}
 }
 
-// OverStores runs a test over a memory store and over a Redis store, in parallel.
+// OverStores runs a test over a memory store and over a Redis store, in parallel. The Redis store
+// does not keep to the limiter's Timeout.
 func OverStores(t *testing.T, test func(t *testing.T, store core.Store)) {
 	for _, over := range stores {
 		t.Run(over.name, func(t *testing.T) {
 			t.Parallel()
-			test(t, over.make(t)(t))
+			store := over.make(t)(t)
+			if _, remote := store.(*redisstore.Store); remote {
+				store = patient{store}
+			}
+			test(t, store)
 		})
 	}
 }
@@ -62,7 +69,11 @@ var stores = []struct {
 		return func(testing.TB) core.Store { return core.NewMemory() }
 	}},
 	{"Redis", func(tb testing.TB) func(testing.TB) core.Store {
-		client := redistest.Shared(tb).Client(tb)
+		server := redistest.Shared(tb)
+		client := redis.NewClient(&redis.Options{
+			Network: server.Network(), Addr: server.Addr(), ReadTimeout: patience, WriteTimeout: patience, PoolTimeout: patience,
+		})
+		tb.Cleanup(func() { _ = client.Close() })
 		return func(tb testing.TB) core.Store {
 			return redisstore.New(client, redisstore.Config{Prefix: redistest.Prefix(tb)})
 		}

@@ -103,7 +103,7 @@ func runWrapped(t *testing.T, newStore Factory) {
 
 func wrappedLimiter(t *testing.T, s core.Store, limit core.Limit) *core.Limiter {
 	t.Helper()
-	l, err := core.New(core.Config{Store: s, Limits: []core.Limit{limit}})
+	l, err := core.New(core.Config{Store: s, Limits: []core.Limit{limit}, Timeout: time.Minute}) // no outage on a busy machine
 	if err != nil {
 		t.Fatal(err)
 	}
