@@ -81,6 +81,7 @@ fuzz: ## run every fuzz target for FUZZTIME (10s)
 
 raw: ## send RAW (1000000) random requests to the adapters; SEED=n repeats one case
 	RAW=$(RAW) go test -run TestRaw -timeout 0 -v ./internal/test/adversary
+	cd internal/test/majors && RAW=$(RAW) go test -run TestRaw -timeout 0 -v .
 
 cover: ## print the coverage of the main module; coverage.out has the lines
 	@scripts/install-redis

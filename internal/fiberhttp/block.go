@@ -90,9 +90,9 @@ func (b block) lines(dst [][]byte, name string) [][]byte {
 	}
 }
 
-// cookies appends the values that cookies of a name have, as all versions of fasthttp read them:
-// some trim tabs.
-func (b block) cookies(dst [][]byte, name string) [][]byte {
+// cookies appends the values that cookies of a name have. Newer versions of fasthttp trim tabs
+// around a line.
+func (b block) cookies(dst [][]byte, name string, tabs bool) [][]byte {
 	for {
 		header, rest, ok := b.next()
 		if !ok {
@@ -101,7 +101,9 @@ func (b block) cookies(dst [][]byte, name string) [][]byte {
 		if !equalFold(header, "Cookie") {
 			continue
 		}
-		rest = bytes.TrimSuffix(rest, []byte{'\r'})
+		if rest = bytes.TrimSuffix(rest, []byte{'\r'}); tabs {
+			rest = trimBlanks(rest)
+		}
 		for len(rest) > 0 {
 			var pair []byte
 			pair, rest, _ = bytes.Cut(rest, []byte{';'})

@@ -108,7 +108,11 @@ func (f *Fields) find(r Source, kind Kind, name string) {
 	case Cookie:
 		r.Visit(Cookie, f.visit)
 		if len(f.found) > 0 && f.chunked(r) {
-			f.own = block(r.Block()).cookies(f.own[:0], f.name)
+			received := block(r.Block())
+			// Only if what was found says so were tabs trimmed.
+			if f.own = received.cookies(f.own[:0], f.name, true); len(f.own) == 0 || !f.isIntact() {
+				f.own = received.cookies(f.own[:0], f.name, false)
+			}
 			f.keepOwn(true, false) // once fasthttp has collected cookies, a trailer adds none
 		}
 	case Query:
@@ -186,15 +190,11 @@ func (f *Fields) chunked(r Source) bool {
 // middleware can remove a line, and with it all lines of its name.
 func (f *Fields) keepOwn(chunked, streamed bool) {
 	own, found := len(f.own), len(f.found)
-	intact := own <= found
-	for i := 0; intact && i < own; i++ {
-		intact = bytes.Equal(f.found[i], f.own[i])
-	}
-	switch {
+	switch intact := f.isIntact(); {
 	case intact && (own == found || chunked && own > 0): // what follows may be a trailer's
 		f.found = f.found[:own]
 	case intact && !chunked: // what follows is middleware's
-	case f.isReordered():
+	case f.isReordered(chunked):
 		f.found = append(f.found[:0], f.own...)
 	case found == 1 && own > 0 && !streamed: // middleware has replaced it
 	default:
@@ -202,11 +202,23 @@ func (f *Fields) keepOwn(chunked, streamed bool) {
 	}
 }
 
-// isReordered reports whether the block has what was found, in another order.
-func (f *Fields) isReordered() bool {
-	if len(f.own) != len(f.found) || len(f.own) > maxKept { // it compares each with each
+// isIntact reports whether what was found begins with what the block has.
+func (f *Fields) isIntact() bool {
+	intact := len(f.own) <= len(f.found)
+	for i := 0; intact && i < len(f.own); i++ {
+		intact = bytes.Equal(f.found[i], f.own[i])
+	}
+	return intact
+}
+
+// isReordered reports whether the block has what was found, in another order. Behind that may be
+// what a trailer has, if the body was chunked.
+func (f *Fields) isReordered(chunked bool) bool {
+	n := len(f.own)
+	if n == 0 || n > len(f.found) || n < len(f.found) && !chunked || n > maxKept { // it compares each with each
 		return false
 	}
+	found := f.found[:n]
 	times := func(in [][]byte, value []byte) (n int) {
 		for _, other := range in {
 			if bytes.Equal(other, value) {
@@ -216,7 +228,7 @@ func (f *Fields) isReordered() bool {
 		return n
 	}
 	for _, value := range f.own {
-		if times(f.own, value) != times(f.found, value) {
+		if times(f.own, value) != times(found, value) {
 			return false
 		}
 	}

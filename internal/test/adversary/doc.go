@@ -1,20 +1,21 @@
-// Package adversary only holds tests: clients that send arbitrary bytes to the five
-// frameworks, and one oracle that knows what each client must be charged.
+// Package adversary is a test suite: clients that send arbitrary bytes to the frameworks,
+// and one oracle that knows what each client must be charged. Its own tests attack the
+// frameworks of the main module, and package majors those of other modules.
 //
-// A case is one connection. Its bytes come from a grammar of requests (message_test.go),
-// from random changes to them (mutate_test.go), or from the fuzzer. The framework serves
+// A case is one connection. Its bytes come from a grammar of requests (message.go),
+// from random changes to them (mutate.go), or from the fuzzer. The framework serves
 // them on its default engine, over a connection in memory. The adapter stands before the
-// handlers, with one of the sets of limits in limits_test.go.
+// handlers, with one of the sets of limits in limits.go.
 //
-// The oracle reads the same bytes independently. parse_test.go cuts them into requests
+// The oracle reads the same bytes independently. parse.go cuts them into requests
 // according to RFC 9112. Each difference of a framework from the RFC is a field of its
-// dialect (dialect_test.go). keys_test.go determines the client from the header block and
-// shares no code with package keyfuncs. judge_test.go compares the results: which requests
+// dialect (dialect.go). keys.go determines the client from the header block and
+// shares no code with package keyfuncs. judge.go compares the results: which requests
 // reached the application, under which key each was counted, which handlers ran, and what
 // stays charged at the end.
 //
-// Over HTTP/2 a case is the frames of one connection: http2_test.go makes them,
-// parse2_test.go reads them according to RFC 9113, and judge2_test.go judges streams that
+// Over HTTP/2 a case is the frames of one connection: http2.go makes them,
+// parse2.go reads them according to RFC 9113, and judge2.go judges streams that
 // run at the same time.
 //
 //	go test ./internal/test/adversary                               // some seconds

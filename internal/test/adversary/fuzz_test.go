@@ -19,13 +19,13 @@ func FuzzRawHTTP1(f *testing.F) {
 
 func FuzzRawHTTP2(f *testing.F) {
 	for seed := range uint64(40) {
-		_, a := newAttack2(seed)
+		_, a := newAttack2(seed, overHTTP2(frameworks))
 		f.Add(a.raw, seed*0x9e3779b9)
 	}
-	fuzz(f, frameworks[:len(frameworks)-1], func(a *attack) { a.http2, a.patience = true, time.Second })
+	fuzz(f, overHTTP2(frameworks), func(a *attack) { a.http2, a.patience = true, time.Second })
 }
 
-func fuzz(f *testing.F, frameworks []*framework, prepare func(*attack)) {
+func fuzz(f *testing.F, frameworks []*Framework, prepare func(*attack)) {
 	all := sites{} // the fuzzer makes one call at a time
 	f.Cleanup(all.close)
 	f.Fuzz(func(t *testing.T, raw []byte, which uint64) {

@@ -11,9 +11,9 @@ import (
 // fiberMethods are those that Fiber routes. It answers others with 400.
 var fiberMethods = []string{"GET", "HEAD", "POST", "PUT", "DELETE", "CONNECT", "OPTIONS", "TRACE", "PATCH"}
 
-// overFastHTTP is how fasthttp reads requests, for Fiber.
-func overFastHTTP() *dialect {
-	return &dialect{
+// OverFastHTTP is how fasthttp reads requests, for Fiber.
+func OverFastHTTP() *Dialect {
+	return &Dialect{
 		framework:  "fiber",
 		buffer:     4096,
 		emptyLines: true,
@@ -212,7 +212,7 @@ func trailersFastHTTP(p *parser, m *message) {
 			return
 		}
 		if name, value, found := strings.Cut(line, ":"); found && !strings.ContainsAny(name, " \t") && !badTrailer(name) {
-			m.trailers = append(m.trailers, field{name, strings.Trim(value, " "), strings.Trim(value, " \t")})
+			m.trailers = append(m.trailers, field{name, strings.Trim(value, " "), strings.Trim(value, " \t"), strings.Trim(value, " \t")})
 		}
 		if rest = after; line == "" {
 			all = all[:len(all)-len(after)]

@@ -38,7 +38,7 @@ func (b *bounds) add(least, most int64) {
 
 // judge compares a case with the oracle.
 type judge struct {
-	framework *framework
+	framework *Framework
 	setup     *setup
 	peer      netip.Addr
 	end       ending
@@ -53,8 +53,8 @@ type judge struct {
 }
 
 // connection compares the visits of a connection with the requests that its client sent.
-func (j *judge) connection(raw []byte, visits []*visit) *wrong {
-	p := &parser{dialect: j.framework.dialect, rest: raw}
+func (j *judge) connection(raw []byte, visits []*Visit) *wrong {
+	p := &parser{Dialect: j.framework.Dialect, rest: raw}
 	for i := 0; ; {
 		m := p.next()
 		if m == nil {
@@ -87,14 +87,14 @@ func (j *judge) connection(raw []byte, visits []*visit) *wrong {
 		if v.method != m.method || v.target != m.target {
 			return wrongf("another request", "request %d is %s %q, and %s %q has reached the application", j.sent, m.method, m.target, v.method, v.target)
 		}
-		c := &caller{message: m, dialect: j.framework.dialect, peer: j.peer, visit: v}
+		c := &caller{message: m, dialect: j.framework.Dialect, peer: j.peer, visit: v}
 		if w := j.visit(c); w != nil {
 			return w
 		}
 		if m.folded && p.losesItsPlace {
 			return j.strays(visits[i:])
 		}
-		if i == len(visits) && j.framework.name == "net/http" && m.target == "*" && v.status == http.StatusBadRequest {
+		if i == len(visits) && j.framework.Name == "net/http" && m.target == "*" && v.status == http.StatusBadRequest {
 			return nil // a ServeMux has refused this, and closed; or it was denied
 		}
 		if p.ends(m, j.answer(v)) {
@@ -103,7 +103,10 @@ func (j *judge) connection(raw []byte, visits []*visit) *wrong {
 	}
 }
 
-func (j *judge) noMore(visits []*visit, why string) *wrong {
+func (j *judge) noMore(visits []*Visit, why string) *wrong {
+	if len(visits) == 1 && j.framework.Dialect.reports && visits[0].ran == 0 {
+		return j.strays(visits)
+	}
 	if len(visits) == 0 {
 		return nil
 	}
@@ -112,7 +115,7 @@ func (j *judge) noMore(visits []*visit, why string) *wrong {
 
 // strays are requests made of bytes that the framework has read twice. The oracle only
 // knows that the limits must hold for them.
-func (j *judge) strays(visits []*visit) *wrong {
+func (j *judge) strays(visits []*Visit) *wrong {
 	if j.direct { // they could be of anybody
 		clear(j.accounts)
 		return nil
@@ -206,8 +209,8 @@ func (j *judge) visit(c *caller) *wrong {
 
 // unrouted reports whether the framework has answered before the limiter. Gin redirects to
 // add or remove a trailing slash, and Fiber may find no route with a limiter.
-func (j *judge) unrouted(v *visit) bool {
-	switch j.framework.name {
+func (j *judge) unrouted(v *Visit) bool {
+	switch j.framework.Name {
 	case "gin":
 		return v.status == http.StatusMovedPermanently || v.status == http.StatusTemporaryRedirect
 	case "fiber":
@@ -263,7 +266,7 @@ func (j *judge) wants(c *caller) (wants []want, denial int, free bool) {
 }
 
 // denied judges a request that must be denied without asking the store.
-func (j *judge) denied(v *visit, status int) *wrong {
+func (j *judge) denied(v *Visit, status int) *wrong {
 	switch {
 	case v.ran > 0:
 		return wrongf("run though "+http.StatusText(status), "request %d has run %s; it was to be denied with %d. It was counted for %v", j.sent, v.route, status, v.buckets())
@@ -273,7 +276,7 @@ func (j *judge) denied(v *visit, status int) *wrong {
 	return j.status(v, status)
 }
 
-func (j *judge) status(v *visit, status int) *wrong {
+func (j *judge) status(v *Visit, status int) *wrong {
 	if v.status != status {
 		return wrongf("another status", "request %d was denied with %d, and not with %d", j.sent, v.status, status)
 	}
@@ -281,7 +284,7 @@ func (j *judge) status(v *visit, status int) *wrong {
 }
 
 // asked compares the checks that the store got with those that it should have got.
-func (j *judge) asked(wants []want, v *visit) *wrong {
+func (j *judge) asked(wants []want, v *Visit) *wrong {
 	rest := v.asked
 	for _, want := range wants {
 		if len(rest) == 0 || rest[0].limit != want.rule.name {
@@ -307,7 +310,7 @@ func (j *judge) asked(wants []want, v *visit) *wrong {
 }
 
 // fits judges whether the request was allowed according to its accounts.
-func (j *judge) fits(v *visit, allowed bool) *wrong {
+func (j *judge) fits(v *Visit, allowed bool) *wrong {
 	must, mustNot := true, false
 	for i, a := range v.asked {
 		if a.charged != v.asked[0].charged {
@@ -327,7 +330,7 @@ func (j *judge) fits(v *visit, allowed bool) *wrong {
 	return nil
 }
 
-func (j *judge) state(v *visit) (s []string) {
+func (j *judge) state(v *Visit) (s []string) {
 	for _, a := range v.asked {
 		used := j.account(a.bucket).used
 		s = append(s, fmt.Sprintf("%v has used %d to %d of %d, and %d more are asked for", a.bucket, used.least, used.most, j.setup.rule(a.limit).quota, a.cost))
@@ -340,7 +343,7 @@ func (s *setup) rule(name string) *rule {
 }
 
 // charge charges an allowed request to the accounts after it has ended.
-func (j *judge) charge(v *visit) {
+func (j *judge) charge(v *Visit) {
 	for _, a := range v.asked {
 		r := j.setup.rule(a.limit)
 		due := r.due(v, j.end == waits && !j.multiplexed)
@@ -354,7 +357,7 @@ func (j *judge) charge(v *visit) {
 // due returns the bounds of what an allowed request owes under a rule. Nothing that a
 // client does lowers it. If the handler failed and the client left, either may have come
 // first.
-func (r *rule) due(v *visit, stays bool) bounds {
+func (r *rule) due(v *Visit, stays bool) bounds {
 	owes := r.cost
 	told := false
 	if r.estimate && (v.route == routeCharge || v.route == routeBroken) {
@@ -374,9 +377,9 @@ func (r *rule) due(v *visit, stays bool) bounds {
 }
 
 // answer returns the properties of the answer that affect the connection.
-func (j *judge) answer(v *visit) answer {
+func (j *judge) answer(v *Visit) answer {
 	aborts := false
-	switch j.framework.name {
+	switch j.framework.Name {
 	case "chi":
 		aborts = v.route == routePanic
 	case "net/http":

@@ -200,11 +200,11 @@ func (r *request2) read(list []hpack.HeaderField) {
 			cookies = append(cookies, f.Value)
 			continue
 		}
-		r.fields = append(r.fields, field{f.Name, f.Value, strings.Trim(f.Value, " \t")})
+		r.fields = append(r.fields, field{f.Name, f.Value, strings.Trim(f.Value, " \t"), strings.Trim(f.Value, " \t")})
 	}
 	if len(cookies) > 0 {
 		all := strings.Join(cookies, "; ")
-		r.fields = append(r.fields, field{"Cookie", all, all})
+		r.fields = append(r.fields, field{"Cookie", all, all, all})
 	}
 	r.method, r.target = pseudo[":method"], pseudo[":path"]
 	if r.refused != "" {

@@ -29,8 +29,8 @@ type attack struct {
 	patience time.Duration // over HTTP/2: how long to wait for a request that must be served
 }
 
-// newAttack returns the attack of a seed and its framework.
-func newAttack(seed uint64) (*framework, *attack) {
+// newAttack returns the attack of a seed, and which of the frameworks it is for.
+func newAttack(seed uint64, frameworks []*Framework) (*Framework, *attack) {
 	r := rand.New(rand.NewPCG(seed, 0x9e3779b97f4a7c15))
 	f := frameworks[r.IntN(len(frameworks))]
 	a := &attack{setup: &setups[r.IntN(len(setups))], peer: peers[r.IntN(len(peers))], pieces: 1, seed: seed}
@@ -89,14 +89,14 @@ func (a *attack) String() string {
 // site is an application on one framework with one set of limits. It serves one attack at
 // a time.
 type site struct {
-	framework *framework
+	framework *Framework
 	setup     *setup
 	recorder  *recorder // nil with attack.direct
 	limiter   *core.Limiter
 	listener  *pipe
 }
 
-func newSite(f *framework, s *setup, http2, direct bool) *site {
+func newSite(f *Framework, s *setup, http2, direct bool) *site {
 	e := &site{framework: f, setup: s, listener: newPipe()}
 	var store core.Store = core.NewMemory()
 	if !direct {
@@ -104,7 +104,7 @@ func newSite(f *framework, s *setup, http2, direct bool) *site {
 		store = e.recorder
 	}
 	e.limiter = core.Must(core.New(s.config(store)))
-	go f.serve(e.listener, e.limiter, s.onRoute, http2)
+	go f.Serve(e.listener, e.limiter, s.onRoute, http2)
 	return e
 }
 
@@ -116,7 +116,7 @@ func (e *site) suffer(a *attack) (requests int, w *wrong) {
 		streams = parse2(a.raw)
 		client.multiplexed, client.patience = true, a.patience
 		for _, r := range streams {
-			if r.sure && !e.framework.dialect.itself(&r.message) {
+			if r.sure && !e.framework.Dialect.itself(&r.message) {
 				client.expect(line{r.method, r.target}, 1)
 			}
 		}
@@ -149,8 +149,8 @@ func (e *site) suffer(a *attack) (requests int, w *wrong) {
 // sites caches applications for one goroutine.
 type sites map[string]*site
 
-func (s sites) of(f *framework, a *attack) *site {
-	name := fmt.Sprint(f.name, "/", a.setup.name, "/", a.http2, a.direct)
+func (s sites) of(f *Framework, a *attack) *site {
+	name := fmt.Sprint(f.Name, "/", a.setup.name, "/", a.http2, a.direct)
 	e := s[name]
 	if e != nil && a.direct { // its counts cannot be reset
 		_ = e.listener.Close()
@@ -170,7 +170,7 @@ func (s sites) close() {
 }
 
 // shrink returns the shortest attack that it finds that fails in the same way.
-func (s sites) shrink(f *framework, a *attack, w *wrong) (*attack, *wrong) {
+func (s sites) shrink(f *Framework, a *attack, w *wrong) (*attack, *wrong) {
 	tries := 4000
 	if w.kind == "stuck" {
 		tries = 0 // each try takes long
@@ -263,8 +263,8 @@ func spans(raw []byte) (all [][2]int) {
 }
 
 // report fails the test with the difference and the shortest attack that shows it.
-func (s sites) report(t testing.TB, f *framework, a *attack, w *wrong, seed string) {
+func (s sites) report(t testing.TB, f *Framework, a *attack, w *wrong, seed string) {
 	t.Helper()
 	short, why := s.shrink(f, a, w)
-	t.Errorf("%s, %s, %s\n%s\n%s\nshrunk: %s\n%s", f.name, a.setup.name, seed, w, a, why, short)
+	t.Errorf("%s, %s, %s\n%s\n%s\nshrunk: %s\n%s", f.Name, a.setup.name, seed, w, a, why, short)
 }

@@ -54,7 +54,7 @@ type wire struct {
 	multiplexed bool          // HTTP/2: requests run while the server reads
 	expected    map[line]int  // over HTTP/2: requests that must arrive. Guarded by mu.
 
-	visits []*visit // in the order of arrival. Guarded by mu.
+	visits []*Visit // in the order of arrival. Guarded by mu.
 }
 
 func newWire(peer netip.Addr, segments [][]byte, end ending, receives int) *wire {
@@ -231,7 +231,7 @@ func (w *wire) expect(l line, n int) {
 
 // enter records a request that has reached the application. It reports false if the
 // connection has already been judged without it.
-func (w *wire) enter(v *visit) bool {
+func (w *wire) enter(v *Visit) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.judged {

@@ -9,9 +9,9 @@ import (
 	"strings"
 )
 
-// overNetHTTP is how net/http reads requests, for all frameworks over it.
-func overNetHTTP(framework string) *dialect {
-	d := &dialect{
+// OverNetHTTP is how net/http reads requests, for all frameworks over it.
+func OverNetHTTP(framework string) *Dialect {
+	d := &Dialect{
 		framework: framework,
 		startLine: func(m *message, line string) string {
 			parts := strings.SplitN(line, " ", 3)

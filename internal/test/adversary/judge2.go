@@ -7,7 +7,7 @@ import (
 
 // connection2 compares the visits of an HTTP/2 connection with its streams. Streams run at
 // the same time, so the oracle only knows how many of them fit.
-func (j *judge) connection2(requests []request2, visits []*visit) *wrong {
+func (j *judge) connection2(requests []request2, visits []*Visit) *wrong {
 	j.sent = len(requests)
 	left := visits
 	for i := range requests {
@@ -20,14 +20,14 @@ func (j *judge) connection2(requests []request2, visits []*visit) *wrong {
 			}
 		}
 		if at < 0 {
-			if r.sure && j.end != resets && j.end != leaves && !j.framework.dialect.itself(&r.message) {
+			if r.sure && j.end != resets && j.end != leaves && !j.framework.Dialect.itself(&r.message) {
 				return wrongf("not served", "stream %d has not reached the application: %s %q", r.stream, r.method, r.target)
 			}
 			continue
 		}
 		v := left[at]
-		left = append(append([]*visit{}, left[:at]...), left[at+1:]...)
-		c := &caller{message: &r.message, dialect: j.framework.dialect, peer: j.peer, visit: v}
+		left = append(append([]*Visit{}, left[:at]...), left[at+1:]...)
+		c := &caller{message: &r.message, dialect: j.framework.Dialect, peer: j.peer, visit: v}
 		if w := j.visit2(c); w != nil {
 			w.text = fmt.Sprintf("stream %d: %s", r.stream, w.text)
 			return w
@@ -77,7 +77,7 @@ func (j *judge) visit2(c *caller) *wrong {
 }
 
 // sums judges all requests together.
-func (j *judge) sums(visits []*visit) *wrong {
+func (j *judge) sums(visits []*Visit) *wrong {
 	taken := map[bucket]int64{}
 	for _, v := range visits {
 		for _, a := range v.asked {

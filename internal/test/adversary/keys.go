@@ -14,9 +14,9 @@ import (
 // caller is a request whose key the oracle determines.
 type caller struct {
 	*message
-	dialect *dialect
+	dialect *Dialect
 	peer    netip.Addr
-	visit   *visit // as the framework routed it
+	visit   *Visit // as the framework routed it
 }
 
 // who is the oracle's answer: a key, or the reason why there is none.
@@ -43,11 +43,19 @@ func keyed(kind, value string, secret bool) who {
 	return who{key: kind + "#" + base64.RawURLEncoding.EncodeToString(sum[:16])}
 }
 
-// lines returns the values of a field in the header block. If there are none, a trailer of
-// that name makes the answer doubtful for applications that read trailers like headers.
+// lines returns the values of a field in the header block. For applications that read trailers
+// like headers, the answer is doubtful if only a trailer has that name. It is also doubtful if the
+// framework has changed one of several lines, by joining it with those that continue it: nobody
+// can tell then which of them are trailers.
 func (c *caller) lines(name string) []string {
 	lines := c.message.lines(name)
-	if len(lines) == 0 && c.dialect.mergesTrailers && slices.ContainsFunc(c.trailers, func(f field) bool { return equalFoldASCII(f.name, name) }) {
+	named := func(f field) bool { return equalFoldASCII(f.name, name) }
+	if !c.dialect.mergesTrailers {
+		return lines
+	}
+	trailer := slices.ContainsFunc(c.trailers, named)
+	joined := slices.ContainsFunc(c.fields, func(f field) bool { return named(f) && f.begins != f.value })
+	if len(lines) == 0 && trailer || joined && (trailer || len(lines) > 1) {
 		return []string{"", "?"}
 	}
 	return lines
@@ -131,7 +139,7 @@ func bearer(value string) (token string, ambiguous bool) {
 }
 
 func byUser(c *caller) who {
-	user, _ := signedIn(c.target)
+	user, _ := SignedIn(c.target)
 	return keyed("user", user, false)
 }
 
@@ -164,7 +172,7 @@ func byRoute(c *caller) who {
 func (c *caller) template(route string) string {
 	switch c.dialect.framework {
 	case "gin", "echo", "fiber":
-		return colons.Replace(route)
+		return Colons.Replace(route)
 	}
 	return route
 }
@@ -178,7 +186,7 @@ func (c *caller) route() (route string, known bool) {
 	if byMethod(c).key == "method:other" || c.dialect.framework == "fiber" && losesTarget(c.message) || !plainPath.MatchString(path) {
 		return "", false
 	}
-	for _, route := range routes {
+	for _, route := range Routes {
 		pattern := strings.Split(route, "/")
 		parts := strings.Split(path, "/")
 		if slices.EqualFunc(pattern, parts, func(pattern, part string) bool {

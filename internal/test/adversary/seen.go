@@ -10,8 +10,8 @@ import (
 	"github.com/weblimit/weblimit/core"
 )
 
-// visit is one request as the application saw it.
-type visit struct {
+// Visit is one request as the application saw it.
+type Visit struct {
 	method string
 	target string
 
@@ -39,7 +39,7 @@ func (b bucket) String() string { return fmt.Sprintf("%s %q", b.limit, b.key) }
 type visitKey struct{}
 
 // visiting returns ctx with the visit in it.
-func visiting(ctx context.Context, v *visit) context.Context {
+func visiting(ctx context.Context, v *Visit) context.Context {
 	return context.WithValue(ctx, visitKey{}, v)
 }
 
@@ -59,7 +59,7 @@ func newRecorder() *recorder {
 // Take implements [core.Store].
 func (r *recorder) Take(ctx context.Context, checks []core.Check, results []core.Result) error {
 	err := r.Memory.Take(ctx, checks, results)
-	v, _ := ctx.Value(visitKey{}).(*visit)
+	v, _ := ctx.Value(visitKey{}).(*Visit)
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for i := range checks {
@@ -123,7 +123,7 @@ func (r *recorder) reset() {
 }
 
 // buckets returns the buckets of a visit in a fixed order.
-func (v *visit) buckets() []bucket {
+func (v *Visit) buckets() []bucket {
 	var bs []bucket
 	for _, a := range v.asked {
 		bs = append(bs, a.bucket)

@@ -1,10 +1,10 @@
 package adversary
 
-// dialect says where a framework reads requests differently from RFC 9112, or what it does
+// Dialect says where a framework reads requests differently from RFC 9112, or what it does
 // where the RFC leaves a choice. Each field is one difference. The keys of requests are in
 // keys_test.go and the same for all frameworks, except for how the application reads
 // cookies, query parameters and trailers.
-type dialect struct {
+type Dialect struct {
 	framework string
 
 	// buffer is the largest size of a header block or trailer section in bytes. 0 means
@@ -14,6 +14,10 @@ type dialect struct {
 	// emptyLines says that all empty lines before a start line are skipped. Without it,
 	// only up to four CRs and LFs are, which old clients send after the body of a POST.
 	emptyLines bool
+
+	// crlf says that a header block waits for an empty line behind a CRLF, even if another empty
+	// line ends it.
+	crlf bool
 
 	// startLine reads the start line. It returns the reason if the line is refused.
 	startLine func(m *message, line string) string
@@ -42,6 +46,10 @@ type dialect struct {
 	// bodyFirst says that the body is read before the application is called. A malformed or
 	// incomplete body never reaches the application.
 	bodyFirst bool
+
+	// reports says that middleware, but no handler, runs for a request that cannot be read. It may
+	// see the request, as far as it was read, or one for "/".
+	reports bool
 
 	// itself reports whether the framework answers the request by itself, before any
 	// middleware, and keeps the connection open.

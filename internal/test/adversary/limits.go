@@ -77,7 +77,7 @@ func onRoutes(some ...string) condition {
 	var both []string
 	for _, route := range some {
 		both = append(both, route)
-		if other := colons.Replace(route); other != route {
+		if other := Colons.Replace(route); other != route {
 			both = append(both, other)
 		}
 	}
@@ -133,7 +133,7 @@ var setups = []setup{
 	{name: "APIKey, SkipLimit", reads: []string{"X-API-Key", "Authorization"}, rules: []rule{limited("key", 2, keyfuncs.APIKey(), standardKey).onMissing(core.SkipLimit)}},
 	{name: "APIKey in the query", reads: []string{"X-API-Key"}, rules: []rule{limited("key", 2, keyfuncs.APIKey("X-API-Key", "?api_key"), byAPIKey("X-API-Key", "?api_key"))}},
 	{name: "First(User, APIKey, ClientIP)", reads: []string{"X-API-Key", "Authorization"}, rules: []rule{limited("caller", 3,
-		keyfuncs.First(keyfuncs.User(contextKey(userKey)), keyfuncs.User(userKey), keyfuncs.APIKey(), keyfuncs.ClientIP()), first(byUser, standardKey, directly))}},
+		keyfuncs.First(keyfuncs.User(ContextKey(UserKey)), keyfuncs.User(UserKey), keyfuncs.APIKey(), keyfuncs.ClientIP()), first(byUser, standardKey, directly))}},
 	{name: "Join(ClientIP, Method)", reads: []string{"X-Forwarded-For"}, rules: []rule{limited("client", 2,
 		keyfuncs.Join(keyfuncs.ClientIP(keyfuncs.TrustedProxies("10.0.0.0/8")), keyfuncs.Method()), join(viaProxies, byMethod))}},
 	{name: "Route", onRoute: true, rules: []rule{limited("route", 2, keyfuncs.Route(), byRoute)}},

@@ -27,6 +27,8 @@ type field struct {
 	name  string
 	raw   string // as the framework trims it
 	value string // without the blanks around it (RFC 9110, section 5.5)
+
+	begins string // the part of value in the first line, if other lines continue it
 }
 
 // http11 reports whether the version is HTTP/1.1 or later.
@@ -62,7 +64,7 @@ func firstOf(values []string) string {
 
 // parser cuts a client's bytes into requests, according to RFC 9112 and a dialect.
 type parser struct {
-	*dialect
+	*Dialect
 	rest []byte
 	last string // method of the previous request
 }
@@ -85,6 +87,10 @@ func (p *parser) next() *message {
 		return m
 	}
 	line, lines, _ := cutLine(block)
+	if p.crlf && !p.endsInCRLF(lines, before) {
+		m.refused = "it does not end"
+		return m
+	}
 	if m.refused = p.startLine(m, line); m.refused != "" {
 		return m
 	}
@@ -101,6 +107,17 @@ func (p *parser) next() *message {
 	p.rest = p.rest[len(block):]
 	p.body(m)
 	return m
+}
+
+// endsInCRLF reports whether an empty line behind a CRLF has arrived, as far as the buffer reaches,
+// of which the bytes up to the start line are a part.
+func (p *parser) endsInCRLF(lines []byte, before int) bool {
+	if bytes.HasPrefix(lines, []byte("\r\n")) {
+		return true
+	}
+	room := p.buffer - (before - len(p.rest))
+	from := cap(p.rest) - cap(lines) // both end where the connection does
+	return bytes.Contains(p.rest[from:max(from, min(len(p.rest), room))], []byte("\r\n\r\n"))
 }
 
 // cutLine cuts the first line from b. A line ends in LF or CRLF (RFC 9112, section 2.2).
@@ -170,6 +187,7 @@ func (p *parser) section(block []byte, trailer bool) (s section) {
 			s.refused = "a line without a colon"
 			return s
 		}
+		_, begins, _ := strings.Cut(line, ":")
 		last, unfolded := "", false
 		for len(block) > 0 && isBlank(block[0]) {
 			more, rest, ok := cutLine(block)
@@ -188,7 +206,7 @@ func (p *parser) section(block []byte, trailer bool) (s section) {
 		if s.refused = p.badField(name, value, trailer); s.refused != "" {
 			return s
 		}
-		s.fields = append(s.fields, field{name, p.trim(value, unfolded), strings.Trim(value, " \t")})
+		s.fields = append(s.fields, field{name, p.trim(value, unfolded), strings.Trim(value, " \t"), strings.Trim(begins, " \t")})
 	}
 }
 

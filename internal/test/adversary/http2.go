@@ -22,10 +22,10 @@ type frames struct {
 	open    []uint32 // whose body goes on
 }
 
-// newAttack2 returns the attack of a seed over HTTP/2, and the framework that it is for.
-func newAttack2(seed uint64) (*framework, *attack) {
+// newAttack2 returns the attack of a seed over HTTP/2, and which of the frameworks it is for.
+func newAttack2(seed uint64, frameworks []*Framework) (*Framework, *attack) {
 	r := rand.New(rand.NewPCG(seed, 0x2545f4914f6cdd1d))
-	f := frameworks[r.IntN(len(frameworks)-1)] // all but Fiber, which does not speak it
+	f := frameworks[r.IntN(len(frameworks))]
 	a := &attack{setup: &setups[r.IntN(len(setups))], peer: peers[r.IntN(len(peers))], pieces: 1, seed: seed, http2: true, patience: time.Second}
 	s := &source{Rand: r, setup: a.setup}
 	c := &frames{source: s, next: 1}

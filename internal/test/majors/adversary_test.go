@@ -1,0 +1,101 @@
+package majors
+
+import (
+	"errors"
+	"log/slog"
+	"net"
+	"net/http"
+	"testing"
+
+	"github.com/gofiber/fiber/v3"
+	"github.com/gofiber/fiber/v3/middleware/recover"
+	"github.com/labstack/echo/v5"
+	"github.com/labstack/echo/v5/middleware"
+
+	"github.com/weblimit/weblimit/core"
+	"github.com/weblimit/weblimit/echo5limit"
+	"github.com/weblimit/weblimit/fiber3limit"
+	"github.com/weblimit/weblimit/internal/test/adversary"
+)
+
+var attacked = []*adversary.Framework{
+	{Name: "echo", Dialect: adversary.OverNetHTTP("echo"), HTTP2: true, Serve: adversary.ServeStd(echoServer)},
+	{Name: "fiber", Dialect: adversary.OverFastHTTP171(), Serve: serveFiber},
+}
+
+func TestRawRequests(t *testing.T) {
+	t.Parallel()
+	adversary.Requests(t, attacked)
+}
+
+func TestRawFrames(t *testing.T) {
+	t.Parallel()
+	adversary.Frames(t, attacked)
+}
+
+func echoServer(limiter *core.Limiter) http.Handler {
+	e := echo.New()
+	e.Logger = slog.New(slog.DiscardHandler)
+	e.Use(middleware.RecoverWithConfig(middleware.RecoverConfig{DisableStackAll: true, DisablePrintStack: true}), func(next echo.HandlerFunc) echo.HandlerFunc {
+		return func(c *echo.Context) error {
+			c.Set(adversary.UserKey, c.Request().Context().Value(adversary.ContextKey(adversary.UserKey)))
+			return next(c)
+		}
+	}, echo5limit.New(limiter))
+	for _, route := range adversary.Routes {
+		e.Any(adversary.Colons.Replace(route), func(c *echo.Context) error {
+			return adversary.Handle(c.Response(), c.Request(), route, c.Param("n"))
+		})
+	}
+	return e
+}
+
+type visitLocal struct{}
+
+func serveFiber(ln net.Listener, limiter *core.Limiter, onRoute, _ bool) {
+	app := fiber.New()
+	app.Use(func(c fiber.Ctx) error {
+		method, target := string(c.Request().Header.Method()), string(c.Request().Header.RequestURI())
+		v, leave, ok := adversary.Enter(c.RequestCtx().Conn(), limiter, method, target)
+		if !ok {
+			return fiber.ErrServiceUnavailable
+		}
+		defer leave()
+		c.SetContext(v.Context())
+		c.Locals(visitLocal{}, v)
+		if user, ok := adversary.SignedIn(target); ok {
+			c.Locals(adversary.UserKey, user)
+		}
+		err := c.Next()
+		status := c.Response().StatusCode()
+		var own *fiber.Error
+		switch {
+		case errors.As(err, &own):
+			status = own.Code
+		case err != nil:
+			status = http.StatusInternalServerError
+		}
+		v.Answered(status)
+		return err
+	}, recover.New())
+	limit := fiber3limit.New(limiter)
+	if !onRoute {
+		app.Use(limit)
+	}
+	for _, route := range adversary.Routes {
+		handler := func(c fiber.Ctx) error {
+			d, _ := fiber3limit.FromContext(c)
+			v := c.Locals(visitLocal{}).(*adversary.Visit)
+			return v.Fast(route, c.Params("n"), d, func(n int64) error { return fiber3limit.Charge(c, n) }, c.Response().BodyWriter())
+		}
+		path := adversary.Colons.Replace(route)
+		switch {
+		case path == "":
+		case onRoute:
+			app.All(path, limit, handler)
+		default:
+			app.All(path, handler)
+		}
+	}
+	_ = app.Listener(ln, fiber.ListenConfig{DisableStartupMessage: true}) // until it closes
+}
