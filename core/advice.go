@@ -33,6 +33,7 @@ const (
 	adviceLooks             = 1000    // requests of a limiter that are looked at
 	AdviceObserver   Advice = "WL009" // an observer panics
 	AdviceNoClient   Advice = "WL010" // a trusted proxy names no client
+	AdviceUnguarded  Advice = "WL011" // some requests reach handlers without passing the limiter
 	forwardedHeaders        = "X-Forwarded-For Forwarded X-Real-Ip Cf-Connecting-Ip True-Client-Ip"
 )
 
@@ -107,6 +108,11 @@ func (a *advisor) look(l *Limiter, r keyfuncs.Request) {
 	if framework, ok := r.(interface{ FrameworkRisk() string }); ok && first && a.readsFramework {
 		if risk := framework.FrameworkRisk(); risk != "" {
 			a.advise(AdviceFramework, risk)
+		}
+	}
+	if adapter, ok := r.(interface{ Unguarded() string }); ok {
+		if problem := adapter.Unguarded(); problem != "" {
+			a.advise(AdviceUnguarded, problem)
 		}
 	}
 	for _, limit := range a.byRoute {

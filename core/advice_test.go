@@ -86,6 +86,11 @@ type risky struct {
 
 func (r *risky) FrameworkRisk() string { return r.problem }
 
+// unguarded is a request of an adapter that some requests pass by.
+type unguarded struct{ request }
+
+func (*unguarded) Unguarded() string { return frameworkProblem }
+
 // frameworkProblem is what an adapter might say.
 const frameworkProblem = "the framework trusts every proxy"
 
@@ -139,6 +144,13 @@ var situations = []struct {
 		l := newLimiter(t, config)
 		for range 3 {
 			l.Allow(&risky{problem: frameworkProblem})
+		}
+	}},
+	{"some requests do not pass the limiter", core.AdviceUnguarded, "weblimit: " + frameworkProblem, func(t *testing.T, config core.Config) {
+		config.Store, config.Limits = core.NewMemory(), []core.Limit{everyone(9)}
+		l := newLimiter(t, config)
+		for range 3 {
+			l.Allow(&unguarded{})
 		}
 	}},
 	{"a limiter is built while a request is served", core.AdviceInHandler, handlerProblem, func(t *testing.T, config core.Config) {

@@ -45,6 +45,9 @@
 //
 // A limit with such a condition applies; an exemption does not.
 //
+// Requests whose target has no path, such as "GET * HTTP/1.1", reach routes for "*", and of
+// middleware only that for "*". If you have such a route, write app.Use("*", limit).
+//
 // Put middleware that changes the path or the method before the limiter. A limiter of
 // Use notices such middleware behind it when a request without a route gets one later.
 // From then on it treats a missing route as unknown. In the same way it notices routes that

@@ -52,6 +52,8 @@ type table struct {
 
 	templates map[string]bool
 	prefixes  map[string]string // of Use and Group, by the templates by which conditions name them
+
+	lastStar int // the position of the last route or handler of Use that is for "*", in any method; else -1
 }
 
 // entry is a route's position among those of its method, and its template.
@@ -102,6 +104,7 @@ func newTable(app *fiber.App) *table {
 
 		templates: make(map[string]bool),
 		prefixes:  make(map[string]string),
+		lastStar:  -1,
 	}
 	t.match.Use(stop) // for each method, and so that Handler makes the app ready anew
 	stacks := t.match.Stack()
@@ -119,6 +122,9 @@ func newTable(app *fiber.App) *table {
 				}
 			}
 			t.places[route] = e
+			if route.Path == star {
+				t.lastStar = max(t.lastStar, i)
+			}
 			if e.prefix {
 				t.prefixes[e.template] = route.Path
 				if route.Path != "/" { // which names one path
@@ -238,6 +244,9 @@ func (r *registered) has(route *fiber.Route) bool { return r.known[identify(rout
 
 // noneBelow reports whether there are no routes below a prefix.
 func (r *registered) noneBelow(prefix string) bool {
+	if i := strings.IndexAny(prefix, "*+"); i >= 0 {
+		prefix = prefix[:i]
+	}
 	prefix = strings.ToLower(strings.TrimSuffix(prefix, "/"))
 	empty, known := r.empty[prefix]
 	if !known {

@@ -1,7 +1,9 @@
 package fiberlimit
 
 import (
+	"fmt"
 	"net/http/httptest"
+	"slices"
 	"testing"
 
 	"github.com/gofiber/fiber/v2"
@@ -73,5 +75,29 @@ func TestRoute(t *testing.T) {
 				t.Errorf("%s %s: seen %v, want %v", tt.method, tt.path, found, tt.want)
 			}
 		}
+	}
+}
+
+// A limiter for "*" stands in front of all routes, as one of Use without a path does.
+func TestRouteBehindAStar(t *testing.T) {
+	t.Parallel()
+	var known routes
+	var found []string
+	app := fiber.New()
+	app.Use("*", func(c *fiber.Ctx) error {
+		route, ok := (&request{c: c, routes: &known}).Route()
+		found = append(found, fmt.Sprint(route, " ", ok))
+		return c.Next()
+	})
+	app.Get("/items/:id", func(c *fiber.Ctx) error { return c.SendStatus(fiber.StatusNoContent) })
+	for _, path := range []string{"/items/1", "/nowhere"} {
+		res, err := app.Test(httptest.NewRequest("GET", path, nil))
+		if err != nil {
+			t.Fatal(err)
+		}
+		_ = res.Body.Close()
+	}
+	if want := []string{"/items/:id true", " true"}; !slices.Equal(found, want) {
+		t.Errorf("%q, want %q", found, want)
 	}
 }

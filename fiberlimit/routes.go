@@ -222,6 +222,9 @@ func (r *registered) has(route *fiber.Route) bool { return r.known[identify(rout
 
 // noneBelow reports whether there are no routes below a prefix.
 func (r *registered) noneBelow(prefix string) bool {
+	if i := strings.IndexAny(prefix, "*+"); i >= 0 {
+		prefix = prefix[:i]
+	}
 	prefix = strings.ToLower(strings.TrimSuffix(prefix, "/"))
 	empty, known := r.empty[prefix]
 	if !known {

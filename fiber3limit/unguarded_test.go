@@ -1,0 +1,85 @@
+package fiber3limit
+
+import (
+	"bufio"
+	"io"
+	"net/http"
+	"testing"
+
+	"github.com/gofiber/fiber/v3"
+	"github.com/valyala/fasthttp"
+	"github.com/valyala/fasthttp/fasthttputil"
+
+	"github.com/weblimit/weblimit/core"
+	"github.com/weblimit/weblimit/keyfuncs"
+)
+
+// Fiber 3 calls routes for "*", but no middleware of Use without a path, if the target has no path.
+func TestTargetsWithoutAPath(t *testing.T) {
+	t.Parallel()
+	ok := func(c fiber.Ctx) error { return c.SendString("ok") }
+	for name, tt := range map[string]struct {
+		fill            func(app *fiber.App, limit fiber.Handler)
+		limited, advice bool
+	}{
+		"no star":           {func(app *fiber.App, limit fiber.Handler) { app.Use(limit); app.All("/x", ok) }, false, false},
+		"a route behind":    {func(app *fiber.App, limit fiber.Handler) { app.Use(limit); app.Post("*", ok) }, false, true},
+		"a handler behind":  {func(app *fiber.App, limit fiber.Handler) { app.Use("/", limit); app.Use("*", ok) }, false, true},
+		"a limiter of star": {func(app *fiber.App, limit fiber.Handler) { app.Use("*", limit); app.All("/*", ok) }, true, false},
+		"on the route":      {func(app *fiber.App, limit fiber.Handler) { app.All("/*", limit, ok) }, true, false},
+		"of a prefix":       {func(app *fiber.App, limit fiber.Handler) { app.Use("/x", limit); app.All("/*", ok) }, false, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			limit := New(core.Must(core.New(core.Config{
+				Store: core.NewMemory(), Limits: []core.Limit{core.PerHour(99).By(keyfuncs.Everyone())}, Silence: []core.Advice{core.AdviceUnguarded},
+			})))
+			var known routes
+			advice := ""
+			app := fiber.New()
+			tt.fill(app, func(c fiber.Ctx) error {
+				advice = (&request{c: c, routes: &known}).Unguarded()
+				return limit(c)
+			})
+			serve := listen(t, app)
+			for _, target := range []string{"GET *", "GET http://a?x", "GET http://a#x", "CONNECT b:80", "CONNECT b"} {
+				if answer := serve(target); (answer.Header.Get("RateLimit") != "") != tt.limited {
+					t.Errorf("%s: %d, RateLimit %q", target, answer.StatusCode, answer.Header.Get("RateLimit"))
+				}
+			}
+			if answer := serve("GET /x"); answer.Header.Get("RateLimit") == "" {
+				t.Errorf("GET /x is not limited")
+			}
+			if (advice != "") != tt.advice {
+				t.Errorf("advice %q", advice)
+			}
+		})
+	}
+}
+
+// listen serves an app, and returns a function that sends a request and returns its answer.
+func listen(t *testing.T, app *fiber.App) func(target string) *http.Response {
+	t.Helper()
+	l := fasthttputil.NewInmemoryListener()
+	server := fasthttp.Server{Handler: app.Handler()}
+	done := make(chan error)
+	go func() { done <- server.Serve(l) }()
+	t.Cleanup(func() {
+		_ = l.Close()
+		<-done
+	})
+	return func(target string) *http.Response {
+		conn, err := l.Dial()
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer func() { _ = conn.Close() }()
+		_, _ = io.WriteString(conn, target+" HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n")
+		answer, err := http.ReadResponse(bufio.NewReader(conn), nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_ = answer.Body.Close()
+		return answer
+	}
+}
