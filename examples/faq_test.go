@@ -1,0 +1,266 @@
+package examples_test
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/gin-gonic/gin"
+
+	"github.com/weblimit/weblimit/core"
+	"github.com/weblimit/weblimit/ginlimit"
+	"github.com/weblimit/weblimit/keyfuncs"
+	"github.com/weblimit/weblimit/nethttp"
+)
+
+// The code of docs/faq.md: see readme_test.go.
+
+func faqProxy() core.Limit {
+	perClient := core.PerMinute(100).By(keyfuncs.ClientIP(keyfuncs.TrustedProxies("10.0.0.0/8"))).Named("client")
+	return perClient
+}
+
+func faqTwo() []core.Limit {
+	inAnyWindow := core.Per(2, 10*time.Minute).SlidingLog().By(keyfuncs.ClientIP()).Named("exact")
+	evenly := core.Per(2, 10*time.Minute).Burst(1).By(keyfuncs.ClientIP()).Named("evenly")
+	return []core.Limit{inAnyWindow, evenly}
+}
+
+func faqTwoWindows(store core.Store) gin.HandlerFunc {
+	middleware := ginlimit.Limit(store,
+		core.PerSecond(10).By(keyfuncs.User("user")).Named("second"),
+		core.PerDay(1000).FixedWindow().By(keyfuncs.User("user")).Named("day"))
+	return middleware
+}
+
+func faqRoutes(r *gin.Engine, store core.Store, search, login gin.HandlerFunc) {
+	limits := ginlimit.With(core.Config{Store: store})
+	r.Use(limits.Limit(core.PerMinute(300).By(keyfuncs.ClientIP()).Named("all")))
+	r.GET("/search", limits.Limit(core.PerMinute(30).By(keyfuncs.ClientIP()).Named("search")), search)
+	r.POST("/login", limits.Limit(core.PerMinute(5).By(keyfuncs.ClientIP()).Named("login")), login)
+}
+
+func faqPlans() core.Limit {
+	perUser := core.PerMinute(60).By(keyfuncs.User("user")).Named("plan").
+		Tiers(func(r keyfuncs.Request) core.Limit {
+			if r.Value("plan") == "premium" {
+				return core.PerMinute(6000)
+			}
+			return core.Limit{} // 60
+		})
+	return perUser
+}
+
+func faqJWT(r *gin.Engine, store core.Store, verify func(*http.Request) (subject string, err error)) {
+	authenticate := func(c *gin.Context) {
+		subject, err := verify(c.Request)
+		if err != nil {
+			c.AbortWithStatus(http.StatusUnauthorized)
+			return
+		}
+		c.Set("user", subject)
+	}
+	r.Use(authenticate, ginlimit.Limit(store, core.PerMinute(60).By(keyfuncs.User("user")).Named("user")))
+}
+
+func faqFailedLogins() core.Limit {
+	failed := core.Per(5, 15*time.Minute).SlidingLog().By(keyfuncs.ClientIP()).Named("login").
+		RefundOn(core.Successes)
+	return failed
+}
+
+func faqServerErrors() core.Limit {
+	paid := core.PerDay(1000).FixedWindow().By(keyfuncs.User("user")).Named("paid").
+		RefundOn(core.ServerErrors)
+	return paid
+}
+
+func faqReset(ctx context.Context, limits *ginlimit.Settings, login core.Limit, address string) error {
+	limiter := limits.Limiter(login) // once, at start-up; it counts together with limits.Limit(login)
+	return limiter.Reset(ctx, keyfuncs.Encode("ip", address))
+}
+
+func faqRemaining(r *gin.Engine, limits *ginlimit.Settings, daily core.Limit) {
+	limiter := limits.Limiter(daily)
+	r.GET("/quota", func(c *gin.Context) {
+		d, err := limiter.Peek(c.Request.Context(), keyfuncs.Encode("user", c.GetString("user")), 1) // charges nothing
+		if err != nil {
+			c.AbortWithStatus(http.StatusServiceUnavailable)
+			return
+		}
+		limit, _ := d.Binding()
+		c.JSON(http.StatusOK, gin.H{"remaining": limit.Remaining, "seconds": limit.ResetAfter.Seconds()})
+	})
+}
+
+func faqPayload(r *gin.Engine, limits *ginlimit.Settings, login func(*gin.Context, string)) {
+	limiter := limits.Limiter(core.PerMinute(5).By(keyfuncs.User("account")).Named("account"))
+	r.POST("/login", func(c *gin.Context) {
+		var form struct{ Name, Password string }
+		if err := c.BindJSON(&form); err != nil {
+			return
+		}
+		d := limiter.AllowKey(c.Request.Context(), keyfuncs.Encode("user", form.Name), 1)
+		d.SetHeaders(c.Writer.Header())
+		if !d.Allowed {
+			ginlimit.Deny(c, d)
+			return
+		}
+		login(c, form.Name)
+	})
+}
+
+func faqExempt(store core.Store) *ginlimit.Settings {
+	limits := ginlimit.With(core.Config{
+		Store: store,
+		Bypass: []keyfuncs.Condition{
+			keyfuncs.Routes("GET /healthz"),
+			keyfuncs.TrustedProxies("10.0.0.1/32").FromCIDR("10.1.0.0/16"), // the office, seen through the load balancer
+		},
+	})
+	return limits
+}
+
+func faqSocket(ctx context.Context, store core.Store, user string, read func() (string, error), handle func(string)) error {
+	limiter := core.Must(core.New(core.Config{
+		Store:  store,
+		Limits: []core.Limit{core.PerSecond(10).Burst(50).By(keyfuncs.User("user")).Named("messages")},
+	}))
+	for {
+		message, err := read()
+		if err != nil {
+			return err
+		}
+		if d := limiter.AllowKey(ctx, keyfuncs.Encode("user", user), 1); !d.Allowed {
+			return fmt.Errorf("too many messages: %v", d.Reason)
+		}
+		handle(message)
+	}
+}
+
+func faqSockets() core.Limit {
+	connections := core.Concurrent(5).By(keyfuncs.User("user")).Named("connections")
+	return connections
+}
+
+func faqOutgoing(client *http.Client, store core.Store) {
+	limiter := core.Must(core.New(core.Config{
+		Store:  store,
+		Limits: []core.Limit{core.PerSecond(5).By(keyfuncs.Everyone()).Wait(10 * time.Second).Named("partner-api")},
+	}))
+	client.Transport = limited{limiter, http.DefaultTransport}
+}
+
+type limited struct {
+	limiter *core.Limiter
+	next    http.RoundTripper
+}
+
+func (l limited) RoundTrip(r *http.Request) (*http.Response, error) {
+	if d := l.limiter.AllowKey(r.Context(), r.URL.Host, 1); !d.Allowed {
+		return nil, fmt.Errorf("limited: %v", d.Reason)
+	}
+	return l.next.RoundTrip(r)
+}
+
+func faqBrowser(w http.ResponseWriter) {
+	for _, name := range core.ExposeHeaders() {
+		w.Header().Add("Access-Control-Expose-Headers", name)
+	}
+}
+
+// The code of the FAQ does what the answers say.
+func TestFAQCodeRuns(t *testing.T) {
+	t.Parallel()
+	gin.SetMode(gin.TestMode)
+	store := core.NewMemory()
+	limits := ginlimit.With(core.Config{Store: store})
+	none := func(*gin.Context) {}
+
+	faqRoutes(gin.New(), core.NewMemory(), none, none)
+	faqTwoWindows(store)
+	faqExempt(store)
+	core.ForLimits(core.NewMemory(), append(faqTwo(), faqProxy(), faqPlans(), faqServerErrors(), faqSockets()))
+
+	r := gin.New()
+	faqJWT(r, store, func(r *http.Request) (string, error) { return r.Header.Get("X-Subject"), nil })
+	daily := core.PerDay(3).FixedWindow().By(keyfuncs.User("user")).Named("daily")
+	r.GET("/", limits.Limit(daily), none)
+	faqRemaining(r, limits, daily)
+	faqPayload(r, limits, func(c *gin.Context, name string) { c.String(http.StatusOK, name) })
+	ask := func(method, path, body string) *httptest.ResponseRecorder {
+		w, request := httptest.NewRecorder(), httptest.NewRequest(method, path, strings.NewReader(body))
+		request.Header.Set("X-Subject", "alice")
+		r.ServeHTTP(w, request)
+		return w
+	}
+	ask(http.MethodGet, "/", "")
+	if w := ask(http.MethodGet, "/quota", ""); !strings.Contains(w.Body.String(), `"remaining":2`) {
+		t.Errorf("the quota after one of three requests: %s", w.Body)
+	}
+	for n := range 6 {
+		w := ask(http.MethodPost, "/login", `{"name":"bob"}`)
+		if want := []int{http.StatusOK, http.StatusTooManyRequests}[n/5]; w.Code != want || w.Header().Get("Ratelimit") == "" {
+			t.Errorf("login %d of bob: %d with %v, want %d", n+1, w.Code, w.Header(), want)
+		}
+	}
+
+	login := faqFailedLogins()
+	peer := core.ForLimits(store, []core.Limit{login})
+	for range 6 {
+		peer.AllowKey(t.Context(), "ip:192.0.2.1", 1)
+	}
+	if err := faqReset(t.Context(), limits, login, "192.0.2.1"); err != nil {
+		t.Error(err)
+	}
+	if d := peer.AllowKey(t.Context(), "ip:192.0.2.1", 1); !d.Allowed {
+		t.Errorf("after the reset: %v", d.Reason)
+	}
+
+	messages := 0
+	err := faqSocket(t.Context(), store, "carol", func() (string, error) { return "hi", nil }, func(string) { messages++ })
+	if err == nil || messages < 50 {
+		t.Errorf("%d messages, then %v", messages, err)
+	}
+
+	client := &http.Client{}
+	faqOutgoing(client, store)
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { faqBrowser(w) }))
+	defer server.Close()
+	response, err := client.Get(server.URL)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer response.Body.Close()
+	if names := response.Header.Values("Access-Control-Expose-Headers"); len(names) != len(core.ExposeHeaders()) {
+		t.Errorf("exposed: %v", names)
+	}
+}
+
+// newHandler is the application of the question about tests.
+func newHandler(store core.Store) http.Handler {
+	limit := nethttp.Limit(store, core.PerMinute(2).By(keyfuncs.ClientIP()))
+	return limit(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
+}
+
+func TestLimit(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) { // time.Sleep returns at once in here
+		handler := newHandler(core.NewMemory()) // a store for this test alone
+		for n, want := range []int{200, 200, 429, 200} {
+			if n == 3 {
+				time.Sleep(30 * time.Second)
+			}
+			w := httptest.NewRecorder()
+			handler.ServeHTTP(w, httptest.NewRequest(http.MethodGet, "/", http.NoBody))
+			if w.Code != want {
+				t.Errorf("request %d: %d, want %d", n+1, w.Code, want)
+			}
+		}
+	})
+}
