@@ -1,9 +1,11 @@
 package migrate
 
 import (
+	"net/http"
 	"time"
 
 	"github.com/go-chi/chi/v5"
+	"github.com/go-chi/chi/v5/middleware"
 	"github.com/go-chi/httprate"
 	httprateredis "github.com/go-chi/httprate-redis"
 	"github.com/redis/go-redis/v9"
@@ -15,7 +17,10 @@ import (
 )
 
 func httpRate(r chi.Router) {
-	r.Use(httprate.LimitBy(10, time.Minute, httprate.KeyByIP))
+	r.Use(middleware.ClientIPFromRemoteAddr)
+	r.Use(httprate.LimitBy(10, time.Minute, func(r *http.Request) (string, error) {
+		return httprate.CanonicalizeIP(middleware.GetClientIP(r.Context())), nil
+	}))
 }
 
 func fromHTTPRate(r chi.Router) {
@@ -24,7 +29,10 @@ func fromHTTPRate(r chi.Router) {
 }
 
 func httpRateRedis(r chi.Router, rdb *redis.Client) {
-	r.Use(httprate.LimitBy(10, time.Minute, httprate.KeyByIP,
+	clientIP := func(r *http.Request) (string, error) {
+		return httprate.CanonicalizeIP(middleware.GetClientIP(r.Context())), nil
+	}
+	r.Use(middleware.ClientIPFromRemoteAddr, httprate.LimitBy(10, time.Minute, clientIP,
 		httprateredis.WithRedisLimitCounter(&httprateredis.Config{Client: rdb, WindowLength: time.Minute})))
 }
 

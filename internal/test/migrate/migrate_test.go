@@ -89,7 +89,7 @@ func (p *pair) compare(t *testing.T, theirs, ours *outcome) {
 				t.Errorf("weblimit %s with %s: %q, and the peer with %q", what, name, r.ours.header.Get(name), r.theirs.header.Get(name))
 			}
 		}
-		may := append(want, strings.Fields(p.more)...)
+		may := slices.Concat(want, strings.Fields(p.more))
 		if what == "allows" {
 			may = slices.DeleteFunc(may, func(name string) bool { return name == retryAfter })
 		}
