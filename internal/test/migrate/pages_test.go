@@ -25,26 +25,28 @@ func required(t *testing.T, file string) map[string]string {
 	return versions
 }
 
-// The limiters of the pages, and their modules. Each page names them with their versions.
+// The limiters of the pages, by module. Each page names them with their versions.
 var limiters = map[string]string{
-	"ulule/limiter":                  "github.com/ulule/limiter/v3",
-	"Fiber":                          "github.com/gofiber/fiber/v2",
-	"JGLTechnologies/gin-rate-limit": "github.com/JGLTechnologies/gin-rate-limit",
-	"go-chi/httprate":                "github.com/go-chi/httprate",
-	"httprate-redis":                 "github.com/go-chi/httprate-redis",
-	"go-redis/redis_rate":            "github.com/go-redis/redis_rate/v10",
-	"didip/tollbooth":                "github.com/didip/tollbooth/v8",
-	"Echo":                           "github.com/labstack/echo/v4",
-	"sethvargo/go-limiter":           "github.com/sethvargo/go-limiter",
-	"throttled/throttled":            "github.com/throttled/throttled/v2",
-	"golang.org/x/time/rate":         "golang.org/x/time",
+	"github.com/gofiber/fiber/v3":               "Fiber",
+	"github.com/labstack/echo/v5":               "Echo",
+	"github.com/ulule/limiter/v3":               "ulule/limiter",
+	"github.com/gofiber/fiber/v2":               "Fiber",
+	"github.com/JGLTechnologies/gin-rate-limit": "JGLTechnologies/gin-rate-limit",
+	"github.com/go-chi/httprate":                "go-chi/httprate",
+	"github.com/go-chi/httprate-redis":          "httprate-redis",
+	"github.com/go-redis/redis_rate/v10":        "go-redis/redis_rate",
+	"github.com/didip/tollbooth/v8":             "didip/tollbooth",
+	"github.com/labstack/echo/v4":               "Echo",
+	"github.com/sethvargo/go-limiter":           "sethvargo/go-limiter",
+	"github.com/throttled/throttled/v2":         "throttled/throttled",
+	"golang.org/x/time":                         "golang.org/x/time/rate",
 }
 
 // The pages name the versions that are tested, and these are the ones that are measured.
 func TestPagesNameTheTestedVersions(t *testing.T) {
 	t.Parallel()
 	tested, measured := required(t, "go.mod"), required(t, "../../../bench/go.mod")
-	for name, module := range limiters {
+	for module, name := range limiters {
 		version := tested[module]
 		if version == "" {
 			t.Errorf("go.mod does not require %s", module)
@@ -62,7 +64,7 @@ func TestPagesNameTheTestedVersions(t *testing.T) {
 	for _, page := range []string{"migrate.md", "compare.md"} {
 		for _, found := range number.FindAllString(documents.Read(t, page), -1) {
 			known := found == expressRateLimit || strings.Count(found, ".") != 2 // such as an address
-			for _, module := range limiters {
+			for module := range limiters {
 				known = known || tested[module] == found
 			}
 			if !known {

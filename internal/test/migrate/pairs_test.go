@@ -72,6 +72,14 @@ var pairs = []pair{
 		body: "Too Many Requests", wide: true,
 	},
 	{
+		name: "Fiber 3", clock: ownClock,
+		peer:     func() server { return onFiber3(fiber3Plans) },
+		ours:     func() server { return onFiber3(fromFiber3Plans) },
+		requests: []step{{0, 13, 10}},
+		allowed:  xRateLimit, denied: retryAfter, more: xRateLimit,
+		body: "Too Many Requests", wide: true,
+	},
+	{
 		name: "gin-rate-limit", clock: ownClock, // its cleaner would remove what another clock says is old
 		peer:     func() server { return onGin(ginRateLimit) },
 		ours:     func() server { return onGin(fromGinRateLimit) },
@@ -104,6 +112,15 @@ var pairs = []pair{
 		requests: []step{{0, 23, 20}, {75 * time.Millisecond, 3, 1}, {100 * time.Millisecond, 4, 2}, {time.Minute, 23, 20}},
 		more:     retryAfter,
 		body:     `{"message":"rate limit exceeded"}`, forged: true, wide: true,
+	},
+	{
+		name:     "Echo 5",
+		peer:     func() server { return onEcho5(echo5Own) },
+		ours:     func() server { return onEcho5(fromEcho5Own) },
+		requests: []step{{0, 23, 20}, {75 * time.Millisecond, 3, 1}, {time.Minute, 23, 20}},
+		allowed:  "X-Ratelimit-Limit X-Ratelimit-Remaining", denied: "X-Ratelimit-Limit X-Ratelimit-Remaining " + retryAfter,
+		more: "X-Ratelimit-Reset",
+		body: `{"message":"rate limit exceeded"}`, wide: true,
 	},
 	{
 		name: "go-limiter", clock: ownClock,

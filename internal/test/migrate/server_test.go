@@ -69,7 +69,10 @@ func onFiber(setUp func(*fiber.App)) server {
 	app := fiber.New()
 	setUp(app)
 	app.Get("/", func(c *fiber.Ctx) error { return c.SendString("hello") })
-	handle := app.Handler()
+	return onFastHTTP(app.Handler())
+}
+
+func onFastHTTP(handle fasthttp.RequestHandler) server {
 	return func(t *testing.T, target, from, forwarded string) response {
 		t.Helper()
 		peer, err := net.ResolveTCPAddr("tcp", from)
