@@ -21,8 +21,8 @@ import (
 
 // The code of docs/headers.md: see readme_test.go.
 
-// get asks again while it is limited, and waits as long as the server says.
-func get(ctx context.Context, client *http.Client, url string) (*http.Response, error) {
+// fetch asks again while it is limited, and waits as long as the server says.
+func fetch(ctx context.Context, client *http.Client, url string) (*http.Response, error) {
 	for tries := 1; ; tries++ {
 		req, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
 		if err != nil {
@@ -87,7 +87,7 @@ func TestDocsLoop(t *testing.T) {
 			client := serve(try.limit)
 			var status int
 			for range 2 {
-				res, err := get(t.Context(), client, "http://example.com/")
+				res, err := fetch(t.Context(), client, "http://example.com/")
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -102,12 +102,12 @@ func TestDocsLoop(t *testing.T) {
 		client := serve(core.PerMinute(6).Burst(1))
 		ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
 		defer cancel()
-		res, err := get(ctx, client, "http://example.com/")
+		res, err := fetch(ctx, client, "http://example.com/")
 		if err != nil {
 			t.Fatal(err)
 		}
 		res.Body.Close()
-		if _, err := get(ctx, client, "http://example.com/"); !errors.Is(err, context.DeadlineExceeded) { //nolint:bodyclose // there is no response
+		if _, err := fetch(ctx, client, "http://example.com/"); !errors.Is(err, context.DeadlineExceeded) { //nolint:bodyclose // there is no response
 			t.Errorf("got %v, want the end of the context", err)
 		}
 	})
