@@ -5,6 +5,8 @@ package figure
 import (
 	"encoding/xml"
 	"fmt"
+	"math"
+	"strconv"
 	"strings"
 )
 
@@ -106,17 +108,17 @@ func (f *Figure) Text(x, y float64, class Class, anchor Anchor, format string, a
 	if anchor != Start {
 		at = fmt.Sprintf(` text-anchor="%s"`, anchor)
 	}
-	fmt.Fprintf(&f.body, `<text x="%.1f" y="%.1f" class="%s"%s>%s</text>`+"\n", x, y, class, at, escape(fmt.Sprintf(format, args...)))
+	fmt.Fprintf(&f.body, `<text x="%v" y="%v" class="%s"%s>%s</text>`+"\n", number(x), number(y), class, at, escape(fmt.Sprintf(format, args...)))
 }
 
 // Line draws a straight line.
 func (f *Figure) Line(x1, y1, x2, y2 float64, class Class) {
-	fmt.Fprintf(&f.body, `<line x1="%.1f" y1="%.1f" x2="%.1f" y2="%.1f" class="%s"/>`+"\n", x1, y1, x2, y2, class)
+	fmt.Fprintf(&f.body, `<line x1="%v" y1="%v" x2="%v" y2="%v" class="%s"/>`+"\n", number(x1), number(y1), number(x2), number(y2), class)
 }
 
 // Rect draws a rectangle with rounded corners.
 func (f *Figure) Rect(x, y, width, height, radius float64, class Class) {
-	fmt.Fprintf(&f.body, `<rect x="%.1f" y="%.1f" width="%.1f" height="%.1f" rx="%.1f" class="%s"/>`+"\n", x, y, width, height, radius, class)
+	fmt.Fprintf(&f.body, `<rect x="%v" y="%v" width="%v" height="%v" rx="%v" class="%s"/>`+"\n", number(x), number(y), number(width), number(height), number(radius), class)
 }
 
 // Mark draws a request as a square of a size: full if it was admitted, empty if not.
@@ -126,6 +128,14 @@ func (f *Figure) Mark(x, y, size float64, admitted bool) {
 	} else {
 		f.Rect(x+0.6, y+0.6, size-1.2, size-1.2, 0.8, Denied)
 	}
+}
+
+// number is a coordinate, written to a tenth. What lies half-way between two tenths is rounded
+// up, however a processor rounded on the way there: figures are the same on all of them.
+type number float64
+
+func (n number) String() string {
+	return strconv.FormatFloat(math.Floor(float64(n)*10+0.5+1e-6)/10, 'f', -1, 64)
 }
 
 // Point is a place of a line.
@@ -138,7 +148,7 @@ func (f *Figure) Polyline(points []Point, class Class) {
 		if i > 0 {
 			f.body.WriteByte(' ')
 		}
-		fmt.Fprintf(&f.body, "%.1f,%.1f", p.X, p.Y)
+		fmt.Fprintf(&f.body, "%v,%v", number(p.X), number(p.Y))
 	}
 	f.body.WriteString("\"/>\n")
 }
@@ -148,11 +158,11 @@ func (f *Figure) Dot(x, y float64, series int) {
 	const r = 3.5
 	switch class := Series[series]; series {
 	case 0:
-		fmt.Fprintf(&f.body, `<circle cx="%.1f" cy="%.1f" r="%.1f" class="%s"/>`+"\n", x, y, r, class)
+		fmt.Fprintf(&f.body, `<circle cx="%v" cy="%v" r="%v" class="%s"/>`+"\n", number(x), number(y), number(r), class)
 	case 1:
 		f.Rect(x-r, y-r, 2*r, 2*r, 0, class)
 	default:
-		fmt.Fprintf(&f.body, `<polygon class="%s" points="%.1f,%.1f %.1f,%.1f %.1f,%.1f"/>`+"\n", class, x, y-r-0.5, x+r+0.5, y+r, x-r-0.5, y+r)
+		fmt.Fprintf(&f.body, `<polygon class="%s" points="%v,%v %v,%v %v,%v"/>`+"\n", class, number(x), number(y-r-0.5), number(x+r+0.5), number(y+r), number(x-r-0.5), number(y+r))
 	}
 }
 
@@ -161,8 +171,8 @@ func (f *Figure) Arrow(points ...Point) {
 	f.Polyline(points, Arrow)
 	end, before := points[len(points)-1], points[len(points)-2]
 	dx, dy := sign(end.X-before.X), sign(end.Y-before.Y) // arrows end horizontally or vertically
-	fmt.Fprintf(&f.body, `<polygon class="head" points="%.1f,%.1f %.1f,%.1f %.1f,%.1f"/>`+"\n",
-		end.X+2*dx, end.Y+2*dy, end.X-6*dx-4*dy, end.Y-6*dy-4*dx, end.X-6*dx+4*dy, end.Y-6*dy+4*dx)
+	fmt.Fprintf(&f.body, `<polygon class="head" points="%v,%v %v,%v %v,%v"/>`+"\n",
+		number(end.X+2*dx), number(end.Y+2*dy), number(end.X-6*dx-4*dy), number(end.Y-6*dy-4*dx), number(end.X-6*dx+4*dy), number(end.Y-6*dy+4*dx))
 }
 
 func sign(x float64) float64 {

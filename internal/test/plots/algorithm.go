@@ -128,8 +128,8 @@ func (a algorithm) drawMarks(f *figure.Figure, p panel, r *run) {
 		f.Text(p.left-6, at+4.5, figure.Soft, figure.End, "%d", y)
 	}
 	a.drawEdges(f, p, marksTop, bottom)
-	for from, to := p.from, p.from; from.Before(p.to); from = to {
-		to = from.Add(a.bin)
+	for from := p.from; from.Before(p.to); {
+		to := from.Add(a.bin)
 		for _, edge := range a.edges { // bins begin at the edges of windows, too
 			if edge.After(from) && edge.Before(to) {
 				to = edge
@@ -145,6 +145,7 @@ func (a algorithm) drawMarks(f *figure.Figure, p panel, r *run) {
 				}
 			}
 		}
+		from = to
 	}
 }
 

@@ -82,8 +82,8 @@ func drawComparison() drawing {
 		drawBars(f, r, bottom)
 		fmt.Fprintf(&about, " %s: %d of %d admitted, %d of them within 60 seconds.", c.name, r.admitted(), len(r.events), most)
 	}
-	for minute := range time.Duration(6) {
-		f.Text(comparedX(minute*time.Minute), bottom+20, figure.Soft, figure.Middle, "%d:00", minute)
+	for at := time.Duration(0); at <= comparedTime; at += time.Minute {
+		f.Text(comparedX(at), bottom+20, figure.Soft, figure.Middle, "%d:00", at/time.Minute)
 	}
 	legend(f, 14, bottom+50)
 	f.Text(comparedLeft+comparedWidth, bottom+50, figure.Soft, figure.End, "requests per 5 s; time, minutes:seconds")
