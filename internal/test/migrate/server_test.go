@@ -90,9 +90,9 @@ func onFastHTTP(handle fasthttp.RequestHandler) server {
 		c.Init(&request, peer, nil)
 		handle(&c)
 		header := http.Header{}
-		c.Response.Header.VisitAll(func(name, value []byte) {
+		for name, value := range c.Response.Header.All() {
 			header.Add(string(name), string(value))
-		})
+		}
 		r := response{c.Response.StatusCode(), header, string(c.Response.Body())}
 		c.ResetUserValues() // as fasthttp does once the response is sent
 		return r
