@@ -19,6 +19,15 @@ func TestOutcomes(t *testing.T) { limittest.Outcomes(t, build, differences) }
 
 func TestSuite(t *testing.T) { limittest.Run(t, "chi", build, differences) }
 
+func TestGuards(t *testing.T) {
+	limittest.RunGuards(t, "chi", build, limittest.Guards{
+		Make: func(s *limittest.Settings, limits ...core.Limit) any {
+			with := func() any { return chilimit.With(s.Config, config(s.Layer)) }
+			return s.Made(with).(*chilimit.Settings).Guard(limits...)
+		},
+	})
+}
+
 func TestClosures(t *testing.T) {
 	limittest.RunClosures(t, build, limittest.StdClosures(chilimit.Key, chilimit.Matches, chi.URLParam))
 }
@@ -50,6 +59,9 @@ func build(_ testing.TB, app limittest.App) limittest.Server {
 				Writer: w, Request: r,
 				FromContext: func() (core.Decision, bool) { return chilimit.FromContext(r.Context()) },
 				ChargeUnits: func(n int64, limits ...string) error { return chilimit.Charge(r.Context(), n, limits...) },
+				AskGuard: func(guard any, key string, cost int64) bool {
+					return guard.(*chilimit.Guard).Allow(w, r, key, cost)
+				},
 			})
 		}
 		if with := r.With(middleware(route.Layers)...); route.Method == "" {

@@ -23,5 +23,7 @@ func init() {
 	seam.Suits = (*Limiter).suits
 	seam.Share = (*Config).share
 	seam.Drain = (*Config).drain
+	seam.Guard = (*Config).guard
+	seam.DecideGuard = (*Limiter).decideGuard
 	seam.LowerRule = Limit.lowerRule
 }

@@ -191,3 +191,24 @@ func TestLinesOfOthersAreKept(t *testing.T) {
 		t.Errorf("RateLimit-Policy is %s, want %s", got, want)
 	}
 }
+
+// What Denied returns goes to the handler, and by it to Fiber's error handler.
+func TestGuardReturnsTheErrorOfDenied(t *testing.T) {
+	t.Parallel()
+	limits := fiberlimit.With(core.Config{Store: core.NewMemory()}, fiberlimit.Config{
+		Denied: func(_ *fiber.Ctx, d core.Decision) error { return fiber.NewError(d.Status(), "own") },
+	})
+	guard := limits.Guard(core.PerHour(1).Named("to"))
+	app := fiber.New()
+	app.Get("/", func(c *fiber.Ctx) error {
+		if ok, err := guard.Allow(c, "to:ann", 1); !ok {
+			return err
+		}
+		return c.SendString("hello")
+	})
+	for _, want := range []string{"hello", "own"} {
+		if r := ask(app, "GET", "/"); r.body != want {
+			t.Errorf("%d %q, want %q", r.StatusCode, r.body, want)
+		}
+	}
+}

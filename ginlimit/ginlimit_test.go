@@ -99,3 +99,20 @@ func TestOuterMiddlewareSeesTheDenial(t *testing.T) {
 		t.Errorf("status %d, %d of %d bytes, aborted %v", status, size, w.Body.Len(), aborted)
 	}
 }
+
+// A denial by a guard aborts the chain, as one by the middleware does.
+func TestGuardAbortsTheChain(t *testing.T) {
+	t.Parallel()
+	guard := ginlimit.With(core.Config{Store: core.NewMemory()}).Guard(core.PerHour(1).Named("to"))
+	r, later := gin.New(), 0
+	r.GET("/", func(c *gin.Context) { guard.Allow(c, "to:ann", 1) }, func(c *gin.Context) {
+		later++
+		c.String(http.StatusOK, "later")
+	})
+	for range 2 {
+		r.ServeHTTP(httptest.NewRecorder(), httptest.NewRequest("GET", "/", nil))
+	}
+	if later != 1 {
+		t.Errorf("the next handler ran %d times", later)
+	}
+}

@@ -28,6 +28,16 @@ func TestOutcomes(t *testing.T) { limittest.Outcomes(t, build, differences) }
 
 func TestSuite(t *testing.T) { limittest.Run(t, "gin", build, differences) }
 
+func TestGuards(t *testing.T) {
+	limittest.RunGuards(t, "gin", build, limittest.Guards{
+		Make: func(s *limittest.Settings, limits ...core.Limit) any {
+			with := func() any { return ginlimit.With(s.Config, config(s.Layer)) }
+			return s.Made(with).(*ginlimit.Settings).Guard(limits...)
+		},
+		Streams: limittest.Stays,
+	})
+}
+
 func TestClosures(t *testing.T) {
 	limittest.RunClosures(t, build, limittest.Closures{
 		Param: func(kind, name string) keyfuncs.Func {
@@ -79,8 +89,11 @@ func buildOn(engine *gin.Engine, app limittest.App) limittest.Server {
 		handlers := append(middleware(route.Layers), func(c *gin.Context) {
 			route.Handle(limittest.HTTPCall{
 				Writer: c.Writer, Request: c.Request,
-				FromContext:  func() (core.Decision, bool) { return ginlimit.FromContext(c) },
-				ChargeUnits:  func(n int64, limits ...string) error { return ginlimit.Charge(c, n, limits...) },
+				FromContext: func() (core.Decision, bool) { return ginlimit.FromContext(c) },
+				ChargeUnits: func(n int64, limits ...string) error { return ginlimit.Charge(c, n, limits...) },
+				AskGuard: func(guard any, key string, cost int64) bool {
+					return guard.(*ginlimit.Guard).Allow(c, key, cost)
+				},
 				ReturnsError: func(failure error) { _ = c.Error(failure) },
 				StatusError:  func(status int) error { return statusError(status) },
 			})

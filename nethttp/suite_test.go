@@ -18,6 +18,15 @@ func TestOutcomes(t *testing.T) { limittest.Outcomes(t, build) }
 
 func TestSuite(t *testing.T) { limittest.Run(t, "nethttp", build) }
 
+func TestGuards(t *testing.T) {
+	limittest.RunGuards(t, "nethttp", build, limittest.Guards{
+		Make: func(s *limittest.Settings, limits ...core.Limit) any {
+			with := func() any { return nethttp.With(s.Config, config(s.Layer, nil)) }
+			return s.Made(with).(*nethttp.Settings).Guard(limits...)
+		},
+	})
+}
+
 func TestClosures(t *testing.T) {
 	param := func(r *http.Request, name string) string { return r.PathValue(name) }
 	limittest.RunClosures(t, build, limittest.StdClosures(nethttp.Key, nethttp.Matches, param))
@@ -35,6 +44,9 @@ func build(_ testing.TB, app limittest.App) limittest.Server {
 				Writer: w, Request: r,
 				FromContext: func() (core.Decision, bool) { return nethttp.FromContext(r.Context()) },
 				ChargeUnits: func(n int64, limits ...string) error { return nethttp.Charge(r.Context(), n, limits...) },
+				AskGuard: func(guard any, key string, cost int64) bool {
+					return guard.(*nethttp.Guard).Allow(w, r, key, cost)
+				},
 			})
 		})
 		mux.Handle(strings.TrimPrefix(route.Method+" "+path, " "), around(h, route.Layers, nil))

@@ -18,6 +18,8 @@ var (
 	Suits        any // func(*core.Limiter, string, []string) error
 	Share        any // func(*core.Config) error
 	Drain        any // func(*core.Config, context.Context) error
+	Guard        any // func(*core.Config, []core.Limit) (*core.Limiter, error)
+	DecideGuard  any // func(*core.Limiter, string, keyfuncs.Request, string, int64) core.Decision
 	LowerRule    any // func(core.Limit) (core.Rule, error); for tests of stores
 )
 

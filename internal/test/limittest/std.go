@@ -63,6 +63,7 @@ type HTTPCall struct {
 	ChargeUnits  func(n int64, limits ...string) error
 	ReturnsError func(error)            // set if handlers return errors
 	StatusError  func(status int) error // the framework's own
+	AskGuard     func(guard any, key string, cost int64) bool
 }
 
 // Context implements [Call], as do the others.
@@ -79,6 +80,9 @@ func (c HTTPCall) Decision() (core.Decision, bool) { return c.FromContext() }
 
 // Charge calls ChargeUnits.
 func (c HTTPCall) Charge(n int64, limits ...string) error { return c.ChargeUnits(n, limits...) }
+
+// Ask calls AskGuard.
+func (c HTTPCall) Ask(guard any, key string, cost int64) bool { return c.AskGuard(guard, key, cost) }
 
 // Proxy is an httputil.ReverseProxy that flushes at once.
 func (c HTTPCall) Proxy(backend string) {
