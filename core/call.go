@@ -15,6 +15,7 @@ type call struct {
 	results []Result
 	reading keyfuncs.Reading // the request as functions of the application see it
 	refused []refusal        // by limits in shadow mode, without asking the store
+	exact   bool             // in an outage, a cost above the share of this process does not fit
 
 	outage    *call         // what was decided without the store, or nil
 	checkTime time.Duration // how long stores took; measured for observers only
@@ -40,7 +41,7 @@ func (c *call) release() {
 	if cap(c.keys) > 4096 {
 		c.keys = nil
 	}
-	c.keys = c.keys[:0]
+	c.keys, c.exact = c.keys[:0], false
 	c.checkTime, c.waitTime = 0, 0
 	if c.reading.Request != nil {
 		c.reading = keyfuncs.Reading{}

@@ -62,7 +62,7 @@ func (l *limit) localRule(of *Rule) *Rule {
 func (l *Limiter) decideOutage(ctx context.Context, c *call, s subject, err error, d *Decision) {
 	l.shared.Failed(err)
 	local := c.withoutStore()
-	local.refused = append(local.refused, c.refused...)
+	local.refused, local.exact = append(local.refused, c.refused...), c.exact
 	reason, replaced := ReasonOutageAllowed, false // by other limits
 	for i, limit := range c.limits {
 		switch {
@@ -132,7 +132,7 @@ func (l *Limiter) decideLocally(ctx context.Context, local *call, err error) (St
 	for i := range local.checks {
 		check := &local.checks[i]
 		rule := local.limits[i].localRule(check.Rule)
-		if check.Cost <= check.Rule.Burst { // otherwise it can never fit
+		if check.Cost <= check.Rule.Burst && !local.exact { // otherwise it can never fit
 			check.Cost = min(check.Cost, rule.Burst)
 		}
 		check.Rule = rule

@@ -10,7 +10,7 @@ import (
 
 // variants caches the rules that are derived from a limit's own rule and from those
 // of its tiers: scaled ones, those of the lower class of Reserve, those without the
-// penalty, and one replica's shares. It is safe for concurrent use.
+// penalty or the queue, and one replica's shares. It is safe for concurrent use.
 type variants struct {
 	of    sync.Map // of *Rule to *variant
 	count atomic.Int64
@@ -21,6 +21,7 @@ type variant struct {
 	scaled      [scaleSteps]atomic.Pointer[Rule] // by step, from 1
 	lower       atomic.Pointer[Rule]             // of the lower class
 	unpenalized atomic.Pointer[Rule]
+	unqueued    atomic.Pointer[Rule]
 	share       atomic.Pointer[Rule]
 }
 

@@ -22,11 +22,7 @@ import (
 // number of sequences.
 func runRandom(t *testing.T, newStore Factory, apart bool) {
 	const steps = 600
-	seeds := uint64(12)
-	if more, err := strconv.ParseUint(os.Getenv("SEEDS"), 10, 32); err == nil {
-		seeds = more
-	}
-	for seed := range seeds {
+	for seed := range seeds(12) {
 		t.Run(fmt.Sprintf("random sequence %d answers as the model does", seed), func(t *testing.T) {
 			t.Parallel()
 			s := &sequence{rig: newRig(t, newStore), model: newModel(), rand: rand.New(rand.NewPCG(seed, 1)), rules: map[string]*core.Rule{}, lower: map[string]*core.Rule{}, apart: apart}
@@ -35,6 +31,14 @@ func runRandom(t *testing.T, newStore Factory, apart bool) {
 			}
 		})
 	}
+}
+
+// seeds returns how many sequences to run: usual, or what SEEDS says.
+func seeds(usual uint64) uint64 {
+	if more, err := strconv.ParseUint(os.Getenv("SEEDS"), 10, 32); err == nil {
+		return more
+	}
+	return usual
 }
 
 type sequence struct {

@@ -52,12 +52,16 @@ type Factory func(t *testing.T, clock *Clock) core.Store
 func Run(t *testing.T, newStore Factory) {
 	runTable(t, newStore)
 	runRandom(t, newStore, false)
+	runAtMost(t, newStore)
 	runWrapped(t, newStore)
 }
 
 // RunRandom runs only the random sequences. It also passes for a store whose concurrent
 // callers may see half of a charge to several keys, as on a cluster.
-func RunRandom(t *testing.T, newStore Factory) { runRandom(t, newStore, true) }
+func RunRandom(t *testing.T, newStore Factory) {
+	runRandom(t, newStore, true)
+	runAtMost(t, newStore)
+}
 
 // rig is a store, its clock and its test, with helpers that fail the test.
 type rig struct {

@@ -1,0 +1,160 @@
+package core
+
+import (
+	"context"
+	"time"
+)
+
+// atMostTries is how often AllowAtMost asks the store to charge. Each time but the last, the
+// store says how much would have fitted.
+const atMostTries = 4
+
+// AllowAtMost grants as many of n units as fit now, under all limits for one key, for consumers
+// that take batches. What it grants is what it charges, on every limit; granted is from 0 to n.
+//
+//	granted, d := limiter.AllowAtMost(ctx, "tenant:42", int64(len(jobs)))
+//	run(jobs[:granted])
+//	jobs = jobs[granted:] // and once d.RetryAfter has passed, ask again
+//
+// If not all units are granted, RetryAfter is how long until one more unit fits, if nobody else
+// takes it: 0 if one may fit already. The decision is that on the units that were granted, and is
+// Allowed. If none fits, it is what [Limiter.AllowKey] says to one unit, and granted is 0. A negative n is denied with
+// ReasonInvalidCost, and 0 asks without charging. As with AllowKey, the limits' own By, CostBy, When, Unless,
+// Tiers and Reserve do not apply.
+//
+// # Several callers at once
+//
+// Each charge is atomic: the limits are never exceeded, whoever else asks. If n units fit, one call
+// to the store does it. If not, the store has charged nothing and says what would fit, and a second
+// call charges that. Units that others take in between make it ask for less, at most 4 times, and
+// then for a single unit. So of callers that compete for the last units, one may be granted fewer than would fit,
+// and none more.
+//
+// # With other decorators
+//
+//   - Nobody waits: a limit with [Limit.Wait], [Limit.LeakyBucket] or [Limit.SlowDown] grants what fits
+//     without waiting.
+//   - A [Concurrent] limit grants free slots. They are held until [Decision.Settle], which
+//     gives all of them back; the same goes for what [Limit.Estimate] and [Limit.RefundOn] settle.
+//   - A denial counts towards a block of [Limit.Penalty] if not even one unit fits.
+//   - Limits in shadow mode do not lower what is granted. One that has less room is not charged.
+//   - During an outage, [Local] grants what this process's share has left, [Allow] up to the
+//     burst, and [Deny] nothing.
+func (l *Limiter) AllowAtMost(ctx context.Context, key string, n int64) (granted int64, d Decision) {
+	if n <= 0 {
+		return 0, l.AllowKey(ctx, key, n)
+	}
+	c := l.callFor(ctx, key, n)
+	defer c.release()
+	ask, penalized := c.atMost(n)
+	if penalized { // else a denial of many units would count towards a block
+		ask = l.fitting(ctx, c, ask)
+	}
+	for try := 1; ; try++ {
+		l.decideUnits(ctx, c, subject{key: key, cost: ask}, &d)
+		if d.Allowed || ask == 1 || d.Reason == ReasonOutageDenied {
+			break
+		}
+		switch fits, current := fitting(d.Results()); {
+		case try == atMostTries-1:
+			ask = 1
+		case !current: // a denial of a moment ago is repeated
+			ask = l.fitting(ctx, c, ask)
+		case try > 1: // others are taking units, too
+			ask = min(max(fits/4, 1), ask-1)
+		default:
+			ask = min(max(fits, 1), ask-1)
+		}
+	}
+	if d.Allowed {
+		granted = ask
+	}
+	if d.Allowed && granted < n {
+		d.RetryAfter = untilOneMore(d.Results())
+	}
+	l.final(subject{ctx: ctx}, c, &d)
+	return granted, d
+}
+
+// decideUnits asks for a number of units, without waiting for a turn.
+func (l *Limiter) decideUnits(ctx context.Context, c *call, s subject, d *Decision) {
+	for i := range c.checks {
+		c.checks[i].Cost = s.cost
+	}
+	clear(c.results)
+	*d = Decision{limiter: l, binding: -1, many: d.many[:0]}
+	l.decideNow(ctx, c, s, d)
+}
+
+// atMost prepares a call for as many of n units as fit. It returns how many can ever fit, and
+// whether a denial counts towards a block.
+func (c *call) atMost(n int64) (most int64, penalized bool) {
+	c.exact = true
+	for i, limit := range c.limits {
+		check := &c.checks[i]
+		if check.Rule.Wait > 0 {
+			check.Rule = limit.unqueued(check.Rule)
+		}
+		penalized = penalized || check.Rule.Penalized()
+		if !check.Shadow {
+			n = min(n, check.Rule.Burst)
+		}
+	}
+	return n, penalized
+}
+
+// unqueued returns r without the queue of its bucket.
+func (l *limit) unqueued(r *Rule) *Rule {
+	return loadOrMake(&l.variants.get(r).unqueued, func() Rule {
+		n := r.Numbers
+		n.Wait = 0
+		return derive(r, n)
+	})
+}
+
+// fitting asks the store how many units fit, at least 1 and at most ask, without charging. If the
+// store does not answer, that is ask: then the outage policies decide.
+func (l *Limiter) fitting(ctx context.Context, c *call, ask int64) int64 {
+	bounded := within(ctx, l.timeout)
+	defer bounded.release()
+	if err := l.store.Peek(bounded, c.checks, c.results); err != nil {
+		return ask
+	}
+	fits := ask
+	for i := range c.results {
+		switch r := &c.results[i]; {
+		case c.checks[i].Shadow:
+		case r.Blocked:
+			fits = 0
+		default:
+			fits = min(fits, r.Remaining)
+		}
+	}
+	return max(fits, 1)
+}
+
+// fitting returns how many units fit under all enforced limits, by their results. current is false
+// if some of these are not those of now.
+func fitting(results []LimitResult) (fits int64, current bool) {
+	fits, current = int64(1)<<62, true
+	for i := range results {
+		switch r := &results[i]; {
+		case r.Shadow:
+		case r.Blocked:
+			fits = 0
+		default:
+			fits, current = min(fits, r.Remaining), current && !r.Cached
+		}
+	}
+	return fits, current
+}
+
+// untilOneMore returns how long until one more unit fits under all enforced limits, after a charge.
+func untilOneMore(results []LimitResult) (wait time.Duration) {
+	for i := range results {
+		if r := &results[i]; !r.Shadow && r.Remaining == 0 {
+			wait = max(wait, r.Window)
+		}
+	}
+	return wait
+}

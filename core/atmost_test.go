@@ -1,0 +1,235 @@
+package core_test
+
+import (
+	"context"
+	"math"
+	"slices"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/weblimit/weblimit/core"
+	"github.com/weblimit/weblimit/keyfuncs"
+)
+
+// takes counts the calls that charge, and those that look.
+type takes struct {
+	core.Store
+	take, peek atomic.Int64
+}
+
+func (s *takes) Take(ctx context.Context, checks []core.Check, results []core.Result) error {
+	s.take.Add(1)
+	return s.Store.Take(ctx, checks, results)
+}
+
+func (s *takes) Peek(ctx context.Context, checks []core.Check, results []core.Result) error {
+	s.peek.Add(1)
+	return s.Store.Peek(ctx, checks, results)
+}
+
+func wantAtMost(t *testing.T, what string, l *core.Limiter, n, want int64) core.Decision {
+	t.Helper()
+	granted, d := l.AllowAtMost(t.Context(), "k", n)
+	if granted != want || d.Allowed != (want > 0) {
+		t.Errorf("%s: granted %d of %d (%v, %v), want %d", what, granted, n, d.Allowed, d.Reason, want)
+	}
+	return d
+}
+
+func TestAllowAtMostAsksOnceWhereAllFits(t *testing.T) {
+	t.Parallel()
+	memory, _ := at()
+	store := &takes{Store: memory}
+	calls := func(what string, take, peek int64) {
+		t.Helper()
+		if a, b := store.take.Swap(0), store.peek.Swap(0); a != take || b != peek {
+			t.Errorf("%s: %d and %d calls, want %d and %d", what, a, b, take, peek)
+		}
+	}
+	l := limiterOn(t, store, everyone(100).Named("hour"), core.PerDay(130).FixedWindow().By(keyfuncs.Everyone()).Named("day"))
+	if d := wantAtMost(t, "all", l, 60, 60); d.RetryAfter != 0 || d.Reason != core.ReasonWithinLimit {
+		t.Errorf("RetryAfter %v, %v", d.RetryAfter, d.Reason)
+	}
+	calls("all", 1, 0)
+	if d := wantAtMost(t, "a part", l, 60, 40); d.RetryAfter != 36*time.Second {
+		t.Errorf("one more fits after %v", d.RetryAfter)
+	}
+	calls("a part", 2, 0)
+	if d := wantAtMost(t, "none", l, 60, 0); d.RetryAfter != 36*time.Second || d.Reason != core.ReasonLimitExceeded {
+		t.Errorf("one fits after %v: %v", d.RetryAfter, d.Reason)
+	}
+	calls("none", 2, 0)
+	wantAtMost(t, "one", l, 1, 0)
+	calls("one", 1, 0)
+}
+
+func TestAllowAtMostWithOddNumbers(t *testing.T) {
+	t.Parallel()
+	memory, _ := at()
+	l := limiterOn(t, memory, everyone(5))
+	granted, d := l.AllowAtMost(t.Context(), "k", -1)
+	wantDecision(t, "a negative number", d, false, core.ReasonInvalidCost)
+	if granted != 0 {
+		t.Errorf("granted %d", granted)
+	}
+	if granted, d = l.AllowAtMost(t.Context(), "k", 0); granted != 0 || !d.Allowed || d.RetryAfter != 0 {
+		t.Errorf("0 units: granted %d, %v", granted, d)
+	}
+	wantAtMost(t, "far too many", l, math.MaxInt64, 5)
+	wantAtMost(t, "then", l, math.MaxInt64, 0)
+}
+
+func TestAllowAtMostDoesNotWait(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		for name, limit := range map[string]core.Limit{
+			"a queue":        core.PerSecond(1).Burst(4).Wait(time.Minute),
+			"a leaky bucket": core.PerSecond(1).Burst(4).LeakyBucket(time.Minute),
+			"a window":       core.PerHour(4).FixedWindow().Wait(time.Minute),
+			"a slow-down":    core.PerHour(4).SlowDown(0.1, time.Minute),
+		} {
+			l := limiterOn(t, core.NewMemory(), limit.By(keyfuncs.Everyone()))
+			began := time.Now()
+			wantAtMost(t, name, l, 9, 4)
+			if d := wantAtMost(t, name, l, 9, 0); d.RetryAfter <= 0 || d.Delay() != 0 {
+				t.Errorf("%s: RetryAfter %v, delay %v", name, d.RetryAfter, d.Delay())
+			}
+			if waited := time.Since(began); waited != 0 {
+				t.Errorf("%s: waited %v", name, waited)
+			}
+		}
+	})
+}
+
+func TestAllowAtMostOfSlots(t *testing.T) {
+	t.Parallel()
+	l := limiterOn(t, core.NewMemory(), core.Concurrent(5).By(keyfuncs.Everyone()))
+	first := wantAtMost(t, "first", l, 3, 3)
+	second := wantAtMost(t, "second", l, 3, 2)
+	if second.RetryAfter != time.Second {
+		t.Errorf("the hint is %v", second.RetryAfter)
+	}
+	wantAtMost(t, "third", l, 3, 0)
+	first.Settle(core.Outcome{})
+	if err := l.Drain(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	third := wantAtMost(t, "after the first has ended", l, 9, 3)
+	second.Settle(core.Outcome{})
+	third.Settle(core.Outcome{})
+	if err := l.Drain(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	wantAtMost(t, "after all have ended", l, 9, 5)
+}
+
+func TestAllowAtMostSettlesEstimates(t *testing.T) {
+	t.Parallel()
+	memory, _ := at()
+	l := limiterOn(t, memory, everyone(10).Estimate(1))
+	d := wantAtMost(t, "first", l, 99, 10)
+	if err := core.Charge(core.NewContext(t.Context(), d), 4); err != nil {
+		t.Fatal(err)
+	}
+	d.Settle(core.Outcome{})
+	if err := l.Drain(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	wantAtMost(t, "after the settlement", l, 99, 6)
+}
+
+func TestAllowAtMostInShadowMode(t *testing.T) {
+	t.Parallel()
+	memory, _ := at()
+	l := limiterOn(t, memory, everyone(5).Named("real"), everyone(3).Named("trial").Shadow())
+	if d := wantAtMost(t, "first", l, 9, 5); d.Reason != core.ReasonShadowed || d.Results()[1].Charged {
+		t.Errorf("%v, %+v", d.Reason, d.Results())
+	}
+	l = limiterOn(t, core.NewMemory(), everyone(3).Shadow())
+	wantAtMost(t, "only shadows", l, 9, 9)
+}
+
+// Only a denial of everything is one to a penalty, and a block denies all.
+func TestAllowAtMostAndPenalties(t *testing.T) {
+	t.Parallel()
+	memory, _ := at()
+	l := limiterOn(t, memory, everyone(10).Penalty(core.Block{After: 2, Within: time.Hour, For: time.Minute}))
+	for _, want := range []int64{7, 3, 0, 0} {
+		d := wantAtMost(t, "before the block", l, 7, want)
+		if want == 0 && d.Reason == core.ReasonBlocked {
+			break
+		}
+	}
+	d := wantAtMost(t, "blocked", l, 7, 0)
+	if d.Reason != core.ReasonBlocked || d.RetryAfter != 6*time.Minute {
+		t.Errorf("%v for %v, want a block, and one unit after 6m", d.Reason, d.RetryAfter)
+	}
+}
+
+func TestAllowAtMostInAnOutage(t *testing.T) {
+	t.Parallel()
+	for name, tt := range map[string]struct {
+		limits []core.Limit
+		want   []int64
+		reason core.Reason
+	}{
+		"allow":            {[]core.Limit{everyone(10).OnOutage(core.Allow)}, []int64{6, 6, 6}, core.ReasonOutageAllowed},
+		"deny":             {[]core.Limit{everyone(10).OnOutage(core.Deny)}, []int64{0, 0}, core.ReasonOutageDenied},
+		"local":            {[]core.Limit{everyone(10)}, []int64{5, 0}, core.ReasonOutageLocal}, // a share of 5
+		"local, and loose": {[]core.Limit{everyone(10).Named("a"), everyone(100).Named("b")}, []int64{5, 0}, core.ReasonOutageLocal},
+		"local, allow":     {[]core.Limit{everyone(10).Named("a"), everyone(4).Named("b").OnOutage(core.Allow)}, []int64{4, 1, 0}, core.ReasonOutageLocal},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			l := newLimiter(t, core.Config{Store: newFlaky(true), Replicas: 2, Limits: tt.limits})
+			for _, want := range tt.want {
+				if d := wantAtMost(t, name, l, 6, want); d.Reason != tt.reason || d.Err == nil {
+					t.Errorf("%v, %v", d.Reason, d.Err)
+				}
+			}
+		})
+	}
+	t.Run("what is granted in an outage is charged afterwards", func(t *testing.T) {
+		t.Parallel()
+		store := newFlaky(true)
+		l := newLimiter(t, core.Config{Store: store, Replicas: 2, Limits: []core.Limit{core.PerDay(10).FixedWindow().By(keyfuncs.Everyone())}})
+		wantAtMost(t, "in the outage", l, 99, 5)
+		store.down.Store(false)
+		wantAtMost(t, "the first request, which charges", l, 1, 1)
+		wantAtMost(t, "afterwards", l, 99, 4)
+	})
+	t.Run("a call in an outage leaves nothing behind for others", func(t *testing.T) {
+		t.Parallel()
+		l := newLimiter(t, core.Config{Store: newFlaky(true), Replicas: 10, Limits: []core.Limit{everyone(10)}})
+		wantAtMost(t, "one", l, 9, 1)
+		if d := l.AllowKey(t.Context(), "other", 9); !d.Allowed { // at least one request of this cost
+			t.Errorf("denied: %v", d.Reason)
+		}
+	})
+}
+
+// batchObserver notes what was granted.
+type batchObserver struct {
+	core.NopObserver
+	costs   []int64
+	reasons []core.Reason
+}
+
+func (o *batchObserver) Decided(_ context.Context, seen *core.Observation) {
+	o.costs, o.reasons = append(o.costs, seen.Cost(0)), append(o.reasons, seen.Decision.Reason)
+}
+
+func TestAllowAtMostIsObservedOnce(t *testing.T) {
+	t.Parallel()
+	memory, _ := at()
+	seen := new(batchObserver)
+	l := newLimiter(t, core.Config{Store: memory, Limits: []core.Limit{everyone(10)}, Observe: seen})
+	for _, want := range []int64{6, 4, 0} {
+		wantAtMost(t, "observed", l, 6, want)
+	}
+	if !slices.Equal(seen.costs, []int64{6, 4, 1}) || !slices.Equal(seen.reasons, []core.Reason{core.ReasonWithinLimit, core.ReasonWithinLimit, core.ReasonLimitExceeded}) {
+		t.Errorf("observed %v, %v", seen.costs, seen.reasons)
+	}
+}

@@ -1,0 +1,233 @@
+package storetest
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"slices"
+	"sort"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/weblimit/weblimit/core"
+	"github.com/weblimit/weblimit/keyfuncs"
+)
+
+// runAtMost compares random sequences of AllowAtMost with the model: what is granted, what each
+// limit says to it, and when one more unit fits.
+func runAtMost(t *testing.T, newStore Factory) {
+	const steps = 150
+	for seed := range seeds(10) {
+		t.Run(fmt.Sprintf("random sequence %d grants as many units as fit in the model", seed), func(t *testing.T) {
+			t.Parallel()
+			s := newBatches(t, newStore, seed)
+			for range steps {
+				s.step()
+			}
+		})
+	}
+	t.Run("callers that compete are granted what is charged", func(t *testing.T) {
+		t.Parallel()
+		for name, limit := range Algorithms(100, time.Hour) {
+			competing(newRig(t, newStore), name, limit)
+		}
+	})
+}
+
+// batches are one limiter, a model of its limits, and a clock that stands still in each step.
+type batches struct {
+	*rig
+	model   *model
+	rand    *rand.Rand
+	limiter *core.Limiter
+	rules   []core.Rule // of the limits
+	atOnce  []core.Rule // the same without their queues
+	shadow  []bool
+	trace   []string
+	wait    time.Duration
+}
+
+func newBatches(t *testing.T, newStore Factory, seed uint64) *batches {
+	t.Helper()
+	s := &batches{rig: newRig(t, newStore), model: newModel(), rand: rand.New(rand.NewPCG(seed, 2))}
+	config := core.Config{Store: s.Store, Timeout: time.Minute}
+	for i := range 1 + s.rand.IntN(3) {
+		limit, atOnce := s.randomLimit()
+		if s.rand.IntN(4) == 0 {
+			block := core.Block{After: 2 + s.rand.Int64N(3), Within: time.Hour, For: 10 * time.Minute}
+			limit, atOnce = limit.Penalty(block), atOnce.Penalty(block)
+		}
+		name := fmt.Sprint("limit-", i)
+		limit, atOnce = limit.Named(name).By(keyfuncs.Everyone()), atOnce.Named(name)
+		s.shadow = append(s.shadow, i > 0 && s.rand.IntN(4) == 0)
+		if s.shadow[i] {
+			limit = limit.Shadow()
+		}
+		config.Limits = append(config.Limits, limit)
+		s.rules, s.atOnce = append(s.rules, *rule(t, limit)), append(s.atOnce, *rule(t, atOnce))
+	}
+	l, err := core.New(config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.limiter = l
+	return s
+}
+
+// randomLimit returns a limit, and the same without its queue.
+func (s *batches) randomLimit() (limit, atOnce core.Limit) {
+	quota := pick(s.rand, []int64{1, 2, 7, 60, 97, 1000, 4999})
+	window := pick(s.rand, []time.Duration{time.Second, 1500 * time.Millisecond, time.Minute, 24 * time.Hour})
+	limit = core.Per(quota, window)
+	switch s.rand.IntN(10) {
+	case 0:
+		limit = limit.Burst(pick(s.rand, []int64{1, 3, 20, 5000}))
+	case 1:
+		limit = limit.FixedWindow()
+	case 2:
+		limit = limit.SlidingWindow()
+	case 3:
+		limit = limit.SlidingWindow().Jitter()
+	case 4:
+		limit = limit.SlidingLog()
+	case 5:
+		limit = pick(s.rand, modelCalendars)(quota)
+	case 6:
+		limit = core.Concurrent(quota).Lease(24 * time.Hour) // not renewed while the test runs
+	case 7:
+		return limit.LeakyBucket(10 * time.Second), limit.Burst(1)
+	case 8:
+		return limit.Burst(50).Wait(time.Minute), limit.Burst(50)
+	}
+	return limit, limit
+}
+
+// checks returns the checks of the limiter's limits.
+func (s *batches) checks(rules []core.Rule, key string, cost int64) []core.Check {
+	checks := make([]core.Check, len(rules))
+	for i := range rules {
+		checks[i] = core.Check{Key: []byte(key), Rule: &rules[i], Cost: cost, Shadow: s.shadow[i]}
+	}
+	return checks
+}
+
+func (s *batches) step() {
+	s.Helper()
+	key := pick(s.rand, keys[:2])
+	burst := s.atOnce[0].Burst
+	n := pick(s.rand, []int64{1, 2, 3, 10, burst / 2, burst, burst + 1, 3 * burst, math.MaxInt64})
+	switch what := s.rand.IntN(10); {
+	case what < 5:
+		s.atMost(key, max(n, 1))
+	case what < 7: // others take units, also by queueing
+		cost := min(n, max(burst/3, 1))
+		s.log("take %d for %s", cost, key)
+		checks := s.checks(s.rules, key, cost)
+		got := s.takeAll(checks...)
+		s.same(checks, got, s.model.take(checks, s.Micros(), true))
+	default:
+		d := pick(s.rand, []time.Duration{s.wait, s.wait, time.Microsecond, 100 * time.Millisecond, 10 * time.Second, time.Hour})
+		s.log("%v pass", d)
+		s.Advance(d)
+	}
+}
+
+func (s *batches) atMost(key string, n int64) {
+	s.Helper()
+	s.log("at most %d for %s", n, key)
+	now := s.Micros()
+	fits := func(m int64) bool {
+		for i, r := range s.model.take(s.checks(s.atOnce, key, m), now, false) {
+			if !r.Allowed && !s.shadow[i] {
+				return false
+			}
+		}
+		return true
+	}
+	want := int64(sort.Search(int(min(n, 10_000)), func(m int) bool { return !fits(int64(m) + 1) }))
+
+	granted, d := s.limiter.AllowAtMost(context.Background(), key, n)
+	if granted != want || d.Allowed != (want > 0) {
+		s.fail("granted %d of %d, allowed %v because %v, want %d", granted, n, d.Allowed, d.Reason, want)
+	}
+	checks := s.checks(s.atOnce, key, max(granted, 1))
+	var got []core.Result
+	for _, r := range d.Results() {
+		got = append(got, r.Result)
+	}
+	s.same(checks, got, s.model.take(checks, now, true))
+
+	wait := time.Duration(0) // until one more unit fits
+	if granted < n {
+		for i, r := range s.model.take(s.checks(s.atOnce, key, 1), now, false) {
+			if !s.shadow[i] {
+				wait = max(wait, r.RetryAfter)
+			}
+		}
+	}
+	if d.RetryAfter != wait {
+		s.fail("granted %d of %d: RetryAfter %v, want %v", granted, n, d.RetryAfter, wait)
+	}
+	s.wait = wait
+}
+
+func (s *batches) log(format string, args ...any) {
+	s.trace = append(s.trace, fmt.Sprintf("%d: %s", s.Micros(), fmt.Sprintf(format, args...)))
+}
+
+func (s *batches) fail(format string, args ...any) {
+	s.Helper()
+	for i := range s.rules {
+		s.Logf("%s, shadow %v", describe(&s.rules[i]), s.shadow[i])
+	}
+	for _, line := range s.trace[max(len(s.trace)-25, 0):] {
+		s.Log(line)
+	}
+	s.Fatalf(format, args...)
+}
+
+func (s *batches) same(checks []core.Check, got, want []core.Result) {
+	s.Helper()
+	for i := range got {
+		if got[i] != want[i] {
+			s.fail("%s, cost %d, key %s\n got %s at %d\nwant %s at %d", describe(checks[i].Rule), checks[i].Cost, checks[i].Key, show(got[i]), got[i].At, show(want[i]), want[i].At)
+		}
+	}
+}
+
+// competing has callers take batches until nothing is left. What they are granted is what is
+// charged, and one that comes afterwards is granted the rest.
+func competing(r *rig, name string, limit core.Limit) {
+	r.Helper()
+	l, err := core.New(core.Config{Store: r.Store, Limits: []core.Limit{limit.By(keyfuncs.Everyone())}, Timeout: time.Minute})
+	if err != nil {
+		r.Fatal(err)
+	}
+	var mu sync.Mutex
+	var grants []int64
+	var group sync.WaitGroup
+	for i := range 8 {
+		group.Go(func() {
+			for range 3 {
+				granted, _ := l.AllowAtMost(context.Background(), "k", int64(5+i))
+				mu.Lock()
+				grants = append(grants, granted)
+				mu.Unlock()
+			}
+		})
+	}
+	group.Wait()
+	sum := int64(0)
+	for _, granted := range grants {
+		sum += granted
+	}
+	rest, _ := l.AllowAtMost(context.Background(), "k", 1000)
+	if sum > 100 || sum+rest != 100 || slices.Max(grants) > 12 {
+		r.Errorf("%s: 24 callers were granted %d units, and one afterwards %d, want 100 together: %v", name, sum, rest, grants)
+	}
+	if granted, d := l.AllowAtMost(context.Background(), "k", 1); granted != 0 || d.Allowed || d.RetryAfter <= 0 {
+		r.Errorf("%s: of nothing %d are granted: %v", name, granted, d)
+	}
+}
