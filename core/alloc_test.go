@@ -104,21 +104,25 @@ func TestNewContextAllocatesOnce(t *testing.T) {
 func TestDecisionsDoNotAllocateAfterTheLooks(t *testing.T) {
 	byIP := core.PerHour(1 << 40).By(keyfuncs.ClientIP())
 	for name, limit := range map[string]core.Limit{
-		"plain":             byIP,
-		"a condition":       byIP.When(keyfuncs.Methods("GET")).Unless(keyfuncs.Routes("/healthz")),
-		"a cost of its own": byIP.CostBy(func(keyfuncs.Request) int64 { return 2 }),
-		"warnings":          byIP.WarnAt(0.5, 0.9),
-		"a warning":         byIP.FixedWindow().WarnAt(1e-300), // whose event was sent with the first
-		"shadow":            byIP.Shadow(),
-		"a tier":            byIP.Tiers(func(keyfuncs.Request) core.Limit { return core.PerHour(1 << 30) }),
-		"a missing key":     core.PerHour(1 << 40).By(keyfuncs.User("userID")).OnMissingKey(core.SkipLimit),
+		"plain":                  byIP,
+		"a condition":            byIP.When(keyfuncs.Methods("GET")).Unless(keyfuncs.Routes("/healthz")),
+		"a cost of its own":      byIP.CostBy(func(keyfuncs.Request) int64 { return 2 }),
+		"warnings":               byIP.WarnAt(0.5, 0.9),
+		"a warning":              byIP.FixedWindow().WarnAt(1e-300), // whose event was sent with the first
+		"shadow":                 byIP.Shadow(),
+		"a tier":                 byIP.Tiers(func(keyfuncs.Request) core.Limit { return core.PerHour(1 << 30) }),
+		"a cost that is read":    byIP.CostBy(func(r keyfuncs.Request) int64 { return int64(len(keyfuncs.HeaderOf(r, "X-Items"))) }),
+		"a tier that is read":    byIP.Tiers(planTier),
+		"a function's condition": byIP.When(keyfuncs.Matches(func(r keyfuncs.Request) bool { return keyfuncs.HeaderOf(r, "X-Plan") != "" })),
+		"a reserve":              byIP.Reserve(0.5, keyfuncs.Methods("POST")),
+		"a missing key":          core.PerHour(1 << 40).By(keyfuncs.User("userID")).OnMissingKey(core.SkipLimit),
 	} {
 		l := newLimiter(t, core.Config{
 			Store: core.NewMemory(), Limits: []core.Limit{limit}, Silence: []core.Advice{core.AdviceForwarded},
 			Bypass:    []keyfuncs.Condition{keyfuncs.Routes("/healthz"), keyfuncs.Tokens("X-Bypass-Token", bypassToken), keyfuncs.FromCIDR("192.0.2.0/24")},
 			OnWarning: func(context.Context, core.Warning) {},
 		})
-		r := &request{peer: "198.51.100.7", headers: map[string]string{"X-Forwarded-For": "203.0.113.9"}}
+		r := &request{peer: "198.51.100.7", headers: map[string]string{"X-Forwarded-For": "203.0.113.9", "X-Items": "1234", "X-Plan": "pro"}}
 		for range core.AdviceLooks {
 			l.Allow(r)
 		}

@@ -109,6 +109,60 @@ func BenchmarkLimiter(b *testing.B) {
 	}
 }
 
+// planTier chooses a tier by a header.
+func planTier(r keyfuncs.Request) core.Limit {
+	if keyfuncs.HeaderOf(r, "X-Plan") == "pro" {
+		return core.PerSecond(2_000_000_000)
+	}
+	return core.PerSecond(1_000_000_000)
+}
+
+// BenchmarkFunctions decides a request under one limit whose functions read it, beside one
+// without: no allocation.
+func BenchmarkFunctions(b *testing.B) {
+	limit := core.PerSecond(1_000_000_000).By(keyfuncs.Everyone())
+	isPro := keyfuncs.Matches(func(r keyfuncs.Request) bool { return keyfuncs.HeaderOf(r, "X-Plan") == "pro" })
+	for _, row := range []struct {
+		name  string
+		limit core.Limit
+	}{
+		{"none", limit},
+		{"When", limit.When(keyfuncs.Methods("GET", "POST"))},
+		{"When, by a function of a header", limit.When(isPro)},
+		{"CostBy", limit.CostBy(func(keyfuncs.Request) int64 { return 1 })},
+		{"CostBy a header", limit.CostBy(func(r keyfuncs.Request) int64 { return int64(len(keyfuncs.HeaderOf(r, "X-Items"))) })},
+		{"Tiers by a header", limit.Tiers(planTier)},
+		{"Reserve by a header", limit.Reserve(0.5, isPro)},
+	} {
+		b.Run(row.name, func(b *testing.B) {
+			limiter := core.ForLimits(core.NewMemory(), []core.Limit{row.limit})
+			r := &request{peer: "198.51.100.7", headers: map[string]string{"X-Plan": "pro", "X-Items": "1"}}
+			b.ReportAllocs()
+			for b.Loop() {
+				if d := limiter.Allow(r); !d.Allowed {
+					b.Fatal(d.Reason)
+				}
+			}
+		})
+	}
+}
+
+// BenchmarkAllowAtMost takes batches that fit, and batches of which a part fits: the second
+// asks the store twice.
+func BenchmarkAllowAtMost(b *testing.B) {
+	for name, n := range map[string]int64{"all": 10, "a part": 1 << 40} {
+		b.Run(name, func(b *testing.B) {
+			limiter := core.ForLimits(core.NewMemory(), []core.Limit{core.PerSecond(1_000_000_000).By(keyfuncs.Everyone())})
+			b.ReportAllocs()
+			for b.Loop() {
+				if granted, d := limiter.AllowAtMost(context.Background(), "user:42", n); granted == 0 && n == 10 {
+					b.Fatal(d.Reason)
+				}
+			}
+		})
+	}
+}
+
 // BenchmarkSpacing has 50 requests arrive at once under a limit that lets one
 // through every 10ms, and reports by how much the time between two is off.
 func BenchmarkSpacing(b *testing.B) {

@@ -85,6 +85,7 @@ func Matches(f func(Request) bool) Condition {
 	if f == nil {
 		return Condition{err: errors.New("weblimit: keyfuncs.Matches: no function")}
 	}
+	decide := yesOrNo(f) // made once: for each request it would be an allocation
 	return Condition{ask: func(r Request) Answer {
 		reading, shown := r.(*Reading)
 		if !shown {
@@ -97,7 +98,7 @@ func Matches(f func(Request) bool) Condition {
 		}
 		before := reading.repeated
 		reading.repeated = ""
-		answer := yesOrNo(f)(reading)
+		answer := decide(reading)
 		if reading.repeated != "" {
 			return Unknown
 		}
