@@ -41,6 +41,6 @@ var clients = []client{
 	{"backoff.RetryAfter", "github.com/cenkalti/backoff/v5", inGo("backoff", withBackoff), waits, [5]string{ignores, ignores, ignores, ignores, ignores}, ""},
 	{"resty", "github.com/go-resty/resty/v2", inGo("resty", withResty), ignores, [5]string{ignores, ignores, ignores, ignores, ignores}, ""},
 	{"go-github", "github.com/google/go-github/v75", inGo("go-github", withGithub), ignores, [5]string{ignores, ignores, ignores, waits, wrong}, ""},
-	{"curl --retry", "7.66", withCurl, waits, [5]string{ignores, ignores, ignores, ignores, ignores}, givesUp},
+	{"curl --retry", "7.88", withCurl, waits, [5]string{ignores, ignores, ignores, ignores, ignores}, givesUp},
 	{"urllib3", "1.26", inPython, waits, [5]string{ignores, ignores, ignores, ignores, ignores}, ""},
 }
