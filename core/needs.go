@@ -3,6 +3,7 @@ package core
 import (
 	"fmt"
 	"slices"
+	"strings"
 )
 
 // need is a value of a framework that a key or condition reads; see keyfuncs.Func.Needing.
@@ -32,9 +33,13 @@ func (l *Limiter) needAll(name string, limit *limit) {
 
 // suits returns an error if the requests of an adapter lack a value that the limiter needs.
 func (l *Limiter) suits(adapter string, offers []string) error {
+	have := strings.Join(offers, " and ")
+	if have == "" {
+		have = "none of a framework"
+	}
 	for _, n := range l.needs {
 		if !slices.Contains(offers, n.value) {
-			return fmt.Errorf("weblimit: %s reads a %s, which requests of the adapter %s do not have; take the Key or Matches of its own package", n.whose, n.value, adapter)
+			return fmt.Errorf("weblimit: %s reads a %s, which requests of the adapter %s do not have (they have %s); take the Key or Matches of its own package", n.whose, n.value, adapter, have)
 		}
 	}
 	return nil
