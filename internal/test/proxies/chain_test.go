@@ -16,7 +16,7 @@ func TestForgedRequestsThroughTwoProxies(t *testing.T) {
 				l := listen(t, "tcp")
 				back := inner.startInner(t, l.Addr(), innerEdits(inner)...)
 				front := outer.start(t, back)
-				routes := []*route{
+				routes := []*Route{
 					newRoute(t, "/trusted", keyfuncs.TrustedProxies(trusted)),
 					newRoute(t, "/hops", keyfuncs.HopCount(2)),
 				}

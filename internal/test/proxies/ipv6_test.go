@@ -30,13 +30,13 @@ func TestClientsWithIPv6Addresses(t *testing.T) {
 			front, stop := frameworks[0].behind(t, c.proxy, "tcp", routes, c.edits...)
 			_, port, _ := net.SplitHostPort(front.addr)
 			for _, r := range routes {
-				lie := forgery{fields: all("2001:db8::1")}.http1(r.path)
+				lie := forgery{fields: all("2001:db8::1")}.http1(r.Path)
 				got := pipeline(t, client, net.JoinHostPort(client, port), pause, bytesOf(lie, quota+1))
 				if want := map[int]int{http.StatusOK: quota, http.StatusTooManyRequests: 1}; !maps.Equal(got, want) {
-					t.Errorf("%s: got %v, want %v", r.path, got, want)
+					t.Errorf("%s: got %v, want %v", r.Path, got, want)
 				}
 				if keys := r.usedUp(); !slices.Equal(keys, []string{"ip:::/64"}) {
-					t.Errorf("%s: the client's keys are %q", r.path, keys)
+					t.Errorf("%s: the client's keys are %q", r.Path, keys)
 				}
 			}
 			stop()

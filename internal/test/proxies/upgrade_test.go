@@ -40,17 +40,17 @@ func TestUpgradesThatLeaveTheProxyBehind(t *testing.T) {
 			r := newRoute(t, "/", keyfuncs.TrustedProxies(trusted))
 			e := gin.New()
 			e.UseH2C = true
-			e.Any("/", ginlimit.New(r.limiter), gin.WrapH(r))
-			server := newStd(e.Handler())
+			e.Any("/", ginlimit.New(r.Limiter), gin.WrapH(r))
+			server := Std(e.Handler())
 			done := make(chan struct{})
 			go func() {
 				defer close(done)
-				_ = server.serve(l) // until shutdown
+				_ = server.Serve(l) // until shutdown
 			}()
 			pipeline(t, attacker, front.addr, pause, bytesOf(forgery{}.http1("/"), quota)) // uses up the quota
 			upgraded(t, front)
 			front.stop()
-			server.shutdown()
+			server.Shutdown()
 			<-done
 			if ran := r.ran.Load(); ran > quota != c.past {
 				t.Errorf("%d requests reached the handler, want more than %d: %v", ran, quota, c.past)

@@ -15,13 +15,13 @@ import (
 	"github.com/weblimit/weblimit/keyfuncs"
 )
 
-// A proxy sends the requests of many clients over a few connections to the application.
+// SharedConnections sends requests of many clients at once: a proxy sends the requests of many clients over a few connections to the application.
 // Each client gets its own quota, whichever client used the connection before.
-func TestClientsThatShareAProxysConnections(t *testing.T) {
-	t.Parallel()
-	everyPair(t, func(t *testing.T, p *proxy, f framework) {
+func SharedConnections(t *testing.T, frameworks []Framework) {
+	t.Helper()
+	everyPair(t, frameworks, func(t *testing.T, p *proxy, f Framework) {
 		r := newRoute(t, "/", keyfuncs.TrustedProxies(trusted))
-		front, stop := f.behind(t, p, "tcp", []*route{r})
+		front, stop := f.behind(t, p, "tcp", []*Route{r})
 		manyClients(t, front, r)
 		stop()
 	})
@@ -29,7 +29,7 @@ func TestClientsThatShareAProxysConnections(t *testing.T) {
 
 // manyClients sends requests from many addresses at the same time, some over HTTP/2, and
 // fails the test unless each address gets its quota.
-func manyClients(t *testing.T, front *started, r *route) {
+func manyClients(t *testing.T, front *started, r *Route) {
 	t.Helper()
 	const clients = 24
 	var passed atomic.Int64
@@ -39,9 +39,9 @@ func manyClients(t *testing.T, front *started, r *route) {
 			from := fmt.Sprintf("127.0.1.%d", i+1)
 			var got map[int]int
 			if i%2 == 0 {
-				got = pipeline(t, from, front.addr, pause, bytesOf(forgery{}.http1(r.path), 2*quota))
+				got = pipeline(t, from, front.addr, pause, bytesOf(forgery{}.http1(r.Path), 2*quota))
 			} else {
-				got = streams(t, from, front.addr, r.path, pause, make([]forgery, 2*quota))
+				got = streams(t, from, front.addr, r.Path, pause, make([]forgery, 2*quota))
 			}
 			if got[http.StatusOK] != quota || got[http.StatusTooManyRequests] != quota {
 				t.Errorf("client %s got %v, want %d of each", from, got, quota)
@@ -55,18 +55,18 @@ func manyClients(t *testing.T, front *started, r *route) {
 	}
 }
 
-// On a listener that reads the PROXY protocol, the peer of a connection is the client. A
+// ProxyProtocol sends forgeries where a line in front names the client: on a listener that reads the PROXY protocol, the peer of a connection is the client. A
 // client cannot change that by its headers.
-func TestForgedRequestsBehindTheProxyProtocol(t *testing.T) {
-	t.Parallel()
+func ProxyProtocol(t *testing.T, frameworks []Framework) {
+	t.Helper()
 	for _, f := range frameworks {
-		t.Run(f.name, func(t *testing.T) {
+		t.Run(f.Name, func(t *testing.T) {
 			t.Parallel()
 			l := listen(t, "tcp")
 			front := haproxy.start(t, l.Addr(), "server app 127.0.0.1:8080", "server app 127.0.0.1:8080 send-proxy")
 			r := newRoute(t, "/", keyfuncs.Peer())
 			shared := newRoute(t, "/shared", keyfuncs.Peer())
-			stop := f.serve(t, proxyListener{l}, []*route{r, shared})
+			stop := f.serve(t, proxyListener{l}, []*Route{r, shared})
 			forge(t, front, r)
 			manyClients(t, front, shared)
 			front.stop()

@@ -29,7 +29,7 @@ func (p *proxy) strategies(network string) map[string]keyfuncs.Strategy {
 }
 
 // routes makes a route for each of the strategies.
-func (p *proxy) routes(tb testing.TB, network string) (routes []*route) {
+func (p *proxy) routes(tb testing.TB, network string) (routes []*Route) {
 	tb.Helper()
 	for path, strategy := range p.strategies(network) {
 		routes = append(routes, newRoute(tb, path, strategy))
@@ -37,11 +37,11 @@ func (p *proxy) routes(tb testing.TB, network string) (routes []*route) {
 	return routes
 }
 
-// A client that makes up 1,000 requests, over HTTP/1.1 and HTTP/2, gets no more
+// ForgedRequests tests that a client that makes up 1,000 requests, over HTTP/1.1 and HTTP/2, gets no more
 // than its quota from each strategy. Another client behind the same proxy gets its own.
-func TestForgedRequestsThroughProxies(t *testing.T) {
-	t.Parallel()
-	everyPair(t, func(t *testing.T, p *proxy, f framework) {
+func ForgedRequests(t *testing.T, frameworks []Framework) {
+	t.Helper()
+	everyPair(t, frameworks, func(t *testing.T, p *proxy, f Framework) {
 		for _, network := range []string{"tcp", "unix"} {
 			t.Run(network, func(t *testing.T) {
 				t.Parallel()
@@ -98,27 +98,27 @@ func thousand(path string) *corpus {
 }
 
 // forge sends the forgeries of one client, and plain requests of another before and after.
-func forge(t *testing.T, front *started, r *route) {
+func forge(t *testing.T, front *started, r *Route) {
 	t.Helper()
-	plain := forgery{}.http1(r.path)
+	plain := forgery{}.http1(r.Path)
 	first := pipeline(t, honest, front.addr, pause, [][]byte{plain})
 
-	forged := thousand(r.path)
+	forged := thousand(r.Path)
 	got := pipeline(t, attacker, front.addr, pause, forged.http1)
-	for status, n := range streams(t, attacker, front.addr, r.path, pause, forged.http2) {
+	for status, n := range streams(t, attacker, front.addr, r.Path, pause, forged.http2) {
 		got[status] += n
 	}
 	if got[http.StatusOK] != quota {
-		t.Errorf("%s: %d of %v passed, want %d", r.path, got[http.StatusOK], got, quota)
+		t.Errorf("%s: %d of %v passed, want %d", r.Path, got[http.StatusOK], got, quota)
 	}
 	// The rest was denied, except for requests that proxies refuse.
 	if got[http.StatusTooManyRequests] < 700 {
-		t.Errorf("%s: too few reached the limit: %v", r.path, got)
+		t.Errorf("%s: too few reached the limit: %v", r.Path, got)
 	}
 
 	rest := pipeline(t, honest, front.addr, pause, bytesOf(plain, quota))
 	if want := map[int]int{http.StatusOK: quota - 1, http.StatusTooManyRequests: 1}; first[http.StatusOK] != 1 || !maps.Equal(rest, want) {
-		t.Errorf("%s: the honest client got %v before and %v afterwards, want %v", r.path, first, rest, want)
+		t.Errorf("%s: the honest client got %v before and %v afterwards, want %v", r.Path, first, rest, want)
 	}
 }
 

@@ -9,10 +9,10 @@ import (
 	"github.com/weblimit/weblimit/keyfuncs"
 )
 
-// A proxy that names no client is noticed behind every framework, and one that does is not:
+// NoClient runs proxies with and without the header that names the client: a proxy that names no client is noticed behind every framework, and one that does is not:
 // that is what WL010 is about.
-func TestProxiesThatNameNoClient(t *testing.T) {
-	t.Parallel()
+func NoClient(t *testing.T, frameworks []Framework) {
+	t.Helper()
 	for _, c := range []struct {
 		name  string
 		proxy *proxy
@@ -27,13 +27,13 @@ func TestProxiesThatNameNoClient(t *testing.T) {
 		{"Caddy with header_up -X-Forwarded-For", &caddy, []string{"header_up -Forwarded", "header_up -X-Forwarded-For"}, "X-Forwarded-For"},
 	} {
 		for _, f := range frameworks {
-			t.Run(c.name+" "+f.name, func(t *testing.T) {
+			t.Run(c.name+" "+f.Name, func(t *testing.T) {
 				t.Parallel()
 				var mu sync.Mutex
 				var seen []string
 				key := keyfuncs.ClientIP(keyfuncs.TrustedProxies(trusted))
 				r := newRoute(t, "/", keyfuncs.TrustedProxies(trusted))
-				r.limiter = core.Must(core.New(core.Config{
+				r.Limiter = core.Must(core.New(core.Config{
 					Store: core.NewMemory(), Limits: []core.Limit{core.PerDay(quota).By(key)}, Silence: []core.Advice{core.AdviceNoClient},
 					Bypass: []keyfuncs.Condition{keyfuncs.Matches(func(r keyfuncs.Request) bool {
 						mu.Lock()
@@ -42,7 +42,7 @@ func TestProxiesThatNameNoClient(t *testing.T) {
 						return false
 					})},
 				}))
-				front, stop := f.behind(t, c.proxy, "tcp", []*route{r}, c.edits...)
+				front, stop := f.behind(t, c.proxy, "tcp", []*Route{r}, c.edits...)
 				pipeline(t, attacker, front.addr, pause, bytesOf(forgery{}.http1("/"), 2))
 				stop()
 				if !slices.Equal(slices.Compact(seen), []string{c.want}) {

@@ -11,14 +11,14 @@ import (
 	"github.com/weblimit/weblimit/keyfuncs"
 )
 
-// A proxy and an application could parse these requests differently, so that the
+// SmuggledRequests sends requests inside others: a proxy and an application could parse these requests differently, so that the
 // application sees a request that the proxy has not seen. None gains a client anything.
-func TestSmuggledRequestsThroughProxies(t *testing.T) {
-	t.Parallel()
-	everyPair(t, func(t *testing.T, p *proxy, f framework) {
+func SmuggledRequests(t *testing.T, frameworks []Framework) {
+	t.Helper()
+	everyPair(t, frameworks, func(t *testing.T, p *proxy, f Framework) {
 		r := newRoute(t, "/", keyfuncs.TrustedProxies(trusted))
-		front, stop := f.behind(t, p, "tcp", []*route{r})
-		plain := bytesOf(forgery{}.http1(r.path), quota)
+		front, stop := f.behind(t, p, "tcp", []*Route{r})
+		plain := bytesOf(forgery{}.http1(r.Path), quota)
 		pipeline(t, attacker, front.addr, pause, plain) // uses up the attacker's quota
 		smuggle(t, front, r)
 		got := pipeline(t, honest, front.addr, pause, plain)
@@ -31,7 +31,7 @@ func TestSmuggledRequestsThroughProxies(t *testing.T) {
 }
 
 // smuggle sends each of the requests below on a connection of its own.
-func smuggle(tb testing.TB, front *started, r *route) {
+func smuggle(tb testing.TB, front *started, r *Route) {
 	tb.Helper()
 	const atOnce = 16
 	// Many get no answer, because some proxies wait for the rest of the request.
@@ -45,11 +45,11 @@ func smuggle(tb testing.TB, front *started, r *route) {
 			send()
 		})
 	}
-	for _, request := range smuggled(r.path) {
+	for _, request := range smuggled(r.Path) {
 		each(func() { pipeline(tb, attacker, front.addr, pause, [][]byte{[]byte(request)}) })
 	}
-	for _, f := range downgraded(r.path) {
-		each(func() { streams(tb, attacker, front.addr, r.path, pause, []forgery{f}) })
+	for _, f := range downgraded(r.Path) {
+		each(func() { streams(tb, attacker, front.addr, r.Path, pause, []forgery{f}) })
 	}
 	wg.Wait()
 }
