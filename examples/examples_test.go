@@ -20,7 +20,7 @@ import (
 	"github.com/weblimit/weblimit/internal/test/redistest"
 )
 
-var programs = []string{"nethttp", "chi", "gin", "echo", "fiber"}
+var programs = []string{"nethttp", "chi", "gin", "echo", "echo5", "fiber", "fiber3"}
 
 func TestMain(m *testing.M) { os.Exit(redistest.Main(m)) }
 
@@ -180,8 +180,9 @@ func TestProgramsAreShort(t *testing.T) {
 func build(t *testing.T, name string) string {
 	t.Helper()
 	program := filepath.Join(t.TempDir(), name)
-	out, err := exec.CommandContext(t.Context(), "go", "build", "-buildvcs=false", "-o", program, "./"+name).CombinedOutput()
-	if err != nil {
+	cmd := exec.CommandContext(t.Context(), "go", "build", "-buildvcs=false", "-o", program, ".")
+	cmd.Dir = name // which may be a module of its own
+	if out, err := cmd.CombinedOutput(); err != nil {
 		t.Fatalf("go build: %v\n%s", err, out)
 	}
 	return program
