@@ -94,6 +94,21 @@ func (c *counted) routes() []Route {
 }
 
 var routes = []scenario{
+	{"HEAD counts as the GET of its route", func(e *env) {
+		limit := core.PerHour(4).By(keyfuncs.Join(keyfuncs.Method(), keyfuncs.Route())).Named("route")
+		empty := func(c Call) { c.Reply(http.StatusOK, "") }
+		s := e.serve(App{Layers: e.layer(limit), Routes: []Route{
+			{Method: "GET", Path: "/items/{id}", Handle: hello},
+			{Method: "HEAD", Path: "/items/{id}", Handle: empty},
+			{Method: "POST", Path: "/items/{id}", Handle: empty},
+		}})
+		for i, method := range []string{"GET", "HEAD", "HEAD", "GET"} {
+			equal(e, fmt.Sprintf("status of request %d, %s", i+1, method), s.do(method, fmt.Sprintf("/items/%d", i)).status, http.StatusOK)
+		}
+		equal(e, "status of another GET", s.get("/items/5").status, http.StatusTooManyRequests)
+		equal(e, "status of another HEAD", s.do("HEAD", "/items/6").status, http.StatusTooManyRequests)
+		equal(e, "status of a POST", s.do("POST", "/items/7").status, http.StatusOK)
+	}},
 	{"a limit of one route holds wherever its limiter stands", func(e *env) {
 		for what, condition := range map[string]keyfuncs.Condition{
 			"the route":                   keyfuncs.Routes("POST /login"),
