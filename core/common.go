@@ -19,8 +19,8 @@ type common struct {
 	waiting []*Limiter // that let requests wait. Guarded by mu.
 }
 
-// share prepares a configuration for several limiters, of which each adds its limits.
-func (c *Config) share() error {
+// prepare makes a configuration ready for several limiters, of which each adds its limits.
+func (c *Config) prepare() error {
 	if len(c.Limits) > 0 {
 		return errors.New("weblimit: Config.Limits must be empty here: these settings are for several limiters, and the limits of each go to its Limit")
 	}

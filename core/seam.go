@@ -21,7 +21,7 @@ func init() {
 	}
 	seam.Begin = func(l *Load, r keyfuncs.Request) seam.Work { return l.beginRequest(r) }
 	seam.Suits = (*Limiter).suits
-	seam.Share = (*Config).share
+	seam.Prepare = (*Config).prepare
 	seam.Drain = (*Config).drain
 	seam.Guard = (*Config).guard
 	seam.DecideGuard = (*Limiter).decideGuard

@@ -31,7 +31,7 @@ func With(settings core.Config, config ...Config) *Settings {
 	if len(config) > 1 {
 		panic("weblimit: ginlimit.With: more than one Config")
 	}
-	return &Settings{adapter.Share(settings), config}
+	return &Settings{adapter.NewSettings(settings), config}
 }
 
 // Limit returns middleware that enforces limits with these settings. The limits of one call are

@@ -27,7 +27,7 @@ func With(settings core.Config, config ...Config) *Settings {
 	if len(config) > 1 {
 		panic("weblimit: grpclimit.With: more than one Config")
 	}
-	return &Settings{adapter.Share(settings), config}
+	return &Settings{adapter.NewSettings(settings), config}
 }
 
 // Limit returns interceptors that enforce limits with these settings. The limits of one Limit are

@@ -8,18 +8,18 @@ import (
 )
 
 var (
-	share = seam.Share.(func(*core.Config) error)
-	drain = seam.Drain.(func(*core.Config, context.Context) error)
+	prepare = seam.Prepare.(func(*core.Config) error)
+	drain   = seam.Drain.(func(*core.Config, context.Context) error)
 )
 
 // Settings is a configuration that the limiters of an application share, each with limits of
 // its own: what an adapter's With returns is built on it. It is safe for concurrent use.
 type Settings struct{ config core.Config }
 
-// Share returns the settings of a configuration without Limits. It panics if the configuration
+// NewSettings returns the settings of a configuration without Limits. It panics if the configuration
 // has limits or can never work.
-func Share(config core.Config) *Settings {
-	if err := share(&config); err != nil {
+func NewSettings(config core.Config) *Settings {
+	if err := prepare(&config); err != nil {
 		panic(err)
 	}
 	return &Settings{config}

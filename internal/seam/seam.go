@@ -16,7 +16,7 @@ var (
 	Reservation  any // func(*core.Decision) any
 	Begin        any // func(*core.Load, keyfuncs.Request) Work
 	Suits        any // func(*core.Limiter, string, []string) error
-	Share        any // func(*core.Config) error
+	Prepare      any // func(*core.Config) error
 	Drain        any // func(*core.Config, context.Context) error
 	Guard        any // func(*core.Config, []core.Limit) (*core.Limiter, error)
 	DecideGuard  any // func(*core.Limiter, string, keyfuncs.Request, string, int64) core.Decision

@@ -71,7 +71,7 @@ func (e *env) untoldSingle(what string, r response) {
 	}
 }
 
-var shared = []scenario{
+var settings = []scenario{
 	{"of global, group and route limits the one that binds is told", func(e *env) {
 		const roomy = 50
 		for _, dialects := range oneLimit {
