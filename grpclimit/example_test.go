@@ -40,10 +40,7 @@ func start(server *grpc.Server) (client healthpb.HealthClient, stop func()) {
 
 func ExampleLimit() {
 	limit := grpclimit.Limit(core.NewMemory(), core.PerHour(2).By(keyfuncs.ClientIP()).Named("client"))
-	client, stop := start(grpc.NewServer(
-		grpc.ChainUnaryInterceptor(limit.Unary),
-		grpc.ChainStreamInterceptor(limit.Stream),
-	))
+	client, stop := start(grpc.NewServer(limit.Options()...))
 	defer stop()
 
 	for range 3 {
@@ -125,6 +122,37 @@ func ExampleNew() {
 	// log: /grpc.health.v1.Health/Check limit exceeded
 	// Check: ResourceExhausted
 	// List: OK
+}
+
+// The interceptors limit calls, and the handler asks a limiter about what only it knows.
+func ExampleDeny() {
+	limits := grpclimit.With(core.Config{Store: core.NewMemory()})
+	calls := limits.Limit(core.PerHour(100).By(keyfuncs.ClientIP()).Named("calls"))
+	exports := limits.Limiter(core.PerHour(1).By(keyfuncs.Everyone()).Named("exports"))
+	handler := func(ctx context.Context, account string) error {
+		if d := exports.AllowKey(ctx, "account:"+account, 1); !d.Allowed {
+			return grpclimit.Deny(ctx, d)
+		}
+		return nil
+	}
+	client, stop := start(grpc.NewServer(append(calls.Options(),
+		// In place of a service of yours.
+		grpc.ChainUnaryInterceptor(func(ctx context.Context, message any, _ *grpc.UnaryServerInfo, next grpc.UnaryHandler) (any, error) {
+			if err := handler(ctx, "42"); err != nil {
+				return nil, err
+			}
+			return next(ctx, message)
+		}))...))
+	defer stop()
+
+	for range 2 {
+		var trailer metadata.MD
+		_, err := client.Check(context.Background(), new(healthpb.HealthCheckRequest), grpc.Trailer(&trailer))
+		fmt.Println(status.Code(err), trailer["ratelimit-policy"])
+	}
+	// Output:
+	// OK []
+	// ResourceExhausted ["calls";q=100;w=3600, "exports";q=1;w=3600]
 }
 
 // Each service that is asked about has a bucket, and a longer name costs more.
