@@ -1,6 +1,7 @@
 package grpclimit
 
 import (
+	"context"
 	"net/http"
 	"sync"
 
@@ -20,19 +21,21 @@ import (
 //		grpc.ChainStreamInterceptor(calls.Stream, messages.Messages))
 //
 // A denied message is not delivered. It ends the stream with the error of the denial, whatever
-// the handler returns. A limit with core.Limit.Wait or LeakyBucket slows the stream down instead:
+// the handler returns: its context ends, and reading and sending fail. A limit with core.Limit.Wait or LeakyBucket slows the stream down instead:
 // the client's flow control then holds it back. Allowed messages set no headers, and what a limit
 // reserves for a message is held until the handler receives the next one: to core.Limit.RefundOn each
 // message is a success, and [Charge] is for limits of calls.
 //
 // A limiter whose Stream is installed, too, counts the start of a stream like a message.
 func (in *Interceptors) Messages(server any, stream grpc.ServerStream, info *grpc.StreamServerInfo, handler grpc.StreamHandler) error {
-	s := &messageStream{ServerStream: stream, limiter: in, call: callOf(info), server: server}
+	s := &messageStream{ServerStream: stream, limiter: in, call: callOf(info), server: server, ctx: stream.Context()}
 	if skip, err := s.skips(); err != nil {
 		return err
 	} else if skip {
 		return handler(server, stream)
 	}
+	s.ctx, s.cancel = context.WithCancel(stream.Context())
+	defer s.cancel()
 	defer s.end()
 	err := handler(server, s)
 	if denied := s.denial(); denied != nil {
@@ -49,10 +52,24 @@ type messageStream struct {
 	call    Call
 	server  any
 
+	ctx    context.Context
+	cancel context.CancelFunc
+
 	mu     sync.Mutex
 	last   *core.Decision // of the last message, if it reserved something. Guarded by mu.
 	denied error          // once a message was denied. Guarded by mu.
 	ended  bool           // the handler has. Guarded by mu.
+}
+
+// Context returns the context of the stream, which ends when a message is denied.
+func (s *messageStream) Context() context.Context { return s.ctx }
+
+// SendMsg implements [grpc.ServerStream].
+func (s *messageStream) SendMsg(m any) error {
+	if denied := s.denial(); denied != nil {
+		return denied
+	}
+	return s.ServerStream.SendMsg(m)
 }
 
 // RecvMsg implements [grpc.ServerStream].
@@ -110,6 +127,7 @@ func (s *messageStream) deny(err error) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.denied = err
+	s.cancel()
 	return err
 }
 

@@ -269,6 +269,31 @@ func TestMessagesOfAStream(t *testing.T) {
 	})
 }
 
+// A handler that reads in a goroutine learns of a denial as it learns of a client that is gone: its
+// context ends, and sending fails.
+func TestADeniedMessageEndsTheStreamForHandlersThatOnlySend(t *testing.T) {
+	t.Parallel()
+	messages := limited(t, core.NewMemory(), everyone(1, "messages"))
+	sent := make(chan error, 1)
+	l := loopback(t)
+	listen(t, l, &service{chat: func(stream grpc.ServerStream) error {
+		go drain(stream)
+		select {
+		case <-stream.Context().Done():
+		case <-time.After(patience):
+		}
+		sent <- stream.SendMsg(new(text))
+		return nil
+	}}, grpc.ChainStreamInterceptor(messages.Messages))
+	s := &site{t, dial(t, "passthrough:///"+l.Addr().String())}
+	stream := s.open(t.Context(), chat)
+	for range 2 {
+		_ = stream.SendMsg(textOf("hello"))
+	}
+	want(t, "code", status.Code(stream.RecvMsg(new(text))), codes.ResourceExhausted)
+	want(t, "sending", status.Code(await(t, "the handler", sent)), codes.ResourceExhausted)
+}
+
 // What a message reserves is given back with the next one, and with the end of the stream.
 func TestSlotsOfMessages(t *testing.T) {
 	t.Parallel()
