@@ -60,7 +60,7 @@ func readmeKeys() []core.Limit {
 	perUser := core.PerMinute(300).By(keyfuncs.User("user")).Named("user")
 	perRoute := core.PerMinute(60).By(keyfuncs.ClientIP(), keyfuncs.Route()).Named("route")
 	either := core.PerMinute(100).By(keyfuncs.First(keyfuncs.User("user"), keyfuncs.ClientIP())).Named("client")
-	perItem := core.PerMinute(60).By(ginlimit.Key("item", itemID)).Named("item") // func itemID(c *gin.Context) string
+	perItem := core.PerMinute(60).By(ginlimit.Key("item", itemID)).Named("item") // of a *gin.Context
 	return []core.Limit{perUser, perRoute, either, perItem}
 }
 
