@@ -90,13 +90,16 @@ func (c *call) ask(limit *limit, r keyfuncs.Request) Reason {
 			}
 		}
 	}
+	if reason == ReasonUndecided {
+		return reason
+	}
 	return c.enforced(limit, reason)
 }
 
 // enforced returns a reason to deny the request without asking the store, unless the
 // limit is in shadow mode. Then it notes the reason for observers.
 func (c *call) enforced(limit *limit, reason Reason) Reason {
-	if reason == ReasonUndecided || !limit.shadow {
+	if !limit.shadow {
 		return reason
 	}
 	c.refused = append(c.refused, refusal{limit, reason})

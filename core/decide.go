@@ -142,12 +142,14 @@ func (l *Limiter) decideDirect(c *call, r keyfuncs.Request, d *Decision) {
 	key, rule, cost, reason := limit.ask(c.keys, r, &c.reading)
 	c.keys = key
 	switch {
-	case c.enforced(limit, reason) != ReasonUndecided:
-		d.refuse(reason, limit, r, c)
-	case rule == nil:
+	case rule != nil:
+		l.decideOne(r.Context(), limit, rule, key, cost, d)
+	case reason == ReasonUndecided:
+		d.conclude()
+	case c.enforced(limit, reason) == ReasonUndecided:
 		d.sumUp(r.Context(), c)
 	default:
-		l.decideOne(r.Context(), limit, rule, key, cost, d)
+		d.refuse(reason, limit, r, c)
 	}
 }
 
