@@ -232,3 +232,26 @@ func TestRealIPIsNotAsked(t *testing.T) {
 		t.Errorf("another X-Forwarded-For: %d, want 429", w.Code)
 	}
 }
+
+// What Denied returns goes to the handler, and by it to Echo's error handler.
+func TestGuardReturnsTheErrorOfDenied(t *testing.T) {
+	t.Parallel()
+	limits := echo5limit.With(core.Config{Store: core.NewMemory()}, echo5limit.Config{
+		Denied: func(_ *echo.Context, d core.Decision) error { return echo.NewHTTPError(d.Status(), "own") },
+	})
+	guard := limits.Guard(core.PerHour(1).Named("to"))
+	e := echo.New()
+	e.GET("/", func(c *echo.Context) error {
+		if ok, err := guard.Allow(c, "to:ann", 1); !ok {
+			return err
+		}
+		return c.String(http.StatusOK, "hello")
+	})
+	for _, want := range []string{"hello", `{"message":"own"}` + "\n"} {
+		w := httptest.NewRecorder()
+		e.ServeHTTP(w, httptest.NewRequest("GET", "/", nil))
+		if w.Body.String() != want {
+			t.Errorf("%d %q, want %q", w.Code, w.Body, want)
+		}
+	}
+}

@@ -22,6 +22,16 @@ func TestOutcomes(t *testing.T) { limittest.Outcomes(t, build) }
 
 func TestSuite(t *testing.T) { limittest.Run(t, "echo", build) }
 
+func TestGuards(t *testing.T) {
+	limittest.RunGuards(t, "echo", build, limittest.Guards{
+		Make: func(s *limittest.Settings, limits ...core.Limit) any {
+			with := func() any { return echo5limit.With(s.Config, config(s.Layer)) }
+			return s.Made(with).(*echo5limit.Settings).Guard(limits...)
+		},
+		Streams: limittest.Stays,
+	})
+}
+
 func TestClosures(t *testing.T) {
 	limittest.RunClosures(t, build, limittest.Closures{
 		Param: func(kind, name string) keyfuncs.Func {
@@ -65,8 +75,12 @@ func buildOn(e *echo.Echo, app limittest.App) limittest.Server {
 		handler := func(c *echo.Context) (err error) {
 			route.Handle(limittest.HTTPCall{
 				Writer: c.Response(), Request: c.Request(),
-				FromContext:  func() (core.Decision, bool) { return echo5limit.FromContext(c) },
-				ChargeUnits:  func(n int64, limits ...string) error { return echo5limit.Charge(c, n, limits...) },
+				FromContext: func() (core.Decision, bool) { return echo5limit.FromContext(c) },
+				ChargeUnits: func(n int64, limits ...string) error { return echo5limit.Charge(c, n, limits...) },
+				AskGuard: func(guard any, key string, cost int64) (ok bool) {
+					ok, err = guard.(*echo5limit.Guard).Allow(c, key, cost)
+					return ok
+				},
 				ReturnsError: func(failure error) { err = failure },
 				StatusError:  func(status int) error { return echo.NewHTTPError(status, "") },
 			})

@@ -44,7 +44,7 @@ func New(limiter *core.Limiter, config ...Config) fiber.Handler {
 	}
 	h := &handler{limiter: adapter.New(limiter, "fiber", "fiber.Ctx")}
 	if fiber.IsChild() && h.limiter.InProcess() {
-		panic("weblimit: fiber3limit.New: the limiter counts in memory, and with Prefork each process would by itself; use a store that they share, such as redisstore, or serve without Prefork")
+		panic("weblimit: fiber3limit.New: " + inMemory)
 	}
 	if len(config) > 1 {
 		panic("weblimit: fiber3limit.New: more than one Config")
@@ -54,6 +54,9 @@ func New(limiter *core.Limiter, config ...Config) fiber.Handler {
 	}
 	return h.handle
 }
+
+// inMemory says why a limiter is refused in a process of Prefork.
+const inMemory = "the limiter counts in memory, and with Prefork each process would by itself; use a store that they share, such as redisstore, or serve without Prefork"
 
 // FromContext returns the decision on the request, if there are several limiters that of the one
 // nearest to the handler. It returns false if no limiter decided the request.

@@ -32,6 +32,16 @@ func TestMain(m *testing.M) {
 	os.Exit(limittest.Main(m))
 }
 
+func TestGuards(t *testing.T) {
+	limittest.RunGuards(t, "fiber", build, limittest.Guards{
+		Make: func(s *limittest.Settings, limits ...core.Limit) any {
+			with := func() any { return fiber3limit.With(s.Config, config(s.Layer)) }
+			return s.Made(with).(*fiber3limit.Settings).Guard(limits...)
+		},
+		Streams: limittest.Replaced,
+	})
+}
+
 func TestClosures(t *testing.T) {
 	limittest.RunClosures(t, build, limittest.Closures{
 		Param: func(kind, name string) keyfuncs.Func {
@@ -188,6 +198,11 @@ func (c call) Decision() (core.Decision, bool) { return fiber3limit.FromContext(
 func (c call) Header(name string) string              { return utils.CopyString(c.c.Get(name)) }
 func (c call) Body() ([]byte, error)                  { return c.c.Body(), nil }
 func (c call) Charge(n int64, limits ...string) error { return fiber3limit.Charge(c.c, n, limits...) }
+
+func (c call) Ask(guard any, key string, cost int64) (ok bool) {
+	ok, *c.err = guard.(*fiber3limit.Guard).Allow(c.c, key, cost)
+	return ok
+}
 
 func (c call) Proxy(backend string) { *c.err = proxy.Do(c.c, backend+"/") }
 

@@ -81,6 +81,14 @@ func TestTrap60InAChildOfPrefork(t *testing.T) {
 			t.Errorf("with Prefork: %v", said)
 		}
 	}
+	func() {
+		defer func() {
+			if said, _ := recover().(string); !strings.HasPrefix(said, strings.Replace(refusesPrefork, ".New:", ".Settings.Guard:", 1)) {
+				t.Errorf("a guard with Prefork: %v", said)
+			}
+		}()
+		fiberlimit.With(core.Config{Store: core.NewMemory()}).Guard(core.PerDay(1))
+	}()
 	if said := build(&shared{Store: core.NewMemory()}); said != nil {
 		t.Errorf("with a shared store: %v", said)
 	}

@@ -1,0 +1,77 @@
+package echo5limit
+
+import (
+	"github.com/labstack/echo/v5"
+
+	"github.com/weblimit/weblimit/core"
+	"github.com/weblimit/weblimit/core/adapter"
+	"github.com/weblimit/weblimit/internal/stdhttp"
+)
+
+// Guard asks limits within a handler, for what only the handler knows: a recipient or a number of
+// items in the body. It is made by [Settings.Guard], and safe for concurrent use.
+type Guard struct {
+	guard  *adapter.Guard
+	config Config
+}
+
+// Guard returns a guard of these limits with these settings:
+//
+//	perRecipient := limits.Guard(core.PerHour(20).Named("per-recipient"))
+//	…
+//	if ok, err := perRecipient.Allow(c, keyfuncs.Encode("to", message.To), 1); !ok {
+//		return err
+//	}
+//
+// The handler gives key and cost, so the limits have no By and no Cost. It panics if there is one,
+// or anything else that has no effect in a handler: OnMissingKey, When, Tiers, Reserve and OncePer.
+// It also panics for what is settled when a request ends, which a guard does not learn: Estimate,
+// RefundOn and Concurrent; see [core.Limiter.AllowKey] for these. Otherwise it panics as Limit does.
+func (s *Settings) Guard(limits ...core.Limit) *Guard {
+	g := &Guard{guard: s.shared.Guard("echo", limits...)}
+	if len(s.config) == 1 {
+		g.config = s.config[0]
+	}
+	return g
+}
+
+// Allow asks the limits for a key and cost, and reports whether to go on. The response gets the
+// headers of the decision, beside those of the limiters around the handler; see
+// [core.Decision.SetHeaders]. A denial is answered as by the middleware: by [Config.Denied], or
+// by a problem body. The handler must then return the error, which is that of
+// Denied, and nil without one.
+// What was charged stays charged.
+//
+// The key is as in [core.Limiter.AllowKey]: make it by [keyfuncs.Encode], which has "" for an empty
+// value. Requests with the key "" share a bucket. A cost of 0 asks without charging, and a negative
+// one is denied. Config.Bypass and [Config.Skip] let requests through. A limit with
+// [core.Limit.Wait] holds the handler until its turn.
+//
+// If the response has begun, nothing is written: a handler that streams sees false and ends its stream.
+//
+// # Security
+//
+// What a body says is the client's choice: it can have any number of keys, and spend what belongs to
+// another key. So have a limit by client in front, and charge another's key only for what
+// concerns them, such as messages to them.
+func (g *Guard) Allow(c *echo.Context, key string, cost int64) (ok bool, err error) {
+	if g.config.Skip != nil && g.config.Skip(c) {
+		return true, nil
+	}
+	in := acquire(c)
+	d := g.guard.Decide(in, key, cost)
+	in.release()
+	if response, err := echo.UnwrapResponse(c.Response()); err == nil && response.Committed {
+		return d.Allowed, nil
+	}
+	var hook func()
+	if g.config.Denied != nil {
+		hook = func() { err = g.config.Denied(c, d) }
+	}
+	stdhttp.Guard(c.Response(), c.Request(), &d, hook)
+	return d.Allowed, err
+}
+
+// Limiter returns the limiter that the guard asks, for other code that counts in the same
+// buckets, such as a worker: by [core.Limiter.AllowKey], with the same keys.
+func (g *Guard) Limiter() *core.Limiter { return g.guard.Limiter() }
