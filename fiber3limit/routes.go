@@ -106,7 +106,7 @@ func newTable(app *fiber.App) *table {
 		prefixes:  make(map[string]string),
 		lastStar:  -1,
 	}
-	t.match.Use(stop) // for each method, and so that Handler makes the app ready anew
+	t.match.Use("*", stop) // for each method, and so that Handler makes the app ready anew
 	stacks := t.match.Stack()
 	all := routesOf(app)
 	for method, stack := range app.Stack() {
@@ -198,11 +198,15 @@ func (s *search) end() { s.table.match.ReleaseCtx(s.at) }
 // next returns the template of the next route, and "" after the last.
 func (s *search) next() string {
 	for {
+		var err error
 		if s.begun {
-			_ = s.at.Next()
+			err = s.at.Next()
 		} else {
-			_ = s.at.RestartRouting()
 			s.begun = true
+			err = s.at.RestartRouting()
+		}
+		if err != nil { // nothing matches, and the route is still the one before
+			return ""
 		}
 		e, ok := s.table.routes[s.at.Route()]
 		if !ok || e.position > s.behind {

@@ -57,6 +57,31 @@ func TestTargetsWithoutAPath(t *testing.T) {
 	}
 }
 
+// The search for the route of a target without a path ends, and leaves no trace.
+func TestTheRouteOfATargetWithoutAPath(t *testing.T) {
+	t.Parallel()
+	limit := New(core.Must(core.New(core.Config{
+		Store: core.NewMemory(), Limits: []core.Limit{core.PerHour(99).By(keyfuncs.Route()).When(keyfuncs.Routes("/*", "/x"))}, Silence: []core.Advice{core.AdviceRoute},
+	})))
+	pass := func(c fiber.Ctx) error { return c.Next() }
+	ok := func(c fiber.Ctx) error { return c.SendString("ok") }
+	for name, fill := range map[string]func(app *fiber.App){
+		"a route in front, none behind":   func(app *fiber.App) { app.All("*", pass); app.Use("*", limit); app.Use("*", ok) },
+		"a route for another method":      func(app *fiber.App) { app.Use("*", limit); app.Post("*", pass); app.Use("*", ok) },
+		"a route in front and one behind": func(app *fiber.App) { app.All("*", pass); app.Use("*", limit); app.All("*", ok) },
+	} {
+		app := fiber.New()
+		fill(app)
+		serve := listen(t, app)
+		for _, target := range []string{"GET *", "GET http://a?x", "CONNECT b:80"} {
+			answer := serve(target)
+			if allow := answer.Header.Get("Allow"); answer.StatusCode != fiber.StatusOK || allow != "" {
+				t.Errorf("%s, %s: %d, Allow %q", name, target, answer.StatusCode, allow)
+			}
+		}
+	}
+}
+
 // listen serves an app, and returns a function that sends a request and returns its answer.
 func listen(t *testing.T, app *fiber.App) func(target string) *http.Response {
 	t.Helper()

@@ -176,11 +176,15 @@ func (s *search) end() { s.table.match.ReleaseCtx(s.at) }
 // next returns the template of the next route, and "" after the last.
 func (s *search) next() string {
 	for {
+		var err error
 		if s.begun {
-			_ = s.at.Next()
+			err = s.at.Next()
 		} else {
-			_ = s.at.RestartRouting()
 			s.begun = true
+			err = s.at.RestartRouting()
+		}
+		if err != nil { // nothing matches, and the route is still the one before
+			return ""
 		}
 		e, ok := s.table.routes[s.at.Route()]
 		if !ok || e.position > s.behind {
