@@ -9,8 +9,9 @@ import (
 )
 
 // OverFastHTTP171 is how fasthttp 1.71 reads requests, for Fiber 3. It reads most of HTTP as
-// net/http does, and refuses more.
-func OverFastHTTP171() *Dialect {
+// net/http does, and refuses more. star says that the limiter is in Use("*"), which also sees
+// requests without a path.
+func OverFastHTTP171(star bool) *Dialect {
 	d, std := OverFastHTTP(), OverNetHTTP("fiber")
 	d.losesItsPlace = false
 	d.reports = true
@@ -51,7 +52,9 @@ func OverFastHTTP171() *Dialect {
 		}
 		return std.badField(strings.ReplaceAll(name, " ", "x"), value, trailer)
 	}
-	d.itself = func(m *message) bool { return !slices.Contains(fiberMethods, m.method) || !hasPath171(m) }
+	d.itself = func(m *message) bool {
+		return !slices.Contains(fiberMethods, m.method) || !star && !hasPath171(m)
+	}
 	d.trim, d.unfold, d.foldEnds = std.trim, std.unfold, std.foldEnds
 	d.framing = framingFastHTTP171
 	d.chunkSize = chunkFastHTTP171

@@ -94,7 +94,7 @@ func (j *judge) connection(raw []byte, visits []*Visit) *wrong {
 		if m.folded && p.losesItsPlace {
 			return j.strays(visits[i:])
 		}
-		if i == len(visits) && j.framework.Name == "net/http" && m.target == "*" && v.status == http.StatusBadRequest {
+		if i == len(visits) && j.framework.Dialect.framework == "net/http" && m.target == "*" && v.status == http.StatusBadRequest {
 			return nil // a ServeMux has refused this, and closed; or it was denied
 		}
 		if p.ends(m, j.answer(v)) {
@@ -210,7 +210,7 @@ func (j *judge) visit(c *caller) *wrong {
 // unrouted reports whether the framework has answered before the limiter. Gin redirects to
 // add or remove a trailing slash, and Fiber may find no route with a limiter.
 func (j *judge) unrouted(v *Visit) bool {
-	switch j.framework.Name {
+	switch j.framework.Dialect.framework {
 	case "gin":
 		return v.status == http.StatusMovedPermanently || v.status == http.StatusTemporaryRedirect
 	case "fiber":
@@ -379,7 +379,7 @@ func (r *rule) due(v *Visit, stays bool) bounds {
 // answer returns the properties of the answer that affect the connection.
 func (j *judge) answer(v *Visit) answer {
 	aborts := false
-	switch j.framework.Name {
+	switch j.framework.Dialect.framework {
 	case "chi":
 		aborts = v.route == routePanic
 	case "net/http":

@@ -20,7 +20,8 @@ import (
 
 var attacked = []*adversary.Framework{
 	{Name: "echo", Dialect: adversary.OverNetHTTP("echo"), HTTP2: true, Serve: adversary.ServeStd(echoServer)},
-	{Name: "fiber", Dialect: adversary.OverFastHTTP171(), Serve: serveFiber},
+	{Name: "fiber", Dialect: adversary.OverFastHTTP171(false), Serve: serveFiber("/")},
+	{Name: "fiber, star", Dialect: adversary.OverFastHTTP171(true), Serve: serveFiber("*")},
 }
 
 func TestRawRequests(t *testing.T) {
@@ -52,9 +53,18 @@ func echoServer(limiter *core.Limiter) http.Handler {
 
 type visitLocal struct{}
 
-func serveFiber(ln net.Listener, limiter *core.Limiter, onRoute, _ bool) {
+// serveFiber serves an application whose middleware is in Use, for a path.
+func serveFiber(use string) func(ln net.Listener, limiter *core.Limiter, onRoute, http2 bool) {
+	return func(ln net.Listener, limiter *core.Limiter, onRoute, _ bool) {
+		app := fiberApp(use, limiter, onRoute)
+		_ = app.Listener(ln, fiber.ListenConfig{DisableStartupMessage: true}) // until it closes
+	}
+}
+
+// fiberApp has its middleware in Use, for a path.
+func fiberApp(use string, limiter *core.Limiter, onRoute bool) *fiber.App {
 	app := fiber.New()
-	app.Use(func(c fiber.Ctx) error {
+	app.Use(use, func(c fiber.Ctx) error {
 		method, target := string(c.Request().Header.Method()), string(c.Request().Header.RequestURI())
 		v, leave, ok := adversary.Enter(c.RequestCtx().Conn(), limiter, method, target)
 		if !ok {
@@ -80,7 +90,7 @@ func serveFiber(ln net.Listener, limiter *core.Limiter, onRoute, _ bool) {
 	}, recover.New())
 	limit := fiber3limit.New(limiter)
 	if !onRoute {
-		app.Use(limit)
+		app.Use(use, limit)
 	}
 	for _, route := range adversary.Routes {
 		handler := func(c fiber.Ctx) error {
@@ -97,5 +107,5 @@ func serveFiber(ln net.Listener, limiter *core.Limiter, onRoute, _ bool) {
 			app.All(path, handler)
 		}
 	}
-	_ = app.Listener(ln, fiber.ListenConfig{DisableStartupMessage: true}) // until it closes
+	return app
 }
