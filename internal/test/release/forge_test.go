@@ -82,6 +82,24 @@ func TestTheWorkflowRunsTheMakefile(t *testing.T) {
 	}
 }
 
+// The templates for issues name pages by their addresses, which no other test follows.
+func TestTemplatesNamePagesThatExist(t *testing.T) {
+	t.Parallel()
+	link := regexp.MustCompile(`github\.com/weblimit/weblimit/blob/main/([\w./-]+)`)
+	links := 0
+	for _, name := range []string{"config.yml", "bug.yml"} {
+		for _, found := range link.FindAllStringSubmatch(read(t, ".github/ISSUE_TEMPLATE/"+name), -1) {
+			links++
+			if _, err := os.Stat(filepath.Join(documents.Root, found[1])); err != nil {
+				t.Errorf("%s: %v", name, err)
+			}
+		}
+	}
+	if links == 0 {
+		t.Error("no template names a page")
+	}
+}
+
 // entry is what dependabot.yml has for one ecosystem.
 type entry struct {
 	ecosystem   string
