@@ -19,6 +19,7 @@ import (
 type fleet struct {
 	server   *redistest.Server
 	replicas []*core.Limiter
+	patient  []*core.Limiter // the same with a long timeout, for when Redis is to decide on a busy machine
 	heard    []*audience
 }
 
@@ -28,10 +29,13 @@ func newFleet(t *testing.T, n int, limit core.Limit) *fleet {
 	for range n {
 		store := redisstore.New(f.server.Client(t))
 		f.heard = append(f.heard, listen(store))
-		f.replicas = append(f.replicas, newLimiter(t, core.Config{
+		config := core.Config{
 			Store: store, Replicas: n, Timeout: 300 * time.Millisecond,
-			Limits: []core.Limit{limit.By(keyfuncs.Everyone())},
-		}))
+			Limits: []core.Limit{limit.By(keyfuncs.Everyone()).Named("fleet")},
+		}
+		f.replicas = append(f.replicas, newLimiter(t, config))
+		config.Timeout = patience
+		f.patient = append(f.patient, newLimiter(t, config))
 	}
 	return f
 }
@@ -70,7 +74,7 @@ func (f *fleet) thaw(t *testing.T) {
 	}
 }
 
-// ask asks each of the replicas in turn, often.
+// ask asks each of the replicas in turn, often. They have to be patient ones.
 func (f *fleet) ask(replicas []*core.Limiter) (passed int64) {
 	for range 150 {
 		for _, l := range replicas {
@@ -99,21 +103,20 @@ func TestReplicasOnAFrozenRedis(t *testing.T) {
 				f := newFleet(t, replicas, limit)
 				left := quota - before
 				for range before {
-					if !f.replicas[0].AllowKey(t.Context(), "k", 1).Allowed {
+					if !f.patient[0].AllowKey(t.Context(), "k", 1).Allowed {
 						t.Fatal("denied below the quota")
 					}
 				}
-				undisturbed := f.heard[0].String() == "none" // on a very busy machine the share may be in use already
 				granted := f.freeze(t)
 				f.thaw(t)
-				after := f.ask(f.replicas)
+				after := f.ask(f.patient)
 				again := f.freeze(t)
 				f.server.Thaw(t)
 				figure(t, "Redis had left, of 100", left)
 				figure(t, "replicas granted while it was frozen", granted)
 				figure(t, "Redis granted afterwards", after)
 				figure(t, "replicas granted in a second freeze", again)
-				if undisturbed && granted < quota || granted > quota+replicas {
+				if granted < quota || granted > quota+replicas {
 					t.Errorf("three replicas granted %d, want %d to %d", granted, quota, quota+replicas)
 				}
 				if most := max(left, granted+replicas); granted+after > most {
@@ -138,7 +141,7 @@ func TestReplicasThatAreNotAskedAgain(t *testing.T) {
 			f := newFleet(t, replicas, limit)
 			granted := f.freeze(t)
 			f.thaw(t)
-			after := f.ask(f.replicas[:1])
+			after := f.ask(f.patient[:1])
 			figure(t, "replicas granted while Redis was frozen", granted)
 			figure(t, "Redis granted afterwards, to one replica", after)
 			if most := quota + granted; granted+after > most {
