@@ -99,19 +99,15 @@ func faqRemaining(r *gin.Engine, limits *ginlimit.Settings, daily core.Limit) {
 }
 
 func faqPayload(r *gin.Engine, limits *ginlimit.Settings, login func(*gin.Context, string)) {
-	limiter := limits.Limiter(core.PerMinute(5).By(keyfuncs.User("account")).Named("account"))
+	perAccount := limits.Guard(core.PerMinute(5).Named("account"))
 	r.POST("/login", func(c *gin.Context) {
 		var form struct{ Name, Password string }
 		if err := c.BindJSON(&form); err != nil {
 			return
 		}
-		d := limiter.AllowKey(c.Request.Context(), keyfuncs.Encode("user", form.Name), 1)
-		d.SetHeaders(c.Writer.Header())
-		if !d.Allowed {
-			ginlimit.Deny(c, d)
-			return
+		if perAccount.Allow(c, keyfuncs.Encode("account", form.Name), 1) {
+			login(c, form.Name)
 		}
-		login(c, form.Name)
 	})
 }
 

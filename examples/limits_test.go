@@ -3,6 +3,7 @@ package examples_test
 import (
 	"cmp"
 	"context"
+	"flag"
 	"fmt"
 	"net/http"
 	"os"
@@ -114,6 +115,33 @@ func docsHandler(r *gin.Engine) {
 	})
 }
 
+func docsGuard(r *gin.Engine, limits *ginlimit.Settings) {
+	perRecipient := limits.Guard(core.PerHour(20).Named("recipient")) // limits := ginlimit.With(…)
+	r.POST("/messages", func(c *gin.Context) {
+		var message struct{ To string }
+		if c.BindJSON(&message) != nil {
+			return
+		}
+		if !perRecipient.Allow(c, keyfuncs.Encode("to", message.To), 1) {
+			return
+		}
+		c.String(http.StatusOK, "sent\n")
+	})
+}
+
+func docsBatches(ctx context.Context, limiter *core.Limiter, jobs []string, run func([]string)) (left []string, wait time.Duration) {
+	granted, d := limiter.AllowAtMost(ctx, keyfuncs.Encode("tenant", "acme"), int64(len(jobs)))
+	run(jobs[:granted])
+	jobs = jobs[granted:] // ask again when d.RetryAfter has passed: one more unit fits then
+	return jobs, d.RetryAfter
+}
+
+func docsFlag(flags *flag.FlagSet) *core.Limit {
+	limit := core.PerMinute(100).By(keyfuncs.ClientIP()).Named("api")
+	flags.TextVar(&limit, "limit", limit, "requests per client")
+	return &limit
+}
+
 func docsJob(ctx context.Context, store core.Store, units int64, work func(context.Context) error) error {
 	limiter := core.Must(core.New(core.Config{
 		Store:  store,
@@ -158,6 +186,7 @@ func TestDocumentedLimitsWork(t *testing.T) {
 	gin.SetMode(gin.TestMode)
 	r, store := gin.New(), core.NewMemory()
 	docsHandler(r)
+	docsGuard(r, ginlimit.With(core.Config{Store: store}))
 	if limit, err := docsText(); err != nil || fmt.Sprint(limit) != fmt.Sprint(core.PerMinute(100).Burst(20)) {
 		t.Errorf("%v, %v", limit, err)
 	}
@@ -172,6 +201,25 @@ func TestDocumentedLimitsWork(t *testing.T) {
 	}
 	docsAdvice(store, []core.Limit{docsPlan()})
 	docsDenied(r, core.ForLimits(store, []core.Limit{core.PerHour(1).By(keyfuncs.Everyone()).Named("all")}))
+}
+
+// A batch gets what fits, and a flag replaces a limit's numbers.
+func TestDocumentedBatchesAndFlags(t *testing.T) {
+	t.Parallel()
+	limit := core.PerMinute(2).By(keyfuncs.Everyone()).Named("jobs")
+	ran := 0
+	left, wait := docsBatches(t.Context(), core.ForLimits(core.NewMemory(), []core.Limit{limit}), []string{"a", "b", "c"}, func(jobs []string) { ran = len(jobs) })
+	if ran != 2 || len(left) != 1 || wait <= 0 || wait > 30*time.Second {
+		t.Errorf("%d of three jobs ran, %d are left for %v", ran, len(left), wait)
+	}
+	flags := flag.NewFlagSet("", flag.ContinueOnError)
+	parsed := docsFlag(flags)
+	if err := flags.Parse([]string{"-limit", "5/hour"}); err != nil {
+		t.Fatal(err)
+	}
+	if rule, err := parsed.Rule(); err != nil || rule.Name != "api" || rule.Quota != 5 {
+		t.Errorf("%v, %v", rule, err)
+	}
 }
 
 // The loop of a job ends, whatever the job costs.
