@@ -18,17 +18,18 @@ const atMostTries = 4
 //
 // If not all units are granted, RetryAfter is how long until one more unit fits, if nobody else
 // takes it: 0 if one may fit already. The decision is that on the units that were granted, and is
-// Allowed. If none fits, it is what [Limiter.AllowKey] says to one unit, and granted is 0. A negative n is denied with
-// ReasonInvalidCost, and 0 asks without charging. As with AllowKey, the limits' own By, CostBy, When, Unless,
-// Tiers and Reserve do not apply.
+// Allowed. If none fits, granted is 0, and the decision is what [Limiter.AllowKey] says to one unit.
+// A negative n is denied with ReasonInvalidCost, and 0 asks without charging. As with AllowKey, the
+// limits' own By, CostBy, When, Unless, Tiers and Reserve do not apply.
 //
 // # Several callers at once
 //
 // Each charge is atomic: the limits are never exceeded, whoever else asks. If n units fit, one call
 // to the store does it. If not, the store has charged nothing and says what would fit, and a second
-// call charges that. Units that others take in between make it ask for less, at most 4 times, and
-// then for a single unit. So of callers that compete for the last units, one may be granted fewer than would fit,
-// and none more.
+// call charges that. If others take units in between, it asks for less, at most twice more, the last
+// time for a single unit. So of callers that compete for the last units, one may be granted fewer
+// than would fit, and none more. Where a denial of many units says too little, because it is
+// cached or counts towards a block, one more call looks first.
 //
 // # With other decorators
 //

@@ -132,12 +132,12 @@ func (l *limit) ask(keys []byte, r keyfuncs.Request, reading *keyfuncs.Reading) 
 		return keys, nil, 0, ReasonAmbiguousKey
 	}
 	if presence != keyfuncs.Present {
-		switch {
-		case l.missing == ShareBucket:
+		switch l.missing {
+		case ShareBucket:
 			keys = append(keys, missingKey...)
-		case l.missing == DenyRequest:
+		case DenyRequest:
 			return keys, nil, 0, ReasonMissingKey
-		default:
+		case SkipLimit:
 			return keys, nil, 0, ReasonUndecided
 		}
 	}

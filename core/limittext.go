@@ -26,7 +26,7 @@ func (l Limit) String() string {
 		b = appendSpan(append(strconv.AppendInt(b, n.Quota, 10), '/'), n.Window)
 	}
 	leaky := n.chosen == store.TokenBucket && l.wait != 0 && n.hasBurst
-	if n.hasBurst && !(leaky && n.Burst == 1) {
+	if n.hasBurst && (!leaky || n.Burst != 1) {
 		b = strconv.AppendInt(append(b, " burst "...), n.Burst, 10)
 	}
 	switch n.chosen {
@@ -129,7 +129,7 @@ func appendDuration(b []byte, d time.Duration) []byte {
 	}{{"h", time.Hour}, {"m", time.Minute}, {"s", time.Second}, {"ms", time.Millisecond}, {"us", time.Microsecond}, {"ns", 1}} {
 		if n := d / u.length; n > 0 {
 			b = append(strconv.AppendInt(b, int64(n), 10), u.name...)
-			d -= n * u.length
+			d %= u.length
 		}
 	}
 	return b
