@@ -39,8 +39,8 @@ const atMostTries = 4
 //     gives all of them back; the same goes for what [Limit.Estimate] and [Limit.RefundOn] settle.
 //   - A denial counts towards a block of [Limit.Penalty] if not even one unit fits.
 //   - Limits in shadow mode do not lower what is granted. One that has less room is not charged.
-//   - During an outage, [Local] grants what this process's share has left, [Allow] up to the
-//     burst, and [Deny] nothing.
+//   - During an outage each of the calls may take up to Config.Timeout. [Local] grants what this
+//     process's share has left, [Allow] up to the burst, and [Deny] nothing.
 func (l *Limiter) AllowAtMost(ctx context.Context, key string, n int64) (granted int64, d Decision) {
 	if n <= 0 {
 		return 0, l.AllowKey(ctx, key, n)
