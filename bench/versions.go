@@ -16,7 +16,7 @@ func version(module string) string {
 	for line := range strings.Lines(goMod) {
 		switch fields := strings.Fields(strings.TrimPrefix(strings.TrimSpace(line), "require ")); {
 		case len(fields) < 2 || fields[0] != module:
-		case fields[1] == "v0.0.0":
+		case module == "github.com/weblimit/weblimit": // replaced, so the version that stands there is not in use
 			return "this repository"
 		default:
 			return fields[1]
