@@ -82,7 +82,13 @@ func TestSearchIsAsFiberMatches(t *testing.T) {
 	for range 300 {
 		config := fiber.Config{CaseSensitive: r.IntN(2) == 0, StrictRouting: r.IntN(2) == 0, UnescapePath: r.IntN(2) == 0}
 		app, known, w := fiber.New(config), new(routes), new(walk)
-		app.Use(w.limiter(known))
+		requests := requests
+		if r.IntN(2) == 0 {
+			app.Use(w.limiter(known))
+		} else { // which also sees a target without a path
+			app.Use("*", w.limiter(known))
+			requests = append(slices.Clip(requests), "*")
+		}
 		w.fill(r, app, known)
 		if r.IntN(2) == 0 {
 			sub := fiber.New()
