@@ -63,7 +63,8 @@
 //
 // Only the header block counts. A client may send trailers behind a chunked body, and
 // Fiber adds them to c.Get and c.GetReqHeaders: an application that reads addresses
-// or credentials there believes the client.
+// or credentials there believes the client. A handler of net/http in an application on Fiber
+// sees only the trailer's value. So limit it by this package, and not by nethttp.
 //
 // If middleware removes or changes request headers, the limiter sees the result. There
 // is one exception: with a chunked body, User-Agent, Content-Type and the Cookie

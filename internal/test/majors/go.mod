@@ -7,6 +7,7 @@ require (
 	github.com/gofiber/fiber/v3 v3.3.0
 	github.com/labstack/echo/v4 v4.16.0
 	github.com/labstack/echo/v5 v5.2.1
+	github.com/valyala/fasthttp v1.71.0
 	github.com/weblimit/weblimit v0.0.0
 	github.com/weblimit/weblimit/echo5limit v0.0.0
 	github.com/weblimit/weblimit/fiber3limit v0.0.0
@@ -27,7 +28,6 @@ require (
 	github.com/rivo/uniseg v0.2.0 // indirect
 	github.com/tinylib/msgp v1.6.4 // indirect
 	github.com/valyala/bytebufferpool v1.0.0 // indirect
-	github.com/valyala/fasthttp v1.71.0 // indirect
 	github.com/valyala/fasttemplate v1.2.2 // indirect
 	golang.org/x/crypto v0.53.0 // indirect
 	golang.org/x/net v0.56.0 // indirect
