@@ -211,7 +211,7 @@ func TestInsideDrawsTheImports(t *testing.T) {
 
 // roomOf returns the room that a folder is in, "" if it is in none.
 func roomOf(rooms map[string]string, folder string) string {
-	if folder == "internal/test" || strings.HasPrefix(folder, "internal/test/") || strings.Contains(folder, "/leasesim") {
+	if folder == "internal/test" || strings.HasPrefix(folder, "internal/test/") {
 		return ""
 	}
 	for ; folder != "."; folder = path.Dir(folder) {
