@@ -85,7 +85,7 @@ func ExampleCharge() {
 	// Output: weblimit: no limit with an estimate was charged for this request
 }
 
-// A job gives its slot back when it is done.
+// A job gives its slot back when it is done. An outcome without a status is enough for that.
 func ExampleDecision_Settle() {
 	limiter := core.ForLimits(core.NewMemory(), []core.Limit{
 		core.Concurrent(1).By(keyfuncs.User("userID")).Named("jobs"),
@@ -104,4 +104,36 @@ func ExampleDecision_Settle() {
 	// Output:
 	// true
 	// true
+}
+
+// Three wrong passwords per account, where only the handler knows the account: the attempt is
+// charged before the password is checked, and a success reports status 200.
+func ExampleDecision_Settle_failures() {
+	limiter := core.ForLimits(core.NewMemory(), []core.Limit{
+		core.Per(3, 15*time.Minute).SlidingLog().By(keyfuncs.User("account")).Named("account").RefundOn(core.Successes),
+	})
+	logIn := func(account, password string) string {
+		d := limiter.AllowKey(ctx, keyfuncs.Encode("account", account), 1)
+		if !d.Allowed {
+			return "wait"
+		}
+		if password != "opensesame" {
+			return "wrong" // not settled, so the attempt counts
+		}
+		d.Settle(core.Outcome{Status: 200})
+		return "welcome"
+	}
+	for _, password := range []string{"opensesame", "a", "b", "opensesame", "c", "opensesame"} {
+		fmt.Println(logIn("alice", password))
+		if err := limiter.Drain(ctx); err != nil { // refunds happen in the background
+			fmt.Println(err)
+		}
+	}
+	// Output:
+	// welcome
+	// wrong
+	// wrong
+	// welcome
+	// wrong
+	// wait
 }

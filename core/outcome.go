@@ -13,7 +13,11 @@ import (
 type Outcome struct {
 	// Status is the status code that the framework has sent or is about to send. It
 	// covers errors that the handler returned, and panics, which are a 500 unless
-	// something was sent before. 0 if no framework is involved.
+	// something was sent before.
+	//
+	// Code without a framework that settles a decision itself says 200 for a success, 400 for
+	// a failure that is the client's, and 500 for one of its own. 0 says nothing: it is
+	// neither a success nor a failure.
 	Status int
 
 	// Err is the error that the handler returned, in frameworks whose handlers do.

@@ -42,8 +42,11 @@ func Failures(o Outcome) bool {
 // Successes is for [Limit.RefundOn]. It reports responses of a status below 400 to
 // requests that were neither canceled nor timed out. A login form that refunds them
 // counts failed attempts, and those whose client hung up before the response.
+//
+// An outcome without a status is no success: its charge stays. Code that settles a decision
+// itself reports a success by Status 200; see [Decision.Settle].
 func Successes(o Outcome) bool {
-	return o.Status < 400 && !o.Panicked && !o.Canceled && !o.TimedOut
+	return o.Status > 0 && o.Status < 400 && !o.Panicked && !o.Canceled && !o.TimedOut
 }
 
 // Canceled is for [Limit.RefundOn]. It reports requests whose client hung up, and those

@@ -109,11 +109,22 @@ func (l *Limiter) settles(c *call, i int) bool {
 }
 
 // Settle ends the decision's reservation: it gives back the slots of [Concurrent] limits,
-// corrects estimates, and gives back what [Limit.RefundOn] says for the outcome. Only the first call counts. It returns at
-// once, and the store is told in the background; only if too many reservations wait
-// does the caller tell it. Adapters call it. After [Limiter.AllowKey] call it yourself:
+// corrects estimates, and gives back what [Limit.RefundOn] says for the outcome. Only the first
+// call counts. It returns at once, and the store is told in the background; only if too many
+// reservations wait does the caller tell it.
 //
-//	defer d.Settle(core.Outcome{})
+// Adapters call it. After [Limiter.AllowKey] call it yourself: a deferred call frees slots
+// and corrects estimates in any case, and one before it says how the work ended.
+//
+//	defer d.Settle(core.Outcome{}) // if nothing below has settled it
+//	if err := run(); err != nil {
+//		d.Settle(core.Outcome{Status: 500, Err: err}) // for core.ServerErrors and core.Failures
+//		return err
+//	}
+//	d.Settle(core.Outcome{Status: 200}) // for core.Successes
+//
+// An outcome without a status says nothing about success or failure, so that neither
+// [Successes] nor [Failures] give anything back for it.
 func (d *Decision) Settle(o Outcome) {
 	if d.held != nil {
 		d.held.settle(o)

@@ -50,6 +50,8 @@ func TestRefundOnOutcomes(t *testing.T) {
 		"Successes":    {core.Successes, []core.Outcome{ok}, append(gone, missing, broken, panicked, late, core.Outcome{Status: 200, TimedOut: true})},
 		"Canceled":     {core.Canceled, append(gone, late), []core.Outcome{ok, missing, broken, panicked}},
 	} {
+		unknown := []core.Outcome{{}, {Err: errors.New("wrong password")}, {Duration: time.Second}}
+		c.kept = append(c.kept, unknown...)
 		l := limiterOn(t, core.NewMemory(), forAll(core.PerDay(100).FixedWindow()).RefundOn(c.on))
 		for want, outcomes := range map[int64][]core.Outcome{100: c.refunded, 99: c.kept} {
 			for i, o := range outcomes {
