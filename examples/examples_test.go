@@ -82,7 +82,7 @@ func TestTheOthersStart(t *testing.T) {
 		policy string
 	}{
 		"llm":     {"/generate", 401, `"address";q=600;w=60`},
-		"login":   {"/login", 401, `"login";q=5;w=900`},
+		"login":   {"/login", 400, `"login";q=5;w=900`},
 		"exports": {"/export", 200, `"exports";q=2;qu="concurrent-requests"`},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -74,6 +74,30 @@ func faqFailedLogins() core.Limit {
 	return failed
 }
 
+func faqFailedPerAccount(r *gin.Engine, limits *ginlimit.Settings, failed core.Limit, check func(name, password string) bool) {
+	perAccount := limits.Limiter(core.Per(10, 15*time.Minute).SlidingLog().By(keyfuncs.User("account")).Named("account").
+		RefundOn(core.Successes))
+	r.POST("/sessions", limits.Limit(failed), func(c *gin.Context) {
+		var form struct{ Name, Password string }
+		if c.BindJSON(&form) != nil {
+			return
+		}
+		account := strings.ToLower(form.Name) // as you look accounts up: otherwise each spelling has its own attempts
+		d := perAccount.AllowKey(c.Request.Context(), keyfuncs.Encode("account", account), 1)
+		if !d.Allowed {
+			d.SetHeaders(c.Writer.Header())
+			ginlimit.Deny(c, d)
+			return
+		}
+		if !check(account, form.Password) {
+			c.Status(http.StatusUnauthorized)
+			return
+		}
+		d.Settle(core.Outcome{Status: http.StatusOK}) // gives the attempt back
+		c.Status(http.StatusNoContent)
+	})
+}
+
 func faqServerErrors() core.Limit {
 	paid := core.PerDay(1000).FixedWindow().By(keyfuncs.User("user")).Named("paid").
 		RefundOn(core.ServerErrors)
@@ -203,6 +227,19 @@ func TestFAQCodeRuns(t *testing.T) {
 		w := ask(http.MethodPost, "/login", `{"name":"bob"}`)
 		if want := []int{http.StatusOK, http.StatusTooManyRequests}[n/5]; w.Code != want || w.Header().Get("Ratelimit") == "" {
 			t.Errorf("login %d of bob: %d with %v, want %d", n+1, w.Code, w.Header(), want)
+		}
+	}
+
+	faqFailedPerAccount(r, ginlimit.With(core.Config{Store: core.NewMemory()}), core.PerMinute(100).By(keyfuncs.ClientIP()).Named("login"),
+		func(_, password string) bool { return password == "right" })
+	for n := range 22 { // every other one is right, and the first ten that are wrong are tried
+		password := []string{"right", "wrong"}[n%2]
+		want := []int{http.StatusNoContent, http.StatusUnauthorized}[n%2]
+		if n >= 20 {
+			want = http.StatusTooManyRequests
+		}
+		if w := ask(http.MethodPost, "/sessions", `{"name":"Dave","password":"`+password+`"}`); w.Code != want {
+			t.Errorf("attempt %d with a %s password: %d, want %d", n+1, password, w.Code, want)
 		}
 	}
 

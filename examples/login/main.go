@@ -1,5 +1,5 @@
-// Command login has a login form that counts failed attempts only and blocks repeat
-// offenders, each time for longer. An admin lists and lifts the blocks. It keeps
+// Command login has a login that counts failed attempts only, by address and by the account in the
+// body, and blocks repeat offenders, each time for longer. An admin lists and lifts the blocks. It keeps
 // them in memory, or in Redis if REDIS_URL is set. It listens on ADDR, by default
 // :8080.
 package main
@@ -36,8 +36,8 @@ func main() {
 	url := fmt.Sprintf("http://127.0.0.1:%d", listener.Addr().(*net.TCPAddr).Port)
 	fmt.Printf(`Listening. Log in as often as you like, fail until you are blocked, and lift it:
 
-  for i in 1 2 3 4 5 6; do curl -s -w ' %%{http_code}\n' -d password=opensesame %[1]s/login; done   # 200
-  for i in 1 2 3 4 5 6 7 8 9; do curl -s -w ' %%{http_code}\n' -d password=wrong %[1]s/login; done   # 401, then 429: Blocked
+  for i in 1 2 3 4 5 6; do curl -s -w ' %%{http_code}\n' -d '{"name":"alice","password":"opensesame"}' %[1]s/login; done   # 200
+  for i in 1 2 3 4 5 6 7 8 9; do curl -s -w ' %%{http_code}\n' -d '{"name":"alice","password":"wrong"}' %[1]s/login; done   # 401, then 429: Blocked
   curl -i -u admin:admin %[1]s/blocks   # 200: ip:127.0.0.1
   curl -i -u admin:admin -X DELETE %[1]s/blocks/ip:127.0.0.1   # 204
   curl -i -u admin:admin %[1]s/blocks   # 200: []

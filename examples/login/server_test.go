@@ -2,6 +2,7 @@ package main
 
 import (
 	"encoding/json"
+	"fmt"
 	"io"
 	"net/http"
 	"net/http/httptest"
@@ -24,7 +25,7 @@ func TestMain(m *testing.M) {
 func TestLogin(t *testing.T) {
 	t.Parallel()
 	limittest.OverStores(t, func(t *testing.T, store core.Store) {
-		engine, limiter := newServer(store)
+		engine, limits := newServer(store)
 		server := httptest.NewServer(engine)
 		t.Cleanup(server.Close)
 		do := func(method, path, body string) (status int, answer []byte) {
@@ -33,7 +34,7 @@ func TestLogin(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+			r.Header.Set("Content-Type", "application/json")
 			r.SetBasicAuth("admin", "admin")
 			res, err := server.Client().Do(r)
 			if err != nil {
@@ -48,13 +49,13 @@ func TestLogin(t *testing.T) {
 		}
 		logIn := func(what, password string, want int) {
 			t.Helper()
-			if status, _ := do("POST", "/login", "password="+password); status != want {
+			if status, _ := do("POST", "/login", form("alice", password)); status != want {
 				t.Errorf("%s: status %d, want %d", what, status, want)
 			}
 		}
 		problem := func() (kind string) {
 			var body struct{ Type string }
-			_, answer := do("POST", "/login", "password=wrong")
+			_, answer := do("POST", "/login", form("alice", "wrong"))
 			if err := json.Unmarshal(answer, &body); err != nil {
 				t.Error(err)
 			}
@@ -63,7 +64,7 @@ func TestLogin(t *testing.T) {
 		}
 		for range 20 {
 			logIn("a login that succeeds", "opensesame", http.StatusOK)
-			if err := limiter.Drain(t.Context()); err != nil { // it is given back in the background
+			if err := limits.Drain(t.Context()); err != nil { // it is given back in the background
 				t.Fatal(err)
 			}
 		}
@@ -94,6 +95,50 @@ func TestLogin(t *testing.T) {
 		}
 		if kind := problem(); kind != "quota-exceeded" {
 			t.Errorf("after the block was lifted a denial is of type %s", kind)
+		}
+	})
+}
+
+func form(name, password string) string {
+	return fmt.Sprintf(`{"name": %q, "password": %q}`, name, password)
+}
+
+// An attacker with many addresses gets ten wrong passwords per account, however the name is
+// spelled. Logins that succeed cost nothing.
+func TestFailuresOfAnAccountFromManyAddresses(t *testing.T) {
+	t.Parallel()
+	limittest.OverStores(t, func(t *testing.T, store core.Store) {
+		engine, limits := newServer(store)
+		logIn := func(n int, name, password string) *httptest.ResponseRecorder {
+			r := httptest.NewRequest(http.MethodPost, "/login", strings.NewReader(form(name, password)))
+			r.RemoteAddr = fmt.Sprintf("192.0.2.%d:1234", n)
+			w := httptest.NewRecorder()
+			engine.ServeHTTP(w, r)
+			if err := limits.Drain(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			return w
+		}
+		for n := range 20 {
+			if w := logIn(n, "alice", "opensesame"); w.Code != http.StatusOK {
+				t.Fatalf("a login that succeeds: %d", w.Code)
+			}
+		}
+		tried := 0
+		for n := range 40 {
+			if logIn(n, []string{"alice", "Alice", "ALICE"}[n%3], "wrong").Code == http.StatusUnauthorized {
+				tried++
+			}
+		}
+		if tried != 10 {
+			t.Errorf("%d wrong passwords of one account were tried, want 10", tried)
+		}
+		w := logIn(99, "alice", "opensesame")
+		if h := w.Header(); w.Code != http.StatusTooManyRequests || h.Get("Retry-After") == "" || !strings.Contains(h.Get("RateLimit"), `"account";r=0`) {
+			t.Errorf("after them: %d, %v", w.Code, h)
+		}
+		if w := logIn(100, "bob", "opensesame"); w.Code != http.StatusOK {
+			t.Errorf("another account: %d", w.Code)
 		}
 	})
 }
