@@ -3,6 +3,7 @@ package core
 import (
 	"math/bits"
 	"strconv"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -38,25 +39,57 @@ func (d *Decision) setDraft11(h Header, style *headerStyle) {
 	if policy == nil {
 		policy = d.policies()
 	}
-	switch {
-	case policy[0] == "": // all limits are in shadow mode
-	case isMap && len(m[headerPolicy]) == 0:
-		m[headerPolicy] = policy // shared by all responses: it has no capacity to append to
-	default:
-		addMember(h, headerPolicy, policy[0])
+	field := ""
+	if d.asked() {
+		field = d.rateLimit()
 	}
-	if !d.asked() {
+	if !isMap || len(m[headerPolicy]) > 0 || len(m[headerLimit]) > 0 {
+		d.addDraft11(h, policy[0], field)
 		return
 	}
-	field := d.rateLimit()
-	switch {
-	case field == "":
-	case isMap && len(m[headerLimit]) == 0:
+	if policy[0] != "" { // it is if all limits are in shadow mode
+		m[headerPolicy] = policy // shared by all responses: it has no capacity to append to
+	}
+	if field != "" {
 		d.field[0] = field
 		m[headerLimit] = d.field[:]
-	default:
-		addMember(h, headerLimit, field)
 	}
+}
+
+// addDraft11 adds the members of the two fields to what they have already. Each name is there once:
+// of two limits of one name both fields show the same.
+func (d *Decision) addDraft11(h Header, policy, field string) {
+	policies, fields := listOf(h, headerPolicy), listOf(h, headerLimit)
+	if policies == "" && fields == "" || !d.limiter.mayName(policies) && !d.limiter.mayName(fields) {
+		addList(h, headerPolicy, policies, policy)
+		addList(h, headerLimit, fields, field)
+		return
+	}
+	setList(h, headerPolicy, mergeMembers(policies, policy, func(name string) bool {
+		own := memberOf(field, name)
+		return own == "" || d.keeps(own, memberOf(fields, name))
+	}))
+	setList(h, headerLimit, mergeMembers(fields, field, func(name string) bool {
+		return d.keeps(memberOf(field, name), memberOf(fields, name))
+	}))
+}
+
+// mayName reports whether a field of draft-11 may have a member with the name of one of l's limits.
+// It is cheap and, where a name is part of something else, too careful.
+func (l *Limiter) mayName(field string) bool {
+	for i := range l.limits {
+		if strings.Contains(field, l.limits[i].rule.Name) {
+			return true
+		}
+	}
+	if l.fallback != nil {
+		for i := range l.fallback.limits {
+			if strings.Contains(field, l.fallback.limits[i].rule.Name) {
+				return true
+			}
+		}
+	}
+	return false
 }
 
 // rateLimit returns the value of the RateLimit field. Most values fit in d.text and are

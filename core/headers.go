@@ -84,7 +84,9 @@ func ExposeHeaders() []string {
 //
 // If another limiter has written headers already, the response says what one limiter of all
 // these limits would say:
-//   - Fields that are lists get further members.
+//   - Fields that are lists get further members. Of a limit of the same name, such as one that is
+//     asked twice at different costs, they show the member with less remaining, or on a denial
+//     that of the limit that denies.
 //   - Fields for one limit keep the limit with less remaining. On a denial they are replaced by
 //     those of the limit that denies, or removed if this limiter writes none: so h should have
 //     a method Del(name string), as http.Header has.
@@ -195,24 +197,35 @@ type lines interface {
 	Add(name, value string)
 }
 
-// addMember adds a member to a field that is a list, which may have several lines
-// already.
-func addMember(h Header, name, value string) {
-	var before string
+// listOf returns the value of a field that is a list, which may have several lines.
+func listOf(h Header, name string) string {
 	if lines, ok := h.(lines); ok {
-		all := lines.Values(name)
-		if len(all) == 0 {
-			lines.Add(name, value)
-			return
-		}
-		before = strings.Join(all, ", ")
-	} else {
-		before = h.Get(name)
+		return strings.Join(lines.Values(name), ", ")
 	}
-	if before != "" {
-		value = before + ", " + value
+	return h.Get(name)
+}
+
+// addList adds members to a field that is a list, after what it has already.
+func addList(h Header, name, before, members string) {
+	switch {
+	case members == "":
+	case before == "":
+		setList(h, name, members)
+	default:
+		h.Set(name, before+", "+members)
 	}
-	h.Set(name, value)
+}
+
+// setList sets a field that is a list, unless it has no members.
+func setList(h Header, name, members string) {
+	if members == "" {
+		return
+	}
+	if lines, ok := h.(lines); ok && len(lines.Values(name)) == 0 {
+		lines.Add(name, members)
+		return
+	}
+	h.Set(name, members)
 }
 
 // separate appends ", " unless dst is empty.

@@ -131,6 +131,29 @@ var guards = []struct {
 			}
 		}
 	}},
+	{"a guard that is asked several times is one member of each field", func(e *env, g Guards) {
+		guard := g.Make(e.with(core.Config{}), core.PerHour(5).Named("to"))
+		s := e.serve(App{Routes: []Route{{Method: "GET", Path: "/", Handle: func(c Call) {
+			for _, ask := range []struct {
+				key  string
+				cost int64
+			}{{"ann", 1}, {"ben", 3}, {"cleo", 2}} {
+				if !c.(Asker).Ask(guard, keyfuncs.Encode("to", ask.key), ask.cost) {
+					return
+				}
+			}
+			hello(c)
+		}}}})
+		r := s.get("/")
+		e.passes("first", r)
+		equal(e, "RateLimit-Policy", e.only(r, "Ratelimit-Policy"), `"to";q=5;w=3600`)
+		e.remaining("the least of three recipients", r, "to", 2)
+		equal(e, "members of RateLimit", strings.Count(e.only(r, "Ratelimit"), "to"), 1)
+		r = s.get("/")
+		e.denied("second", r)
+		equal(e, "RateLimit-Policy", e.only(r, "Ratelimit-Policy"), `"to";q=5;w=3600`)
+		e.remaining("the recipient that denies", r, "to", 2)
+	}},
 	{"Denied and Skip of the settings hold for a guard", func(e *env, g Guards) {
 		settings := e.with(core.Config{})
 		settings.Layer = Layer{

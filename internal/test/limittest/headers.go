@@ -68,6 +68,32 @@ var headers = []scenario{
 			equal(e, "RateLimit", got, want)
 		}
 	}},
+	{"a limit that is asked twice, with another cost, is one member", func(e *env) {
+		per := core.PerHour(60).By(keyfuncs.ClientIP()).Named("rate")
+		for _, dialects := range append(oneLimit, core.Draft11) {
+			settings := e.with(core.Config{Headers: dialects})
+			s := e.serve(App{
+				Layers: []Layer{{With: settings, Limits: []core.Limit{all("all", 1000), per}}},
+				Routes: []Route{{
+					Method: "GET", Path: "/", Handle: hello,
+					Layers: []Layer{{With: settings, Limits: []core.Limit{per.Cost(10), all("own", 500)}}},
+				}},
+			})
+			for n, left := range []int{49, 38, 27, 16, 5, 4} { // 11 a request; the last is denied for the ten
+				r := s.get("/")
+				if denied := n == 5; denied != (r.status == http.StatusTooManyRequests) {
+					e.Fatalf("request %d: status %d", n+1, r.status)
+				}
+				if dialects != core.Draft11 {
+					e.binds("a limit asked twice", r, dialects, 60, left)
+					continue
+				}
+				equal(e, "RateLimit-Policy", e.only(r, "Ratelimit-Policy"), `"all";q=1000;w=3600, "rate";q=60;w=3600, "own";q=500;w=3600`)
+				e.remaining("a limit asked twice", r, "rate", left)
+				equal(e, "members of RateLimit", strings.Count(e.only(r, "Ratelimit"), ";r="), 3)
+			}
+		}
+	}},
 	{"a limiter adds to what other middleware wrote before it", func(e *env) {
 		limit := core.PerHour(5).By(keyfuncs.Everyone()).Named("api")
 		s := e.serve(App{
