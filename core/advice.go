@@ -21,20 +21,22 @@ type Advice string
 
 // The kinds of advice.
 const (
-	AdviceForwarded  Advice = "WL001"              // forwarded headers are seen while only the peer is used
-	AdviceFramework  Advice = "WL002"              // the framework's client address can be forged
-	AdviceInHandler  Advice = "WL003"              // a limiter is built while a request is served
-	AdviceTwice      Advice = "WL004"              // one limiter counts a request twice
-	AdviceEviction   Advice = store.AdviceEviction // Redis may evict the keys of limits
-	AdviceTier       Advice = "WL006"              // a tier can never work
-	AdviceScale      Advice = "WL007"              // a Scale function panics
-	AdviceRoute      Advice = "WL008"              // a limiter needs the route where it is not known
-	adviceLink              = "https://github.com/weblimit/weblimit/blob/main/docs/advice.md#"
-	adviceLooks             = 1000    // requests of a limiter that are looked at
-	AdviceObserver   Advice = "WL009" // an observer panics
-	AdviceNoClient   Advice = "WL010" // a trusted proxy names no client
-	AdviceUnguarded  Advice = "WL011" // some requests reach handlers without passing the limiter
-	forwardedHeaders        = "X-Forwarded-For Forwarded X-Real-Ip Cf-Connecting-Ip True-Client-Ip"
+	AdviceForwarded Advice = "WL001"              // forwarded headers are seen while only the peer is used
+	AdviceFramework Advice = "WL002"              // the framework's client address can be forged
+	AdviceInHandler Advice = "WL003"              // a limiter is built while a request is served
+	AdviceTwice     Advice = "WL004"              // one limiter counts a request twice
+	AdviceEviction  Advice = store.AdviceEviction // Redis may evict the keys of limits
+	AdviceTier      Advice = "WL006"              // a tier can never work
+	AdviceScale     Advice = "WL007"              // a Scale function panics
+	AdviceRoute     Advice = "WL008"              // a limiter needs the route where it is not known
+	adviceLink             = "https://github.com/weblimit/weblimit/blob/main/docs/advice.md#"
+	AdviceObserver  Advice = "WL009" // an observer panics
+	AdviceNoClient  Advice = "WL010" // a trusted proxy names no client
+	AdviceUnguarded Advice = "WL011" // some requests reach handlers without passing the limiter
+	AdviceUnlisted  Advice = "WL012" // forwarded headers come from a private address that is not listed
+	AdviceKeyless   Advice = "WL013" // no request has a limit's key
+	AdviceExempt    Advice = "WL014" // FromCIDR exempts what proxies pass on
+	AdviceNeverFits Advice = "WL015" // a cost is above what the limit ever has room for
 )
 
 // given holds the kinds of advice that this process has logged.
@@ -98,49 +100,6 @@ func (a *advisor) builtWhileServing() {
 	}
 }
 
-// look examines one of the first requests of a limiter for misconfigurations that only requests
-// show. The limiter stops calling it after adviceLooks.
-func (a *advisor) look(l *Limiter, r keyfuncs.Request) {
-	first := a.looks.Add(1) == 1
-	if d := decisionIn(r); d != nil && d.limiter == l {
-		a.advise(AdviceTwice, "one limiter decides a request twice, and charges it twice; is its middleware installed in two places?")
-	}
-	if framework, ok := r.(interface{ FrameworkRisk() string }); ok && first && a.readsFramework {
-		if risk := framework.FrameworkRisk(); risk != "" {
-			a.advise(AdviceFramework, risk)
-		}
-	}
-	if adapter, ok := r.(interface{ Unguarded() string }); ok {
-		if problem := adapter.Unguarded(); problem != "" {
-			a.advise(AdviceUnguarded, problem)
-		}
-	}
-	for _, limit := range a.byRoute {
-		if _, known := r.Route(); !known {
-			limit.unrouted(r, "the route in its key is not known", "requests share a bucket")
-		}
-	}
-	for _, limit := range a.proxied {
-		if header := limit.key.Unnamed(r); header != "" && limit.mayApply(r) && !l.bypasses(r) {
-			a.advise(AdviceNoClient, "a proxy named in ClientIP sends a request without "+header+": such requests share a bucket, and a client that sends the header itself is believed; have the proxy set it on every request, and exempt its own health checks")
-		}
-	}
-	for _, limit := range a.byParam {
-		if name := limit.key.Unrouted(r); name != "" && !a.quiet(&limit.advised) && !limit.advised.Swap(true) {
-			a.log(AdviceRoute, "limit "+limit.rule.Name+": the path parameter "+name+" of its key is not known where the limiter stands, or the route has none, so the key is missing; put the limiter on the route")
-		}
-	}
-	if !a.readsPeer {
-		return
-	}
-	for name := range strings.FieldsSeq(forwardedHeaders) {
-		if _, seen := r.Header(name, 0); seen {
-			a.advise(AdviceForwarded, "requests have "+name+", but limits by ClientIP use the peer's address; behind a proxy that is one bucket for all clients; name the proxy in ClientIP")
-			return
-		}
-	}
-}
-
 // unrouted logs that a limit or a bypass needs the route, which is unknown at the limiter's
 // place, unless advised says that this was logged. The request may know where the limiter
 // belongs; it says "" while it can't tell whether anything is wrong.
@@ -169,11 +128,6 @@ func (l *limit) unrouted(r keyfuncs.Request, what, so string) {
 	if !l.advised.Load() {
 		l.advisor.unrouted(&l.advised, r, "limit "+l.rule.Name, what, so)
 	}
-}
-
-// mayApply reports whether no condition of the limit says that it does not apply.
-func (l *limit) mayApply(r keyfuncs.Request) bool {
-	return !slices.ContainsFunc(l.when, func(c keyfuncs.Condition) bool { return c.Ask(r) == keyfuncs.No })
 }
 
 // inspectStore has the store check how its server is set up, once.

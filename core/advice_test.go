@@ -70,6 +70,12 @@ const (
 	forwardedProblem = "weblimit: requests have X-Forwarded-For, but limits by ClientIP use the peer's address; behind a proxy that is one bucket for all clients; name the proxy in ClientIP"
 	twiceProblem     = "weblimit: one limiter decides a request twice, and charges it twice; is its middleware installed in two places?"
 	noClientProblem  = "weblimit: a proxy named in ClientIP sends a request without X-Forwarded-For: such requests share a bucket, and a client that sends the header itself is believed; have the proxy set it on every request, and exempt its own health checks"
+	unlistedProblem  = "weblimit: requests with X-Forwarded-For come through 127.0.0.1, which ClientIP does not list as a proxy: if it is one, all clients behind it share one bucket; list it"
+	socketProblem    = "weblimit: requests with X-Forwarded-For come over a unix socket, which has no address to list: ClientIP finds no client, and all requests share one bucket; use keyfuncs.HopCount"
+	keylessProblem   = "weblimit: limit default: none of its first 100 requests has its key (authenticated user), so they share one bucket" + keylessCauses
+	keylessCauses    = "; check that the limiter stands behind what provides the key (authentication; for a path parameter, on the route), and that name and type are right"
+	exemptProblem    = "weblimit: Config.Bypass: FromCIDR exempts requests that a proxy has passed on with X-Forwarded-For: it compares the address of the peer, which is the proxy, so all clients behind it are exempt; use FromCIDR of the strategy that ClientIP has"
+	neverFitsProblem = "weblimit: limit default: CostBy or EstimateBy returned 10, and the limit never has room for more than 9: such requests are always denied, without Retry-After; bound the cost, or raise the limit"
 	handlerProblem   = "weblimit: a limiter is built while a request is served; build it once, at start-up"
 )
 
@@ -137,6 +143,35 @@ var situations = []struct {
 		l := newLimiter(t, config)
 		for range 3 {
 			l.Allow(&request{peer: "10.0.0.1"})
+		}
+	}},
+	{"forwarded headers come from a private peer that is not listed", core.AdviceUnlisted, unlistedProblem, func(t *testing.T, config core.Config) {
+		config.Store, config.Limits = core.NewMemory(), []core.Limit{core.PerHour(9).By(keyfuncs.ClientIP(keyfuncs.TrustedProxies("10.0.0.0/8")))}
+		l := newLimiter(t, config)
+		for range 3 {
+			l.Allow(&request{peer: "127.0.0.1", headers: map[string]string{"X-Forwarded-For": "198.51.100.7"}})
+		}
+	}},
+	{"no request has a limit's key", core.AdviceKeyless, keylessProblem, func(t *testing.T, config core.Config) {
+		config.Store, config.Limits = core.NewMemory(), []core.Limit{core.PerHour(9).By(keyfuncs.User("userID"))}
+		l := newLimiter(t, config)
+		for range core.AdviceLooks {
+			l.Allow(&request{values: map[any]any{"userId": "42"}})
+		}
+	}},
+	{"a bypass exempts what proxies pass on", core.AdviceExempt, exemptProblem, func(t *testing.T, config core.Config) {
+		config.Store, config.Limits = core.NewMemory(), []core.Limit{core.PerHour(9).By(keyfuncs.ClientIP(keyfuncs.TrustedProxies("10.0.0.0/8")))}
+		config.Bypass = []keyfuncs.Condition{keyfuncs.Methods("OPTIONS"), keyfuncs.FromCIDR("10.0.0.0/8")}
+		l := newLimiter(t, config)
+		for range 3 {
+			l.Allow(forwarded("X-Forwarded-For"))
+		}
+	}},
+	{"a cost can never fit", core.AdviceNeverFits, neverFitsProblem, func(t *testing.T, config core.Config) {
+		config.Store, config.Limits = core.NewMemory(), []core.Limit{everyone(9).CostBy(func(keyfuncs.Request) int64 { return 10 })}
+		l := newLimiter(t, config)
+		for range 3 {
+			wantDecision(t, "a cost above the burst", l.Allow(&request{}), false, core.ReasonNeverFits, 9)
 		}
 	}},
 	{"the framework's client address can be forged", core.AdviceFramework, "weblimit: " + frameworkProblem, func(t *testing.T, config core.Config) {

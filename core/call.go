@@ -167,6 +167,9 @@ func (l *limit) ask(keys []byte, r keyfuncs.Request, reading *keyfuncs.Reading) 
 		if cost = l.costBy(shown); cost < 0 && reading.Repeated() == "" {
 			return keys, nil, 0, ReasonInvalidCost
 		}
+		if cost > rule.Burst && reading.Repeated() == "" {
+			l.adviseNeverFits(cost, rule)
+		}
 	}
 	if l.shows && reading.Repeated() != "" {
 		return keys, nil, 0, ReasonAmbiguousKey

@@ -26,7 +26,8 @@ func (l *Limiter) Allow(r keyfuncs.Request) Decision {
 // room is for the results of more than one limit, if there is enough of it: else they are
 // one allocation more.
 func (l *Limiter) decideRequest(adapter string, r keyfuncs.Request, d *Decision, room []LimitResult) {
-	if l.advisor.looks.Load() < adviceLooks {
+	looking := l.advisor.looks.Load() < adviceLooks
+	if looking {
 		l.advisor.look(l, r)
 	}
 	d.limiter, d.binding, d.many = l, -1, room[:0]
@@ -40,6 +41,9 @@ func (l *Limiter) decideRequest(adapter string, r keyfuncs.Request, d *Decision,
 			l.decideDirect(c, r, d)
 		} else {
 			l.decideLimits(c, r, d)
+		}
+		if looking {
+			l.advisor.lookBack(l, r, c, d)
 		}
 	}
 	l.final(subject{request: r, adapter: adapter}, c, d)

@@ -65,6 +65,9 @@ type limit struct {
 	once     keyfuncs.Func      // the operation's key, if the rule has Once
 	advisor  *advisor
 	advised  atomic.Bool // that the limit needs the route where it is not known
+
+	keyless   atomic.Int32 // of the first requests, how many lack the key; below 0 once one had it
+	neverFits atomic.Bool  // a cost that can never fit was noticed
 }
 
 // New returns a limiter, or an error that says which part of the configuration can't work. It

@@ -2,14 +2,18 @@ package examples_test
 
 import (
 	"crypto/tls"
+	"log"
+	"net/netip"
 	"os"
 	"testing"
 	"time"
 
+	"github.com/gin-gonic/gin"
 	"github.com/redis/go-redis/v9"
 
 	"github.com/weblimit/weblimit/core"
 	"github.com/weblimit/weblimit/core/redisstore"
+	"github.com/weblimit/weblimit/ginlimit"
 	"github.com/weblimit/weblimit/keyfuncs"
 )
 
@@ -59,6 +63,41 @@ func docsProxies() []keyfuncs.Func {
 	return []keyfuncs.Func{behindALB, direct, throughNginx, throughTunnel, behindIngress}
 }
 
+func docsCheck() core.Limit {
+	strategy := keyfuncs.TrustedProxies("127.0.0.1")
+	logged := keyfuncs.CustomAddr(func(r keyfuncs.Request) (netip.Addr, bool) {
+		addr, ok := strategy.Addr(r)
+		log.Print("client ", addr)
+		return addr, ok
+	})
+	limit := core.PerMinute(100).By(keyfuncs.ClientIP(logged)).Named("client")
+	return limit
+}
+
+// The check of docs/proxies.md finds the address that curl sends from.
+func TestDocumentedCheck(t *testing.T) {
+	t.Parallel()
+	key := keyfuncs.ClientIP(keyfuncs.TrustedProxies("127.0.0.1"))
+	for from, want := range map[string]string{
+		"203.0.113.9": "ip:203.0.113.9",  // another machine
+		"127.0.0.2":   "ip:127.0.0.2",    // curl --interface on the proxy's machine
+		"127.0.0.1":   "ip:198.51.100.1", // curl there without it
+	} {
+		if got, _ := key.Key(keyfuncs.Values{"ip": "127.0.0.1", "X-Forwarded-For": "198.51.100.1, " + from}); got != want {
+			t.Errorf("from %s: %s, want %s", from, got, want)
+		}
+	}
+}
+
+func docsExempt(r *gin.Engine, store core.Store) {
+	proxies := keyfuncs.TrustedProxies("127.0.0.1")
+	limits := ginlimit.With(core.Config{
+		Store:  store,
+		Bypass: []keyfuncs.Condition{proxies.FromCIDR("192.0.2.0/24")}, // the office, seen through the proxy
+	})
+	r.Use(limits.Limit(core.PerMinute(100).By(keyfuncs.ClientIP(proxies)).Named("client")))
+}
+
 // The strategies of docs/proxies.md are valid.
 func TestDocumentedStrategies(t *testing.T) {
 	t.Parallel()
@@ -70,3 +109,5 @@ func TestDocumentedStrategies(t *testing.T) {
 }
 
 var _, _, _ = docsClient, docsTopologies, docsPrefetch // compiled, and not called: there are no such servers
+
+var _, _ = docsCheck, docsExempt

@@ -20,7 +20,7 @@ func chainStrategy(name, header string, cut cutter, cidrs []string) Strategy {
 	if trusted.spans.coverAll() {
 		return Strategy{err: fmt.Errorf("weblimit: keyfuncs.%s: these networks contain every address, so clients could choose theirs; use HopCount", name)}
 	}
-	return Strategy{name: name, unnamed: unnamedBy(trusted, header), addr: func(r Request) (netip.Addr, bool) {
+	return Strategy{name: name, hop: chainHop(trusted, header, cut), addr: func(r Request) (netip.Addr, bool) {
 		addr, ok := peerAddr(r)
 		if !ok || !trusted.contains(addr) {
 			return addr, ok

@@ -85,7 +85,7 @@ func SetCloudflareRanges(cidrs ...string) error {
 // IPv6, also if you send CF-Connecting-IP yourself. Keep the ranges current with
 // [SetCloudflareRanges].
 func Cloudflare(between ...string) Strategy {
-	caller, unnamed := peerAddr, func(Request) string { return "" }
+	caller, inBetween := peerAddr, hopBy(networks{}, "Cf-Connecting-Ip")
 	if len(between) > 0 {
 		if slices.Contains(between, CloudflareRanges) {
 			return Strategy{err: errors.New("weblimit: keyfuncs.Cloudflare: \"cloudflare\" is not one of your proxies in between")}
@@ -94,13 +94,13 @@ func Cloudflare(between ...string) Strategy {
 		if proxies.err != nil {
 			return proxies
 		}
-		caller, unnamed = proxies.addr, proxies.unnamed
+		caller, inBetween = proxies.addr, proxies.hop
 	}
-	return Strategy{name: "Cloudflare", unnamed: func(r Request) string {
+	return Strategy{name: "Cloudflare", hop: func(r Request) hop {
 		if addr, ok := caller(r); ok && cloudflareRanges.Load().contains(addr) {
-			return lacksHeader(r, "Cf-Connecting-Ip")
+			return hop{header: "Cf-Connecting-Ip", addr: addr, listed: true}
 		}
-		return unnamed(r)
+		return inBetween(r)
 	}, addr: func(r Request) (netip.Addr, bool) {
 		addr, ok := caller(r)
 		if !ok || !cloudflareRanges.Load().contains(addr) {

@@ -20,6 +20,7 @@ import (
 type Condition struct {
 	ask   func(Request) Answer // nil if err is set
 	needs []string
+	peers []networks // with which the condition, or a part of it, compares the peer
 	err   error
 }
 
@@ -115,7 +116,7 @@ func Not(c Condition) Condition {
 	if err := c.Err(); err != nil {
 		return Condition{err: err}
 	}
-	return Condition{needs: c.needs, ask: func(r Request) Answer { return c.ask(r).not() }}
+	return Condition{needs: c.needs, peers: c.peers, ask: func(r Request) Answer { return c.ask(r).not() }}
 }
 
 // All holds if all conditions hold. It is Unknown if some are Unknown and all others
@@ -126,7 +127,7 @@ func All(conditions ...Condition) Condition {
 	if err != nil {
 		return Condition{err: err}
 	}
-	return Condition{needs: needsOf(conditions), ask: func(r Request) Answer {
+	return Condition{needs: needsOf(conditions), peers: peersOf(conditions), ask: func(r Request) Answer {
 		least := Yes
 		for _, c := range conditions {
 			if least = min(least, c.ask(r)); least == No {
@@ -145,7 +146,7 @@ func Any(conditions ...Condition) Condition {
 	if err != nil {
 		return Condition{err: err}
 	}
-	return Condition{needs: needsOf(conditions), ask: func(r Request) Answer {
+	return Condition{needs: needsOf(conditions), peers: peersOf(conditions), ask: func(r Request) Answer {
 		greatest := No
 		for _, c := range conditions {
 			if greatest = max(greatest, c.ask(r)); greatest == Yes {
@@ -176,4 +177,12 @@ func needsOf(conditions []Condition) []string {
 		needs = append(needs, c.needs...)
 	}
 	return needs
+}
+
+func peersOf(conditions []Condition) []networks {
+	var peers []networks
+	for _, c := range conditions {
+		peers = append(peers, c.peers...)
+	}
+	return peers
 }

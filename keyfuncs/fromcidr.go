@@ -1,12 +1,19 @@
 package keyfuncs
 
-import "fmt"
+import (
+	"fmt"
+	"slices"
+)
 
 // FromCIDR holds for requests whose TCP peer is in one of these networks:
 //
 //	FromCIDR("192.0.2.0/24", "2001:db8::/32", Loopback)
 //
-// It does not hold on a unix socket. Behind a proxy use [Strategy.FromCIDR].
+// It compares the address that connected to the process, whatever strategy a limit uses, and
+// does not hold on a unix socket. Behind a proxy that is the proxy's: to exempt clients by
+// their own address, use [Strategy.FromCIDR] of the strategy that [ClientIP] has:
+//
+//	TrustedProxies("127.0.0.1").FromCIDR("192.0.2.0/24")
 //
 // Err reports an invalid network, no networks, and networks that contain all of IPv4 or
 // IPv6: as a bypass they would exempt everybody.
@@ -16,8 +23,16 @@ import "fmt"
 // Safe where clients connect to the process directly.
 //
 // Not safe behind a proxy, which is then the peer: FromCIDR("10.0.0.0/8") behind a load
-// balancer in that network exempts the whole world.
+// balancer in that network exempts the whole world, and so does FromCIDR(Loopback) behind a
+// proxy on the same machine. Limiters log advice when they see such a request exempt.
 func FromCIDR(cidrs ...string) Condition { return fromCIDR("FromCIDR", Peer(), cidrs) }
+
+// FromPeer reports whether c or a part of it is [FromCIDR], and the TCP peer of r is in its
+// networks. Limiters use it to give advice.
+func (c Condition) FromPeer(r Request) bool {
+	addr, ok := peerAddr(r)
+	return ok && slices.ContainsFunc(c.peers, func(n networks) bool { return n.contains(addr) })
+}
 
 // FromCIDR holds for requests whose client address, as s finds it, is in one of these
 // networks:
@@ -55,8 +70,12 @@ func fromCIDR(constructor string, s Strategy, cidrs []string) Condition {
 	if networks.spans.coverAll() {
 		return Condition{err: fmt.Errorf("weblimit: keyfuncs.%s: these networks contain every address, so everybody would be exempt; name the networks, or use Matches if that is meant", constructor)}
 	}
-	return Condition{ask: yesOrNo(func(r Request) bool {
+	c := Condition{ask: yesOrNo(func(r Request) bool {
 		addr, ok := s.addr(r)
 		return ok && networks.contains(addr)
 	})}
+	if s.name == Peer().name {
+		c.peers = append(c.peers, networks)
+	}
+	return c
 }

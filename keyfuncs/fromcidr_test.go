@@ -73,3 +73,29 @@ func TestFromCIDRTakesNoStrategyThatClientsChooseWith(t *testing.T) {
 	wantConditionErr(t, keyfuncs.FromCIDR(), "weblimit: keyfuncs.FromCIDR"+none)
 	wantConditionErr(t, keyfuncs.Cloudflare().FromCIDR(), "weblimit: keyfuncs.Strategy.FromCIDR"+none)
 }
+
+func TestFromPeer(t *testing.T) {
+	t.Parallel()
+	local := keyfuncs.FromCIDR(keyfuncs.Loopback)
+	office := keyfuncs.TrustedProxies("127.0.0.1").FromCIDR("127.0.0.0/8", "192.0.2.0/24")
+	for _, tt := range []struct {
+		name string
+		c    keyfuncs.Condition
+		want bool
+	}{
+		{"FromCIDR", local, true},
+		{"that of the peer's strategy", keyfuncs.Peer().FromCIDR(keyfuncs.Loopback), true},
+		{"in All", keyfuncs.All(local, keyfuncs.Methods("GET")), true},
+		{"in Any and Not", keyfuncs.Not(keyfuncs.Any(keyfuncs.Methods("GET"), local)), true},
+		{"other networks", keyfuncs.FromCIDR("10.0.0.0/8"), false},
+		{"that of another strategy", office, false},
+		{"another condition", keyfuncs.Methods("GET"), false},
+	} {
+		if got := tt.c.FromPeer(&request{peer: "::ffff:127.0.0.1"}); got != tt.want {
+			t.Errorf("%s: %t, want %t", tt.name, got, tt.want)
+		}
+		if tt.c.FromPeer(&request{}) {
+			t.Errorf("%s: it has a peer on a unix socket", tt.name)
+		}
+	}
+}

@@ -75,7 +75,7 @@ func HopCount(n int) Strategy {
 	if n < 1 || n > maxHops {
 		return Strategy{err: fmt.Errorf("weblimit: keyfuncs.HopCount: %d proxies, want 1 to %d", n, maxHops)}
 	}
-	return Strategy{name: "HopCount", open: true, unnamed: func(r Request) string { return lacksHeader(r, xForwardedFor) }, addr: func(r Request) (addr netip.Addr, ok bool) {
+	return Strategy{name: "HopCount", open: true, hop: func(Request) hop { return hop{header: xForwardedFor, listed: true} }, addr: func(r Request) (addr netip.Addr, ok bool) {
 		c := newChain(r, xForwardedFor, cutEntry)
 		for range n {
 			entry, _ := c.next()

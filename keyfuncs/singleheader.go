@@ -56,7 +56,7 @@ func headerStrategy(name, header string, cidrs []string) Strategy {
 	if err != nil {
 		return Strategy{err: fmt.Errorf("weblimit: keyfuncs.%s: %w", name, err)}
 	}
-	return Strategy{name: name, unnamed: unnamedBy(trusted, header), open: trusted.spans.coverAll(), addr: func(r Request) (netip.Addr, bool) {
+	return Strategy{name: name, hop: hopBy(trusted, header), open: trusted.spans.coverAll(), addr: func(r Request) (netip.Addr, bool) {
 		addr, ok := peerAddr(r)
 		if !ok || !trusted.contains(addr) {
 			return addr, ok

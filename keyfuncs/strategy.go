@@ -37,9 +37,9 @@ type Strategy struct {
 	// addr returns a normal address; without ok it may return anything. Nil if err is
 	// set.
 	addr func(Request) (netip.Addr, bool)
-	// unnamed returns the header in which a proxy should have named the client, if r came
-	// from a trusted proxy and has no such header. Nil if no header is read.
-	unnamed func(r Request) (header string)
+	// hop returns what is to be said about the proxy that sent r, for advice. Nil if no header
+	// is read.
+	hop func(r Request) hop
 	// open is set if a client that reaches the process past all proxies can choose its
 	// address.
 	open bool

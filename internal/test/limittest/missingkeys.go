@@ -101,6 +101,34 @@ var missingKeys = []scenario{
 			equal(e, tt.what, seen.Load().(string), tt.want)
 		}
 	}},
+	{"a proxy that no strategy lists is noticed, and one that a network of the bypass has", func(e *env) {
+		key, peers := keyfuncs.ClientIP(keyfuncs.TrustedProxies("10.9.0.0/16")), keyfuncs.FromCIDR("10.0.0.0/16")
+		for _, tt := range []struct {
+			what    string
+			options []option
+			want    string
+		}{
+			{"a private peer", []option{from(proxy), with("X-Forwarded-For", "192.0.2.7")}, "X-Forwarded-For through 10.0.0.1, exempt: true"},
+			{"a public one", []option{from("198.51.100.1:4711"), with("X-Forwarded-For", "192.0.2.7")}, ", exempt: false"},
+			{"a listed one", []option{from("10.9.0.1:4711"), with("X-Forwarded-For", "192.0.2.7")}, ", exempt: false"},
+		} {
+			var seen atomic.Value
+			s := e.serve(App{Layers: e.configured(core.Config{
+				Silence: []core.Advice{core.AdviceUnlisted},
+				Limits:  []core.Limit{core.PerHour(1).By(key)},
+				Bypass: []keyfuncs.Condition{keyfuncs.Matches(func(r keyfuncs.Request) bool {
+					through := ""
+					if header, addr, unlisted := key.Unlisted(r); unlisted {
+						through = header + " through " + addr.String()
+					}
+					seen.Store(fmt.Sprintf("%s, exempt: %t", through, peers.FromPeer(r)))
+					return false
+				})},
+			})})
+			e.passes(tt.what, s.get("/", tt.options...))
+			equal(e, tt.what, seen.Load().(string), tt.want)
+		}
+	}},
 	{"the answer to a missing key can be chosen", func(e *env) {
 		limits := []core.Limit{core.PerHour(1).By(keyfuncs.User(UserLocal)).Named("limit").OnMissingKey(core.DenyRequest)}
 		for _, tt := range []struct {
