@@ -3,24 +3,33 @@ package core
 import (
 	"context"
 	"time"
+
+	"github.com/weblimit/weblimit/keyfuncs"
 )
 
 // atMostTries is how often AllowAtMost asks the store to charge. Each time but the last, the
 // store says how much would have fitted.
 const atMostTries = 4
 
-// AllowAtMost grants as many of n units as fit now, under all limits for one key, for consumers
-// that take batches. What it grants is what it charges, on every limit; granted is from 0 to n.
+// AllowAtMost grants as many of n units as fit now, for consumers that take batches. What it
+// grants is what it charges, on every limit; granted is from 0 to n. The limits apply to the
+// request as in [Limiter.Allow], with their keys, tiers and conditions. A batch is
+// usually a [keyfuncs.Values]:
 //
-//	granted, d := limiter.AllowAtMost(ctx, "tenant:42", int64(len(jobs)))
+//	request := keyfuncs.Values{"tenant": "acme", "plan": "pro"}.WithContext(ctx)
+//	granted, d := limiter.AllowAtMost(request, int64(len(jobs)))
 //	run(jobs[:granted])
-//	jobs = jobs[granted:] // and once d.RetryAfter has passed, ask again
+//	jobs = jobs[granted:] // if any are left, ask again once d.RetryAfter has passed
 //
-// If not all units are granted, RetryAfter is how long until one more unit fits, if nobody else
-// takes it: 0 if one may fit already. The decision is that on the units that were granted, and is
-// Allowed. If none fits, granted is 0, and the decision is what [Limiter.AllowKey] says to one unit.
-// A negative n is denied with ReasonInvalidCost, and 0 asks without charging. As with AllowKey, the
-// limits' own By, CostBy, When, Unless, Tiers and Reserve do not apply.
+// Each of the n units counts as one: n replaces [Limit.Cost], [Limit.CostBy] and
+// [Limit.Estimate]. [Limit.OncePer] does not apply, since the rest of a batch is no repeat of
+// its beginning.
+//
+// If some units are granted, the decision is that on them, and is Allowed. If none is, it is
+// what Allow says to a request of one unit. RetryAfter is how long until one more unit fits, if
+// nobody else takes it. It is 0 if all are granted, or if waiting can't help, and never
+// otherwise. A negative n is denied with [ReasonInvalidCost], and 0 asks without charging. A
+// request that no limit applies to, or that Config.Bypass lets through, is granted all.
 //
 // # Several callers at once
 //
@@ -41,19 +50,56 @@ const atMostTries = 4
 //   - Limits in shadow mode do not lower what is granted. One that has less room is not charged.
 //   - During an outage each of the calls may take up to Config.Timeout. [Local] grants what this
 //     process's share has left, [Allow] up to the burst, and [Deny] nothing.
-func (l *Limiter) AllowAtMost(ctx context.Context, key string, n int64) (granted int64, d Decision) {
+func (l *Limiter) AllowAtMost(r keyfuncs.Request, n int64) (granted int64, d Decision) {
+	if l.advisor.looks.Load() < adviceLooks {
+		l.advisor.look(l, r)
+	}
+	d.limiter, d.binding = l, -1
+	s := subject{request: r, cost: n, batch: true}
+	var c *call
+	switch {
+	case n < 0:
+		d.Reason = ReasonInvalidCost
+	case len(l.bypass) > 0 && l.bypasses(r):
+		granted, d.Allowed, d.Reason = n, true, ReasonBypassed
+	default:
+		c = calls.Get().(*call)
+		defer c.release()
+		if l.askAll(c, s, &d) {
+			granted = l.decideAtMost(r.Context(), c, s, &d)
+		}
+	}
+	l.final(s, c, &d)
+	return granted, d
+}
+
+// AllowKeyAtMost is [Limiter.AllowAtMost] for one key, under all limits: what does not apply in
+// [Limiter.AllowKey] does not apply here.
+//
+//	granted, d := limiter.AllowKeyAtMost(ctx, "tenant:42", int64(len(jobs)))
+func (l *Limiter) AllowKeyAtMost(ctx context.Context, key string, n int64) (granted int64, d Decision) {
 	if n <= 0 {
 		return 0, l.AllowKey(ctx, key, n)
 	}
 	c := l.callFor(ctx, key, n)
 	defer c.release()
+	granted = l.decideAtMost(ctx, c, subject{key: key, cost: n}, &d)
+	l.final(subject{ctx: ctx}, c, &d)
+	return granted, d
+}
+
+// decideAtMost decides as many of s.cost units as fit, and returns how many. It writes the
+// decision on them to d.
+func (l *Limiter) decideAtMost(ctx context.Context, c *call, s subject, d *Decision) (granted int64) {
+	n := s.cost
 	ask, penalized := c.atMost(n)
-	if penalized { // else a denial of many units would count towards a block
+	if penalized && ask > 0 { // else a denial of many units would count towards a block
 		ask = l.fitting(ctx, c, ask)
 	}
 	for try := 1; ; try++ {
-		l.decideUnits(ctx, c, subject{key: key, cost: ask}, &d)
-		if d.Allowed || ask == 1 || d.Reason == ReasonOutageDenied {
+		s.cost = ask
+		l.decideUnits(ctx, c, s, d)
+		if d.Allowed || ask <= 1 || d.Reason == ReasonOutageDenied {
 			break
 		}
 		switch fits, current := fitting(d.Results()); {
@@ -67,14 +113,13 @@ func (l *Limiter) AllowAtMost(ctx context.Context, key string, n int64) (granted
 			ask = min(max(fits, 1), ask-1)
 		}
 	}
-	if d.Allowed {
-		granted = ask
+	if !d.Allowed {
+		return 0
 	}
-	if d.Allowed && granted < n {
-		d.RetryAfter = untilOneMore(d.Results())
+	if ask < n {
+		d.RetryAfter = max(untilOneMore(d.Results()), time.Microsecond) // 0 means that no wait helps
 	}
-	l.final(subject{ctx: ctx}, c, &d)
-	return granted, d
+	return ask
 }
 
 // decideUnits asks for a number of units, without waiting for a turn.
@@ -91,17 +136,19 @@ func (l *Limiter) decideUnits(ctx context.Context, c *call, s subject, d *Decisi
 // whether a denial counts towards a block.
 func (c *call) atMost(n int64) (most int64, penalized bool) {
 	c.exact = true
+	most = n
 	for i, limit := range c.limits {
 		check := &c.checks[i]
+		check.Cost = n
 		if check.Rule.Wait > 0 {
 			check.Rule = limit.unqueued(check.Rule)
 		}
 		penalized = penalized || check.Rule.Penalized()
 		if !check.Shadow {
-			n = min(n, check.Rule.Burst)
+			most = min(most, check.Rule.Burst)
 		}
 	}
-	return n, penalized
+	return most, penalized
 }
 
 // unqueued returns r without the queue of its bucket.

@@ -31,7 +31,7 @@ func (s *takes) Peek(ctx context.Context, checks []core.Check, results []core.Re
 
 func wantAtMost(t *testing.T, what string, l *core.Limiter, n, want int64) core.Decision {
 	t.Helper()
-	granted, d := l.AllowAtMost(t.Context(), "k", n)
+	granted, d := l.AllowKeyAtMost(t.Context(), "k", n)
 	if granted != want || d.Allowed != (want > 0) {
 		t.Errorf("%s: granted %d of %d (%v, %v), want %d", what, granted, n, d.Allowed, d.Reason, want)
 	}
@@ -69,12 +69,12 @@ func TestAllowAtMostWithOddNumbers(t *testing.T) {
 	t.Parallel()
 	memory, _ := at()
 	l := limiterOn(t, memory, everyone(5))
-	granted, d := l.AllowAtMost(t.Context(), "k", -1)
+	granted, d := l.AllowKeyAtMost(t.Context(), "k", -1)
 	wantDecision(t, "a negative number", d, false, core.ReasonInvalidCost)
 	if granted != 0 {
 		t.Errorf("granted %d", granted)
 	}
-	if granted, d = l.AllowAtMost(t.Context(), "k", 0); granted != 0 || !d.Allowed || d.RetryAfter != 0 {
+	if granted, d = l.AllowKeyAtMost(t.Context(), "k", 0); granted != 0 || !d.Allowed || d.RetryAfter != 0 {
 		t.Errorf("0 units: granted %d, %v", granted, d)
 	}
 	wantAtMost(t, "far too many", l, math.MaxInt64, 5)

@@ -155,7 +155,7 @@ func BenchmarkAllowAtMost(b *testing.B) {
 			limiter := core.ForLimits(core.NewMemory(), []core.Limit{core.PerSecond(1_000_000_000).By(keyfuncs.Everyone())})
 			b.ReportAllocs()
 			for b.Loop() {
-				if granted, d := limiter.AllowAtMost(context.Background(), "user:42", n); granted == 0 && n == 10 {
+				if granted, d := limiter.AllowKeyAtMost(context.Background(), "user:42", n); granted == 0 && n == 10 {
 					b.Fatal(d.Reason)
 				}
 			}

@@ -35,9 +35,12 @@ func (l *Limiter) Blocks(ctx context.Context) iter.Seq2[Blocked, error] {
 }
 
 // Block blocks key for d from now on, under the limit with that name. It replaces a block in
-// force, which may end sooner or later. The limit must have a [Limit.Penalty]. d is at most 10 years
-// and may exceed the penalty's Max. Strikes start at 0 again, and this block does not
-// make the next one longer. key is as for [Limiter.AllowKey], or one that Blocks yielded.
+// force, which may end sooner or later. d is at most 10 years and may exceed the penalty's Max.
+// Strikes start at 0 again, and this block does not make the next one longer.
+//
+// It is an error if the limit has no [Limit.Penalty] or is in shadow mode, since nobody would be
+// blocked. key is the whole key as for [Limiter.Reset], or one that Blocks yielded: a limit by
+// user and route blocks a user on one route.
 func (l *Limiter) Block(ctx context.Context, limit, key string, d time.Duration) error {
 	if err := store.ValidBlockTime(d.Truncate(time.Microsecond)); err != nil {
 		return fmt.Errorf("weblimit: limit %q: %s", limit, unprefixed(err))
@@ -50,6 +53,9 @@ func (l *Limiter) Block(ctx context.Context, limit, key string, d time.Duration)
 		if !rule.Penalized() {
 			return fmt.Errorf("weblimit: limit %q blocks nobody: it has no Penalty", limit)
 		}
+		if l.limits[i].shadow {
+			return fmt.Errorf("weblimit: limit %q blocks nobody: it is in shadow mode", limit)
+		}
 		ctx, cancel := context.WithTimeout(ctx, l.timeout)
 		defer cancel()
 		return l.store.Block(ctx, []Check{{Key: blockKey(key), Rule: rule}}, d.Truncate(time.Microsecond))
@@ -60,7 +66,7 @@ func (l *Limiter) Block(ctx context.Context, limit, key string, d time.Duration)
 // Unblock ends the blocks of key under all limits of the limiter, at once and for all processes,
 // and forgets its strikes and former blocks. What the key has used stays used;
 // [Limiter.Reset] forgets that, too. It is no error if the key is not blocked. key is as for
-// [Limiter.AllowKey], or one that Blocks yielded. Blocks that other processes have made by
+// [Limiter.Reset], or one that Blocks yielded. Blocks that other processes have made by
 // themselves during an outage of the store stay, and so do those in the store of
 // Config.Fallback.
 func (l *Limiter) Unblock(ctx context.Context, key string) error {

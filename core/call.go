@@ -76,14 +76,15 @@ func (c *call) withoutStore() *call {
 }
 
 // ask adds the check of a limit, if it applies to the request. It returns a
-// reason to deny the request without asking the store, or ReasonUndecided.
-func (c *call) ask(limit *limit, r keyfuncs.Request) Reason {
+// reason to deny the request without asking the store, or ReasonUndecided. A batch is no
+// operation of its own, and its cost is set later.
+func (c *call) ask(limit *limit, r keyfuncs.Request, batch bool) Reason {
 	start := len(c.keys)
-	keys, rule, cost, reason := limit.ask(c.keys, r, &c.reading)
+	keys, rule, cost, reason := limit.ask(c.keys, r, &c.reading, batch)
 	if rule != nil {
 		c.keys = keys
 		c.add(limit, rule, keys[start:len(keys):len(keys)], cost)
-		if rule.Once > 0 {
+		if rule.Once > 0 && !batch {
 			if reason = c.askOnce(limit, r); reason != ReasonUndecided { // it charges nothing
 				last := len(c.checks) - 1
 				c.limits, c.checks, c.results = c.limits[:last], c.checks[:last], c.results[:last]
@@ -109,8 +110,8 @@ func (c *call) enforced(limit *limit, reason Reason) Reason {
 // ask appends the key of a request under the limit to keys, and returns the rule and the cost to
 // check. rule is nil if the limit does not apply, or if there is a reason to deny the request
 // without asking the store, which is ReasonUndecided otherwise. It is returned in shadow mode, too.
-// Functions of the application get the request by reading.
-func (l *limit) ask(keys []byte, r keyfuncs.Request, reading *keyfuncs.Reading) (_ []byte, rule *Rule, cost int64, _ Reason) {
+// Functions of the application get the request by reading. The cost of a batch is not asked for.
+func (l *limit) ask(keys []byte, r keyfuncs.Request, reading *keyfuncs.Reading, batch bool) (_ []byte, rule *Rule, cost int64, _ Reason) {
 	shown := r
 	if l.shows {
 		*reading = keyfuncs.Reading{Request: r}
@@ -163,7 +164,7 @@ func (l *limit) ask(keys []byte, r keyfuncs.Request, reading *keyfuncs.Reading) 
 	if presence != keyfuncs.Present && rule.Penalized() {
 		rule = l.unpenalized(rule)
 	}
-	if l.costBy != nil {
+	if l.costBy != nil && !batch {
 		if cost = l.costBy(shown); cost < 0 && reading.Repeated() == "" {
 			return keys, nil, 0, ReasonInvalidCost
 		}

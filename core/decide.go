@@ -71,23 +71,33 @@ func (l *Limiter) bypasses(r keyfuncs.Request) bool {
 
 // decideLimits decides a request by the limits that apply to it.
 func (l *Limiter) decideLimits(c *call, r keyfuncs.Request, d *Decision) {
-	for i := range l.limits {
-		if reason := c.ask(&l.limits[i], r); reason != ReasonUndecided {
-			d.refuse(reason, &l.limits[i], r, c)
-			return
-		}
+	s := subject{request: r}
+	if l.askAll(c, s, d) {
+		l.decide(r.Context(), c, s, d)
 	}
-	l.decide(r.Context(), c, subject{request: r}, d)
 }
 
-// AllowKey decides all limits for one key and cost. The limits' own By, CostBy, When, Unless, Tiers and
-// Reserve do not apply: for jobs, consumers and other code without HTTP where they shall, call
-// [Limiter.Allow] with [keyfuncs.Values]. The key is as [keyfuncs.Encode] writes it, "user:42" for the user 42 of keyfuncs.User; any
-// other string is fine too. A cost of 0 asks without charging. A negative cost is denied
-// with ReasonInvalidCost, and one above the burst of a limit with ReasonNeverFits.
+// askAll adds the checks of the limits that apply to a request. It returns false if one of them
+// denies without asking the store, and writes that to d.
+func (l *Limiter) askAll(c *call, s subject, d *Decision) bool {
+	for i := range l.limits {
+		if reason := c.ask(&l.limits[i], s.request, s.batch); reason != ReasonUndecided {
+			d.refuse(reason, &l.limits[i], s.request, c)
+			return false
+		}
+	}
+	return true
+}
+
+// AllowKey decides all limits for one key and cost, for jobs and consumers. What a limit reads
+// from a request does not apply: By, Cost, CostBy, When, Unless, Tiers, Reserve and OncePer.
+// [Limiter.Allow] with [keyfuncs.Values] applies them.
 //
-// A loop that tries again waits for RetryAfter. It gives up if RetryAfter is 0: then
-// waiting can't help.
+// The key is as [keyfuncs.Encode] writes it, "user:42" for the user 42 of keyfuncs.User, or any
+// other string. A cost of 0 asks without charging. A negative cost is denied with
+// [ReasonInvalidCost], and one above the burst of a limit with [ReasonNeverFits].
+//
+// A loop that tries again waits for RetryAfter, and gives up if that is 0.
 func (l *Limiter) AllowKey(ctx context.Context, key string, cost int64) (d Decision) {
 	d.limiter, d.binding = l, -1
 	var c *call
@@ -143,7 +153,7 @@ func (l *Limiter) decideNow(ctx context.Context, c *call, s subject, d *Decision
 // decideDirect decides a request by a single limit of a store in this process.
 func (l *Limiter) decideDirect(c *call, r keyfuncs.Request, d *Decision) {
 	limit := &l.limits[0]
-	key, rule, cost, reason := limit.ask(c.keys, r, &c.reading)
+	key, rule, cost, reason := limit.ask(c.keys, r, &c.reading, false)
 	c.keys = key
 	switch {
 	case rule != nil:

@@ -4,8 +4,8 @@
 //     whose documentation lists them by purpose, or [ParseLimit] for limits from flags;
 //   - a store: [NewMemory] for one process, or package redisstore for several;
 //   - settings: [Config], for the With of an adapter or for [New];
-//   - decisions without HTTP: [New], then [Limiter.Allow], [Limiter.AllowKey] or
-//     [Limiter.AllowAtMost];
+//   - decisions without HTTP: [New], then [Limiter.Allow] or [Limiter.AllowKey]; for
+//     batches [Limiter.AllowAtMost] or [Limiter.AllowKeyAtMost];
 //   - the outcome: [Decision] with its [Reason], in a handler by [FromContext];
 //   - actual costs: [Charge]; at shutdown, [Limiter.Drain];
 //   - administration: [Limiter.Peek], [Limiter.Reset], [Limiter.Blocks], [Limiter.Block]

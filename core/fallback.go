@@ -88,8 +88,13 @@ func (f *fallback) ask(c *call, s subject) (Reason, *limit) {
 		limit := &f.limits[i]
 		if s.request == nil {
 			c.add(limit, limit.ruleWithoutRequest(context.Background()), c.keys, s.cost)
-		} else if reason := c.ask(limit, s.request); reason != ReasonUndecided {
+		} else if reason := c.ask(limit, s.request, s.batch); reason != ReasonUndecided {
 			return reason, limit
+		}
+	}
+	for i := range c.checks {
+		if s.batch {
+			c.checks[i].Cost = s.cost
 		}
 	}
 	return ReasonUndecided, nil

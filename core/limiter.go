@@ -231,7 +231,14 @@ func (l *Limiter) Peek(ctx context.Context, key string, cost int64) (Decision, e
 	return d, nil
 }
 
-// Reset forgets what key has used under all limits of the limiter.
+// Reset forgets what key has used under all limits of the limiter, and ends its blocks. It is no
+// error if nothing is known of the key.
+//
+// key is the whole key as a limit counts it. Of a limit with several, such as
+// By(keyfuncs.User("user"), keyfuncs.Route()), it is the joined key of one route, and the user
+// alone has no bucket:
+//
+//	keyfuncs.EncodeJoin(keyfuncs.Encode("user", "42"), keyfuncs.Encode("route", "/orders/:id"))
 func (l *Limiter) Reset(ctx context.Context, key string) error {
 	c := l.callFor(ctx, key, 0)
 	defer c.release()

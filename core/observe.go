@@ -31,9 +31,10 @@ type subject struct {
 	request keyfuncs.Request // or nil, for AllowKey
 	adapter string           // its name, if one asks
 
-	ctx  context.Context // of AllowKey
-	key  string
-	cost int64
+	ctx   context.Context // of AllowKey
+	key   string
+	cost  int64 // of AllowKey or a batch
+	batch bool  // request is a batch of cost units
 }
 
 // final is the one exit of every decision of Allow, AllowKey and the adapters: d does not change

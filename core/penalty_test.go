@@ -278,7 +278,7 @@ func blocksOf(t testing.TB, l *core.Limiter) []core.Blocked {
 
 func TestBlocksThatCannotBeChanged(t *testing.T) {
 	t.Parallel()
-	l := limiterOn(t, core.NewMemory(), login(), everyone(5).Named("plain"))
+	l := limiterOn(t, core.NewMemory(), login(), everyone(5).Named("plain"), login().Named("trial").Shadow())
 	for _, tt := range []struct {
 		limit string
 		d     time.Duration
@@ -286,6 +286,7 @@ func TestBlocksThatCannotBeChanged(t *testing.T) {
 	}{
 		{"log-in", time.Hour, `weblimit: the limiter has no limit "log-in"`},
 		{"plain", time.Hour, `weblimit: limit "plain" blocks nobody: it has no Penalty`},
+		{"trial", time.Hour, `weblimit: limit "trial" blocks nobody: it is in shadow mode`},
 		{"login", 0, `weblimit: limit "login": a block must be positive, got 0s`},
 		{"login", 11 * 365 * 24 * time.Hour, `weblimit: limit "login": a block must be at most 10 years`},
 	} {

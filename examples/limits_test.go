@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"os"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/gin-gonic/gin"
@@ -129,11 +130,32 @@ func docsGuard(r *gin.Engine, limits *ginlimit.Settings) {
 	})
 }
 
-func docsBatches(ctx context.Context, limiter *core.Limiter, jobs []string, run func([]string)) (left []string, wait time.Duration) {
-	granted, d := limiter.AllowAtMost(ctx, keyfuncs.Encode("tenant", "acme"), int64(len(jobs)))
-	run(jobs[:granted])
-	jobs = jobs[granted:] // ask again when d.RetryAfter has passed: one more unit fits then
-	return jobs, d.RetryAfter
+func docsBatches(ctx context.Context, limiter *core.Limiter, jobs []string, run func([]string)) error {
+	request := keyfuncs.Values{"tenant": "acme", "plan": "pro"}.WithContext(ctx)
+	for len(jobs) > 0 {
+		granted, d := limiter.AllowAtMost(request, int64(len(jobs)))
+		run(jobs[:granted])
+		jobs = jobs[granted:]
+		if len(jobs) == 0 {
+			break
+		}
+		if d.RetryAfter == 0 { // waiting can't help
+			return fmt.Errorf("limited: %v", d.Reason)
+		}
+		select {
+		case <-time.After(d.RetryAfter):
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+	return nil
+}
+
+func docsTypedKey(ctx context.Context, limiter *core.Limiter) core.Decision {
+	type userKey struct{} // of the middleware: keyfuncs.User(userKey{})
+	ctx = context.WithValue(ctx, userKey{}, "42")
+	d := limiter.Allow(keyfuncs.Values{"plan": "premium"}.WithContext(ctx))
+	return d
 }
 
 func docsFlag(flags *flag.FlagSet) *core.Limit {
@@ -203,15 +225,45 @@ func TestDocumentedLimitsWork(t *testing.T) {
 	docsDenied(r, core.ForLimits(store, []core.Limit{core.PerHour(1).By(keyfuncs.Everyone()).Named("all")}))
 }
 
-// A batch gets what fits, and a flag replaces a limit's numbers.
-func TestDocumentedBatchesAndFlags(t *testing.T) {
+// The loop of batches ends: with all jobs done, where waiting can't help, and with its context.
+func TestDocumentedBatchesEnd(t *testing.T) {
 	t.Parallel()
-	limit := core.PerMinute(2).By(keyfuncs.Everyone()).Named("jobs")
-	ran := 0
-	left, wait := docsBatches(t.Context(), core.ForLimits(core.NewMemory(), []core.Limit{limit}), []string{"a", "b", "c"}, func(jobs []string) { ran = len(jobs) })
-	if ran != 2 || len(left) != 1 || wait <= 0 || wait > 30*time.Second {
-		t.Errorf("%d of three jobs ran, %d are left for %v", ran, len(left), wait)
+	limit := core.PerMinute(1).By(keyfuncs.Tenant("tenant")).Named("jobs").Tiers(func(r keyfuncs.Request) core.Limit {
+		if r.Value("plan") == "pro" {
+			return core.PerMinute(2)
+		}
+		return core.Limit{}
+	})
+	for name, tt := range map[string]struct {
+		limit core.Limit
+		after time.Duration // until the context ends
+		want  string
+		runs  string
+		took  time.Duration
+	}{
+		"all":            {limit, time.Hour, "<nil>", "[2 1 1 1]", 90 * time.Second},
+		"a context":      {limit, 45 * time.Second, "context deadline exceeded", "[2 1]", 45 * time.Second},
+		"a missing user": {core.PerMinute(2).By(keyfuncs.User("user")).Named("user").OnMissingKey(core.DenyRequest), time.Hour, "limited: missing key", "[0]", 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				ctx, cancel := context.WithTimeout(t.Context(), tt.after)
+				defer cancel()
+				var runs []int
+				began := time.Now()
+				err := docsBatches(ctx, core.ForLimits(core.NewMemory(), []core.Limit{tt.limit}), make([]string, 5), func(jobs []string) { runs = append(runs, len(jobs)) })
+				if fmt.Sprint(err) != tt.want || fmt.Sprint(runs) != tt.runs || time.Since(began) != tt.took {
+					t.Errorf("%v after batches of %v in %v, want %s after %s in %v", err, runs, time.Since(began), tt.want, tt.runs, tt.took)
+				}
+			})
+		})
 	}
+}
+
+// A flag replaces a limit's numbers.
+func TestDocumentedFlags(t *testing.T) {
+	t.Parallel()
 	flags := flag.NewFlagSet("", flag.ContinueOnError)
 	parsed := docsFlag(flags)
 	if err := flags.Parse([]string{"-limit", "5/hour"}); err != nil {

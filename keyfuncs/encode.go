@@ -4,6 +4,7 @@ import (
 	"crypto/sha256"
 	"encoding/base64"
 	"net/netip"
+	"slices"
 	"strconv"
 	"strings"
 	"unsafe"
@@ -25,8 +26,8 @@ const (
 //	Encode("ip", "2001:db8::1")       // ClientIP()
 //	Encode("ip", "2001:db8::/56")     // ClientIP(IPv6Prefix(56)): give the network
 //
-// For several parts, as in [Join], join the results with "|". Encode does not know the
-// secret of [Func.WithSecret].
+// For several parts, as in [Join], see [EncodeJoin]. Encode does not know the secret of
+// [Func.WithSecret].
 //
 // The value may be any string; the package comment says how it is encoded. An empty
 // value gives "", since it has no key. So does a value of whitespace, for kinds whose
@@ -55,6 +56,23 @@ func Encode(kind, value string) string {
 	}
 	dst, _ = newEncoder(kind).append(dst, value)
 	return string(dst)
+}
+
+// EncodeJoin returns the key of [Join], and of a limit By several keys, from the keys of its
+// parts in the same order:
+//
+//	EncodeJoin(Encode("user", "alice"), Encode("route", "/orders/:id")) // Join(User, Route)
+//
+// It is "" if one of the parts is, since then there is no key.
+func EncodeJoin(keys ...string) string {
+	if slices.Contains(keys, "") {
+		return ""
+	}
+	whole := strings.Join(keys, "|")
+	if len(keys) > 1 && len(whole) > maxKey {
+		return string(appendHashed(nil, kindJoin, bytesOf(whole)))
+	}
+	return whole
 }
 
 // isRead reports whether values of a kind are read from a request, and so are trimmed.

@@ -239,3 +239,32 @@ func TestKeysShareNoMemoryWithTheRequest(t *testing.T) {
 		t.Errorf("keys changed with the request: %q, %q", key, appended)
 	}
 }
+
+// The key that is made of values is that of a request, however long.
+func TestEncodeJoinIsTheKeyOfJoin(t *testing.T) {
+	t.Parallel()
+	long := strings.Repeat("x", 60)
+	for name, tt := range map[string]struct {
+		key  keyfuncs.Func
+		want string
+	}{
+		"two":    {keyfuncs.Join(keyfuncs.User("user"), keyfuncs.Route()), keyfuncs.EncodeJoin(keyfuncs.Encode("user", "alice"), keyfuncs.Encode("route", "/orders/:id"))},
+		"one":    {keyfuncs.Join(keyfuncs.User("user")), keyfuncs.EncodeJoin(keyfuncs.Encode("user", "alice"))},
+		"hashed": {keyfuncs.Join(keyfuncs.User("odd"), keyfuncs.APIKey()), keyfuncs.EncodeJoin(keyfuncs.Encode("user", "a|b"), keyfuncs.Encode("apikey", "secret"))},
+		"long": {
+			keyfuncs.Join(keyfuncs.User("long"), keyfuncs.Tenant("long"), keyfuncs.Param("long"), keyfuncs.Query("long")),
+			keyfuncs.EncodeJoin(keyfuncs.Encode("user", long), keyfuncs.Encode("tenant", long), keyfuncs.Encode("param.long", long), keyfuncs.Encode("query.long", long)),
+		},
+		"nested": {
+			keyfuncs.Join(keyfuncs.Join(keyfuncs.User("user"), keyfuncs.Route()), keyfuncs.Tenant("long")),
+			keyfuncs.EncodeJoin(keyfuncs.EncodeJoin(keyfuncs.Encode("user", "alice"), keyfuncs.Encode("route", "/orders/:id")), keyfuncs.Encode("tenant", long)),
+		},
+		"missing": {keyfuncs.Join(keyfuncs.User("user"), keyfuncs.Tenant("none")), keyfuncs.EncodeJoin(keyfuncs.Encode("user", "alice"), keyfuncs.Encode("tenant", ""))},
+		"of none": {keyfuncs.User("none"), keyfuncs.EncodeJoin()},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			wantKey(t, tt.key, keyfuncs.Values{"user": "alice", "odd": "a|b", "long": long, "route": "/orders/:id", "X-API-Key": "secret"}, tt.want)
+		})
+	}
+}

@@ -3,6 +3,8 @@ package keyfuncs
 import (
 	"context"
 	"net/netip"
+	"slices"
+	"strings"
 )
 
 // Values is a [Request] of plain values, for jobs, consumers of queues and other code without
@@ -10,11 +12,26 @@ import (
 //
 //	d := limiter.Allow(keyfuncs.Values{"user": "42", "plan": "premium"})
 //
-// Each value is found under its name by Value, as [User], [Tenant] and the functions of Tiers,
+// Value finds each value under its name, as [User], [Tenant] and the functions of Tiers,
 // CostBy and [Matches] read it. A string is also the header, cookie, query parameter and path
-// parameter of its name; headers have canonical names, such as "X-Api-Key". Three names are
+// parameter of its name; for headers the case of the name does not count. Three names are
 // special: "ip" is the peer, "method" the method, and "route" the route. Without "route" the route is
 // not known: a limit on routes applies, and an exemption does not.
+//
+// Names are strings. What is stored under a key of another type, as net/http middleware does, is
+// found in the context: User(userKey{}) and Tenant(tenantKey{}) read it from
+//
+//	keyfuncs.Values{"plan": "premium"}.WithContext(context.WithValue(ctx, userKey{}, "42"))
+//
+// Values keep their types. With Values{"items": 3} a CostBy finds an int, and no int64. Have it
+// return a negative cost for what it does not find, which is denied: a cost of 0 is free.
+//
+//	CostBy(func(r keyfuncs.Request) int64 {
+//		if items, ok := r.Value("items").(int); ok {
+//			return int64(items)
+//		}
+//		return -1
+//	})
 //
 // The values must not change while a limiter decides. The context is context.Background; see
 // [Values.WithContext].
@@ -45,8 +62,21 @@ func (v Values) Route() (template string, known bool) {
 	return template, known
 }
 
-// Header returns the string with this name.
-func (v Values) Header(name string, i int) (string, bool) { return v.only(name, i) }
+// Header returns the string with this name, in any case. Names that differ only in case are lines of
+// one header, sorted by name.
+func (v Values) Header(name string, i int) (string, bool) {
+	var lines []string // their names
+	for each, value := range v {
+		if _, ok := value.(string); ok && strings.EqualFold(each, name) {
+			lines = append(lines, each)
+		}
+	}
+	if i < 0 || i >= len(lines) {
+		return "", false
+	}
+	slices.Sort(lines)
+	return v.text(lines[i]), true
+}
 
 // Cookie returns the string with this name.
 func (v Values) Cookie(name string, i int) (string, bool) { return v.only(name, i) }

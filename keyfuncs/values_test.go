@@ -39,6 +39,29 @@ func TestValuesAreARequest(t *testing.T) {
 	}
 }
 
+// The case of a header's name does not count, and two of them are two lines.
+func TestValuesAsHeadersInAnyCase(t *testing.T) {
+	t.Parallel()
+	for _, name := range []string{"x-api-key", "X-API-Key", "X-Api-Key"} {
+		wantKey(t, keyfuncs.APIKey(), keyfuncs.Values{name: "secret", "user": "42"}, hashed("apikey", "secret"))
+		wantKey(t, keyfuncs.Header(name), keyfuncs.Values{"X-Api-Key": "secret", "x-api-key-2": "other"}, hashed("header.x-api-key", "secret"))
+	}
+	wantKey(t, keyfuncs.Header("X-Tenant"), keyfuncs.Values{"x-tenant": 42}, "")
+	two := keyfuncs.Values{"x-tenant": "b", "X-Tenant": "a"}
+	if _, p := keyfuncs.Header("X-Tenant").Append(nil, two); p != keyfuncs.Ambiguous {
+		t.Errorf("two headers: %v", p)
+	}
+	for i, want := range []string{"a", "b"} {
+		if got, ok := two.Header("X-Tenant", i); !ok || got != want {
+			t.Errorf("line %d: %q", i, got)
+		}
+	}
+	for _, name := range []string{"Sid", "SID"} {
+		wantKey(t, keyfuncs.Cookie(name), keyfuncs.Values{"sid": "abc"}, "")
+		wantKey(t, keyfuncs.Query(name), keyfuncs.Values{"sid": "abc"}, "")
+	}
+}
+
 func TestValuesInAContext(t *testing.T) {
 	t.Parallel()
 	type key struct{}

@@ -31,7 +31,7 @@ func TestABatchIsNotHeldBackByADenialOfAMomentAgo(t *testing.T) {
 			}
 			began, sum := time.Now(), int64(0)
 			for range 8 {
-				granted, d := l.AllowAtMost(t.Context(), "k", 20)
+				granted, d := l.AllowKeyAtMost(t.Context(), "k", 20)
 				sum += granted
 				if granted == 20 {
 					continue
@@ -40,7 +40,7 @@ func TestABatchIsNotHeldBackByADenialOfAMomentAgo(t *testing.T) {
 					t.Fatalf("one more fits after %v", d.RetryAfter)
 				}
 				time.Sleep(d.RetryAfter + time.Millisecond) // the store's clock is another one
-				if granted, d = l.AllowAtMost(t.Context(), "k", 20); granted == 0 {
+				if granted, d = l.AllowKeyAtMost(t.Context(), "k", 20); granted == 0 {
 					t.Fatalf("after RetryAfter none is granted: %v", d)
 				}
 				sum += granted
@@ -65,7 +65,7 @@ func TestBatchesOfSeveralProcesses(t *testing.T) {
 			l, err := core.New(core.Config{Store: store, Timeout: time.Minute, Limits: []core.Limit{limit}})
 			if err == nil {
 				for range 40 {
-					granted, _ := l.AllowAtMost(context.Background(), "k", 37)
+					granted, _ := l.AllowKeyAtMost(context.Background(), "k", 37)
 					sum.Add(granted)
 				}
 			}

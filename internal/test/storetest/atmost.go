@@ -28,6 +28,10 @@ func runAtMost(t *testing.T, newStore Factory) {
 			}
 		})
 	}
+	t.Run("batches by plan", func(t *testing.T) {
+		t.Parallel()
+		batchesByPlan(newRig(t, newStore))
+	})
 	t.Run("callers that compete are granted what is charged", func(t *testing.T) {
 		t.Parallel()
 		for name, limit := range Algorithms(100, time.Hour) {
@@ -60,7 +64,7 @@ func newBatches(t *testing.T, newStore Factory, seed uint64) *batches {
 			limit, atOnce = limit.Penalty(block), atOnce.Penalty(block)
 		}
 		name := fmt.Sprint("limit-", i)
-		limit, atOnce = limit.Named(name).By(keyfuncs.Everyone()), atOnce.Named(name)
+		limit, atOnce = limit.Named(name).By(keyfuncs.User("user")), atOnce.Named(name)
 		s.shadow = append(s.shadow, i > 0 && s.rand.IntN(4) == 0)
 		if s.shadow[i] {
 			limit = limit.Shadow()
@@ -115,12 +119,13 @@ func (s *batches) checks(rules []core.Rule, key string, cost int64) []core.Check
 
 func (s *batches) step() {
 	s.Helper()
-	key := pick(s.rand, keys[:2])
+	user := pick(s.rand, []string{"a", "b"})
+	key := keyfuncs.Encode("user", user)
 	burst := s.atOnce[0].Burst
 	n := pick(s.rand, []int64{1, 2, 3, 10, burst / 2, burst, burst + 1, 3 * burst, math.MaxInt64})
 	switch what := s.rand.IntN(10); {
 	case what < 5:
-		s.atMost(key, max(n, 1))
+		s.atMost(user, key, max(n, 1))
 	case what < 7: // others take units, also by queueing
 		cost := min(n, max(burst/3, 1))
 		s.log("take %d for %s", cost, key)
@@ -134,7 +139,7 @@ func (s *batches) step() {
 	}
 }
 
-func (s *batches) atMost(key string, n int64) {
+func (s *batches) atMost(user, key string, n int64) {
 	s.Helper()
 	s.log("at most %d for %s", n, key)
 	now := s.Micros()
@@ -148,7 +153,12 @@ func (s *batches) atMost(key string, n int64) {
 	}
 	want := int64(sort.Search(int(min(n, 10_000)), func(m int) bool { return !fits(int64(m) + 1) }))
 
-	granted, d := s.limiter.AllowAtMost(context.Background(), key, n)
+	granted, d := int64(0), core.Decision{}
+	if s.rand.IntN(2) == 0 {
+		granted, d = s.limiter.AllowAtMost(keyfuncs.Values{"user": user}, n)
+	} else {
+		granted, d = s.limiter.AllowKeyAtMost(context.Background(), key, n)
+	}
 	if granted != want || d.Allowed != (want > 0) {
 		s.fail("granted %d of %d, allowed %v because %v, want %d", granted, n, d.Allowed, d.Reason, want)
 	}
@@ -197,6 +207,39 @@ func (s *batches) same(checks []core.Check, got, want []core.Result) {
 	}
 }
 
+// batchesByPlan takes batches of requests, for which keys, tiers and conditions apply.
+func batchesByPlan(r *rig) {
+	r.Helper()
+	perTenant := core.PerHour(10).By(keyfuncs.Tenant("tenant")).Named("tenant").Tiers(func(r keyfuncs.Request) core.Limit {
+		if r.Value("plan") == "pro" {
+			return core.PerHour(100)
+		}
+		return core.Limit{}
+	})
+	large := core.PerHour(40).By(keyfuncs.Tenant("tenant")).Named("large").
+		When(keyfuncs.Matches(func(r keyfuncs.Request) bool { return r.Value("kind") == "large" }))
+	l, err := core.New(core.Config{Store: r.Store, Limits: []core.Limit{perTenant, large}, Timeout: time.Minute})
+	if err != nil {
+		r.Fatal(err)
+	}
+	for _, tt := range []struct {
+		values keyfuncs.Values
+		want   int64
+	}{
+		{keyfuncs.Values{"tenant": "small"}, 10},
+		{keyfuncs.Values{"tenant": "small"}, 0},
+		{keyfuncs.Values{"tenant": "acme", "plan": "pro", "kind": "large"}, 40},
+		{keyfuncs.Values{"tenant": "acme", "plan": "pro", "kind": "large"}, 0},
+		{keyfuncs.Values{"tenant": "acme", "plan": "pro"}, 50},
+		{keyfuncs.Values{"tenant": "acme", "plan": "pro"}, 10},
+		{keyfuncs.Values{"tenant": "acme", "plan": "pro"}, 0},
+	} {
+		if granted, d := l.AllowAtMost(tt.values, 50); granted != tt.want || d.Allowed != (tt.want > 0) || (d.RetryAfter > 0) != (granted < 50) {
+			r.Errorf("%v: granted %d of 50, want %d: %v", tt.values, granted, tt.want, d)
+		}
+	}
+}
+
 // competing has callers take batches until nothing is left. What they are granted is what is
 // charged, and one that comes afterwards is granted the rest.
 func competing(r *rig, name string, limit core.Limit) {
@@ -211,7 +254,7 @@ func competing(r *rig, name string, limit core.Limit) {
 	for i := range 8 {
 		group.Go(func() {
 			for range 3 {
-				granted, _ := l.AllowAtMost(context.Background(), "k", int64(5+i))
+				granted, _ := l.AllowKeyAtMost(context.Background(), "k", int64(5+i))
 				mu.Lock()
 				grants = append(grants, granted)
 				mu.Unlock()
@@ -223,11 +266,11 @@ func competing(r *rig, name string, limit core.Limit) {
 	for _, granted := range grants {
 		sum += granted
 	}
-	rest, _ := l.AllowAtMost(context.Background(), "k", 1000)
+	rest, _ := l.AllowKeyAtMost(context.Background(), "k", 1000)
 	if sum > 100 || sum+rest != 100 || slices.Max(grants) > 12 {
 		r.Errorf("%s: 24 callers were granted %d units, and one afterwards %d, want 100 together: %v", name, sum, rest, grants)
 	}
-	if granted, d := l.AllowAtMost(context.Background(), "k", 1); granted != 0 || d.Allowed || d.RetryAfter <= 0 {
+	if granted, d := l.AllowKeyAtMost(context.Background(), "k", 1); granted != 0 || d.Allowed || d.RetryAfter <= 0 {
 		r.Errorf("%s: of nothing %d are granted: %v", name, granted, d)
 	}
 }
