@@ -17,7 +17,8 @@ const defaultLease = time.Minute
 // An allowed request takes one slot, or as many as its cost. Adapters give the slots
 // back when the handler has ended in any way, and renew them while it runs; see
 // [Limit.Lease]. Code that calls [Limiter.AllowKey] gives them back with
-// [Decision.Settle]. The limit bounds running requests and not a rate; combine it with
+// [Decision.Settle]: a forgotten Settle holds its slots as long as the process holds the
+// decision. The limit bounds running requests and not a rate; combine it with
 // a limit that does.
 //
 // It is not known when the next slot becomes free. So RetryAfter is a hint of one
@@ -39,7 +40,8 @@ func Concurrent(n int64) Limit {
 
 // Lease sets how long a slot of a [Concurrent] limit is held without being renewed. A
 // slot is renewed every third of its lease while its request runs, so requests may take
-// any time. The slots of a process that dies become free when their leases end. At
+// any time. The slots of a process that dies become free when their leases end. The
+// lease is no safety net for a forgotten [Decision.Settle], since it is renewed. At
 // least 1s and at most 24h, in whole microseconds. Defaults to a minute.
 func (l Limit) Lease(d time.Duration) Limit {
 	l.numbers.Window, l.numbers.hasLease = d, true

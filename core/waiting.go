@@ -29,7 +29,8 @@ func (l Limit) LeakyBucket(maxDelay time.Duration) Limit {
 // maxDelay and at most one hour. Requests that would have to wait longer are denied at
 // once. Handlers start later, and [Limiter.AllowKey] returns later; [Decision.Delay]
 // says by how much. A waiting request holds a goroutine and its connection, so keep the
-// wait short. Config.MaxWaiting bounds how many requests wait at once, and
+// wait short, and well below the write timeout of the server: one that ends first, such as
+// WriteTimeout of http.Server, closes the connection without a response. Config.MaxWaiting bounds how many requests wait at once, and
 // Config.MaxWaitingPerKey how many of one key.
 //
 // Requests of a token bucket queue. The store gives each its turn when it decides: first

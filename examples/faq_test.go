@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -107,6 +108,25 @@ func faqServerErrors() core.Limit {
 func faqReset(ctx context.Context, limits *ginlimit.Settings, login core.Limit, address string) error {
 	limiter := limits.Limiter(login) // once, at start-up; it counts together with limits.Limit(login)
 	return limiter.Reset(ctx, keyfuncs.Encode("ip", address))
+}
+
+func faqResetRoute(ctx context.Context, limits *ginlimit.Settings, user string) error {
+	perRoute := core.PerMinute(60).By(keyfuncs.User("user"), keyfuncs.Route()).Named("route")
+	key := keyfuncs.EncodeJoin(keyfuncs.Encode("user", user), keyfuncs.Encode("route", "/orders/:id"))
+	return limits.Limiter(perRoute).Reset(ctx, key)
+}
+
+type trials struct {
+	core.NopObserver
+	denied atomic.Int64
+}
+
+func (t *trials) Decided(_ context.Context, o *core.Observation) {
+	for _, r := range o.Decision.Results() {
+		if r.Shadow && !r.Allowed {
+			t.denied.Add(1)
+		}
+	}
 }
 
 func faqRemaining(r *gin.Engine, limits *ginlimit.Settings, daily core.Limit) {
@@ -272,6 +292,43 @@ func TestFAQCodeRuns(t *testing.T) {
 	defer response.Body.Close()
 	if names := response.Header.Values("Access-Control-Expose-Headers"); len(names) != len(core.ExposeHeaders()) {
 		t.Errorf("exposed: %v", names)
+	}
+}
+
+// A reset takes the joined key, and the user's other routes keep what they have used.
+func TestFAQResetOfARoute(t *testing.T) {
+	t.Parallel()
+	store := core.NewMemory()
+	perRoute := core.PerMinute(60).By(keyfuncs.User("user"), keyfuncs.Route()).Named("route")
+	limiter := core.ForLimits(store, []core.Limit{perRoute})
+	ask := func(route string) core.Decision {
+		return limiter.Allow(keyfuncs.Values{"user": "alice", "route": route})
+	}
+	for range 60 {
+		ask("/orders/:id")
+		ask("/items/:id")
+	}
+	if err := faqResetRoute(t.Context(), ginlimit.With(core.Config{Store: store}), "alice"); err != nil {
+		t.Error(err)
+	}
+	if a, b := ask("/orders/:id"), ask("/items/:id"); !a.Allowed || b.Allowed {
+		t.Errorf("after the reset of one route: %v, and the other %v", a.Reason, b.Reason)
+	}
+}
+
+// What a trial would have denied is counted, also where another limit denied.
+func TestFAQTrials(t *testing.T) {
+	t.Parallel()
+	seen := new(trials)
+	limiter := core.Must(core.New(core.Config{Store: core.NewMemory(), Observe: seen, Limits: []core.Limit{
+		core.PerHour(3).By(keyfuncs.Everyone()).Named("real"),
+		core.PerHour(2).By(keyfuncs.Everyone()).Named("trial").Shadow(),
+	}}))
+	for range 5 {
+		limiter.Allow(keyfuncs.Values{})
+	}
+	if n := seen.denied.Load(); n != 3 {
+		t.Errorf("counted %d, want one request that was allowed and two that were not", n)
 	}
 }
 

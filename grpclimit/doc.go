@@ -40,6 +40,26 @@
 // is -1, which means not to retry, if the wait would be longer than ten seconds or than the
 // client's deadline, or can't help: the application sees the denial at once.
 //
+// # Clients
+//
+// A client in Go retries with a service config, given to grpc.WithDefaultServiceConfig. Name
+// only services whose calls may be repeated:
+//
+//	{"methodConfig": [{
+//		"name": [{"service": "support.v1.Support"}],
+//		"retryPolicy": {
+//			"maxAttempts": 3,
+//			"initialBackoff": "0.1s",
+//			"maxBackoff": "1s",
+//			"backoffMultiplier": 2,
+//			"retryableStatusCodes": ["RESOURCE_EXHAUSTED", "UNAVAILABLE"]
+//		}
+//	}]}
+//
+// A client that reads the details imports google.golang.org/genproto/googleapis/rpc/errdetails.
+// Without it, status.Details has errors in place of RetryInfo and QuotaFailure, whose types
+// the program does not know.
+//
 // # Keys
 //
 // Metadata are headers: keyfuncs.Header("X-Tenant") and keyfuncs.APIKey read "x-tenant" and

@@ -18,7 +18,7 @@ const (
 )
 
 // newServer limits each customer to 10,000 tokens a minute, of questions and answers.
-// If the model fails, the customer pays for the tokens until then.
+// If the model fails, also in the middle of an answer, the customer pays for the tokens until then.
 //
 // Addresses are counted before keys are checked, and keys are checked before tokens are
 // counted. So made-up keys give no tokens, and trying out keys is slow.
@@ -105,6 +105,11 @@ func generate(w http.ResponseWriter, r *http.Request) {
 	}
 	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
 	for _, token := range strings.Fields("You asked: " + string(question) + " I wonder, too.") {
+		if token == "fail" {
+			// The status was sent with the first token, and says 200. So cut the answer, which tells the
+			// client. It pays for what was spent, as after a hang-up.
+			panic(http.ErrAbortHandler)
+		}
 		if !tokens.spend(1) {
 			break
 		}

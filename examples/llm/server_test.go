@@ -13,6 +13,7 @@ import (
 
 	"github.com/weblimit/weblimit/core"
 	"github.com/weblimit/weblimit/internal/test/limittest"
+	"github.com/weblimit/weblimit/keyfuncs"
 )
 
 func TestMain(m *testing.M) { os.Exit(limittest.Main(m)) }
@@ -58,6 +59,64 @@ func TestAnswersCostWhatTheyAre(t *testing.T) {
 		}
 		full("a failure")
 	})
+}
+
+// A model that fails in the middle of its answer, and a client that hangs up there, cost what was
+// spent until then: neither the estimate nor nothing.
+func TestAnswersThatEndEarly(t *testing.T) {
+	t.Parallel()
+	for name, tt := range map[string]struct {
+		question string
+		hangUp   bool
+		from, to int64 // tokens that it costs
+	}{
+		"the model fails":     {"why fail " + strings.Repeat("why ", 2000), false, 2002 + 3, 2002 + 3},
+		"the client hangs up": {strings.Repeat("why ", 1000), true, 1000 + 1, 2*1000 + 5},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			store := core.NewMemory()
+			server := httptest.NewServer(newServer(store))
+			t.Cleanup(server.Close)
+			began := time.Now()
+			r, err := http.NewRequest("POST", server.URL+"/generate?max_tokens=4000", strings.NewReader(tt.question))
+			if err != nil {
+				t.Fatal(err)
+			}
+			r.Header.Set("X-API-Key", "demo")
+			res, err := server.Client().Do(r)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if tt.hangUp {
+				_, err = io.ReadFull(res.Body, make([]byte, 3))
+			} else if _, err = io.ReadAll(res.Body); err != nil {
+				err = nil // the answer was cut
+			} else {
+				err = io.EOF
+			}
+			_ = res.Body.Close()
+			if res.StatusCode != http.StatusOK || err != nil {
+				t.Fatalf("status %d, %v", res.StatusCode, err)
+			}
+			limiter := core.ForLimits(store, []core.Limit{core.PerMinute(10_000).By(keyfuncs.User(customerKey{})).Named("tokens")})
+			for {
+				d, err := limiter.Peek(t.Context(), keyfuncs.Encode("user", "alice"), 0)
+				if err != nil {
+					t.Fatal(err)
+				}
+				regained := int64(time.Since(began)*10_000/time.Minute) + 1
+				left, _ := d.Binding()
+				if left.Remaining >= 10_000-tt.to && left.Remaining <= 10_000-tt.from+regained {
+					return
+				}
+				if time.Since(began) > 5*time.Second {
+					t.Fatalf("%d tokens are left, want %d to %d charged", left.Remaining, tt.from, tt.to)
+				}
+				time.Sleep(time.Millisecond)
+			}
+		})
+	}
 }
 
 // The client understates the tokens of its answer: the question is long, and the answer
