@@ -19,11 +19,16 @@ const (
 	// process, or all would come back at the same moment.
 	probeAfter  = 400 * time.Millisecond
 	probeJitter = 200 * time.Millisecond
+
+	// idleAfter is how long probes go on after the last check for the node. The next check
+	// then starts them again. Otherwise a node that has left a Cluster would be probed for as
+	// long as the process runs.
+	idleAfter = 5 * time.Minute
 )
 
 // breaker keeps checks from a node that does not answer. While it is open, checks
-// fail at once. Now and then one of them starts a probe, on a goroutine of its own,
-// so that no request waits for it. A probe that is answered closes the breaker.
+// fail at once, and a timer probes the node, so that no request waits for that. A probe
+// that is answered closes the breaker.
 // Checks then come back through no more connections than before, since the node's
 // queue bounds them.
 //
@@ -33,6 +38,9 @@ type breaker struct {
 	failures  atomic.Int32                // round trips in a row
 	opened    atomic.Int64                // when, on the monotonic clock; 0 while closed
 	nextProbe atomic.Int64                // when, on the monotonic clock
+	probing   atomic.Bool                 // a probe is under way, or a timer will start it
+	asked     atomic.Int64                // when a check last wanted the node, on the monotonic clock
+	probeKey  atomic.Pointer[string]      // that probes use
 	cause     atomic.Pointer[store.Error] // of opening
 }
 
@@ -46,16 +54,24 @@ func monotonic() int64 { return int64(time.Since(origin)) + 1 }
 // isOpen reports whether the node is not to be asked.
 func (b *breaker) isOpen() bool { return b.opened.Load() != 0 }
 
-// wantsProbe reports that a probe is due, to one caller at a time: no other gets true
-// until probed has said when the next one is due.
+// wantsProbe notes that a check was refused, and reports whether its caller has to start
+// the probes: they have ended, and the next one is due. No other caller gets true then.
 func (b *breaker) wantsProbe() bool {
-	now, next := monotonic(), b.nextProbe.Load()
-	return now >= next && b.nextProbe.CompareAndSwap(next, now+int64(time.Hour))
+	now := monotonic()
+	if now-b.asked.Load() > int64(time.Second) { // a read is cheaper than a write that all processors see
+		b.asked.Store(now)
+	}
+	return !b.probing.Load() && now >= b.nextProbe.Load() && b.probing.CompareAndSwap(false, true)
 }
 
-// probed plans the next probe.
-func (b *breaker) probed() {
-	b.nextProbe.Store(monotonic() + int64(probeAfter+rand.N(probeJitter))) //nolint:gosec // G404: spreads probes, hides nothing
+// isIdle reports whether no check has wanted the node for long.
+func (b *breaker) isIdle() bool { return monotonic()-b.asked.Load() > int64(idleAfter) }
+
+// planProbe returns in how long the next probe is due.
+func (b *breaker) planProbe() time.Duration {
+	after := probeAfter + rand.N(probeJitter) //nolint:gosec // G404: spreads probes, hides nothing
+	b.nextProbe.Store(monotonic() + int64(after))
+	return after
 }
 
 // succeeded notes a round trip that was answered in time.
@@ -65,13 +81,15 @@ func (b *breaker) succeeded() {
 	}
 }
 
-// failed notes a round trip that was not. It reports whether that opened the breaker.
-func (b *breaker) failed(cause *store.Error) (opened bool) {
+// failed notes a round trip that was not, for a key. It reports whether that opened the
+// breaker.
+func (b *breaker) failed(cause *store.Error, key string) (opened bool) {
 	if b.failures.Add(1) < breakerFailures || b.isOpen() {
 		return false
 	}
 	b.cause.Store(cause)
-	b.probed()
+	b.probeKey.Store(&key)
+	b.asked.Store(monotonic())
 	return b.opened.CompareAndSwap(0, monotonic())
 }
 

@@ -27,7 +27,7 @@ func BenchmarkBreaker(b *testing.B) {
 	b.Run("weblimit/open", func(b *testing.B) {
 		var breaker breaker
 		for range breakerFailures {
-			breaker.failed(&store.Error{Class: store.ClassTimeout, Err: errors.New("no answer")})
+			breaker.failed(&store.Error{Class: store.ClassTimeout, Err: errors.New("no answer")}, "")
 		}
 		b.ReportAllocs()
 		b.RunParallel(func(pb *testing.PB) {

@@ -61,5 +61,7 @@
 // core.Limiter then decides by each limit's outage policy.
 //
 // If a server fails five times in a row, or takes nearly all of the time it has, the
-// store stops asking it. It probes the server about twice a second until that answers.
+// store stops asking it. It probes the server about twice a second until that answers,
+// whether or not requests come. Five minutes after the last check it stops; the next check
+// starts the probes again.
 package redisstore

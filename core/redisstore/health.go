@@ -8,6 +8,7 @@ import (
 	"errors"
 	"sync/atomic"
 	"time"
+	"weak"
 
 	"github.com/weblimit/weblimit/core/store"
 )
@@ -37,8 +38,8 @@ type health struct {
 }
 
 // note notes the outcome of a round trip that began at a time and had some time left,
-// or any if that is 0.
-func (n *node) note(err error, began int64, left time.Duration) {
+// or any if that is 0. key is one that it was made for.
+func (n *node) note(err error, key []byte, began int64, left time.Duration) {
 	ended := monotonic()
 	n.progress.Store(ended)
 	n.connected.Store(err == nil)
@@ -46,33 +47,36 @@ func (n *node) note(err error, began int64, left time.Duration) {
 	switch {
 	case err != nil && short && classOf(err) == store.ClassTimeout:
 	case err != nil:
-		n.fail(n.storeError(classOf(err), err))
+		n.fail(n.storeError(classOf(err), err), string(key))
 	case left > 0 && !short && time.Duration(ended-began) >= left/4*slowQuarters:
-		n.fail(n.storeError(store.ClassTimeout, errors.New("the answer took nearly all of its time")))
+		n.fail(n.storeError(store.ClassTimeout, errors.New("the answer took nearly all of its time")), string(key))
 	default:
 		n.breaker.succeeded()
 	}
 }
 
-// fail counts a failure of the node. If that opens the breaker, it reports an event
-// and fails all jobs that wait.
-func (n *node) fail(cause *store.Error) {
+// fail counts a failure of the node, at a check of a key. If that opens the breaker, it
+// reports an event, fails all jobs that wait, and has the node probed.
+func (n *node) fail(cause *store.Error, key string) {
 	if n.onFailure != nil {
 		n.onFailure()
 	}
-	if n.breaker.failed(cause) {
+	if n.breaker.failed(cause, key) {
 		n.store.openBreakers.Add(1)
 		n.store.Registry().Report(store.Event{Kind: store.EventBreakerOpened, Class: cause.Class, Node: n.name, Err: cause})
 		n.failQueued(cause)
+		if n.breaker.probing.CompareAndSwap(false, true) {
+			n.probeLater()
+		}
 	}
 }
 
 // failIfStuck counts a check that was not answered in time as a failure of the node,
 // if no round trip has ended for twice as long. Then all places may be taken by round
 // trips that hang where no deadline reaches.
-func (n *node) failIfStuck(cause *store.Error) {
+func (n *node) failIfStuck(cause *store.Error, key string) {
 	if time.Duration(monotonic()-n.progress.Load()) > 2*n.usualTimeout() {
-		n.fail(cause)
+		n.fail(cause, key)
 	}
 }
 
@@ -80,7 +84,9 @@ func (n *node) failIfStuck(cause *store.Error) {
 // that the node is probed.
 func (n *node) refuse(j *job) error {
 	if n.breaker.wantsProbe() {
-		go n.probe(string(j.Key(0)))
+		key := string(j.Key(0))
+		n.breaker.probeKey.Store(&key)
+		go n.probe()
 	}
 	err := errors.New("it has failed before")
 	if cause := n.breaker.cause.Load(); cause != nil {
@@ -89,11 +95,43 @@ func (n *node) refuse(j *job) error {
 	return n.storeError(store.ClassOpen, err)
 }
 
-// probe asks the node for a real decision, and closes the breaker if it answers. It
-// uses a Redis key of its own, in the slot of one that was asked for. A PING would say
-// nothing about a server that can't write. It runs on a goroutine of its own, of which
-// there is one per node at a time; see breaker.wantsProbe.
-func (n *node) probe(key string) {
+// probeLater has a timer start the next probe. The timer holds the node weakly, so that
+// a store that nobody uses any more is garbage.
+func (n *node) probeLater() {
+	held := weak.Make(n)
+	time.AfterFunc(n.breaker.planProbe(), func() {
+		if n := held.Value(); n != nil {
+			n.probe()
+		}
+	})
+}
+
+// probe asks the node for a real decision, and closes the breaker if it answers. If not, it
+// plans the next probe, unless the client is closed or nobody has asked for the node for
+// long. There is one probe per node at a time; see breaker.probing.
+func (n *node) probe() {
+	err := n.askForProbe(*n.breaker.probeKey.Load())
+	if err != nil && n.onFailure != nil {
+		n.onFailure()
+	}
+	switch {
+	case err == nil:
+		n.breaker.probing.Store(false) // first, or a breaker that opens at once would not be probed
+		if open := n.breaker.close(); open > 0 {
+			n.store.openBreakers.Add(-1)
+			n.store.Registry().Report(store.Event{Kind: store.EventBreakerClosed, Node: n.name, Duration: open})
+		}
+	case classOf(err) == store.ClassClosed || n.breaker.isIdle():
+		n.breaker.planProbe()
+		n.breaker.probing.Store(false)
+	default:
+		n.probeLater()
+	}
+}
+
+// askForProbe makes the round trip of a probe. It uses a Redis key of its own, in the slot of
+// one that was asked for. A PING would say nothing about a server that can't write.
+func (n *node) askForProbe(key string) error {
 	j := newJob(take, 0)
 	j.add(0, &store.Check{Rule: &probeRule, Cost: 1}, 0)
 	j.SealWith(key + ":probe")
@@ -103,19 +141,8 @@ func (n *node) probe(key string) {
 	ctx, cancel := context.WithTimeout(context.Background(), max(n.usualTimeout(), store.DefaultTimeout))
 	defer cancel()
 	b.run(ctx, n.client, n.store.now())
-	err := b.nodeError()
-	b.release()
-	if err != nil {
-		if n.onFailure != nil {
-			n.onFailure()
-		}
-		n.breaker.probed()
-		return
-	}
-	if open := n.breaker.close(); open > 0 {
-		n.store.openBreakers.Add(-1)
-		n.store.Registry().Report(store.Event{Kind: store.EventBreakerClosed, Node: n.name, Duration: open})
-	}
+	defer b.release()
+	return b.nodeError()
 }
 
 // probeRule is the limit of probes. Its value expires within a second.

@@ -71,10 +71,10 @@ func (n *node) start(ctx context.Context, js []*job) error {
 // wait returns when the job is done, or the context ends. It runs the job's batch
 // if the job is made its leader.
 func (n *node) wait(ctx context.Context, j *job) error {
-	if !j.wait(ctx) {
+	if key, inTime := j.wait(ctx); !inTime {
 		err := n.storeError(store.ClassTimeout, context.DeadlineExceeded)
 		if ctx.Err() == nil || errors.Is(ctx.Err(), context.DeadlineExceeded) {
-			n.failIfStuck(err)
+			n.failIfStuck(err, key)
 		}
 		return err
 	}
@@ -86,8 +86,8 @@ func (n *node) wait(ctx context.Context, j *job) error {
 }
 
 // wait reports whether the job is done, or leads a batch, before the context ends.
-// If not, the job is abandoned.
-func (j *job) wait(ctx context.Context) bool {
+// If not, the job is abandoned, and wait returns its first key.
+func (j *job) wait(ctx context.Context) (key string, inTime bool) {
 	// The limiter's contexts say when they end, and nothing else ends them. Waiting for
 	// a timer that is used again is cheaper than for the context's own.
 	if bounded, ok := ctx.(store.Deadline); ok {
@@ -100,21 +100,22 @@ func (j *job) wait(ctx context.Context) bool {
 		select {
 		case <-j.signal:
 			j.timer.Stop()
-			return true
+			return "", true
 		case <-j.timer.C:
 		}
 	} else {
 		select {
 		case <-j.signal:
-			return true
+			return "", true
 		case <-ctx.Done():
 		}
 	}
+	key = string(j.Key(0)) // an abandoned job is not the owner's any more
 	if j.abandon() {
-		return false
+		return key, false
 	}
 	<-j.signal // sent in the meantime, or in a moment
-	return true
+	return "", true
 }
 
 // run makes a batch's round trip on the goroutine of the owner of leader, and then
@@ -162,7 +163,7 @@ func (n *node) background(left time.Duration, b *batch) {
 func (n *node) roundTrip(ctx context.Context, left time.Duration, b *batch) {
 	began := monotonic()
 	b.run(ctx, n.client, n.store.now())
-	n.note(b.nodeError(), began, left)
+	n.note(b.nodeError(), b.jobs[0].Key(0), began, left)
 }
 
 // explain gives an error its class and node. Nil stays nil.

@@ -503,7 +503,7 @@ func TestShortDeadlinesNeitherOpenABreakerNorKeepItOpen(t *testing.T) {
 	}
 	n.typicalTimeout.Store(int64(time.Millisecond)) // as after many checks with short deadlines
 	for range breakerFailures {
-		n.fail(n.storeError(store.ClassTimeout, io.EOF))
+		n.fail(n.storeError(store.ClassTimeout, io.EOF), "k")
 	}
 	if !n.breaker.isOpen() {
 		t.Fatal("the breaker is closed")

@@ -1,0 +1,133 @@
+package redisstore
+
+import (
+	"context"
+	"io"
+	"runtime"
+	"sync/atomic"
+	"testing"
+	"time"
+	"weak"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/weblimit/weblimit/core"
+	"github.com/weblimit/weblimit/core/store"
+	"github.com/weblimit/weblimit/internal/test/redistest"
+)
+
+// openBreaker fails checks until the breaker of the store's node is open.
+func openBreaker(t *testing.T, s *Store, rule *core.Rule) *node {
+	t.Helper()
+	n := s.route.(*singleRoute).only
+	for range 2 * breakerFailures {
+		_, _ = takeOne(endsAt{context.Background(), time.Now().Add(store.DefaultTimeout)}, s, "k", rule)
+	}
+	if !n.breaker.isOpen() {
+		t.Fatal("the breaker is closed")
+	}
+	return n
+}
+
+// A server that is back is found without a request: the first one is decided by it.
+func TestABreakerClosesWithoutARequest(t *testing.T) {
+	t.Parallel()
+	server := redistest.Start(t)
+	s := New(server.Client(t))
+	s.OnEvent(func(core.Event) {})
+	rule := mustRule(core.PerHour(10).Named("probed"))
+	server.Kill()
+	n := openBreaker(t, s, &rule)
+	server.Restart(t)
+	time.Sleep(2 * (probeAfter + probeJitter))
+	if n.breaker.isOpen() {
+		t.Error("the breaker is open, and nobody has asked")
+	}
+	if _, err := takeOne(t.Context(), s, "k", &rule); err != nil {
+		t.Error(err)
+	}
+	if n.breaker.probing.Load() {
+		t.Error("a node that answers is probed")
+	}
+}
+
+// Probes come one at a time, at their pace, however many checks are refused.
+func TestProbesKeepTheirPace(t *testing.T) {
+	t.Parallel()
+	var asked, atOnce, most atomic.Int64
+	s, n, rule := storeUnder(t, ordeal{before: func(context.Context) error {
+		asked.Add(1)
+		most.Store(max(most.Load(), atOnce.Add(1)))
+		defer atOnce.Add(-1)
+		time.Sleep(10 * time.Millisecond)
+		return io.ErrUnexpectedEOF
+	}}, 10)
+	openBreaker(t, s, rule)
+	n.quiet(t)
+	asked.Store(0)
+	most.Store(0)
+	const wait = 2 * time.Second
+	for start := time.Now(); time.Since(start) < wait; time.Sleep(time.Millisecond) {
+		if _, err := takeOne(t.Context(), s, "k", rule); !classIs(err, store.ClassOpen) {
+			t.Fatalf("got %v, want a breaker that is open", err)
+		}
+	}
+	if got := asked.Load(); got < 1 || got > int64(wait/probeAfter) || most.Load() != 1 {
+		t.Errorf("%d probes in %v, up to %d at once", got, wait, most.Load())
+	}
+}
+
+// Probes end a while after the last check, and the next check starts them again.
+func TestProbesEndWhenNobodyAsks(t *testing.T) {
+	t.Parallel()
+	server := redistest.Start(t)
+	s := New(server.Client(t))
+	s.OnEvent(func(core.Event) {})
+	rule := mustRule(core.PerHour(10).Named("probed"))
+	server.Kill()
+	n := openBreaker(t, s, &rule)
+	n.breaker.asked.Store(monotonic() - int64(idleAfter) - 1)
+	awaitThat(t, "the last probe", func() bool { return !n.breaker.probing.Load() })
+	server.Restart(t)
+	time.Sleep(2 * (probeAfter + probeJitter))
+	if !n.breaker.isOpen() {
+		t.Error("a probe closed the breaker of a node that nobody asks for")
+	}
+	if _, err := takeOne(t.Context(), s, "k", &rule); !classIs(err, store.ClassOpen) {
+		t.Errorf("got %v, want a breaker that is open", err)
+	}
+	awaitThat(t, "a probe", func() bool { return !n.breaker.isOpen() })
+}
+
+// A closed client never answers again.
+func TestProbesEndWithTheClient(t *testing.T) {
+	t.Parallel()
+	client := redistest.Shared(t).Client(t)
+	s := New(client)
+	s.OnEvent(func(core.Event) {})
+	rule := mustRule(core.PerHour(10).Named("probed"))
+	_ = client.Close()
+	n := openBreaker(t, s, &rule)
+	awaitThat(t, "the last probe", func() bool { return !n.breaker.probing.Load() })
+}
+
+// An open breaker keeps nothing of a store that the application has dropped.
+func TestAStoreWithAnOpenBreakerIsGarbage(t *testing.T) {
+	t.Parallel()
+	rule := mustRule(core.PerHour(10).Named("probed"))
+	dropped := func() weak.Pointer[Store] {
+		client := redis.NewClient(&redis.Options{Addr: "127.0.0.1:1"}) // nobody listens
+		t.Cleanup(func() { _ = client.Close() })
+		s := New(client)
+		s.OnEvent(func(core.Event) {})
+		n := openBreaker(t, s, &rule)
+		if !n.breaker.probing.Load() {
+			t.Error("no probe is planned")
+		}
+		return weak.Make(s)
+	}()
+	awaitThat(t, "the store to be collected", func() bool {
+		runtime.GC()
+		return dropped.Value() == nil
+	})
+}
