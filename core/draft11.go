@@ -36,8 +36,11 @@ const maxFieldInteger = 999_999_999_999_999
 func (d *Decision) setDraft11(h Header, style *headerStyle) {
 	m, isMap := h.(seam.HeaderMap)
 	policy := style.policy
-	if policy == nil {
+	switch {
+	case policy == nil:
 		policy = d.policies()
+	case d.Err != nil && d.asked():
+		policy = d.outagePolicies(policy)
 	}
 	field := ""
 	if d.asked() {
@@ -123,8 +126,8 @@ func (d *Decision) appendRateLimit(dst []byte) []byte {
 	return dst
 }
 
-// policies returns the value of RateLimit-Policy if it depends on the request. For a
-// single limit it is cached.
+// policies returns the value of RateLimit-Policy if it depends on the request, or on an outage. For
+// a single limit it is cached.
 func (d *Decision) policies() []string {
 	var enforced *Rule
 	var buf [256]byte
@@ -150,6 +153,17 @@ func (d *Decision) policies() []string {
 		return d.limiter.policies.of(enforced)
 	}
 	return noPolicy
+}
+
+// outagePolicies returns the value of RateLimit-Policy in an outage: the numbers of the limits that
+// decide, which are shares or those of Config.Fallback, beside limits that only let requests pass.
+func (d *Decision) outagePolicies(declared []string) []string {
+	deciding := d.policies()
+	f := d.limiter.fallback
+	if int(d.count) == len(d.limiter.limits) || f != nil && len(f.limits) > 0 {
+		return deciding
+	}
+	return []string{mergeMembers(declared[0], deciding[0], func(string) bool { return false })}
 }
 
 var noPolicy = []string{""}

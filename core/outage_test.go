@@ -127,8 +127,8 @@ func TestOutageDenialOfTheLocalBucketIsTheClientsFault(t *testing.T) {
 		}})
 		d := l.AllowKey(t.Context(), "k", 15)
 		wantDecision(t, "a quarter of the limit", d, true, core.ReasonOutageLocal, 0)
-		// The policy is the limit's own; the remaining units are this process's.
-		wantHeaders(t, &d, `"api";q=60;w=60`, `"api";r=0;t=4`, "")
+		// Policy and remaining units are those of this process.
+		wantHeaders(t, &d, `"api";q=15;w=60`, `"api";r=0;t=4`, "")
 
 		d = l.AllowKey(t.Context(), "k", 1)
 		wantDecision(t, "one more", d, false, core.ReasonOutageLocal, 0)
@@ -136,7 +136,7 @@ func TestOutageDenialOfTheLocalBucketIsTheClientsFault(t *testing.T) {
 			t.Errorf("status %d, want 429", d.Status())
 		}
 		wantProblem(t, &d, `{"type":"https://iana.org/assignments/http-problem-types#quota-exceeded","title":"Quota Exceeded","status":429,"detail":"Rate limit exceeded. Retry in 4 seconds.","violated-policies":["api"]}`)
-		wantHeaders(t, &d, `"api";q=60;w=60`, `"api";r=0;t=4`, "4")
+		wantHeaders(t, &d, `"api";q=15;w=60`, `"api";r=0;t=4`, "4")
 
 		time.Sleep(d.RetryAfter)
 		wantDecision(t, "after exactly RetryAfter", l.AllowKey(t.Context(), "k", 1), true, core.ReasonOutageLocal, 0)

@@ -106,6 +106,38 @@ var outages = []scenario{
 			equal(e, "RateLimit", e.only(r, "Ratelimit"), "")
 		}
 	}},
+	{"in an outage all dialects name the local share", func(e *env) {
+		minute := core.PerMinute(300).By(keyfuncs.Everyone()).Named("all")
+		for what, limit := range map[string]core.Limit{
+			"plain": minute,
+			"tiers": minute.Tiers(func(keyfuncs.Request) core.Limit { return core.PerMinute(300) }),
+		} {
+			l, err := core.New(core.Config{Store: newFailing(false), Replicas: 3, Headers: core.Draft11 | core.XRateLimit | core.Draft03, Limits: []core.Limit{limit}})
+			if err != nil {
+				e.Fatal(err)
+			}
+			r := e.serve(App{Layers: []Layer{{Limiter: l}}}).get("/")
+			equal(e, what+": RateLimit-Policy", e.only(r, "Ratelimit-Policy"), `"all";q=100;w=60`)
+			e.remaining(what, r, "all", 99)
+			equal(e, what+": RateLimit-Limit", e.only(r, "Ratelimit-Limit"), "100;w=60")
+			equal(e, what+": X-RateLimit-Limit", e.only(r, "X-Ratelimit-Limit"), "100")
+			equal(e, what+": X-RateLimit-Remaining", e.only(r, "X-Ratelimit-Remaining"), "99")
+		}
+	}},
+	{"in an outage all dialects name the limits of Fallback", func(e *env) {
+		l, err := core.New(core.Config{
+			Store: newFailing(false), Replicas: 3, Headers: core.Draft11 | core.XRateLimit,
+			Limits:   []core.Limit{core.PerMinute(300).By(keyfuncs.Everyone()).Named("all")},
+			Fallback: core.Fallback{Limits: []core.Limit{core.PerMinute(7).By(keyfuncs.Everyone()).Named("reduced")}},
+		})
+		if err != nil {
+			e.Fatal(err)
+		}
+		r := e.serve(App{Layers: []Layer{{Limiter: l}}}).get("/")
+		equal(e, "RateLimit-Policy", e.only(r, "Ratelimit-Policy"), `"reduced";q=7;w=60`)
+		e.remaining("fallback", r, "reduced", 6)
+		equal(e, "X-RateLimit-Limit", e.only(r, "X-Ratelimit-Limit"), "7")
+	}},
 	{"in an outage a limit is counted locally unless it says otherwise", func(e *env) {
 		s := e.serve(App{
 			Layers: []Layer{{Limiter: e.limiterOn(newFailing(false), core.PerHour(2).By(keyfuncs.ClientIP()).Named("api"))}},
