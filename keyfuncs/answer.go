@@ -27,6 +27,9 @@ func (a Answer) String() string {
 	return "unknown"
 }
 
+// MarshalText returns the text of String, so that logs in JSON have words and no numbers.
+func (a Answer) MarshalText() ([]byte, error) { return []byte(a.String()), nil }
+
 // not swaps Yes and No. Together with the least and greatest answer for All and Any this
 // is Kleene's three-valued logic.
 func (a Answer) not() Answer { return Yes - a }

@@ -29,6 +29,9 @@ func (p Presence) String() string {
 	return "unknown presence"
 }
 
+// MarshalText returns the text of String, so that logs in JSON have words and no numbers.
+func (p Presence) MarshalText() ([]byte, error) { return []byte(p.String()), nil }
+
 // presentIf returns Present if ok, and Missing otherwise.
 func presentIf(ok bool) Presence {
 	if ok {

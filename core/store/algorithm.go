@@ -109,3 +109,6 @@ func (a Algorithm) String() string {
 	}
 	return algorithms[a].name()
 }
+
+// MarshalText returns the text of String, so that logs in JSON have words and no numbers.
+func (a Algorithm) MarshalText() ([]byte, error) { return []byte(a.String()), nil }

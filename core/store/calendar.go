@@ -19,6 +19,20 @@ const (
 	CalendarMonth PeriodUnit = 2
 )
 
+// String returns "day" or "month".
+func (u PeriodUnit) String() string {
+	switch u {
+	case CalendarDay:
+		return "day"
+	case CalendarMonth:
+		return "month"
+	}
+	return "unknown unit"
+}
+
+// MarshalText returns the text of String, so that logs in JSON have words and no numbers.
+func (u PeriodUnit) MarshalText() ([]byte, error) { return []byte(u.String()), nil }
+
 // Period specifies the windows of a [Calendar] rule.
 type Period struct {
 	Unit     PeriodUnit

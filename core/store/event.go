@@ -34,6 +34,9 @@ func (k EventKind) String() string {
 	return "unknown event"
 }
 
+// MarshalText returns the text of String, so that logs in JSON have words and no numbers.
+func (k EventKind) MarshalText() ([]byte, error) { return []byte(k.String()), nil }
+
 // Event reports a change of a store's health: see [Registry.OnEvent].
 type Event struct {
 	Kind  EventKind
