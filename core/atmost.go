@@ -12,43 +12,37 @@ import (
 const atMostTries = 4
 
 // AllowAtMost grants as many of n units as fit now, for consumers that take batches. What it
-// grants is what it charges, on every limit; granted is from 0 to n. The limits apply to the
-// request as in [Limiter.Allow], with their keys, tiers and conditions. A batch is
-// usually a [keyfuncs.Values]:
+// grants is what it charges; granted is from 0 to n. The limits apply to the request as in
+// [Limiter.Allow], with their keys, tiers and conditions. A batch is usually [keyfuncs.Values]:
 //
 //	request := keyfuncs.Values{"tenant": "acme", "plan": "pro"}.WithContext(ctx)
 //	granted, d := limiter.AllowAtMost(request, int64(len(jobs)))
 //	run(jobs[:granted])
 //	jobs = jobs[granted:] // if any are left, ask again once d.RetryAfter has passed
 //
-// Each of the n units counts as one: n replaces [Limit.Cost], [Limit.CostBy] and
-// [Limit.Estimate]. [Limit.OncePer] does not apply, since the rest of a batch is no repeat of
-// its beginning.
+// n replaces [Limit.Cost], [Limit.CostBy] and the number of [Limit.Estimate]. [Limit.OncePer]
+// does not apply: the rest of a batch is no repeat of its beginning.
 //
 // If some units are granted, the decision is that on them, and is Allowed. If none is, it is
 // what Allow says to a request of one unit. RetryAfter is how long until one more unit fits, if
 // nobody else takes it. It is 0 if all are granted, or if waiting can't help, and never
-// otherwise. A negative n is denied with [ReasonInvalidCost], and 0 asks without charging. A
-// request that no limit applies to, or that Config.Bypass lets through, is granted all.
+// otherwise. A negative n is denied with [ReasonInvalidCost], and 0 asks without charging.
 //
 // # Several callers at once
 //
-// Each charge is atomic: the limits are never exceeded, whoever else asks. If n units fit, one call
-// to the store does it. If not, the store has charged nothing and says what would fit, and a second
-// call charges that. If others take units in between, it asks for less, at most twice more, the last
-// time for a single unit. So of callers that compete for the last units, one may be granted fewer
-// than would fit, and none more. Where a denial of many units says too little, because it is
-// cached or counts towards a block, one more call looks first.
+// The limits are never exceeded, whoever else asks. If n units fit, it takes one call to the
+// store; if not, two; and if others take units in between, at most four. Where a denial of many
+// units is cached or counts towards a block, one more call looks first. Of callers that compete
+// for the last units, one may be granted fewer than would fit.
 //
 // # With other decorators
 //
-//   - Nobody waits: a limit with [Limit.Wait], [Limit.LeakyBucket] or [Limit.SlowDown] grants what fits
-//     without waiting.
-//   - A [Concurrent] limit grants free slots. They are held until [Decision.Settle], which
-//     gives all of them back; the same goes for what [Limit.Estimate] and [Limit.RefundOn] settle.
+//   - Nobody waits, under [Limit.Wait], [Limit.LeakyBucket] and [Limit.SlowDown] either.
+//   - Slots of a [Concurrent] limit, and what [Limit.Estimate] and [Limit.RefundOn] settle, are
+//     given back together, by [Decision.Settle].
 //   - A denial counts towards a block of [Limit.Penalty] if not even one unit fits.
 //   - Limits in shadow mode do not lower what is granted. One that has less room is not charged.
-//   - During an outage each of the calls may take up to Config.Timeout. [Local] grants what this
+//   - During an outage each call may take up to Config.Timeout. [Local] grants what this
 //     process's share has left, [Allow] up to the burst, and [Deny] nothing.
 func (l *Limiter) AllowAtMost(r keyfuncs.Request, n int64) (granted int64, d Decision) {
 	if l.advisor.looks.Load() < adviceLooks {

@@ -12,7 +12,7 @@ import (
 // oddPlan is a limit with everything that reads a request.
 func oddPlan() core.Limit {
 	return core.PerHour(10).By(keyfuncs.Tenant("tenant")).Named("tenant").
-		Unless(keyfuncs.Matches(func(r keyfuncs.Request) bool { return r.Value("kind") == "internal" })).
+		Unless(keyfuncs.Matches(func(r keyfuncs.Request) bool { return r.Value("kind") == "internal" || keyfuncs.HeaderOf(r, "X-Kind") == "internal" })).
 		CostBy(func(keyfuncs.Request) int64 { return -1 }).
 		OncePer(keyfuncs.Header("Message-Id"), time.Hour).
 		Tiers(func(r keyfuncs.Request) core.Limit {
@@ -46,6 +46,7 @@ func TestAllowAtMostOfRequests(t *testing.T) {
 		{"a limit that does not apply", values{"tenant": "acme", "kind": "internal"}, 1000, 1000, core.ReasonWithinLimit, false},
 		{"a bypass", values{"tenant": "acme", "kind": "test"}, 1000, 1000, core.ReasonBypassed, false},
 		{"no key", values{"plan": "pro"}, 5, 0, core.ReasonMissingKey, false},
+		{"two keys", values{"tenant": "acme", "x-kind": "a", "X-Kind": "b"}, 5, 0, core.ReasonAmbiguousKey, false},
 		{"a negative number", values{"tenant": "acme"}, -1, 0, core.ReasonInvalidCost, false},
 	} {
 		granted, d := l.AllowAtMost(tt.values, tt.n)

@@ -48,33 +48,19 @@
 // hammering extends no wait. Waiting exactly Retry-After succeeds; only for a
 // concurrency limit is it a hint.
 //
-// A limit can depend on the request: see [Limit.When], [Limit.CostBy], [Limit.Tiers]
-// and [Limit.Reserve]. Its numbers can follow the load of the service: see
-// [Limit.Scale]. Requests that match Config.Bypass are not counted at all. With
-// [Limit.OncePer] the repeats of an operation are free.
-//
-// # Before and after the handler
-//
-// A request that comes too early can wait for its turn instead of being denied: see
-// [Limit.LeakyBucket], [Limit.Wait] and [Limit.SlowDown].
+// A limit can depend on the request: see [Limit.When], [Limit.CostBy], [Limit.Tiers],
+// [Limit.Reserve] and [Limit.OncePer]; on the load of the service: see [Limit.Scale]; and
+// it can have requests wait for their turn: see [Limit.Wait].
 //
 // Some limits hold a reservation while the handler runs. It is settled when the
 // response is done: [Limit.RefundOn] gives the charge back, depending on the outcome;
 // [Limit.Estimate] and [Charge] correct it to the actual cost; a [Concurrent] limit
-// frees its slot. Adapters do this for you. Code that calls [Limiter.AllowKey] also
-// calls [Decision.Settle]. At shutdown, call [Limiter.Drain].
+// frees its slot. Adapters do this for you. Code that calls [Limiter.Allow] or
+// [Limiter.AllowKey] also calls [Decision.Settle].
 //
 // # Exactness
 //
-// All algorithms count in integers, with rates in lowest terms: 7 per second is 7
-// per 1,000,000 microseconds, not one per 142,857. The store in memory and the store
-// on Redis give the same answers to the same questions at the same times. The tests
-// compare both with an exact model.
-//
-// # Changing a limit
-//
-// A limit can be changed while it is in use, and two versions of it can run at once.
-// What a client has used stays used, up to the new burst: a higher limit adds the
-// difference, and a lower one leaves an empty bucket at worst. If only the burst of a
-// token bucket changes, the client's debt stays and drains at the same rate as before.
+// All algorithms count in integers, and the stores in memory and on Redis give the same
+// answers. A limit can be changed while it is in use, and two versions of it can run at
+// once: what a client has used stays used, up to the new burst.
 package core

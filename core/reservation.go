@@ -113,8 +113,9 @@ func (l *Limiter) settles(c *call, i int) bool {
 // call counts. It returns at once, and the store is told in the background; only if too many
 // reservations wait does the caller tell it.
 //
-// Adapters call it. After [Limiter.AllowKey] call it yourself: a deferred call frees slots
-// and corrects estimates in any case, and one before it says how the work ended.
+// Adapters call it. After [Limiter.Allow] or [Limiter.AllowKey] call it yourself, since nothing else
+// frees slots while the process holds the decision. A deferred call frees slots and corrects
+// estimates in any case, and one before it says how the work ended.
 //
 //	defer d.Settle(core.Outcome{}) // if nothing below has settled it
 //	if err := run(); err != nil {

@@ -141,6 +141,14 @@ func ExampleEncode() {
 	// user#cbTl-d1SWHbmhL8GpVR2qA
 }
 
+// The key of a limit by user and route, to reset it.
+func ExampleEncodeJoin() {
+	route := keyfuncs.Encode("route", "/orders/:id")
+	fmt.Println(keyfuncs.EncodeJoin(keyfuncs.Encode("user", "alice"), route))
+	// Output:
+	// user:alice|route:/orders/:id
+}
+
 func ExampleAppendKey() {
 	fmt.Printf("%s\n", keyfuncs.AppendKey(nil, "tenant:42"))
 	fmt.Printf("%s\n", keyfuncs.AppendKey(nil, "tenant:{42}\r\n"))
