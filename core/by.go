@@ -25,7 +25,7 @@ func (l *Limit) joinedKey() (keyfuncs.Func, error) {
 	var key keyfuncs.Func
 	switch len(l.keys) {
 	case 0:
-		return key, fmt.Errorf("weblimit: limit %q: By is missing: say whose requests are counted, such as By(keyfuncs.ClientIP())", l.name)
+		return key, fmt.Errorf("weblimit: limit %q: By is missing: say whose requests are counted, such as By(keyfuncs.ClientIP()); AllowKey takes the key instead and ignores it, so any will do there; Guard is for handlers that give the key, and takes none", l.name)
 	case 1:
 		key = l.keys[0]
 	default:

@@ -11,8 +11,8 @@ func (l Limit) Cost(n int64) Limit {
 
 // CostBy computes the cost from the request, such as the size of an upload or the
 // length of a batch. It replaces Cost. A cost of 0 asks without charging. A cost above
-// the burst is denied with [ReasonNeverFits], without Retry-After. A negative cost is
-// denied with [ReasonInvalidCost].
+// the burst is denied with [ReasonNeverFits], without Retry-After, and [AdviceNeverFits] is
+// logged. A negative cost is denied with [ReasonInvalidCost].
 //
 // f is called for each request, concurrently, and must be fast. Have it read headers by
 // [keyfuncs.HeaderOf]: a request with a second line of one is then denied with status 400.

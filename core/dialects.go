@@ -30,7 +30,7 @@ const (
 	// RateLimit-Reset: 5, in seconds from now.
 	Draft03
 	// XRateLimit is X-RateLimit-Limit: 100, X-RateLimit-Remaining: 50 and
-	// X-RateLimit-Reset in seconds since the epoch, as GitHub sends them.
+	// X-RateLimit-Reset in seconds since the epoch, as GitHub sends these three.
 	XRateLimit
 	// XRateLimitDelta is XRateLimit with X-RateLimit-Reset in seconds from now. It can't
 	// be combined with XRateLimit.

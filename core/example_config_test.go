@@ -2,7 +2,6 @@ package core_test
 
 import (
 	"fmt"
-	"math"
 	"net/http"
 	"strings"
 
@@ -75,7 +74,7 @@ func ExampleConfig_details() {
 		Limits: []core.Limit{core.PerMinute(1).By(keyfuncs.ClientIP())},
 		Details: map[string]func(core.Decision) string{
 			"de": func(d core.Decision) string {
-				return fmt.Sprintf("Zu viele Anfragen. Bitte in %d Sekunden erneut versuchen.", int(math.Ceil(d.RetryAfter.Seconds())))
+				return fmt.Sprintf("Zu viele Anfragen. Bitte in %d Sekunden erneut versuchen.", d.RetryAfterSeconds())
 			},
 			"fr": func(core.Decision) string { return "Trop de requêtes." },
 		},

@@ -244,7 +244,7 @@ func ExampleNew_error() {
 		Limits: []core.Limit{core.PerMinute(300)},
 	})
 	fmt.Println(err)
-	// Output: weblimit: limit "default": By is missing: say whose requests are counted, such as By(keyfuncs.ClientIP())
+	// Output: weblimit: limit "default": By is missing: say whose requests are counted, such as By(keyfuncs.ClientIP()); AllowKey takes the key instead and ignores it, so any will do there; Guard is for handlers that give the key, and takes none
 }
 
 func ExampleMust() {

@@ -116,7 +116,7 @@ func (d *Decision) SetHeaders(h Header) {
 	if d.Reason == ReasonMissingKey {
 		d.setChallenge(h)
 	}
-	if seconds := d.retryAfterSeconds(); seconds > 0 {
+	if seconds := d.RetryAfterSeconds(); seconds > 0 {
 		before := h.Get(headerRetryAfter)
 		if before != "" {
 			if n, err := strconv.ParseInt(before, 10, 64); err == nil && n >= seconds {
@@ -247,12 +247,4 @@ func appendQuoted(dst []byte, name string) []byte {
 // seconds returns d in seconds, rounded up and clamped to what a structured field holds.
 func seconds(d time.Duration) int64 {
 	return min(integer.CeilDiv(int64(max(d, 0)), int64(time.Second)), maxFieldInteger)
-}
-
-// retryAfterSeconds returns the value of Retry-After, or 0 if there is none.
-func (d *Decision) retryAfterSeconds() int64 {
-	if d.Allowed || d.RetryAfter == 0 {
-		return 0
-	}
-	return max(seconds(d.RetryAfter), 1)
 }

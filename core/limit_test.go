@@ -18,7 +18,7 @@ const (
 	century    = 100 * 365 * 24 * time.Hour
 	madeBy     = `a limit starts with Per, PerSecond, PerMinute, PerHour, PerDay, PerWeek, PerMonth or Concurrent`
 	eitherCost = `a limit has either a cost (Cost, CostBy) or an estimate of it (Estimate, EstimateBy), got both`
-	sayWho     = `By is missing: say whose requests are counted, such as By(keyfuncs.ClientIP())`
+	sayWho     = `By is missing: say whose requests are counted, such as By(keyfuncs.ClientIP()); AllowKey takes the key instead and ignores it, so any will do there; Guard is for handlers that give the key, and takes none`
 	tooLarge   = `quota %d and burst %d per 1s are too large to count exactly`
 )
 

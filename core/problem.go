@@ -103,7 +103,7 @@ func (d *Decision) appendDetail(dst []byte, acceptLanguage string) (_ []byte, la
 	default:
 		dst = append(dst, `"Rate limit exceeded.`...)
 	}
-	switch n := d.retryAfterSeconds(); n {
+	switch n := d.RetryAfterSeconds(); n {
 	case 0:
 	case 1:
 		dst = append(dst, ` Retry in 1 second.`...)

@@ -5,8 +5,13 @@ import (
 	"context"
 	"flag"
 	"fmt"
+	"hash/maphash"
+	"log/slog"
 	"net/http"
+	"net/http/httptest"
 	"os"
+	"strconv"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -108,6 +113,35 @@ func docsAdvice(store core.Store, limits []core.Limit) *core.Limiter {
 	return limiter
 }
 
+// denials logs requests that are denied.
+type denials struct {
+	core.NopObserver
+	seed maphash.Seed
+}
+
+func (l denials) Decided(ctx context.Context, o *core.Observation) {
+	if o.Decision.Allowed {
+		return
+	}
+	client := ""
+	if i, ok := o.Binding(); ok { // keys are addresses and users: log a hash of them, or nothing
+		client = strconv.FormatUint(maphash.Bytes(l.seed, o.Key(i)), 36)
+	}
+	slog.WarnContext(ctx, "denied", "limit", o.Limit(), "client", client, "decision", o)
+}
+
+func docsObserver(store core.Store) core.Config {
+	config := core.Config{Store: store, Observe: denials{seed: maphash.MakeSeed()}}
+	return config
+}
+
+func docsExport(api *gin.RouterGroup, limits *ginlimit.Settings, export gin.HandlerFunc) {
+	api.POST("/export", limits.Limit(
+		core.PerMinute(100).By(keyfuncs.User("customer")).Cost(10).Named("rate"),
+		core.Concurrent(2).By(keyfuncs.User("customer")).Named("exports"),
+	), export)
+}
+
 func docsHandler(r *gin.Engine) {
 	r.GET("/quota", func(c *gin.Context) {
 		d, _ := ginlimit.FromContext(c)
@@ -189,7 +223,7 @@ func docsDenied(r *gin.Engine, limiter *core.Limiter) {
 	r.Use(ginlimit.New(limiter, ginlimit.Config{
 		Skip: func(c *gin.Context) bool { return c.FullPath() == "/healthz" },
 		Denied: func(c *gin.Context, d core.Decision) {
-			c.JSON(d.Status(), gin.H{"error": "slow down", "retry_after": d.RetryAfter.Seconds()})
+			c.JSON(d.Status(), gin.H{"error": "slow down", "retry_after": d.RetryAfterSeconds()})
 		},
 	}))
 }
@@ -286,5 +320,56 @@ func TestDocumentedJobEnds(t *testing.T) {
 	}
 	if worked != 1 {
 		t.Errorf("%d jobs ran, want one", worked)
+	}
+}
+
+// An export that finds no slot does not pay the rate, since one call decides both.
+func TestDocumentedExport(t *testing.T) {
+	t.Parallel()
+	gin.SetMode(gin.TestMode)
+	r, entered, leave := gin.New(), make(chan bool), make(chan bool)
+	r.Use(func(c *gin.Context) { c.Set("customer", "acme") })
+	config := docsObserver(core.NewMemory())
+	docsExport(r.Group("/"), ginlimit.With(config), func(*gin.Context) { entered <- true; <-leave })
+	ask := func() *httptest.ResponseRecorder {
+		w := httptest.NewRecorder()
+		r.ServeHTTP(w, httptest.NewRequest(http.MethodPost, "/export", http.NoBody))
+		return w
+	}
+	done := make(chan *httptest.ResponseRecorder)
+	for range 2 {
+		go func() { done <- ask() }()
+		<-entered
+	}
+	denied := ask()
+	if got := denied.Header().Get("Ratelimit"); denied.Code != http.StatusTooManyRequests || !strings.Contains(got, `"rate";r=8`) {
+		t.Errorf("without a free slot: %d, %s, want 429 and the cost of two exports charged", denied.Code, got)
+	}
+	for range 2 {
+		leave <- true
+		if w := <-done; w.Code != http.StatusOK {
+			t.Errorf("an export: %d", w.Code)
+		}
+	}
+}
+
+// The headers of a burst that is not the quota, as docs/headers.md lists them.
+func TestDocumentedBursts(t *testing.T) {
+	t.Parallel()
+	for text, want := range map[string]string{
+		"100/minute":         `"default";q=100;w=60, 100`,
+		"60/minute burst 20": `"default";q=20;w=20, 20`,
+		"60/s burst 120":     `"default";q=120;w=2, 120`,
+		"1000/day fixed":     `"default";q=1000;w=86400, 1000`,
+	} {
+		limiter := core.Must(core.New(core.Config{
+			Store: core.NewMemory(), Headers: core.Draft11 | core.XRateLimit,
+			Limits: []core.Limit{core.MustParseLimit(text).By(keyfuncs.Everyone())},
+		}))
+		d, h := limiter.AllowKey(t.Context(), "k", 1), http.Header{}
+		d.SetHeaders(h)
+		if got := h.Get("Ratelimit-Policy") + ", " + h.Get("X-Ratelimit-Limit"); got != want {
+			t.Errorf("%s: %s, want %s", text, got, want)
+		}
 	}
 }
