@@ -48,15 +48,15 @@ func TestTrap50AnAmbiguousKeyIsDenied(t *testing.T) {
 			t.Parallel()
 			l := newLimiter(t, core.Config{Store: newFlaky(tt.down), Limits: tt.limits})
 			d := l.Allow(twice("X-Tenant"))
-			if d.Allowed || d.Reason != core.ReasonAmbiguousKey || d.Repeated() != tt.what || d.Status() != 400 || d.RetryAfter != 0 || d.Err != nil {
-				t.Errorf("decided %+v: %v, status %d, %q", d.Allowed, d.Reason, d.Status(), d.Repeated())
+			if d.Allowed || d.Reason != core.ReasonAmbiguousKey || d.Ambiguous() != tt.what || d.Status() != 400 || d.RetryAfter != 0 || d.Err != nil {
+				t.Errorf("decided %+v: %v, status %d, %q", d.Allowed, d.Reason, d.Status(), d.Ambiguous())
 			}
 			if body, _ := d.AppendProblem(nil, ""); string(body) != refusal+tt.what+`."}` {
 				t.Errorf("body %s", body)
 			}
 			var log bytes.Buffer
 			slog.New(slog.NewTextHandler(&log, nil)).Info("decided", "decision", d)
-			if s := log.String(); !strings.Contains(s, `decision.reason="ambiguous key" decision.repeated="X-Tenant header"`) || strings.Contains(s, "secret") {
+			if s := log.String(); !strings.Contains(s, `decision.reason="ambiguous key" decision.ambiguous="X-Tenant header"`) || strings.Contains(s, "secret") {
 				t.Errorf("logged %s", s)
 			}
 			// Nothing was charged.
@@ -76,8 +76,8 @@ func TestTrap50AnAmbiguousKeyOfAFallback(t *testing.T) {
 		Limits:   []core.Limit{core.PerHour(5).By(keyfuncs.Everyone()).Named("all")},
 		Fallback: core.Fallback{Limits: []core.Limit{core.PerHour(5).By(keyfuncs.Header("X-Tenant")).Named("tenant").OnMissingKey(core.SkipLimit)}},
 	})
-	if d := l.Allow(twice("X-Tenant")); d.Allowed || d.Reason != core.ReasonAmbiguousKey || d.Repeated() != "X-Tenant header" {
-		t.Errorf("decided %v: %v, %q", d.Allowed, d.Reason, d.Repeated())
+	if d := l.Allow(twice("X-Tenant")); d.Allowed || d.Reason != core.ReasonAmbiguousKey || d.Ambiguous() != "X-Tenant header" {
+		t.Errorf("decided %v: %v, %q", d.Allowed, d.Reason, d.Ambiguous())
 	}
 }
 
@@ -94,8 +94,8 @@ func TestTrap50AnAmbiguousKeyInShadowMode(t *testing.T) {
 		l := newLimiter(t, core.Config{Store: core.NewMemory(), Headers: everyDialect, Limits: limits})
 		for range 2 {
 			d := l.Allow(twice("X-Tenant"))
-			if !d.Allowed || d.Reason != core.ReasonShadowed || d.Repeated() != "" {
-				t.Errorf("%s: decided %v: %v, %q", name, d.Allowed, d.Reason, d.Repeated())
+			if !d.Allowed || d.Reason != core.ReasonShadowed || d.Ambiguous() != "" {
+				t.Errorf("%s: decided %v: %v, %q", name, d.Allowed, d.Reason, d.Ambiguous())
 			}
 			if name == "alone" {
 				wantNothingTold(t, name, d)

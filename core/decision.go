@@ -27,7 +27,7 @@ const (
 	ReasonDelayed                     // allowed: after it waited for its turn
 	ReasonCanceled                    // denied: its context ended while it waited for its turn
 	ReasonBlocked                     // denied: a limit was exceeded again and again; see Limit.Penalty
-	ReasonAmbiguousKey                // denied: the request has a limit's key several times; see Decision.Repeated
+	ReasonAmbiguousKey                // denied: the request has a limit's key several times; see Decision.Ambiguous
 	ReasonNeverFits                   // denied: it costs more than a limit ever has room for; waiting can't help
 )
 
@@ -107,10 +107,10 @@ func (d *Decision) Binding() (LimitResult, bool) {
 	return d.Results()[d.binding], true
 }
 
-// Repeated names the part of the request that is there more than once although a key needs one,
+// Ambiguous names the part of the request that is there more than once although a key needs one,
 // such as "X-API-Key header", if the reason is [ReasonAmbiguousKey]. It holds nothing that
 // the client sent. It is "" for other reasons.
-func (d *Decision) Repeated() string {
+func (d *Decision) Ambiguous() string {
 	if d.Reason != ReasonAmbiguousKey {
 		return ""
 	}
@@ -210,8 +210,8 @@ func (d Decision) LogValue() slog.Value {
 	if b, ok := d.Binding(); ok {
 		attrs = append(attrs, slog.String("limit", b.Rule.Name), slog.Int64("remaining", b.Remaining))
 	}
-	if what := d.Repeated(); what != "" {
-		attrs = append(attrs, slog.String("repeated", what))
+	if what := d.Ambiguous(); what != "" {
+		attrs = append(attrs, slog.String("ambiguous", what))
 	}
 	if what := d.Missing(); what != "" {
 		attrs = append(attrs, slog.String("missing", what))

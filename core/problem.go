@@ -94,7 +94,7 @@ func (d *Decision) appendDetail(dst []byte, acceptLanguage string) (_ []byte, la
 	case d.Reason == ReasonMissingKey:
 		return appendText(dst, "The request has no "+d.Missing()+"."), language
 	case d.Reason == ReasonAmbiguousKey:
-		return appendText(dst, "The request must have one "+d.Repeated()+"."), language
+		return appendText(dst, "The request must have one "+d.Ambiguous()+"."), language
 	case d.Reason == ReasonNeverFits:
 		dst = append(dst, `"The request costs more than the limit ever allows."`...)
 		return dst, language

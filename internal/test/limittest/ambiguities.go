@@ -137,14 +137,14 @@ var ambiguities = []scenario{
 		layers := e.configured(core.Config{
 			Limits: []core.Limit{core.PerHour(1).By(keyfuncs.Header("X-Tenant"))},
 			Details: map[string]func(core.Decision) string{
-				"de": func(d core.Decision) string { return "Bitte nur einmal: " + d.Repeated() },
+				"de": func(d core.Decision) string { return "Bitte nur einmal: " + d.Ambiguous() },
 			},
 		})
 		options := []option{with("X-Tenant", "a"), with("X-Tenant", "b"), with("Accept-Language", "de")}
 		r := e.serve(App{Layers: layers}).get("/", options...)
 		equal(e, "body", r.body, `{"type":"about:blank","title":"Bad Request","status":400,"detail":"Bitte nur einmal: X-Tenant header"}`)
 		equal(e, "Content-Language", e.only(r, "Content-Language"), "de")
-		layers[0].Denied = func(d core.Decision) (int, string) { return d.Status(), d.Reason.String() + ": " + d.Repeated() }
+		layers[0].Denied = func(d core.Decision) (int, string) { return d.Status(), d.Reason.String() + ": " + d.Ambiguous() }
 		r = e.serve(App{Layers: layers}).get("/", options...)
 		equal(e, "status", r.status, http.StatusBadRequest)
 		equal(e, "body", r.body, "ambiguous key: X-Tenant header")
