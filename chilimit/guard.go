@@ -65,7 +65,7 @@ func (g *Guard) Allow(w http.ResponseWriter, r *http.Request, key string, cost i
 	in.release()
 	var hook func()
 	if g.config.Denied != nil {
-		hook = func() { g.config.Denied(w, r, d) }
+		hook = func() { stdhttp.Denied(w, r, &d, g.config.Denied) }
 	}
 	stdhttp.Guard(w, r, &d, hook)
 	return d.Allowed

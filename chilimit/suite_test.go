@@ -2,6 +2,7 @@ package chilimit_test
 
 import (
 	"context"
+	"io"
 	"net/http"
 	"os"
 	"testing"
@@ -127,7 +128,12 @@ func config(l limittest.Layer) chilimit.Config {
 	if l.Denied != nil {
 		config.Denied = func(w http.ResponseWriter, _ *http.Request, d core.Decision) {
 			status, body := l.Denied(d)
-			limittest.Reply(w, status, body)
+			switch {
+			case status != 0:
+				limittest.Reply(w, status, body)
+			case body != "":
+				_, _ = io.WriteString(w, body)
+			}
 		}
 	}
 	return config

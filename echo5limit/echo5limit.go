@@ -15,10 +15,11 @@ type Config struct {
 	Skip func(*echo.Context) bool
 
 	// Denied answers a denied request: it sets status and body, and the usual status is
-	// d.Status(). Before, the decision's headers are set, and headers that described the
-	// response of the handler are removed. The middleware returns its error, so that
-	// echo.NewHTTPError(d.Status(), "slow down") goes to the Echo's HTTPErrorHandler. Defaults to
-	// a body of type application/problem+json.
+	// d.Status(). Before, the decision's headers are set, and headers that described the response
+	// of the handler are removed. The middleware returns its error, so that
+	// echo.NewHTTPError(d.Status(), "slow down") goes to the Echo's HTTPErrorHandler. A body
+	// without a status is sent with d.Status(), and a Denied that writes nothing and returns no
+	// error is followed by [Deny]. Defaults to a body of type application/problem+json.
 	Denied func(c *echo.Context, d core.Decision) error
 }
 
@@ -90,11 +91,26 @@ func (h *handler) handle(c *echo.Context, next echo.HandlerFunc) error {
 		return next(c)
 	case h.config.Denied != nil:
 		stdhttp.ClearValidators(c.Response().Header())
-		return h.config.Denied(c, *d)
+		return h.config.denied(c, d)
 	default:
 		stdhttp.Deny(c.Response(), c.Request(), d)
 		return nil
 	}
+}
+
+// denied has the application's hook answer a denial. A body without a status gets that of the
+// decision, and a hook that writes nothing and returns no error is answered for as usual. A
+// response that is not Echo's is left to the hook.
+func (config *Config) denied(c *echo.Context, d *core.Decision) error {
+	response, foreign := echo.UnwrapResponse(c.Response())
+	if foreign == nil {
+		response.Status = d.Status()
+	}
+	err := config.Denied(c, *d)
+	if err == nil && foreign == nil && !response.Committed {
+		stdhttp.Deny(c.Response(), c.Request(), d)
+	}
+	return err
 }
 
 func (h *handler) decide(c *echo.Context) *core.Decision {

@@ -2,6 +2,7 @@ package echo5limit_test
 
 import (
 	"context"
+	"io"
 	"log/slog"
 	"os"
 	"strings"
@@ -129,6 +130,13 @@ func config(l limittest.Layer) echo5limit.Config {
 	if l.Denied != nil {
 		config.Denied = func(c *echo.Context, d core.Decision) error {
 			status, body := l.Denied(d)
+			switch {
+			case status == 0 && body == "":
+				return nil
+			case status == 0:
+				_, err := io.WriteString(c.Response(), body)
+				return err
+			}
 			return c.String(status, body)
 		}
 	}

@@ -64,7 +64,7 @@ func (g *Guard) Allow(c echo.Context, key string, cost int64) (ok bool, err erro
 	}
 	var hook func()
 	if g.config.Denied != nil {
-		hook = func() { err = g.config.Denied(c, d) }
+		hook = func() { err = g.config.denied(c, &d) }
 	}
 	stdhttp.Guard(c.Response(), c.Request(), &d, hook)
 	return d.Allowed, err

@@ -129,6 +129,13 @@ func config(l limittest.Layer) echolimit.Config {
 	if l.Denied != nil {
 		config.Denied = func(c echo.Context, d core.Decision) error {
 			status, body := l.Denied(d)
+			switch {
+			case status == 0 && body == "":
+				return nil
+			case status == 0:
+				_, err := io.WriteString(c.Response(), body)
+				return err
+			}
 			return c.String(status, body)
 		}
 	}

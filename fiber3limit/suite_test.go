@@ -144,6 +144,12 @@ func config(l limittest.Layer) fiber3limit.Config {
 	if l.Denied != nil {
 		config.Denied = func(c fiber.Ctx, d core.Decision) error {
 			status, body := l.Denied(d)
+			switch {
+			case status == 0 && body == "":
+				return nil
+			case status == 0:
+				return c.SendString(body)
+			}
 			return c.Status(status).SendString(body)
 		}
 	}

@@ -14,10 +14,11 @@ type Config struct {
 	Skip func(*fiber.Ctx) bool
 
 	// Denied answers a denied request: it sets status and body, and the usual status is
-	// d.Status(). Before, the decision's headers are set, and headers that described the
-	// response of the handler are removed. The middleware returns its error, so that
-	// fiber.NewError(d.Status()) goes to the app's ErrorHandler. Defaults to a body of
-	// type application/problem+json.
+	// d.Status(). Before, the decision's headers are set, and headers that described the response
+	// of the handler are removed. The middleware returns its error, so that
+	// fiber.NewError(d.Status()) goes to the app's ErrorHandler. A body without a status is sent
+	// with d.Status(), and a Denied that writes nothing and returns no error is followed by
+	// [Deny]. Defaults to a body of type application/problem+json.
 	Denied func(c *fiber.Ctx, d core.Decision) error
 }
 
@@ -113,8 +114,7 @@ func (h *handler) handle(c *fiber.Ctx) error {
 	case d.Allowed:
 		err = c.Next()
 	case h.config.Denied != nil:
-		clearValidators(c)
-		return h.config.Denied(c, *d)
+		return h.config.denied(c, d)
 	default:
 		deny(c, d)
 		return nil
@@ -126,6 +126,21 @@ func (h *handler) handle(c *fiber.Ctx) error {
 }
 
 // decide also reports whether the route was asked for and there is none.
+// denied has the application's hook answer a denial. A body without a status gets that of the
+// decision, and a hook that leaves status and body alone and returns no error is answered for as
+// usual.
+func (config *Config) denied(c *fiber.Ctx, d *core.Decision) error {
+	clearValidators(c)
+	res := c.Response()
+	res.ResetBody()
+	res.SetStatusCode(d.Status())
+	err := config.Denied(c, *d)
+	if err == nil && res.StatusCode() == d.Status() && !res.IsBodyStream() && len(res.Body()) == 0 && !c.Context().Hijacked() {
+		deny(c, d)
+	}
+	return err
+}
+
 func (h *handler) decide(c *fiber.Ctx) (_ *core.Decision, lost bool) {
 	in := acquire(c, &h.routes, h.settings.of(c))
 	ctx, room := h.newContext()

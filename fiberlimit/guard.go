@@ -71,8 +71,7 @@ func (g *Guard) Allow(c *fiber.Ctx, key string, cost int64) (ok bool, err error)
 	switch {
 	case d.Allowed:
 	case g.config.Denied != nil:
-		clearValidators(c)
-		err = g.config.Denied(c, d)
+		err = g.config.denied(c, &d)
 	default:
 		deny(c, &d)
 	}

@@ -15,9 +15,10 @@ type Config struct {
 	Skip func(*gin.Context) bool
 
 	// Denied answers a denied request: it sets status and body, and the usual status is
-	// d.Status(). Before, the chain is aborted, the decision's headers are set, and headers
-	// that described the response of the handler are removed.
-	// Defaults to a body of type application/problem+json.
+	// d.Status(). Before, the chain is aborted, the decision's headers are set, and headers that
+	// described the response of the handler are removed. A body without a status is sent with
+	// d.Status(). A Denied that neither writes nor sets another status or an error of Gin is
+	// followed by [Deny]. Defaults to a body of type application/problem+json.
 	Denied func(c *gin.Context, d core.Decision)
 }
 
@@ -91,8 +92,20 @@ func (h *handler) handle(c *gin.Context) {
 	c.Abort()
 	if h.config.Denied != nil {
 		stdhttp.ClearValidators(c.Writer.Header())
-		h.config.Denied(c, *d)
+		h.config.denied(c, d)
 		return
 	}
 	stdhttp.Deny(c.Writer, c.Request, d)
+}
+
+// denied has the application's hook answer a denial. A body without a status gets that of the
+// decision. A hook that does nothing is answered for as usual; one that has set another status, or
+// an error for middleware around, has answered.
+func (config *Config) denied(c *gin.Context, d *core.Decision) {
+	c.Status(d.Status())
+	errs := len(c.Errors)
+	config.Denied(c, *d)
+	if !c.Writer.Written() && c.Writer.Status() == d.Status() && len(c.Errors) == errs {
+		stdhttp.Deny(c.Writer, c.Request, d)
+	}
 }

@@ -66,7 +66,7 @@ func (g *Guard) Allow(c *gin.Context, key string, cost int64) bool {
 	}
 	var hook func()
 	if g.config.Denied != nil {
-		hook = func() { g.config.Denied(c, d) }
+		hook = func() { g.config.denied(c, &d) }
 	}
 	stdhttp.Guard(c.Writer, c.Request, &d, hook)
 	return d.Allowed

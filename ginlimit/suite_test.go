@@ -146,7 +146,12 @@ func config(l limittest.Layer) ginlimit.Config {
 	if l.Denied != nil {
 		config.Denied = func(c *gin.Context, d core.Decision) {
 			status, body := l.Denied(d)
-			c.String(status, "%s", body)
+			switch {
+			case status != 0:
+				c.String(status, "%s", body)
+			case body != "":
+				_, _ = c.Writer.WriteString(body)
+			}
 		}
 	}
 	return config

@@ -61,7 +61,7 @@ func (g *Guard) Allow(w http.ResponseWriter, r *http.Request, key string, cost i
 	d := g.guard.Decide(insideRequest{stdhttp.Of(r)}, key, cost)
 	var hook func()
 	if g.config.Denied != nil {
-		hook = func() { g.config.Denied(w, r, d) }
+		hook = func() { stdhttp.Denied(w, r, &d, g.config.Denied) }
 	}
 	stdhttp.Guard(w, r, &d, hook)
 	return d.Allowed

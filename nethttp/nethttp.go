@@ -16,8 +16,9 @@ type Config struct {
 	Skip func(*http.Request) bool
 
 	// Denied answers a denied request: it sets status and body, and the usual status is
-	// d.Status(). Before, the decision's headers are set, and headers that described the
-	// response of the handler are removed. Defaults to a body of type
+	// d.Status(). Before, the decision's headers are set, and headers that described the response
+	// of the handler are removed. A body without a status is sent with d.Status(), and a Denied
+	// that writes nothing is followed by [Deny]. Defaults to a body of type
 	// application/problem+json.
 	Denied func(w http.ResponseWriter, r *http.Request, d core.Decision)
 

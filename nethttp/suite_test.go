@@ -2,6 +2,7 @@ package nethttp_test
 
 import (
 	"context"
+	"io"
 	"net/http"
 	"os"
 	"strings"
@@ -122,7 +123,12 @@ func config(l limittest.Layer, mux *http.ServeMux) nethttp.Config {
 	if l.Denied != nil {
 		config.Denied = func(w http.ResponseWriter, _ *http.Request, d core.Decision) {
 			status, body := l.Denied(d)
-			limittest.Reply(w, status, body)
+			switch {
+			case status != 0:
+				limittest.Reply(w, status, body)
+			case body != "":
+				_, _ = io.WriteString(w, body)
+			}
 		}
 	}
 	return config

@@ -91,7 +91,7 @@ func Answer(limiter *adapter.Limiter, w http.ResponseWriter, r *http.Request, d 
 		next.ServeHTTP(w, r)
 	case hook != nil:
 		ClearValidators(w.Header())
-		hook(w, r, *d)
+		Denied(w, r, d, hook)
 	default:
 		Deny(w, r, d)
 	}

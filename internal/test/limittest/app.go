@@ -127,7 +127,8 @@ type Layer struct {
 	// Skip is Config.Skip. header returns a request header.
 	Skip func(header func(name string) string) bool
 
-	// Denied is Config.Denied. It returns the status and the text/plain body of the answer.
+	// Denied is Config.Denied. It returns the status and the text/plain body of the answer. Without
+	// a status it writes the body alone, and without both nothing.
 	Denied func(d core.Decision) (status int, body string)
 
 	// Log makes Config.Denied a function that calls it and then the adapter's Deny.

@@ -75,6 +75,40 @@ var denials = []scenario{
 		r := s.get("/")
 		equal(e, "body", r.body, problem(e.wait(r, 86400), `"hourly","daily"`))
 	}},
+	{"a Denied that writes nothing answers as usual", func(e *env) {
+		for limit, status := range map[core.Outage]int{core.Local: http.StatusTooManyRequests, core.Deny: http.StatusServiceUnavailable} {
+			var heard atomic.Int64
+			s := e.serve(App{Layers: []Layer{{
+				Limiter: e.limiterOn(newFailing(false), core.PerHour(1).By(keyfuncs.Everyone()).Named("api").OnOutage(limit)),
+				Denied:  func(core.Decision) (int, string) { heard.Add(1); return 0, "" },
+			}}})
+			s.get("/")
+			r := s.get("/")
+			equal(e, "status", r.status, status)
+			equal(e, "Content-Type", e.only(r, "Content-Type"), core.ProblemType)
+			contains(e, "body", r.body, fmt.Sprintf(`"status":%d`, status))
+			equal(e, "heard", heard.Load() > 0, true)
+			equal(e, "status of a HEAD", s.do("HEAD", "/").status, status)
+		}
+	}},
+	{"a Denied that writes a body and no status has the status of the decision", func(e *env) {
+		layers := e.layer(core.PerHour(1).By(keyfuncs.Everyone()).Named("api"))
+		layers[0].Denied = func(core.Decision) (int, string) { return 0, "slow down" }
+		s := e.serve(App{Layers: layers})
+		e.passes("first", s.get("/"))
+		r := s.get("/")
+		e.denied("second", r)
+		equal(e, "body", r.body, "slow down")
+	}},
+	{"a Denied that answers 200 on purpose does", func(e *env) {
+		layers := e.layer(core.PerHour(1).By(keyfuncs.Everyone()).Named("api"))
+		layers[0].Denied = func(core.Decision) (int, string) { return http.StatusOK, "cached" }
+		s := e.serve(App{Layers: layers})
+		s.get("/")
+		r := s.get("/")
+		equal(e, "status", r.status, http.StatusOK)
+		equal(e, "body", r.body, "cached")
+	}},
 	{"a denied HEAD has the headers and no body", func(e *env) {
 		s := e.serve(App{
 			Layers: e.layer(core.PerHour(1).By(keyfuncs.Everyone()).Named("api")),

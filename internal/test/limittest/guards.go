@@ -171,6 +171,21 @@ var guards = []struct {
 		e.silent("skipped", r)
 		equal(e, "messages", sent.Load(), 2)
 	}},
+	{"a Denied that sets no status still denies for a guard", func(e *env, g Guards) {
+		for _, body := range []string{"", "slow down"} {
+			settings := e.with(core.Config{})
+			settings.Layer = Layer{Denied: func(core.Decision) (int, string) { return 0, body }}
+			s, sent := e.messages(g.Make(settings, core.PerHour(1).Named("to")), 1)
+			e.passes("first", s.send("ann"))
+			r := s.send("ann")
+			e.denied("second", r)
+			if body == "" {
+				body = problem(e.wait(r, 3600), `"to"`)
+			}
+			equal(e, "body", r.body, body)
+			equal(e, "messages", sent.Load(), 1)
+		}
+	}},
 	{"a bypass passes a guard, by token and by route, and asks no store", func(e *env, g Guards) {
 		for what, bypass := range map[string]keyfuncs.Condition{"token": keyfuncs.Tokens("X-Bypass-Token", token), "route": keyfuncs.Routes("POST /messages")} {
 			store := e.counting()
