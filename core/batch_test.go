@@ -12,7 +12,9 @@ import (
 // oddPlan is a limit with everything that reads a request.
 func oddPlan() core.Limit {
 	return core.PerHour(10).By(keyfuncs.Tenant("tenant")).Named("tenant").
-		Unless(keyfuncs.Matches(func(r keyfuncs.Request) bool { return r.Value("kind") == "internal" || keyfuncs.HeaderOf(r, "X-Kind") == "internal" })).
+		Unless(keyfuncs.Matches(func(r keyfuncs.Request) bool {
+			return r.Value("kind") == "internal" || keyfuncs.HeaderOf(r, "X-Kind") == "internal"
+		})).
 		CostBy(func(keyfuncs.Request) int64 { return -1 }).
 		OncePer(keyfuncs.Header("Message-Id"), time.Hour).
 		Tiers(func(r keyfuncs.Request) core.Limit {

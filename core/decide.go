@@ -93,8 +93,8 @@ func (l *Limiter) askAll(c *call, s subject, d *Decision) bool {
 // from a request does not apply: By, Cost, CostBy, When, Unless, Tiers, Reserve and OncePer.
 // [Limiter.Allow] with [keyfuncs.Values] applies them.
 //
-// The key is as [keyfuncs.Encode] writes it, "user:42" for the user 42 of keyfuncs.User, or any
-// other string. A cost of 0 asks without charging. A negative cost is denied with
+// The key is as [keyfuncs.Encode] or [keyfuncs.EncodeJoin] writes it, "user:42" for the user 42
+// of keyfuncs.User, or any other string. A cost of 0 asks without charging. A negative cost is denied with
 // [ReasonInvalidCost], and one above the burst of a limit with [ReasonNeverFits].
 //
 // A loop that tries again waits for RetryAfter, and gives up if that is 0.

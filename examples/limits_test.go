@@ -186,8 +186,7 @@ func docsBatches(ctx context.Context, limiter *core.Limiter, jobs []string, run 
 }
 
 func docsTypedKey(ctx context.Context, limiter *core.Limiter) core.Decision {
-	type userKey struct{} // of the middleware: keyfuncs.User(userKey{})
-	ctx = context.WithValue(ctx, userKey{}, "42")
+	ctx = context.WithValue(ctx, userKey{}, "42") // as the middleware does, for keyfuncs.User(userKey{})
 	d := limiter.Allow(keyfuncs.Values{"plan": "premium"}.WithContext(ctx))
 	return d
 }
@@ -292,6 +291,18 @@ func TestDocumentedBatchesEnd(t *testing.T) {
 				}
 			})
 		})
+	}
+}
+
+// A value under a key of its own type comes from the context, the others from the values.
+func TestDocumentedTypedKey(t *testing.T) {
+	t.Parallel()
+	limiter := core.ForLimits(core.NewMemory(), []core.Limit{core.PerMinute(1).By(keyfuncs.User(userKey{}), keyfuncs.Tenant("plan")).OnMissingKey(core.DenyRequest)})
+	if d := docsTypedKey(t.Context(), limiter); !d.Allowed {
+		t.Error(d.Reason)
+	}
+	if d := limiter.AllowKey(t.Context(), keyfuncs.EncodeJoin("user:42", "tenant:premium"), 1); d.Allowed {
+		t.Error("another bucket")
 	}
 }
 
