@@ -41,7 +41,8 @@ const xForwardedFor = "X-Forwarded-For"
 // [Cloudflare] for those.
 //
 // If a proxy is missing from the networks, all clients share that proxy's bucket, and
-// no client gains one. See [Strategy] for how to check before going live.
+// no client gains one. Limiters log advice if its address is private or loopback, and
+// can't tell it from a client otherwise. See [Strategy] for how to check before going live.
 func TrustedProxies(cidrs ...string) Strategy {
 	return chainStrategy("TrustedProxies", xForwardedFor, cutEntry, cidrs)
 }

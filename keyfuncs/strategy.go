@@ -28,8 +28,8 @@ import (
 // compared, IPv4 mapped into IPv6 becomes IPv4, and zones are dropped.
 //
 // Before going live, log Addr for some requests of your own, from an address that you
-// know, and once with a made-up X-Forwarded-For: 198.51.100.1. It must be your address
-// each time.
+// know and that is none of the proxies', and once with a made-up X-Forwarded-For:
+// 198.51.100.1. It must be your address each time.
 //
 // A Strategy is a small immutable value. It is safe to copy and for concurrent use.
 type Strategy struct {
