@@ -45,7 +45,8 @@ const atMostTries = 4
 //   - During an outage each call may take up to Config.Timeout. [Local] grants what this
 //     process's share has left, [Allow] up to the burst, and [Deny] nothing.
 func (l *Limiter) AllowAtMost(r keyfuncs.Request, n int64) (granted int64, d Decision) {
-	if l.advisor.looks.Load() < adviceLooks {
+	looking := l.advisor.looks.Load() < adviceLooks
+	if looking {
 		l.advisor.look(l, r)
 	}
 	d.limiter, d.binding = l, -1
@@ -61,6 +62,9 @@ func (l *Limiter) AllowAtMost(r keyfuncs.Request, n int64) (granted int64, d Dec
 		defer c.release()
 		if l.askAll(c, s, &d) {
 			granted = l.decideAtMost(r.Context(), c, s, &d)
+		}
+		if looking {
+			l.advisor.lookBack(l, r, c, &d)
 		}
 	}
 	l.final(s, c, &d)

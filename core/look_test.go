@@ -100,6 +100,23 @@ func TestAdviceOnAKeyThatNoRequestHas(t *testing.T) {
 	}
 }
 
+// Batches are requests, too.
+func TestAdviceOnAKeyThatNoBatchHas(t *testing.T) {
+	for how, others := range map[string][]core.Limit{"alone": nil, "among others": {everyone(1 << 40).Named("a")}} {
+		for missing, so := range map[core.MissingKey]string{core.ShareBucket: "they share one bucket", core.SkipLimit: "it limits nobody"} {
+			t.Run(how+", "+so, func(t *testing.T) {
+				advice := newAdvice()
+				l := newLimiter(t, core.Config{Store: core.NewMemory(), Logger: advice.logger, Limits: append(others,
+					core.PerHour(1<<40).By(keyfuncs.User("userID")).OnMissingKey(missing))})
+				for range 100 {
+					l.AllowAtMost(keyfuncs.Values{"user": "42"}, 2)
+				}
+				advice.want(t, core.AdviceKeyless, strings.Replace(keylessProblem, "they share one bucket", so, 1))
+			})
+		}
+	}
+}
+
 // What another limit denies without asking this one says nothing of it.
 func TestNoAdviceOnAKeyThatWasNotAskedFor(t *testing.T) {
 	advice := newAdvice()
