@@ -29,7 +29,7 @@ type Observer interface {
 	// Decided returns; strings may alias a buffer of the framework. Copy what is kept.
 	Decided(ctx context.Context, o *Observation)
 
-	// Settled is called when the store has been told of a change to what an allowed
+	// Settled is called when the store has been told, or will not be told, of a change to what an allowed
 	// decision has charged: by [Limit.RefundOn], [Charge] and the end of a request that held
 	// slots. It is called in the background, often after the response.
 	Settled(s Settlement)
@@ -201,7 +201,8 @@ type Settlement struct {
 	// [Concurrent] limit it is the slots that were given back.
 	Units int64
 
-	// Err is why it is not known whether the store has taken note; then nothing tries again.
+	// Err is why it is not known whether the store has taken note, or why it has not; then
+	// nothing tries again. A change that is still to be tried again is not reported yet.
 	Err error
 
 	check *Check // behind a pointer, so that a Settlement that is printed or logged shows no key

@@ -11,7 +11,9 @@ package core
 //
 // Only what still counts is given back: units of a past window, or units that a bucket
 // has regained, are not given twice. The refund happens in the background after the
-// response. It is lost if the process dies or the store does not answer then.
+// response. If the store is not asked then, in an outage, it happens afterwards, as far as
+// the charge still counts. It is lost if the process dies, or if it is unknown whether the
+// store has done it.
 //
 // f is called once per charged request, concurrently, and must be fast.
 func (l Limit) RefundOn(f func(Outcome) bool) Limit {

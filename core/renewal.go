@@ -2,14 +2,18 @@ package core
 
 import (
 	"context"
+	"errors"
 	"time"
 	"weak"
+
+	"github.com/weblimit/weblimit/core/store"
 )
 
 // renewal renews the leases of a request's slots while it runs.
 type renewal struct {
 	timer   *time.Timer
-	running bool // the store is being called. Guarded by reservation.mu.
+	running bool      // the store is being called. Guarded by reservation.mu.
+	last    time.Time // when the leases began anew; unset before. Guarded by reservation.mu.
 }
 
 // renewLater renews the slots of charge i after a third of their lease, so that two
@@ -41,17 +45,22 @@ func (r *reservation) renew(i int) {
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), r.limiter.timeout)
 	defer cancel()
+	began := time.Now()
 	err := r.store.Renew(ctx, checks, results)
+	again := c.check.Rule.Window / 3
 	if err != nil {
 		r.shared.Failed(err)
+		if undone := (*store.Undone)(nil); errors.As(err, &undone) {
+			again = min(again, retryIn()) // nothing was changed, so it can be tried soon
+		}
 	}
 	r.change(func() {
 		c.renewal.running = false
 		if err == nil {
-			c.result = results[0]
+			c.result, c.renewal.last = results[0], began
 		}
 		if !r.settled {
-			c.renewal.timer.Reset(c.check.Rule.Window / 3)
+			c.renewal.timer.Reset(again)
 		}
 	})
 }

@@ -40,6 +40,8 @@ type charge struct {
 	told     bool   // the handler has reported a cost
 	refunded bool   // everything but spent is given back
 	renewal  renewal
+	telling  int64       // units that the store is being told: more, or negative, given back
+	kept     *keptCharge // what the store has to be told again, or nil
 }
 
 // due returns the units that should be charged. While the handler runs nothing is given back,
@@ -227,8 +229,8 @@ func (c *charge) differs(settled bool) bool {
 
 // next returns the calls that the store has to be told: units to give back, and units to
 // charge in addition. They are made one after the other, so that nothing is given back before
-// it is charged.
-func (r *reservation) next() (refunds, charges call) {
+// it is charged. expired is what was kept until it had no meaning any more.
+func (r *reservation) next() (refunds, charges call, expired []change) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for i := range r.charges {
@@ -238,23 +240,33 @@ func (r *reservation) next() (refunds, charges call) {
 		}
 		check, to := c.check, &charges
 		check.Shadow = false
-		check.Cost = c.due(r.settled) - c.taken
-		c.taken += check.Cost
-		if check.Cost < 0 {
-			check.Cost, to = -check.Cost, &refunds
-		}
+		c.telling = c.due(r.settled) - c.taken
+		c.taken += c.telling
 		if !c.refunded {
 			check.Once = nil // the operation was done, so its mark stays
 		}
+		if check.Cost = r.stillCounts(c); check.Cost == 0 {
+			expired = append(expired, c.lose())
+			continue
+		}
+		if c.telling < 0 {
+			to = &refunds
+		}
 		to.limits, to.checks, to.results = append(to.limits, c.limit), append(to.checks, check), append(to.results, c.result)
 	}
-	return refunds, charges
+	return refunds, charges, expired
 }
 
-// told notes that the calls are made, and reports whether charges have changed meanwhile.
+// told notes that the calls are made, and reports whether charges have changed meanwhile, or
+// have to be told again.
 func (r *reservation) told() (again bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	for i := range r.charges {
+		if c := &r.charges[i]; c.telling != 0 {
+			c.telling, c.kept = 0, nil
+		}
+	}
 	r.telling = r.differs()
 	return r.telling
 }

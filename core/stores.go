@@ -50,4 +50,6 @@ const (
 	EventBreakerClosed = store.EventBreakerClosed
 	EventOutageBegan   = store.EventOutageBegan
 	EventOutageEnded   = store.EventOutageEnded
+
+	EventSettlementsLost = store.EventSettlementsLost
 )

@@ -122,6 +122,7 @@ func (n *node) probe() {
 			n.store.Registry().Report(store.Event{Kind: store.EventBreakerClosed, Node: n.name, Duration: open})
 		}
 	case classOf(err) == store.ClassClosed || n.breaker.isIdle():
+		n.breaker.cause.Store(n.storeError(classOf(err), err))
 		n.breaker.planProbe()
 		n.breaker.probing.Store(false)
 	default:

@@ -55,6 +55,7 @@ type job struct {
 	state  atomic.Int32  // a jobState
 	signal chan struct{} // gets one element when the state becomes done or leading
 	timer  *time.Timer   // of the owner's wait, kept for reuse. The owner's.
+	left   bool          // the owner has given up while the job was queued. The owner's.
 	batch  *batch        // to be run by the owner, if the state is leading
 
 	// The answer. The goroutine that runs the batch writes it before the state
@@ -62,8 +63,9 @@ type job struct {
 	at     int64  // when the script decided, in microseconds since the epoch
 	reply  string // the script's answer to the group
 	err    error
-	group  int // which of the batch's groups the job is in
-	before int // how many equal jobs of the group are decided before this one
+	unsent bool // err is of a job that was never sent
+	group  int  // which of the batch's groups the job is in
+	before int  // how many equal jobs of the group are decided before this one
 
 	// What the owner found in the answer; see readAnswer.
 	granted bool // a take whose checks were charged, as far as they fit
@@ -108,7 +110,7 @@ func (j *job) release() {
 	}
 	j.setIdle()
 	j.Forget()
-	j.asking, j.reply, j.before, j.err, j.batch = false, "", 0, nil, nil
+	j.asking, j.reply, j.before, j.err, j.unsent, j.batch = false, "", 0, nil, false, nil
 	jobs.Put(j)
 }
 
@@ -124,7 +126,7 @@ func releaseAll(js []*job) {
 func (j *job) again(asking bool) {
 	j.setIdle()
 	j.asking, j.canLead = asking, true
-	j.reply, j.err, j.batch = "", nil, nil
+	j.reply, j.err, j.unsent, j.batch = "", nil, false, nil
 }
 
 // add adds check number index of the request and, if the operation concerns it, its

@@ -59,7 +59,7 @@ func (j *job) leaveQueue() bool { return j.move(queued, inFlight) }
 // failInQueue: queued → done, with an error. The caller has taken the job out of the
 // queue.
 func (j *job) failInQueue(err error) {
-	j.err = err
+	j.err, j.unsent = err, true
 	if j.move(queued, done) {
 		j.signal <- struct{}{}
 	}
@@ -87,7 +87,11 @@ func (j *job) finish() {
 // leading; then there is a signal to receive.
 func (j *job) abandon() bool {
 	// In this order: a job goes from queued to inFlight, never back.
-	return j.move(queued, abandoned) || j.move(inFlight, abandoned)
+	if j.move(queued, abandoned) {
+		j.left = true
+		return true
+	}
+	return j.move(inFlight, abandoned)
 }
 
 // isAbandoned reports whether the owner has given up.

@@ -129,7 +129,7 @@ func (n *node) chooseRunner(b *batch) {
 // handOver gives a batch to somebody else, because the owner of leader has no time
 // left to run it. leader fails.
 func (n *node) handOver(b *batch, leader *job) {
-	leader.err = context.DeadlineExceeded
+	leader.err, leader.unsent = context.DeadlineExceeded, true
 	if i := slices.Index(b.jobs, leader); i >= 0 {
 		b.jobs = slices.Delete(b.jobs, i, i+1)
 	}

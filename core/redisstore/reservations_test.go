@@ -5,10 +5,14 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"net"
 	"sync"
 	"sync/atomic"
+	"syscall"
 	"testing"
 	"time"
+
+	"github.com/redis/go-redis/v9"
 
 	"github.com/weblimit/weblimit/core"
 	"github.com/weblimit/weblimit/core/redisstore"
@@ -109,8 +113,8 @@ func TestMoreSettlementsThanCanWait(t *testing.T) {
 	}
 }
 
-// A settlement that the store does not answer is lost, and reported. The client has less
-// then, never more.
+// A settlement that Redis may have done is not repeated: it may be lost, and is reported. The
+// client has less then, never more.
 func TestSettlementsThatAreLost(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t)
@@ -119,14 +123,17 @@ func TestSettlementsThatAreLost(t *testing.T) {
 	store := redisstore.New(proxy.Client(t), redisstore.Config{Prefix: redistest.Prefix(t)})
 	var lost atomic.Int64
 	store.OnEvent(func(e core.Event) {
-		if e.Kind == core.EventStoreError {
-			lost.Add(1)
+		if e.Kind == core.EventSettlementsLost {
+			lost.Add(e.Count)
 		}
 	})
 	l := core.Must(core.New(core.Config{Store: store, Timeout: time.Minute, Limits: []core.Limit{quota(10).Named("calls").RefundOn(core.Failures)}}))
 	first, second := l.AllowKey(t.Context(), "k", 1), l.AllowKey(t.Context(), "k", 1)
 	proxy.DropRequests(1)
 	first.Settle(core.Outcome{Status: 500})
+	if err := l.Drain(t.Context()); err == nil || err.Error() != "weblimit: settlements that were lost: 1" {
+		t.Errorf("Drain: %v", err)
+	}
 	if got := unitsLeft(t, l, "k"); got != 8 {
 		t.Errorf("%d left after a lost refund, want 8", got)
 	}
@@ -136,6 +143,81 @@ func TestSettlementsThatAreLost(t *testing.T) {
 	}
 	if lost.Load() != 1 {
 		t.Errorf("%d errors were reported, want one", lost.Load())
+	}
+}
+
+// What Redis was not asked for is told once when it is back, without any request.
+func TestSettlementsWaitForRedis(t *testing.T) {
+	t.Parallel()
+	proxy := redistest.StartProxy(t, redistest.Start(t))
+	var refuses atomic.Bool
+	client := proxy.ClientWith(t, &redis.Options{Dialer: func(ctx context.Context, network, addr string) (net.Conn, error) {
+		if refuses.Load() { // a proxy accepts and closes, and then a request may have been sent
+			return nil, &net.OpError{Op: "dial", Net: network, Err: syscall.ECONNREFUSED}
+		}
+		return new(net.Dialer).DialContext(ctx, network, addr)
+	}})
+	refuse := func(on bool) {
+		refuses.Store(on)
+		proxy.Refuse(on)
+	}
+	store := redisstore.New(client, redisstore.Config{Prefix: redistest.Prefix(t)})
+	var opened, lost atomic.Int64
+	store.OnEvent(func(e core.Event) {
+		switch e.Kind {
+		case core.EventBreakerOpened:
+			opened.Add(1)
+		case core.EventSettlementsLost:
+			lost.Add(e.Count)
+		}
+	})
+	l := core.Must(core.New(core.Config{Store: store, Limits: []core.Limit{
+		core.PerMonth(1000, time.UTC).By(keyfuncs.Everyone()).Named("tokens").Estimate(500).OnOutage(core.Deny),
+		core.Concurrent(1).By(keyfuncs.Everyone()).Named("streams").OnOutage(core.Deny),
+		core.PerCalendarDay(9, time.UTC).By(keyfuncs.Everyone()).Named("failures").RefundOn(core.Failures).OnOutage(core.Deny),
+	}}))
+	asked := func(what string, want ...int64) {
+		t.Helper()
+		d, err := l.Peek(t.Context(), "k", 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i, r := range d.Results() {
+			if r.Remaining != want[i] {
+				t.Errorf("%s: %s: %d left, want %d", what, r.Rule.Name, r.Remaining, want[i])
+			}
+		}
+	}
+	var ds []core.Decision
+	for range 2 { // the second finds the breaker open when it ends
+		d := l.AllowKey(t.Context(), "k", 1) // a worker reports what it cost
+		if !d.Allowed {
+			t.Fatalf("%v", d.Reason)
+		}
+		ds = append(ds, d)
+		asked("while it runs", 999-2*int64(len(ds)-1), 0, 8)
+		refuse(true)
+		if len(ds) == 2 {
+			for range 9 {
+				l.AllowKey(t.Context(), "k", 1)
+			}
+			if opened.Load() == 0 {
+				t.Error("the breaker is closed")
+			}
+		}
+		if err := core.Charge(core.NewContext(t.Context(), d), 2); err != nil {
+			t.Fatal(err)
+		}
+		d.Settle(core.Outcome{Status: 500})
+		time.Sleep(500 * time.Millisecond)
+		refuse(false)
+		time.Sleep(2500 * time.Millisecond)
+		asked("after the outage", 1000-2*int64(len(ds)), 1, 9)
+	}
+	time.Sleep(2 * time.Second)
+	asked("later", 996, 1, 9)
+	if err := l.Drain(t.Context()); err != nil || lost.Load() != 0 {
+		t.Errorf("Drain: %v; %d were lost", err, lost.Load())
 	}
 }
 

@@ -230,6 +230,7 @@ func (s *Store) runEach(ctx context.Context, op operation, checks []store.Check,
 				tentative = tentative || j.tentative
 			}
 		}
+		err = undone(js, err)
 		releaseAll(js)
 		if err != nil || !tentative || n == maxAttempts || !s.waitForTentative(ctx) {
 			return err

@@ -42,7 +42,7 @@ const (
 )
 
 // Error is the error of a store that did not answer. The checks of the call may have been
-// charged or not; they are not sent again.
+// charged or not; they are not sent again, unless an [Undone] says which were not.
 type Error struct {
 	Class Class
 	Node  string // the server's address; "" if the error is not about one server
@@ -67,6 +67,20 @@ func (e *Error) Error() string {
 
 // Unwrap returns the cause, or nil.
 func (e *Error) Unwrap() error { return e.Err }
+
+// Undone is the error of a Charge, Refund or Renew that certainly has not changed some of the
+// call's checks: the server was not asked for them, or refused. The caller may send these
+// again, once. Nothing is known of the others. It wraps the [Error].
+type Undone struct {
+	Checks []int // their indexes in the call, in no order
+	Err    error
+}
+
+// Error returns the text of Err.
+func (e *Undone) Error() string { return e.Err.Error() }
+
+// Unwrap returns Err.
+func (e *Undone) Unwrap() error { return e.Err }
 
 // errorOf returns err as an Error. Other people's stores may return any error.
 func errorOf(err error) *Error {

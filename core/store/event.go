@@ -11,11 +11,12 @@ type EventKind uint8
 
 // The kinds of events.
 const (
-	EventStoreError    EventKind = iota + 1 // the store did not answer a check
-	EventBreakerOpened                      // a node failed so often that it is not asked for a while
-	EventBreakerClosed                      // the node has answered again
-	EventOutageBegan                        // the first decision without the store
-	EventOutageEnded                        // for a second, the store has made all decisions again
+	EventStoreError      EventKind = iota + 1 // the store did not answer a check
+	EventBreakerOpened                        // a node failed so often that it is not asked for a while
+	EventBreakerClosed                        // the node has answered again
+	EventOutageBegan                          // the first decision without the store
+	EventOutageEnded                          // for a second, the store has made all decisions again
+	EventSettlementsLost                      // what requests gave back or cost was not stored, and is not tried again
 )
 
 var eventKinds = [...]string{
@@ -24,6 +25,8 @@ var eventKinds = [...]string{
 	EventBreakerClosed: "breaker closed",
 	EventOutageBegan:   "outage began",
 	EventOutageEnded:   "outage ended",
+
+	EventSettlementsLost: "settlements lost",
 }
 
 // String returns the kind's name, such as "store error", for logs and metrics.
@@ -40,12 +43,12 @@ func (k EventKind) MarshalText() ([]byte, error) { return []byte(k.String()), ni
 // Event reports a change of a store's health: see [Registry.OnEvent].
 type Event struct {
 	Kind  EventKind
-	Class Class  // the reason, for errors, opened breakers and outages that begin; else ""
+	Class Class  // the reason, for errors, opened breakers, outages that begin and lost settlements; else ""
 	Node  string // the server's address; "" if the event is not about one server
 	Err   error  // the error that caused it, or nil
 
-	// Count is the number of errors of this class and node since the last such event,
-	// this one included. 0 for other kinds.
+	// Count is the number of errors of this class and node, or of lost settlements, since
+	// the last such event, this one included. 0 for other kinds.
 	Count int64
 
 	// Duration is how long the breaker was open, or how long the outage lasted. 0 for

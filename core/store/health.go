@@ -27,6 +27,9 @@ type health struct {
 	listeners []func(Event) // Guarded by mu.
 	watchers  []func(Event) // Guarded by mu.
 	began     time.Time     // of the outage. Guarded by mu.
+	lost      int64         // settlements that are not reported yet. Guarded by mu.
+	lostNext  time.Time     // when they may be reported. Guarded by mu.
+	lostLater bool          // a timer is going to report them. Guarded by mu.
 
 	out    atomic.Bool
 	last   atomic.Int64 // when the last check failed: nanoseconds on the monotonic clock
@@ -118,4 +121,31 @@ func (h *health) answered() {
 	lasted := time.Since(h.began)
 	h.mu.Unlock()
 	h.emit(Event{Kind: EventOutageEnded, Duration: lasted})
+}
+
+// lose records settlements that are given up. The first are reported at once, and those that
+// follow together.
+func (h *health) lose(n int64, err error) {
+	h.mu.Lock()
+	h.lost += n
+	later := time.Until(h.lostNext)
+	if later > 0 {
+		if !h.lostLater {
+			h.lostLater = true
+			time.AfterFunc(later, func() {
+				h.mu.Lock()
+				h.lostLater = false
+				h.mu.Unlock()
+				h.lose(0, err)
+			})
+		}
+		h.mu.Unlock()
+		return
+	}
+	count := h.lost
+	h.lost, h.lostNext = 0, time.Now().Add(errorEvery)
+	h.mu.Unlock()
+	if e := errorOf(err); count > 0 {
+		h.emit(Event{Kind: EventSettlementsLost, Class: e.Class, Node: e.Node, Err: err, Count: count})
+	}
 }

@@ -37,8 +37,8 @@ func (b *Base) Registry() *Registry { return &b.registry }
 func (b *Base) OnEvent(f func(Event)) { b.registry.OnEvent(f) }
 
 // OnEvent calls f for each event of the store's health: errors by class, breakers that open
-// and close, outages that begin and end. Errors of one class and node are reported at most
-// every 10 seconds, with their number. f runs within a request, possibly several times at
+// and close, outages that begin and end, settlements that are lost. Errors of one class and
+// node, and lost settlements, are reported at most every 10 seconds, with their number. f runs within a request, possibly several times at
 // once, and must not wait. While no function is set, slog.Default() logs the events.
 func (r *Registry) OnEvent(f func(Event)) { r.health.listen(f) }
 
@@ -54,6 +54,10 @@ func (r *Registry) Failed(err error) { r.health.failed(err) }
 
 // Answered records that the store decided. Limiters call it; a store need not.
 func (r *Registry) Answered() { r.health.answered() }
+
+// Lost records n settlements that are not tried again, and why. Limiters call it; a store
+// need not.
+func (r *Registry) Lost(n int64, err error) { r.health.lose(n, err) }
 
 // Attach returns the value that is attached to the store under key. If there is none yet,
 // it attaches what newValue returns. Limiters attach the memory store that replaces this

@@ -20,7 +20,8 @@ import (
 //   - They return by the context's deadline, and keep neither the slices, nor the keys in
 //     them, nor the context after that.
 //   - An error means that the outcome is unknown; it is never a denial. It is an [Error]
-//     where the store knows its class.
+//     where the store knows its class. Charge, Refund and Renew return an [Undone] if they
+//     know checks that have not changed anything.
 //
 // To trace or measure a store, wrap it: embed the Store in a struct and replace the
 // methods of interest. The wrapper's Registry is then that of the wrapped store, so that

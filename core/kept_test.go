@@ -1,0 +1,359 @@
+package core_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"runtime"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+	"weak"
+
+	"github.com/weblimit/weblimit/core"
+	"github.com/weblimit/weblimit/core/store"
+)
+
+// refusing is a store in memory, by synctest's clock, that can refuse what settles requests:
+// nothing is changed then.
+type refusing struct {
+	*core.Memory
+	down    atomic.Bool
+	unclear atomic.Bool // the store does not say that nothing is changed
+	refused atomic.Int64
+	told    atomic.Int64
+}
+
+func newRefusing() *refusing { return &refusing{Memory: core.NewMemory()} }
+
+func (s *refusing) enter(checks []core.Check) error {
+	if !s.down.Load() {
+		s.told.Add(1)
+		return nil
+	}
+	s.refused.Add(1)
+	err := &store.Error{Class: store.ClassOpen, Node: "node"}
+	if s.unclear.Load() {
+		return err
+	}
+	var all []int
+	for i := range checks {
+		all = append(all, i)
+	}
+	return &store.Undone{Checks: all, Err: err}
+}
+
+func (s *refusing) Charge(ctx context.Context, checks []core.Check, results []core.Result) error {
+	if err := s.enter(checks); err != nil {
+		return err
+	}
+	return s.Memory.Charge(ctx, checks, results)
+}
+
+func (s *refusing) Refund(ctx context.Context, checks []core.Check, results []core.Result) error {
+	if err := s.enter(checks); err != nil {
+		return err
+	}
+	return s.Memory.Refund(ctx, checks, results)
+}
+
+func (s *refusing) Renew(ctx context.Context, checks []core.Check, results []core.Result) error {
+	if err := s.enter(checks); err != nil {
+		return err
+	}
+	return s.Memory.Renew(ctx, checks, results)
+}
+
+// heardBy collects the events of lost settlements.
+func heardBy(s *refusing) *[]core.Event {
+	var lost []core.Event
+	s.OnEvent(func(e core.Event) {
+		if e.Kind == core.EventSettlementsLost {
+			lost = append(lost, e)
+		}
+	})
+	return &lost
+}
+
+func remaining(t *testing.T, l *core.Limiter, i int) int64 {
+	t.Helper()
+	d, err := l.Peek(t.Context(), "k", 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return d.Results()[i].Remaining
+}
+
+// What a store refuses is told once when it answers again: refunds, charges and slots.
+func TestSettlementsOutliveAnOutage(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		s := newRefusing()
+		lost := heardBy(s)
+		var settled []core.Settlement
+		l := newLimiter(t, core.Config{Store: s, Observe: settledOnly(func(o core.Settlement) { settled = append(settled, o) }), Limits: []core.Limit{
+			everyone(1000).FixedWindow().Named("estimated").Estimate(500),
+			everyone(10).FixedWindow().Named("refunded").RefundOn(core.Failures),
+			running(3),
+		}})
+		s.down.Store(true)
+		d := l.AllowKey(t.Context(), "k", 1)
+		if err := core.Charge(core.NewContext(t.Context(), d), 700); err != nil {
+			t.Fatal(err)
+		}
+		d.Settle(core.Outcome{Status: 500})
+		time.Sleep(5 * time.Second)
+		synctest.Wait()
+		if len(settled) != 0 || s.refused.Load() < 5 || s.refused.Load() > 25 {
+			t.Errorf("%d settlements are reported after %d tries", len(settled), s.refused.Load())
+		}
+		s.down.Store(false)
+		time.Sleep(time.Second)
+		synctest.Wait()
+		for i, want := range []int64{300, 10, 3} {
+			if got := remaining(t, l, i); got != want {
+				t.Errorf("limit %d: %d left, want %d", i, got, want)
+			}
+		}
+		time.Sleep(time.Minute)
+		synctest.Wait()
+		if got := s.told.Load(); got != 2 || len(settled) != 3 || len(*lost) != 0 {
+			t.Errorf("%d calls, %d settlements reported, lost %v", got, len(settled), *lost)
+		}
+		for _, o := range settled {
+			if o.Err != nil {
+				t.Error(o)
+			}
+		}
+		if err := l.Drain(t.Context()); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// settledOnly is an observer of settlements. They come one after the other here.
+type settledOnlyObserver struct {
+	core.NopObserver
+	f func(core.Settlement)
+}
+
+func settledOnly(f func(core.Settlement)) core.Observer { return &settledOnlyObserver{f: f} }
+
+func (o *settledOnlyObserver) Settled(s core.Settlement) { o.f(s) }
+
+// A window's charges and refunds mean nothing in the next one, and those of a bucket count as
+// far as it has not refilled.
+func TestSettlementsAreToldOnlyWhileTheyCount(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct {
+		name  string
+		limit core.Limit
+		spend int64         // what the handler reports, of an estimate of 10
+		after time.Duration // until the store answers
+		want  int64         // left then
+		lost  int           // settlements
+	}{
+		{"a charge in its window", core.PerMinute(100).FixedWindow(), 40, 30 * time.Second, 60, 0},
+		{"a charge in the next window", core.PerMinute(100).FixedWindow(), 40, 70 * time.Second, 100, 1},
+		{"a refund in the next window", core.PerMinute(100).FixedWindow(), 4, 70 * time.Second, 100, 1},
+		{"a charge of a bucket that refills", core.PerMinute(60).Burst(100), 100, 20 * time.Second, 20, 0},
+		{"a charge of a bucket that has refilled", core.PerMinute(60).Burst(100), 40, 2 * time.Minute, 100, 1},
+		{"a refund of a bucket that has refilled", core.PerMinute(60).Burst(100), 4, 2 * time.Minute, 100, 1},
+		{"a charge of a log that has forgotten it", core.PerMinute(100).SlidingLog(), 40, 2 * time.Minute, 100, 1},
+		{"a charge of yesterday", core.PerCalendarDay(100, time.UTC), 40, 25 * time.Hour, 100, 1},
+		{"a charge of today", core.PerCalendarDay(100, time.UTC), 40, 23 * time.Hour, 60, 0},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				s := newRefusing()
+				lost := heardBy(s)
+				l := limiterOn(t, s, forAll(tt.limit).Named("l").Estimate(10))
+				d := l.AllowKey(t.Context(), "k", 10)
+				s.down.Store(true)
+				if err := core.Charge(core.NewContext(t.Context(), d), tt.spend); err != nil {
+					t.Fatal(err)
+				}
+				d.Settle(core.Outcome{Status: 200})
+				time.Sleep(tt.after)
+				s.down.Store(false)
+				time.Sleep(time.Second)
+				synctest.Wait()
+				want := tt.want
+				if got := remaining(t, l, 0); got < want || got > want+2 {
+					t.Errorf("%d left, want %d", got, want)
+				}
+				if len(*lost) != tt.lost {
+					t.Errorf("lost: %v, want %d", *lost, tt.lost)
+				}
+			})
+		})
+	}
+}
+
+// Slots whose lease has ended belong to others.
+func TestSlotsAreFreedWithinTheirLease(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		s := newRefusing()
+		lost := heardBy(s)
+		l := limiterOn(t, s, running(2).Lease(10*time.Second))
+		d := l.AllowKey(t.Context(), "k", 1)
+		time.Sleep(time.Minute) // the lease is renewed
+		s.down.Store(true)
+		d.Settle(core.Outcome{})
+		time.Sleep(11 * time.Second)
+		s.down.Store(false)
+		before := s.told.Load()
+		time.Sleep(time.Minute)
+		synctest.Wait()
+		if s.told.Load() != before || len(*lost) != 1 || remaining(t, l, 0) != 2 {
+			t.Errorf("%d calls, lost %v", s.told.Load()-before, *lost)
+		}
+	})
+}
+
+// A renewal that the store refused is tried again before a third of the lease has passed.
+func TestRenewalsThatAreRefusedAreTriedSoon(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		s := newRefusing()
+		s.OnEvent(func(core.Event) {})
+		l := limiterOn(t, s, running(1).Lease(time.Minute))
+		d := l.AllowKey(t.Context(), "k", 1)
+		s.down.Store(true)
+		time.Sleep(55 * time.Second)
+		s.down.Store(false)
+		time.Sleep(10 * time.Second)
+		if got := remaining(t, l, 0); got != 0 {
+			t.Errorf("%d slots are free while the request runs", got)
+		}
+		d.Settle(core.Outcome{})
+		synctest.Wait()
+		if got := remaining(t, l, 0); got != 1 {
+			t.Errorf("%d slots are free after it", got)
+		}
+	})
+}
+
+// What may have been done is not tried again, and one event says how many were lost.
+func TestSettlementsThatMayBeDoneAreNotRepeated(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		s := newRefusing()
+		lost := heardBy(s)
+		l := limiterOn(t, s, everyone(100).FixedWindow().Named("refunded").RefundOn(core.Failures))
+		var ds []core.Decision
+		for range 20 {
+			ds = append(ds, l.AllowKey(t.Context(), "k", 1))
+		}
+		s.down.Store(true)
+		s.unclear.Store(true)
+		for i := range ds {
+			ds[i].Settle(core.Outcome{Status: 500})
+		}
+		if err := l.Drain(t.Context()); err == nil || !strings.Contains(err.Error(), "lost: ") {
+			t.Errorf("Drain: %v", err)
+		}
+		s.down.Store(false)
+		time.Sleep(time.Minute)
+		synctest.Wait()
+		count := int64(0)
+		for _, e := range *lost {
+			count += e.Count
+		}
+		if s.told.Load() != 0 || s.refused.Load() != 20 || len(*lost) > 2 || count != 20 {
+			t.Errorf("%d calls after %d, %d events of %d settlements", s.told.Load(), s.refused.Load(), len(*lost), count)
+		}
+		if err := l.Drain(t.Context()); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// Drain tries until its context ends, and says what is left.
+func TestDrainSaysWhatIsNotSettled(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		s := newRefusing()
+		s.OnEvent(func(core.Event) {})
+		l := limiterOn(t, s, everyone(100).FixedWindow().Named("refunded").RefundOn(core.Failures))
+		s.down.Store(true)
+		for range 3 {
+			d := l.AllowKey(t.Context(), "k", 1)
+			d.Settle(core.Outcome{Status: 500})
+		}
+		synctest.Wait()
+		ctx, cancel := context.WithTimeout(t.Context(), 3*time.Second)
+		defer cancel()
+		err := l.Drain(ctx)
+		if want := "weblimit: requests that are not settled: 3: context deadline exceeded"; !errors.Is(err, context.DeadlineExceeded) || err.Error() != want {
+			t.Errorf("Drain: %v", err)
+		}
+		began := time.Now()
+		if err := l.Drain(context.Background()); !errors.Is(err, context.DeadlineExceeded) || time.Since(began) > 11*time.Second {
+			t.Errorf("Drain without a deadline: %v after %v", err, time.Since(began))
+		}
+		go func() {
+			time.Sleep(time.Second)
+			s.down.Store(false)
+		}()
+		if err := l.Drain(t.Context()); err != nil || remaining(t, l, 0) != 100 {
+			t.Errorf("Drain: %v, %d left", err, remaining(t, l, 0))
+		}
+	})
+}
+
+// What is kept is bounded, and the rest is reported.
+func TestKeptSettlementsAreBounded(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		const requests, kept = 17_000, 16_384
+		s := newRefusing()
+		lost := heardBy(s)
+		l := limiterOn(t, s, everyone(requests).FixedWindow().Named("refunded").RefundOn(core.Failures))
+		s.down.Store(true)
+		var before, after runtime.MemStats
+		runtime.GC()
+		runtime.ReadMemStats(&before)
+		for n := range requests {
+			d := l.AllowKey(t.Context(), fmt.Sprint("some-kind-of-user:", n), 1)
+			d.Settle(core.Outcome{Status: 500})
+		}
+		synctest.Wait()
+		runtime.GC()
+		runtime.ReadMemStats(&after)
+		t.Logf("%d bytes each", (after.HeapAlloc-before.HeapAlloc)/kept)
+		s.down.Store(false)
+		time.Sleep(time.Minute)
+		synctest.Wait()
+		count := int64(0)
+		for _, e := range *lost {
+			count += e.Count
+		}
+		if s.told.Load() != kept || count != requests-kept || len(*lost) > 2 {
+			t.Errorf("%d told, %d lost in %d events", s.told.Load(), count, len(*lost))
+		}
+	})
+}
+
+// A store that the application has dropped is garbage, whatever is kept for it.
+func TestKeptSettlementsHoldNoStore(t *testing.T) {
+	t.Parallel()
+	dropped := func() weak.Pointer[refusing] {
+		s := newRefusing()
+		s.OnEvent(func(core.Event) {})
+		s.down.Store(true)
+		l := limiterOn(t, s, everyone(9).FixedWindow().Named("refunded").RefundOn(core.Failures))
+		d := l.AllowKey(t.Context(), "k", 1)
+		d.Settle(core.Outcome{Status: 500})
+		return weak.Make(s)
+	}()
+	for start := time.Now(); dropped.Value() != nil; time.Sleep(10 * time.Millisecond) {
+		if runtime.GC(); time.Since(start) > time.Minute {
+			t.Fatal("the store is not collected")
+		}
+	}
+}
