@@ -18,6 +18,9 @@ import (
 // handler has reported a whole further estimate, it is charged at once, without waiting
 // for the end.
 //
+// With [Limit.Wait], a turn is fixed when the store decides: what running requests give back
+// of their estimates later does not bring it forward.
+//
 // A limit with both an estimate and [Limit.Cost] or [Limit.CostBy] is an error when it is
 // used.
 func (l Limit) Estimate(n int64) Limit {

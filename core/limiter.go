@@ -213,7 +213,9 @@ func ForLimits(store Store, limits []Limit) *Limiter {
 	return Must(New(Config{Store: store, Limits: limits}))
 }
 
-// Peek returns what AllowKey would decide, and charges nothing. A denial does not count towards a
+// Peek returns what AllowKey would decide, and charges nothing. A request that a token bucket with
+// [Limit.Wait] would let through after a wait is Allowed here; how long the wait would be is not
+// said, so RetryAfter and Delay are 0. A denial does not count towards a
 // block of [Limit.Penalty]. Observers don't hear of it.
 func (l *Limiter) Peek(ctx context.Context, key string, cost int64) (Decision, error) {
 	if cost < 0 {

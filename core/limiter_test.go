@@ -60,7 +60,7 @@ func TestForLimitsPanicsWhereNewFails(t *testing.T) {
 
 		`weblimit: limit "default": By is missing: say whose requests are counted, such as By(keyfuncs.ClientIP()); AllowKey takes the key instead and ignores it, so any will do there; Guard is for handlers that give the key, and takes none`: func() { core.ForLimits(core.NewMemory(), []core.Limit{core.PerHour(1)}) },
 		`weblimit: limit "x": two limits of one limiter have this name; give each its own with Named`: func() { core.ForLimits(core.NewMemory(), []core.Limit{everyone(1).Named("x"), everyone(1).Named("x")}) },
-		`weblimit: limit "x": the store has a different limit of this name; give each its own with Named`: func() {
+		`weblimit: limit "x": the store has a different limit of this name: quota 1 and 2; give each its own with Named`: func() {
 			s := core.NewMemory()
 			core.ForLimits(s, []core.Limit{everyone(1).Named("x")})
 			core.ForLimits(s, []core.Limit{everyone(2).Named("x")})

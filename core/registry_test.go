@@ -18,7 +18,8 @@ func TestNamesOfOneStore(t *testing.T) {
 	t.Parallel()
 	base := core.PerHour(10).By(keyfuncs.ClientIP()).Named("a")
 	const (
-		different = `weblimit: limit "a": the store has a different limit of this name; give each its own with Named`
+		different = `weblimit: limit "a": the store has a different limit of this name: `
+		named     = `; give each its own with Named`
 		twice     = `weblimit: limit "default": declared twice on one store; give each its own name with Named, or both the same one to share a quota`
 	)
 	for _, tt := range []struct {
@@ -32,21 +33,22 @@ func TestNamesOfOneStore(t *testing.T) {
 		{"equal numbers, said otherwise", base, core.Per(10, 60*time.Minute).Burst(10).By(keyfuncs.ClientIP()).Named("a"), ""},
 		{"the default name, given on purpose", base.Named("default"), base.Named("default"), ""},
 		{"names that differ in case", base, everyone(7).Named("A"), ""},
-		{"another quota", base, core.PerHour(11).By(keyfuncs.ClientIP()).Named("a"), different},
-		{"another window", base, core.PerMinute(10).By(keyfuncs.ClientIP()).Named("a"), different},
-		{"another burst", base, base.Burst(11), different},
-		{"another algorithm", base, base.SlidingWindow(), different},
-		{"jitter", base.FixedWindow(), base.FixedWindow().Jitter(), different},
+		{"another quota", base, core.PerHour(11).By(keyfuncs.ClientIP()).Named("a"), different + "quota 10 and 11" + named},
+		{"another window", base, core.PerMinute(10).By(keyfuncs.ClientIP()).Named("a"), different + "window 1h0m0s and 1m0s" + named},
+		{"another burst", base, base.Burst(11), different + "burst 10 and 11" + named},
+		{"another algorithm", base, base.SlidingWindow(), different + "algorithm token bucket and sliding window" + named},
+		{"jitter", base.FixedWindow(), base.FixedWindow().Jitter(), different + "jitter false and true" + named},
 		{"equal penalties", base.Penalty(core.Block{After: 3, Within: time.Hour, For: time.Minute}), base.Penalty(core.Block{After: 3, Within: time.Hour, For: time.Minute, Factor: 2, Max: 24 * time.Hour}), ""},
-		{"a penalty", base, base.Penalty(core.Block{After: 3, Within: time.Hour, For: time.Minute}), different},
-		{"another penalty", base.Penalty(core.Block{After: 3, Within: time.Hour, For: time.Minute}), base.Penalty(core.Block{After: 3, Within: time.Hour, For: time.Hour}), different},
-		{"another key", base, base.By(keyfuncs.Everyone()), different},
-		{"a key more", base, base.By(keyfuncs.ClientIP(), keyfuncs.Route()), different},
-		{"keys in another order", base.By(keyfuncs.Route(), keyfuncs.ClientIP()), base.By(keyfuncs.ClientIP(), keyfuncs.Route()), different},
+		{"another calendar", core.PerMonth(10, time.UTC).By(keyfuncs.ClientIP()).Named("a"), core.PerCalendarDay(10, time.UTC).By(keyfuncs.ClientIP()).Named("a"), different + "calendar months from day 1 in UTC and days in UTC" + named},
+		{"a penalty", base, base.Penalty(core.Block{After: 3, Within: time.Hour, For: time.Minute}), different + "penalty none and (after 3 within 1h0m0s for 1m0s, factor 2, max 24h0m0s)" + named},
+		{"another penalty", base.Penalty(core.Block{After: 3, Within: time.Hour, For: time.Minute}), base.Penalty(core.Block{After: 3, Within: time.Hour, For: time.Hour}), different + "penalty (after 3 within 1h0m0s for 1m0s, factor 2, max 24h0m0s) and (after 3 within 1h0m0s for 1h0m0s, factor 2, max 24h0m0s)" + named},
+		{"another key", base, base.By(keyfuncs.Everyone()), different + "key ip and all" + named},
+		{"a key more", base, base.By(keyfuncs.ClientIP(), keyfuncs.Route()), different + "key ip and join(ip,route)" + named},
+		{"keys in another order", base.By(keyfuncs.Route(), keyfuncs.ClientIP()), base.By(keyfuncs.ClientIP(), keyfuncs.Route()), different + "key join(route,ip) and join(ip,route)" + named},
 		{"equal and not named", everyone(10), everyone(10), twice},
 		{"only the first one named on purpose", everyone(10).Named("default"), everyone(10), twice},
 		{"only the second one named on purpose", everyone(10), everyone(10).Named("default"), twice},
-		{"different and not named", everyone(10), everyone(11), `weblimit: limit "default": the store has a different limit of this name; give each its own with Named`},
+		{"different and not named", everyone(10), everyone(11), `weblimit: limit "default": the store has a different limit of this name: quota 10 and 11; give each its own with Named`},
 		{"two names of one hash", everyone(10).Named("costarring"), everyone(10).Named("liquid"), `weblimit: limit "liquid": the store can't tell this name from "costarring"; rename one`},
 	} {
 		t.Run(tt.name, func(t *testing.T) {

@@ -44,6 +44,9 @@ func (l Limit) LeakyBucket(maxDelay time.Duration) Limit {
 // slot back. For slots of other processes they ask every 10 to 250 ms; of many requests
 // that wait with one key, one asks every 25 ms.
 //
+// A turn is fixed when the store decides. What running requests give back later, by
+// [Limit.Estimate] or [Limit.RefundOn], does not bring it forward.
+//
 // A token bucket that queues can't have [Limit.Reserve]: queued requests would be in
 // front of those that the reserve is for. [Limit.Penalty] needs a token bucket, and no
 // request waits for the end of a block.

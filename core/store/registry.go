@@ -3,6 +3,7 @@ package store
 import (
 	"context"
 	"fmt"
+	"strings"
 	"sync"
 )
 
@@ -158,9 +159,60 @@ func conflict(a, b Declaration) error {
 	case a.Rule.Name != b.Rule.Name:
 		return fmt.Errorf("weblimit: limit %q: the store can't tell this name from %q; rename one", b.Rule.Name, a.Rule.Name)
 	case a.Rule != b.Rule || a.Keys != b.Keys:
-		return fmt.Errorf("weblimit: limit %q: the store has a different limit of this name; give each its own with Named", b.Rule.Name)
+		return fmt.Errorf("weblimit: limit %q: the store has a different limit of this name: %s; give each its own with Named", b.Rule.Name, differences(a, b))
 	case !a.Named || !b.Named:
 		return fmt.Errorf("weblimit: limit %q: declared twice on one store; give each its own name with Named, or both the same one to share a quota", b.Rule.Name)
 	}
 	return nil
+}
+
+// inWords returns the penalty for errors.
+func (b Block) inWords() string {
+	if b == (Block{}) {
+		return "none"
+	}
+	return fmt.Sprintf("(after %d within %v for %v, factor %d, max %v)", b.After, b.Within, b.For, b.Factor, b.Max)
+}
+
+// inWords returns the period for errors.
+func (k Period) inWords() string {
+	switch k.Unit {
+	case CalendarDay:
+		return "days in " + k.Location.String()
+	case CalendarMonth:
+		return fmt.Sprintf("months from day %d in %v", k.Day, k.Location)
+	}
+	return "none"
+}
+
+// differences says what differs in two declarations, and how: first the one that the store has.
+func differences(a, b Declaration) string {
+	var all []string
+	for _, field := range []struct {
+		name string
+		a, b any
+	}{
+		{"algorithm", a.Rule.Algorithm, b.Rule.Algorithm},
+		{"quota", a.Rule.Quota, b.Rule.Quota},
+		{"window", a.Rule.Window, b.Rule.Window},
+		{"burst", a.Rule.Burst, b.Rule.Burst},
+		{"capacity", a.Rule.Whole, b.Rule.Whole},
+		{"soft", a.Rule.Soft, b.Rule.Soft},
+		{"jitter", a.Rule.Jitter, b.Rule.Jitter},
+		{"wait", a.Rule.Wait, b.Rule.Wait},
+		{"once per", a.Rule.Once, b.Rule.Once},
+		{"repeats", a.Rule.Repeats, b.Rule.Repeats},
+		{"penalty", a.Rule.Block.inWords(), b.Rule.Block.inWords()},
+		{"calendar", a.Rule.Calendar.inWords(), b.Rule.Calendar.inWords()},
+		{"key", a.Keys, b.Keys},
+	} {
+		switch {
+		case field.a == field.b:
+		case field.name == "capacity" && a.Rule.Whole == a.Rule.Burst && b.Rule.Whole == b.Rule.Burst:
+		case field.name == "burst" && a.Rule.Burst == a.Rule.Quota && b.Rule.Burst == b.Rule.Quota: // as the quota does
+		default:
+			all = append(all, fmt.Sprintf("%s %v and %v", field.name, field.a, field.b))
+		}
+	}
+	return strings.Join(all, ", ")
 }
