@@ -29,7 +29,7 @@ func readText[T ~uint8](to *T, kind string, texts []string, text []byte) error {
 	if i < 0 {
 		return fmt.Errorf("weblimit: %.40q is no %s, want one of %s", text, kind, strings.Join(texts, ", "))
 	}
-	*to = T(i) //nolint:gosec // G115: there are few
+	*to = T(i)
 	return nil
 }
 
