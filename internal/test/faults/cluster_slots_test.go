@@ -162,7 +162,7 @@ func TestClusterSlotsTakeThreeRoundTripsAtMost(t *testing.T) {
 		{9, 3 * delay, 4 * delay},
 	} {
 		best := patience
-		for range 3 { // one in time is enough: the machine may be busy during the others
+		for range 10 { // one in time is enough: the machine may be busy during the others
 			start := time.Now()
 			if _, err := takeWithin(store, patience, rule, keys[:c.slots]...); err != nil {
 				t.Fatal(err)
@@ -171,7 +171,9 @@ func TestClusterSlotsTakeThreeRoundTripsAtMost(t *testing.T) {
 			if took < c.from {
 				t.Errorf("%d slots decided after %v, before all steps had been answered", c.slots, took)
 			}
-			best = min(best, took)
+			if best = min(best, took); best < c.to {
+				break
+			}
 		}
 		if best >= c.to {
 			t.Errorf("%d slots of masters that take %v each took %v", c.slots, delay, best)
