@@ -17,12 +17,17 @@ import (
 	"testing"
 	"time"
 
+	"github.com/gin-gonic/gin"
+
 	"github.com/weblimit/weblimit/internal/test/redistest"
 )
 
 var programs = []string{"nethttp", "chi", "gin", "echo", "echo5", "fiber", "fiber3"}
 
-func TestMain(m *testing.M) { os.Exit(redistest.Main(m)) }
+func TestMain(m *testing.M) {
+	gin.SetMode(gin.TestMode) // for the whole process: tests that run beside each other must not set it
+	os.Exit(redistest.Main(m))
+}
 
 func TestExamples(t *testing.T) {
 	t.Parallel()

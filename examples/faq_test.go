@@ -217,7 +217,6 @@ func faqBrowser(w http.ResponseWriter) {
 // The code of the FAQ does what the answers say.
 func TestFAQCodeRuns(t *testing.T) {
 	t.Parallel()
-	gin.SetMode(gin.TestMode)
 	store := core.NewMemory()
 	limits := ginlimit.With(core.Config{Store: store})
 	none := func(*gin.Context) {}

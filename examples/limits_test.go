@@ -238,7 +238,6 @@ func docsText() (core.Limit, error) {
 // The code of docs works on one store, as it stands there.
 func TestDocumentedLimitsWork(t *testing.T) {
 	t.Parallel()
-	gin.SetMode(gin.TestMode)
 	r, store := gin.New(), core.NewMemory()
 	docsHandler(r)
 	docsGuard(r, ginlimit.With(core.Config{Store: store}))
@@ -337,7 +336,6 @@ func TestDocumentedJobEnds(t *testing.T) {
 // An export that finds no slot does not pay the rate, since one call decides both.
 func TestDocumentedExport(t *testing.T) {
 	t.Parallel()
-	gin.SetMode(gin.TestMode)
 	r, entered, leave := gin.New(), make(chan bool), make(chan bool)
 	r.Use(func(c *gin.Context) { c.Set("customer", "acme") })
 	config := docsObserver(core.NewMemory())

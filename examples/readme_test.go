@@ -67,7 +67,6 @@ func readmeKeys() []core.Limit {
 // The limits of the README work together, on one store, as they stand there.
 func TestReadmeCodeRuns(t *testing.T) {
 	t.Parallel()
-	gin.SetMode(gin.TestMode)
 	_ = readmeStore() // talks to no server yet
 	readmeLimits(gin.New(), core.NewMemory(), "monitoring-0123456789", func(*gin.Context) {}, func(*gin.Context) {})
 	core.ForLimits(core.NewMemory(), readmeKeys())

@@ -26,6 +26,8 @@ import (
 	"github.com/weblimit/weblimit/nethttp"
 )
 
+func init() { gin.SetMode(gin.ReleaseMode) } // here, since tests run beside each other
+
 // site answers a request.
 type site func(r *http.Request) *http.Response
 
@@ -61,7 +63,6 @@ var frameworks = map[string]func(l *core.Limiter, corsFirst bool, ran func()) si
 		return served(r)
 	},
 	"Gin": func(l *core.Limiter, corsFirst bool, ran func()) site {
-		gin.SetMode(gin.ReleaseMode)
 		e := gin.New()
 		work := func(*gin.Context) { ran() }
 		use(corsFirst, func(m gin.HandlerFunc) { e.Use(m) }, gincors.Default(), ginlimit.New(l))

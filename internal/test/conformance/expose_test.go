@@ -40,7 +40,6 @@ var exposing = map[string]func(l *core.Limiter) site{
 		return served(r)
 	},
 	"Gin": func(l *core.Limiter) site {
-		gin.SetMode(gin.ReleaseMode)
 		e := gin.New()
 		e.Use(gincors.New(gincors.Config{AllowAllOrigins: true, ExposeHeaders: core.ExposeHeaders()}), ginlimit.New(l))
 		e.GET("/", func(*gin.Context) {})

@@ -43,8 +43,9 @@ func served(h http.Handler) server {
 
 var page = http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "hello") })
 
+func init() { gin.SetMode(gin.TestMode) } // here, since tests run beside each other
+
 func onGin(setUp func(*gin.Engine)) server {
-	gin.SetMode(gin.TestMode)
 	r := gin.New()
 	setUp(r)
 	r.GET("/", gin.WrapH(page))
