@@ -1,0 +1,247 @@
+package top
+
+import (
+	"sync"
+	"time"
+
+	"github.com/weblimit/weblimit/core"
+	"github.com/weblimit/weblimit/core/store"
+)
+
+// The bits of a client's hash. The first are those of the sample; see sample.
+const (
+	shards     = 16 // by the last 4 bits: a constant, so that samples of all instances have the same
+	setShift   = 4
+	placeShift = 24
+)
+
+func setOf(hash uint64) uint64 { return hash >> setShift }
+
+// limit counts one limit.
+type limit struct {
+	name   string
+	id     uint32 // core.Rule.ID
+	shards [shards]shard
+
+	mu    sync.Mutex
+	rates rates      // guarded by mu
+	rule  *core.Rule // at a decision, refreshed now and then. Guarded by mu.
+	mode  bool       // shadow, then. Guarded by mu.
+}
+
+// shard is a part of the clients of a limit.
+type shard struct {
+	mu     sync.Mutex
+	table  table           // guarded by mu
+	sample sample          // guarded by mu
+	rates  [outcomes]int64 // what the limit's rates don't have yet. Guarded by mu.
+	rule   *core.Rule      // of the last decision. Guarded by mu.
+	shadow bool            // the same
+	_      [64]byte        // no two shards in one cache line
+}
+
+func newLimit(rule *core.Rule, capacity int) *limit {
+	l := &limit{name: rule.Name, id: rule.ID()}
+	for i := range l.shards {
+		l.shards[i].table.sets = make([]set, capacity/ways/shards)
+	}
+	return l
+}
+
+// decision is what one limit said to one request.
+type decision struct {
+	*core.LimitResult
+	key   []byte // nil if there is none, or the store was not asked
+	cost  int64
+	local bool // decided by this process, in an outage: the limit's numbers are a part of it
+}
+
+// outcome returns what the limit said.
+func (d *decision) outcome() outcome {
+	switch {
+	case d.Allowed:
+		return allowed
+	case d.Shadow:
+		return wouldDeny
+	}
+	return denied
+}
+
+// reason returns why the limit denied.
+func (d *decision) reason() core.Reason {
+	switch {
+	case d.Reason != core.ReasonUndecided:
+		return d.Reason
+	case d.Blocked:
+		return core.ReasonBlocked
+	case d.RetryAfter == 0:
+		return core.ReasonNeverFits
+	case d.Cached:
+		return core.ReasonCachedDenial
+	}
+	return core.ReasonLimitExceeded
+}
+
+// note counts a decision.
+func (l *limit) note(d *decision, hash uint64, now tick) {
+	kind := d.outcome()
+	s := &l.shards[hash%shards]
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.rates[kind]++
+	if !d.local {
+		s.rule, s.shadow = d.Rule, d.Shadow
+	}
+	if d.key == nil {
+		return
+	}
+	used := d.Rule.Burst - d.Remaining
+	share := float32(used) / float32(d.Rule.Burst)
+	e := s.table.find(hash, d.key)
+	if e == nil {
+		e = s.table.admit(hash, d.key, now, share, kind != allowed)
+	}
+	if e != nil {
+		e.note(now, kind, share)
+		if kind != allowed {
+			e.denial = denial{
+				at: now, reason: uint8(d.reason()), shadow: d.Shadow, cost: d.cost, remaining: d.Remaining,
+				quota: d.Rule.Quota, burst: d.Rule.Burst, window: int64(d.Rule.Window), retryAfter: int64(d.RetryAfter),
+			}
+		}
+	}
+	if d.cost > 0 {
+		if length := useWindow(d.Rule); length > 0 {
+			s.sample.note(hash, now, length, d.cost)
+		} else {
+			if kind != allowed {
+				used += d.cost // which it wanted
+			}
+			s.sample.note(hash, now, 0, used)
+		}
+	}
+}
+
+// useWindow returns the windows in which the use of single clients is added up, in ticks. It
+// returns 0 if that would take too long, or makes no sense: then what the store says that the
+// client has used counts.
+func useWindow(rule *core.Rule) tick {
+	if rule.Algorithm == store.Concurrency || rule.Algorithm == store.Calendar || rule.Window > 24*time.Hour {
+		return 0
+	}
+	return max(tick(rule.Window*ticksPerSecond/time.Second), 1)
+}
+
+// settle moves the decisions of the shards to the rates.
+func (l *limit) settle(now tick) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	var sum [outcomes]int64
+	for i := range l.shards {
+		s := &l.shards[i]
+		s.mu.Lock()
+		for kind := range sum {
+			sum[kind] += s.rates[kind]
+		}
+		s.rates = [outcomes]int64{}
+		if s.rule != nil {
+			l.rule, l.mode = s.rule, s.shadow
+			s.rule = nil
+		}
+		s.mu.Unlock()
+	}
+	l.rates.seconds.add(now, secondsStep, sum)
+	l.rates.minutes.add(now, minutesStep, sum)
+}
+
+// snapshot returns what has been counted. Each list has n clients, and the sample atMost.
+func (l *limit) snapshot(now tick, n, atMost int) Limit {
+	l.settle(now)
+	out := Limit{Name: l.name}
+	samples := make([]sample, 0, shards)
+	for i := range l.shards {
+		s := &l.shards[i]
+		s.mu.Lock()
+		s.table.each(now, func(e *entry) { out.Clients = append(out.Clients, e.client(now)) })
+		copied := s.sample
+		copied.places = append([]sampled(nil), copied.places...)
+		samples = append(samples, copied)
+		s.mu.Unlock()
+	}
+	out.Clients = out.listed(n)
+	out.Use = useOf(samples, atMost)
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	out.Rates = Rates{l.rates.seconds.series(secondsStep), l.rates.minutes.series(minutesStep)}
+	if l.rule != nil {
+		out.Algorithm, out.Quota, out.Burst, out.Window, out.Shadow = l.rule.Algorithm, l.rule.Quota, l.rule.Burst, l.rule.Window, l.mode
+		out.Use.Window, out.Use.most = l.rule.Window, useWindow(l.rule) == 0
+	}
+	return out
+}
+
+// highestDenials returns the denials in the last minute of the client with most.
+func (l *limit) highestDenials(now tick) (highest int64) {
+	for i := range l.shards {
+		s := &l.shards[i]
+		s.mu.Lock()
+		s.table.each(now, func(e *entry) { highest = max(highest, e.minute.counts(now, minute).Denied) })
+		s.mu.Unlock()
+	}
+	return highest
+}
+
+// each calls f for all entries that were seen in the last two hours, rolled.
+func (t *table) each(now tick, f func(*entry)) {
+	for i := range t.sets {
+		s := &t.sets[i]
+		for j := range s.hashes {
+			if s.hashes[j] == 0 {
+				continue
+			}
+			e := &s.entries[j]
+			e.roll(now)
+			if e.hour != (window{index: e.hour.index}) {
+				f(e)
+			}
+		}
+	}
+}
+
+// client returns an entry as others see it. It is rolled.
+func (e *entry) client(now tick) Client {
+	top := e.used[0]
+	if e.used[1].share > top.share {
+		top = e.used[1]
+	}
+	c := Client{
+		Key: string(e.key), Minute: e.minute.counts(now, minute), Hour: e.hour.counts(now, hour),
+		Used: float64(top.share), UsedAt: top.at.time(), Seen: e.seen.time(),
+	}
+	if d := &e.denial; d.at > 0 {
+		c.Denial = Denial{
+			At: d.at.time(), Reason: core.Reason(d.reason), Shadow: d.shadow, Cost: d.cost, Remaining: d.remaining,
+			Quota: d.quota, Burst: d.burst, Window: time.Duration(d.window), RetryAfter: time.Duration(d.retryAfter),
+		}
+	}
+	return c
+}
+
+// listed returns the clients that are on one of the lists of length n.
+func (l *Limit) listed(n int) []Client {
+	if len(l.Clients) <= n {
+		return l.Clients
+	}
+	all := *l
+	seen := make(map[string]bool, 3*n)
+	var on []Client
+	for _, list := range [][]Client{all.Nearest(n), all.MostDenied(n), all.Busiest(n)} {
+		for _, c := range list {
+			if !seen[c.Key] {
+				seen[c.Key] = true
+				on = append(on, c)
+			}
+		}
+	}
+	return on
+}
