@@ -40,10 +40,12 @@ type shard struct {
 	_      [64]byte        // no two shards in one cache line
 }
 
-func newLimit(rule *core.Rule, capacity int) *limit {
+func newLimit(rule *core.Rule, capacity int, s secret) *limit {
 	l := &limit{name: rule.Name, id: rule.ID()}
 	for i := range l.shards {
-		l.shards[i].table.sets = make([]set, capacity/ways/shards)
+		t := &l.shards[i].table
+		t.sets = make([]set, capacity/ways/shards)
+		t.random.Seed(s.k0, s.k1^uint64(i))
 	}
 	return l
 }
@@ -92,7 +94,7 @@ func (l *limit) note(d *decision, hash uint64, now tick) {
 	if !d.local {
 		s.rule, s.shadow = d.Rule, d.Shadow
 	}
-	if d.key == nil {
+	if len(d.key) == 0 || len(d.key) > maxKey {
 		return
 	}
 	used := d.Rule.Burst - d.Remaining
@@ -175,7 +177,7 @@ func (l *limit) snapshot(now tick, n, atMost int) Limit {
 	out.Rates = Rates{l.rates.seconds.series(secondsStep), l.rates.minutes.series(minutesStep)}
 	if l.rule != nil {
 		out.Algorithm, out.Quota, out.Burst, out.Window, out.Shadow = l.rule.Algorithm, l.rule.Quota, l.rule.Burst, l.rule.Window, l.mode
-		out.Use.Window, out.Use.most = l.rule.Window, useWindow(l.rule) == 0
+		out.Use.Window, out.Use.most = max(l.rule.Window, tick(1).duration()), useWindow(l.rule) == 0
 	}
 	return out
 }

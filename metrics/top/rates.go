@@ -27,11 +27,12 @@ func (r *ring) add(now, step tick, counts [outcomes]int64) {
 	}
 }
 
-// move makes room for the step of a time. A clock that was set back moves nothing.
+// move makes room for the step of a time. A clock that was set back by a little moves nothing; if
+// it was set back by more, the ring begins anew.
 func (r *ring) move(now, step tick) {
 	index := int64(now / step)
-	if r.first == 0 {
-		r.first, r.last = index, index
+	if r.first == 0 || index < r.last-seriesSteps {
+		*r = ring{first: index, last: index}
 	}
 	if index-r.last >= int64(len(r.steps)) {
 		r.steps = [seriesSteps + 1][outcomes]int64{}

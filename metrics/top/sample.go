@@ -40,7 +40,7 @@ func (s *sample) note(hash uint64, now, length tick, use int64) {
 	if s.places == nil {
 		s.places = make([]sampled, 2*sampleSize)
 	}
-	if p := uint32(now / period); p > s.period {
+	if p := uint32(now / period); p != s.period {
 		s.begin(p)
 	}
 	at := s.place(hash)
@@ -78,7 +78,7 @@ func (s *sample) place(hash uint64) int {
 // begin begins a period. Clients that were not seen in the last one leave the sample. If few are
 // left, it takes in more from now on.
 func (s *sample) begin(p uint32) {
-	gone := p-s.period > 1
+	gone := p-s.period > 1 // or the clock was set back
 	s.period = p
 	s.keep(func(c *sampled) bool {
 		c.peaks = [2]int64{0, c.peaks[0]}

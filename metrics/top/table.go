@@ -11,18 +11,23 @@ const ways = 8
 
 // table finds heavy hitters. It is a cache of sets: a client's hash chooses its set, and in a
 // full set it competes with the others there. A newcomer replaces the weakest with a
-// probability of 1 / (its strength + 1), and then has its strength and one more: the
-// randomized admission policy of R. Ben Basat et al., "Randomized Admission Policy for
-// Efficient Top-k, Frequency and Volume Estimation", INFOCOM 2017. So a client that is seen once has
-// hardly a chance against one that is seen often, and a million clients that are seen
-// once push out each other. Strength fades with time.
+// probability of 1 / (its strength + 1): so a client that is seen once has hardly a chance
+// against one that is seen often, and a million clients that are seen once push each
+// other out. It takes over that strength. The idea is that of R. Ben Basat et al., "Randomized
+// Admission Policy for Efficient Top-k, Frequency, and Volume Estimation", INFOCOM 2017. There,
+// the newcomer has one more than the strength, so that a flood of new keys makes all
+// stronger, and real clients come in later.
+//
+// Counts begin when a client comes in, so they are never too high. BenchmarkSketches compares
+// the table with other sketches.
 //
 // Two clients of each set are safe because they are nearest to the limit, and two because they
-// are denied most, however few their requests.
+// are denied most, however few their requests. Strength fades with time.
 //
 // Guarded by the lock of its shard.
 type table struct {
-	sets []set
+	sets   []set
+	random rand.PCG
 }
 
 type set struct {
@@ -33,9 +38,8 @@ type set struct {
 // entry is a client.
 type entry struct {
 	key      []byte // its array is used again
-	strength uint32 // requests, and those of the client that was here before. Faded until fadedAt.
+	strength uint32 // requests, and what the client in this place had before. Faded until fadedAt.
 	fadedAt  uint32 // in fadeSteps
-	lower    bool   // the client was admitted in place of another, so requests before may be missing
 
 	minute, hour window
 	used         [2]peak // of this hour, of the last
@@ -84,19 +88,20 @@ func (t *table) admit(hash uint64, key []byte, now tick, share float32, denied b
 	strength := uint32(0)
 	if place < 0 {
 		var ok bool
-		if place, strength, ok = s.challenge(now, share, denied); !ok {
+		if place, strength, ok = s.challenge(&t.random, now, share, denied); !ok {
 			return nil
 		}
 	}
 	s.hashes[place] = hash
 	e := &s.entries[place]
-	*e = entry{key: append(e.key[:0], key...), strength: strength, fadedAt: uint32(now / fadeStep), lower: strength > 0}
+	// Its first request, which is not counted yet, makes up for the 1.
+	*e = entry{key: append(e.key[:0], key...), strength: max(strength, 1) - 1, fadedAt: uint32(now / fadeStep)}
 	return e
 }
 
 // challenge returns the place of the client that a newcomer replaces, and its strength, or
 // false if it does not.
-func (s *set) challenge(now tick, share float32, denied bool) (place int, strength uint32, ok bool) {
+func (s *set) challenge(random *rand.PCG, now tick, share float32, denied bool) (place int, strength uint32, ok bool) {
 	var near, most [2]int64 // the two highest, and so safe: shares, and denials
 	var shares, denials [ways]int64
 	for i := range s.entries {
@@ -118,7 +123,7 @@ func (s *set) challenge(now tick, share float32, denied bool) (place int, streng
 		}
 	}
 	sure := int64(share*(1<<20)) > near[1]>>3 || denied && most[1]>>3 == 0
-	if sure || rand.Uint32N(strength+1) == 0 { //nolint:gosec // G404: whoever predicts it can at most be on a list
+	if sure || random.Uint64()>>32*(uint64(strength)+1)>>32 == 0 {
 		return place, strength, true
 	}
 	return 0, 0, false
@@ -137,7 +142,7 @@ func two(highest *[2]int64, n int64) {
 // faded returns the strength at a time.
 func (e *entry) faded(now tick) uint32 {
 	steps := uint32(now / fadeStep)
-	if steps <= e.fadedAt { // the clock was set back
+	if steps < e.fadedAt { // the clock was set back
 		return e.strength
 	}
 	return e.strength >> min(steps-e.fadedAt, 31)

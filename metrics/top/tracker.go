@@ -119,7 +119,7 @@ func (t *Tracker) add(s *state, rule *core.Rule) *limit {
 	if len(limits) == t.config.Limits {
 		return nil
 	}
-	l := newLimit(rule, t.config.Capacity)
+	l := newLimit(rule, t.config.Capacity, s.secret)
 	at, _ := slices.BinarySearchFunc(limits, l.id, func(l *limit, id uint32) int { return int(int64(l.id) - int64(id)) })
 	limits = slices.Insert(slices.Clone(limits), at, l)
 	s.limits.Store(&limits)

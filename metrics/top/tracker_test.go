@@ -2,24 +2,425 @@ package top
 
 import (
 	"context"
+	"errors"
+	"fmt"
+	"runtime"
+	"strings"
+	"sync"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/weblimit/weblimit/core"
+	"github.com/weblimit/weblimit/internal/test/race"
 	"github.com/weblimit/weblimit/keyfuncs"
 )
 
-func TestCountsOfOneClient(t *testing.T) {
+func newLimiter(tb testing.TB, observer core.Observer, limits ...core.Limit) *core.Limiter {
+	tb.Helper()
+	for i := range limits {
+		limits[i] = limits[i].By(keyfuncs.ClientIP())
+	}
+	l, err := core.New(core.Config{Store: core.NewMemory(), Observe: observer, Limits: limits})
+	if err != nil {
+		tb.Fatal(err)
+	}
+	return l
+}
+
+func ask(l *core.Limiter, key string, n int) {
+	for range n {
+		l.AllowKey(context.Background(), key, 1)
+	}
+}
+
+func TestCountsOfClients(t *testing.T) {
 	t.Parallel()
-	heavy := newTracker(Config{Instance: "a"})
-	l, err := core.New(core.Config{Store: core.NewMemory(), Observe: heavy, Limits: []core.Limit{core.PerHour(4).By(keyfuncs.ClientIP()).Named("api")}})
+	heavy := newTracker(Config{})
+	l := newLimiter(t, heavy, core.PerHour(4).Named("hard"), core.PerHour(2).Shadow().Named("soft"))
+	ask(l, "user:1", 10)
+	ask(l, "user:2", 3)
+	ask(l, "user:3", 1)
+	s := heavy.Snapshot()
+	want := map[string]Client{
+		"hard user:1": {Minute: Counts{Requests: 10, Denied: 6}, Used: 1, Denial: Denial{Reason: core.ReasonLimitExceeded, Quota: 4}},
+		"hard user:2": {Minute: Counts{Requests: 3}, Used: 0.75},
+		"hard user:3": {Minute: Counts{Requests: 1}, Used: 0.25},
+		"soft user:1": {Minute: Counts{Requests: 10, WouldDeny: 8}, Used: 1, Denial: Denial{Reason: core.ReasonLimitExceeded, Quota: 2, Shadow: true}},
+		"soft user:2": {Minute: Counts{Requests: 3, WouldDeny: 1}, Used: 1, Denial: Denial{Reason: core.ReasonLimitExceeded, Quota: 2, Shadow: true}},
+		"soft user:3": {Minute: Counts{Requests: 1}, Used: 0.5},
+	}
+	for name, want := range want {
+		limit, key, _ := strings.Cut(name, " ")
+		got, ok := s.Limit(limit).Client(key)
+		if !ok || got.Minute != want.Minute || got.Hour != want.Minute || got.Used != want.Used ||
+			got.Denial.Reason != want.Denial.Reason || got.Denial.Quota != want.Denial.Quota || got.Denial.Shadow != want.Denial.Shadow {
+			t.Errorf("%s: got %+v, want %+v", name, got, want)
+		}
+	}
+	d, _ := s.Limit("hard").Client("user:1")
+	if d := d.Denial; d.Cost != 1 || d.Remaining != 0 || d.Burst != 4 || d.Window != time.Hour || d.RetryAfter < 14*time.Minute || d.RetryAfter > 15*time.Minute || time.Since(d.At) > time.Minute {
+		t.Errorf("the last denial is %+v", d)
+	}
+	if l := s.Limit("soft"); !l.Shadow || l.Quota != 2 || l.Window != time.Hour || l.Burst != 2 {
+		t.Errorf("the limit is %+v", l)
+	}
+	for name, order := range map[string][]Client{
+		"user:1 user:2 user:3": s.Limit("hard").Nearest(5),
+		"user:1 user:2":        s.Limit("soft").MostDenied(5),
+		"user:1":               s.Limit("hard").MostDenied(5),
+		"user:1 user:2 ":       s.Limit("hard").Busiest(2),
+		"":                     s.Limit("hard").Busiest(0),
+	} {
+		var keys []string
+		for _, c := range order {
+			keys = append(keys, c.Key)
+		}
+		if got := strings.Join(keys, " "); got != strings.TrimSpace(name) {
+			t.Errorf("the list is %q, want %q", got, name)
+		}
+	}
+	if got := heavy.HighestDenials(); got != 6 {
+		t.Errorf("the highest denials are %v, want the 6 that were enforced", got)
+	}
+	if s.Limit("other") != nil {
+		t.Error("there is a limit that nobody asked")
+	}
+}
+
+// Each way to be denied has its reason, and costs and numbers are those of the decision.
+func TestReasonsOfDenials(t *testing.T) {
+	t.Parallel()
+	heavy := newTracker(Config{})
+	l := newLimiter(t, heavy, core.PerHour(4).Named("plain"), core.PerHour(100).Named("blocks").Penalty(core.Block{After: 1, Within: time.Hour, For: time.Hour}))
+	l.AllowKey(context.Background(), "user:large", 5)
+	l.AllowKey(context.Background(), "user:huge", 101)
+	l.AllowKey(context.Background(), "user:huge", 1)
+	s := heavy.Snapshot()
+	large, _ := s.Limit("plain").Client("user:large")
+	if d := large.Denial; d.Reason != core.ReasonNeverFits || d.Cost != 5 || d.Remaining != 4 || d.RetryAfter != 0 {
+		t.Errorf("a cost that never fits: %+v", d)
+	}
+	huge, _ := s.Limit("blocks").Client("user:huge")
+	if d := huge.Denial; d.Reason != core.ReasonBlocked || d.RetryAfter <= 0 {
+		t.Errorf("a block: %+v", d)
+	}
+}
+
+// What has no key counts for rates only.
+func TestRequestsWithoutAKey(t *testing.T) {
+	t.Parallel()
+	heavy := newTracker(Config{})
+	rule, err := core.PerHour(5).Rule()
 	if err != nil {
 		t.Fatal(err)
 	}
-	for range 10 {
-		l.AllowKey(context.Background(), "user:1", 1)
+	l := newLimit(&rule, 256, secret{})
+	for _, key := range [][]byte{nil, []byte(strings.Repeat("a", maxKey+1))} {
+		l.note(&decision{LimitResult: &core.LimitResult{Rule: &rule}, key: key, cost: 1}, 1, 17_000_000_000)
 	}
-	c, ok := heavy.Snapshot().Limit("api").Client("user:1")
-	if want := (Counts{Requests: 10, Denied: 6}); !ok || c.Minute != want || c.Hour != want || c.Used != 1 || c.Denial.Reason != core.ReasonLimitExceeded {
-		t.Errorf("%+v, want %+v in the last minute and hour", c, want)
+	s := l.snapshot(17_000_000_010, 10, 10)
+	if len(s.Clients) != 0 || len(s.Use.Peaks) != 0 {
+		t.Errorf("there are clients: %+v", s)
+	}
+	if heavy.Snapshot().Limits != nil {
+		t.Error("a new tracker knows limits")
+	}
+}
+
+func TestTooManyLimitsAreCountedAsSuch(t *testing.T) {
+	t.Parallel()
+	heavy := newTracker(Config{Limits: 2})
+	l := newLimiter(t, heavy, core.PerHour(4).Named("a"), core.PerHour(4).Named("b"), core.PerHour(4).Named("c"))
+	ask(l, "user:1", 3)
+	if s := heavy.Snapshot(); len(s.Limits) != 2 || s.Uncounted != 3 {
+		t.Errorf("%d limits, %d uncounted; want 2 and 3", len(s.Limits), s.Uncounted)
+	}
+}
+
+// Windows slide, and rates have a step for each second.
+func TestCountsOverTime(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		heavy := New(Config{})
+		defer heavy.Close()
+		l := newLimiter(t, heavy, core.PerSecond(10).Named("api"))
+		time.Sleep(50 * time.Millisecond) // between ticks
+		for range 30 {
+			ask(l, "user:1", 12)
+			time.Sleep(time.Second)
+		}
+		s := heavy.Snapshot().Limit("api")
+		c, _ := s.Client("user:1")
+		if c.Minute.Requests != 360 || c.Minute.Denied < 55 || c.Minute.Denied > 65 {
+			t.Errorf("after 30 s: %+v", c.Minute)
+		}
+		r := s.Rates.Seconds
+		if n := len(r.Allowed); n < 29 || n > 30 || len(r.Denied) != n || len(r.WouldDeny) != n || r.Step != time.Second {
+			t.Fatalf("%d seconds of rates: %+v", n, r)
+		}
+		for i := range r.Allowed {
+			if r.Allowed[i]+r.Denied[i] != 12 || i > 0 && r.Denied[i] != 2 {
+				t.Errorf("second %d: %d allowed and %d denied, want 10 and 2", i, r.Allowed[i], r.Denied[i])
+			}
+		}
+		if end := r.end(); time.Since(end) > 2*time.Second || time.Since(end) < 0 {
+			t.Errorf("rates end %v ago", time.Since(end))
+		}
+		time.Sleep(45 * time.Second)
+		c, _ = heavy.Snapshot().Limit("api").Client("user:1")
+		if c.Minute.Requests < 90 || c.Minute.Requests > 270 || c.Hour.Requests != 360 {
+			t.Errorf("45 s later: %+v in the last minute, %+v in the last hour; want some 180 and 360", c.Minute, c.Hour)
+		}
+		time.Sleep(3 * time.Minute)
+		s = heavy.Snapshot().Limit("api")
+		if c, _ := s.Client("user:1"); c.Minute != (Counts{}) || c.Hour.Requests != 360 || c.Used != 1 || heavy.HighestDenials() != 0 {
+			t.Errorf("3 minutes later: %+v", c)
+		}
+		total := int64(0)
+		for i := range s.Rates.Minutes.Allowed {
+			total += s.Rates.Minutes.Allowed[i] + s.Rates.Minutes.Denied[i]
+		}
+		if len(s.Rates.Seconds.Allowed) != seriesSteps || total != 360 {
+			t.Errorf("%d seconds, and %d requests in all minutes; want %d and 360", len(s.Rates.Seconds.Allowed), total, seriesSteps)
+		}
+		time.Sleep(3 * time.Hour)
+		if s := heavy.Snapshot().Limit("api"); len(s.Clients) != 0 {
+			t.Errorf("3 hours later: %+v", s.Clients)
+		}
+	})
+}
+
+// A clock that jumps neither stops counting nor leaves counts in the future.
+func TestTheClockIsSetBack(t *testing.T) {
+	t.Parallel()
+	heavy := newTracker(Config{})
+	l := newLimiter(t, heavy, core.PerHour(1000).Named("api"))
+	start := heavy.clock.Load()
+	for _, at := range []int64{start, start + 48*int64(hour), start, start - 5} {
+		heavy.clock.Store(at)
+		ask(l, "user:1", 5)
+		heavy.settle(tick(at))
+	}
+	heavy.clock.Store(start + 20)
+	heavy.settle(tick(start + 20))
+	s := heavy.Snapshot().Limit("api")
+	c, _ := s.Client("user:1")
+	if c.Minute.Requests != 10 || c.Hour.Requests != 10 || c.Seen.After(time.Now().Add(time.Hour)) {
+		t.Errorf("got %+v, want 10 requests since the clock was set back", c)
+	}
+	if n := len(s.Rates.Seconds.Allowed); n == 0 || n > 4 {
+		t.Errorf("%d seconds of rates", n)
+	}
+	if s.Use.Clients != 1 {
+		t.Errorf("%d clients", s.Use.Clients)
+	}
+}
+
+func TestCloseEndsEverything(t *testing.T) {
+	before := runtime.NumGoroutine()
+	heavy := New(Config{Exchange: &memory{}, Interval: time.Second})
+	l := newLimiter(t, heavy, core.PerHour(4).Named("api"))
+	ask(l, "user:1", 3)
+	heavy.Close()
+	heavy.Close()
+	ask(l, "user:1", 3)
+	if s := heavy.Snapshot(); s.Limits != nil || heavy.HighestDenials() != 0 {
+		t.Errorf("after Close: %+v", s)
+	}
+	if _, err := heavy.Collect(t.Context()); err != nil {
+		t.Error(err)
+	}
+	for range 100 {
+		if runtime.NumGoroutine() <= before {
+			return
+		}
+		time.Sleep(10 * time.Millisecond)
+	}
+	t.Errorf("%d goroutines, %d before", runtime.NumGoroutine(), before)
+}
+
+func TestManyAtOnce(t *testing.T) {
+	t.Parallel()
+	heavy := New(Config{Exchange: &memory{}, Interval: time.Second})
+	defer heavy.Close()
+	l := newLimiter(t, heavy, core.PerHour(1<<30).Named("a"), core.PerHour(10).Shadow().Named("b"))
+	var all sync.WaitGroup
+	for g := range 8 {
+		all.Go(func() {
+			for i := range 2000 {
+				ask(l, fmt.Sprint("user:", g, "-", i%500), 1)
+				if i%100 == 0 {
+					heavy.HighestDenials()
+					if _, err := heavy.Collect(context.Background()); err != nil {
+						t.Error(err)
+					}
+				}
+			}
+		})
+	}
+	all.Wait()
+	heavy.settle(tick(heavy.clock.Load()) + 100)
+	total := int64(0)
+	for _, n := range heavy.Snapshot().Limit("a").Rates.Seconds.Allowed {
+		total += n
+	}
+	if total != 16_000 && !race.Enabled { // with the race detector it may take longer than the rates reach
+		t.Errorf("rates have %d decisions, want 16,000", total)
+	}
+}
+
+func TestBadConfigsPanic(t *testing.T) {
+	t.Parallel()
+	for name, config := range map[string]Config{
+		"Instance": {Instance: "a b"},
+		"Interval": {Interval: time.Millisecond},
+		"Clients":  {Clients: 1001},
+		"Capacity": {Capacity: 1000},
+		"Limits":   {Limits: -1},
+	} {
+		func() {
+			defer func() {
+				if p := recover(); p == nil || !strings.Contains(fmt.Sprint(p), "weblimit: top.Config: "+name) {
+					t.Errorf("%s: the panic is %v", name, p)
+				}
+			}()
+			newTracker(config)
+		}()
+	}
+	if name := newInstance(); !isName(name) {
+		t.Errorf("the default instance is %q", name)
+	}
+}
+
+// memory is an exchange within this process.
+type memory struct {
+	mu        sync.Mutex
+	secret    []byte
+	snapshots map[string][]byte
+	down      error
+}
+
+func (m *memory) Publish(_ context.Context, instance string, snapshot []byte, _ time.Duration) error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.snapshots == nil {
+		m.snapshots = make(map[string][]byte)
+	}
+	m.snapshots[instance] = append([]byte(nil), snapshot...)
+	return m.down
+}
+
+func (m *memory) Collect(context.Context) (all [][]byte, err error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for _, s := range m.snapshots {
+		all = append(all, s)
+	}
+	return all, m.down
+}
+
+func (m *memory) Agree(_ context.Context, proposal []byte) ([]byte, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.secret == nil {
+		m.secret = append([]byte(nil), proposal...)
+	}
+	return m.secret, m.down
+}
+
+// Two instances see what both have counted.
+func TestInstancesSeeEachOther(t *testing.T) {
+	t.Parallel()
+	exchange := &memory{}
+	var trackers []*Tracker
+	for i := range 3 {
+		heavy := newTracker(Config{Exchange: exchange, Instance: fmt.Sprint("node-", i)})
+		if err := heavy.agree(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		l := newLimiter(t, heavy, core.PerHour(10).Named("api"))
+		ask(l, "user:all", 15)
+		ask(l, fmt.Sprint("user:", i), 5)
+		if err := heavy.publish(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		trackers = append(trackers, heavy)
+	}
+	exchange.snapshots["broken"] = []byte("no snapshot")
+	s, err := trackers[1].Collect(t.Context())
+	if err == nil || !strings.Contains(err.Error(), "version") {
+		t.Errorf("the error is %v, want one of the snapshot that is none", err)
+	}
+	if len(s.Instances) != 3 || s.Instances[2].Name != "node-2" {
+		t.Errorf("instances %+v", s.Instances)
+	}
+	l := s.Limit("api")
+	if all, _ := l.Client("user:all"); all.Minute != (Counts{Requests: 45, Denied: 15}) || all.Used != 1 || all.Denial.Reason != core.ReasonLimitExceeded {
+		t.Errorf("the client of all: %+v", all)
+	}
+	if one, ok := l.Client("user:2"); !ok || one.Minute.Requests != 5 {
+		t.Errorf("the client of one: %+v", one)
+	}
+	if l.Use.Clients != 4 || fmt.Sprint(l.Use.Peaks) != "[5 5 5 45]" {
+		t.Errorf("%d clients used %v, want the use of each over all instances", l.Use.Clients, l.Use.Peaks)
+	}
+	exchange.down = errors.New("down")
+	if s, err := trackers[0].Collect(t.Context()); err == nil || len(s.Instances) != 3 {
+		t.Errorf("%v, %d instances; want an error and what can be read", err, len(s.Instances))
+	}
+}
+
+// With another secret, what was counted before is forgotten, and nothing else happens.
+func TestInstancesAgree(t *testing.T) {
+	t.Parallel()
+	exchange := &memory{secret: make([]byte, secretSize)}
+	heavy := newTracker(Config{Exchange: exchange})
+	l := newLimiter(t, heavy, core.PerHour(10).Named("api"))
+	ask(l, "user:1", 3)
+	for range 2 {
+		if err := heavy.agree(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		ask(l, "user:1", 3)
+	}
+	if c, _ := heavy.Snapshot().Limit("api").Client("user:1"); c.Minute.Requests != 6 {
+		t.Errorf("%d requests, want the 6 after the first agreement", c.Minute.Requests)
+	}
+	exchange.secret = []byte("short")
+	if err := heavy.agree(t.Context()); err == nil {
+		t.Error("a short secret is accepted")
+	}
+}
+
+func BenchmarkDecided(b *testing.B) {
+	heavy := New(Config{})
+	defer heavy.Close()
+	for _, observer := range []struct {
+		name string
+		core.Observer
+	}{{"none", nil}, {"one that does nothing", core.NopObserver{}}, {"top", heavy}} {
+		l := newLimiter(b, observer.Observer, core.PerHour(1<<30).Named("api"))
+		keys := make([]string, 1000)
+		for i := range keys {
+			keys[i] = fmt.Sprintf("ip:192.0.2.%d", i)
+		}
+		b.Run(observer.name, func(b *testing.B) {
+			b.ReportAllocs()
+			ctx, i := context.Background(), 0
+			for b.Loop() {
+				i++
+				l.AllowKey(ctx, keys[i%len(keys)], 1)
+			}
+		})
+		b.Run(observer.name+", one key for all", func(b *testing.B) {
+			b.ReportAllocs()
+			ctx := context.Background()
+			b.RunParallel(func(pb *testing.PB) {
+				for pb.Next() {
+					l.AllowKey(ctx, keys[0], 1)
+				}
+			})
+		})
 	}
 }

@@ -28,14 +28,19 @@ type window struct {
 	before [outcomes]uint32
 }
 
-// roll moves the window to a time. It returns by how many windows. A clock that was set
-// back moves nothing.
+// roll moves the window to a time. It returns by how many windows. A clock that was set back
+// by a little moves nothing. If it was set back by more, counting begins anew: what was counted
+// would stay in the future.
 func (w *window) roll(now tick, length tick) (by uint32) {
 	index := uint32(now / length)
-	if index <= w.index {
+	switch {
+	case index > w.index:
+		by = index - w.index
+	case index+1 < w.index:
+		by = w.index - index
+	default:
 		return 0
 	}
-	by = index - w.index
 	w.before = w.now
 	if by > 1 {
 		w.before = [outcomes]uint32{}
