@@ -67,10 +67,7 @@ func (t *Tracker) publish(ctx context.Context) error {
 	if err := t.agree(ctx); err != nil {
 		return err
 	}
-	data, err := t.snapshot(t.config.Clients, maxSampled).marshalWithin(maxPublished)
-	if err != nil {
-		return err
-	}
+	data := t.snapshot(t.config.Clients, maxSampled).marshalWithin(maxPublished)
 	return t.config.Exchange.Publish(ctx, t.config.Instance, data, lifetime*t.config.Interval)
 }
 

@@ -61,30 +61,27 @@ func (s *Snapshot) MarshalBinary() ([]byte, error) {
 	return data, nil
 }
 
-// marshalWithin encodes as much of the snapshot as fits into some bytes: with shorter lists and
-// smaller samples where it must, and then without the limits that come last.
-func (s *Snapshot) marshalWithin(most int) ([]byte, error) {
-	for n, sampled := maxClients, maxSampled; ; {
-		data, err := s.MarshalBinary()
-		if err == nil && len(data) <= most {
-			return data, nil
+// marshalWithin encodes as much of the snapshot of one process as fits into some bytes: with
+// shorter lists and smaller samples where it must, and then without the limits that come last.
+func (s *Snapshot) marshalWithin(most int) []byte {
+	longest := 1 // how many clients a limit has
+	for i := range s.Limits {
+		longest = max(longest, len(s.Limits[i].Clients))
+	}
+	for share := 1.0; ; {
+		data := s.append(nil)
+		if len(data) <= most || len(s.Limits) == 0 {
+			return data
 		}
-		if len(s.Instances) != 1 {
-			return nil, err
-		}
-		longest := 0
-		for i := range s.Limits {
-			longest = max(longest, len(s.Limits[i].Clients))
-		}
-		// Twice as long as half: lists overlap.
-		if n, sampled = min(n, longest)/2, sampled/2; n == 0 {
+		// Lists overlap, so this leaves out too few or too many. It never takes many rounds.
+		share *= min(0.9*float64(most)/float64(len(data)), 0.9)
+		n := int(share * float64(longest) / 2)
+		if n == 0 {
 			s.Limits = s.Limits[:len(s.Limits)/2]
-			continue
 		}
 		for i := range s.Limits {
-			l := &s.Limits[i]
-			l.Clients = l.listed(max(n/3, 1))
-			l.Use.narrow(sampled)
+			s.Limits[i].Clients = s.Limits[i].listed(max(n, 1))
+			s.Limits[i].Use.narrow(int(share * maxSampled))
 		}
 	}
 }

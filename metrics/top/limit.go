@@ -234,16 +234,17 @@ func (l *Limit) listed(n int) []Client {
 	if len(l.Clients) <= n {
 		return l.Clients
 	}
-	all := *l
-	seen := make(map[string]bool, 3*n)
-	var on []Client
-	for _, list := range [][]Client{all.Nearest(n), all.MostDenied(n), all.Busiest(n)} {
-		for _, c := range list {
-			if !seen[c.Key] {
-				seen[c.Key] = true
-				on = append(on, c)
-			}
+	seen := make(map[*Client]bool, 3*n)
+	for _, order := range []func(a, b *Client) int{nearer, moreDenied, busier} {
+		for _, c := range l.sorted(order)[:n] {
+			seen[c] = true
 		}
 	}
-	return on
+	list := make([]Client, 0, len(seen))
+	for i := range l.Clients {
+		if c := &l.Clients[i]; seen[c] {
+			list = append(list, *c)
+		}
+	}
+	return list
 }

@@ -51,6 +51,9 @@ func (r *ring) series(step tick) Series {
 		return s
 	}
 	from := max(r.first, r.last-seriesSteps)
+	if from == r.last {
+		return s
+	}
 	s.Start = tick(from * int64(step)).time()
 	for i := from; i < r.last; i++ {
 		c := &r.steps[i%int64(len(r.steps))]

@@ -119,12 +119,12 @@ func (l *Limit) Nearest(n int) []Client { return l.first(n, nearer) }
 // shadow mode, in the last minute and then in the last hour. Clients without denials are
 // left out.
 func (l *Limit) MostDenied(n int) []Client {
-	all := l.first(len(l.Clients), moreDenied)
-	end := slices.IndexFunc(all, func(c Client) bool { return c.Minute.denials()+c.Hour.denials() == 0 })
+	list := l.first(n, moreDenied)
+	end := slices.IndexFunc(list, func(c Client) bool { return c.Minute.denials()+c.Hour.denials() == 0 })
 	if end >= 0 {
-		all = all[:end]
+		list = slices.Clip(list[:end])
 	}
-	return slices.Clip(all[:min(n, len(all))])
+	return list
 }
 
 // Busiest returns the n clients with the most requests in the last minute, and then in the
@@ -149,9 +149,22 @@ func (s *Snapshot) Limit(name string) *Limit {
 
 // first returns the first n clients by an order.
 func (l *Limit) first(n int, order func(a, b *Client) int) []Client {
-	all := slices.Clone(l.Clients)
-	slices.SortFunc(all, func(a, b Client) int { return order(&a, &b) })
-	return slices.Clip(all[:max(0, min(n, len(all)))])
+	all := l.sorted(order)
+	list := make([]Client, 0, max(0, min(n, len(all))))
+	for _, c := range all[:cap(list)] {
+		list = append(list, *c)
+	}
+	return list
+}
+
+// sorted returns all clients in an order.
+func (l *Limit) sorted(order func(a, b *Client) int) []*Client {
+	all := make([]*Client, len(l.Clients))
+	for i := range l.Clients {
+		all[i] = &l.Clients[i]
+	}
+	slices.SortFunc(all, order)
+	return all
 }
 
 // denials are those that count for lists: enforced or not.

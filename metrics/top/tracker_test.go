@@ -260,7 +260,9 @@ func TestManyAtOnce(t *testing.T) {
 		})
 	}
 	all.Wait()
-	heavy.settle(tick(heavy.clock.Load()) + 100)
+	now := tick(heavy.clock.Load())
+	heavy.settle(now)
+	heavy.settle(now + 10*ticksPerSecond)
 	total := int64(0)
 	for _, n := range heavy.Snapshot().Limit("a").Rates.Seconds.Allowed {
 		total += n
@@ -423,4 +425,32 @@ func BenchmarkDecided(b *testing.B) {
 			})
 		})
 	}
+}
+
+// What instances do every few seconds, and a page that somebody looks at.
+func BenchmarkSnapshots(b *testing.B) {
+	heavy := filled(b, 10, 250)
+	b.Run("publish", func(b *testing.B) {
+		for b.Loop() {
+			b.ReportMetric(float64(len(heavy.snapshot(100, maxSampled).marshalWithin(maxPublished))), "bytes")
+		}
+	})
+	data := heavy.snapshot(100, maxSampled).marshalWithin(maxPublished)
+	exchange := &memory{snapshots: map[string][]byte{}}
+	for i := range 100 {
+		exchange.snapshots[fmt.Sprint(i)] = data
+	}
+	b.Run("collect from 100 instances", func(b *testing.B) {
+		heavy.config.Exchange = exchange
+		for b.Loop() {
+			if _, err := heavy.Collect(b.Context()); err != nil {
+				b.Fatal(err)
+			}
+		}
+	})
+	b.Run("highest denials", func(b *testing.B) {
+		for b.Loop() {
+			heavy.HighestDenials()
+		}
+	})
 }

@@ -1,0 +1,102 @@
+package redisstore_test
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/weblimit/weblimit/core"
+	"github.com/weblimit/weblimit/core/redisstore"
+	"github.com/weblimit/weblimit/internal/test/redistest"
+	"github.com/weblimit/weblimit/keyfuncs"
+	"github.com/weblimit/weblimit/metrics/top"
+)
+
+// cpuOf returns how much processor time a server has used.
+func cpuOf(t *testing.T, s *redistest.Server) (used time.Duration) {
+	t.Helper()
+	info, err := s.Client(t).Info(t.Context(), "cpu").Result()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for line := range strings.Lines(info) {
+		for _, name := range []string{"used_cpu_user:", "used_cpu_sys:"} {
+			if text, ok := strings.CutPrefix(strings.TrimSpace(line), name); ok {
+				seconds, err := strconv.ParseFloat(text, 64)
+				if err != nil {
+					t.Fatal(err)
+				}
+				used += time.Duration(seconds * float64(time.Second))
+			}
+		}
+	}
+	return used
+}
+
+// A hundred instances that publish as much as one may, every 5 seconds, and a page that collects
+// all of it every 5 seconds, take less than 1 % of one core of Redis:
+//
+//	go test ./core/redisstore -run HundredInstances -v
+func TestAHundredInstancesTakeLittleOfRedis(t *testing.T) {
+	const instances, rounds, interval = 100, 12, 5 * time.Second
+	server := redistest.Start(t)
+	var snapshots [][]byte
+	for i := range 2 { // all others publish what these two have counted
+		heavy := top.New(top.Config{Instance: fmt.Sprint("counting-", i)})
+		defer heavy.Close()
+		var limits []core.Limit
+		for n := range 10 {
+			limits = append(limits, core.PerMinute(100).By(keyfuncs.ClientIP()).Named(fmt.Sprint("limit-", n)))
+		}
+		l, err := core.New(core.Config{Store: core.NewMemory(), Limits: limits, Observe: heavy})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for range 20_000 {
+			l.AllowKey(t.Context(), fmt.Sprint("ip:192.0.2.", int(rand.ExpFloat64()*200)), 1)
+		}
+		data, err := heavy.Snapshot().MarshalBinary()
+		if err != nil {
+			t.Fatal(err)
+		}
+		snapshots = append(snapshots, data[:64<<10])
+	}
+	e := redisstore.New(server.Client(t)).Exchange()
+	if err := server.Client(t).ConfigSet(t.Context(), "slowlog-log-slower-than", "1000").Err(); err != nil {
+		t.Fatal(err)
+	}
+	before := cpuOf(t, server)
+	var collecting time.Duration
+	for range rounds {
+		for i := range instances {
+			if err := e.Publish(t.Context(), fmt.Sprint("node-", i), snapshots[i%2], time.Minute); err != nil {
+				t.Fatal(err)
+			}
+			if _, err := e.Agree(t.Context(), snapshots[0][:16]); err != nil {
+				t.Fatal(err)
+			}
+		}
+		began := time.Now()
+		if all, err := e.Collect(context.Background()); err != nil || len(all) != instances {
+			t.Fatalf("collected %d snapshots, %v", len(all), err)
+		}
+		collecting += time.Since(began)
+	}
+	share := float64(cpuOf(t, server)-before) / float64(rounds*interval)
+	slow, err := server.Client(t).SlowLogGet(t.Context(), 100).Result()
+	if err != nil {
+		t.Fatal(err)
+	}
+	longest := time.Duration(0)
+	for _, each := range slow {
+		longest = max(longest, each.Duration)
+	}
+	t.Logf("%.2f %% of a core; a page collects in %v; %d of %d commands took more than 1 ms, at most %v", 100*share, collecting/rounds, len(slow), rounds*(2*instances+14), longest)
+	if share > 0.01 {
+		t.Errorf("100 instances take %.2f %% of a core of Redis, want less than 1 %%", 100*share)
+	}
+}
