@@ -100,3 +100,51 @@ func TestAHundredInstancesTakeLittleOfRedis(t *testing.T) {
 		t.Errorf("100 instances take %.2f %% of a core of Redis, want less than 1 %%", 100*share)
 	}
 }
+
+// Two instances on one Redis see what both have counted, and what they publish expires.
+func TestTopClientsOfTwoInstances(t *testing.T) {
+	t.Parallel()
+	client, prefix := redistest.Shared(t).Client(t), redistest.Prefix(t)
+	var trackers []*top.Tracker
+	var limiters []*core.Limiter
+	for i := range 2 {
+		store := redisstore.New(client, redisstore.Config{Prefix: prefix})
+		heavy := top.New(top.Config{Exchange: store.Exchange(), Instance: fmt.Sprint("node-", i), Interval: time.Second})
+		t.Cleanup(heavy.Close)
+		l, err := core.New(core.Config{Store: store, Timeout: 5 * time.Second, Observe: heavy, Limits: []core.Limit{core.PerHour(1000).By(keyfuncs.ClientIP()).Named("api")}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		trackers, limiters = append(trackers, heavy), append(limiters, l)
+	}
+	asked := [2]int64{}
+	for deadline := time.Now().Add(20 * time.Second); ; {
+		for i := range limiters {
+			limiters[i].AllowKey(t.Context(), "user:1", 1)
+			asked[i]++
+		}
+		s, err := trackers[0].Collect(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if l := s.Limit("api"); len(s.Instances) == 2 && l != nil && len(l.Use.Peaks) == 1 {
+			c, _ := l.Client("user:1")
+			// What the other instance has counted since its last snapshot is missing.
+			if c.Hour.Requests > asked[0]/2 && c.Used > 0 {
+				if got := l.Use.Peaks[0]; got < 2 || got > asked[0]+asked[1] {
+					t.Errorf("the client used %d, with %v requests", got, asked)
+				}
+				break
+			}
+		}
+		if time.Now().After(deadline) {
+			t.Fatalf("after %v requests: %+v", asked, s)
+		}
+		time.Sleep(50 * time.Millisecond)
+	}
+	for _, key := range client.Keys(t.Context(), prefix+"{#exchange}*").Val() {
+		if ttl := client.PTTL(t.Context(), key).Val(); ttl <= 0 {
+			t.Errorf("%s never expires", key)
+		}
+	}
+}

@@ -2,6 +2,7 @@ package top
 
 import (
 	"container/heap"
+	"fmt"
 	"math"
 	"math/rand/v2"
 	"testing"
@@ -220,5 +221,19 @@ func (s *heavyKeeper) add(client uint64) {
 	}
 	if known && int64(highest) > s.all[s.place[client]].n || !known && highest > 0 && (len(s.all) < sketchSize || int64(highest) > s.all[0].n) {
 		s.set(client, int64(highest))
+	}
+}
+
+// BenchmarkNote is the part of a decision that this package takes, for one limit.
+func BenchmarkNote(b *testing.B) {
+	for _, clients := range []uint64{1, 100, 2000, 1 << 40} {
+		b.Run(fmt.Sprint(clients, " clients"), func(b *testing.B) {
+			a, i := newAdmission().(*admission), uint64(0)
+			b.ReportAllocs()
+			for b.Loop() {
+				a.add(i % clients)
+				i++
+			}
+		})
 	}
 }

@@ -454,3 +454,47 @@ func BenchmarkSnapshots(b *testing.B) {
 		}
 	})
 }
+
+// stuck is an exchange that does not answer.
+type stuck struct {
+	memory
+	calls, atOnce, most int
+}
+
+func (s *stuck) Agree(ctx context.Context, _ []byte) ([]byte, error) {
+	s.mu.Lock()
+	s.calls++
+	s.atOnce++
+	s.most = max(s.most, s.atOnce)
+	s.mu.Unlock()
+	<-ctx.Done()
+	s.mu.Lock()
+	s.atOnce--
+	s.mu.Unlock()
+	return nil, ctx.Err()
+}
+
+// In an outage there is one call at a time, decisions go on, and Close does not wait for it.
+func TestAnExchangeThatHangs(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		exchange := &stuck{}
+		heavy := New(Config{Exchange: exchange, Interval: time.Second})
+		l := newLimiter(t, heavy, core.PerHour(100).Named("api"))
+		for range 30 {
+			ask(l, "user:1", 1)
+			time.Sleep(time.Second)
+		}
+		if c, _ := heavy.Snapshot().Limit("api").Client("user:1"); c.Hour.Requests != 30 {
+			t.Errorf("counted %d of 30 requests", c.Hour.Requests)
+		}
+		began := time.Now()
+		heavy.Close()
+		if took := time.Since(began); took > 0 {
+			t.Errorf("Close takes %v", took)
+		}
+		if exchange.most != 1 || exchange.calls < 10 || exchange.calls > 31 {
+			t.Errorf("%d calls in 30 s, %d at once", exchange.calls, exchange.most)
+		}
+	})
+}
