@@ -86,6 +86,10 @@ func (c *Counts) add(other Counts) {
 	c.WouldDeny += other.WouldDeny
 }
 
+// maxLag is by how much a series may end before that of most instances, and still decide where the
+// sum ends. An instance whose clock is wrong by more must not hide what the others have counted.
+const maxLag = 2 * time.Minute
+
 // mergeSeries adds series up. The sum ends with the series that ends first: a snapshot that is
 // some seconds older would make the last seconds look lower than they were.
 func mergeSeries(several []*Series) Series {
@@ -94,14 +98,14 @@ func mergeSeries(several []*Series) Series {
 	if len(several) == 0 {
 		return Series{Step: step}
 	}
-	sum := Series{Step: step, Start: several[0].Start}
-	end := several[0].end()
+	slices.SortFunc(several, func(a, b *Series) int { return a.end().Compare(b.end()) })
+	usual := several[len(several)/2].end()
+	first := slices.IndexFunc(several, func(s *Series) bool { return !s.end().Before(usual.Add(-maxLag)) })
+	end := several[first].end()
+	sum := Series{Step: step, Start: end}
 	for _, s := range several {
 		if s.Start.Before(sum.Start) {
 			sum.Start = s.Start
-		}
-		if s.end().Before(end) {
-			end = s.end()
 		}
 	}
 	n := min(max(int(end.Sub(sum.Start)/sum.Step), 0), seriesSteps)

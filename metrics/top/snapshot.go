@@ -33,8 +33,8 @@ type Instance struct {
 type Limit struct {
 	Name string
 
-	// The limit's numbers as the store had them at the last decision. With Tiers or Scale
-	// they are those of one request.
+	// The limit's numbers as the store had them at the last decision, and zero if there was
+	// none but in outages. With Tiers or Scale they are those of one request.
 	Algorithm store.Algorithm
 	Quota     int64
 	Burst     int64
@@ -93,8 +93,8 @@ type Denial struct {
 	RetryAfter time.Duration // 0 if waiting can't help
 }
 
-// Rates are decisions of a limit over time, in steps that all processes share. The last
-// step that has not ended is left out.
+// Rates are decisions of a limit over time, in steps that all processes share, by the clocks of
+// the processes. The step that has not ended is left out.
 type Rates struct {
 	Seconds Series // the last 120 seconds
 	Minutes Series // the last 120 minutes
