@@ -196,25 +196,25 @@ func (s secret) mix(n uint64) uint64 {
 
 // heavyKeeper is of T. Yang et al., 2019, with 512 KB.
 type heavyKeeper struct {
-	rows [2][1 << 15]struct{ print, n uint32 }
+	rows [2][1 << 15]struct{ mark, n uint32 }
 	*counters
 }
 
 func (s *heavyKeeper) add(client uint64) {
-	print, highest := uint32(client), uint32(0)
+	mark, highest := uint32(client), uint32(0)
 	_, known := s.place[client]
 	for i := range s.rows {
 		b := &s.rows[i][secret{uint64(i), 7}.mix(client)>>49]
 		switch {
 		case b.n == 0:
-			b.print, b.n = print, 1
+			b.mark, b.n = mark, 1
 			highest = max(highest, 1)
-		case b.print == print:
+		case b.mark == mark:
 			b.n++
 			highest = max(highest, b.n)
 		case rand.Float64() < math.Pow(1.08, -float64(b.n)):
 			if b.n--; b.n == 0 {
-				b.print, b.n = print, 1
+				b.mark, b.n = mark, 1
 				highest = max(highest, 1)
 			}
 		}
