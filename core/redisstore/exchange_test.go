@@ -45,9 +45,11 @@ func publish(t *testing.T, e *redisstore.Exchange, instance, snapshot string, tt
 
 func TestSnapshotsAreExchanged(t *testing.T) {
 	t.Parallel()
+	ring, _ := newRing(t)
 	clients := map[string]redis.UniversalClient{
 		"one server": redistest.Shared(t).Client(t),
 		"a Cluster":  redistest.SharedCluster(t).Client(t),
+		"a Ring":     ring,
 	}
 	for name, client := range clients {
 		t.Run(name, func(t *testing.T) {
@@ -76,6 +78,26 @@ func TestSnapshotsAreExchanged(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+func TestSnapshotsFollowASlotThatMoves(t *testing.T) {
+	t.Parallel()
+	cluster := redistest.StartClusterOf(t, 2, 0)
+	e := redisstore.New(cluster.Client(t)).Exchange()
+	slot := redisstore.SlotOf(redisstore.DefaultPrefix + "{#exchange}:instances")
+	publish(t, e, "a", "of a", time.Minute)
+	from, masters := cluster.MasterOf(t, slot), cluster.Masters()
+	to := masters[0]
+	if to == from {
+		to = masters[1]
+	}
+	for _, to := range []*redistest.Server{to, from} {
+		cluster.MoveSlot(t, slot, to)
+		publish(t, e, "b", "of b", time.Minute)
+		if got, want := collected(t, e), []string{"of a", "of b"}; !slices.Equal(got, want) {
+			t.Errorf("collected %q, want %q", got, want)
+		}
 	}
 }
 

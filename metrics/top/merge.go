@@ -137,14 +137,13 @@ func mergeUse(several []*Use) Use {
 			merged.group = u.group
 		}
 	}
-	first := true
 	peaks := make(map[uint64]int64)
 	for _, u := range several {
 		if u.group != merged.group {
 			continue
 		}
-		if first {
-			merged.Window, merged.most, first = u.Window, u.most, false
+		if merged.Window == 0 { // not known of a limit that has decided in outages only
+			merged.Window, merged.most = u.Window, u.most
 		}
 		merged.level = max(merged.level, u.level)
 		for i, id := range u.ids {
