@@ -20,6 +20,10 @@ type call struct {
 	outage    *call         // what was decided without the store, or nil
 	checkTime time.Duration // how long stores took; measured for observers only
 	waitTime  time.Duration // how long the request waited for its turn
+
+	// When a store was first asked and last answered. They say nothing, and may be those of an
+	// earlier decision, while checkTime is 0.
+	checkStart, checkEnd time.Time
 }
 
 // refusal is a limit in shadow mode that would have denied the request without asking the store.
@@ -52,6 +56,15 @@ func (c *call) release() {
 	}
 	c.reset()
 	calls.Put(c)
+}
+
+// measured notes that a store was asked, and has answered or failed now.
+func (c *call) measured(asked time.Time) {
+	if c.checkTime == 0 {
+		c.checkStart = asked
+	}
+	c.checkEnd = time.Now()
+	c.checkTime += c.checkEnd.Sub(asked)
 }
 
 // reset forgets the checks and keeps the keys. The first check is not cleared, since most calls

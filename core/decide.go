@@ -188,7 +188,7 @@ func (l *Limiter) take(ctx context.Context, c *call) error {
 	}
 	began := time.Now()
 	err := l.askStore(ctx, c)
-	c.checkTime += time.Since(began)
+	c.measured(began)
 	return err
 }
 

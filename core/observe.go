@@ -61,8 +61,17 @@ func (l *Limiter) observe(s subject, c *call, d *Decision) {
 	o.decision = *d
 	o.Decision, o.Adapter, o.request, o.call = &o.decision, s.adapter, s.request, c
 	for ; c != nil; c = c.outage {
-		o.CheckTime += c.checkTime
 		o.WaitTime += c.waitTime
+		if c.checkTime == 0 {
+			continue
+		}
+		if o.CheckTime == 0 {
+			o.CheckStart = c.checkStart
+		}
+		if c.checkEnd.After(o.CheckEnd) {
+			o.CheckEnd = c.checkEnd
+		}
+		o.CheckTime += c.checkTime
 	}
 	ctx := s.ctx
 	if s.request != nil {

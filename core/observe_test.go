@@ -24,6 +24,7 @@ type observed struct {
 	adapter       string
 	method, route string
 	check, wait   time.Duration
+	start, end    time.Time
 	keys          []string
 	costs         []int64
 	binding       int // -1 if there is none
@@ -44,6 +45,7 @@ func (r *recorder) Decided(ctx context.Context, o *core.Observation) {
 	defer r.mu.Unlock()
 	kept := observed{
 		decision: *o.Decision, adapter: o.Adapter, method: o.Method, route: o.Route(), check: o.CheckTime, wait: o.WaitTime,
+		start: o.CheckStart, end: o.CheckEnd,
 		binding: -1, limit: o.Limit(), log: o.LogValue().String(), seen: ctx.Value(tag{}),
 	}
 	if i, ok := o.Binding(); ok {
@@ -395,4 +397,83 @@ func TestAdaptersAreObservedByName(t *testing.T) {
 	if o := seen.decisions[0]; o.adapter != "mine" || o.method != "GET" || o.route != "" {
 		t.Errorf("observed %+v", o)
 	}
+}
+
+// What a trace shows as the store's part: from the first question to the last answer.
+func TestWhenTheStoreWasAskedIsObserved(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct {
+		name   string
+		down   bool
+		limit  core.Limit
+		config core.Config
+		decide func(l *core.Limiter)
+		want   observed // of the last decision: check and wait
+		until  time.Duration
+	}{
+		{
+			name: "a decision", limit: core.PerHour(5),
+			want: observed{check: 2 * time.Millisecond}, until: 2 * time.Millisecond,
+		},
+		{
+			name: "an outage", limit: core.PerHour(5), down: true,
+			want: observed{check: 2 * time.Millisecond}, until: 2 * time.Millisecond,
+		},
+		{
+			name: "an outage that another store decides", limit: core.PerHour(5), down: true,
+			config: core.Config{Fallback: core.Fallback{Store: newSlow(3*time.Millisecond, false)}},
+			want:   observed{check: 5 * time.Millisecond}, until: 5 * time.Millisecond,
+		},
+		{
+			name: "a request that waits after its decision", limit: core.PerSecond(1).LeakyBucket(time.Minute),
+			decide: func(l *core.Limiter) { l.AllowKey(t.Context(), "k", 1) },
+			want:   observed{check: 2 * time.Millisecond, wait: 998 * time.Millisecond}, until: 2 * time.Millisecond,
+		},
+		{
+			name: "a request that asks until its turn", limit: core.Concurrent(1).Wait(time.Minute),
+			decide: func(l *core.Limiter) {
+				d := l.AllowKey(t.Context(), "k", 1)
+				time.AfterFunc(5*time.Millisecond, func() { d.Settle(core.Outcome{}) })
+			},
+			want: observed{check: 4 * time.Millisecond, wait: 3 * time.Millisecond}, until: 7 * time.Millisecond,
+		},
+		{
+			name: "a bypass", limit: core.PerHour(5),
+			decide: func(l *core.Limiter) { l.Allow(&request{peer: "192.0.2.7"}) },
+			config: core.Config{Bypass: []keyfuncs.Condition{keyfuncs.FromCIDR("192.0.2.0/24")}},
+		},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				seen := new(recorder)
+				tt.config.Store, tt.config.Limits, tt.config.Observe = newSlow(2*time.Millisecond, tt.down), []core.Limit{forAll(tt.limit)}, seen
+				l := newLimiter(t, tt.config)
+				if tt.decide != nil {
+					tt.decide(l)
+				}
+				began := time.Now()
+				if tt.until != 0 {
+					l.AllowKey(t.Context(), "k", 1)
+				}
+				o := seen.decisions[len(seen.decisions)-1]
+				if tt.until == 0 {
+					if !o.start.IsZero() || !o.end.IsZero() {
+						t.Errorf("the store was asked from %v to %v, and was not asked", o.start, o.end)
+					}
+					return
+				}
+				if !o.start.Equal(began) || o.end.Sub(began) != tt.until || o.check != tt.want.check || o.wait != tt.want.wait {
+					t.Errorf("asked after %v, answered after %v, %v in all, waited %v; want 0, %v, %v and %v",
+						o.start.Sub(began), o.end.Sub(began), o.check, o.wait, tt.until, tt.want.check, tt.want.wait)
+				}
+			})
+		})
+	}
+}
+
+// newSlow returns a store that takes a while for each answer or failure.
+func newSlow(each time.Duration, down bool) *flaky {
+	s := newFlaky(down)
+	s.asked = func(context.Context) { time.Sleep(each) }
+	return s
 }

@@ -72,6 +72,12 @@ type Observation struct {
 	// if the store was not asked.
 	CheckTime time.Duration
 
+	// CheckStart is when the store was first asked, and CheckEnd when it last answered or
+	// failed, for a span of a trace. In between, a request that waits for its turn may have
+	// waited, and is asked about several times: then CheckTime is less. Both are zero if
+	// CheckTime is 0.
+	CheckStart, CheckEnd time.Time
+
 	// WaitTime is how long the request waited for its turn.
 	WaitTime time.Duration
 

@@ -121,7 +121,7 @@ func (l *Limiter) decideLocally(ctx context.Context, local *call, err error) (St
 		bounded, began := within(ctx, l.timeout), time.Now()
 		defer bounded.release()
 		failed := f.store.Take(bounded, local.checks, local.results)
-		local.checkTime += time.Since(began)
+		local.measured(began)
 		if failed == nil {
 			f.shared.Answered()
 			return f.store, f.shared, err
