@@ -52,16 +52,25 @@ func Load(root string) (map[string]*types.Package, error) {
 var shared = []string{"./internal/stdhttp", "./internal/fiberhttp"}
 
 // modules returns the directories of the modules that users can require: the main one, and those
-// directly below it but for comparisons.
+// directly below it or below metrics, but for comparisons.
 func modules(root string) ([]string, error) {
-	files, err := filepath.Glob(filepath.Join(root, "*", "go.mod"))
 	found := []string{"."}
-	for _, file := range files {
-		if name := filepath.Base(filepath.Dir(file)); name != "bench" {
-			found = append(found, name)
+	for _, pattern := range []string{"*", "metrics/*"} {
+		files, err := filepath.Glob(filepath.Join(root, pattern, "go.mod"))
+		if err != nil {
+			return nil, err
+		}
+		for _, file := range files {
+			module, err := filepath.Rel(root, filepath.Dir(file))
+			if err != nil {
+				return nil, err
+			}
+			if module != "bench" {
+				found = append(found, module)
+			}
 		}
 	}
-	return found, err
+	return found, nil
 }
 
 // load returns the packages in folders of the module in the directory root, by their paths within

@@ -1,0 +1,280 @@
+package otel_test
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+	"unicode/utf8"
+
+	"go.opentelemetry.io/otel/metric"
+	"go.opentelemetry.io/otel/metric/noop"
+	sdkmetric "go.opentelemetry.io/otel/sdk/metric"
+	"go.opentelemetry.io/otel/sdk/metric/metricdata"
+
+	"github.com/weblimit/weblimit/core"
+	"github.com/weblimit/weblimit/keyfuncs"
+	weblimitotel "github.com/weblimit/weblimit/metrics/otel"
+)
+
+func TestDecisionsAreCounted(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		seen := newSDK(t, weblimitotel.Config{})
+		l := newLimiter(t, core.Config{
+			Store: newSlow(2*time.Millisecond, nil), Observe: seen,
+			Limits: []core.Limit{
+				core.PerHour(2).By(everyone).Named("user"),
+				core.PerHour(1).By(everyone).Named("trial").Shadow(),
+			},
+			Bypass: []keyfuncs.Condition{keyfuncs.Routes("/healthz")},
+		})
+		for range 3 {
+			ask(t.Context(), l, "/items/:id")
+		}
+		ask(t.Context(), l, "/healthz")
+		l.AllowKey(t.Context(), "user:42", 1)
+		wantMetrics(t, seen.metrics(t),
+			"weblimit.decisions{adapter=gin decision=allowed http.route=/items/:id limit=user reason=within_limit} 1",
+			"weblimit.decisions{adapter=gin decision=allowed http.route=/items/:id limit=user reason=shadowed} 1",
+			"weblimit.decisions{adapter=gin decision=denied http.route=/items/:id limit=user reason=limit_exceeded} 1",
+			"weblimit.decisions{adapter=gin decision=allowed http.route=/healthz reason=bypassed} 1",
+			"weblimit.decisions{decision=allowed limit=user reason=within_limit} 1",
+			"weblimit.would_be_denied{http.route=/items/:id limit=trial} 2",
+			"weblimit.check.duration{limit=user} 4 in 0.008s",
+			"weblimit.retry_after{limit=user} 1 in 1799.996s",
+		)
+	})
+}
+
+func TestWaitsAreMeasured(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		seen := newSDK(t, weblimitotel.Config{WithoutRoutes: true})
+		l := newLimiter(t, core.Config{
+			Store: core.NewMemory(), Observe: seen,
+			Limits: []core.Limit{core.PerSecond(1).LeakyBucket(time.Minute).By(everyone).Named("queue")},
+		})
+		ask(t.Context(), l, "/a")
+		ask(t.Context(), l, "/a")
+		got := seen.metrics(t)
+		if got["weblimit.wait.duration{limit=queue}"] != "1 in 1s" || got["weblimit.decisions{adapter=gin decision=allowed limit=queue reason=delayed}"] != "1" {
+			t.Errorf("measured %v", got)
+		}
+	})
+}
+
+func TestStoresAreMeasured(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		seen, store := newSDK(t, weblimitotel.Config{}), newSlow(2*time.Millisecond, errDown)
+		l := newLimiter(t, core.Config{
+			Store: store, Observe: seen, Limits: []core.Limit{core.PerHour(5).By(everyone).Named("user").OnOutage(core.Deny)},
+		})
+		ask(t.Context(), l, "")
+		store.Registry().Report(core.Event{Kind: core.EventBreakerOpened, Node: errDown.Node})
+		wantMetrics(t, seen.metrics(t),
+			"weblimit.decisions{adapter=gin decision=denied limit=user reason=outage_denied} 1",
+			"weblimit.check.duration{error.type=READONLY limit=user} 1 in 0.002s",
+			"weblimit.retry_after{limit=user} 1 in 1s",
+			"weblimit.store.breakers.open{store.node=10.0.0.7:6379} 1",
+			"weblimit.store.outages{} 1",
+		)
+		store.err = nil
+		store.Registry().Report(core.Event{Kind: core.EventBreakerClosed, Node: errDown.Node})
+		ask(t.Context(), l, "")
+		time.Sleep(2 * time.Second)
+		ask(t.Context(), l, "")
+		got := seen.metrics(t)
+		if got["weblimit.store.outages{}"] != "0" || got["weblimit.store.breakers.open{store.node=10.0.0.7:6379}"] != "0" {
+			t.Errorf("after the outage: %v", got)
+		}
+	})
+}
+
+// Not in a bubble, whose clock the store's does not follow.
+func TestErrorsOfStoresAreCounted(t *testing.T) {
+	t.Parallel()
+	seen := newSDK(t, weblimitotel.Config{})
+	l := newLimiter(t, core.Config{Store: newSlow(0, errDown), Observe: seen, Limits: []core.Limit{core.PerHour(5).By(everyone)}})
+	l.AllowKey(t.Context(), "k", 1)
+	seen.StoreEvent(core.Event{Kind: core.EventStoreError, Class: "breaker open", Count: 5})
+	seen.StoreEvent(core.Event{Kind: core.EventSettlementsLost, Class: "timeout", Count: 3})
+	got := seen.metrics(t)
+	if got["weblimit.store.settlements.lost{error.type=timeout}"] != "3" {
+		t.Errorf("lost settlements: %v", got)
+	}
+	if got["weblimit.store.errors{error.type=READONLY store.node=10.0.0.7:6379}"] != "1" || got["weblimit.store.errors{error.type=breaker_open}"] != "5" {
+		t.Errorf("measured %v", got)
+	}
+}
+
+// An observer may come in the middle of an outage.
+func TestTheEndOfWhatWasNotSeenToBeginCountsNothing(t *testing.T) {
+	t.Parallel()
+	seen := newSDK(t, weblimitotel.Config{})
+	for _, kind := range []core.EventKind{core.EventOutageEnded, core.EventBreakerClosed, core.EventOutageBegan, core.EventBreakerOpened} {
+		seen.StoreEvent(core.Event{Kind: kind, Node: "a"})
+	}
+	wantMetrics(t, seen.metrics(t), "weblimit.store.outages{} 1", "weblimit.store.breakers.open{store.node=a} 1")
+}
+
+// The order of doc.go: after Drain and Shutdown, nothing is missing from what was exported.
+func TestShutdownLosesNoSettlement(t *testing.T) {
+	t.Parallel()
+	exported := new(lastExport)
+	meters := sdkmetric.NewMeterProvider(sdkmetric.WithReader(sdkmetric.NewPeriodicReader(exported, sdkmetric.WithInterval(time.Hour))))
+	store := newSlow(0, nil)
+	l := newLimiter(t, core.Config{
+		Store: store, Observe: weblimitotel.Must(weblimitotel.New(weblimitotel.Config{MeterProvider: meters})),
+		Limits: []core.Limit{core.PerHour(100).By(everyone).Named("tokens").Estimate(10)},
+	})
+	for _, cost := range []int64{4, 13} {
+		d := l.AllowKey(t.Context(), "k", 10)
+		if err := core.Charge(core.NewContext(t.Context(), d), cost); err != nil {
+			t.Fatal(err)
+		}
+		d.Settle(core.Outcome{})
+	}
+	if err := l.Drain(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	store.err = errDown
+	d := l.AllowKey(t.Context(), "k", 10)
+	d.Settle(core.Outcome{})
+	if err := l.Drain(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if err := meters.Shutdown(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{
+		"weblimit.settled.units{limit=tokens settlement.kind=refunded} 6", "weblimit.settlements{limit=tokens settlement.kind=refunded} 1",
+		"weblimit.settled.units{limit=tokens settlement.kind=charged} 3", "weblimit.settlements{limit=tokens settlement.kind=charged} 1",
+	} {
+		name, want, _ := strings.Cut(name, "} ")
+		if got := numbers(exported.data)[name+"}"]; got != want {
+			t.Errorf("%s} is %q, want %s", name, got, want)
+		}
+	}
+}
+
+func TestASettlementThatTheStoreMayNotKnow(t *testing.T) {
+	t.Parallel()
+	seen := newSDK(t, weblimitotel.Config{})
+	l := newLimiter(t, core.Config{Store: core.NewMemory(), Limits: []core.Limit{core.PerHour(1).By(everyone).Named("user")}})
+	d := l.AllowKey(t.Context(), "k", 1)
+	seen.Settled(core.Settlement{Rule: d.Results()[0].Rule, Units: -3, Err: errDown})
+	wantMetrics(t, seen.metrics(t),
+		"weblimit.settled.units{limit=user settlement.kind=unknown} 3", "weblimit.settlements{limit=user settlement.kind=unknown} 1")
+}
+
+// lastExport is an exporter that keeps what it was given last.
+type lastExport struct{ data metricdata.ResourceMetrics }
+
+func (e *lastExport) Temporality(sdkmetric.InstrumentKind) metricdata.Temporality {
+	return metricdata.CumulativeTemporality
+}
+
+func (e *lastExport) Aggregation(k sdkmetric.InstrumentKind) sdkmetric.Aggregation {
+	return sdkmetric.DefaultAggregationSelector(k)
+}
+
+func (e *lastExport) Export(_ context.Context, data *metricdata.ResourceMetrics) error {
+	e.data = *data
+	return nil
+}
+func (e *lastExport) ForceFlush(context.Context) error { return nil }
+func (e *lastExport) Shutdown(context.Context) error   { return nil }
+
+// Names that an application makes of what clients send do not grow memory or series without bound.
+func TestSeriesAreBounded(t *testing.T) {
+	t.Parallel()
+	seen := newSDK(t, weblimitotel.Config{MaxSeries: 20})
+	l := newLimiter(t, core.Config{Store: core.NewMemory(), Observe: seen, Limits: []core.Limit{
+		core.PerHour(10).By(everyone).Named("user"), core.PerHour(10).By(everyone).Named("trial").Shadow(),
+	}})
+	for i := range 1000 {
+		ask(t.Context(), l, fmt.Sprintf("/made-up/%d", i))
+	}
+	for i := range 5000 {
+		seen.StoreEvent(core.Event{Kind: core.EventStoreError, Class: "timeout", Node: fmt.Sprintf("10.0.0.%d:6379", i), Count: 1})
+		seen.StoreEvent(core.Event{Kind: core.EventBreakerOpened, Node: fmt.Sprintf("10.0.0.%d:6379", i)})
+	}
+	counts, total := map[string]int{}, 0
+	for name, value := range seen.metrics(t) {
+		metric, _, _ := strings.Cut(name, "{")
+		counts[metric]++
+		if metric == "weblimit.decisions" {
+			var n int
+			fmt.Sscan(value, &n)
+			total += n
+		}
+	}
+	if counts["weblimit.decisions"] > 25 || counts["weblimit.would_be_denied"] > 21 || total != 1000 {
+		t.Errorf("%d decisions in %v series", total, counts)
+	}
+	if counts["weblimit.store.errors"] > 1001 || counts["weblimit.store.breakers.open"] > 1001 {
+		t.Errorf("series of nodes: %v", counts)
+	}
+}
+
+func TestLimitsAreBounded(t *testing.T) {
+	t.Parallel()
+	seen := newSDK(t, weblimitotel.Config{})
+	for i := range 1500 {
+		l := newLimiter(t, core.Config{Store: core.NewMemory(), Observe: seen, Limits: []core.Limit{core.PerHour(10).By(everyone).Named(fmt.Sprint("tenant-", i))}})
+		l.AllowKey(t.Context(), "k", 1)
+	}
+	if got := seen.metrics(t)["weblimit.decisions{decision=allowed limit=other reason=within_limit}"]; got != "500" {
+		t.Errorf("%s decisions of limits beyond the bound, want 500", got)
+	}
+}
+
+// A string that is no UTF-8 would cost an exporter all that it sends together.
+func TestAttributesAreUTF8(t *testing.T) {
+	t.Parallel()
+	seen := newSDK(t, weblimitotel.Config{})
+	l := newLimiter(t, core.Config{Store: core.NewMemory(), Observe: seen, Limits: []core.Limit{core.PerHour(10).By(everyone)}})
+	ask(t.Context(), l, "/\xff\xfe")
+	seen.StoreEvent(core.Event{Kind: core.EventStoreError, Class: "\xff", Node: "\xff", Count: 1})
+	for name := range seen.metrics(t) {
+		if !utf8.ValidString(name) {
+			t.Errorf("%q", name)
+		}
+	}
+}
+
+func TestNoMeterMeasuresNothing(t *testing.T) {
+	t.Parallel()
+	o := weblimitotel.Must(weblimitotel.New(weblimitotel.Config{MeterProvider: noop.NewMeterProvider()}))
+	l := newLimiter(t, core.Config{Store: core.NewMemory(), Observe: o, Limits: []core.Limit{core.PerHour(10).By(everyone)}})
+	l.AllowKey(t.Context(), "k", 1)
+	o.StoreEvent(core.Event{Kind: core.EventOutageBegan})
+}
+
+// refusing is a provider whose meter makes no counters.
+type refusing struct{ noop.MeterProvider }
+
+type refusingMeter struct{ noop.Meter }
+
+func (refusing) Meter(string, ...metric.MeterOption) metric.Meter { return refusingMeter{} }
+
+func (refusingMeter) Int64Counter(name string, _ ...metric.Int64CounterOption) (metric.Int64Counter, error) {
+	return nil, fmt.Errorf("no %s", name)
+}
+
+func TestNewFails(t *testing.T) {
+	t.Parallel()
+	for want, config := range map[string]weblimitotel.Config{
+		"weblimit: otel.Config.MaxSeries must be at least 1, got -1": {MaxSeries: -1},
+		"weblimit: otel: no weblimit.decisions":                      {MeterProvider: refusing{}},
+	} {
+		o, err := weblimitotel.New(config)
+		if err == nil || o != nil || !strings.HasPrefix(err.Error(), want) {
+			t.Errorf("New returned %v and %v, want %q", o, err, want)
+		}
+	}
+}

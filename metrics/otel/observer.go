@@ -1,0 +1,90 @@
+package otel
+
+import (
+	"context"
+
+	"go.opentelemetry.io/otel/trace"
+
+	"github.com/weblimit/weblimit/core"
+)
+
+// Observer measures and traces what limiters decide. Set it as Config.Observe of any number of
+// limiters. It is safe for concurrent use, and nothing has to be closed.
+type Observer struct {
+	instruments
+	unmeasured    bool // there is no meter
+	tracer        trace.Tracer
+	maxSeries     int
+	withoutRoutes bool
+
+	limits cache[string, *series]
+	health health
+}
+
+var _ core.Observer = (*Observer)(nil)
+
+// Decided implements [core.Observer].
+func (o *Observer) Decided(ctx context.Context, seen *core.Observation) {
+	if !o.unmeasured {
+		o.measure(ctx, seen)
+	}
+	if span := trace.SpanFromContext(ctx); span.IsRecording() {
+		o.trace(ctx, span, seen)
+	}
+}
+
+// measure records the metrics of a decision.
+func (o *Observer) measure(ctx context.Context, seen *core.Observation) {
+	d, limit := seen.Decision, o.limit(seen.Limit())
+	of := outcome{adapter: seen.Adapter, reason: d.Reason, allowed: d.Allowed}
+	if !o.withoutRoutes {
+		of.route = seen.Route()
+	}
+	o.decisions.Add(ctx, 1, limit.decided(of, o.maxSeries)...)
+	if seen.CheckTime > 0 {
+		o.check.Record(ctx, seen.CheckTime.Seconds(), limit.checked(d.Err)...)
+	}
+	if seen.WaitTime > 0 {
+		o.wait.Record(ctx, seen.WaitTime.Seconds(), limit.record...)
+	}
+	if !d.Allowed && d.RetryAfter > 0 {
+		o.retryAfter.Record(ctx, d.RetryAfter.Seconds(), limit.record...)
+	}
+	for i := range wouldDeny(d) {
+		o.wouldBeDenied.Add(ctx, 1, o.limit(d.Results()[i].Rule.Name).wouldBeDenied(of.route, o.maxSeries)...)
+	}
+}
+
+// wouldDeny yields which results are those of limits in shadow mode that would have denied the request.
+func wouldDeny(d *core.Decision) func(yield func(int) bool) {
+	return func(yield func(int) bool) {
+		if d.Reason == core.ReasonWithinLimit {
+			return // else it would be ReasonShadowed
+		}
+		results := d.Results()
+		for i := range results {
+			if results[i].Shadow && !results[i].Allowed && !yield(i) {
+				return
+			}
+		}
+	}
+}
+
+// Settled implements [core.Observer]. A settlement has metrics and no span: it happens in the
+// background, when the request's own span has ended, and to link the two, each reservation
+// would have to keep its request's context until then.
+func (o *Observer) Settled(s core.Settlement) {
+	if o.unmeasured {
+		return
+	}
+	kind, units := charged, s.Units
+	if units < 0 {
+		kind, units = refunded, -units
+	}
+	if s.Err != nil {
+		kind = unknown
+	}
+	ctx, options := context.Background(), o.limit(s.Rule.Name).settled[kind]
+	o.settlements.Add(ctx, 1, options...)
+	o.settledUnits.Add(ctx, units, options...)
+}

@@ -1,0 +1,108 @@
+package otel
+
+import (
+	"context"
+	"errors"
+	"sync"
+
+	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/metric"
+
+	"github.com/weblimit/weblimit/core"
+	"github.com/weblimit/weblimit/core/store"
+)
+
+// health is what store events have said. Events that end what this observer has not seen begin
+// must not count below zero: it may watch a store since the middle of an outage.
+type health struct {
+	mu       sync.Mutex
+	outages  int            // Guarded by mu.
+	breakers map[string]int // by node. Guarded by mu.
+}
+
+// StoreEvent implements [core.Observer].
+func (o *Observer) StoreEvent(e core.Event) {
+	if o.unmeasured {
+		return
+	}
+	ctx := context.Background()
+	switch e.Kind {
+	case core.EventStoreError:
+		o.storeErrors.Add(ctx, max(e.Count, 1), metric.WithAttributes(o.nodeAttrs(e.Node, attrErrorType.String(word(string(e.Class))))...))
+	case core.EventSettlementsLost:
+		o.lost.Add(ctx, max(e.Count, 1), metric.WithAttributes(attrErrorType.String(word(string(e.Class)))))
+	case core.EventBreakerOpened:
+		o.breaker(ctx, e.Node, 1)
+	case core.EventBreakerClosed:
+		o.breaker(ctx, e.Node, -1)
+	case core.EventOutageBegan:
+		o.outage(ctx, 1)
+	case core.EventOutageEnded:
+		o.outage(ctx, -1)
+	}
+}
+
+// outage counts stores that do not answer.
+func (o *Observer) outage(ctx context.Context, change int) {
+	o.health.mu.Lock()
+	defer o.health.mu.Unlock()
+	if o.health.outages+change < 0 {
+		return
+	}
+	o.health.outages += change
+	o.outages.Add(ctx, int64(change))
+}
+
+// breaker counts breakers that are open.
+func (o *Observer) breaker(ctx context.Context, node string, change int) {
+	o.health.mu.Lock()
+	defer o.health.mu.Unlock()
+	name := o.health.node(node)
+	if o.health.breakers[name]+change < 0 {
+		return
+	}
+	o.health.breakers[name] += change
+	o.breakersOpen.Add(ctx, int64(change), metric.WithAttributes(nodeAttr(name)...))
+}
+
+// node returns the name that a node is counted under. mu is held.
+func (h *health) node(name string) string {
+	if h.breakers == nil {
+		h.breakers = make(map[string]int)
+	}
+	if _, known := h.breakers[name]; !known {
+		if len(h.breakers) >= maxNodes {
+			name = other
+		}
+		h.breakers[name] += 0
+	}
+	return name
+}
+
+// nodeAttrs returns the attributes of an error of a node.
+func (o *Observer) nodeAttrs(node string, attrs ...attribute.KeyValue) []attribute.KeyValue {
+	o.health.mu.Lock()
+	defer o.health.mu.Unlock()
+	return append(attrs, nodeAttr(o.health.node(node))...)
+}
+
+// nodeAttr returns no attribute for what is not about one node.
+func nodeAttr(name string) []attribute.KeyValue {
+	if name == "" {
+		return nil
+	}
+	return []attribute.KeyValue{attrNode.String(valid(name))}
+}
+
+// causeOf returns the class of a store's error, and the server that it is about, or "". Other
+// people's stores may return any error.
+func causeOf(err error) (class, node string) {
+	var failed *store.Error
+	switch {
+	case errors.As(err, &failed):
+		return string(failed.Class), failed.Node
+	case errors.Is(err, context.DeadlineExceeded):
+		return string(store.ClassTimeout), ""
+	}
+	return string(store.ClassUnknown), ""
+}
