@@ -1,6 +1,6 @@
 // Command api is an API with realistic limits: logins, codes, reads, writes,
 // webhooks, uploads, an expensive model, anonymous and keyed search, and plans. The
-// limits are in limits.go, the routes in api.go. It keeps them in memory, or in
+// limits are in app/limits.go, the routes in app/api.go. It keeps them in memory, or in
 // Redis if REDIS_URL is set. It listens on ADDR, by default :8080. BYPASS_TOKEN
 // exempts the monitoring.
 package main
@@ -17,6 +17,8 @@ import (
 
 	"github.com/weblimit/weblimit/core"
 	"github.com/weblimit/weblimit/core/redisstore"
+	"github.com/weblimit/weblimit/examples/api/app"
+	weblimitslog "github.com/weblimit/weblimit/metrics/slog"
 )
 
 func main() {
@@ -29,7 +31,10 @@ func main() {
 		store = redisstore.New(redis.NewClient(options))
 	}
 	gin.SetMode(gin.ReleaseMode)
-	r, err := newAPI(store, os.Getenv("BYPASS_TOKEN"))
+	denials := weblimitslog.Must(weblimitslog.New(weblimitslog.Config{}))
+	r, err := app.New(app.Config{
+		Store: store, BypassToken: os.Getenv("BYPASS_TOKEN"), Observe: denials, Plans: app.Plans, Keys: app.Keys,
+	})
 	if err != nil {
 		log.Fatal(err)
 	}

@@ -1,4 +1,5 @@
-package main
+// Package app is the API of examples/api. It is a package of its own so that tests elsewhere run it.
+package app
 
 import (
 	"context"
@@ -13,28 +14,50 @@ import (
 	"github.com/weblimit/weblimit/keyfuncs"
 )
 
-// newAPI returns the API on a store. Requests with the bypass token in X-Bypass-Token
-// are not counted. A token of less than 16 bytes is an error.
-func newAPI(store core.Store, bypassToken string) (*gin.Engine, error) {
+// Config has what differs from place to place.
+type Config struct {
+	Store core.Store
+
+	// BypassToken exempts requests that have it in X-Bypass-Token. "" exempts none.
+	BypassToken string
+
+	// Observe hears of all decisions, for logs, metrics and traces. It may be nil.
+	Observe core.Observer
+
+	// Plans stands in for a user database: the plan of each user. Keys stands in for a
+	// table of API keys: a real one holds hashes.
+	Plans map[string]string
+	Keys  map[string]bool
+}
+
+// Made-up customers, to try the API out.
+var (
+	Plans = map[string]string{"alice": "free", "bob": "basic", "carol": "premium"}
+	Keys  = map[string]bool{"one": true, "two": true, "three": true}
+)
+
+// New returns the API. A bypass token of less than 16 bytes is an error.
+func New(config Config) (*gin.Engine, error) {
 	bypass := []keyfuncs.Condition{keyfuncs.Routes("GET /healthz")}
-	if bypassToken != "" {
-		monitoring := keyfuncs.Tokens("X-Bypass-Token", bypassToken)
+	if config.BypassToken != "" {
+		monitoring := keyfuncs.Tokens("X-Bypass-Token", config.BypassToken)
 		if err := monitoring.Err(); err != nil {
 			return nil, err
 		}
 		bypass = append(bypass, monitoring)
 	}
 	limits := ginlimit.With(core.Config{
-		Store:   store,
+		Store:   config.Store,
 		Bypass:  bypass,
 		Headers: core.Draft11 | core.XRateLimit,
+		Observe: config.Observe,
 		OnWarning: func(_ context.Context, w core.Warning) {
-			slog.Info("client nears a limit", "limit", w.Limit, "level", w.Level, "key", w.Key)
+			slog.Info("client nears a limit", "limit", w.Limit, "level", w.Level) // w.Key may be a person's name
 		},
 	})
 
 	r := gin.New()
-	r.Use(gin.Recovery(), authenticate)
+	r.Use(gin.Recovery(), config.authenticate)
 	r.GET("/healthz", done)
 	r.POST("/login", limits.Limit(login), done)
 	r.POST("/otp", limits.Limit(otp), done)
@@ -49,7 +72,7 @@ func newAPI(store core.Store, bypassToken string) (*gin.Engine, error) {
 
 	// The limits of a route apply in addition to those of its group. Addresses are
 	// counted first; then API keys are checked, and then counted.
-	v1 := r.Group("/v1", limits.Limit(perAddress), checkKey, limits.Limit(perKey))
+	v1 := r.Group("/v1", limits.Limit(perAddress), config.checkKey, limits.Limit(perKey))
 	v1.GET("/items", done)
 	v1.GET("/search", limits.Limit(perKeySearch), done)
 	v1.GET("/export", limits.Limit(perKeyExport), done)
@@ -60,26 +83,20 @@ func newAPI(store core.Store, bypassToken string) (*gin.Engine, error) {
 
 func done(c *gin.Context) { c.String(http.StatusOK, "done\n") }
 
-// customers stands in for a user database: the plan of each user.
-var customers = map[string]string{"alice": "free", "bob": "basic", "carol": "premium"}
-
 // authenticate stands in for real authentication: the bearer token is the user's
 // name. Limits by user run behind it, so they count verified users only.
-func authenticate(c *gin.Context) {
+func (config Config) authenticate(c *gin.Context) {
 	name, found := strings.CutPrefix(c.GetHeader("Authorization"), "Bearer ")
-	if plan, known := customers[name]; found && known {
+	if plan, known := config.Plans[name]; found && known {
 		c.Set("user", name)
 		c.Set("plan", plan)
 	}
 }
 
-// keys stands in for a table of API keys: a real one holds hashes.
-var keys = map[string]bool{"one": true, "two": true, "three": true}
-
 // checkKey refuses unknown API keys. A limit by made-up keys would limit nobody, and
 // leave an entry in the store for each key.
-func checkKey(c *gin.Context) {
-	if sent := c.Request.Header["X-Api-Key"]; len(sent) != 1 || !keys[sent[0]] {
+func (config Config) checkKey(c *gin.Context) {
+	if sent := c.Request.Header["X-Api-Key"]; len(sent) != 1 || !config.Keys[sent[0]] {
 		c.String(http.StatusUnauthorized, "no such key\n")
 		c.Abort()
 	}

@@ -1,4 +1,4 @@
-package main
+package app
 
 import (
 	"context"
@@ -25,7 +25,7 @@ const token = "monitoring-0123456789"
 func TestAPI(t *testing.T) {
 	t.Parallel()
 	limittest.OverStores(t, func(t *testing.T, store core.Store) {
-		api, err := newAPI(store, token)
+		api, err := New(Config{Store: store, BypassToken: token, Plans: Plans, Keys: Keys})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -39,7 +39,7 @@ func TestAPI(t *testing.T) {
 func TestMadeUpKeysLeaveNothing(t *testing.T) {
 	t.Parallel()
 	store := &spy{Memory: core.NewMemory(), keys: map[string]bool{}}
-	api, err := newAPI(store, token)
+	api, err := New(Config{Store: store, BypassToken: token, Plans: Plans, Keys: Keys})
 	if err != nil {
 		t.Fatal(err)
 	}

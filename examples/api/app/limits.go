@@ -1,4 +1,4 @@
-package main
+package app
 
 import (
 	"time"
@@ -54,8 +54,8 @@ var (
 	plan = core.PerMinute(60).By(user).OnMissingKey(core.DenyRequest).Tiers(tier).Named("plan")
 )
 
-// plans has the numbers of each plan; other users have those of the limit plan.
-var plans = map[string]core.Limit{
+// tiers has the numbers of each plan; other users have those of the limit plan.
+var tiers = map[string]core.Limit{
 	"basic":   core.PerMinute(600),
 	"premium": core.PerMinute(6000).Burst(10_000),
 }
@@ -63,5 +63,5 @@ var plans = map[string]core.Limit{
 // tier looks up the plan that authentication has stored.
 func tier(r keyfuncs.Request) core.Limit {
 	name, _ := r.Value("plan").(string)
-	return plans[name]
+	return tiers[name]
 }
