@@ -1,0 +1,113 @@
+package secrets
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"log/slog"
+	"net/http"
+	"sync"
+	"testing"
+
+	"go.opentelemetry.io/otel/sdk/metric"
+	"go.opentelemetry.io/otel/sdk/metric/metricdata"
+	sdktrace "go.opentelemetry.io/otel/sdk/trace"
+	"go.opentelemetry.io/otel/sdk/trace/tracetest"
+
+	"github.com/weblimit/weblimit/core"
+	weblimitotel "github.com/weblimit/weblimit/metrics/otel"
+	weblimitslog "github.com/weblimit/weblimit/metrics/slog"
+)
+
+// sinks are what the application emits to. To add one, add a line.
+var sinks = []struct {
+	name string
+	open func(t *testing.T) *sink
+	has  string // what it must have emitted, or the test sees nothing
+}{
+	{"log/slog", openSlog, `"limit":"login"`},
+	{"OpenTelemetry", openOTel, `weblimit.denied`},
+}
+
+// sink is one of them in a run.
+type sink struct {
+	observer core.Observer
+	wrap     func(http.Handler) http.Handler // around the application, or nil
+	emitted  func() string                   // all of it, at the end
+}
+
+// buffer is a bytes.Buffer for several goroutines.
+type buffer struct {
+	mu  sync.Mutex
+	all bytes.Buffer // Guarded by mu.
+}
+
+func (b *buffer) Write(p []byte) (int, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.all.Write(p)
+}
+
+func (b *buffer) String() string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.all.String()
+}
+
+// openSlog writes each line twice, as text and as JSON.
+func openSlog(t *testing.T) *sink {
+	out := new(buffer)
+	var both []core.Observer
+	var flush []func()
+	for _, handler := range []slog.Handler{slog.NewJSONHandler(out, nil), slog.NewTextHandler(out, nil)} {
+		o, err := weblimitslog.New(weblimitslog.Config{Logger: slog.New(handler), Attrs: weblimitotel.LogAttrs})
+		if err != nil {
+			t.Fatal(err)
+		}
+		both, flush = append(both, o), append(flush, o.Flush)
+	}
+	return &sink{observer: core.Observers(both...), emitted: func() string {
+		for _, f := range flush {
+			f()
+		}
+		return out.String()
+	}}
+}
+
+// openOTel has a span around each request, which is sampled.
+func openOTel(t *testing.T) *sink {
+	reader, spans := metric.NewManualReader(), tracetest.NewInMemoryExporter()
+	meters := metric.NewMeterProvider(metric.WithReader(reader))
+	traces := sdktrace.NewTracerProvider(sdktrace.WithSyncer(spans))
+	o, err := weblimitotel.New(weblimitotel.Config{MeterProvider: meters, TracerProvider: traces})
+	if err != nil {
+		t.Fatal(err)
+	}
+	tracer := traces.Tracer("test")
+	return &sink{
+		observer: o,
+		wrap: func(next http.Handler) http.Handler {
+			return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				ctx, span := tracer.Start(r.Context(), "request")
+				defer span.End()
+				next.ServeHTTP(w, r.WithContext(ctx))
+			})
+		},
+		emitted: func() string {
+			var data metricdata.ResourceMetrics
+			if err := reader.Collect(context.Background(), &data); err != nil {
+				t.Fatal(err)
+			}
+			var all bytes.Buffer
+			for _, emitted := range []any{data, spans.GetSpans()} {
+				text, err := json.Marshal(emitted)
+				if err != nil {
+					t.Fatal(err)
+				}
+				all.Write(text)
+				all.WriteByte('\n')
+			}
+			return all.String()
+		},
+	}
+}
