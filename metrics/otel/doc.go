@@ -26,12 +26,13 @@
 //
 // and, of several limiters, those of the last. A denial is the event weblimit.denied, with
 // the first three attributes and weblimit.retry_after_ms. For each limit in shadow mode that would
-// have denied the request there is an event weblimit.would_be_denied.
+// have denied the request there is an event weblimit.would_be_denied, with weblimit.limit,
+// weblimit.reason and weblimit.retry_after_ms.
 //
 // Below it are two spans. weblimit.check is the store's round trip, from the first question to the
 // last answer. If the store did not answer, its status is an error, with error.type and
 // weblimit.store.node; the decision's reason says what the limits did about it. Checks of less than
-// 20 µs have no span: they were answered in this process. weblimit.wait is a request that waited
+// 10 µs have no span: they were answered in this process. weblimit.wait is a request that waited
 // for its turn. These spans do not depend on the version of go-redis, and its own instrumentation
 // is not needed.
 //

@@ -35,7 +35,8 @@ func ExampleNew() {
 	limiter.AllowKey(ctx, "tenant:42", 1)
 	job.End()
 
-	for _, event := range spans.Ended()[0].Events() {
+	ended := spans.Ended()
+	for _, event := range ended[len(ended)-1].Events() {
 		fmt.Println(event.Name)
 		for _, attr := range event.Attributes[:3] {
 			fmt.Printf("  %s: %s\n", attr.Key, attr.Value.String())

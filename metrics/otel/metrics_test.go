@@ -2,6 +2,7 @@ package otel_test
 
 import (
 	"context"
+	"encoding/hex"
 	"fmt"
 	"strings"
 	"testing"
@@ -13,6 +14,7 @@ import (
 	"go.opentelemetry.io/otel/metric/noop"
 	sdkmetric "go.opentelemetry.io/otel/sdk/metric"
 	"go.opentelemetry.io/otel/sdk/metric/metricdata"
+	"go.opentelemetry.io/otel/trace"
 
 	"github.com/weblimit/weblimit/core"
 	"github.com/weblimit/weblimit/keyfuncs"
@@ -119,6 +121,35 @@ func TestTheEndOfWhatWasNotSeenToBeginCountsNothing(t *testing.T) {
 		seen.StoreEvent(core.Event{Kind: kind, Node: "a"})
 	}
 	wantMetrics(t, seen.metrics(t), "weblimit.store.outages{} 1", "weblimit.store.breakers.open{store.node=a} 1")
+}
+
+// From a histogram of denials one gets to the trace of one of them.
+func TestExemplars(t *testing.T) {
+	t.Parallel()
+	seen := newSDK(t, weblimitotel.Config{})
+	l := newLimiter(t, core.Config{Store: core.NewMemory(), Observe: seen, Limits: []core.Limit{core.PerHour(1).By(everyone)}})
+	var traces []string
+	for range 2 {
+		seen.in(func(ctx context.Context) {
+			ask(ctx, l, "/")
+			traces = append(traces, trace.SpanContextFromContext(ctx).TraceID().String())
+		})
+	}
+	var data metricdata.ResourceMetrics
+	if err := seen.reader.Collect(t.Context(), &data); err != nil {
+		t.Fatal(err)
+	}
+	for _, m := range data.ScopeMetrics[0].Metrics {
+		if m.Name != "weblimit.retry_after" {
+			continue
+		}
+		found := m.Data.(metricdata.Histogram[float64]).DataPoints[0].Exemplars
+		if len(found) != 1 || hex.EncodeToString(found[0].TraceID) != traces[1] {
+			t.Errorf("exemplars %v, want one of trace %s", found, traces[1])
+		}
+		return
+	}
+	t.Error("retry_after was not measured")
 }
 
 // The order of doc.go: after Drain and Shutdown, nothing is missing from what was exported.

@@ -22,7 +22,7 @@ const (
 
 // shortestCheck is the shortest check that becomes a span. Those in memory and those that the
 // Redis store answers without Redis are shorter: they are no round trips.
-const shortestCheck = 20 * time.Microsecond
+const shortestCheck = 10 * time.Microsecond
 
 // trace describes a decision on the span of its request, which records, and in child spans.
 func (o *Observer) trace(ctx context.Context, span trace.Span, seen *core.Observation) {
@@ -41,12 +41,9 @@ func (o *Observer) trace(ctx context.Context, span trace.Span, seen *core.Observ
 	}
 	for i := range wouldDeny(d) {
 		r := &d.Results()[i]
-		event := []attribute.KeyValue{attrLimit.String(valid(r.Rule.Name))}
+		event := []attribute.KeyValue{attrLimit.String(valid(r.Rule.Name)), attrReason.String(word(reasonOf(r).String()))}
 		if r.RetryAfter > 0 {
 			event = append(event, attrRetryAfter.Int64(milliseconds(r.RetryAfter)))
-		}
-		if r.Reason != core.ReasonUndecided {
-			event = append(event, attrReason.String(word(r.Reason.String())))
 		}
 		span.AddEvent(eventWouldBeDenied, trace.WithAttributes(event...))
 	}
@@ -61,6 +58,21 @@ func (o *Observer) trace(ctx context.Context, span trace.Span, seen *core.Observ
 	if seen.WaitTime > 0 {
 		o.traceWait(ctx, seen)
 	}
+}
+
+// reasonOf returns why a limit in shadow mode would have denied the request.
+func reasonOf(r *core.LimitResult) core.Reason {
+	switch {
+	case r.Reason != core.ReasonUndecided:
+		return r.Reason
+	case r.Blocked:
+		return core.ReasonBlocked
+	case r.Cached:
+		return core.ReasonCachedDenial
+	case r.RetryAfter == 0:
+		return core.ReasonNeverFits
+	}
+	return core.ReasonLimitExceeded
 }
 
 // traceCheck makes the span of the store's round trip, which is over. If a request asked several

@@ -64,7 +64,7 @@ func TestSpans(t *testing.T) {
 			want: []string{
 				"weblimit.check (client) 0s to 3ms {}",
 				"GET /items/:id (internal) 0s to 3ms {decision=allowed limit=wide reason=shadowed remaining=7}",
-				"- weblimit.would_be_denied 3ms {limit=user retry_after_ms=3599997}",
+				"- weblimit.would_be_denied 3ms {limit=user reason=limit_exceeded retry_after_ms=3599997}",
 			},
 		},
 		{

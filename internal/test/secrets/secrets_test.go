@@ -93,8 +93,8 @@ func TestNoSecretIsEmitted(t *testing.T) {
 			}
 			api := newAPI(t, store, opened, observers)
 			statuses := map[int]int{}
-			for pass := range 12 {
-				if pass == 6 {
+			for pass := range 9 {
+				if pass == 3 {
 					disturb()
 				}
 				for _, r := range plant() {
