@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/hex"
 	"fmt"
+	"strconv"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -239,8 +240,10 @@ func TestSeriesAreBounded(t *testing.T) {
 		metric, _, _ := strings.Cut(name, "{")
 		counts[metric]++
 		if metric == "weblimit.decisions" {
-			var n int
-			fmt.Sscan(value, &n)
+			n, err := strconv.Atoi(value)
+			if err != nil {
+				t.Fatal(err)
+			}
 			total += n
 		}
 	}

@@ -33,7 +33,8 @@ type Config struct {
 	Key func(ctx context.Context, key string) string
 
 	// Secret makes the hashes of keys, at least 16 bytes. Give all processes the same to find
-	// a client in the logs of all of them. Defaults to one of this process, made at random.
+	// a client in the logs of all of them: the hash is the first 16 hex digits of HMAC-SHA256 of
+	// the key. Defaults to one of this process, made at random.
 	Secret []byte
 }
 

@@ -59,7 +59,7 @@ func notations(secret string) map[string]string {
 		"as it is":   secret,
 		"in hex":     hex.EncodeToString([]byte(secret)),
 		"escaped":    url.QueryEscape(secret),
-		"as bytes":   strings.Trim(fmt.Sprint([]byte(secret)), "[]"),
+		"as bytes":   strings.Trim(fmt.Sprintf("%d", []byte(secret)), "[]"),
 		"as a Go []": strings.TrimSuffix(strings.TrimPrefix(fmt.Sprintf("%#v", []byte(secret)), "[]byte{"), "}"),
 	}
 	for shift := range 3 {
