@@ -133,7 +133,10 @@ func TestDecisionsDoNotAllocateAfterTheLooks(t *testing.T) {
 }
 
 // counter is an observer that reads all there is.
-type counter struct{ n, keys, route, limit int }
+type counter struct {
+	core.NopObserver
+	n, keys, route, limit int
+}
 
 func (c *counter) Decided(_ context.Context, o *core.Observation) {
 	for i := range o.Decision.Results() {
@@ -145,8 +148,6 @@ func (c *counter) Decided(_ context.Context, o *core.Observation) {
 	}
 	c.n++
 }
-func (*counter) Settled(core.Settlement) {}
-func (*counter) StoreEvent(core.Event)   {}
 
 func TestObserversDoNotAllocate(t *testing.T) {
 	ctx, r := context.Background(), user("alice")

@@ -58,13 +58,14 @@ func (c *call) release() {
 	calls.Put(c)
 }
 
-// measured notes that a store was asked, and has answered or failed now.
-func (c *call) measured(asked time.Time) {
+// measured notes that a store was asked, at a time of s.now, and has answered or failed now.
+func (c *call) measured(s *shared, asked int64) {
+	answered := s.now()
 	if c.checkTime == 0 {
-		c.checkStart = asked
+		c.checkStart = s.at(asked)
 	}
-	c.checkEnd = time.Now()
-	c.checkTime += c.checkEnd.Sub(asked)
+	c.checkEnd = s.at(answered)
+	c.checkTime += time.Duration(answered - asked)
 }
 
 // reset forgets the checks and keeps the keys. The first check is not cleared, since most calls

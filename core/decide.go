@@ -2,7 +2,6 @@ package core
 
 import (
 	"context"
-	"time"
 
 	"github.com/weblimit/weblimit/keyfuncs"
 )
@@ -186,9 +185,9 @@ func (l *Limiter) take(ctx context.Context, c *call) error {
 	case l.observers == nil:
 		return l.askStore(ctx, c)
 	}
-	began := time.Now()
+	began := l.shared.now() // in memory, time.Now would take half as long as the check
 	err := l.askStore(ctx, c)
-	c.measured(began)
+	c.measured(l.shared, began)
 	return err
 }
 

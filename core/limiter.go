@@ -125,6 +125,7 @@ func New(config Config) (*Limiter, error) {
 	l.headers = newHeaderStyle(config, l.limits)
 	for _, observer := range l.observers {
 		l.shared.observe(observer, l.advisor)
+		l.attach(observer)
 	}
 	config.common.add(l)
 	l.advisor.builtWhileServing()

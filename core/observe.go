@@ -89,6 +89,12 @@ func (l *Limiter) decided(ctx context.Context, observer Observer, o *Observation
 	observer.Decided(ctx, o)
 }
 
+// attach tells an observer that a limiter has it.
+func (l *Limiter) attach(observer Observer) {
+	defer l.advisor.observerPanics(observer)
+	observer.Attached(l)
+}
+
 // settled shows a settlement to the observers. It runs in the background, where a panic that is
 // not recovered would end the process.
 func (l *Limiter) settled(s Settlement) {

@@ -35,9 +35,16 @@ type observed struct {
 // recorder is an observer that keeps what it hears.
 type recorder struct {
 	mu          sync.Mutex
+	limiters    []*core.Limiter   // Guarded by mu.
 	decisions   []observed        // Guarded by mu.
 	settlements []core.Settlement // Guarded by mu.
 	events      []core.EventKind  // Guarded by mu.
+}
+
+func (r *recorder) Attached(l *core.Limiter) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.limiters = append(r.limiters, l)
 }
 
 func (r *recorder) Decided(ctx context.Context, o *core.Observation) {
@@ -278,7 +285,10 @@ func TestSettlementsAreObserved(t *testing.T) {
 }
 
 // shown is an observer that prints all it hears, as whoever looks for a fault does.
-type shown struct{ out bytes.Buffer }
+type shown struct {
+	core.NopObserver
+	out bytes.Buffer
+}
 
 func (s *shown) print(heard any) {
 	fmt.Fprintf(&s.out, "%v %+v %#v\n", heard, heard, heard)
@@ -335,6 +345,17 @@ func TestSettlementsThatTheStoreMayNotKnow(t *testing.T) {
 	}
 }
 
+// An observer is told of each limiter that has it, once and before the first decision.
+func TestObserversKnowTheirLimiters(t *testing.T) {
+	t.Parallel()
+	store, one, other := core.NewMemory(), new(recorder), new(recorder)
+	first := newLimiter(t, core.Config{Store: store, Limits: []core.Limit{everyone(1).Named("a")}, Observe: one})
+	second := newLimiter(t, core.Config{Store: store, Limits: []core.Limit{everyone(1).Named("b")}, Observe: core.Observers(other, one)})
+	if !slices.Equal(one.limiters, []*core.Limiter{first, second}) || !slices.Equal(other.limiters, []*core.Limiter{second}) {
+		t.Errorf("one observer knows %d limiters and the other %d, want 2 and 1", len(one.limiters), len(other.limiters))
+	}
+}
+
 // An observer hears of an event of the store once, however many limiters it has.
 func TestStoreEventsAreObservedOnce(t *testing.T) {
 	t.Parallel()
@@ -359,6 +380,7 @@ func TestStoreEventsAreObservedOnce(t *testing.T) {
 // broken is an observer that panics, and is of a type that can't be compared.
 type broken struct{ _ []int }
 
+func (broken) Attached(*core.Limiter)                     { panic("no counter") }
 func (broken) Decided(context.Context, *core.Observation) { panic("no counter") }
 func (broken) Settled(core.Settlement)                    { panic("no counter") }
 func (broken) StoreEvent(core.Event)                      { panic("no counter") }

@@ -18,6 +18,10 @@ import (
 // breaks nothing: the panic is recovered and logged once, as [AdviceObserver], and only what
 // the observer would have noted is lost.
 type Observer interface {
+	// Attached is called by [New] for each limiter that has this observer, before it decides
+	// anything. Limiters can be made for a short time, so hold them by weak pointers.
+	Attached(l *Limiter)
+
 	// Decided is called once for each decision of [Limiter.Allow], [Limiter.AllowKey] and
 	// the adapters, when it is final: after a request has waited for its turn, and before its
 	// handler runs. Bypassed requests, invalid costs and decisions without the store, in an
@@ -43,6 +47,9 @@ type Observer interface {
 // NopObserver is an [Observer] that does nothing. Embed it in yours, which then has every method
 // of Observer, those of later versions included.
 type NopObserver struct{}
+
+// Attached implements [Observer].
+func (NopObserver) Attached(*Limiter) {}
 
 // Decided implements [Observer].
 func (NopObserver) Decided(context.Context, *Observation) {}
@@ -102,7 +109,8 @@ func (o *Observation) Route() string {
 // Binding returns the index of the result that matters most to the client, for Key and Cost. It
 // returns false if there is none: see [Decision.Binding].
 func (o *Observation) Binding() (i int, ok bool) {
-	if _, ok := o.Decision.Binding(); !ok {
+	// Not by Decision.Binding, which copies the result.
+	if o.Decision.limiter == nil || o.Decision.binding < 0 {
 		return 0, false
 	}
 	return int(o.Decision.binding), true
@@ -114,10 +122,11 @@ func (o *Observation) Binding() (i int, ok bool) {
 // or allowed the request. It is "" if no limit decided: for a bypass, for an invalid cost of
 // AllowKey, or if only limits in shadow mode applied.
 func (o *Observation) Limit() string {
-	if binding, ok := o.Decision.Binding(); ok {
-		return binding.Rule.Name
+	results := o.Decision.Results()
+	if binding, ok := o.Binding(); ok {
+		return results[binding].Rule.Name
 	}
-	switch results := o.Decision.Results(); o.Decision.Reason {
+	switch o.Decision.Reason {
 	case ReasonMissingKey, ReasonAmbiguousKey, ReasonInvalidCost:
 		if len(results) == 1 {
 			return results[0].Rule.Name
@@ -228,6 +237,12 @@ func Observers(several ...Observer) Observer { return observers(several) }
 
 // observers are several observers, of which the limiter calls each by itself.
 type observers []Observer
+
+func (o observers) Attached(l *Limiter) {
+	for _, each := range o {
+		each.Attached(l)
+	}
+}
 
 func (o observers) Decided(ctx context.Context, seen *Observation) {
 	for _, each := range o {

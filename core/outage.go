@@ -118,10 +118,10 @@ func (c *call) firstWith(policy Outage) string {
 // store that decided, what its limiters share, and the errors of the stores that failed.
 func (l *Limiter) decideLocally(ctx context.Context, local *call, err error) (Store, *shared, error) {
 	if f := l.fallback; f != nil && f.store != nil {
-		bounded, began := within(ctx, l.timeout), time.Now()
+		bounded, began := within(ctx, l.timeout), l.shared.now()
 		defer bounded.release()
 		failed := f.store.Take(bounded, local.checks, local.results)
-		local.measured(began)
+		local.measured(l.shared, began)
 		if failed == nil {
 			f.shared.Answered()
 			return f.store, f.shared, err

@@ -43,6 +43,9 @@ func sharedBy(s Store) *shared {
 // now returns nanoseconds on the monotonic clock since s was made, and never 0.
 func (s *shared) now() int64 { return int64(time.Since(s.start)) + 1 }
 
+// at returns the time at which now returned n.
+func (s *shared) at(n int64) time.Time { return s.start.Add(time.Duration(n - 1)) }
+
 // granted notes that local has granted something that counts for d.
 func (s *shared) granted(d time.Duration) {
 	until := s.now() + int64(d)

@@ -176,6 +176,9 @@ func (w *waitlist) wake(checks []Check) {
 	}
 }
 
+// waiting returns how many requests wait.
+func (w *waitlist) waiting() int64 { return max(w.taken.Load()-w.numAbandoned.Load(), 0) }
+
 // longestQueue returns how many requests wait in the longest queue of a place.
 func (w *waitlist) longestQueue(p place) (n int64) {
 	if !p.taken() {

@@ -65,6 +65,7 @@ func New(config ...Config) *Store {
 		shards: make([]shard, shards),
 	}
 	m.Registry().SetInProcess()
+	m.Registry().SetBuckets(m.Len)
 	for i := range m.shards {
 		m.shards[i].limit = int32(min(c.MaxBuckets/shards, math.MaxInt32))
 		m.shards[i].spare = int32(12 + i%3) // so that not all outgrow their tables at one number of keys

@@ -24,6 +24,7 @@ type Registry struct {
 	attached  map[any]any            // Guarded by mu.
 	inspector Inspector              // Guarded by mu.
 	inProcess bool                   // Guarded by mu.
+	buckets   func() int             // Guarded by mu.
 	health    health
 }
 
@@ -111,6 +112,30 @@ func (r *Registry) InProcess() bool {
 	defer r.mu.Unlock()
 	return r.inProcess
 }
+
+// SetBuckets sets a function that returns how many buckets the store holds in this process,
+// for metrics. A store in memory calls SetBuckets when it is made.
+func (r *Registry) SetBuckets(f func() int) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.buckets = f
+}
+
+// Buckets returns how many buckets the store holds in this process. It is 0 for a store that
+// holds none here, or does not say.
+func (r *Registry) Buckets() int {
+	r.mu.Lock()
+	f := r.buckets
+	r.mu.Unlock()
+	if f == nil {
+		return 0
+	}
+	return f()
+}
+
+// Out reports whether the store is out: it did not answer, and has not made all decisions for
+// a second since. Only decisions tell, so it stays true while none is asked for.
+func (r *Registry) Out() bool { return r.health.out.Load() }
 
 // Inspector returns the function that SetInspector set, or nil.
 func (r *Registry) Inspector() Inspector {

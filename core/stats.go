@@ -1,0 +1,29 @@
+package core
+
+// Stats are numbers of a limiter at one moment, for metrics and pages. The last two are those of
+// its store, the same for all limiters on it.
+type Stats struct {
+	// Waiting is how many requests wait for their turn; see [Limit.Wait].
+	Waiting int64
+
+	// Buckets is how many buckets are in the memory of this process: those of a store in
+	// memory, and those by which this process decided in outages.
+	Buckets int
+
+	// Outage is true if the store did not answer, and has not made all decisions for a second
+	// since. Only decisions tell, so it stays true while none is asked for.
+	Outage bool
+}
+
+// Stats returns the limiter's numbers. It does not ask a server. It is safe for concurrent use.
+func (l *Limiter) Stats() Stats {
+	return Stats{
+		Waiting: l.waitlist.waiting(),
+		Buckets: l.shared.Buckets() + l.shared.local.Len(),
+		Outage:  l.shared.Out(),
+	}
+}
+
+// Store returns the limiter's store. Its Registry is the same for all limiters on one store, however
+// each has wrapped it.
+func (l *Limiter) Store() Store { return l.store }
