@@ -24,6 +24,7 @@ type call struct {
 	// When a store was first asked and last answered. They say nothing, and may be those of an
 	// earlier decision, while checkTime is 0.
 	checkStart, checkEnd time.Time
+	seen                 pooledObservation // of this decision, for observers
 }
 
 // refusal is a limit in shadow mode that would have denied the request without asking the store.

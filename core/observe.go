@@ -6,6 +6,7 @@ import (
 	"reflect"
 	"slices"
 	"sync"
+	"time"
 
 	"github.com/weblimit/weblimit/keyfuncs"
 )
@@ -47,7 +48,7 @@ func (l *Limiter) final(s subject, c *call, d *Decision) {
 
 // pooledObservation holds an observation while observers read it. It has a copy of the decision,
 // since everything that is passed to an observer escapes: without the copy, each decision of
-// Allow and AllowKey would be allocated.
+// Allow and AllowKey would be allocated. It is part of the call, or of a pool if there is none.
 type pooledObservation struct {
 	Observation
 	decision Decision
@@ -57,9 +58,21 @@ var observations = sync.Pool{New: func() any { return new(pooledObservation) }}
 
 // observe shows a decision to the observers.
 func (l *Limiter) observe(s subject, c *call, d *Decision) {
+	if c != nil {
+		l.show(&c.seen, s, c, d)
+		return
+	}
 	o := observations.Get().(*pooledObservation)
+	l.show(o, s, nil, d)
+	observations.Put(o)
+}
+
+// show shows a decision to the observers in o, which does not refer to it afterwards.
+func (l *Limiter) show(o *pooledObservation, s subject, c *call, d *Decision) {
 	o.decision = *d
 	o.Decision, o.Adapter, o.request, o.call = &o.decision, s.adapter, s.request, c
+	o.Method, o.CheckTime, o.WaitTime = "", 0, 0
+	o.CheckStart, o.CheckEnd = time.Time{}, time.Time{}
 	for ; c != nil; c = c.outage {
 		o.WaitTime += c.waitTime
 		if c.checkTime == 0 {
@@ -80,8 +93,10 @@ func (l *Limiter) observe(s subject, c *call, d *Decision) {
 	for _, observer := range l.observers {
 		l.decided(ctx, observer, &o.Observation)
 	}
-	*o = pooledObservation{}
-	observations.Put(o)
+	// Only what the next decision does not overwrite, and what should not be kept for it: to clear
+	// all of it would take as long as to copy the decision.
+	o.request, o.call, o.Method = nil, nil, ""
+	o.decision.many, o.decision.held, o.decision.Err = nil, nil, nil
 }
 
 func (l *Limiter) decided(ctx context.Context, observer Observer, o *Observation) {
