@@ -139,6 +139,10 @@ func (l *Limiter) decide(ctx context.Context, c *call, s subject, d *Decision) {
 
 // decideNow asks the store, or decides by the outage policies if it does not answer.
 func (l *Limiter) decideNow(ctx context.Context, c *call, s subject, d *Decision) {
+	if l.observed != nil && len(c.checks) == 1 && len(c.refused) == 0 {
+		l.decideObserved(ctx, c, d)
+		return
+	}
 	if err := l.take(ctx, c); err != nil {
 		l.decideOutage(ctx, c, s, err, d)
 		return
@@ -174,6 +178,19 @@ func (l *Limiter) decideOne(ctx context.Context, from *limit, rule *Rule, key []
 	r.Rule, r.Shadow = rule, from.shadow
 	l.direct.TakeOne(rule, key, cost, &r.Result)
 	l.warn(ctx, from, key, cost, r)
+	d.conclude()
+}
+
+// decideObserved is decideOne for a limiter with observers, which may ask for the key.
+func (l *Limiter) decideObserved(ctx context.Context, c *call, d *Decision) {
+	check, from := &c.checks[0], c.limits[0]
+	d.count = 1
+	r := &d.one[0]
+	r.Rule, r.Shadow = check.Rule, from.shadow
+	began := l.shared.now()
+	l.observed.TakeOne(check.Rule, check.Key, check.Cost, &r.Result)
+	c.measured(l.shared, began)
+	l.warn(ctx, from, check.Key, check.Cost, r)
 	d.conclude()
 }
 

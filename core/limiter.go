@@ -26,6 +26,7 @@ type Limiter struct {
 	readsOutcome bool       // some limit wants to know how a request ended
 	waits        bool       // some limit delays requests
 
+	observed *Memory // as direct, if there is an observer
 	timeout  time.Duration
 	shared   *shared   // while the store is out; shared by the store's limiters
 	fallback *fallback // what Config.Fallback asks for, or nil
@@ -110,8 +111,12 @@ func New(config Config) (*Limiter, error) {
 			}
 		}
 	}
-	if len(l.limits) == 1 && l.limits[0].rule.Once == 0 && !l.limits[0].rule.Penalized() && !l.follows && l.observers == nil {
-		l.direct, _ = config.Store.(*Memory)
+	if len(l.limits) == 1 && l.limits[0].rule.Once == 0 && !l.limits[0].rule.Penalized() && !l.follows {
+		to := &l.direct
+		if l.observers != nil {
+			to = &l.observed
+		}
+		*to, _ = config.Store.(*Memory)
 	}
 	if n := checksOf(l.limits); n > store.MaxChecks {
 		return nil, fmt.Errorf("weblimit: Config.Limits counts for %d limits, with each OncePer and each Penalty for another: the most is %d", n, store.MaxChecks)
