@@ -36,6 +36,7 @@ check: ## vet and the tests that need no Redis, with nethttp for the adapters; u
 test: ## run all tests of all modules under the race detector; installs redis-server when missing
 	@scripts/install-redis
 	@scripts/install-proxies
+	@scripts/install-prometheus
 	@scripts/install-clients
 	scripts/modules go test -race -shuffle=on $(TESTFLAGS) ./...
 	scripts/modules go test -run 'Alloc|TenMillion|BytesPerKey|LogsKeep|Outcomes' ./... # the race detector skips these or makes them smaller

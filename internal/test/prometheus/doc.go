@@ -1,0 +1,8 @@
+// Package prometheus tests what operators see: a real Prometheus scrapes an application under load
+// while its Redis is killed and restored. The rules of deploy/prometheus fire and resolve, and every
+// query of deploy/grafana finds something. It is a module of its own, since nobody else needs the
+// libraries.
+//
+// Without prometheus and promtool in PATH the tests skip; where CI=true they fail.
+// scripts/install-prometheus installs both.
+package prometheus

@@ -1,0 +1,136 @@
+package prometheus_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/testutil/promlint"
+	"github.com/prometheus/common/expfmt"
+
+	"github.com/weblimit/weblimit/core"
+	weblimitprom "github.com/weblimit/weblimit/metrics/prometheus"
+)
+
+func TestConfigurationsThatCantWork(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct {
+		name   string
+		config weblimitprom.Config
+		want   string
+	}{
+		{"a negative bound", weblimitprom.Config{MaxSeries: -1}, "MaxSeries must be at least 1"},
+		{"a namespace that is no name", weblimitprom.Config{Namespace: "web limit"}, "not a valid metric name"},
+		{"a label that is no name", weblimitprom.Config{ConstLabels: prometheus.Labels{"my zone": "a"}}, "not a valid label name"},
+		{"a label of ours", weblimitprom.Config{ConstLabels: prometheus.Labels{"limit": "a"}}, "duplicate label names"},
+	} {
+		tt.config.Registerer = prometheus.NewRegistry()
+		if _, err := weblimitprom.New(tt.config); err == nil || !strings.HasPrefix(err.Error(), "weblimit: ") || !strings.Contains(err.Error(), tt.want) {
+			t.Errorf("%s: error %v, want one with %q", tt.name, err, tt.want)
+		}
+	}
+}
+
+func TestRegisteringTwiceFails(t *testing.T) {
+	t.Parallel()
+	registry := prometheus.NewRegistry()
+	if _, err := weblimitprom.New(weblimitprom.Config{Registerer: registry}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := weblimitprom.New(weblimitprom.Config{Registerer: registry}); err == nil || !strings.Contains(err.Error(), "share one observer") {
+		t.Errorf("error %v, want one that says to share the observer", err)
+	}
+	if _, err := weblimitprom.New(weblimitprom.Config{Registerer: registry, Namespace: "other"}); err != nil {
+		t.Errorf("another namespace: %v", err)
+	}
+	if _, err := weblimitprom.New(weblimitprom.Config{Registerer: registry, ConstLabels: prometheus.Labels{"shard": "b"}}); err == nil {
+		t.Error("labels that only some of a name's metrics have were registered")
+	}
+}
+
+// used returns a registry with a value in every metric.
+func used(t *testing.T, config weblimitprom.Config) *prometheus.Registry {
+	t.Helper()
+	config.TopDenied = func() float64 { return 120 }
+	observer, registry := observe(t, config)
+	down := newFlaky()
+	l := limiter(t, core.Config{Store: down, Observe: observer, Limits: []core.Limit{perUser(core.PerHour(2)).Named("user")}})
+	for range 3 {
+		l.Allow(on("/orders/{id}"))
+	}
+	down.Registry().Report(core.Event{Kind: core.EventBreakerOpened, Node: "a:6379"})
+	down.fail(errRefused)
+	l.Allow(on("/orders/{id}"))
+	observer.Settled(core.Settlement{Rule: &core.Rule{Name: "user"}, Units: 3})
+	observer.Decided(t.Context(), &core.Observation{Decision: &core.Decision{Allowed: true, Reason: core.ReasonDelayed}, WaitTime: 1e9})
+	return registry
+}
+
+// The linter is that of promtool check metrics.
+func TestMetricsKeepToTheConventions(t *testing.T) {
+	t.Parallel()
+	families, err := used(t, weblimitprom.Config{}).Gather()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(families) != 18 {
+		t.Errorf("%d metrics, want 18: this test does not use all, or there are others", len(families))
+	}
+	problems, err := promlint.NewWithMetricFamilies(families).Lint()
+	if err != nil || len(problems) > 0 {
+		t.Errorf("%v %v", problems, err)
+	}
+}
+
+func TestNamespaceAndLabels(t *testing.T) {
+	t.Parallel()
+	registry := used(t, weblimitprom.Config{Namespace: "shop_limits", ConstLabels: prometheus.Labels{"zone": "b"}})
+	families, err := registry.Gather()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, f := range families {
+		if !strings.HasPrefix(f.GetName(), "shop_limits_") {
+			t.Errorf("%s has another namespace", f.GetName())
+		}
+		for _, m := range f.Metric {
+			if !strings.Contains(fmt.Sprint(m.Label), `name:"zone"`) && !strings.Contains(fmt.Sprint(m.Label), `name: "zone"`) {
+				t.Errorf("%s{%v} has no zone", f.GetName(), m.Label)
+			}
+		}
+	}
+}
+
+// What is written can be read again, in the text format and in that with exemplars.
+func TestTheTextFormat(t *testing.T) {
+	t.Parallel()
+	families, err := used(t, weblimitprom.Config{}).Gather()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var text strings.Builder
+	for _, f := range families {
+		if _, err := expfmt.MetricFamilyToText(&text, f); err != nil {
+			t.Fatal(err)
+		}
+	}
+	var parser expfmt.TextParser
+	read, err := parser.TextToMetricFamilies(strings.NewReader(text.String()))
+	if err != nil || len(read) != len(families) {
+		t.Errorf("%d of %d metrics were read: %v\n%s", len(read), len(families), err, text.String())
+	}
+}
+
+func TestTheMostDeniedClient(t *testing.T) {
+	t.Parallel()
+	_, registry := observe(t, weblimitprom.Config{TopDenied: func() float64 { return 120 }})
+	wantValues(t, registry, []string{"weblimit_top_denied_per_minute"}, `top_denied_per_minute{} 120`)
+}
+
+// The other metrics are still there.
+func TestTopDeniedThatPanicsBreaksNothing(t *testing.T) {
+	t.Parallel()
+	_, registry := observe(t, weblimitprom.Config{TopDenied: func() float64 { panic("no clients") }})
+	wantValues(t, registry, []string{"weblimit_top_denied_per_minute", "weblimit_buckets"}, `buckets{} 0`)
+}

@@ -1,0 +1,68 @@
+package prometheus
+
+import "github.com/prometheus/client_golang/prometheus"
+
+// metrics are the names, labels and help of all metrics, and those whose values client_golang keeps.
+type metrics struct {
+	decisions      *prometheus.CounterVec
+	results        *prometheus.CounterVec
+	near           *prometheus.CounterVec
+	capped         *prometheus.CounterVec
+	errors         *prometheus.CounterVec
+	breakerOpened  *prometheus.CounterVec
+	outages        prometheus.Counter
+	settlements    *prometheus.CounterVec
+	settledUnits   *prometheus.CounterVec
+	check          *prometheus.Desc
+	retryAfter     *prometheus.Desc
+	wait           *prometheus.Desc
+	breakerOpen    *prometheus.Desc
+	outageActive   *prometheus.Desc
+	fallbackActive *prometheus.Desc
+	buckets        *prometheus.Desc
+	waiting        *prometheus.Desc
+	topDenied      *prometheus.Desc
+}
+
+func newMetrics(namespace string, labels prometheus.Labels) metrics {
+	counter := func(name, help string, by ...string) *prometheus.CounterVec {
+		return prometheus.NewCounterVec(prometheus.CounterOpts{Namespace: namespace, Name: name, Help: help, ConstLabels: labels}, by)
+	}
+	other := func(name, help string, by ...string) *prometheus.Desc {
+		return prometheus.NewDesc(prometheus.BuildFQName(namespace, "", name), help, by, labels)
+	}
+	return metrics{
+		decisions:      counter("decisions_total", "Decisions, by the limit that each is due to.", "limit", "route", "decision", "reason"),
+		results:        counter("limit_results_total", "What each limit said to each request that it applied to. Limits in shadow mode say would_be_denied.", "limit", "route", "result"),
+		near:           counter("near_limit_total", "Requests that a limit allowed and that left a client less than a fifth of the burst.", "limit"),
+		capped:         counter("series_capped_total", "Decisions that were counted with the route other, since the limit has too many label sets.", "limit"),
+		errors:         counter("store_errors_total", "Decisions and settlements that the store did not answer.", "class", "node"),
+		breakerOpened:  counter("breaker_opened_total", "How often the circuit breaker of a node has opened.", "node"),
+		outages:        counter("outages_total", "Outages of stores that have begun.").WithLabelValues(),
+		settlements:    counter("settlements_total", "Changes to what allowed requests were charged.", "limit", "kind"),
+		settledUnits:   counter("settled_units_total", "Units that were given back or charged after the response.", "limit", "kind"),
+		check:          other("check_duration_seconds", "How long the store took to decide a request, by the limit that the decision is due to.", "limit"),
+		retryAfter:     other("retry_after_seconds", "How long denied requests were told to wait.", "limit"),
+		wait:           other("wait_duration_seconds", "How long requests waited for their turn.", "limit"),
+		breakerOpen:    other("breaker_open", "Whether the circuit breaker of a node is open. Nodes that nobody has asked for ten minutes are left out.", "node"),
+		outageActive:   other("outage_active", "Stores that do not answer. It changes with decisions only."),
+		fallbackActive: other("fallback_active", "Whether a decision was made without the store in the last ten seconds."),
+		buckets:        other("buckets", "Buckets in the memory of this process."),
+		waiting:        other("waiting_requests", "Requests that wait for their turn."),
+		topDenied:      other("top_denied_per_minute", "Denials of the client that was denied most in the last minute."),
+	}
+}
+
+// collectors returns the metrics whose values client_golang keeps.
+func (m *metrics) collectors() []prometheus.Collector {
+	return []prometheus.Collector{
+		m.decisions, m.results, m.near, m.capped, m.errors, m.breakerOpened, m.outages, m.settlements, m.settledUnits,
+	}
+}
+
+// descs describe the others.
+func (m *metrics) descs() []*prometheus.Desc {
+	return []*prometheus.Desc{
+		m.check, m.retryAfter, m.wait, m.breakerOpen, m.outageActive, m.fallbackActive, m.buckets, m.waiting, m.topDenied,
+	}
+}
