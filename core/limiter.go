@@ -104,7 +104,7 @@ func New(config Config) (*Limiter, error) {
 		if err := l.prepare(&l.limits[i], from, max(config.Replicas, 1)); err != nil {
 			return nil, err
 		}
-		declarations[i] = store.Declaration{Rule: l.limits[i].rule, Keys: l.limits[i].kind(), Named: from.named}
+		declarations[i] = store.Declaration{Rule: l.limits[i].rule, Keys: l.limits[i].kind(), Named: from.named, Shadow: from.shadow}
 		for _, other := range declarations[:i] {
 			if other.Rule.Name == declarations[i].Rule.Name {
 				return nil, fmt.Errorf("weblimit: limit %q: two limits of one limiter have this name; give each its own with Named", other.Rule.Name)

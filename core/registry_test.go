@@ -3,6 +3,7 @@ package core_test
 import (
 	"context"
 	"fmt"
+	"slices"
 	"sync"
 	"testing"
 	"time"
@@ -123,5 +124,20 @@ func TestNamesOfTheReservedNumberAreRefused(t *testing.T) {
 		if _, err := core.New(core.Config{Store: core.NewMemory(), Limits: []core.Limit{limit}}); err == nil {
 			t.Errorf("the name %q was taken", name)
 		}
+	}
+}
+
+// An admin page sees the limits of all limiters on a store, whichever way they were made.
+func TestDeclarationsAreTheLimitsOfAllLimiters(t *testing.T) {
+	t.Parallel()
+	s := core.NewMemory()
+	core.ForLimits(s, []core.Limit{everyone(3).Named("b").Shadow(), everyone(4).Named("c")})
+	core.ForLimits(s, []core.Limit{core.PerHour(10).By(keyfuncs.ClientIP()).Named("a")})
+	var got []string
+	for _, d := range s.Registry().Declarations() {
+		got = append(got, fmt.Sprint(d.Rule.Name, " ", d.Rule.Quota, " ", d.Keys, " ", d.Shadow))
+	}
+	if want := []string{"a 10 ip false", "b 3 all true", "c 4 all false"}; !slices.Equal(got, want) {
+		t.Errorf("got %q, want %q", got, want)
 	}
 }

@@ -26,4 +26,5 @@ func init() {
 	seam.Guard = (*Config).guard
 	seam.DecideGuard = (*Limiter).decideGuard
 	seam.LowerRule = Limit.lowerRule
+	seam.Local = func(s Store) Store { return sharedBy(s).local }
 }

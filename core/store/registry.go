@@ -1,8 +1,11 @@
 package store
 
 import (
+	"cmp"
 	"context"
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 	"sync"
 )
@@ -12,6 +15,10 @@ type Declaration struct {
 	Rule  Rule
 	Keys  string // what the limit's key functions read, such as "ip"
 	Named bool   // the application has chosen the name
+
+	// Shadow is set if the limit is judged and not enforced. Of limiters that share a limit,
+	// the one that was made last says so.
+	Shadow bool
 }
 
 // Registry is what the limiters on one store share, however the store is wrapped: the names
@@ -177,6 +184,16 @@ func (r *Registry) Register(declarations ...Declaration) error {
 		r.known[d.Rule.id] = d
 	}
 	return nil
+}
+
+// Declarations returns the limits of all limiters on the store, in the order of their names. It
+// is for admin pages and commands.
+func (r *Registry) Declarations() []Declaration {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return slices.SortedFunc(maps.Values(r.known), func(a, b Declaration) int {
+		return cmp.Compare(a.Rule.Name, b.Rule.Name)
+	})
 }
 
 func conflict(a, b Declaration) error {

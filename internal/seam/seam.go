@@ -21,6 +21,7 @@ var (
 	Guard        any // func(*core.Config, []core.Limit) (*core.Limiter, error)
 	DecideGuard  any // func(*core.Limiter, string, keyfuncs.Request, string, int64) core.Decision
 	LowerRule    any // func(core.Limit) (core.Rule, error); for tests of stores
+	Local        any // func(core.Store) core.Store: what decides in this process while the store does not answer
 )
 
 // DecisionKey is the key of a context under which the decision nearest to the handler is
