@@ -1,0 +1,182 @@
+package inspect_test
+
+import (
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/weblimit/weblimit/core"
+	"github.com/weblimit/weblimit/core/memstore"
+	"github.com/weblimit/weblimit/inspect"
+)
+
+type explanation struct {
+	Keys []struct {
+		Key, Label, State, Summary, Error string
+		Unused                            []string
+		Limits                            []struct {
+			Limit, State, Why string
+			Used, Remaining   int64
+			LastDenial        *struct{ Why string } `json:"last_denial"`
+		}
+	}
+}
+
+type blockList struct {
+	Blocks []struct{ Limit, Key, Label string }
+}
+
+// within waits until a user's request is answered with a status, at most a second.
+func (in *instance) within(t *testing.T, user string, status int) {
+	t.Helper()
+	began := time.Now()
+	for in.request(user) != status {
+		if time.Since(began) > time.Second {
+			t.Fatalf("a second later, the request of %s is not answered with %d", user, status)
+		}
+		time.Sleep(20 * time.Millisecond)
+	}
+}
+
+func TestABlockIsInForceOnAllInstancesWithinASecond(t *testing.T) {
+	t.Parallel()
+	onEachStore(t, func(t *testing.T, a, b core.Store) {
+		one, other := start(t, a), start(t, b)
+		other.within(t, "mallory", http.StatusOK)
+
+		var done struct {
+			Limits []string
+			Until  time.Time
+		}
+		one.must(t, "POST", "api/v1/block", `{"key":"header.x-user:mallory","limit":"per-user","seconds":600}`, &done)
+		if left := time.Until(done.Until); left < 9*time.Minute || left > 10*time.Minute {
+			t.Errorf("blocked until %v, in %v", done.Until, left)
+		}
+		other.within(t, "mallory", http.StatusTooManyRequests)
+		other.within(t, "alice", http.StatusOK)
+
+		var list blockList
+		other.must(t, "GET", "api/v1/blocks", "", &list)
+		if len(list.Blocks) != 1 || list.Blocks[0].Key != "header.x-user:mallory" || !strings.Contains(list.Blocks[0].Label, "Mallory") {
+			t.Errorf("the other instance lists %+v", list.Blocks)
+		}
+		var e explanation
+		other.must(t, "POST", "api/v1/explain", `{"query":"mallory"}`, &e)
+		if len(e.Keys) != 1 || e.Keys[0].State != "blocked" || !strings.Contains(e.Keys[0].Summary, "Denied by per-user. Blocked for another 10m") {
+			t.Errorf("the other instance explains %+v", e.Keys)
+		}
+
+		one.must(t, "POST", "api/v1/unblock", `{"key":"header.x-user:mallory"}`, &done)
+		other.within(t, "mallory", http.StatusOK)
+		one.must(t, "GET", "api/v1/blocks", "", &list)
+		if len(list.Blocks) != 0 {
+			t.Errorf("after the end of the block the list has %+v", list.Blocks)
+		}
+	})
+}
+
+func TestAResetIsInForceOnAllInstancesWithinASecond(t *testing.T) {
+	t.Parallel()
+	onEachStore(t, func(t *testing.T, a, b core.Store) {
+		one, other := start(t, a), start(t, b)
+		for range 5 {
+			other.request("eve")
+		}
+		other.within(t, "eve", http.StatusTooManyRequests)
+		one.must(t, "POST", "api/v1/reset", `{"key":"header.x-user:eve","limit":"per-user"}`, nil)
+		other.within(t, "eve", http.StatusOK)
+	})
+}
+
+func TestTheListOfBlocksShowsActionsAtOnce(t *testing.T) {
+	t.Parallel()
+	in := start(t, memstore.New())
+	var list blockList
+	for _, user := range []string{"a", "b"} {
+		in.must(t, "GET", "api/v1/blocks", "", &list) // kept for some seconds
+		in.must(t, "POST", "api/v1/block", `{"key":"header.x-user:`+user+`","limit":"per-user","seconds":60}`, nil)
+	}
+	in.must(t, "POST", "api/v1/unblock", `{"key":"header.x-user:a","limit":"per-user"}`, nil)
+	in.must(t, "GET", "api/v1/blocks", "", &list)
+	if len(list.Blocks) != 1 || list.Blocks[0].Key != "header.x-user:b" {
+		t.Errorf("got %+v, want b alone", list.Blocks)
+	}
+}
+
+func TestActionsThatCanNotBe(t *testing.T) {
+	t.Parallel()
+	in := start(t, memstore.New(), func(c *inspect.Config) { c.MaxBlock = time.Hour })
+	for _, test := range []struct {
+		name, path, body string
+		status           int
+	}{
+		{"no key", "reset", `{}`, 400},
+		{"a key with a line break", "reset", `{"key":"user:1\nuser:2"}`, 400},
+		{"a key with a terminal's escape", "reset", `{"key":"user:\u001b[2J"}`, 400},
+		{"a key of 1,025 bytes", "reset", `{"key":"` + strings.Repeat("k", 1025) + `"}`, 400},
+		{"an unknown field", "reset", `{"key":"a","limits":"global"}`, 400},
+		{"two objects", "reset", `{"key":"a"}{"key":"b"}`, 400},
+		{"no JSON", "reset", `key=a`, 400},
+		{"a body of 9 KB", "reset", `{"key":"` + strings.Repeat("k", 9<<10) + `"}`, 413},
+		{"an unknown limit", "reset", `{"key":"a","limit":"none"}`, 404},
+		{"seconds to reset", "reset", `{"key":"a","seconds":1}`, 400},
+		{"a block without a limit", "block", `{"key":"a","seconds":1}`, 400},
+		{"a block for no time", "block", `{"key":"a","limit":"per-user"}`, 400},
+		{"a block for a negative time", "block", `{"key":"a","limit":"per-user","seconds":-1}`, 400},
+		{"a block that is too long", "block", `{"key":"a","limit":"per-user","seconds":3601}`, 400},
+		{"a block whose time overflows", "block", `{"key":"a","limit":"per-user","seconds":9223372036854775807}`, 400},
+		{"a block under a limit without a penalty", "block", `{"key":"a","limit":"global","seconds":1}`, 422},
+		{"an end of blocks under such a limit", "unblock", `{"key":"a","limit":"global"}`, 422},
+		{"an explanation of nothing", "explain", `{}`, 400},
+		{"an explanation at a negative cost", "explain", `{"query":"a","cost":-1}`, 400},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			t.Parallel()
+			if status, answer := in.call(t, "POST", "api/v1/"+test.path, test.body); status != test.status {
+				t.Errorf("got %d %s, want %d", status, answer, test.status)
+			}
+		})
+	}
+}
+
+func TestEachActionWritesALineWithoutTheKey(t *testing.T) {
+	t.Parallel()
+	in := start(t, memstore.New())
+	in.must(t, "POST", "api/v1/block", `{"key":"header.x-user:mallory","limit":"per-user","seconds":600}`, nil)
+	in.must(t, "POST", "api/v1/unblock", `{"key":"header.x-user:mallory"}`, nil)
+	in.must(t, "POST", "api/v1/reset", `{"key":"header.x-user:mallory"}`, nil)
+	text := in.log.String()
+	for _, want := range []string{
+		`"action":"block","actor":"olga","key":"sha256:`, `"limit":"per-user","for":600000000000,"result":"done"`,
+		`"action":"unblock"`, `"action":"reset"`,
+	} {
+		if !strings.Contains(text, want) {
+			t.Errorf("%s is missing in the log:\n%s", want, text)
+		}
+	}
+	if strings.Contains(text, "mallory") {
+		t.Errorf("the log has the key:\n%s", text)
+	}
+}
+
+func TestTheApplicationSaysWhatTheLogHasOfAKey(t *testing.T) {
+	t.Parallel()
+	in := start(t, memstore.New(), func(c *inspect.Config) { c.LogKey = func(key string) string { return "[" + key + "]" } })
+	in.must(t, "POST", "api/v1/reset", `{"key":"header.x-user:bob"}`, nil)
+	if !strings.Contains(in.log.String(), `"key":"[header.x-user:bob]"`) {
+		t.Errorf("got %s", in.log.String())
+	}
+}
+
+func TestAnActorCanNotWriteLinesOfItsOwn(t *testing.T) {
+	t.Parallel()
+	in := start(t, memstore.New(), func(c *inspect.Config) {
+		c.Users = nil
+		c.Authorize = func(*http.Request) (string, inspect.Permission) { return "eve\n{\"action\":\"none\"}", inspect.Act }
+	})
+	in.must(t, "POST", "api/v1/reset", `{"key":"a"}`, nil)
+	if text := in.log.String(); strings.Count(text, "\n") != 1 || !strings.Contains(text, "eve\uFFFD") {
+		t.Errorf("got %s", text)
+	}
+}

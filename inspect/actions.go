@@ -1,0 +1,208 @@
+package inspect
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"slices"
+	"time"
+
+	"github.com/weblimit/weblimit/core/store"
+)
+
+// actionRequest asks for an action on a key. Limit may be "" for reset and unblock: then it is all
+// limits. Seconds is for block alone.
+type actionRequest struct {
+	Key     string `json:"key"`
+	Limit   string `json:"limit"`
+	Seconds int64  `json:"seconds"`
+}
+
+type actionJSON struct {
+	Action string    `json:"action"`
+	Key    string    `json:"key"`
+	Limits []string  `json:"limits"`
+	Until  time.Time `json:"until,omitzero"`
+}
+
+// action is what is done to the checks of one key.
+type action struct {
+	name      string
+	penalized bool // it concerns limits with a penalty only
+	do        func(ctx context.Context, checks []store.Check) error
+}
+
+func (h *Handler) serveReset(r *request) *problem {
+	return h.act(r, func(*actionRequest) (action, *problem) {
+		return action{"reset", false, func(ctx context.Context, checks []store.Check) error {
+			return errors.Join(localOf(h.config.Store).Reset(ctx, checks), h.config.Store.Reset(ctx, checks))
+		}}, nil
+	})
+}
+
+func (h *Handler) serveUnblock(r *request) *problem {
+	return h.act(r, func(*actionRequest) (action, *problem) {
+		return action{"unblock", true, func(ctx context.Context, checks []store.Check) error {
+			return errors.Join(localOf(h.config.Store).Unblock(ctx, checks), h.config.Store.Unblock(ctx, checks))
+		}}, nil
+	})
+}
+
+func (h *Handler) serveBlock(r *request) *problem {
+	return h.act(r, func(ask *actionRequest) (action, *problem) {
+		most := int64(h.config.MaxBlock / time.Second)
+		switch {
+		case ask.Limit == "":
+			return action{}, &problem{http.StatusBadRequest, "limit is missing: say under which limit to block."}
+		case ask.Seconds < 1 || ask.Seconds > most:
+			return action{}, &problem{http.StatusBadRequest, fmt.Sprintf("seconds must be from 1 to %d.", most)}
+		}
+		d := time.Duration(ask.Seconds) * time.Second
+		return action{"block", true, func(ctx context.Context, checks []store.Check) error {
+			return h.config.Store.Block(ctx, checks, d)
+		}}, nil
+	})
+}
+
+// act reads an action, does it, and writes a line about it, whatever becomes of it.
+func (h *Handler) act(r *request, prepare func(*actionRequest) (action, *problem)) *problem {
+	var ask actionRequest
+	if p := readBody(r.ResponseWriter, r.Request, &ask); p != nil {
+		return p
+	}
+	if p := checkKey("key", ask.Key); p != nil {
+		return p
+	}
+	a, p := prepare(&ask)
+	if p != nil {
+		return p
+	}
+	if a.name != "block" && ask.Seconds != 0 {
+		return &problem{http.StatusBadRequest, "seconds is for block alone."}
+	}
+	rules, p := h.rulesOf(&ask, a)
+	if p != nil {
+		return p
+	}
+	key := storeKey(ask.Key)
+	err := h.do(r.Context(), a, key, rules)
+	h.audit(r, a, &ask, string(key), err)
+	if err != nil {
+		return &problem{
+			http.StatusServiceUnavailable,
+			"The store did not answer, so it is not known whether anything changed: " + classOf(err) + ".",
+		}
+	}
+	answer := actionJSON{Action: a.name, Key: string(key), Limits: make([]string, len(rules))}
+	for i, rule := range rules {
+		answer.Limits[i] = rule.Name
+	}
+	if a.name == "block" {
+		answer.Until = time.Now().Add(time.Duration(ask.Seconds) * time.Second)
+	}
+	h.blocks.note(&answer, a.name == "block")
+	return r.answer(answer)
+}
+
+// do acts on a key under all rules. It goes on when the client hangs up: half an action helps nobody.
+func (h *Handler) do(ctx context.Context, a action, key []byte, rules []*store.Rule) (err error) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), h.config.Timeout)
+	defer cancel()
+	for part := range slices.Chunk(rules, checksEach) {
+		checks := make([]store.Check, len(part))
+		for i, rule := range part {
+			checks[i] = store.Check{Key: key, Rule: rule}
+		}
+		err = errors.Join(err, a.do(ctx, checks))
+	}
+	return err
+}
+
+// rulesOf returns the rules that an action is about.
+func (h *Handler) rulesOf(ask *actionRequest, a action) (rules []*store.Rule, _ *problem) {
+	declarations := h.config.Store.Registry().Declarations()
+	for i := range declarations {
+		rule := &declarations[i].Rule
+		if ask.Limit != "" && ask.Limit != rule.Name {
+			continue
+		}
+		if a.penalized && !rule.Penalized() {
+			if ask.Limit == "" {
+				continue
+			}
+			return nil, &problem{http.StatusUnprocessableEntity, "This limit blocks nobody: it has no Penalty."}
+		}
+		rules = append(rules, rule)
+	}
+	if len(rules) == 0 && ask.Limit != "" {
+		return nil, &problem{http.StatusNotFound, "There is no limit of this name in this process."}
+	}
+	if len(rules) == 0 {
+		return nil, &problem{http.StatusUnprocessableEntity, "No limit of this process has a Penalty, so none blocks anybody."}
+	}
+	return rules, nil
+}
+
+// audit writes the line about an action.
+func (h *Handler) audit(r *request, a action, ask *actionRequest, key string, err error) {
+	attrs := []slog.Attr{
+		slog.String("action", a.name), slog.String("actor", oneLine(r.actor)), slog.String("key", h.logKey(key)),
+	}
+	if ask.Limit != "" {
+		attrs = append(attrs, slog.String("limit", ask.Limit))
+	}
+	if a.name == "block" {
+		attrs = append(attrs, slog.Duration("for", time.Duration(ask.Seconds)*time.Second))
+	}
+	level, result := slog.LevelInfo, "done"
+	if err != nil {
+		level, result = slog.LevelError, "unknown: "+classOf(err)
+	}
+	attrs = append(attrs, slog.String("result", result))
+	h.log().LogAttrs(r.Context(), level, "weblimit: inspect action", attrs...)
+}
+
+// logKey calls the application's function, whose panic must not hide that something was done.
+func (h *Handler) logKey(key string) (text string) {
+	defer func() {
+		if recover() != nil {
+			text = hashKey(key)
+		}
+	}()
+	return h.config.LogKey(key)
+}
+
+// hashKey returns what the log has of a key.
+func hashKey(key string) string {
+	sum := sha256.Sum256([]byte(key))
+	return "sha256:" + hex.EncodeToString(sum[:8])
+}
+
+// oneLine returns an actor's name as a log can have it.
+func oneLine(s string) string {
+	text := []rune(s)
+	if len(text) > 128 {
+		text = text[:128]
+	}
+	for i, c := range text {
+		if c < ' ' || c >= 0x7f && c < 0xa0 || c == '\u2028' || c == '\u2029' {
+			text[i] = '\uFFFD'
+		}
+	}
+	return string(text)
+}
+
+// classOf returns the class of a store's error in words. The error's own text stays out.
+func classOf(err error) string {
+	if e := (*store.Error)(nil); errors.As(err, &e) && e.Class != "" {
+		return string(e.Class)
+	}
+	if errors.Is(err, context.DeadlineExceeded) {
+		return "timeout"
+	}
+	return "unknown error"
+}

@@ -1,0 +1,122 @@
+package inspect
+
+import (
+	"cmp"
+	"context"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/weblimit/weblimit/core/store"
+)
+
+const (
+	maxBlocks = 1000 // that are listed
+	// blocksFor is how long a list is good for, and blocksRest how many times as long as it took to
+	// make: on Redis it reads all keys, and must never be most of what Redis does.
+	blocksFor  = 5 * time.Second
+	blocksRest = 20
+)
+
+// blockList is the list of blocks, with the actions of this handler since it was made.
+type blockList struct {
+	list cached[*blocksJSON]
+
+	mu      sync.Mutex
+	changes []change // Guarded by mu.
+}
+
+// change is an action that a list may not have yet.
+type change struct {
+	actionJSON
+	block bool
+	at    time.Time
+}
+
+type blocksJSON struct {
+	At     time.Time   `json:"at"` // when the store was read
+	Blocks []blockJSON `json:"blocks"`
+	More   bool        `json:"more"` // there are others
+	Error  string      `json:"error,omitempty"`
+}
+
+type blockJSON struct {
+	Limit string    `json:"limit"`
+	Key   string    `json:"key"`
+	Label string    `json:"label,omitempty"`
+	Until time.Time `json:"until"`
+	Level int64     `json:"level"` // blocks in a row; 0 for those set by hand
+}
+
+func (h *Handler) serveBlocks(r *request) *problem {
+	list, err := h.blocks.list.get(r.Context(), 5*h.config.Timeout, h.makeBlocks)
+	if err != nil {
+		return gone(err)
+	}
+	return r.answer(h.blocks.withChanges(list, time.Now()))
+}
+
+func (h *Handler) makeBlocks(ctx context.Context) (*blocksJSON, time.Duration) {
+	list := &blocksJSON{At: time.Now(), Blocks: []blockJSON{}}
+	var rules []*store.Rule
+	declarations := h.config.Store.Registry().Declarations()
+	for i := range declarations {
+		if declarations[i].Rule.Penalized() {
+			rules = append(rules, &declarations[i].Rule)
+		}
+	}
+	if len(rules) == 0 {
+		return list, blocksFor
+	}
+	for blocked, err := range h.config.Store.Blocks(ctx, rules) {
+		if err != nil {
+			list.Error = "A part of the store can't be read: " + classOf(err) + "."
+			continue
+		}
+		if len(list.Blocks) == maxBlocks {
+			list.More = true
+			break
+		}
+		list.Blocks = append(list.Blocks, blockJSON{blocked.Limit, blocked.Key, h.labels.of(blocked.Key), blocked.Until, blocked.Level})
+	}
+	return list, max(blocksFor, blocksRest*time.Since(list.At))
+}
+
+// note remembers an action, so that it shows at once.
+func (b *blockList) note(a *actionJSON, block bool) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if len(b.changes) == maxBlocks {
+		b.changes = slices.Delete(b.changes, 0, 1)
+	}
+	b.changes = append(b.changes, change{*a, block, time.Now()})
+}
+
+// withChanges returns the list with the actions since it was begun, without blocks that have ended, the
+// next to end first.
+func (b *blockList) withChanges(from *blocksJSON, now time.Time) *blocksJSON {
+	b.mu.Lock()
+	b.changes = slices.DeleteFunc(b.changes, func(c change) bool { return c.at.Before(from.At) })
+	changes := slices.Clone(b.changes)
+	b.mu.Unlock()
+	list := *from
+	list.Blocks = slices.Clone(from.Blocks)
+	for _, c := range changes {
+		label := ""
+		list.Blocks = slices.DeleteFunc(list.Blocks, func(b blockJSON) bool {
+			same := b.Key == c.Key && slices.Contains(c.Limits, b.Limit)
+			if same {
+				label = b.Label
+			}
+			return same
+		})
+		if c.block {
+			list.Blocks = append(list.Blocks, blockJSON{Limit: c.Limits[0], Key: c.Key, Label: label, Until: c.Until})
+		}
+	}
+	list.Blocks = slices.DeleteFunc(list.Blocks, func(b blockJSON) bool { return !b.Until.After(now) })
+	slices.SortFunc(list.Blocks, func(a, b blockJSON) int {
+		return cmp.Or(a.Until.Compare(b.Until), cmp.Compare(a.Key, b.Key), cmp.Compare(a.Limit, b.Limit))
+	})
+	return &list
+}

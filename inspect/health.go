@@ -1,0 +1,136 @@
+package inspect
+
+import (
+	"cmp"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/weblimit/weblimit/core"
+)
+
+const (
+	maxNodes  = 256 // servers whose state is kept
+	maxEvents = 32  // last events that are kept
+)
+
+// health is what the store's events say.
+type health struct {
+	since time.Time // from when on events are heard
+
+	mu     sync.Mutex
+	outage *outageJSON          // nil if there is none. Guarded by mu.
+	nodes  map[string]*nodeJSON // by address. Guarded by mu.
+	events []eventJSON          // oldest first. Guarded by mu.
+}
+
+type healthJSON struct {
+	State  string      `json:"state"` // "ok", "degraded" (a breaker is open) or "outage"
+	Since  time.Time   `json:"since"` // when this process began to listen
+	Shared bool        `json:"shared"`
+	Outage *outageJSON `json:"outage,omitempty"`
+	Nodes  []nodeJSON  `json:"nodes"`
+	Events []eventJSON `json:"events"` // newest first
+}
+
+type outageJSON struct {
+	Since time.Time `json:"since"`
+	Class string    `json:"class,omitempty"`
+	Node  string    `json:"node,omitempty"`
+}
+
+type nodeJSON struct {
+	Node        string    `json:"node"`
+	Breaker     string    `json:"breaker"` // "open" or "closed"
+	Since       time.Time `json:"since"`   // the last change
+	Errors      int64     `json:"errors"`
+	Class       string    `json:"class,omitempty"` // of the last error
+	LastErrorAt time.Time `json:"last_error_at,omitzero"`
+}
+
+type eventJSON struct {
+	At         time.Time `json:"at"`
+	Kind       string    `json:"kind"`
+	Class      string    `json:"class,omitempty"`
+	Node       string    `json:"node,omitempty"`
+	Count      int64     `json:"count,omitempty"`
+	DurationMS int64     `json:"duration_ms,omitempty"`
+}
+
+// note keeps an event. It is called within requests, so it only takes notes. An error's text stays out:
+// it can hold what a client sent.
+func (h *health) note(e core.Event) {
+	now := time.Now()
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if len(h.events) == maxEvents {
+		h.events = slices.Delete(h.events, 0, 1)
+	}
+	h.events = append(h.events, eventJSON{now, e.Kind.String(), string(e.Class), e.Node, e.Count, e.Duration.Milliseconds()})
+	switch e.Kind {
+	case core.EventOutageBegan:
+		h.outage = &outageJSON{now, string(e.Class), e.Node}
+	case core.EventOutageEnded:
+		h.outage = nil
+	}
+	node := h.node(e.Node, now)
+	if node == nil {
+		return
+	}
+	switch e.Kind {
+	case core.EventStoreError:
+		node.Errors += e.Count
+		node.Class, node.LastErrorAt = string(e.Class), now
+	case core.EventBreakerOpened:
+		node.Breaker, node.Since = "open", now
+		node.Class, node.LastErrorAt = string(e.Class), now
+	case core.EventBreakerClosed:
+		node.Breaker, node.Since = "closed", now
+	}
+}
+
+// node returns the state of a server, or nil if there is none. h.mu is held.
+func (h *health) node(address string, now time.Time) *nodeJSON {
+	if address == "" {
+		return nil
+	}
+	node := h.nodes[address]
+	if node == nil {
+		if len(h.nodes) == maxNodes {
+			return nil
+		}
+		if h.nodes == nil {
+			h.nodes = make(map[string]*nodeJSON)
+		}
+		node = &nodeJSON{Node: address, Breaker: "closed", Since: now}
+		h.nodes[address] = node
+	}
+	return node
+}
+
+// now returns the state of the store.
+func (h *health) now(registry interface{ InProcess() bool }) healthJSON {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	state := healthJSON{State: "ok", Since: h.since, Shared: !registry.InProcess(), Nodes: []nodeJSON{}, Events: slices.Clone(h.events)}
+	for _, node := range h.nodes {
+		state.Nodes = append(state.Nodes, *node)
+		if node.Breaker == "open" {
+			state.State = "degraded"
+		}
+	}
+	slices.SortFunc(state.Nodes, func(a, b nodeJSON) int { return cmp.Compare(a.Node, b.Node) })
+	slices.Reverse(state.Events)
+	if state.Events == nil {
+		state.Events = []eventJSON{}
+	}
+	if h.outage != nil {
+		o := *h.outage
+		state.State, state.Outage = "outage", &o
+	}
+	return state
+}
+
+func (h *Handler) serveHealth(r *request) *problem {
+	return r.answer(h.health.now(h.config.Store.Registry()))
+}

@@ -1,0 +1,271 @@
+package inspect_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/weblimit/weblimit/core"
+	"github.com/weblimit/weblimit/core/memstore"
+	"github.com/weblimit/weblimit/core/store"
+	"github.com/weblimit/weblimit/inspect"
+)
+
+type limit struct {
+	Name, Numbers, Keys string
+	Shadow, Here        bool
+	CanBlock            bool `json:"can_block"`
+}
+
+type overview struct {
+	Actor     string
+	MayAct    bool `json:"may_act"`
+	Instances []struct{ Name string }
+	Store     struct {
+		State  string
+		Shared bool
+		Outage *struct{ Class, Node string }
+		Nodes  []struct {
+			Node, Breaker, Class string
+			Errors               int64
+		}
+		Events []struct{ Kind string }
+	}
+	Limits []limit
+	Denied []struct {
+		Limit, Key, Label string
+		Minute            struct{ Requests, Denied int64 }
+		Denial            *struct{ Why, Reason string }
+	}
+}
+
+func (in *instance) overview(t *testing.T) (o overview) {
+	t.Helper()
+	in.must(t, "GET", "api/v1/overview", "", &o)
+	return o
+}
+
+func TestTheOverviewSaysWhoIsDeniedAndWhy(t *testing.T) {
+	t.Parallel()
+	onEachStore(t, func(t *testing.T, s, _ core.Store) {
+		in := start(t, s)
+		for range 12 {
+			in.request("mallory")
+		}
+		in.request("alice")
+		o := in.overview(t)
+		if o.Actor != "olga" || !o.MayAct {
+			t.Errorf("it is for %q, who may act: %v", o.Actor, o.MayAct)
+		}
+		i := slices.IndexFunc(o.Limits, func(l limit) bool { return l.Name == "per-user" })
+		if i < 0 {
+			t.Fatalf("per-user is missing in %+v", o.Limits)
+		}
+		if l := o.Limits[i]; l.Numbers != "5 per 1m" || l.Keys != "header.x-user" || !l.Here || !l.CanBlock || l.Shadow {
+			t.Errorf("per-user is %+v", l)
+		}
+		if len(o.Denied) == 0 {
+			t.Fatal("nobody is denied")
+		}
+		d := o.Denied[0]
+		if d.Limit != "per-user" || d.Key != "header.x-user:mallory" || d.Minute.Denied != 7 || d.Minute.Requests != 12 {
+			t.Errorf("the first denied client is %+v", d)
+		}
+		if d.Label != "Mallory <script>alert(1)</script>" {
+			t.Errorf("its label is %q", d.Label)
+		}
+		if d.Denial == nil || !strings.HasPrefix(d.Denial.Why, "Nothing left of 5 per 1m; the request cost 1. It was told to wait ") {
+			t.Errorf("its denial is %+v", d.Denial)
+		}
+	})
+}
+
+func TestAClientIsExplainedByWhateverItIsKnownBy(t *testing.T) {
+	t.Parallel()
+	onEachStore(t, func(t *testing.T, s, _ core.Store) {
+		in := start(t, s)
+		for range 12 {
+			in.request("mallory")
+		}
+		for _, query := range []string{"header.x-user:mallory", "mallory", " mallory ", "Mallory <script>alert(1)</script>"} {
+			var e explanation
+			text, err := json.Marshal(map[string]string{"query": query})
+			if err != nil {
+				t.Fatal(err)
+			}
+			in.must(t, "POST", "api/v1/explain", string(text), &e)
+			if len(e.Keys) != 1 {
+				t.Fatalf("%q: got %+v", query, e.Keys)
+			}
+			k := e.Keys[0]
+			if k.Key != "header.x-user:mallory" || k.State != "denied" || !strings.HasPrefix(k.Summary, "Denied by per-user. All 5 used per 1m. A cost of 1 fits in ") {
+				t.Errorf("%q: %s is %s: %s", query, k.Key, k.State, k.Summary)
+			}
+			if len(k.Limits) != 2 || k.Limits[0].Limit != "per-user" || k.Limits[0].Used != 5 || k.Limits[0].LastDenial == nil ||
+				k.Limits[1].Limit != "trial" || k.Limits[1].State != "denied" || !slices.Equal(k.Unused, []string{"global"}) {
+				t.Errorf("%q: %+v; unused %v", query, k.Limits, k.Unused)
+			}
+		}
+		var e explanation
+		in.must(t, "POST", "api/v1/explain", `{"query":"nobody"}`, &e)
+		if len(e.Keys) != 1 || e.Keys[0].State != "unknown" || len(e.Keys[0].Limits) != 0 {
+			t.Errorf("a stranger is %+v", e.Keys)
+		}
+	})
+}
+
+func TestWhileTheStoreIsOutTheLastDenialIsStillExplained(t *testing.T) {
+	t.Parallel()
+	s := memstore.New()
+	in := start(t, s, func(c *inspect.Config) { c.Store, c.Timeout = silent{s}, 50*time.Millisecond })
+	for range 7 {
+		in.request("mallory")
+	}
+	s.Registry().Report(core.Event{Kind: core.EventOutageBegan, Class: store.ClassTimeout, Node: "10.0.0.1:6379", Err: fmt.Errorf("key user:secret")})
+	s.Registry().Report(core.Event{Kind: core.EventBreakerOpened, Class: store.ClassTimeout, Node: "10.0.0.1:6379"})
+	s.Registry().Report(core.Event{Kind: core.EventStoreError, Class: store.ClassTimeout, Node: "10.0.0.2:6379", Count: 3})
+	var e explanation
+	in.must(t, "POST", "api/v1/explain", `{"query":"mallory"}`, &e)
+	k := e.Keys[0]
+	if !strings.Contains(k.Error, "timeout") || len(k.Limits) == 0 || k.Limits[0].LastDenial == nil || !strings.Contains(k.Summary, "The last denial was by per-user: nothing left of 5 per 1m") {
+		t.Errorf("got %+v", k)
+	}
+	o := in.overview(t).Store
+	if o.State != "outage" || o.Outage == nil || o.Outage.Class != "timeout" || len(o.Nodes) != 2 || o.Nodes[0].Breaker != "open" || o.Nodes[1].Errors != 3 || len(o.Events) != 3 {
+		t.Errorf("the store is %+v", o)
+	}
+	if _, text := in.call(t, "GET", "api/v1/health", ""); strings.Contains(text, "secret") {
+		t.Errorf("an error's text is shown: %s", text)
+	}
+	s.Registry().Report(core.Event{Kind: core.EventBreakerClosed, Node: "10.0.0.1:6379"})
+	if o := in.health(t); o.State != "outage" || o.Nodes[0].Breaker != "closed" {
+		t.Errorf("after the breaker has closed, the store is %+v", o)
+	}
+	s.Registry().Report(core.Event{Kind: core.EventOutageEnded, Duration: time.Second})
+	if o := in.health(t); o.State != "ok" || o.Outage != nil {
+		t.Errorf("after the outage, the store is %+v", o)
+	}
+}
+
+type state struct {
+	State  string
+	Outage *struct{ Class string }
+	Nodes  []struct{ Breaker string }
+}
+
+func (in *instance) health(t *testing.T) (s state) {
+	t.Helper()
+	in.must(t, "GET", "api/v1/health", "", &s)
+	return s
+}
+
+func TestClientsOfOneLimit(t *testing.T) {
+	t.Parallel()
+	in := start(t, memstore.New())
+	for n, user := range []string{"a", "b", "c"} {
+		for range 4 + n {
+			in.request(user)
+		}
+	}
+	for query, want := range map[string]string{
+		"limit=per-user":             "c",
+		"limit=per-user&by=denied":   "c",
+		"limit=per-user&by=busy":     "c b a",
+		"limit=per-user&by=near":     "c b a",
+		"limit=per-user&by=near&n=1": "c",
+	} {
+		var list struct{ Clients []struct{ Key string } }
+		in.must(t, "GET", "api/v1/clients?"+query, "", &list)
+		var keys []string
+		for _, c := range list.Clients {
+			keys = append(keys, strings.TrimPrefix(c.Key, "header.x-user:"))
+		}
+		if got := strings.Join(keys, " "); got != want {
+			t.Errorf("%s: got %s, want %s", query, got, want)
+		}
+	}
+	for query, want := range map[string]int{
+		"": 404, "limit=none": 404, "limit=per-user&by=name": 400, "limit=per-user&n=0": 400, "limit=per-user&n=999": 400, "limit=per-user&n=x": 400,
+	} {
+		if status, _ := in.call(t, "GET", "api/v1/clients?"+query, ""); status != want {
+			t.Errorf("%q: got %d, want %d", query, status, want)
+		}
+	}
+	var limits struct {
+		Limits []struct {
+			Name    string
+			Suggest *struct{ Quota, Clients int64 }
+		}
+	}
+	in.must(t, "GET", "api/v1/limits?limit=per-user", "", &limits)
+	if len(limits.Limits) != 1 || limits.Limits[0].Suggest == nil || limits.Limits[0].Suggest.Quota != 6 || limits.Limits[0].Suggest.Clients != 3 {
+		t.Errorf("got %+v, want a suggestion of 6", limits.Limits)
+	}
+	if status, _ := in.call(t, "GET", "api/v1/limits?limit=none", ""); status != http.StatusNotFound {
+		t.Errorf("an unknown limit: got %d", status)
+	}
+}
+
+func TestThePageIsMountedAnywhere(t *testing.T) {
+	t.Parallel()
+	in := start(t, memstore.New())
+	for _, test := range []struct {
+		path, location string
+		status         int
+	}{
+		{"/", "", 200},
+		{"/ops/limits/", "", 200},
+		{"/ops/limits/app.js", "", 200},
+		{"/ops/limits/api/v1/overview", "", 200},
+		{"/api/v1/api/v1/overview", "", 200},
+		{"/ops/limits", "./limits/", 303},
+		{"/ops/a:b", "./a:b/", 303},
+		{"//evil.example", "", 404},
+		{"//evil/", "", 200},
+		{"/%2f%2fevil", "./evil/", 303},
+		{"/ops/favicon.ico", "", 404},
+		{"/ops/index.html", "", 404},
+		{"/ops/api/v1/", "", 404},
+		{"/ops/api/v1/none", "", 404},
+		{"/ops/api/v1/overview/", "", 404},
+	} {
+		r := httptest.NewRequest(http.MethodGet, "http://127.0.0.1"+test.path, http.NoBody)
+		r.SetBasicAuth("olga", operator)
+		w := httptest.NewRecorder()
+		in.page.ServeHTTP(w, r)
+		if w.Code != test.status || w.Header().Get("Location") != test.location {
+			t.Errorf("%s: got %d to %q, want %d to %q", test.path, w.Code, w.Header().Get("Location"), test.status, test.location)
+		}
+	}
+	if status, _ := in.call(t, "POST", "", ""); status != http.StatusMethodNotAllowed {
+		t.Errorf("POST of the page: got %d", status)
+	}
+}
+
+func TestTheWholePageIsSmall(t *testing.T) {
+	t.Parallel()
+	in := start(t, memstore.New())
+	_, page := in.call(t, "GET", "", "")
+	total := len(page)
+	for _, rest := range []string{"src=\"", "href=\""} {
+		for _, part := range strings.Split(page, rest)[1:] {
+			name, _, _ := strings.Cut(part, `"`)
+			if strings.HasPrefix(name, "#") {
+				continue
+			}
+			status, body := in.call(t, "GET", name, "")
+			if status != http.StatusOK {
+				t.Errorf("the page refers to %q, which is answered with %d", name, status)
+			}
+			total += len(body)
+		}
+	}
+	if total > 60<<10 {
+		t.Errorf("it has %d bytes", total)
+	}
+}

@@ -1,0 +1,199 @@
+package inspect_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"io"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/weblimit/weblimit/core"
+	"github.com/weblimit/weblimit/core/memstore"
+	"github.com/weblimit/weblimit/core/redisstore"
+	"github.com/weblimit/weblimit/inspect"
+	"github.com/weblimit/weblimit/internal/test/redistest"
+	"github.com/weblimit/weblimit/keyfuncs"
+	"github.com/weblimit/weblimit/metrics/top"
+	"github.com/weblimit/weblimit/nethttp"
+)
+
+func TestMain(m *testing.M) { os.Exit(redistest.Main(m)) }
+
+const (
+	operator = "operator's password"
+	visitor  = "visitor's password"
+)
+
+var users = []inspect.User{
+	{Name: "olga", Password: operator, May: inspect.Act},
+	{Name: "vic", Password: visitor, May: inspect.Read},
+}
+
+// instance is one process of an application: a store, limits, a handler that they stand before, and the
+// page.
+type instance struct {
+	store  core.Store
+	heavy  *top.Tracker
+	app    http.Handler
+	page   *inspect.Handler
+	server *httptest.Server // of the page
+	log    *logs
+}
+
+// logs collects what is logged.
+type logs struct {
+	mu   sync.Mutex
+	text bytes.Buffer // Guarded by mu.
+}
+
+func (l *logs) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.text.Write(p)
+}
+
+func (l *logs) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.text.String()
+}
+
+// start starts an instance on a store. Requests name their user in X-User.
+func start(t *testing.T, s core.Store, configure ...func(*inspect.Config)) *instance {
+	t.Helper()
+	in := &instance{store: s, heavy: top.New(top.Config{}), log: &logs{}}
+	t.Cleanup(in.heavy.Close)
+	config := core.Config{
+		Store: s,
+		Limits: []core.Limit{
+			core.PerMinute(5).By(keyfuncs.Header("X-User")).Named("per-user").Penalty(core.Block{After: 1000, Within: time.Hour, For: time.Minute}),
+			core.PerMinute(100).FixedWindow().By(keyfuncs.Everyone()).Named("global"),
+			core.PerMinute(2).By(keyfuncs.Header("X-User")).Named("trial").Shadow(),
+		},
+		Timeout: 2 * time.Second,
+		Observe: in.heavy,
+	}
+	limiter := core.Must(core.New(config))
+	in.app = nethttp.New(limiter)(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		_, _ = io.WriteString(w, "served\n")
+	}))
+	c := inspect.Config{
+		Store: s, Top: in.heavy, Users: users,
+		Logger: slog.New(slog.NewJSONHandler(in.log, nil)),
+		Label: func(key string) string {
+			if key == "header.x-user:mallory" {
+				return "Mallory <script>alert(1)</script>"
+			}
+			return ""
+		},
+	}
+	for _, f := range configure {
+		f(&c)
+	}
+	var err error
+	if in.page, err = inspect.New(c); err != nil {
+		t.Fatal(err)
+	}
+	in.server = httptest.NewServer(http.StripPrefix("/ops", in.page))
+	t.Cleanup(in.server.Close)
+	t.Cleanup(in.page.Close)
+	return in
+}
+
+// request sends a request of a user to the application and returns the status.
+func (in *instance) request(user string) int {
+	r := httptest.NewRequest(http.MethodGet, "/", http.NoBody)
+	r.Header.Set("X-User", user)
+	w := httptest.NewRecorder()
+	in.app.ServeHTTP(w, r)
+	return w.Code
+}
+
+// call asks the API as an operator, and returns the status and the body.
+func (in *instance) call(t *testing.T, method, path, body string, change ...func(*http.Request)) (status int, answer string) {
+	t.Helper()
+	r, err := http.NewRequestWithContext(t.Context(), method, in.server.URL+"/ops/"+path, strings.NewReader(body))
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.SetBasicAuth("olga", operator)
+	if method == http.MethodPost {
+		r.Header.Set("Content-Type", "application/json")
+		r.Header.Set("Weblimit-Inspect", "1")
+	}
+	for _, f := range change {
+		f(r)
+	}
+	client := http.Client{CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
+	res, err := client.Do(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer res.Body.Close()
+	text, err := io.ReadAll(res.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return res.StatusCode, string(text)
+}
+
+// must is call for what has to succeed. It decodes the answer into to, unless that is nil.
+func (in *instance) must(t *testing.T, method, path, body string, to any) {
+	t.Helper()
+	status, answer := in.call(t, method, path, body)
+	if status != http.StatusOK {
+		t.Fatalf("%s %s %s: got %d %s", method, path, body, status, answer)
+	}
+	if to == nil {
+		return
+	}
+	if err := json.Unmarshal([]byte(answer), to); err != nil {
+		t.Fatalf("%s: %v in %s", path, err, answer)
+	}
+}
+
+func as(name, password string) func(*http.Request) {
+	return func(r *http.Request) { r.SetBasicAuth(name, password) }
+}
+
+func with(name, value string) func(*http.Request) {
+	return func(r *http.Request) {
+		if value == "" {
+			r.Header.Del(name)
+			return
+		}
+		r.Header.Set(name, value)
+	}
+}
+
+// onEachStore runs a test over memory, where both instances share the store, and over Redis, where
+// each has its own client.
+func onEachStore(t *testing.T, f func(t *testing.T, one, other core.Store)) {
+	t.Helper()
+	t.Run("memory", func(t *testing.T) {
+		t.Parallel()
+		s := memstore.New()
+		f(t, s, s)
+	})
+	t.Run("Redis", func(t *testing.T) {
+		t.Parallel()
+		server, prefix := redistest.Shared(t), redistest.Prefix(t)
+		f(t, redisstore.New(server.Client(t), redisstore.Config{Prefix: prefix}),
+			redisstore.New(server.Client(t), redisstore.Config{Prefix: prefix}))
+	})
+}
+
+// silent is a store that does not answer.
+type silent struct{ core.Store }
+
+func (s silent) Peek(ctx context.Context, _ []core.Check, _ []core.Result) error {
+	<-ctx.Done()
+	return ctx.Err()
+}

@@ -1,0 +1,138 @@
+package inspect
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/weblimit/weblimit/core"
+	"github.com/weblimit/weblimit/core/store"
+	"github.com/weblimit/weblimit/metrics/top"
+)
+
+// denialJSON is the last denial of a client.
+type denialJSON struct {
+	At           time.Time `json:"at"`
+	Reason       string    `json:"reason"`
+	Shadow       bool      `json:"shadow"`
+	Cost         int64     `json:"cost"`
+	Remaining    int64     `json:"remaining"`
+	Quota        int64     `json:"quota"`
+	Burst        int64     `json:"burst"`
+	WindowMS     int64     `json:"window_ms"`
+	RetryAfterMS int64     `json:"retry_after_ms"`
+	Why          string    `json:"why"`
+}
+
+func denialOf(d *top.Denial) *denialJSON {
+	if d.Reason == core.ReasonUndecided {
+		return nil
+	}
+	return &denialJSON{
+		At: d.At, Reason: d.Reason.String(), Shadow: d.Shadow, Cost: d.Cost, Remaining: d.Remaining,
+		Quota: d.Quota, Burst: d.Burst, WindowMS: d.Window.Milliseconds(), RetryAfterMS: d.RetryAfter.Milliseconds(), Why: why(d),
+	}
+}
+
+// why says in one sentence why a request was denied.
+func why(d *top.Denial) string {
+	switch d.Reason {
+	case core.ReasonBlocked:
+		return "Blocked for exceeding this limit repeatedly, or by hand" + wait(d.RetryAfter, ": %s to go") + "."
+	case core.ReasonNeverFits:
+		return fmt.Sprintf("The request cost %d, and this limit never has room for more than %d: waiting can't help.", d.Cost, d.Burst)
+	case core.ReasonMissingKey:
+		return "The request lacked this limit's key."
+	case core.ReasonAmbiguousKey:
+		return "The request had this limit's key several times."
+	case core.ReasonInvalidCost:
+		return "The cost of the request was negative."
+	case core.ReasonOutageDenied:
+		return "The store did not answer, and this limit denies in outages."
+	case core.ReasonCanceled:
+		return "The request ended while it waited for its turn."
+	}
+	text := fmt.Sprintf("%s left of %s per %s; the request cost %d", count(d.Remaining), grouped(d.Burst), short(d.Window), d.Cost)
+	if d.Burst != d.Quota {
+		text = fmt.Sprintf("%s left of a burst of %s, which refills by %s per %s; the request cost %d",
+			count(d.Remaining), grouped(d.Burst), grouped(d.Quota), short(d.Window), d.Cost)
+	}
+	return text + wait(d.RetryAfter, ". It was told to wait %s") + "."
+}
+
+func count(n int64) string {
+	if n == 0 {
+		return "Nothing"
+	}
+	return grouped(n)
+}
+
+// wait formats a duration, or returns "" for none.
+func wait(d time.Duration, format string) string {
+	if d <= 0 {
+		return ""
+	}
+	return fmt.Sprintf(format, short(d))
+}
+
+// numbers returns a limit's numbers in words.
+func numbers(quota, burst int64, window string) string {
+	text := grouped(quota) + " per " + window
+	if burst != quota {
+		text += ", burst " + grouped(burst)
+	}
+	return text
+}
+
+// calendarWindow names the window of a calendar limit.
+func calendarWindow(p store.Period) string {
+	if p.Unit == store.CalendarMonth {
+		return "calendar month"
+	}
+	return "calendar day"
+}
+
+// grouped writes a number with commas: 12,345.
+func grouped(n int64) string {
+	s := fmt.Sprint(n)
+	for i := len(s) - 3; i > 0 && s[i-1] != '-'; i -= 3 {
+		s = s[:i] + "," + s[i:]
+	}
+	return s
+}
+
+// short writes a duration for people, rounded up to what matters: 850ms, 4s, 1m, 2h10m, 3d.
+func short(d time.Duration) string {
+	const day = 24 * time.Hour
+	up := func(unit time.Duration) time.Duration { return (d + unit - 1) / unit * unit }
+	switch {
+	case d <= 0:
+		return "0s"
+	case d < time.Second:
+		return fmt.Sprintf("%dms", max(1, up(time.Millisecond).Milliseconds()))
+	case d < 10*time.Second && d%time.Second != 0:
+		return fmt.Sprintf("%.1fs", up(100*time.Millisecond).Seconds())
+	case d < 2*day:
+		unit := time.Second
+		if d >= time.Hour {
+			unit = time.Minute
+		}
+		d = up(unit)
+		if d%day == 0 {
+			return fmt.Sprintf("%dd", d/day)
+		}
+		text := d.String()
+		if d%time.Minute == 0 {
+			text = strings.TrimSuffix(text, "0s")
+		}
+		if d%time.Hour == 0 {
+			text = strings.TrimSuffix(text, "0m")
+		}
+		return text
+	}
+	d = up(time.Hour)
+	if h := d % day / time.Hour; h > 0 && d < 10*day {
+		return fmt.Sprintf("%dd%dh", d/day, h)
+	}
+	return fmt.Sprintf("%dd", d/day)
+}
