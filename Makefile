@@ -38,6 +38,7 @@ test: ## run all tests of all modules under the race detector; installs redis-se
 	@scripts/install-proxies
 	@scripts/install-prometheus
 	@scripts/install-clients
+	@scripts/install-browser
 	scripts/modules go test -race -shuffle=on $(TESTFLAGS) ./...
 	scripts/modules go test -run 'Alloc|TenMillion|BytesPerKey|LogsKeep|Outcomes' ./... # the race detector skips these or makes them smaller
 

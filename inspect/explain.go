@@ -285,7 +285,7 @@ func stateOf(d *store.Declaration, cost int64, result *store.Result, client *top
 	state.Remaining, state.Used = result.Remaining, max(l.Burst-result.Remaining, 0)
 	state.RetryAfterMS, state.FullAfterMS = millis(result.RetryAfter), millis(result.ResetAfter)
 	state.State = stateWord(d, cost, result)
-	state.Why = stateWhy(&state, result, l.Window)
+	state.Why = stateWhy(&state, &d.Rule, result, l.Window)
 	if result.Blocked {
 		state.BlockedUntil = time.UnixMicro(result.At).Add(result.RetryAfter)
 	}
@@ -308,26 +308,30 @@ func stateWord(d *store.Declaration, cost int64, result *store.Result) string {
 func millis(d time.Duration) int64 { return (d + time.Millisecond - 1).Milliseconds() }
 
 // stateWhy says in words what a limit's numbers mean for a key now.
-func stateWhy(s *stateJSON, result *store.Result, window string) string {
+func stateWhy(s *stateJSON, rule *store.Rule, result *store.Result, window string) string {
 	used := fmt.Sprintf("%s of %s used", grouped(s.Used), grouped(s.Burst))
 	if s.Used == s.Burst {
 		used = "All " + grouped(s.Burst) + " used"
-		if s.Burst == 1 {
-			used = "The 1 there is is used"
-		}
 	}
-	recovers := wait(result.ResetAfter, "; all of it is back in %s")
+	switch {
+	case rule.Algorithm == store.Concurrency:
+		used = fmt.Sprintf("%s of %s in use", grouped(s.Used), grouped(s.Burst))
+	case rule.Algorithm != store.TokenBucket:
+		used += " in " + window
+	case s.Used > 0:
+		used += fmt.Sprintf(", and %s come back per %s", grouped(rule.Quota), window)
+	}
 	switch {
 	case s.State == "blocked":
 		return "Blocked for another " + short(result.RetryAfter) + "."
 	case s.State == "denied" && result.RetryAfter == 0:
 		return fmt.Sprintf("A cost of %s never fits: the most is %s.", grouped(s.Cost), grouped(s.Burst))
 	case s.State == "denied":
-		return fmt.Sprintf("%s per %s. A cost of %s fits in %s%s.", used, window, grouped(s.Cost), short(result.RetryAfter), recovers)
+		return fmt.Sprintf("%s. A cost of %s fits in %s%s.", used, grouped(s.Cost), short(result.RetryAfter), wait(result.ResetAfter, ", the whole limit in %s"))
 	case s.Used == 0:
 		return "Nothing used now."
 	}
-	return fmt.Sprintf("%s per %s, %s left%s.", used, window, grouped(s.Remaining), recovers)
+	return fmt.Sprintf("%s. %s left%s.", used, grouped(s.Remaining), wait(result.ResetAfter, "; the whole limit is back in %s"))
 }
 
 // sumUp says in one sentence what happens to the client's next request.

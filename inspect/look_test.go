@@ -103,7 +103,7 @@ func TestAClientIsExplainedByWhateverItIsKnownBy(t *testing.T) {
 				t.Fatalf("%q: got %+v", query, e.Keys)
 			}
 			k := e.Keys[0]
-			if k.Key != "header.x-user:mallory" || k.State != "denied" || !strings.HasPrefix(k.Summary, "Denied by per-user. All 5 used per 1m. A cost of 1 fits in ") {
+			if k.Key != "header.x-user:mallory" || k.State != "denied" || !strings.HasPrefix(k.Summary, "Denied by per-user. All 5 used, and 5 come back per 1m. A cost of 1 fits in ") {
 				t.Errorf("%q: %s is %s: %s", query, k.Key, k.State, k.Summary)
 			}
 			if len(k.Limits) != 2 || k.Limits[0].Limit != "per-user" || k.Limits[0].Used != 5 || k.Limits[0].LastDenial == nil ||

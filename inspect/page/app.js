@@ -1,0 +1,199 @@
+import { $, ago, client, clock, el, list, number, percent, rate, span, tell, text } from './dom.js';
+import { draw, hatch, plot } from './plot.js';
+import { get, live } from './net.js';
+import * as explainer from './explain.js';
+import * as actions from './actions.js';
+
+let last = 0; // when data came, by this machine's clock
+let mayAct = false, before; // what was said of denials and of the store
+
+function show(o) {
+  last = Date.now();
+  clock.set(o.at);
+  mayAct = o.may_act;
+  explainer.setMayAct(mayAct);
+  actions.setLimits(o.limits, o.max_block_seconds);
+  text($('actor'), `${o.actor}${mayAct ? '' : ' (read only)'}`);
+  showDenied(o);
+  showLimits(o);
+  showNear(o);
+  showStore(o);
+  showInstances(o);
+  for (const e of document.querySelectorAll('button.act')) e.hidden = !mayAct || !actions.canBlock();
+}
+
+function showDenied(o) {
+  const now = o.denied.filter((c) => c.minute.denied > 0);
+  const total = o.limits.reduce((sum, l) => sum + l.minute.denied, 0);
+  const would = o.denied.filter((c) => c.minute.would_deny > 0).length;
+  const some = now.length === 20 ? '20 clients or more' : now.length === 1 ? '1 client' : `${now.length} clients`;
+  let line = now.length || total ? `${now.length ? some : 'Somebody'} denied in the last minute, ${number(total)} ${total === 1 ? 'request' : 'requests'}` : 'Nobody was denied in the last minute';
+  if (would) line += `; ${would} would be by limits in shadow mode`;
+  text($('headline'), line);
+  $('headline').className = 'headline ' + (now.length || total ? 'hot' : 'calm');
+  document.title = now.length ? `(${now.length} denied) Limits` : 'Limits';
+  announce(now.length || total ? 'denied' : 'calm', o.store.state, line);
+  $('denied-list').hidden = o.denied.length === 0;
+  list($('denied-list').querySelector('tbody'), o.denied, (c) => c.limit + ' ' + c.key, (c) => el('tr', {},
+    el('td', {}, client(c.key, c.label), el('span', { class: 'below' })), el('td', { class: 'limit' }, c.limit, c.shadow ? el('span', { class: 'chip shadow' }, 'shadow') : null),
+    el('td', { class: 'number' }, el('b'), el('small')), el('td', { class: 'why' }), el('td', { class: 'last' })),
+  (row, c) => {
+    const would = !c.minute.denied && c.minute.would_deny > 0;
+    const past = !c.minute.denied && !would;
+    row.className = past ? 'past' : would ? 'would' : '';
+    const [who, , count, why, when] = row.children;
+    text(count.firstChild, number(would ? c.minute.would_deny : c.minute.denied));
+    text(count.lastChild, past ? `${number(c.hour.denied + c.hour.would_deny)} in the hour` : `of ${number(c.minute.requests)}`);
+    const reason = c.denial ? c.denial.why : 'Not known';
+    text(why, reason);
+    text(who.querySelector('.below'), reason + (c.denial ? ` ${ago(c.denial.at)}.` : ''));
+    text(when, c.denial ? ago(c.denial.at) : '');
+  });
+}
+
+// announce says what has changed, and not each number that arrives.
+function announce(denials, store, line) {
+  const now = denials + store;
+  if (before !== undefined && before !== now) tell(store === 'ok' ? line : `Store: ${store}. ${line}`);
+  before = now;
+}
+
+function showLimits(o) {
+  const now = clock.now();
+  list($('limits').querySelector('.cards'), o.limits, (l) => l.name, (l) => el('li', {},
+    el('div', { class: 'card-head' }, el('h3', {}, l.name), el('span', { class: 'chip' })),
+    plot(), el('p', { class: 'rates' }, el('span', {}, el('b'), '/s allowed'), el('span', { class: 'd' }, el('b'), '/s denied', el('small')), el('span', { class: 'w' }, el('b'), '/s would be denied')),
+    el('p', { class: 'note' }), el('p', { class: 'note' }), busiest(l.name)),
+  (card, l) => {
+    const [head, figure, rates, numbers, suggest] = card.children;
+    card.className = l.minute.denied ? 'hot' : '';
+    const chip = head.lastChild;
+    chip.className = 'chip' + (l.shadow ? ' shadow' : l.minute.denied ? ' bad' : '');
+    text(chip, l.shadow ? 'shadow' : l.minute.denied ? `${percent(l.minute.denied / l.minute.requests)} denied` : '');
+    chip.hidden = !chip.textContent;
+    draw(figure, l.name, l.seconds, now);
+    const [a, d, w] = rates.children;
+    text(a.firstChild, rate(l.per_second.allowed));
+    text(d.firstChild, rate(l.per_second.denied));
+    text(w.firstChild, rate(l.per_second.would_deny));
+    d.hidden = l.shadow;
+    w.hidden = !l.shadow;
+    text(numbers, [l.numbers, l.algorithm, l.keys ? 'by ' + l.keys : '', l.here ? '' : 'not of this process'].filter(Boolean).join(' · '));
+    suggest.hidden = !(l.suggest?.clients >= 20);
+    if (!suggest.hidden) text(suggest, `${l.suggest.share * 100} % of ${number(l.suggest.clients)} clients stay within ${number(l.suggest.quota)} per ${l.window}`);
+  });
+  $('more-limits').hidden = !o.more_limits;
+  text($('more-limits'), `${number(o.more_limits)} limits with fewer denials are not shown. The API lists all: api/v1/limits.`);
+}
+
+// busiest lists a limit's clients when it is opened.
+function busiest(limit) {
+  const ranking = el('ul', { class: 'ranking' });
+  const details = el('details', {}, el('summary', {}, 'Busiest clients', el('span', { class: 'quiet' }, ' of ' + limit)), ranking);
+  details.addEventListener('toggle', async () => {
+    if (!details.open) return;
+    try {
+      const { clients } = await get('clients?by=busy&n=8&limit=' + encodeURIComponent(limit));
+      ranking.replaceChildren(...clients.map((c) => el('li', {}, client(c.key, c.label), el('span', {}, `${number(c.minute.requests)}/min, ${percent(c.used)} used`))));
+      if (!clients.length) ranking.replaceChildren(el('li', {}, 'None yet'));
+    } catch (e) { ranking.replaceChildren(el('li', {}, e.message)); }
+  });
+  return details;
+}
+
+function showNear(o) {
+  $('near-none').hidden = o.near.length > 0;
+  $('near-list').hidden = o.near.length === 0;
+  list($('near-list').querySelector('tbody'), o.near.slice(0, 8), (c) => c.limit + ' ' + c.key,
+    (c) => el('tr', {}, el('td', {}, client(c.key, c.label)), el('td', { class: 'limit' }, c.limit), el('td', { class: 'number' }), el('td', { class: 'number' })),
+    (row, c) => { text(row.children[2], percent(c.used)); text(row.children[3], number(c.minute.requests)); });
+}
+
+function showStore(o) {
+  const s = o.store, pill = $('store-state');
+  const state = { ok: ['Store ok', 'ok'], degraded: ['Store degraded', 'warn'], outage: ['Store out', 'bad'] }[s.state];
+  pill.className = 'pill ' + state[1];
+  text(pill, state[0]);
+  let line = s.shared ? `No outage since ${span(clock.now() - Date.parse(s.since))}, as ${o.instance} sees it.` : 'In memory: limits, blocks and actions are those of this process alone.';
+  if (s.outage) line = `No answer since ${span(clock.now() - Date.parse(s.outage.since))}${s.outage.class ? ': ' + s.outage.class : ''}. Each limit follows its outage policy.`;
+  else if (s.state === 'degraded') line = 'A breaker is open: that server is not asked, and its clients are decided by outage policies.';
+  text($('store-text'), line);
+  alarm('store', s.state === 'ok' ? '' : `${state[0]}. ${line}`);
+  $('nodes').hidden = s.nodes.length === 0;
+  list($('nodes').querySelector('tbody'), s.nodes, (n) => n.node, (n) => el('tr', {}, el('td', { class: 'mono' }, n.node), el('td', {}, el('span')), el('td', { class: 'number' }), el('td')),
+    (row, n) => {
+      const [, breaker, errors, when] = row.children;
+      breaker.firstChild.className = 'chip ' + (n.breaker === 'open' ? 'bad' : 'ok');
+      text(breaker.firstChild, n.breaker);
+      text(errors, number(n.errors));
+      text(when, n.last_error_at ? `${n.class}, ${ago(n.last_error_at)}` : '');
+    });
+  $('events-title').hidden = s.events.length === 0;
+  list($('events'), s.events.slice(0, 8), (e) => e.at + e.kind + (e.node ?? ''), (e) => el('li', {}, el('span', {}, [e.kind, e.class, e.node, e.count ? `${e.count} times` : '', e.duration_ms ? 'after ' + span(e.duration_ms) : ''].filter(Boolean).join(', ')), el('span')),
+    (li, e) => text(li.lastChild, ago(e.at)));
+}
+
+function showInstances(o) {
+  text($('instances-note'), o.partial || (o.instances.length > 1 ? `Numbers are those of all ${o.instances.length}.` : 'Numbers are those of this instance.'));
+  list($('instances').querySelector('ul'), o.instances, (i) => i.name, (i) => el('li', {}, el('span', { class: 'mono' }, i.name), el('span')), (li, i) => text(li.lastChild, i.name === o.instance ? 'this one' : ago(i.at)));
+}
+
+async function showBlocks() {
+  try {
+    const b = await get('blocks');
+    $('blocks-list').hidden = b.blocks.length === 0;
+    const none = actions.canBlock() ? 'Nobody is blocked.' : 'No limit of this process has a Penalty, so nobody can be blocked.';
+    text($('blocks-note'), b.error || (b.more ? `The first ${number(b.blocks.length)}; there are more.` : b.blocks.length ? '' : none));
+    list($('blocks-list').querySelector('tbody'), b.blocks, (x) => x.limit + ' ' + x.key, (x) => el('tr', {}, el('td', {}, client(x.key, x.label)), el('td', {}, x.limit), el('td'),
+      el('td', { class: 'act' }, el('button', { type: 'button', class: 'small', data: { do: 'ask-unblock', key: x.key, limit: x.limit } }, 'Unblock', el('span', { class: 'quiet' }, ' ' + (x.label || x.key))))),
+    (row, x) => { text(row.children[2], span(Date.parse(x.until) - clock.now())); row.children[3].firstChild.hidden = !mayAct; });
+  } catch (e) { text($('blocks-note'), e.message); }
+}
+
+// alarm shows what is wrong with the page or the store, once.
+const wrong = {};
+function alarm(about, message) {
+  wrong[about] = message;
+  const all = Object.values(wrong).filter(Boolean).join(' ');
+  text($('alarm'), all);
+  $('alarm').hidden = !all;
+}
+
+function connection(state, message) {
+  const [word, kind] = { live: ['Live', 'ok'], polling: ['Each 5 s', 'ok'], ended: ['Logged out', 'bad'], lost: ['No connection', 'bad'] }[state];
+  $('live-state').className = 'pill ' + kind;
+  text($('live-state'), word);
+  alarm('connection', state === 'ended' ? `${message} Reload the page.` : state === 'lost' ? `${message} What you see is old.` : '');
+}
+
+document.addEventListener('click', (e) => {
+  const button = e.target.closest('[data-do]');
+  if (!button) return;
+  const { key, limit } = button.dataset, [what, action] = button.dataset.do.split('-');
+  if (what === 'explain') explainer.explain(key);
+  else if (what === 'close') explainer.close();
+  else if (what === 'cancel') actions.cancel();
+  else if (what === 'ask') actions.ask(action, key, limit);
+});
+$('lookup').addEventListener('submit', (e) => {
+  e.preventDefault();
+  const query = $('query').value.trim();
+  if (query) explainer.explain(query);
+});
+document.addEventListener('keydown', (e) => {
+  if (e.ctrlKey || e.metaKey || e.altKey || $('dialog').open) return;
+  if (e.key === '/' && !/^(INPUT|SELECT|TEXTAREA)$/.test(e.target.tagName)) { e.preventDefault(); $('query').focus(); $('query').select(); }
+  if (e.key === 'Escape' && !$('explain').hidden) explainer.close();
+});
+
+hatch();
+live((o) => { const first = !last; show(o); explainer.refresh(); if (first) showBlocks(); }, connection);
+actions.wire(() => { get('overview').then(show, () => {}); explainer.refresh(); showBlocks(); });
+setInterval(() => {
+  if (!document.hidden && last) showBlocks();
+}, 10000);
+// A browser tries a broken stream again by itself, without a word: what is old must not look fresh.
+setInterval(() => {
+  const old = Date.now() - last;
+  if (last && old > 8000 && !document.hidden) connection('lost', `No data for ${span(old)}.`);
+}, 2000);

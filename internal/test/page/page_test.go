@@ -1,0 +1,157 @@
+package page
+
+import (
+	"flag"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/chromedp/chromedp"
+	"github.com/chromedp/chromedp/kb"
+
+	"github.com/weblimit/weblimit/internal/test/redistest"
+)
+
+// within waits until a user's request is answered with a status, at most a second.
+func within(t *testing.T, in *instance, user string, status int) {
+	t.Helper()
+	for began := time.Now(); in.request("/", "X-User", user) != status; time.Sleep(20 * time.Millisecond) {
+		if time.Since(began) > time.Second {
+			t.Fatalf("a second later, the request of %s is not answered with %d", user, status)
+		}
+	}
+}
+
+// An operator looks a client up, blocks it, sees it blocked on another instance, and unblocks it, without
+// a mouse.
+func TestAnOperatorBlocksAClientByKeyboard(t *testing.T) {
+	t.Parallel()
+	server, prefix := redistest.Shared(t), redistest.Prefix(t)
+	one, other := start(t, server, prefix, "one"), start(t, server, prefix, "other")
+	for range 10 {
+		other.request("/", "X-User", "mallory")
+	}
+	p := open(t, one)
+	p.run(t, chromedp.KeyEvent("/"))
+	p.await(t, `document.activeElement.id === 'query'`)
+	p.run(t, chromedp.Evaluate[chromedp.Void](`document.activeElement.value = ''`)) // the protocol types the slash, too
+	p.run(t, chromedp.KeyEvent("mallory"), chromedp.KeyEvent(kb.Enter))
+	p.await(t, `document.querySelector('#explain:not([hidden]) .verdict')?.innerText.includes('Allowed now')`)
+	if focus := eval[string](t, p, `document.activeElement.id`); focus != "explain-title" {
+		t.Errorf("the focus is on %q, not on what was found", focus)
+	}
+
+	p.run(t, chromedp.Focus(chromedp.CSS(`#explain [data-do=ask-block]`)), chromedp.KeyEvent(kb.Enter))
+	p.await(t, `document.getElementById('dialog').open && document.activeElement.id === 'dialog-ok'`)
+	p.run(t, chromedp.KeyEvent(kb.Enter))
+	p.await(t, `!document.getElementById('dialog').open`)
+	within(t, other, "mallory", http.StatusTooManyRequests)
+	within(t, other, "alice", http.StatusOK)
+	p.await(t, `document.querySelector('#explain .verdict').innerText.includes('Denied by per-user. Blocked for another')`)
+	p.await(t, `document.querySelector('#blocks tbody').innerText.includes('mallory')`)
+	if said := eval[string](t, p, `document.getElementById('status').textContent`); said != "Blocked: header.x-user:mallory under per-user" {
+		t.Errorf("those who listen hear %q", said)
+	}
+
+	p.run(t, chromedp.Focus(chromedp.CSS(`#blocks [data-do=ask-unblock]`)), chromedp.KeyEvent(kb.Enter))
+	p.await(t, `document.getElementById('dialog').open`)
+	p.run(t, chromedp.KeyEvent(kb.Escape))
+	p.await(t, `!document.getElementById('dialog').open && document.activeElement.dataset.do === 'ask-unblock'`)
+	within(t, other, "mallory", http.StatusTooManyRequests) // it was canceled
+	p.run(t, chromedp.KeyEvent(kb.Enter))
+	p.await(t, `document.getElementById('dialog').open`)
+	p.run(t, chromedp.KeyEvent(kb.Enter))
+	p.await(t, `!document.getElementById('dialog').open`)
+	within(t, other, "mallory", http.StatusOK)
+	p.await(t, `document.querySelector('#blocks-list').hidden`)
+	p.check(t)
+}
+
+// Keys and labels that are HTML are shown as they are.
+func TestKeysAndLabelsAreText(t *testing.T) {
+	t.Parallel()
+	server, prefix := redistest.Shared(t), redistest.Prefix(t)
+	in := start(t, server, prefix, "one")
+	for range 70 {
+		in.request("/", "X-User", evil)
+	}
+	p := open(t, in)
+	p.await(t, `document.querySelector('#denied tbody')?.innerText.includes('<img src=x onerror=alert(1)>')`)
+	p.run(t, chromedp.Click(chromedp.CSS(`#denied tbody button`)))
+	p.await(t, `document.querySelector('#explain:not([hidden]) h3')?.innerText.includes('<img src=x')`)
+	if n := eval[int](t, p, `document.querySelectorAll('main img, main script, main [onerror]').length`); n != 0 {
+		t.Errorf("%d elements came from a key", n)
+	}
+	p.check(t)
+}
+
+// The page polls where it can't have a stream, here behind a handler that collects whole responses.
+func TestAPageThatCanNotStreamPolls(t *testing.T) {
+	t.Parallel()
+	server, prefix := redistest.Shared(t), redistest.Prefix(t)
+	in := start(t, server, prefix, "one")
+	web := httptest.NewServer(http.TimeoutHandler(in.app, 10*time.Second, "late"))
+	t.Cleanup(web.Close)
+	in.url = web.URL + "/ops/limits/"
+	p := open(t, in)
+	p.await(t, `document.getElementById('live-state').textContent === 'Each 5 s'`)
+	for range 70 {
+		in.request("/", "X-User", "eve")
+	}
+	p.await(t, `document.querySelector('#denied tbody').innerText.includes('eve')`)
+	p.check(t, "501") // the browser's own line about the stream
+}
+
+// Nobody has to guess that the page has lost its server.
+func TestAPageThatHasLostItsServerSaysSo(t *testing.T) {
+	t.Parallel()
+	server, prefix := redistest.Shared(t), redistest.Prefix(t)
+	in := start(t, server, prefix, "one")
+	p := open(t, in)
+	p.await(t, `document.getElementById('live-state').textContent === 'Live'`)
+	in.end()
+	p.await(t, `!document.getElementById('alarm').hidden && document.getElementById('alarm').textContent.includes('What you see is old')`)
+}
+
+var shots = flag.String("shots", "", "the folder for screenshots")
+
+func TestScreenshots(t *testing.T) {
+	if *shots == "" {
+		t.Skip("-shots says where to")
+	}
+	server, prefix := redistest.Shared(t), redistest.Prefix(t)
+	one, other := start(t, server, prefix, "web-1"), start(t, server, prefix, "web-2")
+	stop := load(one, other)
+	defer stop()
+	time.Sleep(50 * time.Second)
+	p := open(t, one)
+	p.await(t, `document.querySelectorAll('#denied tbody tr').length > 2`)
+	shot := func(name string) {
+		time.Sleep(2500 * time.Millisecond)
+		picture, err := chromedp.Run(p, chromedp.FullScreenshot(100))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(filepath.Join(*shots, name+".png"), picture, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	p.look(t, 1360, 900, "light")
+	shot("wide-light")
+	p.run(t, chromedp.Click(chromedp.CSS(`#denied tbody button`)))
+	shot("wide-light-explained")
+	p.look(t, 1360, 900, "dark")
+	shot("wide-dark-explained")
+	p.look(t, 390, 844, "dark")
+	shot("phone-dark-explained")
+	p.run(t, chromedp.Click(chromedp.CSS(`[data-do=close]`)))
+	shot("phone-dark")
+	p.look(t, 390, 844, "light")
+	shot("phone-light")
+	p.run(t, chromedp.Click(chromedp.CSS(`[data-do=ask-block]`)))
+	shot("phone-light-dialog")
+	p.check(t)
+}
