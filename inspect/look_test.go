@@ -79,7 +79,7 @@ func TestTheOverviewSaysWhoIsDeniedAndWhy(t *testing.T) {
 		if d.Label != "Mallory <script>alert(1)</script>" {
 			t.Errorf("its label is %q", d.Label)
 		}
-		if d.Denial == nil || !strings.HasPrefix(d.Denial.Why, "Nothing left of 5 per 1m; the request cost 1. It was told to wait ") {
+		if d.Denial == nil || !strings.HasPrefix(d.Denial.Why, "Used up: nothing left of 5 per 1m. Told to wait ") {
 			t.Errorf("its denial is %+v", d.Denial)
 		}
 	})
@@ -132,7 +132,7 @@ func TestWhileTheStoreIsOutTheLastDenialIsStillExplained(t *testing.T) {
 	var e explanation
 	in.must(t, "POST", "api/v1/explain", `{"query":"mallory"}`, &e)
 	k := e.Keys[0]
-	if !strings.Contains(k.Error, "timeout") || len(k.Limits) == 0 || k.Limits[0].LastDenial == nil || !strings.Contains(k.Summary, "The last denial was by per-user: nothing left of 5 per 1m") {
+	if !strings.Contains(k.Error, "timeout") || len(k.Limits) == 0 || k.Limits[0].LastDenial == nil || !strings.Contains(k.Summary, "The last denial was by per-user: used up: nothing left of 5 per 1m") {
 		t.Errorf("got %+v", k)
 	}
 	o := in.overview(t).Store

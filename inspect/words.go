@@ -34,37 +34,33 @@ func denialOf(d *top.Denial) *denialJSON {
 	}
 }
 
-// why says in one sentence why a request was denied.
+// why says in one sentence why a request was denied, the kind of reason first.
 func why(d *top.Denial) string {
 	switch d.Reason {
 	case core.ReasonBlocked:
-		return "Blocked for exceeding this limit repeatedly, or by hand" + wait(d.RetryAfter, ": %s to go") + "."
+		return "Blocked, by hand or for exceeding this limit repeatedly" + wait(d.RetryAfter, "; %s to go") + "."
 	case core.ReasonNeverFits:
-		return fmt.Sprintf("The request cost %d, and this limit never has room for more than %d: waiting can't help.", d.Cost, d.Burst)
+		return fmt.Sprintf("Too large: the request cost %s, and there is never room for more than %s. Waiting can't help.", grouped(d.Cost), grouped(d.Burst))
 	case core.ReasonMissingKey:
-		return "The request lacked this limit's key."
+		return "Key missing: the request lacked what this limit counts by."
 	case core.ReasonAmbiguousKey:
-		return "The request had this limit's key several times."
+		return "Key ambiguous: the request had what this limit counts by several times."
 	case core.ReasonInvalidCost:
-		return "The cost of the request was negative."
+		return "Cost invalid: it was negative."
 	case core.ReasonOutageDenied:
-		return "The store did not answer, and this limit denies in outages."
+		return "Outage: the store did not answer, and this limit then denies."
 	case core.ReasonCanceled:
-		return "The request ended while it waited for its turn."
+		return "Canceled: the request ended while it waited for its turn."
 	}
-	text := fmt.Sprintf("%s left of %s per %s; the request cost %d", count(d.Remaining), grouped(d.Burst), short(d.Window), d.Cost)
-	if d.Burst != d.Quota {
-		text = fmt.Sprintf("%s left of a burst of %s, which refills by %s per %s; the request cost %d",
-			count(d.Remaining), grouped(d.Burst), grouped(d.Quota), short(d.Window), d.Cost)
+	text := "Used up: nothing left"
+	if d.Remaining > 0 {
+		text = "Too little left: " + grouped(d.Remaining)
 	}
-	return text + wait(d.RetryAfter, ". It was told to wait %s") + "."
-}
-
-func count(n int64) string {
-	if n == 0 {
-		return "Nothing"
+	text += " of " + numbers(d.Quota, d.Burst, short(d.Window))
+	if d.Cost != 1 {
+		text += fmt.Sprintf(", the request cost %s", grouped(d.Cost))
 	}
-	return grouped(n)
+	return text + wait(d.RetryAfter, ". Told to wait %s") + "."
 }
 
 // wait formats a duration, or returns "" for none.

@@ -26,16 +26,17 @@ function showDenied(o) {
   const now = o.denied.filter((c) => c.minute.denied > 0);
   const total = o.limits.reduce((sum, l) => sum + l.minute.denied, 0);
   const would = o.denied.filter((c) => c.minute.would_deny > 0).length;
-  const some = now.length === 20 ? '20 clients or more' : now.length === 1 ? '1 client' : `${now.length} clients`;
-  let line = now.length || total ? `${now.length ? some : 'Somebody'} denied in the last minute, ${number(total)} ${total === 1 ? 'request' : 'requests'}` : 'Nobody was denied in the last minute';
-  if (would) line += `; ${would} would be by limits in shadow mode`;
+  const some = now.length >= 20 ? '20 clients or more' : now.length === 1 ? '1 client' : `${now.length} clients`;
+  const hot = now.length > 0 || total > 0;
+  const line = hot ? `${now.length ? some : 'Requests without a key'} denied in the last minute` : 'Nobody was denied in the last minute';
   text($('headline'), line);
-  $('headline').className = 'headline ' + (now.length || total ? 'hot' : 'calm');
+  $('headline').className = 'headline ' + (hot ? 'hot' : 'calm');
+  text($('subline'), [total ? `${number(total)} ${total === 1 ? 'request' : 'requests'} denied.` : '', would ? `${would === 1 ? '1 client' : would + ' clients'} would be denied by limits in shadow mode.` : ''].filter(Boolean).join(' '));
   document.title = now.length ? `(${now.length} denied) Limits` : 'Limits';
-  announce(now.length || total ? 'denied' : 'calm', o.store.state, line);
+  announce(hot ? 'denied' : 'calm', o.store.state, line);
   $('denied-list').hidden = o.denied.length === 0;
   list($('denied-list').querySelector('tbody'), o.denied, (c) => c.limit + ' ' + c.key, (c) => el('tr', {},
-    el('td', {}, client(c.key, c.label), el('span', { class: 'below' })), el('td', { class: 'limit' }, c.limit, c.shadow ? el('span', { class: 'chip shadow' }, 'shadow') : null),
+    el('td', {}, client(c.key, c.label), el('p', { class: 'below' }, el('b', {}, c.limit), c.shadow ? ' (shadow)' : '', el('span'))), el('td', { class: 'limit' }, c.limit, c.shadow ? el('span', { class: 'chip shadow' }, 'shadow') : null),
     el('td', { class: 'number' }, el('b'), el('small')), el('td', { class: 'why' }), el('td', { class: 'last' })),
   (row, c) => {
     const would = !c.minute.denied && c.minute.would_deny > 0;
@@ -46,7 +47,7 @@ function showDenied(o) {
     text(count.lastChild, past ? `${number(c.hour.denied + c.hour.would_deny)} in the hour` : `of ${number(c.minute.requests)}`);
     const reason = c.denial ? c.denial.why : 'Not known';
     text(why, reason);
-    text(who.querySelector('.below'), reason + (c.denial ? ` ${ago(c.denial.at)}.` : ''));
+    text(who.querySelector('.below').lastChild, ` · ${c.denial ? ago(c.denial.at) : ''} · ${reason}`);
     text(when, c.denial ? ago(c.denial.at) : '');
   });
 }
@@ -114,7 +115,7 @@ function showStore(o) {
   const state = { ok: ['Store ok', 'ok'], degraded: ['Store degraded', 'warn'], outage: ['Store out', 'bad'] }[s.state];
   pill.className = 'pill ' + state[1];
   text(pill, state[0]);
-  let line = s.shared ? `No outage since ${span(clock.now() - Date.parse(s.since))}, as ${o.instance} sees it.` : 'In memory: limits, blocks and actions are those of this process alone.';
+  let line = s.shared ? `No outage in the ${span(clock.now() - Date.parse(s.since))} that ${o.instance} has watched.` : 'In memory: limits, blocks and actions are those of this process alone.';
   if (s.outage) line = `No answer since ${span(clock.now() - Date.parse(s.outage.since))}${s.outage.class ? ': ' + s.outage.class : ''}. Each limit follows its outage policy.`;
   else if (s.state === 'degraded') line = 'A breaker is open: that server is not asked, and its clients are decided by outage policies.';
   text($('store-text'), line);
@@ -134,7 +135,7 @@ function showStore(o) {
 }
 
 function showInstances(o) {
-  text($('instances-note'), o.partial || (o.instances.length > 1 ? `Numbers are those of all ${o.instances.length}.` : 'Numbers are those of this instance.'));
+  text($('instances-note'), o.partial || (o.instances.length > 1 ? `Numbers are the sums of all ${o.instances.length}.` : 'Numbers are those of this instance.'));
   list($('instances').querySelector('ul'), o.instances, (i) => i.name, (i) => el('li', {}, el('span', { class: 'mono' }, i.name), el('span')), (li, i) => text(li.lastChild, i.name === o.instance ? 'this one' : ago(i.at)));
 }
 

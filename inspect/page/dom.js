@@ -36,10 +36,27 @@ export function list(parent, items, keyOf, make, update) {
   if (focused && focused !== document.activeElement && focused.isConnected) focused.focus({ preventScroll: true });
 }
 
+// morph makes an element like another one that was drawn anew, and keeps its nodes: a button under the
+// pointer or with the focus stays the same button.
+export function morph(from, to) {
+  for (const { name } of [...from.attributes]) if (name !== 'style' && !to.hasAttribute(name)) from.removeAttribute(name);
+  for (const { name, value } of to.attributes) if (name !== 'style' && from.getAttribute(name) !== value) from.setAttribute(name, value);
+  if (from.style.cssText !== to.style.cssText) from.style.cssText = to.style.cssText; // not the attribute, which the policy forbids
+  const wanted = [...to.childNodes];
+  for (const [i, w] of wanted.entries()) {
+    const has = from.childNodes[i];
+    if (!has) from.append(w);
+    else if (has.nodeName !== w.nodeName) has.replaceWith(w);
+    else if (w.nodeType === Node.TEXT_NODE) { if (has.data !== w.data) has.data = w.data; } else morph(has, w);
+  }
+  while (from.childNodes.length > wanted.length) from.lastChild.remove();
+}
+
 // client is the button that explains a client.
 export function client(key, label) {
+  const at = label ? 0 : key.search(/[:#]/) + 1; // what kind of key it is matters less than whose
   return el('button', { type: 'button', class: 'client', data: { do: 'explain', key } },
-    label ? el('span', {}, label) : null, el('span', { class: 'key' }, key));
+    label ? el('span', {}, label) : null, el('span', { class: 'key' }, at ? el('span', { class: 'kind' }, key.slice(0, at)) : null, key.slice(at)));
 }
 
 export const number = (n) => n.toLocaleString('en-US');

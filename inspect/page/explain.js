@@ -1,6 +1,6 @@
 // The answer to: what is with this client?
 
-import { $, ago, el, number, say, tell } from './dom.js';
+import { $, ago, el, morph, number, say, tell } from './dom.js';
 import { post } from './net.js';
 
 const words = { blocked: ['blocked', 'bad'], denied: ['denied', 'bad'], near: ['near', 'warn'], allowed: ['allowed', 'ok'], unknown: ['nothing used', ''] };
@@ -36,15 +36,14 @@ export const setMayAct = (may) => { mayAct = may; };
 
 function show(answer, focus) {
   const panel = $('explain');
-  // A button that had the focus gets it back: the panel is drawn anew while it is open.
-  const held = panel.contains(document.activeElement) ? document.activeElement.dataset.id : undefined;
-  panel.replaceChildren(
+  const drawn = panel.cloneNode(false);
+  drawn.append(
     el('div', { class: 'row' },
-      el('h2', { id: 'explain-title', tabindex: '-1', data: { id: 'title' } }, answer.keys.length > 1 ? `${answer.keys.length} clients fit` : 'Explained'),
-      el('button', { type: 'button', class: 'small', data: { do: 'close', id: 'close' } }, 'Close')),
+      el('h2', { id: 'explain-title', tabindex: '-1' }, answer.keys.length > 1 ? `${answer.keys.length} clients fit` : 'Explained'),
+      el('button', { type: 'button', class: 'small', data: { do: 'close' } }, 'Close')),
     ...answer.keys.map(oneKey));
-  panel.hidden = false;
-  if (held) panel.querySelector(`[data-id="${CSS.escape(held)}"]`)?.focus({ preventScroll: true });
+  drawn.hidden = false;
+  morph(panel, drawn);
   if (!focus) return;
   $('explain-title').focus({ preventScroll: true });
   panel.scrollIntoView({ block: 'nearest' });
@@ -67,7 +66,7 @@ function oneKey(k) {
 }
 
 const button = (word, action, key, limit) =>
-  el('button', { type: 'button', class: 'small', data: { do: 'ask-' + action, key, limit, id: `${action} ${limit} ${key}` } }, word);
+  el('button', { type: 'button', class: 'small', data: { do: 'ask-' + action, key, limit } }, word);
 
 function oneLimit(k, l) {
   const part = l.burst ? Math.min(100, l.used / l.burst * 100) : 0;

@@ -46,6 +46,6 @@ export function draw(figure, name, s, now) {
     }
   }
   for (const path of root.children) path.setAttribute('d', d[path.getAttribute('class')]);
-  caption.textContent = most ? `peak ${most}/s` : 'no requests';
+  caption.textContent = most ? `2 min, peak ${most}/s` : 'no requests in 2 min';
   root.setAttribute('aria-label', `${name}, last two minutes: ` + (most ? `at most ${most} requests per second` : 'no requests'));
 }

@@ -116,7 +116,10 @@ func TestAPageThatHasLostItsServerSaysSo(t *testing.T) {
 	p.await(t, `!document.getElementById('alarm').hidden && document.getElementById('alarm').textContent.includes('What you see is old')`)
 }
 
-var shots = flag.String("shots", "", "the folder for screenshots")
+var (
+	shots = flag.String("shots", "", "the folder for screenshots")
+	warm  = flag.Duration("warm", 20*time.Second, "how long requests are sent before the first screenshot")
+)
 
 func TestScreenshots(t *testing.T) {
 	if *shots == "" {
@@ -126,7 +129,7 @@ func TestScreenshots(t *testing.T) {
 	one, other := start(t, server, prefix, "web-1"), start(t, server, prefix, "web-2")
 	stop := load(one, other)
 	defer stop()
-	time.Sleep(50 * time.Second)
+	time.Sleep(*warm)
 	p := open(t, one)
 	p.await(t, `document.querySelectorAll('#denied tbody tr').length > 2`)
 	shot := func(name string) {
@@ -141,6 +144,11 @@ func TestScreenshots(t *testing.T) {
 	}
 	p.look(t, 1360, 900, "light")
 	shot("wide-light")
+	p.look(t, 1240, 900, "light")
+	p.run(t, chromedp.Click(chromedp.CSS(`#denied tbody tr:nth-child(2) button`)))
+	shot("docs")
+	p.run(t, chromedp.Click(chromedp.CSS(`[data-do=close]`)))
+	p.look(t, 1360, 900, "light")
 	p.run(t, chromedp.Click(chromedp.CSS(`#denied tbody button`)))
 	shot("wide-light-explained")
 	p.look(t, 1360, 900, "dark")

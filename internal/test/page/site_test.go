@@ -60,6 +60,8 @@ func start(t *testing.T, server *redistest.Server, prefix, name string) *instanc
 			switch key {
 			case keyfuncs.Encode("apikey", "acme"):
 				return "Acme Ltd, plan M"
+			case keyfuncs.Encode("header.x-user", "user-3"):
+				return "Olivia's report job"
 			case keyfuncs.Encode("header.x-user", evil):
 				return evil
 			}
@@ -99,9 +101,6 @@ func load(instances ...*instance) (stop func()) {
 			in := instances[n%len(instances)]
 			in.request("/", "X-User", fmt.Sprint("user-", n%40))
 			in.request("/", "X-User", "crawler")
-			if n%3 == 0 {
-				in.request("/", "X-User", evil)
-			}
 			for range 1 + n/40%3 {
 				in.request("/search", "X-API-Key", "acme")
 			}
