@@ -1,12 +1,16 @@
 package inspect_test
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
+	"iter"
 	"net/http"
 	"net/http/httptest"
 	"slices"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -267,5 +271,36 @@ func TestTheWholePageIsSmall(t *testing.T) {
 	}
 	if total > 60<<10 {
 		t.Errorf("it has %d bytes", total)
+	}
+}
+
+// counting counts what is asked of a store.
+type counting struct {
+	core.Store
+	lists atomic.Int64
+}
+
+func (c *counting) Blocks(ctx context.Context, rules []*core.Rule) iter.Seq2[core.Blocked, error] {
+	c.lists.Add(1)
+	return c.Store.Blocks(ctx, rules)
+}
+
+func TestManyPagesCostAsMuchAsOne(t *testing.T) {
+	t.Parallel()
+	s := &counting{Store: memstore.New()}
+	in := start(t, s)
+	began := time.Now()
+	var group sync.WaitGroup
+	for range 20 {
+		group.Go(func() {
+			for range 5 {
+				in.must(t, "GET", "api/v1/blocks", "", nil)
+				in.must(t, "GET", "api/v1/overview", "", nil)
+			}
+		})
+	}
+	group.Wait()
+	if n, most := s.lists.Load(), 1+int64(time.Since(began)/(5*time.Second)); n > most {
+		t.Errorf("200 requests had the store list its blocks %d times", n)
 	}
 }

@@ -38,7 +38,8 @@ type overview struct {
 	Limits    []limitJSON    `json:"limits"`
 	More      int            `json:"more_limits"` // that Limits leaves out
 	Uncounted int64          `json:"uncounted"`   // decisions of limits beyond top.Config.Limits
-	Denied    []clientJSON   `json:"denied"`      // the most denied clients of all limits
+	Denied    []clientJSON   `json:"denied"`      // the most denied clients of all limits, of the last hour
+	WouldDeny []clientJSON   `json:"would_deny"`  // the same of limits in shadow mode
 	Near      []clientJSON   `json:"near"`        // those nearest to a limit, and not denied
 
 	snapshot *top.Snapshot
@@ -162,7 +163,8 @@ func (h *Handler) makeOverview(ctx context.Context) (*overview, time.Duration) {
 		l.Minutes = nil
 		o.Limits[i] = l
 	}
-	o.Denied, o.Near = h.denied(snapshot), h.near(snapshot)
+	o.Denied, o.WouldDeny = h.denied(snapshot)
+	o.Near = h.near(snapshot)
 	return o, overviewFor
 }
 
@@ -256,22 +258,29 @@ func mean(s []int64) float64 {
 	return float64(sum*10/int64(max(len(s), 1))) / 10
 }
 
-// denied returns the clients of all limits that were denied most.
-func (h *Handler) denied(s *top.Snapshot) []clientJSON {
-	all := []clientJSON{}
+// denied returns the clients of all limits that were denied most, and those that would have been by limits
+// in shadow mode.
+func (h *Handler) denied(s *top.Snapshot) (denied, would []clientJSON) {
+	denied, would = []clientJSON{}, []clientJSON{}
 	for i := range s.Limits {
 		l := &s.Limits[i]
 		for _, c := range l.MostDenied(overviewClients) {
-			all = append(all, clientOf(l, &c))
+			if client := clientOf(l, &c); c.Minute.Denied+c.Hour.Denied > 0 {
+				denied = append(denied, client)
+			} else {
+				would = append(would, client)
+			}
 		}
 	}
-	slices.SortStableFunc(all, func(a, b clientJSON) int {
-		return cmp.Or(
-			cmp.Compare(b.Minute.Denied, a.Minute.Denied), cmp.Compare(b.Minute.WouldDeny, a.Minute.WouldDeny),
-			cmp.Compare(b.Hour.Denied+b.Hour.WouldDeny, a.Hour.Denied+a.Hour.WouldDeny),
-		)
-	})
-	return h.labelled(all, overviewClients)
+	for _, list := range [][]clientJSON{denied, would} {
+		slices.SortStableFunc(list, func(a, b clientJSON) int {
+			return cmp.Or(
+				cmp.Compare(b.Minute.Denied+b.Minute.WouldDeny, a.Minute.Denied+a.Minute.WouldDeny),
+				cmp.Compare(b.Hour.Denied+b.Hour.WouldDeny, a.Hour.Denied+a.Hour.WouldDeny),
+			)
+		})
+	}
+	return h.labelled(denied, overviewClients), h.labelled(would, overviewClients)
 }
 
 // near returns the clients of all limits that came nearest to them without being denied.

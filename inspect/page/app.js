@@ -25,30 +25,35 @@ function show(o) {
 function showDenied(o) {
   const now = o.denied.filter((c) => c.minute.denied > 0);
   const total = o.limits.reduce((sum, l) => sum + l.minute.denied, 0);
-  const would = o.denied.filter((c) => c.minute.would_deny > 0).length;
+  const would = o.would_deny.filter((c) => c.minute.would_deny > 0).length;
   const some = now.length >= 20 ? '20 clients or more' : now.length === 1 ? '1 client' : `${now.length} clients`;
   const hot = now.length > 0 || total > 0;
   const line = hot ? `${now.length ? some : 'Requests without a key'} denied in the last minute` : 'Nobody was denied in the last minute';
   text($('headline'), line);
   $('headline').className = 'headline ' + (hot ? 'hot' : 'calm');
-  text($('subline'), [total ? `${number(total)} ${total === 1 ? 'request' : 'requests'} denied.` : '', would ? `${would === 1 ? '1 client' : would + ' clients'} would be denied by limits in shadow mode.` : ''].filter(Boolean).join(' '));
+  text($('subline'), [total ? `${number(total)} ${total === 1 ? 'request' : 'requests'} denied.` : '', would ? `${would === 1 ? '1 client' : would >= 20 ? '20 clients or more' : would + ' clients'} would be denied by limits in shadow mode.` : ''].filter(Boolean).join(' '));
   document.title = now.length ? `(${now.length} denied) Limits` : 'Limits';
   announce(hot ? 'denied' : 'calm', o.store.state, line);
-  $('denied-list').hidden = o.denied.length === 0;
-  list($('denied-list').querySelector('tbody'), o.denied, (c) => c.limit + ' ' + c.key, (c) => el('tr', {},
-    el('td', {}, client(c.key, c.label), el('p', { class: 'below' }, el('b', {}, c.limit), c.shadow ? ' (shadow)' : '', el('span'))), el('td', { class: 'limit' }, c.limit, c.shadow ? el('span', { class: 'chip shadow' }, 'shadow') : null),
+  ranking($('denied-list'), o.denied, 'denied');
+  ranking($('would-list'), o.would_deny.slice(0, 8), 'would_deny');
+  $('would').hidden = o.would_deny.length === 0;
+}
+
+// ranking shows clients in a table, by how often they were denied, or would have been.
+function ranking(box, clients, kind) {
+  box.hidden = clients.length === 0;
+  list(box.querySelector('tbody'), clients, (c) => c.limit + ' ' + c.key, (c) => el('tr', {},
+    el('td', {}, client(c.key, c.label), el('p', { class: 'below' }, el('b', {}, c.limit), el('span'))), el('td', { class: 'limit' }, c.limit),
     el('td', { class: 'number' }, el('b'), el('small')), el('td', { class: 'why' }), el('td', { class: 'last' })),
   (row, c) => {
-    const would = !c.minute.denied && c.minute.would_deny > 0;
-    const past = !c.minute.denied && !would;
-    row.className = past ? 'past' : would ? 'would' : '';
+    row.className = !c.minute[kind] ? 'past' : kind === 'would_deny' ? 'would' : '';
     const [who, , count, why, when] = row.children;
-    text(count.firstChild, number(would ? c.minute.would_deny : c.minute.denied));
-    text(count.lastChild, past ? `${number(c.hour.denied + c.hour.would_deny)} in the hour` : `of ${number(c.minute.requests)}`);
-    const reason = c.denial ? c.denial.why : 'Not known';
+    text(count.firstChild, number(c.minute[kind]));
+    text(count.lastChild, c.minute[kind] ? `of ${number(c.minute.requests)}` : `${number(c.hour[kind])} in the hour`);
+    const reason = c.denial ? c.denial.why : 'Not known', age = c.denial ? ago(c.denial.at) : '';
+    text(who.querySelector('.below').lastChild, ` · ${age} · ${reason}`);
     text(why, reason);
-    text(who.querySelector('.below').lastChild, ` · ${c.denial ? ago(c.denial.at) : ''} · ${reason}`);
-    text(when, c.denial ? ago(c.denial.at) : '');
+    text(when, age);
   });
 }
 
@@ -89,15 +94,15 @@ function showLimits(o) {
 
 // busiest lists a limit's clients when it is opened.
 function busiest(limit) {
-  const ranking = el('ul', { class: 'ranking' });
-  const details = el('details', {}, el('summary', {}, 'Busiest clients', el('span', { class: 'quiet' }, ' of ' + limit)), ranking);
+  const best = el('ul', { class: 'ranking' });
+  const details = el('details', {}, el('summary', {}, 'Busiest clients', el('span', { class: 'quiet' }, ' of ' + limit)), best);
   details.addEventListener('toggle', async () => {
     if (!details.open) return;
     try {
       const { clients } = await get('clients?by=busy&n=8&limit=' + encodeURIComponent(limit));
-      ranking.replaceChildren(...clients.map((c) => el('li', {}, client(c.key, c.label), el('span', {}, `${number(c.minute.requests)}/min, ${percent(c.used)} used`))));
-      if (!clients.length) ranking.replaceChildren(el('li', {}, 'None yet'));
-    } catch (e) { ranking.replaceChildren(el('li', {}, e.message)); }
+      best.replaceChildren(...clients.map((c) => el('li', {}, client(c.key, c.label), el('span', {}, `${number(c.minute.requests)}/min, ${percent(c.used)} used`))));
+      if (!clients.length) best.replaceChildren(el('li', {}, 'None yet'));
+    } catch (e) { best.replaceChildren(el('li', {}, e.message)); }
   });
   return details;
 }
