@@ -55,10 +55,3 @@ func (c *cached[T]) renew(ctx context.Context, timeout time.Duration, makeValue 
 	value, good = makeValue(ctx)
 	return value
 }
-
-// expire makes the next get renew the value.
-func (c *cached[T]) expire() {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.expires = time.Time{}
-}

@@ -100,14 +100,14 @@ func grouped(n int64) string {
 // short writes a duration for people, rounded up to what matters: 850ms, 4s, 1m, 2h10m, 3d.
 func short(d time.Duration) string {
 	const day = 24 * time.Hour
-	up := func(unit time.Duration) time.Duration { return (d + unit - 1) / unit * unit }
+	up := func(unit time.Duration) time.Duration { return (d + unit - 1).Truncate(unit) }
 	switch {
 	case d <= 0:
 		return "0s"
 	case d < time.Second:
 		return fmt.Sprintf("%dms", max(1, up(time.Millisecond).Milliseconds()))
 	case d < 10*time.Second && d%time.Second != 0:
-		return fmt.Sprintf("%.1fs", up(100*time.Millisecond).Seconds())
+		return strings.TrimSuffix(fmt.Sprintf("%.1f", up(100*time.Millisecond).Seconds()), ".0") + "s"
 	case d < 2*day:
 		unit := time.Second
 		if d >= time.Hour {
