@@ -355,7 +355,7 @@ func (k *keyJSON) sumUp() {
 		case k.State == "unknown":
 			k.State, k.Summary = "allowed", "Allowed now: "+lowerFirst(l.Why)
 			if l.Minute != nil && l.Minute.Denied > 0 {
-				k.Summary = fmt.Sprintf("Allowed at this moment, and denied %d times in the last minute by %s.", l.Minute.Denied, l.Limit)
+				k.Summary = fmt.Sprintf("Allowed at this moment, and denied %s times in the last minute by %s.", grouped(l.Minute.Denied), l.Limit)
 			}
 		}
 	}
