@@ -19,7 +19,6 @@ const (
 	overviewLimits  = 60          // limits in an overview, the most denied first
 	overviewClients = 20          // clients in each of its lists
 	recent          = 10          // seconds that the rates per second are the mean of
-	mostClients     = 200         // clients that can be asked for
 	// An instance publishes at least each minute. One that is silent for longer holds nothing up.
 	freshInstance = 15 * time.Second
 )
@@ -106,19 +105,6 @@ type suggestionJSON struct {
 	High     int64   `json:"high"`
 	WindowMS int64   `json:"window_ms"`
 	Clients  int64   `json:"clients"`
-}
-
-type clientJSON struct {
-	Limit  string      `json:"limit"`
-	Key    string      `json:"key"`
-	Label  string      `json:"label,omitempty"`
-	Shadow bool        `json:"shadow"`
-	Minute countsJSON  `json:"minute"`
-	Hour   countsJSON  `json:"hour"`
-	Used   float64     `json:"used"`
-	UsedAt time.Time   `json:"used_at,omitzero"`
-	Seen   time.Time   `json:"seen,omitzero"`
-	Denial *denialJSON `json:"denial,omitempty"`
 }
 
 func (h *Handler) overview(ctx context.Context) (*overview, error) {
@@ -258,62 +244,6 @@ func mean(s []int64) float64 {
 	return float64(sum*10/int64(max(len(s), 1))) / 10
 }
 
-// denied returns the clients of all limits that were denied most, and those that would have been by limits
-// in shadow mode.
-func (h *Handler) denied(s *top.Snapshot) (denied, would []clientJSON) {
-	denied, would = []clientJSON{}, []clientJSON{}
-	for i := range s.Limits {
-		l := &s.Limits[i]
-		for _, c := range l.MostDenied(overviewClients) {
-			if client := clientOf(l, &c); c.Minute.Denied+c.Hour.Denied > 0 {
-				denied = append(denied, client)
-			} else {
-				would = append(would, client)
-			}
-		}
-	}
-	for _, list := range [][]clientJSON{denied, would} {
-		slices.SortStableFunc(list, func(a, b clientJSON) int {
-			return cmp.Or(
-				cmp.Compare(b.Minute.Denied+b.Minute.WouldDeny, a.Minute.Denied+a.Minute.WouldDeny),
-				cmp.Compare(b.Hour.Denied+b.Hour.WouldDeny, a.Hour.Denied+a.Hour.WouldDeny),
-			)
-		})
-	}
-	return h.labelled(denied, overviewClients), h.labelled(would, overviewClients)
-}
-
-// near returns the clients of all limits that came nearest to them without being denied.
-func (h *Handler) near(s *top.Snapshot) []clientJSON {
-	all := []clientJSON{}
-	for i := range s.Limits {
-		l := &s.Limits[i]
-		for _, c := range l.Nearest(4 * overviewClients) {
-			if c.Used >= 0.5 && c.Hour.Denied+c.Hour.WouldDeny == 0 {
-				all = append(all, clientOf(l, &c))
-			}
-		}
-	}
-	slices.SortStableFunc(all, func(a, b clientJSON) int { return cmp.Compare(b.Used, a.Used) })
-	return h.labelled(all, overviewClients)
-}
-
-// labelled returns the first n clients with their labels.
-func (h *Handler) labelled(clients []clientJSON, n int) []clientJSON {
-	clients = slices.Clip(clients[:min(n, len(clients))])
-	for i := range clients {
-		clients[i].Label = h.labels.of(clients[i].Key)
-	}
-	return clients
-}
-
-func clientOf(l *top.Limit, c *top.Client) clientJSON {
-	return clientJSON{
-		Limit: l.Name, Key: c.Key, Shadow: l.Shadow, Minute: countsJSON(c.Minute), Hour: countsJSON(c.Hour),
-		Used: float64(int64(c.Used*1000)) / 1000, UsedAt: c.UsedAt, Seen: c.Seen, Denial: denialOf(&c.Denial),
-	}
-}
-
 func (h *Handler) serveOverview(r *request) *problem {
 	o, err := h.overview(r.Context())
 	if err != nil {
@@ -350,43 +280,4 @@ func (h *Handler) serveLimits(r *request) *problem {
 		At     time.Time   `json:"at"`
 		Limits []limitJSON `json:"limits"`
 	}{o.At, limits})
-}
-
-func (h *Handler) serveClients(r *request) *problem {
-	query := r.URL.Query()
-	n, by, name := 50, query.Get("by"), query.Get("limit")
-	if text := query.Get("n"); text != "" {
-		var err error
-		if n, err = strconv.Atoi(text); err != nil || n < 1 || n > mostClients {
-			return &problem{http.StatusBadRequest, "n must be a number from 1 to " + strconv.Itoa(mostClients) + "."}
-		}
-	}
-	o, err := h.overview(r.Context())
-	if err != nil {
-		return gone(err)
-	}
-	l := o.snapshot.Limit(name)
-	if l == nil {
-		return &problem{http.StatusNotFound, "No limit of this name has decided anything yet."}
-	}
-	var found []top.Client
-	switch by {
-	case "denied", "":
-		found = l.MostDenied(n)
-	case "near":
-		found = l.Nearest(n)
-	case "busy":
-		found = l.Busiest(n)
-	default:
-		return &problem{http.StatusBadRequest, `by must be "denied", "near" or "busy".`}
-	}
-	clients := make([]clientJSON, len(found))
-	for i := range found {
-		clients[i] = clientOf(l, &found[i])
-	}
-	return r.answer(struct {
-		At      time.Time    `json:"at"`
-		Limit   string       `json:"limit"`
-		Clients []clientJSON `json:"clients"`
-	}{o.At, name, h.labelled(clients, n)})
 }
