@@ -34,13 +34,11 @@ func TestOnePageShowsAllInstances(t *testing.T) {
 		return in
 	}
 	one, other := newInstance("one"), newInstance("other")
-	for range 8 {
-		other.request("mallory")
-	}
 	began := time.Now()
 	for {
+		other.request("mallory") // again and again: what is counted before instances have found each other is not shared
 		o := one.overview(t)
-		if len(o.Instances) == 2 && len(o.Denied) == 1 && o.Denied[0].Key == "header.x-user:mallory" && o.Denied[0].Minute.Denied == 3 {
+		if len(o.Instances) == 2 && len(o.Denied) == 1 && o.Denied[0].Key == "header.x-user:mallory" && o.Denied[0].Minute.Denied > 0 {
 			return
 		}
 		if time.Since(began) > 10*time.Second {
