@@ -11,6 +11,7 @@ import (
 // Observer measures and traces what limiters decide. Set it as Config.Observe of any number of
 // limiters. It is safe for concurrent use, and nothing has to be closed.
 type Observer struct {
+	core.NopObserver
 	instruments
 	unmeasured    bool // there is no meter
 	tracer        trace.Tracer
