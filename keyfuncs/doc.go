@@ -38,6 +38,7 @@
 //   - [Tokens] for monitoring and partners that hold a secret;
 //   - [FromCIDR] and [Strategy.FromCIDR] for networks;
 //   - [Preflight] for CORS preflights that no route answers;
+//   - [Percent] for a part of all clients, while a limit is introduced;
 //   - [Not], [All] and [Any] to combine, and [Matches] for anything else.
 //
 // Functions of yours that get a [Request] read it by [HeaderOf], [QueryOf], [CookieOf] and
