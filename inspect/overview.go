@@ -105,6 +105,7 @@ type suggestionJSON struct {
 	High     int64   `json:"high"`
 	WindowMS int64   `json:"window_ms"`
 	Clients  int64   `json:"clients"`
+	Within   float64 `json:"within"` // the share of clients that stay within the limit's present quota
 }
 
 func (h *Handler) overview(ctx context.Context) (*overview, error) {
@@ -212,7 +213,10 @@ func (l *limitJSON) count(counted *top.Limit, until time.Time) {
 		l.PerSecond = ratesJSON{mean(s.Allowed[last:]), mean(s.Denied[last:]), mean(s.WouldDeny[last:])}
 	}
 	if suggested, ok := counted.Use.Suggest(share); ok {
-		l.Suggest = &suggestionJSON{share, suggested.Quota, suggested.Low, suggested.High, suggested.Window.Milliseconds(), suggested.Clients}
+		l.Suggest = &suggestionJSON{
+			Share: share, Quota: suggested.Quota, Low: suggested.Low, High: suggested.High,
+			WindowMS: suggested.Window.Milliseconds(), Clients: suggested.Clients, Within: counted.Use.Share(l.Quota),
+		}
 	}
 }
 

@@ -132,8 +132,11 @@ func (k *keyJSON) sumUp() {
 			if k.State == "unknown" {
 				k.State, k.Summary = "allowed", "Allowed now."
 			}
-			if l.State == "denied" || l.State == "blocked" {
+			switch {
+			case l.State == "denied" || l.State == "blocked":
 				k.Summary = fmt.Sprintf("Allowed now, but %s would deny it if it were enforced.", l.Limit)
+			case l.Minute != nil && l.Minute.WouldDeny > 0:
+				k.Summary = fmt.Sprintf("Allowed at this moment, but %s would have denied it %s times in the last minute if it were enforced.", l.Limit, grouped(l.Minute.WouldDeny))
 			}
 		case l.State == "denied" || l.State == "blocked":
 			k.State = l.State

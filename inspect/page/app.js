@@ -86,7 +86,7 @@ function showLimits(o) {
     w.hidden = !l.shadow;
     text(numbers, [l.numbers, l.algorithm, l.keys ? 'by ' + l.keys : '', l.here ? '' : 'not of this process'].filter(Boolean).join(' · '));
     suggest.hidden = !(l.suggest?.clients >= 20);
-    if (!suggest.hidden) text(suggest, `${l.suggest.share * 100} % of ${number(l.suggest.clients)} clients stay within ${number(l.suggest.quota)} per ${l.window}`);
+    if (!suggest.hidden) text(suggest, `${l.suggest.share * 100} % of ${number(l.suggest.clients)} clients stay within ${number(l.suggest.quota)} per ${l.window}; ${+(l.suggest.within * 100).toFixed(1)} % stay within the present ${number(l.quota)}`);
   });
   $('more-limits').hidden = !o.more_limits;
   text($('more-limits'), `${number(o.more_limits)} limits with fewer denials are not shown. The API lists all: api/v1/limits.`);

@@ -1,4 +1,4 @@
-// Plots draws the figures of docs/algorithms.md and README.md from the code that they are
+// Plots draws the figures of docs/algorithms.md, docs/rollout.md and README.md from the code that they are
 // about, and prints what these pages say of them: the rows of tables, and the figures with
 // their texts.
 //
@@ -53,6 +53,7 @@ func figures() map[string]drawing {
 	all := map[string]drawing{
 		"overview.svg":         drawOverview(),
 		"plots/comparison.svg": drawComparison(),
+		"plots/rollout.svg":    drawRollout(),
 	}
 	for _, a := range algorithms() {
 		all["plots/"+a.file] = a.draw()

@@ -128,7 +128,13 @@ func TestThePageIsWhatTheCodePrints(t *testing.T) {
 	page := documents.Read(t, "algorithms.md")
 	rows := slices.Concat(integersTable(), headersTable())
 	for name, d := range figures() {
-		if name != "overview.svg" {
+		switch name {
+		case "overview.svg":
+		case "plots/rollout.svg":
+			if row := d.markdown(name); !strings.Contains(documents.Read(t, "rollout.md"), "\n"+row+"\n") {
+				t.Errorf("docs/rollout.md lacks this line, see make plots:\n%s", row)
+			}
+		default:
 			rows = append(rows, d.markdown(name))
 		}
 	}
