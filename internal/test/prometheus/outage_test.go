@@ -185,7 +185,9 @@ func TestRules(t *testing.T) {
 	}
 }
 
-// Each alert names a section of its own that says what to do, and fires in a case.
+// Each alert names a section of its own that says what to do, and fires in a case. Its section is in
+// docs/operations.md, where a table lists it with its severity, and no section is about an alert that
+// does not exist.
 func TestAlertsAreTested(t *testing.T) {
 	t.Parallel()
 	rules, err := os.ReadFile(filepath.Join(documents.Root, "deploy/prometheus/weblimit.rules.yml"))
@@ -200,13 +202,32 @@ func TestAlertsAreTested(t *testing.T) {
 	if len(names) == 0 {
 		t.Fatal("no alert is found")
 	}
+	text, alerts := documents.Read(t, "operations.md"), map[string]bool{}
 	for _, name := range names {
+		alerts[name[1]] = true
+		_, rule, _ := strings.Cut(string(rules), "- alert: "+name[1]+"\n")
+		severity := regexp.MustCompile(`severity: (\w+)`).FindStringSubmatch(rule)
+		if severity == nil {
+			t.Errorf("%s has no severity", name[1])
+			continue
+		}
+		if row := fmt.Sprintf("\n| [%s](#%s) | %s | ", name[1], strings.ToLower(name[1]), severity[1]); !strings.Contains(text, row) {
+			t.Errorf("the table of docs/operations.md has no row that begins with %q", row)
+		}
+		if !strings.Contains(text, "\n### "+name[1]+"\n") {
+			t.Errorf("docs/operations.md does not say what to do when %s fires", name[1])
+		}
 		if page := regexp.MustCompile(`runbook_url: https://\S+#` + strings.ToLower(name[1]) + "\n"); !page.Match(rules) {
 			t.Errorf("%s has no runbook_url of its own", name[1])
 		}
 		fires := regexp.MustCompile(`alertname: ` + name[1] + `\n\s+eval_time: \w+\n\s+exp_alerts:\n`)
 		if !fires.Match(tests) {
 			t.Errorf("%s fires in no case of weblimit.rules.test.yml", name[1])
+		}
+	}
+	for _, named := range regexp.MustCompile(`(?m)^(?:#+ |\| \[)(Weblimit\w+)`).FindAllStringSubmatch(text, -1) {
+		if !alerts[named[1]] {
+			t.Errorf("docs/operations.md has %s, and there is no such alert", named[1])
 		}
 	}
 }

@@ -88,7 +88,7 @@ func TestNoSecretIsEmitted(t *testing.T) {
 			observers := []core.Observer{seen}
 			opened := make([]*sink, len(sinks))
 			for i := range sinks {
-				opened[i] = sinks[i].open(t)
+				opened[i] = sinks[i].open(t, store)
 				observers = append(observers, opened[i].observer)
 			}
 			api := newAPI(t, store, opened, observers)

@@ -22,11 +22,13 @@ import (
 // sinks are what the application emits to. To add one, add a line.
 var sinks = []struct {
 	name string
-	open func(t *testing.T) *sink
+	open func(t *testing.T, store core.Store) *sink
 	has  string // what it must have emitted, or the test sees nothing
 }{
 	{"log/slog", openSlog, `"limit":"login"`},
 	{"OpenTelemetry", openOTel, `weblimit.denied`},
+	{"Prometheus", openPrometheus, `# {trace_id="` + traceID + `"}`},
+	{"the operator's page", openInspect, `"msg":"weblimit: inspect action","action":"reset"`},
 }
 
 // sink is one of them in a run.
@@ -55,7 +57,7 @@ func (b *buffer) String() string {
 }
 
 // openSlog writes each line twice, as text and as JSON.
-func openSlog(t *testing.T) *sink {
+func openSlog(t *testing.T, _ core.Store) *sink {
 	out := new(buffer)
 	var both []core.Observer
 	var flush []func()
@@ -75,7 +77,7 @@ func openSlog(t *testing.T) *sink {
 }
 
 // openOTel has a span around each request, which is sampled.
-func openOTel(t *testing.T) *sink {
+func openOTel(t *testing.T, _ core.Store) *sink {
 	reader, spans := metric.NewManualReader(), tracetest.NewInMemoryExporter()
 	meters := metric.NewMeterProvider(metric.WithReader(reader))
 	traces := sdktrace.NewTracerProvider(sdktrace.WithSyncer(spans))
