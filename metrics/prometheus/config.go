@@ -32,7 +32,7 @@ type Config struct {
 	// TraceID returns the trace of a request, in at most 64 letters, digits and dashes, or ""
 	// for none. It becomes the exemplar "trace_id" of denials and of histograms, at most once a
 	// second for each. Return "" for traces that are not sampled, since nobody can look them up.
-	// It is called for each decision, within the request. Defaults to none.
+	// It is called within requests, when an exemplar is due. Defaults to none.
 	TraceID func(context.Context) string
 
 	// TopDenied returns the most denials of any one client in the last minute, for the gauge

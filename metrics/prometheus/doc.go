@@ -55,7 +55,8 @@
 //
 // # Cost
 //
-// A decision in memory takes 130 ns longer than without an observer, and no allocation. Some 80 ns
-// of that are what any observer costs, most of it two looks at the clock; BenchmarkObserver measures
-// both. Config.TraceID adds its own time, and an allocation for each exemplar.
+// A decision in memory takes some 145 ns longer than without an observer, and no allocation. 100 ns of
+// that are what any observer costs, most of it two looks at the clock; BenchmarkObserver measures
+// both. Config.TraceID adds 5 ns. Once a second for each series, it adds its own time and an
+// allocation for the exemplar.
 package prometheus

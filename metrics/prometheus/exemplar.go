@@ -1,9 +1,12 @@
 package prometheus
 
 import (
+	"context"
 	"strings"
 	"sync/atomic"
 	"time"
+
+	"github.com/weblimit/weblimit/core"
 )
 
 const (
@@ -50,8 +53,46 @@ type throttle struct {
 
 var throttleOrigin = time.Now()
 
-// due reports whether an exemplar may be taken, to one caller each second.
-func (t *throttle) due() bool {
-	now, next := int64(time.Since(throttleOrigin)), t.next.Load()
-	return now >= next && t.next.CompareAndSwap(next, now+int64(exemplarEvery))
+// tracing finds the trace of one decision once an exemplar may be taken. The trace is asked for then
+// and not before: of all but one decision in a second nobody needs it.
+type tracing struct {
+	of  func(context.Context) string // nil if there are no exemplars
+	ctx context.Context
+	now int64 // since throttleOrigin
+
+	asked bool
+	id    string
+}
+
+// tracingOf returns the tracing of a decision, which takes the time from the check: another look at
+// the clock costs as much as all that is counted.
+func (o *Observer) tracingOf(ctx context.Context, seen *core.Observation) (t tracing) {
+	if o.config.TraceID == nil {
+		return t
+	}
+	t.of, t.ctx = o.config.TraceID, ctx
+	if seen.CheckTime > 0 {
+		t.now = int64(seen.CheckEnd.Sub(throttleOrigin))
+	} else {
+		t.now = int64(time.Since(throttleOrigin))
+	}
+	return t
+}
+
+// due returns the trace if an exemplar may be taken, to one caller each second, and otherwise "".
+func (t *tracing) due(at *throttle) string {
+	if t.of == nil {
+		return ""
+	}
+	next := at.next.Load()
+	if t.now < next {
+		return ""
+	}
+	if !t.asked {
+		t.asked, t.id = true, validTrace(t.of(t.ctx))
+	}
+	if t.id == "" || !at.next.CompareAndSwap(next, t.now+int64(exemplarEvery)) {
+		return ""
+	}
+	return t.id
 }

@@ -33,14 +33,15 @@ func newHistogram(b *bounds) *histogram {
 }
 
 // observe counts a duration, which is not negative.
-func (h *histogram) observe(d time.Duration, trace string) {
+func (h *histogram) observe(d time.Duration, t *tracing) {
 	i := h.bounds.find(int64(d))
 	h.cells[i].Add(1)
 	h.sum.Add(int64(d) >> h.bounds.shift)
-	if trace == "" {
+	if t.of == nil {
 		return
 	}
-	if bucket := h.bounds.cells[i].classic; h.throttles[bucket].due() {
+	bucket := h.bounds.cells[i].classic
+	if trace := t.due(&h.throttles[bucket]); trace != "" {
 		h.exemplars[bucket].Store(newExemplar(d, trace))
 	}
 }

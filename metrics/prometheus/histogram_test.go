@@ -1,6 +1,7 @@
 package prometheus
 
 import (
+	"context"
 	"math"
 	"math/rand/v2"
 	"slices"
@@ -44,7 +45,7 @@ func TestHistogramsAreThoseOfTheClientLibrary(t *testing.T) {
 			NativeHistogramZeroThreshold: b.zeroThreshold(),
 		})
 		observe := func(d time.Duration) {
-			own.observe(d, "")
+			own.observe(d, new(tracing))
 			model.Observe(d.Seconds())
 		}
 		highest := b.cells[len(b.cells)-2].upper
@@ -85,7 +86,7 @@ func TestHistogramsAreThoseOfTheClientLibrary(t *testing.T) {
 func TestHistogramsHoldTheLongestDuration(t *testing.T) {
 	t.Parallel()
 	h := newHistogram(&checkBounds)
-	h.observe(math.MaxInt64, "")
+	h.observe(math.MaxInt64, new(tracing))
 	got := h.write()
 	if n := got.Bucket[len(got.Bucket)-1].GetCumulativeCount(); n != 1 || got.Bucket[len(got.Bucket)-2].GetCumulativeCount() != 0 || len(counts(t, got)) != 1 {
 		t.Errorf("got %v", got)
@@ -96,9 +97,10 @@ func TestHistogramsHaveExemplars(t *testing.T) {
 	t.Parallel()
 	h := newHistogram(&checkBounds)
 	for range 3 {
-		h.observe(2*time.Millisecond, "a1")
-		h.observe(time.Minute, "b2")
-		h.observe(time.Second, "")
+		h.observe(2*time.Millisecond, traceOf("a1", 0))
+		h.observe(time.Minute, traceOf("b2", 0))
+		h.observe(time.Second, traceOf("", 0))
+		h.observe(time.Second, new(tracing))
 	}
 	got := h.write()
 	var traces []string
@@ -112,6 +114,36 @@ func TestHistogramsHaveExemplars(t *testing.T) {
 	}
 	if !slices.Equal(traces, []string{"a1", "b2"}) || len(got.Exemplars) != 2 {
 		t.Errorf("exemplars %v, and %d native ones", traces, len(got.Exemplars))
+	}
+}
+
+// traceOf returns the tracing of a request at a time.
+func traceOf(id string, now time.Duration) *tracing {
+	return &tracing{of: func(context.Context) string { return id }, now: int64(now)}
+}
+
+// An exemplar is taken each second, and the next one replaces it. A request without a trace takes
+// nobody's place.
+func TestOneExemplarEachSecond(t *testing.T) {
+	t.Parallel()
+	h := newHistogram(&checkBounds)
+	for _, step := range []struct {
+		id   string
+		at   time.Duration
+		want string
+	}{
+		{"a", 0, "a"},
+		{"b", 999 * time.Millisecond, "a"},
+		{"", time.Second, "a"},
+		{"not one", time.Second, "a"},
+		{"c", time.Second, "c"},
+		{"d", 1999 * time.Millisecond, "c"},
+		{"e", time.Hour, "e"},
+	} {
+		h.observe(time.Millisecond, traceOf(step.id, step.at))
+		if got := h.write().Exemplars; len(got) != 1 || got[0].Label[0].GetValue() != step.want {
+			t.Errorf("after %q at %v: %v, want %s", step.id, step.at, got, step.want)
+		}
 	}
 }
 

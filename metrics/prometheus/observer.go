@@ -18,6 +18,7 @@ type Observer struct {
 	config  Config
 	metrics metrics
 
+	recent   recent[limitSeries]
 	limits   atomic.Pointer[map[string]*limitSeries] // by name; copied on write
 	growing  sync.Mutex                              // held while limits or their series are added
 	limiters limiters
@@ -36,24 +37,21 @@ func (o *Observer) Attached(l *core.Limiter) { o.limiters.add(l) }
 
 // Decided implements [core.Observer].
 func (o *Observer) Decided(ctx context.Context, seen *core.Observation) {
-	d, route, trace := seen.Decision, "", ""
+	d, route, trace := seen.Decision, "", o.tracingOf(ctx, seen)
 	if !o.config.WithoutRoutes {
 		route = seen.Route()
 	}
-	if o.config.TraceID != nil {
-		trace = validTrace(o.config.TraceID(ctx))
-	}
 	of := o.limit(seen.Limit())
 	at := of.route(route)
-	of.decided(at, d, trace)
+	of.decided(at, d, &trace)
 	if seen.CheckTime > 0 {
-		of.check.observe(seen.CheckTime, trace)
+		of.check.observe(seen.CheckTime, &trace)
 	}
 	if !d.Allowed && d.RetryAfter > 0 {
-		of.retryAfter.observe(d.RetryAfter, trace)
+		of.retryAfter.observe(d.RetryAfter, &trace)
 	}
 	if seen.WaitTime > 0 {
-		of.wait.observe(seen.WaitTime, trace)
+		of.wait.observe(seen.WaitTime, &trace)
 	}
 	for i, results := 0, d.Results(); i < len(results); i++ {
 		r := &results[i]

@@ -31,6 +31,7 @@ type limitSeries struct {
 	settles     sync.Once
 	settlements [len(settledNames)]struct{ times, units prometheus.Counter } // set by settles
 
+	recent recent[routeSeries]
 	routes atomic.Pointer[map[string]*routeSeries] // by template; copied on write
 	sets   int                                     // label sets of decisions. Guarded by growing.
 	full   atomic.Bool                             // no route is added any more
@@ -92,7 +93,15 @@ func (o *Observer) named(name string) (string, *limitSeries) {
 
 // limit returns the series of a limit, which it makes if there are none.
 func (o *Observer) limit(name string) *limitSeries {
+	place := o.recent.place(name)
+	first := place.Load()
+	if first != nil && first.name == name {
+		return first
+	}
 	if of := (*o.limits.Load())[name]; of != nil {
+		if first == nil {
+			place.Store(of)
+		}
 		return of
 	}
 	o.growing.Lock()
@@ -127,7 +136,15 @@ func copyWith[V any](m map[string]V, key string, value V) map[string]V {
 // route returns the series of a route, which it makes if there are none. The template may alias a
 // buffer of the framework.
 func (l *limitSeries) route(template string) *routeSeries {
+	place := l.recent.place(template)
+	first := place.Load()
+	if first != nil && first.route == template {
+		return first
+	}
 	if r := (*l.routes.Load())[template]; r != nil {
+		if first == nil {
+			place.Store(r)
+		}
 		return r
 	}
 	if l.full.Load() {
@@ -159,7 +176,7 @@ func (l *limitSeries) isFull() bool {
 }
 
 // decided counts a decision that is due to the limit.
-func (l *limitSeries) decided(at *routeSeries, d *core.Decision, trace string) {
+func (l *limitSeries) decided(at *routeSeries, d *core.Decision, t *tracing) {
 	slot := slotOf(d.Reason, d.Allowed)
 	series := at.decisions[slot].Load()
 	if series == nil {
@@ -172,11 +189,13 @@ func (l *limitSeries) decided(at *routeSeries, d *core.Decision, trace string) {
 	if series.capped {
 		l.capped.Inc()
 	}
-	if trace != "" && !d.Allowed && series.exemplar.due() {
-		series.Counter.(prometheus.ExemplarAdder).AddWithExemplar(1, prometheus.Labels{traceLabel: trace})
-	} else {
-		series.Inc()
+	if !d.Allowed {
+		if trace := t.due(&series.exemplar); trace != "" {
+			series.Counter.(prometheus.ExemplarAdder).AddWithExemplar(1, prometheus.Labels{traceLabel: trace})
+			return
+		}
 	}
+	series.Inc()
 }
 
 // slotOf returns the index of a decision in routeSeries.
