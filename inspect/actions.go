@@ -196,13 +196,5 @@ func oneLine(s string) string {
 	return string(text)
 }
 
-// classOf returns the class of a store's error in words. The error's own text stays out.
-func classOf(err error) string {
-	if e := (*store.Error)(nil); errors.As(err, &e) && e.Class != "" {
-		return string(e.Class)
-	}
-	if errors.Is(err, context.DeadlineExceeded) {
-		return "timeout"
-	}
-	return "unknown error"
-}
+// classOf returns the class of a store's error. The error's own text stays out.
+func classOf(err error) string { return string(store.ErrorOf(err).Class) }

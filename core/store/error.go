@@ -82,15 +82,28 @@ func (e *Undone) Error() string { return e.Err.Error() }
 // Unwrap returns Err.
 func (e *Undone) Unwrap() error { return e.Err }
 
-// errorOf returns err as an Error. Other people's stores may return any error.
+// ErrorOf returns the [Error] that err is or wraps, for its class and node. Other people's stores may
+// return any error: for those it returns one with err as its cause, of [ClassTimeout] if a deadline has
+// passed, and otherwise of [ClassUnknown]. It returns nil for nil.
+func ErrorOf(err error) *Error {
+	if err == nil {
+		return nil
+	}
+	return errorOf(err)
+}
+
+// errorOf is ErrorOf, and returns an Error for nil, too.
 func errorOf(err error) *Error {
 	var e *Error
-	if errors.As(err, &e) {
+	if errors.As(err, &e) && e.Class != "" {
 		return e
 	}
-	class := ClassUnknown
+	class, node := ClassUnknown, ""
+	if e != nil {
+		node = e.Node
+	}
 	if errors.Is(err, context.DeadlineExceeded) {
 		class = ClassTimeout
 	}
-	return &Error{Class: class, Err: err}
+	return &Error{Class: class, Node: node, Err: err}
 }

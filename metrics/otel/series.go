@@ -7,6 +7,7 @@ import (
 	"go.opentelemetry.io/otel/metric"
 
 	"github.com/weblimit/weblimit/core"
+	"github.com/weblimit/weblimit/core/store"
 )
 
 // The names of attributes.
@@ -142,8 +143,7 @@ func (s *series) checked(err error) []metric.RecordOption {
 	if err == nil {
 		return s.record
 	}
-	cause, _ := causeOf(err)
-	class := word(cause)
+	class := word(string(store.ErrorOf(err).Class))
 	options, ok := s.failures.find(class)
 	if !ok {
 		options, ok = s.failures.add(class, maxClasses, func() []metric.RecordOption {

@@ -10,6 +10,7 @@ import (
 	"go.opentelemetry.io/otel/trace"
 
 	"github.com/weblimit/weblimit/core"
+	"github.com/weblimit/weblimit/core/store"
 )
 
 // Names of spans and events.
@@ -81,14 +82,13 @@ func (o *Observer) traceCheck(ctx context.Context, seen *core.Observation) {
 	kind := trace.WithSpanKind(trace.SpanKindClient)
 	_, span := o.tracer.Start(ctx, spanCheck, kind, trace.WithTimestamp(seen.CheckStart))
 	if span.IsRecording() {
-		if err := seen.Decision.Err; err != nil {
-			class, node := causeOf(err)
-			attrs := []attribute.KeyValue{attrErrorType.String(word(class))}
-			if node != "" {
-				attrs = append(attrs, attrNode.String(valid(node)))
+		if err := store.ErrorOf(seen.Decision.Err); err != nil {
+			attrs := []attribute.KeyValue{attrErrorType.String(word(string(err.Class)))}
+			if err.Node != "" {
+				attrs = append(attrs, attrNode.String(valid(err.Node)))
 			}
 			span.SetAttributes(attrs...)
-			span.SetStatus(codes.Error, valid(class))
+			span.SetStatus(codes.Error, valid(string(err.Class)))
 		}
 	}
 	span.End(trace.WithTimestamp(seen.CheckEnd))

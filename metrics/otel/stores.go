@@ -2,14 +2,12 @@ package otel
 
 import (
 	"context"
-	"errors"
 	"sync"
 
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/metric"
 
 	"github.com/weblimit/weblimit/core"
-	"github.com/weblimit/weblimit/core/store"
 )
 
 // health is what store events have said. Events that end what this observer has not seen begin
@@ -92,17 +90,4 @@ func nodeAttr(name string) []attribute.KeyValue {
 		return nil
 	}
 	return []attribute.KeyValue{attrNode.String(valid(name))}
-}
-
-// causeOf returns the class of a store's error, and the server that it is about, or "". Other
-// people's stores may return any error.
-func causeOf(err error) (class, node string) {
-	var failed *store.Error
-	switch {
-	case errors.As(err, &failed):
-		return string(failed.Class), failed.Node
-	case errors.Is(err, context.DeadlineExceeded):
-		return string(store.ClassTimeout), ""
-	}
-	return string(store.ClassUnknown), ""
 }

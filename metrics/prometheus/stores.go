@@ -1,8 +1,6 @@
 package prometheus
 
 import (
-	"context"
-	"errors"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -51,27 +49,20 @@ func (s *stores) failed(m *metrics, err error, decided bool) {
 	if decided {
 		s.fellBack.Store(now.UnixNano())
 	}
-	class, name := store.ClassUnknown, ""
-	var e *store.Error
-	switch {
-	case errors.As(err, &e):
-		class, name = e.Class, e.Node
-	case errors.Is(err, context.DeadlineExceeded):
-		class = store.ClassTimeout
-	}
+	e := store.ErrorOf(err)
 	s.mu.Lock()
-	label, known := s.classes[string(class)]
+	label, known := s.classes[string(e.Class)]
 	if !known {
 		label = otherSeries
 		if len(s.classes) < maxClasses {
 			if s.classes == nil {
 				s.classes = map[string]string{}
 			}
-			label = word(string(class))
-			s.classes[strings.Clone(string(class))] = label
+			label = word(string(e.Class))
+			s.classes[strings.Clone(string(e.Class))] = label
 		}
 	}
-	at, n := s.node(name)
+	at, n := s.node(e.Node)
 	n.seen = now
 	s.mu.Unlock()
 	m.errors.WithLabelValues(label, at).Inc()

@@ -2,7 +2,6 @@ package weblimitslog
 
 import (
 	"context"
-	"errors"
 	"log/slog"
 	"strings"
 	"sync"
@@ -140,7 +139,9 @@ func (o *Observer) attrs(ctx context.Context, seen *core.Observation, d denial, 
 	if !d.shadow {
 		add("missing", seen.Decision.Missing())
 		add("ambiguous", seen.Decision.Ambiguous())
-		add("error", classOf(seen.Decision.Err))
+		if err := store.ErrorOf(seen.Decision.Err); err != nil {
+			add("error", string(err.Class)) // its text is in the log by the store's events
+		}
 	}
 	if retryAfter > 0 {
 		attrs = append(attrs, slog.Duration("retry_after", retryAfter))
@@ -160,20 +161,6 @@ func (o *Observer) attrs(ctx context.Context, seen *core.Observation, d denial, 
 		attrs = append(attrs, slog.Int64("suppressed", suppressed))
 	}
 	return attrs
-}
-
-// classOf returns the class of a store's error, whose text is in the log by the store's events.
-func classOf(err error) string {
-	var failed *store.Error
-	switch {
-	case err == nil:
-		return ""
-	case errors.As(err, &failed):
-		return string(failed.Class)
-	case errors.Is(err, context.DeadlineExceeded):
-		return string(store.ClassTimeout)
-	}
-	return string(store.ClassUnknown)
 }
 
 // sampler returns that of a subject. There are as many as limits; if an application makes up names of
