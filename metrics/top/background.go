@@ -72,7 +72,7 @@ func (t *Tracker) publish(ctx context.Context) error {
 }
 
 // agree takes on the secret that all instances share, so that their samples are of the same
-// clients. If it was another one, counting begins anew; that happens when the process starts.
+// clients. If it was another one, what was counted is moved; that happens when the process starts.
 func (t *Tracker) agree(ctx context.Context) error {
 	mine := t.state.Load()
 	if mine == nil {
@@ -86,7 +86,10 @@ func (t *Tracker) agree(ctx context.Context) error {
 		return fmt.Errorf("the secret of the instances has %d bytes, want %d", len(secret), secretSize)
 	}
 	if !bytes.Equal(secret, mine.text) {
-		t.state.CompareAndSwap(mine, newState(bytes.Clone(secret))) // or it was closed meanwhile
+		agreed := newState(bytes.Clone(secret))
+		if t.state.CompareAndSwap(mine, agreed) { // or it was closed meanwhile
+			t.move(mine, agreed)
+		}
 	}
 	return nil
 }

@@ -40,8 +40,8 @@ type shard struct {
 	_      [64]byte        // no two shards in one cache line
 }
 
-func newLimit(rule *core.Rule, capacity int, s secret) *limit {
-	l := &limit{name: rule.Name, id: rule.ID()}
+func newLimit(name string, id uint32, capacity int, s secret) *limit {
+	l := &limit{name: name, id: id}
 	for i := range l.shards {
 		t := &l.shards[i].table
 		t.sets = make([]set, capacity/ways/shards)

@@ -34,7 +34,7 @@ const period = 12 * hour
 // note counts the use of a client. length is that of the limit's window in ticks; 0 if use is
 // all that the client uses, and not what is to be added to it.
 func (s *sample) note(hash uint64, now, length tick, use int64) {
-	if bits.LeadingZeros64(hash) < int(s.level) {
+	if !s.holds(hash) {
 		return
 	}
 	if s.places == nil {
@@ -65,6 +65,9 @@ func (s *sample) note(hash uint64, now, length tick, use int64) {
 	c.peaks[0] = max(c.peaks[0], c.use)
 }
 
+// holds reports whether a client with this hash belongs to the sample.
+func (s *sample) holds(hash uint64) bool { return bits.LeadingZeros64(hash) >= int(s.level) }
+
 // place returns where a client is, or where it would be.
 func (s *sample) place(hash uint64) int {
 	mask := len(s.places) - 1
@@ -93,7 +96,7 @@ func (s *sample) begin(p uint32) {
 func (s *sample) narrow() {
 	for s.count == sampleSize {
 		s.level++
-		s.keep(func(c *sampled) bool { return bits.LeadingZeros64(c.hash) >= int(s.level) })
+		s.keep(func(c *sampled) bool { return s.holds(c.hash) })
 	}
 }
 

@@ -72,7 +72,7 @@ func newAdmission() sketch {
 	if err != nil {
 		panic(err)
 	}
-	a := &admission{limit: newLimit(&rule, sketchSize, secret{1, 2}), secret: secret{1, 2}, key: make([]byte, 0, 16)}
+	a := &admission{limit: newLimit(rule.Name, rule.ID(), sketchSize, secret{1, 2}), secret: secret{1, 2}, key: make([]byte, 0, 16)}
 	a.decision = decision{LimitResult: &core.LimitResult{Rule: &rule, Result: core.Result{Allowed: true, Remaining: 1 << 29}}, cost: 1}
 	return a
 }

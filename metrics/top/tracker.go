@@ -77,9 +77,9 @@ func (t *Tracker) Decided(_ context.Context, o *core.Observation) {
 	results := o.Decision.Results()
 	for i := range results {
 		d := decision{LimitResult: &results[i], key: o.Key(i), cost: o.Cost(i), local: o.Decision.Reason == core.ReasonOutageLocal}
-		l := state.limit(d.Rule)
+		l := state.limit(d.Rule.ID(), d.Rule.Name)
 		if l == nil {
-			if l = t.add(state, d.Rule); l == nil {
+			if l = t.add(state, d.Rule.ID(), d.Rule.Name); l == nil {
 				state.uncounted.Add(1)
 				continue
 			}
@@ -88,10 +88,9 @@ func (t *Tracker) Decided(_ context.Context, o *core.Observation) {
 	}
 }
 
-// limit returns a limit by its rule, or nil if it is not known.
-func (s *state) limit(rule *core.Rule) *limit {
+// limit returns a limit by the id of its rule and its name, or nil if it is not known.
+func (s *state) limit(id uint32, name string) *limit {
 	limits := *s.limits.Load()
-	id := rule.ID()
 	low, high := 0, len(limits)
 	for low < high {
 		if middle := (low + high) / 2; limits[middle].id < id {
@@ -101,7 +100,7 @@ func (s *state) limit(rule *core.Rule) *limit {
 		}
 	}
 	for ; low < len(limits) && limits[low].id == id; low++ {
-		if limits[low].name == rule.Name {
+		if limits[low].name == name {
 			return limits[low]
 		}
 	}
@@ -109,17 +108,17 @@ func (s *state) limit(rule *core.Rule) *limit {
 }
 
 // add adds a limit. It returns nil if there are too many.
-func (t *Tracker) add(s *state, rule *core.Rule) *limit {
+func (t *Tracker) add(s *state, id uint32, name string) *limit {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if l := s.limit(rule); l != nil { // added meanwhile
+	if l := s.limit(id, name); l != nil { // added meanwhile
 		return l
 	}
 	limits := *s.limits.Load()
 	if len(limits) == t.config.Limits {
 		return nil
 	}
-	l := newLimit(rule, t.config.Capacity, s.secret)
+	l := newLimit(name, id, t.config.Capacity, s.secret)
 	at, _ := slices.BinarySearchFunc(limits, l.id, func(l *limit, id uint32) int { return int(int64(l.id) - int64(id)) })
 	limits = slices.Insert(slices.Clone(limits), at, l)
 	s.limits.Store(&limits)

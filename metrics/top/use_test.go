@@ -160,7 +160,7 @@ func TestUseThatTheStoreKnows(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		l := newLimit(&rule, 256, secret{})
+		l := newLimit(rule.Name, rule.ID(), 256, secret{})
 		for _, remaining := range []int64{7, 2, 5} {
 			l.note(&decision{LimitResult: &core.LimitResult{Rule: &rule, Result: core.Result{Allowed: true, Remaining: remaining}}, key: []byte("user:1"), cost: 1}, 1<<40, anyTime)
 		}

@@ -1,0 +1,143 @@
+package top
+
+import (
+	"context"
+	"fmt"
+	"reflect"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/weblimit/weblimit/core"
+)
+
+// agreeing returns a tracker that has counted under a secret of its own, and will take on another one.
+func agreeing(config Config) *Tracker {
+	config.Exchange = &memory{secret: []byte("of all instances")}
+	return newTracker(config)
+}
+
+// What is counted before instances agree on a secret is what is seen after it: clients, their last
+// denials, rates, and the use of each.
+func TestCountsFromBeforeTheAgreementStay(t *testing.T) {
+	t.Parallel()
+	heavy := agreeing(Config{})
+	heavy.clock.Store(int64(anyTime)) // the beginning of an hour
+	l := newLimiter(t, heavy, core.PerHour(10).Named("api"), core.PerMinute(5).Shadow().Named("trial"))
+	for client := range 300 {
+		ask(l, fmt.Sprint("user:", client), 1+client%15)
+	}
+	heavy.settle(anyTime)
+	heavy.clock.Add(2 * minute) // so that the steps have ended
+	before := sorted(heavy.Snapshot())
+	if err := heavy.agree(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	after := sorted(heavy.Snapshot())
+	for i := range before.Limits {
+		b, a := &before.Limits[i], &after.Limits[i]
+		if b.Use.group == a.Use.group {
+			t.Errorf("%s: the secret has not changed", b.Name)
+		}
+		if len(a.Clients) != 300 || !reflect.DeepEqual(b.Clients, a.Clients) {
+			t.Errorf("%s: %d clients, want the same 300", b.Name, len(a.Clients))
+		}
+		if !reflect.DeepEqual(b.Rates, a.Rates) || len(a.Rates.Seconds.Allowed) == 0 {
+			t.Errorf("%s: rates %+v, want %+v", b.Name, a.Rates, b.Rates)
+		}
+		if !slices.Equal(b.Use.Peaks, a.Use.Peaks) || a.Use.Clients != 300 {
+			t.Errorf("%s: %d clients used %v, want %v", b.Name, a.Use.Clients, a.Use.Peaks, b.Use.Peaks)
+		}
+		if a.Quota != b.Quota || a.Shadow != b.Shadow {
+			t.Errorf("the limit is %+v, want %+v", a, b)
+		}
+	}
+	ask(l, "user:1", 3) // goes on
+	if c, _ := heavy.Snapshot().Limit("api").Client("user:1"); c.Hour.Requests != 5 {
+		t.Errorf("%d requests of a client, want 2 from before and 3 from after", c.Hour.Requests)
+	}
+	if s, _ := heavy.Snapshot().Limit("trial").Use.Suggest(1); s.Quota != 15 {
+		t.Errorf("the most that a client used is %d, want 15", s.Quota)
+	}
+	if err := heavy.agree(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if c, _ := heavy.Snapshot().Limit("api").Client("user:1"); c.Hour.Requests != 5 {
+		t.Errorf("%d requests after the second agreement on the same secret, want 5", c.Hour.Requests)
+	}
+}
+
+func sorted(s *Snapshot) *Snapshot {
+	for i := range s.Limits {
+		slices.SortFunc(s.Limits[i].Clients, func(a, b Client) int { return strings.Compare(a.Key, b.Key) })
+	}
+	return s
+}
+
+// Requests go on while the secret changes: what both have counted is added up.
+func TestAnAgreementUnderLoad(t *testing.T) {
+	t.Parallel()
+	heavy := agreeing(Config{})
+	l := newLimiter(t, heavy, core.PerHour(10).Named("api"))
+	const each, workers = 3000, 4
+	var group sync.WaitGroup
+	for range workers {
+		group.Go(func() {
+			for i := range each {
+				l.AllowKey(context.Background(), fmt.Sprint("user:", i%20), 1)
+			}
+		})
+	}
+	time.Sleep(time.Millisecond)
+	if err := heavy.agree(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	group.Wait()
+	api, total := heavy.Snapshot().Limit("api"), int64(0)
+	for _, c := range api.Clients {
+		total += c.Hour.Requests
+	}
+	if len(api.Clients) != 20 || total > each*workers || total < each*workers-10*workers {
+		t.Errorf("%d of %d requests are counted, of %d clients", total, each*workers, len(api.Clients))
+	}
+	if n := api.Use.Peaks; len(n) != 20 || slices.Max(n) > each*workers/20 || slices.Min(n) < each*workers/20-10*workers {
+		t.Errorf("clients used %v, want %d each", n, each*workers/20)
+	}
+}
+
+// A sample whose clients are not all known begins anew: the busiest alone would pull numbers up. The
+// table stays.
+func TestASampleThatCantBeMovedBeginsAnew(t *testing.T) {
+	t.Parallel()
+	heavy := agreeing(Config{Capacity: 256})
+	l := newLimiter(t, heavy, core.PerHour(10).Named("api"))
+	ask(l, "user:busy", 500)
+	for client := range 5000 {
+		ask(l, fmt.Sprint("user:", client), 1)
+	}
+	ask(l, "user:busy", 500)
+	if err := heavy.agree(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	api := heavy.Snapshot().Limit("api")
+	if busy, ok := api.Client("user:busy"); !ok || busy.Minute.Requests != 1000 || busy.Minute.Denied < 980 {
+		t.Errorf("the busy client: %+v", busy)
+	}
+	if api.Use.Clients != 0 {
+		t.Errorf("%d clients are in the sample, with %v", api.Use.Clients, api.Use.Peaks)
+	}
+	ask(l, "user:1", 2)
+	if use := heavy.Snapshot().Limit("api").Use; use.Clients != 1 {
+		t.Errorf("then %d clients, want 1", use.Clients)
+	}
+}
+
+func TestAnAgreementThatIsNone(t *testing.T) {
+	t.Parallel()
+	heavy := newTracker(Config{Exchange: &memory{secret: []byte("short")}})
+	if err := heavy.agree(t.Context()); err == nil {
+		t.Error("a short secret is accepted")
+	}
+}
