@@ -184,7 +184,7 @@ func TestProgramsAreShort(t *testing.T) {
 
 func build(t *testing.T, name string) string {
 	t.Helper()
-	program := filepath.Join(t.TempDir(), name)
+	program := filepath.Join(t.TempDir(), filepath.Base(name))
 	cmd := exec.CommandContext(t.Context(), "go", "build", "-buildvcs=false", "-o", program, ".")
 	cmd.Dir = name // which may be a module of its own
 	if out, err := cmd.CombinedOutput(); err != nil {
