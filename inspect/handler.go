@@ -23,6 +23,7 @@ type Handler struct {
 	crossOrigin http.CrossOriginProtection
 	health      health
 	labels      labels
+	instances   instances
 	overviews   cached[*overview]
 	blocks      blockList
 	streams     atomic.Int64

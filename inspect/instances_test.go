@@ -48,6 +48,63 @@ func TestOnePageShowsAllInstances(t *testing.T) {
 	}
 }
 
+// The page of one instance shows how the others see their stores: an outage, a server that is not asked,
+// and that one has fallen silent.
+func TestThePageShowsTheHealthOfAllInstances(t *testing.T) {
+	t.Parallel()
+	server, prefix := redistest.Shared(t), redistest.Prefix(t)
+	open := func(name string) (core.Store, *top.Tracker) {
+		s := redisstore.New(server.Client(t), redisstore.Config{Prefix: prefix})
+		heavy := top.New(top.Config{Exchange: s.Exchange(), Instance: name, Interval: time.Second})
+		t.Cleanup(heavy.Close)
+		return s, heavy
+	}
+	s, heavy := open("one")
+	_, other := open("other")
+	in := start(t, s, func(c *inspect.Config) { c.Top = heavy })
+	type page struct {
+		Instances []struct {
+			Name, State, Class string
+			LastedMS           int64 `json:"lasted_ms"`
+			Open               []struct{ Node, Class string }
+		}
+		Silent []struct{ Name string }
+		Store  struct{ State string }
+	}
+	await := func(what string, holds func(*page) bool) {
+		t.Helper()
+		var p page
+		for end := time.Now().Add(15 * time.Second); time.Now().Before(end); time.Sleep(200 * time.Millisecond) {
+			p = page{}
+			in.must(t, "GET", "api/v1/overview", "", &p)
+			if p.Silent == nil || p.Store.State != "ok" {
+				t.Fatalf("the page of the instance that is well: %+v", p)
+			}
+			if holds(&p) {
+				return
+			}
+		}
+		t.Fatalf("it does not become true that %s; last seen %+v", what, p)
+	}
+	await("both are well", func(p *page) bool {
+		return len(p.Instances) == 2 && p.Instances[0].State == "ok" && p.Instances[1].State == "ok" && len(p.Silent) == 0
+	})
+	other.StoreEvent(core.Event{Kind: core.EventBreakerOpened, Class: "timeout", Node: "redis-2:6379"})
+	await("a server is not asked", func(p *page) bool {
+		o := p.Instances[len(p.Instances)-1]
+		return o.Name == "other" && o.State == "degraded" && len(o.Open) == 1 && o.Open[0].Node == "redis-2:6379" && o.Open[0].Class == "timeout"
+	})
+	other.StoreEvent(core.Event{Kind: core.EventOutageBegan, Class: "READONLY"})
+	await("the other is in an outage", func(p *page) bool {
+		o := p.Instances[len(p.Instances)-1]
+		return o.State == "outage" && o.Class == "READONLY" && p.Instances[0].State == "ok"
+	})
+	other.Close()
+	await("the other is silent", func(p *page) bool {
+		return len(p.Instances) == 1 && len(p.Silent) == 1 && p.Silent[0].Name == "other"
+	})
+}
+
 // A client of another tier is explained by the numbers that it has.
 func TestAClientOfATierIsExplainedByItsOwnNumbers(t *testing.T) {
 	t.Parallel()

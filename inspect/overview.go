@@ -32,6 +32,7 @@ type overview struct {
 	Version   string         `json:"version"`
 	Instance  string         `json:"instance"` // which answers
 	Instances []instanceJSON `json:"instances"`
+	Silent    []silentJSON   `json:"silent"`            // instances that were there some minutes ago
 	Partial   string         `json:"partial,omitempty"` // why instances are missing
 	Health    healthJSON     `json:"store"`
 	Limits    []limitJSON    `json:"limits"`
@@ -51,11 +52,6 @@ type session struct {
 	Actor       string `json:"actor"`
 	MayAct      bool   `json:"may_act"`
 	MaxBlockSec int64  `json:"max_block_seconds"`
-}
-
-type instanceJSON struct {
-	Name string    `json:"name"`
-	At   time.Time `json:"at"` // of its snapshot
 }
 
 type limitJSON struct {
@@ -119,9 +115,10 @@ func (h *Handler) makeOverview(ctx context.Context) (*overview, time.Duration) {
 		At: time.Now(), Version: core.Version(), Instance: h.config.Top.Instance(), Instances: []instanceJSON{},
 		Partial: missingInstances(err), Health: h.health.now(registry), Uncounted: snapshot.Uncounted, snapshot: snapshot,
 	}
-	for _, i := range snapshot.Instances {
-		o.Instances = append(o.Instances, instanceJSON(i))
+	for i := range snapshot.Instances {
+		o.Instances = append(o.Instances, instanceOf(&snapshot.Instances[i]))
 	}
+	o.Silent = h.instances.note(o.At, snapshot.Instances, err == nil)
 	until := completeUntil(snapshot, o.At)
 	for _, d := range registry.Declarations() {
 		o.limits = append(o.limits, declared(d))

@@ -140,8 +140,29 @@ function showStore(o) {
 }
 
 function showInstances(o) {
+  const ill = o.instances.filter((i) => i.name !== o.instance && i.state !== 'ok'), out = ill.filter((i) => i.state === 'outage').length;
+  const some = out === 1 ? '1 other instance decides' : `${out} other instances decide`;
+  alarm('instances', out ? `${some} without the store.` : '');
   text($('instances-note'), o.partial || (o.instances.length > 1 ? `Numbers are the sums of all ${o.instances.length}.` : 'Numbers are those of this instance.'));
-  list($('instances').querySelector('ul'), o.instances, (i) => i.name, (i) => el('li', {}, el('span', { class: 'mono' }, i.name), el('span')), (li, i) => text(li.lastChild, i.name === o.instance ? 'this one' : ago(i.at)));
+  list($('instances').querySelector('ul'), [...o.instances, ...o.silent.map((i) => ({ ...i, state: 'silent' }))], (i) => i.name + (i.state === 'silent'),
+    (i) => el('li', {}, el('span', { class: 'mono' }, i.name), el('span', {}, el('span', { class: 'chip' }), el('span')), el('p', { class: 'note' })),
+    (li, i) => {
+      const [, state, note] = li.children, [chip, when] = state.children;
+      chip.className = 'chip ' + ({ ok: 'ok', degraded: 'warn', outage: 'bad' }[i.state] ?? '');
+      text(chip, i.state === 'outage' ? 'store out' : i.state);
+      text(when, ' ' + (i.name === o.instance ? 'this one' : ago(i.at)));
+      text(note, instanceNote(i));
+      note.hidden = !note.textContent;
+    });
+}
+
+// instanceNote says how an instance sees its store.
+function instanceNote(i) {
+  if (i.state === 'silent') return 'It publishes nothing any more: it has stopped, or can’t reach the store.';
+  const open = (i.open ?? []).map((b) => `${b.node} is not asked: ${b.class || 'it failed'}, ${ago(b.since)}`);
+  if (i.state === 'outage') open.unshift(`No answer since ${span(clock.now() - Date.parse(i.since))}${i.class ? ': ' + i.class : ''}`);
+  else if (i.since && clock.now() - Date.parse(i.since) < 3600000) open.push(`Last outage: ${span(i.lasted_ms)}, ended ${ago(i.since)}${i.class ? ', ' + i.class : ''}`);
+  return open.join('. ');
 }
 
 async function showBlocks() {

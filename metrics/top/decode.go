@@ -51,8 +51,8 @@ func (d *decoder) snapshot(size int) (s Snapshot) {
 		d.fail("its version is %d, known is %d", version, encodingVersion)
 	}
 	s.Uncounted = d.count()
-	for range d.number(3) {
-		s.Instances = append(s.Instances, Instance{d.name(), time.UnixMilli(d.count())})
+	for range d.number(8) {
+		s.Instances = append(s.Instances, Instance{d.name(), time.UnixMilli(d.count()), d.health()})
 	}
 	if len(s.Instances) == 0 {
 		d.fail("it is of no instance")

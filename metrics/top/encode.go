@@ -15,7 +15,8 @@ import (
 // snapshot's, plus one; 0 is no time.
 //
 //	snapshot   version 1 | uncounted | instances | limits
-//	instances  number | name, milliseconds since the epoch | …       the first is what times are relative to
+//	instances  number | name, milliseconds since the epoch, health | …     the first is what times are relative to
+//	health     see Health.append
 //	limits     number | limit | …
 //	limit      name | algorithm | quota | burst | nanoseconds of the window | flags
 //	           | clients | seconds | minutes | use
@@ -94,6 +95,7 @@ func (s *Snapshot) append(dst []byte) []byte {
 	for _, i := range s.Instances {
 		dst = appendText(dst, i.Name)
 		dst = appendCount(dst, i.At.UnixMilli())
+		dst = i.Health.append(dst)
 	}
 	dst = binary.AppendUvarint(dst, uint64(len(s.Limits)))
 	for i := range s.Limits {

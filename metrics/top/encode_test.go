@@ -118,14 +118,17 @@ func TestBrokenSnapshotsAreErrors(t *testing.T) {
 		t.Fatal(err)
 	}
 	cases := map[string][]byte{
-		"nothing":                 nil,
-		"another version":         {2},
-		"no instance":             {1, 0, 0, 0},
-		"a name that is none":     append([]byte{1, 0, 1, 3}, "a\nb\x00\x00"...),
-		"more than there is":      {1, 0, 1, 1, 'a', 0, 200, 1},
-		"too many bytes":          append(bytes.Clone(good), 0),
-		"a key with a line break": bytes.Replace(good, []byte("ip:192"), []byte("ip:\n92"), 1),
-		"a megabyte":              make([]byte, maxEncoded+1),
+		"nothing":                  nil,
+		"another version":          {2},
+		"no instance":              {1, 0, 0, 0},
+		"a name that is none":      append([]byte{1, 0, 1, 3}, "a\nb\x00\x00"...),
+		"more than there is":       {1, 0, 1, 1, 'a', 0, 0, 0, 0, 0, 0, 200, 1},
+		"a node with a line break": {1, 0, 1, 1, 'a', 0, 0, 0, 0, 0, 1, 1, '\n', 0, 0, 0},
+		"too many breakers":        append([]byte{1, 0, 1, 1, 'a', 0, 0, 0, 0, 0, 9}, make([]byte, 28)...),
+		"unknown health":           {1, 0, 1, 1, 'a', 0, 2, 0, 0, 0, 0, 0},
+		"too many bytes":           append(bytes.Clone(good), 0),
+		"a key with a line break":  bytes.Replace(good, []byte("ip:192"), []byte("ip:\n92"), 1),
+		"a megabyte":               make([]byte, maxEncoded+1),
 	}
 	for i := range len(good) {
 		cases[fmt.Sprint("the first ", i, " bytes")] = good[:i]
@@ -150,7 +153,7 @@ func FuzzUnmarshal(f *testing.F) {
 		}
 		f.Add(data)
 	}
-	f.Add([]byte{1, 0, 1, 1, 'a', 0, 1})
+	f.Add([]byte{1, 0, 1, 1, 'a', 0, 1, 1, 0, 0, 1, 1, 'b', 1, 0, 0})
 	mine := filled(f, 3, 30).Snapshot()
 	f.Fuzz(func(t *testing.T, data []byte) {
 		var before, after runtime.MemStats

@@ -23,10 +23,11 @@ type Snapshot struct {
 	Uncounted int64
 }
 
-// Instance is a process, and when it took its snapshot.
+// Instance is a process, when it took its snapshot, and how it then saw its stores.
 type Instance struct {
-	Name string
-	At   time.Time
+	Name   string
+	At     time.Time
+	Health Health
 }
 
 // Limit is what has been counted of one limit.

@@ -20,6 +20,8 @@ type Tracker struct {
 	state  atomic.Pointer[state] // nil after Close
 	clock  atomic.Int64          // a tick, set in the background: reading the time costs as much as all the rest
 
+	health health
+
 	mu sync.Mutex // held while limits are added and while the state changes
 
 	stop context.CancelFunc
@@ -132,7 +134,7 @@ func (t *Tracker) Snapshot() *Snapshot { return t.snapshot(t.config.Capacity, sh
 // snapshot returns what this process has counted: lists of n clients, and samples of atMost.
 func (t *Tracker) snapshot(n, atMost int) *Snapshot {
 	now := tick(t.clock.Load())
-	s := &Snapshot{Instances: []Instance{{t.config.Instance, now.time()}}}
+	s := &Snapshot{Instances: []Instance{{t.config.Instance, now.time(), t.health.now()}}}
 	state := t.state.Load()
 	if state == nil {
 		return s
