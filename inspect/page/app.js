@@ -121,7 +121,7 @@ function showStore(o) {
   pill.className = 'pill ' + state[1];
   text(pill, state[0]);
   let line = s.shared ? `No outage in the ${span(clock.now() - Date.parse(s.since))} that ${o.instance} has watched.` : 'In memory: limits, blocks and actions are those of this process alone.';
-  if (s.outage) line = `No answer since ${span(clock.now() - Date.parse(s.outage.since))}${s.outage.class ? ': ' + s.outage.class : ''}. Each limit follows its outage policy.`;
+  if (s.outage) line = `No answer for ${span(clock.now() - Date.parse(s.outage.since))}${s.outage.class ? ': ' + s.outage.class : ''}. Each limit follows its outage policy.`;
   else if (s.state === 'degraded') line = 'A breaker is open: that server is not asked, and its clients are decided by outage policies.';
   text($('store-text'), line);
   alarm('store', s.state === 'ok' ? '' : `${state[0]}. ${line}`);
@@ -160,7 +160,7 @@ function showInstances(o) {
 function instanceNote(i) {
   if (i.state === 'silent') return 'It publishes nothing any more: it has stopped, or can’t reach the store.';
   const open = (i.open ?? []).map((b) => `${b.node} is not asked: ${b.class || 'it failed'}, ${ago(b.since)}`);
-  if (i.state === 'outage') open.unshift(`No answer since ${span(clock.now() - Date.parse(i.since))}${i.class ? ': ' + i.class : ''}`);
+  if (i.state === 'outage') open.unshift(`No answer for ${span(clock.now() - Date.parse(i.since))}${i.class ? ': ' + i.class : ''}`);
   else if (i.since && clock.now() - Date.parse(i.since) < 3600000) open.push(`Last outage: ${span(i.lasted_ms)}, ended ${ago(i.since)}${i.class ? ', ' + i.class : ''}`);
   return open.join('. ');
 }

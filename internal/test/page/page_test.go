@@ -12,6 +12,7 @@ import (
 	"github.com/chromedp/chromedp"
 	"github.com/chromedp/chromedp/kb"
 
+	"github.com/weblimit/weblimit/core"
 	"github.com/weblimit/weblimit/internal/test/redistest"
 )
 
@@ -114,6 +115,35 @@ func TestAPageThatHasLostItsServerSaysSo(t *testing.T) {
 	p.await(t, `document.getElementById('live-state').textContent === 'Live'`)
 	in.end()
 	p.await(t, `!document.getElementById('alarm').hidden && document.getElementById('alarm').textContent.includes('What you see is old')`)
+}
+
+// How the other instances see their stores is on the page, and what is wrong is announced.
+func TestThePageShowsInstancesThatAreIll(t *testing.T) {
+	t.Parallel()
+	server, prefix := redistest.Shared(t), redistest.Prefix(t)
+	in, ill, gone := start(t, server, prefix, "web-1"), start(t, server, prefix, "web-2"), start(t, server, prefix, "web-3")
+	p := open(t, in)
+	p.await(t, `document.querySelectorAll('#instances .chip.ok').length === 3`)
+	ill.heavy.StoreEvent(core.Event{Kind: core.EventOutageBegan, Class: "timeout", Node: evil})
+	ill.heavy.StoreEvent(core.Event{Kind: core.EventBreakerOpened, Class: "timeout", Node: evil})
+	gone.heavy.Close()
+	p.await(t, `document.getElementById('alarm').textContent.includes('1 other instance decides without the store')`)
+	p.await(t, `document.querySelector('#instances .chip.bad')?.textContent === 'store out'`)
+	p.await(t, `document.getElementById('instances').textContent.includes('No answer for') && document.getElementById('instances').textContent.includes('onerror=alert(1)> is not asked')`)
+	p.await(t, `document.getElementById('instances').textContent.includes('web-3silent')`)
+	p.check(t)
+	if *shots != "" {
+		picture, err := chromedp.Run(p, chromedp.FullScreenshot(100))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(filepath.Join(*shots, "ill.png"), picture, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	ill.heavy.StoreEvent(core.Event{Kind: core.EventBreakerClosed, Node: evil})
+	ill.heavy.StoreEvent(core.Event{Kind: core.EventOutageEnded})
+	p.await(t, `document.getElementById('alarm').hidden && document.getElementById('instances').textContent.includes('Last outage: ')`)
 }
 
 var (

@@ -23,6 +23,7 @@ const password = "a password for tests"
 // instance is one of several processes of an application on one Redis.
 type instance struct {
 	store core.Store
+	heavy *top.Tracker
 	app   http.Handler
 	url   string // of the page
 	end   func() // stops the server
@@ -76,7 +77,7 @@ func start(t *testing.T, server *redistest.Server, prefix, name string) *instanc
 	t.Cleanup(web.Close)
 	t.Cleanup(page.Close)
 	end := func() { page.Close(); web.CloseClientConnections(); web.Close() }
-	return &instance{store: store, app: mux, url: web.URL + "/ops/limits/", end: end}
+	return &instance{store: store, heavy: heavy, app: mux, url: web.URL + "/ops/limits/", end: end}
 }
 
 // request sends a request to the application and returns its status.
