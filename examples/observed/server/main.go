@@ -29,8 +29,9 @@ import (
 func main() {
 	log.SetFlags(log.Ltime)
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	defer stop()
-	if err := run(ctx, os.Getenv, os.Stdout); err != nil {
+	err := run(ctx, os.Getenv, os.Stdout)
+	stop()
+	if err != nil {
 		log.Fatal(err)
 	}
 	log.Print("stopped")

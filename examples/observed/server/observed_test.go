@@ -71,7 +71,7 @@ func open(t *testing.T, redisAddr string) shop {
 			t.Error("it has not stopped ten seconds later")
 		}
 	})
-	await(t, time.Second, "it says where everything is", func() string {
+	await(t, 5*time.Second, "it says where everything is", func() string {
 		if strings.Contains(out.String(), "Ctrl-C") {
 			return ""
 		}
@@ -212,8 +212,9 @@ func (s shop) missing(t *testing.T, url string) string {
 		return fmt.Sprintf("a good client that the trial would deny in %v", o.WouldDeny)
 	}
 	for _, l := range o.Limits {
-		if l.Name == "trial" && l.Suggest != nil && l.Suggest.Clients >= 600 {
-			if l.Suggest.Quota <= 5 || l.Suggest.Quota > 40 { // a busy customer's 8 in 10 seconds, two windows if the clock so falls
+		// A busy customer sends nine in ten seconds, and the two scrapers are fewer than 0.5 %.
+		if l.Name == "trial" && l.Suggest != nil && l.Suggest.Clients >= 600 && l.Suggest.Quota > 5 {
+			if l.Suggest.Quota > 30 {
 				t.Errorf("the number suggested for the trial is %d", l.Suggest.Quota)
 			}
 			return ""
@@ -246,17 +247,17 @@ func TestABlockHoldsOnBothInstances(t *testing.T) {
 	t.Parallel()
 	s := open(t, redistest.StartTCP(t).Addr())
 	one, other := s.urls[0], s.urls[1]
-	answers := func(url string, want int) {
+	answers := func(url string, want int, within time.Duration) {
 		t.Helper()
-		await(t, time.Second, fmt.Sprint("the answer is ", want), func() string {
+		await(t, within, fmt.Sprint("the answer is ", want), func() string {
 			if status, text := s.ask(t, url+"/v1/items/1", "", "X-API-Key", "me"); status != want {
 				return fmt.Sprint(status, " ", text)
 			}
 			return ""
 		})
 	}
-	answers(one, http.StatusOK)
-	answers(other, http.StatusOK)
+	answers(one, http.StatusOK, 5*time.Second)
+	answers(other, http.StatusOK, 5*time.Second)
 	status, text := s.ask(t, one+"/ops/limits/api/v1/explain", `{"query":"me"}`)
 	var found struct{ Keys []struct{ Key string } }
 	if err := json.Unmarshal([]byte(text), &found); status != http.StatusOK || err != nil || len(found.Keys) != 1 {
@@ -270,9 +271,9 @@ func TestABlockHoldsOnBothInstances(t *testing.T) {
 		}
 	}
 	act("block", fmt.Sprintf(`{"key":%q,"limit":"customer","seconds":600}`, key))
-	answers(other, http.StatusTooManyRequests)
+	answers(other, http.StatusTooManyRequests, time.Second)
 	act("unblock", fmt.Sprintf(`{"key":%q}`, key))
-	answers(other, http.StatusOK)
+	answers(other, http.StatusOK, 5*time.Second)
 }
 
 func TestWhatIsNotSensibleIsAnError(t *testing.T) {

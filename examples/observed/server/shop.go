@@ -34,7 +34,7 @@ var (
 
 	// Only failed logins count. An address that goes on trying is blocked.
 	login = core.Per(5, 5*time.Minute).SlidingLog().By(keyfuncs.ClientIP()).Named("login").RefundOn(core.Successes).
-		Penalty(core.Block{After: 100, Within: 10 * time.Minute, For: time.Minute})
+		Penalty(core.Block{After: 20, Within: 10 * time.Minute, For: 5 * time.Minute})
 
 	// A limit on trial: counted, and never enforced. It is too low for some good clients, which
 	// is what the page and the metrics say of it.
@@ -58,12 +58,14 @@ type instance struct {
 // newInstance makes an instance that counts in Redis, or in memory if shared is nil.
 func newInstance(name string, shared *redis.Options, password string) (*instance, error) {
 	store, exchange, closeStore := core.Store(core.NewMemory()), top.Exchange(nil), func() error { return nil }
+	replicas := 1
 	if shared != nil {
 		options := *shared // NewClient fills it in
 		client := redis.NewClient(&options)
 		// A prefix of its own: the Redis may be one that others use.
 		s := redisstore.New(client, redisstore.Config{Prefix: "weblimit-observed:"})
 		store, exchange, closeStore = s, s.Exchange(), client.Close
+		replicas = 2 // while Redis is away, each grants its half
 	}
 	heavy := top.New(top.Config{Exchange: exchange, Instance: name, Interval: time.Second})
 	registry := prometheus.NewRegistry()
@@ -83,13 +85,15 @@ func newInstance(name string, shared *redis.Options, password string) (*instance
 	if err != nil {
 		return nil, err
 	}
-	limits := nethttp.With(core.Config{Store: store, Observe: core.Observers(heavy, metrics, denials)})
+	limits := nethttp.With(core.Config{
+		Store: store, Replicas: replicas, Observe: core.Observers(heavy, metrics, denials),
+	})
 
 	mux := http.NewServeMux()
-	mux.Handle("GET /catalog/{page}", limits.Limit(address)(answer(http.StatusOK, "a page\n")))
-	mux.Handle("GET /v1/items/{id}", limits.Limit(address, customer, trial)(answer(http.StatusOK, "an item\n")))
-	mux.Handle("GET /v1/search", limits.Limit(address, customer, trial)(answer(http.StatusOK, "some items\n")))
-	mux.Handle("POST /login", limits.Limit(address, login)(http.HandlerFunc(logIn)))
+	mux.Handle("GET /catalog/{page}", limits.Limit(address)(answer("a page\n")))
+	mux.Handle("GET /v1/items/{id}", limits.Limit(address, customer, trial)(answer("an item\n")))
+	mux.Handle("GET /v1/search", limits.Limit(address, customer, trial)(answer("some items\n")))
+	mux.Handle("POST /login", limits.Limit(address, login)(http.HandlerFunc(serveLogin)))
 	mux.Handle("/ops/limits/", page)
 	mux.Handle("GET /metrics", promhttp.HandlerFor(registry, promhttp.HandlerOpts{EnableOpenMetrics: true}))
 
@@ -99,14 +103,11 @@ func newInstance(name string, shared *redis.Options, password string) (*instance
 	return in, nil
 }
 
-func answer(status int, text string) http.Handler {
-	return http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-		w.WriteHeader(status)
-		_, _ = io.WriteString(w, text)
-	})
+func answer(text string) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, text) })
 }
 
-func logIn(w http.ResponseWriter, r *http.Request) {
+func serveLogin(w http.ResponseWriter, r *http.Request) {
 	r.Body = http.MaxBytesReader(w, r.Body, 4096)
 	if r.FormValue("password") != "opensesame" {
 		http.Error(w, "wrong password", http.StatusUnauthorized)
