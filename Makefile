@@ -20,7 +20,7 @@ FUZZTIME ?= 10s
 RAW ?= 1000000
 
 .DEFAULT_GOAL := help
-.PHONY: help check test api plots lint vuln fmt bench microbench compare faults fuzz raw cover release
+.PHONY: help check test api plots screenshots lint vuln fmt bench microbench compare faults fuzz raw cover release
 
 help: ## print the targets
 	@sed -n 's/^\([a-z]*\):.*## \(.*\)/make \1\t\2/p' $(firstword $(MAKEFILE_LIST)) | expand -t 18
@@ -48,6 +48,13 @@ api: ## write the lists of exported names in api/, after an intended change
 plots: ## draw the figures of docs from the code and print their tables; half a minute
 	go run ./internal/test/plots -o docs
 	go run ./internal/test/prefetchsim/plot -o docs/prefetch.svg
+
+screenshots: ## take the pictures of docs from examples/observed; five minutes, with Prometheus and Chromium
+	@scripts/install-redis
+	@scripts/install-prometheus
+	@scripts/install-browser
+	cd internal/test/page && go test -count 1 -run TestPictures -pictures '$(CURDIR)/docs' .
+	cd internal/test/prometheus && go test -count 1 -run TestPicture -picture '$(CURDIR)/docs/dashboard.svg' .
 
 lint: ## check formatting, golangci-lint, go vet and the import rules
 	@out=$$(go run $(GOFUMPT) -l .) || exit 1; \

@@ -37,7 +37,7 @@ func chromium(t *testing.T) string {
 			return path
 		}
 	}
-	if os.Getenv("CI") == "true" {
+	if os.Getenv("CI") == "true" || *pictures != "" {
 		t.Fatal("chromium is missing: scripts/install-browser installs it")
 	}
 	t.Skip("chromium is missing")
@@ -56,6 +56,12 @@ type tab struct {
 // open starts a browser and loads the page of an instance, as a logged-in operator.
 func open(t *testing.T, in *instance) *tab {
 	t.Helper()
+	return openAs(t, in.url, "olga", password)
+}
+
+// openAs is open for any page.
+func openAs(t *testing.T, at, user, password string) *tab {
+	t.Helper()
 	options := append(chromedp.DefaultExecAllocatorOptions[:],
 		chromedp.ExecPath(chromium(t)), chromedp.UserDataDir(t.TempDir()),
 		chromedp.NoSandbox, // it loads this test's own page only, and containers have no user namespaces
@@ -67,7 +73,7 @@ func open(t *testing.T, in *instance) *tab {
 	t.Cleanup(cancel)
 	ctx, cancel = chromedp.NewContext(ctx)
 	t.Cleanup(cancel)
-	u, err := url.Parse(in.url)
+	u, err := url.Parse(at)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -75,10 +81,10 @@ func open(t *testing.T, in *instance) *tab {
 	if err := chromedp.Listen(ctx, p.note); err != nil {
 		t.Fatal(err)
 	}
-	login := "Basic " + base64.StdEncoding.EncodeToString([]byte("olga:"+password))
+	login := "Basic " + base64.StdEncoding.EncodeToString([]byte(user+":"+password))
 	p.run(t, call(network.Enable, network.EnableParams{}), call(runtime.Enable, cdp.Empty{}), call(log.Enable, cdp.Empty{}),
 		call(network.SetExtraHTTPHeaders, network.SetExtraHTTPHeadersParams{Headers: network.Headers{"Authorization": login}}),
-		chromedp.Navigate(in.url), chromedp.WaitVisible(chromedp.CSS("#store-state.ok")))
+		chromedp.Navigate(at), chromedp.WaitVisible(chromedp.CSS("#store-state.ok")))
 	return p
 }
 

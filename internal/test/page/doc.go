@@ -5,4 +5,5 @@
 // scripts/install-browser installs both.
 //
 //	go test -run TestScreenshots -shots /tmp/shots .    # pictures at two widths, light and dark
+//	make screenshots                                    # those of the documents
 package page

@@ -84,8 +84,8 @@ func TestAnOutageFiresAndResolves(t *testing.T) {
 	app := serve(t, redis)
 	began := time.Now()
 	load(t, app)
-	s := start(t, app, quickRules(t), "--enable-feature=exemplar-storage")
-	native := start(t, app, "", "--enable-feature=native-histograms")
+	s := start(t, []string{app.URL}, quickRules(t), "--enable-feature=exemplar-storage")
+	native := start(t, []string{app.URL}, "", "--enable-feature=native-histograms")
 
 	outage := []string{"WeblimitOutage", "WeblimitFallback"}
 	states := func(want string) func() (bool, string) {

@@ -8,7 +8,6 @@ import (
 	"math"
 	"net"
 	"net/http"
-	"net/http/httptest"
 	"net/url"
 	"os"
 	"os/exec"
@@ -31,7 +30,7 @@ func program(t *testing.T, name string) string {
 	path, err := exec.LookPath(name)
 	switch {
 	case err == nil:
-	case errors.Is(err, exec.ErrNotFound) && os.Getenv("CI") != "true":
+	case errors.Is(err, exec.ErrNotFound) && os.Getenv("CI") != "true" && *picture == "":
 		t.Skipf("no %s in PATH: install the package prometheus", name)
 	default:
 		t.Fatalf("%v: run scripts/install-prometheus", err)
@@ -45,10 +44,15 @@ type server struct {
 	url string
 }
 
-// start starts a Prometheus that scrapes the application, and stops it when the test ends.
-func start(t *testing.T, app *httptest.Server, rules string, flags ...string) *server {
+// start starts a Prometheus that scrapes the instances of an application, and stops it when the test
+// ends.
+func start(t *testing.T, instances []string, rules string, flags ...string) *server {
 	t.Helper()
 	dir := t.TempDir()
+	var targets []string
+	for _, url := range instances {
+		targets = append(targets, strconv.Quote(strings.TrimPrefix(url, "http://")))
+	}
 	config := fmt.Sprintf(`
 global:
   scrape_interval: 500ms
@@ -58,8 +62,8 @@ rule_files: [rules.yml]
 scrape_configs:
   - job_name: shop
     static_configs:
-      - targets: [%q]
-`, strings.TrimPrefix(app.URL, "http://"))
+      - targets: [%s]
+`, strings.Join(targets, ", "))
 	for name, text := range map[string]string{"prometheus.yml": config, "rules.yml": rules} {
 		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
 			t.Fatal(err)
