@@ -47,7 +47,7 @@ func run(ctx context.Context, env func(string) string, out io.Writer) error {
 	if err != nil {
 		return err
 	}
-	password := rand.Text()
+	password, logSecret := rand.Text(), rand.Text()
 	var instances []*instance
 	defer func() {
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
@@ -57,7 +57,7 @@ func run(ctx context.Context, env func(string) string, out io.Writer) error {
 		}
 	}()
 	for i, addr := range addrs {
-		in, err := newInstance(fmt.Sprint("web-", i+1), shared, password)
+		in, err := newInstance(fmt.Sprint("web-", i+1), shared, password, logSecret)
 		if err != nil {
 			return err
 		}

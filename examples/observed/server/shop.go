@@ -55,8 +55,9 @@ type instance struct {
 	closeStore func() error
 }
 
-// newInstance makes an instance that counts in Redis, or in memory if shared is nil.
-func newInstance(name string, shared *redis.Options, password string) (*instance, error) {
+// newInstance makes an instance that counts in Redis, or in memory if shared is nil. The password is
+// that of the page. With one logSecret, a client has the same hash in the logs of all instances.
+func newInstance(name string, shared *redis.Options, password, logSecret string) (*instance, error) {
 	store, exchange, closeStore := core.Store(core.NewMemory()), top.Exchange(nil), func() error { return nil }
 	replicas := 1
 	if shared != nil {
@@ -74,7 +75,7 @@ func newInstance(name string, shared *redis.Options, password string) (*instance
 		return nil, err
 	}
 	logger := slog.With("instance", name)
-	denials, err := weblimitslog.New(weblimitslog.Config{Logger: logger, Every: 10 * time.Second})
+	denials, err := weblimitslog.New(weblimitslog.Config{Logger: logger, Every: 10 * time.Second, Secret: []byte(logSecret)})
 	if err != nil {
 		return nil, err
 	}
