@@ -76,6 +76,7 @@ func (d *decoder) limit() (l Limit) {
 	if flags > flagShadow|flagMost {
 		d.fail("unknown flags")
 	}
+	l.Numbers = d.numbers(&l)
 	n := d.number(12)
 	if n > 0 {
 		l.Clients = make([]Client, 0, n)

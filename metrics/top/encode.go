@@ -19,7 +19,7 @@ import (
 //	health     see Health.append
 //	limits     number | limit | …
 //	limit      name | algorithm | quota | burst | nanoseconds of the window | flags
-//	           | clients | seconds | minutes | use
+//	           | numbers | clients | seconds | minutes | use
 //	clients    number | client | …
 //	client     key | minute: requests, denied, would deny | hour: the same
 //	           | used, in millionths | when | seen | denial
@@ -118,6 +118,7 @@ func (l *Limit) append(dst []byte, base tick) []byte {
 		flags |= flagMost
 	}
 	dst = append(dst, flags)
+	dst = appendNumbers(dst, l.Name, &l.Numbers)
 	dst = binary.AppendUvarint(dst, uint64(len(l.Clients)))
 	for i := range l.Clients {
 		dst = l.Clients[i].append(dst, base)

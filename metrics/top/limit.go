@@ -177,6 +177,7 @@ func (l *limit) snapshot(now tick, n, atMost int) Limit {
 	out.Rates = Rates{l.rates.seconds.series(secondsStep), l.rates.minutes.series(minutesStep)}
 	if l.rule != nil {
 		out.Algorithm, out.Quota, out.Burst, out.Window, out.Shadow = l.rule.Algorithm, l.rule.Quota, l.rule.Burst, l.rule.Window, l.mode
+		out.Numbers = l.rule.Numbers
 		out.Use.Window, out.Use.most = max(l.rule.Window, tick(1).duration()), useWindow(l.rule) == 0
 	}
 	return out

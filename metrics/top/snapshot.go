@@ -42,6 +42,11 @@ type Limit struct {
 	Window    time.Duration
 	Shadow    bool // judged, never enforced
 
+	// Numbers are all numbers of the limit, of which store.NewRule makes its rule: for commands
+	// that read or change what the store keeps without having the limit. They are zero if
+	// they are not known, as for a calendar in a time zone that this machine does not have.
+	Numbers store.Numbers
+
 	// Clients are those that are on at least one of the lists, in no order: the nearest to
 	// the limit, the most often denied and the busiest. See [Limit.Nearest],
 	// [Limit.MostDenied] and [Limit.Busiest].
