@@ -1,0 +1,67 @@
+package main
+
+import (
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+)
+
+// The page of an application and its Redis give the same answers, also for limits whose windows
+// depend on the key, on a calendar or on a penalty.
+func TestBothBackendsSayTheSame(t *testing.T) {
+	t.Parallel()
+	a := startShared(t)
+	a.ask(t, "user:42", 20)
+	a.published(t, "user:42")
+	page, direct := a.onPage.run(t, "peek", "user:42"), a.onRedis.run(t, "peek", "user:42")
+	if page.code != exitDenied || direct.code != exitDenied {
+		t.Errorf("a denied client: exit codes %d and %d, want %d: %s%s", page.code, direct.code, exitDenied, page.err, direct.err)
+	}
+	digits := regexp.MustCompile(`[0-9]+[smhd][0-9smhd]*`) // time passes
+	if p, d := digits.ReplaceAllString(page.out, "T"), digits.ReplaceAllString(direct.out, "T"); squeeze(p) != squeeze(d) {
+		t.Errorf("the page says\n%s\nRedis\n%s", page.out, direct.out)
+	}
+	wants(t, direct.out, "Denied by login.", "would deny", "95", "995")
+	for _, c := range []call{a.onPage, a.onRedis} {
+		wants(t, c.ok(t, "top"), "1 instance", "login", "trial", "shadow", "Most denied", "user:42", "Would have been denied")
+		e := c.run(t, "explain", "user:42")
+		if e.code != exitDenied {
+			t.Errorf("explain: exit code %d, want %d", e.code, exitDenied)
+		}
+		wants(t, e.out, "login: denied (5 per 1m, token bucket)", "20 requests, 15 denied", "18 would have been denied",
+			"last denial", "99.5 % of clients stay under 20 per 1m", "per calendar month", "fits in")
+		wants(t, c.ok(t, "suggest", "trial"), "99.5 % of clients stay under 20 per 1m", "shadow")
+	}
+}
+
+// squeeze removes blanks, since columns are as wide as what is in them.
+func squeeze(s string) string { return strings.Join(strings.Fields(s), " ") }
+
+// Actions by one way are in force for the application and seen by the other.
+func TestActions(t *testing.T) {
+	t.Parallel()
+	a := startShared(t)
+	a.ask(t, "user:1", 1)
+	a.published(t, "user:1")
+	for _, c := range []struct{ act, look call }{{a.onPage, a.onRedis}, {a.onRedis, a.onPage}} {
+		wants(t, c.act.ok(t, "blocks"), "Nobody is blocked.")
+		wants(t, c.act.ok(t, "block", "user:1", "--for", "10m"), "Blocked user:1 under login, until")
+		if n := a.ask(t, "user:1", 3); n != 0 {
+			t.Errorf("blocked, and %d of 3 requests pass", n)
+		}
+		for _, args := range [][]string{{"peek", "user:1"}, {"explain", "user:1"}} {
+			if r := c.look.run(t, args...); r.code != exitDenied || !strings.Contains(r.out, "Blocked for another") {
+				t.Errorf("%s of a blocked client: exit code %d\n%s%s", args, r.code, r.out, r.err)
+			}
+		}
+		wants(t, c.act.ok(t, "blocks"), "user:1", "login", "set by hand")
+		wants(t, c.act.ok(t, "unblock", "user:1"), "Unblocked user:1 under login.")
+		wants(t, c.act.ok(t, "reset", "user:1", "--limit", "login"), "Reset user:1 under login.")
+		time.Sleep(1100 * time.Millisecond) // redisstore.DenialCache.Age
+		if n := a.ask(t, "user:1", 6); n != 5 {
+			t.Errorf("after a reset, %d requests pass, want 5", n)
+		}
+		wants(t, c.act.ok(t, "reset", "user:1"), "Reset user:1 under hourly, login, monthly, trial.")
+	}
+}

@@ -1,0 +1,185 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/weblimit/weblimit/core"
+	"github.com/weblimit/weblimit/core/redisstore"
+	"github.com/weblimit/weblimit/core/store"
+	"github.com/weblimit/weblimit/inspect"
+	"github.com/weblimit/weblimit/metrics/top"
+)
+
+// direct answers as the page of an application does, from what its instances have in Redis: the
+// handler of package inspect in this process, over limits whose numbers come from the snapshots
+// that instances publish. It publishes nothing itself.
+type direct struct {
+	page    *inspect.Handler
+	tracker *top.Tracker
+	note    string // what can't be answered, for people; or ""
+}
+
+// localPage is the address of a direct.
+var localPage = &url.URL{Scheme: "http", Host: "localhost", Path: "/"}
+
+// errNobody says what to do if Redis can't be understood.
+var errNobody = errors.New("no instance publishes its limits there. Applications do with top.Config{Exchange: store.Exchange()}, " +
+	"for as long as they run; their prefix must be that of --prefix. Or ask an application: --url")
+
+// openDirect reads what instances publish.
+func openDirect(ctx context.Context, rdb redis.UniversalClient, prefix string, timeout time.Duration) (*direct, error) {
+	s := redisstore.New(rdb, redisstore.Config{Prefix: prefix, DenialCache: redisstore.DenialCache{Disabled: true}})
+	s.OnEvent(func(core.Event) {}) // each answer has its own error
+	published, err := s.Exchange().Collect(ctx)
+	if err != nil {
+		return nil, err
+	}
+	var all []*top.Snapshot
+	var broken error
+	for _, data := range published {
+		snapshot := new(top.Snapshot)
+		if err := snapshot.UnmarshalBinary(data); err != nil {
+			broken = err
+			continue
+		}
+		all = append(all, snapshot)
+	}
+	if len(all) == 0 {
+		return nil, errors.Join(broken, errNobody)
+	}
+	d := new(direct)
+	if broken != nil {
+		d.note = fmt.Sprintf("%d of %d instances can't be understood: %v", len(published)-len(all), len(published), broken)
+	}
+	d.declare(s.Registry(), top.Merge(all...))
+	d.tracker = top.New(top.Config{Exchange: reading{s.Exchange()}, Interval: time.Minute})
+	d.page, err = inspect.New(inspect.Config{
+		Store: s, Top: d.tracker, Timeout: timeout, MaxBlock: 10 * 365 * 24 * time.Hour,
+		Authorize: func(*http.Request) (string, inspect.Permission) { return "weblimit", inspect.Act },
+		Logger:    slog.New(slog.DiscardHandler),
+	})
+	if err != nil {
+		d.tracker.Close()
+		return nil, err
+	}
+	return d, nil
+}
+
+// declare registers the limits that instances publish.
+func (d *direct) declare(registry *store.Registry, s *top.Snapshot) {
+	var unknown []string
+	for i := range s.Limits {
+		l := &s.Limits[i]
+		rule, err := store.NewRule(l.Name, l.Numbers)
+		if err == nil {
+			err = registry.Register(store.Declaration{Rule: rule, Keys: kinds(l), Named: true, Shadow: l.Shadow})
+		}
+		if err != nil {
+			unknown = append(unknown, l.Name)
+		}
+	}
+	if len(unknown) > 0 {
+		text := "numbers of these limits are not published, so nothing is known of their keys: " + strings.Join(unknown, ", ") +
+			"; ask an application, with --url"
+		d.note = strings.TrimPrefix(d.note+"; "+text, "; ")
+	}
+}
+
+// kinds returns the kinds of a limit's keys, such as "user, ip", from those of its top clients. With
+// them, a user can be looked up as 42, without the kind.
+func kinds(l *top.Limit) string {
+	var found []string
+	for i := range l.Clients {
+		key := l.Clients[i].Key
+		at := strings.IndexAny(key, ":#")
+		if at > 0 && !strings.Contains(key, "|") && !slices.Contains(found, key[:at]) && len(found) < 8 {
+			found = append(found, key[:at])
+		}
+	}
+	slices.Sort(found)
+	return strings.Join(found, ", ")
+}
+
+// reading is an exchange to which nothing is published.
+type reading struct{ *redisstore.Exchange }
+
+func (reading) Publish(context.Context, string, []byte, time.Duration) error { return nil }
+
+func (reading) Agree(_ context.Context, proposal []byte) ([]byte, error) { return proposal, nil }
+
+func (d *direct) close() {
+	d.page.Close()
+	d.tracker.Close()
+}
+
+// RoundTrip implements [http.RoundTripper]: it has the handler answer.
+func (d *direct) RoundTrip(r *http.Request) (*http.Response, error) {
+	if r.Body == nil {
+		r.Body = http.NoBody // as servers have it
+	}
+	done := make(chan *http.Response, 1)
+	go func() {
+		w := &recorder{header: make(http.Header), status: http.StatusOK}
+		d.page.ServeHTTP(w, r)
+		done <- &http.Response{
+			StatusCode: w.status, Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1, Header: w.header,
+			Body: io.NopCloser(&w.body), ContentLength: int64(w.body.Len()), Request: r,
+		}
+	}()
+	select {
+	case res := <-done:
+		return res, nil
+	case <-r.Context().Done(): // the handler's own time-outs end it
+		return nil, r.Context().Err()
+	}
+}
+
+// recorder keeps a response.
+type recorder struct {
+	header http.Header
+	status int
+	body   bytes.Buffer
+}
+
+func (w *recorder) Header() http.Header         { return w.header }
+func (w *recorder) WriteHeader(status int)      { w.status = status }
+func (w *recorder) Write(p []byte) (int, error) { return w.body.Write(p) }
+
+// amend takes this process out of an overview: it has no instance of a limit, and no state of a store
+// to tell.
+func (d *direct) amend(path string, answer []byte) ([]byte, error) {
+	if path != "overview" {
+		return answer, nil
+	}
+	var fields map[string]json.RawMessage
+	var instances []instanceJSON
+	if err := json.Unmarshal(answer, &fields); err != nil {
+		return nil, err
+	}
+	if err := json.Unmarshal(fields["instances"], &instances); err != nil {
+		return nil, err
+	}
+	instances = slices.DeleteFunc(instances, func(i instanceJSON) bool { return i.Name == d.tracker.Instance() })
+	text, err := json.Marshal(instances)
+	if err != nil {
+		return nil, err
+	}
+	fields["instances"] = text
+	for _, name := range []string{"store", "instance", "actor", "may_act", "max_block_seconds"} {
+		delete(fields, name)
+	}
+	return json.Marshal(fields)
+}

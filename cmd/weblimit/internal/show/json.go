@@ -1,0 +1,33 @@
+package show
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"unicode/utf16"
+	"unicode/utf8"
+)
+
+// JSON returns a JSON text, indented and in ASCII: what a terminal would interpret is escaped, and a
+// program that reads it gets the same strings. It fails for what is no JSON.
+func JSON(text []byte) ([]byte, error) {
+	var indented bytes.Buffer
+	if err := json.Indent(&indented, bytes.TrimSpace(text), "", "  "); err != nil {
+		return nil, err
+	}
+	out := make([]byte, 0, indented.Len()+1)
+	for left := indented.Bytes(); len(left) > 0; {
+		r, size := utf8.DecodeRune(left)
+		switch {
+		case r < 0x7f: // within strings, JSON itself allows no control characters
+			out = append(out, byte(r))
+		case r < 0x10000:
+			out = fmt.Appendf(out, `\u%04x`, r) // only strings have such characters
+		default:
+			high, low := utf16.EncodeRune(r)
+			out = fmt.Appendf(out, `\u%04x\u%04x`, high, low)
+		}
+		left = left[size:]
+	}
+	return append(out, '\n'), nil
+}

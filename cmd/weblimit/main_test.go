@@ -1,0 +1,184 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"net/http/httptest"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/weblimit/weblimit/core"
+	"github.com/weblimit/weblimit/core/redisstore"
+	"github.com/weblimit/weblimit/inspect"
+	"github.com/weblimit/weblimit/internal/test/redistest"
+	"github.com/weblimit/weblimit/keyfuncs"
+	"github.com/weblimit/weblimit/metrics/top"
+)
+
+func TestMain(m *testing.M) { os.Exit(redistest.Main(m)) }
+
+// result is what one call of the command did.
+type result struct {
+	code     int
+	out, err string
+}
+
+// call is how the command is called.
+type call struct {
+	env   map[string]string
+	input string
+	tty   bool
+	size  [2]int
+}
+
+func (c call) run(t *testing.T, args ...string) result {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	return c.runContext(ctx, args...)
+}
+
+func (c call) runContext(ctx context.Context, args ...string) result {
+	var out, errs bytes.Buffer
+	code := run(ctx, args, streams{
+		input: strings.NewReader(c.input), out: &out, err: &errs, env: func(name string) string { return c.env[name] },
+		isTTY: c.tty, size: func() (columns, rows int) { return c.size[0], c.size[1] },
+	})
+	return result{code, out.String(), errs.String()}
+}
+
+// ok is run for what has to end with 0 and without complaints.
+func (c call) ok(t *testing.T, args ...string) string {
+	t.Helper()
+	r := c.run(t, args...)
+	if r.code != exitOK || r.err != "" {
+		t.Fatalf("weblimit %s: exit code %d, %s%s", strings.Join(args, " "), r.code, r.err, r.out)
+	}
+	return r.out
+}
+
+// fails is run for what has to fail with a code, and returns what it says.
+func (c call) fails(t *testing.T, code int, args ...string) string {
+	t.Helper()
+	r := c.run(t, args...)
+	if r.code != code {
+		t.Fatalf("weblimit %s: exit code %d, want %d: %s%s", strings.Join(args, " "), r.code, code, r.err, r.out)
+	}
+	return r.err
+}
+
+// wants fails the test unless text has all parts.
+func wants(t *testing.T, text string, parts ...string) {
+	t.Helper()
+	for _, part := range parts {
+		if !strings.Contains(text, part) {
+			t.Errorf("%q is missing in\n%s", part, text)
+		}
+	}
+}
+
+func decode[T any](t *testing.T, text string) (v T) {
+	t.Helper()
+	if err := json.Unmarshal([]byte(text), &v); err != nil {
+		t.Fatalf("%v in %s", err, text)
+	}
+	return v
+}
+
+const password = "operator's password"
+
+// application is an instance of an application over a Redis, and its page.
+type application struct {
+	limiter *core.Limiter
+	store   *redisstore.Store
+	heavy   *top.Tracker
+	onPage  call // asks the page
+	onRedis call // asks Redis
+}
+
+// limits are those of the tests' applications.
+func limits() []core.Limit {
+	return []core.Limit{
+		core.PerMinute(5).By(keyfuncs.ClientIP()).Named("login").Penalty(core.Block{After: 1000, Within: time.Hour, For: time.Minute}),
+		core.PerHour(100).FixedWindow().Jitter().By(keyfuncs.ClientIP()).Named("hourly"),
+		core.PerMonth(1000, time.UTC).By(keyfuncs.ClientIP()).Named("monthly"),
+		core.PerMinute(2).By(keyfuncs.ClientIP()).Named("trial").Shadow(),
+	}
+}
+
+// startOn starts an application on a server.
+func startOn(t *testing.T, rdb redis.UniversalClient, prefix, redisURL string, all ...core.Limit) *application {
+	t.Helper()
+	s := redisstore.New(rdb, redisstore.Config{Prefix: prefix})
+	a := &application{store: s, heavy: top.New(top.Config{Exchange: s.Exchange(), Interval: time.Second})}
+	t.Cleanup(a.heavy.Close)
+	if len(all) == 0 {
+		all = limits()
+	}
+	a.limiter = core.Must(core.New(core.Config{Store: s, Limits: all, Observe: a.heavy, Timeout: 5 * time.Second}))
+	page, err := inspect.New(inspect.Config{
+		Store: s, Top: a.heavy, Timeout: 10 * time.Second,
+		Users: []inspect.User{{Name: "ops", Password: password, May: inspect.Act}, {Name: "vic", Password: password, May: inspect.Read}},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(page.Close)
+	server := httptest.NewServer(page)
+	t.Cleanup(server.Close)
+	a.onPage.env = map[string]string{"WEBLIMIT_URL": server.URL + "/ops/limits", "WEBLIMIT_USER": "ops", "WEBLIMIT_PASSWORD": password}
+	a.onRedis.env = map[string]string{"WEBLIMIT_REDIS": redisURL, "WEBLIMIT_PREFIX": prefix}
+	return a
+}
+
+// startShared starts an application on the shared Redis.
+func startShared(t *testing.T, all ...core.Limit) *application {
+	t.Helper()
+	server := redistest.Shared(t)
+	return startOn(t, server.Client(t), redistest.Prefix(t), "unix://"+server.Addr(), all...)
+}
+
+// ask asks n times for a key, and returns how often it was allowed.
+func (a *application) ask(t *testing.T, key string, n int) (allowed int) {
+	t.Helper()
+	for range n {
+		d := a.limiter.AllowKey(t.Context(), key, 1)
+		if d.Err != nil {
+			t.Fatal(d.Err)
+		}
+		if d.Allowed {
+			allowed++
+		}
+	}
+	return allowed
+}
+
+// published waits until other processes see what has been counted of a key.
+func (a *application) published(t *testing.T, key string) {
+	t.Helper()
+	for end := time.Now().Add(20 * time.Second); ; time.Sleep(50 * time.Millisecond) {
+		snapshots, err := a.store.Exchange().Collect(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, data := range snapshots {
+			s := new(top.Snapshot)
+			if err := s.UnmarshalBinary(data); err != nil {
+				t.Fatal(err)
+			}
+			if l := s.Limit("login"); l != nil && l.Quota > 0 {
+				if _, ok := l.Client(key); ok {
+					return
+				}
+			}
+		}
+		if time.Now().After(end) {
+			t.Fatal("the application publishes nothing")
+		}
+	}
+}

@@ -1,0 +1,253 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/weblimit/weblimit/cmd/weblimit/internal/show"
+)
+
+func (a *app) topCommand() *cobra.Command {
+	var once bool
+	var interval time.Duration
+	var rows int
+	c := &cobra.Command{
+		Use:   "top",
+		Short: "Show what each limit lets through and who is denied, live",
+		Long: `top shows each limit with what it allowed, denied and, in shadow mode, would have
+denied per second; then the clients that were denied most, and those nearest to a
+limit. It covers all instances. Ctrl-C ends it.
+
+Without a terminal, with --once and with --json it prints once.`,
+		Example: `  weblimit top
+  weblimit top --once | head -20
+  weblimit top --json | jq '.denied[] | {key, limit, denied: .minute.denied}'`,
+		Args: cobra.NoArgs,
+		RunE: func(c *cobra.Command, _ []string) error {
+			if interval < time.Second || interval > time.Hour {
+				return usagef("--interval must be from 1s to 1h, got %v", interval)
+			}
+			if rows < 1 || rows > 100 {
+				return usagef("--rows must be from 1 to 100, got %d", rows)
+			}
+			to, err := a.connect(c.Context())
+			if err != nil {
+				return err
+			}
+			defer to.close()
+			if a.isTTY && !once && !a.json {
+				return a.live(c.Context(), to, interval, rows)
+			}
+			o, raw, err := get[overview](c.Context(), to, "overview")
+			switch {
+			case err != nil:
+				return err
+			case a.json:
+				return a.writeJSON(raw)
+			}
+			writeOverview(a.text, to, &o, rows)
+			return nil
+		},
+	}
+	c.Flags().BoolVar(&once, "once", false, "print once and end")
+	c.Flags().DurationVar(&interval, "interval", 2*time.Second, "time between two refreshes")
+	c.Flags().IntVarP(&rows, "rows", "n", 10, "rows of each table")
+	return c
+}
+
+// writeOverview writes what there is to see.
+func writeOverview(out *show.Out, to *connection, o *overview, rows int) {
+	head := []string{to.where, plural(len(o.Instances), "instance"), clock(o.At)}
+	style := show.Bold
+	if o.Store != nil && o.Store.State != "ok" {
+		text := "store: " + o.Store.State
+		if o.Store.Outage != nil {
+			text += " since " + clock(o.Store.Outage.Since) + " (" + o.Store.Outage.Class + ")"
+		}
+		head, style = append(head, text), show.Red
+	}
+	out.Line(style, strings.Join(head, " · "))
+	if o.Partial != "" {
+		out.Line(show.Red, o.Partial)
+	}
+	if o.Uncounted > 0 {
+		out.Line(show.Yellow, fmt.Sprintf("%s decisions are not counted: the application has more limits than top.Config.Limits", grouped(o.Uncounted)))
+	}
+	out.Blank()
+	writeRates(out, o, rows)
+	writeClients(out, "Most denied", o, o.Denied, rows)
+	writeClients(out, "Would have been denied", o, o.WouldDeny, rows)
+	writeNearest(out, o, rows)
+}
+
+func writeRates(out *show.Out, o *overview, rows int) {
+	t := show.Table{Columns: []show.Column{
+		{Title: "LIMIT", Most: 64, Least: 12}, {Title: "NUMBERS", Most: 40, Least: 10}, {Title: "ALLOWED/S", Right: true},
+		{Title: "DENIED/S", Right: true}, {Title: "WOULD DENY/S", Right: true},
+	}}
+	for i := range o.Limits[:min(rows, len(o.Limits))] {
+		l := &o.Limits[i]
+		numbers := l.Numbers
+		if l.Shadow {
+			numbers += ", shadow"
+		}
+		t.Add(show.Cell{Text: l.Name}, show.Cell{Text: numbers}, show.Cell{Text: perSecond(l.PerSecond.Allowed)},
+			highlight(perSecond(l.PerSecond.Denied), show.Red), highlight(perSecond(l.PerSecond.WouldDeny), show.Yellow))
+	}
+	if t.Rows() == 0 {
+		out.Line(show.Plain, "No limit has decided anything yet.")
+		return
+	}
+	out.Table(&t)
+	if more := int64(len(o.Limits)-t.Rows()) + o.More; more > 0 {
+		out.Line(show.Dim, fmt.Sprintf("… and %s more limits", grouped(more)))
+	}
+}
+
+// highlight returns a cell that stands out unless it is 0.
+func highlight(text string, style show.Style) show.Cell {
+	if text == "0" {
+		style = show.Dim
+	}
+	return show.Cell{Text: text, Style: style}
+}
+
+// keyColumn is a column with clients.
+var keyColumn = show.Column{Title: "CLIENT", Most: 60, Least: 16}
+
+func writeClients(out *show.Out, title string, o *overview, clients []clientJSON, rows int) {
+	if len(clients) == 0 {
+		return
+	}
+	out.Blank()
+	out.Line(show.Bold, title)
+	t := show.Table{Columns: []show.Column{
+		keyColumn, {Title: "LIMIT", Most: 32, Least: 8}, {Title: "1 MIN", Right: true}, {Title: "1 HOUR", Right: true},
+		{Title: "LAST", Right: true}, {Title: "WHY", Most: 100, Least: 12},
+	}}
+	for i := range clients[:min(rows, len(clients))] {
+		c := &clients[i]
+		last, why := "", ""
+		if c.Denial != nil {
+			last, why = ago(c.Denial.At, o.At), c.Denial.Why
+		}
+		t.Add(show.Cell{Text: name(c.Key, c.Label)}, show.Cell{Text: c.Limit},
+			show.Cell{Text: grouped(c.Minute.Denied + c.Minute.WouldDeny)}, show.Cell{Text: grouped(c.Hour.Denied + c.Hour.WouldDeny)},
+			show.Cell{Text: last}, show.Cell{Text: why})
+	}
+	out.Table(&t)
+}
+
+func writeNearest(out *show.Out, o *overview, rows int) {
+	if len(o.Near) == 0 {
+		return
+	}
+	out.Blank()
+	out.Line(show.Bold, "Nearest to a limit")
+	t := show.Table{Columns: []show.Column{
+		keyColumn, {Title: "LIMIT", Most: 32, Least: 8}, {Title: "USED", Right: true}, {Title: "WHEN", Right: true}, {Title: "REQUESTS/MIN", Right: true},
+	}}
+	for i := range o.Near[:min(rows, len(o.Near))] {
+		c := &o.Near[i]
+		t.Add(show.Cell{Text: name(c.Key, c.Label)}, show.Cell{Text: c.Limit}, show.Cell{Text: percent(c.Used)},
+			show.Cell{Text: ago(c.UsedAt, o.At)}, show.Cell{Text: grouped(c.Minute.Requests)})
+	}
+	out.Table(&t)
+}
+
+// Sequences of terminals: another screen, without a cursor and without wrapping, and back.
+const (
+	enterScreen = "\x1b[?1049h\x1b[?25l\x1b[?7l"
+	leaveScreen = "\x1b[?7h\x1b[?25h\x1b[?1049l"
+	home        = "\x1b[H"
+	restOfLine  = "\x1b[K"
+	restOfAll   = "\x1b[J"
+)
+
+// live shows the overview until ctx ends. An answer that does not come leaves the last one there.
+func (a *app) live(ctx context.Context, to *connection, interval time.Duration, rows int) error {
+	o, _, err := get[overview](ctx, to, "overview")
+	if err != nil {
+		return err
+	}
+	if _, err := fmt.Fprint(a.out, enterScreen); err != nil {
+		return err
+	}
+	defer func() { _, _ = fmt.Fprint(a.out, leaveScreen) }()
+	ticks := time.NewTicker(interval)
+	defer ticks.Stop()
+	for {
+		if err := a.draw(to, &o, err, rows); err != nil {
+			return err
+		}
+		select {
+		case <-ctx.Done():
+			return nil // the way to end it
+		case <-ticks.C:
+		}
+		var next overview
+		if next, _, err = get[overview](ctx, to, "overview"); err == nil {
+			o = next
+		}
+		if ctx.Err() != nil {
+			return nil
+		}
+	}
+}
+
+// draw draws one screen, as much as fits.
+func (a *app) draw(to *connection, o *overview, failed error, rows int) error {
+	columns, height := a.size()
+	if height <= 0 {
+		height = 1 << 10
+	}
+	var page bytes.Buffer
+	out := &show.Out{W: &page, Colour: a.text.Colour, Width: columns}
+	if failed != nil {
+		out.Line(show.Red, "no answer, this is what was: "+failed.Error())
+	}
+	// Titles and blanks take some 16 lines; four tables share the rest.
+	writeOverview(out, to, o, min(rows, max(3, (height-16)/4)))
+	lines := strings.SplitAfter(page.String(), "\n")
+	lines = lines[:min(len(lines), height-1)]
+	var screen strings.Builder
+	screen.WriteString(home)
+	for _, line := range lines {
+		text, _ := strings.CutSuffix(line, "\n")
+		screen.WriteString(text + restOfLine + "\r\n")
+	}
+	screen.WriteString(restOfAll)
+	_, err := fmt.Fprint(a.out, screen.String())
+	return err
+}
+
+// suggestions returns the suggestions for limits, by their names.
+func suggestions(limits []limitJSON) map[string]*suggestion {
+	found := make(map[string]*suggestion)
+	for i := range limits {
+		if limits[i].Suggest != nil {
+			found[limits[i].Name] = limits[i].Suggest
+		}
+	}
+	return found
+}
+
+// withField returns a JSON object with one more field.
+func withField(object json.RawMessage, name string, value any) ([]byte, error) {
+	var fields map[string]json.RawMessage
+	if err := json.Unmarshal(object, &fields); err != nil {
+		return nil, err
+	}
+	text, err := json.Marshal(value)
+	if err != nil {
+		return nil, err
+	}
+	fields[name] = text
+	return json.Marshal(fields)
+}
