@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"math"
-	"net/http"
 	"strconv"
 	"strings"
 	"time"
@@ -159,7 +158,7 @@ func (a *app) act(ctx context.Context, path string, what action, done string) er
 			return err
 		}
 	}
-	answer, raw, err := ask[actionAnswer](ctx, to, http.MethodPost, path, what)
+	answer, raw, err := post[actionAnswer](ctx, to, path, what)
 	if err != nil {
 		return err
 	}
@@ -171,6 +170,9 @@ func (a *app) act(ctx context.Context, path string, what action, done string) er
 		text += ", until " + moment(answer.Until)
 	}
 	a.text.Line(show.Plain, text+".")
+	if what.Limit == "" {
+		a.writeReach(to)
+	}
 	return nil
 }
 

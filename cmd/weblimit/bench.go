@@ -139,8 +139,14 @@ func (a *app) confirm() error {
 
 func writeBench(out *show.Out, rows []benchRow) {
 	t := show.Table{Columns: []show.Column{
-		{Title: "LIMITS", Right: true}, {Title: "KEYS", Right: true}, {Title: "PARALLEL", Right: true}, {Title: "CHECKS/S", Right: true},
-		{Title: "P50", Right: true}, {Title: "P95", Right: true}, {Title: "P99", Right: true}, {Title: "ERRORS", Right: true},
+		{Title: "LIMITS", Right: true},
+		{Title: "KEYS", Right: true},
+		{Title: "PARALLEL", Right: true},
+		{Title: "CHECKS/S", Right: true},
+		{Title: "P50", Right: true},
+		{Title: "P95", Right: true},
+		{Title: "P99", Right: true},
+		{Title: "ERRORS", Right: true},
 	}}
 	number := func(n int) show.Cell { return show.Cell{Text: grouped(int64(n))} }
 	for i := range rows {
@@ -260,7 +266,7 @@ func (m *measurement) work(ctx, end context.Context, samples int) {
 		seen++
 		if len(mine) < samples {
 			mine = append(mine, took)
-		} else if i := mathrand.IntN(seen); i < samples { // each is kept with the same probability
+		} else if i := mathrand.IntN(seen); i < samples { //nolint:gosec // a sample: each is kept with the same probability
 			mine[i] = took
 		}
 	}
@@ -282,7 +288,7 @@ func (m *measurement) fail(err error) {
 func (m *measurement) check(ctx context.Context, reuse *[]store.Check) error {
 	ctx, cancel := context.WithTimeout(ctx, m.timeout)
 	defer cancel()
-	key := strconv.AppendInt([]byte("user:"), int64(mathrand.IntN(m.keys)), 10)
+	key := strconv.AppendInt([]byte("user:"), int64(mathrand.IntN(m.keys)), 10) //nolint:gosec // no secret
 	checks := (*reuse)[:0]
 	for i := range m.rules {
 		checks = append(checks, store.Check{Key: key, Rule: &m.rules[i], Cost: 1})

@@ -72,7 +72,7 @@ func (a *app) tls() (*tls.Config, error) {
 		file = a.env("WEBLIMIT_CACERT")
 	}
 	if file != "" {
-		text, err := os.ReadFile(file)
+		text, err := os.ReadFile(file) //nolint:gosec // the operator names it
 		if err != nil {
 			return nil, fmt.Errorf("--cacert: %w", err)
 		}

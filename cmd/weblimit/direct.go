@@ -30,6 +30,7 @@ type direct struct {
 	page    *inspect.Handler
 	tracker *top.Tracker
 	note    string // what can't be answered, for people; or ""
+	known   int    // how many limits are published
 }
 
 // localPage is the address of a direct.
@@ -89,7 +90,9 @@ func (d *direct) declare(registry *store.Registry, s *top.Snapshot) {
 		}
 		if err != nil {
 			unknown = append(unknown, l.Name)
+			continue
 		}
+		d.known++
 	}
 	if len(unknown) > 0 {
 		text := "numbers of these limits are not published, so nothing is known of their keys: " + strings.Join(unknown, ", ") +
@@ -182,4 +185,12 @@ func (d *direct) amend(path string, answer []byte) ([]byte, error) {
 		delete(fields, name)
 	}
 	return json.Marshal(fields)
+}
+
+// reach says which limits an answer about a key is about; "" if that is all of them.
+func (c *connection) reach() string {
+	if c.redis == nil {
+		return ""
+	}
+	return "Known on Redis: " + plural(c.redis.known, "limit") + ", those that have decided something since an instance started. Ask an application, with --url, about all."
 }

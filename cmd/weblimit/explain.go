@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"net/http"
 	"strings"
 	"time"
 
@@ -51,6 +50,7 @@ It ends with 3 if the client is denied or blocked now, so that scripts can branc
 					}
 					a.writePeek(&e.Keys[i])
 				}
+				a.writeReach(to)
 				return nil
 			})
 		},
@@ -91,6 +91,7 @@ It ends with 3 if the client is denied or blocked now, so that scripts can branc
 					}
 					writeExplanation(a.text, e.At, &e.Keys[i], limits.Limits)
 				}
+				a.writeReach(to)
 				return nil
 			})
 		},
@@ -113,7 +114,7 @@ func (a *app) look(ctx context.Context, query string, cost int64, display func(*
 		return err
 	}
 	defer to.close()
-	e, raw, err := ask[explanation](ctx, to, http.MethodPost, "explain", question{query, cost})
+	e, raw, err := post[explanation](ctx, to, "explain", question{query, cost})
 	if err != nil {
 		return err
 	}
@@ -151,6 +152,14 @@ func (a *app) keyArgument(argument string) (string, error) {
 	return argument, nil
 }
 
+// writeReach says which limits are not in an answer.
+func (a *app) writeReach(to *connection) {
+	if text := to.reach(); text != "" {
+		a.text.Blank()
+		a.text.Line(show.Dim, text)
+	}
+}
+
 // writeHead writes who it is about, and what happens to the next request.
 func writeHead(out *show.Out, k *keyJSON) {
 	style := show.Green
@@ -171,8 +180,13 @@ func (a *app) writePeek(k *keyJSON) {
 	}
 	a.text.Blank()
 	t := show.Table{Columns: []show.Column{
-		{Title: "LIMIT", Most: 64, Least: 12}, {Title: "STATE"}, {Title: "USED", Right: true}, {Title: "LEFT", Right: true},
-		{Title: "OF", Right: true}, {Title: "FITS IN", Right: true}, {Title: "ALL BACK IN", Right: true},
+		{Title: "LIMIT", Most: 64, Least: 12},
+		{Title: "STATE"},
+		{Title: "USED", Right: true},
+		{Title: "LEFT", Right: true},
+		{Title: "OF", Right: true},
+		{Title: "FITS IN", Right: true},
+		{Title: "ALL BACK IN", Right: true},
 	}}
 	for i := range k.Limits {
 		l := &k.Limits[i]
@@ -218,7 +232,9 @@ func writeExplanation(out *show.Out, now time.Time, k *keyJSON, limits []limitJS
 			mode = ", in shadow mode: not enforced"
 		}
 		out.Line(style, fmt.Sprintf("%s: %s (%s, %s%s)", l.Limit, state, l.Numbers, l.Algorithm, mode))
-		out.Item("now", l.Why)
+		if l.State == "blocked" || l.State == "unknown" {
+			out.Item("now", l.Why)
+		}
 		if l.State != "unknown" {
 			out.Item("used", fmt.Sprintf("%s of %s, %s left", grouped(l.Used), grouped(l.Burst), grouped(l.Remaining)))
 			out.Item("recovers", recovers(l))
@@ -227,7 +243,11 @@ func writeExplanation(out *show.Out, now time.Time, k *keyJSON, limits []limitJS
 			out.Item("blocked", "until "+moment(l.BlockedUntil))
 		}
 		if d := l.LastDenial; d != nil {
-			out.Item("last denial", ago(d.At, now)+". "+d.Why)
+			title := "last denial"
+			if l.Shadow {
+				title = "would deny"
+			}
+			out.Item(title, ago(d.At, now)+". "+d.Why)
 		}
 		if l.Minute != nil && l.Hour != nil {
 			out.Item("last minute", inWords(l.Minute))

@@ -74,7 +74,7 @@ func (a *app) suggestCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "suggest [LIMIT]",
 		Short: "Suggest a number for each limit, from what clients use",
-		Long: `suggest shows, for each limit, the number that 99.5 % of its clients stay under, from
+		Long: `suggest shows, for each limit, the number that 99.5 % of its clients stay within, from
 what they really used. Introduce a limit in shadow mode, let it run for a typical
 week, and choose its number from this. The range is where the true number
 lies, if only a sample of clients was measured.`,
@@ -106,8 +106,12 @@ lies, if only a sample of clients was measured.`,
 
 func writeSuggestions(out *show.Out, answer *limitsAnswer) {
 	t := show.Table{Columns: []show.Column{
-		{Title: "LIMIT", Most: 64, Least: 12}, {Title: "NOW", Most: 40, Least: 10}, {Title: "MODE"}, {Title: "SUGGESTION", Most: 80, Least: 30},
-		{Title: "RANGE", Right: true}, {Title: "CLIENTS", Right: true},
+		{Title: "LIMIT", Most: 64, Least: 12},
+		{Title: "NOW", Most: 40, Least: 10},
+		{Title: "MODE"},
+		{Title: "SUGGESTION", Most: 80, Least: 30},
+		{Title: "RANGE", Right: true},
+		{Title: "CLIENTS", Right: true},
 	}}
 	for i := range answer.Limits {
 		l := &answer.Limits[i]

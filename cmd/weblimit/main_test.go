@@ -97,8 +97,9 @@ type application struct {
 	limiter *core.Limiter
 	store   *redisstore.Store
 	heavy   *top.Tracker
-	onPage  call // asks the page
-	onRedis call // asks Redis
+	only    []*core.Limiter // of single limits
+	onPage  call            // asks the page
+	onRedis call            // asks Redis
 }
 
 // limits are those of the tests' applications.
@@ -115,12 +116,18 @@ func limits() []core.Limit {
 func startOn(t *testing.T, rdb redis.UniversalClient, prefix, redisURL string, all ...core.Limit) *application {
 	t.Helper()
 	s := redisstore.New(rdb, redisstore.Config{Prefix: prefix})
-	a := &application{store: s, heavy: top.New(top.Config{Exchange: s.Exchange(), Interval: time.Second})}
+	a := &application{store: s, heavy: top.New(top.Config{Exchange: s.Exchange(), Interval: time.Second, Clients: 1000})}
 	t.Cleanup(a.heavy.Close)
 	if len(all) == 0 {
 		all = limits()
 	}
-	a.limiter = core.Must(core.New(core.Config{Store: s, Limits: all, Observe: a.heavy, Timeout: 5 * time.Second}))
+	config := core.Config{Store: s, Observe: a.heavy, Timeout: 5 * time.Second}
+	for _, l := range all {
+		config.Limits = []core.Limit{l}
+		a.only = append(a.only, core.Must(core.New(config)))
+	}
+	config.Limits = all
+	a.limiter = core.Must(core.New(config))
 	page, err := inspect.New(inspect.Config{
 		Store: s, Top: a.heavy, Timeout: 10 * time.Second,
 		Users: []inspect.User{{Name: "ops", Password: password, May: inspect.Act}, {Name: "vic", Password: password, May: inspect.Read}},

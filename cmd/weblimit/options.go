@@ -161,7 +161,7 @@ const maxPassword = 4096
 func (a *app) readPassword(file string) (string, error) {
 	from := a.input
 	if file != "-" {
-		f, err := os.Open(file)
+		f, err := os.Open(file) //nolint:gosec // the operator names it
 		if err != nil {
 			return "", fmt.Errorf("the password can't be read: %w", err)
 		}

@@ -38,6 +38,7 @@ func (a *app) redisClient(t *target, security *tls.Config) (redis.UniversalClien
 	o.Username, o.Password = t.user, t.password
 	o.DialTimeout, o.ReadTimeout, o.WriteTimeout, o.MaxRetries = a.timeout, a.timeout, a.timeout, 1
 	o.TLSConfig = withServer(security, o.TLSConfig)
+	o.Dialer = dialer(redis.NewDialer(o)).bounded()
 	return redis.NewClient(o), nil
 }
 
@@ -56,10 +57,11 @@ func (a *app) severalServers(t *target, security *tls.Config) (redis.UniversalCl
 		return nil, usagef("--redis: %w", err)
 	}
 	o.TLSConfig = withServer(security, o.TLSConfig)
+	o.Dialer = dialer(redis.NewDialer(&redis.Options{DialTimeout: a.timeout, TLSConfig: o.TLSConfig})).bounded()
 	if a.sentinel != "" {
 		return redis.NewFailoverClient(&redis.FailoverOptions{
 			MasterName: a.sentinel, SentinelAddrs: o.Addrs, SentinelPassword: a.env("WEBLIMIT_SENTINEL_PASSWORD"),
-			Username: t.user, Password: t.password, DB: db, TLSConfig: o.TLSConfig, MaxRetries: 1,
+			Username: t.user, Password: t.password, DB: db, TLSConfig: o.TLSConfig, Dialer: o.Dialer, MaxRetries: 1,
 			DialTimeout: a.timeout, ReadTimeout: a.timeout, WriteTimeout: a.timeout,
 		}), nil
 	}

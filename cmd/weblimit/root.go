@@ -69,12 +69,25 @@ func run(ctx context.Context, args []string, s streams) int {
 		complain("interrupted")
 		return exitInterrupted
 	}
-	complain(strings.ReplaceAll(strings.TrimPrefix(err.Error(), "weblimit: "), "\n", "; "))
+	complain(oneLine(err))
 	if mistake := (usageError{}); errors.As(err, &mistake) || !a.started {
 		complain("see weblimit --help")
 		return exitUsage
 	}
 	return exitError
+}
+
+// oneLine returns an error's text on one line, and without the names of this project that packages of
+// it begin theirs with.
+func oneLine(err error) string {
+	var lines []string
+	for line := range strings.Lines(err.Error()) {
+		line = strings.ReplaceAll(strings.TrimPrefix(strings.TrimSpace(line), "weblimit: "), ": weblimit: ", ": ")
+		if line != "" {
+			lines = append(lines, line)
+		}
+	}
+	return strings.ReplaceAll(strings.Join(lines, "; "), "?; ", "? ")
 }
 
 func (a *app) root() *cobra.Command {
@@ -103,8 +116,7 @@ Exit codes: 0 all is well, 1 an error, 2 a mistake in how it was called,
   weblimit peek user:42 || echo denied    in a script
   weblimit suggest                        which numbers would suit`,
 		SilenceErrors: true, SilenceUsage: true,
-		Args: cobra.NoArgs,
-		RunE: func(c *cobra.Command, _ []string) error { return c.Help() },
+		RunE: func(c *cobra.Command, _ []string) error { return c.Help() }, // of no arguments: cobra refuses others
 	}
 	a.addFlags(root.PersistentFlags())
 	root.AddCommand(

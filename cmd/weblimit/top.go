@@ -88,8 +88,11 @@ func writeOverview(out *show.Out, to *connection, o *overview, rows int) {
 
 func writeRates(out *show.Out, o *overview, rows int) {
 	t := show.Table{Columns: []show.Column{
-		{Title: "LIMIT", Most: 64, Least: 12}, {Title: "NUMBERS", Most: 40, Least: 10}, {Title: "ALLOWED/S", Right: true},
-		{Title: "DENIED/S", Right: true}, {Title: "WOULD DENY/S", Right: true},
+		{Title: "LIMIT", Most: 64, Least: 12},
+		{Title: "NUMBERS", Most: 40, Least: 10},
+		{Title: "ALLOWED/S", Right: true},
+		{Title: "DENIED/S", Right: true},
+		{Title: "WOULD DENY/S", Right: true},
 	}}
 	for i := range o.Limits[:min(rows, len(o.Limits))] {
 		l := &o.Limits[i]
@@ -128,8 +131,12 @@ func writeClients(out *show.Out, title string, o *overview, clients []clientJSON
 	out.Blank()
 	out.Line(show.Bold, title)
 	t := show.Table{Columns: []show.Column{
-		keyColumn, {Title: "LIMIT", Most: 32, Least: 8}, {Title: "1 MIN", Right: true}, {Title: "1 HOUR", Right: true},
-		{Title: "LAST", Right: true}, {Title: "WHY", Most: 100, Least: 12},
+		keyColumn,
+		{Title: "LIMIT", Most: 32, Least: 8},
+		{Title: "1 MIN", Right: true},
+		{Title: "1 HOUR", Right: true},
+		{Title: "LAST", Right: true},
+		{Title: "WHY", Most: 100, Least: 12},
 	}}
 	for i := range clients[:min(rows, len(clients))] {
 		c := &clients[i]

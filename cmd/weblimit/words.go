@@ -48,9 +48,10 @@ func millis(n int64) time.Duration {
 func lasting(d time.Duration) string {
 	const day = 24 * time.Hour
 	part := func(large, small time.Duration, largeUnit, smallUnit string) string {
-		n := (d + small - 1) / small * small
-		text := fmt.Sprintf("%d%s", n/large, largeUnit)
-		if rest := n % large / small; rest > 0 {
+		n := int64((d + small - 1) / small) // of the small unit
+		each := int64(large / small)
+		text := fmt.Sprintf("%d%s", n/each, largeUnit)
+		if rest := n % each; rest > 0 {
 			text += fmt.Sprintf("%d%s", rest, smallUnit)
 		}
 		return text
@@ -106,9 +107,9 @@ func stateWord(s *stateJSON) (string, show.Style) {
 	return s.State, show.Plain
 }
 
-// suggested says what a suggestion means: "99.5 % of clients stay under 240 per 1m".
+// suggested says what a suggestion means: "99.5 % of clients stay within 240 per 1m".
 func (l *limitJSON) suggested() string {
-	text := fmt.Sprintf("%s of clients stay under %s", percent(l.Suggest.Share), grouped(l.Suggest.Quota))
+	text := fmt.Sprintf("%s of clients stay within %s", percent(l.Suggest.Share), grouped(l.Suggest.Quota))
 	switch l.Algorithm {
 	case store.Concurrency.String():
 		return text + " at the same time"
