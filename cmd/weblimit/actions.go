@@ -165,11 +165,11 @@ func (a *app) act(ctx context.Context, path string, what action, done string) er
 	if a.json {
 		return a.writeJSON(raw)
 	}
-	text := fmt.Sprintf("%s %s under %s", done, answer.Key, strings.Join(answer.Limits, ", "))
+	text := " under " + strings.Join(answer.Limits, ", ")
 	if path == "block" {
 		text += ", until " + moment(answer.Until)
 	}
-	a.text.Line(show.Plain, text+".")
+	a.text.Line(show.Plain, done+" ", show.Key(answer.Key), text+".")
 	if what.Limit == "" {
 		a.writeReach(to)
 	}

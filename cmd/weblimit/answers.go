@@ -7,6 +7,7 @@ import "time"
 type overview struct {
 	At        time.Time      `json:"at"`
 	Instances []instanceJSON `json:"instances"`
+	Silent    []silentJSON   `json:"silent"`
 	Partial   string         `json:"partial"`
 	Store     *storeJSON     `json:"store"`
 	Limits    []limitJSON    `json:"limits"`
@@ -18,6 +19,18 @@ type overview struct {
 }
 
 type instanceJSON struct {
+	Name  string    `json:"name"`
+	State string    `json:"state"`
+	Since time.Time `json:"since"`
+	Class string    `json:"class"`
+	Open  []struct {
+		Node  string    `json:"node"`
+		Since time.Time `json:"since"`
+		Class string    `json:"class"`
+	} `json:"open"`
+}
+
+type silentJSON struct {
 	Name string    `json:"name"`
 	At   time.Time `json:"at"`
 }
@@ -38,6 +51,7 @@ type limitsAnswer struct {
 type limitJSON struct {
 	Name      string      `json:"name"`
 	Algorithm string      `json:"algorithm"`
+	Quota     int64       `json:"quota"`
 	Numbers   string      `json:"numbers"`
 	Window    string      `json:"window"`
 	Shadow    bool        `json:"shadow"`
@@ -66,6 +80,7 @@ type suggestion struct {
 	High     int64   `json:"high"`
 	WindowMS int64   `json:"window_ms"`
 	Clients  int64   `json:"clients"`
+	Within   float64 `json:"within"`
 }
 
 type clientJSON struct {

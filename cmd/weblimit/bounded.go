@@ -26,7 +26,7 @@ func (d dialer) bounded() dialer {
 // What answers to the commands of one request may have. The largest hold eight snapshots, or a hundred
 // keys with their records.
 const (
-	maxReplyBytes    = 64 << 20
+	maxReplyBytes    = 16 << 20
 	maxReplyElements = 1 << 20
 	maxReplyNested   = 1 << 14 // arrays and maps
 	maxReplyLine     = 64 << 10

@@ -1,10 +1,13 @@
 package main
 
 import (
+	"bytes"
 	"regexp"
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/weblimit/weblimit/cmd/weblimit/internal/show"
 )
 
 // The page of an application and its Redis give the same answers, also for limits whose windows
@@ -31,8 +34,8 @@ func TestBothBackendsSayTheSame(t *testing.T) {
 			t.Errorf("explain: exit code %d, want %d", e.code, exitDenied)
 		}
 		wants(t, e.out, "login: denied (5 per 1m, token bucket)", "20 requests, 15 denied", "18 would have been denied",
-			"last denial", "99.5 % of clients stay within 20 per 1m", "per calendar month", "fits in")
-		wants(t, c.ok(t, "suggest", "trial"), "99.5 % of clients stay within 20 per 1m", "shadow")
+			"last denial", "99.5 % of 1 client stay within 20 per 1m; 0 % stay within the present 5", "per calendar month", "fits in")
+		wants(t, c.ok(t, "suggest", "trial"), "99.5 % of 1 client stay within 20 per 1m", "shadow", "0 %")
 	}
 }
 
@@ -64,5 +67,38 @@ func TestActions(t *testing.T) {
 			t.Errorf("after a reset, %d requests pass, want 5", n)
 		}
 		wants(t, c.act.ok(t, "reset", "user:1"), "Reset user:1 under hourly, login, monthly, trial.")
+	}
+}
+
+// Outages and breakers that instances publish, and instances that have fallen silent, come first.
+func TestTopShowsInstancesInTrouble(t *testing.T) {
+	t.Parallel()
+	at := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+	o := overview{
+		At: at,
+		Instances: []instanceJSON{
+			{Name: "web-1", State: "outage", Since: at.Add(-time.Minute), Class: "timeout"},
+			{Name: "web-2", State: "degraded"},
+			{Name: "web-3", State: "ok"},
+		},
+		Silent: []silentJSON{{Name: "web-4", At: at.Add(-40 * time.Second)}},
+		Store:  &storeJSON{State: "degraded"},
+	}
+	o.Instances[1].Open = append(o.Instances[1].Open, struct {
+		Node  string    `json:"node"`
+		Since time.Time `json:"since"`
+		Class string    `json:"class"`
+	}{"10.0.0.1:6379", at.Add(-time.Second), "connection"})
+	var b bytes.Buffer
+	writeOverview(&show.Out{W: &b}, &connection{where: "here"}, &o, 10)
+	want := `here · 3 instances · 03:04:05 UTC · store: degraded
+web-1: store out since 03:03:05 UTC (timeout)
+web-2: does not ask 10.0.0.1:6379 since 03:04:04 UTC (connection)
+web-4: silent, last seen 40s ago
+
+No limit has decided anything yet.
+`
+	if b.String() != want {
+		t.Errorf("got\n%s\nwant\n%s", b.String(), want)
 	}
 }

@@ -168,14 +168,17 @@ func (d *direct) amend(path string, answer []byte) ([]byte, error) {
 		return answer, nil
 	}
 	var fields map[string]json.RawMessage
-	var instances []instanceJSON
+	var instances []json.RawMessage
 	if err := json.Unmarshal(answer, &fields); err != nil {
 		return nil, err
 	}
 	if err := json.Unmarshal(fields["instances"], &instances); err != nil {
 		return nil, err
 	}
-	instances = slices.DeleteFunc(instances, func(i instanceJSON) bool { return i.Name == d.tracker.Instance() })
+	instances = slices.DeleteFunc(instances, func(text json.RawMessage) bool {
+		var i instanceJSON
+		return json.Unmarshal(text, &i) == nil && i.Name == d.tracker.Instance()
+	})
 	text, err := json.Marshal(instances)
 	if err != nil {
 		return nil, err

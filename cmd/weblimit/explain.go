@@ -169,7 +169,11 @@ func writeHead(out *show.Out, k *keyJSON) {
 	case "unknown":
 		style = show.Plain
 	}
-	out.Line(show.Bold, name(k.Key, k.Label))
+	label := inParens(k.Label)
+	if label != "" {
+		label = " " + label
+	}
+	out.Line(show.Bold, "", show.Key(k.Key), label)
 	out.Line(style, k.Summary)
 }
 
@@ -255,7 +259,7 @@ func writeExplanation(out *show.Out, now time.Time, k *keyJSON, limits []limitJS
 		}
 		for j := range limits {
 			if limits[j].Name == l.Limit && limits[j].Suggest != nil {
-				out.Item("suggestion", limits[j].suggested())
+				out.Item("suggestion", limits[j].suggested()+fmt.Sprintf("; %s stay within the present %s", percent(limits[j].Suggest.Within), grouped(limits[j].Quota)))
 			}
 		}
 	}

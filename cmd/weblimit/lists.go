@@ -61,7 +61,7 @@ func writeBlocks(out *show.Out, list *blocksAnswer) {
 		if b.Level > 0 {
 			because = plural(int(b.Level), "block") + " in a row"
 		}
-		t.Add(show.Cell{Text: name(b.Key, b.Label)}, show.Cell{Text: b.Limit}, show.Cell{Text: lasting(b.Until.Sub(list.At))},
+		t.Add(clientCell(b.Key, b.Label), show.Cell{Text: b.Limit}, show.Cell{Text: lasting(b.Until.Sub(list.At))},
 			show.Cell{Text: moment(b.Until)}, show.Cell{Text: because})
 	}
 	out.Table(&t)
@@ -76,8 +76,9 @@ func (a *app) suggestCommand() *cobra.Command {
 		Short: "Suggest a number for each limit, from what clients use",
 		Long: `suggest shows, for each limit, the number that 99.5 % of its clients stay within, from
 what they really used. Introduce a limit in shadow mode, let it run for a typical
-week, and choose its number from this. The range is where the true number
-lies, if only a sample of clients was measured.`,
+week, and choose its number from this. RANGE is where that number lies, if only a
+sample of clients was measured. WITHIN NOW is the share of clients that stay within
+the present number.`,
 		Example: `  weblimit suggest
   weblimit suggest login --json`,
 		Args: cobra.MaximumNArgs(1),
@@ -111,7 +112,7 @@ func writeSuggestions(out *show.Out, answer *limitsAnswer) {
 		{Title: "MODE"},
 		{Title: "SUGGESTION", Most: 80, Least: 30},
 		{Title: "RANGE", Right: true},
-		{Title: "CLIENTS", Right: true},
+		{Title: "WITHIN NOW", Right: true},
 	}}
 	for i := range answer.Limits {
 		l := &answer.Limits[i]
@@ -125,7 +126,7 @@ func writeSuggestions(out *show.Out, answer *limitsAnswer) {
 			continue
 		}
 		t.Add(show.Cell{Text: l.Name}, show.Cell{Text: l.Numbers}, show.Cell{Text: mode}, show.Cell{Text: l.suggested()},
-			show.Cell{Text: strings.Join([]string{grouped(s.Low), grouped(s.High)}, " to ")}, show.Cell{Text: grouped(s.Clients)})
+			show.Cell{Text: strings.Join([]string{grouped(s.Low), grouped(s.High)}, " to ")}, show.Cell{Text: percent(s.Within)})
 	}
 	if t.Rows() == 0 {
 		out.Line(show.Plain, "There are no limits.")

@@ -79,11 +79,38 @@ func writeOverview(out *show.Out, to *connection, o *overview, rows int) {
 	if o.Uncounted > 0 {
 		out.Line(show.Yellow, fmt.Sprintf("%s decisions are not counted: the application has more limits than top.Config.Limits", grouped(o.Uncounted)))
 	}
+	writeInstances(out, o)
 	out.Blank()
 	writeRates(out, o, rows)
 	writeClients(out, "Most denied", o, o.Denied, rows)
 	writeClients(out, "Would have been denied", o, o.WouldDeny, rows)
 	writeNearest(out, o, rows)
+}
+
+// maxTroubled is how many instances with troubles are shown.
+const maxTroubled = 8
+
+// writeInstances writes which instances are in trouble.
+func writeInstances(out *show.Out, o *overview) {
+	var lines []string
+	for i := range o.Instances {
+		in := &o.Instances[i]
+		if in.State == "outage" {
+			lines = append(lines, fmt.Sprintf("%s: store out since %s (%s)", in.Name, clock(in.Since), in.Class))
+		}
+		for _, b := range in.Open {
+			lines = append(lines, fmt.Sprintf("%s: does not ask %s since %s (%s)", in.Name, b.Node, clock(b.Since), b.Class))
+		}
+	}
+	for _, s := range o.Silent {
+		lines = append(lines, fmt.Sprintf("%s: silent, last seen %s", s.Name, ago(s.At, o.At)))
+	}
+	for _, line := range lines[:min(len(lines), maxTroubled)] {
+		out.Line(show.Red, line)
+	}
+	if more := len(lines) - maxTroubled; more > 0 {
+		out.Line(show.Red, fmt.Sprintf("… and %s more", grouped(int64(more))))
+	}
 }
 
 func writeRates(out *show.Out, o *overview, rows int) {
@@ -144,7 +171,7 @@ func writeClients(out *show.Out, title string, o *overview, clients []clientJSON
 		if c.Denial != nil {
 			last, why = ago(c.Denial.At, o.At), c.Denial.Why
 		}
-		t.Add(show.Cell{Text: name(c.Key, c.Label)}, show.Cell{Text: c.Limit},
+		t.Add(clientCell(c.Key, c.Label), show.Cell{Text: c.Limit},
 			show.Cell{Text: grouped(c.Minute.Denied + c.Minute.WouldDeny)}, show.Cell{Text: grouped(c.Hour.Denied + c.Hour.WouldDeny)},
 			show.Cell{Text: last}, show.Cell{Text: why})
 	}
@@ -162,7 +189,7 @@ func writeNearest(out *show.Out, o *overview, rows int) {
 	}}
 	for i := range o.Near[:min(rows, len(o.Near))] {
 		c := &o.Near[i]
-		t.Add(show.Cell{Text: name(c.Key, c.Label)}, show.Cell{Text: c.Limit}, show.Cell{Text: percent(c.Used)},
+		t.Add(clientCell(c.Key, c.Label), show.Cell{Text: c.Limit}, show.Cell{Text: percent(c.Used)},
 			show.Cell{Text: ago(c.UsedAt, o.At)}, show.Cell{Text: grouped(c.Minute.Requests)})
 	}
 	out.Table(&t)

@@ -86,12 +86,17 @@ func ago(at, now time.Time) string {
 func clock(t time.Time) string  { return t.UTC().Format("15:04:05") + " UTC" }
 func moment(t time.Time) string { return t.UTC().Format("2006-01-02 15:04:05") + " UTC" }
 
-// name returns how to call a client: by its label if it has one.
-func name(key, label string) string {
+// clientCell returns a cell with a client's key and label.
+func clientCell(key, label string) show.Cell {
+	return show.Cell{Key: show.Key(key), Text: inParens(label)}
+}
+
+// inParens returns a label as it stands behind a key.
+func inParens(label string) string {
 	if label == "" {
-		return key
+		return ""
 	}
-	return key + " (" + label + ")"
+	return "(" + label + ")"
 }
 
 // stateWord returns what a limit does to a client, and how it stands out.
@@ -107,16 +112,16 @@ func stateWord(s *stateJSON) (string, show.Style) {
 	return s.State, show.Plain
 }
 
-// suggested says what a suggestion means: "99.5 % of clients stay within 240 per 1m".
+// suggested says what a suggestion means: "99.5 % of 1,000 clients stay within 234 per 1m".
 func (l *limitJSON) suggested() string {
-	text := fmt.Sprintf("%s of clients stay within %s", percent(l.Suggest.Share), grouped(l.Suggest.Quota))
+	text := fmt.Sprintf("%s of %s stay within %s ", percent(l.Suggest.Share), plural(int(l.Suggest.Clients), "client"), grouped(l.Suggest.Quota))
 	switch l.Algorithm {
 	case store.Concurrency.String():
-		return text + " at the same time"
+		return text + "at the same time"
 	case store.Calendar.String():
-		return text + " per " + l.Window
+		return text + "per " + l.Window
 	}
-	return text + " per " + lasting(millis(l.Suggest.WindowMS))
+	return text + "per " + lasting(millis(l.Suggest.WindowMS))
 }
 
 // plural returns "1 block" or "2 blocks".

@@ -114,7 +114,8 @@ func (e *Exchange) Collect(ctx context.Context) (snapshots [][]byte, err error) 
 			return snapshots, err
 		}
 		for _, value := range cmd.(*redis.SliceCmd).Val() {
-			if snapshot, ok := value.(string); ok { // or it has expired
+			// Or it has expired. One that is too large was not published by Publish.
+			if snapshot, ok := value.(string); ok && len(snapshot) <= maxSnapshot {
 				snapshots = append(snapshots, []byte(snapshot))
 			}
 		}

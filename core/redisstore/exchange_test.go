@@ -160,6 +160,21 @@ func TestWhatCanNotBePublished(t *testing.T) {
 	}
 }
 
+// Whoever can write to Redis can't make instances hold more than Publish would have let through.
+func TestSnapshotsThatAreTooLargeAreLeftOut(t *testing.T) {
+	t.Parallel()
+	client, prefix := redistest.Shared(t).Client(t), redistest.Prefix(t)
+	e := redisstore.New(client, redisstore.Config{Prefix: prefix}).Exchange()
+	publish(t, e, "small", "small", time.Minute)
+	publish(t, e, "large", "x", time.Minute)
+	if err := client.Set(t.Context(), prefix+"{#exchange}:of:large", strings.Repeat("x", 256<<10+1), time.Minute).Err(); err != nil {
+		t.Fatal(err)
+	}
+	if got := collected(t, e); !slices.Equal(got, []string{"small"}) {
+		t.Errorf("collected %d snapshots, want the small one", len(got))
+	}
+}
+
 func TestSnapshotsAreExchangedAfterAScriptFlush(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t)

@@ -12,7 +12,12 @@ import (
 // program that reads it gets the same strings. It fails for what is no JSON.
 func JSON(text []byte) ([]byte, error) {
 	var indented bytes.Buffer
-	if err := json.Indent(&indented, bytes.TrimSpace(text), "", "  "); err != nil {
+	err := json.Compact(&indented, text)
+	if err == nil && depth(indented.Bytes()) <= maxDepth {
+		indented.Reset()
+		err = json.Indent(&indented, bytes.TrimSpace(text), "", "  ")
+	}
+	if err != nil {
 		return nil, err
 	}
 	out := make([]byte, 0, indented.Len()+1)
@@ -30,4 +35,28 @@ func JSON(text []byte) ([]byte, error) {
 		left = left[size:]
 	}
 	return append(out, '\n'), nil
+}
+
+// maxDepth is how deep a text is nested that is still indented: indenting a deeper one would make it
+// larger by far.
+const maxDepth = 32
+
+// depth returns how deep a valid JSON text is nested.
+func depth(text []byte) (deepest int) {
+	now, inString := 0, false
+	for i := 0; i < len(text); i++ {
+		switch b := text[i]; {
+		case inString && b == '\\':
+			i++
+		case b == '"':
+			inString = !inString
+		case inString:
+		case b == '[' || b == '{':
+			now++
+			deepest = max(deepest, now)
+		case b == ']' || b == '}':
+			now--
+		}
+	}
+	return deepest
 }

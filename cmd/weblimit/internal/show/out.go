@@ -28,8 +28,20 @@ type Out struct {
 	Width  int // columns of the terminal; 0 if it is none
 }
 
-// Line writes one line.
-func (o *Out) Line(style Style, text string) { o.write(o.styled(style, Safe(text, maxLine)) + "\n") }
+// Line writes one line of texts and keys.
+func (o *Out) Line(style Style, text string, more ...any) {
+	var line strings.Builder
+	line.WriteString(Safe(text, maxLine))
+	for _, part := range more {
+		switch part := part.(type) {
+		case Key:
+			line.WriteString(part.safe(maxLine))
+		case string:
+			line.WriteString(Safe(part, maxLine))
+		}
+	}
+	o.write(o.styled(style, line.String()) + "\n")
+}
 
 // Item writes a name and a text beside it, with the text wrapped where the terminal ends.
 func (o *Out) Item(name, text string) {

@@ -3,6 +3,7 @@ package show
 import (
 	"bytes"
 	"encoding/json"
+	"os/exec"
 	"strings"
 	"testing"
 	"unicode"
@@ -19,15 +20,15 @@ func TestHostileTextIsHarmless(t *testing.T) {
 		"a colour":                 {"\x1b[31mred", `\x1b[31mred`},
 		"the title of a window":    {"\x1b]0;pwned\a", `\x1b]0;pwned\x07`},
 		"a clipboard":              {"\x1b]52;c;cm0=\x1b\\", `\x1b]52;c;cm0=\x1b\\`},
-		"CSI of one byte":          {"a\u009b31m", `a\x9b31m`},
+		"CSI of one byte":          {"a\u009b31m", `a\u009b31m`},
 		"CSI that is no UTF-8":     {"a\x9b31m", `a\x9b31m`},
 		"a line":                   {"a\r\nb", `a\x0d\x0ab`},
-		"a line of Unicode":        {"a\u2028b\u0085", `a\u2028b\x85`},
+		"a line of Unicode":        {"a\u2028b\u0085", `a\u2028b\u0085`},
 		"backspaces":               {"a\b\x7f", `a\x08\x7f`},
 		"right to left":            {"user\u202e24", `user\u202e24`},
 		"isolates":                 {"\u2066x\u2069", `\u2066x\u2069`},
 		"invisible":                {"a\u200b\u200d\ufeffb", `a\u200b\u200d\ufeffb`},
-		"blank letters":            {"\u3164\u115f\u2800\u00a0", `\u3164\u115f\u2800\xa0`},
+		"blank letters":            {"\u3164\u115f\u2800\u00a0", `\u3164\u115f\u2800\u00a0`},
 		"tags":                     {"\U000e0041", `\U000e0041`},
 		"private use":              {"\ue000", `\ue000`},
 		"a variation selector":     {"a\ufe0f", `a\ufe0f`},
@@ -128,6 +129,19 @@ func FuzzJSON(f *testing.F) {
 	})
 }
 
+// A text that is nested deeply does not become a hundred times as long.
+func TestDeepJSONStaysSmall(t *testing.T) {
+	t.Parallel()
+	deep := `{"a":"\\\"]]","b":` + strings.Repeat("[", 9000) + strings.Repeat("]", 9000) + "}"
+	out, err := JSON([]byte(deep))
+	if err != nil || len(out) > 2*len(deep) {
+		t.Errorf("%d bytes become %d: %v", len(deep), len(out), err)
+	}
+	if out, err := JSON([]byte(`{"a":"[[[["}`)); err != nil || string(out) != "{\n  \"a\": \"[[[[\"\n}\n" {
+		t.Errorf("got %q, %v", out, err)
+	}
+}
+
 func TestTablesAreAligned(t *testing.T) {
 	t.Parallel()
 	table := Table{Columns: []Column{{Title: "CLIENT", Most: 20, Least: 6}, {Title: "N", Right: true}, {Title: "WHY"}}}
@@ -170,4 +184,55 @@ func TestItemsAreWrapped(t *testing.T) {
 	if b.String() != want {
 		t.Errorf("got\n%s\nwant\n%s", b.String(), want)
 	}
+}
+
+// A key that is pasted into a shell stays a word: nothing that a client has put into it is run.
+func TestKeysCanBePastedIntoAShell(t *testing.T) {
+	t.Parallel()
+	for in, want := range map[string]string{
+		"user:42":                           "user:42",
+		"ip:2001:db8::/64":                  "ip:2001:db8::/64",
+		"key#abc_-":                         "key#abc_-",
+		"ip:192.0.2.7|user:5":               "'ip:192.0.2.7|user:5'",
+		"user:$(touch x)":                   "'user:$(touch x)'",
+		"user:`id`;id&id":                   "'user:`id`;id&id'",
+		"user:'$(id)":                       `$'user:\x27$(id)'`,
+		`user:\'$(id)`:                      `$'user:\\\x27$(id)'`,
+		"user:\x1b[2J":                      `$'user:\x1b[2J'`,
+		"--for=9d":                          "'--for=9d'",
+		"#x":                                "'#x'",
+		"=ls":                               "'=ls'",
+		"~root":                             "'~root'",
+		"*":                                 "'*'",
+		"客户":                                "'客户'",
+		"":                                  "''",
+		"user:" + strings.Repeat("x", 100):  "user:xxxxxxxxxxxxxxxxxxxxxxxx…",
+		"user:$" + strings.Repeat("x", 100): "'user:$xxxxxxxxxxxxxxxxxxxxx…'",
+	} {
+		if got := Key(in).safe(30); got != want {
+			t.Errorf("%q is shown as %s, want %s", in, got, want)
+		}
+	}
+}
+
+// Real shells read what is shown as the key, and run nothing.
+func FuzzKeysInShells(f *testing.F) {
+	bash, err := exec.LookPath("bash")
+	if err != nil {
+		f.Skip("no bash")
+	}
+	f.Add("user:42")
+	f.Add(`user:'$(echo x)\'`)
+	f.Add("a\x1b\n\u202e\\'`id`")
+	f.Fuzz(func(t *testing.T, key string) {
+		if strings.Contains(key, "\x00") || key == "" || len(key) > 200 {
+			return // no argument can hold a zero
+		}
+		cmd := exec.Command(bash, "--norc", "-c", "printf %s "+Key(key).safe(0))
+		cmd.Env = []string{"LC_ALL=C.UTF-8", "PATH=/nonexistent"}
+		out, err := cmd.CombinedOutput()
+		if err != nil || string(out) != key {
+			t.Errorf("%q is shown as %s, which bash reads as %q (%v)", key, Key(key).safe(0), out, err)
+		}
+	})
 }

@@ -10,8 +10,9 @@ type Column struct {
 	Least int  // to how many it shrinks where the terminal is narrow; 0 if it does not shrink
 }
 
-// Cell is a cell of a [Table].
+// Cell is a cell of a [Table]: a key, a text or both.
 type Cell struct {
+	Key   Key
 	Text  string
 	Style Style
 }
@@ -43,7 +44,7 @@ func (o *Out) Table(t *Table) {
 	for _, row := range t.rows {
 		line := make([]string, len(row))
 		for i, cell := range row {
-			line[i] = Safe(cell.Text, t.Columns[i].most())
+			line[i] = cell.safe(t.Columns[i].most())
 			widths[i] = max(widths[i], Width(line[i]))
 		}
 		texts = append(texts, line)
@@ -59,12 +60,23 @@ func (o *Out) Table(t *Table) {
 		for i, c := range t.Columns {
 			text := texts[r][i]
 			if Width(text) > widths[i] {
-				text = Safe(row[i].Text, widths[i])
+				text = row[i].safe(widths[i])
 			}
 			line.WriteString(o.cell(c, row[i], text, widths[i], i == len(widths)-1))
 		}
 		o.write(strings.TrimRight(line.String(), " ") + "\n")
 	}
+}
+
+func (c *Cell) safe(columns int) string {
+	if c.Key == "" {
+		return Safe(c.Text, columns)
+	}
+	key := c.Key.safe(columns)
+	if left := columns - Width(key) - 1; c.Text != "" && left > 0 {
+		key += " " + Safe(c.Text, left)
+	}
+	return key
 }
 
 func (c *Column) most() int {

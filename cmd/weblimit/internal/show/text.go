@@ -18,7 +18,34 @@ const maxMarks = 2
 // Safe returns text as a terminal can show it, in at most so many columns. What can't be shown is
 // written as in Go: \x1b for a byte, \u202e for a character; a backslash is doubled, so that it
 // can't pretend to be one. Text that is cut ends in "…". A limit of 0 is none.
-func Safe(text string, columns int) string {
+func Safe(text string, columns int) string { return safe(text, columns, "") }
+
+// Key is a client's key. It is shown so that it can be pasted into a shell: a key that a shell would
+// read as more than a word is in quotes, 'user:$(id)', and one with quotes, backslashes or what
+// can't be shown is in those of bash and zsh, $'user:\x1b', which harm nothing in other shells.
+type Key string
+
+// safe returns the key as a terminal can show it, and a shell can read it unless it is cut.
+func (k Key) safe(columns int) string {
+	text := string(k)
+	if strings.Trim(text, wordBytes) == "" && text != "" && text[0] != '-' && text[0] != '#' && text[0] != '=' {
+		return Safe(text, columns)
+	}
+	begin := "'"
+	if all := safe(text, 0, "'"); all != text {
+		begin = "$'"
+	}
+	if columns > 0 {
+		columns = max(columns-len(begin)-1, 1)
+	}
+	return begin + safe(text, columns, "'") + "'"
+}
+
+// wordBytes are bytes that no shell interprets within a word.
+const wordBytes = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-.,:/@%+=#"
+
+// safe is Safe that also escapes some bytes of ASCII.
+func safe(text string, columns int, special string) string {
 	var b strings.Builder
 	used, marks := 0, maxMarks // nothing to put a mark on yet
 	room := func(n int) bool { return columns <= 0 || used+n <= columns }
@@ -35,6 +62,8 @@ func Safe(text string, columns int) string {
 			piece = fmt.Sprintf(`\x%02x`, text[i])
 		case r == '\\':
 			piece = `\\`
+		case r < utf8.RuneSelf && strings.IndexByte(special, byte(r)) >= 0:
+			piece = escaped(r)
 		case !plain(r) || isMark && marks > maxMarks:
 			piece = escaped(r)
 		}
@@ -59,7 +88,7 @@ func Safe(text string, columns int) string {
 
 func escaped(r rune) string {
 	switch {
-	case r < 0x100:
+	case r < utf8.RuneSelf:
 		return fmt.Sprintf(`\x%02x`, r)
 	case r < 0x10000:
 		return fmt.Sprintf(`\u%04x`, r)
