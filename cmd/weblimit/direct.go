@@ -36,9 +36,12 @@ type direct struct {
 // localPage is the address of a direct.
 var localPage = &url.URL{Scheme: "http", Host: "localhost", Path: "/"}
 
-// errNobody says what to do if Redis can't be understood.
-var errNobody = errors.New("no instance publishes its limits there. Applications do with top.Config{Exchange: store.Exchange()}, " +
-	"for as long as they run; their prefix must be that of --prefix. Or ask an application: --url")
+// nobody says what to do if Redis can't be understood.
+func nobody(prefix string) error {
+	return fmt.Errorf("no instance publishes its limits there under the prefix %q. Applications do with "+
+		"top.Config{Exchange: store.Exchange()}, for as long as they run; if theirs is another prefix, set --prefix. "+
+		"Or ask an application: --url", prefix)
+}
 
 // openDirect reads what instances publish.
 func openDirect(ctx context.Context, rdb redis.UniversalClient, prefix string, timeout time.Duration) (*direct, error) {
@@ -59,7 +62,7 @@ func openDirect(ctx context.Context, rdb redis.UniversalClient, prefix string, t
 		all = append(all, snapshot)
 	}
 	if len(all) == 0 {
-		return nil, errors.Join(broken, errNobody)
+		return nil, errors.Join(broken, nobody(prefix))
 	}
 	d := new(direct)
 	if broken != nil {

@@ -36,6 +36,7 @@ some seconds for each million keys.`,
 				err = a.writeJSON(raw)
 			} else {
 				writeBlocks(a.text, &list)
+				a.writeReach(to)
 			}
 			if err == nil && list.Error != "" {
 				err = errors.New(list.Error)

@@ -2,8 +2,14 @@ package main
 
 import (
 	"context"
+	"crypto/tls"
+	"encoding/pem"
+	"io"
 	"net"
+	"net/http"
+	"net/http/httptest"
 	"os"
+	"path/filepath"
 	"regexp"
 	"strings"
 	"testing"
@@ -20,7 +26,7 @@ func TestWithoutSnapshotsItSaysWhatToDo(t *testing.T) {
 	server := redistest.Shared(t)
 	c := call{env: map[string]string{"WEBLIMIT_REDIS": "unix://" + server.Addr(), "WEBLIMIT_PREFIX": redistest.Prefix(t)}}
 	for _, args := range [][]string{{"top"}, {"peek", "user:1"}, {"explain", "user:1"}, {"reset", "user:1"}, {"block", "user:1", "--for", "1m"}, {"unblock", "user:1"}, {"blocks"}, {"suggest"}} {
-		wants(t, c.fails(t, exitError, args...), "no instance publishes its limits there", "Exchange: store.Exchange()", "--prefix", "--url")
+		wants(t, c.fails(t, exitError, args...), "no instance publishes its limits there under the prefix", "Exchange: store.Exchange()", "--prefix", "--url")
 	}
 }
 
@@ -153,6 +159,50 @@ func everywhere(t *testing.T, a *application, flags ...string) {
 	wants(t, run("unblock", "user:7").out, "Unblocked user:7")
 	wants(t, run("reset", "user:42").out, "Reset user:42 under hourly")
 	wants(t, run("bench-redis", "--yes", "--each", "100ms", "--parallel", "4").out, "CHECKS/S", "100,000")
+}
+
+// rediss:// checks the server's certificate, by --cacert if it is set.
+func TestRedisOverTLS(t *testing.T) {
+	t.Parallel()
+	pages := httptest.NewTLSServer(http.NotFoundHandler()) // for its certificate
+	defer pages.Close()
+	a := startShared(t)
+	a.ask(t, "user:42", 20)
+	a.published(t, "user:42")
+	l, err := tls.Listen("tcp", "127.0.0.1:0", &tls.Config{Certificates: pages.TLS.Certificates, MinVersion: tls.VersionTLS12})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	socket := redistest.Shared(t).Addr()
+	go func() {
+		for {
+			c, err := l.Accept()
+			if err != nil {
+				return
+			}
+			go func() {
+				defer c.Close()
+				to, err := net.Dial("unix", socket)
+				if err != nil {
+					return
+				}
+				defer to.Close()
+				go func() { _, _ = io.Copy(to, c) }()
+				_, _ = io.Copy(c, to)
+			}()
+		}
+	}()
+	ca := filepath.Join(t.TempDir(), "ca.pem")
+	if err := os.WriteFile(ca, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: pages.Certificate().Raw}), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	c := a.onRedis
+	c.env["WEBLIMIT_REDIS"] = "rediss://" + l.Addr().String()
+	wants(t, c.fails(t, exitError, "top"), "certificate")
+	wants(t, c.ok(t, "top", "--cacert", ca), "user:42")
+	c.env["WEBLIMIT_REDIS"] = "rediss://localhost:" + l.Addr().String()[len("127.0.0.1:"):] // the certificate is for another name
+	wants(t, c.fails(t, exitError, "top", "--cacert", ca), "certificate")
 }
 
 // The permissions of docs/redis.md suffice for all commands, as for the store, and GET and MGET for top.

@@ -136,7 +136,7 @@ func writeRates(out *show.Out, o *overview, rows int) {
 	}
 	out.Table(&t)
 	if more := int64(len(o.Limits)-t.Rows()) + o.More; more > 0 {
-		out.Line(show.Dim, fmt.Sprintf("… and %s more limits", grouped(more)))
+		out.Line(show.Dim, fmt.Sprintf("… and %s more", grouped(more)))
 	}
 }
 
@@ -235,26 +235,32 @@ func (a *app) live(ctx context.Context, to *connection, interval time.Duration, 
 	}
 }
 
-// draw draws one screen, as much as fits.
+// fewestRows is how many rows tables keep on a terminal that is too low for all.
+const fewestRows = 2
+
+// draw draws one screen, with as many rows as fit.
 func (a *app) draw(to *connection, o *overview, failed error, rows int) error {
 	columns, height := a.size()
 	if height <= 0 {
 		height = 1 << 10
 	}
-	var page bytes.Buffer
-	out := &show.Out{W: &page, Colour: a.text.Colour, Width: columns}
-	if failed != nil {
-		out.Line(show.Red, "no answer, this is what was: "+failed.Error())
+	var lines []string
+	for rows = max(rows, fewestRows); rows >= fewestRows; rows-- {
+		var page bytes.Buffer
+		out := &show.Out{W: &page, Colour: a.text.Colour, Width: columns}
+		if failed != nil {
+			out.Line(show.Red, "no answer, this is what was: "+oneLine(failed))
+		}
+		writeOverview(out, to, o, rows)
+		if lines = strings.Split(strings.TrimSuffix(page.String(), "\n"), "\n"); len(lines) < height {
+			break
+		}
 	}
-	// Titles and blanks take some 16 lines; four tables share the rest.
-	writeOverview(out, to, o, min(rows, max(3, (height-16)/4)))
-	lines := strings.SplitAfter(page.String(), "\n")
-	lines = lines[:min(len(lines), height-1)]
+	lines = lines[:max(min(len(lines), height-1), 0)]
 	var screen strings.Builder
 	screen.WriteString(home)
 	for _, line := range lines {
-		text, _ := strings.CutSuffix(line, "\n")
-		screen.WriteString(text + restOfLine + "\r\n")
+		screen.WriteString(line + restOfLine + "\r\n")
 	}
 	screen.WriteString(restOfAll)
 	_, err := fmt.Fprint(a.out, screen.String())

@@ -1,6 +1,9 @@
 package show
 
-import "strings"
+import (
+	"slices"
+	"strings"
+)
 
 // Column is a column of a [Table].
 type Column struct {
@@ -86,7 +89,8 @@ func (c *Column) most() int {
 	return mostCells
 }
 
-// shrink makes columns narrower until the table fits the terminal, as far as they may.
+// shrink makes columns narrower until the table fits the terminal, as far as they may: the last
+// first, since keys are to be read whole.
 func (o *Out) shrink(t *Table, widths []int) {
 	if o.Width <= 0 {
 		return
@@ -95,7 +99,7 @@ func (o *Out) shrink(t *Table, widths []int) {
 	for _, w := range widths {
 		excess += w
 	}
-	for i, c := range t.Columns {
+	for i, c := range slices.Backward(t.Columns) {
 		if c.Least > 0 && excess > 0 && widths[i] > c.Least {
 			less := min(excess, widths[i]-c.Least)
 			widths[i] -= less
