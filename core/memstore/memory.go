@@ -66,6 +66,7 @@ func New(config ...Config) *Store {
 	}
 	m.Registry().SetInProcess()
 	m.Registry().SetBuckets(m.Len)
+	m.Registry().SetRestorer(m)
 	for i := range m.shards {
 		m.shards[i].limit = int32(min(c.MaxBuckets/shards, math.MaxInt32))
 		m.shards[i].spare = int32(12 + i%3) // so that not all outgrow their tables at one number of keys

@@ -16,6 +16,10 @@ package store
 // all of it and both its edges: 3 × quota in 24 hours around a day of 23, or in 31 days around
 // February. docs/algorithms.md draws each bound.
 //
+// Ledger is a Calendar whose use is kept in a book outside the store, and has its bound. No limit
+// is made with it: a wrapper that keeps a book derives it from a Calendar, by [Rule].Ledger. An
+// account that the store does not know admits nothing: see [Rule].Unknown.
+//
 // Concurrency does not count a rate but the requests that are running: never more than the
 // quota at once, in any number one after the other.
 type Algorithm uint8
@@ -28,6 +32,7 @@ const (
 	SlidingLog    Algorithm = 4
 	Calendar      Algorithm = 5
 	Concurrency   Algorithm = 8
+	Ledger        Algorithm = 9
 )
 
 // The numbers of other records in stores, which share the numbers of algorithms. No limit
@@ -38,7 +43,7 @@ const (
 )
 
 // LastAlgorithm is the highest number of an algorithm or another record.
-const LastAlgorithm = Concurrency
+const LastAlgorithm = Ledger
 
 // algorithms holds the implementation of each algorithm by its number.
 var algorithms = [LastAlgorithm + 1]counting{
@@ -48,6 +53,7 @@ var algorithms = [LastAlgorithm + 1]counting{
 	SlidingLog:    slidingLog{},
 	Calendar:      calendarWindow{},
 	Concurrency:   concurrency{},
+	Ledger:        ledger{},
 }
 
 // counting is the implementation of an algorithm: a type without fields, in a file of its

@@ -13,7 +13,7 @@ import (
 func ruleOf(t *testing.T, a Algorithm) *Rule {
 	t.Helper()
 	n := Numbers{Algorithm: a, Quota: 7, Window: time.Minute}
-	if a == Calendar {
+	if a == Calendar || a == Ledger {
 		n = Numbers{Algorithm: a, Quota: 7, Calendar: Period{Unit: CalendarDay, Location: time.UTC}}
 	}
 	r, err := NewRule(a.String(), n)
@@ -69,6 +69,9 @@ func dispatches(t *testing.T, r *Rule, c counting) {
 	for range 200 {
 		now += random.Int64N(r.Window.Microseconds()/5 + 1e6)
 		b.Open(r, now, 0)
+		if r.Algorithm == Ledger && random.IntN(4) > 0 {
+			b.Y = max(b.Y, 1<<changeBits|1) // a known account
+		}
 		cost := random.Int64N(4) + 1
 
 		r.roll(copied(), now, 0)

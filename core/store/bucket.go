@@ -11,6 +11,7 @@ import "github.com/weblimit/weblimit/internal/integer"
 //	sliding window  X: units used in the current window, Y: in the one before it
 //	sliding log     X: units used; the entries are in Log
 //	concurrency     X: slots held; the entries are in Log
+//	ledger          X: units used in the window that ends at Expires, Y: the position
 //
 // The zero Bucket is unused. A bucket that has expired means the same as the zero Bucket,
 // so a store can drop it. A Bucket is not safe for concurrent use.
@@ -104,7 +105,7 @@ func (r *Rule) adopt(b *Bucket, now, units, rest, unit int64) {
 // twice the burst, and no more.
 func (b *Bucket) ChargeAnyway(r *Rule, now, cost int64) {
 	if r.Algorithm != TokenBucket {
-		if cost = min(cost, 2*r.Whole-b.X); cost > 0 {
+		if cost = min(cost, 2*r.Whole-b.X); cost > 0 && !b.isUnknown(r) {
 			b.Charge(r, now, cost)
 		}
 		return

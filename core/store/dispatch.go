@@ -20,6 +20,8 @@ func (f Form) used(b *Bucket, now int64) (units, rest, unit int64) {
 		return calendarWindow{}.used(f, b, now)
 	case Concurrency:
 		return concurrency{}.used(f, b, now)
+	case Ledger:
+		return ledger{}.used(f, b, now)
 	}
 	return 0, 0, 1
 }
@@ -38,6 +40,8 @@ func (r *Rule) roll(b *Bucket, now, offset int64) {
 		calendarWindow{}.roll(r, b, now, offset)
 	case Concurrency:
 		concurrency{}.roll(r, b, now, offset)
+	case Ledger:
+		ledger{}.roll(r, b, now, offset)
 	}
 }
 
@@ -61,6 +65,8 @@ func (b *Bucket) Read(r *Rule, now, cost int64, reading *Reading) {
 		calendarWindow{}.read(r, b, now, cost, n)
 	case Concurrency:
 		concurrency{}.read(r, b, now, cost, n)
+	case Ledger:
+		ledger{}.read(r, b, now, cost, n)
 	}
 }
 
@@ -83,6 +89,8 @@ func (b *Bucket) Charge(r *Rule, now, cost int64) {
 		calendarWindow{}.charge(r, b, now, cost)
 	case Concurrency:
 		concurrency{}.charge(r, b, now, cost)
+	case Ledger:
+		ledger{}.charge(r, b, now, cost)
 	}
 }
 
@@ -100,6 +108,8 @@ func (r *Rule) refund(b *Bucket, now, cost, at int64) {
 		calendarWindow{}.refund(r, b, now, cost, at)
 	case Concurrency:
 		concurrency{}.refund(r, b, now, cost, at)
+	case Ledger:
+		ledger{}.refund(r, b, now, cost, at)
 	}
 }
 
@@ -117,6 +127,8 @@ func (r *Rule) remaining(n *[4]int64) int64 {
 		return calendarWindow{}.remaining(r, n)
 	case Concurrency:
 		return concurrency{}.remaining(r, n)
+	case Ledger:
+		return ledger{}.remaining(r, n)
 	}
 	return 0
 }
@@ -135,6 +147,8 @@ func (r *Rule) wait(cost int64, n *[4]int64, one bool) int64 {
 		return calendarWindow{}.wait(r, cost, n, one)
 	case Concurrency:
 		return concurrency{}.wait(r, cost, n, one)
+	case Ledger:
+		return ledger{}.wait(r, cost, n, one)
 	}
 	return 0
 }
@@ -153,6 +167,8 @@ func (r *Rule) emptyAfter(n *[4]int64) int64 {
 		return calendarWindow{}.emptyAfter(r, n)
 	case Concurrency:
 		return concurrency{}.emptyAfter(r, n)
+	case Ledger:
+		return ledger{}.emptyAfter(r, n)
 	}
 	return 0
 }

@@ -16,6 +16,12 @@
 //   - A store that counts on its server, as redisstore does, returns a [Reading] of the
 //     bucket. [Rule.Result] makes the answer of it.
 //
+// What a [Calendar] limit has used can be kept in a book outside the store, on which a business
+// bills. The book is a wrapper of the store, and the store decides, as for any limit. Beside what
+// an account has used, the store counts the changes, so that the book can write down absolute
+// states in any order. A store that has lost an account knows that it has, and admits nothing
+// before the book has told what was used: see [Ledger] and [Restorer].
+//
 // Each algorithm is one file of this package. A store embeds [Base], which provides its
 // [Registry]: what the limiters on one store share. One that counts in memory calls
 // [Registry.SetInProcess].

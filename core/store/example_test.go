@@ -34,6 +34,7 @@ type id struct {
 func newMapStore(now func() int64) *mapStore {
 	m := &mapStore{now: now, buckets: map[id]store.Bucket{}, penalties: map[id]store.Penalty{}, marks: map[string]store.Mark{}}
 	m.Registry().SetInProcess() // a store that processes share does not call it
+	m.Registry().SetRestorer(m)
 	return m
 }
 
@@ -98,6 +99,15 @@ func (m *mapStore) Refund(_ context.Context, checks []store.Check, results []sto
 
 func (m *mapStore) Renew(_ context.Context, checks []store.Check, results []store.Result) error {
 	return m.answer(checks, results, func(now int64, states []store.State) { store.Renew(now, checks, states, results) })
+}
+
+// Restore makes the store a store.Restorer, for limits whose use is kept in a book.
+func (m *mapStore) Restore(_ context.Context, checks []store.Check, from []store.Restoration, results []store.Result) error {
+	if err := store.ValidRestore(checks, from, results); err != nil {
+		return err
+	}
+	m.update(checks, func(now int64, states []store.State) { store.Restore(now, checks, from, states, results) })
+	return nil
 }
 
 func (m *mapStore) Reset(_ context.Context, checks []store.Check) error {

@@ -3,6 +3,7 @@ package store
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -27,11 +28,13 @@ type Declaration struct {
 // returns the Registry of the store inside.
 type Registry struct {
 	mu        sync.Mutex
-	known     map[uint32]Declaration // by Rule.ID. Guarded by mu.
-	attached  map[any]any            // Guarded by mu.
-	inspector Inspector              // Guarded by mu.
-	inProcess bool                   // Guarded by mu.
-	buckets   func() int             // Guarded by mu.
+	known     map[uint32]Declaration    // by Rule.ID. Guarded by mu.
+	attached  map[any]any               // Guarded by mu.
+	inspector Inspector                 // Guarded by mu.
+	inProcess bool                      // Guarded by mu.
+	restorer  Restorer                  // Guarded by mu.
+	listeners []func(Declaration) error // of OnRegister. Guarded by mu.
+	buckets   func() int                // Guarded by mu.
 	health    health
 }
 
@@ -151,16 +154,49 @@ func (r *Registry) Inspector() Inspector {
 	return r.inspector
 }
 
+// SetRestorer sets what [RestorerOf] returns for wrappers of the store. A store that is a Restorer
+// calls it when it is made.
+func (r *Registry) SetRestorer(restorer Restorer) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.restorer = restorer
+}
+
+func (r *Registry) restorerSet() Restorer {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.restorer
+}
+
+// OnRegister calls f for each limit that limiters have declared or will declare. An error of f
+// refuses the limiter, and OnRegister returns the errors about limiters that exist. f must not
+// call the Registry. It may be told of a limit more than once, and of one that is then refused for
+// another reason. It is for wrappers that can't serve all limits.
+func (r *Registry) OnRegister(f func(Declaration) error) error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.listeners = append(r.listeners, f)
+	var errs []error
+	for _, d := range r.sorted() {
+		errs = append(errs, f(d))
+	}
+	return errors.Join(errs...)
+}
+
 // Register adds the declarations of a limiter, all or none. It fails if a name is taken,
 // unless both limits are equal and both were named by the application: then they share
 // their buckets, which is how two routes spend one quota. It also fails for a name whose
-// ID is that of another.
+// ID is that of another, for a [Ledger] window, which only a book can use, and if a function of
+// OnRegister refuses a declaration.
 func (r *Registry) Register(declarations ...Declaration) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for i, d := range declarations {
 		if d.Rule.id == ReservedID || d.Rule.PenaltyID() == ReservedID {
 			return fmt.Errorf("weblimit: limit %q: stores keep records of their own under this name's number; rename it", d.Rule.Name)
+		}
+		if d.Rule.Algorithm == Ledger {
+			return fmt.Errorf("weblimit: limit %q: a limiter can't use a ledger: give it the calendar limit, and the store of the book that keeps it", d.Rule.Name)
 		}
 		others := declarations[:i:i]
 		if other, taken := r.known[d.Rule.id]; taken {
@@ -174,6 +210,13 @@ func (r *Registry) Register(declarations ...Declaration) error {
 				if err := conflict(other, d); err != nil {
 					return err
 				}
+			}
+		}
+	}
+	for _, d := range declarations {
+		for _, f := range r.listeners {
+			if err := f(d); err != nil {
+				return err
 			}
 		}
 	}
@@ -191,6 +234,11 @@ func (r *Registry) Register(declarations ...Declaration) error {
 func (r *Registry) Declarations() []Declaration {
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	return r.sorted()
+}
+
+// sorted returns the declarations by name. The caller holds r.mu.
+func (r *Registry) sorted() []Declaration {
 	return slices.SortedFunc(maps.Values(r.known), func(a, b Declaration) int {
 		return cmp.Compare(a.Rule.Name, b.Rule.Name)
 	})

@@ -15,7 +15,7 @@ import (
 type Numbers struct {
 	Algorithm Algorithm
 	Quota     int64         // units per Window
-	Window    time.Duration // for Concurrency, the lease; unused for Calendar, whose windows vary
+	Window    time.Duration // for Concurrency, the lease; unused for Calendar and Ledger, whose windows vary
 	Burst     int64         // units that can be used at once: the capacity of a token bucket; defaults to Quota
 	Whole     int64         // capacity for all classes of requests, of which this class may use Burst; defaults to Burst
 	Soft      int64         // used units from which on a request is over the soft limit; 0 for no soft limit
@@ -24,7 +24,7 @@ type Numbers struct {
 	Once      time.Duration // how long an operation that was charged is remembered; 0 for not at all
 	Repeats   int64         // free repeats of such an operation; defaults to DefaultRepeats if Once is set
 	Block     Block         // the penalty; zero for none
-	Calendar  Period        // the windows of Calendar; zero for other algorithms
+	Calendar  Period        // the windows of Calendar and Ledger; zero for other algorithms
 }
 
 // Rule is the part of a limit that a store needs: its name and its numbers, checked and
@@ -36,7 +36,7 @@ type Rule struct {
 	Numbers
 
 	ints     Integers
-	calendar *calendar // nil but for a calendar window
+	calendar *calendar // nil but for windows of the calendar
 	id       uint32
 }
 
@@ -109,7 +109,7 @@ func (r *Rule) complete() (err error) {
 	if err := r.validate(); err != nil {
 		return err
 	}
-	if r.Algorithm == Calendar {
+	if r.Algorithm == Calendar || r.Algorithm == Ledger {
 		r.calendar = calendarOf(r.Calendar)
 		r.Calendar = r.calendar.Period // equal zones may have been loaded twice
 	}
@@ -134,14 +134,15 @@ func (r *Rule) complete() (err error) {
 
 func (r *Rule) validate() error {
 	windowed := r.Algorithm == FixedWindow || r.Algorithm == SlidingWindow
+	onCalendar := r.Algorithm == Calendar || r.Algorithm == Ledger
 	switch {
 	case !r.Algorithm.valid():
 		return fmt.Errorf("unknown algorithm %d", r.Algorithm)
 	case r.Quota < 1:
 		return fmt.Errorf("quota must be at least 1, got %d", r.Quota)
-	case r.Algorithm != Calendar && r.Calendar != (Period{}):
+	case !onCalendar && r.Calendar != (Period{}):
 		return fmt.Errorf("a limit per month or calendar day can't be a %v: its window is the calendar's", r.Algorithm)
-	case r.Algorithm == Calendar:
+	case onCalendar:
 		if err := r.Calendar.validate(); err != nil {
 			return err
 		}
@@ -169,6 +170,8 @@ func (r *Rule) validate() error {
 		return fmt.Errorf("a sliding log remembers each request: quota must be at most %d, got %d (SlidingWindow has no such bound)", maxLogQuota, r.Quota)
 	case r.Algorithm == Concurrency && r.Quota > maxLogQuota:
 		return fmt.Errorf("a concurrency limit can be at most %d, got %d", maxLogQuota, r.Quota)
+	case r.Algorithm == Ledger && r.Block != (Block{}):
+		return errPenalizedLedger
 	case r.Once != 0 && r.Algorithm == Concurrency:
 		return errors.New("OncePer belongs to limits that count requests, not to a concurrency limit")
 	case r.Once != 0 && (r.Once < minOnce || r.Once > maxOnce || r.Once%time.Microsecond != 0):

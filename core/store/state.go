@@ -6,7 +6,7 @@ import "time"
 // checks of a call, has a function of this package change them, and writes back those that
 // have changed. It must do so as one step, for instance under a lock. There is a function
 // for each method of [Store]: [Decide] for Take and Peek, [Charge], [Refund], [Renew],
-// [Reset], [BlockKeys] and [UnblockKeys]. Blocks is a query.
+// [Reset], [BlockKeys] and [UnblockKeys]; and [Restore] for [Restorer]. Blocks is a query.
 //
 // The zero State is that of a key that has used nothing. A State can be used again: set
 // Bucket, Penalty if the rule has one, and Mark if the check has Once. A State is not safe
@@ -29,12 +29,15 @@ type State struct {
 // [Store] if take is set, as Peek otherwise. states[i] is the state of checks[i]. Call
 // [Answer] for the results; by then the store may have released its lock.
 func Decide(now int64, checks []Check, states []State, take bool) {
-	granted := true
+	granted, unknown := true, false
 	for i := range states {
 		c, s := &checks[i], &states[i]
 		s.unchanged()
 		s.repeated = c.Once != nil && s.Mark.Expires > now && s.Mark.Repeats < c.Rule.Repeats
 		s.Judge(c.Rule, s.cost(c), now, c.Rule.Offset(c.Key))
+		if c.Cost > 0 && s.Bucket.isUnknown(c.Rule) {
+			s.fits, s.repeated, unknown = false, false, true
+		}
 		if c.Rule.Penalized() {
 			s.judgePenalty(c, now)
 		}
@@ -43,10 +46,11 @@ func Decide(now int64, checks []Check, states []State, take bool) {
 	if !take {
 		return
 	}
+	granted = granted && !unknown // even in shadow mode: the call is made again
 	for i := range states {
 		c, s := &checks[i], &states[i]
 		s.Commit(c.Rule, c.Cost, now, granted && s.fits)
-		if !s.fits && c.Rule.Penalized() {
+		if !s.fits && c.Rule.Penalized() && !unknown {
 			s.strike(c, now)
 		}
 		if c.Once == nil || c.Cost == 0 {
@@ -149,6 +153,11 @@ func Refund(now int64, checks []Check, states []State, results []Result) {
 			continue
 		}
 		s.open(c, now)
+		if s.Bucket.isUnknown(c.Rule) && c.Rule.PeriodEnd(r.At) == s.Bucket.Expires {
+			s.BucketChanged = true // it may have been converted
+			r.Used, r.Position = 0, 0
+			continue
+		}
 		s.Bucket.Refund(c.Rule, now, c.Cost, c.Rule.ChargedAt(c.Cost, r))
 		if c.Once != nil && s.Mark.At == r.At {
 			s.Mark, s.MarkChanged = Mark{}, true

@@ -129,6 +129,11 @@ type Result struct {
 	// At is when the store decided, by its own clock, in microseconds since the epoch.
 	// For slots that were taken it is the time that identifies them: see Store.Refund.
 	At int64
+
+	// Used is the units of the period that are used, and Position is above those of all earlier
+	// states of the account, both after the call. They are for books: 0 for all rules but
+	// [Ledger], and for accounts that the store does not know. See [Rule].Unknown.
+	Used, Position int64
 }
 
 // Reading is the state of a bucket in the units of its rule's [Integers]. [Rule.Result]
@@ -141,6 +146,7 @@ type Result struct {
 //	sliding window  units used in this window; in the last; ticks since this one began
 //	sliding log     units used; microseconds until the cost fits; until one unit fits; until none is used
 //	concurrency     slots held; microseconds until the last lease ends
+//	ledger          units used; microseconds to the window's end; the position
 type Reading struct {
 	Charged bool
 	At      int64 // when it was read, in microseconds since the epoch

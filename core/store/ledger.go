@@ -1,0 +1,127 @@
+package store
+
+import (
+	"errors"
+	"fmt"
+	"time"
+)
+
+// A ledger window is a calendar window whose use is also kept in a book outside the store: see
+// [Rule].Ledger. A bucket of it is one life of an account, which is what one key has used of one
+// limit in one period. X is the units used, and Y the position: the generation, which is the
+// number of that life, and the number of changes since it began. So the positions of all states of
+// an account are in order, and a book can write states down more than once, or late.
+//
+// A store that has lost a bucket, or that never had it, does not know what the account has used.
+// Then Y is 0, and the account is unknown until a [Restorer] is told. What a bucket was charged
+// under another algorithm or in other periods stays in X, and counts when it is restored.
+
+const (
+	// changeBits is how much of a position counts changes. With the generation, a position is
+	// below 2^53, which Lua computes exactly.
+	changeBits = 36
+	allChanges = 1<<changeBits - 1
+
+	// lastChange ends a generation: from there on, the account is unknown, and goes on with a new
+	// one. One call of redisstore's script makes fewer changes than are left.
+	lastChange = allChanges - 1<<10
+
+	// MaxGeneration is the last generation of an account.
+	MaxGeneration = 1<<17 - 1
+
+	// unknownRetry is the RetryAfter of an unknown account, which only a book should see.
+	unknownRetry = time.Second
+)
+
+// Generation returns the generation of a [Result].Position: 0 for an account that is unknown, and
+// 1 or more for others.
+func Generation(position int64) int64 { return position >> changeBits }
+
+// Ledger returns the twin of a [Calendar] rule whose use is kept in a book: the rule with the
+// same name, ID and numbers, and [Ledger] for its algorithm. It is for wrappers of stores that
+// keep such a book. They call it once for each rule and put its result into the checks they
+// pass on. It returns an error for other algorithms, and for a rule with a penalty: an account
+// that the store does not know must not count towards a block.
+func (r *Rule) Ledger() (*Rule, error) {
+	if r.Algorithm != Calendar {
+		return nil, fmt.Errorf("weblimit: limit %q: only the use of a calendar window can be kept in a book, not that of a %v", r.Name, r.Algorithm)
+	}
+	n := r.Numbers
+	n.Algorithm = Ledger
+	twin, err := NewRule(r.Name, n)
+	if err != nil {
+		return nil, err
+	}
+	return &twin, nil
+}
+
+// Unknown reports whether result, which answers a check under r, is that of an account that the
+// store does not know: see [Ledger]. If such a check has a cost above 0, Take and Peek have
+// charged nothing at all, counted no denial and remembered no operation. Charge and Refund have
+// left out this check, and Refund leaves its result as it was, but for Used and Position.
+func (r *Rule) Unknown(result *Result) bool { return r.Algorithm == Ledger && result.Position == 0 }
+
+var errPenalizedLedger = errors.New("a limit with a penalty can't be kept in a book: an account that the store does not know must not count towards a block")
+
+// ledger is a calendar window with positions.
+type ledger struct{ calendarWindow }
+
+func (ledger) name() string { return "ledger" }
+
+func (ledger) roll(r *Rule, b *Bucket, now, _ int64) {
+	if b.Expires == 0 {
+		b.X, b.Y = 0, 0
+		b.Expires = r.calendar.at(now).end
+	}
+	if b.Y&allChanges > lastChange {
+		b.Y = 0
+	}
+}
+
+func (ledger) read(_ *Rule, b *Bucket, now, _ int64, n *[4]int64) {
+	n[0], n[1], n[2] = b.X, b.Expires-now, b.Y
+}
+
+// charge leaves the bucket of an unknown account unknown: it has adopted what was used under
+// other numbers.
+func (ledger) charge(_ *Rule, b *Bucket, _, cost int64) {
+	b.X += cost
+	if b.Y > 0 {
+		b.Y++
+	}
+}
+
+func (ledger) refund(r *Rule, b *Bucket, _, cost, at int64) {
+	if units := min(b.X, cost); b.Y > 0 && units > 0 && r.calendar.endOf(at) == b.Expires {
+		b.X -= units
+		b.Y++
+	}
+}
+
+func (ledger) remaining(r *Rule, n *[4]int64) int64 {
+	if n[2] == 0 {
+		return 0
+	}
+	return r.Burst - n[0]
+}
+
+func (ledger) wait(r *Rule, cost int64, n *[4]int64, _ bool) int64 {
+	switch {
+	case n[2] == 0:
+		return unknownRetry.Microseconds()
+	case cost <= r.Burst-n[0]:
+		return 0
+	}
+	return n[1]
+}
+
+// account completes the result of a ledger window.
+func (r *Result) account(n *[4]int64) {
+	r.Used, r.Position = n[0], n[2]
+	if r.Position == 0 {
+		r.Used, r.Charged = 0, false
+	}
+}
+
+// isUnknown reports whether a bucket that was opened under r is that of an unknown account.
+func (b *Bucket) isUnknown(r *Rule) bool { return r.Algorithm == Ledger && b.Y == 0 }
