@@ -1,6 +1,7 @@
 package redisstore_test
 
 import (
+	"errors"
 	"testing"
 	"time"
 
@@ -21,7 +22,7 @@ func TestTheScriptHasEveryAlgorithm(t *testing.T) {
 		t.Run(algorithm.String(), func(t *testing.T) {
 			t.Parallel()
 			n := store.Numbers{Algorithm: algorithm, Quota: 3, Window: time.Minute}
-			if algorithm == store.Calendar {
+			if algorithm == store.Calendar || algorithm == store.Ledger {
 				n.Window, n.Calendar = 0, store.Period{Unit: store.CalendarDay, Location: time.UTC}
 			}
 			rule, err := store.NewRule("every", n)
@@ -34,6 +35,12 @@ func TestTheScriptHasEveryAlgorithm(t *testing.T) {
 			redis := redisstore.NewAt(redistest.Shared(t).Client(t), clock.Micros, redisstore.Config{Prefix: redistest.Prefix(t)})
 			checks := []core.Check{{Key: []byte("k"), Rule: &rule, Cost: 2}}
 			got, want := make([]core.Result, 1), make([]core.Result, 1)
+			if algorithm == store.Ledger {
+				from := []store.Restoration{{Generation: 1, Ends: rule.PeriodEnd(clock.Micros())}}
+				if err := errors.Join(memory.Restore(t.Context(), checks, from, want), redis.Restore(t.Context(), checks, from, got)); err != nil {
+					t.Fatal(err)
+				}
+			}
 			for step, what := range []func(core.Store, []core.Result) error{
 				func(s core.Store, r []core.Result) error { return s.Take(t.Context(), checks, r) },
 				func(s core.Store, r []core.Result) error { return s.Refund(t.Context(), checks, r) },

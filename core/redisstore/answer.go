@@ -29,7 +29,7 @@ func (j *job) readAnswer(checks []store.Check, results []store.Result) error {
 	var a script.Answer
 	left := j.reply
 	for _, i := range j.Checks {
-		if a, left = j.Cut(left, i, checks); i != script.Hold && !checks[i].Shadow {
+		if a, left = j.Cut(left, i, checks); i != script.Hold && (!checks[i].Shadow || j.isUnknown(a, &checks[i])) {
 			granted = min(granted, j.fits(a, &checks[i]))
 		}
 	}
@@ -39,9 +39,14 @@ func (j *job) readAnswer(checks []store.Check, results []store.Result) error {
 	j.granted = j.Op == take && j.before < granted
 	left = j.reply
 	for _, i := range j.Checks {
-		if a, left = j.Cut(left, i, checks); i != script.Hold {
-			results[i] = j.result(a, &checks[i], granted, 0)
+		if a, left = j.Cut(left, i, checks); i == script.Hold {
+			continue
 		}
+		if j.Op == refund && j.isUnrefunded(a, &checks[i], &results[i]) {
+			results[i].Used, results[i].Position = 0, 0 // else as it was, to be refunded later
+			continue
+		}
+		results[i] = j.result(a, &checks[i], granted, 0)
 	}
 	return nil
 }
@@ -55,7 +60,7 @@ func (j *job) readPenalized(checks []store.Check, results []store.Result) {
 		if i < 0 {
 			of = ^i
 		}
-		if !checks[of].Shadow {
+		if !checks[of].Shadow || i >= 0 && j.isUnknown(a, &checks[i]) {
 			granted = min(granted, j.fits(a, &checks[of]))
 		}
 	}
@@ -111,6 +116,18 @@ func (j *job) fits(a script.Answer, check *store.Check) int {
 	return fits
 }
 
+// isUnknown reports whether a check is of an account that the store does not know. Then nothing of
+// a take was charged, whether the check is enforced or not.
+func (j *job) isUnknown(a script.Answer, check *store.Check) bool {
+	return check.Rule.Algorithm == store.Ledger && check.Cost > 0 && a.Number(2) == 0
+}
+
+// isUnrefunded reports whether a refund was left out, because the account that was charged is
+// unknown now.
+func (j *job) isUnrefunded(a script.Answer, check *store.Check, charged *store.Result) bool {
+	return check.Rule.Algorithm == store.Ledger && a.Number(2) == 0 && j.at+a.Number(1) == check.Rule.PeriodEnd(charged.At)
+}
+
 // isTentative reports whether an enforced check was denied because of charges that
 // may be given back: those of others, or of equal jobs of the same batch that leave
 // holds themselves.
@@ -125,7 +142,7 @@ func (j *job) result(a script.Answer, check *store.Check, granted int, blocked i
 	rule, cost, fits := check.Rule, check.Cost, a.Fits()
 	// A shadow check that does not fit is not charged, even if the job is granted.
 	repeated := check.Once != nil && fits == script.Repeated && (j.Op == take || j.Op == peek)
-	charged := j.Op == charge || j.Op == renew || !repeated && j.Op == take && j.before < granted && j.before < fits
+	charged := j.Op == charge || j.Op == renew || j.Op == restore && fits > 0 || !repeated && j.Op == take && j.before < granted && j.before < fits
 	reading := store.Reading{At: j.at, Charged: charged, Blocked: blocked}
 	numbers := a
 	if charged { // the script gives both readings of a log, before the charge and after
@@ -154,6 +171,9 @@ func (j *job) result(a script.Answer, check *store.Check, granted int, blocked i
 		if cost > 0 && charges > 0 {
 			reading = rule.After(reading, int64(charges)*cost)
 			reading.Charged = charged
+			if rule.Algorithm == store.Ledger {
+				reading.Numbers[2] += int64(charges) - 1 // one change for each
+			}
 		}
 	}
 	result := rule.Result(cost, reading)

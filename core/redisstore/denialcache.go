@@ -139,13 +139,17 @@ func afterTime(r *store.Result, passed time.Duration) store.Result {
 	return later
 }
 
-// keep caches the denial of a request, for as long as it is certain.
+// keep caches the denial of a request, for as long as it is certain. That of an account which the
+// store does not know is over as soon as the account is restored.
 func (d *denialCache) keep(l lookup, checks []store.Check, results []store.Result) {
 	if d == nil || l.sent == 0 {
 		return
 	}
 	certain := int64(0) // how long the request stays denied, at least
 	for i := range results {
+		if checks[i].Rule.Unknown(&results[i]) {
+			return
+		}
 		if !results[i].Allowed && !checks[i].Shadow && checks[i].Rule.Algorithm != store.Concurrency {
 			certain = max(certain, int64(results[i].RetryAfter))
 			if results[i].RetryAfter == 0 { // waiting does not help

@@ -45,7 +45,7 @@ func (s *Store) jobsFor(js []*job, op operation, slot int, checks []store.Check,
 			}
 			charged = checks[i].Rule.ChargedAt(checks[i].Cost, &results[i])
 		}
-		if now == 0 && checks[i].Rule.Algorithm == store.Calendar {
+		if now == 0 && onCalendar(checks[i].Rule) {
 			now = s.processNow()
 		}
 		var j *job
@@ -54,6 +54,11 @@ func (s *Store) jobsFor(js []*job, op operation, slot int, checks []store.Check,
 		j.add(i, &checks[i], charged)
 	}
 	return js
+}
+
+// onCalendar reports whether the script must be told the rule's current window.
+func onCalendar(rule *store.Rule) bool {
+	return rule.Algorithm == store.Calendar || rule.Algorithm == store.Ledger
 }
 
 // jobFor returns the job of a check's slot: one of js, or a new one that it appends.

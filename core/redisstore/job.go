@@ -19,12 +19,13 @@ import (
 type operation = script.Op
 
 const (
-	take   = script.Take
-	peek   = script.Peek
-	charge = script.Charge
-	refund = script.Refund
-	reset  = script.Reset
-	renew  = script.Renew
+	take    = script.Take
+	peek    = script.Peek
+	charge  = script.Charge
+	refund  = script.Refund
+	reset   = script.Reset
+	renew   = script.Renew
+	restore = script.Restore
 )
 
 // job is what a request asks of one slot: one group of checks, which the script

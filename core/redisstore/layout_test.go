@@ -181,6 +181,15 @@ func (l *layout) refund(c charged) { l.ask("refund", c, l.store.Refund) }
 
 func (l *layout) renew(c charged) charged { return l.ask("renew", c, l.store.Renew) }
 
+// tell restores an account in the present period.
+func (l *layout) tell(check store.Check, used, generation, expect int64) {
+	from := []store.Restoration{{Used: used, Generation: generation, Expect: expect, Ends: check.Rule.PeriodEnd(l.now)}}
+	l.ask(fmt.Sprintf("restore %d used as generation %d after %d,", used, generation, expect), charged{checks: []store.Check{check}},
+		func(ctx context.Context, checks []store.Check, results []store.Result) error {
+			return l.store.Restore(ctx, checks, from, results)
+		})
+}
+
 func (l *layout) reset(checks ...store.Check) {
 	l.do("reset", checks, func() error { return l.store.Reset(l.t.Context(), checks) })
 }
@@ -238,6 +247,9 @@ func (l *layout) ask(what string, c charged, call func(context.Context, []store.
 	for i, r := range after.results {
 		did += fmt.Sprintf("\n  %s: %s, remaining %d, retry after %v, window %v, reset after %v",
 			c.checks[i].Rule.Name, outcome(r), r.Remaining, r.RetryAfter, r.Window, r.ResetAfter)
+		if r.Position > 0 {
+			did += fmt.Sprintf(", used %d, position %d", r.Used, r.Position)
+		}
 	}
 	l.end(did)
 	return after

@@ -103,6 +103,40 @@ var layoutCases = []layoutCase{
 		l.wait(24 * time.Hour)
 		l.take(units(4, rule))
 	}},
+	{"ledger", "a month that is kept in a book: its use and its position", func(l *layout) {
+		calendar := store.Numbers{Algorithm: store.Calendar, Quota: 10, Once: time.Hour, Calendar: store.Period{
+			Unit: store.CalendarMonth, Day: 19, Location: time.FixedZone("+0545", 5*3600+45*60),
+		}}
+		plain := layoutRule("plan", calendar)
+		rule, err := plain.Ledger()
+		if err != nil {
+			panic(err)
+		}
+		order := func(n int64) store.Check {
+			c := units(n, rule)
+			c.Once = []byte("order-1")
+			return c
+		}
+		l.take(order(3)) // unknown
+		l.tell(units(0, rule), 2, 1, 0)
+		l.tell(units(0, rule), 9, 2, 0)
+		first := l.take(order(3))
+		l.take(order(3)) // free
+		l.take(units(6, rule))
+		l.charge(units(30, rule))
+		l.refund(first)
+		l.peek(units(1, rule))
+		l.take(units(1, plain)) // not by the book
+		l.take(units(1, rule))
+		l.tell(units(0, rule), 4, 3, 0)
+		l.wait(20 * time.Hour) // the next month
+		l.refund(first)
+		l.tell(units(0, rule), 0, 1, 0)
+		l.take(units(5_000_000, rule), store.Check{Key: []byte("user:bob"), Rule: rule, Cost: 1})
+		l.tell(store.Check{Key: []byte("user:bob"), Rule: rule}, 7, 131_071, 0)
+		l.take(units(4, rule), store.Check{Key: []byte("user:bob"), Rule: rule, Cost: 1})
+		l.reset(units(0, rule))
+	}},
 	{"classes", "limits of which a class of requests may use a part", func(l *layout) {
 		for _, n := range []store.Numbers{
 			{Algorithm: store.TokenBucket, Quota: 10, Window: time.Hour},

@@ -14,6 +14,9 @@ package redisstore
 //   - Where a slot has denied within the last second, all slots are asked before any
 //     is charged. A denial that the denial cache knows is not asked for again. See
 //     recentdenials.go.
+//   - An account that its slot does not know denies the whole request, as it does in one
+//     slot: what others have charged is given back. The slots that were not asked yet are
+//     then peeked at, so that they count no denial.
 //   - A tentative charge leaves a hold in the value, by the same call. The call that
 //     gives the charge back removes the hold, or one that follows a granted request.
 //     While there is a hold, the script flags denials of the key. Such denials are not
@@ -92,6 +95,10 @@ func (s *Store) takeMultiSlot(ctx context.Context, l lookup, js []*job, checks [
 // is known that the request is denied, it also asks slots that have not yet counted
 // the denial towards their blocks.
 func (s *Store) peekGroups(ctx context.Context, m *multiSlot, isDenied bool) error {
+	unknown := m.isUnknown()
+	if unknown {
+		isDenied = false // the request is made again when the account is restored: no denial counts
+	}
 	for i := range m.groups {
 		g := &m.groups[i]
 		if g.state != slotUnasked && (g.counted || !isDenied || g.lookup.expires != 0) {
@@ -100,7 +107,11 @@ func (s *Store) peekGroups(ctx context.Context, m *multiSlot, isDenied bool) err
 		// A take that charges nothing counts denials towards blocks, and a peek does not.
 		// But the denial of a shadow check does not end the request: it would be counted
 		// again when the request is charged.
-		if isDenied || !anyShadowPenalized(g.checks) {
+		judging := isDenied || !anyShadowPenalized(g.checks)
+		if unknown {
+			judging = !anyPenalized(g.checks)
+		}
+		if judging {
 			if g.job = s.groupJob(take, g); g.job.judge() {
 				g.job.seal(s.prefix)
 				continue

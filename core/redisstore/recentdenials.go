@@ -22,7 +22,7 @@ type recentDenials [1024]atomic.Int64
 // note adds the keys of the checks that did not fit.
 func (r *recentDenials) note(checks []store.Check, results []store.Result) {
 	for i := range checks {
-		if !results[i].Allowed && !checks[i].Shadow {
+		if !results[i].Allowed && !checks[i].Shadow && !checks[i].Rule.Unknown(&results[i]) {
 			r.entry(&checks[i]).Store(monotonic() + int64(recentDenialAge))
 		}
 	}
@@ -44,5 +44,8 @@ func (r *recentDenials) entry(c *store.Check) *atomic.Int64 {
 	return &r[(maphash.Bytes(hashSeed, c.Key)^uint64(c.Rule.ID()))%uint64(len(r))]
 }
 
-// canDeny reports whether a check can deny its request.
-func canDeny(c *store.Check) bool { return !c.Shadow && c.Cost > 0 }
+// canDeny reports whether a check can deny its request. A ledger can do so even in shadow mode,
+// while its account is unknown.
+func canDeny(c *store.Check) bool {
+	return c.Cost > 0 && (!c.Shadow || c.Rule.Algorithm == store.Ledger)
+}

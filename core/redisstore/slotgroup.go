@@ -176,6 +176,19 @@ func (m *multiSlot) isDenied() bool {
 	return slices.ContainsFunc(m.groups, func(g slotGroup) bool { return g.state == slotDenied })
 }
 
+// isUnknown reports whether a slot has denied the request because it does not know an account.
+func (m *multiSlot) isUnknown() bool {
+	for i := range m.groups {
+		g := &m.groups[i]
+		for k := range g.checks {
+			if g.state == slotDenied && g.checks[k].Cost > 0 && g.checks[k].Rule.Unknown(&g.results[k]) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
 // readAnswer reads the answer to the group's job.
 func (g *slotGroup) readAnswer(j *job) error {
 	before := g.results

@@ -79,6 +79,7 @@ func New(client redis.UniversalClient, config ...Config) *Store {
 	s.prefetched = c.Prefetch.prefetcher(s)
 	s.route = s.routeFor(client)
 	s.Registry().SetInspector(s.inspect)
+	s.Registry().SetRestorer(s)
 	return s
 }
 
@@ -220,20 +221,26 @@ func (s *Store) runEach(ctx context.Context, op operation, checks []store.Check,
 	}
 	for n := 1; ; n++ {
 		js := s.sealAll(s.jobsFor(nil, op, anySlot, checks, results))
-		err := s.run(ctx, js)
-		tentative := false
-		for _, j := range js {
-			if !j.isAbandoned() && j.err == nil {
-				if failed := j.readAnswer(checks, results); failed != nil {
-					err = errors.Join(err, failed)
-				}
-				tentative = tentative || j.tentative
-			}
-		}
-		err = undone(js, err)
-		releaseAll(js)
+		tentative, err := s.runAndRead(ctx, js, checks, results)
 		if err != nil || !tentative || n == maxAttempts || !s.waitForTentative(ctx) {
 			return err
 		}
 	}
+}
+
+// runAndRead runs jobs in which no check depends on another, reads their answers and releases them.
+// It reports whether a denial is tentative.
+func (s *Store) runAndRead(ctx context.Context, js []*job, checks []store.Check, results []store.Result) (tentative bool, err error) {
+	err = s.run(ctx, js)
+	for _, j := range js {
+		if !j.isAbandoned() && j.err == nil {
+			if failed := j.readAnswer(checks, results); failed != nil {
+				err = errors.Join(err, failed)
+			}
+			tentative = tentative || j.tentative
+		}
+	}
+	err = undone(js, err)
+	releaseAll(js)
+	return tentative, err
 }

@@ -7,7 +7,6 @@ import (
 	_ "time/tzdata" // for machines without a zone database
 
 	"github.com/weblimit/weblimit/core"
-	"github.com/weblimit/weblimit/core/store"
 )
 
 // modelCalendars are calendar limits in very different time zones.
@@ -80,6 +79,14 @@ func modelPeriod(r *core.Rule, t int64) (start, end int64) {
 	}
 }
 
+// modelPeriodOf is modelPeriod for rules of all kinds.
+func modelPeriodOf(r *core.Rule, t int64) (start, end int64) {
+	if !onCalendar(r) {
+		return 0, 0
+	}
+	return modelPeriod(r, t)
+}
+
 // begins returns the first minute in which a zone's clock shows a day or a later one. It
 // returns 0 if no period begins on that day.
 func (k modelKind) begins(year int, month time.Month, day int) int64 {
@@ -101,7 +108,7 @@ func (k modelKind) begins(year int, month time.Month, day int) int64 {
 
 // span is a range of time that matters to a rule.
 func span(r *core.Rule) time.Duration {
-	if r.Algorithm == store.Calendar {
+	if onCalendar(r) {
 		return 31 * 24 * time.Hour
 	}
 	return r.Window

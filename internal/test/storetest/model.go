@@ -32,6 +32,7 @@ type modelBucket struct {
 	count [2]int64        // windows: units used in the current one and the one before it
 	log   []modelLogEntry // sliding log; concurrency: the slots
 	end   int64           // calendar windows: of the current one
+	known int64           // ledgers: the position, or 0 if the account is unknown
 	used  bool            // false if nothing is stored
 }
 
@@ -84,7 +85,7 @@ func sameForm(a, b *core.Rule) bool {
 	if a.Algorithm == store.TokenBucket {
 		return modelRate(a).Cmp(modelRate(b)) == 0
 	}
-	if a.Algorithm == store.Calendar {
+	if onCalendar(a) {
 		return a.Integers().Unit == b.Integers().Unit // the unit identifies zone and kind
 	}
 	return a.Window == b.Window
@@ -107,7 +108,7 @@ func (b *modelBucket) at(now int64, key string) *modelBucket {
 		if !c.used || t >= c.start+w {
 			c.begin(t, key)
 		}
-	case store.Calendar:
+	case store.Calendar, store.Ledger:
 		if !c.used || t >= c.end {
 			c.begin(t, key)
 		}
@@ -125,16 +126,16 @@ func (b *modelBucket) at(now int64, key string) *modelBucket {
 		}
 	}
 	if c.rule.Algorithm != store.TokenBucket {
-		c.used = c.count != [2]int64{} || c.logged() > 0
+		c.used = c.count != [2]int64{} || c.logged() > 0 || c.known > 0
 	}
 	return c
 }
 
 // begin starts the aligned window that contains t.
 func (b *modelBucket) begin(t int64, key string) {
-	if b.rule.Algorithm == store.Calendar {
+	if onCalendar(&b.rule) {
 		b.start, b.end = modelPeriod(&b.rule, t)
-		b.count = [2]int64{}
+		b.count, b.known = [2]int64{}, 0
 		return
 	}
 	w := modelWindow(&b.rule)
@@ -154,7 +155,7 @@ func (b *modelBucket) level() *big.Rat {
 	switch b.rule.Algorithm {
 	case store.TokenBucket:
 		return new(big.Rat).Set(b.debt)
-	case store.FixedWindow, store.Calendar:
+	case store.FixedWindow, store.Calendar, store.Ledger:
 		return new(big.Rat).SetInt64(b.count[0])
 	case store.SlidingLog, store.Concurrency:
 		return new(big.Rat).SetInt64(b.logged())
@@ -178,7 +179,7 @@ func (m *model) open(rule *core.Rule, key string, now int64) (b *modelBucket, co
 	t := now / modelTick(rule)
 	fresh := &modelBucket{rule: *rule, debt: new(big.Rat), since: t}
 	switch rule.Algorithm {
-	case store.FixedWindow, store.SlidingWindow, store.Calendar:
+	case store.FixedWindow, store.SlidingWindow, store.Calendar, store.Ledger:
 		fresh.begin(t, key)
 	}
 	if !ok {
@@ -200,6 +201,9 @@ func (m *model) open(rule *core.Rule, key string, now int64) (b *modelBucket, co
 	if limit := modelHolds(rule, modelWhole(rule)); level.Cmp(limit) > 0 {
 		level = limit
 	}
+	if level.Sign() == 0 { // a known account that has used nothing
+		return fresh, true
+	}
 	fresh.used = true
 	if rule.Algorithm == store.TokenBucket {
 		// Debt comes in parts of a unit that are whole in the bucket's scale.
@@ -214,6 +218,13 @@ func (m *model) open(rule *core.Rule, key string, now int64) (b *modelBucket, co
 		fresh.count[0] = units
 	}
 	return fresh, true
+}
+
+// unknown reports whether the bucket is of an account whose use nobody has told.
+func (b *modelBucket) unknown() bool { return b.rule.Algorithm == store.Ledger && b.known == 0 }
+
+func onCalendar(r *core.Rule) bool {
+	return r.Algorithm == store.Calendar || r.Algorithm == store.Ledger
 }
 
 func isLog(r *core.Rule) bool {
@@ -238,6 +249,9 @@ func (b *modelBucket) fitsAtOnce(t, cost int64) bool {
 }
 
 func (b *modelBucket) fitsInto(t, cost int64, holds *big.Rat) bool {
+	if b.unknown() {
+		return false
+	}
 	level := b.levelAt(t)
 	return level.Add(level, new(big.Rat).SetInt64(cost)).Cmp(holds) <= 0
 }
@@ -249,9 +263,12 @@ func (b *modelBucket) answer(now, cost int64, charged bool, key string) core.Res
 	r := core.Result{Allowed: charged || b.fits(t, cost), Charged: charged}
 	r.Remaining = int64(sort.Search(int(b.rule.Burst), func(n int) bool { return !b.fitsAtOnce(t, int64(n)+1) }))
 	wait := func(cost int64, fits func(b *modelBucket, t, cost int64) bool) time.Duration {
+		if b.unknown() {
+			return time.Second
+		}
 		span := 2*modelWindow(&b.rule) + 1
 		switch b.rule.Algorithm {
-		case store.Calendar:
+		case store.Calendar, store.Ledger:
 			span = b.end - t
 		case store.TokenBucket:
 			span = ceilRat(new(big.Rat).Quo(b.debt, modelRate(&b.rule))).Int64()
@@ -267,7 +284,7 @@ func (b *modelBucket) answer(now, cost int64, charged bool, key string) core.Res
 			r.RetryAfter = wait(cost, (*modelBucket).fits)
 		}
 	}
-	if b.rule.Algorithm == store.Calendar {
+	if onCalendar(&b.rule) {
 		b.start = b.end // and its window has no length
 	}
 	windowLeft := time.Duration((b.start+modelWindow(&b.rule))*tick-t*tick) * time.Microsecond
@@ -278,7 +295,7 @@ func (b *modelBucket) answer(now, cost int64, charged bool, key string) core.Res
 		r.Window = r.RetryAfter
 	case r.Remaining == 0:
 		r.Window = wait(1, (*modelBucket).fitsAtOnce)
-	case b.rule.Algorithm == store.FixedWindow, b.rule.Algorithm == store.Calendar:
+	case b.rule.Algorithm == store.FixedWindow, onCalendar(&b.rule):
 		r.Window = windowLeft
 	default:
 		spread := new(big.Rat).Mul(big.NewRat(r.Remaining, b.rule.Quota), new(big.Rat).SetInt64(b.rule.Window.Microseconds()))
@@ -287,7 +304,7 @@ func (b *modelBucket) answer(now, cost int64, charged bool, key string) core.Res
 	switch b.rule.Algorithm {
 	case store.TokenBucket:
 		r.ResetAfter = time.Duration(ceilRat(new(big.Rat).Quo(b.debt, modelRate(&b.rule))).Int64()*tick) * time.Microsecond
-	case store.FixedWindow, store.Calendar:
+	case store.FixedWindow, store.Calendar, store.Ledger:
 		r.ResetAfter = windowLeft
 	case store.SlidingWindow:
 		if b.count[0] > 0 {
@@ -298,6 +315,12 @@ func (b *modelBucket) answer(now, cost int64, charged bool, key string) core.Res
 	case store.SlidingLog, store.Concurrency:
 		if len(b.log) > 0 {
 			r.ResetAfter = time.Duration(b.log[len(b.log)-1].at+modelWindow(&b.rule)-now) * time.Microsecond
+		}
+	}
+	if b.rule.Algorithm == store.Ledger {
+		r.Charged = charged && b.known > 0
+		if r.Position = b.known; b.known > 0 {
+			r.Used = b.count[0]
 		}
 	}
 	return r
@@ -319,19 +342,25 @@ func (b *modelBucket) charge(now, cost int64) {
 		}
 	default:
 		b.count[0] += cost
+		if b.known > 0 {
+			b.known++
+		}
 	}
 }
 
 // take decides checks. No two have the same key and rule.
 func (m *model) take(checks []core.Check, now int64, charge bool) []core.Result {
-	granted := charge
+	granted, unknown := charge, false
 	opened := make([]*modelBucket, len(checks))
 	checks = slices.Clone(checks)
 	repeated, free := make([]bool, len(checks)), make([]bool, len(checks))
 	blocked := make([]int64, len(checks))
 	for i, c := range checks {
 		blocked[i] = m.blocked(&c, now) // by its cost, whether it was charged before or not
-		if mark, ok := m.marks[markKey(&c)]; c.Once != nil && ok && now < mark.until && mark.repeats < c.Rule.Repeats {
+		was, _ := m.open(c.Rule, string(c.Key), now)
+		if c.Cost > 0 && was.unknown() { // then nothing happens to any of the checks
+			granted, unknown = false, true
+		} else if mark, ok := m.marks[markKey(&c)]; c.Once != nil && ok && now < mark.until && mark.repeats < c.Rule.Repeats {
 			repeated[i], free[i] = true, c.Cost == 0
 			checks[i].Cost, c.Cost = 0, 0
 		}
@@ -365,7 +394,7 @@ func (m *model) take(checks []core.Check, now int64, charge bool) []core.Result 
 		results[i] = opened[i].answer(now, c.Cost, charged && !repeated[i], string(c.Key))
 		results[i].Repeated = repeated[i]
 		results[i].At = now
-		if charge && !fits && blocked[i] == 0 {
+		if charge && !fits && blocked[i] == 0 && !unknown {
 			blocked[i] = m.strike(&c, now)
 		}
 		if blocked[i] > 0 {
@@ -402,6 +431,10 @@ func (m *model) charge(checks []core.Check, now int64) []core.Result {
 			}
 		case store.SlidingLog, store.Concurrency:
 			b.charge(now, max(min(c.Cost, most-b.logged()), 0))
+		case store.Ledger:
+			if b.known > 0 {
+				b.charge(now, max(min(c.Cost, most-b.count[0]), 0))
+			}
 		default:
 			b.charge(now, max(min(c.Cost, most-b.count[0]), 0))
 		}
@@ -420,6 +453,11 @@ func (m *model) refund(checks []core.Check, results []core.Result, now int64) []
 		}
 		b, _ := m.open(c.Rule, string(c.Key), now)
 		tick, at := modelTick(c.Rule), results[i].At
+		if _, end := modelPeriodOf(c.Rule, at); b.unknown() && end == b.end {
+			m.store(&c, b)
+			results[i].Used, results[i].Position = 0, 0
+			continue
+		}
 		switch c.Rule.Algorithm {
 		case store.TokenBucket:
 			since := c.Rule.ChargedAt(c.Cost, &results[i])
@@ -435,9 +473,12 @@ func (m *model) refund(checks []core.Check, results []core.Result, now int64) []
 			}
 		case store.SlidingLog, store.Concurrency:
 			b.free(at, c.Cost)
-		case store.Calendar:
-			if start, end := modelPeriod(c.Rule, at); end == b.end && start <= at {
-				b.count[0] -= min(b.count[0], c.Cost)
+		case store.Calendar, store.Ledger:
+			if start, end := modelPeriod(c.Rule, at); end == b.end && start <= at && !b.unknown() {
+				units := min(b.count[0], c.Cost)
+				if b.count[0] -= units; units > 0 && b.known > 0 {
+					b.known++
+				}
 			}
 		default:
 			for n := range b.count {
@@ -452,6 +493,24 @@ func (m *model) refund(checks []core.Check, results []core.Result, now int64) []
 			delete(m.marks, markKey(&c))
 		}
 		results[i] = b.answer(now, 0, false, string(c.Key))
+		results[i].At = now
+	}
+	return results
+}
+
+// restore begins the generations that follow those that accounts have.
+func (m *model) restore(checks []core.Check, from []store.Restoration, now int64) []core.Result {
+	results := make([]core.Result, len(checks))
+	for i, c := range checks {
+		b, _ := m.open(c.Rule, string(c.Key), now)
+		restored := b.known>>36 == from[i].Expect && b.end == from[i].Ends
+		if restored {
+			b.known = from[i].Generation<<36 + 1
+			b.count[0] = max(b.count[0], from[i].Used)
+			b.used = true
+		}
+		m.store(&c, b)
+		results[i] = b.answer(now, 0, restored, string(c.Key))
 		results[i].At = now
 	}
 	return results

@@ -54,6 +54,16 @@ func (s *modelStore) Renew(_ context.Context, checks []core.Check, results []cor
 	return nil
 }
 
+func (s *modelStore) Restore(_ context.Context, checks []core.Check, from []store.Restoration, results []core.Result) error {
+	if err := store.ValidRestore(checks, from, results); err != nil {
+		return err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	copy(results, s.model.restore(checks, from, s.clock.Micros()))
+	return nil
+}
+
 func (s *modelStore) Charge(_ context.Context, checks []core.Check, results []core.Result) error {
 	if err := store.ValidChecks(checks, results); err != nil {
 		return err
@@ -113,20 +123,22 @@ func (s *modelStore) eachBlock(err error, checks []core.Check, change func(*core
 func TestModel(t *testing.T) {
 	t.Parallel()
 	runTable(t, func(_ *testing.T, clock *Clock) core.Store {
-		return &modelStore{model: newModel(), clock: clock}
+		s := &modelStore{model: newModel(), clock: clock}
+		s.Registry().SetRestorer(s)
+		return s
 	})
 }
 
 // The suite has a row for each algorithm, and its random sequences draw each.
 func TestTheSuiteHasEveryAlgorithm(t *testing.T) {
 	t.Parallel()
-	rows := map[store.Algorithm]bool{store.Calendar: len(modelCalendars) > 0}
+	rows := map[store.Algorithm]bool{store.Calendar: len(modelCalendars) > 0, store.Ledger: len(ledgerTable) > 0}
 	for _, limit := range Algorithms(1, time.Minute) {
 		rows[rule(t, limit).Algorithm] = true
 	}
 	rows[rule(t, core.Concurrent(1)).Algorithm] = true // concurrency.go
 	drawn := map[store.Algorithm]bool{}
-	s := &sequence{rig: &rig{T: t}, rand: rand.New(rand.NewPCG(1, 1)), lower: map[string]*core.Rule{}}
+	s := &sequence{rig: &rig{T: t}, rand: rand.New(rand.NewPCG(1, 1)), lower: map[string]*core.Rule{}, books: true}
 	for range 1000 {
 		drawn[s.randomRule("any").Algorithm] = true
 	}

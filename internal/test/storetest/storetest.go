@@ -146,7 +146,7 @@ func (r *rig) wantPeek(rule *core.Rule, key string, remaining int64) {
 
 func describe(r *core.Rule) string {
 	s := fmt.Sprintf("%v %d per %v", r.Algorithm, r.Quota, r.Window)
-	if r.Algorithm == store.Calendar {
+	if onCalendar(r) {
 		s = fmt.Sprintf("%v %d of kind %d", r.Algorithm, r.Quota, r.Integers().Unit)
 	}
 	if r.Burst != r.Quota {
@@ -172,8 +172,12 @@ func show(r core.Result) string {
 	if r.Blocked {
 		blocked = "blocked "
 	}
-	return fmt.Sprintf("{%sallowed=%v charged=%v repeated=%v remaining=%d retry=%v window=%v reset=%v}",
-		blocked, r.Allowed, r.Charged, r.Repeated, r.Remaining, r.RetryAfter, r.Window, r.ResetAfter)
+	account := ""
+	if r.Used != 0 || r.Position != 0 {
+		account = fmt.Sprintf(" used=%d position=%d:%d", r.Used, store.Generation(r.Position), r.Position&(1<<36-1))
+	}
+	return fmt.Sprintf("{%sallowed=%v charged=%v repeated=%v remaining=%d retry=%v window=%v reset=%v%s}",
+		blocked, r.Allowed, r.Charged, r.Repeated, r.Remaining, r.RetryAfter, r.Window, r.ResetAfter, account)
 }
 
 // Algorithms returns one limit of n units per window for each algorithm.

@@ -66,7 +66,7 @@ var table = []tableTest{
 }
 
 func runTable(t *testing.T, newStore Factory) {
-	for _, test := range slices.Concat(table, onceTable, concurrencyTable, combinationTable) {
+	for _, test := range slices.Concat(table, onceTable, concurrencyTable, combinationTable, ledgerTable) {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()
 			test.run(newRig(t, newStore))

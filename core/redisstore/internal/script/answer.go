@@ -41,7 +41,7 @@ func Numbers(algorithm store.Algorithm) int {
 	switch algorithm {
 	case store.SlidingLog:
 		return 4
-	case store.SlidingWindow:
+	case store.SlidingWindow, store.Ledger:
 		return 3
 	case store.PenaltyRecord:
 		return 1

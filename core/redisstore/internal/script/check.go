@@ -14,8 +14,8 @@ import (
 const maxCost = 1 << 52
 
 // appendCheck writes a check as lua/header.lua describes it. mark is the number of its
-// mark's key, or 0. now decides which calendar windows are sent.
-func appendCheck(dst []byte, op Op, check *store.Check, charged int64, mark int, now int64) []byte {
+// mark's key, or 0. now decides which calendar windows are sent. from belongs to a restoration.
+func appendCheck(dst []byte, op Op, check *store.Check, charged int64, mark int, now int64, from *store.Restoration) []byte {
 	ints, cost := check.Rule.Integers(), min(check.Cost, maxCost)
 	if check.Rule.Algorithm == store.TokenBucket {
 		if op <= Peek && cost > check.Rule.Burst { // never fits, even if the queue has room for it
@@ -24,11 +24,14 @@ func appendCheck(dst []byte, op Op, check *store.Check, charged int64, mark int,
 		// In debt. Any cost above twice the capacity has the same effect.
 		cost = min(cost, 2*(ints.Whole/ints.Unit+1)) * ints.Unit
 	}
+	if op == Restore {
+		cost = from.Used
+	}
 	tick, per, offset := ints.Tick, ints.Unit, int64(0)
 	switch check.Rule.Algorithm {
 	case store.TokenBucket:
 		per = ints.Rate
-	case store.Calendar:
+	case store.Calendar, store.Ledger:
 		tick, per, offset = check.Rule.Period(now)
 		if op == Refund {
 			charged = check.Rule.PeriodEnd(charged)
@@ -52,8 +55,13 @@ func appendCheck(dst []byte, op Op, check *store.Check, charged int64, mark int,
 		dst = appendNumber(dst, n)
 	}
 	dst = appendHead(dst, check.Rule, ints)
-	if op == Refund || op == Renew {
+	switch op {
+	case Refund, Renew:
 		dst = appendNumber(dst, charged)
+	case Restore:
+		for _, n := range [...]int64{from.Ends, from.Generation, from.Expect} {
+			dst = appendNumber(dst, n)
+		}
 	}
 	if mark > 0 {
 		dst = append(dst, byte(mark))
@@ -90,6 +98,8 @@ func appendHead(dst []byte, rule *store.Rule, ints store.Integers) []byte {
 			width = fieldFor(ints.Rate)
 			dst = appendInt(dst, ints.Rate, width)
 		}
+	case store.Ledger:
+		width = ledgerWidth
 	case store.FixedWindow, store.SlidingWindow, store.Calendar:
 		width = max(fieldFor(2*ints.Whole), 4)
 	case store.SlidingLog, store.Concurrency: // their entries are all of one length

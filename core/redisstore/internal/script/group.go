@@ -58,7 +58,14 @@ func (g *Group) Forget() {
 // renewal, charged is when the check was charged.
 func (g *Group) Add(index int, check *store.Check, charged int64) {
 	p, n := g.next(check.Key, check.Rule.ID())
-	g.data = appendCheck(g.data, g.Op, check, charged, g.markOf(index), g.Clock)
+	g.data = appendCheck(g.data, g.Op, check, charged, g.markOf(index), g.Clock, nil)
+	g.insert(p, n, index, check.Rule.Algorithm)
+}
+
+// AddRestoration adds the restoration of the account of check number index of the request.
+func (g *Group) AddRestoration(index int, check *store.Check, from *store.Restoration) {
+	p, n := g.next(check.Key, check.Rule.ID())
+	g.data = appendCheck(g.data, g.Op, check, 0, 0, g.Clock, from)
 	g.insert(p, n, index, check.Rule.Algorithm)
 }
 

@@ -85,7 +85,7 @@ func TestEveryAlgorithmHasARecord(t *testing.T) {
 	t.Parallel()
 	for _, algorithm := range store.Algorithms() {
 		n := store.Numbers{Algorithm: algorithm, Quota: 60, Window: time.Minute}
-		if algorithm == store.Calendar {
+		if algorithm == store.Calendar || algorithm == store.Ledger {
 			n = store.Numbers{Algorithm: algorithm, Quota: 60, Calendar: store.Period{Unit: store.CalendarDay, Location: time.UTC}}
 		}
 		r := rule(t, "default", n)

@@ -11,4 +11,5 @@ const (
 	Refund
 	Reset
 	Renew
+	Restore // of [store.Restorer]
 )

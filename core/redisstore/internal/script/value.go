@@ -48,6 +48,7 @@ const (
 	recordHead   = 6             // limit, algorithm, sizes
 	penaltyState = 7 + 7 + 4 + 2 // when denials stop counting, when the block ends, denials, level
 	entryLength  = 7 + 2         // of a log
+	ledgerWidth  = 7 + 7         // units used, position
 )
 
 // recordLength returns the length of the record at the beginning of what is left of a

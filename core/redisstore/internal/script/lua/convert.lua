@@ -27,6 +27,8 @@ elseif kind == FIXEDWINDOW or kind == CALENDAR then
   --> fixedwindow.used
 elseif kind == SLIDINGWINDOW then
   --> slidingwindow.used
+elseif kind == LEDGER then
+  --> ledger.used
 else                              -- SLIDINGLOG, CONCURRENCY
   --> slidinglog.used
 end
@@ -47,6 +49,8 @@ elseif algorithm == SLIDINGWINDOW then
   --> slidingwindow.open
 elseif algorithm == CALENDAR then
   --> calendar.open
+elseif algorithm == LEDGER then
+  --> ledger.open
 elseif kind == SLIDINGLOG or kind == CONCURRENCY then
   --> slidinglog.open
 else                              -- SLIDINGLOG, CONCURRENCY; the record was no log before

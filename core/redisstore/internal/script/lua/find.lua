@@ -40,7 +40,7 @@ while at <= #value do
     stop = used + 2 * width
   elseif kind == PENALTY then
     stop = used + 20
-  else                            -- TOKENBUCKET, FIXEDWINDOW, CALENDAR, MARK
+  else                            -- TOKENBUCKET, FIXEDWINDOW, CALENDAR, MARK, LEDGER
     stop = used + width
   end
   if stop > #value + 1 then error('a record is too short') end

@@ -6,9 +6,9 @@
 --> header
 
 -- Operations; algorithms and other records, by the names of their pieces.
-local TAKE, PEEK, CHARGE, REFUND, RESET, RENEW = 1, 2, 3, 4, 5, 6
-local TOKENBUCKET, FIXEDWINDOW, SLIDINGWINDOW, SLIDINGLOG, CALENDAR, PENALTY, MARK, CONCURRENCY =
-  1, 2, 3, 4, 5, 6, 7, 8
+local TAKE, PEEK, CHARGE, REFUND, RESET, RENEW, RESTORE = 1, 2, 3, 4, 5, 6, 7
+local TOKENBUCKET, FIXEDWINDOW, SLIDINGWINDOW, SLIDINGLOG, CALENDAR, PENALTY, MARK, CONCURRENCY,
+  LEDGER = 1, 2, 3, 4, 5, 6, 7, 8, 9
 local VERSION = '\1'
 local ENTRY = 9                   -- the length of a log's entry
 local HOLD = '\255\255\255\255\48\52\64\66\15' -- the head of a hold's record
@@ -40,6 +40,7 @@ local value, last                 -- of the key at work
 local asked, operation, total, keys, first -- first: the checks of the first key
 local algorithm, tick, per, capacity, full, cost, offset, head, charged, shadow
 local mark                        -- the number of the key of the check's mark
+local generation, expect          -- of an account that is restored
 local reads, writes               -- the formats of a record and its state
 local penalties                   -- whether the group has penalties
 local guarded                     -- the limit that the penalty guards
@@ -71,7 +72,7 @@ repeat
   -- granted. Two kinds of groups are only decided first (pass 1): equal requests with several
   -- checks, because what a check charges depends on how many of them are granted; and
   -- groups with penalties. For those, by key and limit: blocks are the limits whose penalty
-  -- is a block, exceeded are those whose cost did not fit.
+  -- is a block, exceeded are those whose cost did not fit; exceeded.unknown says that none counts.
   local blocks, exceeded
   if penalties then blocks, exceeded = {}, {} end
   for pass = (penalties or times > 1 and total > 1) and 1 or 2, 2 do
@@ -152,6 +153,9 @@ repeat
 
         elseif algorithm == CONCURRENCY then
           --> concurrency.decide
+
+        elseif algorithm == LEDGER then
+          --> ledger.decide
 
         else                      -- SLIDINGLOG
           --> slidinglog.decide

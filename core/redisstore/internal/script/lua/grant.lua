@@ -12,7 +12,7 @@
 --# check
 -- Denied while a charge may still be given back: that may be over in a moment.
 local tentative = fits < times and #value > 24 and byte(value, -24) == 255
-  and operation <= PEEK and algorithm ~= PENALTY
+  and operation <= PEEK and algorithm ~= PENALTY and (algorithm ~= LEDGER or y > 0)
   and sub(value, -24, -16) == HOLD and unpack('<I7', value, #value - 14) > now
 if tentative then answer = sub(answer, 1, answered) .. string.char(fits + 128) .. sub(answer, answered + 2) end
 

@@ -1,7 +1,7 @@
 -- What the script is sent, what it answers, and what it stores.
 
 --# header
--- Takes, peeks at, charges, refunds, resets or renews groups of checks. The checks of one
+-- Takes, peeks at, charges, refunds, resets, renews or restores groups of checks. The checks of one
 -- request are one group, of which all are charged or none. A call holds the groups of many
 -- requests.
 --
@@ -19,29 +19,33 @@
 --
 -- ARGV[…]  what groups ask, each text once. Integers are little-endian, numbers are IEEE 754
 --          doubles, lengths in bytes stand in parentheses:
---          operation    (1) 1 take, 2 peek, 3 charge, 4 refund, 5 reset, 6 renew; plus 128 for a
---                       take or peek with penalties
+--          operation    (1) 1 take, 2 peek, 3 charge, 4 refund, 5 reset, 6 renew, 7 restore;
+--                       plus 128 for a take or peek with penalties
 --          checks       (1) how many, marks and penalties included
 --          keys         (1) how many, and then per key, keys of marks first:
 --          its checks   (1) how many, and then per check, by ascending limit; a mark's key has one:
 --          algorithm    (1) 1 token bucket, 2 fixed window, 3 sliding window, 4 sliding log,
 --                       5 calendar window, 6 penalty, 7 mark of an operation that is charged once,
---                       8 concurrency; plus 128 if the check is in shadow mode: judged, not
+--                       8 concurrency, 9 ledger; plus 128 if the check is in shadow mode: judged, not
 --                       enforced; plus 64 if it is charged only if its operation has no mark; plus
 --                       32 if the capacity is that of the lower class of requests
---          tick         number: microseconds; calendar: when the current window began by the
+--          tick         number: microseconds; calendar, ledger: when the current window began by the
 --                       client's clock, in microseconds since the epoch
---          per          number: token bucket: debt drained in a tick; calendar: when that window
---                       ends; mark: how long it counts; concurrency: the lease; else the window, in
+--          per          number: token bucket: debt drained in a tick; calendar, ledger: when that
+--                       window ends; mark: how long it counts; concurrency: the lease; else the window, in
 --                       ticks
 --          capacity     number: token bucket: the debt that it holds; mark: how many repeats are
 --                       free; else the quota in units
---          cost         number: token bucket: debt; else units
---          offset       number: of the windows, in microseconds; calendar: when the window after
+--          cost         number: token bucket: debt; else units. In a restoration: the units used
+--          offset       number: of the windows, in microseconds; calendar, ledger: when the window after
 --                       the current one ends
 --          head         (1) its length, then the bytes with which the limit's record begins
---          charged      number, in a refund or renewal only: when the cost was charged; calendar:
---                       when the window ends in which it was charged
+--          charged      number, in a refund, renewal or restoration only: when the cost was charged;
+--                       calendar, ledger: when the window ends in which it was charged, or to which
+--                       the restoration belongs
+--          generation   number, in a restoration only: the one that begins
+--          expect       number, in a restoration only: the one that there must be, or 0 if the account
+--                       must be unknown
 --          mark         (1) only after "plus 64": the number of the mark's key in the group
 --          full         number, only after "plus 32": the capacity of the higher class, which
 --                       determines how records are stored; without it, full is the capacity
@@ -63,9 +67,10 @@
 --                       if its operation was charged before; plus 128 if it has no room for some of
 --                       them while the key has a hold. Then (7 each) the numbers of the check's
 --                       store.Reading, taken before a take or peek and after any other operation:
---                       3 of a sliding window; 4 of a sliding log, and in a take 4 more, taken
+--                       3 of a sliding window or ledger; 4 of a sliding log, and in a take 4 more, taken
 --                       after it is granted; else 2. A penalty has 1: the microseconds until its
---                       block ends, 0 if there is none. A mark has no answer
+--                       block ends, 0 if there is none. A mark has no answer. A restoration
+--                       says how many of the checks it restored: 0 or 1
 --          A group with a key that can't be read has instead: (1) 255, (2) the length of an error
 --          text, and the text. Nothing of it was charged.
 --
@@ -75,7 +80,7 @@
 -- HEAD     limit        (4) its id
 --          algorithm    (1) × 16, plus the tick: 0 1 µs, 1 1 ms, 2 1 s
 --          sizes        (1) the length of unit × 16, plus the width
---          unit         token bucket: debt of one unit; calendar: a number for the kind of window;
+--          unit         token bucket: debt of one unit; calendar, ledger: a number for the kind of window;
 --                       penalty and mark: none; else the window in ticks
 --          rate         (width) of a token bucket only: debt drained in a tick, unless that is 1
 -- STATE    token bucket    (width) the part of a tick in which the last debt drains, × rate
@@ -87,9 +92,12 @@
 --          penalty         (7) when its denials stop counting, (7) when the last block ends,
 --                          (4) denials that count, (2) blocks in a row
 --          mark            (7) when the operation was charged, (2) repeats since then
+--          ledger          (7) units used, (7) position: generation × 2^36 plus the number of changes;
+--                          0 if the account is unknown, since it was used under another algorithm
 --          The width is 0 if there is nothing of that width, else 1, 2, 4 or 7. For the counts of
 --          a window it is at least 4, and holds twice the quota, which a charge can bring them
---          to. For a mark it is 9: all of its state.
+--          to. For a mark it is 9, and for a ledger
+--          14: all of their state.
 --
 --          A hold says that the key has charges that may still be given back: they belong to
 --          requests whose other slots have not answered yet. It is a sliding window of limit

@@ -2,13 +2,16 @@
 --
 -- Reads:  ask, askAt, operation
 -- Sets:   askAt; algorithm, tick, per, capacity, cost, offset, head,
---         shadow, full, mark, charged; by algorithm reads and writes, or guarded
+--         shadow, full, mark, charged, generation, expect; by algorithm reads and writes, or guarded
 
 --# parse
 algorithm, tick, per, capacity, cost, offset, head, askAt = unpack('<BdddddBc0', ask, askAt)
 shadow = algorithm > 127
 if shadow then algorithm = algorithm - 128 end
-if operation == REFUND or operation == RENEW then charged, askAt = unpack('<d', ask, askAt) end
+if operation > CHARGE and operation ~= RESET then -- REFUND, RENEW, RESTORE
+  charged, askAt = unpack('<d', ask, askAt)
+  if operation == RESTORE then generation, expect, askAt = unpack('<dd', ask, askAt) end
+end
 mark, full = nil, capacity
 if algorithm > 63 then
   algorithm = algorithm - 64
@@ -28,6 +31,8 @@ elseif algorithm == PENALTY then
   --> penalty.format
 elseif algorithm == MARK then
   --> mark.format
+elseif algorithm == LEDGER then
+  --> ledger.format
 else                              -- SLIDINGLOG, CONCURRENCY
   --> slidinglog.format
 end

@@ -20,7 +20,7 @@ if operation == CHARGE then
   x, y, strikes, ends = 0, now + lasts, 0, 0 -- ends is computed below
 elseif operation <= PEEK and y > now then
   fits, blocks[limit] = 0, true
-elseif operation == TAKE and pass == 2 and exceeded[limit] then
+elseif operation == TAKE and pass == 2 and exceeded[limit] and not exceeded.unknown then
   if strikes == 0 then x = now + within end
   strikes, ends = strikes + 1, 0
   if strikes >= after then

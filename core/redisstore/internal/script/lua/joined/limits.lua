@@ -1,5 +1,5 @@
 --> header
--- Takes, peeks at, charges, refunds, resets or renews groups of checks. The checks of one
+-- Takes, peeks at, charges, refunds, resets, renews or restores groups of checks. The checks of one
 -- request are one group, of which all are charged or none. A call holds the groups of many
 -- requests.
 --
@@ -17,29 +17,33 @@
 --
 -- ARGV[…]  what groups ask, each text once. Integers are little-endian, numbers are IEEE 754
 --          doubles, lengths in bytes stand in parentheses:
---          operation    (1) 1 take, 2 peek, 3 charge, 4 refund, 5 reset, 6 renew; plus 128 for a
---                       take or peek with penalties
+--          operation    (1) 1 take, 2 peek, 3 charge, 4 refund, 5 reset, 6 renew, 7 restore;
+--                       plus 128 for a take or peek with penalties
 --          checks       (1) how many, marks and penalties included
 --          keys         (1) how many, and then per key, keys of marks first:
 --          its checks   (1) how many, and then per check, by ascending limit; a mark's key has one:
 --          algorithm    (1) 1 token bucket, 2 fixed window, 3 sliding window, 4 sliding log,
 --                       5 calendar window, 6 penalty, 7 mark of an operation that is charged once,
---                       8 concurrency; plus 128 if the check is in shadow mode: judged, not
+--                       8 concurrency, 9 ledger; plus 128 if the check is in shadow mode: judged, not
 --                       enforced; plus 64 if it is charged only if its operation has no mark; plus
 --                       32 if the capacity is that of the lower class of requests
---          tick         number: microseconds; calendar: when the current window began by the
+--          tick         number: microseconds; calendar, ledger: when the current window began by the
 --                       client's clock, in microseconds since the epoch
---          per          number: token bucket: debt drained in a tick; calendar: when that window
---                       ends; mark: how long it counts; concurrency: the lease; else the window, in
+--          per          number: token bucket: debt drained in a tick; calendar, ledger: when that
+--                       window ends; mark: how long it counts; concurrency: the lease; else the window, in
 --                       ticks
 --          capacity     number: token bucket: the debt that it holds; mark: how many repeats are
 --                       free; else the quota in units
---          cost         number: token bucket: debt; else units
---          offset       number: of the windows, in microseconds; calendar: when the window after
+--          cost         number: token bucket: debt; else units. In a restoration: the units used
+--          offset       number: of the windows, in microseconds; calendar, ledger: when the window after
 --                       the current one ends
 --          head         (1) its length, then the bytes with which the limit's record begins
---          charged      number, in a refund or renewal only: when the cost was charged; calendar:
---                       when the window ends in which it was charged
+--          charged      number, in a refund, renewal or restoration only: when the cost was charged;
+--                       calendar, ledger: when the window ends in which it was charged, or to which
+--                       the restoration belongs
+--          generation   number, in a restoration only: the one that begins
+--          expect       number, in a restoration only: the one that there must be, or 0 if the account
+--                       must be unknown
 --          mark         (1) only after "plus 64": the number of the mark's key in the group
 --          full         number, only after "plus 32": the capacity of the higher class, which
 --                       determines how records are stored; without it, full is the capacity
@@ -61,9 +65,10 @@
 --                       if its operation was charged before; plus 128 if it has no room for some of
 --                       them while the key has a hold. Then (7 each) the numbers of the check's
 --                       store.Reading, taken before a take or peek and after any other operation:
---                       3 of a sliding window; 4 of a sliding log, and in a take 4 more, taken
+--                       3 of a sliding window or ledger; 4 of a sliding log, and in a take 4 more, taken
 --                       after it is granted; else 2. A penalty has 1: the microseconds until its
---                       block ends, 0 if there is none. A mark has no answer
+--                       block ends, 0 if there is none. A mark has no answer. A restoration
+--                       says how many of the checks it restored: 0 or 1
 --          A group with a key that can't be read has instead: (1) 255, (2) the length of an error
 --          text, and the text. Nothing of it was charged.
 --
@@ -73,7 +78,7 @@
 -- HEAD     limit        (4) its id
 --          algorithm    (1) × 16, plus the tick: 0 1 µs, 1 1 ms, 2 1 s
 --          sizes        (1) the length of unit × 16, plus the width
---          unit         token bucket: debt of one unit; calendar: a number for the kind of window;
+--          unit         token bucket: debt of one unit; calendar, ledger: a number for the kind of window;
 --                       penalty and mark: none; else the window in ticks
 --          rate         (width) of a token bucket only: debt drained in a tick, unless that is 1
 -- STATE    token bucket    (width) the part of a tick in which the last debt drains, × rate
@@ -85,9 +90,12 @@
 --          penalty         (7) when its denials stop counting, (7) when the last block ends,
 --                          (4) denials that count, (2) blocks in a row
 --          mark            (7) when the operation was charged, (2) repeats since then
+--          ledger          (7) units used, (7) position: generation × 2^36 plus the number of changes;
+--                          0 if the account is unknown, since it was used under another algorithm
 --          The width is 0 if there is nothing of that width, else 1, 2, 4 or 7. For the counts of
 --          a window it is at least 4, and holds twice the quota, which a charge can bring them
---          to. For a mark it is 9: all of its state.
+--          to. For a mark it is 9, and for a ledger
+--          14: all of their state.
 --
 --          A hold says that the key has charges that may still be given back: they belong to
 --          requests whose other slots have not answered yet. It is a sliding window of limit
@@ -99,9 +107,9 @@
 -- Only Redis refusing a write can leave a call half done.
 
 -- Operations; algorithms and other records, by the names of their pieces.
-local TAKE, PEEK, CHARGE, REFUND, RESET, RENEW = 1, 2, 3, 4, 5, 6
-local TOKENBUCKET, FIXEDWINDOW, SLIDINGWINDOW, SLIDINGLOG, CALENDAR, PENALTY, MARK, CONCURRENCY =
-  1, 2, 3, 4, 5, 6, 7, 8
+local TAKE, PEEK, CHARGE, REFUND, RESET, RENEW, RESTORE = 1, 2, 3, 4, 5, 6, 7
+local TOKENBUCKET, FIXEDWINDOW, SLIDINGWINDOW, SLIDINGLOG, CALENDAR, PENALTY, MARK, CONCURRENCY,
+  LEDGER = 1, 2, 3, 4, 5, 6, 7, 8, 9
 local VERSION = '\1'
 local ENTRY = 9                   -- the length of a log's entry
 local HOLD = '\255\255\255\255\48\52\64\66\15' -- the head of a hold's record
@@ -133,6 +141,7 @@ local value, last                 -- of the key at work
 local asked, operation, total, keys, first -- first: the checks of the first key
 local algorithm, tick, per, capacity, full, cost, offset, head, charged, shadow
 local mark                        -- the number of the key of the check's mark
+local generation, expect          -- of an account that is restored
 local reads, writes               -- the formats of a record and its state
 local penalties                   -- whether the group has penalties
 local guarded                     -- the limit that the penalty guards
@@ -164,7 +173,7 @@ repeat
   -- granted. Two kinds of groups are only decided first (pass 1): equal requests with several
   -- checks, because what a check charges depends on how many of them are granted; and
   -- groups with penalties. For those, by key and limit: blocks are the limits whose penalty
-  -- is a block, exceeded are those whose cost did not fit.
+  -- is a block, exceeded are those whose cost did not fit; exceeded.unknown says that none counts.
   local blocks, exceeded
   if penalties then blocks, exceeded = {}, {} end
   for pass = (penalties or times > 1 and total > 1) and 1 or 2, 2 do
@@ -212,7 +221,10 @@ repeat
           algorithm, tick, per, capacity, cost, offset, head, askAt = unpack('<BdddddBc0', ask, askAt)
           shadow = algorithm > 127
           if shadow then algorithm = algorithm - 128 end
-          if operation == REFUND or operation == RENEW then charged, askAt = unpack('<d', ask, askAt) end
+          if operation > CHARGE and operation ~= RESET then -- REFUND, RENEW, RESTORE
+            charged, askAt = unpack('<d', ask, askAt)
+            if operation == RESTORE then generation, expect, askAt = unpack('<dd', ask, askAt) end
+          end
           mark, full = nil, capacity
           if algorithm > 63 then
             algorithm = algorithm - 64
@@ -256,6 +268,9 @@ repeat
           elseif algorithm == MARK then
             --> mark.format
             reads, writes = '<I7I7I2', '<c0c0I7I7I2'
+          elseif algorithm == LEDGER then
+            --> ledger.format
+            reads, writes = '<I7I7I7', '<c0c0I7I7I7'
           else                              -- SLIDINGLOG, CONCURRENCY
             --> slidinglog.format
             writes = '<c0c0I7I2I2c0'
@@ -281,7 +296,7 @@ repeat
               stop = used + 2 * width
             elseif kind == PENALTY then
               stop = used + 20
-            else                            -- TOKENBUCKET, FIXEDWINDOW, CALENDAR, MARK
+            else                            -- TOKENBUCKET, FIXEDWINDOW, CALENDAR, MARK, LEDGER
               stop = used + width
             end
             if stop > #value + 1 then error('a record is too short') end
@@ -330,6 +345,9 @@ repeat
               end
               local weighted = previous * (oldUnit - max(past - begins, 0))
               units, rest, parts = current + floor(weighted / oldUnit), weighted % oldUnit, oldUnit
+            elseif kind == LEDGER then
+              --> ledger.used
+              units = unpack('<I7', value, used)
             else                              -- SLIDINGLOG, CONCURRENCY
               --> slidinglog.used
               x, entries = unpack('<I2', value, used), sub(value, used + 4, stop - 1)
@@ -388,6 +406,17 @@ repeat
               -- here. A client that is late by more than a window only tells how long one is.
               over = now < tick and tick or now < per and per or now < offset and offset or now + offset - per
               if x > 0 then ends = over end
+            elseif algorithm == LEDGER then
+              --> ledger.open
+              --> calendar.open
+              x = min(units + (rest > 0 and 1 or 0), full)
+              local over
+              --> calendar.next
+              -- The client says when windows begin and end; which one is current is decided by the clock
+              -- here. A client that is late by more than a window only tells how long one is.
+              over = now < tick and tick or now < per and per or now < offset and offset or now + offset - per
+              if x > 0 then ends = over end
+              y = 0                             -- the account is unknown
             elseif kind == SLIDINGLOG or kind == CONCURRENCY then
               --> slidinglog.open
               -- The entries have their times: the new window just applies to them.
@@ -415,7 +444,7 @@ repeat
         if state then
           if algorithm == TOKENBUCKET and per == 1 then
             expires, at = unpack('<I7', value, state)
-          elseif algorithm == SLIDINGWINDOW or algorithm == MARK then
+          elseif algorithm == SLIDINGWINDOW or algorithm == MARK or algorithm == LEDGER then
             expires, x, y, at = unpack(reads, value, state)
           elseif algorithm == SLIDINGLOG or algorithm == CONCURRENCY then
             expires, x, y, at = unpack('<I7I2I2', value, state)
@@ -580,7 +609,7 @@ repeat
             x, y, strikes, ends = 0, now + lasts, 0, 0 -- ends is computed below
           elseif operation <= PEEK and y > now then
             fits, blocks[limit] = 0, true
-          elseif operation == TAKE and pass == 2 and exceeded[limit] then
+          elseif operation == TAKE and pass == 2 and exceeded[limit] and not exceeded.unknown then
             if strikes == 0 then x = now + within end
             strikes, ends = strikes + 1, 0
             if strikes >= after then
@@ -670,6 +699,49 @@ repeat
           if operation > PEEK then a, b = x, x > 0 and newest + per - now or 0 end
           answer = pack(answer and '<c0BI7I7' or '<I7BI7I7', answer or now, fits, a, b)
 
+        elseif algorithm == LEDGER then
+          --> ledger.decide
+          local over = expires
+          if over == 0 then
+            --> calendar.next
+            -- The client says when windows begin and end; which one is current is decided by the clock
+            -- here. A client that is late by more than a window only tells how long one is.
+            over = now < tick and tick or now < per and per or now < offset and offset or now + offset - per
+          end
+          if y % 68719476736 > 68719475711 then y = 0 end -- 2^36 changes are nearly used up
+          local p = y
+          a = x
+          b = fits
+          if operation == RESTORE then
+            b = 0
+            if over == charged and math.floor(y / 68719476736) == expect then
+              x, y, ends = math.max(x, cost), generation * 68719476736 + 1, over
+              b = 1
+            end
+          elseif y == 0 then
+            if operation <= PEEK and not free then
+              -- Nothing of the group is charged, whether the check is enforced or not, and no denial counts.
+              fits, grant = 0, 0
+              if exceeded then exceeded.unknown = true end
+            elseif operation == REFUND and mark and charged == over then
+              pending[mark][6] = false      -- the mark stays as it is
+            end
+          elseif operation <= PEEK and cost > 0 then
+            if x + cost > capacity then
+              fits = 0
+            else
+              if times > 1 then fits = math.min(times, math.floor((capacity - x) / cost)) end
+              local n = fits < most and fits or most
+              x, y, ends = x + n * cost, y + n, over
+            end
+          elseif operation == CHARGE and cost > 0 and x < 2 * full then
+            x, y, ends = math.min(2 * full, x + cost), y + 1, over
+          elseif operation == REFUND and charged == over and x > 0 and cost > 0 then
+            x, y, ends = x - math.min(x, cost), y + 1, over
+          end
+          if operation > PEEK then a, p = x, y else b = fits end
+          answer = pack(answer and '<c0BI7I7I7' or '<I7BI7I7I7', answer or now, b, a, over - now, p)
+
         else                      -- SLIDINGLOG
           --> slidinglog.decide
           local window = per
@@ -750,7 +822,7 @@ repeat
         --> grant.check
         -- Denied while a charge may still be given back: that may be over in a moment.
         local tentative = fits < times and #value > 24 and byte(value, -24) == 255
-          and operation <= PEEK and algorithm ~= PENALTY
+          and operation <= PEEK and algorithm ~= PENALTY and (algorithm ~= LEDGER or y > 0)
           and sub(value, -24, -16) == HOLD and unpack('<I7', value, #value - 14) > now
         if tentative then answer = sub(answer, 1, answered) .. string.char(fits + 128) .. sub(answer, answered + 2) end
 
@@ -805,7 +877,7 @@ repeat
           stop = used + 2 * width
         elseif kind == PENALTY then
           stop = used + 20
-        else                            -- TOKENBUCKET, FIXEDWINDOW, CALENDAR, MARK
+        else                            -- TOKENBUCKET, FIXEDWINDOW, CALENDAR, MARK, LEDGER
           stop = used + width
         end
         if stop > #value + 1 then error('a record is too short') end
