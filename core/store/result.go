@@ -24,8 +24,14 @@ func (r *Rule) Answer(cost int64, reading *Reading, result *Result) {
 	result.Blocked, result.Repeated, result.Cached = false, false, false
 	result.Used, result.Position = 0, 0
 	remaining := r.Burst - reading.Numbers[0] // without a call, which would take 3 % of a decision in memory
-	if r.Algorithm == TokenBucket || r.Algorithm == SlidingWindow || r.Algorithm == Ledger {
-		remaining = r.remaining(&reading.Numbers)
+	switch r.Algorithm {
+	case TokenBucket:
+		remaining = tokenBucket{}.remaining(r, &reading.Numbers)
+	case SlidingWindow:
+		remaining = slidingWindow{}.remaining(r, &reading.Numbers)
+	case Ledger:
+		remaining = ledger{}.remaining(r, &reading.Numbers)
+		result.account(&reading.Numbers)
 	}
 	result.Remaining = max(remaining, 0)
 	result.RetryAfter = 0
@@ -49,9 +55,6 @@ func (r *Rule) Answer(cost int64, reading *Reading, result *Result) {
 		result.Window = micros(r.spread(result.Remaining))
 	}
 	result.ResetAfter = micros(r.emptyAfter(&reading.Numbers))
-	if r.Algorithm == Ledger {
-		result.account(&reading.Numbers)
-	}
 	if reading.Blocked > 0 {
 		result.block(reading.Blocked)
 	}

@@ -35,7 +35,7 @@ func Decide(now int64, checks []Check, states []State, take bool) {
 		s.unchanged()
 		s.repeated = c.Once != nil && s.Mark.Expires > now && s.Mark.Repeats < c.Rule.Repeats
 		s.Judge(c.Rule, s.cost(c), now, c.Rule.Offset(c.Key))
-		if c.Cost > 0 && s.Bucket.isUnknown(c.Rule) {
+		if s.Bucket.isUnknown(c.Rule) && c.Cost > 0 {
 			s.fits, s.repeated, unknown = false, false, true
 		}
 		if c.Rule.Penalized() {
