@@ -521,9 +521,12 @@ func ledgerSeveral(r *rig) {
 		r.Fatalf("restored the second: %s %s %s", show(got[0]), show(got[1]), show(got[2]))
 	}
 	got = r.takeAll(checks...)
-	r.wantAccount("first", got[0], 2, position(1, 2))
-	r.wantAccount("second", got[1], 3, position(9, 2))
-	r.wantAccount("third", got[2], 4, position(3, 2))
+	for i, used := range []int64{2, 3, 4} {
+		// Where keys are apart, a denied request may have charged an account and given it back.
+		if generation := from[i].Generation; !got[i].Charged || got[i].Used != used || store.Generation(got[i].Position) != generation {
+			r.Errorf("account %d: %s, want used=%d in generation %d", i, show(got[i]), used, generation)
+		}
+	}
 }
 
 func ledgerBad(r *rig) {

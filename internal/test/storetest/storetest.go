@@ -56,10 +56,11 @@ func Run(t *testing.T, newStore Factory) {
 	runWrapped(t, newStore)
 }
 
-// RunRandom runs only the random sequences. It also passes for a store whose concurrent
+// RunRandom runs only the random sequences, and the cases of ledgers. It also passes for a store whose concurrent
 // callers may see half of a charge to several keys, as on a cluster.
 func RunRandom(t *testing.T, newStore Factory) {
 	runRandom(t, newStore, true)
+	runTests(t, newStore, ledgerTable)
 	runAtMost(t, newStore)
 }
 

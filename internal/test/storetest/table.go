@@ -66,7 +66,11 @@ var table = []tableTest{
 }
 
 func runTable(t *testing.T, newStore Factory) {
-	for _, test := range slices.Concat(table, onceTable, concurrencyTable, combinationTable, ledgerTable) {
+	runTests(t, newStore, slices.Concat(table, onceTable, concurrencyTable, combinationTable, ledgerTable))
+}
+
+func runTests(t *testing.T, newStore Factory, tests []tableTest) {
+	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()
 			test.run(newRig(t, newStore))

@@ -1,0 +1,234 @@
+package redisstore_test
+
+import (
+	"fmt"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/weblimit/weblimit/core"
+	"github.com/weblimit/weblimit/core/redisstore"
+	"github.com/weblimit/weblimit/core/store"
+	"github.com/weblimit/weblimit/internal/test/redistest"
+)
+
+func ledgerOf(t *testing.T, limit core.Limit) *core.Rule {
+	t.Helper()
+	twin, err := mustRule(t, limit).Ledger()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return twin
+}
+
+// restoreAs restores the account of a check as unknown.
+func restoreAs(t *testing.T, s store.Restorer, c core.Check, used, generation int64) core.Result {
+	t.Helper()
+	results := make([]core.Result, 1)
+	from := []store.Restoration{{Used: used, Generation: generation, Ends: c.Rule.PeriodEnd(time.Now().UnixMicro())}}
+	if err := s.Restore(t.Context(), []core.Check{c}, from, results); err != nil {
+		t.Fatal(err)
+	}
+	return results[0]
+}
+
+// Redis has forgotten an account, and many processes find out at once.
+func TestManyProcessesRestoreAnAccountOnce(t *testing.T) {
+	t.Parallel()
+	const processes, requests, used = 6, 8, 100
+	server, prefix := redistest.Start(t), redistest.Prefix(t)
+	plan := ledgerOf(t, core.PerMonth(10_000, time.UTC).Named("plan"))
+	account := check("tenant:1", plan, 3)
+	var mu sync.Mutex
+	won, positions := 0, []int64(nil)
+	var all sync.WaitGroup
+	for p := range int64(processes) {
+		s := redisstore.New(server.Client(t), redisstore.Config{Prefix: prefix})
+		for n := range int64(requests) {
+			all.Go(func() {
+				got := take(t, s, account)[0]
+				for tries := int64(0); plan.Unknown(&got) && tries < 5; tries++ {
+					restored := restoreAs(t, s, account, used, 1+p*requests+n)
+					mu.Lock()
+					if restored.Charged {
+						won++
+					}
+					mu.Unlock()
+					got = take(t, s, account)[0]
+				}
+				mu.Lock()
+				defer mu.Unlock()
+				if !got.Charged {
+					t.Errorf("not charged: %+v", got)
+				}
+				positions = append(positions, got.Position)
+				if change := got.Position & (1<<36 - 1); got.Used != used+3*(change-1) {
+					t.Errorf("%d used at change %d, want %d", got.Used, change, used+3*(change-1))
+				}
+			})
+		}
+	}
+	all.Wait()
+	if won != 1 {
+		t.Errorf("%d restorations counted, want 1", won)
+	}
+	slices.Sort(positions)
+	if len(slices.Compact(positions)) != processes*requests {
+		t.Errorf("two charges have one position: %v", positions)
+	}
+}
+
+// keysApart returns n keys in different slots or shards, as far as a few tries tell.
+func keysApart(n int) (keys []string) {
+	for i := range n {
+		keys = append(keys, fmt.Sprintf("tenant:%d", i))
+	}
+	return keys
+}
+
+// A request has keys in several slots, of which one does not know its account. Nothing stays
+// charged in the others, whichever it is, and nothing counts as a denial.
+func TestAnUnknownAccountChargesNothingInOtherSlots(t *testing.T) {
+	t.Parallel()
+	cluster := redistest.StartCluster(t)
+	ring, _ := newRing(t)
+	for name, client := range map[string]redis.UniversalClient{"cluster": cluster.ClusterClient(t), "ring": ring} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			plan := ledgerOf(t, core.PerMonth(100, time.UTC).Named("plan"))
+			hourly := mustRule(t, core.PerHour(100).Named("hourly"))
+			login := mustRule(t, core.PerDay(100).Named("login").Penalty(core.Block{After: 2, Within: time.Hour, For: time.Hour}))
+			keys := keysApart(5)
+			for unknown := range keys {
+				for _, shadow := range []bool{false, true} {
+					s := redisstore.New(client, redisstore.Config{Prefix: redistest.Prefix(t)})
+					var checks []core.Check
+					for i, key := range keys {
+						rule := []*core.Rule{hourly, login, plan}[i%3]
+						if i == unknown {
+							rule = plan
+						}
+						c := check(key, rule, 1)
+						c.Shadow = shadow && i == unknown
+						checks = append(checks, c)
+						if rule == plan && i != unknown {
+							restoreAs(t, s, c, 7, 1)
+						}
+					}
+					for range 4 { // more often than it takes for a block
+						for i, got := range take(t, s, checks...) {
+							switch {
+							case i == unknown && (!plan.Unknown(&got) || got.Allowed):
+								t.Fatalf("key %d is unknown: %+v", i, got)
+							case got.Charged || got.Blocked || got.Cached:
+								t.Fatalf("key %d, while %d is unknown: %+v", i, unknown, got)
+							}
+						}
+					}
+					for i := range checks {
+						if i == unknown {
+							continue
+						}
+						switch got := take(t, s, check(keys[i], checks[i].Rule, 0))[0]; {
+						case checks[i].Rule == plan && (got.Used != 7 || got.Remaining != 93):
+							t.Errorf("key %d, after %d was unknown: %+v, want 7 used", i, unknown, got)
+						case checks[i].Rule != plan && got.Remaining != 100:
+							t.Errorf("key %d, after %d was unknown: %+v, want 100 remaining", i, unknown, got)
+						}
+					}
+					restoreAs(t, s, checks[unknown], 7, 1)
+					for i, got := range take(t, s, checks...) {
+						if !got.Charged || checks[i].Rule == plan && got.Used != 8 {
+							t.Errorf("key %d, with all accounts known: %+v", i, got)
+						}
+					}
+				}
+			}
+		})
+	}
+}
+
+// Accounts in several slots are restored in one call. A slot that is out does not keep the others
+// from being restored, and its account does not look restored.
+func TestAccountsOfSeveralSlotsAreRestoredTogether(t *testing.T) {
+	t.Parallel()
+	client := redistest.StartCluster(t).ClusterClient(t)
+	prefix := redistest.Prefix(t)
+	s := redisstore.New(client, redisstore.Config{Prefix: prefix})
+	plan := ledgerOf(t, core.PerMonth(100, time.UTC).Named("plan"))
+	var checks []core.Check
+	var from []store.Restoration
+	for i, key := range keysApart(6) {
+		checks = append(checks, check(key, plan, 1))
+		from = append(from, store.Restoration{Used: int64(i), Generation: int64(i) + 1, Ends: plan.PeriodEnd(time.Now().UnixMicro())})
+	}
+	if err := client.LPush(t.Context(), prefix+"{"+string(checks[2].Key)+"}", "another application's").Err(); err != nil {
+		t.Fatal(err)
+	}
+	results := make([]core.Result, len(checks))
+	for i := range results {
+		results[i].Position = 99 // of an earlier call
+	}
+	if err := s.Restore(t.Context(), checks, from, results); err == nil {
+		t.Error("an account that could not be restored is no error")
+	}
+	for i, got := range results {
+		if want := i != 2; got.Charged != want || (store.Generation(got.Position) == int64(i)+1) != want || want && got.Used != int64(i) {
+			t.Errorf("account %d: %+v", i, got)
+		}
+	}
+}
+
+// The denial of an unknown account is over as soon as the account is restored. That of an account
+// that has nothing left can be repeated without asking Redis.
+func TestNoDenialOfAnUnknownAccountIsKept(t *testing.T) {
+	t.Parallel()
+	server := redistest.Start(t)
+	cache := redisstore.Config{DenialCache: redisstore.DenialCache{Age: long, Size: 8}}
+	s := redisstore.New(server.Client(t), cache)
+	plan, none := ledgerOf(t, core.PerMonth(2, time.UTC).Named("plan")), mustRule(t, core.PerHour(1).Named("none"))
+	take(t, s, check("k", none, 1))
+	both := []core.Check{check("k", plan, 1), check("k", none, 1)}
+	for range 3 {
+		if got := take(t, s, both[0])[0]; got.Cached || !plan.Unknown(&got) {
+			t.Fatalf("unknown: %+v", got)
+		}
+		if got := take(t, s, both...); got[0].Cached || got[1].Cached || got[1].Allowed {
+			t.Fatalf("unknown, and denied by another limit: %+v", got)
+		}
+	}
+	restoreAs(t, s, both[0], 1, 1)
+	if got := take(t, s, both[0])[0]; !got.Charged || got.Used != 2 {
+		t.Fatalf("restored: %+v", got)
+	}
+	take(t, s, both[0])
+	before := server.Calls(t, "evalsha")
+	if got := take(t, s, both[0])[0]; !got.Cached || got.Allowed || got.Used != 2 || store.Generation(got.Position) != 1 {
+		t.Errorf("a denial of a known account: %+v, want it from the cache", got)
+	}
+	if calls := server.Calls(t, "evalsha") - before; calls != 0 {
+		t.Errorf("a cached denial cost Redis %d calls", calls)
+	}
+}
+
+// Redis is flushed: the next request is not granted as if nothing had been used.
+func TestAfterAFlushAnAccountIsUnknown(t *testing.T) {
+	t.Parallel()
+	server := redistest.Start(t)
+	s := redisstore.New(server.Client(t))
+	plan := ledgerOf(t, core.PerMonth(2, time.UTC).Named("plan"))
+	account := check("k", plan, 1)
+	restoreAs(t, s, account, 0, 1)
+	if got := take(t, s, account)[0]; !got.Charged {
+		t.Fatalf("known: %+v", got)
+	}
+	if err := server.Client(t).FlushAll(t.Context()).Err(); err != nil {
+		t.Fatal(err)
+	}
+	if got := take(t, s, account)[0]; got.Allowed || !plan.Unknown(&got) {
+		t.Fatalf("after a flush: %+v", got)
+	}
+}
