@@ -35,6 +35,9 @@ type Store interface {
 	//
 	// A denial by a rule with a [Block] counts towards a block. While a key is blocked,
 	// no check of it with a cost above 0 fits, not even one whose operation was charged.
+	//
+	// If the store does not know the account of a [Ledger] check with a cost above 0, the call
+	// has no effect at all: see [Rule].Unknown.
 	Take(ctx context.Context, checks []Check, results []Result) error
 
 	// Peek answers as Take would, and charges nothing. It reports blocks, and its denials
