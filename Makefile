@@ -27,7 +27,7 @@ help: ## print the targets
 
 # Packages that check leaves out: frameworks, simulations, and what needs Redis or a proxy. It also
 # leaves out the two tests of the memory store that take seconds.
-UNCHECKED := /(chilimit|echolimit|fiberlimit|ginlimit|examples|test/(adversary|faults|prefetchsim|proxies|redistest))(/|$$)
+UNCHECKED := /(chilimit|echolimit|fiberlimit|ginlimit|examples|test/(adversary|faults|pgtest|prefetchsim|proxies|redistest))(/|$$)
 
 check: ## vet and the tests that need no Redis, with nethttp for the adapters; under a minute
 	go vet ./...
@@ -37,6 +37,7 @@ test: ## run all tests of all modules under the race detector; installs redis-se
 	@scripts/install-redis
 	@scripts/install-proxies
 	@scripts/install-prometheus
+	@scripts/install-postgres
 	@scripts/install-clients
 	@scripts/install-browser
 	scripts/modules go test -race -shuffle=on $(TESTFLAGS) ./...

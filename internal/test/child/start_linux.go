@@ -22,10 +22,14 @@ var startThread = sync.OnceFunc(func() {
 // Start starts cmd so that the kernel kills it when this process dies for any reason. The
 // kernel regards the forking thread as the parent, and the Go runtime may end threads, so
 // Start forks on one thread that it keeps. Children of cmd are not covered: run servers
-// without workers. Start may be called concurrently.
+// without workers, or whose workers end with them. Start keeps what else cmd.SysProcAttr
+// says. It may be called concurrently.
 func Start(cmd *exec.Cmd) error {
 	startThread()
-	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
+	if cmd.SysProcAttr == nil {
+		cmd.SysProcAttr = &syscall.SysProcAttr{}
+	}
+	cmd.SysProcAttr.Pdeathsig = syscall.SIGKILL
 	err := make(chan error, 1)
 	starts <- func() { err <- cmd.Start() }
 	return <-err
