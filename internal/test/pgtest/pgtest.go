@@ -26,9 +26,9 @@ import (
 // underMain says that Main runs, which stops the servers in the end.
 var underMain atomic.Bool
 
-// Main runs the tests of m, then stops the servers that still run and removes their
-// directories. It returns the exit code for os.Exit.
-func Main(m *testing.M) int {
+// Main runs the tests of m, a *testing.M or what wraps one, then stops the servers that still
+// run and removes their directories. It returns the exit code for os.Exit.
+func Main(m interface{ Run() int }) int {
 	underMain.Store(true)
 	defer stopAll()
 	return m.Run()
