@@ -1,0 +1,102 @@
+package pgstore
+
+import (
+	"context"
+	"iter"
+	"time"
+
+	"github.com/weblimit/weblimit/core/store"
+)
+
+// blocksPage is how many penalties are read at a time.
+const blocksPage = 1000
+
+// Blocks implements [store.Store]. It reads the penalties of the rules' keys, a thousand at a
+// time.
+func (s *Store) Blocks(ctx context.Context, rules []*store.Rule) iter.Seq2[store.Blocked, error] {
+	return func(yield func(store.Blocked, error) bool) {
+		for _, rule := range rules {
+			for _, k := range [...]kind{penaltyRecord, penaltyRecord | hashed} {
+				if !s.blocksOf(ctx, rule, k, yield) {
+					return
+				}
+			}
+		}
+	}
+}
+
+// blocksOf yields the blocks among a rule's penalties of one kind. It returns false to stop.
+func (s *Store) blocksOf(ctx context.Context, rule *store.Rule, k kind, yield func(store.Blocked, error) bool) bool {
+	from := head(k, rule)
+	end := successor(head(k, rule))
+	for {
+		page, err := s.penalties(ctx, from, end)
+		if err != nil {
+			return yield(store.Blocked{}, s.errorOf(err))
+		}
+		for _, p := range page {
+			if p.err != nil {
+				if !yield(store.Blocked{}, s.errorOf(p.err)) {
+					return false
+				}
+			} else if p.blocked && !yield(store.Blocked{Limit: rule.Name, Key: p.key, Until: time.UnixMicro(p.until), Level: p.level}, nil) {
+				return false
+			}
+		}
+		if len(page) < blocksPage {
+			return true
+		}
+		from = append(page[len(page)-1].id, 0)
+	}
+}
+
+// successor turns the head of ids into the first string behind them all.
+func successor(head []byte) []byte {
+	for i := len(head) - 1; i >= 0; i-- {
+		if head[i]++; head[i] != 0 {
+			break
+		}
+	}
+	return head
+}
+
+// stored is a penalty that was read.
+type stored struct {
+	id           []byte
+	key          string
+	blocked      bool
+	until, level int64
+	err          error
+}
+
+func (s *Store) penalties(ctx context.Context, from, end []byte) ([]stored, error) {
+	ctx, cancel := context.WithTimeout(ctx, s.config.Timeout+grace)
+	defer cancel()
+	conn, err := s.acquire(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer s.release(conn)
+	now, _, err := s.time(ctx, conn)
+	if err != nil {
+		return nil, err
+	}
+	rows, err := conn.Query(ctx, s.sql.blocks, from, end, blocksPage)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var page []stored
+	for rows.Next() {
+		var p stored
+		r := record{kind: penaltyRecord}
+		if err := rows.Scan(&p.id, &r.state); err != nil {
+			return nil, err
+		}
+		p.err = r.open()
+		p.blocked = r.penalty.Until > now
+		p.key, p.until, p.level = string(r.key), r.penalty.Until, r.penalty.Level
+		page = append(page, p)
+	}
+	return page, rows.Err()
+}

@@ -1,0 +1,71 @@
+package pgstore
+
+import (
+	"fmt"
+	"testing"
+	"time"
+)
+
+func TestClockIsBoundedByEachAnswer(t *testing.T) {
+	t.Parallel()
+	var c clock
+	if _, _, known := c.read(); known {
+		t.Error("the clock is known before any answer")
+	}
+	const ahead = 1_800_000_000_000_000
+	wide := func(at time.Duration) {
+		c.learn(ahead+(at+3*time.Millisecond).Microseconds(), at, at+10*time.Millisecond)
+	}
+	wide(0)
+	low, high, known := c.read()
+	if d := high - low; !known || d != 10_000 {
+		t.Errorf("bounds are %d µs apart, known %v", d, known)
+	}
+	c.learn(ahead+(time.Second+time.Millisecond).Microseconds(), time.Second, time.Second+2*time.Millisecond)
+	if low, high, _ = c.read(); high-low != 2000 {
+		t.Errorf("bounds are %d µs apart after a quick answer", high-low)
+	}
+	wide(2 * time.Second)
+	if low, high, _ = c.read(); high-low != 2000 {
+		t.Errorf("bounds are %d µs apart after a slow answer", high-low)
+	}
+	for i := range 4 { // the quick answer counts no more
+		wide(time.Duration(2+i*6) * time.Second)
+	}
+	if low, high, _ = c.read(); high-low != 10_000 {
+		t.Errorf("bounds are %d µs apart after a long time", high-low)
+	}
+}
+
+func TestClockFollowsAServerWhoseClockIsSet(t *testing.T) {
+	t.Parallel()
+	for _, step := range []time.Duration{time.Hour, -time.Hour} {
+		var c clock
+		c.learn(1_800_000_000_000_000, 0, time.Millisecond)
+		c.learn(1_800_000_000_000_000+step.Microseconds(), time.Millisecond, 2*time.Millisecond)
+		low, high, _ := c.read()
+		want := 1_800_000_000_000_000 + step.Microseconds() + monotonic().Microseconds()
+		if low > high || low < want-5_000_000 || high > want+5_000_000 {
+			t.Errorf("after a step of %v: from %d to %d, want about %d", step, low, high, want)
+		}
+	}
+}
+
+func TestMemoIsBounded(t *testing.T) {
+	t.Parallel()
+	var m memo
+	state := make([]byte, 1000)
+	for i := range 20_000 {
+		m.set(fmt.Sprint(i), row{1, state})
+		if m.get("0").version != 1 {
+			t.Fatalf("a row in use was dropped after %d others", i)
+		}
+	}
+	if n := len(m.now) + len(m.old); n > 2*memoBytes/1000 {
+		t.Errorf("%d rows of 1,000 bytes are remembered", n)
+	}
+	m.set("0", row{1, make([]byte, longestRow+1)})
+	if m.get("0").version != 0 {
+		t.Error("a row that is too long is remembered")
+	}
+}

@@ -1,0 +1,47 @@
+package pgstore_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/weblimit/weblimit/core/pgstore"
+)
+
+func TestConfigs(t *testing.T) {
+	t.Parallel()
+	pool := newPool(t, "host=/nowhere user=u dbname=d")
+	for _, schema := range []string{"a b", `x"y`, "A", "1a", "a;drop", strings.Repeat("a", 64), "pg-x"} {
+		func() {
+			defer func() {
+				if recover() == nil {
+					t.Errorf("New with schema %q did not panic", schema)
+				}
+			}()
+			pgstore.New(pool, pgstore.Config{Schema: schema})
+		}()
+		if err := pgstore.Migrate(t.Context(), pool, pgstore.Config{Schema: schema}); err == nil || !strings.Contains(err.Error(), "Schema") {
+			t.Errorf("Migrate with schema %q: %v", schema, err)
+		}
+	}
+	for _, f := range []func(){
+		func() { pgstore.New(nil) },
+		func() { pgstore.New(pool, pgstore.Config{}, pgstore.Config{}) },
+		func() { pgstore.New(pool, pgstore.Config{Connections: -1}) },
+		func() { pgstore.New(pool, pgstore.Config{Timeout: -1}) },
+	} {
+		func() {
+			defer func() {
+				if recover() == nil {
+					t.Error("New did not panic")
+				}
+			}()
+			f()
+		}()
+	}
+	if _, err := pgstore.Open(t.Context(), nil); err == nil {
+		t.Error("Open accepts no pool")
+	}
+	if _, err := pgstore.Open(t.Context(), pool); err == nil {
+		t.Error("Open of a server that is not there succeeds")
+	}
+}

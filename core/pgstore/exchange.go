@@ -1,0 +1,206 @@
+package pgstore
+
+import (
+	"context"
+	"errors"
+	"math"
+	"slices"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/jackc/pgx/v5/pgxpool"
+)
+
+// mostLate is how often a flight believes a clock that turns out to be wrong.
+const mostLate = 3
+
+// grace is how long a flight waits for an answer after its callers have left, because pgx can
+// only close a connection whose answer is not awaited. The server refuses what it reads then.
+const grace = 250 * time.Millisecond
+
+var (
+	errClock = errors.New("the server's clock changes too quickly")
+	errPool  = errors.New("all connections of the pool are in use")
+)
+
+// unsent wraps an error of a statement that was not sent.
+type unsent struct{ error }
+
+func (e *unsent) Unwrap() error { return e.error }
+
+// statements are the calls of the functions in sql/, in the store's schema.
+type statements struct{ swap, lock, sweep, clock, blocks string }
+
+func statementsIn(schema string) statements {
+	return statements{
+		swap: in(schema, "SELECT clock, late, failed, locked, places, versions, states"+
+			" FROM @.pgstore_swap_1($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)"),
+		lock:   in(schema, "SELECT clock, versions, states FROM @.pgstore_lock_1($1, $2, $3)"),
+		sweep:  in(schema, "SELECT @.pgstore_sweep_1($1, $2)"),
+		clock:  "SELECT (extract(epoch FROM clock_timestamp()) * 1000000)::bigint",
+		blocks: in(schema, "SELECT id, state FROM @.pgstore_record WHERE id >= $1 AND id < $2 ORDER BY id LIMIT $3"),
+	}
+}
+
+// request is the arguments of pgstore_swap about records.
+type request struct {
+	decided    []*group
+	low, at    int64
+	ids        []string
+	groups     []int32
+	olds, news []int64
+	ends       []int32
+	states     [][]byte
+}
+
+// newRequest decides groups at the server's time, which low and high bound, and returns what
+// is to be written. It hands groups that can't be decided to fail, and leaves them out.
+func newRequest(groups []*group, low, high int64, fail func(*group, error)) *request {
+	q := &request{low: low, at: low}
+	records := map[string]*record{}
+	for _, g := range groups {
+		now, err := g.decide(low, high)
+		if err != nil {
+			fail(g, &unsent{err})
+			continue
+		}
+		i := len(q.decided)
+		q.decided = append(q.decided, g)
+		q.at = max(q.at, now)
+		for id, r := range g.records {
+			r.group = i
+			records[id] = r
+			q.ids = append(q.ids, id)
+		}
+	}
+	slices.Sort(q.ids)
+	for _, id := range q.ids {
+		r := records[id]
+		q.groups = append(q.groups, int32(r.group+1))
+		q.olds = append(q.olds, r.version)
+		q.news = append(q.news, r.newVersion)
+		q.ends = append(q.ends, int32(min(r.newEnds, math.MaxInt32)))
+		q.states = append(q.states, r.newState)
+	}
+	return q
+}
+
+func (s *Store) swapArgs(ctx context.Context, q *request) []any {
+	before := q.low + max(timeLeft(ctx).Microseconds(), 0)
+	return []any{q.at, before, patience(ctx, 2), s.setClock(), q.groups, bytesOf(q.ids), q.olds, q.news, q.ends, q.states}
+}
+
+// timeLeft returns how long the callers of a flight wait. Its context lasts for the grace longer.
+func timeLeft(ctx context.Context) time.Duration {
+	deadline, _ := ctx.Deadline()
+	return time.Until(deadline) - grace
+}
+
+// patience returns a part of the time that is left, in milliseconds. A server that waits for
+// less than the whole can still answer.
+func patience(ctx context.Context, part int64) int64 {
+	const answering = 5 * time.Millisecond
+	return max((timeLeft(ctx)-answering).Milliseconds()/part, 1)
+}
+
+func bytesOf(ids []string) [][]byte {
+	b := make([][]byte, len(ids))
+	for i := range ids {
+		b[i] = []byte(ids[i])
+	}
+	return b
+}
+
+func (g *group) ids() []string {
+	ids := make([]string, 0, len(g.records))
+	for id := range g.records {
+		ids = append(ids, id)
+	}
+	slices.Sort(ids)
+	return ids
+}
+
+// answer is what pgstore_swap returns.
+type answer struct {
+	clock          int64
+	late           bool
+	failed, locked []int32
+	places         []int32
+	versions       []int64
+	states         [][]byte
+	request        *request
+}
+
+func (a *answer) scan(row pgx.Row) error {
+	return row.Scan(&a.clock, &a.late, &a.failed, &a.locked, &a.places, &a.versions, &a.states)
+}
+
+// sort tells the groups that were written from those that were not. It sets the records of
+// the latter to what is there.
+func (a *answer) sort() (won, lost []*group) {
+	groups := a.request.decided
+	if len(a.failed) == 0 {
+		return groups, nil
+	}
+	for i, g := range groups {
+		number := int32(i + 1)
+		if !slices.Contains(a.failed, number) {
+			won = append(won, g)
+			continue
+		}
+		g.losses++
+		g.locked = slices.Contains(a.locked, number)
+		lost = append(lost, g)
+	}
+	for i, place := range a.places {
+		r := groups[a.request.groups[place-1]-1].records[a.request.ids[place-1]]
+		r.version, r.state = a.versions[i], a.states[i]
+	}
+	return won, lost
+}
+
+// time returns bounds of the server's time. It asks the server if they are not known.
+func (s *Store) time(ctx context.Context, conn *pgxpool.Conn) (low, high int64, err error) {
+	if s.now != nil {
+		now := s.now()
+		return now, now, nil
+	}
+	low, high, known := s.clock.read()
+	if known {
+		return low, high, nil
+	}
+	var clock int64
+	sent := monotonic()
+	if err := conn.QueryRow(ctx, s.sql.clock).Scan(&clock); err != nil {
+		return 0, 0, &unsent{err}
+	}
+	s.learn(clock, sent, false)
+	low, high, _ = s.clock.read()
+	return low, high, nil
+}
+
+// learn notes what an answer, which has just come, says about the server's clock.
+func (s *Store) learn(clock int64, sent time.Duration, wrong bool) {
+	if s.now != nil {
+		return
+	}
+	if wrong {
+		s.clock.forget()
+	}
+	s.clock.learn(clock, sent, monotonic())
+}
+
+// setClock returns the clock of tests, or NULL for the server's.
+func (s *Store) setClock() any {
+	if s.now == nil {
+		return nil
+	}
+	return s.now()
+}
+
+// isLocked reports whether a wait for another transaction took too long.
+func isLocked(err error) bool {
+	var pg *pgconn.PgError
+	return errors.As(err, &pg) && pg.Code == "55P03"
+}

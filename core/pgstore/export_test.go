@@ -1,0 +1,23 @@
+package pgstore
+
+import (
+	"time"
+
+	"github.com/jackc/pgx/v5/pgxpool"
+)
+
+// NewAt is New with a clock of the test's, in place of the server's.
+func NewAt(pool *pgxpool.Pool, now func() int64, config ...Config) *Store {
+	s := New(pool, config...)
+	s.now = now
+	return s
+}
+
+// MisleadClock makes the store believe that the server's clock is ahead of what it is.
+func (s *Store) MisleadClock(by time.Duration) {
+	s.clock.mu.Lock()
+	defer s.clock.mu.Unlock()
+	for _, b := range []*bounds{&s.clock.now, &s.clock.old} {
+		b.low, b.high = b.low+by.Microseconds(), b.high+by.Microseconds()
+	}
+}

@@ -1,0 +1,267 @@
+package pgstore_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/weblimit/weblimit/core"
+	"github.com/weblimit/weblimit/core/pgstore"
+	"github.com/weblimit/weblimit/core/store"
+	"github.com/weblimit/weblimit/internal/test/pgtest"
+	"github.com/weblimit/weblimit/keyfuncs"
+)
+
+// faulty is a store on a server of the test's own.
+type faulty struct {
+	*pgtest.Server
+	*pgstore.Store
+	rule *core.Rule
+}
+
+func newFaulty(t *testing.T) *faulty {
+	t.Helper()
+	server := pgtest.Start(t)
+	pool := newPool(t, server.ConnString("")+" pool_max_conns=4")
+	s, err := pgstore.Open(t.Context(), pool)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.OnEvent(func(store.Event) {}) // not into the test's output
+	return &faulty{server, s, mustRule(t, core.Per(1000, longWindow).FixedWindow().Named("plan"))}
+}
+
+// recovers waits until the store decides again, and returns what is left.
+func (f *faulty) recovers(t *testing.T) (left int64) {
+	t.Helper()
+	eventually(t, "recovery", func() error {
+		results := make([]core.Result, 1)
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		err := f.Peek(ctx, []core.Check{check("k", f.rule, 0)}, results)
+		left = results[0].Remaining
+		return err
+	})
+	return left
+}
+
+func TestKilledAndRestarted(t *testing.T) {
+	t.Parallel()
+	f := newFaulty(t)
+	take(t, f, check("k", f.rule, 10))
+	f.Kill()
+	seen := map[store.Class]int{}
+	for range 20 {
+		err, took := takeWithin(f, time.Second, check("k", f.rule, 1))
+		if took > 1500*time.Millisecond {
+			t.Errorf("an answer took %v, with a second of time", took)
+		}
+		seen[classOf(err)]++
+	}
+	if seen[store.ClassConnection] == 0 || seen[store.ClassOpen] == 0 || seen[store.ClassConnection]+seen[store.ClassOpen] != 20 {
+		t.Errorf("errors by class: %v, want connection, then breaker open", seen)
+	}
+	f.Restart(t)
+	if left := f.recovers(t); left != 990 {
+		t.Errorf("after the restart %d are left, want 990", left)
+	}
+	take(t, f, check("k", f.rule, 1))
+}
+
+func TestFrozenServersAreNotWaitedFor(t *testing.T) {
+	t.Parallel()
+	f := newFaulty(t)
+	take(t, f, check("k", f.rule, 10))
+	f.Freeze(t)
+	const patience = 150 * time.Millisecond
+	refused := 0
+	for i := range 10 {
+		err, took := takeWithin(f, patience, check("k", f.rule, 1))
+		switch classOf(err) {
+		case store.ClassTimeout:
+		case store.ClassOpen:
+			refused++
+		default:
+			t.Errorf("call %d: %v, want a timeout", i, err)
+		}
+		if took > patience+500*time.Millisecond {
+			t.Errorf("call %d took %v, with %v of time", i, took, patience)
+		}
+	}
+	if refused == 0 {
+		t.Error("the breaker stayed closed")
+	}
+	// By now the server has requests whose callers have left. It must not do them.
+	time.Sleep(300 * time.Millisecond)
+	f.Thaw(t)
+	if left := f.recovers(t); left != 990 {
+		t.Errorf("after the thaw %d are left, want 990: calls were charged after they had failed", left)
+	}
+}
+
+// broken is a way in which a store can't decide, and the class of its errors.
+type broken struct {
+	name  string
+	class store.Class
+	store func(t *testing.T, server *pgtest.Server) *pgstore.Store
+}
+
+func brokenStores() []broken {
+	return []broken{
+		{"no table", store.ClassUnsupported, func(t *testing.T, server *pgtest.Server) *pgstore.Store {
+			return pgstore.New(newPool(t, server.ConnString("")), pgstore.Config{Schema: "missing"})
+		}},
+		{"wrong password", store.ClassLogin, func(t *testing.T, server *pgtest.Server) *pgstore.Store {
+			server.Exec(t, "", "CREATE ROLE login_test LOGIN PASSWORD 'right'")
+			return pgstore.New(newPool(t, server.ConnStringAs("login_test", "wrong", "")))
+		}},
+		{"no such database", store.ClassUnsupported, func(t *testing.T, server *pgtest.Server) *pgstore.Store {
+			return pgstore.New(newPool(t, server.ConnString("nowhere")))
+		}},
+		{"no privilege", store.ClassPermission, func(t *testing.T, server *pgtest.Server) *pgstore.Store {
+			config := migrated(t, newPool(t, server.ConnString("")))
+			server.Exec(t, "", "CREATE ROLE narrow_test LOGIN PASSWORD 'p'; GRANT USAGE ON SCHEMA "+config.Schema+" TO narrow_test")
+			return pgstore.New(newPool(t, server.ConnStringAs("narrow_test", "p", "")), config)
+		}},
+		{"read-only", store.ClassReadOnly, func(t *testing.T, server *pgtest.Server) *pgstore.Store {
+			config := migrated(t, newPool(t, server.ConnString("")))
+			return pgstore.New(newPool(t, server.ConnString("")+" default_transaction_read_only=on"), config)
+		}},
+		{"pool closed", store.ClassClosed, func(t *testing.T, server *pgtest.Server) *pgstore.Store {
+			pool := newPool(t, server.ConnString(""))
+			pool.Close()
+			return pgstore.New(pool)
+		}},
+		{"pool exhausted", store.ClassOverload, func(t *testing.T, server *pgtest.Server) *pgstore.Store {
+			pool := newPool(t, server.ConnString("")+" pool_max_conns=1")
+			config := migrated(t, pool)
+			conn, err := pool.Acquire(t.Context())
+			if err != nil {
+				t.Fatal(err)
+			}
+			t.Cleanup(conn.Release)
+			return pgstore.New(pool, config)
+		}},
+		{"too many connections", store.ClassOverload, func(t *testing.T, server *pgtest.Server) *pgstore.Store {
+			server.Exec(t, "", "CREATE ROLE full_test LOGIN PASSWORD 'p' CONNECTION LIMIT 0")
+			return pgstore.New(newPool(t, server.ConnStringAs("full_test", "p", "")))
+		}},
+		{"nobody listens", store.ClassConnection, func(t *testing.T, _ *pgtest.Server) *pgstore.Store {
+			return pgstore.New(newPool(t, "host="+t.TempDir()+" user=u dbname=d"))
+		}},
+	}
+}
+
+func TestErrorsHaveTheirClass(t *testing.T) {
+	t.Parallel()
+	server := pgtest.Shared(t)
+	rule := mustRule(t, core.PerHour(10).Named("hourly"))
+	for _, b := range brokenStores() {
+		t.Run(b.name, func(t *testing.T) {
+			t.Parallel()
+			s := b.store(t, server)
+			s.OnEvent(func(store.Event) {})
+			err, _ := takeWithin(s, 400*time.Millisecond, check("secret-key", rule, 1))
+			if got := classOf(err); got != b.class {
+				t.Errorf("take: class %q of %v, want %q", got, err, b.class)
+			}
+			// Nothing was changed, so a charge may be sent again.
+			ctx, cancel := context.WithTimeout(t.Context(), 400*time.Millisecond)
+			defer cancel()
+			err = s.Charge(ctx, []core.Check{check("secret-key", rule, 1)}, make([]core.Result, 1))
+			var undone *store.Undone
+			if !errors.As(err, &undone) || len(undone.Checks) != 1 {
+				t.Errorf("charge: %v, want an Undone", err)
+			}
+			for range s.Blocks(ctx, nil) {
+				t.Error("a block under no rule")
+			}
+		})
+	}
+}
+
+// A limiter follows the outage policy of its limits.
+func TestLimitsFollowTheirOutagePolicy(t *testing.T) {
+	t.Parallel()
+	for policy, allowed := range map[core.Outage]bool{core.Allow: true, core.Deny: false} {
+		pool := newPool(t, "host="+t.TempDir()+" user=u dbname=d")
+		s := pgstore.New(pool)
+		s.OnEvent(func(store.Event) {})
+		l := core.ForLimits(s, []core.Limit{core.PerHour(1).By(keyfuncs.ClientIP()).Named("plan").OnOutage(policy)})
+		if d := l.AllowKey(t.Context(), "k", 1); d.Allowed != allowed {
+			t.Errorf("with outage policy %v: allowed %v", policy, d.Allowed)
+		}
+	}
+}
+
+// A row that somebody else has locked stalls its own key, up to the deadline, and no other.
+func TestALockHeldByAnotherStallsItsKeyOnly(t *testing.T) {
+	t.Parallel()
+	pool := newPool(t, pgtest.Shared(t).ConnString("")+" pool_max_conns=8")
+	config := migrated(t, pool)
+	s := pgstore.New(pool, config)
+	s.OnEvent(func(store.Event) {})
+	rule := mustRule(t, core.Per(100, longWindow).FixedWindow().Named("plan"))
+	take(t, s, check("locked", rule, 1))
+	tx, err := pool.Begin(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = tx.Rollback(context.Background()) }()
+	if _, err := tx.Exec(t.Context(), "SELECT 1 FROM "+config.Schema+".pgstore_record FOR UPDATE"); err != nil {
+		t.Fatal(err)
+	}
+	stalled := make(chan error, 3)
+	for range cap(stalled) {
+		go func() {
+			err, _ := takeWithin(s, 600*time.Millisecond, check("locked", rule, 1))
+			stalled <- err
+		}()
+	}
+	for i := range 50 {
+		if err, took := takeWithin(s, 500*time.Millisecond, check(fmt.Sprint("free", i), rule, 1)); err != nil {
+			t.Fatalf("another key, after %v: %v", took, err)
+		}
+	}
+	for range cap(stalled) {
+		if err := <-stalled; classOf(err) != store.ClassBusy && classOf(err) != store.ClassTimeout {
+			t.Errorf("the locked key: %v, want BUSY or a timeout", err)
+		}
+	}
+	if err := tx.Rollback(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if got := take(t, s, check("locked", rule, 1))[0].Remaining; got != 98 {
+		t.Errorf("after the lock %d are left, want 98: calls that failed were charged", got)
+	}
+}
+
+// A record that can't be read is an error of its key, and leaves others and the breaker alone.
+func TestUnreadableRecordsAreAnErrorOfTheirKey(t *testing.T) {
+	t.Parallel()
+	pool := newPool(t, pgtest.Shared(t).ConnString(""))
+	config := migrated(t, pool)
+	rule := mustRule(t, core.Per(100, longWindow).FixedWindow().Named("plan"))
+	take(t, pgstore.New(pool, config), check("odd", rule, 1))
+	for _, state := range []string{`\x09`, `\x01`, `\x0102`, `\x01ffffffffffffffffffffffffffffffff`} {
+		if _, err := pool.Exec(t.Context(), "UPDATE "+config.Schema+".pgstore_record SET version = version + 1, state = $1::text::bytea WHERE state <> ''", state); err != nil {
+			t.Fatal(err)
+		}
+		s := pgstore.New(pool, config)
+		for range 10 {
+			if err, _ := takeWithin(s, 5*time.Second, check("odd", rule, 1)); classOf(err) != store.ClassValue {
+				t.Fatalf("state %s: %v, want class VALUE", state, err)
+			}
+		}
+		if err, _ := takeWithin(s, 5*time.Second, check("even", rule, 0)); err != nil {
+			t.Errorf("another key: %v", err)
+		}
+	}
+	s := pgstore.New(pool, config)
+	if err := s.Reset(t.Context(), []core.Check{check("odd", rule, 0)}); classOf(err) != "" {
+		t.Errorf("a reset of it: %v", err)
+	}
+	take(t, s, check("odd", rule, 1))
+}

@@ -1,0 +1,63 @@
+package pgstore_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/weblimit/weblimit/core"
+	"github.com/weblimit/weblimit/core/store"
+)
+
+func mustRule(t testing.TB, l core.Limit) *core.Rule {
+	t.Helper()
+	r, err := l.Rule()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &r
+}
+
+func check(key string, rule *core.Rule, cost int64) core.Check {
+	return core.Check{Key: []byte(key), Rule: rule, Cost: cost}
+}
+
+func take(t testing.TB, s core.Store, checks ...core.Check) []core.Result {
+	t.Helper()
+	results := make([]core.Result, len(checks))
+	if err := s.Take(t.Context(), checks, results); err != nil {
+		t.Fatalf("take: %v", err)
+	}
+	return results
+}
+
+// takeWithin returns the error of one take, and how long it took.
+func takeWithin(s core.Store, d time.Duration, c core.Check) (error, time.Duration) {
+	ctx, cancel := context.WithTimeout(context.Background(), d)
+	defer cancel()
+	began := time.Now()
+	err := s.Take(ctx, []core.Check{c}, make([]core.Result, 1))
+	return err, time.Since(began)
+}
+
+// classOf returns the class of a store's error, or "" for none.
+func classOf(err error) store.Class {
+	var e *store.Error
+	if !errors.As(err, &e) {
+		return ""
+	}
+	return e.Class
+}
+
+// eventually fails the test unless f returns nil within some seconds.
+func eventually(t testing.TB, what string, f func() error) {
+	t.Helper()
+	var err error
+	for deadline := time.Now().Add(20 * time.Second); time.Now().Before(deadline); time.Sleep(20 * time.Millisecond) {
+		if err = f(); err == nil {
+			return
+		}
+	}
+	t.Fatalf("%s: %v", what, err)
+}

@@ -1,0 +1,146 @@
+package pgstore
+
+import (
+	"bytes"
+	"slices"
+	"sync/atomic"
+	"time"
+
+	"github.com/weblimit/weblimit/core/store"
+)
+
+// operation is a method of store.Store: which records it needs, and what it does to their
+// states.
+type operation struct {
+	bucket, penalty, mark bool
+	blind                 bool // overwrites them, whatever they hold
+	run                   func(now int64, checks []store.Check, states []store.State, results []store.Result)
+}
+
+// job is one call of a method. Its caller may return before it is done, so it keeps nothing
+// of the caller's.
+type job struct {
+	operation
+	checks   []store.Check
+	given    []store.Result // by the caller: Refund and Renew read them
+	results  []store.Result
+	parts    [][3]string // per check: the ids of its bucket, penalty and mark; "" for none
+	ids      []string    // all of them, each once
+	deadline time.Duration
+
+	progress atomic.Int32
+	done     chan struct{} // closed when results and failure are set
+	failure  *failure
+}
+
+// The progress of a job. Its caller leaves a waiting job undone, and a flying one unknown.
+const (
+	waiting int32 = iota
+	flying
+	left
+)
+
+// failure is why a job was not done.
+type failure struct {
+	err    *store.Error
+	undone bool // certainly nothing has changed
+}
+
+// The places in job.parts.
+const (
+	bucketPart = iota
+	penaltyPart
+	markPart
+)
+
+var kinds = [...]kind{bucketRecord, penaltyRecord, markRecord}
+
+func newJob(op operation, checks []store.Check, results []store.Result, deadline time.Duration) *job {
+	j := &job{
+		operation: op,
+		checks:    slices.Clone(checks),
+		given:     slices.Clone(results),
+		results:   make([]store.Result, len(results)),
+		parts:     make([][3]string, len(checks)),
+		ids:       make([]string, 0, len(checks)),
+		deadline:  deadline,
+		done:      make(chan struct{}),
+	}
+	for i := range j.checks {
+		c := &j.checks[i]
+		c.Key, c.Once = bytes.Clone(c.Key), bytes.Clone(c.Once)
+		if op.bucket {
+			j.need(i, bucketPart, idOf(bucketRecord, c.Rule, c.Key))
+		}
+		if op.penalty && c.Rule.Penalized() {
+			j.need(i, penaltyPart, idOf(penaltyRecord, c.Rule, c.Key))
+		}
+		if op.mark && c.Once != nil {
+			j.need(i, markPart, markID(c.Rule, c.Key, c.Once))
+		}
+	}
+	// A call of Reset, Block or Unblock may name a key twice.
+	slices.Sort(j.ids)
+	j.ids = slices.Compact(j.ids)
+	return j
+}
+
+func (j *job) need(check, part int, id string) {
+	j.parts[check][part] = id
+	j.ids = append(j.ids, id)
+}
+
+// begins reports whether the job is to be done now: its caller still waits.
+func (j *job) begins() bool { return j.progress.CompareAndSwap(waiting, flying) }
+
+// waitsAgain reports whether the job is to be tried again, after a trial that changed nothing.
+func (j *job) waitsAgain() bool { return j.progress.CompareAndSwap(flying, waiting) }
+
+// leave ends the wait of the job's caller, and reports whether the job was certainly not done.
+func (j *job) leave() (undone bool) {
+	for {
+		if j.progress.CompareAndSwap(waiting, left) {
+			return true
+		}
+		if j.progress.CompareAndSwap(flying, left) {
+			return false
+		}
+	}
+}
+
+// end hands the results to the caller.
+func (j *job) end(f *failure) {
+	j.failure = f
+	close(j.done)
+}
+
+// decide runs the operation on the records, and notes in them what has changed.
+func (j *job) decide(now int64, records map[string]*record) {
+	states := make([]store.State, len(j.checks))
+	for i := range states {
+		parts, s := &j.parts[i], &states[i]
+		if r := records[parts[bucketPart]]; r != nil {
+			s.Bucket = r.bucket
+		}
+		if r := records[parts[penaltyPart]]; r != nil {
+			s.Penalty = r.penalty
+		}
+		if r := records[parts[markPart]]; r != nil {
+			s.Mark = r.mark
+		}
+	}
+	copy(j.results, j.given)
+	j.run(now, j.checks, states, j.results)
+	for i := range states {
+		parts, s := &j.parts[i], &states[i]
+		if r := records[parts[bucketPart]]; r != nil && s.BucketChanged {
+			r.bucket, r.dirty = s.Bucket, true
+		}
+		if r := records[parts[penaltyPart]]; r != nil && s.PenaltyChanged {
+			r.penalty, r.key, r.dirty = s.Penalty, j.checks[i].Key, true
+		}
+		if r := records[parts[markPart]]; r != nil && s.MarkChanged {
+			r.mark, r.dirty = s.Mark, true
+		}
+	}
+}

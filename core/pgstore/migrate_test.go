@@ -1,0 +1,57 @@
+package pgstore_test
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/weblimit/weblimit/core"
+	"github.com/weblimit/weblimit/core/pgstore"
+	"github.com/weblimit/weblimit/core/store"
+	"github.com/weblimit/weblimit/internal/test/pgtest"
+)
+
+// A migration may run twice, at once, and by a role that may only use what is there.
+func TestMigrate(t *testing.T) {
+	t.Parallel()
+	server := pgtest.Shared(t)
+	connString := server.Database(t)
+	pool := newPool(t, connString+" pool_max_conns=8")
+	errs := make(chan error, 8)
+	for range cap(errs) {
+		go func() { errs <- pgstore.Migrate(t.Context(), pool) }()
+	}
+	for range cap(errs) {
+		if err := <-errs; err != nil {
+			t.Errorf("migrations at once: %v", err)
+		}
+	}
+	var versions int
+	if err := pool.QueryRow(t.Context(), "SELECT count(*) FROM weblimit.pgstore_version").Scan(&versions); err != nil || versions != 1 {
+		t.Errorf("%d versions, %v", versions, err)
+	}
+
+	for _, sql := range []string{
+		"CREATE ROLE migrate_test LOGIN PASSWORD 'p'",
+		"GRANT USAGE ON SCHEMA weblimit TO migrate_test",
+		"GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA weblimit TO migrate_test",
+	} {
+		if _, err := pool.Exec(t.Context(), sql); err != nil {
+			t.Fatal(err)
+		}
+	}
+	_, database, _ := strings.Cut(connString, "dbname='")
+	narrow := newPool(t, server.ConnStringAs("migrate_test", "p", strings.TrimSuffix(database, "'")))
+	s, err := pgstore.Open(t.Context(), narrow)
+	if err != nil {
+		t.Fatalf("a role without rights to change the schema: %v", err)
+	}
+	rule := mustRule(t, core.Per(3, longWindow).Named("plan").Penalty(store.Block{After: 1, Within: time.Hour, For: time.Hour}))
+	take(t, s, check("k", rule, 3))
+	take(t, s, check("k", rule, 1))
+	for b, err := range s.Blocks(t.Context(), []*core.Rule{rule}) {
+		if b.Key != "k" || err != nil {
+			t.Errorf("block of %q, %v", b.Key, err)
+		}
+	}
+}

@@ -1,0 +1,178 @@
+package pgstore
+
+import (
+	"encoding/binary"
+	"errors"
+
+	"github.com/weblimit/weblimit/core/store"
+)
+
+// A record's state is its layout's version, when it was last written, and the fields of the
+// store.Bucket, store.Penalty or store.Mark, as variable-length integers. Entries of a log
+// follow their number, each with its distance in time from the one before. A penalty ends
+// with its key, which the id may have as a hash only. Times are microseconds since the epoch.
+// An empty state is that of a record which says nothing.
+
+// layout is the version of all states.
+const layout = 1
+
+// minute is the unit of pgstore_record.ends, in microseconds.
+const minute = 60_000_000
+
+// errLayout is about a state that this version of the package can't read.
+var errLayout = errors.New("a record that this version of weblimit can't read")
+
+// record is what a flight knows of a row. A flight has it alone.
+type record struct {
+	kind  kind
+	group int
+
+	version int64  // 0 if there is no row, or none that the process knows
+	state   []byte // as stored; never written to
+
+	// Read from state by open, and changed by jobs.
+	at      int64 // when it was last written, by the server's clock
+	bucket  store.Bucket
+	penalty store.Penalty
+	mark    store.Mark
+	key     []byte // of a penalty
+	dirty   bool   // to be written
+
+	// What is written, if it is dirty.
+	newVersion int64
+	newState   []byte
+	newEnds    int64
+}
+
+// open reads the state. After an error the record is as if there were no state.
+func (r *record) open() error {
+	r.clear()
+	if err := r.read(); err != nil {
+		r.clear()
+		return err
+	}
+	return nil
+}
+
+func (r *record) clear() {
+	r.at, r.bucket, r.penalty, r.mark, r.key, r.dirty = 0, store.Bucket{}, store.Penalty{}, store.Mark{}, nil, false
+}
+
+func (r *record) read() error {
+	if len(r.state) == 0 {
+		return nil
+	}
+	if r.state[0] != layout {
+		return errLayout
+	}
+	d := decoder{rest: r.state[1:]}
+	r.at = d.next()
+	switch r.kind {
+	case bucketRecord:
+		d.bucket(&r.bucket)
+	case penaltyRecord:
+		for _, field := range penaltyFields(&r.penalty) {
+			*field = d.next()
+		}
+		r.key = d.rest
+	case markRecord:
+		for _, field := range markFields(&r.mark) {
+			*field = d.next()
+		}
+	}
+	if d.failed {
+		return errLayout
+	}
+	return nil
+}
+
+// encode sets what is written.
+func (r *record) encode(now int64) {
+	ends := int64(0)
+	b := binary.AppendVarint([]byte{layout}, now)
+	switch r.kind {
+	case bucketRecord:
+		if r.bucket.Unused() {
+			break
+		}
+		ends = r.bucket.Expires
+		b = appendBucket(b, &r.bucket)
+	case penaltyRecord:
+		ends = r.penalty.Expires
+		for _, field := range penaltyFields(&r.penalty) {
+			b = binary.AppendVarint(b, *field)
+		}
+		b = append(b, r.key...)
+	case markRecord:
+		ends = r.mark.Expires
+		for _, field := range markFields(&r.mark) {
+			b = binary.AppendVarint(b, *field)
+		}
+	}
+	if ends <= now {
+		b, ends = []byte{}, now // nil would be NULL
+	}
+	r.newState, r.newEnds = b, ends/minute+1
+}
+
+func penaltyFields(p *store.Penalty) [5]*int64 {
+	return [...]*int64{&p.Strikes, &p.Window, &p.Until, &p.Level, &p.Expires}
+}
+
+func markFields(m *store.Mark) [3]*int64 { return [...]*int64{&m.At, &m.Expires, &m.Repeats} }
+
+func appendBucket(b []byte, bucket *store.Bucket) []byte {
+	f := &bucket.Form
+	for _, v := range [...]int64{int64(f.Algorithm), f.Tick, f.Unit, f.Rate, bucket.Expires, bucket.X, bucket.Y, int64(len(bucket.Log))} {
+		b = binary.AppendVarint(b, v)
+	}
+	last := int64(0)
+	for _, e := range bucket.Log {
+		b = binary.AppendVarint(binary.AppendVarint(b, e.At-last), e.Units)
+		last = e.At
+	}
+	return b
+}
+
+// decoder reads variable-length integers.
+type decoder struct {
+	rest   []byte
+	failed bool
+}
+
+func (d *decoder) next() int64 {
+	v, n := binary.Varint(d.rest)
+	if n <= 0 {
+		d.failed = true
+		return 0
+	}
+	d.rest = d.rest[n:]
+	return v
+}
+
+func (d *decoder) bucket(b *store.Bucket) {
+	b.Form = store.Form{Algorithm: store.Algorithm(d.next()), Tick: d.next(), Unit: d.next(), Rate: d.next()}
+	b.Expires, b.X, b.Y = d.next(), d.next(), d.next()
+	n := d.next()
+	if n < 0 || n > int64(len(d.rest))/2 { // an entry has two bytes at least
+		d.failed = true
+		return
+	}
+	if n > 0 {
+		b.Log = make([]store.Entry, 0, n+1)
+	}
+	last := int64(0)
+	for range n {
+		last += d.next()
+		b.Log = append(b.Log, store.Entry{At: last, Units: d.next()})
+	}
+	if !known(b.Form) {
+		d.failed = true
+	}
+}
+
+// known reports whether the numbers of a bucket's rule are such that this package's
+// arithmetic can use them.
+func known(f store.Form) bool {
+	return f.Algorithm >= 1 && f.Algorithm <= store.LastAlgorithm && f.Tick > 0 && f.Unit > 0 && f.Rate > 0
+}

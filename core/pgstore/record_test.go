@@ -1,0 +1,94 @@
+package pgstore
+
+import (
+	"bytes"
+	"reflect"
+	"testing"
+
+	"github.com/weblimit/weblimit/core/store"
+)
+
+func TestRecordsAreReadAsTheyWereWritten(t *testing.T) {
+	t.Parallel()
+	const now = 1_800_000_000_000_000
+	form := store.Form{Algorithm: store.SlidingLog, Tick: 1, Unit: 60_000_000, Rate: 1}
+	for _, r := range []record{
+		{kind: bucketRecord, bucket: store.Bucket{Expires: now + 1, X: 3, Y: 1 << 52, Form: form}},
+		{kind: bucketRecord, bucket: store.Bucket{Expires: now + 90*minute, X: 3, Form: form, Log: []store.Entry{{At: now - 9, Units: 1}, {At: now, Units: 2}}}},
+		{kind: penaltyRecord, key: []byte("key"), penalty: store.Penalty{Strikes: 1, Window: 2, Until: now + 5, Level: 3, Expires: now + 6}},
+		{kind: markRecord, mark: store.Mark{At: now, Expires: now + 7, Repeats: 2}},
+	} {
+		r.encode(now)
+		if ends := r.newEnds * minute; ends <= now || ends > now+91*minute {
+			t.Errorf("%+v can be removed at %d", r, ends)
+		}
+		got := record{kind: r.kind, state: r.newState}
+		if err := got.open(); err != nil {
+			t.Errorf("%+v: %v", r, err)
+		}
+		if len(got.bucket.Log) == 0 {
+			got.bucket.Log = r.bucket.Log
+		}
+		if got.at != now || !reflect.DeepEqual(got.bucket, r.bucket) || got.penalty != r.penalty || got.mark != r.mark || !bytes.Equal(got.key, r.key) {
+			t.Errorf("got %+v, want %+v", got, r)
+		}
+	}
+}
+
+func TestRecordsThatSayNothingAreEmpty(t *testing.T) {
+	t.Parallel()
+	const now = 1_800_000_000_000_000
+	for _, k := range kinds {
+		r := record{kind: k, key: []byte("key")}
+		r.encode(now)
+		if r.newState == nil || len(r.newState) != 0 || r.newEnds != now/minute+1 {
+			t.Errorf("kind %d: state %v, ends %d", k, r.newState, r.newEnds)
+		}
+	}
+}
+
+// Any bytes are a record or an error, and a record that was read is one that can be decided on.
+func FuzzRecord(f *testing.F) {
+	f.Add(byte(bucketRecord), []byte{layout, 2, 8, 2, 2, 2, 4, 6, 8, 2, 2, 2})
+	f.Add(byte(penaltyRecord), []byte{layout, 2, 2, 2, 2, 2, 2, 'k'})
+	f.Add(byte(markRecord), []byte{layout, 2, 2, 2, 2})
+	f.Fuzz(func(t *testing.T, k byte, state []byte) {
+		r := record{kind: kind(k%3 + 1), state: state}
+		if err := r.open(); err != nil {
+			if !reflect.DeepEqual(r, record{kind: r.kind, state: state}) {
+				t.Errorf("after %v the record is %+v", err, r)
+			}
+			return
+		}
+		if r.kind == bucketRecord && len(state) > 0 && !known(r.bucket.Form) {
+			t.Errorf("a bucket of the form %+v", r.bucket.Form)
+		}
+	})
+}
+
+func TestIDsAreApart(t *testing.T) {
+	t.Parallel()
+	rule := func(name string) *store.Rule {
+		r, err := store.NewRule(name, store.Numbers{Algorithm: store.FixedWindow, Quota: 1, Window: 1e9, Once: 1e9})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return &r
+	}
+	a, b := rule("a"), rule("b")
+	long := bytes.Repeat([]byte("k"), longestKey+1)
+	seen := map[string]int{}
+	for i, id := range []string{
+		idOf(bucketRecord, a, nil), idOf(bucketRecord, a, []byte("k")), idOf(bucketRecord, b, []byte("k")),
+		idOf(penaltyRecord, a, []byte("k")), idOf(bucketRecord, a, long), idOf(bucketRecord, a, long[1:]), idOf(penaltyRecord, a, long),
+		markID(a, []byte("ab"), []byte("c")), markID(a, []byte("a"), []byte("bc")), markID(b, []byte("a"), []byte("bc")), markID(a, nil, nil),
+	} {
+		if before, ok := seen[id]; ok {
+			t.Errorf("ids %d and %d are equal", before, i)
+		}
+		seen[id] = i
+		if len(id) > 600 {
+			t.Errorf("id %d has %d bytes", i, len(id))
+		}
+	}
+}
