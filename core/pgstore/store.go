@@ -64,6 +64,7 @@ func New(pool *pgxpool.Pool, config ...Config) *Store {
 	c = c.validate(pool.Config().MaxConns)
 	s := &Store{pool: pool, config: c, node: nodeOf(pool), sql: statementsIn(c.Schema), lockers: make(chan struct{}, c.Connections)}
 	s.queue = newQueue(c.Connections, s.fly)
+	s.Registry().SetRestorer(s)
 	return s
 }
 
