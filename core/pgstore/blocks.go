@@ -3,6 +3,7 @@ package pgstore
 import (
 	"context"
 	"iter"
+	"slices"
 	"time"
 
 	"github.com/weblimit/weblimit/core/store"
@@ -46,7 +47,7 @@ func (s *Store) blocksOf(ctx context.Context, rule *store.Rule, k kind, yield fu
 		if len(page) < blocksPage {
 			return true
 		}
-		from = append(page[len(page)-1].id, 0)
+		from = slices.Concat(page[len(page)-1].id, []byte{0})
 	}
 }
 

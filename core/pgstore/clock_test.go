@@ -56,7 +56,7 @@ func TestMemoIsBounded(t *testing.T) {
 	var m memo
 	state := make([]byte, 1000)
 	for i := range 20_000 {
-		m.set(fmt.Sprint(i), row{1, state})
+		m.set(fmt.Sprint(i), row{version: 1, state: state})
 		if m.get("0").version != 1 {
 			t.Fatalf("a row in use was dropped after %d others", i)
 		}
@@ -64,7 +64,7 @@ func TestMemoIsBounded(t *testing.T) {
 	if n := len(m.now) + len(m.old); n > 2*memoBytes/1000 {
 		t.Errorf("%d rows of 1,000 bytes are remembered", n)
 	}
-	m.set("0", row{1, make([]byte, longestRow+1)})
+	m.set("0", row{version: 1, state: make([]byte, longestRow+1)})
 	if m.get("0").version != 0 {
 		t.Error("a row that is too long is remembered")
 	}

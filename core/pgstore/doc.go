@@ -19,8 +19,9 @@
 // new rows if the old ones are still there: one round trip and one transaction. So it is for a
 // new client, and for one whose last request went through the same process. If another process
 // has changed a row, the statement returns it, and the store decides again: two round trips.
-// After two such losses it locks the rows first, so that a key that many processes ask for
-// makes progress: two more.
+// After two such losses it locks the rows first, in the order of arrival, so that a key that
+// many processes ask for makes progress in each of them: two round trips more, and two in all
+// for the next calls, until nobody else changes the row.
 //
 // While a call is under way, other calls of the same process for the same row wait. The next
 // transaction then decides all of them, one after the other, in the order in which they came.
@@ -28,8 +29,8 @@
 // for different rows use up to [Config].Connections connections at the same time; when these
 // are taken, calls gather, too.
 //
-// Calls that have rows in common are written together or not at all. Rows are changed in the
-// order of their ids, so two transactions never wait for each other.
+// Calls that have rows in common are written together or not at all. Locks are taken in one
+// order by all, so two transactions never wait for each other.
 //
 // # Time
 //

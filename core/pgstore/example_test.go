@@ -2,6 +2,7 @@ package pgstore_test
 
 import (
 	"context"
+	"fmt"
 	"log"
 	"time"
 
@@ -33,12 +34,22 @@ func creditsOf(store *pgstore.Store) *core.Limiter {
 }
 
 func Example() {
+	store, err := openStore(context.Background(), "postgres://app@localhost/app")
+	if err != nil {
+		log.Fatal(err)
+	}
+	limiter := creditsOf(store)
+	d := limiter.AllowKey(context.Background(), "acme", 250)
+	fmt.Println(d.Allowed)
+}
+
+func ExampleNew() {
 	pool, err := pgxpool.New(context.Background(), "postgres://app@localhost/app")
 	if err != nil {
 		log.Fatal(err)
 	}
 	defer pool.Close()
-	// Open instead of New makes the schema, for which PostgreSQL must be up.
-	_ = creditsOf(pgstore.New(pool))
+	// New does not connect: PostgreSQL may come up later. Migrate was called in the deployment.
+	_ = pgstore.New(pool, pgstore.Config{Schema: "limits"})
 	// Output:
 }

@@ -3,6 +3,7 @@ package pgstore
 import (
 	"context"
 	"errors"
+	"hash/fnv"
 	"math"
 	"slices"
 	"time"
@@ -36,7 +37,7 @@ func statementsIn(schema string) statements {
 	return statements{
 		swap: in(schema, "SELECT clock, late, failed, locked, places, versions, states"+
 			" FROM @.pgstore_swap_1($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)"),
-		lock:   in(schema, "SELECT clock, versions, states FROM @.pgstore_lock_1($1, $2, $3)"),
+		lock:   in(schema, "SELECT clock, versions, states FROM @.pgstore_lock_1($1, $2, $3, $4, $5)"),
 		sweep:  in(schema, "SELECT @.pgstore_sweep_1($1, $2)"),
 		clock:  "SELECT (extract(epoch FROM clock_timestamp()) * 1000000)::bigint",
 		blocks: in(schema, "SELECT id, state FROM @.pgstore_record WHERE id >= $1 AND id < $2 ORDER BY id LIMIT $3"),
@@ -119,6 +120,25 @@ func (g *group) ids() []string {
 	}
 	slices.Sort(ids)
 	return ids
+}
+
+// mostTurns bounds the advisory locks of a transaction: the server has some thousands for all.
+const mostTurns = 16
+
+// turnsOf returns the advisory locks for records, in ascending order.
+func turnsOf(ids []string) []int32 {
+	turns := make([]int32, 0, mostTurns)
+	for _, id := range ids[:min(len(ids), mostTurns)] {
+		turns = append(turns, hash32(id))
+	}
+	slices.Sort(turns)
+	return slices.Compact(turns)
+}
+
+func hash32(s string) int32 {
+	h := fnv.New32a()
+	h.Write([]byte(s))
+	return int32(h.Sum32())
 }
 
 // answer is what pgstore_swap returns.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -54,7 +55,7 @@ func TestKilledAndRestarted(t *testing.T) {
 	f.Kill()
 	seen := map[store.Class]int{}
 	for range 20 {
-		err, took := takeWithin(f, time.Second, check("k", f.rule, 1))
+		took, err := takeWithin(f, time.Second, check("k", f.rule, 1))
 		if took > 1500*time.Millisecond {
 			t.Errorf("an answer took %v, with a second of time", took)
 		}
@@ -78,7 +79,7 @@ func TestFrozenServersAreNotWaitedFor(t *testing.T) {
 	const patience = 150 * time.Millisecond
 	refused := 0
 	for i := range 10 {
-		err, took := takeWithin(f, patience, check("k", f.rule, 1))
+		took, err := takeWithin(f, patience, check("k", f.rule, 1))
 		switch classOf(err) {
 		case store.ClassTimeout:
 		case store.ClassOpen:
@@ -163,9 +164,12 @@ func TestErrorsHaveTheirClass(t *testing.T) {
 			t.Parallel()
 			s := b.store(t, server)
 			s.OnEvent(func(store.Event) {})
-			err, _ := takeWithin(s, 400*time.Millisecond, check("secret-key", rule, 1))
+			_, err := takeWithin(s, 400*time.Millisecond, check("secret-key", rule, 1))
 			if got := classOf(err); got != b.class {
 				t.Errorf("take: class %q of %v, want %q", got, err, b.class)
+			}
+			if strings.Contains(err.Error(), "secret-key") || strings.Contains(err.Error(), "right") {
+				t.Errorf("the error holds a key or password: %v", err)
 			}
 			// Nothing was changed, so a charge may be sent again.
 			ctx, cancel := context.WithTimeout(t.Context(), 400*time.Millisecond)
@@ -175,8 +179,13 @@ func TestErrorsHaveTheirClass(t *testing.T) {
 			if !errors.As(err, &undone) || len(undone.Checks) != 1 {
 				t.Errorf("charge: %v, want an Undone", err)
 			}
-			for range s.Blocks(ctx, nil) {
-				t.Error("a block under no rule")
+			penalized := mustRule(t, core.PerHour(10).Named("hourly").Penalty(store.Block{After: 1, Within: time.Hour, For: time.Hour}))
+			ctx, cancel = context.WithTimeout(t.Context(), 5*time.Second)
+			defer cancel()
+			for _, err := range s.Blocks(ctx, []*core.Rule{penalized}) {
+				if classOf(err) != b.class {
+					t.Errorf("blocks: class %q of %v, want %q", classOf(err), err, b.class)
+				}
 			}
 		})
 	}
@@ -216,12 +225,12 @@ func TestALockHeldByAnotherStallsItsKeyOnly(t *testing.T) {
 	stalled := make(chan error, 3)
 	for range cap(stalled) {
 		go func() {
-			err, _ := takeWithin(s, 600*time.Millisecond, check("locked", rule, 1))
+			_, err := takeWithin(s, 600*time.Millisecond, check("locked", rule, 1))
 			stalled <- err
 		}()
 	}
 	for i := range 50 {
-		if err, took := takeWithin(s, 500*time.Millisecond, check(fmt.Sprint("free", i), rule, 1)); err != nil {
+		if took, err := takeWithin(s, 500*time.Millisecond, check(fmt.Sprint("free", i), rule, 1)); err != nil {
 			t.Fatalf("another key, after %v: %v", took, err)
 		}
 	}
@@ -251,11 +260,11 @@ func TestUnreadableRecordsAreAnErrorOfTheirKey(t *testing.T) {
 		}
 		s := pgstore.New(pool, config)
 		for range 10 {
-			if err, _ := takeWithin(s, 5*time.Second, check("odd", rule, 1)); classOf(err) != store.ClassValue {
+			if _, err := takeWithin(s, 5*time.Second, check("odd", rule, 1)); classOf(err) != store.ClassValue {
 				t.Fatalf("state %s: %v, want class VALUE", state, err)
 			}
 		}
-		if err, _ := takeWithin(s, 5*time.Second, check("even", rule, 0)); err != nil {
+		if _, err := takeWithin(s, 5*time.Second, check("even", rule, 0)); err != nil {
 			t.Errorf("another key: %v", err)
 		}
 	}

@@ -6,6 +6,7 @@ import (
 	"math"
 	"math/rand/v2"
 	"slices"
+	"sync"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -63,27 +64,26 @@ func (s *Store) fly(jobs []*job) {
 		deadline = max(deadline, j.deadline)
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), deadline-monotonic()+grace)
+	defer cancel()
+	var quiet, contended []*group
 	for _, g := range groups {
-		s.recall(g)
+		if s.recall(g); g.isContended() {
+			contended = append(contended, g)
+		} else {
+			quiet = append(quiet, g)
+		}
 	}
-	groups = s.tryTogether(ctx, groups)
+	groups = contended
+	if len(quiet) > 0 {
+		groups = append(groups, s.tryTogether(ctx, quiet)...)
+	}
 	s.queue.returned()
-	if len(groups) == 0 {
-		cancel()
-		s.sweepSometimes()
-		return
-	}
-	left := make(chan struct{}, len(groups))
+	var locked sync.WaitGroup
 	for _, g := range groups {
-		go func() {
-			s.tryLocked(ctx, g)
-			left <- struct{}{}
-		}()
+		locked.Go(func() { s.tryLocked(ctx, g) })
 	}
-	for range groups {
-		<-left
-	}
-	cancel()
+	locked.Wait()
+	s.sweepSometimes()
 }
 
 // tryTogether decides groups by what the process remembers, and returns those whose records
@@ -115,7 +115,7 @@ func (s *Store) tryTogether(ctx context.Context, groups []*group) (contended []*
 		s.breaker.answered(ctx, s)
 		if answer.late {
 			if late++; late > mostLate {
-				s.failed(groups, errClock)
+				s.failed(groups, &unsent{errClock})
 				return contended
 			}
 			groups = s.again(groups)
@@ -126,6 +126,9 @@ func (s *Store) tryTogether(ctx context.Context, groups []*group) (contended []*
 		groups = nil
 		for _, g := range s.again(lost) {
 			if g.losses >= optimisticTrials || g.locked {
+				for _, r := range g.records {
+					r.contended = contendedFor
+				}
 				contended = append(contended, g)
 			} else {
 				groups = append(groups, g)
@@ -189,12 +192,20 @@ func (s *Store) recall(g *group) {
 		for i := range j.parts {
 			for part, id := range j.parts[i] {
 				if id != "" && g.records[id] == nil {
-					known := s.memo.get(id)
-					g.records[id] = &record{kind: kinds[part], version: known.version, state: known.state}
+					g.records[id] = &record{kind: kinds[part], row: s.memo.get(id)}
 				}
 			}
 		}
 	}
+}
+
+func (g *group) isContended() bool {
+	for _, r := range g.records {
+		if r.contended > 0 {
+			return true
+		}
+	}
+	return false
 }
 
 // begin drops the jobs whose callers have left, and then groups without jobs.
@@ -233,12 +244,11 @@ func (s *Store) keep(groups []*group, stays func(*job) bool) []*group {
 func (s *Store) won(groups []*group) {
 	for _, g := range groups {
 		for id, r := range g.records {
-			switch {
-			case r.dirty && r.newVersion != 0:
-				s.memo.set(id, row{r.newVersion, r.newState})
-			default:
-				s.memo.set(id, row{r.version, r.state})
+			now := r.row
+			if r.newVersion != 0 {
+				now.version, now.state = r.newVersion, r.newState
 			}
+			s.memo.set(id, now)
 		}
 		s.queue.landed(g.jobs)
 		for _, j := range g.jobs {
@@ -265,6 +275,12 @@ func (s *Store) failed(groups []*group, err error) {
 // decide runs the jobs of a group on its records as they are known. low and high bound the
 // server's time. It returns the time at which it decided.
 func (g *group) decide(low, high int64) (now int64, err error) {
+	// Whoever can write to the table can write numbers that no rule could have led to.
+	defer func() {
+		if recover() != nil {
+			err = errLayout
+		}
+	}()
 	now = low
 	blind := !slices.ContainsFunc(g.jobs, func(j *job) bool { return !j.blind })
 	for _, r := range g.records {
@@ -322,7 +338,7 @@ func (s *Store) exchangeLocked(ctx context.Context, conn *pgxpool.Conn, g *group
 	locking.Queue("BEGIN ISOLATION LEVEL READ COMMITTED")
 	// If this process is stopped in between, PostgreSQL ends the transaction.
 	locking.Queue("SELECT pg_catalog.set_config('idle_in_transaction_session_timeout', $1, true)", fmt.Sprint(patience(ctx, 1)+grace.Milliseconds()))
-	locking.Queue(s.sql.lock, patience(ctx, 1), s.setClock(), bytesOf(ids))
+	locking.Queue(s.sql.lock, patience(ctx, 1), s.setClock(), hash32("weblimit "+s.config.Schema), turnsOf(ids), bytesOf(ids))
 	sent := monotonic()
 	clock, err := s.readLocked(conn.SendBatch(ctx, &locking), g, ids)
 	if err != nil {
@@ -373,7 +389,15 @@ func (s *Store) readLocked(results pgx.BatchResults, g *group, ids []string) (cl
 		return 0, err
 	}
 	for i, id := range ids {
-		g.records[id].version, g.records[id].state = versions[i], states[i]
+		r := g.records[id]
+		switch {
+		case r.contended == 0:
+		case r.version != versions[i]:
+			r.contended = contendedFor
+		default: // it would have been written without a lock
+			r.contended--
+		}
+		r.version, r.state = versions[i], states[i]
 	}
 	return clock, nil
 }

@@ -32,13 +32,13 @@ func take(t testing.TB, s core.Store, checks ...core.Check) []core.Result {
 	return results
 }
 
-// takeWithin returns the error of one take, and how long it took.
-func takeWithin(s core.Store, d time.Duration, c core.Check) (error, time.Duration) {
+// takeWithin returns how long one take took, and its error.
+func takeWithin(s core.Store, d time.Duration, c core.Check) (time.Duration, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), d)
 	defer cancel()
 	began := time.Now()
 	err := s.Take(ctx, []core.Check{c}, make([]core.Result, 1))
-	return err, time.Since(began)
+	return time.Since(began), err
 }
 
 // classOf returns the class of a store's error, or "" for none.

@@ -15,7 +15,15 @@ type memo struct {
 type row struct {
 	version int64
 	state   []byte // never written to
+
+	// contended is above 0 while other processes change the row so often that it is better
+	// locked first.
+	contended uint8
 }
+
+// contendedFor is how many flights in a row must find a contended row as they remember it, for
+// the row to be contended no more.
+const contendedFor = 3
 
 const (
 	// memoBytes bounds one generation.

@@ -3,6 +3,7 @@ package pgstore
 import (
 	"encoding/binary"
 	"errors"
+	"slices"
 
 	"github.com/weblimit/weblimit/core/store"
 )
@@ -27,8 +28,7 @@ type record struct {
 	kind  kind
 	group int
 
-	version int64  // 0 if there is no row, or none that the process knows
-	state   []byte // as stored; never written to
+	row // version is 0 if there is no row, or none that the process knows
 
 	// Read from state by open, and changed by jobs.
 	at      int64 // when it was last written, by the server's clock
@@ -174,5 +174,7 @@ func (d *decoder) bucket(b *store.Bucket) {
 // known reports whether the numbers of a bucket's rule are such that this package's
 // arithmetic can use them.
 func known(f store.Form) bool {
-	return f.Algorithm >= 1 && f.Algorithm <= store.LastAlgorithm && f.Tick > 0 && f.Unit > 0 && f.Rate > 0
+	return slices.Contains(algorithms, f.Algorithm) && f.Tick > 0 && f.Unit > 0 && f.Rate > 0
 }
+
+var algorithms = store.Algorithms()

@@ -2,6 +2,7 @@ package pgstore
 
 import (
 	"bytes"
+	"errors"
 	"reflect"
 	"testing"
 
@@ -22,7 +23,7 @@ func TestRecordsAreReadAsTheyWereWritten(t *testing.T) {
 		if ends := r.newEnds * minute; ends <= now || ends > now+91*minute {
 			t.Errorf("%+v can be removed at %d", r, ends)
 		}
-		got := record{kind: r.kind, state: r.newState}
+		got := record{kind: r.kind, row: row{state: r.newState}}
 		if err := got.open(); err != nil {
 			t.Errorf("%+v: %v", r, err)
 		}
@@ -49,19 +50,39 @@ func TestRecordsThatSayNothingAreEmpty(t *testing.T) {
 
 // Any bytes are a record or an error, and a record that was read is one that can be decided on.
 func FuzzRecord(f *testing.F) {
-	f.Add(byte(bucketRecord), []byte{layout, 2, 8, 2, 2, 2, 4, 6, 8, 2, 2, 2})
-	f.Add(byte(penaltyRecord), []byte{layout, 2, 2, 2, 2, 2, 2, 'k'})
-	f.Add(byte(markRecord), []byte{layout, 2, 2, 2, 2})
+	f.Add(byte(bucketRecord-1), []byte{layout, 2, 8, 2, 2, 2, 4, 6, 8, 2, 2, 2})
+	f.Add(byte(bucketRecord-1), []byte{layout, 2, byte(store.SlidingLog) * 2, 2, 2, 2, 0xff, 0x7f, 8, 2, 0}) // a log without entries
+	f.Add(byte(penaltyRecord-1), []byte{layout, 2, 2, 2, 2, 2, 2, 'k'})
+	f.Add(byte(markRecord-1), []byte{layout, 2, 2, 2, 2})
 	f.Fuzz(func(t *testing.T, k byte, state []byte) {
-		r := record{kind: kind(k%3 + 1), state: state}
+		r := record{kind: kind(k%3 + 1), row: row{state: state}}
 		if err := r.open(); err != nil {
-			if !reflect.DeepEqual(r, record{kind: r.kind, state: state}) {
+			if !reflect.DeepEqual(r, record{kind: r.kind, row: row{state: state}}) {
 				t.Errorf("after %v the record is %+v", err, r)
 			}
 			return
 		}
 		if r.kind == bucketRecord && len(state) > 0 && !known(r.bucket.Form) {
 			t.Errorf("a bucket of the form %+v", r.bucket.Form)
+		}
+		for _, algorithm := range []store.Algorithm{store.TokenBucket, store.SlidingWindow, store.SlidingLog} {
+			rule, err := store.NewRule("r", store.Numbers{
+				Algorithm: algorithm, Quota: 5, Window: 1e9, Once: 1e9, Block: store.Block{After: 1, Within: 1e9, For: 1e9},
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+			j := newJob(take, []store.Check{{Key: []byte("k"), Rule: &rule, Cost: 1, Once: []byte("o")}}, make([]store.Result, 1), 0)
+			g := &group{jobs: []*job{j}, records: map[string]*record{}}
+			for part, id := range j.parts[0] {
+				g.records[id] = &record{kind: kinds[part]}
+				if kinds[part] == r.kind {
+					g.records[id].state = state
+				}
+			}
+			if _, err := g.decide(1000, 1000); err != nil && !errors.Is(err, errLayout) {
+				t.Errorf("%v: %v", algorithm, err)
+			}
 		}
 	})
 }

@@ -135,15 +135,22 @@ END $$;
 
 -- pgstore_lock waits for the locks of records, in ascending order, for at most patience
 -- milliseconds each, and returns the records. It is followed by pgstore_swap in the same transaction.
+-- Before, it waits for advisory locks, class and each of turns, also in ascending order: they are
+-- granted in the order of arrival. Those of rows are not, since each update makes another row, so
+-- that one process could keep the others out.
 CREATE FUNCTION @.pgstore_lock_1(
-	patience bigint, set_clock bigint, ids bytea[],
+	patience bigint, set_clock bigint, class integer, turns integer[], ids bytea[],
 	OUT clock bigint, OUT versions bigint[], OUT states bytea[]
 ) LANGUAGE plpgsql SET search_path = pg_catalog AS $$
 DECLARE
 	v bigint;
 	s bytea;
+	turn integer;
 BEGIN
 	PERFORM set_config('lock_timeout', greatest(patience, 1)::text, true);
+	FOREACH turn IN ARRAY turns LOOP
+		PERFORM pg_advisory_xact_lock(class, turn);
+	END LOOP;
 	FOR i IN 1..array_length(ids, 1) LOOP
 		v := NULL;
 		s := NULL;

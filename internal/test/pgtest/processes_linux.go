@@ -3,6 +3,7 @@ package pgtest
 import (
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -46,7 +47,7 @@ func (s *Server) freeze() error {
 	for _, pid := range children {
 		_ = syscall.Kill(pid, syscall.SIGSTOP) // it may have ended just now
 	}
-	s.frozen = append(children, parent)
+	s.frozen = slices.Concat(children, []int{parent})
 	return nil
 }
 
