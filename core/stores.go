@@ -52,4 +52,8 @@ const (
 	EventOutageEnded   = store.EventOutageEnded
 
 	EventSettlementsLost = store.EventSettlementsLost
+	EventLedgerOut       = store.EventLedgerOut
+	EventLedgerBack      = store.EventLedgerBack
+	EventAccountsWaiting = store.EventAccountsWaiting
+	EventAccountsForked  = store.EventAccountsForked
 )

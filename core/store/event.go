@@ -17,6 +17,11 @@ const (
 	EventOutageBegan                          // the first decision without the store
 	EventOutageEnded                          // for a second, the store has made all decisions again
 	EventSettlementsLost                      // what requests gave back or cost was not stored, and is not tried again
+
+	EventLedgerOut       // the ledger of a quota.Book does not answer; what was used waits
+	EventLedgerBack      // it has answered again
+	EventAccountsWaiting // accounts of a quota.Book that are not remembered in this process, which is full; the store knows them
+	EventAccountsForked  // accounts of which the store had lost changes that the ledger has
 )
 
 var eventKinds = [...]string{
@@ -27,6 +32,11 @@ var eventKinds = [...]string{
 	EventOutageEnded:   "outage ended",
 
 	EventSettlementsLost: "settlements lost",
+
+	EventLedgerOut:       "ledger out",
+	EventLedgerBack:      "ledger back",
+	EventAccountsWaiting: "accounts waiting",
+	EventAccountsForked:  "accounts forked",
 }
 
 // String returns the kind's name, such as "store error", for logs and metrics.
@@ -48,18 +58,18 @@ type Event struct {
 	Err   error  // the error that caused it, or nil
 
 	// Count is the number of errors of this class and node, or of lost settlements, since
-	// the last such event, this one included. 0 for other kinds.
+	// the last such event, this one included. For accounts, their number. 0 for other kinds.
 	Count int64
 
-	// Duration is how long the breaker was open, or how long the outage lasted. 0 for
-	// other kinds.
+	// Duration is how long the breaker was open, or how long the outage lasted, of the store or
+	// of the ledger. 0 for other kinds.
 	Duration time.Duration
 }
 
 // log writes the event to the default logger.
 func (e *Event) log() {
 	level := slog.LevelWarn
-	if e.Kind == EventBreakerClosed || e.Kind == EventOutageEnded {
+	if e.Kind == EventBreakerClosed || e.Kind == EventOutageEnded || e.Kind == EventLedgerBack {
 		level = slog.LevelInfo
 	}
 	attrs := make([]slog.Attr, 0, 5)

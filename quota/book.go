@@ -1,0 +1,134 @@
+package quota
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/weblimit/weblimit/core/store"
+)
+
+// Book keeps what limits have counted, beside the store that decides. It is safe for
+// concurrent use. Close it when the process ends.
+type Book struct {
+	config   Config
+	ledger   ledger
+	store    bookStore
+	restorer store.Restorer
+	rules    rules
+	table    table
+	opener   opener
+	health   health
+	flusher  flusher
+
+	process string // names this process in the ledger
+	stop    context.CancelFunc
+	running sync.WaitGroup
+	closing sync.Once
+}
+
+// Open returns a book whose truth is in PostgreSQL. It makes the book's tables, or brings
+// them up to date; processes that start together wait for each other. The pool remains the
+// caller's, who closes it after the book.
+//
+// It fails if PostgreSQL does not answer: a book that has never seen its ledger does not
+// know what any client has used.
+func Open(ctx context.Context, pool *pgxpool.Pool, config Config) (*Book, error) {
+	if pool == nil {
+		return nil, errors.New("weblimit: quota: the pool is nil")
+	}
+	if err := config.complete(); err != nil {
+		return nil, err
+	}
+	l := newPGLedger(pool, config.Schema, config.Levels)
+	if err := l.migrate(ctx); err != nil {
+		return nil, fmt.Errorf("weblimit: quota: making the tables: %w", err)
+	}
+	if err := l.prepare(ctx, time.Now()); err != nil {
+		return nil, fmt.Errorf("weblimit: quota: making the partitions: %w", err)
+	}
+	return newBook(config, l)
+}
+
+// InMemory returns a book whose truth is in the memory of this process, for tests and
+// examples. It is lost with the process. It panics if config is invalid.
+func InMemory(config Config) *Book {
+	if err := config.complete(); err != nil {
+		panic(err)
+	}
+	b, err := newBook(config, newMemoryLedger(config.Levels))
+	if err != nil {
+		panic(err)
+	}
+	return b
+}
+
+// newBook returns a book with a ledger. config is complete.
+func newBook(config Config, l ledger) (*Book, error) {
+	b := &Book{config: config, ledger: l, process: rand.Text()}
+	restorer, ok := store.RestorerOf(config.Store)
+	if !ok {
+		return nil, fmt.Errorf("weblimit: quota: Config.Store: a %T can't be told what clients have used: it is no store.Restorer", config.Store)
+	}
+	b.restorer = restorer
+	b.store = bookStore{Store: config.Store, book: b}
+	b.rules.init(config.Limits, config.Levels)
+	b.table.init(config.MaxAccounts)
+	b.health.registry = config.Store.Registry()
+	b.opener.book, b.flusher.book = b, b
+	if err := config.Store.Registry().OnRegister(b.rules.register); err != nil {
+		return nil, err
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	b.stop = cancel
+	b.running.Go(func() { b.flusher.run(ctx) })
+	return b, nil
+}
+
+// Store returns the store to use for limits that are kept in the book, and for those beside
+// them. It decides as Config.Store does. The limits that are not kept cost nothing more.
+//
+// Reset of a limit that is kept in the book is an error: what was used stays used. See
+// [Book.Adjust].
+func (b *Book) Store() store.Store { return &b.store }
+
+// Close writes what was used and is not written yet, and ends the book's work. Its error says
+// that something is not written; it is in the store, and another process of the book finds
+// it. ctx bounds how long it takes. Close the book after the server has stopped: what is
+// charged later is not written.
+func (b *Book) Close(ctx context.Context) (err error) {
+	b.closing.Do(func() {
+		b.stop()
+		done := make(chan struct{})
+		go func() {
+			b.running.Wait()
+			close(done)
+		}()
+		select {
+		case <-done:
+		case <-ctx.Done():
+			err = fmt.Errorf("weblimit: quota: closing the book: %w", context.Cause(ctx))
+			return
+		}
+		if err = b.flusher.flush(ctx); err == nil {
+			err = b.ledger.leave(ctx, b.process)
+		}
+		if err != nil {
+			err = fmt.Errorf("weblimit: quota: closing the book: %w", err)
+		}
+	})
+	return err
+}
+
+// Flush writes what was used until now. A book does so by itself every Config.FlushEvery.
+func (b *Book) Flush(ctx context.Context) error {
+	if err := b.flusher.flush(ctx); err != nil {
+		return fmt.Errorf("weblimit: quota: writing to the ledger: %w", err)
+	}
+	return nil
+}

@@ -1,0 +1,212 @@
+package quota
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"github.com/weblimit/weblimit/core/store"
+)
+
+const (
+	// flushBatch bounds the positions of one statement.
+	flushBatch = 5000
+
+	// presentEvery is how often a process says that it is there, and lostAfter how long it may
+	// be silent until others look for what it has left behind.
+	presentEvery = 5 * time.Second
+	lostAfter    = 30 * time.Second
+)
+
+// flusher writes what was used to the ledger.
+type flusher struct {
+	book *Book
+	mu   sync.Mutex // one flush at a time
+}
+
+// run flushes until ctx is done.
+func (f *flusher) run(ctx context.Context) {
+	b := f.book
+	ticker := time.NewTicker(b.config.FlushEvery)
+	defer ticker.Stop()
+	var present time.Time
+	for n := 0; ; n++ {
+		if time.Since(present) >= presentEvery {
+			f.present(ctx)
+			present = time.Now()
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-ticker.C:
+		}
+		_ = f.flush(ctx) // reported, and tried again
+		b.table.sweep(&b.rules.limits, n)
+	}
+}
+
+// present says that this process is there. If another one is gone, it looks for what that one has
+// left behind.
+func (f *flusher) present(ctx context.Context) {
+	b := f.book
+	within, cancel := context.WithTimeout(ctx, b.config.Timeout)
+	gone, err := b.ledger.present(within, b.process, lostAfter)
+	cancel()
+	if err != nil {
+		if ctx.Err() == nil {
+			b.health.failed(err)
+		}
+		return
+	}
+	b.health.answered()
+	if p, ok := b.ledger.(*pgLedger); ok {
+		if err := p.prepare(ctx, time.Now()); err != nil && ctx.Err() == nil {
+			b.health.failed(err)
+		}
+	}
+	lost := b.table.overflow.Swap(0)
+	if len(gone) == 0 && lost == 0 {
+		return
+	}
+	if _, err := b.reconcile(ctx, true, nil); err != nil {
+		b.table.overflow.Add(lost) // and processes that are gone will be found again
+		return
+	}
+	if len(gone) > 0 {
+		_ = b.ledger.leave(ctx, gone...) // or they will be found again
+	}
+}
+
+// flush writes everything that was used until now.
+func (f *flusher) flush(ctx context.Context) error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	b := f.book
+	// Entries that are charged again meanwhile are for the next flush.
+	for left := b.table.dirty.Load(); left > 0; {
+		n := flushBatch
+		if b.health.isOut() {
+			n = 1 // to find out
+		}
+		states := b.table.take(&b.rules.limits, n, nil)
+		if len(states) == 0 {
+			return nil
+		}
+		left -= int64(len(states))
+		if err := f.write(ctx, states); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// write writes states that were taken from the table.
+func (f *flusher) write(ctx context.Context, states []taken) error {
+	b := f.book
+	positions := positionsOf(states)
+	within, cancel := context.WithTimeout(ctx, b.config.Timeout)
+	err := b.ledger.flush(within, positions)
+	cancel()
+	if err != nil {
+		b.table.giveBack(states)
+		b.health.failed(err)
+		return err
+	}
+	b.table.done(states)
+	b.health.answered()
+	f.follow(ctx, states, positions)
+	return nil
+}
+
+// positionsOf returns states as the ledger wants them.
+func positionsOf(states []taken) []position {
+	if len(states) == 0 {
+		return nil
+	}
+	positions := make([]position, len(states))
+	for i := range states {
+		s := &states[i].state
+		positions[i] = position{
+			account: account{states[i].kept.name, textOf([]byte(states[i].entry.key)), s.start, s.end},
+			date:    dateIn(s.day, states[i].kept), position: s.position, used: s.used, at: s.at,
+			hard: s.hard, included: s.included, levels: s.levels,
+		}
+	}
+	return positions
+}
+
+// dateIn returns the day of a limit's time zone that begins at a time. A day may begin later than
+// at midnight, where clocks change.
+func dateIn(day int64, k *kept) int32 {
+	t := time.UnixMicro(day).In(k.days.Calendar.Location)
+	return int32(time.Date(t.Year(), t.Month(), t.Day(), 0, 0, 0, 0, time.UTC).Unix() / (24 * 3600))
+}
+
+// follow looks after positions that the ledger has answered with more than that it has them.
+func (f *flusher) follow(ctx context.Context, states []taken, positions []position) {
+	b := f.book
+	var suspects []suspicion
+	for i := range positions {
+		p, s := &positions[i], &states[i]
+		switch {
+		case p.outcome == suspect:
+			suspects = append(suspects, suspicion{kept: s.kept, key: s.entry.key, account: p.account, generation: p.generation(), known: p.known})
+		case p.outcome == written && b.table.isBehind(s, time.Now()):
+			f.catchUp(s)
+		}
+	}
+	if len(suspects) > 0 {
+		f.check(ctx, suspects)
+	}
+}
+
+// catchUp begins another generation of an account whose earlier generation was written late: the
+// store began the present one without it.
+func (f *flusher) catchUp(s *taken) {
+	b := f.book
+	t, start, end, generation := b.table.present(s)
+	if t != nil {
+		_, _ = b.opener.reopen(t, s.entry.key, start, end, generation, 0) // if it fails, the store grants what was written late
+	}
+}
+
+// suspicion is that a store has lost changes of a generation, and has used their numbers
+// again. That happens if a replica takes over which had not received them.
+type suspicion struct {
+	kept *kept
+	key  string
+	account
+	generation int64
+	known      int64 // the position that the ledger knows
+}
+
+// check asks the store. A position below that of the ledger, which was read before, proves the
+// suspicion. Then the generation is closed, and the account goes on in another one, with
+// what the ledger knows.
+func (f *flusher) check(ctx context.Context, suspects []suspicion) {
+	b := f.book
+	ctx, cancel := context.WithTimeout(ctx, b.config.Timeout)
+	defer cancel()
+	var forks int64
+	for i := range suspects {
+		s := &suspects[i]
+		rule := s.kept.declared()
+		t := b.rules.make(&rule)
+		if t == nil {
+			continue
+		}
+		checks, results := []store.Check{{Key: []byte(s.key), Rule: t.rule}}, make([]store.Result, 1)
+		if b.config.Store.Peek(ctx, checks, results) != nil {
+			return // the next flush will find out
+		}
+		if results[0].Ends() != s.end || store.Generation(results[0].Position) != s.generation || results[0].Position >= s.known {
+			continue
+		}
+		if _, err := b.opener.reopen(t, s.key, s.start, s.end, s.generation, s.generation); err == nil {
+			forks++
+		}
+	}
+	if forks > 0 {
+		b.health.forked(forks)
+	}
+}

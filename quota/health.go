@@ -1,0 +1,52 @@
+package quota
+
+import (
+	"sync"
+	"time"
+
+	"github.com/weblimit/weblimit/core/store"
+)
+
+// health tracks whether the ledger answers, and reports what changes as events of the store.
+type health struct {
+	registry *store.Registry
+
+	mu    sync.Mutex
+	out   bool      // Guarded by mu.
+	began time.Time // when it went out. Guarded by mu.
+}
+
+// failed records that the ledger did not answer.
+func (h *health) failed(err error) {
+	h.mu.Lock()
+	first := !h.out
+	if first {
+		h.out, h.began = true, time.Now()
+	}
+	h.mu.Unlock()
+	if first {
+		h.registry.Report(store.Event{Kind: store.EventLedgerOut, Class: store.ClassLedger, Err: err})
+	}
+}
+
+// answered records that it did.
+func (h *health) answered() {
+	h.mu.Lock()
+	last, lasted := h.out, time.Since(h.began)
+	h.out = false
+	h.mu.Unlock()
+	if last {
+		h.registry.Report(store.Event{Kind: store.EventLedgerBack, Duration: lasted})
+	}
+}
+
+func (h *health) isOut() bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.out
+}
+
+// forked reports accounts of which the store has lost changes.
+func (h *health) forked(n int64) {
+	h.registry.Report(store.Event{Kind: store.EventAccountsForked, Count: n})
+}

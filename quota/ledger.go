@@ -1,0 +1,154 @@
+package quota
+
+import (
+	"context"
+	"time"
+)
+
+// ledger is where the book's truth is: [pgLedger], or [memoryLedger] for tests and examples.
+// Both pass one suite of tests.
+//
+// All methods are safe for concurrent use. Each takes effect as a whole or not at all, and
+// may be repeated after an error without counting anything twice, whether or not it had
+// taken effect.
+type ledger interface {
+	// begin begins a new generation of each account, in answers[i] for openings[i]: the
+	// account's total, with which a store is to begin, and the generation's number. positions
+	// are written before, as by flush. An account that is unknown is created.
+	begin(ctx context.Context, openings []opening, positions []position, answers []begun) error
+
+	// flush writes positions, and the notices in them. It sets the outcome of each.
+	flush(ctx context.Context, positions []position) error
+
+	// usage calls yield for each account that the query selects, in the order of limit, key
+	// and period.
+	usage(ctx context.Context, q Query, yield func(Usage) error) error
+
+	// days returns the use by day of the accounts that the query selects, in the order of
+	// limit, key, period and day.
+	days(ctx context.Context, q Query) ([]dayUse, error)
+
+	// open returns up to n accounts that had not ended at a time, in order, beginning after
+	// one. It is how [Book.Reconcile] walks through them.
+	open(ctx context.Context, at int64, after account, n int) ([]standing, error)
+
+	// apply makes a change to what tenants may use, once. It returns false if the change's
+	// operation was applied before, and [ErrReused] if that was another change.
+	apply(ctx context.Context, c *change) (applied bool, err error)
+
+	// facts returns what the allowances of tenants under a limit are computed of.
+	facts(ctx context.Context, limit string, tenants []string) (map[string]*facts, error)
+
+	// listen calls changed for each change by any process, from when ready is called until
+	// ctx is done or the ledger fails. Limit or tenant is empty for all.
+	listen(ctx context.Context, ready func(), changed func(limit, tenant string)) error
+
+	// present records that a process is using the ledger, and returns those that were not heard
+	// of for a time. They may have left positions behind that are not written. It is up to
+	// the caller to look for them, and then to call leave; no other process is asked to for as long.
+	present(ctx context.Context, process string, lost time.Duration) (gone []string, err error)
+
+	// leave ends what present began: all positions of the processes are written.
+	leave(ctx context.Context, processes ...string) error
+}
+
+// account names one account: the use of a limit by one key in one period.
+type account struct {
+	limit      string
+	key        string // as text: see textOf
+	start, end int64  // of the period, in microseconds since the epoch
+}
+
+// opening asks for a new generation of an account.
+type opening struct {
+	account
+	closes int64 // a generation that is over and not to be written any more; 0 for none
+}
+
+// begun is a generation that has begun.
+type begun struct {
+	generation int64
+	total      int64 // units used before it, which it begins with
+}
+
+// position is the state of an account in a store at one time. It says how much is used, not
+// how much was added: writing it twice changes nothing.
+type position struct {
+	account
+	date     int32 // the day on which the last unit was charged, in days since the epoch, where the limit's calendar is
+	position int64 // generation and number of changes, which orders all positions of an account
+	used     int64 // units used, with those that the generation began with
+	at       int64 // when, by the store's clock
+
+	// What the account's notices need: the rule's quota and soft limit when it was charged, and the
+	// levels that were reached, as a bit for each of Config.Levels.
+	hard, included int64
+	levels         uint64
+
+	outcome outcome
+	known   int64 // of a suspect, the position that the ledger knows
+}
+
+// generation returns the generation of the position.
+func (p *position) generation() int64 { return p.position >> generationShift }
+
+// generationShift is where the generation of a position begins: see store.Ledger.
+const generationShift = 36
+
+// outcome is what became of a position that was flushed.
+type outcome uint8
+
+const (
+	written outcome = iota // the ledger has it, or knows a later one
+
+	// suspect: the ledger knows a position that is higher, though older. The store may
+	// have lost changes, and given their numbers to others since.
+	suspect
+
+	// closed: the generation was closed, because the store had lost changes of it.
+	closed
+)
+
+// dayUse is the use of an account on one day.
+type dayUse struct {
+	account
+	date int32 // days since the epoch, in the time zone of the limit
+	used int64
+}
+
+// standing is an account as the ledger knows it.
+type standing struct {
+	account
+	total int64
+	lives []life // in the order of their generations
+}
+
+// life is one generation of an account as the ledger knows it.
+type life struct {
+	generation int64
+	base       int64 // units used before it
+	position   int64 // the last that was written
+	used       int64 // units used there, with base
+	at         int64 // when, by the store's clock
+	closed     bool
+}
+
+// total returns what all generations together have counted.
+func total(lives []life) (n int64) {
+	for i := range lives {
+		n += lives[i].used - lives[i].base
+	}
+	return n
+}
+
+// judge says what becomes of a position of a generation that the ledger knows.
+func (l *life) judge(p *position) outcome {
+	switch {
+	case l.closed:
+		return closed
+	case p.position < l.position && p.at > l.at:
+		p.known = l.position
+		return suspect
+	}
+	return written
+}

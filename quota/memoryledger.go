@@ -1,0 +1,255 @@
+package quota
+
+import (
+	"cmp"
+	"context"
+	"maps"
+	"slices"
+	"sync"
+	"time"
+)
+
+// memoryLedger is a ledger that lives as long as the process, for tests and examples.
+type memoryLedger struct {
+	now    func() time.Time
+	levels []int // percent, of the bits of position.levels
+
+	mu       sync.Mutex
+	accounts map[account]*memoryAccount // Guarded by mu.
+	noticed  map[noticeID]*notice       // Guarded by mu.
+	changes  []*change                  // in the order they were made. Guarded by mu.
+	byID     map[string]*change         // by operation. Guarded by mu.
+	hearers  map[int]func(limit, tenant string)
+	next     int // of hearers. Guarded by mu.
+}
+
+// memoryAccount is an account with its generations. The last has the highest number.
+type memoryAccount struct {
+	lives []life
+	days  map[dayID]dayState
+}
+
+type dayID struct {
+	generation int64
+	date       int32
+}
+
+type dayState struct{ position, used int64 }
+
+type noticeID struct {
+	limit, key string
+	start      int64
+	level      int
+}
+
+func newMemoryLedger(levels []int) *memoryLedger {
+	return &memoryLedger{
+		now:      time.Now,
+		levels:   levels,
+		accounts: make(map[account]*memoryAccount),
+		noticed:  make(map[noticeID]*notice),
+		byID:     make(map[string]*change),
+		hearers:  make(map[int]func(limit, tenant string)),
+	}
+}
+
+func (m *memoryLedger) begin(_ context.Context, openings []opening, positions []position, answers []begun) error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for i := range positions {
+		m.write(&positions[i])
+	}
+	for i := range openings {
+		a := m.account(&openings[i].account)
+		n := int64(1)
+		for j := range a.lives {
+			l := &a.lives[j]
+			l.closed = l.closed || l.generation == openings[i].closes
+			n = max(n, l.generation+1)
+		}
+		sum := total(a.lives)
+		a.lives = append(a.lives, life{generation: n, base: sum, used: sum, position: n << generationShift})
+		answers[i] = begun{generation: n, total: sum}
+	}
+	return nil
+}
+
+// account returns an account, which it makes if it is unknown. m.mu is held.
+func (m *memoryLedger) account(id *account) *memoryAccount {
+	a := m.accounts[*id]
+	if a == nil {
+		a = &memoryAccount{days: make(map[dayID]dayState)}
+		m.accounts[*id] = a
+	}
+	return a
+}
+
+func (m *memoryLedger) flush(_ context.Context, positions []position) error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for i := range positions {
+		m.write(&positions[i])
+	}
+	return nil
+}
+
+// write writes one position. m.mu is held.
+func (m *memoryLedger) write(p *position) {
+	a, n := m.account(&p.account), p.generation()
+	i := slices.IndexFunc(a.lives, func(l life) bool { return l.generation == n })
+	if i < 0 {
+		base := min(total(a.lives), p.used) // the ledger has lost this generation
+		a.lives = append(a.lives, life{generation: n, base: base, used: base})
+		i = len(a.lives) - 1
+	}
+	l := &a.lives[i]
+	if p.outcome = l.judge(p); p.outcome == closed {
+		return
+	}
+	if p.position > l.position {
+		l.position, l.used, l.at = p.position, p.used, p.at
+	}
+	day := dayID{n, p.date}
+	if p.position > a.days[day].position {
+		a.days[day] = dayState{p.position, p.used}
+	}
+	for i := range levelsIn(p.levels) {
+		level := m.levels[i]
+		id := noticeID{p.limit, p.key, p.start, level}
+		if m.noticed[id] == nil {
+			m.noticed[id] = &notice{account: p.account, level: level, used: p.used, included: p.included, hard: p.hard, at: p.at}
+		}
+	}
+}
+
+func (m *memoryLedger) usage(_ context.Context, q Query, yield func(Usage) error) error {
+	m.mu.Lock()
+	var found []Usage
+	for id, a := range m.accounts {
+		if q.selects(&id) {
+			found = append(found, usageOf(&id, total(a.lives)))
+		}
+	}
+	m.mu.Unlock()
+	slices.SortFunc(found, func(a, b Usage) int {
+		return cmp.Or(cmp.Compare(a.Limit, b.Limit), cmp.Compare(a.Tenant, b.Tenant), a.Start.Compare(b.Start))
+	})
+	for _, u := range found {
+		if err := yield(u); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (m *memoryLedger) days(_ context.Context, q Query) ([]dayUse, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	var all []dayUse
+	for id, a := range m.accounts {
+		if q.selects(&id) {
+			all = append(all, a.byDay(&id)...)
+		}
+	}
+	slices.SortFunc(all, func(a, b dayUse) int {
+		return cmp.Or(compareAccounts(&a.account, &b.account), cmp.Compare(a.date, b.date))
+	})
+	return all, nil
+}
+
+// byDay returns the account's use by day: of each generation, what the last position of
+// a day is above that of the day before.
+func (a *memoryAccount) byDay(id *account) (all []dayUse) {
+	sums := make(map[int32]int64)
+	for _, l := range a.lives {
+		var dates []dayID
+		for d := range a.days {
+			if d.generation == l.generation {
+				dates = append(dates, d)
+			}
+		}
+		slices.SortFunc(dates, func(x, y dayID) int { return cmp.Compare(a.days[x].position, a.days[y].position) })
+		before := l.base
+		for _, d := range dates {
+			sums[d.date] += a.days[d].used - before
+			before = a.days[d].used
+		}
+	}
+	for date, used := range sums {
+		all = append(all, dayUse{*id, date, used})
+	}
+	return all
+}
+
+func (m *memoryLedger) open(_ context.Context, at int64, after account, n int) ([]standing, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	ids := slices.SortedFunc(maps.Keys(m.accounts), func(a, b account) int { return compareAccounts(&a, &b) })
+	var found []standing
+	for _, id := range ids {
+		if id.end > at && compareAccounts(&id, &after) > 0 && len(found) < n {
+			a := m.accounts[id]
+			found = append(found, standing{account: id, total: total(a.lives), lives: slices.Clone(a.lives)})
+		}
+	}
+	return found, nil
+}
+
+func (m *memoryLedger) apply(_ context.Context, c *change) (bool, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if before := m.byID[c.operation]; before != nil {
+		return false, before.repeatedBy(c)
+	}
+	made := *c
+	made.at = m.now().UnixMicro()
+	m.changes = append(m.changes, &made)
+	m.byID[c.operation] = &made
+	for _, changed := range m.hearers {
+		changed(c.limit, c.tenant)
+	}
+	return true, nil
+}
+
+func (m *memoryLedger) facts(_ context.Context, limit string, tenants []string) (map[string]*facts, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	all := make(map[string]*facts, len(tenants))
+	for _, tenant := range tenants {
+		f := &facts{now: m.now().UnixMicro()}
+		for _, c := range m.changes {
+			if c.limit == limit && (c.tenant == tenant || c.kind == changePlan) {
+				f.changes = append(f.changes, *c)
+			}
+		}
+		for id, a := range m.accounts {
+			if id.limit == limit && id.key == tenant {
+				f.periods = append(f.periods, periodUse{id.start, id.end, total(a.lives)})
+			}
+		}
+		f.sort()
+		all[tenant] = f
+	}
+	return all, nil
+}
+
+func (m *memoryLedger) listen(ctx context.Context, ready func(), changed func(limit, tenant string)) error {
+	m.mu.Lock()
+	n := m.next
+	m.next++
+	m.hearers[n] = changed
+	m.mu.Unlock()
+	ready()
+	<-ctx.Done()
+	m.mu.Lock()
+	delete(m.hearers, n)
+	m.mu.Unlock()
+	return ctx.Err()
+}
+
+// present knows of no other processes: when this one ends, so does the ledger.
+func (m *memoryLedger) present(context.Context, string, time.Duration) ([]string, error) {
+	return nil, nil
+}
+
+func (m *memoryLedger) leave(context.Context, ...string) error { return nil }

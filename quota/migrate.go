@@ -1,0 +1,77 @@
+package quota
+
+import (
+	"context"
+	"embed"
+	"fmt"
+	"hash/fnv"
+	"io/fs"
+	"strings"
+
+	"github.com/jackc/pgx/v5"
+)
+
+//go:embed migrations/*.sql
+var migrations embed.FS
+
+// migrate brings the tables to the version of this process, as one transaction. Processes
+// that start together wait for each other. Tables of a later version stay as they are: each
+// version can be used by the processes of the one before, so that a deployment can be rolled
+// out and back.
+func (l *pgLedger) migrate(ctx context.Context) error {
+	return pgx.BeginFunc(ctx, l.pool, func(tx pgx.Tx) error {
+		if _, err := tx.Exec(ctx, "SELECT pg_advisory_xact_lock($1)", l.lockID("migrate")); err != nil {
+			return err
+		}
+		var exists bool
+		if err := tx.QueryRow(ctx, "SELECT EXISTS (SELECT FROM pg_namespace WHERE nspname = $1)", l.schema).Scan(&exists); err != nil {
+			return err
+		}
+		if !exists { // CREATE SCHEMA IF NOT EXISTS needs the right to create one even if it exists
+			if _, err := tx.Exec(ctx, l.sql("CREATE SCHEMA {schema}")); err != nil {
+				return err
+			}
+		}
+		if err := tx.QueryRow(ctx, "SELECT to_regclass($1) IS NOT NULL", l.sql("{schema}.migration")).Scan(&exists); err != nil {
+			return err
+		}
+		if !exists {
+			if _, err := tx.Exec(ctx, l.sql("CREATE TABLE {schema}.migration (version int PRIMARY KEY, at timestamptz NOT NULL DEFAULT now())")); err != nil {
+				return err
+			}
+		}
+		var version int
+		if err := tx.QueryRow(ctx, l.sql("SELECT coalesce(max(version), 0) FROM {schema}.migration")).Scan(&version); err != nil {
+			return err
+		}
+		steps, err := fs.Glob(migrations, "migrations/*.sql")
+		if err != nil {
+			return err
+		}
+		for i := version; i < len(steps); i++ {
+			text, err := migrations.ReadFile(steps[i])
+			if err != nil {
+				return err
+			}
+			if _, err := tx.Exec(ctx, l.sql(string(text))); err != nil {
+				return fmt.Errorf("migration %d: %w", i+1, err)
+			}
+			if _, err := tx.Exec(ctx, l.sql("INSERT INTO {schema}.migration (version) VALUES ($1)"), i+1); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+// sql puts the name of the schema into a statement.
+func (l *pgLedger) sql(text string) string {
+	return strings.ReplaceAll(text, "{schema}", pgx.Identifier{l.schema}.Sanitize())
+}
+
+// lockID returns the number of an advisory lock of this ledger.
+func (l *pgLedger) lockID(purpose string) int64 {
+	h := fnv.New64a()
+	_, _ = h.Write([]byte("weblimit quota|" + l.schema + "|" + purpose))
+	return int64(h.Sum64())
+}

@@ -1,0 +1,199 @@
+package quota
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/weblimit/weblimit/core/store"
+)
+
+const (
+	// maxOpening bounds the accounts that wait for the ledger. The requests of further ones get
+	// an error at once.
+	maxOpening = 20_000
+
+	// openBatch bounds the accounts that the ledger is asked for at a time.
+	openBatch = 500
+
+	// maxOpeners bounds how many such questions are on their way.
+	maxOpeners = 4
+
+	// slowOpen is how long the ledger may take until requests are answered without it.
+	slowOpen = 500 * time.Millisecond
+
+	// probeEvery is how often a ledger that is away is asked whether it is back.
+	probeEvery = time.Second
+)
+
+// opener tells the store what the ledger knows of accounts that the store does not know.
+// Requests for one account at the same time share one answer.
+type opener struct {
+	book *Book
+
+	mu      sync.Mutex
+	pending map[openID]*restoring // queued or on their way. Guarded by mu.
+	queue   []*restoring          // Guarded by mu.
+	running int                   // goroutines. Guarded by mu.
+	since   time.Time             // when the last answer came, or the first question after it was asked. Guarded by mu.
+	away    bool                  // the ledger has failed. Guarded by mu.
+	probe   time.Time             // when it may be asked again. Guarded by mu.
+}
+
+// openID names an account in a store.
+type openID struct {
+	kept *kept
+	key  string
+	ends int64
+}
+
+// restoring is one account on its way from the ledger to the store. Its fields but err do not
+// change; err is set before done is closed.
+type restoring struct {
+	id     openID
+	twin   *twin
+	start  int64
+	expect int64 // generation that the store has
+	closes int64 // generation that is not to be written any more
+	done   chan struct{}
+	err    error
+}
+
+var (
+	errAway     = errors.New("the ledger is away")
+	errOverload = errors.New("too many accounts wait for the ledger")
+)
+
+// request asks for an account that the store does not know, as a result says.
+func (o *opener) request(t *twin, key []byte, r *store.Result) (*restoring, error) {
+	ends := r.Ends()
+	start, end, _ := t.rule.Period(ends - 1)
+	if end != ends {
+		return nil, fmt.Errorf("the store's period ends at %v, and this process's at %v: do they have the same time zones?", timeOf(ends), timeOf(end))
+	}
+	return o.enqueue(&restoring{id: openID{t.kept, string(key), ends}, twin: t, start: start, done: make(chan struct{})})
+}
+
+// reopen asks for another generation of an account that the store knows.
+func (o *opener) reopen(t *twin, key string, start, end, expect, closes int64) (*restoring, error) {
+	return o.enqueue(&restoring{id: openID{t.kept, key, end}, twin: t, start: start, expect: expect, closes: closes, done: make(chan struct{})})
+}
+
+func (o *opener) enqueue(r *restoring) (*restoring, error) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if p := o.pending[r.id]; p != nil && r.expect == p.expect {
+		if o.isSlow() {
+			return nil, errAway
+		}
+		return p, nil
+	}
+	now := time.Now()
+	switch {
+	case o.isSlow():
+		return nil, errAway
+	case o.away && now.Before(o.probe):
+		return nil, errAway
+	case len(o.queue) >= maxOpening:
+		return nil, errOverload
+	}
+	o.probe = now.Add(probeEvery)
+	if o.pending == nil {
+		o.pending = make(map[openID]*restoring)
+	}
+	o.pending[r.id] = r
+	o.queue = append(o.queue, r)
+	if o.running < maxOpeners {
+		if o.running == 0 {
+			o.since = now
+		}
+		o.running++
+		go o.run()
+	}
+	return r, nil
+}
+
+// isSlow reports whether the ledger has not answered for a while, although it was asked. o.mu is held.
+func (o *opener) isSlow() bool { return o.running > 0 && time.Since(o.since) > slowOpen }
+
+// run works until the queue is empty.
+func (o *opener) run() {
+	for {
+		o.mu.Lock()
+		batch := o.queue[:min(len(o.queue), openBatch)]
+		o.queue = o.queue[len(batch):]
+		if len(batch) == 0 {
+			o.queue = nil
+			o.running--
+			o.mu.Unlock()
+			return
+		}
+		o.mu.Unlock()
+		asked, err := o.open(batch)
+		o.mu.Lock()
+		if o.since = time.Now(); asked {
+			o.away = err != nil
+			o.probe = o.since.Add(probeEvery)
+		}
+		for _, r := range batch {
+			if o.pending[r.id] == r {
+				delete(o.pending, r.id)
+			}
+			r.err = err
+			close(r.done)
+		}
+		o.mu.Unlock()
+	}
+}
+
+// open asks the ledger for a batch of accounts, and tells the store. asked says that an error is
+// the ledger's, or that there was none.
+func (o *opener) open(batch []*restoring) (asked bool, err error) {
+	b := o.book
+	ctx, cancel := context.WithTimeout(context.Background(), b.config.Timeout)
+	defer cancel()
+	openings := make([]opening, len(batch))
+	var states []taken
+	for i, r := range batch {
+		openings[i] = opening{account: account{r.twin.kept.name, textOf([]byte(r.id.key)), r.start, r.id.ends}, closes: r.closes}
+		states = b.table.takeKey(r.twin.kept, []byte(r.id.key), states)
+	}
+	positions := positionsOf(states)
+	answers := make([]begun, len(batch))
+	if err := b.ledger.begin(ctx, openings, positions, answers); err != nil {
+		b.table.giveBack(states)
+		b.health.failed(err)
+		return true, err
+	}
+	b.table.done(states)
+	b.health.answered()
+	return true, o.tell(ctx, batch, answers)
+}
+
+// tell tells the store what the ledger has answered.
+func (o *opener) tell(ctx context.Context, batch []*restoring, answers []begun) error {
+	b := o.book
+	for first := 0; first < len(batch); first += store.MaxChecks / 3 {
+		part := batch[first:min(first+store.MaxChecks/3, len(batch))]
+		checks := make([]store.Check, len(part))
+		from := make([]store.Restoration, len(part))
+		results := make([]store.Result, len(part))
+		for i, r := range part {
+			a := &answers[first+i]
+			checks[i] = store.Check{Key: []byte(r.id.key), Rule: r.twin.rule}
+			from[i] = store.Restoration{Used: a.total, Generation: a.generation, Expect: r.expect, Ends: r.id.ends}
+		}
+		if err := b.restorer.Restore(ctx, checks, from, results); err != nil {
+			return err
+		}
+		for i, r := range part {
+			// What it has used beyond the ledger's total was charged before there was a book.
+			if results[i].Charged && results[i].Used > from[i].Used {
+				b.table.note(r.twin, checks[i].Key, &results[i])
+			}
+		}
+	}
+	return nil
+}

@@ -1,0 +1,134 @@
+package quota
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+)
+
+// partitioned are the tables that have a partition for each month, by the start of periods.
+var partitioned = []string{"account", "generation", "day"}
+
+// monthOf returns the month of a time in UTC, counted from January of year 0.
+func monthOf(t time.Time) int { t = t.UTC(); return t.Year()*12 + int(t.Month()) - 1 }
+
+// beginOf returns the start of a month.
+func beginOf(month int) time.Time {
+	return time.Date(month/12, time.Month(month%12+1), 1, 0, 0, 0, 0, time.UTC)
+}
+
+// partitionOf returns the name of a table's partition.
+func partitionOf(table string, month int) string {
+	return table + beginOf(month).Format("_2006_01")
+}
+
+// prepare makes the partitions of the months around now, so that they are there before the
+// first request of a month.
+func (l *pgLedger) prepare(ctx context.Context, now time.Time) error {
+	return l.partition(ctx, monthOf(now)-1, monthOf(now)+2)
+}
+
+// partition makes the partitions from one month to another that don't exist. A table is made
+// first and attached then, since to make it as a partition would lock out all others.
+func (l *pgLedger) partition(ctx context.Context, from, to int) error {
+	var missing int
+	err := l.pool.QueryRow(ctx, `SELECT count(*) FROM unnest($1::text[]) AS name WHERE to_regclass(name) IS NULL`,
+		l.partitionNames(from, to)).Scan(&missing)
+	if err != nil || missing == 0 {
+		return err
+	}
+	return pgx.BeginFunc(ctx, l.pool, func(tx pgx.Tx) error {
+		if _, err := tx.Exec(ctx, "SELECT pg_advisory_xact_lock($1)", l.lockID("partitions")); err != nil {
+			return err
+		}
+		for month := from; month <= to; month++ {
+			for _, table := range partitioned {
+				if err := l.attach(ctx, tx, table, month); err != nil {
+					return err
+				}
+			}
+		}
+		return nil
+	})
+}
+
+func (l *pgLedger) partitionNames(from, to int) (names []string) {
+	for month := from; month <= to; month++ {
+		for _, table := range partitioned {
+			names = append(names, pgx.Identifier{l.schema, partitionOf(table, month)}.Sanitize())
+		}
+	}
+	return names
+}
+
+func (l *pgLedger) attach(ctx context.Context, tx pgx.Tx, table string, month int) error {
+	name := pgx.Identifier{l.schema, partitionOf(table, month)}.Sanitize()
+	var exists bool
+	if err := tx.QueryRow(ctx, "SELECT to_regclass($1) IS NOT NULL", name).Scan(&exists); err != nil || exists {
+		return err
+	}
+	parent := pgx.Identifier{l.schema, table}.Sanitize()
+	_, err := tx.Exec(ctx, fmt.Sprintf(
+		`CREATE TABLE %[1]s (LIKE %[2]s INCLUDING DEFAULTS INCLUDING CONSTRAINTS INCLUDING INDEXES) WITH (fillfactor = 70);
+		ALTER TABLE %[2]s ATTACH PARTITION %[1]s FOR VALUES FROM ('%[3]s') TO ('%[4]s')`,
+		name, parent, beginOf(month).Format(time.RFC3339), beginOf(month+1).Format(time.RFC3339)))
+	return err
+}
+
+// lacksPartition reports whether a row could not be written for want of a partition.
+func lacksPartition(err error) bool {
+	var e *pgconn.PgError
+	return errors.As(err, &e) && e.Code == "23514" && e.ConstraintName == ""
+}
+
+// partitioning runs f, and once more after making the partitions that accounts need if one is missing.
+func (l *pgLedger) partitioning(ctx context.Context, starts func(yield func(start int64) bool), f func() error) error {
+	err := f()
+	if !lacksPartition(err) {
+		return err
+	}
+	months := make(map[int]bool)
+	for start := range starts {
+		months[monthOf(timeOf(start))] = true
+	}
+	for month := range months {
+		if err := l.partition(ctx, month, month); err != nil {
+			return err
+		}
+	}
+	return f()
+}
+
+// detach detaches the partitions of the months that ended before a time, and returns the names of
+// the tables that they are now. It does not lock out others.
+func (l *pgLedger) detach(ctx context.Context, before time.Time) (tables []string, err error) {
+	for _, table := range partitioned {
+		names, err := l.partitionsBefore(ctx, table, monthOf(before))
+		if err != nil {
+			return tables, err
+		}
+		for _, name := range names {
+			if _, err := l.pool.Exec(ctx, fmt.Sprintf("ALTER TABLE %s DETACH PARTITION %s CONCURRENTLY",
+				pgx.Identifier{l.schema, table}.Sanitize(), pgx.Identifier{l.schema, name}.Sanitize())); err != nil {
+				return tables, err
+			}
+			tables = append(tables, l.schema+"."+name)
+		}
+	}
+	return tables, nil
+}
+
+// partitionsBefore returns the names of a table's partitions of earlier months.
+func (l *pgLedger) partitionsBefore(ctx context.Context, table string, month int) ([]string, error) {
+	rows, err := l.pool.Query(ctx, `SELECT c.relname FROM pg_inherits i JOIN pg_class c ON c.oid = i.inhrelid
+		WHERE i.inhparent = $1::regclass AND c.relname COLLATE "C" < $2 ORDER BY 1`,
+		pgx.Identifier{l.schema, table}.Sanitize(), partitionOf(table, month))
+	if err != nil {
+		return nil, err
+	}
+	return pgx.CollectRows(rows, pgx.RowTo[string])
+}

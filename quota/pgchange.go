@@ -1,0 +1,170 @@
+package quota
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+)
+
+const changeColumns = `operation, kind, limit_name, tenant, plan, included, hard, units, expires, period_start, reason`
+
+func (l *pgLedger) apply(ctx context.Context, c *change) (applied bool, err error) {
+	err = pgx.BeginFunc(ctx, l.pool, func(tx pgx.Tx) error {
+		tag, err := tx.Exec(ctx, l.sql(`INSERT INTO {schema}.change (`+changeColumns+`)
+			VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11) ON CONFLICT (operation) DO NOTHING`),
+			c.operation, string(c.kind), c.limit, c.tenant, c.plan, c.included, c.hard, c.units, optional(c.expires), optional(c.start), c.reason)
+		if err != nil {
+			return err
+		}
+		if applied = tag.RowsAffected() == 1; applied {
+			_, err := tx.Exec(ctx, "SELECT pg_notify($1, $2)", l.channel(), c.limit+"\n"+c.tenant)
+			return err
+		}
+		rows, err := tx.Query(ctx, l.sql(`SELECT `+changeColumns+`, at FROM {schema}.change WHERE operation = $1`), c.operation)
+		if err != nil {
+			return err
+		}
+		before, err := pgx.CollectExactlyOneRow(rows, scanChange)
+		if err != nil {
+			return err
+		}
+		return before.repeatedBy(c)
+	})
+	return applied && err == nil, err
+}
+
+// scanChange reads changeColumns and at.
+func scanChange(row pgx.CollectableRow) (c change, err error) {
+	var expires, start *time.Time
+	var at time.Time
+	err = row.Scan(&c.operation, &c.kind, &c.limit, &c.tenant, &c.plan, &c.included, &c.hard, &c.units, &expires, &start, &c.reason, &at)
+	if expires != nil {
+		c.expires = expires.UnixMicro()
+	}
+	if start != nil {
+		c.start = start.UnixMicro()
+	}
+	c.at = at.UnixMicro()
+	return c, err
+}
+
+// optional returns a time, or nil for 0.
+func optional(micros int64) *time.Time {
+	if micros == 0 {
+		return nil
+	}
+	t := timeOf(micros)
+	return &t
+}
+
+func (l *pgLedger) facts(ctx context.Context, limit string, tenants []string) (map[string]*facts, error) {
+	all := make(map[string]*facts, len(tenants))
+	for _, tenant := range tenants {
+		all[tenant] = new(facts)
+	}
+	var batch pgx.Batch
+	batch.Queue(l.sql(`SELECT `+changeColumns+`, at FROM {schema}.change
+		WHERE limit_name = $1 AND (tenant = ANY ($2) OR tenant = '') ORDER BY seq`), limit, tenants).Query(func(rows pgx.Rows) error {
+		changes, err := pgx.CollectRows(rows, scanChange)
+		for i := range changes {
+			c := &changes[i]
+			if c.kind != changePlan {
+				all[c.tenant].changes = append(all[c.tenant].changes, *c)
+				continue
+			}
+			for _, f := range all {
+				f.changes = append(f.changes, *c)
+			}
+		}
+		return err
+	})
+	// Only for credits it matters what was used in other periods.
+	batch.Queue(l.sql(`SELECT g.key, g.period_start, g.period_end, sum(g.used - g.base)::bigint
+		FROM (SELECT tenant, min(at) AS at FROM {schema}.change WHERE limit_name = $1 AND tenant = ANY ($2) AND kind = 'credit' GROUP BY 1) c
+		JOIN {schema}.generation g ON g.limit_name = $1 AND g.key = c.tenant AND g.period_end > c.at
+		GROUP BY 1, 2, 3 ORDER BY 2`), limit, tenants).Query(func(rows pgx.Rows) error {
+		var tenant string
+		var start, end time.Time
+		var used int64
+		_, err := pgx.ForEachRow(rows, []any{&tenant, &start, &end, &used}, func() error {
+			all[tenant].periods = append(all[tenant].periods, periodUse{start.UnixMicro(), end.UnixMicro(), used})
+			return nil
+		})
+		return err
+	})
+	batch.Queue("SELECT now()").QueryRow(func(row pgx.Row) error {
+		var now time.Time
+		err := row.Scan(&now)
+		for _, f := range all {
+			f.now = now.UnixMicro()
+		}
+		return err
+	})
+	return all, l.pool.SendBatch(ctx, &batch).Close()
+}
+
+// channel is the name under which changes are announced.
+func (l *pgLedger) channel() string { return "weblimit_" + l.schema }
+
+// listen uses a connection of its own, which it would otherwise take from the pool for good.
+func (l *pgLedger) listen(ctx context.Context, ready func(), changed func(limit, tenant string)) error {
+	conn, err := pgx.ConnectConfig(ctx, l.pool.Config().ConnConfig)
+	if err != nil {
+		return err
+	}
+	defer func() {
+		done, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
+		defer cancel()
+		_ = conn.Close(done) // the connection is not needed any more
+	}()
+	if _, err := conn.Exec(ctx, "LISTEN "+pgx.Identifier{l.channel()}.Sanitize()); err != nil {
+		return err
+	}
+	ready()
+	for {
+		wait, cancel := context.WithTimeout(ctx, listenCheck)
+		n, err := conn.WaitForNotification(wait)
+		cancel()
+		switch {
+		case err == nil:
+			limit, tenant, _ := strings.Cut(n.Payload, "\n")
+			changed(limit, tenant)
+		case ctx.Err() != nil:
+			return ctx.Err()
+		case errors.Is(err, context.DeadlineExceeded) && !conn.IsClosed():
+			if err := ping(ctx, conn); err != nil {
+				return err
+			}
+		default:
+			return err
+		}
+	}
+}
+
+// listenCheck is how long the ledger may be silent until it is asked whether it is there.
+const listenCheck = 10 * time.Second
+
+func ping(ctx context.Context, conn *pgx.Conn) error {
+	ctx, cancel := context.WithTimeout(ctx, listenCheck)
+	defer cancel()
+	return conn.Ping(ctx)
+}
+
+func (l *pgLedger) present(ctx context.Context, process string, lost time.Duration) (gone []string, err error) {
+	var batch pgx.Batch
+	batch.Queue(l.sql(`INSERT INTO {schema}.process (id, seen) VALUES ($1, now()) ON CONFLICT (id) DO UPDATE SET seen = now()`), process)
+	batch.Queue(l.sql(`UPDATE {schema}.process SET seen = now() WHERE id IN (
+		SELECT id FROM {schema}.process WHERE seen < now() - $1::interval FOR UPDATE SKIP LOCKED) RETURNING id`), lost).Query(func(rows pgx.Rows) (err error) {
+		gone, err = pgx.CollectRows(rows, pgx.RowTo[string])
+		return err
+	})
+	return gone, l.pool.SendBatch(ctx, &batch).Close()
+}
+
+func (l *pgLedger) leave(ctx context.Context, processes ...string) error {
+	_, err := l.pool.Exec(ctx, l.sql(`DELETE FROM {schema}.process WHERE id = ANY ($1)`), processes)
+	return err
+}

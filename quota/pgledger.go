@@ -1,0 +1,171 @@
+package quota
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+)
+
+// pgLedger is the ledger in PostgreSQL. Its statements work on whole batches, by arrays in the
+// order of accounts, so that processes can't wait for each other in a circle.
+type pgLedger struct {
+	pool   *pgxpool.Pool
+	schema string
+	levels []int // percent, of the bits of position.levels
+
+	text struct {
+		states, days, behind, notices, unknown, known, accounts, closing, begin string
+	}
+}
+
+func newPGLedger(pool *pgxpool.Pool, schema string, levels []int) *pgLedger {
+	l := &pgLedger{pool: pool, schema: schema, levels: levels}
+	for to, text := range map[*string]string{
+		&l.text.states: insertStates, &l.text.days: insertDays, &l.text.behind: selectBehind, &l.text.notices: insertNotices,
+		&l.text.unknown: updateUnknown, &l.text.known: upsertKnown,
+		&l.text.accounts: upsertAccounts, &l.text.closing: updateClosed, &l.text.begin: insertGenerations,
+	} {
+		*to = l.sql(text)
+	}
+	return l
+}
+
+// unknownBase marks a generation that flush finds and begin has not made, until the end of the
+// transaction.
+const unknownBase = -1
+
+const (
+	insertStates = `
+INSERT INTO {schema}.generation AS g (limit_name, key, period_start, period_end, generation, position, used, at, base)
+SELECT *, -1 FROM unnest($1::text[], $2::text[], $3::timestamptz[], $4::timestamptz[], $5::bigint[], $6::bigint[], $7::bigint[], $8::timestamptz[])
+ON CONFLICT (limit_name, key, period_start, period_end, generation)
+DO UPDATE SET position = excluded.position, used = excluded.used, at = excluded.at
+WHERE excluded.position > g.position AND NOT g.closed`
+
+	// selectBehind finds the states that were not written, or whose generation is unknown.
+	selectBehind = `
+SELECT t.n, g.closed, g.position, (extract(epoch FROM g.at) * 1000000)::bigint, g.base
+FROM unnest($1::text[], $2::text[], $3::timestamptz[], $4::timestamptz[], $5::bigint[], $6::bigint[])
+WITH ORDINALITY AS t (limit_name, key, period_start, period_end, generation, position, n)
+JOIN {schema}.generation g USING (limit_name, key, period_start, period_end, generation)
+WHERE g.closed OR g.position > t.position OR g.base < 0`
+
+	insertDays = `
+INSERT INTO {schema}.day AS d (limit_name, key, period_start, period_end, generation, position, used, day)
+SELECT t.* FROM unnest($1::text[], $2::text[], $3::timestamptz[], $4::timestamptz[], $5::bigint[], $6::bigint[], $7::bigint[], $8::date[])
+AS t (limit_name, key, period_start, period_end, generation, position, used, day)
+ON CONFLICT (limit_name, key, period_start, period_end, generation, day)
+DO UPDATE SET position = excluded.position, used = excluded.used
+WHERE excluded.position > d.position`
+
+	insertNotices = `
+INSERT INTO {schema}.notice (limit_name, key, period_start, period_end, level, used, included, hard, at)
+SELECT * FROM unnest($1::text[], $2::text[], $3::timestamptz[], $4::timestamptz[], $5::int[], $6::bigint[], $7::bigint[], $8::bigint[], $9::timestamptz[])
+ON CONFLICT (limit_name, key, period_start, period_end, level) DO NOTHING`
+
+	// updateUnknown sets the base of generations that the ledger has lost, or never had.
+	updateUnknown = `
+UPDATE {schema}.generation g SET base = least(g.used, (
+	SELECT coalesce(sum(o.used - o.base), 0) FROM {schema}.generation o
+	WHERE (o.limit_name, o.key, o.period_start, o.period_end) = (g.limit_name, g.key, g.period_start, g.period_end) AND o.base >= 0))
+FROM unnest($1::text[], $2::text[], $3::timestamptz[], $4::timestamptz[], $5::bigint[])
+AS t (limit_name, key, period_start, period_end, generation)
+WHERE (g.limit_name, g.key, g.period_start, g.period_end, g.generation) = (t.limit_name, t.key, t.period_start, t.period_end, t.generation)`
+
+	// upsertKnown makes sure that later generations have higher numbers.
+	upsertKnown = `
+INSERT INTO {schema}.account AS a (limit_name, key, period_start, period_end, generation)
+SELECT * FROM unnest($1::text[], $2::text[], $3::timestamptz[], $4::timestamptz[], $5::bigint[])
+ON CONFLICT (limit_name, key, period_start, period_end)
+DO UPDATE SET generation = greatest(a.generation, excluded.generation)`
+
+	upsertAccounts = `
+INSERT INTO {schema}.account AS a (limit_name, key, period_start, period_end, generation)
+SELECT *, 1 FROM unnest($1::text[], $2::text[], $3::timestamptz[], $4::timestamptz[])
+ON CONFLICT (limit_name, key, period_start, period_end)
+DO UPDATE SET generation = a.generation + 1`
+
+	updateClosed = `
+UPDATE {schema}.generation g SET closed = true
+FROM unnest($1::text[], $2::text[], $3::timestamptz[], $4::timestamptz[], $5::bigint[])
+AS t (limit_name, key, period_start, period_end, generation)
+WHERE (g.limit_name, g.key, g.period_start, g.period_end, g.generation) = (t.limit_name, t.key, t.period_start, t.period_end, t.generation)`
+
+	insertGenerations = `
+WITH made AS (
+	INSERT INTO {schema}.generation (limit_name, key, period_start, period_end, generation, base, position, used, at)
+	SELECT a.limit_name, a.key, a.period_start, a.period_end, a.generation, s.total, a.generation << 36, s.total, 'epoch'
+	FROM unnest($1::text[], $2::text[], $3::timestamptz[], $4::timestamptz[]) AS t (limit_name, key, period_start, period_end)
+	JOIN {schema}.account a USING (limit_name, key, period_start, period_end)
+	CROSS JOIN LATERAL (
+		SELECT coalesce(sum(g.used - g.base), 0)::bigint AS total FROM {schema}.generation g
+		WHERE (g.limit_name, g.key, g.period_start, g.period_end) = (a.limit_name, a.key, a.period_start, a.period_end)) s
+	RETURNING *
+)
+SELECT t.n, made.generation, made.base
+FROM unnest($1::text[], $2::text[], $3::timestamptz[], $4::timestamptz[]) WITH ORDINALITY AS t (limit_name, key, period_start, period_end, n)
+JOIN made USING (limit_name, key, period_start, period_end)`
+)
+
+func (l *pgLedger) begin(ctx context.Context, openings []opening, positions []position, answers []begun) error {
+	starts := func(yield func(int64) bool) {
+		for i := range openings {
+			if !yield(openings[i].start) {
+				return
+			}
+		}
+		for i := range positions {
+			if !yield(positions[i].start) {
+				return
+			}
+		}
+	}
+	return l.partitioning(ctx, starts, func() error {
+		return pgx.BeginFunc(ctx, l.pool, func(tx pgx.Tx) error {
+			if len(positions) > 0 {
+				if err := l.write(ctx, tx, positions); err != nil {
+					return err
+				}
+			}
+			return l.beginIn(ctx, tx, openings, answers)
+		})
+	})
+}
+
+// beginIn begins generations. The accounts' rows are locked by the first statement, so that
+// no two transactions begin the same.
+func (l *pgLedger) beginIn(ctx context.Context, tx pgx.Tx, openings []opening, answers []begun) error {
+	var all, closing accountColumns
+	var generations []int64
+	for i := range openings {
+		all.add(&openings[i].account)
+		if openings[i].closes > 0 {
+			closing.add(&openings[i].account)
+			generations = append(generations, openings[i].closes)
+		}
+	}
+	var batch pgx.Batch
+	batch.Queue(l.text.accounts, all.limits, all.keys, all.starts, all.ends)
+	if len(generations) > 0 {
+		batch.Queue(l.text.closing, closing.limits, closing.keys, closing.starts, closing.ends, generations)
+	}
+	found := 0
+	batch.Queue(l.text.begin, all.limits, all.keys, all.starts, all.ends).Query(func(rows pgx.Rows) error {
+		var n, generation, base int64
+		_, err := pgx.ForEachRow(rows, []any{&n, &generation, &base}, func() error {
+			answers[n-1] = begun{generation: generation, total: base}
+			found++
+			return nil
+		})
+		return err
+	})
+	if err := tx.SendBatch(ctx, &batch).Close(); err != nil {
+		return err
+	}
+	if found != len(openings) {
+		return fmt.Errorf("weblimit: quota: the ledger began %d of %d generations", found, len(openings))
+	}
+	return nil
+}

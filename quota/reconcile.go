@@ -1,0 +1,249 @@
+package quota
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/weblimit/weblimit/core/store"
+)
+
+// Difference is what the store and the ledger say of one account, where they differ.
+type Difference struct {
+	Usage             // what the ledger says
+	Reason     string // why they differ, in a sentence
+	Cause      Cause  // the same, for programs
+	InStore    int64  // units used, as the store says; 0 if it does not know
+	Repaired   bool   // this call has repaired it
+	generation int64
+}
+
+// Cause is why the store and the ledger differ.
+type Cause string
+
+// The causes of differences.
+const (
+	// CauseNotFlushed: the store has charged what is not written to the ledger. A process
+	// has ended before it could, or will do so within Config.FlushEvery. Reconcile repairs it.
+	CauseNotFlushed Cause = "not flushed"
+
+	// CauseForked: the store has lost what is in the ledger, and has charged more since. It
+	// was restored from a backup, or a replica took over that had not received everything.
+	// Reconcile repairs it: the account goes on with what the ledger says.
+	CauseForked Cause = "forked"
+
+	// CauseForgotten: the store does not know the account, or has lost a part of it that the ledger
+	// has. The next request restores it.
+	CauseForgotten Cause = "forgotten"
+
+	// CauseBehind: generations of the account that were written late are in the ledger, and not in
+	// the store, which can grant them again.
+	CauseBehind Cause = "behind"
+
+	// CauseUnknownKey: the ledger knows of the account's key only its hash, because the key is
+	// too long. Such accounts are not compared.
+	CauseUnknownKey Cause = "unknown key"
+
+	// CauseUnknownLimit: this process has no limit of that name, so it can't ask the store.
+	CauseUnknownLimit Cause = "unknown limit"
+)
+
+// Reconciliation is the result of [Book.Reconcile].
+type Reconciliation struct {
+	Accounts int // that were compared
+	Repaired int
+	Left     int // differences that are not repaired
+}
+
+// Reconcile compares the store with the ledger, account by account, for the periods of now. It
+// calls found, if it is not nil, for each difference; an error of found ends it. With repair it
+// also repairs what is safe to: it writes what is not written, and has forked accounts go on with
+// what the ledger says. It changes no allowance.
+//
+// It asks the store for some hundred accounts at a time, beside the requests that it
+// serves. While they go on, accounts that are being charged differ for moments.
+func (b *Book) Reconcile(ctx context.Context, repair bool, found func(Difference) error) (Reconciliation, error) {
+	r, err := b.reconcile(ctx, repair, found)
+	if err != nil {
+		return r, fmt.Errorf("weblimit: quota: reconciling: %w", err)
+	}
+	return r, nil
+}
+
+// reconcileBatch is how many accounts are compared at a time.
+const reconcileBatch = 250
+
+func (b *Book) reconcile(ctx context.Context, repair bool, found func(Difference) error) (Reconciliation, error) {
+	var sum Reconciliation
+	var after account
+	now := time.Now().UnixMicro()
+	for {
+		within, cancel := context.WithTimeout(ctx, b.config.Timeout)
+		page, err := b.ledger.open(within, now, after, reconcileBatch)
+		cancel()
+		if err != nil || len(page) == 0 {
+			return sum, err
+		}
+		after = page[len(page)-1].account
+		if err := b.compare(ctx, page, repair, found, &sum); err != nil {
+			return sum, err
+		}
+	}
+}
+
+// compare compares some accounts with the store.
+func (b *Book) compare(ctx context.Context, page []standing, repair bool, found func(Difference) error, sum *Reconciliation) error {
+	var asked []*standing
+	var checks []store.Check
+	var differences []Difference
+	for i := range page {
+		s := &page[i]
+		cause := Cause("")
+		key, known := keyOf(s.key)
+		k := b.rules.named(s.limit)
+		switch {
+		case !known:
+			cause = CauseUnknownKey
+		case k == nil:
+			cause = CauseUnknownLimit
+		default:
+			rule := k.declared()
+			asked, checks = append(asked, s), append(checks, store.Check{Key: key, Rule: b.rules.make(&rule).rule})
+			continue
+		}
+		differences = append(differences, differenceOf(s, cause, &store.Result{}))
+	}
+	results := make([]store.Result, len(checks))
+	for first := 0; first < len(checks); first += store.MaxChecks / 3 {
+		last := min(first+store.MaxChecks/3, len(checks))
+		within, cancel := context.WithTimeout(ctx, b.config.Timeout)
+		err := b.peek(within, checks[first:last], results[first:last])
+		cancel()
+		if err != nil {
+			return err
+		}
+	}
+	var positions []position
+	var forks []*restoring
+	for i, s := range asked {
+		r := &results[i]
+		cause := s.compare(r)
+		if cause == "" {
+			continue
+		}
+		d := differenceOf(s, cause, r)
+		if repair {
+			k := b.rules.named(s.limit)
+			switch cause {
+			case CauseNotFlushed:
+				day, _, _ := k.days.Period(r.At)
+				positions = append(positions, position{account: s.account, date: dateIn(day, k), position: r.Position, used: r.Used, at: r.At})
+				d.Repaired = true
+			case CauseForked, CauseBehind:
+				rule := k.declared()
+				closes := int64(0)
+				if cause == CauseForked {
+					closes = d.generation
+				}
+				if o, err := b.opener.reopen(b.rules.make(&rule), string(checks[i].Key), s.start, s.end, d.generation, closes); err == nil {
+					forks = append(forks, o)
+					d.Repaired = true
+				}
+			}
+		}
+		differences = append(differences, d)
+	}
+	if len(positions) > 0 {
+		within, cancel := context.WithTimeout(ctx, b.config.Timeout)
+		err := b.ledger.flush(within, positions)
+		cancel()
+		if err != nil {
+			return err
+		}
+	}
+	for _, o := range forks {
+		select {
+		case <-o.done:
+			if o.err != nil {
+				return o.err
+			}
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
+	}
+	sum.Accounts += len(page)
+	for _, d := range differences {
+		if d.Repaired {
+			sum.Repaired++
+		} else {
+			sum.Left++
+		}
+		if found != nil {
+			if err := found(d); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// peek asks the store for accounts of several limits and periods. A call names a key and rule
+// once, and two periods of a key are two accounts: those are asked for in a call of their own.
+func (b *Book) peek(ctx context.Context, checks []store.Check, results []store.Result) error {
+	for first := 0; first < len(checks); {
+		last := first + 1
+		for last < len(checks) && (string(checks[last].Key) != string(checks[last-1].Key) || checks[last].Rule.ID() != checks[last-1].Rule.ID()) {
+			last++
+		}
+		if err := b.config.Store.Peek(ctx, checks[first:last], results[first:last]); err != nil {
+			return err
+		}
+		first = last
+	}
+	return nil
+}
+
+// compare returns why the store differs from the ledger, or nothing.
+func (s *standing) compare(r *store.Result) Cause {
+	n := store.Generation(r.Position)
+	switch {
+	case r.Ends() != s.end:
+		return "" // the period has ended, or has not begun by the store's clock
+	case r.Position == 0:
+		return CauseForgotten
+	}
+	for i := range s.lives {
+		l := &s.lives[i]
+		switch {
+		case l.generation != n:
+		case l.position > r.Position:
+			return CauseForked
+		case l.position < r.Position:
+			return CauseNotFlushed
+		case r.Used < s.total:
+			return CauseBehind
+		default:
+			return ""
+		}
+	}
+	return CauseNotFlushed // of a generation that the ledger has lost
+}
+
+func differenceOf(s *standing, cause Cause, r *store.Result) Difference {
+	d := Difference{Usage: usageOf(&s.account, s.total), Cause: cause, InStore: r.Used, generation: store.Generation(r.Position)}
+	switch cause {
+	case CauseNotFlushed:
+		d.Reason = fmt.Sprintf("the store has used %d units, of which not all are written to the ledger", r.Used)
+	case CauseForked:
+		d.Reason = "the store has lost changes that are in the ledger, and was charged since"
+	case CauseForgotten:
+		d.Reason = "the store does not know the account; its next request restores it"
+	case CauseBehind:
+		d.Reason = fmt.Sprintf("%d units were written late, and the store can grant them again", s.total-r.Used)
+	case CauseUnknownKey:
+		d.Reason = "the key is too long to be in the ledger"
+	case CauseUnknownLimit:
+		d.Reason = "this process has no limit of this name"
+	}
+	return d
+}

@@ -1,0 +1,325 @@
+package quota
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+
+	"github.com/weblimit/weblimit/core/store"
+)
+
+// bookStore is the store of a book.
+type bookStore struct {
+	store.Store // Config.Store
+	book        *Book
+}
+
+// call is a call to the store with the twins of rules.
+type call struct {
+	checks []store.Check
+	twins  []*twin // of the checks; nil for those that are not kept
+
+	// For the checks that are asked for again:
+	again   []store.Check
+	results []store.Result
+	index   []int // in checks
+}
+
+var calls = sync.Pool{New: func() any { return new(call) }}
+
+// maxUnknown bounds how often a call is made again because the store does not know an
+// account: each time something has happened in between, such as the end of a period.
+const maxUnknown = 4
+
+// with returns a call with the checks' twins, or nil if none is kept.
+func (s *bookStore) with(checks []store.Check) *call {
+	n := slices.IndexFunc(checks, func(c store.Check) bool { return c.Rule != nil && c.Rule.Algorithm == store.Calendar })
+	if n < 0 {
+		return nil
+	}
+	c := calls.Get().(*call)
+	c.checks = append(c.checks[:0], checks...)
+	c.twins = c.twins[:0]
+	found := false
+	for i := range c.checks {
+		t := s.book.rules.twin(c.checks[i].Rule)
+		if t != nil {
+			c.checks[i].Rule = t.rule
+			found = true
+		}
+		c.twins = append(c.twins, t)
+	}
+	if !found {
+		c.release()
+		return nil
+	}
+	return c
+}
+
+// release makes the call free to be used again. It keeps no key.
+func (c *call) release() {
+	clear(c.checks)
+	clear(c.twins)
+	clear(c.again)
+	calls.Put(c)
+}
+
+// unknown reports whether the store does not know the account of check i.
+func (c *call) unknown(i int, results []store.Result) bool {
+	return c.twins[i] != nil && c.checks[i].Rule.Unknown(&results[i])
+}
+
+// note remembers the states that results tell.
+func (s *bookStore) note(c *call, results []store.Result) {
+	for i, t := range c.twins {
+		if t != nil && results[i].Position > 0 {
+			s.book.table.note(t, c.checks[i].Key, &results[i])
+		}
+	}
+}
+
+// Take implements [store.Store].
+func (s *bookStore) Take(ctx context.Context, checks []store.Check, results []store.Result) error {
+	c := s.with(checks)
+	if c == nil {
+		return s.Store.Take(ctx, checks, results)
+	}
+	defer c.release()
+	for n := 0; ; n++ {
+		if err := s.Store.Take(ctx, c.checks, results); err != nil {
+			return err
+		}
+		missing, others := c.missing(results)
+		if missing == 0 {
+			break
+		}
+		if others {
+			if denied, err := s.takeOthers(ctx, c, results); denied || err != nil {
+				return err
+			}
+		}
+		if err := s.restore(ctx, c, results, n); err != nil {
+			return err
+		}
+	}
+	s.note(c, results)
+	s.look(ctx, c, results)
+	return nil
+}
+
+// missing returns how many accounts of checks with costs the store does not know, because
+// of which it has done nothing, and whether an enforced check was denied anyway.
+func (c *call) missing(results []store.Result) (n int, denied bool) {
+	for i := range c.checks {
+		switch {
+		case c.checks[i].Cost > 0 && c.unknown(i, results):
+			n++
+		case !results[i].Allowed && !c.checks[i].Shadow:
+			denied = true
+		}
+	}
+	return n, denied
+}
+
+// takeOthers decides a call without the accounts that the store does not know, since another
+// limit denies it: then the ledger need not be asked, and has no account for each key that
+// somebody makes up. It returns false if the call is to be made again.
+func (s *bookStore) takeOthers(ctx context.Context, c *call, results []store.Result) (denied bool, err error) {
+	c.collect(func(i int) bool { return !c.unknown(i, results) }, results)
+	if err := s.Store.Take(ctx, c.again, c.results); err != nil {
+		return true, err
+	}
+	for i := range c.again {
+		denied = denied || !c.results[i].Allowed && !c.again[i].Shadow
+	}
+	if !denied { // it fits now
+		return false, s.Store.Refund(ctx, c.again, c.results)
+	}
+	c.spread(results)
+	c.assume(results)
+	s.note(c, results)
+	return true, nil
+}
+
+// assume answers for accounts that neither the store nor the ledger was asked about, where the
+// answer decides nothing: nothing is known against them.
+func (c *call) assume(results []store.Result) {
+	for i := range c.checks {
+		if c.unknown(i, results) {
+			r, burst := &results[i], c.checks[i].Rule.Burst
+			r.Allowed, r.Remaining, r.RetryAfter, r.Window = c.checks[i].Cost <= burst, burst, 0, r.ResetAfter
+		}
+	}
+}
+
+// collect sets again, results and index to the checks that f selects.
+func (c *call) collect(f func(i int) bool, results []store.Result) int {
+	c.again, c.results, c.index = c.again[:0], c.results[:0], c.index[:0]
+	for i := range c.checks {
+		if f(i) {
+			c.again, c.results, c.index = append(c.again, c.checks[i]), append(c.results, results[i]), append(c.index, i)
+		}
+	}
+	return len(c.again)
+}
+
+// Peek implements [store.Store].
+func (s *bookStore) Peek(ctx context.Context, checks []store.Check, results []store.Result) error {
+	c := s.with(checks)
+	if c == nil {
+		return s.Store.Peek(ctx, checks, results)
+	}
+	defer c.release()
+	for n := 0; ; n++ {
+		if err := s.Store.Peek(ctx, c.checks, results); err != nil {
+			return err
+		}
+		if !c.anyUnknown(results) {
+			break
+		}
+		if err := s.restore(ctx, c, results, n); err != nil {
+			return err
+		}
+	}
+	s.note(c, results)
+	return nil
+}
+
+func (c *call) anyUnknown(results []store.Result) bool {
+	for i := range c.checks {
+		if c.unknown(i, results) {
+			return true
+		}
+	}
+	return false
+}
+
+// look sets the results of checks without cost whose accounts the store did not know. The
+// other checks of the call are charged, so an error must not undo the answer.
+func (s *bookStore) look(ctx context.Context, c *call, results []store.Result) {
+	for n := 0; c.anyUnknown(results); n++ {
+		c.collect(func(i int) bool { return c.unknown(i, results) }, results)
+		if s.restore(ctx, c, results, n) != nil || s.Store.Peek(ctx, c.again, c.results) != nil {
+			c.assume(results)
+			return
+		}
+		c.spread(results)
+	}
+}
+
+// spread sets results to those of the checks that were asked for again.
+func (c *call) spread(results []store.Result) {
+	for n, i := range c.index {
+		results[i] = c.results[n]
+	}
+}
+
+// Charge implements [store.Store].
+func (s *bookStore) Charge(ctx context.Context, checks []store.Check, results []store.Result) error {
+	return s.settle(ctx, checks, results, s.Store.Charge, func(r *store.Result) bool { return r.Position == 0 })
+}
+
+// Refund implements [store.Store].
+func (s *bookStore) Refund(ctx context.Context, checks []store.Check, results []store.Result) error {
+	// An account that the store does not know is left as it was, and any other is not Charged any more.
+	return s.settle(ctx, checks, results, s.Store.Refund, func(r *store.Result) bool { return r.Position == 0 && r.Charged })
+}
+
+// settle calls f, Charge or Refund, which leaves out accounts that the store does not know, and
+// does again with those that were left out.
+func (s *bookStore) settle(ctx context.Context, checks []store.Check, results []store.Result,
+	f func(context.Context, []store.Check, []store.Result) error, leftOut func(*store.Result) bool) error {
+	c := s.with(checks)
+	if c == nil {
+		return f(ctx, checks, results)
+	}
+	defer c.release()
+	if err := f(ctx, c.checks, results); err != nil {
+		return err
+	}
+	s.note(c, results)
+	for n := 0; ; n++ {
+		left := func(i int) bool { return c.twins[i] != nil && leftOut(&results[i]) }
+		if c.collect(left, results) == 0 {
+			return nil
+		}
+		if err := s.restore(ctx, c, results, n); err != nil {
+			return &store.Undone{Checks: slices.Clone(c.index), Err: err}
+		}
+		if err := f(ctx, c.again, c.results); err != nil {
+			return undone(c.index, err)
+		}
+		c.spread(results)
+		s.note(c, results)
+	}
+}
+
+// undone returns the error of a call for some checks as that of the call for all.
+func undone(index []int, err error) error {
+	var u *store.Undone
+	if !errors.As(err, &u) {
+		return err
+	}
+	mapped := make([]int, len(u.Checks))
+	for n, i := range u.Checks {
+		mapped[n] = index[i]
+	}
+	return &store.Undone{Checks: mapped, Err: u.Err}
+}
+
+// ErrKept says that what a limit has counted can't be reset, because it is kept in a book. See
+// [Book.Adjust].
+var ErrKept = errors.New("weblimit: quota: what is kept in a book can't be reset; adjust the allowance instead")
+
+// Reset implements [store.Store]. It resets the limits that are not kept.
+func (s *bookStore) Reset(ctx context.Context, checks []store.Check) error {
+	var others []store.Check
+	var name string
+	for i := range checks {
+		if s.book.rules.twin(checks[i].Rule) != nil {
+			name = checks[i].Rule.Name
+		} else {
+			others = append(others, checks[i])
+		}
+	}
+	if name == "" {
+		return s.Store.Reset(ctx, checks)
+	}
+	err := fmt.Errorf("%w: limit %q", ErrKept, name)
+	if len(others) > 0 {
+		return errors.Join(s.Store.Reset(ctx, others), err)
+	}
+	return err
+}
+
+// restore tells the store what the ledger knows of the accounts that it does not know. n is
+// how often that was done for this call.
+func (s *bookStore) restore(ctx context.Context, c *call, results []store.Result, n int) error {
+	if n >= maxUnknown {
+		return &store.Error{Class: store.ClassLedger, Err: errors.New("the store keeps forgetting what clients have used")}
+	}
+	var waiting [8]*restoring
+	all := waiting[:0]
+	for i := range c.checks {
+		if c.unknown(i, results) {
+			r, err := s.book.opener.request(c.twins[i], c.checks[i].Key, &results[i])
+			if err != nil {
+				return &store.Error{Class: store.ClassLedger, Err: err}
+			}
+			all = append(all, r)
+		}
+	}
+	for _, r := range all {
+		select {
+		case <-r.done:
+			if r.err != nil {
+				return &store.Error{Class: store.ClassLedger, Err: r.err}
+			}
+		case <-ctx.Done():
+			return &store.Error{Class: store.ClassLedger, Err: context.Cause(ctx)}
+		}
+	}
+	return nil
+}
