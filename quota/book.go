@@ -25,6 +25,7 @@ type Book struct {
 	opener   opener
 	health   health
 	flusher  flusher
+	tenants  tenants
 
 	process string // names this process in the ledger
 	stop    context.CancelFunc
@@ -81,12 +82,14 @@ func newBook(config Config, l ledger) (*Book, error) {
 	b.table.init(config.MaxAccounts)
 	b.health.registry = config.Store.Registry()
 	b.opener.book, b.flusher.book = b, b
+	b.tenants.init(b)
 	if err := config.Store.Registry().OnRegister(b.rules.register); err != nil {
 		return nil, err
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	b.stop = cancel
 	b.running.Go(func() { b.flusher.run(ctx) })
+	b.running.Go(func() { b.tenants.listen(ctx) })
 	return b, nil
 }
 

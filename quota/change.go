@@ -32,7 +32,8 @@ type change struct {
 	start          int64 // of the period of adjustments
 	reason         string
 
-	at int64 // when it was made, by the ledger's clock
+	at      int64 // when it was made, by the ledger's clock
+	present bool  // start is that of the present period, or of the first if the operation is repeated
 }
 
 // ErrReused says that an operation id was used before, for another change. Nothing was
@@ -42,7 +43,10 @@ var ErrReused = errors.New("weblimit: quota: this operation id was used before, 
 // repeatedBy returns nil if other is this change again.
 func (c *change) repeatedBy(other *change) error {
 	again := *other
-	again.at = c.at
+	again.at, again.present = c.at, c.present
+	if other.present {
+		again.start = c.start
+	}
 	if *c == again {
 		return nil
 	}
@@ -101,12 +105,30 @@ func (f *facts) termsAt(at int64, own terms) terms {
 	if override.hard > 0 {
 		return override
 	}
-	for i := len(f.changes) - 1; plan != "" && i >= 0; i-- {
-		if c := &f.changes[i]; c.kind == changePlan && c.plan == plan && c.at < at {
-			return terms{plan: plan, included: c.included, hard: c.hard}
-		}
+	if c := f.plan(plan, at); c != nil {
+		return terms{plan: plan, included: c.included, hard: c.hard}
 	}
 	return own
+}
+
+// plan returns the last definition of a plan before a time, or nil.
+func (f *facts) plan(name string, at int64) *change {
+	for i := len(f.changes) - 1; i >= 0; i-- {
+		if c := &f.changes[i]; c.kind == changePlan && c.plan == name && c.at < at {
+			return c
+		}
+	}
+	return nil
+}
+
+// last returns the last change of a kind, or nil.
+func (f *facts) last(kind changeKind) *change {
+	for i := len(f.changes) - 1; i >= 0; i-- {
+		if f.changes[i].kind == kind {
+			return &f.changes[i]
+		}
+	}
+	return nil
 }
 
 // adjustment returns the sum of the adjustments of a period.
@@ -146,10 +168,10 @@ func (f *facts) allowance(start, end, used int64, own terms) Allowance {
 			a.Credits = sum(a.Credits, credits[i].units)
 		}
 	}
-	own2 := max(sum(a.Included, a.Adjusted), 0)
+	units := max(sum(a.Included, a.Adjusted), 0)
 	a.Hard = max(sum(sum(t.hard, a.Adjusted), a.Credits), 1)
-	a.CreditsUsed = min(max(used-own2, 0), a.Credits)
-	a.Overage = max(used-sum(own2, a.Credits), 0)
+	a.CreditsUsed = min(max(used-units, 0), a.Credits)
+	a.Overage = max(used-sum(units, a.Credits), 0)
 	return a
 }
 

@@ -50,6 +50,9 @@ type ledger interface {
 
 	// leave ends what present began: all positions of the processes are written.
 	leave(ctx context.Context, processes ...string) error
+
+	// detach takes the months before a time out of the ledger: see [Book.Detach].
+	detach(ctx context.Context, before time.Time) (tables []string, err error)
 }
 
 // account names one account: the use of a limit by one key in one period.

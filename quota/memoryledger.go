@@ -17,6 +17,7 @@ type memoryLedger struct {
 	mu       sync.Mutex
 	accounts map[account]*memoryAccount // Guarded by mu.
 	noticed  map[noticeID]*notice       // Guarded by mu.
+	carried  map[account]int64          // what accounts of detached months have used. Guarded by mu.
 	changes  []*change                  // in the order they were made. Guarded by mu.
 	byID     map[string]*change         // by operation. Guarded by mu.
 	hearers  map[int]func(limit, tenant string)
@@ -47,6 +48,7 @@ func newMemoryLedger(levels []int) *memoryLedger {
 		now:      time.Now,
 		levels:   levels,
 		accounts: make(map[account]*memoryAccount),
+		carried:  make(map[account]int64),
 		noticed:  make(map[noticeID]*notice),
 		byID:     make(map[string]*change),
 		hearers:  make(map[int]func(limit, tenant string)),
@@ -202,6 +204,7 @@ func (m *memoryLedger) apply(_ context.Context, c *change) (bool, error) {
 		return false, before.repeatedBy(c)
 	}
 	made := *c
+	made.present = false
 	made.at = m.now().UnixMicro()
 	m.changes = append(m.changes, &made)
 	m.byID[c.operation] = &made
@@ -225,6 +228,11 @@ func (m *memoryLedger) facts(_ context.Context, limit string, tenants []string) 
 		for id, a := range m.accounts {
 			if id.limit == limit && id.key == tenant {
 				f.periods = append(f.periods, periodUse{id.start, id.end, total(a.lives)})
+			}
+		}
+		for id, used := range m.carried {
+			if id.limit == limit && id.key == tenant {
+				f.periods = append(f.periods, periodUse{id.start, id.end, used})
 			}
 		}
 		f.sort()
@@ -253,3 +261,16 @@ func (m *memoryLedger) present(context.Context, string, time.Duration) ([]string
 }
 
 func (m *memoryLedger) leave(context.Context, ...string) error { return nil }
+
+func (m *memoryLedger) detach(_ context.Context, before time.Time) ([]string, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	first := beginOf(monthOf(before)).UnixMicro()
+	for id, a := range m.accounts {
+		if id.start < first {
+			m.carried[id] = total(a.lives)
+			delete(m.accounts, id)
+		}
+	}
+	return nil, nil
+}

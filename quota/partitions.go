@@ -103,9 +103,38 @@ func (l *pgLedger) partitioning(ctx context.Context, starts func(yield func(star
 	return f()
 }
 
+// Detach takes the months that ended before a time out of the book: their accounts are in no
+// query, statement or reconciliation any more. In PostgreSQL it detaches partitions, without
+// locking anybody out, and returns the names of the tables that these are now, to be archived or
+// dropped. A period belongs to the month that it begins in, in UTC.
+//
+// What tenants with credits have used in those months is kept, since it says what is left of the
+// credits. Detach refuses the last 62 days, whose periods may not have ended.
+func (b *Book) Detach(ctx context.Context, before time.Time) (tables []string, err error) {
+	if time.Since(before) < detachAge {
+		return nil, fmt.Errorf("weblimit: quota: detaching: only months that ended 62 days ago can be detached, not those before %v", before)
+	}
+	tables, err = b.ledger.detach(ctx, before)
+	if err != nil {
+		return tables, fmt.Errorf("weblimit: quota: detaching: %w", err)
+	}
+	return tables, nil
+}
+
+// detachAge is how long ago a month must have ended to be detached.
+const detachAge = 62 * 24 * time.Hour
+
 // detach detaches the partitions of the months that ended before a time, and returns the names of
 // the tables that they are now. It does not lock out others.
 func (l *pgLedger) detach(ctx context.Context, before time.Time) (tables []string, err error) {
+	before = beginOf(monthOf(before))
+	// What is left of credits depends on what was used in those months.
+	if _, err := l.pool.Exec(ctx, l.sql(`INSERT INTO {schema}.carried (limit_name, key, period_start, period_end, used)
+		SELECT limit_name, key, period_start, period_end, sum(used - base) FROM {schema}.generation g
+		WHERE period_start < $1 AND EXISTS (SELECT FROM {schema}.change c WHERE c.limit_name = g.limit_name AND c.tenant = g.key AND c.kind = 'credit')
+		GROUP BY 1, 2, 3, 4 ON CONFLICT (limit_name, key, period_start, period_end) DO UPDATE SET used = excluded.used`), before); err != nil {
+		return nil, err
+	}
 	for _, table := range partitioned {
 		names, err := l.partitionsBefore(ctx, table, monthOf(before))
 		if err != nil {

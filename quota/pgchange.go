@@ -71,21 +71,25 @@ func (l *pgLedger) facts(ctx context.Context, limit string, tenants []string) (m
 		changes, err := pgx.CollectRows(rows, scanChange)
 		for i := range changes {
 			c := &changes[i]
-			if c.kind != changePlan {
+			if c.kind == changePlan {
+				for _, f := range all {
+					f.changes = append(f.changes, *c)
+				}
+			} else {
 				all[c.tenant].changes = append(all[c.tenant].changes, *c)
-				continue
-			}
-			for _, f := range all {
-				f.changes = append(f.changes, *c)
 			}
 		}
 		return err
 	})
 	// Only for credits it matters what was used in other periods.
-	batch.Queue(l.sql(`SELECT g.key, g.period_start, g.period_end, sum(g.used - g.base)::bigint
-		FROM (SELECT tenant, min(at) AS at FROM {schema}.change WHERE limit_name = $1 AND tenant = ANY ($2) AND kind = 'credit' GROUP BY 1) c
-		JOIN {schema}.generation g ON g.limit_name = $1 AND g.key = c.tenant AND g.period_end > c.at
-		GROUP BY 1, 2, 3 ORDER BY 2`), limit, tenants).Query(func(rows pgx.Rows) error {
+	batch.Queue(l.sql(`WITH c AS (
+			SELECT tenant, min(at) AS at FROM {schema}.change WHERE limit_name = $1 AND tenant = ANY ($2) AND kind = 'credit' GROUP BY 1)
+		SELECT g.key, g.period_start, g.period_end, sum(g.used - g.base)::bigint AS used
+		FROM c JOIN {schema}.generation g ON g.limit_name = $1 AND g.key = c.tenant AND g.period_end > c.at
+		GROUP BY 1, 2, 3
+		UNION SELECT d.key, d.period_start, d.period_end, d.used
+		FROM c JOIN {schema}.carried d ON d.limit_name = $1 AND d.key = c.tenant AND d.period_end > c.at
+		ORDER BY 2`), limit, tenants).Query(func(rows pgx.Rows) error {
 		var tenant string
 		var start, end time.Time
 		var used int64

@@ -2,6 +2,10 @@ package quota
 
 import (
 	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"iter"
 	"time"
 )
 
@@ -81,3 +85,54 @@ func timeOf(micros int64) time.Time { return time.UnixMicro(micros).UTC() }
 
 // dateOf returns the start of a day, given in days since the epoch.
 func dateOf(date int32) time.Time { return time.Unix(int64(date)*24*3600, 0).UTC() }
+
+// Usage yields the use of the accounts that a query selects, in the order of limit, tenant and
+// period. It reads what is written: the last Config.FlushEvery may be missing. An error ends it.
+func (b *Book) Usage(ctx context.Context, q Query) iter.Seq2[Usage, error] {
+	return func(yield func(Usage, error) bool) {
+		err := b.ledger.usage(ctx, q.complete(), func(u Usage) error {
+			u.Tenant = tenantOf(u.Tenant)
+			if !yield(u, nil) {
+				return errStop
+			}
+			return nil
+		})
+		if err != nil && !errors.Is(err, errStop) {
+			yield(Usage{}, fmt.Errorf("weblimit: quota: asking the ledger: %w", err))
+		}
+	}
+}
+
+var errStop = errors.New("weblimit: quota: the caller needs no more")
+
+// Days returns the use by day of the accounts that a query selects, in the order of limit, tenant,
+// period and day. Days without use are left out. Units that were given back on a later day
+// count there, and can make it negative.
+func (b *Book) Days(ctx context.Context, q Query) ([]DayUsage, error) {
+	days, err := b.ledger.days(ctx, q.complete())
+	if err != nil {
+		return nil, fmt.Errorf("weblimit: quota: asking the ledger: %w", err)
+	}
+	all := make([]DayUsage, len(days))
+	for i, d := range days {
+		all[i] = DayUsage{Limit: d.limit, Tenant: tenantOf(d.key), Start: timeOf(d.start), End: timeOf(d.end), Day: dateOf(d.date), Used: d.used}
+	}
+	return all, nil
+}
+
+// complete returns the query as the ledger wants it.
+func (q Query) complete() Query {
+	q = q.during(time.Now())
+	if q.Tenant != "" {
+		q.Tenant = textOf([]byte(q.Tenant))
+	}
+	return q
+}
+
+// tenantOf returns the tenant of a text, which is the text itself if only its hash is known.
+func tenantOf(text string) string {
+	if key, known := keyOf(text); known {
+		return string(key)
+	}
+	return text
+}

@@ -55,6 +55,16 @@ CREATE TABLE {schema}.change (
 );
 CREATE INDEX ON {schema}.change (limit_name, tenant, seq);
 
+-- What accounts of detached months have used, where credits depend on it.
+CREATE TABLE {schema}.carried (
+	limit_name   text COLLATE "C" NOT NULL,
+	key          text COLLATE "C" NOT NULL,
+	period_start timestamptz NOT NULL,
+	period_end   timestamptz NOT NULL,
+	used         bigint NOT NULL,
+	PRIMARY KEY (limit_name, key, period_start, period_end)
+);
+
 -- An account that has reached a level, once for each level. It is also the outbox of notices.
 CREATE TABLE {schema}.notice (
 	id           bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,

@@ -1,0 +1,353 @@
+package quota
+
+import (
+	"context"
+	"hash/maphash"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/weblimit/weblimit/core"
+	"github.com/weblimit/weblimit/core/store"
+	"github.com/weblimit/weblimit/keyfuncs"
+)
+
+const (
+	// tenantShards is the number of parts of a limit's cached allowances, each with a lock of its
+	// own.
+	tenantShards = 32
+
+	// maxTenants bounds the cached allowances of a shard.
+	maxTenants = 8192
+
+	// loadBatch bounds the tenants that the ledger is asked for at a time, and maxLoading those
+	// that wait.
+	loadBatch  = 500
+	maxLoading = 20_000
+
+	// loadWait is how long a request waits for its tenant's allowance.
+	loadWait = 100 * time.Millisecond
+
+	// deafFor is how old an allowance may be while changes are not heard of.
+	deafFor = time.Second
+
+	// listenAgain is how long to wait before listening again.
+	listenAgain = 500 * time.Millisecond
+)
+
+// PerTenant returns a limit of which each tenant has its own numbers: those of its plan or
+// override, and its credits and adjustments. A tenant without a plan has those of limit: its soft
+// limit as the units that are included, and its quota as the hard limit.
+//
+// The limit must be a calendar limit of the book's store. Its key becomes tenant, which is what
+// the other methods of the book mean by a tenant. PerTenant takes the place of [core.Limit.By] and
+// [core.Limit.Tiers]; limits asked by [core.Limiter.AllowKey] have no request and so limit's own numbers.
+//
+// The numbers are cached in the process. Changes by any process are in force within a second.
+// The first request of a tenant waits for the ledger, for 100 ms at most. If the ledger does not
+// answer, the last numbers that are known apply, and without any those of limit.
+func (b *Book) PerTenant(limit core.Limit, tenant keyfuncs.Func) core.Limit {
+	limit = limit.By(tenant)
+	rule, err := limit.Rule()
+	if err != nil || rule.Algorithm != store.Calendar || tenant.Err() != nil {
+		return limit // core.New says what is wrong with it, or the registry that it can't be kept
+	}
+	p := &perTenant{book: b, rule: rule, seed: maphash.MakeSeed()}
+	b.tenants.add(p)
+	return limit.Tiers(func(r keyfuncs.Request) core.Limit {
+		buf := buffers.Get().(*[]byte)
+		defer buffers.Put(buf)
+		key, presence := tenant.Append((*buf)[:0], r)
+		*buf = key[:0]
+		if presence != keyfuncs.Present {
+			return core.Limit{}
+		}
+		return p.limit(r.Context(), key)
+	})
+}
+
+var buffers = sync.Pool{New: func() any { b := make([]byte, 0, 256); return &b }}
+
+// perTenant caches the allowances of tenants under one limit.
+type perTenant struct {
+	book   *Book
+	rule   store.Rule
+	seed   maphash.Seed
+	shards [tenantShards]tenantShard
+}
+
+type tenantShard struct {
+	mu      sync.RWMutex
+	entries map[string]*tenantEntry // by key. Guarded by mu.
+}
+
+// tenantEntry is the cached allowance of a tenant. It does not change, but for stale.
+type tenantEntry struct {
+	limit  core.Limit
+	loaded time.Time
+	until  time.Time // the end of the period
+	epoch  int64     // see tenants
+	stale  atomic.Bool
+}
+
+// limit returns the limit of a tenant with its own numbers.
+func (p *perTenant) limit(ctx context.Context, key []byte) core.Limit {
+	s := &p.shards[maphash.Bytes(p.seed, key)%tenantShards]
+	s.mu.RLock()
+	e := s.entries[string(key)]
+	s.mu.RUnlock()
+	now := time.Now()
+	if e != nil && p.book.tenants.isFresh(e, now) {
+		return e.limit
+	}
+	if loaded := p.book.tenants.load(ctx, p, key); loaded != nil {
+		return loaded.limit
+	}
+	if e != nil {
+		return e.limit
+	}
+	return core.Limit{} // the limit's own numbers
+}
+
+// put caches an allowance.
+func (p *perTenant) put(key string, e *tenantEntry) {
+	s := &p.shards[maphash.String(p.seed, key)%tenantShards]
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.entries == nil {
+		s.entries = make(map[string]*tenantEntry)
+	}
+	if _, known := s.entries[key]; !known && len(s.entries) >= maxTenants {
+		for other := range s.entries { // any
+			delete(s.entries, other)
+			break
+		}
+	}
+	s.entries[key] = e
+}
+
+// expire has a tenant's allowance loaded again.
+func (p *perTenant) expire(key string) {
+	s := &p.shards[maphash.String(p.seed, key)%tenantShards]
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	if e := s.entries[key]; e != nil {
+		e.stale.Store(true)
+	}
+}
+
+// own are the numbers of tenants without a plan.
+func ownTerms(r *store.Rule) terms {
+	t := terms{included: r.Quota, hard: r.Quota}
+	if r.Soft > 0 {
+		t.included = r.Soft
+	}
+	return t
+}
+
+// entry computes a tenant's allowance of facts.
+func (p *perTenant) entry(f *facts, epoch int64) *tenantEntry {
+	now := time.Now()
+	start, end, _ := p.rule.Period(now.UnixMicro())
+	a := f.allowance(start, end, 0, ownTerms(&p.rule))
+	return &tenantEntry{limit: a.limit(p.rule.Calendar), loaded: now, until: timeOf(end), epoch: epoch}
+}
+
+// limit returns the numbers of an allowance.
+func (a *Allowance) limit(period store.Period) core.Limit {
+	l := core.PerBillingMonth(a.Hard, period.Day, period.Location)
+	if period.Unit == store.CalendarDay {
+		l = core.PerCalendarDay(a.Hard, period.Location)
+	}
+	if units := a.Units(); units > 0 && units < a.Hard {
+		l = l.Soft(units)
+	}
+	return l
+}
+
+// tenants loads the allowances of all limits, and hears of changes.
+type tenants struct {
+	book  *Book
+	epoch atomic.Int64 // allowances of earlier ones are loaded again
+	deaf  atomic.Bool  // changes by other processes are not heard of
+
+	mu      sync.Mutex
+	limits  map[string][]*perTenant // by name. Guarded by mu.
+	pending map[loadID]*loading     // Guarded by mu.
+	queue   []*loading              // Guarded by mu.
+	running bool                    // Guarded by mu.
+	since   time.Time               // when the running load began. Guarded by mu.
+	retry   time.Time               // when the ledger may be asked again after an error. Guarded by mu.
+}
+
+// loadID names an allowance.
+type loadID struct {
+	limit *perTenant
+	key   string
+}
+
+// loading is an allowance on its way. entry is set before done is closed, or nil after an error.
+type loading struct {
+	id    loadID
+	done  chan struct{}
+	entry *tenantEntry
+}
+
+func (t *tenants) init(b *Book) {
+	t.book = b
+	t.limits, t.pending = make(map[string][]*perTenant), make(map[loadID]*loading)
+	t.deaf.Store(true)
+}
+
+func (t *tenants) add(p *perTenant) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.limits[p.rule.Name] = append(t.limits[p.rule.Name], p)
+}
+
+// isFresh reports whether an allowance is what the ledger says.
+func (t *tenants) isFresh(e *tenantEntry, now time.Time) bool {
+	return !e.stale.Load() && e.epoch == t.epoch.Load() && now.Before(e.until) && (!t.deaf.Load() || now.Sub(e.loaded) < deafFor)
+}
+
+// changed notes that the allowance of a tenant has changed, or of all.
+func (t *tenants) changed(limit, tenant string) {
+	key, known := keyOf(tenant)
+	if tenant == "" || !known {
+		t.epoch.Add(1)
+		return
+	}
+	t.mu.Lock()
+	limits := t.limits[limit]
+	t.epochOf(limit, string(key))
+	t.mu.Unlock()
+	for _, p := range limits {
+		p.expire(string(key))
+	}
+}
+
+// epochOf has an allowance that is on its way loaded again: it may be the one before the change.
+// t.mu is held.
+func (t *tenants) epochOf(limit, key string) {
+	for _, p := range t.limits[limit] {
+		if t.pending[loadID{p, key}] != nil {
+			t.epoch.Add(1)
+			return
+		}
+	}
+}
+
+// listen hears of changes until ctx is done.
+func (t *tenants) listen(ctx context.Context) {
+	for ctx.Err() == nil {
+		_ = t.book.ledger.listen(ctx, func() {
+			t.epoch.Add(1) // what has changed meanwhile was not heard of
+			t.deaf.Store(false)
+		}, t.changed)
+		t.deaf.Store(true)
+		select {
+		case <-ctx.Done():
+		case <-time.After(listenAgain):
+		}
+	}
+}
+
+// load loads an allowance, together with those that others wait for. It returns nil if the
+// ledger does not answer in time.
+func (t *tenants) load(ctx context.Context, p *perTenant, key []byte) *tenantEntry {
+	l := t.enqueue(loadID{p, string(key)})
+	if l == nil {
+		return nil
+	}
+	timer := time.NewTimer(loadWait)
+	defer timer.Stop()
+	select {
+	case <-l.done:
+		return l.entry
+	case <-timer.C:
+	case <-ctx.Done():
+	}
+	return nil
+}
+
+func (t *tenants) enqueue(id loadID) *loading {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	now := time.Now()
+	if t.running && now.Sub(t.since) > loadWait || now.Before(t.retry) || len(t.queue) >= maxLoading {
+		return nil // the ledger is away
+	}
+	if l := t.pending[id]; l != nil {
+		return l
+	}
+	l := &loading{id: id, done: make(chan struct{})}
+	t.pending[id] = l
+	t.queue = append(t.queue, l)
+	if !t.running {
+		t.running, t.since = true, now
+		go t.run()
+	}
+	return l
+}
+
+// run loads until the queue is empty.
+func (t *tenants) run() {
+	for {
+		t.mu.Lock()
+		batch := t.next()
+		if len(batch) == 0 {
+			t.running = false
+			t.mu.Unlock()
+			return
+		}
+		t.since = time.Now()
+		epoch := t.epoch.Load() // before the ledger is asked
+		t.mu.Unlock()
+		err := t.ask(batch, epoch)
+		t.mu.Lock()
+		if err != nil {
+			t.retry = time.Now().Add(probeEvery)
+		}
+		for _, l := range batch {
+			delete(t.pending, l.id)
+			close(l.done)
+		}
+		t.mu.Unlock()
+	}
+}
+
+// next takes a batch of one limit from the queue. t.mu is held.
+func (t *tenants) next() (batch []*loading) {
+	var rest []*loading
+	for _, l := range t.queue {
+		if len(batch) < loadBatch && (len(batch) == 0 || l.id.limit == batch[0].id.limit) {
+			batch = append(batch, l)
+		} else {
+			rest = append(rest, l)
+		}
+	}
+	t.queue = rest
+	return batch
+}
+
+// ask asks the ledger, and caches the answers.
+func (t *tenants) ask(batch []*loading, epoch int64) error {
+	ctx, cancel := context.WithTimeout(context.Background(), t.book.config.Timeout)
+	defer cancel()
+	p := batch[0].id.limit
+	names := make([]string, len(batch))
+	for i, l := range batch {
+		names[i] = textOf([]byte(l.id.key))
+	}
+	all, err := t.book.ledger.facts(ctx, p.rule.Name, names)
+	if err != nil {
+		t.book.health.failed(err)
+		return err
+	}
+	t.book.health.answered()
+	for i, l := range batch {
+		l.entry = p.entry(all[names[i]], epoch)
+		p.put(l.id.key, l.entry)
+	}
+	return nil
+}

@@ -1,0 +1,262 @@
+package quota
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+	"unicode"
+	"unicode/utf8"
+)
+
+// Plan says how many units its tenants may use in each period of a limit.
+type Plan struct {
+	Limit    string // name of the limit
+	Name     string // 1 to 64 letters, digits and . _ -
+	Included int64  // units that are not overage, 0 to 2^50
+
+	// Hard is where requests are denied, from Included to 2^50, and at least 1. What is between
+	// is overage. Defaults to Included.
+	Hard int64
+}
+
+// Assignment gives a tenant a plan.
+type Assignment struct {
+	Limit  string // name of the limit
+	Tenant string // key as the limit counts it, such as keyfuncs.Encode("tenant", "acme")
+	Plan   string // name of the plan
+}
+
+// Override gives a tenant numbers of its own instead of those of its plan.
+type Override struct {
+	Limit    string // name of the limit
+	Tenant   string // key as the limit counts it
+	Included int64  // as that of Plan
+
+	// Hard is as that of Plan. An override in which Hard and Included are 0 ends the one before:
+	// the tenant has the numbers of its plan again.
+	Hard int64
+}
+
+// Credit gives a tenant units beside its plan's, once. They are used after the plan's units, and
+// what is left carries over to later periods. Of several credits the first to expire is used
+// first.
+type Credit struct {
+	// Operation identifies the credit, such as the id of a payment: 1 to 200 printable
+	// characters. Credits and adjustments of one operation are made once.
+	Operation string
+
+	Limit  string // name of the limit
+	Tenant string // key as the limit counts it
+	Units  int64  // 1 to 2^50
+
+	// Expires is when the credit expires. It still counts until the end of the period which then
+	// is the present one. Defaults to never.
+	Expires time.Time
+
+	Reason string // for the statement, at most 1000 characters. Defaults to none.
+}
+
+// Adjustment changes what a tenant may use in one period, for instance after an incident.
+// It changes the allowance, not what was used.
+type Adjustment struct {
+	Operation string // as that of Credit
+	Limit     string // name of the limit, which a limiter of this process must have
+	Tenant    string // key as the limit counts it
+	Units     int64  // more or, if negative, fewer: up to 2^50
+
+	// At is a time in the period. Defaults to now. A repeat of the operation with the default
+	// means the period of the first.
+	At time.Time
+
+	Reason string // for the statement, 1 to 1000 characters. Required.
+}
+
+var (
+	// ErrUnknownLimit says that no limiter of this process has a limit of that name in the book.
+	ErrUnknownLimit = errors.New("weblimit: quota: this book has no limit of this name")
+
+	// ErrUnknownPlan says that the limit has no plan of that name.
+	ErrUnknownPlan = errors.New("weblimit: quota: the limit has no plan of this name")
+
+	// ErrUnknownTenant says that the book knows nothing of a tenant under a limit.
+	ErrUnknownTenant = errors.New("weblimit: quota: nothing is known of this tenant")
+)
+
+// SetPlan defines a plan, or changes its numbers for all of its tenants from now on, with what
+// they have used in their period so far. A period that has ended keeps the numbers that it
+// ended with. To set what is set already does nothing.
+func (b *Book) SetPlan(ctx context.Context, p Plan) error {
+	c := &change{kind: changePlan, limit: p.Limit, plan: p.Name, included: p.Included, hard: p.Hard}
+	if c.hard == 0 {
+		c.hard = c.included
+	}
+	if err := errors.Join(c.validate(), validUnits(c.included, c.hard), validPlan(c.plan)); err != nil {
+		return err
+	}
+	return b.declare(ctx, c, "", func(f *facts) (bool, error) {
+		last := f.plan(c.plan, farFuture.UnixMicro())
+		return last != nil && last.included == c.included && last.hard == c.hard, nil
+	})
+}
+
+// Assign gives a tenant a plan from now on, in the middle of a period too: what the tenant has
+// used stays used. To assign what is assigned already does nothing.
+func (b *Book) Assign(ctx context.Context, a Assignment) error {
+	c := &change{kind: changeAssign, limit: a.Limit, tenant: textOf([]byte(a.Tenant)), plan: a.Plan}
+	if err := errors.Join(c.validate(), validTenant(a.Tenant), validPlan(c.plan)); err != nil {
+		return err
+	}
+	return b.declare(ctx, c, c.tenant, func(f *facts) (bool, error) {
+		if f.plan(c.plan, farFuture.UnixMicro()) == nil {
+			return false, fmt.Errorf("%w: %q of limit %q", ErrUnknownPlan, c.plan, c.limit)
+		}
+		last := f.last(changeAssign)
+		return last != nil && last.plan == c.plan, nil
+	})
+}
+
+// Override gives a tenant numbers of its own from now on, or ends that. To set what is set
+// already does nothing.
+func (b *Book) Override(ctx context.Context, o Override) error {
+	c := &change{kind: changeOverride, limit: o.Limit, tenant: textOf([]byte(o.Tenant)), included: o.Included, hard: o.Hard}
+	if c.hard == 0 {
+		c.hard = c.included
+	}
+	err := errors.Join(c.validate(), validTenant(o.Tenant))
+	if c.hard != 0 || c.included != 0 {
+		err = errors.Join(err, validUnits(c.included, c.hard))
+	}
+	if err != nil {
+		return err
+	}
+	return b.declare(ctx, c, c.tenant, func(f *facts) (bool, error) {
+		last := f.last(changeOverride)
+		if last == nil {
+			return c.hard == 0, nil
+		}
+		return last.included == c.included && last.hard == c.hard, nil
+	})
+}
+
+// declare applies a change without an operation id, unless it is in force already.
+func (b *Book) declare(ctx context.Context, c *change, tenant string, inForce func(*facts) (bool, error)) error {
+	all, err := b.ledger.facts(ctx, c.limit, []string{tenant})
+	if err != nil {
+		return fmt.Errorf("weblimit: quota: asking the ledger: %w", err)
+	}
+	if already, err := inForce(all[tenant]); already || err != nil {
+		return err
+	}
+	c.operation = rand.Text()
+	_, err = b.apply(ctx, c)
+	return err
+}
+
+// Credit gives a tenant units, once: applied is false if the operation was done before. If it was
+// another one, the error is [ErrReused] and nothing is written.
+func (b *Book) Credit(ctx context.Context, credit Credit) (applied bool, err error) {
+	c := &change{
+		operation: credit.Operation, kind: changeCredit, limit: credit.Limit, tenant: textOf([]byte(credit.Tenant)),
+		units: credit.Units, reason: credit.Reason,
+	}
+	err = errors.Join(validOperation(c.operation), c.validate(), validTenant(credit.Tenant))
+	if c.units < 1 || c.units > maxUnits {
+		err = errors.Join(err, fmt.Errorf("weblimit: quota: a credit must be from 1 to %d units, got %d", int64(maxUnits), c.units))
+	}
+	if !credit.Expires.IsZero() {
+		if c.expires = credit.Expires.UnixMicro(); c.expires <= 0 || credit.Expires.After(farFuture) {
+			err = errors.Join(err, fmt.Errorf("weblimit: quota: a credit can't expire at %v", credit.Expires))
+		}
+	}
+	if err != nil {
+		return false, err
+	}
+	return b.apply(ctx, c)
+}
+
+// Adjust changes what a tenant may use in one period, once: see [Book.Credit].
+func (b *Book) Adjust(ctx context.Context, a Adjustment) (applied bool, err error) {
+	c := &change{
+		operation: a.Operation, kind: changeAdjust, limit: a.Limit, tenant: textOf([]byte(a.Tenant)),
+		units: a.Units, reason: a.Reason, present: a.At.IsZero(),
+	}
+	err = errors.Join(validOperation(c.operation), c.validate(), validTenant(a.Tenant))
+	if c.units == 0 || c.units > maxUnits || c.units < -maxUnits {
+		err = errors.Join(err, fmt.Errorf("weblimit: quota: an adjustment must be up to %d units more or fewer, and not 0, got %d", int64(maxUnits), c.units))
+	}
+	if a.Reason == "" {
+		err = errors.Join(err, errors.New("weblimit: quota: an adjustment must have a reason"))
+	}
+	if a.At.After(farFuture) || !a.At.IsZero() && a.At.Unix() <= 0 {
+		err = errors.Join(err, fmt.Errorf("weblimit: quota: there is no period at %v", a.At))
+	}
+	if err != nil {
+		return false, err
+	}
+	k := b.rules.named(c.limit)
+	if k == nil {
+		return false, fmt.Errorf("%w: %q", ErrUnknownLimit, c.limit)
+	}
+	if a.At.IsZero() {
+		a.At = time.Now()
+	}
+	rule := k.declared()
+	c.start, _, _ = rule.Period(a.At.UnixMicro())
+	return b.apply(ctx, c)
+}
+
+// apply makes a change in the ledger, and has this process know of it at once.
+func (b *Book) apply(ctx context.Context, c *change) (bool, error) {
+	applied, err := b.ledger.apply(ctx, c)
+	switch {
+	case errors.Is(err, ErrReused):
+		return false, err
+	case err != nil:
+		return false, fmt.Errorf("weblimit: quota: writing to the ledger: %w", err)
+	}
+	b.tenants.changed(c.limit, c.tenant)
+	return applied, nil
+}
+
+// validate checks what all changes have.
+func (c *change) validate() error {
+	switch {
+	case !limitName.MatchString(c.limit):
+		return fmt.Errorf("weblimit: quota: a limit's name is 1 to 64 letters, digits and . _ -, got %q", c.limit)
+	case !utf8.ValidString(c.reason) || strings.ContainsRune(c.reason, 0) || utf8.RuneCountInString(c.reason) > 1000:
+		return errors.New("weblimit: quota: a reason must be text of at most 1000 characters")
+	}
+	return nil
+}
+
+func validOperation(id string) error {
+	if id == "" || len(id) > 200 || !utf8.ValidString(id) || strings.ContainsFunc(id, func(r rune) bool { return !unicode.IsPrint(r) }) {
+		return fmt.Errorf("weblimit: quota: an operation id must be 1 to 200 printable characters, got %.200q", id)
+	}
+	return nil
+}
+
+func validTenant(tenant string) error {
+	if tenant == "" {
+		return errors.New("weblimit: quota: the tenant is empty")
+	}
+	return nil
+}
+
+func validPlan(name string) error {
+	if !limitName.MatchString(name) {
+		return fmt.Errorf("weblimit: quota: a plan's name is 1 to 64 letters, digits and . _ -, got %q", name)
+	}
+	return nil
+}
+
+func validUnits(included, hard int64) error {
+	if included < 0 || hard < 1 || hard < included || hard > maxUnits {
+		return fmt.Errorf("weblimit: quota: %d units, at most %d: included units must be at least 0, the hard limit at least 1 and as much, and both at most %d",
+			included, hard, int64(maxUnits))
+	}
+	return nil
+}

@@ -1,0 +1,305 @@
+package quota
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/weblimit/weblimit/core/memstore"
+	"github.com/weblimit/weblimit/keyfuncs"
+)
+
+// booked returns a book with the limit "plan" of 100 units per month.
+func booked(t *testing.T, l ledger) *Book {
+	b := bookOn(t, l, Config{Store: memstore.New(memstore.Config{})})
+	limiterOn(t, b.Store(), monthly(100))
+	return b
+}
+
+func mustAllow(t *testing.T, b *Book, at time.Time) Allowance {
+	t.Helper()
+	a, _, err := b.Allowance(t.Context(), "plan", "tenant:acme", at)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return a
+}
+
+func TestBadChangesAreRefusedAndNotWritten(t *testing.T) {
+	t.Parallel()
+	eachLedger(t, func(t *testing.T, l ledger) {
+		b, ctx := booked(t, l), t.Context()
+		credit := func(f func(*Credit)) error {
+			c := Credit{Operation: "op", Limit: "plan", Tenant: "tenant:acme", Units: 5}
+			f(&c)
+			_, err := b.Credit(ctx, c)
+			return err
+		}
+		adjust := func(f func(*Adjustment)) error {
+			a := Adjustment{Operation: "op", Limit: "plan", Tenant: "tenant:acme", Units: 5, Reason: "incident"}
+			f(&a)
+			_, err := b.Adjust(ctx, a)
+			return err
+		}
+		for _, tt := range []struct {
+			name string
+			err  error
+			want string
+		}{
+			{"no operation", credit(func(c *Credit) { c.Operation = "" }), "an operation id must be"},
+			{"a long operation", credit(func(c *Credit) { c.Operation = strings.Repeat("x", 201) }), "an operation id must be"},
+			{"an operation with a line break", credit(func(c *Credit) { c.Operation = "a\nb" }), "an operation id must be"},
+			{"an operation with a NUL", credit(func(c *Credit) { c.Operation = "a\x00" }), "an operation id must be"},
+			{"no limit", credit(func(c *Credit) { c.Limit = "" }), "a limit's name"},
+			{"no tenant", credit(func(c *Credit) { c.Tenant = "" }), "the tenant is empty"},
+			{"no units", credit(func(c *Credit) { c.Units = 0 }), "a credit must be from 1"},
+			{"negative units", credit(func(c *Credit) { c.Units = -5 }), "a credit must be from 1"},
+			{"too many units", credit(func(c *Credit) { c.Units = math.MaxInt64 }), "a credit must be from 1"},
+			{"before the epoch", credit(func(c *Credit) { c.Expires = time.Date(1960, 1, 1, 0, 0, 0, 0, time.UTC) }), "a credit can't expire"},
+			{"too late", credit(func(c *Credit) { c.Expires = time.Date(99999, 1, 1, 0, 0, 0, 0, time.UTC) }), "a credit can't expire"},
+			{"a reason that is no text", credit(func(c *Credit) { c.Reason = "\xff" }), "a reason must be text"},
+			{"a long reason", credit(func(c *Credit) { c.Reason = strings.Repeat("ü", 1001) }), "a reason must be text"},
+			{"an adjustment of nothing", adjust(func(a *Adjustment) { a.Units = 0 }), "an adjustment must be"},
+			{"the least number", adjust(func(a *Adjustment) { a.Units = math.MinInt64 }), "an adjustment must be"},
+			{"without a reason", adjust(func(a *Adjustment) { a.Reason = "" }), "must have a reason"},
+			{"a limit that nobody has", adjust(func(a *Adjustment) { a.Limit = "other" }), "has no limit of this name"},
+			{"a plan without units", b.SetPlan(ctx, Plan{Limit: "plan", Name: "free"}), "hard limit at least 1"},
+			{"a plan below itself", b.SetPlan(ctx, Plan{Limit: "plan", Name: "free", Included: 10, Hard: 5}), "hard limit at least 1"},
+			{"a plan with a bad name", b.SetPlan(ctx, Plan{Limit: "plan", Name: "<b>", Included: 10}), "a plan's name"},
+			{"a plan that nobody has", b.Assign(ctx, Assignment{Limit: "plan", Tenant: "tenant:acme", Plan: "gold"}), "has no plan of this name"},
+			{"a negative override", b.Override(ctx, Override{Limit: "plan", Tenant: "tenant:acme", Included: -1, Hard: 5}), "included units must be"},
+		} {
+			if tt.err == nil || !strings.Contains(tt.err.Error(), tt.want) {
+				t.Errorf("%s: %v, want an error with %q", tt.name, tt.err, tt.want)
+			}
+		}
+		all, err := l.facts(ctx, "plan", []string{"tenant:acme"})
+		if err != nil || len(all["tenant:acme"].changes) > 0 {
+			t.Errorf("changes %+v, %v", all["tenant:acme"].changes, err)
+		}
+		if _, err := b.Statement(ctx, "plan", "tenant:acme", time.Now()); !errors.Is(err, ErrUnknownTenant) {
+			t.Errorf("the statement of an unknown tenant: %v", err)
+		}
+		if _, err := b.Statement(ctx, "other", "tenant:acme", time.Now()); !errors.Is(err, ErrUnknownLimit) {
+			t.Errorf("the statement of an unknown limit: %v", err)
+		}
+	})
+}
+
+func TestOperationsAreDoneOnce(t *testing.T) {
+	t.Parallel()
+	eachLedger(t, func(t *testing.T, l ledger) {
+		b, ctx := booked(t, l), t.Context()
+		credit := Credit{Operation: "payment-1", Limit: "plan", Tenant: "tenant:acme", Units: 50, Expires: time.Now().AddDate(1, 0, 0), Reason: "top-up"}
+		var mu sync.Mutex
+		var group sync.WaitGroup
+		applied := 0
+		for range 16 {
+			group.Go(func() {
+				for range 20 {
+					ok, err := b.Credit(ctx, credit)
+					if err != nil {
+						t.Error(err)
+					}
+					if ok {
+						mu.Lock()
+						applied++
+						mu.Unlock()
+					}
+				}
+			})
+		}
+		group.Wait()
+		if applied != 1 {
+			t.Errorf("done %d times", applied)
+		}
+		for name, f := range map[string]func(*Credit){
+			"units": func(c *Credit) { c.Units++ }, "tenant": func(c *Credit) { c.Tenant = "tenant:other" },
+			"expiry": func(c *Credit) { c.Expires = time.Time{} }, "reason": func(c *Credit) { c.Reason = "" },
+		} {
+			other := credit
+			f(&other)
+			if ok, err := b.Credit(ctx, other); ok || !errors.Is(err, ErrReused) {
+				t.Errorf("another %s: done %v, error %v", name, ok, err)
+			}
+		}
+		adjustment := Adjustment{Operation: "incident-7", Limit: "plan", Tenant: "tenant:acme", Units: -10, Reason: "sorry"}
+		if ok, err := b.Adjust(ctx, Adjustment{Operation: "payment-1", Limit: "plan", Tenant: "tenant:acme", Units: 50, Reason: "top-up"}); ok || !errors.Is(err, ErrReused) {
+			t.Errorf("an adjustment by the credit's operation: done %v, error %v", ok, err)
+		}
+		for n := range 3 {
+			if ok, err := b.Adjust(ctx, adjustment); ok != (n == 0) || err != nil {
+				t.Errorf("adjustment %d: done %v, error %v", n, ok, err)
+			}
+		}
+		adjustment.At = time.Now().AddDate(0, -3, 0)
+		if _, err := b.Adjust(ctx, adjustment); !errors.Is(err, ErrReused) {
+			t.Errorf("in another period: %v", err)
+		}
+		if a := mustAllow(t, b, time.Now()); a.Credits != 50 || a.Adjusted != -10 || a.Hard != 140 || a.Units() != 140 {
+			t.Errorf("allowance %+v", a)
+		}
+	})
+}
+
+func TestPlansAndOverrides(t *testing.T) {
+	t.Parallel()
+	eachLedger(t, func(t *testing.T, l ledger) {
+		b, ctx := booked(t, l), t.Context()
+		check := func(step string, err error, want Allowance) {
+			t.Helper()
+			if a := mustAllow(t, b, time.Now()); err != nil || a != want {
+				t.Errorf("%s: %+v, %v; want %+v", step, a, err, want)
+			}
+		}
+		check("nothing", nil, Allowance{Included: 100, Hard: 100})
+		if err := b.SetPlan(ctx, Plan{Limit: "plan", Name: "pro", Included: 1000, Hard: 1200}); err != nil {
+			t.Fatal(err)
+		}
+		a := Assignment{Limit: "plan", Tenant: "tenant:acme", Plan: "pro"}
+		check("a plan", b.Assign(ctx, a), Allowance{Plan: "pro", Included: 1000, Hard: 1200})
+		check("the same plan", b.Assign(ctx, a), Allowance{Plan: "pro", Included: 1000, Hard: 1200})
+		check("an override", b.Override(ctx, Override{Limit: "plan", Tenant: "tenant:acme", Included: 7}), Allowance{Override: true, Included: 7, Hard: 7})
+		check("no override", b.Override(ctx, Override{Limit: "plan", Tenant: "tenant:acme"}), Allowance{Plan: "pro", Included: 1000, Hard: 1200})
+		check("another plan's numbers", b.SetPlan(ctx, Plan{Limit: "plan", Name: "pro", Included: 5}), Allowance{Plan: "pro", Included: 5, Hard: 5})
+		check("the same numbers", b.SetPlan(ctx, Plan{Limit: "plan", Name: "pro", Included: 5}), Allowance{Plan: "pro", Included: 5, Hard: 5})
+		all, err := l.facts(ctx, "plan", []string{"tenant:acme"})
+		if err != nil || len(all["tenant:acme"].changes) != 5 {
+			t.Errorf("%d changes, %v; want the 5 that changed something", len(all["tenant:acme"].changes), err)
+		}
+	})
+}
+
+// Credits are used after the plan's units, the first to expire first, and the rest carries over.
+func TestCreditsCarryOver(t *testing.T) {
+	t.Parallel()
+	month := func(m time.Month) int64 { return time.Date(2026, m, 1, 0, 0, 0, 0, time.UTC).UnixMicro() }
+	own := terms{included: 100, hard: 110}
+	f := &facts{
+		changes: []change{
+			{kind: changeCredit, units: 50, at: month(1) + 5, expires: month(12)},
+			{kind: changeCredit, units: 30, at: month(1) + 6, expires: month(3)},
+			{kind: changeAdjust, units: -10, at: month(5), start: month(2)},
+		},
+		periods: []periodUse{{month(1), month(2), 120}, {month(2), month(3), 100}, {month(3), month(4), 125}},
+	}
+	for _, tt := range []struct {
+		m    time.Month
+		used int64
+		want Allowance
+	}{
+		{1, 120, Allowance{Included: 100, Hard: 190, Credits: 80, CreditsUsed: 20}},
+		{2, 100, Allowance{Included: 100, Adjusted: -10, Hard: 160, Credits: 60, CreditsUsed: 10}}, // 50 and 10
+		{3, 125, Allowance{Included: 100, Hard: 160, Credits: 50, CreditsUsed: 25}},
+		{4, 140, Allowance{Included: 100, Hard: 135, Credits: 25, CreditsUsed: 25, Overage: 15}},
+		{12, 0, Allowance{Included: 100, Hard: 110}},
+	} {
+		if got := f.allowance(month(tt.m), month(tt.m+1), tt.used, own); got != tt.want {
+			t.Errorf("month %d: %+v, want %+v", tt.m, got, tt.want)
+		}
+	}
+	many := &facts{}
+	for range 5000 {
+		many.changes = append(many.changes, change{kind: changeCredit, units: maxUnits, at: 1})
+	}
+	if a := many.allowance(month(1), month(2), math.MaxInt64, own); a.Credits != maxUnits || a.Hard != maxUnits || a.Overage < 0 {
+		t.Errorf("sums that are too large: %+v", a)
+	}
+}
+
+func TestPerTenant(t *testing.T) {
+	t.Parallel()
+	eachLedger(t, func(t *testing.T, l ledger) {
+		m := memstore.New(memstore.Config{})
+		here, there := bookOn(t, l, Config{Store: m}), bookOn(t, l, Config{Store: memstore.New(memstore.Config{})})
+		ctx := t.Context()
+		limiter := limiterOn(t, here.Store(), here.PerTenant(monthly(10), keyfuncs.Header("X-Tenant")))
+		tenant := keyfuncs.Encode("header.x-tenant", "acme")
+		granted := func(n int) (granted int) {
+			for range n {
+				if limiter.Allow(request("acme")).Allowed {
+					granted++
+				}
+			}
+			return granted
+		}
+		// eventually asks until the answer is the one after a change, which another process has made.
+		eventually := func(step string, want int64) {
+			t.Helper()
+			began := time.Now()
+			for {
+				d := limiter.Allow(request("acme"))
+				if got := d.Results()[0].Rule.Quota; got == want {
+					return
+				} else if time.Since(began) > time.Second {
+					t.Fatalf("%s: a second later the quota is %d, want %d", step, got, want)
+				}
+				time.Sleep(5 * time.Millisecond)
+			}
+		}
+		if got := granted(12); got != 10 {
+			t.Errorf("without a plan %d were granted, want the limit's 10", got)
+		}
+		must := func(err error) {
+			t.Helper()
+			if err != nil {
+				t.Fatal(err)
+			}
+		}
+		must(there.SetPlan(ctx, Plan{Limit: "plan", Name: "pro", Included: 20, Hard: 25}))
+		must(there.Assign(ctx, Assignment{Limit: "plan", Tenant: tenant, Plan: "pro"}))
+		eventually("a plan", 25)
+		if d := limiter.Allow(request("acme")); d.Results()[0].Rule.Soft != 20 {
+			t.Errorf("the soft limit is %d, want the 20 that are included", d.Results()[0].Rule.Soft)
+		}
+		_, err := there.Credit(ctx, Credit{Operation: "1", Limit: "plan", Tenant: tenant, Units: 5})
+		must(err)
+		eventually("a credit", 30)
+		_, err = there.ledger.apply(ctx, &change{operation: "2", kind: changeAdjust, limit: "plan", tenant: tenant, units: -2, start: periodStart(t), reason: "r"})
+		must(err)
+		eventually("an adjustment", 28)
+		must(there.SetPlan(ctx, Plan{Limit: "plan", Name: "pro", Included: 40}))
+		eventually("other numbers of the plan", 43)
+		granted(60)
+		mustFlushBook(t, here)
+		if got := here.total(t, "plan", tenant); got != 43 {
+			t.Errorf("used %d, want 43", got)
+		}
+		s, err := here.Statement(ctx, "plan", tenant, time.Now())
+		must(err)
+		if s.Used != 43 || s.Included != 40 || s.Credits != 5 || s.CreditsUsed != 5 || s.Overage != 0 || len(s.Changes) != 3 || len(s.Days) == 0 {
+			t.Errorf("statement %+v", s)
+		}
+		var text strings.Builder
+		must(WriteCSV(&text, s))
+		if want := fmt.Sprintf("plan,%s,", tenant); !strings.Contains(text.String(), want) {
+			t.Errorf("CSV %q, want %q in it", text.String(), want)
+		}
+	})
+}
+
+func periodStart(t *testing.T) int64 {
+	t.Helper()
+	rule, err := monthly(1).Rule()
+	if err != nil {
+		t.Fatal(err)
+	}
+	start, _, _ := rule.Period(time.Now().UnixMicro())
+	return start
+}
+
+func TestFormulasInCSV(t *testing.T) {
+	t.Parallel()
+	var text strings.Builder
+	if err := WriteCSV(&text, &Statement{Limit: "plan", Tenant: `=HYPERLINK("x"),1`}); err != nil {
+		t.Fatal(err)
+	}
+	if !strings.Contains(text.String(), `"'=HYPERLINK(""x""),1"`) {
+		t.Errorf("CSV %q", text.String())
+	}
+}
+
