@@ -151,6 +151,8 @@ func (f *flusher) follow(ctx context.Context, states []taken, positions []positi
 		switch {
 		case p.outcome == suspect:
 			suspects = append(suspects, suspicion{kept: s.kept, key: s.entry.key, account: p.account, generation: p.generation(), known: p.known})
+		case p.outcome == written && s.suspect:
+			suspects = append(suspects, suspicion{kept: s.kept, key: s.entry.key, account: p.account, generation: p.generation(), known: p.position})
 		case p.outcome == written && b.table.isBehind(s, time.Now()):
 			f.catchUp(s)
 		}
@@ -177,7 +179,7 @@ type suspicion struct {
 	key  string
 	account
 	generation int64
-	known      int64 // the position that the ledger knows
+	known      int64 // a position that the ledger knows
 }
 
 // check asks the store. A position below that of the ledger, which was read before, proves the

@@ -17,6 +17,9 @@ type ledger interface {
 	// are written before, as by flush. An account that is unknown is created.
 	begin(ctx context.Context, openings []opening, positions []position, answers []begun) error
 
+	// rebase says that a generation has begun with more units than begin has answered.
+	rebase(ctx context.Context, a account, generation, base int64) error
+
 	// flush writes positions, and the notices in them. It sets the outcome of each.
 	flush(ctx context.Context, positions []position) error
 

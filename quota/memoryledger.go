@@ -76,6 +76,18 @@ func (m *memoryLedger) begin(_ context.Context, openings []opening, positions []
 	return nil
 }
 
+func (m *memoryLedger) rebase(_ context.Context, id account, generation, base int64) error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	a := m.account(&id)
+	for i := range a.lives {
+		if l := &a.lives[i]; l.generation == generation {
+			l.base, l.used = max(l.base, base), max(l.used, base)
+		}
+	}
+	return nil
+}
+
 // account returns an account, which it makes if it is unknown. m.mu is held.
 func (m *memoryLedger) account(id *account) *memoryAccount {
 	a := m.accounts[*id]

@@ -157,7 +157,7 @@ func (o *opener) open(batch []*restoring) (asked bool, err error) {
 	openings := make([]opening, len(batch))
 	var states []taken
 	for i, r := range batch {
-		openings[i] = opening{account: account{r.twin.kept.name, textOf([]byte(r.id.key)), r.start, r.id.ends}, closes: r.closes}
+		openings[i] = opening{account: accountOf(r), closes: r.closes}
 		states = b.table.takeKey(r.twin.kept, []byte(r.id.key), states)
 	}
 	positions := positionsOf(states)
@@ -170,6 +170,10 @@ func (o *opener) open(batch []*restoring) (asked bool, err error) {
 	b.table.done(states)
 	b.health.answered()
 	return true, o.tell(ctx, batch, answers)
+}
+
+func accountOf(r *restoring) account {
+	return account{r.twin.kept.name, textOf([]byte(r.id.key)), r.start, r.id.ends}
 }
 
 // tell tells the store what the ledger has answered.
@@ -189,10 +193,19 @@ func (o *opener) tell(ctx context.Context, batch []*restoring, answers []begun) 
 			return err
 		}
 		for i, r := range part {
-			// What it has used beyond the ledger's total was charged before there was a book.
-			if results[i].Charged && results[i].Used > from[i].Used {
-				b.table.note(r.twin, checks[i].Key, &results[i])
+			if !results[i].Charged || results[i].Used <= from[i].Used {
+				continue
 			}
+			// The store had used more than the ledger knows.
+			if r.expect > 0 && r.closes == 0 {
+				// It was charged in the generation before, which counts it.
+				if err := b.ledger.rebase(ctx, accountOf(r), answers[first+i].generation, results[i].Used); err != nil {
+					return err
+				}
+				continue
+			}
+			// It was charged before there was a book, or in a generation that is closed.
+			b.table.note(r.twin, checks[i].Key, &results[i])
 		}
 	}
 	return nil

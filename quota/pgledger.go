@@ -169,3 +169,10 @@ func (l *pgLedger) beginIn(ctx context.Context, tx pgx.Tx, openings []opening, a
 	}
 	return nil
 }
+
+func (l *pgLedger) rebase(ctx context.Context, a account, generation, base int64) error {
+	_, err := l.pool.Exec(ctx, l.sql(`UPDATE {schema}.generation SET base = greatest(base, $6), used = greatest(used, $6)
+		WHERE (limit_name, key, period_start, period_end, generation) = ($1, $2, $3, $4, $5)`),
+		a.limit, a.key, timeOf(a.start), timeOf(a.end), generation, base)
+	return err
+}

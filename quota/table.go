@@ -39,6 +39,7 @@ type entry struct {
 	twin    *twin     // of the present account
 	older   []state   // of earlier days, generations or periods, which the ledger has not been told
 	queued  bool      // in shard.dirty
+	suspect bool      // a lower position of the same generation was told later than the present one
 	behind  bool      // older has states of an earlier generation of the same account
 	flying  int       // states of it that are being flushed
 	seen    bool      // since the last sweep
@@ -86,6 +87,10 @@ func (t *table) note(w *twin, key []byte, r *store.Result) {
 		return
 	}
 	if r.Position <= n.position && n.at != 0 {
+		if r.Position < n.position && r.At > n.at && !e.suspect {
+			e.suspect = true
+			t.mark(s, e)
+		}
 		return
 	}
 	n.position, n.used, n.at = r.Position, r.Used, r.At
@@ -194,9 +199,10 @@ func (t *table) noteLate(s *shard, e *entry, w *twin, late state) {
 
 // taken is a state that was taken from the table to be flushed.
 type taken struct {
-	kept  *kept
-	entry *entry
-	state state
+	kept    *kept
+	entry   *entry
+	state   state
+	suspect bool // see entry
 }
 
 // take takes up to n states that the ledger has not been told, of all limits.
@@ -233,12 +239,12 @@ func (t *table) takeEntry(k *kept, e *entry, to []taken) []taken {
 	e.queued = false
 	t.dirty.Add(-1)
 	for _, o := range e.older {
-		to = append(to, taken{k, e, o})
+		to = append(to, taken{kept: k, entry: e, state: o})
 	}
 	e.older = nil
-	if e.now.dirty {
-		to = append(to, taken{k, e, e.now})
-		e.now.dirty, e.now.levels = false, 0
+	if e.now.dirty || e.suspect {
+		to = append(to, taken{k, e, e.now, e.suspect})
+		e.now.dirty, e.now.levels, e.suspect = false, 0, false
 	}
 	e.flying += len(to) - before
 	return to
@@ -283,7 +289,7 @@ func (t *table) giveBack(all []taken) {
 		e, n := a.entry, &a.entry.now
 		if n.follows(&a.state) {
 			n.levels |= a.state.levels
-			n.dirty = true
+			n.dirty, e.suspect = true, e.suspect || a.suspect
 		} else {
 			e.older = append(e.older, a.state)
 		}

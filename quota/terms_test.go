@@ -302,4 +302,3 @@ func TestFormulasInCSV(t *testing.T) {
 		t.Errorf("CSV %q", text.String())
 	}
 }
-
