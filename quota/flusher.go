@@ -154,7 +154,7 @@ func (f *flusher) follow(ctx context.Context, states []taken, positions []positi
 		case p.outcome == written && s.suspect:
 			suspects = append(suspects, suspicion{kept: s.kept, key: s.entry.key, account: p.account, generation: p.generation(), known: p.position})
 		case p.outcome == written && b.table.isBehind(s, time.Now()):
-			f.catchUp(s)
+			f.catchUp(ctx, s)
 		}
 	}
 	if len(suspects) > 0 {
@@ -163,12 +163,25 @@ func (f *flusher) follow(ctx context.Context, states []taken, positions []positi
 }
 
 // catchUp begins another generation of an account whose earlier generation was written late: the
-// store began the present one without it.
-func (f *flusher) catchUp(s *taken) {
+// store began the present one without it. If it fails, the store can grant again what was written late.
+func (f *flusher) catchUp(ctx context.Context, s *taken) {
 	b := f.book
-	t, start, end, generation := b.table.present(s)
-	if t != nil {
-		_, _ = b.opener.reopen(t, s.entry.key, start, end, generation, 0) // if it fails, the store grants what was written late
+	ctx, cancel := context.WithTimeout(ctx, b.config.Timeout)
+	defer cancel()
+	t := b.table.twinOf(s)
+	if t == nil {
+		return
+	}
+	checks, results := []store.Check{{Key: []byte(s.entry.key), Rule: t.rule}}, make([]store.Result, 1)
+	if b.config.Store.Peek(ctx, checks, results) != nil || results[0].Ends() != s.state.end || results[0].Position == 0 {
+		return
+	}
+	// What the store has of the present generation goes to the ledger first. It may have been charged
+	// by a process that is gone.
+	b.table.note(t, checks[0].Key, &results[0])
+	r, err := b.opener.reopen(t, s.entry.key, s.state.start, s.state.end, store.Generation(results[0].Position), 0)
+	if err == nil {
+		_ = r.wait(ctx)
 	}
 }
 
@@ -204,7 +217,8 @@ func (f *flusher) check(ctx context.Context, suspects []suspicion) {
 		if results[0].Ends() != s.end || store.Generation(results[0].Position) != s.generation || results[0].Position >= s.known {
 			continue
 		}
-		if _, err := b.opener.reopen(t, s.key, s.start, s.end, s.generation, s.generation); err == nil {
+		r, err := b.opener.reopen(t, s.key, s.start, s.end, s.generation, s.generation)
+		if err == nil && r.wait(ctx) == nil {
 			forks++
 		}
 	}

@@ -61,6 +61,16 @@ type restoring struct {
 	err    error
 }
 
+// wait waits until the store was told.
+func (r *restoring) wait(ctx context.Context) error {
+	select {
+	case <-r.done:
+		return r.err
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}
+
 var (
 	errAway     = errors.New("the ledger is away")
 	errOverload = errors.New("too many accounts wait for the ledger")
@@ -84,16 +94,12 @@ func (o *opener) reopen(t *twin, key string, start, end, expect, closes int64) (
 func (o *opener) enqueue(r *restoring) (*restoring, error) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	if p := o.pending[r.id]; p != nil && r.expect == p.expect {
-		if o.isSlow() {
-			return nil, errAway
-		}
-		return p, nil
-	}
-	now := time.Now()
+	p, now := o.pending[r.id], time.Now()
 	switch {
 	case o.isSlow():
 		return nil, errAway
+	case p != nil: // if it does not do what r is for, that is asked for again
+		return p, nil
 	case o.away && now.Before(o.probe):
 		return nil, errAway
 	case len(o.queue) >= maxOpening:
@@ -138,9 +144,7 @@ func (o *opener) run() {
 			o.probe = o.since.Add(probeEvery)
 		}
 		for _, r := range batch {
-			if o.pending[r.id] == r {
-				delete(o.pending, r.id)
-			}
+			delete(o.pending, r.id)
 			r.err = err
 			close(r.done)
 		}

@@ -141,11 +141,12 @@ func (b *Book) compare(ctx context.Context, page []standing, repair bool, found 
 				d.Repaired = true
 			case CauseForked, CauseBehind:
 				rule := k.declared()
-				closes := int64(0)
-				if cause == CauseForked {
-					closes = d.generation
+				t, closes := b.rules.make(&rule), d.generation
+				if cause == CauseBehind {
+					b.table.note(t, checks[i].Key, r) // see flusher.catchUp
+					closes = 0
 				}
-				if o, err := b.opener.reopen(b.rules.make(&rule), string(checks[i].Key), s.start, s.end, d.generation, closes); err == nil {
+				if o, err := b.opener.reopen(t, string(checks[i].Key), s.start, s.end, d.generation, closes); err == nil {
 					forks = append(forks, o)
 					d.Repaired = true
 				}
@@ -162,13 +163,8 @@ func (b *Book) compare(ctx context.Context, page []standing, repair bool, found 
 		}
 	}
 	for _, o := range forks {
-		select {
-		case <-o.done:
-			if o.err != nil {
-				return o.err
-			}
-		case <-ctx.Done():
-			return context.Cause(ctx)
+		if err := o.wait(ctx); err != nil {
+			return err
 		}
 	}
 	sum.Accounts += len(page)

@@ -130,7 +130,7 @@ func TestAnOlderRecordComesBack(t *testing.T) {
 		restore(t, rdb, older)
 		take(10)
 		mustFlushBook(t, b)
-		if b.opener.wait(t); b.total(t, "plan", "tenant:acme") != 80 {
+		if b.total(t, "plan", "tenant:acme") != 80 {
 			t.Errorf("the ledger has %d units, want the 80 that it knew", b.total(t, "plan", "tenant:acme"))
 		}
 		r := take(1)
@@ -143,21 +143,6 @@ func TestAnOlderRecordComesBack(t *testing.T) {
 			t.Errorf("the ledger has %d units, want 85", got)
 		}
 	})
-}
-
-// wait waits until no account is on its way.
-func (o *opener) wait(t *testing.T) {
-	t.Helper()
-	for range 1000 {
-		o.mu.Lock()
-		n := o.running
-		o.mu.Unlock()
-		if n == 0 {
-			return
-		}
-		time.Sleep(5 * time.Millisecond)
-	}
-	t.Fatal("accounts are on their way for 5 s")
 }
 
 // dump returns all keys of a server and their values.

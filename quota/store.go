@@ -312,13 +312,12 @@ func (s *bookStore) restore(ctx context.Context, c *call, results []store.Result
 		}
 	}
 	for _, r := range all {
-		select {
-		case <-r.done:
-			if r.err != nil {
-				return &store.Error{Class: store.ClassLedger, Err: r.err}
+		if err := r.wait(ctx); err != nil {
+			var e *store.Error
+			if errors.As(err, &e) { // of the store, which was to be told
+				return err
 			}
-		case <-ctx.Done():
-			return &store.Error{Class: store.ClassLedger, Err: context.Cause(ctx)}
+			return &store.Error{Class: store.ClassLedger, Err: err}
 		}
 	}
 	return nil

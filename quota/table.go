@@ -341,11 +341,10 @@ func (t *table) isBehind(a *taken, now time.Time) bool {
 	return true
 }
 
-// present returns the present account of an entry, and its generation.
-func (t *table) present(a *taken) (w *twin, start, end, generation int64) {
+// twinOf returns the twin under which an entry was last charged.
+func (t *table) twinOf(a *taken) *twin {
 	s := t.shard(a.kept, []byte(a.entry.key))
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	n := &a.entry.now
-	return a.entry.twin, n.start, n.end, store.Generation(n.position)
+	return a.entry.twin
 }

@@ -1,0 +1,152 @@
+package quota
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/weblimit/weblimit/core"
+	"github.com/weblimit/weblimit/core/memstore"
+	"github.com/weblimit/weblimit/core/store"
+)
+
+// brokenLedger is a ledger whose calls fail at random, before or after they took effect.
+type brokenLedger struct {
+	ledger
+
+	mu            sync.Mutex
+	random        *rand.Rand // Guarded by mu.
+	before, after float64    // how often. Guarded by mu.
+}
+
+var errBroken = errors.New("broken on purpose")
+
+// breaks says how often calls fail.
+func (b *brokenLedger) breaks(before, after float64) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.before, b.after = before, after
+}
+
+func (b *brokenLedger) call(f func() error) error {
+	b.mu.Lock()
+	before, after := b.random.Float64() < b.before, b.random.Float64() < b.after
+	b.mu.Unlock()
+	if before {
+		return errBroken
+	}
+	if err := f(); err != nil {
+		return err
+	}
+	if after {
+		return errBroken
+	}
+	return nil
+}
+
+func (b *brokenLedger) begin(ctx context.Context, o []opening, p []position, a []begun) error {
+	return b.call(func() error { return b.ledger.begin(ctx, o, p, a) })
+}
+
+func (b *brokenLedger) rebase(ctx context.Context, a account, generation, base int64) error {
+	return b.ledger.rebase(ctx, a, generation, base)
+}
+
+func (b *brokenLedger) flush(ctx context.Context, p []position) error {
+	return b.call(func() error { return b.ledger.flush(ctx, p) })
+}
+
+// Two processes charge, refund, flush, are killed and replaced, while the store forgets and the
+// ledger fails before or after each of its writes. After everything is settled the ledger has exactly what was
+// granted: nothing is lost that the store or a process knows, and nothing counts twice.
+func TestNothingIsLostOrCountedTwice(t *testing.T) {
+	t.Parallel()
+	for seed := range uint64(60) {
+		t.Run(fmt.Sprint(seed), func(t *testing.T) {
+			t.Parallel()
+			r := rand.New(rand.NewPCG(seed, 14))
+			m := memstore.New(memstore.Config{})
+			l := &brokenLedger{ledger: newMemoryLedger(defaultLevels), random: rand.New(rand.NewPCG(seed, 15))}
+			often := float64(seed%2) * 0.2
+			l.breaks(often, often)
+			start := func() *Book {
+				b := bookOn(t, l, Config{Store: m, FlushEvery: time.Minute})
+				limiterOn(t, b.Store(), monthly(1<<40))
+				return b
+			}
+			m.OnEvent(func(core.Event) {}) // no log
+			books := []*Book{start(), start()}
+			rule, err := monthly(1 << 40).Rule()
+			if err != nil {
+				t.Fatal(err)
+			}
+			ctx := t.Context()
+			var granted [3]int64
+			key := func(i int) []byte { return fmt.Appendf(nil, "tenant:%d", i) }
+			forgotten := false // the store has, since everything was written
+			// written has everything in the ledger that the store or a process knows.
+			written := func() {
+				t.Helper()
+				l.breaks(0, 0)
+				defer l.breaks(often, often)
+				for _, b := range books {
+					mustFlushBook(t, b)
+				}
+				if _, err := books[0].Reconcile(ctx, true, nil); err != nil {
+					t.Fatal(err)
+				}
+				forgotten = false
+			}
+			for range 300 {
+				b, i := books[r.IntN(2)], r.IntN(len(granted))
+				checks, results := []store.Check{{Key: key(i), Rule: &rule, Cost: 1 + r.Int64N(9)}}, make([]store.Result, 1)
+				switch n := r.IntN(100); {
+				case n < 70:
+					if err := b.Store().Take(ctx, checks, results); err != nil || !results[0].Charged {
+						b.opener.mu.Lock()
+						b.opener.away = false // no time passes here
+						b.opener.mu.Unlock()
+						continue
+					}
+					granted[i] += checks[0].Cost
+					if r.IntN(5) == 0 {
+						if err := b.Store().Refund(ctx, checks, results); err == nil {
+							granted[i] -= checks[0].Cost
+						}
+						b.opener.mu.Lock()
+						b.opener.away = false
+						b.opener.mu.Unlock()
+					}
+				case n < 85:
+					_ = b.Flush(ctx)
+				case n < 95:
+					forgotten = true
+					forget(t, m, string(key(i)), monthly(1<<40))
+				case n < 97:
+					if forgotten { // else the store and the process could lose the same
+						written()
+					}
+					at := r.IntN(2)
+					books[at].stop() // and never flushes
+					books[at] = start()
+					written()
+				default:
+					if _, err := b.Reconcile(ctx, r.IntN(2) == 0, nil); err != nil && !errors.Is(err, errBroken) {
+						t.Fatal(err)
+					}
+				}
+			}
+			written()
+			for i := range granted {
+				if got := books[0].total(t, "plan", string(key(i))); got != granted[i] {
+					t.Errorf("tenant %d: the ledger has %d units, and %d were granted", i, got, granted[i])
+				}
+			}
+			l.breaks(0, 0)
+		})
+	}
+}
