@@ -34,6 +34,10 @@ func (b *brokenLedger) breaks(before, after float64) {
 
 func (b *brokenLedger) call(f func() error) error {
 	b.mu.Lock()
+	if b.random == nil {
+		b.mu.Unlock()
+		return f()
+	}
 	before, after := b.random.Float64() < b.before, b.random.Float64() < b.after
 	b.mu.Unlock()
 	if before {

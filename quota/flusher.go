@@ -65,6 +65,9 @@ func (f *flusher) present(ctx context.Context) {
 		}
 	}
 	lost := b.table.overflow.Swap(0)
+	if lost > 0 {
+		b.health.waiting(lost)
+	}
 	if len(gone) == 0 && lost == 0 {
 		return
 	}

@@ -50,3 +50,8 @@ func (h *health) isOut() bool {
 func (h *health) forked(n int64) {
 	h.registry.Report(store.Event{Kind: store.EventAccountsForked, Count: n})
 }
+
+// waiting reports states of accounts that this process could not remember.
+func (h *health) waiting(n int64) {
+	h.registry.Report(store.Event{Kind: store.EventAccountsWaiting, Count: n})
+}

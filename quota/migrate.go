@@ -32,10 +32,9 @@ func (l *pgLedger) migrate(ctx context.Context) error {
 				return err
 			}
 		}
-		if err := tx.QueryRow(ctx, "SELECT to_regclass($1) IS NOT NULL", l.sql("{schema}.migration")).Scan(&exists); err != nil {
+		if exists, err := l.exists(ctx, tx, "migration"); err != nil {
 			return err
-		}
-		if !exists {
+		} else if !exists {
 			if _, err := tx.Exec(ctx, l.sql("CREATE TABLE {schema}.migration (version int PRIMARY KEY, at timestamptz NOT NULL DEFAULT now())")); err != nil {
 				return err
 			}
@@ -62,6 +61,14 @@ func (l *pgLedger) migrate(ctx context.Context) error {
 		}
 		return nil
 	})
+}
+
+// exists reports whether the schema has a table. It does not ask to_regclass, which can still say
+// no after another process has made it.
+func (l *pgLedger) exists(ctx context.Context, tx pgx.Tx, table string) (exists bool, err error) {
+	err = tx.QueryRow(ctx, "SELECT EXISTS (SELECT FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace WHERE n.nspname = $1 AND c.relname = $2)",
+		l.schema, table).Scan(&exists)
+	return exists, err
 }
 
 // sql puts the name of the schema into a statement.

@@ -35,10 +35,16 @@ func (l *pgLedger) prepare(ctx context.Context, now time.Time) error {
 // partition makes the partitions from one month to another that don't exist. A table is made
 // first and attached then, since to make it as a partition would lock out all others.
 func (l *pgLedger) partition(ctx context.Context, from, to int) error {
-	var missing int
-	err := l.pool.QueryRow(ctx, `SELECT count(*) FROM unnest($1::text[]) AS name WHERE to_regclass(name) IS NULL`,
-		l.partitionNames(from, to)).Scan(&missing)
-	if err != nil || missing == 0 {
+	var names []string
+	for month := from; month <= to; month++ {
+		for _, table := range partitioned {
+			names = append(names, partitionOf(table, month))
+		}
+	}
+	var known int
+	err := l.pool.QueryRow(ctx, "SELECT count(*) FROM pg_class WHERE relnamespace = $1::regnamespace AND relname = ANY ($2)",
+		pgx.Identifier{l.schema}.Sanitize(), names).Scan(&known)
+	if err != nil || known == len(names) {
 		return err
 	}
 	return pgx.BeginFunc(ctx, l.pool, func(tx pgx.Tx) error {
@@ -56,19 +62,9 @@ func (l *pgLedger) partition(ctx context.Context, from, to int) error {
 	})
 }
 
-func (l *pgLedger) partitionNames(from, to int) (names []string) {
-	for month := from; month <= to; month++ {
-		for _, table := range partitioned {
-			names = append(names, pgx.Identifier{l.schema, partitionOf(table, month)}.Sanitize())
-		}
-	}
-	return names
-}
-
 func (l *pgLedger) attach(ctx context.Context, tx pgx.Tx, table string, month int) error {
 	name := pgx.Identifier{l.schema, partitionOf(table, month)}.Sanitize()
-	var exists bool
-	if err := tx.QueryRow(ctx, "SELECT to_regclass($1) IS NOT NULL", name).Scan(&exists); err != nil || exists {
+	if exists, err := l.exists(ctx, tx, partitionOf(table, month)); err != nil || exists {
 		return err
 	}
 	parent := pgx.Identifier{l.schema, table}.Sanitize()

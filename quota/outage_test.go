@@ -1,0 +1,217 @@
+package quota
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/weblimit/weblimit/core"
+	"github.com/weblimit/weblimit/core/memstore"
+	"github.com/weblimit/weblimit/core/store"
+	"github.com/weblimit/weblimit/internal/test/pgtest"
+)
+
+// events collects what a store reports.
+type events struct {
+	mu   sync.Mutex
+	seen map[core.EventKind]int64
+}
+
+func (e *events) on(s *memstore.Store) {
+	e.seen = make(map[core.EventKind]int64)
+	s.OnEvent(func(event core.Event) {
+		e.mu.Lock()
+		defer e.mu.Unlock()
+		e.seen[event.Kind] += max(event.Count, 1)
+	})
+}
+
+func (e *events) count(kind core.EventKind) int64 {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return e.seen[kind]
+}
+
+// PostgreSQL is away: known accounts go on from the store, unknown ones get an error at once,
+// and nothing is lost.
+func TestPostgreSQLAway(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct {
+		name       string
+		away, back func(t *testing.T, s *pgtest.Server)
+	}{
+		{"killed", func(_ *testing.T, s *pgtest.Server) { s.Kill() }, func(t *testing.T, s *pgtest.Server) { s.Restart(t) }},
+		{"frozen", func(t *testing.T, s *pgtest.Server) { s.Freeze(t) }, func(t *testing.T, s *pgtest.Server) { s.Thaw(t) }},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			server := pgtest.Start(t)
+			m := memstore.New(memstore.Config{})
+			var seen events
+			seen.on(m)
+			b, err := Open(t.Context(), connect(t, server.Database(t)), Config{Store: m, FlushEvery: 50 * time.Millisecond, Timeout: 300 * time.Millisecond})
+			if err != nil {
+				t.Fatal(err)
+			}
+			t.Cleanup(func() { closeBook(t, b) })
+			limiter := limiterOn(t, b.Store(), monthly(1000))
+			if got := spend(t, limiter, "tenant:known", 10); got != 10 {
+				t.Fatalf("granted %d of 10", got)
+			}
+			tt.away(t, server)
+			until := time.Now().Add(3 * time.Second)
+			var known, errs int64
+			var slowest time.Duration
+			for n := 0; time.Now().Before(until); n++ {
+				known += spend(t, limiter, "tenant:known", 1)
+				ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
+				began := time.Now()
+				checks, results := planCheck(t, 1), make([]store.Result, 1)
+				checks[0].Key = fmt.Appendf(nil, "tenant:%d", n)
+				if err := b.Store().Take(ctx, checks, results); err == nil {
+					t.Error("an account that nobody knows was granted")
+				} else if !strings.Contains(err.Error(), "ledger") {
+					t.Errorf("error %v, want one that names the ledger", err)
+				}
+				errs++
+				if took := time.Since(began); n > 20 {
+					slowest = max(slowest, took)
+				}
+				cancel()
+				time.Sleep(time.Millisecond)
+			}
+			t.Logf("%d units of the known tenant granted, %d unknown tenants refused, the slowest in %v", known, errs, slowest)
+			tt.back(t, server)
+			for began := time.Now(); ; time.Sleep(20 * time.Millisecond) {
+				if b.Flush(t.Context()) == nil && b.total(t, "plan", "tenant:known") == 10+known {
+					break
+				} else if time.Since(began) > 10*time.Second {
+					t.Fatalf("10 s later the ledger has %d units, want %d", b.total(t, "plan", "tenant:known"), 10+known)
+				}
+			}
+			for began := time.Now(); limiter.AllowKey(t.Context(), "tenant:new", 1).Err != nil; time.Sleep(20 * time.Millisecond) {
+				if time.Since(began) > 10*time.Second {
+					t.Fatal("10 s later a new tenant is still refused")
+				}
+			}
+			if out, back := seen.count(core.EventLedgerOut), seen.count(core.EventLedgerBack); out == 0 || back == 0 {
+				t.Errorf("%d reports that the ledger is out, and %d that it is back", out, back)
+			}
+		})
+	}
+}
+
+// A process that is full of accounts which it can't write leaves them to the store, and finds them again.
+func TestMoreAccountsThanFit(t *testing.T) {
+	t.Parallel()
+	m := memstore.New(memstore.Config{})
+	var seen events
+	seen.on(m)
+	l := &brokenLedger{ledger: newMemoryLedger(defaultLevels), random: nil}
+	b := bookOn(t, l, Config{Store: m, FlushEvery: time.Minute, MaxAccounts: minMaxAccounts})
+	limiterOn(t, b.Store(), monthly(100))
+	checks, results := planCheck(t, 3), make([]store.Result, 1)
+	for i := range 2 * minMaxAccounts {
+		checks[0].Key = fmt.Appendf(nil, "tenant:%d", i)
+		if err := b.Store().Take(t.Context(), checks, results); err != nil || !results[0].Charged {
+			t.Fatalf("%+v, %v", results, err)
+		}
+	}
+	if n := b.table.entries.Load(); n > minMaxAccounts {
+		t.Errorf("%d accounts are remembered, more than %d", n, minMaxAccounts)
+	}
+	mustFlushBook(t, b)
+	b.flusher.present(t.Context())
+	var sum int64
+	for u, err := range b.Usage(t.Context(), Query{Limit: "plan"}) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		sum += u.Used
+	}
+	if sum != 2*minMaxAccounts*3 {
+		t.Errorf("the ledger has %d units, want %d", sum, 2*minMaxAccounts*3)
+	}
+	if n := seen.count(core.EventAccountsWaiting); n < minMaxAccounts {
+		t.Errorf("%d accounts were reported to wait, want at least %d", n, minMaxAccounts)
+	}
+}
+
+func TestCloseIsBounded(t *testing.T) {
+	t.Parallel()
+	server := pgtest.Start(t)
+	b, err := Open(t.Context(), connect(t, server.Database(t)), Config{Store: memstore.New(memstore.Config{}), FlushEvery: time.Minute, Timeout: time.Minute})
+	if err != nil {
+		t.Fatal(err)
+	}
+	spend(t, limiterOn(t, b.Store(), monthly(100)), "tenant:acme", 5)
+	server.Freeze(t)
+	ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
+	defer cancel()
+	began := time.Now()
+	if err := b.Close(ctx); err == nil || !strings.Contains(err.Error(), "closing the book") {
+		t.Errorf("Close of a book that can't write: %v", err)
+	}
+	if took := time.Since(began); took > 2*time.Second {
+		t.Errorf("Close took %v", took)
+	}
+	server.Thaw(t)
+}
+
+// Each level is noted once, whichever process reaches it.
+func TestNotices(t *testing.T) {
+	t.Parallel()
+	eachLedger(t, func(t *testing.T, l ledger) {
+		m := memstore.New(memstore.Config{})
+		a, b := bookOn(t, l, Config{Store: m, FlushEvery: time.Minute}), bookOn(t, l, Config{Store: m, FlushEvery: time.Minute})
+		limit := monthly(100).Soft(50)
+		on := []*core.Limiter{limiterOn(t, a.Store(), limit), nil}
+		on[1] = on[0]
+		rule, err := limit.Rule()
+		if err != nil {
+			t.Fatal(err)
+		}
+		checks, results := []store.Check{{Key: []byte("tenant:acme"), Rule: &rule, Cost: 1}}, make([]store.Result, 1)
+		for i := range 60 {
+			if err := []*Book{a, b}[i%2].Store().Take(t.Context(), checks, results); err != nil {
+				t.Fatal(err)
+			}
+			if i%7 == 0 {
+				mustFlushBook(t, a)
+			}
+		}
+		mustFlushBook(t, a)
+		mustFlushBook(t, b)
+		var levels []string
+		switch l := l.(type) {
+		case *memoryLedger:
+			l.mu.Lock()
+			for _, level := range []int{80, 90, 100} {
+				for id, n := range l.noticed {
+					if id.level == level {
+						levels = append(levels, fmt.Sprintf("%d of %d/%d", level, n.included, n.hard))
+					}
+				}
+			}
+			l.mu.Unlock()
+		case *pgLedger:
+			rows, err := l.pool.Query(t.Context(), l.sql(`SELECT level || ' of ' || included || '/' || hard FROM {schema}.notice ORDER BY level`))
+			if err != nil {
+				t.Fatal(err)
+			}
+			for rows.Next() {
+				var level string
+				if err := rows.Scan(&level); err != nil {
+					t.Fatal(err)
+				}
+				levels = append(levels, level)
+			}
+		}
+		if got, want := strings.Join(levels, ", "), "80 of 50/100, 90 of 50/100, 100 of 50/100"; got != want {
+			t.Errorf("notices %s, want %s", got, want)
+		}
+	})
+}
