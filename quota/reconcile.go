@@ -227,6 +227,7 @@ func (s *standing) compare(r *store.Result) Cause {
 
 func differenceOf(s *standing, cause Cause, r *store.Result) Difference {
 	d := Difference{Usage: usageOf(&s.account, s.total), Cause: cause, InStore: r.Used, generation: store.Generation(r.Position)}
+	d.Tenant = tenantOf(d.Tenant)
 	switch cause {
 	case CauseNotFlushed:
 		d.Reason = fmt.Sprintf("the store has used %d units, of which not all are written to the ledger", r.Used)

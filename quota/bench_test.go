@@ -1,0 +1,84 @@
+package quota
+
+import (
+	"context"
+	"fmt"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/weblimit/weblimit/core/memstore"
+	"github.com/weblimit/weblimit/core/store"
+	"github.com/weblimit/weblimit/internal/test/redistest"
+)
+
+// take asks a store for one of n tenants each time.
+func take(b *testing.B, s store.Store, n int) {
+	rule, err := monthly(1 << 40).Rule()
+	if err != nil {
+		b.Fatal(err)
+	}
+	keys := make([][]byte, n)
+	for i := range keys {
+		keys[i] = fmt.Appendf(nil, "tenant:%d", i)
+	}
+	var next atomic.Int64
+	ctx := context.Background()
+	b.ReportAllocs()
+	b.ResetTimer()
+	b.RunParallel(func(pb *testing.PB) {
+		checks, results := []store.Check{{Rule: &rule, Cost: 1}}, make([]store.Result, 1)
+		for i := int(next.Add(997)); pb.Next(); i++ {
+			checks[0].Key = keys[i%n]
+			if err := s.Take(ctx, checks, results); err != nil {
+				b.Fatal(err)
+			}
+		}
+	})
+}
+
+func benchBook(b *testing.B, s store.Store) store.Store {
+	book := InMemory(Config{Store: s})
+	b.Cleanup(func() { _ = book.Close(context.Background()) })
+	return book.Store()
+}
+
+// BenchmarkTake compares a store with and without a book, over 1,000 tenants.
+func BenchmarkTake(b *testing.B) {
+	b.Run("memory", func(b *testing.B) { take(b, memstore.New(memstore.Config{}), 1000) })
+	b.Run("memory with a book", func(b *testing.B) { take(b, benchBook(b, memstore.New(memstore.Config{})), 1000) })
+	rdb := redistest.Shared(b).Client(b)
+	b.Run("Redis", func(b *testing.B) { b.SetParallelism(32); take(b, storeOn(rdb), 1000) })
+	b.Run("Redis with a book", func(b *testing.B) { b.SetParallelism(32); take(b, benchBook(b, storeOn(rdb)), 1000) })
+}
+
+// BenchmarkFlush writes positions of 10,000 accounts to PostgreSQL.
+func BenchmarkFlush(b *testing.B) {
+	l := newPGLedger(poolOf(b), "weblimit", defaultLevels)
+	ctx := context.Background()
+	if err := l.migrate(ctx); err != nil {
+		b.Fatal(err)
+	}
+	const n = 10_000
+	positions, openings := make([]position, n), make([]opening, n)
+	for i := range positions {
+		a := month("plan", fmt.Sprintf("tenant:%d", i), time.November)
+		openings[i], positions[i] = opening{account: a}, at(a, 1, 2, 1, 60)
+	}
+	if err := l.begin(ctx, openings, nil, make([]begun, n)); err != nil {
+		b.Fatal(err)
+	}
+	for b.Loop() {
+		for i := range positions {
+			positions[i].position++
+			positions[i].used++
+			positions[i].at++
+		}
+		for first := 0; first < n; first += flushBatch {
+			if err := l.flush(ctx, positions[first:first+flushBatch]); err != nil {
+				b.Fatal(err)
+			}
+		}
+	}
+	b.ReportMetric(float64(n)*float64(b.N)/b.Elapsed().Seconds(), "rows/s")
+}
