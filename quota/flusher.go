@@ -3,6 +3,7 @@ package quota
 import (
 	"context"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/weblimit/weblimit/core/store"
@@ -16,12 +17,17 @@ const (
 	// be silent until others look for what it has left behind.
 	presentEvery = 5 * time.Second
 	lostAfter    = 30 * time.Second
+
+	// prepareEvery is how often partitions for the coming months are made.
+	prepareEvery = time.Hour
 )
 
 // flusher writes what was used to the ledger.
 type flusher struct {
 	book *Book
 	mu   sync.Mutex // one flush at a time
+
+	prepared atomic.Int64 // when there were partitions last, in seconds since the epoch
 }
 
 // run flushes until ctx is done.
@@ -50,7 +56,7 @@ func (f *flusher) run(ctx context.Context) {
 func (f *flusher) present(ctx context.Context) {
 	b := f.book
 	within, cancel := context.WithTimeout(ctx, b.config.Timeout)
-	gone, err := b.ledger.present(within, b.process, lostAfter)
+	gone, err := b.ledger.present(within, b.process, b.rules.names(), lostAfter)
 	cancel()
 	if err != nil {
 		if ctx.Err() == nil {
@@ -59,8 +65,10 @@ func (f *flusher) present(ctx context.Context) {
 		return
 	}
 	b.health.answered()
-	if p, ok := b.ledger.(*pgLedger); ok {
-		if err := p.prepare(ctx, time.Now()); err != nil && ctx.Err() == nil {
+	if p, ok := b.ledger.(*pgLedger); ok && time.Since(time.Unix(f.prepared.Load(), 0)) > prepareEvery {
+		if err := p.prepare(ctx, time.Now()); err == nil {
+			f.prepared.Store(time.Now().Unix())
+		} else if ctx.Err() == nil {
 			b.health.failed(err)
 		}
 	}

@@ -46,10 +46,11 @@ type ledger interface {
 	// ctx is done or the ledger fails. Limit or tenant is empty for all.
 	listen(ctx context.Context, ready func(), changed func(limit, tenant string)) error
 
-	// present records that a process is using the ledger, and returns those that were not heard
-	// of for a time. They may have left positions behind that are not written. It is up to
-	// the caller to look for them, and then to call leave; no other process is asked to for as long.
-	present(ctx context.Context, process string, lost time.Duration) (gone []string, err error)
+	// present records that a process is using the ledger for some limits, and returns the
+	// processes that were not heard of for a time and have no others. They may have left positions behind
+	// that are not written. It is up to the caller to look for them, and then to call leave; no
+	// other process is asked to for as long.
+	present(ctx context.Context, process string, limits []string, lost time.Duration) (gone []string, err error)
 
 	// leave ends what present began: all positions of the processes are written.
 	leave(ctx context.Context, processes ...string) error

@@ -268,7 +268,7 @@ func (m *memoryLedger) listen(ctx context.Context, ready func(), changed func(li
 }
 
 // present knows of no other processes: when this one ends, so does the ledger.
-func (m *memoryLedger) present(context.Context, string, time.Duration) ([]string, error) {
+func (m *memoryLedger) present(context.Context, string, []string, time.Duration) ([]string, error) {
 	return nil, nil
 }
 

@@ -81,9 +81,14 @@ func lacksPartition(err error) bool {
 	return errors.As(err, &e) && e.Code == "23514" && e.ConstraintName == ""
 }
 
-// partitioning runs f, and once more after making the partitions that accounts need if one is missing.
-func (l *pgLedger) partitioning(ctx context.Context, starts func(yield func(start int64) bool), f func() error) error {
+// again runs a transaction, and once more if it lacked partitions, which it makes, or was the one to
+// end when two waited for each other.
+func (l *pgLedger) again(ctx context.Context, starts func(yield func(start int64) bool), f func() error) error {
 	err := f()
+	var e *pgconn.PgError
+	if errors.As(err, &e) && e.Code == "40P01" {
+		return f()
+	}
 	if !lacksPartition(err) {
 		return err
 	}

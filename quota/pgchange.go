@@ -115,7 +115,13 @@ func (l *pgLedger) channel() string { return "weblimit_" + l.schema }
 
 // listen uses a connection of its own, which it would otherwise take from the pool for good.
 func (l *pgLedger) listen(ctx context.Context, ready func(), changed func(limit, tenant string)) error {
-	conn, err := pgx.ConnectConfig(ctx, l.pool.Config().ConnConfig)
+	config := l.pool.Config()
+	if config.BeforeConnect != nil { // it may set a password that changes
+		if err := config.BeforeConnect(ctx, config.ConnConfig); err != nil {
+			return err
+		}
+	}
+	conn, err := pgx.ConnectConfig(ctx, config.ConnConfig)
 	if err != nil {
 		return err
 	}
@@ -157,11 +163,13 @@ func ping(ctx context.Context, conn *pgx.Conn) error {
 	return conn.Ping(ctx)
 }
 
-func (l *pgLedger) present(ctx context.Context, process string, lost time.Duration) (gone []string, err error) {
+func (l *pgLedger) present(ctx context.Context, process string, limits []string, lost time.Duration) (gone []string, err error) {
 	var batch pgx.Batch
-	batch.Queue(l.sql(`INSERT INTO {schema}.process (id, seen) VALUES ($1, now()) ON CONFLICT (id) DO UPDATE SET seen = now()`), process)
+	batch.Queue(l.sql(`INSERT INTO {schema}.process (id, seen, limits) VALUES ($1, now(), $2)
+		ON CONFLICT (id) DO UPDATE SET seen = now(), limits = excluded.limits`), process, limits)
 	batch.Queue(l.sql(`UPDATE {schema}.process SET seen = now() WHERE id IN (
-		SELECT id FROM {schema}.process WHERE seen < now() - $1::interval FOR UPDATE SKIP LOCKED) RETURNING id`), lost).Query(func(rows pgx.Rows) (err error) {
+		SELECT id FROM {schema}.process WHERE seen < now() - $1::interval AND limits <@ $2 FOR UPDATE SKIP LOCKED) RETURNING id`),
+		lost, limits).Query(func(rows pgx.Rows) (err error) {
 		gone, err = pgx.CollectRows(rows, pgx.RowTo[string])
 		return err
 	})

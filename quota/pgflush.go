@@ -45,7 +45,7 @@ func (l *pgLedger) flush(ctx context.Context, positions []position) error {
 			}
 		}
 	}
-	return l.partitioning(ctx, starts, func() error {
+	return l.again(ctx, starts, func() error {
 		return pgx.BeginFunc(ctx, l.pool, func(tx pgx.Tx) error { return l.write(ctx, tx, positions) })
 	})
 }

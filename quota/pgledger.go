@@ -3,6 +3,7 @@ package quota
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
@@ -122,7 +123,7 @@ func (l *pgLedger) begin(ctx context.Context, openings []opening, positions []po
 			}
 		}
 	}
-	return l.partitioning(ctx, starts, func() error {
+	return l.again(ctx, starts, func() error {
 		return pgx.BeginFunc(ctx, l.pool, func(tx pgx.Tx) error {
 			if len(positions) > 0 {
 				if err := l.write(ctx, tx, positions); err != nil {
@@ -137,9 +138,14 @@ func (l *pgLedger) begin(ctx context.Context, openings []opening, positions []po
 // beginIn begins generations. The accounts' rows are locked by the first statement, so that
 // no two transactions begin the same.
 func (l *pgLedger) beginIn(ctx context.Context, tx pgx.Tx, openings []opening, answers []begun) error {
+	order := make([]int, len(openings)) // so that no two transactions wait for each other
+	for i := range order {
+		order[i] = i
+	}
+	slices.SortFunc(order, func(i, j int) int { return compareAccounts(&openings[i].account, &openings[j].account) })
 	var all, closing accountColumns
 	var generations []int64
-	for i := range openings {
+	for _, i := range order {
 		all.add(&openings[i].account)
 		if openings[i].closes > 0 {
 			closing.add(&openings[i].account)
@@ -155,7 +161,7 @@ func (l *pgLedger) beginIn(ctx context.Context, tx pgx.Tx, openings []opening, a
 	batch.Queue(l.text.begin, all.limits, all.keys, all.starts, all.ends).Query(func(rows pgx.Rows) error {
 		var n, generation, base int64
 		_, err := pgx.ForEachRow(rows, []any{&n, &generation, &base}, func() error {
-			answers[n-1] = begun{generation: generation, total: base}
+			answers[order[n-1]] = begun{generation: generation, total: base}
 			found++
 			return nil
 		})

@@ -93,6 +93,17 @@ func (r *rules) named(name string) *kept {
 	return nil
 }
 
+// names returns the names of all limits that are kept, in order.
+func (r *rules) names() []string {
+	names := []string{}
+	r.limits.Range(func(name, _ any) bool {
+		names = append(names, name.(string))
+		return true
+	})
+	slices.Sort(names)
+	return names
+}
+
 // declared returns the limit's rule.
 func (k *kept) declared() store.Rule {
 	k.mu.Lock()

@@ -83,6 +83,7 @@ CREATE TABLE {schema}.notice (
 
 -- The processes that may have positions which are not written.
 CREATE TABLE {schema}.process (
-	id   text PRIMARY KEY,
-	seen timestamptz NOT NULL
+	id     text PRIMARY KEY,
+	seen   timestamptz NOT NULL,
+	limits text[] NOT NULL -- that it keeps: a process that has them too can look for what it has left behind
 );

@@ -1,0 +1,82 @@
+package quota
+
+import (
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/weblimit/weblimit/core/memstore"
+	"github.com/weblimit/weblimit/core/store"
+)
+
+// Of several processes one looks for what another has left behind, and only one that can.
+func TestOneProcessLooksForWhatAnotherLeft(t *testing.T) {
+	t.Parallel()
+	l := newPGLedger(poolOf(t), "weblimit", defaultLevels)
+	if err := l.migrate(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	present := func(process string, limits ...string) []string {
+		t.Helper()
+		gone, err := l.present(t.Context(), process, limits, 100*time.Millisecond)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return gone
+	}
+	if gone := present("killed", "plan"); len(gone) > 0 {
+		t.Errorf("%v are gone", gone)
+	}
+	time.Sleep(150 * time.Millisecond)
+	for _, tt := range []struct {
+		process, limit string
+		want           []string
+	}{{"of another service", "other", nil}, {"first", "plan", []string{"killed"}}, {"second", "plan", nil}} {
+		if gone := present(tt.process, tt.limit); !slices.Equal(gone, tt.want) {
+			t.Errorf("%s: %v are gone, want %v", tt.process, gone, tt.want)
+		}
+	}
+	time.Sleep(150 * time.Millisecond) // the first did not get to it
+	present("second", "plan")
+	time.Sleep(150 * time.Millisecond)
+	if gone := present("first", "plan", "other"); len(gone) != 3 {
+		t.Errorf("%v are gone, want the one that was killed and two more", gone)
+	}
+	if err := l.leave(t.Context(), "killed", "second", "of another service"); err != nil {
+		t.Fatal(err)
+	}
+	time.Sleep(150 * time.Millisecond)
+	if gone := present("first", "plan", "other"); len(gone) > 0 {
+		t.Errorf("%v are gone after they have left", gone)
+	}
+}
+
+func TestWhatAKilledProcessLeftIsFound(t *testing.T) {
+	t.Parallel()
+	l := newPGLedger(poolOf(t), "weblimit", defaultLevels)
+	if err := l.migrate(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	m := memstore.New(memstore.Config{}) // a store that outlives the process
+	killed := bookOn(t, l, Config{Store: m, FlushEvery: time.Minute})
+	limiterOn(t, killed.Store(), monthly(100))
+	killed.flusher.present(t.Context())
+	checks, results := planCheck(t, 9), make([]store.Result, 1)
+	if err := killed.Store().Take(t.Context(), checks, results); err != nil {
+		t.Fatal(err)
+	}
+	killed.stop()
+	killed.running.Wait()
+	if _, err := l.pool.Exec(t.Context(), l.sql(`UPDATE {schema}.process SET seen = seen - interval '31 seconds'`)); err != nil {
+		t.Fatal(err)
+	}
+	other := bookOn(t, l, Config{Store: m, FlushEvery: time.Minute})
+	other.flusher.present(t.Context())
+	if got := other.total(t, "plan", "tenant:acme"); got != 9 {
+		t.Errorf("the ledger has %d units, want 9", got)
+	}
+	var left int
+	if err := l.pool.QueryRow(t.Context(), l.sql(`SELECT count(*) FROM {schema}.process WHERE id = $1`), killed.process).Scan(&left); err != nil || left != 0 {
+		t.Errorf("the process that was killed is still there: %d, %v", left, err)
+	}
+}
