@@ -258,7 +258,7 @@ func TestPeriodsInTheBook(t *testing.T) {
 		}
 		m := memstore.New(memstore.Config{})
 		now := time.Date(2027, time.October, 30, 12, 0, 0, 0, berlin)
-		testclock.Set(m, func() int64 { return now.UnixMicro() })
+		testclock.Set(m, func() int64 { at := now; return at.UnixMicro() })
 		b := InMemory(Config{Store: m})
 		limit := core.PerBillingMonth(1000, 31, berlin).By(keyfuncs.Tenant("tenant")).Named("plan")
 		limiter := limiterOn(t, b.Store(), limit)

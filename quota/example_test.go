@@ -3,7 +3,6 @@ package quota_test
 import (
 	"context"
 	"fmt"
-	"log"
 	"os"
 	"time"
 
@@ -20,12 +19,12 @@ func ExampleOpen() {
 	ctx := context.Background()
 	pool, err := pgxpool.New(ctx, os.Getenv("DATABASE_URL"))
 	if err != nil {
-		log.Fatal(err)
+		panic(err)
 	}
 	defer pool.Close()
 	book, err := quota.Open(ctx, pool, quota.Config{Store: core.NewMemory()})
 	if err != nil {
-		log.Fatal(err)
+		panic(err)
 	}
 	defer func() { _ = book.Close(ctx) }()
 	plan := core.PerMonth(100_000, time.UTC).By(keyfuncs.Tenant("tenant")).Named("plan")
@@ -46,14 +45,14 @@ func ExampleInMemory() {
 		limiter.AllowKey(ctx, acme, 20)
 	}
 	if err := book.Flush(ctx); err != nil {
-		log.Fatal(err)
+		panic(err)
 	}
 	if _, err := book.Credit(ctx, quota.Credit{Operation: "payment-17", Limit: "plan", Tenant: acme, Units: 50}); err != nil {
-		log.Fatal(err)
+		panic(err)
 	}
 	s, err := book.Statement(ctx, "plan", acme, time.Now())
 	if err != nil {
-		log.Fatal(err)
+		panic(err)
 	}
 	fmt.Printf("%s has used %d of %d units and %d of credits\n", s.Tenant, s.Used, s.Included, s.Credits)
 	// Output: tenant:acme has used 60 of 100 units and 50 of credits

@@ -33,11 +33,9 @@ func newPGLedger(pool *pgxpool.Pool, schema string, levels []int) *pgLedger {
 	return l
 }
 
-// unknownBase marks a generation that flush finds and begin has not made, until the end of the
-// transaction.
-const unknownBase = -1
-
 const (
+	// insertStates writes the states of generations. One that begin has not made gets a base of -1,
+	// until the end of the transaction.
 	insertStates = `
 INSERT INTO {schema}.generation AS g (limit_name, key, period_start, period_end, generation, position, used, at, base)
 SELECT *, -1 FROM unnest($1::text[], $2::text[], $3::timestamptz[], $4::timestamptz[], $5::bigint[], $6::bigint[], $7::bigint[], $8::timestamptz[])

@@ -230,7 +230,8 @@ func (s *bookStore) Refund(ctx context.Context, checks []store.Check, results []
 // settle calls f, Charge or Refund, which leaves out accounts that the store does not know, and
 // does again with those that were left out.
 func (s *bookStore) settle(ctx context.Context, checks []store.Check, results []store.Result,
-	f func(context.Context, []store.Check, []store.Result) error, leftOut func(*store.Result) bool) error {
+	f func(context.Context, []store.Check, []store.Result) error, leftOut func(*store.Result) bool,
+) error {
 	c := s.with(checks)
 	if c == nil {
 		return f(ctx, checks, results)
