@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"sync"
-	"time"
 
 	"github.com/jackc/pgx/v5/pgxpool"
 
@@ -37,8 +36,8 @@ type Book struct {
 // them up to date; processes that start together wait for each other. The pool remains the
 // caller's, who closes it after the book.
 //
-// It fails if PostgreSQL does not answer: a book that has never seen its ledger does not
-// know what any client has used.
+// It fails if PostgreSQL does not answer before ctx is done, unless Config.StartWithoutLedger is
+// set, and if the role may not make the tables.
 func Open(ctx context.Context, pool *pgxpool.Pool, config Config) (*Book, error) {
 	if pool == nil {
 		return nil, errors.New("weblimit: quota: the pool is nil")
@@ -47,13 +46,15 @@ func Open(ctx context.Context, pool *pgxpool.Pool, config Config) (*Book, error)
 		return nil, err
 	}
 	l := newPGLedger(pool, config.Schema, config.Levels)
-	if err := l.migrate(ctx); err != nil {
+	err := l.setUp(ctx)
+	if err != nil && (!config.StartWithoutLedger || !isAway(err)) {
 		return nil, fmt.Errorf("weblimit: quota: making the tables: %w", err)
 	}
-	if err := l.prepare(ctx, time.Now()); err != nil {
-		return nil, fmt.Errorf("weblimit: quota: making the partitions: %w", err)
+	b, failed := newBook(config, l)
+	if failed == nil && err != nil {
+		b.health.failed(err)
 	}
-	return newBook(config, l)
+	return b, failed
 }
 
 // InMemory returns a book whose truth is in the memory of this process, for tests and

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -356,5 +357,77 @@ func TestTheHotPathAllocatesNothing(t *testing.T) {
 	checks, results := []store.Check{{Key: []byte("tenant:acme"), Rule: &rule, Cost: 1}}, make([]store.Result, 1)
 	if n := testing.AllocsPerRun(1000, func() { _ = b.Store().Take(t.Context(), checks, results) }); n > 0 {
 		t.Errorf("%v allocations per check", n)
+	}
+}
+
+// An operation is charged once, however many processes repeat it, and across a store that forgets the
+// account but not the operation.
+func TestOperationsOfRequestsAreChargedOnce(t *testing.T) {
+	t.Parallel()
+	eachLedger(t, func(t *testing.T, l ledger) {
+		m := memstore.New(memstore.Config{})
+		limit := monthly(100).OncePer(keyfuncs.Header("Idempotency-Key"), time.Hour).Repeats(1000)
+		rule, err := limit.Rule()
+		if err != nil {
+			t.Fatal(err)
+		}
+		books := []*Book{bookOn(t, l, Config{Store: m}), bookOn(t, l, Config{Store: m})}
+		limiterOn(t, books[0].Store(), limit)
+		var group sync.WaitGroup
+		for i := range 8 {
+			group.Go(func() {
+				checks := []store.Check{{Key: []byte("tenant:acme"), Rule: &rule, Cost: 5, Once: []byte("order-1")}}
+				results := make([]store.Result, 1)
+				for range 125 {
+					if err := books[i%2].Store().Take(t.Context(), checks, results); err != nil || !results[0].Allowed {
+						t.Errorf("%+v, %v", results, err)
+					}
+				}
+			})
+		}
+		group.Wait()
+		for _, b := range books {
+			mustFlushBook(t, b)
+		}
+		if got := books[0].total(t, "plan", "tenant:acme"); got != 5 {
+			t.Errorf("the ledger has %d units after 1,000 repeats, want 5", got)
+		}
+	})
+}
+
+// slowLedger calls a function before it begins accounts.
+type slowLedger struct {
+	ledger
+	before func()
+}
+
+func (s *slowLedger) begin(ctx context.Context, o []opening, p []position, a []begun) error {
+	s.before()
+	return s.ledger.begin(ctx, o, p, a)
+}
+
+// The ledger takes so long that the next period has begun.
+func TestAPeriodThatEndsMeanwhile(t *testing.T) {
+	t.Parallel()
+	m := memstore.New(memstore.Config{})
+	var now atomic.Int64
+	now.Store(time.Date(2028, time.February, 29, 23, 59, 59, 999_000_000, time.UTC).UnixMicro())
+	testclock.Set(m, now.Load)
+	l := &slowLedger{ledger: newMemoryLedger(defaultLevels), before: func() { now.Add(2000) }}
+	b := bookOn(t, l, Config{Store: m, FlushEvery: time.Minute})
+	checks, results := planCheck(t, 7), make([]store.Result, 1)
+	if err := b.Store().Take(t.Context(), checks, results); err != nil || !results[0].Charged {
+		t.Fatalf("%+v, %v", results, err)
+	}
+	mustFlushBook(t, b)
+	var got []string
+	for u, err := range b.Usage(t.Context(), Query{To: farFuture}) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		got = append(got, fmt.Sprintf("%s %d", u.Start.Format(time.DateOnly), u.Used))
+	}
+	if want := "[2028-02-01 0 2028-03-01 7]"; fmt.Sprint(got) != want {
+		t.Errorf("accounts %v, want %s", got, want)
 	}
 }

@@ -38,6 +38,11 @@ type Config struct {
 	// 1000, at most 64 of them. Defaults to 80, 90 and 100.
 	Levels []int
 
+	// StartWithoutLedger has Open return a book even if PostgreSQL does not answer, so that an
+	// application can start while it is away. The tables are made as soon as it answers. Until then
+	// it is as in any outage of the ledger. Defaults to false: Open fails.
+	StartWithoutLedger bool
+
 	// Schema is the name of the schema of the book's tables: 1 to 40 lower-case letters, digits
 	// and underscores. Defaults to "weblimit".
 	Schema string

@@ -117,14 +117,12 @@ func (m *memoryLedger) write(p *position) {
 		i = len(a.lives) - 1
 	}
 	l := &a.lives[i]
-	if p.outcome = l.judge(p); p.outcome == closed {
-		return
-	}
-	if p.position > l.position {
+	p.outcome = l.judge(p)
+	if p.outcome == written && p.position > l.position {
 		l.position, l.used, l.at = p.position, p.used, p.at
 	}
 	day := dayID{n, p.date}
-	if p.position > a.days[day].position {
+	if p.outcome == written && p.position > a.days[day].position {
 		a.days[day] = dayState{p.position, p.used}
 	}
 	for i := range levelsIn(p.levels) {

@@ -3,16 +3,45 @@ package quota
 import (
 	"context"
 	"embed"
+	"errors"
 	"fmt"
 	"hash/fnv"
 	"io/fs"
 	"strings"
+	"time"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
 )
 
 //go:embed migrations/*.sql
 var migrations embed.FS
+
+// setUp makes the tables and partitions, once.
+func (l *pgLedger) setUp(ctx context.Context) error {
+	if l.ready.Load() {
+		return nil
+	}
+	if err := l.migrate(ctx); err != nil {
+		return err
+	}
+	if err := l.prepare(ctx, time.Now()); err != nil {
+		return err
+	}
+	l.ready.Store(true)
+	return nil
+}
+
+// isAway reports whether an error says that PostgreSQL is not there at the moment, rather than that
+// it refuses.
+func isAway(err error) bool {
+	var e *pgconn.PgError
+	if !errors.As(err, &e) {
+		return true // no answer
+	}
+	// Insufficient resources, such as too many connections, and the intervention of an operator, such as a shutdown.
+	return strings.HasPrefix(e.Code, "53") || strings.HasPrefix(e.Code, "57")
+}
 
 // migrate brings the tables to the version of this process, as one transaction. Processes
 // that start together wait for each other. Tables of a later version stay as they are: each

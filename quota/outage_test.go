@@ -215,3 +215,32 @@ func TestNotices(t *testing.T) {
 		}
 	})
 }
+
+// An application can start while PostgreSQL is away, and goes on where Redis is.
+func TestStartWithoutPostgreSQL(t *testing.T) {
+	t.Parallel()
+	server := pgtest.Start(t)
+	pool := connect(t, server.Database(t))
+	server.Kill()
+	m := memstore.New(memstore.Config{})
+	config := Config{Store: m, FlushEvery: 50 * time.Millisecond, Timeout: time.Second}
+	if _, err := Open(t.Context(), pool, config); err == nil || !strings.Contains(err.Error(), "making the tables") {
+		t.Fatalf("without StartWithoutLedger: %v", err)
+	}
+	config.StartWithoutLedger = true
+	b, err := Open(t.Context(), pool, config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { closeBook(t, b) })
+	limiter := limiterOn(t, b.Store(), monthly(100))
+	if d := limiter.AllowKey(t.Context(), "tenant:acme", 1); d.Err == nil {
+		t.Error("an account that nobody knows was granted")
+	}
+	server.Restart(t)
+	for began := time.Now(); limiter.AllowKey(t.Context(), "tenant:acme", 1).Err != nil; time.Sleep(50 * time.Millisecond) {
+		if time.Since(began) > 20*time.Second {
+			t.Fatal("20 s after PostgreSQL is back there is no answer")
+		}
+	}
+}

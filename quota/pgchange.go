@@ -164,6 +164,9 @@ func ping(ctx context.Context, conn *pgx.Conn) error {
 }
 
 func (l *pgLedger) present(ctx context.Context, process string, limits []string, lost time.Duration) (gone []string, err error) {
+	if err := l.setUp(ctx); err != nil {
+		return nil, err
+	}
 	var batch pgx.Batch
 	batch.Queue(l.sql(`INSERT INTO {schema}.process (id, seen, limits) VALUES ($1, now(), $2)
 		ON CONFLICT (id) DO UPDATE SET seen = now(), limits = excluded.limits`), process, limits)

@@ -57,28 +57,24 @@ func (l *pgLedger) write(ctx context.Context, tx pgx.Tx, positions []position) e
 		order[i] = i
 	}
 	slices.SortFunc(order, func(i, j int) int { return comparePositions(&positions[i], &positions[j]) })
-	var states, days stateColumns
-	var last []int // of states, the index in positions
-	highest := -1  // of the present generation
+	var states stateColumns
+	var of []int  // of states, where in order the last of their positions is
+	highest := -1 // of the present generation
 	for n, i := range order {
 		p := &positions[i]
 		p.outcome = written
 		if highest < 0 || p.position > positions[highest].position {
 			highest = i
 		}
-		var next *position
-		if n+1 < len(order) {
-			next = &positions[order[n+1]]
+		if n+1 < len(order) { // no statement may write a row twice
+			next := &positions[order[n+1]]
+			if next.account == p.account && next.generation() == p.generation() {
+				continue
+			}
 		}
-		// No statement may write a row twice.
-		if same := next != nil && next.account == p.account && next.generation() == p.generation(); !same {
-			states.add(&positions[highest])
-			last = append(last, highest)
-			highest = -1
-			days.add(p)
-		} else if next.date != p.date {
-			days.add(p)
-		}
+		states.add(&positions[highest])
+		of = append(of, n)
+		highest = -1
 	}
 	var unknown accountColumns
 	var generations []int64
@@ -88,9 +84,14 @@ func (l *pgLedger) write(ctx context.Context, tx pgx.Tx, positions []position) e
 		var n, base int64
 		var known life
 		_, err := pgx.ForEachRow(rows, []any{&n, &known.closed, &known.position, &known.at, &base}, func() error {
-			p := &positions[last[n-1]]
-			if p.outcome = known.judge(p); base < 0 {
-				p.outcome = written
+			first, last := 0, of[n-1]
+			if n > 1 {
+				first = of[n-2] + 1
+			}
+			for _, i := range order[first : last+1] {
+				positions[i].outcome = known.judge(&positions[i])
+			}
+			if p := &positions[order[last]]; base < 0 {
 				unknown.add(&p.account)
 				generations = append(generations, p.generation())
 			}
@@ -98,12 +99,39 @@ func (l *pgLedger) write(ctx context.Context, tx pgx.Tx, positions []position) e
 		})
 		return err
 	})
-	batch.Queue(l.text.days, days.limits, days.keys, days.starts, days.ends, days.generations, days.positions, days.used, days.days)
-	l.queueNotices(&batch, positions)
-	if err := tx.SendBatch(ctx, &batch).Close(); err != nil || len(generations) == 0 {
+	if err := tx.SendBatch(ctx, &batch).Close(); err != nil {
 		return err
 	}
-	return l.adopt(ctx, tx, &unknown, generations)
+	if err := l.adopt(ctx, tx, &unknown, generations); err != nil {
+		return err
+	}
+	return l.writeRest(ctx, tx, positions, order)
+}
+
+// writeRest writes the days and notices of positions, in order, whose outcomes are set.
+func (l *pgLedger) writeRest(ctx context.Context, tx pgx.Tx, positions []position, order []int) error {
+	var days stateColumns
+	for n, i := range order {
+		p := &positions[i]
+		if n+1 < len(order) { // no statement may write a row twice
+			next := &positions[order[n+1]]
+			if next.account == p.account && next.generation() == p.generation() && next.date == p.date {
+				continue
+			}
+		}
+		if p.outcome == written {
+			days.add(p)
+		}
+	}
+	var batch pgx.Batch
+	if len(days.keys) > 0 {
+		batch.Queue(l.text.days, days.limits, days.keys, days.starts, days.ends, days.generations, days.positions, days.used, days.days)
+	}
+	l.queueNotices(&batch, positions)
+	if batch.Len() == 0 {
+		return nil
+	}
+	return tx.SendBatch(ctx, &batch).Close()
 }
 
 // adopt makes generations that the ledger has lost its own.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"sync/atomic"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
@@ -14,7 +15,8 @@ import (
 type pgLedger struct {
 	pool   *pgxpool.Pool
 	schema string
-	levels []int // percent, of the bits of position.levels
+	levels []int       // percent, of the bits of position.levels
+	ready  atomic.Bool // the tables are there
 
 	text struct {
 		states, days, behind, notices, unknown, known, accounts, closing, begin string
