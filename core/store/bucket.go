@@ -47,7 +47,7 @@ func (r *Rule) form() Form {
 //
 // now is in microseconds since the epoch, and offset is [Rule].Offset of the key.
 func (b *Bucket) Open(r *Rule, now, offset int64) (converted bool) {
-	if b.Expires <= now || b.Unused() { // whether or not the store removes those
+	if b.Expires <= now {
 		b.Expires, b.X, b.Y, b.Log = 0, 0, 0, b.Log[:0]
 	}
 	if b.Expires == 0 {

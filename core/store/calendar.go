@@ -226,8 +226,7 @@ func (calendarWindow) integers(r *Rule) (Integers, error) {
 }
 
 func (calendarWindow) roll(r *Rule, b *Bucket, now, _ int64) {
-	if b.Expires == 0 {
-		b.X = 0
+	if b.X == 0 {
 		b.Expires = r.calendar.at(now).end
 	}
 }

@@ -12,8 +12,7 @@ func (fixedWindow) used(_ Form, b *Bucket, _ int64) (units, rest, unit int64) { 
 // was set back behind the stored window, that window counts until its end, so that the step
 // grants no second quota.
 func (fixedWindow) roll(r *Rule, b *Bucket, now, offset int64) {
-	if b.Expires == 0 {
-		b.X = 0
+	if b.X == 0 { // even if a store keeps a bucket in which nothing is used
 		b.Expires = windowStart(now, offset, r.ints.Unit) + r.ints.Unit
 	}
 }

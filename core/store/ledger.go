@@ -69,8 +69,7 @@ type ledger struct{ calendarWindow }
 func (ledger) name() string { return "ledger" }
 
 func (ledger) roll(r *Rule, b *Bucket, now, _ int64) {
-	if b.Expires == 0 {
-		b.X, b.Y = 0, 0
+	if b.X == 0 && b.Y == 0 {
 		b.Expires = r.calendar.at(now).end
 	}
 	if b.Y&allChanges > lastChange {

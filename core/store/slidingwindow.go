@@ -63,7 +63,7 @@ func (f Form) rollWindows(b *Bucket, now, offset int64) {
 			b.Expires = 0
 		}
 	}
-	if b.Expires == 0 {
+	if b.X == 0 && b.Y == 0 { // even if a store keeps a bucket in which nothing is used
 		start := windowStart(integer.InTicks(now, f.Tick), integer.InTicks(offset, f.Tick), f.Unit)
 		b.Expires = (start + 2*f.Unit) * f.Tick
 	}
