@@ -3,11 +3,17 @@ package quota
 import (
 	"context"
 	"fmt"
+	"os"
+	"strconv"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
 
+	"github.com/jackc/pgx/v5"
+
 	"github.com/weblimit/weblimit/core/memstore"
+	"github.com/weblimit/weblimit/core/redisstore"
 	"github.com/weblimit/weblimit/core/store"
 	"github.com/weblimit/weblimit/internal/test/redistest"
 )
@@ -24,6 +30,13 @@ func take(b *testing.B, s store.Store, n int) {
 	}
 	var next atomic.Int64
 	ctx := context.Background()
+	checks, results := []store.Check{{Rule: &rule, Cost: 1}}, make([]store.Result, 1)
+	for _, key := range keys { // so that every account is known
+		checks[0].Key = key
+		if err := s.Take(ctx, checks, results); err != nil {
+			b.Fatal(err)
+		}
+	}
 	b.ReportAllocs()
 	b.ResetTimer()
 	b.RunParallel(func(pb *testing.PB) {
@@ -48,8 +61,17 @@ func BenchmarkTake(b *testing.B) {
 	b.Run("memory", func(b *testing.B) { take(b, memstore.New(memstore.Config{}), 1000) })
 	b.Run("memory with a book", func(b *testing.B) { take(b, benchBook(b, memstore.New(memstore.Config{})), 1000) })
 	rdb := redistest.Shared(b).Client(b)
-	b.Run("Redis", func(b *testing.B) { b.SetParallelism(32); take(b, storeOn(rdb), 1000) })
-	b.Run("Redis with a book", func(b *testing.B) { b.SetParallelism(32); take(b, benchBook(b, storeOn(rdb)), 1000) })
+	onRedis := func() store.Store { return redisstore.New(rdb, redisstore.Config{Prefix: redistest.Prefix(b)}) }
+	for _, parallel := range []int{1, 32} {
+		b.Run(fmt.Sprintf("Redis, %d at once for each core", parallel), func(b *testing.B) {
+			b.SetParallelism(parallel)
+			take(b, onRedis(), 1000)
+		})
+		b.Run(fmt.Sprintf("Redis with a book, %d at once for each core", parallel), func(b *testing.B) {
+			b.SetParallelism(parallel)
+			take(b, benchBook(b, onRedis()), 1000)
+		})
+	}
 }
 
 // BenchmarkFlush writes positions of 10,000 accounts to PostgreSQL.
@@ -68,6 +90,7 @@ func BenchmarkFlush(b *testing.B) {
 	if err := l.begin(ctx, openings, nil, make([]begun, n)); err != nil {
 		b.Fatal(err)
 	}
+	before := busy(b, l)
 	for b.Loop() {
 		for i := range positions {
 			positions[i].position++
@@ -80,5 +103,35 @@ func BenchmarkFlush(b *testing.B) {
 			}
 		}
 	}
-	b.ReportMetric(float64(n)*float64(b.N)/b.Elapsed().Seconds(), "rows/s")
+	b.ReportMetric(float64(n)*float64(b.N)/b.Elapsed().Seconds(), "accounts/s")
+	b.ReportMetric((busy(b, l)-before).Seconds()*1000/float64(b.N), "PostgreSQL-ms/op")
+}
+
+// busy returns the time on a processor that the backends of the ledger's database have used. It is 0
+// where there is no /proc.
+func busy(b *testing.B, l *pgLedger) (sum time.Duration) {
+	rows, err := l.pool.Query(context.Background(), "SELECT pid FROM pg_stat_activity WHERE datname = current_database()")
+	if err != nil {
+		b.Fatal(err)
+	}
+	pids, err := pgx.CollectRows(rows, pgx.RowTo[int32])
+	if err != nil {
+		b.Fatal(err)
+	}
+	for _, pid := range pids {
+		stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+		if err != nil {
+			return 0
+		}
+		_, numbers, _ := strings.Cut(string(stat), ") ")
+		fields := strings.Fields(numbers)
+		for _, field := range fields[11:13] { // in user and in kernel mode, in hundredths of a second
+			ticks, err := strconv.Atoi(field)
+			if err != nil {
+				b.Fatal(err)
+			}
+			sum += time.Duration(ticks) * 10 * time.Millisecond
+		}
+	}
+	return sum
 }

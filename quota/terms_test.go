@@ -302,3 +302,14 @@ func TestFormulasInCSV(t *testing.T) {
 		t.Errorf("CSV %q", text.String())
 	}
 }
+
+// A tenant whose numbers are cached costs no allocation.
+func TestPerTenantAllocatesNothing(t *testing.T) {
+	b := InMemory(Config{Store: memstore.New(memstore.Config{}), FlushEvery: time.Minute})
+	t.Cleanup(func() { closeBook(t, b) })
+	limiter := limiterOn(t, b.Store(), b.PerTenant(monthly(1<<40), keyfuncs.Header("X-Tenant")))
+	var r keyfuncs.Request = request("acme")
+	if n := testing.AllocsPerRun(1000, func() { limiter.Allow(r) }); n > 0 {
+		t.Errorf("%v allocations per request", n)
+	}
+}
