@@ -123,8 +123,12 @@ func (r *rules) twin(rule *store.Rule) *twin {
 		return nil
 	}
 	t := r.make(rule)
-	if t == nil || r.count.Load() >= maxTwins {
-		return t
+	if t == nil {
+		return nil
+	}
+	if r.count.Load() >= maxTwins { // limiters make rules and drop them, such as those that are scaled
+		r.twins.Clear()
+		r.count.Store(0)
 	}
 	if known, loaded := r.twins.LoadOrStore(rule, t); loaded {
 		return known.(*twin)

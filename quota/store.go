@@ -71,10 +71,10 @@ func (c *call) unknown(i int, results []store.Result) bool {
 	return c.twins[i] != nil && c.checks[i].Rule.Unknown(&results[i])
 }
 
-// note remembers the states that results tell.
+// note remembers the states that results tell. A denial that is repeated tells an old one.
 func (s *bookStore) note(c *call, results []store.Result) {
 	for i, t := range c.twins {
-		if t != nil && results[i].Position > 0 {
+		if t != nil && results[i].Position > 0 && !results[i].Cached {
 			s.book.table.note(t, c.checks[i].Key, &results[i])
 		}
 	}
