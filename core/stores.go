@@ -56,4 +56,7 @@ const (
 	EventLedgerBack      = store.EventLedgerBack
 	EventAccountsWaiting = store.EventAccountsWaiting
 	EventAccountsForked  = store.EventAccountsForked
+	EventNoticesFailing  = store.EventNoticesFailing
+	EventNoticesDead     = store.EventNoticesDead
+	EventExportFailing   = store.EventExportFailing
 )

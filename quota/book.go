@@ -25,6 +25,8 @@ type Book struct {
 	health   health
 	flusher  flusher
 	tenants  tenants
+	couriers couriers
+	senders  senders
 
 	process string // names this process in the ledger
 	stop    context.CancelFunc
@@ -87,8 +89,14 @@ func newBook(config Config, l ledger) (*Book, error) {
 	if err := config.Store.Registry().OnRegister(b.rules.register); err != nil {
 		return nil, err
 	}
+	err := b.openReceivers()
+	if err != nil && (!config.StartWithoutLedger || !isAway(err)) {
+		return nil, err
+	}
 	ctx, cancel := context.WithCancel(context.Background())
 	b.stop = cancel
+	b.couriers.start(ctx, b, err == nil)
+	b.senders.start(ctx, b, err == nil)
 	b.running.Go(func() { b.flusher.run(ctx) })
 	b.running.Go(func() { b.tenants.listen(ctx) })
 	return b, nil
@@ -108,25 +116,31 @@ func (b *Book) Store() store.Store { return &b.store }
 func (b *Book) Close(ctx context.Context) (err error) {
 	b.closing.Do(func() {
 		b.stop()
-		done := make(chan struct{})
-		go func() {
-			b.running.Wait()
-			close(done)
-		}()
-		select {
-		case <-done:
-		case <-ctx.Done():
-			err = fmt.Errorf("weblimit: quota: closing the book: %w", context.Cause(ctx))
-			return
-		}
-		if err = b.flusher.flush(ctx); err == nil {
-			err = b.ledger.leave(ctx, b.process)
-		}
+		// What was used first: a receiver that hangs must not keep it from being written.
+		err = errors.Join(b.writeLast(ctx), b.couriers.close(ctx), b.senders.close(ctx))
 		if err != nil {
 			err = fmt.Errorf("weblimit: quota: closing the book: %w", err)
 		}
 	})
 	return err
+}
+
+// writeLast writes what is not written, after the flusher has ended.
+func (b *Book) writeLast(ctx context.Context) error {
+	done := make(chan struct{})
+	go func() {
+		b.running.Wait()
+		close(done)
+	}()
+	select {
+	case <-done:
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+	if err := b.flusher.flush(ctx); err != nil {
+		return err
+	}
+	return b.ledger.leave(ctx, b.process)
 }
 
 // Flush writes what was used until now. A book does so by itself every Config.FlushEvery.

@@ -38,6 +38,13 @@ type Config struct {
 	// 1000, at most 64 of them. Defaults to 80, 90 and 100.
 	Levels []int
 
+	// Notices are the channels that this process delivers notices to. Defaults to none: the ledger
+	// keeps notices, and other processes may deliver them.
+	Notices []Channel
+
+	// Exports are the receivers of usage that this process serves. Defaults to none.
+	Exports []Export
+
 	// StartWithoutLedger has Open return a book even if PostgreSQL does not answer, so that an
 	// application can start while it is away. The tables are made as soon as it answers. Until then
 	// it is as in any outage of the ledger. Defaults to false: Open fails.
@@ -101,6 +108,13 @@ func (c *Config) complete() error {
 		return fmt.Errorf("weblimit: quota: Config.Schema must be 1 to 40 lower-case letters, digits and underscores, got %q", c.Schema)
 	case len(c.Levels) > maxLevels:
 		return fmt.Errorf("weblimit: quota: Config.Levels has %d levels, the most is %d", len(c.Levels), maxLevels)
+	}
+	var err error
+	if c.Notices, err = completeChannels(c.Notices); err != nil {
+		return err
+	}
+	if c.Exports, err = completeExports(c.Exports); err != nil {
+		return err
 	}
 	for _, level := range c.Levels {
 		if level < 1 || level > maxLevel {

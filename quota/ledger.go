@@ -12,6 +12,9 @@ import (
 // may be repeated after an error without counting anything twice, whether or not it had
 // taken effect.
 type ledger interface {
+	outbox
+	exports
+
 	// begin begins a new generation of each account, in answers[i] for openings[i]: the
 	// account's total, with which a store is to begin, and the generation's number. positions
 	// are written before, as by flush. An account that is unknown is created.

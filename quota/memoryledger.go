@@ -22,6 +22,9 @@ type memoryLedger struct {
 	byID     map[string]*change         // by operation. Guarded by mu.
 	hearers  map[int]func(limit, tenant string)
 	next     int // of hearers. Guarded by mu.
+
+	outbox  memoryOutbox  // Guarded by mu.
+	exports memoryExports // Guarded by mu.
 }
 
 // memoryAccount is an account with its generations. The last has the highest number.
@@ -35,7 +38,7 @@ type dayID struct {
 	date       int32
 }
 
-type dayState struct{ position, used int64 }
+type dayState struct{ position, used, at int64 }
 
 type noticeID struct {
 	limit, key string
@@ -123,13 +126,14 @@ func (m *memoryLedger) write(p *position) {
 	}
 	day := dayID{n, p.date}
 	if p.outcome == written && p.position > a.days[day].position {
-		a.days[day] = dayState{p.position, p.used}
+		a.days[day] = dayState{p.position, p.used, p.at}
 	}
 	for i := range levelsIn(p.levels) {
 		level := m.levels[i]
 		id := noticeID{p.limit, p.key, p.start, level}
 		if m.noticed[id] == nil {
 			m.noticed[id] = &notice{account: p.account, level: level, used: p.used, included: p.included, hard: p.hard, at: p.at}
+			m.outbox.add(m.noticed[id], m.now())
 		}
 	}
 }

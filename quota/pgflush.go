@@ -125,7 +125,7 @@ func (l *pgLedger) writeRest(ctx context.Context, tx pgx.Tx, positions []positio
 	}
 	var batch pgx.Batch
 	if len(days.keys) > 0 {
-		batch.Queue(l.text.days, days.limits, days.keys, days.starts, days.ends, days.generations, days.positions, days.used, days.days)
+		batch.Queue(l.text.days, days.limits, days.keys, days.starts, days.ends, days.generations, days.positions, days.used, days.days, days.at)
 	}
 	l.queueNotices(&batch, positions)
 	if batch.Len() == 0 {

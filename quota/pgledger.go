@@ -54,17 +54,22 @@ JOIN {schema}.generation g USING (limit_name, key, period_start, period_end, gen
 WHERE g.closed OR g.position > t.position OR g.base < 0`
 
 	insertDays = `
-INSERT INTO {schema}.day AS d (limit_name, key, period_start, period_end, generation, position, used, day)
-SELECT t.* FROM unnest($1::text[], $2::text[], $3::timestamptz[], $4::timestamptz[], $5::bigint[], $6::bigint[], $7::bigint[], $8::date[])
-AS t (limit_name, key, period_start, period_end, generation, position, used, day)
+INSERT INTO {schema}.day AS d (limit_name, key, period_start, period_end, generation, position, used, day, at)
+SELECT t.* FROM unnest($1::text[], $2::text[], $3::timestamptz[], $4::timestamptz[], $5::bigint[], $6::bigint[], $7::bigint[], $8::date[], $9::timestamptz[])
+AS t (limit_name, key, period_start, period_end, generation, position, used, day, at)
 ON CONFLICT (limit_name, key, period_start, period_end, generation, day)
-DO UPDATE SET position = excluded.position, used = excluded.used
+DO UPDATE SET position = excluded.position, used = excluded.used, at = excluded.at
 WHERE excluded.position > d.position`
 
 	insertNotices = `
-INSERT INTO {schema}.notice (limit_name, key, period_start, period_end, level, used, included, hard, at)
-SELECT * FROM unnest($1::text[], $2::text[], $3::timestamptz[], $4::timestamptz[], $5::int[], $6::bigint[], $7::bigint[], $8::bigint[], $9::timestamptz[])
-ON CONFLICT (limit_name, key, period_start, period_end, level) DO NOTHING`
+WITH made AS (
+	INSERT INTO {schema}.notice (limit_name, key, period_start, period_end, level, used, included, hard, at)
+	SELECT * FROM unnest($1::text[], $2::text[], $3::timestamptz[], $4::timestamptz[], $5::int[], $6::bigint[], $7::bigint[], $8::bigint[], $9::timestamptz[])
+	ORDER BY 1, 2, 3, 4, 5
+	ON CONFLICT (limit_name, key, period_start, period_end, level) DO NOTHING
+	RETURNING id
+)
+INSERT INTO {schema}.delivery (channel, notice) SELECT name, id FROM made CROSS JOIN {schema}.channel`
 
 	// updateUnknown sets the base of generations that the ledger has lost, or never had.
 	updateUnknown = `

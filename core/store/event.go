@@ -22,6 +22,9 @@ const (
 	EventLedgerBack      // it has answered again
 	EventAccountsWaiting // accounts of a quota.Book that are not remembered in this process, which is full; the store knows them
 	EventAccountsForked  // accounts of which the store had lost changes that the ledger has
+	EventNoticesFailing  // attempts to deliver notices of a quota.Book failed; they are tried again
+	EventNoticesDead     // a notice of a quota.Book is not tried any more
+	EventExportFailing   // a receiver did not accept usage of a quota.Book, which is sent again
 )
 
 var eventKinds = [...]string{
@@ -37,6 +40,9 @@ var eventKinds = [...]string{
 	EventLedgerBack:      "ledger back",
 	EventAccountsWaiting: "accounts waiting",
 	EventAccountsForked:  "accounts forked",
+	EventNoticesFailing:  "notices failing",
+	EventNoticesDead:     "notices dead",
+	EventExportFailing:   "export failing",
 }
 
 // String returns the kind's name, such as "store error", for logs and metrics.
@@ -54,11 +60,12 @@ func (k EventKind) MarshalText() ([]byte, error) { return []byte(k.String()), ni
 type Event struct {
 	Kind  EventKind
 	Class Class  // the reason, for errors, opened breakers, outages that begin and lost settlements; else ""
-	Node  string // the server's address; "" if the event is not about one server
+	Node  string // the server's address, or the name of a channel or export; "" if the event is not about one
 	Err   error  // the error that caused it, or nil
 
 	// Count is the number of errors of this class and node, or of lost settlements, since
-	// the last such event, this one included. For accounts, their number. 0 for other kinds.
+	// the last such event, this one included. For accounts, notices and
+	// increments of usage, their number. 0 for other kinds.
 	Count int64
 
 	// Duration is how long the breaker was open, or how long the outage lasted, of the store or

@@ -1,0 +1,143 @@
+package quota
+
+import (
+	"cmp"
+	"context"
+	"slices"
+	"time"
+)
+
+// memoryOutbox is the outbox of a memoryLedger, whose mutex guards it.
+type memoryOutbox struct {
+	channels []string
+	all      []*memoryDelivery
+}
+
+type memoryDelivery struct {
+	channel   string
+	notice    *notice
+	id        int64
+	state     DeliveryState
+	attempts  int
+	due       time.Time
+	delivered time.Time
+	err       string
+}
+
+// add has a notice delivered to all channels.
+func (o *memoryOutbox) add(n *notice, now time.Time) {
+	for _, channel := range o.channels {
+		o.all = append(o.all, &memoryDelivery{channel: channel, notice: n, id: int64(len(o.all)) + 1, state: Waiting, due: now})
+	}
+}
+
+func (m *memoryLedger) openChannels(_ context.Context, names []string) error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for _, name := range names {
+		if !slices.Contains(m.outbox.channels, name) {
+			m.outbox.channels = append(m.outbox.channels, name)
+		}
+	}
+	return nil
+}
+
+func (m *memoryLedger) removeChannel(_ context.Context, name string) (bool, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	o := &m.outbox
+	known := slices.Contains(o.channels, name)
+	o.channels = slices.DeleteFunc(o.channels, func(c string) bool { return c == name })
+	o.all = slices.DeleteFunc(o.all, func(d *memoryDelivery) bool { return d.channel == name })
+	return known, nil
+}
+
+func (m *memoryLedger) claim(_ context.Context, channel string, again bool, busy []string, n int, lease time.Duration) (claimed []delivery, _ error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	now := m.now()
+	var due []*memoryDelivery
+	for _, d := range m.outbox.all {
+		if d.channel == channel && d.state == Waiting && d.attempts > 0 == again && !d.due.After(now) && !slices.Contains(busy, d.notice.key) {
+			due = append(due, d)
+		}
+	}
+	slices.SortStableFunc(due, func(a, b *memoryDelivery) int { return a.due.Compare(b.due) })
+	taken := make(map[string]bool)
+	for _, d := range due {
+		if taken[d.notice.key] || len(claimed) == n {
+			continue
+		}
+		taken[d.notice.key] = true
+		d.attempts++
+		d.due = now.Add(lease)
+		claimed = append(claimed, delivery{channel: channel, notice: *d.notice, id: d.id, attempts: d.attempts})
+	}
+	return claimed, nil
+}
+
+func (m *memoryLedger) settle(_ context.Context, d *delivery, s *settlement) error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	i := slices.IndexFunc(m.outbox.all, func(o *memoryDelivery) bool { return o.channel == d.channel && o.id == d.id })
+	if i < 0 {
+		return nil // the channel was removed
+	}
+	o, now := m.outbox.all[i], m.now()
+	if s.verdict == delivered {
+		if o.state != Delivered {
+			o.state, o.delivered, o.err = Delivered, now, ""
+		}
+		return nil
+	}
+	if o.state != Waiting || o.attempts != d.attempts {
+		return nil
+	}
+	switch s.verdict {
+	case failed:
+		o.due, o.err = now.Add(s.pause), s.err
+	case dead:
+		o.state, o.err = Dead, s.err
+	case released:
+		o.due = now
+		o.attempts--
+	}
+	return nil
+}
+
+func (m *memoryLedger) deliveries(_ context.Context, q DeliveryQuery, yield func(Delivery) error) error {
+	m.mu.Lock()
+	var found []Delivery
+	for _, d := range slices.Backward(m.outbox.all) {
+		if (q.Channel == "" || q.Channel == d.channel) && (q.State == "" || q.State == d.state) &&
+			(q.Limit == "" || q.Limit == d.notice.limit) && (q.Tenant == "" || q.Tenant == d.notice.key) {
+			found = append(found, Delivery{
+				Channel: d.channel, Notice: d.notice.public(), State: d.state, Attempts: d.attempts,
+				Due: d.due.UTC(), Delivered: d.delivered, Err: d.err,
+			})
+		}
+	}
+	m.mu.Unlock()
+	for i := range found {
+		if err := yield(found[i]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (m *memoryLedger) redeliver(_ context.Context, channel string, notices []account, levels []int32) (n int64, _ error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for _, d := range m.outbox.all {
+		chosen := len(notices) == 0 && d.state == Dead
+		for i := range notices {
+			chosen = chosen || cmp.Or(compareAccounts(&notices[i], &d.notice.account), cmp.Compare(int(levels[i]), d.notice.level)) == 0
+		}
+		if d.channel == channel && chosen {
+			d.state, d.attempts, d.due, d.delivered = Waiting, 0, m.now(), time.Time{}
+			n++
+		}
+	}
+	return n, nil
+}

@@ -1,0 +1,175 @@
+package quota
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/base32"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+)
+
+// outbox is the part of a ledger that keeps which notices were delivered. A flush writes a
+// notice and its deliveries, one for each channel, in the same transaction.
+type outbox interface {
+	// openChannels has later notices delivered to channels, too.
+	openChannels(ctx context.Context, names []string) error
+
+	// removeChannel forgets a channel and its deliveries.
+	removeChannel(ctx context.Context, name string) (known bool, err error)
+
+	// claim takes up to n deliveries that are due, which begins an attempt: if nothing is heard
+	// of it within lease, they are due again. again asks for those that were attempted before, or
+	// for others. Those of busy tenants are left, and so are all but one of each tenant.
+	claim(ctx context.Context, channel string, again bool, busy []string, n int, lease time.Duration) ([]delivery, error)
+
+	// settle ends an attempt.
+	settle(ctx context.Context, d *delivery, s *settlement) error
+
+	// deliveries calls yield for each delivery that the query selects, the latest notice first.
+	deliveries(ctx context.Context, q DeliveryQuery, yield func(Delivery) error) error
+
+	// redeliver makes deliveries due, as if there had been no attempt: those of notices, or all
+	// dead ones if there are none.
+	redeliver(ctx context.Context, channel string, notices []account, levels []int32) (int64, error)
+}
+
+// delivery is an attempt to deliver a notice.
+type delivery struct {
+	channel string
+	notice
+	id       int64 // of the notice in the ledger
+	attempts int   // with this one
+}
+
+// verdict is how an attempt ended.
+type verdict uint8
+
+const (
+	delivered verdict = iota
+	failed            // due again after a pause
+	dead
+	released // not known, and it does not count: the process ends
+)
+
+// settlement ends an attempt.
+type settlement struct {
+	verdict verdict
+	pause   time.Duration
+	err     string
+}
+
+// DeliveryState is how far a notice has come on one channel.
+type DeliveryState string
+
+// The states of a delivery.
+const (
+	Waiting   DeliveryState = "waiting"   // it will be tried, maybe again
+	Delivered DeliveryState = "delivered" // the receiver has it
+	Dead      DeliveryState = "dead"      // it is not tried any more
+)
+
+// Delivery is a notice on its way to one channel.
+type Delivery struct {
+	Channel   string
+	Notice    Notice
+	State     DeliveryState
+	Attempts  int
+	Due       time.Time // of the next attempt, while it waits
+	Delivered time.Time // zero if it was not
+	Err       string    // of the last attempt, or empty
+}
+
+// DeliveryQuery selects deliveries. The zero query selects all that the ledger has.
+type DeliveryQuery struct {
+	Channel string        // defaults to all
+	State   DeliveryState // defaults to all
+	Limit   string        // name of the limit. Defaults to all limits.
+	Tenant  string        // key as the limit counts it. Defaults to all tenants.
+}
+
+// Deliveries calls yield for each delivery of a notice that the query selects, the latest
+// notice first, until yield returns an error, which it returns.
+func (b *Book) Deliveries(ctx context.Context, q DeliveryQuery, yield func(Delivery) error) error {
+	switch q.State {
+	case "", Waiting, Delivered, Dead:
+	default:
+		return fmt.Errorf("weblimit: quota: deliveries have no state %q", q.State)
+	}
+	if q.Tenant != "" {
+		q.Tenant = textOf([]byte(q.Tenant))
+	}
+	var stopped error
+	err := b.ledger.deliveries(ctx, q, func(d Delivery) error {
+		stopped = yield(d)
+		return stopped
+	})
+	if err != nil && stopped == nil {
+		return fmt.Errorf("weblimit: quota: reading deliveries: %w", err)
+	}
+	return stopped
+}
+
+// Redeliver has notices delivered to a channel again, whatever became of them, with all of the
+// channel's attempts; without notices, all that are dead. It returns how many.
+func (b *Book) Redeliver(ctx context.Context, channel string, notices ...Notice) (int64, error) {
+	if !limitName.MatchString(channel) {
+		return 0, fmt.Errorf("weblimit: quota: there can be no channel %q", channel)
+	}
+	var accounts []account
+	var levels []int32
+	for i := range notices {
+		n := &notices[i]
+		accounts = append(accounts, account{n.Limit, n.Tenant, micros(n.Start), micros(n.End)})
+		levels = append(levels, int32(n.Level))
+	}
+	count, err := b.ledger.redeliver(ctx, channel, accounts, levels)
+	if err != nil {
+		return 0, fmt.Errorf("weblimit: quota: redelivering: %w", err)
+	}
+	return count, nil
+}
+
+// RemoveChannel ends a channel that no process serves any more: notices are not kept for it, and
+// its deliveries are forgotten. A process that serves it must not be running.
+func (b *Book) RemoveChannel(ctx context.Context, name string) error {
+	for i := range b.config.Notices {
+		if b.config.Notices[i].Name == name {
+			return fmt.Errorf("weblimit: quota: this book serves the channel %q: take it out of Config.Notices before", name)
+		}
+	}
+	known, err := b.ledger.removeChannel(ctx, name)
+	if err == nil && !known {
+		err = errors.New("there is no such channel")
+	}
+	if err != nil {
+		return fmt.Errorf("weblimit: quota: removing the channel %q: %w", name, err)
+	}
+	return nil
+}
+
+// public returns the notice as users see it.
+func (n *notice) public() Notice {
+	return Notice{
+		ID:    stableID("notice", n.limit, n.key, n.start, n.end, int64(n.level)),
+		Limit: n.limit, Tenant: n.key, Start: timeOf(n.start), End: timeOf(n.end),
+		Level: n.level, Used: n.used, Included: n.included, Hard: n.hard, At: timeOf(n.at),
+	}
+}
+
+// stableID returns an identifier that is made of a kind and of what it identifies: a ledger that
+// was restored from a backup has the same for the same.
+func stableID(kind, limit, key string, numbers ...int64) string {
+	h := sha256.New()
+	for _, s := range []string{kind, limit, key} {
+		_, _ = h.Write(binary.AppendUvarint(nil, uint64(len(s))))
+		_, _ = h.Write([]byte(s))
+	}
+	for _, n := range numbers {
+		_, _ = h.Write(binary.BigEndian.AppendUint64(nil, uint64(n)))
+	}
+	sum := base32.HexEncoding.WithPadding(base32.NoPadding).EncodeToString(h.Sum(nil)[:20])
+	return kind + "_" + strings.ToLower(sum)
+}

@@ -1,0 +1,141 @@
+package quota
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+)
+
+func (l *pgLedger) openExport(ctx context.Context, name string, since time.Time) error {
+	var from *time.Time
+	if !since.IsZero() {
+		from = &since
+	}
+	_, err := l.pool.Exec(ctx, l.sql(`INSERT INTO {schema}.sink (name, since, scanned, due)
+		SELECT $1, coalesce($2, now()), coalesce($2, now()), now() ON CONFLICT DO NOTHING`), name, from)
+	return err
+}
+
+func (l *pgLedger) beginPass(ctx context.Context, name, process string, lease time.Duration) (since, now time.Time, ok bool, err error) {
+	err = l.pool.QueryRow(ctx, l.sql(`UPDATE {schema}.sink SET owner = $2, lease = now() + $3
+		WHERE name = $1 AND due <= now() AND lease <= now()
+		RETURNING greatest(since, scanned - $4::interval), now()`), name, process, lease, lateness).Scan(&since, &now)
+	if errors.Is(err, pgx.ErrNoRows) {
+		return since, now, false, nil
+	}
+	return since, now, err == nil, err
+}
+
+// accountsToExport selects a page of accounts.
+const accountsToExport = `
+SELECT limit_name, key, period_start, period_end FROM {schema}.account
+WHERE period_end > $1 AND period_start > $2 AND (cardinality($3::text[]) = 0 OR limit_name = ANY ($3::text[]))
+AND (limit_name, key, period_start, period_end) > ($4, $5, $6, $7)
+ORDER BY 1, 2, 3, 4 LIMIT $8`
+
+// insertIncrements writes an increment for each day of accounts on which more was used than the
+// receiver has, and none is on its way.
+const insertIncrements = `
+INSERT INTO {schema}.export AS e (sink, limit_name, key, period_start, period_end, day, sent, seq, pending, at)
+SELECT $5, limit_name, key, period_start, period_end, day, 0, 1, u.total, u.at
+FROM (
+	SELECT limit_name, key, period_start, period_end, day, sum(units)::bigint AS total, max(at) AS at FROM (
+		SELECT t.*, d.day, d.at, d.used - lag(d.used, 1, g.base) OVER (
+			PARTITION BY d.limit_name, d.key, d.period_start, d.period_end, d.generation ORDER BY d.position) AS units
+		FROM unnest($1::text[], $2::text[], $3::timestamptz[], $4::timestamptz[]) AS t (limit_name, key, period_start, period_end)
+		JOIN {schema}.day d USING (limit_name, key, period_start, period_end)
+		JOIN {schema}.generation g USING (limit_name, key, period_start, period_end, generation)
+	) s GROUP BY 1, 2, 3, 4, 5
+) u
+LEFT JOIN (SELECT * FROM {schema}.export WHERE sink = $5) x USING (limit_name, key, period_start, period_end, day)
+WHERE x.pending IS NULL AND (u.total > coalesce(x.sent, 0) OR u.total < coalesce(x.sent, 0) AND NOT $6)
+ORDER BY 2, 3, 4, 5, 6
+ON CONFLICT (limit_name, key, period_start, period_end, day, sink)
+DO UPDATE SET pending = excluded.pending - e.sent, seq = e.seq + 1, at = excluded.at
+WHERE e.pending IS NULL AND (excluded.pending > e.sent OR excluded.pending < e.sent AND NOT $6)`
+
+// selectIncrements selects what the receiver does not have.
+const selectIncrements = `
+SELECT limit_name, key, period_start, period_end, day, seq, sent, pending, e.at
+FROM unnest($1::text[], $2::text[], $3::timestamptz[], $4::timestamptz[]) AS t (limit_name, key, period_start, period_end)
+JOIN {schema}.export e USING (limit_name, key, period_start, period_end)
+WHERE e.sink = $5 AND e.pending IS NOT NULL
+ORDER BY 1, 2, 3, 4, 5`
+
+func (l *pgLedger) nextIncrements(ctx context.Context, p *pass, after account, n int) (page page, ok bool, err error) {
+	tag, err := l.pool.Exec(ctx, l.sql("UPDATE {schema}.sink SET lease = now() + $3 WHERE name = $1 AND owner = $2"), p.name, p.process, p.lease)
+	if err != nil || tag.RowsAffected() == 0 {
+		return page, false, err
+	}
+	limits := append([]string{}, p.limits...)
+	rows, err := l.pool.Query(ctx, l.sql(accountsToExport), p.since, p.since.Add(-longestPeriod), limits,
+		after.limit, after.key, timeOf(after.start), timeOf(after.end), n)
+	if err != nil {
+		return page, false, err
+	}
+	var c accountColumns
+	var a account
+	if _, err := pgx.ForEachRow(rows, a.columns(), func() error {
+		c.add(&a)
+		page.last = a
+		return nil
+	}); err != nil || len(c.limits) == 0 {
+		return page, err == nil, err
+	}
+	page.more = len(c.limits) == n
+	starts := func(yield func(int64) bool) {
+		for _, start := range c.starts {
+			if !yield(start.UnixMicro()) {
+				return
+			}
+		}
+	}
+	err = l.again(ctx, starts, func() error {
+		_, err := l.pool.Exec(ctx, l.sql(insertIncrements), c.limits, c.keys, c.starts, c.ends, p.name, p.holdBack)
+		return err
+	})
+	if err != nil {
+		return page, false, err
+	}
+	rows, err = l.pool.Query(ctx, l.sql(selectIncrements), c.limits, c.keys, c.starts, c.ends, p.name)
+	if err != nil {
+		return page, false, err
+	}
+	page.all, err = pgx.CollectRows(rows, func(row pgx.CollectableRow) (i increment, err error) {
+		var day time.Time
+		err = row.Scan(append(i.account.columns(), &day, &i.seq, &i.sent, &i.value, (*pgMicros)(&i.at))...)
+		i.date = int32(day.Unix() / (24 * 3600))
+		return i, err
+	})
+	return page, err == nil, err
+}
+
+// columns are where a row's account goes.
+func (a *account) columns() []any {
+	return []any{&a.limit, &a.key, (*pgMicros)(&a.start), (*pgMicros)(&a.end)}
+}
+
+func (l *pgLedger) sent(ctx context.Context, name string, all []increment) error {
+	var c accountColumns
+	var days []time.Time
+	var seqs []int64
+	for i := range all {
+		c.add(&all[i].account)
+		days, seqs = append(days, dateOf(all[i].date)), append(seqs, all[i].seq)
+	}
+	_, err := l.pool.Exec(ctx, l.sql(`UPDATE {schema}.export e SET sent = e.sent + e.pending, pending = NULL
+		FROM unnest($1::text[], $2::text[], $3::timestamptz[], $4::timestamptz[], $5::date[], $6::bigint[])
+		AS t (limit_name, key, period_start, period_end, day, seq)
+		WHERE (e.limit_name, e.key, e.period_start, e.period_end, e.day) = (t.limit_name, t.key, t.period_start, t.period_end, t.day)
+		AND e.sink = $7 AND e.seq = t.seq AND e.pending IS NOT NULL`), c.limits, c.keys, c.starts, c.ends, days, seqs, name)
+	return err
+}
+
+func (l *pgLedger) endPass(ctx context.Context, p *pass, complete bool, pause time.Duration) error {
+	_, err := l.pool.Exec(ctx, l.sql(`UPDATE {schema}.sink SET owner = '', lease = 'epoch', due = now() + $4,
+		scanned = CASE WHEN $3 THEN greatest(scanned, $5) ELSE scanned END
+		WHERE name = $1 AND owner = $2`), p.name, p.process, complete, pause, p.began)
+	return err
+}

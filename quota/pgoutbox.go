@@ -1,0 +1,127 @@
+package quota
+
+import (
+	"context"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgtype"
+)
+
+func (l *pgLedger) openChannels(ctx context.Context, names []string) error {
+	_, err := l.pool.Exec(ctx, l.sql(`INSERT INTO {schema}.channel (name) SELECT unnest($1::text[]) ORDER BY 1 ON CONFLICT DO NOTHING`), names)
+	return err
+}
+
+func (l *pgLedger) removeChannel(ctx context.Context, name string) (known bool, err error) {
+	err = pgx.BeginFunc(ctx, l.pool, func(tx pgx.Tx) error {
+		tag, err := tx.Exec(ctx, l.sql("DELETE FROM {schema}.channel WHERE name = $1"), name)
+		if err != nil {
+			return err
+		}
+		known = tag.RowsAffected() > 0
+		_, err = tx.Exec(ctx, l.sql("DELETE FROM {schema}.delivery WHERE channel = $1"), name)
+		return err
+	})
+	return known, err
+}
+
+// claimDeliveries is one short transaction. Rows that another process is claiming are passed
+// over. More rows than are wanted are locked, so that those of one tenant don't fill the window.
+const claimDeliveries = `
+WITH due AS (
+	SELECT d.notice, d.due, n.key FROM {schema}.delivery d JOIN {schema}.notice n ON n.id = d.notice
+	WHERE d.channel = $1 AND d.state = 'waiting' AND (d.attempts > 0) = $2 AND d.due <= clock_timestamp() AND n.key <> ALL ($3::text[])
+	ORDER BY d.due LIMIT $4 * 4 FOR UPDATE OF d SKIP LOCKED
+), first AS (
+	SELECT notice FROM (SELECT notice, due, row_number() OVER (PARTITION BY key ORDER BY due, notice) AS n FROM due) r
+	WHERE n = 1 ORDER BY due LIMIT $4
+)
+UPDATE {schema}.delivery d SET attempts = d.attempts + 1, due = clock_timestamp() + $5
+FROM first JOIN {schema}.notice n ON n.id = first.notice
+WHERE d.channel = $1 AND d.notice = first.notice
+RETURNING d.notice, d.attempts, n.limit_name, n.key, n.period_start, n.period_end, n.level, n.used, n.included, n.hard, n.at`
+
+func (l *pgLedger) claim(ctx context.Context, channel string, again bool, busy []string, n int, lease time.Duration) ([]delivery, error) {
+	rows, err := l.pool.Query(ctx, l.sql(claimDeliveries), channel, again, busy, n, lease)
+	if err != nil {
+		return nil, err
+	}
+	return pgx.CollectRows(rows, func(row pgx.CollectableRow) (delivery, error) {
+		d := delivery{channel: channel}
+		err := row.Scan(append([]any{&d.id, &d.attempts}, d.columns()...)...)
+		return d, err
+	})
+}
+
+// columns are where a row's notice goes.
+func (n *notice) columns() []any {
+	return []any{&n.limit, &n.key, (*pgMicros)(&n.start), (*pgMicros)(&n.end), &n.level, &n.used, &n.included, &n.hard, (*pgMicros)(&n.at)}
+}
+
+// pgMicros reads a timestamp as microseconds.
+type pgMicros int64
+
+// ScanTimestamptz implements pgtype.TimestamptzScanner.
+func (m *pgMicros) ScanTimestamptz(v pgtype.Timestamptz) error {
+	*m = pgMicros(v.Time.UnixMicro())
+	return nil
+}
+
+func (l *pgLedger) settle(ctx context.Context, d *delivery, s *settlement) error {
+	text, args := "", []any{d.channel, d.id}
+	switch s.verdict {
+	case delivered: // even if another attempt has begun meanwhile
+		text = "SET state = 'delivered', delivered = clock_timestamp(), error = '' WHERE state <> 'delivered'"
+	case failed:
+		text = "SET due = clock_timestamp() + $4, error = $5 WHERE state = 'waiting' AND attempts = $3"
+		args = append(args, d.attempts, s.pause, s.err)
+	case dead:
+		text = "SET state = 'dead', error = $4 WHERE state = 'waiting' AND attempts = $3"
+		args = append(args, d.attempts, s.err)
+	case released:
+		text = "SET due = clock_timestamp(), attempts = attempts - 1 WHERE state = 'waiting' AND attempts = $3"
+		args = append(args, d.attempts)
+	}
+	_, err := l.pool.Exec(ctx, l.sql("UPDATE {schema}.delivery ")+text+" AND channel = $1 AND notice = $2", args...)
+	return err
+}
+
+func (l *pgLedger) deliveries(ctx context.Context, q DeliveryQuery, yield func(Delivery) error) error {
+	rows, err := l.pool.Query(ctx, l.sql(`SELECT d.channel, d.state, d.attempts, d.due, d.delivered, d.error,
+		n.limit_name, n.key, n.period_start, n.period_end, n.level, n.used, n.included, n.hard, n.at
+		FROM {schema}.delivery d JOIN {schema}.notice n ON n.id = d.notice
+		WHERE ($1 = '' OR d.channel = $1) AND ($2 = '' OR d.state = $2) AND ($3 = '' OR n.limit_name = $3) AND ($4 = '' OR n.key = $4)
+		ORDER BY d.notice DESC, d.channel`), q.Channel, string(q.State), q.Limit, q.Tenant)
+	if err != nil {
+		return err
+	}
+	var d Delivery
+	var n notice
+	var at *time.Time
+	_, err = pgx.ForEachRow(rows, append([]any{&d.Channel, (*string)(&d.State), &d.Attempts, &d.Due, &at, &d.Err}, n.columns()...), func() error {
+		d.Notice, d.Due, d.Delivered = n.public(), d.Due.UTC(), time.Time{}
+		if at != nil {
+			d.Delivered = at.UTC()
+		}
+		return yield(d)
+	})
+	return err
+}
+
+func (l *pgLedger) redeliver(ctx context.Context, channel string, notices []account, levels []int32) (int64, error) {
+	const again = "UPDATE {schema}.delivery d SET state = 'waiting', attempts = 0, due = clock_timestamp(), delivered = NULL"
+	if len(notices) == 0 {
+		tag, err := l.pool.Exec(ctx, l.sql(again+" WHERE channel = $1 AND state = 'dead'"), channel)
+		return tag.RowsAffected(), err
+	}
+	var c accountColumns
+	for i := range notices {
+		c.add(&notices[i])
+	}
+	tag, err := l.pool.Exec(ctx, l.sql(again+` FROM {schema}.notice n
+		JOIN unnest($2::text[], $3::text[], $4::timestamptz[], $5::timestamptz[], $6::int[])
+		AS t (limit_name, key, period_start, period_end, level) USING (limit_name, key, period_start, period_end, level)
+		WHERE d.channel = $1 AND d.notice = n.id`), channel, c.limits, c.keys, c.starts, c.ends, levels)
+	return tag.RowsAffected(), err
+}

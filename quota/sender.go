@@ -1,0 +1,241 @@
+package quota
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"time"
+
+	"github.com/weblimit/weblimit/core/store"
+)
+
+const (
+	// exportPage bounds the accounts that one statement looks at.
+	exportPage = 1000
+
+	// minRetry and maxRetry bound the pause after a pass that failed.
+	minRetry = 5 * time.Second
+	maxRetry = 15 * time.Minute
+)
+
+// sender sends usage to one receiver, whenever it is this process's turn.
+type sender struct {
+	book     *Book
+	export   Export
+	failures int  // passes in a row
+	opened   bool // the ledger knows the export
+
+	// Of Close:
+	cancel context.CancelFunc // ends the call on its way
+	done   chan struct{}
+}
+
+// run does passes until polling is done.
+func (s *sender) run(polling, sending context.Context) {
+	defer close(s.done)
+	every := min(s.export.Every, time.Second)
+	for {
+		select {
+		case <-polling.Done():
+			return
+		case <-time.After(every/2 + rand.N(every)): // so that processes don't ask at the same time
+		}
+		if s.open(polling) {
+			s.turn(polling, sending)
+		}
+	}
+}
+
+// open makes the export known, if the ledger did not answer when the book was opened.
+func (s *sender) open(ctx context.Context) bool {
+	if s.opened {
+		return true
+	}
+	ctx, cancel := context.WithTimeout(ctx, s.book.config.Timeout)
+	defer cancel()
+	s.opened = s.book.ledger.openExport(ctx, s.export.Name, s.export.Since) == nil // or tried again, as the ledger is by all others
+	return s.opened
+}
+
+// turn does a pass if one is due.
+func (s *sender) turn(polling, sending context.Context) {
+	b := s.book
+	lease := s.export.Timeout + b.config.Timeout + settleTime
+	ctx, cancel := context.WithTimeout(polling, b.config.Timeout)
+	since, began, ok, err := b.ledger.beginPass(ctx, s.export.Name, b.process, lease)
+	cancel()
+	if err != nil || !ok {
+		s.report(polling, 0, err)
+		return
+	}
+	p := &pass{
+		name: s.export.Name, limits: s.export.Limits, holdBack: s.export.HoldBack,
+		process: b.process, lease: lease, since: since, began: began,
+	}
+	refused, err := s.walk(polling, sending, p)
+	pause := s.export.Every
+	if s.failures++; err == nil && refused == 0 {
+		s.failures = 0
+	} else {
+		pause = s.pause(err)
+	}
+	s.report(sending, refused, err)
+	if polling.Err() != nil {
+		pause = 0 // of another process
+	}
+	ctx, cancel = context.WithTimeout(context.WithoutCancel(sending), min(b.config.Timeout, time.Second))
+	defer cancel()
+	_ = b.ledger.endPass(ctx, p, err == nil && refused == 0, pause) // or the lease ends
+}
+
+// pause returns the pause after a pass that failed.
+func (s *sender) pause(err error) time.Duration {
+	pause := min(minRetry, s.export.Every)
+	for i := 1; i < s.failures && pause < maxRetry; i++ {
+		pause *= 2
+	}
+	pause = min(pause, maxRetry)
+	var e *DeliveryError
+	if errors.As(err, &e) {
+		pause = max(pause, min(e.RetryAfter, maxRetryAfter))
+	}
+	return pause/2 + rand.N(pause)
+}
+
+// report reports a pass that failed.
+func (s *sender) report(ctx context.Context, refused int64, err error) {
+	if err == nil && refused == 0 || ctx.Err() != nil {
+		return
+	}
+	if err == nil {
+		err = errors.New("the receiver refuses increments for good, which are sent again nevertheless")
+	}
+	s.book.health.registry.Report(store.Event{Kind: store.EventExportFailing, Node: s.export.Name, Count: refused, Err: err})
+}
+
+var errOvertaken = errors.New("another process does this pass")
+
+// walk sends everything that the receiver does not have. It returns how many increments the
+// receiver refuses for good.
+func (s *sender) walk(polling, sending context.Context, p *pass) (refused int64, err error) {
+	var after account
+	for more := true; more; {
+		ctx, cancel := context.WithTimeout(polling, s.book.config.Timeout)
+		page, ok, err := s.book.ledger.nextIncrements(ctx, p, after, exportPage)
+		cancel()
+		if err == nil && !ok {
+			err = errOvertaken
+		}
+		if err != nil {
+			return refused, err
+		}
+		for all := page.all; len(all) > 0; {
+			if err := polling.Err(); err != nil {
+				return refused, err
+			}
+			n := min(len(all), s.export.Batch)
+			r, err := s.send(sending, all[:n])
+			if refused += r; err != nil {
+				return refused, err
+			}
+			all = all[n:]
+		}
+		after, more = page.last, page.more
+	}
+	return refused, nil
+}
+
+// send sends a batch. If the receiver refuses it for good, it sends the halves, and so finds
+// those that are refused.
+func (s *sender) send(sending context.Context, all []increment) (refused int64, err error) {
+	batch := make([]Increment, len(all))
+	for i := range all {
+		batch[i] = all[i].public()
+	}
+	ctx, cancel := context.WithTimeout(sending, s.export.Timeout)
+	err = send(ctx, &s.export, batch)
+	cancel()
+	if err == nil {
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(sending), s.book.config.Timeout)
+		defer cancel()
+		if err := s.book.ledger.sent(ctx, s.export.Name, all); err != nil {
+			return 0, fmt.Errorf("writing what was sent, which is sent again: %w", err)
+		}
+		return 0, nil
+	}
+	var e *DeliveryError
+	if !errors.As(err, &e) || !e.Permanent {
+		return 0, err
+	}
+	if len(all) == 1 {
+		return 1, nil
+	}
+	for _, half := range [][]increment{all[:len(all)/2], all[len(all)/2:]} {
+		n, err := s.send(sending, half)
+		if refused += n; err != nil {
+			return refused, err
+		}
+	}
+	return refused, nil
+}
+
+// send calls Send, which may panic.
+func send(ctx context.Context, e *Export, batch []Increment) (err error) {
+	defer func() {
+		if r := recover(); r != nil {
+			err = fmt.Errorf("Send panicked: %v", r)
+		}
+	}()
+	return e.Send(ctx, batch)
+}
+
+// senders are those of all exports of a book.
+type senders struct{ all []*sender }
+
+// start begins to send until ctx is done.
+func (s *senders) start(ctx context.Context, b *Book, opened bool) {
+	for _, e := range b.config.Exports {
+		sending, cancel := context.WithCancel(context.WithoutCancel(ctx))
+		one := &sender{book: b, export: e, cancel: cancel, opened: opened, done: make(chan struct{})}
+		s.all = append(s.all, one)
+		go one.run(ctx, sending)
+	}
+}
+
+// close waits for the calls on their way, and cancels them when ctx is done.
+func (s *senders) close(ctx context.Context) (err error) {
+	for _, one := range s.all {
+		select {
+		case <-one.done:
+		case <-ctx.Done():
+			err = fmt.Errorf("usage is on its way, and will be sent again: %w", context.Cause(ctx))
+		}
+		one.cancel()
+	}
+	return err
+}
+
+// openReceivers makes the channels and exports of this process known.
+func (b *Book) openReceivers() error {
+	ctx, cancel := context.WithTimeout(context.Background(), b.config.Timeout)
+	defer cancel()
+	if names := namesOf(b.config.Notices); len(names) > 0 {
+		if err := b.ledger.openChannels(ctx, names); err != nil {
+			return fmt.Errorf("weblimit: quota: opening channels: %w", err)
+		}
+	}
+	for i := range b.config.Exports {
+		if err := b.ledger.openExport(ctx, b.config.Exports[i].Name, b.config.Exports[i].Since); err != nil {
+			return fmt.Errorf("weblimit: quota: opening exports: %w", err)
+		}
+	}
+	return nil
+}
+
+func namesOf(channels []Channel) (names []string) {
+	for i := range channels {
+		names = append(names, channels[i].Name)
+	}
+	return names
+}
