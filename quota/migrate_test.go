@@ -30,7 +30,7 @@ func TestMigrationsAtTheSameTimeAndTwice(t *testing.T) {
 	}
 	group.Wait()
 	var versions int
-	if err := connect(t, database).QueryRow(t.Context(), "SELECT count(*) FROM weblimit.migration").Scan(&versions); err != nil || versions != 1 {
+	if err := connect(t, database).QueryRow(t.Context(), "SELECT count(*) FROM weblimit.migration").Scan(&versions); err != nil || versions != 2 {
 		t.Errorf("%d versions, %v", versions, err)
 	}
 }
@@ -87,7 +87,7 @@ func TestPartitions(t *testing.T) {
 	tables, err := b.Detach(t.Context(), time.Date(2026, time.March, 15, 0, 0, 0, 0, time.UTC))
 	want := []string{
 		"weblimit.account_2026_01", "weblimit.account_2026_02", "weblimit.generation_2026_01", "weblimit.generation_2026_02",
-		"weblimit.day_2026_01", "weblimit.day_2026_02",
+		"weblimit.day_2026_01", "weblimit.day_2026_02", "weblimit.export_2026_01", "weblimit.export_2026_02",
 	}
 	if err != nil || !slices.Equal(tables, want) {
 		t.Errorf("detached %q, %v; want %q", tables, err, want)

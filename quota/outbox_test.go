@@ -1,0 +1,469 @@
+package quota
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/weblimit/weblimit/core/memstore"
+	"github.com/weblimit/weblimit/core/store"
+	"github.com/weblimit/weblimit/internal/test/pgtest"
+)
+
+// receiver is a channel's receiver that remembers what it gets.
+type receiver struct {
+	mu  sync.Mutex
+	got []Notice // in the order of their arrival
+
+	answer func(Notice) error // or nil
+}
+
+func (r *receiver) Deliver(_ context.Context, n Notice) error {
+	r.mu.Lock()
+	r.got = append(r.got, n)
+	answer := r.answer
+	r.mu.Unlock()
+	if answer == nil {
+		return nil
+	}
+	return answer(n)
+}
+
+// ids returns how often each notice arrived.
+func (r *receiver) ids() map[string]int {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	ids := make(map[string]int)
+	for _, n := range r.got {
+		ids[n.ID]++
+	}
+	return ids
+}
+
+// quickly returns a configuration whose notices are delivered and repeated at once.
+func quickly(channels ...Channel) Config {
+	for i := range channels {
+		channels[i].Backoff = 10 * time.Millisecond
+	}
+	return Config{Store: memstore.New(memstore.Config{}), FlushEvery: 10 * time.Millisecond, Notices: channels}
+}
+
+// eventually waits until a condition holds.
+func eventually(t *testing.T, what string, holds func() bool) {
+	t.Helper()
+	for until := time.Now().Add(20 * time.Second); !holds(); time.Sleep(5 * time.Millisecond) {
+		if time.Now().After(until) {
+			t.Fatalf("not within 20 seconds: %s", what)
+		}
+	}
+}
+
+// deliveriesOf returns the deliveries of a book.
+func deliveriesOf(t *testing.T, b *Book, q DeliveryQuery) (all []Delivery) {
+	t.Helper()
+	if err := b.Deliveries(t.Context(), q, func(d Delivery) error {
+		all = append(all, d)
+		return nil
+	}); err != nil {
+		t.Fatal(err)
+	}
+	return all
+}
+
+// reached returns a position with levels, as bits.
+func reached(a account, changes int64, levels uint64) position {
+	p := at(a, 1, changes, 100, changes)
+	p.levels = levels
+	return p
+}
+
+func TestNoticesAreDelivered(t *testing.T) {
+	t.Parallel()
+	eachLedger(t, func(t *testing.T, l ledger) {
+		var r receiver
+		b := bookOn(t, l, quickly(Channel{Name: "mail", Deliver: r.Deliver}))
+		spend(t, limiterOn(t, b.Store(), monthly(10)), "tenant:acme", 12)
+		eventually(t, "three notices", func() bool { return len(r.ids()) == 3 })
+		var levels []int
+		for _, n := range r.got {
+			levels = append(levels, n.Level)
+			if n.Limit != "plan" || n.Tenant != "tenant:acme" || n.Included != 10 || n.Hard != 10 || n.Used < 8 ||
+				n.At.Before(n.Start) || !n.At.Before(n.End) || !strings.HasPrefix(n.ID, "notice_") || strings.Contains(n.ID, ".") {
+				t.Errorf("%+v", n)
+			}
+		}
+		slices.Sort(levels)
+		if !slices.Equal(levels, []int{80, 90, 100}) {
+			t.Errorf("levels %v", levels)
+		}
+		eventually(t, "all are marked", func() bool { return len(deliveriesOf(t, b, DeliveryQuery{State: Delivered})) == 3 })
+		for _, d := range deliveriesOf(t, b, DeliveryQuery{Channel: "mail", Limit: "plan", Tenant: "tenant:acme"}) {
+			if d.Attempts != 1 || d.Delivered.IsZero() || d.Err != "" || r.ids()[d.Notice.ID] != 1 {
+				t.Errorf("%+v", d)
+			}
+		}
+		if got := deliveriesOf(t, b, DeliveryQuery{Tenant: "tenant:other"}); len(got) != 0 {
+			t.Errorf("another tenant's: %+v", got)
+		}
+	})
+}
+
+// Each of several processes flushes the same accounts at their levels, and serves the channel.
+func TestNoticesOnceOverManyProcesses(t *testing.T) {
+	t.Parallel()
+	eachLedger(t, func(t *testing.T, l ledger) {
+		const processes, tenants = 4, 50
+		var r receiver
+		var group sync.WaitGroup
+		for range processes {
+			b := bookOn(t, l, quickly(Channel{Name: "mail", Deliver: r.Deliver}))
+			group.Go(func() {
+				for round := range int64(5) {
+					var all []position
+					for i := range tenants {
+						all = append(all, reached(month("plan", fmt.Sprintf("tenant:%02d", i), time.November), round+1, 0b111))
+					}
+					if err := b.ledger.flush(t.Context(), all); err != nil {
+						t.Error(err)
+					}
+				}
+			})
+		}
+		group.Wait()
+		eventually(t, "all notices", func() bool { return len(r.ids()) == tenants*3 })
+		for id, n := range r.ids() {
+			if n != 1 {
+				t.Errorf("%s arrived %d times, though no process has failed", id, n)
+			}
+		}
+	})
+}
+
+func TestAReceiverThatIsDown(t *testing.T) {
+	t.Parallel()
+	eachLedger(t, func(t *testing.T, l ledger) {
+		var down atomic.Bool
+		down.Store(true)
+		r := receiver{answer: func(Notice) error {
+			if down.Load() {
+				return errors.New("connection refused")
+			}
+			return nil
+		}}
+		b := bookOn(t, l, quickly(Channel{Name: "mail", Deliver: r.Deliver, Attempts: 1000}))
+		spend(t, limiterOn(t, b.Store(), monthly(10)), "tenant:acme", 10)
+		eventually(t, "some attempts", func() bool {
+			n := 0
+			for _, times := range r.ids() {
+				n += times
+			}
+			return n > 8
+		})
+		for _, d := range deliveriesOf(t, b, DeliveryQuery{State: Waiting}) {
+			if d.Err != "" && d.Err != "connection refused" {
+				t.Errorf("%+v", d)
+			}
+		}
+		down.Store(false)
+		eventually(t, "delivered", func() bool { return len(deliveriesOf(t, b, DeliveryQuery{State: Delivered})) == 3 })
+		if ids := r.ids(); len(ids) != 3 {
+			t.Errorf("%d different ids for 3 notices", len(ids))
+		}
+	})
+}
+
+// A receiver that hangs for one tenant holds up neither others nor the other channel, and Close
+// ends within its time, with what was used written.
+func TestAReceiverThatHangs(t *testing.T) {
+	t.Parallel()
+	eachLedger(t, func(t *testing.T, l ledger) {
+		var good receiver
+		var hanging atomic.Int64
+		hangs := func(ctx context.Context, n Notice) error {
+			if !strings.HasPrefix(n.Tenant, "tenant:hang") {
+				return good.Deliver(ctx, n)
+			}
+			hanging.Add(1)
+			<-ctx.Done()
+			hanging.Add(-1)
+			return ctx.Err()
+		}
+		b := bookOn(t, l, quickly(Channel{Name: "hooks", Deliver: hangs, Timeout: time.Minute, Parallel: 8}))
+		limiter := limiterOn(t, b.Store(), monthly(10))
+		for i := range 4 {
+			spend(t, limiter, fmt.Sprintf("tenant:hang%d", i), 10)
+		}
+		eventually(t, "one attempt of each tenant that hangs", func() bool { return hanging.Load() == 4 })
+		for i := range 20 {
+			spend(t, limiter, fmt.Sprintf("tenant:%d", i), 10)
+		}
+		eventually(t, "the notices of others", func() bool { return len(good.ids()) == 60 })
+		if n := hanging.Load(); n != 4 {
+			t.Errorf("%d attempts hang, want one of each tenant", n)
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
+		defer cancel()
+		began := time.Now()
+		if err := b.Close(ctx); err == nil || time.Since(began) > 3*time.Second {
+			t.Errorf("Close: %v after %v", err, time.Since(began))
+		}
+		eventually(t, "the attempts end", func() bool { return hanging.Load() == 0 })
+		if got := b.total(t, "plan", "tenant:hang0"); got != 10 {
+			t.Errorf("the ledger has %d units, want 10", got)
+		}
+		next := bookOn(t, l, quickly(Channel{Name: "hooks", Deliver: good.Deliver}))
+		eventually(t, "another process delivers at once", func() bool { return len(deliveriesOf(t, next, DeliveryQuery{State: Delivered})) == 72 })
+	})
+}
+
+func TestDeadLetters(t *testing.T) {
+	t.Parallel()
+	eachLedger(t, func(t *testing.T, l ledger) {
+		var accepts atomic.Bool
+		r := receiver{answer: func(n Notice) error {
+			switch {
+			case accepts.Load():
+				return nil
+			case n.Level == 80:
+				return &DeliveryError{Permanent: true, Err: errors.New("gone\x00\xff")}
+			case n.Level == 90:
+				panic("receiver")
+			}
+			return errors.New("no")
+		}}
+		config := quickly(Channel{Name: "mail", Deliver: r.Deliver, Attempts: 3})
+		var died atomic.Int64
+		config.Store.Registry().OnEvent(func(e store.Event) {
+			if e.Kind == store.EventNoticesDead {
+				died.Add(e.Count)
+			}
+		})
+		b := bookOn(t, l, config)
+		spend(t, limiterOn(t, b.Store(), monthly(10)), "tenant:acme", 10)
+		eventually(t, "all are dead", func() bool { return len(deliveriesOf(t, b, DeliveryQuery{State: Dead})) == 3 })
+		want := map[int]string{80: "1 gone", 90: "3 Deliver panicked: receiver", 100: "3 no"}
+		got := make(map[int]string)
+		var ninety Notice
+		for _, d := range deliveriesOf(t, b, DeliveryQuery{State: Dead}) {
+			got[d.Notice.Level] = fmt.Sprint(d.Attempts, " ", d.Err)
+			if d.Notice.Level == 90 {
+				ninety = d.Notice
+			}
+		}
+		if !maps.Equal(got, want) {
+			t.Errorf("attempts and errors %v, want %v", got, want)
+		}
+		if died.Load() != 3 {
+			t.Errorf("%d were reported, want 3", died.Load())
+		}
+		accepts.Store(true)
+		if n, err := b.Redeliver(t.Context(), "mail", ninety); n != 1 || err != nil {
+			t.Errorf("redelivering one: %d, %v", n, err)
+		}
+		eventually(t, "one is delivered", func() bool { return len(deliveriesOf(t, b, DeliveryQuery{State: Delivered})) == 1 })
+		if n, err := b.Redeliver(t.Context(), "mail"); n != 2 || err != nil {
+			t.Errorf("redelivering the others: %d, %v", n, err)
+		}
+		eventually(t, "all are delivered", func() bool { return len(deliveriesOf(t, b, DeliveryQuery{State: Delivered})) == 3 })
+		if n := r.ids()[ninety.ID]; n != 4 {
+			t.Errorf("the notice was attempted %d times, want 3 and 1", n)
+		}
+	})
+}
+
+// An attempt that a process began and whose end it did not live to write is made again by
+// another, when the lease is over.
+func TestAttemptsOfADeadProcess(t *testing.T) {
+	t.Parallel()
+	eachLedger(t, func(t *testing.T, l ledger) {
+		if err := l.openChannels(t.Context(), []string{"mail"}); err != nil {
+			t.Fatal(err)
+		}
+		mustFlush(t, l, reached(month("plan", "tenant:acme", time.November), 1, 1))
+		claim := func(again bool, lease time.Duration) []delivery {
+			all, err := l.claim(t.Context(), "mail", again, []string{"tenant:other"}, 10, lease)
+			if err != nil {
+				t.Fatal(err)
+			}
+			return all
+		}
+		first := claim(false, 50*time.Millisecond)
+		if len(first) != 1 || len(claim(true, time.Minute)) != 0 {
+			t.Fatalf("claimed %+v", first)
+		}
+		var second []delivery
+		eventually(t, "the lease ends", func() bool { second = claim(true, time.Minute); return len(second) == 1 })
+		if a, b := first[0].public(), second[0].public(); a != b || second[0].attempts != 2 {
+			t.Errorf("%+v, then %+v", a, b)
+		}
+		// The first attempt was only slow. That it failed says nothing of the second.
+		late := settlement{verdict: dead, err: "late"}
+		if err := l.settle(t.Context(), &first[0], &late); err != nil {
+			t.Fatal(err)
+		}
+		if err := l.settle(t.Context(), &second[0], &settlement{verdict: delivered}); err != nil {
+			t.Fatal(err)
+		}
+		for _, d := range listOf(t, l, DeliveryQuery{}) {
+			if d.State != Delivered {
+				t.Errorf("%+v", d)
+			}
+		}
+	})
+}
+
+func listOf(t *testing.T, l ledger, q DeliveryQuery) (all []Delivery) {
+	t.Helper()
+	if err := l.deliveries(t.Context(), q, func(d Delivery) error { all = append(all, d); return nil }); err != nil {
+		t.Fatal(err)
+	}
+	return all
+}
+
+// A notice whose receiver brings the process down each time does not do so for ever.
+func TestANoticeThatKills(t *testing.T) {
+	t.Parallel()
+	eachLedger(t, func(t *testing.T, l ledger) {
+		if err := l.openChannels(t.Context(), []string{"mail"}); err != nil {
+			t.Fatal(err)
+		}
+		mustFlush(t, l, reached(month("plan", "tenant:acme", time.November), 1, 1))
+		for i := range 3 {
+			if all, err := l.claim(t.Context(), "mail", i > 0, []string{}, 1, 0); len(all) != 1 || err != nil {
+				t.Fatal(all, err)
+			}
+		}
+		var r receiver
+		b := bookOn(t, l, quickly(Channel{Name: "mail", Deliver: r.Deliver, Attempts: 3}))
+		eventually(t, "it is dead", func() bool { return len(deliveriesOf(t, b, DeliveryQuery{State: Dead})) == 1 })
+		if len(r.ids()) != 0 {
+			t.Error("it was tried a fourth time")
+		}
+	})
+}
+
+// Channels get what was noticed after they were opened, also by processes without them.
+func TestChannelsOpenAndEnd(t *testing.T) {
+	t.Parallel()
+	eachLedger(t, func(t *testing.T, l ledger) {
+		acme := month("plan", "tenant:acme", time.November)
+		mustFlush(t, l, reached(acme, 1, 1))
+		var r receiver
+		with := bookOn(t, l, quickly(Channel{Name: "mail", Deliver: r.Deliver}))
+		without := bookOn(t, l, quickly())
+		if err := without.ledger.flush(t.Context(), []position{reached(acme, 2, 2)}); err != nil {
+			t.Fatal(err)
+		}
+		eventually(t, "the second notice", func() bool { return len(deliveriesOf(t, with, DeliveryQuery{State: Delivered})) == 1 })
+		if r.got[0].Level != 90 {
+			t.Errorf("%+v", r.got)
+		}
+		if err := with.RemoveChannel(t.Context(), "mail"); err == nil {
+			t.Error("a channel was removed that the book serves")
+		}
+		closeBook(t, with)
+		if err := without.RemoveChannel(t.Context(), "mail"); err != nil {
+			t.Error(err)
+		}
+		if err := without.RemoveChannel(t.Context(), "mail"); err == nil {
+			t.Error("it was removed twice")
+		}
+		mustFlush(t, l, reached(acme, 3, 4))
+		if got := deliveriesOf(t, without, DeliveryQuery{}); len(got) != 0 {
+			t.Errorf("after it was removed: %+v", got)
+		}
+	})
+}
+
+func TestBackoff(t *testing.T) {
+	t.Parallel()
+	c := courier{channel: Channel{Backoff: 5 * time.Second, Attempts: 20}}
+	for _, tt := range []struct {
+		name     string
+		attempts int
+		err      error
+		min, max time.Duration
+		verdict  verdict
+	}{
+		{"the first", 1, errors.New("x"), 2500 * time.Millisecond, 7500 * time.Millisecond, failed},
+		{"the third", 3, errors.New("x"), 10 * time.Second, 30 * time.Second, failed},
+		{"a late one", 19, errors.New("x"), 3 * time.Hour, 9 * time.Hour, failed},
+		{"the last", 20, errors.New("x"), 0, 9 * time.Hour, dead},
+		{"refused for good", 1, fmt.Errorf("w: %w", &DeliveryError{Permanent: true}), 0, time.Hour, dead},
+		{"asked to wait", 1, &DeliveryError{RetryAfter: time.Hour}, time.Hour, time.Hour, failed},
+		{"asked to wait for years", 1, &DeliveryError{RetryAfter: 1 << 62}, 24 * time.Hour, 24 * time.Hour, failed},
+	} {
+		for range 50 {
+			if s := c.judge(&delivery{attempts: tt.attempts}, tt.err); s.pause < tt.min || s.pause > tt.max || s.verdict != tt.verdict {
+				t.Errorf("%s: %+v", tt.name, s)
+			}
+		}
+	}
+}
+
+func TestChannelsAndExportsThatAreWrong(t *testing.T) {
+	t.Parallel()
+	deliver := func(context.Context, Notice) error { return nil }
+	send := func(context.Context, []Increment) error { return nil }
+	for _, c := range []Config{
+		{Notices: []Channel{{Deliver: deliver}}},
+		{Notices: []Channel{{Name: "a b", Deliver: deliver}}},
+		{Notices: []Channel{{Name: "a"}}},
+		{Notices: []Channel{{Name: "a", Deliver: deliver}, {Name: "a", Deliver: deliver}}},
+		{Notices: []Channel{{Name: "a", Deliver: deliver, Timeout: time.Hour}}},
+		{Notices: []Channel{{Name: "a", Deliver: deliver, Attempts: -1}}},
+		{Notices: []Channel{{Name: "a", Deliver: deliver, Backoff: -1}}},
+		{Notices: []Channel{{Name: "a", Deliver: deliver, Parallel: 1e6}}},
+		{Exports: []Export{{Send: send}}},
+		{Exports: []Export{{Name: "a"}}},
+		{Exports: []Export{{Name: "a", Send: send}, {Name: "a", Send: send}}},
+		{Exports: []Export{{Name: "a", Send: send, Every: 1}}},
+		{Exports: []Export{{Name: "a", Send: send, Batch: 100_000}}},
+		{Exports: []Export{{Name: "a", Send: send, Timeout: -1}}},
+		{Exports: []Export{{Name: "a", Send: send, Limits: []string{""}}}},
+		{Exports: []Export{{Name: "a", Send: send, Since: time.Unix(-1, 0)}}},
+	} {
+		c.Store = memstore.New(memstore.Config{})
+		if err := c.complete(); err == nil || !strings.HasPrefix(err.Error(), "weblimit: quota: ") {
+			t.Errorf("%+v %+v: %v", c.Notices, c.Exports, err)
+		}
+	}
+}
+
+// While PostgreSQL is frozen, an attempt's end waits, and is then written once.
+func TestALedgerThatIsAwayWhenAnAttemptEnds(t *testing.T) {
+	t.Parallel()
+	server := pgtest.Start(t)
+	l := newPGLedger(connect(t, server.Database(t)), "weblimit", defaultLevels)
+	if err := l.migrate(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	first := make(chan bool)
+	var times atomic.Int64
+	config := quickly(Channel{Name: "mail", Deliver: func(context.Context, Notice) error {
+		if times.Add(1) == 1 {
+			first <- true
+			<-first
+		}
+		return nil
+	}})
+	config.Timeout = time.Second
+	b := bookOn(t, l, config)
+	mustFlush(t, l, reached(month("plan", "tenant:acme", time.November), 1, 1))
+	<-first
+	server.Freeze(t)
+	first <- true
+	time.Sleep(1500 * time.Millisecond)
+	server.Thaw(t)
+	eventually(t, "it is marked", func() bool { return len(deliveriesOf(t, b, DeliveryQuery{State: Delivered})) == 1 })
+	if n := times.Load(); n != 1 {
+		t.Errorf("delivered %d times", n)
+	}
+}
