@@ -1,0 +1,393 @@
+package quota
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"strconv"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/weblimit/weblimit/core/memstore"
+)
+
+// engine is a billing engine that drops increments whose id it knows.
+type engine struct {
+	mu     sync.Mutex
+	known  map[string]Increment
+	sums   map[account]int64
+	byDay  map[dayUse]int64
+	calls  int
+	most   int                     // increments of a call
+	repeat int                     // increments that it knew
+	answer func([]Increment) error // or nil
+	t      *testing.T
+}
+
+func newEngine(t *testing.T) *engine {
+	return &engine{t: t, known: make(map[string]Increment), sums: make(map[account]int64), byDay: make(map[dayUse]int64)}
+}
+
+func (e *engine) Send(_ context.Context, batch []Increment) error {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.calls++
+	e.most = max(e.most, len(batch))
+	if e.answer != nil {
+		if err := e.answer(batch); err != nil {
+			return err
+		}
+	}
+	for _, i := range batch {
+		if before, ok := e.known[i.ID]; ok {
+			e.repeat++
+			if before != i {
+				e.t.Errorf("one id, two increments: %+v and %+v", before, i)
+			}
+			continue
+		}
+		e.known[i.ID] = i
+		id := account{i.Limit, i.Tenant, i.Start.UnixMicro(), i.End.UnixMicro()}
+		day := dayUse{account: id, date: int32(i.Day.Unix() / (24 * 3600))}
+		e.sums[id] += i.Value
+		e.byDay[day] += i.Value
+		if e.byDay[day] != i.Total || i.Value == 0 || i.At.Before(i.Start) || !i.At.Before(i.End) {
+			e.t.Errorf("the day has %d units now: %+v", e.byDay[day], i)
+		}
+	}
+	return nil
+}
+
+// equals reports whether the engine has exactly what the ledger has.
+func (e *engine) equals(t *testing.T, l ledger) bool {
+	t.Helper()
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	all, err := l.days(t.Context(), Query{}.all())
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := make(map[account]int64)
+	for _, d := range all {
+		want[d.account] += d.used
+		if e.byDay[dayUse{account: d.account, date: d.date}] != d.used {
+			return false
+		}
+	}
+	equal := true
+	if err := l.usage(t.Context(), Query{}.all(), func(u Usage) error {
+		id := account{u.Limit, u.Tenant, u.Start.UnixMicro(), u.End.UnixMicro()}
+		equal = equal && want[id] == u.Used && e.sums[id] == u.Used
+		return nil
+	}); err != nil {
+		t.Fatal(err)
+	}
+	return equal
+}
+
+// beginning is before all periods of these tests.
+var beginning = time.Date(2026, time.January, 1, 0, 0, 0, 0, time.UTC)
+
+func exporting(e ...Export) Config {
+	for i := range e {
+		e[i].Every, e[i].Since = 20*time.Millisecond, beginning
+	}
+	return Config{Store: memstore.New(memstore.Config{}), FlushEvery: 10 * time.Millisecond, Exports: e}
+}
+
+func TestUsageIsExported(t *testing.T) {
+	t.Parallel()
+	eachLedger(t, func(t *testing.T, l ledger) {
+		all, some := newEngine(t), newEngine(t)
+		config := exporting(Export{Name: "all", Send: all.Send, Batch: 7}, Export{Name: "some", Send: some.Send, Limits: []string{"other"}})
+		b := bookOn(t, l, config)
+		limiter := limiterOn(t, b.Store(), monthly(100))
+		for i := range 30 {
+			spend(t, limiter, fmt.Sprintf("tenant:%d", i), i)
+		}
+		mustFlushBook(t, b)
+		eventually(t, "the engine has everything", func() bool { return all.equals(t, l) })
+		spend(t, limiter, "tenant:1", 5)
+		mustFlushBook(t, b)
+		eventually(t, "the engine has what was used since", func() bool { return all.equals(t, l) })
+		if all.repeat != 0 || all.most > 7 || len(some.known) != 0 {
+			t.Errorf("%d repeats, calls of %d increments, %d of another limit", all.repeat, all.most, len(some.known))
+		}
+	})
+}
+
+// crashing is a ledger of a process that dies around the end of a call of Send: before the
+// ledger is told, or before the process learns that it was.
+type crashing struct {
+	ledger
+	r *rand.Rand
+}
+
+var errCrash = errors.New("crash")
+
+func (c crashing) sent(ctx context.Context, name string, all []increment) error {
+	if c.r.IntN(3) == 0 {
+		return errCrash
+	}
+	if err := c.ledger.sent(ctx, name, all); err != nil {
+		return err
+	}
+	if c.r.IntN(3) == 0 {
+		return errCrash
+	}
+	return nil
+}
+
+// SEEDS runs more seeds than the suite does.
+func exportSeeds() uint64 {
+	if n, err := strconv.ParseUint(os.Getenv("SEEDS"), 10, 64); err == nil {
+		return n
+	}
+	return 10
+}
+
+// Accounts are charged, refunded, begin generations that are written late and are closed, while
+// the engine and the processes that export fail in all ways. In the end the sums are equal.
+func TestSumsAreExactThroughCrashes(t *testing.T) {
+	t.Parallel()
+	for seed := range exportSeeds() {
+		t.Run(fmt.Sprint("seed ", seed), func(t *testing.T) {
+			eachLedger(t, func(t *testing.T, l ledger) { exportThroughCrashes(t, l, seed) })
+		})
+	}
+}
+
+func exportThroughCrashes(t *testing.T, l ledger, seed uint64) {
+	r := rand.New(rand.NewPCG(seed, 7))
+	e := newEngine(t)
+	steady := false
+	e.answer = func([]Increment) error {
+		if !steady && r.IntN(4) == 0 {
+			return errors.New("down")
+		}
+		return nil
+	}
+	lost := func(context.Context, []Increment) error { return errors.New("the answer is lost") }
+	if err := l.openExport(t.Context(), "billing", beginning); err != nil {
+		t.Fatal(err)
+	}
+	var accounts []*charged
+	for i := range 6 {
+		accounts = append(accounts, &charged{account: month("plan", fmt.Sprintf("tenant:%d", i%3), time.Month(1+i%2)), base: make(map[int64]int64)})
+	}
+	for step := range 60 {
+		for range r.IntN(6) {
+			accounts[r.IntN(len(accounts))].step(t, l, r)
+		}
+		export := Export{Name: "billing", Send: e.Send, Batch: 1 + r.IntN(4), Timeout: time.Minute}
+		if r.IntN(5) == 0 {
+			export.Send = func(ctx context.Context, batch []Increment) error {
+				_ = e.Send(ctx, batch)
+				return lost(ctx, batch)
+			}
+		}
+		passBy(t, crashing{l, r}, export, fmt.Sprint(step))
+	}
+	for _, a := range accounts {
+		a.flush(t, l)
+	}
+	steady = true
+	passBy(t, l, Export{Name: "billing", Send: e.Send, Batch: 10, Timeout: time.Minute}, "last but one")
+	passBy(t, l, Export{Name: "billing", Send: e.Send, Batch: 10, Timeout: time.Minute}, "last")
+	if !e.equals(t, l) {
+		days, _ := l.days(t.Context(), Query{}.all())
+		t.Errorf("the engine has %v, the ledger %v", e.byDay, days)
+	}
+	if e.repeat == 0 {
+		t.Error("nothing was sent twice: the crashes did not happen")
+	}
+}
+
+// passBy has a process do a pass, which may fail. Another one need not wait for its lease.
+func passBy(t *testing.T, l ledger, e Export, process string) {
+	t.Helper()
+	since, began, ok, err := l.beginPass(t.Context(), e.Name, process, time.Minute)
+	if err != nil || !ok {
+		t.Fatal(ok, err)
+	}
+	s := &sender{book: &Book{config: Config{Timeout: time.Minute}, ledger: l}, export: e}
+	p := &pass{name: e.Name, process: process, lease: time.Minute, since: since, began: began, holdBack: e.HoldBack}
+	_, _ = s.walk(t.Context(), t.Context(), p)
+	if err := l.endPass(t.Context(), p, false, 0); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// charged is an account with what a store knows of it.
+type charged struct {
+	account
+	generation, changes, used int64
+	seconds                   int64
+	base                      map[int64]int64
+	late                      []position
+}
+
+// step charges or refunds, and maybe flushes, now or later.
+func (c *charged) step(t *testing.T, l ledger, r *rand.Rand) {
+	t.Helper()
+	c.seconds += r.Int64N(24 * 3600 / 2)
+	c.seconds = min(c.seconds, 27*24*3600)
+	if c.generation == 0 || r.IntN(12) == 0 {
+		closes := int64(0)
+		if c.generation > 0 && r.IntN(2) == 0 {
+			closes = c.generation
+		}
+		b := mustBegin(t, l, c.account, closes)
+		c.generation, c.changes, c.used, c.base[b.generation] = b.generation, 0, b.total, b.total
+	}
+	c.changes++
+	if c.used > c.base[c.generation] && r.IntN(3) == 0 {
+		c.used -= 1 + r.Int64N(c.used-c.base[c.generation])
+	} else {
+		c.used += r.Int64N(50)
+	}
+	p := at(c.account, c.generation, c.changes, c.used, c.seconds)
+	if c.late = append(c.late, p); r.IntN(4) > 0 {
+		r.Shuffle(len(c.late), func(i, j int) { c.late[i], c.late[j] = c.late[j], c.late[i] })
+		mustFlush(t, l, c.late[0])
+		c.late = c.late[1:]
+	}
+}
+
+func (c *charged) flush(t *testing.T, l ledger) {
+	t.Helper()
+	mustFlush(t, l, c.late...)
+	c.late = nil
+}
+
+// Several processes with the same export, of which some end in the middle.
+func TestManyProcessesExport(t *testing.T) {
+	t.Parallel()
+	eachLedger(t, func(t *testing.T, l ledger) {
+		e := newEngine(t)
+		var books []*Book
+		for range 4 {
+			books = append(books, bookOn(t, l, exporting(Export{Name: "billing", Send: e.Send, Batch: 3})))
+		}
+		for i := range 40 {
+			a := month("plan", fmt.Sprintf("tenant:%d", i%7), time.November)
+			mustFlush(t, l, at(a, 1, int64(i+1), int64(i*3+1), int64(i*1000)))
+			if i == 20 {
+				closeBook(t, books[0])
+				closeBook(t, books[1])
+			}
+		}
+		eventually(t, "the engine has everything", func() bool { return e.equals(t, l) })
+		if e.repeat != 0 {
+			t.Errorf("%d increments were sent twice, though nothing has failed", e.repeat)
+		}
+	})
+}
+
+// An increment that the engine refuses for good holds up no other, and is neither dropped nor sent
+// all the time.
+func TestRefusedIncrements(t *testing.T) {
+	t.Parallel()
+	eachLedger(t, func(t *testing.T, l ledger) {
+		e := newEngine(t)
+		refuses := true
+		e.answer = func(batch []Increment) error {
+			for _, i := range batch {
+				if refuses && i.Tenant == "tenant:3" {
+					return &DeliveryError{Permanent: true, Err: errors.New("no such customer")}
+				}
+			}
+			return nil
+		}
+		for i := range 9 {
+			mustFlush(t, l, at(month("plan", fmt.Sprintf("tenant:%d", i), time.November), 1, 1, 10, 60))
+		}
+		bookOn(t, l, exporting(Export{Name: "billing", Send: e.Send}))
+		eventually(t, "the others", func() bool {
+			e.mu.Lock()
+			defer e.mu.Unlock()
+			return len(e.known) == 8
+		})
+		e.mu.Lock()
+		refuses = false
+		e.mu.Unlock()
+		eventually(t, "all", func() bool { return e.equals(t, l) })
+	})
+}
+
+func TestRefundsAreHeldBack(t *testing.T) {
+	t.Parallel()
+	eachLedger(t, func(t *testing.T, l ledger) {
+		e := newEngine(t)
+		a := month("plan", "tenant:acme", time.November)
+		if err := l.openExport(t.Context(), "billing", beginning); err != nil {
+			t.Fatal(err)
+		}
+		for i, tt := range []struct{ used, want int64 }{{10, 10}, {7, 10}, {9, 10}, {12, 12}} {
+			mustFlush(t, l, at(a, 1, int64(i+1), tt.used, int64(60+i)))
+			passBy(t, l, Export{Name: "billing", Send: e.Send, Batch: 10, Timeout: time.Minute, HoldBack: true}, "one")
+			if e.sums[a] != tt.want {
+				t.Errorf("%d used: the engine has %d, want %d", tt.used, e.sums[a], tt.want)
+			}
+		}
+	})
+}
+
+// An engine that was away for longer than what is written late is waited for has everything in
+// the end; periods that ended before the export was opened are not sent.
+func TestPeriodsToExport(t *testing.T) {
+	t.Parallel()
+	eachLedger(t, func(t *testing.T, l ledger) {
+		e := newEngine(t)
+		october := time.Date(2026, time.October, 15, 0, 0, 0, 0, time.UTC)
+		if err := l.openExport(t.Context(), "billing", october); err != nil {
+			t.Fatal(err)
+		}
+		september, october2 := month("plan", "tenant:a", time.September), month("plan", "tenant:a", time.October)
+		mustFlush(t, l, at(september, 1, 1, 5, 60), at(october2, 1, 1, 7, 60))
+		passBy(t, l, Export{Name: "billing", Send: e.Send, Batch: 10, Timeout: time.Minute}, "one")
+		if e.sums[september] != 0 || e.sums[october2] != 7 {
+			t.Errorf("%v", e.sums)
+		}
+		since, began, _, err := l.beginPass(t.Context(), "billing", "two", time.Minute)
+		if err != nil || !since.Equal(october) {
+			t.Errorf("after a pass that was not complete, from %v: %v", since, err)
+		}
+		if _, _, ok, err := l.beginPass(t.Context(), "billing", "three", time.Minute); ok || err != nil {
+			t.Error("two processes do a pass", err)
+		}
+		if err := l.endPass(t.Context(), &pass{name: "billing", process: "two", began: began}, true, 0); err != nil {
+			t.Fatal(err)
+		}
+		if since, _, _, err := l.beginPass(t.Context(), "billing", "three", time.Minute); err != nil || !since.Equal(began.Add(-lateness)) {
+			t.Errorf("after a complete pass, from %v, want %v: %v", since, began.Add(-lateness), err)
+		}
+	})
+}
+
+// A process that hangs in Send loses its pass to another, and what both send has the same ids.
+func TestAnEngineThatHangs(t *testing.T) {
+	t.Parallel()
+	eachLedger(t, func(t *testing.T, l ledger) {
+		hung := make(chan struct{}, 10)
+		hangs := func(ctx context.Context, _ []Increment) error {
+			hung <- struct{}{}
+			<-ctx.Done()
+			return ctx.Err()
+		}
+		b := bookOn(t, l, exporting(Export{Name: "billing", Send: hangs, Timeout: time.Minute}))
+		spend(t, limiterOn(t, b.Store(), monthly(10)), "tenant:acme", 5)
+		<-hung
+		ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
+		defer cancel()
+		if err := b.Close(ctx); err == nil {
+			t.Error("Close does not say that usage was on its way")
+		}
+		e := newEngine(t)
+		bookOn(t, l, exporting(Export{Name: "billing", Send: e.Send}))
+		eventually(t, "another process sends it at once", func() bool { return e.equals(t, l) })
+	})
+}
