@@ -1,0 +1,207 @@
+package notify_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"log"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"os/exec"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/weblimit/weblimit/core"
+	"github.com/weblimit/weblimit/core/memstore"
+	"github.com/weblimit/weblimit/internal/test/child"
+	"github.com/weblimit/weblimit/internal/test/pgtest"
+	"github.com/weblimit/weblimit/keyfuncs"
+	"github.com/weblimit/weblimit/quota"
+	"github.com/weblimit/weblimit/quota/notify"
+)
+
+// What a child process is told: the database, the receiver, and what kills it: "notice" or
+// "usage", after it was sent.
+const childEnv = "NOTIFY_TEST_CHILD"
+
+type childTask struct{ Database, URL, Kill string }
+
+// runChild opens a book, uses units, and kills itself between sending and marking.
+func runChild() {
+	var task childTask
+	if err := json.Unmarshal([]byte(os.Getenv(childEnv)), &task); err != nil {
+		log.Fatal(err)
+	}
+	pool, err := pgxpool.New(context.Background(), task.Database)
+	if err != nil {
+		log.Fatal(err)
+	}
+	book, err := quota.Open(context.Background(), pool, task.config())
+	if err != nil {
+		log.Fatal(err)
+	}
+	if task.Kill != "" {
+		plan := core.PerMonth(10, time.UTC).By(keyfuncs.Tenant("tenant")).Named("plan")
+		limiter, err := core.New(core.Config{Store: book.Store(), Limits: []core.Limit{plan}, Timeout: 5 * time.Second})
+		if err != nil {
+			log.Fatal(err)
+		}
+		for range 10 {
+			limiter.AllowKey(context.Background(), "tenant:acme", 1)
+		}
+	}
+	time.Sleep(time.Minute)
+}
+
+func (c childTask) config() quota.Config {
+	hook, err := notify.NewWebhook(notify.WebhookConfig{URL: c.URL + "/notice", Secrets: []string{secret}})
+	if err != nil {
+		log.Fatal(err)
+	}
+	ingest, err := notify.NewIngest(notify.IngestConfig{URL: c.URL + "/usage"})
+	if err != nil {
+		log.Fatal(err)
+	}
+	kill := func(what string, err error) error {
+		if c.Kill == what {
+			_ = syscall.Kill(os.Getpid(), syscall.SIGKILL)
+			select {}
+		}
+		return err
+	}
+	return quota.Config{
+		Store: memstore.New(memstore.Config{}), FlushEvery: 10 * time.Millisecond,
+		Notices: []quota.Channel{{Name: "webhook", Parallel: 1, Deliver: func(ctx context.Context, n quota.Notice) error {
+			return kill("notice", hook.Deliver(ctx, n))
+		}}},
+		Exports: []quota.Export{{Name: "billing", Every: 10 * time.Millisecond, Send: func(ctx context.Context, batch []quota.Increment) error {
+			return kill("usage", ingest.Send(ctx, batch))
+		}}},
+	}
+}
+
+// A process is killed between sending and marking. Another one sends the same again, with the
+// same ids, and the rest; the sum of usage by id is exact.
+func TestAProcessThatIsKilledBetweenSendingAndMarking(t *testing.T) {
+	t.Parallel()
+	for _, kill := range []string{"notice", "usage"} {
+		t.Run(kill, func(t *testing.T) {
+			t.Parallel()
+			var mu sync.Mutex
+			times, values := make(map[string]int), make(map[string]float64)
+			receiver := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+				mu.Lock()
+				defer mu.Unlock()
+				body, err := io.ReadAll(r.Body)
+				if err != nil {
+					return
+				}
+				if r.URL.Path == "/notice" {
+					times[r.Header.Get("webhook-id")]++
+					return
+				}
+				var events []struct {
+					ID   string
+					Data struct{ Value float64 }
+				}
+				if err := json.NewDecoder(bytes.NewReader(body)).Decode(&events); err != nil {
+					t.Error(err)
+				}
+				for _, e := range events {
+					if before, ok := values[e.ID]; ok && before != e.Data.Value {
+						t.Errorf("%s has the values %v and %v", e.ID, before, e.Data.Value)
+					}
+					times[e.ID]++
+					values[e.ID] = e.Data.Value
+				}
+			}))
+			defer receiver.Close()
+			database := pgtest.Shared(t).Database(t)
+			run(t, childTask{database, receiver.URL, kill})
+			pool, err := pgxpool.New(t.Context(), database)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer pool.Close()
+			// The leases end sooner than in life.
+			for _, text := range []string{"UPDATE weblimit.delivery SET due = now()", "UPDATE weblimit.sink SET lease = now(), due = now()"} {
+				if _, err := pool.Exec(t.Context(), text); err != nil {
+					t.Fatal(err)
+				}
+			}
+			book, err := quota.Open(t.Context(), pool, childTask{URL: receiver.URL}.config())
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer func() { _ = book.Close(t.Context()) }()
+			used := func() (n float64) {
+				if err := pool.QueryRow(t.Context(), "SELECT coalesce(sum(used - base), 0) FROM weblimit.generation").Scan(&n); err != nil {
+					t.Fatal(err)
+				}
+				return n
+			}
+			settled := func() (n int) {
+				if err := pool.QueryRow(t.Context(), `SELECT (SELECT count(*) FROM weblimit.delivery WHERE state <> 'delivered')
+					+ (SELECT count(*) FROM weblimit.export WHERE pending IS NOT NULL)
+					+ (SELECT count(*) FROM weblimit.notice WHERE (SELECT count(*) FROM weblimit.delivery d WHERE d.notice = id) <> 1)`).Scan(&n); err != nil {
+					t.Fatal(err)
+				}
+				return n
+			}
+			sum := func() (n float64) {
+				mu.Lock()
+				defer mu.Unlock()
+				for _, value := range values {
+					n += value
+				}
+				return n
+			}
+			for until := time.Now().Add(20 * time.Second); settled() != 0 || sum() != used() || used() == 0; time.Sleep(10 * time.Millisecond) {
+				if time.Now().After(until) {
+					t.Fatalf("%d are not settled, %v of %v units", settled(), sum(), used())
+				}
+			}
+			mu.Lock()
+			defer mu.Unlock()
+			twice := 0
+			for id, n := range times {
+				if n > 2 {
+					t.Errorf("%s was sent %d times", id, n)
+				}
+				if n == 2 {
+					twice++
+				}
+			}
+			if twice == 0 {
+				t.Errorf("nothing was sent twice: %v", times)
+			}
+		})
+	}
+}
+
+// run runs a child until it is killed.
+func run(t *testing.T, task childTask) {
+	t.Helper()
+	text, err := json.Marshal(task)
+	if err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.Command(os.Args[0])
+	cmd.Env = append(os.Environ(), childEnv+"="+string(text))
+	var out bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &out, &out
+	if err := child.Start(cmd); err != nil {
+		t.Fatal(err)
+	}
+	err = cmd.Wait()
+	if status, ok := cmd.ProcessState.Sys().(syscall.WaitStatus); !ok || status.Signal() != syscall.SIGKILL {
+		t.Fatalf("%v\n%s", fmt.Errorf("the child ended: %w", err), out.String())
+	}
+}
