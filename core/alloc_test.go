@@ -85,6 +85,29 @@ func TestSetHeadersAllocatesAtMostOnce(t *testing.T) {
 	}
 }
 
+// XQuota costs no more than XRateLimit does, and nothing where it is not asked for or where
+// there is no calendar limit.
+func TestQuotaFieldsAllocateAsOthers(t *testing.T) {
+	allocations := func(headers core.Headers, limit core.Limit) float64 {
+		l := newLimiter(t, core.Config{Store: core.NewMemory(), Headers: headers, Limits: []core.Limit{limit}})
+		d, h := l.Allow(&request{}), http.Header{}
+		return testing.AllocsPerRun(200, func() {
+			clear(h)
+			d.SetHeaders(adapter.HeaderMap(h))
+		})
+	}
+	month := core.PerMonth(100_000, time.UTC).By(keyfuncs.Everyone())
+	if own, others := allocations(core.XQuota, month), allocations(core.XRateLimit, month); own > others {
+		t.Errorf("XQuota: %v allocations, XRateLimit: %v", own, others)
+	}
+	if got := allocations(core.Draft11, month); got != 0 {
+		t.Errorf("without XQuota: %v allocations", got)
+	}
+	if got := allocations(core.Draft11|core.XQuota, everyone(5)); got != 0 {
+		t.Errorf("without a calendar limit: %v allocations", got)
+	}
+}
+
 // A context and the decision in it are one allocation.
 func TestNewContextAllocatesOnce(t *testing.T) {
 	d := limiterOn(t, core.NewMemory(), everyone(5)).Allow(&request{})

@@ -15,7 +15,8 @@ import (
 //	Headers: core.Draft11 | core.XRateLimit
 //
 // Draft11 lists all limits. The other dialects have room for one limit, the binding one of all
-// limiters that decided the request; see [Decision.Binding] and [Decision.SetHeaders].
+// limiters that decided the request; see [Decision.Binding] and [Decision.SetHeaders]. XQuota is
+// about calendar limits only.
 type Headers uint8
 
 const (
@@ -35,8 +36,14 @@ const (
 	// XRateLimitDelta is XRateLimit with X-RateLimit-Reset in seconds from now. It can't
 	// be combined with XRateLimit.
 	XRateLimitDelta
+	// XQuota is X-Quota-Limit: 100000, X-Quota-Remaining: 99000 and X-Quota-Reset in seconds
+	// since the epoch, when the next period begins. It tells of a calendar limit, such as
+	// [PerMonth], and of no other, so it is for use beside another dialect. Of several
+	// calendar limits it tells of the one with the fewest units remaining, or of the one that denies.
+	// Responses without a calendar limit don't have it, and neither have those of an outage.
+	XQuota
 
-	allHeaders = Draft11 | Draft07 | Draft03 | XRateLimit | XRateLimitDelta
+	allHeaders = Draft11 | Draft07 | Draft03 | XRateLimit | XRateLimitDelta | XQuota
 )
 
 func (h Headers) validate() error {

@@ -16,7 +16,11 @@ import (
 var dialects = map[string]core.Headers{
 	"Draft11": core.Draft11, "Draft07": core.Draft07, "Draft03": core.Draft03,
 	"XRateLimit": core.XRateLimit, "XRateLimitDelta": core.XRateLimitDelta,
+	"XQuota": core.XQuota,
 }
+
+// monthly is a limit of which all dialects tell.
+func monthly(n int64) core.Limit { return core.PerMonth(n, time.UTC).By(keyfuncs.Everyone()) }
 
 // decidedIn is decided, by a limiter of these dialects.
 func decidedIn(t testing.TB, config core.Config, results ...core.Result) core.Decision {
@@ -140,7 +144,7 @@ func TestResetIsATimeOfTheStoresClock(t *testing.T) {
 func TestTwoLimitersOfOneDialect(t *testing.T) {
 	t.Parallel()
 	decide := func(t *testing.T, dialect core.Headers, n, left int64) core.Decision {
-		return decidedIn(t, core.Config{Headers: dialect, Limits: []core.Limit{everyone(n)}}, core.Result{Allowed: true, Remaining: left, ResetAfter: time.Duration(n) * time.Second})
+		return decidedIn(t, core.Config{Headers: dialect, Limits: []core.Limit{monthly(n)}}, core.Result{Allowed: true, Remaining: left, ResetAfter: time.Duration(n) * time.Second})
 	}
 	for name, dialect := range dialects {
 		if dialect == core.Draft11 {
@@ -186,7 +190,7 @@ func TestDialectsDuringAnOutage(t *testing.T) {
 			continue // the policy stays: TestOutageHeaders
 		}
 		for policy, outage := range map[string]core.Outage{"Allow": core.Allow, "Deny": core.Deny} {
-			l := newLimiter(t, core.Config{Store: newFlaky(true), Headers: dialect, Limits: []core.Limit{everyone(5).OnOutage(outage)}})
+			l := newLimiter(t, core.Config{Store: newFlaky(true), Headers: dialect, Limits: []core.Limit{monthly(5).OnOutage(outage)}})
 			want := http.Header{}
 			if outage == core.Deny {
 				want.Set("Retry-After", "1")
@@ -245,7 +249,7 @@ func TestDialectsThatShareAHeaderExcludeEachOther(t *testing.T) {
 	sets := map[string]http.Header{}
 	for name, dialect := range dialects {
 		all |= dialect
-		sets[name] = told(decidedIn(t, core.Config{Headers: dialect, Limits: []core.Limit{everyone(5)}}, core.Result{Allowed: true, Remaining: 4}))
+		sets[name] = told(decidedIn(t, core.Config{Headers: dialect, Limits: []core.Limit{monthly(5)}}, core.Result{Allowed: true, Remaining: 4}))
 		if len(sets[name]) == 0 {
 			t.Errorf("%s sets no header", name)
 		}
@@ -276,7 +280,7 @@ func TestExposeHeaders(t *testing.T) {
 	t.Parallel()
 	seen := map[string]bool{}
 	for _, dialect := range dialects {
-		config := core.Config{Headers: dialect, Limits: []core.Limit{everyone(5).WarnAt(0.1)}}
+		config := core.Config{Headers: dialect, Limits: []core.Limit{monthly(5).WarnAt(0.1)}}
 		warned := decidedIn(t, config, core.Result{Allowed: true, Charged: true})
 		denied := decidedIn(t, config, core.Result{RetryAfter: time.Second})
 		unknown := newLimiter(t, core.Config{Store: core.NewMemory(), Limits: []core.Limit{core.PerHour(1).By(keyfuncs.APIKey()).OnMissingKey(core.DenyRequest)}}).Allow(&request{})

@@ -74,7 +74,8 @@ func newHeaderStyle(config Config, limits []limit) headerStyle {
 func ExposeHeaders() []string {
 	return []string{
 		"RateLimit", "RateLimit-Policy", "RateLimit-Limit", "RateLimit-Remaining", "RateLimit-Reset",
-		"X-RateLimit-Limit", "X-RateLimit-Remaining", "X-RateLimit-Reset", "X-RateLimit-Warning", "Retry-After", "WWW-Authenticate",
+		"X-RateLimit-Limit", "X-RateLimit-Remaining", "X-RateLimit-Reset", "X-RateLimit-Warning",
+		"X-Quota-Limit", "X-Quota-Remaining", "X-Quota-Reset", "Retry-After", "WWW-Authenticate",
 	}
 }
 
@@ -89,7 +90,8 @@ func ExposeHeaders() []string {
 //     that of the limit that denies.
 //   - Fields for one limit keep the limit with less remaining. On a denial they are replaced by
 //     those of the limit that denies, or removed if this limiter writes none: so h should have
-//     a method Del(name string), as http.Header has.
+//     a method Del(name string), as http.Header has. Those of [XQuota] are replaced only by another
+//     calendar limit: what remains of a month is true whatever else denies.
 //   - The warning keeps the limit with more use, one over its soft limit first. A denial has none.
 //   - Retry-After keeps the longer wait.
 //
@@ -106,8 +108,11 @@ func (d *Decision) SetHeaders(h Header) {
 		if style.dialects&Draft11 != 0 {
 			d.setDraft11(h, style)
 		}
-		if style.dialects&^Draft11 != 0 {
+		if style.dialects&^(Draft11|XQuota) != 0 {
 			d.setOlder(h, style.dialects)
+		}
+		if style.dialects&XQuota != 0 {
+			d.setQuota(h)
 		}
 		if r := d.warning(); r != nil && d.Allowed && r.outranks(h.Get(headerWarning)) {
 			h.Set(headerWarning, string(appendWarning(nil, r)))
@@ -167,7 +172,7 @@ func removeSingle(h Header) {
 	}
 }
 
-// names are the canonical forms of ExposeHeaders.
+// names are the canonical forms of those of ExposeHeaders that may be about a single limit.
 var names = [...]string{
 	headerLimit, headerPolicy, "Ratelimit-Limit", "Ratelimit-Remaining", "Ratelimit-Reset",
 	"X-Ratelimit-Limit", "X-Ratelimit-Remaining", "X-Ratelimit-Reset", headerWarning,

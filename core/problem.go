@@ -36,7 +36,8 @@ func (d *Decision) Status() int {
 // [ProblemType]. The problem types are those that
 // draft-ietf-httpapi-ratelimit-headers-11 registers, and "about:blank" for a key that is
 // ambiguous or missing.
-// The body names the limits that were exceeded, and never the key.
+// The body names the limits that were exceeded, and never the key. If a calendar limit is used up,
+// the detail says for which month or days, and when the next period begins: see [Decision.Quota].
 //
 // The detail is in the language of Config.Details that suits acceptLanguage best, the
 // request's Accept-Language header, which may be empty. That language is returned as it
@@ -85,6 +86,9 @@ func (d *Decision) appendDetail(dst []byte, acceptLanguage string) (_ []byte, la
 		if chosen := chooseDetail(d.limiter.details, acceptLanguage); chosen != nil {
 			return appendText(dst, chosen.text(*d)), chosen.tag
 		}
+	}
+	if text := d.usedUp(); text != "" {
+		return appendText(dst, text), language
 	}
 	switch {
 	case d.Reason == ReasonOutageDenied:

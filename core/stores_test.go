@@ -24,6 +24,13 @@ func at() (*core.Memory, *storetest.Clock) {
 	return m, clock
 }
 
+// memoryAt is a store in memory whose clock stands still.
+func memoryAt(now time.Time) *core.Memory {
+	m, clock := at()
+	clock.Set(now)
+	return m
+}
+
 func mustRule(t testing.TB, l core.Limit) *core.Rule {
 	t.Helper()
 	r, err := l.Rule()

@@ -4,6 +4,7 @@ import (
 	"context"
 	"strings"
 	"testing"
+	"time"
 
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
@@ -98,9 +99,11 @@ func TestHeadersInAllDialects(t *testing.T) {
 		core.Draft03:         {"ratelimit-limit", "ratelimit-remaining", "ratelimit-reset"},
 		core.XRateLimit:      {"x-ratelimit-limit", "x-ratelimit-remaining", "x-ratelimit-reset"},
 		core.XRateLimitDelta: {"x-ratelimit-limit", "x-ratelimit-remaining", "x-ratelimit-reset"},
+		core.XQuota:          {"x-quota-limit", "x-quota-remaining", "x-quota-reset"},
 	} {
 		s := serve(t, &service{}, grpclimit.New(limiter(t, core.Config{
-			Store: core.NewMemory(), Headers: dialect, Limits: []core.Limit{everyone(1, "api").WarnAt(0.5)},
+			Store: core.NewMemory(), Headers: dialect,
+			Limits: []core.Limit{core.PerMonth(1, time.UTC).By(keyfuncs.Everyone()).Named("api").WarnAt(0.5)},
 		})))
 		a := s.call(say)
 		want(t, "warning", strings.HasPrefix(only(t, a.header, "x-ratelimit-warning"), "approaching limit"), true)

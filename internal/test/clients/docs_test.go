@@ -9,8 +9,11 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"time"
 
+	"github.com/weblimit/weblimit/core"
 	"github.com/weblimit/weblimit/internal/test/documents"
+	"github.com/weblimit/weblimit/keyfuncs"
 )
 
 // shows fails the test unless docs/headers.md has a text.
@@ -159,5 +162,22 @@ func TestLoopComesBackInTime(t *testing.T) {
 	inNode.send(t, runs)
 	for _, r := range runs {
 		r.check(t, s.seen(r.path))
+	}
+}
+
+// docs/headers.md shows what XQuota adds, and the sentence of a quota that is used up.
+func TestDocsShowXQuota(t *testing.T) {
+	t.Parallel()
+	plan := core.PerMonth(100_000, time.UTC).By(keyfuncs.Tenant("tenant")).Named("plan")
+	first := record(t, core.Draft11|core.XQuota, 1, plan)[0]
+	denied := record(t, core.Draft11|core.XQuota, 2, plan.Cost(100_000))[1]
+	notShown := regexp.MustCompile(`(?m)^(Date|Connection|Content-.*|Cache-.*): .*\n`)
+	for i, raw := range [][]byte{first, denied} {
+		head, body, _ := strings.Cut(strings.ReplaceAll(string(raw), "\r\n", "\n"), "\n\n")
+		block := notShown.ReplaceAllString(head+"\n", "")
+		if i == 1 {
+			block += "\n" + strings.Replace(strings.TrimSuffix(body, "\n"), " units ", " requests ", 1) + "\n"
+		}
+		shows(t, "```http\n"+block+"```\n")
 	}
 }

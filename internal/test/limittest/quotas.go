@@ -94,6 +94,46 @@ var quotas = []scenario{
 		equal(e, "RateLimit-Policy", e.only(r, "Ratelimit-Policy"), `"plan";q=100`)
 		e.remaining("the first", r, "plan", 99)
 	}},
+	{"what remains of a month is told beside what remains of a second, and when it is used up", func(e *env) {
+		for began := time.Now().UTC(); ; began = time.Now().UTC() {
+			end := time.Date(began.Year(), began.Month()+1, 1, 0, 0, 0, 0, time.UTC)
+			config := func(limits ...core.Limit) []Layer {
+				return e.configured(core.Config{Headers: core.XRateLimitDelta | core.XQuota, Limits: limits})
+			}
+			id := strconv.FormatInt(began.UnixNano(), 36)
+			s := e.serve(App{
+				Layers: config(core.PerMonth(3, time.UTC).By(keyfuncs.Tenant("tenant")).Named("plan" + id)),
+				Routes: []Route{
+					{Method: "GET", Path: "/", Handle: hello},
+					{Method: "GET", Path: "/slow", Handle: hello, Layers: config(core.PerHour(1).By(keyfuncs.Everyone()).Named("slow" + id))},
+				},
+			})
+			plan := func(left int) string {
+				return fmt.Sprintf("\nX-Quota-Limit: 3\nX-Quota-Remaining: %d\nX-Quota-Reset: %d", left, end.Unix())
+			}
+			allowed, slow := s.get("/"), []response{s.get("/slow"), s.get("/slow")}
+			denied := s.get("/")
+			if now := time.Now().UTC(); now.Month() != began.Month() {
+				continue
+			}
+			e.passes("the first", allowed)
+			quota := func(r response) string {
+				_, told, _ := strings.Cut(e.told(r), "\nX-Quota-Limit")
+				return "\nX-Quota-Limit" + told
+			}
+			equal(e, "the first", quota(allowed), plan(2))
+			equal(e, "X-RateLimit-Limit of another route", e.only(slow[0], "X-Ratelimit-Limit"), "1")
+			equal(e, "another route", quota(slow[0]), plan(1))
+			e.denied("by the other limit", slow[1])
+			equal(e, "X-RateLimit-Limit of its denial", e.only(slow[1], "X-Ratelimit-Limit"), "1")
+			equal(e, "its denial", quota(slow[1]), plan(0))
+			e.denied("the month", denied)
+			equal(e, "the month's denial", quota(denied), plan(0))
+			detail := fmt.Sprintf(`"detail":"Your plan's 3 requests for %s are used up; the next period begins on 1 %s."`, began.Month(), end.Month())
+			equal(e, "body has "+detail, strings.Contains(denied.body, detail), true)
+			return
+		}
+	}},
 	{"beyond the soft limit a client is warned, and beyond the hard one denied", func(e *env) {
 		s := e.serve(App{Layers: e.layer(core.PerDay(4).FixedWindow().By(keyfuncs.Everyone()).Named("plan").Soft(2))})
 		for _, want := range []string{"", "", `over soft limit; policy="plan"; used=75%`, `over soft limit; policy="plan"; used=100%`} {
