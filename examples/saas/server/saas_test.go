@@ -1,0 +1,343 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"io"
+	"net/http"
+	"net/url"
+	"os"
+	"os/exec"
+	"regexp"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/weblimit/weblimit/internal/test/pgtest"
+	"github.com/weblimit/weblimit/internal/test/redistest"
+)
+
+// both stops the servers of PostgreSQL and Redis after the tests.
+type both struct{ m *testing.M }
+
+func (b both) Run() int { return redistest.Main(b.m) }
+
+func TestMain(m *testing.M) { os.Exit(pgtest.Main(both{m})) }
+
+// output is what a program has printed so far.
+type output struct {
+	mu   sync.Mutex
+	text bytes.Buffer // Guarded by mu.
+}
+
+func (o *output) Write(b []byte) (int, error) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.text.Write(b)
+}
+
+func (o *output) String() string {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.text.String()
+}
+
+// running is the example, as its reader sees it.
+type running struct {
+	url, password string
+	introduction  string
+	stop          func()
+}
+
+var (
+	consoleURL = regexp.MustCompile(`(http://127\.0\.0\.1:\d+)/console/`)
+	loggedIn   = regexp.MustCompile(`billing, password (\S+)`)
+)
+
+// start runs the example. It has to stop by itself, when the test ends at the latest.
+func start(t *testing.T, env map[string]string) running {
+	t.Helper()
+	ctx, cancel := context.WithCancel(t.Context())
+	var out output
+	ended := make(chan error, 1)
+	go func() {
+		ended <- run(ctx, func(name string) string {
+			if name == "ADDR" {
+				return "127.0.0.1:0"
+			}
+			return env[name]
+		}, &out)
+	}()
+	stop := sync.OnceFunc(func() {
+		cancel()
+		select {
+		case err := <-ended:
+			if err != nil {
+				t.Errorf("it ends with %v", err)
+			}
+		case <-time.After(10 * time.Second):
+			t.Error("it has not stopped ten seconds later")
+		}
+	})
+	t.Cleanup(stop)
+	for began := time.Now(); !strings.Contains(out.String(), "Ctrl-C"); time.Sleep(10 * time.Millisecond) {
+		if time.Since(began) > 20*time.Second {
+			t.Fatalf("it does not say where everything is: %q", out.String())
+		}
+	}
+	text := out.String()
+	return running{consoleURL.FindStringSubmatch(text)[1], loggedIn.FindStringSubmatch(text)[1], text, stop}
+}
+
+// request is what a test sends beside method, path and form.
+type request struct {
+	header   http.Header
+	host     string
+	password string
+}
+
+// send sends a request and returns the response with its body read. It follows no redirection.
+func (r running) send(t *testing.T, method, path string, form url.Values, with request) (*http.Response, string) {
+	t.Helper()
+	req, err := http.NewRequestWithContext(t.Context(), method, r.url+path, strings.NewReader(form.Encode()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, values := range with.header {
+		req.Header[http.CanonicalHeaderKey(name)] = values
+	}
+	if form != nil {
+		req.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+	}
+	if with.password != "" {
+		req.SetBasicAuth("billing", with.password)
+	}
+	req.Host = with.host
+	res, err := http.DefaultTransport.RoundTrip(req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer res.Body.Close()
+	body, err := io.ReadAll(res.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return res, string(body)
+}
+
+// page returns a page of the console.
+func (r running) page(t *testing.T, path string) string {
+	t.Helper()
+	res, body := r.send(t, "GET", path, nil, request{password: r.password})
+	if res.StatusCode != http.StatusOK {
+		t.Fatalf("%s: %s", path, res.Status)
+	}
+	return body
+}
+
+// await fails the test unless has becomes true in time.
+func await(t *testing.T, what string, has func() bool) {
+	t.Helper()
+	for began := time.Now(); !has(); time.Sleep(50 * time.Millisecond) {
+		if time.Since(began) > 10*time.Second {
+			t.Fatalf("ten seconds later it does not hold that %s", what)
+		}
+	}
+}
+
+var (
+	promise = regexp.MustCompile(`^  (.*\S)\s+# (\d{3})(?:, then (\d{3}))?(?:: (.*))?$`)
+	status  = regexp.MustCompile(`(?m)^HTTP/\S+ (\d{3})| (\d{3})$`)
+)
+
+// tour runs the commands that the example prints, as a reader pastes them.
+func (r running) tour(t *testing.T) {
+	t.Helper()
+	if _, err := exec.LookPath("curl"); err != nil {
+		if os.Getenv("CI") == "true" {
+			t.Fatal(err)
+		}
+		t.Skip(err)
+	}
+	commands := 0
+	for line := range strings.Lines(r.introduction) {
+		if !strings.HasPrefix(line, "  ") {
+			continue
+		}
+		commands++
+		promised := promise.FindStringSubmatch(strings.TrimSuffix(line, "\n"))
+		if promised == nil {
+			t.Errorf("%q does not say what comes back", line)
+			continue
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		out, err := exec.CommandContext(ctx, "sh", "-c", promised[1]).Output()
+		cancel()
+		if err != nil {
+			t.Errorf("%s: %v", promised[1], err)
+			continue
+		}
+		var statuses []string
+		for _, found := range status.FindAllStringSubmatch(strings.ReplaceAll(string(out), "\r", ""), -1) {
+			statuses = append(statuses, found[1]+found[2])
+		}
+		got := strings.Join(statuses, " ")
+		if !strings.HasPrefix(got, promised[2]) || !strings.Contains(got, promised[3]) || !strings.Contains(string(out), promised[4]) {
+			t.Errorf("%s: statuses %s, promised %s\n%s", promised[1], got, line, out)
+		}
+	}
+	if commands != 10 {
+		t.Errorf("the tour has %d commands", commands)
+	}
+}
+
+// eachWay runs a test on memory, and on PostgreSQL and Redis.
+func eachWay(t *testing.T, f func(t *testing.T, env map[string]string)) {
+	t.Run("in memory", func(t *testing.T) {
+		t.Parallel()
+		f(t, nil)
+	})
+	t.Run("on PostgreSQL and Redis", func(t *testing.T) {
+		t.Parallel()
+		f(t, map[string]string{"DATABASE_URL": pgtest.Shared(t).Database(t), "REDIS_ADDR": redistest.StartTCP(t).Addr()})
+	})
+}
+
+func TestTourReachesWhatItPromises(t *testing.T) {
+	t.Parallel()
+	eachWay(t, func(t *testing.T, env map[string]string) {
+		r := start(t, env)
+		r.tour(t)
+		page := r.page(t, "/console/tenants/acme")
+		for _, want := range []string{
+			"<dt>Plan</dt><dd>team</dd>", "<dt>Included</dt><dd>1,000</dd>", "<dt>Credits</dt><dd>10, ", "payment-1", "<td>credit</td>", `<option value="team" selected>`,
+		} {
+			if !strings.Contains(page, want) {
+				t.Errorf("the page of acme lacks %q:\n%s", want, page)
+			}
+		}
+		await(t, "the notices have arrived", func() bool {
+			all := r.page(t, "/console/")
+			return strings.Contains(all, "80 %</td>") && strings.Contains(all, "90 %</td>") && strings.Contains(all, "100 %</td>")
+		})
+		if all := r.page(t, "/console/"); !strings.Contains(all, ">Globex</a>") || strings.Count(all, "<td>tenant:acme</td>") < 3 {
+			t.Errorf("the list of tenants:\n%s", all)
+		}
+	})
+}
+
+// What was used, sold and changed is there after a restart, also if Redis has lost everything.
+func TestARestartLosesNothing(t *testing.T) {
+	t.Parallel()
+	redis := redistest.StartTCP(t)
+	env := map[string]string{"DATABASE_URL": pgtest.Shared(t).Database(t), "REDIS_ADDR": redis.Addr()}
+	r := start(t, env)
+	key := request{header: http.Header{"X-API-Key": {"acme-key"}}}
+	for range 7 {
+		if res, _ := r.send(t, "GET", "/v1/report", nil, key); res.StatusCode != http.StatusOK {
+			t.Fatalf("a report: %s", res.Status)
+		}
+	}
+	r.send(t, "POST", "/console/tenants/acme/plan", url.Values{"plan": {"team"}}, request{password: r.password})
+	r.stop()
+	if err := redis.Client(t).FlushAll(t.Context()).Err(); err != nil {
+		t.Fatal(err)
+	}
+	r = start(t, env)
+	res, _ := r.send(t, "GET", "/v1/report", nil, key)
+	if limit, left := res.Header.Get("X-Quota-Limit"), res.Header.Get("X-Quota-Remaining"); limit != "1200" || left != "1192" {
+		t.Errorf("after the restart %s of %s are left, want 1192 of 1200", left, limit)
+	}
+}
+
+// The console is for who has the password, from this host and from its own pages.
+func TestWhoMayUseTheConsole(t *testing.T) {
+	t.Parallel()
+	r := start(t, nil)
+	form := url.Values{"operation": {"one"}, "units": {"5"}}
+	for _, tt := range []struct {
+		name   string
+		with   request
+		status int
+	}{
+		{"without a password", request{}, 401},
+		{"with another password", request{password: "guess"}, 401},
+		{"from a page of another site", request{password: r.password, header: http.Header{"Sec-Fetch-Site": {"cross-site"}}}, 403},
+		{"from a page of another port", request{password: r.password, header: http.Header{"Sec-Fetch-Site": {"same-site"}}}, 403},
+		{"from an old browser on another site", request{password: r.password, header: http.Header{"Origin": {"https://evil.example"}}}, 403},
+		{"under a name that leads to this machine", request{password: r.password, host: "evil.example"}, 421},
+		{"from its own page", request{password: r.password, header: http.Header{"Sec-Fetch-Site": {"same-origin"}}}, 303},
+		{"by curl", request{password: r.password}, 303},
+		{"under the name localhost", request{password: r.password, host: "localhost:8080"}, 303},
+	} {
+		if res, body := r.send(t, "POST", "/console/tenants/globex/top-up", form, tt.with); res.StatusCode != tt.status {
+			t.Errorf("%s: %s, want %d: %s", tt.name, res.Status, tt.status, body)
+		}
+	}
+	if page := r.page(t, "/console/tenants/globex"); !strings.Contains(page, "<dt>Credits</dt><dd>5, ") {
+		t.Errorf("all that together did not credit 5 units:\n%s", page)
+	}
+	res, _ := r.send(t, "GET", "/console/", nil, request{password: r.password})
+	if csp := res.Header.Get("Content-Security-Policy"); !strings.Contains(csp, "default-src 'none'") {
+		t.Errorf("Content-Security-Policy: %q", csp)
+	}
+}
+
+// What is wrong is said, and nothing changes.
+func TestBadInput(t *testing.T) {
+	t.Parallel()
+	r := start(t, nil)
+	with := request{password: r.password}
+	post := func(path string, pairs ...string) int {
+		form := url.Values{}
+		for i := 0; i < len(pairs); i += 2 {
+			form.Set(pairs[i], pairs[i+1])
+		}
+		res, _ := r.send(t, "POST", path, form, with)
+		return res.StatusCode
+	}
+	const topUp, changePlan = "/console/tenants/acme/top-up", "/console/tenants/acme/plan"
+	if got := post(topUp, "operation", "<script>alert(1)</script>", "units", "7"); got != 303 {
+		t.Errorf("a top-up: %d", got)
+	}
+	for name, got := range map[string][2]int{
+		"a tenant that is none":          {post("/console/tenants/nobody/top-up", "operation", "x", "units", "1"), 404},
+		"no units":                       {post(topUp, "operation", "x"), 422},
+		"zero units":                     {post(topUp, "operation", "x", "units", "0"), 422},
+		"fewer than zero units":          {post(topUp, "operation", "x", "units", "-5"), 422},
+		"more units than a number holds": {post(topUp, "operation", "x", "units", "99999999999999999999"), 422},
+		"no operation":                   {post(topUp, "units", "1"), 422},
+		"a plan that is none":            {post(changePlan, "plan", "gold"), 422},
+		"an operation of another amount": {post(topUp, "operation", "<script>alert(1)</script>", "units", "8"), 409},
+	} {
+		if got[0] != got[1] {
+			t.Errorf("%s: %d, want %d", name, got[0], got[1])
+		}
+	}
+	page := r.page(t, "/console/tenants/acme?done=%3Cscript%3E")
+	if !strings.Contains(page, "<dt>Credits</dt><dd>7, ") || strings.Contains(page, "<script>") {
+		t.Errorf("the page:\n%s", page)
+	}
+	if res, _ := r.send(t, "GET", "/v1/report", nil, request{header: http.Header{"X-API-Key": {"nobody"}}}); res.StatusCode != 401 {
+		t.Errorf("an API key that is none: %s", res.Status)
+	}
+	if res, _ := r.send(t, "POST", "/hooks/notices", url.Values{}, request{}); res.StatusCode != 401 {
+		t.Errorf("a notice without a signature: %s", res.Status)
+	}
+}
+
+// What can't work is said at the start.
+func TestEnvironment(t *testing.T) {
+	t.Parallel()
+	for want, env := range map[string][2]string{
+		"on loopback":               {"ADDR", "0.0.0.0:8080"},
+		"REDIS_ADDR needs":          {"REDIS_ADDR", "localhost:6379"},
+		"DATABASE_URL must be like": {"DATABASE_URL", "postgres://%"},
+	} {
+		err := run(t.Context(), func(name string) string { return map[string]string{env[0]: env[1]}[name] }, io.Discard)
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s=%s: %v, want %q", env[0], env[1], err, want)
+		}
+	}
+}
