@@ -23,7 +23,7 @@ import (
 //go:embed page
 var files embed.FS
 
-var pages = template.Must(template.New("").Funcs(template.FuncMap{"number": number, "date": date}).ParseFS(files, "page/*.html"))
+var pages = template.Must(template.New("").Funcs(template.FuncMap{"number": number, "date": date, "lastDay": lastDay}).ParseFS(files, "page/*.html"))
 
 // console returns the page of whoever bills the tenants.
 func (s *service) console() http.Handler {
@@ -264,3 +264,6 @@ func number(n any) (string, error) {
 }
 
 func date(t time.Time) string { return t.UTC().Format("2 January 2006") }
+
+// lastDay returns the last day before the end of a period.
+func lastDay(end time.Time) string { return date(end.Add(-1)) }

@@ -98,6 +98,7 @@ func (s *service) handler() http.Handler {
 	mux.Handle("/v1/", s.api)
 	mux.Handle("/console/", s.console())
 	mux.HandleFunc("POST /hooks/notices", s.notices.receive)
+	mux.HandleFunc("GET /favicon.ico", func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusNoContent) })
 	mux.Handle("GET /{$}", http.RedirectHandler("/console/", http.StatusFound))
 	return mux
 }

@@ -1,0 +1,209 @@
+package page
+
+import (
+	"bufio"
+	"context"
+	"encoding/base64"
+	"fmt"
+	"net/http"
+	"net/url"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/chromedp/cdproto/cdp"
+	"github.com/chromedp/cdproto/log"
+	"github.com/chromedp/cdproto/network"
+	"github.com/chromedp/cdproto/page"
+	"github.com/chromedp/cdproto/runtime"
+	"github.com/chromedp/chromedp"
+	"github.com/chromedp/chromedp/kb"
+
+	"github.com/weblimit/weblimit/internal/test/child"
+	"github.com/weblimit/weblimit/internal/test/documents"
+)
+
+var (
+	saasPage  = regexp.MustCompile(`(http://\S+)/console/`)
+	saasLogin = regexp.MustCompile(`billing, password (\S+)`)
+	saasLast  = regexp.MustCompile(`^Ctrl-C`)
+)
+
+// startSaas builds and starts examples/saas in memory, and stops it when the test ends.
+func startSaas(t *testing.T) (at, password string) {
+	t.Helper()
+	program := filepath.Join(t.TempDir(), "saas")
+	folder := filepath.Join(documents.Root, "examples/saas/server")
+	if out, err := exec.CommandContext(t.Context(), "go", "-C", folder, "build", "-buildvcs=false", "-o", program, ".").CombinedOutput(); err != nil {
+		t.Fatalf("go build: %v\n%s", err, out)
+	}
+	cmd := exec.Command(program)
+	cmd.Env = append(os.Environ(), "ADDR=127.0.0.1:0", "DATABASE_URL=", "REDIS_ADDR=")
+	stdout, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := child.Start(cmd); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		_ = cmd.Process.Kill() // it fails only on a process that is gone already
+		_ = cmd.Wait()
+	})
+	for lines := bufio.NewScanner(stdout); ; {
+		if !lines.Scan() {
+			t.Fatalf("the program ends before it says where it listens: %v", lines.Err())
+		}
+		if found := saasPage.FindStringSubmatch(lines.Text()); found != nil && at == "" {
+			at = found[1]
+		}
+		if found := saasLogin.FindStringSubmatch(lines.Text()); found != nil {
+			password = found[1]
+		}
+		if saasLast.MatchString(lines.Text()) {
+			return at, password
+		}
+	}
+}
+
+// openSaas loads the page of examples/saas in a browser.
+func openSaas(t *testing.T, at, password string) *tab {
+	t.Helper()
+	options := append(chromedp.DefaultExecAllocatorOptions[:],
+		chromedp.ExecPath(chromium(t)), chromedp.UserDataDir(t.TempDir()),
+		chromedp.NoSandbox, // it loads the example's own page only, and containers have no user namespaces
+		chromedp.Flag("host-resolver-rules", "MAP * ~NOTFOUND, EXCLUDE 127.0.0.1"),
+	)
+	ctx, cancel := context.WithTimeout(t.Context(), 90*time.Second)
+	t.Cleanup(cancel)
+	ctx, cancel = chromedp.NewExecAllocator(ctx, options...)
+	t.Cleanup(cancel)
+	ctx, cancel = chromedp.NewContext(ctx)
+	t.Cleanup(cancel)
+	p := &tab{Context: ctx, origin: at + "/"}
+	if err := chromedp.Listen(ctx, p.note); err != nil {
+		t.Fatal(err)
+	}
+	login := "Basic " + base64.StdEncoding.EncodeToString([]byte("billing:"+password))
+	p.run(t, call(network.Enable, network.EnableParams{}), call(runtime.Enable, cdp.Empty{}), call(log.Enable, cdp.Empty{}),
+		call(network.SetExtraHTTPHeaders, network.SetExtraHTTPHeadersParams{Headers: network.Headers{"Authorization": login}}),
+		chromedp.Navigate(at+"/console/"), chromedp.WaitVisible(chromedp.CSS("h1")))
+	return p
+}
+
+// reports asks the example for reports, as a customer, until it has so many.
+func reports(t *testing.T, at, apiKey string, n int) {
+	t.Helper()
+	for began := time.Now(); n > 0; {
+		r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, at+"/v1/report", http.NoBody)
+		if err != nil {
+			t.Fatal(err)
+		}
+		r.Header.Set("X-API-Key", apiKey)
+		res, err := http.DefaultClient.Do(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_ = res.Body.Close()
+		if res.StatusCode == http.StatusOK {
+			n--
+			continue
+		}
+		if time.Since(began) > 30*time.Second {
+			t.Fatalf("half a minute later %d reports are missing: %s", n, res.Status)
+		}
+		time.Sleep(50 * time.Millisecond) // there is a limit per second, too
+	}
+}
+
+// credit tops a tenant up, as whoever bills.
+func credit(t *testing.T, at, password, tenant, operation string, units int) {
+	t.Helper()
+	form := url.Values{"operation": {operation}, "units": {strconv.Itoa(units)}}
+	r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, at+"/console/tenants/"+tenant+"/top-up", strings.NewReader(form.Encode()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+	r.SetBasicAuth("billing", password)
+	res, err := http.DefaultTransport.RoundTrip(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_ = res.Body.Close()
+	if res.StatusCode != http.StatusSeeOther {
+		t.Fatalf("a top-up: %s", res.Status)
+	}
+}
+
+// Whoever bills tops up and changes plans by keyboard, within the page's policy.
+func TestSaasByKeyboard(t *testing.T) {
+	t.Parallel()
+	at, password := startSaas(t)
+	reports(t, at, "acme-key", 20)
+	p := openSaas(t, at, password)
+	p.run(t, chromedp.Focus(chromedp.CSS(`a[href$="/acme"]`)), chromedp.KeyEvent(kb.Enter))
+	p.await(t, `document.querySelector('h1')?.innerText === 'Acme Rockets'`)
+	p.run(t, chromedp.Focus(chromedp.CSS(`#units`)), chromedp.KeyEvent(kb.Enter))
+	p.await(t, `document.querySelector('[role=status]')?.innerText === 'The units are credited.'`)
+	p.await(t, `document.querySelector('dl').innerText.includes('100, ')`)
+	p.run(t, chromedp.Focus(chromedp.CSS(`#plan`)), chromedp.KeyEvent("t"), chromedp.Focus(chromedp.CSS(`#plan ~ button`)), chromedp.KeyEvent(kb.Enter))
+	p.await(t, `document.querySelector('[role=status]')?.innerText === 'The plan is changed.'`)
+	p.await(t, `document.querySelector('dl').innerText.includes('team')`)
+	p.check(t)
+}
+
+// axe-core finds nothing to complain of on the pages of examples/saas.
+func TestSaasIsAccessible(t *testing.T) {
+	t.Parallel()
+	program := axe(t)
+	at, password := startSaas(t)
+	reports(t, at, "acme-key", 19)
+	reports(t, at, "globex-key", 1120)
+	reports(t, at, "initech-key", 340)
+	credit(t, at, password, "globex", "invoice-2026-1141", 100)
+	p := openSaas(t, at, password)
+	// The page's policy lets nobody put a program into it, this test included.
+	p.run(t, call(page.SetBypassCSP, page.SetBypassCSPParams{Enabled: true}))
+	// The book writes what was used within a second.
+	for began := time.Now(); !eval[bool](t, p, `document.querySelector('table').innerText.includes('1,12')`); time.Sleep(200 * time.Millisecond) {
+		if time.Since(began) > 10*time.Second {
+			t.Fatal("ten seconds later the page does not show what was used")
+		}
+		p.run(t, chromedp.Navigate(at+"/console/"), chromedp.WaitVisible(chromedp.CSS("h1")))
+	}
+	for _, path := range []string{"/console/", "/console/tenants/globex", "/console/tenants/globex?done=plan"} {
+		p.run(t, chromedp.Navigate(at+path), chromedp.WaitVisible(chromedp.CSS("h1")), call(runtime.Evaluate, runtime.EvaluateParams{Expression: program}))
+		for _, scheme := range []string{"light", "dark"} {
+			for _, width := range []int64{1100, 390} {
+				p.look(t, width, 800, scheme)
+				p.audit(t, path+" "+scheme)
+				p.shoot(t, fmt.Sprint("saas", strings.NewReplacer("/", "-", "?", "-", "=", "-").Replace(path), "-", scheme, "-", width))
+			}
+		}
+		if wide := eval[int](t, p, `document.documentElement.scrollWidth`); wide > 390 {
+			t.Errorf("%s: on a phone it is %d pixels wide", path, wide)
+		}
+	}
+	p.check(t)
+}
+
+// shoot takes a picture of the page, if -shots says where to.
+func (p *tab) shoot(t *testing.T, name string) {
+	t.Helper()
+	if *shots == "" {
+		return
+	}
+	picture, err := chromedp.Run(p, chromedp.FullScreenshot(100))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(*shots, name+".png"), picture, 0o600); err != nil {
+		t.Fatal(err)
+	}
+}
