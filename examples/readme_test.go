@@ -78,7 +78,10 @@ var goBlock = regexp.MustCompile("(?s)```go\n(.*?)```")
 func TestBlocksAreCompiled(t *testing.T) {
 	t.Parallel()
 	var compiled []string
-	for _, pattern := range []string{"*_test.go", "*/main.go", "../internal/test/migrate/*_test.go", "../internal/test/secrets/operations_test.go", "../core/pgstore/example_test.go"} {
+	for _, pattern := range []string{
+		"*_test.go", "*/main.go", "*/server/*_test.go", "../quota/*_test.go", "../quota/*/*_test.go", "../core/pgstore/example_test.go",
+		"../internal/test/migrate/*_test.go", "../internal/test/secrets/operations_test.go",
+	} {
 		files, err := filepath.Glob(pattern)
 		if err != nil {
 			t.Fatal(err)
