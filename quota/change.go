@@ -65,7 +65,11 @@ func (c *change) inWords() string {
 	case changeAdjust:
 		return fmt.Sprintf("an adjustment of %+d for %q under limit %q in the period from %s, for %q", c.units, c.tenant, c.limit, timeOf(c.start), c.reason)
 	}
-	return fmt.Sprintf("a credit of %d for %q under limit %q until %s, for %q", c.units, c.tenant, c.limit, timeOf(c.expires), c.reason)
+	until := "without expiry"
+	if c.expires != 0 {
+		until = "until " + timeOf(c.expires).String()
+	}
+	return fmt.Sprintf("a credit of %d for %q under limit %q %s, for %q", c.units, c.tenant, c.limit, until, c.reason)
 }
 
 // facts are what one tenant's allowances are computed of.
