@@ -13,6 +13,7 @@ import (
 	"github.com/weblimit/weblimit/core"
 	"github.com/weblimit/weblimit/core/memstore"
 	"github.com/weblimit/weblimit/core/store"
+	"github.com/weblimit/weblimit/internal/test/race"
 	"github.com/weblimit/weblimit/internal/testclock"
 	"github.com/weblimit/weblimit/keyfuncs"
 )
@@ -348,6 +349,9 @@ func planCheck(t *testing.T, cost int64) []store.Check {
 }
 
 func TestTheHotPathAllocatesNothing(t *testing.T) {
+	if race.Enabled {
+		t.Skip("the race detector allocates")
+	}
 	b := InMemory(Config{Store: memstore.New(memstore.Config{}), FlushEvery: time.Minute})
 	t.Cleanup(func() { closeBook(t, b) })
 	rule, err := monthly(1 << 40).Rule()

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/weblimit/weblimit/core/memstore"
+	"github.com/weblimit/weblimit/internal/test/race"
 	"github.com/weblimit/weblimit/keyfuncs"
 )
 
@@ -305,6 +306,9 @@ func TestFormulasInCSV(t *testing.T) {
 
 // A tenant whose numbers are cached costs no allocation.
 func TestPerTenantAllocatesNothing(t *testing.T) {
+	if race.Enabled {
+		t.Skip("the race detector allocates")
+	}
 	b := InMemory(Config{Store: memstore.New(memstore.Config{}), FlushEvery: time.Minute})
 	t.Cleanup(func() { closeBook(t, b) })
 	limiter := limiterOn(t, b.Store(), b.PerTenant(monthly(1<<40), keyfuncs.Header("X-Tenant")))
