@@ -103,12 +103,22 @@ func (f *flusher) flush(ctx context.Context) error {
 		if len(states) == 0 {
 			return nil
 		}
-		left -= int64(len(states))
+		left -= entriesOf(states)
 		if err := f.write(ctx, states); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// entriesOf returns how many entries states are of. Those of an entry are in a row.
+func entriesOf(states []taken) (n int64) {
+	for i := range states {
+		if i == 0 || states[i].entry != states[i-1].entry {
+			n++
+		}
+	}
+	return n
 }
 
 // write writes states that were taken from the table.
