@@ -130,13 +130,13 @@ func (c *Channel) complete() error {
 	case c.Deliver == nil:
 		err = errors.New("Deliver is missing")
 	case c.Timeout < minTimeout || c.Timeout > maxDeliverTimeout:
-		err = fmt.Errorf("Timeout must be from %v to %v, got %v", minTimeout, maxDeliverTimeout, c.Timeout)
+		err = fmt.Errorf("its Timeout must be from %v to %v, got %v", minTimeout, maxDeliverTimeout, c.Timeout)
 	case c.Attempts < 1 || c.Attempts > maxAttempts:
-		err = fmt.Errorf("Attempts must be from 1 to %d, got %d", maxAttempts, c.Attempts)
+		err = fmt.Errorf("its Attempts must be from 1 to %d, got %d", maxAttempts, c.Attempts)
 	case c.Backoff < minTimeout || c.Backoff > maxBackoff:
-		err = fmt.Errorf("Backoff must be from %v to %v, got %v", minTimeout, maxBackoff, c.Backoff)
+		err = fmt.Errorf("its Backoff must be from %v to %v, got %v", minTimeout, maxBackoff, c.Backoff)
 	case c.Parallel < 1 || c.Parallel > maxParallel:
-		err = fmt.Errorf("Parallel must be from 1 to %d, got %d", maxParallel, c.Parallel)
+		err = fmt.Errorf("its Parallel must be from 1 to %d, got %d", maxParallel, c.Parallel)
 	}
 	if err != nil {
 		return fmt.Errorf("weblimit: quota: Config.Notices: channel %q: %w", c.Name, err)

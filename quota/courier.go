@@ -52,7 +52,7 @@ func (c *courier) run(polling, delivering context.Context) {
 		select {
 		case <-polling.Done():
 			return
-		case <-time.After(every*3/4 + rand.N(every/2)): // so that processes don't ask at the same time
+		case <-time.After(around(every)): // so that processes don't ask at the same time
 		}
 	}
 }
@@ -191,7 +191,13 @@ func backoff(first time.Duration, attempts int) time.Duration {
 		pause *= 2
 	}
 	pause = min(pause, maxBackoff)
-	return pause/2 + rand.N(pause)
+	return around(pause)
+}
+
+// around returns a time that is half as long, up to half as long again, or between: processes
+// that begin together don't go on together.
+func around(d time.Duration) time.Duration {
+	return d/2 + rand.N(d) //nolint:gosec // nobody gains by guessing it
 }
 
 // settle writes how an attempt ended. While the ledger is away it tries again, until the lease

@@ -107,11 +107,11 @@ func (e *Export) complete() error {
 	case e.Send == nil:
 		err = errors.New("Send is missing")
 	case e.Every < minTimeout || e.Every > maxExportEvery:
-		err = fmt.Errorf("Every must be from %v to %v, got %v", minTimeout, maxExportEvery, e.Every)
+		err = fmt.Errorf("its Every must be from %v to %v, got %v", minTimeout, maxExportEvery, e.Every)
 	case e.Batch < 1 || e.Batch > maxBatch:
-		err = fmt.Errorf("Batch must be from 1 to %d, got %d", maxBatch, e.Batch)
+		err = fmt.Errorf("its Batch must be from 1 to %d, got %d", maxBatch, e.Batch)
 	case e.Timeout < minTimeout || e.Timeout > maxDeliverTimeout:
-		err = fmt.Errorf("Timeout must be from %v to %v, got %v", minTimeout, maxDeliverTimeout, e.Timeout)
+		err = fmt.Errorf("its Timeout must be from %v to %v, got %v", minTimeout, maxDeliverTimeout, e.Timeout)
 	case !e.Since.IsZero() && (e.Since.Unix() <= 0 || e.Since.After(farFuture)):
 		err = fmt.Errorf("there can be no periods until %v", e.Since)
 	}
@@ -131,9 +131,9 @@ type exports interface {
 	// openExport makes a receiver known, unless it is.
 	openExport(ctx context.Context, name string, since time.Time) error
 
-	// beginPass begins a pass of a process, if one is due and no other process is at it: until
-	// lease is over. since is the end of the earliest period to look at.
-	beginPass(ctx context.Context, name, process string, lease time.Duration) (since, now time.Time, ok bool, err error)
+	// beginPass begins a pass, if one is due and no other process is at it, until its lease is
+	// over. It sets since, began and whole.
+	beginPass(ctx context.Context, p *pass) (ok bool, err error)
 
 	// nextIncrements writes the increments of a page of n accounts that had not ended at since,
 	// beginning after one, and returns all of these accounts that the receiver does not have. It
@@ -157,6 +157,7 @@ type pass struct {
 	lease    time.Duration
 	since    time.Time // end of the earliest period
 	began    time.Time // by the ledger's clock
+	whole    bool      // looks at all accounts, and not only at those with a new position
 }
 
 // page is a part of a pass.
@@ -186,6 +187,10 @@ func (i *increment) public() Increment {
 		Day: dateOf(i.date), At: timeOf(at), Value: i.value, Total: i.sent + i.value,
 	}
 }
+
+// wholeEvery is how often a pass looks at the days of all accounts. What was used on an earlier day
+// and is written late gives an account no new position.
+const wholeEvery = time.Hour
 
 // lateness is how long after the end of a period its last use is looked for, at each pass: it
 // may be written late, after an outage of the ledger.

@@ -189,14 +189,14 @@ func exportThroughCrashes(t *testing.T, l ledger, seed uint64) {
 				return lost(ctx, batch)
 			}
 		}
-		passBy(t, crashing{l, r}, export, fmt.Sprint(step))
+		passBy(t, crashing{l, r}, export, fmt.Sprint(step), r.IntN(10) == 0)
 	}
 	for _, a := range accounts {
 		a.flush(t, l)
 	}
 	steady = true
-	passBy(t, l, Export{Name: "billing", Send: e.Send, Batch: 10, Timeout: time.Minute}, "last but one")
-	passBy(t, l, Export{Name: "billing", Send: e.Send, Batch: 10, Timeout: time.Minute}, "last")
+	passBy(t, l, Export{Name: "billing", Send: e.Send, Batch: 10, Timeout: time.Minute}, "last but one", true)
+	passBy(t, l, Export{Name: "billing", Send: e.Send, Batch: 10, Timeout: time.Minute}, "last", true)
 	if !e.equals(t, l) {
 		days, _ := l.days(t.Context(), Query{}.all())
 		t.Errorf("the engine has %v, the ledger %v", e.byDay, days)
@@ -207,18 +207,24 @@ func exportThroughCrashes(t *testing.T, l ledger, seed uint64) {
 }
 
 // passBy has a process do a pass, which may fail. Another one need not wait for its lease.
-func passBy(t *testing.T, l ledger, e Export, process string) {
+func passBy(t *testing.T, l ledger, e Export, process string, whole bool) {
 	t.Helper()
-	since, began, ok, err := l.beginPass(t.Context(), e.Name, process, time.Minute)
-	if err != nil || !ok {
-		t.Fatal(ok, err)
-	}
+	p := mustBeginPass(t, l, e.Name, process)
+	p.whole, p.holdBack = whole, e.HoldBack
 	s := &sender{book: &Book{config: Config{Timeout: time.Minute}, ledger: l}, export: e}
-	p := &pass{name: e.Name, process: process, lease: time.Minute, since: since, began: began, holdBack: e.HoldBack}
 	_, _ = s.walk(t.Context(), t.Context(), p)
 	if err := l.endPass(t.Context(), p, false, 0); err != nil {
 		t.Fatal(err)
 	}
+}
+
+func mustBeginPass(t *testing.T, l ledger, name, process string) *pass {
+	t.Helper()
+	p := &pass{name: name, process: process, lease: time.Minute}
+	if ok, err := l.beginPass(t.Context(), p); err != nil || !ok {
+		t.Fatal(ok, err)
+	}
+	return p
 }
 
 // charged is an account with what a store knows of it.
@@ -328,10 +334,40 @@ func TestRefundsAreHeldBack(t *testing.T) {
 		}
 		for i, tt := range []struct{ used, want int64 }{{10, 10}, {7, 10}, {9, 10}, {12, 12}} {
 			mustFlush(t, l, at(a, 1, int64(i+1), tt.used, int64(60+i)))
-			passBy(t, l, Export{Name: "billing", Send: e.Send, Batch: 10, Timeout: time.Minute, HoldBack: true}, "one")
+			passBy(t, l, Export{Name: "billing", Send: e.Send, Batch: 10, Timeout: time.Minute, HoldBack: true}, "one", false)
 			if e.sums[a] != tt.want {
 				t.Errorf("%d used: the engine has %d, want %d", tt.used, e.sums[a], tt.want)
 			}
+		}
+	})
+}
+
+// An incremental pass passes over what has not changed, and nothing else.
+func TestPassesThatAreNotWhole(t *testing.T) {
+	t.Parallel()
+	eachLedger(t, func(t *testing.T, l ledger) {
+		e := newEngine(t)
+		if err := l.openExport(t.Context(), "billing", beginning); err != nil {
+			t.Fatal(err)
+		}
+		export := Export{Name: "billing", Send: e.Send, Batch: 10, Timeout: time.Minute}
+		down := export
+		down.Send = func(context.Context, []Increment) error { return errors.New("down") }
+		a, b := month("plan", "tenant:a", time.November), month("plan", "tenant:b", time.November)
+		mustFlush(t, l, at(a, 1, 1, 10, 60), at(b, 1, 1, 10, 60))
+		passBy(t, l, down, "one", false)
+		mustFlush(t, l, at(a, 1, 2, 15, 70)) // while an increment is on its way
+		passBy(t, l, down, "one", false)
+		passBy(t, l, export, "one", false)
+		passBy(t, l, export, "one", false)
+		if !e.equals(t, l) {
+			t.Errorf("the engine has %v", e.sums)
+		}
+		mustBegin(t, l, b, 0)
+		mustFlush(t, l, at(b, 2, 3, 20, 80))
+		passBy(t, l, export, "one", false)
+		if calls := e.calls; !e.equals(t, l) || calls != 3 {
+			t.Errorf("the engine has %v after %d calls, want 3", e.sums, calls)
 		}
 	})
 }
@@ -348,22 +384,23 @@ func TestPeriodsToExport(t *testing.T) {
 		}
 		september, october2 := month("plan", "tenant:a", time.September), month("plan", "tenant:a", time.October)
 		mustFlush(t, l, at(september, 1, 1, 5, 60), at(october2, 1, 1, 7, 60))
-		passBy(t, l, Export{Name: "billing", Send: e.Send, Batch: 10, Timeout: time.Minute}, "one")
+		passBy(t, l, Export{Name: "billing", Send: e.Send, Batch: 10, Timeout: time.Minute}, "one", false)
 		if e.sums[september] != 0 || e.sums[october2] != 7 {
 			t.Errorf("%v", e.sums)
 		}
-		since, began, _, err := l.beginPass(t.Context(), "billing", "two", time.Minute)
-		if err != nil || !since.Equal(october) {
-			t.Errorf("after a pass that was not complete, from %v: %v", since, err)
+		two := mustBeginPass(t, l, "billing", "two")
+		if !two.since.Equal(october) || !two.whole {
+			t.Errorf("after a pass that was not complete: %+v", two)
 		}
-		if _, _, ok, err := l.beginPass(t.Context(), "billing", "three", time.Minute); ok || err != nil {
+		if ok, err := l.beginPass(t.Context(), &pass{name: "billing", process: "three", lease: time.Minute}); ok || err != nil {
 			t.Error("two processes do a pass", err)
 		}
-		if err := l.endPass(t.Context(), &pass{name: "billing", process: "two", began: began}, true, 0); err != nil {
+		if err := l.endPass(t.Context(), two, true, 0); err != nil {
 			t.Fatal(err)
 		}
-		if since, _, _, err := l.beginPass(t.Context(), "billing", "three", time.Minute); err != nil || !since.Equal(began.Add(-lateness)) {
-			t.Errorf("after a complete pass, from %v, want %v: %v", since, began.Add(-lateness), err)
+		three := mustBeginPass(t, l, "billing", "three")
+		if _, ok := l.(*pgLedger); !three.since.Equal(two.began.Add(-lateness)) || three.whole == ok {
+			t.Errorf("after a complete pass: %+v", three)
 		}
 	})
 }

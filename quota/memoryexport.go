@@ -36,19 +36,19 @@ func (m *memoryLedger) openExport(_ context.Context, name string, since time.Tim
 	return nil
 }
 
-func (m *memoryLedger) beginPass(_ context.Context, name, process string, lease time.Duration) (since, now time.Time, ok bool, _ error) {
+func (m *memoryLedger) beginPass(_ context.Context, p *pass) (ok bool, _ error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	s := m.exports.sinks[name]
-	now = m.now()
+	s, now := m.exports.sinks[p.name], m.now()
 	if s == nil || s.due.After(now) || s.lease.After(now) {
-		return since, now, false, nil
+		return false, nil
 	}
-	s.owner, s.lease = process, now.Add(lease)
-	if since = s.scanned.Add(-lateness); since.Before(s.since) {
-		since = s.since
+	s.owner, s.lease = p.process, now.Add(p.lease)
+	p.since, p.began, p.whole = s.scanned.Add(-lateness), now, true
+	if p.since.Before(s.since) {
+		p.since = s.since
 	}
-	return since, now, true, nil
+	return true, nil
 }
 
 func (m *memoryLedger) nextIncrements(_ context.Context, p *pass, after account, n int) (page page, ok bool, _ error) {

@@ -88,6 +88,7 @@ func TestPartitions(t *testing.T) {
 	want := []string{
 		"weblimit.account_2026_01", "weblimit.account_2026_02", "weblimit.generation_2026_01", "weblimit.generation_2026_02",
 		"weblimit.day_2026_01", "weblimit.day_2026_02", "weblimit.export_2026_01", "weblimit.export_2026_02",
+		"weblimit.exported_2026_01", "weblimit.exported_2026_02",
 	}
 	if err != nil || !slices.Equal(tables, want) {
 		t.Errorf("detached %q, %v; want %q", tables, err, want)

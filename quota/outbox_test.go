@@ -467,3 +467,32 @@ func TestALedgerThatIsAwayWhenAnAttemptEnds(t *testing.T) {
 		t.Errorf("delivered %d times", n)
 	}
 }
+
+// A process that starts while PostgreSQL is away opens its channels and exports when it is back.
+func TestReceiversOfAStartWithoutPostgreSQL(t *testing.T) {
+	t.Parallel()
+	server := pgtest.Start(t)
+	pool := connect(t, server.Database(t))
+	server.Kill()
+	var r receiver
+	e := newEngine(t)
+	config := quickly(Channel{Name: "mail", Deliver: r.Deliver})
+	config.Exports = exporting(Export{Name: "billing", Send: e.Send}).Exports
+	config.StartWithoutLedger, config.Timeout = true, time.Second
+	b, err := Open(t.Context(), pool, config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { closeBook(t, b) })
+	limiter := limiterOn(t, b.Store(), monthly(10))
+	server.Restart(t)
+	eventually(t, "all is used", func() bool {
+		d := limiter.AllowKey(t.Context(), "tenant:acme", 1)
+		return d.Err == nil && !d.Allowed
+	})
+	eventually(t, "the engine has the use", func() bool { return e.equals(t, b.ledger) })
+	eventually(t, "the channel is open", func() bool {
+		mustFlush(t, b.ledger, reached(month("plan", "tenant:other", time.November), 1, 1), reached(month("plan", fmt.Sprint(time.Now()), time.November), 1, 1))
+		return len(r.ids()) > 0
+	})
+}

@@ -11,7 +11,7 @@ import (
 )
 
 // partitioned are the tables that have a partition for each month, by the start of periods.
-var partitioned = []string{"account", "generation", "day", "export"}
+var partitioned = []string{"account", "generation", "day", "export", "exported"}
 
 // monthOf returns the month of a time in UTC, counted from January of year 0.
 func monthOf(t time.Time) int { t = t.UTC(); return t.Year()*12 + int(t.Month()) - 1 }

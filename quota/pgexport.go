@@ -18,14 +18,15 @@ func (l *pgLedger) openExport(ctx context.Context, name string, since time.Time)
 	return err
 }
 
-func (l *pgLedger) beginPass(ctx context.Context, name, process string, lease time.Duration) (since, now time.Time, ok bool, err error) {
+func (l *pgLedger) beginPass(ctx context.Context, p *pass) (ok bool, err error) {
 	err = l.pool.QueryRow(ctx, l.sql(`UPDATE {schema}.sink SET owner = $2, lease = now() + $3
 		WHERE name = $1 AND due <= now() AND lease <= now()
-		RETURNING greatest(since, scanned - $4::interval), now()`), name, process, lease, lateness).Scan(&since, &now)
+		RETURNING greatest(since, scanned - $4::interval), now(), whole <= now() - $5::interval`),
+		p.name, p.process, p.lease, lateness, wholeEvery).Scan(&p.since, &p.began, &p.whole)
 	if errors.Is(err, pgx.ErrNoRows) {
-		return since, now, false, nil
+		return false, nil
 	}
-	return since, now, err == nil, err
+	return err == nil, err
 }
 
 // accountsToExport selects a page of accounts.
@@ -36,15 +37,34 @@ AND (limit_name, key, period_start, period_end) > ($4, $5, $6, $7)
 ORDER BY 1, 2, 3, 4 LIMIT $8`
 
 // insertIncrements writes an increment for each day of accounts on which more was used than the
-// receiver has, and none is on its way.
+// receiver has, and none is on its way. Accounts without a new position are passed over, unless
+// the pass is a whole one. All of it is one statement, and so sees one state of the ledger.
 const insertIncrements = `
+WITH present AS (
+	SELECT t.*, sum(g.position)::bigint AS positions
+	FROM unnest($1::text[], $2::text[], $3::timestamptz[], $4::timestamptz[]) AS t (limit_name, key, period_start, period_end)
+	JOIN {schema}.generation g USING (limit_name, key, period_start, period_end)
+	GROUP BY 1, 2, 3, 4
+), changed AS MATERIALIZED (
+	SELECT p.* FROM present p
+	LEFT JOIN {schema}.exported x ON (x.limit_name, x.key, x.period_start, x.period_end) = (p.limit_name, p.key, p.period_start, p.period_end) AND x.sink = $5
+	WHERE $7 OR x.positions IS DISTINCT FROM p.positions
+), noted AS ( -- those with an increment on its way are looked at again
+	INSERT INTO {schema}.exported AS x (sink, limit_name, key, period_start, period_end, positions)
+	SELECT $5, c.* FROM changed c WHERE NOT EXISTS (
+		SELECT FROM {schema}.export e WHERE e.sink = $5 AND e.pending IS NOT NULL
+		AND (e.limit_name, e.key, e.period_start, e.period_end) = (c.limit_name, c.key, c.period_start, c.period_end))
+	ORDER BY 2, 3, 4, 5
+	ON CONFLICT (limit_name, key, period_start, period_end, sink) DO UPDATE SET positions = excluded.positions
+	WHERE x.positions <> excluded.positions
+)
 INSERT INTO {schema}.export AS e (sink, limit_name, key, period_start, period_end, day, sent, seq, pending, at)
 SELECT $5, limit_name, key, period_start, period_end, day, 0, 1, u.total, u.at
 FROM (
 	SELECT limit_name, key, period_start, period_end, day, sum(units)::bigint AS total, max(at) AS at FROM (
-		SELECT t.*, d.day, d.at, d.used - lag(d.used, 1, g.base) OVER (
+		SELECT d.*, d.used - lag(d.used, 1, g.base) OVER (
 			PARTITION BY d.limit_name, d.key, d.period_start, d.period_end, d.generation ORDER BY d.position) AS units
-		FROM unnest($1::text[], $2::text[], $3::timestamptz[], $4::timestamptz[]) AS t (limit_name, key, period_start, period_end)
+		FROM changed
 		JOIN {schema}.day d USING (limit_name, key, period_start, period_end)
 		JOIN {schema}.generation g USING (limit_name, key, period_start, period_end, generation)
 	) s GROUP BY 1, 2, 3, 4, 5
@@ -93,7 +113,7 @@ func (l *pgLedger) nextIncrements(ctx context.Context, p *pass, after account, n
 		}
 	}
 	err = l.again(ctx, starts, func() error {
-		_, err := l.pool.Exec(ctx, l.sql(insertIncrements), c.limits, c.keys, c.starts, c.ends, p.name, p.holdBack)
+		_, err := l.pool.Exec(ctx, l.sql(insertIncrements), c.limits, c.keys, c.starts, c.ends, p.name, p.holdBack, p.whole)
 		return err
 	})
 	if err != nil {
@@ -105,7 +125,7 @@ func (l *pgLedger) nextIncrements(ctx context.Context, p *pass, after account, n
 	}
 	page.all, err = pgx.CollectRows(rows, func(row pgx.CollectableRow) (i increment, err error) {
 		var day time.Time
-		err = row.Scan(append(i.account.columns(), &day, &i.seq, &i.sent, &i.value, (*pgMicros)(&i.at))...)
+		err = row.Scan(append(i.columns(), &day, &i.seq, &i.sent, &i.value, (*pgMicros)(&i.at))...)
 		i.date = int32(day.Unix() / (24 * 3600))
 		return i, err
 	})
@@ -135,7 +155,7 @@ func (l *pgLedger) sent(ctx context.Context, name string, all []increment) error
 
 func (l *pgLedger) endPass(ctx context.Context, p *pass, complete bool, pause time.Duration) error {
 	_, err := l.pool.Exec(ctx, l.sql(`UPDATE {schema}.sink SET owner = '', lease = 'epoch', due = now() + $4,
-		scanned = CASE WHEN $3 THEN greatest(scanned, $5) ELSE scanned END
-		WHERE name = $1 AND owner = $2`), p.name, p.process, complete, pause, p.began)
+		scanned = CASE WHEN $3 THEN greatest(scanned, $5) ELSE scanned END, whole = CASE WHEN $3 AND $6 THEN $5 ELSE whole END
+		WHERE name = $1 AND owner = $2`), p.name, p.process, complete, pause, p.began, p.whole)
 	return err
 }

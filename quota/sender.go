@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math/rand/v2"
 	"time"
 
 	"github.com/weblimit/weblimit/core/store"
@@ -39,7 +38,7 @@ func (s *sender) run(polling, sending context.Context) {
 		select {
 		case <-polling.Done():
 			return
-		case <-time.After(every/2 + rand.N(every)): // so that processes don't ask at the same time
+		case <-time.After(around(every)): // so that processes don't ask at the same time
 		}
 		if s.open(polling) {
 			s.turn(polling, sending)
@@ -62,16 +61,13 @@ func (s *sender) open(ctx context.Context) bool {
 func (s *sender) turn(polling, sending context.Context) {
 	b := s.book
 	lease := s.export.Timeout + b.config.Timeout + settleTime
+	p := &pass{name: s.export.Name, limits: s.export.Limits, holdBack: s.export.HoldBack, process: b.process, lease: lease}
 	ctx, cancel := context.WithTimeout(polling, b.config.Timeout)
-	since, began, ok, err := b.ledger.beginPass(ctx, s.export.Name, b.process, lease)
+	ok, err := b.ledger.beginPass(ctx, p)
 	cancel()
 	if err != nil || !ok {
 		s.report(polling, 0, err)
 		return
-	}
-	p := &pass{
-		name: s.export.Name, limits: s.export.Limits, holdBack: s.export.HoldBack,
-		process: b.process, lease: lease, since: since, began: began,
 	}
 	refused, err := s.walk(polling, sending, p)
 	pause := s.export.Every
@@ -100,7 +96,7 @@ func (s *sender) pause(err error) time.Duration {
 	if errors.As(err, &e) {
 		pause = max(pause, min(e.RetryAfter, maxRetryAfter))
 	}
-	return pause/2 + rand.N(pause)
+	return around(pause)
 }
 
 // report reports a pass that failed.

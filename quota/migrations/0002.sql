@@ -26,6 +26,7 @@ CREATE TABLE {schema}.sink (
 	name    text COLLATE "C" PRIMARY KEY,
 	since   timestamptz NOT NULL, -- periods that ended before are not exported
 	scanned timestamptz NOT NULL, -- when the last pass began that has sent everything
+	whole   timestamptz NOT NULL DEFAULT 'epoch', -- when the last pass began that has looked at the days of all accounts
 	due     timestamptz NOT NULL, -- of the next pass
 	owner   text NOT NULL DEFAULT '', -- the process that is at it
 	lease   timestamptz NOT NULL DEFAULT 'epoch' -- until when
@@ -45,4 +46,16 @@ CREATE TABLE {schema}.export (
 	pending      bigint, -- the increment on its way
 	at           timestamptz NOT NULL, -- of the last unit in it
 	PRIMARY KEY (limit_name, key, period_start, period_end, day, sink)
+) PARTITION BY RANGE (period_start);
+CREATE INDEX ON {schema}.export (sink, limit_name, key, period_start, period_end, day) WHERE pending IS NOT NULL;
+
+-- The states of accounts whose days a pass has looked at, so that others pass them over.
+CREATE TABLE {schema}.exported (
+	sink         text COLLATE "C" NOT NULL,
+	limit_name   text COLLATE "C" NOT NULL,
+	key          text COLLATE "C" NOT NULL,
+	period_start timestamptz NOT NULL,
+	period_end   timestamptz NOT NULL,
+	positions    bigint NOT NULL, -- sum over its generations
+	PRIMARY KEY (limit_name, key, period_start, period_end, sink)
 ) PARTITION BY RANGE (period_start);

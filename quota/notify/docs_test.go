@@ -22,6 +22,8 @@ import (
 	"github.com/weblimit/weblimit/quota/notify"
 )
 
+var _ = []any{docsOpen, docsTenants, docsDead}
+
 func docsOpen(ctx context.Context, pool *pgxpool.Pool, store core.Store, current, next, token string) *quota.Book {
 	hook, err := notify.NewWebhook(notify.WebhookConfig{
 		URL:     "https://billing.internal.example/notices",

@@ -80,7 +80,10 @@ func TestAnswersOfEngines(t *testing.T) {
 func TestIngestsThatAreWrong(t *testing.T) {
 	t.Parallel()
 	for _, c := range []notify.IngestConfig{
-		{}, {URL: "example.com"}, {URL: "https://example.com", Token: "a b"}, {URL: "https://example.com", Token: "a\r\nX: y"},
+		{},
+		{URL: "example.com"},
+		{URL: "https://example.com", Token: "a b"},
+		{URL: "https://example.com", Token: "a\r\nX: y"},
 		{URL: "https://example.com", Type: strings.Repeat("x", 300)},
 	} {
 		if _, err := notify.NewIngest(c); err == nil || !strings.HasPrefix(err.Error(), "weblimit: notify: ") {

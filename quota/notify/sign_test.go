@@ -25,8 +25,15 @@ func TestSecretsThatAreWrong(t *testing.T) {
 	t.Parallel()
 	const good = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"
 	for _, secrets := range [][]string{
-		nil, {""}, {"whsec_"}, {good[6:]}, {"whsec_c2hvcnQ="}, {"whsec_!!!!"}, {good, ""},
-		{good, good, good, good, good, good}, {"whsec_" + strings.Repeat("A", 200)},
+		nil,
+		{""},
+		{"whsec_"},
+		{good[6:]},
+		{"whsec_c2hvcnQ="},
+		{"whsec_!!!!"},
+		{good, ""},
+		{good, good, good, good, good, good},
+		{"whsec_" + strings.Repeat("A", 200)},
 	} {
 		_, err := parseSecrets(secrets)
 		if err == nil {

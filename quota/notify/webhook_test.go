@@ -282,10 +282,18 @@ func TestWebhooksThatAreWrong(t *testing.T) {
 	endpoint := func(context.Context, quota.Notice) (notify.Endpoint, error) { return notify.Endpoint{}, nil }
 	secrets := []string{secret}
 	for _, c := range []notify.WebhookConfig{
-		{}, {URL: "https://example.com"}, {Secrets: secrets}, {URL: "example.com", Secrets: secrets}, {URL: "ftp://example.com", Secrets: secrets},
-		{URL: "https://:443", Secrets: secrets}, {URL: "https://u:p@example.com", Secrets: secrets}, {URL: "https://example.com", Secrets: secrets, Endpoint: endpoint},
-		{Endpoint: endpoint, Secrets: secrets}, {Endpoint: endpoint, AllowNetworks: []netip.Prefix{{}}},
-		{URL: "https://example.com", Secrets: secrets, Type: "a\nb"}, {URL: "https://example.com", Secrets: secrets, Source: "%zz"},
+		{},
+		{URL: "https://example.com"},
+		{Secrets: secrets},
+		{URL: "example.com", Secrets: secrets},
+		{URL: "ftp://example.com", Secrets: secrets},
+		{URL: "https://:443", Secrets: secrets},
+		{URL: "https://u:p@example.com", Secrets: secrets},
+		{URL: "https://example.com", Secrets: secrets, Endpoint: endpoint},
+		{Endpoint: endpoint, Secrets: secrets},
+		{Endpoint: endpoint, AllowNetworks: []netip.Prefix{{}}},
+		{URL: "https://example.com", Secrets: secrets, Type: "a\nb"},
+		{URL: "https://example.com", Secrets: secrets, Source: "%zz"},
 		{URL: "https://example.com", Secrets: secrets, AllowNetworks: []netip.Prefix{netip.MustParsePrefix("10.0.0.0/8")}},
 	} {
 		if _, err := notify.NewWebhook(c); err == nil || !strings.HasPrefix(err.Error(), "weblimit: notify: ") || strings.Contains(err.Error(), "u:p") {

@@ -1,0 +1,91 @@
+package quota
+
+import (
+	"context"
+	"fmt"
+	"testing"
+	"time"
+)
+
+// BenchmarkExportPass does a pass over 10,000 accounts of PostgreSQL: one in which each has an
+// increment, and one in which none has.
+func BenchmarkExportPass(b *testing.B) {
+	const accounts = 10_000
+	l := newPGLedger(poolOf(b), "weblimit", defaultLevels)
+	if err := l.setUp(b.Context()); err != nil {
+		b.Fatal(err)
+	}
+	if err := l.openExport(b.Context(), "billing", beginning); err != nil {
+		b.Fatal(err)
+	}
+	export := Export{Name: "billing", Batch: maxBatch, Timeout: time.Minute, Send: func(context.Context, []Increment) error { return nil }}
+	s := &sender{book: &Book{config: Config{Timeout: time.Minute}, ledger: l}, export: export}
+	for _, changed := range []bool{true, false} {
+		b.Run(fmt.Sprint("changed=", changed), func(b *testing.B) {
+			for n := 0; b.Loop(); n++ {
+				b.StopTimer()
+				var all []position
+				for i := range accounts {
+					a := month("plan", fmt.Sprintf("tenant:%d", i), time.November)
+					all = append(all, at(a, 1, time.Now().UnixMilli()&(1<<36-1), int64(n+1), int64(n*24*3600%(28*24*3600))))
+				}
+				if changed {
+					if err := l.flush(b.Context(), all); err != nil {
+						b.Fatal(err)
+					}
+				}
+				b.StartTimer()
+				p := &pass{name: export.Name, process: "one", lease: time.Minute}
+				if ok, err := l.beginPass(b.Context(), p); !ok || err != nil {
+					b.Fatal(ok, err)
+				}
+				p.whole = false
+				if refused, err := s.walk(b.Context(), b.Context(), p); err != nil || refused != 0 {
+					b.Fatal(err)
+				}
+				if err := l.endPass(b.Context(), p, true, 0); err != nil {
+					b.Fatal(err)
+				}
+			}
+			b.ReportMetric(float64(b.N)*accounts/b.Elapsed().Seconds(), "accounts/s")
+		})
+	}
+}
+
+// BenchmarkClaim is what PostgreSQL does for one notice beside the flush: claim and settle, 16 at
+// a time.
+func BenchmarkClaim(b *testing.B) {
+	l := newPGLedger(poolOf(b), "weblimit", defaultLevels)
+	if err := l.setUp(b.Context()); err != nil {
+		b.Fatal(err)
+	}
+	if err := l.openChannels(b.Context(), []string{"mail"}); err != nil {
+		b.Fatal(err)
+	}
+	var made, done int
+	for b.Loop() {
+		if made == done {
+			b.StopTimer()
+			var all []position
+			for range 2000 {
+				made++
+				all = append(all, reached(month("plan", fmt.Sprintf("tenant:%d", made), time.November), 1, 1))
+			}
+			if err := l.flush(b.Context(), all); err != nil {
+				b.Fatal(err)
+			}
+			b.StartTimer()
+		}
+		claimed, err := l.claim(b.Context(), "mail", false, []string{}, 16, time.Minute)
+		if err != nil || len(claimed) == 0 {
+			b.Fatal(len(claimed), err)
+		}
+		for i := range claimed {
+			if err := l.settle(b.Context(), &claimed[i], &settlement{verdict: delivered}); err != nil {
+				b.Fatal(err)
+			}
+			done++
+		}
+	}
+	b.ReportMetric(float64(done)/b.Elapsed().Seconds(), "notices/s")
+}
