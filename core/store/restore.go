@@ -9,8 +9,8 @@ import (
 // with [RestorerOf].
 type Restorer interface {
 	// Restore tells the store what accounts have used. It changes the account of checks[i] if its
-	// generation is from[i].Expect and its period ends at from[i].Ends, and leaves it alone
-	// otherwise. So of many processes that restore one account, one wins, and repeating a call
+	// generation is from[i].Expect, its period ends at from[i].Ends, and its position is
+	// from[i].Position if that is set, and leaves it alone otherwise. So of many processes that restore one account, one wins, and repeating a call
 	// changes nothing. Each account is restored for itself.
 	//
 	// results[i] is the state of the account after that, whoever restored it, and
@@ -24,6 +24,10 @@ type Restoration struct {
 	Used       int64 // units used; more counts if the bucket was charged more under another algorithm
 	Generation int64 // of the account from now on, above Expect and up to MaxGeneration
 	Expect     int64 // generation that the store has of the account; 0 if the account is unknown
+
+	// Position is a position of generation Expect, or 0. If it is set, the account is only changed if
+	// it still has that position, so that nothing is charged to it that the book does not know.
+	Position int64
 
 	// Ends is when the account's period ends, in microseconds since the epoch: Result.Ends of the
 	// result that was unknown. A book may take so long to look up one period that the store's
@@ -64,6 +68,8 @@ func ValidRestore(checks []Check, from []Restoration, results []Result) error {
 			wrong = fmt.Sprintf("an account can't have used %d units", f.Used)
 		case f.Expect < 0 || f.Generation <= f.Expect || f.Generation > MaxGeneration:
 			wrong = fmt.Sprintf("generation %d can't follow %d: it must be above, and at most %d", f.Generation, f.Expect, MaxGeneration)
+		case f.Position != 0 && Generation(f.Position) != f.Expect:
+			wrong = fmt.Sprintf("position %d is none of generation %d", f.Position, f.Expect)
 		case f.Ends <= 0:
 			wrong = "a restoration must say when the period ends"
 		}
@@ -88,7 +94,7 @@ func Restore(now int64, checks []Check, from []Restoration, states []State, resu
 
 // restore begins a generation of an opened bucket, and reports whether it has.
 func (b *Bucket) restore(from *Restoration) bool {
-	if b.Expires != from.Ends || Generation(b.Y) != from.Expect {
+	if b.Expires != from.Ends || Generation(b.Y) != from.Expect || from.Position > 0 && b.Y != from.Position {
 		return false
 	}
 	b.X = max(b.X, from.Used)

@@ -197,8 +197,11 @@ func ledgerGenerations(r *rig) {
 	try(store.Restoration{Used: 50, Generation: 4, Expect: 3}, false, 8, position(2, 2))
 	try(store.Restoration{Used: 50, Generation: 4, Expect: 1}, false, 8, position(2, 2))
 	try(store.Restoration{Used: 20, Generation: 4, Expect: 2}, true, 20, position(4, 1)) // a fork that had used less
-	try(store.Restoration{Used: 10, Generation: store.MaxGeneration, Expect: 4}, true, 20, position(store.MaxGeneration, 1))
-	r.wantAccount("take", r.wantTake(plan, "k", 80, true, 0), 100, position(store.MaxGeneration, 2))
+	r.wantTake(plan, "k", 1, true, 79)
+	try(store.Restoration{Used: 50, Generation: 5, Expect: 4, Position: position(4, 1)}, false, 21, position(4, 2)) // it was charged
+	try(store.Restoration{Used: 20, Generation: 5, Expect: 4, Position: position(4, 2)}, true, 21, position(5, 1))
+	try(store.Restoration{Used: 10, Generation: store.MaxGeneration, Expect: 5}, true, 21, position(store.MaxGeneration, 1))
+	r.wantAccount("take", r.wantTake(plan, "k", 79, true, 0), 100, position(store.MaxGeneration, 2))
 }
 
 func ledgerPeriods(r *rig) {
@@ -534,14 +537,16 @@ func ledgerBad(r *rig) {
 	good := store.Restoration{Generation: 1, Ends: plan.PeriodEnd(r.Micros())}
 	bad := good
 	bad.Used = -1
+	elsewhere := store.Restoration{Generation: 9, Expect: 2, Position: position(3, 1), Ends: good.Ends}
 	for what, call := range map[string]struct {
 		checks []core.Check
 		from   []store.Restoration
 	}{
-		"units below 0":           {[]core.Check{account(plan, "k", 0), account(plan, "l", 0)}, []store.Restoration{good, bad}},
-		"a restoration too few":   {[]core.Check{account(plan, "k", 0), account(plan, "l", 0)}, []store.Restoration{good}},
-		"an account twice":        {[]core.Check{account(plan, "k", 0), account(plan, "k", 0)}, []store.Restoration{good, good}},
-		"a limit without account": {[]core.Check{account(plan, "k", 0), account(rule(r, core.PerHour(1)), "k", 0)}, []store.Restoration{good, good}},
+		"units below 0":                    {[]core.Check{account(plan, "k", 0), account(plan, "l", 0)}, []store.Restoration{good, bad}},
+		"a position of another generation": {[]core.Check{account(plan, "k", 0)}, []store.Restoration{elsewhere}},
+		"a restoration too few":            {[]core.Check{account(plan, "k", 0), account(plan, "l", 0)}, []store.Restoration{good}},
+		"an account twice":                 {[]core.Check{account(plan, "k", 0), account(plan, "k", 0)}, []store.Restoration{good, good}},
+		"a limit without account":          {[]core.Check{account(plan, "k", 0), account(rule(r, core.PerHour(1)), "k", 0)}, []store.Restoration{good, good}},
 	} {
 		if err := r.restorer().Restore(context.Background(), call.checks, call.from, make([]core.Result, len(call.checks))); err == nil {
 			r.Errorf("%s: not refused", what)
@@ -585,6 +590,12 @@ func (s *sequence) restoreAccounts(checks []core.Check) {
 			from[i].Expect = s.rand.Int64N(from[i].Generation)
 		case 1:
 			from[i].Ends++
+		case 3:
+			from[i].Position = b.known
+		case 4:
+			if store.Generation(b.known) > 0 {
+				from[i].Position = b.known + 1
+			}
 		case 2:
 			from[i].Used = 1 << 40
 		}

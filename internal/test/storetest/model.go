@@ -503,7 +503,7 @@ func (m *model) restore(checks []core.Check, from []store.Restoration, now int64
 	results := make([]core.Result, len(checks))
 	for i, c := range checks {
 		b, _ := m.open(c.Rule, string(c.Key), now)
-		restored := b.known>>36 == from[i].Expect && b.end == from[i].Ends
+		restored := b.known>>36 == from[i].Expect && b.end == from[i].Ends && (from[i].Position == 0 || from[i].Position == b.known)
 		if restored {
 			b.known = from[i].Generation<<36 + 1
 			b.count[0] = max(b.count[0], from[i].Used)

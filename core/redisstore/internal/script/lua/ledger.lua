@@ -31,7 +31,7 @@ a = x
 b = fits
 if operation == RESTORE then
   b = 0
-  if over == charged and math.floor(y / 68719476736) == expect then
+  if over == charged and (expect < 68719476736 and math.floor(y / 68719476736) or y) == expect then
     x, y, ends = math.max(x, cost), generation * 68719476736 + 1, over
     b = 1
   end

@@ -42,7 +42,8 @@
 --                       calendar, ledger: when the window ends in which it was charged, or to which
 --                       the restoration belongs
 --          generation   number, in a restoration only: the one that begins
---          expect       number, in a restoration only: the one that there must be, or 0 if the account
+--          expect       number, in a restoration only: the generation or, from 2^36, the position that
+--                       there must be, or 0 if the account
 --                       must be unknown
 --          mark         (1) only after "plus 64": the number of the mark's key in the group
 --          full         number, only after "plus 32": the capacity of the higher class, which
@@ -714,7 +715,7 @@ repeat
           b = fits
           if operation == RESTORE then
             b = 0
-            if over == charged and math.floor(y / 68719476736) == expect then
+            if over == charged and (expect < 68719476736 and math.floor(y / 68719476736) or y) == expect then
               x, y, ends = math.max(x, cost), generation * 68719476736 + 1, over
               b = 1
             end
