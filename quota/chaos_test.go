@@ -56,10 +56,6 @@ func (b *brokenLedger) begin(ctx context.Context, o []opening, p []position, a [
 	return b.call(func() error { return b.ledger.begin(ctx, o, p, a) })
 }
 
-func (b *brokenLedger) rebase(ctx context.Context, a account, generation, base int64) error {
-	return b.ledger.rebase(ctx, a, generation, base)
-}
-
 func (b *brokenLedger) flush(ctx context.Context, p []position) error {
 	return b.call(func() error { return b.ledger.flush(ctx, p) })
 }

@@ -2,6 +2,7 @@ package quota
 
 import (
 	"context"
+	"math"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -93,32 +94,22 @@ func (f *flusher) flush(ctx context.Context) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	b := f.book
-	// Entries that are charged again meanwhile are for the next flush.
-	for left := b.table.dirty.Load(); left > 0; {
+	if b.table.dirty.Load() == 0 {
+		return nil
+	}
+	for round := b.table.round(&b.rules.limits); ; {
 		n := flushBatch
 		if b.health.isOut() {
 			n = 1 // to find out
 		}
-		states := b.table.take(&b.rules.limits, n, nil)
+		states := b.table.take(round, n)
 		if len(states) == 0 {
 			return nil
 		}
-		left -= entriesOf(states)
 		if err := f.write(ctx, states); err != nil {
 			return err
 		}
 	}
-	return nil
-}
-
-// entriesOf returns how many entries states are of. Those of an entry are in a row.
-func entriesOf(states []taken) (n int64) {
-	for i := range states {
-		if i == 0 || states[i].entry != states[i-1].entry {
-			n++
-		}
-	}
-	return n
 }
 
 // write writes states that were taken from the table.
@@ -156,6 +147,12 @@ func positionsOf(states []taken) []position {
 	return positions
 }
 
+// positionIn returns what a result says of an account, which reaches no level by it.
+func positionIn(k *kept, a account, r *store.Result) position {
+	day, _, _ := k.days.Period(r.At)
+	return position{account: a, date: dateIn(day, k), position: r.Position, used: r.Used, at: r.At}
+}
+
 // dateIn returns the day of a limit's time zone that begins at a time. A day may begin later than
 // at midnight, where clocks change.
 func dateIn(day int64, k *kept) int32 {
@@ -170,6 +167,8 @@ func (f *flusher) follow(ctx context.Context, states []taken, positions []positi
 	for i := range positions {
 		p, s := &positions[i], &states[i]
 		switch {
+		case p.outcome == closed: // the store may go on with it: it was not told, or was set back again
+			suspects = append(suspects, suspicion{kept: s.kept, key: s.entry.key, account: p.account, generation: p.generation(), known: math.MaxInt64})
 		case p.outcome == suspect:
 			suspects = append(suspects, suspicion{kept: s.kept, key: s.entry.key, account: p.account, generation: p.generation(), known: p.known})
 		case p.outcome == written && s.suspect:
@@ -183,6 +182,10 @@ func (f *flusher) follow(ctx context.Context, states []taken, positions []positi
 	}
 }
 
+// catchUpTries bounds how often catchUp tries to have an account go on in another generation,
+// while others charge it.
+const catchUpTries = 3
+
 // catchUp begins another generation of an account whose earlier generation was written late: the
 // store began the present one without it. If it fails, the store can grant again what was written late.
 func (f *flusher) catchUp(ctx context.Context, s *taken) {
@@ -194,15 +197,14 @@ func (f *flusher) catchUp(ctx context.Context, s *taken) {
 		return
 	}
 	checks, results := []store.Check{{Key: []byte(s.entry.key), Rule: t.rule}}, make([]store.Result, 1)
-	if b.config.Store.Peek(ctx, checks, results) != nil || results[0].Ends() != s.state.end || results[0].Position == 0 {
-		return
-	}
-	// What the store has of the present generation goes to the ledger first. It may have been charged
-	// by a process that is gone.
-	b.table.note(t, checks[0].Key, &results[0])
-	r, err := b.opener.reopen(t, s.entry.key, s.state.start, s.state.end, store.Generation(results[0].Position), 0)
-	if err == nil {
-		_ = r.wait(ctx)
+	for range catchUpTries {
+		if b.config.Store.Peek(ctx, checks, results) != nil || results[0].Ends() != s.state.end || results[0].Position == 0 {
+			return
+		}
+		r, err := b.opener.goOn(t, s.entry.key, s.state.start, &results[0])
+		if err != nil || r.wait(ctx) != nil || r.told {
+			return
+		}
 	}
 }
 
@@ -238,7 +240,7 @@ func (f *flusher) check(ctx context.Context, suspects []suspicion) {
 		if results[0].Ends() != s.end || store.Generation(results[0].Position) != s.generation || results[0].Position >= s.known {
 			continue
 		}
-		r, err := b.opener.reopen(t, s.key, s.start, s.end, s.generation, s.generation)
+		r, err := b.opener.fork(t, s.key, s.start, s.end, s.generation)
 		if err == nil && r.wait(ctx) == nil {
 			forks++
 		}

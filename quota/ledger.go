@@ -2,6 +2,7 @@ package quota
 
 import (
 	"context"
+	"math"
 	"time"
 )
 
@@ -19,9 +20,6 @@ type ledger interface {
 	// account's total, with which a store is to begin, and the generation's number. positions
 	// are written before, as by flush. An account that is unknown is created.
 	begin(ctx context.Context, openings []opening, positions []position, answers []begun) error
-
-	// rebase says that a generation has begun with more units than begin has answered.
-	rebase(ctx context.Context, a account, generation, base int64) error
 
 	// flush writes positions, and the notices in them. It sets the outcome of each.
 	flush(ctx context.Context, positions []position) error
@@ -73,6 +71,7 @@ type account struct {
 type opening struct {
 	account
 	closes int64 // a generation that is over and not to be written any more; 0 for none
+	floor  int64 // units that the store has used, and will not go below
 }
 
 // begun is a generation that has begun.
@@ -96,7 +95,7 @@ type position struct {
 	levels         uint64
 
 	outcome outcome
-	known   int64 // of a suspect, the position that the ledger knows
+	known   int64 // of a suspect, a position that the store can't have reached by other ways
 }
 
 // generation returns the generation of the position.
@@ -158,6 +157,9 @@ func (l *life) judge(p *position) outcome {
 		return closed
 	case p.position < l.position && p.at > l.at:
 		p.known = l.position
+		return suspect
+	case p.position == l.position && p.used != l.used && p.at > l.at: // that is proof enough
+		p.known = math.MaxInt64
 		return suspect
 	}
 	return written

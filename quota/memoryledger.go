@@ -72,21 +72,9 @@ func (m *memoryLedger) begin(_ context.Context, openings []opening, positions []
 			l.closed = l.closed || l.generation == openings[i].closes
 			n = max(n, l.generation+1)
 		}
-		sum := total(a.lives)
+		sum := max(total(a.lives), openings[i].floor)
 		a.lives = append(a.lives, life{generation: n, base: sum, used: sum, position: n << generationShift})
 		answers[i] = begun{generation: n, total: sum}
-	}
-	return nil
-}
-
-func (m *memoryLedger) rebase(_ context.Context, id account, generation, base int64) error {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	a := m.account(&id)
-	for i := range a.lives {
-		if l := &a.lives[i]; l.generation == generation {
-			l.base, l.used = max(l.base, base), max(l.used, base)
-		}
 	}
 	return nil
 }

@@ -49,16 +49,18 @@ type openID struct {
 	ends int64
 }
 
-// restoring is one account on its way from the ledger to the store. Its fields but err do not
-// change; err is set before done is closed.
+// restoring is one account on its way from the ledger to the store. Its fields but the last two do
+// not change; those are set before done is closed.
 type restoring struct {
 	id     openID
 	twin   *twin
 	start  int64
-	expect int64 // generation that the store has
-	closes int64 // generation that is not to be written any more
+	expect int64        // generation that the store has
+	closes int64        // generation that is not to be written any more
+	seen   store.Result // state that the store must still have, if it has a position
 	done   chan struct{}
 	err    error
+	told   bool // the store has gone on in another generation
 }
 
 // wait waits until the store was told.
@@ -86,9 +88,19 @@ func (o *opener) request(t *twin, key []byte, r *store.Result) (*restoring, erro
 	return o.enqueue(&restoring{id: openID{t.kept, string(key), ends}, twin: t, start: start, done: make(chan struct{})})
 }
 
-// reopen asks for another generation of an account that the store knows.
-func (o *opener) reopen(t *twin, key string, start, end, expect, closes int64) (*restoring, error) {
-	return o.enqueue(&restoring{id: openID{t.kept, key, end}, twin: t, start: start, expect: expect, closes: closes, done: make(chan struct{})})
+// fork asks for another generation of an account, and that the present one, which the store
+// knows, is closed.
+func (o *opener) fork(t *twin, key string, start, end, generation int64) (*restoring, error) {
+	return o.enqueue(&restoring{id: openID{t.kept, key, end}, twin: t, start: start, expect: generation, closes: generation, done: make(chan struct{})})
+}
+
+// goOn asks for another generation of an account, since the ledger has more than the store, of
+// which seen is the state. If somebody charges the account meanwhile, it stays in the present one.
+func (o *opener) goOn(t *twin, key string, start int64, seen *store.Result) (*restoring, error) {
+	return o.enqueue(&restoring{
+		id: openID{t.kept, key, seen.Ends()}, twin: t, start: start,
+		expect: store.Generation(seen.Position), seen: *seen, done: make(chan struct{}),
+	})
 }
 
 func (o *opener) enqueue(r *restoring) (*restoring, error) {
@@ -145,7 +157,9 @@ func (o *opener) run() {
 		}
 		for _, r := range batch {
 			delete(o.pending, r.id)
-			r.err = err
+			if err != nil {
+				r.err = err
+			}
 			close(r.done)
 		}
 		o.mu.Unlock()
@@ -161,10 +175,15 @@ func (o *opener) open(batch []*restoring) (asked bool, err error) {
 	openings := make([]opening, len(batch))
 	var states []taken
 	for i, r := range batch {
-		openings[i] = opening{account: accountOf(r), closes: r.closes}
+		openings[i] = opening{account: accountOf(r), closes: r.closes, floor: r.seen.Used}
 		states = b.table.takeKey(r.twin.kept, []byte(r.id.key), states)
 	}
 	positions := positionsOf(states)
+	for _, r := range batch {
+		if r.seen.Position > 0 { // it may have been charged by a process that is gone
+			positions = append(positions, positionIn(r.twin.kept, accountOf(r), &r.seen))
+		}
+	}
 	answers := make([]begun, len(batch))
 	if err := b.ledger.begin(ctx, openings, positions, answers); err != nil {
 		b.table.giveBack(states)
@@ -182,33 +201,42 @@ func accountOf(r *restoring) account {
 
 // tell tells the store what the ledger has answered.
 func (o *opener) tell(ctx context.Context, batch []*restoring, answers []begun) error {
-	b := o.book
 	for first := 0; first < len(batch); first += store.MaxChecks / 3 {
-		part := batch[first:min(first+store.MaxChecks/3, len(batch))]
-		checks := make([]store.Check, len(part))
-		from := make([]store.Restoration, len(part))
-		results := make([]store.Result, len(part))
-		for i, r := range part {
-			a := &answers[first+i]
-			checks[i] = store.Check{Key: []byte(r.id.key), Rule: r.twin.rule}
-			from[i] = store.Restoration{Used: a.total, Generation: a.generation, Expect: r.expect, Ends: r.id.ends}
-		}
-		if err := b.restorer.Restore(ctx, checks, from, results); err != nil {
-			return err
-		}
-		for i, r := range part {
-			if !results[i].Charged || results[i].Used <= from[i].Used {
-				continue
+		last := min(first+store.MaxChecks/3, len(batch))
+		err := o.restore(ctx, batch[first:last], answers[first:last])
+		var failed *store.Error
+		if err == nil || errors.As(err, &failed) {
+			if err != nil {
+				return err
 			}
-			// The store had used more than the ledger knows.
-			if r.expect > 0 && r.closes == 0 {
-				// It was charged in the generation before, which counts it.
-				if err := b.ledger.rebase(ctx, accountOf(r), answers[first+i].generation, results[i].Used); err != nil {
-					return err
-				}
-				continue
-			}
-			// It was charged before there was a book, or in a generation that is closed.
+			continue
+		}
+		// The call is not valid, because of one account. It is no harm to the others.
+		for i := first; i < last; i++ {
+			batch[i].err = o.restore(ctx, batch[i:i+1], answers[i:i+1])
+		}
+	}
+	return nil
+}
+
+// restore tells the store what the ledger has answered, in one call.
+func (o *opener) restore(ctx context.Context, batch []*restoring, answers []begun) error {
+	b := o.book
+	checks := make([]store.Check, len(batch))
+	from := make([]store.Restoration, len(batch))
+	results := make([]store.Result, len(batch))
+	for i, r := range batch {
+		checks[i] = store.Check{Key: []byte(r.id.key), Rule: r.twin.rule}
+		from[i] = store.Restoration{Used: answers[i].total, Generation: answers[i].generation, Expect: r.expect, Position: r.seen.Position, Ends: r.id.ends}
+	}
+	if err := b.restorer.Restore(ctx, checks, from, results); err != nil {
+		return err
+	}
+	for i, r := range batch {
+		r.told = results[i].Charged
+		// The store may have used more than the ledger knows: it was charged before there was a
+		// book, or in a generation that is closed.
+		if r.told && results[i].Used > from[i].Used {
 			b.table.note(r.twin, checks[i].Key, &results[i])
 		}
 	}

@@ -80,10 +80,10 @@ func (l *pgLedger) write(ctx context.Context, tx pgx.Tx, positions []position) e
 	var generations []int64
 	var batch pgx.Batch
 	batch.Queue(l.text.states, states.limits, states.keys, states.starts, states.ends, states.generations, states.positions, states.used, states.at)
-	batch.Queue(l.text.behind, states.limits, states.keys, states.starts, states.ends, states.generations, states.positions).Query(func(rows pgx.Rows) error {
+	batch.Queue(l.text.behind, states.limits, states.keys, states.starts, states.ends, states.generations, states.positions, states.used).Query(func(rows pgx.Rows) error {
 		var n, base int64
 		var known life
-		_, err := pgx.ForEachRow(rows, []any{&n, &known.closed, &known.position, &known.at, &base}, func() error {
+		_, err := pgx.ForEachRow(rows, []any{&n, &known.closed, &known.position, &known.used, &known.at, &base}, func() error {
 			first, last := 0, of[n-1]
 			if n > 1 {
 				first = of[n-2] + 1

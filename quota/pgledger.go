@@ -47,11 +47,11 @@ WHERE excluded.position > g.position AND NOT g.closed`
 
 	// selectBehind finds the states that were not written, or whose generation is unknown.
 	selectBehind = `
-SELECT t.n, g.closed, g.position, (extract(epoch FROM g.at) * 1000000)::bigint, g.base
-FROM unnest($1::text[], $2::text[], $3::timestamptz[], $4::timestamptz[], $5::bigint[], $6::bigint[])
-WITH ORDINALITY AS t (limit_name, key, period_start, period_end, generation, position, n)
+SELECT t.n, g.closed, g.position, g.used, (extract(epoch FROM g.at) * 1000000)::bigint, g.base
+FROM unnest($1::text[], $2::text[], $3::timestamptz[], $4::timestamptz[], $5::bigint[], $6::bigint[], $7::bigint[])
+WITH ORDINALITY AS t (limit_name, key, period_start, period_end, generation, position, used, n)
 JOIN {schema}.generation g USING (limit_name, key, period_start, period_end, generation)
-WHERE g.closed OR g.position > t.position OR g.base < 0`
+WHERE g.closed OR g.position > t.position OR g.used <> t.used OR g.base < 0`
 
 	insertDays = `
 INSERT INTO {schema}.day AS d (limit_name, key, period_start, period_end, generation, position, used, day, at)
@@ -102,8 +102,8 @@ WHERE (g.limit_name, g.key, g.period_start, g.period_end, g.generation) = (t.lim
 	insertGenerations = `
 WITH made AS (
 	INSERT INTO {schema}.generation (limit_name, key, period_start, period_end, generation, base, position, used, at)
-	SELECT a.limit_name, a.key, a.period_start, a.period_end, a.generation, s.total, a.generation << 36, s.total, 'epoch'
-	FROM unnest($1::text[], $2::text[], $3::timestamptz[], $4::timestamptz[]) AS t (limit_name, key, period_start, period_end)
+	SELECT a.limit_name, a.key, a.period_start, a.period_end, a.generation, greatest(s.total, t.floor), a.generation << 36, greatest(s.total, t.floor), 'epoch'
+	FROM unnest($1::text[], $2::text[], $3::timestamptz[], $4::timestamptz[], $5::bigint[]) AS t (limit_name, key, period_start, period_end, floor)
 	JOIN {schema}.account a USING (limit_name, key, period_start, period_end)
 	CROSS JOIN LATERAL (
 		SELECT coalesce(sum(g.used - g.base), 0)::bigint AS total FROM {schema}.generation g
@@ -149,9 +149,10 @@ func (l *pgLedger) beginIn(ctx context.Context, tx pgx.Tx, openings []opening, a
 	}
 	slices.SortFunc(order, func(i, j int) int { return compareAccounts(&openings[i].account, &openings[j].account) })
 	var all, closing accountColumns
-	var generations []int64
+	var generations, floors []int64
 	for _, i := range order {
 		all.add(&openings[i].account)
+		floors = append(floors, openings[i].floor)
 		if openings[i].closes > 0 {
 			closing.add(&openings[i].account)
 			generations = append(generations, openings[i].closes)
@@ -163,7 +164,7 @@ func (l *pgLedger) beginIn(ctx context.Context, tx pgx.Tx, openings []opening, a
 		batch.Queue(l.text.closing, closing.limits, closing.keys, closing.starts, closing.ends, generations)
 	}
 	found := 0
-	batch.Queue(l.text.begin, all.limits, all.keys, all.starts, all.ends).Query(func(rows pgx.Rows) error {
+	batch.Queue(l.text.begin, all.limits, all.keys, all.starts, all.ends, floors).Query(func(rows pgx.Rows) error {
 		var n, generation, base int64
 		_, err := pgx.ForEachRow(rows, []any{&n, &generation, &base}, func() error {
 			answers[order[n-1]] = begun{generation: generation, total: base}
@@ -179,11 +180,4 @@ func (l *pgLedger) beginIn(ctx context.Context, tx pgx.Tx, openings []opening, a
 		return fmt.Errorf("weblimit: quota: the ledger began %d of %d generations", found, len(openings))
 	}
 	return nil
-}
-
-func (l *pgLedger) rebase(ctx context.Context, a account, generation, base int64) error {
-	_, err := l.pool.Exec(ctx, l.sql(`UPDATE {schema}.generation SET base = greatest(base, $6), used = greatest(used, $6)
-		WHERE (limit_name, key, period_start, period_end, generation) = ($1, $2, $3, $4, $5)`),
-		a.limit, a.key, timeOf(a.start), timeOf(a.end), generation, base)
-	return err
 }

@@ -124,7 +124,7 @@ func (b *Book) compare(ctx context.Context, page []standing, repair bool, found 
 		}
 	}
 	var positions []position
-	var forks []*restoring
+	waiting := make(map[int]*restoring) // by index in differences
 	for i, s := range asked {
 		r := &results[i]
 		cause := s.compare(r)
@@ -136,19 +136,20 @@ func (b *Book) compare(ctx context.Context, page []standing, repair bool, found 
 			k := b.rules.named(s.limit)
 			switch cause {
 			case CauseNotFlushed:
-				day, _, _ := k.days.Period(r.At)
-				positions = append(positions, position{account: s.account, date: dateIn(day, k), position: r.Position, used: r.Used, at: r.At})
+				positions = append(positions, positionIn(k, s.account, r))
 				d.Repaired = true
 			case CauseForked, CauseBehind:
 				rule := k.declared()
-				t, closes := b.rules.make(&rule), d.generation
-				if cause == CauseBehind {
-					b.table.note(t, checks[i].Key, r) // see flusher.catchUp
-					closes = 0
+				t := b.rules.make(&rule)
+				var o *restoring
+				var err error
+				if cause == CauseForked {
+					o, err = b.opener.fork(t, string(checks[i].Key), s.start, s.end, d.generation)
+				} else {
+					o, err = b.opener.goOn(t, string(checks[i].Key), s.start, r)
 				}
-				if o, err := b.opener.reopen(t, string(checks[i].Key), s.start, s.end, d.generation, closes); err == nil {
-					forks = append(forks, o)
-					d.Repaired = true
+				if err == nil {
+					waiting[len(differences)] = o
 				}
 			}
 		}
@@ -162,10 +163,11 @@ func (b *Book) compare(ctx context.Context, page []standing, repair bool, found 
 			return err
 		}
 	}
-	for _, o := range forks {
+	for i, o := range waiting {
 		if err := o.wait(ctx); err != nil {
 			return err
 		}
+		differences[i].Repaired = o.told
 	}
 	sum.Accounts += len(page)
 	for _, d := range differences {
@@ -212,9 +214,11 @@ func (s *standing) compare(r *store.Result) Cause {
 		l := &s.lives[i]
 		switch {
 		case l.generation != n:
+		case l.closed:
+			return CauseForked
 		case l.position > r.Position:
 			return CauseForked
-		case l.position < r.Position:
+		case l.position < r.Position && !(r.Position == n<<generationShift|1 && r.Used == l.used): // that is how it begins
 			return CauseNotFlushed
 		case r.Used < s.total:
 			return CauseBehind

@@ -160,7 +160,7 @@ func (e *entry) turn(to *state) bool {
 	if same && to.position < n.position || !same && to.start < n.start {
 		return false
 	}
-	if n.dirty {
+	if n.dirty || e.flying > 0 { // the ledger may not have it yet
 		e.older = append(e.older, *n)
 		if same && store.Generation(n.position) != store.Generation(to.position) {
 			e.behind = true
@@ -205,31 +205,58 @@ type taken struct {
 	suspect bool // see entry
 }
 
-// take takes up to n states that the ledger has not been told, of all limits.
-func (t *table) take(limits *sync.Map, n int, to []taken) []taken {
+// round is one walk through the table, to flush what the ledger has not been told when it began.
+// What is charged meanwhile is for the next one, so that no account waits for others that are
+// charged all the time.
+type round struct {
+	shards []roundShard
+	n      int // in shards
+}
+
+type roundShard struct {
+	kept *kept
+	*shard
+	left int // entries to take; negative if nobody has looked yet
+}
+
+func (t *table) round(limits *sync.Map) *round {
+	var r round
 	limits.Range(func(_, value any) bool {
 		k := value.(*kept)
 		for i := range k.shards {
-			if len(to) >= n {
-				return false
-			}
-			to = t.takeShard(k, &k.shards[i], n, to)
+			r.shards = append(r.shards, roundShard{k, &k.shards[i], -1})
 		}
 		return true
 	})
+	return &r
+}
+
+// take takes about n states. It returns none in the end.
+func (t *table) take(r *round, n int) (to []taken) {
+	for ; r.n < len(r.shards); r.n++ {
+		s := &r.shards[r.n]
+		if to = t.takeShard(s, n, to); s.left > 0 {
+			return to
+		}
+	}
 	return to
 }
 
-func (t *table) takeShard(k *kept, s *shard, n int, to []taken) []taken {
+func (t *table) takeShard(s *roundShard, n int, to []taken) []taken {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	for len(s.dirty) > 0 && len(to) < n {
-		last := len(s.dirty) - 1
-		e := s.dirty[last]
-		s.dirty[last] = nil
-		s.dirty = s.dirty[:last]
-		to = t.takeEntry(k, e, to)
+	if s.left < 0 {
+		s.left = len(s.dirty)
 	}
+	s.left = min(s.left, len(s.dirty)) // some may have been taken by takeKey
+	i := 0
+	for ; i < s.left && len(to) < n; i++ {
+		to = t.takeEntry(s.kept, s.dirty[i], to)
+	}
+	s.left -= i
+	rest := copy(s.dirty, s.dirty[i:])
+	clear(s.dirty[rest:])
+	s.dirty = s.dirty[:rest]
 	return to
 }
 
@@ -250,14 +277,19 @@ func (t *table) takeEntry(k *kept, e *entry, to []taken) []taken {
 	return to
 }
 
-// takeKey takes the states of one key.
+// takeKey takes the states of one key. Those that are being flushed are taken once more, since the
+// ledger may not have them yet.
 func (t *table) takeKey(k *kept, key []byte, to []taken) []taken {
 	s := t.shard(k, key)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	e := s.entries[string(key)]
-	if e == nil || !e.queued {
+	if e == nil || e.idle() {
 		return to
+	}
+	if !e.queued {
+		e.flying++
+		return append(to, taken{kept: k, entry: e, state: e.now})
 	}
 	for i := range s.dirty {
 		if s.dirty[i] == e {

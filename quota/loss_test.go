@@ -1,0 +1,300 @@
+package quota
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/weblimit/weblimit/core/memstore"
+	"github.com/weblimit/weblimit/core/store"
+)
+
+// hookedLedger calls functions around those of a ledger.
+type hookedLedger struct {
+	ledger
+	onFlush func(positions []position)
+	onBegin func(openings []opening, answers []begun, before bool)
+}
+
+func (h *hookedLedger) flush(ctx context.Context, positions []position) error {
+	if h.onFlush != nil {
+		h.onFlush(positions)
+	}
+	return h.ledger.flush(ctx, positions)
+}
+
+func (h *hookedLedger) begin(ctx context.Context, openings []opening, positions []position, answers []begun) error {
+	if h.onBegin != nil {
+		h.onBegin(openings, answers, true)
+	}
+	if err := h.ledger.begin(ctx, openings, positions, answers); err != nil {
+		return err
+	}
+	if h.onBegin != nil {
+		h.onBegin(openings, answers, false)
+	}
+	return nil
+}
+
+// hookedStore calls functions around Restore.
+type hookedStore struct {
+	store.Store
+	restorer store.Restorer
+	before   func(from []store.Restoration)
+	after    func(from []store.Restoration) error
+}
+
+func (h *hookedStore) Restore(ctx context.Context, checks []store.Check, from []store.Restoration, results []store.Result) error {
+	if h.before != nil {
+		h.before(from)
+	}
+	if err := h.restorer.Restore(ctx, checks, from, results); err != nil {
+		return err
+	}
+	if h.after != nil {
+		return h.after(from)
+	}
+	return nil
+}
+
+// takeFrom charges a key, which must be granted.
+func takeFrom(t *testing.T, b *Book, key string, cost int64) ([]store.Check, []store.Result) {
+	t.Helper()
+	checks, results := planCheck(t, cost), make([]store.Result, 1)
+	checks[0].Key = []byte(key)
+	if err := b.Store().Take(t.Context(), checks, results); err != nil || !results[0].Charged {
+		t.Errorf("%s: %+v, %v", key, results[0], err)
+	}
+	return checks, results
+}
+
+// The store forgets an account while its use is on the way to the ledger, and then units are given back.
+func TestForgottenDuringAFlush(t *testing.T) {
+	t.Parallel()
+	eachLedger(t, func(t *testing.T, l ledger) {
+		flushing, goOn := make(chan struct{}), make(chan struct{})
+		var once sync.Once
+		h := &hookedLedger{ledger: l, onFlush: func([]position) {
+			once.Do(func() { close(flushing); <-goOn })
+		}}
+		m := memstore.New(memstore.Config{})
+		b := bookOn(t, h, Config{Store: m, FlushEvery: time.Minute})
+		limiterOn(t, b.Store(), monthly(100))
+		checks, results := takeFrom(t, b, "tenant:acme", 9)
+		var group sync.WaitGroup
+		group.Go(func() { mustFlushBook(t, b) })
+		<-flushing
+		forget(t, m, "tenant:acme", monthly(100))
+		if err := b.Store().Refund(t.Context(), checks, results); err != nil {
+			t.Error(err)
+		}
+		close(goOn)
+		group.Wait()
+		mustFlushBook(t, b)
+		if got := b.total(t, "plan", "tenant:acme"); got != 0 {
+			t.Errorf("the ledger has %d units, and all were given back", got)
+		}
+	})
+}
+
+// An account goes on in another generation, since an earlier one was written late. Meanwhile another
+// process charges the present one, and then the store's answer is lost.
+func TestALateGenerationAndALostAnswer(t *testing.T) {
+	t.Parallel()
+	for _, lost := range []bool{false, true} {
+		t.Run(fmt.Sprintf("lost=%v", lost), func(t *testing.T) {
+			t.Parallel()
+			m := memstore.New(memstore.Config{})
+			l := newMemoryLedger(defaultLevels)
+			h := &hookedStore{Store: m, restorer: m}
+			a, b := bookOn(t, l, Config{Store: h, FlushEvery: time.Minute}), bookOn(t, l, Config{Store: m, FlushEvery: time.Minute})
+			limiterOn(t, a.Store(), monthly(1000))
+			takeFrom(t, a, "tenant:acme", 7)
+			forget(t, m, "tenant:acme", monthly(1000))
+			takeFrom(t, b, "tenant:acme", 1)
+			takeFrom(t, a, "tenant:acme", 1)
+			granted, tries := int64(9), 0
+			h.before = func(from []store.Restoration) {
+				if from[0].Expect > 0 && tries < 2 {
+					tries++
+					takeFrom(t, b, "tenant:acme", 20)
+					granted += 20
+				}
+			}
+			h.after = func([]store.Restoration) error {
+				if lost {
+					return errors.New("the answer is lost")
+				}
+				return nil
+			}
+			mustFlushBook(t, a)
+			if tries == 0 {
+				t.Fatal("the account did not go on in another generation")
+			}
+			h.after = nil
+			for _, book := range []*Book{a, b} {
+				mustFlushBook(t, book)
+			}
+			if got := a.total(t, "plan", "tenant:acme"); got != granted {
+				t.Errorf("the ledger has %d units, and %d were granted", got, granted)
+			}
+			takeFrom(t, b, "tenant:acme", 2)
+			mustFlushBook(t, b)
+			if got := a.total(t, "plan", "tenant:acme"); got != granted+2 {
+				t.Errorf("then the ledger has %d units, and %d were granted", got, granted+2)
+			}
+		})
+	}
+}
+
+// A store goes on with a generation that was closed: it was set back twice, or was not told when the
+// generation was closed.
+func TestAClosedGenerationComesBack(t *testing.T) {
+	t.Parallel()
+	eachLedger(t, func(t *testing.T, l ledger) {
+		_, rdb := onRedis(t)
+		b := bookOn(t, l, Config{Store: storeOn(rdb), FlushEvery: time.Minute})
+		limiterOn(t, b.Store(), monthly(1000))
+		takeFrom(t, b, "tenant:acme", 50)
+		older := dump(t, rdb)
+		takeFrom(t, b, "tenant:acme", 30)
+		takeFrom(t, b, "tenant:acme", 1)
+		mustFlushBook(t, b)
+		for n := range int64(3) {
+			restore(t, rdb, older)
+			takeFrom(t, b, "tenant:acme", 10)
+			mustFlushBook(t, b)
+			if got := b.total(t, "plan", "tenant:acme"); got != 81+2*n {
+				t.Fatalf("the ledger has %d units, want the %d that it knew", got, 81+2*n)
+			}
+			takeFrom(t, b, "tenant:acme", 2)
+			mustFlushBook(t, b)
+			if got := b.total(t, "plan", "tenant:acme"); got != 83+2*n {
+				t.Fatalf("set back %d times: the ledger has %d units, want %d", n+1, got, 83+2*n)
+			}
+		}
+		restore(t, rdb, older)
+		var found []Difference
+		if sum, err := b.Reconcile(t.Context(), true, func(d Difference) error { found = append(found, d); return nil }); err != nil ||
+			sum.Repaired != 1 || found[0].Cause != CauseForked {
+			t.Errorf("%+v, %v: %+v", sum, err, found)
+		}
+		takeFrom(t, b, "tenant:acme", 2)
+		mustFlushBook(t, b)
+		if got := b.total(t, "plan", "tenant:acme"); got != 89 {
+			t.Errorf("reconciled: the ledger has %d units, want 89", got)
+		}
+	})
+}
+
+// The days of an account add up to its use, with closed generations too.
+func TestDaysOfClosedGenerations(t *testing.T) {
+	t.Parallel()
+	eachLedger(t, func(t *testing.T, l ledger) {
+		a := month("plan", "tenant:acme", time.November)
+		mustBegin(t, l, a, 0)
+		mustFlush(t, l, at(a, 1, 10, 40, 60))
+		mustBegin(t, l, a, 1)
+		mustFlush(t, l, at(a, 1, 20, 60, 70))
+		mustFlush(t, l, at(a, 1, 30, 90, 3*24*3600))
+		mustFlush(t, l, at(a, 2, 5, 45, 3*24*3600))
+		days, err := l.days(t.Context(), Query{Limit: "plan", From: timeOf(a.start), To: timeOf(a.end)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if len(days) != 2 || days[0].used != 40 || days[1].used != 5 || usedOf(t, l, a) != 45 {
+			t.Errorf("days %+v, used %d; want 40 and 5, 45 together", days, usedOf(t, l, a))
+		}
+	})
+}
+
+// Accounts that are charged all the time don't keep others from being written.
+func TestNoAccountWaitsForOthers(t *testing.T) {
+	t.Parallel()
+	h := &hookedLedger{ledger: newMemoryLedger(defaultLevels)}
+	b := bookOn(t, h, Config{Store: memstore.New(memstore.Config{}), FlushEvery: time.Minute})
+	limiterOn(t, b.Store(), monthly(1000))
+	const accounts = 3 * flushBatch
+	keys := make(map[string]string)
+	var group sync.WaitGroup
+	for i := range accounts {
+		key := fmt.Sprintf("tenant:%d", i)
+		keys[textOf([]byte(key))] = key
+	}
+	next := make(chan string)
+	for range 100 { // accounts are opened together
+		group.Go(func() {
+			for key := range next {
+				takeFrom(t, b, key, 1)
+			}
+		})
+	}
+	for _, key := range keys {
+		next <- key
+	}
+	close(next)
+	group.Wait()
+	h.onFlush = func(positions []position) {
+		for i := range positions {
+			takeFrom(t, b, keys[positions[i].key], 1)
+		}
+	}
+	mustFlushBook(t, b)
+	missing := accounts
+	for u, err := range b.Usage(t.Context(), Query{Limit: "plan"}) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		if u.Used > 0 {
+			missing--
+		}
+	}
+	if missing > 0 {
+		t.Errorf("after a flush nothing is written of %d of %d accounts", missing, accounts)
+	}
+	h.onFlush = nil
+}
+
+// An account that can't be restored, since it has used up its generations, is no harm to others that
+// are asked for at the same time.
+func TestOneBadAccountIsNoHarmToOthers(t *testing.T) {
+	t.Parallel()
+	waiting, goOn := make(chan struct{}, 100), make(chan struct{})
+	h := &hookedLedger{ledger: newMemoryLedger(defaultLevels), onBegin: func(openings []opening, answers []begun, before bool) {
+		if before {
+			waiting <- struct{}{}
+			<-goOn
+			return
+		}
+		for i := range openings {
+			if openings[i].key == "tenant:bad" {
+				answers[i].generation = store.MaxGeneration + 1
+			}
+		}
+	}}
+	b := bookOn(t, h, Config{Store: memstore.New(memstore.Config{}), FlushEvery: time.Minute})
+	limiterOn(t, b.Store(), monthly(1000))
+	var group sync.WaitGroup
+	for i := range maxOpeners {
+		group.Go(func() { takeFrom(t, b, fmt.Sprintf("tenant:%d", i), 1) })
+		<-waiting
+	}
+	group.Go(func() {
+		checks, results := planCheck(t, 1), make([]store.Result, 1)
+		checks[0].Key = []byte("tenant:bad")
+		if err := b.Store().Take(t.Context(), checks, results); err == nil {
+			t.Error("an account without a generation was granted")
+		}
+	})
+	group.Go(func() { takeFrom(t, b, "tenant:good", 1) })
+	for queued := 0; queued < 2; time.Sleep(time.Millisecond) {
+		b.opener.mu.Lock()
+		queued = len(b.opener.queue)
+		b.opener.mu.Unlock()
+	}
+	close(goOn)
+	group.Wait()
+}
