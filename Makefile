@@ -16,11 +16,14 @@ COMMIT ?= HEAD
 # make microbench: which benchmarks. make fuzz: time per target.
 BENCH ?= .
 FUZZTIME ?= 10s
+# make billing: number of seeds, or one of them.
+SEEDS ?= 100
+SEED ?=
 # make raw: number of random requests per protocol.
 RAW ?= 1000000
 
 .DEFAULT_GOAL := help
-.PHONY: help check test api plots screenshots lint vuln fmt bench microbench compare faults fuzz raw cover release
+.PHONY: help check test api plots screenshots lint vuln fmt bench microbench compare faults billing fuzz raw cover release
 
 help: ## print the targets
 	@sed -n 's/^\([a-z]*\):.*## \(.*\)/make \1\t\2/p' $(firstword $(MAKEFILE_LIST)) | expand -t 18
@@ -84,6 +87,11 @@ compare: ## benchmark core and the middleware on COMMIT and on the working tree,
 faults: ## run the fault tests on a real Redis and print their figures; some minutes
 	@scripts/install-redis
 	scripts/faults $(TESTFLAGS)
+
+billing: ## kill processes, Redis and PostgreSQL under a book, for SEEDS (100) seeds; SEED=n repeats one
+	@scripts/install-redis
+	@scripts/install-postgres
+	cd internal/test/billing && go test -run Killed -timeout 0 -parallel 2 -v . $(if $(SEED),-seed $(SEED),-seeds $(SEEDS)) | grep -v '^=== '
 
 fuzz: ## run every fuzz target for FUZZTIME (10s)
 	@scripts/install-redis

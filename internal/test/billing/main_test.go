@@ -1,0 +1,92 @@
+package billing
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"os"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/weblimit/weblimit/core"
+	"github.com/weblimit/weblimit/core/store"
+	"github.com/weblimit/weblimit/internal/test/pgtest"
+	"github.com/weblimit/weblimit/internal/test/redistest"
+	"github.com/weblimit/weblimit/keyfuncs"
+)
+
+var (
+	oneSeed = flag.Int64("seed", -1, "run this seed only")
+	seeds   = flag.Int("seeds", 10, "how many seeds to run")
+	first   = flag.Int("first", 0, "the first of these seeds")
+)
+
+// both stops the servers of PostgreSQL and Redis after the tests.
+type both struct{ m *testing.M }
+
+func (b both) Run() int { return redistest.Main(b.m) }
+
+func TestMain(m *testing.M) {
+	if text := os.Getenv(orderVariable); text != "" {
+		if err := work(text); err != nil {
+			fmt.Fprintln(os.Stderr, "process:", err)
+			os.Exit(1)
+		}
+		os.Exit(0)
+	}
+	flag.Parse()
+	os.Exit(pgtest.Main(both{m}))
+}
+
+// figure prints a measured value, in the form that scripts/faults reads.
+func figure(tb testing.TB, what string, value any) {
+	tb.Helper()
+	tb.Logf("figure\t%s\t%s\t%v", tb.Name(), what, value)
+}
+
+// The names of the limits that tests count by.
+const (
+	planName  = "plan"
+	otherName = "other"
+)
+
+// limits returns two limits of n units whose periods don't end while a test runs.
+func limits(n int64) []core.Limit {
+	tenant := keyfuncs.Tenant("tenant")
+	day := time.Now().UTC().AddDate(0, 0, 14).Day()
+	return []core.Limit{
+		core.PerBillingMonth(n, day, time.UTC).By(tenant).Named(planName),
+		core.PerBillingMonth(1<<40, day, time.UTC).By(tenant).Named(otherName),
+	}
+}
+
+// rulesOf registers limits at a store and returns their rules.
+func rulesOf(s store.Store, limits ...core.Limit) ([]*store.Rule, error) {
+	if _, err := core.New(core.Config{Store: s, Limits: limits}); err != nil {
+		return nil, err
+	}
+	rules := make([]*store.Rule, len(limits))
+	for i := range limits {
+		rule, err := limits[i].Rule()
+		if err != nil {
+			return nil, err
+		}
+		rules[i] = &rule
+	}
+	return rules, nil
+}
+
+func connect(tb testing.TB, connString string) *pgxpool.Pool {
+	tb.Helper()
+	pool, err := pgxpool.New(context.Background(), connString)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	tb.Cleanup(pool.Close)
+	return pool
+}
+
+// tenant returns the key of a tenant.
+func tenant(n int) string { return keyfuncs.Encode("tenant", fmt.Sprint(n)) }

@@ -1,0 +1,228 @@
+package billing
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/weblimit/weblimit/internal/test/child"
+	"github.com/weblimit/weblimit/internal/test/pgtest"
+	"github.com/weblimit/weblimit/internal/test/redistest"
+)
+
+// process is a process that charges accounts.
+type process struct {
+	name  string
+	path  string // of its journal
+	cmd   *exec.Cmd
+	input io.Closer
+	ended chan error
+
+	killed int64
+	frozen bool
+}
+
+// scenario is one run: servers, processes, and what happens to them.
+type scenario struct {
+	t      *testing.T
+	random *rand.Rand
+	order  order
+	dir    string
+
+	redis      *redistest.Server
+	rdb        *redis.Client
+	dump       string // path of Redis's snapshot
+	postgreSQL *pgtest.Server
+
+	processes []*process // that run
+	all       []*process
+	events    []string
+	losses    []loss
+	counts    map[string]int
+}
+
+// loss is a time at which Redis lost data.
+type loss struct {
+	since int64 // when the snapshot was made that Redis went on with, or 0 if it was empty
+	began int64 // from when on it could be lost
+	at    int64 // until when
+}
+
+func newScenario(t *testing.T, seed uint64, o order) *scenario {
+	t.Helper()
+	s := &scenario{t: t, random: rand.New(rand.NewPCG(seed, 14)), order: o, dir: t.TempDir(), counts: make(map[string]int)}
+	s.redis, s.postgreSQL = redistest.Start(t), pgtest.Start(t)
+	s.rdb = redis.NewClient(&redis.Options{Network: s.redis.Network(), Addr: s.redis.Addr(), MaxRetries: 10})
+	t.Cleanup(func() { _ = s.rdb.Close() })
+	dir, err := s.rdb.ConfigGet(t.Context(), "dir").Result()
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.dump = filepath.Join(dir["dir"], "dump.rdb")
+	s.order.Network, s.order.Addr = s.redis.Network(), s.redis.Addr()
+	s.order.PostgreSQL = s.postgreSQL.Database(t)
+	return s
+}
+
+// note remembers what has happened.
+func (s *scenario) note(what string, format string, args ...any) {
+	s.counts[what]++
+	s.events = append(s.events, clock(time.Now().UnixNano())+" "+what+" "+fmt.Sprintf(format, args...))
+}
+
+// start starts a process.
+func (s *scenario) start() {
+	s.t.Helper()
+	p := &process{name: fmt.Sprintf("p%d", len(s.all)), ended: make(chan error, 1)}
+	p.path = filepath.Join(s.dir, p.name)
+	o := s.order
+	o.Journal, o.Seed = p.path, s.random.Uint64()
+	text, err := json.Marshal(o)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	p.cmd = exec.Command(os.Args[0])
+	p.cmd.Env = append(os.Environ(), orderVariable+"="+string(text))
+	p.cmd.Stderr = &lines{t: s.t, name: p.name}
+	if p.input, err = p.cmd.StdinPipe(); err != nil {
+		s.t.Fatal(err)
+	}
+	if err := child.Start(p.cmd); err != nil {
+		s.t.Fatal(err)
+	}
+	go func() { p.ended <- p.cmd.Wait() }()
+	s.processes, s.all = append(s.processes, p), append(s.all, p)
+}
+
+// lines logs what a process writes.
+type lines struct {
+	t    *testing.T
+	name string
+	mu   sync.Mutex
+	n    int
+}
+
+func (l *lines) Write(b []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.n += len(b); l.n < 8192 {
+		l.t.Logf("%s: %s", l.name, strings.TrimSpace(string(b)))
+	}
+	return len(b), nil
+}
+
+// kill kills a process at once.
+func (s *scenario) kill(i int) {
+	p := s.processes[i]
+	_ = p.cmd.Process.Kill()
+	<-p.ended
+	p.killed = time.Now().UnixNano()
+	s.processes = slices.Delete(s.processes, i, i+1)
+	s.note("process killed", "%s", p.name)
+}
+
+func (s *scenario) signal(p *process, sig syscall.Signal) {
+	if err := p.cmd.Process.Signal(sig); err != nil {
+		s.t.Errorf("%v to %s: %v", sig, p.name, err)
+	}
+}
+
+// lose has Redis lose all that it has, or go on with what it had when it saved last.
+func (s *scenario) lose(how string) {
+	l := loss{began: time.Now().UnixNano()}
+	switch how {
+	case "emptied":
+		if err := s.rdb.FlushAll(s.t.Context()).Err(); err != nil {
+			s.t.Fatal(err)
+		}
+	case "killed":
+		s.redis.Kill()
+		_ = os.Remove(s.dump)
+		s.redis.Restart(s.t)
+	case "set back":
+		info, err := os.Stat(s.dump)
+		s.redis.Kill()
+		if err == nil {
+			l.since = info.ModTime().Add(-100 * time.Millisecond).UnixNano()
+		}
+		s.redis.Restart(s.t)
+	}
+	l.at = time.Now().UnixNano()
+	s.losses = append(s.losses, l)
+	s.note("Redis "+how, "")
+}
+
+// save has Redis make the snapshot that it can be set back to.
+func (s *scenario) save() {
+	if err := s.rdb.Save(s.t.Context()).Err(); err != nil {
+		s.t.Fatal(err)
+	}
+	s.note("Redis saved", "")
+}
+
+func (s *scenario) sleep(atLeast, atMost time.Duration) {
+	time.Sleep(atLeast + time.Duration(s.random.Int64N(int64(atMost-atLeast))))
+}
+
+// finish ends the processes in good order.
+func (s *scenario) finish() {
+	s.t.Helper()
+	for _, p := range s.processes {
+		_ = p.input.Close()
+	}
+	for _, p := range s.processes {
+		select {
+		case err := <-p.ended:
+			if err != nil {
+				s.t.Errorf("%s: %v", p.name, err)
+			}
+		case <-time.After(60 * time.Second):
+			s.t.Errorf("%s does not end", p.name)
+			s.signal(p, syscall.SIGQUIT) // prints where it is
+			<-p.ended
+		}
+	}
+	s.processes = nil
+}
+
+// records reads all journals.
+func (s *scenario) records() (all []*record) {
+	s.t.Helper()
+	for _, p := range s.all {
+		r, err := readJournal(p.name, p.path)
+		if os.IsNotExist(err) { // it was killed before it began
+			continue
+		} else if err != nil {
+			s.t.Fatal(err)
+		}
+		r.killed = p.killed
+		all = append(all, r)
+	}
+	return all
+}
+
+// settled waits until Redis and PostgreSQL answer.
+func (s *scenario) settled() {
+	s.t.Helper()
+	ctx, cancel := context.WithTimeout(s.t.Context(), 30*time.Second)
+	defer cancel()
+	for s.rdb.Ping(ctx).Err() != nil {
+		if ctx.Err() != nil {
+			s.t.Fatal("Redis does not come back")
+		}
+		time.Sleep(10 * time.Millisecond)
+	}
+}

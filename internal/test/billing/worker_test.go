@@ -1,0 +1,190 @@
+package billing
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"os"
+	"sync"
+	"time"
+
+	"github.com/jackc/pgx/v5/pgxpool"
+	"github.com/redis/go-redis/v9"
+
+	"github.com/weblimit/weblimit/core"
+	"github.com/weblimit/weblimit/core/redisstore"
+	"github.com/weblimit/weblimit/core/store"
+	"github.com/weblimit/weblimit/quota"
+)
+
+// orderVariable is the environment variable with the order of a process, as JSON.
+const orderVariable = "WEBLIMIT_BILLING"
+
+// order tells a process what to do.
+type order struct {
+	Network, Addr string // of Redis
+	PostgreSQL    string
+	Journal       string // path
+	Seed          uint64
+	Goroutines    int
+	Tenants       int
+	Quota         int64
+	FlushEvery    time.Duration
+	Settle        bool // also charge beyond what was granted
+}
+
+// worker is a process that charges accounts until its standard input ends.
+type worker struct {
+	order
+	book    *quota.Book
+	store   store.Store
+	rules   []*store.Rule
+	journal *journal
+}
+
+// work is what a process does.
+func work(text string) error {
+	w := &worker{}
+	if err := json.Unmarshal([]byte(text), &w.order); err != nil {
+		return err
+	}
+	var err error
+	if w.journal, err = openJournal(w.Journal); err != nil {
+		return err
+	}
+	ctx, stop := context.WithCancel(context.Background())
+	defer stop()
+	go func() {
+		_, _ = io.Copy(io.Discard, os.Stdin)
+		stop()
+	}()
+	config, err := pgxpool.ParseConfig(w.PostgreSQL)
+	if err != nil {
+		return err
+	}
+	config.MaxConns = 6
+	pool, err := pgxpool.NewWithConfig(ctx, config)
+	if err != nil {
+		return err
+	}
+	rdb := redis.NewClient(&redis.Options{Network: w.Network, Addr: w.Addr, PoolSize: 16})
+	redisStore := redisstore.New(rdb)
+	redisStore.OnEvent(func(core.Event) {}) // no log
+	for {                                   // PostgreSQL may be away when a process starts
+		w.book, err = quota.Open(ctx, pool, quota.Config{Store: redisStore, FlushEvery: w.FlushEvery, Timeout: 2 * time.Second})
+		if err == nil {
+			break
+		}
+		if ctx.Err() != nil {
+			return nil
+		}
+		time.Sleep(20 * time.Millisecond)
+	}
+	w.store = w.book.Store()
+	if w.rules, err = rulesOf(w.store, limits(w.Quota)...); err != nil {
+		return err
+	}
+	var all sync.WaitGroup
+	for i := range w.Goroutines {
+		all.Go(func() { w.run(ctx, rand.New(rand.NewPCG(w.Seed, uint64(i)))) })
+	}
+	all.Go(func() { w.flushes(ctx) })
+	all.Wait()
+	within, cancel := context.WithTimeout(context.Background(), 30*time.Second)
+	defer cancel()
+	for err = w.book.Flush(within); err != nil && within.Err() == nil; err = w.book.Flush(within) {
+		time.Sleep(20 * time.Millisecond)
+	}
+	_ = w.book.Close(within) // everything is written
+	return err
+}
+
+// flushes notes up to when everything is written.
+func (w *worker) flushes(ctx context.Context) {
+	for ctx.Err() == nil {
+		began := time.Now()
+		if w.book.Flush(ctx) == nil {
+			w.journal.flushed(began)
+		}
+		time.Sleep(w.FlushEvery)
+	}
+}
+
+// run charges until ctx is done. Some tenants are charged much more often than others.
+func (w *worker) run(ctx context.Context, r *rand.Rand) {
+	zipf := rand.NewZipf(r, 1.3, 3, uint64(w.Tenants-1))
+	for ctx.Err() == nil {
+		n := int(zipf.Uint64())
+		if r.IntN(3) == 0 {
+			n = r.IntN(w.Tenants)
+		}
+		used := 1 // limits, as bits
+		if r.IntN(4) == 0 {
+			used = 3
+		}
+		checks := w.checks(n, used, 1+r.Int64N(9))
+		results := make([]store.Result, len(checks))
+		id, ok := w.do(n, used, take, 0, checks, results)
+		if !ok {
+			continue
+		}
+		switch r.IntN(8) {
+		case 0:
+			if r.IntN(2) == 0 { // as after a slow request
+				time.Sleep(time.Duration(r.IntN(int(50 * time.Millisecond))))
+			}
+			w.do(n, used, refund, id, checks, results)
+		case 1:
+			if w.Settle {
+				w.do(n, used, charge, id, w.checks(n, used, 1+r.Int64N(9)), results)
+			}
+		}
+	}
+}
+
+// checks returns the checks of a tenant for limits, given as bits.
+func (w *worker) checks(n, used int, cost int64) (checks []store.Check) {
+	key := []byte(tenant(n))
+	for i, rule := range w.rules {
+		if used&(1<<i) != 0 {
+			checks = append(checks, store.Check{Key: key, Rule: rule, Cost: cost})
+		}
+	}
+	return checks
+}
+
+// do makes an operation, keeps the journal and reports whether it took effect.
+func (w *worker) do(n, used int, k kind, of int64, checks []store.Check, results []store.Result) (id int64, ok bool) {
+	// A process answers requests also when it is about to end.
+	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Second)
+	defer cancel()
+	id = w.journal.start(n, used, k, checks[0].Cost, of)
+	var err error
+	switch k {
+	case take:
+		err = w.store.Take(ctx, checks, results)
+	case charge:
+		err = w.store.Charge(ctx, checks, results)
+	case refund:
+		err = w.store.Refund(ctx, checks, results)
+	}
+	var failed *store.Error
+	switch {
+	case err == nil && (k != take || results[0].Charged):
+		w.journal.granted(id, results[0].Position)
+		return id, true
+	case err == nil:
+		w.journal.refused(id)
+	case k == take && errors.As(err, &failed) && (failed.Class == store.ClassLedger || failed.Class == store.ClassOpen):
+		w.journal.refused(id) // such an error says that nothing was charged
+	default:
+		w.journal.unknown(id, fmt.Errorf("%w", err))
+	}
+	if err != nil {
+		time.Sleep(5 * time.Millisecond)
+	}
+	return id, false
+}
