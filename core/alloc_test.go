@@ -108,6 +108,19 @@ func TestQuotaFieldsAllocateAsOthers(t *testing.T) {
 	}
 }
 
+// Floods of denials cost no allocation for their bodies, of calendar limits neither.
+func TestBodiesOfDenialsDoNotAllocate(t *testing.T) {
+	for name, limit := range map[string]core.Limit{"an hour": everyone(1), "a month": core.PerBillingMonth(1, 15, time.UTC).By(keyfuncs.User("user"))} {
+		l := limiterOn(t, core.NewMemory(), limit)
+		l.AllowKey(t.Context(), "k", 1)
+		d := l.AllowKey(t.Context(), "k", 1)
+		body := make([]byte, 0, 512)
+		if allocs := testing.AllocsPerRun(200, func() { _, _ = d.AppendProblem(body, "") }); allocs != 0 {
+			t.Errorf("%s: %v allocations", name, allocs)
+		}
+	}
+}
+
 // A context and the decision in it are one allocation.
 func TestNewContextAllocatesOnce(t *testing.T) {
 	d := limiterOn(t, core.NewMemory(), everyone(5)).Allow(&request{})

@@ -62,7 +62,17 @@ func configError(field, problem string) error {
 	return fmt.Errorf("weblimit: Config.%s %s", field, problem)
 }
 
-// setOlder writes the dialects that have room for one limit.
+// setSingle writes the dialects that have room for one limit.
+func (d *Decision) setSingle(h Header, dialects Headers) {
+	if dialects&XQuota != 0 {
+		d.setQuota(h)
+	}
+	if dialects&^(Draft11|XQuota) != 0 {
+		d.setOlder(h, dialects)
+	}
+}
+
+// setOlder writes those of them that tell of the limit that binds.
 func (d *Decision) setOlder(h Header, dialects Headers) {
 	if !d.asked() {
 		return

@@ -108,11 +108,8 @@ func (d *Decision) SetHeaders(h Header) {
 		if style.dialects&Draft11 != 0 {
 			d.setDraft11(h, style)
 		}
-		if style.dialects&^(Draft11|XQuota) != 0 {
-			d.setOlder(h, style.dialects)
-		}
-		if style.dialects&XQuota != 0 {
-			d.setQuota(h)
+		if style.dialects&^Draft11 != 0 {
+			d.setSingle(h, style.dialects)
 		}
 		if r := d.warning(); r != nil && d.Allowed && r.outranks(h.Get(headerWarning)) {
 			h.Set(headerWarning, string(appendWarning(nil, r)))

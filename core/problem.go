@@ -87,8 +87,8 @@ func (d *Decision) appendDetail(dst []byte, acceptLanguage string) (_ []byte, la
 			return appendText(dst, chosen.text(*d)), chosen.tag
 		}
 	}
-	if text := d.usedUp(); text != "" {
-		return appendText(dst, text), language
+	if quoted, ok := d.appendUsedUp(append(dst, '"')); ok {
+		return append(quoted, '"'), language
 	}
 	switch {
 	case d.Reason == ReasonOutageDenied:

@@ -124,52 +124,57 @@ func isPersonal(kind string) bool {
 	return personal
 }
 
-// usedUp returns the detail of a denial by a calendar limit, in English. It returns "" if
-// another limit has the longer wait, and for a class of requests that may not use the whole quota.
-func (d *Decision) usedUp() string {
+// appendUsedUp appends the detail of a denial by a calendar limit, in English, without quotes. It
+// returns false if another limit has the longer wait, and for a class of requests that may not use
+// the whole quota.
+func (d *Decision) appendUsedUp(dst []byte) ([]byte, bool) {
 	r := d.calendarResult()
 	if r == nil || d.binding < 0 || r != &d.Results()[d.binding] || r.Rule.Burst < r.Rule.Whole {
-		return ""
+		return dst, false
 	}
 	q, _ := d.Quota()
 	if !q.UsedUp {
-		return ""
+		return dst, false
 	}
-	text := make([]byte, 0, 128)
 	if q.Personal {
-		text = append(text, "Your plan's "...)
+		dst = append(dst, "Your plan's "...)
 	} else {
-		text = append(text, "The "...)
+		dst = append(dst, "The "...)
 	}
-	text = appendGrouped(text, q.Units)
-	noun, are := " requests for ", " are used up"
-	if !q.Requests || q.Remaining > 0 {
-		noun = " units for "
+	dst = appendGrouped(dst, q.Units)
+	if q.Requests && q.Remaining == 0 {
+		dst = append(dst, " request"...)
+	} else {
+		dst = append(dst, " unit"...)
 	}
 	if q.Units == 1 {
-		noun, are = strings.Replace(noun, "s for", " for", 1), " is used up"
+		dst = append(q.appendDays(append(dst, " for "...)), " is used up"...)
+	} else {
+		dst = append(q.appendDays(append(dst, "s for "...)), " are used up"...)
 	}
-	text = append(append(append(text, noun...), q.days()...), are...)
 	if q.Remaining > 0 {
-		text = append(appendGrouped(append(text, " but for "...), q.Remaining), ", fewer than the request costs"...)
+		dst = append(appendGrouped(append(dst, " but for "...), q.Remaining), ", fewer than the request costs"...)
 	}
-	text = append(append(text, "; the next period begins on "...), dayMonth(q.End)...)
-	return string(append(text, '.'))
+	dst = appendDay(append(dst, "; the next period begins on "...), q.End)
+	return append(dst, '.'), true
 }
 
-// days names the days of a period in English: "November", "15 November to 14 December" or
+// appendDays appends the days of a period in English: "November", "15 November to 14 December" or
 // "22 November".
-func (q *Quota) days() string {
+func (q *Quota) appendDays(dst []byte) []byte {
 	switch {
 	case q.Period.Unit == store.CalendarDay:
-		return dayMonth(q.Start)
+		return appendDay(dst, q.Start)
 	case q.Period.Day == 1:
-		return q.Start.Month().String()
+		return append(dst, q.Start.Month().String()...)
 	}
-	return dayMonth(q.Start) + " to " + dayMonth(q.LastDay())
+	return appendDay(append(appendDay(dst, q.Start), " to "...), q.LastDay())
 }
 
-func dayMonth(t time.Time) string { return strconv.Itoa(t.Day()) + " " + t.Month().String() }
+func appendDay(dst []byte, t time.Time) []byte {
+	dst = strconv.AppendInt(dst, int64(t.Day()), 10)
+	return append(append(dst, ' '), t.Month().String()...)
+}
 
 // appendGrouped appends n, which is not negative, with commas between groups of three digits.
 func appendGrouped(dst []byte, n int64) []byte {

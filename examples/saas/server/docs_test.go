@@ -31,6 +31,7 @@ func quotasOpen(ctx context.Context, r *gin.Engine, pool *pgxpool.Pool, rdb *red
 	r.Use(ginlimit.Limit(book.Store(), perSecond, plan))
 }
 
+//nolint:errcheck // the block shows what there is to change
 func quotasChanges(ctx context.Context, book *quota.Book, plan core.Limit, tenant string, payment, incident struct{ ID string }, nextYear time.Time) core.Limit {
 	book.SetPlan(ctx, quota.Plan{Limit: "plan", Name: "pro", Included: 100_000, Hard: 120_000})
 	book.Assign(ctx, quota.Assignment{Limit: "plan", Tenant: tenant, Plan: "pro"})

@@ -49,21 +49,25 @@ func run(ctx context.Context, env func(string) string, out io.Writer) (err error
 	if err != nil || !at.Addr().IsLoopback() {
 		return fmt.Errorf("ADDR must be an address and port on loopback, such as 127.0.0.1:8080, got %q", env("ADDR"))
 	}
-	book, closeBook, err := openBook(ctx, env("DATABASE_URL"), env("REDIS_ADDR"))
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, closeBook()) }()
-
 	listener, err := new(net.ListenConfig).Listen(ctx, "tcp", at.String())
 	if err != nil {
 		return fmt.Errorf("%w: ADDR=127.0.0.1:0 takes a free port", err)
 	}
+	defer listener.Close()
 	url := "http://" + listener.Addr().String()
-	password := rand.Text()
-	s, err := newService(ctx, book, url, password)
+	notices := newNotices()
+	webhook, err := notices.channel(url + "/hooks/notices")
 	if err != nil {
-		_ = listener.Close()
+		return err
+	}
+	book, closeBook, err := openBook(ctx, env("DATABASE_URL"), env("REDIS_ADDR"), webhook)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, closeBook()) }()
+	password := rand.Text()
+	s, err := newService(ctx, book, notices, password)
+	if err != nil {
 		return err
 	}
 	server := &http.Server{Handler: s.handler(), ReadTimeout: 10 * time.Second, WriteTimeout: 10 * time.Second}
@@ -75,21 +79,20 @@ func run(ctx context.Context, env func(string) string, out io.Writer) (err error
 		return err
 	case <-ctx.Done():
 	}
-	// The book is closed after the last request, so that all of them are written.
+	// The book is closed after the last request, so that all of them are written. Notices that the
+	// receiver has not got are delivered after the next start.
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
 	defer cancel()
-	err = server.Shutdown(ctx)
-	s.close()
-	return err
+	return server.Shutdown(ctx)
 }
 
 // openBook returns the book, and what closes it and its connections.
-func openBook(ctx context.Context, databaseURL, redisAddr string) (*quota.Book, func() error, error) {
+func openBook(ctx context.Context, databaseURL, redisAddr string, webhook quota.Channel) (*quota.Book, func() error, error) {
 	if databaseURL == "" {
 		if redisAddr != "" {
 			return nil, nil, errors.New("REDIS_ADDR needs DATABASE_URL: a book in memory forgets what Redis has counted")
 		}
-		book := quota.InMemory(quota.Config{Store: core.NewMemory()})
+		book := quota.InMemory(quota.Config{Store: core.NewMemory(), Notices: []quota.Channel{webhook}})
 		return book, func() error { return book.Close(context.Background()) }, nil
 	}
 	pool, err := pgxpool.New(ctx, databaseURL)
@@ -97,21 +100,22 @@ func openBook(ctx context.Context, databaseURL, redisAddr string) (*quota.Book, 
 		return nil, nil, fmt.Errorf("DATABASE_URL must be like postgres://user@localhost/saas: %w", err)
 	}
 	var store core.Store = core.NewMemory()
-	rdb := redis.NewClient(&redis.Options{Addr: redisAddr})
+	closeRedis := func() error { return nil }
 	if redisAddr != "" {
-		store = redisstore.New(rdb)
+		rdb := redis.NewClient(&redis.Options{Addr: redisAddr})
+		store, closeRedis = redisstore.New(rdb), rdb.Close
 	}
-	book, err := quota.Open(ctx, pool, quota.Config{Store: store})
+	book, err := quota.Open(ctx, pool, quota.Config{Store: store, Notices: []quota.Channel{webhook}})
 	if err != nil {
 		pool.Close()
-		return nil, nil, errors.Join(err, rdb.Close())
+		return nil, nil, errors.Join(err, closeRedis())
 	}
 	return book, func() error {
 		ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
 		defer cancel()
 		err := book.Close(ctx)
 		pool.Close()
-		return errors.Join(err, rdb.Close())
+		return errors.Join(err, closeRedis())
 	}, nil
 }
 

@@ -1,113 +1,63 @@
 package main
 
 import (
-	"bytes"
-	"context"
 	"crypto/hmac"
 	"crypto/rand"
 	"crypto/sha256"
-	"encoding/hex"
+	"encoding/base64"
 	"encoding/json"
-	"fmt"
+	"errors"
 	"io"
-	"log"
 	"net/http"
 	"slices"
+	"strconv"
+	"strings"
 	"sync"
 	"time"
 
-	"github.com/weblimit/weblimit/core"
+	"github.com/weblimit/weblimit/quota"
+	"github.com/weblimit/weblimit/quota/notify"
 )
-
-// notice says that a tenant has reached a level of its plan.
-type notice struct {
-	ID      string    `json:"id"`
-	Limit   string    `json:"limit"`
-	Tenant  string    `json:"tenant"`
-	Percent int       `json:"percent"`
-	Used    int64     `json:"used"`
-	Units   int64     `json:"units"`
-	Time    time.Time `json:"time"`
-}
 
 const (
-	maxNotices    = 50
-	signatureName = "X-Signature-SHA256"
+	maxNotices   = 50
+	secretPrefix = "whsec_"
 )
 
-// notices sends notices to a webhook, and is the webhook's receiver, which a real service has
-// elsewhere: in what writes mails, or in the CRM.
+// notices is the receiver of the webhook, which a real service has elsewhere: in what writes mails, or
+// in the CRM. The book sends each notice until the receiver has it.
 type notices struct {
-	url    string
-	secret []byte // signs what is sent
-	queue  chan notice
-	ended  chan struct{}
+	secret string // both ends know it; a real service keeps it with its other secrets
 
 	mu      sync.Mutex
 	arrived []notice // the newest first. Guarded by mu.
 }
 
-func newNotices(url string) *notices {
-	return &notices{url: url, secret: []byte(rand.Text()), queue: make(chan notice, 1000), ended: make(chan struct{})}
+// notice is a CloudEvent of package notify, as far as the page shows it.
+type notice struct {
+	ID   string    `json:"id"`
+	Time time.Time `json:"time"`
+	Data struct {
+		Tenant   string `json:"tenant"`
+		Level    int    `json:"level"` // percent of Included
+		Used     int64  `json:"used"`
+		Included int64  `json:"included"`
+	} `json:"data"`
 }
 
-// warn is called by the request that reaches a level, so it must not wait.
-func (n *notices) warn(_ context.Context, w core.Warning) {
-	percent := int(w.Level*100 + 0.5)
-	at := time.Now().UTC()
-	select {
-	case n.queue <- notice{
-		ID: fmt.Sprintf("%s/%s/%s/%d", w.Limit, w.Key, at.Format("2006-01"), percent), Limit: w.Limit, Tenant: w.Key,
-		Percent: percent, Used: w.Used, Units: w.Burst, Time: at,
-	}:
-	default:
-		log.Printf("notice of %s at %d %% is dropped: the queue is full", w.Key, percent)
-	}
+func newNotices() *notices {
+	key := make([]byte, 32)
+	_, _ = rand.Read(key) // it never fails
+	return &notices{secret: secretPrefix + base64.StdEncoding.EncodeToString(key)}
 }
 
-// deliver sends notices until close.
-func (n *notices) deliver() {
-	defer close(n.ended)
-	for next := range n.queue {
-		if err := n.send(next); err != nil {
-			log.Printf("notice %s: %v", next.ID, err)
-		}
-	}
-}
-
-func (n *notices) close() {
-	close(n.queue)
-	<-n.ended
-}
-
-func (n *notices) send(what notice) error {
-	body, err := json.Marshal(what)
+// channel returns the book's channel to the receiver at a URL.
+func (n *notices) channel(url string) (quota.Channel, error) {
+	hook, err := notify.NewWebhook(notify.WebhookConfig{URL: url, Secrets: []string{n.secret}})
 	if err != nil {
-		return err
+		return quota.Channel{}, err
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
-	defer cancel()
-	r, err := http.NewRequestWithContext(ctx, http.MethodPost, n.url, bytes.NewReader(body))
-	if err != nil {
-		return err
-	}
-	r.Header.Set("Content-Type", "application/json")
-	r.Header.Set(signatureName, n.sign(body))
-	response, err := http.DefaultClient.Do(r)
-	if err != nil {
-		return err
-	}
-	defer response.Body.Close()
-	if response.StatusCode != http.StatusNoContent {
-		return fmt.Errorf("the receiver answered %s", response.Status)
-	}
-	return nil
-}
-
-func (n *notices) sign(body []byte) string {
-	mac := hmac.New(sha256.New, n.secret)
-	mac.Write(body)
-	return hex.EncodeToString(mac.Sum(nil))
+	return quota.Channel{Name: "webhook", Deliver: hook.Deliver}, nil
 }
 
 // receive accepts a notice that is signed, and keeps the first of each ID.
@@ -117,8 +67,8 @@ func (n *notices) receive(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, "too long", http.StatusRequestEntityTooLarge)
 		return
 	}
-	if !hmac.Equal([]byte(r.Header.Get(signatureName)), []byte(n.sign(body))) {
-		http.Error(w, "the signature is wrong", http.StatusUnauthorized)
+	if err := n.verify(r.Header, body); err != nil {
+		http.Error(w, err.Error(), http.StatusUnauthorized)
 		return
 	}
 	var got notice
@@ -128,6 +78,28 @@ func (n *notices) receive(w http.ResponseWriter, r *http.Request) {
 	}
 	n.keep(got)
 	w.WriteHeader(http.StatusNoContent)
+}
+
+// verify checks the signature of a webhook, as Standard Webhooks says.
+func (n *notices) verify(h http.Header, body []byte) error {
+	key, err := base64.StdEncoding.DecodeString(strings.TrimPrefix(n.secret, secretPrefix))
+	if err != nil {
+		return err
+	}
+	sent, err := strconv.ParseInt(h.Get("webhook-timestamp"), 10, 64)
+	if err != nil || time.Since(time.Unix(sent, 0)).Abs() > 5*time.Minute {
+		return errors.New("the timestamp is missing, or too far from now")
+	}
+	mac := hmac.New(sha256.New, key)
+	mac.Write([]byte(h.Get("webhook-id") + "." + h.Get("webhook-timestamp") + "."))
+	mac.Write(body)
+	want := "v1," + base64.StdEncoding.EncodeToString(mac.Sum(nil))
+	for _, got := range strings.Fields(h.Get("webhook-signature")) {
+		if hmac.Equal([]byte(got), []byte(want)) {
+			return nil
+		}
+	}
+	return errors.New("no signature is right")
 }
 
 func (n *notices) keep(got notice) {

@@ -97,8 +97,15 @@ type request struct {
 	password string
 }
 
-// send sends a request and returns the response with its body read. It follows no redirection.
-func (r running) send(t *testing.T, method, path string, form url.Values, with request) (*http.Response, string) {
+// response is what came back.
+type response struct {
+	status int
+	header http.Header
+	body   string
+}
+
+// send sends a request. It follows no redirection.
+func (r running) send(t *testing.T, method, path string, form url.Values, with request) response {
 	t.Helper()
 	req, err := http.NewRequestWithContext(t.Context(), method, r.url+path, strings.NewReader(form.Encode()))
 	if err != nil {
@@ -123,17 +130,17 @@ func (r running) send(t *testing.T, method, path string, form url.Values, with r
 	if err != nil {
 		t.Fatal(err)
 	}
-	return res, string(body)
+	return response{res.StatusCode, res.Header, string(body)}
 }
 
 // page returns a page of the console.
 func (r running) page(t *testing.T, path string) string {
 	t.Helper()
-	res, body := r.send(t, "GET", path, nil, request{password: r.password})
-	if res.StatusCode != http.StatusOK {
-		t.Fatalf("%s: %s", path, res.Status)
+	res := r.send(t, "GET", path, nil, request{password: r.password})
+	if res.status != http.StatusOK {
+		t.Fatalf("%s: %d", path, res.status)
 	}
-	return body
+	return res.body
 }
 
 // await fails the test unless has becomes true in time.
@@ -235,8 +242,8 @@ func TestARestartLosesNothing(t *testing.T) {
 	r := start(t, env)
 	key := request{header: http.Header{"X-API-Key": {"acme-key"}}}
 	for range 7 {
-		if res, _ := r.send(t, "GET", "/v1/report", nil, key); res.StatusCode != http.StatusOK {
-			t.Fatalf("a report: %s", res.Status)
+		if res := r.send(t, "GET", "/v1/report", nil, key); res.status != http.StatusOK {
+			t.Fatalf("a report: %d", res.status)
 		}
 	}
 	r.send(t, "POST", "/console/tenants/acme/plan", url.Values{"plan": {"team"}}, request{password: r.password})
@@ -245,8 +252,8 @@ func TestARestartLosesNothing(t *testing.T) {
 		t.Fatal(err)
 	}
 	r = start(t, env)
-	res, _ := r.send(t, "GET", "/v1/report", nil, key)
-	if limit, left := res.Header.Get("X-Quota-Limit"), res.Header.Get("X-Quota-Remaining"); limit != "1200" || left != "1192" {
+	res := r.send(t, "GET", "/v1/report", nil, key)
+	if limit, left := res.header.Get("X-Quota-Limit"), res.header.Get("X-Quota-Remaining"); limit != "1200" || left != "1192" {
 		t.Errorf("after the restart %s of %s are left, want 1192 of 1200", left, limit)
 	}
 }
@@ -271,15 +278,15 @@ func TestWhoMayUseTheConsole(t *testing.T) {
 		{"by curl", request{password: r.password}, 303},
 		{"under the name localhost", request{password: r.password, host: "localhost:8080"}, 303},
 	} {
-		if res, body := r.send(t, "POST", "/console/tenants/globex/top-up", form, tt.with); res.StatusCode != tt.status {
-			t.Errorf("%s: %s, want %d: %s", tt.name, res.Status, tt.status, body)
+		if res := r.send(t, "POST", "/console/tenants/globex/top-up", form, tt.with); res.status != tt.status {
+			t.Errorf("%s: %d, want %d: %s", tt.name, res.status, tt.status, res.body)
 		}
 	}
 	if page := r.page(t, "/console/tenants/globex"); !strings.Contains(page, "<dt>Credits</dt><dd>5, ") {
 		t.Errorf("all that together did not credit 5 units:\n%s", page)
 	}
-	res, _ := r.send(t, "GET", "/console/", nil, request{password: r.password})
-	if csp := res.Header.Get("Content-Security-Policy"); !strings.Contains(csp, "default-src 'none'") {
+	res := r.send(t, "GET", "/console/", nil, request{password: r.password})
+	if csp := res.header.Get("Content-Security-Policy"); !strings.Contains(csp, "default-src 'none'") {
 		t.Errorf("Content-Security-Policy: %q", csp)
 	}
 }
@@ -294,8 +301,8 @@ func TestBadInput(t *testing.T) {
 		for i := 0; i < len(pairs); i += 2 {
 			form.Set(pairs[i], pairs[i+1])
 		}
-		res, _ := r.send(t, "POST", path, form, with)
-		return res.StatusCode
+		res := r.send(t, "POST", path, form, with)
+		return res.status
 	}
 	const topUp, changePlan = "/console/tenants/acme/top-up", "/console/tenants/acme/plan"
 	if got := post(topUp, "operation", "<script>alert(1)</script>", "units", "7"); got != 303 {
@@ -319,11 +326,11 @@ func TestBadInput(t *testing.T) {
 	if !strings.Contains(page, "<dt>Credits</dt><dd>7, ") || strings.Contains(page, "<script>") {
 		t.Errorf("the page:\n%s", page)
 	}
-	if res, _ := r.send(t, "GET", "/v1/report", nil, request{header: http.Header{"X-API-Key": {"nobody"}}}); res.StatusCode != 401 {
-		t.Errorf("an API key that is none: %s", res.Status)
+	if res := r.send(t, "GET", "/v1/report", nil, request{header: http.Header{"X-API-Key": {"nobody"}}}); res.status != 401 {
+		t.Errorf("an API key that is none: %d", res.status)
 	}
-	if res, _ := r.send(t, "POST", "/hooks/notices", url.Values{}, request{}); res.StatusCode != 401 {
-		t.Errorf("a notice without a signature: %s", res.Status)
+	if res := r.send(t, "POST", "/hooks/notices", url.Values{}, request{}); res.status != 401 {
+		t.Errorf("a notice without a signature: %d", res.status)
 	}
 }
 

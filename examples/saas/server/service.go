@@ -66,8 +66,8 @@ type service struct {
 }
 
 // newService defines the plans, gives each tenant its first one, and makes the limits.
-func newService(ctx context.Context, book *quota.Book, url, password string) (*service, error) {
-	s := &service{book: book, notices: newNotices(url + "/hooks/notices"), password: password}
+func newService(ctx context.Context, book *quota.Book, arriving *notices, password string) (*service, error) {
+	s := &service{book: book, notices: arriving, password: password}
 	s.api = s.customers()
 	for _, p := range plans {
 		if err := book.SetPlan(ctx, quota.Plan{Limit: limitName, Name: p.Name, Included: p.Included, Hard: p.Hard}); err != nil {
@@ -87,11 +87,8 @@ func newService(ctx context.Context, book *quota.Book, url, password string) (*s
 			return nil, err
 		}
 	}
-	go s.notices.deliver()
 	return s, nil
 }
-
-func (s *service) close() { s.notices.close() }
 
 func (s *service) handler() http.Handler {
 	mux := http.NewServeMux()
@@ -108,11 +105,7 @@ type tenantKey struct{}
 
 // customers returns the API of the customers.
 func (s *service) customers() http.Handler {
-	limits := nethttp.With(core.Config{
-		Store:     s.book.Store(),
-		Headers:   core.Draft11 | core.XQuota,
-		OnWarning: s.notices.warn,
-	})
+	limits := nethttp.With(core.Config{Store: s.book.Store(), Headers: core.Draft11 | core.XQuota})
 	who := keyfuncs.Tenant(tenantKey{})
 	perSecond := core.PerSecond(50).By(who).Named("second")
 	monthly := s.book.PerTenant(core.PerMonth(plans[0].Hard, time.UTC).Named(limitName), who)
