@@ -120,7 +120,7 @@ func (s *scenario) lateRefund(r *record, o *operation) bool {
 // nearFailover reports whether an operation was between the snapshot that Redis went on with, and
 // the time at which a process must have seen it: then it can be lost.
 func nearFailover(o *operation, l loss, seen int64) bool {
-	return o.end >= l.since && o.begin <= seen
+	return o.end >= l.since && o.begin <= max(l.at, seen)
 }
 
 // failover is what a failover did to one account.
@@ -192,6 +192,9 @@ func (s *scenario) judge(t *testing.T, command string) {
 	}, "before Redis was asked")
 	sum, err := book.Reconcile(t.Context(), true, nil)
 	if err != nil {
+		t.Fatal(err)
+	}
+	if err := book.Flush(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	after := s.usage(t, book)

@@ -53,6 +53,10 @@ func TestKilledAtRandom(t *testing.T) {
 func (s *scenario) torment(h harm, processes int, lasting time.Duration) {
 	for range processes {
 		s.start()
+		if s.order.Quota > 1000 { // as in a deployment that changes the plan
+			s.order.Quota += 1000
+			s.order.FlushEvery = s.order.FlushEvery*9/10 + time.Millisecond
+		}
 	}
 	s.sleep(500*time.Millisecond, time.Second)
 	var thaw []func()

@@ -34,6 +34,9 @@ type order struct {
 	Quota         int64
 	FlushEvery    time.Duration
 	Settle        bool // also charge beyond what was granted
+	TakeOnly      bool // settle nothing and give nothing back
+	Repeats       int  // instead, repeat one operation so often
+	Processes     int  // that repeat it
 }
 
 // worker is a process that charges accounts until its standard input ends.
@@ -87,6 +90,9 @@ func work(text string) error {
 	if w.rules, err = rulesOf(w.store, limits(w.Quota)...); err != nil {
 		return err
 	}
+	if w.Repeats > 0 {
+		return w.repeat(ctx, rdb)
+	}
 	var all sync.WaitGroup
 	for i := range w.Goroutines {
 		all.Go(func() { w.run(ctx, rand.New(rand.NewPCG(w.Seed, uint64(i)))) })
@@ -131,6 +137,9 @@ func (w *worker) run(ctx context.Context, r *rand.Rand) {
 		if !ok {
 			continue
 		}
+		if w.TakeOnly {
+			continue
+		}
 		switch r.IntN(8) {
 		case 0:
 			if r.IntN(2) == 0 { // as after a slow request
@@ -159,7 +168,11 @@ func (w *worker) checks(n, used int, cost int64) (checks []store.Check) {
 // do makes an operation, keeps the journal and reports whether it took effect.
 func (w *worker) do(n, used int, k kind, of int64, checks []store.Check, results []store.Result) (id int64, ok bool) {
 	// A process answers requests also when it is about to end.
-	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Second)
+	patience := 2 * time.Second
+	if !w.TakeOnly && rand.IntN(100) == 0 { // a client that hangs up
+		patience = time.Duration(rand.IntN(int(3 * time.Millisecond)))
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
 	id = w.journal.start(n, used, k, checks[0].Cost, of)
 	var err error
@@ -178,6 +191,7 @@ func (w *worker) do(n, used int, k kind, of int64, checks []store.Check, results
 		return id, true
 	case err == nil:
 		w.journal.refused(id)
+		time.Sleep(time.Millisecond)
 	case k == take && errors.As(err, &failed) && (failed.Class == store.ClassLedger || failed.Class == store.ClassOpen):
 		w.journal.refused(id) // such an error says that nothing was charged
 	default:
