@@ -101,6 +101,10 @@ type position struct {
 // generation returns the generation of the position.
 func (p *position) generation() int64 { return p.position >> generationShift }
 
+// maxBase is the most units that a generation begins with: no store counts further. What was used
+// beyond counts in the generations before.
+const maxBase = 1<<51 - 1
+
 // generationShift is where the generation of a position begins: see store.Ledger.
 const generationShift = 36
 

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/weblimit/weblimit/core"
 	"github.com/weblimit/weblimit/core/memstore"
 	"github.com/weblimit/weblimit/core/store"
 )
@@ -69,6 +70,84 @@ func takeFrom(t *testing.T, b *Book, key string, cost int64) ([]store.Check, []s
 		t.Errorf("%s: %+v, %v", key, results[0], err)
 	}
 	return checks, results
+}
+
+// changingStore has room for what it has denied before, and a client hangs up as soon as it is charged.
+type changingStore struct {
+	*memstore.Store
+	takes  int
+	change func(takes int)
+}
+
+func (c *changingStore) Take(ctx context.Context, checks []store.Check, results []store.Result) error {
+	err := c.Store.Take(ctx, checks, results)
+	c.takes++
+	c.change(c.takes)
+	return err
+}
+
+func (c *changingStore) Refund(ctx context.Context, checks []store.Check, results []store.Result) error {
+	if err := ctx.Err(); err != nil { // as a store over a network
+		return err
+	}
+	return c.Store.Refund(ctx, checks, results)
+}
+
+// A request is asked for without the account that the store does not know, because another limit denies it,
+// which then has room. What it was charged is given back, though the client has gone.
+func TestAClientThatHangsUpIsNotCharged(t *testing.T) {
+	t.Parallel()
+	s := &changingStore{Store: memstore.New(memstore.Config{}), change: func(int) {}}
+	b := bookOn(t, newMemoryLedger(defaultLevels), Config{Store: s, FlushEvery: time.Minute})
+	limiterOn(t, b.Store(), monthly(100))
+	hourly, err := core.PerHour(3).FixedWindow().Named("hourly").Rule()
+	if err != nil {
+		t.Fatal(err)
+	}
+	checks := append(planCheck(t, 1), store.Check{Key: []byte("tenant:acme"), Rule: &hourly, Cost: 3})
+	results := make([]store.Result, 2)
+	if err := s.Take(t.Context(), checks[1:], results[1:]); err != nil || !results[1].Charged {
+		t.Fatalf("%+v, %v", results[1], err)
+	}
+	ctx, hangUp := context.WithCancel(t.Context())
+	s.takes, s.change = 0, func(takes int) {
+		switch takes {
+		case 1:
+			if err := s.Reset(t.Context(), checks[1:]); err != nil {
+				t.Error(err)
+			}
+		case 2:
+			hangUp()
+		}
+	}
+	if err := b.Store().Take(ctx, checks, results); err == nil {
+		t.Error("no error for a request that has ended")
+	}
+	if err := s.Peek(t.Context(), checks[1:], results[1:]); err != nil || results[1].Remaining != 3 {
+		t.Errorf("%d units are left of 3, %v", results[1].Remaining, err)
+	}
+}
+
+// Totals that no store counts to, and totals below 0, can be restored.
+func TestTotalsOutOfRange(t *testing.T) {
+	t.Parallel()
+	eachLedger(t, func(t *testing.T, l ledger) {
+		a := month("plan", "tenant:acme", time.November)
+		mustBegin(t, l, a, 0)
+		mustFlush(t, l, at(a, 1, 2, 1<<52, 60))
+		if got := mustBegin(t, l, a, 0); got.total != maxBase {
+			t.Errorf("after 2^52 units: %+v", got)
+		}
+		mustFlush(t, l, at(a, 2, 2, maxBase+5, 60))
+		if got := usedOf(t, l, a); got != 1<<52+5 {
+			t.Errorf("used %d, want 2^52 + 5", got)
+		}
+		mustFlush(t, l, at(a, 1, 3, 0, 70))
+		mustFlush(t, l, at(a, 2, 3, 0, 70))
+		if got := mustBegin(t, l, a, 0); got.total != 0 {
+			t.Errorf("after more was given back than used: %+v", got)
+		}
+	})
 }
 
 // The store forgets an account while its use is on the way to the ledger, and then units are given back.

@@ -72,7 +72,7 @@ func (m *memoryLedger) begin(_ context.Context, openings []opening, positions []
 			l.closed = l.closed || l.generation == openings[i].closes
 			n = max(n, l.generation+1)
 		}
-		sum := max(total(a.lives), openings[i].floor)
+		sum := min(max(total(a.lives), openings[i].floor), maxBase)
 		a.lives = append(a.lives, life{generation: n, base: sum, used: sum, position: n << generationShift})
 		answers[i] = begun{generation: n, total: sum}
 	}

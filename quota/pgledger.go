@@ -99,15 +99,17 @@ FROM unnest($1::text[], $2::text[], $3::timestamptz[], $4::timestamptz[], $5::bi
 AS t (limit_name, key, period_start, period_end, generation)
 WHERE (g.limit_name, g.key, g.period_start, g.period_end, g.generation) = (t.limit_name, t.key, t.period_start, t.period_end, t.generation)`
 
+	// insertGenerations begins generations with what was used, up to maxBase.
 	insertGenerations = `
 WITH made AS (
 	INSERT INTO {schema}.generation (limit_name, key, period_start, period_end, generation, base, position, used, at)
-	SELECT a.limit_name, a.key, a.period_start, a.period_end, a.generation, greatest(s.total, t.floor), a.generation << 36, greatest(s.total, t.floor), 'epoch'
+	SELECT a.limit_name, a.key, a.period_start, a.period_end, a.generation, b.base, a.generation << 36, b.base, 'epoch'
 	FROM unnest($1::text[], $2::text[], $3::timestamptz[], $4::timestamptz[], $5::bigint[]) AS t (limit_name, key, period_start, period_end, floor)
 	JOIN {schema}.account a USING (limit_name, key, period_start, period_end)
 	CROSS JOIN LATERAL (
 		SELECT coalesce(sum(g.used - g.base), 0)::bigint AS total FROM {schema}.generation g
 		WHERE (g.limit_name, g.key, g.period_start, g.period_end) = (a.limit_name, a.key, a.period_start, a.period_end)) s
+	CROSS JOIN LATERAL (SELECT least(greatest(s.total, t.floor), 2251799813685247) AS base) b
 	RETURNING *
 )
 SELECT t.n, made.generation, made.base

@@ -135,7 +135,10 @@ func (s *bookStore) takeOthers(ctx context.Context, c *call, results []store.Res
 		denied = denied || !c.results[i].Allowed && !c.again[i].Shadow
 	}
 	if !denied { // it fits now
-		return false, s.Store.Refund(ctx, c.again, c.results)
+		// It was charged, so this must not end with the request.
+		within, cancel := context.WithTimeout(context.WithoutCancel(ctx), s.book.config.Timeout)
+		defer cancel()
+		return false, s.Store.Refund(within, c.again, c.results)
 	}
 	c.spread(results)
 	c.assume(results)
