@@ -1,8 +1,11 @@
 package quota
 
 import (
+	"cmp"
 	"context"
+	"maps"
 	"math"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -27,6 +30,9 @@ const (
 type flusher struct {
 	book *Book
 	mu   sync.Mutex // one flush at a time
+
+	suspects map[suspicionID]suspicion // that are not checked yet. Guarded by mu.
+	late     []taken                   // that were written late, see catchUp. Guarded by mu.
 
 	prepared atomic.Int64 // when there were partitions last, in seconds since the epoch
 }
@@ -93,6 +99,16 @@ func (f *flusher) present(ctx context.Context) {
 func (f *flusher) flush(ctx context.Context) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
+	if err := f.writeAll(ctx); err != nil {
+		return err
+	}
+	f.check(ctx)
+	f.catchUp(ctx)
+	return nil
+}
+
+// writeAll writes everything that was used until now. f.mu is held.
+func (f *flusher) writeAll(ctx context.Context) error {
 	b := f.book
 	if b.table.dirty.Load() == 0 {
 		return nil
@@ -126,7 +142,8 @@ func (f *flusher) write(ctx context.Context, states []taken) error {
 	}
 	b.table.done(states)
 	b.health.answered()
-	f.follow(ctx, states, positions)
+	b.opener.answered()
+	f.follow(states, positions)
 	return nil
 }
 
@@ -161,91 +178,154 @@ func dateIn(day int64, k *kept) int32 {
 }
 
 // follow looks after positions that the ledger has answered with more than that it has them.
-func (f *flusher) follow(ctx context.Context, states []taken, positions []position) {
+func (f *flusher) follow(states []taken, positions []position) {
 	b := f.book
-	var suspects []suspicion
 	for i := range positions {
 		p, s := &positions[i], &states[i]
 		switch {
 		case p.outcome == closed: // the store may go on with it: it was not told, or was set back again
-			suspects = append(suspects, suspicion{kept: s.kept, key: s.entry.key, account: p.account, generation: p.generation(), known: math.MaxInt64})
+			f.suspect(s, p, math.MaxInt64)
 		case p.outcome == suspect:
-			suspects = append(suspects, suspicion{kept: s.kept, key: s.entry.key, account: p.account, generation: p.generation(), known: p.known})
+			f.suspect(s, p, p.known)
 		case p.outcome == written && s.suspect:
-			suspects = append(suspects, suspicion{kept: s.kept, key: s.entry.key, account: p.account, generation: p.generation(), known: p.position})
-		case p.outcome == written && b.table.isBehind(s, time.Now()):
-			f.catchUp(ctx, s)
+			f.suspect(s, p, p.position)
+		case p.outcome == written && b.table.isBehind(s, time.Now()) && b.table.twinOf(s) != nil:
+			f.late = append(f.late, *s)
 		}
 	}
-	if len(suspects) > 0 {
-		f.check(ctx, suspects)
+}
+
+// suspect remembers a suspicion until it was checked: the ledger knows a position of the account.
+func (f *flusher) suspect(s *taken, p *position, known int64) {
+	if f.suspects == nil {
+		f.suspects = make(map[suspicionID]suspicion)
 	}
+	id := suspicionID{p.account, p.generation()}
+	if len(f.suspects) >= maxOpening && f.suspects[id].kept == nil {
+		return // its next charge, or Reconcile, finds out
+	}
+	f.suspects[id] = suspicion{s.kept, s.entry.key, max(known, f.suspects[id].known)}
 }
 
 // catchUpTries bounds how often catchUp tries to have an account go on in another generation,
 // while others charge it.
 const catchUpTries = 3
 
-// catchUp begins another generation of an account whose earlier generation was written late: the
-// store began the present one without it. If it fails, the store can grant again what was written late.
-func (f *flusher) catchUp(ctx context.Context, s *taken) {
-	b := f.book
-	ctx, cancel := context.WithTimeout(ctx, b.config.Timeout)
-	defer cancel()
-	t := b.table.twinOf(s)
-	if t == nil {
+// catchUp begins other generations of accounts whose earlier generations were written late: the
+// store began the present ones without them. Where it fails, the store can grant again what was written
+// late. f.mu is held.
+func (f *flusher) catchUp(ctx context.Context) {
+	late := f.late
+	f.late = nil
+	if len(late) == 0 {
 		return
 	}
-	checks, results := []store.Check{{Key: []byte(s.entry.key), Rule: t.rule}}, make([]store.Result, 1)
+	ctx, cancel := context.WithTimeout(ctx, f.book.config.Timeout)
+	defer cancel()
 	for range catchUpTries {
-		if b.config.Store.Peek(ctx, checks, results) != nil || results[0].Ends() != s.state.end || results[0].Position == 0 {
-			return
+		waiting := make([]*restoring, len(late))
+		for first := 0; first < len(late); first += store.MaxChecks / 3 {
+			last := min(first+store.MaxChecks/3, len(late))
+			if f.goOn(ctx, late[first:last], waiting[first:last]) != nil {
+				return
+			}
 		}
-		r, err := b.opener.goOn(t, s.entry.key, s.state.start, &results[0])
-		if err != nil || r.wait(ctx) != nil || r.told {
-			return
+		var left []taken
+		for i, r := range waiting {
+			if r != nil && r.wait(ctx) == nil && !r.told {
+				left = append(left, late[i]) // it was charged meanwhile
+			}
+		}
+		late = left
+	}
+}
+
+// goOn asks for other generations of some accounts.
+func (f *flusher) goOn(ctx context.Context, late []taken, waiting []*restoring) error {
+	b := f.book
+	checks, results := make([]store.Check, len(late)), make([]store.Result, len(late))
+	twins := make([]*twin, len(late))
+	for i := range late {
+		twins[i] = b.table.twinOf(&late[i])
+		checks[i] = store.Check{Key: []byte(late[i].entry.key), Rule: twins[i].rule}
+	}
+	if err := b.peek(ctx, checks, results); err != nil {
+		return err
+	}
+	for i := range late {
+		if results[i].Ends() == late[i].state.end && results[i].Position > 0 {
+			waiting[i], _ = b.opener.goOn(twins[i], late[i].entry.key, late[i].state.start, &results[i])
 		}
 	}
+	return nil
 }
 
 // suspicion is that a store has lost changes of a generation, and has used their numbers
 // again. That happens if a replica takes over which had not received them.
 type suspicion struct {
-	kept *kept
-	key  string
+	kept  *kept
+	key   string
+	known int64 // a position that the ledger knows
+}
+
+type suspicionID struct {
 	account
 	generation int64
-	known      int64 // a position that the ledger knows
 }
 
 // check asks the store. A position below that of the ledger, which was read before, proves the
 // suspicion. Then the generation is closed, and the account goes on in another one, with
-// what the ledger knows.
-func (f *flusher) check(ctx context.Context, suspects []suspicion) {
+// what the ledger knows. What can't be found out now is left for the next time. f.mu is held.
+func (f *flusher) check(ctx context.Context) {
+	if len(f.suspects) == 0 {
+		return
+	}
 	b := f.book
 	ctx, cancel := context.WithTimeout(ctx, b.config.Timeout)
 	defer cancel()
+	ids := slices.SortedFunc(maps.Keys(f.suspects), func(x, y suspicionID) int {
+		return cmp.Or(compareAccounts(&x.account, &y.account), cmp.Compare(x.generation, y.generation))
+	})
+	waiting := make(map[suspicionID]*restoring)
+	for part := range slices.Chunk(ids, store.MaxChecks/3) {
+		f.checkPart(ctx, part, waiting)
+	}
 	var forks int64
-	for i := range suspects {
-		s := &suspects[i]
-		rule := s.kept.declared()
-		t := b.rules.make(&rule)
-		if t == nil {
-			continue
-		}
-		checks, results := []store.Check{{Key: []byte(s.key), Rule: t.rule}}, make([]store.Result, 1)
-		if b.config.Store.Peek(ctx, checks, results) != nil {
-			return // the next flush will find out
-		}
-		if results[0].Ends() != s.end || store.Generation(results[0].Position) != s.generation || results[0].Position >= s.known {
-			continue
-		}
-		r, err := b.opener.fork(t, s.key, s.start, s.end, s.generation)
-		if err == nil && r.wait(ctx) == nil {
+	for id, r := range waiting {
+		if r.wait(ctx) == nil {
+			delete(f.suspects, id) // if the store has gone on by another way, too
 			forks++
 		}
 	}
 	if forks > 0 {
 		b.health.forked(forks)
+	}
+}
+
+// checkPart asks the store for some accounts, and asks for another generation of those that it
+// has set back.
+func (f *flusher) checkPart(ctx context.Context, ids []suspicionID, waiting map[suspicionID]*restoring) {
+	b := f.book
+	twins, checks, results := make([]*twin, len(ids)), make([]store.Check, len(ids)), make([]store.Result, len(ids))
+	for i, id := range ids {
+		s := f.suspects[id]
+		rule := s.kept.declared()
+		if twins[i] = b.rules.make(&rule); twins[i] == nil {
+			return
+		}
+		checks[i] = store.Check{Key: []byte(s.key), Rule: twins[i].rule}
+	}
+	if b.peek(ctx, checks, results) != nil {
+		return
+	}
+	for i, id := range ids {
+		s, r := f.suspects[id], &results[i]
+		if r.Ends() != id.end || store.Generation(r.Position) != id.generation || r.Position >= s.known {
+			delete(f.suspects, id)
+			continue
+		}
+		if o, err := b.opener.fork(twins[i], s.key, id.start, id.end, id.generation); err == nil {
+			waiting[id] = o
+		}
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -267,6 +268,72 @@ func TestAClosedGenerationComesBack(t *testing.T) {
 			t.Errorf("reconciled: the ledger has %d units, want 89", got)
 		}
 	})
+}
+
+// After a failover many accounts are found at once, however long the ledger takes for each question. What
+// the ledger does not answer is asked again, although nothing is charged any more.
+func TestManyAccountsAreSetBack(t *testing.T) {
+	t.Parallel()
+	const accounts = 1500
+	var broken, slow atomic.Bool
+	h := &hookedLedger{ledger: newMemoryLedger(defaultLevels)}
+	h.onBegin = func(_ []opening, _ []begun, before bool) {
+		if before && slow.Load() {
+			time.Sleep(5 * time.Millisecond)
+		}
+	}
+	_, rdb := onRedis(t)
+	l := &failingLedger{ledger: h, broken: &broken}
+	b := bookOn(t, l, Config{Store: storeOn(rdb), FlushEvery: time.Minute, Timeout: 2 * time.Second})
+	limiterOn(t, b.Store(), monthly(1000))
+	take := func() {
+		var group sync.WaitGroup
+		for n := range 30 {
+			group.Go(func() {
+				for i := n; i < accounts; i += 30 {
+					takeFrom(t, b, fmt.Sprintf("tenant:%d", i), 1)
+				}
+			})
+		}
+		group.Wait()
+	}
+	take()
+	older := dump(t, rdb)
+	take()
+	take()
+	mustFlushBook(t, b)
+	restore(t, rdb, older)
+	take()
+	broken.Store(true)
+	mustFlushBook(t, b) // written, but no other generations are begun
+	broken.Store(false)
+	slow.Store(true)
+	b.opener.answered()
+	mustFlushBook(t, b)
+	slow.Store(false)
+	take()
+	mustFlushBook(t, b)
+	for u, err := range b.Usage(t.Context(), Query{Limit: "plan"}) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		if u.Used != 4 { // 3 before, and 1 after it was found out
+			t.Fatalf("%s: the ledger has %d units, want 4", u.Tenant, u.Used)
+		}
+	}
+}
+
+// failingLedger begins no generations for a while.
+type failingLedger struct {
+	ledger
+	broken *atomic.Bool
+}
+
+func (f *failingLedger) begin(ctx context.Context, openings []opening, positions []position, answers []begun) error {
+	if f.broken.Load() {
+		return errBroken
+	}
+	return f.ledger.begin(ctx, openings, positions, answers)
 }
 
 // The days of an account add up to its use, with closed generations too.

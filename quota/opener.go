@@ -133,6 +133,13 @@ func (o *opener) enqueue(r *restoring) (*restoring, error) {
 	return r, nil
 }
 
+// answered notes that the ledger has answered somebody else.
+func (o *opener) answered() {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.away = false
+}
+
 // isSlow reports whether the ledger has not answered for a while, although it was asked. o.mu is held.
 func (o *opener) isSlow() bool { return o.running > 0 && time.Since(o.since) > slowOpen }
 
