@@ -184,11 +184,11 @@ func (f *flusher) follow(states []taken, positions []position) {
 		p, s := &positions[i], &states[i]
 		switch {
 		case p.outcome == closed: // the store may go on with it: it was not told, or was set back again
-			f.suspect(s, p, math.MaxInt64)
+			f.suspect(s, p, math.MaxInt64, 0)
 		case p.outcome == suspect:
-			f.suspect(s, p, p.known)
+			f.suspect(s, p, p.known, p.knownUsed)
 		case p.outcome == written && s.suspect:
-			f.suspect(s, p, p.position)
+			f.suspect(s, p, p.position, p.used)
 		case p.outcome == written && b.table.isBehind(s, time.Now()) && b.table.twinOf(s) != nil:
 			f.late = append(f.late, *s)
 		}
@@ -196,15 +196,16 @@ func (f *flusher) follow(states []taken, positions []position) {
 }
 
 // suspect remembers a suspicion until it was checked: the ledger knows a position of the account.
-func (f *flusher) suspect(s *taken, p *position, known int64) {
+func (f *flusher) suspect(s *taken, p *position, known, used int64) {
 	if f.suspects == nil {
 		f.suspects = make(map[suspicionID]suspicion)
 	}
 	id := suspicionID{p.account, p.generation()}
-	if len(f.suspects) >= maxOpening && f.suspects[id].kept == nil {
-		return // its next charge, or Reconcile, finds out
+	before, there := f.suspects[id]
+	if there && before.known >= known || !there && len(f.suspects) >= maxOpening {
+		return // of those beyond, the next charge, or Reconcile, finds out
 	}
-	f.suspects[id] = suspicion{s.kept, s.entry.key, max(known, f.suspects[id].known)}
+	f.suspects[id] = suspicion{s.kept, s.entry.key, known, used}
 }
 
 // catchUpTries bounds how often catchUp tries to have an account go on in another generation,
@@ -266,6 +267,7 @@ type suspicion struct {
 	kept  *kept
 	key   string
 	known int64 // a position that the ledger knows
+	used  int64 // units used there
 }
 
 type suspicionID struct {
@@ -273,8 +275,8 @@ type suspicionID struct {
 	generation int64
 }
 
-// check asks the store. A position below that of the ledger, which was read before, proves the
-// suspicion. Then the generation is closed, and the account goes on in another one, with
+// check asks the store. A position below that of the ledger, which was read before, or the same with
+// other use proves the suspicion. Then the generation is closed, and the account goes on in another one, with
 // what the ledger knows. What can't be found out now is left for the next time. f.mu is held.
 func (f *flusher) check(ctx context.Context) {
 	if len(f.suspects) == 0 {
@@ -320,7 +322,7 @@ func (f *flusher) checkPart(ctx context.Context, ids []suspicionID, waiting map[
 	}
 	for i, id := range ids {
 		s, r := f.suspects[id], &results[i]
-		if r.Ends() != id.end || store.Generation(r.Position) != id.generation || r.Position >= s.known {
+		if r.Ends() != id.end || store.Generation(r.Position) != id.generation || r.Position > s.known || r.Position == s.known && r.Used == s.used {
 			delete(f.suspects, id)
 			continue
 		}

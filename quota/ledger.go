@@ -95,7 +95,9 @@ type position struct {
 	levels         uint64
 
 	outcome outcome
-	known   int64 // of a suspect, a position that the store can't have reached by other ways
+	known   int64 // of a suspect, a position that the store can't be below, unless it was set back
+
+	knownUsed int64 // there
 }
 
 // generation returns the generation of the position.
@@ -160,7 +162,7 @@ func (l *life) judge(p *position) outcome {
 	case l.closed:
 		return closed
 	case p.position < l.position && p.at > l.at:
-		p.known = l.position
+		p.known, p.knownUsed = l.position, l.used
 		return suspect
 	case p.position == l.position && p.used != l.used && p.at > l.at: // that is proof enough
 		p.known = math.MaxInt64

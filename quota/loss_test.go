@@ -270,6 +270,30 @@ func TestAClosedGenerationComesBack(t *testing.T) {
 	})
 }
 
+// A store that was set back is charged as often as before, so that only what is used differs.
+func TestSetBackToTheSamePosition(t *testing.T) {
+	t.Parallel()
+	eachLedger(t, func(t *testing.T, l ledger) {
+		_, rdb := onRedis(t)
+		a, b := bookOn(t, l, Config{Store: storeOn(rdb), FlushEvery: time.Minute}), bookOn(t, l, Config{Store: storeOn(rdb), FlushEvery: time.Minute})
+		limiterOn(t, a.Store(), monthly(1000))
+		limiterOn(t, b.Store(), monthly(1000))
+		for i, by := range []*Book{a, b} {
+			takeFrom(t, a, "tenant:acme", 20)
+			older := dump(t, rdb)
+			takeFrom(t, a, "tenant:acme", 3)
+			mustFlushBook(t, a)
+			restore(t, rdb, older)
+			takeFrom(t, by, "tenant:acme", 6)
+			mustFlushBook(t, by)
+			mustFlushBook(t, by)
+			if got, want := a.total(t, "plan", "tenant:acme"), int64(26*(i+1)); got != want {
+				t.Errorf("%d: the ledger has %d units, want %d", i, got, want)
+			}
+		}
+	})
+}
+
 // After a failover many accounts are found at once, however long the ledger takes for each question. What
 // the ledger does not answer is asked again, although nothing is charged any more.
 func TestManyAccountsAreSetBack(t *testing.T) {

@@ -218,7 +218,7 @@ func (s *standing) compare(r *store.Result) Cause {
 			return CauseForked
 		case l.position > r.Position:
 			return CauseForked
-		case l.position < r.Position && !(r.Position == n<<generationShift|1 && r.Used == l.used): // that is how it begins
+		case l.position < r.Position && (r.Position != n<<generationShift|1 || r.Used != l.used): // else it has just begun
 			return CauseNotFlushed
 		case r.Used < s.total:
 			return CauseBehind

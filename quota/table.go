@@ -39,7 +39,7 @@ type entry struct {
 	twin    *twin     // of the present account
 	older   []state   // of earlier days, generations or periods, which the ledger has not been told
 	queued  bool      // in shard.dirty
-	suspect bool      // a lower position of the same generation was told later than the present one
+	suspect bool      // a lower position of the same generation, or the same with other use, was told later than the present one
 	behind  bool      // older has states of an earlier generation of the same account
 	flying  int       // states of it that are being flushed
 	seen    bool      // since the last sweep
@@ -87,7 +87,7 @@ func (t *table) note(w *twin, key []byte, r *store.Result) {
 		return
 	}
 	if r.Position <= n.position && n.at != 0 {
-		if r.Position < n.position && r.At > n.at && !e.suspect {
+		if (r.Position < n.position || r.Used != n.used) && r.At > n.at && !e.suspect {
 			e.suspect = true
 			t.mark(s, e)
 		}

@@ -128,7 +128,7 @@ func (l *lines) Write(b []byte) (int, error) {
 func (s *scenario) kill(i int) {
 	p := s.processes[i]
 	_ = p.cmd.Process.Kill()
-	<-p.ended
+	_ = <-p.ended // killed
 	p.killed = time.Now().UnixNano()
 	s.processes = slices.Delete(s.processes, i, i+1)
 	s.note("process killed", "%s", p.name)
@@ -192,7 +192,7 @@ func (s *scenario) finish() {
 		case <-time.After(60 * time.Second):
 			s.t.Errorf("%s does not end", p.name)
 			s.signal(p, syscall.SIGQUIT) // prints where it is
-			<-p.ended
+			_ = <-p.ended
 		}
 	}
 	s.processes = nil
