@@ -28,6 +28,12 @@ type Book struct {
 	couriers couriers
 	senders  senders
 
+	attached map[string]Limit // what processes have declared, by name; nil but for Attach
+	refusing *noStore         // the store of an attached book
+
+	declaring sync.Mutex
+	declared  []declaration // by this process, in the ledger. Guarded by declaring.
+
 	process string // names this process in the ledger
 	stop    context.CancelFunc
 	running sync.WaitGroup
@@ -72,8 +78,8 @@ func InMemory(config Config) *Book {
 	return b
 }
 
-// newBook returns a book with a ledger. config is complete.
-func newBook(config Config, l ledger) (*Book, error) {
+// makeBook returns a book that does nothing yet. config is complete.
+func makeBook(config Config, l ledger) (*Book, error) {
 	b := &Book{config: config, ledger: l, process: rand.Text()}
 	restorer, ok := store.RestorerOf(config.Store)
 	if !ok {
@@ -86,10 +92,19 @@ func newBook(config Config, l ledger) (*Book, error) {
 	b.health.registry = config.Store.Registry()
 	b.opener.book, b.flusher.book = b, b
 	b.tenants.init(b)
+	return b, nil
+}
+
+// newBook returns a book with a ledger. config is complete.
+func newBook(config Config, l ledger) (*Book, error) {
+	b, err := makeBook(config, l)
+	if err != nil {
+		return nil, err
+	}
 	if err := config.Store.Registry().OnRegister(b.rules.register); err != nil {
 		return nil, err
 	}
-	err := b.openReceivers()
+	err = b.openReceivers()
 	if err != nil && (!config.StartWithoutLedger || !isAway(err)) {
 		return nil, err
 	}
@@ -107,7 +122,12 @@ func newBook(config Config, l ledger) (*Book, error) {
 //
 // Reset of a limit that is kept in the book is an error: what was used stays used. See
 // [Book.Adjust].
-func (b *Book) Store() store.Store { return &b.store }
+func (b *Book) Store() store.Store {
+	if b.attached != nil {
+		return b.refusing
+	}
+	return &b.store
+}
 
 // Close writes what was used and is not written yet, and ends the book's work. Its error says
 // that something is not written; it is in the store, and another process of the book finds
@@ -137,7 +157,7 @@ func (b *Book) writeLast(ctx context.Context) error {
 	case <-ctx.Done():
 		return context.Cause(ctx)
 	}
-	if err := b.flusher.flush(ctx); err != nil {
+	if err := b.write(ctx); err != nil || b.attached != nil {
 		return err
 	}
 	return b.ledger.leave(ctx, b.process)
@@ -145,8 +165,16 @@ func (b *Book) writeLast(ctx context.Context) error {
 
 // Flush writes what was used until now. A book does so by itself every Config.FlushEvery.
 func (b *Book) Flush(ctx context.Context) error {
-	if err := b.flusher.flush(ctx); err != nil {
+	if err := b.write(ctx); err != nil {
 		return fmt.Errorf("weblimit: quota: writing to the ledger: %w", err)
 	}
 	return nil
+}
+
+// write writes what was used, and which limits this process has.
+func (b *Book) write(ctx context.Context) error {
+	if err := b.flusher.flush(ctx); err != nil || b.attached != nil {
+		return err
+	}
+	return b.declareLimits(ctx)
 }

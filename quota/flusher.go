@@ -72,6 +72,9 @@ func (f *flusher) present(ctx context.Context) {
 		return
 	}
 	b.health.answered()
+	if err := b.declareLimits(ctx); err != nil && ctx.Err() == nil {
+		b.health.failed(err)
+	}
 	if p, ok := b.ledger.(*pgLedger); ok && time.Since(time.Unix(f.prepared.Load(), 0)) > prepareEvery {
 		if err := p.prepare(ctx, time.Now()); err == nil {
 			f.prepared.Store(time.Now().Unix())

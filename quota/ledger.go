@@ -53,6 +53,11 @@ type ledger interface {
 	// other process is asked to for as long.
 	present(ctx context.Context, process string, limits []string, lost time.Duration) (gone []string, err error)
 
+	// declare records limits of a process, in place of what was declared of them before, and
+	// declarations returns all, in the order of their names.
+	declare(ctx context.Context, all []declaration) error
+	declarations(ctx context.Context) ([]declaration, error)
+
 	// leave ends what present began: all positions of the processes are written.
 	leave(ctx context.Context, processes ...string) error
 

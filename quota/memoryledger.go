@@ -18,6 +18,7 @@ type memoryLedger struct {
 	accounts map[account]*memoryAccount // Guarded by mu.
 	noticed  map[noticeID]*notice       // Guarded by mu.
 	carried  map[account]int64          // what accounts of detached months have used. Guarded by mu.
+	declared map[string]declaration     // by name. Guarded by mu.
 	changes  []*change                  // in the order they were made. Guarded by mu.
 	byID     map[string]*change         // by operation. Guarded by mu.
 	hearers  map[int]func(limit, tenant string)
@@ -53,6 +54,7 @@ func newMemoryLedger(levels []int) *memoryLedger {
 		accounts: make(map[account]*memoryAccount),
 		carried:  make(map[account]int64),
 		noticed:  make(map[noticeID]*notice),
+		declared: make(map[string]declaration),
 		byID:     make(map[string]*change),
 		hearers:  make(map[int]func(limit, tenant string)),
 	}
@@ -260,6 +262,22 @@ func (m *memoryLedger) listen(ctx context.Context, ready func(), changed func(li
 // present knows of no other processes: when this one ends, so does the ledger.
 func (m *memoryLedger) present(context.Context, string, []string, time.Duration) ([]string, error) {
 	return nil, nil
+}
+
+func (m *memoryLedger) declare(_ context.Context, all []declaration) error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for _, d := range all {
+		d.at = m.now().UTC()
+		m.declared[d.name] = d
+	}
+	return nil
+}
+
+func (m *memoryLedger) declarations(context.Context) ([]declaration, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return slices.SortedFunc(maps.Values(m.declared), func(a, b declaration) int { return cmp.Compare(a.name, b.name) }), nil
 }
 
 func (m *memoryLedger) leave(context.Context, ...string) error { return nil }

@@ -10,11 +10,17 @@ import (
 
 // Difference is what the store and the ledger say of one account, where they differ.
 type Difference struct {
-	Usage             // what the ledger says
-	Reason     string // why they differ, in a sentence
-	Cause      Cause  // the same, for programs
-	InStore    int64  // units used, as the store says; 0 if it does not know
-	Repaired   bool   // this call has repaired it
+	Usage           // what the ledger says
+	Reason   string // why they differ, in a sentence
+	Cause    Cause  // the same, for programs
+	InStore  int64  // units used, as the store says; 0 if it does not know
+	Repaired bool   // this call has repaired it
+
+	// Position is the account's in the store, and Written that of the same generation in the ledger: 0
+	// if there is none. A difference that is only on its way is gone as soon as Written has
+	// reached Position.
+	Position, Written int64
+
 	generation int64
 }
 
@@ -63,7 +69,13 @@ type Reconciliation struct {
 // It asks the store for some hundred accounts at a time, beside the requests that it
 // serves. While they go on, accounts that are being charged differ for moments.
 func (b *Book) Reconcile(ctx context.Context, repair bool, found func(Difference) error) (Reconciliation, error) {
+	if _, none := b.config.Store.(*noStore); none {
+		return Reconciliation{}, errNoStore
+	}
 	r, err := b.reconcile(ctx, repair, found)
+	if err == nil && repair && b.attached != nil {
+		err = b.flusher.flush(ctx) // others do so by themselves
+	}
 	if err != nil {
 		return r, fmt.Errorf("weblimit: quota: reconciling: %w", err)
 	}
@@ -111,7 +123,11 @@ func (b *Book) compare(ctx context.Context, page []standing, repair bool, found 
 			asked, checks = append(asked, s), append(checks, store.Check{Key: key, Rule: b.rules.make(&rule).rule})
 			continue
 		}
-		differences = append(differences, differenceOf(s, cause, &store.Result{}))
+		d := differenceOf(s, cause, &store.Result{})
+		if cause == CauseUnknownLimit && b.attached != nil {
+			d.Reason = b.whyUnknown(s.limit)
+		}
+		differences = append(differences, d)
 	}
 	results := make([]store.Result, len(checks))
 	for first := 0; first < len(checks); first += store.MaxChecks / 3 {
@@ -231,7 +247,12 @@ func (s *standing) compare(r *store.Result) Cause {
 
 func differenceOf(s *standing, cause Cause, r *store.Result) Difference {
 	d := Difference{Usage: usageOf(&s.account, s.total), Cause: cause, InStore: r.Used, generation: store.Generation(r.Position)}
-	d.Tenant = tenantOf(d.Tenant)
+	d.Tenant, d.Position = tenantOf(d.Tenant), r.Position
+	for i := range s.lives {
+		if l := &s.lives[i]; l.generation == d.generation {
+			d.Written = l.position
+		}
+	}
 	switch cause {
 	case CauseNotFlushed:
 		d.Reason = fmt.Sprintf("the store has used %d units, of which not all are written to the ledger", r.Used)

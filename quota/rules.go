@@ -29,8 +29,9 @@ type kept struct {
 	days   *store.Rule // whose periods are the days in the limit's time zone
 	shards [shardCount]shard
 
-	mu   sync.Mutex
-	rule store.Rule // as it was declared. Guarded by mu.
+	mu    sync.Mutex
+	rule  store.Rule // as it was declared. Guarded by mu.
+	known bool       // a limiter has registered it. Guarded by mu.
 }
 
 // twin is a rule that is kept, and what the book needs of it.
@@ -66,7 +67,7 @@ func (r *rules) register(d store.Declaration) error {
 	}
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	k.rule = rule
+	k.rule, k.known = rule, true
 	return nil
 }
 
@@ -109,6 +110,13 @@ func (k *kept) declared() store.Rule {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	return k.rule
+}
+
+// registered reports whether a limiter of this process has the limit.
+func (k *kept) registered() bool {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return k.known
 }
 
 // twin returns the twin of a rule, or nil if it is not kept.

@@ -1,0 +1,158 @@
+package quota
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/weblimit/weblimit/core/store"
+)
+
+// ErrNoBook says that a database has no book under Config.Schema.
+var ErrNoBook = errors.New("weblimit: quota: the database has no book")
+
+// errAttached is that of the store of an attached book.
+var errAttached = errors.New("weblimit: quota: this book is attached, for tools, and keeps nothing: use Open")
+
+// errNoStore is that of an attached book without a store.
+var errNoStore = errors.New("weblimit: quota: the book was attached without a store")
+
+// Attach returns a book for tools, such as commands and back offices: it reads usage, statements and
+// deliveries, reconciles, and changes plans, credits and adjustments. Its limits are those that
+// processes have declared in the ledger.
+//
+// It makes no tables and runs nothing in the background: it is no process of the book, so it writes
+// nothing but what is asked of it, and delivers no notices. A role that may only read can attach.
+// Its Store answers with an error, and limiters can't be made on it. Config.Store may be nil, and
+// Reconcile fails then.
+//
+// The error is [ErrNoBook] if there are no tables. A limit whose periods this machine can't compute
+// is no error: see [Book.Limits].
+func Attach(ctx context.Context, pool *pgxpool.Pool, config Config) (*Book, error) {
+	if pool == nil {
+		return nil, errors.New("weblimit: quota: the pool is nil")
+	}
+	if len(config.Notices) > 0 || len(config.Exports) > 0 {
+		return nil, errors.New("weblimit: quota: an attached book delivers nothing: leave out Config.Notices and Config.Exports")
+	}
+	if config.Store == nil {
+		config.Store = &noStore{err: errNoStore}
+	}
+	if err := config.complete(); err != nil {
+		return nil, err
+	}
+	l := newPGLedger(pool, config.Schema, config.Levels)
+	if err := l.check(ctx); err != nil {
+		return nil, err
+	}
+	return attach(ctx, config, l)
+}
+
+// attach returns an attached book with a ledger. config is complete.
+func attach(ctx context.Context, config Config, l ledger) (*Book, error) {
+	b, err := makeBook(config, l)
+	if err != nil {
+		return nil, err
+	}
+	declarations, err := l.declarations(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("weblimit: quota: reading the limits: %w", err)
+	}
+	b.attached = make(map[string]Limit)
+	for i := range declarations {
+		d := &declarations[i]
+		rule, err := d.rule()
+		if err == nil && b.rules.keeps(&rule) {
+			_, err = b.rules.kept(&rule)
+		}
+		b.attached[d.name] = Limit{Name: d.name, Declared: d.at, Err: err}
+	}
+	b.refusing = &noStore{err: errAttached}
+	if err := b.refusing.Registry().OnRegister(func(store.Declaration) error { return errAttached }); err != nil {
+		return nil, err
+	}
+	b.stop = func() {}
+	return b, nil
+}
+
+// declaredBy is the version of the tables from which on processes declare their limits.
+const declaredBy = 3
+
+// check reports whether the tables are there, and of a version that this process can use.
+func (l *pgLedger) check(ctx context.Context) error {
+	var version int
+	err := l.pool.QueryRow(ctx, l.sql("SELECT coalesce(max(version), 0) FROM {schema}.migration")).Scan(&version)
+	var e *pgconn.PgError
+	switch {
+	case errors.As(err, &e) && (e.Code == "42P01" || e.Code == "3F000"):
+		return fmt.Errorf("%w in the schema %q: an application makes it, with quota.Open", ErrNoBook, l.schema)
+	case err != nil:
+		return fmt.Errorf("weblimit: quota: asking the ledger: %w", err)
+	case version < declaredBy:
+		return fmt.Errorf("weblimit: quota: the tables in the schema %q are of version %d, and this wants %d: an application of this version brings them up to date", l.schema, version, declaredBy)
+	}
+	return nil
+}
+
+func (l *pgLedger) declare(ctx context.Context, all []declaration) error {
+	if err := l.setUp(ctx); err != nil {
+		return err
+	}
+	var batch pgx.Batch
+	for i := range all { // in order, so that processes don't wait for each other in a circle
+		d := &all[i]
+		batch.Queue(l.sql(`INSERT INTO {schema}.declared (limit_name, unit, day, zone, january, july, period, quota, soft)
+			VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9)
+			ON CONFLICT (limit_name) DO UPDATE SET (unit, day, zone, january, july, period, quota, soft, at) =
+			(excluded.unit, excluded.day, excluded.zone, excluded.january, excluded.july, excluded.period, excluded.quota, excluded.soft, excluded.at)`),
+			d.name, d.unit.String(), d.day, d.zone, d.january, d.july, d.period, d.quota, d.soft)
+	}
+	return l.pool.SendBatch(ctx, &batch).Close()
+}
+
+func (l *pgLedger) declarations(ctx context.Context) ([]declaration, error) {
+	rows, err := l.pool.Query(ctx, l.sql(`SELECT limit_name, unit, day, zone, january, july, period, quota, soft, at FROM {schema}.declared ORDER BY 1`))
+	if err != nil {
+		return nil, err
+	}
+	return pgx.CollectRows(rows, func(row pgx.CollectableRow) (d declaration, err error) {
+		var unit string
+		err = row.Scan(&d.name, &unit, &d.day, &d.zone, &d.january, &d.july, &d.period, &d.quota, &d.soft, &d.at)
+		if d.unit = store.CalendarMonth; unit == store.CalendarDay.String() {
+			d.unit = store.CalendarDay
+		}
+		d.at = d.at.UTC()
+		return d, err
+	})
+}
+
+// noStore is a store that answers nothing.
+type noStore struct {
+	store.Base
+	err error
+}
+
+func (s *noStore) Take(context.Context, []store.Check, []store.Result) error   { return s.err }
+func (s *noStore) Peek(context.Context, []store.Check, []store.Result) error   { return s.err }
+func (s *noStore) Charge(context.Context, []store.Check, []store.Result) error { return s.err }
+func (s *noStore) Refund(context.Context, []store.Check, []store.Result) error { return s.err }
+func (s *noStore) Renew(context.Context, []store.Check, []store.Result) error  { return s.err }
+func (s *noStore) Reset(context.Context, []store.Check) error                  { return s.err }
+func (s *noStore) Block(context.Context, []store.Check, time.Duration) error   { return s.err }
+func (s *noStore) Unblock(context.Context, []store.Check) error                { return s.err }
+
+// Restore implements [store.Restorer].
+func (s *noStore) Restore(context.Context, []store.Check, []store.Restoration, []store.Result) error {
+	return s.err
+}
+
+// Blocks implements [store.Store].
+func (s *noStore) Blocks(context.Context, []*store.Rule) iter.Seq2[store.Blocked, error] {
+	return func(yield func(store.Blocked, error) bool) { yield(store.Blocked{}, s.err) }
+}

@@ -1,0 +1,215 @@
+package quota
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/weblimit/weblimit/core"
+	"github.com/weblimit/weblimit/core/memstore"
+	"github.com/weblimit/weblimit/core/store"
+	"github.com/weblimit/weblimit/keyfuncs"
+)
+
+// attachTo returns an attached book over a ledger.
+func attachTo(t *testing.T, l ledger, s store.Store) *Book {
+	t.Helper()
+	c := Config{Store: s}
+	if s == nil {
+		c.Store = &noStore{err: errNoStore}
+	}
+	if err := c.complete(); err != nil {
+		t.Fatal(err)
+	}
+	b, err := attach(t.Context(), c, l)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { closeBook(t, b) })
+	return b
+}
+
+// differencesOf returns what Reconcile finds.
+func differencesOf(t *testing.T, b *Book, repair bool) (all []Difference) {
+	t.Helper()
+	if _, err := b.Reconcile(t.Context(), repair, func(d Difference) error {
+		all = append(all, d)
+		return nil
+	}); err != nil {
+		t.Fatal(err)
+	}
+	return all
+}
+
+// A tool without limits of its own knows those of applications, and reads, repairs and adjusts.
+func TestAttach(t *testing.T) {
+	t.Parallel()
+	berlin, err := time.LoadLocation("Europe/Berlin")
+	if err != nil {
+		t.Fatal(err)
+	}
+	eachLedger(t, func(t *testing.T, l ledger) {
+		s := memstore.New(memstore.Config{})
+		b := bookOn(t, l, Config{Store: s, FlushEvery: time.Minute})
+		limit := core.PerBillingMonth(100, 31, berlin).Soft(80).By(keyfuncs.Tenant("tenant")).Named("plan")
+		limiter := limiterOn(t, b.Store(), limit,
+			core.PerCalendarDay(50, time.FixedZone("office", 5400)).By(keyfuncs.Tenant("tenant")).Named("daily"),
+			core.PerMinute(1000).By(keyfuncs.Tenant("tenant")).Named("minute"))
+		spend(t, limiter, "tenant:acme", 10)
+		mustFlushBook(t, b)
+
+		tool := attachTo(t, l, s)
+		limits := tool.Limits()
+		if len(limits) != 2 || limits[0].Name != "daily" || limits[1].Name != "plan" || limits[1].Err != nil {
+			t.Fatalf("limits: %+v", limits)
+		}
+		want, err := limit.Rule()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := limits[1].Rule; got != want || limits[1].Declared.IsZero() {
+			t.Errorf("the rule is %+v, want %+v; declared %v", got, want, limits[1].Declared)
+		}
+		if got := differencesOf(t, tool, false); len(got) != 0 {
+			t.Errorf("nothing differs, and %+v was found", got)
+		}
+		statement, err := tool.Statement(t.Context(), "plan", "tenant:acme", time.Now())
+		if err != nil || statement.Used != 10 || statement.Included != 80 || statement.Hard != 100 {
+			t.Errorf("statement %+v, %v", statement, err)
+		}
+
+		// What is on its way is told by its position, and a repair writes it.
+		spend(t, limiter, "tenant:acme", 5)
+		found := differencesOf(t, tool, false)
+		if len(found) != 2 || found[1].Cause != CauseNotFlushed || found[1].InStore != 15 || found[1].Used != 10 || found[1].Written >= found[1].Position {
+			t.Errorf("found %+v", found)
+		}
+		for _, d := range differencesOf(t, tool, true) {
+			if !d.Repaired {
+				t.Errorf("not repaired: %+v", d)
+			}
+		}
+		if got := tool.total(t, "plan", "tenant:acme"); got != 15 {
+			t.Errorf("after the repair the ledger has %d units, want 15", got)
+		}
+		if applied, err := tool.Adjust(t.Context(), Adjustment{Operation: "1", Limit: "plan", Tenant: "tenant:acme", Units: 7, Reason: "goodwill"}); !applied || err != nil {
+			t.Errorf("Adjust: %v, %v", applied, err)
+		}
+		if a, _, err := b.Allowance(t.Context(), "plan", "tenant:acme", time.Now()); err != nil || a.Adjusted != 7 {
+			t.Errorf("the application has %+v, %v", a, err)
+		}
+		// It is no process of the book, and limiters are refused.
+		if _, err := core.New(core.Config{Store: tool.Store(), Limits: []core.Limit{monthly(5).Named("other")}}); !errors.Is(err, errAttached) {
+			t.Errorf("a limiter on an attached book: %v", err)
+		}
+	})
+}
+
+// An attached book without a store reads, and does not compare.
+func TestAttachWithoutAStore(t *testing.T) {
+	t.Parallel()
+	eachLedger(t, func(t *testing.T, l ledger) {
+		b := bookOn(t, l, Config{Store: memstore.New(memstore.Config{})})
+		spend(t, limiterOn(t, b.Store(), monthly(100)), "tenant:acme", 3)
+		mustFlushBook(t, b)
+		tool := attachTo(t, l, nil)
+		if _, err := tool.Reconcile(t.Context(), true, nil); !errors.Is(err, errNoStore) {
+			t.Errorf("Reconcile: %v", err)
+		}
+		if s, err := tool.Statement(t.Context(), "plan", "tenant:acme", time.Now()); err != nil || s.Used != 3 {
+			t.Errorf("statement %+v, %v", s, err)
+		}
+	})
+}
+
+// A limit that nobody has declared, or whose time zone is not known here, is said to be unknown.
+func TestAttachSaysWhatItDoesNotKnow(t *testing.T) {
+	t.Parallel()
+	eachLedger(t, func(t *testing.T, l ledger) {
+		s := memstore.New(memstore.Config{})
+		b := bookOn(t, l, Config{Store: s})
+		spend(t, limiterOn(t, b.Store(), monthly(100).Named("moon")), "tenant:acme", 3)
+		mustFlushBook(t, b)
+		now := monthOf(time.Now())
+		mustFlush(t, l, at(account{"gone", "tenant:acme", beginOf(now).UnixMicro(), beginOf(now + 1).UnixMicro()}, 1, 2, 5, 1))
+		rule, err := monthly(100).Named("moon").Rule()
+		if err != nil {
+			t.Fatal(err)
+		}
+		d := declarationOf(&rule)
+		d.zone, d.july = "Moon/Tranquility", 3600
+		if err := l.declare(t.Context(), []declaration{d}); err != nil {
+			t.Fatal(err)
+		}
+		tool := attachTo(t, l, s)
+		reasons := map[string]string{}
+		for _, d := range differencesOf(t, tool, true) {
+			if d.Cause != CauseUnknownLimit || d.Repaired {
+				t.Errorf("found %+v", d)
+			}
+			reasons[d.Limit] = d.Reason
+		}
+		if len(reasons) != 2 || !strings.Contains(reasons["moon"], `does not know the time zone of its periods, "Moon/Tranquility"`) ||
+			!strings.Contains(reasons["gone"], "no process of this version has declared the limit") {
+			t.Errorf("reasons: %q", reasons)
+		}
+		if all := tool.Limits(); len(all) != 1 || all[0].Name != "moon" || all[0].Err == nil {
+			t.Errorf("limits: %+v", all)
+		}
+	})
+}
+
+// Attaching needs tables, makes none, and can do with the right to read.
+func TestAttachOnlyReads(t *testing.T) {
+	t.Parallel()
+	pool := poolOf(t)
+	if _, err := Attach(t.Context(), pool, Config{}); !errors.Is(err, ErrNoBook) || !strings.Contains(err.Error(), `"weblimit"`) {
+		t.Errorf("no tables: %v", err)
+	}
+	if _, err := Attach(t.Context(), pool, Config{Notices: []Channel{{Name: "a", Deliver: func(context.Context, Notice) error { return nil }}}}); err == nil {
+		t.Error("an attached book delivers notices")
+	}
+	b, err := Open(t.Context(), pool, Config{Store: memstore.New(memstore.Config{})})
+	if err != nil {
+		t.Fatal(err)
+	}
+	spend(t, limiterOn(t, b.Store(), monthly(100)), "tenant:acme", 3)
+	mustFlushBook(t, b)
+	closeBook(t, b)
+	config := pool.Config().Copy()
+	config.ConnConfig.RuntimeParams["default_transaction_read_only"] = "on"
+	reading, err := pgxpool.NewWithConfig(t.Context(), config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(reading.Close)
+	tool, err := Attach(t.Context(), reading, Config{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	n := 0
+	for u, err := range tool.Usage(t.Context(), Query{}) {
+		if err != nil || u.Used != 3 {
+			t.Errorf("%+v, %v", u, err)
+		}
+		n++
+	}
+	if n != 1 {
+		t.Errorf("%d accounts", n)
+	}
+	closeBook(t, tool)
+	var processes int
+	if err := pool.QueryRow(t.Context(), "SELECT count(*) FROM weblimit.process").Scan(&processes); err != nil || processes != 0 {
+		t.Errorf("%d processes, %v", processes, err)
+	}
+	if _, err := pool.Exec(t.Context(), "DROP TABLE weblimit.declared; DELETE FROM weblimit.migration WHERE version = 3"); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := Attach(t.Context(), pool, Config{}); err == nil || !strings.Contains(err.Error(), "version 2") {
+		t.Errorf("older tables: %v", err)
+	}
+}
