@@ -9,6 +9,12 @@
 //	weblimit unblock KEY              lift blocks
 //	weblimit blocks                   blocks in force
 //	weblimit suggest [LIMIT]          a number for each limit, from what clients really use
+//	weblimit quota reconcile          whether Redis has what PostgreSQL has, and why not
+//	weblimit quota usage              who has used how much of limits that are kept in PostgreSQL
+//	weblimit quota statement TENANT   what a tenant may use and has used, as a table, CSV or JSON
+//	weblimit quota notices            notices on their way, and those that are given up
+//	weblimit quota redeliver CHANNEL  deliver notices again
+//	weblimit quota adjust TENANT      units more, or fewer, in one period
 //	weblimit bench-redis              how many checks a Redis decides
 //	weblimit version
 //	weblimit completion SHELL         completion for bash, zsh, fish and powershell
@@ -20,8 +26,11 @@
 //
 //	export WEBLIMIT_REDIS=rediss://redis.example.com:6379
 //
+//	export WEBLIMIT_DATABASE_URL=postgres://ops@db.example.com/app?sslmode=verify-full
+//
 // Exit codes: 0 all is well; 1 an error; 2 a mistake in how it was called; 3 peek and explain: the
-// client is denied or blocked now; 130 interrupted.
+// client is denied or blocked now; quota reconcile and quota notices --dead: somebody should look;
+// 130 interrupted.
 //
 // # What cobra is here for
 //

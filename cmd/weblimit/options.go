@@ -70,8 +70,8 @@ func (a *app) target() (*target, error) {
 			return nil, usagef("both WEBLIMIT_URL and WEBLIMIT_REDIS are set: choose with --url or --redis")
 		}
 	}
-	if o.timeout < 100*time.Millisecond || o.timeout > time.Minute {
-		return nil, usagef("--timeout must be from 100ms to 1m, got %v", o.timeout)
+	if o.timeout < minTimeout || o.timeout > maxTimeout {
+		return nil, errTimeout(o.timeout)
 	}
 	var t target
 	var err error
@@ -94,6 +94,20 @@ func (a *app) target() (*target, error) {
 	return &t, a.credentials(&t)
 }
 
+// The bounds of --timeout.
+const (
+	minTimeout = 100 * time.Millisecond
+	maxTimeout = time.Minute
+)
+
+func errTimeout(d time.Duration) error {
+	return usagef("--timeout must be from %v to %v, got %v", minTimeout, lasting(maxTimeout), d)
+}
+
+func errPasswordShown(flag, instead string) error {
+	return usagef("%s has a password, which everybody on this machine can see in the list of processes: set %s", flag, instead)
+}
+
 // readURL reads a URL. Its errors don't repeat it: it may hold a password.
 func readURL(flag, text string, byFlag bool, schemes ...string) (*url.URL, error) {
 	u, err := url.Parse(text)
@@ -107,11 +121,15 @@ func readURL(flag, text string, byFlag bool, schemes ...string) (*url.URL, error
 	for _, s := range schemes {
 		known = known || u.Scheme == s
 	}
-	if !known || u.Host == "" && u.Scheme != "unix" || u.Opaque != "" {
+	if !known || u.Host == "" && u.Scheme != "unix" && !strings.HasPrefix(u.Scheme, "postgres") || u.Opaque != "" {
 		return nil, usagef("%s must begin with %s", flag, strings.Join(schemes, ":// or ")+"://")
 	}
 	if _, has := u.User.Password(); has && byFlag {
-		return nil, usagef("%s has a password, which everybody on this machine can see in the list of processes: set WEBLIMIT_PASSWORD or --password-file", flag)
+		instead := "WEBLIMIT_PASSWORD or --password-file"
+		if flag == "--database-url" {
+			instead = "PGPASSWORD, PGPASSFILE or --database-password-file"
+		}
+		return nil, errPasswordShown(flag, instead)
 	}
 	return u, nil
 }

@@ -63,7 +63,7 @@ func run(ctx context.Context, args []string, s streams) int {
 	switch {
 	case err == nil:
 		return exitOK
-	case errors.Is(err, errDenied):
+	case errors.Is(err, errDenied), errors.Is(err, errDiffers):
 		return exitDenied
 	case ctx.Err() != nil:
 		complain("interrupted")
@@ -108,8 +108,11 @@ or the Redis that the application's limits are in:
 Straight on Redis it knows the limits that instances publish there. They do with
 top.Config{Exchange: store.Exchange()}, once a limit has decided something.
 
+What is kept in PostgreSQL by package quota has commands of its own: weblimit quota.
+
 Exit codes: 0 all is well, 1 an error, 2 a mistake in how it was called,
-3 peek and explain: the client is denied or blocked now, 130 interrupted.`,
+3 peek and explain: the client is denied or blocked now; quota reconcile and
+quota notices --dead: somebody should look, 130 interrupted.`,
 		Example: `  weblimit top                            who is denied, live
   weblimit explain user:42                why user 42 is denied, and until when
   weblimit block user:42 --for 10m        deny all that user 42 asks
@@ -121,16 +124,22 @@ Exit codes: 0 all is well, 1 an error, 2 a mistake in how it was called,
 	a.addFlags(root.PersistentFlags())
 	root.AddCommand(
 		a.topCommand(), a.peekCommand(), a.explainCommand(), a.resetCommand(), a.blockCommand(), a.unblockCommand(),
-		a.blocksCommand(), a.suggestCommand(), a.benchCommand(), a.versionCommand(),
+		a.blocksCommand(), a.suggestCommand(), a.quotaCommand(), a.benchCommand(), a.versionCommand(),
 	)
-	for _, c := range root.Commands() {
+	a.noteStart(root.Commands())
+	return root
+}
+
+// noteStart has commands note that the command line was understood.
+func (a *app) noteStart(commands []*cobra.Command) {
+	for _, c := range commands {
 		inner := c.RunE
 		c.RunE = func(c *cobra.Command, args []string) error {
 			a.started = true
 			return inner(c, args)
 		}
+		a.noteStart(c.Commands())
 	}
-	return root
 }
 
 func (a *app) versionCommand() *cobra.Command {

@@ -1,0 +1,386 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"encoding/csv"
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5/pgxpool"
+	"github.com/redis/go-redis/v9"
+
+	"github.com/weblimit/weblimit/core"
+	"github.com/weblimit/weblimit/core/redisstore"
+	"github.com/weblimit/weblimit/internal/test/pgtest"
+	"github.com/weblimit/weblimit/internal/test/redistest"
+	"github.com/weblimit/weblimit/keyfuncs"
+	"github.com/weblimit/weblimit/quota"
+)
+
+// both stops the servers of PostgreSQL and Redis after the tests.
+type both struct{ m *testing.M }
+
+func (b both) Run() int { return redistest.Main(b.m) }
+
+// biller is an application whose limits are kept in a book.
+type biller struct {
+	book    *quota.Book
+	limiter *core.Limiter
+	rdb     redis.UniversalClient
+	pool    *pgxpool.Pool
+	prefix  string
+	ops     call
+}
+
+// startBiller starts an application on a database of its own. It flushes when it is told to, unless
+// config says more often.
+func startBiller(t *testing.T, config quota.Config) *biller {
+	t.Helper()
+	database := pgtest.Shared(t).Database(t)
+	pool, err := pgxpool.New(t.Context(), database)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(pool.Close)
+	server := redistest.Shared(t)
+	b := &biller{rdb: server.Client(t), pool: pool, prefix: redistest.Prefix(t)}
+	config.Store, config.FlushEvery = redisstore.New(b.rdb, redisstore.Config{Prefix: b.prefix}), cmp.Or(config.FlushEvery, time.Minute)
+	if b.book, err = quota.Open(t.Context(), pool, config); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = b.book.Close(context.Background()) })
+	berlin, err := time.LoadLocation("Europe/Berlin")
+	if err != nil {
+		t.Fatal(err)
+	}
+	b.limiter = core.Must(core.New(core.Config{Store: b.book.Store(), Timeout: 5 * time.Second, Limits: []core.Limit{
+		core.PerMonth(100, berlin).Soft(80).By(keyfuncs.Tenant("tenant")).Named("plan"),
+	}}))
+	b.ops.env = map[string]string{
+		"WEBLIMIT_DATABASE_URL": databaseURL(t, pool), "WEBLIMIT_REDIS": "unix://" + server.Addr(), "WEBLIMIT_PREFIX": b.prefix,
+	}
+	return b
+}
+
+// databaseURL returns the address of a pool's database.
+func databaseURL(t *testing.T, pool *pgxpool.Pool) string {
+	t.Helper()
+	c := pool.Config().ConnConfig
+	return "postgres:///" + c.Database + "?host=" + c.Host + "&user=" + c.User
+}
+
+func (b *biller) spend(t *testing.T, tenant string, n int) {
+	t.Helper()
+	for range n {
+		if d := b.limiter.AllowKey(t.Context(), tenant, 1); d.Err != nil {
+			t.Fatal(d.Err)
+		}
+	}
+}
+
+func (b *biller) flush(t *testing.T) {
+	t.Helper()
+	if err := b.book.Flush(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// forget has Redis lose a tenant, or have what dump has returned.
+func (b *biller) forget(t *testing.T, tenant string) {
+	t.Helper()
+	keys, err := b.rdb.Keys(t.Context(), b.prefix+"*"+tenant+"*").Result()
+	if err != nil || len(keys) != 1 {
+		t.Fatalf("keys %q, %v", keys, err)
+	}
+	if err := b.rdb.Del(t.Context(), keys[0]).Err(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// dump returns a function that sets a tenant in Redis back to what it is now.
+func (b *biller) dump(t *testing.T, tenant string) (restore func()) {
+	t.Helper()
+	keys, err := b.rdb.Keys(t.Context(), b.prefix+"*"+tenant+"*").Result()
+	if err != nil || len(keys) != 1 {
+		t.Fatalf("keys %q, %v", keys, err)
+	}
+	data, err := b.rdb.Dump(t.Context(), keys[0]).Result()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return func() {
+		if err := b.rdb.RestoreReplace(t.Context(), keys[0], 48*time.Hour, data).Err(); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// What differs is told with its cause; what is on its way is not; a repair leaves nothing.
+func TestReconcile(t *testing.T) {
+	t.Parallel()
+	b := startBiller(t, quota.Config{})
+	for _, tenant := range []string{"tenant:same", "tenant:forgotten", "tenant:unflushed", "tenant:forked"} {
+		b.spend(t, tenant, 10)
+	}
+	older := b.dump(t, "tenant:forked")
+	b.spend(t, "tenant:forked", 5)
+	b.flush(t)
+	wants(t, b.ops.ok(t, "quota", "reconcile", "--settle", "0s"), "Compared 4 accounts in Redis at unix://", "and PostgreSQL at ", "They agree.")
+
+	b.forget(t, "tenant:forgotten")
+	b.spend(t, "tenant:unflushed", 3)
+	older()
+	r := b.ops.run(t, "quota", "reconcile", "--settle", "0s")
+	if r.code != exitDenied {
+		t.Errorf("exit code %d, want %d: %s", r.code, exitDenied, r.err)
+	}
+	wants(t, squeeze(r.out), "forgotten", "10 13 not flushed", "15 10 forked", "Found: 1 forgotten, 1 forked, 1 not flushed.", "weblimit quota reconcile --repair")
+	if strings.Contains(r.out, "tenant:same") {
+		t.Errorf("what agrees is shown:\n%s", r.out)
+	}
+	answer := decode[reconciliationJSON](t, b.ops.run(t, "quota", "reconcile", "--settle", "0s", "--json").out)
+	if answer.Accounts != 4 || answer.Causes[quota.CauseForked] != 1 || len(answer.Differences) != 3 || answer.More || answer.Repaired != 0 {
+		t.Errorf("as JSON: %+v", answer)
+	}
+	answer = decode[reconciliationJSON](t, b.ops.run(t, "quota", "reconcile", "--settle", "0s", "--json", "--max", "1").out)
+	if len(answer.Differences) != 1 || !answer.More || len(answer.Causes) != 3 {
+		t.Errorf("bounded: %+v", answer)
+	}
+
+	wants(t, b.ops.ok(t, "quota", "reconcile", "--settle", "0s", "--repair"), "repaired: ", "2 of them repaired")
+	wants(t, b.ops.ok(t, "quota", "reconcile", "--settle", "0s"), "Found: 1 forgotten.")
+	usage := squeeze(b.ops.ok(t, "quota", "usage"))
+	for tenant, used := range map[string]string{"tenant:same": "10", "tenant:forgotten": "10", "tenant:unflushed": "13", "tenant:forked": "15"} {
+		if !strings.Contains(usage, tenant) || !strings.Contains(usage+" ", " "+used+" ") {
+			t.Errorf("%s has not used %s:\n%s", tenant, used, usage)
+		}
+	}
+	// The application goes on with that.
+	if d := b.limiter.AllowKey(t.Context(), "tenant:forked", 1); d.Results()[0].Remaining != 100-16 {
+		t.Errorf("after the repair, %d units are left", d.Results()[0].Remaining)
+	}
+}
+
+// Units that an application writes meanwhile are no difference, and those that stay are.
+func TestReconcileWaitsForWhatIsOnItsWay(t *testing.T) {
+	t.Parallel()
+	b := startBiller(t, quota.Config{})
+	b.spend(t, "tenant:acme", 10)
+	b.flush(t)
+	b.spend(t, "tenant:acme", 1)
+	wants(t, b.ops.fails(t, exitDenied, "quota", "reconcile", "--settle", "10ms")+"x", "x")
+	go func() {
+		time.Sleep(500 * time.Millisecond)
+		_ = b.book.Flush(context.Background())
+		for range 3 { // that is on its way again
+			b.limiter.AllowKey(context.Background(), "tenant:acme", 1)
+		}
+	}()
+	wants(t, b.ops.ok(t, "quota", "reconcile", "--settle", "2s"), "They agree.", "1 account charged meanwhile")
+}
+
+// Another Redis, another prefix and limits that nobody has declared are told, and not guessed about.
+func TestReconcileGuessesNothing(t *testing.T) {
+	t.Parallel()
+	b := startBiller(t, quota.Config{})
+	b.spend(t, "tenant:acme", 10)
+	b.flush(t)
+	wrong := call{env: map[string]string{}}
+	for name, value := range b.ops.env {
+		wrong.env[name] = value
+	}
+	wrong.env["WEBLIMIT_PREFIX"] = "other:"
+	r := wrong.run(t, "quota", "reconcile", "--repair", "--settle", "0s")
+	if r.code != exitDenied {
+		t.Errorf("a wrong prefix: exit code %d", r.code)
+	}
+	wants(t, r.out, "Redis has none of the accounts", `is the prefix "other:" right?`)
+	exec := func(sql string) {
+		t.Helper()
+		if _, err := b.pool.Exec(t.Context(), sql); err != nil {
+			t.Fatal(err)
+		}
+	}
+	exec("UPDATE weblimit.declared SET zone = 'Moon/Tranquility'")
+	r = b.ops.run(t, "quota", "reconcile", "--settle", "0s")
+	wants(t, r.out, "unknown limit", "this machine does not know the time zone of its periods")
+	wants(t, r.err, `limit "plan"`, "Moon/Tranquility")
+	if r.code != exitDenied {
+		t.Errorf("an unknown time zone: exit code %d", r.code)
+	}
+	exec("DELETE FROM weblimit.declared")
+	r = b.ops.run(t, "quota", "reconcile", "--settle", "0s")
+	wants(t, r.out, "unknown limit", "no process of this version has declared the limit")
+	wants(t, b.ops.ok(t, "quota", "usage"), "tenant:acme", "UTC to ")
+	wants(t, b.ops.fails(t, exitError, "quota", "statement", "tenant:acme", "--limit", "plan"), `no application has declared a limit "plan"`)
+	wrong.env = map[string]string{"WEBLIMIT_DATABASE_URL": b.ops.env["WEBLIMIT_DATABASE_URL"], "WEBLIMIT_SCHEMA": "elsewhere"}
+	wants(t, wrong.fails(t, exitError, "quota", "usage"), `no book in the schema "elsewhere"`)
+}
+
+// Usage and statements, by month and day, as a table, CSV and JSON, and what is to be done instead of a reset.
+func TestUsageStatementAdjust(t *testing.T) {
+	t.Parallel()
+	b := startBiller(t, quota.Config{})
+	b.spend(t, "tenant:acme", 90)
+	b.spend(t, "tenant:=cmd|x", 1)
+	b.flush(t)
+	wants(t, squeeze(b.ops.ok(t, "quota", "usage", "--limit", "plan", "--tenant", "tenant:acme")), "LIMIT TENANT PERIOD USED plan tenant:acme "+time.Now().Format("2006-01")+"-01 to ", " 90")
+	wants(t, b.ops.ok(t, "quota", "usage", "--tenant", "tenant:acme", "--days"), "DAY", "90")
+	wants(t, b.ops.ok(t, "quota", "usage", "--to", "2020-01-01"), "Nothing is used.")
+	rows := decode[struct{ Usage []usageJSON }](t, b.ops.ok(t, "quota", "usage", "--json")).Usage
+	if len(rows) != 2 || rows[1].Tenant != "tenant:acme" && rows[0].Tenant != "tenant:acme" {
+		t.Errorf("usage %+v", rows)
+	}
+	adjusted := b.ops.ok(t, "quota", "adjust", "tenant:acme", "--limit", "plan", "--units", "500", "--reason", "outage of 3 May", "--operation", "ticket-1")
+	wants(t, adjusted, "Adjusted by +500: tenant:acme under plan, operation ticket-1.")
+	wants(t, b.ops.ok(t, "quota", "adjust", "tenant:acme", "--limit", "plan", "--units", "500", "--reason", "outage of 3 May", "--operation", "ticket-1"), "was made before: nothing changed")
+	wants(t, b.ops.fails(t, exitError, "quota", "adjust", "tenant:acme", "--limit", "plan", "--units", "501", "--reason", "outage of 3 May", "--operation", "ticket-1"), "used before, for another change")
+	wants(t, b.ops.ok(t, "quota", "statement", "tenant:acme"), "tenant:acme under plan, ", "so far", "90 of 580, denied from 600", "the limit's own numbers", "+500", "adjustment of +500: outage of 3 May")
+	all := decode[struct{ Statements []quota.Statement }](t, b.ops.ok(t, "quota", "statement", "tenant:acme", "--json")).Statements
+	if len(all) != 1 || all[0].Used != 90 || all[0].Adjusted != 500 {
+		t.Errorf("statements %+v", all)
+	}
+	records, err := csv.NewReader(strings.NewReader(b.ops.ok(t, "quota", "statement", "tenant:acme", "--csv"))).ReadAll()
+	if err != nil || len(records) != 2 || records[1][1] != "tenant:acme" {
+		t.Errorf("CSV %q, %v", records, err)
+	}
+	wants(t, b.ops.fails(t, exitError, "quota", "statement", "acme"), "nothing is known of this tenant", "tenant:acme")
+}
+
+// Notices that nobody tries any more are listed, and delivered after all.
+func TestNotices(t *testing.T) {
+	t.Parallel()
+	refuse := make(chan struct{})
+	b := startBiller(t, quota.Config{FlushEvery: 50 * time.Millisecond, Notices: []quota.Channel{{Name: "billing", Deliver: func(context.Context, quota.Notice) error {
+		select {
+		case <-refuse:
+			return nil
+		default:
+			return &quota.DeliveryError{Err: errors.New("410 Gone \x1b[2J"), Permanent: true}
+		}
+	}}}})
+	b.spend(t, "tenant:acme", 80)
+	b.flush(t)
+	var r result
+	for end := time.Now().Add(20 * time.Second); ; time.Sleep(50 * time.Millisecond) {
+		if r = b.ops.run(t, "quota", "notices", "--dead"); r.code == exitDenied && strings.Count(r.out, "410 Gone") == 3 {
+			break
+		}
+		if time.Now().After(end) {
+			t.Fatalf("no notice dies: %d %s%s%s", r.code, r.out, r.err, b.ops.run(t, "quota", "notices").out)
+		}
+	}
+	wants(t, r.out, "billing", "tenant:acme", "80 %", `410 Gone \x1b[2J`, "weblimit quota redeliver billing")
+	close(refuse)
+	wants(t, b.ops.ok(t, "quota", "redeliver", "billing", "--tenant", "tenant:other"), "No such notice to billing is dead.")
+	wants(t, b.ops.ok(t, "quota", "redeliver", "billing", "--tenant", "tenant:acme"), "will be delivered again.")
+	wants(t, b.ops.ok(t, "quota", "redeliver", "nobody"), "No such notice to nobody is dead.")
+	for end := time.Now().Add(20 * time.Second); !strings.Contains(b.ops.ok(t, "quota", "notices", "--json"), `"delivered":`); time.Sleep(50 * time.Millisecond) {
+		if time.Now().After(end) {
+			t.Fatal("the notice is not delivered")
+		}
+	}
+	wants(t, b.ops.ok(t, "quota", "notices", "--dead"), "There are none.")
+}
+
+// Passwords stand in no list of processes, and in no error.
+func TestDatabasePasswords(t *testing.T) {
+	t.Parallel()
+	const secret = "hunter2"
+	for _, args := range [][]string{
+		{"--database-url", "postgres://ops:" + secret + "@127.0.0.1:1/app"},
+		{"--database-url", "postgres://ops@127.0.0.1:1/app?password=" + secret},
+		{"--database-url", "postgres://ops:" + secret + "@127.0.0.1:99999999/app"},
+		{"--database-url", "mysql://ops:" + secret + "@127.0.0.1:1/app"},
+	} {
+		if text := (call{}).fails(t, exitUsage, append([]string{"quota", "usage"}, args...)...); strings.Contains(text, secret) {
+			t.Errorf("%q says %q", args, text)
+		}
+	}
+	for _, url := range []string{"postgres://ops:" + secret + "@127.0.0.1:1/app", "postgres://ops:" + secret + "@[::1/app", "postgres://ops:" + secret + "@x/app?sslmode=nonsense"} {
+		r := (call{env: map[string]string{"WEBLIMIT_DATABASE_URL": url}}).run(t, "quota", "usage", "--timeout", "1s")
+		if r.code == exitOK || strings.Contains(r.err+r.out, secret) {
+			t.Errorf("%s: exit code %d: %s", url, r.code, r.err)
+		}
+	}
+	server := pgtest.Shared(t)
+	database := server.Database(t)
+	server.Exec(t, databaseName(t, database), "DO $$ BEGIN CREATE ROLE viewer LOGIN PASSWORD '"+secret+"'; EXCEPTION WHEN duplicate_object THEN NULL; END $$")
+	file := filepath.Join(t.TempDir(), "password")
+	if err := os.WriteFile(file, []byte(secret+"\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	c := call{env: map[string]string{"WEBLIMIT_DATABASE_URL": "postgres:///" + databaseName(t, database) + "?host=" + server.Host() + "&user=viewer"}}
+	wants(t, c.fails(t, exitError, "quota", "usage", "--database-password-file", file), "no book")
+	if err := os.WriteFile(file, []byte("wrong\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	wants(t, c.fails(t, exitError, "quota", "usage", "--database-password-file", file), "password authentication failed")
+}
+
+func databaseName(t *testing.T, connString string) string {
+	t.Helper()
+	config, err := pgxpool.ParseConfig(connString)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return config.ConnConfig.Database
+}
+
+// A role that may only read suffices for all but repairs.
+func TestQuotaCommandsUnderTheLeastPrivilege(t *testing.T) {
+	t.Parallel()
+	b := startBiller(t, quota.Config{})
+	b.spend(t, "tenant:acme", 10)
+	b.flush(t)
+	role := "reader_" + b.pool.Config().ConnConfig.Database
+	for _, sql := range []string{
+		"CREATE ROLE " + role + " LOGIN PASSWORD 'read'", "GRANT USAGE ON SCHEMA weblimit TO " + role, "GRANT SELECT ON ALL TABLES IN SCHEMA weblimit TO " + role,
+	} {
+		if _, err := b.pool.Exec(t.Context(), sql); err != nil {
+			t.Fatal(err)
+		}
+	}
+	reader := call{env: map[string]string{}}
+	for name, value := range b.ops.env {
+		reader.env[name] = value
+	}
+	c := b.pool.Config().ConnConfig
+	reader.env["WEBLIMIT_DATABASE_URL"] = "postgres://" + role + ":read@/" + c.Database + "?host=" + c.Host
+	for _, args := range []string{"reconcile --settle 0s", "usage", "usage --tenant tenant:acme --days", "statement tenant:acme", "notices"} {
+		reader.ok(t, append([]string{"quota"}, strings.Fields(args)...)...)
+	}
+	b.spend(t, "tenant:acme", 1)
+	wants(t, reader.fails(t, exitError, "quota", "reconcile", "--settle", "0s", "--repair"), "permission denied")
+	wants(t, reader.fails(t, exitError, "quota", "adjust", "tenant:acme", "--limit", "plan", "--units", "5", "--reason", "x"), "permission denied", "(operation weblimit-")
+}
+
+func TestMistakesAboutQuotas(t *testing.T) {
+	t.Parallel()
+	c := call{env: map[string]string{"WEBLIMIT_DATABASE_URL": "postgres://127.0.0.1:1/app"}}
+	for _, line := range []struct{ args, want string }{
+		{"quota bogus", "unknown command"},
+		{"quota reconcile", "--redis"},
+		{"quota reconcile --url http://x", "--redis"},
+		{"quota reconcile --redis redis://x --settle -1s", "--settle"},
+		{"quota usage --max 0", "--max"},
+		{"quota usage --days", "--tenant"},
+		{"quota usage --timeout 1h", "--timeout"},
+		{"quota statement", "accepts 1 arg"},
+		{"quota statement x --csv --json", "exclude"},
+		{"quota notices --dead --waiting", "exclude"},
+		{"quota redeliver a/b", "channel"},
+		{"quota adjust x --units 5 --reason y", "--limit"},
+		{"quota adjust x --limit plan --reason y", "--units"},
+		{"quota adjust x --limit plan --units 5", "--reason"},
+	} {
+		wants(t, c.fails(t, exitUsage, strings.Fields(line.args)...), line.want)
+	}
+	wants(t, (call{}).fails(t, exitUsage, "quota", "usage"), "WEBLIMIT_DATABASE_URL")
+	wants(t, c.fails(t, exitError, "quota", "usage", "--timeout", "1s"), "PostgreSQL at 127.0.0.1/app")
+}
