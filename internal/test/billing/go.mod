@@ -3,7 +3,7 @@ module github.com/weblimit/weblimit/internal/test/billing
 go 1.25.0
 
 require (
-	github.com/jackc/pgx/v5 v5.12.0
+	github.com/jackc/pgx/v5 v5.9.2
 	github.com/redis/go-redis/v9 v9.5.5
 	github.com/weblimit/weblimit v0.0.0
 	github.com/weblimit/weblimit/quota v0.0.0
