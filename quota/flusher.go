@@ -329,7 +329,7 @@ func (f *flusher) checkPart(ctx context.Context, ids []suspicionID, waiting map[
 			delete(f.suspects, id)
 			continue
 		}
-		if o, err := b.opener.fork(twins[i], s.key, id.start, id.end, id.generation); err == nil {
+		if o, err := b.opener.fork(twins[i], s.key, id.start, r); err == nil {
 			waiting[id] = o
 		}
 	}

@@ -76,13 +76,16 @@ type account struct {
 type opening struct {
 	account
 	closes int64 // a generation that is over and not to be written any more; 0 for none
-	floor  int64 // units that the store has used, and will not go below
+
+	// floor is the units that the store has used and will not go below. What exceeds the ledger is not
+	// counted here: it is in the present generation, or was charged in one that is closed.
+	floor int64
 }
 
 // begun is a generation that has begun.
 type begun struct {
 	generation int64
-	total      int64 // units used before it, which it begins with
+	total      int64 // units used before it, or more if the store has used more: it begins with these
 }
 
 // position is the state of an account in a store at one time. It says how much is used, not

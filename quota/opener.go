@@ -57,7 +57,7 @@ type restoring struct {
 	start  int64
 	expect int64        // generation that the store has
 	closes int64        // generation that is not to be written any more
-	seen   store.Result // state that the store must still have, if it has a position
+	seen   store.Result // state of the generation expect, which the store must still have unless that is closed
 	done   chan struct{}
 	err    error
 	told   bool // the store has gone on in another generation
@@ -88,10 +88,13 @@ func (o *opener) request(t *twin, key []byte, r *store.Result) (*restoring, erro
 	return o.enqueue(&restoring{id: openID{t.kept, string(key), ends}, twin: t, start: start, done: make(chan struct{})})
 }
 
-// fork asks for another generation of an account, and that the present one, which the store
-// knows, is closed.
-func (o *opener) fork(t *twin, key string, start, end, generation int64) (*restoring, error) {
-	return o.enqueue(&restoring{id: openID{t.kept, key, end}, twin: t, start: start, expect: generation, closes: generation, done: make(chan struct{})})
+// fork asks for another generation of an account, and that the present one is closed, of which seen
+// is the state. It goes on, too, if somebody charges the account meanwhile.
+func (o *opener) fork(t *twin, key string, start int64, seen *store.Result) (*restoring, error) {
+	n := store.Generation(seen.Position)
+	return o.enqueue(&restoring{
+		id: openID{t.kept, key, seen.Ends()}, twin: t, start: start, expect: n, closes: n, seen: *seen, done: make(chan struct{}),
+	})
 }
 
 // goOn asks for another generation of an account, since the ledger has more than the store, of
@@ -187,7 +190,7 @@ func (o *opener) open(batch []*restoring) (asked bool, err error) {
 	}
 	positions := positionsOf(states)
 	for _, r := range batch {
-		if r.seen.Position > 0 { // it may have been charged by a process that is gone
+		if r.seen.Position > 0 && r.closes == 0 { // it may have been charged by a process that is gone
 			positions = append(positions, positionIn(r.twin.kept, accountOf(r), &r.seen))
 		}
 	}
@@ -234,7 +237,10 @@ func (o *opener) restore(ctx context.Context, batch []*restoring, answers []begu
 	results := make([]store.Result, len(batch))
 	for i, r := range batch {
 		checks[i] = store.Check{Key: []byte(r.id.key), Rule: r.twin.rule}
-		from[i] = store.Restoration{Used: answers[i].total, Generation: answers[i].generation, Expect: r.expect, Position: r.seen.Position, Ends: r.id.ends}
+		from[i] = store.Restoration{Used: answers[i].total, Generation: answers[i].generation, Expect: r.expect, Ends: r.id.ends}
+		if r.closes == 0 {
+			from[i].Position = r.seen.Position
+		}
 	}
 	if err := b.restorer.Restore(ctx, checks, from, results); err != nil {
 		return err
@@ -242,7 +248,7 @@ func (o *opener) restore(ctx context.Context, batch []*restoring, answers []begu
 	for i, r := range batch {
 		r.told = results[i].Charged
 		// The store may have used more than the ledger knows: it was charged before there was a
-		// book, or in a generation that is closed.
+		// book, or in a generation that is closed, after that was seen.
 		if r.told && results[i].Used > from[i].Used {
 			b.table.note(r.twin, checks[i].Key, &results[i])
 		}

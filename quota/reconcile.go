@@ -160,7 +160,7 @@ func (b *Book) compare(ctx context.Context, page []standing, repair bool, found 
 				var o *restoring
 				var err error
 				if cause == CauseForked {
-					o, err = b.opener.fork(t, string(checks[i].Key), s.start, s.end, d.generation)
+					o, err = b.opener.fork(t, string(checks[i].Key), s.start, r)
 				} else {
 					o, err = b.opener.goOn(t, string(checks[i].Key), s.start, r)
 				}

@@ -3,6 +3,7 @@ package billing
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"math/rand/v2"
@@ -34,6 +35,9 @@ type process struct {
 	killed int64
 	frozen bool
 }
+
+// wait waits for a process that was killed, which is no error.
+func (p *process) wait() { _ = errors.Join(<-p.ended) }
 
 // scenario is one run: servers, processes, and what happens to them.
 type scenario struct {
@@ -128,7 +132,7 @@ func (l *lines) Write(b []byte) (int, error) {
 func (s *scenario) kill(i int) {
 	p := s.processes[i]
 	_ = p.cmd.Process.Kill()
-	_ = <-p.ended // killed
+	p.wait()
 	p.killed = time.Now().UnixNano()
 	s.processes = slices.Delete(s.processes, i, i+1)
 	s.note("process killed", "%s", p.name)
@@ -192,7 +196,7 @@ func (s *scenario) finish() {
 		case <-time.After(60 * time.Second):
 			s.t.Errorf("%s does not end", p.name)
 			s.signal(p, syscall.SIGQUIT) // prints where it is
-			_ = <-p.ended
+			p.wait()
 		}
 	}
 	s.processes = nil
