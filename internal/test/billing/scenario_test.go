@@ -56,6 +56,7 @@ type scenario struct {
 	events    []string
 	losses    []loss
 	counts    map[string]int
+	strict    bool // see lostWith
 }
 
 // loss is a time at which Redis lost data.
