@@ -171,7 +171,7 @@ func TestSettlementsWaitForRedis(t *testing.T) {
 			lost.Add(e.Count)
 		}
 	})
-	l := core.Must(core.New(core.Config{Store: store, Limits: []core.Limit{
+	l := core.Must(core.New(core.Config{Store: store, Timeout: 5 * time.Second, Limits: []core.Limit{
 		core.PerMonth(1000, time.UTC).By(keyfuncs.Everyone()).Named("tokens").Estimate(500).OnOutage(core.Deny),
 		core.Concurrent(1).By(keyfuncs.Everyone()).Named("streams").OnOutage(core.Deny),
 		core.PerCalendarDay(9, time.UTC).By(keyfuncs.Everyone()).Named("failures").RefundOn(core.Failures).OnOutage(core.Deny),
