@@ -53,6 +53,12 @@
 //	weblimit.store.settlements.lost  counter        error.type
 //	weblimit.store.breakers.open     updowncounter  weblimit.store.node
 //	weblimit.store.outages           updowncounter
+//	weblimit.ledger.out              updowncounter
+//	weblimit.ledger.accounts.waiting counter
+//	weblimit.ledger.accounts.forked  counter
+//	weblimit.notices.failed          counter        weblimit.channel
+//	weblimit.notices.dead            counter        weblimit.channel
+//	weblimit.exports.failed          counter        weblimit.export
 //
 // No attribute holds a key, an address of a client, or anything else that a client sends: the limit
 // and the route are names of the application. Their number is bounded all the same; see

@@ -20,6 +20,12 @@ type instruments struct {
 	lost          metric.Int64Counter
 	breakersOpen  metric.Int64UpDownCounter
 	outages       metric.Int64UpDownCounter
+	ledgersOut    metric.Int64UpDownCounter
+	waiting       metric.Int64Counter
+	forked        metric.Int64Counter
+	noticesFailed metric.Int64Counter
+	noticesDead   metric.Int64Counter
+	exportsFailed metric.Int64Counter
 }
 
 // Bounds in seconds. A check on Redis takes some 100 µs, and 100 ms is the default deadline. A
@@ -59,6 +65,12 @@ func (s *instruments) make(m metric.Meter) error {
 	s.lost = counter("weblimit.store.settlements.lost", "{settlement}", "Settlements that the store did not take and nothing tries again.")
 	s.breakersOpen = level("weblimit.store.breakers.open", "{breaker}", "Circuit breakers that are open.")
 	s.outages = level("weblimit.store.outages", "{store}", "Stores that do not answer.")
+	s.ledgersOut = level("weblimit.ledger.out", "{ledger}", "Ledgers of quota.Book that do not answer.")
+	s.waiting = counter("weblimit.ledger.accounts.waiting", "{account}", "Accounts that this process could not remember, so that what they used waits in the store.")
+	s.forked = counter("weblimit.ledger.accounts.forked", "{account}", "Accounts of which the store had lost what the ledger has.")
+	s.noticesFailed = counter("weblimit.notices.failed", "{attempt}", "Attempts to deliver notices of a quota.Book that failed.")
+	s.noticesDead = counter("weblimit.notices.dead", "{notice}", "Notices of a quota.Book that are not tried any more.")
+	s.exportsFailed = counter("weblimit.exports.failed", "{increment}", "Increments of usage of a quota.Book that a receiver did not accept.")
 	if err := errors.Join(failed...); err != nil {
 		return fmt.Errorf("weblimit: otel: %w", err)
 	}

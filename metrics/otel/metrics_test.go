@@ -114,6 +114,22 @@ func TestErrorsOfStoresAreCounted(t *testing.T) {
 	}
 }
 
+// What a quota.Book reports is measured.
+func TestBooksAreMeasured(t *testing.T) {
+	t.Parallel()
+	seen := newSDK(t, weblimitotel.Config{})
+	for _, e := range []core.Event{
+		{Kind: core.EventLedgerBack}, {Kind: core.EventLedgerOut}, {Kind: core.EventLedgerOut}, {Kind: core.EventLedgerBack},
+		{Kind: core.EventAccountsWaiting, Count: 70}, {Kind: core.EventAccountsForked, Count: 3},
+		{Kind: core.EventNoticesFailing, Node: "billing", Count: 2}, {Kind: core.EventNoticesDead, Node: "billing", Count: 1},
+		{Kind: core.EventExportFailing, Node: "openmeter", Count: 500},
+	} {
+		seen.StoreEvent(e)
+	}
+	wantMetrics(t, seen.metrics(t), "weblimit.ledger.out{} 1", "weblimit.ledger.accounts.waiting{} 70", "weblimit.ledger.accounts.forked{} 3",
+		"weblimit.notices.failed{channel=billing} 2", "weblimit.notices.dead{channel=billing} 1", "weblimit.exports.failed{export=openmeter} 500")
+}
+
 // An observer may come in the middle of an outage.
 func TestTheEndOfWhatWasNotSeenToBeginCountsNothing(t *testing.T) {
 	t.Parallel()

@@ -20,6 +20,8 @@ const (
 	attrRetryAfter = attribute.Key("weblimit.retry_after_ms")
 	attrKind       = attribute.Key("weblimit.settlement.kind")
 	attrNode       = attribute.Key("weblimit.store.node")
+	attrChannel    = attribute.Key("weblimit.channel")
+	attrExport     = attribute.Key("weblimit.export")
 	attrRoute      = attribute.Key("http.route")
 	attrErrorType  = attribute.Key("error.type")
 )

@@ -15,6 +15,7 @@ import (
 type health struct {
 	mu       sync.Mutex
 	outages  int            // Guarded by mu.
+	ledgers  int            // that do not answer. Guarded by mu.
 	breakers map[string]int // by node. Guarded by mu.
 }
 
@@ -37,7 +38,49 @@ func (o *Observer) StoreEvent(e core.Event) {
 		o.outage(ctx, 1)
 	case core.EventOutageEnded:
 		o.outage(ctx, -1)
+	default:
+		o.bookEvent(ctx, &e)
 	}
+}
+
+// bookEvent measures an event of a quota.Book. Its channels and exports have names of the application's,
+// at most 64 of each.
+func (o *Observer) bookEvent(ctx context.Context, e *core.Event) {
+	n := max(e.Count, 1)
+	switch e.Kind {
+	case core.EventLedgerOut:
+		o.ledger(ctx, 1)
+	case core.EventLedgerBack:
+		o.ledger(ctx, -1)
+	case core.EventAccountsWaiting:
+		o.waiting.Add(ctx, n)
+	case core.EventAccountsForked:
+		o.forked.Add(ctx, n)
+	case core.EventNoticesFailing:
+		o.noticesFailed.Add(ctx, n, metric.WithAttributes(attrChannel.String(o.receiver(e.Node))))
+	case core.EventNoticesDead:
+		o.noticesDead.Add(ctx, n, metric.WithAttributes(attrChannel.String(o.receiver(e.Node))))
+	case core.EventExportFailing:
+		o.exportsFailed.Add(ctx, n, metric.WithAttributes(attrExport.String(o.receiver(e.Node))))
+	}
+}
+
+// receiver returns the name that a channel or an export is counted under.
+func (o *Observer) receiver(name string) string {
+	o.health.mu.Lock()
+	defer o.health.mu.Unlock()
+	return valid(o.health.node(name))
+}
+
+// ledger counts ledgers that do not answer.
+func (o *Observer) ledger(ctx context.Context, change int) {
+	o.health.mu.Lock()
+	defer o.health.mu.Unlock()
+	if o.health.ledgers+change < 0 {
+		return
+	}
+	o.health.ledgers += change
+	o.ledgersOut.Add(ctx, int64(change))
 }
 
 // outage counts stores that do not answer.

@@ -60,6 +60,8 @@ func used(t *testing.T, config weblimitprom.Config) *prometheus.Registry {
 		l.Allow(on("/orders/{id}"))
 	}
 	down.Registry().Report(core.Event{Kind: core.EventBreakerOpened, Node: "a:6379"})
+	down.Registry().Report(core.Event{Kind: core.EventNoticesFailing, Node: "billing", Count: 1})
+	down.Registry().Report(core.Event{Kind: core.EventExportFailing, Node: "openmeter", Count: 1})
 	down.fail(errRefused)
 	l.Allow(on("/orders/{id}"))
 	observer.Settled(core.Settlement{Rule: &core.Rule{Name: "user"}, Units: 3})
@@ -74,8 +76,8 @@ func TestMetricsKeepToTheConventions(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if len(families) != 18 {
-		t.Errorf("%d metrics, want 18: this test does not use all, or there are others", len(families))
+	if len(families) != 25 {
+		t.Errorf("%d metrics, want 25: this test does not use all, or there are others", len(families))
 	}
 	problems, err := promlint.NewWithMetricFamilies(families).Lint()
 	if err != nil || len(problems) > 0 {

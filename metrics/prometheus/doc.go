@@ -30,6 +30,13 @@
 //	outage_active                                  stores that do not answer
 //	outages_total                                  outages that began
 //	fallback_active                                1 for ten seconds after a decision without the store
+//	ledger_out                                     ledgers of quota.Book that do not answer
+//	ledger_outages_total                           how often that began
+//	ledger_accounts_waiting_total                  accounts beyond quota.Config.MaxAccounts, which wait in the store
+//	ledger_accounts_forked_total                   accounts of which the store had lost what the ledger has
+//	notices_failed_total{channel}                  attempts to deliver notices that failed
+//	notices_dead_total                             notices that are not tried any more
+//	exports_failed_total{export}                   increments of usage that a receiver did not accept
 //	buckets                                        buckets in the memory of this process
 //	top_denied_per_minute                          see Config.TopDenied
 //	series_capped_total{limit}                     decisions counted with the route "other"
@@ -45,7 +52,8 @@
 // No label has a key, a token or an address of a client, a method or a path. The route is the
 // template of the router, "" where none is known. The labels limit, decision, reason, result, kind and
 // class have few values. Config.MaxSeries bounds routes, in case that an application registers
-// routes for what clients send; 1000 limits and 256 nodes are the most.
+// routes for what clients send; 1000 limits, 256 nodes and 256 channels and
+// exports are the most.
 //
 // # Histograms
 //

@@ -11,6 +11,12 @@ type metrics struct {
 	errors         *prometheus.CounterVec
 	breakerOpened  *prometheus.CounterVec
 	outages        prometheus.Counter
+	ledgerOutages  prometheus.Counter
+	accountsWait   prometheus.Counter
+	accountsForked prometheus.Counter
+	noticesFailed  *prometheus.CounterVec
+	noticesDead    prometheus.Counter
+	exportsFailed  *prometheus.CounterVec
 	settlements    *prometheus.CounterVec
 	settledUnits   *prometheus.CounterVec
 	check          *prometheus.Desc
@@ -19,6 +25,7 @@ type metrics struct {
 	breakerOpen    *prometheus.Desc
 	outageActive   *prometheus.Desc
 	fallbackActive *prometheus.Desc
+	ledgerOut      *prometheus.Desc
 	buckets        *prometheus.Desc
 	waiting        *prometheus.Desc
 	topDenied      *prometheus.Desc
@@ -39,6 +46,12 @@ func newMetrics(namespace string, labels prometheus.Labels) metrics {
 		errors:         counter("store_errors_total", "Decisions and settlements that the store did not answer.", "class", "node"),
 		breakerOpened:  counter("breaker_opened_total", "How often the circuit breaker of a node has opened.", "node"),
 		outages:        counter("outages_total", "Outages of stores that have begun.").WithLabelValues(),
+		ledgerOutages:  counter("ledger_outages_total", "Outages of ledgers of quota.Book that have begun.").WithLabelValues(),
+		accountsWait:   counter("ledger_accounts_waiting_total", "Accounts that this process could not remember, so that what they used waits in the store.").WithLabelValues(),
+		accountsForked: counter("ledger_accounts_forked_total", "Accounts of which the store had lost what the ledger has.").WithLabelValues(),
+		noticesFailed:  counter("notices_failed_total", "Attempts to deliver notices of a quota.Book that failed.", "channel"),
+		noticesDead:    counter("notices_dead_total", "Notices of a quota.Book that are not tried any more.").WithLabelValues(),
+		exportsFailed:  counter("exports_failed_total", "Increments of usage of a quota.Book that a receiver did not accept.", "export"),
 		settlements:    counter("settlements_total", "Changes to what allowed requests were charged.", "limit", "kind"),
 		settledUnits:   counter("settled_units_total", "Units that were given back or charged after the response.", "limit", "kind"),
 		check:          other("check_duration_seconds", "How long the store took to decide a request, by the limit that the decision is due to.", "limit"),
@@ -46,6 +59,7 @@ func newMetrics(namespace string, labels prometheus.Labels) metrics {
 		wait:           other("wait_duration_seconds", "How long requests waited for their turn.", "limit"),
 		breakerOpen:    other("breaker_open", "Whether the circuit breaker of a node is open. Nodes that nobody has asked for ten minutes are left out.", "node"),
 		outageActive:   other("outage_active", "Stores that do not answer. It changes with decisions only."),
+		ledgerOut:      other("ledger_out", "Ledgers of quota.Book that do not answer."),
 		fallbackActive: other("fallback_active", "Whether a decision was made without the store in the last ten seconds."),
 		buckets:        other("buckets", "Buckets in the memory of this process."),
 		waiting:        other("waiting_requests", "Requests that wait for their turn."),
@@ -57,12 +71,13 @@ func newMetrics(namespace string, labels prometheus.Labels) metrics {
 func (m *metrics) collectors() []prometheus.Collector {
 	return []prometheus.Collector{
 		m.decisions, m.results, m.near, m.capped, m.errors, m.breakerOpened, m.outages, m.settlements, m.settledUnits,
+		m.ledgerOutages, m.accountsWait, m.accountsForked, m.noticesFailed, m.noticesDead, m.exportsFailed,
 	}
 }
 
 // descs describe the others.
 func (m *metrics) descs() []*prometheus.Desc {
 	return []*prometheus.Desc{
-		m.check, m.retryAfter, m.wait, m.breakerOpen, m.outageActive, m.fallbackActive, m.buckets, m.waiting, m.topDenied,
+		m.check, m.retryAfter, m.wait, m.breakerOpen, m.outageActive, m.fallbackActive, m.ledgerOut, m.buckets, m.waiting, m.topDenied,
 	}
 }

@@ -23,6 +23,7 @@ type Observer struct {
 	growing  sync.Mutex                              // held while limits or their series are added
 	limiters limiters
 	stores   stores
+	books    books
 
 	topPanics sync.Once // logged once
 }
@@ -84,6 +85,9 @@ func (o *Observer) StoreEvent(e core.Event) {
 		o.stores.breaker(e.Node, false)
 	case core.EventOutageBegan:
 		o.metrics.outages.Inc()
+	case core.EventLedgerOut, core.EventLedgerBack, core.EventAccountsWaiting, core.EventAccountsForked,
+		core.EventNoticesFailing, core.EventNoticesDead, core.EventExportFailing:
+		o.books.event(&o.metrics, &e)
 	case core.EventStoreError, core.EventOutageEnded, core.EventSettlementsLost:
 	}
 }
@@ -107,6 +111,7 @@ func (o *Observer) Collect(to chan<- prometheus.Metric) {
 		of.collect(&o.metrics, to)
 	}
 	o.stores.collect(&o.metrics, to)
+	o.books.collect(&o.metrics, to)
 	o.limiters.collect(&o.metrics, to)
 	o.collectTopDenied(to)
 }
