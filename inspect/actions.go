@@ -9,6 +9,7 @@ import (
 	"log/slog"
 	"net/http"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/weblimit/weblimit/core/store"
@@ -26,6 +27,7 @@ type actionJSON struct {
 	Action string    `json:"action"`
 	Key    string    `json:"key"`
 	Limits []string  `json:"limits"`
+	Kept   []string  `json:"kept,omitempty"` // limits whose use is kept in a book, so that it was not reset
 	Until  time.Time `json:"until,omitzero"`
 }
 
@@ -39,7 +41,11 @@ type action struct {
 func (h *Handler) serveReset(r *request) *problem {
 	return h.act(r, func(*actionRequest) (action, *problem) {
 		return action{"reset", false, func(ctx context.Context, checks []store.Check) error {
-			return errors.Join(localOf(h.config.Store).Reset(ctx, checks), h.config.Store.Reset(ctx, checks))
+			// A KeptError comes last: nothing else has failed then.
+			if err := localOf(h.config.Store).Reset(ctx, checks); err != nil {
+				return errors.Join(err, withoutKept(h.config.Store.Reset(ctx, checks)))
+			}
+			return h.config.Store.Reset(ctx, checks)
 		}}, nil
 	})
 }
@@ -89,15 +95,19 @@ func (h *Handler) act(r *request, prepare func(*actionRequest) (action, *problem
 		return p
 	}
 	key := storeKey(ask.Key)
-	err := h.do(r.Context(), a, key, rules)
-	h.audit(r, a, &ask, string(key), err)
-	if err != nil {
+	kept, err := h.do(r.Context(), a, key, rules)
+	h.audit(r, a, &ask, string(key), kept, len(kept) < len(rules), err)
+	rules = slices.DeleteFunc(rules, func(r *store.Rule) bool { return slices.Contains(kept, r.Name) })
+	switch {
+	case err == nil && len(kept) > 0 && len(rules) == 0:
+		return &problem{http.StatusConflict, cantReset(kept)}
+	case err != nil:
 		return &problem{
 			http.StatusServiceUnavailable,
 			"The store did not answer, so it is not known whether anything changed: " + classOf(err) + ".",
 		}
 	}
-	answer := actionJSON{Action: a.name, Key: string(key), Limits: make([]string, len(rules))}
+	answer := actionJSON{Action: a.name, Key: string(key), Limits: make([]string, len(rules)), Kept: kept}
 	for i, rule := range rules {
 		answer.Limits[i] = rule.Name
 	}
@@ -108,8 +118,15 @@ func (h *Handler) act(r *request, prepare func(*actionRequest) (action, *problem
 	return r.answer(answer)
 }
 
+// cantReset says why nothing was reset, and what to do instead.
+func cantReset(kept []string) string {
+	return strings.Join(kept, ", ") + ": what is used is kept in a book, for bills, so it can't be reset. " +
+		"To let the client go on, raise its allowance: quota.Book.Adjust, or weblimit quota adjust."
+}
+
 // do acts on a key under all rules. It goes on when the client hangs up: half an action helps nobody.
-func (h *Handler) do(ctx context.Context, a action, key []byte, rules []*store.Rule) (err error) {
+// It returns the limits that can't be reset.
+func (h *Handler) do(ctx context.Context, a action, key []byte, rules []*store.Rule) (kept []string, err error) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), h.config.Timeout)
 	defer cancel()
 	for part := range slices.Chunk(rules, checksEach) {
@@ -117,9 +134,14 @@ func (h *Handler) do(ctx context.Context, a action, key []byte, rules []*store.R
 		for i, rule := range part {
 			checks[i] = store.Check{Key: key, Rule: rule}
 		}
-		err = errors.Join(err, a.do(ctx, checks))
+		failed := a.do(ctx, checks)
+		if inBook := (*store.KeptError)(nil); errors.As(failed, &inBook) {
+			kept = append(kept, inBook.Limits...)
+			continue
+		}
+		err = errors.Join(err, failed)
 	}
-	return err
+	return kept, err
 }
 
 // rulesOf returns the rules that an action is about.
@@ -147,8 +169,16 @@ func (h *Handler) rulesOf(ask *actionRequest, a action) (rules []*store.Rule, _ 
 	return rules, nil
 }
 
+// withoutKept returns an error, unless it says only that some limits are kept.
+func withoutKept(err error) error {
+	if errors.Is(err, store.ErrKept) {
+		return nil
+	}
+	return err
+}
+
 // audit writes the line about an action.
-func (h *Handler) audit(r *request, a action, ask *actionRequest, key string, err error) {
+func (h *Handler) audit(r *request, a action, ask *actionRequest, key string, kept []string, did bool, err error) {
 	attrs := []slog.Attr{
 		slog.String("action", a.name), slog.String("actor", oneLine(r.actor)), slog.String("key", h.logKey(key)),
 	}
@@ -159,8 +189,14 @@ func (h *Handler) audit(r *request, a action, ask *actionRequest, key string, er
 		attrs = append(attrs, slog.Duration("for", time.Duration(ask.Seconds)*time.Second))
 	}
 	level, result := slog.LevelInfo, "done"
+	if !did {
+		result = "refused"
+	}
 	if err != nil {
 		level, result = slog.LevelError, "unknown: "+classOf(err)
+	}
+	if len(kept) > 0 {
+		attrs = append(attrs, slog.String("kept", strings.Join(kept, ",")))
 	}
 	attrs = append(attrs, slog.String("result", result))
 	h.log().LogAttrs(r.Context(), level, "weblimit: inspect action", attrs...)

@@ -20,15 +20,17 @@ type health struct {
 
 	mu     sync.Mutex
 	outage *outageJSON          // nil if there is none. Guarded by mu.
+	ledger *outageJSON          // of the ledger of a quota.Book; nil if there is none. Guarded by mu.
 	nodes  map[string]*nodeJSON // by address. Guarded by mu.
 	events []eventJSON          // oldest first. Guarded by mu.
 }
 
 type healthJSON struct {
-	State  string      `json:"state"` // "ok", "degraded" (a breaker is open) or "outage"
+	State  string      `json:"state"` // "ok", "degraded" (a breaker is open, or the ledger of a quota.Book is out) or "outage"
 	Since  time.Time   `json:"since"` // when this process began to listen
 	Shared bool        `json:"shared"`
 	Outage *outageJSON `json:"outage,omitempty"`
+	Ledger *outageJSON `json:"ledger_outage,omitempty"` // of the ledger of a quota.Book
 	Nodes  []nodeJSON  `json:"nodes"`
 	Events []eventJSON `json:"events"` // newest first
 }
@@ -72,6 +74,13 @@ func (h *health) note(e core.Event) {
 		h.outage = &outageJSON{now, string(e.Class), e.Node}
 	case core.EventOutageEnded:
 		h.outage = nil
+	case core.EventLedgerOut:
+		h.ledger = &outageJSON{now, string(e.Class), ""}
+	case core.EventLedgerBack:
+		h.ledger = nil
+	case core.EventStoreError, core.EventBreakerOpened, core.EventBreakerClosed:
+	default:
+		return // the node is none: it names a channel or an export
 	}
 	node := h.node(e.Node, now)
 	if node == nil {
@@ -123,6 +132,10 @@ func (h *health) now(registry interface{ InProcess() bool }) healthJSON {
 	slices.Reverse(state.Events)
 	if state.Events == nil {
 		state.Events = []eventJSON{}
+	}
+	if h.ledger != nil {
+		l := *h.ledger
+		state.State, state.Ledger = "degraded", &l
 	}
 	if h.outage != nil {
 		o := *h.outage

@@ -19,6 +19,7 @@ type stateJSON struct {
 	Numbers      string      `json:"numbers"`
 	Shadow       bool        `json:"shadow"`
 	CanBlock     bool        `json:"can_block"`
+	Kept         bool        `json:"kept"` // what is used is kept in a book, and can't be reset
 	State        string      `json:"state"`
 	Why          string      `json:"why"`
 	Cost         int64       `json:"cost"` // that State is about
@@ -36,10 +37,13 @@ type stateJSON struct {
 // of its tier, or of a limit that is scaled. Read under other numbers, its bucket would seem to
 // hold another share.
 func adoptNumbers(rule *store.Rule, client *top.Client) {
-	if client == nil || rule.Algorithm == store.Calendar {
+	if client == nil {
 		return
 	}
-	d := &client.Denial
+	d := client.Denial
+	if rule.Algorithm == store.Calendar {
+		d.Window = rule.Window // that of the denial varies with the month
+	}
 	if d.Quota == 0 || d.Quota == rule.Quota && d.Burst == rule.Burst && d.Window == rule.Window {
 		return
 	}
@@ -70,6 +74,9 @@ func stateOf(d *store.Declaration, cost int64, result *store.Result, client *top
 		return state
 	}
 	state.Remaining, state.Used = result.Remaining, max(l.Burst-result.Remaining, 0)
+	if result.Position > 0 { // in a book, which may have another quota for the client
+		state.Kept, state.Used = true, result.Used
+	}
 	state.RetryAfterMS, state.FullAfterMS = millis(result.RetryAfter), millis(result.ResetAfter)
 	state.State = stateWord(d, cost, result)
 	state.Why = stateWhy(&state, &d.Rule, result, l.Window)

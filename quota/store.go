@@ -3,7 +3,6 @@ package quota
 import (
 	"context"
 	"errors"
-	"fmt"
 	"slices"
 	"sync"
 
@@ -275,27 +274,29 @@ func undone(index []int, err error) error {
 
 // ErrKept says that what a limit has counted can't be reset, because it is kept in a book. See
 // [Book.Adjust].
-var ErrKept = errors.New("weblimit: quota: what is kept in a book can't be reset; adjust the allowance instead")
+var ErrKept = store.ErrKept
 
-// Reset implements [store.Store]. It resets the limits that are not kept.
+// Reset implements [store.Store]. It resets the limits that are not kept. Its error is a
+// [store.KeptError] if there are others.
 func (s *bookStore) Reset(ctx context.Context, checks []store.Check) error {
 	var others []store.Check
-	var name string
+	var kept store.KeptError
 	for i := range checks {
-		if s.book.rules.twin(checks[i].Rule) != nil {
-			name = checks[i].Rule.Name
-		} else {
+		if rule := checks[i].Rule; s.book.rules.twin(rule) == nil {
 			others = append(others, checks[i])
+		} else if !slices.Contains(kept.Limits, rule.Name) {
+			kept.Limits = append(kept.Limits, rule.Name)
 		}
 	}
-	if name == "" {
+	if len(kept.Limits) == 0 {
 		return s.Store.Reset(ctx, checks)
 	}
-	err := fmt.Errorf("%w: limit %q", ErrKept, name)
 	if len(others) > 0 {
-		return errors.Join(s.Store.Reset(ctx, others), err)
+		if err := s.Store.Reset(ctx, others); err != nil {
+			return err
+		}
 	}
-	return err
+	return &kept
 }
 
 // restore tells the store what the ledger knows of the accounts that it does not know. n is

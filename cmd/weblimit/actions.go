@@ -32,7 +32,10 @@ func (a *app) resetCommand() *cobra.Command {
 		Use:   "reset KEY",
 		Short: "Forget what a client has used, and its blocks",
 		Long: `reset gives a client its whole limits back and lifts its blocks, on all instances.
-Those that have just denied the client may repeat it for up to a second.` + aboutActionKeys,
+Those that have just denied the client may repeat it for up to a second.
+
+What a limit has counted that is kept by package quota stays: bills are made of it.
+See weblimit quota adjust.` + aboutActionKeys,
 		Example: `  weblimit reset user:42
   weblimit reset user:42 --limit login`,
 		Args: cobra.ExactArgs(1),
@@ -170,6 +173,9 @@ func (a *app) act(ctx context.Context, path string, what action, done string) er
 		text += ", until " + moment(answer.Until)
 	}
 	a.text.Line(show.Plain, done+" ", show.Key(answer.Key), text+".")
+	if len(answer.Kept) > 0 {
+		a.text.Line(show.Yellow, "Not "+strings.Join(answer.Kept, ", ")+", whose use is kept in a book: adjust the allowance instead, with weblimit quota adjust.")
+	}
 	if what.Limit == "" {
 		a.writeReach(to)
 	}

@@ -37,6 +37,9 @@ type silentJSON struct {
 
 type storeJSON struct {
 	State  string `json:"state"`
+	Ledger *struct {
+		Since time.Time `json:"since"`
+	} `json:"ledger_outage"`
 	Outage *struct {
 		Since time.Time `json:"since"`
 		Class string    `json:"class"`
@@ -123,6 +126,7 @@ type stateJSON struct {
 	Numbers      string    `json:"numbers"`
 	Shadow       bool      `json:"shadow"`
 	State        string    `json:"state"`
+	Kept         bool      `json:"kept"`
 	Why          string    `json:"why"`
 	Cost         int64     `json:"cost"`
 	Used         int64     `json:"used"`
@@ -152,5 +156,6 @@ type actionAnswer struct {
 	Action string    `json:"action"`
 	Key    string    `json:"key"`
 	Limits []string  `json:"limits"`
+	Kept   []string  `json:"kept"`
 	Until  time.Time `json:"until"`
 }

@@ -71,7 +71,7 @@ func openDirect(ctx context.Context, rdb redis.UniversalClient, prefix string, t
 	d.declare(s.Registry(), top.Merge(all...))
 	d.tracker = top.New(top.Config{Exchange: reading{s.Exchange()}, Interval: time.Minute})
 	d.page, err = inspect.New(inspect.Config{
-		Store: s, Top: d.tracker, Timeout: timeout, MaxBlock: 10 * 365 * 24 * time.Hour,
+		Store: keeping{s}, Top: d.tracker, Timeout: timeout, MaxBlock: 10 * 365 * 24 * time.Hour,
 		Authorize: func(*http.Request) (string, inspect.Permission) { return "weblimit", inspect.Act },
 		Logger:    slog.New(slog.DiscardHandler),
 	})

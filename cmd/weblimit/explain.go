@@ -243,6 +243,9 @@ func writeExplanation(out *show.Out, now time.Time, k *keyJSON, limits []limitJS
 			out.Item("used", fmt.Sprintf("%s of %s, %s left", grouped(l.Used), grouped(l.Burst), grouped(l.Remaining)))
 			out.Item("recovers", recovers(l))
 		}
+		if l.Kept {
+			out.Item("reset", "not possible: it is kept in a book, for bills. To let the client go on: weblimit quota adjust")
+		}
 		if !l.BlockedUntil.IsZero() {
 			out.Item("blocked", "until "+moment(l.BlockedUntil))
 		}

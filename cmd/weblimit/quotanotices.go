@@ -137,8 +137,15 @@ func (a *app) notices(ctx context.Context, l *ledger, q quota.DeliveryQuery, mos
 	}
 	p := periodsOf(l.Book)
 	t := show.Table{Columns: []show.Column{
-		{Title: "CHANNEL", Most: 64, Least: 8}, {Title: "LIMIT", Most: 64, Least: 8}, {Title: "TENANT", Most: 80, Least: 12}, {Title: "PERIOD"},
-		{Title: "LEVEL", Right: true}, {Title: "USED", Right: true}, {Title: "STATE"}, {Title: "TRIES", Right: true}, {Title: "ERROR", Most: 120, Least: 20},
+		{Title: "CHANNEL", Most: 64, Least: 8},
+		{Title: "LIMIT", Most: 64, Least: 8},
+		{Title: "TENANT", Most: 80, Least: 12},
+		{Title: "PERIOD"},
+		{Title: "LEVEL", Right: true},
+		{Title: "USED", Right: true},
+		{Title: "STATE"},
+		{Title: "TRIES", Right: true},
+		{Title: "ERROR", Most: 120, Least: 20},
 	}}
 	for i := range rows {
 		r := &rows[i]

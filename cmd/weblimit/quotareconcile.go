@@ -198,8 +198,13 @@ func (a *app) writeReconciliation(l *ledger, j *reconciliationJSON, r *reconcili
 	if len(j.Differences) > 0 {
 		p := periodsOf(l.Book)
 		t := show.Table{Columns: []show.Column{
-			{Title: "LIMIT", Most: 64, Least: 8}, {Title: "TENANT", Most: 80, Least: 12}, {Title: "PERIOD"},
-			{Title: "POSTGRESQL", Right: true}, {Title: "REDIS", Right: true}, {Title: "CAUSE"}, {Title: "WHY", Most: 120, Least: 20},
+			{Title: "LIMIT", Most: 64, Least: 8},
+			{Title: "TENANT", Most: 80, Least: 12},
+			{Title: "PERIOD"},
+			{Title: "POSTGRESQL", Right: true},
+			{Title: "REDIS", Right: true},
+			{Title: "CAUSE"},
+			{Title: "WHY", Most: 120, Least: 20},
 		}}
 		for i := range j.Differences {
 			d := &j.Differences[i]

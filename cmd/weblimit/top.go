@@ -70,6 +70,9 @@ func writeOverview(out *show.Out, to *connection, o *overview, rows int) {
 		if o.Store.Outage != nil {
 			text += " since " + clock(o.Store.Outage.Since) + " (" + o.Store.Outage.Class + ")"
 		}
+		if o.Store.Ledger != nil {
+			text += ", ledger out since " + clock(o.Store.Ledger.Since)
+		}
 		head, style = append(head, text), show.Red
 	}
 	out.Line(style, strings.Join(head, " · "))

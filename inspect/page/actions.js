@@ -55,7 +55,7 @@ export function wire(after) {
     try {
       const done = await post(asked, body);
       cancel();
-      say(`${asks[asked].done}: ${done.key} under ${done.limits.join(', ')}`);
+      say(`${asks[asked].done}: ${done.key} under ${done.limits.join(', ')}` + (done.kept ? `. Not under ${done.kept.join(', ')}, whose use is kept in a book: adjust the allowance instead` : ''));
       after();
     } catch (error) {
       text($('dialog-error'), error.message);

@@ -122,6 +122,7 @@ function showStore(o) {
   text(pill, state[0]);
   let line = s.shared ? `No outage in the ${span(clock.now() - Date.parse(s.since))} that ${o.instance} has watched.` : 'In memory: limits, blocks and actions are those of this process alone.';
   if (s.outage) line = `No answer for ${span(clock.now() - Date.parse(s.outage.since))}${s.outage.class ? ': ' + s.outage.class : ''}. Each limit follows its outage policy.`;
+  else if (s.ledger_outage) line = `PostgreSQL has not answered for ${span(clock.now() - Date.parse(s.ledger_outage.since))}. What clients use waits until it does; clients that the store does not know follow their limit's outage policy.`;
   else if (s.state === 'degraded') line = 'A breaker is open: that server is not asked, and its clients are decided by outage policies.';
   text($('store-text'), line);
   alarm('store', s.state === 'ok' ? '' : `${state[0]}. ${line}`);

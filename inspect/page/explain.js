@@ -53,7 +53,7 @@ function show(answer, focus) {
 function oneKey(k) {
   const acts = [];
   if (mayAct && k.state !== 'unknown') {
-    acts.push(button('Reset all limits', 'reset', k.key, ''));
+    if (k.limits.some((l) => !l.kept)) acts.push(button('Reset all limits', 'reset', k.key, ''));
     if (k.limits.some((l) => l.state === 'blocked')) acts.push(button('Unblock', 'unblock', k.key, ''));
   }
   return el('div', { class: 'answer' },
@@ -76,7 +76,7 @@ function oneLimit(k, l) {
   bar.style.setProperty('--part', part.toFixed(1) + '%');
   const acts = [];
   if (mayAct) {
-    if (l.used > 0) acts.push(button('Reset', 'reset', k.key, l.limit));
+    if (l.used > 0 && !l.kept) acts.push(button('Reset', 'reset', k.key, l.limit));
     if (l.can_block) acts.push(l.state === 'blocked' ? button('Unblock', 'unblock', k.key, l.limit) : button('Block', 'block', k.key, l.limit));
   }
   return el('li', {},
@@ -84,6 +84,7 @@ function oneLimit(k, l) {
     el('p', { class: 'note' }, [l.numbers, l.algorithm, l.shadow ? 'shadow: not enforced' : ''].filter(Boolean).join(' · ')),
     known ? bar : null,
     el('p', {}, l.why),
+    l.kept ? el('p', { class: 'note' }, 'Kept in a book, for bills: it can\'t be reset. To let the client go on, adjust its allowance: quota.Book.Adjust, or weblimit quota adjust.') : null,
     l.minute ? el('p', { class: 'note' }, `Last minute: ${number(l.minute.requests)} requests, ${number(l.minute.denied)} denied` + (l.minute.would_deny ? `, ${number(l.minute.would_deny)} would be denied` : '')) : null,
     l.last_denial ? el('p', { class: 'note' }, `${l.last_denial.shadow ? 'Would last have been denied' : 'Last denied'} ${ago(l.last_denial.at)}: ${l.last_denial.why}`) : null,
     acts.length ? el('div', { class: 'buttons' }, ...acts) : null);

@@ -20,9 +20,13 @@ func TestBooksAreMeasured(t *testing.T) {
 	observer.StoreEvent(core.Event{Kind: core.EventLedgerBack}) // of an outage that it has not seen begin
 	wantValues(t, registry, names, "ledger_accounts_forked_total{} 0", "ledger_accounts_waiting_total{} 0", "ledger_out{} 0", "ledger_outages_total{} 0", "notices_dead_total{} 0")
 	for _, e := range []core.Event{
-		{Kind: core.EventLedgerOut}, {Kind: core.EventLedgerOut}, {Kind: core.EventLedgerBack},
-		{Kind: core.EventAccountsWaiting, Count: 70}, {Kind: core.EventAccountsForked, Count: 3},
-		{Kind: core.EventNoticesFailing, Node: "billing", Count: 2}, {Kind: core.EventNoticesDead, Node: "billing", Count: 1},
+		{Kind: core.EventLedgerOut},
+		{Kind: core.EventLedgerOut},
+		{Kind: core.EventLedgerBack},
+		{Kind: core.EventAccountsWaiting, Count: 70},
+		{Kind: core.EventAccountsForked, Count: 3},
+		{Kind: core.EventNoticesFailing, Node: "billing", Count: 2},
+		{Kind: core.EventNoticesDead, Node: "billing", Count: 1},
 		{Kind: core.EventExportFailing, Node: "openmeter", Count: 500},
 	} {
 		observer.StoreEvent(e)

@@ -1,0 +1,74 @@
+package main
+
+import (
+	"context"
+	"slices"
+
+	"github.com/weblimit/weblimit/core/store"
+)
+
+// keeping is an application's store as this command sees it. A calendar limit that a quota.Book keeps
+// has records with a position. The command, which does not have the book, must not make as if it
+// could reset them: the book would restore what was used.
+type keeping struct{ store.Store }
+
+// twins returns the checks under the rules that books use, and whether any is another.
+func twins(checks []store.Check) (all []store.Check, differ bool) {
+	all = slices.Clone(checks)
+	for i := range all {
+		if all[i].Rule.Algorithm != store.Calendar {
+			continue
+		}
+		if twin, err := all[i].Rule.Ledger(); err == nil {
+			all[i].Rule, differ = twin, true
+		}
+	}
+	return all, differ
+}
+
+// Peek implements [store.Store]. What is kept in a book is answered as the book's store does.
+func (s keeping) Peek(ctx context.Context, checks []store.Check, results []store.Result) error {
+	if err := s.Store.Peek(ctx, checks, results); err != nil {
+		return err
+	}
+	all, differ := twins(checks)
+	if !differ {
+		return nil
+	}
+	inBooks := make([]store.Result, len(all))
+	if err := s.Store.Peek(ctx, all, inBooks); err != nil {
+		return err
+	}
+	for i := range inBooks {
+		if inBooks[i].Position > 0 {
+			results[i] = inBooks[i]
+		}
+	}
+	return nil
+}
+
+// Reset implements [store.Store]. It leaves what is kept as it is.
+func (s keeping) Reset(ctx context.Context, checks []store.Check) error {
+	results := make([]store.Result, len(checks))
+	if err := s.Peek(ctx, checks, results); err != nil {
+		return err
+	}
+	var others []store.Check
+	var kept store.KeptError
+	for i := range checks {
+		if results[i].Position > 0 {
+			kept.Limits = append(kept.Limits, checks[i].Rule.Name)
+		} else {
+			others = append(others, checks[i])
+		}
+	}
+	if len(others) > 0 {
+		if err := s.Store.Reset(ctx, others); err != nil {
+			return err
+		}
+	}
+	if len(kept.Limits) > 0 {
+		return &kept
+	}
+	return nil
+}

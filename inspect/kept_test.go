@@ -1,0 +1,75 @@
+package inspect_test
+
+import (
+	"context"
+	"strings"
+	"testing"
+
+	"github.com/weblimit/weblimit/core"
+	"github.com/weblimit/weblimit/core/memstore"
+	"github.com/weblimit/weblimit/core/store"
+)
+
+// keeper is a store that keeps the limit "global" in a book.
+type keeper struct{ core.Store }
+
+func (k keeper) Reset(ctx context.Context, checks []store.Check) error {
+	var others []store.Check
+	for _, c := range checks {
+		if c.Rule.Name != "global" {
+			others = append(others, c)
+		}
+	}
+	if err := k.Store.Reset(ctx, others); err != nil || len(others) == len(checks) {
+		return err
+	}
+	return &store.KeptError{Limits: []string{"global"}}
+}
+
+// What is kept in a book is not reset. The answer says so, what to do instead, and what was reset.
+func TestKeptLimitsAreNotReset(t *testing.T) {
+	t.Parallel()
+	in := start(t, keeper{memstore.New()})
+	status, answer := in.call(t, "POST", "api/v1/reset", `{"key":"mallory","limit":"global"}`)
+	if status != 409 || !strings.Contains(answer, "kept in a book") || !strings.Contains(answer, "Adjust") {
+		t.Errorf("a reset of a limit that is kept: %d %s", status, answer)
+	}
+	var done struct{ Limits, Kept []string }
+	in.must(t, "POST", "api/v1/reset", `{"key":"mallory"}`, &done)
+	if strings.Join(done.Limits, ",") != "per-user,trial" || strings.Join(done.Kept, ",") != "global" {
+		t.Errorf("a reset of all: %+v", done)
+	}
+	for _, want := range []string{`"kept":"global","result":"refused"`, `"kept":"global","result":"done"`} {
+		if !strings.Contains(in.log.String(), want) {
+			t.Errorf("%s is missing in the log:\n%s", want, in.log)
+		}
+	}
+}
+
+// The ledger of a book is part of the health, and its channels are no servers.
+func TestHealthOfABook(t *testing.T) {
+	t.Parallel()
+	in := start(t, memstore.New())
+	report := func(kind core.EventKind, node string) {
+		in.store.Registry().Report(core.Event{Kind: kind, Node: node, Count: 1})
+	}
+	type health struct {
+		State  string
+		Ledger *struct{} `json:"ledger_outage"`
+		Nodes  []struct{ Node string }
+		Events []struct{ Kind, Node string }
+	}
+	var h health
+	report(core.EventNoticesDead, "billing")
+	report(core.EventLedgerOut, "")
+	in.must(t, "GET", "api/v1/health", "", &h)
+	if h.State != "degraded" || h.Ledger == nil || len(h.Nodes) != 0 || len(h.Events) != 2 || h.Events[1].Node != "billing" {
+		t.Errorf("with the ledger out: %+v", h)
+	}
+	report(core.EventLedgerBack, "")
+	h = health{}
+	in.must(t, "GET", "api/v1/health", "", &h)
+	if h.State != "ok" || h.Ledger != nil {
+		t.Errorf("with the ledger back: %+v", h)
+	}
+}
