@@ -102,8 +102,18 @@ func (f *flusher) present(ctx context.Context) {
 func (f *flusher) flush(ctx context.Context) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if err := f.writeAll(ctx); err != nil {
-		return err
+	for opener := &f.book.opener; ; {
+		before := opener.gaveBack.Load()
+		if err := f.writeAll(ctx); err != nil {
+			return err
+		}
+		// An opener may be writing some.
+		if err := opener.waitTaken(ctx); err != nil {
+			return err
+		}
+		if opener.gaveBack.Load() == before {
+			break
+		}
 	}
 	f.check(ctx)
 	f.catchUp(ctx)

@@ -151,6 +151,42 @@ func TestTotalsOutOfRange(t *testing.T) {
 	})
 }
 
+// A request for an account that the store has forgotten takes what is not written with it. Until that
+// is written, Flush has not written everything.
+func TestFlushWaitsForWhatRequestsWrite(t *testing.T) {
+	t.Parallel()
+	var asked atomic.Int64
+	writing, goOn := make(chan struct{}), make(chan struct{})
+	l := newMemoryLedger(defaultLevels)
+	h := &hookedLedger{ledger: l, onBegin: func(_ []opening, _ []begun, before bool) {
+		if before && asked.Add(1) == 2 {
+			close(writing)
+			<-goOn
+		}
+	}}
+	m := memstore.New(memstore.Config{})
+	b := bookOn(t, h, Config{Store: m, FlushEvery: time.Minute, Timeout: time.Minute})
+	limiterOn(t, b.Store(), monthly(100))
+	checks, results := takeFrom(t, b, "tenant:acme", 5)
+	forget(t, m, "tenant:acme", monthly(100))
+	var all sync.WaitGroup
+	all.Go(func() { _ = b.Store().Take(t.Context(), checks, results) })
+	<-writing
+
+	within, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+	defer cancel()
+	if err := b.Flush(within); err == nil {
+		t.Error("Flush says that everything is written while 5 units are on their way")
+	}
+	close(goOn)
+	mustFlushBook(t, b)
+	all.Wait()
+	mustFlushBook(t, b)
+	if u := b.total(t, "plan", "tenant:acme"); u != 10 {
+		t.Errorf("%d units are written, want 10", u)
+	}
+}
+
 // The store forgets an account while its use is on the way to the ledger, and then units are given back.
 func TestForgottenDuringAFlush(t *testing.T) {
 	t.Parallel()

@@ -4,7 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/weblimit/weblimit/core/store"
@@ -40,6 +43,9 @@ type opener struct {
 	since   time.Time             // when the last answer came, or the first question after it was asked. Guarded by mu.
 	away    bool                  // the ledger has failed. Guarded by mu.
 	probe   time.Time             // when it may be asked again. Guarded by mu.
+
+	taken    map[chan struct{}]bool // closed when states that were taken from the table are written, or back in it. Guarded by mu.
+	gaveBack atomic.Int64           // how often states were put back into the table
 }
 
 // openID names an account in a store.
@@ -183,6 +189,8 @@ func (o *opener) open(batch []*restoring) (asked bool, err error) {
 	ctx, cancel := context.WithTimeout(context.Background(), b.config.Timeout)
 	defer cancel()
 	openings := make([]opening, len(batch))
+	release := o.take()
+	defer release()
 	var states []taken
 	for i, r := range batch {
 		openings[i] = opening{account: accountOf(r), closes: r.closes, floor: r.seen.Used}
@@ -197,12 +205,46 @@ func (o *opener) open(batch []*restoring) (asked bool, err error) {
 	answers := make([]begun, len(batch))
 	if err := b.ledger.begin(ctx, openings, positions, answers); err != nil {
 		b.table.giveBack(states)
+		o.gaveBack.Add(1)
 		b.health.failed(err)
 		return true, err
 	}
 	b.table.done(states)
+	release()
 	b.health.answered()
 	return true, o.tell(ctx, batch, answers)
+}
+
+// take notes that states are taken from the table, until release is called for the first time.
+func (o *opener) take() (release func()) {
+	done := make(chan struct{})
+	o.mu.Lock()
+	if o.taken == nil {
+		o.taken = make(map[chan struct{}]bool)
+	}
+	o.taken[done] = true
+	o.mu.Unlock()
+	return sync.OnceFunc(func() {
+		o.mu.Lock()
+		delete(o.taken, done)
+		o.mu.Unlock()
+		close(done)
+	})
+}
+
+// waitTaken waits until all states that are taken from the table now are written, or back in it.
+func (o *opener) waitTaken(ctx context.Context) error {
+	o.mu.Lock()
+	all := slices.Collect(maps.Keys(o.taken))
+	o.mu.Unlock()
+	for _, done := range all {
+		select {
+		case <-done:
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
+	}
+	return nil
 }
 
 func accountOf(r *restoring) account {
