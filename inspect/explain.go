@@ -171,12 +171,14 @@ func (h *Handler) explain(ctx context.Context, key string, cost int64, declarati
 func (h *Handler) explainPart(ctx context.Context, k *keyJSON, declarations []store.Declaration, cost int64, s *top.Snapshot) error {
 	ctx, cancel := context.WithTimeout(ctx, h.config.Timeout)
 	defer cancel()
-	checks, results := make([]store.Check, len(declarations)), make([]store.Result, len(declarations))
+	checks, results, accounts := make([]store.Check, len(declarations)), make([]store.Result, len(declarations)), make([]store.Account, len(declarations))
 	declarations = slices.Clone(declarations)
 	for i := range declarations {
 		client := clientIn(s, declarations[i].Rule.Name, k.Key)
 		adoptNumbers(&declarations[i].Rule, client)
-		checks[i] = store.Check{Key: []byte(k.Key), Rule: &declarations[i].Rule, Cost: costOf(cost, client), Shadow: declarations[i].Shadow}
+		checks[i] = store.Check{
+			Key: []byte(k.Key), Rule: &declarations[i].Rule, Cost: costOf(cost, client), Shadow: declarations[i].Shadow, Account: &accounts[i],
+		}
 	}
 	if err := h.config.Store.Peek(ctx, checks, results); err != nil {
 		return err
@@ -188,7 +190,7 @@ func (h *Handler) explainPart(ctx context.Context, k *keyJSON, declarations []st
 			k.Unused = append(k.Unused, d.Rule.Name)
 			continue
 		}
-		k.Limits = append(k.Limits, stateOf(d, check.Cost, result, client))
+		k.Limits = append(k.Limits, stateOf(d, check.Cost, result, &accounts[i], client))
 	}
 	return nil
 }
@@ -197,7 +199,7 @@ func (h *Handler) explainPart(ctx context.Context, k *keyJSON, declarations []st
 func (k *keyJSON) addKnown(declarations []store.Declaration, s *top.Snapshot) {
 	for i := range declarations {
 		if client := clientIn(s, declarations[i].Rule.Name, k.Key); client != nil {
-			state := stateOf(&declarations[i], costOf(0, client), nil, client)
+			state := stateOf(&declarations[i], costOf(0, client), nil, nil, client)
 			k.Limits = append(k.Limits, state)
 		}
 	}

@@ -58,8 +58,8 @@ func adoptNumbers(rule *store.Rule, client *top.Client) {
 	}
 }
 
-// stateOf says what a limit makes of a key. result is nil if the store did not answer.
-func stateOf(d *store.Declaration, cost int64, result *store.Result, client *top.Client) stateJSON {
+// stateOf says what a limit makes of a key. result and account are nil if the store did not answer.
+func stateOf(d *store.Declaration, cost int64, result *store.Result, account *store.Account, client *top.Client) stateJSON {
 	l := declared(*d)
 	state := stateJSON{
 		Limit: l.Name, Algorithm: l.Algorithm, Quota: l.Quota, Burst: l.Burst, WindowMS: l.WindowMS, Numbers: l.Numbers,
@@ -74,8 +74,8 @@ func stateOf(d *store.Declaration, cost int64, result *store.Result, client *top
 		return state
 	}
 	state.Remaining, state.Used = result.Remaining, max(l.Burst-result.Remaining, 0)
-	if result.Position > 0 { // in a book, which may have another quota for the client
-		state.Kept, state.Used = true, result.Used
+	if account.Position > 0 { // in a book, which may have another quota for the client
+		state.Kept, state.Used = true, account.Used
 	}
 	state.RetryAfterMS, state.FullAfterMS = millis(result.RetryAfter), millis(result.ResetAfter)
 	state.State = stateWord(d, cost, result)

@@ -119,6 +119,7 @@ func newBook(config Config, l ledger) (*Book, error) {
 
 // Store returns the store to use for limits that are kept in the book, and for those beside
 // them. It decides as Config.Store does. The limits that are not kept cost nothing more.
+// Check.Account receives the state of the account of a limit that is kept.
 //
 // Reset of a limit that is kept in the book is an error: what was used stays used. See
 // [Book.Adjust].

@@ -177,10 +177,10 @@ func positionsOf(states []taken) []position {
 	return positions
 }
 
-// positionIn returns what a result says of an account, which reaches no level by it.
-func positionIn(k *kept, a account, r *store.Result) position {
-	day, _, _ := k.days.Period(r.At)
-	return position{account: a, date: dateIn(day, k), position: r.Position, used: r.Used, at: r.At}
+// positionIn returns what the store says of an account, which reaches no level by it.
+func positionIn(k *kept, a account, v *view) position {
+	day, _, _ := k.days.Period(v.at)
+	return position{account: a, date: dateIn(day, k), position: v.Position, used: v.Used, at: v.at}
 }
 
 // dateIn returns the day of a limit's time zone that begins at a time. A day may begin later than
@@ -257,18 +257,19 @@ func (f *flusher) catchUp(ctx context.Context) {
 // goOn asks for other generations of some accounts.
 func (f *flusher) goOn(ctx context.Context, late []taken, waiting []*restoring) error {
 	b := f.book
-	checks, results := make([]store.Check, len(late)), make([]store.Result, len(late))
+	checks := make([]store.Check, len(late))
 	twins := make([]*twin, len(late))
 	for i := range late {
 		twins[i] = b.table.twinOf(&late[i])
 		checks[i] = store.Check{Key: []byte(late[i].entry.key), Rule: twins[i].rule}
 	}
-	if err := b.peek(ctx, checks, results); err != nil {
+	views, err := b.peek(ctx, checks)
+	if err != nil {
 		return err
 	}
 	for i := range late {
-		if results[i].Ends() == late[i].state.end && results[i].Position > 0 {
-			waiting[i], _ = b.opener.goOn(twins[i], late[i].entry.key, late[i].state.start, &results[i])
+		if views[i].ends == late[i].state.end && views[i].Position > 0 {
+			waiting[i], _ = b.opener.goOn(twins[i], late[i].entry.key, late[i].state.start, &views[i])
 		}
 	}
 	return nil
@@ -321,7 +322,7 @@ func (f *flusher) check(ctx context.Context) {
 // has set back.
 func (f *flusher) checkPart(ctx context.Context, ids []suspicionID, waiting map[suspicionID]*restoring) {
 	b := f.book
-	twins, checks, results := make([]*twin, len(ids)), make([]store.Check, len(ids)), make([]store.Result, len(ids))
+	twins, checks := make([]*twin, len(ids)), make([]store.Check, len(ids))
 	for i, id := range ids {
 		s := f.suspects[id]
 		rule := s.kept.declared()
@@ -330,16 +331,17 @@ func (f *flusher) checkPart(ctx context.Context, ids []suspicionID, waiting map[
 		}
 		checks[i] = store.Check{Key: []byte(s.key), Rule: twins[i].rule}
 	}
-	if b.peek(ctx, checks, results) != nil {
+	views, err := b.peek(ctx, checks)
+	if err != nil {
 		return
 	}
 	for i, id := range ids {
-		s, r := f.suspects[id], &results[i]
-		if r.Ends() != id.end || store.Generation(r.Position) != id.generation || r.Position > s.known || r.Position == s.known && r.Used == s.used {
+		s, v := f.suspects[id], &views[i]
+		if v.ends != id.end || store.Generation(v.Position) != id.generation || v.Position > s.known || v.Position == s.known && v.Used == s.used {
 			delete(f.suspects, id)
 			continue
 		}
-		if o, err := b.opener.fork(twins[i], s.key, id.start, r); err == nil {
+		if o, err := b.opener.fork(twins[i], s.key, id.start, v); err == nil {
 			waiting[id] = o
 		}
 	}

@@ -66,7 +66,7 @@ func (h *hookedStore) Restore(ctx context.Context, checks []store.Check, from []
 func takeFrom(t *testing.T, b *Book, key string, cost int64) ([]store.Check, []store.Result) {
 	t.Helper()
 	checks, results := planCheck(t, cost), make([]store.Result, 1)
-	checks[0].Key = []byte(key)
+	checks[0].Key, checks[0].Account = []byte(key), new(store.Account)
 	if err := b.Store().Take(t.Context(), checks, results); err != nil || !results[0].Charged {
 		t.Errorf("%s: %+v, %v", key, results[0], err)
 	}
@@ -322,8 +322,8 @@ func TestSetBackToTheSamePosition(t *testing.T) {
 			restore(t, rdb, older)
 			takeFrom(t, by, "tenant:acme", 6)
 			mustFlushBook(t, by)
-			if _, results := takeFrom(t, by, "tenant:acme", 1); store.Generation(results[0].Position) != int64(i)+2 {
-				t.Errorf("%d: it was not found out: generation %d", i, store.Generation(results[0].Position))
+			if checks, _ := takeFrom(t, by, "tenant:acme", 1); store.Generation(checks[0].Account.Position) != int64(i)+2 {
+				t.Errorf("%d: it was not found out: generation %d", i, store.Generation(checks[0].Account.Position))
 			}
 			mustFlushBook(t, by)
 			if got, want := a.total(t, "plan", "tenant:acme"), int64(24*(i+1)); got != want {

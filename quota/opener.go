@@ -61,9 +61,9 @@ type restoring struct {
 	id     openID
 	twin   *twin
 	start  int64
-	expect int64        // generation that the store has
-	closes int64        // generation that is not to be written any more
-	seen   store.Result // state of the generation expect, which the store must still have unless that is closed
+	expect int64 // generation that the store has
+	closes int64 // generation that is not to be written any more
+	seen   view  // state of the generation expect, which the store must still have unless that is closed
 	done   chan struct{}
 	err    error
 	told   bool // the store has gone on in another generation
@@ -96,18 +96,18 @@ func (o *opener) request(t *twin, key []byte, r *store.Result) (*restoring, erro
 
 // fork asks for another generation of an account, and that the present one is closed, of which seen
 // is the state. It goes on, too, if somebody charges the account meanwhile.
-func (o *opener) fork(t *twin, key string, start int64, seen *store.Result) (*restoring, error) {
+func (o *opener) fork(t *twin, key string, start int64, seen *view) (*restoring, error) {
 	n := store.Generation(seen.Position)
 	return o.enqueue(&restoring{
-		id: openID{t.kept, key, seen.Ends()}, twin: t, start: start, expect: n, closes: n, seen: *seen, done: make(chan struct{}),
+		id: openID{t.kept, key, seen.ends}, twin: t, start: start, expect: n, closes: n, seen: *seen, done: make(chan struct{}),
 	})
 }
 
 // goOn asks for another generation of an account, since the ledger has more than the store, of
 // which seen is the state. If somebody charges the account meanwhile, it stays in the present one.
-func (o *opener) goOn(t *twin, key string, start int64, seen *store.Result) (*restoring, error) {
+func (o *opener) goOn(t *twin, key string, start int64, seen *view) (*restoring, error) {
 	return o.enqueue(&restoring{
-		id: openID{t.kept, key, seen.Ends()}, twin: t, start: start,
+		id: openID{t.kept, key, seen.ends}, twin: t, start: start,
 		expect: store.Generation(seen.Position), seen: *seen, done: make(chan struct{}),
 	})
 }
@@ -276,9 +276,9 @@ func (o *opener) restore(ctx context.Context, batch []*restoring, answers []begu
 	b := o.book
 	checks := make([]store.Check, len(batch))
 	from := make([]store.Restoration, len(batch))
-	results := make([]store.Result, len(batch))
+	results, accounts := make([]store.Result, len(batch)), make([]store.Account, len(batch))
 	for i, r := range batch {
-		checks[i] = store.Check{Key: []byte(r.id.key), Rule: r.twin.rule}
+		checks[i] = store.Check{Key: []byte(r.id.key), Rule: r.twin.rule, Account: &accounts[i]}
 		from[i] = store.Restoration{Used: answers[i].total, Generation: answers[i].generation, Expect: r.expect, Ends: r.id.ends}
 		if r.closes == 0 {
 			from[i].Position = r.seen.Position
@@ -291,8 +291,9 @@ func (o *opener) restore(ctx context.Context, batch []*restoring, answers []begu
 		r.told = results[i].Charged
 		// The store may have used more than the ledger knows: it was charged before there was a
 		// book, or in a generation that is closed, after that was seen.
-		if r.told && results[i].Used > from[i].Used {
-			b.table.note(r.twin, checks[i].Key, &results[i])
+		if r.told && accounts[i].Used > from[i].Used {
+			v := viewOf(&results[i], &accounts[i])
+			b.table.note(r.twin, checks[i].Key, &v)
 		}
 	}
 	return nil

@@ -123,36 +123,37 @@ func (b *Book) compare(ctx context.Context, page []standing, repair bool, found 
 			asked, checks = append(asked, s), append(checks, store.Check{Key: key, Rule: b.rules.make(&rule).rule})
 			continue
 		}
-		d := differenceOf(s, cause, &store.Result{})
+		d := differenceOf(s, cause, &view{})
 		if cause == CauseUnknownLimit && b.attached != nil {
 			d.Reason = b.whyUnknown(s.limit)
 		}
 		differences = append(differences, d)
 	}
-	results := make([]store.Result, len(checks))
+	views := make([]view, 0, len(checks))
 	for first := 0; first < len(checks); first += store.MaxChecks / 3 {
 		last := min(first+store.MaxChecks/3, len(checks))
 		within, cancel := context.WithTimeout(ctx, b.config.Timeout)
-		err := b.peek(within, checks[first:last], results[first:last])
+		part, err := b.peek(within, checks[first:last])
 		cancel()
 		if err != nil {
 			return err
 		}
+		views = append(views, part...)
 	}
 	var positions []position
 	waiting := make(map[int]*restoring) // by index in differences
 	for i, s := range asked {
-		r := &results[i]
-		cause := s.compare(r)
+		v := &views[i]
+		cause := s.compare(v)
 		if cause == "" {
 			continue
 		}
-		d := differenceOf(s, cause, r)
+		d := differenceOf(s, cause, v)
 		if repair {
 			k := b.rules.named(s.limit)
 			switch cause {
 			case CauseNotFlushed:
-				positions = append(positions, positionIn(k, s.account, r))
+				positions = append(positions, positionIn(k, s.account, v))
 				d.Repaired = true
 			case CauseForked, CauseBehind:
 				rule := k.declared()
@@ -160,9 +161,9 @@ func (b *Book) compare(ctx context.Context, page []standing, repair bool, found 
 				var o *restoring
 				var err error
 				if cause == CauseForked {
-					o, err = b.opener.fork(t, string(checks[i].Key), s.start, r)
+					o, err = b.opener.fork(t, string(checks[i].Key), s.start, v)
 				} else {
-					o, err = b.opener.goOn(t, string(checks[i].Key), s.start, r)
+					o, err = b.opener.goOn(t, string(checks[i].Key), s.start, v)
 				}
 				if err == nil {
 					waiting[len(differences)] = o
@@ -203,27 +204,34 @@ func (b *Book) compare(ctx context.Context, page []standing, repair bool, found 
 
 // peek asks the store for accounts of several limits and periods. A call names a key and rule
 // once, and two periods of a key are two accounts: those are asked for in a call of their own.
-func (b *Book) peek(ctx context.Context, checks []store.Check, results []store.Result) error {
+func (b *Book) peek(ctx context.Context, checks []store.Check) ([]view, error) {
+	results, accounts, views := make([]store.Result, len(checks)), make([]store.Account, len(checks)), make([]view, len(checks))
+	for i := range checks {
+		checks[i].Account = &accounts[i]
+	}
 	for first := 0; first < len(checks); {
 		last := first + 1
 		for last < len(checks) && (string(checks[last].Key) != string(checks[last-1].Key) || checks[last].Rule.ID() != checks[last-1].Rule.ID()) {
 			last++
 		}
 		if err := b.config.Store.Peek(ctx, checks[first:last], results[first:last]); err != nil {
-			return err
+			return nil, err
 		}
 		first = last
 	}
-	return nil
+	for i := range views {
+		views[i] = viewOf(&results[i], &accounts[i])
+	}
+	return views, nil
 }
 
 // compare returns why the store differs from the ledger, or nothing.
-func (s *standing) compare(r *store.Result) Cause {
-	n := store.Generation(r.Position)
+func (s *standing) compare(v *view) Cause {
+	n := store.Generation(v.Position)
 	switch {
-	case r.Ends() != s.end:
+	case v.ends != s.end:
 		return "" // the period has ended, or has not begun by the store's clock
-	case r.Position == 0:
+	case v.Position == 0:
 		return CauseForgotten
 	}
 	for i := range s.lives {
@@ -232,11 +240,11 @@ func (s *standing) compare(r *store.Result) Cause {
 		case l.generation != n:
 		case l.closed:
 			return CauseForked
-		case l.position > r.Position:
+		case l.position > v.Position:
 			return CauseForked
-		case l.position < r.Position && (r.Position != n<<generationShift|1 || r.Used != l.used): // else it has just begun
+		case l.position < v.Position && (v.Position != n<<generationShift|1 || v.Used != l.used): // else it has just begun
 			return CauseNotFlushed
-		case r.Used < s.total:
+		case v.Used < s.total:
 			return CauseBehind
 		default:
 			return ""
@@ -245,9 +253,9 @@ func (s *standing) compare(r *store.Result) Cause {
 	return CauseNotFlushed // of a generation that the ledger has lost
 }
 
-func differenceOf(s *standing, cause Cause, r *store.Result) Difference {
-	d := Difference{Usage: usageOf(&s.account, s.total), Cause: cause, InStore: r.Used, generation: store.Generation(r.Position)}
-	d.Tenant, d.Position = tenantOf(d.Tenant), r.Position
+func differenceOf(s *standing, cause Cause, v *view) Difference {
+	d := Difference{Usage: usageOf(&s.account, s.total), Cause: cause, InStore: v.Used, generation: store.Generation(v.Position)}
+	d.Tenant, d.Position = tenantOf(d.Tenant), v.Position
 	for i := range s.lives {
 		if l := &s.lives[i]; l.generation == d.generation {
 			d.Written = l.position
@@ -255,13 +263,13 @@ func differenceOf(s *standing, cause Cause, r *store.Result) Difference {
 	}
 	switch cause {
 	case CauseNotFlushed:
-		d.Reason = fmt.Sprintf("the store has used %d units, of which not all are written to the ledger", r.Used)
+		d.Reason = fmt.Sprintf("the store has used %d units, of which not all are written to the ledger", v.Used)
 	case CauseForked:
 		d.Reason = "the store has lost changes that are in the ledger, and was charged since"
 	case CauseForgotten:
 		d.Reason = "the store does not know the account; its next request restores it"
 	case CauseBehind:
-		d.Reason = fmt.Sprintf("%d units were written late, and the store can grant them again", s.total-r.Used)
+		d.Reason = fmt.Sprintf("%d units were written late, and the store can grant them again", s.total-v.Used)
 	case CauseUnknownKey:
 		d.Reason = "the key is too long to be in the ledger"
 	case CauseUnknownLimit:

@@ -113,15 +113,15 @@ func TestAnOlderRecordComesBack(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		take := func(n int64) store.Result {
+		take := func(n int64) (a store.Account) {
 			t.Helper()
-			checks, results := []store.Check{{Key: []byte("tenant:acme"), Rule: &rule, Cost: 1}}, make([]store.Result, 1)
+			checks, results := []store.Check{{Key: []byte("tenant:acme"), Rule: &rule, Cost: 1, Account: &a}}, make([]store.Result, 1)
 			for range n {
 				if err := b.Store().Take(t.Context(), checks, results); err != nil || !results[0].Charged {
 					t.Fatalf("%+v, %v", results, err)
 				}
 			}
-			return results[0]
+			return a
 		}
 		take(50)
 		older := dump(t, rdb)
@@ -133,9 +133,9 @@ func TestAnOlderRecordComesBack(t *testing.T) {
 		if b.total(t, "plan", "tenant:acme") != 80 {
 			t.Errorf("the ledger has %d units, want the 80 that it knew", b.total(t, "plan", "tenant:acme"))
 		}
-		r := take(1)
-		if r.Used != 81 || store.Generation(r.Position) != 2 {
-			t.Errorf("after it was found out: used %d in generation %d, want 81 in 2", r.Used, store.Generation(r.Position))
+		a := take(1)
+		if a.Used != 81 || store.Generation(a.Position) != 2 {
+			t.Errorf("after it was found out: used %d in generation %d, want 81 in 2", a.Used, store.Generation(a.Position))
 		}
 		take(4)
 		mustFlushBook(t, b)

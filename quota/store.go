@@ -17,8 +17,9 @@ type bookStore struct {
 
 // call is a call to the store with the twins of rules.
 type call struct {
-	checks []store.Check
-	twins  []*twin // of the checks; nil for those that are not kept
+	checks   []store.Check
+	twins    []*twin         // of the checks; nil for those that are not kept
+	accounts []store.Account // of the checks that are kept
 
 	// For the checks that are asked for again:
 	again   []store.Check
@@ -41,11 +42,15 @@ func (s *bookStore) with(checks []store.Check) *call {
 	c := calls.Get().(*call)
 	c.checks = append(c.checks[:0], checks...)
 	c.twins = c.twins[:0]
+	c.accounts = slices.Grow(c.accounts[:0], len(checks))[:len(checks)]
+	for i := range c.accounts {
+		c.accounts[i] = untold
+	}
 	found := false
 	for i := range c.checks {
 		t := s.book.rules.twin(c.checks[i].Rule)
 		if t != nil {
-			c.checks[i].Rule = t.rule
+			c.checks[i].Rule, c.checks[i].Account = t.rule, &c.accounts[i]
 			found = true
 		}
 		c.twins = append(c.twins, t)
@@ -55,6 +60,19 @@ func (s *bookStore) with(checks []store.Check) *call {
 		return nil
 	}
 	return c
+}
+
+// untold is what an account holds until the store has set it.
+var untold = store.Account{Position: -1}
+
+// end hands the accounts to a caller that asks for them, and releases the call.
+func (c *call) end(checks []store.Check) {
+	for i, t := range c.twins {
+		if a := checks[i].Account; a != nil && t != nil && c.accounts[i] != untold {
+			*a = c.accounts[i]
+		}
+	}
+	c.release()
 }
 
 // release makes the call free to be used again. It keeps no key.
@@ -67,14 +85,15 @@ func (c *call) release() {
 
 // unknown reports whether the store does not know the account of check i.
 func (c *call) unknown(i int, results []store.Result) bool {
-	return c.twins[i] != nil && c.checks[i].Rule.Unknown(&results[i])
+	return c.twins[i] != nil && results[i].Unknown
 }
 
-// note remembers the states that results tell. A denial that is repeated tells an old one.
+// note remembers the states of the accounts that the store has told.
 func (s *bookStore) note(c *call, results []store.Result) {
 	for i, t := range c.twins {
-		if t != nil && results[i].Position > 0 && !results[i].Cached {
-			s.book.table.note(t, c.checks[i].Key, &results[i])
+		if t != nil && c.accounts[i].Position > 0 {
+			v := viewOf(&results[i], &c.accounts[i])
+			s.book.table.note(t, c.checks[i].Key, &v)
 		}
 	}
 }
@@ -85,7 +104,7 @@ func (s *bookStore) Take(ctx context.Context, checks []store.Check, results []st
 	if c == nil {
 		return s.Store.Take(ctx, checks, results)
 	}
-	defer c.release()
+	defer c.end(checks)
 	for n := 0; ; n++ {
 		if err := s.Store.Take(ctx, c.checks, results); err != nil {
 			return err
@@ -173,7 +192,7 @@ func (s *bookStore) Peek(ctx context.Context, checks []store.Check, results []st
 	if c == nil {
 		return s.Store.Peek(ctx, checks, results)
 	}
-	defer c.release()
+	defer c.end(checks)
 	for n := 0; ; n++ {
 		if err := s.Store.Peek(ctx, c.checks, results); err != nil {
 			return err
@@ -220,13 +239,13 @@ func (c *call) spread(results []store.Result) {
 
 // Charge implements [store.Store].
 func (s *bookStore) Charge(ctx context.Context, checks []store.Check, results []store.Result) error {
-	return s.settle(ctx, checks, results, s.Store.Charge, func(r *store.Result) bool { return r.Position == 0 })
+	return s.settle(ctx, checks, results, s.Store.Charge, func(r *store.Result) bool { return r.Unknown })
 }
 
 // Refund implements [store.Store].
 func (s *bookStore) Refund(ctx context.Context, checks []store.Check, results []store.Result) error {
 	// An account that the store does not know is left as it was, and any other is not Charged any more.
-	return s.settle(ctx, checks, results, s.Store.Refund, func(r *store.Result) bool { return r.Position == 0 && r.Charged })
+	return s.settle(ctx, checks, results, s.Store.Refund, func(r *store.Result) bool { return r.Unknown && r.Charged })
 }
 
 // settle calls f, Charge or Refund, which leaves out accounts that the store does not know, and
@@ -238,7 +257,7 @@ func (s *bookStore) settle(ctx context.Context, checks []store.Check, results []
 	if c == nil {
 		return f(ctx, checks, results)
 	}
-	defer c.release()
+	defer c.end(checks)
 	if err := f(ctx, c.checks, results); err != nil {
 		return err
 	}

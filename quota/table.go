@@ -65,11 +65,20 @@ func (t *table) shard(k *kept, key []byte) *shard {
 	return &k.shards[maphash.Bytes(t.seed, key)%shardCount]
 }
 
-// note remembers the state that a result tells. It allocates nothing for an account that is
+// view is a state of an account, as a store has told it.
+type view struct {
+	store.Account
+	at   int64 // when the store told it
+	ends int64 // when the account's period ends
+}
+
+func viewOf(r *store.Result, a *store.Account) view { return view{*a, r.At, r.Ends()} }
+
+// note remembers a state that the store has told. It allocates nothing for an account that is
 // remembered.
-func (t *table) note(w *twin, key []byte, r *store.Result) {
-	start, end, _ := w.rule.Period(r.At)
-	day, _, _ := w.kept.days.Period(r.At)
+func (t *table) note(w *twin, key []byte, v *view) {
+	start, end, _ := w.rule.Period(v.at)
+	day, _, _ := w.kept.days.Period(v.at)
 	s := t.shard(w.kept, key)
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -81,21 +90,21 @@ func (t *table) note(w *twin, key []byte, r *store.Result) {
 	}
 	e.seen = true
 	n := &e.now
-	to := state{start: start, end: end, day: day, position: r.Position, used: r.Used, at: r.At, hard: w.hard, included: w.included, dirty: true}
+	to := state{start: start, end: end, day: day, position: v.Position, used: v.Used, at: v.at, hard: w.hard, included: w.included, dirty: true}
 	if !n.follows(&to) && !e.turn(&to) {
 		t.noteLate(s, e, w, to)
 		return
 	}
-	if r.Position <= n.position && n.at != 0 {
-		if (r.Position < n.position || r.Used != n.used) && r.At > n.at && !e.suspect {
+	if v.Position <= n.position && n.at != 0 {
+		if (v.Position < n.position || v.Used != n.used) && v.at > n.at && !e.suspect {
 			e.suspect = true
 			t.mark(s, e)
 		}
 		return
 	}
-	n.position, n.used, n.at = r.Position, r.Used, r.At
+	n.position, n.used, n.at = v.Position, v.Used, v.at
 	n.hard, n.included, e.twin = w.hard, w.included, w
-	for e.reached < len(w.levels) && r.Used >= w.levels[e.reached] {
+	for e.reached < len(w.levels) && v.Used >= w.levels[e.reached] {
 		n.levels |= 1 << e.reached
 		e.reached++
 	}

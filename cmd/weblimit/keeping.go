@@ -35,13 +35,19 @@ func (s keeping) Peek(ctx context.Context, checks []store.Check, results []store
 	if !differ {
 		return nil
 	}
-	inBooks := make([]store.Result, len(all))
+	inBooks, accounts := make([]store.Result, len(all)), make([]store.Account, len(all))
+	for i := range all {
+		all[i].Account = &accounts[i]
+	}
 	if err := s.Store.Peek(ctx, all, inBooks); err != nil {
 		return err
 	}
 	for i := range inBooks {
-		if inBooks[i].Position > 0 {
+		if accounts[i].Position > 0 {
 			results[i] = inBooks[i]
+			if a := checks[i].Account; a != nil {
+				*a = accounts[i]
+			}
 		}
 	}
 	return nil
@@ -49,14 +55,18 @@ func (s keeping) Peek(ctx context.Context, checks []store.Check, results []store
 
 // Reset implements [store.Store]. It leaves what is kept as it is.
 func (s keeping) Reset(ctx context.Context, checks []store.Check) error {
-	results := make([]store.Result, len(checks))
-	if err := s.Peek(ctx, checks, results); err != nil {
+	results, accounts := make([]store.Result, len(checks)), make([]store.Account, len(checks))
+	asked := slices.Clone(checks)
+	for i := range asked {
+		asked[i].Account = &accounts[i]
+	}
+	if err := s.Peek(ctx, asked, results); err != nil {
 		return err
 	}
 	var others []store.Check
 	var kept store.KeptError
 	for i := range checks {
-		if results[i].Position > 0 {
+		if accounts[i].Position > 0 {
 			kept.Limits = append(kept.Limits, checks[i].Rule.Name)
 		} else {
 			others = append(others, checks[i])

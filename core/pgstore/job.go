@@ -24,8 +24,9 @@ type job struct {
 	checks   []store.Check
 	given    []store.Result // by the caller: Refund and Renew read them
 	results  []store.Result
-	parts    [][3]string // per check: the ids of its bucket, penalty and mark; "" for none
-	ids      []string    // all of them, each once
+	accounts []store.Account // of the checks that have one
+	parts    [][3]string     // per check: the ids of its bucket, penalty and mark; "" for none
+	ids      []string        // all of them, each once
 	deadline time.Duration
 
 	progress atomic.Int32
@@ -69,6 +70,13 @@ func newJob(op operation, checks []store.Check, results []store.Result, deadline
 	for i := range j.checks {
 		c := &j.checks[i]
 		c.Key, c.Once = bytes.Clone(c.Key), bytes.Clone(c.Once)
+		if c.Account != nil {
+			if j.accounts == nil {
+				j.accounts = make([]store.Account, len(checks))
+			}
+			j.accounts[i] = *c.Account
+			c.Account = &j.accounts[i]
+		}
 		if op.bucket {
 			j.need(i, bucketPart, idOf(bucketRecord, c.Rule, c.Key))
 		}
@@ -104,6 +112,16 @@ func (j *job) leave() (undone bool) {
 		}
 		if j.progress.CompareAndSwap(flying, left) {
 			return false
+		}
+	}
+}
+
+// copyTo gives the caller what the job has answered.
+func (j *job) copyTo(checks []store.Check, results []store.Result) {
+	copy(results, j.results)
+	for i := range j.accounts {
+		if a := checks[i].Account; a != nil {
+			*a = j.accounts[i]
 		}
 	}
 }

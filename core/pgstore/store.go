@@ -205,7 +205,7 @@ func (s *Store) do(ctx context.Context, op operation, checks []store.Check, resu
 		}
 		return f.err
 	}
-	copy(results, j.results)
+	j.copyTo(checks, results)
 	return nil
 }
 

@@ -43,7 +43,8 @@ func (j *job) readAnswer(checks []store.Check, results []store.Result) error {
 			continue
 		}
 		if j.Op == refund && j.isUnrefunded(a, &checks[i], &results[i]) {
-			results[i].Used, results[i].Position = 0, 0 // else as it was, to be refunded later
+			results[i].Unknown = true // else as it was, to be refunded later
+			tellUnknown(&checks[i])
 			continue
 		}
 		results[i] = j.result(a, &checks[i], granted, 0)
@@ -135,7 +136,10 @@ func (j *job) isTentative(a script.Answer, check *store.Check) bool {
 	return !check.Shadow && check.Cost <= check.Rule.Burst && (a.Tentative() || j.leavesHold && a.Fits() > 0)
 }
 
-// result turns the script's answer to a check into its result. granted is how many
+// tellUnknown says that the store does not know a check's account.
+func tellUnknown(check *store.Check) { check.Tell(&store.Reading{}) }
+
+// result turns the script's answer to a check into its result, and sets its account. granted is how many
 // of the equal jobs were charged, and blocked for how many microseconds the key is
 // blocked.
 func (j *job) result(a script.Answer, check *store.Check, granted int, blocked int64) store.Result {
@@ -156,10 +160,12 @@ func (j *job) result(a script.Answer, check *store.Check, granted int, blocked i
 	}
 	switch {
 	case repeated:
+		check.Tell(&reading)
 		result := rule.Result(0, reading)
 		result.Repeated = result.Allowed // false if a block is in force
 		return result
 	case j.Op > peek: // there is no question whether it fits
+		check.Tell(&reading)
 		return rule.Result(0, reading)
 	}
 	// The reading is from before all equal jobs, except that of a log.
@@ -176,6 +182,7 @@ func (j *job) result(a script.Answer, check *store.Check, granted int, blocked i
 			}
 		}
 	}
+	check.Tell(&reading)
 	result := rule.Result(cost, reading)
 	if !result.Allowed && j.isTentative(a, check) {
 		retrySoon(&result)

@@ -99,6 +99,7 @@ func (d *denialCache) find(checks []store.Check, results []store.Result) (lookup
 		passed := time.Duration(now - e.received).Truncate(time.Microsecond)
 		for k := range checks {
 			results[k] = afterTime(&e.results[k], passed)
+			tellUnknown(&checks[k]) // the denial is of an earlier state
 		}
 		if !isDenied(checks, results) {
 			clear(results)
@@ -147,7 +148,7 @@ func (d *denialCache) keep(l lookup, checks []store.Check, results []store.Resul
 	}
 	certain := int64(0) // how long the request stays denied, at least
 	for i := range results {
-		if checks[i].Rule.Unknown(&results[i]) {
+		if results[i].Unknown {
 			return
 		}
 		if !results[i].Allowed && !checks[i].Shadow && checks[i].Rule.Algorithm != store.Concurrency {

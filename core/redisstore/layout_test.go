@@ -240,15 +240,19 @@ func (l *layout) ask(what string, c charged, call func(context.Context, []store.
 	if after.results == nil {
 		after.results = make([]store.Result, len(c.checks))
 	}
-	if err := call(l.t.Context(), after.checks, after.results); err != nil {
+	asked, accounts := slices.Clone(c.checks), make([]store.Account, len(c.checks))
+	for i := range accounts {
+		asked[i].Account = &accounts[i]
+	}
+	if err := call(l.t.Context(), asked, after.results); err != nil {
 		l.t.Fatalf("%s: %v", what, err)
 	}
 	did := l.begin(what, c.checks)
 	for i, r := range after.results {
 		did += fmt.Sprintf("\n  %s: %s, remaining %d, retry after %v, window %v, reset after %v",
 			c.checks[i].Rule.Name, outcome(r), r.Remaining, r.RetryAfter, r.Window, r.ResetAfter)
-		if r.Position > 0 {
-			did += fmt.Sprintf(", used %d, position %d", r.Used, r.Position)
+		if a := accounts[i]; a.Position > 0 {
+			did += fmt.Sprintf(", used %d, position %d", a.Used, a.Position)
 		}
 	}
 	l.end(did)

@@ -41,7 +41,7 @@ func TestManyProcessesRestoreAnAccountOnce(t *testing.T) {
 	const processes, requests, used = 6, 8, 100
 	server, prefix := redistest.Start(t), redistest.Prefix(t)
 	plan := ledgerOf(t, core.PerMonth(10_000, time.UTC).Named("plan"))
-	account := check("tenant:1", plan, 3)
+	tenant := check("tenant:1", plan, 3)
 	var mu sync.Mutex
 	won, positions := 0, []int64(nil)
 	var all sync.WaitGroup
@@ -49,24 +49,27 @@ func TestManyProcessesRestoreAnAccountOnce(t *testing.T) {
 		s := redisstore.New(server.Client(t), redisstore.Config{Prefix: prefix})
 		for n := range int64(requests) {
 			all.Go(func() {
-				got := take(t, s, account)[0]
-				for tries := int64(0); plan.Unknown(&got) && tries < 5; tries++ {
-					restored := restoreAs(t, s, account, used, 1+p*requests+n)
+				var account store.Account
+				asked := tenant
+				asked.Account = &account
+				got := take(t, s, asked)[0]
+				for tries := int64(0); got.Unknown && tries < 5; tries++ {
+					restored := restoreAs(t, s, tenant, used, 1+p*requests+n)
 					mu.Lock()
 					if restored.Charged {
 						won++
 					}
 					mu.Unlock()
-					got = take(t, s, account)[0]
+					got = take(t, s, asked)[0]
 				}
 				mu.Lock()
 				defer mu.Unlock()
 				if !got.Charged {
 					t.Errorf("not charged: %+v", got)
 				}
-				positions = append(positions, got.Position)
-				if change := got.Position & (1<<36 - 1); got.Used != used+3*(change-1) {
-					t.Errorf("%d used at change %d, want %d", got.Used, change, used+3*(change-1))
+				positions = append(positions, account.Position)
+				if change := account.Position & (1<<36 - 1); account.Used != used+3*(change-1) {
+					t.Errorf("%d used at change %d, want %d", account.Used, change, used+3*(change-1))
 				}
 			})
 		}
@@ -121,7 +124,7 @@ func TestAnUnknownAccountChargesNothingInOtherSlots(t *testing.T) {
 					for range 4 { // more often than it takes for a block
 						for i, got := range take(t, s, checks...) {
 							switch {
-							case i == unknown && (!plan.Unknown(&got) || got.Allowed):
+							case i == unknown && (!got.Unknown || got.Allowed):
 								t.Fatalf("key %d is unknown: %+v", i, got)
 							case got.Charged || got.Blocked || got.Cached:
 								t.Fatalf("key %d, while %d is unknown: %+v", i, unknown, got)
@@ -133,15 +136,15 @@ func TestAnUnknownAccountChargesNothingInOtherSlots(t *testing.T) {
 							continue
 						}
 						switch got := take(t, s, check(keys[i], checks[i].Rule, 0))[0]; {
-						case checks[i].Rule == plan && (got.Used != 7 || got.Remaining != 93):
-							t.Errorf("key %d, after %d was unknown: %+v, want 7 used", i, unknown, got)
+						case checks[i].Rule == plan && got.Remaining != 93:
+							t.Errorf("key %d, after %d was unknown: %+v, want 93 remaining", i, unknown, got)
 						case checks[i].Rule != plan && got.Remaining != 100:
 							t.Errorf("key %d, after %d was unknown: %+v, want 100 remaining", i, unknown, got)
 						}
 					}
 					restoreAs(t, s, checks[unknown], 7, 1)
 					for i, got := range take(t, s, checks...) {
-						if !got.Charged || checks[i].Rule == plan && got.Used != 8 {
+						if !got.Charged || checks[i].Rule == plan && got.Remaining != 92 {
 							t.Errorf("key %d, with all accounts known: %+v", i, got)
 						}
 					}
@@ -162,7 +165,9 @@ func TestAccountsOfSeveralSlotsAreRestoredTogether(t *testing.T) {
 	var checks []core.Check
 	var from []store.Restoration
 	for i, key := range keysApart(6) {
-		checks = append(checks, check(key, plan, 1))
+		c := check(key, plan, 1)
+		c.Account = &store.Account{Position: 99} // of an earlier call
+		checks = append(checks, c)
 		from = append(from, store.Restoration{Used: int64(i), Generation: int64(i) + 1, Ends: plan.PeriodEnd(time.Now().UnixMicro())})
 	}
 	if err := client.LPush(t.Context(), prefix+"{"+string(checks[2].Key)+"}", "another application's").Err(); err != nil {
@@ -170,14 +175,15 @@ func TestAccountsOfSeveralSlotsAreRestoredTogether(t *testing.T) {
 	}
 	results := make([]core.Result, len(checks))
 	for i := range results {
-		results[i].Position = 99 // of an earlier call
+		results[i].Charged = true // in an earlier call
 	}
 	if err := s.Restore(t.Context(), checks, from, results); err == nil {
 		t.Error("an account that could not be restored is no error")
 	}
 	for i, got := range results {
-		if want := i != 2; got.Charged != want || (store.Generation(got.Position) == int64(i)+1) != want || want && got.Used != int64(i) {
-			t.Errorf("account %d: %+v", i, got)
+		a := checks[i].Account
+		if want := i != 2; got.Charged != want || (store.Generation(a.Position) == int64(i)+1) != want || want && a.Used != int64(i) {
+			t.Errorf("account %d: %+v, %+v", i, got, a)
 		}
 	}
 }
@@ -191,9 +197,10 @@ func TestNoDenialOfAnUnknownAccountIsKept(t *testing.T) {
 	s := redisstore.New(server.Client(t), cache)
 	plan, none := ledgerOf(t, core.PerMonth(2, time.UTC).Named("plan")), mustRule(t, core.PerHour(1).Named("none"))
 	take(t, s, check("k", none, 1))
+	var account store.Account
 	both := []core.Check{check("k", plan, 1), check("k", none, 1)}
 	for range 3 {
-		if got := take(t, s, both[0])[0]; got.Cached || !plan.Unknown(&got) {
+		if got := take(t, s, both[0])[0]; got.Cached || !got.Unknown {
 			t.Fatalf("unknown: %+v", got)
 		}
 		if got := take(t, s, both...); got[0].Cached || got[1].Cached || got[1].Allowed {
@@ -201,13 +208,14 @@ func TestNoDenialOfAnUnknownAccountIsKept(t *testing.T) {
 		}
 	}
 	restoreAs(t, s, both[0], 1, 1)
-	if got := take(t, s, both[0])[0]; !got.Charged || got.Used != 2 {
-		t.Fatalf("restored: %+v", got)
+	both[0].Account = &account
+	if got := take(t, s, both[0])[0]; !got.Charged || account.Used != 2 {
+		t.Fatalf("restored: %+v, %+v", got, account)
 	}
 	take(t, s, both[0])
 	before := server.Calls(t, "evalsha")
-	if got := take(t, s, both[0])[0]; !got.Cached || got.Allowed || got.Used != 2 || store.Generation(got.Position) != 1 {
-		t.Errorf("a denial of a known account: %+v, want it from the cache", got)
+	if got := take(t, s, both[0])[0]; !got.Cached || got.Allowed || account != (store.Account{}) {
+		t.Errorf("a denial of a known account: %+v, %+v, want it from the cache, which does not know the account's state", got, account)
 	}
 	if calls := server.Calls(t, "evalsha") - before; calls != 0 {
 		t.Errorf("a cached denial cost Redis %d calls", calls)
@@ -228,7 +236,7 @@ func TestAfterAFlushAnAccountIsUnknown(t *testing.T) {
 	if err := server.Client(t).FlushAll(t.Context()).Err(); err != nil {
 		t.Fatal(err)
 	}
-	if got := take(t, s, account)[0]; got.Allowed || !plan.Unknown(&got) {
+	if got := take(t, s, account)[0]; got.Allowed || !got.Unknown {
 		t.Fatalf("after a flush: %+v", got)
 	}
 }

@@ -181,7 +181,7 @@ func (m *multiSlot) isUnknown() bool {
 	for i := range m.groups {
 		g := &m.groups[i]
 		for k := range g.checks {
-			if g.state == slotDenied && g.checks[k].Cost > 0 && g.checks[k].Rule.Unknown(&g.results[k]) {
+			if g.state == slotDenied && g.checks[k].Cost > 0 && g.results[k].Unknown {
 				return true
 			}
 		}
@@ -191,9 +191,9 @@ func (m *multiSlot) isUnknown() bool {
 
 // readAnswer reads the answer to the group's job.
 func (g *slotGroup) readAnswer(j *job) error {
-	before := g.results
+	before, accounts := g.results, []store.Account(nil)
 	if g.state == slotDenied {
-		g.results = make([]store.Result, len(before))
+		g.results, accounts = make([]store.Result, len(before)), accountsOf(g.checks)
 	}
 	if err := j.readAnswer(g.checks, g.results); err != nil {
 		return err
@@ -204,6 +204,8 @@ func (g *slotGroup) readAnswer(j *job) error {
 		// denied because of it.
 		if j.isDenied() {
 			copy(before, g.results)
+		} else {
+			putBack(g.checks, accounts)
 		}
 		g.results = before
 		return nil
@@ -219,4 +221,24 @@ func (g *slotGroup) readAnswer(j *job) error {
 		g.state = slotAsked
 	}
 	return nil
+}
+
+// accountsOf returns what the accounts of checks hold.
+func accountsOf(checks []store.Check) []store.Account {
+	accounts := make([]store.Account, len(checks))
+	for i := range checks {
+		if a := checks[i].Account; a != nil {
+			accounts[i] = *a
+		}
+	}
+	return accounts
+}
+
+// putBack sets the accounts of checks to what they held before.
+func putBack(checks []store.Check, accounts []store.Account) {
+	for i := range checks {
+		if a := checks[i].Account; a != nil {
+			*a = accounts[i]
+		}
+	}
 }

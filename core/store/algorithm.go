@@ -18,7 +18,7 @@ package store
 //
 // Ledger is a Calendar whose use is kept in a book outside the store, and has its bound. No limit
 // is made with it: a wrapper that keeps a book derives it from a Calendar, by [Rule].Ledger. An
-// account that the store does not know admits nothing: see [Rule].Unknown.
+// account that the store does not know admits nothing: see [Result].Unknown.
 //
 // Concurrency does not count a rate but the requests that are running: never more than the
 // quota at once, in any number one after the other.

@@ -38,7 +38,7 @@ const (
 	ClassSlots       Class = "CROSSSLOT"   // a client for a single server talks to a Cluster
 	ClassUnsupported Class = "unsupported" // the server lacks a command: it is too old, or not Redis
 
-	// The store answers, but does not know what an account has used: see [Rule].Unknown. Only the
+	// The store answers, but does not know what an account has used: see [Result].Unknown. Only the
 	// ledger of its book does, and that did not tell.
 	ClassLedger Class = "ledger"
 

@@ -33,7 +33,7 @@ const (
 	unknownRetry = time.Second
 )
 
-// Generation returns the generation of a [Result].Position: 0 for an account that is unknown, and
+// Generation returns the generation of an [Account].Position: 0 for an account that is unknown, and
 // 1 or more for others.
 func Generation(position int64) int64 { return position >> changeBits }
 
@@ -54,12 +54,6 @@ func (r *Rule) Ledger() (*Rule, error) {
 	}
 	return &twin, nil
 }
-
-// Unknown reports whether result, which answers a check under r, is that of an account that the
-// store does not know: see [Ledger]. If such a check has a cost above 0, Take and Peek have
-// charged nothing at all, counted no denial and remembered no operation. Charge and Refund have
-// left out this check, and Refund leaves its result as it was, but for Used and Position.
-func (r *Rule) Unknown(result *Result) bool { return r.Algorithm == Ledger && result.Position == 0 }
 
 var errPenalizedLedger = errors.New("a limit with a penalty can't be kept in a book: an account that the store does not know must not count towards a block")
 
@@ -114,11 +108,14 @@ func (ledger) wait(r *Rule, cost int64, n *[4]int64, _ bool) int64 {
 	return n[1]
 }
 
-// account completes the result of a ledger window.
-func (r *Result) account(n *[4]int64) {
-	r.Used, r.Position = n[0], n[2]
-	if r.Position == 0 {
-		r.Used, r.Charged = 0, false
+// Tell sets Check.Account, if there is one, to the state that a reading of the bucket holds.
+func (c *Check) Tell(reading *Reading) {
+	if c.Account == nil || c.Rule.Algorithm != Ledger {
+		return
+	}
+	*c.Account = Account{Used: reading.Numbers[0], Position: reading.Numbers[2]}
+	if c.Account.Position == 0 {
+		c.Account.Used = 0
 	}
 }
 

@@ -66,20 +66,21 @@ func TestAGenerationEndsBeforeItsChangesDo(t *testing.T) {
 	}
 	now := time.Date(2026, 3, 14, 0, 0, 0, 0, time.UTC).UnixMicro()
 	states := []State{{Bucket: Bucket{Expires: r.PeriodEnd(now), X: 7, Y: 5<<changeBits | lastChange, Form: r.form()}}}
-	checks, results := []Check{{Key: []byte("user:1"), Rule: r, Cost: 1}}, make([]Result, 1)
+	var account Account
+	checks, results := []Check{{Key: []byte("user:1"), Rule: r, Cost: 1, Account: &account}}, make([]Result, 1)
 	Decide(now, checks, states, true)
 	Answer(checks, states, results)
-	if !results[0].Charged || results[0].Used != 8 || Generation(results[0].Position) != 5 {
-		t.Fatalf("the last change: %+v", results[0])
+	if !results[0].Charged || account.Used != 8 || Generation(account.Position) != 5 {
+		t.Fatalf("the last change: %+v, %+v", results[0], account)
 	}
 	Decide(now, checks, states, true)
 	Answer(checks, states, results)
-	if results[0].Charged || !r.Unknown(&results[0]) {
-		t.Fatalf("after the last change: %+v", results[0])
+	if results[0].Charged || !results[0].Unknown || account != (Account{}) {
+		t.Fatalf("after the last change: %+v, %+v", results[0], account)
 	}
 	Restore(now, checks, []Restoration{{Used: 8, Generation: 6, Ends: results[0].Ends()}}, states, results)
-	if !results[0].Charged || results[0].Used != 8 || results[0].Position != 6<<changeBits|1 {
-		t.Fatalf("restored: %+v", results[0])
+	if !results[0].Charged || account != (Account{8, 6<<changeBits | 1}) {
+		t.Fatalf("restored: %+v, %+v", results[0], account)
 	}
 }
 

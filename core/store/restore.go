@@ -14,7 +14,7 @@ type Restorer interface {
 	// changes nothing. Each account is restored for itself.
 	//
 	// results[i] is the state of the account after that, whoever restored it, and
-	// results[i].Charged says whether this call did. Restore reads neither the costs of the
+	// results[i].Charged says whether this call did; checks[i].Account has its numbers. Restore reads neither the costs of the
 	// checks nor their operations. Its rules for slices, contexts and errors are those of Store.
 	Restore(ctx context.Context, checks []Check, from []Restoration, results []Result) error
 }

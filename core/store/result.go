@@ -21,8 +21,7 @@ func (r *Rule) Answer(cost int64, reading *Reading, result *Result) {
 	// with wide loads, which have to wait for the narrow stores before them.
 	result.Allowed = reading.Charged || r.Fits(cost, reading)
 	result.Charged = reading.Charged
-	result.Blocked, result.Repeated, result.Cached = false, false, false
-	result.Used, result.Position = 0, 0
+	result.Blocked, result.Repeated, result.Cached, result.Unknown = false, false, false, false
 	remaining := r.Burst - reading.Numbers[0] // without a call, which would take 3 % of a decision in memory
 	switch r.Algorithm {
 	case TokenBucket:
@@ -31,7 +30,9 @@ func (r *Rule) Answer(cost int64, reading *Reading, result *Result) {
 		remaining = slidingWindow{}.remaining(r, &reading.Numbers)
 	case Ledger:
 		remaining = ledger{}.remaining(r, &reading.Numbers)
-		result.account(&reading.Numbers)
+		if reading.Numbers[2] == 0 {
+			result.Unknown, result.Charged = true, false
+		}
 	}
 	result.Remaining = max(remaining, 0)
 	result.RetryAfter = 0

@@ -73,6 +73,7 @@ func Answer(checks []Check, states []State, results []Result) {
 		c, s := &checks[i], &states[i]
 		c.Rule.Answer(s.cost(c), &s.reading, &results[i])
 		results[i].Repeated = s.repeated && results[i].Allowed // a block denies repeats too
+		c.Tell(&s.reading)
 	}
 }
 
@@ -155,7 +156,9 @@ func Refund(now int64, checks []Check, states []State, results []Result) {
 		s.open(c, now)
 		if s.Bucket.isUnknown(c.Rule) && c.Rule.PeriodEnd(r.At) == s.Bucket.Expires {
 			s.BucketChanged = true // it may have been converted
-			r.Used, r.Position = 0, 0
+			r.Unknown = true
+			s.Bucket.Read(c.Rule, now, 0, &s.reading)
+			c.Tell(&s.reading)
 			continue
 		}
 		s.Bucket.Refund(c.Rule, now, c.Cost, c.Rule.ChargedAt(c.Cost, r))
@@ -223,4 +226,5 @@ func (s *State) changed(c *Check, now int64, charged bool, result *Result) {
 	s.reading.Charged, s.reading.Blocked = charged, 0
 	s.Bucket.Read(c.Rule, now, 0, &s.reading)
 	c.Rule.Answer(0, &s.reading, result)
+	c.Tell(&s.reading)
 }

@@ -37,7 +37,7 @@ type Store interface {
 	// no check of it with a cost above 0 fits, not even one whose operation was charged.
 	//
 	// If the store does not know the account of a [Ledger] check with a cost above 0, the call
-	// has no effect at all: see [Rule].Unknown.
+	// has no effect at all: see Result.Unknown.
 	Take(ctx context.Context, checks []Check, results []Result) error
 
 	// Peek answers as Take would, and charges nothing. It reports blocks, and its denials
@@ -111,15 +111,37 @@ type Check struct {
 	// is granted and its cost is above 0. Once is valid during the call only. Defaults to
 	// nil: each check is charged.
 	Once []byte
+
+	// Account, if it is set and Rule is a [Ledger], receives the state of the account after the
+	// call. It is for books that keep what accounts have used; no answer depends on it. A book's
+	// own store sets it for the [Calendar] limits that it keeps. A store
+	// sets it wherever it sets the check's result, and leaves it as it was where it leaves the
+	// result as it was. It writes to it during the call only, never after the call has returned,
+	// even with an error. After an error it says nothing.
+	Account *Account
+}
+
+// Account is the state of the account of a [Ledger] check, as Check.Account receives it.
+type Account struct {
+	Used int64 // units of the period that are used
+
+	// Position is above those of all earlier states of the account. It is 0, and so is Used, if
+	// the store does not know the account, or repeats a denial without asking (Result.Cached).
+	Position int64
 }
 
 // Result is a store's answer to one Check.
+//
+// If Unknown is set and the check has a cost above 0, Take and Peek have charged nothing at all,
+// counted no denial and remembered no operation. Charge and Refund have left out this check, and
+// Refund has set Unknown in its result and left the rest as it was.
 type Result struct {
 	Allowed   bool  // the check fits its own limit
 	Charged   bool  // the cost was charged: every enforced check of the call fitted
 	Blocked   bool  // not Allowed because of a [Block], which may have begun with this check
 	Repeated  bool  // Allowed and not Charged, because the operation was charged before
 	Cached    bool  // repeats an earlier denial that is still valid; the server was not asked
+	Unknown   bool  // the check is a [Ledger] whose account the store does not know; see below
 	Remaining int64 // units left, from 0 to Rule.Burst
 
 	// RetryAfter, when denied, is how long until the same cost fits and no block is in
@@ -132,11 +154,6 @@ type Result struct {
 	// At is when the store decided, by its own clock, in microseconds since the epoch.
 	// For slots that were taken it is the time that identifies them: see Store.Refund.
 	At int64
-
-	// Used is the units of the period that are used, and Position is above those of all earlier
-	// states of the account, both after the call. They are for books: 0 for all rules but
-	// [Ledger], and for accounts that the store does not know. See [Rule].Unknown.
-	Used, Position int64
 }
 
 // Reading is the state of a bucket in the units of its rule's [Integers]. [Rule.Result]

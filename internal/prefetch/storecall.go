@@ -39,7 +39,7 @@ func (s *storeCall) release() {
 // denied reports whether an enforced check did not fit.
 func (s *storeCall) denied() bool {
 	for i := range s.results {
-		if !s.results[i].Allowed && (!s.checks[i].Shadow || s.checks[i].Rule.Unknown(&s.results[i])) {
+		if !s.results[i].Allowed && (!s.checks[i].Shadow || s.results[i].Unknown) {
 			return true
 		}
 	}

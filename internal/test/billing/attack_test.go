@@ -45,16 +45,16 @@ func TestTheBillingDayChanges(t *testing.T) {
 	other := time.Now().UTC().AddDate(0, 0, 20).Day()
 	before, beforeRules := bookOf(t, server, database, prefix, plan(day))
 	after, afterRules := bookOf(t, server, database, prefix, plan(other))
-	take := func(b *quota.Book, rule *store.Rule, cost int64) store.Result {
-		checks, results := []store.Check{{Key: []byte(tenant(1)), Rule: rule, Cost: cost}}, make([]store.Result, 1)
+	take := func(b *quota.Book, rule *store.Rule, cost int64) (a store.Account) {
+		checks, results := []store.Check{{Key: []byte(tenant(1)), Rule: rule, Cost: cost, Account: &a}}, make([]store.Result, 1)
 		if err := b.Store().Take(t.Context(), checks, results); err != nil || !results[0].Charged {
 			t.Fatalf("%+v, %v", results[0], err)
 		}
-		return results[0]
+		return a
 	}
 	take(before, beforeRules[0], 100)
 	var granted int64 = 100
-	var last store.Result
+	var last store.Account
 	for range 10 {
 		last = take(after, afterRules[0], 10)
 		take(before, beforeRules[0], 1)

@@ -272,12 +272,13 @@ func (s *scenario) compareStore(t *testing.T, redisStore store.Store, rules []*s
 		if err != nil {
 			t.Fatal(err)
 		}
-		checks, results := []store.Check{{Key: []byte(tenant(id.tenant)), Rule: twin}}, make([]store.Result, 1)
+		var account store.Account
+		checks, results := []store.Check{{Key: []byte(tenant(id.tenant)), Rule: twin, Account: &account}}, make([]store.Result, 1)
 		if err := redisStore.Peek(t.Context(), checks, results); err != nil {
 			t.Fatal(err)
 		}
-		if results[0].Used != used {
-			wrong = append(wrong, difference{id, used, fmt.Sprintf("Redis, which has lost nothing, has %d", results[0].Used)})
+		if account.Used != used {
+			wrong = append(wrong, difference{id, used, fmt.Sprintf("Redis, which has lost nothing, has %d", account.Used)})
 		}
 	}
 	return wrong

@@ -159,7 +159,7 @@ func (w *worker) checks(n, used int, cost int64) (checks []store.Check) {
 	key := []byte(tenant(n))
 	for i, rule := range w.rules {
 		if used&(1<<i) != 0 {
-			checks = append(checks, store.Check{Key: key, Rule: rule, Cost: cost})
+			checks = append(checks, store.Check{Key: key, Rule: rule, Cost: cost, Account: new(store.Account)})
 		}
 	}
 	return checks
@@ -187,7 +187,7 @@ func (w *worker) do(n, used int, k kind, of int64, checks []store.Check, results
 	var failed *store.Error
 	switch {
 	case err == nil && (k != take || results[0].Charged):
-		w.journal.granted(id, results[0].Position)
+		w.journal.granted(id, checks[0].Account.Position)
 		return id, true
 	case err == nil:
 		w.journal.refused(id)

@@ -2,9 +2,11 @@ package storetest
 
 import (
 	"context"
+	"fmt"
 	"slices"
 	"sync"
 	"sync/atomic"
+	"testing"
 	"time"
 
 	"github.com/weblimit/weblimit/core"
@@ -14,29 +16,30 @@ import (
 
 // ledgerTable is the part of the table about calendar limits whose use is kept in a book.
 var ledgerTable = []tableTest{
-	{"an unknown account admits nothing until it is restored", ledgerUnknown},
-	{"an account that has used nothing is known once it is restored", ledgerUnused},
-	{"a position rises with each change and with nothing else", ledgerPositions},
-	{"a restoration counts only after the generation it expects", ledgerGenerations},
-	{"a restoration of one period does not count in another", ledgerPeriods},
-	{"an unknown account keeps a whole request from having any effect", ledgerWhole},
-	{"an unknown account keeps a shadow's request from being charged, too", ledgerShadow},
-	{"an operation is charged to an account once", ledgerOnce},
-	{"a charge brings an account to twice its quota and no further", ledgerCharge},
-	{"a refund lowers what an account has used in its period", ledgerRefunds},
-	{"what a calendar window was charged counts when its account is restored", ledgerAdopts},
-	{"a ledger read as another limit keeps what was used, and is unknown after that", ledgerConverted},
-	{"a reset makes an account unknown", ledgerReset},
-	{"the quota of an account may change", ledgerQuota},
-	{"two classes of requests share an account", ledgerClasses},
-	{"of many who restore an account at once, one does", ledgerRestoredOnce},
-	{"parallel callers get exactly the quota, each its own position", ledgerParallel},
-	{"accounts are restored each for itself", ledgerSeveral},
-	{"bad restorations are refused and change nothing", ledgerBad},
+	{"an unknown account admits nothing until it is restored", withAccounts(ledgerUnknown)},
+	{"an account that has used nothing is known once it is restored", withAccounts(ledgerUnused)},
+	{"a position rises with each change and with nothing else", withAccounts(ledgerPositions)},
+	{"a restoration counts only after the generation it expects", withAccounts(ledgerGenerations)},
+	{"a restoration of one period does not count in another", withAccounts(ledgerPeriods)},
+	{"an unknown account keeps a whole request from having any effect", withAccounts(ledgerWhole)},
+	{"an unknown account keeps a shadow's request from being charged, too", withAccounts(ledgerShadow)},
+	{"an operation is charged to an account once", withAccounts(ledgerOnce)},
+	{"a charge brings an account to twice its quota and no further", withAccounts(ledgerCharge)},
+	{"a refund lowers what an account has used in its period", withAccounts(ledgerRefunds)},
+	{"what a calendar window was charged counts when its account is restored", withAccounts(ledgerAdopts)},
+	{"a ledger read as another limit keeps what was used, and is unknown after that", withAccounts(ledgerConverted)},
+	{"a reset makes an account unknown", withAccounts(ledgerReset)},
+	{"the quota of an account may change", withAccounts(ledgerQuota)},
+	{"two classes of requests share an account", withAccounts(ledgerClasses)},
+	{"of many who restore an account at once, one does", withAccounts(ledgerRestoredOnce)},
+	{"parallel callers get exactly the quota, each its own position", withAccounts(ledgerParallel)},
+	{"an account is set during its call only", withAccounts(ledgerDuringCall)},
+	{"accounts are restored each for itself", withAccounts(ledgerSeveral)},
+	{"bad restorations are refused and change nothing", withAccounts(ledgerBad)},
 }
 
 // ledgerRule returns the ledger of a calendar limit.
-func ledgerRule(r *rig, limit core.Limit) *core.Rule {
+func ledgerRule(r testing.TB, limit core.Limit) *core.Rule {
 	r.Helper()
 	twin, err := rule(r, limit).Ledger()
 	if err != nil {
@@ -46,7 +49,9 @@ func ledgerRule(r *rig, limit core.Limit) *core.Rule {
 }
 
 // plan returns a ledger of n units per month.
-func plan(r *rig, n int64) *core.Rule { return ledgerRule(r, core.PerMonth(n, time.UTC).Named("plan")) }
+func plan(r testing.TB, n int64) *core.Rule {
+	return ledgerRule(r, core.PerMonth(n, time.UTC).Named("plan"))
+}
 
 func account(rule *core.Rule, key string, cost int64) core.Check {
 	return core.Check{Key: []byte(key), Rule: rule, Cost: cost}
@@ -55,17 +60,117 @@ func account(rule *core.Rule, key string, cost int64) core.Check {
 // position is that of a change in a generation.
 func position(generation, change int64) int64 { return generation<<36 + change }
 
+// answer is a result, and the account that came with it.
+type answer struct {
+	core.Result
+	store.Account
+}
+
+func (a answer) show() string {
+	return fmt.Sprintf("%s used=%d position=%d:%d", show(a.Result), a.Used, store.Generation(a.Position), a.Position&(1<<36-1))
+}
+
+// untold is what an account holds before a call. No store tells it.
+var untold = store.Account{Used: -1, Position: -1}
+
+// fresh returns checks with accounts of their own, which nobody has told anything: those that have
+// one.
+func fresh(checks []core.Check) []core.Check {
+	checks = slices.Clone(checks)
+	for i := range checks {
+		if checks[i].Account != nil {
+			a := untold
+			checks[i].Account = &a
+		}
+	}
+	return checks
+}
+
+// answersOf returns what a call has told.
+func answersOf(checks []core.Check, results []core.Result) []answer {
+	answers := make([]answer, len(checks))
+	for i := range answers {
+		answers[i] = answer{results[i], untold}
+		if a := checks[i].Account; a != nil {
+			answers[i].Account = *a
+		}
+	}
+	return answers
+}
+
+// bookRig is a rig that asks as a book does: with accounts.
+type bookRig struct{ *rig }
+
+func withAccounts(run func(*bookRig)) func(*rig) {
+	return func(r *rig) { run(&bookRig{r}) }
+}
+
+// ask makes a call with accounts. results are those of an earlier call, for a refund.
+func (r *bookRig) ask(what string, call func(context.Context, []core.Check, []core.Result) error, checks []core.Check, results ...core.Result) []answer {
+	r.Helper()
+	checks = slices.Clone(checks)
+	for i := range checks {
+		checks[i].Account = new(store.Account)
+	}
+	checks = fresh(checks)
+	if results == nil {
+		results = make([]core.Result, len(checks))
+	}
+	if err := call(context.Background(), checks, results); err != nil {
+		r.Fatalf("%s: %v", what, err)
+	}
+	return answersOf(checks, results)
+}
+
+func (r *bookRig) takeAll(checks ...core.Check) []answer {
+	r.Helper()
+	return r.ask("take", r.Take, checks)
+}
+
+func (r *bookRig) take(rule *core.Rule, key string, cost int64) answer {
+	r.Helper()
+	return r.takeAll(account(rule, key, cost))[0]
+}
+
+func (r *bookRig) peek(rule *core.Rule, key string, cost int64) answer {
+	r.Helper()
+	return r.ask("peek", r.Peek, []core.Check{account(rule, key, cost)})[0]
+}
+
+func (r *bookRig) charge(rule *core.Rule, key string, cost int64) answer {
+	r.Helper()
+	return r.ask("charge", r.Charge, []core.Check{account(rule, key, cost)})[0]
+}
+
+func (r *bookRig) refund(rule *core.Rule, key string, cost int64, charged answer) answer {
+	r.Helper()
+	return r.ask("refund", r.Refund, []core.Check{account(rule, key, cost)}, charged.Result)[0]
+}
+
+// wantTake takes, and fails the test unless allowed and remaining are as given.
+func (r *bookRig) wantTake(rule *core.Rule, key string, cost int64, allowed bool, remaining int64) answer {
+	r.Helper()
+	got := r.take(rule, key, cost)
+	if got.Allowed != allowed || got.Charged != allowed || got.Remaining != remaining {
+		r.Fatalf("%s: take %d: got %s, want allowed=%v remaining=%d", describe(rule), cost, got.show(), allowed, remaining)
+	}
+	return got
+}
+
 // restore restores one account, in the period of the clock.
-func (r *rig) restore(rule *core.Rule, key string, from store.Restoration) core.Result {
+func (r *bookRig) restore(rule *core.Rule, key string, from store.Restoration) answer {
 	r.Helper()
 	if from.Ends == 0 {
 		from.Ends = rule.PeriodEnd(r.Micros())
 	}
-	results := make([]core.Result, 1)
-	if err := r.restorer().Restore(context.Background(), []core.Check{account(rule, key, 0)}, []store.Restoration{from}, results); err != nil {
-		r.Fatalf("restore: %v", err)
-	}
-	return results[0]
+	return r.restoreAll([]core.Check{account(rule, key, 0)}, []store.Restoration{from})[0]
+}
+
+func (r *bookRig) restoreAll(checks []core.Check, from []store.Restoration) []answer {
+	r.Helper()
+	return r.ask("restore", func(ctx context.Context, checks []core.Check, results []core.Result) error {
+		return r.restorer().Restore(ctx, checks, from, results)
+	}, checks)
 }
 
 func (r *rig) restorer() store.Restorer {
@@ -78,56 +183,47 @@ func (r *rig) restorer() store.Restorer {
 }
 
 // wantAccount fails the test unless the result is of a known account.
-func (r *rig) wantAccount(what string, got core.Result, used, position int64) core.Result {
+func (r *bookRig) wantAccount(what string, got answer, used, position int64) answer {
 	r.Helper()
 	if got.Used != used || got.Position != position {
-		r.Fatalf("%s: got %s, want used=%d position=%d:%d", what, show(got), used, store.Generation(position), position&(1<<36-1))
+		r.Fatalf("%s: got %s, want used=%d position=%d:%d", what, got.show(), used, store.Generation(position), position&(1<<36-1))
 	}
 	return got
 }
 
 // wantUnknown fails the test unless the result is of an unknown account.
-func (r *rig) wantUnknown(what string, rule *core.Rule, got core.Result) core.Result {
+func (r *bookRig) wantUnknown(what string, rule *core.Rule, got answer) answer {
 	r.Helper()
-	if !rule.Unknown(&got) || got.Used != 0 || got.Remaining != 0 || got.Ends() != rule.PeriodEnd(r.Micros()) {
-		r.Fatalf("%s: got %s, want an unknown account whose period ends at %d", what, show(got), rule.PeriodEnd(r.Micros()))
+	if !got.Unknown || got.Used != 0 || got.Position != 0 || got.Remaining != 0 || got.Ends() != rule.PeriodEnd(r.Micros()) {
+		r.Fatalf("%s: got %s, want an unknown account whose period ends at %d", what, got.show(), rule.PeriodEnd(r.Micros()))
 	}
 	return got
 }
 
-func (r *rig) charge(rule *core.Rule, key string, cost int64) core.Result {
-	r.Helper()
-	results := make([]core.Result, 1)
-	if err := r.Charge(context.Background(), []core.Check{account(rule, key, cost)}, results); err != nil {
-		r.Fatalf("charge: %v", err)
-	}
-	return results[0]
-}
-
-func ledgerUnknown(r *rig) {
+func ledgerUnknown(r *bookRig) {
 	plan := plan(r, 10)
 	for range 3 {
 		if got := r.wantUnknown("take", plan, r.take(plan, "k", 1)); got.Allowed || got.Charged || got.RetryAfter <= 0 {
-			r.Fatalf("take: %s", show(got))
+			r.Fatalf("take: %s", got.show())
 		}
 	}
 	if got := r.wantUnknown("peek", plan, r.peek(plan, "k", 1)); got.Allowed {
-		r.Fatalf("peek: %s", show(got))
+		r.Fatalf("peek: %s", got.show())
 	}
 	if got := r.wantUnknown("a cost above the quota", plan, r.take(plan, "k", 11)); got.Allowed {
-		r.Fatalf("a cost above the quota: %s", show(got))
+		r.Fatalf("a cost above the quota: %s", got.show())
 	}
 	if got := r.wantUnknown("a cost of nothing", plan, r.take(plan, "k", 0)); !got.Allowed || got.Charged {
-		r.Fatalf("a cost of nothing: %s", show(got))
+		r.Fatalf("a cost of nothing: %s", got.show())
 	}
 	if got := r.wantUnknown("charge", plan, r.charge(plan, "k", 3)); got.Charged {
-		r.Fatalf("charge: %s", show(got))
+		r.Fatalf("charge: %s", got.show())
 	}
-	charged := core.Result{Charged: true, Allowed: true, Remaining: 4, ResetAfter: time.Hour, At: r.Micros(), Used: 6, Position: position(1, 7)}
+	charged := answer{Result: core.Result{Charged: true, Allowed: true, Remaining: 4, ResetAfter: time.Hour, At: r.Micros()}}
 	want := charged
-	want.Used, want.Position = 0, 0
+	want.Unknown = true
 	if got := r.refund(plan, "k", 2, charged); got != want {
-		r.Fatalf("a refund gives %s, want it as it was but for what is used: %s", show(got), show(want))
+		r.Fatalf("a refund gives %s, want it as it was, but unknown: %s", got.show(), want.show())
 	}
 	r.wantAccount("restored", r.restore(plan, "k", store.Restoration{Used: 4, Generation: 1}), 4, position(1, 1))
 	r.wantAccount("take", r.wantTake(plan, "k", 1, true, 5), 5, position(1, 2))
@@ -135,11 +231,11 @@ func ledgerUnknown(r *rig) {
 	r.wantUnknown("another key", plan, r.take(plan, "l", 1))
 }
 
-func ledgerUnused(r *rig) {
+func ledgerUnused(r *bookRig) {
 	plan := plan(r, 10)
 	got := r.restore(plan, "k", store.Restoration{Generation: 5})
 	if !got.Charged || !got.Allowed || got.Remaining != 10 || got.Ends() != plan.PeriodEnd(r.Micros()) {
-		r.Fatalf("restored: %s", show(got))
+		r.Fatalf("restored: %s", got.show())
 	}
 	r.wantAccount("restored", got, 0, position(5, 1))
 	r.wantAccount("peek", r.peek(plan, "k", 1), 0, position(5, 1))
@@ -148,7 +244,7 @@ func ledgerUnused(r *rig) {
 	r.wantAccount("take", r.wantTake(plan, "k", 10, true, 0), 10, position(5, 4))
 }
 
-func ledgerPositions(r *rig) {
+func ledgerPositions(r *bookRig) {
 	plan := plan(r, 10)
 	r.restore(plan, "k", store.Restoration{Used: 1, Generation: 1})
 	r.wantAccount("take 2", r.wantTake(plan, "k", 2, true, 7), 3, position(1, 2))
@@ -165,8 +261,8 @@ func ledgerPositions(r *rig) {
 	r.wantTake(other, "k", 1, true, 0)
 	results := r.takeAll(account(plan, "k", 1), account(other, "k", 1))
 	r.wantAccount("denied by another limit", results[0], 3, position(1, 4))
-	if results[1].Used != 0 || results[1].Position != 0 {
-		r.Errorf("another limit has a position: %s", show(results[1]))
+	if results[1].Account != untold {
+		r.Errorf("another limit has a position: %s", results[1].show())
 	}
 	shadow := account(plan, "k", 8)
 	shadow.Shadow = true
@@ -175,13 +271,13 @@ func ledgerPositions(r *rig) {
 	r.wantAccount("a shadow that fits", r.takeAll(shadow)[0], 10, position(1, 5))
 }
 
-func ledgerGenerations(r *rig) {
+func ledgerGenerations(r *bookRig) {
 	plan := plan(r, 100)
 	try := func(from store.Restoration, restored bool, used, position int64) {
 		r.Helper()
 		got := r.restore(plan, "k", from)
 		if got.Charged != restored {
-			r.Fatalf("%+v: got %s, want charged=%v", from, show(got), restored)
+			r.Fatalf("%+v: got %s, want charged=%v", from, got.show(), restored)
 		}
 		if position == 0 {
 			r.wantUnknown("restore", plan, got)
@@ -204,7 +300,7 @@ func ledgerGenerations(r *rig) {
 	r.wantAccount("take", r.wantTake(plan, "k", 79, true, 0), 100, position(store.MaxGeneration, 2))
 }
 
-func ledgerPeriods(r *rig) {
+func ledgerPeriods(r *bookRig) {
 	plan := plan(r, 10)
 	r.Set(time.Date(2026, 3, 31, 23, 59, 59, 0, time.UTC))
 	unknown := r.wantUnknown("in March", plan, r.take(plan, "k", 1))
@@ -217,10 +313,10 @@ func ledgerPeriods(r *rig) {
 	r.wantUnknown("in April", plan, r.take(plan, "k", 1))
 	got := r.restore(plan, "k", store.Restoration{Used: 9, Generation: 2, Ends: march})
 	if r.wantUnknown("March, restored in April", plan, got); got.Charged {
-		r.Fatalf("March was restored in April: %s", show(got))
+		r.Fatalf("March was restored in April: %s", got.show())
 	}
 	if got := r.refund(plan, "k", 1, charge); got.Charged || got.Position != 0 {
-		r.Fatalf("a refund of March in April: %s", show(got))
+		r.Fatalf("a refund of March in April: %s", got.show())
 	}
 	r.restore(plan, "k", store.Restoration{Generation: 1})
 	r.wantAccount("in April", r.wantTake(plan, "k", 4, true, 6), 4, position(1, 2))
@@ -231,7 +327,7 @@ func ledgerPeriods(r *rig) {
 	}
 }
 
-func ledgerWhole(r *rig) {
+func ledgerWhole(r *bookRig) {
 	op := keyfuncs.Header("Idempotency-Key")
 	plan := ledgerRule(r, core.PerMonth(10, time.UTC).Named("plan").OncePer(op, time.Hour).Repeats(2))
 	orders := rule(r, core.PerDay(5).Named("orders").OncePer(op, time.Hour).Repeats(2))
@@ -240,18 +336,18 @@ func ledgerWhole(r *rig) {
 
 	r.restore(plan, "k", store.Restoration{Generation: 1})
 	if got := r.takeAll(checks...); !got[0].Charged || !got[1].Charged || !got[2].Charged || !got[3].Charged {
-		r.Fatalf("known: %s %s %s %s", show(got[0]), show(got[1]), show(got[2]), show(got[3]))
+		r.Fatalf("known: %s %s %s %s", got[0].show(), got[1].show(), got[2].show(), got[3].show())
 	}
 	r.reset(plan, "k") // the store forgets
 	for range 5 {      // operation a has two free repeats, login blocks at the second denial
 		got := r.takeAll(checks...)
 		if got[0].Allowed || got[0].Repeated {
-			r.Fatalf("a repeat of an operation of an unknown account: %s", show(got[0]))
+			r.Fatalf("a repeat of an operation of an unknown account: %s", got[0].show())
 		}
 		r.wantUnknown("among others", plan, got[0])
 		for i, remaining := range []int64{0, 4, 0, 4} {
 			if i > 0 && (got[i].Charged || got[i].Blocked || got[i].Remaining != remaining) {
-				r.Fatalf("beside an unknown account: %d: %s", i, show(got[i]))
+				r.Fatalf("beside an unknown account: %d: %s", i, got[i].show())
 			}
 		}
 	}
@@ -259,19 +355,19 @@ func ledgerWhole(r *rig) {
 	for n := range 2 {
 		got := r.takeAll(checks[:2]...)
 		if !got[0].Repeated || !got[1].Repeated {
-			r.Fatalf("repeat %d of the operation: %s %s", n+1, show(got[0]), show(got[1]))
+			r.Fatalf("repeat %d of the operation: %s %s", n+1, got[0].show(), got[1].show())
 		}
 		r.wantAccount("a repeat", got[0], 1, position(2, 1))
 	}
 	if got := r.takeAll(checks[2])[0]; got.Allowed || got.Blocked {
-		r.Fatalf("the first strike: %s", show(got))
+		r.Fatalf("the first strike: %s", got.show())
 	}
 	if got := r.takeAll(checks[2])[0]; !got.Blocked {
-		r.Fatalf("the second strike: %s", show(got))
+		r.Fatalf("the second strike: %s", got.show())
 	}
 }
 
-func ledgerShadow(r *rig) {
+func ledgerShadow(r *bookRig) {
 	plan := plan(r, 10)
 	hourly := rule(r, core.PerHour(10).Named("hourly"))
 	for _, key := range []string{"k", "l"} { // in the account's value, and in another one
@@ -283,61 +379,57 @@ func ledgerShadow(r *rig) {
 			got := r.takeAll(shadow, account(hourly, key, 1))
 			r.wantUnknown("a shadow", plan, got[0])
 			if got[0].Allowed || got[1].Charged || got[1].Remaining != 10 {
-				r.Fatalf("beside an unknown shadow: %s, %s", show(got[0]), show(got[1]))
+				r.Fatalf("beside an unknown shadow: %s, %s", got[0].show(), got[1].show())
 			}
 		}
 		r.restore(plan, "k", store.Restoration{Generation: 1})
 		if got := r.takeAll(shadow, account(hourly, key, 1)); !got[0].Charged || !got[1].Charged {
-			r.Fatalf("beside a known shadow: %s, %s", show(got[0]), show(got[1]))
+			r.Fatalf("beside a known shadow: %s, %s", got[0].show(), got[1].show())
 		}
 	}
 }
 
-func ledgerOnce(r *rig) {
+func ledgerOnce(r *bookRig) {
 	plan := ledgerRule(r, core.PerMonth(10, time.UTC).Named("plan").OncePer(keyfuncs.Header("Idempotency-Key"), time.Hour).Repeats(3))
-	take := func(op string) core.Result { return r.takeAll(operation(plan, "k", op))[0] }
+	take := func(op string) answer { return r.takeAll(operation(plan, "k", op))[0] }
 	for range 3 {
 		r.wantUnknown("an operation", plan, take("a"))
 	}
 	r.restore(plan, "k", store.Restoration{Generation: 1})
 	first := r.wantAccount("an operation", take("a"), 1, position(1, 2))
 	if !first.Charged {
-		r.Fatalf("an operation that was tried on an unknown account: %s", show(first))
+		r.Fatalf("an operation that was tried on an unknown account: %s", first.show())
 	}
 	for range 3 {
 		if got := r.wantAccount("a repeat", take("a"), 1, position(1, 2)); !got.Repeated {
-			r.Fatalf("a repeat: %s", show(got))
+			r.Fatalf("a repeat: %s", got.show())
 		}
 	}
 	r.wantAccount("a repeat too many", take("a"), 2, position(1, 3))
 	second := r.wantAccount("another", take("b"), 3, position(1, 4))
 
-	refund := func() core.Result {
-		results := []core.Result{second}
-		if err := r.Refund(context.Background(), []core.Check{operation(plan, "k", "b")}, results); err != nil {
-			r.Fatal(err)
-		}
-		return results[0]
+	refund := func() answer {
+		return r.ask("refund", r.Refund, []core.Check{operation(plan, "k", "b")}, second.Result)[0]
 	}
 	r.reset(plan, "k")
-	if got := refund(); !got.Charged || got.Position != 0 {
-		r.Fatalf("a refund to an unknown account: %s", show(got))
+	if got := refund(); !got.Charged || !got.Unknown || got.Position != 0 {
+		r.Fatalf("a refund to an unknown account: %s", got.show())
 	}
 	r.restore(plan, "k", store.Restoration{Used: 3, Generation: 2})
 	if got := take("b"); !got.Repeated {
-		r.Fatalf("after a refund to an unknown account, which did nothing: %s", show(got))
+		r.Fatalf("after a refund to an unknown account, which did nothing: %s", got.show())
 	}
 	r.wantAccount("a refund", refund(), 2, position(2, 2))
 	if got := take("b"); !got.Charged {
-		r.Fatalf("after a refund: %s", show(got))
+		r.Fatalf("after a refund: %s", got.show())
 	}
 }
 
-func ledgerCharge(r *rig) {
+func ledgerCharge(r *bookRig) {
 	plan := plan(r, 10)
 	r.restore(plan, "k", store.Restoration{Generation: 1})
 	if got := r.wantAccount("charge 12", r.charge(plan, "k", 12), 12, position(1, 2)); !got.Charged || got.Remaining != 0 {
-		r.Fatalf("charge: %s", show(got))
+		r.Fatalf("charge: %s", got.show())
 	}
 	r.wantAccount("charge 100", r.charge(plan, "k", 100), 20, position(1, 3))
 	r.wantAccount("charge more", r.charge(plan, "k", 1), 20, position(1, 3))
@@ -346,18 +438,18 @@ func ledgerCharge(r *rig) {
 	r.wantAccount("take", r.wantTake(plan, "k", 1, false, 0), 5000, position(2, 1))
 }
 
-func ledgerRefunds(r *rig) {
+func ledgerRefunds(r *bookRig) {
 	plan := plan(r, 10)
 	r.restore(plan, "k", store.Restoration{Used: 2, Generation: 1})
 	charge := r.wantTake(plan, "k", 5, true, 3)
 	r.wantAccount("a part", r.refund(plan, "k", 1, charge), 6, position(1, 3))
 	if got := r.wantAccount("more than there is", r.refund(plan, "k", 1000, charge), 0, position(1, 4)); got.Charged || got.Remaining != 10 {
-		r.Fatalf("refund: %s", show(got))
+		r.Fatalf("refund: %s", got.show())
 	}
 	r.wantAccount("of nothing", r.refund(plan, "k", 1, charge), 0, position(1, 4))
 }
 
-func ledgerAdopts(r *rig) {
+func ledgerAdopts(r *bookRig) {
 	calendar := rule(r, core.PerMonth(10, time.UTC).Named("plan"))
 	plan := plan(r, 10)
 	r.wantTake(calendar, "k", 6, true, 4)
@@ -373,13 +465,13 @@ func ledgerAdopts(r *rig) {
 	}
 }
 
-func ledgerConverted(r *rig) {
+func ledgerConverted(r *bookRig) {
 	calendar := rule(r, core.PerMonth(10, time.UTC).Named("plan"))
 	plan := plan(r, 10)
 	r.restore(plan, "k", store.Restoration{Used: 3, Generation: 1})
 	r.wantTake(plan, "k", 1, true, 6)
-	if got := r.wantTake(calendar, "k", 2, true, 4); got.Used != 0 || got.Position != 0 {
-		r.Errorf("a calendar window has a position: %s", show(got))
+	if got := r.wantTake(calendar, "k", 2, true, 4); got.Account != untold {
+		r.Errorf("a calendar window has a position: %s", got.show())
 	}
 	r.wantUnknown("after the calendar", plan, r.take(plan, "k", 1))
 	r.wantTake(calendar, "k", 1, true, 3)
@@ -397,7 +489,7 @@ func ledgerConverted(r *rig) {
 	}
 }
 
-func ledgerReset(r *rig) {
+func ledgerReset(r *bookRig) {
 	plan := plan(r, 10)
 	r.restore(plan, "k", store.Restoration{Used: 3, Generation: 1})
 	r.reset(plan, "k")
@@ -405,7 +497,7 @@ func ledgerReset(r *rig) {
 	r.wantAccount("restored", r.restore(plan, "k", store.Restoration{Generation: 2}), 0, position(2, 1))
 }
 
-func ledgerQuota(r *rig) {
+func ledgerQuota(r *bookRig) {
 	small, large := plan(r, 10), plan(r, 5_000_000_000)
 	r.restore(small, "k", store.Restoration{Used: 9, Generation: 1})
 	r.wantTake(small, "k", 2, false, 1)
@@ -418,7 +510,7 @@ func ledgerQuota(r *rig) {
 	r.wantAccount("charged beyond", r.charge(largest, "k", 1<<51), 1<<52, position(store.MaxGeneration, 3))
 }
 
-func ledgerClasses(r *rig) {
+func ledgerClasses(r *bookRig) {
 	limit := core.PerMonth(10, time.UTC).Named("plan")
 	lower, err := LowerRule(limit.Reserve(0.4, keyfuncs.Methods("POST")))
 	if err != nil {
@@ -436,7 +528,7 @@ func ledgerClasses(r *rig) {
 	r.wantAccount("charged in the lower class", r.charge(few, "k", 100), 20, position(1, 4))
 }
 
-func ledgerRestoredOnce(r *rig) {
+func ledgerRestoredOnce(r *bookRig) {
 	const processes = 32
 	plan := plan(r, 1000)
 	ends := plan.PeriodEnd(r.Micros())
@@ -448,12 +540,12 @@ func ledgerRestoredOnce(r *rig) {
 			all.Go(func() {
 				// Each has a generation of its own, as the ledger gives them out.
 				from := store.Restoration{Used: 100 * round, Generation: processes*round + n + 1, Ends: ends}
-				results := make([]core.Result, 1)
-				if err := r.restorer().Restore(context.Background(), []core.Check{account(plan, "k", 0)}, []store.Restoration{from}, results); err != nil {
+				checks, results := fresh([]core.Check{{Key: []byte("k"), Rule: plan, Account: new(store.Account)}}), make([]core.Result, 1)
+				if err := r.restorer().Restore(context.Background(), checks, []store.Restoration{from}, results); err != nil {
 					r.Errorf("restore: %v", err)
 					return
 				}
-				switch generation := store.Generation(results[0].Position); {
+				switch generation := store.Generation(checks[0].Account.Position); {
 				case results[0].Charged && generation == from.Generation:
 					won.Add(1)
 				case results[0].Charged || generation == from.Generation:
@@ -473,31 +565,73 @@ func ledgerRestoredOnce(r *rig) {
 	}
 }
 
-func ledgerParallel(r *rig) {
+func ledgerParallel(r *bookRig) {
 	const cost, quota, base = 3, 500, 20
 	plan := plan(r, quota)
 	r.restore(plan, "k", store.Restoration{Used: base, Generation: 7})
 	var mu sync.Mutex
-	var charged []core.Result
-	atOnce(r, r.Store, account(plan, "k", cost), 64, 10, func(got core.Result) {
+	var charged []answer
+	check := account(plan, "k", cost)
+	check.Account = new(store.Account)
+	atOnce(r, r.Store, check, 64, 10, func(got answer) {
 		mu.Lock()
 		defer mu.Unlock()
 		if got.Charged {
 			charged = append(charged, got)
 		} else if got.Allowed || got.Used != base+cost*((quota-base)/cost) {
-			r.Errorf("denied: %s", show(got))
+			r.Errorf("denied: %s", got.show())
 		}
 	})
 	if want := (quota - base) / cost; len(charged) != want {
 		r.Errorf("%d requests of cost %d passed, want %d", len(charged), cost, want)
 	}
-	slices.SortFunc(charged, func(a, b core.Result) int { return int(a.Position - b.Position) })
+	slices.SortFunc(charged, func(a, b answer) int { return int(a.Position - b.Position) })
 	for i, got := range charged {
 		r.wantAccount("in order of positions", got, base+cost*int64(i+1), position(7, int64(i)+2))
 	}
 }
 
-func ledgerSeveral(r *rig) {
+// Callers give up at any moment, and may use the account for something else then.
+func ledgerDuringCall(r *bookRig) {
+	plan, hourly := plan(r, 1_000_000), rule(r, core.PerHour(1_000_000).Named("hourly"))
+	for _, key := range []string{"k", "l"} {
+		r.restore(plan, key, store.Restoration{Generation: 1})
+	}
+	var all sync.WaitGroup
+	for g := range 8 {
+		all.Go(func() {
+			k, l := untold, untold
+			checks := []core.Check{account(plan, "k", 1), account(hourly, "k", 1), account(plan, "l", 1)}
+			checks[0].Account, checks[2].Account = &k, &l
+			for n := range 40 {
+				ctx, cancel := context.WithTimeout(context.Background(), time.Duration(n*g)*20*time.Microsecond)
+				results := make([]core.Result, len(checks))
+				err := r.Take(ctx, checks, results)
+				cancel()
+				if err == nil && (k.Used <= 0 || k.Position < position(1, k.Used) || l.Used <= 0 || l.Position < position(1, l.Used)) {
+					r.Errorf("charged: %+v and %+v", k, l)
+				}
+				for i := range results {
+					if results[i].Charged { // maybe of a call that has failed
+						k, l = untold, untold
+						results[i].At = r.Micros()
+						ctx, cancel := context.WithTimeout(context.Background(), time.Duration(n)*20*time.Microsecond)
+						_ = r.Refund(ctx, checks[i:i+1], results[i:i+1])
+						cancel()
+					}
+				}
+				k, l = untold, untold
+				time.Sleep(100 * time.Microsecond)
+				if k != untold || l != untold {
+					r.Errorf("set after the call: %+v and %+v", k, l)
+				}
+			}
+		})
+	}
+	all.Wait()
+}
+
+func ledgerSeveral(r *bookRig) {
 	month, day := plan(r, 10), ledgerRule(r, core.PerCalendarDay(5, Zone("Europe/Berlin")).Named("day"))
 	checks := []core.Check{account(month, "k", 1), account(day, "k", 1), account(month, "l", 1)}
 	from := []store.Restoration{
@@ -505,34 +639,28 @@ func ledgerSeveral(r *rig) {
 		{Used: 2, Generation: 9, Expect: 4, Ends: day.PeriodEnd(r.Micros())},
 		{Used: 3, Generation: 3, Ends: month.PeriodEnd(r.Micros())},
 	}
-	restore := func() []core.Result {
-		results := make([]core.Result, len(checks))
-		if err := r.restorer().Restore(context.Background(), checks, from, results); err != nil {
-			r.Fatal(err)
-		}
-		return results
-	}
+	restore := func() []answer { return r.restoreAll(checks, from) }
 	got := restore()
 	r.wantAccount("first", got[0], 1, position(1, 1))
 	r.wantUnknown("second", day, got[1])
 	r.wantAccount("third", got[2], 3, position(3, 1))
 	if got := r.takeAll(checks...); got[0].Charged || got[2].Charged {
-		r.Fatalf("one of three is unknown: %s %s %s", show(got[0]), show(got[1]), show(got[2]))
+		r.Fatalf("one of three is unknown: %s %s %s", got[0].show(), got[1].show(), got[2].show())
 	}
 	from[1].Expect = 0
 	if got = restore(); got[0].Charged || !got[1].Charged || got[2].Charged {
-		r.Fatalf("restored the second: %s %s %s", show(got[0]), show(got[1]), show(got[2]))
+		r.Fatalf("restored the second: %s %s %s", got[0].show(), got[1].show(), got[2].show())
 	}
 	got = r.takeAll(checks...)
 	for i, used := range []int64{2, 3, 4} {
 		// Where keys are apart, a denied request may have charged an account and given it back.
 		if generation := from[i].Generation; !got[i].Charged || got[i].Used != used || store.Generation(got[i].Position) != generation {
-			r.Errorf("account %d: %s, want used=%d in generation %d", i, show(got[i]), used, generation)
+			r.Errorf("account %d: %s, want used=%d in generation %d", i, got[i].show(), used, generation)
 		}
 	}
 }
 
-func ledgerBad(r *rig) {
+func ledgerBad(r *bookRig) {
 	plan := plan(r, 10)
 	good := store.Restoration{Generation: 1, Ends: plan.PeriodEnd(r.Micros())}
 	bad := good
@@ -601,16 +729,18 @@ func (s *sequence) restoreAccounts(checks []core.Check) {
 		}
 		s.log("restore %s %s (%s) to %+v", c.Key, c.Rule.Name, describe(c.Rule), from[i])
 	}
-	got := make([]core.Result, len(checks))
+	checks, got := fresh(checks), make([]core.Result, len(checks))
 	if err := s.restorer().Restore(context.Background(), checks, from, got); err != nil {
 		s.Fatalf("restore: %v\n%s", err, s.trace)
 	}
-	s.compare("restore", checks, got, s.model.restore(checks, from, s.Micros()))
+	s.compare("restore", checks, answersOf(checks, got), func(checks []core.Check) []core.Result {
+		return s.model.restore(checks, from, s.Micros())
+	})
 }
 
 // catchUp moves the model's account on to the position of a store in which keys are apart. There
 // a request that one key denies may have been charged to another and given back.
-func (m *model) catchUp(c *core.Check, got core.Result, want *core.Result) {
+func (m *model) catchUp(c *core.Check, got answer, want *answer) {
 	b := m.buckets[string(c.Key)+"|"+c.Rule.Name]
 	if b == nil || b.rule.Algorithm != store.Ledger || want.Position == 0 || got.Position < want.Position ||
 		store.Generation(got.Position) != store.Generation(want.Position) {

@@ -319,11 +319,19 @@ func (b *modelBucket) answer(now, cost int64, charged bool, key string) core.Res
 	}
 	if b.rule.Algorithm == store.Ledger {
 		r.Charged = charged && b.known > 0
-		if r.Position = b.known; b.known > 0 {
-			r.Used = b.count[0]
-		}
+		r.Unknown = b.known == 0
 	}
 	return r
+}
+
+// tell sets the account of a check.
+func (b *modelBucket) tell(c *core.Check) {
+	if c.Account == nil || b.rule.Algorithm != store.Ledger {
+		return
+	}
+	if *c.Account = (store.Account{Position: b.known}); b.known > 0 {
+		c.Account.Used = b.count[0]
+	}
 }
 
 func (b *modelBucket) charge(now, cost int64) {
@@ -391,6 +399,7 @@ func (m *model) take(checks []core.Check, now int64, charge bool) []core.Result 
 				}
 			}
 		}
+		opened[i].tell(&c)
 		results[i] = opened[i].answer(now, c.Cost, charged && !repeated[i], string(c.Key))
 		results[i].Repeated = repeated[i]
 		results[i].At = now
@@ -439,6 +448,7 @@ func (m *model) charge(checks []core.Check, now int64) []core.Result {
 			b.charge(now, max(min(c.Cost, most-b.count[0]), 0))
 		}
 		m.store(&c, b)
+		b.tell(&c)
 		results[i] = b.answer(now, 0, true, string(c.Key))
 		results[i].At = now
 	}
@@ -455,7 +465,8 @@ func (m *model) refund(checks []core.Check, results []core.Result, now int64) []
 		tick, at := modelTick(c.Rule), results[i].At
 		if _, end := modelPeriodOf(c.Rule, at); b.unknown() && end == b.end {
 			m.store(&c, b)
-			results[i].Used, results[i].Position = 0, 0
+			results[i].Unknown = true
+			b.tell(&c)
 			continue
 		}
 		switch c.Rule.Algorithm {
@@ -492,6 +503,7 @@ func (m *model) refund(checks []core.Check, results []core.Result, now int64) []
 		if c.Once != nil && m.marks[markKey(&c)].at == at {
 			delete(m.marks, markKey(&c))
 		}
+		b.tell(&c)
 		results[i] = b.answer(now, 0, false, string(c.Key))
 		results[i].At = now
 	}
@@ -510,6 +522,7 @@ func (m *model) restore(checks []core.Check, from []store.Restoration, now int64
 			b.used = true
 		}
 		m.store(&c, b)
+		b.tell(&c)
 		results[i] = b.answer(now, 0, restored, string(c.Key))
 		results[i].At = now
 	}
@@ -537,6 +550,7 @@ func (m *model) renew(checks []core.Check, results []core.Result, now int64) []c
 		b.free(results[i].At, c.Cost)
 		b.charge(now, max(min(c.Cost, 2*modelWhole(c.Rule)-b.logged()), 0))
 		m.store(&c, b)
+		b.tell(&c)
 		results[i] = b.answer(now, 0, true, string(c.Key))
 		results[i].At = now
 	}

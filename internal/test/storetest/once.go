@@ -245,7 +245,7 @@ func onceParallel(r *rig) {
 	r.eachOnce(1, func(r *rig, rule *core.Rule) {
 		const callers, rounds = 50, 20
 		var charged, repeated atomic.Int64
-		atOnce(r, r.Store, operation(rule, "parallel", "op"), callers, rounds, func(got core.Result) {
+		atOnce(r, r.Store, operation(rule, "parallel", "op"), callers, rounds, func(got answer) {
 			switch {
 			case got.Charged && !got.Repeated:
 				charged.Add(1)
@@ -312,7 +312,7 @@ func onceRepeatsParallel(r *rig) {
 	const callers, rounds, repeats = 50, 20, 9 // a thousand requests, every tenth of which is charged
 	rule := rule(r, core.PerHour(100).OncePer(keyfuncs.Header("Idempotency-Key"), onceTTL).Repeats(repeats).Named("bounded"))
 	var charged, repeated atomic.Int64
-	atOnce(r, r.Store, operation(rule, "parallel", "op"), callers, rounds, func(got core.Result) {
+	atOnce(r, r.Store, operation(rule, "parallel", "op"), callers, rounds, func(got answer) {
 		if got.Charged {
 			charged.Add(1)
 		}

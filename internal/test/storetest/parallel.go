@@ -28,7 +28,7 @@ func parallel(r *rig) {
 func Hammer(t testing.TB, store core.Store, rule *core.Rule, key string, cost int64, goroutines, rounds int) int64 {
 	t.Helper()
 	var admitted atomic.Int64
-	atOnce(t, store, core.Check{Key: []byte(key), Rule: rule, Cost: cost}, goroutines, rounds, func(got core.Result) {
+	atOnce(t, store, core.Check{Key: []byte(key), Rule: rule, Cost: cost}, goroutines, rounds, func(got answer) {
 		if got.Allowed {
 			admitted.Add(1)
 		}
@@ -38,19 +38,20 @@ func Hammer(t testing.TB, store core.Store, rule *core.Rule, key string, cost in
 
 // atOnce takes check from many goroutines at once, each rounds times. see is called
 // concurrently with each result.
-func atOnce(t testing.TB, store core.Store, check core.Check, goroutines, rounds int, see func(core.Result)) {
+func atOnce(t testing.TB, store core.Store, check core.Check, goroutines, rounds int, see func(answer)) {
 	t.Helper()
 	var all sync.WaitGroup
 	var failed sync.Once
 	for range goroutines {
 		all.Go(func() {
-			checks, results := []core.Check{check}, make([]core.Result, 1)
+			results := make([]core.Result, 1)
 			for range rounds {
+				checks := fresh([]core.Check{check})
 				if err := store.Take(context.Background(), checks, results); err != nil {
 					failed.Do(func() { t.Errorf("take: %v", err) }) // the others' are the same
 					return
 				}
-				see(results[0])
+				see(answersOf(checks, results)[0])
 			}
 		})
 	}

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/weblimit/weblimit/core"
+	"github.com/weblimit/weblimit/core/store"
 	"github.com/weblimit/weblimit/keyfuncs"
 )
 
@@ -191,9 +192,12 @@ func (s *sequence) checks() []core.Check {
 		cost := pick(s.rand, []int64{1, 1, 1, 2, 3, rule.Burst / 2, rule.Burst, rule.Burst + 1, 0})
 		check := core.Check{Key: []byte(keys[i/len(names)]), Rule: rule, Cost: cost, Shadow: s.rand.IntN(8) == 0}
 		s.operate(&check)
+		if s.apart || s.rand.IntN(4) > 0 { // a store must not depend on it
+			check.Account = new(store.Account)
+		}
 		checks = append(checks, check)
 	}
-	return checks
+	return fresh(checks)
 }
 
 // operate gives most checks of a limit with OncePer an operation.
@@ -217,7 +221,7 @@ func (s *sequence) decide(take bool) {
 	if err := ask(context.Background(), checks, got); err != nil {
 		s.Fatalf("%s: %v\n%s", verb, err, s.trace)
 	}
-	s.compare(verb, checks, got, s.model.take(checks, s.Micros(), take))
+	s.compare(verb, checks, answersOf(checks, got), func(checks []core.Check) []core.Result { return s.model.take(checks, s.Micros(), take) })
 	for _, r := range got {
 		if r.RetryAfter > 0 {
 			s.wait = r.RetryAfter
@@ -226,7 +230,7 @@ func (s *sequence) decide(take bool) {
 	if s.rand.IntN(4) > 0 { // as a book does
 		var unknown []core.Check
 		for i, c := range checks {
-			if c.Rule.Unknown(&got[i]) {
+			if got[i].Unknown {
 				unknown = append(unknown, c)
 			}
 		}
@@ -249,13 +253,14 @@ func (s *sequence) decideTogether() {
 	for _, c := range checks {
 		s.log("%d times at once: take %s %s (%s) cost %d shadow %v once %q", callers, c.Key, c.Rule.Name, describe(c.Rule), c.Cost, c.Shadow, c.Once)
 	}
-	got := make([][]core.Result, callers)
+	got := make([][]answer, callers)
 	errs := make([]error, callers)
 	var wg sync.WaitGroup
 	for i := range got {
 		wg.Go(func() {
-			got[i] = make([]core.Result, len(checks))
-			errs[i] = s.Take(context.Background(), checks, got[i])
+			checks, results := fresh(checks), make([]core.Result, len(checks))
+			errs[i] = s.Take(context.Background(), checks, results)
+			got[i] = answersOf(checks, results)
 		})
 	}
 	wg.Wait()
@@ -263,10 +268,11 @@ func (s *sequence) decideTogether() {
 		s.Fatalf("take: %v\n%s", err, s.trace)
 	}
 	for range callers {
-		want := s.model.take(checks, s.Micros(), true)
-		i := slices.IndexFunc(got, func(results []core.Result) bool { return slices.Equal(results, want) })
+		checks := fresh(checks)
+		want := answersOf(checks, s.model.take(checks, s.Micros(), true))
+		i := slices.IndexFunc(got, func(answers []answer) bool { return slices.Equal(answers, want) })
 		if i < 0 { // no caller got this result; show one that was not expected
-			s.compare("take at once", checks, got[0], want)
+			s.same("take at once", checks, got[0], want)
 		}
 		got = slices.Delete(got, i, i+1)
 	}
@@ -282,7 +288,7 @@ func (s *sequence) charge() {
 	if err := s.Charge(context.Background(), checks, got); err != nil {
 		s.Fatalf("charge: %v\n%s", err, s.trace)
 	}
-	s.compare("charge", checks, got, s.model.charge(checks, s.Micros()))
+	s.compare("charge", checks, answersOf(checks, got), func(checks []core.Check) []core.Result { return s.model.charge(checks, s.Micros()) })
 }
 
 func (s *sequence) giveBack() {
@@ -297,11 +303,14 @@ func (s *sequence) giveBack() {
 		s.update(&c.checks[j])
 		s.log("refund %s %s cost %d of %d once %q", c.checks[j].Key, c.checks[j].Rule.Name, c.checks[j].Cost, c.results[j].At, c.checks[j].Once)
 	}
-	want := s.model.refund(c.checks, c.results, s.Micros())
+	before := slices.Clone(c.results)
+	c.checks = fresh(c.checks)
 	if err := s.Refund(context.Background(), c.checks, c.results); err != nil {
 		s.Fatalf("refund: %v\n%s", err, s.trace)
 	}
-	s.compare("refund", c.checks, c.results, want)
+	s.compare("refund", c.checks, answersOf(c.checks, c.results), func(checks []core.Check) []core.Result {
+		return s.model.refund(checks, before, s.Micros())
+	})
 }
 
 // update gives the check of an earlier call the limit's current rule.
@@ -321,14 +330,24 @@ func (s *sequence) renew() {
 		s.update(&c.checks[j])
 		s.log("renew %s %s (%s) cost %d of %d", c.checks[j].Key, c.checks[j].Rule.Name, describe(c.checks[j].Rule), c.checks[j].Cost, c.results[j].At)
 	}
-	want := s.model.renew(c.checks, c.results, s.Micros())
+	before := slices.Clone(c.results)
+	c.checks = fresh(c.checks)
 	if err := s.Renew(context.Background(), c.checks, c.results); err != nil {
 		s.Fatalf("renew: %v\n%s", err, s.trace)
 	}
-	s.compare("renew", c.checks, c.results, want)
+	s.compare("renew", c.checks, answersOf(c.checks, c.results), func(checks []core.Check) []core.Result {
+		return s.model.renew(checks, before, s.Micros())
+	})
 }
 
-func (s *sequence) compare(verb string, checks []core.Check, got, want []core.Result) {
+// compare compares what the store has answered with what the model does.
+func (s *sequence) compare(verb string, checks []core.Check, got []answer, model func([]core.Check) []core.Result) {
+	s.Helper()
+	checks = fresh(checks)
+	s.same(verb, checks, got, answersOf(checks, model(checks)))
+}
+
+func (s *sequence) same(verb string, checks []core.Check, got, want []answer) {
 	s.Helper()
 	for i := range got {
 		if s.apart {
@@ -339,7 +358,7 @@ func (s *sequence) compare(verb string, checks []core.Check, got, want []core.Re
 				s.Log(line)
 			}
 			s.Fatalf("%s %d of %d: %s, cost %d, key %s\n got %s at %d\nwant %s at %d", verb, i+1, len(checks), describe(checks[i].Rule), checks[i].Cost, checks[i].Key,
-				show(got[i]), got[i].At, show(want[i]), want[i].At)
+				got[i].show(), got[i].At, want[i].show(), want[i].At)
 		}
 	}
 }

@@ -23,7 +23,6 @@ import (
 	"time"
 
 	"github.com/weblimit/weblimit/core"
-	"github.com/weblimit/weblimit/core/store"
 )
 
 // Clock is the clock of a store under test. It stands still until a test moves it.
@@ -173,12 +172,11 @@ func show(r core.Result) string {
 	if r.Blocked {
 		blocked = "blocked "
 	}
-	account := ""
-	if r.Used != 0 || r.Position != 0 {
-		account = fmt.Sprintf(" used=%d position=%d:%d", r.Used, store.Generation(r.Position), r.Position&(1<<36-1))
+	if r.Unknown {
+		blocked += "unknown "
 	}
-	return fmt.Sprintf("{%sallowed=%v charged=%v repeated=%v remaining=%d retry=%v window=%v reset=%v%s}",
-		blocked, r.Allowed, r.Charged, r.Repeated, r.Remaining, r.RetryAfter, r.Window, r.ResetAfter, account)
+	return fmt.Sprintf("{%sallowed=%v charged=%v repeated=%v remaining=%d retry=%v window=%v reset=%v}",
+		blocked, r.Allowed, r.Charged, r.Repeated, r.Remaining, r.RetryAfter, r.Window, r.ResetAfter)
 }
 
 // Algorithms returns one limit of n units per window for each algorithm.
