@@ -179,6 +179,9 @@ func newRepository(t *testing.T) *repository {
 	for _, name := range []string{"CHANGELOG.md", "LICENSE", "api", "core", "internal/integer", "internal/seam", "internal/testclock", "keyfuncs", "scripts"} {
 		copyTree(t, filepath.Join(documents.Root, name), filepath.Join(r.dir, name))
 	}
+	if err := os.RemoveAll(filepath.Join(r.dir, "core", "pgstore")); err != nil { // a module of its own: scratchlimit is the only one here
+		t.Fatal(err)
+	}
 	r.write("go.mod", "module github.com/weblimit/weblimit\n\ngo 1.25.0\n")
 	r.write("scratchlimit/go.mod", `module github.com/weblimit/weblimit/scratchlimit
 
