@@ -45,12 +45,14 @@ import (
 	"syscall"
 	_ "time/tzdata" // time zones of calendar limits, on machines that have none
 
+	"github.com/redis/go-redis/v9"
 	"golang.org/x/term"
 )
 
 func main() { os.Exit(start()) }
 
 func start() int {
+	redis.SetLogger(quiet{}) // for the whole process, so before anything uses it
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	context.AfterFunc(ctx, stop) // a second Ctrl-C ends the process at once

@@ -24,7 +24,6 @@ func (quiet) Printf(context.Context, string, ...any) {}
 
 // redisClient returns a client of the Redis that the flags name.
 func (a *app) redisClient(t *target, security *tls.Config) (redis.UniversalClient, error) {
-	redis.SetLogger(quiet{})
 	if a.cluster && a.sentinel != "" {
 		return nil, usagef("--cluster and --sentinel-master exclude each other")
 	}
