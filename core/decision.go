@@ -87,6 +87,23 @@ type LimitResult struct {
 	WarnLevel float64 // the highest level of WarnAt that was reached, or 0
 }
 
+// DenialReason returns why the limit denied the request, or would have denied it in shadow mode: the
+// Reason that the decision has if no other limit matters. It means nothing for a limit that allowed
+// the request.
+func (r *LimitResult) DenialReason() Reason {
+	switch {
+	case r.Reason != ReasonUndecided:
+		return r.Reason
+	case r.Blocked:
+		return ReasonBlocked
+	case r.Cached:
+		return ReasonCachedDenial
+	case r.RetryAfter == 0:
+		return ReasonNeverFits
+	}
+	return ReasonLimitExceeded
+}
+
 // Results returns the results of the limits that applied to the request, in the order of
 // Config.Limits. It is empty if no limit was asked. Last come limits in shadow mode that would
 // have denied the request without asking the store, for the Reason in their result.

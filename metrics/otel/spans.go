@@ -42,7 +42,7 @@ func (o *Observer) trace(ctx context.Context, span trace.Span, seen *core.Observ
 	}
 	for i := range wouldDeny(d) {
 		r := &d.Results()[i]
-		event := []attribute.KeyValue{attrLimit.String(valid(r.Rule.Name)), attrReason.String(word(reasonOf(r).String()))}
+		event := []attribute.KeyValue{attrLimit.String(valid(r.Rule.Name)), attrReason.String(word(r.DenialReason().String()))}
 		if r.RetryAfter > 0 {
 			event = append(event, attrRetryAfter.Int64(milliseconds(r.RetryAfter)))
 		}
@@ -59,21 +59,6 @@ func (o *Observer) trace(ctx context.Context, span trace.Span, seen *core.Observ
 	if seen.WaitTime > 0 {
 		o.traceWait(ctx, seen)
 	}
-}
-
-// reasonOf returns why a limit in shadow mode would have denied the request.
-func reasonOf(r *core.LimitResult) core.Reason {
-	switch {
-	case r.Reason != core.ReasonUndecided:
-		return r.Reason
-	case r.Blocked:
-		return core.ReasonBlocked
-	case r.Cached:
-		return core.ReasonCachedDenial
-	case r.RetryAfter == 0:
-		return core.ReasonNeverFits
-	}
-	return core.ReasonLimitExceeded
 }
 
 // traceCheck makes the span of the store's round trip, which is over. If a request asked several

@@ -71,7 +71,7 @@ func (o *Observer) decided(ctx context.Context, logger *slog.Logger, seen *core.
 	results := d.Results()
 	for i := range results {
 		if r := &results[i]; r.Shadow && !r.Allowed {
-			o.log(ctx, logger, seen, denial{limit: r.Rule.Name, shadow: true, result: i, reason: reasonOf(r)})
+			o.log(ctx, logger, seen, denial{limit: r.Rule.Name, shadow: true, result: i, reason: r.DenialReason()})
 		}
 	}
 }
@@ -82,21 +82,6 @@ type denial struct {
 	shadow bool
 	result int // its place in the results, -1 if it has none
 	reason core.Reason
-}
-
-// reasonOf returns why a limit in shadow mode would have denied the request.
-func reasonOf(r *core.LimitResult) core.Reason {
-	switch {
-	case r.Reason != core.ReasonUndecided:
-		return r.Reason
-	case r.Blocked:
-		return core.ReasonBlocked
-	case r.Cached:
-		return core.ReasonCachedDenial
-	case r.RetryAfter == 0:
-		return core.ReasonNeverFits
-	}
-	return core.ReasonLimitExceeded
 }
 
 // log writes a line, unless the limit had one a moment ago.

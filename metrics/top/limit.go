@@ -69,21 +69,6 @@ func (d *decision) outcome() outcome {
 	return denied
 }
 
-// reason returns why the limit denied.
-func (d *decision) reason() core.Reason {
-	switch {
-	case d.Reason != core.ReasonUndecided:
-		return d.Reason
-	case d.Blocked:
-		return core.ReasonBlocked
-	case d.RetryAfter == 0:
-		return core.ReasonNeverFits
-	case d.Cached:
-		return core.ReasonCachedDenial
-	}
-	return core.ReasonLimitExceeded
-}
-
 // note counts a decision.
 func (l *limit) note(d *decision, hash uint64, now tick) {
 	kind := d.outcome()
@@ -107,7 +92,7 @@ func (l *limit) note(d *decision, hash uint64, now tick) {
 		e.note(now, kind, share)
 		if kind != allowed {
 			e.denial = denial{
-				at: now, reason: uint8(d.reason()), shadow: d.Shadow, cost: d.cost, remaining: d.Remaining,
+				at: now, reason: uint8(d.DenialReason()), shadow: d.Shadow, cost: d.cost, remaining: d.Remaining,
 				quota: d.Rule.Quota, burst: d.Rule.Burst, window: int64(d.Rule.Window), retryAfter: int64(d.RetryAfter),
 			}
 		}
