@@ -102,7 +102,12 @@ func middleware(layers []limittest.Layer) []func(http.Handler) http.Handler {
 			chain = append(chain, chilimit.Measure(l.Load))
 		case l.With != nil:
 			with := func() any { return chilimit.With(l.With.Config, config(l.With.Layer)) }
-			chain = append(chain, l.With.Made(with).(*chilimit.Settings).Limit(l.Limits...))
+			settings := l.With.Made(with).(*chilimit.Settings)
+			if l.Policies != nil {
+				chain = append(chain, settings.Policy(l.Policies, "live"))
+			} else {
+				chain = append(chain, settings.Limit(l.Limits...))
+			}
 		case l.Store != nil:
 			chain = append(chain, chilimit.Limit(l.Store, l.Limits...))
 		case l.Skip == nil && l.Denied == nil && l.Log == nil:

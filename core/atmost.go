@@ -45,6 +45,7 @@ const atMostTries = 4
 //   - During an outage each call may take up to Config.Timeout. [Local] grants what this
 //     process's share has left, [Allow] up to the burst, and [Deny] nothing.
 func (l *Limiter) AllowAtMost(r keyfuncs.Request, n int64) (granted int64, d Decision) {
+	l = l.now()
 	looking := l.advisor.looks.Load() < adviceLooks
 	if looking {
 		l.advisor.look(l, r)
@@ -76,6 +77,7 @@ func (l *Limiter) AllowAtMost(r keyfuncs.Request, n int64) (granted int64, d Dec
 //
 //	granted, d := limiter.AllowKeyAtMost(ctx, "tenant:42", int64(len(jobs)))
 func (l *Limiter) AllowKeyAtMost(ctx context.Context, key string, n int64) (granted int64, d Decision) {
+	l = l.now()
 	if n <= 0 {
 		return 0, l.AllowKey(ctx, key, n)
 	}

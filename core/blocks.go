@@ -22,6 +22,7 @@ import (
 // iteration goes on with the other parts. It ends with ctx. Blocks that began in this process
 // during an outage of the store are not listed.
 func (l *Limiter) Blocks(ctx context.Context) iter.Seq2[Blocked, error] {
+	l = l.now()
 	var rules []*Rule
 	for i := range l.limits {
 		if l.limits[i].rule.Penalized() {
@@ -42,6 +43,7 @@ func (l *Limiter) Blocks(ctx context.Context) iter.Seq2[Blocked, error] {
 // blocked. key is the whole key as for [Limiter.Reset], or one that Blocks yielded: a limit by
 // user and route blocks a user on one route.
 func (l *Limiter) Block(ctx context.Context, limit, key string, d time.Duration) error {
+	l = l.now()
 	if err := store.ValidBlockTime(d.Truncate(time.Microsecond)); err != nil {
 		return fmt.Errorf("weblimit: limit %q: %s", limit, unprefixed(err))
 	}
@@ -70,6 +72,7 @@ func (l *Limiter) Block(ctx context.Context, limit, key string, d time.Duration)
 // themselves during an outage of the store stay, and so do those in the store of
 // Config.Fallback.
 func (l *Limiter) Unblock(ctx context.Context, key string) error {
+	l = l.now()
 	var checks []Check
 	encoded := blockKey(key)
 	for i := range l.limits {

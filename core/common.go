@@ -16,7 +16,7 @@ type common struct {
 	warned func() *Memory // which warnings were sent; made when first needed
 
 	mu      sync.Mutex
-	waiting []*Limiter // that let requests wait. Guarded by mu.
+	waiting []*Limiter // that let requests wait, or may later. Guarded by mu.
 }
 
 // prepare makes a configuration ready for several limiters, of which each adds its limits.
@@ -37,7 +37,7 @@ func newWarned() *Memory { return memstore.New(memstore.Config{MaxBuckets: maxWa
 
 // add notes a new limiter, for drain.
 func (c *common) add(l *Limiter) {
-	if c == nil || !l.waits {
+	if c == nil || l.live == nil && !l.waits {
 		return
 	}
 	c.mu.Lock()
@@ -51,7 +51,7 @@ func (c *Config) drain(ctx context.Context) error {
 	waiting := slices.Clone(c.common.waiting)
 	c.common.mu.Unlock()
 	for _, l := range waiting {
-		l.waitlist.expireAll()
+		l.now().waitlist.expireAll()
 	}
 	if err := sharedBy(c.Store).settler.drain(ctx); err != nil {
 		return err

@@ -83,6 +83,10 @@ type Config struct {
 	// Silence switches off advice of these kinds. Defaults to none.
 	Silence []Advice
 
+	// Version names this configuration, such as that of a policy file; see [Decision.Version].
+	// Defaults to "".
+	Version string
+
 	common *common // what several limiters of this configuration share, or nil
 }
 

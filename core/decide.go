@@ -25,6 +25,7 @@ func (l *Limiter) Allow(r keyfuncs.Request) Decision {
 // room is for the results of more than one limit, if there is enough of it: else they are
 // one allocation more.
 func (l *Limiter) decideRequest(adapter string, r keyfuncs.Request, d *Decision, room []LimitResult) {
+	l = l.now()
 	looking := l.advisor.looks.Load() < adviceLooks
 	if looking {
 		l.advisor.look(l, r)
@@ -98,6 +99,7 @@ func (l *Limiter) askAll(c *call, s subject, d *Decision) bool {
 //
 // A loop that tries again waits for RetryAfter, and gives up if that is 0.
 func (l *Limiter) AllowKey(ctx context.Context, key string, cost int64) (d Decision) {
+	l = l.now()
 	d.limiter, d.binding = l, -1
 	var c *call
 	switch {

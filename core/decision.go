@@ -220,6 +220,15 @@ func (d *Decision) conclude() {
 	}
 }
 
+// Version returns the version of the configuration that decided: Config.Version, or that of a policy
+// file. It is "" if the configuration has none.
+func (d *Decision) Version() string {
+	if d.limiter == nil {
+		return ""
+	}
+	return d.limiter.version
+}
+
 // LogValue makes decisions readable in structured logs. It never holds a key.
 func (d Decision) LogValue() slog.Value {
 	attrs := make([]slog.Attr, 0, 8)
@@ -238,6 +247,9 @@ func (d Decision) LogValue() slog.Value {
 	}
 	if d.RetryAfter > 0 {
 		attrs = append(attrs, slog.Duration("retry_after", d.RetryAfter))
+	}
+	if version := d.Version(); version != "" {
+		attrs = append(attrs, slog.String("version", version))
 	}
 	if d.Err != nil {
 		attrs = append(attrs, slog.String("error", d.Err.Error()))

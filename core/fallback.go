@@ -45,7 +45,7 @@ func (l *Limiter) prepareFallback(from Fallback) error {
 		return fmt.Errorf("weblimit: Config.Fallback has %d limits, the most is %d", len(from.Limits), store.MaxChecks)
 	}
 	f := &fallback{store: from.Store, limits: make([]limit, len(from.Limits))}
-	declarations := make([]store.Declaration, 0, len(from.Limits)+len(l.limits))
+	all := make([]store.Declaration, 0, len(from.Limits)+len(l.limits))
 	for i := range from.Limits {
 		to := &f.limits[i]
 		if err := l.prepare(to, from.Limits[i], 1); err != nil {
@@ -56,7 +56,7 @@ func (l *Limiter) prepareFallback(from Fallback) error {
 				return fmt.Errorf("weblimit: Config.Fallback: two limits are called %q; give each its own name with Named", to.rule.Name)
 			}
 		}
-		declarations = append(declarations, store.Declaration{Rule: to.rule, Keys: to.kind(), Named: from.Limits[i].named})
+		all = append(all, store.Declaration{Rule: to.rule, Keys: to.kind(), Named: from.Limits[i].named})
 	}
 	if n := checksOf(f.limits); n > store.MaxChecks {
 		return fmt.Errorf("weblimit: Config.Fallback counts for %d limits, with each OncePer and each Penalty for another: the most is %d", n, store.MaxChecks)
@@ -64,15 +64,13 @@ func (l *Limiter) prepareFallback(from Fallback) error {
 	if len(f.limits) == 0 {
 		for i := range l.limits {
 			if l.limits[i].outage == Local {
-				declarations = append(declarations, store.Declaration{Rule: l.limits[i].rule, Keys: l.limits[i].kind(), Named: true})
+				all = append(all, store.Declaration{Rule: l.limits[i].rule, Keys: l.limits[i].kind(), Named: true})
 			}
 		}
 	}
 	if f.store != nil {
 		f.shared = sharedBy(f.store)
-		if err := f.store.Registry().Register(declarations...); err != nil {
-			return fmt.Errorf("weblimit: Config.Fallback: %s", unprefixed(err))
-		}
+		l.declared = append(l.declared, declarations{f.store.Registry(), all})
 	}
 	l.fallback = f
 	return nil

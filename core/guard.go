@@ -62,6 +62,7 @@ func (c *Config) guard(limits []Limit) (*Limiter, error) {
 // decideGuard is AllowKey for a handler of an adapter: a request that Config.Bypass lets through
 // asks no store, and observers see the request.
 func (l *Limiter) decideGuard(adapter string, r keyfuncs.Request, key string, cost int64) (d Decision) {
+	l = l.now()
 	d.limiter, d.binding = l, -1
 	var c *call
 	switch {

@@ -16,6 +16,7 @@ import (
 // nothing to close.
 type Limiter struct {
 	// What every decision reads comes first, in two cache lines.
+	live         *live // nil if the limiter stays as it is made
 	store        Store
 	direct       *Memory // set if the short path applies: one limit, a memory store, nothing to settle, no observer
 	advisor      *advisor
@@ -37,8 +38,16 @@ type Limiter struct {
 	missingKey MissingKeyAnswer
 	onWarning  func(context.Context, Warning)
 	warned     *Memory // which warnings were sent; nil if nobody wants them
-	waitlist   waitlist
+	waitlist   *waitlist
 	needs      []need // values of a framework that requests must have
+	version    string
+	declared   []declarations // what stores are told of the limits
+}
+
+// declarations are what one store is told of a limiter's limits.
+type declarations struct {
+	to  *store.Registry
+	all []store.Declaration
 }
 
 // limit is a Limit made ready.
@@ -74,6 +83,22 @@ type limit struct {
 // New returns a limiter, or an error that says which part of the configuration can't work. It
 // does not talk to the store, so it succeeds while the store is down.
 func New(config Config) (*Limiter, error) {
+	l, err := build(config, nil)
+	if err != nil {
+		return nil, err
+	}
+	if err := l.declare(); err != nil {
+		return nil, err
+	}
+	l.introduce(l)
+	config.common.add(l)
+	l.advisor.builtWhileServing()
+	return l, nil
+}
+
+// build makes a limiter that no store, observer or other limiter knows of yet. It goes on where
+// before left off, unless that is nil.
+func build(config Config, before *Limiter) (*Limiter, error) {
 	if err := config.validate(); err != nil {
 		return nil, err
 	}
@@ -88,6 +113,7 @@ func New(config Config) (*Limiter, error) {
 		observers:  flatten(config.Observe),
 		onWarning:  config.OnWarning,
 		advisor:    newAdvisor(config.Logger, config.Silence),
+		version:    config.Version,
 	}
 	if l.timeout == 0 {
 		l.timeout = store.DefaultTimeout
@@ -95,22 +121,28 @@ func New(config Config) (*Limiter, error) {
 	if config.common != nil && config.OnWarning != nil {
 		l.warned = config.common.warned()
 	}
+	if before != nil {
+		l.goOn(before)
+	}
 	for _, c := range config.Bypass {
 		l.need("Config.Bypass", c.Needs())
 	}
-	l.waitlist.init(&config)
-	declarations := make([]store.Declaration, len(config.Limits))
+	if l.waitlist == nil {
+		l.waitlist = newWaitlist(&config)
+	}
+	all := make([]store.Declaration, len(config.Limits))
 	for i, from := range config.Limits {
 		if err := l.prepare(&l.limits[i], from, max(config.Replicas, 1)); err != nil {
 			return nil, err
 		}
-		declarations[i] = store.Declaration{Rule: l.limits[i].rule, Keys: l.limits[i].kind(), Named: from.named, Shadow: from.shadow}
-		for _, other := range declarations[:i] {
-			if other.Rule.Name == declarations[i].Rule.Name {
+		all[i] = store.Declaration{Rule: l.limits[i].rule, Keys: l.limits[i].kind(), Named: from.named, Shadow: from.shadow}
+		for _, other := range all[:i] {
+			if other.Rule.Name == all[i].Rule.Name {
 				return nil, fmt.Errorf("weblimit: limit %q: two limits of one limiter have this name; give each its own with Named", other.Rule.Name)
 			}
 		}
 	}
+	l.declared = append(l.declared, declarations{config.Store.Registry(), all})
 	if len(l.limits) == 1 && l.limits[0].rule.Once == 0 && !l.limits[0].rule.Penalized() && !l.follows {
 		to := &l.direct
 		if l.observers != nil {
@@ -121,20 +153,32 @@ func New(config Config) (*Limiter, error) {
 	if n := checksOf(l.limits); n > store.MaxChecks {
 		return nil, fmt.Errorf("weblimit: Config.Limits counts for %d limits, with each OncePer and each Penalty for another: the most is %d", n, store.MaxChecks)
 	}
-	if err := config.Store.Registry().Register(declarations...); err != nil {
-		return nil, err
-	}
 	if err := l.prepareFallback(config.Fallback); err != nil {
 		return nil, err
 	}
 	l.headers = newHeaderStyle(config, l.limits)
+	return l, nil
+}
+
+// declare tells the stores of the limits.
+func (l *Limiter) declare() error {
+	for i, d := range l.declared {
+		if err := d.to.Register(d.all...); err != nil {
+			if i > 0 { // the second is that of Config.Fallback
+				err = fmt.Errorf("weblimit: Config.Fallback: %s", unprefixed(err))
+			}
+			return err
+		}
+	}
+	return nil
+}
+
+// introduce tells the observers of l that limiter has them.
+func (l *Limiter) introduce(limiter *Limiter) {
 	for _, observer := range l.observers {
 		l.shared.observe(observer, l.advisor)
-		l.attach(observer)
+		limiter.attach(observer, l.advisor)
 	}
-	config.common.add(l)
-	l.advisor.builtWhileServing()
-	return l, nil
 }
 
 // prepare makes a Limit ready.
@@ -224,6 +268,7 @@ func ForLimits(store Store, limits []Limit) *Limiter {
 // said, so RetryAfter and Delay are 0. A denial does not count towards a
 // block of [Limit.Penalty]. Observers don't hear of it.
 func (l *Limiter) Peek(ctx context.Context, key string, cost int64) (Decision, error) {
+	l = l.now()
 	if cost < 0 {
 		return Decision{}, fmt.Errorf("weblimit: cost must not be negative, got %d", cost)
 	}
@@ -248,6 +293,7 @@ func (l *Limiter) Peek(ctx context.Context, key string, cost int64) (Decision, e
 //
 //	keyfuncs.EncodeJoin(keyfuncs.Encode("user", "42"), keyfuncs.Encode("route", "/orders/:id"))
 func (l *Limiter) Reset(ctx context.Context, key string) error {
+	l = l.now()
 	c := l.callFor(ctx, key, 0)
 	defer c.release()
 	ctx, cancel := context.WithTimeout(ctx, l.timeout)

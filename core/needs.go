@@ -33,6 +33,9 @@ func (l *Limiter) needAll(name string, limit *limit) {
 
 // suits returns an error if the requests of an adapter lack a value that the limiter needs.
 func (l *Limiter) suits(adapter string, offers []string) error {
+	if l.live != nil {
+		return l.live.suits(adapter, offers)
+	}
 	have := strings.Join(offers, " and ")
 	if have == "" {
 		have = "none of a framework"

@@ -105,8 +105,8 @@ func (l *Limiter) decided(ctx context.Context, observer Observer, o *Observation
 }
 
 // attach tells an observer that a limiter has it.
-func (l *Limiter) attach(observer Observer) {
-	defer l.advisor.observerPanics(observer)
+func (l *Limiter) attach(observer Observer, a *advisor) {
+	defer a.observerPanics(observer)
 	observer.Attached(l)
 }
 

@@ -8,9 +8,9 @@ import (
 // What package core/adapter offers to adapters, and core does not export.
 func init() {
 	seam.Decide = (*Limiter).decideRequest
-	seam.Limits = func(l *Limiter) int { return len(l.limits) }
-	seam.InProcess = func(l *Limiter) bool { return l.shared.InProcess() }
-	seam.Settles = func(l *Limiter) bool { return l.follows }
+	seam.Limits = func(l *Limiter) int { return len(l.now().limits) }
+	seam.InProcess = func(l *Limiter) bool { return l.now().shared.InProcess() }
+	seam.Settles = func(l *Limiter) bool { return l.live != nil || l.follows }
 	seam.Reserved = func(d *Decision) bool { return d.held != nil }
 	seam.ReadsOutcome = func(d *Decision) bool { return d.held != nil && d.limiter.readsOutcome }
 	seam.Reservation = func(d *Decision) any {
@@ -25,6 +25,13 @@ func init() {
 	seam.Drain = (*Config).drain
 	seam.Guard = (*Config).guard
 	seam.DecideGuard = (*Limiter).decideGuard
+	seam.Live = func(l *Limiter) bool { return l.live != nil }
+	seam.NewLive = newLive
+	seam.Replace = replace
+	seam.CheckConfig = func(c Config) error {
+		_, err := build(c, nil)
+		return err
+	}
 	seam.LowerRule = Limit.lowerRule
 	seam.Local = func(s Store) Store { return sharedBy(s).local }
 }

@@ -274,6 +274,7 @@ func (r *reservation) report(c *change) {
 // waited. Call it at shutdown, after the server has stopped: what is not settled by the end of
 // the process stays charged.
 func (l *Limiter) Drain(ctx context.Context) error {
+	l = l.now()
 	l.waitlist.expireAll()
 	if err := l.shared.settler.drain(ctx); err != nil {
 		return err

@@ -17,6 +17,7 @@ type Stats struct {
 
 // Stats returns the limiter's numbers. It does not ask a server. It is safe for concurrent use.
 func (l *Limiter) Stats() Stats {
+	l = l.now()
 	return Stats{
 		Waiting: l.waitlist.waiting(),
 		Buckets: l.shared.Buckets() + l.shared.local.Len(),
@@ -26,4 +27,4 @@ func (l *Limiter) Stats() Stats {
 
 // Store returns the limiter's store. Its Registry is the same for all limiters on one store, however
 // each has wrapped it.
-func (l *Limiter) Store() Store { return l.store }
+func (l *Limiter) Store() Store { return l.now().store }

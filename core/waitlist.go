@@ -17,8 +17,8 @@ import (
 // The lock is not taken while nobody waits. Limiters whose limits never wait don't
 // touch the waitlist at all.
 type waitlist struct {
-	capacity     int64 // places
-	perKey       int64 // places of one key; 0 for as many as are free
+	capacity     int64 // places. Guarded by mu.
+	perKey       int64 // places of one key; 0 for as many as are free. Guarded by mu.
 	seed         maphash.Seed
 	taken        atomic.Int64 // places, abandoned ones included. Written with mu held.
 	numAbandoned atomic.Int64 // places. Written with mu held.
@@ -46,13 +46,20 @@ type place struct {
 
 func (p place) taken() bool { return len(p.keys) > 0 }
 
-// init prepares the zero waitlist.
-func (w *waitlist) init(config *Config) {
-	w.capacity, w.perKey, w.seed = config.MaxWaiting, config.MaxWaitingPerKey, maphash.MakeSeed()
+func newWaitlist(config *Config) *waitlist {
+	w := &waitlist{seed: maphash.MakeSeed(), keys: map[uint64]keyQueue{}, abandoned: map[uint64][]*abandonedPlace{}}
+	w.resize(config)
+	return w
+}
+
+// resize sets the bounds. Requests beyond lower ones keep their places.
+func (w *waitlist) resize(config *Config) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.capacity, w.perKey = config.MaxWaiting, config.MaxWaitingPerKey
 	if w.capacity == 0 {
 		w.capacity = defaultMaxWaiting
 	}
-	w.keys, w.abandoned = map[uint64]keyQueue{}, map[uint64][]*abandonedPlace{}
 }
 
 // ruleSpacing keeps the hashes of one key under several limits apart.

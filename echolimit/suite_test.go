@@ -103,7 +103,12 @@ func limiters(layers []limittest.Layer) []echo.MiddlewareFunc {
 			chain = append(chain, echolimit.Measure(l.Load))
 		case l.With != nil:
 			with := func() any { return echolimit.With(l.With.Config, config(l.With.Layer)) }
-			chain = append(chain, l.With.Made(with).(*echolimit.Settings).Limit(l.Limits...))
+			settings := l.With.Made(with).(*echolimit.Settings)
+			if l.Policies != nil {
+				chain = append(chain, settings.Policy(l.Policies, "live"))
+			} else {
+				chain = append(chain, settings.Limit(l.Limits...))
+			}
 		case l.Store != nil:
 			chain = append(chain, echolimit.Limit(l.Store, l.Limits...))
 		case l.Skip == nil && l.Denied == nil && l.Log == nil:

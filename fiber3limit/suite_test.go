@@ -118,7 +118,12 @@ func limiters(layers []limittest.Layer) []fiber.Handler {
 			chain = append(chain, fiber3limit.Measure(l.Load))
 		case l.With != nil:
 			with := func() any { return fiber3limit.With(l.With.Config, config(l.With.Layer)) }
-			chain = append(chain, l.With.Made(with).(*fiber3limit.Settings).Limit(l.Limits...))
+			settings := l.With.Made(with).(*fiber3limit.Settings)
+			if l.Policies != nil {
+				chain = append(chain, settings.Policy(l.Policies, "live"))
+			} else {
+				chain = append(chain, settings.Limit(l.Limits...))
+			}
 		case l.Store != nil:
 			chain = append(chain, fiber3limit.Limit(l.Store, l.Limits...))
 		case l.Skip == nil && l.Denied == nil && l.Log == nil:

@@ -45,6 +45,15 @@ func (s *Settings) Limit(limits ...core.Limit) fiber.Handler {
 	return New(s.shared.Limiter(limits...), s.config...)
 }
 
+// Policy returns middleware that enforces the policy of that name, such as one of a policy.Set: its
+// limits, and whatever else it sets instead of these settings. It changes with the policy.
+//
+// It panics if there is no such policy, or if it can't work with these settings. So call it at
+// start-up, not while serving.
+func (s *Settings) Policy(policies core.Policies, name string) fiber.Handler {
+	return New(s.shared.Policy(policies, name), s.config...)
+}
+
 // Limiter returns a limiter with these settings, for what middleware does not do, such as
 // [core.Limiter.AllowKey] or [core.Limiter.Unblock]. It counts together with the middleware of
 // equal limits. It panics as Limit does.

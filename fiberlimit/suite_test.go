@@ -114,7 +114,12 @@ func limiters(layers []limittest.Layer) []fiber.Handler {
 			chain = append(chain, fiberlimit.Measure(l.Load))
 		case l.With != nil:
 			with := func() any { return fiberlimit.With(l.With.Config, config(l.With.Layer)) }
-			chain = append(chain, l.With.Made(with).(*fiberlimit.Settings).Limit(l.Limits...))
+			settings := l.With.Made(with).(*fiberlimit.Settings)
+			if l.Policies != nil {
+				chain = append(chain, settings.Policy(l.Policies, "live"))
+			} else {
+				chain = append(chain, settings.Limit(l.Limits...))
+			}
 		case l.Store != nil:
 			chain = append(chain, fiberlimit.Limit(l.Store, l.Limits...))
 		case l.Skip == nil && l.Denied == nil && l.Log == nil:

@@ -120,7 +120,12 @@ func middleware(layers []limittest.Layer) []gin.HandlerFunc {
 			chain = append(chain, ginlimit.Measure(l.Load))
 		case l.With != nil:
 			with := func() any { return ginlimit.With(l.With.Config, config(l.With.Layer)) }
-			chain = append(chain, l.With.Made(with).(*ginlimit.Settings).Limit(l.Limits...))
+			settings := l.With.Made(with).(*ginlimit.Settings)
+			if l.Policies != nil {
+				chain = append(chain, settings.Policy(l.Policies, "live"))
+			} else {
+				chain = append(chain, settings.Limit(l.Limits...))
+			}
 		case l.Store != nil:
 			chain = append(chain, ginlimit.Limit(l.Store, l.Limits...))
 		case l.Skip == nil && l.Denied == nil && l.Log == nil:

@@ -39,6 +39,15 @@ func (s *Settings) Limit(limits ...core.Limit) *Interceptors {
 	return New(s.shared.Limiter(limits...), s.config...)
 }
 
+// Policy returns interceptors that enforce the policy of that name, such as one of a policy.Set: its
+// limits, and whatever else it sets instead of these settings. It changes with the policy.
+//
+// It panics if there is no such policy, or if it can't work with these settings. So call it at
+// start-up, not while serving.
+func (s *Settings) Policy(policies core.Policies, name string) *Interceptors {
+	return New(s.shared.Policy(policies, name), s.config...)
+}
+
 // Limiter returns a limiter with these settings, for what interceptors do not do, such as
 // [core.Limiter.AllowKey] or [core.Limiter.Unblock]. It counts together with the interceptors of
 // equal limits. It panics as Limit does.

@@ -36,6 +36,7 @@
 //
 //   - [Routes] and [Methods] for parts of the application, such as health checks;
 //   - [Tokens] for monitoring and partners that hold a secret;
+//   - [Paths] where no router knows the route, as in a gateway;
 //   - [FromCIDR] and [Strategy.FromCIDR] for networks;
 //   - [Preflight] for CORS preflights that no route answers;
 //   - [Percent] for a part of all clients, while a limit is introduced;

@@ -101,7 +101,11 @@ func middleware(l limittest.Layer, mux *http.ServeMux) func(http.Handler) http.H
 	}
 	if l.With != nil {
 		with := func() any { return nethttp.With(l.With.Config, config(l.With.Layer, mux)) }
-		return l.With.Made(with).(*nethttp.Settings).Limit(l.Limits...)
+		settings := l.With.Made(with).(*nethttp.Settings)
+		if l.Policies != nil {
+			return settings.Policy(l.Policies, "live")
+		}
+		return settings.Limit(l.Limits...)
 	}
 	if l.Skip == nil && l.Denied == nil && l.Log == nil && mux == nil {
 		return nethttp.New(l.Limiter)

@@ -17,6 +17,7 @@ var (
 	readsOutcome = seam.ReadsOutcome.(func(*core.Decision) bool)
 	reservation  = seam.Reservation.(func(*core.Decision) any)
 	suits        = seam.Suits.(func(*core.Limiter, string, []string) error)
+	isLive       = seam.Live.(func(*core.Limiter) bool)
 	begin        = seam.Begin.(func(*core.Load, keyfuncs.Request) seam.Work)
 )
 
@@ -26,6 +27,7 @@ type Limiter struct {
 	name    string
 	limits  int
 	settles bool // some decisions reserve something; those of others need not be looked at
+	live    bool // limits change
 }
 
 // New returns a limiter for an adapter of that name, such as "gin", by which observers know
@@ -36,7 +38,7 @@ func New(limiter *core.Limiter, name string, offers ...string) *Limiter {
 	if err := suits(limiter, name, offers); err != nil {
 		panic(err)
 	}
-	return &Limiter{limiter, name, limits(limiter), settles(limiter)}
+	return &Limiter{limiter, name, limits(limiter), settles(limiter), isLive(limiter)}
 }
 
 // Decide decides a request as [core.Limiter.Allow] does, and writes the decision to c, where
@@ -55,8 +57,14 @@ func (l *Limiter) Decide(r keyfuncs.Request, c *Context, room []core.LimitResult
 func (l *Limiter) Reserved(d *core.Decision) bool { return l.settles && reserved(d) }
 
 // Limits returns how many results a decision can have, so that an adapter can allocate room
-// for several together with the Context.
-func (l *Limiter) Limits() int { return l.limits }
+// for several together with the Context. The limits of a [Live] limiter may be others by the time
+// that it decides: room that is too small costs an allocation, and nothing else.
+func (l *Limiter) Limits() int {
+	if l.live {
+		return limits(l.limiter)
+	}
+	return l.limits
+}
 
 // InProcess reports whether the limiter counts in this process only, as with a
 // [core.Memory], wrapped or not: n processes then allow n times its limits. An adapter for a

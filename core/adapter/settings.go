@@ -32,5 +32,11 @@ func (s *Settings) Limiter(limits ...core.Limit) *core.Limiter {
 	return core.Must(core.New(config))
 }
 
+// Policy returns the limiter that policies make of these settings for a policy of that name. It
+// panics if they return an error.
+func (s *Settings) Policy(policies core.Policies, name string) *core.Limiter {
+	return core.Must(policies.Limiter(s.config, name))
+}
+
 // Drain is [core.Limiter.Drain] for all limiters that were made from these settings.
 func (s *Settings) Drain(ctx context.Context) error { return drain(&s.config, ctx) }

@@ -1,26 +1,10 @@
 package store
 
 import (
-	"cmp"
 	"context"
 	"errors"
-	"fmt"
-	"maps"
-	"slices"
-	"strings"
 	"sync"
 )
-
-// Declaration is a limit as a limiter declares it to a store.
-type Declaration struct {
-	Rule  Rule
-	Keys  string // what the limit's key functions read, such as "ip"
-	Named bool   // the application has chosen the name
-
-	// Shadow is set if the limit is judged and not enforced. Of limiters that share a limit,
-	// the one that was made last says so.
-	Shadow bool
-}
 
 // Registry is what the limiters on one store share, however the store is wrapped: the names
 // of its limits, its health, and what limiters attach to it. Its zero value is ready to
@@ -28,7 +12,7 @@ type Declaration struct {
 // returns the Registry of the store inside.
 type Registry struct {
 	mu        sync.Mutex
-	known     map[uint32]Declaration    // by Rule.ID. Guarded by mu.
+	known     map[uint32]declared       // by Rule.ID. Guarded by mu.
 	attached  map[any]any               // Guarded by mu.
 	inspector Inspector                 // Guarded by mu.
 	inProcess bool                      // Guarded by mu.
@@ -181,128 +165,4 @@ func (r *Registry) OnRegister(f func(Declaration) error) error {
 		errs = append(errs, f(d))
 	}
 	return errors.Join(errs...)
-}
-
-// Register adds the declarations of a limiter, all or none. It fails if a name is taken,
-// unless both limits are equal and both were named by the application: then they share
-// their buckets, which is how two routes spend one quota. It also fails for a name whose
-// ID is that of another, for a [Ledger] window, which only a book can use, and if a function of
-// OnRegister refuses a declaration.
-func (r *Registry) Register(declarations ...Declaration) error {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	for i, d := range declarations {
-		if d.Rule.id == ReservedID || d.Rule.PenaltyID() == ReservedID {
-			return fmt.Errorf("weblimit: limit %q: stores keep records of their own under this name's number; rename it", d.Rule.Name)
-		}
-		if d.Rule.Algorithm == Ledger {
-			return fmt.Errorf("weblimit: limit %q: a limiter can't use a ledger: give it the calendar limit, and the store of the book that keeps it", d.Rule.Name)
-		}
-		others := declarations[:i:i]
-		if other, taken := r.known[d.Rule.id]; taken {
-			others = append(others, other)
-		}
-		if other, near := r.known[d.Rule.PenaltyID()]; near {
-			others = append(others, other)
-		}
-		for _, other := range others {
-			if other.Rule.id == d.Rule.id || other.Rule.id == d.Rule.PenaltyID() {
-				if err := conflict(other, d); err != nil {
-					return err
-				}
-			}
-		}
-	}
-	for _, d := range declarations {
-		for _, f := range r.listeners {
-			if err := f(d); err != nil {
-				return err
-			}
-		}
-	}
-	if r.known == nil {
-		r.known = make(map[uint32]Declaration)
-	}
-	for _, d := range declarations {
-		r.known[d.Rule.id] = d
-	}
-	return nil
-}
-
-// Declarations returns the limits of all limiters on the store, in the order of their names. It
-// is for admin pages and commands.
-func (r *Registry) Declarations() []Declaration {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return r.sorted()
-}
-
-// sorted returns the declarations by name. The caller holds r.mu.
-func (r *Registry) sorted() []Declaration {
-	return slices.SortedFunc(maps.Values(r.known), func(a, b Declaration) int {
-		return cmp.Compare(a.Rule.Name, b.Rule.Name)
-	})
-}
-
-func conflict(a, b Declaration) error {
-	switch {
-	case a.Rule.Name != b.Rule.Name:
-		return fmt.Errorf("weblimit: limit %q: the store can't tell this name from %q; rename one", b.Rule.Name, a.Rule.Name)
-	case a.Rule != b.Rule || a.Keys != b.Keys:
-		return fmt.Errorf("weblimit: limit %q: the store has a different limit of this name: %s; give each its own with Named", b.Rule.Name, differences(a, b))
-	case !a.Named || !b.Named:
-		return fmt.Errorf("weblimit: limit %q: declared twice on one store; give each its own name with Named, or both the same one to share a quota", b.Rule.Name)
-	}
-	return nil
-}
-
-// inWords returns the penalty for errors.
-func (b Block) inWords() string {
-	if b == (Block{}) {
-		return "none"
-	}
-	return fmt.Sprintf("(after %d within %v for %v, factor %d, max %v)", b.After, b.Within, b.For, b.Factor, b.Max)
-}
-
-// inWords returns the period for errors.
-func (k Period) inWords() string {
-	switch k.Unit {
-	case CalendarDay:
-		return "days in " + k.Location.String()
-	case CalendarMonth:
-		return fmt.Sprintf("months from day %d in %v", k.Day, k.Location)
-	}
-	return "none"
-}
-
-// differences says what differs in two declarations, and how: first the one that the store has.
-func differences(a, b Declaration) string {
-	var all []string
-	for _, field := range []struct {
-		name string
-		a, b any
-	}{
-		{"algorithm", a.Rule.Algorithm, b.Rule.Algorithm},
-		{"quota", a.Rule.Quota, b.Rule.Quota},
-		{"window", a.Rule.Window, b.Rule.Window},
-		{"burst", a.Rule.Burst, b.Rule.Burst},
-		{"capacity", a.Rule.Whole, b.Rule.Whole},
-		{"soft", a.Rule.Soft, b.Rule.Soft},
-		{"jitter", a.Rule.Jitter, b.Rule.Jitter},
-		{"wait", a.Rule.Wait, b.Rule.Wait},
-		{"once per", a.Rule.Once, b.Rule.Once},
-		{"repeats", a.Rule.Repeats, b.Rule.Repeats},
-		{"penalty", a.Rule.Block.inWords(), b.Rule.Block.inWords()},
-		{"calendar", a.Rule.Calendar.inWords(), b.Rule.Calendar.inWords()},
-		{"key", a.Keys, b.Keys},
-	} {
-		switch {
-		case field.a == field.b:
-		case field.name == "capacity" && a.Rule.Whole == a.Rule.Burst && b.Rule.Whole == b.Rule.Burst:
-		case field.name == "burst" && a.Rule.Burst == a.Rule.Quota && b.Rule.Burst == b.Rule.Quota: // as the quota does
-		default:
-			all = append(all, fmt.Sprintf("%s %v and %v", field.name, field.a, field.b))
-		}
-	}
-	return strings.Join(all, ", ")
 }

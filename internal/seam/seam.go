@@ -20,6 +20,10 @@ var (
 	Drain        any // func(*core.Config, context.Context) error
 	Guard        any // func(*core.Config, []core.Limit) (*core.Limiter, error)
 	DecideGuard  any // func(*core.Limiter, string, keyfuncs.Request, string, int64) core.Decision
+	Live         any // func(*core.Limiter) bool
+	NewLive      any // func(core.Config) (*core.Limiter, error)
+	Replace      any // func([]*core.Limiter, []core.Config) error
+	CheckConfig  any // func(core.Config) error
 	LowerRule    any // func(core.Limit) (core.Rule, error); for tests of stores
 	Local        any // func(core.Store) core.Store: what decides in this process while the store does not answer
 )

@@ -112,12 +112,13 @@ func WithDeadline(ctx context.Context, header string) (context.Context, context.
 type UserKey struct{}
 
 // Layer is one middleware. It is Measure(Load) if Load is set, Limit(Store, Limits...) if
-// Store is set, With.Limit(Limits...) if With is set, and New(Limiter) otherwise, with a Config
+// Store is set, With.Policy(Policies, "live") if that is set, With.Limit(Limits...) if With is set, and New(Limiter) otherwise, with a Config
 // if Skip or Denied is set.
 type Layer struct {
 	Load *core.Load
 
-	With *Settings
+	With     *Settings
+	Policies core.Policies
 
 	Store  core.Store
 	Limits []core.Limit

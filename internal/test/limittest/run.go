@@ -34,7 +34,7 @@ func Run(t *testing.T, adapter string, build Build, differences ...Differences) 
 	for _, over := range stores {
 		t.Run(over.name, func(t *testing.T) {
 			newStore := over.make(t)
-			for _, s := range slices.Concat(headers, denials, languages, identities, contexts, outages, servers, spoofing, bypasses, preflights, features, paths, routes, dialects, reuses, turns, lines, loads, hangUps, quotas, trailers, ambiguities, missingKeys, blanks, observed, settings, parameters, charges) {
+			for _, s := range slices.Concat(headers, denials, languages, identities, contexts, outages, servers, spoofing, bypasses, preflights, features, paths, routes, dialects, reuses, turns, lines, loads, hangUps, quotas, trailers, ambiguities, missingKeys, blanks, observed, settings, parameters, charges, policies) {
 				t.Run(s.name, func(t *testing.T) {
 					t.Parallel()
 					s.run(&env{T: t, adapter: adapter, build: build, newStore: newStore, differs: differs})

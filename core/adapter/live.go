@@ -1,0 +1,58 @@
+package adapter
+
+import (
+	"errors"
+	"fmt"
+	"sync"
+
+	"github.com/weblimit/weblimit/core"
+	"github.com/weblimit/weblimit/internal/seam"
+)
+
+var (
+	newLive = seam.NewLive.(func(core.Config) (*core.Limiter, error))
+	check   = seam.CheckConfig.(func(core.Config) error)
+	replace = seam.Replace.(func([]*core.Limiter, []core.Config) error)
+)
+
+// Live makes limiters whose configurations change together while they serve, as those of a policy
+// file do. Its zero value is ready to use, and it is safe for concurrent use.
+type Live struct {
+	mu       sync.Mutex
+	limiters []*core.Limiter // Guarded by mu.
+}
+
+// Limiter is [core.New] for a limiter that Replace can change. It lives as long as l.
+func (l *Live) Limiter(config core.Config) (*core.Limiter, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	limiter, err := newLive(config)
+	if err == nil {
+		l.limiters = append(l.limiters, limiter)
+	}
+	return limiter, err
+}
+
+// Replace gives all limiters other configurations, in the order in which Limiter has made them. If
+// one of the configurations can't work, none changes. A request that has begun is decided and settled
+// by the configuration that it began with. What clients have used under a limit stays used as long
+// as the name of the limit stays; if its numbers change, the store converts what was used.
+//
+// A limiter keeps its store, and the observers that it had first are told of it once.
+func (l *Live) Replace(configs ...core.Config) error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if len(configs) != len(l.limiters) {
+		return fmt.Errorf("weblimit: %d configurations for %d limiters", len(configs), len(l.limiters))
+	}
+	for i := range configs {
+		if configs[i].Store == nil {
+			return errors.New("weblimit: Config.Store is missing")
+		}
+	}
+	return replace(l.limiters, configs)
+}
+
+// Check returns the error that [core.New] would, but for conflicts with limits of other limiters: it
+// tells neither the store nor observers of the configuration.
+func Check(config core.Config) error { return check(config) }

@@ -1,0 +1,181 @@
+package adapter_test
+
+import (
+	"context"
+	"fmt"
+	"runtime"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/weblimit/weblimit/core"
+	"github.com/weblimit/weblimit/core/adapter"
+	"github.com/weblimit/weblimit/keyfuncs"
+)
+
+func perHour(name string, n int64) core.Limit {
+	return core.PerHour(n).By(keyfuncs.Everyone()).Named(name)
+}
+
+// counting counts how often it is told of a limiter.
+type counting struct {
+	core.NopObserver
+	attached, decided atomic.Int64
+}
+
+func (c *counting) Attached(*core.Limiter)                     { c.attached.Add(1) }
+func (c *counting) Decided(context.Context, *core.Observation) { c.decided.Add(1) }
+
+func TestLiveLimitersChangeTogether(t *testing.T) {
+	t.Parallel()
+	store, seen := core.NewMemory(), new(counting)
+	fixed := core.Must(core.New(core.Config{Store: store, Limits: []core.Limit{perHour("fixed", 3)}}))
+	var live adapter.Live
+	config := func(version string, limits ...core.Limit) core.Config {
+		return core.Config{Store: store, Limits: limits, Version: version, Observe: seen}
+	}
+	var both [2]*core.Limiter
+	for i := range both {
+		l, err := live.Limiter(config("1", perHour("a", 5)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		both[i] = l
+	}
+	ctx := context.Background()
+	for _, l := range both {
+		if d := l.AllowKey(ctx, "k", 2); !d.Allowed || d.Version() != "1" {
+			t.Errorf("the first version: %v %q", d, d.Version())
+		}
+	}
+	for what, configs := range map[string][]core.Config{
+		"one can never work":         {config("2", perHour("a", 9)), config("2", perHour("b", 0))},
+		"they contradict each other": {config("2", perHour("a", 9)), config("2", perHour("a", 8))},
+		"one is that of another":     {config("2", perHour("a", 9)), config("2", perHour("fixed", 8))},
+		"one is missing":             {config("2", perHour("a", 9))},
+		"another store":              {config("2", perHour("a", 9)), {Store: core.NewMemory(), Limits: []core.Limit{perHour("a", 9)}}},
+		"no store":                   {config("2", perHour("a", 9)), {Limits: []core.Limit{perHour("a", 9)}}},
+	} {
+		if err := live.Replace(configs...); err == nil {
+			t.Errorf("%s: no error", what)
+		}
+	}
+	if d := both[0].AllowKey(ctx, "k", 2); d.Allowed || d.Version() != "1" {
+		t.Errorf("a refused change has changed something: %v %q", d, d.Version())
+	}
+	if err := live.Replace(config("2", perHour("b", 9)), config("2", perHour("a", 8), perHour("fixed", 3))); err != nil {
+		t.Fatal(err)
+	}
+	if d := both[0].AllowKey(ctx, "k", 9); !d.Allowed || d.Version() != "2" {
+		t.Errorf("the second version: %v %q", d, d.Version())
+	}
+	if d := both[1].AllowKey(ctx, "k", 3); !d.Allowed {
+		t.Errorf("4 of 8 are used: %v", d)
+	}
+	if d := fixed.AllowKey(ctx, "k", 1); d.Allowed {
+		t.Errorf("it shares its quota with the fixed limiter: %v", d)
+	}
+	var names []string
+	for _, d := range store.Registry().Declarations() {
+		names = append(names, d.Rule.Name)
+	}
+	if got := strings.Join(names, " "); got != "a b fixed" {
+		t.Errorf("declared: %s", got)
+	}
+	if n := seen.attached.Load(); n != 2 {
+		t.Errorf("the observer was told of %d limiters, want 2", n)
+	}
+}
+
+// A limiter never decides by a part of a configuration, and forgets former ones.
+func TestReloadUnderLoad(t *testing.T) {
+	t.Parallel()
+	store := core.NewMemory()
+	var live adapter.Live
+	config := func(n int64) core.Config {
+		return core.Config{Store: store, Version: fmt.Sprint(n), Limits: []core.Limit{
+			perHour("a", 1e9+n).Wait(time.Millisecond), perHour("b", 1e9+n), core.Per(1e9+n, time.Hour).FixedWindow().By(keyfuncs.Everyone()).Named(fmt.Sprint("c", n)),
+		}}
+	}
+	l, err := live.Limiter(config(0))
+	if err != nil {
+		t.Fatal(err)
+	}
+	stop := make(chan struct{})
+	var requests sync.WaitGroup
+	var decided atomic.Int64
+	for range 4 {
+		requests.Go(func() {
+			for {
+				select {
+				case <-stop:
+					return
+				default:
+				}
+				d := l.Allow(keyfuncs.Values{})
+				decided.Add(1)
+				if !d.Allowed || len(d.Results()) != 3 {
+					t.Errorf("lost: %v", d)
+					return
+				}
+				for _, r := range d.Results() {
+					if fmt.Sprint(r.Rule.Quota-1e9) != d.Version() {
+						t.Errorf("version %s has decided by %d of another", d.Version(), r.Rule.Quota)
+						return
+					}
+				}
+			}
+		})
+	}
+	heap := func() uint64 {
+		runtime.GC()
+		var m runtime.MemStats
+		runtime.ReadMemStats(&m)
+		return m.HeapAlloc
+	}
+	var before uint64
+	const versions = 2000
+	for n := int64(1); n <= versions; n++ {
+		if err := live.Replace(config(n)); err != nil {
+			t.Fatal(err)
+		}
+		if n == versions/10 {
+			before = heap()
+		}
+		if n%20 == 0 {
+			time.Sleep(time.Millisecond)
+		}
+	}
+	close(stop)
+	requests.Wait()
+	if after := heap(); after > before+4<<20 {
+		t.Errorf("the heap has grown from %d to %d bytes", before, after)
+	}
+	if n := len(store.Registry().Declarations()); n != 3 {
+		t.Errorf("%d limits are declared, want 3", n)
+	}
+	t.Logf("%d decisions under %d versions", decided.Load(), versions)
+}
+
+// BenchmarkLive compares a limiter with one that can change.
+func BenchmarkLive(b *testing.B) {
+	config := core.Config{Store: core.NewMemory(), Limits: []core.Limit{core.PerSecond(1e9).By(keyfuncs.Everyone())}}
+	live, err := new(adapter.Live).Limiter(core.Config{Store: core.NewMemory(), Limits: config.Limits})
+	if err != nil {
+		b.Fatal(err)
+	}
+	for _, of := range []struct {
+		name    string
+		limiter *core.Limiter
+	}{{"fixed", core.Must(core.New(config))}, {"live", live}} {
+		b.Run(of.name, func(b *testing.B) {
+			ctx := context.Background()
+			b.ReportAllocs()
+			for b.Loop() {
+				of.limiter.AllowKey(ctx, "k", 1)
+			}
+		})
+	}
+}

@@ -1,0 +1,154 @@
+package core
+
+import (
+	"errors"
+	"slices"
+	"sync"
+	"sync/atomic"
+
+	"github.com/weblimit/weblimit/core/store"
+)
+
+// live is a limiter whose configuration can be replaced while it serves. Each request is decided
+// and settled by the limiter that is current when it begins.
+type live struct {
+	current atomic.Pointer[Limiter]
+
+	mu       sync.Mutex
+	adapters []suitor // that ask the limiter. Guarded by mu.
+}
+
+// suitor is an adapter and the values that its requests have; see Limiter.suits.
+type suitor struct {
+	name   string
+	offers []string
+}
+
+// now returns the limiter that decides at this moment: l itself unless it is live.
+func (l *Limiter) now() *Limiter {
+	if l.live == nil {
+		return l
+	}
+	return l.live.current.Load()
+}
+
+// suits is Limiter.suits for the current limiter and all that come after it.
+func (v *live) suits(adapter string, offers []string) error {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	if err := v.current.Load().suits(adapter, offers); err != nil {
+		return err
+	}
+	same := func(s suitor) bool { return s.name == adapter && slices.Equal(s.offers, offers) }
+	if !slices.ContainsFunc(v.adapters, same) {
+		v.adapters = append(v.adapters, suitor{adapter, offers})
+	}
+	return nil
+}
+
+// goOn has l take over what outlives a configuration: waiting requests, warnings that were sent, and
+// what was looked at for advice.
+func (l *Limiter) goOn(before *Limiter) {
+	l.waitlist = before.waitlist
+	if before.warned != nil {
+		l.warned = before.warned
+	}
+	l.advisor.looks.Store(before.advisor.looks.Load())
+	l.advisor.inspects.Store(before.advisor.inspects.Load())
+}
+
+// newLive is New for a limiter that replace can change. Observers are told of it once.
+func newLive(config Config) (*Limiter, error) {
+	first, err := build(config, nil)
+	if err != nil {
+		return nil, err
+	}
+	if err := first.declare(); err != nil {
+		return nil, err
+	}
+	l := &Limiter{live: new(live)}
+	l.live.current.Store(first)
+	first.introduce(l)
+	config.common.add(l)
+	return l, nil
+}
+
+// replace gives live limiters other configurations: all of them, or none if there is an error. Each
+// keeps its store and observers, its waiting requests, the warnings that were sent, and what clients
+// have used under limits of the same name. The caller makes sure that nothing else replaces the same
+// limiters meanwhile.
+func replace(limiters []*Limiter, configs []Config) error {
+	next := make([]*Limiter, len(limiters))
+	var stores exchanges
+	for i, l := range limiters {
+		before := l.now()
+		if registry := configs[i].Store.Registry(); registry != before.shared.Registry {
+			return errors.New("weblimit: a limiter can't change its store")
+		}
+		after, err := build(configs[i], before)
+		if err != nil {
+			return err
+		}
+		l.live.mu.Lock()
+		defer l.live.mu.Unlock() // an adapter that comes meanwhile is to see the new limiter
+		for _, s := range l.live.adapters {
+			if err := after.suits(s.name, s.offers); err != nil {
+				return err
+			}
+		}
+		stores.add(before, after)
+		next[i] = after
+	}
+	if err := stores.apply(); err != nil {
+		return err
+	}
+	for i, l := range limiters {
+		next[i].waitlist.resize(&configs[i])
+		l.live.current.Store(next[i])
+	}
+	return nil
+}
+
+// exchanges are the declarations that stores are to exchange.
+type exchanges []exchange
+
+type exchange struct {
+	registry *store.Registry
+	old, new []store.Declaration
+}
+
+// of returns the exchange of one store.
+func (e *exchanges) of(registry *store.Registry) *exchange {
+	i := slices.IndexFunc(*e, func(x exchange) bool { return x.registry == registry })
+	if i < 0 {
+		i = len(*e)
+		*e = append(*e, exchange{registry: registry})
+	}
+	return &(*e)[i]
+}
+
+func (e *exchanges) add(before, after *Limiter) {
+	for _, d := range before.declared {
+		x := e.of(d.to)
+		x.old = append(x.old, d.all...)
+	}
+	for _, d := range after.declared {
+		x := e.of(d.to)
+		x.new = append(x.new, d.all...)
+	}
+}
+
+// apply has all stores exchange their declarations, or none.
+func (e *exchanges) apply() error {
+	for i, x := range *e {
+		err := x.registry.Replace(x.old, x.new)
+		if err == nil {
+			continue
+		}
+		for _, done := range (*e)[:i] {
+			err = errors.Join(err, done.registry.Replace(done.new, done.old))
+		}
+		return err
+	}
+	return nil
+}

@@ -1,0 +1,179 @@
+package store
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// Declaration is a limit as a limiter declares it to a store.
+type Declaration struct {
+	Rule  Rule
+	Keys  string // what the limit's key functions read, such as "ip"
+	Named bool   // the application has chosen the name
+
+	// Shadow is set if the limit is judged and not enforced. Of limiters that share a limit,
+	// the one that was made last says so.
+	Shadow bool
+}
+
+// declared is a declaration, and how many limiters have declared it.
+type declared struct {
+	Declaration
+	limiters int
+}
+
+// Register adds the declarations of a limiter, all or none. It fails if a name is taken,
+// unless both limits are equal and both were named by the application: then they share
+// their buckets, which is how two routes spend one quota. It also fails for a name whose
+// ID is that of another, for a [Ledger] window, which only a book can use, and if a function of
+// OnRegister refuses a declaration.
+func (r *Registry) Register(declarations ...Declaration) error { return r.Replace(nil, declarations) }
+
+// Replace adds the declarations of limiters as Register does, and takes back those that limiters
+// which they replace have added: all of it, or nothing if there is an error. A limit that is
+// taken back does not stand in the way of a new one of its name. One that other limiters have
+// declared, too, stays, and the new one must be equal to it.
+func (r *Registry) Replace(old, declarations []Declaration) error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	less := make(map[uint32]int, len(old))
+	for i := range old {
+		less[old[i].Rule.id]++
+	}
+	added := make(map[uint32]int, len(declarations)) // by Rule.ID, the place of the last one
+	for i := range declarations {
+		d := &declarations[i]
+		if d.Rule.id == ReservedID || d.Rule.PenaltyID() == ReservedID {
+			return fmt.Errorf("weblimit: limit %q: stores keep records of their own under this name's number; rename it", d.Rule.Name)
+		}
+		if d.Rule.Algorithm == Ledger {
+			return fmt.Errorf("weblimit: limit %q: a limiter can't use a ledger: give it the calendar limit, and the store of the book that keeps it", d.Rule.Name)
+		}
+		for _, id := range [...]uint32{d.Rule.id, d.Rule.PenaltyID()} {
+			if other, ok := added[id]; ok {
+				if err := conflict(&declarations[other], d); err != nil {
+					return err
+				}
+			}
+			if other, ok := r.known[id]; ok && other.limiters > less[id] {
+				if err := conflict(&other.Declaration, d); err != nil {
+					return err
+				}
+			}
+		}
+		added[d.Rule.id] = i
+	}
+	for i := range declarations {
+		for _, f := range r.listeners {
+			if err := f(declarations[i]); err != nil {
+				return err
+			}
+		}
+	}
+	r.change(less, declarations)
+	return nil
+}
+
+// change takes declarations back, by how many limiters, and adds others. r.mu is held.
+func (r *Registry) change(less map[uint32]int, more []Declaration) {
+	if r.known == nil {
+		r.known = make(map[uint32]declared)
+	}
+	for id, n := range less {
+		switch d, ok := r.known[id]; {
+		case !ok:
+		case d.limiters <= n:
+			delete(r.known, id)
+		default:
+			d.limiters -= n
+			r.known[id] = d
+		}
+	}
+	for i := range more {
+		id := more[i].Rule.id
+		r.known[id] = declared{more[i], r.known[id].limiters + 1}
+	}
+}
+
+// Declarations returns the limits of all limiters on the store, in the order of their names. It
+// is for admin pages and commands.
+func (r *Registry) Declarations() []Declaration {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.sorted()
+}
+
+// sorted returns the declarations by name. The caller holds r.mu.
+func (r *Registry) sorted() []Declaration {
+	all := make([]Declaration, 0, len(r.known))
+	for _, d := range r.known {
+		all = append(all, d.Declaration)
+	}
+	slices.SortFunc(all, func(a, b Declaration) int { return cmp.Compare(a.Rule.Name, b.Rule.Name) })
+	return all
+}
+
+func conflict(a, b *Declaration) error {
+	switch {
+	case a.Rule.Name != b.Rule.Name:
+		return fmt.Errorf("weblimit: limit %q: the store can't tell this name from %q; rename one", b.Rule.Name, a.Rule.Name)
+	case a.Rule != b.Rule || a.Keys != b.Keys:
+		return fmt.Errorf("weblimit: limit %q: the store has a different limit of this name: %s; give each its own with Named", b.Rule.Name, differences(a, b))
+	case !a.Named || !b.Named:
+		return fmt.Errorf("weblimit: limit %q: declared twice on one store; give each its own name with Named, or both the same one to share a quota", b.Rule.Name)
+	}
+	return nil
+}
+
+// inWords returns the penalty for errors.
+func (b Block) inWords() string {
+	if b == (Block{}) {
+		return "none"
+	}
+	return fmt.Sprintf("(after %d within %v for %v, factor %d, max %v)", b.After, b.Within, b.For, b.Factor, b.Max)
+}
+
+// inWords returns the period for errors.
+func (k Period) inWords() string {
+	switch k.Unit {
+	case CalendarDay:
+		return "days in " + k.Location.String()
+	case CalendarMonth:
+		return fmt.Sprintf("months from day %d in %v", k.Day, k.Location)
+	}
+	return "none"
+}
+
+// differences says what differs in two declarations, and how: first the one that the store has.
+func differences(a, b *Declaration) string {
+	var all []string
+	for _, field := range []struct {
+		name string
+		a, b any
+	}{
+		{"algorithm", a.Rule.Algorithm, b.Rule.Algorithm},
+		{"quota", a.Rule.Quota, b.Rule.Quota},
+		{"window", a.Rule.Window, b.Rule.Window},
+		{"burst", a.Rule.Burst, b.Rule.Burst},
+		{"capacity", a.Rule.Whole, b.Rule.Whole},
+		{"soft", a.Rule.Soft, b.Rule.Soft},
+		{"jitter", a.Rule.Jitter, b.Rule.Jitter},
+		{"wait", a.Rule.Wait, b.Rule.Wait},
+		{"once per", a.Rule.Once, b.Rule.Once},
+		{"repeats", a.Rule.Repeats, b.Rule.Repeats},
+		{"penalty", a.Rule.Block.inWords(), b.Rule.Block.inWords()},
+		{"calendar", a.Rule.Calendar.inWords(), b.Rule.Calendar.inWords()},
+		{"key", a.Keys, b.Keys},
+	} {
+		switch {
+		case field.a == field.b:
+		case field.name == "capacity" && a.Rule.Whole == a.Rule.Burst && b.Rule.Whole == b.Rule.Burst:
+		case field.name == "burst" && a.Rule.Burst == a.Rule.Quota && b.Rule.Burst == b.Rule.Quota: // as the quota does
+		default:
+			all = append(all, fmt.Sprintf("%s %v and %v", field.name, field.a, field.b))
+		}
+	}
+	return strings.Join(all, ", ")
+}

@@ -1,0 +1,175 @@
+package policy
+
+import (
+	"context"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/weblimit/weblimit/core"
+	"github.com/weblimit/weblimit/keyfuncs"
+)
+
+// limit returns the limit of a node. group holds for the requests that it is for; it is nil for all.
+func (s *scope) limit(name string, n *node, group *keyfuncs.Condition, shadow bool) core.Limit {
+	l, err := core.ParseLimit(n.get("limit").text)
+	if err != nil { // the shape has checked it
+		s.add(n.get("limit"), "%s", unprefixed(err))
+		return l
+	}
+	l = l.Named(name).By(s.key(n.get("by")))
+	if group != nil {
+		l = l.When(*group)
+	}
+	if when := n.get("when"); when != nil {
+		l = l.When(s.condition(when))
+	}
+	if unless := n.get("unless"); unless != nil {
+		l = l.Unless(s.condition(unless))
+	}
+	if missing := n.get("on_missing_key"); missing != nil {
+		l = l.OnMissingKey(core.MissingKey(slices.Index(missingKeys, missing.text))) //nolint:gosec // G115: of three
+	}
+	if outage := n.get("on_outage"); outage != nil {
+		l = l.OnOutage(core.Outage(slices.Index(outages, outage.text))) //nolint:gosec // G115: of three
+	}
+	l = s.cost(l, n)
+	if once := n.get("once_per"); once != nil {
+		l = l.OncePer(s.key(once.get("key")), span(once.get("for")))
+		if repeats := once.get("repeats"); repeats != nil {
+			l = l.Repeats(repeats.integer())
+		}
+	}
+	if reserve := n.get("reserve"); reserve != nil {
+		l = l.Reserve(reserve.get("share").number(), s.condition(reserve.get("for")))
+	}
+	if on := n.get("refund_on"); on != nil {
+		l = l.RefundOn(refundOn(on.texts()))
+	}
+	if slow := n.get("slow_down"); slow != nil {
+		l = l.SlowDown(slow.get("from").number(), span(slow.get("up_to")))
+	}
+	if warn := n.get("warn_at"); warn != nil {
+		at := make([]float64, len(warn.items))
+		for i, item := range warn.items {
+			at[i] = item.number()
+		}
+		l = l.WarnAt(at...)
+	}
+	if p := n.get("penalty"); p != nil {
+		l = l.Penalty(core.Block{
+			After: p.get("after").integer(), Within: span(p.get("within")), For: span(p.get("for")),
+			Factor: p.get("factor").integer(), Max: span(p.get("max")),
+		})
+	}
+	if scale := n.get("scale"); scale != nil {
+		l = l.Scale(s.scale(scale))
+	}
+	if shadow || n.get("shadow").isTrue() {
+		l = l.Shadow()
+	}
+	if _, err := l.Rule(); err != nil {
+		s.add(n, "%s", unprefixed(err))
+	}
+	if tiers := n.get("tiers"); tiers != nil {
+		l = l.Tiers(s.tiers(l, tiers, n.get("cost")))
+	}
+	return l
+}
+
+// span returns the duration of a checked node, or 0 if it is not there.
+func span(n *node) time.Duration {
+	d, _ := parseDuration(n.string())
+	return d
+}
+
+func (s *scope) cost(l core.Limit, n *node) core.Limit {
+	if cost := n.get("cost"); cost != nil {
+		l = l.Cost(cost.integer())
+	}
+	if by := n.get("cost_by"); by != nil {
+		l = l.CostBy(s.costOf(by))
+	}
+	if estimate := n.get("estimate"); estimate != nil {
+		l = l.Estimate(estimate.integer())
+	}
+	if by := n.get("estimate_by"); by != nil {
+		l = l.EstimateBy(s.costOf(by))
+	}
+	return l
+}
+
+// costOf returns a cost function of the application.
+func (s *scope) costOf(n *node) func(keyfuncs.Request) int64 {
+	if given, ok := s.options.Costs[n.text]; ok {
+		return given
+	}
+	if s.options.AnyName {
+		name := n.text
+		return func(r keyfuncs.Request) int64 {
+			switch cost := r.Value(name).(type) {
+			case int64:
+				return cost
+			case int:
+				return int64(cost)
+			}
+			return 1
+		}
+	}
+	s.unknown(n, "cost", "Costs", namesOf(s.options.Costs))
+	return func(keyfuncs.Request) int64 { return -1 }
+}
+
+func (s *scope) scale(n *node) func(context.Context) float64 {
+	if given, ok := s.options.Scales[n.text]; ok {
+		return given
+	}
+	if !s.options.AnyName {
+		s.unknown(n, "scale", "Scales", namesOf(s.options.Scales))
+	}
+	return func(context.Context) float64 { return 1 }
+}
+
+// refundOn refunds after any of the outcomes.
+func refundOn(words []string) func(core.Outcome) bool {
+	on := make([]func(core.Outcome) bool, len(words))
+	for i, word := range words {
+		on[i] = refunds[slices.Index(refundWords, word)]
+	}
+	if len(on) == 1 {
+		return on[0]
+	}
+	return func(o core.Outcome) bool {
+		return slices.ContainsFunc(on, func(f func(core.Outcome) bool) bool { return f(o) })
+	}
+}
+
+// tiers returns the function that chooses among the tiers of a limit.
+func (s *scope) tiers(l core.Limit, n, cost *node) func(keyfuncs.Request) core.Limit {
+	by, written := s.value(n.get("by")), n.get("limits")
+	known := make(map[string]core.Limit, len(written.fields))
+	for i := range written.fields {
+		value, text := written.fields[i].key.text, written.fields[i].value
+		tier, err := core.ParseLimit(text.text)
+		switch {
+		case err != nil: // the shape has checked it
+			s.add(text, "%s", unprefixed(err))
+			continue
+		case isConcurrent(tier) != isConcurrent(l):
+			s.add(text, "%s: a tier counts concurrent requests if the limit does, and only then", quote(text.text))
+			continue
+		case strings.Contains(tier.String(), " wait ") || strings.Contains(tier.String(), " leaky "):
+			s.add(text, "%s: how long requests wait is the same for all tiers; write it in the limit itself", quote(text.text))
+			continue
+		}
+		if cost != nil {
+			if _, err := tier.Cost(cost.integer()).Rule(); err != nil {
+				s.add(text, "%s", unprefixed(err))
+			}
+		}
+		known[value] = tier
+	}
+	return func(r keyfuncs.Request) core.Limit { return known[by(r)] }
+}
+
+func isConcurrent(l core.Limit) bool { return strings.HasPrefix(l.String(), "concurrent ") }

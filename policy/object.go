@@ -1,0 +1,171 @@
+package policy
+
+import (
+	"slices"
+)
+
+// field is a field of an object.
+type field struct {
+	name     string
+	of       shape
+	doc      string // for editors: what it means, and its default
+	required bool
+}
+
+// object is a map with known fields. If it is used in several places, or inside of itself, it has a
+// name in the schema.
+type object struct {
+	ref    string // its name in the schema; "" to write it out
+	doc    string
+	fields []field
+	one    bool              // exactly one field
+	some   bool              // at least one field
+	apart  [][]string        // fields that can't be there together
+	hints  map[string]string // what to write instead of fields that readers of other files expect
+}
+
+func (o *object) names() []string {
+	names := make([]string, len(o.fields))
+	for i := range o.fields {
+		names[i] = o.fields[i].name
+	}
+	return names
+}
+
+func (o *object) check(n *node, p *problems) bool {
+	if n.kind != kindObject {
+		p.add(n, "want a map of fields (%s), got %s", among(o.names()), described(n))
+		return false
+	}
+	ok := true
+	for i := range n.fields {
+		name, value := n.fields[i].key, n.fields[i].value
+		at := slices.IndexFunc(o.fields, func(f field) bool { return f.name == name.text })
+		if at < 0 {
+			if hint := o.hints[name.text]; hint != "" {
+				p.add(name, "unknown field; %s", hint)
+			} else {
+				p.add(name, "unknown field%s", meant(name.text, o.names()))
+			}
+			ok = false
+			continue
+		}
+		ok = o.fields[at].of.check(value, p) && ok
+	}
+	for _, f := range o.fields {
+		if f.required && n.get(f.name) == nil && !n.lost(f.name) {
+			p.add(n, "%s is missing: %s", f.name, f.doc)
+			ok = false
+		}
+	}
+	switch {
+	case o.one && len(n.fields)+len(n.broken) != 1:
+		p.add(n, "want exactly one of %s, got %d", among(o.names()), len(n.fields))
+		ok = false
+	case o.some && len(n.fields)+len(n.broken) == 0:
+		p.add(n, "want at least one of %s", among(o.names()))
+		ok = false
+	}
+	for _, apart := range o.apart {
+		var there []string
+		for _, name := range apart {
+			if n.get(name) != nil {
+				there = append(there, name)
+			}
+		}
+		if len(there) > 1 {
+			p.add(n.get(there[1]), "%s and %s can't be there together", there[0], there[1])
+			ok = false
+		}
+	}
+	return ok
+}
+
+func (o *object) schema(defs map[string]any) map[string]any {
+	if o.ref != "" {
+		ref := map[string]any{"$ref": "#/$defs/" + o.ref}
+		if _, known := defs[o.ref]; known {
+			return ref
+		}
+		defs[o.ref] = nil // it may be inside of itself
+		defs[o.ref] = o.written(defs)
+		return ref
+	}
+	return o.written(defs)
+}
+
+func (o *object) written(defs map[string]any) map[string]any {
+	properties := make(map[string]any, len(o.fields))
+	var required []string
+	for _, f := range o.fields {
+		s := f.of.schema(defs)
+		s["description"] = f.doc
+		properties[f.name] = s
+		if f.required {
+			required = append(required, f.name)
+		}
+	}
+	s := map[string]any{"type": "object", "properties": properties, "additionalProperties": false}
+	if o.doc != "" {
+		s["description"] = o.doc
+	}
+	if required != nil {
+		s["required"] = required
+	}
+	switch {
+	case o.one:
+		s["minProperties"], s["maxProperties"] = 1, 1
+	case o.some:
+		s["minProperties"] = 1
+	}
+	var pairs []any
+	for _, apart := range o.apart {
+		for i := range apart {
+			for _, other := range apart[i+1:] {
+				pairs = append(pairs, map[string]any{"required": []string{apart[i], other}})
+			}
+		}
+	}
+	if pairs != nil {
+		s["not"] = map[string]any{"anyOf": pairs}
+	}
+	return s
+}
+
+// either is one of several shapes, which differ in their kinds.
+type either struct {
+	ref    string // its name in the schema
+	what   string // in messages, with its article
+	text   shape  // for texts; nil if none is allowed
+	list   shape
+	object shape
+}
+
+func (e *either) check(n *node, p *problems) bool {
+	switch {
+	case n.kind == kindText && e.text != nil:
+		return e.text.check(n, p)
+	case n.kind == kindList && e.list != nil:
+		return e.list.check(n, p)
+	case n.kind == kindObject && e.object != nil:
+		return e.object.check(n, p)
+	}
+	p.add(n, "want %s, got %s", e.what, described(n))
+	return false
+}
+
+func (e *either) schema(defs map[string]any) map[string]any {
+	ref := map[string]any{"$ref": "#/$defs/" + e.ref}
+	if _, known := defs[e.ref]; known {
+		return ref
+	}
+	defs[e.ref] = nil
+	var of []any
+	for _, s := range []shape{e.text, e.list, e.object} {
+		if s != nil {
+			of = append(of, s.schema(defs))
+		}
+	}
+	defs[e.ref] = map[string]any{"anyOf": of}
+	return ref
+}

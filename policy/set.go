@@ -1,0 +1,242 @@
+package policy
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"log/slog"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/weblimit/weblimit/core"
+	"github.com/weblimit/weblimit/core/adapter"
+)
+
+// Set holds the policies of a file, and the limiters that were made of them. It is safe for
+// concurrent use.
+type Set struct {
+	source  Source
+	options Options
+	live    adapter.Live
+
+	loading sync.Mutex // held while a file is loaded and taken, so that files are taken in order
+
+	mu       sync.Mutex
+	current  *document   // Guarded by mu.
+	before   []*document // former versions, the last one last. Guarded by mu.
+	refused  string      // hash of the text that was refused or rolled back last, or "". Guarded by mu.
+	status   Status      // Guarded by mu.
+	limiters []follower    // in the order in which live has made them. Guarded by mu.
+}
+
+// follower is a limiter of a Set: the policy that it follows, and what the application has set.
+type follower struct {
+	policy string
+	config core.Config
+}
+
+// keptVersions is how many former versions Rollback can go back to.
+const keptVersions = 10
+
+// Load reads a policy file, YAML or JSON:
+//
+//	set, err := policy.Load("limits.yaml")
+//
+// Its error is an [*Error] with everything that is wrong with the file. Load takes at most one
+// Options.
+func Load(name string, options ...Options) (*Set, error) { return From(fileSource{name}, options...) }
+
+// LoadFS is [Load] from a file system, such as an embed.FS.
+func LoadFS(from fs.FS, name string, options ...Options) (*Set, error) {
+	return From(fsSource{from, name}, options...)
+}
+
+// Parse is [Load] of a text. The name is for messages.
+func Parse(name string, text []byte, options ...Options) (*Set, error) {
+	return From(textSource{name, slices.Clone(text)}, options...)
+}
+
+// From is [Load] from another source.
+func From(source Source, options ...Options) (*Set, error) {
+	if len(options) > 1 {
+		return nil, errors.New("weblimit: policy: more than one Options")
+	}
+	s := &Set{source: source}
+	if len(options) == 1 {
+		s.options = options[0]
+	}
+	file, err := source.Load(context.Background())
+	if err != nil {
+		return nil, err
+	}
+	if s.current, err = compile(file.Name, file.Text, &s.options); err != nil {
+		return nil, err
+	}
+	s.status = Status{File: file.Name, Version: s.current.version, Since: time.Now()}
+	return s, nil
+}
+
+// Limiter returns a limiter by the policy of that name, which counts in config.Store and has
+// everything else of config that the file does not set. Conditions of config.Bypass hold beside those
+// of the file. The Settings of adapters call it:
+//
+//	limits := nethttp.With(core.Config{Store: store})
+//	handler = limits.Policy(set, "api")(handler)
+//
+// The limiter changes with the file, and stays as long as the Set: it is for start-up, not for
+// each request. Limits of one name are one limit of the store, in all policies of the file and
+// beside it.
+func (s *Set) Limiter(config core.Config, name string) (*core.Limiter, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	complete, err := s.current.config(config, name)
+	if err != nil {
+		return nil, err
+	}
+	if s.options.WithoutSecrets {
+		return nil, errors.New("weblimit: policy: policies that were loaded WithoutSecrets can't be used")
+	}
+	limiter, err := s.live.Limiter(complete)
+	if err != nil {
+		return nil, fmt.Errorf("weblimit: policy %q: %s", name, unprefixed(err))
+	}
+	s.limiters = append(s.limiters, follower{name, config})
+	return limiter, nil
+}
+
+var _ core.Policies = (*Set)(nil)
+
+// Names returns the names of the policies, in the order of the file.
+func (s *Set) Names() []string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.Clone(s.current.names)
+}
+
+// Status says what a [Set] decides by, and what became of its file since.
+type Status struct {
+	File    string    // its name
+	Version Version   // that decides
+	Since   time.Time // when that version began to decide
+	Changes int64     // how many versions have replaced another, by a change of the file or by Rollback
+
+	// Refused is how many times a file was refused, and Err why the last one was: an *Error, or
+	// that the file could not be read. Err is nil once the file is good again.
+	Refused int64
+	Err     error
+}
+
+// Status returns the state of the Set, for metrics, health checks and pages.
+func (s *Set) Status() Status {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.status
+}
+
+// Reload reads the file again. It is all or nothing: if anything is wrong, everything stays as it is,
+// and the error says what. If the file is what it was, nothing happens.
+//
+// A request that has begun is decided and settled by the version that it began with. What clients
+// have used of a limit stays used as long as the limit keeps its name; if its numbers change, the
+// store converts what was used. A policy that limiters follow can't be removed.
+func (s *Set) Reload(ctx context.Context) error {
+	s.loading.Lock()
+	defer s.loading.Unlock()
+	file, err := s.source.Load(ctx)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if err != nil {
+		s.refuse("", err)
+		return err
+	}
+	return s.take(file)
+}
+
+// take has a file decide, if it is good. s.mu is held.
+func (s *Set) take(file File) error {
+	if hash := hashOf(file.Text); hash == s.current.version.Hash {
+		s.refused, s.status.Err = "", nil
+		return nil
+	}
+	next, err := compile(file.Name, file.Text, &s.options)
+	if err == nil {
+		err = s.change(next)
+	}
+	if err != nil {
+		s.refuse(hashOf(file.Text), err)
+		return err
+	}
+	s.before = append(s.before, s.current)
+	if len(s.before) > keptVersions {
+		s.before = slices.Delete(s.before, 0, 1)
+	}
+	s.began(next, "policy changed")
+	return nil
+}
+
+// change gives all limiters their configuration by a document, or none. s.mu is held.
+func (s *Set) change(to *document) error {
+	configs := make([]core.Config, len(s.limiters))
+	for i, m := range s.limiters {
+		if _, there := to.policies[m.policy]; !there {
+			return fmt.Errorf("weblimit: policy: policy %q is in use, and the file no longer has it", m.policy)
+		}
+		config, err := to.config(m.config, m.policy)
+		if err != nil {
+			return err
+		}
+		configs[i] = config
+	}
+	return s.live.Replace(configs...)
+}
+
+// began notes that a document decides now. s.mu is held.
+func (s *Set) began(next *document, what string) {
+	changes := diff(s.current, next)
+	before := s.current.version
+	s.current, s.refused = next, ""
+	s.status.Version, s.status.Since, s.status.Err = next.version, time.Now(), nil
+	s.status.Changes++
+	const most = 20
+	lines := changes.lines()
+	if len(lines) > most {
+		lines = append(lines[:most], fmt.Sprintf("and %d more", len(lines)-most))
+	}
+	s.options.logger().LogAttrs(context.Background(), slog.LevelInfo, "weblimit: "+what,
+		slog.String("file", s.status.File), slog.String("version", next.version.String()),
+		slog.String("before", before.String()), slog.Any("changes", lines))
+}
+
+// refuse notes that a file was refused. It is logged once for the same text or error. s.mu is held.
+func (s *Set) refuse(hash string, err error) {
+	again := s.status.Err != nil && s.refused == hash && s.status.Err.Error() == err.Error()
+	s.refused, s.status.Err = hash, err
+	if again {
+		return
+	}
+	s.status.Refused++
+	s.options.logger().LogAttrs(context.Background(), slog.LevelError, "weblimit: policy refused, the version before still decides",
+		slog.String("file", s.status.File), slog.String("version", s.current.version.String()), slog.String("error", err.Error()))
+}
+
+// Rollback goes back to the version that decided before the present one, of the last ten, and returns
+// it. The file that is rolled back stays refused until it changes. So change it, too, before
+// processes start again: they would begin with it.
+func (s *Set) Rollback() (Version, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if len(s.before) == 0 {
+		return s.current.version, errors.New("weblimit: policy: there is no version before the present one")
+	}
+	last := s.before[len(s.before)-1]
+	if err := s.change(last); err != nil {
+		return s.current.version, err
+	}
+	s.before = s.before[:len(s.before)-1]
+	away := s.current.version.Hash
+	s.began(last, "policy rolled back")
+	s.refused = away
+	return last.version, nil
+}

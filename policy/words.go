@@ -1,0 +1,45 @@
+package policy
+
+import (
+	"strings"
+
+	"github.com/weblimit/weblimit/core"
+)
+
+// The words of the format, in the order of the values that they stand for.
+var (
+	missingKeys  = []string{core.ShareBucket: "share", core.DenyRequest: "deny", core.SkipLimit: "skip"}
+	outages      = []string{core.Local: "local", core.Allow: "allow", core.Deny: "deny"}
+	headersWhens = []string{core.Always: "always", core.NearLimit: "near_limit", core.OnDenial: "on_denial", core.Never: "never"}
+	dialects     = []string{"draft11", "draft07", "draft03", "x_ratelimit", "x_ratelimit_delta", "x_quota"} // by the bit of core.Headers
+	refundWords  = []string{"server_errors", "failures", "successes", "canceled"}
+	refunds      = []func(core.Outcome) bool{core.ServerErrors, core.Failures, core.Successes, core.Canceled}
+)
+
+// unprefixed returns the text of an error of core or keyfuncs without what the message says anyway.
+func unprefixed(err error) string {
+	s := strings.TrimPrefix(err.Error(), "weblimit: ")
+	if rest, ok := strings.CutPrefix(s, `limit "`); ok {
+		if _, rest, ok := strings.Cut(rest, `": `); ok {
+			s = rest
+		}
+	}
+	if rest, ok := strings.CutPrefix(s, "keyfuncs."); ok {
+		if _, rest, ok := strings.Cut(rest, ": "); ok {
+			s = rest
+		}
+	}
+	return s
+}
+
+// unparsed is an error of core.ParseLimit without its prefix.
+func unparsed(err error) error {
+	if err == nil {
+		return nil
+	}
+	return plainError(strings.TrimPrefix(err.Error(), "weblimit: ParseLimit: "))
+}
+
+type plainError string
+
+func (e plainError) Error() string { return string(e) }
