@@ -128,7 +128,7 @@ func (p *policy) check(at *node, d *document, scratch core.Store, found *problem
 		err = adapter.Check(config)
 	}
 	if err != nil {
-		found.add(at, "%s", strings.ReplaceAll(unprefixed(err), "Config.", ""))
+		found.add(at, "%s", unprefixed(err))
 	}
 }
 

@@ -156,5 +156,9 @@ func (s *scope) unknown(n *node, what, field string, names []string) {
 	if len(names) > 0 {
 		there = "the application has given " + among(names)
 	}
-	s.add(n, "unknown %s %s%s; %s", what, quote(n.text), meant(n.text, names), there)
+	if best := meant(n.text, names); best != "" {
+		s.add(n, "unknown %s %s%s", what, quote(n.text), best)
+		return
+	}
+	s.add(n, "unknown %s %s; %s", what, quote(n.text), there)
 }

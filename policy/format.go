@@ -25,7 +25,7 @@ var (
 		what:    "a reference to where it is kept, ${env:NAME} or ${file:/path}",
 		pattern: regexp.MustCompile(`^\$\{(env:[A-Za-z_][A-Za-z0-9_]*|file:[^}]+)\}$`), secret: true, most: 1024,
 	}
-	limitText = &text{what: "a limit", valid: func(s string) error {
+	limitText = &text{what: "a limit such as 100/minute", measure: true, valid: func(s string) error {
 		_, err := core.ParseLimit(s)
 		return unparsed(err)
 	}}
@@ -41,7 +41,7 @@ var key = &either{
 }
 
 // oneKey is a key in a list, which does not hold another list.
-var oneKey = &either{ref: "oneKey", what: "a key such as ip, or one such as {header: X-Tenant}", text: &text{what: "a key", pattern: appName.pattern, most: 64}, object: keyObject}
+var oneKey = &either{ref: "oneKey", what: "a key such as ip, or one such as {header: X-Tenant}", text: &text{what: "a key", pattern: appName.pattern, usual: keyNames, most: 64}, object: keyObject}
 
 // keyObject holds keys in its field first, so its fields are set in init.
 var keyObject = &object{ref: "keyOf", one: true}
@@ -57,7 +57,7 @@ var keyFields = []field{
 }
 
 // Conditions hold each other, so they are put together in init.
-var condition = &object{ref: "condition", some: true, doc: "Holds if all of its fields hold.", hints: map[string]string{
+var condition = &object{ref: "condition", some: true, like: "as in {methods: [POST]}", doc: "Holds if all of its fields hold.", hints: map[string]string{
 	"path": "write paths: [/healthz]", "route": "write routes: [GET /healthz]", "method": "write methods: [POST]",
 	"cidr": "write from: [192.0.2.0/24]", "ip": "write from: [192.0.2.0/24]", "token": "write tokens: {header: …, values: […]}",
 	"plan": "write value: {of: plan, is: [free]}",
@@ -71,7 +71,7 @@ func init() {
 		{name: "paths", of: &list{of: &text{what: "a path", most: 512}, most: 1000}, doc: "The path is one of these; /api/* is everything below /api. For gateways: within an application use routes."},
 		{name: "methods", of: &list{of: &text{what: "a method in capitals", pattern: regexp.MustCompile(`^[A-Z][A-Z-]*$`), most: 32}, most: 50, unique: true}, doc: "The method is one of these. GET includes HEAD."},
 		{name: "from", of: networks, doc: "The client's address, as client_ip finds it, is in one of these networks."},
-		{name: "tokens", of: &object{fields: []field{
+		{name: "tokens", of: &object{secret: true, fields: []field{
 			{name: "header", of: headerName, required: true, doc: "The header that holds the token; Authorization stands for its Bearer token."},
 			{name: "values", of: &list{of: reference, most: 1000}, required: true, doc: "Where the tokens are kept: ${env:NAME} or ${file:/path}."},
 		}}, doc: "The request carries one of these secret tokens."},
@@ -106,7 +106,7 @@ var value = &either{
 }
 
 var limitObject = &object{
-	ref: "limit", doc: "One limit: so many units per window, for each key.",
+	ref: "limit", like: "as in {limit: 5/15m, by: ip}", doc: "One limit: so many units per window, for each key.",
 	apart: [][]string{{"cost", "cost_by", "estimate", "estimate_by"}},
 	hints: map[string]string{
 		"rate": "write limit: 100/minute", "quota": "write limit: 100/minute", "requests_per_unit": "write limit: 100/minute", "unit": "write limit: 100/minute", "window": "write limit: 100/minute", "per": "write limit: 100/minute",
@@ -198,7 +198,7 @@ var settings = []field{
 }
 
 var policyObject = &object{
-	ref: "policy", some: true,
+	ref: "policy", some: true, like: "as in {limits: {client: {limit: 100/minute, by: ip}}}",
 	hints: map[string]string{"by": "it belongs to a limit in limits", "limit": "it belongs to a limit in limits", "rules": "write limits", "routes": "write groups, each with when and limits"},
 	fields: append([]field{
 		{name: "description", of: longText, doc: "For readers of the file."},
@@ -208,7 +208,7 @@ var policyObject = &object{
 }
 
 var groupObject = &object{
-	ref: "group", doc: "Limits for the requests for which when holds.",
+	ref: "group", like: "with when and limits", doc: "Limits for the requests for which when holds.",
 	fields: []field{
 		{name: "description", of: longText, doc: "For readers of the file."},
 		{name: "when", of: condition, required: true, doc: "The requests to which the limits apply, such as {routes: [POST /login]}."},
@@ -221,9 +221,10 @@ var groupObject = &object{
 const maxPolicies = 10_000
 
 var fileObject = &object{
+	like: "with policies",
 	fields: []field{
 		{name: "$schema", of: anyText, doc: "The address of this schema, for editors."},
-		{name: "version", of: &text{what: "text", most: 64, pattern: regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._:+/-]*$`)}, doc: "The file's own version, for logs. Put it in quotes. A hash of the file is added to it."},
+		{name: "version", of: &text{what: "a version of letters, digits and . _ : + / -", most: 64, pattern: regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._:+/-]*$`)}, doc: "The file's own version, for logs. Put it in quotes. A hash of the file is added to it."},
 		{name: "defaults", of: &object{fields: settings}, doc: "What policies have that do not say otherwise."},
 		{name: "policies", of: &named{of: policyObject, name: policyName, most: maxPolicies}, required: true, doc: "the policies by their names"},
 	},

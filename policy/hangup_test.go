@@ -27,4 +27,3 @@ func TestSIGHUPReloads(t *testing.T) {
 	}
 	until(t, "a signal", func() bool { return set.Status().Version.Name == "v2" })
 }
-

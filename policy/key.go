@@ -10,6 +10,12 @@ import (
 // keyNames are the keys that a word alone stands for.
 var keyNames = []string{"ip", "user", "tenant", "api_key", "route", "host", "method", "basic_auth_user", "everyone"}
 
+// otherNames are names that other limiters have for a key.
+var otherNames = map[string]string{
+	"address": "ip", "addr": "ip", "client": "ip", "client_ip": "ip", "remote_addr": "ip", "remote_address": "ip", "source_ip": "ip",
+	"all": "everyone", "global": "everyone", "any": "everyone", "path": "route", "endpoint": "route", "consumer": "user", "org": "tenant",
+}
+
 // key returns the key of a node. After a problem it returns a key that nobody has.
 func (s *scope) key(n *node) keyfuncs.Func {
 	f := s.plainKey(n)
@@ -17,7 +23,11 @@ func (s *scope) key(n *node) keyfuncs.Func {
 		f = f.WithSecret(secret)
 	}
 	if err := f.Err(); err != nil {
-		s.add(n, "%s", unprefixed(err))
+		text := unprefixed(err)
+		if before, _, of := strings.Cut(text, "; use keyfuncs."); of {
+			text = before + "; use ip, and say in client_ip who is believed"
+		}
+		s.add(n, "%s", text)
 		return unusable
 	}
 	return f
@@ -96,22 +106,26 @@ func (s *scope) namedKey(n *node) keyfuncs.Func {
 	case "everyone":
 		return keyfuncs.Everyone()
 	}
-	all := append(namesOf(s.options.Keys), keyNames...)
-	slices.Sort(all)
-	all = append(all, "header", "cookie", "query", "param", "first")
-	if s.options.AnyName && nearest(n.text, all) == "" {
+	all := slices.Concat(keyNames, namesOf(s.options.Keys))
+	switch n.text {
+	case "header", "cookie", "query", "param", "first":
+		s.add(n, "%s needs to know which: {%s: …}", n.text, n.text)
+		return unusable
+	}
+	if s.options.AnyName && nearest(n.text, all) == "" && otherNames[n.text] == "" {
 		name := n.text
 		return keyfuncs.Custom(kindOf(name), func(r keyfuncs.Request) (string, bool) {
 			text, ok := r.Value(name).(string)
 			return text, ok && text != ""
 		})
 	}
-	switch n.text {
-	case "header", "cookie", "query", "param":
-		s.add(n, "%s needs to know which: {%s: …}", n.text, n.text)
-		return unusable
+	if of := otherNames[n.text]; of != "" {
+		s.add(n, "unknown key %s; did you mean %q?", quote(n.text), of)
+	} else if best := meant(n.text, all); best != "" {
+		s.add(n, "unknown key %s%s", quote(n.text), best)
+	} else {
+		s.add(n, "unknown key %s, want %s; the application gives keys of its own names in policy.Options.Keys", quote(n.text), among(all))
 	}
-	s.add(n, "unknown key %s%s; there are %s; a key of the application's own is given in policy.Options", quote(n.text), meant(n.text, all), among(all))
 	return unusable
 }
 

@@ -2,6 +2,7 @@ package policy
 
 import (
 	"slices"
+	"strings"
 )
 
 // field is a field of an object.
@@ -17,9 +18,11 @@ type field struct {
 type object struct {
 	ref    string // its name in the schema; "" to write it out
 	doc    string
+	like   string // an example for messages, such as "as in {limit: 5/15m, by: ip}"
 	fields []field
 	one    bool              // exactly one field
 	some   bool              // at least one field
+	secret bool              // what stands in its place is not shown
 	apart  [][]string        // fields that can't be there together
 	hints  map[string]string // what to write instead of fields that readers of other files expect
 }
@@ -34,7 +37,15 @@ func (o *object) names() []string {
 
 func (o *object) check(n *node, p *problems) bool {
 	if n.kind != kindObject {
-		p.add(n, "want a map of fields (%s), got %s", among(o.names()), described(n))
+		like := o.like
+		if like == "" {
+			like = "of " + strings.Join(o.names(), ", ")
+		}
+		got := described(n)
+		if o.secret {
+			got = kindNames[n.kind]
+		}
+		p.add(n, "want a map %s, got %s", like, got)
 		return false
 	}
 	ok := true
@@ -42,10 +53,8 @@ func (o *object) check(n *node, p *problems) bool {
 		name, value := n.fields[i].key, n.fields[i].value
 		at := slices.IndexFunc(o.fields, func(f field) bool { return f.name == name.text })
 		if at < 0 {
-			if hint := o.hints[name.text]; hint != "" {
-				p.add(name, "unknown field; %s", hint)
-			} else {
-				p.add(name, "unknown field%s", meant(name.text, o.names()))
+			if instead := o.unknown(name, p); instead != "" {
+				n.broken = append(n.broken, instead)
 			}
 			ok = false
 			continue
@@ -53,16 +62,16 @@ func (o *object) check(n *node, p *problems) bool {
 		ok = o.fields[at].of.check(value, p) && ok
 	}
 	for _, f := range o.fields {
-		if f.required && n.get(f.name) == nil && !n.lost(f.name) {
-			p.add(n, "%s is missing: %s", f.name, f.doc)
+		if f.required && n.get(f.name) == nil && !n.lost(f.name) && !n.lost("") {
+			p.add(n, "%s is missing: %s", f.name, strings.ToLower(f.doc[:1])+strings.TrimSuffix(f.doc[1:], "."))
 			ok = false
 		}
 	}
 	switch {
-	case o.one && len(n.fields)+len(n.broken) != 1:
+	case o.one && len(n.fields) != 1 && n.broken == nil:
 		p.add(n, "want exactly one of %s, got %d", among(o.names()), len(n.fields))
 		ok = false
-	case o.some && len(n.fields)+len(n.broken) == 0:
+	case o.some && len(n.fields) == 0 && n.broken == nil:
 		p.add(n, "want at least one of %s", among(o.names()))
 		ok = false
 	}
@@ -79,6 +88,18 @@ func (o *object) check(n *node, p *problems) bool {
 		}
 	}
 	return ok
+}
+
+// unknown adds the problem of a field that there is not. It returns the one that was probably meant, or
+// "".
+func (o *object) unknown(name *node, p *problems) (instead string) {
+	if hint := o.hints[name.text]; hint != "" {
+		p.add(name, "unknown field; %s", hint)
+		instead, _, _ = strings.Cut(strings.TrimPrefix(hint, "write "), ":")
+		return instead
+	}
+	p.add(name, "unknown field%s", meant(name.text, o.names()))
+	return nearest(name.text, o.names())
 }
 
 func (o *object) schema(defs map[string]any) map[string]any {

@@ -10,7 +10,7 @@ import (
 type Problem struct {
 	File    string // as it was loaded, such as "limits.yaml"
 	Line    int    // from 1; 0 if it is about the file as a whole
-	Column  int    // from 1
+	Column  int    // from 1; 0 if it is not known
 	Path    string // where in the file, such as "policies.api.limits.login.by"; "" for the file
 	Message string // what is wrong, what was expected, and what was probably meant
 }
@@ -20,7 +20,10 @@ func (p Problem) String() string {
 	var b strings.Builder
 	b.WriteString(p.File)
 	if p.Line > 0 {
-		fmt.Fprintf(&b, ":%d:%d", p.Line, p.Column)
+		fmt.Fprintf(&b, ":%d", p.Line)
+	}
+	if p.Column > 0 {
+		fmt.Fprintf(&b, ":%d", p.Column)
 	}
 	b.WriteString(": ")
 	if p.Path != "" {
@@ -55,9 +58,10 @@ const maxProblems = 100
 
 // problems collects what is wrong with one file.
 type problems struct {
-	file string
-	all  []Problem
-	more int
+	file  string
+	all   []Problem
+	known map[Problem]bool // by place and message
+	more  int
 }
 
 // add adds a problem of a node, and marks the node and what it is in.
@@ -65,14 +69,21 @@ func (p *problems) add(n *node, format string, args ...any) {
 	for in := n; in != nil; in = in.in {
 		in.bad = true
 	}
-	if len(p.all) >= maxProblems {
-		p.more++
-		return
-	}
 	found := Problem{File: p.file, Message: fmt.Sprintf(format, args...)}
 	if n != nil {
 		found.Line, found.Column, found.Path = n.line, n.column, n.path()
 	}
+	same := Problem{Line: found.Line, Column: found.Column, Message: found.Message} // wherever an alias or a default puts it
+	switch {
+	case p.known[same]:
+		return
+	case len(p.all) >= maxProblems:
+		p.more++
+		return
+	case p.known == nil:
+		p.known = make(map[Problem]bool)
+	}
+	p.known[same] = true
 	p.all = append(p.all, found)
 }
 

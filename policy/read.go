@@ -69,7 +69,7 @@ func lineOf(err error) *node {
 		return nil
 	}
 	line, _ := strconv.Atoi(match[1])
-	return &node{line: line, column: 1}
+	return &node{line: line}
 }
 
 // reader makes nodes of YAML nodes.
@@ -125,7 +125,7 @@ func (r *reader) node(from *yaml.Node, in *node, name string, at int) *node {
 			}
 		}
 	case yaml.ScalarNode:
-		if !r.scalar(from, n) {
+		if !r.scalar(from, n, false) {
 			return nil
 		}
 	}
@@ -153,7 +153,7 @@ func (r *reader) object(from *yaml.Node, n *node) {
 			r.problems.add(key, "merge keys (<<) are not read, since tools disagree about them; write the fields out, or use an alias for the whole value")
 			n.broken = append(n.broken, "")
 			continue
-		case !r.scalar(name, key):
+		case !r.scalar(name, key, true):
 			n.broken = append(n.broken, name.Value)
 			continue
 		case key.kind != kindText:
@@ -182,8 +182,8 @@ var (
 	booleans11 = map[string]string{"y": "true", "yes": "true", "on": "true", "n": "false", "no": "false", "off": "false"}
 )
 
-// scalar sets kind and text of n. It returns false after a problem.
-func (r *reader) scalar(from *yaml.Node, n *node) bool {
+// scalar sets kind and text of n, which may be the name of a field. It returns false after a problem.
+func (r *reader) scalar(from *yaml.Node, n *node, name bool) bool {
 	n.text = from.Value
 	if from.Style&(yaml.DoubleQuotedStyle|yaml.SingleQuotedStyle|yaml.LiteralStyle|yaml.FoldedStyle) != 0 {
 		n.kind = kindText
@@ -212,6 +212,10 @@ func (r *reader) scalar(from *yaml.Node, n *node) bool {
 		n.kind = kindNumber
 	case "!!str", "!!timestamp":
 		if meant, ok := booleans11[strings.ToLower(from.Value)]; ok {
+			if name {
+				r.problems.add(n, "%s is %s to some readers of YAML and text to others; put it in quotes", quote(from.Value), meant)
+				return false
+			}
 			r.problems.add(n, "%s is %s to some readers of YAML and text to others; write %s, or put it in quotes", quote(from.Value), meant, meant)
 			return false
 		}

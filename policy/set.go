@@ -28,7 +28,7 @@ type Set struct {
 	before   []*document // former versions, the last one last. Guarded by mu.
 	refused  string      // hash of the text that was refused or rolled back last, or "". Guarded by mu.
 	status   Status      // Guarded by mu.
-	limiters []follower    // in the order in which live has made them. Guarded by mu.
+	limiters []follower  // in the order in which live has made them. Guarded by mu.
 }
 
 // follower is a limiter of a Set: the policy that it follows, and what the application has set.

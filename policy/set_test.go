@@ -139,7 +139,7 @@ func TestLimiterRefuses(t *testing.T) {
 	core.Must(core.New(core.Config{Store: store, Limits: []core.Limit{core.PerDay(1).By(keyfuncs.ClientIP()).Named("client")}}))
 	for want, config := range map[string]core.Config{
 		"the store has a different limit": {Store: store},
-		"Config.Store is missing":         {},
+		"Store is missing":                {},
 		"Limits must be empty":            {Store: core.NewMemory(), Limits: []core.Limit{core.PerDay(1)}},
 	} {
 		if _, err := set.Limiter(config, "api"); err == nil || !strings.Contains(err.Error(), want) {

@@ -23,8 +23,10 @@ type text struct {
 	what    string // in messages, with its article: "a duration such as 15m"
 	words   []string
 	pattern *regexp.Regexp
-	most    int  // bytes; 0 for 256
-	secret  bool // never shown
+	usual   []string // what editors suggest
+	most    int      // bytes; 0 for 256
+	secret  bool     // never shown
+	measure bool     // a number with something behind it: quotes would not make it right
 	valid   func(string) error
 }
 
@@ -37,14 +39,18 @@ func (t *text) longest() int {
 
 func (t *text) check(n *node, p *problems) bool {
 	switch {
-	case n.kind == kindInteger && t.secret, n.kind == kindNumber && t.secret, n.kind != kindText && t.secret:
+	case n.kind != kindText && t.secret:
 		p.add(n, "want %s", t.what)
+	case n.kind != kindText && t.measure:
+		p.add(n, "want %s, got %s", t.what, described(n))
 	case n.kind == kindInteger, n.kind == kindNumber, n.kind == kindBoolean:
 		p.add(n, "want %s, got %s, which YAML reads as %s; if it is meant as text, put it in quotes", t.what, n.text, kindNames[n.kind])
 	case n.kind != kindText:
 		p.add(n, "want %s, got %s", t.what, kindNames[n.kind])
 	case t.words != nil && !slices.Contains(t.words, n.text):
 		p.add(n, "%s is unknown, want %s%s", quote(n.text), among(t.words), meant(n.text, t.words))
+	case n.text == "" && !t.secret:
+		p.add(n, "the text is empty")
 	case len(n.text) > t.longest():
 		p.add(n, "the text has %d bytes, the most is %d", len(n.text), t.longest())
 	case t.pattern != nil && !t.pattern.MatchString(n.text):
@@ -81,6 +87,9 @@ func (t *text) schema(map[string]any) map[string]any {
 	s["maxLength"] = t.longest()
 	if !t.secret {
 		s["not"] = map[string]any{"pattern": `\$\{`}
+	}
+	if t.usual != nil {
+		return map[string]any{"anyOf": []any{map[string]any{"enum": t.usual}, s}}
 	}
 	return s
 }
@@ -126,13 +135,21 @@ func (f *number) check(n *node, p *problems) bool {
 		case f.from:
 			p.add(n, "want a number from %v to %v, got %s", f.least, f.most, n.text)
 		case f.open:
-			p.add(n, "want a number above %v and below %v, got %s", f.least, f.most, n.text)
+			p.add(n, "want a number above %v and below %v, got %s%s", f.least, f.most, n.text, percent(f, value))
 		default:
-			p.add(n, "want a number above %v and at most %v, got %s", f.least, f.most, n.text)
+			p.add(n, "want a number above %v and at most %v, got %s%s", f.least, f.most, n.text, percent(f, value))
 		}
 		return false
 	}
 	return true
+}
+
+// percent says how to write a number that is probably meant in percent.
+func percent(f *number, value float64) string {
+	if f.most != 1 || value <= 1 || value > 100 {
+		return ""
+	}
+	return fmt.Sprintf("; %v percent are %v", value, value/100)
 }
 
 func (f *number) schema(map[string]any) map[string]any {
@@ -183,13 +200,17 @@ type list struct {
 
 func (l *list) check(n *node, p *problems) bool {
 	if n.kind != kindList {
-		p.add(n, "want a list, got %s", described(n))
+		got := described(n)
+		if t, ok := l.of.(*text); ok && t.secret {
+			got = kindNames[n.kind]
+		}
+		p.add(n, "want a list, got %s", got)
 		return false
 	}
 	ok := true
 	switch {
 	case len(n.items) == 0 && n.broken == nil:
-		p.add(n, "the list is empty")
+		p.add(n, "it is empty")
 		ok = false
 	case len(n.items) > l.most:
 		p.add(n, "the list has %d entries, the most is %d", len(n.items), l.most)
@@ -225,16 +246,16 @@ type named struct {
 
 func (m *named) check(n *node, p *problems) bool {
 	if n.kind != kindObject {
-		p.add(n, "want a map from names, got %s", described(n))
+		p.add(n, "want a map of names, got %s", described(n))
 		return false
 	}
 	ok := true
 	switch {
 	case len(n.fields) == 0 && n.broken == nil:
-		p.add(n, "there is none in it")
+		p.add(n, "it is empty")
 		ok = false
 	case len(n.fields) > m.most:
-		p.add(n, "there are %d in it, the most is %d", len(n.fields), m.most)
+		p.add(n, "it has %d entries, the most is %d", len(n.fields), m.most)
 		return false
 	}
 	for i := range n.fields {
@@ -266,7 +287,7 @@ var durationPattern = regexp.MustCompile(`^([0-9]+(\.[0-9]+)?(us|ms|s|m|h|d))+$`
 
 // duration is text such as "1m30s", from least to most.
 func duration(least, most time.Duration) *text {
-	return &text{what: "a duration such as 500ms, 15m or 1h30m", pattern: durationPattern, most: 64, valid: func(s string) error {
+	return &text{what: "a duration such as 500ms, 15m or 1h30m", measure: true, pattern: durationPattern, most: 64, valid: func(s string) error {
 		d, err := parseDuration(s)
 		switch {
 		case err != nil:

@@ -29,8 +29,15 @@ func unprefixed(err error) string {
 			s = rest
 		}
 	}
-	return s
+	return inWords.Replace(s)
 }
+
+// inWords replaces what only readers of Go know.
+var inWords = strings.NewReplacer(
+	"MissingKey:", "missing_key:", "Fallback:", "fallback:", "Fallback has", "fallback has", "Fallback counts", "fallback counts",
+	", or use Matches if that is meant", "", "HopCount does", "hops do", "Config.", "",
+	"Challenge", "challenge", "leave out Status", "leave out status",
+)
 
 // unparsed is an error of core.ParseLimit without its prefix.
 func unparsed(err error) error {
