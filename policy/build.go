@@ -50,7 +50,11 @@ func (v Version) String() string {
 func (d *document) config(base core.Config, name string) (core.Config, error) {
 	p, ok := d.policies[name]
 	if !ok {
-		return base, fmt.Errorf("weblimit: policy: there is no policy %q%s; the file has %s", name, meant(name, d.names), among(d.names))
+		hint := meant(name, d.names)
+		if hint == "" {
+			hint = "; the file has " + among(d.names[:min(len(d.names), 20)])
+		}
+		return base, fmt.Errorf("weblimit: there is no policy %q%s", name, hint)
 	}
 	if len(base.Limits) > 0 {
 		return base, fmt.Errorf("weblimit: policy %q: Config.Limits must be empty: the limits are those of the policy", name)
