@@ -109,6 +109,7 @@ Straight on Redis it knows the limits that instances publish there. They do with
 top.Config{Exchange: store.Exchange()}, once a limit has decided something.
 
 What is kept in PostgreSQL by package quota has commands of its own: weblimit quota.
+Files of limits have others, which ask nobody: weblimit policy.
 
 Exit codes: 0 all is well, 1 an error, 2 a mistake in how it was called,
 3 peek and explain: the client is denied or blocked now; quota reconcile and
@@ -124,7 +125,7 @@ quota notices --dead: somebody should look, 130 interrupted.`,
 	a.addFlags(root.PersistentFlags())
 	root.AddCommand(
 		a.topCommand(), a.peekCommand(), a.explainCommand(), a.resetCommand(), a.blockCommand(), a.unblockCommand(),
-		a.blocksCommand(), a.suggestCommand(), a.quotaCommand(), a.benchCommand(), a.versionCommand(),
+		a.blocksCommand(), a.suggestCommand(), a.quotaCommand(), a.policyCommand(), a.benchCommand(), a.versionCommand(),
 	)
 	a.noteStart(root.Commands())
 	return root
