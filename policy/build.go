@@ -18,6 +18,7 @@ type document struct {
 	policies map[string]*policy
 	names    []string // of policies, in the order of the file
 	root     *node
+	text     []byte
 }
 
 // policy is one policy of a file.
@@ -106,7 +107,7 @@ func compile(file string, content []byte, options *Options) (*document, error) {
 	}
 	d := &document{
 		version:  Version{root.get("version").string(), hashOf(content)},
-		policies: make(map[string]*policy), root: root,
+		policies: make(map[string]*policy), root: root, text: content,
 	}
 	b := &builder{problems: p, options: options, secrets: make(map[string]string), strategies: make(map[*node]keyfuncs.Strategy), seen: make(map[string]declared)}
 	scratch := core.NewMemory()

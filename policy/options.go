@@ -44,6 +44,12 @@ type Options struct {
 	// secrets are not known. The policies can't be used then. Defaults to false.
 	WithoutSecrets bool
 
+	// Keep names a file in which the last good version is kept. A process that starts while the
+	// source can't be read, or holds a file that is refused, begins with that; the log and
+	// Status say so. The file holds no secrets. Defaults to none: then such a process gets an
+	// error.
+	Keep string
+
 	// Logger hears of new versions, and of files that are refused. Defaults to slog.Default().
 	Logger *slog.Logger
 }

@@ -67,14 +67,11 @@ func From(source Source, options ...Options) (*Set, error) {
 	if len(options) == 1 {
 		s.options = options[0]
 	}
-	file, err := source.Load(context.Background())
-	if err != nil {
+	var err error
+	if s.status.File, s.current, err = s.begin(context.Background()); err != nil {
 		return nil, err
 	}
-	if s.current, err = compile(file.Name, file.Text, &s.options); err != nil {
-		return nil, err
-	}
-	s.status = Status{File: file.Name, Version: s.current.version, Since: time.Now()}
+	s.status.Version, s.status.Since = s.current.version, time.Now()
 	return s, nil
 }
 
@@ -173,6 +170,8 @@ func (s *Set) take(file File) error {
 		s.before = slices.Delete(s.before, 0, 1)
 	}
 	s.began(next, "policy changed")
+	s.status.File = file.Name
+	s.keep(file.Text)
 	return nil
 }
 
@@ -237,6 +236,7 @@ func (s *Set) Rollback() (Version, error) {
 	s.before = s.before[:len(s.before)-1]
 	away := s.current.version.Hash
 	s.began(last, "policy rolled back")
+	s.keep(last.text)
 	s.refused = away
 	return last.version, nil
 }
