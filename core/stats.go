@@ -1,6 +1,6 @@
 package core
 
-// Stats are numbers of a limiter at one moment, for metrics and pages. The last two are those of
+// Stats are numbers of a limiter at one moment, for metrics and pages. Buckets and Outage are those of
 // its store, the same for all limiters on it.
 type Stats struct {
 	// Waiting is how many requests wait for their turn; see [Limit.Wait].
@@ -13,6 +13,9 @@ type Stats struct {
 	// Outage is true if the store did not answer, and has not made all decisions for a second
 	// since. Only decisions tell, so it stays true while none is asked for.
 	Outage bool
+
+	// Version is that of the configuration that decides; see [Decision.Version].
+	Version string
 }
 
 // Stats returns the limiter's numbers. It does not ask a server. It is safe for concurrent use.
@@ -22,6 +25,7 @@ func (l *Limiter) Stats() Stats {
 		Waiting: l.waitlist.waiting(),
 		Buckets: l.shared.Buckets() + l.shared.local.Len(),
 		Outage:  l.shared.Out(),
+		Version: l.version,
 	}
 }
 

@@ -4,10 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"runtime"
 	"testing"
 	"time"
 
 	"github.com/weblimit/weblimit/core"
+	"github.com/weblimit/weblimit/core/adapter"
 	"github.com/weblimit/weblimit/core/store"
 	"github.com/weblimit/weblimit/keyfuncs"
 	weblimitprom "github.com/weblimit/weblimit/metrics/prometheus"
@@ -194,6 +196,27 @@ func TestSeveralLimitersAndStores(t *testing.T) {
 	}
 	wantValues(t, registry, []string{"weblimit_buckets", "weblimit_waiting_requests", "weblimit_outage_active", "weblimit_fallback_active"},
 		`buckets{} 3`, `waiting_requests{} 0`, `outage_active{} 0`, `fallback_active{} 0`)
+}
+
+// A version is listed while a limiter decides by it.
+func TestPolicyInfo(t *testing.T) {
+	t.Parallel()
+	observer, registry := observe(t, weblimitprom.Config{})
+	store := core.NewMemory()
+	config := func(version string) core.Config {
+		return core.Config{Store: store, Observe: observer, Version: version, Limits: []core.Limit{perUser(core.PerHour(3))}}
+	}
+	var live adapter.Live
+	l, err := live.Limiter(config("v1"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	wantValues(t, registry, []string{"weblimit_policy_info"}, `policy_info{version="v1"} 1`)
+	if err := live.Replace(config("v2")); err != nil {
+		t.Fatal(err)
+	}
+	wantValues(t, registry, []string{"weblimit_policy_info"}, `policy_info{version="v2"} 1`)
+	runtime.KeepAlive(l)
 }
 
 func TestWaitingRequests(t *testing.T) {

@@ -28,6 +28,7 @@ type metrics struct {
 	ledgerOut      *prometheus.Desc
 	buckets        *prometheus.Desc
 	waiting        *prometheus.Desc
+	policyInfo     *prometheus.Desc
 	topDenied      *prometheus.Desc
 }
 
@@ -63,6 +64,7 @@ func newMetrics(namespace string, labels prometheus.Labels) metrics {
 		fallbackActive: other("fallback_active", "Whether a decision was made without the store in the last ten seconds."),
 		buckets:        other("buckets", "Buckets in the memory of this process."),
 		waiting:        other("waiting_requests", "Requests that wait for their turn."),
+		policyInfo:     other("policy_info", "Versions of configurations that decide now, such as those of policy files, by how many limiters have them.", "version"),
 		topDenied:      other("top_denied_per_minute", "Denials of the client that was denied most in the last minute."),
 	}
 }
@@ -78,6 +80,6 @@ func (m *metrics) collectors() []prometheus.Collector {
 // descs describe the others.
 func (m *metrics) descs() []*prometheus.Desc {
 	return []*prometheus.Desc{
-		m.check, m.retryAfter, m.wait, m.breakerOpen, m.outageActive, m.fallbackActive, m.ledgerOut, m.buckets, m.waiting, m.topDenied,
+		m.check, m.retryAfter, m.wait, m.breakerOpen, m.outageActive, m.fallbackActive, m.ledgerOut, m.buckets, m.waiting, m.policyInfo, m.topDenied,
 	}
 }

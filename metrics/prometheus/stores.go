@@ -23,6 +23,9 @@ const (
 	// node that has left its Cluster is never asked again, and its breaker does not close.
 	unasked = 10 * time.Minute
 
+	// maxVersions bounds the versions that are listed. An application has one for each policy file.
+	maxVersions = 16
+
 	// fallbackQuiet is how long the fallback counts as active after a decision.
 	fallbackQuiet = 10 * time.Second
 )
@@ -152,9 +155,13 @@ func (l *limiters) collect(m *metrics, to chan<- prometheus.Metric) {
 	l.mu.Unlock()
 	var buckets, waiting, out float64
 	known := map[*store.Registry]bool{}
+	versions := map[string]float64{}
 	for _, limiter := range alive {
 		stats := limiter.Stats()
 		waiting += float64(stats.Waiting)
+		if version := strings.ToValidUTF8(stats.Version, "?"); version != "" && (len(versions) < maxVersions || versions[version] > 0) {
+			versions[version]++
+		}
 		if registry := limiter.Store().Registry(); !known[registry] {
 			known[registry] = true
 			buckets += float64(stats.Buckets)
@@ -165,5 +172,8 @@ func (l *limiters) collect(m *metrics, to chan<- prometheus.Metric) {
 	}
 	for desc, value := range map[*prometheus.Desc]float64{m.buckets: buckets, m.waiting: waiting, m.outageActive: out} {
 		to <- prometheus.MustNewConstMetric(desc, prometheus.GaugeValue, value)
+	}
+	for version, n := range versions {
+		to <- prometheus.MustNewConstMetric(m.policyInfo, prometheus.GaugeValue, n, version)
 	}
 }

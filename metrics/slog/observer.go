@@ -131,6 +131,7 @@ func (o *Observer) attrs(ctx context.Context, seen *core.Observation, d denial, 
 	if retryAfter > 0 {
 		attrs = append(attrs, slog.Duration("retry_after", retryAfter))
 	}
+	add("version", clean(seen.Decision.Version()))
 	add("adapter", seen.Adapter)
 	add("method", method(seen.Method))
 	add("route", clean(seen.Route()))
