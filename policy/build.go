@@ -278,7 +278,7 @@ func (s *scope) settings(p *policy, setting func(string) *node) {
 func indexOf(words []string, word string) uint8 {
 	for i := range words {
 		if words[i] == word {
-			return uint8(i) //nolint:gosec // G115: there are less than ten
+			return uint8(i)
 		}
 	}
 	return 0

@@ -182,7 +182,7 @@ func (v *view) since(before *view) (all []Change) {
 }
 
 // inSettings says for whom a change of a setting matters, where that is not plain.
-var inSettings = map[string]string{
+var inSettings = map[string]string{ //nolint:gosec // G101: a field, and no credential
 	"client_ip":  "; clients may have other keys, which begin anew",
 	"key_secret": "; all keys begin anew",
 }

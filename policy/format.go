@@ -2,6 +2,7 @@ package policy
 
 import (
 	"regexp"
+	"slices"
 	"time"
 
 	"github.com/weblimit/weblimit/core"
@@ -57,14 +58,14 @@ var keyFields = []field{
 }
 
 // Conditions hold each other, so they are put together in init.
-var condition = &object{ref: "condition", some: true, like: "as in {methods: [POST]}", doc: "Holds if all of its fields hold.", hints: map[string]string{
+var condition = &object{ref: "condition", some: true, like: "as in {methods: [POST]}", doc: "Holds if all of its fields hold.", hints: map[string]string{ //nolint:gosec // G101: fields, and no credentials
 	"path": "write paths: [/healthz]", "route": "write routes: [GET /healthz]", "method": "write methods: [POST]",
 	"cidr": "write from: [192.0.2.0/24]", "ip": "write from: [192.0.2.0/24]", "token": "write tokens: {header: …, values: […]}",
 	"plan": "write value: {of: plan, is: [free]}",
 }}
 
 func init() {
-	keyObject.fields = append(keyFields, field{name: "first", of: &list{of: oneKey, most: 8}, doc: "The first of these keys that the request has."})
+	keyObject.fields = slices.Concat(keyFields, []field{{name: "first", of: &list{of: oneKey, most: 8}, doc: "The first of these keys that the request has."}})
 	several := &list{of: condition, most: 100}
 	condition.fields = []field{
 		{name: "routes", of: &list{of: &text{what: "a route", most: 512}, most: 1000}, doc: "The route is one of these templates, as they are registered, with a method in front or alone: GET /users/:id."},
@@ -160,7 +161,8 @@ var limitObject = &object{
 var limits = &named{of: limitObject, name: limitName, most: store.MaxChecks}
 
 // clientIP is how the address of a client is found.
-var clientIP = &object{ref: "client_ip", doc: "How the address of a client is found. Defaults to the peer of the connection.",
+var clientIP = &object{
+	ref: "client_ip", doc: "How the address of a client is found. Defaults to the peer of the connection.",
 	apart: [][]string{{"trusted_proxies", "forwarded", "x_real_ip", "cloudflare", "hops", "header"}},
 	fields: []field{
 		{name: "trusted_proxies", of: networks, doc: "X-Forwarded-For is read, from these proxies."},

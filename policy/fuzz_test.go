@@ -20,6 +20,9 @@ func FuzzParse(f *testing.F) {
 	f.Add([]byte("a: &a [1,1,1,1]\nb: &b [*a,*a,*a,*a]\nc: &c [*b,*b,*b,*b]\npolicies: [*c,*c]"))
 	f.Fuzz(func(t *testing.T, text []byte) {
 		_, err := policy.Parse("x", text, policy.Options{AnyName: true, WithoutSecrets: true, Logger: quiet().Logger})
+		if made, err := policy.Format(policy.File{Name: "x", Text: text}); err == nil && len(made) == 0 {
+			t.Fatal("formatted to nothing")
+		}
 		var wrong *policy.Error
 		if err != nil && !errors.As(err, &wrong) {
 			t.Fatalf("%T: %v", err, err)

@@ -28,10 +28,10 @@ func (s *scope) limit(name string, n *node, group *keyfuncs.Condition, shadow bo
 		l = l.Unless(s.condition(unless))
 	}
 	if missing := n.get("on_missing_key"); missing != nil {
-		l = l.OnMissingKey(core.MissingKey(slices.Index(missingKeys, missing.text))) //nolint:gosec // G115: of three
+		l = l.OnMissingKey(core.MissingKey(slices.Index(missingKeys, missing.text)))
 	}
 	if outage := n.get("on_outage"); outage != nil {
-		l = l.OnOutage(core.Outage(slices.Index(outages, outage.text))) //nolint:gosec // G115: of three
+		l = l.OnOutage(core.Outage(slices.Index(outages, outage.text)))
 	}
 	l = s.cost(l, n)
 	if once := n.get("once_per"); once != nil {

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"io"
@@ -30,7 +31,7 @@ References to secrets are not read: --secrets reads them, too. "-" is standard i
 		Args: cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error { return c.Help() },
 	}
-	c.AddCommand(a.policyCheckCommand(), a.policyDiffCommand(), a.policyTestCommand(), a.policySchemaCommand())
+	c.AddCommand(a.policyCheckCommand(), a.policyFormatCommand(), a.policyDiffCommand(), a.policyTestCommand(), a.policySchemaCommand())
 	return c
 }
 
@@ -83,6 +84,66 @@ func (a *app) problems(err error) error {
 		a.text.Line(show.Plain, fmt.Sprintf("and %d more", wrong.More))
 	}
 	return nil
+}
+
+func (a *app) policyFormatCommand() *cobra.Command {
+	write, list := false, false
+	c := &cobra.Command{
+		Use:   "fmt FILE...",
+		Short: "Print or write files in their usual form",
+		Long: `fmt prints policy files in their usual form: two blanks for each level, and nothing at the ends of lines.
+Comments and the order of fields stay. It never changes what a file says.`,
+		Example: `  weblimit policy fmt -w limits.yaml
+  weblimit policy fmt -l *.yaml       # in a pipeline: ends with 1 if it names any`,
+		Args: cobra.MinimumNArgs(1),
+		RunE: func(_ *cobra.Command, args []string) error {
+			different := false
+			for _, name := range args {
+				file, err := a.readFile(name)
+				if err != nil {
+					return err
+				}
+				made, err := policy.Format(file)
+				if err != nil {
+					return err
+				}
+				same := bytes.Equal(made, file.Text)
+				switch {
+				case list && !same:
+					different = true
+					a.text.Line(show.Plain, name)
+				case list:
+				case !write:
+					if _, err := a.out.Write(made); err != nil {
+						return err
+					}
+				case name == "-":
+					return usagef("standard input can't be written")
+				case !same:
+					if err := rewrite(name, made); err != nil {
+						return err
+					}
+				}
+			}
+			if different {
+				return errors.New("files are not in their usual form; see policy fmt -w")
+			}
+			return nil
+		},
+	}
+	c.Flags().BoolVarP(&write, "write", "w", false, "write the files instead of printing them")
+	c.Flags().BoolVarP(&list, "list", "l", false, "name files that are not in their usual form, and end with 1")
+	c.MarkFlagsMutuallyExclusive("write", "list")
+	return c
+}
+
+// rewrite replaces what is in a file, and keeps its permissions.
+func rewrite(name string, text []byte) error {
+	info, err := os.Stat(name)
+	if err != nil {
+		return err
+	}
+	return os.WriteFile(name, text, info.Mode().Perm())
 }
 
 func (a *app) policyDiffCommand() *cobra.Command {
@@ -184,7 +245,7 @@ func (a *app) policySchemaCommand() *cobra.Command {
 
 // readFile reads a file, or standard input for "-".
 func (a *app) readFile(name string) (policy.File, error) {
-	from := io.Reader(a.input)
+	from := a.input
 	if name == "-" {
 		name = "standard input"
 	} else {

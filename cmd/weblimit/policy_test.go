@@ -61,6 +61,11 @@ tests:
 	}
 	c.input = "policies: {api: {limits: {client: {limit: 60/minute, by: ip}}}}"
 	wants(t, c.ok(t, "policy", "diff", dir+"good.yaml", "-"), "api, client: 100 → 60 per minute; keys keep what they used", "api, login: the limit is gone")
+	c.input = "policies:\n    api: {limits:   {a: {limit: 1/s, by: ip}}}"
+	wants(t, c.ok(t, "policy", "fmt", "-"), "policies:\n  api: {limits: {a: {limit: 1/s, by: ip}}}\n")
+	wants(t, c.fails(t, exitError, "policy", "fmt", "-l", dir+"table.yaml"), "usual form")
+	c.ok(t, "policy", "fmt", "-w", dir+"table.yaml")
+	c.ok(t, "policy", "fmt", "-l", dir+"table.yaml")
 	wants(t, c.ok(t, "policy", "schema"), `"$schema"`)
 	wants(t, c.fails(t, exitError, "policy", "check", dir+"none.yaml"), "no such file")
 	wants(t, c.fails(t, exitUsage, "policy", "check"), "requires at least 1 arg")

@@ -89,9 +89,9 @@ func TestLiveLimitersChangeTogether(t *testing.T) {
 	}
 }
 
-// A limiter never decides by a part of a configuration, and forgets former ones.
+// A limiter never decides by a part of a configuration, and forgets former ones. Not parallel:
+// it measures the heap.
 func TestReloadUnderLoad(t *testing.T) {
-	t.Parallel()
 	store := core.NewMemory()
 	var live adapter.Live
 	config := func(n int64) core.Config {
