@@ -1,0 +1,40 @@
+package grpclimit_test
+
+import (
+	"testing"
+	"time"
+
+	"google.golang.org/grpc/codes"
+
+	"github.com/weblimit/weblimit/core"
+	"github.com/weblimit/weblimit/core/adapter"
+	"github.com/weblimit/weblimit/grpclimit"
+)
+
+// changing has one policy, whose limits a test changes.
+type changing struct {
+	live   adapter.Live
+	config core.Config
+}
+
+// Limiter implements [core.Policies].
+func (c *changing) Limiter(config core.Config, _ string) (*core.Limiter, error) {
+	c.config = config
+	config.Limits = []core.Limit{everyone(1, "a")}
+	return c.live.Limiter(config)
+}
+
+func TestPolicy(t *testing.T) {
+	t.Parallel()
+	policies := new(changing)
+	limits := grpclimit.With(core.Config{Store: core.NewMemory(), Timeout: 30 * time.Second})
+	s := serve(t, &service{}, limits.Policy(policies, "calls"))
+	want(t, "the first call", s.call(say).code, codes.OK)
+	want(t, "the second call", s.call(say).code, codes.ResourceExhausted)
+	policies.config.Limits = []core.Limit{everyone(2, "a"), everyone(9, "b")}
+	if err := policies.live.Replace(policies.config); err != nil {
+		t.Fatal(err)
+	}
+	want(t, "a call under the next version", s.call(say).code, codes.OK)
+	want(t, "one more", s.call(say).code, codes.ResourceExhausted)
+}
