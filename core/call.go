@@ -18,6 +18,7 @@ type call struct {
 	exact   bool             // in an outage, a cost above the share of this process does not fit
 
 	outage    *call         // what was decided without the store, or nil
+	by        Store         // that decided it in place of the limiter's; nil if none did
 	checkTime time.Duration // how long stores took; measured for observers only
 	waitTime  time.Duration // how long the request waited for its turn
 
@@ -46,7 +47,7 @@ func (c *call) release() {
 	if cap(c.keys) > 4096 {
 		c.keys = nil
 	}
-	c.keys, c.exact = c.keys[:0], false
+	c.keys, c.exact, c.by = c.keys[:0], false, nil
 	c.checkTime, c.waitTime = 0, 0
 	if c.reading.Request != nil {
 		c.reading = keyfuncs.Reading{}
@@ -85,7 +86,7 @@ func (c *call) withoutStore() *call {
 	if c.outage == nil {
 		c.outage = calls.Get().(*call)
 	}
-	c.outage.keys = c.outage.keys[:0]
+	c.outage.keys, c.outage.by = c.outage.keys[:0], nil
 	c.outage.reset()
 	return c.outage
 }

@@ -2,6 +2,7 @@ package core
 
 import (
 	"context"
+	"time"
 
 	"github.com/weblimit/weblimit/keyfuncs"
 )
@@ -202,19 +203,19 @@ func (l *Limiter) take(ctx context.Context, c *call) error {
 	case len(c.checks) == 0:
 		return nil // no limit applies
 	case l.observers == nil:
-		return l.askStore(ctx, c)
+		return l.askStore(ctx, c, l.timeout)
 	}
 	began := l.shared.now() // in memory, time.Now would take half as long as the check
-	err := l.askStore(ctx, c)
+	err := l.askStore(ctx, c, l.timeout)
 	c.measured(l.shared, began)
 	return err
 }
 
-func (l *Limiter) askStore(ctx context.Context, c *call) error {
+func (l *Limiter) askStore(ctx context.Context, c *call, timeout time.Duration) error {
 	if m, ok := l.store.(*Memory); ok {
 		return m.Take(ctx, c.checks, c.results)
 	}
-	bounded := within(ctx, l.timeout)
+	bounded := within(ctx, timeout)
 	defer bounded.release()
 	if err := l.store.Take(bounded, c.checks, c.results); err != nil {
 		return err

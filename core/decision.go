@@ -13,41 +13,43 @@ type Reason uint8
 
 // The reasons.
 const (
-	ReasonUndecided     Reason = iota // the zero Decision
-	ReasonWithinLimit                 // allowed: every limit had room
-	ReasonLimitExceeded               // denied: at least one limit had not
-	ReasonInvalidCost                 // denied: the cost was negative
-	ReasonMissingKey                  // denied by policy: the request lacks a limit's key
-	ReasonBypassed                    // allowed: a bypass of the configuration; no limit was asked
-	ReasonShadowed                    // allowed: only limits in shadow mode had no room
-	ReasonOutageAllowed               // allowed by policy: the store did not answer
-	ReasonOutageDenied                // denied by policy: the store did not answer
-	ReasonOutageLocal                 // decided in this process: the store did not answer
-	ReasonCachedDenial                // denied: the store did so a moment ago, and was not asked again
-	ReasonDelayed                     // allowed: after it waited for its turn
-	ReasonCanceled                    // denied: its context ended while it waited for its turn
-	ReasonBlocked                     // denied: a limit was exceeded again and again; see Limit.Penalty
-	ReasonAmbiguousKey                // denied: the request has a limit's key several times; see Decision.Ambiguous
-	ReasonNeverFits                   // denied: it costs more than a limit ever has room for; waiting can't help
+	ReasonUndecided      Reason = iota // the zero Decision
+	ReasonWithinLimit                  // allowed: every limit had room
+	ReasonLimitExceeded                // denied: at least one limit had not
+	ReasonInvalidCost                  // denied: the cost was negative
+	ReasonMissingKey                   // denied by policy: the request lacks a limit's key
+	ReasonBypassed                     // allowed: a bypass of the configuration; no limit was asked
+	ReasonShadowed                     // allowed: only limits in shadow mode had no room
+	ReasonOutageAllowed                // allowed by policy: the store did not answer
+	ReasonOutageDenied                 // denied by policy: the store did not answer
+	ReasonOutageLocal                  // decided in this process: the store did not answer
+	ReasonCachedDenial                 // denied: the store did so a moment ago, and was not asked again
+	ReasonDelayed                      // allowed: after it waited for its turn
+	ReasonCanceled                     // denied: its context ended while it waited for its turn
+	ReasonBlocked                      // denied: a limit was exceeded again and again; see Limit.Penalty
+	ReasonAmbiguousKey                 // denied: the request has a limit's key several times; see Decision.Ambiguous
+	ReasonNeverFits                    // denied: it costs more than a limit ever has room for; waiting can't help
+	ReasonDeniedTogether               // denied: it was decided together with others, of which one was denied
 )
 
 var reasons = [...]string{
-	ReasonUndecided:     "undecided",
-	ReasonWithinLimit:   "within limit",
-	ReasonLimitExceeded: "limit exceeded",
-	ReasonInvalidCost:   "invalid cost",
-	ReasonMissingKey:    "missing key",
-	ReasonBypassed:      "bypassed",
-	ReasonShadowed:      "shadowed",
-	ReasonOutageAllowed: "outage allowed",
-	ReasonOutageDenied:  "outage denied",
-	ReasonOutageLocal:   "outage local",
-	ReasonCachedDenial:  "cached denial",
-	ReasonDelayed:       "delayed",
-	ReasonCanceled:      "canceled",
-	ReasonBlocked:       "blocked",
-	ReasonAmbiguousKey:  "ambiguous key",
-	ReasonNeverFits:     "never fits",
+	ReasonUndecided:      "undecided",
+	ReasonWithinLimit:    "within limit",
+	ReasonLimitExceeded:  "limit exceeded",
+	ReasonInvalidCost:    "invalid cost",
+	ReasonMissingKey:     "missing key",
+	ReasonBypassed:       "bypassed",
+	ReasonShadowed:       "shadowed",
+	ReasonOutageAllowed:  "outage allowed",
+	ReasonOutageDenied:   "outage denied",
+	ReasonOutageLocal:    "outage local",
+	ReasonCachedDenial:   "cached denial",
+	ReasonDelayed:        "delayed",
+	ReasonCanceled:       "canceled",
+	ReasonBlocked:        "blocked",
+	ReasonAmbiguousKey:   "ambiguous key",
+	ReasonNeverFits:      "never fits",
+	ReasonDeniedTogether: "denied together",
 }
 
 // String returns the reason in words, for logs and metrics.

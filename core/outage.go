@@ -88,6 +88,7 @@ func (l *Limiter) decideOutage(ctx context.Context, c *call, s subject, err erro
 			}
 		}
 		by, with, err = l.decideLocally(ctx, local, err)
+		local.by = by
 	}
 	d.Err = err
 	d.sumUp(ctx, local)

@@ -32,6 +32,7 @@ func init() {
 		_, err := build(c, nil)
 		return err
 	}
+	seam.Together, seam.PeekTogether, seam.SettleHeld = decideTogether, peekTogether, settleHeld
 	seam.LowerRule = Limit.lowerRule
 	seam.Local = func(s Store) Store { return sharedBy(s).local }
 }

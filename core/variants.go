@@ -22,6 +22,7 @@ type variant struct {
 	lower       atomic.Pointer[Rule]             // of the lower class
 	unpenalized atomic.Pointer[Rule]
 	unqueued    atomic.Pointer[Rule]
+	repeatable  atomic.Pointer[Rule] // with operations that are remembered
 	share       atomic.Pointer[Rule]
 }
 

@@ -49,6 +49,8 @@ func why(d *top.Denial) string {
 		return "Cost invalid: it was negative."
 	case core.ReasonOutageDenied:
 		return "Outage: the store did not answer, and this limit then denies."
+	case core.ReasonDeniedTogether:
+		return "Denied together: it was decided with others, of which one was denied."
 	case core.ReasonCanceled:
 		return "Canceled: the request ended while it waited for its turn."
 	}

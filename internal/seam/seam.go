@@ -24,6 +24,9 @@ var (
 	NewLive      any // func(core.Config) (*core.Limiter, error)
 	Replace      any // func([]*core.Limiter, []core.Config) error
 	CheckConfig  any // func(core.Config) error
+	Together     any // func(context.Context, string, time.Duration, []adapter.Ask) error
+	PeekTogether any // func(context.Context, time.Duration, []adapter.Ask) error
+	SettleHeld   any // func(*core.Limiter, []adapter.Held, time.Duration, bool, core.Outcome)
 	LowerRule    any // func(core.Limit) (core.Rule, error); for tests of stores
 	Local        any // func(core.Store) core.Store: what decides in this process while the store does not answer
 )

@@ -1,0 +1,201 @@
+package adapter_test
+
+import (
+	"context"
+	"strings"
+	"testing"
+
+	"github.com/weblimit/weblimit/core"
+	"github.com/weblimit/weblimit/core/adapter"
+	"github.com/weblimit/weblimit/keyfuncs"
+)
+
+// counted counts calls of a store.
+type counted struct {
+	core.Store
+	takes int
+}
+
+func (c *counted) Take(ctx context.Context, checks []core.Check, results []core.Result) error {
+	c.takes++
+	return c.Store.Take(ctx, checks, results)
+}
+
+func limiter(t *testing.T, store core.Store, limits ...core.Limit) *core.Limiter {
+	t.Helper()
+	l, err := core.New(core.Config{Store: store, Limits: limits})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return l
+}
+
+func TestTogetherIsAllOrNothingByOneCall(t *testing.T) {
+	t.Parallel()
+	store := &counted{Store: core.NewMemory()}
+	user := core.PerHour(7).By(keyfuncs.User("user")).Named("user")
+	a := limiter(t, store, user, core.PerHour(100).By(keyfuncs.Everyone()).Named("all"))
+	b := limiter(t, store, user, core.PerHour(2).By(keyfuncs.Tenant("tenant")).Named("tenant"))
+	values := keyfuncs.Values{"user": "ann", "tenant": "acme"}
+	ask := func() []adapter.Ask {
+		return []adapter.Ask{{Limiter: a, Request: values}, {Limiter: b, Request: values}}
+	}
+	ctx := context.Background()
+	for i := range 3 {
+		asks, before := ask(), store.takes
+		if err := adapter.Together(ctx, "test", 0, asks); err != nil {
+			t.Fatal(err)
+		}
+		if store.takes != before+1 {
+			t.Fatalf("%d calls of the store, want 1", store.takes-before)
+		}
+		if want := i < 2; asks[0].Decision.Allowed != want || asks[1].Decision.Allowed != want {
+			t.Errorf("number %d: %v and %v", i+1, asks[0].Decision.Reason, asks[1].Decision.Reason)
+		}
+		if i < 2 {
+			continue
+		}
+		if d := asks[0].Decision; d.Reason != core.ReasonDeniedTogether || d.RetryAfter <= 0 {
+			t.Errorf("the one that fits: %v, retry after %v", d.Reason, d.RetryAfter)
+		}
+		if r := asks[1].Decision.Reason; r != core.ReasonLimitExceeded {
+			t.Errorf("the one that does not fit: %v", r)
+		}
+	}
+	asks := []adapter.Ask{{Limiter: a, Request: values}}
+	if err := adapter.PeekTogether(ctx, 0, asks); err != nil {
+		t.Fatal(err)
+	}
+	// Twice two questions, each of which charges the user: four of seven are used, by sums.
+	for _, r := range asks[0].Decision.Results() {
+		if want := map[string]int64{"user": 3, "all": 98}[r.Rule.Name]; r.Remaining != want {
+			t.Errorf("%s: %d remain, want %d", r.Rule.Name, r.Remaining, want)
+		}
+	}
+}
+
+func TestTogetherRefusesWhatItCanNotSum(t *testing.T) {
+	t.Parallel()
+	store := core.NewMemory()
+	plan := func(r keyfuncs.Request) core.Limit {
+		if r.Value("plan") == "pro" {
+			return core.PerHour(100)
+		}
+		return core.Limit{}
+	}
+	l := limiter(t, store, core.PerHour(5).By(keyfuncs.User("user")).Named("user").Tiers(plan))
+	asks := []adapter.Ask{
+		{Limiter: l, Request: keyfuncs.Values{"user": "ann"}},
+		{Limiter: l, Request: keyfuncs.Values{"user": "ann", "plan": "pro"}},
+	}
+	if err := adapter.Together(context.Background(), "test", 0, asks); err == nil || !strings.Contains(err.Error(), `"user"`) {
+		t.Errorf("one key with different numbers: %v", err)
+	}
+	other := limiter(t, core.NewMemory(), core.PerHour(5).By(keyfuncs.User("user")))
+	asks[1].Limiter = other
+	if err := adapter.Together(context.Background(), "test", 0, asks); err == nil {
+		t.Error("limiters of different stores")
+	}
+	asks = []adapter.Ask{{Limiter: l, Key: "user:ann", Costs: map[string]int64{"usr": 1}}}
+	if err := adapter.Together(context.Background(), "test", 0, asks); err == nil || !strings.Contains(err.Error(), "usr") {
+		t.Errorf("a cost for a limit that is none: %v", err)
+	}
+}
+
+func TestOperationsAreChargedOnce(t *testing.T) {
+	t.Parallel()
+	l := limiter(t, core.NewMemory(), core.PerHour(5).By(keyfuncs.User("user")).Named("a"), core.PerDay(9).By(keyfuncs.User("user")).Named("b"))
+	for range 7 {
+		asks := []adapter.Ask{{Limiter: l, Key: "user:ann", Operation: []byte("op-1")}}
+		if err := adapter.Together(context.Background(), "test", 0, asks); err != nil {
+			t.Fatal(err)
+		}
+		if d := asks[0].Decision; !d.Allowed || d.Results()[0].Remaining != 4 {
+			t.Fatalf("%v, %d remain", d, d.Results()[0].Remaining)
+		}
+	}
+	if d := l.AllowKey(context.Background(), "user:ann", 1); d.Results()[0].Remaining != 3 {
+		t.Errorf("%d remain, want 3", d.Results()[0].Remaining)
+	}
+}
+
+func TestHeldChargesAreSettledLater(t *testing.T) {
+	t.Parallel()
+	l := limiter(t, core.NewMemory(),
+		core.PerHour(100).By(keyfuncs.User("user")).Named("requests"), core.PerHour(1000).By(keyfuncs.User("user")).Named("tokens").FixedWindow(),
+		core.Concurrent(3).By(keyfuncs.User("user")).Named("running"))
+	ctx := context.Background()
+	remain := func() (all [3]int64) {
+		d, err := l.Peek(ctx, "user:ann", 1)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i, r := range d.Results() {
+			all[i] = r.Remaining
+		}
+		return all
+	}
+	for _, c := range []struct {
+		name         string
+		spent        int64
+		told, refund bool
+		want         [3]int64
+	}{
+		{"less", 120, true, false, [3]int64{99, 880, 3}},
+		{"more", 500, true, false, [3]int64{98, 380, 3}},
+		{"unknown", 0, false, false, [3]int64{97, 80, 3}},
+	} {
+		asks := []adapter.Ask{{Limiter: l, Request: keyfuncs.Values{"user": "ann"}, Costs: map[string]int64{"tokens": 300}, Hold: true}}
+		if err := adapter.Together(ctx, "test", 0, asks); err != nil {
+			t.Fatal(err)
+		}
+		held := asks[0].Held
+		if len(held) != 3 || !held[1].Estimate || held[0].Estimate {
+			t.Fatalf("held: %+v", held)
+		}
+		held[1].Told, held[1].Spent = c.told, c.spent
+		adapter.Settle(l, held, 0, c.refund, core.Outcome{Status: 200})
+		if got := remain(); got != c.want {
+			t.Errorf("%s: %v remain, want %v", c.name, got, c.want)
+		}
+	}
+	asks := []adapter.Ask{{Limiter: l, Request: keyfuncs.Values{"user": "ann"}, Costs: map[string]int64{"tokens": 80}, Hold: true}}
+	if err := adapter.Together(ctx, "test", 0, asks); err != nil || !asks[0].Decision.Allowed {
+		t.Fatal(err, asks[0].Decision.Reason)
+	}
+	adapter.Settle(l, asks[0].Held, 0, true, core.Outcome{})
+	if got, want := remain(), ([3]int64{97, 80, 3}); got != want {
+		t.Errorf("refunded: %v remain, want %v", got, want)
+	}
+}
+
+// failing is a store that does not answer.
+type failing struct{ core.Store }
+
+func (failing) Take(context.Context, []core.Check, []core.Result) error {
+	return context.DeadlineExceeded
+}
+
+func TestTogetherInAnOutage(t *testing.T) {
+	t.Parallel()
+	store := failing{core.NewMemory()}
+	a := limiter(t, store, core.PerHour(5).By(keyfuncs.User("user")).Named("a"))
+	b := limiter(t, store, core.PerHour(5).By(keyfuncs.User("user")).Named("b").OnOutage(core.Deny))
+	values := keyfuncs.Values{"user": "ann"}
+	for range 20 {
+		asks := []adapter.Ask{{Limiter: a, Request: values}, {Limiter: b, Request: values}}
+		if err := adapter.Together(context.Background(), "test", 0, asks); err != nil {
+			t.Fatal(err)
+		}
+		if asks[0].Decision.Reason != core.ReasonDeniedTogether || asks[1].Decision.Reason != core.ReasonOutageDenied {
+			t.Fatalf("%v, %v", asks[0].Decision.Reason, asks[1].Decision.Reason)
+		}
+	}
+	asks := []adapter.Ask{{Limiter: a, Request: values}}
+	if err := adapter.Together(context.Background(), "test", 0, asks); err != nil {
+		t.Fatal(err)
+	}
+	if d := asks[0].Decision; d.Reason != core.ReasonOutageLocal || d.Results()[0].Remaining != 4 {
+		t.Errorf("alone: %v, %d remain", d.Reason, d.Results()[0].Remaining)
+	}
+}

@@ -1,0 +1,63 @@
+package core
+
+import (
+	"bytes"
+	"slices"
+	"time"
+)
+
+// held is adapter.Held, where its fields are described: the types are identical.
+type held = struct {
+	Rule     Rule
+	Key      []byte
+	Once     []byte
+	Cost     int64
+	Estimate bool
+	Result   Result
+
+	Told  bool
+	Spent int64
+}
+
+// hold lists what a decision has charged, for a settlement that may come from elsewhere.
+func hold(q *asked, c *call) {
+	for i := range c.results {
+		r, check := &c.results[i], &c.checks[i]
+		if !r.Charged || check.Cost == 0 {
+			continue
+		}
+		_, given := costFor(q, check.Rule.Name)
+		q.Held = append(q.Held, held{
+			Rule: *check.Rule, Key: bytes.Clone(check.Key), Once: bytes.Clone(check.Once), Cost: check.Cost,
+			Estimate: given || c.limits[i].estimate, Result: *r,
+		})
+	}
+}
+
+// settleHeld settles what was held at a time, as the end of its request does: see adapter.Settle.
+func settleHeld(l *Limiter, all []held, age time.Duration, refund bool, o Outcome) {
+	l = l.now()
+	r := &reservation{limiter: l, store: l.store, shared: l.shared, began: time.Now().Add(-age)}
+	r.charges = make([]charge, len(all))
+	for i := range all {
+		h, c := &all[i], &r.charges[i]
+		rule := h.Rule
+		at := slices.IndexFunc(l.limits, func(of limit) bool { return of.rule.Name == rule.Name }) //nolint:gocritic // rangeValCopy: once for each settlement
+		if at >= 0 {
+			c.limit = &l.limits[at]
+		} else { // the policy no longer has it
+			c.limit = &limit{rule: rule}
+		}
+		c.check = Check{Key: h.Key, Rule: &rule, Cost: h.Cost, Once: h.Once}
+		c.result, c.first, c.taken = h.Result, h.Cost, h.Cost
+		if !h.Result.Charged {
+			c.first, c.taken = 0, 0
+		}
+		c.told, c.spent = h.Told, min(h.Spent, 3*rule.Whole) // a bucket never owes more
+	}
+	if refund {
+		r.end(func(*charge) bool { return true })
+		return
+	}
+	r.settle(o)
+}

@@ -1,0 +1,399 @@
+package core
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"math"
+	"slices"
+	"time"
+
+	"github.com/weblimit/weblimit/core/store"
+	"github.com/weblimit/weblimit/keyfuncs"
+)
+
+// asked is adapter.Ask, where its fields are described: the types are identical.
+type asked = struct {
+	Limiter   *Limiter
+	Request   keyfuncs.Request
+	Seen      keyfuncs.Request
+	Key       string
+	Cost      int64
+	HasCost   bool
+	Costs     map[string]int64
+	Operation []byte
+	Hold      bool
+
+	Decision Decision
+	Delay    time.Duration
+	Held     []held
+}
+
+// operationTTL is how long the store remembers an operation of adapter.Ask, and operationRepeats how
+// often it may be repeated.
+const (
+	operationTTL     = 10 * time.Minute
+	operationRepeats = 1000
+)
+
+// together is the working memory of several questions that are decided together.
+type together struct {
+	adapter string
+	timeout time.Duration // the shortest
+	asks    []asked
+	calls   []*call // of the questions; nil where no limit is asked
+	now     []*Limiter
+	joint   *call   // what the store is asked: the checks of all, each key and rule once
+	where   [][]int // for each question, where its checks are in joint
+	denied  bool    // a question is denied without asking the store
+}
+
+// decideTogether decides questions all or nothing; see adapter.Together. timeout bounds the
+// store's time, beside that of each limiter; 0 is no bound.
+func decideTogether(ctx context.Context, adapter string, timeout time.Duration, asks []asked) error {
+	t, err := newTogether(ctx, adapter, timeout, asks)
+	if err != nil {
+		return err
+	}
+	defer t.release()
+	if t.denied {
+		t.conclude()
+		return nil
+	}
+	if err := t.take(ctx); err != nil {
+		t.decideOutage(ctx, err)
+	} else {
+		t.distribute(ctx)
+	}
+	t.conclude()
+	return nil
+}
+
+// peekTogether is decideTogether without a charge, and without observers.
+func peekTogether(ctx context.Context, timeout time.Duration, asks []asked) error {
+	t, err := newTogether(ctx, "", timeout, asks)
+	if err != nil {
+		return err
+	}
+	defer t.release()
+	if !t.denied && len(t.joint.checks) > 0 {
+		bounded := within(ctx, t.timeout)
+		defer bounded.release()
+		if err := t.now[0].store.Peek(bounded, t.joint.checks, t.joint.results); err != nil {
+			return err
+		}
+		t.distribute(ctx)
+	}
+	t.agree()
+	return nil
+}
+
+// newTogether asks all limits for their checks.
+func newTogether(ctx context.Context, adapter string, timeout time.Duration, asks []asked) (*together, error) {
+	t := &together{adapter: adapter, timeout: timeout, asks: asks, calls: make([]*call, len(asks)), now: make([]*Limiter, len(asks))}
+	for i := range asks {
+		l := asks[i].Limiter.now()
+		t.now[i] = l
+		if t.timeout <= 0 || l.timeout < t.timeout {
+			t.timeout = l.timeout
+		}
+		if l.shared != t.now[0].shared {
+			t.release()
+			return nil, fmt.Errorf("weblimit: limiters of different stores can't decide together")
+		}
+		if err := t.ask(ctx, i); err != nil {
+			t.release()
+			return nil, err
+		}
+	}
+	if err := t.join(); err != nil {
+		t.release()
+		return nil, err
+	}
+	return t, nil
+}
+
+func (t *together) release() {
+	for _, c := range t.calls {
+		if c != nil {
+			c.release()
+		}
+	}
+	if t.joint != nil && len(t.asks) > 1 {
+		t.joint.release()
+	}
+}
+
+// ask collects the checks of question i.
+func (t *together) ask(ctx context.Context, i int) error {
+	q, l := &t.asks[i], t.now[i]
+	d := &q.Decision
+	*d = Decision{limiter: l, binding: -1, many: d.many[:0]}
+	q.Delay, q.Held = 0, nil
+	for name := range q.Costs {
+		if !slices.ContainsFunc(l.limits, func(of limit) bool { return of.rule.Name == name }) { //nolint:gocritic // rangeValCopy: only for costs of named limits
+			return fmt.Errorf("weblimit: a cost for the limit %q, which is not one of those that decide", name)
+		}
+	}
+	seen := q.Request
+	if seen == nil {
+		seen = q.Seen
+	}
+	if len(l.bypass) > 0 && seen != nil && l.bypasses(seen) {
+		d.Allowed, d.Reason = true, ReasonBypassed
+		return nil
+	}
+	c := calls.Get().(*call)
+	t.calls[i] = c
+	if q.Request == nil {
+		c.keys = keyfuncs.AppendKey(c.keys, q.Key)
+	}
+	for j := range l.limits {
+		limit := &l.limits[j]
+		cost, given := costFor(q, limit.rule.Name)
+		switch {
+		case cost < 0:
+			d.Reason = ReasonInvalidCost
+			t.denied = true
+			return nil
+		case q.Request == nil:
+			if !given {
+				cost = 1
+			}
+			c.add(limit, limit.ruleWithoutRequest(ctx), c.keys, cost)
+		default:
+			if reason := c.askFor(limit, q.Request, cost, given); reason != ReasonUndecided {
+				d.refuse(reason, limit, q.Request, c)
+				t.denied = true
+				return nil
+			}
+		}
+	}
+	if q.Operation != nil {
+		c.operation(q.Operation)
+	}
+	return nil
+}
+
+// costFor returns the cost that a question gives for a limit, if it does.
+func costFor(q *asked, name string) (int64, bool) {
+	if cost, ok := q.Costs[name]; ok {
+		return cost, true
+	}
+	return q.Cost, q.HasCost
+}
+
+// askFor is ask for a cost that is given, which replaces that of the limit.
+func (c *call) askFor(limit *limit, r keyfuncs.Request, cost int64, given bool) Reason {
+	before := len(c.checks)
+	reason := c.ask(limit, r, given)
+	if !given || len(c.checks) == before {
+		return reason
+	}
+	check := &c.checks[before]
+	check.Cost = cost
+	if check.Rule.Once == 0 {
+		return reason
+	}
+	if once := c.askOnce(limit, r); once != ReasonUndecided {
+		c.limits, c.checks, c.results = c.limits[:before], c.checks[:before], c.results[:before]
+		return c.enforced(limit, once)
+	}
+	return reason
+}
+
+// operation has the store remember an operation in all checks that do not remember one of their own.
+// Slots are never part of one: a limit of concurrent requests can't have OncePer.
+func (c *call) operation(key []byte) {
+	for i := range c.checks {
+		check := &c.checks[i]
+		if check.Once != nil || check.Cost == 0 || check.Rule.Algorithm == store.Concurrency {
+			continue
+		}
+		if check.Rule.Once == 0 {
+			check.Rule = c.limits[i].repeatable(check.Rule)
+		}
+		if check.Rule.Once > 0 {
+			check.Once = key
+		}
+	}
+}
+
+// repeatable returns r with operations that are remembered.
+func (l *limit) repeatable(r *Rule) *Rule {
+	return loadOrMake(&l.variants.get(r).repeatable, func() Rule {
+		n := r.Numbers
+		n.Once, n.Repeats = operationTTL, operationRepeats
+		if made, err := store.NewRule(r.Name, n); err == nil {
+			return made
+		}
+		return *r
+	})
+}
+
+// join makes one call of the checks of all questions. Checks of one key and rule are one check of
+// their sum.
+func (t *together) join() error {
+	if len(t.asks) == 1 {
+		if t.joint = t.calls[0]; t.joint == nil {
+			t.joint = calls.Get().(*call)
+			t.calls[0] = t.joint
+		}
+	} else {
+		t.joint = calls.Get().(*call)
+		t.where = make([][]int, len(t.asks))
+		for i, c := range t.calls {
+			if c == nil {
+				continue
+			}
+			t.where[i] = make([]int, len(c.checks))
+			for k := range c.checks {
+				at, err := t.joint.merge(c.limits[k], &c.checks[k])
+				if err != nil {
+					return err
+				}
+				t.where[i][k] = at
+			}
+		}
+	}
+	if n := len(t.joint.checks) + marksOf(t.joint.checks); n > store.MaxChecks {
+		return fmt.Errorf("weblimit: these limits count for %d, with each operation and each penalty for another: the most that is decided together is %d", n, store.MaxChecks)
+	}
+	return nil
+}
+
+// merge adds a check, or its cost to an equal check, and returns where it is.
+func (c *call) merge(from *limit, check *Check) (at int, err error) {
+	for i := range c.checks {
+		other := &c.checks[i]
+		if other.Rule.ID() != check.Rule.ID() || !bytes.Equal(other.Key, check.Key) {
+			continue
+		}
+		if *other.Rule != *check.Rule || other.Shadow != check.Shadow || !bytes.Equal(other.Once, check.Once) {
+			return 0, fmt.Errorf("weblimit: limit %q is asked twice for one key, with different numbers or operations: decide these separately", check.Rule.Name)
+		}
+		other.Cost += min(check.Cost, math.MaxInt64-other.Cost)
+		return i, nil
+	}
+	c.limits, c.checks, c.results = append(c.limits, from), append(c.checks, *check), append(c.results, Result{})
+	return len(c.checks) - 1, nil
+}
+
+func marksOf(checks []Check) (n int) {
+	for i := range checks {
+		if checks[i].Once != nil {
+			n++
+		}
+		if checks[i].Rule.Penalized() {
+			n++
+		}
+	}
+	return n
+}
+
+// take has the store decide all checks by one call.
+func (t *together) take(ctx context.Context) error {
+	if len(t.joint.checks) == 0 {
+		return nil
+	}
+	l := t.now[0]
+	began := l.shared.now()
+	err := l.askStore(ctx, t.joint, t.timeout)
+	for i, c := range t.calls {
+		if c != nil && t.now[i].observers != nil {
+			c.measured(l.shared, began)
+		}
+	}
+	return err
+}
+
+// distribute gives each question its results, and sums them up.
+func (t *together) distribute(ctx context.Context) {
+	for i, c := range t.calls {
+		if c == nil {
+			continue
+		}
+		if t.where != nil {
+			for k, at := range t.where[i] {
+				c.results[k] = t.joint.results[at]
+			}
+		}
+		q := &t.asks[i]
+		q.Decision.sumUp(ctx, c)
+		for k := range c.results {
+			r := &q.Decision.Results()[k]
+			if delay := max(r.Delay(), c.limits[k].slow.delay(r)); !r.Shadow {
+				q.Delay = max(q.Delay, delay)
+			}
+		}
+		if q.Hold {
+			hold(q, c)
+		}
+	}
+}
+
+// decideOutage decides each question by the outage policies of its limits. If one is denied, what
+// others were granted in place of the store is given back.
+func (t *together) decideOutage(ctx context.Context, err error) {
+	for i, c := range t.calls {
+		if c == nil {
+			continue
+		}
+		q, l := &t.asks[i], t.now[i]
+		l.decideOutage(ctx, c, subject{request: q.Request, key: q.Key, cost: max(q.Cost, 1)}, err, &q.Decision)
+		q.Decision.held = nil
+		if !q.Decision.Allowed {
+			t.denied = true
+		}
+	}
+	for _, c := range t.calls {
+		if !t.denied || c == nil || c.outage == nil || c.outage.by == nil {
+			continue
+		}
+		bounded := within(ctx, t.timeout)
+		_ = c.outage.by.Refund(bounded, c.outage.checks, c.outage.results) // what a fallback store did not hear of counts until its window ends
+		bounded.release()
+	}
+}
+
+// agree has all questions denied if one is.
+func (t *together) agree() {
+	denied, hopeless := false, false
+	var after time.Duration
+	for i := range t.asks {
+		d := &t.asks[i].Decision
+		if d.Reason == ReasonUndecided && !t.denied {
+			d.Allowed, d.Reason = true, ReasonWithinLimit // no limit applies
+		}
+		if d.Reason != ReasonUndecided && !d.Allowed {
+			denied, hopeless = true, hopeless || d.RetryAfter == 0
+			after = max(after, d.RetryAfter)
+		}
+	}
+	if !denied {
+		return
+	}
+	if hopeless {
+		after = 0
+	}
+	for i := range t.asks {
+		q := &t.asks[i]
+		q.Held, q.Delay = nil, 0
+		if q.Decision.Allowed || q.Decision.Reason == ReasonUndecided {
+			q.Decision.Allowed, q.Decision.Reason, q.Decision.RetryAfter = false, ReasonDeniedTogether, after
+		}
+	}
+}
+
+// conclude makes the decisions final.
+func (t *together) conclude() {
+	t.agree()
+	for i := range t.asks {
+		q := &t.asks[i]
+		s := subject{request: q.Seen, adapter: t.adapter}
+		if s.request == nil {
+			s.ctx = context.Background()
+		}
+		t.now[i].final(s, t.calls[i], &q.Decision)
+	}
+}
