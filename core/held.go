@@ -19,11 +19,12 @@ type held = struct {
 	Spent int64
 }
 
-// hold lists what a decision has charged, for a settlement that may come from elsewhere.
-func hold(q *asked, c *call) {
+// hold lists what a decision has charged, for a settlement that may come from elsewhere. If it was only
+// peeked at, that is what it would charge.
+func hold(q *asked, c *call, peek bool) {
 	for i := range c.results {
 		r, check := &c.results[i], &c.checks[i]
-		if !r.Charged || check.Cost == 0 {
+		if !r.Charged && !peek || check.Cost == 0 {
 			continue
 		}
 		_, given := costFor(q, check.Rule.Name)

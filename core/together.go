@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/weblimit/weblimit/core/store"
+	"github.com/weblimit/weblimit/internal/seam"
 	"github.com/weblimit/weblimit/keyfuncs"
 )
 
@@ -63,7 +64,7 @@ func decideTogether(ctx context.Context, adapter string, timeout time.Duration, 
 	if err := t.take(ctx); err != nil {
 		t.decideOutage(ctx, err)
 	} else {
-		t.distribute(ctx)
+		t.distribute(ctx, false)
 	}
 	t.conclude()
 	return nil
@@ -82,9 +83,9 @@ func peekTogether(ctx context.Context, timeout time.Duration, asks []asked) erro
 		if err := t.now[0].store.Peek(bounded, t.joint.checks, t.joint.results); err != nil {
 			return err
 		}
-		t.distribute(ctx)
+		t.distribute(ctx, true)
 	}
-	t.agree()
+	t.agree(true)
 	return nil
 }
 
@@ -99,7 +100,7 @@ func newTogether(ctx context.Context, adapter string, timeout time.Duration, ask
 		}
 		if l.shared != t.now[0].shared {
 			t.release()
-			return nil, fmt.Errorf("weblimit: limiters of different stores can't decide together")
+			return nil, &seam.AskError{Ask: i, Text: "limiters of different stores can't decide together"}
 		}
 		if err := t.ask(ctx, i); err != nil {
 			t.release()
@@ -132,7 +133,7 @@ func (t *together) ask(ctx context.Context, i int) error {
 	q.Delay, q.Held = 0, nil
 	for name := range q.Costs {
 		if !slices.ContainsFunc(l.limits, func(of limit) bool { return of.rule.Name == name }) { //nolint:gocritic // rangeValCopy: only for costs of named limits
-			return fmt.Errorf("weblimit: a cost for the limit %q, which is not one of those that decide", name)
+			return &seam.AskError{Ask: i, Text: fmt.Sprintf("a cost for the limit %q, which is not one of those that decide", name)}
 		}
 	}
 	seen := q.Request
@@ -250,14 +251,14 @@ func (t *together) join() error {
 			for k := range c.checks {
 				at, err := t.joint.merge(c.limits[k], &c.checks[k])
 				if err != nil {
-					return err
+					return &seam.AskError{Ask: i, Text: err.Error()}
 				}
 				t.where[i][k] = at
 			}
 		}
 	}
 	if n := len(t.joint.checks) + marksOf(t.joint.checks); n > store.MaxChecks {
-		return fmt.Errorf("weblimit: these limits count for %d, with each operation and each penalty for another: the most that is decided together is %d", n, store.MaxChecks)
+		return &seam.AskError{Text: fmt.Sprintf("these limits count for %d, with each operation and each penalty for another: the most that is decided together is %d", n, store.MaxChecks)}
 	}
 	return nil
 }
@@ -270,7 +271,7 @@ func (c *call) merge(from *limit, check *Check) (at int, err error) {
 			continue
 		}
 		if *other.Rule != *check.Rule || other.Shadow != check.Shadow || !bytes.Equal(other.Once, check.Once) {
-			return 0, fmt.Errorf("weblimit: limit %q is asked twice for one key, with different numbers or operations: decide these separately", check.Rule.Name)
+			return 0, fmt.Errorf("the limit %q is asked twice for one key, with different numbers or operations: decide these separately", check.Rule.Name)
 		}
 		other.Cost += min(check.Cost, math.MaxInt64-other.Cost)
 		return i, nil
@@ -308,7 +309,7 @@ func (t *together) take(ctx context.Context) error {
 }
 
 // distribute gives each question its results, and sums them up.
-func (t *together) distribute(ctx context.Context) {
+func (t *together) distribute(ctx context.Context, peek bool) {
 	for i, c := range t.calls {
 		if c == nil {
 			continue
@@ -327,7 +328,7 @@ func (t *together) distribute(ctx context.Context) {
 			}
 		}
 		if q.Hold {
-			hold(q, c)
+			hold(q, c, peek)
 		}
 	}
 }
@@ -356,8 +357,8 @@ func (t *together) decideOutage(ctx context.Context, err error) {
 	}
 }
 
-// agree has all questions denied if one is.
-func (t *together) agree() {
+// agree has all questions denied if one is: then nothing is held.
+func (t *together) agree(peek bool) {
 	denied, hopeless := false, false
 	var after time.Duration
 	for i := range t.asks {
@@ -378,7 +379,9 @@ func (t *together) agree() {
 	}
 	for i := range t.asks {
 		q := &t.asks[i]
-		q.Held, q.Delay = nil, 0
+		if q.Delay = 0; !peek {
+			q.Held = nil
+		}
 		if q.Decision.Allowed || q.Decision.Reason == ReasonUndecided {
 			q.Decision.Allowed, q.Decision.Reason, q.Decision.RetryAfter = false, ReasonDeniedTogether, after
 		}
@@ -387,7 +390,7 @@ func (t *together) agree() {
 
 // conclude makes the decisions final.
 func (t *together) conclude() {
-	t.agree()
+	t.agree(false)
 	for i := range t.asks {
 		q := &t.asks[i]
 		s := subject{request: q.Seen, adapter: t.adapter}

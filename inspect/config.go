@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/weblimit/weblimit/core"
+	"github.com/weblimit/weblimit/internal/browser"
 	"github.com/weblimit/weblimit/metrics/top"
 )
 
@@ -126,7 +127,7 @@ func (c *Config) validate() error {
 		if !isHost(host) {
 			return fmt.Errorf("weblimit: inspect.Config.Hosts[%d] must be a host name without scheme and port, such as limits.example.com, got %q", i, host)
 		}
-		c.Hosts[i] = canonicalHost(host)
+		c.Hosts[i] = browser.CanonicalHost(host)
 	}
 	c.defaults()
 	return nil
@@ -183,9 +184,4 @@ func isHost(s string) bool {
 		}
 	}
 	return true
-}
-
-// canonicalHost returns a host in lower case, without brackets and the final dot.
-func canonicalHost(s string) string {
-	return strings.ToLower(strings.TrimSuffix(strings.Trim(s, "[]"), "."))
 }

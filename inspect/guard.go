@@ -8,11 +8,10 @@ import (
 	"fmt"
 	"io"
 	"mime"
-	"net"
 	"net/http"
-	"net/netip"
-	"slices"
 	"strings"
+
+	"github.com/weblimit/weblimit/internal/browser"
 )
 
 // actionHeader must be in each POST. Pages of other sites can't set it without the server's consent
@@ -51,16 +50,10 @@ func basicAuth(users []User) func(*http.Request) (string, Permission) {
 
 // knowsHost reports whether the page may be reached under the request's host.
 func (h *Handler) knowsHost(r *http.Request) bool {
-	host := r.Host
-	if name, _, err := net.SplitHostPort(host); err == nil {
-		host = name
-	}
-	host = canonicalHost(host)
 	if len(h.config.Hosts) > 0 {
-		return slices.Contains(h.config.Hosts, host)
+		return browser.Knows(h.config.Hosts, r.Host)
 	}
-	_, err := netip.ParseAddr(host)
-	return err == nil || host == "localhost" || strings.HasSuffix(host, ".localhost")
+	return browser.IsLocal(r.Host)
 }
 
 // authorize returns who makes the request and what they may do. A panic of the application's function
@@ -74,13 +67,6 @@ func (h *Handler) authorize(r *http.Request) (actor string, may Permission) {
 	}()
 	actor, may = h.config.Authorize(r)
 	return actor, may
-}
-
-// fromOtherSite reports whether a page of another site, or of another host of the same site, made the
-// browser send the request.
-func fromOtherSite(r *http.Request) bool {
-	site := r.Header.Get("Sec-Fetch-Site")
-	return site == "cross-site" || site == "same-site"
 }
 
 // checkPost returns an error unless the page, or a client that is no browser, sent a POST on purpose.

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/weblimit/weblimit/core"
+	"github.com/weblimit/weblimit/internal/browser"
 	"github.com/weblimit/weblimit/internal/seam"
 )
 
@@ -147,7 +148,7 @@ func (h *Handler) serveAPI(r *request, to route) *problem {
 		header.Set("Allow", to.method)
 		return &problem{http.StatusMethodNotAllowed, "This path takes " + to.method + " alone."}
 	}
-	if fromOtherSite(r.Request) {
+	if browser.FromOtherSite(r.Request) {
 		return &problem{http.StatusForbidden, "The request comes from a page of another origin."}
 	}
 	if to.method == http.MethodPost {

@@ -65,6 +65,9 @@ type Held = struct {
 	Spent int64
 }
 
+// AskError says why questions can't be decided together, and which question is the reason.
+type AskError = seam.AskError
+
 // Together decides several questions all or nothing, by one call of the store that their limiters
 // share. If one is denied, the others are denied with [core.ReasonDeniedTogether], and nothing is
 // charged. Questions that charge one key under one limit are charged their sum.
@@ -74,7 +77,7 @@ type Held = struct {
 // question is decided by the outage policies of its limits; if one is denied, what others were
 // granted is given back.
 //
-// The error says that the questions can't be decided together, whatever the store says: they name
+// The error is an [*AskError]: the questions can't be decided together, whatever the store says. They name
 // a limit that is none, ask a limit for one key with different numbers, or count for more than
 // a call of the store can have. It is never a denial and never an outage. Nothing was decided then.
 func Together(ctx context.Context, name string, timeout time.Duration, asks []Ask) error {
@@ -82,9 +85,8 @@ func Together(ctx context.Context, name string, timeout time.Duration, asks []As
 }
 
 // PeekTogether is what [Together] would decide. It charges nothing, and observers don't hear of it.
-// Its error may be that of the store, a [store.Error] for example: there is no outage policy.
-//
-// [store.Error]: https://pkg.go.dev/github.com/weblimit/weblimit/core/store#Error
+// Its error is an [*AskError], or that of the store: there is no outage policy. With Hold, Held has what
+// the questions would charge.
 func PeekTogether(ctx context.Context, timeout time.Duration, asks []Ask) error {
 	return peek(ctx, timeout, asks)
 }

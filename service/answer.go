@@ -1,0 +1,194 @@
+package service
+
+import (
+	"net/http"
+	"strconv"
+	"time"
+
+	"github.com/weblimit/weblimit/core"
+	"github.com/weblimit/weblimit/core/adapter"
+	"github.com/weblimit/weblimit/core/store"
+)
+
+// passedOn are the headers that a decision may set, in canonical form, with the spelling in answers.
+var passedOn = func() (all [][2]string) {
+	for _, name := range core.ExposeHeaders() {
+		all = append(all, [2]string{http.CanonicalHeaderKey(name), name})
+	}
+	return append(all, [2]string{"Content-Language", "Content-Language"})
+}()
+
+// appendDecision appends a decision as the fields of an object without braces.
+func appendDecision(dst []byte, q *adapter.Ask, scratch adapter.HeaderMap) []byte {
+	d := &q.Decision
+	dst = append(dst, `"allowed":`...)
+	dst = strconv.AppendBool(dst, d.Allowed)
+	dst = appendString(dst, "reason", d.Reason.String())
+	dst = appendInt(dst, "status", int64(statusOf(d)))
+	if d.RetryAfter > 0 {
+		dst = appendInt(dst, "retry_after", d.RetryAfterSeconds())
+		dst = appendMillis(dst, "retry_after_ms", d.RetryAfter)
+	}
+	if q.Delay > 0 {
+		dst = appendMillis(dst, "delay_ms", q.Delay)
+	}
+	if b, ok := d.Binding(); ok {
+		dst = appendString(dst, "limit", b.Rule.Name)
+	}
+	if what := d.Missing(); what != "" {
+		dst = appendString(dst, "missing", what)
+	}
+	if what := d.Ambiguous(); what != "" {
+		dst = appendString(dst, "ambiguous", what)
+	}
+	if d.Err != nil {
+		dst = appendBool(dst, "outage", true)
+	}
+	if version := d.Version(); version != "" {
+		dst = appendString(dst, "version", version)
+	}
+	dst = append(appendField(dst, "limits"), '[')
+	for i, results := 0, d.Results(); i < len(results); i++ {
+		if i > 0 {
+			dst = append(dst, ',')
+		}
+		dst = appendResult(dst, &results[i])
+	}
+	dst = append(dst, ']')
+	if !d.Allowed {
+		language := ""
+		if r := q.Request; r != nil {
+			language, _ = r.Header("Accept-Language", 0)
+		}
+		dst = appendField(dst, "problem")
+		if dst, language = d.AppendProblem(dst, language); language != "" {
+			scratch.Set("Content-Language", language)
+		}
+	}
+	d.SetHeaders(scratch)
+	return appendHeaders(dst, scratch)
+}
+
+// statusOf returns what an application answers: 200 stands for whatever the handler answers.
+func statusOf(d *core.Decision) int {
+	if d.Allowed {
+		return http.StatusOK
+	}
+	return d.Status()
+}
+
+func appendHeaders(dst []byte, from adapter.HeaderMap) []byte {
+	dst = append(appendField(dst, "headers"), '{')
+	before := len(dst)
+	for _, name := range passedOn {
+		values := from[name[0]]
+		if len(values) == 0 {
+			continue
+		}
+		if len(dst) > before {
+			dst = append(dst, ',')
+		}
+		dst = append(append(append(dst, '"'), name[1]...), '"', ':')
+		dst = appendText(dst, values[0])
+	}
+	return append(dst, '}')
+}
+
+func appendResult(dst []byte, r *core.LimitResult) []byte {
+	dst = append(dst, `{"name":`...)
+	dst = appendText(dst, r.Rule.Name)
+	dst = appendBool(dst, "allowed", r.Allowed)
+	dst = appendBool(dst, "charged", r.Charged)
+	if r.Shadow {
+		dst = appendBool(dst, "shadow", true)
+	}
+	if !r.Allowed {
+		dst = appendString(dst, "reason", r.DenialReason().String())
+	}
+	dst = appendString(dst, "algorithm", r.Rule.Algorithm.String())
+	dst = appendInt(dst, "quota", r.Rule.Quota)
+	if r.Rule.Algorithm == store.Calendar {
+		dst = appendString(dst, "window", "calendar")
+	} else {
+		dst = appendMillis(dst, "window_ms", r.Rule.Window)
+	}
+	dst = appendInt(dst, "burst", r.Rule.Burst)
+	dst = appendInt(dst, "remaining", r.Remaining)
+	dst = appendMillis(dst, "effective_window_ms", r.Window)
+	dst = appendMillis(dst, "reset_ms", r.ResetAfter)
+	if r.RetryAfter > 0 {
+		dst = appendMillis(dst, "retry_after_ms", r.RetryAfter)
+	}
+	if r.Repeated {
+		dst = appendBool(dst, "repeated", true)
+	}
+	if r.Blocked {
+		dst = appendBool(dst, "blocked", true)
+	}
+	if r.Rule.Soft > 0 {
+		dst = appendInt(dst, "soft", r.Rule.Soft)
+	}
+	if r.Soft {
+		dst = appendBool(dst, "over_soft", true)
+	}
+	if r.WarnLevel > 0 {
+		dst = strconv.AppendFloat(appendField(dst, "warning"), r.WarnLevel, 'g', -1, 64)
+	}
+	return append(dst, '}')
+}
+
+// appendAnswer appends the answer to a call: that of its check, or those of its checks and what they say
+// together.
+func appendAnswer(dst []byte, c *call, asks []adapter.Ask, headers adapter.HeaderMap) []byte {
+	if !c.together {
+		return append(appendDecision(append(dst, '{'), &asks[0], headers), '}')
+	}
+	first := &asks[0].Decision // the one that denies, if one does, and waits longest
+	for i := range asks {
+		d := &asks[i].Decision
+		if outranks(d, first) {
+			first = d
+		}
+	}
+	var delay time.Duration
+	for i := range asks {
+		delay = max(delay, asks[i].Delay)
+	}
+	dst = append(dst, `{"allowed":`...)
+	dst = strconv.AppendBool(dst, first.Allowed)
+	dst = appendString(dst, "reason", first.Reason.String())
+	dst = appendInt(dst, "status", int64(statusOf(first)))
+	if first.RetryAfter > 0 {
+		dst = appendInt(dst, "retry_after", first.RetryAfterSeconds())
+		dst = appendMillis(dst, "retry_after_ms", first.RetryAfter)
+	}
+	if delay > 0 {
+		dst = appendMillis(dst, "delay_ms", delay)
+	}
+	dst = append(appendField(dst, "checks"), '[')
+	for i := range asks {
+		if i > 0 {
+			dst = append(dst, ',')
+		}
+		own := make(adapter.HeaderMap, 4)
+		dst = append(appendDecision(append(dst, '{'), &asks[i], own), '}')
+		asks[i].Decision.SetHeaders(headers)
+	}
+	dst = append(dst, ']')
+	return append(appendHeaders(dst, headers), '}')
+}
+
+// outranks reports whether a decision says more about several than another: a denial by its own limits,
+// and among these one that no wait helps, or the longest wait.
+func outranks(d, than *core.Decision) bool {
+	own := func(d *core.Decision) bool { return !d.Allowed && d.Reason != core.ReasonDeniedTogether }
+	switch {
+	case own(d) != own(than):
+		return own(d)
+	case !own(d):
+		return false
+	case (d.RetryAfter == 0) != (than.RetryAfter == 0):
+		return d.RetryAfter == 0
+	}
+	return d.RetryAfter > than.RetryAfter
+}

@@ -1,0 +1,179 @@
+package service
+
+import (
+	"context"
+	"strconv"
+	"time"
+
+	"github.com/weblimit/weblimit/core/adapter"
+	"github.com/weblimit/weblimit/keyfuncs"
+	"github.com/weblimit/weblimit/service/internal/described"
+	"github.com/weblimit/weblimit/service/internal/strict"
+)
+
+// check is one question: a policy, who asks, and for how much.
+type check struct {
+	policy  string
+	request *described.Request // or nil
+	key     string
+	cost    int64
+	hasCost bool
+	costs   map[string]int64
+}
+
+// call is a call of the API: one check, or several that are decided together.
+type call struct {
+	checks    []check
+	together  bool
+	operation string
+	timeout   time.Duration
+}
+
+// maxCost is the largest cost, far above what any limit has room for.
+const maxCost = 1 << 53
+
+// maxTimeout bounds how long a caller may let the store take. The timeout of the policy holds, too.
+const maxTimeout = 10 * time.Second
+
+var (
+	checkFields = []string{"policy", "request", "key", "cost", "costs"}
+	callFields  = append(checkFields[:len(checkFields):len(checkFields)], "together", "operation", "timeout_ms")
+)
+
+// readCall reads a call. most bounds its checks.
+func readCall(r *strict.Reader, most int) (*call, error) {
+	to := &call{checks: make([]check, 1)}
+	var single bool
+	err := r.Object(func(name string) (err error) {
+		switch name {
+		case "together":
+			if single {
+				return r.Errorf("beside the fields of a single check; put that check into the list")
+			}
+			to.together, to.checks = true, to.checks[:0]
+			return r.Array(most, func(int) error {
+				var one check
+				err := r.Object(func(name string) error { return one.read(r, name, checkFields) })
+				if err == nil {
+					err = one.valid(r)
+				}
+				to.checks = append(to.checks, one)
+				return err
+			})
+		case "operation":
+			if to.operation, err = readPlain(r, maxOperation); err == nil && to.operation == "" {
+				err = r.Errorf("empty")
+			}
+			return err
+		case "timeout_ms":
+			ms, err := r.Int(1, maxTimeout.Milliseconds())
+			to.timeout = time.Duration(ms) * time.Millisecond
+			return err
+		}
+		if to.together {
+			return r.Errorf("beside together, whose checks have fields of their own")
+		}
+		single = true
+		return to.checks[0].read(r, name, callFields)
+	})
+	switch {
+	case err != nil:
+		return nil, err
+	case !to.together:
+		err = to.checks[0].valid(r)
+	case len(to.checks) == 0:
+		err = r.Errorf("together has no checks")
+	}
+	return to, err
+}
+
+// read reads one field of a check.
+func (c *check) read(r *strict.Reader, name string, known []string) (err error) {
+	switch name {
+	case "policy":
+		c.policy, err = readPlain(r, maxPolicy)
+	case "request":
+		c.request, err = readRequest(r)
+	case "key":
+		if c.key, err = r.Text(maxKey); err == nil && c.key == "" {
+			err = r.Errorf("empty")
+		}
+	case "cost":
+		c.cost, err = r.Int(0, maxCost)
+		c.hasCost = true
+	case "costs":
+		c.costs = make(map[string]int64)
+		err = r.Object(func(limit string) error {
+			cost, err := r.Int(0, maxCost)
+			c.costs[limit] = cost
+			return err
+		})
+	default:
+		err = r.Unknown(known...)
+	}
+	return err
+}
+
+// valid checks a check whose fields are read.
+func (c *check) valid(r *strict.Reader) error {
+	switch {
+	case c.policy == "":
+		return r.Errorf("policy is missing")
+	case c.request == nil && c.key == "":
+		return r.Errorf("request or key is missing")
+	case c.request != nil && c.key != "":
+		return r.Errorf("request and key: with a key, limits read nothing from a request")
+	}
+	return nil
+}
+
+// asks makes questions of the checks of a call. pointer is where the call is.
+func (s *Service) asks(ctx context.Context, c *call, pointer string) ([]adapter.Ask, error) {
+	dst := make([]adapter.Ask, 0, len(c.checks))
+	for i := range c.checks {
+		of := &c.checks[i]
+		at := pointer
+		if c.together {
+			at += "/together/" + strconv.Itoa(i)
+		}
+		limiter, err := s.limiter(of.policy, at+"/policy")
+		if err != nil {
+			return nil, err
+		}
+		q := adapter.Ask{Limiter: limiter, Key: of.key, Cost: of.cost, HasCost: of.hasCost, Costs: of.costs}
+		if of.request != nil {
+			of.request.Ctx = ctx
+			q.Request, q.Seen = of.request, of.request
+			if of.request.RouteText != "" && !s.routes.shows(of.request.RouteText) {
+				q.Seen = unrouted{of.request}
+			}
+		}
+		if c.operation != "" {
+			q.Operation = of.operation(c.operation)
+		}
+		dst = append(dst, q)
+	}
+	return dst, nil
+}
+
+// operation returns the key of an operation. The costs are part of it: a check that costs more is
+// no repeat.
+func (c *check) operation(id string) []byte {
+	key := append(make([]byte, 0, len(id)+24), id...)
+	if c.hasCost {
+		key = strconv.AppendInt(append(key, 0), c.cost, 10)
+	}
+	if len(c.costs) > 0 {
+		var sum int64 // of one policy; each limit remembers its own
+		for _, cost := range c.costs {
+			sum += cost
+		}
+		key = strconv.AppendInt(append(key, 0, 0), sum, 10)
+	}
+	return key
+}
+
+// unrouted is a request whose route observers are not shown.
+type unrouted struct{ keyfuncs.Request }
+
+func (unrouted) Route() (string, bool) { return "", false }

@@ -1,0 +1,293 @@
+package service
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"strconv"
+	"sync"
+
+	"github.com/weblimit/weblimit/core/adapter"
+	"github.com/weblimit/weblimit/service/internal/strict"
+)
+
+// adapterName is how observers know the service.
+const adapterName = "service"
+
+// scratch is the working memory of a call.
+type scratch struct{ body, out []byte }
+
+// maxScratch is how much of it is kept for the next call.
+const maxScratch = 256 << 10
+
+// exchange is a call that is being served.
+type exchange struct {
+	*scratch
+	w http.ResponseWriter
+	r *http.Request
+
+	// asks are not used again for another call: the RateLimit field of the response is a part of a
+	// decision, and the server reads it after the handler has returned.
+	asks []adapter.Ask
+}
+
+// newMux returns the paths of the API.
+func (s *Service) newMux() *http.ServeMux {
+	mux := http.NewServeMux()
+	for path, serve := range map[string]func(*Service, *exchange) error{
+		"/v1/check":   (*Service).serveCheck,
+		"/v1/checks":  (*Service).serveChecks,
+		"/v1/peek":    (*Service).servePeek,
+		"/v1/reserve": (*Service).serveReserve,
+		"/v1/settle":  (*Service).serveSettle,
+		"/v1/refund":  (*Service).serveRefund,
+		"/v1/charge":  (*Service).serveCharge,
+	} {
+		mux.HandleFunc(path, func(w http.ResponseWriter, r *http.Request) { s.post(w, r, serve) })
+	}
+	mux.HandleFunc("/", func(w http.ResponseWriter, _ *http.Request) {
+		(&problem{status: http.StatusNotFound, detail: "The API has no such path."}).write(w)
+	})
+	return mux
+}
+
+// ServeHTTP implements [http.Handler].
+func (s *Service) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	h := w.Header()
+	h.Set("Cache-Control", "no-store")
+	h.Set("X-Content-Type-Options", "nosniff")
+	if p := s.admit(r); p != nil {
+		if p.status == http.StatusUnauthorized {
+			h.Set("WWW-Authenticate", "Bearer")
+		}
+		p.write(w)
+		return
+	}
+	s.mux.ServeHTTP(w, r)
+}
+
+// post serves a call.
+func (s *Service) post(w http.ResponseWriter, r *http.Request, serve func(*Service, *exchange) error) {
+	if r.Method != http.MethodPost {
+		w.Header().Set("Allow", http.MethodPost)
+		(&problem{status: http.StatusMethodNotAllowed, detail: "This path takes POST alone."}).write(w)
+		return
+	}
+	e := &exchange{scratch: s.scratch.Get().(*scratch), w: w, r: r}
+	defer func() {
+		if cap(e.body)+cap(e.out) < maxScratch {
+			s.scratch.Put(e.scratch)
+		}
+	}()
+	var err error
+	if e.body, err = s.read(w, r, e.body); err == nil {
+		if p := s.enter(); p != nil {
+			p.write(w)
+			return
+		}
+		defer s.leave()
+		err = serve(s, e)
+	}
+	if err != nil {
+		problemOf(err).write(w)
+	}
+}
+
+// context returns the context of decisions: a caller that hangs up is charged all the same.
+func (e *exchange) context() context.Context { return context.WithoutCancel(e.r.Context()) }
+
+// readBody reads the body, which is one JSON value.
+func readBody[T any](body []byte, read func(*strict.Reader) (T, error)) (T, error) {
+	r := strict.NewReader(body)
+	v, err := read(r)
+	if err == nil {
+		err = r.End()
+	}
+	return v, err
+}
+
+// serveCheck decides one call.
+func (s *Service) serveCheck(e *exchange) error { return s.serveCall(e, false) }
+
+// servePeek says what would be decided.
+func (s *Service) servePeek(e *exchange) error { return s.serveCall(e, true) }
+
+func (s *Service) serveCall(e *exchange, peek bool) error {
+	byStatus, err := deniedByStatus(e.r)
+	if err != nil {
+		return err
+	}
+	c, err := readBody(e.body, func(r *strict.Reader) (*call, error) { return readCall(r, s.config.MaxChecks) })
+	if err != nil {
+		return err
+	}
+	ctx := e.context()
+	if e.asks, err = s.asks(ctx, c, ""); err != nil {
+		return err
+	}
+	if err := s.decide(ctx, c, e.asks, "", peek); err != nil {
+		return err
+	}
+	headers := adapter.HeaderMap(e.w.Header())
+	e.out = appendAnswer(e.out[:0], c, e.asks, headers)
+	e.answer(e.status(byStatus, headers))
+	return nil
+}
+
+// status returns the status of the response to a call that was decided.
+func (e *exchange) status(byStatus bool, headers adapter.HeaderMap) int {
+	if !byStatus {
+		delete(headers, "Www-Authenticate") // it is about the client, and not about the caller
+		return http.StatusOK
+	}
+	first := &e.asks[0].Decision
+	for i := range e.asks {
+		if d := &e.asks[i].Decision; outranks(d, first) {
+			first = d
+		}
+	}
+	return statusOf(first)
+}
+
+// decide decides the checks of a call together.
+func (s *Service) decide(ctx context.Context, c *call, asks []adapter.Ask, pointer string, peek bool) error {
+	if !peek {
+		return askProblem(c, pointer, adapter.Together(ctx, adapterName, c.timeout, asks))
+	}
+	if c.operation != "" {
+		return badField(pointer+"/operation", "A peek charges nothing that could be repeated.")
+	}
+	err := adapter.PeekTogether(ctx, c.timeout, asks)
+	if bad := (*adapter.AskError)(nil); err != nil && !errors.As(err, &bad) {
+		return s.storeProblem(err, "What would be decided is not known.")
+	}
+	return askProblem(c, pointer, err)
+}
+
+// askProblem returns why checks can't be decided together.
+func askProblem(c *call, pointer string, err error) error {
+	bad := (*adapter.AskError)(nil)
+	if !errors.As(err, &bad) {
+		return err
+	}
+	if c.together {
+		pointer += "/together/" + strconv.Itoa(bad.Ask)
+	}
+	return badField(pointer, sentence(bad.Text))
+}
+
+// deniedByStatus reports whether the caller wants a denial as the status of the response. It is
+// an answer like any other otherwise: a call that has been answered has succeeded.
+func deniedByStatus(r *http.Request) (bool, error) {
+	switch r.URL.RawQuery {
+	case "":
+		return false, nil
+	case "denied=status":
+		return true, nil
+	}
+	return false, &problem{status: http.StatusBadRequest, detail: "The query may be denied=status, and nothing else."}
+}
+
+// answer writes e.out.
+func (e *exchange) answer(status int) {
+	h := e.w.Header()
+	h["Content-Type"] = jsonType
+	e.out = append(e.out, '\n')
+	h["Content-Length"] = []string{strconv.Itoa(len(e.out))}
+	e.w.WriteHeader(status)
+	_, _ = e.w.Write(e.out)
+}
+
+var jsonType = []string{"application/json"}[:1:1]
+
+// serveChecks decides several calls, each by itself.
+func (s *Service) serveChecks(e *exchange) error {
+	if e.r.URL.RawQuery != "" {
+		return &problem{status: http.StatusBadRequest, detail: "This path takes no query: each answer has a status of its own."}
+	}
+	calls, err := readBody(e.body, func(r *strict.Reader) ([]*call, error) { return readCalls(r, s.config.MaxChecks) })
+	if err != nil {
+		return err
+	}
+	answers := make([][]byte, len(calls))
+	s.each(e.context(), len(calls), func(ctx context.Context, i int) { answers[i] = s.answerTo(ctx, calls[i], i) })
+	e.out = append(e.out[:0], `{"answers":[`...)
+	for i, answer := range answers {
+		if i > 0 {
+			e.out = append(e.out, ',')
+		}
+		e.out = append(e.out, answer...)
+	}
+	e.out = append(e.out, "]}"...)
+	e.answer(http.StatusOK)
+	return nil
+}
+
+// readCalls reads several calls. Together they have at most a number of checks.
+func readCalls(r *strict.Reader, most int) (calls []*call, err error) {
+	left := most
+	err = r.Object(func(name string) error {
+		if name != "checks" {
+			return r.Unknown("checks")
+		}
+		return r.Array(most, func(int) error {
+			c, err := readCall(r, most)
+			if err != nil {
+				return err
+			}
+			if left -= len(c.checks); left < 0 {
+				return r.Errorf("more than %d checks in all", most)
+			}
+			calls = append(calls, c)
+			return nil
+		})
+	})
+	if err == nil && len(calls) == 0 {
+		err = r.Errorf("checks is missing or empty")
+	}
+	return calls, err
+}
+
+// answerTo decides one of several calls. What is wrong with one is the answer to that one.
+func (s *Service) answerTo(ctx context.Context, c *call, i int) (answer []byte) {
+	defer func() {
+		if p := recover(); p != nil { // of a function of the application; this may be a goroutine of its own
+			s.log.Error("weblimit: service: a check panics", "panic", fmt.Sprint(p))
+			answer = append(problemOf(nil).append([]byte(`{"error":`)), '}')
+		}
+	}()
+	pointer := "/checks/" + strconv.Itoa(i)
+	asks, err := s.asks(ctx, c, pointer)
+	if err == nil {
+		err = s.decide(ctx, c, asks, pointer, false)
+	}
+	if err != nil {
+		return append(problemOf(err).append([]byte(`{"error":`)), '}')
+	}
+	return appendAnswer(nil, c, asks, make(adapter.HeaderMap, 4))
+}
+
+// maxParallel bounds how many checks of one call are decided at the same time. A store on a
+// network sends those of a moment together.
+const maxParallel = 32
+
+// each calls do for all of n calls, and returns when all are done.
+func (s *Service) each(ctx context.Context, n int, do func(context.Context, int)) {
+	if n == 1 || s.config.Store.Registry().InProcess() {
+		for i := range n {
+			do(ctx, i)
+		}
+		return
+	}
+	var wait sync.WaitGroup
+	places := make(chan struct{}, maxParallel)
+	for i := range n {
+		places <- struct{}{}
+		wait.Go(func() {
+			defer func() { <-places }()
+			do(ctx, i)
+		})
+	}
+	wait.Wait()
+}

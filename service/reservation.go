@@ -1,0 +1,172 @@
+package service
+
+import (
+	"encoding/binary"
+	"errors"
+	"math"
+	"time"
+
+	"github.com/weblimit/weblimit/core/adapter"
+	"github.com/weblimit/weblimit/core/store"
+)
+
+// reservation is what a call has charged, for a settlement. All of it is in the token that the caller
+// keeps, so that any process can settle it, and none has to remember it.
+type reservation struct {
+	at      time.Time
+	charges []chargesOf
+}
+
+// chargesOf are the charges by one policy.
+type chargesOf struct {
+	policy string
+	held   []adapter.Held
+}
+
+const reservationFormat = 1
+
+var errReservation = errors.New("a reservation of another version")
+
+// append appends the reservation as binary: whole numbers as varints, texts with their length.
+func (v *reservation) append(dst []byte) []byte {
+	w := writer{append(dst, reservationFormat)}
+	w.int(v.at.UnixMicro())
+	w.int(int64(len(v.charges)))
+	for i := range v.charges {
+		of := &v.charges[i]
+		w.text([]byte(of.policy))
+		w.int(int64(len(of.held)))
+		for k := range of.held {
+			w.held(&of.held[k])
+		}
+	}
+	return w.out
+}
+
+// read reads what append has written.
+func (v *reservation) read(text []byte) error {
+	if len(text) == 0 || text[0] != reservationFormat {
+		return errReservation
+	}
+	r := reader{in: text[1:]}
+	v.at = time.UnixMicro(r.int())
+	for range r.count() {
+		of := chargesOf{policy: string(r.text())}
+		for range r.count() {
+			h, err := r.held()
+			if err != nil {
+				return err
+			}
+			of.held = append(of.held, h)
+		}
+		v.charges = append(v.charges, of)
+	}
+	if r.bad || len(r.in) > 0 {
+		return errReservation
+	}
+	return nil
+}
+
+type writer struct{ out []byte }
+
+func (w *writer) int(n int64) { w.out = binary.AppendVarint(w.out, n) }
+
+func (w *writer) bool(b bool) {
+	n := int64(0)
+	if b {
+		n = 1
+	}
+	w.int(n)
+}
+
+func (w *writer) text(b []byte) {
+	w.int(int64(len(b)))
+	w.out = append(w.out, b...)
+}
+
+func (w *writer) held(h *adapter.Held) {
+	n := &h.Rule.Numbers
+	w.text([]byte(h.Rule.Name))
+	for _, each := range []int64{
+		int64(n.Algorithm), n.Quota, int64(n.Window), n.Burst, n.Whole, n.Soft, int64(n.Wait), int64(n.Once), n.Repeats,
+		n.Block.After, int64(n.Block.Within), int64(n.Block.For), n.Block.Factor, int64(n.Block.Max),
+		int64(n.Calendar.Unit), int64(n.Calendar.Day), h.Cost, h.Result.At, int64(h.Result.ResetAfter),
+	} {
+		w.int(each)
+	}
+	zone := ""
+	if n.Calendar.Location != nil {
+		zone = n.Calendar.Location.String()
+	}
+	w.text([]byte(zone))
+	w.bool(n.Jitter)
+	w.bool(h.Estimate)
+	w.text(h.Key)
+	w.text(h.Once)
+}
+
+// reader reads what a writer has written. Once something is bad, it returns zeros.
+type reader struct {
+	in  []byte
+	bad bool
+}
+
+func (r *reader) int() int64 {
+	n, size := binary.Varint(r.in)
+	if size <= 0 {
+		r.bad, r.in = true, nil
+		return 0
+	}
+	r.in = r.in[size:]
+	return n
+}
+
+// count reads the length of a list.
+func (r *reader) count() int {
+	n := r.int()
+	if n < 0 || n > int64(len(r.in)) { // each takes a byte at least
+		r.bad = true
+		return 0
+	}
+	return int(n)
+}
+
+func (r *reader) text() []byte {
+	n := r.count()
+	text := r.in[:n:n]
+	r.in = r.in[n:]
+	return text
+}
+
+func (r *reader) held() (h adapter.Held, err error) {
+	name := string(r.text())
+	var n store.Numbers
+	algorithm := r.int()
+	if algorithm < 0 || algorithm > math.MaxUint8 {
+		return h, errReservation
+	}
+	n.Algorithm = store.Algorithm(algorithm)
+	n.Quota, n.Window, n.Burst, n.Whole, n.Soft = r.int(), time.Duration(r.int()), r.int(), r.int(), r.int()
+	n.Wait, n.Once, n.Repeats = time.Duration(r.int()), time.Duration(r.int()), r.int()
+	n.Block = store.Block{After: r.int(), Within: time.Duration(r.int()), For: time.Duration(r.int()), Factor: r.int(), Max: time.Duration(r.int())}
+	unit, day := r.int(), r.int()
+	h.Cost, h.Result.At, h.Result.ResetAfter = r.int(), r.int(), time.Duration(r.int())
+	zone := string(r.text())
+	if zone != "" {
+		n.Calendar = store.Period{Unit: store.PeriodUnit(unit), Day: int(day)} //nolint:gosec // G115: as it was written
+		if n.Calendar.Location, err = time.LoadLocation(zone); err != nil {
+			return h, err
+		}
+	}
+	n.Jitter, h.Estimate = r.int() == 1, r.int() == 1
+	h.Key = r.text()
+	if once := r.text(); len(once) > 0 {
+		h.Once = once
+	}
+	if r.bad {
+		return h, errReservation
+	}
+	h.Result.Allowed, h.Result.Charged = true, true
+	h.Rule, err = store.NewRule(name, n)
+	return h, err
+}

@@ -1,0 +1,81 @@
+package service
+
+import (
+	"crypto/aes"
+	"crypto/cipher"
+	"crypto/hmac"
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/base64"
+	"errors"
+)
+
+// seal makes texts that callers can keep and give back, and neither read nor change.
+//
+// A sealed text is a salt, a nonce and the text under AES-256-GCM, with a key of its own that
+// HMAC-SHA256 derives from secret and salt: so no number of texts wears a secret out.
+type seal struct {
+	secrets [][]byte // the first seals
+}
+
+const (
+	saltSize  = 16
+	nonceSize = 12
+)
+
+var errSeal = errors.New("not sealed by this service")
+
+func (s *seal) init(secrets [][]byte) error {
+	s.secrets = secrets
+	if len(secrets) > 0 {
+		return nil
+	}
+	secret := make([]byte, 32)
+	_, err := rand.Read(secret)
+	s.secrets = [][]byte{secret}
+	return err
+}
+
+func aead(secret, salt []byte) (cipher.AEAD, error) {
+	mac := hmac.New(sha256.New, secret)
+	mac.Write([]byte("weblimit reservation 1\x00"))
+	mac.Write(salt)
+	block, err := aes.NewCipher(mac.Sum(nil))
+	if err != nil {
+		return nil, err
+	}
+	return cipher.NewGCM(block)
+}
+
+// close seals a text.
+func (s *seal) close(text []byte) (string, error) {
+	out := make([]byte, saltSize+nonceSize, saltSize+nonceSize+len(text)+16)
+	if _, err := rand.Read(out); err != nil {
+		return "", err
+	}
+	with, err := aead(s.secrets[0], out[:saltSize])
+	if err != nil {
+		return "", err
+	}
+	out = with.Seal(out, out[saltSize:], text, nil)
+	return base64.RawURLEncoding.EncodeToString(out), nil
+}
+
+// open returns the text of a sealed one, and its ID, which nobody can choose.
+func (s *seal) open(sealed string) (text, id []byte, err error) {
+	raw, err := base64.RawURLEncoding.Strict().DecodeString(sealed)
+	if err != nil || len(raw) < saltSize+nonceSize {
+		return nil, nil, errSeal
+	}
+	id = raw[:saltSize+nonceSize]
+	for _, secret := range s.secrets {
+		with, err := aead(secret, id[:saltSize])
+		if err != nil {
+			return nil, nil, err
+		}
+		if text, err := with.Open(nil, id[saltSize:], raw[len(id):], nil); err == nil {
+			return text, id, nil
+		}
+	}
+	return nil, nil, errSeal
+}

@@ -1,0 +1,230 @@
+package service
+
+import (
+	"context"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/weblimit/weblimit/core"
+	"github.com/weblimit/weblimit/core/adapter"
+)
+
+// Config sets up a [Service].
+type Config struct {
+	// Policies are what callers ask for by name; a policy.Set is some. Required.
+	Policies core.Policies
+
+	// Store holds the state of all policies. Required.
+	Store core.Store
+
+	// Replicas is how many processes of the service share the store; see core.Config. Defaults to 1.
+	Replicas int
+
+	// Observe hears of every decision. The Adapter of its observations is "service". Defaults to none.
+	Observe core.Observer
+
+	// OnWarning is called for levels of [core.Limit.WarnAt]; see core.Config. Defaults to none.
+	OnWarning func(context.Context, core.Warning)
+
+	// Logger gets what operators should know. Defaults to slog.Default().
+	Logger *slog.Logger
+
+	// Secrets seal reservations, each at least 32 random bytes. The first seals, all open: to change the
+	// secret, put the new one second everywhere, then first, and take the old one away after
+	// ReservationTTL. All processes on one store need the same. Defaults to a random secret, which ends
+	// with the process: a reservation can then be settled by this process alone.
+	Secrets [][]byte
+
+	// ReservationTTL is how long a reservation can be settled, from 1s to 24h. Defaults to 10m.
+	ReservationTTL time.Duration
+
+	// Tokens are accepted in Authorization: Bearer …, each at least 16 bytes; more than one for the time
+	// in which callers change theirs. Defaults to none: whoever reaches the handler is a caller.
+	Tokens []string
+
+	// Hosts are the hosts under which the service may be asked, without ports. Defaults to all.
+	Hosts []string
+
+	// MaxInFlight bounds how many calls are decided at once. Further ones are answered with 503 at
+	// once. Defaults to 1024.
+	MaxInFlight int
+
+	// MaxBody bounds the body of a call, in bytes. Defaults to 64 KiB.
+	MaxBody int
+
+	// MaxChecks bounds how many checks one call has, together or not. Defaults to 64, the most is 255.
+	MaxChecks int
+
+	// MaxRoutes bounds how many different routes observers are shown, since callers name them: further
+	// ones are shown as none. Defaults to 1000.
+	MaxRoutes int
+}
+
+// The defaults of a Config.
+const (
+	defaultReservationTTL = 10 * time.Minute
+	defaultInFlight       = 1024
+	defaultBody           = 64 << 10
+	defaultChecks         = 64
+	defaultRoutes         = 1000
+)
+
+// bodyTime is how long the body of a call may take to arrive.
+const bodyTime = 5 * time.Second
+
+// Service decides for callers. It is safe for concurrent use.
+type Service struct {
+	config   Config
+	log      *slog.Logger
+	settings *adapter.Settings
+	limiters sync.Map   // of names to *core.Limiter; those that Policies has
+	making   sync.Mutex // held while one is made
+	inFlight chan struct{}
+	tokens   [][sha256.Size]byte
+	routes   routes
+	seal     seal
+	marks    marks
+	scratch  sync.Pool // of *scratch
+	mux      *http.ServeMux
+}
+
+// New returns a service, or an error that says which part of the configuration can't work. It does not
+// talk to the store.
+func New(config Config) (*Service, error) {
+	if err := config.complete(); err != nil {
+		return nil, fmt.Errorf("weblimit: service.Config: %w", err)
+	}
+	settings, err := adapter.TrySettings(core.Config{
+		Store: config.Store, Replicas: config.Replicas, Observe: config.Observe, OnWarning: config.OnWarning, Logger: config.Logger,
+	})
+	if err != nil {
+		return nil, err
+	}
+	s := &Service{config: config, log: config.Logger, settings: settings, inFlight: make(chan struct{}, config.MaxInFlight)}
+	if s.log == nil {
+		s.log = slog.Default()
+	}
+	s.routes.most = config.MaxRoutes
+	s.scratch.New = func() any { return new(scratch) }
+	for _, token := range config.Tokens {
+		s.tokens = append(s.tokens, sha256.Sum256([]byte(token)))
+	}
+	if err := s.seal.init(config.Secrets); err != nil {
+		return nil, err
+	}
+	if err := s.marks.init(config.Store, config.ReservationTTL); err != nil {
+		return nil, err
+	}
+	s.mux = s.newMux()
+	return s, nil
+}
+
+// complete checks a configuration and sets its defaults.
+func (c *Config) complete() error {
+	type bounded struct {
+		name             string
+		value            *int
+		otherwise, least int
+		most             int
+	}
+	for _, b := range []bounded{
+		{"MaxInFlight", &c.MaxInFlight, defaultInFlight, 1, 1 << 20},
+		{"MaxBody", &c.MaxBody, defaultBody, 1 << 10, 16 << 20},
+		{"MaxChecks", &c.MaxChecks, defaultChecks, 1, 255},
+		{"MaxRoutes", &c.MaxRoutes, defaultRoutes, 1, 1 << 20},
+	} {
+		if *b.value == 0 {
+			*b.value = b.otherwise
+		}
+		if *b.value < b.least || *b.value > b.most {
+			return fmt.Errorf("%s must be from %d to %d, got %d", b.name, b.least, b.most, *b.value)
+		}
+	}
+	if c.ReservationTTL == 0 {
+		c.ReservationTTL = defaultReservationTTL
+	}
+	switch {
+	case c.Policies == nil:
+		return errors.New("Policies is missing")
+	case c.ReservationTTL < time.Second || c.ReservationTTL > 24*time.Hour:
+		return fmt.Errorf("ReservationTTL must be from 1s to 24h, got %v", c.ReservationTTL)
+	}
+	for i, secret := range c.Secrets {
+		if len(secret) < 32 {
+			return fmt.Errorf("Secrets: number %d has %d bytes, the least is 32", i+1, len(secret))
+		}
+	}
+	for i, token := range c.Tokens {
+		if len(token) < 16 {
+			return fmt.Errorf("Tokens: number %d is shorter than 16 bytes", i+1)
+		}
+	}
+	c.Secrets, c.Tokens, c.Hosts = slices.Clone(c.Secrets), slices.Clone(c.Tokens), slices.Clone(c.Hosts)
+	return nil
+}
+
+// Handler serves the API below /v1/.
+func (s *Service) Handler() http.Handler { return s }
+
+// Drain waits until the store knows of everything that was settled, or until ctx ends, at most ten
+// seconds if it has no deadline. Call it at shutdown, after the server has stopped.
+func (s *Service) Drain(ctx context.Context) error { return s.settings.Drain(ctx) }
+
+// limiter returns the limiter of a policy.
+func (s *Service) limiter(name, pointer string) (*core.Limiter, error) {
+	if known, ok := s.limiters.Load(name); ok {
+		return known.(*core.Limiter), nil
+	}
+	// Only names that there are get here twice at most; others are asked for again each time, and
+	// not remembered.
+	s.making.Lock()
+	defer s.making.Unlock()
+	if known, ok := s.limiters.Load(name); ok {
+		return known.(*core.Limiter), nil
+	}
+	limiter, err := s.settings.Follow(s.config.Policies, name)
+	if err != nil {
+		if names, ok := s.config.Policies.(interface{ Names() []string }); ok && slices.Contains(names.Names(), name) {
+			s.log.Error("weblimit: service: a policy can't be used", slog.String("policy", name), slog.String("error", err.Error()))
+			return nil, &problem{status: http.StatusInternalServerError, pointer: pointer, detail: fmt.Sprintf("The policy %q can't be used; the log says why.", name)}
+		}
+		return nil, &problem{status: http.StatusNotFound, pointer: pointer, detail: fmt.Sprintf("There is no policy %q.", name)}
+	}
+	s.limiters.Store(name, limiter)
+	return limiter, nil
+}
+
+// routes bounds the routes that observers are shown.
+type routes struct {
+	most int
+
+	mu    sync.RWMutex
+	known map[string]struct{} // Guarded by mu.
+}
+
+// shows reports whether observers are shown a route.
+func (r *routes) shows(route string) bool {
+	r.mu.RLock()
+	_, ok := r.known[route]
+	full := len(r.known) >= r.most
+	r.mu.RUnlock()
+	if ok || full {
+		return ok
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.known == nil {
+		r.known = make(map[string]struct{})
+	}
+	if len(r.known) < r.most {
+		r.known[route] = struct{}{}
+	}
+	_, ok = r.known[route]
+	return ok
+}

@@ -1,0 +1,314 @@
+package service
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+
+	"github.com/weblimit/weblimit/core"
+	"github.com/weblimit/weblimit/keyfuncs"
+)
+
+// policies are policies by name, in code.
+type policies map[string][]core.Limit
+
+func (p policies) Limiter(config core.Config, name string) (*core.Limiter, error) {
+	limits, ok := p[name]
+	if !ok {
+		return nil, fmt.Errorf("weblimit: there is no policy %q", name)
+	}
+	config.Limits, config.Version = limits, "v1"
+	return core.New(config)
+}
+
+func (p policies) Names() (all []string) {
+	for name := range p {
+		all = append(all, name)
+	}
+	return all
+}
+
+// testPolicies have one of each kind.
+var testPolicies = policies{
+	"api": {
+		core.PerHour(5).FixedWindow().By(keyfuncs.ClientIP()).Named("ip"),
+		core.PerDay(100).By(keyfuncs.User("user")).Named("user").OnMissingKey(core.SkipLimit),
+	},
+	"key":    {core.PerHour(3).FixedWindow().By(keyfuncs.APIKey("X-API-Key")).Named("key").OnMissingKey(core.DenyRequest)},
+	"tokens": {core.PerHour(100).By(keyfuncs.User("user")).Named("requests"), core.PerHour(1000).FixedWindow().By(keyfuncs.User("user")).Named("tokens")},
+	"plan": {core.PerHour(2).By(keyfuncs.Tenant("tenant")).Named("plan").Tiers(func(r keyfuncs.Request) core.Limit {
+		if r.Value("plan") == "pro" {
+			return core.PerHour(50)
+		}
+		return core.Limit{}
+	})},
+	"shadow":  {core.PerHour(1).By(keyfuncs.Everyone()).Named("shadow").Shadow()},
+	"running": {core.Concurrent(2).By(keyfuncs.User("user")).Named("running")},
+	"wait":    {core.PerSecond(10).Burst(1).Wait(5e9).By(keyfuncs.Everyone()).Named("queue")},
+	"other":   {core.PerHour(5).FixedWindow().By(keyfuncs.ClientIP()).Named("ip"), core.PerHour(1).By(keyfuncs.ClientIP()).Named("once")},
+}
+
+func newService(t testing.TB, change ...func(*Config)) *Service {
+	t.Helper()
+	config := Config{Policies: testPolicies, Store: core.NewMemory()}
+	for _, c := range change {
+		c(&config)
+	}
+	s, err := New(config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+// post sends a call and returns status, header and body.
+func post(s http.Handler, path, body string, headers ...string) (int, http.Header, string) {
+	r := httptest.NewRequestWithContext(context.Background(), http.MethodPost, path, strings.NewReader(body))
+	r.Header.Set("Content-Type", "application/json")
+	for i := 0; i < len(headers); i += 2 {
+		r.Header.Set(headers[i], headers[i+1])
+	}
+	w := httptest.NewRecorder()
+	s.ServeHTTP(w, r)
+	got, _ := io.ReadAll(w.Result().Body)
+	return w.Code, w.Header(), string(got)
+}
+
+// answer is what tests read of an answer.
+type answer struct {
+	Allowed      bool              `json:"allowed"`
+	Reason       string            `json:"reason"`
+	Status       int               `json:"status"`
+	RetryAfter   int               `json:"retry_after"`
+	RetryAfterMS int               `json:"retry_after_ms"`
+	DelayMS      int               `json:"delay_ms"`
+	Limit        string            `json:"limit"`
+	Missing      string            `json:"missing"`
+	Ambiguous    string            `json:"ambiguous"`
+	Outage       bool              `json:"outage"`
+	Version      string            `json:"version"`
+	Headers      map[string]string `json:"headers"`
+	Problem      map[string]any    `json:"problem"`
+	Reservation  string            `json:"reservation"`
+	Checks       []answer          `json:"checks"`
+	Settled      bool              `json:"settled"`
+	Limits       []struct {
+		Name       string  `json:"name"`
+		Allowed    bool    `json:"allowed"`
+		Charged    any     `json:"charged"`
+		Shadow     bool    `json:"shadow"`
+		Repeated   bool    `json:"repeated"`
+		Remaining  int64   `json:"remaining"`
+		Quota      int64   `json:"quota"`
+		WindowMS   int64   `json:"window_ms"`
+		Reserved   int64   `json:"reserved"`
+		Warning    float64 `json:"warning"`
+		Effective  int64   `json:"effective_window_ms"`
+		ResetMS    int64   `json:"reset_ms"`
+		Algorithm  string  `json:"algorithm"`
+		RetryAfter int64   `json:"retry_after_ms"`
+	} `json:"limits"`
+}
+
+// ask sends a call that has to be answered.
+func ask(t testing.TB, s http.Handler, path, body string) (a answer) {
+	t.Helper()
+	status, _, got := post(s, path, body)
+	if status != http.StatusOK {
+		t.Fatalf("%s %s: %d %s", path, body, status, got)
+	}
+	if err := json.Unmarshal([]byte(got), &a); err != nil {
+		t.Fatalf("%s: %v", got, err)
+	}
+	return a
+}
+
+func TestCheckDecidesByADescribedRequest(t *testing.T) {
+	t.Parallel()
+	s := newService(t)
+	body := `{"policy":"api","request":{"method":"GET","route":"/items/{id}","client_ip":"192.0.2.1","values":{"user":"ann"}}}`
+	for i := range 6 {
+		a := ask(t, s, "/v1/check", body)
+		if want := i < 5; a.Allowed != want {
+			t.Fatalf("number %d: %+v", i+1, a)
+		}
+		if i == 0 && (a.Status != 200 || a.Version != "v1" || len(a.Limits) != 2 || a.Limits[0].Remaining != 4 || a.Headers["RateLimit-Policy"] != `"ip";q=5;w=3600, "user";q=100;w=86400`) {
+			t.Errorf("the first: %+v", a)
+		}
+		if i == 5 && (a.Status != 429 || a.Reason != "limit exceeded" || a.Limit != "ip" || a.RetryAfter < 1 || a.Headers["Retry-After"] != fmt.Sprint(a.RetryAfter) || a.Problem["status"] != 429.0) {
+			t.Errorf("the last: %+v", a)
+		}
+	}
+	if a := ask(t, s, "/v1/check", strings.ReplaceAll(body, "192.0.2.1", "::ffff:192.0.2.1")); a.Allowed {
+		t.Error("the same address in another spelling has a bucket of its own")
+	}
+	status, header, _ := post(s, "/v1/check?denied=status", body)
+	if status != 429 || header.Get("Retry-After") == "" || header.Get("RateLimit") == "" {
+		t.Errorf("with denied=status: %d %v", status, header)
+	}
+	status, header, _ = post(s, "/v1/check", body)
+	if status != 200 || header.Get("RateLimit") == "" {
+		t.Errorf("without: %d %v", status, header)
+	}
+}
+
+func TestCheckDecidesByWhatPoliciesRead(t *testing.T) {
+	t.Parallel()
+	s := newService(t)
+	if a := ask(t, s, "/v1/check", `{"policy":"key","request":{}}`); a.Allowed || a.Status != 401 || a.Missing != "API key" || a.Headers["WWW-Authenticate"] == "" {
+		t.Errorf("without its key: %+v", a)
+	}
+	if a := ask(t, s, "/v1/check", `{"policy":"key","request":{"headers":{"x-api-key":["a","b"]}}}`); a.Allowed || a.Status != 400 || a.Ambiguous == "" {
+		t.Errorf("with two keys: %+v", a)
+	}
+	if a := ask(t, s, "/v1/check", `{"policy":"key","request":{"headers":{"X-Api-Key":"a"}}}`); !a.Allowed {
+		t.Errorf("with its key: %+v", a)
+	}
+	for plan, want := range map[string]int64{"": 1, "pro": 49} {
+		a := ask(t, s, "/v1/check", `{"policy":"plan","request":{"values":{"tenant":"t`+plan+`","plan":"`+plan+`"}}}`)
+		if a.Limits[0].Remaining != want {
+			t.Errorf("plan %q: %+v", plan, a)
+		}
+	}
+	for range 2 {
+		if a := ask(t, s, "/v1/check", `{"policy":"shadow","key":"k"}`); !a.Allowed || !a.Limits[0].Shadow {
+			t.Errorf("in shadow mode: %+v", a)
+		}
+	}
+	ask(t, s, "/v1/check", `{"policy":"wait","key":"k"}`)
+	if a := ask(t, s, "/v1/check", `{"policy":"wait","key":"k"}`); !a.Allowed || a.DelayMS < 50 || a.DelayMS > 100 {
+		t.Errorf("with a turn: %+v", a)
+	}
+	if a := ask(t, s, "/v1/check", `{"policy":"tokens","key":"user:ann","costs":{"tokens":600}}`); a.Limits[0].Remaining != 99 || a.Limits[1].Remaining != 400 {
+		t.Errorf("with costs: %+v", a)
+	}
+	if a := ask(t, s, "/v1/peek", `{"policy":"tokens","request":{"values":{"user":"ann"}}, "cost": 401}`); a.Allowed || a.Limits[1].Remaining != 400 || a.Limits[0].Allowed {
+		t.Errorf("a peek: %+v", a)
+	}
+}
+
+func TestChecksTogetherAreAllOrNothing(t *testing.T) {
+	t.Parallel()
+	s := newService(t)
+	body := `{"together":[{"policy":"api","request":{"client_ip":"192.0.2.1"}},{"policy":"other","request":{"client_ip":"192.0.2.1"}}]}`
+	a := ask(t, s, "/v1/check", body)
+	if !a.Allowed || len(a.Checks) != 2 || a.Checks[0].Limits[0].Remaining != 3 {
+		t.Fatalf("the first: %+v", a) // both charge the address under "ip"
+	}
+	a = ask(t, s, "/v1/check", body)
+	if a.Allowed || a.Status != 429 || a.Reason != "limit exceeded" || a.Checks[0].Reason != "denied together" || a.Checks[1].Limit != "once" || a.Headers["RateLimit"] == "" {
+		t.Errorf("the second: %+v", a)
+	}
+	if a = ask(t, s, "/v1/peek", `{"policy":"api","request":{"client_ip":"192.0.2.1"}}`); a.Limits[0].Remaining != 3 {
+		t.Errorf("the second was charged: %+v", a)
+	}
+}
+
+func TestChecksAreDecidedEachByItself(t *testing.T) {
+	t.Parallel()
+	s := newService(t)
+	status, _, body := post(s, "/v1/checks", `{"checks":[{"policy":"api","key":"a"},{"policy":"nobody","key":"a"},{"policy":"api","key":"a","cost":6},{"together":[{"policy":"key","key":"b"}]}]}`)
+	var got struct {
+		Answers []struct {
+			answer
+			Error *struct {
+				Status  int    `json:"status"`
+				Pointer string `json:"pointer"`
+			} `json:"error"`
+		} `json:"answers"`
+	}
+	if err := json.Unmarshal([]byte(body), &got); err != nil || status != 200 || len(got.Answers) != 4 {
+		t.Fatal(status, body, err)
+	}
+	if a := got.Answers; !a[0].Allowed || a[1].Error == nil || a[1].Error.Status != 404 || a[1].Error.Pointer != "/checks/1/policy" || a[2].Reason != "never fits" || !a[3].Allowed {
+		t.Errorf("%s", body)
+	}
+}
+
+func TestRetriesOfAnOperationAreChargedOnce(t *testing.T) {
+	t.Parallel()
+	s := newService(t)
+	for range 3 {
+		if a := ask(t, s, "/v1/check", `{"policy":"api","key":"a","operation":"7f1c"}`); a.Limits[0].Remaining != 4 {
+			t.Errorf("%+v", a)
+		}
+	}
+	if a := ask(t, s, "/v1/check", `{"policy":"api","key":"a","operation":"7f1c","cost":2}`); a.Limits[0].Remaining != 2 {
+		t.Errorf("another cost is another operation: %+v", a)
+	}
+}
+
+func TestReservationsAreSettledOnce(t *testing.T) {
+	t.Parallel()
+	s := newService(t)
+	remains := func() int64 {
+		return ask(t, s, "/v1/peek", `{"policy":"tokens","key":"user:ann"}`).Limits[1].Remaining
+	}
+	reserve := func(cost int) string {
+		a := ask(t, s, "/v1/reserve", fmt.Sprintf(`{"policy":"tokens","request":{"values":{"user":"ann"}},"costs":{"tokens":%d}}`, cost))
+		if !a.Allowed || a.Reservation == "" {
+			t.Fatalf("%+v", a)
+		}
+		return a.Reservation
+	}
+	token := reserve(300)
+	if a := ask(t, s, "/v1/settle", `{"reservation":"`+token+`","cost":120}`); !a.Settled || len(a.Limits) != 2 || a.Limits[1].Charged != 120.0 {
+		t.Errorf("%+v", a)
+	}
+	if got := remains(); got != 880 {
+		t.Errorf("%d remain, want 880", got)
+	}
+	for _, path := range []string{"/v1/settle", "/v1/refund"} {
+		if status, _, body := post(s, path, `{"reservation":"`+token+`"}`); status != http.StatusConflict {
+			t.Errorf("%s again: %d %s", path, status, body)
+		}
+	}
+	ask(t, s, "/v1/refund", `{"reservation":"`+reserve(500)+`"}`)
+	if got := remains(); got != 880 {
+		t.Errorf("after a refund: %d remain, want 880", got)
+	}
+	token = reserve(100)
+	changed := []byte(token)
+	changed[len(changed)/2] ^= 1
+	for _, wrong := range []string{string(changed), token[1:], "x", token + "A"} {
+		if status, _, body := post(s, "/v1/settle", `{"reservation":"`+wrong+`"}`); status != http.StatusUnprocessableEntity {
+			t.Errorf("a forged one: %d %s", status, body)
+		}
+	}
+	if status, _, body := post(s, "/v1/settle", `{"reservation":"`+token+`","costs":{"tokns":1}}`); status != http.StatusUnprocessableEntity || !strings.Contains(body, "tokns") {
+		t.Errorf("a limit that there is not: %d %s", status, body)
+	}
+	ask(t, s, "/v1/settle", `{"reservation":"`+token+`","costs":{"tokens":150}}`)
+	if got := remains(); got != 730 {
+		t.Errorf("%d remain, want 730", got)
+	}
+	ask(t, s, "/v1/charge", `{"policy":"tokens","key":"user:ann","costs":{"tokens":1000},"operation":"o"}`)
+	if got := remains(); got != 0 {
+		t.Errorf("%d remain, want 0", got)
+	}
+	if status, _, _ := post(s, "/v1/charge", `{"policy":"tokens","key":"user:ann","costs":{"tokens":1000},"operation":"o"}`); status != http.StatusConflict {
+		t.Errorf("charged again: %d", status)
+	}
+}
+
+func TestSlotsAreGivenBack(t *testing.T) {
+	t.Parallel()
+	s := newService(t)
+	body := `{"policy":"running","key":"user:ann"}`
+	var tokens []string
+	for range 2 {
+		tokens = append(tokens, ask(t, s, "/v1/reserve", body).Reservation)
+	}
+	if a := ask(t, s, "/v1/reserve", body); a.Allowed || a.Reservation != "" {
+		t.Errorf("a third slot: %+v", a)
+	}
+	ask(t, s, "/v1/settle", `{"reservation":"`+tokens[0]+`"}`)
+	if a := ask(t, s, "/v1/check", body); !a.Allowed {
+		t.Errorf("the slot that was given back: %+v", a)
+	}
+}

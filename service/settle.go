@@ -1,0 +1,304 @@
+package service
+
+import (
+	"crypto/sha256"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"net/http"
+	"slices"
+	"strconv"
+	"time"
+
+	"github.com/weblimit/weblimit/core"
+	"github.com/weblimit/weblimit/core/adapter"
+	"github.com/weblimit/weblimit/service/internal/strict"
+)
+
+// maxReservation bounds the token of a reservation, in characters.
+const maxReservation = 32 << 10
+
+// serveReserve is serveCheck with a token by which the charges can be corrected.
+func (s *Service) serveReserve(e *exchange) error {
+	byStatus, err := deniedByStatus(e.r)
+	if err != nil {
+		return err
+	}
+	c, err := readBody(e.body, func(r *strict.Reader) (*call, error) { return readCall(r, s.config.MaxChecks) })
+	if err != nil {
+		return err
+	}
+	ctx := e.context()
+	if e.asks, err = s.asks(ctx, c, ""); err != nil {
+		return err
+	}
+	for i := range e.asks {
+		e.asks[i].Hold = true
+	}
+	if err := s.decide(ctx, c, e.asks, "", false); err != nil {
+		return err
+	}
+	headers := adapter.HeaderMap(e.w.Header())
+	e.out = appendAnswer(e.out[:0], c, e.asks, headers)
+	if e.asks[0].Decision.Allowed {
+		now := time.Now()
+		token, err := s.sealed(now, c, e.asks)
+		if err != nil {
+			return err
+		}
+		e.out = e.out[:len(e.out)-1]
+		e.out = appendString(e.out, "reservation", token)
+		e.out = appendString(e.out, "settle_before", now.Add(s.config.ReservationTTL).UTC().Format(time.RFC3339))
+		e.out = append(e.out, '}')
+	}
+	e.answer(e.status(byStatus, headers))
+	return nil
+}
+
+// sealed returns the token of what was charged.
+func (s *Service) sealed(now time.Time, c *call, asks []adapter.Ask) (string, error) {
+	v := reservation{at: now}
+	for i := range asks {
+		if len(asks[i].Held) > 0 {
+			v.charges = append(v.charges, chargesOf{c.checks[i].policy, asks[i].Held})
+		}
+	}
+	token, err := s.seal.close(v.append(nil))
+	if err == nil && len(token) > maxReservation {
+		// Can't be: limits and keys are bounded. What was charged stays charged.
+		err = errors.New("the reservation is too long")
+	}
+	return token, err
+}
+
+// settlement is the body of a settle or refund.
+type settlement struct {
+	token   string
+	cost    int64
+	hasCost bool
+	costs   map[string]int64
+	outcome core.Outcome
+}
+
+func readSettlement(r *strict.Reader, refund bool) (*settlement, error) {
+	to := new(settlement)
+	known := []string{"reservation", "cost", "costs", "outcome"}
+	if refund {
+		known = known[:1]
+	}
+	err := r.Object(func(name string) (err error) {
+		if !slices.Contains(known, name) {
+			return r.Unknown(known...)
+		}
+		switch name {
+		case "reservation":
+			to.token, err = r.Text(maxReservation)
+		case "cost":
+			to.cost, err = r.Int(0, maxCost)
+			to.hasCost = true
+		case "costs":
+			to.costs = make(map[string]int64)
+			err = r.Object(func(limit string) error {
+				cost, err := r.Int(0, maxCost)
+				to.costs[limit] = cost
+				return err
+			})
+		case "outcome":
+			err = r.Object(func(name string) (err error) {
+				switch name {
+				case "status":
+					var status int64
+					status, err = r.Int(100, 599)
+					to.outcome.Status = int(status)
+				case "canceled":
+					to.outcome.Canceled, err = r.Bool()
+				case "timed_out":
+					to.outcome.TimedOut, err = r.Bool()
+				default:
+					err = r.Unknown("status", "canceled", "timed_out")
+				}
+				return err
+			})
+		}
+		return err
+	})
+	if err == nil && to.token == "" {
+		err = r.Errorf("reservation is missing")
+	}
+	return to, err
+}
+
+// serveSettle corrects what was reserved to what it really cost.
+func (s *Service) serveSettle(e *exchange) error { return s.settle(e, false) }
+
+// serveRefund gives back all that was reserved.
+func (s *Service) serveRefund(e *exchange) error { return s.settle(e, true) }
+
+func (s *Service) settle(e *exchange, refund bool) error {
+	if e.r.URL.RawQuery != "" {
+		return &problem{status: http.StatusBadRequest, detail: "This path takes no query."}
+	}
+	to, err := readBody(e.body, func(r *strict.Reader) (*settlement, error) { return readSettlement(r, refund) })
+	if err != nil {
+		return err
+	}
+	text, id, err := s.seal.open(to.token)
+	if err != nil {
+		return badField("/reservation", "It is no reservation of this service, or it was altered, or sealed with a secret that the service no longer has.")
+	}
+	var v reservation
+	if err := v.read(text); err != nil {
+		return badField("/reservation", "It can't be read: "+err.Error()+".")
+	}
+	age := time.Since(v.at)
+	if age > s.config.ReservationTTL {
+		return &problem{status: http.StatusGone, pointer: "/reservation", detail: "It has expired: what was reserved stays charged."}
+	}
+	if err := to.apply(&v); err != nil {
+		return err
+	}
+	limiters := make([]*core.Limiter, len(v.charges))
+	for i := range v.charges {
+		if limiters[i], err = s.limiter(v.charges[i].policy, "/reservation"); err != nil {
+			return err
+		}
+	}
+	if len(limiters) > 0 {
+		if err := s.claim(e, append([]byte("settled "), id...), "/reservation", "It was settled before."); err != nil {
+			return err
+		}
+	}
+	e.out = append(e.out[:0], `{"settled":true,"limits":[`...)
+	for i := range v.charges {
+		held := v.charges[i].held
+		adapter.Settle(limiters[i], held, max(age, 0), refund, to.outcome)
+		for k := range held {
+			e.out = appendSettled(e.out, &held[k], refund)
+		}
+	}
+	e.out = append(e.out, "]}"...)
+	e.answer(http.StatusOK)
+	return nil
+}
+
+// apply puts the real costs into a reservation. A cost applies to all estimates.
+func (to *settlement) apply(v *reservation) error {
+	found := make(map[string]bool, len(to.costs))
+	any := false
+	for i := range v.charges {
+		for k := range v.charges[i].held {
+			h := &v.charges[i].held[k]
+			cost, named := to.costs[h.Rule.Name]
+			if named {
+				found[h.Rule.Name] = true
+			} else if cost = to.cost; !to.hasCost || !h.Estimate {
+				continue
+			}
+			h.Told, h.Spent, any = true, cost, true
+		}
+	}
+	for name := range to.costs {
+		if !found[name] && len(v.charges) > 0 {
+			return badField("/costs", fmt.Sprintf("The reservation has charged nothing under a limit %q.", name))
+		}
+	}
+	if to.hasCost && !any && len(v.charges) > 0 {
+		return badField("/cost", "The reservation has no estimate: name the limits in costs, or reserve with a cost.")
+	}
+	return nil
+}
+
+// claim makes sure that something happens once.
+func (s *Service) claim(e *exchange, key []byte, pointer, before string) error {
+	first, err := s.marks.claim(e.context(), key)
+	switch {
+	case err != nil:
+		return s.storeProblem(err, "It is not known whether this was noted: try again. If the answer is 409 then, what was charged stays charged.")
+	case !first:
+		return &problem{status: http.StatusConflict, pointer: pointer, detail: before}
+	}
+	return nil
+}
+
+// appendSettled appends what a limit is charged in the end, as far as that is known now.
+func appendSettled(dst []byte, h *adapter.Held, refund bool) []byte {
+	if dst[len(dst)-1] != '[' {
+		dst = append(dst, ',')
+	}
+	dst = append(dst, `{"name":`...)
+	dst = appendText(dst, h.Rule.Name)
+	dst = appendInt(dst, "reserved", h.Cost)
+	switch {
+	case refund:
+		dst = appendInt(dst, "charged", 0)
+	case h.Told:
+		dst = appendInt(dst, "charged", h.Spent)
+	}
+	return append(dst, '}')
+}
+
+// serveCharge charges what was used, whether or not there is room for it.
+func (s *Service) serveCharge(e *exchange) error {
+	if e.r.URL.RawQuery != "" {
+		return &problem{status: http.StatusBadRequest, detail: "This path takes no query."}
+	}
+	c, err := readBody(e.body, func(r *strict.Reader) (*call, error) { return readCall(r, s.config.MaxChecks) })
+	if err != nil {
+		return err
+	}
+	operation := c.operation
+	c.operation = ""
+	ctx := e.context()
+	if e.asks, err = s.asks(ctx, c, ""); err != nil {
+		return err
+	}
+	for i := range e.asks {
+		e.asks[i].Hold = true
+	}
+	if err := s.decide(ctx, c, e.asks, "", true); err != nil {
+		return err
+	}
+	for i := range e.asks {
+		if d := &e.asks[i].Decision; d.Reason == core.ReasonMissingKey || d.Reason == core.ReasonAmbiguousKey || d.Reason == core.ReasonInvalidCost {
+			return badField("/together/"+strconv.Itoa(i), "A limit can't be charged: "+d.Reason.String()+".")
+		}
+	}
+	if operation != "" {
+		if err := s.claim(e, chargeKey(c, operation), "/operation", "It was charged before."); err != nil {
+			return err
+		}
+	}
+	e.out = append(e.out[:0], `{"charged":true,"limits":[`...)
+	for i := range e.asks {
+		held := e.asks[i].Held
+		for k := range held {
+			h := &held[k]
+			h.Told, h.Spent, h.Cost, h.Once = true, h.Cost, 0, nil
+			h.Result.Charged = false
+			if len(e.out) > 0 && e.out[len(e.out)-1] != '[' {
+				e.out = append(e.out, ',')
+			}
+			e.out = append(e.out, `{"name":`...)
+			e.out = appendText(e.out, h.Rule.Name)
+			e.out = append(appendInt(e.out, "charged", h.Spent), '}')
+		}
+		adapter.Settle(e.asks[i].Limiter, held, 0, false, core.Outcome{})
+	}
+	e.out = append(e.out, "]}"...)
+	e.answer(http.StatusOK)
+	return nil
+}
+
+// chargeKey returns the key of a charge that has an operation: policies and operation.
+func chargeKey(c *call, operation string) []byte {
+	hash := sha256.New()
+	write := func(text string) {
+		_, _ = hash.Write(binary.AppendUvarint(nil, uint64(len(text))))
+		_, _ = hash.Write([]byte(text))
+	}
+	write(operation)
+	for i := range c.checks {
+		write(c.checks[i].policy)
+	}
+	return hash.Sum([]byte("charged "))
+}
