@@ -56,6 +56,8 @@ func (l *Limiter) AllowAtMost(r keyfuncs.Request, n int64) (granted int64, d Dec
 	switch {
 	case n < 0:
 		d.Reason = ReasonInvalidCost
+	case l.remote != nil:
+		d.Reason, d.Err = ReasonInvalidCost, errRemoteAtMost
 	case len(l.bypass) > 0 && l.bypasses(r):
 		granted, d.Allowed, d.Reason = n, true, ReasonBypassed
 	default:
@@ -80,6 +82,11 @@ func (l *Limiter) AllowKeyAtMost(ctx context.Context, key string, n int64) (gran
 	l = l.now()
 	if n <= 0 {
 		return 0, l.AllowKey(ctx, key, n)
+	}
+	if l.remote != nil {
+		d = Decision{limiter: l, binding: -1, Reason: ReasonInvalidCost, Err: errRemoteAtMost}
+		l.final(subject{ctx: ctx}, nil, &d)
+		return 0, d
 	}
 	c := l.callFor(ctx, key, n)
 	defer c.release()

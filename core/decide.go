@@ -73,6 +73,10 @@ func (l *Limiter) bypasses(r keyfuncs.Request) bool {
 // decideLimits decides a request by the limits that apply to it.
 func (l *Limiter) decideLimits(c *call, r keyfuncs.Request, d *Decision) {
 	s := subject{request: r}
+	if l.remote != nil {
+		l.decideRemotely(r.Context(), c, s, d)
+		return
+	}
 	if l.askAll(c, s, d) {
 		l.decide(r.Context(), c, s, d)
 	}
@@ -110,6 +114,10 @@ func (l *Limiter) AllowKey(ctx context.Context, key string, cost int64) (d Decis
 		var room [256]byte // for the longest key
 		limit := &l.limits[0]
 		l.decideOne(ctx, limit, limit.ruleWithoutRequest(ctx), keyfuncs.AppendKey(room[:0], key), cost, &d)
+	case l.remote != nil:
+		c = calls.Get().(*call)
+		defer c.release()
+		l.decideRemotely(ctx, c, subject{key: key, cost: cost}, &d)
 	default:
 		c = l.callFor(ctx, key, cost)
 		defer c.release()

@@ -228,6 +228,9 @@ func (d *Decision) Version() string {
 	if d.limiter == nil {
 		return ""
 	}
+	if d.held != nil && d.held.version != "" {
+		return d.held.version
+	}
 	return d.limiter.version
 }
 

@@ -2,7 +2,6 @@ package core
 
 import (
 	"bytes"
-	"slices"
 	"time"
 )
 
@@ -43,11 +42,8 @@ func settleHeld(l *Limiter, all []held, age time.Duration, refund bool, o Outcom
 	for i := range all {
 		h, c := &all[i], &r.charges[i]
 		rule := h.Rule
-		at := slices.IndexFunc(l.limits, func(of limit) bool { return of.rule.Name == rule.Name }) //nolint:gocritic // rangeValCopy: once for each settlement
-		if at >= 0 {
-			c.limit = &l.limits[at]
-		} else { // the policy no longer has it
-			c.limit = &limit{rule: rule}
+		if c.limit = l.limitOf(rule.Name); c.limit == nil {
+			c.limit = &limit{rule: rule} // the policy no longer has it
 		}
 		c.check = Check{Key: h.Key, Rule: &rule, Cost: h.Cost, Once: h.Once}
 		c.result, c.first, c.taken = h.Result, h.Cost, h.Cost
@@ -61,4 +57,14 @@ func settleHeld(l *Limiter, all []held, age time.Duration, refund bool, o Outcom
 		return
 	}
 	r.settle(o)
+}
+
+// limitOf returns the limit of a name, or nil.
+func (l *Limiter) limitOf(name string) *limit {
+	for i := range l.limits {
+		if l.limits[i].rule.Name == name {
+			return &l.limits[i]
+		}
+	}
+	return nil
 }

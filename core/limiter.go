@@ -27,6 +27,7 @@ type Limiter struct {
 	readsOutcome bool       // some limit wants to know how a request ended
 	waits        bool       // some limit delays requests
 
+	remote   remote  // decides in place of the limits, unless it does not answer; nil for none
 	observed *Memory // as direct, if there is an observer
 	timeout  time.Duration
 	shared   *shared   // while the store is out; shared by the store's limiters
@@ -271,6 +272,9 @@ func (l *Limiter) Peek(ctx context.Context, key string, cost int64) (Decision, e
 	l = l.now()
 	if cost < 0 {
 		return Decision{}, fmt.Errorf("weblimit: cost must not be negative, got %d", cost)
+	}
+	if l.remote != nil {
+		return l.peekRemotely(ctx, key, cost)
 	}
 	c := l.callFor(ctx, key, cost)
 	defer c.release()

@@ -20,6 +20,9 @@ const (
 // [DenyRequest]; 503 for an outage, and for a request
 // that ended while it waited for its turn.
 func (d *Decision) Status() int {
+	if d.held != nil && d.held.status != 0 {
+		return d.held.status
+	}
 	switch d.Reason {
 	case ReasonOutageDenied, ReasonCanceled:
 		return statusServiceUnavailable

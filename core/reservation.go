@@ -21,6 +21,10 @@ type reservation struct {
 	began   time.Time
 	delayed time.Duration // how long the request waited for its turn
 
+	// Of a decision that somebody else has made, whose charges are none.
+	status  int    // of a denial; 0 for that of the reason
+	version string // of the configuration that decided
+
 	mu      sync.Mutex
 	ended   bool     // settling has begun. Guarded by mu.
 	settled bool     // it is known what is given back. Guarded by mu.

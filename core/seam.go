@@ -33,6 +33,7 @@ func init() {
 		return err
 	}
 	seam.Together, seam.PeekTogether, seam.SettleHeld = decideTogether, peekTogether, settleHeld
+	seam.NewRemote = newRemote
 	seam.LowerRule = Limit.lowerRule
 	seam.Local = func(s Store) Store { return sharedBy(s).local }
 }

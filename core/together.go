@@ -5,7 +5,6 @@ import (
 	"context"
 	"fmt"
 	"math"
-	"slices"
 	"time"
 
 	"github.com/weblimit/weblimit/core/store"
@@ -47,6 +46,7 @@ type together struct {
 	joint   *call   // what the store is asked: the checks of all, each key and rule once
 	where   [][]int // for each question, where its checks are in joint
 	denied  bool    // a question is denied without asking the store
+	looking []int   // questions among the first ones of their limiter, that advice is made of
 }
 
 // decideTogether decides questions all or nothing; see adapter.Together. timeout bounds the
@@ -132,7 +132,7 @@ func (t *together) ask(ctx context.Context, i int) error {
 	*d = Decision{limiter: l, binding: -1, many: d.many[:0]}
 	q.Delay, q.Held = 0, nil
 	for name := range q.Costs {
-		if !slices.ContainsFunc(l.limits, func(of limit) bool { return of.rule.Name == name }) { //nolint:gocritic // rangeValCopy: only for costs of named limits
+		if l.limitOf(name) == nil {
 			return &seam.AskError{Ask: i, Text: fmt.Sprintf("a cost for the limit %q, which is not one of those that decide", name)}
 		}
 	}
@@ -146,6 +146,10 @@ func (t *together) ask(ctx context.Context, i int) error {
 	}
 	c := calls.Get().(*call)
 	t.calls[i] = c
+	if q.Request != nil && l.advisor.looks.Load() < adviceLooks {
+		l.advisor.look(l, q.Request)
+		t.looking = append(t.looking, i)
+	}
 	if q.Request == nil {
 		c.keys = keyfuncs.AppendKey(c.keys, q.Key)
 	}
@@ -390,6 +394,9 @@ func (t *together) agree(peek bool) {
 
 // conclude makes the decisions final.
 func (t *together) conclude() {
+	for _, i := range t.looking {
+		t.now[i].advisor.lookBack(t.now[i], t.asks[i].Request, t.calls[i], &t.asks[i].Decision)
+	}
 	t.agree(false)
 	for i := range t.asks {
 		q := &t.asks[i]

@@ -27,6 +27,7 @@ var (
 	Together     any // func(context.Context, string, time.Duration, []adapter.Ask) error
 	PeekTogether any // func(context.Context, time.Duration, []adapter.Ask) error
 	SettleHeld   any // func(*core.Limiter, []adapter.Held, time.Duration, bool, core.Outcome)
+	NewRemote    any // func(core.Config, func(context.Context, adapter.Question) (adapter.Verdict, error)) (*core.Limiter, error)
 	LowerRule    any // func(core.Limit) (core.Rule, error); for tests of stores
 	Local        any // func(core.Store) core.Store: what decides in this process while the store does not answer
 )

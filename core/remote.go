@@ -1,0 +1,122 @@
+package core
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/weblimit/weblimit/keyfuncs"
+)
+
+// verdict is adapter.Verdict, where its fields are described: the types are identical.
+type verdict = struct {
+	Allowed    bool
+	Reason     Reason
+	RetryAfter time.Duration
+	Delay      time.Duration
+	Results    []LimitResult
+	What       string
+	Challenge  string
+	Status     int
+	Version    string
+	Err        error
+}
+
+// question is adapter.Question, where its fields are described: the types are identical.
+type question = struct {
+	Request keyfuncs.Request
+	Key     string
+	Cost    int64
+	Peek    bool
+}
+
+var errRemoteAtMost = errors.New("weblimit: a limiter of a service decides whole costs only")
+
+// remote asks somebody else to decide.
+type remote func(ctx context.Context, q question) (verdict, error)
+
+// newRemote is New for a limiter that asks somebody else. The limits of the configuration decide while
+// that one does not answer.
+func newRemote(config Config, ask func(ctx context.Context, q question) (verdict, error)) (*Limiter, error) {
+	l, err := build(config, nil)
+	if err != nil {
+		return nil, err
+	}
+	if err := l.declare(); err != nil {
+		return nil, err
+	}
+	l.remote = ask
+	l.headers.policy = nil // the rules are those of each answer
+	l.introduce(l)
+	config.common.add(l)
+	return l, nil
+}
+
+// decideRemotely has somebody else decide, or decides by the outage policies of the limiter's own
+// limits if there is no answer.
+func (l *Limiter) decideRemotely(ctx context.Context, c *call, s subject, d *Decision) {
+	began := l.shared.now()
+	v, err := l.remote(ctx, question{Request: s.request, Key: s.key, Cost: s.cost})
+	if l.observers != nil {
+		c.measured(l.shared, began)
+	}
+	if err == nil {
+		l.shared.Answered()
+		d.adopt(&v)
+		if v.Delay > 0 && d.Allowed {
+			l.holdRemotely(ctx, c, v.Delay, d)
+		}
+		return
+	}
+	if s.request != nil {
+		if !l.askAll(c, s, d) {
+			return
+		}
+	} else {
+		c.keys = keyfuncs.AppendKey(c.keys, s.key)
+		for i := range l.limits {
+			c.add(&l.limits[i], l.limits[i].ruleWithoutRequest(ctx), c.keys, s.cost)
+		}
+	}
+	l.decideOutage(ctx, c, s, err, d)
+}
+
+// holdRemotely holds a request until its turn, which the answer has set.
+func (l *Limiter) holdRemotely(ctx context.Context, c *call, delay time.Duration, d *Decision) {
+	began := time.Now()
+	inTime := sleep(ctx, delay, nil)
+	c.waitTime += time.Since(began)
+	switch {
+	case !inTime:
+		d.Allowed, d.Reason, d.RetryAfter = false, ReasonCanceled, 0
+	case d.Reason == ReasonWithinLimit:
+		d.Reason = ReasonDelayed
+	}
+}
+
+// adopt makes d the decision that somebody else has made.
+func (d *Decision) adopt(v *verdict) {
+	d.count = int16(min(len(v.Results), 1<<14)) //nolint:gosec // G115: bounded
+	if d.count > 1 {
+		d.many = v.Results[:d.count:d.count]
+	} else if d.count == 1 {
+		d.one[0] = v.Results[0]
+	}
+	d.conclude()
+	d.Allowed, d.Reason, d.RetryAfter, d.Err = v.Allowed, v.Reason, v.RetryAfter, v.Err
+	if v.What != "" {
+		d.field[0] = missingOf(v.What, v.Challenge)
+	}
+	d.held = &reservation{limiter: d.limiter, began: time.Now(), delayed: v.Delay, status: v.Status, version: v.Version}
+}
+
+// peekRemotely is Peek by somebody else.
+func (l *Limiter) peekRemotely(ctx context.Context, key string, cost int64) (Decision, error) {
+	d := Decision{limiter: l, binding: -1}
+	v, err := l.remote(ctx, question{Key: key, Cost: cost, Peek: true})
+	if err != nil {
+		return Decision{}, err
+	}
+	d.adopt(&v)
+	return d, nil
+}
