@@ -108,11 +108,14 @@ func appendResult(dst []byte, r *core.LimitResult) []byte {
 	dst = appendString(dst, "algorithm", r.Rule.Algorithm.String())
 	dst = appendInt(dst, "quota", r.Rule.Quota)
 	if r.Rule.Algorithm == store.Calendar {
-		dst = appendString(dst, "window", "calendar")
+		dst = appendPeriod(dst, r)
 	} else {
 		dst = appendMillis(dst, "window_ms", r.Rule.Window)
 	}
 	dst = appendInt(dst, "burst", r.Rule.Burst)
+	if r.Rule.Wait > 0 {
+		dst = appendMillis(dst, "wait_ms", r.Rule.Wait)
+	}
 	dst = appendInt(dst, "remaining", r.Remaining)
 	dst = appendMillis(dst, "effective_window_ms", r.Window)
 	dst = appendMillis(dst, "reset_ms", r.ResetAfter)
@@ -135,6 +138,20 @@ func appendResult(dst []byte, r *core.LimitResult) []byte {
 		dst = strconv.AppendFloat(appendField(dst, "warning"), r.WarnLevel, 'g', -1, 64)
 	}
 	return append(dst, '}')
+}
+
+// appendPeriod appends what a window of the calendar is, and when it was looked at.
+func appendPeriod(dst []byte, r *core.LimitResult) []byte {
+	of := &r.Rule.Calendar
+	unit := "month"
+	if of.Unit == store.CalendarDay {
+		unit = "day"
+	} else {
+		dst = appendInt(dst, "month_day", int64(of.Day))
+	}
+	dst = appendString(dst, "period", unit)
+	dst = appendString(dst, "zone", of.Location.String())
+	return appendInt(dst, "at_us", r.At)
 }
 
 // appendAnswer appends the answer to a call: that of its check, or those of its checks and what they say

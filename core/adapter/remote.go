@@ -2,12 +2,9 @@ package adapter
 
 import (
 	"context"
-	"errors"
-	"iter"
 	"time"
 
 	"github.com/weblimit/weblimit/core"
-	"github.com/weblimit/weblimit/core/store"
 	"github.com/weblimit/weblimit/internal/seam"
 	"github.com/weblimit/weblimit/keyfuncs"
 )
@@ -38,44 +35,7 @@ type Verdict = struct {
 
 // NewRemote returns a limiter whose decisions somebody else makes. config.Limits decide in an outage, when ask
 // returns an error: by their outage policies, in this process, divided by config.Replicas. config.Store
-// is that of Stands. Nothing is settled: ask has charged what it has charged.
+// is asked nothing: it tells of outages, so all limiters that ask the same one have the same. Nothing is settled: ask has charged what it has charged.
 func NewRemote(config core.Config, ask func(context.Context, Question) (Verdict, error)) (*core.Limiter, error) {
 	return newRemote(config, ask)
-}
-
-// Stands is the store of limiters of [NewRemote], of which all that ask the same one have the same: it
-// holds nothing but what is known of outages. Its zero value is ready to use.
-type Stands struct{ store.Base }
-
-var _ core.Store = (*Stands)(nil)
-
-var errNoStore = errors.New("weblimit: the limits are those of a service: ask it")
-
-// Take implements [core.Store]: it returns an error, as all methods do.
-func (*Stands) Take(context.Context, []core.Check, []core.Result) error { return errNoStore }
-
-// Peek implements [core.Store].
-func (*Stands) Peek(context.Context, []core.Check, []core.Result) error { return errNoStore }
-
-// Charge implements [core.Store].
-func (*Stands) Charge(context.Context, []core.Check, []core.Result) error { return errNoStore }
-
-// Refund implements [core.Store].
-func (*Stands) Refund(context.Context, []core.Check, []core.Result) error { return errNoStore }
-
-// Renew implements [core.Store].
-func (*Stands) Renew(context.Context, []core.Check, []core.Result) error { return errNoStore }
-
-// Reset implements [core.Store].
-func (*Stands) Reset(context.Context, []core.Check) error { return errNoStore }
-
-// Block implements [core.Store].
-func (*Stands) Block(context.Context, []core.Check, time.Duration) error { return errNoStore }
-
-// Unblock implements [core.Store].
-func (*Stands) Unblock(context.Context, []core.Check) error { return errNoStore }
-
-// Blocks implements [core.Store].
-func (*Stands) Blocks(context.Context, []*core.Rule) iter.Seq2[core.Blocked, error] {
-	return func(yield func(core.Blocked, error) bool) { yield(core.Blocked{}, errNoStore) }
 }

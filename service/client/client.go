@@ -1,0 +1,293 @@
+package client
+
+import (
+	"bytes"
+	"context"
+	"crypto/tls"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/url"
+	"strings"
+	"time"
+
+	"github.com/weblimit/weblimit/core"
+	"github.com/weblimit/weblimit/core/store"
+)
+
+// Config sets up a [Client].
+type Config struct {
+	// URL is where the service is: http://host:port, https://host, or unix:///path/to/socket. Required.
+	URL string
+
+	// Token goes into Authorization: Bearer …. Defaults to none.
+	Token string
+
+	// TLS is for https, with a certificate for mutual TLS. Defaults to that of the system.
+	TLS *tls.Config
+
+	// Transport replaces the HTTP transport, with TLS and unix sockets. Defaults to one of its own with
+	// Connections connections, which honors no proxy of the environment.
+	Transport http.RoundTripper
+
+	// Timeout is how long a decision may take. Defaults to 100ms.
+	Timeout time.Duration
+
+	// Connections is how many requests to the service are under way at once: checks that come
+	// meanwhile wait and go together. Defaults to 4.
+	Connections int
+
+	// MaxBatch is how many checks go together at most, up to service.Config.MaxChecks. Defaults to 64.
+	MaxBatch int
+
+	// MaxPending bounds how many checks wait. Further ones are decided as in an outage. Defaults to 4096.
+	MaxPending int
+
+	// Send names what of a request the service is told, beside method, path, route and the address of the peer.
+	Send Fields
+
+	// Outage says how to decide while the service does not answer.
+	Outage Outage
+}
+
+// Fields name parts of requests. The service reads policies by them: what is not sent, no limit can read.
+type Fields struct {
+	Headers []string // beside Host and the headers by which proxies name clients
+	Cookies []string
+	Query   []string
+	Params  []string
+	Values  []string // stored by middleware, such as user, tenant and plan
+}
+
+// Outage says how to decide while the service does not answer. The zero value lets requests pass, and
+// says so in decision and events.
+type Outage struct {
+	// Limits decide in this process, each divided by core.Config.Replicas. Their own OnOutage says whether
+	// they do, or allow or deny. Their names must not be those of other limits on Client.Store. Defaults
+	// to none.
+	Limits []core.Limit
+
+	// Deny denies requests with 503 if there are no Limits. Defaults to false.
+	Deny bool
+}
+
+// Client asks a service. It is safe for concurrent use.
+type Client struct {
+	config Config
+	base   string
+	node   string
+	http   *http.Client
+	stands stands
+	rules  rules
+	queue  queue
+	fuse   breaker
+}
+
+// New returns a client, or an error that says which part of the configuration can't work. It does not
+// talk to the service.
+func New(config Config) (*Client, error) {
+	c := &Client{config: config}
+	if err := c.complete(); err != nil {
+		return nil, fmt.Errorf("weblimit: client.Config: %w", err)
+	}
+	c.queue.client, c.fuse.client = c, c
+	return c, nil
+}
+
+func (c *Client) complete() error {
+	set := func(to *int, otherwise int) { // and what is negative is an error
+		if *to == 0 {
+			*to = otherwise
+		}
+	}
+	set(&c.config.Connections, 4)
+	set(&c.config.MaxBatch, 64)
+	set(&c.config.MaxPending, 4096)
+	if c.config.Timeout == 0 {
+		c.config.Timeout = store.DefaultTimeout
+	}
+	if c.config.Connections < 1 || c.config.MaxBatch < 1 || c.config.MaxPending < 1 || c.config.Timeout < time.Millisecond {
+		return errors.New("Connections, MaxBatch and MaxPending must be at least 1, and Timeout at least 1ms")
+	}
+	at, err := url.Parse(c.config.URL)
+	if err != nil {
+		return errors.New("URL: not a URL")
+	}
+	if at.User != nil || at.RawQuery != "" || at.Fragment != "" {
+		return errors.New("URL: want no user, query and fragment")
+	}
+	transport := &http.Transport{
+		MaxConnsPerHost: c.config.Connections + 2, MaxIdleConnsPerHost: c.config.Connections + 2, IdleConnTimeout: time.Minute,
+		TLSClientConfig: c.config.TLS, ForceAttemptHTTP2: true, DisableCompression: true,
+	}
+	switch {
+	case at.Scheme == "unix" && at.Host == "" && at.Path != "":
+		if c.config.Transport != nil {
+			return errors.New("URL: a unix socket can't have a Transport")
+		}
+		path := at.Path
+		transport.DialContext = func(ctx context.Context, _, _ string) (net.Conn, error) {
+			return new(net.Dialer).DialContext(ctx, "unix", path)
+		}
+		c.base, c.node = "http://localhost", path
+	case (at.Scheme == "http" || at.Scheme == "https") && at.Host != "":
+		c.base, c.node = strings.TrimSuffix(at.String(), "/"), at.Host
+	default:
+		return errors.New("URL: want http://host:port, https://host or unix:///path")
+	}
+	c.http = &http.Client{Transport: c.config.Transport, CheckRedirect: func(*http.Request, []*http.Request) error {
+		return http.ErrUseLastResponse // to somewhere else, with the token
+	}}
+	if c.http.Transport == nil {
+		c.http.Transport = transport
+	}
+	return nil
+}
+
+// Store is the store of the client's limiters: it holds nothing but what is known of outages. Its OnEvent
+// reports them.
+func (c *Client) Store() core.Store { return &c.stands }
+
+// OnEvent calls f when the service stops to answer and when it is back; see core.Event.
+func (c *Client) OnEvent(f func(core.Event)) { c.stands.OnEvent(f) }
+
+// Close closes connections that nobody uses.
+func (c *Client) Close() { c.http.CloseIdleConnections() }
+
+// Check decides a check, or several all or nothing.
+//
+// An error says that the service did not answer, or that the call is wrong, a [*Problem]. It is never a
+// denial. Nothing is sent again by itself: whether it was charged is not known. To send it again give it
+// an operation, by [Client.CheckOnce].
+func (c *Client) Check(ctx context.Context, checks ...Check) (Answer, error) {
+	return c.ask(ctx, "/v1/check", "", checks)
+}
+
+// CheckOnce is [Client.Check] for an operation: the same checks with the same operation are charged
+// once within ten minutes, however often they are sent.
+func (c *Client) CheckOnce(ctx context.Context, operation string, checks ...Check) (Answer, error) {
+	return c.ask(ctx, "/v1/check", operation, checks)
+}
+
+// Peek returns what Check would, and charges nothing.
+func (c *Client) Peek(ctx context.Context, checks ...Check) (Answer, error) {
+	return c.ask(ctx, "/v1/peek", "", checks)
+}
+
+// Reserve is [Client.Check] with a Reservation, by which Settle or Refund corrects the charge.
+func (c *Client) Reserve(ctx context.Context, checks ...Check) (Answer, error) {
+	return c.ask(ctx, "/v1/reserve", "", checks)
+}
+
+// Charge charges what was used, whether or not there is room for it, once per operation if there is one.
+func (c *Client) Charge(ctx context.Context, operation string, checks ...Check) error {
+	return c.call(ctx, "/v1/charge", newCall(operation, checks), nil)
+}
+
+// Settle corrects what a reservation has charged, once. A [*Problem] of status 409 says that it was settled
+// before, and 410 that it has expired.
+func (c *Client) Settle(ctx context.Context, s Settlement) error {
+	return c.call(ctx, "/v1/settle", s, nil)
+}
+
+// Refund gives back what a reservation has charged, once.
+func (c *Client) Refund(ctx context.Context, reservation string) error {
+	return c.call(ctx, "/v1/refund", Settlement{Reservation: reservation}, nil)
+}
+
+// wireCall is a call of the API: a check, or several together.
+type wireCall struct {
+	*Check
+	Together  []Check `json:"together,omitempty"`
+	Operation string  `json:"operation,omitempty"`
+	TimeoutMS int64   `json:"timeout_ms,omitempty"`
+}
+
+func newCall(operation string, checks []Check) *wireCall {
+	if len(checks) == 1 {
+		return &wireCall{Check: &checks[0], Operation: operation}
+	}
+	return &wireCall{Together: checks, Operation: operation}
+}
+
+func (c *Client) ask(ctx context.Context, path, operation string, checks []Check) (a Answer, err error) {
+	call := newCall(operation, checks)
+	call.TimeoutMS = min(max(c.config.Timeout.Milliseconds(), 1), 10_000)
+	if path == "/v1/check" {
+		return c.queue.ask(ctx, call)
+	}
+	err = c.call(ctx, path, call, &a)
+	return a, err
+}
+
+// maxAnswer bounds what is read of a response.
+const maxAnswer = 4 << 20
+
+// call sends a body and reads the answer into to, unless that is nil.
+func (c *Client) call(ctx context.Context, path string, body, to any) error {
+	text, err := json.Marshal(body)
+	if err != nil {
+		return fmt.Errorf("weblimit: client: %w", err)
+	}
+	ctx, cancel := context.WithTimeout(ctx, c.config.Timeout)
+	defer cancel()
+	return c.send(ctx, path, text, to)
+}
+
+// send sends a text. Its error is a *Problem, or a *store.Error for what is an outage.
+func (c *Client) send(ctx context.Context, path string, text []byte, to any) error {
+	if err := c.fuse.enter(); err != nil {
+		return err
+	}
+	err := c.roundTrip(ctx, path, text, to)
+	c.fuse.leave(err)
+	return err
+}
+
+func (c *Client) roundTrip(ctx context.Context, path string, text []byte, to any) error {
+	r, err := http.NewRequestWithContext(ctx, http.MethodPost, c.base+path, bytes.NewReader(text))
+	if err != nil {
+		return c.failure(store.ClassUnknown, err)
+	}
+	r.Header.Set("Content-Type", "application/json")
+	if c.config.Token != "" {
+		r.Header.Set("Authorization", "Bearer "+c.config.Token)
+	}
+	response, err := c.http.Do(r)
+	if err != nil {
+		if errors.Is(err, context.DeadlineExceeded) || errors.Is(err, context.Canceled) {
+			return c.failure(store.ClassTimeout, err)
+		}
+		return c.failure(store.ClassConnection, err)
+	}
+	defer func() { _ = response.Body.Close() }()
+	answer, err := io.ReadAll(io.LimitReader(response.Body, maxAnswer))
+	switch {
+	case err != nil:
+		return c.failure(store.ClassConnection, err)
+	case response.StatusCode == http.StatusOK:
+		if to == nil {
+			return nil
+		}
+		if err := json.Unmarshal(answer, to); err != nil {
+			return c.failure(store.ClassUnknown, fmt.Errorf("not an answer of the service: %w", err))
+		}
+		return nil
+	}
+	problem := &Problem{Status: response.StatusCode}
+	if err := json.Unmarshal(answer, problem); err != nil || problem.Status != response.StatusCode {
+		return c.failure(store.ClassUnknown, fmt.Errorf("status %d", response.StatusCode))
+	}
+	if problem.Status == http.StatusServiceUnavailable {
+		return c.failure(store.ClassOverload, problem)
+	}
+	return problem
+}
+
+// failure returns the error of a service that did not answer.
+func (c *Client) failure(class store.Class, err error) error {
+	return &store.Error{Class: class, Node: c.node, Err: err}
+}

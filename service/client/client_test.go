@@ -1,0 +1,331 @@
+package client_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"path/filepath"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/weblimit/weblimit/core"
+	"github.com/weblimit/weblimit/core/store"
+	"github.com/weblimit/weblimit/keyfuncs"
+	"github.com/weblimit/weblimit/service"
+	"github.com/weblimit/weblimit/service/client"
+)
+
+// policies are policies by name, in code.
+type policies map[string][]core.Limit
+
+func (p policies) Limiter(config core.Config, name string) (*core.Limiter, error) {
+	limits, ok := p[name]
+	if !ok {
+		return nil, fmt.Errorf("there is no policy %q", name)
+	}
+	config.Limits, config.Version = limits, "v7"
+	return core.New(config)
+}
+
+var testPolicies = policies{
+	"user": {core.PerHour(50).FixedWindow().By(keyfuncs.User("user")).Named("user"), core.PerMonth(1000, time.UTC).By(keyfuncs.User("user")).Named("month")},
+	"key":  {core.PerHour(5).By(keyfuncs.APIKey("X-API-Key")).Named("key").OnMissingKey(core.DenyRequest)},
+	"slow": {core.PerSecond(20).Burst(1).Wait(5 * time.Second).By(keyfuncs.Everyone()).Named("slow")},
+	"llm":  {core.PerHour(1000).FixedWindow().By(keyfuncs.Tenant("tenant")).Named("tokens")},
+}
+
+// server serves a handler that counts its requests.
+type server struct {
+	*httptest.Server
+	requests atomic.Int64
+	broken   atomic.Bool
+	slow     atomic.Int64 // nanoseconds
+}
+
+func serve(t *testing.T) *server {
+	t.Helper()
+	s, err := service.New(service.Config{Policies: testPolicies, Store: core.NewMemory(), Tokens: []string{"0123456789abcdef"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	to := new(server)
+	to.Server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		to.requests.Add(1)
+		if to.broken.Load() {
+			panic(http.ErrAbortHandler)
+		}
+		time.Sleep(time.Duration(to.slow.Load()))
+		s.ServeHTTP(w, r)
+	}))
+	t.Cleanup(to.Close)
+	return to
+}
+
+func newClient(t *testing.T, config client.Config) *client.Client {
+	t.Helper()
+	if config.Timeout == 0 {
+		config.Timeout = 5 * time.Second
+	}
+	config.Token = "0123456789abcdef"
+	c, err := client.New(config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(c.Close)
+	return c
+}
+
+func limiterOf(t *testing.T, c *client.Client, name string) *core.Limiter {
+	t.Helper()
+	l, err := c.Limiter(core.Config{Store: c.Store()}, name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return l
+}
+
+// headers are response headers.
+type headers map[string]string
+
+func (h headers) Get(name string) string { return h[name] }
+func (h headers) Set(name, value string) { h[name] = value }
+
+func TestALimiterOfTheServiceDecidesAsOneOfTheProcess(t *testing.T) {
+	t.Parallel()
+	c := newClient(t, client.Config{URL: serve(t).URL, Send: client.Fields{Values: []string{"user"}, Headers: []string{"X-Api-Key"}}})
+	local := core.NewMemory()
+	for name, limits := range testPolicies {
+		if name == "slow" {
+			continue
+		}
+		config := core.Config{Store: local, Limits: limits, Version: "v7"}
+		here, there := core.Must(core.New(config)), limiterOf(t, c, name)
+		for i := range 60 {
+			values := keyfuncs.Values{"user": "ann"}
+			if i%10 != 9 {
+				values["X-Api-Key"] = "secret"
+			}
+			want, got := here.Allow(values), there.Allow(values)
+			if want.Allowed != got.Allowed || want.Reason != got.Reason || want.Version() != got.Version() || want.Status() != got.Status() {
+				t.Fatalf("%s, number %d: %v, want %v", name, i+1, got.LogValue(), want.LogValue())
+			}
+			wantHeaders, gotHeaders := headers{}, headers{}
+			want.SetHeaders(wantHeaders)
+			got.SetHeaders(gotHeaders)
+			delete(wantHeaders, "Retry-After") // a second may end in between
+			delete(gotHeaders, "Retry-After")
+			if a, b := wantHeaders["Ratelimit-Policy"]+wantHeaders["Www-Authenticate"], gotHeaders["Ratelimit-Policy"]+gotHeaders["Www-Authenticate"]; a != b {
+				t.Fatalf("%s, number %d: headers %v, want %v", name, i+1, gotHeaders, wantHeaders)
+			}
+			if a, b := want.Results(), got.Results(); len(a) != len(b) || len(a) > 0 && (a[0].Remaining != b[0].Remaining || a[0].Rule.Name != b[0].Rule.Name) {
+				t.Fatalf("%s, number %d: %+v, want %+v", name, i+1, b, a)
+			}
+		}
+	}
+	there := limiterOf(t, c, "user")
+	ctx := context.Background()
+	if d := there.AllowKey(ctx, "user:bob", 7); !d.Allowed || d.Results()[0].Remaining != 43 {
+		t.Errorf("by key: %v", d.LogValue())
+	}
+	if d, err := there.Peek(ctx, "user:bob", 44); err != nil || d.Allowed {
+		t.Errorf("a peek: %v %v", d.LogValue(), err)
+	}
+	if q, ok := func() (core.Quota, bool) { d := there.AllowKey(ctx, "user:bob", 1); return d.Quota() }(); !ok || q.Units != 1000 || q.Remaining != 992 || q.End.Before(time.Now()) {
+		t.Errorf("the quota: %+v", q)
+	}
+	if granted, d := there.AllowKeyAtMost(ctx, "user:bob", 7); granted != 0 || d.Err == nil {
+		t.Errorf("at most: %d %v", granted, d.LogValue())
+	}
+	slow := limiterOf(t, c, "slow")
+	slow.Allow(keyfuncs.Values{})
+	if d := slow.Allow(keyfuncs.Values{}); !d.Allowed || d.Reason != core.ReasonDelayed || d.Delay() < 10*time.Millisecond {
+		t.Errorf("a turn: %v", d.LogValue())
+	}
+}
+
+func TestChecksThatComeAtOnceGoTogether(t *testing.T) {
+	t.Parallel()
+	s := serve(t)
+	s.slow.Store(int64(20 * time.Millisecond))
+	c := newClient(t, client.Config{URL: s.URL, Connections: 2})
+	const n = 200
+	var allowed atomic.Int64
+	var wait sync.WaitGroup
+	for i := range n {
+		wait.Go(func() {
+			a, err := c.Check(context.Background(), client.Check{Policy: "user", Key: fmt.Sprintf("user:%d", i%2)})
+			if err != nil {
+				t.Error(err)
+			}
+			if a.Allowed {
+				allowed.Add(1)
+			}
+		})
+	}
+	wait.Wait()
+	if allowed.Load() != 100 {
+		t.Errorf("%d allowed, want 50 for each of two users", allowed.Load())
+	}
+	if r := s.requests.Load(); r > n/10 {
+		t.Errorf("%d requests for %d checks", r, n)
+	}
+	var problem *client.Problem
+	if _, err := c.Check(context.Background(), client.Check{Policy: "nobody", Key: "k"}); !errors.As(err, &problem) || problem.Status != 404 || problem.Pointer != "/policy" {
+		t.Errorf("an unknown policy: %v", err)
+	}
+	for i := range 20 { // those that are wrong keep nobody else from an answer
+		wait.Go(func() {
+			key := fmt.Sprintf("user:%d", 100+i)
+			if i%5 == 0 {
+				key = ""
+			}
+			if _, err := c.Check(context.Background(), client.Check{Policy: "user", Key: key}); (err != nil) != (key == "") {
+				t.Errorf("%q: %v", key, err)
+			}
+		})
+	}
+	wait.Wait()
+}
+
+func TestAServiceThatIsAway(t *testing.T) {
+	t.Parallel()
+	s := serve(t)
+	stand := core.PerHour(10).By(keyfuncs.User("user")).Named("stand-in")
+	var events sync.Map
+	for name, outage := range map[string]client.Outage{"allow": {}, "deny": {Deny: true}, "local": {Limits: []core.Limit{stand}}} {
+		c := newClient(t, client.Config{URL: s.URL, Outage: outage, Timeout: 300 * time.Millisecond, Send: client.Fields{Values: []string{"user"}}})
+		c.OnEvent(func(e core.Event) { events.Store(e.Kind, true) })
+		l := limiterOf(t, c, "user")
+		values := keyfuncs.Values{"user": name}
+		if d := l.Allow(values); d.Reason != core.ReasonWithinLimit {
+			t.Fatalf("%s, before: %v", name, d.LogValue())
+		}
+		s.broken.Store(true)
+		before := s.requests.Load()
+		allowed := 0
+		for range 30 {
+			d := l.Allow(values)
+			if d.Allowed {
+				allowed++
+			}
+			if d.Err == nil {
+				t.Errorf("%s, away: %v", name, d.LogValue())
+			}
+		}
+		if want := map[string]int{"allow": 30, "deny": 0, "local": 10}[name]; allowed != want {
+			t.Errorf("%s: %d of 30 allowed, want %d", name, allowed, want)
+		}
+		if asked := s.requests.Load() - before; asked > 8 {
+			t.Errorf("%s: asked %d times while it is away", name, asked)
+		}
+		s.broken.Store(false)
+		deadline := time.Now().Add(10 * time.Second)
+		for d := l.Allow(values); d.Reason != core.ReasonWithinLimit; d = l.Allow(values) {
+			if time.Now().After(deadline) {
+				t.Fatalf("%s: it does not come back: %v", name, d.LogValue())
+			}
+			time.Sleep(20 * time.Millisecond)
+		}
+	}
+	for _, kind := range []core.EventKind{core.EventOutageBegan, core.EventBreakerOpened, core.EventBreakerClosed, core.EventStoreError} {
+		if _, seen := events.Load(kind); !seen {
+			t.Errorf("no event %v", kind)
+		}
+	}
+}
+
+func TestASlowServiceIsAnOutageAndChargesOnce(t *testing.T) {
+	t.Parallel()
+	s := serve(t)
+	c := newClient(t, client.Config{URL: s.URL, Timeout: 50 * time.Millisecond})
+	s.slow.Store(int64(500 * time.Millisecond))
+	began := time.Now()
+	_, err := c.Check(context.Background(), client.Check{Policy: "user", Key: "user:ann"})
+	if e := store.ErrorOf(err); e == nil || e.Class != store.ClassTimeout || time.Since(began) > 400*time.Millisecond {
+		t.Errorf("%v after %v", err, time.Since(began))
+	}
+	if n := s.requests.Load(); n != 1 {
+		t.Errorf("it was sent %d times", n)
+	}
+}
+
+func TestReservationsOfAClient(t *testing.T) {
+	t.Parallel()
+	c := newClient(t, client.Config{URL: serve(t).URL})
+	ctx := context.Background()
+	check := client.Check{Policy: "llm", Request: &client.Request{Values: map[string]any{"tenant": "acme"}}, Costs: map[string]int64{"tokens": 400}}
+	a, err := c.Reserve(ctx, check)
+	if err != nil || !a.Allowed || a.Reservation == "" {
+		t.Fatal(a, err)
+	}
+	cost := int64(150)
+	if err := c.Settle(ctx, client.Settlement{Reservation: a.Reservation, Cost: &cost}); err != nil {
+		t.Fatal(err)
+	}
+	var problem *client.Problem
+	if err := c.Settle(ctx, client.Settlement{Reservation: a.Reservation, Cost: &cost}); !errors.As(err, &problem) || problem.Status != http.StatusConflict {
+		t.Errorf("again: %v", err)
+	}
+	if a, err = c.Reserve(ctx, check); err != nil {
+		t.Fatal(err)
+	}
+	if err := c.Refund(ctx, a.Reservation); err != nil {
+		t.Fatal(err)
+	}
+	if err := c.Charge(ctx, "op", client.Check{Policy: "llm", Key: "tenant:acme", Cost: &cost}); err != nil {
+		t.Fatal(err)
+	}
+	for range 2 {
+		if a, err = c.CheckOnce(ctx, "op-1", client.Check{Policy: "llm", Key: "tenant:acme", Cost: &cost}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if a, err = c.Peek(ctx, client.Check{Policy: "llm", Key: "tenant:acme"}); err != nil || a.Limits[0].Remaining != 1000-150-150-150 {
+		t.Errorf("%+v %v", a, err)
+	}
+	both, err := c.Check(ctx, client.Check{Policy: "llm", Key: "tenant:acme"}, client.Check{Policy: "user", Key: "user:ann"})
+	if err != nil || len(both.Checks) != 2 || !both.Allowed {
+		t.Errorf("%+v %v", both, err)
+	}
+}
+
+func TestUnixSockets(t *testing.T) {
+	t.Parallel()
+	s := serve(t)
+	path := filepath.Join(t.TempDir(), "s")
+	listener, err := net.Listen("unix", path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	server := &http.Server{Handler: s.Config.Handler, ReadHeaderTimeout: time.Second}
+	go func() { _ = server.Serve(listener) }()
+	t.Cleanup(func() { _ = server.Close() })
+	c := newClient(t, client.Config{URL: "unix://" + path})
+	if a, err := c.Check(context.Background(), client.Check{Policy: "user", Key: "user:ann"}); err != nil || !a.Allowed {
+		t.Errorf("%+v %v", a, err)
+	}
+}
+
+func TestConfigurationsThatCanNotWork(t *testing.T) {
+	t.Parallel()
+	for _, config := range []client.Config{
+		{}, {URL: "127.0.0.1:8080"}, {URL: "ftp://x"}, {URL: "http://user@x"}, {URL: "unix://"}, {URL: "http://x", Timeout: 1}, {URL: "http://x", Connections: -1},
+	} {
+		if _, err := client.New(config); err == nil {
+			t.Errorf("%+v: no error", config)
+		}
+	}
+	c := newClient(t, client.Config{URL: "http://127.0.0.1:1"})
+	for _, config := range []core.Config{
+		{}, {Store: core.NewMemory()}, {Store: c.Store(), Timeout: time.Second}, {Store: c.Store(), Limits: []core.Limit{core.PerHour(1)}},
+	} {
+		if _, err := c.Limiter(config, "user"); err == nil {
+			t.Errorf("%+v: no error", config)
+		}
+	}
+}

@@ -1,0 +1,280 @@
+package client
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"reflect"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/weblimit/weblimit/core"
+	"github.com/weblimit/weblimit/core/adapter"
+	"github.com/weblimit/weblimit/core/store"
+	"github.com/weblimit/weblimit/keyfuncs"
+)
+
+var _ core.Policies = (*Client)(nil)
+
+// Limiter returns a limiter that has the service decide by the policy of that name, for adapters and for
+// AllowKey. It implements [core.Policies].
+//
+// config.Store must be [Client.Store]. Its Bypass, Headers, HeadersWhen, Details, MissingKey's Challenge, Observe,
+// Logger and Replicas are those of this process; Timeout, Fallback and warnings are set in [Config] and in
+// the policy. Conditions of Bypass ask nobody.
+//
+// The service is not asked whether there is such a policy, so that a process starts while the service is down.
+// Without one, decisions are as in an outage, and events say why.
+//
+// What a policy settles after a request is not settled: estimates and refunds stay as they were charged, and
+// slots of concurrent requests are taken until their lease ends. Use [Client.Reserve] for these.
+// AllowAtMost is refused.
+func (c *Client) Limiter(config core.Config, name string) (*core.Limiter, error) {
+	switch {
+	case name == "":
+		return nil, errors.New("weblimit: client: the policy has no name")
+	case config.Store != core.Store(&c.stands):
+		return nil, errors.New("weblimit: client: core.Config.Store must be Store() of the client: the limits are counted by the service")
+	case len(config.Limits) > 0:
+		return nil, errors.New("weblimit: client: Config.Limits must be empty: the limits are those of the policy; limits for outages are in client.Config.Outage")
+	case config.Timeout != 0:
+		return nil, errors.New("weblimit: client: the timeout is client.Config.Timeout")
+	case config.Fallback.Store != nil || len(config.Fallback.Limits) > 0:
+		return nil, errors.New("weblimit: client: limits for outages are in client.Config.Outage")
+	case config.OnWarning != nil:
+		return nil, errors.New("weblimit: client: the service sends warnings, see service.Config.OnWarning")
+	}
+	config.Limits = c.config.Outage.Limits
+	if len(config.Limits) == 0 {
+		policy := core.Allow
+		if c.config.Outage.Deny {
+			policy = core.Deny
+		}
+		// Never counted: it says what happens while the service does not answer.
+		config.Limits = []core.Limit{core.PerSecond(1).By(keyfuncs.Everyone()).Named("service").OnOutage(policy)}
+	}
+	return adapter.NewRemote(config, func(ctx context.Context, q adapter.Question) (adapter.Verdict, error) {
+		return c.decide(ctx, name, &q)
+	})
+}
+
+// decide asks the service a question of a limiter.
+func (c *Client) decide(ctx context.Context, policy string, q *adapter.Question) (adapter.Verdict, error) {
+	check := Check{Policy: policy}
+	if q.Request != nil {
+		check.Request = c.describe(q.Request)
+	} else {
+		check.Key, check.Cost = q.Key, &q.Cost
+	}
+	path := "/v1/check"
+	if q.Peek {
+		path = "/v1/peek"
+	}
+	// A client that hangs up is charged all the same.
+	a, err := c.ask(context.WithoutCancel(ctx), path, "", []Check{check})
+	if err != nil {
+		return adapter.Verdict{}, err
+	}
+	return c.verdict(&a)
+}
+
+// proxyHeaders are sent with each request: policies find the client's address by them.
+var proxyHeaders = []string{"Host", "X-Forwarded-For", "Forwarded", "X-Real-Ip", "Cf-Connecting-Ip", "Cf-Connecting-Ipv6", "Accept-Language"}
+
+// describe returns what the service is told of a request.
+func (c *Client) describe(r keyfuncs.Request) *Request {
+	d := &Request{Method: r.Method(), Path: r.Path()}
+	if route, known := r.Route(); known {
+		d.Route = route
+	}
+	if peer := r.Peer(); peer.IsValid() {
+		d.ClientIP = peer.WithZone("").String()
+	}
+	send := &c.config.Send
+	for _, names := range [][]string{proxyHeaders, send.Headers} {
+		d.Headers = read(d.Headers, names, r.Header)
+	}
+	d.Cookies = read(d.Cookies, send.Cookies, r.Cookie)
+	d.Query = read(d.Query, send.Query, r.Query)
+	for _, name := range send.Params {
+		if of, ok := r.(keyfuncs.Params); ok {
+			if value, ok := of.Param(name); ok {
+				d.Params = with(d.Params, name, value)
+			}
+		}
+	}
+	for _, name := range send.Values {
+		if value := plain(r.Value(name)); value != nil {
+			d.Values = with(d.Values, name, value)
+		}
+	}
+	return d
+}
+
+// maxLines is how many lines of one header the service takes. One more is sent than limits tell apart.
+const maxLines = 32
+
+func read(to map[string][]string, names []string, of func(string, int) (string, bool)) map[string][]string {
+	for _, name := range names {
+		var lines []string
+		for i := range maxLines {
+			line, ok := of(name, i)
+			if !ok {
+				break
+			}
+			lines = append(lines, strings.ToValidUTF8(line, "\uFFFD"))
+		}
+		if lines != nil {
+			to = with(to, name, lines)
+		}
+	}
+	return to
+}
+
+func with[V any](m map[string]V, name string, value V) map[string]V {
+	if m == nil {
+		m = make(map[string]V, 4)
+	}
+	m[name] = value
+	return m
+}
+
+// plain returns a stored value as the service takes it: text, a whole number or a truth value. It is nil
+// for others.
+func plain(value any) any {
+	if s, ok := value.(fmt.Stringer); ok {
+		if v := reflect.ValueOf(value); v.Kind() == reflect.Pointer && v.IsNil() {
+			return nil
+		}
+		return s.String()
+	}
+	switch v := reflect.ValueOf(value); {
+	case v.Kind() == reflect.String:
+		return v.String()
+	case v.Kind() == reflect.Bool:
+		return v.Bool()
+	case v.CanInt() && v.Int() >= -1<<53 && v.Int() <= 1<<53:
+		return v.Int()
+	case v.CanInt():
+		return fmt.Sprint(v.Int())
+	case v.CanUint() && v.Uint() <= 1<<53:
+		return v.Uint()
+	case v.CanUint():
+		return fmt.Sprint(v.Uint())
+	}
+	return nil
+}
+
+// reasons are the reasons by their text.
+var reasons = func() map[string]core.Reason {
+	all := make(map[string]core.Reason)
+	for r := core.ReasonUndecided; r.String() != "unknown reason"; r++ {
+		all[r.String()] = r
+	}
+	return all
+}()
+
+var errServiceOutage = errors.New("weblimit: the store of the service did not answer it")
+
+// verdict returns an answer as a limiter takes it.
+func (c *Client) verdict(a *Answer) (adapter.Verdict, error) {
+	reason, ok := reasons[a.Reason]
+	if !ok || reason == core.ReasonUndecided {
+		return adapter.Verdict{}, c.failure(store.ClassUnknown, errors.New("an answer without a reason that this version knows"))
+	}
+	v := adapter.Verdict{
+		Allowed: a.Allowed, Reason: reason, RetryAfter: millis(a.RetryAfterMS), Delay: millis(a.DelayMS),
+		What: a.Missing + a.Ambiguous, Challenge: a.Headers["WWW-Authenticate"], Version: a.Version,
+		Results: make([]core.LimitResult, len(a.Limits)),
+	}
+	if !a.Allowed {
+		v.Status = a.Status
+	}
+	if a.Outage {
+		v.Err = errServiceOutage
+	}
+	for i := range a.Limits {
+		of, to := &a.Limits[i], &v.Results[i]
+		rule, err := c.rules.of(of)
+		if err != nil {
+			return v, c.failure(store.ClassUnknown, err)
+		}
+		*to = core.LimitResult{Rule: rule, Shadow: of.Shadow, WarnLevel: of.Warning}
+		to.Result = core.Result{
+			Allowed: of.Allowed, Charged: of.Charged, Blocked: of.Blocked, Repeated: of.Repeated, Remaining: of.Remaining,
+			RetryAfter: millis(of.RetryAfterMS), Window: millis(of.EffectiveWindowMS), ResetAfter: millis(of.ResetMS), At: of.AtUS,
+		}
+		switch r := reasons[of.Reason]; r {
+		case core.ReasonMissingKey, core.ReasonAmbiguousKey, core.ReasonInvalidCost:
+			to.Reason = r
+		case core.ReasonCachedDenial:
+			to.Cached = true
+		}
+	}
+	return v, nil
+}
+
+func millis(n int64) time.Duration { return time.Duration(n) * time.Millisecond }
+
+// rules keeps the rules of answers, so that equal ones are one.
+type rules struct {
+	known sync.Map // of ruleKey to *core.Rule
+	count atomic.Int64
+}
+
+// maxRules bounds what is kept. Further rules are made for each answer.
+const maxRules = 4096
+
+type ruleKey struct {
+	name, algorithm, period, zone string
+	quota, burst, window, wait    int64
+	soft                          int64
+	day                           int
+}
+
+func (r *rules) of(l *Limit) (*core.Rule, error) {
+	key := ruleKey{l.Name, l.Algorithm, l.Period, l.Zone, l.Quota, l.Burst, l.WindowMS, l.WaitMS, l.Soft, l.MonthDay}
+	if known, ok := r.known.Load(key); ok {
+		return known.(*core.Rule), nil
+	}
+	made, err := ruleOf(l)
+	if err != nil {
+		return nil, err
+	}
+	if r.count.Load() < maxRules {
+		if known, before := r.known.LoadOrStore(key, made); before {
+			return known.(*core.Rule), nil
+		}
+		r.count.Add(1)
+	}
+	return made, nil
+}
+
+func ruleOf(l *Limit) (*core.Rule, error) {
+	n := store.Numbers{Quota: l.Quota, Burst: l.Burst, Soft: l.Soft, Window: millis(l.WindowMS), Wait: millis(l.WaitMS)}
+	for a := store.TokenBucket; a <= store.LastAlgorithm; a++ {
+		if a != store.PenaltyRecord && a != store.MarkRecord && a.String() == l.Algorithm {
+			n.Algorithm = a
+		}
+	}
+	if n.Algorithm == store.Calendar {
+		n.Calendar.Unit, n.Calendar.Day = store.CalendarMonth, l.MonthDay
+		if l.Period == "day" {
+			n.Calendar.Unit = store.CalendarDay
+		}
+		var err error
+		if n.Calendar.Location, err = time.LoadLocation(l.Zone); err != nil {
+			n.Calendar.Location = time.UTC
+		}
+	}
+	if n.Algorithm != store.TokenBucket && l.Burst < l.Quota { // of a class of requests that may use less
+		n.Whole = l.Quota
+	}
+	rule, err := store.NewRule(l.Name, n)
+	if err != nil {
+		return nil, fmt.Errorf("an answer with a limit that can't be: %w", err)
+	}
+	return &rule, nil
+}
