@@ -46,6 +46,7 @@ func (s *Service) newMux() *http.ServeMux {
 	} {
 		mux.HandleFunc(path, func(w http.ResponseWriter, r *http.Request) { s.post(w, r, serve) })
 	}
+	mux.HandleFunc("/v1/openapi.json", serveOpenAPI)
 	mux.HandleFunc("/", func(w http.ResponseWriter, _ *http.Request) {
 		(&problem{status: http.StatusNotFound, detail: "The API has no such path."}).write(w)
 	})

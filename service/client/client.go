@@ -112,6 +112,11 @@ func (c *Client) complete() error {
 	if c.config.Connections < 1 || c.config.MaxBatch < 1 || c.config.MaxPending < 1 || c.config.Timeout < time.Millisecond {
 		return errors.New("Connections, MaxBatch and MaxPending must be at least 1, and Timeout at least 1ms")
 	}
+	headers := make([]string, len(c.config.Send.Headers))
+	for i, name := range c.config.Send.Headers {
+		headers[i] = http.CanonicalHeaderKey(name)
+	}
+	c.config.Send.Headers = headers
 	at, err := url.Parse(c.config.URL)
 	if err != nil {
 		return errors.New("URL: not a URL")

@@ -1,0 +1,90 @@
+package service_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"testing"
+
+	"github.com/weblimit/weblimit/core"
+	"github.com/weblimit/weblimit/policy"
+	"github.com/weblimit/weblimit/service"
+)
+
+const file = `
+version: "7"
+defaults: {client_ip: {trusted_proxies: [10.0.0.0/8]}, timeout: 5s}
+policies:
+  api:
+    headers: [draft11, x_ratelimit]
+    bypass: [{routes: [GET /healthz]}]
+    limits:
+      client: {limit: 5/hour fixed, by: ip, warn_at: [0.5]}
+      tenant: {limit: 100/hour fixed, by: tenant, on_missing_key: skip, tiers: {by: plan, limits: {pro: 500/hour fixed}}}
+  keys:
+    limits:
+      key: {limit: 3/hour fixed, by: api_key, on_missing_key: deny}
+  login:
+    limits:
+      login: {limit: 2/hour, by: ip, penalty: {after: 2, within: 1h, for: 1h}}
+  tokens:
+    limits:
+      requests: {limit: 100/hour fixed, by: tenant}
+      tokens: {limit: 10000/hour fixed, by: tenant, cost_by: tokens}
+      month: {limit: 1000000/month UTC soft 900000, by: tenant}
+  queue:
+    limits:
+      queue: {limit: 10/s burst 1 wait 5s, by: everyone}
+  running:
+    limits:
+      running: {limit: concurrent 2, by: tenant}
+  shadow:
+    limits:
+      trial: {limit: 1/hour, by: everyone, shadow: true}
+  closed:
+    limits:
+      closed: {limit: 1/hour, by: everyone, on_outage: deny}
+`
+
+func load(t testing.TB, text string) *policy.Set {
+	t.Helper()
+	set, err := policy.Parse("limits.yaml", []byte(text), policy.Options{AnyName: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return set
+}
+
+func newService(t testing.TB, change ...func(*service.Config)) *service.Service {
+	t.Helper()
+	config := service.Config{Policies: load(t, file), Store: core.NewMemory()}
+	for _, c := range change {
+		c(&config)
+	}
+	s, err := service.New(config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+// post sends a call, and returns the status and the body as JSON.
+func post(t testing.TB, to http.Handler, path, body string) (int, map[string]any) {
+	t.Helper()
+	r := httptest.NewRequestWithContext(context.Background(), http.MethodPost, path, bytes.NewReader([]byte(body)))
+	r.Header.Set("Content-Type", "application/json")
+	w := httptest.NewRecorder()
+	to.ServeHTTP(w, r)
+	text, err := io.ReadAll(w.Result().Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got map[string]any
+	if err := json.Unmarshal(text, &got); err != nil {
+		t.Fatalf("%s: %v", text, err)
+	}
+	return w.Code, got
+}
