@@ -104,5 +104,6 @@ func normalPath(p string) string {
 	}
 	p, _, _ = strings.Cut(p, "?")
 	p, _, _ = strings.Cut(p, "#")
+	p, _, _ = strings.Cut(p, "\x00") // the end, for servers in C
 	return strings.ToLower(path.Clean("/" + strings.TrimSpace(p)))
 }

@@ -42,6 +42,8 @@ func TestPaths(t *testing.T) {
 		"/x/../healthz":      keyfuncs.Unknown,
 		"/healthz;v=1":       keyfuncs.Unknown,
 		`/x\..\healthz`:      keyfuncs.Unknown,
+		"/healthz%00":        keyfuncs.Unknown,
+		"/healthz%00/x":      keyfuncs.Unknown,
 		"/api//users":        keyfuncs.Unknown,
 		"/API/users":         keyfuncs.Unknown,
 		"/api/../api/users":  keyfuncs.Unknown,
