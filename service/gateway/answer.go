@@ -1,0 +1,93 @@
+package gateway
+
+import (
+	"log/slog"
+	"net/http"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/weblimit/weblimit/core"
+	"github.com/weblimit/weblimit/core/adapter"
+	"github.com/weblimit/weblimit/internal/stdhttp"
+)
+
+// Headers of a denial for nginx: the status, and the body, that the client is to get.
+const (
+	StatusHeader  = "Weblimit-Status"
+	ProblemHeader = "Weblimit-Problem"
+)
+
+// answer tells a gateway the decision.
+func answer(w http.ResponseWriter, r *http.Request, d *core.Decision, by way) {
+	h := w.Header()
+	d.SetHeaders(adapter.HeaderMap(h))
+	switch {
+	case d.Allowed:
+		// Envoy takes nothing but 200 for a yes.
+		h["Content-Length"] = []string{"0"}
+		w.WriteHeader(http.StatusOK)
+	case by == authRequest:
+		stdhttp.ClearValidators(h)
+		body, language := d.AppendProblem(make([]byte, 0, 512), strings.Join(r.Header["Accept-Language"], ","))
+		if language != "" {
+			h["Content-Language"] = []string{language}
+		}
+		h[StatusHeader] = []string{strconv.Itoa(d.Status())}
+		h[ProblemHeader] = []string{string(body)}
+		h["Content-Length"] = []string{"0"}
+		w.WriteHeader(http.StatusForbidden)
+	default:
+		stdhttp.Deny(w, r, d)
+	}
+}
+
+// refuse answers a subrequest that says nothing that could be decided. The log has the reason, and the
+// body, which a gateway passes on to its client, has nothing of it.
+func (g *Gateway) refuse(w http.ResponseWriter, r *http.Request, status int, reason string, about ...slog.Attr) {
+	g.log.add(r, reason, about)
+	h := w.Header()
+	h["Content-Type"] = []string{core.ProblemType}
+	h["Cache-Control"] = []string{"no-store"}
+	w.WriteHeader(status)
+	if r.Method != http.MethodHead {
+		_, _ = w.Write([]byte(`{"type":"about:blank","title":"` + http.StatusText(status) + `","status":` + strconv.Itoa(status) +
+			`,"detail":"The gateway did not ask its rate limiter as it must. The limiter's log says why."}`)) // fails only when the gateway is gone
+	}
+}
+
+// complaints are lines in the log about gateways. A client may be able to cause them, so there is one
+// per reason and minute.
+type complaints struct {
+	logger *slog.Logger
+
+	mu     sync.Mutex
+	before map[string]complaint // by reason, of which there are few. Guarded by mu.
+}
+
+type complaint struct {
+	at    time.Time
+	since int64 // how many more there were
+}
+
+func (c *complaints) add(r *http.Request, reason string, about []slog.Attr) {
+	c.mu.Lock()
+	last, now := c.before[reason], time.Now()
+	if !last.at.IsZero() && now.Sub(last.at) < time.Minute {
+		last.since++
+		c.before[reason] = last
+		c.mu.Unlock()
+		return
+	}
+	if c.before == nil {
+		c.before = make(map[string]complaint)
+	}
+	c.before[reason] = complaint{at: now}
+	c.mu.Unlock()
+	about = append([]slog.Attr{slog.String("reason", reason), slog.String("peer", r.RemoteAddr)}, about...)
+	if last.since > 0 {
+		about = append(about, slog.Int64("repeated", last.since))
+	}
+	c.logger.LogAttrs(r.Context(), slog.LevelError, "weblimit: a gateway's subrequest was refused", about...)
+}
