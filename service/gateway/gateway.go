@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"net/http"
 	"net/netip"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -78,6 +79,8 @@ func New(config Config) (*Gateway, error) {
 	case config.Timeout != 0 && config.Timeout < time.Millisecond:
 		return nil, fmt.Errorf("weblimit: gateway: Config.Timeout must be at least 1ms, got %v", config.Timeout)
 	}
+	// The gateway has found the client, and X-Forwarded-For, which policies see, says the same.
+	config.Limiter.Silence = append(slices.Clone(config.Limiter.Silence), core.AdviceForwarded, core.AdviceUnlisted, core.AdviceExempt)
 	g := &Gateway{config: config, trusted: config.Trusted, limiters: make(map[string]*adapter.Limiter)}
 	if len(g.trusted) == 0 {
 		g.trusted = loopback

@@ -35,7 +35,7 @@ func newGateway(t *testing.T, policies inCode, change ...func(*gateway.Config)) 
 	t.Helper()
 	log := new(bytes.Buffer)
 	config := gateway.Config{Policies: policies, Limiter: core.Config{
-		Store: core.NewMemory(), Logger: slog.New(slog.NewTextHandler(log, nil)), Silence: []core.Advice{core.AdviceUnlisted},
+		Store: core.NewMemory(), Logger: slog.New(slog.NewTextHandler(log, nil)),
 	}}
 	for _, c := range change {
 		c(&config)

@@ -1,0 +1,206 @@
+package gateways
+
+import (
+	"context"
+	"crypto/tls"
+	"io"
+	"net"
+	"net/http"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/weblimit/weblimit/internal/test/proxies"
+)
+
+// client is an HTTP client at an address, which keeps connections.
+func (s *setup) client(t testing.TB, from string) *http.Client {
+	t.Helper()
+	d := &net.Dialer{LocalAddr: &net.TCPAddr{IP: net.ParseIP(from)}, Timeout: patience}
+	transport := &http.Transport{
+		DialContext:         func(ctx context.Context, _, _ string) (net.Conn, error) { return d.DialContext(ctx, "tcp", s.addr) },
+		TLSClientConfig:     &tls.Config{InsecureSkipVerify: true, ServerName: "example.com"}, //nolint:gosec // made up a moment ago
+		MaxIdleConnsPerHost: 16,
+	}
+	t.Cleanup(transport.CloseIdleConnections)
+	return &http.Client{Transport: transport, Timeout: patience}
+}
+
+// tally says how requests were answered.
+type tally struct {
+	statuses map[int]int
+	unnamed  []string // errors, and denials without a problem
+	limited  int      // of those that passed, how many have RateLimit
+	longest  time.Duration
+}
+
+// ask sends n requests one after the other.
+func ask(t testing.TB, c *http.Client, n int) *tally {
+	t.Helper()
+	got := &tally{statuses: map[int]int{}}
+	for range n {
+		got.ask(c)
+	}
+	return got
+}
+
+func (got *tally) ask(c *http.Client) {
+	began := time.Now()
+	res, err := c.Get("https://example.com/things")
+	if err != nil {
+		got.unnamed = append(got.unnamed, err.Error())
+		return
+	}
+	body, err := io.ReadAll(res.Body)
+	_ = res.Body.Close()
+	got.longest = max(got.longest, time.Since(began))
+	got.statuses[res.StatusCode]++
+	switch {
+	case err != nil:
+		got.unnamed = append(got.unnamed, err.Error())
+	case res.StatusCode == http.StatusOK:
+		if res.Header.Get("RateLimit") != "" {
+			got.limited++
+		}
+	case res.Header.Get("Content-Type") != "application/problem+json" || res.Header.Get("Retry-After") != "1" || !strings.HasPrefix(string(body), `{"type":"about:blank"`):
+		got.unnamed = append(got.unnamed, res.Status+" "+string(body))
+	}
+}
+
+// check fails the test unless n requests were answered as the policy for a limiter that is away says.
+func (got *tally) check(t testing.TB, policy string, n int) {
+	t.Helper()
+	if len(got.unnamed) > 0 {
+		t.Errorf("%d answers that the documentation does not name, such as %q", len(got.unnamed), got.unnamed[0])
+	}
+	ok := false
+	switch policy {
+	case "open":
+		ok = got.statuses[200] == n
+	case "closed":
+		ok = got.statuses[503] == n
+	case "local": // 50 at once and 10 a second in nginx, 100 in ten seconds in HAProxy
+		ok = got.statuses[200] >= 50 && got.statuses[200] < n && got.statuses[200]+got.statuses[429] == n
+	}
+	if !ok || got.limited > 0 {
+		t.Errorf("%s: the answers to %d requests are %v, %d of them decided", policy, n, got.statuses, got.limited)
+	}
+}
+
+// While the limiter is stopped or frozen, the policy of the configuration decides, soon. When it is back, it
+// decides again.
+func TestLimiterAway(t *testing.T) {
+	t.Parallel()
+	each(t, func(t *testing.T, p *program) {
+		for _, policy := range p.policies {
+			for _, how := range []string{"stopped", "frozen"} {
+				t.Run(policy+" "+how, func(t *testing.T) {
+					t.Parallel()
+					chosen := policy
+					if policy == p.policies[0] {
+						chosen = "" // as the file is
+					}
+					s := p.start(t, fast, chosen)
+					c := s.client(t, proxies.Attacker)
+					if before := ask(t, c, 20); before.limited != 20 {
+						t.Fatalf("before: %+v", before)
+					}
+					served := s.served.Load()
+					if how == "stopped" {
+						s.limiter.stop(t)
+					} else {
+						s.limiter.freeze(t)
+					}
+					const n = 200
+					got := ask(t, c, n)
+					got.check(t, policy, n)
+					if passed := s.served.Load() - served; passed != int64(got.statuses[200]) {
+						t.Errorf("%d requests were served, of %d that were answered so", passed, got.statuses[200])
+					}
+					if most := 2 * time.Second; got.longest > most { // 300ms, on a machine that does nothing else
+						t.Errorf("a request took %v", got.longest)
+					}
+					t.Logf("longest %v, %v", got.longest, got.statuses)
+					if how == "stopped" {
+						s.limiter.start(t)
+					} else {
+						s.limiter.thaw(t)
+					}
+					s.back(t, proxies.Bystander)
+				})
+			}
+		}
+	})
+}
+
+// back waits until the limiter decides again.
+func (s *setup) back(t testing.TB, from string) {
+	t.Helper()
+	c := s.client(t, from)
+	for began := time.Now(); ask(t, c, 10).limited < 10; time.Sleep(50 * time.Millisecond) {
+		if time.Since(began) > patience {
+			t.Fatal("the limiter is back and does not decide")
+		}
+	}
+}
+
+// The limiter is killed and started under load. Each request is decided, or answered as the policy says.
+func TestLimiterRestarted(t *testing.T) {
+	t.Parallel()
+	each(t, func(t *testing.T, p *program) {
+		for _, policy := range p.policies {
+			t.Run(policy, func(t *testing.T) {
+				t.Parallel()
+				s := p.start(t, fast, policy)
+				var wg sync.WaitGroup
+				var stop atomic.Bool
+				tallies := make([]*tally, 4)
+				for i := range tallies {
+					c := s.client(t, proxies.Attacker)
+					got := &tally{statuses: map[int]int{}}
+					tallies[i] = got
+					wg.Go(func() {
+						for !stop.Load() {
+							got.ask(c)
+						}
+					})
+				}
+				for range 4 {
+					time.Sleep(300 * time.Millisecond)
+					s.limiter.stop(t)
+					time.Sleep(50 * time.Millisecond)
+					s.limiter.start(t)
+				}
+				time.Sleep(300 * time.Millisecond)
+				stop.Store(true)
+				wg.Wait()
+				all := &tally{statuses: map[int]int{}}
+				for _, got := range tallies {
+					for status, n := range got.statuses {
+						all.statuses[status] += n
+					}
+					all.unnamed = append(all.unnamed, got.unnamed...)
+					all.limited += got.limited
+					all.longest = max(all.longest, got.longest)
+				}
+				t.Logf("%s: %v, %d of them decided, longest %v", policy, all.statuses, all.limited, all.longest)
+				allowed := map[string][]int{"open": {200}, "closed": {200, 503}, "local": {200, 429}}[policy]
+				for status, n := range all.statuses {
+					if !slices.Contains(allowed, status) {
+						t.Errorf("%d requests got %d", n, status)
+					}
+				}
+				if len(all.unnamed) > 0 {
+					t.Errorf("%d answers that the documentation does not name, such as %q", len(all.unnamed), all.unnamed[0])
+				}
+				if all.limited == 0 {
+					t.Error("the limiter has decided nothing")
+				}
+				s.back(t, proxies.Bystander)
+			})
+		}
+	})
+}

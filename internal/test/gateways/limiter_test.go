@@ -1,0 +1,136 @@
+package gateways
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/weblimit/weblimit/core"
+	"github.com/weblimit/weblimit/internal/test/child"
+	"github.com/weblimit/weblimit/policy"
+	"github.com/weblimit/weblimit/service/gateway"
+)
+
+// limits is the policy file of the tests.
+const limits = `
+defaults:
+  bypass:
+    - paths: [/healthz, /public/*]
+policies:
+  api:
+    limits:
+      client: {limit: 100/day, by: ip}
+`
+
+// fast has a limit that is never reached, for tests about something else.
+const fast = `
+policies:
+  api:
+    limits:
+      client: {limit: 1000000000/day, by: ip}
+`
+
+// limiterCommand returns the command of a limiter that serves gateways on a unix socket.
+func limiterCommand(socket, file string) *exec.Cmd {
+	cmd := exec.Command(os.Args[0])
+	cmd.Env = append(os.Environ(), "LIMITER_SOCKET="+socket, "LIMITER_POLICY="+file)
+	return cmd
+}
+
+// TestMain is the limiter where limiterCommand has started the program.
+func TestMain(m *testing.M) {
+	if socket := os.Getenv("LIMITER_SOCKET"); socket != "" {
+		fmt.Fprintln(os.Stderr, serveLimiter(socket, os.Getenv("LIMITER_POLICY")))
+		os.Exit(1)
+	}
+	os.Exit(m.Run())
+}
+
+func serveLimiter(socket, file string) error {
+	set, err := policy.Load(file)
+	if err != nil {
+		return err
+	}
+	g, err := gateway.New(gateway.Config{Policies: set, Names: set.Names(), Limiter: core.Config{Store: core.NewMemory()}})
+	if err != nil {
+		return err
+	}
+	_ = os.Remove(socket) // of a limiter that was killed
+	l, err := net.Listen("unix", socket)
+	if err != nil {
+		return err
+	}
+	return (&http.Server{Handler: g, ReadHeaderTimeout: 5 * time.Second}).Serve(l)
+}
+
+// limiter is a limiter in a process of its own.
+type limiter struct {
+	socket, file string
+	cmd          *exec.Cmd // nil while it is stopped
+	log          lockedBuffer
+}
+
+func startLimiter(tb testing.TB, dir, limits string) *limiter {
+	tb.Helper()
+	l := &limiter{socket: filepath.Join(dir, "gateway.sock"), file: filepath.Join(dir, "limits.yaml")}
+	if err := os.WriteFile(l.file, []byte(limits), 0o600); err != nil {
+		tb.Fatal(err)
+	}
+	l.start(tb)
+	tb.Cleanup(func() { l.stop(tb) })
+	return l
+}
+
+func (l *limiter) start(tb testing.TB) {
+	tb.Helper()
+	l.cmd = limiterCommand(l.socket, l.file)
+	l.cmd.Stdout, l.cmd.Stderr = &l.log, &l.log
+	if err := child.Start(l.cmd); err != nil {
+		tb.Fatal(err)
+	}
+	waitFor(tb, "the limiter", &l.log, func() error {
+		conn, err := net.Dial("unix", l.socket)
+		if err == nil {
+			_ = conn.Close()
+		}
+		return err
+	})
+}
+
+func (l *limiter) stop(testing.TB) {
+	if l.cmd != nil {
+		_ = l.cmd.Process.Kill()
+		_ = l.cmd.Wait() // killed
+		l.cmd = nil
+	}
+}
+
+// freeze stops the process without ending it: the system accepts connections, and nobody answers.
+func (l *limiter) freeze(tb testing.TB) {
+	tb.Helper()
+	l.signal(tb, syscall.SIGSTOP)
+	waitFor(tb, "the limiter to stop", &l.log, func() error {
+		stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", l.cmd.Process.Pid))
+		if err == nil && !strings.Contains(string(stat), ") T ") {
+			err = errors.New("it runs")
+		}
+		return err
+	})
+}
+
+func (l *limiter) thaw(tb testing.TB) { l.signal(tb, syscall.SIGCONT) }
+
+func (l *limiter) signal(tb testing.TB, s syscall.Signal) {
+	tb.Helper()
+	if err := l.cmd.Process.Signal(s); err != nil {
+		tb.Fatal(err)
+	}
+}

@@ -1,0 +1,140 @@
+package gateways
+
+import (
+	"fmt"
+	"net/http"
+	"strings"
+	"testing"
+
+	"github.com/weblimit/weblimit/internal/test/proxies"
+)
+
+// used starts a gateway and uses up the limit of the attacker.
+func (p *program) used(t *testing.T) *setup {
+	t.Helper()
+	s := p.start(t, limits, "")
+	got := proxies.Send(t, proxies.Attacker, s.addr, repeat("GET /things HTTP/1.1\r\nHost: example.com\r\n\r\n", 110)...)
+	if got[200] != 100 || got[429] != 10 {
+		t.Fatalf("the answers were %v", got)
+	}
+	s.served.Store(0)
+	return s
+}
+
+func repeat(request string, n int) (requests [][]byte) {
+	for range n {
+		requests = append(requests, []byte(request))
+	}
+	return requests
+}
+
+// A client whose limit is used up is denied, however it writes its requests, and each denial is as
+// documented. Requests that gateways refuse by themselves may have another status.
+func TestUsedUp(t *testing.T) {
+	t.Parallel()
+	each(t, func(t *testing.T, p *program) {
+		s := p.used(t)
+		for _, test := range []struct {
+			name, request string
+			also          []int // what a gateway may answer by itself
+		}{
+			{"plain", "GET /things HTTP/1.1\r\nHost: example.com\r\n\r\n", nil},
+			{"HTTP/1.0", "GET /things HTTP/1.0\r\nHost: example.com\r\n\r\n", nil},
+			{"a body", "POST /things HTTP/1.1\r\nHost: example.com\r\nContent-Length: 3\r\n\r\nabc", nil},
+			{"a chunked body", "POST /things HTTP/1.1\r\nHost: example.com\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n0\r\n\r\n", nil},
+			{"a whole URL", "GET http://example.com/things HTTP/1.1\r\nHost: example.com\r\n\r\n", nil},
+			{"another method", "DELETE /things HTTP/1.1\r\nHost: example.com\r\n\r\n", nil},
+			{"an unknown method", "PURGE-ALL /things HTTP/1.1\r\nHost: example.com\r\n\r\n", []int{405, 400}},
+			{"addresses", "GET /things HTTP/1.1\r\nHost: example.com\r\nX-Forwarded-For: 198.51.100.1\r\nX-Real-IP: 198.51.100.1\r\nForwarded: for=198.51.100.1\r\n\r\n", nil},
+			{"headers of the gateway", "GET /things HTTP/1.1\r\nHost: example.com\r\nX-Forwarded-Uri: /healthz\r\nX-Forwarded-Uri: /healthz\r\nX-Forwarded-Method: GET\r\n\r\n", nil},
+			{"headers of other gateways", "GET /things HTTP/1.1\r\nHost: example.com\r\nX-Original-URI: /healthz\r\nX-Original-URL: /healthz\r\nX-Rewrite-URL: /healthz\r\n\r\n", nil},
+			{"hop-by-hop", "GET /things HTTP/1.1\r\nHost: example.com\r\nConnection: X-Forwarded-For, X-Forwarded-Uri, X-Forwarded-Method\r\nX-Forwarded-For: 198.51.100.1\r\n\r\n", []int{403}},
+			{"hop-by-hop, another name", "GET /things HTTP/1.1\r\nHost: example.com\r\nConnection: close, Weblimit-Token, X-Real-IP\r\n\r\n", []int{403}},
+			{"underscores", "GET /things HTTP/1.1\r\nHost: example.com\r\nX_Forwarded_For: 198.51.100.1\r\nX_Forwarded_Uri: /healthz\r\n\r\n", nil},
+			{"answers of the limiter", "GET /things HTTP/1.1\r\nHost: example.com\r\nWeblimit-Status: 200\r\nRateLimit: x\r\nRetry-After: 0\r\n\r\n", nil},
+			{"an upgrade", "GET /things HTTP/1.1\r\nHost: example.com\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n", []int{400}},
+			{"an expectation", "POST /things HTTP/1.1\r\nHost: example.com\r\nExpect: 100-continue\r\nContent-Length: 0\r\n\r\n", nil},
+			{"conditions", "GET /things HTTP/1.1\r\nHost: example.com\r\nIf-None-Match: *\r\nRange: bytes=0-0\r\nAccept-Encoding: gzip\r\n\r\n", nil},
+			{"the query of the subrequest", "GET /things?denied=403&policy=x HTTP/1.1\r\nHost: example.com\r\n\r\n", nil},
+		} {
+			a := s.send(t, proxies.Attacker, test.request)
+			if a.StatusCode != http.StatusTooManyRequests {
+				if !strings.Contains(fmt.Sprint(test.also), fmt.Sprint(a.StatusCode)) {
+					t.Errorf("%s: got %s %s", test.name, a.Status, a.body)
+				}
+				continue
+			}
+			denied(t, a)
+		}
+		head := s.send(t, proxies.Attacker, "HEAD /things HTTP/1.1\r\nHost: example.com\r\n\r\n")
+		if head.StatusCode != http.StatusTooManyRequests || head.Header.Get("Retry-After") == "" || head.body != "" {
+			t.Errorf("HEAD: got %s %v %q", head.Status, head.Header, head.body)
+		}
+		if n := s.served.Load(); n > 0 {
+			t.Errorf("%d requests were served", n)
+		}
+	})
+}
+
+// A path is exempt in its plain spelling alone: another one may be another resource behind the gateway.
+func TestExemptPaths(t *testing.T) {
+	t.Parallel()
+	each(t, func(t *testing.T, p *program) {
+		s := p.used(t)
+		for _, path := range []string{"/healthz", "/healthz?x=1", "/public/a.css"} {
+			if a := s.get(t, proxies.Attacker, path); a.StatusCode != 200 || len(a.Header.Values("RateLimit")) > 0 {
+				t.Errorf("%s: got %s %v", path, a.Status, a.Header)
+			}
+		}
+		served := s.served.Load()
+		for _, path := range []string{
+			"/things?/healthz", "/things%3f/healthz", "/healthz/../things", "/healthz/%2e%2e/things", "/healthz%2f..%2fthings", "/public/../things", "/public/%2e%2e/things",
+			"/public/..%2fthings", "/public/..;/things", `/public/..\things`, "/public//../things", "//public/../things", "/public/.././things", "/PUBLIC/../things",
+			"/healthz/", "//healthz", "/HEALTHZ", "/%68ealthz", "/./healthz", "/healthz;x", "/public/%252e%252e/things", "/healthz#", "/public/",
+		} {
+			if a := s.get(t, proxies.Attacker, path); a.StatusCode != http.StatusTooManyRequests && a.StatusCode != http.StatusBadRequest {
+				t.Errorf("%s: got %s", path, a.Status)
+			}
+		}
+		if n := s.served.Load() - served; n > 0 {
+			t.Errorf("%d requests were served", n)
+		}
+	})
+}
+
+// Nobody reaches the limiter, or what decides while it is away, through the gateway.
+func TestAroundTheGateway(t *testing.T) {
+	t.Parallel()
+	each(t, func(t *testing.T, p *program) {
+		s := p.start(t, limits, "")
+		for _, path := range []string{"/weblimit", "/v1/auth/api", "/v1/auth_request/api", "/v1/ext_authz/api/x", "/local", "/open", "/closed", "/@weblimit_denied"} {
+			served := s.served.Load()
+			a := s.get(t, proxies.Attacker, path)
+			reached := s.served.Load() > served // the application: it is a path like any other
+			if !reached && a.StatusCode != http.StatusNotFound || reached && a.body != "served" {
+				t.Errorf("%s: got %s %s", path, a.Status, a.body)
+			}
+		}
+	})
+}
+
+// The application gets the client's request as it was: method, target, body, and the client's address.
+func TestApplicationGetsTheRequest(t *testing.T) {
+	t.Parallel()
+	each(t, func(t *testing.T, p *program) {
+		s := p.start(t, limits, "")
+		a := s.send(t, proxies.Attacker, "POST /things?page=2 HTTP/1.1\r\nHost: example.com\r\nX-Forwarded-For: 198.51.100.1\r\nCookie: a=b\r\nContent-Length: 3\r\n\r\nabc")
+		r := s.last.Load()
+		if a.StatusCode != 200 || r.Method != "POST" || r.RequestURI != "/things?page=2" || r.ContentLength != 3 || r.Header.Get("Cookie") != "a=b" {
+			t.Fatalf("got %s, and the application %s %s %v", a.Status, r.Method, r.RequestURI, r.Header)
+		}
+		if got := r.Header.Values("X-Forwarded-For"); len(got) != 1 || got[0] != proxies.Attacker {
+			t.Errorf("X-Forwarded-For is %q", got)
+		}
+		for name := range r.Header {
+			if strings.HasPrefix(name, "Weblimit") {
+				t.Errorf("the application gets %s", name)
+			}
+		}
+	})
+}

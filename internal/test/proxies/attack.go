@@ -1,0 +1,61 @@
+package proxies
+
+import (
+	"bytes"
+	"slices"
+	"testing"
+)
+
+// The addresses from which Attack and Honest send.
+const (
+	Attacker  = attacker
+	Bystander = honest
+)
+
+// Attack sends 1,000 requests with forged headers from one address to a server with TLS, over HTTP/1.1
+// and HTTP/2, and returns how many were answered with each status. Each also has the header lines in
+// extra: name, value, name, value…
+func Attack(tb testing.TB, addr, path string, extra ...string) map[int]int {
+	tb.Helper()
+	forged := thousand(path)
+	var lines []byte
+	var more []field
+	for pair := range slices.Chunk(extra, 2) {
+		lines = append(lines, pair[0]+": "+pair[1]+"\r\n"...)
+		more = append(more, field{pair[0], pair[1]})
+	}
+	host := []byte("Host: example.com\r\n")
+	first := make([][]byte, len(forged.http1))
+	for i, request := range forged.http1 {
+		first[i] = bytes.Replace(request, host, append(bytes.Clone(host), lines...), 1)
+	}
+	second := slices.Clone(forged.http2)
+	for i := range second {
+		second[i].fields = append(slices.Clone(second[i].fields), more...)
+	}
+	got := pipeline(tb, attacker, addr, pause, first)
+	for status, n := range streams(tb, attacker, addr, path, pause, second) {
+		got[status] += n
+	}
+	return got
+}
+
+// Send sends requests over HTTP/1.1, written out, from an address to a server with TLS, and returns how many
+// were answered with each status.
+func Send(tb testing.TB, from, addr string, requests ...[]byte) map[int]int {
+	tb.Helper()
+	return pipeline(tb, from, addr, pause, requests)
+}
+
+// Certificate writes a certificate for example.com and its key to files in dir. That of the
+// certificate has the key, too.
+func Certificate(tb testing.TB, dir string) (cert, key string) {
+	tb.Helper()
+	return writeCertificate(tb, dir)
+}
+
+// FreeAddr returns a loopback address and port that nobody uses.
+func FreeAddr(tb testing.TB) string {
+	tb.Helper()
+	return freeAddr(tb)
+}
