@@ -2,9 +2,10 @@ package gateways
 
 import (
 	"bytes"
+	"cmp"
+	"errors"
 	"fmt"
 	"io"
-	"net"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -38,6 +39,7 @@ type program struct {
 	words    map[string]string
 	away     string
 	optional bool // in no Debian release
+	silent   bool // passes RateLimit on with denials alone, and has no problem of its own while the limiter is away
 
 	around func(config, dir string) string // makes a whole configuration
 	args   func(file string) []string
@@ -86,7 +88,20 @@ var caddy = &program{
 	args: func(file string) []string { return []string{"run", "--adapter", "caddyfile", "--config", file} },
 }
 
-var programs = []*program{nginx, haproxy, caddy}
+var traefik = &program{
+	name: "Traefik", folder: "traefik", binary: "traefik", files: []string{"traefik.yml", "dynamic.yml"}, optional: true,
+	edits: []string{
+		`":443"`, `"ADDR"`, "/etc/ssl/example.com.crt", "CERT", "/etc/ssl/example.com.key", "KEY", "/etc/traefik/dynamic.yml", "DIR/dynamic.yml",
+		"127.0.0.1:8080", "APP", "127.0.0.1:8429", "AWAY", "http://127.0.0.1:8428", "http://TCP",
+	},
+	policies: []string{"closed", "open"}, away: "middlewares: [weblimit-token, %s]",
+	words:  map[string]string{"closed": "weblimit-breaker", "open": "weblimit-open, weblimit-breaker"},
+	around: func(config, _ string) string { return config },
+	args:   func(file string) []string { return []string{"--configFile=" + file} },
+	silent: true,
+}
+
+var programs = []*program{nginx, haproxy, caddy, traefik}
 
 // each runs a test with every gateway, in parallel.
 func each(t *testing.T, test func(t *testing.T, p *program)) {
@@ -99,8 +114,12 @@ func each(t *testing.T, test func(t *testing.T, p *program)) {
 	}
 }
 
+// prober is an address from which nothing but the first requests comes.
+const prober = "127.0.0.55"
+
 // setup is a running gateway with its limiter and its application.
 type setup struct {
+	*program
 	addr    string
 	limiter *limiter
 	served  *atomic.Int64 // requests that have reached the application
@@ -114,7 +133,7 @@ func (p *program) start(t *testing.T, limits, away string) *setup {
 	t.Helper()
 	binary := p.require(t)
 	dir := shortDir(t)
-	s := &setup{addr: proxies.FreeAddr(t), served: new(atomic.Int64), last: new(atomic.Pointer[http.Request]), log: new(lockedBuffer)}
+	s := &setup{program: p, addr: proxies.FreeAddr(t), served: new(atomic.Int64), last: new(atomic.Pointer[http.Request]), log: new(lockedBuffer)}
 	app := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		s.served.Add(1)
 		s.last.Store(r)
@@ -127,18 +146,19 @@ func (p *program) start(t *testing.T, limits, away string) *setup {
 	host, port, _ := strings.Cut(s.addr, ":")
 	cert, key := proxies.Certificate(t, dir)
 	own := strings.NewReplacer("ADDR", s.addr, "HOST", host, "PORT", port, "CERT", cert, "KEY", key, "APP", app.Listener.Addr().String(),
-		"SOCKET", s.limiter.socket, "AWAY", proxies.FreeAddr(t), "DIR", dir)
+		"SOCKET", s.limiter.socket, "TCP", s.limiter.addr, "AWAY", proxies.FreeAddr(t), "DIR", dir)
+	files := p.read(t)
+	p.choose(t, files, away)
+	for pair := range slices.Chunk(p.edits, 2) {
+		if !strings.Contains(strings.Join(files, ""), pair[0]) {
+			t.Fatalf("the configuration of %s does not have %q", p.name, pair[0])
+		}
+		for i := range files {
+			files[i] = strings.ReplaceAll(files[i], pair[0], own.Replace(pair[1]))
+		}
+	}
 	for i, name := range p.files {
-		config := p.read(t, name)
-		if i == 0 {
-			config = p.choose(t, config, away)
-		}
-		for pair := range slices.Chunk(p.edits, 2) {
-			if i == 0 && !strings.Contains(config, pair[0]) {
-				t.Fatalf("%s does not have %q", name, pair[0])
-			}
-			config = strings.ReplaceAll(config, pair[0], own.Replace(pair[1]))
-		}
+		config := files[i]
 		if i == 0 {
 			config = p.around(config, dir)
 		}
@@ -148,7 +168,7 @@ func (p *program) start(t *testing.T, limits, away string) *setup {
 	}
 	cmd := exec.Command(binary, p.args(filepath.Join(dir, p.files[0]))...)
 	cmd.Stdout, cmd.Stderr, cmd.Dir = s.log, s.log, dir
-	cmd.Env = append(os.Environ(), "HOME="+dir, "XDG_CONFIG_HOME="+dir, "XDG_DATA_HOME="+dir)
+	cmd.Env = append(os.Environ(), "HOME="+dir, "XDG_CONFIG_HOME="+dir, "XDG_DATA_HOME="+dir, "WEBLIMIT_TOKEN="+token)
 	if err := child.Start(cmd); err != nil {
 		t.Fatal(err)
 	}
@@ -159,40 +179,50 @@ func (p *program) start(t *testing.T, limits, away string) *setup {
 			t.Logf("%s:\n%.4000s\nthe limiter:\n%.4000s", p.name, s.log, &s.limiter.log)
 		}
 	})
-	waitFor(t, p.name, s.log, func() error {
-		conn, err := net.Dial("tcp", s.addr)
+	c := s.client(t, prober)
+	waitFor(t, p.name, s.log, func() error { // some accept connections before they can serve
+		res, err := c.Get("https://example.com/")
 		if err == nil {
-			_ = conn.Close()
+			_ = res.Body.Close()
+			if res.StatusCode != http.StatusOK {
+				err = errors.New(res.Status)
+			}
 		}
 		return err
 	})
+	c.CloseIdleConnections()
+	s.served.Store(0)
 	return s
 }
 
-// read returns a file of deploy/gateways.
-func (p *program) read(t testing.TB, name string) string {
+// read returns the files of deploy/gateways.
+func (p *program) read(t testing.TB) (files []string) {
 	t.Helper()
-	text, err := os.ReadFile(filepath.Join(documents.Root, "deploy/gateways", p.folder, name))
-	if err != nil {
-		t.Fatal(err)
+	for _, name := range p.files {
+		text, err := os.ReadFile(filepath.Join(documents.Root, "deploy/gateways", p.folder, name))
+		if err != nil {
+			t.Fatal(err)
+		}
+		files = append(files, string(text))
 	}
-	return string(text)
+	return files
 }
 
-// choose chooses the policy for a limiter that is away, as an operator does, by one word.
-func (p *program) choose(t testing.TB, config, away string) string {
+// choose chooses the policy for a limiter that is away, as an operator does, by one line.
+func (p *program) choose(t testing.TB, files []string, away string) {
 	t.Helper()
 	if away == "" {
-		return config
+		return
 	}
-	if word, other := p.words[away]; other {
-		away = word
+	line := func(policy string) string { return fmt.Sprintf(p.away, cmp.Or(p.words[policy], policy)) }
+	standard, found := line(p.policies[0]), 0
+	for i := range files {
+		found += strings.Count(files[i], standard)
+		files[i] = strings.Replace(files[i], standard, line(away), 1)
 	}
-	standard := fmt.Sprintf(p.away, p.policies[0])
-	if strings.Count(config, standard) != 1 {
+	if found != 1 {
 		t.Fatalf("the configuration of %s does not have %q once", p.name, standard)
 	}
-	return strings.Replace(config, standard, fmt.Sprintf(p.away, away), 1)
 }
 
 // require returns the program's path. It ends the test when there is none: skipped on a developer's

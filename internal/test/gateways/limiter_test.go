@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net"
 	"net/http"
+	"net/netip"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -15,6 +16,7 @@ import (
 
 	"github.com/weblimit/weblimit/core"
 	"github.com/weblimit/weblimit/internal/test/child"
+	"github.com/weblimit/weblimit/internal/test/proxies"
 	"github.com/weblimit/weblimit/policy"
 	"github.com/weblimit/weblimit/service/gateway"
 )
@@ -38,49 +40,67 @@ policies:
       client: {limit: 1000000000/day, by: ip}
 `
 
-// limiterCommand returns the command of a limiter that serves gateways on a unix socket.
-func limiterCommand(socket, file string) *exec.Cmd {
+// token is that of gateways that ask over TCP.
+const token = "a-token-of-this-test"
+
+// limiterCommand returns the command of a limiter that serves gateways on a unix socket, and on a TCP
+// address those that have the token and append 127.0.0.1 to X-Forwarded-For.
+func limiterCommand(socket, addr, file string) *exec.Cmd {
 	cmd := exec.Command(os.Args[0])
-	cmd.Env = append(os.Environ(), "LIMITER_SOCKET="+socket, "LIMITER_POLICY="+file)
+	cmd.Env = append(os.Environ(), "LIMITER_SOCKET="+socket, "LIMITER_ADDR="+addr, "LIMITER_POLICY="+file)
 	return cmd
 }
 
 // TestMain is the limiter where limiterCommand has started the program.
 func TestMain(m *testing.M) {
 	if socket := os.Getenv("LIMITER_SOCKET"); socket != "" {
-		fmt.Fprintln(os.Stderr, serveLimiter(socket, os.Getenv("LIMITER_POLICY")))
+		fmt.Fprintln(os.Stderr, serveLimiter(socket, os.Getenv("LIMITER_ADDR"), os.Getenv("LIMITER_POLICY")))
 		os.Exit(1)
 	}
 	os.Exit(m.Run())
 }
 
-func serveLimiter(socket, file string) error {
+func serveLimiter(socket, addr, file string) error {
 	set, err := policy.Load(file)
 	if err != nil {
 		return err
 	}
-	g, err := gateway.New(gateway.Config{Policies: set, Names: set.Names(), Limiter: core.Config{Store: core.NewMemory()}})
+	config := gateway.Config{Policies: set, Names: set.Names(), Limiter: core.Config{Store: core.NewMemory()}}
+	overUnix, err := gateway.New(config)
+	if err != nil {
+		return err
+	}
+	config.Tokens, config.Proxies = []string{token}, []netip.Prefix{netip.MustParsePrefix("127.0.0.1/32")}
+	overTCP, err := gateway.New(config)
 	if err != nil {
 		return err
 	}
 	_ = os.Remove(socket) // of a limiter that was killed
-	l, err := net.Listen("unix", socket)
+	unix, err := net.Listen("unix", socket)
 	if err != nil {
 		return err
 	}
-	return (&http.Server{Handler: g, ReadHeaderTimeout: 5 * time.Second}).Serve(l)
+	tcp, err := net.Listen("tcp", addr)
+	if err != nil {
+		return err
+	}
+	ended := make(chan error)
+	for l, g := range map[net.Listener]http.Handler{unix: overUnix, tcp: overTCP} {
+		go func() { ended <- (&http.Server{Handler: g, ReadHeaderTimeout: 5 * time.Second}).Serve(l) }()
+	}
+	return <-ended
 }
 
 // limiter is a limiter in a process of its own.
 type limiter struct {
-	socket, file string
-	cmd          *exec.Cmd // nil while it is stopped
-	log          lockedBuffer
+	socket, addr, file string
+	cmd                *exec.Cmd // nil while it is stopped
+	log                lockedBuffer
 }
 
 func startLimiter(tb testing.TB, dir, limits string) *limiter {
 	tb.Helper()
-	l := &limiter{socket: filepath.Join(dir, "gateway.sock"), file: filepath.Join(dir, "limits.yaml")}
+	l := &limiter{socket: filepath.Join(dir, "gateway.sock"), addr: proxies.FreeAddr(tb), file: filepath.Join(dir, "limits.yaml")}
 	if err := os.WriteFile(l.file, []byte(limits), 0o600); err != nil {
 		tb.Fatal(err)
 	}
@@ -91,13 +111,13 @@ func startLimiter(tb testing.TB, dir, limits string) *limiter {
 
 func (l *limiter) start(tb testing.TB) {
 	tb.Helper()
-	l.cmd = limiterCommand(l.socket, l.file)
+	l.cmd = limiterCommand(l.socket, l.addr, l.file)
 	l.cmd.Stdout, l.cmd.Stderr = &l.log, &l.log
 	if err := child.Start(l.cmd); err != nil {
 		tb.Fatal(err)
 	}
 	waitFor(tb, "the limiter", &l.log, func() error {
-		conn, err := net.Dial("unix", l.socket)
+		conn, err := net.Dial("tcp", l.addr) // the second that it listens on
 		if err == nil {
 			_ = conn.Close()
 		}

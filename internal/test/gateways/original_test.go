@@ -76,7 +76,8 @@ func TestUsedUp(t *testing.T) {
 	})
 }
 
-// A path is exempt in its plain spelling alone: another one may be another resource behind the gateway.
+// A path is exempt in its plain spelling alone: another one may be another resource behind the gateway. Where
+// the gateway itself changes the spelling, the application gets what the limiter has seen.
 func TestExemptPaths(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, p *program) {
@@ -86,18 +87,22 @@ func TestExemptPaths(t *testing.T) {
 				t.Errorf("%s: got %s %v", path, a.Status, a.Header)
 			}
 		}
-		served := s.served.Load()
 		for _, path := range []string{
 			"/things?/healthz", "/things%3f/healthz", "/healthz/../things", "/healthz/%2e%2e/things", "/healthz%2f..%2fthings", "/public/../things", "/public/%2e%2e/things",
 			"/public/..%2fthings", "/public/..;/things", `/public/..\things`, "/public//../things", "//public/../things", "/public/.././things", "/PUBLIC/../things",
 			"/healthz/", "//healthz", "/HEALTHZ", "/%68ealthz", "/./healthz", "/healthz;x", "/public/%252e%252e/things", "/healthz#", "/public/",
 		} {
-			if a := s.get(t, proxies.Attacker, path); a.StatusCode != http.StatusTooManyRequests && a.StatusCode != http.StatusBadRequest {
-				t.Errorf("%s: got %s", path, a.Status)
+			served := s.served.Load()
+			a := s.get(t, proxies.Attacker, path)
+			switch {
+			case a.StatusCode == http.StatusTooManyRequests || a.StatusCode == http.StatusBadRequest:
+				if s.served.Load() > served {
+					t.Errorf("%s: was served, and got %s", path, a.Status)
+				}
+			case p == traefik && a.StatusCode == http.StatusOK && s.last.Load().RequestURI == "/healthz":
+			default:
+				t.Errorf("%s: got %s, and the application %s", path, a.Status, s.last.Load().RequestURI)
 			}
-		}
-		if n := s.served.Load() - served; n > 0 {
-			t.Errorf("%d requests were served", n)
 		}
 	})
 }
