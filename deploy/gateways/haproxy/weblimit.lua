@@ -7,6 +7,10 @@
 local limiter = "http://127.0.0.1:8429"
 local timeout = 500 -- milliseconds; the backend of the limiter has shorter ones
 
+-- More header lines than this are answered with 431. HAProxy 2.6 crashes if a script's request has more than
+-- tune.http.maxhdr, which is 101 by default.
+local most_lines = 80
+
 -- Headers of the client that the limiter does not get: those of the connection and of the body, and
 -- those that are set below.
 local dropped = {}
@@ -25,20 +29,29 @@ local passed = {
 	"x-ratelimit-limit", "x-ratelimit-remaining", "x-ratelimit-reset",
 }
 
+-- headers_of returns the headers of the subrequest, or nothing if there are too many.
 local function headers_of(txn)
-	local headers = {}
+	local headers, lines = {}, 0
 	for name, values in pairs(txn.http:req_get_headers()) do
 		if not dropped[name] then
 			local list = {}
 			for i = 0, #values do
 				list[#list + 1] = values[i]
+				lines = lines + 1
 			end
 			headers[name] = list
 		end
 	end
+	if lines > most_lines then
+		return nil
+	end
 	headers["x-forwarded-for"] = { txn.f:src() }
 	headers["x-forwarded-method"] = { txn.f:method() }
-	headers["x-forwarded-uri"] = { txn.f:pathq() }
+	local target = txn.f:pathq()
+	if not target or target == "" then
+		target = txn.f:url() -- "*", or an authority
+	end
+	headers["x-forwarded-uri"] = { target }
 	local host = txn.f:req_hdr("host", -1)
 	if host and host ~= "" then
 		headers["x-forwarded-host"] = { host }
@@ -47,13 +60,17 @@ local function headers_of(txn)
 end
 
 core.register_action("weblimit", { "http-req" }, function(txn, policy)
+	local headers = headers_of(txn)
+	if not headers then
+		txn:done(txn:reply({ status = 431 }))
+	end
 	local answer = core.httpclient():get({
 		url = limiter .. "/v1/auth/" .. policy,
-		headers = headers_of(txn),
+		headers = headers,
 		timeout = timeout,
 	})
 	local status = answer and answer.status or 0
-	local headers = answer and answer.headers or {}
+	headers = answer and answer.headers or {}
 	local kind = headers["content-type"] and headers["content-type"][0]
 	-- HAProxy's own 502, 503 and 504 are pages, and those of the limiter are problems.
 	if status < 200 or status >= 502 and kind ~= "application/problem+json" then

@@ -209,3 +209,36 @@ func TestLimiterRestarted(t *testing.T) {
 		}
 	})
 }
+
+// slow has a limit under which requests wait, for longer than the limiter lets a gateway wait.
+const slow = `
+policies:
+  api:
+    limits:
+      client: {limit: 1000000000/day, by: ip}
+      slow: {limit: 30/minute burst 1 wait 10m, by: ip, when: {paths: [/slow]}}
+`
+
+// Denials with 503, which clients can cause, don't make a gateway take the limiter for away.
+func TestDenialsWith503(t *testing.T) {
+	t.Parallel()
+	each(t, func(t *testing.T, p *program) {
+		s := p.start(t, slow, p.policies[len(p.policies)-1]) // open
+		var wg sync.WaitGroup
+		var denied atomic.Int64
+		for range 30 {
+			wg.Go(func() {
+				if a, err := s.try(t, proxies.Attacker, "GET /slow HTTP/1.1\r\nHost: example.com\r\n\r\n"); err == nil && a.StatusCode == http.StatusServiceUnavailable {
+					denied.Add(1)
+				}
+			})
+		}
+		wg.Wait()
+		if got := s.ask(t, s.client(t, proxies.Bystander), 20); got.limited != 20 {
+			t.Errorf("another client: %+v", got)
+		}
+		if n, served := denied.Load(), s.served.Load()-20; n != 29 || served != 1 {
+			t.Errorf("%d denials with 503 and %d served, want 29 and 1", n, served)
+		}
+	})
+}

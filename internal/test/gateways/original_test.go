@@ -9,10 +9,10 @@ import (
 	"github.com/weblimit/weblimit/internal/test/proxies"
 )
 
-// used starts a gateway and uses up the limit of the attacker.
-func (p *program) used(t *testing.T) *setup {
+// usedUp starts a gateway and uses up the limit of the attacker.
+func (p *program) usedUp(t *testing.T, away string) *setup {
 	t.Helper()
-	s := p.start(t, limits, "")
+	s := p.start(t, limits, away)
 	got := proxies.Send(t, proxies.Attacker, s.addr, repeat("GET /things HTTP/1.1\r\nHost: example.com\r\n\r\n", 110)...)
 	if got[200] != 100 || got[429] != 10 {
 		t.Fatalf("the answers were %v", got)
@@ -33,7 +33,7 @@ func repeat(request string, n int) (requests [][]byte) {
 func TestUsedUp(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, p *program) {
-		s := p.used(t)
+		s := p.usedUp(t, "")
 		for _, test := range []struct {
 			name, request string
 			also          []int // what a gateway may answer by itself
@@ -81,7 +81,7 @@ func TestUsedUp(t *testing.T) {
 func TestExemptPaths(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, p *program) {
-		s := p.used(t)
+		s := p.usedUp(t, "")
 		for _, path := range []string{"/healthz", "/healthz?x=1", "/public/a.css"} {
 			if a := s.get(t, proxies.Attacker, path); a.StatusCode != 200 || len(a.Header.Values("RateLimit")) > 0 {
 				t.Errorf("%s: got %s %v", path, a.Status, a.Header)

@@ -1,0 +1,45 @@
+package gateways
+
+import (
+	"crypto/tls"
+	"io"
+	"net"
+	"testing"
+
+	"github.com/weblimit/weblimit/internal/test/proxies"
+)
+
+// Clients that hang up while the gateway asks don't make it take the limiter for away: otherwise they could
+// choose that policy for everybody.
+func TestClientsThatHangUp(t *testing.T) {
+	t.Parallel()
+	each(t, func(t *testing.T, p *program) {
+		s := p.start(t, fast, p.policies[len(p.policies)-1]) // open
+		d := &tls.Dialer{
+			NetDialer: &net.Dialer{LocalAddr: &net.TCPAddr{IP: net.ParseIP(proxies.Attacker)}, Timeout: patience},
+			Config:    &tls.Config{InsecureSkipVerify: true, ServerName: "example.com", ClientSessionCache: tls.NewLRUClientSessionCache(0)}, //nolint:gosec // made up a moment ago
+		}
+		c := s.client(t, proxies.Bystander)
+		for i := range 200 {
+			conn, err := d.DialContext(t.Context(), "tcp", s.addr)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for range 3 {
+				_, _ = io.WriteString(conn, "GET /things HTTP/1.1\r\nHost: example.com\r\n\r\n")
+			}
+			if tcp, ok := conn.(*tls.Conn).NetConn().(*net.TCPConn); ok && i%2 == 0 {
+				_ = tcp.SetLinger(0) // a reset
+			}
+			_ = conn.(*tls.Conn).NetConn().Close()
+			if i%20 == 0 {
+				if got := s.ask(t, c, 5); got.limited != 5 {
+					t.Fatalf("after %d clients: %+v", i, got)
+				}
+			}
+		}
+		if got := s.ask(t, c, 20); got.limited != 20 {
+			t.Errorf("%+v", got)
+		}
+	})
+}
