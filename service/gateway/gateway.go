@@ -56,6 +56,7 @@ type Gateway struct {
 	client  clientReader
 	log     complaints
 
+	making   sync.Mutex // held while a limiter is made; requests under other policies go on
 	mu       sync.RWMutex
 	limiters map[string]*adapter.Limiter // by policy. Guarded by mu.
 }
@@ -116,26 +117,33 @@ func New(config Config) (*Gateway, error) {
 
 // limiter returns the limiter of a policy, and makes it if it is asked for the first time.
 func (g *Gateway) limiter(policy string) (*adapter.Limiter, error) {
-	g.mu.RLock()
-	limiter := g.limiters[policy]
-	g.mu.RUnlock()
-	if limiter != nil {
+	if limiter := g.made(policy); limiter != nil {
 		return limiter, nil
 	}
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	if limiter := g.limiters[policy]; limiter != nil {
+	g.making.Lock()
+	defer g.making.Unlock()
+	if limiter := g.made(policy); limiter != nil { // meanwhile
 		return limiter, nil
 	}
 	made, err := g.config.Policies.Limiter(g.config.Limiter, policy)
 	if err != nil {
 		return nil, err
 	}
-	if limiter, err = asked(made); err != nil {
+	limiter, err := asked(made)
+	if err != nil {
 		return nil, fmt.Errorf("weblimit: gateway: policy %q: %s", policy, strings.TrimPrefix(err.Error(), "weblimit: "))
 	}
+	g.mu.Lock()
+	defer g.mu.Unlock()
 	g.limiters[policy] = limiter
 	return limiter, nil
+}
+
+// made returns the limiter of a policy, or nil if there is none yet.
+func (g *Gateway) made(policy string) *adapter.Limiter {
+	g.mu.RLock()
+	defer g.mu.RUnlock()
+	return g.limiters[policy]
 }
 
 // asked is adapter.New, which panics if a key or condition needs a request of a framework.

@@ -9,6 +9,8 @@ import (
 	"net/http/httptest"
 	"net/netip"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -445,5 +447,51 @@ func TestWrongConfigurations(t *testing.T) {
 				t.Errorf("got %v, want %q", err, test.want)
 			}
 		})
+	}
+}
+
+func BenchmarkGateway(b *testing.B) {
+	g, err := gateway.New(gateway.Config{Policies: perClient(1 << 40), Limiter: core.Config{Store: core.NewMemory()}})
+	if err != nil {
+		b.Fatal(err)
+	}
+	r, w := subrequest("/v1/auth/api"), discard{http.Header{}}
+	b.ReportAllocs()
+	for b.Loop() {
+		g.ServeHTTP(w, r)
+	}
+}
+
+// discard is a response that nobody reads.
+type discard struct{ header http.Header }
+
+func (d discard) Header() http.Header         { return d.header }
+func (d discard) Write(p []byte) (int, error) { return len(p), nil }
+func (d discard) WriteHeader(int)             { clear(d.header) }
+
+// A policy that is asked for by many at once is made once, and errors are not kept.
+func TestPoliciesAreMadeOnce(t *testing.T) {
+	t.Parallel()
+	policies := perClient(50)
+	g := newGateway(t, policies)
+	var wg sync.WaitGroup
+	var passed atomic.Int64
+	for range 100 {
+		wg.Go(func() {
+			if g.do(subrequest("/v1/auth/api")).Code == http.StatusOK {
+				passed.Add(1)
+			}
+		})
+	}
+	wg.Wait()
+	if passed.Load() != 50 {
+		t.Errorf("%d passed, want 50", passed.Load())
+	}
+	if w := g.do(subrequest("/v1/auth/later")); w.Code != http.StatusInternalServerError {
+		t.Errorf("got %d for a policy that is not there", w.Code)
+	}
+	policies["later"] = []core.Limit{core.PerHour(1).By(keyfuncs.ClientIP()).Named("later")}
+	if w := g.do(subrequest("/v1/auth/later")); w.Code != http.StatusOK {
+		t.Errorf("got %d for a policy that has come", w.Code)
 	}
 }

@@ -4,7 +4,7 @@
 -- Denied: answers with the limiter's status, headers and body.
 -- Away: sets txn.weblimit to "away", and the configuration decides.
 
-local limiter = "http://127.0.0.1:8429"
+local frontend = "abns@weblimit_ask" -- of the configuration, which asks the limiter
 local timeout = 500 -- milliseconds; the backend of the limiter has shorter ones
 
 -- More header lines than this are answered with 431. HAProxy 2.6 crashes if a script's request has more than
@@ -65,7 +65,8 @@ core.register_action("weblimit", { "http-req" }, function(txn, policy)
 		txn:done(txn:reply({ status = 431 }))
 	end
 	local answer = core.httpclient():get({
-		url = limiter .. "/v1/auth/" .. policy,
+		url = "http://weblimit/v1/auth/" .. policy,
+		dst = frontend,
 		headers = headers,
 		timeout = timeout,
 	})

@@ -69,7 +69,7 @@ var haproxy = &program{
 	name: "HAProxy", folder: "haproxy", binary: "haproxy", files: []string{"haproxy.cfg", "weblimit.lua"},
 	edits: []string{
 		"bind :443 ssl crt /etc/haproxy/example.com.pem", "bind ADDR ssl crt CERT", "/etc/haproxy/weblimit.lua", "DIR/weblimit.lua",
-		"unix@/run/weblimit/gateway.sock", "unix@SOCKET", "127.0.0.1:8080", "APP", "127.0.0.1:8429", "AWAY",
+		"unix@/run/weblimit/gateway.sock", "unix@SOCKET", "127.0.0.1:8080", "APP", "abns@weblimit_ask", "abns@AWAY",
 	},
 	policies: []string{"local", "closed", "open"}, away: "str(%s)",
 	around: func(config, _ string) string { return config },
@@ -96,7 +96,7 @@ var traefik = &program{
 		`":443"`, `"ADDR"`, "/etc/ssl/example.com.crt", "CERT", "/etc/ssl/example.com.key", "KEY", "/etc/traefik/dynamic.yml", "DIR/dynamic.yml",
 		"127.0.0.1:8080", "APP", "127.0.0.1:8429", "AWAY", "http://127.0.0.1:8428", "http://TCP",
 	},
-	policies: []string{"closed", "open"}, away: "middlewares: [weblimit-token, %s]",
+	policies: []string{"closed", "open"}, away: "middlewares: [weblimit-token, weblimit-path, %s]",
 	words:  map[string]string{"closed": "weblimit-breaker", "open": "weblimit-open, weblimit-breaker"},
 	around: func(config, _ string) string { return config },
 	args:   func(file string) []string { return []string{"--configFile=" + file} },
@@ -123,6 +123,7 @@ const prober = "127.0.0.55"
 type setup struct {
 	*program
 	addr    string
+	away    string // where it decides, or asks, while the limiter is away
 	limiter *limiter
 	served  *atomic.Int64 // requests that have reached the application
 	last    *atomic.Pointer[http.Request]
@@ -135,7 +136,7 @@ func (p *program) start(t *testing.T, limits, away string) *setup {
 	t.Helper()
 	binary := p.require(t)
 	dir := shortDir(t)
-	s := &setup{program: p, addr: proxies.FreeAddr(t), served: new(atomic.Int64), last: new(atomic.Pointer[http.Request]), log: new(lockedBuffer)}
+	s := &setup{program: p, addr: proxies.FreeAddr(t), away: proxies.FreeAddr(t), served: new(atomic.Int64), last: new(atomic.Pointer[http.Request]), log: new(lockedBuffer)}
 	app := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		s.served.Add(1)
 		s.last.Store(r)
@@ -148,7 +149,7 @@ func (p *program) start(t *testing.T, limits, away string) *setup {
 	host, port, _ := strings.Cut(s.addr, ":")
 	cert, key := proxies.Certificate(t, dir)
 	own := strings.NewReplacer("ADDR", s.addr, "HOST", host, "PORT", port, "CERT", cert, "KEY", key, "APP", app.Listener.Addr().String(),
-		"SOCKET", s.limiter.socket, "TCP", s.limiter.addr, "AWAY", proxies.FreeAddr(t), "DIR", dir)
+		"SOCKET", s.limiter.socket, "TCP", s.limiter.addr, "AWAY", s.away, "DIR", dir)
 	files := p.read(t)
 	p.choose(t, files, away)
 	p.leaveOut(t, files)

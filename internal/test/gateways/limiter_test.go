@@ -86,7 +86,9 @@ func serveLimiter(socket, addr, file string) error {
 	}
 	ended := make(chan error)
 	for l, g := range map[net.Listener]http.Handler{unix: overUnix, tcp: overTCP} {
-		go func() { ended <- (&http.Server{Handler: g, ReadHeaderTimeout: 5 * time.Second}).Serve(l) }()
+		go func() {
+			ended <- (&http.Server{Handler: g, ReadHeaderTimeout: 5 * time.Second, MaxHeaderBytes: 64 << 10}).Serve(l)
+		}()
 	}
 	return <-ended
 }

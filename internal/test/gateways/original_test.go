@@ -120,6 +120,23 @@ func TestAroundTheGateway(t *testing.T) {
 				t.Errorf("%s: got %s %s", path, a.Status, a.body)
 			}
 		}
+		// A program on this machine, or one that is made to send requests, such as the application.
+		for _, path := range []string{"/v1/auth/api", "/v1/auth_request/api", "/app/v1/auth/api"} {
+			r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://"+s.away+path, nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			r.Header = http.Header{"X-Forwarded-For": {proxies.Bystander}, "X-Forwarded-Method": {"GET"}, "X-Forwarded-Uri": {"/"}}
+			if res, err := http.DefaultClient.Do(r); err == nil {
+				_ = res.Body.Close()
+				if res.Header.Get("RateLimit") != "" {
+					t.Errorf("%s: the limiter answered: %s", r.URL, res.Status)
+				}
+			}
+		}
+		if a := s.get(t, proxies.Bystander, "/things"); !s.silent && !strings.HasPrefix(a.Header.Get("RateLimit"), `"client";r=99;`) {
+			t.Errorf("another client got %v", a.Header)
+		}
 	})
 }
 
