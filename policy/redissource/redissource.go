@@ -5,23 +5,30 @@
 //	…
 //	defer set.Watch(ctx)()
 //
-// and whoever changes it, such as a pipeline:
+// and whoever changes it, such as a pipeline, runs
 //
-//	err := redissource.Publish(ctx, rdb, "limits", file)
+//	weblimit policy publish limits.yaml --to redis://redis.example.com:6379 --name limits
+//
+// or in Go:
+//
+//	release, err := policy.Publish(ctx, redissource.New(rdb, "limits"), file, policy.Publication{By: "ann"})
 //
 // Each process checks what it loads as it checks a file, and goes on with what it has while Redis does
 // not answer. With [policy.Options].Keep it also starts then.
 //
+// # What is stored
+//
+// One hash, so that it is in one slot of a Cluster: the file, and the last releases of it with their
+// files, [policy.KeptReleases] at most. It does not expire.
+//
 // # Security
 //
-// Whoever can write the key decides what is limited. Give services HGET and HMGET on it, and HSET to
-// the pipeline alone.
+// Whoever can write the key decides what is limited. Give services HGET, HMGET and HSTRLEN on it, and no
+// more. Whoever publishes needs EVAL, HSET, HDEL and TIME besides.
 package redissource
 
 import (
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"time"
@@ -31,11 +38,13 @@ import (
 	"github.com/weblimit/weblimit/policy"
 )
 
-// The fields of the hash that holds a file.
+// The fields of the hash that holds a file. Those of releases are in publish.lua.
 const (
-	fieldName = "name"
-	fieldText = "text"
-	fieldSum  = "sha256"
+	fieldName   = "name"
+	fieldText   = "text"
+	fieldSum    = "sha256"
+	fieldNumber = "number"
+	fieldFirst  = "first"
 )
 
 // Poll is how often a [Source] looks whether the file has changed: at 64 bytes, its hash.
@@ -44,32 +53,51 @@ const Poll = time.Second
 // timeout is how long Redis may take to answer.
 const timeout = 5 * time.Second
 
-// maxBytes is the most that policy files have.
-const maxBytes = 8 << 20
-
-// Source is a policy file in Redis. It is a [policy.Source].
+// Source is a policy file in Redis. It is a [policy.Archive].
 type Source struct {
 	client redis.UniversalClient
 	key    string
 }
+
+var _ policy.Archive = (*Source)(nil)
 
 // New returns the file that is kept under a key.
 func New(client redis.UniversalClient, key string) *Source { return &Source{client, key} }
 
 // Load implements [policy.Source].
 func (s *Source) Load(ctx context.Context) (policy.File, error) {
+	return s.file(ctx, fieldName, fieldText, "holds no policy file: publish one")
+}
+
+// file reads a file of the hash.
+func (s *Source) file(ctx context.Context, name, text, missing string) (policy.File, error) {
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
-	values, err := s.client.HMGet(ctx, s.key, fieldName, fieldText).Result()
+	// Redis holds up to 512 MB, which whoever wrote them must not put into the memory of a fleet.
+	size, err := s.client.Do(ctx, "HSTRLEN", s.key, text).Int64()
 	if err != nil {
-		return policy.File{}, fmt.Errorf("weblimit: policy: Redis key %q: %w", s.key, err)
+		return policy.File{}, s.failed(err)
 	}
-	name, _ := values[0].(string)
-	text, ok := values[1].(string)
+	if size > policy.MaxBytes {
+		return policy.File{}, s.failed(fmt.Errorf("the file has %d bytes, the most is %d", size, policy.MaxBytes))
+	}
+	values, err := s.client.HMGet(ctx, s.key, name, text).Result()
+	if err != nil {
+		return policy.File{}, s.failed(err)
+	}
+	file := policy.File{}
+	file.Name, _ = values[0].(string)
+	content, ok := values[1].(string)
 	if !ok {
-		return policy.File{}, fmt.Errorf("weblimit: policy: Redis key %q holds no policy file: publish one", s.key)
+		return policy.File{}, s.failed(errors.New(missing))
 	}
-	return policy.File{Name: name, Text: []byte(text)}, nil
+	file.Text = []byte(content)
+	return file, nil
+}
+
+// failed returns an error that says where.
+func (s *Source) failed(err error) error {
+	return fmt.Errorf("weblimit: policy: Redis key %q: %w", s.key, err)
 }
 
 // Watch implements [policy.Source].
@@ -99,24 +127,13 @@ func (s *Source) Watch(ctx context.Context, changed func()) {
 	}
 }
 
-// Publish checks a file, and puts it under a key for all processes that watch it. The Options are for
-// the check, as for [policy.Load]; without any, names of the application's are taken as they are, and
-// secrets are not read.
+// Publish checks a file, and puts it under a key for all processes that watch it, whatever is there:
+// [policy.Publish] says more. The Options are for the check, as for [policy.Load].
 func Publish(ctx context.Context, client redis.UniversalClient, key string, file policy.File, options ...policy.Options) error {
-	if len(options) == 0 {
-		options = []policy.Options{{AnyName: true, WithoutSecrets: true}}
+	p := policy.Publication{}
+	if len(options) > 0 {
+		p.Options = &options[0]
 	}
-	if len(file.Text) > maxBytes {
-		return fmt.Errorf("weblimit: policy: %s has %d bytes, the most is %d", file.Name, len(file.Text), maxBytes)
-	}
-	if _, err := policy.Parse(file.Name, file.Text, options...); err != nil {
-		return err
-	}
-	sum := sha256.Sum256(file.Text)
-	// One command, so that nobody reads a part of it.
-	err := client.HSet(ctx, key, fieldName, file.Name, fieldText, string(file.Text), fieldSum, hex.EncodeToString(sum[:])).Err()
-	if err != nil {
-		return fmt.Errorf("weblimit: policy: Redis key %q: %w", key, err)
-	}
-	return nil
+	_, err := policy.Publish(ctx, New(client, key), file, p)
+	return err
 }

@@ -9,7 +9,7 @@ replace (
 
 require (
 	github.com/santhosh-tekuri/jsonschema/v6 v6.0.3
-	github.com/weblimit/weblimit/policy v0.0.0-00010101000000-000000000000
+	github.com/weblimit/weblimit/policy v0.0.0
 	go.yaml.in/yaml/v3 v3.0.5
 )
 

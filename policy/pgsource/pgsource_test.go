@@ -1,0 +1,268 @@
+package pgsource_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/weblimit/weblimit/internal/test/pgtest"
+	"github.com/weblimit/weblimit/policy"
+	"github.com/weblimit/weblimit/policy/internal/archivetest"
+	"github.com/weblimit/weblimit/policy/pgsource"
+)
+
+func TestMain(m *testing.M) {
+	if to := os.Getenv("PUBLISH_TO"); to != "" {
+		os.Exit(publishElsewhere(to))
+	}
+	os.Exit(pgtest.Main(m))
+}
+
+// publishElsewhere is what the second process of TestAProcessFollowsAnother does.
+func publishElsewhere(to string) int {
+	pool, err := pgxpool.New(context.Background(), to)
+	if err == nil {
+		defer pool.Close()
+		_, err = policy.Publish(context.Background(), pgsource.New(pool, "limits"), archivetest.File(2), policy.Publication{By: "elsewhere"})
+	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	return 0
+}
+
+func connect(t *testing.T, to string) *pgxpool.Pool {
+	t.Helper()
+	pool, err := pgxpool.New(context.Background(), to)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(pool.Close)
+	return pool
+}
+
+// migrated returns a pool on a database with the table.
+func migrated(t *testing.T, to string) *pgxpool.Pool {
+	t.Helper()
+	pool := connect(t, to)
+	if err := pgsource.Migrate(t.Context(), pool); err != nil {
+		t.Fatal(err)
+	}
+	return pool
+}
+
+func publish(t *testing.T, in policy.Archive, n int) {
+	t.Helper()
+	if _, err := policy.Publish(t.Context(), in, archivetest.File(n), policy.Publication{}); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// follow returns a set that watches a source, and what tells whether vN decides.
+func follow(t *testing.T, from policy.Source, options policy.Options) (set *policy.Set, decides func(n int) func() bool) {
+	t.Helper()
+	options.AnyName, options.Logger = true, slog.New(slog.DiscardHandler)
+	set, err := policy.From(from, options)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(set.Watch(context.Background()))
+	return set, func(n int) func() bool {
+		return func() bool { return set.Status().Version.Name == fmt.Sprintf("v%d", n) }
+	}
+}
+
+func TestArchive(t *testing.T) {
+	t.Parallel()
+	archivetest.Run(t, func(t *testing.T) policy.Archive {
+		return pgsource.New(migrated(t, pgtest.Shared(t).Database(t)), "limits")
+	})
+}
+
+// Two files of one database have nothing in common.
+func TestTwoNames(t *testing.T) {
+	t.Parallel()
+	pool := migrated(t, pgtest.Shared(t).Database(t))
+	web, jobs := pgsource.New(pool, "web"), pgsource.New(pool, "jobs")
+	publish(t, web, 1)
+	publish(t, web, 2)
+	publish(t, jobs, 3)
+	for want, in := range map[string]policy.Archive{"v2": web, "v3": jobs} {
+		set, err := policy.From(in, policy.Options{AnyName: true})
+		if err != nil || set.Status().Version.Name != want {
+			t.Errorf("want %s, got %v: %v", want, set.Status().Version, err)
+		}
+	}
+}
+
+func TestAProcessFollowsAnother(t *testing.T) {
+	t.Parallel()
+	to := pgtest.Shared(t).Database(t)
+	// It asks seldom, so that only notifications can be in time.
+	from := pgsource.New(migrated(t, to), "limits", pgsource.Config{Poll: time.Hour})
+	publish(t, from, 1)
+	_, decides := follow(t, from, policy.Options{})
+	time.Sleep(200 * time.Millisecond) // it begins to listen
+	other := exec.CommandContext(t.Context(), os.Args[0])
+	other.Env = append(os.Environ(), "PUBLISH_TO="+to)
+	if out, err := other.CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	began := time.Now()
+	archivetest.Until(t, "a publication of another process is seen", decides(2))
+	if took := time.Since(began); took > time.Second {
+		t.Errorf("a publication was seen after %v", took)
+	} else {
+		t.Logf("a publication was seen after %v", took)
+	}
+}
+
+// A listener whose connection is ended by hand, or that never hears anything, as behind a PgBouncer: the
+// table is asked once a second.
+func TestALostListener(t *testing.T) {
+	t.Parallel()
+	server := pgtest.Start(t)
+	pool := migrated(t, server.ConnString(""))
+	from := pgsource.New(pool, "limits")
+	publish(t, from, 1)
+	_, decides := follow(t, from, policy.Options{})
+	ended := ""
+	archivetest.Until(t, "there is a listener", func() bool {
+		ended = server.Exec(t, "", "SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity WHERE query LIKE 'LISTEN%'")
+		return ended != "0"
+	})
+	publish(t, from, 2)
+	archivetest.Until(t, "a process follows without a listener", decides(2))
+	archivetest.Until(t, "there is a listener again", func() bool {
+		return server.Exec(t, "", "SELECT count(*) FROM pg_stat_activity WHERE query LIKE 'LISTEN%'") != "0"
+	})
+	publish(t, from, 3)
+	archivetest.Until(t, "a process follows", decides(3))
+}
+
+// While PostgreSQL is killed or frozen, each process goes on with what it has, and follows afterwards.
+func TestOutages(t *testing.T) {
+	t.Parallel()
+	server := pgtest.Start(t)
+	pool := migrated(t, server.ConnString(""))
+	from := pgsource.New(pool, "limits")
+	publish(t, from, 1)
+	keep := policy.Options{Keep: filepath.Join(t.TempDir(), "kept.yaml")}
+	set, decides := follow(t, from, keep)
+	server.Kill()
+	if err := set.Reload(t.Context()); err == nil {
+		t.Error("reloaded from a server that is killed")
+	}
+	if !decides(1)() {
+		t.Error("the version of before no longer decides")
+	}
+	late, err := policy.From(from, policy.Options{AnyName: true, Keep: keep.Keep, Logger: slog.New(slog.DiscardHandler)})
+	if err != nil || late.Status().Version.Name != "v1" || late.Status().Err == nil {
+		t.Errorf("a start while PostgreSQL is away: %v", err)
+	}
+	server.Restart(t)
+	archivetest.Until(t, "PostgreSQL is back", func() bool {
+		_, err := policy.Publish(t.Context(), from, archivetest.File(2), policy.Publication{})
+		return err == nil
+	})
+	archivetest.Until(t, "a process follows after a restart", decides(2))
+
+	server.Freeze(t)
+	began := time.Now()
+	if err := set.Reload(t.Context()); err == nil || time.Since(began) > 15*time.Second {
+		t.Errorf("a reload from a frozen server: %v after %v", err, time.Since(began))
+	}
+	server.Thaw(t)
+	archivetest.Until(t, "PostgreSQL answers", func() bool {
+		_, err := policy.Publish(t.Context(), from, archivetest.File(3), policy.Publication{})
+		return err == nil
+	})
+	archivetest.Until(t, "a process follows after a pause", decides(3))
+}
+
+// The rights of the package's documentation are enough, and those of services don't publish.
+func TestRights(t *testing.T) {
+	t.Parallel()
+	server := pgtest.Start(t)
+	sql, err := pgsource.SQL()
+	if err != nil {
+		t.Fatal(err)
+	}
+	server.Exec(t, "", sql+`
+		CREATE ROLE app LOGIN PASSWORD 'a'; CREATE ROLE publisher LOGIN PASSWORD 'p';
+		GRANT USAGE ON SCHEMA weblimit_policy TO app, publisher;
+		GRANT SELECT ON weblimit_policy.release TO app, publisher;
+		GRANT INSERT, DELETE ON weblimit_policy.release TO publisher`)
+	app := connect(t, server.ConnStringAs("app", "a", ""))
+	publisher := connect(t, server.ConnStringAs("publisher", "p", ""))
+	for _, pool := range []*pgxpool.Pool{app, publisher} {
+		if err := pgsource.Migrate(t.Context(), pool); err != nil {
+			t.Errorf("a role that may not make tables, where they are: %v", err)
+		}
+	}
+	in := pgsource.New(publisher, "limits")
+	for n := range policy.KeptReleases + 2 {
+		publish(t, in, n+1)
+	}
+	_, decides := follow(t, pgsource.New(app, "limits"), policy.Options{})
+	if _, err := policy.Rollback(t.Context(), in, 0, policy.Publication{}); err != nil {
+		t.Fatal(err)
+	}
+	archivetest.Until(t, "a service follows", decides(policy.KeptReleases+1))
+	var refused *pgconn.PgError
+	_, err = policy.Publish(t.Context(), pgsource.New(app, "limits"), archivetest.File(1), policy.Publication{})
+	if !errors.As(err, &refused) || refused.Code != "42501" {
+		t.Errorf("a service publishes: %v", err)
+	}
+}
+
+// Every role may notify every channel. A flood of notifications costs a few looks per second.
+func TestAFloodOfNotifications(t *testing.T) {
+	t.Parallel()
+	to := pgtest.Shared(t).Database(t)
+	pool := migrated(t, to)
+	from := pgsource.New(pool, "limits", pgsource.Config{Poll: time.Hour})
+	publish(t, from, 1)
+	watched, looks := connect(t, to), int64(0)
+	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second)
+	defer cancel()
+	go func() {
+		for ctx.Err() == nil {
+			_, _ = pool.Exec(ctx, "SELECT pg_notify('weblimit_policy', 'limits')")
+		}
+	}()
+	loads := 0
+	pgsource.New(watched, "limits", pgsource.Config{Poll: time.Hour}).Watch(ctx, func() { loads++ })
+	looks = watched.Stat().AcquireCount()
+	if looks < 2 || looks > 25 || loads != 1 {
+		t.Errorf("in two seconds, the table was looked at %d times and loaded %d times", looks, loads)
+	}
+}
+
+func TestConfig(t *testing.T) {
+	t.Parallel()
+	for want, config := range map[string]pgsource.Config{
+		"Schema must be":   {Schema: `x"; DROP TABLE users; --`},
+		"Poll must not be": {Poll: -1},
+	} {
+		func() {
+			defer func() {
+				if said, _ := recover().(string); !strings.Contains(said, want) {
+					t.Errorf("%+v: %q, want %q", config, said, want)
+				}
+			}()
+			pgsource.New(nil, "limits", config)
+		}()
+	}
+}

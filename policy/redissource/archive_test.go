@@ -1,0 +1,83 @@
+package redissource_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/weblimit/weblimit/internal/test/redistest"
+	"github.com/weblimit/weblimit/policy"
+	"github.com/weblimit/weblimit/policy/internal/archivetest"
+	"github.com/weblimit/weblimit/policy/redissource"
+)
+
+func TestArchive(t *testing.T) {
+	t.Parallel()
+	server := redistest.Shared(t)
+	client := redis.NewClient(&redis.Options{Network: server.Network(), Addr: server.Addr()})
+	t.Cleanup(func() { _ = client.Close() })
+	archivetest.Run(t, func(t *testing.T) policy.Archive {
+		return redissource.New(client, redistest.Prefix(t)+t.Name())
+	})
+}
+
+func TestArchiveOnACluster(t *testing.T) {
+	t.Parallel()
+	client := redistest.SharedCluster(t).Client(t)
+	in := redissource.New(client, redistest.Prefix(t)+"policy")
+	for n := range 3 {
+		release, err := policy.Publish(t.Context(), in, archivetest.File(n+1), policy.Publication{})
+		if err != nil || release.Number != int64(n+1) {
+			t.Fatalf("published %v: %v", release, err)
+		}
+	}
+	if back, err := policy.Rollback(t.Context(), in, 0, policy.Publication{}); err != nil || back.Of != 2 {
+		t.Errorf("rolled back to %v: %v", back, err)
+	}
+}
+
+// The rights of docs/policy.md are enough, and those of services don't publish.
+func TestRights(t *testing.T) {
+	t.Parallel()
+	server := redistest.Shared(t)
+	key := redistest.Prefix(t) + "policy"
+	server.User(t, "publisher", "~"+key, "+eval", "+hget", "+hmget", "+hset", "+hdel", "+hstrlen", "+time")
+	server.User(t, "service", "~"+key, "+hget", "+hmget", "+hstrlen")
+	publisher, service := redissource.New(server.ClientAs(t, "publisher"), key), redissource.New(server.ClientAs(t, "service"), key)
+	for n := range policy.KeptReleases + 2 {
+		if _, err := policy.Publish(t.Context(), publisher, archivetest.File(n+1), policy.Publication{}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	set, err := policy.From(service, policy.Options{AnyName: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer set.Watch(t.Context())()
+	if _, err := policy.Rollback(t.Context(), publisher, 0, policy.Publication{}); err != nil {
+		t.Fatal(err)
+	}
+	archivetest.Until(t, "a service follows", func() bool {
+		return set.Status().Version.Name == fmt.Sprintf("v%d", policy.KeptReleases+1)
+	})
+	if _, err := policy.Publish(t.Context(), service, archivetest.File(1), policy.Publication{}); err == nil {
+		t.Error("a service publishes")
+	}
+}
+
+// Redis holds up to 512 MB under a key, which must not get into the memory of a fleet.
+func TestAValueTooLargeIsNotRead(t *testing.T) {
+	t.Parallel()
+	server := redistest.Shared(t)
+	client := redis.NewClient(&redis.Options{Network: server.Network(), Addr: server.Addr()})
+	defer func() { _ = client.Close() }()
+	key := redistest.Prefix(t) + "policy"
+	if err := client.HSet(t.Context(), key, "text", strings.Repeat("#", policy.MaxBytes+1), "sha256", "x").Err(); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := redissource.New(client, key).Load(t.Context()); err == nil || !strings.Contains(err.Error(), "the most is 8388608") {
+		t.Errorf("got %v", err)
+	}
+}
