@@ -104,12 +104,25 @@ func (a *app) poolConfig(d *database) (*pgxpool.Config, error) {
 	if text == "" {
 		return nil, usagef("nobody to ask: set --database-url (WEBLIMIT_DATABASE_URL) to the PostgreSQL of the application's quota.Book")
 	}
-	u, err := readURL("--database-url", text, d.url != "", "postgres", "postgresql")
+	return a.poolConfigOf(urlSource{"--database-url", text, d.url != "", d.passwordFile, "WEBLIMIT_DATABASE_PASSWORD_FILE"})
+}
+
+// urlSource is the URL of a PostgreSQL, from a flag or its variable, and where its password is.
+type urlSource struct {
+	flag, text   string
+	byFlag       bool
+	passwordFile string // of a flag
+	passwordEnv  string // the variable with another one
+}
+
+func (a *app) poolConfigOf(from urlSource) (*pgxpool.Config, error) {
+	flag, text, byFlag := from.flag, from.text, from.byFlag
+	u, err := readURL(flag, text, byFlag, "postgres", "postgresql")
 	if err != nil {
 		return nil, err
 	}
-	if q := u.Query(); d.url != "" && (q.Has("password") || q.Has("sslpassword")) {
-		return nil, errPasswordShown("--database-url", "PGPASSWORD, PGPASSFILE or --database-password-file")
+	if q := u.Query(); byFlag && (q.Has("password") || q.Has("sslpassword")) {
+		return nil, errPasswordShown(flag, passwordInstead(flag, u.Scheme))
 	}
 	config, err := pgxpool.ParseConfig(text)
 	if err != nil {
@@ -117,10 +130,10 @@ func (a *app) poolConfig(d *database) (*pgxpool.Config, error) {
 		if errors.As(err, &inner) && inner.Unwrap() != nil {
 			err = inner.Unwrap()
 		}
-		return nil, usagef("--database-url: %w", withoutURL(err))
+		return nil, usagef("%s: %w", flag, withoutURL(err))
 	}
-	file := cmp.Or(d.passwordFile, a.env("WEBLIMIT_DATABASE_PASSWORD_FILE"))
-	if _, has := u.User.Password(); file != "" && (!has || d.passwordFile != "") {
+	file := cmp.Or(from.passwordFile, a.env(from.passwordEnv))
+	if _, has := u.User.Password(); file != "" && (!has || from.passwordFile != "") {
 		if config.ConnConfig.Password, err = a.readPassword(file); err != nil {
 			return nil, err
 		}

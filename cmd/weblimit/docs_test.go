@@ -145,6 +145,12 @@ func TestDocsNameAllCommandsAndFlags(t *testing.T) {
 		wants(t, about, "Examples:\n  weblimit quota "+name)
 		help += about
 	}
+	for _, name := range []string{"publish", "rollback", "log", "status", "get"} {
+		about := call{}.ok(t, "policy", name, "--help")
+		wantsOne(t, string(text), "policy "+name)
+		wants(t, about, "Examples:\n  weblimit policy "+name)
+		help += about
+	}
 	for _, flag := range regexp.MustCompile(`--[a-z-]+`).FindAllString(help, -1) {
 		if flag != "--help" {
 			wantsOne(t, string(text), flag)

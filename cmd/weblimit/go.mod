@@ -9,6 +9,7 @@ require (
 	github.com/spf13/pflag v1.0.10
 	github.com/weblimit/weblimit v0.0.0
 	github.com/weblimit/weblimit/policy v0.0.0
+	github.com/weblimit/weblimit/policy/pgsource v0.0.0
 	github.com/weblimit/weblimit/quota v0.0.0
 	golang.org/x/term v0.44.0
 	golang.org/x/text v0.41.0

@@ -15,6 +15,10 @@
 //	weblimit quota notices            notices on their way, and those that are given up
 //	weblimit quota redeliver CHANNEL  deliver notices again
 //	weblimit quota adjust TENANT      units more, or fewer, in one period
+//	weblimit policy check FILE        what is wrong with a file of limits; also fmt, diff, test, schema
+//	weblimit policy publish FILE      give a file to a fleet, in Redis or PostgreSQL
+//	weblimit policy rollback          give a fleet the release before again
+//	weblimit policy log               who has published what, and when; also status, get
 //	weblimit bench-redis              how many checks a Redis decides
 //	weblimit version
 //	weblimit completion SHELL         completion for bash, zsh, fish and powershell
@@ -66,6 +70,7 @@ type streams struct {
 	out, err writer
 	env      func(string) string
 	isTTY    bool // out is a terminal
+	asks     bool // input is a terminal, so that somebody can be asked
 	size     func() (columns, rows int)
 }
 
@@ -73,6 +78,7 @@ func terminal() streams {
 	return streams{
 		in: os.Stdin, input: os.Stdin, out: os.Stdout, err: os.Stderr, env: os.Getenv,
 		isTTY: term.IsTerminal(int(os.Stdout.Fd())) && os.Getenv("TERM") != "dumb",
+		asks:  term.IsTerminal(int(os.Stdin.Fd())),
 		size: func() (columns, rows int) {
 			columns, rows, err := term.GetSize(int(os.Stdout.Fd()))
 			if err != nil {

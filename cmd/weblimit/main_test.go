@@ -34,6 +34,7 @@ type call struct {
 	env   map[string]string
 	input string
 	tty   bool
+	asks  bool
 	size  [2]int
 }
 
@@ -48,7 +49,7 @@ func (c call) runContext(ctx context.Context, args ...string) result {
 	var out, errs bytes.Buffer
 	code := run(ctx, args, streams{
 		input: strings.NewReader(c.input), out: &out, err: &errs, env: func(name string) string { return c.env[name] },
-		isTTY: c.tty, size: func() (columns, rows int) { return c.size[0], c.size[1] },
+		isTTY: c.tty, asks: c.asks, size: func() (columns, rows int) { return c.size[0], c.size[1] },
 	})
 	return result{code, out.String(), errs.String()}
 }

@@ -125,13 +125,20 @@ func readURL(flag, text string, byFlag bool, schemes ...string) (*url.URL, error
 		return nil, usagef("%s must begin with %s", flag, strings.Join(schemes, ":// or ")+"://")
 	}
 	if _, has := u.User.Password(); has && byFlag {
-		instead := "WEBLIMIT_PASSWORD or --password-file"
-		if flag == "--database-url" {
-			instead = "PGPASSWORD, PGPASSFILE or --database-password-file"
-		}
-		return nil, errPasswordShown(flag, instead)
+		return nil, errPasswordShown(flag, passwordInstead(flag, u.Scheme))
 	}
 	return u, nil
+}
+
+// passwordInstead says where the password of a URL belongs.
+func passwordInstead(flag, scheme string) string {
+	switch {
+	case flag == "--database-url":
+		return "PGPASSWORD, PGPASSFILE or --database-password-file"
+	case strings.HasPrefix(scheme, "postgres"):
+		return "PGPASSWORD, PGPASSFILE or --password-file"
+	}
+	return "WEBLIMIT_PASSWORD or --password-file"
 }
 
 // credentials finds the user and the password, and takes both out of the URLs.

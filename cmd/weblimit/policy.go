@@ -20,18 +20,21 @@ const mostInput = 16 << 20
 func (a *app) policyCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "policy",
-		Short: "Check, compare and test policy files",
-		Long: `policy works on files of limits. It asks no application and no Redis.
+		Short: "Check, compare, test and publish policy files",
+		Long: `policy works on files of limits. publish, rollback, log, status and get ask the Redis or PostgreSQL that
+a fleet follows; the others ask nobody.
 
 Names that the application gives its functions, such as a plan, are taken as they are.
 References to secrets are not read: --secrets reads them, too. "-" is standard input.`,
 		Example: `  weblimit policy check limits.yaml
   git show main:limits.yaml | weblimit policy diff - limits.yaml
-  weblimit policy test limits.yaml requests.yaml`,
+  weblimit policy test limits.yaml requests.yaml
+  weblimit policy publish limits.yaml --to redis://redis.example.com:6379`,
 		Args: cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error { return c.Help() },
 	}
-	c.AddCommand(a.policyCheckCommand(), a.policyFormatCommand(), a.policyDiffCommand(), a.policyTestCommand(), a.policySchemaCommand())
+	c.AddCommand(a.policyCheckCommand(), a.policyFormatCommand(), a.policyDiffCommand(), a.policyTestCommand(), a.policySchemaCommand(),
+		a.policyPublishCommand(), a.policyRollbackCommand(), a.policyLogCommand(), a.policyStatusCommand(), a.policyGetCommand())
 	return c
 }
 

@@ -109,7 +109,7 @@ Straight on Redis it knows the limits that instances publish there. They do with
 top.Config{Exchange: store.Exchange()}, once a limit has decided something.
 
 What is kept in PostgreSQL by package quota has commands of its own: weblimit quota.
-Files of limits have others, which ask nobody: weblimit policy.
+Files of limits have others, to check, compare and publish them: weblimit policy.
 
 Exit codes: 0 all is well, 1 an error, 2 a mistake in how it was called,
 3 peek and explain: the client is denied or blocked now; quota reconcile and

@@ -1,0 +1,142 @@
+package main
+
+import (
+	"bufio"
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/user"
+	"strings"
+
+	"github.com/jackc/pgx/v5/pgxpool"
+	"github.com/spf13/cobra"
+
+	"github.com/weblimit/weblimit/cmd/weblimit/internal/show"
+	"github.com/weblimit/weblimit/policy"
+	"github.com/weblimit/weblimit/policy/pgsource"
+	"github.com/weblimit/weblimit/policy/redissource"
+)
+
+// archiveFlags say where a fleet's policy file is.
+type archiveFlags struct {
+	to, name, schema string
+}
+
+func (f *archiveFlags) add(c *cobra.Command) {
+	flags := c.Flags()
+	flags.StringVar(&f.to, "to", "", "where the fleet's policy file is: redis://host:6379/0, rediss://, unix:// or postgres://user@host/database ($WEBLIMIT_POLICY)")
+	flags.StringVar(&f.name, "name", "limits", "the key in Redis, or the name in PostgreSQL ($WEBLIMIT_POLICY_NAME)")
+	flags.StringVar(&f.schema, "schema", "", "pgsource.Config.Schema of the application ("+pgsource.DefaultSchema+")")
+}
+
+// archive is where a fleet's policy file is.
+type archive struct {
+	policy.Archive
+	where string // for people: `"limits" in Redis at redis://redis.example.com:6379`
+	pool  *pgxpool.Pool
+	close func()
+}
+
+// openArchive connects to where --to says.
+func (a *app) openArchive(ctx context.Context, c *cobra.Command, f *archiveFlags) (*archive, error) {
+	text := cmp.Or(f.to, a.env("WEBLIMIT_POLICY"))
+	if text == "" {
+		return nil, usagef("where to? set --to (WEBLIMIT_POLICY) to the Redis or PostgreSQL that the fleet follows")
+	}
+	name := f.name
+	if !c.Flags().Changed("name") {
+		name = cmp.Or(a.env("WEBLIMIT_POLICY_NAME"), name)
+	}
+	if name == "" {
+		return nil, usagef("--name must not be empty")
+	}
+	if a.timeout < minTimeout || a.timeout > maxTimeout {
+		return nil, errTimeout(a.timeout)
+	}
+	scheme, _, _ := strings.Cut(text, ":")
+	if scheme == "postgres" || scheme == "postgresql" {
+		return a.openPolicyTable(ctx, text, name, f)
+	}
+	u, err := readURL("--to", text, f.to != "", "redis", "rediss", "unix", "postgres")
+	if err != nil {
+		return nil, err
+	}
+	t := &target{redis: u}
+	if err := a.credentials(t); err != nil {
+		return nil, err
+	}
+	security, err := a.tls()
+	if err != nil {
+		return nil, err
+	}
+	rdb, err := a.redisClient(t, security)
+	if err != nil {
+		return nil, err
+	}
+	return &archive{
+		Archive: redissource.New(rdb, name), where: fmt.Sprintf("%q in Redis at %s", name, t.redis.Redacted()),
+		close: func() { _ = rdb.Close() },
+	}, nil
+}
+
+func (a *app) openPolicyTable(ctx context.Context, url, name string, f *archiveFlags) (*archive, error) {
+	config, err := a.poolConfigOf(urlSource{"--to", url, f.to != "", a.passwordFile, "WEBLIMIT_PASSWORD_FILE"})
+	if err != nil {
+		return nil, err
+	}
+	settings := pgsource.Config{Schema: f.schema}
+	if _, err := pgsource.SQL(settings); err != nil {
+		return nil, usagef("--schema: %w", err)
+	}
+	pool, err := pgxpool.NewWithConfig(ctx, config)
+	if err != nil {
+		return nil, err
+	}
+	return &archive{
+		Archive: pgsource.New(pool, name, settings), pool: pool, close: pool.Close,
+		where: fmt.Sprintf("%q in PostgreSQL at %s/%s", name, config.ConnConfig.Host, config.ConnConfig.Database),
+	}, nil
+}
+
+// publisher returns who publishes, unless --by says so.
+func (a *app) publisher(by string) string {
+	if by = cmp.Or(by, a.env("WEBLIMIT_BY")); by != "" {
+		return by
+	}
+	host, _ := os.Hostname()
+	if who, err := user.Current(); err == nil {
+		return who.Username + "@" + host
+	}
+	return "@" + host
+}
+
+// errNotPublished ends a publication that nobody wants. What it is has been said.
+var errNotPublished = errors.New("nothing was published")
+
+// agreed asks on a terminal whether to go on. Elsewhere there is nobody to ask.
+func (a *app) agreed(ctx context.Context, yes bool, question string) error {
+	if yes || !a.isTTY {
+		return nil
+	}
+	if !a.asks {
+		return usagef("standard input is no terminal, so nobody can be asked: say --yes")
+	}
+	a.text.Line(show.Bold, question+" [y/N]")
+	answers := make(chan string, 1)
+	go func() {
+		line, _ := bufio.NewReader(io.LimitReader(a.input, maxKey)).ReadString('\n')
+		answers <- strings.ToLower(strings.TrimSpace(line))
+	}()
+	select {
+	case <-ctx.Done():
+		return ctx.Err()
+	case answer := <-answers:
+		if answer == "y" || answer == "yes" {
+			return nil
+		}
+		return errNotPublished
+	}
+}
