@@ -190,7 +190,9 @@ func (h *Handler) explainPart(ctx context.Context, k *keyJSON, declarations []st
 			k.Unused = append(k.Unused, d.Rule.Name)
 			continue
 		}
-		k.Limits = append(k.Limits, stateOf(d, check.Cost, result, &accounts[i], client))
+		state := stateOf(d, check.Cost, result, &accounts[i], client)
+		state.Versions = versionsIn(s, d.Rule.Name)
+		k.Limits = append(k.Limits, state)
 	}
 	return nil
 }
@@ -200,9 +202,17 @@ func (k *keyJSON) addKnown(declarations []store.Declaration, s *top.Snapshot) {
 	for i := range declarations {
 		if client := clientIn(s, declarations[i].Rule.Name, k.Key); client != nil {
 			state := stateOf(&declarations[i], costOf(0, client), nil, nil, client)
+			state.Versions = versionsIn(s, state.Limit)
 			k.Limits = append(k.Limits, state)
 		}
 	}
+}
+
+func versionsIn(s *top.Snapshot, limit string) []string {
+	if l := s.Limit(limit); l != nil {
+		return l.Versions
+	}
+	return nil
 }
 
 func clientIn(s *top.Snapshot, limit, key string) *top.Client {

@@ -28,6 +28,7 @@ type instanceJSON struct {
 	Class    string        `json:"class,omitempty"`
 	LastedMS int64         `json:"lasted_ms,omitempty"` // of an outage that has ended
 	Open     []breakerJSON `json:"open,omitempty"`
+	Versions []string      `json:"versions,omitempty"` // of the policies by which it decides
 }
 
 // breakerJSON is a server that an instance does not ask.
@@ -46,7 +47,7 @@ type silentJSON struct {
 func instanceOf(i *top.Instance) instanceJSON {
 	out := instanceJSON{
 		Name: i.Name, At: i.At, State: "ok",
-		Since: i.Health.Since, Class: i.Health.Class, LastedMS: i.Health.Lasted.Milliseconds(),
+		Since: i.Health.Since, Class: i.Health.Class, LastedMS: i.Health.Lasted.Milliseconds(), Versions: i.Versions,
 	}
 	for _, b := range i.Health.Open {
 		out.State = "degraded"

@@ -67,6 +67,8 @@ type limitJSON struct {
 	CanBlock  bool   `json:"can_block"`
 	Here      bool   `json:"here"` // this process has the limit, so that it can act on it
 
+	Versions []string `json:"versions,omitempty"` // of the policy by which instances decide
+
 	PerSecond ratesJSON       `json:"per_second"` // the mean of the last ten seconds
 	Minute    countsJSON      `json:"minute"`
 	Seconds   *seriesJSON     `json:"seconds,omitempty"`
@@ -197,6 +199,7 @@ func (l *limitJSON) describe(a store.Algorithm, quota, burst int64, window time.
 
 // count adds what was counted of a limit.
 func (l *limitJSON) count(counted *top.Limit, until time.Time) {
+	l.Versions = counted.Versions
 	l.Seconds = series(counted.Rates.Seconds, until)
 	l.Minutes = series(counted.Rates.Minutes, until)
 	s := l.Seconds

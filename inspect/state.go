@@ -31,6 +31,7 @@ type stateJSON struct {
 	Minute       *countsJSON `json:"minute,omitempty"` // nil if the key is not among the heavy hitters
 	Hour         *countsJSON `json:"hour,omitempty"`
 	LastDenial   *denialJSON `json:"last_denial,omitempty"`
+	Versions     []string    `json:"versions,omitempty"` // of the policy by which instances decide
 }
 
 // adoptNumbers changes a rule to the numbers that the client's last denial had, if they are others: those

@@ -22,6 +22,7 @@ type denialJSON struct {
 	WindowMS     int64     `json:"window_ms"`
 	RetryAfterMS int64     `json:"retry_after_ms"`
 	Why          string    `json:"why"`
+	Version      string    `json:"version,omitempty"` // of the policy that denied
 }
 
 func denialOf(d *top.Denial) *denialJSON {
@@ -30,7 +31,7 @@ func denialOf(d *top.Denial) *denialJSON {
 	}
 	return &denialJSON{
 		At: d.At, Reason: d.Reason.String(), Shadow: d.Shadow, Cost: d.Cost, Remaining: d.Remaining,
-		Quota: d.Quota, Burst: d.Burst, WindowMS: d.Window.Milliseconds(), RetryAfterMS: d.RetryAfter.Milliseconds(), Why: why(d),
+		Quota: d.Quota, Burst: d.Burst, WindowMS: d.Window.Milliseconds(), RetryAfterMS: d.RetryAfter.Milliseconds(), Why: why(d), Version: d.Version,
 	}
 }
 

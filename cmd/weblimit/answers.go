@@ -23,7 +23,10 @@ type instanceJSON struct {
 	State string    `json:"state"`
 	Since time.Time `json:"since"`
 	Class string    `json:"class"`
-	Open  []struct {
+
+	Versions []string `json:"versions"`
+
+	Open []struct {
 		Node  string    `json:"node"`
 		Since time.Time `json:"since"`
 		Class string    `json:"class"`
@@ -102,6 +105,8 @@ type denial struct {
 	At     time.Time `json:"at"`
 	Reason string    `json:"reason"`
 	Why    string    `json:"why"`
+
+	Version string `json:"version"`
 }
 
 type explanation struct {
@@ -137,6 +142,7 @@ type stateJSON struct {
 	Minute       *counts   `json:"minute"`
 	Hour         *counts   `json:"hour"`
 	LastDenial   *denial   `json:"last_denial"`
+	Versions     []string  `json:"versions"`
 }
 
 type blocksAnswer struct {

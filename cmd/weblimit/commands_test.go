@@ -102,3 +102,27 @@ No limit has decided anything yet.
 		t.Errorf("got\n%s\nwant\n%s", b.String(), want)
 	}
 }
+
+// During a roll-out, top says which instances decide by which version of the policy.
+func TestTopShowsVersions(t *testing.T) {
+	t.Parallel()
+	o := overview{Instances: []instanceJSON{
+		{Name: "web-1", State: "ok", Versions: []string{"v1#aa"}}, {Name: "web-2", State: "ok", Versions: []string{"v2#bb"}},
+		{Name: "web-3", State: "ok", Versions: []string{"v1#aa"}}, {Name: "web-4", State: "ok"},
+	}}
+	var b bytes.Buffer
+	writeOverview(&show.Out{W: &b}, &connection{where: "here"}, &o, 10)
+	wants(t, b.String(), "policy v1#aa: web-1, web-3\npolicy v2#bb: web-2\n")
+	b.Reset()
+	o.Instances[1].Versions[0] = "v1#aa"
+	writeOverview(&show.Out{W: &b}, &connection{where: "here"}, &o, 10)
+	wants(t, b.String(), "policy v1#aa\n")
+	if strings.Contains(b.String(), "web-1") {
+		t.Errorf("one version, and instances are named:\n%s", &b)
+	}
+	b.Reset()
+	writeExplanation(&show.Out{W: &b}, time.Now(), &keyJSON{Key: "user:1", Limits: []stateJSON{{
+		Limit: "login", State: "denied", Versions: []string{"v1#aa", "v2#bb"}, LastDenial: &denial{At: time.Now(), Why: "Used up.", Version: "v1#aa"},
+	}}}, nil)
+	wants(t, b.String(), "policy       v1#aa or v2#bb: instances have different versions", "Used up. By policy v1#aa.")
+}

@@ -243,6 +243,13 @@ func writeExplanation(out *show.Out, now time.Time, k *keyJSON, limits []limitJS
 			out.Item("used", fmt.Sprintf("%s of %s, %s left", grouped(l.Used), grouped(l.Burst), grouped(l.Remaining)))
 			out.Item("recovers", recovers(l))
 		}
+		switch len(l.Versions) {
+		case 0:
+		case 1:
+			out.Item("policy", l.Versions[0])
+		default:
+			out.Item("policy", strings.Join(l.Versions, " or ")+": instances have different versions, see weblimit top")
+		}
 		if l.Kept {
 			out.Item("reset", "not possible: it is kept in a book, for bills. To let the client go on: weblimit quota adjust")
 		}
@@ -254,7 +261,11 @@ func writeExplanation(out *show.Out, now time.Time, k *keyJSON, limits []limitJS
 			if l.Shadow {
 				title = "would deny"
 			}
-			out.Item(title, ago(d.At, now)+". "+d.Why)
+			text := ago(d.At, now) + ". " + d.Why
+			if d.Version != "" {
+				text += " By policy " + d.Version + "."
+			}
+			out.Item(title, text)
 		}
 		if l.Minute != nil && l.Hour != nil {
 			out.Item("last minute", inWords(l.Minute))

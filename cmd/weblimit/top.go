@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -75,6 +76,10 @@ func writeOverview(out *show.Out, to *connection, o *overview, rows int) {
 		}
 		head, style = append(head, text), show.Red
 	}
+	policies := policiesOf(o)
+	if len(policies) == 1 {
+		head = append(head, "policy "+policies[0].versions)
+	}
 	out.Line(style, strings.Join(head, " · "))
 	if o.Partial != "" {
 		out.Line(show.Red, o.Partial)
@@ -83,6 +88,7 @@ func writeOverview(out *show.Out, to *connection, o *overview, rows int) {
 		out.Line(show.Yellow, fmt.Sprintf("%s decisions are not counted: the application has more limits than top.Config.Limits", grouped(o.Uncounted)))
 	}
 	writeInstances(out, o)
+	writePolicies(out, policies)
 	out.Blank()
 	writeRates(out, o, rows)
 	writeClients(out, "Most denied", o, o.Denied, rows)
@@ -113,6 +119,47 @@ func writeInstances(out *show.Out, o *overview) {
 	}
 	if more := len(lines) - maxTroubled; more > 0 {
 		out.Line(show.Red, fmt.Sprintf("… and %s more", grouped(int64(more))))
+	}
+}
+
+// decides are instances that decide by the same versions of policies.
+type decides struct {
+	versions  string
+	instances []string
+}
+
+// policiesOf returns by which versions of policies instances decide: several while a new version reaches
+// one after the other.
+func policiesOf(o *overview) (all []decides) {
+	for i := range o.Instances {
+		in := &o.Instances[i]
+		if len(in.Versions) == 0 {
+			continue // it has decided nothing yet, or by code alone
+		}
+		versions := strings.Join(in.Versions, ", ")
+		at := slices.IndexFunc(all, func(d decides) bool { return d.versions == versions })
+		if at < 0 {
+			at = len(all)
+			all = append(all, decides{versions: versions})
+		}
+		all[at].instances = append(all[at].instances, in.Name)
+	}
+	return all
+}
+
+func writePolicies(out *show.Out, all []decides) {
+	if len(all) < 2 {
+		return
+	}
+	for _, d := range all[:min(len(all), maxTroubled)] {
+		names := strings.Join(d.instances[:min(len(d.instances), maxTroubled)], ", ")
+		if more := len(d.instances) - maxTroubled; more > 0 {
+			names += fmt.Sprintf(" and %s more", grouped(int64(more)))
+		}
+		out.Line(show.Yellow, "policy "+d.versions+": "+names)
+	}
+	if more := len(all) - maxTroubled; more > 0 {
+		out.Line(show.Yellow, fmt.Sprintf("… and %s more versions", grouped(int64(more))))
 	}
 }
 

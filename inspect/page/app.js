@@ -144,7 +144,7 @@ function showInstances(o) {
   const ill = o.instances.filter((i) => i.name !== o.instance && i.state !== 'ok'), out = ill.filter((i) => i.state === 'outage').length;
   const some = out === 1 ? '1 other instance decides' : `${out} other instances decide`;
   alarm('instances', out ? `${some} without the store.` : '');
-  text($('instances-note'), o.partial || (o.instances.length > 1 ? `Numbers are the sums of all ${o.instances.length}.` : 'Numbers are those of this instance.'));
+  text($('instances-note'), o.partial || (o.instances.length > 1 ? `Numbers are the sums of all ${o.instances.length}.` : 'Numbers are those of this instance.') + mixed(o.instances));
   list($('instances').querySelector('ul'), [...o.instances, ...o.silent.map((i) => ({ ...i, state: 'silent' }))], (i) => i.name + (i.state === 'silent'),
     (i) => el('li', {}, el('span', { class: 'mono' }, i.name), el('span', {}, el('span', { class: 'chip' }), el('span')), el('p', { class: 'note' })),
     (li, i) => {
@@ -157,12 +157,19 @@ function showInstances(o) {
     });
 }
 
+// mixed says that instances decide by different versions of a policy, as during a roll-out.
+function mixed(instances) {
+  const kinds = new Set(instances.filter((i) => i.versions).map((i) => i.versions.join(', ')));
+  return kinds.size > 1 ? ` They decide by different versions of the policy: ${[...kinds].join('; ')}.` : '';
+}
+
 // instanceNote says how an instance sees its store.
 function instanceNote(i) {
   if (i.state === 'silent') return 'It publishes nothing any more: it has stopped, or can’t reach the store.';
   const open = (i.open ?? []).map((b) => `${b.node} is not asked: ${b.class || 'it failed'}, ${ago(b.since)}`);
   if (i.state === 'outage') open.unshift(`No answer for ${span(clock.now() - Date.parse(i.since))}${i.class ? ': ' + i.class : ''}`);
   else if (i.since && clock.now() - Date.parse(i.since) < 3600000) open.push(`Last outage: ${span(i.lasted_ms)}, ended ${ago(i.since)}${i.class ? ', ' + i.class : ''}`);
+  if (i.versions) open.push('Policy ' + i.versions.join(', '));
   return open.join('. ');
 }
 

@@ -86,6 +86,7 @@ function oneLimit(k, l) {
     el('p', {}, l.why),
     l.kept ? el('p', { class: 'note' }, 'Kept in a book, for bills: it can\'t be reset. To let the client go on, adjust its allowance: quota.Book.Adjust, or weblimit quota adjust.') : null,
     l.minute ? el('p', { class: 'note' }, `Last minute: ${number(l.minute.requests)} requests, ${number(l.minute.denied)} denied` + (l.minute.would_deny ? `, ${number(l.minute.would_deny)} would be denied` : '')) : null,
-    l.last_denial ? el('p', { class: 'note' }, `${l.last_denial.shadow ? 'Would last have been denied' : 'Last denied'} ${ago(l.last_denial.at)}: ${l.last_denial.why}`) : null,
+    l.versions ? el('p', { class: 'note' }, 'By policy ' + l.versions.join(' or ') + (l.versions.length > 1 ? ': instances have different versions' : '')) : null,
+    l.last_denial ? el('p', { class: 'note' }, `${l.last_denial.shadow ? 'Would last have been denied' : 'Last denied'} ${ago(l.last_denial.at)}: ${l.last_denial.why}${l.last_denial.version ? ` By policy ${l.last_denial.version}.` : ''}`) : null,
     acts.length ? el('div', { class: 'buttons' }, ...acts) : null);
 }

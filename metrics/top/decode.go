@@ -52,7 +52,7 @@ func (d *decoder) snapshot(size int) (s Snapshot) {
 	}
 	s.Uncounted = d.count()
 	for range d.number(8) {
-		s.Instances = append(s.Instances, Instance{d.name(), time.UnixMilli(d.count()), d.health()})
+		s.Instances = append(s.Instances, Instance{d.name(), time.UnixMilli(d.count()), d.health(), d.versions()})
 	}
 	if len(s.Instances) == 0 {
 		d.fail("it is of no instance")
@@ -76,6 +76,7 @@ func (d *decoder) limit() (l Limit) {
 	if flags > flagShadow|flagMost {
 		d.fail("unknown flags")
 	}
+	l.Versions = d.versions()
 	l.Numbers = d.numbers(&l)
 	n := d.number(12)
 	if n > 0 {
@@ -121,7 +122,33 @@ func (d *decoder) denial() (out Denial) {
 	out.At = d.time()
 	out.Cost, out.Remaining, out.Quota, out.Burst = d.count(), d.count(), d.count(), d.count()
 	out.Window, out.RetryAfter = d.duration(), d.duration()
+	out.Version = d.version()
 	return out
+}
+
+// versions reads versions, which are in order.
+func (d *decoder) versions() (all []string) {
+	n := d.number(2)
+	if n > maxVersions {
+		d.fail("%d versions", n)
+		return nil
+	}
+	for i := range n {
+		version := d.version()
+		if d.err == nil && (version == "" || i > 0 && version <= all[i-1]) {
+			d.fail("versions in no order")
+		}
+		all = append(all, version)
+	}
+	return all
+}
+
+func (d *decoder) version() string {
+	version := d.text(maxVersionBytes)
+	if d.err == nil && version != printableVersion(version) {
+		d.fail("a version that is not printable")
+	}
+	return version
 }
 
 func (d *decoder) series(step tick) Series {

@@ -15,15 +15,16 @@ import (
 // snapshot's, plus one; 0 is no time.
 //
 //	snapshot   version 1 | uncounted | instances | limits
-//	instances  number | name, milliseconds since the epoch, health | …     the first is what times are relative to
+//	instances  number | name, milliseconds since the epoch, health, versions | …     the first is what times are relative to
+//	versions   number | text | …
 //	health     see Health.append
 //	limits     number | limit | …
 //	limit      name | algorithm | quota | burst | nanoseconds of the window | flags
-//	           | numbers | clients | seconds | minutes | use
+//	           | versions | numbers | clients | seconds | minutes | use
 //	clients    number | client | …
 //	client     key | minute: requests, denied, would deny | hour: the same
 //	           | used, in millionths | when | seen | denial
-//	denial     reason, 0 for none | shadow | when | cost | remaining | quota | burst | window | retry after
+//	denial     reason, 0 for none | shadow | when | cost | remaining | quota | burst | window | retry after | version
 //	series     number | steps since the epoch | allowed, denied, would deny | …
 //	use        level | group | window | number | difference to the last id, size | …
 const encodingVersion = 1
@@ -96,6 +97,7 @@ func (s *Snapshot) append(dst []byte) []byte {
 		dst = appendText(dst, i.Name)
 		dst = appendCount(dst, i.At.UnixMilli())
 		dst = i.Health.append(dst)
+		dst = appendVersions(dst, i.Versions)
 	}
 	dst = binary.AppendUvarint(dst, uint64(len(s.Limits)))
 	for i := range s.Limits {
@@ -118,6 +120,7 @@ func (l *Limit) append(dst []byte, base tick) []byte {
 		flags |= flagMost
 	}
 	dst = append(dst, flags)
+	dst = appendVersions(dst, l.Versions)
 	dst = appendNumbers(dst, l.Name, &l.Numbers)
 	dst = binary.AppendUvarint(dst, uint64(len(l.Clients)))
 	for i := range l.Clients {
@@ -154,6 +157,14 @@ func (d *Denial) append(dst []byte, base tick) []byte {
 	dst = appendTime(dst, d.At, base)
 	for _, n := range [...]int64{d.Cost, d.Remaining, d.Quota, d.Burst, int64(d.Window), int64(d.RetryAfter)} {
 		dst = appendCount(dst, n)
+	}
+	return appendText(dst, d.Version)
+}
+
+func appendVersions(dst []byte, versions []string) []byte {
+	dst = binary.AppendUvarint(dst, uint64(len(versions)))
+	for _, version := range versions {
+		dst = appendText(dst, version)
 	}
 	return dst
 }

@@ -27,6 +27,7 @@ type limit struct {
 	rates rates      // guarded by mu
 	rule  *core.Rule // at a decision, refreshed now and then. Guarded by mu.
 	mode  bool       // shadow, then. Guarded by mu.
+	last  string     // the version, then. Guarded by mu.
 }
 
 // shard is a part of the clients of a limit.
@@ -37,7 +38,9 @@ type shard struct {
 	rates  [outcomes]int64 // what the limit's rates don't have yet. Guarded by mu.
 	rule   *core.Rule      // of the last decision. Guarded by mu.
 	shadow bool            // the same
-	_      [64]byte        // no two shards in one cache line
+
+	versions versions // guarded by mu
+	_        [64]byte // no two shards in one cache line
 }
 
 func newLimit(name string, id uint32, capacity int, s secret) *limit {
@@ -56,6 +59,8 @@ type decision struct {
 	key   []byte // nil if there is none, or the store was not asked
 	cost  int64
 	local bool // decided by this process, in an outage: the limit's numbers are a part of it
+
+	version string // of the configuration that decided
 }
 
 // outcome returns what the limit said.
@@ -76,6 +81,9 @@ func (l *limit) note(d *decision, hash uint64, now tick) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.rates[kind]++
+	if d.version != s.versions.last {
+		s.versions.decides(d.version)
+	}
 	if !d.local {
 		s.rule, s.shadow = d.Rule, d.Shadow
 	}
@@ -93,7 +101,7 @@ func (l *limit) note(d *decision, hash uint64, now tick) {
 		if kind != allowed {
 			e.denial = denial{
 				at: now, reason: uint8(d.DenialReason()), shadow: d.Shadow, cost: d.cost, remaining: d.Remaining,
-				quota: d.Rule.Quota, burst: d.Rule.Burst, window: int64(d.Rule.Window), retryAfter: int64(d.RetryAfter),
+				quota: d.Rule.Quota, burst: d.Rule.Burst, window: int64(d.Rule.Window), retryAfter: int64(d.RetryAfter), version: s.versions.at,
 			}
 		}
 	}
@@ -132,7 +140,7 @@ func (l *limit) settle(now tick) {
 		}
 		s.rates = [outcomes]int64{}
 		if s.rule != nil {
-			l.rule, l.mode = s.rule, s.shadow
+			l.rule, l.mode, l.last = s.rule, s.shadow, s.versions.last
 			s.rule = nil
 		}
 		s.mu.Unlock()
@@ -149,7 +157,7 @@ func (l *limit) snapshot(now tick, n, atMost int) Limit {
 	for i := range l.shards {
 		s := &l.shards[i]
 		s.mu.Lock()
-		s.table.each(now, func(e *entry) { out.Clients = append(out.Clients, e.client(now)) })
+		s.table.each(now, func(e *entry) { out.Clients = append(out.Clients, e.client(now, &s.versions)) })
 		copied := s.sample
 		copied.places = append([]sampled(nil), copied.places...)
 		samples = append(samples, copied)
@@ -163,6 +171,7 @@ func (l *limit) snapshot(now tick, n, atMost int) Limit {
 	if l.rule != nil {
 		out.Algorithm, out.Quota, out.Burst, out.Window, out.Shadow = l.rule.Algorithm, l.rule.Quota, l.rule.Burst, l.rule.Window, l.mode
 		out.Numbers = l.rule.Numbers
+		out.Versions = mergeVersions(nil, []string{l.last})
 		out.Use.Window, out.Use.most = max(l.rule.Window, tick(1).duration()), useWindow(l.rule) == 0
 	}
 	return out
@@ -197,7 +206,7 @@ func (t *table) each(now tick, f func(*entry)) {
 }
 
 // client returns an entry as others see it. It is rolled.
-func (e *entry) client(now tick) Client {
+func (e *entry) client(now tick, known *versions) Client {
 	top := e.used[0]
 	if e.used[1].share > top.share {
 		top = e.used[1]
@@ -209,7 +218,7 @@ func (e *entry) client(now tick) Client {
 	if d := &e.denial; d.at > 0 {
 		c.Denial = Denial{
 			At: d.at.time(), Reason: core.Reason(d.reason), Shadow: d.shadow, Cost: d.cost, Remaining: d.remaining,
-			Quota: d.quota, Burst: d.burst, Window: time.Duration(d.window), RetryAfter: time.Duration(d.retryAfter),
+			Quota: d.quota, Burst: d.burst, Window: time.Duration(d.window), RetryAfter: time.Duration(d.retryAfter), Version: known.of(d.version),
 		}
 	}
 	return c

@@ -44,6 +44,7 @@ func mergeLimits(several []*Limit) Limit {
 		if merged.Numbers.Quota == 0 {
 			merged.Numbers = l.Numbers
 		}
+		merged.Versions = mergeVersions(slices.Clip(merged.Versions), l.Versions)
 	}
 	n := 0
 	for _, l := range several {

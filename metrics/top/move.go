@@ -20,6 +20,8 @@ type moved struct {
 	hashes  []uint64
 	entries []entry
 	sample  sample
+
+	versions versions
 }
 
 // takeAll returns copies of what the shards have counted. Only one shard is locked at a time.
@@ -37,6 +39,7 @@ func (l *limit) takeAll() (all [shards]moved) {
 				}
 			}
 		}
+		m.versions = s.versions
 		m.sample = s.sample
 		m.sample.places = append([]sampled(nil), m.sample.places...)
 		s.mu.Unlock()
@@ -56,6 +59,7 @@ func (l *limit) take(old *limit, secret secret, now tick) {
 			hashes[all[i].hashes[j]] = hash
 			s := &l.shards[hash%shards]
 			s.mu.Lock()
+			e.denial.version = s.versions.number(all[i].versions.of(e.denial.version))
 			s.table.take(hash, e, now)
 			s.mu.Unlock()
 		}
@@ -74,14 +78,14 @@ func (l *limit) take(old *limit, secret secret, now tick) {
 		}
 	}
 	old.mu.Lock()
-	rates, rule, mode := old.rates, old.rule, old.mode
+	rates, rule, mode, last := old.rates, old.rule, old.mode, old.last
 	old.mu.Unlock()
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.rates.seconds.take(&rates.seconds)
 	l.rates.minutes.take(&rates.minutes)
 	if l.rule == nil {
-		l.rule, l.mode = rule, mode
+		l.rule, l.mode, l.last = rule, mode, last
 	}
 }
 

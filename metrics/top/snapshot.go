@@ -28,6 +28,11 @@ type Instance struct {
 	Name   string
 	At     time.Time
 	Health Health
+
+	// Versions are those of the configurations by which it decides, such as those of policy files:
+	// core.Config.Version, at the last decision of each limit. They are in order, at most 8, and
+	// none if configurations have no version.
+	Versions []string
 }
 
 // Limit is what has been counted of one limit.
@@ -41,6 +46,11 @@ type Limit struct {
 	Burst     int64
 	Window    time.Duration
 	Shadow    bool // judged, never enforced
+
+	// Versions are those of the configurations that decided last, on each instance: several while
+	// a new version reaches one after the other. They are in order, at most 8, and none if
+	// configurations have no version.
+	Versions []string
 
 	// Numbers are all numbers of the limit, of which store.NewRule makes its rule: for commands
 	// that read or change what the store keeps without having the limit. They are zero if
@@ -97,6 +107,10 @@ type Denial struct {
 	Burst      int64         // the same
 	Window     time.Duration // the same
 	RetryAfter time.Duration // 0 if waiting can't help
+
+	// Version is that of the configuration that denied, such as a policy file; "" if it has none, or
+	// if many others have decided since.
+	Version string
 }
 
 // Rates are decisions of a limit over time, in steps that all processes share, by the clocks of

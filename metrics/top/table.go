@@ -60,7 +60,8 @@ type denial struct {
 	shadow             bool
 	cost, remaining    int64
 	quota, burst       int64
-	window, retryAfter int64 // nanoseconds
+	window, retryAfter int64  // nanoseconds
+	version            uint32 // a number of versions
 }
 
 // fadeStep is how long it takes for a client's strength to halve.

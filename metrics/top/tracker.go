@@ -76,9 +76,9 @@ func (t *Tracker) Decided(_ context.Context, o *core.Observation) {
 		return
 	}
 	now := tick(t.clock.Load())
-	results := o.Decision.Results()
+	results, version := o.Decision.Results(), o.Decision.Version()
 	for i := range results {
-		d := decision{LimitResult: &results[i], key: o.Key(i), cost: o.Cost(i), local: o.Decision.Reason == core.ReasonOutageLocal}
+		d := decision{LimitResult: &results[i], key: o.Key(i), cost: o.Cost(i), local: o.Decision.Reason == core.ReasonOutageLocal, version: version}
 		l := state.limit(d.Rule.ID(), d.Rule.Name)
 		if l == nil {
 			if l = t.add(state, d.Rule.ID(), d.Rule.Name); l == nil {
@@ -134,7 +134,7 @@ func (t *Tracker) Snapshot() *Snapshot { return t.snapshot(t.config.Capacity, sh
 // snapshot returns what this process has counted: lists of n clients, and samples of atMost.
 func (t *Tracker) snapshot(n, atMost int) *Snapshot {
 	now := tick(t.clock.Load())
-	s := &Snapshot{Instances: []Instance{{t.config.Instance, now.time(), t.health.now()}}}
+	s := &Snapshot{Instances: []Instance{{Name: t.config.Instance, At: now.time(), Health: t.health.now()}}}
 	state := t.state.Load()
 	if state == nil {
 		return s
@@ -145,6 +145,7 @@ func (t *Tracker) snapshot(n, atMost int) *Snapshot {
 		out := l.snapshot(now, n, atMost)
 		out.Use.group = group
 		s.Limits = append(s.Limits, out)
+		s.Instances[0].Versions = mergeVersions(s.Instances[0].Versions, out.Versions)
 	}
 	slices.SortFunc(s.Limits, func(a, b Limit) int { return strings.Compare(a.Name, b.Name) })
 	return s

@@ -1,0 +1,69 @@
+package top
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"testing"
+
+	"github.com/weblimit/weblimit/core"
+	"github.com/weblimit/weblimit/keyfuncs"
+)
+
+// decidedBy has a limit decide by a configuration of that version.
+func decidedBy(t *testing.T, heavy *Tracker, version string, requests int) {
+	t.Helper()
+	l := core.Must(core.New(core.Config{
+		Store: core.NewMemory(), Limits: []core.Limit{core.PerMinute(1).By(keyfuncs.Everyone()).Named("login")}, Observe: heavy, Version: version,
+	}))
+	for range requests {
+		l.AllowKey(context.Background(), "user:1", 1)
+	}
+}
+
+// During a roll-out, instances decide by different versions; each denial keeps its own.
+func TestVersions(t *testing.T) {
+	t.Parallel()
+	one, two := newTracker(Config{Instance: "one"}), newTracker(Config{Instance: "two"})
+	decidedBy(t, one, "v1#aaaa", 2)
+	decidedBy(t, two, "v2#bbbb", 1)
+	merged := Merge(one.Snapshot(), two.Snapshot())
+	data, err := merged.MarshalBinary()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var s Snapshot
+	if err := s.UnmarshalBinary(data); err != nil {
+		t.Fatal(err)
+	}
+	l := s.Limit("login")
+	if !slices.Equal(l.Versions, []string{"v1#aaaa", "v2#bbbb"}) || !slices.Equal(s.Instances[0].Versions, []string{"v1#aaaa"}) || !slices.Equal(s.Instances[1].Versions, []string{"v2#bbbb"}) {
+		t.Errorf("the limit has %v, the instances %v", l.Versions, s.Instances)
+	}
+	if got := l.Clients[0].Denial.Version; got != "v1#aaaa" {
+		t.Errorf("denied by %q", got)
+	}
+
+	// A denial keeps its version while others decide, and says none once there were many.
+	for i := range 3 * keptVersions {
+		decidedBy(t, one, fmt.Sprint("w", i), 1)
+		if i == 3 {
+			from, to := one.state.Load(), newState(newSecret())
+			one.state.Store(to)
+			one.move(from, to)
+		}
+		limit := one.Snapshot().Limit("login")
+		if got := limit.Clients[0].Denial.Version; i < keptVersions/2 && got != "v1#aaaa" || i >= 2*keptVersions && got != "" {
+			t.Errorf("after %d others, denied by %q", i+1, got)
+		}
+		if got := limit.Versions; !slices.Equal(got, []string{fmt.Sprint("w", i)}) {
+			t.Errorf("w%d decides, and the snapshot has %v", i, got)
+		}
+	}
+	none := newTracker(Config{})
+	decidedBy(t, none, "", 1)
+	decidedBy(t, one, "v\x1b[2J\n", 1)
+	if n, o := none.Snapshot(), one.Snapshot(); n.Instances[0].Versions != nil || n.Limits[0].Versions != nil || o.Limits[0].Versions[0] != "v?[2J?" {
+		t.Errorf("no version: %v; an odd one: %q", n.Instances[0].Versions, o.Limits[0].Versions)
+	}
+}
