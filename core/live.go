@@ -13,6 +13,7 @@ import (
 // and settled by the limiter that is current when it begins.
 type live struct {
 	current atomic.Pointer[Limiter]
+	refused atomic.Bool // the last change was refused; see Stats.Refused
 
 	mu       sync.Mutex
 	adapters []suitor // that ask the limiter. Guarded by mu.

@@ -16,16 +16,22 @@ type Stats struct {
 
 	// Version is that of the configuration that decides; see [Decision.Version].
 	Version string
+
+	// Refused is true if the configuration is not what it should be: its policy file has changed, and
+	// the change was refused, or can't be read. The version of before decides.
+	Refused bool
 }
 
 // Stats returns the limiter's numbers. It does not ask a server. It is safe for concurrent use.
 func (l *Limiter) Stats() Stats {
+	refused := l.live != nil && l.live.refused.Load()
 	l = l.now()
 	return Stats{
 		Waiting: l.waitlist.waiting(),
 		Buckets: l.shared.Buckets() + l.shared.local.Len(),
 		Outage:  l.shared.Out(),
 		Version: l.version,
+		Refused: refused,
 	}
 }
 

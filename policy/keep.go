@@ -30,7 +30,8 @@ func (s *Set) begin(ctx context.Context) (string, *document, error) {
 	if failed != nil {
 		return "", nil, err
 	}
-	s.status.Refused, s.status.Err, s.refused = 1, err, hashOf(file.Text)
+	s.status.Refused, s.refused = 1, hashOf(file.Text)
+	s.fails(err)
 	s.options.logger().LogAttrs(ctx, slog.LevelError, "weblimit: policy refused at start, the version that was kept decides",
 		slog.String("file", kept.Name), slog.String("version", d.version.String()), slog.String("error", err.Error()))
 	return kept.Name, d, nil

@@ -26,7 +26,7 @@ type Set struct {
 	mu       sync.Mutex
 	current  *document   // Guarded by mu.
 	before   []*document // former versions, the last one last. Guarded by mu.
-	refused  string      // hash of the text that was refused or rolled back last, or "". Guarded by mu.
+	refused  string      // hash of the text that was refused last, or "". Guarded by mu.
 	status   Status      // Guarded by mu.
 	limiters []follower  // in the order in which live has made them. Guarded by mu.
 }
@@ -123,6 +123,10 @@ type Status struct {
 	// that the file could not be read. Err is nil once the file is good again.
 	Refused int64
 	Err     error
+
+	// RolledBack is the version that Rollback has left, which the file still holds as far as is known.
+	// It is not taken again by itself. Zero if there is none.
+	RolledBack Version
 }
 
 // Status returns the state of the Set, for metrics, health checks and pages.
@@ -144,7 +148,10 @@ func (s *Set) Reload(ctx context.Context) error {
 	file, err := s.source.Load(ctx)
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if err != nil {
+	switch {
+	case err != nil && ctx.Err() != nil:
+		return err // the caller has gone, which says nothing about the file
+	case err != nil:
 		s.refuse("", err)
 		return err
 	}
@@ -154,7 +161,8 @@ func (s *Set) Reload(ctx context.Context) error {
 // take has a file decide, if it is good. s.mu is held.
 func (s *Set) take(file File) error {
 	if hash := hashOf(file.Text); hash == s.current.version.Hash {
-		s.refused, s.status.Err = "", nil
+		s.refused, s.status.RolledBack = "", Version{}
+		s.fails(nil)
 		return nil
 	}
 	next, err := compile(file.Name, file.Text, &s.options)
@@ -195,8 +203,9 @@ func (s *Set) change(to *document) error {
 func (s *Set) began(next *document, what string) {
 	changes := diff(s.current, next)
 	before := s.current.version
-	s.current, s.refused = next, ""
-	s.status.Version, s.status.Since, s.status.Err = next.version, time.Now(), nil
+	s.current, s.refused, s.status.RolledBack = next, "", Version{}
+	s.status.Version, s.status.Since = next.version, time.Now()
+	s.fails(nil)
 	s.status.Changes++
 	const most = 20
 	lines := changes.lines()
@@ -208,10 +217,17 @@ func (s *Set) began(next *document, what string) {
 		slog.String("before", before.String()), slog.Any("changes", lines))
 }
 
+// fails notes why the file does not decide, or that it does. s.mu is held.
+func (s *Set) fails(err error) {
+	s.status.Err = err
+	s.live.Refuse(err != nil)
+}
+
 // refuse notes that a file was refused. It is logged once for the same text or error. s.mu is held.
 func (s *Set) refuse(hash string, err error) {
 	again := s.status.Err != nil && s.refused == hash && s.status.Err.Error() == err.Error()
-	s.refused, s.status.Err = hash, err
+	s.refused = hash
+	s.fails(err)
 	if again {
 		return
 	}
@@ -221,8 +237,11 @@ func (s *Set) refuse(hash string, err error) {
 }
 
 // Rollback goes back to the version that decided before the present one, of the last ten, and returns
-// it. The file that is rolled back stays refused until it changes. So change it, too, before
-// processes start again: they would begin with it.
+// it. It is for this process alone; for a fleet there is the function [Rollback].
+//
+// The file still has what was rolled back. [Set.Watch] does not take that again: it waits until the file
+// has something else, which then decides. [Set.Reload] and a SIGHUP do take it, since somebody asks for
+// them, and so does a process that starts: so change the file, too.
 func (s *Set) Rollback() (Version, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -234,9 +253,9 @@ func (s *Set) Rollback() (Version, error) {
 		return s.current.version, err
 	}
 	s.before = s.before[:len(s.before)-1]
-	away := s.current.version.Hash
+	away := s.current.version
 	s.began(last, "policy rolled back")
 	s.keep(last.text)
-	s.refused = away
+	s.status.RolledBack = away
 	return last.version, nil
 }

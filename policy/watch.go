@@ -6,6 +6,7 @@ import (
 	"os"
 	"os/signal"
 	"sync"
+	"time"
 )
 
 // Watch reloads the file whenever it changes, and when the process gets a SIGHUP, until ctx ends or
@@ -26,22 +27,32 @@ func (s *Set) Watch(ctx context.Context) (stop func()) {
 		default: // a reload is due anyway
 		}
 	}
+	// What could not be loaded is tried again: a source tells of a change once.
+	retry := time.NewTimer(time.Hour)
+	retry.Stop()
 	hangup := make(chan os.Signal, 1)
 	signal.Notify(hangup, hangups...)
 	var running sync.WaitGroup
 	running.Go(func() { s.source.Watch(ctx, ping) })
 	running.Go(func() {
 		defer signal.Stop(hangup)
+		defer retry.Stop()
 		for {
+			loaded := true
 			select {
 			case <-ctx.Done():
 				return
+			case <-retry.C:
+				loaded = s.follow(ctx)
 			case <-changed:
-				s.follow(ctx)
+				loaded = s.follow(ctx)
 			case <-hangup:
-				if err := s.Reload(ctx); err != nil && ctx.Err() != nil {
-					return
-				}
+				var wrong *Error
+				err := s.Reload(ctx)
+				loaded = err == nil || errors.As(err, &wrong)
+			}
+			if !loaded {
+				retry.Reset(retryAfter)
 			}
 		}
 	})
@@ -51,19 +62,29 @@ func (s *Set) Watch(ctx context.Context) (stop func()) {
 	}
 }
 
-// follow is Reload, except for a text that was refused or rolled back before.
-func (s *Set) follow(ctx context.Context) {
+// retryAfter is after how long a file that could not be loaded is loaded again.
+const retryAfter = time.Second
+
+// follow is Reload, except for a text that was refused or rolled back before. It returns false if the
+// file could not be loaded.
+func (s *Set) follow(ctx context.Context) (loaded bool) {
 	s.loading.Lock()
 	defer s.loading.Unlock()
 	file, err := s.source.Load(ctx)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	switch {
-	case err != nil && ctx.Err() != nil && errors.Is(err, ctx.Err()):
+	case err != nil && ctx.Err() != nil:
+		return false
 	case err != nil:
 		s.refuse("", err)
+		return false
+	case s.status.RolledBack.Hash != "" && s.status.RolledBack.Hash == hashOf(file.Text):
+		s.refused = ""
+		s.fails(nil) // it can be read, and is not followed on purpose
 	case s.refused != "" && s.refused == hashOf(file.Text):
 	default:
 		_ = s.take(file) // logged, and in the status
 	}
+	return true
 }

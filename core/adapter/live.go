@@ -13,6 +13,7 @@ var (
 	newLive = seam.NewLive.(func(core.Config) (*core.Limiter, error))
 	check   = seam.CheckConfig.(func(core.Config) error)
 	replace = seam.Replace.(func([]*core.Limiter, []core.Config) error)
+	refuse  = seam.Refuse.(func(*core.Limiter, bool))
 )
 
 // Live makes limiters whose configurations change together while they serve, as those of a policy
@@ -20,6 +21,7 @@ var (
 type Live struct {
 	mu       sync.Mutex
 	limiters []*core.Limiter // Guarded by mu.
+	refused  bool            // Guarded by mu.
 }
 
 // Limiter is [core.New] for a limiter that Replace can change. It lives as long as l.
@@ -29,6 +31,7 @@ func (l *Live) Limiter(config core.Config) (*core.Limiter, error) {
 	limiter, err := newLive(config)
 	if err == nil {
 		l.limiters = append(l.limiters, limiter)
+		refuse(limiter, l.refused)
 	}
 	return limiter, err
 }
@@ -51,6 +54,17 @@ func (l *Live) Replace(configs ...core.Config) error {
 		}
 	}
 	return replace(l.limiters, configs)
+}
+
+// Refuse notes whether a change is refused at present, for core.Stats.Refused of all limiters, also of
+// those to come. It changes nothing else.
+func (l *Live) Refuse(refused bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.refused = refused
+	for _, limiter := range l.limiters {
+		refuse(limiter, refused)
+	}
 }
 
 // Check returns the error that [core.New] would, but for conflicts with limits of other limiters: it

@@ -60,6 +60,12 @@ func New(config Config) (*Observer, error) {
 	if err := o.make(config.MeterProvider.Meter(scope, metric.WithInstrumentationVersion(core.Version()))); err != nil {
 		return nil, err
 	}
+	if o.unmeasured {
+		return o, nil
+	}
+	if err := o.policies.make(config.MeterProvider.Meter(scope, metric.WithInstrumentationVersion(core.Version()))); err != nil {
+		return nil, fmt.Errorf("weblimit: otel: %w", err)
+	}
 	return o, nil
 }
 

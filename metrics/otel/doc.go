@@ -59,6 +59,8 @@
 //	weblimit.notices.failed          counter        weblimit.channel
 //	weblimit.notices.dead            counter        weblimit.channel
 //	weblimit.exports.failed          counter        weblimit.export
+//	weblimit.policy.info             gauge          weblimit.policy.version
+//	weblimit.policy.refused          gauge
 //
 // No attribute holds a key, an address of a client, or anything else that a client sends: the limit
 // and the route are names of the application. Their number is bounded all the same; see

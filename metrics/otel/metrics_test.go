@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/hex"
 	"fmt"
+	"runtime"
 	"strconv"
 	"strings"
 	"testing"
@@ -18,6 +19,7 @@ import (
 	"go.opentelemetry.io/otel/trace"
 
 	"github.com/weblimit/weblimit/core"
+	"github.com/weblimit/weblimit/core/adapter"
 	"github.com/weblimit/weblimit/keyfuncs"
 	weblimitotel "github.com/weblimit/weblimit/metrics/otel"
 )
@@ -332,4 +334,20 @@ func TestNewFails(t *testing.T) {
 			t.Errorf("New returned %v and %v, want %q", o, err, want)
 		}
 	}
+}
+
+// A version is measured while a limiter decides by it, and described on the request's span.
+func TestPolicyVersions(t *testing.T) {
+	t.Parallel()
+	seen := newSDK(t, weblimitotel.Config{})
+	var live adapter.Live
+	l, err := live.Limiter(core.Config{
+		Store: core.NewMemory(), Observe: seen, Version: "v1#0a", Limits: []core.Limit{core.PerMinute(1).By(keyfuncs.Everyone()).Named("user")},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	live.Refuse(true)
+	wantMetrics(t, seen.metrics(t), "weblimit.policy.info{policy.version=v1#0a} 1", "weblimit.policy.refused{} 1")
+	runtime.KeepAlive(l)
 }

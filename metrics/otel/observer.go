@@ -18,8 +18,9 @@ type Observer struct {
 	maxSeries     int
 	withoutRoutes bool
 
-	limits cache[string, *series]
-	health health
+	limits   cache[string, *series]
+	health   health
+	policies policies
 }
 
 var _ core.Observer = (*Observer)(nil)

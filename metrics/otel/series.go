@@ -22,6 +22,7 @@ const (
 	attrNode       = attribute.Key("weblimit.store.node")
 	attrChannel    = attribute.Key("weblimit.channel")
 	attrExport     = attribute.Key("weblimit.export")
+	attrVersion    = attribute.Key("weblimit.policy.version")
 	attrRoute      = attribute.Key("http.route")
 	attrErrorType  = attribute.Key("error.type")
 )

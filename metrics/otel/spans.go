@@ -48,6 +48,9 @@ func (o *Observer) trace(ctx context.Context, span trace.Span, seen *core.Observ
 		}
 		span.AddEvent(eventWouldBeDenied, trace.WithAttributes(event...))
 	}
+	if version := d.Version(); version != "" {
+		attrs = append(attrs, attrVersion.String(valid(version)))
+	}
 	if binding, ok := d.Binding(); ok {
 		attrs = append(attrs, attrRemaining.Int64(binding.Remaining))
 	}

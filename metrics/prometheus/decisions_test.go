@@ -215,7 +215,12 @@ func TestPolicyInfo(t *testing.T) {
 	if err := live.Replace(config("v2")); err != nil {
 		t.Fatal(err)
 	}
-	wantValues(t, registry, []string{"weblimit_policy_info"}, `policy_info{version="v2"} 1`)
+	both := []string{"weblimit_policy_info", "weblimit_policy_refused"}
+	wantValues(t, registry, both, `policy_info{version="v2"} 1`, `policy_refused{} 0`)
+	live.Refuse(true)
+	wantValues(t, registry, both, `policy_info{version="v2"} 1`, `policy_refused{} 1`)
+	live.Refuse(false)
+	wantValues(t, registry, both, `policy_info{version="v2"} 1`, `policy_refused{} 0`)
 	runtime.KeepAlive(l)
 }
 

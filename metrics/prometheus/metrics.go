@@ -29,6 +29,7 @@ type metrics struct {
 	buckets        *prometheus.Desc
 	waiting        *prometheus.Desc
 	policyInfo     *prometheus.Desc
+	policyRefused  *prometheus.Desc
 	topDenied      *prometheus.Desc
 }
 
@@ -65,6 +66,7 @@ func newMetrics(namespace string, labels prometheus.Labels) metrics {
 		buckets:        other("buckets", "Buckets in the memory of this process."),
 		waiting:        other("waiting_requests", "Requests that wait for their turn."),
 		policyInfo:     other("policy_info", "Versions of configurations that decide now, such as those of policy files, by how many limiters have them.", "version"),
+		policyRefused:  other("policy_refused", "Limiters whose policy file has changed, and whose change was refused or can't be read: the version of before decides."),
 		topDenied:      other("top_denied_per_minute", "Denials of the client that was denied most in the last minute."),
 	}
 }
@@ -80,6 +82,6 @@ func (m *metrics) collectors() []prometheus.Collector {
 // descs describe the others.
 func (m *metrics) descs() []*prometheus.Desc {
 	return []*prometheus.Desc{
-		m.check, m.retryAfter, m.wait, m.breakerOpen, m.outageActive, m.fallbackActive, m.ledgerOut, m.buckets, m.waiting, m.policyInfo, m.topDenied,
+		m.check, m.retryAfter, m.wait, m.breakerOpen, m.outageActive, m.fallbackActive, m.ledgerOut, m.buckets, m.waiting, m.policyInfo, m.policyRefused, m.topDenied,
 	}
 }

@@ -153,12 +153,15 @@ func (l *limiters) collect(m *metrics, to chan<- prometheus.Metric) {
 	l.mu.Lock()
 	alive := l.alive()
 	l.mu.Unlock()
-	var buckets, waiting, out float64
+	var buckets, waiting, out, refused float64
 	known := map[*store.Registry]bool{}
 	versions := map[string]float64{}
 	for _, limiter := range alive {
 		stats := limiter.Stats()
 		waiting += float64(stats.Waiting)
+		if stats.Refused {
+			refused++
+		}
 		if version := strings.ToValidUTF8(stats.Version, "?"); version != "" && (len(versions) < maxVersions || versions[version] > 0) {
 			versions[version]++
 		}
@@ -170,7 +173,7 @@ func (l *limiters) collect(m *metrics, to chan<- prometheus.Metric) {
 			}
 		}
 	}
-	for desc, value := range map[*prometheus.Desc]float64{m.buckets: buckets, m.waiting: waiting, m.outageActive: out} {
+	for desc, value := range map[*prometheus.Desc]float64{m.buckets: buckets, m.waiting: waiting, m.outageActive: out, m.policyRefused: refused} {
 		to <- prometheus.MustNewConstMetric(desc, prometheus.GaugeValue, value)
 	}
 	for version, n := range versions {

@@ -43,7 +43,7 @@ func serve(t *testing.T, server *redistest.Server) *httptest.Server {
 		t.Fatal(err)
 	}
 	settings := nethttp.With(core.Config{
-		Store: redisstore.New(client), Observe: metrics,
+		Store: redisstore.New(client), Observe: metrics, Version: "v1#0123456789ab",
 		Bypass: []keyfuncs.Condition{keyfuncs.Routes("GET /healthz")},
 	})
 	byKey := keyfuncs.APIKey("X-API-Key")
