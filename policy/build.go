@@ -181,11 +181,24 @@ func (s *scope) limits(p *policy, n *node, group *keyfuncs.Condition, shadow boo
 	}
 	for _, m := range n.fields {
 		if m.key.bad || m.value.bad {
+			s.partsOf(m.value)
 			continue
 		}
 		l := s.limit(m.key.text, m.value, group, shadow)
 		p.limits = append(p.limits, l)
 		s.compare(p, m.key, m.value, l)
+	}
+}
+
+// partsOf finds the problems of what a limit with another problem is made of, so that all are told at once.
+func (s *scope) partsOf(n *node) {
+	if by := n.get("by"); by != nil && !by.bad {
+		s.key(by)
+	}
+	for _, name := range []string{"when", "unless"} {
+		if of := n.get(name); of != nil && !of.bad {
+			s.condition(of)
+		}
 	}
 }
 
@@ -291,7 +304,7 @@ func (s *scope) denialTexts(n *node) map[string]func(core.Decision) string {
 		text := m.value.text
 		rest := strings.NewReplacer("{limit}", "", "{retry_after}", "").Replace(text)
 		if at := strings.IndexAny(rest, "{}"); at >= 0 {
-			s.add(m.value, "%s: in braces there are {limit} and {retry_after} only", quote(rest[at:]))
+			s.add(m.value, "%s: only {limit} and {retry_after} can stand in braces", quote(rest[at:]))
 		}
 		all[m.key.text] = func(d core.Decision) string {
 			limit := ""

@@ -75,6 +75,7 @@ func ExampleParse() {
 	// Output:
 	// weblimit: policy: limits.yaml:3:14: policies.api.timeout: want a duration such as 500ms, 15m or 1h30m, got 100
 	// limits.yaml:5:22: policies.api.limits.login.limit: "5/15 minuts": unknown unit "minuts"; did you mean "minute"?
+	// limits.yaml:6:33: policies.api.limits.search.by: unknown key "usr"; did you mean "user"?
 	// limits.yaml:6:38: policies.api.limits.search.burst: unknown field; it is part of limit: 100/minute burst 20
 }
 

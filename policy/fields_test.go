@@ -416,6 +416,15 @@ func TestSecretsFromFiles(t *testing.T) {
 	if err := os.Remove(name); err != nil {
 		t.Fatal(err)
 	}
+	if err := os.Mkdir(name, 0o700); err != nil { // as for a pipe, whose end would never come
+		t.Fatal(err)
+	}
+	if _, err := policy.Parse("x", []byte(text)); !strings.Contains(fmt.Sprint(err), "is not a regular one") {
+		t.Errorf("no regular file: %v", err)
+	}
+	if err := os.Remove(name); err != nil {
+		t.Fatal(err)
+	}
 	if _, err := policy.Parse("x", []byte(text)); !strings.Contains(fmt.Sprint(err), "no such file") {
 		t.Errorf("no file: %v", err)
 	}

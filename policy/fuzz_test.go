@@ -2,8 +2,10 @@ package policy_test
 
 import (
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/weblimit/weblimit/policy"
 )
@@ -73,10 +75,50 @@ func TestErrorsShowNoSecret(t *testing.T) {
 		"policies: {p: {bypass: [{tokens: {header: X-T, values: [\"${" + secret + "}\"]}}], limits: {a: {limit: 1/s, by: ip}}}}",
 		"policies: {p: {bypass: [{tokens: " + secret + "}], limits: {a: {limit: 1/s, by: ip}}}}",
 		"policies: {p: {bypass: [{token: " + secret + "}], limits: {a: {limit: 1/s, by: ip}}}}",
+		"policies: {p: {key_secret: !" + secret + " x, limits: {a: {limit: 1/s, by: ip}}}}",
+		"policies: {p: {key_secret: *" + secret + ", limits: {a: {limit: 1/s, by: ip}}}}",
+		"policies: {p: {tokens: " + secret + ", limits: {a: {limit: 1/s, by: ip}}}}",
+		"policies: {p: {bypass: [{tokens: {header: X-T, values: [!" + secret + " x, *" + secret + "]}}], limits: {a: {limit: 1/s, by: ip}}}}",
 		"policies: {p: {key_secret: !!x " + secret + ", limits: {a: {limit: 1/s, by: ip}}}}",
 	} {
 		if _, err := policy.Parse("x", []byte(text)); err == nil || strings.Contains(err.Error(), secret) {
 			t.Errorf("%s:\n%v", text, err)
+		}
+	}
+}
+
+// Secrets that YAML takes for numbers or for something that it does not know.
+func TestErrorsShowNoOddSecret(t *testing.T) {
+	t.Parallel()
+	for _, secret := range []string{"0123456701234567", "0x68756e746572", "99999999999999999999999", "1_234_567_890", "0b1010101010101010", ".inf", "1e999999"} {
+		for _, text := range []string{
+			"policies: {p: {key_secret: " + secret + ", limits: {a: {limit: 1/s, by: ip}}}}",
+			"policies: {p: {bypass: [{tokens: {header: X-T, values: [" + secret + "]}}], limits: {a: {limit: 1/s, by: ip}}}}",
+			"policies: {p: {bypass: [{tokens: " + secret + "}], limits: {a: {limit: 1/s, by: ip}}}}",
+		} {
+			if _, err := policy.Parse("x", []byte(text)); err == nil || strings.Contains(err.Error(), secret) {
+				t.Errorf("%s:\n%v", text, err)
+			}
+		}
+	}
+}
+
+// A file is read, or refused, within a time that its size bounds, whatever is wrong with it.
+func TestProblemsAreBounded(t *testing.T) {
+	t.Parallel()
+	var unknown strings.Builder
+	for i := range 200_000 {
+		fmt.Fprintf(&unknown, "f%d: 1\n", i)
+	}
+	for name, text := range map[string]string{"unknown fields": unknown.String(), "one field many times": strings.Repeat("a:\n", 500_000)} {
+		began := time.Now()
+		_, err := policy.Parse("x", []byte(text))
+		var wrong *policy.Error
+		if !errors.As(err, &wrong) || len(wrong.Problems) != 100 || wrong.More < 100_000 {
+			t.Errorf("%s: %.200v", name, err)
+		}
+		if took := time.Since(began); took > 15*time.Second { // half a second on a machine with nothing else to do
+			t.Errorf("%s: took %v", name, took)
 		}
 	}
 }

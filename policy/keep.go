@@ -15,7 +15,8 @@ func (s *Set) begin(ctx context.Context) (string, *document, error) {
 	if err == nil {
 		var d *document
 		if d, err = compile(file.Name, file.Text, &s.options); err == nil {
-			s.keep(file.Text)
+			s.current = d
+			s.keep()
 			return file.Name, d, nil
 		}
 	}
@@ -28,7 +29,7 @@ func (s *Set) begin(ctx context.Context) (string, *document, error) {
 	}
 	d, failed := compile(kept.Name, kept.Text, &s.options)
 	if failed != nil {
-		return "", nil, err
+		return "", nil, fmt.Errorf("%w\nthe version that was kept can't be used either: %s", err, unprefixed(failed))
 	}
 	s.status.Refused, s.refused = 1, hashOf(file.Text)
 	s.fails(err)
@@ -37,11 +38,16 @@ func (s *Set) begin(ctx context.Context) (string, *document, error) {
 	return kept.Name, d, nil
 }
 
-// keep writes a file that is good to Options.Keep. A reader sees the old file or the new one, whole.
-func (s *Set) keep(text []byte) {
+// keep writes the file that decides to Options.Keep. A reader sees the old file or the new one, whole.
+func (s *Set) keep() {
 	if s.options.Keep == "" {
 		return
 	}
+	s.keeping.Lock() // not mu: a disk can be slow
+	defer s.keeping.Unlock()
+	s.mu.Lock()
+	text := s.current.text
+	s.mu.Unlock()
 	if err := replaceFile(s.options.Keep, text); err != nil {
 		s.options.logger().LogAttrs(context.Background(), slog.LevelWarn, "weblimit: the policy can't be kept for the next start", slog.String("error", err.Error()))
 	}

@@ -2,7 +2,10 @@ package policy_test
 
 import (
 	"context"
+	"errors"
+	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/weblimit/weblimit/policy"
@@ -49,4 +52,14 @@ func TestTheLastGoodFileIsKept(t *testing.T) {
 	}
 	put("")
 	begin("v2")
+
+	// Nobody else can read it, also where the directory is everybody's.
+	if info, err := os.Stat(options.Keep); err != nil || info.Mode().Perm() != 0o600 {
+		t.Errorf("kept as %v: %v", info.Mode(), err)
+	}
+	write(t, options.Keep, "policies: {}")
+	var wrong *policy.Error
+	if _, err := policy.From(from, options); !errors.As(err, &wrong) || !strings.Contains(err.Error(), "the version that was kept can't be used either: policy: "+options.Keep) {
+		t.Errorf("neither can be used: %v", err)
+	}
 }

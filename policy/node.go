@@ -79,6 +79,28 @@ func (n *node) path() string {
 	return name
 }
 
+// hidden reports whether the node stands where a secret is meant, so that it must not be shown, whatever
+// else is wrong with it.
+func (n *node) hidden() bool {
+	for ; n != nil && n.in != nil; n = n.in {
+		switch n.name {
+		case "key_secret", "tokens", "token", "secret", "secrets", "password":
+			if !slices.Contains([]string{"policies", "groups", "limits", "fallback"}, n.in.name) { // names that the file chooses
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// shown returns text of the node for a message.
+func (n *node) shown(text string) string {
+	if n.hidden() {
+		return "this"
+	}
+	return quote(text)
+}
+
 // isTrue reports whether the node is there, and true.
 func (n *node) isTrue() bool { return n != nil && n.text == "true" }
 

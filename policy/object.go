@@ -83,7 +83,7 @@ func (o *object) check(n *node, p *problems) bool {
 			}
 		}
 		if len(there) > 1 {
-			p.add(n.get(there[1]), "%s and %s can't be there together", there[0], there[1])
+			p.add(n.get(there[1]), "%s and %s exclude each other", there[0], there[1])
 			ok = false
 		}
 	}
@@ -93,6 +93,10 @@ func (o *object) check(n *node, p *problems) bool {
 // unknown adds the problem of a field that there is not. It returns the one that was probably meant, or
 // "".
 func (o *object) unknown(name *node, p *problems) (instead string) {
+	if p.full() {
+		p.add(name, "unknown field")
+		return ""
+	}
 	if hint := o.hints[name.text]; hint != "" {
 		p.add(name, "unknown field; %s", hint)
 		instead, _, _ = strings.Cut(strings.TrimPrefix(hint, "write "), ":")

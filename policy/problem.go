@@ -69,23 +69,28 @@ func (p *problems) add(n *node, format string, args ...any) {
 	for in := n; in != nil; in = in.in {
 		in.bad = true
 	}
+	if p.full() {
+		p.more++
+		return
+	}
 	found := Problem{File: p.file, Message: fmt.Sprintf(format, args...)}
 	if n != nil {
 		found.Line, found.Column, found.Path = n.line, n.column, n.path()
 	}
 	same := Problem{Line: found.Line, Column: found.Column, Message: found.Message} // wherever an alias or a default puts it
-	switch {
-	case p.known[same]:
+	if p.known[same] {
 		return
-	case len(p.all) >= maxProblems:
-		p.more++
-		return
-	case p.known == nil:
+	}
+	if p.known == nil {
 		p.known = make(map[Problem]bool)
 	}
 	p.known[same] = true
 	p.all = append(p.all, found)
 }
+
+// full reports whether further problems are only counted. Then it is not worth finding out what was
+// meant: a file may have a million.
+func (p *problems) full() bool { return len(p.all) >= maxProblems }
 
 func (p *problems) err() error {
 	if len(p.all) == 0 {

@@ -60,7 +60,14 @@ var yamlLine = regexp.MustCompile(`^yaml: (?:line (\d+): )?`)
 
 // syntax returns an error of the YAML library without its prefix.
 func syntax(err error) string {
-	return "this is not valid YAML: " + yamlLine.ReplaceAllString(err.Error(), "")
+	text := yamlLine.ReplaceAllString(err.Error(), "")
+	switch {
+	case strings.HasPrefix(text, "unknown anchor"): // its name can be a secret that begins with *
+		text = "an alias (*…) without an anchor (&…); put text that begins with * in quotes"
+	case strings.Contains(text, "found character that cannot start any token"):
+		text += "; indent with blanks, not with tabs, and put text that begins with @ or ` in quotes"
+	}
+	return "this is not valid YAML: " + text
 }
 
 func lineOf(err error) *node {
@@ -69,6 +76,9 @@ func lineOf(err error) *node {
 		return nil
 	}
 	line, _ := strconv.Atoi(match[1])
+	if strings.Contains(err.Error(), "did not find expected") {
+		line++ // its parser counts from 0, its scanner from 1
+	}
 	return &node{line: line}
 }
 
@@ -109,7 +119,7 @@ func (r *reader) node(from *yaml.Node, in *node, name string, at int) *node {
 		return nil
 	}
 	if from.Style&yaml.TaggedStyle != 0 {
-		r.problems.add(n, "tags such as %s are not used here; remove it", quote(from.Tag))
+		r.problems.add(n, "tags (%s) are not used here; remove it, or put text that begins with ! in quotes", n.shown(from.Tag))
 		return nil
 	}
 	switch from.Kind {
@@ -196,32 +206,32 @@ func (r *reader) scalar(from *yaml.Node, n *node, name bool) bool {
 		n.kind, n.text = kindBoolean, strings.ToLower(from.Value)
 	case "!!int":
 		if !decimal.MatchString(from.Value) {
-			r.problems.add(n, "%s is a number that readers of YAML read differently (octal, hexadecimal, with underscores or a sign); write it in decimal digits, or in quotes if it is text", quote(from.Value))
+			r.problems.add(n, "%s is a number that readers of YAML read differently (octal, hexadecimal, with underscores or a sign); write it in decimal digits, or in quotes if it is text", n.shown(from.Value))
 			return false
 		}
 		if _, err := strconv.ParseInt(from.Value, 10, 64); err != nil {
-			r.problems.add(n, "%s is too large a number", quote(from.Value))
+			r.problems.add(n, "%s is too large a number", n.shown(from.Value))
 			return false
 		}
 		n.kind = kindInteger
 	case "!!float":
 		if !floating.MatchString(from.Value) {
-			r.problems.add(n, "%s is no number that can be used here; write one such as 0.8, or put it in quotes if it is text", quote(from.Value))
+			r.problems.add(n, "%s is no number that can be used here; write one such as 0.8, or put it in quotes if it is text", n.shown(from.Value))
 			return false
 		}
 		n.kind = kindNumber
 	case "!!str", "!!timestamp":
 		if meant, ok := booleans11[strings.ToLower(from.Value)]; ok {
 			if name {
-				r.problems.add(n, "%s is %s to some readers of YAML and text to others; put it in quotes", quote(from.Value), meant)
+				r.problems.add(n, "%s is %s to some readers of YAML and text to others; put it in quotes", n.shown(from.Value), meant)
 				return false
 			}
-			r.problems.add(n, "%s is %s to some readers of YAML and text to others; write %s, or put it in quotes", quote(from.Value), meant, meant)
+			r.problems.add(n, "%s is %s to some readers of YAML and text to others; write %s, or put it in quotes", n.shown(from.Value), meant, meant)
 			return false
 		}
 		n.kind = kindText
 	default:
-		r.problems.add(n, "%s: values of this kind (%s) are not used here", quote(from.Value), from.ShortTag())
+		r.problems.add(n, "%s: values of this kind (%s) are not used here", n.shown(from.Value), from.ShortTag())
 		return false
 	}
 	return true

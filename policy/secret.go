@@ -25,7 +25,7 @@ func (s *scope) secretOf(n *node) (string, bool) {
 	if kind == "env" {
 		var ok bool
 		if value, ok = s.options.env(name); !ok || value == "" {
-			err = errors.New("the variable " + name + " is not set")
+			err = errors.New("the environment variable " + name + " is not set")
 		}
 	} else {
 		value, err = readSecret(name)
@@ -39,6 +39,13 @@ func (s *scope) secretOf(n *node) (string, bool) {
 
 // readSecret reads a file without the line break at its end.
 func readSecret(name string) (string, error) {
+	// A pipe would never end, and hold up the change of a file.
+	switch info, err := os.Stat(name); {
+	case err != nil:
+		return "", err
+	case !info.Mode().IsRegular():
+		return "", errors.New("the file " + name + " is not a regular one")
+	}
 	file, err := os.Open(name) //nolint:gosec // G304: whoever writes the policy names the file
 	if err != nil {
 		return "", err

@@ -22,6 +22,7 @@ type Set struct {
 	live    adapter.Live
 
 	loading sync.Mutex // held while a file is loaded and taken, so that files are taken in order
+	keeping sync.Mutex // held while Options.Keep is written
 
 	mu       sync.Mutex
 	current  *document   // Guarded by mu.
@@ -143,29 +144,59 @@ func (s *Set) Status() Status {
 // have used of a limit stays used as long as the limit keeps its name; if its numbers change, the
 // store converts what was used. A policy that limiters follow can't be removed.
 func (s *Set) Reload(ctx context.Context) error {
+	_, err := s.load(ctx, true)
+	return err
+}
+
+// load loads the file and has it decide, if it is good. It passes over a text that was refused or rolled
+// back before, unless somebody asks for it. It returns false if the file could not be loaded.
+func (s *Set) load(ctx context.Context, asked bool) (loaded bool, err error) {
 	s.loading.Lock()
 	defer s.loading.Unlock()
 	file, err := s.source.Load(ctx)
+	switch {
+	case err != nil && ctx.Err() != nil:
+		return false, err // the caller has gone, which says nothing about the file
+	case err != nil:
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		s.refuse("", err)
+		return false, err
+	case s.passed(hashOf(file.Text), asked):
+		return true, nil
+	}
+	// A large file takes a second, in which others read the status.
+	next, err := compile(file.Name, file.Text, &s.options)
+	if err = s.take(file, next, err); err == nil {
+		s.keep()
+	}
+	return true, err
+}
+
+// passed reports whether a text needs no further look.
+func (s *Set) passed(hash string, asked bool) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	switch {
-	case err != nil && ctx.Err() != nil:
-		return err // the caller has gone, which says nothing about the file
-	case err != nil:
-		s.refuse("", err)
-		return err
-	}
-	return s.take(file)
-}
-
-// take has a file decide, if it is good. s.mu is held.
-func (s *Set) take(file File) error {
-	if hash := hashOf(file.Text); hash == s.current.version.Hash {
+	case hash == s.current.version.Hash:
 		s.refused, s.status.RolledBack = "", Version{}
 		s.fails(nil)
-		return nil
+	case asked:
+		return false
+	case hash == s.status.RolledBack.Hash:
+		s.refused = ""
+		s.fails(nil) // it can be read, and is not followed on purpose
+	case hash == s.refused:
+	default:
+		return false
 	}
-	next, err := compile(file.Name, file.Text, &s.options)
+	return true
+}
+
+// take has a document decide, unless err says that it is none.
+func (s *Set) take(file File, next *document, err error) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	if err == nil {
 		err = s.change(next)
 	}
@@ -179,7 +210,6 @@ func (s *Set) take(file File) error {
 	}
 	s.began(next, "policy changed")
 	s.status.File = file.Name
-	s.keep(file.Text)
 	return nil
 }
 
@@ -243,6 +273,14 @@ func (s *Set) refuse(hash string, err error) {
 // has something else, which then decides. [Set.Reload] and a SIGHUP do take it, since somebody asks for
 // them, and so does a process that starts: so change the file, too.
 func (s *Set) Rollback() (Version, error) {
+	version, err := s.goBack()
+	if err == nil {
+		s.keep()
+	}
+	return version, err
+}
+
+func (s *Set) goBack() (Version, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if len(s.before) == 0 {
@@ -255,7 +293,6 @@ func (s *Set) Rollback() (Version, error) {
 	s.before = s.before[:len(s.before)-1]
 	away := s.current.version
 	s.began(last, "policy rolled back")
-	s.keep(last.text)
 	s.status.RolledBack = away
 	return last.version, nil
 }

@@ -276,8 +276,14 @@ func (m *named) schema(defs map[string]any) map[string]any {
 func described(n *node) string {
 	switch n.kind {
 	case kindText:
+		if n.hidden() {
+			return kindNames[kindText]
+		}
 		return "the text " + quote(n.text)
 	case kindInteger, kindNumber, kindBoolean:
+		if n.hidden() {
+			return kindNames[n.kind]
+		}
 		return n.text
 	}
 	return kindNames[n.kind]

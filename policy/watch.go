@@ -2,7 +2,6 @@ package policy
 
 import (
 	"context"
-	"errors"
 	"os"
 	"os/signal"
 	"sync"
@@ -43,13 +42,11 @@ func (s *Set) Watch(ctx context.Context) (stop func()) {
 			case <-ctx.Done():
 				return
 			case <-retry.C:
-				loaded = s.follow(ctx)
+				loaded, _ = s.load(ctx, false) // an error is logged, and in the status
 			case <-changed:
-				loaded = s.follow(ctx)
+				loaded, _ = s.load(ctx, false) // an error is logged, and in the status
 			case <-hangup:
-				var wrong *Error
-				err := s.Reload(ctx)
-				loaded = err == nil || errors.As(err, &wrong)
+				loaded, _ = s.load(ctx, true)
 			}
 			if !loaded {
 				retry.Reset(retryAfter)
@@ -64,27 +61,3 @@ func (s *Set) Watch(ctx context.Context) (stop func()) {
 
 // retryAfter is after how long a file that could not be loaded is loaded again.
 const retryAfter = time.Second
-
-// follow is Reload, except for a text that was refused or rolled back before. It returns false if the
-// file could not be loaded.
-func (s *Set) follow(ctx context.Context) (loaded bool) {
-	s.loading.Lock()
-	defer s.loading.Unlock()
-	file, err := s.source.Load(ctx)
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	switch {
-	case err != nil && ctx.Err() != nil:
-		return false
-	case err != nil:
-		s.refuse("", err)
-		return false
-	case s.status.RolledBack.Hash != "" && s.status.RolledBack.Hash == hashOf(file.Text):
-		s.refused = ""
-		s.fails(nil) // it can be read, and is not followed on purpose
-	case s.refused != "" && s.refused == hashOf(file.Text):
-	default:
-		_ = s.take(file) // logged, and in the status
-	}
-	return true
-}

@@ -107,8 +107,10 @@ No limit has decided anything yet.
 func TestTopShowsVersions(t *testing.T) {
 	t.Parallel()
 	o := overview{Instances: []instanceJSON{
-		{Name: "web-1", State: "ok", Versions: []string{"v1#aa"}}, {Name: "web-2", State: "ok", Versions: []string{"v2#bb"}},
-		{Name: "web-3", State: "ok", Versions: []string{"v1#aa"}}, {Name: "web-4", State: "ok"},
+		{Name: "web-1", State: "ok", Versions: []string{"v1#aa"}},
+		{Name: "web-2", State: "ok", Versions: []string{"v2#bb"}},
+		{Name: "web-3", State: "ok", Versions: []string{"v1#aa"}},
+		{Name: "web-4", State: "ok"},
 	}}
 	var b bytes.Buffer
 	writeOverview(&show.Out{W: &b}, &connection{where: "here"}, &o, 10)
