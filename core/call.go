@@ -17,6 +17,11 @@ type call struct {
 	refused []refusal        // by limits in shadow mode, without asking the store
 	exact   bool             // in an outage, a cost above the share of this process does not fit
 
+	some  bool          // of a catalog: see takeSome
+	apart bool          // each check is charged by itself
+	how   []uint8       // how each limit is asked
+	most  time.Duration // how long the store may take, if less than the limiter's timeout; 0 for no bound
+
 	outage    *call         // what was decided without the store, or nil
 	by        Store         // that decided it in place of the limiter's; nil if none did
 	checkTime time.Duration // how long stores took; measured for observers only
@@ -48,6 +53,7 @@ func (c *call) release() {
 		c.keys = nil
 	}
 	c.keys, c.exact, c.by = c.keys[:0], false, nil
+	c.some, c.apart, c.how, c.most = false, false, c.how[:0], 0
 	c.checkTime, c.waitTime = 0, 0
 	if c.reading.Request != nil {
 		c.reading = keyfuncs.Reading{}
@@ -87,6 +93,7 @@ func (c *call) withoutStore() *call {
 		c.outage = calls.Get().(*call)
 	}
 	c.outage.keys, c.outage.by = c.outage.keys[:0], nil
+	c.outage.some, c.outage.apart, c.outage.how = c.some, c.apart, c.outage.how[:0]
 	c.outage.reset()
 	return c.outage
 }

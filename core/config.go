@@ -87,7 +87,8 @@ type Config struct {
 	// Defaults to "".
 	Version string
 
-	common *common // what several limiters of this configuration share, or nil
+	common  *common // what several limiters of this configuration share, or nil
+	catalog bool    // calls say which limits to ask, of any number
 }
 
 // isNil reports whether an interface holds a nil pointer. Its methods would panic while
@@ -102,6 +103,7 @@ func (c *Config) validate() error {
 		return err
 	}
 	switch {
+	case c.catalog:
 	case len(c.Limits) == 0:
 		return errors.New("weblimit: Config.Limits is empty")
 	case len(c.Limits) > store.MaxChecks:

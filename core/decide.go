@@ -2,7 +2,6 @@ package core
 
 import (
 	"context"
-	"time"
 
 	"github.com/weblimit/weblimit/keyfuncs"
 )
@@ -211,21 +210,21 @@ func (l *Limiter) take(ctx context.Context, c *call) error {
 	case len(c.checks) == 0:
 		return nil // no limit applies
 	case l.observers == nil:
-		return l.askStore(ctx, c, l.timeout)
+		return l.askStore(ctx, c)
 	}
 	began := l.shared.now() // in memory, time.Now would take half as long as the check
-	err := l.askStore(ctx, c, l.timeout)
+	err := l.askStore(ctx, c)
 	c.measured(l.shared, began)
 	return err
 }
 
-func (l *Limiter) askStore(ctx context.Context, c *call, timeout time.Duration) error {
+func (l *Limiter) askStore(ctx context.Context, c *call) error {
 	if m, ok := l.store.(*Memory); ok {
-		return m.Take(ctx, c.checks, c.results)
+		return c.take(ctx, m)
 	}
-	bounded := within(ctx, timeout)
+	bounded := within(ctx, c.bound(l.timeout))
 	defer bounded.release()
-	if err := l.store.Take(bounded, c.checks, c.results); err != nil {
+	if err := c.take(bounded, l.store); err != nil {
 		return err
 	}
 	l.shared.Answered()

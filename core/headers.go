@@ -55,6 +55,9 @@ func newHeaderStyle(config Config, limits []limit) headerStyle {
 	if style.dialects == 0 {
 		style.dialects = Draft11
 	}
+	if config.catalog {
+		return style
+	}
 	var dst []byte
 	for i := range limits {
 		if limits[i].tiers != nil || limits[i].scaling != nil || limits[i].reserve != nil {

@@ -132,26 +132,26 @@ func build(config Config, before *Limiter) (*Limiter, error) {
 		l.waitlist = newWaitlist(&config)
 	}
 	all := make([]store.Declaration, len(config.Limits))
+	names := make(map[string]bool, len(config.Limits))
 	for i, from := range config.Limits {
 		if err := l.prepare(&l.limits[i], from, max(config.Replicas, 1)); err != nil {
 			return nil, err
 		}
 		all[i] = store.Declaration{Rule: l.limits[i].rule, Keys: l.limits[i].kind(), Named: from.named, Shadow: from.shadow}
-		for _, other := range all[:i] {
-			if other.Rule.Name == all[i].Rule.Name {
-				return nil, fmt.Errorf("weblimit: limit %q: two limits of one limiter have this name; give each its own with Named", other.Rule.Name)
-			}
+		if names[all[i].Rule.Name] {
+			return nil, fmt.Errorf("weblimit: limit %q: two limits of one limiter have this name; give each its own with Named", all[i].Rule.Name)
 		}
+		names[all[i].Rule.Name] = true
 	}
 	l.declared = append(l.declared, declarations{config.Store.Registry(), all})
-	if len(l.limits) == 1 && l.limits[0].rule.Once == 0 && !l.limits[0].rule.Penalized() && !l.follows {
+	if len(l.limits) == 1 && !config.catalog && l.limits[0].rule.Once == 0 && !l.limits[0].rule.Penalized() && !l.follows {
 		to := &l.direct
 		if l.observers != nil {
 			to = &l.observed
 		}
 		*to, _ = config.Store.(*Memory)
 	}
-	if n := checksOf(l.limits); n > store.MaxChecks {
+	if n := checksOf(l.limits); n > store.MaxChecks && !config.catalog {
 		return nil, fmt.Errorf("weblimit: Config.Limits counts for %d limits, with each OncePer and each Penalty for another: the most is %d", n, store.MaxChecks)
 	}
 	if err := l.prepareFallback(config.Fallback); err != nil {

@@ -197,6 +197,9 @@ func (o *Observation) Cost(i int) int64 {
 func (o *Observation) check(i int) *Check {
 	rule := o.Decision.Results()[i].Rule
 	for c := o.call; c != nil; c = c.outage {
+		if i < len(c.checks) && c.checks[i].Rule == rule {
+			return &c.checks[i] // the i-th of several under one limit
+		}
 		for j := range c.checks {
 			if c.checks[j].Rule == rule {
 				return &c.checks[j]

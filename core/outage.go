@@ -74,6 +74,9 @@ func (l *Limiter) decideOutage(ctx context.Context, c *call, s subject, err erro
 			reason = ReasonOutageLocal
 			local.add(limit, c.checks[i].Rule, c.checks[i].Key, c.checks[i].Cost)
 			local.checks[len(local.checks)-1].Once = c.checks[i].Once
+			if c.some {
+				local.how = append(local.how, c.how[i])
+			}
 		}
 	}
 	var by Store
@@ -121,7 +124,7 @@ func (l *Limiter) decideLocally(ctx context.Context, local *call, err error) (St
 	if f := l.fallback; f != nil && f.store != nil {
 		bounded, began := within(ctx, l.timeout), l.shared.now()
 		defer bounded.release()
-		failed := f.store.Take(bounded, local.checks, local.results)
+		failed := local.take(bounded, f.store)
 		local.measured(l.shared, began)
 		if failed == nil {
 			f.shared.Answered()
@@ -138,7 +141,7 @@ func (l *Limiter) decideLocally(ctx context.Context, local *call, err error) (St
 		}
 		check.Rule = rule
 	}
-	if failed := l.shared.local.Take(ctx, local.checks, local.results); failed != nil {
+	if failed := local.take(ctx, l.shared.local); failed != nil {
 		return l.shared.local, l.shared, failed
 	}
 	for i := range local.results {

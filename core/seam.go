@@ -35,6 +35,9 @@ func init() {
 	}
 	seam.Together, seam.PeekTogether, seam.SettleHeld = decideTogether, peekTogether, settleHeld
 	seam.NewRemote = newRemote
+	seam.NewCatalog = newCatalog
+	seam.DecideSome = (*Limiter).decideSome
+	seam.GiveBackSome = (*Limiter).giveBackSome
 	seam.LowerRule = Limit.lowerRule
 	seam.Local = func(s Store) Store { return sharedBy(s).local }
 }

@@ -303,7 +303,8 @@ func (t *together) take(ctx context.Context) error {
 	}
 	l := t.now[0]
 	began := l.shared.now()
-	err := l.askStore(ctx, t.joint, t.timeout)
+	t.joint.most = t.timeout
+	err := l.askStore(ctx, t.joint)
 	for i, c := range t.calls {
 		if c != nil && t.now[i].observers != nil {
 			c.measured(l.shared, began)

@@ -29,6 +29,9 @@ var (
 	PeekTogether any // func(context.Context, time.Duration, []adapter.Ask) error
 	SettleHeld   any // func(*core.Limiter, []adapter.Held, time.Duration, bool, core.Outcome)
 	NewRemote    any // func(core.Config, func(context.Context, adapter.Question) (adapter.Verdict, error)) (*core.Limiter, error)
+	NewCatalog   any // func(core.Config, *core.Limiter) (*core.Limiter, error)
+	DecideSome   any // func(*core.Limiter, context.Context, time.Duration, bool, int, func(int, *core.Check) (int, uint8), *core.Decision)
+	GiveBackSome any // func(*core.Limiter, context.Context, time.Duration, int, func(int, *core.Check) (int, uint8)) ([]core.Result, error)
 	LowerRule    any // func(core.Limit) (core.Rule, error); for tests of stores
 	Local        any // func(core.Store) core.Store: what decides in this process while the store does not answer
 )

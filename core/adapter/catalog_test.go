@@ -1,0 +1,207 @@
+package adapter_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/weblimit/weblimit/core"
+	"github.com/weblimit/weblimit/core/adapter"
+)
+
+// catalogOf is a catalog of limits per hour, by their number of units.
+func catalogOf(t *testing.T, store core.Store, observer core.Observer, units ...int64) *adapter.Catalog {
+	t.Helper()
+	c, err := adapter.NewCatalog(core.Config{Store: store, Observe: observer, Limits: hourly(units...)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+func hourly(units ...int64) (all []core.Limit) {
+	for i, n := range units {
+		all = append(all, core.PerHour(n).FixedWindow().Named(fmt.Sprintf("limit-%d", i)))
+	}
+	return all
+}
+
+func asks(all ...adapter.Ask) []adapter.Ask { return all }
+
+func askOf(limit int, key string, cost int64) adapter.Ask {
+	return adapter.Ask{Limit: limit, Key: []byte(key), Cost: cost}
+}
+
+// decided returns whether a call is allowed, and what each limit has left, or -1 if it denies.
+func decided(c *adapter.Catalog, how adapter.How, all []adapter.Ask) (bool, []int64) {
+	var d core.Decision
+	c.Decide(context.Background(), how, all, &d)
+	var left []int64
+	for _, r := range d.Results() {
+		if !r.Allowed {
+			r.Remaining = -1
+		}
+		left = append(left, r.Remaining)
+	}
+	return d.Allowed, left
+}
+
+func wantDecided(t *testing.T, c *adapter.Catalog, how adapter.How, all []adapter.Ask, allowed bool, left ...int64) {
+	t.Helper()
+	got, have := decided(c, how, all)
+	if got != allowed || fmt.Sprint(have) != fmt.Sprint(left) {
+		t.Errorf("%v: allowed %v, left %v, want %v, %v", all, got, have, allowed, left)
+	}
+}
+
+func TestCatalogDecidesTogether(t *testing.T) {
+	t.Parallel()
+	c := catalogOf(t, core.NewMemory(), nil, 5, 2, 100)
+	together := adapter.How{}
+	wantDecided(t, c, together, asks(askOf(0, "a", 1), askOf(1, "a", 1)), true, 4, 1)
+	wantDecided(t, c, together, asks(askOf(0, "a", 1), askOf(0, "b", 1)), true, 3, 4) // one limit, two keys
+	wantDecided(t, c, together, asks(askOf(0, "a", 1), askOf(1, "a", 2)), false, 3, -1)
+	wantDecided(t, c, together, asks(askOf(0, "a", 1), askOf(1, "a", 1)), true, 2, 0)
+	wantDecided(t, c, together, asks(askOf(0, "a", 1), askOf(1, "a", 0)), false, 2, -1) // a cost of 0 asks for room
+	wantDecided(t, c, together, asks(askOf(0, "a", 2)), true, 0)                        // which was given back
+	wantDecided(t, c, adapter.How{Apart: true}, asks(askOf(2, "a", 1), askOf(1, "a", 1)), false, 99, -1)
+	wantDecided(t, c, together, asks(askOf(2, "a", 1)), true, 98)
+}
+
+func TestCatalogAlternatives(t *testing.T) {
+	t.Parallel()
+	c := catalogOf(t, core.NewMemory(), nil, 100, 1, 2)
+	all := asks(askOf(0, "a", 1), askOf(1, "a", 1), askOf(2, "a", 1))
+	all[1].AnyOf, all[2].AnyOf = true, true
+	wantDecided(t, c, adapter.How{}, all, true, 99, 0, 1)
+	wantDecided(t, c, adapter.How{}, all, true, 98, -1, 0)
+	wantDecided(t, c, adapter.How{}, all, false, 98, -1, -1) // what the first was charged is given back
+	wantDecided(t, c, adapter.How{}, asks(askOf(0, "a", 1)), true, 97)
+}
+
+func TestCatalogSpent(t *testing.T) {
+	t.Parallel()
+	c := catalogOf(t, core.NewMemory(), nil, 100, 10)
+	all := asks(askOf(0, "a", 50), askOf(1, "a", 50))
+	all[0].Spent, all[1].Spent = true, true
+	wantDecided(t, c, adapter.How{}, all, false, 50, -1)
+	wantDecided(t, c, adapter.How{}, asks(askOf(0, "a", 1)), true, 49)
+	wantDecided(t, c, adapter.How{}, asks(askOf(1, "a", 0)), false, -1)
+}
+
+func TestCatalogGivesBack(t *testing.T) {
+	t.Parallel()
+	c := catalogOf(t, core.NewMemory(), nil, 10)
+	wantDecided(t, c, adapter.How{}, asks(askOf(0, "a", 4)), true, 6)
+	for _, want := range []int64{9, 10} { // never beyond
+		results, err := c.GiveBack(t.Context(), adapter.How{}, asks(askOf(0, "a", 3)))
+		if err != nil || results[0].Remaining != want {
+			t.Errorf("given back: %v, %v, want %d remaining", results, err, want)
+		}
+	}
+}
+
+// brokenStore fails.
+type brokenStore struct{ core.Store }
+
+func (brokenStore) Take(context.Context, []core.Check, []core.Result) error {
+	return errors.New("broken")
+}
+
+func (brokenStore) Peek(context.Context, []core.Check, []core.Result) error {
+	return errors.New("broken")
+}
+
+// In an outage the process decides by the same rules.
+func TestCatalogInAnOutage(t *testing.T) {
+	t.Parallel()
+	memory := core.NewMemory()
+	memory.OnEvent(func(core.Event) {})
+	c := catalogOf(t, brokenStore{memory}, nil, 100, 1, 2)
+	all := asks(askOf(0, "a", 1), askOf(1, "a", 1), askOf(2, "a", 1))
+	all[1].AnyOf, all[2].AnyOf = true, true
+	wantDecided(t, c, adapter.How{}, all, true, 99, 0, 1)
+	wantDecided(t, c, adapter.How{}, all, true, 98, -1, 0)
+	wantDecided(t, c, adapter.How{}, all, false, 98, -1, -1)
+	wantDecided(t, c, adapter.How{Apart: true}, asks(askOf(0, "b", 1), askOf(1, "a", 1)), false, 99, -1)
+	if _, err := c.GiveBack(t.Context(), adapter.How{}, all); err == nil {
+		t.Error("GiveBack hides that the store is out")
+	}
+}
+
+// seenKeys notes the keys of decisions and what is given back.
+type seenKeys struct {
+	core.NopObserver
+	keys []string
+}
+
+func (s *seenKeys) Decided(_ context.Context, o *core.Observation) {
+	for i := range o.Decision.Results() {
+		s.keys = append(s.keys, string(o.Key(i)))
+	}
+}
+
+func (s *seenKeys) Settled(settled core.Settlement) {
+	s.keys = append(s.keys, fmt.Sprint(string(settled.Key()), settled.Units))
+}
+
+func TestCatalogIsObserved(t *testing.T) {
+	t.Parallel()
+	seen := new(seenKeys)
+	c := catalogOf(t, core.NewMemory(), seen, 5, 5)
+	decided(c, adapter.How{}, asks(askOf(0, "a", 1), askOf(0, "b", 1), askOf(1, "a", 1)))
+	_, _ = c.GiveBack(t.Context(), adapter.How{}, asks(askOf(0, "c", 1)))
+	if got, want := fmt.Sprint(seen.keys), "[a b a c-1]"; got != want {
+		t.Errorf("keys %s, want %s", got, want)
+	}
+}
+
+func TestNextCatalog(t *testing.T) {
+	t.Parallel()
+	memory := core.NewMemory()
+	before := catalogOf(t, memory, nil, 5)
+	wantDecided(t, before, adapter.How{}, asks(askOf(0, "a", 3)), true, 2)
+	after, err := before.Next(core.Config{Store: memory, Limits: hourly(10, 20)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	wantDecided(t, after, adapter.How{}, asks(askOf(0, "a", 1), askOf(1, "a", 1)), true, 6, 19)
+	if _, err := after.Next(core.Config{Store: core.NewMemory()}); err == nil {
+		t.Error("a catalog has changed its store")
+	}
+	if _, err := after.Next(core.Config{Store: memory, Limits: append(hourly(1), hourly(1)...)}); err == nil {
+		t.Error("two limits have one name")
+	}
+	if empty, err := after.Next(core.Config{Store: memory}); err != nil {
+		t.Error(err)
+	} else if allowed, _ := decided(empty, adapter.How{}, nil); !allowed {
+		t.Error("nothing denies")
+	}
+}
+
+// A catalog has more limits than a limiter, and numbers of its own for a call.
+func TestCatalogOfManyLimits(t *testing.T) {
+	t.Parallel()
+	began := time.Now()
+	c := catalogOf(t, core.NewMemory(), nil, make10k()...)
+	if took := time.Since(began); took > 5*time.Second {
+		t.Errorf("10,000 limits took %v", took)
+	}
+	own, err := core.PerHour(3).FixedWindow().Named("limit-9999").Rule()
+	if err != nil {
+		t.Fatal(err)
+	}
+	ask := askOf(9999, "\x00 odd {key}", 1)
+	ask.Rule = &own
+	wantDecided(t, c, adapter.How{}, asks(ask), true, 2)
+}
+
+func make10k() []int64 {
+	all := make([]int64, 10_000)
+	for i := range all {
+		all[i] = 100
+	}
+	return all
+}
