@@ -52,10 +52,10 @@ func Load(root string) (map[string]*types.Package, error) {
 var shared = []string{"./internal/stdhttp", "./internal/fiberhttp"}
 
 // modules returns the directories of the modules that users can require: the main one, and those
-// directly below it, below core, metrics or policy, but for comparisons.
+// directly below it, below core, metrics, policy or service, but for comparisons.
 func modules(root string) ([]string, error) {
 	found := []string{"."}
-	for _, pattern := range []string{"*", "core/*", "metrics/*", "policy/*"} {
+	for _, pattern := range []string{"*", "core/*", "metrics/*", "policy/*", "service/*"} {
 		files, err := filepath.Glob(filepath.Join(root, pattern, "go.mod"))
 		if err != nil {
 			return nil, err

@@ -1,0 +1,317 @@
+package envoy
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"unicode/utf8"
+
+	"go.yaml.in/yaml/v3"
+)
+
+// Bounds of a file. Ten thousand rules take about 2 MB.
+const (
+	maxBytes  = 8 << 20
+	maxValues = 1_000_000 // with every alias written out, so that aliases of aliases can't explode
+	maxDepth  = 100
+)
+
+// The fields of each part of a file, and what each is called in messages.
+var (
+	fieldsOf = map[string][]string{
+		"the file":     {"domain", "descriptors"},
+		"a descriptor": {"key", "value", "rate_limit", "descriptors", "shadow_mode", "quota_mode", "detailed_metric", "value_to_metric", "share_threshold", "metadata"},
+		"rate_limit":   {"unit", "requests_per_unit", "unlimited", "name", "replaces"},
+		"replaces":     {"name"},
+	}
+	parts = []string{"the file", "a descriptor", "rate_limit", "replaces"}
+)
+
+// reader reads one file.
+type reader struct {
+	*problems
+	file   string
+	open   map[*yaml.Node]bool // aliases that are being followed
+	values int
+	depth  int
+}
+
+// value is a value of a file and where it stands.
+type value struct {
+	node *yaml.Node // no alias
+	at   place
+}
+
+// readFile returns the root of a file, or false after a problem.
+func (r *reader) readFile(text []byte) (value, bool) {
+	at := place{file: r.file}
+	switch {
+	case len(text) > maxBytes:
+		r.add(at, "the file has more than %d bytes", maxBytes)
+		return value{}, false
+	case !utf8.Valid(text):
+		r.add(at, "the file is not UTF-8 text")
+		return value{}, false
+	}
+	decoder := yaml.NewDecoder(bytes.NewReader(text))
+	var document, second yaml.Node
+	if err := decoder.Decode(&document); err != nil {
+		if errors.Is(err, io.EOF) {
+			r.add(at, `the file is empty; it needs "domain" and "descriptors"`)
+		} else {
+			r.syntax(err)
+		}
+		return value{}, false
+	}
+	switch err := decoder.Decode(&second); {
+	case err == nil:
+		r.add(place{file: r.file, line: second.Line}, `a file is one document, of one domain: put what follows "---" into another file`)
+		return value{}, false
+	case !errors.Is(err, io.EOF):
+		r.syntax(err)
+		return value{}, false
+	}
+	return r.resolve(document.Content[0], "")
+}
+
+var yamlLine = regexp.MustCompile(`^yaml: (?:line (\d+): )?`)
+
+func (r *reader) syntax(err error) {
+	at := place{file: r.file}
+	if match := yamlLine.FindStringSubmatch(err.Error()); match != nil {
+		at.line, _ = strconv.Atoi(match[1])
+	}
+	r.add(at, "this is not valid YAML: %s", yamlLine.ReplaceAllString(err.Error(), ""))
+}
+
+// resolve returns a value, which an alias may stand for. It returns false after a problem.
+func (r *reader) resolve(n *yaml.Node, path string) (value, bool) {
+	v := value{n, place{r.file, n.Line, n.Column, path}}
+	if r.values++; r.values > maxValues {
+		if r.values == maxValues+1 {
+			r.add(v.at, "the file has more than %d values, with every alias written out", maxValues)
+		}
+		return v, false
+	}
+	for n.Kind == yaml.AliasNode { // the place stays that of the alias
+		n = n.Alias
+		v.node = n
+	}
+	return v, true
+}
+
+// enter notes that the fields or items of a value are read, until the function that it returns is
+// called. It returns false after a problem.
+func (r *reader) enter(v value) (leave func(), ok bool) {
+	switch {
+	case r.open[v.node]:
+		r.add(v.at, "the alias is inside of what it stands for")
+		return nil, false
+	case r.depth >= maxDepth:
+		r.add(v.at, "values are nested more than %d deep", maxDepth)
+		return nil, false
+	}
+	r.open[v.node] = true
+	r.depth++
+	return func() {
+		r.depth--
+		delete(r.open, v.node)
+	}, true
+}
+
+// fields calls use for each field of a part of the file. It returns false if the value is no map.
+func (r *reader) fields(v value, part string, use func(name string, v value)) bool {
+	if v.node.Kind != yaml.MappingNode {
+		r.add(v.at, "%s must be a map of fields, not %s", part, kindOf(v.node))
+		return false
+	}
+	leave, ok := r.enter(v)
+	if !ok {
+		return false
+	}
+	defer leave()
+	r.members(v, func(key value, member *yaml.Node) {
+		name, at := key.node.Value, key.at
+		at.path = join(v.at.path, name)
+		if !slices.Contains(fieldsOf[part], name) {
+			r.add(at, "%s", unknown(name, part))
+			return
+		}
+		if resolved, ok := r.resolve(member, at.path); ok {
+			if resolved.node.Kind != yaml.ScalarNode {
+				resolved.at = at // the field is the better place to look at
+			}
+			use(name, resolved)
+		}
+	})
+	return true
+}
+
+// members calls use for each field of a map. Those of a merge key (<<) count unless the map has them
+// itself.
+func (r *reader) members(v value, use func(key value, member *yaml.Node)) {
+	seen := make(map[string]int)
+	content := v.node.Content
+	var merged []*yaml.Node
+	for i := 0; i+1 < len(content); i += 2 {
+		key, ok := r.resolve(content[i], v.at.path)
+		switch {
+		case !ok:
+			return
+		case key.node.Kind != yaml.ScalarNode || key.node.ShortTag() != "!!str" && key.node.ShortTag() != "!!merge":
+			r.add(key.at, "the name of a field is text, not %s", kindOf(key.node))
+			continue
+		case key.node.ShortTag() == "!!merge":
+			merged = append(merged, content[i+1])
+			continue
+		}
+		if line, twice := seen[key.node.Value]; twice {
+			r.add(key.at, "%s is there twice, first in line %d", quote(key.node.Value), line)
+			continue
+		}
+		seen[key.node.Value] = key.at.line
+		use(key, content[i+1])
+	}
+	for _, from := range merged {
+		r.merge(v, from, seen, use)
+	}
+}
+
+// merge calls use for fields of a map, or of several, that are not seen before.
+func (r *reader) merge(v value, from *yaml.Node, seen map[string]int, use func(key value, member *yaml.Node)) {
+	other, ok := r.resolve(from, v.at.path)
+	if !ok {
+		return
+	}
+	leave, ok := r.enter(other)
+	if !ok {
+		return
+	}
+	defer leave()
+	switch other.node.Kind {
+	case yaml.SequenceNode:
+		for _, item := range other.node.Content {
+			r.merge(v, item, seen, use)
+		}
+	case yaml.MappingNode:
+		r.members(other, func(key value, member *yaml.Node) {
+			if _, own := seen[key.node.Value]; own {
+				return
+			}
+			seen[key.node.Value] = key.at.line
+			use(key, member)
+		})
+	default:
+		r.add(other.at, "<< merges a map of fields, or a list of them, not %s", kindOf(other.node))
+	}
+}
+
+// items calls use for each item of a list. null is an empty list.
+func (r *reader) items(v value, use func(v value)) {
+	switch {
+	case v.node.ShortTag() == "!!null":
+		return
+	case v.node.Kind != yaml.SequenceNode:
+		r.add(v.at, "it must be a list, not %s", kindOf(v.node))
+		return
+	}
+	leave, ok := r.enter(v)
+	if !ok {
+		return
+	}
+	defer leave()
+	for i, item := range v.node.Content {
+		if resolved, ok := r.resolve(item, fmt.Sprintf("%s[%d]", v.at.path, i)); ok {
+			use(resolved)
+		}
+	}
+}
+
+// text returns a text as written, whatever else YAML may take it for: 50 and yes are texts, too.
+func (r *reader) text(v value) string {
+	switch {
+	case v.node.Kind != yaml.ScalarNode:
+		r.add(v.at, "it must be text, not %s", kindOf(v.node))
+	case v.node.ShortTag() == "!!binary":
+		r.add(v.at, "it must be text; binary data is not used here")
+	case v.node.ShortTag() != "!!null":
+		return v.node.Value
+	}
+	return ""
+}
+
+// booleans are those of YAML 1.1, by which such files are written.
+var booleans = map[string]bool{
+	"y": true, "yes": true, "on": true, "true": true,
+	"n": false, "no": false, "off": false, "false": false,
+}
+
+func (r *reader) boolean(v value) bool {
+	is, ok := booleans[strings.ToLower(v.node.Value)]
+	switch {
+	case v.node.Kind == yaml.ScalarNode && v.node.ShortTag() == "!!null":
+		return false
+	case v.node.Kind != yaml.ScalarNode || !ok || v.node.Style&(yaml.DoubleQuotedStyle|yaml.SingleQuotedStyle) != 0:
+		r.add(v.at, "it must be true or false, not %s", kindOf(v.node))
+	}
+	return is
+}
+
+// number returns a number from 0 to 2^32-1.
+func (r *reader) number(v value) uint32 {
+	var n int64
+	switch {
+	case v.node.Kind != yaml.ScalarNode || v.node.ShortTag() != "!!int" || v.node.Decode(&n) != nil:
+		r.add(v.at, "it must be a whole number from 0 to 4294967295, not %s", kindOf(v.node))
+	case n < 0 || n > 1<<32-1:
+		r.add(v.at, "it must be from 0 to 4294967295, not %s", v.node.Value)
+	default:
+		return uint32(n)
+	}
+	return 0
+}
+
+// unknown says that a part has no such field, and where it belongs or what was meant.
+func unknown(name, part string) string {
+	for _, other := range parts {
+		if slices.Contains(fieldsOf[other], name) {
+			return fmt.Sprintf("%s has no field %s; it belongs in %s", part, quote(name), other)
+		}
+	}
+	fields := fieldsOf[part]
+	if hint := meant(name, fields); hint != "" {
+		return fmt.Sprintf("%s has no field %s%s", part, quote(name), hint)
+	}
+	return fmt.Sprintf("%s has no field %s; it has %s", part, quote(name), strings.Join(fields, ", "))
+}
+
+// kindOf says what a value is.
+func kindOf(n *yaml.Node) string {
+	switch n.Kind {
+	case yaml.MappingNode:
+		return "a map of fields"
+	case yaml.SequenceNode:
+		return "a list"
+	}
+	switch n.ShortTag() {
+	case "!!null":
+		return "nothing"
+	case "!!int", "!!float":
+		return "the number " + strings.Trim(quote(n.Value), `"`)
+	case "!!bool":
+		return n.Value
+	}
+	return quote(n.Value)
+}
+
+func join(path, name string) string {
+	if path == "" {
+		return name
+	}
+	return path + "." + name
+}

@@ -1,0 +1,244 @@
+package envoy
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/weblimit/weblimit/core"
+	"github.com/weblimit/weblimit/policy"
+
+	rls "github.com/envoyproxy/go-control-plane/envoy/service/ratelimit/v3"
+	"google.golang.org/protobuf/types/known/structpb"
+)
+
+// rules are the rules of all domains. They don't change.
+type rules struct {
+	domains map[string]*domain
+	limits  []core.Limit // by rule.place
+}
+
+// domain is the rules of one domain.
+type domain struct {
+	level
+	name      string
+	at        place
+	algorithm Algorithm
+	override  int    // the place of the limit for overrides
+	overrides string // and its name
+}
+
+// level is a list of descriptors.
+type level struct {
+	exact     map[pair]*node
+	byKey     map[string]*node // without a value
+	wildcards []*node          // in the order of the files
+}
+
+type pair struct{ key, value string }
+
+// node is a descriptor.
+type node struct {
+	level
+	at         place
+	key, value string
+	parts      []string // of a wildcard, between its stars
+	whole      bool     // the key has a star, too: parts are of key_value
+	rule       *rule    // or nil
+
+	share, valueToMetric bool
+}
+
+// rule is a rate_limit.
+type rule struct {
+	place     int // of its limit; not of one that is unlimited
+	limit     *rls.RateLimitResponse_RateLimit
+	algorithm Algorithm
+	unlimited bool
+	shadow    bool
+	quota     bool
+	detailed  bool
+	replaces  []string
+	metadata  *structpb.Struct
+	path      string     // the name in statistics
+	numbers   *core.Rule // of an override; nil for those of the limit
+}
+
+// cost returns what hits cost: nothing fits into a limit of 0.
+func (r *rule) cost(hits uint64) int64 {
+	const most = 1 << 40 // above every limit, and far from an overflow of a sum
+	switch {
+	case hits == 0:
+		return 0
+	case r.limit.GetRequestsPerUnit() == 0:
+		return most
+	}
+	return int64(min(hits, most))
+}
+
+// compiler makes rules of files.
+type compiler struct {
+	*problems
+	config *Config
+	made   rules
+	names  map[uint32]bool // IDs of limits
+}
+
+// compile makes rules of files, or returns an Error.
+func compile(files []policy.File, config *Config) (*rules, error) {
+	p := new(problems)
+	c := &compiler{problems: p, config: config, made: rules{domains: make(map[string]*domain)}, names: make(map[uint32]bool)}
+	for _, file := range files {
+		d := parse(file.Name, file.Text, p)
+		if d != nil && d.domain != "" {
+			c.document(d)
+		}
+	}
+	if err := p.err(); err != nil {
+		return nil, err
+	}
+	return &c.made, nil
+}
+
+func (c *compiler) document(d *document) {
+	algorithm, said := c.config.Algorithms[d.domain]
+	if !said {
+		algorithm = c.config.Algorithm
+	}
+	if d.algorithm != nil {
+		algorithm = *d.algorithm
+	}
+	into := c.made.domains[d.domain]
+	switch {
+	case into == nil:
+		into = &domain{name: d.domain, at: d.at, algorithm: algorithm, override: len(c.made.limits)}
+		c.made.domains[d.domain] = into
+		into.overrides = c.add(algorithm.limit(1, rls.RateLimitResponse_RateLimit_MINUTE), d.domain+".override", d.at)
+	case !c.config.MergeDomains:
+		c.problems.add(d.at, "the domain %s is in %s, too; one file has a domain, unless domains are merged (MERGE_DOMAIN_CONFIG)", quote(d.domain), at(into.at))
+		return
+	case algorithm != into.algorithm:
+		c.problems.add(d.at, "the domain %s counts by %s in %s; its files need the same comment", quote(d.domain), into.algorithm, at(into.at))
+	}
+	c.level(&into.level, d.descriptors, d.domain, into)
+}
+
+func at(p place) string {
+	if p.line == 0 {
+		return p.file
+	}
+	return p.file + ":" + strconv.Itoa(p.line)
+}
+
+// level adds descriptors to a level. path is that of the level in statistics.
+func (c *compiler) level(into *level, all []*descriptor, path string, in *domain) {
+	for _, d := range all {
+		n := &node{at: d.at, key: d.key, value: d.value, share: d.share, valueToMetric: d.valueToMetric}
+		name := d.key
+		if d.value != "" {
+			name += "_" + d.value
+		}
+		if other := into.add(n); other != nil {
+			c.problems.add(d.at, "the same key and value are in %s already", at(other.at))
+			continue
+		}
+		if d.limit != nil {
+			n.rule = c.rule(d, path+"."+name, in)
+		}
+		c.level(&n.level, d.below, path+"."+name, in)
+	}
+}
+
+// add adds a node, or returns the one that is there already.
+func (l *level) add(n *node) *node {
+	switch {
+	case strings.Contains(n.key+n.value, "*"):
+		for _, other := range l.wildcards {
+			if other.key == n.key && other.value == n.value {
+				return other
+			}
+		}
+		if n.whole = strings.Contains(n.key, "*"); n.whole && n.value == "" {
+			n.parts = strings.Split(n.key, "*")
+		} else if n.whole {
+			n.parts = strings.Split(n.key+"_"+n.value, "*")
+		} else {
+			n.parts = strings.Split(n.value, "*")
+		}
+		l.wildcards = append(l.wildcards, n)
+	case n.value == "":
+		if other := l.byKey[n.key]; other != nil {
+			return other
+		}
+		if l.byKey == nil {
+			l.byKey = make(map[string]*node)
+		}
+		l.byKey[n.key] = n
+	default:
+		if other := l.exact[pair{n.key, n.value}]; other != nil {
+			return other
+		}
+		if l.exact == nil {
+			l.exact = make(map[pair]*node)
+		}
+		l.exact[pair{n.key, n.value}] = n
+	}
+	return nil
+}
+
+func (c *compiler) rule(d *descriptor, path string, in *domain) *rule {
+	r := &rule{
+		unlimited: d.limit.unlimited, shadow: d.shadow, quota: d.quota, detailed: d.detailed,
+		replaces: d.limit.replaces, metadata: d.metadata, path: path, algorithm: in.algorithm,
+		limit: &rls.RateLimitResponse_RateLimit{Name: d.limit.name, RequestsPerUnit: d.limit.requests, Unit: d.limit.unit},
+	}
+	if r.unlimited || d.limit.unit == 0 { // without a unit there is a problem already
+		return r
+	}
+	l := in.algorithm.limit(d.limit.requests, d.limit.unit)
+	if r.shadow || c.config.Shadow {
+		l = l.Shadow()
+	}
+	r.place = len(c.made.limits)
+	c.add(l, path, d.at)
+	return r
+}
+
+// add adds a limit by a name that is near to its path, and returns the name. Of two processes with the
+// same files, a rule has the same name.
+func (c *compiler) add(l core.Limit, path string, where place) (name string) {
+	l = l.OnOutage(c.config.Outage)
+	for try := 0; ; try++ {
+		name = limitName(path, try)
+		l = l.Named(name)
+		made, err := l.Rule()
+		if err != nil {
+			c.problems.add(where, "%s", strings.TrimPrefix(err.Error(), "weblimit: "))
+			return name
+		}
+		if !c.names[made.ID()] { // stores know limits by 32 bits of a hash
+			c.names[made.ID()] = true
+			c.made.limits = append(c.made.limits, l)
+			return name
+		}
+	}
+}
+
+// limitName returns a name for a limit, which has 64 letters, digits and . _ - at most.
+func limitName(path string, try int) string {
+	const longest = 53
+	name := strings.Map(func(r rune) rune {
+		switch {
+		case 'a' <= r && r <= 'z', 'A' <= r && r <= 'Z', '0' <= r && r <= '9', r == '.', r == '_', r == '-':
+			return r
+		}
+		return '-'
+	}, path)
+	if name == path && len(name) <= longest && try == 0 {
+		return name
+	}
+	sum := sha256.Sum256(fmt.Appendf(nil, "%d %s", try, path))
+	return name[:min(len(name), longest)] + "." + hex.EncodeToString(sum[:5])
+}

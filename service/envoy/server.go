@@ -1,0 +1,230 @@
+package envoy
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/weblimit/weblimit/core/adapter"
+	"github.com/weblimit/weblimit/policy"
+
+	rls "github.com/envoyproxy/go-control-plane/envoy/service/ratelimit/v3"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/health"
+	healthpb "google.golang.org/grpc/health/grpc_health_v1"
+)
+
+// Server is Envoy's rate limit service. It is safe for concurrent use.
+type Server struct {
+	rls.UnimplementedRateLimitServiceServer
+
+	config  Config
+	health  *health.Server
+	stats   statistics
+	current atomic.Pointer[snapshot]
+
+	loading sync.Mutex // held while files are loaded and taken
+
+	mu      sync.Mutex
+	status  Status // Guarded by mu.
+	refused string // hash of the files that were refused last, or "". Guarded by mu.
+}
+
+// snapshot is what decides: a request is decided by one, from begin to end.
+type snapshot struct {
+	rules   *rules
+	catalog *adapter.Catalog
+	hash    string
+}
+
+// New returns a server by the files of config.Source. It does not talk to the store, so it succeeds
+// while the store is down. If something is wrong with a file, its error is an [*Error].
+func New(config Config) (*Server, error) {
+	if err := config.complete(); err != nil {
+		return nil, err
+	}
+	s := &Server{config: config, health: health.NewServer()}
+	s.stats.most = config.MaxSeries
+	if err := s.Reload(context.Background()); err != nil {
+		return nil, err
+	}
+	s.health.SetServingStatus(healthName, healthpb.HealthCheckResponse_SERVING)
+	return s, nil
+}
+
+// healthName is the name of the service for grpc.health.v1, as envoyproxy/ratelimit has it.
+const healthName = "ratelimit"
+
+// Register adds the services to a gRPC server: envoy.service.ratelimit.v3.RateLimitService and
+// grpc.health.v1.Health, which knows "ratelimit" and "".
+func (s *Server) Register(to grpc.ServiceRegistrar) {
+	rls.RegisterRateLimitServiceServer(to, s)
+	healthpb.RegisterHealthServer(to, s.health)
+}
+
+// Shutdown has health checks answer that the service does not serve, so that Envoys go to others. It
+// still answers requests. Call it before GracefulStop of the gRPC server.
+func (s *Server) Shutdown() { s.health.Shutdown() }
+
+// Status says what a [Server] decides by, and what became of its files since.
+type Status struct {
+	Version string    // the hash of the files that decide
+	Since   time.Time // when these files began to decide
+	Domains int
+	Limits  int   // without those that are unlimited
+	Changes int64 // how many versions have replaced another
+
+	// Refused is how many times files were refused, and Err why the last time: an *Error, or that
+	// they could not be read. Err is nil once the files are good again.
+	Refused int64
+	Err     error
+}
+
+// Status returns the state of the server, for metrics, health checks and pages.
+func (s *Server) Status() Status {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.status
+}
+
+// Reload reads the files again. It is all or nothing: if anything is wrong, everything stays as it is,
+// and the error says what. What clients have used of a limit stays used as long as it keeps its domain,
+// keys and values; if its numbers change, the store converts what was used.
+func (s *Server) Reload(ctx context.Context) error {
+	s.loading.Lock()
+	defer s.loading.Unlock()
+	return s.load(ctx, false)
+}
+
+// load is Reload. If it follows a change, files that were refused before are not refused again.
+func (s *Server) load(ctx context.Context, follows bool) error {
+	files, err := s.config.Source.Load(ctx)
+	switch {
+	case err == nil && len(files) == 0:
+		err = errNoFiles
+	case err != nil && ctx.Err() != nil && errors.Is(err, ctx.Err()):
+		return err
+	}
+	if err != nil {
+		s.refuse("", err)
+		return err
+	}
+	hash := hashOf(files)
+	before := s.current.Load()
+	s.mu.Lock()
+	again := follows && s.refused == hash
+	if before != nil && before.hash == hash {
+		s.refused, s.status.Err, again = "", nil, true
+	}
+	s.mu.Unlock()
+	if again {
+		return nil
+	}
+	next, err := s.snapshot(files, hash, before)
+	if err != nil {
+		s.refuse(hash, err)
+		return err
+	}
+	s.current.Store(next)
+	s.stats.loaded.Add(1)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.refused, s.status.Err = "", nil
+	s.status.Version, s.status.Since = hash, time.Now()
+	s.status.Domains, s.status.Limits = len(next.rules.domains), len(next.rules.limits)-len(next.rules.domains)
+	if before != nil {
+		s.status.Changes++
+		s.config.Logger.LogAttrs(ctx, slog.LevelInfo, "weblimit: envoy: limits changed",
+			slog.String("version", hash), slog.String("before", before.hash), slog.Int("domains", s.status.Domains), slog.Int("limits", s.status.Limits))
+	}
+	return nil
+}
+
+// snapshot makes files ready to decide, in the place of the snapshot before, unless that is nil.
+func (s *Server) snapshot(files []policy.File, hash string, before *snapshot) (*snapshot, error) {
+	made, err := compile(files, &s.config)
+	if err != nil {
+		return nil, err
+	}
+	next := &snapshot{rules: made, hash: hash}
+	if before == nil {
+		next.catalog, err = adapter.NewCatalog(s.config.core(made.limits, hash))
+	} else {
+		next.catalog, err = before.catalog.Next(s.config.core(made.limits, hash))
+	}
+	if err != nil {
+		return nil, fmt.Errorf("weblimit: envoy: %w", err)
+	}
+	return next, nil
+}
+
+// refuse notes that files were refused. It is logged once for the same files or error.
+func (s *Server) refuse(hash string, err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	again := s.status.Err != nil && s.refused == hash && s.status.Err.Error() == err.Error()
+	s.refused, s.status.Err = hash, err
+	if again {
+		return
+	}
+	s.status.Refused++
+	s.stats.notLoaded.Add(1)
+	if s.current.Load() != nil {
+		s.config.Logger.LogAttrs(context.Background(), slog.LevelError, "weblimit: envoy: files refused, the limits before still decide",
+			slog.String("version", s.status.Version), slog.String("error", err.Error()))
+	}
+}
+
+// hashOf returns a short hash of all files.
+func hashOf(files []policy.File) string {
+	all := sha256.New()
+	for _, file := range files {
+		name, text := sha256.Sum256([]byte(file.Name)), sha256.Sum256(file.Text)
+		all.Write(name[:])
+		all.Write(text[:])
+	}
+	return hex.EncodeToString(all.Sum(nil)[:6])
+}
+
+// Watch reloads the files whenever they change, until ctx ends or stop is called:
+//
+//	stop := server.Watch(ctx)
+//	defer stop()
+//
+// Files that are refused change nothing and are logged; [Server.Status] has the error. stop waits until
+// a reload that has begun is done.
+func (s *Server) Watch(ctx context.Context) (stop func()) {
+	ctx, cancel := context.WithCancel(ctx)
+	changed := make(chan struct{}, 1)
+	var running sync.WaitGroup
+	running.Go(func() {
+		s.config.Source.Watch(ctx, func() {
+			select {
+			case changed <- struct{}{}:
+			default: // a reload is due anyway
+			}
+		})
+	})
+	running.Go(func() {
+		for {
+			select {
+			case <-ctx.Done():
+				return
+			case <-changed:
+				s.loading.Lock()
+				_ = s.load(ctx, true) // logged, and in the status
+				s.loading.Unlock()
+			}
+		}
+	})
+	return func() {
+		cancel()
+		running.Wait()
+	}
+}
