@@ -41,8 +41,8 @@ func (c *Catalog) Next(config core.Config) (*Catalog, error) {
 	return &Catalog{l}, nil
 }
 
-// Ask is what a call asks one limit of a [Catalog]. A call asks no limit twice for one key.
-type Ask struct {
+// Entry is what a call entries one limit of a [Catalog]. A call entries no limit twice for one key.
+type Entry struct {
 	Limit int        // its place in Config.Limits
 	Rule  *core.Rule // instead of the limit's own numbers, with the limit's name; nil for those
 	Key   []byte     // any bytes; what does not suit a store is hashed
@@ -68,25 +68,25 @@ type How struct {
 }
 
 // Decide decides some limits together, of at most 255, and writes the decision to d, which must be
-// zero. Its results are in the order of asks; in an outage, those of limits that allow without being
+// zero. Its results are in the order of entries; in an outage, those of limits that allow without being
 // asked are missing. The caller's context only has values, and its end changes nothing.
-func (c *Catalog) Decide(ctx context.Context, how How, asks []Ask, d *core.Decision) {
-	decideSome(c.limiter, ctx, how.Timeout, how.Apart, len(asks), asker(asks), d)
+func (c *Catalog) Decide(ctx context.Context, how How, entries []Entry, d *core.Decision) {
+	decideSome(c.limiter, ctx, how.Timeout, how.Apart, len(entries), asker(entries), d)
 }
 
-// GiveBack gives the costs of asks back to their limits, at most what is used of the windows that
+// GiveBack gives the costs of entries back to their limits, at most what is used of the windows that
 // are running, and returns what each limit says then. An error means that it is not known whether
 // they were.
-func (c *Catalog) GiveBack(ctx context.Context, how How, asks []Ask) ([]core.Result, error) {
-	return giveBackSome(c.limiter, ctx, how.Timeout, len(asks), asker(asks))
+func (c *Catalog) GiveBack(ctx context.Context, how How, entries []Entry) ([]core.Result, error) {
+	return giveBackSome(c.limiter, ctx, how.Timeout, len(entries), asker(entries))
 }
 
 // Limiter returns what observers know of the catalog.
 func (c *Catalog) Limiter() *core.Limiter { return c.limiter }
 
-func asker(asks []Ask) func(int, *core.Check) (int, uint8) {
+func asker(entries []Entry) func(int, *core.Check) (int, uint8) {
 	return func(i int, check *core.Check) (place int, how uint8) {
-		a := &asks[i]
+		a := &entries[i]
 		check.Key, check.Cost, check.Rule = a.Key, a.Cost, a.Rule
 		if a.AnyOf {
 			how |= 1

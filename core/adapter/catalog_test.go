@@ -28,14 +28,14 @@ func hourly(units ...int64) (all []core.Limit) {
 	return all
 }
 
-func asks(all ...adapter.Ask) []adapter.Ask { return all }
+func asks(all ...adapter.Entry) []adapter.Entry { return all }
 
-func askOf(limit int, key string, cost int64) adapter.Ask {
-	return adapter.Ask{Limit: limit, Key: []byte(key), Cost: cost}
+func askOf(limit int, key string, cost int64) adapter.Entry {
+	return adapter.Entry{Limit: limit, Key: []byte(key), Cost: cost}
 }
 
 // decided returns whether a call is allowed, and what each limit has left, or -1 if it denies.
-func decided(c *adapter.Catalog, how adapter.How, all []adapter.Ask) (bool, []int64) {
+func decided(c *adapter.Catalog, how adapter.How, all []adapter.Entry) (bool, []int64) {
 	var d core.Decision
 	c.Decide(context.Background(), how, all, &d)
 	var left []int64
@@ -48,7 +48,7 @@ func decided(c *adapter.Catalog, how adapter.How, all []adapter.Ask) (bool, []in
 	return d.Allowed, left
 }
 
-func wantDecided(t *testing.T, c *adapter.Catalog, how adapter.How, all []adapter.Ask, allowed bool, left ...int64) {
+func wantDecided(t *testing.T, c *adapter.Catalog, how adapter.How, all []adapter.Entry, allowed bool, left ...int64) {
 	t.Helper()
 	got, have := decided(c, how, all)
 	if got != allowed || fmt.Sprint(have) != fmt.Sprint(left) {

@@ -38,11 +38,11 @@ type question struct {
 	snapshot *snapshot
 	request  *rls.RateLimitRequest
 	asked    []asked       // by descriptor
-	asks     []adapter.Ask // what the store is asked, by what is taken
+	asks     []adapter.Entry // what the store is asked, by what is taken
 	rules    []*rule       // of asks
 	results  []core.Result // of asks; with AnyOf and in shadow mode, too
 	known    []bool        // of asks: whether there is a result
-	back     []adapter.Ask // what is given back
+	back     []adapter.Entry // what is given back
 	returned []core.Result // of back; nil if it is not known whether they were
 	decision core.Decision // on asks
 }
@@ -158,7 +158,7 @@ func (q *question) ask(a *asked) {
 		}
 	}
 	config := &q.server.config
-	ask := adapter.Ask{Limit: a.rule.place, Rule: a.rule.numbers, Key: a.key, Cost: cost, AnyOf: a.rule.quota || config.Quota}
+	ask := adapter.Entry{Limit: a.rule.place, Rule: a.rule.numbers, Key: a.key, Cost: cost, AnyOf: a.rule.quota || config.Quota}
 	ask.Spent = config.Overdraw == OverdrawAlways || config.Overdraw == OverdrawStated && a.stated
 	a.place = len(*to)
 	*to = append(*to, ask)
