@@ -1,0 +1,403 @@
+package envoy_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/weblimit/weblimit/core"
+	"github.com/weblimit/weblimit/service/envoy"
+
+	ratelimit "github.com/envoyproxy/go-control-plane/envoy/extensions/common/ratelimit/v3"
+	rls "github.com/envoyproxy/go-control-plane/envoy/service/ratelimit/v3"
+	typev3 "github.com/envoyproxy/go-control-plane/envoy/type/v3"
+	grpccodes "google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/encoding/protojson"
+	"google.golang.org/protobuf/types/known/wrapperspb"
+)
+
+// two has two limits per minute.
+const two = `
+domain: edge
+descriptors:
+  - key: user
+    rate_limit: {unit: minute, requests_per_unit: 5, name: per-user}
+  - key: path
+    rate_limit: {unit: hour, requests_per_unit: 2}
+  - key: free
+    rate_limit: {unlimited: true}
+  - key: banned
+    rate_limit: {unit: day, requests_per_unit: 0}
+`
+
+// said is a response in short: the overall code, and of each status the code and what remains.
+func said(r *rls.RateLimitResponse) string {
+	all := []string{r.GetOverallCode().String()}
+	for _, s := range r.GetStatuses() {
+		all = append(all, fmt.Sprint(s.GetCode(), " ", s.GetLimitRemaining()))
+	}
+	return strings.ReplaceAll(strings.Join(all, ", "), "OVER_LIMIT", "OVER")
+}
+
+func wantSaid(t *testing.T, r *rls.RateLimitResponse, want string) {
+	t.Helper()
+	if got := said(r); got != want {
+		t.Errorf("got  %s\nwant %s\nin %v", got, want, r)
+	}
+}
+
+func hits(d *ratelimit.RateLimitDescriptor, n uint64) *ratelimit.RateLimitDescriptor {
+	d.HitsAddend = wrapperspb.UInt64(n)
+	return d
+}
+
+// A request that one descriptor denies is charged to none, unless the server is to be as
+// envoyproxy/ratelimit is.
+func TestDescriptorsTogether(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct {
+		independent bool
+		want        []string
+	}{
+		{false, []string{"OK, OK 4, OK 1", "OK, OK 3, OK 0", "OVER, OK 3, OVER 0", "OK, OK 2"}},
+		{true, []string{"OK, OK 4, OK 1", "OK, OK 3, OK 0", "OVER, OK 2, OVER 0", "OK, OK 1"}},
+	} {
+		t.Run(fmt.Sprintf("independent %v", tt.independent), func(t *testing.T) {
+			t.Parallel()
+			c := dial(t, newServer(t, envoy.Config{Independent: tt.independent}, two))
+			for i, want := range tt.want {
+				r := request("edge", "user=a", "path=/")
+				if i == len(tt.want)-1 {
+					r = request("edge", "user=a")
+				}
+				wantSaid(t, ask(t, c, r), want)
+			}
+		})
+	}
+}
+
+func TestStatus(t *testing.T) {
+	t.Parallel()
+	c := dial(t, newServer(t, envoy.Config{}, two))
+	r := ask(t, c, request("edge", "user=a", "free=x", "other=x", "banned=x"))
+	wantSaid(t, r, "OVER, OK 5, OK 4294967295, OK 0, OVER 0")
+	s := r.GetStatuses()[0]
+	if got := s.GetCurrentLimit(); got.GetName() != "per-user" || got.GetRequestsPerUnit() != 5 || got.GetUnit() != rls.RateLimitResponse_RateLimit_MINUTE {
+		t.Errorf("current limit %v", got)
+	}
+	if got := s.GetDurationUntilReset().AsDuration(); got != time.Minute {
+		t.Errorf("until reset %v, want 1m at the begin of a minute", got)
+	}
+	for _, i := range []int{1, 2} {
+		if s := r.GetStatuses()[i]; s.GetCurrentLimit() != nil || s.GetDurationUntilReset() != nil {
+			t.Errorf("where no limit applies: %v", s)
+		}
+	}
+	if got := r.GetStatuses()[3].GetDurationUntilReset().AsDuration(); got != 12*time.Hour {
+		t.Errorf("until reset %v, want 12h at noon", got)
+	}
+}
+
+func TestHits(t *testing.T) {
+	t.Parallel()
+	of := func(n uint32, descriptors ...*ratelimit.RateLimitDescriptor) *rls.RateLimitRequest {
+		return &rls.RateLimitRequest{Domain: "edge", HitsAddend: n, Descriptors: descriptors}
+	}
+	user := func() *ratelimit.RateLimitDescriptor { return descriptor("user=a") }
+	back := func(n uint64) *ratelimit.RateLimitDescriptor {
+		d := hits(user(), n)
+		d.IsNegativeHits = true
+		return d
+	}
+	type step struct {
+		request *rls.RateLimitRequest
+		want    string
+	}
+	for _, tt := range []struct {
+		name   string
+		config envoy.Config
+		steps  []step
+	}{
+		{"of the request", envoy.Config{}, []step{
+			{of(3, user()), "OK, OK 2"},
+			{of(3, user()), "OVER, OVER 2"}, // a denied request is charged nothing
+			{of(2, user()), "OK, OK 0"},
+		}},
+		{"of the request, as envoyproxy/ratelimit", envoy.Config{Independent: true, Overdraw: envoy.OverdrawAlways}, []step{
+			{of(3, user()), "OK, OK 2"},
+			{of(3, user()), "OVER, OVER 0"},
+			{of(2, user()), "OVER, OVER 0"},
+		}},
+		{"of a descriptor", envoy.Config{}, []step{
+			{of(3, hits(user(), 1)), "OK, OK 4"},
+			{of(3, hits(user(), 4), descriptor("path=/")), "OVER, OK 0, OVER 2"}, // the other has 3 hits; the 4 are spent
+		}},
+		{"0 hits ask for room", envoy.Config{}, []step{
+			{of(0, hits(user(), 0)), "OK, OK 5"},
+			{of(0, hits(user(), 5)), "OK, OK 0"},
+			{of(0, hits(user(), 0)), "OVER, OVER 0"},
+			{of(0, hits(user(), 0), descriptor("path=/")), "OVER, OVER 0, OK 2"}, // which is charged nothing
+			{of(0, descriptor("path=/")), "OK, OK 1"},
+		}},
+		{"what a response has cost uses up the limit", envoy.Config{}, []step{
+			{of(0, hits(user(), 0)), "OK, OK 5"},
+			{of(0, hits(user(), 50)), "OVER, OVER 0"}, // at the end of the stream
+			{of(0, hits(user(), 0)), "OVER, OVER 0"},
+		}},
+		{"unless that is switched off", envoy.Config{Overdraw: envoy.OverdrawNever}, []step{
+			{of(0, hits(user(), 50)), "OVER, OVER 5"},
+			{of(0, hits(user(), 0)), "OK, OK 5"},
+		}},
+		{"negative hits give back, and never beyond", envoy.Config{}, []step{
+			{of(4, user()), "OK, OK 1"},
+			{of(0, back(2)), "OK, OK 3"},
+			{of(0, back(100)), "OK, OK 5"},
+			{of(1, user()), "OK, OK 4"},
+		}},
+		{"negative hits of a request that is denied give nothing back", envoy.Config{}, []step{
+			{of(1, user()), "OK, OK 4"},
+			{of(0, back(1), descriptor("banned=x")), "OVER, OK 5, OVER 0"},
+			{of(1, user()), "OK, OK 3"},
+		}},
+		{"one descriptor twice", envoy.Config{}, []step{
+			{of(2, user(), user()), "OK, OK 3, OK 1"},
+			{of(1, user(), user()), "OVER, OK 0, OVER 0"},
+			{of(1, user()), "OK, OK 0"},
+		}},
+		{"more than fits in any number", envoy.Config{}, []step{
+			{of(1<<32-1, user()), "OVER, OVER 5"},
+			{of(0, hits(user(), 1<<64-1), hits(user(), 1<<64-1)), "OVER, OVER 0, OVER 0"},
+		}},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			c := dial(t, newServer(t, tt.config, two))
+			for i, step := range tt.steps {
+				if got := said(ask(t, c, step.request)); got != step.want {
+					t.Errorf("step %d: %s, want %s", i+1, got, step.want)
+				}
+			}
+		})
+	}
+}
+
+// A limit that a descriptor brings along counts instead of those of the files.
+func TestOverride(t *testing.T) {
+	t.Parallel()
+	c := dial(t, newServer(t, envoy.Config{}, two))
+	of := func(n uint32, unit typev3.RateLimitUnit) *rls.RateLimitRequest {
+		r := request("edge", "user=a")
+		r.Descriptors[0].Limit = &ratelimit.RateLimitDescriptor_RateLimitOverride{RequestsPerUnit: n, Unit: unit}
+		return r
+	}
+	wantSaid(t, ask(t, c, of(2, typev3.RateLimitUnit_HOUR)), "OK, OK 1")
+	wantSaid(t, ask(t, c, of(2, typev3.RateLimitUnit_MINUTE)), "OK, OK 1") // another unit
+	r := ask(t, c, of(1000, typev3.RateLimitUnit_HOUR))                    // another number
+	wantSaid(t, r, "OK, OK 998")
+	if got := limitOf(r.GetStatuses()[0]); got != "1000 HOUR" {
+		t.Errorf("current limit %s", got)
+	}
+	wantSaid(t, ask(t, c, of(0, typev3.RateLimitUnit_HOUR)), "OVER, OVER 0")
+	wantSaid(t, ask(t, c, request("edge", "user=a")), "OK, OK 4") // that of the file is not affected
+	unmatched := of(1, typev3.RateLimitUnit_DAY)
+	unmatched.Descriptors[0].Entries[0].Key = "anything"
+	wantSaid(t, ask(t, c, unmatched), "OK, OK 0")
+	wantSaid(t, ask(t, c, unmatched), "OVER, OVER 0")
+	if _, err := c.ShouldRateLimit(t.Context(), of(1, typev3.RateLimitUnit_UNKNOWN)); status.Code(err) != grpccodes.InvalidArgument {
+		t.Errorf("an unknown unit: %v", err)
+	}
+}
+
+func TestUnanswerableRequests(t *testing.T) {
+	t.Parallel()
+	c := dial(t, newServer(t, envoy.Config{MaxDescriptors: 3, MaxEntries: 2}, two))
+	for _, tt := range []struct {
+		request *rls.RateLimitRequest
+		want    string
+	}{
+		{request("", "user=a"), "rate limit domain must not be empty"},
+		{request("edge"), "rate limit descriptor list must not be empty"},
+		{request("edge", "a", "b", "c", "d"), "at most 3 descriptors are decided together, got 4"},
+		{request("edge", "a,b,c"), "a descriptor has at most 2 entries, got 3"},
+	} {
+		if _, err := c.ShouldRateLimit(t.Context(), tt.request); status.Code(err) != grpccodes.InvalidArgument || status.Convert(err).Message() != tt.want {
+			t.Errorf("%v: %v, want %s", tt.request, err, tt.want)
+		}
+	}
+	// What no rule knows is not limited.
+	wantSaid(t, ask(t, c, request("unknown", "user=a")), "OK, OK 0")
+	wantSaid(t, ask(t, c, request("edge", "")), "OK, OK 0")
+}
+
+func TestShadow(t *testing.T) {
+	t.Parallel()
+	const text = `
+domain: edge
+descriptors:
+  - key: try
+    rate_limit: {unit: minute, requests_per_unit: 1}
+    shadow_mode: true
+  - key: user
+    rate_limit: {unit: minute, requests_per_unit: 2}
+`
+	c := dial(t, newServer(t, envoy.Config{}, text))
+	for _, want := range []string{"OK, OK 0, OK 1", "OK, OK 0, OK 0", "OVER, OK 0, OVER 0"} {
+		wantSaid(t, ask(t, c, request("edge", "try=a", "user=a")), want)
+	}
+	global := newServer(t, envoy.Config{Shadow: true}, text)
+	c = dial(t, global)
+	for _, want := range []string{"OK, OK 0, OK 1", "OK, OK 0, OK 0", "OK, OK 0, OVER 0"} {
+		wantSaid(t, ask(t, c, request("edge", "try=a", "user=a")), want)
+	}
+}
+
+// In quota mode a request is denied if all of its quotas are used up.
+func TestQuotaMode(t *testing.T) {
+	t.Parallel()
+	const text = `
+domain: edge
+descriptors:
+  - {key: small, rate_limit: {unit: minute, requests_per_unit: 1}, quota_mode: true}
+  - {key: large, rate_limit: {unit: minute, requests_per_unit: 2}, quota_mode: true}
+  - {key: user, rate_limit: {unit: minute, requests_per_unit: 4}}
+`
+	c := dial(t, newServer(t, envoy.Config{}, text))
+	all := request("edge", "small=a", "large=a", "user=a")
+	for _, want := range []string{
+		"OK, OK 0, OK 1, OK 3",
+		"OK, OVER 0, OK 0, OK 2",
+		"OVER, OVER 0, OVER 0, OK 2", // and the user is charged nothing
+	} {
+		wantSaid(t, ask(t, c, all), want)
+	}
+	wantSaid(t, ask(t, c, request("edge", "small=a", "user=a")), "OVER, OVER 0, OK 2")
+	wantSaid(t, ask(t, c, request("edge", "user=a")), "OK, OK 1")
+
+	c = dial(t, newServer(t, envoy.Config{Quota: true}, text))
+	for _, want := range []string{
+		"OK, OK 0, OK 1, OK 3", "OK, OVER 0, OK 0, OK 2", "OK, OVER 0, OVER 0, OK 1", "OK, OVER 0, OVER 0, OK 0", "OVER, OVER 0, OVER 0, OVER 0",
+	} {
+		wantSaid(t, ask(t, c, all), want)
+	}
+}
+
+func TestHeaders(t *testing.T) {
+	t.Parallel()
+	headers := func(r *rls.RateLimitResponse) string {
+		var all []string
+		for _, h := range r.GetResponseHeadersToAdd() {
+			all = append(all, h.GetKey()+": "+h.GetValue())
+		}
+		return strings.Join(all, "\n")
+	}
+	for _, tt := range []struct {
+		name   string
+		config envoy.Config
+		want   [3]string // of a request, of the next, which is denied, and of one that no limit is for
+	}{
+		{"by default", envoy.Config{}, [3]string{"", "", ""}},
+		{"of envoyproxy/ratelimit", envoy.Config{LimitHeaders: &envoy.LimitHeaders{}}, [3]string{
+			"RateLimit-Limit: 2\nRateLimit-Remaining: 1\nRateLimit-Reset: 3600",
+			"RateLimit-Limit: 2\nRateLimit-Remaining: 1\nRateLimit-Reset: 3600", "",
+		}},
+		{"renamed", envoy.Config{LimitHeaders: &envoy.LimitHeaders{Limit: "x-limit", Remaining: "x-left", Reset: "x-reset"}}, [3]string{
+			"x-limit: 2\nx-left: 1\nx-reset: 3600", "x-limit: 2\nx-left: 1\nx-reset: 3600", "",
+		}},
+		{"of the draft", envoy.Config{Headers: core.Draft11}, [3]string{
+			"RateLimit: \"edge.user\";r=4;t=60, \"edge.path\";r=1;t=3600\nRateLimit-Policy: \"edge.user\";q=5;w=60, \"edge.path\";q=2;w=3600",
+			"", "",
+		}},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			c := dial(t, newServer(t, tt.config, two))
+			first := request("edge", "user=a", "path=/", "free=x")
+			if got := headers(ask(t, c, first)); got != tt.want[0] {
+				t.Errorf("headers\n%s\nwant\n%s", got, tt.want[0])
+			}
+			second := request("edge", "user=a", "path=/")
+			second.HitsAddend = 2
+			r := ask(t, c, second)
+			if got := headers(r); tt.config.Headers != 0 {
+				for _, part := range []string{"RateLimit: ", "Retry-After: 3600"} {
+					if !strings.Contains(got, part) {
+						t.Errorf("headers of a denial without %q:\n%s", part, got)
+					}
+				}
+			} else if got != tt.want[1] {
+				t.Errorf("headers of a denial\n%s\nwant\n%s", got, tt.want[1])
+			}
+			if got := headers(ask(t, c, request("edge", "free=x", "other=x"))); got != tt.want[2] {
+				t.Errorf("headers where no limit applies:\n%s", got)
+			}
+		})
+	}
+}
+
+func TestDynamicMetadata(t *testing.T) {
+	t.Parallel()
+	const text = `
+domain: edge
+descriptors:
+  - {key: user, rate_limit: {unit: minute, requests_per_unit: 1}, metadata: {plan: {name: basic, level: 1}, tags: [a, 2, true, null]}}
+  - {key: path, rate_limit: {unit: minute, requests_per_unit: 9}, metadata: {plan: {name: other, owner: web}}}
+`
+	c := dial(t, newServer(t, envoy.Config{DynamicMetadata: true, Independent: true}, text))
+	r := request("edge", "user=a", "path=/,x=y")
+	r.Descriptors[1] = hits(descriptor("path=/"), 2)
+	r.HitsAddend = 1
+	for i, want := range []string{
+		`{"domain":"edge","descriptors":[{"entries":["user=a"]},{"entries":["path=/"],"hitsAddend":2}],"hitsAddend":1,"metadata":{"plan":{"name":"basic","level":1,"owner":"web"},"tags":["a",2,true,null]}}`,
+		`{"domain":"edge","descriptors":[{"entries":["user=a"]},{"entries":["path=/"],"hitsAddend":2}],"hitsAddend":1,"metadata":{"plan":{"name":"other","owner":"web"}}}`,
+	} {
+		got, err := protojson.Marshal(ask(t, c, r).GetDynamicMetadata())
+		if err != nil {
+			t.Fatal(err)
+		}
+		wanted := new(rls.RateLimitResponse)
+		if err := protojson.Unmarshal([]byte(`{"dynamicMetadata":`+want+`}`), wanted); err != nil {
+			t.Fatal(err)
+		}
+		again, _ := protojson.Marshal(wanted.GetDynamicMetadata())
+		if strings.ReplaceAll(string(got), " ", "") != strings.ReplaceAll(string(again), " ", "") {
+			t.Errorf("request %d: %s, want %s", i+1, got, again)
+		}
+	}
+}
+
+func TestAlgorithms(t *testing.T) {
+	t.Parallel()
+	now := noon
+	text := "domain: edge\ndescriptors:\n  - {key: user, rate_limit: {unit: minute, requests_per_unit: 4}}\n"
+	for _, tt := range []struct {
+		name   string
+		config envoy.Config
+		text   string
+		want   string // what remains after a whole limit and half a minute into the next one
+	}{
+		{"fixed window", envoy.Config{}, text, "OK, OK 3"},
+		{"sliding window of the server", envoy.Config{Algorithm: envoy.SlidingWindow}, text, "OK, OK 1"},
+		{"of the domain", envoy.Config{Algorithms: map[string]envoy.Algorithm{"edge": envoy.SlidingWindow, "other": envoy.TokenBucket}}, text, "OK, OK 1"},
+		{"of the file", envoy.Config{Algorithm: envoy.SlidingWindow}, "# weblimit: token_bucket\n" + text, "OK, OK 3"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			now := now
+			tt.config.Store = at(func() int64 { return now.UnixMicro() })
+			s := newServer(t, tt.config, tt.text)
+			r := request("edge", "user=a")
+			r.HitsAddend = 4
+			if got, err := s.ShouldRateLimit(t.Context(), r); err != nil || said(got) != "OK, OK 0" {
+				t.Fatalf("%v, %v", got, err)
+			}
+			now = now.Add(90 * time.Second)
+			got, err := s.ShouldRateLimit(t.Context(), request("edge", "user=a"))
+			if err != nil {
+				t.Fatal(err)
+			}
+			wantSaid(t, got, tt.want)
+		})
+	}
+}
