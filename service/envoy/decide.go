@@ -180,7 +180,12 @@ func (q *question) decide(ctx context.Context) error {
 		}
 		q.spread()
 	}
-	if len(q.back) > 0 && (len(q.asks) == 0 || q.decision.Allowed || how.Apart) {
+	if len(q.back) > 0 {
+		for i := range q.back {
+			if len(q.asks) > 0 && !q.decision.Allowed && !how.Apart {
+				q.back[i].Cost = 0 // a denied request changes nothing
+			}
+		}
 		how.Timeout = timeLeft(ctx)
 		q.returned, _ = q.snapshot.catalog.GiveBack(ctx, how, q.back) // the store's events tell of an outage
 	}

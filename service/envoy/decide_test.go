@@ -158,7 +158,7 @@ func TestHits(t *testing.T) {
 		}},
 		{"negative hits of a request that is denied give nothing back", envoy.Config{}, []step{
 			{of(1, user()), "OK, OK 4"},
-			{of(0, back(1), descriptor("banned=x")), "OVER, OK 5, OVER 0"},
+			{of(0, back(1), descriptor("banned=x")), "OVER, OK 4, OVER 0"},
 			{of(1, user()), "OK, OK 3"},
 		}},
 		{"one descriptor twice", envoy.Config{}, []step{

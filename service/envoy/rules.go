@@ -69,10 +69,7 @@ type rule struct {
 // cost returns what hits cost: nothing fits into a limit of 0.
 func (r *rule) cost(hits uint64) int64 {
 	const most = 1 << 40 // above every limit, and far from an overflow of a sum
-	switch {
-	case hits == 0:
-		return 0
-	case r.limit.GetRequestsPerUnit() == 0:
+	if r.limit.GetRequestsPerUnit() == 0 {
 		return most
 	}
 	return int64(min(hits, most))
