@@ -134,7 +134,7 @@ func (a *asked) override(in *domain, d *ratelimit.RateLimitDescriptor) error {
 		return status.Error(codes.InvalidArgument, err.Error())
 	}
 	a.rule = &rule{
-		place: in.override, numbers: &numbers, algorithm: in.algorithm, path: in.name + ".override",
+		place: in.override, numbers: &numbers, algorithm: in.algorithm, path: in.name + separator + "override",
 		limit: &rls.RateLimitResponse_RateLimit{RequestsPerUnit: requests, Unit: unit},
 	}
 	a.key, a.path = in.overrideKey(unit, d.GetEntries()), a.rule.path

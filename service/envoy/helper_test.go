@@ -71,13 +71,13 @@ func dial(t testing.TB, s *envoy.Server) rls.RateLimitServiceClient {
 	return rls.NewRateLimitServiceClient(connect(t, s))
 }
 
-func connect(t testing.TB, s *envoy.Server) *grpc.ClientConn {
+func connect(t testing.TB, s *envoy.Server, options ...grpc.ServerOption) *grpc.ClientConn {
 	t.Helper()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
-	g := grpc.NewServer()
+	g := grpc.NewServer(options...)
 	s.Register(g)
 	go func() { _ = g.Serve(listener) }()
 	t.Cleanup(g.Stop)

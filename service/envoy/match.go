@@ -90,9 +90,9 @@ func (d *domain) path(found *rule, nodes []*node, entries []*ratelimit.RateLimit
 		default:
 			value = n.value
 		}
-		path.WriteString("." + entries[i].GetKey())
+		path.WriteString(separator + shortened(entries[i].GetKey()))
 		if value != "" || found.detailed && !n.share {
-			path.WriteString("_" + value)
+			path.WriteString("_" + shortened(value))
 		}
 	}
 	return path.String()

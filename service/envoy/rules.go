@@ -112,7 +112,7 @@ func (c *compiler) document(d *document) {
 	case into == nil:
 		into = &domain{name: d.domain, at: d.at, algorithm: algorithm, override: len(c.made.limits)}
 		c.made.domains[d.domain] = into
-		into.overrides = c.add(algorithm.limit(1, rls.RateLimitResponse_RateLimit_MINUTE), d.domain+".override", d.at)
+		into.overrides = c.add(algorithm.limit(1, rls.RateLimitResponse_RateLimit_MINUTE), d.domain+separator+"override", d.at)
 	case !c.config.MergeDomains:
 		c.problems.add(d.at, "the domain %s is in %s, too; one file has a domain, unless domains are merged (MERGE_DOMAIN_CONFIG)", quote(d.domain), at(into.at))
 		return
@@ -142,9 +142,9 @@ func (c *compiler) level(into *level, all []*descriptor, path string, in *domain
 			continue
 		}
 		if d.limit != nil {
-			n.rule = c.rule(d, path+"."+name, in)
+			n.rule = c.rule(d, path+separator+name, in)
 		}
-		c.level(&n.level, d.below, path+"."+name, in)
+		c.level(&n.level, d.below, path+separator+name, in)
 	}
 }
 
@@ -226,6 +226,7 @@ func (c *compiler) add(l core.Limit, path string, where place) (name string) {
 // limitName returns a name for a limit, which has 64 letters, digits and . _ - at most.
 func limitName(path string, try int) string {
 	const longest = 53
+	path = dotted(path)
 	name := strings.Map(func(r rune) rune {
 		switch {
 		case 'a' <= r && r <= 'z', 'A' <= r && r <= 'Z', '0' <= r && r <= '9', r == '.', r == '_', r == '-':

@@ -64,7 +64,7 @@ const healthName = "ratelimit"
 // Register adds the services to a gRPC server: envoy.service.ratelimit.v3.RateLimitService and
 // grpc.health.v1.Health, which knows "ratelimit" and "".
 func (s *Server) Register(to grpc.ServiceRegistrar) {
-	rls.RegisterRateLimitServiceServer(to, s)
+	to.RegisterService(&service, s)
 	healthpb.RegisterHealthServer(to, s.health)
 }
 

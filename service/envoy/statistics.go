@@ -2,11 +2,28 @@ package envoy
 
 import (
 	"math"
+	"strings"
 	"sync"
 	"sync/atomic"
 
 	rls "github.com/envoyproxy/go-control-plane/envoy/service/ratelimit/v3"
 )
+
+// separator stands between the levels of a name in statistics. Values of requests lose it, and dots
+// of theirs separate nothing.
+const separator = "\x1f"
+
+// dotted returns a name as people read it.
+func dotted(path string) string { return strings.ReplaceAll(path, separator, ".") }
+
+// shortened returns a text of a request as a part of a name, which is kept.
+func shortened(text string) string {
+	const longest = 64
+	if len(text) > longest {
+		text = text[:longest]
+	}
+	return strings.Clone(strings.ReplaceAll(strings.ToValidUTF8(text, "\ufffd"), separator, " "))
+}
 
 // statistics are the counters of envoyproxy/ratelimit.
 type statistics struct {
@@ -16,7 +33,7 @@ type statistics struct {
 
 	most   int
 	series sync.Map // of path to *series
-	count_ atomic.Int64
+	known  atomic.Int64
 	rest   series // of paths beyond the bound
 }
 
@@ -30,12 +47,12 @@ func (s *statistics) of(path string) *series {
 	if known, ok := s.series.Load(path); ok {
 		return known.(*series)
 	}
-	if s.count_.Load() >= int64(s.most) {
+	if s.known.Load() >= int64(s.most) {
 		return &s.rest
 	}
 	known, before := s.series.LoadOrStore(path, new(series))
 	if !before {
-		s.count_.Add(1)
+		s.known.Add(1)
 	}
 	return known.(*series)
 }

@@ -1,0 +1,204 @@
+package envoy_test
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"net/http"
+	"net/http/httptest"
+	"runtime"
+	"strings"
+	"testing"
+
+	"github.com/weblimit/weblimit/core"
+	"github.com/weblimit/weblimit/service/envoy"
+
+	ratelimit "github.com/envoyproxy/go-control-plane/envoy/extensions/common/ratelimit/v3"
+	rls "github.com/envoyproxy/go-control-plane/envoy/service/ratelimit/v3"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/encoding"
+	"google.golang.org/grpc/mem"
+	"google.golang.org/protobuf/encoding/protowire"
+	"google.golang.org/protobuf/proto"
+)
+
+// entries is a descriptor of keys and values in turn, with any characters.
+func entries(keysAndValues ...string) *ratelimit.RateLimitDescriptor {
+	d := new(ratelimit.RateLimitDescriptor)
+	for i := 0; i < len(keysAndValues); i += 2 {
+		d.Entries = append(d.Entries, &ratelimit.RateLimitDescriptor_Entry{Key: keysAndValues[i], Value: keysAndValues[i+1]})
+	}
+	return d
+}
+
+// Whatever a value is, it is a bucket of its own.
+func TestNoValueMeetsAnother(t *testing.T) {
+	t.Parallel()
+	const text = `
+domain: edge
+descriptors:
+  - key: user
+    rate_limit: {unit: minute, requests_per_unit: 1}
+    descriptors:
+      - key: path
+        rate_limit: {unit: minute, requests_per_unit: 1}
+      - key: path_a
+        rate_limit: {unit: minute, requests_per_unit: 1}
+      - key: path
+        value: shared*
+        share_threshold: true
+        rate_limit: {unit: minute, requests_per_unit: 1}
+  - key: user_a
+    rate_limit: {unit: minute, requests_per_unit: 1}
+`
+	s := newServer(t, envoy.Config{}, text)
+	long := strings.Repeat("x", 1<<20)
+	seen := map[string]bool{}
+	for _, d := range []*ratelimit.RateLimitDescriptor{
+		entries("user", "a"), entries("user", "A"), entries("user", "a "), entries("user", " a"), entries("user", ""),
+		entries("user", "a|path=b"), entries("user", "a", "path", "b"), entries("user", "a", "path", ""),
+		entries("user", "a_path_b"), entries("user_a", "path_b"), entries("user", "a", "path_a", "b"), entries("user", "a", "path", "a_b"),
+		entries("user", "a\x00"), entries("user", "\x00"), entries("user", "a\r\nb"), entries("user", "{a}"), entries("user", "}"),
+		entries("user", "é"), entries("user", "\xe9"), entries("user", "\xff"), entries("user", "\ufffd"), entries("user", "%61"),
+		entries("user", long), entries("user", long+"x"), entries("user", long+"\xff"), entries("user", "#"), entries("user", "key#a"),
+		entries("user", "a", "path", "~shared*"), entries("user", "a", "path", "=shared"), entries("user", "a", "path", "shared1"),
+		entries("user", "b", "path", "shared1"), entries("user", "missing\x00"), entries("user", "edge"),
+		// A hash of a value as a value
+		entries("user", "#"+strings.Repeat("A", 22)), entries("user", "!minute"),
+	} {
+		request := &rls.RateLimitRequest{Domain: "edge", Descriptors: []*ratelimit.RateLimitDescriptor{d}}
+		name := fmt.Sprintf("%.60q", d.GetEntries())
+		for i, want := range []string{"OK, OK 0", "OVER, OVER 0"} {
+			response, err := s.ShouldRateLimit(t.Context(), request)
+			if err != nil {
+				t.Fatalf("%s: %v", name, err)
+			}
+			if got := said(response); got != want {
+				t.Errorf("%s, request %d: %s, want %s: it has met the bucket of another", name, i+1, got, want)
+			}
+		}
+		seen[name] = true
+	}
+	if len(seen) < 30 {
+		t.Errorf("%d values", len(seen))
+	}
+	shared := &rls.RateLimitRequest{Domain: "edge", Descriptors: []*ratelimit.RateLimitDescriptor{entries("user", "a", "path", "shared2")}}
+	if response, err := s.ShouldRateLimit(t.Context(), shared); err != nil || said(response) != "OVER, OVER 0" {
+		t.Errorf("a value that shares a limit: %v, %v", response, err)
+	}
+}
+
+// In envoyproxy/ratelimit, key user with value a_b is the rule of key user_a with value b.
+func TestAValueChoosesNoOtherKey(t *testing.T) {
+	t.Parallel()
+	s := newServer(t, envoy.Config{}, `
+domain: edge
+descriptors:
+  - {key: user, rate_limit: {unit: minute, requests_per_unit: 1}}
+  - {key: user_admin, value: "1", rate_limit: {unlimited: true}}
+`)
+	for i, want := range []string{"OK, OK 0", "OVER, OVER 0"} {
+		response, err := s.ShouldRateLimit(t.Context(), request("edge", "user=admin_1"))
+		if err != nil || said(response) != want {
+			t.Errorf("request %d: %v, %v, want %s", i+1, response, err, want)
+		}
+	}
+}
+
+// rawCodec sends bytes as they are, as a client does that does not check for UTF-8.
+type rawCodec struct{ encoding.CodecV2 }
+
+func (c rawCodec) Marshal(v any) (mem.BufferSlice, error) {
+	if raw, ok := v.([]byte); ok {
+		return mem.BufferSlice{mem.SliceBuffer(raw)}, nil
+	}
+	return c.CodecV2.Marshal(v)
+}
+
+// A header that is no UTF-8 is no way around the limit: an error would let it pass where Envoy has
+// failure_mode_deny: false.
+func TestValuesThatAreNoUTF8(t *testing.T) {
+	t.Parallel()
+	s := newServer(t, envoy.Config{DynamicMetadata: true}, two)
+	conn := connect(t, s)
+	wire := func(value string) []byte {
+		entry := protowire.AppendString(protowire.AppendTag(nil, 1, protowire.BytesType), "banned")
+		entry = protowire.AppendString(protowire.AppendTag(entry, 2, protowire.BytesType), value)
+		d := protowire.AppendBytes(protowire.AppendTag(nil, 1, protowire.BytesType), entry)
+		r := protowire.AppendString(protowire.AppendTag(nil, 1, protowire.BytesType), "edge")
+		return protowire.AppendBytes(protowire.AppendTag(r, 2, protowire.BytesType), d)
+	}
+	for _, value := range []string{"a", "\xff", "\xc3\x28 \xed\xa0\x80"} {
+		response := new(rls.RateLimitResponse)
+		err := conn.Invoke(t.Context(), rls.RateLimitService_ShouldRateLimit_FullMethodName, wire(value), response,
+			grpc.ForceCodecV2(rawCodec{encoding.GetCodecV2("proto")}))
+		if err != nil || response.GetOverallCode() != over {
+			t.Errorf("%q: %v, %v", value, response, err)
+		}
+	}
+	for _, broken := range [][]byte{{0xff}, wire("a")[:10], {0x12, 0x05, 0x0a}} {
+		err := conn.Invoke(t.Context(), rls.RateLimitService_ShouldRateLimit_FullMethodName, broken, new(rls.RateLimitResponse),
+			grpc.ForceCodecV2(rawCodec{encoding.GetCodecV2("proto")}))
+		if err == nil {
+			t.Errorf("%x is taken for a request", broken)
+		}
+	}
+}
+
+// Requests on the wire are read as the protobuf library reads them.
+func TestWire(t *testing.T) {
+	t.Parallel()
+	var got *rls.RateLimitRequest
+	s := newServer(t, envoy.Config{}, two)
+	conn := connect(t, s, grpc.UnaryInterceptor(func(ctx context.Context, request any, _ *grpc.UnaryServerInfo, handle grpc.UnaryHandler) (any, error) {
+		got = proto.CloneOf(request.(*rls.RateLimitRequest))
+		return handle(ctx, request)
+	}))
+	c := rls.NewRateLimitServiceClient(conn)
+	r := rand.New(rand.NewPCG(1, 2))
+	for range 1000 {
+		want := randomRequest(r)
+		if r.IntN(3) == 0 {
+			want.Descriptors[0].Limit = &ratelimit.RateLimitDescriptor_RateLimitOverride{RequestsPerUnit: r.Uint32(), Unit: 1}
+		}
+		if _, err := c.ShouldRateLimit(t.Context(), want); err != nil || !proto.Equal(got, want) {
+			t.Fatalf("%v became %v: %v", want, got, err)
+		}
+	}
+}
+
+// A million values take bounded memory, and statistics a bounded number of names.
+func TestCardinality(t *testing.T) {
+	t.Parallel()
+	const text = `
+domain: edge
+descriptors:
+  - {key: user, detailed_metric: true, rate_limit: {unit: day, requests_per_unit: 1}}
+`
+	s := newServer(t, envoy.Config{MaxSeries: 100, Store: core.NewMemory()}, text)
+	n := 200_000
+	if testing.Short() {
+		n = 20_000
+	}
+	var before, after runtime.MemStats
+	runtime.GC()
+	runtime.ReadMemStats(&before)
+	for i := range n {
+		if _, err := s.ShouldRateLimit(t.Context(), request("edge", fmt.Sprintf("user=%d", i))); err != nil {
+			t.Fatal(err)
+		}
+		if i%10 == 0 { // domains that callers make up
+			_, _ = s.ShouldRateLimit(t.Context(), request(fmt.Sprint("domain", i), "user=1"))
+		}
+	}
+	runtime.GC()
+	runtime.ReadMemStats(&after)
+	if grown := int64(after.HeapAlloc) - int64(before.HeapAlloc); grown > 200<<20 {
+		t.Errorf("%d values take %d MB", n, grown>>20)
+	}
+	w := httptest.NewRecorder()
+	s.Metrics().ServeHTTP(w, httptest.NewRequest(http.MethodGet, "/metrics", nil))
+	if lines := strings.Count(w.Body.String(), "\n"); lines > 700 {
+		t.Errorf("metrics have %d lines", lines)
+	}
+}
