@@ -97,22 +97,26 @@ func meant(name string, words []string) string {
 	return fmt.Sprintf("; did you mean %q?", best)
 }
 
-// distance returns how many letters have to be added, removed or replaced to make b of a.
+// distance returns how many letters have to be added, removed, replaced or swapped with their neighbour to
+// make b of a.
 func distance(a, b string) int {
-	row := make([]int, len(b)+1)
-	for j := range row {
-		row[j] = j
+	before, last, row := make([]int, len(b)+1), make([]int, len(b)+1), make([]int, len(b)+1)
+	for j := range last {
+		last[j] = j
 	}
 	for i := 1; i <= len(a); i++ {
-		before := row[0]
 		row[0] = i
 		for j := 1; j <= len(b); j++ {
-			same := before
-			if a[i-1] != b[j-1] {
-				same++
+			wrong := 1
+			if a[i-1] == b[j-1] {
+				wrong = 0
 			}
-			before, row[j] = row[j], min(same, row[j]+1, row[j-1]+1)
+			row[j] = min(last[j]+1, row[j-1]+1, last[j-1]+wrong)
+			if i > 1 && j > 1 && a[i-1] == b[j-2] && a[i-2] == b[j-1] {
+				row[j] = min(row[j], before[j-2]+1)
+			}
 		}
+		before, last, row = last, row, before
 	}
-	return row[len(b)]
+	return last[len(b)]
 }
