@@ -1,0 +1,134 @@
+package envoy
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/weblimit/weblimit/core/redisstore"
+	"github.com/weblimit/weblimit/internal/test/child"
+	"github.com/weblimit/weblimit/internal/test/redistest"
+	"github.com/weblimit/weblimit/policy"
+	"github.com/weblimit/weblimit/service/envoy"
+
+	rls "github.com/envoyproxy/go-control-plane/envoy/service/ratelimit/v3"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/credentials/insecure"
+)
+
+// binary builds envoyproxy/ratelimit, once for all tests.
+var binary = sync.OnceValues(func() (string, error) {
+	dir, err := os.MkdirTemp("", "ratelimit")
+	if err != nil {
+		return "", err
+	}
+	name := filepath.Join(dir, "ratelimit")
+	out, err := exec.Command("go", "build", "-o", name, "github.com/envoyproxy/ratelimit/src/service_cmd").CombinedOutput()
+	if err != nil {
+		return "", fmt.Errorf("%w: %s", err, out)
+	}
+	return name, nil
+})
+
+// startPeer starts envoyproxy/ratelimit with files on a Redis of its own, and returns a client.
+func startPeer(t testing.TB, redis *redistest.Server, files []policy.File, environment ...string) rls.RateLimitServiceClient {
+	t.Helper()
+	name, err := binary()
+	if err != nil {
+		t.Fatal(err)
+	}
+	root := t.TempDir()
+	config := filepath.Join(root, "ratelimit", "config")
+	if err := os.MkdirAll(config, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	for _, file := range files {
+		if err := os.WriteFile(filepath.Join(config, file.Name), file.Text, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	port := freePort(t)
+	cmd := exec.Command(name)
+	log, err := os.Create(filepath.Join(root, "log"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	cmd.Stdout, cmd.Stderr, cmd.Dir = log, log, root
+	cmd.Env = append(os.Environ(),
+		"HOST=127.0.0.1", "GRPC_HOST=127.0.0.1", "DEBUG_HOST=127.0.0.1",
+		"PORT="+strconv.Itoa(freePort(t)), "GRPC_PORT="+strconv.Itoa(port), "DEBUG_PORT="+strconv.Itoa(freePort(t)),
+		"RUNTIME_ROOT="+root, "RUNTIME_SUBDIRECTORY=ratelimit", "RUNTIME_APPDIRECTORY=config", "RUNTIME_WATCH_ROOT=false",
+		"USE_STATSD=false", "DISABLE_STATS=true", "LOG_LEVEL=error",
+		"REDIS_SOCKET_TYPE=tcp", "REDIS_TYPE=SINGLE", "REDIS_URL="+redis.Addr(),
+		"LIMIT_RESPONSE_HEADERS_ENABLED=true",
+	)
+	cmd.Env = append(cmd.Env, environment...)
+	if err := child.Start(cmd); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		_ = cmd.Process.Kill()
+		_ = cmd.Wait()
+		_ = log.Close()
+	})
+	c := rls.NewRateLimitServiceClient(dial(t, net.JoinHostPort("127.0.0.1", strconv.Itoa(port))))
+	for range 200 {
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		_, err = c.ShouldRateLimit(ctx, &rls.RateLimitRequest{Domain: "none", Descriptors: parse("a=b")})
+		cancel()
+		if err == nil {
+			return c
+		}
+		time.Sleep(50 * time.Millisecond)
+	}
+	text, _ := os.ReadFile(log.Name())
+	t.Fatalf("envoyproxy/ratelimit does not answer: %v\n%s", err, text)
+	return nil
+}
+
+func freePort(t testing.TB) int {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = l.Close() }()
+	return l.Addr().(*net.TCPAddr).Port
+}
+
+func dial(t testing.TB, addr string) *grpc.ClientConn {
+	t.Helper()
+	conn, err := grpc.NewClient(addr, grpc.WithTransportCredentials(insecure.NewCredentials()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = conn.Close() })
+	return conn
+}
+
+// startOurs serves files by weblimit on a Redis of its own, and returns a client.
+func startOurs(t testing.TB, redis *redistest.Server, files []policy.File, config envoy.Config) rls.RateLimitServiceClient {
+	t.Helper()
+	config.Store = redisstore.New(redis.Client(t), redisstore.Config{Prefix: redistest.Prefix(t)})
+	config.Source = envoy.Files(files...)
+	s, err := envoy.New(config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	g := grpc.NewServer()
+	s.Register(g)
+	go func() { _ = g.Serve(l) }()
+	t.Cleanup(g.Stop)
+	return rls.NewRateLimitServiceClient(dial(t, l.Addr().String()))
+}
