@@ -37,14 +37,14 @@ type question struct {
 	server   *Server
 	snapshot *snapshot
 	request  *rls.RateLimitRequest
-	asked    []asked       // by descriptor
+	asked    []asked         // by descriptor
 	asks     []adapter.Entry // what the store is asked, by what is taken
-	rules    []*rule       // of asks
-	results  []core.Result // of asks; with AnyOf and in shadow mode, too
-	known    []bool        // of asks: whether there is a result
+	rules    []*rule         // of asks
+	results  []core.Result   // of asks; with AnyOf and in shadow mode, too
+	known    []bool          // of asks: whether there is a result
 	back     []adapter.Entry // what is given back
-	returned []core.Result // of back; nil if it is not known whether they were
-	decision core.Decision // on asks
+	returned []core.Result   // of back; nil if it is not known whether they were
+	decision core.Decision   // on asks
 }
 
 // asked is a descriptor and what becomes of it.
