@@ -5,15 +5,14 @@ import (
 	"errors"
 	"net"
 	"sync/atomic"
-)
 
-// dialer is how go-redis connects.
-type dialer func(ctx context.Context, network, addr string) (net.Conn, error)
+	"github.com/weblimit/weblimit/internal/redisclient"
+)
 
 // bounded returns a dialer whose connections fail if a server announces more than any answer to a
 // command of ours can have. go-redis takes memory for what is announced, so that a few bytes could end
 // this process.
-func (d dialer) bounded() dialer {
+func bounded(d redisclient.Dialer) redisclient.Dialer {
 	return func(ctx context.Context, network, addr string) (net.Conn, error) {
 		c, err := d(ctx, network, addr)
 		if err != nil {

@@ -1,0 +1,35 @@
+module github.com/weblimit/weblimit/cmd/weblimitd
+
+go 1.25.0
+
+require (
+	github.com/jackc/pgx/v5 v5.9.2
+	github.com/prometheus/client_golang v1.20.5
+	github.com/redis/go-redis/v9 v9.5.5
+	github.com/weblimit/weblimit v0.0.0
+	github.com/weblimit/weblimit/core/pgstore v0.0.0
+	github.com/weblimit/weblimit/metrics/prometheus v0.0.0
+	github.com/weblimit/weblimit/policy v0.0.0
+	go.yaml.in/yaml/v3 v3.0.5
+	golang.org/x/sys v0.46.0
+	google.golang.org/grpc v1.79.3
+)
+
+require (
+	github.com/beorn7/perks v1.0.1 // indirect
+	github.com/cespare/xxhash/v2 v2.3.0 // indirect
+	github.com/dgryski/go-rendezvous v0.0.0-20200823014737-9f7001d12a5f // indirect
+	github.com/jackc/pgpassfile v1.0.0 // indirect
+	github.com/jackc/pgservicefile v0.0.0-20240606120523-5a60cdf6a761 // indirect
+	github.com/jackc/puddle/v2 v2.2.2 // indirect
+	github.com/klauspost/compress v1.17.9 // indirect
+	github.com/munnerz/goautoneg v0.0.0-20191010083416-a7dc8b61c822 // indirect
+	github.com/prometheus/client_model v0.6.1 // indirect
+	github.com/prometheus/common v0.55.0 // indirect
+	github.com/prometheus/procfs v0.15.1 // indirect
+	golang.org/x/net v0.56.0 // indirect
+	golang.org/x/sync v0.22.0 // indirect
+	golang.org/x/text v0.40.0 // indirect
+	google.golang.org/genproto/googleapis/rpc v0.0.0-20251202230838-ff82c1b0f217 // indirect
+	google.golang.org/protobuf v1.36.10 // indirect
+)

@@ -1,0 +1,158 @@
+package main
+
+import (
+	"context"
+	"net/http"
+	"runtime/debug"
+	"sync/atomic"
+	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/metadata"
+	"google.golang.org/grpc/status"
+)
+
+// maxBody bounds what a caller may send with a request. Parts have bounds of their own.
+const maxBody = 4 << 20
+
+// guard stands in front of everything that callers ask, on both listeners.
+type guard struct {
+	callers  *callers
+	health   *health
+	metrics  *metrics
+	max      int64
+	atWork   atomic.Int64
+	logPanic func(what string, p any, stack []byte)
+}
+
+// begin takes a place, or reports that there is none: a service that is overloaded answers at once
+// that it is, which costs it next to nothing, and what it takes in it finishes in time.
+func (g *guard) begin(listener string) bool {
+	if g.atWork.Add(1) > g.max {
+		g.atWork.Add(-1)
+		g.metrics.shed.WithLabelValues(listener).Inc()
+		return false
+	}
+	return true
+}
+
+// wrap returns the handler of a mount behind the guard.
+func (g *guard) wrap(m *mount, h http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if g.health.now() == draining {
+			w.Header().Set("Connection", "close") // the caller's next request goes to another instance
+		}
+		if !g.callers.letsIn(r.Header, m.gateway) {
+			g.metrics.refused.WithLabelValues("data").Inc()
+			w.Header().Set("WWW-Authenticate", `Bearer realm="weblimitd"`)
+			answerProblem(w, http.StatusUnauthorized, "The caller needs a token of this service.")
+			return
+		}
+		if !g.begin("data") {
+			w.Header().Set("Retry-After", "1")
+			answerProblem(w, http.StatusServiceUnavailable, "This instance has too much to do.")
+			return
+		}
+		defer g.atWork.Add(-1)
+		began := time.Now()
+		to := &recorder{ResponseWriter: w}
+		defer func() {
+			if p := recover(); p != nil {
+				if p == http.ErrAbortHandler { //nolint:errorlint // net/http compares it so
+					panic(p)
+				}
+				g.logPanic(m.name, p, debug.Stack())
+				g.metrics.panics.Inc()
+				if to.status != 0 {
+					panic(http.ErrAbortHandler) // half an answer must not look like a whole one
+				}
+				answerProblem(to, http.StatusInternalServerError, "Something is wrong with this service.")
+			}
+			g.metrics.took(m.name, to.status, time.Since(began))
+		}()
+		r.Body = http.MaxBytesReader(w, r.Body, maxBody)
+		h.ServeHTTP(to, r)
+	})
+}
+
+// recorder notes the status of a response.
+type recorder struct {
+	http.ResponseWriter
+	status int
+}
+
+func (r *recorder) WriteHeader(status int) {
+	if r.status == 0 && status >= http.StatusOK {
+		r.status = status
+	}
+	r.ResponseWriter.WriteHeader(status)
+}
+
+func (r *recorder) Write(b []byte) (int, error) {
+	if r.status == 0 {
+		r.status = http.StatusOK
+	}
+	return r.ResponseWriter.Write(b)
+}
+
+// Unwrap is for http.ResponseController.
+func (r *recorder) Unwrap() http.ResponseWriter { return r.ResponseWriter }
+
+// unary guards calls of gRPC.
+func (g *guard) unary(ctx context.Context, request any, info *grpc.UnaryServerInfo, handler grpc.UnaryHandler) (answer any, err error) {
+	done, err := g.admit(ctx, info.FullMethod)
+	if err != nil {
+		return nil, err
+	}
+	defer done(&err)
+	return handler(ctx, request)
+}
+
+// stream guards streams of gRPC.
+func (g *guard) stream(server any, stream grpc.ServerStream, info *grpc.StreamServerInfo, handler grpc.StreamHandler) (err error) {
+	done, err := g.admit(stream.Context(), info.FullMethod)
+	if err != nil {
+		return err
+	}
+	defer done(&err)
+	return handler(server, stream)
+}
+
+// healthService are the methods by which others ask whether this service is ready. They need no token.
+const healthService = "/grpc.health.v1.Health/"
+
+func (g *guard) admit(ctx context.Context, method string) (done func(*error), err error) {
+	if len(method) > len(healthService) && method[:len(healthService)] == healthService {
+		return func(*error) {}, nil
+	}
+	fields, _ := metadata.FromIncomingContext(ctx)
+	if !g.callers.letsIn(tokenFields(fields), false) {
+		g.metrics.refused.WithLabelValues("grpc").Inc()
+		return nil, status.Error(codes.Unauthenticated, "the caller needs a token of this service")
+	}
+	if !g.begin("grpc") {
+		return nil, status.Error(codes.ResourceExhausted, "this instance has too much to do")
+	}
+	began := time.Now()
+	return func(err *error) {
+		g.atWork.Add(-1)
+		if p := recover(); p != nil {
+			g.logPanic("grpc", p, debug.Stack())
+			g.metrics.panics.Inc()
+			*err = status.Error(codes.Internal, "something is wrong with this service")
+		}
+		g.metrics.tookGRPC(status.Code(*err), time.Since(began))
+	}, nil
+}
+
+// tokenFields returns the fields of a call that have tokens, as HTTP would.
+func tokenFields(fields metadata.MD) http.Header {
+	h := http.Header{}
+	for _, name := range []string{tokenHeader, "Authorization"} {
+		if values := fields.Get(name); len(values) > 0 {
+			h[name] = values
+		}
+	}
+	return h
+}

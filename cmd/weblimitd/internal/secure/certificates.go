@@ -1,0 +1,174 @@
+package secure
+
+import (
+	"context"
+	"crypto/sha256"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"slices"
+	"sync/atomic"
+	"time"
+)
+
+// maxPEM bounds each file of certificates.
+const maxPEM = 4 << 20
+
+// Files name a server's certificate and key, and whom it lets in.
+type Files struct {
+	Cert, Key string
+	ClientCA  string   // callers need a certificate of it; "" for none
+	Names     []string // which a caller's certificate has one of: DNS names, URIs, or the common name; none for all
+}
+
+// Certificates are read from files, which may change. Connections that are open stay as they are.
+type Certificates struct {
+	files Files
+	live  atomic.Pointer[loaded]
+}
+
+type loaded struct {
+	config *tls.Config
+	until  time.Time
+	sum    [sha256.Size]byte // of all files
+}
+
+// Load reads the files.
+func Load(files Files) (*Certificates, error) {
+	c := &Certificates{files: files}
+	next, err := c.read()
+	if err != nil {
+		return nil, err
+	}
+	c.live.Store(next)
+	return c, nil
+}
+
+// Config returns the settings of a server, which follow the files. protocols are for ALPN.
+func (c *Certificates) Config(protocols ...string) *tls.Config {
+	return &tls.Config{
+		MinVersion: tls.VersionTLS12,
+		NextProtos: protocols,
+		GetConfigForClient: func(*tls.ClientHelloInfo) (*tls.Config, error) {
+			config := c.live.Load().config
+			if len(protocols) > 0 {
+				config = config.Clone()
+				config.NextProtos = protocols
+			}
+			return config, nil
+		},
+		GetCertificate: func(*tls.ClientHelloInfo) (*tls.Certificate, error) { // for servers that ask whether there is one
+			return &c.live.Load().config.Certificates[0], nil
+		},
+	}
+}
+
+// Until returns when the certificate ends.
+func (c *Certificates) Until() time.Time { return c.live.Load().until }
+
+// Mutual reports whether callers need a certificate.
+func (c *Certificates) Mutual() bool { return c.files.ClientCA != "" }
+
+// Reload reads the files again, and reports whether they have changed. If anything is wrong with them,
+// nothing changes.
+func (c *Certificates) Reload() (changed bool, err error) {
+	next, err := c.read()
+	if err != nil {
+		return false, err
+	}
+	if next.sum == c.live.Load().sum {
+		return false, nil
+	}
+	c.live.Store(next)
+	return true, nil
+}
+
+// Watch reloads the files when they have changed, until ctx ends. Files are read, since their times can
+// be equal where they are links that are swapped. told hears of each change, and once of each error.
+func (c *Certificates) Watch(ctx context.Context, every time.Duration, told func(error)) {
+	ticker := time.NewTicker(every)
+	defer ticker.Stop()
+	last := ""
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-ticker.C:
+		}
+		changed, err := c.Reload()
+		switch {
+		case err != nil && err.Error() != last:
+			last = err.Error()
+			told(err)
+		case err == nil && changed:
+			last = ""
+			told(nil)
+		case err == nil:
+			last = ""
+		}
+	}
+}
+
+func (c *Certificates) read() (*loaded, error) {
+	f := &c.files
+	cert, err := readSmall(f.Cert, maxPEM)
+	if err != nil {
+		return nil, err
+	}
+	key, err := readSmall(f.Key, maxPEM)
+	if err != nil {
+		return nil, err
+	}
+	pair, err := tls.X509KeyPair(cert, key)
+	if err != nil {
+		return nil, fmt.Errorf("%s and %s: %w", f.Cert, f.Key, err)
+	}
+	if time.Now().After(pair.Leaf.NotAfter) {
+		return nil, fmt.Errorf("%s has ended at %s", f.Cert, pair.Leaf.NotAfter.UTC().Format(time.RFC3339))
+	}
+	config := &tls.Config{MinVersion: tls.VersionTLS12, Certificates: []tls.Certificate{pair}}
+	sum := sha256.New()
+	for _, text := range [][]byte{cert, key} {
+		one := sha256.Sum256(text)
+		sum.Write(one[:])
+	}
+	if f.ClientCA != "" {
+		ca, err := readSmall(f.ClientCA, maxPEM)
+		if err != nil {
+			return nil, err
+		}
+		config.ClientCAs = x509.NewCertPool()
+		if !config.ClientCAs.AppendCertsFromPEM(ca) {
+			return nil, fmt.Errorf("%s has no certificate in PEM", f.ClientCA)
+		}
+		config.ClientAuth = tls.RequireAndVerifyClientCert
+		config.SessionTicketsDisabled = true // a resumed session would not be checked by new files
+		config.VerifyConnection = func(state tls.ConnectionState) error { return f.check(state) }
+		sum.Write(ca)
+	}
+	return &loaded{config, pair.Leaf.NotAfter, [sha256.Size]byte(sum.Sum(nil))}, nil
+}
+
+var errName = errors.New("the certificate has none of the names that are let in")
+
+// check reports whether a caller's certificate has one of the names.
+func (f *Files) check(state tls.ConnectionState) error {
+	if len(f.Names) == 0 {
+		return nil
+	}
+	if len(state.PeerCertificates) == 0 {
+		return errName
+	}
+	leaf := state.PeerCertificates[0]
+	has := append([]string{leaf.Subject.CommonName}, leaf.DNSNames...)
+	for _, uri := range leaf.URIs {
+		has = append(has, uri.String())
+	}
+	for _, name := range has {
+		if name != "" && slices.Contains(f.Names, name) {
+			return nil
+		}
+	}
+	return errName
+}

@@ -1,0 +1,112 @@
+// Package secure holds what callers are let in by, tokens and certificates, and changes it while serving.
+package secure
+
+import (
+	"crypto/sha256"
+	"crypto/subtle"
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+	"sync/atomic"
+)
+
+// MinToken is the least number of bytes of a token: there is no other defence against guessing.
+const MinToken = 16
+
+// maxTokens bounds the file.
+const (
+	maxTokens     = 1024
+	maxTokensFile = 1 << 20
+)
+
+// Tokens are bearer tokens of callers: those of the environment and those of a file, which may change.
+// Several are valid at a time, so that they can be rotated.
+type Tokens struct {
+	file   string
+	fixed  [][sha256.Size]byte
+	hashes atomic.Pointer[[][sha256.Size]byte]
+}
+
+// NewTokens returns the tokens of a text, with commas between them, and of a file, with one per line.
+// Either may be "". It returns nil if both are.
+func NewTokens(text, file string) (*Tokens, error) {
+	if text == "" && file == "" {
+		return nil, nil
+	}
+	t := &Tokens{file: file}
+	if text != "" {
+		for i, token := range strings.Split(text, ",") {
+			hash, err := hashToken(strings.TrimSpace(token))
+			if err != nil {
+				return nil, fmt.Errorf("token %d: %w", i+1, err)
+			}
+			t.fixed = append(t.fixed, hash)
+		}
+	}
+	return t, t.Reload()
+}
+
+// Reload reads the file again. If anything is wrong with it, nothing changes.
+func (t *Tokens) Reload() error {
+	hashes := t.fixed
+	if t.file != "" {
+		text, err := readSmall(t.file, maxTokensFile)
+		if err != nil {
+			return err
+		}
+		for i, line := range strings.Split(string(text), "\n") {
+			line = strings.TrimSpace(line)
+			if line == "" || strings.HasPrefix(line, "#") {
+				continue
+			}
+			hash, err := hashToken(line)
+			if err != nil {
+				return fmt.Errorf("%s:%d: %w", t.file, i+1, err)
+			}
+			hashes = append(hashes[:len(hashes):len(hashes)], hash)
+		}
+		if len(hashes) == 0 {
+			return fmt.Errorf("%s has no token: one per line", t.file)
+		}
+	}
+	if len(hashes) > maxTokens {
+		return fmt.Errorf("there are %d tokens, the most is %d", len(hashes), maxTokens)
+	}
+	t.hashes.Store(&hashes)
+	return nil
+}
+
+// Valid reports whether a token is one of these, in a time that says nothing about which.
+func (t *Tokens) Valid(token string) bool {
+	got, found := sha256.Sum256([]byte(token)), 0
+	for _, hash := range *t.hashes.Load() {
+		found |= subtle.ConstantTimeCompare(hash[:], got[:])
+	}
+	return found == 1 && token != ""
+}
+
+// hashToken checks a token. The error does not repeat it.
+func hashToken(token string) ([sha256.Size]byte, error) {
+	if len(token) < MinToken {
+		return [sha256.Size]byte{}, fmt.Errorf("a token has at least %d bytes, such as those of openssl rand -hex 32", MinToken)
+	}
+	for i := range len(token) {
+		if c := token[i]; c <= ' ' || c > '~' || c == ',' {
+			return [sha256.Size]byte{}, errors.New("a token has visible letters of ASCII, and no comma")
+		}
+	}
+	return sha256.Sum256([]byte(token)), nil
+}
+
+// readSmall reads a file of at most so many bytes.
+func readSmall(name string, most int64) ([]byte, error) {
+	info, err := os.Stat(name)
+	if err != nil {
+		return nil, err
+	}
+	if !info.Mode().IsRegular() || info.Size() > most {
+		return nil, fmt.Errorf("%s must be a file of at most %d bytes", name, most)
+	}
+	return os.ReadFile(name) //nolint:gosec // the operator names it
+}

@@ -1,0 +1,6 @@
+//go:build !linux
+
+package systemd
+
+// monotonic is for systemd, which runs on Linux alone.
+func monotonic() string { return "0" }

@@ -1,0 +1,305 @@
+package main_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/weblimit/weblimit/internal/test/child"
+	"github.com/weblimit/weblimit/internal/test/redistest"
+)
+
+// program is the binary that the tests run: static, as it is installed.
+var program string
+
+func TestMain(m *testing.M) { os.Exit(buildAndRun(m)) }
+
+func buildAndRun(m *testing.M) int {
+	dir, err := os.MkdirTemp("", "weblimitd")
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	defer os.RemoveAll(dir)
+	program = filepath.Join(dir, "weblimitd")
+	build := exec.Command("go", "build", "-trimpath", "-o", program, ".")
+	build.Env = append(os.Environ(), "CGO_ENABLED=0")
+	build.Stderr = os.Stderr
+	if err := build.Run(); err != nil {
+		fmt.Fprintln(os.Stderr, "building weblimitd:", err)
+		return 1
+	}
+	return redistest.Main(m)
+}
+
+// onePolicy is a policy file with a version and a quota.
+func onePolicy(version string, quota int) string {
+	return fmt.Sprintf("version: %q\npolicies:\n  api:\n    timeout: 5s\n    limits:\n      client: {limit: %d/hour fixed, by: ip}\n", version, quota)
+}
+
+// write writes a file into the test's folder, and returns its path.
+func write(t *testing.T, name, text string) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), name)
+	rewrite(t, path, text)
+	return path
+}
+
+// rewrite replaces a file as a whole.
+func rewrite(t *testing.T, path, text string) {
+	t.Helper()
+	if err := os.WriteFile(path+".new", []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Rename(path+".new", path); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// logs are what a process has written so far.
+type logs struct {
+	mu   sync.Mutex
+	text bytes.Buffer // Guarded by mu.
+}
+
+func (l *logs) Write(b []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.text.Write(b)
+}
+
+func (l *logs) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.text.String()
+}
+
+// instance is a running weblimitd.
+type instance struct {
+	cmd      *exec.Cmd
+	log      *logs
+	ended    chan struct{}
+	data     string // where it listens
+	admin    string
+	grpc     string
+	policy   string // the file
+	adminURL string
+	client   *http.Client // of the admin listener
+}
+
+// start starts weblimitd on free ports and waits until it serves. Without --policy it has one of 5 per hour.
+func start(t *testing.T, env []string, args ...string) *instance {
+	t.Helper()
+	return startWith(t, func(*exec.Cmd) {}, env, args...)
+}
+
+func has(args []string, flag string) bool {
+	for _, arg := range args {
+		if arg == flag || strings.HasPrefix(arg, flag+"=") {
+			return true
+		}
+	}
+	return false
+}
+
+func startWith(t *testing.T, prepare func(*exec.Cmd), env []string, args ...string) *instance {
+	t.Helper()
+	in := &instance{log: &logs{}, ended: make(chan struct{})}
+	if !has(args, "--policy") {
+		in.policy = write(t, "limits.yaml", onePolicy("1", 5))
+		args = append(args, "--policy", in.policy)
+	}
+	if !has(args, "--listen") {
+		args = append(args, "--listen", "127.0.0.1:0")
+	}
+	if !has(args, "--admin-listen") {
+		dir, err := os.MkdirTemp("", "wd") // t.TempDir can be too long for a socket
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = os.RemoveAll(dir) })
+		args = append(args, "--admin-listen", "unix:"+filepath.Join(dir, "admin.sock"))
+	}
+	if !has(args, "--drain-delay") {
+		args = append(args, "--drain-delay", "0s")
+	}
+	if !has(args, "--log-format") {
+		args = append(args, "--log-format", "json")
+	}
+	in.cmd = exec.Command(program, args...)
+	in.cmd.Env = append([]string{"PATH=" + os.Getenv("PATH"), "HOME=/nonexistent"}, env...)
+	in.cmd.Stdout, in.cmd.Stderr = in.log, in.log
+	prepare(in.cmd)
+	if err := child.Start(in.cmd); err != nil {
+		t.Fatal(err)
+	}
+	go func() {
+		_ = in.cmd.Wait()
+		close(in.ended)
+	}()
+	t.Cleanup(func() {
+		_ = in.cmd.Process.Kill()
+		<-in.ended
+		if t.Failed() {
+			t.Logf("%s", in.log)
+		}
+	})
+	await(t, 20*time.Second, "it serves", func() bool {
+		select {
+		case <-in.ended:
+			t.Fatalf("it has ended: %s", in.log)
+		default:
+		}
+		return strings.Contains(in.log.String(), "weblimitd: serving")
+	})
+	line := in.line(t, "weblimitd: serving")
+	in.data, in.admin, in.grpc = fmt.Sprint(line["data"]), fmt.Sprint(line["admin"]), fmt.Sprint(line["grpc"])
+	in.adminURL, in.client = "http://"+in.admin, &http.Client{Timeout: 10 * time.Second}
+	if path, ok := strings.CutPrefix(in.admin, "unix:"); ok {
+		in.adminURL, in.client = "http://localhost", unixClient(path)
+	}
+	return in
+}
+
+func unixClient(path string) *http.Client {
+	return &http.Client{Timeout: 10 * time.Second, Transport: &http.Transport{
+		DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
+			return new(net.Dialer).DialContext(ctx, "unix", path)
+		},
+	}}
+}
+
+// line returns the last line of the log with a message.
+func (in *instance) line(t *testing.T, message string) map[string]any {
+	t.Helper()
+	var found map[string]any
+	for text := range strings.SplitSeq(in.log.String(), "\n") {
+		var line map[string]any
+		if json.Unmarshal([]byte(text), &line) == nil && line["msg"] == message {
+			found = line
+		}
+	}
+	if found == nil {
+		t.Fatalf("no line %q in the log: %s", message, in.log)
+	}
+	return found
+}
+
+// await waits until something holds, and fails the test if it does not in time.
+func await(t *testing.T, atMost time.Duration, what string, holds func() bool) {
+	t.Helper()
+	for began := time.Now(); !holds(); time.Sleep(10 * time.Millisecond) {
+		if time.Since(began) > atMost {
+			t.Fatalf("after %v it does not hold that %s", atMost, what)
+		}
+	}
+}
+
+func (in *instance) signal(t *testing.T, s os.Signal) {
+	t.Helper()
+	if err := in.cmd.Process.Signal(s); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// stop ends the process by SIGTERM, and returns its exit code.
+func (in *instance) stop(t *testing.T) int {
+	t.Helper()
+	in.signal(t, syscall.SIGTERM)
+	return in.exit(t)
+}
+
+// exit waits until the process ends.
+func (in *instance) exit(t *testing.T) int {
+	t.Helper()
+	select {
+	case <-in.ended:
+	case <-time.After(40 * time.Second):
+		t.Fatal("it does not end")
+	}
+	return in.cmd.ProcessState.ExitCode()
+}
+
+// get asks the admin listener.
+func (in *instance) get(t *testing.T, path string) (status int, body string) {
+	t.Helper()
+	return in.do(t, http.MethodGet, path)
+}
+
+func (in *instance) do(t *testing.T, method, path string, fields ...string) (status int, body string) {
+	t.Helper()
+	status, body, err := in.try(method, path, fields...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return status, body
+}
+
+func (in *instance) try(method, path string, fields ...string) (status int, body string, err error) {
+	r, err := http.NewRequestWithContext(context.Background(), method, in.adminURL+path, nil)
+	if err != nil {
+		return 0, "", err
+	}
+	for i := 0; i < len(fields); i += 2 {
+		r.Header.Set(fields[i], fields[i+1])
+	}
+	return ask(in.client, r)
+}
+
+func ask(client *http.Client, r *http.Request) (status int, body string, err error) {
+	response, err := client.Do(r)
+	if err != nil {
+		return 0, "", err
+	}
+	defer response.Body.Close()
+	text, err := io.ReadAll(response.Body)
+	return response.StatusCode, string(text), err
+}
+
+// metric returns the value of a series.
+func (in *instance) metric(t *testing.T, series string) string {
+	t.Helper()
+	_, text := in.get(t, "/metrics")
+	found := regexp.MustCompile(`(?m)^` + regexp.QuoteMeta(series) + ` (\S+)$`).FindStringSubmatch(text)
+	if found == nil {
+		return ""
+	}
+	return found[1]
+}
+
+// run runs weblimitd to its end.
+func run(t *testing.T, env []string, args ...string) (code int, out string) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, program, args...)
+	cmd.Env = append([]string{"PATH=" + os.Getenv("PATH")}, env...)
+	text, err := cmd.CombinedOutput()
+	if exit := (*exec.ExitError)(nil); err != nil && !errors.As(err, &exit) {
+		t.Fatal(err)
+	}
+	return cmd.ProcessState.ExitCode(), string(text)
+}
+
+func wants(t *testing.T, text string, all ...string) {
+	t.Helper()
+	for _, want := range all {
+		if !strings.Contains(text, want) {
+			t.Errorf("%q is not in %s", want, text)
+		}
+	}
+}

@@ -1,0 +1,67 @@
+package main
+
+import (
+	"bufio"
+	"os"
+	"path"
+	"path/filepath"
+	"runtime/debug"
+	"strconv"
+	"strings"
+)
+
+// apply sets the memory at which the garbage collector works harder, and returns it, 0 for none. The
+// number of threads needs nothing of the kind: the runtime follows the container's CPU quota itself.
+func (m memoryLimit) apply() int64 {
+	if os.Getenv("GOMEMLIMIT") != "" {
+		return debug.SetMemoryLimit(-1)
+	}
+	limit := m.bytes
+	if m.auto {
+		limit = cgroupMemory("/sys/fs/cgroup", "/proc/self/cgroup") / 10 * 9
+	}
+	if limit > 0 {
+		debug.SetMemoryLimit(limit)
+	}
+	return limit
+}
+
+// cgroupMemory returns the least memory limit of the process's control group and those above it, or 0.
+// It knows version 2, and version 1 where the group is mounted at its own root, as in containers.
+func cgroupMemory(root, self string) int64 {
+	least := int64(0)
+	note := func(file string) {
+		text, err := os.ReadFile(file) //nolint:gosec // of the kernel
+		if err != nil {
+			return
+		}
+		n, err := strconv.ParseInt(strings.TrimSpace(string(text)), 10, 64)
+		if err == nil && n > 0 && n < 1<<50 && (least == 0 || n < least) { // version 1 has a huge number for none
+			least = n
+		}
+	}
+	for dir := ownGroup(self); ; dir = path.Dir(dir) {
+		note(filepath.Join(root, dir, "memory.max"))
+		if dir == "/" {
+			break
+		}
+	}
+	note(filepath.Join(root, "memory", "memory.limit_in_bytes"))
+	return least
+}
+
+// ownGroup returns the path of the process's group in version 2.
+func ownGroup(self string) string {
+	f, err := os.Open(self) //nolint:gosec // of the kernel
+	if err != nil {
+		return "/"
+	}
+	defer f.Close()
+	lines := bufio.NewScanner(f)
+	for lines.Scan() {
+		if dir, ok := strings.CutPrefix(lines.Text(), "0::"); ok {
+			return path.Clean("/" + dir)
+		}
+	}
+	return "/"
+}

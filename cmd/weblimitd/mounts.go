@@ -1,0 +1,37 @@
+package main
+
+import (
+	"context"
+	"log/slog"
+	"net/http"
+
+	"google.golang.org/grpc"
+
+	"github.com/weblimit/weblimit/core"
+	"github.com/weblimit/weblimit/policy"
+)
+
+// mount is a part of weblimit that callers talk to.
+type mount struct {
+	name    string                          // in metrics
+	http    map[string]http.Handler         // on the data listener, by path, or by its beginning up to a slash
+	gateway bool                            // fields of a request are the client's, Authorization too
+	grpc    func(grpc.ServiceRegistrar)     // on the gRPC listener, with grpc.health.v1
+	leave   func()                          // when the drain begins: has health checks of gRPC fail
+	watch   func(ctx context.Context)       // follows its files, until ctx ends
+	reload  func(ctx context.Context) error // on SIGHUP
+	drain   func(ctx context.Context) error // when the servers have stopped
+	status  func() any                      // for operators
+}
+
+// parts are what mounts are made of.
+type parts struct {
+	policies *policy.Set
+	store    core.Store
+	observe  core.Observer
+	logger   *slog.Logger
+	options  *options
+}
+
+// mounts are what this service has.
+var mounts = []func(*parts) (*mount, error){}

@@ -1,0 +1,211 @@
+package main
+
+import (
+	"crypto/sha256"
+	"crypto/subtle"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"net/netip"
+	"os"
+	"slices"
+	"strings"
+	"sync/atomic"
+
+	"github.com/weblimit/weblimit/cmd/weblimitd/internal/listen"
+	"github.com/weblimit/weblimit/inspect"
+)
+
+// minPassword is the least number of bytes of an operator's password.
+const minPassword = 16
+
+// operators says who may see and change what the service does.
+type operators struct {
+	reach   listen.Reach
+	secured bool // by TLS
+	mutual  bool // operators have certificates
+	allowed bool // by --insecure-listen
+	hosts   []string
+	users   atomic.Pointer[[]operator]
+	text    string // of users in the environment
+	file    string
+}
+
+type operator struct {
+	name           string
+	hash, password [sha256.Size]byte
+	may            inspect.Permission
+}
+
+func newOperators(text, file string, hosts []string) (*operators, error) {
+	o := &operators{text: text, file: file, hosts: hosts}
+	return o, o.reload()
+}
+
+// reload reads the users again. If anything is wrong, nothing changes.
+func (o *operators) reload() error {
+	var users []operator
+	add := func(place, line string) error {
+		u, _, err := readOperator(line)
+		if err != nil {
+			return fmt.Errorf("%s: %w", place, err)
+		}
+		if slices.ContainsFunc(users, func(other operator) bool { return other.name == u.name }) {
+			return fmt.Errorf("%s: there are two users %q", place, u.name)
+		}
+		users = append(users, u)
+		return nil
+	}
+	for i, line := range o.lines() {
+		if line == "" {
+			continue
+		}
+		if err := add(fmt.Sprintf("WEBLIMIT_ADMIN_USERS: user %d", i+1), line); err != nil {
+			return err
+		}
+	}
+	if o.file != "" {
+		text, err := os.ReadFile(o.file)
+		if err != nil {
+			return fmt.Errorf("--admin-users-file: %w", err)
+		}
+		for i, line := range strings.Split(string(text), "\n") {
+			line = strings.TrimSpace(line)
+			if line == "" || strings.HasPrefix(line, "#") {
+				continue
+			}
+			if err := add(fmt.Sprintf("%s:%d", o.file, i+1), line); err != nil {
+				return err
+			}
+		}
+	}
+	o.users.Store(&users)
+	return nil
+}
+
+func (o *operators) lines() []string {
+	if o.text == "" {
+		return nil
+	}
+	return strings.Split(o.text, ",")
+}
+
+// readOperator reads name:password:read or name:password:act. No error repeats the password.
+func readOperator(line string) (u operator, password string, err error) {
+	name, rest, _ := strings.Cut(strings.TrimSpace(line), ":")
+	at := strings.LastIndexByte(rest, ':')
+	if name == "" || at < 0 {
+		return u, "", errors.New("a user is name:password:read or name:password:act")
+	}
+	password = rest[:at]
+	switch rest[at+1:] {
+	case "read":
+		u.may = inspect.Read
+	case "act":
+		u.may = inspect.Act
+	default:
+		return u, "", fmt.Errorf("the user %q must end with :read or :act", name)
+	}
+	if len(password) < minPassword {
+		return u, "", fmt.Errorf("the password of %q must have at least %d bytes", name, minPassword)
+	}
+	u.name, u.hash, u.password = name, sha256.Sum256([]byte(name)), sha256.Sum256([]byte(password))
+	return u, password, nil
+}
+
+// authorize returns who makes a request and what they may do. Whoever may open the unix socket, or has a
+// certificate for the admin listener, may do everything; else users have passwords. Over the network
+// these need TLS. Nobody is let in for their address.
+func (o *operators) authorize(r *http.Request) (actor string, may inspect.Permission) {
+	if o.reach == listen.SocketFile {
+		return "unix socket", inspect.Act
+	}
+	if o.mutual && r.TLS != nil && len(r.TLS.PeerCertificates) > 0 {
+		return "certificate " + r.TLS.PeerCertificates[0].Subject.CommonName, inspect.Act
+	}
+	if !o.passwordsAllowed() {
+		return "", inspect.None
+	}
+	name, password, ok := r.BasicAuth()
+	if !ok {
+		return "", inspect.None
+	}
+	gotName, gotPassword := sha256.Sum256([]byte(name)), sha256.Sum256([]byte(password))
+	for _, u := range *o.users.Load() { // all of them, so that the time says nothing
+		if subtle.ConstantTimeCompare(u.hash[:], gotName[:])&subtle.ConstantTimeCompare(u.password[:], gotPassword[:]) == 1 {
+			actor, may = u.name, u.may
+		}
+	}
+	return actor, may
+}
+
+func (o *operators) passwordsAllowed() bool {
+	return o.reach != listen.Network || o.secured || o.allowed
+}
+
+// why says what an operator lacks.
+func (o *operators) why() string {
+	switch {
+	case !o.passwordsAllowed():
+		return "Operators are let in over TLS, a unix socket or loopback alone: set --admin-tls-cert, or --insecure-listen if nobody can listen."
+	case len(*o.users.Load()) == 0:
+		return "No operator is known: set --admin-users-file, or let the admin listener be a unix socket."
+	}
+	return "This is for operators: log in."
+}
+
+// knowsHost reports whether a browser may reach the admin listener under the request's host, so that a
+// foreign name that resolves to this machine shows nothing.
+func (o *operators) knowsHost(r *http.Request) bool {
+	if o.reach == listen.SocketFile {
+		return true
+	}
+	host := r.Host
+	if name, _, err := net.SplitHostPort(host); err == nil {
+		host = name
+	}
+	host = strings.ToLower(strings.TrimSuffix(strings.Trim(host, "[]"), "."))
+	if len(o.hosts) > 0 && slices.Contains(o.hosts, host) {
+		return true
+	}
+	_, err := netip.ParseAddr(host)
+	return err == nil || host == "localhost" || strings.HasSuffix(host, ".localhost")
+}
+
+// only returns a handler for operators who have a permission. What changes something takes POST with the
+// header of the page's API, which pages of other sites can't set.
+func (o *operators) only(may inspect.Permission, h func(w http.ResponseWriter, r *http.Request, actor string)) http.Handler {
+	crossOrigin := http.NewCrossOriginProtection()
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if !o.knowsHost(r) {
+			answerProblem(w, http.StatusMisdirectedRequest, "This is not served under the host of this request. If it should be, add it to --admin-hosts.")
+			return
+		}
+		actor, has := o.authorize(r)
+		switch {
+		case actor == "":
+			if o.passwordsAllowed() && len(*o.users.Load()) > 0 {
+				w.Header().Set("WWW-Authenticate", `Basic realm="weblimitd", charset="UTF-8"`)
+			}
+			answerProblem(w, http.StatusUnauthorized, o.why())
+			return
+		case has < may:
+			answerProblem(w, http.StatusForbidden, "You may look, and not act.")
+			return
+		}
+		if r.Method == http.MethodPost {
+			if crossOrigin.Check(r) != nil {
+				answerProblem(w, http.StatusForbidden, "The request comes from a page of another origin.")
+				return
+			}
+			if r.Header.Get(actionHeader) == "" && !strings.HasPrefix(r.URL.Path, pagePath) { // the page checks its own
+				answerProblem(w, http.StatusForbidden, "The header "+actionHeader+" is missing. Any value will do.")
+				return
+			}
+		}
+		h(w, r, actor)
+	})
+}
+
+const actionHeader = "Weblimit-Inspect"

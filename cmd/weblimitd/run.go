@@ -1,0 +1,280 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"os"
+	"runtime"
+	"sync"
+	"syscall"
+	"time"
+
+	"github.com/weblimit/weblimit/cmd/weblimitd/internal/listen"
+	"github.com/weblimit/weblimit/cmd/weblimitd/internal/secure"
+	"github.com/weblimit/weblimit/cmd/weblimitd/internal/systemd"
+	"github.com/weblimit/weblimit/core"
+)
+
+// certificatesEvery is how often files of certificates are read.
+const certificatesEvery = 5 * time.Second
+
+// errEndedAtOnce is what a second signal leads to.
+var errEndedAtOnce = errors.New("ended at once by a second signal: requests under way were cut off")
+
+// run serves until a signal comes.
+func (s *service) run(ctx context.Context, signals <-chan os.Signal, passed *systemd.Sockets, notify *systemd.Notifier) error {
+	defer s.close()
+	s.health.alive()
+	if err := s.openListeners(ctx, passed); err != nil {
+		return err
+	}
+	if err := passed.Unused(); err != nil {
+		return err
+	}
+	memory := s.options.memoryLimit.apply()
+	ctx, stop := context.WithCancel(ctx)
+	defer stop()
+	background := s.watch(ctx)
+	servers := s.start()
+	s.health.set(serving)
+	s.log.Info("weblimitd: serving", "version", core.Version(), "instance", s.instance, "policy", s.policyVersion(), "store", s.backend.kind,
+		"data", s.where("data"), "admin", s.where("admin"), "grpc", s.where("grpc"), "threads", runtime.GOMAXPROCS(0), "memory_limit", memory)
+	notify.Ready("serving, policy " + s.policyVersion())
+
+	err := s.loop(ctx, signals, notify, servers)
+	stop()
+	background.Wait()
+	return err
+}
+
+// oneSignal is the time within which two signals are one: some send it to the process and to its group.
+const oneSignal = 500 * time.Millisecond
+
+// loop waits for signals, and beats.
+func (s *service) loop(ctx context.Context, signals <-chan os.Signal, notify *systemd.Notifier, servers *servers) (err error) {
+	beat := time.NewTicker(time.Second)
+	defer beat.Stop()
+	var watchdog <-chan time.Time
+	if notify != nil && notify.Watchdog > 0 {
+		ticker := time.NewTicker(notify.Watchdog)
+		defer ticker.Stop()
+		watchdog = ticker.C
+	}
+	var drained chan error // nil until the drain begins
+	var began time.Time
+	cut := make(chan struct{})
+	drain := func(delay time.Duration) {
+		if drained != nil {
+			return
+		}
+		drained, began = make(chan error, 1), time.Now()
+		s.health.set(draining)
+		notify.Stopping()
+		notify.Extend(delay + s.options.drainTimeout.Duration + 10*time.Second)
+		s.log.Info("weblimitd: draining", "delay", delay.String(), "timeout", s.options.drainTimeout.String())
+		go func() { drained <- servers.drain(ctx, s, delay, cut) }()
+	}
+	reloads := make(chan error, 1)
+	reloading := false
+	for {
+		select {
+		case <-beat.C:
+			s.health.alive()
+		case <-watchdog:
+			notify.Alive()
+		case signal := <-signals:
+			switch {
+			case signal == syscall.SIGHUP:
+				if reloading || drained != nil {
+					continue
+				}
+				reloading = true
+				notify.Reloading()
+				go func() {
+					ctx, cancel := context.WithTimeout(ctx, reloadTimeout)
+					defer cancel()
+					reloads <- s.reload(ctx)
+				}()
+			case drained != nil:
+				if time.Since(began) < oneSignal {
+					continue
+				}
+				close(cut)
+				return errEndedAtOnce
+			case signal == os.Interrupt: // from a terminal, where no load balancer has to notice
+				drain(0)
+			default:
+				drain(s.options.drainDelay.Duration)
+			}
+		case err := <-reloads:
+			reloading = false
+			word := "serving"
+			if err != nil {
+				word = "serving, the last reload failed"
+			}
+			s.log.Info("weblimitd: reloaded", "policy", s.policyVersion(), "ok", err == nil)
+			notify.Ready(word + ", policy " + s.policyVersion())
+		case failed := <-s.failed:
+			if drained == nil {
+				err = failed
+				s.log.Error("weblimitd: " + failed.Error())
+				drain(0)
+			}
+		case ended := <-drained:
+			s.log.Info("weblimitd: stopped", "complete", ended == nil)
+			return errors.Join(err, ended)
+		}
+	}
+}
+
+// watch runs what follows files and the store, until ctx ends.
+func (s *service) watch(ctx context.Context) *sync.WaitGroup {
+	var background sync.WaitGroup
+	background.Go(func() { s.health.watch(ctx, s.backend.ping) })
+	if s.policies != nil {
+		background.Go(func() {
+			stop := s.policies.Watch(ctx)
+			<-ctx.Done()
+			stop()
+		})
+	}
+	for _, m := range s.mounts {
+		if m.watch != nil {
+			background.Go(func() { m.watch(ctx) })
+		}
+	}
+	seen := map[*secure.Certificates]bool{}
+	for name, c := range s.certs {
+		if seen[c] {
+			continue
+		}
+		seen[c] = true
+		background.Go(func() {
+			c.Watch(ctx, certificatesEvery, func(err error) {
+				s.metrics.reloaded("certificates", err)
+				if err != nil {
+					s.log.Error("weblimitd: certificates not reloaded, those before stay", "listener", name, "error", err.Error())
+					return
+				}
+				s.log.Info("weblimitd: new certificates", "listener", name, "until", c.Until())
+			})
+		})
+	}
+	return &background
+}
+
+// servers are those of the listeners.
+type servers struct {
+	data, admin *http.Server
+	grpc        interface {
+		GracefulStop()
+		Stop()
+	}
+}
+
+func (s *service) start() *servers {
+	all := &servers{}
+	if s.listeners["data"] != nil {
+		all.data = s.httpServer("data", s.dataHandler())
+		s.serveHTTP("data", all.data)
+	}
+	if l := s.listeners["admin"]; l != nil {
+		o := s.admin.operators
+		o.reach, o.allowed = listen.ReachOf(l), bool(s.options.insecureListen)
+		o.secured, o.mutual = s.certs["admin"] != nil, s.certs["admin"] != nil && s.certs["admin"].Mutual()
+		all.admin = s.httpServer("admin", s.admin.handler(bool(s.options.pprof)))
+		all.admin.RegisterOnShutdown(s.admin.page.Close)
+		s.serveHTTP("admin", all.admin)
+	}
+	if s.listeners["grpc"] != nil {
+		server := s.newGRPC()
+		all.grpc = server
+		s.serveGRPC(server)
+	}
+	return all
+}
+
+// drain ends the service: first it serves on while it is not ready, then it takes no more connections
+// and finishes what runs, then it settles, and last it ends the admin listener.
+func (all *servers) drain(ctx context.Context, s *service, delay time.Duration, cut <-chan struct{}) error {
+	for _, m := range s.mounts {
+		if m.leave != nil {
+			m.leave()
+		}
+	}
+	select {
+	case <-time.After(delay):
+	case <-cut:
+		return errEndedAtOnce
+	}
+	ctx, cancel := context.WithTimeout(ctx, s.options.drainTimeout.Duration)
+	defer cancel()
+	var ending sync.WaitGroup
+	var fromHTTP, fromGRPC error
+	if all.data != nil {
+		ending.Go(func() {
+			if fromHTTP = all.data.Shutdown(ctx); fromHTTP != nil {
+				fromHTTP = fmt.Errorf("requests on the data listener were cut off after --drain-timeout: %w", fromHTTP)
+				_ = all.data.Close()
+			}
+		})
+	}
+	if all.grpc != nil {
+		ending.Go(func() { fromGRPC = stopGRPC(ctx, all.grpc.GracefulStop, all.grpc.Stop) })
+	}
+	ending.Wait()
+	settling, done := context.WithTimeout(context.WithoutCancel(ctx), settleTimeout)
+	defer done()
+	var settled []error
+	for _, m := range s.mounts {
+		if m.drain != nil {
+			if err := m.drain(settling); err != nil {
+				settled = append(settled, fmt.Errorf("%s: %w", m.name, err))
+			}
+		}
+	}
+	if all.admin != nil {
+		closing, done := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
+		defer done()
+		_ = all.admin.Shutdown(closing) // a page that is open is no reason to wait
+		_ = all.admin.Close()
+	}
+	return errors.Join(append(settled, fromHTTP, fromGRPC)...)
+}
+
+// settleTimeout is how long refunds and charges of finished requests may take to reach the store.
+const settleTimeout = 5 * time.Second
+
+func stopGRPC(ctx context.Context, graceful, now func()) error {
+	ended := make(chan struct{})
+	go func() {
+		graceful()
+		close(ended)
+	}()
+	select {
+	case <-ended:
+		return nil
+	case <-ctx.Done():
+		now()
+		<-ended
+		return errors.New("calls on the gRPC listener were cut off after --drain-timeout")
+	}
+}
+
+func (s *service) policyVersion() string {
+	if s.policies == nil {
+		return ""
+	}
+	return s.policies.Status().Version.String()
+}
+
+// where returns the address of a listener, for the log.
+func (s *service) where(name string) string {
+	l := s.listeners[name]
+	if l == nil {
+		return listen.Off
+	}
+	return addressOf(l)
+}

@@ -1,0 +1,198 @@
+package main
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"log"
+	"net"
+	"net/http"
+	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/credentials"
+	"google.golang.org/grpc/keepalive"
+
+	"github.com/weblimit/weblimit/cmd/weblimitd/internal/listen"
+	"github.com/weblimit/weblimit/cmd/weblimitd/internal/secure"
+)
+
+const (
+	maxHeader    = 64 << 10 // bytes of a request's header: a gateway passes on those of its clients
+	maxStreams   = 256      // requests at a time on a connection of HTTP/2
+	maxMessage   = 1 << 20  // bytes of a call of gRPC
+	writeTimeout = 30 * time.Second
+)
+
+// openListeners opens all listeners, or none.
+func (s *service) openListeners(ctx context.Context, passed listen.Passed) (err error) {
+	o := s.options
+	defer func() {
+		if err != nil {
+			for _, l := range s.listeners {
+				_ = l.Close()
+			}
+		}
+	}()
+	options := listen.SocketOptions{Mode: o.socketMode.FileMode, Group: string(o.socketGroup)}
+	for _, one := range []struct {
+		name    string
+		address listen.Address
+	}{{"data", o.listen}, {"admin", o.adminListen}, {"grpc", o.grpcListen}} {
+		if one.address.IsOff() {
+			continue
+		}
+		l, err := one.address.Open(ctx, passed, options)
+		if err != nil {
+			return fmt.Errorf("--%s: %w", flagOf(one.name), err)
+		}
+		s.listeners[one.name] = listen.Bound(l, o.maxConnections.N)
+		if one.name != "admin" {
+			if err := s.reachable(one.name, listen.ReachOf(l)); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// flagOf returns the setting of a listener.
+func flagOf(listener string) string {
+	if listener == "data" {
+		return "listen"
+	}
+	return listener + "-listen"
+}
+
+// reachable refuses to serve unknown callers over the network. What a caller says of a client is
+// believed, so anybody who could ask could use up anybody's quota.
+func (s *service) reachable(listener string, reach listen.Reach) error {
+	o := s.options
+	if reach != listen.Network || bool(o.insecureListen) {
+		return nil
+	}
+	if s.callers.tokens == nil && o.tlsClientCA == "" {
+		return fmt.Errorf("--%s: everybody on the network could use up the quotas of others there: set --tls-client-ca or --tokens-file, listen on 127.0.0.1 or unix:/path, or set --insecure-listen if the network itself keeps others out", flagOf(listener))
+	}
+	if s.certs[listener] == nil {
+		s.log.Warn("weblimitd: tokens and what clients send can be read on the way to this listener: set --tls-cert", "listener", listener)
+	}
+	return nil
+}
+
+// loadCertificates reads the certificates of all listeners.
+func (s *service) loadCertificates() error {
+	o := s.options
+	callers, err := loadPair("", string(o.tlsCert), string(o.tlsKey), string(o.tlsClientCA), o.tlsClientNames)
+	if err != nil {
+		return err
+	}
+	operators, err := loadPair("admin-", string(o.adminTLSCert), string(o.adminTLSKey), string(o.adminTLSClients), o.adminTLSClientNames)
+	if err != nil {
+		return err
+	}
+	if callers != nil {
+		s.certs["data"] = callers
+		if !o.grpcListen.IsOff() {
+			s.certs["grpc"] = callers
+		}
+	}
+	if operators != nil {
+		s.certs["admin"] = operators
+	}
+	return nil
+}
+
+func loadPair(prefix, cert, key, ca string, names []string) (*secure.Certificates, error) {
+	switch {
+	case (cert == "") != (key == ""):
+		return nil, fmt.Errorf("--%[1]stls-cert and --%[1]stls-key belong together", prefix)
+	case cert == "" && ca != "":
+		return nil, fmt.Errorf("--%[1]stls-client-ca needs --%[1]stls-cert and --%[1]stls-key", prefix)
+	case ca == "" && len(names) > 0:
+		return nil, fmt.Errorf("--%[1]stls-client-names needs --%[1]stls-client-ca", prefix)
+	case cert == "":
+		return nil, nil
+	}
+	c, err := secure.Load(secure.Files{Cert: cert, Key: key, ClientCA: ca, Names: names})
+	if err != nil {
+		return nil, fmt.Errorf("--%stls-cert: %w", prefix, err)
+	}
+	return c, nil
+}
+
+// httpServer returns a server with bounds on everything that a caller can take.
+func (s *service) httpServer(listener string, h http.Handler) *http.Server {
+	o := s.options
+	server := &http.Server{
+		Handler:           h,
+		ReadHeaderTimeout: o.headerTimeout.Duration,
+		ReadTimeout:       o.readTimeout.Duration,
+		WriteTimeout:      writeTimeout,
+		IdleTimeout:       o.idleTimeout.Duration,
+		MaxHeaderBytes:    maxHeader,
+		ErrorLog:          log.New(serverLog{s.log, listener}, "", 0),
+		HTTP2:             &http.HTTP2Config{MaxConcurrentStreams: maxStreams, MaxReadFrameSize: 16 << 10},
+		Protocols:         new(http.Protocols),
+	}
+	server.Protocols.SetHTTP1(true)
+	server.Protocols.SetHTTP2(true)
+	server.Protocols.SetUnencryptedHTTP2(s.certs[listener] == nil)
+	return server
+}
+
+// serveHTTP serves in the background.
+func (s *service) serveHTTP(name string, server *http.Server) {
+	l := net.Listener(s.listeners[name])
+	if c := s.certs[name]; c != nil {
+		l = tls.NewListener(l, c.Config("h2", "http/1.1"))
+	}
+	go func() {
+		if err := server.Serve(l); !errors.Is(err, http.ErrServerClosed) {
+			s.failed <- fmt.Errorf("the listener %s ended: %w", name, err)
+		}
+	}()
+}
+
+// newGRPC returns the gRPC server.
+func (s *service) newGRPC() *grpc.Server {
+	o := s.options
+	options := []grpc.ServerOption{
+		grpc.UnaryInterceptor(s.guard.unary),
+		grpc.StreamInterceptor(s.guard.stream),
+		grpc.MaxConcurrentStreams(maxStreams),
+		grpc.MaxRecvMsgSize(maxMessage),
+		grpc.MaxHeaderListSize(maxHeader),
+		grpc.ConnectionTimeout(o.headerTimeout.Duration),
+		grpc.KeepaliveParams(keepalive.ServerParameters{MaxConnectionIdle: o.idleTimeout.Duration, Time: 2 * time.Minute, Timeout: 20 * time.Second}),
+		grpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{MinTime: 10 * time.Second, PermitWithoutStream: true}),
+		grpc.SharedWriteBuffer(true),
+		grpc.ReadBufferSize(8 << 10), grpc.WriteBufferSize(8 << 10),
+	}
+	if c := s.certs["grpc"]; c != nil {
+		options = append(options, grpc.Creds(credentials.NewTLS(c.Config("h2"))))
+	}
+	server := grpc.NewServer(options...)
+	for _, m := range s.mounts {
+		if m.grpc != nil {
+			m.grpc(server)
+		}
+	}
+	return server
+}
+
+func (s *service) serveGRPC(server *grpc.Server) {
+	go func() {
+		if err := server.Serve(s.listeners["grpc"]); err != nil {
+			s.failed <- fmt.Errorf("the listener grpc ended: %w", err)
+		}
+	}()
+}
+
+func addressOf(l net.Listener) string {
+	if a, ok := l.Addr().(*net.UnixAddr); ok {
+		return "unix:" + a.Name
+	}
+	return l.Addr().String()
+}

@@ -1,0 +1,260 @@
+package main
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/weblimit/weblimit/cmd/weblimitd/internal/listen"
+	"github.com/weblimit/weblimit/cmd/weblimitd/internal/secure"
+	"github.com/weblimit/weblimit/cmd/weblimitd/internal/systemd"
+	"github.com/weblimit/weblimit/core"
+	"github.com/weblimit/weblimit/inspect"
+	weblimitprom "github.com/weblimit/weblimit/metrics/prometheus"
+	weblimitslog "github.com/weblimit/weblimit/metrics/slog"
+	"github.com/weblimit/weblimit/metrics/top"
+	"github.com/weblimit/weblimit/policy"
+	"github.com/weblimit/weblimit/policy/redissource"
+)
+
+// service is everything that runs.
+type service struct {
+	options  *options
+	log      *slog.Logger
+	instance string
+
+	backend  *backend
+	policies *policy.Set
+	mounts   []*mount
+
+	heavy   *top.Tracker
+	denials *weblimitslog.Observer
+	metrics *metrics
+	health  *health
+
+	callers   *callers
+	guard     *guard
+	admin     *admin
+	certs     map[string]*secure.Certificates // by listener
+	listeners map[string]*listen.Bounded
+
+	failed    chan error
+	reloading sync.Mutex
+}
+
+// newService makes everything that needs no listener. It is what --check checks.
+func newService(ctx context.Context, o *options, logs io.Writer) (*service, error) {
+	s := &service{
+		options: o, log: o.newLogger(logs), certs: map[string]*secure.Certificates{}, listeners: map[string]*listen.Bounded{},
+		metrics: newMetrics(), health: newHealth(bool(o.readyInOutage)), failed: make(chan error, 8),
+	}
+	if err := o.validate(); err != nil {
+		return nil, err
+	}
+	tokens, err := secure.NewTokens(string(o.tokens), string(o.tokensFile))
+	if err != nil {
+		return nil, fmt.Errorf("--tokens-file: %w", err)
+	}
+	s.callers = &callers{tokens}
+	s.guard = &guard{callers: s.callers, health: s.health, metrics: s.metrics, max: int64(o.maxInFlight.N), logPanic: s.logPanic}
+	who, err := newOperators(string(o.adminUsers), string(o.adminUsersFile), o.adminHosts)
+	if err != nil {
+		return nil, err
+	}
+	if err := s.loadCertificates(); err != nil {
+		return nil, err
+	}
+	if s.instance, err = instanceName(string(o.instance)); err != nil {
+		return nil, err
+	}
+	if s.backend, err = o.openBackend(ctx); err != nil {
+		return nil, err
+	}
+	if err := s.observeAndMount(ctx, who); err != nil {
+		s.backend.close()
+		return nil, err
+	}
+	return s, nil
+}
+
+// validate checks settings against each other.
+func (o *options) validate() error {
+	if o.policy == "" {
+		return errors.New("nothing to decide by: set --policy to a policy file (docs/policy.md)")
+	}
+	if o.listen.IsOff() && o.grpcListen.IsOff() {
+		return errors.New("nobody could ask: set --listen or --grpc-listen")
+	}
+	for _, pair := range []struct {
+		one, other string
+		a, b       listen.Address
+	}{{"listen", "admin-listen", o.listen, o.adminListen}, {"listen", "grpc-listen", o.listen, o.grpcListen}, {"admin-listen", "grpc-listen", o.adminListen, o.grpcListen}} {
+		if pair.a.Same(pair.b) {
+			return fmt.Errorf("--%s and --%s are both %s: callers and operators need different listeners", pair.one, pair.other, pair.a.Text)
+		}
+	}
+	return nil
+}
+
+// observeAndMount makes the policies, what observes them, and the parts that callers ask.
+func (s *service) observeAndMount(ctx context.Context, who *operators) (err error) {
+	o := s.options
+	s.backend.store.Registry().Watch(s.health.note)
+	s.heavy = top.New(top.Config{Exchange: s.backend.exchange, Instance: s.instance})
+	defer func() {
+		if err != nil {
+			s.heavy.Close()
+		}
+	}()
+	limits, err := weblimitprom.New(weblimitprom.Config{Registerer: s.metrics.registry, TopDenied: s.heavy.HighestDenials})
+	if err != nil {
+		return err
+	}
+	observers := []core.Observer{s.heavy, limits}
+	if o.logDenials {
+		config := weblimitslog.Config{Logger: s.log}
+		if o.logSecret != "" {
+			config.Secret = []byte(o.logSecret)
+		}
+		if s.denials, err = weblimitslog.New(config); err != nil {
+			return fmt.Errorf("WEBLIMIT_LOG_SECRET: %w", err)
+		}
+		observers = append(observers, s.denials)
+	}
+	if s.policies, err = s.loadPolicies(); err != nil {
+		return err
+	}
+	p := &parts{policies: s.policies, store: s.backend.store, observe: core.Observers(observers...), logger: s.log, options: o}
+	for _, build := range mounts {
+		m, err := build(p)
+		if err != nil {
+			return err
+		}
+		if m != nil {
+			s.mounts = append(s.mounts, m)
+		}
+	}
+	page, err := inspect.New(inspect.Config{
+		Store: s.backend.store, Top: s.heavy, Logger: s.log, Authorize: who.authorize, Hosts: pageHosts(o),
+	})
+	if err != nil {
+		return err
+	}
+	s.admin = &admin{service: s, operators: who, page: page}
+	s.metrics.registry.MustRegister(&state{s.health, s.policies, s.guard, s.listeners, s.certs})
+	return nil
+}
+
+// pageHosts are the hosts that the page takes. Where there is none it takes addresses and localhost, as
+// operators.knowsHost does, which has looked before. A unix socket has no browser.
+func pageHosts(o *options) []string {
+	if len(o.adminHosts) == 0 {
+		return nil
+	}
+	return append([]string{"localhost", "127.0.0.1", "::1"}, o.adminHosts...)
+}
+
+// loadPolicies reads the policies. Values that they name, such as a client's plan, are what the caller
+// says: there is no application here.
+func (s *service) loadPolicies() (*policy.Set, error) {
+	o := s.options
+	if o.policy == "" {
+		return nil, nil
+	}
+	options := policy.Options{AnyName: true, Keep: string(o.policyKeep), Logger: s.log}
+	if key, ok := strings.CutPrefix(string(o.policy), "redis:"); ok {
+		if s.backend.redis == nil || key == "" {
+			return nil, errors.New("--policy redis:KEY needs --redis, where the file is published under the key")
+		}
+		return policy.From(redissource.New(s.backend.redis, key), options)
+	}
+	return policy.Load(string(o.policy), options)
+}
+
+// reloadTimeout bounds what reload waits for.
+const reloadTimeout = 20 * time.Second
+
+// reload reads everything again that may change while serving. Each is all or nothing, and one that is
+// wrong does not keep the others from changing.
+func (s *service) reload(ctx context.Context) error {
+	s.reloading.Lock()
+	defer s.reloading.Unlock()
+	var errs []error
+	note := func(what string, err error) {
+		s.metrics.reloaded(what, err)
+		if err != nil {
+			errs = append(errs, err)
+			if what != "policy" { // the policies log it
+				s.log.Error("weblimitd: not reloaded, all stays as it was", "what", what, "error", err.Error())
+			}
+		}
+	}
+	if s.policies != nil {
+		note("policy", s.policies.Reload(ctx))
+	}
+	seen := map[*secure.Certificates]bool{}
+	for _, name := range []string{"data", "grpc", "admin"} {
+		if c := s.certs[name]; c != nil && !seen[c] {
+			seen[c] = true
+			_, err := c.Reload()
+			note("certificates", err)
+		}
+	}
+	if s.callers.tokens != nil {
+		note("tokens", s.callers.tokens.Reload())
+	}
+	note("operators", s.admin.operators.reload())
+	for _, m := range s.mounts {
+		if m.reload != nil {
+			note(m.name, m.reload(ctx))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+func (s *service) logPanic(what string, p any, stack []byte) {
+	s.log.Error("weblimitd: a request was ended by a panic", "handler", what, "panic", fmt.Sprint(p), "stack", string(stack))
+}
+
+// close ends what newService has made.
+func (s *service) close() {
+	if s.denials != nil {
+		s.denials.Flush()
+	}
+	s.heavy.Close()
+	s.backend.close()
+}
+
+// instanceName returns the name of this process among all.
+func instanceName(set string) (string, error) {
+	if set == "" {
+		host, _ := os.Hostname()
+		digits := make([]byte, 3)
+		_, _ = rand.Read(digits) // never fails
+		set = strings.Map(func(r rune) rune {
+			if isNameByte(r) {
+				return r
+			}
+			return '-'
+		}, host)
+		return set[:min(len(set), 48)] + "-" + hex.EncodeToString(digits), nil
+	}
+	if len(set) > 64 || strings.ContainsFunc(set, func(r rune) bool { return !isNameByte(r) }) {
+		return "", fmt.Errorf("--instance: %q must have 1 to 64 letters, digits and . _ - of ASCII", set)
+	}
+	return set, nil
+}
+
+func isNameByte(r rune) bool {
+	return r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || r == '.' || r == '_' || r == '-'
+}
+
+var _ listen.Passed = (*systemd.Sockets)(nil)

@@ -1,0 +1,271 @@
+package main_test
+
+import (
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+)
+
+// help is what --help prints.
+func help(t *testing.T) string {
+	t.Helper()
+	code, text := run(t, nil, "--help")
+	if code != 0 {
+		t.Fatalf("exit code %d: %s", code, text)
+	}
+	return text
+}
+
+var (
+	flagLine   = regexp.MustCompile(`(?m)^  --([a-z-]+) `)
+	secretLine = regexp.MustCompile(`(?m)^  (WEBLIMIT_[A-Z_]+) `)
+)
+
+// valid are values that each setting takes, other than its default.
+func valid(t *testing.T) map[string]string {
+	pem := certificate(t, authority(t, "ca"), "localhost")
+	text := write(t, "text", "0123456789abcdef0123456789\n")
+	users := write(t, "users", "ops:0123456789abcdef:act\n")
+	return map[string]string{
+		"config": write(t, "empty.yaml", "# nothing\n"), "policy-keep": filepath.Join(t.TempDir(), "kept.yaml"),
+		"listen": "127.0.0.1:0", "admin-listen": "off", "grpc-listen": "127.0.0.1:0", "insecure-listen": "true",
+		"socket-mode": "0600", "socket-group": "root",
+		"redis": "redis://127.0.0.1:1", "redis-cluster": "true", "redis-sentinel-master": "main", "redis-user": "app",
+		"redis-password-file": text, "redis-sentinel-user": "s", "redis-sentinel-password-file": text,
+		"redis-cacert": pem.ca, "redis-cert": pem.cert, "redis-key": pem.key, "redis-pool-size": "7", "prefix": "p:",
+		"postgres": "postgres://127.0.0.1:1/x", "postgres-schema": "limits", "replicas": "3",
+		"tokens-file": text, "tls-cert": pem.cert, "tls-key": pem.key, "tls-client-ca": pem.ca, "tls-client-names": "a,b",
+		"admin-users-file": users, "admin-hosts": "limits.example.com", "admin-tls-cert": pem.cert, "admin-tls-key": pem.key,
+		"admin-tls-client-ca": pem.ca, "admin-tls-client-names": "a,b", "pprof": "true",
+		"max-connections": "10", "max-in-flight": "10", "header-timeout": "1s", "read-timeout": "2s", "idle-timeout": "3s",
+		"memory-limit": "512MiB", "drain-delay": "0s", "drain-timeout": "1s", "ready-in-outage": "false",
+		"log-format": "json", "log-level": "debug", "log-denials": "false", "instance": "web-1",
+	}
+}
+
+// needs are the settings that another one needs beside it.
+var needs = map[string][]string{
+	"redis-cluster": {"redis"}, "redis-sentinel-master": {"redis"}, "redis-user": {"redis", "redis-password-file"},
+	"redis-cacert": {"redis!"}, "redis-cert": {"redis!", "redis-key"}, "redis-key": {"redis!", "redis-cert"},
+	"tls-cert": {"tls-key"}, "tls-key": {"tls-cert"}, "tls-client-ca": {"tls-cert", "tls-key"},
+	"tls-client-names": {"tls-client-ca", "tls-cert", "tls-key"},
+	"admin-tls-cert":   {"admin-tls-key"}, "admin-tls-key": {"admin-tls-cert"}, "admin-tls-client-ca": {"admin-tls-cert", "admin-tls-key"},
+	"admin-tls-client-names": {"admin-tls-client-ca", "admin-tls-cert", "admin-tls-key"},
+}
+
+// Every setting is taken by its flag, its variable and its line in the file.
+func TestEverySettingByFlagEnvironmentAndFile(t *testing.T) {
+	t.Parallel()
+	policy := write(t, "limits.yaml", onePolicy("1", 5))
+	values := valid(t)
+	values["policy"] = policy
+	for _, found := range flagLine.FindAllStringSubmatch(help(t), -1) {
+		name := found[1]
+		value, ok := values[name]
+		if !ok {
+			t.Errorf("valid has no value for --%s", name)
+			continue
+		}
+		if name == "postgres" {
+			continue // it connects when it starts
+		}
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			all := map[string]string{name: value, "policy": policy}
+			for _, other := range needs[name] {
+				if other == "redis!" {
+					all["redis"] = "rediss://127.0.0.1:1"
+				} else {
+					all[other] = values[other]
+				}
+			}
+			var flags, env []string
+			file := ""
+			for name, value := range all {
+				flags = append(flags, "--"+name+"="+value)
+				env = append(env, "WEBLIMIT_"+strings.ToUpper(strings.ReplaceAll(name, "-", "_"))+"="+value)
+				if name != "config" {
+					file += name + ": " + `"` + value + `"` + "\n"
+				}
+			}
+			if code, out := run(t, nil, append(flags, "--check")...); code != 0 {
+				t.Errorf("by flag: %s", out)
+			}
+			if code, out := run(t, env, "--check"); code != 0 {
+				t.Errorf("by environment: %s", out)
+			}
+			if code, out := run(t, nil, "--check", "--config", write(t, "weblimitd.yaml", file)); code != 0 {
+				t.Errorf("by file: %s", out)
+			}
+		})
+	}
+}
+
+// A flag wins over the environment, and that over the file; status says where each comes from.
+func TestPrecedence(t *testing.T) {
+	t.Parallel()
+	file := write(t, "weblimitd.yaml", "replicas: 2\ninstance: from-file\nprefix: file\n")
+	in := start(t, []string{"WEBLIMIT_REPLICAS=3", "WEBLIMIT_INSTANCE=from-env", "WEBLIMIT_CONFIG=" + file}, "--replicas", "4")
+	_, status := in.get(t, "/status")
+	for setting, want := range map[string]string{
+		"replicas": `{"value":"4","from":"flag"}`, "instance": `{"value":"from-env","from":"environment"}`,
+		"prefix": `{"value":"file","from":"file"}`, "pprof": `{"value":"false","from":"default"}`,
+	} {
+		short := regexp.MustCompile(`\s`).ReplaceAllString(status, "")
+		wants(t, short, `"`+setting+`":`+want)
+	}
+}
+
+// What is wrong with settings is said, all at once, with what was meant.
+func TestWrongSettings(t *testing.T) {
+	t.Parallel()
+	policy := write(t, "limits.yaml", onePolicy("1", 5))
+	broken := write(t, "broken.yaml", "version: 1\npolicies: {api: {limits: {a: {limit: 5/minuet, by: ip}}}}")
+	short := write(t, "short", "abc\n")
+	pem := certificate(t, authority(t, "ca"), "localhost")
+	other := certificate(t, authority(t, "ca"), "localhost")
+	plain := write(t, "plain", "text")
+	for name, c := range map[string]struct {
+		env  []string
+		args []string
+		want []string
+	}{
+		"no policy":                      {nil, []string{}, []string{"nothing to decide by: set --policy"}},
+		"a flag that there is not":       {nil, []string{"--polcy", policy}, []string{"--polcy: there is no such flag; did you mean --policy?"}},
+		"a variable that there is not":   {[]string{"WEBLIMIT_ADMIN_LISTN=x"}, []string{"--policy", policy}, []string{"WEBLIMIT_ADMIN_LISTN: there is no such setting; did you mean WEBLIMIT_ADMIN_LISTEN?"}},
+		"a line that there is not":       {nil, []string{"--policy", policy, "--config", write(t, "c", "drain_delay: 5s")}, []string{"c:1:1: drain_delay: there is no such setting; did you mean drain-delay?"}},
+		"several at once":                {nil, []string{"--policy", policy, "--replicas", "0", "--log-level", "loud"}, []string{`--replicas: "0" must be a number from 1 to 100000`, `--log-level: "loud" must be one of debug, info, warn, error`}},
+		"a flag twice":                   {nil, []string{"--policy", policy, "--policy", policy}, []string{"--policy is there twice"}},
+		"a flag without a value":         {nil, []string{"--policy"}, []string{"--policy needs a value"}},
+		"no boolean":                     {nil, []string{"--policy", policy, "--pprof=yes"}, []string{`"yes" must be true or false`}},
+		"no duration":                    {nil, []string{"--policy", policy, "--drain-delay", "5"}, []string{`"5" is no duration such as 5s`}},
+		"a long duration":                {nil, []string{"--policy", policy, "--drain-delay", "24h"}, []string{"must be from 0s to 10m0s"}},
+		"a value of the environment":     {[]string{"WEBLIMIT_REPLICAS=x"}, []string{"--policy", policy}, []string{`WEBLIMIT_REPLICAS: "x" is no whole number`}},
+		"a value of the file":            {nil, []string{"--policy", policy, "--config", write(t, "c", "x: 1\nlisten: [a")}, []string{"c: line"}},
+		"a list of the file":             {nil, []string{"--policy", policy, "--config", write(t, "c", "listen: {a: b}")}, []string{"c:1:1: listen: needs a value"}},
+		"a line twice":                   {nil, []string{"--policy", policy, "--config", write(t, "c", "replicas: 1\nreplicas: 2")}, []string{"c:2:1: replicas: is there twice"}},
+		"a file that is none":            {nil, []string{"--policy", policy, "--config", "/nonexistent"}, []string{"the settings file: open /nonexistent"}},
+		"a command that there is not":    {nil, []string{"stop", "--policy", policy}, []string{"the commands are healthcheck, status, reload, rollback and version"}},
+		"a policy that is wrong":         {nil, []string{"--policy", broken}, []string{`unknown unit "minuet"; did you mean "minute"?`}},
+		"a policy that is not there":     {nil, []string{"--policy", "/nonexistent"}, []string{"open /nonexistent"}},
+		"a policy in Redis without it":   {nil, []string{"--policy", "redis:limits"}, []string{"--policy redis:KEY needs --redis"}},
+		"a host name":                    {nil, []string{"--policy", policy, "--listen", "example.com:80"}, []string{"the host must be an IP address or localhost; write :80 for all addresses"}},
+		"no port":                        {nil, []string{"--policy", policy, "--listen", "127.0.0.1"}, []string{"must be host:port, unix:/path, systemd:name or off"}},
+		"a large port":                   {nil, []string{"--policy", policy, "--listen", ":70000"}, []string{"the port must be a number up to 65535"}},
+		"a relative socket":              {nil, []string{"--policy", policy, "--listen", "unix:x"}, []string{"begins with a slash"}},
+		"a long socket":                  {nil, []string{"--policy", policy, "--listen", "unix:/" + strings.Repeat("x", 100)}, []string{"at most 90 bytes"}},
+		"one address twice":              {nil, []string{"--policy", policy, "--admin-listen", "127.0.0.1:9180"}, []string{"--listen and --admin-listen are both 127.0.0.1:9180"}},
+		"nobody can ask":                 {nil, []string{"--policy", policy, "--listen", "off"}, []string{"nobody could ask"}},
+		"a socket for everybody":         {nil, []string{"--policy", policy, "--socket-mode", "0666"}, []string{"would let everybody on this machine in"}},
+		"a Redis of another kind":        {nil, []string{"--policy", policy, "--redis", "localhost:6379"}, []string{"--redis must begin with redis:// or rediss:// or unix://"}},
+		"two stores":                     {nil, []string{"--policy", policy, "--redis", "redis://a", "--postgres", "postgres://b/c"}, []string{"--redis and --postgres exclude each other"}},
+		"a cluster with Sentinels":       {nil, []string{"--policy", policy, "--redis", "redis://a", "--redis-cluster", "--redis-sentinel-master", "m"}, []string{"exclude each other"}},
+		"a user without a password":      {nil, []string{"--policy", policy, "--redis", "redis://app@a"}, []string{"there is a user and no password"}},
+		"two passwords":                  {[]string{"WEBLIMIT_REDIS_PASSWORD=a", "WEBLIMIT_REDIS=redis://:b@a"}, []string{"--policy", policy}, []string{"the password is in several places"}},
+		"authorities without TLS":        {nil, []string{"--policy", policy, "--redis", "redis://a", "--redis-cacert", pem.ca}, []string{"are for rediss://"}},
+		"a certificate without its key":  {nil, []string{"--policy", policy, "--tls-cert", pem.cert}, []string{"--tls-cert and --tls-key belong together"}},
+		"the key of another certificate": {nil, []string{"--policy", policy, "--tls-cert", pem.cert, "--tls-key", other.key}, []string{"private key does not match"}},
+		"authorities that are none":      {nil, []string{"--policy", policy, "--tls-cert", pem.cert, "--tls-key", pem.key, "--tls-client-ca", plain}, []string{"has no certificate in PEM"}},
+		"names without authorities":      {nil, []string{"--policy", policy, "--tls-client-names", "a"}, []string{"--tls-client-names needs --tls-client-ca"}},
+		"a short token":                  {nil, []string{"--policy", policy, "--tokens-file", short}, []string{short + ":1: a token has at least 16 bytes"}},
+		"no token":                       {nil, []string{"--policy", policy, "--tokens-file", write(t, "none", "# nothing\n")}, []string{"has no token"}},
+		"an operator without rights":     {nil, []string{"--policy", policy, "--admin-users-file", write(t, "u", "ops:0123456789abcdef:all")}, []string{`the user "ops" must end with :read or :act`}},
+		"a short password":               {nil, []string{"--policy", policy, "--admin-users-file", write(t, "u", "ops:abc:act")}, []string{`the password of "ops" must have at least 16 bytes`}},
+		"an operator twice":              {nil, []string{"--policy", policy, "--admin-users-file", write(t, "u", "ops:0123456789abcdef:act\nops:0123456789abcdef:read")}, []string{`there are two users "ops"`}},
+		"an instance that is no name":    {nil, []string{"--policy", policy, "--instance", "a b"}, []string{"must have 1 to 64 letters, digits"}},
+		"a little memory":                {nil, []string{"--policy", policy, "--memory-limit", "1KiB"}, []string{"at least 16MiB"}},
+		"a secret for the log":           {[]string{"WEBLIMIT_LOG_SECRET=abc"}, []string{"--policy", policy}, []string{"WEBLIMIT_LOG_SECRET", "at least 16 bytes"}},
+		"everybody on the network":       {nil, []string{"--policy", policy, "--listen", "0.0.0.0:0", "--admin-listen", "off"}, []string{"everybody on the network could use up the quotas", "--insecure-listen"}},
+		"a socket that systemd has not":  {nil, []string{"--policy", policy, "--listen", "systemd:data", "--admin-listen", "off"}, []string{"systemd has passed no socket", "FileDescriptorName=data"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			args := c.args
+			if !strings.Contains(name, "network") && !strings.Contains(name, "systemd") {
+				args = append([]string{"--check"}, args...)
+			}
+			code, out := run(t, c.env, args...)
+			if code == 0 {
+				t.Errorf("exit code 0: %s", out)
+			}
+			wants(t, out, c.want...)
+			for line := range strings.SplitSeq(strings.TrimSpace(out), "\n") {
+				if !strings.HasPrefix(line, "weblimitd: ") || strings.Contains(line, "weblimitd: weblimit") {
+					t.Errorf("a line is %q", line)
+				}
+			}
+		})
+	}
+}
+
+// What Kubernetes sets for a Service named weblimit, and what the command weblimit reads, is no mistake.
+func TestVariablesOfOthers(t *testing.T) {
+	t.Parallel()
+	policy := write(t, "limits.yaml", onePolicy("1", 5))
+	code, out := run(t, []string{
+		"WEBLIMIT_SERVICE_HOST=10.0.0.1", "WEBLIMIT_SERVICE_PORT=80", "WEBLIMIT_SERVICE_PORT_HTTP=80", "WEBLIMIT_PORT=tcp://10.0.0.1:80",
+		"WEBLIMIT_PORT_80_TCP=tcp://10.0.0.1:80", "WEBLIMIT_PORT_80_TCP_PROTO=tcp", "WEBLIMIT_ADMIN_SERVICE_HOST=10.0.0.2",
+		"WEBLIMIT_URL=https://x", "WEBLIMIT_PASSWORD=y", "WEBLIMIT_LISTEN=",
+	}, "--check", "--policy", policy)
+	if code != 0 {
+		t.Error(out)
+	}
+}
+
+func TestVersionAndHelp(t *testing.T) {
+	t.Parallel()
+	for _, args := range [][]string{{"version"}, {"--version"}} {
+		if code, out := run(t, nil, args...); code != 0 || !regexp.MustCompile(`^weblimitd v\d+\.\d+\.\d+ go1\.\d+`).MatchString(out) {
+			t.Errorf("%v: %d %s", args, code, out)
+		}
+	}
+	wants(t, help(t), "--policy", "WEBLIMIT_TOKENS", "SIGHUP")
+}
+
+// The binary needs nothing of the system that it runs on.
+func TestTheBinaryIsStatic(t *testing.T) {
+	t.Parallel()
+	text, err := os.ReadFile(program)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if strings.Contains(string(text[:4096]), "ld-linux") {
+		t.Error("it names an interpreter")
+	}
+}
+
+// Secrets are in no flag, and where somebody puts one, the message does not repeat it.
+func TestSecretsAreNotRepeated(t *testing.T) {
+	t.Parallel()
+	const secret = "s3cr3t-s3cr3t-s3cr3t"
+	policy := write(t, "limits.yaml", onePolicy("1", 5))
+	names := secretLine.FindAllStringSubmatch(help(t), -1)
+	if len(names) < 4 {
+		t.Fatalf("%d secrets in the help", len(names))
+	}
+	for _, found := range names {
+		name := strings.ToLower(strings.ReplaceAll(strings.TrimPrefix(found[1], "WEBLIMIT_"), "_", "-"))
+		for _, args := range [][]string{
+			{"--" + name, secret}, {"--" + name + "=" + secret},
+			{"--config", write(t, "c", name+": "+secret)},
+		} {
+			code, out := run(t, nil, append(args, "--check", "--policy", policy)...)
+			if code == 0 || strings.Contains(out, secret) || !strings.Contains(out, "set "+found[1]) {
+				t.Errorf("%s: %d %s", name, code, out)
+			}
+		}
+	}
+	for _, url := range []string{"redis://:" + secret + "@h:1", "redis://:" + secret + "%zz@h", "redis://:" + secret + "/x@h:p", "postgres://h/d?password=" + secret, "http://u:" + secret + "@h", "postgres://u:" + secret + "@h:x/d"} {
+		for _, c := range []struct{ env, args []string }{
+			{[]string{"WEBLIMIT_REDIS=" + url}, nil}, {nil, []string{"--redis=" + url}},
+			{[]string{"WEBLIMIT_POSTGRES=" + url, "PGCONNECT_TIMEOUT=1"}, nil}, {nil, []string{"--postgres=" + url}},
+		} {
+			_, out := run(t, c.env, append(c.args, "--check", "--policy", policy)...)
+			if strings.Contains(out, secret) {
+				t.Errorf("%s: %s", url, out)
+			}
+		}
+	}
+}
