@@ -115,7 +115,7 @@ func (o *options) adminClient(where string) (base string, client *http.Client, e
 			return "", nil, fmt.Errorf("where the instance is can't be told from --admin-listen %s: name it, such as http://127.0.0.1:9181 or unix:/run/weblimitd/admin.sock", o.adminListen.Text)
 		}
 		if ip := net.ParseIP(host); host == "" || ip != nil && ip.IsUnspecified() {
-			host = "localhost"
+			host = "127.0.0.1"
 		}
 		base = "http://" + net.JoinHostPort(host, port)
 	}

@@ -1,0 +1,157 @@
+package main_test
+
+import (
+	"bufio"
+	"errors"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/weblimit/weblimit/internal/test/race"
+)
+
+// dial opens a connection to the data listener.
+func (in *instance) dial(t *testing.T) net.Conn {
+	t.Helper()
+	c, err := net.DialTimeout("tcp", in.data, 5*time.Second)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = c.Close() })
+	return c
+}
+
+// closedWithin reports whether the server closes a connection in time.
+func closedWithin(c net.Conn, d time.Duration) bool {
+	_ = c.SetReadDeadline(time.Now().Add(d))
+	_, err := io.Copy(io.Discard, c)
+	return !errors.Is(err, os.ErrDeadlineExceeded)
+}
+
+// A caller that sends its header, its body or nothing at all slowly loses its connection.
+func TestSlowCallers(t *testing.T) {
+	t.Parallel()
+	in := start(t, nil, "--header-timeout", "300ms", "--read-timeout", "600ms", "--idle-timeout", "1s")
+	for name, text := range map[string]string{
+		"nothing":       "",
+		"half a header": "POST /v1/check HTTP/1.1\r\nHost: x\r\nA:",
+		"half a body":   "POST /v1/check HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: 100\r\n\r\n{",
+		"idle after":    "GET /readyz HTTP/1.1\r\nHost: x\r\n\r\n",
+	} {
+		c := in.dial(t)
+		if _, err := io.WriteString(c, text); err != nil {
+			t.Fatal(err)
+		}
+		if !closedWithin(c, 4*time.Second) {
+			t.Errorf("%s: the connection stays open", name)
+		}
+	}
+	// A byte now and then does not help.
+	c := in.dial(t)
+	_, _ = io.WriteString(c, "GET /readyz HTTP/1.1\r\nHost: x\r\n")
+	began := time.Now()
+	for time.Since(began) < 5*time.Second {
+		if _, err := io.WriteString(c, "A: b\r\n"); err != nil {
+			break
+		}
+		time.Sleep(50 * time.Millisecond)
+	}
+	if time.Since(began) > 4*time.Second {
+		t.Error("a header that is sent for five seconds is read on")
+	}
+	// A header without end is refused.
+	c = in.dial(t)
+	_, _ = io.WriteString(c, "GET /readyz HTTP/1.1\r\nHost: x\r\nA: "+strings.Repeat("a", 128<<10)+"\r\n\r\n")
+	response, err := http.ReadResponse(bufio.NewReader(c), nil)
+	if err == nil && response.StatusCode != http.StatusRequestHeaderFieldsTooLarge {
+		t.Errorf("a large header: %d", response.StatusCode)
+	}
+}
+
+// Connections beyond the bound are closed at once, on this listener alone.
+func TestConnectionsAreBounded(t *testing.T) {
+	t.Parallel()
+	in := start(t, nil, "--max-connections", "5")
+	var open []net.Conn
+	for range 5 {
+		c := in.dial(t)
+		_, _ = io.WriteString(c, "GET /readyz HTTP/1.1\r\nHost: x\r\n\r\n")
+		if _, err := http.ReadResponse(bufio.NewReader(c), nil); err != nil {
+			t.Fatal(err)
+		}
+		open = append(open, c)
+	}
+	if !closedWithin(in.dial(t), 3*time.Second) {
+		t.Error("the sixth stays open")
+	}
+	if got := in.metric(t, `weblimitd_connections_refused_total{listener="data"}`); got != "1" {
+		t.Errorf("refused: %s", got)
+	}
+	if got := in.metric(t, `weblimitd_connections{listener="data"}`); got != "5" {
+		t.Errorf("open: %s", got)
+	}
+	_ = open[0].Close()
+	await(t, 5*time.Second, "another one finds room", func() bool {
+		c := in.dial(t)
+		defer c.Close()
+		_, _ = io.WriteString(c, "GET /readyz HTTP/1.1\r\nHost: x\r\n\r\n")
+		_, err := http.ReadResponse(bufio.NewReader(c), nil)
+		return err == nil
+	})
+}
+
+// Ten thousand idle connections take little memory, and none once they are closed.
+func TestIdleConnections(t *testing.T) {
+	if testing.Short() || race.Enabled {
+		t.Skip("it measures memory")
+	}
+	n := 10_000
+	var files syscall.Rlimit
+	if err := syscall.Getrlimit(syscall.RLIMIT_NOFILE, &files); err != nil || files.Cur < uint64(n)+500 {
+		n = int(files.Cur) - 500
+	}
+	in := start(t, nil)
+	resident := func() int64 {
+		text, err := os.ReadFile("/proc/" + strconv.Itoa(in.cmd.Process.Pid) + "/status")
+		if err != nil {
+			t.Skip(err)
+		}
+		_, after, _ := strings.Cut(string(text), "VmRSS:")
+		kb, err := strconv.ParseInt(strings.Fields(after)[0], 10, 64)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return kb << 10
+	}
+	before := resident()
+	open := make([]net.Conn, 0, n)
+	for range n {
+		c, err := net.Dial("tcp", in.data)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer c.Close()
+		_, _ = io.WriteString(c, "GET /readyz HTTP/1.1\r\nHost: x\r\n\r\n")
+		open = append(open, c)
+	}
+	for _, c := range open {
+		_ = c.SetReadDeadline(time.Now().Add(20 * time.Second))
+		if _, err := c.Read(make([]byte, 512)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	each := (resident() - before) / int64(n)
+	t.Logf("%d idle connections: %d bytes each, %d MB in all", n, each, resident()>>20)
+	if each > 32<<10 {
+		t.Errorf("an idle connection takes %d bytes", each)
+	}
+	if got := in.metric(t, `weblimitd_connections{listener="data"}`); got != strconv.Itoa(n) {
+		t.Errorf("open: %s", got)
+	}
+}

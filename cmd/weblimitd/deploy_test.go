@@ -1,0 +1,188 @@
+package main_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"go.yaml.in/yaml/v3"
+)
+
+const deploy = "../../deploy/weblimitd/"
+
+// The units are what systemd takes, and shut the service in.
+func TestUnits(t *testing.T) {
+	t.Parallel()
+	analyze, err := exec.LookPath("systemd-analyze")
+	if err != nil {
+		t.Skip("no systemd-analyze")
+	}
+	dir := t.TempDir()
+	for _, unit := range []string{"weblimitd.service", "weblimitd.socket", "weblimitd-admin.socket"} {
+		text, err := os.ReadFile(deploy + unit)
+		if err != nil {
+			t.Fatal(err)
+		}
+		// The program that the unit names has to be there.
+		text = bytes.ReplaceAll(text, []byte("/usr/local/bin/weblimitd"), []byte(program))
+		if err := os.WriteFile(filepath.Join(dir, unit), text, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	units, _ := filepath.Glob(filepath.Join(dir, "*"))
+	out, err := exec.Command(analyze, append([]string{"verify"}, units...)...).CombinedOutput()
+	if err != nil || strings.Contains(string(out), dir) {
+		t.Errorf("%v: %s", err, out)
+	}
+	out, err = exec.Command(analyze, "security", "--offline=true", "--threshold=15", filepath.Join(dir, "weblimitd.service")).CombinedOutput()
+	if err != nil {
+		t.Errorf("%v: %s", err, out)
+	}
+}
+
+// The settings of the units are taken, with the policy and the folder in other places.
+func TestSettingsOfTheUnits(t *testing.T) {
+	t.Parallel()
+	text, err := os.ReadFile(deploy + "weblimitd.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	limits, kept := write(t, "limits.yaml", onePolicy("1", 5)), filepath.Join(t.TempDir(), "kept.yaml")
+	settings := strings.NewReplacer("/etc/weblimitd/limits.yaml", limits, "/var/lib/weblimitd/limits.yaml", kept, "# redis:", "redis:").Replace(string(text))
+	if code, out := run(t, nil, "--check", "--config", write(t, "weblimitd.yaml", settings)); code != 0 {
+		t.Error(out)
+	}
+}
+
+// manifest is a part of kubernetes.yaml.
+type manifest struct {
+	Kind string
+	Data map[string]string
+	Spec struct {
+		Template struct {
+			Spec struct {
+				Grace      int `yaml:"terminationGracePeriodSeconds"`
+				Containers []struct {
+					Env []struct {
+						Name, Value string
+						ValueFrom   map[string]any `yaml:"valueFrom"`
+					}
+					ReadinessProbe, LivenessProbe struct {
+						HTTPGet struct{ Path, Port string } `yaml:"httpGet"`
+					}
+				}
+			}
+		}
+	}
+}
+
+// The manifest has settings and a policy that are taken, and probes that are served.
+func TestKubernetes(t *testing.T) {
+	t.Parallel()
+	text, err := os.ReadFile(deploy + "kubernetes.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	kinds := map[string]bool{}
+	var env []string
+	policy := ""
+	for d := yaml.NewDecoder(bytes.NewReader(text)); ; {
+		var m manifest
+		if err := d.Decode(&m); errors.Is(err, io.EOF) {
+			break
+		} else if err != nil {
+			t.Fatal(err)
+		}
+		kinds[m.Kind] = true
+		if m.Kind == "ConfigMap" {
+			policy = m.Data["limits.yaml"]
+		}
+		for _, c := range m.Spec.Template.Spec.Containers {
+			for _, e := range c.Env {
+				switch {
+				case e.Name == "WEBLIMIT_REDIS":
+					e.Value = "redis://:password@127.0.0.1:1"
+				case e.Name == "WEBLIMIT_TOKENS_FILE":
+					e.Value = write(t, "tokens", "0123456789abcdef")
+				case e.ValueFrom != nil:
+					e.Value = "weblimitd-7d9f-abcde"
+				}
+				env = append(env, e.Name+"="+e.Value)
+			}
+			if m.Spec.Template.Spec.Grace < 10+20+5+1 {
+				t.Error("Kubernetes kills it before it has drained")
+			}
+		}
+	}
+	for _, kind := range []string{"ConfigMap", "Deployment", "Service", "PodDisruptionBudget"} {
+		if !kinds[kind] {
+			t.Errorf("there is no %s", kind)
+		}
+	}
+	path := write(t, "limits.yaml", policy)
+	for i := range env {
+		env[i] = strings.Replace(env[i], "/etc/weblimitd/limits.yaml", path, 1)
+	}
+	if code, out := run(t, env, "--check"); code != 0 || len(env) < 8 {
+		t.Errorf("%v: %s", env, out)
+	}
+}
+
+// The image has the binary, runs it as nobody, and its health check is there.
+func TestImage(t *testing.T) {
+	t.Parallel()
+	buildah, err := exec.LookPath("buildah")
+	if err != nil || os.Getuid() != 0 {
+		t.Skip("no buildah, or not root")
+	}
+	dir := t.TempDir()
+	base := []string{"--root", filepath.Join(dir, "root"), "--runroot", filepath.Join(dir, "run"), "--storage-driver", "vfs"}
+	command := func(name string, args ...string) string {
+		t.Helper()
+		cmd := exec.Command(name, args...)
+		cmd.Env = append(os.Environ(), "BUILDAH_ISOLATION=chroot", "BUILDER="+buildah+" "+strings.Join(base, " ")+" bud --format docker")
+		out, err := cmd.CombinedOutput()
+		if err != nil {
+			t.Fatalf("%s %v: %v: %s", name, args, err, out)
+		}
+		return string(out)
+	}
+	ask := func(args ...string) string { t.Helper(); return command(buildah, append(base, args...)...) }
+	command("../../scripts/image", "weblimitd:test")
+	var image struct {
+		Docker struct {
+			Config struct {
+				User        string
+				Entrypoint  []string
+				Healthcheck struct{ Test []string }
+			} `json:"config"`
+		}
+	}
+	if err := json.Unmarshal([]byte(ask("inspect", "--type", "image", "weblimitd:test")), &image); err != nil {
+		t.Fatal(err)
+	}
+	c := image.Docker.Config
+	if c.User != "65532:65532" || len(c.Entrypoint) != 1 || strings.Join(c.Healthcheck.Test, " ") != "CMD /weblimitd healthcheck" {
+		t.Errorf("the image has %+v", c)
+	}
+	container := strings.TrimSpace(ask("from", "weblimitd:test"))
+	defer ask("rm", container)
+	if out := ask("run", container, "--", "/weblimitd", "version"); !regexp.MustCompile(`^weblimitd v\d`).MatchString(out) {
+		t.Error(out)
+	}
+	limits := write(t, "limits.yaml", "policies: {api: {limits: {a: {limit: 5/month Europe/Berlin, by: ip}}}}")
+	if err := os.Chmod(limits, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	// Calendar limits have their time zones, and callers without a token are refused.
+	if out := ask("run", "-v", limits+":/etc/weblimitd/limits.yaml:ro", container, "--", "/weblimitd", "--check"); !strings.HasPrefix(out, "ok: policy") {
+		t.Error(out)
+	}
+}

@@ -1,0 +1,355 @@
+package main_test
+
+import (
+	"bufio"
+	"context"
+	"crypto/tls"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// status asks a path of a listener.
+func status(t *testing.T, client *http.Client, url string, fields ...string) int {
+	t.Helper()
+	r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, url, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := 0; i < len(fields); i += 2 {
+		r.Header.Add(fields[i], fields[i+1])
+	}
+	code, _, err := ask(client, r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return code
+}
+
+// A caller needs a token, where there are any; several are valid, and they change while it serves.
+func TestTokens(t *testing.T) {
+	t.Parallel()
+	file := write(t, "tokens", "first-token-first\n# the next one\nsecond-token-second\n")
+	in := start(t, []string{"WEBLIMIT_TOKENS=environment-token"}, "--tokens-file", file, "--listen", "0.0.0.0:0")
+	url := "http://127.0.0.1:" + in.data[strings.LastIndexByte(in.data, ':')+1:] + "/nothing"
+	for name, c := range map[string]struct {
+		fields []string
+		want   int
+	}{
+		"none":                {nil, 401},
+		"wrong":               {[]string{"Authorization", "Bearer first-token-firsT"}, 401},
+		"empty":               {[]string{"Authorization", "Bearer "}, 401},
+		"another scheme":      {[]string{"Authorization", "Basic first-token-first"}, 401},
+		"twice":               {[]string{"Authorization", "Bearer first-token-first", "Authorization", "Bearer first-token-first"}, 401},
+		"the first":           {[]string{"Authorization", "Bearer first-token-first"}, 404},
+		"the second":          {[]string{"Authorization", "bearer second-token-second"}, 404},
+		"of the environment":  {[]string{"Authorization", "Bearer environment-token"}, 404},
+		"in the other header": {[]string{"Weblimit-Token", "first-token-first"}, 404},
+		"both, one wrong":     {[]string{"Weblimit-Token", "wrong", "Authorization", "Bearer first-token-first"}, 401},
+	} {
+		if got := status(t, http.DefaultClient, url, c.fields...); got != c.want {
+			t.Errorf("%s: %d, want %d", name, got, c.want)
+		}
+	}
+	if got := status(t, http.DefaultClient, strings.TrimSuffix(url, "/nothing")+"/readyz"); got != 200 {
+		t.Errorf("readiness needs a token: %d", got)
+	}
+	rewrite(t, file, "second-token-second\n")
+	in.signal(t, syscall.SIGHUP)
+	await(t, 5*time.Second, "the first token is refused", func() bool {
+		return status(t, http.DefaultClient, url, "Authorization", "Bearer first-token-first") == 401
+	})
+	rewrite(t, file, "short\n") // wrong: nothing changes
+	in.signal(t, syscall.SIGHUP)
+	await(t, 5*time.Second, "the wrong file is noted", func() bool {
+		return in.metric(t, `weblimitd_reloads_total{result="error",what="tokens"}`) == "1"
+	})
+	if got := status(t, http.DefaultClient, url, "Authorization", "Bearer second-token-second"); got != 404 {
+		t.Errorf("after a wrong file: %d", got)
+	}
+	if got := in.metric(t, `weblimitd_unauthenticated_total{listener="data"}`); got == "" || got == "0" {
+		t.Errorf("weblimitd_unauthenticated_total is %q", got)
+	}
+}
+
+// Certificates change while it serves: no connection is lost, and a broken file changes nothing.
+func TestCertificatesChange(t *testing.T) {
+	t.Parallel()
+	by := authority(t, "ca")
+	f := filesIn(t.TempDir())
+	by.sign(t, f, "old.example", time.Hour)
+	in := start(t, nil, "--tls-cert", f.cert, "--tls-key", f.key)
+	name := func() string {
+		c, err := tls.Dial("tcp", in.data, &tls.Config{RootCAs: by.pool(), ServerName: "localhost"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer c.Close()
+		return c.ConnectionState().PeerCertificates[0].Subject.CommonName
+	}
+	open, err := tls.Dial("tcp", in.data, &tls.Config{RootCAs: by.pool(), ServerName: "localhost"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer open.Close()
+	answers := func() {
+		t.Helper()
+		if _, err := io.WriteString(open, "GET /readyz HTTP/1.1\r\nHost: localhost\r\n\r\n"); err != nil {
+			t.Fatal(err)
+		}
+		response, err := http.ReadResponse(bufio.NewReader(open), nil)
+		if err != nil || response.StatusCode != 200 {
+			t.Fatalf("the open connection: %v", err)
+		}
+		_, _ = io.Copy(io.Discard, response.Body)
+		response.Body.Close()
+	}
+	answers()
+	if got := name(); got != "old.example" {
+		t.Fatal(got)
+	}
+	if err := os.WriteFile(f.cert, []byte("broken"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	await(t, 15*time.Second, "the broken file is noted, by looking at it", func() bool {
+		return in.metric(t, `weblimitd_reloads_total{result="error",what="certificates"}`) == "1"
+	})
+	if got := name(); got != "old.example" {
+		t.Errorf("after a broken file: %s", got)
+	}
+	wants(t, in.log.String(), "certificates not reloaded, those before stay")
+	by.sign(t, f, "ended.example", -time.Hour)
+	in.signal(t, syscall.SIGHUP)
+	await(t, 5*time.Second, "one that has ended is refused", func() bool {
+		return strings.Contains(in.log.String(), "has ended at")
+	})
+	by.sign(t, f, "new.example", 48*time.Hour)
+	in.signal(t, syscall.SIGHUP)
+	await(t, 5*time.Second, "the new certificate is served", func() bool { return name() == "new.example" })
+	answers()
+	if got := in.metric(t, `weblimitd_certificate_end_timestamp_seconds{listener="data"}`); got == "" {
+		t.Error("no metric of the certificate's end")
+	}
+	if _, err := tls.Dial("tcp", in.data, &tls.Config{RootCAs: by.pool(), ServerName: "localhost", MaxVersion: tls.VersionTLS11}); err == nil {
+		t.Error("TLS 1.1 is served")
+	}
+}
+
+// With a client CA, callers need a certificate of it, with one of the names.
+func TestMutualTLS(t *testing.T) {
+	t.Parallel()
+	by, other := authority(t, "ours"), authority(t, "theirs")
+	f := certificate(t, by, "localhost")
+	in := start(t, nil, "--listen", "0.0.0.0:0", "--tls-cert", f.cert, "--tls-key", f.key, "--tls-client-ca", f.ca, "--tls-client-names", "gateway.example,spiffe://x/y",
+		"--admin-listen", "127.0.0.1:0", "--admin-tls-cert", f.cert, "--admin-tls-key", f.key, "--admin-tls-client-ca", f.ca)
+	port := in.data[strings.LastIndexByte(in.data, ':')+1:]
+	dial := func(addr string, certs ...tls.Certificate) error {
+		client := &http.Client{Timeout: 5 * time.Second, Transport: &http.Transport{
+			TLSClientConfig: &tls.Config{RootCAs: by.pool(), Certificates: certs}, DisableKeepAlives: true,
+		}}
+		r, _ := http.NewRequestWithContext(context.Background(), http.MethodGet, "https://"+addr, nil)
+		code, _, err := ask(client, r)
+		if err == nil && code != 404 && code != 200 {
+			return fmt.Errorf("status %d", code)
+		}
+		return err
+	}
+	if err := dial("localhost:" + port); err == nil {
+		t.Error("without a certificate")
+	}
+	if err := dial("localhost:"+port, certificate(t, other, "gateway.example").pair(t)); err == nil {
+		t.Error("a certificate of another authority")
+	}
+	if err := dial("localhost:"+port, certificate(t, by, "app.example").pair(t)); err == nil {
+		t.Error("a certificate with another name")
+	}
+	gateway := certificate(t, by, "gateway.example")
+	if err := dial("localhost:"+port, gateway.pair(t)); err != nil {
+		t.Errorf("the gateway: %v", err)
+	}
+	if err := dial(in.admin+"/status", gateway.pair(t)); err != nil {
+		t.Errorf("an operator by certificate: %v", err)
+	}
+	// The commands find their certificate by the settings.
+	settings := []string{"--admin-tls-cert", f.cert, "--admin-tls-key", f.key}
+	if code, out := run(t, nil, append([]string{"healthcheck", "https://" + in.admin}, settings...)...); code != 0 {
+		t.Error(out)
+	}
+	if code, out := run(t, nil, "healthcheck", "https://"+in.admin, "--admin-tls-cert", gateway.cert, "--admin-tls-key", gateway.key); code == 0 || !strings.Contains(out, "another certificate") {
+		t.Error(out)
+	}
+	// Another authority takes the place of this one: who was let in is not any more.
+	theirs := certificate(t, other, "gateway.example")
+	if err := os.Rename(theirs.ca, f.ca); err != nil {
+		t.Fatal(err)
+	}
+	in.signal(t, syscall.SIGHUP)
+	await(t, 5*time.Second, "certificates of the old authority are refused", func() bool { return dial("localhost:"+port, gateway.pair(t)) != nil })
+	if err := dial("localhost:"+port, theirs.pair(t)); err != nil {
+		t.Errorf("a certificate of the new authority: %v", err)
+	}
+}
+
+// shortDir is a folder whose name leaves room for a socket's.
+func shortDir(t *testing.T) string {
+	t.Helper()
+	dir, err := os.MkdirTemp("", "wd")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = os.RemoveAll(dir) })
+	return dir
+}
+
+// A unix socket has its permissions from the start, replaces a stale one, and nothing else.
+func TestUnixSocket(t *testing.T) {
+	t.Parallel()
+	dir := shortDir(t)
+	path := filepath.Join(dir, "data.sock")
+	in := start(t, nil, "--listen", "unix:"+path, "--socket-mode", "0660", "--socket-group", fmt.Sprint(os.Getgid()))
+	info, err := os.Stat(path)
+	if err != nil || info.Mode().Perm() != 0o660 || info.Mode().Type() != os.ModeSocket {
+		t.Errorf("%v %v", info, err)
+	}
+	if got := status(t, unixClient(path), "http://localhost/nothing"); got != 404 {
+		t.Errorf("it answers %d", got)
+	}
+	// Another process must not take it.
+	code, out := run(t, nil, "--policy", in.policy, "--listen", "unix:"+path, "--admin-listen", "off")
+	if code == 0 || !strings.Contains(out, "another process listens there") {
+		t.Errorf("%d %s", code, out)
+	}
+	if got := status(t, unixClient(path), "http://localhost/nothing"); got != 404 {
+		t.Errorf("after that it answers %d", got)
+	}
+	// Killed, it leaves its socket, which the next one replaces.
+	in.signal(t, syscall.SIGKILL)
+	in.exit(t)
+	if _, err := os.Lstat(path); err != nil {
+		t.Fatal(err)
+	}
+	in = start(t, nil, "--listen", "unix:"+path)
+	if got := status(t, unixClient(path), "http://localhost/nothing"); got != 404 {
+		t.Errorf("the next one answers %d", got)
+	}
+	if code := in.stop(t); code != 0 {
+		t.Errorf("exit code %d", code)
+	}
+	if left, _ := os.ReadDir(dir); len(left) != 0 {
+		t.Errorf("%v is left", left)
+	}
+	// A file that is no socket stays.
+	if err := os.WriteFile(path, []byte("precious"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if code, out := run(t, nil, "--policy", in.policy, "--listen", "unix:"+path, "--admin-listen", "off"); code == 0 || !strings.Contains(out, "is no socket") {
+		t.Errorf("%d %s", code, out)
+	}
+	if text, _ := os.ReadFile(path); string(text) != "precious" {
+		t.Error("the file is gone")
+	}
+}
+
+// activated starts weblimitd as systemd does, with listeners and names.
+func activated(t *testing.T, listeners []*os.File, names string, env []string, args ...string) *instance {
+	t.Helper()
+	return startWith(t, func(cmd *exec.Cmd) { activate(cmd, listeners, names) }, env, args...)
+}
+
+// activate has a shell set LISTEN_PID, which only the process itself knows.
+func activate(cmd *exec.Cmd, listeners []*os.File, names string) {
+	cmd.ExtraFiles = listeners
+	cmd.Env = append(cmd.Env, fmt.Sprint("LISTEN_FDS=", len(listeners)), "LISTEN_FDNAMES="+names)
+	cmd.Args = append([]string{"sh", "-c", `LISTEN_PID=$$ exec "$0" "$@"`, cmd.Path}, cmd.Args[1:]...)
+	cmd.Path = "/bin/sh"
+}
+
+func listenFile(t *testing.T) (*os.File, string) {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	f, err := l.(*net.TCPListener).File()
+	if err != nil {
+		t.Fatal(err)
+	}
+	addr := l.Addr().String()
+	_ = l.Close() // f has a copy
+	t.Cleanup(func() { _ = f.Close() })
+	return f, addr
+}
+
+// Sockets of systemd are found by name, and one that nobody uses is an error.
+func TestSocketActivation(t *testing.T) {
+	t.Parallel()
+	admin, adminAddr := listenFile(t)
+	data, dataAddr := listenFile(t)
+	in := activated(t, []*os.File{admin, data}, "admin:data", nil, "--listen", "systemd:data", "--admin-listen", "systemd:admin")
+	if in.data != dataAddr || in.admin != adminAddr {
+		t.Errorf("data %s, admin %s", in.data, in.admin)
+	}
+	if got := status(t, http.DefaultClient, "http://"+dataAddr+"/nothing"); got != 404 {
+		t.Errorf("data answers %d", got)
+	}
+	if got := status(t, http.DefaultClient, "http://"+adminAddr+"/metrics"); got != 200 {
+		t.Errorf("admin answers %d", got)
+	}
+	in.stop(t)
+	for name, c := range map[string]struct{ names, want string }{
+		"unused":     {"data:other", `systemd has passed sockets that no listener uses: "other"`},
+		"misspelled": {"date:admin", `systemd has passed no socket "data", but "admin", "date"`},
+		"twice":      {"data:data", `systemd has passed 2 sockets "data"`},
+	} {
+		cmd := exec.Command(program, "--policy", in.policy, "--listen", "systemd:data", "--admin-listen", "off")
+		cmd.Env = []string{"PATH=" + os.Getenv("PATH")}
+		activate(cmd, []*os.File{admin, data}, c.names)
+		out, err := cmd.CombinedOutput()
+		if err == nil || !strings.Contains(string(out), c.want) {
+			t.Errorf("%s: %v %s", name, err, out)
+		}
+	}
+}
+
+// systemd hears when the service is ready, reloads and stops, and that it is alive.
+func TestNotify(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join(shortDir(t), "notify")
+	l, err := net.ListenUnixgram("unixgram", &net.UnixAddr{Name: path, Net: "unixgram"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	heard := &logs{}
+	go func() {
+		buf := make([]byte, 4096)
+		for {
+			n, err := l.Read(buf)
+			if err != nil {
+				return
+			}
+			fmt.Fprintf(heard, "%s\n", buf[:n])
+		}
+	}()
+	in := start(t, []string{"NOTIFY_SOCKET=" + path, "WATCHDOG_USEC=200000"})
+	hears := func(all ...string) {
+		t.Helper()
+		for _, want := range all {
+			await(t, 5*time.Second, "systemd hears "+want, func() bool { return strings.Contains(heard.String(), want) })
+		}
+	}
+	hears("READY=1\nSTATUS=serving, policy 1#", "WATCHDOG=1")
+	rewrite(t, in.policy, onePolicy("2", 5))
+	in.signal(t, syscall.SIGHUP)
+	hears("RELOADING=1\nMONOTONIC_USEC=", "STATUS=serving, policy 2#")
+	in.stop(t)
+	hears("STOPPING=1", "EXTEND_TIMEOUT_USEC=")
+}

@@ -1,0 +1,101 @@
+package main_test
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/weblimit/weblimit/internal/test/redistest"
+	"github.com/weblimit/weblimit/policy"
+	"github.com/weblimit/weblimit/policy/redissource"
+)
+
+// onRedis are the stores that a service may have, with the flags for each.
+func onRedis(t *testing.T) map[string][]string {
+	t.Helper()
+	single := redistest.StartTCP(t)
+	cluster := redistest.SharedCluster(t)
+	sentinel := redistest.StartSentinel(t)
+	return map[string][]string{
+		"one server": {"--redis", "redis://" + single.Addr()},
+		"a socket":   {"--redis", "unix://" + redistest.Shared(t).Addr(), "--prefix", redistest.Prefix(t)},
+		"Cluster":    {"--redis", "redis://" + cluster.Masters()[0].Addr() + "?addr=" + cluster.Masters()[1].Addr(), "--redis-cluster", "--prefix", redistest.Prefix(t)},
+		"Sentinel":   {"--redis", "redis://" + sentinel.Sentinels()[0].Addr() + "?addr=" + sentinel.Sentinels()[1].Addr(), "--redis-sentinel-master", redistest.MasterName},
+	}
+}
+
+// Readiness follows Redis: degraded and still ready while it is away, unless told otherwise. Liveness
+// does not care. Without a request being made, too.
+func TestReadinessKnowsRedis(t *testing.T) {
+	t.Parallel()
+	server := redistest.StartTCP(t)
+	stays := start(t, nil, "--redis", "redis://"+server.Addr())
+	leaves := start(t, nil, "--redis", "redis://"+server.Addr(), "--ready-in-outage=false")
+	expect := func(in *instance, code int, word string) {
+		t.Helper()
+		await(t, 20*time.Second, "it is "+word, func() bool {
+			status, body := in.get(t, "/readyz")
+			return status == code && strings.Contains(body, `"`+word+`"`)
+		})
+		if status, _ := in.get(t, "/healthz"); status != 200 {
+			t.Errorf("liveness: %d", status)
+		}
+	}
+	expect(stays, 200, "ready")
+	expect(leaves, 200, "ready")
+	server.Kill()
+	expect(stays, 200, "degraded")
+	expect(leaves, 503, "degraded")
+	if got := stays.metric(t, "weblimitd_store_up"); got != "0" {
+		t.Errorf("weblimitd_store_up %s", got)
+	}
+	if code, out := run(t, nil, "healthcheck", leaves.admin); code == 0 {
+		t.Error(out)
+	}
+	if code, out := run(t, nil, "healthcheck", stays.admin); code != 0 {
+		t.Error(out)
+	}
+	server.Restart(t)
+	expect(stays, 200, "ready")
+	expect(leaves, 200, "ready")
+	server.Freeze(t)
+	expect(leaves, 503, "degraded")
+	server.Thaw(t)
+	expect(leaves, 200, "ready")
+}
+
+// It starts while Redis is away.
+func TestStartWithoutRedis(t *testing.T) {
+	t.Parallel()
+	in := start(t, nil, "--redis", "redis://127.0.0.1:1")
+	await(t, 5*time.Second, "it is degraded", func() bool {
+		status, body := in.get(t, "/readyz")
+		return status == 200 && strings.Contains(body, "degraded")
+	})
+	if code := in.stop(t); code != 0 {
+		t.Errorf("exit code %d", code)
+	}
+}
+
+// A policy that is published in Redis changes all instances, and is kept for a start without Redis.
+func TestPolicyInRedis(t *testing.T) {
+	t.Parallel()
+	server := redistest.StartTCP(t)
+	publish := func(version string) {
+		t.Helper()
+		file := policy.File{Name: "limits.yaml", Text: []byte(onePolicy(version, 5))}
+		if err := redissource.Publish(t.Context(), server.Client(t), "limits", file); err != nil {
+			t.Fatal(err)
+		}
+	}
+	publish("1")
+	kept := write(t, "kept.yaml", "")
+	args := []string{"--redis", "redis://" + server.Addr(), "--policy", "redis:limits", "--policy-keep", kept}
+	in := start(t, nil, args...)
+	in.decides(t, "1")
+	publish("2")
+	in.decides(t, "2")
+	server.Kill()
+	again := start(t, nil, args...)
+	again.decides(t, "2")
+}
