@@ -21,6 +21,7 @@ type guard struct {
 	callers  *callers
 	health   *health
 	metrics  *metrics
+	traces   *traces
 	max      int64
 	atWork   atomic.Int64
 	logPanic func(what string, p any, stack []byte)
@@ -56,6 +57,7 @@ func (g *guard) wrap(m *mount, h http.Handler) http.Handler {
 		}
 		defer g.atWork.Add(-1)
 		began := time.Now()
+		r, ended := g.traces.begin(m, r)
 		to := &recorder{ResponseWriter: w}
 		defer func() {
 			if p := recover(); p != nil {
@@ -70,6 +72,7 @@ func (g *guard) wrap(m *mount, h http.Handler) http.Handler {
 				answerProblem(to, http.StatusInternalServerError, "Something is wrong with this service.")
 			}
 			g.metrics.took(m.name, to.status, time.Since(began))
+			ended(to.status)
 		}()
 		r.Body = http.MaxBytesReader(w, r.Body, maxBody)
 		h.ServeHTTP(to, r)

@@ -38,6 +38,7 @@ type service struct {
 	heavy   *top.Tracker
 	denials *weblimitslog.Observer
 	metrics *metrics
+	traces  *traces // nil for none
 	health  *health
 
 	callers   *callers
@@ -128,6 +129,12 @@ func (s *service) observeAndMount(ctx context.Context, who *operators) (err erro
 			return fmt.Errorf("WEBLIMIT_LOG_SECRET: %w", err)
 		}
 		observers = append(observers, s.denials)
+	}
+	if s.traces, err = newTraces(ctx, os.Getenv, s.instance, s.log); err != nil {
+		return err
+	}
+	if s.guard.traces = s.traces; s.traces != nil {
+		observers = append(observers, s.traces.observer)
 	}
 	if s.policies, err = s.loadPolicies(); err != nil {
 		return err
@@ -229,6 +236,9 @@ func (s *service) close() {
 	if s.denials != nil {
 		s.denials.Flush()
 	}
+	ctx, cancel := context.WithTimeout(context.Background(), settleTimeout)
+	defer cancel()
+	s.traces.close(ctx)
 	s.heavy.Close()
 	s.backend.close()
 }

@@ -248,7 +248,8 @@ func TestSecretsAreNotRepeated(t *testing.T) {
 	for _, found := range names {
 		name := strings.ToLower(strings.ReplaceAll(strings.TrimPrefix(found[1], "WEBLIMIT_"), "_", "-"))
 		for _, args := range [][]string{
-			{"--" + name, secret}, {"--" + name + "=" + secret},
+			{"--" + name, secret},
+			{"--" + name + "=" + secret},
 			{"--config", write(t, "c", name+": "+secret)},
 		} {
 			code, out := run(t, nil, append(args, "--check", "--policy", policy)...)
@@ -259,8 +260,10 @@ func TestSecretsAreNotRepeated(t *testing.T) {
 	}
 	for _, url := range []string{"redis://:" + secret + "@h:1", "redis://:" + secret + "%zz@h", "redis://:" + secret + "/x@h:p", "postgres://h/d?password=" + secret, "http://u:" + secret + "@h", "postgres://u:" + secret + "@h:x/d"} {
 		for _, c := range []struct{ env, args []string }{
-			{[]string{"WEBLIMIT_REDIS=" + url}, nil}, {nil, []string{"--redis=" + url}},
-			{[]string{"WEBLIMIT_POSTGRES=" + url, "PGCONNECT_TIMEOUT=1"}, nil}, {nil, []string{"--postgres=" + url}},
+			{[]string{"WEBLIMIT_REDIS=" + url}, nil},
+			{nil, []string{"--redis=" + url}},
+			{[]string{"WEBLIMIT_POSTGRES=" + url, "PGCONNECT_TIMEOUT=1"}, nil},
+			{nil, []string{"--postgres=" + url}},
 		} {
 			_, out := run(t, c.env, append(c.args, "--check", "--policy", policy)...)
 			if strings.Contains(out, secret) {
