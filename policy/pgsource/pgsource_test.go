@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgxpool"
 
@@ -265,4 +266,33 @@ func TestConfig(t *testing.T) {
 			pgsource.New(nil, "limits", config)
 		}()
 	}
+}
+
+// The listener connects as the pool does, also where passwords change.
+func TestTheListenerAsksForItsPassword(t *testing.T) {
+	t.Parallel()
+	server := pgtest.Start(t)
+	admin := migrated(t, server.ConnString(""))
+	in := pgsource.New(admin, "limits")
+	publish(t, in, 1)
+	server.Exec(t, "", "CREATE ROLE app LOGIN PASSWORD 'fresh'; GRANT USAGE ON SCHEMA weblimit_policy TO app; GRANT SELECT ON weblimit_policy.release TO app")
+	config, err := pgxpool.ParseConfig(server.ConnStringAs("app", "expired", ""))
+	if err != nil {
+		t.Fatal(err)
+	}
+	config.BeforeConnect = func(_ context.Context, c *pgx.ConnConfig) error {
+		c.Password = "fresh"
+		return nil
+	}
+	pool, err := pgxpool.NewWithConfig(t.Context(), config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(pool.Close)
+	_, decides := follow(t, pgsource.New(pool, "limits", pgsource.Config{Poll: time.Hour}), policy.Options{})
+	archivetest.Until(t, "there is a listener", func() bool {
+		return server.Exec(t, "", "SELECT count(*) FROM pg_stat_activity WHERE query LIKE 'LISTEN%'") != "0"
+	})
+	publish(t, in, 2)
+	archivetest.Until(t, "it hears of a release", decides(2))
 }

@@ -93,8 +93,14 @@ func (s *Source) listen(ctx context.Context, told chan<- struct{}) {
 
 // hear listens until its connection fails or ctx ends.
 func (s *Source) hear(ctx context.Context, told chan<- struct{}) error {
-	config := s.pool.Config().ConnConfig.Copy()
+	of := s.pool.Config()
+	config := of.ConnConfig.Copy()
 	config.ConnectTimeout = timeout
+	if of.BeforeConnect != nil { // such as one that sets a fresh password
+		if err := of.BeforeConnect(ctx, config); err != nil {
+			return err
+		}
+	}
 	connection, err := pgx.ConnectConfig(ctx, config)
 	if err != nil {
 		return err
