@@ -1,9 +1,18 @@
 package pgsource
 
-import "context"
+import (
+	"context"
+	"time"
+)
 
 // Look is what Watch asks once a second.
 func (s *Source) Look(ctx context.Context) error {
 	_, err := s.look(ctx)
 	return err
+}
+
+// AskingAfter has the listener ask whether its connection lives after another time of silence.
+func (s *Source) AskingAfter(silence time.Duration) *Source {
+	s.silence = silence
+	return s
 }

@@ -77,6 +77,8 @@ type Source struct {
 	pool   *pgxpool.Pool
 	name   string
 	config Config
+
+	silence time.Duration // usualSilence, but for tests
 }
 
 var _ policy.Archive = (*Source)(nil)
@@ -91,7 +93,7 @@ func New(pool *pgxpool.Pool, name string, config ...Config) *Source {
 	if err != nil {
 		panic(err.Error())
 	}
-	return &Source{pool, name, c}
+	return &Source{pool, name, c, usualSilence}
 }
 
 var plainName = regexp.MustCompile(`^[a-z][a-z0-9_]{0,62}$`)

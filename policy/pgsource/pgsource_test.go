@@ -296,3 +296,28 @@ func TestTheListenerAsksForItsPassword(t *testing.T) {
 	publish(t, in, 2)
 	archivetest.Until(t, "it hears of a release", decides(2))
 }
+
+// A connection on which nothing happens is asked whether it lives, and goes on listening.
+func TestASilentListener(t *testing.T) {
+	t.Parallel()
+	server := pgtest.Start(t)
+	from := pgsource.New(migrated(t, server.ConnString("")), "limits", pgsource.Config{Poll: time.Hour}).AskingAfter(50 * time.Millisecond)
+	publish(t, from, 1)
+	_, decides := follow(t, from, policy.Options{})
+	const listener = "SELECT pid FROM pg_stat_activity WHERE query LIKE '%ping%' AND pid <> pg_backend_pid()"
+	before := ""
+	archivetest.Until(t, "there is a listener, which was asked", func() bool {
+		before = server.Exec(t, "", listener)
+		return before != ""
+	})
+	time.Sleep(time.Second)
+	if after := server.Exec(t, "", listener); after != before {
+		t.Errorf("the listener was %s, and is %s", before, after)
+	}
+	began := time.Now()
+	publish(t, from, 2)
+	archivetest.Until(t, "it hears of a release", decides(2))
+	if took := time.Since(began); took > 2*time.Second {
+		t.Errorf("it heard of a release after %v", took)
+	}
+}

@@ -15,8 +15,8 @@ const (
 	// leastGap is the time between two looks at the table. Every role of a database may notify every
 	// channel, as often as it likes.
 	leastGap = 100 * time.Millisecond
-	// silence is after how long without a notification the connection is asked whether it lives.
-	silence = 30 * time.Second
+	// usualSilence is after how long without a notification the connection is asked whether it lives.
+	usualSilence = 30 * time.Second
 	// mostBackoff bounds the time between two attempts to connect.
 	mostBackoff = 30 * time.Second
 )
@@ -77,11 +77,11 @@ func (s *Source) listen(ctx context.Context, told chan<- struct{}) {
 	for ctx.Err() == nil {
 		began := time.Now()
 		_ = s.hear(ctx, told) // the table is looked at in any case
-		if time.Since(began) > silence {
+		if time.Since(began) > s.silence {
 			backoff = time.Second
 		}
 		// A fleet that lost its connections together does not come back together.
-		pause := time.NewTimer(backoff/2 + rand.N(backoff))
+		pause := time.NewTimer(backoff/2 + rand.N(backoff)) //nolint:gosec // G404: no secret
 		select {
 		case <-ctx.Done():
 		case <-pause.C:
@@ -124,7 +124,7 @@ func (s *Source) hear(ctx context.Context, told chan<- struct{}) error {
 	}
 	tell()
 	for {
-		waiting, cancel := context.WithTimeout(ctx, silence)
+		waiting, cancel := context.WithTimeout(ctx, s.silence)
 		notification, err := connection.WaitForNotification(waiting)
 		quiet := waiting.Err() != nil
 		cancel()
