@@ -58,10 +58,10 @@ type denial struct {
 	at                 tick
 	reason             uint8
 	shadow             bool
+	version            uint32 // a number of versions
 	cost, remaining    int64
 	quota, burst       int64
-	window, retryAfter int64  // nanoseconds
-	version            uint32 // a number of versions
+	window, retryAfter int64 // nanoseconds
 }
 
 // fadeStep is how long it takes for a client's strength to halve.

@@ -5,7 +5,7 @@ import "slices"
 const (
 	maxVersions     = 8   // of a limit, or an instance, in a snapshot
 	maxVersionBytes = 128 // of one
-	keptVersions    = 16  // that denials are remembered by
+	keptVersions    = 8   // that denials are remembered by
 )
 
 // versions numbers the versions that decided, so that a denial has a number for its version and no
