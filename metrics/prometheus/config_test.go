@@ -55,7 +55,7 @@ func used(t *testing.T, config weblimitprom.Config) *prometheus.Registry {
 	config.TopDenied = func() float64 { return 120 }
 	observer, registry := observe(t, config)
 	down := newFlaky()
-	l := limiter(t, core.Config{Store: down, Observe: observer, Limits: []core.Limit{perUser(core.PerHour(2)).Named("user")}})
+	l := limiter(t, core.Config{Store: down, Observe: observer, Version: "v1", Limits: []core.Limit{perUser(core.PerHour(2)).Named("user")}})
 	for range 3 {
 		l.Allow(on("/orders/{id}"))
 	}
@@ -76,8 +76,8 @@ func TestMetricsKeepToTheConventions(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if len(families) != 25 {
-		t.Errorf("%d metrics, want 25: this test does not use all, or there are others", len(families))
+	if len(families) != 27 {
+		t.Errorf("%d metrics, want 27: this test does not use all, or there are others", len(families))
 	}
 	problems, err := promlint.NewWithMetricFamilies(families).Lint()
 	if err != nil || len(problems) > 0 {
