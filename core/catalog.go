@@ -149,7 +149,7 @@ func (c *call) correct(ctx context.Context, from Store) {
 		switch {
 		case r.Charged && !c.apart && !spends:
 			back.add(c, i)
-		case !r.Charged && spends && !(check.Rule.Algorithm == store.FixedWindow && r.Remaining == 0): // no more can be used up
+		case !r.Charged && spends && (check.Rule.Algorithm != store.FixedWindow || r.Remaining > 0): // else no more can be used up
 			spent.add(c, i)
 		}
 	}

@@ -385,7 +385,7 @@ func TestAlgorithms(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
 			now := now
-			tt.config.Store = at(func() int64 { return now.UnixMicro() })
+			tt.config.Store = at(func() int64 { return now.UnixMicro() }) //nolint:gocritic // now changes
 			s := newServer(t, tt.config, tt.text)
 			r := request("edge", "user=a")
 			r.HitsAddend = 4

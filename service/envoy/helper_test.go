@@ -124,12 +124,3 @@ func ask(t testing.TB, c rls.RateLimitServiceClient, r *rls.RateLimitRequest) *r
 	}
 	return response
 }
-
-// codes returns the code of each descriptor: "OK OVER_LIMIT".
-func codes(r *rls.RateLimitResponse) string {
-	var all []string
-	for _, s := range r.GetStatuses() {
-		all = append(all, s.GetCode().String())
-	}
-	return strings.Join(all, " ")
-}

@@ -92,7 +92,6 @@ type bucket struct {
 	spent  bool
 
 	fits, charged bool
-	shared        int
 }
 
 func (m *model) left(b *bucket) int64 { return max(b.rule.limit.n-m.used[b.counts], 0) }
