@@ -1,0 +1,353 @@
+package service
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/weblimit/weblimit/core"
+	"github.com/weblimit/weblimit/keyfuncs"
+)
+
+func TestWebPagesAreRefused(t *testing.T) {
+	t.Parallel()
+	s := newService(t, func(c *Config) { c.Hosts = []string{"limits.internal"} })
+	body := `{"policy":"api","key":"a"}`
+	for name, c := range map[string]struct {
+		want    int
+		headers []string
+	}{
+		"a program":                            {200, nil},
+		"a page of another site":               {403, []string{"Origin", "https://evil.example", "Sec-Fetch-Site", "cross-site"}},
+		"a page under a name that was rebound": {403, []string{"Origin", "http://limits.internal", "Sec-Fetch-Site", "same-origin"}},
+		"a page without an origin":             {403, []string{"Origin", "null"}},
+		"a form":                               {415, []string{"Content-Type", "application/x-www-form-urlencoded"}},
+		"text that needs no preflight":         {415, []string{"Content-Type", "text/plain"}},
+		"another charset":                      {415, []string{"Content-Type", "application/json; charset=utf-16"}},
+	} {
+		r := httptest.NewRequestWithContext(context.Background(), http.MethodPost, "/v1/check", strings.NewReader(body))
+		r.Host = "limits.internal:8080"
+		r.Header.Set("Content-Type", "application/json")
+		for i := 0; i < len(c.headers); i += 2 {
+			r.Header.Set(c.headers[i], c.headers[i+1])
+		}
+		w := httptest.NewRecorder()
+		s.ServeHTTP(w, r)
+		if w.Code != c.want || w.Header().Get("Access-Control-Allow-Origin") != "" {
+			t.Errorf("%s: %d %s, want %d", name, w.Code, w.Body, c.want)
+		}
+	}
+	if status, _, _ := post(s, "/v1/check", body); status != http.StatusMisdirectedRequest { // example.com
+		t.Errorf("another host: %d", status)
+	}
+}
+
+func TestCallersNeedAToken(t *testing.T) {
+	t.Parallel()
+	s := newService(t, func(c *Config) { c.Tokens = []string{"old-0123456789abcdef", "new-0123456789abcdef"} })
+	body := `{"policy":"api","key":"a"}`
+	for header, want := range map[string]int{
+		"": 401, "Bearer ": 401, "Bearer x": 401, "Basic old-0123456789abcdef": 401, "Bearer old-0123456789abcde": 401,
+		"Bearer old-0123456789abcdef": 200, "bearer new-0123456789abcdef": 200,
+	} {
+		if status, h, _ := post(s, "/v1/check", body, "Authorization", header); status != want || (want == 401) != (h.Get("WWW-Authenticate") == "Bearer") {
+			t.Errorf("%q: %d", header, status)
+		}
+	}
+	for name, change := range map[string]func(*Config){
+		"a short token":  func(c *Config) { c.Tokens = []string{"secret"} },
+		"a short secret": func(c *Config) { c.Secrets = [][]byte{[]byte("secret")} },
+		"no policies":    func(c *Config) { c.Policies = nil },
+		"no store":       func(c *Config) { c.Store = nil },
+		"too many":       func(c *Config) { c.MaxChecks = 256 },
+		"negative":       func(c *Config) { c.MaxInFlight = -1 },
+		"too short":      func(c *Config) { c.ReservationTTL = time.Millisecond },
+	} {
+		config := Config{Policies: testPolicies, Store: core.NewMemory()}
+		change(&config)
+		if _, err := New(config); err == nil || strings.Contains(err.Error(), "secret\"") {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+// stuck is a store that answers when it is released.
+type stuck struct {
+	core.Store
+	entered, release chan struct{}
+}
+
+func (s *stuck) Take(ctx context.Context, checks []core.Check, results []core.Result) error {
+	s.entered <- struct{}{}
+	<-s.release
+	return s.Store.Take(ctx, checks, results)
+}
+
+func TestOverloadIsShed(t *testing.T) {
+	t.Parallel()
+	store := &stuck{core.NewMemory(), make(chan struct{}), make(chan struct{})}
+	s := newService(t, func(c *Config) { c.Store, c.MaxInFlight = store, 2 })
+	body := `{"policy":"api","key":"a"}`
+	var wait sync.WaitGroup
+	for range 2 {
+		wait.Go(func() {
+			if status, _, got := post(s, "/v1/check", body); status != 200 {
+				t.Error(status, got)
+			}
+		})
+		<-store.entered
+	}
+	if status, h, _ := post(s, "/v1/check", body); status != 503 || h.Get("Retry-After") != "1" {
+		t.Errorf("a third call: %d %v", status, h)
+	}
+	close(store.release)
+	wait.Wait()
+	go func() { <-store.entered }()
+	if status, _, _ := post(s, "/v1/check", body); status != 200 {
+		t.Errorf("afterwards: %d", status)
+	}
+}
+
+func TestWhatCallersSayIsBounded(t *testing.T) {
+	t.Parallel()
+	s := newService(t)
+	many := func(n int, each string) string { return strings.TrimSuffix(strings.Repeat(each+",", n), ",") }
+	for name, c := range map[string]struct {
+		body, in string
+		want     int
+	}{
+		"a long body":           {`{"policy":"` + strings.Repeat("x", 1<<17) + `"}`, "65536 bytes", 413},
+		"a long key":            {`{"policy":"api","key":"` + strings.Repeat("x", 1025) + `"}`, "/key", 400},
+		"a long policy":         {`{"policy":"` + strings.Repeat("x", 129) + `"}`, "/policy", 400},
+		"many checks":           {`{"together":[` + many(65, `{"policy":"api","key":"a"}`) + `]}`, "/together", 400},
+		"many lines":            {`{"policy":"api","request":{"headers":{"a":[` + many(33, `"x"`) + `]}}}`, "/request/headers/a", 400},
+		"deep":                  {strings.Repeat(`{"together":[`, 20), "Unknown field", 400},
+		"a field twice":         {`{"policy":"api","policy":"key","key":"a"}`, "/policy", 400},
+		"a header twice":        {`{"policy":"api","request":{"headers":{"x-a":"1","X-A":"2"}}}`, "/request/headers/X-A", 400},
+		"a header's name":       {`{"policy":"api","request":{"headers":{"a b":"1"}}}`, "/request/headers/a b", 400},
+		"a line break in route": {`{"policy":"api","request":{"route":"/a\nb"}}`, "/request/route", 400},
+		"an address with port":  {`{"policy":"api","request":{"client_ip":"192.0.2.1:80"}}`, "/request/client_ip", 400},
+		"something behind":      {`{"policy":"api","key":"a"}{}`, "follows", 400},
+		"a large cost":          {`{"policy":"api","key":"a","cost":9007199254740993}`, "/cost", 400},
+		"a number as text":      {`{"policy":"api","key":"a","cost":"1"}`, "/cost", 400},
+		"half a surrogate":      {`{"policy":"api","key":"\ud800"}`, "/key", 400},
+		"no UTF-8":              {"{\"policy\":\"api\",\"key\":\"\xff\"}", "/key", 400},
+		"unknown policy":        {`{"policy":"nobody","key":"a"}`, `nobody`, 404},
+	} {
+		status, h, got := post(s, "/v1/check", c.body)
+		if status != c.want || !strings.Contains(got, c.in) || h.Get("Content-Type") != core.ProblemType || len(got) > 1000 {
+			t.Errorf("%s: %d %s, want %d with %q", name, status, got, c.want, c.in)
+		}
+		if !json.Valid([]byte(got)) {
+			t.Errorf("%s: not JSON: %s", name, got)
+		}
+	}
+	if status, _, got := post(s, "/v1/checks", `{"checks":[`+many(2, `{"together":[`+many(40, `{"policy":"api","key":"a"}`)+`]}`)+`]}`); status != 400 {
+		t.Errorf("many checks in all: %d %s", status, got)
+	}
+	for method, want := range map[string]int{http.MethodGet: 405, http.MethodPut: 405, http.MethodOptions: 405} {
+		w := httptest.NewRecorder()
+		s.ServeHTTP(w, httptest.NewRequestWithContext(context.Background(), method, "/v1/check", nil))
+		if w.Code != want || w.Header().Get("Allow") != "POST" {
+			t.Errorf("%s: %d", method, w.Code)
+		}
+	}
+}
+
+// watching keeps what observers see.
+type watching struct {
+	core.NopObserver
+	mu     sync.Mutex
+	routes map[string]int
+	keys   []string
+	from   string
+}
+
+func (o *watching) Decided(_ context.Context, seen *core.Observation) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.routes[seen.Route()]++
+	o.from = seen.Adapter
+	for i := range seen.Decision.Results() {
+		o.keys = append(o.keys, string(seen.Key(i)))
+	}
+}
+
+func TestCallersCanNotGrowMetricsAndKeys(t *testing.T) {
+	t.Parallel()
+	o := &watching{routes: make(map[string]int)}
+	s := newService(t, func(c *Config) { c.Observe, c.MaxRoutes = o, 10 })
+	for i := range 100 {
+		ask(t, s, "/v1/check", fmt.Sprintf(`{"policy":"api","request":{"route":"/r%d","client_ip":"192.0.2.1"}}`, i))
+	}
+	if len(o.routes) != 11 || o.routes[""] != 90 || o.from != "service" {
+		t.Errorf("%d routes: %v", len(o.routes), o.routes)
+	}
+	o.keys = nil
+	secret := "secret-" + strings.Repeat("x", 4000)
+	ask(t, s, "/v1/check", `{"policy":"key","request":{"headers":{"X-API-Key":"`+secret+`"}}}`)
+	ask(t, s, "/v1/check", `{"policy":"api","request":{"values":{"user":"a\r\nb|ip:1"}}}`)
+	for _, key := range o.keys {
+		if len(key) > 256 || strings.Contains(key, "secret") || strings.ContainsAny(key, "\r\n") || strings.Count(key, "|") > 0 {
+			t.Errorf("the key %q", key)
+		}
+	}
+}
+
+func TestAPanicOfTheApplicationAnswersOneCheck(t *testing.T) {
+	t.Parallel()
+	s := newService(t, func(c *Config) {
+		c.Policies = policies{"panics": {core.PerHour(1).By(keyfuncs.Custom("panics", func(keyfuncs.Request) (string, bool) { panic("no") }))}, "api": testPolicies["api"]}
+		c.Store = struct{ core.Store }{core.NewMemory()}
+		c.Logger = slog.New(slog.DiscardHandler)
+	})
+	status, _, body := post(s, "/v1/checks", `{"checks":[{"policy":"panics","request":{}},{"policy":"api","key":"a"}]}`)
+	if status != 200 || !strings.Contains(body, `"status":500`) || !strings.Contains(body, `"allowed":true`) {
+		t.Errorf("%d %s", status, body)
+	}
+}
+
+func TestReservationsExpire(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		secrets := [][]byte{[]byte(strings.Repeat("a", 32)), []byte(strings.Repeat("b", 32))}
+		store := core.NewMemory()
+		start := func(secrets ...[]byte) *Service {
+			return newService(t, func(c *Config) { c.Secrets, c.ReservationTTL, c.Store = secrets, time.Minute, store })
+		}
+		s := start(secrets...)
+		reserve := func() string {
+			return ask(t, s, "/v1/reserve", `{"policy":"tokens","key":"k","costs":{"tokens":100}}`).Reservation
+		}
+		settle := func(s *Service, token string) int {
+			status, _, _ := post(s, "/v1/settle", `{"reservation":"`+token+`","cost":0}`)
+			return status
+		}
+		late, rotated, foreign := reserve(), reserve(), reserve()
+		if got := settle(start(secrets[1], secrets[0]), rotated); got != 200 {
+			t.Errorf("after the secret has changed: %d", got)
+		}
+		if got := settle(start(secrets[1]), foreign); got != http.StatusUnprocessableEntity {
+			t.Errorf("by another secret: %d", got)
+		}
+		if got := settle(start(), foreign); got != http.StatusUnprocessableEntity {
+			t.Errorf("without the secret: %d", got)
+		}
+		time.Sleep(time.Minute + time.Second)
+		if got := settle(s, late); got != http.StatusGone {
+			t.Errorf("late: %d", got)
+		}
+		if left := ask(t, s, "/v1/peek", `{"policy":"tokens","key":"k"}`).Limits[1].Remaining; left != 800 {
+			t.Errorf("%d remain, want 800: what is not settled stays charged", left)
+		}
+	})
+}
+
+// lossy loses answers: the store has charged, and nobody hears of it.
+type lossy struct {
+	core.Store
+	mu   sync.Mutex
+	lose int
+}
+
+func (l *lossy) Take(ctx context.Context, checks []core.Check, results []core.Result) error {
+	err := l.Store.Take(ctx, checks, results)
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.lose > 0 && checks[0].Rule.Name == markName {
+		l.lose--
+		return errors.New("the answer is lost")
+	}
+	return err
+}
+
+func TestASettlementSurvivesALostAnswer(t *testing.T) {
+	t.Parallel()
+	store := &lossy{Store: core.NewMemory()}
+	s := newService(t, func(c *Config) { c.Store, c.Logger = store, slog.New(slog.DiscardHandler) })
+	reserve := func() string {
+		return ask(t, s, "/v1/reserve", `{"policy":"tokens","key":"k","costs":{"tokens":100}}`).Reservation
+	}
+	remains := func() int64 { return ask(t, s, "/v1/peek", `{"policy":"tokens","key":"k"}`).Limits[1].Remaining }
+	token := reserve()
+	store.lose = claimTries - 1
+	ask(t, s, "/v1/settle", `{"reservation":"`+token+`","cost":10}`)
+	s.drainNow(t)
+	if got := remains(); got != 990 {
+		t.Errorf("%d remain, want 990", got)
+	}
+	token = reserve()
+	store.lose = claimTries
+	if status, h, body := post(s, "/v1/settle", `{"reservation":"`+token+`","cost":10}`); status != 503 || h.Get("Retry-After") == "" {
+		t.Errorf("all answers lost: %d %s", status, body)
+	}
+	if status, _, _ := post(s, "/v1/settle", `{"reservation":"`+token+`","cost":10}`); status != 409 {
+		t.Errorf("then: %d", status)
+	}
+	s.drainNow(t)
+	if got := remains(); got != 890 {
+		t.Errorf("%d remain, want 890: it stays charged", got)
+	}
+}
+
+func (s *Service) drainNow(t *testing.T) {
+	t.Helper()
+	if err := s.Drain(context.Background()); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// slow is a body that trickles.
+type slow struct{ sent bool }
+
+func (s *slow) Read(p []byte) (int, error) {
+	if s.sent {
+		return 0, io.ErrUnexpectedEOF
+	}
+	s.sent = true
+	return copy(p, `{"policy":`), nil
+}
+
+func TestABodyThatBreaksOffIsRefused(t *testing.T) {
+	t.Parallel()
+	s := newService(t)
+	r := httptest.NewRequestWithContext(context.Background(), http.MethodPost, "/v1/check", new(slow))
+	r.Header.Set("Content-Type", "application/json")
+	w := httptest.NewRecorder()
+	s.ServeHTTP(w, r)
+	if w.Code != 400 {
+		t.Errorf("%d %s", w.Code, w.Body)
+	}
+}
+
+func FuzzCalls(f *testing.F) {
+	s := newService(f)
+	for _, seed := range []string{
+		`{"policy":"api","request":{"method":"GET","route":"/","client_ip":"::1","headers":{"a":["b"]},"values":{"user":"x"}}}`,
+		`{"together":[{"policy":"api","key":"a"},{"policy":"other","key":"a","costs":{"ip":2}}],"operation":"o","timeout_ms":3}`,
+		`{"checks":[{"policy":"api","key":"\u00e4\ud83d\ude00"}]}`, `{"reservation":"AAAA","cost":1}`,
+	} {
+		f.Add(seed)
+	}
+	f.Fuzz(func(t *testing.T, body string) {
+		for _, path := range []string{"/v1/check", "/v1/checks", "/v1/peek", "/v1/reserve", "/v1/settle", "/v1/charge"} {
+			status, _, got := post(s, path, body)
+			if !json.Valid([]byte(got)) || status >= 500 {
+				t.Fatalf("%s: %d %s", path, status, got)
+			}
+			if status == 200 && !json.Valid([]byte(body)) {
+				t.Fatalf("%s: answered what is not JSON: %s", path, got)
+			}
+		}
+	})
+}
