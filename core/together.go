@@ -46,7 +46,9 @@ type together struct {
 	joint   *call   // what the store is asked: the checks of all, each key and rule once
 	where   [][]int // for each question, where its checks are in joint
 	denied  bool    // a question is denied without asking the store
-	looking []int   // questions among the first ones of their limiter, that advice is made of
+	oneCall [1]*call
+	oneNow  [1]*Limiter
+	looking []int // questions among the first ones of their limiter, that advice is made of
 }
 
 // decideTogether decides questions all or nothing; see adapter.Together. timeout bounds the
@@ -91,7 +93,12 @@ func peekTogether(ctx context.Context, timeout time.Duration, asks []asked) erro
 
 // newTogether asks all limits for their checks.
 func newTogether(ctx context.Context, adapter string, timeout time.Duration, asks []asked) (*together, error) {
-	t := &together{adapter: adapter, timeout: timeout, asks: asks, calls: make([]*call, len(asks)), now: make([]*Limiter, len(asks))}
+	t := &together{adapter: adapter, timeout: timeout, asks: asks}
+	if len(asks) == 1 {
+		t.calls, t.now = t.oneCall[:], t.oneNow[:]
+	} else {
+		t.calls, t.now = make([]*call, len(asks)), make([]*Limiter, len(asks))
+	}
 	for i := range asks {
 		l := asks[i].Limiter.now()
 		t.now[i] = l

@@ -46,16 +46,14 @@ func (s *Service) hasToken(r *http.Request) bool {
 
 // read reads the body of a POST into buf.
 func (s *Service) read(w http.ResponseWriter, r *http.Request, buf []byte) ([]byte, error) {
-	if kind, params, err := mime.ParseMediaType(r.Header.Get("Content-Type")); err != nil || kind != "application/json" ||
-		params["charset"] != "" && !strings.EqualFold(params["charset"], "utf-8") {
+	if !isJSON(r.Header.Get("Content-Type")) {
 		return nil, &problem{status: http.StatusUnsupportedMediaType, detail: "The body must be application/json."}
 	}
 	if r.Header.Get("Content-Encoding") != "" {
 		return nil, &problem{status: http.StatusUnsupportedMediaType, detail: "The body must not be compressed."}
 	}
-	tooLarge := &problem{status: http.StatusRequestEntityTooLarge, detail: fmt.Sprintf("The body has more than %d bytes.", s.config.MaxBody)}
 	if r.ContentLength > int64(s.config.MaxBody) {
-		return nil, tooLarge
+		return nil, s.tooLarge()
 	}
 	// An error says that the server has no deadlines, as in tests.
 	_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(bodyTime))
@@ -73,11 +71,24 @@ func (s *Service) read(w http.ResponseWriter, r *http.Request, buf []byte) ([]by
 		}
 		if err != nil {
 			if limit := (*http.MaxBytesError)(nil); errors.As(err, &limit) {
-				return nil, tooLarge
+				return nil, s.tooLarge()
 			}
 			return nil, &problem{status: http.StatusBadRequest, detail: "The body can't be read, or took too long."}
 		}
 	}
+}
+
+func (s *Service) tooLarge() *problem {
+	return &problem{status: http.StatusRequestEntityTooLarge, detail: fmt.Sprintf("The body has more than %d bytes.", s.config.MaxBody)}
+}
+
+// isJSON reports whether a body is JSON in UTF-8, and nothing that a page may send without being asked.
+func isJSON(contentType string) bool {
+	if contentType == "application/json" {
+		return true
+	}
+	kind, params, err := mime.ParseMediaType(contentType)
+	return err == nil && kind == "application/json" && (params["charset"] == "" || strings.EqualFold(params["charset"], "utf-8"))
 }
 
 // enter takes a place among the calls that are decided at once, or returns that there is none.

@@ -168,6 +168,9 @@ func (s *Service) decide(ctx context.Context, c *call, asks []adapter.Ask, point
 
 // askProblem returns why checks can't be decided together.
 func askProblem(c *call, pointer string, err error) error {
+	if err == nil {
+		return nil
+	}
 	bad := (*adapter.AskError)(nil)
 	if !errors.As(err, &bad) {
 		return err

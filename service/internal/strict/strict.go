@@ -39,7 +39,7 @@ type Reader struct {
 }
 
 // NewReader returns a reader of a text, which must not change while it is read.
-func NewReader(text []byte) *Reader { return &Reader{text: text} }
+func NewReader(text []byte) *Reader { return &Reader{text: text, path: make([]byte, 0, 64)} }
 
 // Errorf returns an error about the value that is being read.
 func (r *Reader) Errorf(format string, args ...any) error {
