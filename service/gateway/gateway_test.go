@@ -2,6 +2,7 @@ package gateway_test
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"log/slog"
 	"net"
@@ -317,7 +318,9 @@ func TestUnixSocket(t *testing.T) {
 	server := &http.Server{Handler: newGateway(t, perClient(10)), ReadHeaderTimeout: time.Minute}
 	go func() { _ = server.Serve(l) }()
 	defer server.Close()
-	client := http.Client{Transport: &http.Transport{Dial: func(string, string) (net.Conn, error) { return net.Dial("unix", l.Addr().String()) }}}
+	client := http.Client{Transport: &http.Transport{DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
+		return new(net.Dialer).DialContext(ctx, "unix", l.Addr().String())
+	}}}
 	defer client.CloseIdleConnections()
 	r := subrequest("/v1/auth/api")
 	r.RequestURI, r.URL.Scheme, r.URL.Host = "", "http", "limiter"

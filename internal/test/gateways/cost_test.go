@@ -25,38 +25,45 @@ var without = map[*program]*regexp.Regexp{
 	traefik: regexp.MustCompile(`middlewares: \[weblimit\]`),
 }
 
-// TestCost prints requests per second and 99th percentiles with and without the limiter, in turn.
+// TestCost prints requests per second, medians and 99th percentiles in milliseconds, without and with the
+// limiter, in turn: with 16 connections that are always busy, and with one.
 func TestCost(t *testing.T) {
 	if !*cost {
 		t.Skip("without -cost")
 	}
-	const rounds, clients, span = 5, 16, 2 * time.Second
 	for _, p := range programs {
 		t.Run(p.name, func(t *testing.T) {
 			bare := *p
 			bare.cut = without[p]
 			setups := []*setup{bare.start(t, fast, ""), p.start(t, fast, "")}
-			var rates, tails, medians [2][]float64
-			for range rounds {
-				for i, s := range setups {
-					all := s.load(t, clients, span)
-					slices.Sort(all)
-					rates[i] = append(rates[i], float64(len(all))/span.Seconds())
-					tails[i] = append(tails[i], all[len(all)*99/100].Seconds()*1e3)
-					medians[i] = append(medians[i], all[len(all)/2].Seconds()*1e3)
-				}
+			for _, clients := range []int{16, 1} {
+				t.Logf("%s, %d: %s", p.name, clients, compare(t, setups, clients))
 			}
-			line := p.name
-			for _, numbers := range [][2][]float64{rates, medians, tails} {
-				for i := range numbers {
-					slices.Sort(numbers[i])
-				}
-				before, after := numbers[0][rounds/2], numbers[1][rounds/2]
-				line += fmt.Sprintf(" | %.3g | %.3g | %.2f", before, after, after/before)
-			}
-			t.Log(line)
 		})
 	}
+}
+
+// compare measures both setups in turn, and returns the medians of all rounds.
+func compare(t *testing.T, setups []*setup, clients int) (line string) {
+	t.Helper()
+	const rounds, span = 5, time.Second
+	var found [3][2][]float64 // rate, median and 99th percentile of each
+	for range rounds {
+		for i, s := range setups {
+			all := s.load(t, clients, span)
+			slices.Sort(all)
+			for j, number := range []float64{float64(len(all)) / span.Seconds(), all[len(all)/2].Seconds() * 1e3, all[len(all)*99/100].Seconds() * 1e3} {
+				found[j][i] = append(found[j][i], number)
+			}
+		}
+	}
+	for _, numbers := range found {
+		slices.Sort(numbers[0])
+		slices.Sort(numbers[1])
+		before, after := numbers[0][rounds/2], numbers[1][rounds/2]
+		line += fmt.Sprintf("| %.3g | %.3g | %.2f ", before, after, after/before)
+	}
+	return line
 }
 
 // load sends requests from some connections at once, and returns how long each took.

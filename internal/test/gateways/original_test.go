@@ -160,3 +160,62 @@ func TestApplicationGetsTheRequest(t *testing.T) {
 		}
 	})
 }
+
+// reads has limits that read each part of a request. Each is used up by one.
+const reads = `
+policies:
+  api:
+    headers_when: on_denial
+    limits:
+      method: {limit: 1/day, by: ip, when: {paths: [/method], methods: [DELETE]}}
+      path: {limit: 1/day, by: ip, when: {paths: [/path]}}
+      query: {limit: 1/day, by: {query: page}, when: {paths: [/query]}}
+      host: {limit: 1/day, by: host, when: {paths: [/host]}}
+      header: {limit: 1/day, by: {header: X-Team}, when: {paths: [/header]}}
+      key: {limit: 1/day, by: api_key, on_missing_key: deny, when: {paths: [/key]}}
+      cookie: {limit: 1/day, by: {cookie: team}, when: {paths: [/cookie]}}
+      address: {limit: 1/day, by: ip, when: {paths: [/address]}}
+`
+
+// The limiter knows the request as the client has sent it.
+func TestLimiterKnowsTheRequest(t *testing.T) {
+	t.Parallel()
+	each(t, func(t *testing.T, p *program) {
+		s := p.start(t, reads, "")
+		for _, test := range []struct{ limit, request, other string }{
+			{"method", "DELETE /method HTTP/1.1\r\nHost: example.com\r\n\r\n", "GET /method HTTP/1.1\r\nHost: example.com\r\n\r\n"},
+			{"path", "GET /path?x=1 HTTP/1.1\r\nHost: example.com\r\n\r\n", "GET /paths HTTP/1.1\r\nHost: example.com\r\n\r\n"},
+			{"query", "POST /query?x=%26&page=1 HTTP/1.1\r\nHost: example.com\r\nContent-Length: 0\r\n\r\n", "GET /query?x=1&page=2 HTTP/1.1\r\nHost: example.com\r\n\r\n"},
+			{"host", "GET /host HTTP/1.1\r\nHost: example.com\r\n\r\n", ""},
+			{"header", "GET /header HTTP/1.1\r\nHost: example.com\r\nX-Team: a\r\n\r\n", "GET /header HTTP/1.1\r\nHost: example.com\r\nX-Team: b\r\n\r\n"},
+			{"key", "GET /key HTTP/1.1\r\nHost: example.com\r\nAuthorization: Bearer a-key-of-a-client\r\n\r\n", "GET /key HTTP/1.1\r\nHost: example.com\r\nAuthorization: Bearer another-key\r\n\r\n"},
+			{"cookie", "GET /cookie HTTP/1.1\r\nHost: example.com\r\nCookie: x=y; team=a\r\n\r\n", "GET /cookie HTTP/1.1\r\nHost: example.com\r\nCookie: team=b\r\n\r\n"},
+		} {
+			if a := s.send(t, proxies.Attacker, test.request); a.StatusCode != 200 {
+				t.Errorf("%s: got %s %s", test.limit, a.Status, a.body)
+			}
+			if a := s.send(t, proxies.Attacker, test.request); a.StatusCode != 429 || !strings.Contains(a.body, `["`+test.limit+`"]`) {
+				t.Errorf("%s, again: got %s %s", test.limit, a.Status, a.body)
+			}
+			if test.other == "" {
+				continue
+			}
+			if a := s.send(t, proxies.Attacker, test.other); a.StatusCode != 200 {
+				t.Errorf("%s, another: got %s %s", test.limit, a.Status, a.body)
+			}
+		}
+		for _, from := range []string{proxies.Attacker, proxies.Bystander} {
+			first, second := s.get(t, from, "/address"), s.get(t, from, "/address")
+			if first.StatusCode != 200 || second.StatusCode != 429 {
+				t.Errorf("%s: got %s and %s", from, first.Status, second.Status)
+			}
+		}
+		if a := s.get(t, proxies.Attacker, "/key"); a.StatusCode != 401 || a.Header.Get("WWW-Authenticate") == "" || a.Header.Get("Content-Type") != "application/problem+json" {
+			t.Errorf("without a key: got %s %v %s", a.Status, a.Header, a.body)
+		}
+		// What is there twice is refused: the application may read the other.
+		if a := s.send(t, proxies.Attacker, "GET /header HTTP/1.1\r\nHost: example.com\r\nX-Team: c\r\nX-Team: d\r\n\r\n"); a.StatusCode != 400 || !strings.Contains(a.body, "X-Team") {
+			t.Errorf("a header twice: got %s %s", a.Status, a.body)
+		}
+	})
+}
