@@ -498,3 +498,28 @@ func TestPoliciesAreMadeOnce(t *testing.T) {
 		t.Errorf("got %d for a policy that has come", w.Code)
 	}
 }
+
+// Advice names paths where a policy has conditions on routes, and says nothing of odd spellings.
+func TestAdviceOnRoutes(t *testing.T) {
+	t.Parallel()
+	for _, test := range []struct {
+		name   string
+		exempt keyfuncs.Condition
+		path   string
+		want   bool
+	}{
+		{"a condition on routes", keyfuncs.Routes("GET /healthz"), "/healthz", true},
+		{"a condition on paths", keyfuncs.Paths("/healthz"), "/%68ealthz", false},
+		{"a condition on paths, capitals", keyfuncs.Paths("/healthz"), "/HEALTHZ", false},
+		{"a condition on paths, two slashes", keyfuncs.Paths("/healthz"), "//healthz", false},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			t.Parallel()
+			g := newGateway(t, perClient(10), func(c *gateway.Config) { c.Limiter.Bypass = []keyfuncs.Condition{test.exempt} })
+			g.do(with(subrequest("/v1/auth/api"), "X-Forwarded-Uri", test.path))
+			if got := strings.Contains(g.log.String(), "use paths in the policy"); got != test.want || strings.Contains(g.log.String(), "WL008") != test.want {
+				t.Errorf("the log is %q", g.log)
+			}
+		})
+	}
+}

@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"net/netip"
 	"net/url"
+	"path"
 	"strings"
 
 	"github.com/weblimit/weblimit/core"
@@ -58,12 +59,12 @@ var _ keyfuncs.Request = (*original)(nil)
 
 // read reads what a subrequest describes. Otherwise it returns the reason, and the header that it is
 // about.
-func (o *original) read(g *Gateway, r *http.Request, w way, path string) (reason, header string) {
+func (o *original) read(g *Gateway, r *http.Request, w way, target string) (reason, header string) {
 	o.sub = r
 	query := r.URL.RawQuery
 	switch w {
 	case extAuthz:
-		o.method, o.path, o.host = r.Method, path, r.Host
+		o.method, o.path, o.host = r.Method, target, r.Host
 	default:
 		if reason := only(r, headerMethod, &o.method); reason != "" {
 			return reason, headerMethod
@@ -142,6 +143,15 @@ func (o *original) Value(key any) any        { return o.ctx.Context.Value(key) }
 
 // Route returns no route: it is known only behind the gateway.
 func (o *original) Route() (template string, known bool) { return "", false }
+
+// RouteRemedy is the end of a limiter's advice where a condition can't be answered: nothing if that may be
+// the client's doing, since a condition on paths can't be answered for an odd spelling.
+func (o *original) RouteRemedy() string {
+	if strings.ContainsAny(o.path, `%;\#`) || o.path != path.Clean(o.path) || o.path != strings.ToLower(o.path) {
+		return ""
+	}
+	return "a gateway knows no routes: use paths in the policy's conditions"
+}
 
 func (o *original) Header(name string, i int) (string, bool) {
 	switch {
