@@ -152,7 +152,7 @@ func (s *setup) back(t testing.TB, from string) {
 	}
 }
 
-// The limiter is killed and started under load. Each request is decided, or answered as the policy says.
+// The limiter is killed and started, and frozen and thawed, under load. Each request is decided, or answered as the policy says.
 func TestLimiterRestarted(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, p *program) {
@@ -173,11 +173,15 @@ func TestLimiterRestarted(t *testing.T) {
 						}
 					})
 				}
-				for range 4 {
+				for range 2 {
 					time.Sleep(300 * time.Millisecond)
 					s.limiter.stop(t)
 					time.Sleep(50 * time.Millisecond)
 					s.limiter.start(t)
+					time.Sleep(300 * time.Millisecond)
+					s.limiter.freeze(t)
+					time.Sleep(500 * time.Millisecond)
+					s.limiter.thaw(t)
 				}
 				time.Sleep(300 * time.Millisecond)
 				stop.Store(true)

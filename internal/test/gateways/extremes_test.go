@@ -58,6 +58,17 @@ func TestOddTargets(t *testing.T) {
 		} {
 			s.refuses(t, line, line+"\r\nHost: example.com\r\n\r\n")
 		}
+		served := s.served.Load()
+		got := proxies.Targets(t, proxies.Attacker, s.addr, "/things", "*", "things", "//things", "http://example.com/things", "https://other.example/things", "?x", "/things#x",
+			"/things x", "/things\x00", "/things\r\nX-Forwarded-For: 198.51.100.1", "/th\xffings", "/\u00e9", "//", "/./things", "/%2e%2e/things", "example.com:443")
+		for status := range got {
+			if status == 200 || status >= 500 && status != 501 && status != 505 {
+				t.Errorf("HTTP/2: the answers are %v", got)
+			}
+		}
+		if n := s.served.Load() - served; n > 0 || got[429] == 0 {
+			t.Errorf("HTTP/2: %d requests were served, and the answers are %v", n, got)
+		}
 		if got := s.ask(t, s.client(t, proxies.Bystander), 5); got.limited != 5 {
 			t.Errorf("another client: %+v", got)
 		}

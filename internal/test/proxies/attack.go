@@ -59,3 +59,16 @@ func FreeAddr(tb testing.TB) string {
 	tb.Helper()
 	return freeAddr(tb)
 }
+
+// Targets sends a request for each of the targets over HTTP/2, as the pseudo-header :path, from an address to a
+// server with TLS, and returns how many were answered with each status.
+func Targets(tb testing.TB, from, addr string, targets ...string) map[int]int {
+	tb.Helper()
+	all := map[int]int{}
+	for _, target := range targets { // a connection each: some servers end it
+		for status, n := range streams(tb, from, addr, "/", pause, []forgery{{target: target}}) {
+			all[status] += n
+		}
+	}
+	return all
+}
