@@ -30,7 +30,7 @@ type program struct {
 	files                []string // the configuration first, then those that it names
 
 	// Edits of the files, in pairs of old and new text, of which each occurs at least once. ADDR, HOST
-	// and PORT stand for the gateway's own address, AWAY for another, CERT and KEY for files, APP and SOCKET
+	// and PORT stand for the gateway's own address, AWAY for another, CERT and KEY for files, APP and LIMITER
 	// for the addresses of application and limiter, and DIR for a folder.
 	edits []string
 
@@ -39,6 +39,7 @@ type program struct {
 	policies []string
 	words    map[string]string
 	away     string
+	network  string         // to the limiter, unix if not set
 	optional bool           // in no Debian release
 	cut      *regexp.Regexp // what is left out, if any
 	silent   bool           // passes RateLimit on with denials alone, and has no problem of its own while the limiter is away
@@ -51,7 +52,7 @@ var nginx = &program{
 	name: "nginx", folder: "nginx", binary: "nginx", files: []string{"weblimit.conf"},
 	edits: []string{
 		"listen 443 ssl", "listen ADDR ssl", "/etc/ssl/example.com.crt", "CERT", "/etc/ssl/example.com.key", "KEY",
-		"unix:/run/weblimit/gateway.sock", "unix:SOCKET", "127.0.0.1:8080", "APP", "127.0.0.1:8429", "AWAY",
+		"unix:/run/weblimitd.sock", "unix:LIMITER", "127.0.0.1:8080", "APP", "127.0.0.1:8429", "AWAY",
 	},
 	policies: []string{"local", "closed", "open"}, away: "set $weblimit_away %s;",
 	around: func(config, dir string) string {
@@ -69,7 +70,7 @@ var haproxy = &program{
 	name: "HAProxy", folder: "haproxy", binary: "haproxy", files: []string{"haproxy.cfg", "weblimit.lua"},
 	edits: []string{
 		"bind :443 ssl crt /etc/haproxy/example.com.pem", "bind ADDR ssl crt CERT", "/etc/haproxy/weblimit.lua", "DIR/weblimit.lua",
-		"unix@/run/weblimit/gateway.sock", "unix@SOCKET", "127.0.0.1:8080", "APP", "abns@weblimit_ask", "abns@AWAY",
+		"unix@/run/weblimitd.sock", "unix@LIMITER", "127.0.0.1:8080", "APP", "abns@weblimit_ask", "abns@AWAY",
 	},
 	policies: []string{"local", "closed", "open"}, away: "str(%s)",
 	around: func(config, _ string) string { return config },
@@ -80,7 +81,7 @@ var caddy = &program{
 	name: "Caddy", folder: "caddy", binary: "caddy", files: []string{"Caddyfile"},
 	edits: []string{
 		"example.com {", "example.com:PORT {\n\tbind HOST\n\ttls CERT KEY", // no certificate authority is asked
-		"unix//run/weblimit/gateway.sock", "unix/SOCKET", "127.0.0.1:8080", "APP",
+		"unix//run/weblimitd.sock", "unix/LIMITER", "127.0.0.1:8080", "APP",
 	},
 	policies: []string{"closed", "open"}, words: map[string]string{"open": "app"},
 	away: "\t\timport %s\n",
@@ -91,10 +92,10 @@ var caddy = &program{
 }
 
 var traefik = &program{
-	name: "Traefik", folder: "traefik", binary: "traefik", files: []string{"traefik.yml", "dynamic.yml"}, optional: true,
+	name: "Traefik", folder: "traefik", binary: "traefik", files: []string{"traefik.yml", "dynamic.yml"}, optional: true, network: "tcp",
 	edits: []string{
 		`":443"`, `"ADDR"`, "/etc/ssl/example.com.crt", "CERT", "/etc/ssl/example.com.key", "KEY", "/etc/traefik/dynamic.yml", "DIR/dynamic.yml",
-		"127.0.0.1:8080", "APP", "127.0.0.1:8429", "AWAY", "http://127.0.0.1:8428", "http://TCP",
+		"127.0.0.1:8080", "APP", "127.0.0.1:8429", "AWAY", "http://127.0.0.1:9180", "http://LIMITER",
 	},
 	policies: []string{"closed", "open"}, away: "middlewares: [weblimit-token, weblimit-path, %s]",
 	words:  map[string]string{"closed": "weblimit-breaker", "open": "weblimit-open, weblimit-breaker"},
@@ -144,12 +145,12 @@ func (p *program) start(t *testing.T, limits, away string) *setup {
 		_, _ = io.WriteString(w, "served")
 	}))
 	t.Cleanup(app.Close)
-	s.limiter = startLimiter(t, dir, limits)
+	s.limiter = startLimiter(t, cmp.Or(p.network, "unix"), dir, limits)
 
 	host, port, _ := strings.Cut(s.addr, ":")
 	cert, key := proxies.Certificate(t, dir)
 	own := strings.NewReplacer("ADDR", s.addr, "HOST", host, "PORT", port, "CERT", cert, "KEY", key, "APP", app.Listener.Addr().String(),
-		"SOCKET", s.limiter.socket, "TCP", s.limiter.addr, "AWAY", s.away, "DIR", dir)
+		"LIMITER", s.limiter.addr, "AWAY", s.away, "DIR", dir)
 	files := p.read(t)
 	p.choose(t, files, away)
 	p.leaveOut(t, files)
