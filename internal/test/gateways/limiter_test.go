@@ -161,3 +161,11 @@ func (l *limiter) signal(tb testing.TB, s syscall.Signal) {
 		tb.Fatal(err)
 	}
 }
+
+// listenAddr returns the address for another server in the place of a limiter that is stopped.
+func (l *limiter) listenAddr() string {
+	if l.network == "unix" {
+		_ = os.Remove(l.addr)
+	}
+	return l.addr
+}

@@ -1,0 +1,73 @@
+package gateways
+
+import (
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/weblimit/weblimit/internal/test/proxies"
+)
+
+// What a limiter answers that refuses, is overloaded, or has no such policy, is no yes, even where everybody
+// passes while the limiter is away, and does not count as away.
+func TestLimiterThatRefuses(t *testing.T) {
+	t.Parallel()
+	each(t, func(t *testing.T, p *program) {
+		s := p.start(t, fast, p.policies[len(p.policies)-1]) // open
+		s.limiter.stop(t)
+		var status atomic.Int64
+		l, err := net.Listen(s.limiter.network, s.limiter.listenAddr())
+		if err != nil {
+			t.Fatal(err)
+		}
+		odd := &http.Server{ReadHeaderTimeout: time.Minute, Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			if r.URL.Path == "/" { // a health check
+				return
+			}
+			w.Header().Set("Content-Type", "application/problem+json")
+			w.Header().Set("Retry-After", "1")
+			w.Header().Set("Location", "https://other.example/")
+			w.WriteHeader(int(status.Load()))
+			_, _ = fmt.Fprintf(w, `{"type":"about:blank","status":%d}`, status.Load())
+		})}
+		go func() { _ = odd.Serve(l) }()
+		t.Cleanup(func() { _ = odd.Close() })
+		status.Store(429)
+		c := s.client(t, proxies.Attacker)
+		get := func() *http.Response {
+			res, err := c.Get("https://example.com/things")
+			if err != nil {
+				t.Fatal(err)
+			}
+			_, _ = io.Copy(io.Discard, res.Body)
+			_ = res.Body.Close()
+			return res
+		}
+		for began := time.Now(); get().StatusCode == http.StatusOK; time.Sleep(20 * time.Millisecond) { // it was away
+			if time.Since(began) > patience {
+				t.Fatal("the limiter is not asked")
+			}
+		}
+		served := s.served.Load()
+		c.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
+		for _, code := range []int64{301, 400, 401, 403, 404, 429, 431, 500, 501, 503} {
+			status.Store(code)
+			for range 10 {
+				got := get()
+				if got.StatusCode < 300 {
+					t.Errorf("%d became %s", code, got.Status)
+				}
+				if code == 503 && (got.StatusCode != 503 || got.Header.Get("Retry-After") != "1") {
+					t.Errorf("503 became %s %v", got.Status, got.Header)
+				}
+			}
+		}
+		if n := s.served.Load() - served; n > 0 {
+			t.Errorf("%d requests were served", n)
+		}
+	})
+}
