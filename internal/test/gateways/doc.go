@@ -2,5 +2,11 @@
 // front of a limiter and an application, send forged requests, and stop, freeze and restart the limiter.
 //
 // The tests need Linux, and nginx, haproxy and caddy in PATH. Without them the tests skip; where CI=true they
-// fail. Traefik is in no Debian release: its tests skip without it, everywhere.
+// fail. Traefik is in no Debian release: its tests skip without it, everywhere. This builds it, in ten minutes:
+//
+//	git clone --depth 1 --branch v3.5.3 https://github.com/traefik/traefik && cd traefik
+//	mkdir -p webui/static && touch webui/static/index.html
+//	CGO_ENABLED=0 go build ./cmd/traefik
+//
+// The limiter is a server of this test, or the weblimitd that WEBLIMITD in the environment names.
 package gateways
