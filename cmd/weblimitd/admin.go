@@ -19,7 +19,7 @@ const pagePath = "/limits/"
 
 // admin is what the admin listener serves.
 type admin struct {
-	service   *service
+	daemon    *daemon
 	operators *operators
 	page      *inspect.Handler
 }
@@ -48,12 +48,17 @@ func healthHandler(h *health) http.Handler {
 }
 
 func (a *admin) handler(pprofToo bool) http.Handler {
-	s := a.service
+	s := a.daemon
 	mux := http.NewServeMux()
 	probes := healthHandler(s.health)
 	mux.Handle("GET /healthz", probes)
 	mux.Handle("GET /readyz", probes)
 	mux.Handle("GET /metrics", promhttp.HandlerFor(s.metrics.registry, promhttp.HandlerOpts{EnableOpenMetrics: true, MaxRequestsInFlight: 4, Timeout: 20 * time.Second}))
+	for _, m := range s.mounts {
+		for pattern, h := range m.admin {
+			mux.Handle(pattern, h)
+		}
+	}
 	mux.Handle("GET /status", a.operators.only(inspect.Read, func(w http.ResponseWriter, _ *http.Request, _ string) {
 		answerJSON(w, http.StatusOK, s.status())
 	}))
@@ -80,32 +85,32 @@ func (a *admin) handler(pprofToo bool) http.Handler {
 
 // reload reads policy, certificates and tokens again, and answers with the policy that decides.
 func (a *admin) reload(w http.ResponseWriter, r *http.Request, actor string) {
-	a.service.log.LogAttrs(r.Context(), slog.LevelInfo, "weblimitd: reload", slog.String("actor", actor))
+	a.daemon.log.LogAttrs(r.Context(), slog.LevelInfo, "weblimitd: reload", slog.String("actor", actor))
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(r.Context()), reloadTimeout)
 	defer cancel()
-	if err := a.service.reload(ctx); err != nil {
+	if err := a.daemon.reload(ctx); err != nil {
 		answerProblem(w, http.StatusUnprocessableEntity, err.Error())
 		return
 	}
-	answerJSON(w, http.StatusOK, a.service.status())
+	answerJSON(w, http.StatusOK, a.daemon.status())
 }
 
 // rollback goes back to the policy before.
 func (a *admin) rollback(w http.ResponseWriter, r *http.Request, actor string) {
-	if a.service.policies == nil {
+	if a.daemon.policies == nil {
 		answerProblem(w, http.StatusConflict, "There is no policy file.")
 		return
 	}
-	before := a.service.policies.Status().Version.String()
-	version, err := a.service.policies.Rollback()
-	a.service.metrics.reloaded("rollback", err)
+	before := a.daemon.policies.Status().Version.String()
+	version, err := a.daemon.policies.Rollback()
+	a.daemon.metrics.reloaded("rollback", err)
 	if err != nil {
 		answerProblem(w, http.StatusConflict, err.Error())
 		return
 	}
-	a.service.log.LogAttrs(r.Context(), slog.LevelWarn, "weblimitd: policy rolled back",
+	a.daemon.log.LogAttrs(r.Context(), slog.LevelWarn, "weblimitd: policy rolled back",
 		slog.String("actor", actor), slog.String("before", before), slog.String("version", version.String()))
-	answerJSON(w, http.StatusOK, a.service.status())
+	answerJSON(w, http.StatusOK, a.daemon.status())
 }
 
 // statusJSON is what operators see of the service. It holds no secret.
@@ -152,7 +157,7 @@ type settingJSON struct {
 	From  string `json:"from"`
 }
 
-func (s *service) status() *statusJSON {
+func (s *daemon) status() *statusJSON {
 	word, ready := s.health.status()
 	out, since := s.health.storeOut()
 	answer := &statusJSON{

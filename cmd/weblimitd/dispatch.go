@@ -33,7 +33,7 @@ func (d *dispatcher) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 }
 
 // dataHandler is what callers ask.
-func (s *service) dataHandler() http.Handler {
+func (s *daemon) dataHandler() http.Handler {
 	probes := healthHandler(s.health)
 	nothing := http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		answerProblem(w, http.StatusNotFound, "There is nothing at this path.")
@@ -44,6 +44,9 @@ func (s *service) dataHandler() http.Handler {
 		none:     s.guard.wrap(&mount{name: "none"}, nothing),
 	}
 	for _, m := range s.mounts {
+		for path, h := range m.open {
+			d.exact[path] = h
+		}
 		for path, h := range m.http {
 			if strings.HasSuffix(path, "/") {
 				d.prefixes[path] = s.guard.wrap(m, h)

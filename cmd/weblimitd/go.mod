@@ -11,6 +11,8 @@ require (
 	github.com/weblimit/weblimit/metrics/otel v0.0.0
 	github.com/weblimit/weblimit/metrics/prometheus v0.0.0
 	github.com/weblimit/weblimit/policy v0.0.0
+	github.com/weblimit/weblimit/policy/pgsource v0.0.0
+	github.com/weblimit/weblimit/service v0.0.0
 	go.opentelemetry.io/otel v1.44.0
 	go.opentelemetry.io/otel/exporters/otlp/otlptrace/otlptracehttp v1.44.0
 	go.opentelemetry.io/otel/metric v1.44.0
@@ -26,6 +28,7 @@ require (
 	github.com/cenkalti/backoff/v5 v5.0.3 // indirect
 	github.com/cespare/xxhash/v2 v2.3.0 // indirect
 	github.com/dgryski/go-rendezvous v0.0.0-20200823014737-9f7001d12a5f // indirect
+	github.com/felixge/httpsnoop v1.0.4 // indirect
 	github.com/go-logr/logr v1.4.3 // indirect
 	github.com/go-logr/stdr v1.2.2 // indirect
 	github.com/google/uuid v1.6.0 // indirect

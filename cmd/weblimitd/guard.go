@@ -46,6 +46,10 @@ func (g *guard) wrap(m *mount, h http.Handler) http.Handler {
 		}
 		if !g.callers.letsIn(r.Header, m.gateway) {
 			g.metrics.refused.WithLabelValues("data").Inc()
+			if m.gateway { // which would take a 401 for a denial of its client
+				answerProblem(w, http.StatusInternalServerError, "The gateway needs a token of its rate limiter, in "+tokenHeader+".")
+				return
+			}
 			w.Header().Set("WWW-Authenticate", `Bearer realm="weblimitd"`)
 			answerProblem(w, http.StatusUnauthorized, "The caller needs a token of this service.")
 			return

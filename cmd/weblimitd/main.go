@@ -83,13 +83,13 @@ func (o *options) serve(out, errs io.Writer) int {
 		return fails(errs, exitError, err)
 	}
 	ctx := context.Background()
-	s, err := newService(ctx, o, errs)
+	s, err := newDaemon(ctx, o, errs)
 	if err != nil {
 		return fails(errs, exitUsage, err)
 	}
 	if o.check {
 		s.close()
-		_, _ = fmt.Fprintln(out, "ok: policy", s.policyVersion())
+		_, _ = fmt.Fprintln(out, strings.TrimSpace("ok: policy "+s.policyVersion()))
 		return exitOK
 	}
 	if err := s.run(ctx, signals, passed, notify); err != nil {

@@ -15,6 +15,8 @@ import (
 type mount struct {
 	name    string                          // in metrics
 	http    map[string]http.Handler         // on the data listener, by path, or by its beginning up to a slash
+	open    map[string]http.Handler         // the same for everybody: health
+	admin   map[string]http.Handler         // on the admin listener, for everybody: metrics
 	gateway bool                            // fields of a request are the client's, Authorization too
 	grpc    func(grpc.ServiceRegistrar)     // on the gRPC listener, with grpc.health.v1
 	leave   func()                          // when the drain begins: has health checks of gRPC fail
@@ -26,7 +28,7 @@ type mount struct {
 
 // parts are what mounts are made of.
 type parts struct {
-	policies *policy.Set
+	policies *policy.Set // nil without --policy
 	store    core.Store
 	observe  core.Observer
 	logger   *slog.Logger
@@ -34,4 +36,4 @@ type parts struct {
 }
 
 // mounts are what this service has.
-var mounts = []func(*parts) (*mount, error){}
+var mounts = []func(*parts) (*mount, error){mountService, mountGateway}

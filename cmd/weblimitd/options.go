@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"io/fs"
 	"math"
+	"net/netip"
 	"net/url"
 	"os"
 	"regexp"
@@ -69,6 +70,11 @@ type options struct {
 	instance            settings.String
 	pprof               settings.Bool
 
+	reservationSecrets     settings.String
+	reservationSecretsFile settings.String
+	gatewayTrusted         prefixes
+	gatewayProxies         prefixes
+
 	check, version bool
 }
 
@@ -86,7 +92,7 @@ func newOptions() *options {
 
 	group = "Policy"
 	plain("config", &o.config, "", "settings file in YAML, with the names of these flags")
-	plain("policy", &o.policy, "", "policy file, or redis:KEY for one that is published in Redis")
+	plain("policy", &o.policy, "", "policy file; redis:KEY or postgres:NAME for one that is published there")
 	plain("policy-keep", &o.policyKeep, "", "file in which the last good policy is kept, for a start while the other can't be read")
 
 	group = "Listeners: host:port, unix:/path, systemd:NAME or off"
@@ -128,6 +134,13 @@ func newOptions() *options {
 	plain("tls-key", &o.tlsKey, "", "PEM file with its key")
 	plain("tls-client-ca", &o.tlsClientCA, "", "PEM file of authorities: callers need a certificate of them")
 	plain("tls-client-names", &o.tlsClientNames, "", "names that a caller's certificate has one of")
+
+	secret("reservation-secrets", &o.reservationSecrets, "secrets that seal reservations, of 32 bytes or more with commas between them; all instances need the same")
+	plain("reservation-secrets-file", &o.reservationSecretsFile, "", "file of these, one per line")
+
+	group = "Gateways"
+	plain("gateway-trusted", &o.gatewayTrusted, "", "networks of gateways, if not all callers are believed as such")
+	plain("gateway-proxies", &o.gatewayProxies, "", "networks of proxies in front of a gateway that appends to X-Forwarded-For")
 
 	group = "Operators"
 	secret("admin-users", &o.adminUsers, "name:password:read or name:password:act, with commas between them")
@@ -279,6 +292,22 @@ wins over a variable, a variable over the file.
 	}
 	b.WriteString("\nSignals: SIGTERM drains and ends, a second one ends at once; SIGHUP reads everything again.\nhttps://github.com/weblimit/weblimit/blob/main/docs/weblimitd.md\n")
 	return b.String()
+}
+
+// prefixes are networks, with commas between them.
+type prefixes []netip.Prefix
+
+// Set implements settings.Value.
+func (p *prefixes) Set(text string) error {
+	*p = nil
+	for part := range strings.SplitSeq(text, ",") {
+		network, err := netip.ParsePrefix(strings.TrimSpace(part))
+		if err != nil {
+			return fmt.Errorf("%q is no network such as 10.0.0.0/8", part)
+		}
+		*p = append(*p, network)
+	}
+	return nil
 }
 
 // memoryLimit is the text of the setting memory-limit.

@@ -24,7 +24,7 @@ const certificatesEvery = 5 * time.Second
 var errEndedAtOnce = errors.New("ended at once by a second signal: requests under way were cut off")
 
 // run serves until a signal comes.
-func (s *service) run(ctx context.Context, signals <-chan os.Signal, passed *systemd.Sockets, notify *systemd.Notifier) error {
+func (s *daemon) run(ctx context.Context, signals <-chan os.Signal, passed *systemd.Sockets, notify *systemd.Notifier) error {
 	defer s.close()
 	s.health.alive()
 	if err := s.openListeners(ctx, passed); err != nil {
@@ -53,7 +53,7 @@ func (s *service) run(ctx context.Context, signals <-chan os.Signal, passed *sys
 const oneSignal = 500 * time.Millisecond
 
 // loop waits for signals, and beats.
-func (s *service) loop(ctx context.Context, signals <-chan os.Signal, notify *systemd.Notifier, servers *servers) (err error) {
+func (s *daemon) loop(ctx context.Context, signals <-chan os.Signal, notify *systemd.Notifier, servers *servers) (err error) {
 	beat := time.NewTicker(time.Second)
 	defer beat.Stop()
 	var watchdog <-chan time.Time
@@ -130,7 +130,7 @@ func (s *service) loop(ctx context.Context, signals <-chan os.Signal, notify *sy
 }
 
 // watch runs what follows files and the store, until ctx ends.
-func (s *service) watch(ctx context.Context) *sync.WaitGroup {
+func (s *daemon) watch(ctx context.Context) *sync.WaitGroup {
 	var background sync.WaitGroup
 	background.Go(func() { s.health.watch(ctx, s.backend.ping) })
 	if s.policies != nil {
@@ -168,16 +168,18 @@ func (s *service) watch(ctx context.Context) *sync.WaitGroup {
 // servers are those of the listeners.
 type servers struct {
 	data, admin *http.Server
+	conns       connections // of data
 	grpc        interface {
 		GracefulStop()
 		Stop()
 	}
 }
 
-func (s *service) start() *servers {
+func (s *daemon) start() *servers {
 	all := &servers{}
 	if s.listeners["data"] != nil {
 		all.data = s.httpServer("data", s.dataHandler())
+		all.data.ConnState = all.conns.note
 		s.serveHTTP("data", all.data)
 	}
 	if l := s.listeners["admin"]; l != nil {
@@ -198,7 +200,7 @@ func (s *service) start() *servers {
 
 // drain ends the service: first it serves on while it is not ready, then it takes no more connections
 // and finishes what runs, then it settles, and last it ends the admin listener.
-func (all *servers) drain(ctx context.Context, s *service, delay time.Duration, cut <-chan struct{}) error {
+func (all *servers) drain(ctx context.Context, s *daemon, delay time.Duration, cut <-chan struct{}) error {
 	for _, m := range s.mounts {
 		if m.leave != nil {
 			m.leave()
@@ -215,6 +217,8 @@ func (all *servers) drain(ctx context.Context, s *service, delay time.Duration, 
 	var fromHTTP, fromGRPC error
 	if all.data != nil {
 		ending.Go(func() {
+			_ = s.listeners["data"].Close()
+			all.conns.silent(ctx)
 			if fromHTTP = all.data.Shutdown(ctx); fromHTTP != nil {
 				fromHTTP = fmt.Errorf("requests on the data listener were cut off after --drain-timeout: %w", fromHTTP)
 				_ = all.data.Close()
@@ -263,7 +267,7 @@ func stopGRPC(ctx context.Context, graceful, now func()) error {
 	}
 }
 
-func (s *service) policyVersion() string {
+func (s *daemon) policyVersion() string {
 	if s.policies == nil {
 		return ""
 	}
@@ -271,7 +275,7 @@ func (s *service) policyVersion() string {
 }
 
 // where returns the address of a listener, for the log.
-func (s *service) where(name string) string {
+func (s *daemon) where(name string) string {
 	l := s.listeners[name]
 	if l == nil {
 		return listen.Off

@@ -26,7 +26,7 @@ const (
 )
 
 // openListeners opens all listeners, or none.
-func (s *service) openListeners(ctx context.Context, passed listen.Passed) (err error) {
+func (s *daemon) openListeners(ctx context.Context, passed listen.Passed) (err error) {
 	o := s.options
 	defer func() {
 		if err != nil {
@@ -67,7 +67,7 @@ func flagOf(listener string) string {
 
 // reachable refuses to serve unknown callers over the network. What a caller says of a client is
 // believed, so anybody who could ask could use up anybody's quota.
-func (s *service) reachable(listener string, reach listen.Reach) error {
+func (s *daemon) reachable(listener string, reach listen.Reach) error {
 	o := s.options
 	if reach != listen.Network || bool(o.insecureListen) {
 		return nil
@@ -82,7 +82,7 @@ func (s *service) reachable(listener string, reach listen.Reach) error {
 }
 
 // loadCertificates reads the certificates of all listeners.
-func (s *service) loadCertificates() error {
+func (s *daemon) loadCertificates() error {
 	o := s.options
 	callers, err := loadPair("", string(o.tlsCert), string(o.tlsKey), string(o.tlsClientCA), o.tlsClientNames)
 	if err != nil {
@@ -123,7 +123,7 @@ func loadPair(prefix, cert, key, ca string, names []string) (*secure.Certificate
 }
 
 // httpServer returns a server with bounds on everything that a caller can take.
-func (s *service) httpServer(listener string, h http.Handler) *http.Server {
+func (s *daemon) httpServer(listener string, h http.Handler) *http.Server {
 	o := s.options
 	server := &http.Server{
 		Handler:           h,
@@ -143,20 +143,21 @@ func (s *service) httpServer(listener string, h http.Handler) *http.Server {
 }
 
 // serveHTTP serves in the background.
-func (s *service) serveHTTP(name string, server *http.Server) {
+func (s *daemon) serveHTTP(name string, server *http.Server) {
 	l := net.Listener(s.listeners[name])
 	if c := s.certs[name]; c != nil {
 		l = tls.NewListener(l, c.Config("h2", "http/1.1"))
 	}
 	go func() {
-		if err := server.Serve(l); !errors.Is(err, http.ErrServerClosed) {
+		err := server.Serve(l)
+		if !errors.Is(err, http.ErrServerClosed) && (!errors.Is(err, net.ErrClosed) || s.health.now() != draining) {
 			s.failed <- fmt.Errorf("the listener %s ended: %w", name, err)
 		}
 	}()
 }
 
 // newGRPC returns the gRPC server.
-func (s *service) newGRPC() *grpc.Server {
+func (s *daemon) newGRPC() *grpc.Server {
 	o := s.options
 	options := []grpc.ServerOption{
 		grpc.UnaryInterceptor(s.guard.unary),
@@ -182,7 +183,7 @@ func (s *service) newGRPC() *grpc.Server {
 	return server
 }
 
-func (s *service) serveGRPC(server *grpc.Server) {
+func (s *daemon) serveGRPC(server *grpc.Server) {
 	go func() {
 		if err := server.Serve(s.listeners["grpc"]); err != nil {
 			s.failed <- fmt.Errorf("the listener grpc ended: %w", err)

@@ -28,6 +28,7 @@ type backend struct {
 	store    core.Store
 	exchange top.Exchange                    // nil if instances don't see each other
 	redis    redis.UniversalClient           // nil for others
+	postgres *pgxpool.Pool                   // nil for others
 	ping     func(ctx context.Context) error // nil if nothing can be away
 	close    func()
 }
@@ -152,7 +153,7 @@ func (o *options) openPostgres(ctx context.Context) (*backend, error) {
 		pool.Close()
 		return nil, fmt.Errorf("--postgres: %w", err)
 	}
-	return &backend{kind: "postgres", store: store, ping: pool.Ping, close: pool.Close}, nil
+	return &backend{kind: "postgres", store: store, postgres: pool, ping: pool.Ping, close: pool.Close}, nil
 }
 
 // redactParse returns the reason of an error whose text may repeat a URL with a password.

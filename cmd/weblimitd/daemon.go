@@ -22,11 +22,12 @@ import (
 	weblimitslog "github.com/weblimit/weblimit/metrics/slog"
 	"github.com/weblimit/weblimit/metrics/top"
 	"github.com/weblimit/weblimit/policy"
+	"github.com/weblimit/weblimit/policy/pgsource"
 	"github.com/weblimit/weblimit/policy/redissource"
 )
 
-// service is everything that runs.
-type service struct {
+// daemon is everything that runs.
+type daemon struct {
 	options  *options
 	log      *slog.Logger
 	instance string
@@ -51,9 +52,9 @@ type service struct {
 	reloading sync.Mutex
 }
 
-// newService makes everything that needs no listener. It is what --check checks.
-func newService(ctx context.Context, o *options, logs io.Writer) (*service, error) {
-	s := &service{
+// newDaemon makes everything that needs no listener. It is what --check checks.
+func newDaemon(ctx context.Context, o *options, logs io.Writer) (*daemon, error) {
+	s := &daemon{
 		options: o, log: o.newLogger(logs), certs: map[string]*secure.Certificates{}, listeners: map[string]*listen.Bounded{},
 		metrics: newMetrics(), health: newHealth(bool(o.readyInOutage)), failed: make(chan error, 8),
 	}
@@ -106,7 +107,7 @@ func (o *options) validate() error {
 }
 
 // observeAndMount makes the policies, what observes them, and the parts that callers ask.
-func (s *service) observeAndMount(ctx context.Context, who *operators) (err error) {
+func (s *daemon) observeAndMount(ctx context.Context, who *operators) (err error) {
 	o := s.options
 	s.backend.store.Registry().Watch(s.health.note)
 	s.heavy = top.New(top.Config{Exchange: s.backend.exchange, Instance: s.instance})
@@ -155,7 +156,7 @@ func (s *service) observeAndMount(ctx context.Context, who *operators) (err erro
 	if err != nil {
 		return err
 	}
-	s.admin = &admin{service: s, operators: who, page: page}
+	s.admin = &admin{daemon: s, operators: who, page: page}
 	s.metrics.registry.MustRegister(&state{s.health, s.policies, s.guard, s.listeners, s.certs})
 	return nil
 }
@@ -171,7 +172,7 @@ func pageHosts(o *options) []string {
 
 // loadPolicies reads the policies. Values that they name, such as a client's plan, are what the caller
 // says: there is no application here.
-func (s *service) loadPolicies() (*policy.Set, error) {
+func (s *daemon) loadPolicies() (*policy.Set, error) {
 	o := s.options
 	if o.policy == "" {
 		return nil, nil
@@ -183,6 +184,12 @@ func (s *service) loadPolicies() (*policy.Set, error) {
 		}
 		return policy.From(redissource.New(s.backend.redis, key), options)
 	}
+	if name, ok := strings.CutPrefix(string(o.policy), "postgres:"); ok {
+		if s.backend.postgres == nil || name == "" {
+			return nil, errors.New("--policy postgres:NAME needs --postgres, where the file is published under the name")
+		}
+		return policy.From(pgsource.New(s.backend.postgres, name), options)
+	}
 	return policy.Load(string(o.policy), options)
 }
 
@@ -191,7 +198,7 @@ const reloadTimeout = 20 * time.Second
 
 // reload reads everything again that may change while serving. Each is all or nothing, and one that is
 // wrong does not keep the others from changing.
-func (s *service) reload(ctx context.Context) error {
+func (s *daemon) reload(ctx context.Context) error {
 	s.reloading.Lock()
 	defer s.reloading.Unlock()
 	var errs []error
@@ -227,12 +234,12 @@ func (s *service) reload(ctx context.Context) error {
 	return errors.Join(errs...)
 }
 
-func (s *service) logPanic(what string, p any, stack []byte) {
+func (s *daemon) logPanic(what string, p any, stack []byte) {
 	s.log.Error("weblimitd: a request was ended by a panic", "handler", what, "panic", fmt.Sprint(p), "stack", string(stack))
 }
 
-// close ends what newService has made.
-func (s *service) close() {
+// close ends what newDaemon has made.
+func (s *daemon) close() {
 	if s.denials != nil {
 		s.denials.Flush()
 	}
