@@ -15,6 +15,7 @@ import (
 
 	"github.com/weblimit/weblimit/cmd/weblimitd/internal/listen"
 	"github.com/weblimit/weblimit/cmd/weblimitd/internal/secure"
+	"github.com/weblimit/weblimit/cmd/weblimitd/internal/settings"
 	"github.com/weblimit/weblimit/cmd/weblimitd/internal/systemd"
 	"github.com/weblimit/weblimit/core"
 	"github.com/weblimit/weblimit/inspect"
@@ -89,8 +90,14 @@ func newDaemon(ctx context.Context, o *options, logs io.Writer) (*daemon, error)
 
 // validate checks settings against each other.
 func (o *options) validate() error {
-	if o.policy == "" {
-		return errors.New("nothing to decide by: set --policy to a policy file (docs/policy.md)")
+	if o.policy == "" && o.envoyConfig == "" {
+		return errors.New("nothing to decide by: set --policy to a policy file (docs/policy.md), or --envoy-config")
+	}
+	if o.envoyConfig == "" {
+		if !o.grpcListen.IsOff() && o.set.From("grpc-listen") != settings.Unset {
+			return errors.New("--grpc-listen is for Envoy: set --envoy-config to the folder of its files")
+		}
+		o.grpcListen = listen.Address{Text: listen.Off}
 	}
 	if o.listen.IsOff() && o.grpcListen.IsOff() {
 		return errors.New("nobody could ask: set --listen or --grpc-listen")

@@ -36,4 +36,4 @@ type parts struct {
 }
 
 // mounts are what this service has.
-var mounts = []func(*parts) (*mount, error){mountService, mountGateway}
+var mounts = []func(*parts) (*mount, error){mountService, mountGateway, mountEnvoy}

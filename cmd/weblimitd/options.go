@@ -75,6 +75,11 @@ type options struct {
 	gatewayTrusted         prefixes
 	gatewayProxies         prefixes
 
+	envoyConfig                                       settings.String
+	envoyOutage, envoyOverdraw, envoyAlgorithm        settings.Choice
+	envoyIndependent, envoyMergeDomains               settings.Bool
+	envoyShadow, envoyQuota, envoyHeaders, envoyMetas settings.Bool
+
 	check, version bool
 }
 
@@ -98,7 +103,7 @@ func newOptions() *options {
 	group = "Listeners: host:port, unix:/path, systemd:NAME or off"
 	plain("listen", &o.listen, "127.0.0.1:9180", "checks, for callers")
 	plain("admin-listen", &o.adminListen, "127.0.0.1:9181", "health, metrics, page, reload and roll-back, for operators")
-	plain("grpc-listen", &o.grpcListen, listen.Off, "gRPC, for callers such as Envoy")
+	plain("grpc-listen", &o.grpcListen, "127.0.0.1:9182", "gRPC, for Envoy; only with --envoy-config")
 	plain("insecure-listen", &o.insecureListen, "false", "serve callers on the network who have neither a token nor a certificate, and operators without TLS")
 	plain("socket-mode", &o.socketMode, "0660", "permissions of unix sockets")
 	plain("socket-group", &o.socketGroup, "", "group of unix sockets")
@@ -141,6 +146,20 @@ func newOptions() *options {
 	group = "Gateways"
 	plain("gateway-trusted", &o.gatewayTrusted, "", "networks of gateways, if not all callers are believed as such")
 	plain("gateway-proxies", &o.gatewayProxies, "", "networks of proxies in front of a gateway that appends to X-Forwarded-For")
+
+	group = "Envoy, by the files of envoyproxy/ratelimit"
+	plain("envoy-config", &o.envoyConfig, "", "folder of configuration files")
+	o.envoyOutage, o.envoyOverdraw = settings.Choice{Of: []string{"local", "allow", "deny"}}, settings.Choice{Of: []string{"stated", "never", "always"}}
+	o.envoyAlgorithm = settings.Choice{Of: envoyAlgorithms()}
+	plain("envoy-outage", &o.envoyOutage, "local", "what is answered while the store is away: local, allow or deny")
+	plain("envoy-independent", &o.envoyIndependent, "false", "charge each descriptor by itself, as envoyproxy/ratelimit does")
+	plain("envoy-overdraw", &o.envoyOverdraw, "stated", "which units of a denied request are charged: stated, never or always")
+	plain("envoy-algorithm", &o.envoyAlgorithm, "fixed_window", "how limits count: "+strings.Join(envoyAlgorithms(), ", "))
+	plain("envoy-merge-domains", &o.envoyMergeDomains, "false", "several files may have limits of one domain")
+	plain("envoy-shadow", &o.envoyShadow, "false", "answer OK to every request")
+	plain("envoy-quota", &o.envoyQuota, "false", "deny a request if all of its descriptors are over their limits")
+	plain("envoy-limit-headers", &o.envoyHeaders, "false", "have responses carry RateLimit-Limit, RateLimit-Remaining and RateLimit-Reset")
+	plain("envoy-dynamic-metadata", &o.envoyMetas, "false", "have responses carry descriptors and metadata")
 
 	group = "Operators"
 	secret("admin-users", &o.adminUsers, "name:password:read or name:password:act, with commas between them")
@@ -263,6 +282,7 @@ func (o *options) usage() string {
 
   weblimitd --policy limits.yaml    serve, counting in memory
   weblimitd --policy limits.yaml --redis redis://localhost:6379
+  weblimitd --envoy-config config/  serve Envoy, by the files of envoyproxy/ratelimit
   weblimitd --check …               check settings, policy, certificates and tokens, and exit
   weblimitd healthcheck             exit 0 if the instance here is ready, for containers
   weblimitd status                  what the instance here decides by

@@ -40,6 +40,8 @@ func valid(t *testing.T) map[string]string {
 		"admin-users-file": users, "admin-hosts": "limits.example.com", "admin-tls-cert": pem.cert, "admin-tls-key": pem.key,
 		"admin-tls-client-ca": pem.ca, "admin-tls-client-names": "a,b", "pprof": "true",
 		"reservation-secrets-file": write(t, "secrets", "0123456789abcdef0123456789abcdef"), "gateway-trusted": "10.0.0.0/8", "gateway-proxies": "10.0.0.0/8,2001:db8::/32",
+		"envoy-config": envoyFolder(t), "envoy-outage": "deny", "envoy-independent": "true", "envoy-overdraw": "always", "envoy-algorithm": "token_bucket",
+		"envoy-merge-domains": "true", "envoy-shadow": "true", "envoy-quota": "true", "envoy-limit-headers": "true", "envoy-dynamic-metadata": "true",
 		"max-connections": "10", "max-in-flight": "10", "header-timeout": "1s", "read-timeout": "2s", "idle-timeout": "3s",
 		"memory-limit": "512MiB", "drain-delay": "0s", "drain-timeout": "1s", "ready-in-outage": "false",
 		"log-format": "json", "log-level": "debug", "log-denials": "false", "instance": "web-1",
@@ -48,6 +50,7 @@ func valid(t *testing.T) map[string]string {
 
 // needs are the settings that another one needs beside it.
 var needs = map[string][]string{
+	"grpc-listen": {"envoy-config"},
 	"redis-cluster": {"redis"}, "redis-sentinel-master": {"redis"}, "redis-user": {"redis", "redis-password-file"},
 	"redis-cacert": {"redis!"}, "redis-cert": {"redis!", "redis-key"}, "redis-key": {"redis!", "redis-cert"},
 	"tls-cert": {"tls-key"}, "tls-key": {"tls-cert"}, "tls-client-ca": {"tls-cert", "tls-key"},

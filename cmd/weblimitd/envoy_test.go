@@ -1,0 +1,242 @@
+package main_test
+
+import (
+	"context"
+	"crypto/tls"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"time"
+
+	ratelimit "github.com/envoyproxy/go-control-plane/envoy/extensions/common/ratelimit/v3"
+	rls "github.com/envoyproxy/go-control-plane/envoy/service/ratelimit/v3"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/credentials"
+	"google.golang.org/grpc/credentials/insecure"
+	healthpb "google.golang.org/grpc/health/grpc_health_v1"
+	"google.golang.org/grpc/metadata"
+	grpcstatus "google.golang.org/grpc/status"
+
+	"github.com/weblimit/weblimit/internal/test/redistest"
+)
+
+const edge = "domain: edge\ndescriptors:\n  - key: remote_address\n    rate_limit: {unit: hour, requests_per_unit: 3}\n"
+
+// envoyFolder is a folder with a file of envoyproxy/ratelimit.
+func envoyFolder(t *testing.T) string {
+	t.Helper()
+	return filepath.Dir(write(t, "edge.yaml", edge))
+}
+
+func connect(t *testing.T, addr string, creds credentials.TransportCredentials) *grpc.ClientConn {
+	t.Helper()
+	conn, err := grpc.NewClient(addr, grpc.WithTransportCredentials(creds))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = conn.Close() })
+	return conn
+}
+
+// asks sends what Envoy sends.
+func asks(ctx context.Context, conn *grpc.ClientConn, address string) (rls.RateLimitResponse_Code, error) {
+	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
+	defer cancel()
+	answer, err := rls.NewRateLimitServiceClient(conn).ShouldRateLimit(ctx, &rls.RateLimitRequest{
+		Domain: "edge", Descriptors: []*ratelimit.RateLimitDescriptor{{
+			Entries: []*ratelimit.RateLimitDescriptor_Entry{{Key: "remote_address", Value: address}},
+		}},
+	})
+	return answer.GetOverallCode(), err
+}
+
+// Envoy is served over gRPC and JSON by the files of envoyproxy/ratelimit, which change while it serves.
+func TestEnvoy(t *testing.T) {
+	t.Parallel()
+	dir := envoyFolder(t)
+	in := start(t, nil, "--envoy-config", dir, "--grpc-listen", "127.0.0.1:0")
+	conn := connect(t, in.grpc, insecure.NewCredentials())
+	over := 0
+	for range 5 {
+		code, err := asks(t.Context(), conn, "192.0.2.1")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if code == rls.RateLimitResponse_OVER_LIMIT {
+			over++
+		}
+	}
+	if over != 2 {
+		t.Errorf("%d of 5 are over the limit of 3", over)
+	}
+	r, _ := http.NewRequestWithContext(t.Context(), http.MethodPost, "http://"+in.data+"/json",
+		strings.NewReader(`{"domain":"edge","descriptors":[{"entries":[{"key":"remote_address","value":"192.0.2.1"}]}]}`))
+	if code, body, err := ask(http.DefaultClient, r); code != http.StatusTooManyRequests || err != nil {
+		t.Errorf("/json: %d %s %v", code, body, err)
+	}
+	if got := status(t, http.DefaultClient, "http://"+in.data+"/healthcheck"); got != http.StatusOK {
+		t.Errorf("/healthcheck: %d", got)
+	}
+	if _, text := in.get(t, "/metrics/envoy"); !strings.Contains(text, `ratelimit_service_rate_limit_over_limit{domain="edge",key1="remote_address"}`) {
+		t.Errorf("statistics: %s", text)
+	}
+	if got := in.metric(t, `weblimitd_grpc_duration_seconds_count{code="OK"}`); got != "5" {
+		t.Errorf("calls: %s", got)
+	}
+	rewrite(t, filepath.Join(dir, "edge.yaml"), strings.Replace(edge, "3}", "30}", 1))
+	in.signal(t, syscall.SIGHUP)
+	await(t, 10*time.Second, "the new limit decides", func() bool {
+		code, err := asks(t.Context(), conn, "192.0.2.1")
+		return err == nil && code == rls.RateLimitResponse_OK
+	})
+	rewrite(t, filepath.Join(dir, "edge.yaml"), strings.Replace(edge, "hour", "hours", 1))
+	if code, out := run(t, nil, "reload", in.admin); code == 0 || !strings.Contains(out, "hour") {
+		t.Errorf("a wrong file: %d %s", code, out)
+	}
+	_, shown := in.get(t, "/status")
+	wants(t, shown, `"envoy": {`, `"domains": 1`, `"refused": 1`)
+
+	health := healthpb.NewHealthClient(conn)
+	watch, err := health.Watch(t.Context(), &healthpb.HealthCheckRequest{Service: "ratelimit"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	state := func() healthpb.HealthCheckResponse_ServingStatus {
+		t.Helper()
+		answer, err := watch.Recv()
+		if err != nil {
+			t.Fatal(err)
+		}
+		return answer.GetStatus()
+	}
+	if got := state(); got != healthpb.HealthCheckResponse_SERVING {
+		t.Errorf("health: %v", got)
+	}
+	in.signal(t, syscall.SIGTERM)
+	if got := state(); got != healthpb.HealthCheckResponse_NOT_SERVING {
+		t.Errorf("health while it drains: %v", got)
+	}
+	_ = conn.Close() // or the watch would hold the drain up
+	if code := in.exit(t); code != 0 {
+		t.Errorf("exit code %d", code)
+	}
+}
+
+// Envoy needs no policy file; without its files there is no gRPC.
+func TestEnvoyAlone(t *testing.T) {
+	t.Parallel()
+	dir := envoyFolder(t)
+	if code, out := run(t, nil, "--check", "--envoy-config", dir); code != 0 {
+		t.Error(out)
+	}
+	if code, out := run(t, nil, "--check", "--policy", write(t, "limits.yaml", onePolicy("1", 5)), "--grpc-listen", ":9182"); code == 0 || !strings.Contains(out, "--grpc-listen is for Envoy") {
+		t.Error(out)
+	}
+	if code, out := run(t, nil, "--envoy-config", dir, "--listen", "127.0.0.1:0", "--admin-listen", "off", "--grpc-listen", "0.0.0.0:0"); code == 0 || !strings.Contains(out, "--grpc-listen: everybody on the network") {
+		t.Error(out)
+	}
+	if err := os.WriteFile(filepath.Join(dir, "wrong.yaml"), []byte("domain: x\ndescriptors: 5"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if code, out := run(t, nil, "--check", "--envoy-config", dir); code == 0 || !strings.Contains(out, "wrong.yaml") {
+		t.Error(out)
+	}
+}
+
+// Over gRPC, too, callers need a token and a certificate where these are asked for.
+func TestEnvoyIsACaller(t *testing.T) {
+	t.Parallel()
+	by := authority(t, "ca")
+	f, envoy := certificate(t, by, "localhost"), certificate(t, by, "envoy.example")
+	in := start(t, []string{"WEBLIMIT_TOKENS=0123456789abcdef"}, "--envoy-config", envoyFolder(t), "--grpc-listen", "0.0.0.0:0",
+		"--tls-cert", f.cert, "--tls-key", f.key, "--tls-client-ca", f.ca, "--tls-client-names", "envoy.example")
+	addr := "localhost:" + in.grpc[strings.LastIndexByte(in.grpc, ':')+1:]
+	secure := func(certs ...tls.Certificate) credentials.TransportCredentials {
+		return credentials.NewTLS(&tls.Config{RootCAs: by.pool(), Certificates: certs})
+	}
+	conn := connect(t, addr, secure(envoy.pair(t)))
+	if _, err := asks(t.Context(), conn, "192.0.2.1"); grpcstatus.Code(err) != codes.Unauthenticated {
+		t.Errorf("without a token: %v", err)
+	}
+	if _, err := asks(metadata.AppendToOutgoingContext(t.Context(), "authorization", "Bearer 0123456789abcdef"), conn, "192.0.2.1"); err != nil {
+		t.Errorf("with a token: %v", err)
+	}
+	if _, err := healthpb.NewHealthClient(conn).Check(t.Context(), &healthpb.HealthCheckRequest{}); err != nil {
+		t.Errorf("health needs a token: %v", err)
+	}
+	for name, creds := range map[string]credentials.TransportCredentials{
+		"no certificate": secure(), "another name": secure(certificate(t, by, "app.example").pair(t)), "no TLS": insecure.NewCredentials(),
+	} {
+		if _, err := asks(metadata.AppendToOutgoingContext(t.Context(), "authorization", "Bearer 0123456789abcdef"), connect(t, addr, creds), "192.0.2.1"); grpcstatus.Code(err) != codes.Unavailable {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+// Beyond max-in-flight, calls are refused at once; a drain under load loses none.
+func TestEnvoyUnderLoad(t *testing.T) {
+	t.Parallel()
+	server := redistest.StartTCP(t)
+	in := start(t, nil, "--envoy-config", envoyFolder(t), "--grpc-listen", "127.0.0.1:0", "--redis", "redis://"+server.Addr(), "--max-in-flight", "2")
+	conn := connect(t, in.grpc, insecure.NewCredentials())
+	var ok, refused, other atomic.Int64
+	server.Freeze(t)
+	var all sync.WaitGroup
+	for range 200 {
+		all.Go(func() {
+			_, err := asks(t.Context(), conn, "192.0.2.1")
+			switch grpcstatus.Code(err) {
+			case codes.OK:
+				ok.Add(1)
+			case codes.ResourceExhausted:
+				refused.Add(1)
+			default:
+				other.Add(1)
+				t.Error(err)
+			}
+		})
+	}
+	all.Wait()
+	server.Thaw(t)
+	if refused.Load() == 0 || ok.Load() == 0 {
+		t.Errorf("%d answered, %d refused", ok.Load(), refused.Load())
+	}
+
+	in = start(t, nil, "--envoy-config", envoyFolder(t), "--grpc-listen", "127.0.0.1:0")
+	second := start(t, nil, "--envoy-config", envoyFolder(t), "--grpc-listen", "127.0.0.1:0")
+	ctx, stop := context.WithCancel(t.Context())
+	var served atomic.Int64
+	var load sync.WaitGroup
+	one, two := connect(t, in.grpc, insecure.NewCredentials()), connect(t, second.grpc, insecure.NewCredentials())
+	for range 8 {
+		load.Go(func() {
+			to := one
+			for ctx.Err() == nil {
+				_, err := asks(context.WithoutCancel(ctx), to, "192.0.2.1")
+				if grpcstatus.Code(err) == codes.Unavailable && to == one && strings.Contains(err.Error(), "connection refused") {
+					to = two // it has ended: no connection, and so nothing that was lost on one
+					continue
+				}
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				served.Add(1)
+			}
+		})
+	}
+	time.Sleep(300 * time.Millisecond)
+	if code := in.stop(t); code != 0 {
+		t.Errorf("exit code %d", code)
+	}
+	before := served.Load()
+	await(t, 10*time.Second, "calls go on", func() bool { return served.Load() > before+10 })
+	stop()
+	load.Wait()
+}
