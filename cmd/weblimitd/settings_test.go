@@ -50,7 +50,7 @@ func valid(t *testing.T) map[string]string {
 
 // needs are the settings that another one needs beside it.
 var needs = map[string][]string{
-	"grpc-listen": {"envoy-config"},
+	"grpc-listen":   {"envoy-config"},
 	"redis-cluster": {"redis"}, "redis-sentinel-master": {"redis"}, "redis-user": {"redis", "redis-password-file"},
 	"redis-cacert": {"redis!"}, "redis-cert": {"redis!", "redis-key"}, "redis-key": {"redis!", "redis-cert"},
 	"tls-cert": {"tls-key"}, "tls-key": {"tls-cert"}, "tls-client-ca": {"tls-cert", "tls-key"},

@@ -106,8 +106,13 @@ func (d *describedAs) note(v any) {
 // failing is a store that does not answer.
 type failing struct{ core.Store }
 
-func (failing) Take(context.Context, []core.Check, []core.Result) error { return context.DeadlineExceeded }
-func (failing) Peek(context.Context, []core.Check, []core.Result) error { return context.DeadlineExceeded }
+func (failing) Take(context.Context, []core.Check, []core.Result) error {
+	return context.DeadlineExceeded
+}
+
+func (failing) Peek(context.Context, []core.Check, []core.Result) error {
+	return context.DeadlineExceeded
+}
 
 func TestTheServiceIsAsItDescribesItself(t *testing.T) {
 	t.Parallel()
@@ -200,8 +205,11 @@ func TestTheServiceIsAsItDescribesItself(t *testing.T) {
 		status     int
 		path, body string
 	}{
-		{200, "/v1/check", `{"policy":"api","key":"a"}`}, {200, "/v1/check", `{"policy":"closed","key":"a"}`}, {503, "/v1/check?denied=status", `{"policy":"closed","key":"a"}`},
-		{503, "/v1/peek", `{"policy":"api","key":"a"}`}, {503, "/v1/charge", `{"policy":"api","key":"a"}`},
+		{200, "/v1/check", `{"policy":"api","key":"a"}`},
+		{200, "/v1/check", `{"policy":"closed","key":"a"}`},
+		{503, "/v1/check?denied=status", `{"policy":"closed","key":"a"}`},
+		{503, "/v1/peek", `{"policy":"api","key":"a"}`},
+		{503, "/v1/charge", `{"policy":"api","key":"a"}`},
 	} {
 		if status, got := d.post(out, c.path, c.body); status != c.status {
 			t.Errorf("%s, without a store: %d %v", c.path, status, got)
