@@ -96,7 +96,7 @@ func (l *Limiter) holdRemotely(ctx context.Context, c *call, delay time.Duration
 
 // adopt makes d the decision that somebody else has made.
 func (d *Decision) adopt(v *verdict) {
-	d.count = int16(min(len(v.Results), 1<<14)) //nolint:gosec // G115: bounded
+	d.count = int16(min(len(v.Results), 1<<14))
 	if d.count > 1 {
 		d.many = v.Results[:d.count:d.count]
 	} else if d.count == 1 {

@@ -153,7 +153,7 @@ func (r *reader) held() (h adapter.Held, err error) {
 	h.Cost, h.Result.At, h.Result.ResetAfter = r.int(), r.int(), time.Duration(r.int())
 	zone := string(r.text())
 	if zone != "" {
-		n.Calendar = store.Period{Unit: store.PeriodUnit(unit), Day: int(day)} //nolint:gosec // G115: as it was written
+		n.Calendar = store.Period{Unit: store.PeriodUnit(unit), Day: int(day)}
 		if n.Calendar.Location, err = time.LoadLocation(zone); err != nil {
 			return h, err
 		}

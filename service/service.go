@@ -151,18 +151,18 @@ func (c *Config) complete() error {
 	}
 	switch {
 	case c.Policies == nil:
-		return errors.New("Policies is missing")
+		return errors.New("the field Policies is missing")
 	case c.ReservationTTL < time.Second || c.ReservationTTL > 24*time.Hour:
 		return fmt.Errorf("ReservationTTL must be from 1s to 24h, got %v", c.ReservationTTL)
 	}
 	for i, secret := range c.Secrets {
 		if len(secret) < 32 {
-			return fmt.Errorf("Secrets: number %d has %d bytes, the least is 32", i+1, len(secret))
+			return fmt.Errorf("secret %d has %d bytes, the least is 32", i+1, len(secret))
 		}
 	}
 	for i, token := range c.Tokens {
 		if len(token) < 16 {
-			return fmt.Errorf("Tokens: number %d is shorter than 16 bytes", i+1)
+			return fmt.Errorf("token %d is shorter than 16 bytes", i+1)
 		}
 	}
 	c.Secrets, c.Tokens, c.Hosts = slices.Clone(c.Secrets), slices.Clone(c.Tokens), slices.Clone(c.Hosts)

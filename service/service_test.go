@@ -256,6 +256,9 @@ func TestReservationsAreSettledOnce(t *testing.T) {
 		}
 		return a.Reservation
 	}
+	if status, _, body := post(s, "/v1/reserve", `{"policy":"tokens","key":"k","operation":"o"}`); status != http.StatusUnprocessableEntity {
+		t.Errorf("an operation: %d %s", status, body)
+	}
 	token := reserve(300)
 	if a := ask(t, s, "/v1/settle", `{"reservation":"`+token+`","cost":120}`); !a.Settled || len(a.Limits) != 2 || a.Limits[1].Charged != 120.0 {
 		t.Errorf("%+v", a)

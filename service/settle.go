@@ -28,6 +28,10 @@ func (s *Service) serveReserve(e *exchange) error {
 	if err != nil {
 		return err
 	}
+	if c.operation != "" {
+		// A repeat is charged nothing, so it would have nothing to settle.
+		return badField("/operation", "A reserve can't be repeated: one whose answer is lost stays charged.")
+	}
 	ctx := e.context()
 	if e.asks, err = s.asks(ctx, c, ""); err != nil {
 		return err
@@ -184,7 +188,7 @@ func (s *Service) settle(e *exchange, refund bool) error {
 // apply puts the real costs into a reservation. A cost applies to all estimates.
 func (to *settlement) apply(v *reservation) error {
 	found := make(map[string]bool, len(to.costs))
-	any := false
+	corrected := false
 	for i := range v.charges {
 		for k := range v.charges[i].held {
 			h := &v.charges[i].held[k]
@@ -194,7 +198,7 @@ func (to *settlement) apply(v *reservation) error {
 			} else if cost = to.cost; !to.hasCost || !h.Estimate {
 				continue
 			}
-			h.Told, h.Spent, any = true, cost, true
+			h.Told, h.Spent, corrected = true, cost, true
 		}
 	}
 	for name := range to.costs {
@@ -202,7 +206,7 @@ func (to *settlement) apply(v *reservation) error {
 			return badField("/costs", fmt.Sprintf("The reservation has charged nothing under a limit %q.", name))
 		}
 	}
-	if to.hasCost && !any && len(v.charges) > 0 {
+	if to.hasCost && !corrected && len(v.charges) > 0 {
 		return badField("/cost", "The reservation has no estimate: name the limits in costs, or reserve with a cost.")
 	}
 	return nil
@@ -260,7 +264,11 @@ func (s *Service) serveCharge(e *exchange) error {
 	}
 	for i := range e.asks {
 		if d := &e.asks[i].Decision; d.Reason == core.ReasonMissingKey || d.Reason == core.ReasonAmbiguousKey || d.Reason == core.ReasonInvalidCost {
-			return badField("/together/"+strconv.Itoa(i), "A limit can't be charged: "+d.Reason.String()+".")
+			pointer := ""
+			if c.together {
+				pointer = "/together/" + strconv.Itoa(i)
+			}
+			return badField(pointer, "A limit can't be charged: "+d.Reason.String()+".")
 		}
 	}
 	if operation != "" {

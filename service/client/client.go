@@ -110,7 +110,7 @@ func (c *Client) complete() error {
 		c.config.Timeout = store.DefaultTimeout
 	}
 	if c.config.Connections < 1 || c.config.MaxBatch < 1 || c.config.MaxPending < 1 || c.config.Timeout < time.Millisecond {
-		return errors.New("Connections, MaxBatch and MaxPending must be at least 1, and Timeout at least 1ms")
+		return errors.New("want Connections, MaxBatch and MaxPending of at least 1, and a Timeout of at least 1ms")
 	}
 	headers := make([]string, len(c.config.Send.Headers))
 	for i, name := range c.config.Send.Headers {

@@ -227,8 +227,7 @@ func (r *Reader) Int(least, most int64) (int64, error) {
 	}
 	digits := r.text[start:r.at]
 	n, err := strconv.ParseInt(string(digits), 10, 64)
-	canonical := digits[0] != '+' && string(digits) != "-0" && !(len(digits) > 1 && digits[0] == '0') && !(len(digits) > 2 && digits[0] == '-' && digits[1] == '0')
-	if err != nil || !canonical || n < least || n > most {
+	if err != nil || string(strconv.AppendInt(nil, n, 10)) != string(digits) || n < least || n > most {
 		return 0, r.Errorf("want %s", want)
 	}
 	return n, nil
