@@ -2,6 +2,8 @@ package client_test
 
 import (
 	"context"
+	"crypto/tls"
+	"crypto/x509"
 	"errors"
 	"fmt"
 	"net"
@@ -308,6 +310,60 @@ func TestUnixSockets(t *testing.T) {
 	c := newClient(t, client.Config{URL: "unix://" + path})
 	if a, err := c.Check(context.Background(), client.Check{Policy: "user", Key: "user:ann"}); err != nil || !a.Allowed {
 		t.Errorf("%+v %v", a, err)
+	}
+}
+
+func TestTLS(t *testing.T) {
+	t.Parallel()
+	plain := serve(t)
+	server := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.ProtoMajor != 2 {
+			t.Errorf("%s, want HTTP/2", r.Proto)
+		}
+		plain.Config.Handler.ServeHTTP(w, r)
+	}))
+	server.EnableHTTP2 = true
+	server.StartTLS()
+	t.Cleanup(server.Close)
+	roots := x509.NewCertPool()
+	roots.AddCert(server.Certificate())
+	c := newClient(t, client.Config{URL: server.URL, TLS: &tls.Config{RootCAs: roots, MinVersion: tls.VersionTLS12}})
+	if a, err := c.Check(context.Background(), client.Check{Policy: "user", Key: "user:ann"}); err != nil || !a.Allowed {
+		t.Errorf("%+v %v", a, err)
+	}
+	c = newClient(t, client.Config{URL: server.URL})
+	if _, err := c.Check(context.Background(), client.Check{Policy: "user", Key: "user:ann"}); store.ErrorOf(err).Class != store.ClassConnection {
+		t.Errorf("a certificate of nobody: %v", err)
+	}
+}
+
+// A check that nobody waits for any more is not sent, and so not charged; and a caller can leave.
+func TestChecksThatNobodyWaitsForAreNotSent(t *testing.T) {
+	t.Parallel()
+	s := serve(t)
+	c := newClient(t, client.Config{URL: s.URL, Connections: 1})
+	s.slow.Store(int64(300 * time.Millisecond))
+	ctx, cancel := context.WithTimeout(context.Background(), 50*time.Millisecond)
+	defer cancel()
+	began := time.Now()
+	var wait sync.WaitGroup
+	for i := range 5 {
+		wait.Go(func() {
+			if _, err := c.Check(ctx, client.Check{Policy: "user", Key: "user:left"}); err == nil {
+				t.Error("no error")
+			}
+		})
+		for i == 0 && s.requests.Load() == 0 && ctx.Err() == nil { // the first is under way
+			time.Sleep(time.Millisecond)
+		}
+	}
+	wait.Wait()
+	if took := time.Since(began); took > 250*time.Millisecond {
+		t.Errorf("they left after %v", took)
+	}
+	a, err := c.Check(context.Background(), client.Check{Policy: "user", Key: "user:left"})
+	if err != nil || a.Limits[0].Remaining != 48 {
+		t.Errorf("%+v %v: want one of the five charged, the one that was under way", a.Limits, err)
 	}
 }
 

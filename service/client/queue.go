@@ -28,6 +28,7 @@ type pending struct {
 	done   chan struct{} // closed when answer and err are set
 	answer Answer
 	err    error
+	gone   bool // nobody waits for it any more, so that it is not sent. Guarded by queue.mu.
 }
 
 // ask sends a check, alone or with others, and waits for its answer.
@@ -44,8 +45,11 @@ func (q *queue) ask(ctx context.Context, call *wireCall) (Answer, error) {
 		q.leaders++
 	}
 	q.mu.Unlock()
-	if lead {
+	switch {
+	case lead && ctx.Done() == nil:
 		q.lead(p)
+	case lead: // so that the caller can leave when its context ends
+		go q.lead(p)
 	}
 	timer := time.NewTimer(q.client.config.Timeout)
 	defer timer.Stop()
@@ -53,10 +57,19 @@ func (q *queue) ask(ctx context.Context, call *wireCall) (Answer, error) {
 	case <-p.done:
 		return p.answer, p.err
 	case <-timer.C:
+		q.leave(p)
 		return Answer{}, q.client.failure(store.ClassTimeout, context.DeadlineExceeded)
 	case <-ctx.Done():
+		q.leave(p)
 		return Answer{}, q.client.failure(store.ClassTimeout, ctx.Err())
 	}
+}
+
+// leave notes that nobody waits for an answer. If the check was not sent yet, it is not charged.
+func (q *queue) leave(p *pending) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	p.gone = true
 }
 
 // lead sends what waits until own is answered. If others wait then, another goroutine goes on, so that nobody
@@ -84,14 +97,18 @@ func (q *queue) lead(own *pending) {
 func (q *queue) take() []*pending {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	n := min(len(q.waiting), q.client.config.MaxBatch)
-	if n == 0 {
+	var batch []*pending
+	for len(q.waiting) > 0 && len(batch) < q.client.config.MaxBatch {
+		if p := q.waiting[0]; !p.gone {
+			batch = append(batch, p)
+		}
+		q.waiting[0] = nil
+		q.waiting = q.waiting[1:]
+	}
+	if len(batch) == 0 {
 		q.leaders--
 		q.waiting = nil
-		return nil
 	}
-	batch := q.waiting[:n:n]
-	q.waiting = q.waiting[n:]
 	return batch
 }
 

@@ -1,0 +1,46 @@
+package browser
+
+import (
+	"net/http"
+	"testing"
+)
+
+func TestHosts(t *testing.T) {
+	t.Parallel()
+	for host, local := range map[string]bool{
+		"localhost": true, "LOCALHOST:80": true, "localhost.": true, "app.localhost": true, "127.0.0.1:8080": true, "[::1]:80": true, "::1": true,
+		"": false, "evil.example": false, "localhost.evil.example": false, "127.0.0.1.evil.example:80": false, "notlocalhost": false,
+	} {
+		if IsLocal(host) != local {
+			t.Errorf("%q: %v", host, !local)
+		}
+	}
+	hosts := []string{"limits.internal", "::1"}
+	for host, known := range map[string]bool{"limits.internal": true, "Limits.Internal.:8080": true, "[::1]:80": true, "x.limits.internal": false, "": false} {
+		if Knows(hosts, host) != known {
+			t.Errorf("%q: %v", host, !known)
+		}
+	}
+}
+
+func TestRequestsOfPages(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		header          http.Header
+		page, otherSite bool
+	}{
+		{http.Header{}, false, false},
+		{http.Header{"Sec-Fetch-Site": {"none"}}, false, false},
+		{http.Header{"Sec-Fetch-Site": {"none", "none"}}, true, false},
+		{http.Header{"Sec-Fetch-Site": {"same-origin"}}, true, false},
+		{http.Header{"Sec-Fetch-Site": {"same-site"}}, true, true},
+		{http.Header{"Sec-Fetch-Site": {"cross-site"}}, true, true},
+		{http.Header{"Origin": {"null"}}, true, false},
+		{http.Header{"Origin": {""}}, true, false},
+	} {
+		r := &http.Request{Header: c.header}
+		if FromPage(r) != c.page || FromOtherSite(r) != c.otherSite {
+			t.Errorf("%v: %v and %v", c.header, FromPage(r), FromOtherSite(r))
+		}
+	}
+}
