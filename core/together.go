@@ -24,9 +24,10 @@ type asked = struct {
 	Operation []byte
 	Hold      bool
 
-	Decision Decision
-	Delay    time.Duration
-	Held     []held
+	Decision  Decision
+	Delay     time.Duration
+	Held      []held
+	Unsettled bool
 }
 
 // operationTTL is how long the store remembers an operation of adapter.Ask, and operationRepeats how
@@ -137,7 +138,7 @@ func (t *together) ask(ctx context.Context, i int) error {
 	q, l := &t.asks[i], t.now[i]
 	d := &q.Decision
 	*d = Decision{limiter: l, binding: -1, many: d.many[:0]}
-	q.Delay, q.Held = 0, nil
+	q.Delay, q.Held, q.Unsettled = 0, nil, false
 	for name := range q.Costs {
 		if l.limitOf(name) == nil {
 			return &seam.AskError{Ask: i, Text: fmt.Sprintf("a cost for the limit %q, which is not one of those that decide", name)}
@@ -335,6 +336,7 @@ func (t *together) distribute(ctx context.Context, peek bool) {
 		q.Decision.sumUp(ctx, c)
 		for k := range c.results {
 			r := &q.Decision.Results()[k]
+			q.Unsettled = q.Unsettled || r.Charged && c.limits[k].reserves()
 			if delay := max(r.Delay(), c.limits[k].slow.delay(r)); !r.Shadow {
 				q.Delay = max(q.Delay, delay)
 			}

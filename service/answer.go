@@ -44,6 +44,9 @@ func appendDecision(dst []byte, q *adapter.Ask, scratch adapter.HeaderMap) []byt
 	if d.Err != nil {
 		dst = appendBool(dst, "outage", true)
 	}
+	if q.Unsettled && !q.Hold {
+		dst = appendBool(dst, "unsettled", true)
+	}
 	if version := d.Version(); version != "" {
 		dst = appendString(dst, "version", version)
 	}

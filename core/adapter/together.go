@@ -49,6 +49,10 @@ type Ask = struct {
 	Delay time.Duration
 
 	Held []Held // what was charged by the store, if Hold is set; nothing in an outage
+
+	// Unsettled is set if a limit was charged that is settled when a request ends: by Estimate, RefundOn
+	// or Concurrent. Nothing settles it but Settle, with what is Held.
+	Unsettled bool
 }
 
 // Held is a charge that can be settled later, by any process that uses the store.

@@ -6,10 +6,12 @@ import (
 	"crypto/x509"
 	"errors"
 	"fmt"
+	"log/slog"
 	"net"
 	"net/http"
 	"net/http/httptest"
 	"path/filepath"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -35,10 +37,11 @@ func (p policies) Limiter(config core.Config, name string) (*core.Limiter, error
 }
 
 var testPolicies = policies{
-	"user": {core.PerHour(50).FixedWindow().By(keyfuncs.User("user")).Named("user"), core.PerMonth(1000, time.UTC).By(keyfuncs.User("user")).Named("month")},
-	"key":  {core.PerHour(5).By(keyfuncs.APIKey("X-API-Key")).Named("key").OnMissingKey(core.DenyRequest)},
-	"slow": {core.PerSecond(20).Burst(1).Wait(5 * time.Second).By(keyfuncs.Everyone()).Named("slow")},
-	"llm":  {core.PerHour(1000).FixedWindow().By(keyfuncs.Tenant("tenant")).Named("tokens")},
+	"user":    {core.PerHour(50).FixedWindow().By(keyfuncs.User("user")).Named("user"), core.PerMonth(1000, time.UTC).By(keyfuncs.User("user")).Named("month")},
+	"key":     {core.PerHour(5).By(keyfuncs.APIKey("X-API-Key")).Named("key").OnMissingKey(core.DenyRequest)},
+	"slow":    {core.PerSecond(20).Burst(1).Wait(5 * time.Second).By(keyfuncs.Everyone()).Named("slow")},
+	"running": {core.Concurrent(5).By(keyfuncs.Tenant("tenant")).Named("running")},
+	"llm":     {core.PerHour(1000).FixedWindow().By(keyfuncs.Tenant("tenant")).Named("tokens")},
 }
 
 // server serves a handler that counts its requests.
@@ -102,7 +105,7 @@ func TestALimiterOfTheServiceDecidesAsOneOfTheProcess(t *testing.T) {
 	c := newClient(t, client.Config{URL: serve(t).URL, Send: client.Fields{Values: []string{"user"}, Headers: []string{"X-Api-Key"}}})
 	local := core.NewMemory()
 	for name, limits := range testPolicies {
-		if name == "slow" {
+		if name == "slow" || name == "running" {
 			continue
 		}
 		config := core.Config{Store: local, Limits: limits, Version: "v7"}
@@ -310,6 +313,22 @@ func TestUnixSockets(t *testing.T) {
 	c := newClient(t, client.Config{URL: "unix://" + path})
 	if a, err := c.Check(context.Background(), client.Check{Policy: "user", Key: "user:ann"}); err != nil || !a.Allowed {
 		t.Errorf("%+v %v", a, err)
+	}
+}
+
+func TestWhatIsNotSettledIsSaid(t *testing.T) {
+	t.Parallel()
+	var log strings.Builder
+	c := newClient(t, client.Config{URL: serve(t).URL})
+	l, err := c.Limiter(core.Config{Store: c.Store(), Logger: slog.New(slog.NewTextHandler(&log, nil))}, "running")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for range 2 {
+		l.AllowKey(context.Background(), "k", 1)
+	}
+	if n := strings.Count(log.String(), "policy=running"); n != 1 {
+		t.Errorf("said %d times: %s", n, log.String())
 	}
 }
 

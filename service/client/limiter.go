@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"reflect"
 	"strings"
 	"sync"
@@ -29,7 +30,7 @@ var _ core.Policies = (*Client)(nil)
 // Without one, decisions are as in an outage, and events say why.
 //
 // What a policy settles after a request is not settled: estimates and refunds stay as they were charged, and
-// slots of concurrent requests are taken until their lease ends. Use [Client.Reserve] for these.
+// slots of concurrent requests are taken until their lease ends; the log says so once. Use [Client.Reserve] for these.
 // AllowAtMost is refused.
 func (c *Client) Limiter(config core.Config, name string) (*core.Limiter, error) {
 	switch {
@@ -55,14 +56,34 @@ func (c *Client) Limiter(config core.Config, name string) (*core.Limiter, error)
 		// Never counted: it says what happens while the service does not answer.
 		config.Limits = []core.Limit{core.PerSecond(1).By(keyfuncs.Everyone()).Named("service").OnOutage(policy)}
 	}
-	return adapter.NewRemote(config, func(ctx context.Context, q adapter.Question) (adapter.Verdict, error) {
-		return c.decide(ctx, name, &q)
-	})
+	of := &policy{client: c, name: name, log: config.Logger}
+	return adapter.NewRemote(config, of.decide)
+}
+
+// policy is a policy that a limiter asks for.
+type policy struct {
+	client *Client
+	name   string
+	log    *slog.Logger // or nil
+	warned atomic.Bool  // that what the policy settles is not settled
+}
+
+// warn says once that a limit of the policy would be settled when a request ends.
+func (p *policy) warn() {
+	if p.warned.Load() || p.warned.Swap(true) {
+		return
+	}
+	log := p.log
+	if log == nil {
+		log = slog.Default()
+	}
+	log.Warn("weblimit: client: the policy has a limit that is settled when a request ends, by an estimate, a refund or slots; "+
+		"a limiter of a client does not settle it: what was charged stays charged, and slots are taken until their lease ends", "policy", p.name)
 }
 
 // decide asks the service a question of a limiter.
-func (c *Client) decide(ctx context.Context, policy string, q *adapter.Question) (adapter.Verdict, error) {
-	check := Check{Policy: policy}
+func (p *policy) decide(ctx context.Context, q adapter.Question) (adapter.Verdict, error) {
+	c, check := p.client, Check{Policy: p.name}
 	if q.Request != nil {
 		check.Request = c.describe(q.Request)
 	} else {
@@ -76,6 +97,9 @@ func (c *Client) decide(ctx context.Context, policy string, q *adapter.Question)
 	a, err := c.ask(context.WithoutCancel(ctx), path, "", []Check{check})
 	if err != nil {
 		return adapter.Verdict{}, err
+	}
+	if a.Unsettled {
+		p.warn()
 	}
 	return c.verdict(&a)
 }

@@ -33,7 +33,8 @@ type Answer struct {
 	Limit        string            `json:"limit,omitempty"`    // that matters most to the client
 	Missing      string            `json:"missing,omitempty"`
 	Ambiguous    string            `json:"ambiguous,omitempty"`
-	Outage       bool              `json:"outage,omitempty"` // the service decided without its store
+	Outage       bool              `json:"outage,omitempty"`    // the service decided without its store
+	Unsettled    bool              `json:"unsettled,omitempty"` // a limit was charged that Settle would correct: use Reserve
 	Version      string            `json:"version,omitempty"`
 	Limits       []Limit           `json:"limits,omitempty"`
 	Headers      map[string]string `json:"headers"`           // to pass on to the client

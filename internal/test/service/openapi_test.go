@@ -140,6 +140,7 @@ func TestTheServiceIsAsItDescribesItself(t *testing.T) {
 		ask("/v1/check", `{"policy":"queue","key":"a"}`)
 		ask("/v1/check", `{"policy":"shadow","key":"a"}`)
 		ask("/v1/reserve", `{"policy":"running","key":"a"}`)
+		ask("/v1/check", `{"policy":"running","key":"b"}`)
 	}
 	ask("/v1/check", `{"policy":"keys","request":{}}`)
 	ask("/v1/check", `{"policy":"keys","request":{"headers":{"Authorization":["Bearer a","Bearer b"]}}}`)
