@@ -128,7 +128,7 @@ func (t *together) release() {
 			c.release()
 		}
 	}
-	if t.joint != nil && len(t.asks) > 1 {
+	if t.joint != nil && t.where != nil {
 		t.joint.release()
 	}
 }
@@ -247,11 +247,8 @@ func (l *limit) repeatable(r *Rule) *Rule {
 // join makes one call of the checks of all questions. Checks of one key and rule are one check of
 // their sum.
 func (t *together) join() error {
-	if len(t.asks) == 1 {
-		if t.joint = t.calls[0]; t.joint == nil {
-			t.joint = calls.Get().(*call)
-			t.calls[0] = t.joint
-		}
+	if len(t.asks) == 1 && t.calls[0] != nil {
+		t.joint = t.calls[0]
 	} else {
 		t.joint = calls.Get().(*call)
 		t.where = make([][]int, len(t.asks))

@@ -38,7 +38,8 @@ type Config struct {
 	// Secrets seal reservations, each at least 32 random bytes. The first seals, all open: to change the
 	// secret, put the new one second everywhere, then first, and take the old one away after
 	// ReservationTTL. All processes on one store need the same. Defaults to a random secret, which ends
-	// with the process: a reservation can then be settled by this process alone.
+	// with the process: a reservation can then be settled by this process alone, and the log says so if
+	// others share the store.
 	Secrets [][]byte
 
 	// ReservationTTL is how long a reservation can be settled, from 1s to 24h. Defaults to 10m.
@@ -117,6 +118,9 @@ func New(config Config) (*Service, error) {
 	}
 	if err := s.seal.init(config.Secrets); err != nil {
 		return nil, err
+	}
+	if len(config.Secrets) == 0 && !config.Store.Registry().InProcess() {
+		s.log.Warn("weblimit: service: without Secrets, a reservation can be settled by the process that has made it, and by no other")
 	}
 	if err := s.marks.init(config.Store, config.ReservationTTL); err != nil {
 		return nil, err

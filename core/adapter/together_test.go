@@ -74,6 +74,34 @@ func TestTogetherIsAllOrNothingByOneCall(t *testing.T) {
 	}
 }
 
+func TestTogetherLetsExemptQuestionsPass(t *testing.T) {
+	t.Parallel()
+	exempt := keyfuncs.Matches(func(r keyfuncs.Request) bool { return r.Value("user") == "root" })
+	l := core.Must(core.New(core.Config{Store: core.NewMemory(), Bypass: []keyfuncs.Condition{exempt}, Limits: []core.Limit{core.PerHour(1).By(keyfuncs.User("user"))}}))
+	root, ann := adapter.Ask{Limiter: l, Request: keyfuncs.Values{"user": "root"}}, adapter.Ask{Limiter: l, Request: keyfuncs.Values{"user": "ann"}}
+	for i, c := range []struct {
+		asks []adapter.Ask
+		want []core.Reason
+	}{
+		{[]adapter.Ask{root}, []core.Reason{core.ReasonBypassed}},
+		{[]adapter.Ask{root, root}, []core.Reason{core.ReasonBypassed, core.ReasonBypassed}},
+		{[]adapter.Ask{root, ann}, []core.Reason{core.ReasonBypassed, core.ReasonWithinLimit}},
+		{[]adapter.Ask{root, ann}, []core.Reason{core.ReasonDeniedTogether, core.ReasonLimitExceeded}},
+	} {
+		for _, peek := range []bool{true, false} {
+			err := adapter.PeekTogether(context.Background(), 0, c.asks)
+			if !peek {
+				err = adapter.Together(context.Background(), "test", 0, c.asks)
+			}
+			for k := range c.asks {
+				if d := &c.asks[k].Decision; err != nil || d.Reason != c.want[k] || d.Allowed == (i == 3) {
+					t.Errorf("%d, peek %v: question %d: %v %v, want %v", i, peek, k, err, d.Reason, c.want[k])
+				}
+			}
+		}
+	}
+}
+
 func TestTogetherRefusesWhatItCanNotSum(t *testing.T) {
 	t.Parallel()
 	store := core.NewMemory()
