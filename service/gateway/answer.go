@@ -35,7 +35,7 @@ func answer(w http.ResponseWriter, r *http.Request, d *core.Decision, by way) {
 			h["Content-Language"] = []string{language}
 		}
 		h[StatusHeader] = []string{strconv.Itoa(d.Status())}
-		h[ProblemHeader] = []string{string(body)}
+		h[ProblemHeader] = []string{strings.ReplaceAll(string(body), "\x7f", `\u007f`)} // the only control character that JSON allows
 		h["Content-Length"] = []string{"0"}
 		w.WriteHeader(http.StatusForbidden)
 	default:

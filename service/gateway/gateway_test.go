@@ -168,6 +168,7 @@ func TestOriginalRequest(t *testing.T) {
 		{"the server itself", with(subrequest("/v1/auth/api"), "X-Forwarded-Uri", "*", "X-Forwarded-Method", "OPTIONS"), "OPTIONS *  shop.example   192.0.2.7 192.0.2.7 192.0.2.7"},
 		{"ext_authz", subrequest("/v1/ext_authz/api//%6cogin/../x?page=2", "X-Api-Key", "k"), "GET //%6cogin/../x 2 limiter k  192.0.2.7 192.0.2.7 192.0.2.7"},
 		{"IPv6, mapped IPv4 and a port", with(subrequest("/v1/auth/api"), "X-Forwarded-For", "[::ffff:192.0.2.9]:443"), "GET /things 2 shop.example   192.0.2.9 192.0.2.9 192.0.2.9"},
+		{"a zone", with(subrequest("/v1/auth/api"), "X-Forwarded-For", "fe80::1%eth0"), "GET /things 2 shop.example   fe80::1 fe80::1 fe80::1"},
 		{"what the client writes", subrequest("/v1/auth/api", "X-Real-Ip", "198.51.100.1", "X_Forwarded_For", "198.51.100.1"), "GET /things 2 shop.example   192.0.2.7 192.0.2.7 192.0.2.7"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
@@ -522,4 +523,65 @@ func TestAdviceOnRoutes(t *testing.T) {
 			}
 		})
 	}
+}
+
+// A text of the operator's can't break the headers by which nginx gets the body.
+func TestTextsOfDenials(t *testing.T) {
+	t.Parallel()
+	const text = "zu viel \u00fc\r\nSet-Cookie: a=b \x00\x7f\u2028 $host"
+	g := newGateway(t, perClient(1), func(c *gateway.Config) {
+		c.Limiter.Details = map[string]func(core.Decision) string{"de": func(core.Decision) string { return text }}
+	})
+	g.do(subrequest("/v1/auth_request/api"))
+	h := g.do(subrequest("/v1/auth_request/api", "Accept-Language", "de")).Header()
+	var is struct{ Detail string }
+	problem := h.Get(gateway.ProblemHeader)
+	if err := json.Unmarshal([]byte(problem), &is); err != nil || is.Detail != text || h.Get("Content-Language") != "de" {
+		t.Errorf("got %v and the detail %q, want %q (%v)", h, is.Detail, text, err)
+	}
+	if strings.ContainsAny(problem, "\r\n\x00\x7f") {
+		t.Errorf("the header has control characters: %q", problem)
+	}
+}
+
+// Whatever a subrequest says, it is decided or refused, and a client whose limit is used up passes by a
+// path that is exempt in its plain spelling alone.
+func FuzzSubrequest(f *testing.F) {
+	f.Add("/v1/auth/api", "GET", "/healthz", "192.0.2.7", "example.com", true)
+	f.Add("/v1/auth_request/api", "POST", "/healthz/../things?x=/healthz", "::ffff:192.0.2.7", "", false)
+	f.Add("/v1/ext_authz/api//healthz", "", "", "192.0.2.7, 10.0.0.1", "", true)
+	f.Fuzz(func(t *testing.T, path, method, uri, client, host string, twice bool) {
+		g, err := gateway.New(gateway.Config{Policies: perClient(1), Limiter: core.Config{
+			Store: core.NewMemory(), Bypass: []keyfuncs.Condition{keyfuncs.Paths("/healthz")}, Logger: slog.New(slog.DiscardHandler),
+		}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		r := subrequest("/")
+		r.URL.Path = path
+		r.Header = http.Header{"X-Forwarded-For": {client}, "X-Forwarded-Method": {method}, "X-Forwarded-Uri": {uri}, "X-Forwarded-Host": {host}}
+		if twice {
+			r.Header.Add("X-Forwarded-Uri", "/healthz")
+		}
+		codes := [2]int{}
+		for i := range codes {
+			w := httptest.NewRecorder()
+			g.ServeHTTP(w, r)
+			codes[i] = w.Code
+		}
+		target := uri
+		if rest, envoy := strings.CutPrefix(path, "/v1/ext_authz/api"); envoy {
+			target = rest
+		}
+		target, _, _ = strings.Cut(target, "?")
+		switch codes[1] {
+		case http.StatusTooManyRequests, http.StatusForbidden, http.StatusNotFound, http.StatusInternalServerError:
+		case http.StatusOK:
+			if target != "/healthz" && !strings.HasSuffix(target, "/healthz") || strings.HasPrefix(target, "/") && target != "/healthz" {
+				t.Errorf("%q passed", target)
+			}
+		default:
+			t.Errorf("got %d", codes[1])
+		}
+	})
 }
