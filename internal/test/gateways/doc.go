@@ -1,5 +1,5 @@
 // Package gateways holds tests only. They start real gateways with the configurations of deploy/gateways, in
-// front of a limiter and an application, send forged requests, and stop, freeze and restart the limiter.
+// front of weblimitd and an application, send forged requests, and stop, freeze and restart the limiter.
 //
 // The tests need Linux, and nginx, haproxy and caddy in PATH. Without them the tests skip; where CI=true they
 // fail. Traefik is in no Debian release: its tests skip without it, everywhere. This builds it, in ten minutes:
@@ -7,6 +7,4 @@
 //	git clone --depth 1 --branch v3.5.3 https://github.com/traefik/traefik && cd traefik
 //	mkdir -p webui/static && touch webui/static/index.html
 //	CGO_ENABLED=0 go build ./cmd/traefik
-//
-// The limiter is a server of this test, or the weblimitd that WEBLIMITD in the environment names.
 package gateways

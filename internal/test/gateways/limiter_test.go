@@ -4,21 +4,17 @@ import (
 	"errors"
 	"fmt"
 	"net"
-	"net/http"
-	"net/netip"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
-	"time"
 
-	"github.com/weblimit/weblimit/core"
 	"github.com/weblimit/weblimit/internal/test/child"
+	"github.com/weblimit/weblimit/internal/test/documents"
 	"github.com/weblimit/weblimit/internal/test/proxies"
-	"github.com/weblimit/weblimit/policy"
-	"github.com/weblimit/weblimit/service/gateway"
 )
 
 // limits is the policy file of the tests.
@@ -43,56 +39,47 @@ policies:
 // token is that of gateways that ask over TCP.
 const token = "a-token-of-this-test"
 
-// limiterCommand returns the command of a limiter that serves gateways: on a unix socket, or on a TCP address
-// those that have the token and append 127.0.0.1 to X-Forwarded-For. WEBLIMITD in the environment names a
-// weblimitd to take instead of this test's own server.
-func limiterCommand(network, addr, file string) *exec.Cmd {
-	if daemon := os.Getenv("WEBLIMITD"); daemon != "" {
-		cmd := exec.Command(daemon, "--policy="+file, "--admin-listen=off", "--log-level=warn")
-		if network == "unix" {
-			cmd.Args = append(cmd.Args, "--listen=unix:"+addr)
-		} else {
-			cmd.Args = append(cmd.Args, "--listen="+addr, "--gateway-proxies=127.0.0.1/32")
-			cmd.Env = append(os.Environ(), "WEBLIMIT_TOKENS="+token)
-		}
-		return cmd
+// daemon is the path of weblimitd, which is built once.
+var daemon = sync.OnceValues(func() (string, error) {
+	path := filepath.Join(built, "weblimitd")
+	build := exec.Command("go", "build", "-buildvcs=false", "-o", path, ".")
+	build.Dir = filepath.Join(documents.Root, "cmd/weblimitd")
+	if out, err := build.CombinedOutput(); err != nil {
+		return "", fmt.Errorf("%w\n%s", err, out)
 	}
-	cmd := exec.Command(os.Args[0])
-	cmd.Env = append(os.Environ(), "LIMITER="+network, "LIMITER_ADDR="+addr, "LIMITER_POLICY="+file)
-	return cmd
-}
+	return path, nil
+})
 
-// TestMain is the limiter where limiterCommand has started the program.
+// built is a directory for what is built.
+var built string
+
 func TestMain(m *testing.M) {
-	if network := os.Getenv("LIMITER"); network != "" {
-		fmt.Fprintln(os.Stderr, serveLimiter(network, os.Getenv("LIMITER_ADDR"), os.Getenv("LIMITER_POLICY")))
+	var err error
+	if built, err = os.MkdirTemp("", "gateways"); err != nil {
+		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
 	}
-	os.Exit(m.Run())
+	code := m.Run()
+	_ = os.RemoveAll(built)
+	os.Exit(code)
 }
 
-func serveLimiter(network, addr, file string) error {
-	set, err := policy.Load(file)
+// limiterCommand returns the command of a limiter that serves gateways: on a unix socket, or on a TCP address
+// those that have the token and append 127.0.0.1 to X-Forwarded-For.
+func limiterCommand(tb testing.TB, network, addr, file string) *exec.Cmd {
+	tb.Helper()
+	path, err := daemon()
 	if err != nil {
-		return err
+		tb.Fatal(err)
 	}
-	config := gateway.Config{Policies: set, Names: set.Names(), Limiter: core.Config{Store: core.NewMemory()}}
-	if network == "tcp" {
-		config.Tokens, config.Proxies = []string{token}, []netip.Prefix{netip.MustParsePrefix("127.0.0.1/32")}
-	}
-	g, err := gateway.New(config)
-	if err != nil {
-		return err
-	}
+	cmd := exec.Command(path, "--policy="+file, "--admin-listen=off", "--log-level=warn")
 	if network == "unix" {
-		_ = os.Remove(addr) // of a limiter that was killed
+		cmd.Args = append(cmd.Args, "--listen=unix:"+addr)
+	} else {
+		cmd.Args = append(cmd.Args, "--listen="+addr, "--gateway-proxies=127.0.0.1/32")
+		cmd.Env = append(os.Environ(), "WEBLIMIT_TOKENS="+token)
 	}
-	l, err := net.Listen(network, addr)
-	if err != nil {
-		return err
-	}
-	// No gateway here passes on larger headers but Caddy and Traefik, with 1 MB.
-	return (&http.Server{Handler: g, ReadHeaderTimeout: 5 * time.Second, MaxHeaderBytes: 64 << 10}).Serve(l)
+	return cmd
 }
 
 // limiter is a limiter in a process of its own.
@@ -118,7 +105,7 @@ func startLimiter(tb testing.TB, network, dir, limits string) *limiter {
 
 func (l *limiter) start(tb testing.TB) {
 	tb.Helper()
-	l.cmd = limiterCommand(l.network, l.addr, l.file)
+	l.cmd = limiterCommand(tb, l.network, l.addr, l.file)
 	l.cmd.Stdout, l.cmd.Stderr = &l.log, &l.log
 	if err := child.Start(l.cmd); err != nil {
 		tb.Fatal(err)
