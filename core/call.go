@@ -53,7 +53,9 @@ func (c *call) release() {
 		c.keys = nil
 	}
 	c.keys, c.exact, c.by = c.keys[:0], false, nil
-	c.some, c.apart, c.how, c.most = false, false, c.how[:0], 0
+	if c.some {
+		c.some, c.apart, c.how, c.most = false, false, c.how[:0], 0
+	}
 	c.checkTime, c.waitTime = 0, 0
 	if c.reading.Request != nil {
 		c.reading = keyfuncs.Reading{}

@@ -220,7 +220,10 @@ func (l *Limiter) take(ctx context.Context, c *call) error {
 
 func (l *Limiter) askStore(ctx context.Context, c *call) error {
 	if m, ok := l.store.(*Memory); ok {
-		return c.take(ctx, m)
+		if c.some {
+			return c.takeSome(ctx, m)
+		}
+		return m.Take(ctx, c.checks, c.results)
 	}
 	bounded := within(ctx, c.bound(l.timeout))
 	defer bounded.release()
