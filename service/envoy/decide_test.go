@@ -2,11 +2,14 @@ package envoy_test
 
 import (
 	"fmt"
+	"math"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/weblimit/weblimit/core"
+	"github.com/weblimit/weblimit/core/redisstore"
+	"github.com/weblimit/weblimit/internal/test/redistest"
 	"github.com/weblimit/weblimit/service/envoy"
 
 	ratelimit "github.com/envoyproxy/go-control-plane/envoy/extensions/common/ratelimit/v3"
@@ -363,6 +366,41 @@ descriptors:
 		again, _ := protojson.Marshal(wanted.GetDynamicMetadata())
 		if strings.ReplaceAll(string(got), " ", "") != strings.ReplaceAll(string(again), " ", "") {
 			t.Errorf("request %d: %s, want %s", i+1, got, again)
+		}
+	}
+}
+
+// Whatever hits a caller states, nothing overflows.
+func TestHugeHits(t *testing.T) {
+	t.Parallel()
+	for _, algorithm := range []envoy.Algorithm{envoy.FixedWindow, envoy.SlidingWindow, envoy.TokenBucket} {
+		for name, store := range map[string]core.Store{
+			"memory": core.NewMemory(),
+			"Redis":  redisstore.New(redistest.Shared(t).Client(t), redisstore.Config{Prefix: redistest.Prefix(t)}),
+		} {
+			s := newServer(t, envoy.Config{Algorithm: algorithm, Store: store, Timeout: 10 * time.Second},
+				"domain: edge\ndescriptors:\n  - {key: user, rate_limit: {unit: year, requests_per_unit: 1000000}}\n")
+			for i, step := range []struct {
+				hits uint64
+				back bool
+				want string
+			}{
+				{math.MaxUint64, false, "OVER, OVER 0"},
+				{0, false, "OVER, OVER 0"},
+				{math.MaxUint64, true, "OK, OK 1000000"},
+				{1 << 62, true, "OK, OK 1000000"},
+				{1000000, false, "OK, OK 0"},
+			} {
+				if algorithm == envoy.TokenBucket && i == 2 {
+					step.want = "OK, OK 0" // it owed a whole bucket, and gets one at a time
+				}
+				r := request("edge", "user=a")
+				hits(r.Descriptors[0], step.hits).IsNegativeHits = step.back
+				got, err := s.ShouldRateLimit(t.Context(), r)
+				if err != nil || said(got) != step.want {
+					t.Errorf("%v in %s, step %d: %v, %v, want %s", algorithm, name, i+1, got, err, step.want)
+				}
+			}
 		}
 	}
 }

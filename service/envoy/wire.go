@@ -2,6 +2,7 @@ package envoy
 
 import (
 	"context"
+	"errors"
 
 	ratelimit "github.com/envoyproxy/go-control-plane/envoy/extensions/common/ratelimit/v3"
 	rls "github.com/envoyproxy/go-control-plane/envoy/service/ratelimit/v3"
@@ -62,12 +63,17 @@ func (m lenientMessage) ProtoMethods() *protoiface.Methods {
 	}}
 }
 
+var errFieldNumber = errors.New("weblimit: envoy: the message has an invalid field number")
+
 // fields calls use for each field of a message on the wire, with the bytes of those that have some.
 func fields(wire []byte, use func(number protowire.Number, text []byte, number64 uint64) error) error {
 	for len(wire) > 0 {
 		number, kind, n := protowire.ConsumeTag(wire)
 		if n < 0 {
 			return protowire.ParseError(n)
+		}
+		if number > protowire.MaxValidNumber {
+			return errFieldNumber
 		}
 		wire = wire[n:]
 		var text []byte
@@ -131,12 +137,12 @@ func readDescriptor(wire []byte, to *ratelimit.RateLimitDescriptor) error {
 			if to.Limit == nil {
 				to.Limit = new(ratelimit.RateLimitDescriptor_RateLimitOverride)
 			}
-			return proto.UnmarshalOptions{Merge: true}.Unmarshal(text, to.Limit)
+			return proto.UnmarshalOptions{Merge: true, DiscardUnknown: true}.Unmarshal(text, to.Limit)
 		case number == 3 && text != nil:
 			if to.HitsAddend == nil {
 				to.HitsAddend = new(wrapperspb.UInt64Value)
 			}
-			return proto.UnmarshalOptions{Merge: true}.Unmarshal(text, to.HitsAddend)
+			return proto.UnmarshalOptions{Merge: true, DiscardUnknown: true}.Unmarshal(text, to.HitsAddend)
 		case number == 4 && text == nil:
 			to.IsNegativeHits = value != 0
 		}
