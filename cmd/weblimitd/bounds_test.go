@@ -34,6 +34,18 @@ func closedWithin(c net.Conn, d time.Duration) bool {
 	return !errors.Is(err, os.ErrDeadlineExceeded)
 }
 
+// statusOn reads the answer to a request on a connection, and returns its status.
+func statusOn(c net.Conn) (int, error) {
+	_ = c.SetReadDeadline(time.Now().Add(10 * time.Second))
+	response, err := http.ReadResponse(bufio.NewReader(c), nil)
+	if err != nil {
+		return 0, err
+	}
+	defer response.Body.Close()
+	_, err = io.Copy(io.Discard, response.Body)
+	return response.StatusCode, err
+}
+
 // A caller that sends its header, its body or nothing at all slowly loses its connection.
 func TestSlowCallers(t *testing.T) {
 	t.Parallel()
@@ -68,9 +80,8 @@ func TestSlowCallers(t *testing.T) {
 	// A header without end is refused.
 	c = in.dial(t)
 	_, _ = io.WriteString(c, "GET /readyz HTTP/1.1\r\nHost: x\r\nA: "+strings.Repeat("a", 128<<10)+"\r\n\r\n")
-	response, err := http.ReadResponse(bufio.NewReader(c), nil)
-	if err == nil && response.StatusCode != http.StatusRequestHeaderFieldsTooLarge {
-		t.Errorf("a large header: %d", response.StatusCode)
+	if code, err := statusOn(c); err == nil && code != http.StatusRequestHeaderFieldsTooLarge {
+		t.Errorf("a large header: %d", code)
 	}
 }
 
@@ -82,7 +93,7 @@ func TestConnectionsAreBounded(t *testing.T) {
 	for range 5 {
 		c := in.dial(t)
 		_, _ = io.WriteString(c, "GET /readyz HTTP/1.1\r\nHost: x\r\n\r\n")
-		if _, err := http.ReadResponse(bufio.NewReader(c), nil); err != nil {
+		if _, err := statusOn(c); err != nil {
 			t.Fatal(err)
 		}
 		open = append(open, c)
@@ -101,7 +112,7 @@ func TestConnectionsAreBounded(t *testing.T) {
 		c := in.dial(t)
 		defer c.Close()
 		_, _ = io.WriteString(c, "GET /readyz HTTP/1.1\r\nHost: x\r\n\r\n")
-		_, err := http.ReadResponse(bufio.NewReader(c), nil)
+		_, err := statusOn(c)
 		return err == nil
 	})
 }

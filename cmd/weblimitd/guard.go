@@ -11,6 +11,8 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/metadata"
 	"google.golang.org/grpc/status"
+
+	"github.com/weblimit/weblimit/internal/browser"
 )
 
 // maxBody bounds what a caller may send with a request. Parts have bounds of their own.
@@ -43,6 +45,10 @@ func (g *guard) wrap(m *mount, h http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if g.health.now() == draining {
 			w.Header().Set("Connection", "close") // the caller's next request goes to another instance
+		}
+		if !m.gateway && browser.FromPage(r) { // any page in a browser on this machine could ask
+			answerProblem(w, http.StatusForbidden, "Web pages are not answered.")
+			return
 		}
 		if !g.callers.letsIn(r.Header, m.gateway) {
 			g.metrics.refused.WithLabelValues("data").Inc()

@@ -138,8 +138,45 @@ func TestCertificatesChange(t *testing.T) {
 	if got := in.metric(t, `weblimitd_certificate_end_timestamp_seconds{listener="data"}`); got == "" {
 		t.Error("no metric of the certificate's end")
 	}
-	if _, err := tls.Dial("tcp", in.data, &tls.Config{RootCAs: by.pool(), ServerName: "localhost", MaxVersion: tls.VersionTLS11}); err == nil {
+	old := &tls.Config{RootCAs: by.pool(), ServerName: "localhost", MaxVersion: tls.VersionTLS11} //nolint:gosec // it must be refused
+	if _, err := tls.Dial("tcp", in.data, old); err == nil {
 		t.Error("TLS 1.1 is served")
+	}
+}
+
+// Callers may use HTTP/2, over TLS and without.
+func TestHTTP2(t *testing.T) {
+	t.Parallel()
+	by := authority(t, "ca")
+	f := certificate(t, by, "localhost")
+	for scheme, args := range map[string][]string{"http": nil, "https": {"--tls-cert", f.cert, "--tls-key", f.key}} {
+		in := start(t, nil, args...)
+		var protocols http.Protocols
+		protocols.SetHTTP2(true)
+		protocols.SetUnencryptedHTTP2(true)
+		client := &http.Client{Transport: &http.Transport{Protocols: &protocols, TLSClientConfig: &tls.Config{RootCAs: by.pool()}}}
+		response, err := client.Get(scheme + "://" + in.data + "/readyz")
+		if err != nil || response.ProtoMajor != 2 || response.StatusCode != 200 {
+			t.Errorf("%s: %v %v", scheme, response, err)
+			continue
+		}
+		response.Body.Close()
+		client.CloseIdleConnections()
+	}
+}
+
+// A page in a browser on this machine can't ask.
+func TestPagesAreNotCallers(t *testing.T) {
+	t.Parallel()
+	in := start(t, nil, "--envoy-config", envoyFolder(t), "--grpc-listen", "off")
+	for _, path := range []string{"/json", "/v1/check", "/nothing"} {
+		for _, field := range []string{"Origin", "Sec-Fetch-Site"} {
+			r, _ := http.NewRequestWithContext(t.Context(), http.MethodPost, "http://"+in.data+path, strings.NewReader("{}"))
+			r.Header.Set(field, map[string]string{"Origin": "http://evil.example", "Sec-Fetch-Site": "cross-site"}[field])
+			if code, body, err := ask(http.DefaultClient, r); code != http.StatusForbidden || err != nil {
+				t.Errorf("%s with %s: %d %s %v", path, field, code, body, err)
+			}
+		}
 	}
 }
 

@@ -20,6 +20,8 @@ import (
 	"time"
 
 	"github.com/weblimit/weblimit/internal/test/child"
+	"github.com/weblimit/weblimit/internal/test/pgtest"
+	"github.com/weblimit/weblimit/internal/test/race"
 	"github.com/weblimit/weblimit/internal/test/redistest"
 )
 
@@ -38,13 +40,21 @@ func buildAndRun(m *testing.M) int {
 	program = filepath.Join(dir, "weblimitd")
 	build := exec.Command("go", "build", "-trimpath", "-o", program, ".")
 	build.Env = append(os.Environ(), "CGO_ENABLED=0")
+	if race.Enabled {
+		build = exec.Command("go", "build", "-race", "-o", program, ".")
+	}
 	build.Stderr = os.Stderr
 	if err := build.Run(); err != nil {
 		fmt.Fprintln(os.Stderr, "building weblimitd:", err)
 		return 1
 	}
-	return redistest.Main(m)
+	return pgtest.Main(redisTests{m})
 }
+
+// redisTests runs the tests, and stops their Redis servers.
+type redisTests struct{ m *testing.M }
+
+func (r redisTests) Run() int { return redistest.Main(r.m) }
 
 // onePolicy is a policy file with a version and a quota.
 func onePolicy(version string, quota int) string {
@@ -154,6 +164,9 @@ func startWith(t *testing.T, prepare func(*exec.Cmd), env []string, args ...stri
 	t.Cleanup(func() {
 		_ = in.cmd.Process.Kill()
 		<-in.ended
+		if strings.Contains(in.log.String(), "DATA RACE") {
+			t.Error("a data race")
+		}
 		if t.Failed() {
 			t.Logf("%s", in.log)
 		}

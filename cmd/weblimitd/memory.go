@@ -27,7 +27,7 @@ func (m memoryLimit) apply() int64 {
 }
 
 // cgroupMemory returns the least memory limit of the process's control group and those above it, or 0.
-// It knows version 2, and version 1 where the group is mounted at its own root, as in containers.
+// It knows versions 1 and 2.
 func cgroupMemory(root, self string) int64 {
 	least := int64(0)
 	note := func(file string) {
@@ -40,18 +40,20 @@ func cgroupMemory(root, self string) int64 {
 			least = n
 		}
 	}
-	for dir := ownGroup(self); ; dir = path.Dir(dir) {
-		note(filepath.Join(root, dir, "memory.max"))
-		if dir == "/" {
-			break
+	for _, version := range []struct{ line, file string }{{"0::", "memory.max"}, {":memory:", "memory/memory.limit_in_bytes"}} {
+		folder, file := path.Split(version.file)
+		for dir := ownGroup(self, version.line); ; dir = path.Dir(dir) {
+			note(filepath.Join(root, folder, dir, file))
+			if dir == "/" {
+				break
+			}
 		}
 	}
-	note(filepath.Join(root, "memory", "memory.limit_in_bytes"))
 	return least
 }
 
-// ownGroup returns the path of the process's group in version 2.
-func ownGroup(self string) string {
+// ownGroup returns the path of the process's group: what stands behind a mark in the list of groups.
+func ownGroup(self, mark string) string {
 	f, err := os.Open(self) //nolint:gosec // of the kernel
 	if err != nil {
 		return "/"
@@ -59,7 +61,7 @@ func ownGroup(self string) string {
 	defer f.Close()
 	lines := bufio.NewScanner(f)
 	for lines.Scan() {
-		if dir, ok := strings.CutPrefix(lines.Text(), "0::"); ok {
+		if _, dir, ok := strings.Cut(lines.Text(), mark); ok {
 			return path.Clean("/" + dir)
 		}
 	}

@@ -5,9 +5,7 @@ import (
 	"crypto/subtle"
 	"errors"
 	"fmt"
-	"net"
 	"net/http"
-	"net/netip"
 	"os"
 	"slices"
 	"strings"
@@ -15,6 +13,7 @@ import (
 
 	"github.com/weblimit/weblimit/cmd/weblimitd/internal/listen"
 	"github.com/weblimit/weblimit/inspect"
+	"github.com/weblimit/weblimit/internal/browser"
 )
 
 // minPassword is the least number of bytes of an operator's password.
@@ -39,7 +38,10 @@ type operator struct {
 }
 
 func newOperators(text, file string, hosts []string) (*operators, error) {
-	o := &operators{text: text, file: file, hosts: hosts}
+	o := &operators{text: text, file: file}
+	for _, host := range hosts {
+		o.hosts = append(o.hosts, browser.CanonicalHost(host))
+	}
 	return o, o.reload()
 }
 
@@ -161,16 +163,7 @@ func (o *operators) knowsHost(r *http.Request) bool {
 	if o.reach == listen.SocketFile {
 		return true
 	}
-	host := r.Host
-	if name, _, err := net.SplitHostPort(host); err == nil {
-		host = name
-	}
-	host = strings.ToLower(strings.TrimSuffix(strings.Trim(host, "[]"), "."))
-	if len(o.hosts) > 0 && slices.Contains(o.hosts, host) {
-		return true
-	}
-	_, err := netip.ParseAddr(host)
-	return err == nil || host == "localhost" || strings.HasSuffix(host, ".localhost")
+	return browser.Knows(o.hosts, r.Host) || browser.IsLocal(r.Host)
 }
 
 // only returns a handler for operators who have a permission. What changes something takes POST with the

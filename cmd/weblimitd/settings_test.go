@@ -6,6 +6,8 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+
+	"github.com/weblimit/weblimit/internal/test/race"
 )
 
 // help is what --help prints.
@@ -50,8 +52,8 @@ func valid(t *testing.T) map[string]string {
 
 // needs are the settings that another one needs beside it.
 var needs = map[string][]string{
-	"grpc-listen":   {"envoy-config"},
-	"redis-cluster": {"redis"}, "redis-sentinel-master": {"redis"}, "redis-user": {"redis", "redis-password-file"},
+	"grpc-listen":     {"envoy-config"},
+	"postgres-schema": {"postgres"}, "redis-cluster": {"redis"}, "redis-sentinel-master": {"redis"}, "redis-user": {"redis", "redis-password-file"},
 	"redis-cacert": {"redis!"}, "redis-cert": {"redis!", "redis-key"}, "redis-key": {"redis!", "redis-cert"},
 	"tls-cert": {"tls-key"}, "tls-key": {"tls-cert"}, "tls-client-ca": {"tls-cert", "tls-key"},
 	"tls-client-names": {"tls-client-ca", "tls-cert", "tls-key"},
@@ -71,9 +73,6 @@ func TestEverySettingByFlagEnvironmentAndFile(t *testing.T) {
 		if !ok {
 			t.Errorf("valid has no value for --%s", name)
 			continue
-		}
-		if name == "postgres" {
-			continue // it connects when it starts
 		}
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -180,6 +179,8 @@ func TestWrongSettings(t *testing.T) {
 		"an operator twice":              {nil, []string{"--policy", policy, "--admin-users-file", write(t, "u", "ops:0123456789abcdef:act\nops:0123456789abcdef:read")}, []string{`there are two users "ops"`}},
 		"an instance that is no name":    {nil, []string{"--policy", policy, "--instance", "a b"}, []string{"must have 1 to 64 letters, digits"}},
 		"a little memory":                {nil, []string{"--policy", policy, "--memory-limit", "1KiB"}, []string{"at least 16MiB"}},
+		"a schema":                       {nil, []string{"--policy", policy, "--postgres", "postgres://127.0.0.1/x", "--postgres-schema", "A"}, []string{"must have lower-case letters"}},
+		"an empty hash tag":              {nil, []string{"--policy", policy, "--redis", "redis://127.0.0.1", "--prefix", "{}:"}, []string{"an empty hash tag"}},
 		"a short secret":                 {[]string{"WEBLIMIT_RESERVATION_SECRETS=abc"}, []string{"--policy", policy}, []string{"WEBLIMIT_RESERVATION_SECRETS: number 1 has less than 32 bytes"}},
 		"no network":                     {nil, []string{"--policy", policy, "--gateway-proxies", "10.0.0.1"}, []string{`"10.0.0.1" is no network such as 10.0.0.0/8`}},
 		"a policy in PostgreSQL without": {nil, []string{"--policy", "postgres:limits"}, []string{"--policy postgres:NAME needs --postgres"}},
@@ -234,6 +235,9 @@ func TestVersionAndHelp(t *testing.T) {
 // The binary needs nothing of the system that it runs on.
 func TestTheBinaryIsStatic(t *testing.T) {
 	t.Parallel()
+	if race.Enabled {
+		t.Skip("the race detector needs the system's libraries")
+	}
 	text, err := os.ReadFile(program)
 	if err != nil {
 		t.Fatal(err)

@@ -87,6 +87,10 @@ func (o *options) openRedis() (*backend, error) {
 	if err != nil {
 		return nil, fmt.Errorf("--redis: %w", err)
 	}
+	if strings.Contains(string(o.prefix), "{}") {
+		_ = client.Close()
+		return nil, errors.New("--prefix: an empty hash tag would spread a client's keys over a Cluster")
+	}
 	store := redisstore.New(client, redisstore.Config{Prefix: string(o.prefix)})
 	return &backend{
 		kind: "redis", store: store, exchange: store.Exchange(), redis: client,
@@ -146,14 +150,32 @@ func (o *options) openPostgres(ctx context.Context) (*backend, error) {
 	if err != nil {
 		return nil, fmt.Errorf("--postgres: %w", err)
 	}
-	asked, cancel := context.WithTimeout(ctx, 10*time.Second)
-	defer cancel()
-	store, err := pgstore.Open(asked, pool, pgstore.Config{Schema: string(o.postgresSchema)})
+	schema, err := schemaOf(o.postgresSchema)
 	if err != nil {
 		pool.Close()
-		return nil, fmt.Errorf("--postgres: %w", err)
+		return nil, err
 	}
+	if !o.check { // which changes nothing, and needs no database
+		asked, cancel := context.WithTimeout(ctx, 10*time.Second)
+		defer cancel()
+		if err := pgstore.Migrate(asked, pool, pgstore.Config{Schema: schema}); err != nil {
+			pool.Close()
+			return nil, fmt.Errorf("--postgres: %w", err)
+		}
+	}
+	store := pgstore.New(pool, pgstore.Config{Schema: schema})
 	return &backend{kind: "postgres", store: store, postgres: pool, ping: pool.Ping, close: pool.Close}, nil
+}
+
+// schemaOf checks the name of a schema, of which pgstore panics.
+func schemaOf(name settings.String) (string, error) {
+	for i := range len(name) {
+		c := name[i]
+		if letter := c >= 'a' && c <= 'z'; !letter && (i == 0 || c != '_' && (c < '0' || c > '9')) {
+			return "", fmt.Errorf("--postgres-schema: %q must have lower-case letters, digits and underscores, and begin with a letter", name)
+		}
+	}
+	return string(name), nil
 }
 
 // redactParse returns the reason of an error whose text may repeat a URL with a password.
@@ -177,7 +199,7 @@ func readURL(setting, text string, schemes ...string) (*url.URL, error) {
 	for _, s := range schemes {
 		known = known || u.Scheme == s
 	}
-	if !known || u.Opaque != "" || u.Scheme == "unix" && u.Path == "" || u.Scheme != "unix" && u.Host == "" {
+	if !known || u.Opaque != "" || u.Scheme == "unix" && u.Path == "" || u.Scheme != "unix" && !strings.HasPrefix(u.Scheme, "postgres") && u.Host == "" {
 		return nil, fmt.Errorf("--%s must begin with %s", setting, strings.Join(schemes, ":// or ")+"://")
 	}
 	return u, nil
