@@ -472,10 +472,16 @@ func TestTraces(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	if code := subrequest(t, "http://"+in.data, "192.0.2.1", "Traceparent", "00-11111111111111111111111111111111-2222222222222222-01"); code != 200 {
+		t.Errorf("the gateway: %d", code)
+	}
 	in.stop(t) // sends what is left
 	select {
 	case spans := <-got:
-		for _, want := range []string{"\x0a\xf7\x65\x19\x16\xcd\x43\xdd\x84\x48\xeb\x21\x1c\x80\x31\x9c", "weblimitd", "weblimit.decision"} {
+		if bytes.Contains(spans, bytes.Repeat([]byte{0x11}, 16)) {
+			t.Error("a gateway's client has its request recorded in its trace")
+		}
+		for _, want := range []string{"\x0a\xf7\x65\x19\x16\xcd\x43\xdd\x84\x48\xeb\x21\x1c\x80\x31\x9c", "weblimitd", "weblimit.decision", "gateway"} {
 			if !bytes.Contains(spans, []byte(want)) {
 				t.Errorf("%q is not in the spans", want)
 			}
