@@ -128,19 +128,7 @@ func TestIdleConnections(t *testing.T) {
 		n = int(files.Cur) - 500
 	}
 	in := start(t, nil)
-	resident := func() int64 {
-		text, err := os.ReadFile("/proc/" + strconv.Itoa(in.cmd.Process.Pid) + "/status")
-		if err != nil {
-			t.Skip(err)
-		}
-		_, after, _ := strings.Cut(string(text), "VmRSS:")
-		kb, err := strconv.ParseInt(strings.Fields(after)[0], 10, 64)
-		if err != nil {
-			t.Fatal(err)
-		}
-		return kb << 10
-	}
-	before := resident()
+	before := in.resident(t)
 	open := make([]net.Conn, 0, n)
 	for range n {
 		c, err := net.Dial("tcp", in.data)
@@ -157,8 +145,8 @@ func TestIdleConnections(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	each := (resident() - before) / int64(n)
-	t.Logf("%d idle connections: %d bytes each, %d MB in all", n, each, resident()>>20)
+	each := (in.resident(t) - before) / int64(n)
+	t.Logf("%d idle connections: %d bytes each, %d MB in all", n, each, in.resident(t)>>20)
 	if each > 32<<10 {
 		t.Errorf("an idle connection takes %d bytes", each)
 	}

@@ -1,0 +1,81 @@
+package main_test
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+)
+
+// resident is the memory of the process in bytes.
+func (in *instance) resident(t *testing.T) int64 {
+	t.Helper()
+	text, err := os.ReadFile(filepath.Join("/proc", strconv.Itoa(in.cmd.Process.Pid), "status"))
+	if err != nil {
+		t.Skip(err)
+	}
+	_, after, _ := strings.Cut(string(text), "VmRSS:")
+	kb, err := strconv.ParseInt(strings.Fields(after)[0], 10, 64)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return kb << 10
+}
+
+// The policy changes some hundred times under load: no request is lost, and each is decided by one
+// version as a whole. Goroutines and files don't grow.
+func TestManyReloadsUnderLoad(t *testing.T) {
+	t.Parallel()
+	in := start(t, nil, "--log-denials=false")
+	ctx, stop := context.WithCancel(t.Context())
+	var served atomic.Int64
+	var load sync.WaitGroup
+	for i := range 4 {
+		load.Go(func() {
+			client := &http.Client{Timeout: 20 * time.Second, Transport: &http.Transport{}}
+			defer client.CloseIdleConnections()
+			for ctx.Err() == nil {
+				a, status, err := check(context.WithoutCancel(ctx), client, "http://"+in.data, fmt.Sprint("192.0.2.", i))
+				if err != nil || status != http.StatusOK || !a.Allowed && !strings.HasPrefix(a.Version, "odd#") {
+					t.Errorf("%+v %d %v", a, status, err)
+					return
+				}
+				served.Add(1)
+			}
+		})
+	}
+	reloads, goroutines := 0, ""
+	rewrite(t, in.policy, onePolicy("even", 100_000_000))
+	if code, body := in.do(t, http.MethodPost, "/reload", "Weblimit-Inspect", "1"); code != 200 {
+		t.Fatal(body)
+	}
+	in.decides(t, "even")
+	for began := time.Now(); time.Since(began) < 3*time.Second; reloads++ {
+		text := onePolicy("even", 100_000_000+2*reloads)
+		if reloads%2 == 1 {
+			text = onePolicy("odd", 1) // denies all
+		}
+		rewrite(t, in.policy, text)
+		if code, body := in.do(t, http.MethodPost, "/reload", "Weblimit-Inspect", "1"); code != 200 {
+			t.Fatalf("%d %s", code, body)
+		}
+		if reloads == 20 {
+			goroutines = in.metric(t, "go_goroutines")
+		}
+	}
+	stop()
+	load.Wait()
+	first, _ := strconv.Atoi(goroutines)
+	last, _ := strconv.Atoi(in.metric(t, "go_goroutines"))
+	if reloads < 40 || last > first+20 {
+		t.Errorf("%d reloads; goroutines: %d, then %d", reloads, first, last)
+	}
+	t.Logf("%d reloads, %d requests, %d MB", reloads, served.Load(), in.resident(t)>>20)
+}
