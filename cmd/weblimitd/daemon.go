@@ -230,9 +230,11 @@ func (s *daemon) reload(ctx context.Context) error {
 		}
 	}
 	if s.callers.tokens != nil {
-		note("tokens", s.callers.tokens.Reload())
+		_, err := s.callers.tokens.Reload()
+		note("tokens", err)
 	}
-	note("operators", s.admin.operators.reload())
+	_, err := s.admin.operators.reload()
+	note("operators", err)
 	for _, m := range s.mounts {
 		if m.reload != nil {
 			note(m.name, m.reload(ctx))

@@ -42,11 +42,13 @@ func newOperators(text, file string, hosts []string) (*operators, error) {
 	for _, host := range hosts {
 		o.hosts = append(o.hosts, browser.CanonicalHost(host))
 	}
-	return o, o.reload()
+	_, err := o.reload()
+	return o, err
 }
 
-// reload reads the users again. If anything is wrong, nothing changes.
-func (o *operators) reload() error {
+// reload reads the users again, and reports whether they have changed. If anything is wrong, nothing
+// changes.
+func (o *operators) reload() (changed bool, err error) {
 	var users []operator
 	add := func(place, line string) error {
 		u, _, err := readOperator(line)
@@ -64,13 +66,13 @@ func (o *operators) reload() error {
 			continue
 		}
 		if err := add(fmt.Sprintf("WEBLIMIT_ADMIN_USERS: user %d", i+1), line); err != nil {
-			return err
+			return false, err
 		}
 	}
 	if o.file != "" {
 		text, err := os.ReadFile(o.file)
 		if err != nil {
-			return fmt.Errorf("--admin-users-file: %w", err)
+			return false, fmt.Errorf("--admin-users-file: %w", err)
 		}
 		for i, line := range strings.Split(string(text), "\n") {
 			line = strings.TrimSpace(line)
@@ -78,12 +80,12 @@ func (o *operators) reload() error {
 				continue
 			}
 			if err := add(fmt.Sprintf("%s:%d", o.file, i+1), line); err != nil {
-				return err
+				return false, err
 			}
 		}
 	}
-	o.users.Store(&users)
-	return nil
+	before := o.users.Swap(&users)
+	return before != nil && !slices.Equal(*before, users), nil
 }
 
 func (o *operators) lines() []string {

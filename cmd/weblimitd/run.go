@@ -17,8 +17,8 @@ import (
 	"github.com/weblimit/weblimit/core"
 )
 
-// certificatesEvery is how often files of certificates are read.
-const certificatesEvery = 5 * time.Second
+// followEvery is how often files of certificates, tokens and operators are read.
+const followEvery = 5 * time.Second
 
 // errEndedAtOnce is what a second signal leads to.
 var errEndedAtOnce = errors.New("ended at once by a second signal: requests under way were cut off")
@@ -145,24 +145,51 @@ func (s *daemon) watch(ctx context.Context) *sync.WaitGroup {
 			background.Go(func() { m.watch(ctx) })
 		}
 	}
-	seen := map[*secure.Certificates]bool{}
-	for name, c := range s.certs {
-		if seen[c] {
-			continue
-		}
-		seen[c] = true
-		background.Go(func() {
-			c.Watch(ctx, certificatesEvery, func(err error) {
-				s.metrics.reloaded("certificates", err)
-				if err != nil {
-					s.log.Error("weblimitd: certificates not reloaded, those before stay", "listener", name, "error", err.Error())
-					return
-				}
-				s.log.Info("weblimitd: new certificates", "listener", name, "until", c.Until())
-			})
-		})
+	follow := func(what string, reload func() (bool, error)) {
+		background.Go(func() { s.follow(ctx, what, reload) })
 	}
+	seen := map[*secure.Certificates]bool{}
+	for _, c := range s.certs {
+		if !seen[c] {
+			seen[c] = true
+			follow("certificates", c.Reload)
+		}
+	}
+	if s.callers.tokens != nil {
+		follow("tokens", s.callers.tokens.Reload)
+	}
+	follow("operators", s.admin.operators.reload)
 	return &background
+}
+
+// follow reloads what is in files now and then, until ctx ends. They are read, since their times can be
+// equal where they are links that are swapped.
+func (s *daemon) follow(ctx context.Context, what string, reload func() (changed bool, err error)) {
+	ticker := time.NewTicker(followEvery)
+	defer ticker.Stop()
+	last := ""
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-ticker.C:
+		}
+		s.reloading.Lock()
+		changed, err := reload()
+		s.reloading.Unlock()
+		switch {
+		case err == nil:
+			last = ""
+			if changed {
+				s.metrics.reloaded(what, nil)
+				s.log.Info("weblimitd: reloaded what has changed", "what", what)
+			}
+		case err.Error() != last: // once
+			last = err.Error()
+			s.metrics.reloaded(what, err)
+			s.log.Error("weblimitd: not reloaded, all stays as it was", "what", what, "error", last)
+		}
+	}
 }
 
 // servers are those of the listeners.

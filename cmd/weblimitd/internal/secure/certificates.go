@@ -1,7 +1,6 @@
 package secure
 
 import (
-	"context"
 	"crypto/sha256"
 	"crypto/tls"
 	"crypto/x509"
@@ -82,32 +81,6 @@ func (c *Certificates) Reload() (changed bool, err error) {
 	}
 	c.live.Store(next)
 	return true, nil
-}
-
-// Watch reloads the files when they have changed, until ctx ends. Files are read, since their times can
-// be equal where they are links that are swapped. told hears of each change, and once of each error.
-func (c *Certificates) Watch(ctx context.Context, every time.Duration, told func(error)) {
-	ticker := time.NewTicker(every)
-	defer ticker.Stop()
-	last := ""
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case <-ticker.C:
-		}
-		changed, err := c.Reload()
-		switch {
-		case err != nil && err.Error() != last:
-			last = err.Error()
-			told(err)
-		case err == nil && changed:
-			last = ""
-			told(nil)
-		case err == nil:
-			last = ""
-		}
-	}
 }
 
 func (c *Certificates) read() (*loaded, error) {

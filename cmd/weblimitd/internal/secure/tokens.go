@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"slices"
 	"strings"
 	"sync/atomic"
 )
@@ -44,16 +45,18 @@ func NewTokens(text, file string) (*Tokens, error) {
 			t.fixed = append(t.fixed, hash)
 		}
 	}
-	return t, t.Reload()
+	_, err := t.Reload()
+	return t, err
 }
 
-// Reload reads the file again. If anything is wrong with it, nothing changes.
-func (t *Tokens) Reload() error {
+// Reload reads the file again, and reports whether it has changed. If anything is wrong with it, nothing
+// changes.
+func (t *Tokens) Reload() (changed bool, err error) {
 	hashes := t.fixed
 	if t.file != "" {
 		text, err := readSmall(t.file, maxTokensFile)
 		if err != nil {
-			return err
+			return false, err
 		}
 		for i, line := range strings.Split(string(text), "\n") {
 			line = strings.TrimSpace(line)
@@ -62,19 +65,19 @@ func (t *Tokens) Reload() error {
 			}
 			hash, err := hashToken(line)
 			if err != nil {
-				return fmt.Errorf("%s:%d: %w", t.file, i+1, err)
+				return false, fmt.Errorf("%s:%d: %w", t.file, i+1, err)
 			}
 			hashes = append(hashes[:len(hashes):len(hashes)], hash)
 		}
 		if len(hashes) == 0 {
-			return fmt.Errorf("%s has no token: one per line", t.file)
+			return false, fmt.Errorf("%s has no token: one per line", t.file)
 		}
 	}
 	if len(hashes) > maxTokens {
-		return fmt.Errorf("there are %d tokens, the most is %d", len(hashes), maxTokens)
+		return false, fmt.Errorf("there are %d tokens, the most is %d", len(hashes), maxTokens)
 	}
-	t.hashes.Store(&hashes)
-	return nil
+	before := t.hashes.Swap(&hashes)
+	return before != nil && !slices.Equal(*before, hashes), nil
 }
 
 // Valid reports whether a token is one of these, in a time that says nothing about which.
