@@ -11,7 +11,6 @@ import (
 	"strconv"
 	"strings"
 	"sync"
-	"syscall"
 )
 
 // firstFD is the number of the first file that is passed.
@@ -48,7 +47,7 @@ func Passed() (*Sockets, error) {
 			name = called[i]
 		}
 		fd := firstFD + i
-		syscall.CloseOnExec(fd)
+		closeOnExec(fd)
 		s.files[name] = append(s.files[name], os.NewFile(uintptr(fd), name))
 	}
 	return s, nil

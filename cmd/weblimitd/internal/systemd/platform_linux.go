@@ -14,3 +14,6 @@ func monotonic() string {
 	}
 	return strconv.FormatInt(t.Nano()/1000, 10)
 }
+
+// closeOnExec keeps a file from the children of this process.
+func closeOnExec(fd int) { unix.CloseOnExec(fd) }
