@@ -164,8 +164,9 @@ func (c *Client) Close() { c.http.CloseIdleConnections() }
 
 // Check decides a check, or several all or nothing.
 //
-// An error says that the service did not answer, or that the call is wrong, a [*Problem]. It is never a
-// denial. Nothing is sent again by itself: whether it was charged is not known. To send it again give it
+// An error says that the service did not answer, or that the call is wrong: a [*Problem], or an error before
+// it was sent, as for a path of more than 8 KiB. A client may cause the latter, so don't let its request pass.
+// An error is never a denial. Nothing is sent again by itself: whether it was charged is not known. To send it again give it
 // an operation, by [Client.CheckOnce].
 func (c *Client) Check(ctx context.Context, checks ...Check) (Answer, error) {
 	return c.ask(ctx, "/v1/check", "", checks)
@@ -219,13 +220,29 @@ func newCall(operation string, checks []Check) *wireCall {
 }
 
 func (c *Client) ask(ctx context.Context, path, operation string, checks []Check) (a Answer, err error) {
+	for i := range checks {
+		if r := checks[i].Request; r != nil {
+			if err := r.odd(); err != nil { // it would keep others of its batch from an answer
+				return a, err
+			}
+		}
+	}
 	call := newCall(operation, checks)
 	call.TimeoutMS = min(max(c.config.Timeout.Milliseconds(), 1), 10_000)
 	if path == "/v1/check" {
-		return c.queue.ask(ctx, call)
+		a, err = c.queue.ask(ctx, call)
+	} else {
+		err = c.call(ctx, path, call, &a)
 	}
-	err = c.call(ctx, path, call, &a)
-	return a, err
+	if err == nil {
+		if err = a.check(len(checks)); err != nil {
+			err = c.failure(store.ClassUnknown, err)
+		}
+	}
+	if err != nil {
+		return Answer{}, err
+	}
+	return a, nil
 }
 
 // maxAnswer bounds what is read of a response.
@@ -237,17 +254,20 @@ func (c *Client) call(ctx context.Context, path string, body, to any) error {
 	if err != nil {
 		return fmt.Errorf("weblimit: client: %w", err)
 	}
-	ctx, cancel := context.WithTimeout(ctx, c.config.Timeout)
-	defer cancel()
 	return c.send(ctx, path, text, to)
 }
 
-// send sends a text. Its error is a *Problem, or a *store.Error for what is an outage.
+// send sends a text, within the timeout. Its error is a *Problem, or a *store.Error for what is an outage.
 func (c *Client) send(ctx context.Context, path string, text []byte, to any) error {
 	if err := c.fuse.enter(); err != nil {
 		return err
 	}
-	err := c.roundTrip(ctx, path, text, to)
+	bounded, cancel := context.WithTimeout(ctx, c.config.Timeout)
+	defer cancel()
+	err := c.roundTrip(bounded, path, text, to)
+	if err != nil && ctx.Err() != nil {
+		return err // the caller has given up, by a client that hung up: it says nothing about the service
+	}
 	c.fuse.leave(err)
 	return err
 }

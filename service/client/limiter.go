@@ -87,6 +87,9 @@ func (p *policy) decide(ctx context.Context, q adapter.Question) (adapter.Verdic
 	if q.Request != nil {
 		check.Request = c.describe(q.Request)
 	} else {
+		if q.Cost < 0 || q.Cost > maxCost {
+			return adapter.Verdict{Reason: core.ReasonInvalidCost}, nil
+		}
 		check.Key, check.Cost = q.Key, &q.Cost
 	}
 	path := "/v1/check"
@@ -96,6 +99,9 @@ func (p *policy) decide(ctx context.Context, q adapter.Question) (adapter.Verdic
 	// A client that hangs up is charged all the same.
 	a, err := c.ask(context.WithoutCancel(ctx), path, "", []Check{check})
 	if err != nil {
+		if v, is := refused(err, &q); is {
+			return v, nil
+		}
 		return adapter.Verdict{}, err
 	}
 	if a.Unsettled {
@@ -137,13 +143,10 @@ func (c *Client) describe(r keyfuncs.Request) *Request {
 	return d
 }
 
-// maxLines is how many lines of one header the service takes. One more is sent than limits tell apart.
-const maxLines = 32
-
 func read(to map[string][]string, names []string, of func(string, int) (string, bool)) map[string][]string {
 	for _, name := range names {
 		var lines []string
-		for i := range maxLines {
+		for i := range maxLines + 1 { // one more shows that there are too many
 			line, ok := of(name, i)
 			if !ok {
 				break
@@ -205,7 +208,7 @@ var errServiceOutage = errors.New("weblimit: the store of the service did not an
 // verdict returns an answer as a limiter takes it.
 func (c *Client) verdict(a *Answer) (adapter.Verdict, error) {
 	reason, ok := reasons[a.Reason]
-	if !ok || reason == core.ReasonUndecided {
+	if !ok {
 		return adapter.Verdict{}, c.failure(store.ClassUnknown, errors.New("an answer without a reason that this version knows"))
 	}
 	v := adapter.Verdict{

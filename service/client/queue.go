@@ -12,8 +12,8 @@ import (
 )
 
 // queue sends checks. As long as fewer than Config.Connections requests are under way, a check is sent at
-// once, by its own goroutine. Those that come meanwhile wait, and the next request takes them
-// along: no check waits for others to come.
+// once. Those that come meanwhile wait, and the next request takes them along: no check waits for others
+// to come.
 type queue struct {
 	client *Client
 
@@ -24,32 +24,46 @@ type queue struct {
 
 // pending is a check that waits for its answer.
 type pending struct {
-	call   *wireCall
+	text   []byte        // as JSON
 	done   chan struct{} // closed when answer and err are set
 	answer Answer
 	err    error
 	gone   bool // nobody waits for it any more, so that it is not sent. Guarded by queue.mu.
 }
 
+// maxBatchBytes bounds the checks that go together, unless one alone has more. It leaves room below what the
+// service takes by default.
+const maxBatchBytes = 60 << 10
+
 // ask sends a check, alone or with others, and waits for its answer.
 func (q *queue) ask(ctx context.Context, call *wireCall) (Answer, error) {
-	p := &pending{call: call, done: make(chan struct{})}
+	text, err := json.Marshal(call)
+	if err != nil {
+		return Answer{}, fmt.Errorf("weblimit: client: %w", err)
+	}
+	p := &pending{text: text, done: make(chan struct{})}
 	q.mu.Lock()
 	if len(q.waiting) >= q.client.config.MaxPending {
 		q.mu.Unlock()
 		return Answer{}, q.client.failure(store.ClassOverload, errors.New("too many checks are waiting"))
 	}
-	q.waiting = append(q.waiting, p)
 	lead := q.leaders < q.client.config.Connections
 	if lead {
 		q.leaders++
 	}
+	alone := lead && len(q.waiting) == 0
+	if !alone {
+		q.waiting = append(q.waiting, p)
+	}
 	q.mu.Unlock()
 	switch {
-	case lead && ctx.Done() == nil:
-		q.lead(p)
-	case lead: // so that the caller can leave when its context ends
-		go q.lead(p)
+	case alone && ctx.Done() == nil: // needs no other goroutine, and the timeout bounds it
+		q.first(p)
+		return p.answer, p.err
+	case alone: // so that the caller can leave when its context ends
+		go q.first(p)
+	case lead:
+		go q.lead()
 	}
 	timer := time.NewTimer(q.client.config.Timeout)
 	defer timer.Stop()
@@ -72,24 +86,22 @@ func (q *queue) leave(p *pending) {
 	p.gone = true
 }
 
-// lead sends what waits until own is answered. If others wait then, another goroutine goes on, so that nobody
-// works for others longer than for itself.
-func (q *queue) lead(own *pending) {
-	for {
-		batch := q.take()
-		if batch == nil {
-			return
-		}
+// first sends a check, and has another goroutine send what waits then: nobody works for others.
+func (q *queue) first(p *pending) {
+	q.send([]*pending{p})
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if len(q.waiting) > 0 {
+		go q.lead()
+		return
+	}
+	q.leaders--
+}
+
+// lead sends what waits until nothing does.
+func (q *queue) lead() {
+	for batch := q.take(); batch != nil; batch = q.take() {
 		q.send(batch)
-		if own == nil {
-			continue
-		}
-		select {
-		case <-own.done:
-			go q.lead(nil)
-			return
-		default:
-		}
 	}
 }
 
@@ -98,8 +110,12 @@ func (q *queue) take() []*pending {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	var batch []*pending
+	size := 0
 	for len(q.waiting) > 0 && len(batch) < q.client.config.MaxBatch {
 		if p := q.waiting[0]; !p.gone {
+			if size += len(p.text) + 1; len(batch) > 0 && size > maxBatchBytes {
+				break
+			}
 			batch = append(batch, p)
 		}
 		q.waiting[0] = nil
@@ -121,29 +137,24 @@ type wireAnswer struct {
 // send sends a batch, and gives each check its answer. Bounded by the timeout, and not by the contexts of those
 // who wait: others wait, too.
 func (q *queue) send(batch []*pending) {
-	ctx, cancel := context.WithTimeout(context.Background(), q.client.config.Timeout)
-	defer cancel()
+	ctx := context.Background()
 	if len(batch) == 1 {
 		p := batch[0]
-		text, err := json.Marshal(p.call)
-		if err == nil {
-			err = q.client.send(ctx, "/v1/check", text, &p.answer)
-		}
-		p.err = err
+		p.err = q.client.send(ctx, "/v1/check", p.text, &p.answer)
 		close(p.done)
 		return
 	}
-	calls := make([]*wireCall, len(batch))
+	text := []byte(`{"checks":[`)
 	for i, p := range batch {
-		calls[i] = p.call
+		if i > 0 {
+			text = append(text, ',')
+		}
+		text = append(text, p.text...)
 	}
 	var got struct {
 		Answers []wireAnswer `json:"answers"`
 	}
-	text, err := json.Marshal(map[string]any{"checks": calls})
-	if err == nil {
-		err = q.client.send(ctx, "/v1/checks", text, &got)
-	}
+	err := q.client.send(ctx, "/v1/checks", append(text, "]}"...), &got)
 	if problem := (*Problem)(nil); errors.As(err, &problem) {
 		q.sendEach(batch) // one of them is wrong, or they are too many or too long together
 		return
@@ -164,9 +175,11 @@ func (q *queue) send(batch []*pending) {
 }
 
 // sendEach sends the checks of a batch that was refused as a whole, which charges nothing, one by one: a check
-// that is wrong must not keep others from being decided.
+// that is wrong must not keep others from being decided. The transport bounds how many go at once.
 func (q *queue) sendEach(batch []*pending) {
+	var wait sync.WaitGroup
 	for _, p := range batch {
-		q.send([]*pending{p})
+		wait.Go(func() { q.send([]*pending{p}) })
 	}
+	wait.Wait()
 }
