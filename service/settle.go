@@ -272,7 +272,7 @@ func (s *Service) serveCharge(e *exchange) error {
 		}
 	}
 	if operation != "" {
-		if err := s.claim(e, chargeKey(c, operation), "/operation", "It was charged before."); err != nil {
+		if err := s.claim(e, chargeKey(c, e.asks, operation), "/operation", "It was charged before."); err != nil {
 			return err
 		}
 	}
@@ -297,16 +297,21 @@ func (s *Service) serveCharge(e *exchange) error {
 	return nil
 }
 
-// chargeKey returns the key of a charge that has an operation: policies and operation.
-func chargeKey(c *call, operation string) []byte {
+// chargeKey returns the key of a charge that has an operation: the operation, policies and keys. Without
+// the keys, a client whose operation has the ID of another's, such as "1", would be charged nothing.
+func chargeKey(c *call, asks []adapter.Ask, operation string) []byte {
 	hash := sha256.New()
-	write := func(text string) {
+	write := func(text []byte) {
 		_, _ = hash.Write(binary.AppendUvarint(nil, uint64(len(text))))
-		_, _ = hash.Write([]byte(text))
+		_, _ = hash.Write(text)
 	}
-	write(operation)
+	write([]byte(operation))
 	for i := range c.checks {
-		write(c.checks[i].policy)
+		write([]byte(c.checks[i].policy))
+		_, _ = hash.Write(binary.AppendUvarint(nil, uint64(len(asks[i].Held))))
+		for k := range asks[i].Held {
+			write(asks[i].Held[k].Key)
+		}
 	}
 	return hash.Sum([]byte("charged "))
 }
