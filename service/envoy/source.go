@@ -66,11 +66,17 @@ func (d directory) Load(context.Context) ([]policy.File, error) {
 
 // names returns the names of the files, in order.
 func (d directory) names() (names []string, err error) {
-	err = filepath.WalkDir(string(d), func(name string, entry fs.DirEntry, err error) error {
+	// A walk follows no links, and the directory itself may be one that is swapped. Names stay those
+	// below the link, since they are part of the version.
+	root, err := filepath.EvalSymlinks(string(d))
+	if err != nil {
+		return nil, fmt.Errorf("weblimit: envoy: %w", err)
+	}
+	err = filepath.WalkDir(root, func(name string, entry fs.DirEntry, err error) error {
 		switch {
 		case err != nil:
 			return err
-		case name == string(d):
+		case name == root:
 			return nil
 		case strings.HasPrefix(entry.Name(), "."):
 			if entry.IsDir() {
@@ -82,7 +88,7 @@ func (d directory) names() (names []string, err error) {
 		case len(names) >= maxFiles:
 			return fmt.Errorf("%s has more than %d files", string(d), maxFiles)
 		}
-		names = append(names, name)
+		names = append(names, filepath.Join(string(d), strings.TrimPrefix(name, root)))
 		return nil
 	})
 	if err != nil {
@@ -95,6 +101,12 @@ func (d directory) names() (names []string, err error) {
 }
 
 func readBounded(name string) ([]byte, error) {
+	// A pipe would never end, and hold up every change.
+	if info, err := os.Stat(name); err != nil {
+		return nil, err
+	} else if !info.Mode().IsRegular() {
+		return nil, fmt.Errorf("%s is not a regular file", name)
+	}
 	file, err := os.Open(name) //nolint:gosec // G304: in the directory that the operator names
 	if err != nil {
 		return nil, err
