@@ -16,7 +16,7 @@ import (
 func (s *Source) Releases(ctx context.Context) ([]policy.Release, error) {
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
-	rows, err := s.pool.Query(ctx, s.config.sql("SELECT number, at, file, version, sha256, by, note, of FROM {schema}.release WHERE name = $1 ORDER BY number DESC LIMIT $2"), s.name, 2*policy.KeptReleases)
+	rows, err := s.pool.Query(ctx, s.config.sql("SELECT number, at, left(file, 200), left(version, 200), left(sha256, 64), left(by, 200), left(note, 200), of FROM {schema}.release WHERE name = $1 ORDER BY number DESC LIMIT $2"), s.name, 2*policy.KeptReleases)
 	if err != nil {
 		return nil, s.failed(err)
 	}

@@ -191,7 +191,7 @@ func (s *Source) file(ctx context.Context, where string, args ...any) (policy.Fi
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
 	var file policy.File
-	err := s.pool.QueryRow(ctx, s.config.sql("SELECT file, body FROM {schema}.release "+where), args...).Scan(&file.Name, &file.Text)
+	err := s.pool.QueryRow(ctx, s.config.sql("SELECT left(file, 200), body FROM {schema}.release "+where), args...).Scan(&file.Name, &file.Text)
 	if err != nil {
 		return policy.File{}, s.failed(err)
 	}

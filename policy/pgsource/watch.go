@@ -64,7 +64,7 @@ type state struct {
 func (s *Source) look(ctx context.Context) (now state, err error) {
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
-	err = s.pool.QueryRow(ctx, s.config.sql("SELECT number, sha256 FROM {schema}.release WHERE name = $1 ORDER BY number DESC LIMIT 1"), s.name).Scan(&now.number, &now.hash)
+	err = s.pool.QueryRow(ctx, s.config.sql("SELECT number, left(sha256, 64) FROM {schema}.release WHERE name = $1 ORDER BY number DESC LIMIT 1"), s.name).Scan(&now.number, &now.hash)
 	if errors.Is(err, pgx.ErrNoRows) {
 		return state{number: -1}, nil
 	}

@@ -70,6 +70,9 @@ func moment(seconds, micros string) time.Time {
 func (s *Source) Releases(ctx context.Context) ([]policy.Release, error) {
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
+	if err := s.bounded(ctx, maxAbout, fieldFirst, fieldNumber); err != nil {
+		return nil, s.failed(err)
+	}
 	bounds, err := s.client.HMGet(ctx, s.key, fieldFirst, fieldNumber).Result()
 	if err != nil {
 		return nil, s.failed(err)
@@ -82,6 +85,9 @@ func (s *Source) Releases(ctx context.Context) ([]policy.Release, error) {
 	fields := make([]string, 0, last-first+1)
 	for n := first; n <= last; n++ {
 		fields = append(fields, "about:"+strconv.FormatInt(n, 10))
+	}
+	if err := s.bounded(ctx, maxAbout, fields...); err != nil {
+		return nil, s.failed(err)
 	}
 	values, err := s.client.HMGet(ctx, s.key, fields...).Result()
 	if err != nil {
@@ -132,6 +138,9 @@ func (s *Source) Read(ctx context.Context, number int64) (policy.File, error) {
 	n := strconv.FormatInt(number, 10)
 	asked, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
+	if err := s.bounded(asked, maxAbout, "about:"+n); err != nil {
+		return policy.File{}, s.failed(err)
+	}
 	told, err := s.client.HGet(asked, s.key, "about:"+n).Result()
 	switch {
 	case errors.Is(err, redis.Nil):

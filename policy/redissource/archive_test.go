@@ -73,11 +73,22 @@ func TestAValueTooLargeIsNotRead(t *testing.T) {
 	server := redistest.Shared(t)
 	client := redis.NewClient(&redis.Options{Network: server.Network(), Addr: server.Addr()})
 	defer func() { _ = client.Close() }()
-	key := redistest.Prefix(t) + "policy"
-	if err := client.HSet(t.Context(), key, "text", strings.Repeat("#", policy.MaxBytes+1), "sha256", "x").Err(); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := redissource.New(client, key).Load(t.Context()); err == nil || !strings.Contains(err.Error(), "the most is 8388608") {
-		t.Errorf("got %v", err)
+	for field, most := range map[string]int{"text": policy.MaxBytes, "name": 4096, "first": 4096, "number": 4096, "about:1": 4096} {
+		key := redistest.Prefix(t) + field
+		fields := []any{"text", "limits: []", "name", "x", "sha256", "x", "number", "1", "first", "1", "about:1", "1 1 {}"}
+		if err := client.HSet(t.Context(), key, append(fields, field, strings.Repeat("#", most+1))...).Err(); err != nil {
+			t.Fatal(err)
+		}
+		source := redissource.New(client, key)
+		_, err := source.Load(t.Context())
+		if field != "text" && field != "name" {
+			_, err = source.Releases(t.Context())
+		}
+		if field == "about:1" && err != nil {
+			_, err = source.Read(t.Context(), 1)
+		}
+		if err == nil || !strings.Contains(err.Error(), fmt.Sprintf("the field %s has %d bytes, the most is %d", field, most+1, most)) {
+			t.Errorf("%s: got %v", field, err)
+		}
 	}
 }

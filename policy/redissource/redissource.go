@@ -47,7 +47,8 @@ const (
 	fieldFirst  = "first"
 )
 
-// Poll is how often a [Source] looks whether the file has changed: at 64 bytes, its hash.
+// Poll is how often a [Source] looks whether the file has changed: at 64 bytes, its hash, and before at their
+// number.
 const Poll = time.Second
 
 // timeout is how long Redis may take to answer.
@@ -73,13 +74,11 @@ func (s *Source) Load(ctx context.Context) (policy.File, error) {
 func (s *Source) file(ctx context.Context, name, text, missing string) (policy.File, error) {
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
-	// Redis holds up to 512 MB, which whoever wrote them must not put into the memory of a fleet.
-	size, err := s.client.Do(ctx, "HSTRLEN", s.key, text).Int64()
-	if err != nil {
+	if err := s.bounded(ctx, policy.MaxBytes, text); err != nil {
 		return policy.File{}, s.failed(err)
 	}
-	if size > policy.MaxBytes {
-		return policy.File{}, s.failed(fmt.Errorf("the file has %d bytes, the most is %d", size, policy.MaxBytes))
+	if err := s.bounded(ctx, maxAbout, name); err != nil {
+		return policy.File{}, s.failed(err)
 	}
 	values, err := s.client.HMGet(ctx, s.key, name, text).Result()
 	if err != nil {
@@ -93,6 +92,29 @@ func (s *Source) file(ctx context.Context, name, text, missing string) (policy.F
 	}
 	file.Text = []byte(content)
 	return file, nil
+}
+
+// maxAbout bounds what is stored beside a file: its name, hash and numbers, and what is told of a release.
+const maxAbout = 4 << 10
+
+// bounded returns an error if one of the fields is too large to be read: it has up to 512 MB, which whoever
+// wrote them must not put into the memory of a fleet.
+func (s *Source) bounded(ctx context.Context, most int64, fields ...string) error {
+	sizes, err := s.client.Pipelined(ctx, func(p redis.Pipeliner) error {
+		for _, field := range fields {
+			p.Do(ctx, "HSTRLEN", s.key, field)
+		}
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	for i, size := range sizes {
+		if n, err := size.(*redis.Cmd).Int64(); err != nil || n > most {
+			return errors.Join(err, fmt.Errorf("the field %s has %d bytes, the most is %d", fields[i], n, most))
+		}
+	}
+	return nil
 }
 
 // failed returns an error that says where.
@@ -112,7 +134,10 @@ func (s *Source) Watch(ctx context.Context, changed func()) {
 		case <-ticker.C:
 		}
 		asked, cancel := context.WithTimeout(ctx, timeout)
-		sum, err := s.client.HGet(asked, s.key, fieldSum).Result()
+		sum, err := "", s.bounded(asked, maxAbout, fieldSum)
+		if err == nil {
+			sum, err = s.client.HGet(asked, s.key, fieldSum).Result()
+		}
 		cancel()
 		switch {
 		case errors.Is(err, redis.Nil):
