@@ -31,7 +31,7 @@ type options struct {
 	listen, adminListen, grpcListen listen.Address
 	insecureListen                  settings.Bool
 	socketMode                      mode
-	socketGroup                     settings.String
+	socketGroup, adminSocketGroup   settings.String
 
 	redis                    settings.String
 	redisCluster             settings.Bool
@@ -106,7 +106,8 @@ func newOptions() *options {
 	plain("grpc-listen", &o.grpcListen, "127.0.0.1:9182", "gRPC, for Envoy; only with --envoy-config")
 	plain("insecure-listen", &o.insecureListen, "false", "serve callers on the network who have neither a token nor a certificate, and operators without TLS")
 	plain("socket-mode", &o.socketMode, "0660", "permissions of unix sockets")
-	plain("socket-group", &o.socketGroup, "", "group of unix sockets")
+	plain("socket-group", &o.socketGroup, "", "group of the unix sockets for callers, such as that of a gateway")
+	plain("admin-socket-group", &o.adminSocketGroup, "", "group of the unix socket for operators: its members may do everything")
 
 	group = "Store: memory unless one is named"
 	url := func(name string, value settings.Value, help string) {

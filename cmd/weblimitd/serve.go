@@ -35,7 +35,6 @@ func (s *daemon) openListeners(ctx context.Context, passed listen.Passed) (err e
 			}
 		}
 	}()
-	options := listen.SocketOptions{Mode: o.socketMode.FileMode, Group: string(o.socketGroup)}
 	for _, one := range []struct {
 		name    string
 		address listen.Address
@@ -43,7 +42,11 @@ func (s *daemon) openListeners(ctx context.Context, passed listen.Passed) (err e
 		if one.address.IsOff() {
 			continue
 		}
-		l, err := one.address.Open(ctx, passed, options)
+		group := o.socketGroup
+		if one.name == "admin" { // a gateway's group may ask, and not operate
+			group = o.adminSocketGroup
+		}
+		l, err := one.address.Open(ctx, passed, listen.SocketOptions{Mode: o.socketMode.FileMode, Group: string(group)})
 		if err != nil {
 			return fmt.Errorf("--%s: %w", flagOf(one.name), err)
 		}

@@ -33,7 +33,7 @@ func valid(t *testing.T) map[string]string {
 	return map[string]string{
 		"config": write(t, "empty.yaml", "# nothing\n"), "policy-keep": filepath.Join(t.TempDir(), "kept.yaml"),
 		"listen": "127.0.0.1:0", "admin-listen": "off", "grpc-listen": "127.0.0.1:0", "insecure-listen": "true",
-		"socket-mode": "0600", "socket-group": "root",
+		"socket-mode": "0600", "socket-group": "root", "admin-socket-group": "root",
 		"redis": "redis://127.0.0.1:1", "redis-cluster": "true", "redis-sentinel-master": "main", "redis-user": "app",
 		"redis-password-file": text, "redis-sentinel-user": "s", "redis-sentinel-password-file": text,
 		"redis-cacert": pem.ca, "redis-cert": pem.cert, "redis-key": pem.key, "redis-pool-size": "7", "prefix": "p:",

@@ -117,6 +117,9 @@ const (
 func ReachOf(l net.Listener) Reach {
 	switch addr := l.Addr().(type) {
 	case *net.UnixAddr:
+		if !strings.HasPrefix(addr.Name, "/") { // an abstract socket, which has no file and no permissions
+			return Loopback
+		}
 		return SocketFile
 	case *net.TCPAddr:
 		if addr.IP.IsLoopback() {

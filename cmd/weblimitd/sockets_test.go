@@ -1,0 +1,72 @@
+//go:build unix
+
+package main_test
+
+import (
+	"net"
+	"os"
+	"path/filepath"
+	"runtime"
+	"syscall"
+	"testing"
+
+	"github.com/weblimit/weblimit/cmd/weblimitd/internal/listen"
+)
+
+// The group of a gateway may ask, and not operate: it does not get the admin socket, too.
+func TestCallersAreNoOperatorsByTheirGroup(t *testing.T) {
+	t.Parallel()
+	if os.Getuid() != 0 {
+		t.Skip("a file can be given to another group by root alone")
+	}
+	dir := shortDir(t)
+	data, admin := filepath.Join(dir, "data.sock"), filepath.Join(dir, "admin.sock")
+	for name, test := range map[string]struct {
+		args []string
+		want uint32
+	}{
+		"none for operators": {nil, uint32(os.Getgid())}, //nolint:gosec // G115: no negative ID
+		"their own":          {[]string{"--admin-socket-group", "2"}, 2},
+	} {
+		in := start(t, nil, append(test.args, "--listen", "unix:"+data, "--admin-listen", "unix:"+admin, "--socket-group", "1")...)
+		for path, want := range map[string]uint32{data: 1, admin: test.want} {
+			info, err := os.Stat(path)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got := info.Sys().(*syscall.Stat_t).Gid; got != want || info.Mode().Perm() != 0o660 {
+				t.Errorf("%s: %s has the group %d and the mode %v, want %d", name, path, got, info.Mode(), want)
+			}
+		}
+		in.stop(t)
+	}
+}
+
+// Everybody on the machine can connect to a socket without a file.
+func TestASocketWithoutAFileLetsEverybodyIn(t *testing.T) {
+	t.Parallel()
+	if runtime.GOOS != "linux" {
+		t.Skip("there are such sockets on Linux alone")
+	}
+	l, err := new(net.ListenConfig).Listen(t.Context(), "unix", "@"+t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = l.Close() }()
+	if reach := listen.ReachOf(l); reach != listen.Loopback {
+		t.Errorf("its reach is %d, want that of loopback", reach)
+	}
+	f, err := l.(*net.UnixListener).File()
+	if err != nil {
+		t.Fatal(err)
+	}
+	passed, err := net.FileListener(f) // as from systemd
+	_ = f.Close()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = passed.Close() }()
+	if reach := listen.ReachOf(passed); reach != listen.Loopback {
+		t.Errorf("passed on, its reach is %d, want that of loopback", reach)
+	}
+}
