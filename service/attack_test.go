@@ -90,3 +90,17 @@ func TestHugeChargesNeverGiveQuota(t *testing.T) {
 		t.Errorf("eve has used %d", n)
 	}
 }
+
+// An operation with other costs is another one, also if their sum is the same.
+func TestAnOperationHasTheCostOfEachLimit(t *testing.T) {
+	t.Parallel()
+	s := newService(t)
+	for _, costs := range []string{`{"tokens":1,"requests":9}`, `{"tokens":9,"requests":1}`, `{"requests":1,"tokens":9}`} {
+		if status, _, body := post(s, "/v1/check?denied=status", `{"policy":"tokens","key":"user:ann","operation":"1","costs":`+costs+`}`); status != 200 {
+			t.Fatalf("%d %s", status, body)
+		}
+	}
+	if n := used(t, s, "ann"); n != 10 {
+		t.Errorf("used %d, want 10", n)
+	}
+}

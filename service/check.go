@@ -2,6 +2,10 @@ package service
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/binary"
+	"maps"
+	"slices"
 	"strconv"
 	"time"
 
@@ -159,16 +163,16 @@ func (s *Service) asks(ctx context.Context, c *call, pointer string) ([]adapter.
 // operation returns the key of an operation. The costs are part of it: a check that costs more is
 // no repeat.
 func (c *check) operation(id string) []byte {
-	key := append(make([]byte, 0, len(id)+24), id...)
+	key := append(make([]byte, 0, len(id)+40), id...)
 	if c.hasCost {
 		key = strconv.AppendInt(append(key, 0), c.cost, 10)
 	}
 	if len(c.costs) > 0 {
-		var sum int64 // of one policy; each limit remembers its own
-		for _, cost := range c.costs {
-			sum += cost
+		hash := sha256.New()
+		for _, limit := range slices.Sorted(maps.Keys(c.costs)) {
+			_, _ = hash.Write(binary.AppendVarint(append([]byte(limit), 0), c.costs[limit]))
 		}
-		key = strconv.AppendInt(append(key, 0, 0), sum, 10)
+		key = hash.Sum(append(key, 0, 0))[:len(key)+2+16]
 	}
 	return key
 }

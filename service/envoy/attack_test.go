@@ -202,3 +202,19 @@ descriptors:
 		t.Errorf("metrics have %d lines", lines)
 	}
 }
+
+// A page in a browser on the machine needs no permission to send text to loopback.
+func TestPagesDoNotUseUpLimits(t *testing.T) {
+	t.Parallel()
+	s := newServer(t, envoy.Config{}, two)
+	for name, value := range map[string]string{"Origin": "https://evil.example", "Sec-Fetch-Site": "cross-site"} {
+		r := httptest.NewRequestWithContext(t.Context(), http.MethodPost, "/json", strings.NewReader(`{"domain":"edge","descriptors":[{"entries":[{"key":"path","value":"/"}]}]}`))
+		r.Header.Set("Content-Type", "text/plain")
+		r.Header.Set(name, value)
+		w := httptest.NewRecorder()
+		s.JSON().ServeHTTP(w, r)
+		if w.Code != http.StatusForbidden {
+			t.Errorf("%s: %d %s", name, w.Code, w.Body)
+		}
+	}
+}

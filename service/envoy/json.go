@@ -4,6 +4,8 @@ import (
 	"io"
 	"net/http"
 
+	"github.com/weblimit/weblimit/internal/browser"
+
 	rls "github.com/envoyproxy/go-control-plane/envoy/service/ratelimit/v3"
 	"google.golang.org/grpc/codes"
 	healthpb "google.golang.org/grpc/health/grpc_health_v1"
@@ -16,13 +18,17 @@ const maxBody = 4 << 20 // as gRPC's
 
 // JSON returns the handler of POST /json, for callers that don't speak gRPC. The body is a
 // RateLimitRequest in the JSON of protocol buffers, and the answer a RateLimitResponse with status 200,
-// or 429 if it is over a limit. A request that is none is answered with 400, and an outage that is to
+// or 429 if it is over a limit. Web pages are refused. A request that is none is answered with 400, and an outage that is to
 // be an error with 503.
 func (s *Server) JSON() http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.Method != http.MethodPost {
 			w.Header().Set("Allow", http.MethodPost)
 			http.Error(w, http.StatusText(http.StatusMethodNotAllowed), http.StatusMethodNotAllowed)
+			return
+		}
+		if browser.FromPage(r) { // any page in a browser on this machine could use up limits
+			http.Error(w, http.StatusText(http.StatusForbidden), http.StatusForbidden)
 			return
 		}
 		body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxBody))
