@@ -25,7 +25,7 @@ func TestCallersAreNoOperatorsByTheirGroup(t *testing.T) {
 		args []string
 		want uint32
 	}{
-		"none for operators": {nil, uint32(os.Getgid())}, //nolint:gosec // G115: no negative ID
+		"none for operators": {nil, uint32(os.Getgid())},
 		"their own":          {[]string{"--admin-socket-group", "2"}, 2},
 	} {
 		in := start(t, nil, append(test.args, "--listen", "unix:"+data, "--admin-listen", "unix:"+admin, "--socket-group", "1")...)

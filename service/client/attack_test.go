@@ -62,6 +62,11 @@ func TestNoRequestOfAClientIsAnOutage(t *testing.T) {
 			}
 		}
 	}
+	long := httptest.NewRequestWithContext(context.Background(), http.MethodGet, "/"+strings.Repeat("a", 9000), http.NoBody)
+	d := l.Allow(stdhttp.Of(long))
+	if body, _ := d.AppendProblem(nil, ""); d.Status() != http.StatusBadRequest || !strings.Contains(string(body), "The request must have one path of at most 8192 bytes.") {
+		t.Errorf("%d %s", d.Status(), body)
+	}
 	r := httptest.NewRequestWithContext(context.Background(), http.MethodGet, "/", http.NoBody)
 	r.Header.Set("X-Api-Key", "afterwards")
 	if d := l.Allow(stdhttp.Of(r)); !d.Allowed || d.Err != nil {
