@@ -42,7 +42,12 @@ func (c *common) add(l *Limiter) {
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.waiting = append(c.waiting, l)
+	c.waiting = append(slices.DeleteFunc(c.waiting, (*Limiter).over), l)
+}
+
+// over reports whether a limiter has ended, and nobody waits in it.
+func (l *Limiter) over() bool {
+	return l.live != nil && l.live.ended.Load() && l.now().waitlist.waiting() == 0
 }
 
 // drain is Limiter.Drain for all limiters of a shared configuration.

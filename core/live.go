@@ -14,6 +14,7 @@ import (
 type live struct {
 	current atomic.Pointer[Limiter]
 	refused atomic.Bool // the last change was refused; see Stats.Refused
+	ended   atomic.Bool // nobody replaces it any more; see adapter.Ended
 
 	mu       sync.Mutex
 	adapters []suitor // that ask the limiter. Guarded by mu.
@@ -76,13 +77,18 @@ func newLive(config Config) (*Limiter, error) {
 
 // replace gives live limiters other configurations: all of them, or none if there is an error. Each
 // keeps its store and observers, its waiting requests, the warnings that were sent, and what clients
-// have used under limits of the same name. The caller makes sure that nothing else replaces the same
-// limiters meanwhile.
+// have used under limits of the same name. A limiter whose configuration has no limits ends: the store
+// forgets its declarations. The caller makes sure that nothing else replaces the same limiters
+// meanwhile.
 func replace(limiters []*Limiter, configs []Config) error {
 	next := make([]*Limiter, len(limiters))
 	var stores exchanges
 	for i, l := range limiters {
 		before := l.now()
+		if len(configs[i].Limits) == 0 {
+			stores.add(before, nil)
+			continue
+		}
 		if registry := configs[i].Store.Registry(); registry != before.shared.Registry {
 			return errors.New("weblimit: a limiter can't change its store")
 		}
@@ -104,6 +110,10 @@ func replace(limiters []*Limiter, configs []Config) error {
 		return err
 	}
 	for i, l := range limiters {
+		if next[i] == nil {
+			l.live.ended.Store(true) // what has begun is decided by the last configuration
+			continue
+		}
 		next[i].waitlist.resize(&configs[i])
 		l.live.current.Store(next[i])
 	}
@@ -128,10 +138,14 @@ func (e *exchanges) of(registry *store.Registry) *exchange {
 	return &(*e)[i]
 }
 
+// add exchanges the declarations of a limiter for those of another, or takes them back if that is nil.
 func (e *exchanges) add(before, after *Limiter) {
 	for _, d := range before.declared {
 		x := e.of(d.to)
 		x.old = append(x.old, d.all...)
+	}
+	if after == nil {
+		return
 	}
 	for _, d := range after.declared {
 		x := e.of(d.to)

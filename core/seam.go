@@ -28,6 +28,7 @@ func init() {
 	seam.Live = func(l *Limiter) bool { return l.live != nil }
 	seam.NewLive = newLive
 	seam.Replace = replace
+	seam.Ended = func(l *Limiter) bool { return l.live != nil && l.live.ended.Load() }
 	seam.Refuse = func(l *Limiter, refused bool) { l.live.refused.Store(refused) }
 	seam.CheckConfig = func(c Config) error {
 		_, err := build(c, nil)

@@ -14,7 +14,8 @@ type Stats struct {
 	// since. Only decisions tell, so it stays true while none is asked for.
 	Outage bool
 
-	// Version is that of the configuration that decides; see [Decision.Version].
+	// Version is that of the configuration that decides; see [Decision.Version]. It is empty once the
+	// limiter's policy was removed.
 	Version string
 
 	// Refused is true if the configuration is not what it should be: its policy file has changed, and
@@ -24,13 +25,18 @@ type Stats struct {
 
 // Stats returns the limiter's numbers. It does not ask a server. It is safe for concurrent use.
 func (l *Limiter) Stats() Stats {
-	refused := l.live != nil && l.live.refused.Load()
+	refused, version := false, l.now().version
+	if l.live != nil && l.live.ended.Load() {
+		version = ""
+	} else if l.live != nil {
+		refused = l.live.refused.Load()
+	}
 	l = l.now()
 	return Stats{
 		Waiting: l.waitlist.waiting(),
 		Buckets: l.shared.Buckets() + l.shared.local.Len(),
 		Outage:  l.shared.Out(),
-		Version: l.version,
+		Version: version,
 		Refused: refused,
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -55,7 +56,7 @@ func (d *document) config(base core.Config, name string) (core.Config, error) {
 		if hint == "" {
 			hint = "; the file has " + among(d.names[:min(len(d.names), 20)])
 		}
-		return base, fmt.Errorf("weblimit: there is no policy %q%s", name, hint)
+		return base, noPolicy(fmt.Sprintf("weblimit: there is no policy %q%s", name, hint))
 	}
 	if len(base.Limits) > 0 {
 		return base, fmt.Errorf("weblimit: policy %q: Config.Limits must be empty: the limits are those of the policy", name)
@@ -68,6 +69,13 @@ func (d *document) config(base core.Config, name string) (core.Config, error) {
 	base.Version = d.version.String()
 	return base, nil
 }
+
+// noPolicy is the message of an error that is core.ErrNoPolicy.
+type noPolicy string
+
+func (e noPolicy) Error() string { return string(e) }
+
+func (noPolicy) Is(target error) bool { return target == core.ErrNoPolicy }
 
 // builder makes a document of nodes. It passes over those with a problem, so that the problems of
 // others are found, too.
@@ -118,7 +126,7 @@ func compile(file string, content []byte, options *Options) (*document, error) {
 		before := len(p.all) + p.more
 		made := b.policy(m.key, m.value, root.get("defaults"))
 		if len(p.all)+p.more == before && !m.value.bad {
-			made.check(m.key, d, scratch, p)
+			made.check(m.key, d, scratch, p, options.Check)
 		}
 		d.policies[made.name], d.names = made, append(d.names, made.name)
 	}
@@ -126,11 +134,14 @@ func compile(file string, content []byte, options *Options) (*document, error) {
 }
 
 // check adds the problems that only all of a policy together has.
-func (p *policy) check(at *node, d *document, scratch core.Store, found *problems) {
+func (p *policy) check(at *node, d *document, scratch core.Store, found *problems, further func(string, []core.Limit) error) {
 	d.policies[p.name] = p
 	config, err := d.config(core.Config{Store: scratch}, p.name)
 	if err == nil {
 		err = adapter.Check(config)
+	}
+	if err == nil && further != nil {
+		err = further(p.name, slices.Clone(p.limits))
 	}
 	if err != nil {
 		found.add(at, "%s", unprefixed(err))

@@ -7,6 +7,7 @@ import (
 	"os"
 	"slices"
 
+	"github.com/weblimit/weblimit/core"
 	"github.com/weblimit/weblimit/keyfuncs"
 )
 
@@ -35,6 +36,10 @@ type Options struct {
 	// stored there, and scales are 1. It is for tools that check files without the application:
 	// in a service a misspelled name would be an error that nobody sees. Defaults to false.
 	AnyName bool
+
+	// Check says why the program can't use a policy, or returns nil. A file with one that it can't use is
+	// refused, such as by gateway.Check if gateways ask. Defaults to none.
+	Check func(policy string, limits []core.Limit) error
 
 	// Env returns a variable of the environment, for references such as ${env:NAME}. Defaults to
 	// os.LookupEnv.

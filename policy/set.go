@@ -36,6 +36,7 @@ type Set struct {
 type follower struct {
 	policy string
 	config core.Config
+	ends   bool // if the policy is removed
 }
 
 // keptVersions is how many former versions Rollback can go back to.
@@ -87,9 +88,20 @@ func From(source Source, options ...Options) (*Set, error) {
 // each request. Limits of one name are one limit of the store, in all policies of the file and
 // beside it.
 func (s *Set) Limiter(config core.Config, name string) (*core.Limiter, error) {
+	return s.limiter(follower{policy: name, config: config})
+}
+
+// Follow is [Set.Limiter] for programs whose requests name the policy, such as a service. The policy can
+// be removed while the limiter follows it; adapter.Ended then reports that, and the limiter is no longer
+// one of the Set. If the policy comes back, Follow makes another.
+func (s *Set) Follow(config core.Config, name string) (*core.Limiter, error) {
+	return s.limiter(follower{policy: name, config: config, ends: true})
+}
+
+func (s *Set) limiter(f follower) (*core.Limiter, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	complete, err := s.current.config(config, name)
+	complete, err := s.current.config(f.config, f.policy)
 	if err != nil {
 		return nil, err
 	}
@@ -98,13 +110,13 @@ func (s *Set) Limiter(config core.Config, name string) (*core.Limiter, error) {
 	}
 	limiter, err := s.live.Limiter(complete)
 	if err != nil {
-		return nil, fmt.Errorf("weblimit: policy %q: %s", name, unprefixed(err))
+		return nil, fmt.Errorf("weblimit: policy %q: %s", f.policy, unprefixed(err))
 	}
-	s.limiters = append(s.limiters, follower{name, config})
+	s.limiters = append(s.limiters, f)
 	return limiter, nil
 }
 
-var _ core.Policies = (*Set)(nil)
+var _ adapter.Removable = (*Set)(nil)
 
 // Names returns the names of the policies, in the order of the file.
 func (s *Set) Names() []string {
@@ -142,7 +154,8 @@ func (s *Set) Status() Status {
 //
 // A request that has begun is decided and settled by the version that it began with. What clients
 // have used of a limit stays used as long as the limit keeps its name; if its numbers change, the
-// store converts what was used. A policy that limiters follow can't be removed.
+// store converts what was used. A policy that has a [Set.Limiter] can't be removed; those of
+// [Set.Follow] end with their policy.
 func (s *Set) Reload(ctx context.Context) error {
 	_, err := s.load(ctx, true)
 	return err
@@ -216,8 +229,12 @@ func (s *Set) take(file File, next *document, err error) error {
 // change gives all limiters their configuration by a document, or none. s.mu is held.
 func (s *Set) change(to *document) error {
 	configs := make([]core.Config, len(s.limiters))
+	gone := func(m follower) bool { return to.policies[m.policy] == nil }
 	for i, m := range s.limiters {
-		if _, there := to.policies[m.policy]; !there {
+		if gone(m) && m.ends {
+			continue // without limits, it ends
+		}
+		if gone(m) {
 			return fmt.Errorf("weblimit: policy: policy %q is in use, and the file no longer has it", m.policy)
 		}
 		config, err := to.config(m.config, m.policy)
@@ -226,7 +243,11 @@ func (s *Set) change(to *document) error {
 		}
 		configs[i] = config
 	}
-	return s.live.Replace(configs...)
+	if err := s.live.Replace(configs...); err != nil {
+		return err
+	}
+	s.limiters = slices.DeleteFunc(s.limiters, gone)
+	return nil
 }
 
 // began notes that a document decides now. s.mu is held.

@@ -13,6 +13,7 @@ import (
 
 	"github.com/weblimit/weblimit/core"
 	"github.com/weblimit/weblimit/core/adapter"
+	"github.com/weblimit/weblimit/service/internal/named"
 )
 
 // Config sets up a [Service].
@@ -84,8 +85,7 @@ type Service struct {
 	config   Config
 	log      *slog.Logger
 	settings *adapter.Settings
-	limiters sync.Map   // of names to *core.Limiter; those that Policies has
-	making   sync.Mutex // held while one is made
+	limiters *named.Limiters[*core.Limiter]
 	inFlight chan struct{}
 	tokens   [][sha256.Size]byte
 	routes   routes
@@ -111,6 +111,7 @@ func New(config Config) (*Service, error) {
 	if s.log == nil {
 		s.log = slog.Default()
 	}
+	s.limiters = named.New(settings, config.Policies, func(l *core.Limiter) (*core.Limiter, error) { return l, nil })
 	s.routes.most = config.MaxRoutes
 	s.scratch.New = func() any { return new(scratch) }
 	for _, token := range config.Tokens {
@@ -182,25 +183,14 @@ func (s *Service) Drain(ctx context.Context) error { return s.settings.Drain(ctx
 
 // limiter returns the limiter of a policy.
 func (s *Service) limiter(name, pointer string) (*core.Limiter, error) {
-	if known, ok := s.limiters.Load(name); ok {
-		return known.(*core.Limiter), nil
-	}
-	// Only names that there are get here twice at most; others are asked for again each time, and
-	// not remembered.
-	s.making.Lock()
-	defer s.making.Unlock()
-	if known, ok := s.limiters.Load(name); ok {
-		return known.(*core.Limiter), nil
-	}
-	limiter, err := s.settings.Follow(s.config.Policies, name)
-	if err != nil {
-		if names, ok := s.config.Policies.(interface{ Names() []string }); ok && slices.Contains(names.Names(), name) {
-			s.log.Error("weblimit: service: a policy can't be used", slog.String("policy", name), slog.String("error", err.Error()))
-			return nil, &problem{status: http.StatusInternalServerError, pointer: pointer, detail: fmt.Sprintf("The policy %q can't be used; the log says why.", name)}
-		}
+	limiter, err := s.limiters.Get(name)
+	switch {
+	case errors.Is(err, core.ErrNoPolicy):
 		return nil, &problem{status: http.StatusNotFound, pointer: pointer, detail: fmt.Sprintf("There is no policy %q.", name)}
+	case err != nil:
+		s.log.Error("weblimit: service: a policy can't be used", slog.String("policy", name), slog.String("error", err.Error()))
+		return nil, &problem{status: http.StatusInternalServerError, pointer: pointer, detail: fmt.Sprintf("The policy %q can't be used; the log says why.", name)}
 	}
-	s.limiters.Store(name, limiter)
 	return limiter, nil
 }
 

@@ -20,7 +20,7 @@ type policies map[string][]core.Limit
 func (p policies) Limiter(config core.Config, name string) (*core.Limiter, error) {
 	limits, ok := p[name]
 	if !ok {
-		return nil, fmt.Errorf("weblimit: there is no policy %q", name)
+		return nil, core.ErrNoPolicy
 	}
 	config.Limits, config.Version = limits, "v1"
 	return core.New(config)

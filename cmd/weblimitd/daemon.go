@@ -25,6 +25,7 @@ import (
 	"github.com/weblimit/weblimit/policy"
 	"github.com/weblimit/weblimit/policy/pgsource"
 	"github.com/weblimit/weblimit/policy/redissource"
+	"github.com/weblimit/weblimit/service/gateway"
 )
 
 // daemon is everything that runs.
@@ -184,7 +185,7 @@ func (s *daemon) loadPolicies() (*policy.Set, error) {
 	if o.policy == "" {
 		return nil, nil
 	}
-	options := policy.Options{AnyName: true, Keep: string(o.policyKeep), Logger: s.log}
+	options := policy.Options{AnyName: true, Keep: string(o.policyKeep), Logger: s.log, Check: s.warnOfGateways}
 	if key, ok := strings.CutPrefix(string(o.policy), "redis:"); ok {
 		if s.backend.redis == nil || key == "" {
 			return nil, errors.New("--policy redis:KEY needs --redis, where the file is published under the key")
@@ -198,6 +199,15 @@ func (s *daemon) loadPolicies() (*policy.Set, error) {
 		return policy.From(pgsource.New(s.backend.postgres, name), options)
 	}
 	return policy.Load(string(o.policy), options)
+}
+
+// warnOfGateways logs whether gateways can't ask a policy. It is no error: callers of the JSON API can.
+func (s *daemon) warnOfGateways(name string, limits []core.Limit) error {
+	if err := gateway.Check(name, limits); err != nil {
+		s.log.Warn("weblimitd: gateways get an error for this policy; callers of the JSON API may use it",
+			"policy", name, "error", strings.TrimPrefix(err.Error(), "weblimit: "))
+	}
+	return nil
 }
 
 // reloadTimeout bounds what reload waits for.

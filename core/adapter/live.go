@@ -3,6 +3,7 @@ package adapter
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 
 	"github.com/weblimit/weblimit/core"
@@ -13,6 +14,7 @@ var (
 	newLive = seam.NewLive.(func(core.Config) (*core.Limiter, error))
 	check   = seam.CheckConfig.(func(core.Config) error)
 	replace = seam.Replace.(func([]*core.Limiter, []core.Config) error)
+	ended   = seam.Ended.(func(*core.Limiter) bool)
 	refuse  = seam.Refuse.(func(*core.Limiter, bool))
 )
 
@@ -42,6 +44,9 @@ func (l *Live) Limiter(config core.Config) (*core.Limiter, error) {
 // as the name of the limit stays; if its numbers change, the store converts what was used.
 //
 // A limiter keeps its store, and the observers that it had first are told of it once.
+//
+// A configuration without limits ends its limiter: see [Ended]. Live forgets it, so further calls have
+// no configuration for it.
 func (l *Live) Replace(configs ...core.Config) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -49,12 +54,21 @@ func (l *Live) Replace(configs ...core.Config) error {
 		return fmt.Errorf("weblimit: %d configurations for %d limiters", len(configs), len(l.limiters))
 	}
 	for i := range configs {
-		if configs[i].Store == nil {
+		if configs[i].Store == nil && len(configs[i].Limits) > 0 {
 			return errors.New("weblimit: Config.Store is missing")
 		}
 	}
-	return replace(l.limiters, configs)
+	if err := replace(l.limiters, configs); err != nil {
+		return err
+	}
+	l.limiters = slices.DeleteFunc(l.limiters, Ended)
+	return nil
 }
+
+// Ended reports whether the policy of a limiter was removed, for whoever asks a limiter again and again:
+// it is to get another one, or to find that there is none; see [Settings.Follow]. A limiter that has ended
+// still decides, by its last configuration, what was asked before.
+func Ended(limiter *core.Limiter) bool { return ended(limiter) }
 
 // Refuse notes whether a change is refused at present, for core.Stats.Refused of all limiters, also of
 // those to come. It changes nothing else.

@@ -102,8 +102,21 @@ func Settle(limiter *core.Limiter, held []Held, age time.Duration, refund bool, 
 	settleHeld(limiter, held, age, refund, o)
 }
 
-// Follow is Policy for limiters that are made while the process serves: it returns the error.
+// Removable is [core.Policies] that can be removed while limiters follow them: a policy.Set is one.
+type Removable interface {
+	core.Policies
+
+	// Follow is Limiter for programs whose requests name the policy. If the policy is removed, the
+	// limiter has [Ended].
+	Follow(config core.Config, name string) (*core.Limiter, error)
+}
+
+// Follow is Policy for programs whose requests name the policy. It returns the error: one that is
+// [core.ErrNoPolicy] if there is no such policy. A limiter of [Removable] policies may have [Ended] later.
 func (s *Settings) Follow(policies core.Policies, name string) (*core.Limiter, error) {
+	if removable, ok := policies.(Removable); ok {
+		return removable.Follow(s.config, name)
+	}
 	return policies.Limiter(s.config, name)
 }
 

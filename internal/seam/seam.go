@@ -23,6 +23,7 @@ var (
 	Live         any // func(*core.Limiter) bool
 	NewLive      any // func(core.Config) (*core.Limiter, error)
 	Replace      any // func([]*core.Limiter, []core.Config) error
+	Ended        any // func(*core.Limiter) bool
 	Refuse       any // func(*core.Limiter, bool)
 	CheckConfig  any // func(core.Config) error
 	Together     any // func(context.Context, string, time.Duration, []adapter.Ask) error

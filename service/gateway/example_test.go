@@ -15,7 +15,7 @@ type onePolicy struct{ limit core.Limit }
 
 func (p onePolicy) Limiter(config core.Config, name string) (*core.Limiter, error) {
 	if name != "api" {
-		return nil, fmt.Errorf("there is no policy %q", name)
+		return nil, core.ErrNoPolicy
 	}
 	config.Limits = []core.Limit{p.limit}
 	return core.New(config)

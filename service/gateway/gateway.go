@@ -9,12 +9,12 @@ import (
 	"net/netip"
 	"slices"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/weblimit/weblimit/core"
 	"github.com/weblimit/weblimit/core/adapter"
 	"github.com/weblimit/weblimit/keyfuncs"
+	"github.com/weblimit/weblimit/service/internal/named"
 )
 
 // Config sets up a [Gateway].
@@ -23,7 +23,7 @@ type Config struct {
 	Policies core.Policies
 
 	// Names are the policies that New makes ready, so that one that can't work is an error at start-up.
-	// Others are made ready when a gateway first asks for them. Defaults to none.
+	// Others are made ready when a gateway first asks for them. See also [Check]. Defaults to none.
 	Names []string
 
 	// Limiter has the store and everything that the policies do not set. Store is required.
@@ -56,9 +56,7 @@ type Gateway struct {
 	client  clientReader
 	log     complaints
 
-	making   sync.Mutex // held while a limiter is made; requests under other policies go on
-	mu       sync.RWMutex
-	limiters map[string]*adapter.Limiter // by policy. Guarded by mu.
+	limiters *named.Limiters[*adapter.Limiter]
 }
 
 var _ http.Handler = (*Gateway)(nil)
@@ -82,7 +80,11 @@ func New(config Config) (*Gateway, error) {
 	}
 	// The gateway has found the client, and X-Forwarded-For, which policies see, says the same.
 	config.Limiter.Silence = append(slices.Clone(config.Limiter.Silence), core.AdviceForwarded, core.AdviceUnlisted, core.AdviceExempt)
-	g := &Gateway{config: config, trusted: config.Trusted, limiters: make(map[string]*adapter.Limiter)}
+	settings, err := adapter.TrySettings(config.Limiter)
+	if err != nil {
+		return nil, fmt.Errorf("weblimit: gateway: Config.Limiter: %s", strings.TrimPrefix(err.Error(), "weblimit: "))
+	}
+	g := &Gateway{config: config, trusted: config.Trusted, limiters: named.New(settings, config.Policies, asked)}
 	if len(g.trusted) == 0 {
 		g.trusted = loopback
 	}
@@ -97,7 +99,6 @@ func New(config Config) (*Gateway, error) {
 			return nil, fmt.Errorf("weblimit: gateway: Config.Tokens: %w", err)
 		}
 	}
-	var err error
 	if g.client, err = newClientReader(config.Proxies); err != nil {
 		return nil, err
 	}
@@ -108,42 +109,11 @@ func New(config Config) (*Gateway, error) {
 		g.log.logger = slog.Default()
 	}
 	for _, name := range config.Names {
-		if _, err := g.limiter(name); err != nil {
+		if _, err := g.limiters.Get(name); err != nil {
 			return nil, err
 		}
 	}
 	return g, nil
-}
-
-// limiter returns the limiter of a policy, and makes it if it is asked for the first time.
-func (g *Gateway) limiter(policy string) (*adapter.Limiter, error) {
-	if limiter := g.made(policy); limiter != nil {
-		return limiter, nil
-	}
-	g.making.Lock()
-	defer g.making.Unlock()
-	if limiter := g.made(policy); limiter != nil { // meanwhile
-		return limiter, nil
-	}
-	made, err := g.config.Policies.Limiter(g.config.Limiter, policy)
-	if err != nil {
-		return nil, err
-	}
-	limiter, err := asked(made)
-	if err != nil {
-		return nil, fmt.Errorf("weblimit: gateway: policy %q: %s", policy, strings.TrimPrefix(err.Error(), "weblimit: "))
-	}
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	g.limiters[policy] = limiter
-	return limiter, nil
-}
-
-// made returns the limiter of a policy, or nil if there is none yet.
-func (g *Gateway) made(policy string) *adapter.Limiter {
-	g.mu.RLock()
-	defer g.mu.RUnlock()
-	return g.limiters[policy]
 }
 
 // asked is adapter.New, which panics if a key or condition needs a request of a framework.
@@ -170,7 +140,7 @@ func (g *Gateway) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		http.NotFound(w, r)
 		return
 	}
-	limiter, err := g.limiter(policy)
+	limiter, err := g.limiters.Get(policy)
 	if err != nil {
 		g.refuse(w, r, http.StatusInternalServerError, "the policy can't be asked", slog.String("policy", policy), slog.String("error", err.Error()))
 		return
@@ -191,7 +161,7 @@ func (g *Gateway) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		d.Settle(core.Outcome{})
 	}
 	if limit, found := holdsSlots(d); found {
-		g.refuse(w, r, http.StatusInternalServerError, "a gateway can't enforce a limit on concurrent requests: it does not tell when a request ends",
+		g.refuse(w, r, http.StatusInternalServerError, noEnd,
 			slog.String("policy", policy), slog.String("limit", limit))
 		return
 	}

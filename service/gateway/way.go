@@ -1,6 +1,7 @@
 package gateway
 
 import (
+	"fmt"
 	"net/http"
 	"strings"
 
@@ -69,6 +70,25 @@ func overUnixSocket(r *http.Request) bool {
 	local, ok := r.Context().Value(http.LocalAddrContextKey).(interface{ Network() string })
 	return ok && local.Network() == "unix"
 }
+
+// Check returns why gateways can't ask a policy of these limits, or nil:
+//
+//	set, err := policy.Load("limits.yaml", policy.Options{Check: gateway.Check})
+func Check(_ string, limits []core.Limit) error {
+	for _, limit := range limits {
+		rule, err := limit.Rule()
+		if err != nil {
+			return err
+		}
+		if rule.Algorithm == store.Concurrency {
+			return fmt.Errorf("weblimit: limit %q: %s", rule.Name, noEnd)
+		}
+	}
+	return nil
+}
+
+// noEnd is why.
+const noEnd = "a gateway can't enforce a limit on concurrent requests: it does not tell when a request ends"
 
 // holdsSlots returns the name of a limit that was asked for slots: they would be free again at once.
 func holdsSlots(d *core.Decision) (limit string, found bool) {

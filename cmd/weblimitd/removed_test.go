@@ -1,0 +1,94 @@
+package main_test
+
+import (
+	"context"
+	"net/http"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+)
+
+// A policy is removed and comes back under load. From then on, callers get 404 and gateways 500, and
+// decisions again once it is back. Other policies don't notice.
+func TestAPolicyIsRemovedUnderLoad(t *testing.T) {
+	t.Parallel()
+	with := onePolicy("with", 100_000_000)
+	without := strings.NewReplacer("api:", "other:", `"with"`, `"without"`).Replace(with)
+	file := write(t, "limits.yaml", with)
+	in := start(t, nil, "--log-denials=false", "--policy", file)
+	base := "http://" + in.data
+	ctx, stop := context.WithCancel(t.Context())
+	var statuses [600]atomic.Int64
+	var load sync.WaitGroup
+	for range 4 {
+		load.Go(func() {
+			client := &http.Client{Timeout: 20 * time.Second, Transport: &http.Transport{}}
+			defer client.CloseIdleConnections()
+			for ctx.Err() == nil {
+				a, status, err := check(context.WithoutCancel(ctx), client, base, "192.0.2.1")
+				if err != nil || status == http.StatusOK && (!a.Allowed || !strings.HasPrefix(a.Version, "with#")) {
+					t.Errorf("%+v %d %v", a, status, err)
+					return
+				}
+				statuses[status].Add(1)
+			}
+		})
+	}
+	for i := range 20 {
+		for _, c := range []struct {
+			text           string
+			check, gateway int
+		}{{without, 404, 500}, {with, 200, 200}} {
+			rewrite(t, file, c.text)
+			if status, body := in.do(t, http.MethodPost, "/reload", "Weblimit-Inspect", "1"); status != 200 {
+				t.Fatalf("reload %d: %d %s", i, status, body)
+			}
+			if _, status, err := check(t.Context(), http.DefaultClient, base, "192.0.2.2"); err != nil || status != c.check {
+				t.Fatalf("reload %d: a caller gets %d %v, want %d", i, status, err, c.check)
+			}
+			if status := subrequest(t, base, "192.0.2.3"); status != c.gateway {
+				t.Fatalf("reload %d: a gateway gets %d, want %d", i, status, c.gateway)
+			}
+		}
+	}
+	stop()
+	load.Wait()
+	for status := range statuses {
+		if n := statuses[status].Load(); n > 0 && status != 200 && status != 404 {
+			t.Errorf("%d answers with %d", n, status)
+		}
+	}
+	if got := in.metric(t, `weblimit_policy_info{version="`+in.version(t)+`"}`); got == "" || got == "0" {
+		t.Errorf("policy_info has %q limiters of the version that decides", got)
+	}
+}
+
+// version is the version that decides, as metrics have it.
+func (in *instance) version(t *testing.T) string {
+	t.Helper()
+	a, status, err := check(t.Context(), http.DefaultClient, "http://"+in.data, "192.0.2.4")
+	if err != nil || status != http.StatusOK {
+		t.Fatal(status, err)
+	}
+	return a.Version
+}
+
+// A policy that gateways can't ask is no error, since others may ask it. The log says so at the start, and
+// when the file changes.
+func TestPoliciesThatGatewaysCanNotAsk(t *testing.T) {
+	t.Parallel()
+	running := "policies: {jobs: {limits: {running: {limit: concurrent 5, by: user}}}}\n"
+	file := write(t, "limits.yaml", running)
+	in := start(t, nil, "--policy", file)
+	wants(t, in.log.String(), "gateways get an error for this policy", "jobs", "running")
+	rewrite(t, file, strings.ReplaceAll(running, "jobs", "batch"))
+	if status, body := in.do(t, http.MethodPost, "/reload", "Weblimit-Inspect", "1"); status != 200 {
+		t.Fatalf("%d %s", status, body)
+	}
+	wants(t, in.log.String(), "batch")
+	if code, out := run(t, nil, "--check", "--policy", file); code != 0 || !strings.Contains(out, "gateways get an error") {
+		t.Errorf("%d %s", code, out)
+	}
+}

@@ -1,0 +1,127 @@
+package policy_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync/atomic"
+	"testing"
+
+	"github.com/weblimit/weblimit/core"
+	"github.com/weblimit/weblimit/core/adapter"
+	"github.com/weblimit/weblimit/policy"
+)
+
+// changing is a source whose text changes.
+type changing struct{ text atomic.Pointer[string] }
+
+func (c *changing) Load(context.Context) (policy.File, error) {
+	return policy.File{Name: "limits.yaml", Text: []byte(*c.text.Load())}, nil
+}
+
+func (*changing) Watch(ctx context.Context, _ func()) { <-ctx.Done() }
+
+// has changes the text. The set is to take it.
+func (c *changing) has(t *testing.T, set *policy.Set, policies ...string) {
+	t.Helper()
+	c.set(policies...)
+	if err := set.Reload(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func (c *changing) set(policies ...string) {
+	text := "policies:\n"
+	for _, p := range policies {
+		name, limit, _ := strings.Cut(p, "=")
+		text += fmt.Sprintf("  %s: {limits: {%s: {limit: %s/hour fixed, by: everyone}}}\n", name, name, limit)
+	}
+	c.text.Store(&text)
+}
+
+// A policy that is followed by its name can be removed: its limiter ends, the store forgets its limits,
+// and the policy may come back. One that an adapter has at start-up stays.
+func TestRemovedPolicies(t *testing.T) {
+	t.Parallel()
+	from, store := new(changing), core.NewMemory()
+	from.set("a=5", "b=5", "fixed=5")
+	set, err := policy.From(from, quiet())
+	if err != nil {
+		t.Fatal(err)
+	}
+	settings := adapter.NewSettings(core.Config{Store: store})
+	settings.Policy(set, "fixed")
+	follow := func(name string) *core.Limiter {
+		t.Helper()
+		l, err := settings.Follow(set, name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return l
+	}
+	a, b := follow("a"), follow("b")
+	if d := a.AllowKey(t.Context(), "k", 3); !d.Allowed {
+		t.Fatal(d)
+	}
+
+	from.has(t, set, "b=5", "fixed=5")
+	if !adapter.Ended(a) || adapter.Ended(b) {
+		t.Errorf("ended: a %v, b %v", adapter.Ended(a), adapter.Ended(b))
+	}
+	if _, err := settings.Follow(set, "a"); !errors.Is(err, core.ErrNoPolicy) || !strings.Contains(err.Error(), `"a"`) {
+		t.Errorf("a removed policy: %v", err)
+	}
+	if d := a.AllowKey(t.Context(), "k", 1); !d.Allowed || a.Stats().Version != "" {
+		t.Errorf("a request that had begun: %v; version %q", d, a.Stats().Version)
+	}
+	for _, d := range store.Registry().Declarations() {
+		if d.Rule.Name == "a" {
+			t.Error("the store still has the limit of the removed policy")
+		}
+	}
+
+	from.has(t, set, "a=6", "b=5", "fixed=5")
+	if !adapter.Ended(a) {
+		t.Error("a limiter that has ended goes on")
+	}
+	if d := follow("a").AllowKey(t.Context(), "k", 2); !d.Allowed { // 4 were used
+		t.Errorf("back: %v", d)
+	}
+	if d := follow("a").AllowKey(t.Context(), "k", 1); d.Allowed {
+		t.Errorf("what was used is used no more: %v", d)
+	}
+	if _, err := set.Rollback(); err != nil {
+		t.Error(err)
+	}
+	if _, err := settings.Follow(set, "a"); !errors.Is(err, core.ErrNoPolicy) {
+		t.Errorf("rolled back: %v", err)
+	}
+
+	from.set("a=6")
+	if err := set.Reload(t.Context()); err == nil || !strings.Contains(err.Error(), `"fixed" is in use`) || adapter.Ended(b) {
+		t.Errorf("the policy of an adapter was removed: %v; b ended: %v", err, adapter.Ended(b))
+	}
+}
+
+// Check refuses a file for a program that can't use it, at the line of the policy.
+func TestCheckOfTheProgram(t *testing.T) {
+	t.Parallel()
+	options := quiet()
+	options.Check = func(name string, limits []core.Limit) error {
+		if rule, err := limits[0].Rule(); err != nil || rule.Quota > 5 {
+			return fmt.Errorf("weblimit: %s has more than 5", rule.Name)
+		}
+		return nil
+	}
+	from := new(changing)
+	from.set("a=5")
+	set, err := policy.From(from, options)
+	if err != nil {
+		t.Fatal(err)
+	}
+	from.set("a=5", "b=6")
+	if err := set.Reload(t.Context()); err == nil || !strings.Contains(err.Error(), "limits.yaml:3:3: policies.b: b has more than 5") {
+		t.Error(err)
+	}
+}
