@@ -1,0 +1,108 @@
+package service_test
+
+import (
+	"context"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/weblimit/weblimit/core"
+	"github.com/weblimit/weblimit/keyfuncs"
+	"github.com/weblimit/weblimit/nethttp"
+	"github.com/weblimit/weblimit/policy"
+	"github.com/weblimit/weblimit/policy/redissource"
+	"github.com/weblimit/weblimit/service/gateway"
+)
+
+// The code of docs/policy.md and docs/gateways.md.
+
+func planOf(keyfuncs.Request) string { return "pro" }
+
+func byPolicy(ctx context.Context, server *http.Server, mux *http.ServeMux, store core.Store) error {
+	set, err := policy.Load("limits.yaml", policy.Options{
+		Values: map[string]func(keyfuncs.Request) string{"plan": planOf},
+	})
+	if err != nil {
+		return err // all that is wrong with the file
+	}
+	limits := nethttp.With(core.Config{Store: store})
+	server.Handler = limits.Policy(set, "api")(mux)
+
+	stop := set.Watch(ctx) // changes of the file, and SIGHUP
+	defer stop()
+	return nil
+}
+
+func byRedis(ctx context.Context, rdb redis.UniversalClient) error {
+	set, err := policy.From(redissource.New(rdb, "limits"), policy.Options{Keep: "/var/lib/app/limits.yaml"})
+	if err != nil {
+		return err
+	}
+	defer set.Watch(ctx)()
+	return nil
+}
+
+func answerGateways(listener net.Listener, store core.Store) error {
+	set, err := policy.Load("limits.yaml", policy.Options{Check: gateway.Check})
+	if err != nil {
+		return err
+	}
+	g, err := gateway.New(gateway.Config{
+		Policies: set,
+		Names:    set.Names(),
+		Limiter:  core.Config{Store: store},
+	})
+	if err != nil {
+		return err
+	}
+	server := &http.Server{Handler: g, ReadHeaderTimeout: 5 * time.Second}
+	return server.Serve(listener)
+}
+
+var _ = byRedis // needs a server
+
+// Not parallel: the pages load a file of the working directory.
+func TestTheCodeOfPolicyAndGatewaysRuns(t *testing.T) {
+	dir := t.TempDir()
+	text := "policies: {api: {limits: {client: {limit: 5/hour, by: ip, tiers: {by: plan, limits: {pro: 9/hour}}}}}}"
+	if err := os.WriteFile(filepath.Join(dir, "limits.yaml"), []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	t.Chdir(dir)
+	server := new(http.Server)
+	if err := byPolicy(t.Context(), server, http.NewServeMux(), core.NewMemory()); err != nil || server.Handler == nil {
+		t.Error(err)
+	}
+	text = "policies: {api: {limits: {client: {limit: 5/hour, by: ip}}}}"
+	if err := os.WriteFile(filepath.Join(dir, "limits.yaml"), []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	ended := make(chan error, 1)
+	go func() { ended <- answerGateways(listener, core.NewMemory()) }()
+	request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://"+listener.Addr().String()+"/v1/auth/api", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	request.Header.Set("X-Forwarded-For", "192.0.2.1")
+	request.Header.Set("X-Forwarded-Method", http.MethodGet)
+	request.Header.Set("X-Forwarded-Uri", "/")
+	response, err := http.DefaultClient.Do(request)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_ = response.Body.Close()
+	if response.StatusCode != http.StatusOK {
+		t.Errorf("a subrequest gets %d", response.StatusCode)
+	}
+	_ = listener.Close()
+	<-ended
+}
