@@ -19,14 +19,16 @@ FUZZTIME ?= 10s
 # make billing: number of seeds, or one of them.
 SEEDS ?= 100
 SEED ?=
+# make service-soak: how long.
+SOAK ?= 10m
 # make raw: number of random requests per protocol.
 RAW ?= 1000000
 
 .DEFAULT_GOAL := help
-.PHONY: help check test api plots screenshots lint vuln fmt bench microbench compare faults billing fuzz raw cover release
+.PHONY: help check test api plots screenshots lint vuln fmt bench service-bench service-soak microbench compare faults billing fuzz raw cover release
 
 help: ## print the targets
-	@sed -n 's/^\([a-z]*\):.*## \(.*\)/make \1\t\2/p' $(firstword $(MAKEFILE_LIST)) | expand -t 18
+	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/make \1\t\2/p' $(firstword $(MAKEFILE_LIST)) | expand -t 20
 
 # Packages that check leaves out: frameworks, simulations, and what needs Redis or a proxy. It also
 # leaves out the two tests of the memory store that take seconds.
@@ -76,6 +78,15 @@ fmt: ## format all Go files
 bench: ## measure weblimit and its peers and write docs/benchmarks.md; about 12 minutes
 	@scripts/install-redis
 	cd bench && go run ./report -rounds $(ROUNDS) -benchtime '$(BENCHTIME)' -o ../docs/benchmarks.md -scaling ../docs/scaling.md
+
+service-bench: ## measure the library, weblimitd, nginx and envoyproxy/ratelimit for docs/where.md; ten minutes
+	@scripts/install-redis
+	@scripts/install-proxies
+	cd bench/service && go test -count 1 -timeout 1h -run 'TestChecks|TestNginx|TestMemory' -bench-service -rounds $(ROUNDS) .
+
+service-soak: ## run weblimitd for SOAK (10m) while keys, connections, policies and tokens change and Redis is killed
+	@scripts/install-redis
+	cd bench/service && go test -count 1 -timeout 0 -run TestSoak -v -soak $(SOAK) .
 
 microbench: ## run the Go benchmarks of all modules; BENCH=regexp chooses
 	@scripts/install-redis

@@ -18,7 +18,7 @@ var (
 	noSlug     = regexp.MustCompile(`[^\p{L}\p{N}_ -]`)
 	inComment  = regexp.MustCompile(`\bdocs/[\w-]+\.(?:md|svg)(?:#[\w-]+)?`)
 	goCommand  = regexp.MustCompile(`\bgo (?:run|test|build) [^\n` + "`" + `]*`)
-	makeGoal   = regexp.MustCompile("(?:^|`)make ([a-z]+)")
+	makeGoal   = regexp.MustCompile("(?:^|`)make ([a-z-]+)")
 )
 
 // home is where a link to the project's own pages begins, if it is absolute.

@@ -1,0 +1,226 @@
+package service
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/weblimit/weblimit/internal/test/child"
+	"github.com/weblimit/weblimit/internal/test/redistest"
+)
+
+// process is a running program whose use of CPU and memory can be read.
+type process struct {
+	pid int
+	log *buffer
+}
+
+// buffer is what a process has written so far.
+type buffer struct {
+	mu   sync.Mutex
+	text bytes.Buffer // Guarded by mu.
+}
+
+func (b *buffer) Write(p []byte) (int, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.text.Write(p)
+}
+
+func (b *buffer) String() string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.text.String()
+}
+
+// start starts a program, which ends with the test.
+func start(t testing.TB, cmd *exec.Cmd) process {
+	t.Helper()
+	log := new(buffer)
+	cmd.Stdout, cmd.Stderr = log, log
+	if err := child.Start(cmd); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		_ = cmd.Process.Kill()
+		_ = cmd.Wait() // killed
+		if t.Failed() {
+			text := log.String()
+			t.Logf("%s: %s", cmd.Path, text[max(0, len(text)-2000):])
+		}
+	})
+	return process{cmd.Process.Pid, log}
+}
+
+// redisProcess is the process of a Redis server.
+func redisProcess(t testing.TB, s *redistest.Server) process {
+	t.Helper()
+	info, err := s.Client(t).Info(t.Context(), "server").Result()
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, after, _ := strings.Cut(info, "process_id:")
+	pid, err := strconv.Atoi(strings.TrimSpace(strings.SplitN(after, "\n", 2)[0]))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return process{pid: pid}
+}
+
+// stat returns a field of /proc/[pid]/stat, by its number in proc(5).
+func (p process) stat(n int) (value int64) {
+	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", p.pid))
+	if err != nil {
+		return 0
+	}
+	_, rest, _ := strings.Cut(string(text), ") ") // the name may have spaces
+	if fields := strings.Fields(rest); len(fields) > n-3 {
+		value, _ = strconv.ParseInt(fields[n-3], 10, 64)
+	}
+	return value
+}
+
+// cpu returns the CPU time that the process has used, in user and system mode.
+func (p process) cpu() time.Duration {
+	const tick = 10 * time.Millisecond // USER_HZ is 100
+	return time.Duration(p.stat(14)+p.stat(15)) * tick
+}
+
+// ownCPU is that of this process.
+func ownCPU() time.Duration {
+	var use syscall.Rusage
+	if syscall.Getrusage(syscall.RUSAGE_SELF, &use) != nil {
+		return 0
+	}
+	return time.Duration(use.Utime.Nano() + use.Stime.Nano())
+}
+
+// rss returns the memory of the process.
+func (p process) rss() int64 { return p.stat(24) * int64(os.Getpagesize()) }
+
+// files returns the number of its open file descriptors.
+func (p process) files() int {
+	names, _ := os.ReadDir(fmt.Sprintf("/proc/%d/fd", p.pid))
+	return len(names)
+}
+
+// daemon is a running weblimitd.
+type daemon struct {
+	process
+	data, grpc, admin string // addresses; admin is the path of a socket
+	operator          *http.Client
+}
+
+const policyFile = `policies:
+  api:
+    timeout: 5s
+    limits:
+      client: {limit: 4000000000/hour fixed, by: ip}
+`
+
+const envoyFile = `domain: edge
+descriptors:
+  - {key: user, rate_limit: {unit: hour, requests_per_unit: 4000000000}}
+`
+
+// startDaemon starts weblimitd with the policy above, unless there is another, and Envoy's file.
+func startDaemon(t testing.TB, listen string, args ...string) *daemon {
+	t.Helper()
+	dir := shortDir(t)
+	write(t, filepath.Join(dir, "envoy", "edge.yaml"), envoyFile)
+	if !strings.Contains(strings.Join(args, " "), "--policy") {
+		write(t, filepath.Join(dir, "limits.yaml"), policyFile)
+		args = append(args, "--policy", filepath.Join(dir, "limits.yaml"))
+	}
+	d := &daemon{admin: filepath.Join(dir, "admin.sock")}
+	cmd := exec.Command(weblimitd, append([]string{
+		"--listen", listen, "--admin-listen", "unix:" + d.admin, "--grpc-listen", "127.0.0.1:0",
+		"--envoy-config", filepath.Join(dir, "envoy"), "--log-format", "json", "--drain-delay", "0s", "--pprof",
+	}, args...)...)
+	cmd.Env = []string{"PATH=" + os.Getenv("PATH")}
+	d.process = start(t, cmd)
+	var line struct{ Msg, Data, GRPC string }
+	until(t, "weblimitd serves", func() bool {
+		for text := range strings.SplitSeq(d.log.String(), "\n") {
+			if json.Unmarshal([]byte(text), &line) == nil && line.Msg == "weblimitd: serving" {
+				return true
+			}
+		}
+		return false
+	})
+	d.data, d.grpc = line.Data, line.GRPC
+	d.operator = &http.Client{Timeout: 30 * time.Second, Transport: dialing("unix", d.admin)}
+	return d
+}
+
+// ask asks the admin listener.
+func (d *daemon) ask(method, path string) (status int, body string, err error) {
+	r, err := http.NewRequest(method, "http://localhost"+path, nil)
+	if err != nil {
+		return 0, "", err
+	}
+	r.Header.Set("Weblimit-Inspect", "1")
+	response, err := d.operator.Do(r)
+	if err != nil {
+		return 0, "", err
+	}
+	defer func() { _ = response.Body.Close() }()
+	text, err := io.ReadAll(response.Body)
+	return response.StatusCode, string(text), err
+}
+
+// shortDir returns a folder whose name is short enough for a socket.
+func shortDir(t testing.TB) string {
+	t.Helper()
+	dir, err := os.MkdirTemp("", "w")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = os.RemoveAll(dir) })
+	return dir
+}
+
+// write replaces a file as a whole.
+func write(t testing.TB, path, text string) {
+	t.Helper()
+	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(path+".new", []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Rename(path+".new", path); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func until(t testing.TB, what string, holds func() bool) {
+	t.Helper()
+	for began := time.Now(); !holds(); time.Sleep(10 * time.Millisecond) {
+		if time.Since(began) > 30*time.Second {
+			t.Fatalf("after 30 s it does not hold that %s", what)
+		}
+	}
+}
+
+func freePort(t testing.TB) int {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = l.Close() }()
+	return l.Addr().(*net.TCPAddr).Port
+}
