@@ -12,8 +12,16 @@ import (
 	"time"
 )
 
-// launched are the examples whose application is in a module of its own.
-var launched = []string{"observed", "saas"}
+// launched are the examples whose application is in a module of its own: what stands before a URL in what
+// they print, and the status of a request to it without a password.
+var launched = map[string]struct {
+	before string
+	status int
+}{
+	"observed": {"The page:", 401},
+	"saas":     {"The page:", 401},
+	"service":  {"  curl -i", 200},
+}
 
 // They still run from the root. What they start ends with them, without an error.
 func TestLaunchedRunFromTheRoot(t *testing.T) {
@@ -21,7 +29,7 @@ func TestLaunchedRunFromTheRoot(t *testing.T) {
 	if runtime.GOOS == "windows" {
 		t.Skip("a test can't send Ctrl-C there")
 	}
-	for _, name := range launched {
+	for name, tt := range launched {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
@@ -41,12 +49,12 @@ func TestLaunchedRunFromTheRoot(t *testing.T) {
 			var url string
 			lines := bufio.NewScanner(stdout)
 			for url == "" && lines.Scan() {
-				if after, found := strings.CutPrefix(lines.Text(), "The page:"); found {
+				if after, found := strings.CutPrefix(lines.Text(), tt.before); found {
 					url = strings.Fields(after)[0]
 				}
 			}
-			if status, _, _ := request(t, "GET", url); status != 401 {
-				t.Errorf("the page without a password: %d", status)
+			if status, _, _ := request(t, "GET", url); status != tt.status {
+				t.Errorf("%s: %d, want %d", url, status, tt.status)
 			}
 			if err := cmd.Process.Signal(os.Interrupt); err != nil {
 				t.Error(err)
@@ -63,7 +71,7 @@ func TestLaunchedRunFromTheRoot(t *testing.T) {
 // Elsewhere they say where to run them.
 func TestLaunchedRunInACloneOnly(t *testing.T) {
 	t.Parallel()
-	for _, name := range launched {
+	for name := range launched {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			cmd := exec.CommandContext(t.Context(), build(t, name))

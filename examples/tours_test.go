@@ -24,7 +24,7 @@ func TestToursReachWhatTheyPromise(t *testing.T) {
 		}
 		t.Skip(err)
 	}
-	for _, name := range slices.Concat(programs, []string{"api", "llm", "login", "exports", "observed/server"}) {
+	for _, name := range slices.Concat(programs, []string{"api", "llm", "login", "exports", "observed/server", "service/server"}) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			source, err := os.ReadFile(filepath.Join(name, "main.go"))
