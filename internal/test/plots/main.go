@@ -1,4 +1,4 @@
-// Plots draws the figures of docs/algorithms.md, docs/rollout.md and README.md from the code that they are
+// Plots draws the figures of docs/algorithms.md, docs/rollout.md, docs/where.md and README.md from the code that they are
 // about, and prints what these pages say of them: the rows of tables, and the figures with
 // their texts.
 //
@@ -54,6 +54,7 @@ func figures() map[string]drawing {
 		"overview.svg":         drawOverview(),
 		"plots/comparison.svg": drawComparison(),
 		"plots/rollout.svg":    drawRollout(),
+		"where.svg":            drawWhere(),
 	}
 	for _, a := range algorithms() {
 		all["plots/"+a.file] = a.draw()

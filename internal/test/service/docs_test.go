@@ -53,10 +53,16 @@ func TestTheCodeOfThePageRuns(t *testing.T) {
 	}
 }
 
-// blocks returns the blocks of the page in a language.
+// blocks returns the blocks of docs/service.md in a language.
 func blocks(t *testing.T, language string) (all []string) {
 	t.Helper()
-	for _, found := range regexp.MustCompile("(?s)```"+language+"\n(.*?)```").FindAllStringSubmatch(documents.Read(t, "service.md"), -1) {
+	return blocksOf(t, "service.md", language)
+}
+
+// blocksOf returns those of a page.
+func blocksOf(t *testing.T, page, language string) (all []string) {
+	t.Helper()
+	for _, found := range regexp.MustCompile("(?s)```"+language+"\n(.*?)```").FindAllStringSubmatch(documents.Read(t, page), -1) {
 		all = append(all, found[1])
 	}
 	if len(all) == 0 {
