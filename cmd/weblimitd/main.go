@@ -12,6 +12,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"os"
 	"os/signal"
 	"runtime"
@@ -87,6 +88,7 @@ func (o *options) serve(out, errs io.Writer) int {
 	if err != nil {
 		return fails(errs, exitUsage, err)
 	}
+	slog.SetDefault(s.log) // where packages report the health of their store
 	if o.check {
 		s.close()
 		_, _ = fmt.Fprintln(out, strings.TrimSpace("ok: policy "+s.policyVersion()))

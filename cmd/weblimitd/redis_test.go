@@ -1,6 +1,7 @@
 package main_test
 
 import (
+	"encoding/json"
 	"strings"
 	"testing"
 	"time"
@@ -62,6 +63,21 @@ func TestReadinessKnowsRedis(t *testing.T) {
 	expect(leaves, 503, "degraded")
 	server.Thaw(t)
 	expect(leaves, 200, "ready")
+}
+
+// What the store says of its health is in the service's own log, in its format.
+func TestOneLogOfOneFormat(t *testing.T) {
+	t.Parallel()
+	server := redistest.StartTCP(t)
+	in := start(t, nil, "--redis", "redis://"+server.Addr())
+	server.Kill()
+	in.allows(t, "192.0.2.1", 1)
+	await(t, 5*time.Second, "the outage is logged", func() bool { return strings.Contains(in.log.String(), "weblimit: outage began") })
+	for text := range strings.Lines(in.log.String()) {
+		if !json.Valid([]byte(text)) {
+			t.Errorf("not JSON: %s", text)
+		}
+	}
 }
 
 // It starts while Redis is away.
