@@ -240,3 +240,35 @@ func TestEnvoyUnderLoad(t *testing.T) {
 	stop()
 	load.Wait()
 }
+
+// Health needs no token, so nobody may hold any number of streams by it, or keep others from checking it.
+func TestWatchesOfHealthAreBounded(t *testing.T) {
+	t.Parallel()
+	in := start(t, []string{"WEBLIMIT_TOKENS=0123456789abcdef"}, "--envoy-config", envoyFolder(t), "--grpc-listen", "127.0.0.1:0")
+	const most = 1024
+	refused := make(chan bool, 2*most)
+	for range 6 { // of which each has 256 streams at most
+		client := healthpb.NewHealthClient(connect(t, in.grpc, insecure.NewCredentials()))
+		for range 250 {
+			go func() {
+				watch, err := client.Watch(t.Context(), &healthpb.HealthCheckRequest{})
+				if err == nil {
+					_, err = watch.Recv()
+				}
+				refused <- grpcstatus.Code(err) == codes.ResourceExhausted
+			}()
+		}
+	}
+	n := 0
+	for range 6 * 250 {
+		if <-refused {
+			n++
+		}
+	}
+	if n != 6*250-most {
+		t.Errorf("%d of %d streams were refused, want all but %d", n, 6*250, most)
+	}
+	if _, err := healthpb.NewHealthClient(connect(t, in.grpc, insecure.NewCredentials())).Check(t.Context(), &healthpb.HealthCheckRequest{}); err != nil {
+		t.Errorf("a check meanwhile: %v", err)
+	}
+}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"net/http"
 	"runtime/debug"
+	"strings"
 	"sync/atomic"
 	"time"
 
@@ -26,6 +27,7 @@ type guard struct {
 	traces   *traces
 	max      int64
 	atWork   atomic.Int64
+	watches  atomic.Int64 // streams of health
 	logPanic func(what string, p any, stack []byte)
 }
 
@@ -124,6 +126,12 @@ func (g *guard) unary(ctx context.Context, request any, info *grpc.UnaryServerIn
 
 // stream guards streams of gRPC.
 func (g *guard) stream(server any, stream grpc.ServerStream, info *grpc.StreamServerInfo, handler grpc.StreamHandler) (err error) {
+	if strings.HasPrefix(info.FullMethod, healthService) { // they stay open, and need no token
+		defer g.watches.Add(-1)
+		if g.watches.Add(1) > maxWatches {
+			return status.Error(codes.ResourceExhausted, "too many callers watch the health of this instance")
+		}
+	}
 	done, err := g.admit(stream.Context(), info.FullMethod)
 	if err != nil {
 		return err
@@ -132,11 +140,15 @@ func (g *guard) stream(server any, stream grpc.ServerStream, info *grpc.StreamSe
 	return handler(server, stream)
 }
 
+// maxWatches bounds how many streams follow the health of this service. Checks of health are not bounded:
+// they end at once.
+const maxWatches = 1024
+
 // healthService are the methods by which others ask whether this service is ready. They need no token.
 const healthService = "/grpc.health.v1.Health/"
 
 func (g *guard) admit(ctx context.Context, method string) (done func(*error), err error) {
-	if len(method) > len(healthService) && method[:len(healthService)] == healthService {
+	if strings.HasPrefix(method, healthService) {
 		return func(*error) {}, nil
 	}
 	fields, _ := metadata.FromIncomingContext(ctx)
