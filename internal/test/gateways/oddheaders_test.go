@@ -33,8 +33,10 @@ func TestOddHeaders(t *testing.T) {
 			s.refuses(t, lines[:min(len(lines), 60)], get+"Host: example.com\r\n"+lines+end)
 			s.refuses(t, "HEAD with "+lines[:min(len(lines), 60)], "HEAD /things HTTP/1.1\r\nHost: example.com\r\n"+lines+end)
 		}
-		for _, host := range []string{"", "EXAMPLE.com", "example.com.", "example.com:443", "example.com:0", "example.com:99999", "example.com:x", "user@example.com", "example.com/x", "exa mple.com", "[::1]", "[::1", "::1", "127.0.0.1",
-			"example.com, other.example", "exa%6dple.com", "xn--", "a_b.example", "-", ".", "..", strings.Repeat("a.", 500), "ex\xc3\xa4mple.com", "example.com\tx", "*", "weblimit", "localhost"} {
+		for _, host := range []string{
+			"", "EXAMPLE.com", "example.com.", "example.com:443", "example.com:0", "example.com:99999", "example.com:x", "user@example.com", "example.com/x", "exa mple.com", "[::1]", "[::1", "::1", "127.0.0.1",
+			"example.com, other.example", "exa%6dple.com", "xn--", "a_b.example", "-", ".", "..", strings.Repeat("a.", 500), "ex\xc3\xa4mple.com", "example.com\tx", "*", "weblimit", "localhost",
+		} {
 			s.refuses(t, "Host "+host[:min(len(host), 60)], get+"Host: "+host+end)
 		}
 		s.refuses(t, "no host", "GET /things HTTP/1.0\r\n\r\n")
