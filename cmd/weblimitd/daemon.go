@@ -68,7 +68,7 @@ func newDaemon(ctx context.Context, o *options, logs io.Writer) (*daemon, error)
 		return nil, fmt.Errorf("--tokens-file: %w", err)
 	}
 	s.callers = &callers{tokens}
-	s.guard = &guard{callers: s.callers, health: s.health, metrics: s.metrics, max: int64(o.maxInFlight.N), logPanic: s.logPanic}
+	s.guard = &guard{ending: make(chan struct{}), callers: s.callers, health: s.health, metrics: s.metrics, max: int64(o.maxInFlight.N), logPanic: s.logPanic}
 	who, err := newOperators(string(o.adminUsers), string(o.adminUsersFile), o.adminHosts)
 	if err != nil {
 		return nil, err

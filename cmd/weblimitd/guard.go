@@ -27,7 +27,8 @@ type guard struct {
 	traces   *traces
 	max      int64
 	atWork   atomic.Int64
-	watches  atomic.Int64 // streams of health
+	watches  atomic.Int64  // streams of health
+	ending   chan struct{} // closed when the gRPC server ends
 	logPanic func(what string, p any, stack []byte)
 }
 
@@ -131,6 +132,16 @@ func (g *guard) stream(server any, stream grpc.ServerStream, info *grpc.StreamSe
 		if g.watches.Add(1) > maxWatches {
 			return status.Error(codes.ResourceExhausted, "too many callers watch the health of this instance")
 		}
+		ctx, cancel := context.WithCancel(stream.Context())
+		defer cancel()
+		stream = &watch{stream, ctx}
+		go func() {
+			select {
+			case <-g.ending: // they know that it drains, and would hold it up
+				cancel()
+			case <-ctx.Done():
+			}
+		}()
 	}
 	done, err := g.admit(stream.Context(), info.FullMethod)
 	if err != nil {
@@ -139,6 +150,15 @@ func (g *guard) stream(server any, stream grpc.ServerStream, info *grpc.StreamSe
 	defer done(&err)
 	return handler(server, stream)
 }
+
+// watch is a stream that the service can end.
+type watch struct {
+	grpc.ServerStream
+	ctx context.Context //nolint:containedctx // as that of the stream it stands for
+}
+
+// Context implements grpc.ServerStream.
+func (w *watch) Context() context.Context { return w.ctx }
 
 // maxWatches bounds how many streams follow the health of this service. Checks of health are not bounded:
 // they end at once.

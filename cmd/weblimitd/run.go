@@ -253,6 +253,7 @@ func (all *servers) drain(ctx context.Context, s *daemon, delay time.Duration, c
 		})
 	}
 	if all.grpc != nil {
+		close(s.guard.ending)
 		ending.Go(func() { fromGRPC = stopGRPC(ctx, all.grpc.GracefulStop, all.grpc.Stop) })
 	}
 	ending.Wait()
