@@ -37,7 +37,7 @@ policies:
       month: {limit: 1000000/month UTC soft 900000, by: tenant}
   queue:
     limits:
-      queue: {limit: 10/s burst 1 wait 5s, by: everyone}
+      queue: {limit: 1/minute burst 1 wait 10m, by: everyone}
   running:
     limits:
       running: {limit: concurrent 2, by: tenant}
