@@ -1,0 +1,108 @@
+package client_test
+
+import (
+	"context"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/tls"
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"math/big"
+	"net/http"
+	"net/http/httptest"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/weblimit/weblimit/core/store"
+	"github.com/weblimit/weblimit/service/client"
+)
+
+// forward serves the handler of s to requests over HTTP/2 only.
+func forward(t *testing.T, s *server) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.ProtoMajor != 2 {
+			t.Errorf("%s, want HTTP/2", r.Proto)
+		}
+		s.Config.Handler.ServeHTTP(w, r)
+	})
+}
+
+// With a Transport, a client speaks HTTP/2 without TLS, many calls on one connection.
+func TestHTTP2WithoutTLS(t *testing.T) {
+	t.Parallel()
+	protocols := new(http.Protocols)
+	protocols.SetUnencryptedHTTP2(true)
+	server := httptest.NewUnstartedServer(forward(t, serve(t)))
+	server.Config.Protocols = protocols
+	server.Start()
+	t.Cleanup(server.Close)
+	transport := &http.Transport{Protocols: protocols}
+	t.Cleanup(transport.CloseIdleConnections)
+	c := newClient(t, client.Config{URL: server.URL, Transport: transport})
+	var wait sync.WaitGroup
+	for range 20 {
+		wait.Go(func() {
+			if a, err := c.Check(context.Background(), client.Check{Policy: "user", Key: "user:ann"}); err != nil || !a.Allowed {
+				t.Errorf("%+v %v", a, err)
+			}
+		})
+	}
+	wait.Wait()
+	if a, err := c.Peek(context.Background(), client.Check{Policy: "user", Key: "user:ann"}); err != nil || a.Limits[0].Remaining != 30 {
+		t.Errorf("%+v %v: want 30 of 50 left", a.Limits, err)
+	}
+}
+
+// certificate makes a certificate of a caller that signs itself.
+func certificate(t *testing.T) (tls.Certificate, *x509.CertPool) {
+	t.Helper()
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	of := &x509.Certificate{
+		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "caller"}, NotAfter: time.Now().Add(time.Hour),
+		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth}, IsCA: true, BasicConstraintsValid: true,
+	}
+	text, err := x509.CreateCertificate(rand.Reader, of, of, key.Public(), key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	parsed, err := x509.ParseCertificate(text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	pool := x509.NewCertPool()
+	pool.AddCert(parsed)
+	return tls.Certificate{Certificate: [][]byte{text}, PrivateKey: key}, pool
+}
+
+// Where callers need a certificate, one with it is served, and others find the service away.
+func TestMutualTLS(t *testing.T) {
+	t.Parallel()
+	mine, callers := certificate(t)
+	other, _ := certificate(t)
+	server := httptest.NewUnstartedServer(forward(t, serve(t)))
+	server.EnableHTTP2 = true
+	server.TLS = &tls.Config{ClientAuth: tls.RequireAndVerifyClientCert, ClientCAs: callers, MinVersion: tls.VersionTLS12}
+	server.StartTLS()
+	t.Cleanup(server.Close)
+	roots := x509.NewCertPool()
+	roots.AddCert(server.Certificate())
+	for name, of := range map[string]struct {
+		certificates []tls.Certificate
+		want         store.Class // of the error, or ""
+	}{
+		"its certificate": {[]tls.Certificate{mine}, ""},
+		"none":            {nil, store.ClassConnection},
+		"another's":       {[]tls.Certificate{other}, store.ClassConnection},
+	} {
+		c := newClient(t, client.Config{URL: server.URL, TLS: &tls.Config{RootCAs: roots, Certificates: of.certificates, MinVersion: tls.VersionTLS12}})
+		a, err := c.Check(context.Background(), client.Check{Policy: "user", Key: "user:ann"})
+		if of.want == "" && (err != nil || !a.Allowed) || of.want != "" && (err == nil || store.ErrorOf(err).Class != of.want) {
+			t.Errorf("%s: %+v %v", name, a, err)
+		}
+	}
+}
