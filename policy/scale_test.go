@@ -81,6 +81,33 @@ func BenchmarkDecision(b *testing.B) {
 	}
 }
 
+// One limit, from a file and in code.
+func BenchmarkPolicy(b *testing.B) {
+	set, err := policy.Parse("limits.yaml", []byte("policies:\n  api:\n    limits:\n      client: {limit: 300/minute burst 50, by: ip}\n"))
+	if err != nil {
+		b.Fatal(err)
+	}
+	byFile, err := set.Limiter(core.Config{Store: core.NewMemory()}, "api")
+	if err != nil {
+		b.Fatal(err)
+	}
+	inCode := core.Must(core.New(core.Config{
+		Store: core.NewMemory(), Limits: []core.Limit{core.PerMinute(300).Burst(50).By(keyfuncs.ClientIP()).Named("client")},
+	}))
+	r := keyfuncs.Values{"ip": "192.0.2.1", "route": "/x"}
+	for _, tt := range []struct {
+		name string
+		l    *core.Limiter
+	}{{"file", byFile}, {"code", inCode}} {
+		b.Run(tt.name, func(b *testing.B) {
+			b.ReportAllocs()
+			for b.Loop() {
+				tt.l.Allow(r)
+			}
+		})
+	}
+}
+
 func BenchmarkLoad(b *testing.B) {
 	text := large(10_000)
 	for b.Loop() {
