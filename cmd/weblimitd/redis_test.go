@@ -6,6 +6,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/weblimit/weblimit/core"
+	"github.com/weblimit/weblimit/core/redisstore"
 	"github.com/weblimit/weblimit/internal/test/redistest"
 	"github.com/weblimit/weblimit/policy"
 	"github.com/weblimit/weblimit/policy/redissource"
@@ -76,6 +78,32 @@ func TestOneLogOfOneFormat(t *testing.T) {
 	for text := range strings.Lines(in.log.String()) {
 		if !json.Valid([]byte(text)) {
 			t.Errorf("not JSON: %s", text)
+		}
+	}
+}
+
+// A program that has the library and the same policy file shares every quota with weblimitd, with no
+// setting but the address of Redis.
+func TestTheLibrarySharesQuotas(t *testing.T) {
+	t.Parallel()
+	server := redistest.StartTCP(t)
+	text := onePolicy("1", 5)
+	in := start(t, nil, "--redis", "redis://"+server.Addr(), "--policy", write(t, "limits.yaml", text))
+	set, err := policy.Parse("limits.yaml", []byte(text))
+	if err != nil {
+		t.Fatal(err)
+	}
+	library, err := set.Limiter(core.Config{Store: redisstore.New(server.Client(t))}, "api")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range 6 {
+		if i%2 == 0 {
+			if got := in.allows(t, "192.0.2.1", 1) == 1; got != (i < 5) {
+				t.Errorf("request %d, by weblimitd: %t", i+1, got)
+			}
+		} else if d := library.AllowKey(t.Context(), "ip:192.0.2.1", 1); d.Allowed != (i < 5) {
+			t.Errorf("request %d, by the library: %v", i+1, d)
 		}
 	}
 }
