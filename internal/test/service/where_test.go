@@ -21,19 +21,19 @@ import (
 
 // The code of docs/where.md.
 
-func readAndCharge(ctx context.Context, set *policy.Set, store core.Store, remote *client.Client, operation string, rest int64) (left core.Decision, err error) {
+func readAndCharge(ctx context.Context, set *policy.Set, store core.Store, remote *client.Client, operation string, rest int64, show func(core.Decision)) error {
 	limiter, err := set.Limiter(core.Config{Store: store}, "llm")
 	if err != nil {
-		return left, err
+		return err
 	}
-	left, err = limiter.Peek(ctx, "ip:192.0.2.1", 1) // charges nothing
+	left, err := limiter.Peek(ctx, "ip:192.0.2.1", 1) // charges nothing
 	if err != nil {
-		return left, err
+		return err
 	}
-	err = remote.Charge(ctx, operation, client.Check{
+	show(left)
+	return remote.Charge(ctx, operation, client.Check{
 		Policy: "llm", Request: &client.Request{ClientIP: "192.0.2.1"}, Cost: &rest,
 	})
-	return left, err
 }
 
 // edge is a gateway in front of an application with a limiter of its own. Both decide by a policy file of
@@ -204,7 +204,8 @@ func TestTheEdgeAsksAndTheApplicationCharges(t *testing.T) {
 		}
 		passed++
 		before := e.left("llm", "ip:192.0.2.1")
-		left, err := readAndCharge(t.Context(), e.set, e.store, remote, fmt.Sprint("work ", i), 29)
+		var left core.Decision
+		err := readAndCharge(t.Context(), e.set, e.store, remote, fmt.Sprint("work ", i), 29, func(d core.Decision) { left = d })
 		if err != nil {
 			t.Fatal(err)
 		}
