@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"strings"
 	"time"
+
+	"github.com/weblimit/weblimit/internal/spelling"
 )
 
 // optionNames are the words that options begin with.
@@ -110,7 +112,7 @@ func (p *limitParser) inCalendar(l Limit) (Limit, error) {
 func (p *limitParser) timeZone() error {
 	name := p.next()
 	p.rest = p.rest[len(name):]
-	if like := nearest(name, optionNames); like != "" {
+	if like := spelling.Nearest(name, optionNames); like != "" {
 		return fmt.Errorf("unknown option %q; did you mean %q?", name, like)
 	}
 	if p.unit != "day" && p.unit != "month" {

@@ -8,6 +8,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/weblimit/weblimit/internal/spelling"
 )
 
 // unit is a unit of time, by its names; the first is the one that Limit.String writes.
@@ -111,7 +113,7 @@ func (p *limitParser) unitName() (unit, error) {
 		}
 		names = append(names, u.names...)
 	}
-	if like := nearest(name, names); like != "" {
+	if like := spelling.Nearest(name, names); like != "" {
 		return unit{}, fmt.Errorf("unknown unit %q; did you mean %q?", word, like)
 	}
 	return unit{}, fmt.Errorf("unknown unit %q, expected second, minute, hour, day, week or month", word)

@@ -10,6 +10,7 @@ import (
 
 	"github.com/weblimit/weblimit/core"
 	"github.com/weblimit/weblimit/core/adapter"
+	"github.com/weblimit/weblimit/internal/spelling"
 	"github.com/weblimit/weblimit/keyfuncs"
 )
 
@@ -52,7 +53,7 @@ func (v Version) String() string {
 func (d *document) config(base core.Config, name string) (core.Config, error) {
 	p, ok := d.policies[name]
 	if !ok {
-		hint := meant(name, d.names)
+		hint := spelling.Meant(name, d.names)
 		if hint == "" {
 			hint = "; the file has " + among(d.names[:min(len(d.names), 20)])
 		}
@@ -315,7 +316,7 @@ func (s *scope) denialTexts(n *node) map[string]func(core.Decision) string {
 		text := m.value.text
 		rest := strings.NewReplacer("{limit}", "", "{retry_after}", "").Replace(text)
 		if at := strings.IndexAny(rest, "{}"); at >= 0 {
-			s.add(m.value, "%s: only {limit} and {retry_after} can stand in braces", quote(rest[at:]))
+			s.add(m.value, "%s: only {limit} and {retry_after} can stand in braces", spelling.Quote(rest[at:]))
 		}
 		all[m.key.text] = func(d core.Decision) string {
 			limit := ""

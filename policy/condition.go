@@ -3,6 +3,7 @@ package policy
 import (
 	"slices"
 
+	"github.com/weblimit/weblimit/internal/spelling"
 	"github.com/weblimit/weblimit/keyfuncs"
 )
 
@@ -156,9 +157,9 @@ func (s *scope) unknown(n *node, what, field string, names []string) {
 	if len(names) > 0 {
 		there = "the application has given " + among(names)
 	}
-	if best := meant(n.text, names); best != "" {
-		s.add(n, "unknown %s %s%s", what, quote(n.text), best)
+	if best := spelling.Meant(n.text, names); best != "" {
+		s.add(n, "unknown %s %s%s", what, spelling.Quote(n.text), best)
 		return
 	}
-	s.add(n, "unknown %s %s; %s", what, quote(n.text), there)
+	s.add(n, "unknown %s %s; %s", what, spelling.Quote(n.text), there)
 }

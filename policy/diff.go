@@ -8,6 +8,7 @@ import (
 
 	"github.com/weblimit/weblimit/core"
 	"github.com/weblimit/weblimit/core/store"
+	"github.com/weblimit/weblimit/internal/spelling"
 )
 
 // Change is one difference between two policy files.
@@ -152,7 +153,7 @@ func (n *node) inline() string {
 		}
 		return "[" + strings.Join(parts, ", ") + "]"
 	}
-	return strings.Trim(quote(n.text), `"`)
+	return strings.Trim(spelling.Quote(n.text), `"`)
 }
 
 // since returns what has changed since a view of the same policy.

@@ -4,6 +4,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/weblimit/weblimit/internal/spelling"
 	"github.com/weblimit/weblimit/keyfuncs"
 )
 
@@ -112,7 +113,7 @@ func (s *scope) namedKey(n *node) keyfuncs.Func {
 		s.add(n, "%s needs to know which: {%s: …}", n.text, n.text)
 		return unusable
 	}
-	if s.options.AnyName && nearest(n.text, all) == "" && otherNames[n.text] == "" {
+	if s.options.AnyName && spelling.NearestName(n.text, all) == "" && otherNames[n.text] == "" {
 		name := n.text
 		return keyfuncs.Custom(kindOf(name), func(r keyfuncs.Request) (string, bool) {
 			text, ok := r.Value(name).(string)
@@ -120,11 +121,11 @@ func (s *scope) namedKey(n *node) keyfuncs.Func {
 		})
 	}
 	if of := otherNames[n.text]; of != "" {
-		s.add(n, "unknown key %s; did you mean %q?", quote(n.text), of)
-	} else if best := meant(n.text, all); best != "" {
-		s.add(n, "unknown key %s%s", quote(n.text), best)
+		s.add(n, "unknown key %s; did you mean %q?", spelling.Quote(n.text), of)
+	} else if best := spelling.Meant(n.text, all); best != "" {
+		s.add(n, "unknown key %s%s", spelling.Quote(n.text), best)
 	} else {
-		s.add(n, "unknown key %s, want %s; the application gives keys of its own names in policy.Options.Keys", quote(n.text), among(all))
+		s.add(n, "unknown key %s, want %s; the application gives keys of its own names in policy.Options.Keys", spelling.Quote(n.text), among(all))
 	}
 	return unusable
 }

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/weblimit/weblimit/core"
+	"github.com/weblimit/weblimit/internal/spelling"
 	"github.com/weblimit/weblimit/keyfuncs"
 )
 
@@ -156,10 +157,10 @@ func (s *scope) tiers(l core.Limit, n, cost *node) func(keyfuncs.Request) core.L
 			s.add(text, "%s", unprefixed(err))
 			continue
 		case isConcurrent(tier) != isConcurrent(l):
-			s.add(text, "%s: a tier counts concurrent requests if the limit does, and only then", quote(text.text))
+			s.add(text, "%s: a tier counts concurrent requests if the limit does, and only then", spelling.Quote(text.text))
 			continue
 		case strings.Contains(tier.String(), " wait ") || strings.Contains(tier.String(), " leaky "):
-			s.add(text, "%s: how long requests wait is the same for all tiers; write it in the limit itself", quote(text.text))
+			s.add(text, "%s: how long requests wait is the same for all tiers; write it in the limit itself", spelling.Quote(text.text))
 			continue
 		}
 		if cost != nil {

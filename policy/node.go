@@ -3,6 +3,8 @@ package policy
 import (
 	"slices"
 	"strconv"
+
+	"github.com/weblimit/weblimit/internal/spelling"
 )
 
 // kind is what a node of a file is.
@@ -98,7 +100,7 @@ func (n *node) shown(text string) string {
 	if n.hidden() {
 		return "this"
 	}
-	return quote(text)
+	return spelling.Quote(text)
 }
 
 // isTrue reports whether the node is there, and true.

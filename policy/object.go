@@ -3,6 +3,8 @@ package policy
 import (
 	"slices"
 	"strings"
+
+	"github.com/weblimit/weblimit/internal/spelling"
 )
 
 // field is a field of an object.
@@ -102,8 +104,8 @@ func (o *object) unknown(name *node, p *problems) (instead string) {
 		instead, _, _ = strings.Cut(strings.TrimPrefix(hint, "write "), ":")
 		return instead
 	}
-	p.add(name, "unknown field%s", meant(name.text, o.names()))
-	return nearest(name.text, o.names())
+	p.add(name, "unknown field%s", spelling.Meant(name.text, o.names()))
+	return spelling.NearestName(name.text, o.names())
 }
 
 func (o *object) schema(defs map[string]any) map[string]any {

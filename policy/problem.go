@@ -105,70 +105,10 @@ func (p *problems) err() error {
 	return &Error{p.all, p.more}
 }
 
-// quote returns text for a message, in quotes and not too long.
-func quote(text string) string {
-	const longest = 60
-	if len(text) > longest {
-		return fmt.Sprintf("%q…", text[:longest])
-	}
-	return fmt.Sprintf("%q", text)
-}
-
 // among returns words for a message: "a, b or c".
 func among(words []string) string {
 	if len(words) == 1 {
 		return words[0]
 	}
 	return strings.Join(words[:len(words)-1], ", ") + " or " + words[len(words)-1]
-}
-
-// meant returns "; did you mean …?" if one of the words is near to a name, or "".
-func meant(name string, words []string) string {
-	if best := nearest(name, words); best != "" {
-		return fmt.Sprintf("; did you mean %q?", best)
-	}
-	return ""
-}
-
-// nearest returns the word that name was probably meant to be, or "".
-func nearest(name string, words []string) (best string) {
-	const longest = 32
-	if len(name) > longest {
-		return ""
-	}
-	plain := func(s string) string {
-		return strings.NewReplacer("_", "", "-", "", " ", "").Replace(strings.ToLower(s))
-	}
-	name = plain(name)
-	least := min(len(name)/3, 2) + 1
-	for _, word := range words {
-		if d := distance(name, plain(word)); d < least {
-			best, least = word, d
-		}
-	}
-	return best
-}
-
-// distance returns how many letters have to be added, removed, replaced or swapped with their
-// neighbour to make b of a.
-func distance(a, b string) int {
-	before, last, row := make([]int, len(b)+1), make([]int, len(b)+1), make([]int, len(b)+1)
-	for j := range last {
-		last[j] = j
-	}
-	for i := 1; i <= len(a); i++ {
-		row[0] = i
-		for j := 1; j <= len(b); j++ {
-			wrong := 1
-			if a[i-1] == b[j-1] {
-				wrong = 0
-			}
-			row[j] = min(last[j]+1, row[j-1]+1, last[j-1]+wrong)
-			if i > 1 && j > 1 && a[i-1] == b[j-2] && a[i-2] == b[j-1] {
-				row[j] = min(row[j], before[j-2]+1)
-			}
-		}
-		before, last, row = last, row, before
-	}
-	return last[len(b)]
 }

@@ -10,6 +10,8 @@ import (
 	"unicode/utf8"
 
 	"go.yaml.in/yaml/v3"
+
+	"github.com/weblimit/weblimit/internal/spelling"
 )
 
 // Bounds of a file. Ten thousand limits take about 2 MB and 150,000 values.
@@ -172,7 +174,7 @@ func (r *reader) object(from *yaml.Node, n *node) {
 			continue
 		}
 		if line, twice := lines[key.text]; twice {
-			r.problems.add(key, "%s is there twice, first in line %d", quote(key.text), line)
+			r.problems.add(key, "%s is there twice, first in line %d", spelling.Quote(key.text), line)
 			continue
 		}
 		lines[key.text] = name.Line

@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/weblimit/weblimit/internal/spelling"
 )
 
 // shape is what a value may look like. The loader checks files by shapes, and the JSON Schema is
@@ -48,7 +50,7 @@ func (t *text) check(n *node, p *problems) bool {
 	case n.kind != kindText:
 		p.add(n, "want %s, got %s", t.what, kindNames[n.kind])
 	case t.words != nil && !slices.Contains(t.words, n.text):
-		p.add(n, "%s is unknown, want %s%s", quote(n.text), among(t.words), meant(n.text, t.words))
+		p.add(n, "%s is unknown, want %s%s", spelling.Quote(n.text), among(t.words), spelling.Meant(n.text, t.words))
 	case n.text == "" && !t.secret:
 		p.add(n, "the text is empty")
 	case len(n.text) > t.longest():
@@ -57,7 +59,7 @@ func (t *text) check(n *node, p *problems) bool {
 		if t.secret {
 			p.add(n, "a secret does not belong into a policy file: want %s", t.what)
 		} else {
-			p.add(n, "%s is not %s", quote(n.text), t.what)
+			p.add(n, "%s is not %s", spelling.Quote(n.text), t.what)
 		}
 	case !t.secret && strings.Contains(n.text, "${"):
 		p.add(n, "references such as ${env:NAME} are read only where a secret is meant: in values of tokens and in key_secret")
@@ -221,7 +223,7 @@ func (l *list) check(n *node, p *problems) bool {
 		good := l.of.check(item, p)
 		ok = ok && good
 		if good && l.unique && seen[item.text] {
-			p.add(item, "%s is in the list twice", quote(item.text))
+			p.add(item, "%s is in the list twice", spelling.Quote(item.text))
 			ok = false
 		}
 		seen[item.text] = true
@@ -279,7 +281,7 @@ func described(n *node) string {
 		if n.hidden() {
 			return kindNames[kindText]
 		}
-		return "the text " + quote(n.text)
+		return "the text " + spelling.Quote(n.text)
 	case kindInteger, kindNumber, kindBoolean:
 		if n.hidden() {
 			return kindNames[n.kind]

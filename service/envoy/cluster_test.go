@@ -21,7 +21,7 @@ func TestDescriptorsInSeveralSlots(t *testing.T) {
 	t.Parallel()
 	cluster := redistest.SharedCluster(t)
 	store := redisstore.New(cluster.Client(t), redisstore.Config{Prefix: redistest.Prefix(t)})
-	s := newServer(t, envoy.Config{Store: store}, `
+	s := newServer(t, envoy.Config{Store: store, Timeout: 20 * time.Second}, `
 domain: edge
 descriptors:
   - key: remote_address
@@ -41,7 +41,7 @@ descriptors:
 	for i := range clients {
 		all.Go(func() {
 			for range each {
-				ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+				ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
 				response, err := c.ShouldRateLimit(ctx, request("edge", of(i)...))
 				cancel()
 				if err != nil {

@@ -8,6 +8,8 @@ import (
 	rls "github.com/envoyproxy/go-control-plane/envoy/service/ratelimit/v3"
 	"go.yaml.in/yaml/v3"
 	"google.golang.org/protobuf/types/known/structpb"
+
+	"github.com/weblimit/weblimit/internal/spelling"
 )
 
 // document is a file: the limits of one domain, or a part of them.
@@ -124,7 +126,7 @@ func (r *reader) descriptor(v value) *descriptor {
 		r.add(d.at, "a descriptor needs a key")
 		return nil
 	case d.share && !strings.Contains(d.key+d.value, "*"):
-		r.add(d.at, "share_threshold is for values with a wildcard, such as %s", quote(d.value+"*"))
+		r.add(d.at, "share_threshold is for values with a wildcard, such as %s", spelling.Quote(d.value+"*"))
 	}
 	return d
 }
@@ -145,7 +147,7 @@ func (r *reader) rateLimit(v value) *rateLimit {
 			text := r.text(v)
 			unit, known := rls.RateLimitResponse_RateLimit_Unit_value[strings.ToUpper(text)]
 			if !known || unit == 0 {
-				r.add(v.at, "unknown unit %s%s; units are %s", quote(text), meant(text, units), strings.Join(units, ", "))
+				r.add(v.at, "unknown unit %s%s; units are %s", spelling.Quote(text), spelling.Meant(text, units), strings.Join(units, ", "))
 			}
 			l.unit = rls.RateLimitResponse_RateLimit_Unit(unit)
 		case "requests_per_unit":
@@ -173,7 +175,7 @@ func (r *reader) rateLimit(v value) *rateLimit {
 		r.add(v.at, "rate_limit needs requests_per_unit; 0 denies everything")
 	}
 	if l.name != "" && slices.Contains(l.replaces, l.name) {
-		r.add(has["replaces"], "%s replaces itself", quote(l.name))
+		r.add(has["replaces"], "%s replaces itself", spelling.Quote(l.name))
 	}
 	return l
 }
@@ -238,7 +240,7 @@ func (r *reader) any(v value) *structpb.Value {
 		if v.node.Decode(&f) == nil && f-f == 0 { // neither infinite nor NaN, which JSON does not have
 			return structpb.NewNumberValue(f)
 		}
-		r.add(v.at, "%s is no number that metadata can have", quote(v.node.Value))
+		r.add(v.at, "%s is no number that metadata can have", spelling.Quote(v.node.Value))
 		return nil
 	case "!!binary":
 		r.add(v.at, "metadata has no binary data")

@@ -12,6 +12,8 @@ import (
 	"unicode/utf8"
 
 	"go.yaml.in/yaml/v3"
+
+	"github.com/weblimit/weblimit/internal/spelling"
 )
 
 // Bounds of a file. Ten thousand rules take about 2 MB.
@@ -171,7 +173,7 @@ func (r *reader) members(v value, use func(key value, member *yaml.Node)) {
 			continue
 		}
 		if line, twice := seen[key.node.Value]; twice {
-			r.add(key.at, "%s is there twice, first in line %d", quote(key.node.Value), line)
+			r.add(key.at, "%s is there twice, first in line %d", spelling.Quote(key.node.Value), line)
 			continue
 		}
 		seen[key.node.Value] = key.at.line
@@ -280,14 +282,14 @@ func (r *reader) number(v value) uint32 {
 func unknown(name, part string) string {
 	for _, other := range parts {
 		if slices.Contains(fieldsOf[other], name) {
-			return fmt.Sprintf("%s has no field %s; it belongs in %s", part, quote(name), other)
+			return fmt.Sprintf("%s has no field %s; it belongs in %s", part, spelling.Quote(name), other)
 		}
 	}
 	fields := fieldsOf[part]
-	if hint := meant(name, fields); hint != "" {
-		return fmt.Sprintf("%s has no field %s%s", part, quote(name), hint)
+	if hint := spelling.Meant(name, fields); hint != "" {
+		return fmt.Sprintf("%s has no field %s%s", part, spelling.Quote(name), hint)
 	}
-	return fmt.Sprintf("%s has no field %s; it has %s", part, quote(name), strings.Join(fields, ", "))
+	return fmt.Sprintf("%s has no field %s; it has %s", part, spelling.Quote(name), strings.Join(fields, ", "))
 }
 
 // kindOf says what a value is.
@@ -302,11 +304,11 @@ func kindOf(n *yaml.Node) string {
 	case "!!null":
 		return "nothing"
 	case "!!int", "!!float":
-		return "the number " + strings.Trim(quote(n.Value), `"`)
+		return "the number " + strings.Trim(spelling.Quote(n.Value), `"`)
 	case "!!bool":
 		return n.Value
 	}
-	return quote(n.Value)
+	return spelling.Quote(n.Value)
 }
 
 func join(path, name string) string {

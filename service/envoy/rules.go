@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/weblimit/weblimit/core"
+	"github.com/weblimit/weblimit/internal/spelling"
 	"github.com/weblimit/weblimit/policy"
 
 	rls "github.com/envoyproxy/go-control-plane/envoy/service/ratelimit/v3"
@@ -114,10 +115,10 @@ func (c *compiler) document(d *document) {
 		c.made.domains[d.domain] = into
 		into.overrides = c.add(algorithm.limit(1, rls.RateLimitResponse_RateLimit_MINUTE), d.domain+separator+"override", d.at)
 	case !c.config.MergeDomains:
-		c.problems.add(d.at, "the domain %s is in %s, too; one file has a domain, unless domains are merged (MERGE_DOMAIN_CONFIG)", quote(d.domain), at(into.at))
+		c.problems.add(d.at, "the domain %s is in %s, too; one file has a domain, unless domains are merged (MERGE_DOMAIN_CONFIG)", spelling.Quote(d.domain), at(into.at))
 		return
 	case algorithm != into.algorithm:
-		c.problems.add(d.at, "the domain %s counts by %s in %s; its files need the same comment", quote(d.domain), into.algorithm, at(into.at))
+		c.problems.add(d.at, "the domain %s counts by %s in %s; its files need the same comment", spelling.Quote(d.domain), into.algorithm, at(into.at))
 	}
 	c.level(&into.level, d.descriptors, d.domain, into)
 }
