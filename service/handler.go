@@ -3,10 +3,8 @@ package service
 import (
 	"context"
 	"errors"
-	"fmt"
 	"net/http"
 	"strconv"
-	"sync"
 
 	"github.com/weblimit/weblimit/core/adapter"
 	"github.com/weblimit/weblimit/service/internal/strict"
@@ -109,30 +107,63 @@ func readBody[T any](body []byte, read func(*strict.Reader) (T, error)) (T, erro
 }
 
 // serveCheck decides one call.
-func (s *Service) serveCheck(e *exchange) error { return s.serveCall(e, false) }
+func (s *Service) serveCheck(e *exchange) error { return s.serveCall(e, false, false) }
 
 // servePeek says what would be decided.
-func (s *Service) servePeek(e *exchange) error { return s.serveCall(e, true) }
+func (s *Service) servePeek(e *exchange) error { return s.serveCall(e, true, false) }
 
-func (s *Service) serveCall(e *exchange, peek bool) error {
+// serveReserve is serveCheck with a token by which the charges can be corrected.
+func (s *Service) serveReserve(e *exchange) error { return s.serveCall(e, false, true) }
+
+func (s *Service) serveCall(e *exchange, peek, reserve bool) error {
 	byStatus, err := deniedByStatus(e.r)
 	if err != nil {
 		return err
 	}
-	c, err := readBody(e.body, func(r *strict.Reader) (*call, error) { return readCall(r, s.config.MaxChecks) })
-	if err != nil {
+	c, err := s.readCall(e)
+	switch {
+	case err != nil:
 		return err
+	case reserve && c.operation != "":
+		// A repeat is charged nothing, so it would have nothing to settle.
+		return badField("/operation", "A reserve can't be repeated: one whose answer is lost stays charged.")
 	}
-	ctx := e.context()
-	if e.asks, err = s.asks(ctx, c, ""); err != nil {
-		return err
-	}
-	if err := s.decide(ctx, c, e.asks, "", peek); err != nil {
+	if err := s.decideHere(e, c, peek, reserve); err != nil {
 		return err
 	}
 	headers := adapter.HeaderMap(e.w.Header())
 	e.out = appendAnswer(e.out[:0], c, e.asks, headers)
+	if reserve && e.asks[0].Decision.Allowed {
+		if err := s.appendReservation(e, c); err != nil {
+			return err
+		}
+	}
 	e.answer(e.status(byStatus, headers))
+	return nil
+}
+
+// readCall reads the call that is the body.
+func (s *Service) readCall(e *exchange) (*call, error) {
+	return readBody(e.body, func(r *strict.Reader) (*call, error) { return readCall(r, s.config.MaxChecks) })
+}
+
+// decideHere decides the call of an exchange. With hold, its questions say what they have charged.
+func (s *Service) decideHere(e *exchange, c *call, peek, hold bool) (err error) {
+	ctx := e.context()
+	if e.asks, err = s.asks(ctx, c, ""); err != nil {
+		return err
+	}
+	for i := range e.asks {
+		e.asks[i].Hold = hold
+	}
+	return s.decide(ctx, c, e.asks, "", peek)
+}
+
+// noQuery refuses a query.
+func (e *exchange) noQuery() error {
+	if e.r.URL.RawQuery != "" {
+		return &problem{status: http.StatusBadRequest, detail: "This path takes no query."}
+	}
 	return nil
 }
 
@@ -204,94 +235,3 @@ func (e *exchange) answer(status int) {
 }
 
 var jsonType = []string{"application/json"}[:1:1]
-
-// serveChecks decides several calls, each by itself.
-func (s *Service) serveChecks(e *exchange) error {
-	if e.r.URL.RawQuery != "" {
-		return &problem{status: http.StatusBadRequest, detail: "This path takes no query: each answer has a status of its own."}
-	}
-	calls, err := readBody(e.body, func(r *strict.Reader) ([]*call, error) { return readCalls(r, s.config.MaxChecks) })
-	if err != nil {
-		return err
-	}
-	answers := make([][]byte, len(calls))
-	s.each(e.context(), len(calls), func(ctx context.Context, i int) { answers[i] = s.answerTo(ctx, calls[i], i) })
-	e.out = append(e.out[:0], `{"answers":[`...)
-	for i, answer := range answers {
-		if i > 0 {
-			e.out = append(e.out, ',')
-		}
-		e.out = append(e.out, answer...)
-	}
-	e.out = append(e.out, "]}"...)
-	e.answer(http.StatusOK)
-	return nil
-}
-
-// readCalls reads several calls. Together they have at most a number of checks.
-func readCalls(r *strict.Reader, most int) (calls []*call, err error) {
-	left := most
-	err = r.Object(func(name string) error {
-		if name != "checks" {
-			return r.Unknown("checks")
-		}
-		return r.Array(most, func(int) error {
-			c, err := readCall(r, most)
-			if err != nil {
-				return err
-			}
-			if left -= len(c.checks); left < 0 {
-				return r.Errorf("more than %d checks in all", most)
-			}
-			calls = append(calls, c)
-			return nil
-		})
-	})
-	if err == nil && len(calls) == 0 {
-		err = r.Errorf("checks is missing or empty")
-	}
-	return calls, err
-}
-
-// answerTo decides one of several calls. What is wrong with one is the answer to that one.
-func (s *Service) answerTo(ctx context.Context, c *call, i int) (answer []byte) {
-	defer func() {
-		if p := recover(); p != nil { // of a function of the application; this may be a goroutine of its own
-			s.log.Error("weblimit: service: a check panics", "panic", fmt.Sprint(p))
-			answer = append(problemOf(nil).append([]byte(`{"error":`)), '}')
-		}
-	}()
-	pointer := "/checks/" + strconv.Itoa(i)
-	asks, err := s.asks(ctx, c, pointer)
-	if err == nil {
-		err = s.decide(ctx, c, asks, pointer, false)
-	}
-	if err != nil {
-		return append(problemOf(err).append([]byte(`{"error":`)), '}')
-	}
-	return appendAnswer(nil, c, asks, make(adapter.HeaderMap, 4))
-}
-
-// maxParallel bounds how many checks of one call are decided at the same time. A store on a
-// network sends those of a moment together.
-const maxParallel = 32
-
-// each calls do for all of n calls, and returns when all are done.
-func (s *Service) each(ctx context.Context, n int, do func(context.Context, int)) {
-	if n == 1 || s.config.Store.Registry().InProcess() {
-		for i := range n {
-			do(ctx, i)
-		}
-		return
-	}
-	var wait sync.WaitGroup
-	places := make(chan struct{}, maxParallel)
-	for i := range n {
-		places <- struct{}{}
-		wait.Go(func() {
-			defer func() { <-places }()
-			do(ctx, i)
-		})
-	}
-	wait.Wait()
-}

@@ -18,44 +18,17 @@ import (
 // maxReservation bounds the token of a reservation, in characters.
 const maxReservation = 32 << 10
 
-// serveReserve is serveCheck with a token by which the charges can be corrected.
-func (s *Service) serveReserve(e *exchange) error {
-	byStatus, err := deniedByStatus(e.r)
+// appendReservation adds the token of what was charged to the answer in e.out, which is an object.
+func (s *Service) appendReservation(e *exchange, c *call) error {
+	now := time.Now()
+	token, err := s.sealed(now, c, e.asks)
 	if err != nil {
 		return err
 	}
-	c, err := readBody(e.body, func(r *strict.Reader) (*call, error) { return readCall(r, s.config.MaxChecks) })
-	if err != nil {
-		return err
-	}
-	if c.operation != "" {
-		// A repeat is charged nothing, so it would have nothing to settle.
-		return badField("/operation", "A reserve can't be repeated: one whose answer is lost stays charged.")
-	}
-	ctx := e.context()
-	if e.asks, err = s.asks(ctx, c, ""); err != nil {
-		return err
-	}
-	for i := range e.asks {
-		e.asks[i].Hold = true
-	}
-	if err := s.decide(ctx, c, e.asks, "", false); err != nil {
-		return err
-	}
-	headers := adapter.HeaderMap(e.w.Header())
-	e.out = appendAnswer(e.out[:0], c, e.asks, headers)
-	if e.asks[0].Decision.Allowed {
-		now := time.Now()
-		token, err := s.sealed(now, c, e.asks)
-		if err != nil {
-			return err
-		}
-		e.out = e.out[:len(e.out)-1]
-		e.out = appendString(e.out, "reservation", token)
-		e.out = appendString(e.out, "settle_before", now.Add(s.config.ReservationTTL).UTC().Format(time.RFC3339))
-		e.out = append(e.out, '}')
-	}
-	e.answer(e.status(byStatus, headers))
+	e.out = e.out[:len(e.out)-1]
+	e.out = appendString(e.out, "reservation", token)
+	e.out = appendString(e.out, "settle_before", now.Add(s.config.ReservationTTL).UTC().Format(time.RFC3339))
+	e.out = append(e.out, '}')
 	return nil
 }
 
@@ -139,8 +112,8 @@ func (s *Service) serveSettle(e *exchange) error { return s.settle(e, false) }
 func (s *Service) serveRefund(e *exchange) error { return s.settle(e, true) }
 
 func (s *Service) settle(e *exchange, refund bool) error {
-	if e.r.URL.RawQuery != "" {
-		return &problem{status: http.StatusBadRequest, detail: "This path takes no query."}
+	if err := e.noQuery(); err != nil {
+		return err
 	}
 	to, err := readBody(e.body, func(r *strict.Reader) (*settlement, error) { return readSettlement(r, refund) })
 	if err != nil {
@@ -243,23 +216,16 @@ func appendSettled(dst []byte, h *adapter.Held, refund bool) []byte {
 
 // serveCharge charges what was used, whether or not there is room for it.
 func (s *Service) serveCharge(e *exchange) error {
-	if e.r.URL.RawQuery != "" {
-		return &problem{status: http.StatusBadRequest, detail: "This path takes no query."}
+	if err := e.noQuery(); err != nil {
+		return err
 	}
-	c, err := readBody(e.body, func(r *strict.Reader) (*call, error) { return readCall(r, s.config.MaxChecks) })
+	c, err := s.readCall(e)
 	if err != nil {
 		return err
 	}
 	operation := c.operation
 	c.operation = ""
-	ctx := e.context()
-	if e.asks, err = s.asks(ctx, c, ""); err != nil {
-		return err
-	}
-	for i := range e.asks {
-		e.asks[i].Hold = true
-	}
-	if err := s.decide(ctx, c, e.asks, "", true); err != nil {
+	if err := s.decideHere(e, c, true, true); err != nil {
 		return err
 	}
 	for i := range e.asks {
