@@ -101,7 +101,7 @@ func TestTheCommandsOfThePageRun(t *testing.T) {
 	base := page(t)
 	for _, block := range blocks(t, "sh") {
 		var got map[string]any
-		out := run(t, "sh", "-c", strings.ReplaceAll(block, "http://127.0.0.1:8080", base))
+		out := run(t, "sh", "-c", strings.ReplaceAll(block, "http://127.0.0.1:9180", base))
 		if err := json.Unmarshal([]byte(out), &got); err != nil || got["allowed"] != true {
 			t.Errorf("%s\n%s", block, out)
 		}
@@ -115,20 +115,20 @@ func TestThePythonOfThePageRuns(t *testing.T) {
 	call := `
 import json, urllib.request
 def call(path, body):
-    request = urllib.request.Request("http://127.0.0.1:8080" + path, json.dumps(body).encode(), {"Content-Type": "application/json"})
+    request = urllib.request.Request("http://127.0.0.1:9180" + path, json.dumps(body).encode(), {"Content-Type": "application/json"})
     with urllib.request.urlopen(request) as response:
         return json.load(response)
 `
-	check := strings.ReplaceAll(scripts[0], "http://127.0.0.1:8080", base)
+	check := strings.ReplaceAll(scripts[0], "http://127.0.0.1:9180", base)
 	for i, want := range []string{"go on, 49 left\n", "go on, 48 left\n"} {
 		if out := run(t, "python3", "-c", check); out != want && !strings.HasPrefix(out, "go on, 49") { // time refills
 			t.Errorf("number %d: %q, want %q", i+1, out, want)
 		}
 	}
-	settle := strings.ReplaceAll(call+scripts[1], "http://127.0.0.1:8080", base) + `
+	settle := strings.ReplaceAll(call+scripts[1], "http://127.0.0.1:9180", base) + `
 print(call("/v1/peek", {"policy": "llm", "key": "tenant:acme"})["limits"][0]["remaining"])
 `
-	if out := run(t, "python3", "-c", strings.ReplaceAll(settle, "http://127.0.0.1:8080", base)); out != "99260\n" {
+	if out := run(t, "python3", "-c", strings.ReplaceAll(settle, "http://127.0.0.1:9180", base)); out != "99260\n" {
 		t.Errorf("%q remain, want 99260", out)
 	}
 }
