@@ -104,5 +104,7 @@ func TestTheCodeOfPolicyAndGatewaysRuns(t *testing.T) {
 		t.Errorf("a subrequest gets %d", response.StatusCode)
 	}
 	_ = listener.Close()
-	<-ended
+	if err := <-ended; err == nil {
+		t.Error("it ended without an error")
+	}
 }
