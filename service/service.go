@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/weblimit/weblimit/core"
@@ -93,6 +94,10 @@ type Service struct {
 	marks    marks
 	scratch  sync.Pool // of *scratch
 	mux      *http.ServeMux
+
+	// complained is the second of the last line in the log about a policy that can't be used: callers
+	// choose how often they ask.
+	complained atomic.Int64
 }
 
 // New returns a service, or an error that says which part of the configuration can't work. It does not
@@ -188,7 +193,9 @@ func (s *Service) limiter(name, pointer string) (*core.Limiter, error) {
 	case errors.Is(err, core.ErrNoPolicy):
 		return nil, &problem{status: http.StatusNotFound, pointer: pointer, detail: fmt.Sprintf("There is no policy %q.", name)}
 	case err != nil:
-		s.log.Error("weblimit: service: a policy can't be used", slog.String("policy", name), slog.String("error", err.Error()))
+		if last, now := s.complained.Load(), time.Now().Unix(); last != now && s.complained.CompareAndSwap(last, now) {
+			s.log.Error("weblimit: service: a policy can't be used", slog.String("policy", name), slog.String("error", err.Error()))
+		}
 		return nil, &problem{status: http.StatusInternalServerError, pointer: pointer, detail: fmt.Sprintf("The policy %q can't be used; the log says why.", name)}
 	}
 	return limiter, nil
