@@ -19,6 +19,7 @@ import (
 
 	"github.com/weblimit/weblimit/core"
 	"github.com/weblimit/weblimit/core/redisstore"
+	"github.com/weblimit/weblimit/internal/test/child"
 	"github.com/weblimit/weblimit/internal/test/redistest"
 	"github.com/weblimit/weblimit/keyfuncs"
 	"github.com/weblimit/weblimit/nethttp"
@@ -96,7 +97,7 @@ func TestNginx(t *testing.T) {
 		t.Skip("nginx is not installed")
 	}
 	server := redistest.StartTCP(t)
-	dir := shortDir(t)
+	dir := child.Dir(t)
 	socket := filepath.Join(dir, "s")
 	limiter := startDaemon(t, "unix:"+socket, "--redis", "redis://"+server.Addr())
 	app := start(t, exec.Command(os.Args[0], "-app", server.Addr()))

@@ -3,7 +3,6 @@
 package service
 
 import (
-	"bytes"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -14,7 +13,6 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
-	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -26,31 +24,13 @@ import (
 // process is a running program whose use of CPU and memory can be read.
 type process struct {
 	pid int
-	log *buffer
-}
-
-// buffer is what a process has written so far.
-type buffer struct {
-	mu   sync.Mutex
-	text bytes.Buffer // Guarded by mu.
-}
-
-func (b *buffer) Write(p []byte) (int, error) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.text.Write(p)
-}
-
-func (b *buffer) String() string {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.text.String()
+	log *child.Output
 }
 
 // start starts a program, which ends with the test.
 func start(t testing.TB, cmd *exec.Cmd) process {
 	t.Helper()
-	log := new(buffer)
+	log := new(child.Output)
 	cmd.Stdout, cmd.Stderr = log, log
 	if err := child.Start(cmd); err != nil {
 		t.Fatal(err)
@@ -140,7 +120,7 @@ descriptors:
 // startDaemon starts weblimitd with the policy above, unless there is another, and Envoy's file.
 func startDaemon(t testing.TB, listen string, args ...string) *daemon {
 	t.Helper()
-	dir := shortDir(t)
+	dir := child.Dir(t)
 	write(t, filepath.Join(dir, "envoy", "edge.yaml"), envoyFile)
 	if !strings.Contains(strings.Join(args, " "), "--policy") {
 		write(t, filepath.Join(dir, "limits.yaml"), policyFile)
@@ -181,17 +161,6 @@ func (d *daemon) ask(method, path string) (status int, body string, err error) {
 	defer func() { _ = response.Body.Close() }()
 	text, err := io.ReadAll(response.Body)
 	return response.StatusCode, string(text), err
-}
-
-// shortDir returns a folder whose name is short enough for a socket.
-func shortDir(t testing.TB) string {
-	t.Helper()
-	dir, err := os.MkdirTemp("", "w")
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = os.RemoveAll(dir) })
-	return dir
 }
 
 // write replaces a file as a whole.

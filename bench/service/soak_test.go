@@ -23,6 +23,7 @@ import (
 	rls "github.com/envoyproxy/go-control-plane/envoy/service/ratelimit/v3"
 	"google.golang.org/grpc/metadata"
 
+	"github.com/weblimit/weblimit/internal/test/child"
 	"github.com/weblimit/weblimit/internal/test/redistest"
 	"github.com/weblimit/weblimit/service/client"
 )
@@ -87,7 +88,7 @@ type soaked struct {
 func TestSoak(t *testing.T) {
 	// Redis writes before it answers. A process that is killed loses nothing of that, synced or not.
 	server := redistest.StartTCP(t, "--appendonly", "yes", "--appendfsync", "no")
-	dir := shortDir(t)
+	dir := child.Dir(t)
 	s := &soaked{
 		t: t, redis: server, policy: filepath.Join(dir, "limits.yaml"), tokens: filepath.Join(dir, "tokens"),
 		allowed: make(map[string]int64), unknown: make(map[string]int64), used: make(map[string]bool),

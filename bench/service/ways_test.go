@@ -26,6 +26,7 @@ import (
 
 	"github.com/weblimit/weblimit/core"
 	"github.com/weblimit/weblimit/core/redisstore"
+	"github.com/weblimit/weblimit/internal/test/child"
 	"github.com/weblimit/weblimit/internal/test/redistest"
 	"github.com/weblimit/weblimit/keyfuncs"
 	"github.com/weblimit/weblimit/service/client"
@@ -68,7 +69,7 @@ func ways(t *testing.T, server *redistest.Server) []way {
 	t.Cleanup(func() { _ = rdb.Close() })
 	onRedis := "redis://" + server.Addr()
 	tcp := startDaemon(t, "127.0.0.1:0", "--redis", onRedis)
-	socket := filepath.Join(shortDir(t), "s")
+	socket := filepath.Join(child.Dir(t), "s")
 	unix := startDaemon(t, "unix:"+socket, "--redis", onRedis)
 	memory := startDaemon(t, "127.0.0.1:0")
 	envoys, peers := startPeer(t, server)
@@ -204,7 +205,7 @@ func dial(t testing.TB, addr string) rls.RateLimitServiceClient {
 // startPeer starts envoyproxy/ratelimit as it comes.
 func startPeer(t *testing.T, server *redistest.Server) (rls.RateLimitServiceClient, process) {
 	t.Helper()
-	root := shortDir(t)
+	root := child.Dir(t)
 	write(t, filepath.Join(root, "ratelimit", "config", "edge.yaml"), envoyFile)
 	port := strconv.Itoa(freePort(t))
 	cmd := exec.Command(peer)

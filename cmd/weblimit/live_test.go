@@ -10,30 +10,13 @@ import (
 	"path/filepath"
 	"regexp"
 	"strings"
-	"sync"
 	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/weblimit/weblimit/internal/test/child"
 )
-
-// screen collects what is drawn.
-type screen struct {
-	mu   sync.Mutex
-	text bytes.Buffer // Guarded by mu.
-}
-
-func (s *screen) Write(p []byte) (int, error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.text.Write(p)
-}
-
-func (s *screen) String() string {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.text.String()
-}
 
 // On a terminal top draws again and again, within the terminal, and leaves it as it was. A page that
 // stops answering leaves what was there.
@@ -57,7 +40,7 @@ func TestTopIsLiveOnATerminal(t *testing.T) {
 	defer page.Close()
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
 	defer cancel()
-	out := new(screen)
+	out := new(child.Output)
 	code := make(chan int, 1)
 	const columns, rows = 60, 12
 	go func() {

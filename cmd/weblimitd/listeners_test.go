@@ -15,6 +15,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/weblimit/weblimit/internal/test/child"
 )
 
 // status asks a path of a listener.
@@ -241,21 +243,10 @@ func TestMutualTLS(t *testing.T) {
 	}
 }
 
-// shortDir is a folder whose name leaves room for a socket's.
-func shortDir(t *testing.T) string {
-	t.Helper()
-	dir, err := os.MkdirTemp("", "wd")
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = os.RemoveAll(dir) })
-	return dir
-}
-
 // A unix socket has its permissions from the start, replaces a stale one, and nothing else.
 func TestUnixSocket(t *testing.T) {
 	t.Parallel()
-	dir := shortDir(t)
+	dir := child.Dir(t)
 	path := filepath.Join(dir, "data.sock")
 	in := start(t, nil, "--listen", "unix:"+path, "--socket-mode", "0660", "--socket-group", fmt.Sprint(os.Getgid()))
 	info, err := os.Stat(path)
@@ -365,13 +356,13 @@ func TestSocketActivation(t *testing.T) {
 // systemd hears when the service is ready, reloads and stops, and that it is alive.
 func TestNotify(t *testing.T) {
 	t.Parallel()
-	path := filepath.Join(shortDir(t), "notify")
+	path := filepath.Join(child.Dir(t), "notify")
 	l, err := net.ListenUnixgram("unixgram", &net.UnixAddr{Name: path, Net: "unixgram"})
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer l.Close()
-	heard := &logs{}
+	heard := new(child.Output)
 	go func() {
 		buf := make([]byte, 4096)
 		for {

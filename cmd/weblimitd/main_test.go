@@ -1,7 +1,6 @@
 package main_test
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -14,7 +13,6 @@ import (
 	"path/filepath"
 	"regexp"
 	"strings"
-	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -80,28 +78,10 @@ func rewrite(t *testing.T, path, text string) {
 	}
 }
 
-// logs are what a process has written so far.
-type logs struct {
-	mu   sync.Mutex
-	text bytes.Buffer // Guarded by mu.
-}
-
-func (l *logs) Write(b []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.text.Write(b)
-}
-
-func (l *logs) String() string {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.text.String()
-}
-
 // instance is a running weblimitd.
 type instance struct {
 	cmd      *exec.Cmd
-	log      *logs
+	log      *child.Output
 	ended    chan struct{}
 	data     string // where it listens
 	admin    string
@@ -128,7 +108,7 @@ func has(args []string, flag string) bool {
 
 func startWith(t *testing.T, prepare func(*exec.Cmd), env []string, args ...string) *instance {
 	t.Helper()
-	in := &instance{log: &logs{}, ended: make(chan struct{})}
+	in := &instance{log: new(child.Output), ended: make(chan struct{})}
 	if !has(args, "--policy") {
 		in.policy = write(t, "limits.yaml", onePolicy("1", 5))
 		args = append(args, "--policy", in.policy)

@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/weblimit/weblimit/cmd/weblimitd/internal/listen"
+	"github.com/weblimit/weblimit/internal/test/child"
 )
 
 // The group of a gateway may ask, and not operate: it does not get the admin socket, too.
@@ -19,7 +20,7 @@ func TestCallersAreNoOperatorsByTheirGroup(t *testing.T) {
 	if os.Getuid() != 0 {
 		t.Skip("a file can be given to another group by root alone")
 	}
-	dir := shortDir(t)
+	dir := child.Dir(t)
 	data, admin := filepath.Join(dir, "data.sock"), filepath.Join(dir, "admin.sock")
 	for name, test := range map[string]struct {
 		args []string

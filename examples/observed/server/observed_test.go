@@ -1,7 +1,6 @@
 package main
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -11,10 +10,10 @@ import (
 	"regexp"
 	"slices"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
+	"github.com/weblimit/weblimit/internal/test/child"
 	"github.com/weblimit/weblimit/internal/test/redistest"
 )
 
@@ -26,24 +25,6 @@ type shop struct {
 	password string
 }
 
-// output is what a program has printed so far.
-type output struct {
-	mu   sync.Mutex
-	text bytes.Buffer // Guarded by mu.
-}
-
-func (o *output) Write(b []byte) (int, error) {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	return o.text.Write(b)
-}
-
-func (o *output) String() string {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	return o.text.String()
-}
-
 var (
 	pageURL  = regexp.MustCompile(`(http://127\.0\.0\.1:\d+)/ops/limits/ \(`)
 	loggedIn = regexp.MustCompile(`ops, password (\S+)`)
@@ -53,7 +34,7 @@ var (
 func open(t *testing.T, redisAddr string) shop {
 	t.Helper()
 	ctx, stop := context.WithCancel(t.Context())
-	var out output
+	var out child.Output
 	ended := make(chan error, 1)
 	go func() {
 		ended <- run(ctx, func(name string) string {

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"bytes"
 	"context"
 	"io"
 	"net/http"
@@ -14,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/weblimit/weblimit/internal/test/child"
 	"github.com/weblimit/weblimit/internal/test/pgtest"
 	"github.com/weblimit/weblimit/internal/test/redistest"
 )
@@ -24,24 +24,6 @@ type both struct{ m *testing.M }
 func (b both) Run() int { return redistest.Main(b.m) }
 
 func TestMain(m *testing.M) { os.Exit(pgtest.Main(both{m})) }
-
-// output is what a program has printed so far.
-type output struct {
-	mu   sync.Mutex
-	text bytes.Buffer // Guarded by mu.
-}
-
-func (o *output) Write(b []byte) (int, error) {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	return o.text.Write(b)
-}
-
-func (o *output) String() string {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	return o.text.String()
-}
 
 // running is the example, as its reader sees it.
 type running struct {
@@ -59,7 +41,7 @@ var (
 func start(t *testing.T, env map[string]string) running {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
-	var out output
+	var out child.Output
 	ended := make(chan error, 1)
 	go func() {
 		ended <- run(ctx, func(name string) string {

@@ -1,3 +1,3 @@
 // Package child starts processes that do not outlive the test process that
-// started them.
+// started them, collects what they write, and has folders for their sockets.
 package child

@@ -1,7 +1,6 @@
 package faults_test
 
 import (
-	"bytes"
 	"context"
 	"log"
 	"log/slog"
@@ -13,6 +12,7 @@ import (
 	"github.com/weblimit/weblimit/core"
 	"github.com/weblimit/weblimit/core/redisstore"
 	"github.com/weblimit/weblimit/core/store"
+	"github.com/weblimit/weblimit/internal/test/child"
 	"github.com/weblimit/weblimit/internal/test/redistest"
 )
 
@@ -131,7 +131,7 @@ func TestAnOutageIsLoggedWhereNobodyListens(t *testing.T) {
 		log.SetOutput(writer)
 		log.SetFlags(flags)
 	}()
-	var text locked
+	var text child.Output
 	slog.SetDefault(slog.New(slog.NewTextHandler(&text, nil)))
 	server := redistest.StartTCP(t)
 	server.Kill()
@@ -160,22 +160,4 @@ func TestAnOutageIsLoggedWhereNobodyListens(t *testing.T) {
 	if strings.Contains(text.String(), "a client") {
 		t.Errorf("the log holds a client's key:\n%s", text.String())
 	}
-}
-
-// locked is a buffer for several goroutines.
-type locked struct {
-	mu sync.Mutex
-	b  bytes.Buffer // Guarded by mu.
-}
-
-func (l *locked) Write(p []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.b.Write(p)
-}
-
-func (l *locked) String() string {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.b.String()
 }

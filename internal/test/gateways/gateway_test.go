@@ -1,7 +1,6 @@
 package gateways
 
 import (
-	"bytes"
 	"cmp"
 	"errors"
 	"fmt"
@@ -14,7 +13,6 @@ import (
 	"regexp"
 	"slices"
 	"strings"
-	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -128,7 +126,7 @@ type setup struct {
 	limiter *limiter
 	served  *atomic.Int64 // requests that have reached the application
 	last    *atomic.Pointer[http.Request]
-	log     *lockedBuffer
+	log     *child.Output
 }
 
 // start starts application, limiter and gateway, with limits as the policy file, and a policy for a limiter
@@ -136,8 +134,8 @@ type setup struct {
 func (p *program) start(t *testing.T, limits, away string) *setup {
 	t.Helper()
 	binary := p.require(t)
-	dir := shortDir(t)
-	s := &setup{program: p, addr: proxies.FreeAddr(t), away: proxies.FreeAddr(t), served: new(atomic.Int64), last: new(atomic.Pointer[http.Request]), log: new(lockedBuffer)}
+	dir := child.Dir(t)
+	s := &setup{program: p, addr: proxies.FreeAddr(t), away: proxies.FreeAddr(t), served: new(atomic.Int64), last: new(atomic.Pointer[http.Request]), log: new(child.Output)}
 	app := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		s.served.Add(1)
 		s.last.Store(r)
@@ -252,7 +250,7 @@ func (p *program) require(t testing.TB) string {
 const patience = 30 * time.Second
 
 // waitFor waits until try has no error.
-func waitFor(tb testing.TB, what string, log *lockedBuffer, try func() error) {
+func waitFor(tb testing.TB, what string, log *child.Output, try func() error) {
 	tb.Helper()
 	for deadline := time.Now().Add(patience); ; time.Sleep(5 * time.Millisecond) {
 		err := try()
@@ -263,33 +261,4 @@ func waitFor(tb testing.TB, what string, log *lockedBuffer, try func() error) {
 			tb.Fatalf("waited %v for %s: %v\n%s", patience, what, err, log)
 		}
 	}
-}
-
-// shortDir makes a directory whose sockets have short paths.
-func shortDir(tb testing.TB) string {
-	tb.Helper()
-	dir, err := os.MkdirTemp("/tmp", "gateway")
-	if err != nil {
-		tb.Fatal(err)
-	}
-	tb.Cleanup(func() { _ = os.RemoveAll(dir) })
-	return dir
-}
-
-// lockedBuffer collects the output of a process.
-type lockedBuffer struct {
-	mu  sync.Mutex
-	buf bytes.Buffer // Guarded by mu.
-}
-
-func (b *lockedBuffer) Write(p []byte) (int, error) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.buf.Write(p)
-}
-
-func (b *lockedBuffer) String() string {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.buf.String()
 }

@@ -86,7 +86,7 @@ func limiterCommand(tb testing.TB, network, addr, file string) *exec.Cmd {
 type limiter struct {
 	network, addr, file string
 	cmd                 *exec.Cmd // nil while it is stopped
-	log                 lockedBuffer
+	log                 child.Output
 }
 
 func startLimiter(tb testing.TB, network, dir, limits string) *limiter {

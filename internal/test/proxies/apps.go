@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/weblimit/weblimit/core"
+	"github.com/weblimit/weblimit/internal/test/child"
 	"github.com/weblimit/weblimit/keyfuncs"
 )
 
@@ -123,7 +124,7 @@ func listen(tb testing.TB, network string) net.Listener {
 	tb.Helper()
 	addr := "127.0.0.1:0"
 	if network == "unix" {
-		addr = filepath.Join(shortDir(tb), "app")
+		addr = filepath.Join(child.Dir(tb), "app")
 	}
 	l, err := net.Listen(network, addr)
 	if err != nil {

@@ -116,7 +116,7 @@ func (p *proxy) startInner(tb testing.TB, app net.Addr, edits ...string) *starte
 func (p *proxy) run(tb testing.TB, app net.Addr, edits []string) *started {
 	tb.Helper()
 	path := p.require(tb)
-	dir := shortDir(tb)
+	dir := child.Dir(tb)
 	addr := freeAddr(tb)
 	host, port, _ := strings.Cut(addr, ":")
 	cert, key := writeCertificate(tb, dir)
@@ -137,7 +137,7 @@ func (p *proxy) run(tb testing.TB, app net.Addr, edits []string) *started {
 	if err := os.WriteFile(file, []byte(p.around(block, dir)), 0o600); err != nil {
 		tb.Fatal(err)
 	}
-	var log lockedBuffer
+	var log child.Output
 	cmd := exec.Command(path, p.args(file)...)
 	cmd.Stdout, cmd.Stderr, cmd.Dir = &log, &log, dir
 	cmd.Env = append(os.Environ(), "HOME="+dir, "XDG_CONFIG_HOME="+dir, "XDG_DATA_HOME="+dir)
@@ -212,17 +212,6 @@ func freeAddr(tb testing.TB) string {
 	return l.Addr().String()
 }
 
-// shortDir makes a directory whose sockets have short paths.
-func shortDir(tb testing.TB) string {
-	tb.Helper()
-	dir, err := os.MkdirTemp("/tmp", "proxy")
-	if err != nil {
-		tb.Fatal(err)
-	}
-	tb.Cleanup(func() { _ = os.RemoveAll(dir) })
-	return dir
-}
-
 // certificate is the certificate of all proxies and its key, in PEM.
 var certificate = sync.OnceValues(func() (pair [2][]byte, err error) {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
@@ -258,22 +247,4 @@ func writeCertificate(tb testing.TB, dir string) (cert, key string) {
 		}
 	}
 	return cert, key
-}
-
-// lockedBuffer collects the output of a process.
-type lockedBuffer struct {
-	mu  sync.Mutex
-	buf bytes.Buffer // Guarded by mu.
-}
-
-func (b *lockedBuffer) Write(p []byte) (int, error) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.buf.Write(p)
-}
-
-func (b *lockedBuffer) String() string {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.buf.String()
 }

@@ -10,6 +10,7 @@ import (
 
 	"github.com/weblimit/weblimit/core"
 	"github.com/weblimit/weblimit/inspect"
+	"github.com/weblimit/weblimit/internal/test/child"
 	"github.com/weblimit/weblimit/metrics/top"
 )
 
@@ -22,7 +23,7 @@ func openInspect(t *testing.T, store core.Store) *sink {
 	heavy := top.New(top.Config{})
 	t.Cleanup(heavy.Close)
 	return &sink{observer: heavy, emitted: func() string {
-		log := new(buffer)
+		log := new(child.Output)
 		page, err := inspect.New(inspect.Config{
 			Store: store, Top: heavy, Logger: slog.New(slog.NewJSONHandler(log, nil)),
 			Users: []inspect.User{{Name: "olga", Password: password, May: inspect.Act}, {Name: "vic", Password: "vic-" + password, May: inspect.Read}},

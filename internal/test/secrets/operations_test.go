@@ -18,6 +18,7 @@ import (
 	"github.com/weblimit/weblimit/core"
 	"github.com/weblimit/weblimit/core/redisstore"
 	"github.com/weblimit/weblimit/ginlimit"
+	"github.com/weblimit/weblimit/internal/test/child"
 	"github.com/weblimit/weblimit/internal/test/redistest"
 	"github.com/weblimit/weblimit/keyfuncs"
 	weblimitotel "github.com/weblimit/weblimit/metrics/otel"
@@ -83,7 +84,7 @@ func tenantOf(context.Context) string { return "acme" }
 func TestOperationsCodeRuns(t *testing.T) {
 	before := slog.Default()
 	defer slog.SetDefault(before)
-	lines := new(buffer)
+	lines := new(child.Output)
 	slog.SetDefault(slog.New(slog.NewTextHandler(lines, nil)))
 
 	heavy := top.New(top.Config{})

@@ -17,13 +17,14 @@ import (
 	"github.com/weblimit/weblimit/core"
 	"github.com/weblimit/weblimit/core/redisstore"
 	"github.com/weblimit/weblimit/examples/api/app"
+	"github.com/weblimit/weblimit/internal/test/child"
 	"github.com/weblimit/weblimit/internal/test/redistest"
 	weblimitslog "github.com/weblimit/weblimit/metrics/slog"
 )
 
 // process is all that the process logs by itself: events of stores, advice, the application, Gin
 // and go-redis.
-var process = new(buffer)
+var process = new(child.Output)
 
 func TestMain(m *testing.M) {
 	gin.SetMode(gin.ReleaseMode)
@@ -199,7 +200,7 @@ func (w *witness) secrets(t *testing.T) (all []string) {
 // An observer that logs keys is found out.
 func TestACarelessObserverIsFound(t *testing.T) {
 	t.Parallel()
-	out := new(buffer)
+	out := new(child.Output)
 	careless := weblimitslog.Must(weblimitslog.New(weblimitslog.Config{
 		Logger: slog.New(slog.NewTextHandler(out, nil)),
 		Key:    func(_ context.Context, key string) string { return key },

@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"log/slog"
 	"net/http"
-	"sync"
 	"testing"
 
 	"go.opentelemetry.io/otel/sdk/metric"
@@ -15,6 +14,7 @@ import (
 	"go.opentelemetry.io/otel/sdk/trace/tracetest"
 
 	"github.com/weblimit/weblimit/core"
+	"github.com/weblimit/weblimit/internal/test/child"
 	weblimitotel "github.com/weblimit/weblimit/metrics/otel"
 	weblimitslog "github.com/weblimit/weblimit/metrics/slog"
 )
@@ -38,27 +38,9 @@ type sink struct {
 	emitted  func() string                   // all of it, at the end
 }
 
-// buffer is a bytes.Buffer for several goroutines.
-type buffer struct {
-	mu  sync.Mutex
-	all bytes.Buffer // Guarded by mu.
-}
-
-func (b *buffer) Write(p []byte) (int, error) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.all.Write(p)
-}
-
-func (b *buffer) String() string {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.all.String()
-}
-
 // openSlog writes each line twice, as text and as JSON.
 func openSlog(t *testing.T, _ core.Store) *sink {
-	out := new(buffer)
+	out := new(child.Output)
 	var both []core.Observer
 	var flush []func()
 	for _, handler := range []slog.Handler{slog.NewJSONHandler(out, nil), slog.NewTextHandler(out, nil)} {
