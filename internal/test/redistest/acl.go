@@ -10,9 +10,11 @@ import (
 //
 //	s.User(t, "narrow", "~app:*", "+get", "+evalsha")
 //
-// [Server.ClientAs] logs in as the user. Restart removes the user.
+// [Server.ClientAs] logs in as the user. Restart removes the user. Servers before Redis 6.0,
+// which have no users, skip the test.
 func (s *Server) User(tb testing.TB, name string, rules ...string) {
 	tb.Helper()
+	Since(tb, 6, 0, "ACLs")
 	args := []any{"acl", "setuser", name, "reset", "on", ">" + password(name)}
 	for _, rule := range rules {
 		args = append(args, rule)

@@ -10,11 +10,12 @@ import (
 )
 
 const (
-	// commandTimeout bounds this package's own commands to a running server.
-	commandTimeout = 10 * time.Second
+	// commandTimeout bounds this package's own commands to a running server. A busy machine can
+	// keep a server from running for seconds.
+	commandTimeout = time.Minute
 	// awaitTimeout bounds the wait for a state that servers reach by themselves, such as the
 	// end of a failover, which takes seconds on an idle machine.
-	awaitTimeout = 60 * time.Second
+	awaitTimeout = 3 * time.Minute
 	// awaitEvery is how often such a state is checked.
 	awaitEvery = 20 * time.Millisecond
 )
@@ -32,6 +33,7 @@ func (s *Server) ask(f func(ctx context.Context, c *redis.Client) error) error {
 	c := redis.NewClient(&redis.Options{
 		Network: s.network, Addr: s.addr,
 		MaxRetries: -1, PoolSize: 1, ContextTimeoutEnabled: true,
+		DialTimeout: commandTimeout, ReadTimeout: commandTimeout, WriteTimeout: commandTimeout,
 	})
 	defer func() { _ = c.Close() }()
 	return f(ctx, c)

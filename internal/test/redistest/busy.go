@@ -21,7 +21,7 @@ const endless = "while true do end"
 // so does the end of d, unless that is 0, since the script takes a core from other tests.
 func (s *Server) Busy(tb testing.TB, d time.Duration) (stop func()) {
 	tb.Helper()
-	const threshold = "busy-reply-threshold" // in milliseconds; 5000 by default
+	const threshold = "lua-time-limit" // busy-reply-threshold since Redis 7.0, in milliseconds; 5000 by default
 	before, err := s.configGet(threshold)
 	if err != nil {
 		tb.Fatalf("redistest: CONFIG GET: %v", err)

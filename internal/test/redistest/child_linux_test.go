@@ -89,7 +89,7 @@ func TestServersDieWithAKilledTestProcess(t *testing.T) {
 	}
 	_ = cmd.Wait() // killed
 	for i, pid := range pids {
-		for deadline := time.Now().Add(10 * time.Second); alive(pid); time.Sleep(5 * time.Millisecond) {
+		for deadline := time.Now().Add(awaitTimeout); alive(pid); time.Sleep(5 * time.Millisecond) {
 			if time.Now().After(deadline) {
 				_ = syscall.Kill(pid, syscall.SIGKILL)
 				t.Fatalf("server %d outlives its test process", pid)

@@ -1,10 +1,10 @@
 package redistest
 
 import (
+	"context"
+	"errors"
 	"fmt"
-	"strings"
 	"testing"
-	"time"
 
 	"github.com/redis/go-redis/v9"
 )
@@ -35,21 +35,17 @@ func (s *Server) ClusterClient(tb testing.TB) *redis.ClusterClient {
 
 // formCluster gives the node all slots and waits until it serves them.
 func (s *Server) formCluster() error {
-	ctx, cancel := timeout()
-	defer cancel()
-	c := redis.NewClient(&redis.Options{Network: s.network, Addr: s.addr})
-	defer func() { _ = c.Close() }()
-	if err := c.Do(ctx, "cluster", "addslotsrange", 0, lastSlot).Err(); err != nil {
+	err := s.ask(func(ctx context.Context, c *redis.Client) error {
+		return c.ClusterAddSlotsRange(ctx, 0, lastSlot).Err()
+	})
+	if err != nil {
 		return fmt.Errorf("giving the node its slots: %w", err)
 	}
-	for {
-		info, err := c.ClusterInfo(ctx).Result()
-		if err != nil {
-			return fmt.Errorf("waiting for cluster_state:ok: %w", err)
+	return await("cluster_state:ok", func() error {
+		v, err := s.view()
+		if err == nil && !v.ok {
+			err = errors.New("it is not ok")
 		}
-		if strings.Contains(info, "cluster_state:ok") {
-			return nil
-		}
-		time.Sleep(10 * time.Millisecond) // ctx ends the loop by way of ClusterInfo
-	}
+		return err
+	})
 }

@@ -10,18 +10,34 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// clusterArgs make nodes that find each other on loopback and fail over quickly.
+// stayArgs keep replicas with their masters, and masters that lost their last slot masters.
+// Before Redis 6.2 there is only a number of replicas below which none leaves its master.
+func stayArgs() []string {
+	if v, err := version(); err == nil && v.before(6, 2) {
+		return []string{"--cluster-migration-barrier", "1000"}
+	}
+	return []string{"--cluster-allow-replica-migration", "no"}
+}
+
+// clusterArgs make nodes that find each other on loopback and fail over, as soon as they notice.
 var clusterArgs = []string{
 	"--cluster-enabled", "yes",
 	"--cluster-announce-ip", loopback,
-	"--cluster-node-timeout", "1000",
 	"--cluster-require-full-coverage", "no",
-	"--cluster-allow-replica-migration", "no",
 	"--cluster-replica-validity-factor", "0", // a replica always stands for election
 	"--repl-diskless-sync", "yes",
 	"--repl-diskless-sync-delay", "0",
 	"--repl-ping-replica-period", "1",
 }
+
+// nodeTimeout is the time after which nodes take a silent one for dead, in milliseconds. A busy
+// machine can keep a node from running for seconds. Others would take over its slots, or refuse to
+// decide, in a test that is about something else. Without replicas nobody can take over.
+const (
+	nodeTimeout    = "--cluster-node-timeout"
+	noticeFailover = "3000"
+	noticeNothing  = "15000"
+)
 
 // startCluster starts the nodes and joins them. That takes some 2 s, most of which Redis
 // makes each master wait after its start, for news of a cluster that it may have left.
@@ -29,7 +45,12 @@ func startCluster(masters, replicas int, args []string) (*Cluster, error) {
 	if masters < 1 || replicas < 0 {
 		return nil, fmt.Errorf("redistest: a cluster of %d masters with %d replicas each", masters, replicas)
 	}
-	nodes, err := startSeveral(masters*(1+replicas), dataServer(slices.Concat(clusterArgs, args)))
+	notice := noticeFailover
+	if replicas == 0 {
+		notice = noticeNothing
+	}
+	all := slices.Concat(clusterArgs, []string{nodeTimeout, notice}, stayArgs(), args)
+	nodes, err := startSeveral(masters*(1+replicas), dataServer(all))
 	c := &Cluster{masters: masters, nodes: nodes, ids: map[*Server]string{}}
 	if err == nil {
 		err = c.form()

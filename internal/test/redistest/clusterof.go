@@ -19,9 +19,10 @@ type Cluster struct {
 // test ends. The slots are split evenly in the order of the masters, and each master has the
 // given number of replicas. It returns once all nodes agree and all replicas are in sync.
 //
-// The nodes notice a dead master after a second. The other slots are still served, since
-// cluster-require-full-coverage is off, and no replica moves to another master by itself.
-// args are appended to the command line of every node and win over these settings:
+// The nodes notice a dead master after three seconds, or after fifteen if there are no replicas
+// that could take over. The other slots are still served, since cluster-require-full-coverage is
+// off, and no replica moves to another master by itself. args are appended to the command line of
+// every node and win over these settings:
 //
 //	redistest.StartClusterOf(t, 3, 1, "--cluster-node-timeout", "5000")
 //
@@ -41,7 +42,7 @@ func StartClusterOf(tb testing.TB, masters, replicas int, args ...string) *Clust
 // sharedCluster starts the shared cluster once. Its error is kept, so that every test
 // reports it. The long timeout is for busy machines: no master may fail over here.
 var sharedCluster = sync.OnceValues(func() (*Cluster, error) {
-	return startCluster(3, 1, []string{"--cluster-node-timeout", "15000"})
+	return startCluster(3, 1, []string{nodeTimeout, noticeNothing})
 })
 
 // SharedCluster returns the cluster that all tests of this binary share: three masters with one replica each. The first call starts it; [Main] stops it. Tests use keys

@@ -118,7 +118,7 @@ func TestAFrozenMasterIsReplacedToo(t *testing.T) {
 
 func TestClusterServesOtherSlotsWithoutAMaster(t *testing.T) {
 	t.Parallel()
-	c := StartClusterOf(t, 3, 0, "--maxmemory", "77mb")
+	c := StartClusterOf(t, 3, 0, "--maxmemory", "77mb", nodeTimeout, "1000")
 	ctx := t.Context()
 	if got := c.Nodes()[2].Client(t).ConfigGet(ctx, "maxmemory").Val()["maxmemory"]; got != "80740352" {
 		t.Errorf("maxmemory = %s: arguments don't reach the nodes", got)

@@ -10,7 +10,7 @@ import (
 // ScriptFlush makes the server forget all scripts, so that EVALSHA answers NOSCRIPT.
 func (s *Server) ScriptFlush(tb testing.TB) {
 	tb.Helper()
-	s.must(tb, "script", "flush", "sync")
+	s.must(tb, "script", "flush")
 }
 
 // ConfigSet changes one configuration parameter while the server runs. Restart undoes it.

@@ -25,7 +25,7 @@ func (s *Server) signal(tb testing.TB, sig syscall.Signal, frozen bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if err := s.cmd.Process.Signal(sig); err != nil {
-		tb.Fatalf("redistest: %v to %s: %v", sig, binary, err)
+		tb.Fatalf("redistest: %v to %s: %v", sig, Program(), err)
 	}
 	s.frozen = frozen
 }

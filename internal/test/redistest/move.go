@@ -13,7 +13,7 @@ const (
 	// moveBatch is how many keys Finish moves in one MIGRATE.
 	moveBatch = 100
 	// moveTimeout bounds one MIGRATE, in milliseconds.
-	moveTimeout = 5000
+	moveTimeout = 60_000
 )
 
 // Move is a slot on its way from one master to another. Until Finish, the old master serves

@@ -9,7 +9,7 @@ import (
 )
 
 // dialTimeout bounds how long the proxy takes to connect to the server.
-const dialTimeout = 5 * time.Second
+const dialTimeout = time.Minute
 
 // proxyConn is one connection through a proxy.
 type proxyConn struct {

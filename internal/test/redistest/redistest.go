@@ -15,20 +15,16 @@
 //
 // Servers keep nothing on disk and listen on a unix socket or on loopback only. Without
 // redis-server in PATH the test skips; where CI=true it fails, so that a pipeline can't
-// turn green by testing nothing. With -short it skips too.
+// turn green by testing nothing. With -short it skips too. The environment variable
+// REDIS_SERVER names another server, such as an older one or Valkey; see [Program]. Everything
+// here works with Redis 5, except what calls [Since].
 package redistest
 
 import (
-	"errors"
-	"os"
-	"os/exec"
 	"sync"
 	"sync/atomic"
 	"testing"
 )
-
-// binary is the program looked for in PATH.
-const binary = "redis-server"
 
 // underMain says that Main runs, which stops the shared server in the end.
 var underMain atomic.Bool
@@ -96,21 +92,4 @@ func startFor(tb testing.TB, listen listener, args []string) *Server {
 	}
 	tb.Cleanup(s.Stop)
 	return s
-}
-
-// requireBinary ends the test if there is no redis-server: it skips on a developer's
-// machine, and fails where CI=true. With -short it skips every test.
-func requireBinary(tb testing.TB) {
-	tb.Helper()
-	if testing.Short() {
-		tb.Skip("redistest: -short runs nothing that needs Redis")
-	}
-	_, err := exec.LookPath(binary)
-	switch {
-	case err == nil:
-	case errors.Is(err, exec.ErrNotFound) && os.Getenv("CI") != "true":
-		tb.Skip("redistest: no " + binary + " in PATH; `make test` installs it")
-	default:
-		tb.Fatalf("redistest: %v", err)
-	}
 }

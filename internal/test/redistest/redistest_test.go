@@ -264,6 +264,7 @@ func (o *outcome) Fatalf(string, ...any) { o.failed = true; runtime.Goexit() }
 // Not parallel: it changes the environment.
 func TestWithoutRedisTestsSkipLocallyAndFailInCI(t *testing.T) {
 	t.Setenv("PATH", t.TempDir())
+	t.Setenv(programVariable, "")
 	for ci, want := range map[string]outcome{
 		"":      {skipped: true},
 		"false": {skipped: true},
@@ -280,6 +281,19 @@ func TestWithoutRedisTestsSkipLocallyAndFailInCI(t *testing.T) {
 		if got != want {
 			t.Errorf("CI=%q: skipped %v, failed %v", ci, got.skipped, got.failed)
 		}
+	}
+}
+
+// Not parallel: it changes the environment.
+func TestAServerThatIsNamedAndMissingFailsEverywhere(t *testing.T) {
+	t.Setenv("CI", "")
+	t.Setenv(programVariable, filepath.Join(t.TempDir(), "redis-server"))
+	var got outcome
+	var wg sync.WaitGroup
+	wg.Go(func() { Start(&got) })
+	wg.Wait()
+	if want := (outcome{failed: !testing.Short(), skipped: testing.Short()}); got != want {
+		t.Errorf("skipped %v, failed %v", got.skipped, got.failed)
 	}
 }
 

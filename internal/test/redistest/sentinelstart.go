@@ -46,7 +46,7 @@ func (s *Sentinel) startAll(replicas, sentinels int) error {
 	if err != nil {
 		return err
 	}
-	following := append([]string{"--replicaof", host + " " + port}, replicaArgs...)
+	following := append([]string{"--replicaof", host, port}, replicaArgs...)
 	others, err := startSeveral(replicas, dataServer(following))
 	s.servers = append(s.servers, others...)
 	if err != nil {
@@ -55,6 +55,9 @@ func (s *Sentinel) startAll(replicas, sentinels int) error {
 	s.sentinels, err = startSeveral(sentinels, sentinelOf(host, port, sentinels/2+1))
 	if err != nil {
 		return err
+	}
+	if v, err := version(); err != nil || v.before(7, 0) {
+		return err // they know no SENTINEL DEBUG, and take ten seconds to find each other
 	}
 	for _, sentinel := range s.sentinels {
 		if err := sentinel.do(quicker...); err != nil {
@@ -71,7 +74,7 @@ func sentinelOf(host, port string, quorum int) commandLine {
 		lines := []string{
 			"dir " + dir,
 			"sentinel monitor " + MasterName + " " + host + " " + port + " " + strconv.Itoa(quorum),
-			"sentinel down-after-milliseconds " + MasterName + " 500",
+			"sentinel down-after-milliseconds " + MasterName + " 1500",
 			"sentinel failover-timeout " + MasterName + " 2000",
 			"sentinel parallel-syncs " + MasterName + " 8",
 		}

@@ -39,7 +39,15 @@ func (s *Server) Addr() string { return s.addr }
 // Client returns a new client of this server with go-redis's defaults, closed when the test ends.
 func (s *Server) Client(tb testing.TB) *redis.Client {
 	tb.Helper()
-	c := redis.NewClient(&redis.Options{Network: s.network, Addr: s.addr})
+	return s.ClientWith(tb, &redis.Options{})
+}
+
+// ClientWith is [Server.Client] with the test's options. It sets the address.
+func (s *Server) ClientWith(tb testing.TB, options *redis.Options) *redis.Client {
+	tb.Helper()
+	o := *options
+	o.Network, o.Addr = s.network, s.addr
+	c := redis.NewClient(&o)
 	tb.Cleanup(func() { _ = c.Close() })
 	return c
 }
@@ -121,10 +129,10 @@ func (s *Server) spawn(extra ...string) error {
 		return fmt.Errorf("redistest: %w", err)
 	}
 	defer func() { _ = log.Close() }()
-	cmd := exec.Command(binary, slices.Concat(s.args, extra)...)
+	cmd := exec.Command(Program(), slices.Concat(s.args, extra)...)
 	cmd.Stdout, cmd.Stderr = log, log
 	if err := child.Start(cmd); err != nil {
-		return fmt.Errorf("redistest: starting %s: %w", binary, err)
+		return fmt.Errorf("redistest: starting %s: %w", Program(), err)
 	}
 	done := make(chan struct{})
 	go func() {

@@ -16,7 +16,7 @@ import (
 
 // startTimeout bounds the wait for the first PONG of a server; it takes about 20 ms on an
 // idle machine.
-const startTimeout = 20 * time.Second
+const startTimeout = time.Minute
 
 // commandLine returns the arguments of a process, given its directory and the arguments
 // that say where it listens.
@@ -121,7 +121,7 @@ func (s *Server) awaitAnswer(wanted func(answer string) bool) error {
 		}
 		select {
 		case <-s.done:
-			return fmt.Errorf("redistest: %s %q exited at start-up\n%s", binary, s.args, s.logTail())
+			return fmt.Errorf("redistest: %s %q exited at start-up\n%s", Program(), s.args, s.logTail())
 		case <-time.After(5 * time.Millisecond):
 		}
 	}

@@ -1,6 +1,7 @@
 package redistest
 
 import (
+	"context"
 	"fmt"
 	"strings"
 	"testing"
@@ -21,11 +22,11 @@ type Commandstat struct {
 // the hello and info of this method itself: exact counts need a server from [Start].
 func (s *Server) Commandstats(tb testing.TB) map[string]Commandstat {
 	tb.Helper()
-	ctx, cancel := timeout()
-	defer cancel()
-	c := redis.NewClient(&redis.Options{Network: s.network, Addr: s.addr})
-	defer func() { _ = c.Close() }()
-	info, err := c.Info(ctx, "commandstats").Result()
+	var info string
+	err := s.ask(func(ctx context.Context, c *redis.Client) (err error) {
+		info, err = c.Info(ctx, "commandstats").Result()
+		return err
+	})
 	if err != nil {
 		tb.Fatalf("redistest: INFO commandstats: %v", err)
 	}
