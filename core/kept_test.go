@@ -24,6 +24,7 @@ type refusing struct {
 	unclear atomic.Bool // the store does not say that nothing is changed
 	refused atomic.Int64
 	told    atomic.Int64
+	held    chan struct{} // nil, or closed when it may refuse
 }
 
 func newRefusing() *refusing { return &refusing{Memory: core.NewMemory()} }
@@ -32,6 +33,9 @@ func (s *refusing) enter(checks []core.Check) error {
 	if !s.down.Load() {
 		s.told.Add(1)
 		return nil
+	}
+	if s.held != nil {
+		<-s.held
 	}
 	s.refused.Add(1)
 	err := &store.Error{Class: store.ClassOpen, Node: "node"}
@@ -251,10 +255,11 @@ func TestSettlementsThatMayBeDoneAreNotRepeated(t *testing.T) {
 		}
 		s.down.Store(true)
 		s.unclear.Store(true)
+		s.held = make(chan struct{})
 		for i := range ds {
 			ds[i].Settle(core.Outcome{Status: 500})
 		}
-		if err := l.Drain(t.Context()); err == nil || !strings.Contains(err.Error(), "lost: ") {
+		if err := drainThen(t, l, func() { close(s.held) }); err == nil || !strings.Contains(err.Error(), "lost: ") {
 			t.Errorf("Drain: %v", err)
 		}
 		s.down.Store(false)

@@ -330,14 +330,19 @@ func TestWhatIsPrintedOfAnObservationHasNoKey(t *testing.T) {
 
 func TestSettlementsThatTheStoreMayNotKnow(t *testing.T) {
 	t.Parallel()
-	store, seen := newFlaky(false), new(recorder)
+	store, seen, drained := newFlaky(false), new(recorder), make(chan struct{})
+	store.asked = func(context.Context) {
+		if store.down.Load() {
+			<-drained
+		}
+	}
 	l := newLimiter(t, core.Config{Store: store, Observe: seen, Limits: []core.Limit{forAll(core.PerDay(9)).Estimate(1)}})
 	d := l.AllowKey(t.Context(), "k", 1)
 	store.down.Store(true)
 	if err := core.Charge(core.NewContext(t.Context(), d), 4); err != nil {
 		t.Fatal(err)
 	}
-	if err := l.Drain(t.Context()); err == nil || err.Error() != "weblimit: settlements that were lost: 1" {
+	if err := drainThen(t, l, func() { close(drained) }); err == nil || err.Error() != "weblimit: settlements that were lost: 1" {
 		t.Errorf("Drain: %v", err)
 	}
 	if len(seen.settlements) != 1 || seen.settlements[0].Units != 3 || !errors.Is(seen.settlements[0].Err, errDown) {

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/weblimit/weblimit/core"
+	"github.com/weblimit/weblimit/internal/test/draining"
 	"github.com/weblimit/weblimit/internal/test/storetest"
 	"github.com/weblimit/weblimit/internal/testclock"
 	"github.com/weblimit/weblimit/keyfuncs"
@@ -104,6 +105,14 @@ func (s *scripted) Reset(context.Context, []core.Check) error                 { 
 func decided(t testing.TB, limits []core.Limit, results ...core.Result) core.Decision {
 	t.Helper()
 	return limiterOn(t, newScripted(results...), limits...).AllowKey(context.Background(), "k", 1)
+}
+
+// drainThen is draining.Then within an hour.
+func drainThen(t *testing.T, l *core.Limiter, begun func()) error {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
+	defer cancel()
+	return draining.Then(ctx, l, begun)
 }
 
 var errDown = errors.New("connection refused")
