@@ -68,6 +68,7 @@ func (a *abandonedPlace) decide(ctx context.Context, c *call, d *Decision, now t
 	for i := range a.results {
 		c.results[i] = a.results[i]
 		c.results[i].ResetAfter = max(a.results[i].ResetAfter-passed, 0)
+		c.results[i].Turn = max(a.results[i].Turn-passed, 0)
 	}
 	d.sumUp(ctx, c)
 	d.held = a.reservation

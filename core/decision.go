@@ -96,12 +96,12 @@ func (r *LimitResult) DenialReason() Reason {
 	switch {
 	case r.Reason != ReasonUndecided:
 		return r.Reason
+	case r.RetryAfter == 0:
+		return ReasonNeverFits
 	case r.Blocked:
 		return ReasonBlocked
 	case r.Cached:
 		return ReasonCachedDenial
-	case r.RetryAfter == 0:
-		return ReasonNeverFits
 	}
 	return ReasonLimitExceeded
 }

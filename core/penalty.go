@@ -14,7 +14,9 @@ package core
 // no limit, counts as no denial and extends no block. Requests of cost 0 are not
 // blocked. Repeats of an operation are, even though [Limit.OncePer] would let them pass
 // an exhausted limit. RetryAfter is the time until the block ends or until the limit
-// has room, whichever is longer; a client that waits for it is let through.
+// has room, whichever is longer; a client that waits for it is let through. There is none for
+// a cost that never fits. A repeat that is no longer known when the block ends waits as a new
+// operation does.
 //
 // # Security
 //

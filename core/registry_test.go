@@ -112,13 +112,18 @@ func TestLimitersOfOneStoreShareBucketsByName(t *testing.T) {
 // Stores keep records of their own under a number that no limit may have.
 func TestNamesOfTheReservedNumberAreRefused(t *testing.T) {
 	t.Parallel()
-	for name, number := range map[string]func(*core.Rule) uint32{
-		"prezece": (*core.Rule).ID,
-		"ztjdhg":  (*core.Rule).PenaltyID,
+	for name, tt := range map[string]struct {
+		number func(*core.Rule) uint32
+		want   uint32
+	}{
+		"prezece": {(*core.Rule).ID, store.ReservedID},
+		"ztjdhg":  {(*core.Rule).PenaltyID, store.ReservedID},
+		"offrhue": {(*core.Rule).ID, store.NoticeID},
 	} {
+		number := tt.number
 		limit := core.PerHour(10).By(keyfuncs.Everyone()).Named(name)
 		rule, err := limit.Rule()
-		if err != nil || number(&rule) != store.ReservedID {
+		if err != nil || number(&rule) != tt.want {
 			t.Errorf("%q has the number %d, %v", name, number(&rule), err)
 		}
 		if _, err := core.New(core.Config{Store: core.NewMemory(), Limits: []core.Limit{limit}}); err == nil {

@@ -57,12 +57,7 @@ func (l Limit) Wait(maxDelay time.Duration) Limit {
 
 // Delay returns how long after its charge the request has its turn, under a limit with
 // [Limit.Wait]. It is 0 if it had its turn at once.
-func (r *LimitResult) Delay() time.Duration {
-	if r.Rule.Wait == 0 || !r.Charged {
-		return 0
-	}
-	return max(r.ResetAfter-r.Rule.DrainTime(), 0)
-}
+func (r *LimitResult) Delay() time.Duration { return r.Turn }
 
 // Delay returns how long the request waited for its turn. It is 0 if it did not wait.
 func (d *Decision) Delay() time.Duration {

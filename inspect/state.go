@@ -82,7 +82,7 @@ func stateOf(d *store.Declaration, cost int64, result *store.Result, account *st
 	state.State = stateWord(d, cost, result)
 	state.Why = stateWhy(&state, &d.Rule, result, l.Window)
 	if result.Blocked {
-		state.BlockedUntil = time.UnixMicro(result.At).Add(result.RetryAfter)
+		state.BlockedUntil = time.UnixMicro(result.At).Add(result.Window)
 	}
 	return state
 }
@@ -118,7 +118,7 @@ func stateWhy(s *stateJSON, rule *store.Rule, result *store.Result, window strin
 	}
 	switch {
 	case s.State == "blocked":
-		return "Blocked for another " + short(result.RetryAfter) + "."
+		return "Blocked for another " + short(result.Window) + "."
 	case s.State == "denied" && result.RetryAfter == 0:
 		return fmt.Sprintf("A cost of %s never fits: the most is %s.", grouped(s.Cost), grouped(s.Burst))
 	case s.State == "denied":

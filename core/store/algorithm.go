@@ -73,6 +73,13 @@ type counting interface {
 	// roll moves the bucket's windows on to now. In an unused bucket it begins one.
 	roll(r *Rule, b *Bucket, now, offset int64)
 
+	// ahead returns how many microseconds after the present a bucket can expire at most. One that
+	// expires later was written before the clock was set back, and is given to bringBack; 0 if
+	// bringBack has to look itself. bringBack has the bucket end as if it was written at now, and
+	// keeps what is used. It reports whether it has changed the bucket.
+	ahead(r *Rule) int64
+	bringBack(r *Rule, b *Bucket, now int64) bool
+
 	// read sets the numbers of a reading of a bucket that was rolled.
 	read(r *Rule, b *Bucket, now, cost int64, n *[4]int64)
 

@@ -74,6 +74,13 @@ func dispatches(t *testing.T, r *Rule, c counting) {
 		}
 		cost := random.Int64N(4) + 1
 
+		if earlier := now - 365*24*time.Hour.Microseconds(); b.Expires > now { // by a clock that was a year ahead
+			other := *copied()
+			other.Log = slices.Clone(other.Log)
+			got := r.bringBack(copied(), earlier)
+			same("bringBack", []any{got, direct}, []any{c.bringBack(r, &other, earlier), other})
+		}
+
 		r.roll(copied(), now, 0)
 		c.roll(r, &b, now, 0)
 		same("roll", direct, b)

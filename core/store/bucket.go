@@ -41,9 +41,10 @@ func (r *Rule) form() Form {
 // Open prepares a stored bucket to be read and changed at now under r, which all other
 // methods require. An expired bucket becomes an unused one, and windows move on. A bucket
 // that was written under other numbers is converted: what was used stays used, up to the
-// burst. Open reports whether it converted the bucket. Such a bucket must be written back
-// even if nothing is charged: otherwise the wait that a denied client was given would
-// elapse at the old rate.
+// burst. So is one that ends later than it can, because the clock was set back since: it counts no
+// longer than one that is written now. Open reports whether it converted the bucket. Such a bucket
+// must be written back even if nothing is charged: otherwise the wait that a denied client was given
+// would elapse at the old rate, or by the old clock.
 //
 // now is in microseconds since the epoch, and offset is [Rule].Offset of the key.
 func (b *Bucket) Open(r *Rule, now, offset int64) (converted bool) {
@@ -56,8 +57,11 @@ func (b *Bucket) Open(r *Rule, now, offset int64) (converted bool) {
 		return false
 	}
 	if b.Form.Algorithm == r.Algorithm && b.Form.Unit == r.ints.Unit && b.Form.Rate == r.ints.Rate && b.Form.Tick == r.ints.Tick {
+		if b.Expires-now > r.ahead {
+			converted = r.bringBack(b, now)
+		}
 		r.roll(b, now, offset)
-		return false
+		return converted
 	}
 	f := r.form()
 	if b.Form.Algorithm.IsLog() && f.Algorithm.IsLog() {
@@ -66,6 +70,9 @@ func (b *Bucket) Open(r *Rule, now, offset int64) (converted bool) {
 		b.Form.rollLog(b, now)
 		b.Form = f
 		b.Expires = b.Log[len(b.Log)-1].At + f.Unit
+		if b.Expires-now > r.ahead {
+			r.bringBack(b, now)
+		}
 		r.roll(b, now, offset)
 		return true
 	}
@@ -74,6 +81,13 @@ func (b *Bucket) Open(r *Rule, now, offset int64) (converted bool) {
 	r.roll(b, now, offset)
 	r.adopt(b, now, units, rest, unit)
 	return true
+}
+
+// isOpen reports whether Open would change nothing of a token bucket that counts something.
+func (b *Bucket) isOpen(r *Rule, now int64) bool {
+	f, n := &b.Form, &r.ints
+	return b.Expires > now && b.Expires-now <= r.ahead &&
+		f.Algorithm == r.Algorithm && f.Unit == n.Unit && f.Rate == n.Rate && f.Tick == n.Tick
 }
 
 // Used returns the units that a bucket, which has not expired, counts as used, rounded up.
@@ -113,7 +127,7 @@ func (b *Bucket) ChargeAnyway(r *Rule, now, cost int64) {
 	most := 2 * r.ints.Whole // the queue included
 	whole, fraction := b.Form.debt(b, now)
 	if whole > most/r.ints.Rate {
-		return // the clock was set back
+		return // charged under a larger burst, or the clock was set back
 	}
 	debt := whole*r.ints.Rate + fraction
 	r.setDebt(b, now, max(debt, min(debt+r.inDebt(cost), most)))

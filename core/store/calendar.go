@@ -231,6 +231,19 @@ func (calendarWindow) roll(r *Rule, b *Bucket, now, _ int64) {
 	}
 }
 
+func (calendarWindow) ahead(*Rule) int64 { return 0 } // windows differ in length
+
+// bringBack leaves the window after the present one as it is: the clock may have been set back over
+// its beginning, which must grant no second quota. A later one becomes the present window.
+func (calendarWindow) bringBack(r *Rule, b *Bucket, now int64) bool {
+	present := r.calendar.at(now)
+	if b.Expires <= present.next {
+		return false
+	}
+	b.Expires = present.end
+	return true
+}
+
 func (calendarWindow) refund(r *Rule, b *Bucket, _, cost, at int64) {
 	if r.calendar.endOf(at) == b.Expires {
 		b.X -= min(b.X, cost)

@@ -45,7 +45,7 @@ func (r *Registry) Replace(old, declarations []Declaration) error {
 	added := make(map[uint32]int, len(declarations)) // by Rule.ID, the place of the last one
 	for i := range declarations {
 		d := &declarations[i]
-		if d.Rule.id == ReservedID || d.Rule.PenaltyID() == ReservedID {
+		if max(d.Rule.id, d.Rule.PenaltyID()) >= NoticeID {
 			return fmt.Errorf("weblimit: limit %q: stores keep records of their own under this name's number; rename it", d.Rule.Name)
 		}
 		if d.Rule.Algorithm == Ledger {

@@ -45,6 +45,26 @@ func (r *Rule) roll(b *Bucket, now, offset int64) {
 	}
 }
 
+func (r *Rule) bringBack(b *Bucket, now int64) bool {
+	switch r.Algorithm {
+	case TokenBucket:
+		return tokenBucket{}.bringBack(r, b, now)
+	case FixedWindow:
+		return fixedWindow{}.bringBack(r, b, now)
+	case SlidingWindow:
+		return slidingWindow{}.bringBack(r, b, now)
+	case SlidingLog:
+		return slidingLog{}.bringBack(r, b, now)
+	case Calendar:
+		return calendarWindow{}.bringBack(r, b, now)
+	case Concurrency:
+		return concurrency{}.bringBack(r, b, now)
+	case Ledger:
+		return ledger{}.bringBack(r, b, now)
+	}
+	return false
+}
+
 // Read reads an opened bucket into reading. A sliding log's reading includes the wait for
 // the given cost; other algorithms ignore it. Read sets At and the numbers that the
 // algorithm uses, and leaves the other fields as they are. now is in microseconds since

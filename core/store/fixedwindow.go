@@ -9,12 +9,19 @@ func (fixedWindow) integers(r *Rule) (Integers, error) { return r.windowIntegers
 func (fixedWindow) used(_ Form, b *Bucket, _ int64) (units, rest, unit int64) { return b.X, 0, 1 }
 
 // roll starts the window of now unless the stored window is still running. If the clock
-// was set back behind the stored window, that window counts until its end, so that the step
-// grants no second quota.
+// was set back behind the stored window, that window counts for its whole length from now on,
+// so that the step grants no second quota.
 func (fixedWindow) roll(r *Rule, b *Bucket, now, offset int64) {
 	if b.X == 0 { // even if a store keeps a bucket in which nothing is used
 		b.Expires = windowStart(now, offset, r.ints.Unit) + r.ints.Unit
 	}
+}
+
+func (fixedWindow) ahead(r *Rule) int64 { return r.ints.Unit }
+
+func (fixedWindow) bringBack(r *Rule, b *Bucket, now int64) bool {
+	b.Expires = now + r.ints.Unit
+	return true
 }
 
 func (fixedWindow) read(_ *Rule, b *Bucket, now, _ int64, n *[4]int64) {

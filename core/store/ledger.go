@@ -71,6 +71,15 @@ func (ledger) roll(r *Rule, b *Bucket, now, _ int64) {
 	}
 }
 
+// bringBack forgets the account of a later period, which the book has.
+func (ledger) bringBack(r *Rule, b *Bucket, now int64) bool {
+	if b.Expires <= r.calendar.at(now).next {
+		return false
+	}
+	b.Expires, b.X, b.Y = 0, 0, 0
+	return true
+}
+
 func (ledger) read(_ *Rule, b *Bucket, now, _ int64, n *[4]int64) {
 	n[0], n[1], n[2] = b.X, b.Expires-now, b.Y
 }

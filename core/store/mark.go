@@ -22,3 +22,11 @@ type Mark struct {
 	Expires int64 // when the mark means nothing any more
 	Repeats int64 // free repeats since
 }
+
+// open prepares the stored mark of a rule's operation to be read at now. If the clock was set back
+// since, the mark counts no longer than that of an operation which is charged now.
+func (m *Mark) open(r *Rule, now int64) {
+	if m.At > now {
+		m.Expires = min(m.Expires, now+r.Once.Microseconds())
+	}
+}

@@ -98,22 +98,39 @@ const penaltyID = 0x27d4eb2f
 // Penalty is not safe for concurrent use.
 type Penalty struct {
 	Strikes int64 // denials that count towards a block
-	Window  int64 // when the strikes stop counting
+	Window  int64 // when the strikes stop counting; without any, when the last block began
 	Until   int64 // when the last block ends
 	Level   int64 // number of blocks in a row
 	Expires int64 // when the penalty means nothing any more
 }
 
 // Open prepares a stored penalty to be read and changed at now under the Block of its rule,
-// which the other methods require: what is over is forgotten. now is in microseconds since
-// the epoch.
-func (p *Penalty) Open(b *Block, now int64) {
+// which the other methods require: what is over is forgotten. If the clock was set back since,
+// denials count, and a block lasts, no longer than if they began at now. now is in microseconds
+// since the epoch.
+func (p *Penalty) Open(b *Block, now int64) { p.open(b, now) }
+
+// open is Open, and reports whether the penalty had to be brought back.
+func (p *Penalty) open(b *Block, now int64) (changed bool) {
 	if p.Expires <= now {
 		*p = Penalty{}
-		return
+		return false
 	}
-	if p.Window <= now {
-		p.Strikes, p.Window = 0, 0
+	if p.Window > now && p.Strikes == 0 { // the block begins later than now
+		p.Window, p.Until, changed = now, now+p.Until-p.Window, true
+	} else if p.Strikes > 0 {
+		if p.Until > now { // a blocked key counts no denials, so the block was over
+			p.Until, changed = now, true
+		}
+		if latest := now + b.Within.Microseconds(); p.Window > latest {
+			p.Window, changed = latest, true
+		}
+		if p.Window <= now {
+			p.Strikes, p.Window = 0, 0
+		}
+	}
+	if changed {
+		p.expire(b)
 	}
 	if p.Until+b.Max.Microseconds() <= now {
 		p.Level = 0
@@ -121,6 +138,7 @@ func (p *Penalty) Open(b *Block, now int64) {
 	if p.Level == 0 && p.Until <= now {
 		p.Until = 0
 	}
+	return changed
 }
 
 // Strike counts a denial in an opened penalty of a key that is not blocked. It begins a
@@ -130,7 +148,7 @@ func (p *Penalty) Strike(b *Block, now int64) {
 		p.Window = now + b.Within.Microseconds()
 	}
 	if p.Strikes++; p.Strikes >= b.After {
-		p.Strikes, p.Window = 0, 0
+		p.Strikes, p.Window = 0, now
 		p.Until = now + b.lasts(p.Level)
 		p.Level = min(p.Level+1, highestLevel)
 	}
@@ -140,7 +158,7 @@ func (p *Penalty) Strike(b *Block, now int64) {
 // Block blocks the key of an opened penalty for d from now on, in place of any block in
 // force.
 func (p *Penalty) Block(b *Block, now int64, d time.Duration) {
-	p.Strikes, p.Window, p.Until = 0, 0, now+d.Microseconds()
+	p.Strikes, p.Window, p.Until = 0, now, now+d.Microseconds()
 	p.expire(b)
 }
 
@@ -162,12 +180,14 @@ func (b *Block) lasts(level int64) int64 {
 }
 
 // block turns the answer of a limit into that of a block which ends in left microseconds.
-// The limit itself may ask for a longer wait.
-func (r *Result) block(left int64) {
+// The limit itself may ask for a longer wait. If the cost never fits, no wait helps.
+func (r *Result) block(left int64, fits bool) {
 	r.Allowed, r.Charged, r.Blocked, r.Remaining = false, false, true, 0
-	r.RetryAfter = max(r.RetryAfter, micros(left))
-	r.Window = r.RetryAfter
-	r.ResetAfter = max(r.ResetAfter, r.RetryAfter)
+	r.Window = max(r.RetryAfter, micros(left))
+	r.ResetAfter = max(r.ResetAfter, r.Window)
+	if fits {
+		r.RetryAfter = r.Window
+	}
 }
 
 // Blocked is a key that a limit blocks.

@@ -17,6 +17,9 @@ func (r *Rule) Result(cost int64, reading Reading) Result {
 
 // Answer is Result without copies, which take a few percent of a decision in memory.
 func (r *Rule) Answer(cost int64, reading *Reading, result *Result) {
+	if r.Algorithm == TokenBucket && reading.Charged && reading.Blocked == 0 && r.Wait == 0 && r.answerTokens(reading, result) {
+		return
+	}
 	// Field by field: the compiler builds a composite literal on the stack and copies it
 	// with wide loads, which have to wait for the narrow stores before them.
 	result.Allowed = reading.Charged || r.Fits(cost, reading)
@@ -35,8 +38,11 @@ func (r *Rule) Answer(cost int64, reading *Reading, result *Result) {
 		}
 	}
 	result.Remaining = max(remaining, 0)
-	result.RetryAfter = 0
+	result.RetryAfter, result.Turn = 0, 0
 	result.At = reading.At
+	if r.Wait > 0 && result.Charged {
+		result.Turn = micros(r.debtWaitIn(r.Burst*r.ints.Unit, 0, &reading.Numbers))
+	}
 	if !result.Allowed && cost <= r.Burst {
 		result.RetryAfter = micros(r.wait(cost, &reading.Numbers, false))
 	}
@@ -57,8 +63,25 @@ func (r *Rule) Answer(cost int64, reading *Reading, result *Result) {
 	}
 	result.ResetAfter = micros(r.emptyAfter(&reading.Numbers))
 	if reading.Blocked > 0 {
-		result.block(reading.Blocked)
+		result.block(reading.Blocked, cost <= r.Burst)
 	}
+}
+
+// answerTokens is Answer for a cost that was charged to a token bucket which has something left.
+// It reports false for one that has not.
+func (r *Rule) answerTokens(reading *Reading, result *Result) bool {
+	remaining := r.debtRemaining(&reading.Numbers)
+	if remaining <= 0 {
+		return false
+	}
+	result.Allowed, result.Charged = true, true
+	result.Blocked, result.Repeated, result.Cached, result.Unknown = false, false, false, false
+	result.Remaining = remaining
+	result.RetryAfter, result.Turn = 0, 0
+	result.At = reading.At
+	result.Window = micros(r.spread(remaining))
+	result.ResetAfter = micros(tokenBucket{}.emptyAfter(r, &reading.Numbers))
+	return true
 }
 
 // Fits reports whether cost fits into the bucket that was read. It does not read

@@ -5,8 +5,6 @@ import (
 	"fmt"
 	"hash/fnv"
 	"time"
-
-	"github.com/weblimit/weblimit/internal/integer"
 )
 
 // Numbers specify how a limit counts. [NewRule] checks them. They are comparable: equal
@@ -36,6 +34,7 @@ type Rule struct {
 	Numbers
 
 	ints     Integers
+	ahead    int64     // microseconds after the present in which a bucket can expire: see counting
 	calendar *calendar // nil but for windows of the calendar
 	id       uint32
 }
@@ -76,13 +75,21 @@ var ticks = [...]int64{1, 1000, 1_000_000}
 // Integers returns the rule's numbers as the integers with which stores count.
 func (r *Rule) Integers() Integers { return r.ints }
 
+// Ahead returns how many microseconds after the present a bucket of the rule can expire at most. One
+// that expires later was written before the clock was set back; [Bucket.Open] brings it back. It
+// returns 0 for windows of the calendar, which differ in length.
+func (r *Rule) Ahead() int64 { return r.ahead }
+
 // ID returns a number that stands for the rule's name. It is unique among the limits of a
 // store: a [Registry] refuses a name that has the ID of another.
 func (r *Rule) ID() uint32 { return r.id }
 
-// ReservedID is an ID under which a store can keep records of its own. A [Registry] refuses
-// limits that have it as their ID or as their [Rule].PenaltyID.
-const ReservedID = 1<<32 - 1
+// ReservedID is an ID under which a store can keep records of its own, and NoticeID another. A
+// [Registry] refuses limits that have one of them as their ID or as their [Rule].PenaltyID.
+const (
+	ReservedID = 1<<32 - 1
+	NoticeID   = ReservedID - 1
+)
 
 // NewRule checks a limit's numbers, sets their defaults, and returns the rule. Its error
 // names the limit and the number that is wrong. NewRule does not check the name; for
@@ -126,6 +133,7 @@ func (r *Rule) complete() (err error) {
 	if err := r.queue(); err != nil {
 		return err
 	}
+	r.ahead = algorithms[r.Algorithm].ahead(r)
 	if r.Block != (Block{}) {
 		r.Block, err = r.Block.complete()
 	}
@@ -233,13 +241,6 @@ func (r *Rule) jitter(key []byte) int64 {
 	h = (h ^ h>>33) * 0xff51afd7ed558ccd
 	h = (h ^ h>>33) * 0xc4ceb9fe1a85ec53
 	return int64(h>>11) % r.ints.Unit * r.ints.Tick
-}
-
-// DrainTime returns how long a token bucket takes to refill a whole burst. It is rounded up
-// to ticks, as Result.ResetAfter is: otherwise a request whose turn has come would seem to
-// be a tick too early.
-func (r *Rule) DrainTime() time.Duration {
-	return micros(integer.CeilDiv(r.Burst*r.ints.Unit, r.ints.Rate) * r.ints.Tick)
 }
 
 func nameID(name string) uint32 {

@@ -23,6 +23,31 @@ func (slidingLog) used(f Form, b *Bucket, now int64) (units, rest, unit int64) {
 
 func (slidingLog) roll(_ *Rule, b *Bucket, now, _ int64) { b.Form.rollLog(b, now) }
 
+// ahead allows entries to lie one window ahead. An entry's time is its name: slots are given back
+// and renewed by it. So after a small step of the clock no entry changes, and counts a little longer.
+func (slidingLog) ahead(r *Rule) int64 { return 2 * r.ints.Unit }
+
+// bringBack makes one entry of those that lie further ahead. It does not write to the array.
+func (slidingLog) bringBack(r *Rule, b *Bucket, now int64) bool {
+	near := slices.IndexFunc(b.Log, func(e Entry) bool { return e.At > now+r.ints.Unit })
+	if near < 0 {
+		return false
+	}
+	at, units := now, int64(0)
+	for _, e := range b.Log[near:] {
+		units += e.Units
+	}
+	b.Log = slices.Clone(b.Log[:near])
+	if near > 0 && b.Log[near-1].At >= now {
+		b.Log[near-1].Units += units
+		at = b.Log[near-1].At
+	} else {
+		b.Log = append(b.Log, Entry{now, units})
+	}
+	b.Expires = at + r.ints.Unit
+	return true
+}
+
 func (slidingLog) charge(r *Rule, b *Bucket, now, cost int64) { r.chargeLog(b, now, cost) }
 
 func (slidingLog) remaining(r *Rule, n *[4]int64) int64 { return r.Burst - n[0] }

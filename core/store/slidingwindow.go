@@ -49,6 +49,14 @@ func (slidingWindow) used(f Form, b *Bucket, now int64) (units, rest, unit int64
 
 func (slidingWindow) roll(_ *Rule, b *Bucket, now, offset int64) { b.Form.rollWindows(b, now, offset) }
 
+func (slidingWindow) ahead(r *Rule) int64 { return 2 * r.ints.Unit * r.ints.Tick }
+
+// bringBack has the current window begin now.
+func (slidingWindow) bringBack(r *Rule, b *Bucket, now int64) bool {
+	b.Expires = (integer.InTicks(now, r.ints.Tick) + 2*r.ints.Unit) * r.ints.Tick
+	return true
+}
+
 func (slidingWindow) read(_ *Rule, b *Bucket, now, _ int64, n *[4]int64) {
 	n[0], n[1], n[2] = b.X, b.Y, b.Form.elapsed(b, now)
 }

@@ -52,8 +52,9 @@ type Store interface {
 	// Refund gives back what Take charged. It takes the checks and results of that call,
 	// skips checks that were not charged, and updates the results. It gives back only
 	// units that time has not returned already: those of a window that still counts, or
-	// those of a bucket less what has refilled since the charge. Two calls give back
-	// twice, so a caller refunds once.
+	// those of a bucket less what has refilled since the charge. A bucket whose units don't
+	// take whole ticks to refill gives back up to two ticks' refill less, and never more. Two
+	// calls give back twice, so a caller refunds once.
 	//
 	// If this was the charge of the check's operation (see Check.Once), the operation is
 	// forgotten, and a repeat is charged again. To refund a part of an operation that is
@@ -148,8 +149,17 @@ type Result struct {
 	// force. It is only a hint for concurrency limits. 0 if waiting cannot help.
 	RetryAfter time.Duration
 
-	Window     time.Duration // how long Remaining has to last: the effective window of the IETF draft
-	ResetAfter time.Duration // how long until the whole quota is available, if nothing more is charged
+	Window time.Duration // how long Remaining has to last: the effective window of the IETF draft
+
+	// ResetAfter is how long until the whole quota is available, if nothing more is charged. For
+	// fixed, calendar and ledger windows it is how long until the window ends, even if nothing is
+	// used.
+	ResetAfter time.Duration
+
+	// Turn, when charged under a rule with Wait, is how long after At the request has its turn: the
+	// first tick in which all that the bucket holds fits without queueing. 0 if it has its turn at
+	// once.
+	Turn time.Duration
 
 	// At is when the store decided, by its own clock, in microseconds since the epoch.
 	// For slots that were taken it is the time that identifies them: see Store.Refund.

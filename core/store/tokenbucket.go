@@ -55,6 +55,19 @@ func (tokenBucket) used(f Form, b *Bucket, now int64) (units, rest, unit int64) 
 
 func (tokenBucket) roll(*Rule, *Bucket, int64, int64) {}
 
+// ahead allows for twice the burst, which a bucket can come to owe, and for the burst of another
+// class or tier: two windows, if that is longer.
+func (tokenBucket) ahead(r *Rule) int64 {
+	window := min(r.Window, maxRefill).Microseconds() / r.ints.Tick
+	return (2*max(r.ints.Whole/r.ints.Rate+1, window) + 1) * r.ints.Tick
+}
+
+// bringBack leaves an empty bucket: how much of the debt is from before is not known.
+func (tokenBucket) bringBack(r *Rule, b *Bucket, now int64) bool {
+	r.setDebt(b, now, r.ints.Whole)
+	return true
+}
+
 func (tokenBucket) read(_ *Rule, b *Bucket, now, _ int64, n *[4]int64) {
 	n[0], n[1] = b.Form.debt(b, now)
 }
@@ -94,12 +107,14 @@ func (f Form) debt(b *Bucket, now int64) (whole, fraction int64) {
 	return whole, fraction
 }
 
-func (r *Rule) setDebt(b *Bucket, now, debt int64) {
-	whole, fraction := debt, int64(0)
+// setDebt sets the debt and returns it in ticks: whole + fraction/Rate.
+func (r *Rule) setDebt(b *Bucket, now, debt int64) (whole, fraction int64) {
+	whole = debt
 	if r.ints.Rate != 1 { // divisions are slow, and the rate of most limits is 1
 		whole, fraction = debt/r.ints.Rate, debt%r.ints.Rate
 	}
 	r.setDebtTicks(b, now, whole, fraction)
+	return whole, fraction
 }
 
 func (r *Rule) setDebtTicks(b *Bucket, now, whole, fraction int64) {

@@ -84,7 +84,7 @@ func (r *run) take(runs time.Duration) core.Result {
 	result := r.ask(r.store.Take, core.Result{})
 	e := event{at: r.now, admitted: result.Allowed, start: r.now}
 	if r.rule.Wait > 0 && result.Allowed {
-		e.start += max(result.ResetAfter-r.rule.DrainTime(), 0).Microseconds()
+		e.start += result.Turn.Microseconds()
 	}
 	if r.rule.Algorithm == store.Concurrency && result.Allowed {
 		e.end, e.slot = r.now+runs.Microseconds(), result

@@ -6,12 +6,15 @@ import (
 	"time"
 
 	"github.com/weblimit/weblimit/core"
+	"github.com/weblimit/weblimit/keyfuncs"
 )
 
 // combinationTable is the part of the table about penalties of limits with OncePer and of
 // concurrency limits.
 var combinationTable = []tableTest{
 	{"a repeated operation counts towards no block, and a block denies it", onceBlocked},
+	{"a repeat that is forgotten during a block waits as a new request", onceForgottenInBlock},
+	{"no wait helps a cost that never fits, blocked or not", neverFitsBlocked},
 	{"an operation that is denied as a strike or by a block leaves no mark", strikesUnmarked},
 	{"a shadow's block leaves no mark and keeps the one there is", shadowBlockMarks},
 	{"a penalty finds its limit among keys with marks and without", penaltiesAmongMarks},
@@ -63,6 +66,60 @@ func onceBlocked(r *rig) {
 		r.wantOperationBlocked(done, time.Microsecond)
 		r.Advance(time.Microsecond)
 		r.wantOnce(done, true, true, 0) // the block is over
+	})
+}
+
+// A blocked repeat whose mark ends during the block is a new operation when the block ends: it waits
+// until the limit has room for it.
+func onceForgottenInBlock(r *rig) {
+	long := func(l core.Limit) core.Limit {
+		return l.OncePer(keyfuncs.Header("Idempotency-Key"), 2*time.Minute).
+			Penalty(core.Block{After: 1, Within: time.Hour, For: 10 * time.Minute})
+	}
+	r.eachAs(2, 24*time.Hour, long, func(r *rig, rule *core.Rule) {
+		key := rule.Name
+		done, again := operation(rule, key, "a"), operation(rule, key, "b")
+		r.wantOnce(done, true, false, 1)
+		r.wantOnce(again, true, false, 0)
+		if got := r.take(rule, key, 1); !got.Blocked {
+			r.Fatalf("%s, want a block", show(got))
+		}
+		for _, c := range []core.Check{done, again} {
+			peeked := make([]core.Result, 1)
+			if err := r.Peek(context.Background(), []core.Check{c}, peeked); err != nil {
+				r.Fatal(err)
+			}
+			got := r.takeAll(c)[0]
+			if peeked[0] != got {
+				r.Errorf("a peek says %s, a take %s", show(peeked[0]), show(got))
+			}
+			if full := r.take(rule, key, 1); !got.Blocked || got.RetryAfter != full.RetryAfter || got.RetryAfter <= 10*time.Minute {
+				r.Fatalf("a repeat that is forgotten within the block: %s, want it to wait as a new request: %s", show(got), show(full))
+			}
+		}
+		r.Advance(r.takeAll(done)[0].RetryAfter)
+		if got := r.takeAll(done)[0]; !got.Charged {
+			r.Errorf("denied after Retry-After: %s", show(got))
+		}
+	})
+}
+
+// No wait helps a request that costs more than the burst, blocked or not.
+func neverFitsBlocked(r *rig) {
+	r.eachPenalized(2, func(r *rig, rule *core.Rule) {
+		if got := r.take(rule, rule.Name, 3); got.Allowed || got.Blocked || got.RetryAfter != 0 {
+			r.Fatalf("cost 3 of 2: %s, want no Retry-After", show(got))
+		}
+		r.take(rule, rule.Name, 3)
+		for range 2 {
+			got := r.take(rule, rule.Name, 3)
+			if !got.Blocked || got.RetryAfter != 0 || got.Window != time.Minute || got.ResetAfter < time.Minute {
+				r.Fatalf("cost 3 of 2, blocked: %s, want no Retry-After and a window of 1m", show(got))
+			}
+		}
+		if got := r.take(rule, rule.Name, 1); !got.Blocked || got.RetryAfter != time.Minute {
+			r.Fatalf("cost 1 of 2, blocked: %s, want a Retry-After of 1m", show(got))
+		}
 	})
 }
 

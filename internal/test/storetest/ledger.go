@@ -1,6 +1,7 @@
 package storetest
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -21,6 +22,7 @@ var ledgerTable = []tableTest{
 	{"a position rises with each change and with nothing else", withAccounts(ledgerPositions)},
 	{"a restoration counts only after the generation it expects", withAccounts(ledgerGenerations)},
 	{"a restoration of one period does not count in another", withAccounts(ledgerPeriods)},
+	{"a clock set back by months makes accounts unknown", withAccounts(setBackLedger)},
 	{"an unknown account keeps a whole request from having any effect", withAccounts(ledgerWhole)},
 	{"an unknown account keeps a shadow's request from being charged, too", withAccounts(ledgerShadow)},
 	{"an operation is charged to an account once", withAccounts(ledgerOnce)},
@@ -585,7 +587,7 @@ func ledgerParallel(r *bookRig) {
 	if want := (quota - base) / cost; len(charged) != want {
 		r.Errorf("%d requests of cost %d passed, want %d", len(charged), cost, want)
 	}
-	slices.SortFunc(charged, func(a, b answer) int { return int(a.Position - b.Position) })
+	slices.SortFunc(charged, func(a, b answer) int { return cmp.Compare(a.Position, b.Position) })
 	for i, got := range charged {
 		r.wantAccount("in order of positions", got, base+cost*int64(i+1), position(7, int64(i)+2))
 	}

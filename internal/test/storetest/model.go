@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"math/big"
 	"slices"
-	"sort"
 	"time"
 
 	"github.com/weblimit/weblimit/core"
@@ -34,6 +33,7 @@ type modelBucket struct {
 	end   int64           // calendar windows: of the current one
 	known int64           // ledgers: the position, or 0 if the account is unknown
 	used  bool            // false if nothing is stored
+	idle  bool            // the last change may have had nothing to change: a store need not have written what was over
 }
 
 type modelLogEntry struct{ at, units int64 }
@@ -99,6 +99,9 @@ func (b *modelBucket) at(now int64, key string) *modelBucket {
 	switch c.rule.Algorithm {
 	case store.TokenBucket:
 		regained := new(big.Rat).Mul(modelRate(&c.rule), new(big.Rat).SetInt64(t-c.since))
+		if c.debt.Sign() == 0 { // nothing is stored: if the clock was set back, nothing comes back
+			regained.SetInt64(0)
+		}
 		if c.debt.Sub(c.debt, regained); c.debt.Sign() < 0 {
 			c.debt = new(big.Rat)
 		}
@@ -168,7 +171,7 @@ func (b *modelBucket) levelAt(t int64) *big.Rat {
 		return b.level()
 	}
 	w := modelWindow(&b.rule)
-	previous := big.NewRat(b.count[1]*(w-(t-b.start)), w)
+	previous := big.NewRat(b.count[1]*(w-max(t-b.start, 0)), w)
 	return previous.Add(previous, new(big.Rat).SetInt64(b.count[0]))
 }
 
@@ -191,13 +194,19 @@ func (m *model) open(rule *core.Rule, key string, now int64) (b *modelBucket, co
 	}
 	if sameForm(&old.rule, rule) {
 		old.rule = *rule
-		return old, false
+		converted = old.bringBack(now)
+		if !old.used { // an account is forgotten
+			return fresh, true
+		}
+		return old, converted
 	}
 	if isLog(&old.rule) && isLog(rule) {
 		old.rule = *rule
+		old.bringBack(now)
+		old.idle = true
 		return old.at(now, key), true
 	}
-	level := old.levelAt(now / modelTick(&old.rule))
+	level := old.countable(old.levelAt(now / modelTick(&old.rule)))
 	if limit := modelHolds(rule, modelWhole(rule)); level.Cmp(limit) > 0 {
 		level = limit
 	}
@@ -261,7 +270,7 @@ func (b *modelBucket) answer(now, cost int64, charged bool, key string) core.Res
 	tick := modelTick(&b.rule)
 	t := now / tick
 	r := core.Result{Allowed: charged || b.fits(t, cost), Charged: charged}
-	r.Remaining = int64(sort.Search(int(b.rule.Burst), func(n int) bool { return !b.fitsAtOnce(t, int64(n)+1) }))
+	r.Remaining = search(b.rule.Burst, func(n int64) bool { return !b.fitsAtOnce(t, n+1) })
 	wait := func(cost int64, fits func(b *modelBucket, t, cost int64) bool) time.Duration {
 		if b.unknown() {
 			return time.Second
@@ -274,10 +283,8 @@ func (b *modelBucket) answer(now, cost int64, charged bool, key string) core.Res
 			span = ceilRat(new(big.Rat).Quo(b.debt, modelRate(&b.rule))).Int64()
 		}
 		// Buckets of more than one tick's resolution are decided as of the tick.
-		n := sort.Search(int(span), func(n int) bool {
-			return fits(b.at((t+int64(n))*tick, key), t+int64(n), cost)
-		})
-		return time.Duration(int64(n)*tick) * time.Microsecond
+		n := search(span, func(n int64) bool { return fits(b.at((t+n)*tick, key), t+n, cost) })
+		return time.Duration(n*tick) * time.Microsecond
 	}
 	if !r.Allowed && cost <= b.rule.Burst {
 		if r.RetryAfter = time.Second; b.rule.Algorithm != store.Concurrency {
@@ -317,11 +324,30 @@ func (b *modelBucket) answer(now, cost int64, charged bool, key string) core.Res
 			r.ResetAfter = time.Duration(b.log[len(b.log)-1].at+modelWindow(&b.rule)-now) * time.Microsecond
 		}
 	}
+	if b.rule.Wait > 0 && charged {
+		if queued := new(big.Rat).Sub(b.debt, new(big.Rat).SetInt64(b.rule.Burst)); queued.Sign() > 0 {
+			r.Turn = time.Duration(ceilRat(queued.Quo(queued, modelRate(&b.rule))).Int64()*tick) * time.Microsecond
+		}
+	}
 	if b.rule.Algorithm == store.Ledger {
 		r.Charged = charged && b.known > 0
 		r.Unknown = b.known == 0
 	}
 	return r
+}
+
+// search returns the smallest n below most for which found is true, or most. It is sort.Search for
+// machines whose int has 32 bits.
+func search(most int64, found func(n int64) bool) int64 {
+	least := int64(0)
+	for least < most {
+		if n := least + (most-least)/2; found(n) {
+			most = n
+		} else {
+			least = n + 1
+		}
+	}
+	return least
 }
 
 // tell sets the account of a check.
@@ -335,7 +361,7 @@ func (b *modelBucket) tell(c *core.Check) {
 }
 
 func (b *modelBucket) charge(now, cost int64) {
-	if cost == 0 {
+	if b.idle = cost == 0; b.idle {
 		return
 	}
 	b.used = true
@@ -343,7 +369,7 @@ func (b *modelBucket) charge(now, cost int64) {
 	case store.TokenBucket:
 		b.debt.Add(b.debt, new(big.Rat).SetInt64(cost))
 	case store.SlidingLog, store.Concurrency:
-		if last := len(b.log) - 1; last >= 0 && b.log[last].at == now {
+		if last := len(b.log) - 1; last >= 0 && b.log[last].at >= now {
 			b.log[last].units += cost
 		} else {
 			b.log = append(b.log, modelLogEntry{now, cost})
@@ -364,11 +390,14 @@ func (m *model) take(checks []core.Check, now int64, charge bool) []core.Result 
 	repeated, free := make([]bool, len(checks)), make([]bool, len(checks))
 	blocked := make([]int64, len(checks))
 	for i, c := range checks {
+		if charge && c.Rule.Penalized() && c.Cost > 0 {
+			m.bringBack(&c, now)
+		}
 		blocked[i] = m.blocked(&c, now) // by its cost, whether it was charged before or not
 		was, _ := m.open(c.Rule, string(c.Key), now)
 		if c.Cost > 0 && was.unknown() { // then nothing happens to any of the checks
 			granted, unknown = false, true
-		} else if mark, ok := m.marks[markKey(&c)]; c.Once != nil && ok && now < mark.until && mark.repeats < c.Rule.Repeats {
+		} else if mark := m.mark(&c, now); now < mark.until && mark.repeats < c.Rule.Repeats && (blocked[i] == 0 || now+blocked[i] < mark.until) {
 			repeated[i], free[i] = true, c.Cost == 0
 			checks[i].Cost, c.Cost = 0, 0
 		}
@@ -388,7 +417,7 @@ func (m *model) take(checks []core.Check, now int64, charge bool) []core.Result 
 		if charged {
 			opened[i].charge(now, c.Cost)
 			if repeated[i] && !free[i] {
-				mark := m.marks[markKey(&c)]
+				mark := m.mark(&c, now)
 				mark.repeats++
 				m.marks[markKey(&c)] = mark
 			}
@@ -402,12 +431,12 @@ func (m *model) take(checks []core.Check, now int64, charge bool) []core.Result 
 		opened[i].tell(&c)
 		results[i] = opened[i].answer(now, c.Cost, charged && !repeated[i], string(c.Key))
 		results[i].Repeated = repeated[i]
-		results[i].At = now
+		results[i].At = opened[i].chargedAt(now, results[i].Charged)
 		if charge && !fits && blocked[i] == 0 && !unknown {
 			blocked[i] = m.strike(&c, now)
 		}
 		if blocked[i] > 0 {
-			results[i] = answerBlocked(results[i], blocked[i])
+			results[i] = answerBlocked(results[i], blocked[i], c.Cost <= c.Rule.Burst)
 		}
 	}
 	return results
@@ -450,7 +479,7 @@ func (m *model) charge(checks []core.Check, now int64) []core.Result {
 		m.store(&c, b)
 		b.tell(&c)
 		results[i] = b.answer(now, 0, true, string(c.Key))
-		results[i].At = now
+		results[i].At = b.chargedAt(now, true)
 	}
 	return results
 }
@@ -494,13 +523,14 @@ func (m *model) refund(checks []core.Check, results []core.Result, now int64) []
 		default:
 			for n := range b.count {
 				start := b.start - int64(n)*modelWindow(c.Rule)
-				if t := at / tick; t >= start && t < start+modelWindow(c.Rule) {
+				if t := at / tick; t >= start && (n == 0 || t < start+modelWindow(c.Rule)) {
 					b.count[n] -= min(b.count[n], c.Cost)
 				}
 			}
 		}
+		b.idle = true
 		m.store(&c, b)
-		if c.Once != nil && m.marks[markKey(&c)].at == at {
+		if mark := m.mark(&c, now); mark.at == at && now < mark.until {
 			delete(m.marks, markKey(&c))
 		}
 		b.tell(&c)
@@ -552,14 +582,14 @@ func (m *model) renew(checks []core.Check, results []core.Result, now int64) []c
 		m.store(&c, b)
 		b.tell(&c)
 		results[i] = b.answer(now, 0, true, string(c.Key))
-		results[i].At = now
+		results[i].At = b.chargedAt(now, true)
 	}
 	return results
 }
 
 func (m *model) reset(checks []core.Check) {
 	for _, c := range checks {
-		delete(m.buckets, string(c.Key)+"|"+c.Rule.Name)
+		m.store(&c, &modelBucket{rule: *c.Rule, debt: new(big.Rat), idle: true})
 		if c.Once != nil {
 			delete(m.marks, markKey(&c))
 		}

@@ -13,6 +13,7 @@ import (
 type modelPenalty struct {
 	strikes []int64 // times of denials; they count until their window ends
 	window  int64   // end of the window that the first strike began
+	since   int64   // beginning of the last block, until another strike counts
 	until   int64   // end of the last block
 	level   int64   // number of blocks
 	gone    int64   // time at which the record is forgotten
@@ -27,6 +28,13 @@ func (m *model) penalty(rule *core.Rule, key string, now int64) modelPenalty {
 		return modelPenalty{}
 	}
 	p.strikes = slices.Clone(p.strikes)
+	// If the clock was set back, nothing lasts longer than if it began now.
+	if len(p.strikes) > 0 {
+		p.until = min(p.until, now) // no strikes are counted during a block
+		p.window = min(p.window, now+micros(rule.Block.Within))
+	} else if p.since > now {
+		p.since, p.until = now, now+p.until-p.since
+	}
 	if p.window <= now {
 		p.strikes, p.window = nil, 0
 	}
@@ -34,6 +42,14 @@ func (m *model) penalty(rule *core.Rule, key string, now int64) modelPenalty {
 		p.level = 0
 	}
 	return p
+}
+
+// bringBack stores the record as it is now, if the clock was set back since it was written.
+func (m *model) bringBack(c *core.Check, now int64) {
+	was, stored := m.penalties[string(c.Key)+"|"+c.Rule.Name]
+	if p := m.penalty(c.Rule, string(c.Key), now); stored && was.gone > now && (p.until < was.until || len(p.strikes) > 0 && p.window < was.window) {
+		m.keep(c.Rule, string(c.Key), p)
+	}
 }
 
 // keep stores a record for as long as it has an effect.
@@ -61,14 +77,15 @@ func (m *model) strike(c *core.Check, now int64) int64 {
 	}
 	b, p := c.Rule.Block, m.penalty(c.Rule, string(c.Key), now)
 	if p.strikes = append(p.strikes, now); len(p.strikes) == 1 {
+		p.since = 0
 		p.window = now + micros(b.Within)
 	}
-	if len(p.strikes) >= int(b.After) {
+	if int64(len(p.strikes)) >= b.After {
 		length := micros(b.For)
 		for range p.level {
 			length = min(length*b.Factor, micros(b.Max))
 		}
-		p = modelPenalty{until: now + length, level: p.level + 1}
+		p = modelPenalty{since: now, until: now + length, level: p.level + 1}
 	}
 	m.keep(c.Rule, string(c.Key), p)
 	return max(p.until-now, 0)
@@ -77,7 +94,7 @@ func (m *model) strike(c *core.Check, now int64) int64 {
 // block sets a block by hand.
 func (m *model) block(c *core.Check, now int64, d time.Duration) {
 	p := m.penalty(c.Rule, string(c.Key), now)
-	m.keep(c.Rule, string(c.Key), modelPenalty{until: now + micros(d), level: p.level})
+	m.keep(c.Rule, string(c.Key), modelPenalty{since: now, until: now + micros(d), level: p.level})
 }
 
 // lift removes a record.
@@ -109,7 +126,11 @@ func sortBlocked(all []core.Blocked) []core.Blocked {
 }
 
 // answerBlocked turns the result of a limit into that of a blocked check.
-func answerBlocked(r core.Result, left int64) core.Result {
+func answerBlocked(r core.Result, left int64, fits bool) core.Result {
 	wait := max(r.RetryAfter, time.Duration(left)*time.Microsecond)
-	return core.Result{Blocked: true, RetryAfter: wait, Window: wait, ResetAfter: max(r.ResetAfter, wait), At: r.At}
+	blocked := core.Result{Blocked: true, Window: wait, ResetAfter: max(r.ResetAfter, wait), At: r.At}
+	if fits {
+		blocked.RetryAfter = wait
+	}
+	return blocked
 }

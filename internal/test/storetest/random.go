@@ -99,6 +99,8 @@ func (s *sequence) step() {
 		name := pick(s.rand, names)
 		s.rules[name] = s.randomRule(name)
 		s.log("change %s to %s", name, describe(s.rules[name]))
+	case n < 87:
+		s.setBack()
 	default:
 		s.pass()
 	}
@@ -366,6 +368,69 @@ func (s *sequence) same(verb string, checks []core.Check, got, want []answer) {
 // lastMicros is the end of a sequence's time, in the year 2184. Waits can take centuries,
 // and Redis does not represent times above 2^53 microseconds exactly.
 const lastMicros = 3 << 51
+
+// firstMicros is how far back a clock is set at most, to the year 2001.
+const firstMicros = 1_000_000_000_000_000
+
+// setBack sets the clock back, as that of a server can be after a failover: by a little, or by years.
+func (s *sequence) setBack() {
+	s.Helper()
+	s.forget()
+	d := time.Duration(s.rand.Int64N(int64(2 * span(s.rule(pick(s.rand, names))))))
+	switch s.rand.IntN(4) {
+	case 0:
+		d = time.Duration(s.rand.Int64N(int64(time.Second)))
+	case 1:
+		d = time.Duration(s.rand.Int64N(int64(3 * 365 * 24 * time.Hour)))
+	}
+	d = min(d.Truncate(time.Microsecond), time.Duration(s.Micros()-firstMicros)*time.Microsecond)
+	s.Advance(-d)
+	s.log("set back by %v", d)
+	if s.apart {
+		s.forget() // marks that are ahead now, too: a repeat brings them back, even if another slot denies it
+	}
+}
+
+// forget resets what is over, under whatever numbers it was counted.
+func (s *sequence) forget() {
+	s.Helper()
+	all := core.PerHour(1).OncePer(keyfuncs.Header("Idempotency-Key"), time.Hour).Penalty(core.Block{After: 1, Within: time.Hour, For: time.Hour})
+	for _, key := range keys {
+		for _, name := range names {
+			limit := core.Check{Key: []byte(key), Rule: rule(s, all.Named(name))}
+			checks := []core.Check{}
+			if s.model.isStale(name, key, s.Micros()) {
+				checks = append(checks, limit)
+			}
+			for _, once := range onces {
+				limit.Once = []byte(once)
+				if mark, ok := s.model.marks[markKey(&limit)]; ok && (mark.until <= s.Micros() || s.apart && mark.at > s.Micros()) {
+					checks = append(checks, limit)
+				}
+			}
+			for _, check := range checks {
+				s.log("forget %s %s once %q", key, name, check.Once)
+				s.model.reset([]core.Check{check})
+				delete(s.model.buckets, key+"|"+name)
+				s.erase(check)
+			}
+		}
+	}
+}
+
+// erase has a store drop what is stored of a limit, even if it is over. A reset alone leaves that.
+func (s *sequence) erase(check core.Check) {
+	s.Helper()
+	check.Cost = 1
+	checks := []core.Check{check}
+	for _, err := range []error{
+		s.Reset(context.Background(), checks), s.Take(context.Background(), checks, make([]core.Result, 1)), s.Reset(context.Background(), checks),
+	} {
+		if err != nil {
+			s.Fatalf("erase: %v\n%s", err, s.trace)
+		}
+	}
+}
 
 // pass moves the clock, often to a time at which a rule changes its answer.
 func (s *sequence) pass() {

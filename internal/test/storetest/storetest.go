@@ -175,8 +175,8 @@ func show(r core.Result) string {
 	if r.Unknown {
 		blocked += "unknown "
 	}
-	return fmt.Sprintf("{%sallowed=%v charged=%v repeated=%v remaining=%d retry=%v window=%v reset=%v}",
-		blocked, r.Allowed, r.Charged, r.Repeated, r.Remaining, r.RetryAfter, r.Window, r.ResetAfter)
+	return fmt.Sprintf("{%sallowed=%v charged=%v repeated=%v remaining=%d retry=%v turn=%v window=%v reset=%v}",
+		blocked, r.Allowed, r.Charged, r.Repeated, r.Remaining, r.RetryAfter, r.Turn, r.Window, r.ResetAfter)
 }
 
 // Algorithms returns one limit of n units per window for each algorithm.

@@ -1,6 +1,9 @@
 package storetest
 
 import (
+	"fmt"
+	"math/big"
+	"math/rand/v2"
 	"time"
 
 	"github.com/weblimit/weblimit/core"
@@ -37,6 +40,41 @@ func turnComes(r *rig) {
 				}
 			}
 		}
+	}
+}
+
+// turnsExact compares each turn with its definition on exact fractions: not before all that is queued
+// has drained down to the burst, and in the first tick after that.
+func turnsExact(r *rig) {
+	random := rand.New(rand.NewPCG(5, 7))
+	queued := 0
+	for n := range 60 {
+		window := pick(random, []time.Duration{time.Second, 3 * time.Second, time.Minute, time.Hour})
+		rule := rule(r, core.Per(1+random.Int64N(1000), window).LeakyBucket(10*time.Minute).Burst(1+random.Int64N(5)).Named(fmt.Sprint("line", n)))
+		rate, debt := modelRate(rule), new(big.Rat)
+		for range 20 {
+			passed := random.Int64N(2*window.Microseconds()/rule.Quota + 1)
+			r.Advance(time.Duration(passed) * time.Microsecond)
+			if debt.Sub(debt, new(big.Rat).Mul(rate, big.NewRat(passed, 1))); debt.Sign() < 0 {
+				debt.SetInt64(0)
+			}
+			got := r.take(rule, "k", 1)
+			if !got.Charged {
+				continue
+			}
+			debt.Add(debt, big.NewRat(1, 1))
+			want := int64(0)
+			if over := new(big.Rat).Sub(debt, big.NewRat(rule.Burst, 1)); over.Sign() > 0 {
+				want = ceilRat(over.Quo(over, rate)).Int64()
+				queued++
+			}
+			if got.Turn != time.Duration(want)*time.Microsecond {
+				r.Fatalf("%s: a request has its turn after %v, want %d µs", describe(rule), got.Turn, want)
+			}
+		}
+	}
+	if queued < 300 {
+		r.Errorf("only %d requests were queued", queued)
 	}
 }
 
