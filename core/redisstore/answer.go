@@ -21,6 +21,10 @@ func (j *job) readAnswer(checks []store.Check, results []store.Result) error {
 	if err := j.CheckLength(j.reply); err != nil {
 		return &store.Error{Class: store.ClassUnknown, Err: err}
 	}
+	if whole, granted := j.IsWhole(j.reply); whole {
+		j.readWhole(granted, checks, results)
+		return nil
+	}
 	if j.penalized {
 		j.readPenalized(checks, results)
 		return nil
@@ -47,9 +51,24 @@ func (j *job) readAnswer(checks []store.Check, results []store.Result) error {
 			tellUnknown(&checks[i])
 			continue
 		}
-		results[i] = j.result(a, &checks[i], granted, 0)
+		j.result(a, &checks[i], granted, 0, &results[i])
 	}
 	return nil
+}
+
+// readWhole is readAnswer for a plain take that the script has decided at once: it has granted
+// all equal jobs, or denied this one, which has no equals.
+func (j *job) readWhole(granted bool, checks []store.Check, results []store.Result) {
+	j.granted, j.final = granted, !granted
+	for i, bucket := range j.Before(j.reply, checks) {
+		rule, cost := checks[i].Rule, checks[i].Cost
+		var reading store.Reading
+		bucket.Read(rule, j.at, cost, &reading)
+		if granted {
+			reading = rule.After(reading, int64(j.before+1)*cost)
+		}
+		rule.Answer(cost, &reading, &results[i])
+	}
 }
 
 // readPenalized is readAnswer for checks with penalties. Such a job has no equals,
@@ -71,7 +90,7 @@ func (j *job) readPenalized(checks []store.Check, results []store.Result) {
 	j.granted = j.Op == take && granted > 0
 	for i, a := range j.answers(checks) {
 		if i >= 0 {
-			results[i] = j.result(a, &checks[i], granted, j.blockedFor(checks, i))
+			j.result(a, &checks[i], granted, j.blockedFor(checks, i), &results[i])
 		}
 	}
 }
@@ -101,6 +120,21 @@ func (j *job) blockedFor(checks []store.Check, check int) int64 {
 		}
 	}
 	return 0
+}
+
+// blockedThroughout returns for how many microseconds none of the checks can count a denial: each
+// that has a penalty is blocked. 0 if one of them is not, or is in shadow mode.
+func (j *job) blockedThroughout(checks []store.Check) int64 {
+	least := int64(math.MaxInt64)
+	for i := range checks {
+		if slices.Contains(j.Checks, ^i) {
+			if checks[i].Shadow {
+				return 0
+			}
+			least = min(least, j.blockedFor(checks, i))
+		}
+	}
+	return least
 }
 
 // fits returns how many equal jobs an enforced check fits. If it does not fit this
@@ -142,7 +176,7 @@ func tellUnknown(check *store.Check) { check.Tell(&store.Reading{}) }
 // result turns the script's answer to a check into its result, and sets its account. granted is how many
 // of the equal jobs were charged, and blocked for how many microseconds the key is
 // blocked.
-func (j *job) result(a script.Answer, check *store.Check, granted int, blocked int64) store.Result {
+func (j *job) result(a script.Answer, check *store.Check, granted int, blocked int64, result *store.Result) {
 	rule, cost, fits := check.Rule, check.Cost, a.Fits()
 	// A shadow check that does not fit is not charged, even if the job is granted.
 	repeated := check.Once != nil && fits == script.Repeated && (j.Op == take || j.Op == peek)
@@ -161,12 +195,13 @@ func (j *job) result(a script.Answer, check *store.Check, granted int, blocked i
 	switch {
 	case repeated:
 		check.Tell(&reading)
-		result := rule.Result(0, reading)
+		rule.Answer(0, &reading, result)
 		result.Repeated = result.Allowed // false if a block is in force
-		return result
+		return
 	case j.Op > peek: // there is no question whether it fits
 		check.Tell(&reading)
-		return rule.Result(0, reading)
+		rule.Answer(0, &reading, result)
+		return
 	}
 	// The reading is from before all equal jobs, except that of a log.
 	if j.Op == take && rule.Algorithm != store.SlidingLog {
@@ -183,9 +218,8 @@ func (j *job) result(a script.Answer, check *store.Check, granted int, blocked i
 		}
 	}
 	check.Tell(&reading)
-	result := rule.Result(cost, reading)
+	rule.Answer(cost, &reading, result)
 	if !result.Allowed && j.isTentative(a, check) {
-		retrySoon(&result)
+		retrySoon(result)
 	}
-	return result
 }

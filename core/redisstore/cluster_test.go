@@ -94,6 +94,20 @@ func TestCluster(t *testing.T) {
 			}
 		}
 	})
+	t.Run("operations of any client key are in its slot", func(t *testing.T) {
+		t.Parallel()
+		store := redisstore.New(client, redisstore.Config{Prefix: redistest.Prefix(t)})
+		rule := onceRule(t, core.PerDay(10))
+		for _, key := range []string{"", "}", "}x{y}", "\x00", "{", "x}y", "user:1"} {
+			if first, again := take(t, store, operation(key, rule, "op"))[0], take(t, store, operation(key, rule, "op"))[0]; !first.Charged || !again.Repeated {
+				t.Errorf("key %q: charged %v, then repeated %v", key, first.Charged, again.Repeated)
+			}
+			results := take(t, store, operation(key, rule, "refunded"))
+			if err := store.Refund(t.Context(), []core.Check{operation(key, rule, "refunded")}, results); err != nil || results[0].Remaining != 9 {
+				t.Errorf("key %q: %d of 10 remain after a refund, want 9; %v", key, results[0].Remaining, err)
+			}
+		}
+	})
 	t.Run("a hash tag in the prefix makes one call of many keys", func(t *testing.T) {
 		t.Parallel()
 		store := redisstore.New(client, redisstore.Config{Prefix: "{" + redistest.Prefix(t) + "}:"})

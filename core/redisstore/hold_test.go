@@ -33,7 +33,7 @@ func tentative(t *testing.T, s *Store, c core.Check) {
 func TestAChargeThatNobodyConfirmsIsTentativeForTwoSeconds(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t)
-	s := New(server.Client(t), Config{Prefix: redistest.Prefix(t)})
+	s := New(server.Client(t), Config{Prefix: redistest.Prefix(t), DenialCache: DenialCache{Age: time.Hour}})
 	var now atomic.Int64
 	now.Store(1_800_000_000_000_000)
 	s.clock = now.Load

@@ -66,7 +66,7 @@ func (a Answer) After(op Op, algorithm store.Algorithm) Answer {
 
 // CheckLength returns an error if an answer to the group has the wrong length.
 func (g *Group) CheckLength(answer string) error {
-	if len(answer) != g.answer {
+	if whole, _ := g.IsWhole(answer); !whole && len(answer) != g.answer {
 		return fmt.Errorf("script replied %d bytes to %d checks", len(answer), len(g.Checks))
 	}
 	return nil
@@ -110,8 +110,11 @@ func ReadReply(reply string) (Reply, error) {
 func (r *Reply) Next(g *Group) (answer, failure string, err error) {
 	n := g.answer
 	failed := len(r.rest) >= 3 && r.rest[0] == failedGroup
-	if failed {
+	switch {
+	case failed:
 		n = 3 + (int(r.rest[1]) | int(r.rest[2])<<8)
+	case len(r.rest) > 0 && r.rest[0] == wholeGroup:
+		n = 2 + g.value
 	}
 	if n > len(r.rest) {
 		return "", "", errCutShort

@@ -30,7 +30,7 @@ func appendCheck(dst []byte, op Op, check *store.Check, charged int64, mark int,
 	tick, per, offset := ints.Tick, ints.Unit, int64(0)
 	switch check.Rule.Algorithm {
 	case store.TokenBucket:
-		per = ints.Rate
+		per, offset = ints.Rate, check.Rule.Ahead()
 	case store.Calendar, store.Ledger:
 		tick, per, offset = check.Rule.Period(now)
 		if op == Refund {

@@ -14,7 +14,8 @@ import (
 // refers to nothing of the request, and may be read concurrently.
 type Group struct {
 	Op     Op
-	Clock  int64 // microseconds since the epoch by the process's clock, for calendar windows
+	Clock  int64 // microseconds since the epoch by Redis's clock as far as the process knows, for calendar windows
+	Notice uint8 // how long the caller may repeat a denial, if it hears what is published; see NoticeFor
 	Checks []int // the request's checks in the script's order: i, ^i for the penalty of i, or Hold
 
 	places []place  // where each of Checks stands in data
@@ -22,6 +23,7 @@ type Group struct {
 	asked  int      // how much of data is what is asked
 	ends   []int    // where each key ends in data
 	answer int      // the length of the script's answer, in bytes
+	value  int      // of a plain take, once it is sealed: the length of a value that holds just its records; else 0
 	tags   [][]byte // client keys, until Seal
 	marks  []mark   // until Seal
 }
@@ -42,7 +44,7 @@ const (
 // Begin empties the group and sets its operation.
 func (g *Group) Begin(op Op) {
 	g.Forget()
-	g.Op, g.Clock, g.asked, g.answer = op, 0, 0, 0
+	g.Op, g.Clock, g.Notice, g.asked, g.answer, g.value = op, 0, 0, 0, 0, 0
 	g.Checks, g.places, g.ends = g.Checks[:0], g.places[:0], g.ends[:0]
 	g.data = append(g.data[:0], byte(op), 0, 0)
 }
@@ -111,7 +113,10 @@ func (g *Group) insert(p place, n, index int, algorithm store.Algorithm) {
 	}
 	if p.at < end {
 		length := len(g.data) - end
-		rotate(g.data[p.at:], length)
+		g.data = append(g.data, g.data[end:]...) // a copy to move back from
+		copy(g.data[p.at+length:], g.data[p.at:end])
+		copy(g.data[p.at:], g.data[end+length:])
+		g.data = g.data[:end+length]
 		for i := n; i < len(g.places); i++ {
 			g.places[i].at += length
 		}
@@ -124,16 +129,9 @@ func (g *Group) insert(p place, n, index int, algorithm store.Algorithm) {
 	g.answer += answerLength(g.Op, algorithm)
 }
 
-// rotate moves the last n bytes to the front.
-func rotate(b []byte, n int) {
-	slices.Reverse(b)
-	slices.Reverse(b[:n])
-	slices.Reverse(b[n:])
-}
-
 // Seal adds the Redis keys.
 func (g *Group) Seal(prefix string) {
-	g.asked = len(g.data)
+	g.endAsk(prefix)
 	for i := range g.marks {
 		g.data = AppendMarkKey(g.data, prefix, g.marks[i].of)
 		g.ends = append(g.ends, len(g.data))
@@ -147,7 +145,7 @@ func (g *Group) Seal(prefix string) {
 
 // SealWith seals a group of one client key with another Redis key in its place.
 func (g *Group) SealWith(key string) {
-	g.asked = len(g.data)
+	g.endAsk("")
 	g.data = append(g.data, key...)
 	g.ends = append(g.ends, len(g.data))
 	g.Forget()

@@ -10,13 +10,22 @@ import (
 )
 
 // AppendKey writes the Redis key that holds all limits of a client key. The braces make the
-// client key its hash tag; client keys contain no braces.
+// client key its hash tag, up to the first closing brace in it.
 func AppendKey(dst []byte, prefix string, tag []byte) []byte {
 	dst = append(dst, prefix...)
 	dst = append(dst, '{')
+	if len(tag) == 0 || tag[0] == '}' || tag[0] == filler {
+		dst = append(dst, filler)
+	}
 	dst = append(dst, tag...)
 	return append(dst, '}')
 }
+
+// filler comes before a client key that would make an empty hash tag, or that begins with filler
+// itself. Redis takes an empty tag for none and chooses the slot by the whole Redis key, so that
+// the marks of a client would be in other slots than its limits. The keys of package keyfuncs
+// never begin like that.
+const filler = 0
 
 // markHash is how many bytes of the hash are in the key of a mark. With 128 bits nobody finds
 // two operations with the same key by trying.
@@ -46,5 +55,6 @@ func Pattern(prefix string) string {
 
 // TagOf returns the client key of a Redis key that Pattern finds.
 func TagOf(prefix, key string) string {
-	return strings.TrimSuffix(strings.TrimPrefix(key, prefix+"{"), "}")
+	tag := strings.TrimSuffix(strings.TrimPrefix(key, prefix+"{"), "}")
+	return strings.TrimPrefix(tag, string(rune(filler)))
 }

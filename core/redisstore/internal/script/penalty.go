@@ -22,6 +22,15 @@ func (g *Group) AddPenalty(index int, check *store.Check, lasts time.Duration) {
 	g.insert(p, n, ^index, store.PenaltyRecord)
 }
 
+// AddLease adds the penalty of check number index of a take that takes units ahead: if no denial
+// and no block of the key counts, denials do not count for as long as given, since the units may be
+// held by a process. Else the check does not fit.
+func (g *Group) AddLease(index int, check *store.Check, held time.Duration) {
+	rule := *check.Rule
+	rule.Block.After = 0
+	g.AddPenalty(index, &store.Check{Key: check.Key, Rule: &rule}, held)
+}
+
 func appendPenalty(dst []byte, check *store.Check, lasts time.Duration) []byte {
 	block, algorithm := check.Rule.Block, byte(store.PenaltyRecord)
 	if check.Shadow {

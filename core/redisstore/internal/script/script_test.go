@@ -63,7 +63,7 @@ func TestEveryAlgorithmHasAPiece(t *testing.T) {
 // pieces names every algorithm: in a condition, or in the comment behind its else.
 func TestSharedPiecesNameEveryAlgorithm(t *testing.T) {
 	t.Parallel()
-	for _, piece := range []string{"frame", "parse", "find", "convert", "read"} {
+	for _, piece := range []string{"frame", "parse", "find", "convert", "read", "bringback"} {
 		text, err := os.ReadFile(filepath.Join("lua", piece+".lua"))
 		if err != nil {
 			t.Fatal(err)

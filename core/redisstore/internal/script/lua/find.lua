@@ -47,8 +47,10 @@ while at <= #value do
   if other == limit then break end
   if expiry > now then
     built = built .. sub(value, at, stop - 1)
-    if expiry > held then held = expiry end
-    if expiry > last then last = expiry end
+    if other ~= NOTICE then
+      if expiry > held then held = expiry end
+      if expiry > last then last = expiry end
+    end
   end
   at = stop
 end

@@ -1,7 +1,7 @@
 -- The fixed window, core/store/fixedwindow.go, and what calendar windows share with it.
 --
--- format  reads:  full
---         sets:   reads, writes
+-- format  reads:  full, per, now
+--         sets:   reads, writes, farthest
 -- used    reads:  value, used, width
 --         sets:   units
 -- open    reads:  units, rest, full, per, offset, now
@@ -19,6 +19,7 @@ if full < 2147483648 then
 else
   reads, writes = '<I7I7', '<c0c0I7I7'
 end
+farthest = now + per
 
 --# used
 units = unpack('<I' .. width, value, used)

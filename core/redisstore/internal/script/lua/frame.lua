@@ -11,6 +11,7 @@ local TOKENBUCKET, FIXEDWINDOW, SLIDINGWINDOW, SLIDINGLOG, CALENDAR, PENALTY, MA
   LEDGER = 1, 2, 3, 4, 5, 6, 7, 8, 9
 local VERSION = '\1'
 local ENTRY = 9                   -- the length of a log's entry
+local NOTICE = 4294967294         -- the limit of a notice's record
 local HOLD = '\255\255\255\255\48\52\64\66\15' -- the head of a hold's record
 local spread, unpack, pack, sub, byte = unpack, struct.unpack, struct.pack, string.sub, string.byte
 
@@ -42,7 +43,10 @@ local algorithm, tick, per, capacity, full, cost, offset, head, charged, shadow
 local mark                        -- the number of the key of the check's mark
 local generation, expect          -- of an account that is restored
 local reads, writes               -- the formats of a record and its state
+local farthest                    -- when a record can expire at most that is written now
 local penalties                   -- whether the group has penalties
+local plain                       -- whether the group is a plain take: see plain
+local planned, plan, layout, length
 local guarded                     -- the limit that the penalty guards
 
 local answers                     -- to the groups so far, if the call has several keys
@@ -60,22 +64,30 @@ repeat
     asked, operation, total, keys, first = nil, byte(ask, 1, 4)
     penalties = operation > 127
     if penalties then operation = operation - 128 end
+    plain = operation > 63
+    if plain then operation = operation - 64 end
   end
   local start = orderAt + 2
   local grant = times             -- how many of the equal requests the checks so far grant
   local failure                   -- the error text, if a key can't be read
   local pending                   -- by the number of the key, if there are several: see grant.group
-  local repeated                  -- by the number of a mark's key: whether the operation was charged before
+  local repeated                  -- by the number of a mark's key: until when the operation is a repeat, or false
   local k, built, held, dirty, converted
+  local missed                    -- whether the key has a denial that may be repeated: see notice
+
+  local done
+  if plain then
+    --> plain
+  end
 
   -- A group is charged while it is decided (pass 2), on the assumption that it will be
   -- granted. Two kinds of groups are only decided first (pass 1): equal requests with several
   -- checks, because what a check charges depends on how many of them are granted; and
-  -- groups with penalties. For those, by key and limit: blocks are the limits whose penalty
-  -- is a block, exceeded are those whose cost did not fit; exceeded.unknown says that none counts.
+  -- groups with penalties. For those, by key and limit: blocks says when the limit's block
+  -- ends, exceeded are those whose cost did not fit; exceeded.unknown says that none counts.
   local blocks, exceeded
   if penalties then blocks, exceeded = {}, {} end
-  for pass = (penalties or times > 1 and total > 1) and 1 or 2, 2 do
+  for pass = done and 3 or (penalties or times > 1 and total > 1) and 1 or 2, 2 do
     local most = grant
     local askAt = 5               -- where the next check begins in ask
     orderAt = start
@@ -131,7 +143,11 @@ repeat
         local a, b, ends
         local answered = answer and #answer or 7 -- where the answer to this check begins, from 0
         local free = cost == 0
-        if mark and repeated[mark] then fits, cost = 2, 0 end
+        if mark and repeated[mark] then
+          -- At the end of a block that ends after its mark, the operation is charged as a new one.
+          local blocked = blocks and blocks[key * 4294967296 + unpack('<I4', head)]
+          if not (blocked and blocked >= repeated[mark]) then fits, cost = 2, 0 end
+        end
 
         if algorithm == TOKENBUCKET then
           --> tokenbucket.decide
@@ -170,7 +186,8 @@ repeat
 
       if keys > 1 then
         pending = pending or {}
-        pending[key] = {k, value, held, built, last, dirty, converted}
+        pending[key] = {k, value, held, built, last, dirty, converted, missed}
+        missed = nil
       end
     end
     if failure then break end

@@ -3,18 +3,26 @@
 -- check   after the algorithm's piece has decided a check
 --         reads:  fits, ends, x, y, entries, expires, from, at, state, writes; value, answered; free,
 --                 mark, shadow, operation, penalties, pass
---         sets:   grant, answer, exceeded; built, last, dirty
+--         sets:   grant, answer, exceeded; built, last, dirty, missed
 -- group   after all checks of a group: decides what its keys hold
---         reads:  failure, grant; of each key value, held, built, last, dirty, converted
+--         reads:  failure, grant; of each key value, held, built, last, dirty, converted, missed
 --         sets:   answer, if the group failed; value and last, or values and expiries; last is nil
 --                 if nothing is to be written, and 0 if the key is to be deleted
 
 --# check
 -- Denied while a charge may still be given back: that may be over in a moment.
-local tentative = fits < times and #value > 24 and byte(value, -24) == 255
-  and operation <= PEEK and algorithm ~= PENALTY and (algorithm ~= LEDGER or y > 0)
-  and sub(value, -24, -16) == HOLD and unpack('<I7', value, #value - 14) > now
-if tentative then answer = sub(answer, 1, answered) .. string.char(fits + 128) .. sub(answer, answered + 2) end
+local tentative
+if fits < times then
+  missed = missed or not (shadow or penalties) and algorithm ~= CONCURRENCY and head ~= HOLD
+  tentative = #value > 24 and byte(value, -24) == 255
+    and operation <= PEEK and algorithm ~= PENALTY and (algorithm ~= LEDGER or y > 0)
+    and sub(value, -24, -16) == HOLD
+  if tentative then
+    local expiry = unpack('<I7', value, #value - 14)
+    tentative = expiry > now and expiry <= now + 2000000 -- not if the clock was set back since
+  end
+  if tentative then answer = sub(answer, 1, answered) .. string.char(fits + 128) .. sub(answer, answered + 2) end
+end
 
 if penalties and algorithm ~= PENALTY then
   local limit = key * 4294967296 + unpack('<I4', head)
@@ -55,16 +63,21 @@ if failure then
   answer = (answers and '' or pack('<I7', now)) .. pack('<BI2c0', 255, #failure, failure)
 else
   for key = 1, keys do
-    if keys > 1 then k, value, held, built, last, dirty, converted = spread(pending[key]) end
-    if operation == PEEK then
-      last = nil
-    elseif dirty and (grant > 0 or penalties) then
-      value = built
-    elseif converted then
-      -- The old numbers must go even if the request is denied: see Bucket.Open in core/store/bucket.go.
-      last = held
+    if keys > 1 then k, value, held, built, last, dirty, converted, missed = spread(pending[key], 1, 8) end
+    if operation == TAKE and dirty and grant > 0 and not (missed or converted) then
+      value = built               -- nearly always
     else
-      last = nil
+      if operation == PEEK then
+        last = nil
+      elseif dirty and (grant > 0 or penalties) then
+        value = built
+      elseif converted then
+        -- The old numbers must go even if the request is denied: see Bucket.Open in core/store/bucket.go.
+        last = held
+      else
+        last = nil
+      end
+      --> notice
     end
     if last and values then values[k], expiries[k] = last > 0 and value or '', last end
   end

@@ -20,7 +20,9 @@
 -- ARGV[…]  what groups ask, each text once. Integers are little-endian, numbers are IEEE 754
 --          doubles, lengths in bytes stand in parentheses:
 --          operation    (1) 1 take, 2 peek, 3 charge, 4 refund, 5 reset, 6 renew, 7 restore;
---                       plus 128 for a take or peek with penalties
+--                       plus 128 for a take or peek with penalties; plus 64 for a plain take: of
+--                       several token buckets of one key, each enforced, with a cost, and neither
+--                       with a mark nor of the lower class
 --          checks       (1) how many, marks and penalties included
 --          keys         (1) how many, and then per key, keys of marks first:
 --          its checks   (1) how many, and then per check, by ascending limit; a mark's key has one:
@@ -37,8 +39,8 @@
 --          capacity     number: token bucket: the debt that it holds; mark: how many repeats are
 --                       free; else the quota in units
 --          cost         number: token bucket: debt; else units. In a restoration: the units used
---          offset       number: of the windows, in microseconds; calendar, ledger: when the window after
---                       the current one ends
+--          offset       number: of the windows, in microseconds; token bucket: how many microseconds
+--                       ahead it can expire; calendar, ledger: when the window after the current one ends
 --          head         (1) its length, then the bytes with which the limit's record begins
 --          charged      number, in a refund, renewal or restoration only: when the cost was charged;
 --                       calendar, ledger: when the window ends in which it was charged, or to which
@@ -53,9 +55,17 @@
 --          A penalty is a check beside the check that it guards, of the same key. Its numbers are,
 --          in the places of tick to offset: how many denials begin a block, how long they count, how
 --          long the first block lasts, how many times longer the next one lasts, and the longest
---          block; times are in microseconds. A charge begins a block as long as the first. Its head
---          is followed by:
+--          block; times are in microseconds. A charge begins a block as long as the first. In a take
+--          of units ahead the first number is 0, and the third says for how long no denial counts.
+--          Its head is followed by:
 --          guarded      (4) the id of the limit that it guards
+--          At its end, once:
+--          layout       (1) its length, then the bytes, only of a plain take: the format of struct of a
+--                       value that holds just the records of its checks
+--          age          (1) in a take of a caller that repeats denials, else 0: n if it does so for up
+--                       to 2^n milliseconds, and hears what is published
+--          prefix       (1) how long the prefix of the store's keys is; 0 if that is above 255. What
+--                       follows it in a key is published, in the channel of the prefix and "given-back"
 -- ARGV[#]  the groups. It is left out if there is one group of one request with one key, decided
 --          at the server's time:
 --          clock        (1) 0: the server's; 1: the number that follows, microseconds since the epoch
@@ -72,6 +82,8 @@
 --                       after it is granted; else 2. A penalty has 1: the microseconds until its
 --                       block ends, 0 if there is none. A mark has no answer. A restoration
 --                       says how many of the checks it restored: 0 or 1
+--          A plain take can have instead: (1) 254, (1) 1 if all requests are granted, or 0 if the only
+--          one is denied, and the value before that, which is of the layout's length.
 --          A group with a key that can't be read has instead: (1) 255, (2) the length of an error
 --          text, and the text. Nothing of it was charged.
 --
@@ -90,8 +102,12 @@
 --          sliding window  (width) units used in this window, (width) in the one before
 --          sliding log     (2) units used, (2) entries, then per entry (7) when, (2) units
 --          concurrency     as a sliding log
---          penalty         (7) when its denials stop counting, (7) when the last block ends,
---                          (4) denials that count, (2) blocks in a row
+--          penalty         (7) when its denials stop counting, or without any when the block began,
+--                          (7) when the last block ends,
+--                          (4) denials that count, (2) blocks in a row.
+--                          Without any of both, and the first time after the second: until when
+--                          processes may hold units, and when one took some. If such a record expires
+--                          later than that, none are taken ahead before
 --          mark            (7) when the operation was charged, (2) repeats since then
 --          ledger          (7) units used, (7) position: generation × 2^36 plus the number of changes;
 --                          0 if the account is unknown, since it was used under another algorithm
@@ -105,6 +121,11 @@
 --          4294967295, and so the last record of a value, always of 24 bytes. Its units are the
 --          number of such charges.
 --
--- A record that has expired equals none. A key expires with its last record. Nothing is written
--- before all groups are decided: a call that fails on an unforeseen value has changed nothing.
+--          A notice says that the denial of a request may be repeated by a process without asking, and
+--          that the process hears what is published. It is a mark without state of limit 4294967294,
+--          of 13 bytes, behind all records but a hold. It does not keep the key.
+--
+-- A record that has expired equals none. A key expires with its last record but a notice. Nothing is written
+-- before all groups are decided: a call that fails on an unforeseen value has changed nothing, and
+-- left no more than notices.
 -- Only Redis refusing a write can leave a call half done.

@@ -1,7 +1,8 @@
 -- Ledgers: core/store/ledger.go. They count like calendar windows, and count their changes, too. The
 -- position y is the generation × 2^36 plus the number of changes, or 0 if the account is unknown.
 --
--- format  sets:   reads, writes
+-- format  reads:  tick, per, offset, now
+--         sets:   reads, writes, farthest
 -- used    reads:  value, used
 --         sets:   units
 -- open    reads:  units, rest, full, tick, per, offset, now
@@ -12,6 +13,7 @@
 
 --# format
 reads, writes = '<I7I7I7', '<c0c0I7I7I7'
+--> calendar.farthest
 
 --# used
 units = unpack('<I7', value, used)

@@ -2,7 +2,8 @@
 --
 -- Reads:  ask, askAt, operation
 -- Sets:   askAt; algorithm, tick, per, capacity, cost, offset, head,
---         shadow, full, mark, charged, generation, expect; by algorithm reads and writes, or guarded
+--         shadow, full, mark, charged, generation, expect, farthest; by algorithm reads and writes, or
+--         guarded
 
 --# parse
 algorithm, tick, per, capacity, cost, offset, head, askAt = unpack('<BdddddBc0', ask, askAt)
@@ -23,8 +24,11 @@ if algorithm > 31 then
 end
 if algorithm == TOKENBUCKET then
   --> tokenbucket.format
-elseif algorithm == FIXEDWINDOW or algorithm == CALENDAR then
+elseif algorithm == FIXEDWINDOW then
   --> fixedwindow.format
+elseif algorithm == CALENDAR then
+  --> fixedwindow.format
+  --> calendar.farthest
 elseif algorithm == SLIDINGWINDOW then
   --> slidingwindow.format
 elseif algorithm == PENALTY then

@@ -1,6 +1,6 @@
 -- Reads the record that was found.
 --
--- Reads:  value, at, state, algorithm, per, reads, now
+-- Reads:  value, at, state, algorithm, per, reads, farthest, now; and what bringback reads
 -- Sets:   from (where the record begins), at (where the next one begins), held; expires and the
 --         state: x, y, entries. They are 0 or empty if there is no record, or if it has expired
 --
@@ -30,6 +30,9 @@ if state then
     expires, x, at = unpack(reads, value, state)
   end
   if expires > now then
+    if expires > farthest then
+      --> bringback
+    end
     if expires > held then held = expires end
   else
     expires, x, y, entries, strikes, level = 0, 0, 0, '', 0, 0

@@ -1,6 +1,10 @@
 -- The sliding log, core/store/slidinglog.go, and what concurrency limits share with it.
 --
--- format  sets:   writes
+-- format  reads:  per, now
+--         sets:   writes, farthest
+-- bringback  makes one entry of those that lie more than a window ahead
+--         reads:  entries; per, now
+--         sets:   y, entries, expires
 -- trim    drops the entries whose window has passed
 --         reads:  x, entries, window, now
 --         sets:   x, entries
@@ -19,6 +23,22 @@
 
 --# format
 writes = '<c0c0I7I2I2c0'
+farthest = now + 2 * per          -- entries keep their times if these are at most a window ahead
+
+--# bringback
+local kept, units = #entries, 0
+while kept > 0 and unpack('<I7', entries, kept - ENTRY + 1) > now + per do
+  units, kept = units + unpack('<I2', entries, kept - 1), kept - ENTRY
+end
+local newest = kept > 0 and unpack('<I7', entries, kept - ENTRY + 1) or 0
+if newest >= now then
+  units = units + unpack('<I2', entries, kept - 1)
+  kept = kept - ENTRY
+else
+  newest = now
+end
+entries = sub(entries, 1, kept) .. pack('<I7I2', newest, units)
+y, expires = #entries / ENTRY, newest + per
 
 --# trim
 local gone = 0

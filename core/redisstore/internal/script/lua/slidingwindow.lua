@@ -1,7 +1,7 @@
 -- The sliding window: core/store/slidingwindow.go.
 --
--- format  reads:  full
---         sets:   reads, writes
+-- format  reads:  full, tick, per, now
+--         sets:   reads, writes, farthest
 -- used    reads:  value, used, width, expiry, oldTick, oldUnit, now
 --         sets:   x, y, units, rest, parts
 -- open    reads:  units, rest, full, per, tick, ticks, offset
@@ -16,6 +16,7 @@ if full < 2147483648 then
 else
   reads, writes = '<I7I7I7', '<c0c0I7I7I7'
 end
+farthest = now + 2 * per * tick
 
 --# used
 local current, previous = unpack('<I' .. width .. 'I' .. width, value, used)

@@ -1,7 +1,7 @@
 -- The token bucket: core/store/tokenbucket.go.
 --
--- format  reads:  per
---         sets:   reads, writes
+-- format  reads:  per, offset, now
+--         sets:   reads, writes, farthest
 -- used    reads:  value, used, width, expiry, oldTick, oldUnit, oldRate, now
 --         sets:   units, rest, parts
 -- open    reads:  head, full, per, tick, ticks, units, rest, parts
@@ -21,6 +21,7 @@ elseif per < 4294967296 then
 else
   reads, writes = '<I7I7', '<c0c0I7I7'
 end
+farthest = now + offset
 
 --# used
 local fraction = width > 0 and unpack('<I' .. width, value, used) or 0

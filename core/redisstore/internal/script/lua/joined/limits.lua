@@ -18,7 +18,9 @@
 -- ARGV[…]  what groups ask, each text once. Integers are little-endian, numbers are IEEE 754
 --          doubles, lengths in bytes stand in parentheses:
 --          operation    (1) 1 take, 2 peek, 3 charge, 4 refund, 5 reset, 6 renew, 7 restore;
---                       plus 128 for a take or peek with penalties
+--                       plus 128 for a take or peek with penalties; plus 64 for a plain take: of
+--                       several token buckets of one key, each enforced, with a cost, and neither
+--                       with a mark nor of the lower class
 --          checks       (1) how many, marks and penalties included
 --          keys         (1) how many, and then per key, keys of marks first:
 --          its checks   (1) how many, and then per check, by ascending limit; a mark's key has one:
@@ -35,8 +37,8 @@
 --          capacity     number: token bucket: the debt that it holds; mark: how many repeats are
 --                       free; else the quota in units
 --          cost         number: token bucket: debt; else units. In a restoration: the units used
---          offset       number: of the windows, in microseconds; calendar, ledger: when the window after
---                       the current one ends
+--          offset       number: of the windows, in microseconds; token bucket: how many microseconds
+--                       ahead it can expire; calendar, ledger: when the window after the current one ends
 --          head         (1) its length, then the bytes with which the limit's record begins
 --          charged      number, in a refund, renewal or restoration only: when the cost was charged;
 --                       calendar, ledger: when the window ends in which it was charged, or to which
@@ -51,9 +53,17 @@
 --          A penalty is a check beside the check that it guards, of the same key. Its numbers are,
 --          in the places of tick to offset: how many denials begin a block, how long they count, how
 --          long the first block lasts, how many times longer the next one lasts, and the longest
---          block; times are in microseconds. A charge begins a block as long as the first. Its head
---          is followed by:
+--          block; times are in microseconds. A charge begins a block as long as the first. In a take
+--          of units ahead the first number is 0, and the third says for how long no denial counts.
+--          Its head is followed by:
 --          guarded      (4) the id of the limit that it guards
+--          At its end, once:
+--          layout       (1) its length, then the bytes, only of a plain take: the format of struct of a
+--                       value that holds just the records of its checks
+--          age          (1) in a take of a caller that repeats denials, else 0: n if it does so for up
+--                       to 2^n milliseconds, and hears what is published
+--          prefix       (1) how long the prefix of the store's keys is; 0 if that is above 255. What
+--                       follows it in a key is published, in the channel of the prefix and "given-back"
 -- ARGV[#]  the groups. It is left out if there is one group of one request with one key, decided
 --          at the server's time:
 --          clock        (1) 0: the server's; 1: the number that follows, microseconds since the epoch
@@ -70,6 +80,8 @@
 --                       after it is granted; else 2. A penalty has 1: the microseconds until its
 --                       block ends, 0 if there is none. A mark has no answer. A restoration
 --                       says how many of the checks it restored: 0 or 1
+--          A plain take can have instead: (1) 254, (1) 1 if all requests are granted, or 0 if the only
+--          one is denied, and the value before that, which is of the layout's length.
 --          A group with a key that can't be read has instead: (1) 255, (2) the length of an error
 --          text, and the text. Nothing of it was charged.
 --
@@ -88,8 +100,12 @@
 --          sliding window  (width) units used in this window, (width) in the one before
 --          sliding log     (2) units used, (2) entries, then per entry (7) when, (2) units
 --          concurrency     as a sliding log
---          penalty         (7) when its denials stop counting, (7) when the last block ends,
---                          (4) denials that count, (2) blocks in a row
+--          penalty         (7) when its denials stop counting, or without any when the block began,
+--                          (7) when the last block ends,
+--                          (4) denials that count, (2) blocks in a row.
+--                          Without any of both, and the first time after the second: until when
+--                          processes may hold units, and when one took some. If such a record expires
+--                          later than that, none are taken ahead before
 --          mark            (7) when the operation was charged, (2) repeats since then
 --          ledger          (7) units used, (7) position: generation × 2^36 plus the number of changes;
 --                          0 if the account is unknown, since it was used under another algorithm
@@ -103,8 +119,13 @@
 --          4294967295, and so the last record of a value, always of 24 bytes. Its units are the
 --          number of such charges.
 --
--- A record that has expired equals none. A key expires with its last record. Nothing is written
--- before all groups are decided: a call that fails on an unforeseen value has changed nothing.
+--          A notice says that the denial of a request may be repeated by a process without asking, and
+--          that the process hears what is published. It is a mark without state of limit 4294967294,
+--          of 13 bytes, behind all records but a hold. It does not keep the key.
+--
+-- A record that has expired equals none. A key expires with its last record but a notice. Nothing is written
+-- before all groups are decided: a call that fails on an unforeseen value has changed nothing, and
+-- left no more than notices.
 -- Only Redis refusing a write can leave a call half done.
 
 -- Operations; algorithms and other records, by the names of their pieces.
@@ -113,6 +134,7 @@ local TOKENBUCKET, FIXEDWINDOW, SLIDINGWINDOW, SLIDINGLOG, CALENDAR, PENALTY, MA
   LEDGER = 1, 2, 3, 4, 5, 6, 7, 8, 9
 local VERSION = '\1'
 local ENTRY = 9                   -- the length of a log's entry
+local NOTICE = 4294967294         -- the limit of a notice's record
 local HOLD = '\255\255\255\255\48\52\64\66\15' -- the head of a hold's record
 local spread, unpack, pack, sub, byte = unpack, struct.unpack, struct.pack, string.sub, string.byte
 
@@ -144,7 +166,10 @@ local algorithm, tick, per, capacity, full, cost, offset, head, charged, shadow
 local mark                        -- the number of the key of the check's mark
 local generation, expect          -- of an account that is restored
 local reads, writes               -- the formats of a record and its state
+local farthest                    -- when a record can expire at most that is written now
 local penalties                   -- whether the group has penalties
+local plain                       -- whether the group is a plain take: see plain
+local planned, plan, layout, length
 local guarded                     -- the limit that the penalty guards
 
 local answers                     -- to the groups so far, if the call has several keys
@@ -162,22 +187,78 @@ repeat
     asked, operation, total, keys, first = nil, byte(ask, 1, 4)
     penalties = operation > 127
     if penalties then operation = operation - 128 end
+    plain = operation > 63
+    if plain then operation = operation - 64 end
   end
   local start = orderAt + 2
   local grant = times             -- how many of the equal requests the checks so far grant
   local failure                   -- the error text, if a key can't be read
   local pending                   -- by the number of the key, if there are several: see grant.group
-  local repeated                  -- by the number of a mark's key: whether the operation was charged before
+  local repeated                  -- by the number of a mark's key: until when the operation is a repeat, or false
   local k, built, held, dirty, converted
+  local missed                    -- whether the key has a denial that may be repeated: see notice
+
+  local done
+  if plain then
+    --> plain
+    if ask ~= planned then
+      planned, plan = ask, {unpack('<' .. string.rep('BdddddBc0', total), ask, 5)}
+      layout = unpack('<Bc0', ask, plan[#plan])
+      length = struct.size(layout)
+    end
+    k = high * 256 + low
+    value = only or values[k]
+    if value and #value == length then
+      local records, r, p = {unpack(layout, value)}, 2, 0 -- the first one is the version
+      local fit = true
+      done, last = records[1] == VERSION, 0
+      while done and p < 7 * total do
+        local microseconds, rate, room = plan[p + 2], plan[p + 3], plan[p + 4]
+        local more, ends = times * plan[p + 5], records[r + 1]
+        local since = microseconds > 1 and now - now % microseconds or now
+        done = records[r] == plan[p + 7] and ends <= now + plan[p + 6]
+        if rate == 1 then
+          if ends < since then ends = since end
+          ends = ends + more * microseconds
+          fit = fit and ends <= since + room * microseconds
+          records[r + 1] = ends
+          r = r + 2
+        else
+          local debt, part = more, records[r + 2]
+          if ends > now then
+            debt = debt + ((ends - since) / microseconds - (part > 0 and 1 or 0)) * rate + part
+          end
+          fit = fit and debt <= room
+          part = debt % rate
+          ends = since + ((debt - part) / rate + (part > 0 and 1 or 0)) * microseconds
+          records[r + 1], records[r + 2] = ends, part
+          r = r + 3
+        end
+        if ends > last then last = ends end
+        p = p + 7
+      end
+      done = done and (fit or times == 1)
+      if done then
+        orderAt, missed, dirty = start + 2, not fit, fit
+        if fit then built = pack(layout, spread(records)) end
+        if answers then
+          answers[#answers + 1] = fit and '\254\1' or '\254\0'
+          answer = value
+        else
+          answer = pack('<I7BBc0', now, 254, fit and 1 or 0, value)
+        end
+      end
+    end
+  end
 
   -- A group is charged while it is decided (pass 2), on the assumption that it will be
   -- granted. Two kinds of groups are only decided first (pass 1): equal requests with several
   -- checks, because what a check charges depends on how many of them are granted; and
-  -- groups with penalties. For those, by key and limit: blocks are the limits whose penalty
-  -- is a block, exceeded are those whose cost did not fit; exceeded.unknown says that none counts.
+  -- groups with penalties. For those, by key and limit: blocks says when the limit's block
+  -- ends, exceeded are those whose cost did not fit; exceeded.unknown says that none counts.
   local blocks, exceeded
   if penalties then blocks, exceeded = {}, {} end
-  for pass = (penalties or times > 1 and total > 1) and 1 or 2, 2 do
+  for pass = done and 3 or (penalties or times > 1 and total > 1) and 1 or 2, 2 do
     local most = grant
     local askAt = 5               -- where the next check begins in ask
     orderAt = start
@@ -248,13 +329,27 @@ repeat
             else
               reads, writes = '<I7I7', '<c0c0I7I7'
             end
-          elseif algorithm == FIXEDWINDOW or algorithm == CALENDAR then
+            farthest = now + offset
+          elseif algorithm == FIXEDWINDOW then
             --> fixedwindow.format
             if full < 2147483648 then
               reads, writes = '<I7I4', '<c0c0I7I4'
             else
               reads, writes = '<I7I7', '<c0c0I7I7'
             end
+            farthest = now + per
+          elseif algorithm == CALENDAR then
+            --> fixedwindow.format
+            if full < 2147483648 then
+              reads, writes = '<I7I4', '<c0c0I7I4'
+            else
+              reads, writes = '<I7I7', '<c0c0I7I7'
+            end
+            farthest = now + per
+            --> calendar.farthest
+            -- The window after the present one: the clock may have been set back over its beginning. A client
+            -- whose own present is another does not name it.
+            farthest = now < tick and math.min(per, now + 4 * (per - tick)) or now < per and offset or now + 2 * (offset - per)
           elseif algorithm == SLIDINGWINDOW then
             --> slidingwindow.format
             if full < 2147483648 then
@@ -262,19 +357,27 @@ repeat
             else
               reads, writes = '<I7I7I7', '<c0c0I7I7I7'
             end
+            farthest = now + 2 * per * tick
           elseif algorithm == PENALTY then
             --> penalty.format
             writes = '<c0c0I7I7I7c0'
             guarded, askAt = unpack('<I4', ask, askAt)
+            farthest = 9007199254740992       -- 2^53: see decide
           elseif algorithm == MARK then
             --> mark.format
             reads, writes = '<I7I7I2', '<c0c0I7I7I2'
+            farthest = 9007199254740992       -- 2^53: see decide
           elseif algorithm == LEDGER then
             --> ledger.format
             reads, writes = '<I7I7I7', '<c0c0I7I7I7'
+            --> calendar.farthest
+            -- The window after the present one: the clock may have been set back over its beginning. A client
+            -- whose own present is another does not name it.
+            farthest = now < tick and math.min(per, now + 4 * (per - tick)) or now < per and offset or now + 2 * (offset - per)
           else                              -- SLIDINGLOG, CONCURRENCY
             --> slidinglog.format
             writes = '<c0c0I7I2I2c0'
+            farthest = now + 2 * per          -- entries keep their times if these are at most a window ahead
           end
         end
 
@@ -304,8 +407,10 @@ repeat
             if other == limit then break end
             if expiry > now then
               built = built .. sub(value, at, stop - 1)
-              if expiry > held then held = expiry end
-              if expiry > last then last = expiry end
+              if other ~= NOTICE then
+                if expiry > held then held = expiry end
+                if expiry > last then last = expiry end
+              end
             end
             at = stop
           end
@@ -404,8 +509,10 @@ repeat
               local over
               --> calendar.next
               -- The client says when windows begin and end; which one is current is decided by the clock
-              -- here. A client that is late by more than a window only tells how long one is.
-              over = now < tick and tick or now < per and per or now < offset and offset or now + offset - per
+              -- here. A client that is late by more than a window, or early by more than two, only tells how
+              -- long one is.
+              over = now < tick and math.min(tick, now + 2 * (per - tick)) or now < per and per
+                or now < offset and offset or now + offset - per
               if x > 0 then ends = over end
             elseif algorithm == LEDGER then
               --> ledger.open
@@ -414,8 +521,10 @@ repeat
               local over
               --> calendar.next
               -- The client says when windows begin and end; which one is current is decided by the clock
-              -- here. A client that is late by more than a window only tells how long one is.
-              over = now < tick and tick or now < per and per or now < offset and offset or now + offset - per
+              -- here. A client that is late by more than a window, or early by more than two, only tells how
+              -- long one is.
+              over = now < tick and math.min(tick, now + 2 * (per - tick)) or now < per and per
+                or now < offset and offset or now + offset - per
               if x > 0 then ends = over end
               y = 0                             -- the account is unknown
             elseif kind == SLIDINGLOG or kind == CONCURRENCY then
@@ -457,6 +566,46 @@ repeat
             expires, x, at = unpack(reads, value, state)
           end
           if expires > now then
+            if expires > farthest then
+              --> bringback
+              if algorithm == TOKENBUCKET then
+                x = full % per
+                expires = (math.floor(now / tick) + (full - x) / per + (x > 0 and 1 or 0)) * tick
+              elseif algorithm == SLIDINGWINDOW then
+                expires = (math.floor(now / tick) + 2 * per) * tick
+              elseif algorithm == CALENDAR then
+                local over
+                --> calendar.next
+                -- The client says when windows begin and end; which one is current is decided by the clock
+                -- here. A client that is late by more than a window, or early by more than two, only tells how
+                -- long one is.
+                over = now < tick and math.min(tick, now + 2 * (per - tick)) or now < per and per
+                  or now < offset and offset or now + offset - per
+                expires = over
+              elseif algorithm == LEDGER then
+                expires, x, y = 0, 0, 0
+              elseif algorithm == SLIDINGLOG or algorithm == CONCURRENCY then
+                --> slidinglog.bringback
+                local kept, units = #entries, 0
+                while kept > 0 and unpack('<I7', entries, kept - ENTRY + 1) > now + per do
+                  units, kept = units + unpack('<I2', entries, kept - 1), kept - ENTRY
+                end
+                local newest = kept > 0 and unpack('<I7', entries, kept - ENTRY + 1) or 0
+                if newest >= now then
+                  units = units + unpack('<I2', entries, kept - 1)
+                  kept = kept - ENTRY
+                else
+                  newest = now
+                end
+                entries = sub(entries, 1, kept) .. pack('<I7I2', newest, units)
+                y, expires = #entries / ENTRY, newest + per
+              else                              -- FIXEDWINDOW
+                expires = now + per
+              end
+              local record = expires > 0 and pack(writes, '', head, expires, x, y, entries) or ''
+              value = sub(value, 1, from - 1) .. record .. sub(value, at)
+              at, converted = from + #record, true
+            end
             if expires > held then held = expires end
           else
             expires, x, y, entries, strikes, level = 0, 0, 0, '', 0, 0
@@ -471,7 +620,11 @@ repeat
         local a, b, ends
         local answered = answer and #answer or 7 -- where the answer to this check begins, from 0
         local free = cost == 0
-        if mark and repeated[mark] then fits, cost = 2, 0 end
+        if mark and repeated[mark] then
+          -- At the end of a block that ends after its mark, the operation is charged as a new one.
+          local blocked = blocks and blocks[key * 4294967296 + unpack('<I4', head)]
+          if not (blocked and blocked >= repeated[mark]) then fits, cost = 2, 0 end
+        end
 
         if algorithm == TOKENBUCKET then
           --> tokenbucket.decide
@@ -543,8 +696,10 @@ repeat
           if over == 0 then
             --> calendar.next
             -- The client says when windows begin and end; which one is current is decided by the clock
-            -- here. A client that is late by more than a window only tells how long one is.
-            over = now < tick and tick or now < per and per or now < offset and offset or now + offset - per
+            -- here. A client that is late by more than a window, or early by more than two, only tells how
+            -- long one is.
+            over = now < tick and math.min(tick, now + 2 * (per - tick)) or now < per and per
+              or now < offset and offset or now + offset - per
           end
           local current = operation == REFUND and charged == over
           --> fixedwindow.count
@@ -603,13 +758,47 @@ repeat
           --> penalty.decide
           local after, within, lasts, factor, longest = tick, per, capacity, cost, offset
           local limit = key * 4294967296 + guarded
-          if x <= now then x, strikes = 0, 0 end
+          local leased, kept = 0, 0         -- until when units are held; until when none are taken ahead
+          if strikes == 0 and level == 0 and x > y then
+            if y > now then
+              ends = 0                      -- the clock was set back
+            else
+              leased, kept = x, expires
+            end
+          end
+          local taken = y
+          if leased > 0 or ends then x, y = 0, 0 end
+          -- What was written before the clock was set back counts no longer than if it was written now.
+          if x > now and strikes == 0 then  -- the block begins later than now
+            x, y, ends = now, now + y - x, 0
+          elseif strikes > 0 then
+            if y > now then y, ends = now, 0 end -- a blocked key counts no denials, so the block was over
+            if x > now + within then x, ends = now + within, 0 end
+            if x <= now then x, strikes = 0, 0 end
+          end
           if y + longest <= now then level = 0 end
           if level == 0 and y <= now then y = 0 end
           if operation == CHARGE then
-            x, y, strikes, ends = 0, now + lasts, 0, 0 -- ends is computed below
+            converted = converted or y > now + lasts -- a shorter block: see notice
+            local prefix = byte(ask, -1)
+            if leased > now and prefix > 0 then
+              -- A user without the permission publishes nothing, and what is held ends with its age.
+              redis.pcall('PUBLISH', sub(KEYS[k], 1, prefix) .. 'given-back', 'blocked' .. sub(KEYS[k], prefix + 1))
+            end
+            x, y, strikes, ends = now, now + lasts, 0, 0 -- ends is computed below
           elseif operation <= PEEK and y > now then
-            fits, blocks[limit] = 0, true
+            fits, blocks[limit] = 0, y
+            missed = missed or not shadow
+          elseif operation == TAKE and after == 0 then
+            if strikes > 0 or level > 0 or kept > leased then
+              fits, blocks[limit] = 0, now
+            elseif pass == 2 and grant > 0 and not exceeded[limit] then
+              x, y, ends = math.max(leased, now + lasts), now, 0
+            end
+          elseif operation == TAKE and pass == 2 and exceeded[limit] and leased > now and not exceeded.unknown then
+            if kept == leased then
+              x, y, ends, kept = leased, taken, 0, now + within
+            end
           elseif operation == TAKE and pass == 2 and exceeded[limit] and not exceeded.unknown then
             if strikes == 0 then x = now + within end
             strikes, ends = strikes + 1, 0
@@ -618,11 +807,12 @@ repeat
                 if lasts >= longest then break end
                 lasts = math.min(lasts * factor, longest)
               end
-              x, y, strikes, level, fits = 0, now + lasts, 0, math.min(level + 1, 65535), 0
+              x, y, strikes, level, fits = now, now + lasts, 0, math.min(level + 1, 65535), 0
+              missed = missed or not shadow
             end
           end
           if ends then
-            ends = math.max(x, level > 0 and y + longest or y)
+            ends = math.max(x, kept, level > 0 and y + longest or y)
             entries = pack('<I4I2', strikes, level)
           end
           answer = pack(answer and '<c0BI7' or '<I7BI7', answer or now, fits, y > now and y - now or 0)
@@ -631,8 +821,9 @@ repeat
           --> mark.decide
           -- A take leaves the mark, or counts a repeat. grant.check undoes that if the check is denied or
           -- costs nothing.
+          if x > now then expires = math.min(expires, now + per) end -- the clock was set back since
           repeated = repeated or {}
-          repeated[key] = operation <= PEEK and expires > 0 and y < capacity
+          repeated[key] = operation <= PEEK and expires > 0 and y < capacity and expires
           if operation == TAKE then
             if repeated[key] then
               y, ends = y + 1, expires
@@ -706,8 +897,10 @@ repeat
           if over == 0 then
             --> calendar.next
             -- The client says when windows begin and end; which one is current is decided by the clock
-            -- here. A client that is late by more than a window only tells how long one is.
-            over = now < tick and tick or now < per and per or now < offset and offset or now + offset - per
+            -- here. A client that is late by more than a window, or early by more than two, only tells how
+            -- long one is.
+            over = now < tick and math.min(tick, now + 2 * (per - tick)) or now < per and per
+              or now < offset and offset or now + offset - per
           end
           if y % 68719476736 > 68719475711 then y = 0 end -- 2^36 changes are nearly used up
           local p = y
@@ -822,10 +1015,18 @@ repeat
 
         --> grant.check
         -- Denied while a charge may still be given back: that may be over in a moment.
-        local tentative = fits < times and #value > 24 and byte(value, -24) == 255
-          and operation <= PEEK and algorithm ~= PENALTY and (algorithm ~= LEDGER or y > 0)
-          and sub(value, -24, -16) == HOLD and unpack('<I7', value, #value - 14) > now
-        if tentative then answer = sub(answer, 1, answered) .. string.char(fits + 128) .. sub(answer, answered + 2) end
+        local tentative
+        if fits < times then
+          missed = missed or not (shadow or penalties) and algorithm ~= CONCURRENCY and head ~= HOLD
+          tentative = #value > 24 and byte(value, -24) == 255
+            and operation <= PEEK and algorithm ~= PENALTY and (algorithm ~= LEDGER or y > 0)
+            and sub(value, -24, -16) == HOLD
+          if tentative then
+            local expiry = unpack('<I7', value, #value - 14)
+            tentative = expiry > now and expiry <= now + 2000000 -- not if the clock was set back since
+          end
+          if tentative then answer = sub(answer, 1, answered) .. string.char(fits + 128) .. sub(answer, answered + 2) end
+        end
 
         if penalties and algorithm ~= PENALTY then
           local limit = key * 4294967296 + unpack('<I4', head)
@@ -885,15 +1086,18 @@ repeat
         if other == limit then break end
         if expiry > now then
           built = built .. sub(value, at, stop - 1)
-          if expiry > held then held = expiry end
-          if expiry > last then last = expiry end
+          if other ~= NOTICE then
+            if expiry > held then held = expiry end
+            if expiry > last then last = expiry end
+          end
         end
         at = stop
       end
 
       if keys > 1 then
         pending = pending or {}
-        pending[key] = {k, value, held, built, last, dirty, converted}
+        pending[key] = {k, value, held, built, last, dirty, converted, missed}
+        missed = nil
       end
     end
     if failure then break end
@@ -906,16 +1110,98 @@ repeat
     answer = (answers and '' or pack('<I7', now)) .. pack('<BI2c0', 255, #failure, failure)
   else
     for key = 1, keys do
-      if keys > 1 then k, value, held, built, last, dirty, converted = spread(pending[key]) end
-      if operation == PEEK then
-        last = nil
-      elseif dirty and (grant > 0 or penalties) then
-        value = built
-      elseif converted then
-        -- The old numbers must go even if the request is denied: see Bucket.Open in core/store/bucket.go.
-        last = held
+      if keys > 1 then k, value, held, built, last, dirty, converted, missed = spread(pending[key], 1, 8) end
+      if operation == TAKE and dirty and grant > 0 and not (missed or converted) then
+        value = built               -- nearly always
       else
-        last = nil
+        if operation == PEEK then
+          last = nil
+        elseif dirty and (grant > 0 or penalties) then
+          value = built
+        elseif converted then
+          -- The old numbers must go even if the request is denied: see Bucket.Open in core/store/bucket.go.
+          last = held
+        else
+          last = nil
+        end
+        --> notice
+        local gives = last and (converted or operation == REFUND or operation == RESET)
+        local leaves = missed and operation == TAKE and byte(ask, -2) > 0
+        -- It lasts for two ages, so that denials to other processes need not write. These can have longer
+        -- ages; a notice of hours was written before the clock was set back. A key lives as long as its
+        -- other records, notice or not: no denial lasts longer.
+        local soonest, latest
+        if leaves then
+          soonest = now + 2 ^ byte(ask, -2) * 1000
+          latest = math.max(2 * soonest - now, now + 3600000000)
+          if not last and sub(value, -13, -8) == '\254\255\255\255\112\0' then -- without looking at all records
+            local expiry = unpack('<I7', value, #value - 6)
+            leaves = expiry < soonest or expiry > latest
+          end
+        end
+        if (gives or leaves) and #value > 1 then
+          local write, fresh, limit, at = last, false, NOTICE, 2
+          built, held, last = VERSION, 0, 0
+          --> find.pass
+          local other, kind, sizes, width, form, expiry, used, stop
+          while at <= #value do
+            other, kind, sizes = unpack('<I4BB', value, at)
+            if other > limit then break end
+            kind, width, form = (kind - kind % 16) / 16, sizes % 16, at + 6
+            stop = form + (sizes - width) / 16
+            if kind == TOKENBUCKET then stop = stop + width end
+            expiry, used = unpack('<I7', value, stop)
+            if kind == SLIDINGLOG or kind == CONCURRENCY then
+              stop = used + 4 + ENTRY * unpack('<I2', value, used + 2)
+            elseif kind == SLIDINGWINDOW then
+              stop = used + 2 * width
+            elseif kind == PENALTY then
+              stop = used + 20
+            else                            -- TOKENBUCKET, FIXEDWINDOW, CALENDAR, MARK, LEDGER
+              stop = used + width
+            end
+            if stop > #value + 1 then error('a record is too short') end
+            if other == limit then break end
+            if expiry > now then
+              built = built .. sub(value, at, stop - 1)
+              if other ~= NOTICE then
+                if expiry > held then held = expiry end
+                if expiry > last then last = expiry end
+              end
+            end
+            at = stop
+          end
+          local found = other == limit and at <= #value
+          local prefix = byte(ask, -1)
+          local hold = sub(value, found and stop or at)
+          found = found and expiry > now
+          if gives and found and prefix > 0 then
+            -- A user without the permission publishes nothing, and denials end with their age.
+            redis.pcall('PUBLISH', sub(KEYS[k], 1, prefix) .. 'given-back', sub(KEYS[k], prefix + 1))
+            found = false
+          end
+          if hold ~= '' then last = math.max(last, (unpack('<I7', hold, 10))) end
+          if leaves and last > now then
+            fresh = not found or expiry < soonest or expiry > latest
+            if fresh then found, expiry = true, 2 * soonest - now end
+          end
+          if write or fresh then
+            if found then built = pack('<c0c0I7', built, '\254\255\255\255\112\0', expiry) end
+            value = built .. hold
+          else
+            last = nil
+          end
+          if fresh and not write and not (values and expiries[k]) then
+            -- At once: if Redis refuses to write, the denial is to hold all the same.
+            --> write.ttl
+            -- Milliseconds, rounded up, with some more because the clock was read a moment earlier.
+            local ttl = (last - now) / 1000 + 3
+            if not own then ttl = ttl + 3600000 end -- a test's clock may stand still for an hour
+            redis.pcall('PSETEX', KEYS[k], string.format('%d', ttl), value)
+            if values then values[k] = value end
+            last = nil
+          end
+        end
       end
       if last and values then values[k], expiries[k] = last > 0 and value or '', last end
     end
@@ -933,6 +1219,7 @@ for k = 1, #KEYS do
   if last == 0 then
     redis.call('DEL', KEYS[k])
   elseif last then
+    --> write.ttl
     -- Milliseconds, rounded up, with some more because the clock was read a moment earlier.
     local ttl = (last - now) / 1000 + 3
     if not own then ttl = ttl + 3600000 end -- a test's clock may stand still for an hour

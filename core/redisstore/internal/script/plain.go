@@ -1,0 +1,85 @@
+package script
+
+import (
+	"math"
+	"strconv"
+
+	"github.com/weblimit/weblimit/core/store"
+)
+
+// A plain take is one of several token buckets of one key, with nothing beside them: most takes of
+// several limits are. lua/plain.lua decides most of them at once, and answers with the value as it
+// was. For that it is sent how such a value is read and written.
+
+// isPlain is added to the operation of a plain take.
+const isPlain = 1 << 6
+
+// wholeGroup is how the script says that it has decided a plain take at once. A byte follows that
+// says whether its requests are granted, and the value. The answer to a check does not begin so: of
+// 126 requests that fit, none is denied tentatively.
+const wholeGroup = 254
+
+// Where the cost and the head of its record are in a check.
+const (
+	costAt = 1 + 3*8
+	headAt = 1 + 5*8
+)
+
+// endPlain writes the end of what a plain take asks. It does nothing in other groups.
+func (g *Group) endPlain() {
+	if g.data[0] != byte(Take) || g.data[keysAt] != 1 || len(g.places) < 2 {
+		return
+	}
+	start, value := len(g.data), len("\x01")
+	g.data = append(g.data, "\x00<c1"...)
+	for _, p := range g.places {
+		check := g.data[p.at:]
+		free := string(check[costAt:headAt-8]) == "\x00\x00\x00\x00\x00\x00\x00\x00"
+		if check[0] != byte(store.TokenBucket) || free {
+			g.data = g.data[:start]
+			return
+		}
+		head, width := check[headAt], check[headAt+recordHead]&15
+		value += int(head) + 7 + int(width)
+		g.data = strconv.AppendUint(append(g.data, 'c'), uint64(head), 10)
+		g.data = append(g.data, "I7"...)
+		if width > 0 {
+			g.data = append(g.data, 'I', '0'+width)
+		}
+	}
+	layout := len(g.data) - start - 1
+	if layout > math.MaxUint8 {
+		g.data = g.data[:start]
+		return
+	}
+	g.data[start] = byte(layout)
+	g.data[0], g.value = byte(Take)|isPlain, value
+}
+
+// IsWhole reports whether an answer is that to a plain take that was decided at once, and whether all
+// its requests were granted. Else the only one was denied.
+func (g *Group) IsWhole(answer string) (whole, granted bool) {
+	whole = g.value > 0 && len(answer) == 2+g.value && answer[0] == wholeGroup
+	return whole, whole && answer[1] == 1
+}
+
+// Before yields, of a plain take that was decided at once, each of its checks with its bucket before it.
+func (g *Group) Before(answer string, checks []store.Check) func(yield func(i int, bucket *store.Bucket) bool) {
+	return func(yield func(int, *store.Bucket) bool) {
+		left := answer[len("\xfe\x01\x01"):]
+		for n, i := range g.Checks {
+			check := g.data[g.places[n].at:]
+			head := int(check[headAt])
+			end := head + 7 + int(check[headAt+recordHead]&15)
+			ints := checks[i].Rule.Integers()
+			bucket := store.Bucket{Form: store.Form{Algorithm: store.TokenBucket, Tick: ints.Tick, Unit: ints.Unit, Rate: ints.Rate}}
+			bucket.Expires = get7(left[head:])
+			for at := end - 1; at >= head+7; at-- {
+				bucket.X = bucket.X<<8 | int64(left[at])
+			}
+			if left = left[end:]; !yield(i, &bucket) {
+				return
+			}
+		}
+	}
+}
