@@ -46,6 +46,13 @@ func TestCalendarWindowIsRedisClocks(t *testing.T) {
 			t.Errorf("%s: after a refund %d remain, want 9", name, back.Remaining)
 		}
 	}
+	// Redis's clock is a year behind that of the process: a window lasts for two months at most.
+	early := redistest.Prefix(t)
+	for n := range int64(12) {
+		if got := ask(take, early, redis.AddDate(1, 0, 0), 0); got.Allowed != (n < 10) || got.ResetAfter <= 0 || got.ResetAfter > 62*24*time.Hour {
+			t.Errorf("a year ahead, request %d: %+v", n+1, got)
+		}
+	}
 	// A process that is further behind can't name the current window, and grants no more.
 	late := redistest.Prefix(t)
 	for n := range int64(12) {

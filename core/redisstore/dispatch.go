@@ -12,14 +12,38 @@ import (
 	"github.com/weblimit/weblimit/core/store"
 )
 
-// anySlot has jobsFor find the slot of each check.
+// anySlot has jobsWith find the slot of each check.
 const anySlot = -1
 
-// jobsFor makes the jobs of a request and appends them to js: one per slot, or one
-// for all checks if slot is not anySlot. A refund leaves out checks that were not
-// charged. A renewal leaves out those that hold no concurrency slots, too. The jobs
-// are to be sealed.
-func (s *Store) jobsFor(js []*job, op operation, slot int, checks []store.Check, results []store.Result) []*job {
+// jobsFor makes the jobs of a request and appends them to js, one per slot. A refund
+// leaves out checks that were not charged. A renewal leaves out those that hold no
+// concurrency slots, too. The jobs are to be sealed.
+func (s *Store) jobsFor(js []*job, op operation, checks []store.Check, results []store.Result) []*job {
+	return s.jobsWith(js, op, anySlot, checks, results, chargedAt)
+}
+
+// chargedAt is when the script is to look for a charge.
+func chargedAt(c *store.Check, charged *store.Result) int64 {
+	return c.Rule.ChargedAt(c.Cost, charged)
+}
+
+// chargedJustNow is chargedAt for a charge of the same request. If the clock was set back before, it has
+// gone to a calendar window or to an entry of a log that is ahead. What is left until that is
+// forgotten tells which.
+func chargedJustNow(c *store.Check, charged *store.Result) int64 {
+	ends := charged.At + charged.ResetAfter.Microseconds()
+	switch c.Rule.Algorithm {
+	case store.Calendar, store.Ledger:
+		return ends - 1 // the window's last moment
+	case store.SlidingLog:
+		return ends - c.Rule.Window.Microseconds()
+	}
+	return chargedAt(c, charged)
+}
+
+// jobsWith is jobsFor with one job for all checks if slot is not anySlot, and with what says when the
+// checks of a refund or renewal were charged.
+func (s *Store) jobsWith(js []*job, op operation, slot int, checks []store.Check, results []store.Result, at func(*store.Check, *store.Result) int64) []*job {
 	hasMarks := op == take || op == peek || op == refund || op == reset
 	ofCharges := op == refund || op == renew // of charges that results hold
 	now := int64(0)                          // read for calendar windows only: not every request needs the clock
@@ -43,10 +67,10 @@ func (s *Store) jobsFor(js []*job, op operation, slot int, checks []store.Check,
 			if !results[i].Charged || op == renew && checks[i].Rule.Algorithm != store.Concurrency {
 				continue
 			}
-			charged = checks[i].Rule.ChargedAt(checks[i].Cost, &results[i])
+			charged = at(&checks[i], &results[i])
 		}
 		if now == 0 && onCalendar(checks[i].Rule) {
-			now = s.processNow()
+			now = s.serverClock.now()
 		}
 		var j *job
 		js, j = s.jobFor(js, op, slot, &checks[i])
@@ -146,6 +170,9 @@ func (s *Store) followRedirections(ctx context.Context, n *node, j *job, err err
 		}
 		j.again(asking)
 		err = n.do(ctx, j)
+	}
+	if err == nil && j.Clock != 0 {
+		s.serverClock.learn(j.at, j.Clock)
 	}
 	if err != nil && !j.isAbandoned() { // an abandoned job is not the owner's any more
 		j.err = err

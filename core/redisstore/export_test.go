@@ -10,6 +10,14 @@ import (
 func NewAt(client redis.UniversalClient, clock func() int64, config ...Config) *Store {
 	s := New(client, config...)
 	s.clock, s.denials = clock, nil // the cache goes by the process's own clock
+	s.serverClock.own = clock
+	return s
+}
+
+// NewWithClocks is NewAt with another clock for the process.
+func NewWithClocks(client redis.UniversalClient, server, process func() int64, config ...Config) *Store {
+	s := NewAt(client, server, config...)
+	s.serverClock.own = process
 	return s
 }
 

@@ -16,7 +16,7 @@ import (
 // slots have answered.
 func tentative(t *testing.T, s *Store, c core.Check) {
 	t.Helper()
-	ps := s.jobsFor(nil, take, anySlot, []core.Check{c}, nil)
+	ps := s.jobsFor(nil, take, []core.Check{c}, nil)
 	ps[0].hold(0)
 	if err := s.run(t.Context(), s.sealAll(ps)); err != nil {
 		t.Fatal(err)
@@ -94,5 +94,24 @@ func TestDecidedRequestsLeaveNoHolds(t *testing.T) {
 		if err != nil || strings.Contains(value, script.HoldHead) {
 			t.Errorf("%s holds %q, %v", key, value, err)
 		}
+	}
+}
+
+// Redis's clock is set back after a tentative charge: denials of the key are final as soon as they
+// were by the earlier clock, and not hours later.
+func TestAChargeIsTentativeForTwoSecondsIfTheClockIsSetBack(t *testing.T) {
+	t.Parallel()
+	server := redistest.Start(t)
+	s := New(server.Client(t), Config{Prefix: redistest.Prefix(t), DenialCache: DenialCache{Age: time.Hour}})
+	var now atomic.Int64
+	now.Store(1_800_000_000_000_000)
+	s.clock = now.Load
+	rule := mustRule(core.PerHour(1).FixedWindow().Named("one"))
+	plain := core.Check{Key: []byte("plain"), Rule: &rule, Cost: 1}
+	tentative(t, s, plain)
+	now.Add(-3 * time.Hour.Microseconds())
+	results := make([]core.Result, 1)
+	if err := s.Take(t.Context(), []core.Check{plain}, results); err != nil || results[0].Allowed || results[0].RetryAfter <= maxTentativeWait {
+		t.Errorf("%+v, %v; want a final denial", results[0], err)
 	}
 }

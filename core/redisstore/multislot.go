@@ -285,7 +285,7 @@ func worthAnotherAttempt(checks []store.Check, d denial) bool {
 // groupJob returns a job that asks for a group. It is to be sealed.
 func (s *Store) groupJob(op operation, g *slotGroup) *job {
 	var few [1]*job
-	js := s.jobsFor(few[:0], op, g.slot, g.checks, g.results)
+	js := s.jobsWith(few[:0], op, g.slot, g.checks, g.results, chargedJustNow)
 	if len(js) == 0 { // a refund of nothing that was charged
 		return newJob(op, g.slot)
 	}

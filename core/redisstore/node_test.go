@@ -355,7 +355,7 @@ func TestAFullQueueFailsAtOnce(t *testing.T) {
 	checks := []core.Check{{Key: []byte("k"), Rule: rule, Cost: 1}}
 	waiting := make([]*job, maxInFlight+maxQueued)
 	for i := range waiting {
-		waiting[i] = s.sealAll(s.jobsFor(nil, take, anySlot, checks, nil))[0]
+		waiting[i] = s.sealAll(s.jobsFor(nil, take, checks, nil))[0]
 		waiting[i].canLead = false
 		if err := n.start(ctx, waiting[i:i+1]); err != nil {
 			t.Fatalf("job %d: %v", i, err)
@@ -570,7 +570,7 @@ func TestWhatIsGivenBackLaterHasAContextOfItsOwn(t *testing.T) {
 	slow.Store(true)
 	over, cancel := context.WithTimeout(ctx, -time.Second)
 	defer cancel()
-	r := newMultiSlot(s.jobsFor(nil, take, anySlot, checks, nil), checks)
+	r := newMultiSlot(s.jobsFor(nil, take, checks, nil), checks)
 	for i := range r.groups {
 		r.groups[i].state = slotGranted
 		r.groups[i].results[0] = results[r.which[i]]

@@ -16,7 +16,7 @@ func (s *Store) Restore(ctx context.Context, checks []store.Check, from []store.
 	}
 	defer s.denials.forget(checks)
 	clear(results) // a slot that does not answer must not look restored
-	now := s.processNow()
+	now := s.serverClock.now()
 	var js []*job
 	for i := range checks {
 		var j *job

@@ -31,7 +31,7 @@ func TestSlotsAreAskedFromTheClientsOwnToTheCommonOne(t *testing.T) {
 		if n%2 == 1 {
 			slices.Reverse(checks)
 		}
-		ps := s.jobsFor(nil, take, anySlot, checks, nil)
+		ps := s.jobsFor(nil, take, checks, nil)
 		r := newMultiSlot(ps, checks)
 		releaseAll(ps)
 		r.plan(&s.cardinalities)

@@ -31,7 +31,8 @@ type Store struct {
 	denials    *denialCache         // nil if none is kept
 	prefetched *prefetch.Prefetcher // nil if nothing is prefetched
 
-	logLengths logLengths
+	logLengths  logLengths
+	serverClock serverClock
 
 	// openBreakers counts the nodes whose breaker is open. It may count a node that a
 	// Cluster or Ring has replaced meanwhile, so it only says where to look.
@@ -91,14 +92,6 @@ func (s *Store) now() int64 {
 	return s.clock()
 }
 
-// processNow returns the time by this process's clock.
-func (s *Store) processNow() int64 {
-	if s.clock == nil {
-		return time.Now().UnixMicro()
-	}
-	return s.clock()
-}
-
 // Take implements [store.Store]. See the package's documentation for what a
 // Cluster promises when the checks' keys are in different slots.
 func (s *Store) Take(ctx context.Context, checks []store.Check, results []store.Result) error {
@@ -144,7 +137,7 @@ func (s *Store) attempt(ctx context.Context, checks []store.Check, results []sto
 		return false, nil
 	}
 	var few [1]*job // not on the heap, for the common case of one slot
-	js := s.jobsFor(few[:0], take, anySlot, checks, nil)
+	js := s.jobsFor(few[:0], take, checks, nil)
 	if len(js) != 1 {
 		return s.takeMultiSlot(ctx, lookup, js, checks, results)
 	}
@@ -209,7 +202,7 @@ func (s *Store) Reset(ctx context.Context, checks []store.Check) error {
 		s.prefetched.Forget(checks)
 		defer s.prefetched.Forget(checks)
 	}
-	js := s.sealAll(s.jobsFor(nil, reset, anySlot, checks, nil))
+	js := s.sealAll(s.jobsFor(nil, reset, checks, nil))
 	defer releaseAll(js)
 	return s.run(ctx, js)
 }
@@ -220,7 +213,7 @@ func (s *Store) runEach(ctx context.Context, op operation, checks []store.Check,
 		return err
 	}
 	for n := 1; ; n++ {
-		js := s.sealAll(s.jobsFor(nil, op, anySlot, checks, results))
+		js := s.sealAll(s.jobsFor(nil, op, checks, results))
 		tentative, err := s.runAndRead(ctx, js, checks, results)
 		if err != nil || !tentative || n == maxAttempts || !s.waitForTentative(ctx) {
 			return err
