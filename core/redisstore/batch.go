@@ -39,7 +39,8 @@ const (
 // the one that runs it, which is the owner of one of the jobs or a goroutine of its
 // own.
 type batch struct {
-	jobs   []*job
+	jobs   []*job // in order of arrival. Guarded by node.mu while the batch is in node.flights.
+	sorted []*job // by slot
 	calls  []call
 	groups []group // of all calls
 	clock  int64   // the time to decide at, in microseconds since the epoch; 0 for Redis's own
@@ -82,26 +83,30 @@ func newBatch() *batch { return batches.Get().(*batch) }
 // release gives the batch back for reuse. It keeps nothing of the jobs.
 func (b *batch) release() {
 	clear(b.jobs)
+	clear(b.sorted)
 	clear(b.calls)
 	clear(b.groups)
 	clear(b.args)
 	clear(b.argv)
 	b.wire.Reset()
-	b.jobs, b.calls, b.groups, b.args, b.argv = b.jobs[:0], b.calls[:0], b.groups[:0], b.args[:0], b.argv[:0]
+	b.jobs, b.sorted, b.calls, b.groups, b.args, b.argv = b.jobs[:0], b.sorted[:0], b.calls[:0], b.groups[:0], b.args[:0], b.argv[:0]
 	b.direct = false
 	batches.Put(b)
 }
 
 // assemble makes groups of the jobs, and calls of the groups.
 func (b *batch) assemble() {
-	if len(b.jobs) > 1 {
+	jobs := b.jobs
+	if slices.ContainsFunc(jobs, func(j *job) bool { return j.slot != jobs[0].slot }) {
 		// By slot, and within a slot in the order of arrival.
-		slices.SortStableFunc(b.jobs, func(a, b *job) int { return a.slot - b.slot })
+		b.sorted = append(b.sorted, jobs...)
+		jobs = b.sorted
+		slices.SortStableFunc(jobs, func(a, b *job) int { return a.slot - b.slot })
 	}
 	start, keys, asking := 0, 0, false // of the current call
-	for i, j := range b.jobs {
+	for i, j := range jobs {
 		full := len(b.groups)-start == maxGroups || keys >= maxKeys
-		if i == 0 || full || asking || j.asking || j.slot != b.jobs[i-1].slot {
+		if i == 0 || full || asking || j.asking || j.slot != jobs[i-1].slot {
 			start, keys, asking = len(b.groups), 0, j.asking
 			b.calls = append(b.calls, call{asking: asking})
 			clear(b.equals[:])

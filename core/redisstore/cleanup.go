@@ -75,7 +75,7 @@ func (c *cleanup) run(s *Store) {
 		if js = c.next(js); len(js) == 0 {
 			return
 		}
-		ctx, cancel := context.WithTimeout(context.Background(), backgroundTimeout)
+		ctx, cancel := context.WithTimeout(context.Background(), s.patience.background)
 		_ = s.run(ctx, js) // if it fails, the holds expire
 		cancel()
 		releaseAll(js)

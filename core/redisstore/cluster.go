@@ -58,7 +58,13 @@ var canceled = func() context.Context {
 
 func newClusterRoute(s *Store, c *redis.ClusterClient) *clusterRoute {
 	r := &clusterRoute{store: s, client: c, attempts: make(chan struct{}, maxAttemptsToLoad)}
-	c.OnNewNode(func(c *redis.Client) { r.learn(c) })
+	pings := c.Options().RouteByLatency // then go-redis uses a node at once
+	c.OnNewNode(func(c *redis.Client) {
+		if !pings {
+			hook(c)
+		}
+		r.learn(c)
+	})
 	_ = c.ForEachShard(canceled, func(_ context.Context, c *redis.Client) error { // nodes that are known already
 		r.learn(c)
 		return nil

@@ -110,13 +110,19 @@ func (s *Store) sealAll(js []*job) []*job {
 // run has jobs decided, and returns by the context's deadline. Jobs of several slots
 // are decided at once, in the time of one.
 func (s *Store) run(ctx context.Context, js []*job) error {
-	if len(js) == 1 {
-		n, err := s.route.node(ctx, js[0])
-		if err == nil {
-			err = n.do(ctx, js[0])
-		}
-		return s.followRedirections(ctx, n, js[0], err)
+	if len(js) != 1 {
+		return s.runSeveral(ctx, js)
 	}
+	n, err := s.route.node(ctx, js[0])
+	if err == nil {
+		err = n.do(ctx, js[0])
+	}
+	return s.followRedirections(ctx, n, js[0], err)
+}
+
+// runSeveral is run for jobs of several slots. It is apart, so that the many goroutines that wait in run
+// have a small stack to come back to.
+func (s *Store) runSeveral(ctx context.Context, js []*job) error {
 	nodes, errs := make([]*node, len(js)), make([]error, len(js))
 	for i, j := range js {
 		j.canLead = false // its owner has other jobs to wait for

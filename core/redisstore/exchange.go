@@ -42,9 +42,6 @@ const (
 	// maxInstances bounds the list.
 	maxInstances = 1000
 
-	// exchangeTimeout bounds a round trip. Nobody waits for it but the exchange.
-	exchangeTimeout = time.Second
-
 	// collectAtOnce is how many snapshots one command reads, so that it does not hold up checks.
 	collectAtOnce = 8
 
@@ -158,8 +155,11 @@ func (e *Exchange) script(ctx context.Context, s exchangeScript, keys []any, arg
 
 // do sends a command to the node that has the exchange's keys, and follows it to another.
 func (e *Exchange) do(ctx context.Context, newCmd func(context.Context) redis.Cmder) (redis.Cmder, error) {
-	ctx, cancel := context.WithTimeout(ctx, exchangeTimeout)
-	defer cancel()
+	if _, bounded := ctx.Deadline(); !bounded {
+		within, cancel := context.WithTimeout(ctx, e.store.patience.exchange)
+		defer cancel()
+		ctx = within
+	}
 	// A job knows the way.
 	j := newJob(peek, e.store.route.slot(e.store.prefix, []byte(exchangeTag)))
 	defer j.release()

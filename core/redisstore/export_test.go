@@ -1,10 +1,22 @@
 package redisstore
 
 import (
+	"time"
+
 	"github.com/redis/go-redis/v9"
 
 	"github.com/weblimit/weblimit/core"
 )
+
+// applications is the patience of stores outside of tests.
+var applications = usualPatience
+
+// Servers of tests share their processors with other tests and with compilers, and may stand still for
+// seconds. Only tests of outages want a short time to be the end.
+func init() { usualPatience = patience{time.Minute, time.Minute, time.Minute} }
+
+// BeAsPatientAsUsual gives the store's own calls the time that they have outside of tests.
+func (s *Store) BeAsPatientAsUsual() { s.patience = applications }
 
 // NewAt returns a store that decides at the times of a test's clock instead of Redis's.
 func NewAt(client redis.UniversalClient, clock func() int64, config ...Config) *Store {

@@ -48,7 +48,7 @@ func (n *node) note(err error, key []byte, began int64, left time.Duration) {
 	case err != nil && short && classOf(err) == store.ClassTimeout:
 	case err != nil:
 		n.fail(n.storeError(classOf(err), err), string(key))
-	case left > 0 && !short && time.Duration(ended-began) >= left/4*slowQuarters:
+	case left > 0 && !short && time.Duration(ended-began) >= left/4*slowQuarters && !n.wasStarved(time.Duration(ended-began), left):
 		n.fail(n.storeError(store.ClassTimeout, errors.New("the answer took nearly all of its time")), string(key))
 	default:
 		n.breaker.succeeded()
@@ -139,9 +139,9 @@ func (n *node) askForProbe(key string) error {
 	b := newBatch()
 	b.jobs = append(b.jobs, j)
 	// At least the default, or checks with short deadlines would keep the breaker open.
-	ctx, cancel := context.WithTimeout(context.Background(), max(n.usualTimeout(), store.DefaultTimeout))
-	defer cancel()
-	b.run(ctx, n.client, n.store.now())
+	left := max(n.usualTimeout(), store.DefaultTimeout)
+	b.run(b.contextUntil(context.Background(), time.Now().Add(left), left), n.client, n.store.now())
+	b.endContext()
 	defer b.release()
 	return b.nodeError()
 }

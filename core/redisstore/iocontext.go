@@ -5,6 +5,7 @@ package redisstore
 
 import (
 	"context"
+	"sync/atomic"
 	"time"
 )
 
@@ -12,14 +13,30 @@ import (
 // tracing, and a deadline. The batch keeps it for reuse with its timer, which a
 // context of package context could not be. Its owner is the batch's.
 type ioContext struct {
-	context.Context // for values only
-	at              time.Time
-	done            chan struct{}
-	timer           *time.Timer // closes done
+	values context.Context
+	asked  atomic.Bool // for a value, which may have been by a context that was derived
+	at     time.Time
+	left   time.Duration // until then, when the round trip began
+	done   chan struct{}
+	timer  *time.Timer // for end
 }
 
-// Deadline implements [context.Context].
-func (c *ioContext) Deadline() (time.Time, bool) { return c.at, true }
+// Value implements [context.Context].
+func (c *ioContext) Value(key any) any {
+	if !c.asked.Load() {
+		c.asked.Store(true)
+	}
+	return c.values.Value(key)
+}
+
+// Deadline implements [context.Context]. go-redis asks before it writes and before it reads. If that
+// is after the deadline, this process was late, and there is half the time once more.
+func (c *ioContext) Deadline() (time.Time, bool) {
+	if late := time.Since(c.at); late >= lateAfter {
+		return c.at.Add(late + c.left/2), true
+	}
+	return c.at, true
+}
 
 // Done implements [context.Context].
 func (c *ioContext) Done() <-chan struct{} { return c.done }
@@ -37,23 +54,41 @@ func (c *ioContext) Err() error {
 // contextUntil returns the context of a round trip that ends at a time.
 func (b *batch) contextUntil(ctx context.Context, ends time.Time, left time.Duration) context.Context {
 	if b.io == nil {
-		done := make(chan struct{})
-		b.io = &ioContext{done: done, timer: time.AfterFunc(left, func() { close(done) })}
-	} else {
-		b.io.timer.Reset(left)
+		b.io = &ioContext{values: ctx, at: ends, left: left, done: make(chan struct{})}
+		b.io.timer = time.AfterFunc(left, b.io.end)
+		return b.io
 	}
-	b.io.Context, b.io.at = ctx, ends
+	b.io.values, b.io.at, b.io.left = ctx, ends, left
+	b.io.timer.Reset(left) // last: end and who waits for it read the rest
 	return b.io
 }
 
-// endContext ends the use of the context. One whose timer has fired is closed for
-// good, and not used again.
+// end ends the context when its time is over. If this process is late, the round trip may have had no
+// time at all: go-redis asks whether its context is over before it takes a connection. So that goes first.
+func (c *ioContext) end() {
+	due := c.at
+	for range maxLooks {
+		more := extended(due)
+		if more == 0 {
+			break
+		}
+		due = time.Now().Add(more)
+		time.Sleep(more)
+	}
+	close(c.done)
+}
+
+// endContext ends the use of the context. One whose timer has fired is closed for good, and not
+// used again. Nor is one that was asked for a value, as by a context that a dialer derived from it.
+// That has goroutines, for its own deadline too, which may ask for a value after the dialer has
+// returned. So such a context keeps its values.
 func (b *batch) endContext() {
 	if b.io == nil {
 		return
 	}
-	b.io.Context = nil
-	if !b.io.timer.Stop() {
+	if !b.io.timer.Stop() || b.io.asked.Load() {
 		b.io = nil
+		return
 	}
+	b.io.values = nil // for the garbage collector
 }

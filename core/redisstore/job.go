@@ -9,7 +9,6 @@ import (
 	"hash/maphash"
 	"sync"
 	"sync/atomic"
-	"time"
 
 	"github.com/weblimit/weblimit/core/redisstore/internal/script"
 	"github.com/weblimit/weblimit/core/store"
@@ -53,11 +52,12 @@ type job struct {
 	logEntries int         // how many entries of logs the script has to read, by estimate
 
 	// How it gets to Redis and back; see jobstate.go.
-	state  atomic.Int32  // a jobState
-	signal chan struct{} // gets one element when the state becomes done or leading
-	timer  *time.Timer   // of the owner's wait, kept for reuse. The owner's.
-	left   bool          // the owner has given up while the job was queued. The owner's.
-	batch  *batch        // to be run by the owner, if the state is leading
+	state    atomic.Int32  // a jobState
+	signal   chan struct{} // gets one element when the state becomes done or leading
+	ends     int64         // when the owner's time is over, on the monotonic clock; 0 if its context says so
+	lateEnds int64         // the same after a late start, or 0; see node.timeFor. The owner's alone.
+	left     bool          // it was abandoned while it was queued; written before the signal
+	batch    *batch        // to be run by the owner, if the state is leading
 
 	// The answer. The goroutine that runs the batch writes it before the state
 	// becomes done; the owner reads it after.
@@ -98,7 +98,7 @@ func newJob(op operation, slot int) *job {
 	j.Begin(op)
 	j.slot, j.canLead, j.mergeable, j.hash = slot, true, op == take || op == peek, 0
 	j.penalized, j.judgeOnly, j.leavesHold = false, false, false
-	j.logLengths, j.logEntries = nil, 0
+	j.logLengths, j.logEntries, j.lateEnds = nil, 0, 0
 	j.granted, j.denial = false, denial{}
 	return j
 }

@@ -1,18 +1,21 @@
 package redisstore
 
 // The states of a job. Two goroutines share a job: its owner, which may give up at
-// any moment, and the one that holds the job in a queue or batch. The state says
-// whose turn it is. All transitions are in this file:
+// any moment, and the one that holds the job in a queue or batch. A third, which sweeps,
+// takes the job from both when its time is over. The state says whose turn it is.
+// All transitions are in this file:
 //
 //	from      to         by the goroutine that  how           when
 //	idle      queued     owns it                node.mu held  all places of the node are taken
 //	idle      inFlight   owns it                node.mu held  a place is free; the job is in a batch
 //	queued    inFlight   takes the next batch   CAS, node.mu  a place has become free
 //	queued    done       opens the breaker      CAS, signals  the node is not asked any more
-//	queued    abandoned  owns it                CAS           its deadline is over
+//	queued    abandoned  owns it                CAS           its context has ended
+//	queued    abandoned  sweeps                 CAS, signals  its deadline is over
 //	inFlight  leading    holds the batch        CAS, signals  the owner is to run the batch
 //	inFlight  done       runs the batch         CAS, signals  there is an answer, or an error
-//	inFlight  abandoned  owns it                CAS           its deadline is over
+//	inFlight  abandoned  owns it                CAS           its context has ended
+//	inFlight  abandoned  sweeps                 CAS, signals  its deadline is over
 //	done      idle       owns it                store         the job is sent again or released
 //	leading   idle       owns it                store         the same, after its batch has run
 //	inFlight  idle       owns it                store         the same, if the owner found a place
@@ -20,14 +23,18 @@ package redisstore
 //
 // Invariants:
 //
-//   - A job gets one signal per trip, when it becomes done or leading. Only the owner
-//     receives it.
+//   - A job gets one signal per trip, when it becomes done or leading, or when a sweep
+//     abandons it. Only the owner receives it.
 //   - From queued and inFlight, exactly one goroutine wins the CAS: either the owner
 //     leaves with a time-out, or it must wait for the signal, which is then certain.
+//   - A sweep sees a job only while nobody can have finished it: node.mu is held, and
+//     the job is in the queue, or in a batch that node.next has not been called for.
 //   - A job that is abandoned stays so, and is never used again. Whoever holds it may
 //     still read it, and drops it.
 //   - An owner that runs a batch does not wait, so its own job is not signalled.
 //   - The job of a probe stays idle, since one goroutine does everything with it.
+
+import "math"
 
 // jobState is a state of the table above.
 type jobState int32
@@ -92,6 +99,21 @@ func (j *job) abandon() bool {
 		return true
 	}
 	return j.move(inFlight, abandoned)
+}
+
+// expire: queued or inFlight → abandoned, if the owner's time is over. It returns when that
+// will be, or math.MaxInt64 if no later sweep is needed. node.mu is held.
+func (j *job) expire(now int64) int64 {
+	switch state := jobState(j.state.Load()); {
+	case j.ends == 0 || state == leading || state == abandoned:
+		return math.MaxInt64
+	case now < j.ends:
+		return j.ends
+	}
+	if j.abandon() {
+		j.signal <- struct{}{}
+	}
+	return math.MaxInt64
 }
 
 // isAbandoned reports whether the owner has given up.

@@ -39,10 +39,6 @@ const (
 	// maxGivingBack bounds the requests whose charges are given back in the background.
 	maxGivingBack = 64
 
-	// backgroundTimeout is how long a call in the background may take that gives charges
-	// back or removes holds.
-	backgroundTimeout = time.Second
-
 	// minTimeToGiveBack is how much time must be left to give charges back while the
 	// request waits. A node that does not answer can leave some microseconds.
 	minTimeToGiveBack = 2 * time.Millisecond
@@ -176,6 +172,7 @@ func (s *Store) runGroups(ctx context.Context, m *multiSlot) error {
 	m.jobs = m.jobs[:0]
 	for i := range m.groups {
 		if j := m.groups[i].job; j != nil {
+			j.lateEnds = m.lateEnds
 			m.jobs = append(m.jobs, j)
 		}
 	}
@@ -183,6 +180,7 @@ func (s *Store) runGroups(ctx context.Context, m *multiSlot) error {
 	for i := range m.groups {
 		g := &m.groups[i]
 		if j := g.job; j != nil {
+			m.lateEnds = max(m.lateEnds, j.lateEnds)
 			if !j.isAbandoned() && j.err == nil {
 				if failed := g.readAnswer(j); failed != nil {
 					err = errors.Join(err, failed)
@@ -233,7 +231,7 @@ func (s *Store) giveBack(ctx context.Context, m *multiSlot) error {
 	go func() {
 		defer func() { <-s.givingBack }()
 		// Not of the caller's context, which is the caller's again by now.
-		ctx, cancel := context.WithTimeout(context.Background(), backgroundTimeout)
+		ctx, cancel := context.WithTimeout(context.Background(), s.patience.background)
 		defer cancel()
 		_ = s.run(ctx, refunds) // if it fails, the charge stays
 		releaseAll(refunds)

@@ -12,9 +12,6 @@ import (
 	"github.com/weblimit/weblimit/core/store"
 )
 
-// noDeadlineTimeout bounds round trips if no request set a deadline.
-const noDeadlineTimeout = 3 * time.Second
-
 // node is one server. A job that finds a place free is sent at once, by its owner.
 // While all places are taken, jobs wait in the queue, and the next round trip takes
 // them along: the more wait, the more each round trip decides. Nothing waits for a
@@ -23,6 +20,9 @@ type node struct {
 	store  *Store
 	client sender
 	name   string // the server's address
+
+	// ownTimeouts says that the client may wait for longer than its context's deadline.
+	ownTimeouts bool
 
 	// onFailure, if not nil, tells the route that another node may have to be asked.
 	onFailure func()
@@ -33,22 +33,36 @@ type node struct {
 
 // do has a job decided, and returns by the context's deadline.
 func (n *node) do(ctx context.Context, j *job) error {
-	b, err := n.enqueue(j)
+	b, err := n.enqueue(endOf(ctx), j)
 	if err != nil {
 		return err
 	}
 	if b == nil { // queued
 		return n.wait(ctx, j)
 	}
-	ends, bounded := ctx.Deadline()
-	if left := time.Until(ends); bounded && left > 0 && !n.connected.Load() {
-		// Connecting may not keep to the deadline, and this goroutine must.
-		n.noteTimeout(left)
-		go n.background(left, b)
-		return n.wait(ctx, j)
+	if !n.connected.Load() {
+		if ends, bounded := ctx.Deadline(); bounded {
+			return n.connect(ctx, ends, b, j)
+		}
 	}
 	n.run(ctx, b, j)
 	return n.explain(j.err)
+}
+
+// connect is the rest of do for a node without connections: connecting may not keep to the deadline, and
+// the owner of a job must.
+func (n *node) connect(ctx context.Context, ends time.Time, b *batch, j *job) error {
+	left := n.timeFor(ctx, ends, j)
+	if left == 0 {
+		n.handOver(b, j)
+		return n.explain(j.err)
+	}
+	if j.lateEnds == 0 {
+		n.noteTimeout(left)
+	}
+	n.watch(b, max(endOf(ctx), j.lateEnds))
+	go n.background(left, b)
+	return n.wait(ctx, j)
 }
 
 // start sends jobs, or queues them, without waiting for them. Their owner runs no
@@ -56,13 +70,20 @@ func (n *node) do(ctx context.Context, j *job) error {
 func (n *node) start(ctx context.Context, js []*job) error {
 	left := time.Duration(0)
 	if ends, bounded := ctx.Deadline(); bounded {
-		if left = time.Until(ends); left <= 0 {
+		if left = n.timeFor(ctx, ends, js[0]); left == 0 {
 			return n.storeError(store.ClassTimeout, context.DeadlineExceeded)
 		}
-		n.noteTimeout(left)
+		if js[0].lateEnds == 0 {
+			n.noteTimeout(left)
+		}
+		for _, j := range js {
+			j.lateEnds = js[0].lateEnds
+		}
 	}
-	b, err := n.enqueue(js...)
+	ends := max(endOf(ctx), js[0].lateEnds)
+	b, err := n.enqueue(ends, js...)
 	if b != nil {
+		n.watch(b, ends)
 		go n.background(left, b)
 	}
 	return err
@@ -71,10 +92,10 @@ func (n *node) start(ctx context.Context, js []*job) error {
 // wait returns when the job is done, or the context ends. It runs the job's batch
 // if the job is made its leader.
 func (n *node) wait(ctx context.Context, j *job) error {
-	if key, inTime := j.wait(ctx); !inTime {
+	if !j.wait(ctx) {
 		err := n.storeError(store.ClassTimeout, context.DeadlineExceeded)
 		if ctx.Err() == nil || errors.Is(ctx.Err(), context.DeadlineExceeded) {
-			n.failIfStuck(err, key)
+			n.failIfStuck(err, string(j.Key(0)))
 		}
 		return err
 	}
@@ -86,59 +107,53 @@ func (n *node) wait(ctx context.Context, j *job) error {
 }
 
 // wait reports whether the job is done, or leads a batch, before the context ends.
-// If not, the job is abandoned, and wait returns its first key.
-func (j *job) wait(ctx context.Context) (key string, inTime bool) {
-	// The limiter's contexts say when they end, and nothing else ends them. Waiting for
-	// a timer that is used again is cheaper than for the context's own.
-	if bounded, ok := ctx.(store.Deadline); ok {
-		left := time.Until(bounded.Ends())
-		if j.timer == nil {
-			j.timer = time.NewTimer(left)
-		} else {
-			j.timer.Reset(left)
-		}
-		select {
-		case <-j.signal:
-			j.timer.Stop()
-			return "", true
-		case <-j.timer.C:
-		}
-	} else {
-		select {
-		case <-j.signal:
-			return "", true
-		case <-ctx.Done():
-		}
+// If not, the job is abandoned. Then nothing changes it any more, and it is never used again.
+func (j *job) wait(ctx context.Context) (inTime bool) {
+	if j.ends != 0 { // see sweep
+		<-j.signal
+		return !j.isAbandoned()
 	}
-	key = string(j.Key(0)) // an abandoned job is not the owner's any more
+	select {
+	case <-j.signal:
+		return true
+	case <-ctx.Done():
+	}
+	if j.waitLonger(ctx) {
+		return true
+	}
 	if j.abandon() {
-		return key, false
+		return false
 	}
 	<-j.signal // sent in the meantime, or in a moment
-	return "", true
+	return true
 }
 
 // run makes a batch's round trip on the goroutine of the owner of leader, and then
 // has the next batch begin.
 func (n *node) run(ctx context.Context, b *batch, leader *job) {
 	ends, bounded := ctx.Deadline()
-	left := time.Until(ends)
-	if bounded && left <= 0 {
-		n.handOver(b, leader)
-		return
+	left := time.Duration(0)
+	if bounded {
+		if left = n.timeFor(ctx, ends, leader); left == 0 {
+			n.handOver(b, leader)
+			return
+		}
+		if leader.lateEnds != 0 {
+			ends = origin.Add(time.Duration(leader.lateEnds))
+		} else if b.direct {
+			n.noteTimeout(left)
+		}
 	}
 	// The round trip is made for others, too. So only time ends it, and not a client
 	// that hangs up.
 	if bounded {
-		if b.direct {
-			n.noteTimeout(left)
-		}
 		n.roundTrip(b.contextUntil(ctx, ends, left), left, b)
-		b.endContext()
 	} else {
-		n.roundTrip(context.WithoutCancel(ctx), 0, b)
+		limit := n.store.patience.unbounded
+		n.roundTrip(b.contextUntil(ctx, time.Now().Add(limit), limit), 0, b)
 	}
-	n.next() // first, so that Redis is busy while the answers are read
+	b.endContext()
+	n.next(b) // first, so that Redis is busy while the answers are read
 	b.finishExcept(leader)
 	b.release()
 }
@@ -148,12 +163,11 @@ func (n *node) run(ctx context.Context, b *batch, leader *job) {
 func (n *node) background(left time.Duration, b *batch) {
 	limit := left
 	if limit == 0 {
-		limit = noDeadlineTimeout
+		limit = n.store.patience.unbounded
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), limit)
-	defer cancel()
-	n.roundTrip(ctx, left, b)
-	n.next()
+	n.roundTrip(b.contextUntil(context.Background(), time.Now().Add(limit), limit), left, b)
+	b.endContext()
+	n.next(b)
 	b.finishExcept(nil)
 	b.release()
 }

@@ -109,8 +109,8 @@ func (n *node) quiet(t *testing.T) {
 func awaitThat(t *testing.T, what string, done func() bool) {
 	t.Helper()
 	for start := time.Now(); !done(); time.Sleep(time.Millisecond) {
-		if time.Since(start) > time.Minute {
-			t.Fatalf("waited a minute for %s", what)
+		if time.Since(start) > 2*time.Minute { // for a busy machine
+			t.Fatalf("waited in vain for %s", what)
 		}
 	}
 }
@@ -137,7 +137,7 @@ func (c endsAt) Err() error {
 }
 
 // slack is how late a call may return on a busy machine.
-const slack = 5 * time.Second
+const slack = 30 * time.Second
 
 // The queue survives everything at once: hot keys, deadlines that are over, clients that
 // hang up, and round trips that stall, fail before Redis has decided, or lose its answer.
@@ -177,6 +177,7 @@ type hammer struct {
 func (h *hammer) run(t *testing.T, apart bool) {
 	h.answers = map[string]map[int64]int{}
 	s, n, rule := storeUnder(t, ordeal{before: h.before, after: h.after}, h.quota)
+	s.BeAsPatientAsUsual() // or its own calls would make the usual time a long one, of which late requests have half
 	if apart {
 		s.route = &unknownRoute{singleRoute{n}} // each slot is a call, all on one node
 	}
@@ -312,7 +313,7 @@ func (h *hammer) checkAnswers(t *testing.T, s *Store, n *node, rule *core.Rule) 
 		var r core.Result
 		awaitThat(t, "an answer at last", func() bool { // which may take a probe
 			var results [1]core.Result
-			ctx := endsAt{context.Background(), time.Now().Add(time.Second)}
+			ctx := endsAt{context.Background(), time.Now().Add(10 * time.Second)}
 			err := s.Peek(ctx, []core.Check{{Key: []byte(key), Rule: rule, Cost: 1}}, results[:])
 			r = results[0]
 			return err == nil

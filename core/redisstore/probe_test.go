@@ -20,12 +20,10 @@ import (
 func openBreaker(t *testing.T, s *Store, rule *core.Rule) *node {
 	t.Helper()
 	n := s.route.(*singleRoute).only
-	for range 2 * breakerFailures {
+	awaitThat(t, "an open breaker", func() bool {
 		_, _ = takeOne(endsAt{context.Background(), time.Now().Add(store.DefaultTimeout)}, s, "k", rule)
-	}
-	if !n.breaker.isOpen() {
-		t.Fatal("the breaker is closed")
-	}
+		return n.breaker.isOpen()
+	})
 	return n
 }
 
@@ -39,10 +37,7 @@ func TestABreakerClosesWithoutARequest(t *testing.T) {
 	server.Kill()
 	n := openBreaker(t, s, &rule)
 	server.Restart(t)
-	time.Sleep(2 * (probeAfter + probeJitter))
-	if n.breaker.isOpen() {
-		t.Error("the breaker is open, and nobody has asked")
-	}
+	awaitThat(t, "the breaker to close, without a request", func() bool { return !n.breaker.isOpen() })
 	if _, err := takeOne(t.Context(), s, "k", &rule); err != nil {
 		t.Error(err)
 	}
@@ -66,14 +61,15 @@ func TestProbesKeepTheirPace(t *testing.T) {
 	n.quiet(t)
 	asked.Store(0)
 	most.Store(0)
-	const wait = 2 * time.Second
-	for start := time.Now(); time.Since(start) < wait; time.Sleep(time.Millisecond) {
+	start := time.Now()
+	awaitThat(t, "some probes", func() bool {
 		if _, err := takeOne(t.Context(), s, "k", rule); !classIs(err, store.ClassOpen) {
 			t.Fatalf("got %v, want a breaker that is open", err)
 		}
-	}
-	if got := asked.Load(); got < 1 || got > int64(wait/probeAfter) || most.Load() != 1 {
-		t.Errorf("%d probes in %v, up to %d at once", got, wait, most.Load())
+		return asked.Load() >= 4
+	})
+	if got, took := asked.Load(), time.Since(start); got > 1+int64(took/probeAfter) || most.Load() != 1 {
+		t.Errorf("%d probes in %v, up to %d at once", got, took, most.Load())
 	}
 }
 

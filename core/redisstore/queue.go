@@ -33,11 +33,13 @@ type batchQueue struct {
 	mu       sync.Mutex
 	inFlight int    // places that are taken, up to maxInFlight. Guarded by mu.
 	queue    []*job // in order of arrival. Guarded by mu.
+	deadlines
 }
 
 // enqueue queues jobs, all of them or none. If a place is free, it takes that instead, and returns a
-// batch of the jobs: the caller has to see to it that the batch is run.
-func (n *node) enqueue(js ...*job) (*batch, error) {
+// batch of the jobs: the caller has to see to it that the batch is run. ends is when the owner's time is
+// over; see endOf.
+func (n *node) enqueue(ends int64, js ...*job) (*batch, error) {
 	if n.breaker.isOpen() {
 		return nil, n.refuse(js[0])
 	}
@@ -52,6 +54,7 @@ func (n *node) enqueue(js ...*job) (*batch, error) {
 		b := newBatch()
 		b.direct = true
 		for _, j := range js {
+			j.ends = 0 // unless it is watched
 			j.enterBatch()
 			b.jobs = append(b.jobs, j)
 		}
@@ -61,15 +64,18 @@ func (n *node) enqueue(js ...*job) (*batch, error) {
 		return nil, n.storeError(store.ClassOverload, errors.New("too many checks wait for an answer"))
 	}
 	for _, j := range js {
+		j.ends = ends
 		j.enterQueue()
 		n.queue = append(n.queue, j)
 	}
+	n.expect(ends)
 	return nil, nil
 }
 
 // next gives the place of a batch that has ended to the next batch, or frees it.
-func (n *node) next() {
+func (n *node) next(ended *batch) {
 	n.mu.Lock()
+	n.unwatch(ended)
 	b := n.nextBatch()
 	if b == nil {
 		n.inFlight--
@@ -103,6 +109,9 @@ func (n *node) nextBatch() *batch {
 	left := copy(n.queue, n.queue[taken:])
 	clear(n.queue[left:]) // or the array would keep jobs from reuse and collection
 	n.queue = n.queue[:left]
+	if b != nil {
+		n.flights = append(n.flights, b)
+	}
 	return b
 }
 
@@ -122,20 +131,22 @@ func (n *node) chooseRunner(b *batch) {
 			return
 		}
 	}
+	n.next(b)
 	b.release()
-	n.next()
 }
 
 // handOver gives a batch to somebody else, because the owner of leader has no time
 // left to run it. leader fails.
 func (n *node) handOver(b *batch, leader *job) {
 	leader.err, leader.unsent = context.DeadlineExceeded, true
+	n.mu.Lock() // a sweep may read the jobs
 	if i := slices.Index(b.jobs, leader); i >= 0 {
 		b.jobs = slices.Delete(b.jobs, i, i+1)
 	}
+	n.mu.Unlock()
 	if len(b.jobs) == 0 {
+		n.next(b)
 		b.release()
-		n.next()
 		return
 	}
 	n.chooseRunner(b)

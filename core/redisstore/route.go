@@ -5,6 +5,7 @@ package redisstore
 
 import (
 	"context"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -30,6 +31,7 @@ type route interface {
 func (s *Store) routeFor(client redis.UniversalClient) route {
 	switch c := client.(type) {
 	case *redis.Client:
+		hook(c)
 		n := s.newNode(c)
 		if c.Options().Addr == failoverAddr {
 			n.onFailure = reconnect(c)
@@ -40,19 +42,41 @@ func (s *Store) routeFor(client redis.UniversalClient) route {
 	case *redis.Ring:
 		return newRingRoute(s, c)
 	}
-	return &unknownRoute{singleRoute{&node{store: s, client: client}}}
+	return &unknownRoute{singleRoute{&node{store: s, client: client, ownTimeouts: true}}}
 }
 
 func (s *Store) newNode(c *redis.Client) *node {
+	hooking.Lock()
+	defer hooking.Unlock()
 	return &node{store: s, client: withoutRetries(c), name: c.Options().Addr}
 }
+
+// hooking is held while clients get hooks, or are copied with them: go-redis 9.5 expects neither
+// while the other is done.
+var hooking sync.Mutex
+
+// hook has a client's connections look once more when a deadline has passed. A client that is
+// used already stays as it is: go-redis 9.5 expects no new hooks then, and the connections that
+// there are would go without.
+func hook(c *redis.Client) {
+	hooking.Lock()
+	defer hooking.Unlock()
+	if used := c.PoolStats(); used.TotalConns == 0 && used.Hits+used.Misses+used.Timeouts == 0 {
+		c.AddHook(secondLook{})
+	}
+}
+
+// longestIO stands for the client's ReadTimeout and WriteTimeout. go-redis ends a read or
+// write by these or by its context's deadline, whichever is first, and by neither if they
+// are switched off. A check is to have its context's deadline, so this is longer than a
+// check takes. It still ends what go-redis does without a context, such as logging in again.
+const longestIO = time.Minute
 
 // withoutRetries returns a client on the same connections that sends a command once
 // and keeps to the deadline of its context. A check that timed out may have been
 // charged, and must not be sent again.
 func withoutRetries(c *redis.Client) *redis.Client {
-	clone := c.WithTimeout(c.Options().ReadTimeout) // which copies the options
-	clone.Options().WriteTimeout = c.Options().WriteTimeout
+	clone := c.WithTimeout(longestIO) // which copies the options
 	clone.Options().MaxRetries = 0
 	clone.Options().ContextTimeoutEnabled = true
 	return clone

@@ -22,6 +22,8 @@ type multiSlot struct {
 	results []store.Result // of these
 	which   []int          // which of the request's checks these are
 	jobs    []*job         // for runGroups
+
+	lateEnds int64 // as that of its jobs
 }
 
 // slotGroup is the checks of a request that are in one slot.
@@ -83,6 +85,7 @@ func (m *multiSlot) release() {
 	clear(m.checks)
 	clear(m.jobs[:cap(m.jobs)])
 	m.groups, m.checks, m.results, m.jobs, m.canDenyLen = m.groups[:0], m.checks[:0], m.results[:0], m.jobs[:0], 0
+	m.lateEnds = 0
 	multiSlots.Put(m)
 }
 

@@ -43,6 +43,8 @@ type Store struct {
 	recentDenials recentDenials
 	cleanup       cleanup
 	givingBack    chan struct{} // holds one element per request that is given back in the background
+
+	patience patience
 }
 
 var _ store.Store = (*Store)(nil)
@@ -60,6 +62,11 @@ var _ store.Store = (*Store)(nil)
 // A client of another kind, such as a wrapper around one of these, is used as it
 // is, with its own retries and time-outs. Switch its retries off, or a check can
 // be charged twice. Hooks must be added to the client before New.
+//
+// Call New before the client is used. Then a process that had no processor for a while,
+// because it was stopped or throttled, reads the replies that came meanwhile instead of reporting a
+// time-out. For that, New adds a hook to the client. A client that has been used, a Ring, a Cluster
+// client with RouteByLatency, and clients of another kind go without it.
 func New(client redis.UniversalClient, config ...Config) *Store {
 	if client == nil {
 		panic("weblimit: redisstore.New: the client is nil")
@@ -75,7 +82,7 @@ func New(client redis.UniversalClient, config ...Config) *Store {
 		c = config[0]
 	}
 	c = c.validate()
-	s := &Store{client: client, prefix: c.Prefix, givingBack: make(chan struct{}, maxGivingBack)}
+	s := &Store{client: client, prefix: c.Prefix, givingBack: make(chan struct{}, maxGivingBack), patience: usualPatience}
 	s.denials = newDenialCache(c.DenialCache)
 	s.prefetched = c.Prefetch.prefetcher(s)
 	s.route = s.routeFor(client)
