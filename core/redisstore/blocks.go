@@ -21,8 +21,11 @@ import (
 // values are read together.
 const scanCount = 128
 
-// Block implements [store.Store]. The block is in force at once, for all processes.
+// Block implements [store.Store]. The block is in force at once, for all processes, except that others
+// may spend what they took ahead; see [Prefetch] for how long. One that ends earlier than the one
+// before ends as Unblock says.
 func (s *Store) Block(ctx context.Context, checks []store.Check, d time.Duration) error {
+	defer s.endLeases(checks) // after an error, too: it may be blocked all the same
 	return s.changeBlocks(ctx, charge, checks, d)
 }
 

@@ -130,8 +130,7 @@ func (c DenialCache) validate() DenialCache {
 //
 // Not prefetched are sliding logs, calendar windows, concurrency limits,
 // operations that are charged once (see core.Limit.OncePer) and checks of cost 0.
-// A request that a limit with a penalty applies to is decided by Redis alone. At
-// most 1,024 keys have slices at a time. Keys that are asked for seldom do not
+// At most 1,024 keys have slices at a time. Keys that are asked for seldom do not
 // displace them.
 //
 // # Bounds
@@ -170,6 +169,28 @@ func (c DenialCache) validate() DenialCache {
 // holds. At is never later than Redis's clock. [Store.Peek] returns what Redis has
 // left, without what processes hold.
 //
+// # Penalties
+//
+// Limits with a penalty (see core.Limit.Penalty) are prefetched like others, in a call of
+// their own. What a slice grants was charged, so it changes no count of denials. A denial
+// always comes from Redis, which counts it once, with three exceptions in time:
+//
+//   - While processes hold units of the key, a denial may be due to these. It counts
+//     towards no block. That lasts for up to two MaxAge after the last slice was taken.
+//   - No more slices of the key are taken from then on, by any process, for Block.Within;
+//     nor while a denial counts, nor after a block, until it is forgiven. So the denials of
+//     a client are left out for at most two MaxAge in each Block.Within, and no block
+//     by denials begins while anybody holds units.
+//   - core.Limiter.Block ends the slices of this process at once, and those of others
+//     within a round trip or so, by the subscription that [DenialCache] describes. If the
+//     message is lost, or the Store can't subscribe, a blocked client can spend what is
+//     held, for no longer than the slice lasts. What is left is returned.
+//
+// Units that a process took with it when it died can lead to denials that count, until
+// the window is over or the bucket has refilled.
+//
+// # Outages
+//
 // While Redis does not answer, processes decide by their slices until these are
 // spent or too old.
 type Prefetch struct {
@@ -204,5 +225,5 @@ func (p Prefetch) prefetcher(s *Store) *prefetch.Prefetcher {
 	if p.Fraction == 0 {
 		return nil
 	}
-	return prefetch.New(prefetchSource{s}, prefetchClock{}, p.Fraction, p.MaxAge)
+	return prefetch.New(prefetchSource{s}, prefetchClock{}, p.Fraction, p.MaxAge, s.patience.background)
 }

@@ -74,33 +74,49 @@ func perTime(units, of, in int64) int64 {
 // turns the store's answer into the one for the check alone.
 func (p *Prefetcher) addSlice(plan *checkPlan, c *store.Check, r *store.Result, sent, received int64) {
 	k := plan.key
+	s := k.newSlice(plan.ahead, c.Rule, r, sent, received)
+	k.storeGranted.Add(c.Cost)
+	excess := p.trim(k, s, c.Cost, r.Remaining, received)
+	*r = s.answerWith(k, c.Cost, received, plan.ahead+k.held(received), true)
+	p.begin(k, s, plan.ahead, excess, plan.epoch, received)
+}
+
+// newSlice returns a slice of units that the store has charged, and notes the store's answer.
+func (k *hotKey) newSlice(units int64, rule *store.Rule, r *store.Result, sent, received int64) *slice {
 	lasts := k.lifetime
-	s := &slice{units: plan.ahead, received: received, chargedAt: r.At, returnable: true, remaining: r.Remaining, resetAfter: r.ResetAfter.Microseconds()}
-	if end := windowLeft(c.Rule, r); end > 0 {
+	s := &slice{units: units, received: received, chargedAt: r.At, remaining: r.Remaining, resetAfter: r.ResetAfter.Microseconds()}
+	if end := windowLeft(rule, r); end > 0 {
 		k.windowEnd.Store(sent + end) // counted from sent, so that it is not later than the store's
 		if end <= lasts {
 			lasts = end
-			s.returnable = c.Rule.Algorithm != store.FixedWindow // no use when the window is over
+			s.lastOfWindow = rule.Algorithm == store.FixedWindow
 		}
 	}
 	s.expires = sent + lasts - lasts>>driftShift
 	k.remaining.Store(r.Remaining)
 	k.lastAsked.Store(received)
-	k.storeGranted.Add(c.Cost)
+	return s
+}
 
-	// What remains may have become less since the slice was planned.
-	keep := min(max(p.fractionOf(r.Remaining+s.units)-k.held(received), 0), s.units)
-	excess := s.units - (keep - keep%c.Cost)
+// trim takes from a new slice what the process may not hold, since what remains may have become
+// less since the slice was planned. It returns the units that are to be given back.
+func (p *Prefetcher) trim(k *hotKey, s *slice, cost, remaining, received int64) (excess int64) {
+	keep := min(max(p.fractionOf(remaining+s.units)-k.held(received), 0), s.units)
+	excess = s.units - (keep - keep%cost)
 	s.units -= excess
 	s.left.Store(s.units)
-	*r = s.answerWith(k, c.Cost, received, plan.ahead+k.held(received), true)
+	return excess
+}
 
+// begin has requests spend a slice, unless it is too late for that, and gives back what there is
+// to be given back. charged is how many units were charged for the slice, planned in epoch.
+func (p *Prefetcher) begin(k *hotKey, s *slice, charged, excess int64, epoch uint32, received int64) {
 	k.mu.Lock()
-	if k.epoch != plan.epoch || k.removed || received >= s.expires {
-		wasReset := k.epoch != plan.epoch
+	if k.epoch != epoch || k.removed || received >= s.expires {
+		wasReset := k.epoch != epoch
 		k.mu.Unlock()
 		if !wasReset { // a store that was reset may have forgotten the charge
-			p.giveBack(k, s, plan.ahead)
+			p.giveBack(k, s, charged)
 		}
 		return
 	}

@@ -3,7 +3,7 @@
 // too old. Then it returns what is left.
 //
 // A slice is charged by a normal Take, whose cost is that of the request plus that
-// of the slice. So a process grants only units that the store has charged. What can
+// of the slice; with penalties, by one of its own. So a process grants only units that the store has charged. What can
 // be wrong is time and place: a unit is spent later than it was charged, by at most
 // maxAge, and while one process holds it, nobody else can have it.
 //
@@ -13,6 +13,7 @@
 //   - hotkey.go: a key that has slices, and what is known of its use
 //   - slice.go: a slice and its units
 //   - plan.go: how large the next slice is, when it begins and when it ends
+//   - penalties.go: slices of requests with penalties
 //   - answer.go: the result of a check that a slice has decided
 //   - storecall.go: what the store is asked for the rest of a request
 //   - candidates.go: counts requests, to find hot keys
@@ -73,15 +74,18 @@ const (
 	// driftShift is the part of its lifetime that a slice gives up, 1/1024, so that
 	// a clock that runs too slow by no more than that does not outlive its window.
 	driftShift = 10
-
-	// returnTimeout is how long a return may take.
-	returnTimeout = time.Second
 )
 
 // Source is the part of a [store.Store] that slices are taken from and returned to.
 type Source interface {
 	Take(ctx context.Context, checks []store.Check, results []store.Result) error
 	Refund(ctx context.Context, checks []store.Check, results []store.Result) error
+
+	// Lease is a Take of one check, for a slice that lasts no longer than given. A denial
+	// counts towards no block. If the rule has a penalty, the check is denied while a denial or
+	// a block of the key counts; and if it is granted, denials don't count until what is left
+	// of the slice has come back.
+	Lease(ctx context.Context, c *store.Check, lasts time.Duration, r *store.Result) error
 }
 
 // Clock is the time by which slices end.
@@ -101,6 +105,7 @@ type Prefetcher struct {
 	clock    Clock
 	maxAge   int64 // nanoseconds
 	fraction int64 // in millionths, since no float decides
+	patience time.Duration
 
 	seed       maphash.Seed
 	hotKeys    table
@@ -109,9 +114,10 @@ type Prefetcher struct {
 }
 
 // New returns a Prefetcher whose slices are up to fraction of what remains and
-// last for up to maxAge.
-func New(source Source, clock Clock, fraction float64, maxAge time.Duration) *Prefetcher {
-	p := &Prefetcher{source: source, clock: clock, maxAge: int64(maxAge), fraction: int64(fraction * 1e6), seed: maphash.MakeSeed()}
+// last for up to maxAge. Its calls in the background, which take slices and return them, take up
+// to patience each.
+func New(source Source, clock Clock, fraction float64, maxAge, patience time.Duration) *Prefetcher {
+	p := &Prefetcher{source: source, clock: clock, maxAge: int64(maxAge), fraction: int64(fraction * 1e6), patience: patience, seed: maphash.MakeSeed()}
 	p.candidates.sets = make([]candidateSet, candidateSets)
 	return p
 }
@@ -133,15 +139,16 @@ type checkPlan struct {
 // slices if these have enough units. The store decides the others together. If
 // the store denies, the slices get back what they gave.
 func (p *Prefetcher) Take(ctx context.Context, checks []store.Check, results []store.Result) error {
-	if len(checks) > maxChecks || penalized(checks) {
+	if len(checks) > maxChecks {
 		return p.source.Take(ctx, checks, results)
 	}
 	var few [maxChecks]checkPlan // not on the heap
 	plans := few[:len(checks)]
 	now := p.clock.Now()
-	planned := false
+	planned, counted := false, false
 	for i := range plans {
 		plan, c := &plans[i], &checks[i]
+		counted = counted || c.Rule.Penalized()
 		if !prefetchable(c) {
 			continue
 		}
@@ -150,6 +157,10 @@ func (p *Prefetcher) Take(ctx context.Context, checks []store.Check, results []s
 		if plan.key != nil && plan.key.isLow(now) && p.planSlice(plan, now, c.Cost) {
 			planned = true
 		}
+	}
+	if counted && planned {
+		p.leasePlanned(checks, plans)
+		planned = false
 	}
 	if !planned && spend(now, checks, plans) {
 		for i := range plans {
@@ -170,17 +181,6 @@ func prefetchable(c *store.Check) bool {
 	switch c.Rule.Algorithm {
 	case store.TokenBucket, store.FixedWindow, store.SlidingWindow:
 		return c.Cost > 0 && c.Once == nil
-	}
-	return false
-}
-
-// penalized reports whether a denial of the checks can count towards a block. Then
-// the store has to see the request as it is, and once.
-func penalized(checks []store.Check) bool {
-	for i := range checks {
-		if checks[i].Rule.Penalized() {
-			return true
-		}
 	}
 	return false
 }
@@ -259,6 +259,8 @@ func (p *Prefetcher) learn(plan *checkPlan, c *store.Check, r *store.Result, sen
 	switch {
 	case plan.ahead > 0 && r.Charged:
 		p.addSlice(plan, c, r, sent, received)
+	case plan.key != nil && r.Blocked:
+		p.end(plan.key)
 	case r.Cached || !prefetchable(c):
 	case plan.key != nil:
 		plan.key.noteAnswer(sent, c, r)

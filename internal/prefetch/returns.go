@@ -39,7 +39,7 @@ type unspent struct {
 // Units that can't be returned stay charged until the window is over or the bucket
 // has refilled.
 func (p *Prefetcher) giveBack(k *hotKey, s *slice, units int64) {
-	if units <= 0 || !s.returnable {
+	if units <= 0 || s.lastOfWindow && p.clock.Now() >= s.expires {
 		return
 	}
 	r := &p.returns
@@ -71,7 +71,7 @@ func (p *Prefetcher) returnAll() {
 		if len(checks) == 0 {
 			return
 		}
-		ctx, cancel := context.WithTimeout(context.Background(), returnTimeout)
+		ctx, cancel := context.WithTimeout(context.Background(), p.patience)
 		_ = p.source.Refund(ctx, checks, results) // once: a refund that failed may have been done
 		cancel()
 	}

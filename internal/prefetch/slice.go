@@ -12,12 +12,12 @@ const ended = -1 << 62
 // slice is units that the store has charged ahead. All fields but left are set
 // before other goroutines see it, and never change.
 type slice struct {
-	left       atomic.Int64 // units that can be spent; below 0 when the slice is over
-	units      int64        // what left was at first
-	expires    int64        // on the clock
-	received   int64        // on the clock: when the store's answer came, or a moment after
-	chargedAt  int64        // by the store's clock, in microseconds since the epoch
-	returnable bool         // unspent units can be returned when the slice is over
+	left         atomic.Int64 // units that can be spent; below 0 when the slice is over
+	units        int64        // what left was at first
+	expires      int64        // on the clock
+	received     int64        // on the clock: when the store's answer came, or a moment after
+	chargedAt    int64        // by the store's clock, in microseconds since the epoch
+	lastOfWindow bool         // it ends with its fixed window: what is left by then is no use to anybody
 
 	// What the store said of the key then, with all units charged.
 	remaining  int64

@@ -36,7 +36,7 @@ func (s *simulation) newInstance() *instance {
 		skew:  int64((2*s.rand.Float64() - 1) * float64(s.Skew)),
 		speed: 1 + (2*s.rand.Float64()-1)*s.Drift,
 	}
-	i.prefetcher = prefetch.New(i, i, s.Fraction, s.MaxAge)
+	i.prefetcher = prefetch.New(i, i, s.Fraction, s.MaxAge, time.Second)
 	return i
 }
 
@@ -75,6 +75,14 @@ func (i *instance) Take(_ context.Context, checks []core.Check, results []core.R
 	results[0] = s.store.result(cost, charged)
 	i.waits += i.delay()
 	return nil
+}
+
+// Lease implements prefetch.Source. The simulated limits have no penalties.
+func (i *instance) Lease(ctx context.Context, c *core.Check, _ time.Duration, r *core.Result) error {
+	checks, results := []core.Check{*c}, make([]core.Result, 1)
+	err := i.Take(ctx, checks, results)
+	*r = results[0]
+	return err
 }
 
 // Refund implements prefetch.Source.
