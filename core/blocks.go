@@ -65,8 +65,9 @@ func (l *Limiter) Block(ctx context.Context, limit, key string, d time.Duration)
 	return fmt.Errorf("weblimit: the limiter has no limit %q", limit)
 }
 
-// Unblock ends the blocks of key under all limits of the limiter, at once and for all processes,
-// and forgets its strikes and former blocks. What the key has used stays used;
+// Unblock ends the blocks of key under all limits of the limiter, for all processes, and forgets its
+// strikes and former blocks. It is in force at once, except that other processes on Redis can repeat a
+// denial for as long as after [Limiter.Reset]. What the key has used stays used;
 // [Limiter.Reset] forgets that, too. It is no error if the key is not blocked. key is as for
 // [Limiter.Reset], or one that Blocks yielded. Blocks that other processes have made by
 // themselves during an outage of the store stay, and so do those in the store of

@@ -291,6 +291,11 @@ func (l *Limiter) Peek(ctx context.Context, key string, cost int64) (Decision, e
 // Reset forgets what key has used under all limits of the limiter, and ends its blocks. It is no
 // error if nothing is known of the key.
 //
+// It is in force at once for this process, and for all that share the store. One exception: other
+// processes on Redis may repeat a denial of the key, for a round trip or so if their stores hear what
+// is given back, else for up to redisstore.DenialCache.Age, a second by default. The same holds for
+// what a request gives back, as by [Limit.RefundOn].
+//
 // key is the whole key as a limit counts it. Of a limit with several, such as
 // By(keyfuncs.User("user"), keyfuncs.Route()), it is the joined key of one route, and the user
 // alone has no bucket:

@@ -28,8 +28,9 @@ package core
 // # Details
 //
 // Counting and blocking are part of the decision, in the same round trip, and exact
-// over all processes. So redisstore caches no denial of this limit and prefetches none
-// of its quota: each request of a flood asks the store. [Limiter.Blocks] lists blocked
+// over all processes. So redisstore caches no denial of this limit before the key is blocked. If it
+// is set to prefetch, a denial does not count while processes hold quota of the key, and a block
+// by hand can take effect later; see redisstore.Prefetch. [Limiter.Blocks] lists blocked
 // clients, [Limiter.Block] sets a block and [Limiter.Unblock] lifts it.
 // [Limiter.Reset] forgets the penalty; refunds and [Charge] leave it as it is.
 //

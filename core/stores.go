@@ -59,4 +59,7 @@ const (
 	EventNoticesFailing  = store.EventNoticesFailing
 	EventNoticesDead     = store.EventNoticesDead
 	EventExportFailing   = store.EventExportFailing
+
+	EventInvalidationOff = store.EventInvalidationOff
+	EventInvalidationOn  = store.EventInvalidationOn
 )

@@ -42,9 +42,9 @@
 //
 // # Effect on other instances
 //
-// A block is in force at once on all instances of a shared store, and so is its end. A reset is in force
-// at once, except that other instances repeat a denial for up to redisstore.DenialCache.Age, a second
-// by default, under limits without a penalty. Over a memory store everything is about this process
+// A block is in force at once on all instances of a shared store. Its end and a reset are, too, except
+// that other instances on Redis repeat a denial for a round trip or so; or for up to
+// redisstore.DenialCache.Age, a second by default, if the message that ends it is lost. Over a memory store everything is about this process
 // alone, and the page says so.
 //
 // # Cost

@@ -56,7 +56,7 @@ func TestABatchIsNotHeldBackByADenialOfAMomentAgo(t *testing.T) {
 func TestBatchesOfSeveralProcesses(t *testing.T) {
 	t.Parallel()
 	client, prefix := redistest.Shared(t).Client(t), redistest.Prefix(t)
-	limit := core.PerDay(1000).FixedWindow().By(keyfuncs.Everyone())
+	limit := core.Per(1000, hammerWindow).FixedWindow().By(keyfuncs.Everyone())
 	var sum atomic.Int64
 	done := make(chan error)
 	for range 4 {

@@ -29,7 +29,8 @@ func (s *Store) Block(ctx context.Context, checks []store.Check, d time.Duration
 	return s.changeBlocks(ctx, charge, checks, d)
 }
 
-// Unblock implements [store.Store]. The block is lifted at once, for all processes.
+// Unblock implements [store.Store]. The block is lifted at once. Other processes that repeat it
+// hear of that; see [DenialCache] for how late that can be.
 func (s *Store) Unblock(ctx context.Context, checks []store.Check) error {
 	return s.changeBlocks(ctx, reset, checks, 0)
 }
@@ -54,6 +55,7 @@ func (s *Store) changeBlocks(ctx context.Context, op operation, checks []store.C
 		j.AddPenalty(i, &checks[i], d)
 	}
 	defer releaseAll(js)
+	defer s.denials.forget(checks)
 	return s.run(ctx, s.sealAll(js))
 }
 

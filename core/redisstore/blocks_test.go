@@ -138,9 +138,9 @@ func TestBlockProcess(t *testing.T) {
 	fmt.Printf("\n%s%s\n", hammerMark, line)
 }
 
-// Processes with a denial cache and prefetched slices notice at once that a block begins
-// and that it is lifted.
-func TestABlockIsLiftedAtOnceEverywhere(t *testing.T) {
+// Processes with a denial cache and prefetched slices notice at once that a block begins, and
+// within a round trip that it is lifted.
+func TestABlockIsLiftedEverywhere(t *testing.T) {
 	t.Parallel()
 	server, prefix := redistest.Shared(t), redistest.Prefix(t)
 	var limiters []*core.Limiter
@@ -148,7 +148,7 @@ func TestABlockIsLiftedAtOnceEverywhere(t *testing.T) {
 		limiters = append(limiters, core.Must(core.New(core.Config{
 			Store:   redisstore.New(server.Client(t), redisstore.Config{Prefix: prefix, DenialCache: redisstore.DenialCache{Age: time.Minute}, Prefetch: redisstore.Prefetch{Fraction: 0.5, MaxAge: time.Minute}}),
 			Limits:  []core.Limit{penalized(5)},
-			Timeout: 10 * time.Second,
+			Timeout: time.Minute,
 		})))
 	}
 	a, b := limiters[0], limiters[1]
@@ -158,11 +158,21 @@ func TestABlockIsLiftedAtOnceEverywhere(t *testing.T) {
 			t.Errorf("%v, %v; want %v", d.Reason, d.Err, reason)
 		}
 	}
+	lifted := func(l *core.Limiter, want core.Reason) {
+		t.Helper()
+		eventually(t, "the end of the block to be heard", func() bool {
+			d := l.AllowKey(t.Context(), "user:42", 1)
+			if d.Reason != core.ReasonBlocked && d.Reason != want {
+				t.Fatalf("%v, %v; want %v", d.Reason, d.Err, want)
+			}
+			return d.Reason == want
+		})
+	}
 	for range 5 {
 		want(a, core.ReasonWithinLimit)
 	}
 	for range 2 {
-		want(a, core.ReasonLimitExceeded) // both processes count together
+		lifted(a, core.ReasonLimitExceeded) // both processes count together
 		want(b, core.ReasonLimitExceeded)
 		want(a, core.ReasonBlocked)
 		want(b, core.ReasonBlocked)
@@ -171,11 +181,11 @@ func TestABlockIsLiftedAtOnceEverywhere(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	want(a, core.ReasonLimitExceeded)
+	lifted(a, core.ReasonLimitExceeded)
 	if err := a.Reset(t.Context(), "user:42"); err != nil {
 		t.Fatal(err)
 	}
-	want(b, core.ReasonWithinLimit)
+	lifted(b, core.ReasonWithinLimit)
 	if err := a.Block(t.Context(), "login", "user:43", time.Hour); err != nil {
 		t.Fatal(err)
 	}
@@ -337,7 +347,7 @@ func TestBlocksOnARing(t *testing.T) {
 // wantBlocksListed blocks keys in many slots, and fails unless all are on the list.
 func wantBlocksListed(t *testing.T, store core.Store) {
 	t.Helper()
-	limiter := core.Must(core.New(core.Config{Store: store, Limits: []core.Limit{penalized(1)}, Timeout: 10 * time.Second}))
+	limiter := core.Must(core.New(core.Config{Store: store, Limits: []core.Limit{penalized(1)}, Timeout: time.Minute}))
 	want := map[string]bool{}
 	for i := range 60 {
 		key := fmt.Sprint("user:", i)
@@ -365,23 +375,23 @@ func wantBlocksListed(t *testing.T, store core.Store) {
 	}
 }
 
-// However hot the key is, Redis decides. A prefetched slice would hide denials from the
-// count, and a cached denial would hide that a block was lifted.
-func TestALimitWithAPenaltyIsAlwaysAsked(t *testing.T) {
+// However hot the key is, Redis decides until it is blocked. A cached denial would hide denials from
+// the count.
+func TestALimitWithAPenaltyIsAskedUntilTheKeyIsBlocked(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t)
-	store := redisstore.New(server.Client(t), redisstore.Config{Prefetch: redisstore.Prefetch{Fraction: 0.5, MaxAge: time.Minute}, DenialCache: redisstore.DenialCache{Age: time.Minute}})
+	store := redisstore.New(server.Client(t), redisstore.Config{DenialCache: redisstore.DenialCache{Age: time.Minute}})
 	rule := mustRule(t, penalized(300))
 	take(t, store, check("k", rule, 1))
 	before := server.Commandstats(t)["evalsha"].Calls
 	const requests = 400
 	for i := range requests {
 		got := take(t, store, check("k", rule, 1))[0]
-		if got.Charged != (i < 299) || got.Blocked != (i >= 301) || got.Cached {
+		if got.Charged != (i < 299) || got.Blocked != (i >= 301) || got.Cached && i <= 301 {
 			t.Fatalf("request %d: %+v", i+2, got)
 		}
 	}
-	if calls := server.Commandstats(t)["evalsha"].Calls - before; calls != requests {
-		t.Errorf("%d requests made %d calls", requests, calls)
+	if calls := server.Commandstats(t)["evalsha"].Calls - before; calls < 302 {
+		t.Errorf("302 requests until the block made %d calls", calls)
 	}
 }

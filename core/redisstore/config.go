@@ -66,18 +66,30 @@ func (c Config) validate() Config {
 // # What is late
 //
 // Refunds, charges and resets through the same Store take effect at once. What
-// another process gives back takes effect when the denial's Age is over. A denial
-// is never repeated for longer than Redis said, by the process's monotonic clock.
-// The Retry-After of a repeated denial can be too long by the time that Redis's
+// another process gives back takes effect within a round trip or so: Redis publishes
+// the key, and the Store subscribes to that. The same holds for a record that another
+// process rewrites because its limit was raised. A message that is lost, and all of
+// them where the Store can't subscribe, cost at most the denial's Age. An event of
+// kind store.EventInvalidationOff says so once: the user lacks a permission (see
+// docs/redis.md), a proxy in between has no SUBSCRIBE, or the client is a Ring or a
+// wrapper.
+//
+// A denial is never repeated for longer than Redis said, by the process's monotonic
+// clock. The Retry-After of a repeated denial can be too long by the time that Redis's
 // answer took to arrive.
+//
+// The subscription is one connection and one goroutine. Both begin with the first denial
+// that is cached, and end a minute and an Age after the last one, or with the client or the Store.
 //
 // # What is not cached
 //
 //   - Denials of a concurrency limit, since a slot can become free at any moment.
 //   - Requests with an operation's key (see core.Limit.OncePer), which may have
 //     been charged already.
-//   - Requests that a limit with a penalty applies to, since each denial counts and
-//     a block can be lifted at any moment. A flood of these costs Redis a call each.
+//   - Requests that a limit with a penalty applies to, since each denial counts. Once
+//     the key is blocked, none does, and the block is repeated until it ends. A process
+//     that is not subscribed asks Redis each time, since a block can be lifted at any
+//     moment.
 //   - Denials caused by a tentative charge; see the package's documentation on
 //     Clusters.
 //

@@ -6,9 +6,11 @@ package redisstore
 import (
 	"encoding/binary"
 	"hash/maphash"
+	"slices"
 	"sync/atomic"
 	"time"
 
+	"github.com/weblimit/weblimit/core/redisstore/internal/script"
 	"github.com/weblimit/weblimit/core/store"
 )
 
@@ -27,6 +29,9 @@ type denialCache struct {
 	ways   []atomic.Pointer[cachedDenial] // sets of denialWays
 	last   atomic.Int64                   // when the last entry expires: after that there is nothing to find
 	epochs [denialEpochs]atomic.Uint32    // by a hash of the client key; see epoch
+
+	listener *listener
+	notice   uint8 // of takes, for that age
 }
 
 // cachedDenial is what Redis said to a request.
@@ -44,14 +49,16 @@ type cachedDenial struct {
 type fingerprint [2]uint64
 
 // newDenialCache returns the cache, or nil if it is switched off.
-func newDenialCache(config DenialCache) *denialCache {
+func newDenialCache(config DenialCache, l *listener) *denialCache {
 	if config.Disabled {
 		return nil
 	}
 	return &denialCache{
-		age:   int64(config.Age),
-		seeds: [2]maphash.Seed{maphash.MakeSeed(), maphash.MakeSeed()},
-		ways:  make([]atomic.Pointer[cachedDenial], config.Size/denialWays*denialWays),
+		listener: l,
+		age:      int64(config.Age),
+		notice:   script.NoticeFor(config.Age),
+		seeds:    [2]maphash.Seed{maphash.MakeSeed(), maphash.MakeSeed()},
+		ways:     make([]atomic.Pointer[cachedDenial], config.Size/denialWays*denialWays),
 	}
 }
 
@@ -78,13 +85,20 @@ func (l lookup) limitedBy(part lookup) lookup {
 // find looks for a denial of the checks. If there is one, it fills in the results and
 // reports true. If not, the lookup is for keep.
 func (d *denialCache) find(checks []store.Check, results []store.Result) (lookup, bool) {
-	if d == nil || len(checks) > denialChecks || mustAsk(checks) {
+	if d == nil || len(checks) > denialChecks {
 		return lookup{}, false
+	}
+	special := isSpecial(checks)
+	if special && anyOnce(checks) {
+		return lookup{}, false // it may have been charged already, which only Redis knows
 	}
 	now := monotonic()
 	l := lookup{sent: now, epoch: d.epoch(checks)}
 	if now >= d.last.Load() {
 		return l, false // before any hash is computed
+	}
+	if special && !d.listener.hears.Load() {
+		return l, false // a block can be lifted at any moment
 	}
 	request := d.fingerprint(checks)
 	set := d.set(request)
@@ -96,7 +110,8 @@ func (d *denialCache) find(checks []store.Check, results []store.Result) (lookup
 		if now >= e.expires || e.epoch != l.epoch {
 			return l, false
 		}
-		passed := time.Duration(now - e.received).Truncate(time.Microsecond)
+		// The answer may have arrived after the time was read.
+		passed := time.Duration(max(now-e.received, 0)).Truncate(time.Microsecond)
 		for k := range checks {
 			results[k] = afterTime(&e.results[k], passed)
 			tellUnknown(&checks[k]) // the denial is of an earlier state
@@ -114,15 +129,19 @@ func (d *denialCache) find(checks []store.Check, results []store.Result) (lookup
 	return l, false
 }
 
-// mustAsk reports whether only Redis knows the answer: about an operation that may
-// have been charged already, and about a limit that counts its denials.
-func mustAsk(checks []store.Check) bool {
+// isSpecial reports whether there are rules of their own for caching the checks, which most requests
+// need not look at: anyOnce or anyPenalized.
+func isSpecial(checks []store.Check) bool {
 	for i := range checks {
 		if checks[i].Once != nil || checks[i].Rule.Penalized() {
 			return true
 		}
 	}
 	return false
+}
+
+func anyOnce(checks []store.Check) bool {
+	return slices.ContainsFunc(checks, func(c store.Check) bool { return c.Once != nil })
 }
 
 // afterTime returns a result as it is some time later, if nobody charges the bucket in
@@ -140,16 +159,35 @@ func afterTime(r *store.Result, passed time.Duration) store.Result {
 	return later
 }
 
-// keep caches the denial of a request, for as long as it is certain. That of an account which the
-// store does not know is over as soon as the account is restored.
-func (d *denialCache) keep(l lookup, checks []store.Check, results []store.Result) {
-	if d == nil || l.sent == 0 {
+// keepDenial caches the denial of a request, and listens to what would end it early. blocked is
+// for how many nanoseconds all limits of the request that have a penalty are blocked.
+func (s *Store) keepDenial(l lookup, checks []store.Check, results []store.Result, blocked int64) {
+	if s.denials == nil || l.sent == 0 {
 		return
 	}
+	longest := s.denials.age
+	if anyPenalized(checks) {
+		if blocked == 0 {
+			return // denials count towards a block
+		}
+		longest = min(longest, blocked)
+		if !s.denials.listener.hears.Load() {
+			longest = 0
+		}
+	}
+	if longest == 0 || s.denials.keep(l, checks, results, longest) {
+		s.denials.listener.wake(s)
+	}
+}
+
+// keep caches the denial of a request, for as long as it is certain and no longer than longest,
+// and reports whether it has. That of an account which the store does not know is over as soon as
+// the account is restored.
+func (d *denialCache) keep(l lookup, checks []store.Check, results []store.Result, longest int64) bool {
 	certain := int64(0) // how long the request stays denied, at least
 	for i := range results {
 		if results[i].Unknown {
-			return
+			return false
 		}
 		if !results[i].Allowed && !checks[i].Shadow && checks[i].Rule.Algorithm != store.Concurrency {
 			certain = max(certain, int64(results[i].RetryAfter))
@@ -159,17 +197,17 @@ func (d *denialCache) keep(l lookup, checks []store.Check, results []store.Resul
 		}
 	}
 	if certain == 0 {
-		return // denied by concurrency limits only: a slot can become free at any moment
+		return false // denied by concurrency limits only: a slot can become free at any moment
 	}
 	request := d.fingerprint(checks)
-	e := &cachedDenial{request: request, received: monotonic(), expires: l.sent + min(certain, d.age), epoch: l.epoch}
+	e := &cachedDenial{request: request, received: monotonic(), expires: l.sent + min(certain, longest), epoch: l.epoch}
 	if l.expires != 0 {
 		e.expires = min(e.expires, l.expires)
 	}
 	copy(e.results[:], results)
 	place := d.placeFor(request, e.received)
 	if place == nil {
-		return
+		return false
 	}
 	if old := place.Load(); old != nil && old.request == request {
 		e.used.Store(old.used.Load())
@@ -178,7 +216,7 @@ func (d *denialCache) keep(l lookup, checks []store.Check, results []store.Resul
 	for {
 		last := d.last.Load()
 		if e.expires <= last || d.last.CompareAndSwap(last, e.expires) {
-			return
+			return true
 		}
 	}
 }
@@ -225,7 +263,7 @@ func (d *denialCache) fingerprint(checks []store.Check) fingerprint {
 
 // set returns the places of a request.
 func (d *denialCache) set(request fingerprint) []atomic.Pointer[cachedDenial] {
-	n := int(request[0]>>1) % (len(d.ways) / denialWays) * denialWays
+	n := int(request[0]%uint64(len(d.ways)/denialWays)) * denialWays // int last: it can have 32 bits
 	return d.ways[n : n+denialWays]
 }
 
@@ -243,14 +281,26 @@ func (d *denialCache) epochOf(key []byte) *atomic.Uint32 {
 }
 
 // forget makes the denials of the checks' keys out of date. Concurrency slots come and
-// go with each request, and no cached denial depends on them.
+// go with each request, and no cached denial depends on them; one can depend on a block.
 func (d *denialCache) forget(checks []store.Check) {
 	if d == nil {
 		return
 	}
 	for i := range checks {
-		if checks[i].Rule.Algorithm != store.Concurrency {
+		if checks[i].Rule.Algorithm != store.Concurrency || checks[i].Rule.Penalized() {
 			d.epochOf(checks[i].Key).Add(1)
 		}
+	}
+}
+
+// forgetKey makes the denials of a key out of date.
+func (d *denialCache) forgetKey(key string) {
+	d.epochs[maphash.String(d.seeds[0], key)%denialEpochs].Add(1)
+}
+
+// forgetAll makes all denials out of date.
+func (d *denialCache) forgetAll() {
+	for i := range d.epochs {
+		d.epochs[i].Add(1)
 	}
 }

@@ -18,13 +18,13 @@ func TestTenMillionDeniedKeys(t *testing.T) {
 		keys /= 20
 	}
 	const entry = 400 // bytes, rounded up
-	d := newDenialCache(DenialCache{Age: time.Hour, Size: DefaultDenials})
+	d := newDenialCache(DenialCache{Age: time.Hour, Size: DefaultDenials}, nil)
 	rule := mustRule(core.PerHour(1))
 	deny := []core.Result{{RetryAfter: time.Hour}}
 	results := make([]core.Result, 1)
 	victim := []core.Check{{Key: []byte("victim"), Rule: &rule, Cost: 1}}
 	asked, _ := d.find(victim, results)
-	d.keep(asked, victim, deny)
+	d.keep(asked, victim, deny, d.age)
 
 	var before, after runtime.MemStats
 	runtime.GC()
@@ -35,7 +35,7 @@ func TestTenMillionDeniedKeys(t *testing.T) {
 	for i := range keys {
 		binary.LittleEndian.PutUint64(key, uint64(i))
 		if asked, known := d.find(check, results); !known {
-			d.keep(asked, check, deny)
+			d.keep(asked, check, deny, d.age)
 		}
 		if i%(keys/10) == 0 {
 			if _, known := d.find(victim, results); !known {

@@ -11,7 +11,8 @@
 // leaves a mark: a small string of its own in the same hash slot, which expires too.
 //
 // The store needs Redis 5 or later. It uses the commands EVALSHA and EVAL, and within
-// the script TIME, GET, MGET, PSETEX and DEL. Only [Store.Blocks] uses SCAN besides.
+// the script TIME, GET, MGET, PSETEX and DEL. Only [Store.Blocks] uses SCAN besides, and what ends
+// cached denials and slices early SUBSCRIBE and PUBLISH.
 //
 // # Round trips
 //
@@ -26,7 +27,8 @@
 // Every check returns by its own deadline. A server that stalls delays only the
 // checks that need it.
 //
-// A denial is repeated for up to a second without asking Redis; see [DenialCache].
+// A denial is repeated for up to a second without asking Redis. What another process gives back
+// ends it within a round trip or so, where the store can subscribe; see [DenialCache].
 //
 // # Prefetching
 //

@@ -44,3 +44,43 @@ func mustRule(l core.Limit) core.Rule {
 	}
 	return r
 }
+
+// Hears reports whether the store hears what other processes give back, and has dropped what it had
+// cached before it did so for the first time.
+func (s *Store) Hears() bool {
+	return s.listener.hears.Load() && (s.denials == nil || s.denials.epochs[denialEpochs-1].Load() > 0)
+}
+
+// Listens reports whether the store has a goroutine that listens.
+func (s *Store) Listens() bool { return s.listener.running.Load() }
+
+// SetListenTimes sets the times of a store's listener: when it tries a silent connection, how
+// long it waits between two, when it reports a loss, and when it ends.
+func (s *Store) SetListenTimes(ping, pause, loss, idle time.Duration) {
+	s.listener.times = listenTimes{ping: ping, pause: pause, loss: loss, again: pause, idle: idle}
+}
+
+// Epoch returns a number that changes when the store hears that units were given back to a key.
+func (s *Store) Epoch(key string) uint32 { return s.denials.epochOf([]byte(key)).Load() }
+
+// Held returns how many units of a check's key the store has taken ahead and could spend now.
+func (s *Store) Held(c core.Check) int64 { return s.prefetched.Held(&c) }
+
+// ForgetRecentDenials has the next request of several slots charge them before it knows that it is denied.
+func (s *Store) ForgetRecentDenials() {
+	for i := range s.recentDenials {
+		s.recentDenials[i].Store(0)
+	}
+}
+
+// ReceiveLater makes a denial one whose answer arrives a while from now, as seen by a goroutine
+// that looks for the denial and was stopped after it had read the time.
+func (s *Store) ReceiveLater(checks []core.Check, later time.Duration) {
+	request := s.denials.fingerprint(checks)
+	set := s.denials.set(request)
+	for i := range set {
+		if e := set[i].Load(); e != nil && e.request == request {
+			set[i].Store(&cachedDenial{request: e.request, received: monotonic() + int64(later), expires: e.expires, epoch: e.epoch, results: e.results})
+		}
+	}
+}

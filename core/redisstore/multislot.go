@@ -57,6 +57,9 @@ func (s *Store) takeMultiSlot(ctx context.Context, l lookup, js []*job, checks [
 	m.plan(&s.cardinalities)
 	for i := range m.groups {
 		g := &m.groups[i]
+		if anyPenalized(g.checks) {
+			continue
+		}
 		var known bool
 		if g.lookup, known = s.denials.find(g.checks, g.results); known {
 			g.state, g.final = slotDenied, true
@@ -108,7 +111,8 @@ func (s *Store) peekGroups(ctx context.Context, m *multiSlot, isDenied bool) err
 			judging = !anyPenalized(g.checks)
 		}
 		if judging {
-			if g.job = s.groupJob(take, g); g.job.judge() {
+			g.job = s.groupJob(take, g)
+			if g.job.Notice = s.noticeFor(g.lookup); g.job.judge() {
 				g.job.seal(s.prefix)
 				continue
 			}
@@ -133,6 +137,7 @@ func (s *Store) chargeGroups(ctx context.Context, m *multiSlot) error {
 		for i := from; i < to; i++ {
 			g := &m.groups[i]
 			g.job = s.groupJob(take, g)
+			g.job.Notice = s.noticeFor(g.lookup)
 			if m.isTentative(i) {
 				g.job.hold(0)
 			}
@@ -264,11 +269,11 @@ func (s *Store) noteDenials(m *multiSlot, l lookup, checks []store.Check, result
 		s.recentDenials.note(g.checks, g.results)
 		all.final, all.tentative = all.final || g.final, all.tentative || g.tentative
 		if !g.tentative && g.lookup.expires == 0 { // else it is in the cache already
-			s.denials.keep(g.lookup, g.checks, g.results)
+			s.keepDenial(g.lookup, g.checks, g.results, 0)
 		}
 	}
 	if !all.tentative {
-		s.denials.keep(l, checks, results)
+		s.keepDenial(l, checks, results, 0)
 	}
 	return worthAnotherAttempt(checks, all)
 }

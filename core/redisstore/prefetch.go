@@ -30,6 +30,7 @@ func (p prefetchSource) Lease(ctx context.Context, c *store.Check, lasts time.Du
 	if !c.Rule.Penalized() {
 		return p.s.decide(ctx, checks, results)
 	}
+	p.s.listener.wake(p.s) // to hear that the key is blocked
 	js, j := p.s.jobFor(nil, take, anySlot, c)
 	j.Add(0, c, 0)
 	j.penalized, j.mergeable = true, false

@@ -54,17 +54,17 @@ func TestPrefetchOfManyProcesses(t *testing.T) {
 			}
 			exact := redisstore.New(server.Client(t), redisstore.Config{Prefix: prefix})
 			results := make([]core.Result, 1)
-			for deadline := time.Now().Add(20 * time.Second); ; time.Sleep(5 * time.Millisecond) {
+			defer func() {
+				if t.Failed() {
+					t.Logf("%d granted, and %d remain of %d", granted.Load(), results[0].Remaining, quota)
+				}
+			}()
+			eventually(t, "what was not granted to come back", func() bool {
 				if err := exact.Peek(t.Context(), []core.Check{check("hot", rule, 1)}, results); err != nil {
 					t.Fatal(err)
 				}
-				if results[0].Remaining == quota-granted.Load() {
-					break
-				}
-				if time.Now().After(deadline) {
-					t.Fatalf("%d granted, and %d remain of %d", granted.Load(), results[0].Remaining, quota)
-				}
-			}
+				return results[0].Remaining == quota-granted.Load()
+			})
 		})
 	}
 }
@@ -97,7 +97,7 @@ func TestAHotKeyIsPrefetched(t *testing.T) {
 // A charge that a slice has decided is refunded like any other.
 func TestRefundOfAPrefetchedCharge(t *testing.T) {
 	t.Parallel()
-	store, _, _ := newStore(t, redisstore.Config{Prefetch: redisstore.Prefetch{Fraction: 0.01, MaxAge: time.Minute}})
+	store, _, _ := newStore(t, redisstore.Config{Prefetch: redisstore.Prefetch{Fraction: 0.01, MaxAge: long}})
 	rule := mustRule(t, core.Per(1_000_000, hammerWindow).FixedWindow())
 	c := []core.Check{check("k", rule, 3)}
 	var charged []core.Result
@@ -150,6 +150,18 @@ func TestConfigRefusesNonsense(t *testing.T) {
 			}()
 			redisstore.New(client, bad...)
 		}()
+	}
+}
+
+// A cache that is off has neither an age nor a size, and zero is a default everywhere.
+func TestConfigTakesACacheThatIsOff(t *testing.T) {
+	t.Parallel()
+	client := redis.NewClient(&redis.Options{})
+	t.Cleanup(func() { _ = client.Close() })
+	for _, fine := range []redisstore.DenialCache{
+		{}, {Disabled: true}, {Disabled: true, Age: -1, Size: -1}, {Disabled: true, Size: 7}, {Age: time.Second}, {Size: 8}, {Age: 1},
+	} {
+		redisstore.New(client, redisstore.Config{DenialCache: fine})
 	}
 }
 

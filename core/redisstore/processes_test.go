@@ -106,7 +106,7 @@ func TestHammerProcess(t *testing.T) {
 func awaitOthers(t *testing.T, client *redis.Client, key string) {
 	t.Helper()
 	n, err := client.Incr(t.Context(), key).Result()
-	for deadline := time.Now().Add(time.Minute); err == nil && n < hammerProcesses; {
+	for deadline := time.Now().Add(5 * time.Minute); err == nil && n < hammerProcesses; {
 		if time.Now().After(deadline) {
 			t.Fatalf("only %d of %d processes came up", n, hammerProcesses)
 		}

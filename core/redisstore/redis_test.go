@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"net"
 	"path/filepath"
 	"strings"
@@ -35,8 +36,8 @@ func TestARequestIsOneRoundTrip(t *testing.T) {
 	server := redistest.Start(t)
 	store := redisstore.New(server.Client(t), redisstore.Config{DenialCache: redisstore.DenialCache{Disabled: true}})
 	checks := []core.Check{
-		check("user:1", mustRule(t, core.PerMinute(10).Named("a")), 1),
-		check("user:1", mustRule(t, core.PerDay(100).FixedWindow().Named("b")), 1),
+		check("user:1", mustRule(t, core.PerDay(10).Named("a")), 1),
+		check("user:1", mustRule(t, core.Per(100, hammerWindow).FixedWindow().Named("b")), 1),
 		check("all", mustRule(t, core.PerHour(2).SlidingLog().Named("c")), 1),
 	}
 	take(t, store, checks...) // loads the script
@@ -65,15 +66,21 @@ func TestEveryKeyExpiresWhenItIsFullAgain(t *testing.T) {
 	t.Parallel()
 	store, server, prefix := newStore(t)
 	client := server.Client(t)
-	for name, limit := range storetest.Algorithms(2, time.Hour) {
+	for name, limit := range storetest.Algorithms(2, hammerWindow) {
 		rule, key := mustRule(t, limit), prefix+"{"+name+"}"
 		expiry := func() time.Time {
 			t.Helper()
-			at, err := client.PExpireTime(t.Context(), key).Result()
-			if err != nil || at < 0 {
-				t.Fatalf("%s: expiry %v, %v", name, at, err)
+			// PEXPIRETIME is of Redis 7.0.
+			const script = "local now = redis.call('TIME') return {now[1] * 1000 + math.floor(now[2] / 1000), redis.call('PTTL', KEYS[1])}"
+			soonest := int64(math.MaxInt64) // of some: Redis can stand still between the two, which makes it later
+			for range 5 {
+				at, err := client.Eval(t.Context(), script, []string{key}).Int64Slice()
+				if err != nil || at[1] < 0 {
+					t.Fatalf("%s: now and time to live: %v, %v", name, at, err)
+				}
+				soonest = min(soonest, at[0]+at[1])
 			}
-			return time.UnixMilli(at.Milliseconds())
+			return time.UnixMilli(soonest)
 		}
 		first := take(t, store, check(name, rule, 1))[0]
 		full := time.UnixMicro(first.At).Add(first.ResetAfter)
@@ -87,7 +94,7 @@ func TestEveryKeyExpiresWhenItIsFullAgain(t *testing.T) {
 				t.Fatalf("%s: a third request of 2 passed", name)
 			}
 		}
-		if after := expiry(); !after.Equal(before) {
+		if after := expiry(); after.Sub(before).Abs() > 3*time.Millisecond { // a notice may write the value again
 			t.Errorf("%s: denied requests moved the expiry from %v to %v", name, before, after)
 		}
 	}

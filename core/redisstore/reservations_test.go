@@ -16,6 +16,7 @@ import (
 
 	"github.com/weblimit/weblimit/core"
 	"github.com/weblimit/weblimit/core/redisstore"
+	"github.com/weblimit/weblimit/internal/test/draining"
 	"github.com/weblimit/weblimit/internal/test/redistest"
 	"github.com/weblimit/weblimit/keyfuncs"
 )
@@ -25,13 +26,21 @@ func quota(n int64) core.Limit {
 	return core.Per(n, 30*24*time.Hour).FixedWindow().By(keyfuncs.Everyone())
 }
 
+// drain waits until all is settled, for longer than Drain does by itself.
+func drain(t *testing.T, l *core.Limiter) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
+	defer cancel()
+	if err := l.Drain(ctx); err != nil {
+		t.Fatal(err)
+	}
+}
+
 // unitsLeft returns what a limiter's first limit has left, once all reservations are
 // settled.
 func unitsLeft(t *testing.T, l *core.Limiter, key string) int64 {
 	t.Helper()
-	if err := l.Drain(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	drain(t, l)
 	d, err := l.Peek(t.Context(), key, 0)
 	if err != nil {
 		t.Fatal(err)
@@ -120,7 +129,9 @@ func TestSettlementsThatAreLost(t *testing.T) {
 	server := redistest.Start(t)
 	proxy := redistest.StartProxy(t, server)
 	proxy.Match("evalsha", "eval")
-	store := redisstore.New(proxy.Client(t), redisstore.Config{Prefix: redistest.Prefix(t)})
+	client, refund := proxy.Client(t), &gate{}
+	client.AddHook(refund)
+	store := redisstore.New(client, redisstore.Config{Prefix: redistest.Prefix(t)})
 	var lost atomic.Int64
 	store.OnEvent(func(e core.Event) {
 		if e.Kind == core.EventSettlementsLost {
@@ -130,8 +141,12 @@ func TestSettlementsThatAreLost(t *testing.T) {
 	l := core.Must(core.New(core.Config{Store: store, Timeout: time.Minute, Limits: []core.Limit{quota(10).Named("calls").RefundOn(core.Failures)}}))
 	first, second := l.AllowKey(t.Context(), "k", 1), l.AllowKey(t.Context(), "k", 1)
 	proxy.DropRequests(1)
+	refund.Lock()
 	first.Settle(core.Outcome{Status: 500})
-	if err := l.Drain(t.Context()); err == nil || err.Error() != "weblimit: settlements that were lost: 1" {
+	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
+	defer cancel()
+	// The refund waits for Drain.
+	if err := draining.Then(ctx, l, refund.Unlock); err == nil || err.Error() != "weblimit: settlements that were lost: 1" {
 		t.Errorf("Drain: %v", err)
 	}
 	if got := unitsLeft(t, l, "k"); got != 8 {
@@ -144,6 +159,23 @@ func TestSettlementsThatAreLost(t *testing.T) {
 	if lost.Load() != 1 {
 		t.Errorf("%d errors were reported, want one", lost.Load())
 	}
+}
+
+// gate is a hook that holds commands back while it is locked.
+type gate struct{ sync.Mutex }
+
+func (*gate) DialHook(next redis.DialHook) redis.DialHook { return next }
+
+func (g *gate) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
+	return func(ctx context.Context, cmd redis.Cmder) error {
+		g.Lock()
+		g.Unlock() //nolint:staticcheck // SA2001: it is a gate
+		return next(ctx, cmd)
+	}
+}
+
+func (*gate) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
+	return next
 }
 
 // What Redis was not asked for is told once when it is back, without any request.
@@ -171,10 +203,10 @@ func TestSettlementsWaitForRedis(t *testing.T) {
 			lost.Add(e.Count)
 		}
 	})
-	l := core.Must(core.New(core.Config{Store: store, Timeout: 5 * time.Second, Limits: []core.Limit{
-		core.PerMonth(1000, time.UTC).By(keyfuncs.Everyone()).Named("tokens").Estimate(500).OnOutage(core.Deny),
+	l := core.Must(core.New(core.Config{Store: store, Timeout: time.Minute, Limits: []core.Limit{
+		core.PerBillingMonth(1000, farDay(), time.UTC).By(keyfuncs.Everyone()).Named("tokens").Estimate(500).OnOutage(core.Deny),
 		core.Concurrent(1).By(keyfuncs.Everyone()).Named("streams").OnOutage(core.Deny),
-		core.PerCalendarDay(9, time.UTC).By(keyfuncs.Everyone()).Named("failures").RefundOn(core.Failures).OnOutage(core.Deny),
+		core.PerCalendarDay(9, farMidnight()).By(keyfuncs.Everyone()).Named("failures").RefundOn(core.Failures).OnOutage(core.Deny),
 	}}))
 	asked := func(what string, want ...int64) {
 		t.Helper()
@@ -211,13 +243,17 @@ func TestSettlementsWaitForRedis(t *testing.T) {
 		d.Settle(core.Outcome{Status: 500})
 		time.Sleep(500 * time.Millisecond)
 		refuse(false)
-		time.Sleep(2500 * time.Millisecond)
-		asked("after the outage", 1000-2*int64(len(ds)), 1, 9)
+		want := 1000 - 2*int64(len(ds))
+		eventually(t, "what Redis was not asked for", func() bool { // a peek tells nothing
+			d, err := l.Peek(t.Context(), "k", 0)
+			return err == nil && d.Results()[0].Remaining == want && d.Results()[1].Remaining == 1 && d.Results()[2].Remaining == 9
+		})
+		asked("after the outage", want, 1, 9)
 	}
 	time.Sleep(2 * time.Second)
 	asked("later", 996, 1, 9)
-	if err := l.Drain(t.Context()); err != nil || lost.Load() != 0 {
-		t.Errorf("Drain: %v; %d were lost", err, lost.Load())
+	if drain(t, l); lost.Load() != 0 {
+		t.Errorf("%d were lost", lost.Load())
 	}
 }
 

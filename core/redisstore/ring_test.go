@@ -37,6 +37,23 @@ func TestRing(t *testing.T) {
 	})
 }
 
+// forgetful is a store whose requests come so slowly that none knows of the denial before it.
+type forgetful struct{ *redisstore.Store }
+
+func (s forgetful) Take(ctx context.Context, checks []core.Check, results []core.Result) error {
+	s.ForgetRecentDenials()
+	return s.Store.Take(ctx, checks, results)
+}
+
+// Whatever one shard has charged when another denies comes back, if the clock was set back before, too.
+func TestRingWithoutRecentDenials(t *testing.T) {
+	t.Parallel()
+	client, _ := newRing(t)
+	storetest.RunRandom(t, func(t *testing.T, clock *storetest.Clock) core.Store {
+		return forgetful{redisstore.NewAt(client, clock.Micros, redisstore.Config{Prefix: redistest.Prefix(t)})}
+	})
+}
+
 // Keys stay with their shard, however the Ring's own view of its shards changes.
 func TestRingWhoseShardIsTakenOutAndPutBack(t *testing.T) {
 	t.Parallel()

@@ -27,7 +27,8 @@ type Store struct {
 	client     redis.UniversalClient
 	route      route
 	prefix     string
-	clock      func() int64         // microseconds since the epoch; nil for Redis's own
+	clock      func() int64 // microseconds since the epoch; nil for Redis's own
+	listener   *listener
 	denials    *denialCache         // nil if none is kept
 	prefetched *prefetch.Prefetcher // nil if nothing is prefetched
 
@@ -83,7 +84,8 @@ func New(client redis.UniversalClient, config ...Config) *Store {
 	}
 	c = c.validate()
 	s := &Store{client: client, prefix: c.Prefix, givingBack: make(chan struct{}, maxGivingBack), patience: usualPatience}
-	s.denials = newDenialCache(c.DenialCache)
+	s.listener = newListener(client, c.Prefix, max(c.DenialCache.Age, c.Prefetch.MaxAge))
+	s.denials = newDenialCache(c.DenialCache, s.listener)
 	s.prefetched = c.Prefetch.prefetcher(s)
 	s.route = s.routeFor(client)
 	s.Registry().SetInspector(s.inspect)
@@ -149,14 +151,18 @@ func (s *Store) attempt(ctx context.Context, checks []store.Check, results []sto
 		return s.takeMultiSlot(ctx, lookup, js, checks, results)
 	}
 	j := js[0]
+	j.Notice = s.noticeFor(lookup)
 	j.seal(s.prefix)
 	if err = s.run(ctx, js); err == nil {
 		err = j.readAnswer(checks, results)
 	}
-	d := j.denial
+	d, blocked := j.denial, int64(0)
+	if err == nil && d.final && j.penalized {
+		blocked = j.blockedThroughout(checks) * int64(time.Microsecond)
+	}
 	releaseAll(js)
 	if err == nil && d.final && !d.tentative {
-		s.denials.keep(lookup, checks, results)
+		s.keepDenial(lookup, checks, results, blocked)
 	}
 	return err == nil && worthAnotherAttempt(checks, d), err
 }

@@ -25,6 +25,9 @@ const (
 	EventNoticesFailing  // attempts to deliver notices of a quota.Book failed; they are tried again
 	EventNoticesDead     // a notice of a quota.Book is not tried any more
 	EventExportFailing   // a receiver did not accept usage of a quota.Book, which is sent again
+
+	EventInvalidationOff // a store does not hear what other processes give back: the denials that it repeats end by their age
+	EventInvalidationOn  // it hears that again
 )
 
 var eventKinds = [...]string{
@@ -43,6 +46,9 @@ var eventKinds = [...]string{
 	EventNoticesFailing:  "notices failing",
 	EventNoticesDead:     "notices dead",
 	EventExportFailing:   "export failing",
+
+	EventInvalidationOff: "invalidation off",
+	EventInvalidationOn:  "invalidation on",
 }
 
 // String returns the kind's name, such as "store error", for logs and metrics.
@@ -76,7 +82,7 @@ type Event struct {
 // log writes the event to the default logger.
 func (e *Event) log() {
 	level := slog.LevelWarn
-	if e.Kind == EventBreakerClosed || e.Kind == EventOutageEnded || e.Kind == EventLedgerBack {
+	if e.Kind == EventBreakerClosed || e.Kind == EventOutageEnded || e.Kind == EventLedgerBack || e.Kind == EventInvalidationOn {
 		level = slog.LevelInfo
 	}
 	attrs := make([]slog.Attr, 0, 5)

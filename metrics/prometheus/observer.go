@@ -88,7 +88,7 @@ func (o *Observer) StoreEvent(e core.Event) {
 	case core.EventLedgerOut, core.EventLedgerBack, core.EventAccountsWaiting, core.EventAccountsForked,
 		core.EventNoticesFailing, core.EventNoticesDead, core.EventExportFailing:
 		o.books.event(&o.metrics, &e)
-	case core.EventStoreError, core.EventOutageEnded, core.EventSettlementsLost:
+	case core.EventStoreError, core.EventOutageEnded, core.EventSettlementsLost, core.EventInvalidationOff, core.EventInvalidationOn:
 	}
 }
 

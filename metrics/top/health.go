@@ -75,7 +75,7 @@ func (t *Tracker) StoreEvent(e core.Event) {
 		}
 	case core.EventBreakerClosed:
 		delete(h.open, e.Node)
-	case core.EventStoreError, core.EventSettlementsLost:
+	case core.EventStoreError, core.EventSettlementsLost, core.EventInvalidationOff, core.EventInvalidationOn:
 	}
 }
 

@@ -1,0 +1,157 @@
+package redisstore_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/weblimit/weblimit/core"
+	"github.com/weblimit/weblimit/core/redisstore"
+	"github.com/weblimit/weblimit/internal/test/redistest"
+)
+
+// A blocked key is denied without asking Redis, by a process that hears when its block is lifted;
+// denials that count towards a block are not repeated.
+func TestABlockIsRepeatedUntilItIsLifted(t *testing.T) {
+	t.Parallel()
+	server := redistest.Start(t)
+	rule := mustRule(t, core.PerHour(100).Named("api").Penalty(core.Block{After: 3, Within: time.Hour, For: time.Hour}))
+	a, b := redisstore.New(server.Client(t)), redisstore.New(server.Client(t), caching(""))
+	listening(t, b)
+	calls := func(f func()) int64 {
+		before := server.Calls(t, "evalsha")
+		f()
+		return server.Calls(t, "evalsha") - before
+	}
+	deny := func(n int) {
+		t.Helper()
+		for range n {
+			if r := take(t, b, check("k", rule, 1))[0]; r.Allowed {
+				t.Fatalf("got %+v, want a denial", r)
+			}
+		}
+	}
+	take(t, b, check("k", rule, 100))
+	if n := calls(func() { deny(3) }); n != 3 {
+		t.Errorf("three denials that count cost %d calls, want 3", n)
+	}
+	if n := calls(func() { deny(1000) }); n != 0 {
+		t.Errorf("a thousand denials of a blocked key cost %d calls, want none", n)
+	}
+	if r := take(t, b, check("k", rule, 1))[0]; !r.Blocked || !r.Cached || r.RetryAfter <= 59*time.Minute || r.RetryAfter > time.Hour {
+		t.Errorf("got %+v, want the block", r)
+	}
+	for name, lift := range map[string]func() error{
+		"unblock": func() error { return a.Unblock(t.Context(), []core.Check{check("k", rule, 0)}) },
+		"reset":   func() error { return a.Reset(t.Context(), []core.Check{check("k", rule, 0)}) },
+		"a shorter block": func() error {
+			return a.Block(t.Context(), []core.Check{check("k", rule, 0)}, time.Millisecond)
+		},
+	} {
+		if err := lift(); err != nil {
+			t.Fatal(err)
+		}
+		eventually(t, name+" to be seen", func() bool { return !take(t, b, check("k", rule, 1))[0].Blocked })
+		if err := a.Block(t.Context(), []core.Check{check("k", rule, 0)}, time.Hour); err != nil {
+			t.Fatal(err)
+		}
+		deny(2)
+	}
+}
+
+// The process that lifts or shortens a block does not wait for its own message: here there is none,
+// since Redis has lost the notice.
+func TestABlockEndsAtOnceInTheProcessThatLiftsIt(t *testing.T) {
+	t.Parallel()
+	block := core.Block{After: 3, Within: time.Hour, For: time.Hour}
+	for name, limit := range map[string]core.Limit{"rate": core.PerHour(100), "slots": core.Concurrent(100)} {
+		client := redistest.Start(t).Client(t)
+		rule := mustRule(t, limit.Penalty(block))
+		s := redisstore.New(client, caching(""))
+		listening(t, s)
+		checks := []core.Check{check("k", rule, 0)}
+		// A request that only slots deny is never repeated, so another limit denies it, too.
+		both := []core.Check{check("k", rule, 1), check("k", mustRule(t, core.PerHour(1).Named("full")), 2)}
+		for lift, lifted := range map[string]func() error{
+			"unblock": func() error { return s.Unblock(t.Context(), checks) },
+			"reset":   func() error { return s.Reset(t.Context(), checks) },
+			"block":   func() error { return s.Block(t.Context(), checks, time.Millisecond) },
+		} {
+			if err := s.Block(t.Context(), checks, time.Hour); err != nil {
+				t.Fatal(err)
+			}
+			take(t, s, both...)
+			if r := take(t, s, both...)[0]; !r.Blocked || !r.Cached {
+				t.Fatalf("%s, %s: got %+v, want the block from the cache", name, lift, r)
+			}
+			if err := client.Del(t.Context(), "weblimit:{k}").Err(); err != nil {
+				t.Fatal(err)
+			}
+			if err := lifted(); err != nil {
+				t.Fatal(err)
+			}
+			if r := take(t, s, both...)[0]; r.Cached {
+				t.Errorf("%s, %s: got %+v, want Redis asked", name, lift, r)
+			}
+		}
+	}
+}
+
+// With another penalty that counts the request's denials, Redis has to see each of them.
+func TestABlockIsNotRepeatedBesideAPenaltyThatCounts(t *testing.T) {
+	t.Parallel()
+	server := redistest.Start(t)
+	block := core.Block{After: 100, Within: time.Hour, For: time.Hour}
+	api := mustRule(t, core.PerHour(100).Named("api").Penalty(block))
+	for name, beside := range map[string]core.Check{
+		"another limit":       check("k", mustRule(t, core.PerHour(1).Named("write").Penalty(block)), 1),
+		"one in shadow mode":  {Key: []byte("k"), Rule: mustRule(t, core.PerHour(1).Named("write").Penalty(block)), Cost: 1, Shadow: true},
+		"a limit of an other": check("l", mustRule(t, core.PerHour(1).Named("write").Penalty(block)), 1),
+	} {
+		prefix := redistest.Prefix(t)
+		b := redisstore.New(server.Client(t), caching(prefix))
+		listening(t, b)
+		if err := b.Block(t.Context(), []core.Check{check("k", api, 0)}, time.Hour); err != nil {
+			t.Fatal(err)
+		}
+		for range 3 {
+			if r := take(t, b, check("k", api, 1), beside)[0]; !r.Blocked || r.Cached {
+				t.Errorf("beside %s: got %+v, want the block from Redis", name, r)
+			}
+		}
+	}
+}
+
+// A process that does not hear whether a block is lifted asks each time.
+func TestABlockIsNotRepeatedByAProcessThatHearsNothing(t *testing.T) {
+	t.Parallel()
+	server := redistest.Start(t)
+	proxy := redistest.StartProxy(t, server)
+	rule := mustRule(t, core.PerHour(100).Penalty(core.Block{After: 3, Within: time.Hour, For: time.Hour}))
+	a, b := redisstore.New(server.Client(t)), redisstore.New(proxy.Client(t), caching(""))
+	b.SetListenTimes(long, long, long, long) // which does not connect again
+	listening(t, b)
+	checks := []core.Check{check("k", rule, 0)}
+	if err := a.Block(t.Context(), checks, time.Hour); err != nil {
+		t.Fatal(err)
+	}
+	take(t, b, check("k", rule, 1))
+	if r := take(t, b, check("k", rule, 1))[0]; !r.Cached {
+		t.Fatalf("got %+v, want it cached", r)
+	}
+	proxy.Refuse(true)
+	eventually(t, "the loss to be noticed", func() bool { return !b.Hears() })
+	proxy.Refuse(false)
+	if err := a.Unblock(t.Context(), checks); err != nil {
+		t.Fatal(err)
+	}
+	var r core.Result
+	eventually(t, "Redis to be asked again", func() bool {
+		results := make([]core.Result, 1)
+		err := b.Take(t.Context(), []core.Check{check("k", rule, 1)}, results)
+		r = results[0]
+		return err == nil
+	})
+	if r.Blocked {
+		t.Errorf("got %+v after the block was lifted", r)
+	}
+}

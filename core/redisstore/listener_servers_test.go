@@ -1,0 +1,162 @@
+package redisstore_test
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/weblimit/weblimit/core"
+	"github.com/weblimit/weblimit/core/redisstore"
+	"github.com/weblimit/weblimit/internal/test/redistest"
+)
+
+// What process A gives back, process B sees within a round trip or so: counted in round trips of
+// PING that B makes after A's call has returned, since a loaded machine has no other measure.
+func TestWhatIsGivenBackIsSeenWithinARoundTrip(t *testing.T) {
+	if testing.Short() {
+		t.Skip("starts a Cluster and sentinels")
+	}
+	single, sentinel := redistest.Start(t), redistest.StartSentinel(t)
+	for name, connect := range map[string]func() redis.UniversalClient{
+		"a server":   func() redis.UniversalClient { return single.Client(t) },
+		"a Cluster":  func() redis.UniversalClient { return redistest.SharedCluster(t).Client(t) },
+		"a Sentinel": func() redis.UniversalClient { return sentinel.Client(t) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			prefix := redistest.Prefix(t)
+			a := redisstore.New(connect(), redisstore.Config{Prefix: prefix})
+			client := connect()
+			b := redisstore.New(client, redisstore.Config{Prefix: prefix, DenialCache: redisstore.DenialCache{Age: long}})
+			listening(t, b)
+			measureGiveBacks(t, a, b, client)
+		})
+	}
+}
+
+func measureGiveBacks(t *testing.T, a, b *redisstore.Store, client redis.UniversalClient) {
+	block := core.Block{After: 1, Within: time.Hour, For: time.Hour}
+	rule, raised := mustRule(t, core.PerHour(3).Named("l")), mustRule(t, core.PerHour(30000).Named("l"))
+	penalized := mustRule(t, core.PerHour(3).Named("p").Penalty(block))
+	for name, c := range map[string]struct {
+		rule     *core.Rule
+		giveBack func(k string, charged []core.Result) error
+	}{
+		"refund": {rule, func(k string, charged []core.Result) error {
+			return a.Refund(t.Context(), []core.Check{check(k, rule, 3)}, charged)
+		}},
+		"reset": {rule, func(k string, _ []core.Result) error {
+			return a.Reset(t.Context(), []core.Check{check(k, rule, 0)})
+		}},
+		"unblock": {penalized, func(k string, _ []core.Result) error {
+			return a.Unblock(t.Context(), []core.Check{check(k, penalized, 0)})
+		}},
+		"raise": {rule, func(k string, _ []core.Result) error {
+			return a.Take(t.Context(), []core.Check{check(k, raised, 1)}, make([]core.Result, 1))
+		}},
+	} {
+		var pings []int
+		for n := range 100 {
+			k := fmt.Sprint(name, n)
+			charged := take(t, a, check(k, c.rule, 3))
+			take(t, b, check(k, c.rule, 1))
+			take(t, b, check(k, c.rule, 1))
+			if r := take(t, b, check(k, c.rule, 1))[0]; !r.Cached {
+				t.Fatalf("%s: %+v, want it cached", name, r)
+			}
+			if err := c.giveBack(k, charged); err != nil {
+				t.Fatal(err)
+			}
+			count := 0
+			for ; take(t, b, check(k, c.rule, 1))[0].Cached; count++ {
+				if err := client.Ping(t.Context()).Err(); err != nil {
+					t.Fatal(err)
+				}
+				// Where each answer is there before it is waited for, Go looks at other
+				// connections every 10 ms only.
+				time.Sleep(time.Microsecond)
+				if count == 10_000 {
+					t.Fatalf("%s: not seen after %d round trips", name, count)
+				}
+			}
+			pings = append(pings, count)
+		}
+		slices.Sort(pings)
+		t.Logf("%s: seen after round trips: p50 %d, p99 %d, most %d", name, pings[49], pings[98], pings[99])
+		// The bus of a Cluster holds messages back for some 40 ms now and then.
+		if _, cluster := client.(*redis.ClusterClient); pings[49] > 5 || !cluster && pings[98] > 50 {
+			t.Errorf("%s: seen after %d round trips at p50 and %d at p99", name, pings[49], pings[98])
+		}
+	}
+}
+
+// After a failover the listener subscribes to the new master.
+func TestTheListenerFollowsAFailover(t *testing.T) {
+	if testing.Short() {
+		t.Skip("starts sentinels")
+	}
+	t.Parallel()
+	s := redistest.StartSentinel(t)
+	rule := mustRule(t, core.PerHour(3))
+	a, b := redisstore.New(s.Client(t)), redisstore.New(s.Client(t), caching(""))
+	b.SetListenTimes(50*time.Millisecond, 10*time.Millisecond, time.Minute, time.Minute)
+	a.BeAsPatientAsUsual()
+	b.BeAsPatientAsUsual()
+	listening(t, b)
+	old := s.Master(t)
+	old.Kill()
+	s.AwaitFailover(t, old)
+	answers := func(s *redisstore.Store, c core.Check) (r core.Result) {
+		results := make([]core.Result, 1)
+		eventually(t, "the new master to decide", func() bool { return s.Take(t.Context(), []core.Check{c}, results) == nil })
+		return results[0]
+	}
+	answers(a, check("k", rule, 3))
+	eventually(t, "the listener to be back", func() bool {
+		answers(b, check("k", rule, 1))
+		return b.Hears()
+	})
+	if r := answers(b, check("k", rule, 1)); r.Allowed {
+		t.Fatalf("got %+v, want a denial", r)
+	}
+	if err := a.Reset(t.Context(), []core.Check{check("k", rule, 0)}); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "the reset to be seen", func() bool { return answers(b, check("k", rule, 1)).Allowed })
+}
+
+// A denied request whose limits are in several slots of a Cluster ends with what is given back in
+// whichever slot has denied.
+func TestADenialOfSeveralSlotsEnds(t *testing.T) {
+	if testing.Short() {
+		t.Skip("starts a Cluster")
+	}
+	t.Parallel()
+	cluster, prefix := redistest.SharedCluster(t), redistest.Prefix(t)
+	a := redisstore.New(cluster.Client(t), redisstore.Config{Prefix: prefix})
+	b := redisstore.New(cluster.Client(t), caching(prefix))
+	listening(t, b)
+	rules := []*core.Rule{mustRule(t, core.PerHour(3).Named("a")), mustRule(t, core.PerHour(3).Named("b")), mustRule(t, core.PerHour(3).Named("c"))}
+	for slots := 2; slots <= 3; slots++ {
+		for full := range slots {
+			var checks []core.Check
+			for i, rule := range rules[:slots] {
+				checks = append(checks, check(fmt.Sprint("several", slots, full, i), rule, 1))
+			}
+			spent := checks[full]
+			spent.Cost = 3
+			take(t, a, spent)
+			for n := range 3 {
+				if r := take(t, b, checks...)[full]; r.Allowed || n == 2 && !r.Cached {
+					t.Fatalf("slot %d of %d: got %+v, want a denial that is repeated", full+1, slots, r)
+				}
+			}
+			if err := a.Reset(t.Context(), []core.Check{spent}); err != nil {
+				t.Fatal(err)
+			}
+			eventually(t, fmt.Sprintf("the reset of slot %d of %d", full+1, slots), func() bool { return take(t, b, checks...)[full].Allowed })
+		}
+	}
+}

@@ -1,0 +1,474 @@
+package redisstore_test
+
+import (
+	"runtime"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/weblimit/weblimit/core"
+	"github.com/weblimit/weblimit/core/redisstore"
+	"github.com/weblimit/weblimit/internal/test/redistest"
+)
+
+// eventually waits until something is true: for as long as a busy machine may take.
+func eventually(t *testing.T, what string, ready func() bool) {
+	t.Helper()
+	for deadline := time.Now().Add(2 * time.Minute); !ready(); time.Sleep(time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatalf("waited in vain for %s", what)
+		}
+	}
+}
+
+// listening has a store deny a request of a key of its own until the store hears what others
+// give back.
+func listening(t *testing.T, s *redisstore.Store) {
+	t.Helper()
+	rule := mustRule(t, core.PerHour(1).Named("listening"))
+	take(t, s, check("listening", rule, 1))
+	eventually(t, "the store to listen", func() bool {
+		take(t, s, check("listening", rule, 1))
+		return s.Hears()
+	})
+}
+
+// caching is a configuration that repeats denials for longer than a test takes.
+func caching(prefix string) redisstore.Config {
+	return redisstore.Config{Prefix: prefix, DenialCache: redisstore.DenialCache{Age: long, Size: 64}}
+}
+
+// giveBacks are what a process can do that ends denials of rule's key "k" in others: charged is
+// its charge of the whole quota of 3.
+var giveBacks = map[string]func(t *testing.T, s *redisstore.Store, limit core.Limit, charged []core.Result) error{
+	"refund": func(t *testing.T, s *redisstore.Store, limit core.Limit, charged []core.Result) error {
+		return s.Refund(t.Context(), []core.Check{check("k", mustRule(t, limit), 3)}, charged)
+	},
+	"reset": func(t *testing.T, s *redisstore.Store, limit core.Limit, _ []core.Result) error {
+		return s.Reset(t.Context(), []core.Check{check("k", mustRule(t, limit), 0)})
+	},
+}
+
+func TestWhatAnotherProcessGivesBackEndsADenial(t *testing.T) {
+	t.Parallel()
+	for algorithm, limit := range map[string]core.Limit{
+		"token bucket":   core.PerHour(3),
+		"fixed window":   core.Per(3, hammerWindow).FixedWindow(),
+		"sliding window": core.PerHour(3).SlidingWindow(),
+		"sliding log":    core.PerHour(3).SlidingLog(),
+	} {
+		for name, giveBack := range giveBacks {
+			t.Run(algorithm+", "+name, func(t *testing.T) {
+				t.Parallel()
+				server, prefix, rule := redistest.Shared(t), redistest.Prefix(t), mustRule(t, limit)
+				a := redisstore.New(server.Client(t), redisstore.Config{Prefix: prefix})
+				b := redisstore.New(server.Client(t), caching(prefix))
+				listening(t, b)
+				charged := take(t, a, check("k", rule, 3))
+				for range 2 {
+					if r := take(t, b, check("k", rule, 1))[0]; r.Allowed {
+						t.Fatalf("a fourth request of 3 passed: %+v", r)
+					}
+				}
+				if err := giveBack(t, a, limit, charged); err != nil {
+					t.Fatal(err)
+				}
+				eventually(t, "the other process to see it", func() bool { return take(t, b, check("k", rule, 1))[0].Allowed })
+			})
+		}
+	}
+}
+
+// A process with a raised limit rewrites the record, which can end a denial under the old one.
+func TestAConvertedRecordEndsADenial(t *testing.T) {
+	t.Parallel()
+	server, prefix := redistest.Shared(t), redistest.Prefix(t)
+	old, raised := mustRule(t, core.PerHour(3).Named("l")), mustRule(t, core.PerHour(300000).Named("l"))
+	a := redisstore.New(server.Client(t), redisstore.Config{Prefix: prefix})
+	b := redisstore.New(server.Client(t), caching(prefix))
+	listening(t, b)
+	take(t, b, check("k", old, 3))
+	for range 2 {
+		take(t, b, check("k", old, 1))
+	}
+	take(t, a, check("k", raised, 1))
+	eventually(t, "the denial to be asked for again", func() bool { return !take(t, b, check("k", old, 1))[0].Cached })
+}
+
+// published returns what is published under a prefix until the test ends.
+func published(t *testing.T, server *redistest.Server, prefix string) (keys func() []string) {
+	t.Helper()
+	sub := server.Client(t).Subscribe(t.Context(), prefix+"given-back")
+	t.Cleanup(func() { _ = sub.Close() })
+	if _, err := sub.Receive(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	var mu sync.Mutex
+	var got []string
+	go func() {
+		for m := range sub.Channel() {
+			mu.Lock()
+			if m.Payload != "" {
+				got = append(got, m.Payload)
+			}
+			mu.Unlock()
+		}
+	}()
+	client := server.Client(t)
+	return func() []string {
+		client.Publish(t.Context(), prefix+"given-back", "the end")
+		var all []string
+		eventually(t, "what was published", func() bool {
+			mu.Lock()
+			defer mu.Unlock()
+			at := slices.Index(got, "the end")
+			if at >= 0 {
+				all, got = got[:at], nil
+			}
+			return at >= 0
+		})
+		return all
+	}
+}
+
+func TestOnlyWhatEndsACachedDenialIsPublished(t *testing.T) {
+	t.Parallel()
+	server, prefix := redistest.Shared(t), redistest.Prefix(t)
+	rule := mustRule(t, core.Per(3, hammerWindow).FixedWindow())
+	deaf := redisstore.New(server.Client(t), redisstore.Config{Prefix: prefix, DenialCache: redisstore.DenialCache{Disabled: true}})
+	b := redisstore.New(server.Client(t), caching(prefix))
+	listening(t, b)
+	keys := published(t, server, prefix)
+	want := func(what string, want ...string) {
+		t.Helper()
+		if got := keys(); !slices.Equal(got, want) {
+			t.Errorf("%s: published %q, want %q", what, got, want)
+		}
+	}
+	one := []core.Check{check("k", rule, 1)}
+	refund := func(r []core.Result) {
+		t.Helper()
+		if err := b.Refund(t.Context(), one, r); err != nil {
+			t.Fatal(err)
+		}
+	}
+	refund(take(t, b, one...))
+	want("the refund of an allowed request")
+	take(t, b, one...)
+	take(t, b, one...)
+	last := take(t, b, one...)
+	refund(last)
+	want("a refund at the end of the quota, without a denial")
+	last = take(t, b, one...)
+	take(t, deaf, one...)
+	refund(last)
+	want("a refund after a denial that nobody repeats")
+	last = take(t, b, one...)
+	take(t, b, one...)
+	take(t, b, check("other", rule, 1))
+	refund(last)
+	want("a refund after a denial", "{k}")
+	take(t, b, one...)
+	refund(last)
+	want("a refund after that")
+}
+
+// The age of the denials is an hour here, so that of notices is two. The window is a long one and
+// then one that ends before.
+func TestADenialLeavesOneNoticePerAge(t *testing.T) {
+	t.Parallel()
+	for name, limit := range map[string]core.Limit{
+		"a long window":                  core.Per(3, hammerWindow).FixedWindow(),
+		"a bucket that is full before":   core.Per(3, 30*time.Minute),
+		"a log that is empty before":     core.Per(3, 30*time.Minute).SlidingLog(),
+		"a block that ends with it, too": core.Per(3, 30*time.Minute).SlidingLog().Penalty(core.Block{After: 1, Within: 20 * time.Minute, For: 20 * time.Minute}),
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			server := redistest.Start(t)
+			rule := mustRule(t, limit)
+			var stores []*redisstore.Store
+			for range 3 {
+				s := redisstore.New(server.Client(t), caching("weblimit:"))
+				listening(t, s)
+				stores = append(stores, s)
+			}
+			take(t, stores[0], check("k", rule, 3))
+			client := server.Client(t)
+			before := server.Calls(t, "psetex")
+			if rule.Penalized() {
+				take(t, stores[0], check("k", rule, 1)) // begins the block, with a notice
+			}
+			ttl := client.PTTL(t.Context(), "weblimit:{k}").Val()
+			for _, s := range stores {
+				for range 10 {
+					take(t, s, check("k", rule, 1))
+				}
+			}
+			if got := server.Calls(t, "psetex") - before; got != 1 {
+				t.Errorf("three processes were denied: %d writes, want 1", got)
+			}
+			if after := client.PTTL(t.Context(), "weblimit:{k}").Val(); after > ttl {
+				t.Errorf("the notice extended the life of the key from %v to %v", ttl, after)
+			}
+			value := client.Get(t.Context(), "weblimit:{k}").Val()
+			if n := strings.Count(value, "\xfe\xff\xff\xff"); n != 1 {
+				t.Errorf("the value has %d notices, want 1: %q", n, value)
+			}
+			if err := stores[0].Reset(t.Context(), []core.Check{check("k", rule, 0)}); err != nil {
+				t.Fatal(err)
+			}
+			if n := client.Exists(t.Context(), "weblimit:{k}").Val(); n != 0 {
+				t.Errorf("the key exists after its only limit was reset: %q", client.Get(t.Context(), "weblimit:{k}").Val())
+			}
+		})
+	}
+}
+
+// Neither does another limit of the key whose record ends, nor a charge beside the notice.
+func TestANoticeKeepsNoKey(t *testing.T) {
+	t.Parallel()
+	server, prefix := redistest.Shared(t), redistest.Prefix(t)
+	rule, other := mustRule(t, core.Per(3, 20*time.Minute).Named("denies")), mustRule(t, core.Per(3, 10*time.Minute).Named("other").SlidingLog())
+	s := redisstore.New(server.Client(t), caching(prefix))
+	listening(t, s)
+	take(t, s, check("k", rule, 3))
+	take(t, s, check("k", rule, 1), check("k", other, 1))
+	take(t, s, check("k", other, 1))
+	client := server.Client(t)
+	if value := client.Get(t.Context(), prefix+"{k}").Val(); !strings.Contains(value, "\xfe\xff\xff\xff") {
+		t.Errorf("no notice: %q", value)
+	}
+	if left := client.PTTL(t.Context(), prefix+"{k}").Val(); left <= 0 || left > 20*time.Minute+time.Second {
+		t.Errorf("the key lives for %v, and the limits are over in 20 minutes", left)
+	}
+}
+
+// A message that is lost costs no more than the age of a denial; what was given back while the
+// connection was down is seen when it is back.
+func TestALostConnectionIsMadeGood(t *testing.T) {
+	t.Parallel()
+	server := redistest.Start(t)
+	proxy := redistest.StartProxy(t, server)
+	rule := mustRule(t, core.PerHour(3))
+	a := redisstore.New(server.Client(t))
+	b := redisstore.New(proxy.Client(t), caching("weblimit:"))
+	b.SetListenTimes(long, 10*time.Millisecond, long, long)
+	listening(t, b)
+	take(t, b, check("k", rule, 3))
+	for range 2 {
+		take(t, b, check("k", rule, 1))
+	}
+	proxy.Refuse(true)
+	eventually(t, "the loss to be noticed", func() bool { return !b.Hears() })
+	if err := a.Reset(t.Context(), []core.Check{check("k", rule, 0)}); err != nil {
+		t.Fatal(err)
+	}
+	if r := take(t, b, check("k", rule, 1))[0]; r.Allowed || !r.Cached {
+		t.Fatalf("got %+v while nothing is heard, want the cached denial", r)
+	}
+	proxy.Refuse(false)
+	eventually(t, "the reset to be seen", func() bool { return take(t, b, check("k", rule, 1))[0].Allowed })
+}
+
+func TestAKilledSubscriberSubscribesAgain(t *testing.T) {
+	t.Parallel()
+	server := redistest.Start(t)
+	rule := mustRule(t, core.PerHour(3))
+	a, b := redisstore.New(server.Client(t)), redisstore.New(server.Client(t), caching(""))
+	b.SetListenTimes(long, time.Millisecond, long, long)
+	listening(t, b)
+	take(t, b, check("k", rule, 3))
+	for range 5 {
+		for range 2 {
+			if r := take(t, b, check("k", rule, 1))[0]; r.Allowed {
+				t.Fatalf("got %+v, want a denial", r)
+			}
+		}
+		if err := server.Client(t).ClientKillByFilter(t.Context(), "TYPE", "pubsub").Err(); err != nil {
+			t.Fatal(err)
+		}
+		if err := a.Reset(t.Context(), []core.Check{check("k", rule, 0)}); err != nil {
+			t.Fatal(err)
+		}
+		eventually(t, "the reset to be seen", func() bool { return take(t, b, check("k", rule, 3))[0].Allowed })
+	}
+}
+
+// A connection that neither answers nor ends is replaced.
+func TestAConnectionThatHangsIsReplaced(t *testing.T) {
+	t.Parallel()
+	server := redistest.Start(t)
+	proxy := redistest.StartProxy(t, server)
+	b := redisstore.New(proxy.ClientWith(t, &redis.Options{DialTimeout: time.Second, MaxRetries: -1, ReadTimeout: 100 * time.Millisecond}), caching("weblimit:"))
+	b.SetListenTimes(50*time.Millisecond, 10*time.Millisecond, time.Minute, time.Minute)
+	listening(t, b)
+	proxy.Blackhole(true)
+	eventually(t, "the silence to be noticed", func() bool { return !b.Hears() })
+	proxy.Blackhole(false)
+	eventually(t, "another connection", b.Hears)
+}
+
+func TestWhereNothingCanBeHeardTheAgeIsTheBoundAndAnEventSaysSo(t *testing.T) {
+	t.Parallel()
+	as := func(name string, rules ...string) func(t *testing.T) redis.UniversalClient {
+		return func(t *testing.T) redis.UniversalClient {
+			redistest.Since(t, 6, 2, "channels in ACLs")
+			server := redistest.Start(t)
+			server.User(t, name, append([]string{"resetkeys", "~*", "-@all", "+evalsha", "+eval", "+time", "+get", "+mget", "+psetex", "+del"}, rules...)...)
+			return server.ClientAs(t, name)
+		}
+	}
+	for name, open := range map[string]func(t *testing.T) redis.UniversalClient{
+		"no SUBSCRIBE": func(t *testing.T) redis.UniversalClient {
+			return redistest.Start(t, "--rename-command", "SUBSCRIBE", "").Client(t)
+		},
+		"no PUBLISH": func(t *testing.T) redis.UniversalClient {
+			return redistest.Start(t, "--rename-command", "PUBLISH", "").Client(t)
+		},
+		"a prefix too long":      func(t *testing.T) redis.UniversalClient { return redistest.Start(t).Client(t) },
+		"may not subscribe":      as("deaf", "&*", "+publish"),
+		"may not publish":        as("silent", "&*", "+subscribe"),
+		"may not on the channel": as("elsewhere", "resetchannels", "&shop:*", "+publish", "+subscribe"),
+		"a Ring": func(t *testing.T) redis.UniversalClient {
+			server := redistest.Start(t)
+			return redis.NewRing(&redis.RingOptions{Addrs: map[string]string{"a": server.Addr()}, NewClient: func(*redis.Options) *redis.Client { return server.Client(t) }})
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			client := open(t)
+			config := redisstore.Config{Prefix: redistest.Prefix(t), DenialCache: redisstore.DenialCache{Age: 50 * time.Millisecond, Size: 64}}
+			if name == "a prefix too long" {
+				config.Prefix += strings.Repeat("x", 256)
+			}
+			b := redisstore.New(client, config)
+			a := redisstore.New(client, redisstore.Config{Prefix: config.Prefix})
+			var mu sync.Mutex
+			var events []core.Event
+			b.Registry().OnEvent(func(e core.Event) {
+				mu.Lock()
+				defer mu.Unlock()
+				events = append(events, e)
+			})
+			rule := mustRule(t, core.PerHour(1))
+			for range 4 {
+				take(t, b, check("k", rule, 1))
+				eventually(t, "an event", func() bool {
+					take(t, b, check("k", rule, 1))
+					mu.Lock()
+					defer mu.Unlock()
+					return len(events) > 0
+				})
+			}
+			if len(events) != 1 || events[0].Kind != core.EventInvalidationOff || events[0].Err == nil {
+				t.Errorf("events %v, want one that says what can't be heard", events)
+			}
+			if b.Hears() {
+				t.Error("the store seems to hear")
+			}
+			if err := a.Reset(t.Context(), []core.Check{check("k", rule, 0)}); err != nil {
+				t.Fatal(err)
+			}
+			eventually(t, "the age to pass", func() bool { return take(t, b, check("k", rule, 1))[0].Allowed })
+		})
+	}
+}
+
+func TestListeningNeedsNoMoreThanRESP2(t *testing.T) {
+	t.Parallel()
+	server := redistest.Start(t)
+	options := *server.Client(t).Options()
+	options.Protocol = 2
+	old := redis.NewClient(&options)
+	t.Cleanup(func() { _ = old.Close() })
+	rule := mustRule(t, core.PerHour(3))
+	a, b := redisstore.New(old), redisstore.New(old, caching(""))
+	listening(t, b)
+	take(t, a, check("k", rule, 3))
+	take(t, b, check("k", rule, 1))
+	if err := a.Reset(t.Context(), []core.Check{check("k", rule, 0)}); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "the other process to see it", func() bool { return take(t, b, check("k", rule, 1))[0].Allowed })
+}
+
+// What other processes have given back is seen under the permissions that docs/redis.md adds.
+func TestListeningUnderTheDocumentedPermissions(t *testing.T) {
+	t.Parallel()
+	redistest.Since(t, 6, 2, "channels in ACLs")
+	server := redistest.Start(t)
+	server.User(t, "weblimit", "resetkeys", "~weblimit:*", "-@all", "+evalsha", "+eval", "+time", "+get", "+mget", "+psetex", "+del", "+publish", "+subscribe", "resetchannels", "&weblimit:*")
+	rule := mustRule(t, core.PerHour(3))
+	a, b := redisstore.New(server.ClientAs(t, "weblimit")), redisstore.New(server.ClientAs(t, "weblimit"), caching(""))
+	listening(t, b)
+	take(t, a, check("k", rule, 3))
+	take(t, b, check("k", rule, 1))
+	if err := a.Reset(t.Context(), []core.Check{check("k", rule, 0)}); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "the other process to see it", func() bool { return take(t, b, check("k", rule, 1))[0].Allowed })
+}
+
+func TestTheListenerEndsWithoutDenialsWithTheClientAndWithTheStore(t *testing.T) {
+	t.Parallel()
+	server := redistest.Start(t)
+	ping := 20 * time.Millisecond
+	client := server.Client(t)
+	subscribers := func() int64 {
+		return client.PubSubNumSub(t.Context(), "weblimit:given-back").Val()["weblimit:given-back"]
+	}
+
+	idle := redisstore.New(server.Client(t), caching(""))
+	idle.SetListenTimes(ping, ping, time.Minute, 100*time.Millisecond)
+	listening(t, idle)
+	eventually(t, "an idle listener to end", func() bool { return !idle.Listens() && !idle.Hears() })
+	eventually(t, "its connection to end", func() bool { return subscribers() == 0 })
+	eventually(t, "it to begin again", func() bool {
+		take(t, idle, check("listening", mustRule(t, core.PerHour(1).Named("listening")), 2))
+		return idle.Hears()
+	})
+	eventually(t, "it to end again", func() bool { return !idle.Listens() && subscribers() == 0 })
+
+	closing := redis.NewClient(server.Client(t).Options())
+	closed := redisstore.New(closing, caching(""))
+	closed.SetListenTimes(ping, ping, time.Minute, time.Minute)
+	listening(t, closed)
+	_ = closing.Close()
+	eventually(t, "the listener to end with the client", func() bool { return !closed.Listens() })
+
+	dropped := server.Client(t)
+	func() {
+		s := redisstore.New(dropped, caching(""))
+		s.SetListenTimes(ping, ping, time.Minute, time.Minute)
+		listening(t, s)
+	}()
+	eventually(t, "the listener to end with the store", func() bool { runtime.GC(); return subscribers() == 0 })
+}
+
+// A denial is no error where Redis can't write the notice: the limit's outage policy could let the
+// request pass.
+func TestADenialHoldsWhereRedisRefusesToWrite(t *testing.T) {
+	t.Parallel()
+	for name, refuse := range map[string]func(*redistest.Server){
+		"out of memory": func(s *redistest.Server) { s.FillMemory(t) },
+		"a replica":     func(s *redistest.Server) { s.ReadOnly(t) },
+	} {
+		server := redistest.Start(t)
+		b := redisstore.New(server.Client(t), caching(""))
+		listening(t, b)
+		one, two := mustRule(t, core.PerHour(3)), mustRule(t, core.PerHour(5).Named("two"))
+		take(t, b, check("k", one, 3), check("l", two, 1))
+		refuse(server)
+		for _, checks := range [][]core.Check{{check("k", one, 1)}, {check("k", one, 1), check("l", two, 1)}} {
+			results := make([]core.Result, len(checks))
+			if err := b.Take(t.Context(), checks, results); err != nil || results[0].Allowed {
+				t.Errorf("%s: got %+v, %v; want a denial", name, results[0], err)
+			}
+		}
+	}
+}
