@@ -165,13 +165,16 @@ func (s *Store) followRedirections(ctx context.Context, n *node, j *job, err err
 		// TRYAGAIN says that the keys of a call are on two nodes. In a call with other
 		// jobs, that can last for longer than this job's own keys are. ASKING gives the job
 		// a call of its own, and means nothing to a node that has the slot.
+		// Before Redis 7.0, ASK to a call of several jobs says the same: some of its keys have
+		// moved. Those of this job would begin anew on the other node if they have not.
 		asking := true
-		if to, moved := redirectionOf(err); moved {
+		to, moved := redirectionOf(err)
+		if moved && (j.asking || !to.ask) {
 			if n, err = s.route.follow(ctx, n, to); err != nil {
 				break
 			}
 			asking = to.ask
-		} else if n == nil || classOf(err) != store.ClassTryAgain || !pause(ctx, 2*time.Millisecond) {
+		} else if !moved && (n == nil || classOf(err) != store.ClassTryAgain || !pause(ctx, 2*time.Millisecond)) {
 			break
 		}
 		j.again(asking)

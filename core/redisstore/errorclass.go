@@ -70,9 +70,10 @@ func classOfReply(text string) store.Class {
 	if class, ok := classOfCode[code]; ok {
 		return class
 	}
-	// Redis 5 and 6 write the errors of commands within a script after a text of their own.
+	// Redis 5 and 6 write the errors of commands within a script after a text of their own:
+	// "@user_script: 12: -READONLY You can't", and Redis 5 also "@user_script:12: WRONGTYPE Operation".
 	for code, class := range classOfCode {
-		if strings.Contains(rest, "-"+code+" ") {
+		if strings.Contains(rest, ": -"+code+" ") || strings.Contains(rest, ": "+code+" ") {
 			return class
 		}
 	}

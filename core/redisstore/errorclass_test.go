@@ -1,30 +1,31 @@
-package redisstore_test
+package redisstore
 
 import (
 	"testing"
 
-	"github.com/weblimit/weblimit/core"
-	"github.com/weblimit/weblimit/internal/test/storetest"
-	"github.com/weblimit/weblimit/keyfuncs"
+	"github.com/weblimit/weblimit/core/store"
 )
 
-// A cached denial is repeated for its own class of requests only.
-func TestDenialsAreOfTheirClass(t *testing.T) {
+func TestErrorsWithinAScriptHaveTheirClassInEveryVersion(t *testing.T) {
 	t.Parallel()
-	store, _, _ := newStore(t)
-	limit := core.PerDay(10).Named("classes").Reserve(0.5, keyfuncs.Methods("POST"))
-	upper := mustRule(t, limit)
-	lower, err := storetest.LowerRule(limit)
-	if err != nil {
-		t.Fatal(err)
-	}
-	take(t, store, check("k", &lower, 5))
-	for n := range 3 {
-		if got := take(t, store, check("k", &lower, 1))[0]; got.Allowed || got.Cached != (n > 0) {
-			t.Errorf("request %d of the lower class: %+v", n, got)
-		}
-		if got := take(t, store, check("k", upper, 1))[0]; !got.Allowed || got.Remaining != int64(4-n) {
-			t.Errorf("request %d of the upper class: %+v", n, got)
+	for text, want := range map[string]store.Class{
+		// Redis 5
+		"ERR Error running script (call to f_9e): @user_script:146: WRONGTYPE Operation against a key holding the wrong kind of value ":         store.ClassType,
+		"ERR Error running script (call to f_9e): @user_script:1: @user_script: 1: -READONLY You can't write against a read only replica.   ":   store.ClassReadOnly,
+		"ERR Error running script (call to f_9e): @user_script:1: @user_script: 1: -OOM command not allowed when used memory > 'maxmemory'.   ": store.ClassMemory,
+		"ERR Error running script (call to f_9e): @user_script:1: user_script:1: attempt to index a nil value ":                                 store.ClassValue,
+		"ERR Error running script (call to f_9e): @user_script:146: @user_script: 146: Unknown Redis command called from Lua script ":           store.ClassUnsupported,
+		"ERR Error running script (call to f_9e): @user_script:146: @user_script: 146: -NOAUTH Authentication required. ":                       store.ClassLogin,
+		// Redis 6
+		"ERR Error running script (call to f_9e): @user_script:146: @user_script: 146: The user executing the script can't run this command or subcommand": store.ClassPermission,
+		// Redis 7 and Valkey
+		"WRONGTYPE Operation against a key holding the wrong kind of value script: 9e, on @user_script:146.":                    store.ClassType,
+		"READONLY You can't write against a read only replica. script: 9e, on @user_script:1.":                                  store.ClassReadOnly,
+		"ERR ACL failure in script: User weblimit has no permissions to run the 'get' command script: 9e, on @user_script:146.": store.ClassPermission,
+		"ERR user_script:1: Script attempted to access nonexistent global variable 'x' script: 9e, on @user_script:1.":          store.ClassValue,
+	} {
+		if got := classOfReply(text); got != want {
+			t.Errorf("%q: class %q, want %q", text, got, want)
 		}
 	}
 }

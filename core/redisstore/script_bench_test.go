@@ -1,8 +1,11 @@
 package redisstore
 
 import (
+	"errors"
 	"fmt"
 	"math/rand/v2"
+	"strconv"
+	"strings"
 	"testing"
 	"time"
 
@@ -19,8 +22,8 @@ const (
 
 // BenchmarkScript reports what a request costs within Redis, by its own account
 // (INFO commandstats), on 100,000 keys that were all asked for before, and the memory of
-// a key. Compare it with the empty script, and with the shortest script that counts
-// exactly and answers only yes or no.
+// a key. Compare it with the empty script, and with the shortest scripts that count
+// exactly and answer only yes or no.
 func BenchmarkScript(b *testing.B) {
 	// The windows are so long that records last from one request for a key to the next.
 	hour := core.PerHour(1_000).Named("hour")
@@ -43,6 +46,8 @@ func BenchmarkScript(b *testing.B) {
 
 	b.Run("empty", func(b *testing.B) { benchmarkPlain(b, "return 1") })
 	b.Run("plain GCRA", func(b *testing.B) { benchmarkPlain(b, plainGCRA) })
+	b.Run("5 plain GCRAs", func(b *testing.B) { benchmarkPlain(b, plainGCRAs) })
+	b.Run("5 plain GCRAs of 64 keys in a call", benchmarkPlainCall)
 	for _, c := range []struct {
 		name   string
 		calls  int
@@ -53,6 +58,8 @@ func BenchmarkScript(b *testing.B) {
 		{"3 limits of a key", scriptPipeline, buckets[:3]},
 		{"5 limits of a key", scriptPipeline, buckets},
 		{"5 limits of 64 keys in a call", 1, buckets},
+		{"5 limits of a key, denied", scriptPipeline, append([]core.Limit{never}, buckets[1:]...)},
+		{"5 limits of 64 keys in a call, denied", 1, append([]core.Limit{never}, buckets[1:]...)},
 		{"5 mixed limits of a key", scriptPipeline, mixed},
 		{"denied", scriptPipeline, []core.Limit{never}},
 		{"64 denied in a call", 1, []core.Limit{never}},
@@ -80,6 +87,48 @@ if full + 3600000 - now > 3600000000 then return 0 end
 full = full + 3600000
 redis.call('PSETEX', KEYS[1], string.format('%d', (full - now) / 1000 + 1), string.format('%d', full))
 return 1`
+
+// plainGCRAs is the shortest script of five token buckets in one value.
+const plainGCRAs = `
+local time = redis.call('TIME')
+local now = time[1] * 1000000 + time[2]
+local value = redis.call('GET', KEYS[1])
+local a, b, c, d, e = now, now, now, now, now
+if value then a, b, c, d, e = struct.unpack('<I7I7I7I7I7', value) end
+if a < now then a = now end
+if b < now then b = now end
+if c < now then c = now end
+if d < now then d = now end
+if e < now then e = now end
+a, b, c, d, e = a + 3600, b + 36000, c + 86400, d + 7200, e + 1800000
+local last = math.max(a, b, c, d, e)
+if last - now > 3600000000 then return 0 end
+redis.call('PSETEX', KEYS[1], string.format('%d', (last - now) / 1000 + 1), struct.pack('<I7I7I7I7I7', a, b, c, d, e))
+return 1`
+
+// plainGCRAsOfKeys is the shortest script of five token buckets in the value of each of several keys.
+const plainGCRAsOfKeys = `
+local time = redis.call('TIME')
+local now = time[1] * 1000000 + time[2]
+local values, answers, max, unpack, pack = redis.call('MGET', unpack(KEYS)), {}, math.max, struct.unpack, struct.pack
+for k = 1, #values do
+  local a, b, c, d, e = now, now, now, now, now
+  if values[k] then a, b, c, d, e = unpack('<I7I7I7I7I7', values[k]) end
+  if a < now then a = now end
+  if b < now then b = now end
+  if c < now then c = now end
+  if d < now then d = now end
+  if e < now then e = now end
+  a, b, c, d, e = a + 3600, b + 36000, c + 86400, d + 7200, e + 1800000
+  local last = max(a, b, c, d, e)
+  if last - now > 3600000000 then
+    answers[k] = '0'
+  else
+    redis.call('PSETEX', KEYS[k], string.format('%d', (last - now) / 1000 + 1), pack('<I7I7I7I7I7', a, b, c, d, e))
+    answers[k] = '1'
+  end
+end
+return table.concat(answers)`
 
 func scriptKey(n int) string { return fmt.Sprint("u", n) }
 
@@ -129,12 +178,23 @@ func benchmarkPlain(b *testing.B, source string) {
 	if err != nil {
 		b.Fatal(err)
 	}
+	benchmarkCommands(b, server, "evalsha", func(key string) [][]any { return [][]any{{"evalsha", digest, 1, key}} })
+}
+
+// benchmarkPlainCall sends requests for random keys, 64 in a call.
+func benchmarkPlainCall(b *testing.B) {
+	server := redistest.Start(b)
+	client := server.Client(b)
+	digest, err := client.ScriptLoad(b.Context(), plainGCRAsOfKeys).Result()
+	if err != nil {
+		b.Fatal(err)
+	}
 	ask := func(key func(i int) int) {
-		pipe := client.Pipeline()
-		for i := range scriptPipeline {
-			pipe.EvalSha(b.Context(), digest, []string{DefaultPrefix + "{" + scriptKey(key(i)) + "}"})
+		keys := make([]string, scriptPipeline)
+		for i := range keys {
+			keys[i] = DefaultPrefix + "{" + scriptKey(key(i)) + "}"
 		}
-		if _, err := pipe.Exec(b.Context()); err != nil {
+		if err := client.EvalSha(b.Context(), digest, keys).Err(); err != nil {
 			b.Fatal(err)
 		}
 	}
@@ -144,9 +204,81 @@ func benchmarkPlain(b *testing.B, source string) {
 	measureScript(b, server, client, func() { ask(func(int) int { return rand.IntN(scriptKeys) }) })
 }
 
-// measureScript reports the time of the scripts that ask runs, per request, and the bytes
-// of a key.
-func measureScript(b *testing.B, server *redistest.Server, client *redis.Client, ask func()) {
+// benchmarkCommands sends the commands of requests for random keys, 64 requests per round
+// trip, and reports the time of the named one, which the others run within or are counted with.
+func benchmarkCommands(b *testing.B, server *redistest.Server, stat string, commands func(key string) [][]any) {
+	client := server.Client(b)
+	ask := func(key func(i int) int) {
+		pipe := client.Pipeline()
+		for i := range scriptPipeline {
+			for _, command := range commands(DefaultPrefix + "{" + scriptKey(key(i)) + "}") {
+				pipe.Do(b.Context(), command...)
+			}
+		}
+		if _, err := pipe.Exec(b.Context()); err != nil && !errors.Is(err, redis.Nil) {
+			b.Fatal(err)
+		}
+	}
+	for from := 0; from < scriptKeys; from += scriptPipeline {
+		ask(func(i int) int { return from + i })
+	}
+	measureScript(b, server, client, func() { ask(func(int) int { return rand.IntN(scriptKeys) }) }, strings.Fields(stat)...)
+}
+
+// BenchmarkNative reports what commands without a script cost within Redis, for comparison with
+// BenchmarkScript: the least that a limiter within the server has to do, a function in place of a script,
+// and GCRA on servers that have it. docs/redis.md has the figures, and why the store uses none of them.
+func BenchmarkNative(b *testing.B) {
+	b.Run("GET and PSETEX", func(b *testing.B) {
+		benchmarkCommands(b, redistest.Start(b), "get psetex", func(key string) [][]any {
+			return [][]any{{"get", key}, {"psetex", key, 3_600_000, "1795363610280302"}}
+		})
+	})
+	b.Run("INCR and PEXPIRE", func(b *testing.B) {
+		benchmarkCommands(b, redistest.Start(b), "incr pexpire", func(key string) [][]any {
+			return [][]any{{"incr", key}, {"pexpire", key, 3_600_000}}
+		})
+	})
+	for name, source := range map[string]string{"empty function": "return 1", "plain GCRA function": plainGCRA} {
+		b.Run(name, func(b *testing.B) {
+			redistest.Since(b, 7, 0, "functions")
+			server := redistest.Start(b)
+			library := "#!lua name=weblimit\nredis.register_function('take', function(KEYS, ARGV) " + source + " end)"
+			if err := server.Client(b).FunctionLoad(b.Context(), library).Err(); err != nil {
+				b.Fatal(err)
+			}
+			benchmarkCommands(b, server, "fcall", func(key string) [][]any { return [][]any{{"fcall", "take", 1, key}} })
+		})
+	}
+	for _, limits := range []int{1, 3} {
+		b.Run(fmt.Sprintf("GCRA, %d", limits), func(b *testing.B) {
+			server := redistest.Start(b)
+			if known, err := server.Client(b).Do(b.Context(), "command", "info", "gcra").Slice(); err != nil || len(known) != 1 || known[0] == nil {
+				b.Skip("this server has no GCRA")
+			}
+			benchmarkCommands(b, server, "gcra", func(key string) (commands [][]any) {
+				for i := range limits {
+					commands = append(commands, []any{"gcra", fmt.Sprint(key, i), 999, 1000, 3600})
+				}
+				return commands
+			})
+		})
+	}
+}
+
+// measureScript reports, per request, the time of the commands that ask runs, EVALSHA unless they are
+// named; the server's processor time, network included (INFO cpu); and the bytes of a key.
+func measureScript(b *testing.B, server *redistest.Server, client *redis.Client, ask func(), commands ...string) {
+	if len(commands) == 0 {
+		commands = []string{"evalsha"}
+	}
+	spent := func() (micros int64) {
+		stats := server.Commandstats(b)
+		for _, name := range commands {
+			micros += stats[name].Micros
+		}
+		return micros
+	}
 	const sample = 1000
 	bytes := int64(0)
 	for n := range sample {
@@ -155,14 +287,30 @@ func measureScript(b *testing.B, server *redistest.Server, client *redis.Client,
 			bytes += used
 		}
 	}
-	before := server.Commandstats(b)["evalsha"].Micros
-	requests := 0
+	processor := func() (seconds float64) {
+		info, err := client.Info(b.Context(), "cpu").Result()
+		if err != nil {
+			b.Fatal(err)
+		}
+		for _, name := range []string{"used_cpu_user:", "used_cpu_sys:"} {
+			_, rest, _ := strings.Cut(info, "\n"+name)
+			line, _, _ := strings.Cut(rest, "\r")
+			part, err := strconv.ParseFloat(line, 64)
+			if err != nil {
+				b.Fatal(err)
+			}
+			seconds += part
+		}
+		return seconds
+	}
+	before, began, requests := spent(), processor(), 0
 	for b.Loop() {
 		ask()
 		requests += scriptPipeline
 	}
 	b.ReportMetric(0, "ns/op")
-	b.ReportMetric(float64(server.Commandstats(b)["evalsha"].Micros-before)/float64(requests), "redis-script-µs/op")
+	b.ReportMetric(float64(spent()-before)/float64(requests), "redis-script-µs/op")
+	b.ReportMetric((processor()-began)*1e6/float64(requests), "redis-cpu-µs/op")
 	if bytes > 0 {
 		b.ReportMetric(float64(bytes)/sample, "B/key")
 	}
