@@ -14,7 +14,7 @@ import (
 // A Cluster that requires all slots to be served loses a master without a replica. The
 // other masters refuse to decide, and the error says why.
 func TestClusterIsDown(t *testing.T) {
-	cluster, prefix := redistest.StartClusterOf(t, 3, 0, "--cluster-require-full-coverage", "yes"), redistest.Prefix(t)
+	cluster, prefix := redistest.StartClusterOf(t, 3, 0, "--cluster-require-full-coverage", "yes", "--cluster-node-timeout", "1000"), redistest.Prefix(t)
 	backend := redisstore.New(cluster.Client(t), redisstore.Config{Prefix: prefix, DenialCache: noDenials()})
 	events := listen(backend)
 	keys := onePerMaster(t, cluster, prefix)
@@ -59,7 +59,7 @@ func TestClusterMovedIsFollowed(t *testing.T) {
 	cluster, prefix := redistest.StartClusterOf(t, 2, 0), redistest.Prefix(t)
 	store := redisstore.New(cluster.Client(t), redisstore.Config{Prefix: prefix, DenialCache: noDenials()})
 	events := listen(store)
-	l := newLimiter(t, core.Config{Store: store, Timeout: 10 * time.Second, Limits: []core.Limit{long(1000, "moved").OnOutage(core.Deny)}})
+	l := newLimiter(t, core.Config{Store: store, Timeout: patience, Limits: []core.Limit{long(1000, "moved").OnOutage(core.Deny)}})
 	from, to := cluster.Masters()[0], cluster.Masters()[1]
 	redirections := int64(0)
 	for _, key := range keysOn(t, cluster, prefix, 6)[0] {
@@ -73,7 +73,7 @@ func TestClusterMovedIsFollowed(t *testing.T) {
 		}
 		redirections += errorCount(t, from, "MOVED") - before
 	}
-	if redirections == 0 {
+	if redirections == 0 && !redistest.Before(t, 6, 2) {
 		t.Error("no check was answered MOVED")
 	}
 	if n := events.count(core.EventStoreError); n != 0 {

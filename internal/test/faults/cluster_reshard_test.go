@@ -32,7 +32,7 @@ func TestClusterReshardUnderLoad(t *testing.T) {
 }
 
 func reshard(t *testing.T, cluster *redistest.Cluster, from, to *redistest.Server, prefix string, keys int) {
-	const workers, quota, deadline = 64, 3000, 10 * time.Second
+	const workers, quota, deadline = 64, 3000, patience
 	store := redisstore.New(cluster.Client(t), redisstore.Config{Prefix: prefix, DenialCache: noDenials()})
 	l := newLimiter(t, core.Config{Store: store, Timeout: deadline, Limits: []core.Limit{long(quota, "moving").OnOutage(core.Deny)}})
 	names := make([]string, keys)
@@ -175,7 +175,7 @@ func TestClusterReshardBetweenTheKeysOfARequest(t *testing.T) {
 	// A limiter's outage policy decides, and the decision says why.
 	back := cluster.BeginMove(t, slot, from)
 	back.Key(prefix + "{" + keys[0] + "}")
-	l := newLimiter(t, core.Config{Store: backend, Limits: twoKeys(core.Allow)})
+	l := newLimiter(t, core.Config{Store: backend, Timeout: patience, Limits: twoKeys(core.Allow)}) // time for all attempts
 	d := l.Allow(nobody{})
 	if d.Reason != core.ReasonOutageAllowed || classOf(d) != store.ClassTryAgain {
 		t.Errorf("decided %v with class %q, want the policy and TRYAGAIN", d.Reason, classOf(d))

@@ -114,17 +114,18 @@ func TestClusterSlotOfADeadNodeHasOthersGiveBack(t *testing.T) {
 			fault.harm(cluster.Masters()[2])
 			// Enough time for the live nodes, however busy the machine is.
 			const requests, deadline = 40, time.Second
-			var slowest time.Duration
+			var slowest, slowestRunning time.Duration
 			for range requests {
 				start := time.Now()
 				results, err := takeWithin(store, deadline, rule, keys...)
-				slowest = max(slowest, time.Since(start))
+				took := time.Since(start)
+				slowest, slowestRunning = max(slowest, took), max(slowestRunning, late.less(start, took, deadline))
 				if err == nil {
 					t.Errorf("decided without a node: %+v", results)
 				}
 			}
-			if slowest > deadline+slack {
-				t.Errorf("a request took %v, its deadline was after %v", slowest, deadline)
+			if slowestRunning > deadline+slack {
+				t.Errorf("a request took %v without the time that the process was late, its deadline was after %v", slowestRunning, deadline)
 			}
 			took := eventually(t, "all to be given back", func() bool {
 				return slices.Equal(usedBy(store, rule, keys[:2]...), before)
@@ -162,7 +163,7 @@ func TestClusterSlotsTakeThreeRoundTripsAtMost(t *testing.T) {
 		{9, 3 * delay, 4 * delay},
 	} {
 		best := patience
-		for range 10 { // one in time is enough: the machine may be busy during the others
+		for range 50 { // one in time is enough: the machine may be busy during the others
 			start := time.Now()
 			if _, err := takeWithin(store, patience, rule, keys[:c.slots]...); err != nil {
 				t.Fatal(err)

@@ -126,7 +126,7 @@ func TestClusterFloodOfOneRouteDeniesNobodyElsewhere(t *testing.T) {
 			longest := time.Duration(0)
 			for i := range 4 {
 				honest.Go(func() {
-					for end := time.Now().Add(2 * floodTime); time.Now().Before(end); {
+					for n, end := 0, time.Now().Add(2*floodTime); n < floodAsks || time.Now().Before(end); n++ {
 						charged, wait := ask(stores[i%2], fmt.Sprint("honest:", i), quiet)
 						asked.Add(1)
 						if !charged {

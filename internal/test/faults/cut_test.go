@@ -38,21 +38,29 @@ type tally struct {
 
 const lineQuota = 1_000_000
 
+// newLine returns a line that is connected. On a busy machine that takes longer than some timeouts, and a
+// store whose first checks have failed is not as the tests want it.
 func newLine(t *testing.T, timeout time.Duration, policy core.Outage) *line {
 	t.Helper()
-	server, prefix := redistest.Start(t), redistest.Prefix(t)
+	server := redistest.Start(t)
 	proxy := redistest.StartProxy(t, server)
 	proxy.Match("evalsha", "eval")
-	l := &line{server: server, proxy: proxy, client: proxy.Client(t), tally: map[string]tally{}}
-	store := redisstore.New(l.client, redisstore.Config{Prefix: prefix})
-	l.heard = listen(store)
 	limits := []core.Limit{long(lineQuota, "api").OnOutage(policy)}
-	l.Limiter = newLimiter(t, core.Config{Store: store, Timeout: timeout, Limits: limits})
-	l.witness = newLimiter(t, core.Config{Store: redisstore.New(server.Client(t), redisstore.Config{Prefix: prefix}), Timeout: patience, Limits: limits})
-	if d := l.ask("warm"); d.Reason != core.ReasonWithinLimit {
-		t.Fatalf("before any fault: %v, %v", d.Reason, d.Err)
+	for attempt := 1; ; attempt++ {
+		prefix := redistest.Prefix(t)
+		l := &line{server: server, proxy: proxy, client: proxy.Client(t), tally: map[string]tally{}}
+		store := redisstore.New(l.client, redisstore.Config{Prefix: prefix})
+		l.heard = listen(store)
+		l.Limiter = newLimiter(t, core.Config{Store: store, Timeout: timeout, Limits: limits})
+		l.witness = newLimiter(t, core.Config{Store: redisstore.New(server.Client(t), redisstore.Config{Prefix: prefix}), Timeout: patience, Limits: limits})
+		d := l.ask("warm")
+		if d.Reason == core.ReasonWithinLimit {
+			return l
+		}
+		if attempt == 100 {
+			t.Fatalf("before any fault: %v, %v", d.Reason, d.Err)
+		}
 	}
-	return l
 }
 
 // ask asks for one unit and counts the outcome.
@@ -258,7 +266,7 @@ func TestRedisIsSlow(t *testing.T) {
 		t.Parallel()
 		l := newLine(t, store.DefaultTimeout, core.Deny)
 		l.proxy.Delay(patience)
-		var took []time.Duration
+		var took, running []time.Duration
 		for l.heard.count(core.EventBreakerOpened) == 0 {
 			if len(took) == 100 {
 				t.Fatalf("100 decisions without an answer did not open the breaker; events: %v", l.heard)
@@ -270,6 +278,7 @@ func TestRedisIsSlow(t *testing.T) {
 			}
 			outcomes["Deny"].wantOutage(t, "without an answer", d, store.ClassTimeout)
 			took = append(took, time.Since(start))
+			running = append(running, late.less(start, took[len(took)-1], store.DefaultTimeout))
 		}
 		sent := len(took)
 		outcomes["Deny"].wantOutage(t, "with the breaker open", l.ask("k"), store.ClassOpen)
@@ -280,9 +289,8 @@ func TestRedisIsSlow(t *testing.T) {
 		figure(t, "decided by Redis again after", back)
 		charged := l.wantOnce(t)
 		l.figures(t, charged)
-		// Another process may hold the processor for a while, but not during all of them.
-		if got, most := quantile(took, 0.5), store.DefaultTimeout+100*time.Millisecond; got > most {
-			t.Errorf("a decision took %v at the median, want at most %v", got, most)
+		if got, most := quantile(running, 0.5), store.DefaultTimeout+100*time.Millisecond; got > most {
+			t.Errorf("a decision took %v at the median without the time that the process was late, want at most %v", got, most)
 		}
 	})
 	t.Run("nearly all of it", func(t *testing.T) {
@@ -335,15 +343,16 @@ func TestConnectionsAreKilled(t *testing.T) {
 func TestNetworkIsGone(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
-		set   func(p *redistest.Proxy, on bool)
-		class store.Class
+		set     func(p *redistest.Proxy, on bool)
+		timeout time.Duration
+		class   store.Class
 	}{
-		"silent":  {(*redistest.Proxy).Blackhole, store.ClassTimeout},
-		"refused": {(*redistest.Proxy).Refuse, store.ClassConnection},
+		"silent":  {(*redistest.Proxy).Blackhole, store.DefaultTimeout, store.ClassTimeout},
+		"refused": {(*redistest.Proxy).Refuse, patience, store.ClassConnection},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			l := newLine(t, store.DefaultTimeout, core.Deny)
+			l := newLine(t, c.timeout, core.Deny)
 			c.set(l.proxy, true)
 			for n := 0; l.heard.count(core.EventBreakerOpened) == 0; n++ {
 				if n == 100 {
@@ -353,7 +362,7 @@ func TestNetworkIsGone(t *testing.T) {
 				if classOf(d) == store.ClassOpen {
 					break
 				}
-				outcomes["Deny"].wantOutage(t, "with the network gone", d, c.class, store.ClassTimeout)
+				outcomes["Deny"].wantOutage(t, "with the network gone", d, c.class)
 			}
 			if !l.heard.heard(core.EventStoreError, c.class) {
 				t.Errorf("no event of class %q; events: %v", c.class, l.heard)

@@ -139,6 +139,10 @@ var refusals = []refusal{
 	},
 	{
 		name: "WRONGPASS", class: store.ClassLogin, first: true,
+		server: func(t *testing.T) *redistest.Server {
+			redistest.Since(t, 6, 0, "ACLs")
+			return redistest.Start(t)
+		},
 		client: as("app"),
 		begin: func(t *testing.T, s *redistest.Server, _ string) func() {
 			return func() { s.User(t, "app", "~*", "+@all") }

@@ -100,6 +100,7 @@ func TestAnOutageBeginsAndEndsOnce(t *testing.T) {
 		core.EventOutageBegan: a.node, core.EventOutageEnded: "",
 		core.EventBreakerOpened: a.node, core.EventBreakerClosed: a.node,
 	} {
+		a.heard.atLeast(1, kind)
 		events := a.heard.of(kind)
 		if len(events) != 1 {
 			t.Errorf("%d events %q, want one; events: %v", len(events), kind, a.heard)
@@ -138,12 +139,14 @@ func TestAnOutageIsLoggedWhereNobodyListens(t *testing.T) {
 	store := redisstore.New(server.Client(t), redisstore.Config{Prefix: redistest.Prefix(t)})
 	l := newLimiter(t, core.Config{Store: store, Timeout: patience, Limits: []core.Limit{long(1000, "api")}})
 	ask := func() { l.AllowKey(context.Background(), "a client", 1) }
+	start := time.Now()
 	manyAsk(10_000, ask)
 	server.Restart(t)
 	eventually(t, "the outage's end", func() bool {
 		ask()
-		return strings.Contains(text.String(), "outage ended")
+		return strings.Contains(text.String(), "outage ended") && strings.Contains(text.String(), "breaker closed")
 	})
+	tens := int(time.Since(start) / (10 * time.Second)) // each brings one more line of errors
 	lines := strings.Split(strings.TrimSpace(text.String()), "\n")
 	figure(t, "lines logged of an outage with 10,000 decisions", len(lines))
 	for _, want := range []string{
@@ -153,7 +156,11 @@ func TestAnOutageIsLoggedWhereNobodyListens(t *testing.T) {
 		`level=INFO msg="weblimit: breaker closed" node=` + server.Addr() + ` duration=`,
 		`level=INFO msg="weblimit: outage ended" duration=`,
 	} {
-		if n := strings.Count(text.String(), want); n != 1 {
+		most := 1
+		if strings.Contains(want, "store error") {
+			most += tens
+		}
+		if n := strings.Count(text.String(), want); n < 1 || n > most {
 			t.Errorf("%d lines have %s, want one:\n%s", n, want, text.String())
 		}
 	}

@@ -17,7 +17,10 @@ import (
 	"github.com/weblimit/weblimit/keyfuncs"
 )
 
-func TestMain(m *testing.M) { os.Exit(redistest.Main(m)) }
+func TestMain(m *testing.M) {
+	go late.watch()
+	os.Exit(redistest.Main(m))
+}
 
 // figure prints a measured value, in the form that `make faults` reads.
 func figure(tb testing.TB, what string, value any) {
@@ -41,7 +44,7 @@ func rounded(d time.Duration) time.Duration {
 }
 
 // patience is how long a test waits for something that must happen, on the busiest machine.
-const patience = 30 * time.Second
+const patience = 2 * time.Minute
 
 // eventually waits until done reports true, and returns how long it took.
 func eventually(tb testing.TB, what string, done func() bool) time.Duration {
@@ -78,7 +81,8 @@ func newLimiter(tb testing.TB, config core.Config) *core.Limiter {
 	return l
 }
 
-// remaining returns what a key has left under the limiter's first limit.
+// remaining returns what a key has left under the limiter's first limit. The limiter has to be one
+// that is patient.
 func remaining(tb testing.TB, l *core.Limiter, key string) int64 {
 	tb.Helper()
 	d, err := l.Peek(context.Background(), key, 1)

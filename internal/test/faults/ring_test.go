@@ -63,7 +63,7 @@ func (r *ring) homes(t *testing.T, keys []string) map[string]*redistest.Server {
 // decides for its keys again.
 func TestRingShardIsDown(t *testing.T) {
 	r := newRing(t)
-	const quota, deadline = 500, 2 * time.Second
+	const quota, deadline = 500, 10 * time.Second
 	l := newLimiter(t, core.Config{Store: r.store, Timeout: deadline, Limits: []core.Limit{long(quota, "ring").OnOutage(core.Deny)}})
 	keys := make([]string, 60)
 	for i := range keys {
@@ -126,7 +126,7 @@ func TestRingShardIsDown(t *testing.T) {
 			t.Errorf("%s has moved to another shard", key)
 		}
 	}
-	exact := newLimiter(t, core.Config{Store: r.store, Timeout: 10 * time.Second, Limits: []core.Limit{long(quota, "exact")}})
+	exact := newLimiter(t, core.Config{Store: r.store, Timeout: patience, Limits: []core.Limit{long(quota, "exact")}})
 	for _, key := range keys[:6] {
 		if n := hammerKey(t, exact, key, quota); n != quota {
 			t.Errorf("%d of a quota of %d were admitted for %s", n, quota, key)
@@ -151,7 +151,7 @@ func TestRingShardThatIsDownHasOthersGiveBack(t *testing.T) {
 	homes := r.homes(t, keys)
 	r.servers[2].Kill()
 	for range 20 {
-		if _, err := takeWithin(r.store, 10*time.Second, rule, keys...); err == nil {
+		if _, err := takeWithin(r.store, patience, rule, keys...); err == nil {
 			t.Error("decided without a shard")
 		}
 	}
