@@ -29,8 +29,10 @@
 // for different rows use up to [Config].Connections connections at the same time; when these
 // are taken, calls gather, too.
 //
-// Calls that have rows in common are written together or not at all. Locks are taken in one
-// order by all, so two transactions never wait for each other.
+// Calls that have rows in common are written together or not at all. A row that a call reads
+// beside those that it writes stays as it is until they are written. So calls of several limits
+// happen one after the other, as in one process: they are linearizable. Locks are taken in
+// one order by all, so two transactions never wait for each other.
 //
 // # Time
 //

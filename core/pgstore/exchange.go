@@ -36,7 +36,7 @@ type statements struct{ swap, lock, sweep, clock, blocks string }
 func statementsIn(schema string) statements {
 	return statements{
 		swap: in(schema, "SELECT clock, late, failed, locked, places, versions, states"+
-			" FROM @.pgstore_swap_1($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)"),
+			" FROM @.pgstore_swap_2($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)"),
 		lock:   in(schema, "SELECT clock, versions, states FROM @.pgstore_lock_1($1, $2, $3, $4, $5)"),
 		sweep:  in(schema, "SELECT @.pgstore_sweep_1($1, $2)"),
 		clock:  "SELECT (extract(epoch FROM clock_timestamp()) * 1000000)::bigint",
@@ -69,8 +69,11 @@ func newRequest(groups []*group, low, high int64, fail func(*group, error)) *req
 		i := len(q.decided)
 		q.decided = append(q.decided, g)
 		q.at = max(q.at, now)
+		mixed := g.isMixed()
 		for id, r := range g.records {
-			r.group = i
+			if r.group = i; mixed && r.newVersion == untouched {
+				r.newVersion = g.hold(id)
+			}
 			records[id] = r
 			q.ids = append(q.ids, id)
 		}
@@ -85,6 +88,39 @@ func newRequest(groups []*group, low, high int64, fail func(*group, error)) *req
 		q.states = append(q.states, r.newState)
 	}
 	return q
+}
+
+// The versions that are no versions: see sql/swap.sql.
+const (
+	untouched  = 0
+	heldByMany = -1
+	heldByOne  = -2
+)
+
+// isMixed reports whether some of a group's records are written, and some only read. The latter
+// have to stay as they are until the former are written: otherwise two groups could each miss
+// what the other has written, and a third could see one of them without the other.
+func (g *group) isMixed() bool {
+	reads, writes := false, false
+	for _, r := range g.records {
+		reads, writes = reads || r.newVersion == untouched, writes || r.newVersion != untouched
+	}
+	return reads && writes
+}
+
+// hold returns how a record that a mixed group reads is kept as it is. A penalty is kept by its
+// bucket, which every call has that has the penalty: who writes a penalty holds its bucket
+// alone. So the penalties of clients that are not blocked, which are not there, cost nothing.
+func (g *group) hold(id string) int64 {
+	switch r := g.records[id]; r.kind {
+	case penaltyRecord:
+		return untouched
+	case bucketRecord:
+		if p := g.records[penaltyOf(id)]; p != nil && p.newVersion > 0 {
+			return heldByOne
+		}
+	}
+	return heldByMany
 }
 
 func (s *Store) swapArgs(ctx context.Context, q *request) []any {

@@ -4,6 +4,8 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/weblimit/weblimit/core/store"
 )
 
 // NewAt is New with a clock of the test's, in place of the server's.
@@ -20,4 +22,9 @@ func (s *Store) MisleadClock(by time.Duration) {
 	for _, b := range []*bounds{&s.clock.now, &s.clock.old} {
 		b.low, b.high = b.low+by.Microseconds(), b.high+by.Microseconds()
 	}
+}
+
+// BucketID is the id of the row of a bucket.
+func BucketID(rule *store.Rule, key string) []byte {
+	return []byte(idOf(bucketRecord, rule, []byte(key)))
 }

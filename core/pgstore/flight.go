@@ -245,7 +245,7 @@ func (s *Store) won(groups []*group) {
 	for _, g := range groups {
 		for id, r := range g.records {
 			now := r.row
-			if r.newVersion != 0 {
+			if r.newVersion > 0 {
 				now.version, now.state = r.newVersion, r.newState
 			}
 			s.memo.set(id, now)

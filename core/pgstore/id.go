@@ -38,6 +38,11 @@ func idOf(k kind, rule *store.Rule, key []byte) string {
 	return string(append(head(k|hashed, rule), sum[:]...))
 }
 
+// penaltyOf returns the id of the penalty of a bucket's limit and key.
+func penaltyOf(bucket string) string {
+	return string([]byte{bucket[0] - byte(bucketRecord) + byte(penaltyRecord)}) + bucket[1:]
+}
+
 // markID returns the id of an operation's mark: the hash of the key and the operation's key,
 // kept apart by the length of the first.
 func markID(rule *store.Rule, key, once []byte) string {

@@ -13,11 +13,15 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 )
 
-//go:embed sql/schema.sql
-var schema1 string
+var (
+	//go:embed sql/schema.sql
+	schema1 string
+	//go:embed sql/swap.sql
+	schema2 string
+)
 
 // migrations are the statements of each version of the schema, from version 1 on.
-var migrations = []string{schema1}
+var migrations = []string{schema1, schema2}
 
 // Migrate makes the schema, the table and the functions of the store, or brings them to this
 // version of the package. Where they are, it only reads. It may be called twice and from

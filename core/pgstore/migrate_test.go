@@ -27,21 +27,22 @@ func TestMigrate(t *testing.T) {
 		}
 	}
 	var versions int
-	if err := pool.QueryRow(t.Context(), "SELECT count(*) FROM weblimit.pgstore_version").Scan(&versions); err != nil || versions != 1 {
+	if err := pool.QueryRow(t.Context(), "SELECT count(*) FROM weblimit.pgstore_version").Scan(&versions); err != nil || versions != 2 {
 		t.Errorf("%d versions, %v", versions, err)
 	}
 
+	role := newRole()
 	for _, sql := range []string{
-		"CREATE ROLE migrate_test LOGIN PASSWORD 'p'",
-		"GRANT USAGE ON SCHEMA weblimit TO migrate_test",
-		"GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA weblimit TO migrate_test",
+		"CREATE ROLE " + role + " LOGIN PASSWORD 'p'",
+		"GRANT USAGE ON SCHEMA weblimit TO " + role,
+		"GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA weblimit TO " + role,
 	} {
 		if _, err := pool.Exec(t.Context(), sql); err != nil {
 			t.Fatal(err)
 		}
 	}
 	_, database, _ := strings.Cut(connString, "dbname='")
-	narrow := newPool(t, server.ConnStringAs("migrate_test", "p", strings.TrimSuffix(database, "'")))
+	narrow := newPool(t, server.ConnStringAs(role, "p", strings.TrimSuffix(database, "'")))
 	s, err := pgstore.Open(t.Context(), narrow)
 	if err != nil {
 		t.Fatalf("a role without rights to change the schema: %v", err)
@@ -54,4 +55,24 @@ func TestMigrate(t *testing.T) {
 			t.Errorf("block of %q, %v", b.Key, err)
 		}
 	}
+}
+
+// A schema of the first version gets what the second added.
+func TestMigrateAddsWhatIsMissing(t *testing.T) {
+	t.Parallel()
+	pool := newPool(t, pgtest.Shared(t).ConnString(""))
+	config := migrated(t, pool)
+	for _, sql := range []string{
+		"DROP FUNCTION " + config.Schema + ".pgstore_swap_2",
+		"DELETE FROM " + config.Schema + ".pgstore_version WHERE version = 2",
+	} {
+		if _, err := pool.Exec(t.Context(), sql); err != nil {
+			t.Fatal(err)
+		}
+	}
+	s, err := pgstore.Open(t.Context(), pool, config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	take(t, s, check("k", mustRule(t, core.PerHour(3).Named("plan")), 3))
 }

@@ -81,7 +81,7 @@ func TestOneProcess(t *testing.T) {
 	}
 	pool := newPool(t, o.ConnString)
 	// Each process migrates, all at once.
-	s, err := pgstore.Open(t.Context(), pool, pgstore.Config{Schema: o.Schema, Timeout: time.Minute})
+	s, err := pgstore.Open(t.Context(), pool, pgstore.Config{Schema: o.Schema, Timeout: ample})
 	if err != nil {
 		t.Fatal(err)
 	}

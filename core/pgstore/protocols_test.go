@@ -6,7 +6,6 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"time"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
@@ -73,7 +72,7 @@ func TestOtherDefaultsOfTheDatabase(t *testing.T) {
 				t.Fatal(err)
 			}
 			t.Cleanup(pool.Close)
-			config := migrated(t, pool, pgstore.Config{Timeout: 30 * time.Second})
+			config := migrated(t, pool)
 			rule := mustRule(t, core.Per(30, longWindow).SlidingLog().Named("plan"))
 			contend(t, pool, config, rule)
 			for i := range 2 {

@@ -18,7 +18,7 @@ import (
 func TestCallsOfSeveralKeysAreWholeAcrossStores(t *testing.T) {
 	t.Parallel()
 	pool := newPool(t, pgtest.Shared(t).ConnString("")+" pool_max_conns=12")
-	config := migrated(t, pool, pgstore.Config{Timeout: time.Minute})
+	config := migrated(t, pool, pgstore.Config{Timeout: ample})
 	const stores, callers, calls, keys, limit = 4, 4, 40, 6, 100
 	rules := make([]*core.Rule, 2)
 	for i := range rules {

@@ -77,7 +77,8 @@ func nodeOf(pool *pgxpool.Pool) string {
 	return net.JoinHostPort(c.Host, strconv.Itoa(int(c.Port)))
 }
 
-// The methods of store.Store.
+// The methods of store.Store. A method that needs penalties needs their buckets, too: see
+// group.hold.
 var (
 	take = operation{bucket: true, penalty: true, mark: true, run: func(now int64, checks []store.Check, states []store.State, results []store.Result) {
 		store.Decide(now, checks, states, true)
@@ -93,7 +94,7 @@ var (
 	reset  = operation{bucket: true, penalty: true, mark: true, blind: true, run: func(_ int64, checks []store.Check, states []store.State, _ []store.Result) {
 		store.Reset(checks, states)
 	}}
-	unblock = operation{penalty: true, blind: true, run: func(_ int64, _ []store.Check, states []store.State, _ []store.Result) {
+	unblock = operation{bucket: true, penalty: true, blind: true, run: func(_ int64, _ []store.Check, states []store.State, _ []store.Result) {
 		store.UnblockKeys(states)
 	}}
 )
@@ -136,7 +137,7 @@ func (s *Store) Block(ctx context.Context, checks []store.Check, d time.Duration
 	if err := errors.Join(store.ValidPenalties(checks), store.ValidBlockTime(d)); err != nil {
 		return err
 	}
-	block := operation{penalty: true, run: func(now int64, checks []store.Check, states []store.State, _ []store.Result) {
+	block := operation{bucket: true, penalty: true, run: func(now int64, checks []store.Check, states []store.State, _ []store.Result) {
 		store.BlockKeys(now, checks, states, d)
 	}}
 	return s.inParts(ctx, block, checks)

@@ -1,10 +1,12 @@
 package pgstore_test
 
 import (
+	"cmp"
 	"fmt"
 	"os"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/jackc/pgx/v5/pgxpool"
 
@@ -28,13 +30,20 @@ func TestPostgres(t *testing.T) {
 
 var schemas atomic.Int64
 
-// migrated returns the config of an empty schema.
+// newRole returns the name of a role of the server that no other call returns, in a test that is run again, too.
+func newRole() string { return fmt.Sprintf("role%d", schemas.Add(1)) }
+
+// ample is time for an answer, on a machine on which PostgreSQL stands still for seconds.
+const ample = 2 * time.Minute
+
+// migrated returns the config of an empty schema, with ample time unless config says otherwise.
 func migrated(t testing.TB, pool *pgxpool.Pool, config ...pgstore.Config) pgstore.Config {
 	t.Helper()
 	var c pgstore.Config
 	if len(config) > 0 {
 		c = config[0]
 	}
+	c.Timeout = cmp.Or(c.Timeout, ample)
 	c.Schema = fmt.Sprintf("s%d", schemas.Add(1))
 	if err := pgstore.Migrate(t.Context(), pool, c); err != nil {
 		t.Fatal(err)

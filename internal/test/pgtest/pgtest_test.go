@@ -94,7 +94,7 @@ func TestFrozenServersAcceptAndDoNotAnswer(t *testing.T) {
 		t.Errorf("a frozen server answers %d bytes, %v", n, err)
 	}
 	s.Thaw(t)
-	_ = conn.SetReadDeadline(time.Now().Add(10 * time.Second))
+	_ = conn.SetReadDeadline(time.Now().Add(sqlTimeout))
 	if n, err := conn.Read(make([]byte, 1)); n != 1 || err != nil {
 		t.Errorf("after Thaw: %d bytes, %v", n, err)
 	}

@@ -16,7 +16,7 @@ import (
 
 const (
 	// startTimeout bounds the wait for a server, which may first have to recover from a crash.
-	startTimeout = 60 * time.Second
+	startTimeout = 3 * time.Minute
 	// logTailBytes is how much of the server's log goes into a failure message.
 	logTailBytes = 4096
 	// mainDatabase exists on every server.

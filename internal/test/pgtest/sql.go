@@ -12,7 +12,7 @@ import (
 )
 
 // sqlTimeout bounds one statement of this package's methods.
-const sqlTimeout = 30 * time.Second
+const sqlTimeout = 3 * time.Minute
 
 // databases counts the calls of Database.
 var databases atomic.Uint64
