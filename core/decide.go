@@ -231,7 +231,7 @@ func (l *Limiter) askStore(ctx context.Context, c *call) error {
 		return err
 	}
 	l.shared.Answered()
-	if l.shared.hasGrants() {
+	if l.shared.untold.any() {
 		l.reconcile(bounded, c)
 	}
 	l.inspectStore()

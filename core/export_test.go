@@ -1,5 +1,7 @@
 package core
 
+import "time"
+
 // ResetAdvice makes the process forget which advice was logged. Tests that call
 // it are not parallel: those that are wait until they are done.
 func ResetAdvice() { given.Clear() }
@@ -41,3 +43,23 @@ func (d *Decision) Reserved() bool { return d.held != nil }
 
 // Advise logs advice as the limiter does.
 func (l *Limiter) Advise(kind Advice, problem string) { l.advisor.advise(kind, problem) }
+
+// Owes reports whether any key is noted of which the store may not know what was granted locally.
+func (l *Limiter) Owes() bool { return l.shared.untold.any() }
+
+// Untold shows its methods to tests.
+type Untold struct{ untold }
+
+func (u *Untold) Any() bool                       { return u.any() }
+func (u *Untold) Has(rule *Rule, key []byte) bool { return u.has(rule, key) }
+
+func (u *Untold) Add(rule *Rule, key []byte, now int64, lasts time.Duration) {
+	u.add(rule, key, now, lasts)
+}
+
+func (u *Untold) Tell(rule *Rule, key []byte, now int64, read func() int64) {
+	u.tell(rule, key, now, read)
+}
+
+// UntoldKeys is how many keys can be noted if they are spread evenly.
+const UntoldKeys = untoldKeys * untoldParts

@@ -146,7 +146,8 @@ func (l *Limiter) decideLocally(ctx context.Context, local *call, err error) (St
 	}
 	for i := range local.results {
 		if local.results[i].Charged && reconciles(local.checks[i].Rule) {
-			l.shared.granted(local.results[i].ResetAfter)
+			check := &local.checks[i]
+			l.shared.untold.add(check.Rule, check.Key, l.shared.localTime(), local.results[i].ResetAfter)
 		}
 	}
 	return l.shared.local, l.shared, err

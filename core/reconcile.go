@@ -2,6 +2,7 @@ package core
 
 import (
 	"context"
+	"time"
 
 	"github.com/weblimit/weblimit/core/store"
 )
@@ -14,6 +15,9 @@ import (
 // The local store keeps these charges too. So outages that come and go grant no more than
 // one outage does.
 func (l *Limiter) reconcile(ctx context.Context, c *call) {
+	if !l.mayOwe(c) {
+		return
+	}
 	due, marks := calls.Get().(*call), calls.Get().(*call)
 	defer due.release()
 	defer marks.release()
@@ -23,7 +27,7 @@ func (l *Limiter) reconcile(ctx context.Context, c *call) {
 	}
 	if err := l.store.Charge(ctx, due.checks, due.results); err != nil {
 		l.shared.Failed(err)
-		_ = l.shared.local.Refund(ctx, marks.checks, marks.results) // can't fail: the same checks were charged before
+		l.keepGrants(ctx, due, marks)
 		return
 	}
 	for i, limit := range due.limits { // this charge may reach a warning level
@@ -34,46 +38,75 @@ func (l *Limiter) reconcile(ctx context.Context, c *call) {
 	}
 }
 
+// mayOwe reports whether this process may have granted the call's keys something that the store
+// does not know of.
+func (l *Limiter) mayOwe(c *call) bool {
+	for i, limit := range c.limits {
+		if limit.tells(c.checks[i].Rule) && l.shared.untold.has(c.checks[i].Rule, c.checks[i].Key) {
+			return true
+		}
+	}
+	return false
+}
+
 // collectGrants adds to due what the local store granted the call's keys and the store does not
 // know of, and marks it in the local store as known.
 func (l *Limiter) collectGrants(ctx context.Context, due, marks, c *call) {
-	local := l.shared.local
-	l.shared.reconciling.Lock()
-	defer l.shared.reconciling.Unlock()
+	local, now := l.shared.local, l.shared.localTime()
 	for i, limit := range c.limits {
-		if limit.shadow || limit.outage != Local || !reconciles(c.checks[i].Rule) {
+		if !limit.tells(c.checks[i].Rule) {
 			continue
 		}
 		rule, key := limit.localRule(c.checks[i].Rule), c.checks[i].Key
-		units := used(ctx, local, rule, key)
-		if units == 0 {
-			continue
-		}
-		mark, err := markRule(rule)
-		if err != nil {
-			continue // can't happen: apart from its name the rule was valid before
-		}
-		if units -= used(ctx, local, mark, key); units <= 0 {
-			continue
-		}
-		due.add(limit, c.checks[i].Rule, key, units)
-		marks.add(limit, mark, key, units)
+		l.shared.untold.tell(rule, key, now, func() int64 {
+			units, _ := used(ctx, local, rule, key)
+			if units == 0 {
+				return 0
+			}
+			mark, err := markRule(rule)
+			if err != nil {
+				return units // can't happen: apart from its name the rule was valid before
+			}
+			told, _ := used(ctx, local, mark, key)
+			if units <= told {
+				return units
+			}
+			n := len(marks.checks)
+			due.add(limit, c.checks[i].Rule, key, units-told)
+			marks.add(limit, mark, key, units-told)
+			_ = local.Take(ctx, marks.checks[n:], marks.results[n:]) // can't fail: the store has answered the same check
+			return units
+		})
 	}
-	_ = local.Take(ctx, marks.checks, marks.results) // can't fail: the store has answered the same checks
 }
+
+// keepGrants leaves the grants in due for another request to tell, since the store could not be
+// charged.
+func (l *Limiter) keepGrants(ctx context.Context, due, marks *call) {
+	local := l.shared.local
+	_ = local.Refund(ctx, marks.checks, marks.results) // can't fail: the same checks were charged before
+	for i, limit := range due.limits {
+		rule, key := limit.localRule(due.checks[i].Rule), due.checks[i].Key
+		_, lasts := used(ctx, local, rule, key)
+		l.shared.untold.add(rule, key, l.shared.localTime(), lasts)
+	}
+}
+
+// tells reports whether the store is charged with what the limit grants locally under r.
+func (l *limit) tells(r *Rule) bool { return !l.shadow && l.outage == Local && reconciles(r) }
 
 // reconciles reports whether the store is charged afterwards for local grants under r. Slots
 // are given back where they were granted. For operations that are charged once, it is
 // unknown whether the store has charged them already.
 func reconciles(r *Rule) bool { return r.Algorithm != store.Concurrency && r.Once == 0 }
 
-// used returns the units that count as used, rounded up.
-func used(ctx context.Context, memory *Memory, rule *Rule, key []byte) int64 {
+// used returns the units that count as used, rounded up, and for how long any of them does.
+func used(ctx context.Context, memory *Memory, rule *Rule, key []byte) (units int64, lasts time.Duration) {
 	var results [1]Result
 	if err := memory.Peek(ctx, []Check{{Key: key, Rule: rule}}, results[:]); err != nil {
-		return 0
+		return 0, 0
 	}
-	return rule.Burst - results[0].Remaining
+	return rule.Burst - results[0].Remaining, results[0].ResetAfter
 }
 
 // markRule returns the rule under which the local store counts what the store has been charged

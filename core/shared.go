@@ -2,12 +2,20 @@ package core
 
 import (
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/weblimit/weblimit/core/memstore"
 	"github.com/weblimit/weblimit/core/store"
+	"github.com/weblimit/weblimit/internal/testclock"
 )
+
+func init() {
+	testclock.SetLocal = func(store any, now func() int64) {
+		s := sharedBy(store.(Store))
+		testclock.Set(s.local, now)
+		s.testTime = now
+	}
+}
 
 // shared is what all limiters on one store share, however they have wrapped it. If each
 // limiter had a local store of its own, each would grant a limit that they share in an outage.
@@ -20,13 +28,9 @@ type shared struct {
 	observing sync.Mutex
 	observers []Observer // that hear of the store's events. Guarded by observing.
 
-	// reconciling is held while grants are read from local and marked as charged, so that
-	// two requests don't charge the store for the same grants.
-	reconciling sync.Mutex
+	untold untold // what local granted and the store does not know of
 
-	// grantedUntil is when the last grant of local stops to count: nanoseconds on the monotonic
-	// clock, 0 if it granted nothing.
-	grantedUntil atomic.Int64
+	testTime func() int64 // local's clock if a test has set it: microseconds since the epoch
 }
 
 // sharedKey is the key under which a store's registry has its shared.
@@ -46,20 +50,10 @@ func (s *shared) now() int64 { return int64(time.Since(s.start)) + 1 }
 // at returns the time at which now returned n.
 func (s *shared) at(n int64) time.Time { return s.start.Add(time.Duration(n - 1)) }
 
-// granted notes that local has granted something that counts for d.
-func (s *shared) granted(d time.Duration) {
-	until := s.now() + int64(d)
-	for {
-		last := s.grantedUntil.Load()
-		if until <= last || s.grantedUntil.CompareAndSwap(last, until) {
-			return
-		}
+// localTime returns nanoseconds on a clock that goes as local's does.
+func (s *shared) localTime() int64 {
+	if s.testTime != nil {
+		return s.testTime() * int64(time.Microsecond)
 	}
-}
-
-// hasGrants reports whether something that local granted may still count, and the store does
-// not know of it.
-func (s *shared) hasGrants() bool {
-	until := s.grantedUntil.Load()
-	return until != 0 && s.now() < until
+	return s.now()
 }

@@ -1,0 +1,217 @@
+package core_test
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/weblimit/weblimit/core"
+	"github.com/weblimit/weblimit/keyfuncs"
+)
+
+// leaving is a store in memory that can be out, or refuse to charge. It keeps less of its calls than
+// flaky does, so benchmarks can use it.
+type leaving struct {
+	*core.Memory
+	down, refuses atomic.Bool
+	calls         atomic.Int64
+}
+
+func newLeaving() *leaving {
+	s := &leaving{Memory: core.NewMemory()}
+	s.OnEvent(func(core.Event) {}) // or each test would log
+	return s
+}
+
+func (s *leaving) Take(ctx context.Context, checks []core.Check, results []core.Result) error {
+	s.calls.Add(1)
+	if s.down.Load() {
+		return errDown
+	}
+	return s.Memory.Take(ctx, checks, results)
+}
+
+func (s *leaving) Charge(ctx context.Context, checks []core.Check, results []core.Result) error {
+	s.calls.Add(1)
+	if s.refuses.Load() {
+		return errDown
+	}
+	return s.Memory.Charge(ctx, checks, results)
+}
+
+// After an outage, what it cost to tell the store is over with the last key that was told, and not
+// with the longest window.
+func TestAKeyIsToldOnce(t *testing.T) {
+	t.Parallel()
+	month := core.Per(1000, 30*24*time.Hour).FixedWindow().By(keyfuncs.Everyone())
+	store := newLeaving()
+	store.down.Store(true)
+	l := limiterOn(t, store, month.Named("a"), month.Named("b").OnOutage(core.Allow), month.Named("c"))
+	ctx := context.Background()
+	for _, key := range []string{"first", "second"} {
+		l.AllowKey(ctx, key, 1)
+	}
+	if !l.Owes() {
+		t.Fatal("nothing is noted of what was granted")
+	}
+	store.down.Store(false)
+	for n, key := range []string{"other", "first", "first", "other", "second", "second", "other"} {
+		before := store.calls.Load()
+		l.AllowKey(ctx, key, 1)
+		want := int64(1)
+		if n == 1 || n == 4 {
+			want = 2 // and tells
+		}
+		if calls := store.calls.Load() - before; calls != want {
+			t.Errorf("request %d, of %q: %d calls of the store, want %d", n, key, calls, want)
+		}
+	}
+	if l.Owes() {
+		t.Error("all keys were told, and something is noted still")
+	}
+	if d := l.AllowKey(ctx, "first", 0); d.Results()[0].Remaining != 997 {
+		t.Errorf("%d units left of 1000, after one request in the outage and two later", d.Results()[0].Remaining)
+	}
+}
+
+// A charge that fails is told by the next request.
+func TestAKeyIsToldUntilTheStoreIsCharged(t *testing.T) {
+	t.Parallel()
+	store := newLeaving()
+	store.down.Store(true)
+	l := limiterOn(t, store, core.PerHour(10).By(keyfuncs.Everyone()))
+	ctx := context.Background()
+	l.AllowKey(ctx, "k", 3)
+	store.down.Store(false)
+	store.refuses.Store(true)
+	for range 3 {
+		if d := l.AllowKey(ctx, "k", 1); d.Reason != core.ReasonWithinLimit {
+			t.Errorf("while the store refuses charges: %v", d.Reason)
+		}
+	}
+	store.refuses.Store(false)
+	wantDecision(t, "the request that tells", l.AllowKey(ctx, "k", 1), true, core.ReasonWithinLimit, 6)
+	wantDecision(t, "the next", l.AllowKey(ctx, "k", 1), true, core.ReasonWithinLimit, 2)
+	if l.Owes() {
+		t.Error("something is noted still")
+	}
+}
+
+// More keys than can be noted are looked up, until their grants have stopped to count.
+func TestMoreKeysThanCanBeNoted(t *testing.T) {
+	t.Parallel()
+	rule, err := core.PerHour(1).Rule()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var u core.Untold
+	const keys, lasts = core.UntoldKeys * 5 / 4, time.Hour
+	key := func(n int) []byte { return strconv.AppendInt(nil, int64(n), 10) }
+	looked := func(now time.Duration) (n int) {
+		for k := range keys {
+			if u.Has(&rule, key(k)) {
+				u.Tell(&rule, key(k), int64(now), func() int64 { n++; return 0 })
+			}
+		}
+		return n
+	}
+	for k := range keys {
+		u.Add(&rule, key(k), 0, lasts)
+	}
+	if n := looked(lasts - 1); n != keys {
+		t.Errorf("%d of %d keys were looked up", n, keys)
+	}
+	if n := looked(lasts); n != 0 || u.Any() {
+		t.Errorf("%d keys were looked up once nothing counted any more", n)
+	}
+	for k := range core.UntoldKeys / 2 {
+		u.Add(&rule, key(k), int64(lasts), 2*lasts)
+	}
+	if n := looked(2 * lasts); n != core.UntoldKeys/2 || u.Any() {
+		t.Errorf("%d keys were looked up in the next outage, of %d", n, core.UntoldKeys/2)
+	}
+}
+
+// Whatever comes between, each local grant is told, once.
+func TestGrantsThatComeWhileOthersAreTold(t *testing.T) {
+	t.Parallel()
+	const quota, keys = 1_000_000, 8
+	store := newLeaving()
+	l := limiterOn(t, store, core.Per(quota, 1000*time.Hour).FixedWindow().By(keyfuncs.Everyone()))
+	ctx := context.Background()
+	rounds := 1000
+	if testing.Short() {
+		rounds = 300
+	}
+	var granted [keys]atomic.Int64
+	var asking sync.WaitGroup
+	for g := range 16 {
+		asking.Go(func() {
+			for n := range rounds {
+				switch k := (n*7 + g) % keys; {
+				case n%11 == g%11:
+					store.down.Store(!store.down.Load())
+				case n%13 == g%13:
+					store.refuses.Store(!store.refuses.Load())
+				default:
+					if d := l.AllowKey(ctx, strconv.Itoa(k), 1); d.Allowed {
+						granted[k].Add(1)
+					}
+				}
+			}
+		})
+	}
+	asking.Wait()
+	store.down.Store(false)
+	store.refuses.Store(false)
+	for k := range granted {
+		l.AllowKey(ctx, strconv.Itoa(k), 0) // tells
+		d := l.AllowKey(ctx, strconv.Itoa(k), 0)
+		if used := quota - d.Results()[0].Remaining; used != granted[k].Load() {
+			t.Errorf("key %d: %d units used, and %d were granted", k, used, granted[k].Load())
+		}
+	}
+	if l.Owes() {
+		t.Error("all keys were told, and something is noted still")
+	}
+}
+
+// BenchmarkAfterAnOutage shows what a check costs once a store answers again: before any outage,
+// after one in which other keys were granted something, and after one in which this key was.
+func BenchmarkAfterAnOutage(b *testing.B) {
+	for _, c := range []struct {
+		name  string
+		other int
+		this  bool
+	}{{"before", 0, false}, {"told", 0, true}, {"others untold", 10_000, true}, {"more untold than can be noted", 200_000, true}} {
+		b.Run(c.name, func(b *testing.B) {
+			store := newLeaving()
+			l := limiterOn(b, store, core.Per(1_000_000_000_000, 30*24*time.Hour).By(keyfuncs.Everyone()))
+			ctx := context.Background()
+			store.down.Store(true)
+			for n := range c.other {
+				l.AllowKey(ctx, fmt.Sprint("other", n), 1)
+			}
+			if c.this {
+				l.AllowKey(ctx, "this", 1)
+			}
+			store.down.Store(false)
+			l.AllowKey(ctx, "this", 1)
+			b.ReportAllocs()
+			b.SetParallelism(128)
+			b.ResetTimer()
+			b.RunParallel(func(pb *testing.PB) {
+				for pb.Next() {
+					if d := l.AllowKey(ctx, "this", 1); !d.Allowed {
+						b.Error(d.Reason)
+						return
+					}
+				}
+			})
+		})
+	}
+}
