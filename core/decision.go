@@ -75,8 +75,7 @@ type Decision struct {
 	held    *reservation // what may still change after the request, or nil
 	one     [1]LimitResult
 	many    []LimitResult // instead of one, if there are more
-	field   [1]string     // the RateLimit field, where a seam.HeaderMap can refer to it; of an ambiguous or missing key, what is repeated or missing
-	text    [32]byte      // of the field, unless it is longer
+	what    string        // of an ambiguous or missing key: what is repeated or missing
 }
 
 // LimitResult is the result of one limit for one request.
@@ -133,7 +132,7 @@ func (d *Decision) Ambiguous() string {
 	if d.Reason != ReasonAmbiguousKey {
 		return ""
 	}
-	return d.field[0]
+	return d.what
 }
 
 // refuse denies a request because of a limit, without asking the store.
@@ -142,11 +141,11 @@ func (d *Decision) refuse(reason Reason, l *limit, r keyfuncs.Request, c *call) 
 	d.one[0].Rule, d.one[0].Reason = &l.rule, reason
 	switch reason {
 	case ReasonAmbiguousKey:
-		if d.field[0] = l.repeated(r); d.field[0] == "" {
-			d.field[0] = c.reading.Repeated()
+		if d.what = l.repeated(r); d.what == "" {
+			d.what = c.reading.Repeated()
 		}
 	case ReasonMissingKey:
-		d.field[0] = missingOf(l.key.Lacks(r))
+		d.what = missingOf(l.key.Lacks(r))
 	}
 }
 

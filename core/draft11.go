@@ -33,35 +33,49 @@ const (
 // maxFieldInteger is the largest integer of a structured field (RFC 9651, section 3.3.1).
 const maxFieldInteger = 999_999_999_999_999
 
-func (d *Decision) setDraft11(h Header, style *headerStyle) {
-	m, isMap := h.(seam.HeaderMap)
+func (d *Decision) setDraft11(h Header, style *headerStyle, room *seam.HeaderRoom) {
 	policy := style.policy
 	switch {
-	case policy == nil:
+	case style.varies:
 		policy = d.policies()
 	case d.Err != nil && d.asked():
 		policy = d.outagePolicies(policy)
 	}
+	if room == nil {
+		room = new(seam.HeaderRoom)
+	}
 	field := ""
 	if d.asked() {
-		field = d.rateLimit()
+		field = d.rateLimit(room)
 	}
-	if !isMap || len(m[headerPolicy]) > 0 || len(m[headerLimit]) > 0 {
-		d.addDraft11(h, policy[0], field)
+	m, isMap := h.(seam.HeaderMap)
+	if !isMap || len(m) > 0 && (len(m[headerPolicy]) > 0 || len(m[headerLimit]) > 0) {
+		d.addDraft11(h, policy, field)
 		return
 	}
-	if policy[0] != "" { // it is if all limits are in shadow mode
-		m[headerPolicy] = policy // shared by all responses: it has no capacity to append to
+	// Each response has values of its own: handlers and middleware may change them in place.
+	if policy != "" {
+		room.Policy[0] = policy
+		m[headerPolicy] = room.Policy[:]
 	}
 	if field != "" {
-		d.field[0] = field
-		m[headerLimit] = d.field[:]
+		room.Limit[0] = field
+		m[headerLimit] = room.Limit[:]
 	}
 }
 
 // addDraft11 adds the members of the two fields to what they have already. Each name is there once:
 // of two limits of one name both fields show the same.
 func (d *Decision) addDraft11(h Header, policy, field string) {
+	if h, ok := h.(seam.Unwritten); ok {
+		if policy != "" {
+			h.Append(headerPolicy, policy)
+		}
+		if field != "" {
+			h.Append(headerLimit, field)
+		}
+		return
+	}
 	policies, fields := listOf(h, headerPolicy), listOf(h, headerLimit)
 	if policies == "" && fields == "" || !d.limiter.mayName(policies) && !d.limiter.mayName(fields) {
 		addList(h, headerPolicy, policies, policy)
@@ -95,19 +109,19 @@ func (l *Limiter) mayName(field string) bool {
 	return false
 }
 
-// rateLimit returns the value of the RateLimit field. Most values fit in d.text and are
-// made without an allocation. The bytes there never change afterwards.
-func (d *Decision) rateLimit() string {
-	if d.count == 1 && len(d.one[0].Rule.Name) <= len(d.text)/2 {
-		field := d.appendRateLimit(d.text[:0])                    // a longer one is allocated
+// rateLimit returns the value of the RateLimit field. Most values fit in the room and are made
+// without an allocation. The bytes there don't change before the room is used for another response.
+func (d *Decision) rateLimit(room *seam.HeaderRoom) string {
+	if d.count == 1 && len(d.one[0].Rule.Name) <= len(room.Text)/2 {
+		field := d.appendRateLimit(room.Text[:0])                 // a longer one is allocated
 		return unsafe.String(unsafe.SliceData(field), len(field)) //nolint:gosec // G103: never written again, see above
 	}
 	var buf [128]byte
 	field := d.appendRateLimit(buf[:0])
-	if len(field) > len(d.text) {
+	if len(field) > len(room.Text) {
 		return string(field)
 	}
-	return unsafe.String(&d.text[0], copy(d.text[:], field)) //nolint:gosec // G103: never written again, see above
+	return unsafe.String(&room.Text[0], copy(room.Text[:], field)) //nolint:gosec // G103: never written again, see above
 }
 
 func (d *Decision) appendRateLimit(dst []byte) []byte {
@@ -128,7 +142,7 @@ func (d *Decision) appendRateLimit(dst []byte) []byte {
 
 // policies returns the value of RateLimit-Policy if it depends on the request, or on an outage. For
 // a single limit it is cached.
-func (d *Decision) policies() []string {
+func (d *Decision) policies() string {
 	var enforced *Rule
 	var buf [256]byte
 	all := buf[:0]
@@ -142,36 +156,34 @@ func (d *Decision) policies() []string {
 			continue
 		}
 		if len(all) == 0 {
-			all = append(all, d.limiter.policies.of(enforced)[0]...)
+			all = append(all, d.limiter.policies.of(enforced)...)
 		}
-		all = append(separate(all), d.limiter.policies.of(rule)[0]...)
+		all = append(separate(all), d.limiter.policies.of(rule)...)
 	}
 	switch {
 	case len(all) > 0:
-		return []string{string(all)}
+		return string(all)
 	case enforced != nil:
 		return d.limiter.policies.of(enforced)
 	}
-	return noPolicy
+	return ""
 }
 
 // outagePolicies returns the value of RateLimit-Policy in an outage: the numbers of the limits that
 // decide, which are shares or those of Config.Fallback, beside limits that only let requests pass.
-func (d *Decision) outagePolicies(declared []string) []string {
+func (d *Decision) outagePolicies(declared string) string {
 	deciding := d.policies()
 	f := d.limiter.fallback
 	if int(d.count) == len(d.limiter.limits) || f != nil && len(f.limits) > 0 {
 		return deciding
 	}
-	return []string{mergeMembers(declared[0], deciding[0], func(string) bool { return false })}
+	return mergeMembers(declared, deciding, func(string) bool { return false })
 }
-
-var noPolicy = []string{""}
 
 // policies caches the RateLimit-Policy values of tiers and other rules that depend on
 // the request. It is safe for concurrent use.
 type policies struct {
-	known sync.Map // of *Rule to *[1]string
+	known sync.Map // of *Rule to string
 	count atomic.Int64
 }
 
@@ -179,18 +191,18 @@ type policies struct {
 // request.
 const maxPolicies = maxVariants
 
-// of returns the value for a rule, as a header's values with no spare capacity.
-func (p *policies) of(r *Rule) []string {
+// of returns the value for a rule.
+func (p *policies) of(r *Rule) string {
 	if known, ok := p.known.Load(r); ok {
-		return known.(*[1]string)[:]
+		return known.(string)
 	}
-	policy := &[1]string{string(describe(r))}
+	policy := string(describe(r))
 	if p.count.Load() < maxPolicies {
 		if _, before := p.known.LoadOrStore(r, policy); !before {
 			p.count.Add(1)
 		}
 	}
-	return policy[:]
+	return policy
 }
 
 // describe returns a rule as an item of RateLimit-Policy. A bucket is described by its

@@ -47,7 +47,8 @@ func (w HeadersWhen) validate() error {
 type headerStyle struct {
 	dialects Headers
 	when     HeadersWhen
-	policy   []string // the RateLimit-Policy field of draft-11, with no spare capacity; nil if it depends on the request
+	policy   string // the RateLimit-Policy field of draft-11, unless it varies; "" if all limits are in shadow mode
+	varies   bool   // the policy depends on the request
 }
 
 func newHeaderStyle(config Config, limits []limit) headerStyle {
@@ -55,19 +56,17 @@ func newHeaderStyle(config Config, limits []limit) headerStyle {
 	if style.dialects == 0 {
 		style.dialects = Draft11
 	}
-	if config.catalog {
-		return style
-	}
+	style.varies = config.catalog
 	var dst []byte
 	for i := range limits {
-		if limits[i].tiers != nil || limits[i].scaling != nil || limits[i].reserve != nil {
+		if style.varies = style.varies || limits[i].tiers != nil || limits[i].scaling != nil || limits[i].reserve != nil; style.varies {
 			return style
 		}
 		if !limits[i].shadow {
 			dst = append(separate(dst), describe(&limits[i].rule)...)
 		}
 	}
-	style.policy = []string{string(dst)}[:1:1]
+	style.policy = string(dst)
 	return style
 }
 
@@ -99,7 +98,10 @@ func ExposeHeaders() []string {
 //   - Retry-After keeps the longer wait.
 //
 // Limits in shadow mode don't show, and neither do limits that did not apply.
-func (d *Decision) SetHeaders(h Header) {
+func (d *Decision) SetHeaders(h Header) { d.setHeaders(h, nil) }
+
+// setHeaders is SetHeaders with memory for the fields of draft-11; nil if they are to have their own.
+func (d *Decision) setHeaders(h Header, room *seam.HeaderRoom) {
 	if d.limiter == nil || d.Reason == ReasonBypassed || (d.Reason == ReasonWithinLimit || d.Reason == ReasonShadowed) && d.count == 0 {
 		return // no limit applied
 	}
@@ -109,7 +111,7 @@ func (d *Decision) SetHeaders(h Header) {
 	style := &d.limiter.headers
 	if d.shows(style.when) {
 		if style.dialects&Draft11 != 0 {
-			d.setDraft11(h, style)
+			d.setDraft11(h, style, room)
 		}
 		if style.dialects&^Draft11 != 0 {
 			d.setSingle(h, style.dialects)

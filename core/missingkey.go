@@ -81,7 +81,7 @@ func (d *Decision) Missing() string {
 	if d.Reason != ReasonMissingKey {
 		return ""
 	}
-	what, _, _ := strings.Cut(d.field[0], "\n")
+	what, _, _ := strings.Cut(d.what, "\n")
 	return what
 }
 
@@ -91,7 +91,7 @@ func (d *Decision) missingKeyAnswer() (status int, challenge string) {
 	if d.limiter != nil {
 		answer = d.limiter.missingKey
 	}
-	_, challenge, credential := strings.Cut(d.field[0], "\n")
+	_, challenge, credential := strings.Cut(d.what, "\n")
 	switch {
 	case answer.Status != 0:
 		return answer.Status, answer.Challenge

@@ -46,7 +46,7 @@ func newRemote(config Config, ask func(ctx context.Context, q question) (verdict
 		return nil, err
 	}
 	l.remote = ask
-	l.headers.policy = nil // the rules are those of each answer
+	l.headers.policy, l.headers.varies = "", true // the rules are those of each answer
 	l.introduce(l)
 	config.common.add(l)
 	return l, nil
@@ -105,7 +105,7 @@ func (d *Decision) adopt(v *verdict) {
 	d.conclude()
 	d.Allowed, d.Reason, d.RetryAfter, d.Err = v.Allowed, v.Reason, v.RetryAfter, v.Err
 	if v.What != "" {
-		d.field[0] = missingOf(v.What, v.Challenge)
+		d.what = missingOf(v.What, v.Challenge)
 	}
 	d.held = &reservation{limiter: d.limiter, began: time.Now(), delayed: v.Delay, status: v.Status, version: v.Version}
 }

@@ -8,6 +8,7 @@ import (
 // What package core/adapter offers to adapters, and core does not export.
 func init() {
 	seam.Decide = (*Limiter).decideRequest
+	seam.SetHeaders = (*Decision).setHeaders
 	seam.Limits = func(l *Limiter) int { return len(l.now().limits) }
 	seam.InProcess = func(l *Limiter) bool { return l.now().shared.InProcess() }
 	seam.Settles = func(l *Limiter) bool { return l.live != nil || l.follows }

@@ -95,9 +95,9 @@ func Deny(ctx context.Context, d core.Decision) error {
 	}
 	x, limited := ctx.Value(exchangeKey{}).(*exchange)
 	byHandler := !limited || x.Decision.Allowed // else it is the limiter's denial, whose headers are set
-	if value := pushbackOf(ctx, &d); byHandler && (!limited || !x.response.write(&d, value)) {
+	if value := pushbackOf(ctx, &d); byHandler && (!limited || !x.response.write(&d, nil, value)) {
 		var own response
-		own.open().write(&d, value)
+		own.open().write(&d, nil, value)
 		_ = own.send(func(md metadata.MD) error { return grpc.SetTrailer(ctx, md) })
 	}
 	return denial(ctx, &d)

@@ -18,6 +18,7 @@ type exchange struct {
 	request         request  // as keys read it
 	own             response // used by the outermost limiter of the call
 	response        *response
+	headers         adapter.HeaderRoom
 	stream          grpc.ServerStream // nil for a unary call
 	follows         bool              // something is reserved
 	began           time.Time
@@ -70,9 +71,9 @@ func (in *Interceptors) ask(ctx context.Context, call Call, server any, stream g
 // sent: it denies a message of a stream.
 func (x *exchange) writeHeaders() {
 	value := pushbackOf(x.request.ctx, &x.Decision)
-	if !x.response.write(&x.Decision, value) {
+	if !x.response.write(&x.Decision, &x.headers, value) {
 		x.response = x.own.open()
-		x.response.write(&x.Decision, value)
+		x.response.write(&x.Decision, &x.headers, value)
 	}
 }
 

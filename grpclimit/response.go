@@ -8,6 +8,7 @@ import (
 	"google.golang.org/grpc/metadata"
 
 	"github.com/weblimit/weblimit/core"
+	"github.com/weblimit/weblimit/core/adapter"
 )
 
 // response collects the headers that all limiters of a call have set.
@@ -40,16 +41,16 @@ func (r *response) open() *response {
 	return r
 }
 
-// write adds the headers of a decision and, of a denial, the pushback. It returns false if headers
+// write adds the headers of a decision, which may be in room, and, of a denial, the pushback. It returns false if headers
 // were sent already.
-func (r *response) write(d *core.Decision, pushbackValue string) bool {
+func (r *response) write(d *core.Decision, room *adapter.HeaderRoom, pushbackValue string) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.sent {
 		return false
 	}
 	f := (*fields)(r)
-	d.SetHeaders(f)
+	adapter.SetHeaders(d, f, room)
 	if pushbackValue != "" {
 		f.Set(pushback, pushbackValue) // once: clients do not retry if it is there twice
 	}

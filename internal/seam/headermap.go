@@ -23,3 +23,13 @@ func (h HeaderMap) Set(name, value string) { h[name] = []string{value} }
 
 // Del removes name, which must be in canonical form.
 func (h HeaderMap) Del(name string) { delete(h, name) }
+
+// Unwritten is a header that has none of the fields that core writes, so that it need not look for
+// those of other limiters. Names are in canonical form.
+type Unwritten interface {
+	Get(name string) string
+	Set(name, value string)
+
+	// Append adds a field that is not there yet, with a value without line breaks.
+	Append(name, value string)
+}

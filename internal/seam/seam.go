@@ -8,6 +8,7 @@ package seam
 // initialized, and a call then takes one indirection.
 var (
 	Decide       any // func(*core.Limiter, string, keyfuncs.Request, *core.Decision, []core.LimitResult)
+	SetHeaders   any // func(*core.Decision, core.Header, *HeaderRoom)
 	Limits       any // func(*core.Limiter) int
 	InProcess    any // func(*core.Limiter) bool
 	Settles      any // func(*core.Limiter) bool

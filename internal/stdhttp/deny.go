@@ -47,33 +47,36 @@ var isStale = func() map[string]bool {
 // the response of the handler, and forbids caches to store the denial. It also runs before a
 // Denied hook.
 func ClearValidators(h http.Header) {
+	clearStale(h)
+	h["Cache-Control"] = []string{noStore}
+}
+
+func clearStale(h http.Header) {
 	for name := range h { // usually fewer than in stale
 		if isStale[name] {
 			delete(h, name)
 		}
 	}
-	h["Cache-Control"] = noStore
 }
 
-// Values that are shared by all denials: they have no room to append to.
-var (
-	noStore     = []string{"no-store"}[:1:1]
-	problemType = []string{core.ProblemType}[:1:1]
-)
+const noStore = "no-store"
 
 // Deny writes a denial: status, problem body and the headers that belong to
 // them. The headers of the decision have to be set already.
 func Deny(w http.ResponseWriter, r *http.Request, d *core.Decision) {
 	h := w.Header()
-	ClearValidators(h)
+	clearStale(h)
+	// In one allocation, and not shared: middleware may change the values of a response in place.
+	values := &[3]string{noStore, core.ProblemType}
+	h["Cache-Control"], h["Content-Type"] = values[:1:1], values[1:2:2]
 	body, language := d.AppendProblem(make([]byte, 0, 512), strings.Join(r.Header["Accept-Language"], ","))
-	h["Content-Type"] = problemType
 	if language != "" {
 		h["Content-Language"] = []string{language}
 		h.Add("Vary", "Accept-Language")
 	}
 	if len(h["Content-Encoding"]) == 0 {
-		h["Content-Length"] = []string{strconv.Itoa(len(body))}
+		values[2] = strconv.Itoa(len(body))
+		h["Content-Length"] = values[2:]
 	}
 	w.WriteHeader(d.Status())
 	if r.Method != http.MethodHead {

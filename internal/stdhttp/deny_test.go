@@ -3,6 +3,7 @@ package stdhttp
 import (
 	"net/http"
 	"net/http/httptest"
+	"strconv"
 	"testing"
 
 	"github.com/weblimit/weblimit/core"
@@ -32,5 +33,39 @@ func TestDenyWithoutLengthWhereItIsCompressed(t *testing.T) {
 	Deny(w, httptest.NewRequest("GET", "/", nil), &core.Decision{})
 	if got := w.Result().Header; got.Get("Content-Length") != "" || got.Get("Content-Encoding") != "gzip" {
 		t.Errorf("headers: %v", got)
+	}
+}
+
+// deface changes all values of a response in place, and adds others.
+func deface(h http.Header) {
+	for name, values := range h {
+		for i := range values[:cap(values)] {
+			values[:cap(values)][i] = "defaced"
+		}
+		h[name] = append(values, "added")
+	}
+}
+
+func TestValuesOfADenialAreItsOwn(t *testing.T) {
+	t.Parallel()
+	for range 2 {
+		w := httptest.NewRecorder()
+		Deny(w, httptest.NewRequest("GET", "/", nil), &core.Decision{})
+		h := w.Header()
+		if h.Get("Cache-Control") != "no-store" || h.Get("Content-Type") != core.ProblemType || h.Get("Content-Length") != strconv.Itoa(w.Body.Len()) {
+			t.Errorf("headers: %v", h)
+		}
+		h["Cache-Control"] = append(h["Cache-Control"], "added")
+		if h.Get("Content-Type") != core.ProblemType {
+			t.Errorf("what is appended to one header is in another: %v", h)
+		}
+		deface(h)
+
+		h = http.Header{}
+		ClearValidators(h)
+		if len(h) != 1 || h.Get("Cache-Control") != "no-store" {
+			t.Errorf("headers for a hook: %v", h)
+		}
+		deface(h)
 	}
 }

@@ -8,13 +8,12 @@ import (
 	"github.com/weblimit/weblimit/keyfuncs"
 )
 
-// exchange is everything that a limiter adds to a request, in one allocation: the decision,
-// which also holds the response's RateLimit field, the context with it, and the copy of the
-// request with that context. It has exactly 512 bytes; larger objects cost the allocator and the
-// garbage collector more.
+// exchange is everything that a limiter adds to a request, in one allocation: the context with the
+// decision, the copy of the request with that context, and memory for the response's headers.
 type exchange struct {
 	context adapter.Context
 	request http.Request
+	headers adapter.HeaderRoom
 }
 
 // exchangeOfMany is the exchange of several limits.
@@ -26,8 +25,12 @@ type exchangeOfMany struct {
 // Decide asks the limiter to decide in, which reads r, and sets the response's headers in h. It
 // returns the decision, and a copy of r whose context holds it, for core.FromContext.
 func Decide(limiter *adapter.Limiter, in keyfuncs.Request, r *http.Request, h http.Header) (*core.Decision, *http.Request) {
-	var e *exchange
-	var room []core.LimitResult
+	e, room := newExchange(limiter, r)
+	limiter.Decide(in, &e.context, room)
+	return e.write(r, h)
+}
+
+func newExchange(limiter *adapter.Limiter, r *http.Request) (e *exchange, room []core.LimitResult) {
 	if limiter.Limits() == 1 {
 		e = new(exchange)
 	} else {
@@ -35,8 +38,12 @@ func Decide(limiter *adapter.Limiter, in keyfuncs.Request, r *http.Request, h ht
 		e, room = &many.exchange, many.room[:]
 	}
 	e.context.Context = r.Context()
-	limiter.Decide(in, &e.context, room)
-	e.context.Decision.SetHeaders(adapter.HeaderMap(h))
+	return e, room
+}
+
+// write sets the response's headers, and returns the decision and the request that has it.
+func (e *exchange) write(r *http.Request, h http.Header) (*core.Decision, *http.Request) {
+	adapter.SetHeaders(&e.context.Decision, adapter.HeaderMap(h), &e.headers)
 	e.request = *r.WithContext(&e.context)
 	return &e.context.Decision, &e.request
 }
