@@ -80,6 +80,9 @@ func TestAllocations(t *testing.T) {
 		{"allowed by route", router, byRoute(), allocsAllowed},
 		{"allowed by route below a mount", mounted, byRoute(), allocsMounted},
 		{"denied", router, chilimit.New(limittest.Exhausted()), allocsDenied},
+		{"allowed, with NoContext", router, chilimit.New(limittest.Ample(1), chilimit.Config{NoContext: true}), allocsAllowed},
+		{"allowed, with NoContext and without headers", router, chilimit.New(limittest.Silent(), chilimit.Config{NoContext: true}), allocsAllowed - 1},
+		{"denied, with NoContext", router, chilimit.New(limittest.Exhausted(), chilimit.Config{NoContext: true}), allocsDenied + 1},
 	} {
 		if got := limittest.Allocs(t, tt.app(tt.limiter)) - limittest.Allocs(t, tt.app()); got > tt.want {
 			t.Errorf("%s: %d allocations, want at most %d", tt.name, got, tt.want)

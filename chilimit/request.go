@@ -22,6 +22,7 @@ type request struct {
 	asked  bool
 	found  found       // once asked
 	around chi.Context // where chi notes what it finds
+	memory stdhttp.Memory
 }
 
 // found describes a route.

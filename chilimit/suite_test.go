@@ -110,7 +110,7 @@ func middleware(layers []limittest.Layer) []func(http.Handler) http.Handler {
 			}
 		case l.Store != nil:
 			chain = append(chain, chilimit.Limit(l.Store, l.Limits...))
-		case l.Skip == nil && l.Denied == nil && l.Log == nil:
+		case !l.NoContext && l.Skip == nil && l.Denied == nil && l.Log == nil:
 			chain = append(chain, chilimit.New(l.Limiter))
 		default:
 			chain = append(chain, chilimit.New(l.Limiter, config(l)))
@@ -121,6 +121,7 @@ func middleware(layers []limittest.Layer) []func(http.Handler) http.Handler {
 
 func config(l limittest.Layer) chilimit.Config {
 	var config chilimit.Config
+	config.NoContext = l.NoContext
 	if l.Skip != nil {
 		config.Skip = func(r *http.Request) bool { return l.Skip(r.Header.Get) }
 	}

@@ -47,8 +47,14 @@ func (c *call) add(l *limit, rule *Rule, key []byte, cost int64) {
 	c.results = append(c.results, Result{})
 }
 
-// release returns c to the pool. Room that long keys have taken is not kept.
+// release returns c to the pool.
 func (c *call) release() {
+	c.forget()
+	calls.Put(c)
+}
+
+// forget prepares c for the next decision. Room that long keys have taken is not kept.
+func (c *call) forget() {
 	if cap(c.keys) > 4096 {
 		c.keys = nil
 	}
@@ -65,7 +71,6 @@ func (c *call) release() {
 		c.outage = nil
 	}
 	c.reset()
-	calls.Put(c)
 }
 
 // measured notes that a store was asked, at a time of s.now, and has answered or failed now.
@@ -81,6 +86,9 @@ func (c *call) measured(s *shared, asked int64) {
 // reset forgets the checks and keeps the keys. The first check is not cleared, since most calls
 // have no other and the next call overwrites it: clearing takes longer than writing it.
 func (c *call) reset() {
+	if len(c.checks) == 0 && len(c.refused) == 0 { // of decideDirect
+		return
+	}
 	if len(c.checks) > 1 {
 		clear(c.checks[1:])
 		clear(c.limits[1:])
@@ -154,6 +162,9 @@ func (l *limit) ask(keys []byte, r keyfuncs.Request, reading *keyfuncs.Reading, 
 		}
 	}
 	keys, presence := l.key.Append(keys, r)
+	if l.plain && presence == keyfuncs.Present {
+		return keys, &l.rule, l.cost, ReasonUndecided
+	}
 	if presence == keyfuncs.Ambiguous {
 		return keys, nil, 0, ReasonAmbiguousKey
 	}

@@ -34,7 +34,7 @@ func NewContext(ctx context.Context, d Decision) context.Context {
 }
 
 // FromContext returns the decision of the limiter nearest to the handler. It
-// reports false if none decided the request.
+// reports false if none decided the request, or if its adapter has NoContext set.
 func FromContext(ctx context.Context) (Decision, bool) {
 	d := decisionIn(ctx)
 	if d == nil {

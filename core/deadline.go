@@ -27,10 +27,14 @@ var _ store.Deadline = (*deadline)(nil)
 
 var deadlines = sync.Pool{New: func() any { return new(deadline) }}
 
+// started is when this process started. A time that is some time after it costs one read of a clock,
+// where time.Now takes two. Such times are compared by their monotonic part alone.
+var started = time.Now()
+
 // within returns a context that ends after d. The caller must release it.
 func within(parent context.Context, d time.Duration) *deadline {
 	c := deadlines.Get().(*deadline)
-	c.Context, c.at = parent, time.Now().Add(d)
+	c.Context, c.at = parent, started.Add(time.Since(started)+d)
 	return c
 }
 

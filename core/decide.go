@@ -25,28 +25,39 @@ func (l *Limiter) Allow(r keyfuncs.Request) Decision {
 // room is for the results of more than one limit, if there is enough of it: else they are
 // one allocation more.
 func (l *Limiter) decideRequest(adapter string, r keyfuncs.Request, d *Decision, room []LimitResult) {
+	c := calls.Get().(*call)
+	l.decideIn(c, adapter, r, d, room)
+	calls.Put(c) // unless a function of the application panics
+}
+
+// decideIn is decideRequest in a *call that is empty, and is so again afterwards, unless a function of
+// the application panics.
+func (l *Limiter) decideIn(in any, adapter string, r keyfuncs.Request, d *Decision, room []LimitResult) {
 	l = l.now()
+	c := in.(*call)
 	looking := l.advisor.looks.Load() < adviceLooks
 	if looking {
 		l.advisor.look(l, r)
 	}
-	d.limiter, d.binding, d.many = l, -1, room[:0]
-	var c *call
+	d.limiter, d.binding = l, -1
+	if room != nil {
+		d.many = room[:0]
+	}
 	if len(l.bypass) > 0 && l.bypasses(r) {
 		d.Allowed, d.Reason = true, ReasonBypassed
+		l.final(subject{request: r, adapter: adapter}, nil, d)
+		return
+	}
+	if l.direct != nil {
+		l.decideDirect(c, r, d)
 	} else {
-		c = calls.Get().(*call)
-		defer c.release()
-		if l.direct != nil {
-			l.decideDirect(c, r, d)
-		} else {
-			l.decideLimits(c, r, d)
-		}
-		if looking {
-			l.advisor.lookBack(l, r, c, d)
-		}
+		l.decideLimits(c, r, d)
+	}
+	if looking {
+		l.advisor.lookBack(l, r, c, d)
 	}
 	l.final(subject{request: r, adapter: adapter}, c, d)
+	c.forget()
 }
 
 // bypasses reports whether Config.Bypass lets a request through.
@@ -110,9 +121,14 @@ func (l *Limiter) AllowKey(ctx context.Context, key string, cost int64) (d Decis
 	case cost < 0:
 		d.Reason = ReasonInvalidCost
 	case l.direct != nil:
-		var room [256]byte // for the longest key
 		limit := &l.limits[0]
-		l.decideOne(ctx, limit, limit.ruleWithoutRequest(ctx), keyfuncs.AppendKey(room[:0], key), cost, &d)
+		if rule := limit.ruleWithoutRequest(ctx); len(key) <= 64 {
+			var room [64]byte // clearing it takes less than clearing room for the longest key
+			l.decideOne(ctx, limit, rule, keyfuncs.AppendKey(room[:0], key), cost, &d)
+		} else {
+			var room [256]byte
+			l.decideOne(ctx, limit, rule, keyfuncs.AppendKey(room[:0], key), cost, &d)
+		}
 	case l.remote != nil:
 		c = calls.Get().(*call)
 		defer c.release()

@@ -73,6 +73,7 @@ type limit struct {
 	refundOn func(Outcome) bool // nil if the charge stays
 	estimate bool               // the handler tells the cost
 	shows    bool               // functions of the application may see the request
+	plain    bool               // its rule and cost are those of every request that has the key
 	once     keyfuncs.Func      // the operation's key, if the rule has Once
 	advisor  *advisor
 	advised  atomic.Bool // that the limit needs the route where it is not known
@@ -216,6 +217,7 @@ func (l *Limiter) prepare(to *limit, from Limit, replicas int) (err error) {
 	}
 	to.refundOn, to.estimate, to.wait, to.slow = from.refundOn, from.estimate, from.wait, from.slow
 	to.shows = from.costBy != nil || from.tiers != nil || from.reserve != nil || len(from.when) > 0
+	to.plain = !to.shows && to.scaling == nil
 	l.needAll(from.name, to)
 	l.readsOutcome = l.readsOutcome || to.refundOn != nil
 	l.waits = l.waits || from.wait > 0 || to.slow.most > 0

@@ -8,6 +8,8 @@ import (
 // What package core/adapter offers to adapters, and core does not export.
 func init() {
 	seam.Decide = (*Limiter).decideRequest
+	seam.NewCall = func() any { return new(call) }
+	seam.DecideIn = (*Limiter).decideIn
 	seam.SetHeaders = (*Decision).setHeaders
 	seam.Limits = func(l *Limiter) int { return len(l.now().limits) }
 	seam.InProcess = func(l *Limiter) bool { return l.now().shared.InProcess() }

@@ -58,6 +58,9 @@ func TestAllocations(t *testing.T) {
 		{"allowed", engine(echo5limit.New(limittest.Ample(1))), allocsAllowed},
 		{"allowed by three limits", engine(echo5limit.New(limittest.Ample(3))), allocsSeveral},
 		{"denied", engine(echo5limit.New(limittest.Exhausted())), allocsDenied},
+		{"allowed, with NoContext", engine(echo5limit.New(limittest.Ample(1), echo5limit.Config{NoContext: true})), allocsAllowed},
+		{"allowed, with NoContext and without headers", engine(echo5limit.New(limittest.Silent(), echo5limit.Config{NoContext: true})), allocsAllowed - 1},
+		{"denied, with NoContext", engine(echo5limit.New(limittest.Exhausted(), echo5limit.Config{NoContext: true})), allocsDenied + 1},
 	} {
 		if got := limittest.Allocs(t, tt.app) - bare; got > tt.want {
 			t.Errorf("%s: %d allocations, want at most %d", tt.name, got, tt.want)

@@ -13,7 +13,8 @@ import (
 // reused for other requests and must not outlive this one.
 type request struct {
 	stdhttp.Request
-	c *echo.Context
+	c      *echo.Context
+	memory stdhttp.Memory
 }
 
 var _ keyfuncs.Request = (*request)(nil)
@@ -30,7 +31,7 @@ func acquire(c *echo.Context) *request {
 
 // release forgets c, and keeps r for another request.
 func (r *request) release() {
-	*r = request{}
+	r.Request, r.c = stdhttp.Request{}, nil
 	requests.Put(r)
 }
 

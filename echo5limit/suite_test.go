@@ -112,7 +112,7 @@ func limiters(layers []limittest.Layer) []echo.MiddlewareFunc {
 			}
 		case l.Store != nil:
 			chain = append(chain, echo5limit.Limit(l.Store, l.Limits...))
-		case l.Skip == nil && l.Denied == nil && l.Log == nil:
+		case !l.NoContext && l.Skip == nil && l.Denied == nil && l.Log == nil:
 			chain = append(chain, echo5limit.New(l.Limiter))
 		default:
 			chain = append(chain, echo5limit.New(l.Limiter, config(l)))
@@ -123,6 +123,7 @@ func limiters(layers []limittest.Layer) []echo.MiddlewareFunc {
 
 func config(l limittest.Layer) echo5limit.Config {
 	var config echo5limit.Config
+	config.NoContext = l.NoContext
 	if l.Skip != nil {
 		config.Skip = func(c *echo.Context) bool { return l.Skip(c.Request().Header.Get) }
 	}

@@ -62,6 +62,9 @@ func TestAllocations(t *testing.T) {
 		{"allowed", engine(echolimit.New(limittest.Ample(1))), allocsAllowed},
 		{"allowed by three limits", engine(echolimit.New(limittest.Ample(3))), allocsSeveral},
 		{"denied", engine(echolimit.New(limittest.Exhausted())), allocsDenied},
+		{"allowed, with NoContext", engine(echolimit.New(limittest.Ample(1), echolimit.Config{NoContext: true})), allocsAllowed},
+		{"allowed, with NoContext and without headers", engine(echolimit.New(limittest.Silent(), echolimit.Config{NoContext: true})), allocsAllowed - 1},
+		{"denied, with NoContext", engine(echolimit.New(limittest.Exhausted(), echolimit.Config{NoContext: true})), allocsDenied + 1},
 	} {
 		if got := limittest.Allocs(t, tt.app) - bare; got > tt.want {
 			t.Errorf("%s: %d allocations, want at most %d", tt.name, got, tt.want)

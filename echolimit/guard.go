@@ -78,11 +78,9 @@ var handlers = func() *place {
 }()
 
 func (g *Guard) decide(c echo.Context, key string, cost int64) core.Decision {
-	in := requests.Get().(*request)
-	in.Request, in.c, in.place = stdhttp.Of(c.Request()), c, handlers
+	in := acquire(c, handlers)
 	d := g.guard.Decide(in, key, cost)
-	*in = request{}
-	requests.Put(in)
+	in.release()
 	return d
 }
 

@@ -17,11 +17,9 @@ func Measure(load *core.Load) echo.MiddlewareFunc {
 	var where place
 	return func(next echo.HandlerFunc) echo.HandlerFunc {
 		return func(c echo.Context) error {
-			in := requests.Get().(*request)
-			in.Request, in.c, in.place = stdhttp.Of(c.Request()), c, &where
+			in := acquire(c, &where)
 			work := adapter.Begin(load, in)
-			*in = request{}
-			requests.Put(in)
+			in.release()
 			defer work.End() // also if the handler panics
 			stdhttp.MeasureBody(work, c.Request())
 			c.Response().Writer = stdhttp.MeasureWriter(work, c.Response().Writer)

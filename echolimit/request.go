@@ -14,14 +14,28 @@ import (
 // reused for other requests and must not outlive this one.
 type request struct {
 	stdhttp.Request
-	c     echo.Context
-	place *place
+	c      echo.Context
+	place  *place
+	memory stdhttp.Memory
 }
 
 var _ keyfuncs.Request = (*request)(nil)
 
 // requests are reused: they are wider than a pointer, so each would be an allocation.
 var requests = sync.Pool{New: func() any { return new(request) }}
+
+// acquire returns c as keys read it, until release.
+func acquire(c echo.Context, place *place) *request {
+	r := requests.Get().(*request)
+	r.Request, r.c, r.place = stdhttp.Of(c.Request()), c, place
+	return r
+}
+
+// release forgets c, and keeps r for another request.
+func (r *request) release() {
+	r.Request, r.c, r.place = stdhttp.Request{}, nil, nil
+	requests.Put(r)
+}
 
 // Route returns the template of the route, which Echo knows before it calls any middleware except
 // that of Pre. If only other methods have a route, Echo answers with 405, or to OPTIONS, and

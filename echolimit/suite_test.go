@@ -111,7 +111,7 @@ func limiters(layers []limittest.Layer) []echo.MiddlewareFunc {
 			}
 		case l.Store != nil:
 			chain = append(chain, echolimit.Limit(l.Store, l.Limits...))
-		case l.Skip == nil && l.Denied == nil && l.Log == nil:
+		case !l.NoContext && l.Skip == nil && l.Denied == nil && l.Log == nil:
 			chain = append(chain, echolimit.New(l.Limiter))
 		default:
 			chain = append(chain, echolimit.New(l.Limiter, config(l)))
@@ -122,6 +122,7 @@ func limiters(layers []limittest.Layer) []echo.MiddlewareFunc {
 
 func config(l limittest.Layer) echolimit.Config {
 	var config echolimit.Config
+	config.NoContext = l.NoContext
 	if l.Skip != nil {
 		config.Skip = func(c echo.Context) bool { return l.Skip(c.Request().Header.Get) }
 	}

@@ -227,6 +227,14 @@ func docsDenied(r *gin.Engine, limiter *core.Limiter) {
 	}))
 }
 
+func docsNoContext(r *gin.Engine, store core.Store) {
+	limits := ginlimit.With(core.Config{Store: store}, ginlimit.Config{NoContext: true})
+	r.GET("/unread", limits.Limit(core.PerMinute(5).By(keyfuncs.ClientIP()).Named("unread")), func(c *gin.Context) {
+		_, found := ginlimit.FromContext(c)
+		c.JSON(http.StatusOK, found)
+	})
+}
+
 func docsText() (core.Limit, error) {
 	limit, err := core.ParseLimit(cmp.Or(os.Getenv("CLIENT_LIMIT"), "100/minute burst 20"))
 	if err != nil {
@@ -241,6 +249,12 @@ func TestDocumentedLimitsWork(t *testing.T) {
 	r, store := gin.New(), core.NewMemory()
 	docsHandler(r)
 	docsGuard(r, ginlimit.With(core.Config{Store: store}))
+	docsNoContext(r, store)
+	w := httptest.NewRecorder()
+	r.ServeHTTP(w, httptest.NewRequest(http.MethodGet, "/unread", nil))
+	if w.Body.String() != "false" || w.Header().Get("RateLimit") == "" {
+		t.Errorf("without a context: found %s, headers %v", w.Body, w.Header())
+	}
 	if limit, err := docsText(); err != nil || fmt.Sprint(limit) != fmt.Sprint(core.PerMinute(100).Burst(20)) {
 		t.Errorf("%v, %v", limit, err)
 	}

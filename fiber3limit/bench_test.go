@@ -68,6 +68,9 @@ func TestAllocations(t *testing.T) {
 		{"allowed by three limits", fiber3limit.New(limittest.Ample(3)), allocsSeveral},
 		{"allowed by route", byRoute(), allocsAllowed},
 		{"denied", fiber3limit.New(limittest.Exhausted()), allocsDenied},
+		{"allowed, with NoContext", fiber3limit.New(limittest.Ample(1), fiber3limit.Config{NoContext: true}), 0},
+		{"allowed, with NoContext and without headers", fiber3limit.New(limittest.Silent(), fiber3limit.Config{NoContext: true}), allocsAllowed - 1},
+		{"denied, with NoContext", fiber3limit.New(limittest.Exhausted(), fiber3limit.Config{NoContext: true}), allocsDenied},
 	} {
 		if got := limittest.AllocsConn(t, app(tt.limiter)) - bare; got > tt.want {
 			t.Errorf("%s: %d allocations, want at most %d", tt.name, got, tt.want)

@@ -20,6 +20,12 @@ type Config struct {
 	// with d.Status(), and a Denied that writes nothing and returns no error is followed by
 	// [Deny]. Defaults to a body of type application/problem+json.
 	Denied func(c fiber.Ctx, d core.Decision) error
+
+	// NoContext leaves the decision out of the user context and the locals, which saves an allocation.
+	// FromContext then does not find it, and it is not noticed that the limiter decides a request twice.
+	// Requests with something reserved, as by Estimate, RefundOn or Concurrent, have their decision as
+	// always. Defaults to false.
+	NoContext bool
 }
 
 // Limit returns middleware that enforces limits on a store, with the defaults for everything
@@ -60,7 +66,8 @@ func New(limiter *core.Limiter, config ...Config) fiber.Handler {
 const inMemory = "the limiter counts in memory, and with Prefork each process would by itself; use a store that they share, such as redisstore, or serve without Prefork"
 
 // FromContext returns the decision on the request, if there are several limiters that of the one
-// nearest to the handler. It returns false if no limiter decided the request.
+// nearest to the handler. It returns false if no limiter decided the request,
+// or only limiters with [Config.NoContext].
 // Code that has no fiber.Ctx gets it from c.Context(), by [core.FromContext].
 // The decision may be kept after the request.
 func FromContext(c fiber.Ctx) (core.Decision, bool) {
@@ -143,25 +150,47 @@ func (config *Config) denied(c fiber.Ctx, d *core.Decision) error {
 
 func (h *handler) decide(c fiber.Ctx) (_ *core.Decision, lost bool) {
 	in := acquire(c, &h.routes, h.settings.of(c))
-	ctx, room := h.newContext()
-	ctx.Context = c.Context()
-	h.limiter.Decide(in, ctx, room)
+	ctx, room := h.newContext(in)
+	h.limiter.DecideIn(&in.scratch, in, ctx, room)
 	lost = in.asked && in.known && in.route == ""
-	in.release()
-	if h := (header{&c.Response().Header}); c.Locals(decisionLocal) == nil {
-		ctx.Decision.SetHeaders(h)
-	} else {
-		ctx.Decision.SetHeaders(innerHeader{h})
+	adapter.SetHeaders(&ctx.Decision, in.header(), &in.headers) // which copies what is in the room
+	switch {
+	case !h.config.NoContext || h.limiter.Reserved(&ctx.Decision):
+		ctx = in.kept(ctx)
+		ctx.Context = in.Context()
+		c.SetContext(ctx)
+		c.RequestCtx().SetUserValue(decisionLocal, ctx) // which c.Locals would do, with an allocation
+	case ctx.Decision.Allowed:
+		in.own = adapter.Context{}
+		in.release()
+		return allowed, lost
+	default:
+		ctx = in.kept(ctx)
 	}
-	c.SetContext(ctx)
-	c.RequestCtx().SetUserValue(decisionLocal, ctx) // which c.Locals would do, with an allocation
+	in.release()
 	return &ctx.Decision, lost
 }
 
+// allowed is the decision on all requests that are allowed, where nobody reads more of it.
+var allowed = &core.Decision{Allowed: true}
+
+// kept returns ctx, or a copy that outlives r.
+func (r *request) kept(ctx *adapter.Context) *adapter.Context {
+	if ctx != &r.own {
+		return ctx
+	}
+	kept := new(adapter.Context)
+	*kept, r.own = r.own, adapter.Context{}
+	return kept
+}
+
 // newContext allocates the context of a decision, together with room for the results of several
-// limits.
-func (h *handler) newContext() (*adapter.Context, []core.LimitResult) {
+// limits. With NoContext that of one limit is in's own.
+func (h *handler) newContext(in *request) (*adapter.Context, []core.LimitResult) {
 	if h.limiter.Limits() == 1 {
+		if h.config.NoContext {
+			return &in.own, nil
+		}
 		return new(adapter.Context), nil
 	}
 	many := new(struct {

@@ -31,7 +31,7 @@ func following(t *testing.T, config fiber.Config, first any, others ...any) (add
 		t.Fatal(err)
 	}
 	go func() { _ = app.Listener(l, fiber.ListenConfig{DisableStartupMessage: true}) }()
-	t.Cleanup(func() { _ = app.ShutdownWithTimeout(10 * time.Second) })
+	t.Cleanup(func() { _ = app.ShutdownWithTimeout(2 * time.Minute) })
 	return l.Addr().String(), seen
 }
 

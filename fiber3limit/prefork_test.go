@@ -35,7 +35,7 @@ const refusesPrefork = "weblimit: fiber3limit.New: the limiter counts in memory,
 // Trap 60. Fiber's parent process never serves; its children do, and don't start.
 func TestTrap60PreforkWithLimitsInMemoryDoesNotStart(t *testing.T) {
 	t.Parallel()
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
 	defer cancel()
 	program := exec.CommandContext(ctx, os.Args[0])
 	program.Env = append(os.Environ(), preforkAddr+"=127.0.0.1:0")

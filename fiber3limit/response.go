@@ -8,6 +8,8 @@ import (
 	"github.com/valyala/fasthttp"
 
 	"github.com/weblimit/weblimit/core"
+	"github.com/weblimit/weblimit/core/adapter"
+	"github.com/weblimit/weblimit/internal/fiberhttp"
 	"github.com/weblimit/weblimit/internal/stdhttp"
 )
 
@@ -30,8 +32,30 @@ func (h header) Add(name, value string) {
 	h.h.SetCanonical(utils.UnsafeBytes(name), utils.UnsafeBytes(value))
 }
 
-// innerHeader is the header of a limiter inside another one, whose fields a denial removes. The
-// first limiter need not look for any.
+// header returns the header to write a decision to.
+func (r *request) header() core.Header {
+	h := header{&r.c.Response().Header}
+	for name := range h.h.All() {
+		if fiberhttp.IsWritten(name) {
+			return innerHeader{h}
+		}
+	}
+	return unwritten{h}
+}
+
+// unwritten is a header without fields of limiters: the common case, in which they are not looked for.
+type unwritten struct{ header }
+
+var _ adapter.Unwritten = unwritten{}
+
+// Get has none of them.
+func (unwritten) Get(string) string { return "" }
+
+// Append sets a field.
+func (h unwritten) Append(name, value string) { h.Add(name, value) }
+
+// innerHeader is the header of a limiter inside another one, or behind middleware that has written
+// such fields, which a denial removes.
 type innerHeader struct{ header }
 
 // Del removes all lines of a field.

@@ -126,7 +126,7 @@ func limiters(layers []limittest.Layer) []fiber.Handler {
 			}
 		case l.Store != nil:
 			chain = append(chain, fiber3limit.Limit(l.Store, l.Limits...))
-		case l.Skip == nil && l.Denied == nil && l.Log == nil:
+		case !l.NoContext && l.Skip == nil && l.Denied == nil && l.Log == nil:
 			chain = append(chain, fiber3limit.New(l.Limiter))
 		default:
 			chain = append(chain, fiber3limit.New(l.Limiter, config(l)))
@@ -137,6 +137,7 @@ func limiters(layers []limittest.Layer) []fiber.Handler {
 
 func config(l limittest.Layer) fiber3limit.Config {
 	var config fiber3limit.Config
+	config.NoContext = l.NoContext
 	if l.Skip != nil {
 		config.Skip = func(c fiber.Ctx) bool { return l.Skip(func(name string) string { return c.Get(name) }) }
 	}
@@ -188,7 +189,7 @@ func (s server) Listen(tb testing.TB) string {
 	served := make(chan error)
 	go func() { served <- s.app.Listener(l, fiber.ListenConfig{DisableStartupMessage: true}) }()
 	tb.Cleanup(func() {
-		if err := s.app.ShutdownWithTimeout(10 * time.Second); err != nil {
+		if err := s.app.ShutdownWithTimeout(2 * time.Minute); err != nil {
 			tb.Error(err)
 		}
 		if err := <-served; err != nil {
@@ -213,6 +214,14 @@ func (c call) Charge(n int64, limits ...string) error { return fiber3limit.Charg
 func (c call) Ask(guard any, key string, cost int64) (ok bool) {
 	ok, *c.err = guard.(*fiber3limit.Guard).Allow(c.c, key, cost)
 	return ok
+}
+
+func (c call) Deface(name string) {
+	for _, value := range c.c.Response().Header.PeekAll(name) {
+		clear(value)
+		clear(append(value, "appended"...))
+	}
+	c.c.Response().Header.Set(name, "defaced")
 }
 
 func (c call) Proxy(backend string) { *c.err = proxy.Do(c.c, backend+"/") }

@@ -68,6 +68,9 @@ func TestAllocations(t *testing.T) {
 		{"allowed by three limits", fiberlimit.New(limittest.Ample(3)), allocsSeveral},
 		{"allowed by route", byRoute(), allocsAllowed},
 		{"denied", fiberlimit.New(limittest.Exhausted()), allocsDenied},
+		{"allowed, with NoContext", fiberlimit.New(limittest.Ample(1), fiberlimit.Config{NoContext: true}), 0},
+		{"allowed, with NoContext and without headers", fiberlimit.New(limittest.Silent(), fiberlimit.Config{NoContext: true}), allocsAllowed - 1},
+		{"denied, with NoContext", fiberlimit.New(limittest.Exhausted(), fiberlimit.Config{NoContext: true}), allocsDenied},
 	} {
 		if got := limittest.AllocsConn(t, app(tt.limiter)) - bare; got > tt.want {
 			t.Errorf("%s: %d allocations, want at most %d", tt.name, got, tt.want)

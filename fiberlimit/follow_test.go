@@ -32,7 +32,7 @@ func following(t *testing.T, config fiber.Config, handlers ...fiber.Handler) (ad
 		t.Fatal(err)
 	}
 	go func() { _ = app.Listener(l) }()
-	t.Cleanup(func() { _ = app.ShutdownWithTimeout(10 * time.Second) })
+	t.Cleanup(func() { _ = app.ShutdownWithTimeout(2 * time.Minute) })
 	return l.Addr().String(), seen
 }
 

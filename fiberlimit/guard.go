@@ -66,8 +66,8 @@ func (g *Guard) Allow(c *fiber.Ctx, key string, cost int64) (ok bool, err error)
 	}
 	in := acquire(c, &g.routes, g.settings.of(c))
 	d := g.guard.Decide(in, key, cost)
+	adapter.SetHeaders(&d, in.header(), &in.headers)
 	in.release()
-	d.SetHeaders(innerHeader{header{c}})
 	switch {
 	case d.Allowed:
 	case g.config.Denied != nil:

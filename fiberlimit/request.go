@@ -10,6 +10,7 @@ import (
 	"github.com/gofiber/fiber/v2"
 	"github.com/gofiber/fiber/v2/utils"
 
+	"github.com/weblimit/weblimit/core/adapter"
 	"github.com/weblimit/weblimit/internal/fiberhttp"
 	"github.com/weblimit/weblimit/keyfuncs"
 )
@@ -24,6 +25,12 @@ type request struct {
 	known    bool
 	settings *settings
 	fields   fiberhttp.Fields
+	context  context.Context // once asked
+	headers  adapter.HeaderRoom
+	scratch  adapter.Scratch
+	own      adapter.Context          // of a decision that ends before the handler runs; see Config.NoContext
+	written  bool                     // found by look
+	look     func(name, value []byte) // made once, since each would be an allocation
 }
 
 var (
@@ -35,6 +42,7 @@ var (
 var requests = sync.Pool{New: func() any {
 	r := new(request)
 	r.fields.Init()
+	r.look = func(name, _ []byte) { r.written = r.written || fiberhttp.IsWritten(name) }
 	return r
 }}
 
@@ -48,13 +56,18 @@ func acquire(c *fiber.Ctx, routes *routes, s *settings) *request {
 // release forgets c, and keeps r for another request.
 func (r *request) release() {
 	r.c, r.routes, r.settings = nil, nil, nil
-	r.asked, r.route, r.known = false, "", false
+	r.asked, r.route, r.known, r.context = false, "", false, nil
 	r.fields.Reset()
 	requests.Put(r)
 }
 
 // Context returns the user context, since the one of c.Context is reused.
-func (r *request) Context() context.Context { return r.c.UserContext() }
+func (r *request) Context() context.Context {
+	if r.context == nil {
+		r.context = r.c.UserContext()
+	}
+	return r.context
+}
 
 // Method returns the method that Fiber routes by.
 func (r *request) Method() string { return r.c.Method() }

@@ -7,6 +7,7 @@ import (
 	"github.com/gofiber/fiber/v2/utils"
 
 	"github.com/weblimit/weblimit/core"
+	"github.com/weblimit/weblimit/core/adapter"
 	"github.com/weblimit/weblimit/internal/stdhttp"
 )
 
@@ -29,8 +30,29 @@ func (h header) Add(name, value string) {
 	h.c.Response().Header.SetCanonical(utils.UnsafeBytes(name), utils.UnsafeBytes(value))
 }
 
-// innerHeader is the header of a limiter inside another one, whose fields a denial removes. The
-// first limiter need not look for any.
+// header returns the header to write a decision to.
+func (r *request) header() core.Header {
+	r.written = false
+	r.c.Response().Header.VisitAll(r.look)
+	if r.written {
+		return innerHeader{header{r.c}}
+	}
+	return unwritten{header{r.c}}
+}
+
+// unwritten is a header without fields of limiters: the common case, in which they are not looked for.
+type unwritten struct{ header }
+
+var _ adapter.Unwritten = unwritten{}
+
+// Get has none of them.
+func (unwritten) Get(string) string { return "" }
+
+// Append sets a field.
+func (h unwritten) Append(name, value string) { h.Add(name, value) }
+
+// innerHeader is the header of a limiter inside another one, or behind middleware that has written
+// such fields, which a denial removes.
 type innerHeader struct{ header }
 
 // Del removes all lines of a field.

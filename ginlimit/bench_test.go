@@ -56,6 +56,9 @@ func TestAllocations(t *testing.T) {
 		{"allowed", ginlimit.New(limittest.Ample(1)), allocsAllowed},
 		{"allowed by three limits", ginlimit.New(limittest.Ample(3)), allocsSeveral},
 		{"denied", ginlimit.New(limittest.Exhausted()), allocsDenied},
+		{"allowed, with NoContext", ginlimit.New(limittest.Ample(1), ginlimit.Config{NoContext: true}), allocsAllowed},
+		{"allowed, with NoContext and without headers", ginlimit.New(limittest.Silent(), ginlimit.Config{NoContext: true}), allocsAllowed - 1},
+		{"denied, with NoContext", ginlimit.New(limittest.Exhausted(), ginlimit.Config{NoContext: true}), allocsDenied + 1},
 	} {
 		if got := limittest.Allocs(t, engine(tt.limiter)) - bare; got > tt.want {
 			t.Errorf("%s: %d allocations, want at most %d", tt.name, got, tt.want)

@@ -128,7 +128,7 @@ func middleware(layers []limittest.Layer) []gin.HandlerFunc {
 			}
 		case l.Store != nil:
 			chain = append(chain, ginlimit.Limit(l.Store, l.Limits...))
-		case l.Skip == nil && l.Denied == nil && l.Log == nil:
+		case !l.NoContext && l.Skip == nil && l.Denied == nil && l.Log == nil:
 			chain = append(chain, ginlimit.New(l.Limiter))
 		default:
 			chain = append(chain, ginlimit.New(l.Limiter, config(l)))
@@ -139,6 +139,7 @@ func middleware(layers []limittest.Layer) []gin.HandlerFunc {
 
 func config(l limittest.Layer) ginlimit.Config {
 	var config ginlimit.Config
+	config.NoContext = l.NoContext
 	if l.Skip != nil {
 		config.Skip = func(c *gin.Context) bool { return l.Skip(c.GetHeader) }
 	}

@@ -73,8 +73,7 @@ func normal(addr netip.Addr) netip.Addr { return addr.Unmap().WithZone("") }
 
 // appendAddr appends the key of a valid address: all of IPv4, the first bits of IPv6.
 func appendAddr(dst []byte, addr netip.Addr, bits int) []byte {
-	dst = append(dst, kindIP...)
-	dst = append(dst, ':')
+	dst = append(dst, kindIP+":"...)
 	addr = addr.Unmap()
 	if addr.Is4() {
 		return append4(dst, addr.As4())

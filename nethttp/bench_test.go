@@ -50,6 +50,9 @@ func TestAllocations(t *testing.T) {
 		{"allowed by three limits", nethttp.New(limittest.Ample(3))(noContent), allocsSeveral},
 		{"allowed, with a Mux nobody asks", nethttp.New(limittest.Ample(1), nethttp.Config{Mux: http.NewServeMux()})(noContent), allocsAllowed},
 		{"denied", nethttp.New(limittest.Exhausted())(noContent), allocsDenied},
+		{"allowed, with NoContext", nethttp.New(limittest.Ample(1), nethttp.Config{NoContext: true})(noContent), allocsAllowed},
+		{"allowed, with NoContext and without headers", nethttp.New(limittest.Silent(), nethttp.Config{NoContext: true})(noContent), allocsAllowed - 1},
+		{"denied, with NoContext", nethttp.New(limittest.Exhausted(), nethttp.Config{NoContext: true})(noContent), allocsDenied + 1},
 	} {
 		if got := limittest.Allocs(t, tt.h) - bare; got > tt.want {
 			t.Errorf("%s: %d allocations, want at most %d", tt.name, got, tt.want)

@@ -107,7 +107,7 @@ func middleware(l limittest.Layer, mux *http.ServeMux) func(http.Handler) http.H
 		}
 		return settings.Limit(l.Limits...)
 	}
-	if l.Skip == nil && l.Denied == nil && l.Log == nil && mux == nil {
+	if !l.NoContext && l.Skip == nil && l.Denied == nil && l.Log == nil && mux == nil {
 		return nethttp.New(l.Limiter)
 	}
 	return nethttp.New(l.Limiter, config(l, mux))
@@ -115,6 +115,7 @@ func middleware(l limittest.Layer, mux *http.ServeMux) func(http.Handler) http.H
 
 func config(l limittest.Layer, mux *http.ServeMux) nethttp.Config {
 	config := nethttp.Config{Mux: mux}
+	config.NoContext = l.NoContext
 	if l.Skip != nil {
 		config.Skip = func(r *http.Request) bool { return l.Skip(r.Header.Get) }
 	}

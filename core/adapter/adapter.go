@@ -10,6 +10,8 @@ import (
 // takes an indirection and nothing else.
 var (
 	decide       = seam.Decide.(func(*core.Limiter, string, keyfuncs.Request, *core.Decision, []core.LimitResult))
+	newCall      = seam.NewCall.(func() any)
+	decideIn     = seam.DecideIn.(func(*core.Limiter, any, string, keyfuncs.Request, *core.Decision, []core.LimitResult))
 	limits       = seam.Limits.(func(*core.Limiter) int)
 	inProcess    = seam.InProcess.(func(*core.Limiter) bool)
 	settles      = seam.Settles.(func(*core.Limiter) bool)
@@ -49,6 +51,20 @@ func New(limiter *core.Limiter, name string, offers ...string) *Limiter {
 // one allocation more. Nothing else may use it, before or after.
 func (l *Limiter) Decide(r keyfuncs.Request, c *Context, room []core.LimitResult) {
 	decide(l.limiter, l.name, r, &c.Decision, room)
+}
+
+// Scratch is working memory for [Limiter.DecideIn]. Its zero value is ready to use.
+type Scratch struct{ call any }
+
+// DecideIn is Decide for adapters that keep memory for requests and use it again, as in a
+// [sync.Pool]: with a Scratch there, a decision need not get its working memory from another pool,
+// which takes as long as to hash a key. Nothing else may use s meanwhile, and after a panic it can't
+// be used again. What belongs to the request is not kept in s.
+func (l *Limiter) DecideIn(s *Scratch, r keyfuncs.Request, c *Context, room []core.LimitResult) {
+	if s.call == nil {
+		s.call = newCall()
+	}
+	decideIn(l.limiter, s.call, l.name, r, &c.Decision, room)
 }
 
 // Reserved reports whether the request was charged something that may still change: then

@@ -8,6 +8,8 @@ package seam
 // initialized, and a call then takes one indirection.
 var (
 	Decide       any // func(*core.Limiter, string, keyfuncs.Request, *core.Decision, []core.LimitResult)
+	NewCall      any // func() any: working memory for DecideIn
+	DecideIn     any // func(*core.Limiter, any, string, keyfuncs.Request, *core.Decision, []core.LimitResult)
 	SetHeaders   any // func(*core.Decision, core.Header, *HeaderRoom)
 	Limits       any // func(*core.Limiter) int
 	InProcess    any // func(*core.Limiter) bool

@@ -79,12 +79,12 @@ func FuzzPeerIsTheOneOfNetip(f *testing.F) {
 	})
 }
 
-// Objects of more than 512 bytes cost the allocator more. http.Request may grow in
-// a later Go: then Decision.text is what can shrink.
+// The allocator has 576 bytes for such an object, of which 8 are its own. http.Request may grow in a
+// later Go: then HeaderRoom.Text is what can shrink.
 func TestAnExchangeIsASmallObject(t *testing.T) {
 	t.Parallel()
-	if size := unsafe.Sizeof(exchange{}); size > 512 {
-		t.Errorf("an exchange has %d bytes, want at most 512", size)
+	if size := unsafe.Sizeof(exchange{}); size > 568 {
+		t.Errorf("an exchange has %d bytes, want at most 568", size)
 	}
 }
 

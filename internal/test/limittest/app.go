@@ -128,6 +128,8 @@ type Layer struct {
 	// Skip is Config.Skip. header returns a request header.
 	Skip func(header func(name string) string) bool
 
+	NoContext bool // Config.NoContext
+
 	// Denied is Config.Denied. It returns the status and the text/plain body of the answer. Without
 	// a status it writes the body alone, and without both nothing.
 	Denied func(d core.Decision) (status int, body string)
@@ -180,6 +182,9 @@ type Call interface {
 	// Fail ends the handler with an error: the framework's own with a status, or any
 	// other, which means 500. If the framework's handlers return no error it replies.
 	Fail(status int, own bool)
+
+	// Deface overwrites what a header of the response has, in place, and appends to it.
+	Deface(name string)
 
 	// Hijack takes the connection over, answers 200 on it, and closes it.
 	Hijack()

@@ -23,6 +23,14 @@ func Ample(limits int) *core.Limiter {
 	return core.ForLimits(core.NewMemory(), all)
 }
 
+// Silent is Ample with one limit that writes no headers.
+func Silent() *core.Limiter {
+	return core.Must(core.New(core.Config{
+		Store: core.NewMemory(), HeadersWhen: core.Never,
+		Limits: []core.Limit{core.PerSecond(1_000_000_000).By(keyfuncs.ClientIP())},
+	}))
+}
+
 // Exhausted returns a limiter in memory that denies every request but one in a year.
 func Exhausted() *core.Limiter {
 	l := core.ForLimits(core.NewMemory(), []core.Limit{core.Per(1, 365*24*3600e9).By(keyfuncs.Everyone())})

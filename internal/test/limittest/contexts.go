@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"net/http"
+	"sync"
 
 	"github.com/weblimit/weblimit/core"
 	"github.com/weblimit/weblimit/keyfuncs"
@@ -124,6 +125,53 @@ var contexts = []scenario{
 				}()
 				e.serve(App{Layers: []Layer{{Store: store, Limits: limits}}})
 			}()
+		}
+	}},
+	{"a function of a limit that panics leaves nothing for the next request", func(e *env) {
+		for _, noContext := range []bool{false, true} {
+			layers := e.layer(core.PerHour(5).By(keyfuncs.Header("X-Client")).Named("api"), all("all", 1000).CostBy(func(r keyfuncs.Request) int64 {
+				if _, panics := r.Header("X-Panic", 0); panics {
+					panic("on purpose, in a test")
+				}
+				return 1
+			}))
+			layers[0].NoContext = noContext
+			s := e.serve(App{Layers: layers, Routes: []Route{{Method: "GET", Path: "/", Handle: hello}}})
+			for _, want := range []int{4, 3, 2} {
+				r := s.get("/", with("X-Client", "another"), with("X-Panic", "yes"))
+				equal(e, "status of the panic", r.status, http.StatusInternalServerError)
+				e.remaining("after a panic", s.get("/", with("X-Client", "one")), "api", want)
+			}
+			e.remaining("of the client that was not charged", s.get("/", with("X-Client", "another")), "api", 4)
+		}
+	}},
+	{"functions of a limit may ask limiters, also the one that asks them", func(e *env) {
+		for _, noContext := range []bool{false, true} {
+			others := e.limiter(core.PerHour(50).By(keyfuncs.Header("X-Client")).Named("other"), all("others", 1000))
+			var limiter *core.Limiter
+			asking := func(r keyfuncs.Request) int64 {
+				d := others.Allow(r)
+				own := limiter.AllowKey(r.Context(), "of nobody", 1)
+				if !d.Allowed || !own.Allowed {
+					e.Errorf("a limiter within another: %v, %v", d.Reason, own.Reason)
+				}
+				return 1
+			}
+			limiter = e.limiter(core.PerHour(200).By(keyfuncs.Header("X-Client")).Named("api").CostBy(asking))
+			s := e.serve(App{
+				Layers: []Layer{{Limiter: limiter, NoContext: noContext}},
+				Routes: []Route{{Method: "GET", Path: "/", Handle: hello}},
+			})
+			var group sync.WaitGroup
+			for client := range 4 {
+				group.Go(func() {
+					name := with("X-Client", fmt.Sprint(client))
+					for left := 199; left > 190; left-- {
+						e.remaining("of one client", s.get("/", name), "api", left)
+					}
+				})
+			}
+			group.Wait()
 		}
 	}},
 	{"a handler that panics keeps its charge, and its response the headers", func(e *env) {

@@ -6,7 +6,6 @@ import (
 	"net/http"
 	"strings"
 	"sync"
-	"time"
 
 	"github.com/weblimit/weblimit/core"
 	"github.com/weblimit/weblimit/keyfuncs"
@@ -70,7 +69,7 @@ var reuses = []scenario{
 			})
 			transport := &http.Transport{MaxConnsPerHost: 2, MaxIdleConnsPerHost: 2}
 			e.Cleanup(transport.CloseIdleConnections)
-			client := &http.Client{Transport: transport, Timeout: time.Minute}
+			client := &http.Client{Transport: transport, Timeout: patience}
 			base := s.server.Listen(e)
 			passed := make(map[string]int)
 			var wg sync.WaitGroup

@@ -16,6 +16,7 @@ import (
 
 	"github.com/weblimit/weblimit/core"
 	"github.com/weblimit/weblimit/core/redisstore"
+	"github.com/weblimit/weblimit/internal/test/edge"
 	"github.com/weblimit/weblimit/internal/test/redistest"
 )
 
@@ -27,6 +28,7 @@ func Main(m *testing.M) int { return redistest.Main(m) }
 // the adapter's name for observers. A framework that cannot do everything passes its
 // [Differences].
 func Run(t *testing.T, adapter string, build Build, differences ...Differences) {
+	awayFromMidnight()
 	var differs Differences
 	if len(differences) == 1 {
 		differs = differences[0]
@@ -34,7 +36,7 @@ func Run(t *testing.T, adapter string, build Build, differences ...Differences) 
 	for _, over := range stores {
 		t.Run(over.name, func(t *testing.T) {
 			newStore := over.make(t)
-			for _, s := range slices.Concat(headers, denials, languages, identities, contexts, outages, servers, spoofing, bypasses, preflights, features, paths, routes, dialects, reuses, turns, lines, loads, hangUps, quotas, trailers, ambiguities, missingKeys, blanks, observed, settings, parameters, charges, policies) {
+			for _, s := range slices.Concat(headers, edits, noContexts, denials, languages, identities, contexts, outages, servers, spoofing, bypasses, preflights, features, paths, routes, dialects, reuses, turns, lines, loads, hangUps, quotas, trailers, ambiguities, missingKeys, blanks, observed, settings, parameters, charges, policies) {
 				t.Run(s.name, func(t *testing.T) {
 					t.Parallel()
 					s.run(&env{T: t, adapter: adapter, build: build, newStore: newStore, differs: differs})
@@ -47,6 +49,7 @@ func Run(t *testing.T, adapter string, build Build, differences ...Differences) 
 // OverStores runs a test over a memory store and over a Redis store, in parallel. The Redis store
 // does not keep to the limiter's Timeout.
 func OverStores(t *testing.T, test func(t *testing.T, store core.Store)) {
+	awayFromMidnight()
 	for _, over := range stores {
 		t.Run(over.name, func(t *testing.T) {
 			t.Parallel()
@@ -58,6 +61,10 @@ func OverStores(t *testing.T, test func(t *testing.T, store core.Store)) {
 		})
 	}
 }
+
+// awayFromMidnight waits until the day is over if that is soon: most scenarios have windows of a day.
+// They take less than a minute, or some on a busy machine.
+func awayFromMidnight() { edge.AwayFrom(24*time.Hour, 2*time.Minute) }
 
 // stores are the kinds of stores that scenarios run over. make returns a function that
 // makes a new store.
@@ -97,7 +104,7 @@ type env struct {
 
 // patience is the store's timeout. It is long because a machine that runs all tests at
 // once is slow, and an outage would fail the scenario.
-const patience = 30 * time.Second
+const patience = 2 * time.Minute
 
 // limiter makes a limiter on a new store.
 func (e *env) limiter(limits ...core.Limit) *core.Limiter {

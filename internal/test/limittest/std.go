@@ -84,6 +84,15 @@ func (c HTTPCall) Charge(n int64, limits ...string) error { return c.ChargeUnits
 // Ask calls AskGuard.
 func (c HTTPCall) Ask(guard any, key string, cost int64) bool { return c.AskGuard(guard, key, cost) }
 
+// Deface changes the values and the room behind them.
+func (c HTTPCall) Deface(name string) {
+	h := c.Writer.Header()
+	for i, all := 0, h[name][:cap(h[name])]; i < len(all); i++ {
+		all[i] = "defaced"
+	}
+	h[name] = append(h[name], "appended")
+}
+
 // Proxy is an httputil.ReverseProxy that flushes at once.
 func (c HTTPCall) Proxy(backend string) {
 	to, err := url.Parse(backend)
