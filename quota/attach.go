@@ -56,7 +56,7 @@ func Attach(ctx context.Context, pool *pgxpool.Pool, config Config) (*Book, erro
 
 // attach returns an attached book with a ledger. config is complete.
 func attach(ctx context.Context, config Config, l ledger) (*Book, error) {
-	b, err := makeBook(config, l)
+	b, err := makeBook(config, l, endlessPatience) // no request waits for it
 	if err != nil {
 		return nil, err
 	}

@@ -18,7 +18,7 @@ import (
 // attachTo returns an attached book over a ledger.
 func attachTo(t *testing.T, l ledger, s store.Store) *Book {
 	t.Helper()
-	c := Config{Store: s}
+	c := Config{Store: s, Timeout: time.Minute}
 	if s == nil {
 		c.Store = &noStore{err: errNoStore}
 	}

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"time"
 
 	"github.com/jackc/pgx/v5/pgxpool"
 
@@ -17,6 +18,7 @@ import (
 type Book struct {
 	config   Config
 	ledger   ledger
+	patience patience
 	store    bookStore
 	restorer store.Restorer
 	rules    rules
@@ -58,7 +60,7 @@ func Open(ctx context.Context, pool *pgxpool.Pool, config Config) (*Book, error)
 	if err != nil && (!config.StartWithoutLedger || !isAway(err)) {
 		return nil, fmt.Errorf("weblimit: quota: making the tables: %w", err)
 	}
-	b, failed := newBook(config, l)
+	b, failed := newBook(config, l, usualPatience)
 	if failed == nil && err != nil {
 		b.health.failed(err)
 	}
@@ -71,7 +73,7 @@ func InMemory(config Config) *Book {
 	if err := config.complete(); err != nil {
 		panic(err)
 	}
-	b, err := newBook(config, newMemoryLedger(config.Levels))
+	b, err := newBook(config, newMemoryLedger(config.Levels), endlessPatience)
 	if err != nil {
 		panic(err)
 	}
@@ -79,8 +81,8 @@ func InMemory(config Config) *Book {
 }
 
 // makeBook returns a book that does nothing yet. config is complete.
-func makeBook(config Config, l ledger) (*Book, error) {
-	b := &Book{config: config, ledger: l, process: rand.Text()}
+func makeBook(config Config, l ledger, p patience) (*Book, error) {
+	b := &Book{config: config, ledger: l, patience: p, process: rand.Text()}
 	restorer, ok := store.RestorerOf(config.Store)
 	if !ok {
 		return nil, fmt.Errorf("weblimit: quota: Config.Store: a %T can't be told what clients have used: it is no store.Restorer", config.Store)
@@ -96,8 +98,8 @@ func makeBook(config Config, l ledger) (*Book, error) {
 }
 
 // newBook returns a book with a ledger. config is complete.
-func newBook(config Config, l ledger) (*Book, error) {
-	b, err := makeBook(config, l)
+func newBook(config Config, l ledger, p patience) (*Book, error) {
+	b, err := makeBook(config, l, p)
 	if err != nil {
 		return nil, err
 	}
@@ -144,6 +146,20 @@ func (b *Book) Close(ctx context.Context) (err error) {
 		}
 	})
 	return err
+}
+
+// outlasting returns a context for what is written of work that ends when ctx is done. It is done a
+// while after ctx, or after a time-out.
+func (b *Book) outlasting(ctx context.Context) (context.Context, context.CancelFunc) {
+	lasting, cancel := context.WithTimeout(context.WithoutCancel(ctx), b.config.Timeout)
+	stop := context.AfterFunc(ctx, func() {
+		select {
+		case <-time.After(b.patience.last):
+			cancel()
+		case <-lasting.Done():
+		}
+	})
+	return lasting, func() { stop(); cancel() }
 }
 
 // writeLast writes what is not written, after the flusher has ended.

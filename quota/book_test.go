@@ -25,20 +25,32 @@ func monthly(n int64) core.Limit {
 
 func limiterOn(t *testing.T, s store.Store, limits ...core.Limit) *core.Limiter {
 	t.Helper()
-	l, err := core.New(core.Config{Store: s, Limits: limits, Timeout: 2 * time.Second})
+	l, err := core.New(core.Config{Store: s, Limits: limits, Timeout: time.Minute})
 	if err != nil {
 		t.Fatal(err)
 	}
 	return l
 }
 
-// bookOn returns a book over a ledger, which is closed at the end.
+// bookOn returns a book over a ledger, which is closed at the end. It waits for its ledger, which on a
+// busy machine is slow, and not away.
 func bookOn(t *testing.T, l ledger, c Config) *Book {
 	t.Helper()
+	return bookWith(t, l, c, endlessPatience)
+}
+
+func bookWith(t *testing.T, l ledger, c Config, p patience) *Book {
+	t.Helper()
+	if c.Timeout == 0 {
+		c.Timeout = time.Minute
+	}
 	if err := c.complete(); err != nil {
 		t.Fatal(err)
 	}
-	b, err := newBook(c, l)
+	if c.FlushEvery == maxFlushEvery { // only the test itself flushes
+		c.FlushEvery = time.Hour
+	}
+	b, err := newBook(c, l, p)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -48,7 +60,7 @@ func bookOn(t *testing.T, l ledger, c Config) *Book {
 
 func closeBook(t *testing.T, b *Book) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
 	if err := b.Close(ctx); err != nil {
 		t.Errorf("Close: %v", err)

@@ -76,7 +76,9 @@ func (c *courier) work(polling, delivering context.Context, again bool) {
 		if n == 0 {
 			return
 		}
-		ctx, cancel := context.WithTimeout(polling, c.book.config.Timeout)
+		// Not until polling is done: a claim that is canceled on its way may have been made all the
+		// same, and nobody would attempt these deliveries until its lease is over.
+		ctx, cancel := c.book.outlasting(delivering)
 		all, err := c.book.ledger.claim(ctx, c.channel.Name, again, busy, n, lease)
 		cancel()
 		if err != nil {
@@ -135,9 +137,12 @@ func (c *courier) end(d *delivery, again bool) {
 // attempt delivers one notice, and writes how that ended.
 func (c *courier) attempt(delivering context.Context, d *delivery) {
 	var err error
-	if d.attempts > c.channel.Attempts { // no process has lived to say how the last one ended
+	switch {
+	case delivering.Err() != nil: // it was claimed after Close had given up
+		err = context.Cause(delivering)
+	case d.attempts > c.channel.Attempts: // no process has lived to say how the last one ended
 		err = &DeliveryError{Permanent: true, Err: fmt.Errorf("%d attempts began, and not the last has ended", d.attempts-1)}
-	} else {
+	default:
 		ctx, cancel := context.WithTimeout(delivering, c.channel.Timeout)
 		err = deliver(ctx, &c.channel, d.public())
 		cancel()
@@ -206,7 +211,7 @@ func (c *courier) settle(delivering context.Context, d *delivery, s *settlement)
 	until := time.Now().Add(settleTime)
 	for {
 		// What is known is written, though the process ends.
-		ctx, cancel := context.WithTimeout(context.WithoutCancel(delivering), min(c.book.config.Timeout, time.Second))
+		ctx, cancel := c.book.outlasting(delivering)
 		err := c.book.ledger.settle(ctx, d, s)
 		cancel()
 		if err == nil || time.Now().After(until) || delivering.Err() != nil {

@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/weblimit/weblimit/core"
 	"github.com/weblimit/weblimit/core/memstore"
 )
 
@@ -426,5 +427,157 @@ func TestAnEngineThatHangs(t *testing.T) {
 		e := newEngine(t)
 		bookOn(t, l, exporting(Export{Name: "billing", Send: e.Send}))
 		eventually(t, "another process sends it at once", func() bool { return e.equals(t, l) })
+	})
+}
+
+// lingering is a ledger whose next statement of one kind is done on the server, and is answered when
+// its caller cancels it or the test lets it.
+type lingering struct {
+	ledger
+	kind    string
+	begun   chan struct{}
+	answers chan struct{}
+	once    *sync.Once
+}
+
+func linger(l ledger, kind string) lingering {
+	return lingering{ledger: l, kind: kind, begun: make(chan struct{}), answers: make(chan struct{}), once: new(sync.Once)}
+}
+
+func (l lingering) wait(ctx context.Context, kind string) error {
+	if kind == l.kind {
+		l.once.Do(func() {
+			close(l.begun)
+			select {
+			case <-ctx.Done():
+			case <-l.answers:
+			}
+		})
+	}
+	return ctx.Err()
+}
+
+func (l lingering) beginPass(ctx context.Context, p *pass) (bool, error) {
+	ok, err := l.ledger.beginPass(context.WithoutCancel(ctx), p)
+	if canceled := l.wait(ctx, "begin"); canceled != nil {
+		return false, canceled
+	}
+	return ok, err
+}
+
+func (l lingering) nextIncrements(ctx context.Context, p *pass, after account, n int) (page, bool, error) {
+	next, ok, err := l.ledger.nextIncrements(context.WithoutCancel(ctx), p, after, n)
+	if canceled := l.wait(ctx, "next"); canceled != nil {
+		return page{}, false, canceled
+	}
+	return next, ok, err
+}
+
+func (l lingering) endPass(ctx context.Context, p *pass, complete bool, pause time.Duration) error {
+	if err := l.wait(ctx, "end"); err != nil {
+		return err
+	}
+	return l.ledger.endPass(ctx, p, complete, pause)
+}
+
+func (l lingering) claim(ctx context.Context, channel string, again bool, busy []string, n int, lease time.Duration) ([]delivery, error) {
+	all, err := l.ledger.claim(context.WithoutCancel(ctx), channel, again, busy, n, lease)
+	if len(all) > 0 {
+		if canceled := l.wait(ctx, "claim"); canceled != nil {
+			return nil, canceled
+		}
+	}
+	return all, err
+}
+
+// A book that is closed in the middle of a statement keeps no lease that other processes would have
+// to wait for, however slow the statement is, and closing is no failure of the export.
+func TestACloseInAPassLeavesNoLease(t *testing.T) {
+	t.Parallel()
+	for _, kind := range []string{"begin", "next", "end"} {
+		t.Run(kind, func(t *testing.T) {
+			t.Parallel()
+			eachLedger(t, func(t *testing.T, l ledger) {
+				slow := linger(l, kind)
+				e := newEngine(t)
+				config := exporting(Export{Name: "billing", Send: e.Send})
+				var seen events
+				seen.on(config.Store.(*memstore.Store))
+				short := patience{open: time.Minute, load: time.Minute, last: 100 * time.Millisecond}
+				b := bookWith(t, slow, config, short)
+				mustFlush(t, l, at(month("plan", "tenant:acme", time.November), 1, 1, 10, 60))
+				<-slow.begun
+				closed := make(chan struct{})
+				go func() { defer close(closed); closeBook(t, b) }()
+				time.AfterFunc(2*short.last, func() { close(slow.answers) })
+				<-closed
+				eventually(t, "another process does a pass", func() bool {
+					ok, err := l.beginPass(t.Context(), &pass{name: "billing", process: "another", lease: time.Minute})
+					return ok && err == nil
+				})
+				if n := seen.count(core.EventExportFailing); n > 0 {
+					t.Errorf("a failing export was reported %d times", n)
+				}
+			})
+		})
+	}
+}
+
+// Nor does a book whose Close gives up in the middle of a statement.
+func TestACloseThatGivesUpLeavesNoLease(t *testing.T) {
+	t.Parallel()
+	eachLedger(t, func(t *testing.T, l ledger) {
+		for _, kind := range []string{"begin", "claim"} {
+			slow := linger(l, kind)
+			e := newEngine(t)
+			var r receiver
+			config := exporting(Export{Name: "billing", Send: e.Send})
+			if kind == "claim" {
+				config = quickly(Channel{Name: "mail", Deliver: r.Deliver, Timeout: maxDeliverTimeout})
+			}
+			b := bookOn(t, slow, config)
+			mustFlush(t, l, reached(month("plan", "tenant:"+kind, time.November), 1, 1))
+			<-slow.begun
+			gives, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
+			defer cancel()
+			if err := b.Close(gives); err == nil {
+				t.Errorf("%s: Close does not say that something was on its way", kind)
+			}
+			close(slow.answers)
+			if kind == "begin" {
+				eventually(t, "another process does a pass", func() bool {
+					p := &pass{name: "billing", process: "another", lease: time.Minute}
+					ok, err := l.beginPass(t.Context(), p)
+					return ok && err == nil && l.endPass(t.Context(), p, false, 0) == nil
+				})
+				continue
+			}
+			eventually(t, "another process attempts the delivery", func() bool {
+				all, err := l.claim(t.Context(), "mail", false, []string{}, 10, time.Minute)
+				return len(all) == 1 && err == nil
+			})
+			if n := len(r.ids()); n > 0 {
+				t.Errorf("%d notices were delivered after Close had returned", n)
+			}
+		}
+	})
+}
+
+// Nor does it keep a notice from the others.
+func TestACloseInAClaimLeavesNoNotice(t *testing.T) {
+	t.Parallel()
+	eachLedger(t, func(t *testing.T, l ledger) {
+		slow := linger(l, "claim")
+		var r receiver
+		b := bookOn(t, slow, quickly(Channel{Name: "mail", Deliver: r.Deliver}))
+		mustFlush(t, l, reached(month("plan", "tenant:acme", time.November), 1, 1))
+		<-slow.begun
+		closed := make(chan struct{})
+		go func() { defer close(closed); closeBook(t, b) }()
+		time.AfterFunc(100*time.Millisecond, func() { close(slow.answers) })
+		<-closed
+		if all := listOf(t, l, DeliveryQuery{State: Delivered}); len(all) != 1 || len(r.ids()) != 1 {
+			t.Errorf("delivered: %+v", listOf(t, l, DeliveryQuery{}))
+		}
 	})
 }

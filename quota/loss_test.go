@@ -67,7 +67,9 @@ func takeFrom(t *testing.T, b *Book, key string, cost int64) ([]store.Check, []s
 	t.Helper()
 	checks, results := planCheck(t, cost), make([]store.Result, 1)
 	checks[0].Key, checks[0].Account = []byte(key), new(store.Account)
-	if err := b.Store().Take(t.Context(), checks, results); err != nil || !results[0].Charged {
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute) // or Redis has 3 seconds, and may stand still for as long
+	defer cancel()
+	if err := b.Store().Take(ctx, checks, results); err != nil || !results[0].Charged {
 		t.Errorf("%s: %+v, %v", key, results[0], err)
 	}
 	return checks, results
@@ -374,15 +376,26 @@ func TestManyAccountsAreSetBack(t *testing.T) {
 	t.Parallel()
 	const accounts = 1500
 	var broken, slow atomic.Bool
+	var asked atomic.Int64 // while it is slow
 	h := &hookedLedger{ledger: newMemoryLedger(defaultLevels)}
-	h.onBegin = func(_ []opening, _ []begun, before bool) {
-		if before && slow.Load() {
-			time.Sleep(5 * time.Millisecond)
-		}
-	}
 	_, rdb := onRedis(t)
 	l := &failingLedger{ledger: h, broken: &broken}
-	b := bookOn(t, l, Config{Store: storeOn(rdb), FlushEvery: time.Minute, Timeout: 2 * time.Second})
+	b := bookOn(t, l, Config{Store: storeOn(rdb), FlushEvery: time.Minute})
+	h.onBegin = func(_ []opening, _ []begun, before bool) {
+		if !before || !slow.Load() || asked.Add(1) > maxOpeners {
+			return
+		}
+		// All accounts are asked for before the ledger answers for the first time.
+		for pending, until := 0, time.Now().Add(time.Minute); pending < accounts; time.Sleep(time.Millisecond) {
+			b.opener.mu.Lock()
+			pending = len(b.opener.pending)
+			b.opener.mu.Unlock()
+			if time.Now().After(until) {
+				t.Errorf("%d of %d accounts are asked for, and the others wait for the answer", pending, accounts)
+				return
+			}
+		}
+	}
 	limiterOn(t, b.Store(), monthly(1000))
 	take := func() {
 		var group sync.WaitGroup
@@ -409,6 +422,9 @@ func TestManyAccountsAreSetBack(t *testing.T) {
 	b.opener.answered()
 	mustFlushBook(t, b)
 	slow.Store(false)
+	if n := asked.Load(); n > maxOpeners+accounts/openBatch+1 {
+		t.Errorf("the ledger was asked %d times for %d accounts", n, accounts)
+	}
 	take()
 	mustFlushBook(t, b)
 	for u, err := range b.Usage(t.Context(), Query{Limit: "plan"}) {

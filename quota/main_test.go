@@ -8,6 +8,7 @@ import (
 
 	"github.com/jackc/pgx/v5/pgxpool"
 
+	"github.com/weblimit/weblimit/internal/test/edge"
 	"github.com/weblimit/weblimit/internal/test/pgtest"
 	"github.com/weblimit/weblimit/internal/test/redistest"
 )
@@ -17,7 +18,10 @@ type both struct{ m *testing.M }
 
 func (b both) Run() int { return redistest.Main(b.m) }
 
-func TestMain(m *testing.M) { os.Exit(pgtest.Main(both{m})) }
+func TestMain(m *testing.M) {
+	edge.AwayFromMonth(3 * time.Minute)
+	os.Exit(pgtest.Main(both{m}))
+}
 
 // poolOf returns a pool of connections to an empty database.
 func poolOf(tb testing.TB) *pgxpool.Pool {

@@ -24,9 +24,6 @@ const (
 	// maxOpeners bounds how many such questions are on their way.
 	maxOpeners = 4
 
-	// slowOpen is how long the ledger may take until requests are answered without it.
-	slowOpen = 500 * time.Millisecond
-
 	// probeEvery is how often a ledger that is away is asked whether it is back.
 	probeEvery = time.Second
 )
@@ -150,20 +147,16 @@ func (o *opener) answered() {
 }
 
 // isSlow reports whether the ledger has not answered for a while, although it was asked. o.mu is held.
-func (o *opener) isSlow() bool { return o.running > 0 && time.Since(o.since) > slowOpen }
+func (o *opener) isSlow() bool {
+	return o.running > 0 && time.Since(o.since) > o.book.patience.open
+}
 
-// run works until the queue is empty.
+// run works until the queue is empty. Whoever has an answer finds it ended, if it was the last.
 func (o *opener) run() {
-	for {
-		o.mu.Lock()
+	o.mu.Lock()
+	for len(o.queue) > 0 {
 		batch := o.queue[:min(len(o.queue), openBatch)]
 		o.queue = o.queue[len(batch):]
-		if len(batch) == 0 {
-			o.queue = nil
-			o.running--
-			o.mu.Unlock()
-			return
-		}
 		o.mu.Unlock()
 		asked, err := o.open(batch)
 		o.mu.Lock()
@@ -178,8 +171,10 @@ func (o *opener) run() {
 			}
 			close(r.done)
 		}
-		o.mu.Unlock()
 	}
+	o.queue = nil
+	o.running--
+	o.mu.Unlock()
 }
 
 // open asks the ledger for a batch of accounts, and tells the store. asked says that an error is

@@ -58,9 +58,9 @@ func quickly(channels ...Channel) Config {
 // eventually waits until a condition holds.
 func eventually(t *testing.T, what string, holds func() bool) {
 	t.Helper()
-	for until := time.Now().Add(20 * time.Second); !holds(); time.Sleep(5 * time.Millisecond) {
+	for until := time.Now().Add(time.Minute); !holds(); time.Sleep(5 * time.Millisecond) {
 		if time.Now().After(until) {
-			t.Fatalf("not within 20 seconds: %s", what)
+			t.Fatalf("not within a minute: %s", what)
 		}
 	}
 }
@@ -211,7 +211,7 @@ func TestAReceiverThatHangs(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
 		defer cancel()
 		began := time.Now()
-		if err := b.Close(ctx); err == nil || time.Since(began) > 3*time.Second {
+		if err := b.Close(ctx); err == nil || time.Since(began) > 30*time.Second { // an attempt has a minute
 			t.Errorf("Close: %v after %v", err, time.Since(began))
 		}
 		eventually(t, "the attempts end", func() bool { return hanging.Load() == 0 })
@@ -294,12 +294,16 @@ func TestAttemptsOfADeadProcess(t *testing.T) {
 			}
 			return all
 		}
-		first := claim(false, 50*time.Millisecond)
-		if len(first) != 1 || len(claim(true, time.Minute)) != 0 {
-			t.Fatalf("claimed %+v", first)
+		const lease = 200 * time.Millisecond
+		began := time.Now()
+		first := claim(false, lease)
+		second := claim(true, time.Minute)
+		if len(first) != 1 || len(second) != 0 && time.Since(began) < lease {
+			t.Fatalf("claimed %+v, and then, after %v, %+v", first, time.Since(began), second)
 		}
-		var second []delivery
-		eventually(t, "the lease ends", func() bool { second = claim(true, time.Minute); return len(second) == 1 })
+		if len(second) == 0 {
+			eventually(t, "the lease ends", func() bool { second = claim(true, time.Minute); return len(second) == 1 })
+		}
 		if a, b := first[0].public(), second[0].public(); a != b || second[0].attempts != 2 {
 			t.Errorf("%+v, then %+v", a, b)
 		}
@@ -437,6 +441,28 @@ func TestChannelsAndExportsThatAreWrong(t *testing.T) {
 	}
 }
 
+// hasty is a ledger whose first settlement has little time.
+type hasty struct {
+	ledger
+	failed chan struct{} // closed when the first settlement has failed
+	once   *sync.Once
+}
+
+func (h hasty) settle(ctx context.Context, d *delivery, s *settlement) (err error) {
+	first := false
+	h.once.Do(func() {
+		first = true
+		within, cancel := context.WithTimeout(ctx, 200*time.Millisecond)
+		defer cancel()
+		err = h.ledger.settle(within, d, s)
+		close(h.failed)
+	})
+	if first {
+		return err
+	}
+	return h.ledger.settle(ctx, d, s)
+}
+
 // While PostgreSQL is frozen, an attempt's end waits, and is then written once.
 func TestALedgerThatIsAwayWhenAnAttemptEnds(t *testing.T) {
 	t.Parallel()
@@ -454,13 +480,13 @@ func TestALedgerThatIsAwayWhenAnAttemptEnds(t *testing.T) {
 		}
 		return nil
 	}})
-	config.Timeout = time.Second
-	b := bookOn(t, l, config)
+	h := hasty{ledger: l, failed: make(chan struct{}), once: new(sync.Once)}
+	b := bookOn(t, h, config)
 	mustFlush(t, l, reached(month("plan", "tenant:acme", time.November), 1, 1))
 	<-first
 	server.Freeze(t)
 	first <- true
-	time.Sleep(1500 * time.Millisecond)
+	<-h.failed
 	server.Thaw(t)
 	eventually(t, "it is marked", func() bool { return len(deliveriesOf(t, b, DeliveryQuery{State: Delivered})) == 1 })
 	if n := times.Load(); n != 1 {
@@ -478,7 +504,7 @@ func TestReceiversOfAStartWithoutPostgreSQL(t *testing.T) {
 	e := newEngine(t)
 	config := quickly(Channel{Name: "mail", Deliver: r.Deliver})
 	config.Exports = exporting(Export{Name: "billing", Send: e.Send}).Exports
-	config.StartWithoutLedger, config.Timeout = true, time.Second
+	config.StartWithoutLedger, config.Timeout = true, time.Minute
 	b, err := Open(t.Context(), pool, config)
 	if err != nil {
 		t.Fatal(err)

@@ -15,11 +15,14 @@ import (
 	"github.com/weblimit/weblimit/internal/test/redistest"
 )
 
-// onRedis returns a store on a Redis server for this test alone.
+// onRedis returns a Redis server for this test alone, and a client that waits for it on a busy machine.
 func onRedis(t *testing.T) (*redistest.Server, *redis.Client) {
 	t.Helper()
 	s := redistest.Start(t)
-	return s, s.Client(t)
+	return s, s.ClientWith(t, &redis.Options{
+		MaxRetries:  -1,
+		DialTimeout: time.Minute, ReadTimeout: time.Minute, WriteTimeout: time.Minute, PoolTimeout: time.Minute,
+	})
 }
 
 func storeOn(rdb redis.UniversalClient) store.Store { return redisstore.New(rdb) }
@@ -38,7 +41,7 @@ func TestRedisFlushedUnderLoad(t *testing.T) {
 		}
 		var granted, flushes atomic.Int64
 		var rate atomic.Int64 // most units that were granted in one interval
-		ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+		ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
 		defer cancel()
 		var group sync.WaitGroup
 		var books []*Book
@@ -109,17 +112,11 @@ func TestAnOlderRecordComesBack(t *testing.T) {
 	eachLedger(t, func(t *testing.T, l ledger) {
 		_, rdb := onRedis(t)
 		b := bookOn(t, l, Config{Store: storeOn(rdb), FlushEvery: time.Minute})
-		rule, err := monthly(1000).Rule()
-		if err != nil {
-			t.Fatal(err)
-		}
 		take := func(n int64) (a store.Account) {
 			t.Helper()
-			checks, results := []store.Check{{Key: []byte("tenant:acme"), Rule: &rule, Cost: 1, Account: &a}}, make([]store.Result, 1)
 			for range n {
-				if err := b.Store().Take(t.Context(), checks, results); err != nil || !results[0].Charged {
-					t.Fatalf("%+v, %v", results, err)
-				}
+				checks, _ := takeFrom(t, b, "tenant:acme", 1)
+				a = *checks[0].Account
 			}
 			return a
 		}
@@ -185,7 +182,9 @@ func TestAProcessThatIsKilled(t *testing.T) {
 		}
 		killed := bookOn(t, l, Config{Store: storeOn(rdb), FlushEvery: time.Minute})
 		checks, results := []store.Check{{Key: []byte("tenant:acme"), Rule: &rule, Cost: 7}}, make([]store.Result, 1)
-		if err := killed.Store().Take(t.Context(), checks, results); err != nil {
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
+		if err := killed.Store().Take(ctx, checks, results); err != nil {
 			t.Fatal(err)
 		}
 		other := bookOn(t, l, Config{Store: storeOn(rdb), FlushEvery: time.Minute})

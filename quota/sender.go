@@ -58,11 +58,15 @@ func (s *sender) open(ctx context.Context) bool {
 }
 
 // turn does a pass if one is due.
+//
+// The ledger's statements run until sending is done, and not only until polling is: one that is
+// canceled on its way may have taken the lease all the same, and all other processes would wait for
+// its end. Those that take the lease and give it back have a while longer.
 func (s *sender) turn(polling, sending context.Context) {
 	b := s.book
 	lease := s.export.Timeout + b.config.Timeout + settleTime
 	p := &pass{name: s.export.Name, limits: s.export.Limits, holdBack: s.export.HoldBack, process: b.process, lease: lease}
-	ctx, cancel := context.WithTimeout(polling, b.config.Timeout)
+	ctx, cancel := b.outlasting(sending)
 	ok, err := b.ledger.beginPass(ctx, p)
 	cancel()
 	if err != nil || !ok {
@@ -76,11 +80,13 @@ func (s *sender) turn(polling, sending context.Context) {
 	} else {
 		pause = s.pause(err)
 	}
-	s.report(sending, refused, err)
+	if !errors.Is(err, errClosing) {
+		s.report(sending, refused, err)
+	}
 	if polling.Err() != nil {
 		pause = 0 // of another process
 	}
-	ctx, cancel = context.WithTimeout(context.WithoutCancel(sending), min(b.config.Timeout, time.Second))
+	ctx, cancel = b.outlasting(sending)
 	defer cancel()
 	_ = b.ledger.endPass(ctx, p, err == nil && refused == 0, pause) // or the lease ends
 }
@@ -110,14 +116,20 @@ func (s *sender) report(ctx context.Context, refused int64, err error) {
 	s.book.health.registry.Report(store.Event{Kind: store.EventExportFailing, Node: s.export.Name, Count: refused, Err: err})
 }
 
-var errOvertaken = errors.New("another process does this pass")
+var (
+	errOvertaken = errors.New("another process does this pass")
+	errClosing   = errors.New("the book is being closed")
+)
 
 // walk sends everything that the receiver does not have. It returns how many increments the
 // receiver refuses for good.
 func (s *sender) walk(polling, sending context.Context, p *pass) (refused int64, err error) {
 	var after account
 	for more := true; more; {
-		ctx, cancel := context.WithTimeout(polling, s.book.config.Timeout)
+		if polling.Err() != nil {
+			return refused, errClosing
+		}
+		ctx, cancel := context.WithTimeout(sending, s.book.config.Timeout)
 		page, ok, err := s.book.ledger.nextIncrements(ctx, p, after, exportPage)
 		cancel()
 		if err == nil && !ok {
@@ -127,8 +139,8 @@ func (s *sender) walk(polling, sending context.Context, p *pass) (refused int64,
 			return refused, err
 		}
 		for all := page.all; len(all) > 0; {
-			if err := polling.Err(); err != nil {
-				return refused, err
+			if polling.Err() != nil {
+				return refused, errClosing
 			}
 			n := min(len(all), s.export.Batch)
 			r, err := s.send(sending, all[:n])

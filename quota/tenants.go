@@ -25,9 +25,6 @@ const (
 	loadBatch  = 500
 	maxLoading = 20_000
 
-	// loadWait is how long a request waits for its tenant's allowance.
-	loadWait = 100 * time.Millisecond
-
 	// deafFor is how old an allowance may be while changes are not heard of.
 	deafFor = time.Second
 
@@ -259,7 +256,7 @@ func (t *tenants) load(ctx context.Context, p *perTenant, key []byte) *tenantEnt
 	if l == nil {
 		return nil
 	}
-	timer := time.NewTimer(loadWait)
+	timer := time.NewTimer(t.book.patience.load)
 	defer timer.Stop()
 	select {
 	case <-l.done:
@@ -274,7 +271,7 @@ func (t *tenants) enqueue(id loadID) *loading {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	now := time.Now()
-	if t.running && now.Sub(t.since) > loadWait || now.Before(t.retry) || len(t.queue) >= maxLoading {
+	if t.running && now.Sub(t.since) > t.book.patience.load || now.Before(t.retry) || len(t.queue) >= maxLoading {
 		return nil // the ledger is away
 	}
 	if l := t.pending[id]; l != nil {
@@ -290,16 +287,10 @@ func (t *tenants) enqueue(id loadID) *loading {
 	return l
 }
 
-// run loads until the queue is empty.
+// run loads until the queue is empty. Whoever has an answer finds it ended, if it was the last.
 func (t *tenants) run() {
-	for {
-		t.mu.Lock()
-		batch := t.next()
-		if len(batch) == 0 {
-			t.running = false
-			t.mu.Unlock()
-			return
-		}
+	t.mu.Lock()
+	for batch := t.next(); len(batch) > 0; batch = t.next() {
 		t.since = time.Now()
 		epoch := t.epoch.Load() // before the ledger is asked
 		t.mu.Unlock()
@@ -312,8 +303,9 @@ func (t *tenants) run() {
 			delete(t.pending, l.id)
 			close(l.done)
 		}
-		t.mu.Unlock()
 	}
+	t.running = false
+	t.mu.Unlock()
 }
 
 // next takes a batch of one limit from the queue. t.mu is held.

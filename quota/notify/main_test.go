@@ -3,7 +3,9 @@ package notify_test
 import (
 	"os"
 	"testing"
+	"time"
 
+	"github.com/weblimit/weblimit/internal/test/edge"
 	"github.com/weblimit/weblimit/internal/test/pgtest"
 )
 
@@ -12,5 +14,6 @@ func TestMain(m *testing.M) {
 		runChild()
 		return
 	}
+	edge.AwayFromMonth(3 * time.Minute)
 	os.Exit(pgtest.Main(m))
 }

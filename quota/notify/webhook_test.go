@@ -203,7 +203,7 @@ func TestAnswersWithoutEnd(t *testing.T) {
 		began := time.Now()
 		err := w.Deliver(t.Context(), aNotice())
 		runtime.ReadMemStats(&after)
-		if (err == nil) != (status == http.StatusOK) || time.Since(began) > 5*time.Second {
+		if (err == nil) != (status == http.StatusOK) || time.Since(began) > time.Minute {
 			t.Errorf("%d: %v after %v", status, err, time.Since(began))
 		}
 		if err != nil && len(err.Error()) > 2000 {
