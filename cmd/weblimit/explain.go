@@ -300,7 +300,7 @@ func recovers(l *stateJSON) string {
 
 // inWords writes counts of requests.
 func inWords(c *counts) string {
-	text := plural(int(c.Requests), "request")
+	text := plural(c.Requests, "request")
 	if c.Denied > 0 {
 		text += ", " + grouped(c.Denied) + " denied"
 	}

@@ -60,7 +60,7 @@ func writeBlocks(out *show.Out, list *blocksAnswer) {
 		b := &list.Blocks[i]
 		because := "set by hand"
 		if b.Level > 0 {
-			because = plural(int(b.Level), "block") + " in a row"
+			because = plural(b.Level, "block") + " in a row"
 		}
 		t.Add(clientCell(b.Key, b.Label), show.Cell{Text: b.Limit}, show.Cell{Text: lasting(b.Until.Sub(list.At))},
 			show.Cell{Text: moment(b.Until)}, show.Cell{Text: because})

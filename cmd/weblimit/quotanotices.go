@@ -222,7 +222,7 @@ Receivers know a notice by its id, which stays the same.`,
 			case n == 0:
 				a.text.Line(show.Plain, "No such notice to "+args[0]+" is dead.")
 			default:
-				a.text.Line(show.Plain, plural(int(n), "notice")+" to "+args[0]+" will be delivered again.")
+				a.text.Line(show.Plain, plural(n, "notice")+" to "+args[0]+" will be delivered again.")
 			}
 			return nil
 		},

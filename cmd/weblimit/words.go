@@ -114,7 +114,7 @@ func stateWord(s *stateJSON) (string, show.Style) {
 
 // suggested says what a suggestion means: "99.5 % of 1,000 clients stay within 234 per 1m".
 func (l *limitJSON) suggested() string {
-	text := fmt.Sprintf("%s of %s stay within %s ", percent(l.Suggest.Share), plural(int(l.Suggest.Clients), "client"), grouped(l.Suggest.Quota))
+	text := fmt.Sprintf("%s of %s stay within %s ", percent(l.Suggest.Share), plural(l.Suggest.Clients, "client"), grouped(l.Suggest.Quota))
 	switch l.Algorithm {
 	case store.Concurrency.String():
 		return text + "at the same time"
@@ -125,7 +125,7 @@ func (l *limitJSON) suggested() string {
 }
 
 // plural returns "1 block" or "2 blocks".
-func plural(n int, noun string) string {
+func plural[N int | int64](n N, noun string) string {
 	if n == 1 {
 		return "1 " + noun
 	}

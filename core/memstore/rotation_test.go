@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/binary"
 	"runtime"
+	"strconv"
 	"testing"
 	"time"
 
@@ -122,7 +123,7 @@ func TestBytesPerKeyOfEachAlgorithm(t *testing.T) {
 		}
 		per := float64(heap()-before) / keys
 		t.Logf("%s: %.1f bytes a key", c.name, per)
-		if per < c.least || per > c.most {
+		if per > c.most || per < c.least && strconv.IntSize == 64 { // pointers of 32 bits take less
 			t.Errorf("%s takes %.1f bytes a key, want %.0f to %.0f", c.name, per, c.least, c.most)
 		}
 		runtime.KeepAlive(m)

@@ -112,13 +112,13 @@ func mergeSeries(several []*Series) Series {
 			sum.Start = s.Start
 		}
 	}
-	n := min(max(int(end.Sub(sum.Start)/sum.Step), 0), seriesSteps)
+	n := int(min(max(end.Sub(sum.Start)/sum.Step, 0), seriesSteps))
 	sum.Start = end.Add(-time.Duration(n) * sum.Step)
 	sum.Allowed, sum.Denied, sum.WouldDeny = make([]int64, n), make([]int64, n), make([]int64, n)
 	for _, s := range several {
-		shift := int(s.Start.Sub(sum.Start) / sum.Step)
+		shift := int64(s.Start.Sub(sum.Start) / sum.Step)
 		for i := range s.Allowed {
-			if at := i + shift; at >= 0 && at < n {
+			if at := int64(i) + shift; at >= 0 && at < int64(n) {
 				sum.Allowed[at] += s.Allowed[i]
 				sum.Denied[at] += s.Denied[i]
 				sum.WouldDeny[at] += s.WouldDeny[i]

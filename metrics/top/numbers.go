@@ -71,7 +71,7 @@ func (d *decoder) numbers(l *Limit) store.Numbers {
 	id := int64(0)
 	if unit := d.count(); unit != 0 {
 		n.Calendar.Unit = store.PeriodUnit(min(unit, 255))
-		n.Calendar.Day = int(d.count())
+		n.Calendar.Day = int(min(d.count(), 32)) // no month has so many
 		n.Calendar.Location = zoneOf(d.text(maxZone))
 		id = d.count()
 	}

@@ -1,6 +1,7 @@
 package top
 
 import (
+	"cmp"
 	"context"
 	"slices"
 	"strings"
@@ -121,7 +122,7 @@ func (t *Tracker) add(s *state, id uint32, name string) *limit {
 		return nil
 	}
 	l := newLimit(name, id, t.config.Capacity, s.secret)
-	at, _ := slices.BinarySearchFunc(limits, l.id, func(l *limit, id uint32) int { return int(int64(l.id) - int64(id)) })
+	at, _ := slices.BinarySearchFunc(limits, l.id, func(l *limit, id uint32) int { return cmp.Compare(l.id, id) })
 	limits = slices.Insert(slices.Clone(limits), at, l)
 	s.limits.Store(&limits)
 	return l
