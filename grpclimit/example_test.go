@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"log"
 	"net"
+	"strings"
 	"time"
 
 	"google.golang.org/genproto/googleapis/rpc/errdetails"
@@ -46,7 +47,8 @@ func ExampleLimit() {
 	for range 3 {
 		var header metadata.MD
 		_, err := client.Check(context.Background(), new(healthpb.HealthCheckRequest), grpc.Header(&header))
-		fmt.Println(status.Code(err), header["ratelimit"])
+		quota, _, _ := strings.Cut(strings.Join(header["ratelimit"], ""), ";t=")
+		fmt.Println(status.Code(err), []string{quota})
 		for _, detail := range status.Convert(err).Details() {
 			if retry, ok := detail.(*errdetails.RetryInfo); ok {
 				fmt.Println("retry in", retry.RetryDelay.AsDuration().Round(time.Minute))
@@ -54,8 +56,8 @@ func ExampleLimit() {
 		}
 	}
 	// Output:
-	// OK ["client";r=1;t=1800]
-	// OK ["client";r=0;t=1800]
+	// OK ["client";r=1]
+	// OK ["client";r=0]
 	// ResourceExhausted []
 	// retry in 30m0s
 }

@@ -81,18 +81,18 @@ func TestOutcomes(t *testing.T) {
 			return nil, status.Error(codes.Internal, "query failed")
 		}, cancel: true, status: 500, canceled: true},
 		{name: "a canceled call to another server", handler: fails(status.Error(codes.Canceled, "")), status: 499, canceled: true},
-		{name: "a client's deadline", handler: waits, deadline: time.Second, either: true, canceled: true},
+		{name: "a client's deadline", handler: waits, deadline: 5 * time.Second, either: true, canceled: true},
 		{name: "a client's deadline that another server noticed first", handler: func(context.Context, *text) (*text, error) {
-			time.Sleep(3200 * time.Millisecond)
+			time.Sleep(8500 * time.Millisecond)
 			return nil, status.Error(codes.DeadlineExceeded, "")
-		}, deadline: 6 * time.Second, status: 504, canceled: true, timedOut: true},
+		}, deadline: 16 * time.Second, status: 504, canceled: true, timedOut: true},
 		{name: "a time-out of the handler", handler: func(ctx context.Context, _ *text) (*text, error) {
 			ctx, cancel := context.WithTimeout(ctx, 10*time.Millisecond)
 			defer cancel()
 			return waits(ctx, nil)
-		}, deadline: 10 * time.Second, status: 504},
+		}, deadline: time.Minute, status: 504},
 		{name: "a time-out around the limiter", handler: waits, within: timeOut, status: 504, timedOut: true},
-		{name: "a time-out around the limiter, before the client's", handler: waits, within: timeOut, deadline: 10 * time.Second, status: 504, timedOut: true},
+		{name: "a time-out around the limiter, before the client's", handler: waits, within: timeOut, deadline: time.Minute, status: 504, timedOut: true},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()

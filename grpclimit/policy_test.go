@@ -2,7 +2,6 @@ package grpclimit_test
 
 import (
 	"testing"
-	"time"
 
 	"google.golang.org/grpc/codes"
 
@@ -27,7 +26,7 @@ func (c *changing) Limiter(config core.Config, _ string) (*core.Limiter, error) 
 func TestPolicy(t *testing.T) {
 	t.Parallel()
 	policies := new(changing)
-	limits := grpclimit.With(core.Config{Store: core.NewMemory(), Timeout: 30 * time.Second})
+	limits := grpclimit.With(core.Config{Store: core.NewMemory(), Timeout: patience})
 	s := serve(t, &service{}, limits.Policy(policies, "calls"))
 	want(t, "the first call", s.call(say).code, codes.OK)
 	want(t, "the second call", s.call(say).code, codes.ResourceExhausted)

@@ -8,6 +8,7 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+	"time"
 
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/metadata"
@@ -25,12 +26,13 @@ var seconds = regexp.MustCompile(`(t=|reset=|Retry in )\d+`)
 // Random requests have the same decisions, headers and messages as over net/http.
 func TestTheSameAsOverHTTP(t *testing.T) {
 	t.Parallel()
+	const year = 365 * 24 * time.Hour // a window that ends between two requests would tell them apart
 	limittest.OverStores(t, func(t *testing.T, store core.Store) {
 		limits := func(prefix string) *core.Limiter {
 			return limiter(t, core.Config{Store: store, Headers: core.Draft11 | core.Draft03 | core.XRateLimitDelta, Limits: []core.Limit{
 				core.PerDay(12).By(keyfuncs.Header("X-Tenant")).Named(prefix + ".tenant").WarnAt(0.5),
-				core.PerHour(6).FixedWindow().By(keyfuncs.APIKey("X-API-Key")).Named(prefix + ".apikey").OnMissingKey(core.SkipLimit),
-				core.PerHour(40).SlidingWindow().By(keyfuncs.ClientIP(keyfuncs.TrustedProxies("127.0.0.0/8", "192.0.2.0/24"))).Named(prefix + ".address"),
+				core.Per(6, year).FixedWindow().By(keyfuncs.APIKey("X-API-Key")).Named(prefix + ".apikey").OnMissingKey(core.SkipLimit),
+				core.Per(40, year).SlidingWindow().By(keyfuncs.ClientIP(keyfuncs.TrustedProxies("127.0.0.0/8", "192.0.2.0/24"))).Named(prefix + ".address"),
 			}})
 		}
 		over := nethttp.New(limits("a"))(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))

@@ -125,7 +125,7 @@ func listen(tb testing.TB, l net.Listener, s *service, options ...grpc.ServerOpt
 
 // patience is how long tests wait for what should come at once, on a machine that runs all
 // tests at the same time.
-const patience = time.Minute
+const patience = 3 * time.Minute
 
 // await receives what should come soon.
 func await[T any](tb testing.TB, what string, from <-chan T) (v T) {
@@ -227,7 +227,7 @@ func (s *site) open(ctx context.Context, method string) grpc.ClientStream {
 func limiter(tb testing.TB, config core.Config) *core.Limiter {
 	tb.Helper()
 	if config.Timeout == 0 {
-		config.Timeout = 30 * time.Second
+		config.Timeout = patience
 	}
 	l, err := core.New(config)
 	if err != nil {
