@@ -8,7 +8,6 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/gin-gonic/gin"
@@ -17,6 +16,7 @@ import (
 	"github.com/weblimit/weblimit/ginlimit"
 	"github.com/weblimit/weblimit/keyfuncs"
 	"github.com/weblimit/weblimit/nethttp"
+	"github.com/weblimit/weblimit/weblimittest"
 )
 
 // The code of docs/faq.md: see readme_test.go.
@@ -339,17 +339,17 @@ func newHandler(store core.Store) http.Handler {
 
 func TestLimit(t *testing.T) {
 	t.Parallel()
-	synctest.Test(t, func(t *testing.T) { // time.Sleep returns at once in here
-		handler := newHandler(core.NewMemory()) // a store for this test alone
-		for n, want := range []int{200, 200, 429, 200} {
-			if n == 3 {
-				time.Sleep(30 * time.Second)
-			}
-			w := httptest.NewRecorder()
-			handler.ServeHTTP(w, httptest.NewRequest(http.MethodGet, "/", http.NoBody))
-			if w.Code != want {
-				t.Errorf("request %d: %d, want %d", n+1, w.Code, want)
-			}
-		}
-	})
+	store := weblimittest.New(t) // a store for this test alone, whose clock stands still
+	handler := newHandler(store)
+	get := func() *httptest.ResponseRecorder {
+		w := httptest.NewRecorder()
+		handler.ServeHTTP(w, httptest.NewRequest(http.MethodGet, "/", http.NoBody))
+		return w
+	}
+	weblimittest.Allowed(t, get())
+	weblimittest.Allowed(t, get())
+	denied := get()
+	weblimittest.Denied(t, denied)
+	store.Advance(weblimittest.RetryAfter(t, denied))
+	weblimittest.Allowed(t, get())
 }

@@ -3,7 +3,6 @@ package main
 import (
 	"encoding/json"
 	"fmt"
-	"io"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -15,6 +14,7 @@ import (
 
 	"github.com/weblimit/weblimit/core"
 	"github.com/weblimit/weblimit/internal/test/limittest"
+	"github.com/weblimit/weblimit/weblimittest"
 )
 
 func TestMain(m *testing.M) {
@@ -26,41 +26,27 @@ func TestLogin(t *testing.T) {
 	t.Parallel()
 	limittest.OverStores(t, func(t *testing.T, store core.Store) {
 		engine, limits := newServer(store)
-		server := httptest.NewServer(engine)
-		t.Cleanup(server.Close)
-		do := func(method, path, body string) (status int, answer []byte) {
-			t.Helper()
-			r, err := http.NewRequest(method, server.URL+path, strings.NewReader(body))
-			if err != nil {
-				t.Fatal(err)
-			}
+		do := func(method, path, body string) *httptest.ResponseRecorder {
+			r := httptest.NewRequest(method, path, strings.NewReader(body))
 			r.Header.Set("Content-Type", "application/json")
 			r.SetBasicAuth("admin", "admin")
-			res, err := server.Client().Do(r)
-			if err != nil {
-				t.Fatal(err)
-			}
-			defer res.Body.Close()
-			answer, err = io.ReadAll(res.Body)
-			if err != nil {
-				t.Fatal(err)
-			}
-			return res.StatusCode, answer
+			w := httptest.NewRecorder()
+			engine.ServeHTTP(w, r)
+			return w
 		}
 		logIn := func(what, password string, want int) {
 			t.Helper()
-			if status, _ := do("POST", "/login", form("alice", password)); status != want {
-				t.Errorf("%s: status %d, want %d", what, status, want)
+			if w := do("POST", "/login", form("alice", password)); w.Code != want {
+				t.Errorf("%s: status %d, want %d", what, w.Code, want)
 			}
 		}
-		problem := func() (kind string) {
-			var body struct{ Type string }
-			_, answer := do("POST", "/login", form("alice", "wrong"))
-			if err := json.Unmarshal(answer, &body); err != nil {
-				t.Error(err)
+		denied := func(kind string) {
+			t.Helper()
+			w := do("POST", "/login", form("alice", "wrong"))
+			weblimittest.Denied(t, w, "login")
+			if !strings.Contains(w.Body.String(), "#"+kind) {
+				t.Errorf("a denial of another type than %s: %s", kind, w.Body)
 			}
-			_, kind, _ = strings.Cut(body.Type, "#")
-			return kind
 		}
 		for range 20 {
 			logIn("a login that succeeds", "opensesame", http.StatusOK)
@@ -72,30 +58,23 @@ func TestLogin(t *testing.T) {
 			logIn("one of five failures", "wrong", http.StatusUnauthorized)
 		}
 		logIn("after them", "opensesame", http.StatusTooManyRequests)
-		if kind := problem(); kind != "quota-exceeded" {
-			t.Errorf("the second denial is of type %s", kind)
-		}
-		if kind := problem(); kind != "abnormal-usage-detected" {
-			t.Errorf("the third denial is of type %s", kind)
-		}
+		denied("quota-exceeded")
+		denied("abnormal-usage-detected") // the third denial
 		var blocks []struct {
 			Limit, Key string
 			Until      time.Time
 		}
-		_, list := do("GET", "/blocks", "")
-		if err := json.Unmarshal(list, &blocks); err != nil {
+		if err := json.Unmarshal(do("GET", "/blocks", "").Body.Bytes(), &blocks); err != nil {
 			t.Fatal(err)
 		}
 		// The quarter of an hour lasts longer than the block.
-		if len(blocks) != 1 || blocks[0].Limit != "login" || blocks[0].Key != "ip:127.0.0.1" || time.Until(blocks[0].Until) > 10*time.Minute {
+		if len(blocks) != 1 || blocks[0].Limit != "login" || blocks[0].Key != "ip:192.0.2.1" || time.Until(blocks[0].Until) > 10*time.Minute {
 			t.Fatalf("blocks: %+v", blocks)
 		}
-		if status, _ := do("DELETE", "/blocks/"+blocks[0].Key, ""); status != http.StatusNoContent {
-			t.Errorf("lifting: status %d", status)
+		if w := do("DELETE", "/blocks/"+blocks[0].Key, ""); w.Code != http.StatusNoContent {
+			t.Errorf("lifting: status %d", w.Code)
 		}
-		if kind := problem(); kind != "quota-exceeded" {
-			t.Errorf("after the block was lifted a denial is of type %s", kind)
-		}
+		denied("quota-exceeded") // and no longer blocked
 	})
 }
 
@@ -134,11 +113,9 @@ func TestFailuresOfAnAccountFromManyAddresses(t *testing.T) {
 			t.Errorf("%d wrong passwords of one account were tried, want 10", tried)
 		}
 		w := logIn(99, "alice", "opensesame")
-		if h := w.Header(); w.Code != http.StatusTooManyRequests || h.Get("Retry-After") == "" || !strings.Contains(h.Get("RateLimit"), `"account";r=0`) {
-			t.Errorf("after them: %d, %v", w.Code, h)
-		}
-		if w := logIn(100, "bob", "opensesame"); w.Code != http.StatusOK {
-			t.Errorf("another account: %d", w.Code)
-		}
+		weblimittest.Denied(t, w, "account")
+		weblimittest.RetryAfter(t, w)
+		weblimittest.Remaining(t, w, "account", 0)
+		weblimittest.Allowed(t, logIn(100, "bob", "opensesame")) // another account
 	})
 }
