@@ -21,6 +21,10 @@ SEEDS ?= 100
 SEED ?=
 # make service-soak: how long.
 SOAK ?= 10m
+# make prove: for how long, which kinds of histories, one of them, and with mistakes made on purpose.
+FOR ?= 1m
+KIND ?= .
+MUTATIONS ?=
 # make raw: number of random requests per protocol.
 RAW ?= 1000000
 
@@ -103,6 +107,12 @@ billing: ## kill processes, Redis and PostgreSQL under a book, for SEEDS (100) s
 	@scripts/install-redis
 	@scripts/install-postgres
 	cd internal/test/billing && go test -run Killed -timeout 0 -parallel 2 -v . $(if $(SEED),-seed $(SEED),-seeds $(SEEDS)) | grep -v '^=== '
+
+prove: ## check that histories of several processes are linearizable, for FOR (1m); KIND=regexp, SEED=n, MUTATIONS=1
+	@scripts/install-redis
+	@scripts/install-postgres
+	cd internal/test/prove && go test -count 1 -v -timeout 0 -run '$(KIND)' $(TESTFLAGS) . -for $(FOR) \
+		$(if $(SEED),-seed $(SEED)) $(if $(MUTATIONS),-mutations "$(MUTATIONS)")
 
 fuzz: ## run every fuzz target for FUZZTIME (10s)
 	@scripts/install-redis

@@ -1,0 +1,27 @@
+module github.com/weblimit/weblimit/internal/test/prove
+
+go 1.25.0
+
+require (
+	github.com/anishathalye/porcupine v1.3.1
+	github.com/jackc/pgx/v5 v5.9.2
+	github.com/redis/go-redis/v9 v9.5.5
+	github.com/weblimit/weblimit v0.0.0
+	github.com/weblimit/weblimit/core/pgstore v0.0.0
+	golang.org/x/sys v0.46.0
+)
+
+require (
+	github.com/cespare/xxhash/v2 v2.2.0 // indirect
+	github.com/dgryski/go-rendezvous v0.0.0-20200823014737-9f7001d12a5f // indirect
+	github.com/jackc/pgpassfile v1.0.0 // indirect
+	github.com/jackc/pgservicefile v0.0.0-20240606120523-5a60cdf6a761 // indirect
+	github.com/jackc/puddle/v2 v2.2.2 // indirect
+	golang.org/x/sync v0.22.0 // indirect
+	golang.org/x/text v0.40.0 // indirect
+)
+
+replace (
+	github.com/weblimit/weblimit => ../../..
+	github.com/weblimit/weblimit/core/pgstore => ../../../core/pgstore
+)

@@ -1,0 +1,129 @@
+package prove
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"time"
+
+	"github.com/weblimit/weblimit/core"
+	"github.com/weblimit/weblimit/core/store"
+)
+
+// algorithm is how a limit counts, in the words of docs/algorithms.md.
+type algorithm string
+
+const (
+	tokenBucket   algorithm = "token bucket" // with Wait it is a leaky bucket
+	fixedWindow   algorithm = "fixed window"
+	slidingWindow algorithm = "sliding window"
+	slidingLog    algorithm = "sliding log"
+	calendarDay   algorithm = "calendar day"
+	concurrency   algorithm = "concurrency"
+)
+
+// limit is a limit as a user states it. The model knows nothing else of it. Times are microseconds.
+type limit struct {
+	Name      string
+	Algorithm algorithm
+	Quota     int64
+	Window    int64  `json:",omitempty"` // of slots, the lease
+	Burst     int64  `json:",omitempty"` // of a token bucket
+	Wait      int64  `json:",omitempty"` // how long requests may queue
+	Zone      string `json:",omitempty"` // of a calendar day
+
+	// The penalty, if After is above 0.
+	After, Within, For, Factor, Max int64 `json:",omitempty"`
+}
+
+func (l *limit) String() string {
+	s := fmt.Sprintf("%s: %s %d per %v", l.Name, l.Algorithm, l.Quota, micros(l.Window))
+	if l.Burst != l.Quota && l.Burst > 0 {
+		s += fmt.Sprintf(", burst %d", l.Burst)
+	}
+	if l.Wait > 0 {
+		s += fmt.Sprintf(", queue %v", micros(l.Wait))
+	}
+	if l.After > 0 {
+		s += fmt.Sprintf(", penalty after %d within %v for %v", l.After, micros(l.Within), micros(l.For))
+	}
+	return s
+}
+
+func micros(n int64) time.Duration { return time.Duration(n) * time.Microsecond }
+
+// holds returns the units that the limit can have in use.
+func (l *limit) holds() int64 {
+	if l.Algorithm == tokenBucket {
+		return l.Burst
+	}
+	return l.Quota
+}
+
+// refundable reports whether the documents say exactly what a refund gives back: a bucket whose units
+// don't take whole microseconds to refill gives back up to two of them less.
+func (l *limit) refundable() bool {
+	return l.Algorithm != tokenBucket || l.Window%l.Quota == 0
+}
+
+// rule returns the rule that a store is asked by.
+func (l *limit) rule() (*store.Rule, error) {
+	var made core.Limit
+	switch l.Algorithm {
+	case tokenBucket:
+		made = core.Per(l.Quota, micros(l.Window)).Burst(l.Burst)
+		if l.Wait > 0 {
+			made = made.Wait(micros(l.Wait))
+		}
+	case fixedWindow:
+		made = core.Per(l.Quota, micros(l.Window)).FixedWindow()
+	case slidingWindow:
+		made = core.Per(l.Quota, micros(l.Window)).SlidingWindow()
+	case slidingLog:
+		made = core.Per(l.Quota, micros(l.Window)).SlidingLog()
+	case calendarDay:
+		zone, err := time.LoadLocation(l.Zone)
+		if err != nil {
+			return nil, err
+		}
+		made = core.PerCalendarDay(l.Quota, zone)
+	case concurrency:
+		made = core.Concurrent(l.Quota).Lease(micros(l.Window))
+	}
+	if l.After > 0 {
+		made = made.Penalty(core.Block{After: l.After, Within: micros(l.Within), For: micros(l.For), Factor: l.Factor, Max: micros(l.Max)})
+	}
+	rule, err := made.Named(l.Name).Rule()
+	return &rule, err
+}
+
+func pick[T any](r *rand.Rand, from ...T) T { return from[r.IntN(len(from))] }
+
+// randomLimit returns a limit that requests of a history reach. windows are the lengths to choose from.
+func randomLimit(r *rand.Rand, name string, windows []time.Duration) limit {
+	window := func() int64 { return pick(r, windows...).Microseconds() }
+	l := limit{Name: name, Quota: pick[int64](r, 1, 2, 3, 5, 7, 10, 20), Window: window()}
+	switch r.IntN(8) {
+	case 0, 1:
+		l.Algorithm = tokenBucket
+		l.Burst = pick(r, l.Quota, 1, 3, 8, 20)
+	case 2:
+		l.Algorithm, l.Burst = tokenBucket, pick[int64](r, 1, 3)
+		l.Wait = pick(r, l.Window/2, l.Window, 2*l.Window)
+	case 3:
+		l.Algorithm = fixedWindow
+	case 4:
+		l.Algorithm = slidingWindow
+	case 5:
+		l.Algorithm = slidingLog
+	case 6:
+		l.Algorithm, l.Window, l.Zone = calendarDay, 0, pick(r, "UTC", "Europe/Berlin", "America/New_York")
+	case 7:
+		l.Algorithm, l.Window = concurrency, max(l.Window, 1_000_000)
+	}
+	if r.IntN(4) == 0 {
+		l.After = pick[int64](r, 1, 2, 3, 5)
+		l.Within, l.For, l.Factor = window(), window(), pick[int64](r, 1, 2, 3)
+		l.Max = l.For * pick[int64](r, 1, 2, 5)
+	}
+	return l
+}
