@@ -11,6 +11,8 @@ ROUNDS ?= 5
 BENCHTIME ?= 150ms
 # The vulnerability database. file:///path reads a copy if vuln.go.dev is out of reach.
 VULNDB ?= https://vuln.go.dev
+# make bench-guard: UPDATE=1 writes the table instead of comparing it.
+UPDATE ?=
 # make compare: the commit to compare the working tree with.
 COMMIT ?= HEAD
 # make microbench: which benchmarks. make fuzz: time per target.
@@ -82,6 +84,12 @@ fmt: ## format all Go files
 bench: ## measure weblimit and its peers and write docs/benchmarks.md; about 12 minutes
 	@scripts/install-redis
 	cd bench && go run ./report -rounds $(ROUNDS) -benchtime '$(BENCHTIME)' -o ../docs/benchmarks.md -scaling ../docs/scaling.md
+
+bench-guard: ## compare allocations, round trips, script calls and bytes per check with the table; UPDATE=1 writes it
+	@scripts/install-redis
+	go test -count 1 -run Alloc $(TESTFLAGS) ./internal/test/costs $(if $(UPDATE),-update)
+	go test -count 1 -run Alloc $(TESTFLAGS) ./core ./keyfuncs ./nethttp ./chilimit ./ginlimit ./echolimit ./fiberlimit
+	for module in echo5limit fiber3limit grpclimit; do (cd $$module && go test -count 1 -run Alloc $(TESTFLAGS) .) || exit 1; done
 
 service-bench: ## measure the library, weblimitd, nginx and envoyproxy/ratelimit for docs/where.md; ten minutes
 	@scripts/install-redis
