@@ -106,13 +106,8 @@ func scripted() []peers.Peer {
 	var all []peers.Peer
 	for _, p := range peers.All() {
 		switch p.Name {
-		case "weblimit", "weblimit-fixed", "weblimit-3", "redis_rate", "ulule", "go-redis-script":
+		case "weblimit", "weblimit-fixed", "weblimit-3", "weblimit-5", "redis_rate", "ulule", "go-redis-script":
 			all = append(all, p)
-		}
-		if p.Name == "weblimit-3" {
-			all = append(all, peers.Peer{Name: "weblimit-5", Redis: func(s peers.Server, q peers.Quota) (peers.Limiter, error) {
-				return peers.Limits(s, q, 5)
-			}})
 		}
 	}
 	return all

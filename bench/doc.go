@@ -14,6 +14,8 @@
 //	BenchmarkCost/<peer>/<allow|deny>       what Redis does for a check
 //	BenchmarkIdle/<peer>                    one caller, compared with a plain call
 //	BenchmarkBurst/<peer>/<keys>            a thousand callers at once
+//	BenchmarkFairness/<peer>                ten callers of one key for each of another
+//	BenchmarkAfterAnOutage/<outage>/<callers>  one key, once Redis answers again
 //	BenchmarkMemory/<peer>/<keys>
 //	BenchmarkMiddleware/<framework>/<peer>
 //	BenchmarkEndToEnd/<peer>/<memory|redis>

@@ -52,7 +52,7 @@ func describe() {
 	fmt.Printf("date: %s\n", time.Now().UTC().Format(time.DateOnly))
 	fmt.Printf("go: %s\n", runtime.Version())
 	fmt.Printf("procs: %d\n", runtime.GOMAXPROCS(0))
-	if out, err := exec.Command("redis-server", "--version").Output(); err == nil {
+	if out, err := exec.Command(redistest.Program(), "--version").Output(); err == nil {
 		if _, v, ok := bytes.Cut(out, []byte(" v=")); ok {
 			fmt.Printf("redis: %s\n", bytes.Fields(v)[0])
 		}

@@ -5,6 +5,7 @@ import (
 	"strconv"
 	"sync"
 	"sync/atomic"
+	"syscall"
 	"testing"
 	"time"
 
@@ -19,6 +20,7 @@ import (
 // machine. Besides time and allocations it reports
 //
 //	p50-µs, p99-µs      how long a check took; one in eight is timed
+//	client-cpu-µs/op    processor time of this process, which asks
 //	redis-cpu-µs/op     processor time of redis-server, network included (INFO cpu)
 //	redis-script-µs/op  the part of it within scripts (INFO commandstats)
 //	redis-calls/op      calls of scripts (the same)
@@ -158,11 +160,13 @@ func (lab *redisLab) run(b *testing.B, s *setting, goroutines int) {
 	before := lab.usage(b)
 	b.ReportAllocs()
 	b.ResetTimer()
+	began := ownCPU(b)
 	for i := range workers {
 		wg.Go(func() { workers[i].work(b, s, pickers[i], &left) })
 	}
 	wg.Wait()
 	b.StopTimer()
+	used := ownCPU(b) - began
 	after := lab.usage(b)
 
 	sum := &workers[0]
@@ -181,6 +185,7 @@ func (lab *redisLab) run(b *testing.B, s *setting, goroutines int) {
 	}
 	b.ReportMetric(micros(sum.took.Quantile(0.5)), "p50-µs")
 	b.ReportMetric(micros(sum.took.Quantile(0.99)), "p99-µs")
+	b.ReportMetric(micros(used)/n, "client-cpu-µs/op")
 	b.ReportMetric((after.cpu-before.cpu)/n, "redis-cpu-µs/op")
 	if after.scripts > before.scripts {
 		b.ReportMetric((after.scripts-before.scripts)/n, "redis-script-µs/op")
@@ -190,6 +195,17 @@ func (lab *redisLab) run(b *testing.B, s *setting, goroutines int) {
 	if s.bytes > 0 {
 		b.ReportMetric(s.bytes, "redis-B/key")
 	}
+}
+
+// ownCPU returns the processor time that this process has used. Unlike the time that passes, it
+// does not depend on what else the machine does.
+func ownCPU(b *testing.B) time.Duration {
+	b.Helper()
+	var used syscall.Rusage
+	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &used); err != nil {
+		b.Fatal(err)
+	}
+	return time.Duration(used.Utime.Nano() + used.Stime.Nano())
 }
 
 func micros(d time.Duration) float64 { return float64(d) / float64(time.Microsecond) }

@@ -11,7 +11,7 @@ func TestVersionsAreKnown(t *testing.T) {
 	t.Parallel()
 	for _, p := range peers.All() {
 		want := "v"
-		if strings.HasPrefix(p.Name, "weblimit") {
+		if p.Module == "github.com/weblimit/weblimit" {
 			want = "this repository"
 		}
 		if got := version(p.Module); !strings.HasPrefix(got, want) {

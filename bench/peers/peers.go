@@ -38,9 +38,9 @@ type Peer struct {
 // All returns all peers, ours first.
 func All() []Peer {
 	return []Peer{
-		weblimitBucket, weblimitFixed, weblimitSeveral, weblimitUncached, weblimitPrefetch,
+		weblimitBucket, weblimitFixed, weblimitSeveral, weblimitFive, weblimitUncached, weblimitPrefetch, weblimitNoContext, weblimitSilent,
 		redisRate, ulule, throttled, goLimiter, httpRate, ginRateLimit, tollBooth, echoBuiltIn, fiberBuiltIn, timeRate,
-		goRedisScript, goRedisAuto, goRedisDuplex, rueidisScript,
+		goRedisScript, goRedisAuto, goRedisDuplex, rueidisScript, combinerPeer, floor, floorContext, floorSilent,
 	}
 }
 

@@ -45,7 +45,8 @@ var weblimitBucket = Peer{
 		return fiberlimit.Limit(core.NewMemory(), weblimitQuota(q).By(keyfuncs.ClientIP())), nil
 	},
 	GinRedis: func(s Server, q Quota) (gin.HandlerFunc, error) {
-		return ginlimit.Limit(redisstore.New(s.client()), weblimitQuota(q).By(keyfuncs.ClientIP())), nil
+		limits := ginlimit.With(core.Config{Store: redisstore.New(s.client()), Timeout: s.Timeout})
+		return limits.Limit(weblimitQuota(q).By(keyfuncs.ClientIP())), nil
 	},
 }
 
@@ -61,6 +62,13 @@ var weblimitFixed = Peer{
 var weblimitSeveral = Peer{
 	Name: "weblimit-3", Module: weblimitModule, Counts: "three token buckets of one key, all or nothing",
 	Redis: func(s Server, q Quota) (Limiter, error) { return Limits(s, q, 3) },
+}
+
+// weblimitFive has as many limits of each of many keys as requests rarely have.
+var weblimitFive = Peer{
+	Name: "weblimit-5", Module: weblimitModule, Counts: "five token buckets of one key, all or nothing",
+	Redis:    func(s Server, q Quota) (Limiter, error) { return Limits(s, q, 5) },
+	Scenario: func(keys int, allowed bool) bool { return keys > 1 && allowed },
 }
 
 // weblimitUncached asks Redis each time, even for clients that were just denied.

@@ -69,6 +69,68 @@ func (all *results) burst() string {
 	return table
 }
 
+// fairness is how a crowd that asks for one key affects others.
+func (all *results) fairness() string {
+	var b strings.Builder
+	for _, p := range all.peers {
+		if name := "Fairness/" + p.Name; all.has(name) {
+			fmt.Fprintf(&b, "| %s | %s | %s / %s |\n", p.Name, fixed(all.value(name, "share")), thousands(all.value(name, "crowd-p99-µs")), thousands(all.value(name, "own-p99-µs")))
+		}
+	}
+	if b.Len() == 0 {
+		return ""
+	}
+	return "| | share | p99 of the crowd / of the others, µs |\n|---|---:|---:|\n" + b.String()
+}
+
+// afterOutage is what a check costs once Redis answers again.
+func (all *results) afterOutage() string {
+	var b strings.Builder
+	for _, outage := range []string{"without", "told", "10000_others_untold"} {
+		if !all.has("AfterAnOutage/" + outage + "/16") {
+			return ""
+		}
+		fmt.Fprintf(&b, "| %s |", strings.ReplaceAll(outage, "_", " "))
+		for _, n := range []string{"16", "64", "256"} {
+			name := "AfterAnOutage/" + outage + "/" + n
+			fmt.Fprintf(&b, " %s / %s |", thousands(all.perSecond(name)), fixed(all.value(name, "client-cpu-µs/op")))
+		}
+		b.WriteByte('\n')
+	}
+	return "| | 16 at a time | 64 | 256 |\n|---|---:|---:|---:|\n" + b.String()
+}
+
+// floor compares a check by the store with one by the smallest program that asks the same.
+func (all *results) floor() string {
+	var b strings.Builder
+	for _, program := range []string{"store", "floor"} {
+		if !all.has("Check/" + program + "/1-key/16") {
+			return ""
+		}
+		fmt.Fprintf(&b, "| %s |", map[string]string{"store": "`redisstore.Store`", "floor": "smallest program"}[program])
+		for _, keys := range []string{"1-key", "100k-keys"} {
+			for _, n := range []string{"16", "64", "256"} {
+				name := "Check/" + program + "/" + keys + "/" + n
+				fmt.Fprintf(&b, " %s / %s |", fixed(all.value(name, "cpu-µs/op")), thousands(all.value(name, "B/op")))
+			}
+		}
+		b.WriteByte('\n')
+	}
+	return "| | 1 key, 16 at a time | 64 | 256 | 100,000 keys, 16 at a time | 64 | 256 |\n|---|---:|---:|---:|---:|---:|---:|\n" + b.String()
+}
+
+// clientCPU is the processor time of the client.
+func (all *results) clientCPU() string {
+	var columns []column
+	for _, keys := range []string{"1-key", "100k-keys"} {
+		columns = append(columns, redisColumns(keys, "allow")...)
+	}
+	if !slices.ContainsFunc(all.peers, func(p peer) bool { return all.value(columns[0].scenario(p.Name), "client-cpu-µs/op") > 0 }) {
+		return "" // results of an earlier version
+	}
+	return all.table(columns, nil, func(name string, _ column) string { return fixed(all.value(name, "client-cpu-µs/op")) }, nil)
+}
+
 func fixed(v float64) string { return fmt.Sprintf("%.2f", v) }
 
 // breakers is what circuit breakers cost.

@@ -143,7 +143,7 @@ func startDaemon(t testing.TB, listen string, args ...string) *daemon {
 		return false
 	})
 	d.data, d.grpc = line.Data, line.GRPC
-	d.operator = &http.Client{Timeout: 30 * time.Second, Transport: dialing("unix", d.admin)}
+	d.operator = &http.Client{Timeout: 2 * time.Minute, Transport: dialing("unix", d.admin)}
 	return d
 }
 
@@ -180,8 +180,8 @@ func write(t testing.TB, path, text string) {
 func until(t testing.TB, what string, holds func() bool) {
 	t.Helper()
 	for began := time.Now(); !holds(); time.Sleep(10 * time.Millisecond) {
-		if time.Since(began) > 30*time.Second {
-			t.Fatalf("after 30 s it does not hold that %s", what)
+		if time.Since(began) > 2*time.Minute {
+			t.Fatalf("after two minutes it does not hold that %s", what)
 		}
 	}
 }

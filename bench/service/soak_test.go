@@ -40,16 +40,16 @@ func soakPolicies(n int64) string {
 	return fmt.Sprintf(`version: "%d"
 policies:
   churn:
-    timeout: 5s
+    timeout: 1m
     limits:
       a: {limit: %d/s, by: ip}
       b: {limit: %d/minute fixed, by: ip}
   local:
-    timeout: 5s
+    timeout: 1m
     limits:
       local: {limit: %d/720h fixed, by: ip}
   deny:
-    timeout: 5s
+    timeout: 1m
     limits:
       deny: {limit: %d/720h fixed, by: ip, on_outage: deny}
 `, n, 1_000_000+n, 1_000_000+n, soakQuota, soakQuota)
@@ -92,7 +92,7 @@ func TestSoak(t *testing.T) {
 	s := &soaked{
 		t: t, redis: server, policy: filepath.Join(dir, "limits.yaml"), tokens: filepath.Join(dir, "tokens"),
 		allowed: make(map[string]int64), unknown: make(map[string]int64), used: make(map[string]bool),
-		kept: &http.Client{Timeout: 20 * time.Second},
+		kept: &http.Client{Timeout: 2 * time.Minute},
 	}
 	s.rotate(1)
 	write(t, s.policy, soakPolicies(0))
@@ -142,7 +142,7 @@ func (s *soaked) call(ctx context.Context, random *rand.Rand) {
 		if random.IntN(10) == 0 { // on a connection of its own
 			fresh := dialing("tcp", s.data)
 			fresh.DisableKeepAlives = true
-			c = &http.Client{Transport: fresh, Timeout: 20 * time.Second}
+			c = &http.Client{Transport: fresh, Timeout: 2 * time.Minute}
 		}
 		switch n := random.IntN(100); {
 		case n < 60:
