@@ -4,6 +4,9 @@ GOLANGCI_LINT := github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v2.15.0
 GOFUMPT := mvdan.cc/gofumpt@v0.12.0
 GOVULNCHECK := golang.org/x/vuln/cmd/govulncheck@v1.8.0
 
+# How long the tests of one package may take. Ten minutes, the default of go test, can be too short where the tests build
+# programs, the build cache is empty and the machine has other work.
+PATIENCE := -timeout 30m
 # More flags for go test, such as TESTFLAGS='-run Denied -count 20'.
 TESTFLAGS ?=
 # make bench: rounds, and time per row. BENCHTIME=20ms ROUNDS=1 is a quick first look.
@@ -31,7 +34,7 @@ MUTATIONS ?=
 RAW ?= 1000000
 
 .DEFAULT_GOAL := help
-.PHONY: help check test api plots screenshots lint vuln fmt bench service-bench service-soak microbench compare faults billing fuzz raw cover release
+.PHONY: help check test servers ports api plots screenshots lint vuln fmt bench bench-guard service-bench service-soak microbench compare faults billing prove fuzz raw cover release
 
 help: ## print the targets
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/make \1\t\2/p' $(firstword $(MAKEFILE_LIST)) | expand -t 20
@@ -51,8 +54,29 @@ test: ## run all tests of all modules under the race detector; installs redis-se
 	@scripts/install-postgres
 	@scripts/install-clients
 	@scripts/install-browser
-	scripts/modules go test -race -shuffle=on $(TESTFLAGS) ./...
-	scripts/modules go test -run 'Alloc|TenMillion|BytesPerKey|LogsKeep|Outcomes' ./... # the race detector skips these or makes them smaller
+	scripts/modules go test -race -shuffle=on $(PATIENCE) $(TESTFLAGS) ./...
+	scripts/modules go test $(PATIENCE) -run 'Alloc|TenMillion|BytesPerKey|LogsKeep|Outcomes' ./... # the race detector skips these or makes them smaller
+
+# What servers tests: all that talks to Redis and knows more of it than an address.
+SERVERS := ./internal/test/redistest ./core/redisstore ./policy/redissource ./internal/test/faults
+
+servers: ## run the tests of the store on the server that REDIS_SERVER names, such as valkey-server or a path
+	@scripts/install-redis
+	"$${REDIS_SERVER:-redis-server}" --version
+	go test -shuffle=on $(PATIENCE) $(TESTFLAGS) $(SERVERS)
+	cd internal/test/prove && go test -count 1 -v -timeout 0 -run '^TestRedis$$' . -for $(FOR)
+
+# What ports tests where int has 32 bits: all that counts, with one adapter.
+NARROW := ./keyfuncs ./core/... ./internal/prefetch ./internal/stdhttp ./inspect ./metrics/... ./nethttp
+PORTS := linux/arm linux/arm64 darwin/arm64 windows/amd64 freebsd/amd64
+
+ports: ## run the tests of what counts on 386, and build all modules that users require for PORTS
+	@scripts/install-redis
+	CGO_ENABLED=0 GOARCH=386 go test -short $(PATIENCE) $(TESTFLAGS) $(NARROW)
+	@set -e; for port in $(PORTS); do for module in $$(scripts/modules --released); do \
+		echo "$$port $$module"; \
+		(cd "$$module" && CGO_ENABLED=0 GOOS="$${port%/*}" GOARCH="$${port#*/}" go build ./...); \
+	done; done
 
 api: ## write the lists of exported names in api/, after an intended change
 	go test -run TestFace ./internal/test/api -update
