@@ -116,7 +116,7 @@ func ExampleLimit_Burst() {
 	})
 	for range 3 {
 		d := limiter.AllowKey(ctx, "ip:192.0.2.1", 1)
-		fmt.Println(d.Allowed, d.RetryAfter.Round(time.Second))
+		fmt.Println(d.Allowed, d.RetryAfter.Round(time.Minute))
 	}
 	// Output:
 	// true 0s
@@ -124,15 +124,15 @@ func ExampleLimit_Burst() {
 	// false 1m0s
 }
 
-// A bucket that holds a minute's worth refills one unit a second.
+// A bucket that holds an hour's worth refills one unit a minute.
 func ExampleLimit_TokenBucket() {
 	limiter := core.ForLimits(core.NewMemory(), []core.Limit{
-		core.PerMinute(60).TokenBucket().By(keyfuncs.ClientIP()),
+		core.PerHour(60).TokenBucket().By(keyfuncs.ClientIP()),
 	})
 	limiter.AllowKey(ctx, "ip:192.0.2.1", 60)
 	d := limiter.AllowKey(ctx, "ip:192.0.2.1", 1)
-	fmt.Println(d.Allowed, d.RetryAfter.Round(time.Second))
-	// Output: false 1s
+	fmt.Println(d.Allowed, d.RetryAfter.Round(time.Minute))
+	// Output: false 1m0s
 }
 
 // A quota per day that starts afresh at 0:00 UTC.
@@ -171,7 +171,7 @@ func ExampleLimit_SlidingLog() {
 		limiter.AllowKey(ctx, "ip:192.0.2.1", 1)
 	}
 	d := limiter.AllowKey(ctx, "ip:192.0.2.1", 1)
-	fmt.Println(d.Allowed, d.RetryAfter.Round(time.Second))
+	fmt.Println(d.Allowed, d.RetryAfter.Round(time.Minute))
 	// Output: false 15m0s
 }
 

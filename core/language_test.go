@@ -117,12 +117,17 @@ func TestAcceptLanguageOfAnyLength(t *testing.T) {
 		"10,000 parameters":           "sv" + strings.Repeat(";q=1", 10_000),
 		"10,000 languages of no name": strings.Repeat(";q=1,", 10_000),
 	} {
-		start := time.Now()
-		if body, language := d.AppendProblem(nil, accept); parseProblem(t, body).Detail != english || language != "en" {
-			t.Errorf("%s: got %s in %q, want English: so far nobody reads", name, body, language)
+		least := time.Hour // of some attempts: a busy machine can stand still during one
+		for attempts := 0; least > time.Second && attempts < 10; attempts++ {
+			start := time.Now()
+			body, language := d.AppendProblem(nil, accept)
+			least = min(least, time.Since(start))
+			if parseProblem(t, body).Detail != english || language != "en" {
+				t.Errorf("%s: got %s in %q, want English: so far nobody reads", name, body, language)
+			}
 		}
-		if took := time.Since(start); took > time.Second {
-			t.Errorf("%s took %v", name, took)
+		if least > time.Second {
+			t.Errorf("%s took %v", name, least)
 		}
 	}
 	body, _ := d.AppendProblem(nil, "de;q=0.8,"+strings.Repeat("sv;q=0.9,", 10_000))
