@@ -43,12 +43,12 @@ func TestHostilePages(t *testing.T) {
 			w.WriteHeader(c.status)
 			_, _ = w.Write([]byte(c.body))
 		}))
-		for _, args := range [][]string{{"top"}, {"top", "--json"}} {
+		for _, args := range [][]string{{"top", "--timeout", "1m"}, {"top", "--timeout", "1m", "--json"}} {
 			r := call{env: map[string]string{"WEBLIMIT_URL": server.URL}, tty: false}.run(t, args...)
-			if len(args) == 1 && r.code != c.code {
+			if len(args) == 3 && r.code != c.code {
 				t.Errorf("%s: exit code %d, want %d: %s", name, r.code, c.code, r.err)
 			}
-			if len(args) == 1 {
+			if len(args) == 3 {
 				wants(t, r.err, c.message)
 			}
 			if i := strings.IndexFunc(r.out+r.err, func(r rune) bool { return r != '\n' && r < ' ' || r == 0x7f || r == '\u202e' }); i >= 0 {

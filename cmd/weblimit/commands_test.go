@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/weblimit/weblimit/cmd/weblimit/internal/show"
+	"github.com/weblimit/weblimit/internal/test/edge"
 )
 
 // The page of an application and its Redis give the same answers, also for limits whose windows
@@ -15,8 +16,9 @@ import (
 func TestBothBackendsSayTheSame(t *testing.T) {
 	t.Parallel()
 	a := startShared(t)
+	edge.AwayFrom(time.Hour, time.Minute) // or what is used in an hour is of two
 	a.ask(t, "user:42", 20)
-	a.published(t, "user:42")
+	a.published(t, "user:42", 20)
 	page, direct := a.onPage.run(t, "peek", "user:42"), a.onRedis.run(t, "peek", "user:42")
 	if page.code != exitDenied || direct.code != exitDenied {
 		t.Errorf("a denied client: exit codes %d and %d, want %d: %s%s", page.code, direct.code, exitDenied, page.err, direct.err)
@@ -33,9 +35,9 @@ func TestBothBackendsSayTheSame(t *testing.T) {
 		if e.code != exitDenied {
 			t.Errorf("explain: exit code %d, want %d", e.code, exitDenied)
 		}
-		wants(t, e.out, "login: denied (5 per 1m, token bucket)", "20 requests, 15 denied", "18 would have been denied",
-			"last denial", "99.5 % of 1 client stay within 20 per 1m; 0 % stay within the present 5", "per calendar month", "fits in")
-		wants(t, c.ok(t, "suggest", "trial"), "99.5 % of 1 client stay within 20 per 1m", "shadow", "0 %")
+		wants(t, e.out, "login: denied (5 per 1h, token bucket)", "20 requests, 15 denied", "18 would have been denied",
+			"last denial", "99.5 % of 1 client stay within 20 per 1h; 0 % stay within the present 5", "per calendar month", "fits in")
+		wants(t, c.ok(t, "suggest", "trial"), "99.5 % of 1 client stay within 20 per 1h", "shadow", "0 %")
 	}
 }
 
@@ -47,7 +49,7 @@ func TestActions(t *testing.T) {
 	t.Parallel()
 	a := startShared(t)
 	a.ask(t, "user:1", 1)
-	a.published(t, "user:1")
+	a.published(t, "user:1", 1)
 	for _, c := range []struct{ act, look call }{{a.onPage, a.onRedis}, {a.onRedis, a.onPage}} {
 		wants(t, c.act.ok(t, "blocks"), "Nobody is blocked.")
 		wants(t, c.act.ok(t, "block", "user:1", "--for", "10m"), "Blocked user:1 under login, until")
@@ -66,7 +68,7 @@ func TestActions(t *testing.T) {
 		if n := a.ask(t, "user:1", 6); n != 5 {
 			t.Errorf("after a reset, %d requests pass, want 5", n)
 		}
-		wants(t, c.act.ok(t, "reset", "user:1"), "Reset user:1 under hourly, login, monthly, trial.")
+		wants(t, c.act.ok(t, "reset", "user:1"), "Reset user:1 under login, monthly, seasonal, trial.")
 	}
 }
 

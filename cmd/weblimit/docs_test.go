@@ -35,7 +35,7 @@ func TestDocsShowRealOutput(t *testing.T) {
 func TestDocsShowRealQuotas(t *testing.T) {
 	b := startBiller(t, quota.Config{})
 	s := redisstore.New(b.rdb, redisstore.Config{Prefix: b.prefix})
-	courier, err := quota.Open(t.Context(), b.pool, quota.Config{Store: s, FlushEvery: 50 * time.Millisecond, Notices: []quota.Channel{{
+	courier, err := quota.Open(t.Context(), b.pool, quota.Config{Store: s, FlushEvery: 50 * time.Millisecond, Timeout: time.Minute, Notices: []quota.Channel{{
 		Name: "billing", Deliver: func(context.Context, quota.Notice) error {
 			return &quota.DeliveryError{Err: errors.New("410 Gone"), Permanent: true}
 		},
@@ -48,11 +48,7 @@ func TestDocsShowRealQuotas(t *testing.T) {
 	b.spend(t, "tenant:globex", 12)
 	b.spend(t, "tenant:initech", 31)
 	b.flush(t)
-	for end := time.Now().Add(20 * time.Second); b.ops.run(t, "quota", "notices", "--dead").code != exitDenied; time.Sleep(50 * time.Millisecond) {
-		if time.Now().After(end) {
-			t.Fatal("no notice dies")
-		}
-	}
+	eventually(t, "a notice dies", func() bool { return b.ops.run(t, "quota", "notices", "--dead").code == exitDenied })
 	b.forget(t, "tenant:initech")
 	b.spend(t, "tenant:acme", 7)
 	usual := strings.NewReplacer(

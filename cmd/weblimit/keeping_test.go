@@ -9,6 +9,7 @@ import (
 	"github.com/weblimit/weblimit/core/redisstore"
 	"github.com/weblimit/weblimit/core/store"
 	"github.com/weblimit/weblimit/inspect"
+	"github.com/weblimit/weblimit/internal/test/edge"
 	"github.com/weblimit/weblimit/keyfuncs"
 	"github.com/weblimit/weblimit/metrics/top"
 	"github.com/weblimit/weblimit/quota"
@@ -20,11 +21,11 @@ func TestLimitsThatAreKept(t *testing.T) {
 	t.Parallel()
 	b := startBiller(t, quota.Config{})
 	exchange := redisstore.New(b.rdb, redisstore.Config{Prefix: b.prefix}).Exchange()
-	heavy := top.New(top.Config{Exchange: exchange, Interval: time.Second})
+	heavy := top.New(top.Config{Exchange: longLived{exchange}, Interval: time.Second})
 	t.Cleanup(heavy.Close)
-	limiter := core.Must(core.New(core.Config{Store: b.book.Store(), Observe: heavy, Timeout: 5 * time.Second, Limits: []core.Limit{
+	limiter := core.Must(core.New(core.Config{Store: b.book.Store(), Observe: heavy, Timeout: time.Minute, Limits: []core.Limit{
 		core.PerCalendarDay(100, time.UTC).By(keyfuncs.ClientIP()).Named("kept"),
-		core.PerMinute(10).By(keyfuncs.ClientIP()).Named("login").Penalty(core.Block{After: 1000, Within: time.Hour, For: time.Minute}),
+		core.PerHour(10).By(keyfuncs.ClientIP()).Named("login").Penalty(core.Block{After: 1000, Within: time.Hour, For: time.Minute}),
 	}}))
 	page, err := inspect.New(inspect.Config{Store: b.book.Store(), Top: heavy, Users: []inspect.User{{Name: "ops", Password: password, May: inspect.Act}}})
 	if err != nil {
@@ -35,25 +36,21 @@ func TestLimitsThatAreKept(t *testing.T) {
 	t.Cleanup(server.Close)
 	onPage := call{env: map[string]string{"WEBLIMIT_URL": server.URL, "WEBLIMIT_USER": "ops", "WEBLIMIT_PASSWORD": password}}
 	onRedis := call{env: map[string]string{"WEBLIMIT_REDIS": b.ops.env["WEBLIMIT_REDIS"], "WEBLIMIT_PREFIX": b.prefix}}
+	edge.AwayFrom(24*time.Hour, 2*time.Minute)
 	for range 8 {
 		if d := limiter.AllowKey(t.Context(), "tenant:acme", 1); d.Err != nil || !d.Allowed {
 			t.Fatal(d.Err)
 		}
 	}
 	s := redisstore.New(b.rdb, redisstore.Config{Prefix: b.prefix})
-	for end := time.Now().Add(20 * time.Second); ; time.Sleep(50 * time.Millisecond) {
+	eventually(t, "the application publishes its limits", func() bool {
 		published, err := s.Exchange().Collect(t.Context())
 		if err != nil {
 			t.Fatal(err)
 		}
 		snapshot := new(top.Snapshot)
-		if len(published) > 0 && snapshot.UnmarshalBinary(published[0]) == nil && snapshot.Limit("kept") != nil && snapshot.Limit("kept").Quota > 0 {
-			break
-		}
-		if time.Now().After(end) {
-			t.Fatal("the application publishes nothing")
-		}
-	}
+		return len(published) > 0 && snapshot.UnmarshalBinary(published[0]) == nil && snapshot.Limit("kept") != nil && snapshot.Limit("kept").Quota > 0
+	})
 	for name, c := range map[string]call{"the page": onPage, "Redis": onRedis} {
 		r := c.run(t, "explain", "tenant:acme")
 		wants(t, squeeze(r.out), "kept: allowed (100 per calendar day", "used 8 of 100, 92 left", "kept in a book", "login: allowed")
@@ -79,15 +76,10 @@ func TestLimitsThatAreKept(t *testing.T) {
 	registry.Report(store.Event{Kind: store.EventLedgerOut, Class: store.ClassLedger})
 	state := func(want string, out bool) {
 		t.Helper()
-		for end := time.Now().Add(20 * time.Second); ; time.Sleep(100 * time.Millisecond) { // it is remembered for a second
+		eventually(t, "the store is "+want, func() bool { // it is remembered for a second
 			o := decode[overview](t, onPage.ok(t, "top", "--json"))
-			if o.Store.State == want && (o.Store.Ledger != nil) == out {
-				return
-			}
-			if time.Now().After(end) {
-				t.Fatalf("the store is %+v, want %s", o.Store, want)
-			}
-		}
+			return o.Store.State == want && (o.Store.Ledger != nil) == out
+		})
 	}
 	state("degraded", true)
 	wants(t, onPage.ok(t, "top"), "store: degraded, ledger out since")

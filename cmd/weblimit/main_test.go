@@ -15,13 +15,27 @@ import (
 	"github.com/weblimit/weblimit/core"
 	"github.com/weblimit/weblimit/core/redisstore"
 	"github.com/weblimit/weblimit/inspect"
+	"github.com/weblimit/weblimit/internal/test/edge"
 	"github.com/weblimit/weblimit/internal/test/pgtest"
 	"github.com/weblimit/weblimit/internal/test/redistest"
 	"github.com/weblimit/weblimit/keyfuncs"
 	"github.com/weblimit/weblimit/metrics/top"
 )
 
-func TestMain(m *testing.M) { os.Exit(pgtest.Main(both{m})) }
+func TestMain(m *testing.M) {
+	edge.AwayFromMonth(3 * time.Minute)
+	os.Exit(pgtest.Main(both{m}))
+}
+
+// eventually waits until a condition holds.
+func eventually(t *testing.T, what string, holds func() bool) {
+	t.Helper()
+	for end := time.Now().Add(time.Minute); !holds(); time.Sleep(20 * time.Millisecond) {
+		if time.Now().After(end) {
+			t.Fatalf("not within a minute: %s", what)
+		}
+	}
+}
 
 // result is what one call of the command did.
 type result struct {
@@ -40,7 +54,7 @@ type call struct {
 
 func (c call) run(t *testing.T, args ...string) result {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
 	defer cancel()
 	return c.runContext(ctx, args...)
 }
@@ -104,26 +118,42 @@ type application struct {
 	onRedis call            // asks Redis
 }
 
-// limits are those of the tests' applications.
+// limits are those of the tests' applications. Their windows are long, since a busy machine takes its time.
 func limits() []core.Limit {
 	return []core.Limit{
-		core.PerMinute(5).By(keyfuncs.ClientIP()).Named("login").Penalty(core.Block{After: 1000, Within: time.Hour, For: time.Minute}),
-		core.PerHour(100).FixedWindow().Jitter().By(keyfuncs.ClientIP()).Named("hourly"),
+		core.PerHour(5).By(keyfuncs.ClientIP()).Named("login").Penalty(core.Block{After: 1000, Within: time.Hour, For: time.Minute}),
+		core.Per(100, 90*24*time.Hour).FixedWindow().Jitter().By(keyfuncs.ClientIP()).Named("seasonal"),
 		core.PerMonth(1000, time.UTC).By(keyfuncs.ClientIP()).Named("monthly"),
-		core.PerMinute(2).By(keyfuncs.ClientIP()).Named("trial").Shadow(),
+		core.PerHour(2).By(keyfuncs.ClientIP()).Named("trial").Shadow(),
 	}
+}
+
+// longLived is an exchange whose snapshots can be read for some minutes, however seldom a busy machine
+// publishes them.
+type longLived struct{ top.Exchange }
+
+func (l longLived) Publish(ctx context.Context, instance string, snapshot []byte, _ time.Duration) error {
+	within, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Minute)
+	defer cancel()
+	return l.Exchange.Publish(within, instance, snapshot, 5*time.Minute)
+}
+
+func (l longLived) Agree(ctx context.Context, proposal []byte) ([]byte, error) {
+	within, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Minute)
+	defer cancel()
+	return l.Exchange.Agree(within, proposal)
 }
 
 // startOn starts an application on a server.
 func startOn(t *testing.T, rdb redis.UniversalClient, prefix, redisURL string, all ...core.Limit) *application {
 	t.Helper()
 	s := redisstore.New(rdb, redisstore.Config{Prefix: prefix})
-	a := &application{store: s, heavy: top.New(top.Config{Exchange: s.Exchange(), Interval: time.Second, Clients: 1000})}
+	a := &application{store: s, heavy: top.New(top.Config{Exchange: longLived{s.Exchange()}, Interval: time.Second, Clients: 1000})}
 	t.Cleanup(a.heavy.Close)
 	if len(all) == 0 {
 		all = limits()
 	}
-	config := core.Config{Store: s, Observe: a.heavy, Timeout: 5 * time.Second}
+	config := core.Config{Store: s, Observe: a.heavy, Timeout: time.Minute}
 	for _, l := range all {
 		config.Limits = []core.Limit{l}
 		a.only = append(a.only, core.Must(core.New(config)))
@@ -131,7 +161,7 @@ func startOn(t *testing.T, rdb redis.UniversalClient, prefix, redisURL string, a
 	config.Limits = all
 	a.limiter = core.Must(core.New(config))
 	page, err := inspect.New(inspect.Config{
-		Store: s, Top: a.heavy, Timeout: 10 * time.Second,
+		Store: s, Top: a.heavy, Timeout: time.Minute,
 		Users: []inspect.User{{Name: "ops", Password: password, May: inspect.Act}, {Name: "vic", Password: password, May: inspect.Read}},
 	})
 	if err != nil {
@@ -145,11 +175,19 @@ func startOn(t *testing.T, rdb redis.UniversalClient, prefix, redisURL string, a
 	return a
 }
 
+// clientOf returns a client that waits for a server on a busy machine.
+func clientOf(t *testing.T, s *redistest.Server) *redis.Client {
+	t.Helper()
+	return s.ClientWith(t, &redis.Options{
+		DialTimeout: time.Minute, ReadTimeout: time.Minute, WriteTimeout: time.Minute, PoolTimeout: time.Minute,
+	})
+}
+
 // startShared starts an application on the shared Redis.
 func startShared(t *testing.T, all ...core.Limit) *application {
 	t.Helper()
 	server := redistest.Shared(t)
-	return startOn(t, server.Client(t), redistest.Prefix(t), "unix://"+server.Addr(), all...)
+	return startOn(t, clientOf(t, server), redistest.Prefix(t), "unix://"+server.Addr(), all...)
 }
 
 // ask asks n times for a key, and returns how often it was allowed.
@@ -167,10 +205,10 @@ func (a *application) ask(t *testing.T, key string, n int) (allowed int) {
 	return allowed
 }
 
-// published waits until other processes see what has been counted of a key.
-func (a *application) published(t *testing.T, key string) {
+// published waits until other processes see that n requests have been counted of a key.
+func (a *application) published(t *testing.T, key string, n int) {
 	t.Helper()
-	for end := time.Now().Add(20 * time.Second); ; time.Sleep(50 * time.Millisecond) {
+	eventually(t, "the application publishes what it has counted", func() bool {
 		snapshots, err := a.store.Exchange().Collect(t.Context())
 		if err != nil {
 			t.Fatal(err)
@@ -181,13 +219,11 @@ func (a *application) published(t *testing.T, key string) {
 				t.Fatal(err)
 			}
 			if l := s.Limit("login"); l != nil && l.Quota > 0 {
-				if _, ok := l.Client(key); ok {
-					return
+				if c, ok := l.Client(key); ok && c.Hour.Requests >= int64(n) {
+					return true
 				}
 			}
 		}
-		if time.Now().After(end) {
-			t.Fatal("the application publishes nothing")
-		}
-	}
+		return false
+	})
 }
