@@ -18,7 +18,7 @@ const (
 // decides waits until a version of the policy decides.
 func (in *instance) decides(t *testing.T, version string) {
 	t.Helper()
-	await(t, 15*time.Second, "version "+version+" decides", func() bool {
+	await(t, "version "+version+" decides", func() bool {
 		_, status := in.get(t, "/status")
 		return strings.Contains(status, `"version": "`+version+`#`)
 	})
@@ -146,7 +146,7 @@ func TestOperators(t *testing.T) {
 	// Users change while it serves.
 	rewrite(t, users, "viewer:another-password-of-hers:read\n")
 	in.signal(t, syscall.SIGHUP)
-	await(t, 5*time.Second, "the old password is refused", func() bool {
+	await(t, "the old password is refused", func() bool {
 		status, _ := in.do(t, "GET", "/status", basic(read)...)
 		return status == 401
 	})

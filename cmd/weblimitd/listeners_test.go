@@ -66,12 +66,12 @@ func TestTokens(t *testing.T) {
 	}
 	rewrite(t, file, "second-token-second\n")
 	in.signal(t, syscall.SIGHUP)
-	await(t, 5*time.Second, "the first token is refused", func() bool {
+	await(t, "the first token is refused", func() bool {
 		return status(t, http.DefaultClient, url, "Authorization", "Bearer first-token-first") == 401
 	})
 	rewrite(t, file, "short\n") // wrong: nothing changes
 	in.signal(t, syscall.SIGHUP)
-	await(t, 5*time.Second, "the wrong file is noted", func() bool {
+	await(t, "the wrong file is noted", func() bool {
 		n := in.metric(t, `weblimitd_reloads_total{result="error",what="tokens"}`)
 		return n != "" && n != "0"
 	})
@@ -79,7 +79,7 @@ func TestTokens(t *testing.T) {
 		t.Errorf("after a wrong file: %d", got)
 	}
 	rewrite(t, file, "third-token-third\n")
-	await(t, 15*time.Second, "the third token is taken, without a signal", func() bool {
+	await(t, "the third token is taken, without a signal", func() bool {
 		return status(t, http.DefaultClient, url, "Authorization", "Bearer third-token-third") == 404
 	})
 	if got := in.metric(t, `weblimitd_unauthenticated_total{listener="data"}`); got == "" || got == "0" {
@@ -126,7 +126,7 @@ func TestCertificatesChange(t *testing.T) {
 	if err := os.WriteFile(f.cert, []byte("broken"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	await(t, 15*time.Second, "the broken file is noted, by looking at it", func() bool {
+	await(t, "the broken file is noted, by looking at it", func() bool {
 		n := in.metric(t, `weblimitd_reloads_total{result="error",what="certificates"}`)
 		return n != "" && n != "0"
 	})
@@ -136,12 +136,12 @@ func TestCertificatesChange(t *testing.T) {
 	wants(t, in.log.String(), "not reloaded, all stays as it was")
 	by.sign(t, f, "ended.example", -time.Hour)
 	in.signal(t, syscall.SIGHUP)
-	await(t, 5*time.Second, "one that has ended is refused", func() bool {
+	await(t, "one that has ended is refused", func() bool {
 		return strings.Contains(in.log.String(), "has ended at")
 	})
 	by.sign(t, f, "new.example", 48*time.Hour)
 	in.signal(t, syscall.SIGHUP)
-	await(t, 5*time.Second, "the new certificate is served", func() bool { return name() == "new.example" })
+	await(t, "the new certificate is served", func() bool { return name() == "new.example" })
 	answers()
 	if got := in.metric(t, `weblimitd_certificate_end_timestamp_seconds{listener="data"}`); got == "" {
 		t.Error("no metric of the certificate's end")
@@ -197,7 +197,7 @@ func TestMutualTLS(t *testing.T) {
 		"--admin-listen", "127.0.0.1:0", "--admin-tls-cert", f.cert, "--admin-tls-key", f.key, "--admin-tls-client-ca", f.ca)
 	port := in.data[strings.LastIndexByte(in.data, ':')+1:]
 	dial := func(addr string, certs ...tls.Certificate) error {
-		client := &http.Client{Timeout: 5 * time.Second, Transport: &http.Transport{
+		client := &http.Client{Timeout: time.Minute, Transport: &http.Transport{
 			TLSClientConfig: &tls.Config{RootCAs: by.pool(), Certificates: certs}, DisableKeepAlives: true,
 		}}
 		r, _ := http.NewRequestWithContext(context.Background(), http.MethodGet, "https://"+addr, nil)
@@ -237,7 +237,7 @@ func TestMutualTLS(t *testing.T) {
 		t.Fatal(err)
 	}
 	in.signal(t, syscall.SIGHUP)
-	await(t, 5*time.Second, "certificates of the old authority are refused", func() bool { return dial("localhost:"+port, gateway.pair(t)) != nil })
+	await(t, "certificates of the old authority are refused", func() bool { return dial("localhost:"+port, gateway.pair(t)) != nil })
 	if err := dial("localhost:"+port, theirs.pair(t)); err != nil {
 		t.Errorf("a certificate of the new authority: %v", err)
 	}
@@ -373,11 +373,11 @@ func TestNotify(t *testing.T) {
 			fmt.Fprintf(heard, "%s\n", buf[:n])
 		}
 	}()
-	in := start(t, []string{"NOTIFY_SOCKET=" + path, "WATCHDOG_USEC=200000"})
+	in := start(t, []string{"NOTIFY_SOCKET=" + path, "WATCHDOG_USEC=1000000"})
 	hears := func(all ...string) {
 		t.Helper()
 		for _, want := range all {
-			await(t, 5*time.Second, "systemd hears "+want, func() bool { return strings.Contains(heard.String(), want) })
+			await(t, "systemd hears "+want, func() bool { return strings.Contains(heard.String(), want) })
 		}
 	}
 	hears("READY=1\nSTATUS=serving, policy 1#", "WATCHDOG=1")

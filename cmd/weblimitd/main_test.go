@@ -54,9 +54,10 @@ type redisTests struct{ m *testing.M }
 
 func (r redisTests) Run() int { return redistest.Main(r.m) }
 
-// onePolicy is a policy file with a version and a quota.
+// onePolicy is a policy file with a version and a quota. Its store has a minute, and its window hardly
+// ever ends in a test.
 func onePolicy(version string, quota int) string {
-	return fmt.Sprintf("version: %q\npolicies:\n  api:\n    timeout: 5s\n    limits:\n      client: {limit: %d/hour fixed, by: ip}\n", version, quota)
+	return fmt.Sprintf("version: %q\npolicies:\n  api:\n    timeout: 1m\n    limits:\n      client: {limit: %d/10000h fixed, by: ip}\n", version, quota)
 }
 
 // write writes a file into the test's folder, and returns its path.
@@ -91,7 +92,7 @@ type instance struct {
 	client   *http.Client // of the admin listener
 }
 
-// start starts weblimitd on free ports and waits until it serves. Without --policy it has one of 5 per hour.
+// start starts weblimitd on free ports and waits until it serves. Without --policy it has one of 5 requests.
 func start(t *testing.T, env []string, args ...string) *instance {
 	t.Helper()
 	return startWith(t, func(*exec.Cmd) {}, env, args...)
@@ -127,6 +128,9 @@ func startWith(t *testing.T, prepare func(*exec.Cmd), env []string, args ...stri
 	if !has(args, "--drain-delay") {
 		args = append(args, "--drain-delay", "0s")
 	}
+	if !has(args, "--header-timeout") { // or a caller that has no processor for five seconds loses its connection
+		args = append(args, "--header-timeout", "1m", "--read-timeout", "5m")
+	}
 	if !has(args, "--log-format") {
 		args = append(args, "--log-format", "json")
 	}
@@ -151,7 +155,7 @@ func startWith(t *testing.T, prepare func(*exec.Cmd), env []string, args ...stri
 			t.Logf("%s", in.log)
 		}
 	})
-	await(t, 20*time.Second, "it serves", func() bool {
+	await(t, "it serves", func() bool {
 		select {
 		case <-in.ended:
 			t.Fatalf("it has ended: %s", in.log)
@@ -161,7 +165,7 @@ func startWith(t *testing.T, prepare func(*exec.Cmd), env []string, args ...stri
 	})
 	line := in.line(t, "weblimitd: serving")
 	in.data, in.admin, in.grpc = fmt.Sprint(line["data"]), fmt.Sprint(line["admin"]), fmt.Sprint(line["grpc"])
-	in.adminURL, in.client = "http://"+in.admin, &http.Client{Timeout: 10 * time.Second}
+	in.adminURL, in.client = "http://"+in.admin, &http.Client{Timeout: time.Minute}
 	if path, ok := strings.CutPrefix(in.admin, "unix:"); ok {
 		in.adminURL, in.client = "http://localhost", unixClient(path)
 	}
@@ -169,7 +173,7 @@ func startWith(t *testing.T, prepare func(*exec.Cmd), env []string, args ...stri
 }
 
 func unixClient(path string) *http.Client {
-	return &http.Client{Timeout: 10 * time.Second, Transport: &http.Transport{
+	return &http.Client{Timeout: time.Minute, Transport: &http.Transport{
 		DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
 			return new(net.Dialer).DialContext(ctx, "unix", path)
 		},
@@ -192,12 +196,12 @@ func (in *instance) line(t *testing.T, message string) map[string]any {
 	return found
 }
 
-// await waits until something holds, and fails the test if it does not in time.
-func await(t *testing.T, atMost time.Duration, what string, holds func() bool) {
+// await waits until something holds, for as long as a busy machine may need.
+func await(t *testing.T, what string, holds func() bool) {
 	t.Helper()
 	for began := time.Now(); !holds(); time.Sleep(10 * time.Millisecond) {
-		if time.Since(began) > atMost {
-			t.Fatalf("after %v it does not hold that %s", atMost, what)
+		if time.Since(began) > 2*time.Minute {
+			t.Fatalf("after two minutes it does not hold that %s", what)
 		}
 	}
 }
@@ -221,7 +225,7 @@ func (in *instance) exit(t *testing.T) int {
 	t.Helper()
 	select {
 	case <-in.ended:
-	case <-time.After(40 * time.Second):
+	case <-time.After(2 * time.Minute):
 		t.Fatal("it does not end")
 	}
 	return in.cmd.ProcessState.ExitCode()
@@ -277,7 +281,7 @@ func (in *instance) metric(t *testing.T, series string) string {
 // run runs weblimitd to its end.
 func run(t *testing.T, env []string, args ...string) (code int, out string) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 	defer cancel()
 	cmd := exec.CommandContext(ctx, program, args...)
 	cmd.Env = append([]string{"PATH=" + os.Getenv("PATH")}, env...)

@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/weblimit/weblimit/core"
 	"github.com/weblimit/weblimit/core/redisstore"
@@ -36,7 +35,7 @@ func TestReadinessKnowsRedis(t *testing.T) {
 	leaves := start(t, nil, "--redis", "redis://"+server.Addr(), "--ready-in-outage=false")
 	expect := func(in *instance, code int, word string) {
 		t.Helper()
-		await(t, 20*time.Second, "it is "+word, func() bool {
+		await(t, "it is "+word, func() bool {
 			status, body := in.get(t, "/readyz")
 			return status == code && strings.Contains(body, `"`+word+`"`)
 		})
@@ -74,7 +73,7 @@ func TestOneLogOfOneFormat(t *testing.T) {
 	in := start(t, nil, "--redis", "redis://"+server.Addr())
 	server.Kill()
 	in.allows(t, "192.0.2.1", 1)
-	await(t, 5*time.Second, "the outage is logged", func() bool { return strings.Contains(in.log.String(), "weblimit: outage began") })
+	await(t, "the outage is logged", func() bool { return strings.Contains(in.log.String(), "weblimit: outage began") })
 	for text := range strings.Lines(in.log.String()) {
 		if !json.Valid([]byte(text)) {
 			t.Errorf("not JSON: %s", text)
@@ -112,7 +111,7 @@ func TestTheLibrarySharesQuotas(t *testing.T) {
 func TestStartWithoutRedis(t *testing.T) {
 	t.Parallel()
 	in := start(t, nil, "--redis", "redis://127.0.0.1:1")
-	await(t, 5*time.Second, "it is degraded", func() bool {
+	await(t, "it is degraded", func() bool {
 		status, body := in.get(t, "/readyz")
 		return status == 200 && strings.Contains(body, "degraded")
 	})

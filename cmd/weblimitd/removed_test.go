@@ -24,7 +24,7 @@ func TestAPolicyIsRemovedUnderLoad(t *testing.T) {
 	var load sync.WaitGroup
 	for range 4 {
 		load.Go(func() {
-			client := &http.Client{Timeout: 20 * time.Second, Transport: &http.Transport{}}
+			client := &http.Client{Timeout: time.Minute, Transport: &http.Transport{}}
 			defer client.CloseIdleConnections()
 			for ctx.Err() == nil {
 				a, status, err := check(context.WithoutCancel(ctx), client, base, "192.0.2.1")
