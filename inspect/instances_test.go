@@ -26,7 +26,7 @@ func TestOnePageShowsAllInstances(t *testing.T) {
 		heavy := top.New(top.Config{Exchange: s.Exchange(), Instance: name, Interval: time.Second})
 		t.Cleanup(heavy.Close)
 		limiter := core.Must(core.New(core.Config{
-			Store: s, Observe: heavy, Timeout: 2 * time.Second,
+			Store: s, Observe: heavy, Timeout: time.Minute,
 			Limits: []core.Limit{core.PerHour(5).By(keyfuncs.Header("X-User")).Named("hourly")},
 		}))
 		in := start(t, s, func(c *inspect.Config) { c.Top = heavy })
@@ -41,8 +41,8 @@ func TestOnePageShowsAllInstances(t *testing.T) {
 		if len(o.Instances) == 2 && len(o.Denied) == 1 && o.Denied[0].Key == "header.x-user:mallory" && o.Denied[0].Minute.Denied > 0 {
 			return
 		}
-		if time.Since(began) > 10*time.Second {
-			t.Fatalf("after ten seconds the page of one shows %+v of the instances %+v", o.Denied, o.Instances)
+		if time.Since(began) > 2*time.Minute { // for a busy machine
+			t.Fatalf("after two minutes the page of one shows %+v of the instances %+v", o.Denied, o.Instances)
 		}
 		time.Sleep(200 * time.Millisecond)
 	}
@@ -74,13 +74,13 @@ func TestThePageShowsTheHealthOfAllInstances(t *testing.T) {
 	await := func(what string, holds func(*page) bool) {
 		t.Helper()
 		var p page
-		for end := time.Now().Add(15 * time.Second); time.Now().Before(end); time.Sleep(200 * time.Millisecond) {
+		for end := time.Now().Add(2 * time.Minute); time.Now().Before(end); time.Sleep(200 * time.Millisecond) {
 			p = page{}
 			in.must(t, "GET", "api/v1/overview", "", &p)
-			if p.Silent == nil || p.Store.State != "ok" {
+			if p.Silent == nil {
 				t.Fatalf("the page of the instance that is well: %+v", p)
 			}
-			if holds(&p) {
+			if p.Store.State == "ok" && holds(&p) { // the store that is well may be slow for a moment
 				return
 			}
 		}
@@ -111,11 +111,11 @@ func TestAClientOfATierIsExplainedByItsOwnNumbers(t *testing.T) {
 	s := memstore.New()
 	in := start(t, s)
 	limiter := core.Must(core.New(core.Config{Store: s, Observe: in.heavy, Limits: []core.Limit{
-		core.PerMinute(3).By(keyfuncs.Header("X-User")).Named("plan").Tiers(func(r keyfuncs.Request) core.Limit {
+		core.PerHour(3).By(keyfuncs.Header("X-User")).Named("plan").Tiers(func(r keyfuncs.Request) core.Limit {
 			if plan, ok := r.Header("X-Plan", 0); ok && plan == "large" {
-				return core.PerMinute(20)
+				return core.PerHour(20)
 			}
-			return core.PerMinute(3)
+			return core.PerHour(3)
 		}),
 	}}))
 	app := nethttp.New(limiter)(http.NotFoundHandler())
@@ -127,7 +127,7 @@ func TestAClientOfATierIsExplainedByItsOwnNumbers(t *testing.T) {
 	}
 	var e explanation
 	in.must(t, "POST", "api/v1/explain", `{"query":"header.x-user:acme"}`, &e)
-	if k := e.Keys[0]; len(k.Limits) != 1 || k.Limits[0].Used != 20 || !strings.HasPrefix(k.Summary, "Denied by plan. All 20 used, and 20 come back per 1m.") {
+	if k := e.Keys[0]; len(k.Limits) != 1 || k.Limits[0].Used != 20 || !strings.HasPrefix(k.Summary, "Denied by plan. All 20 used, and 20 come back per 1h.") {
 		t.Errorf("got %+v", k)
 	}
 }

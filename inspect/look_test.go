@@ -70,7 +70,7 @@ func TestTheOverviewSaysWhoIsDeniedAndWhy(t *testing.T) {
 		if i < 0 {
 			t.Fatalf("per-user is missing in %+v", o.Limits)
 		}
-		if l := o.Limits[i]; l.Numbers != "5 per 1m" || l.Keys != "header.x-user" || !l.Here || !l.CanBlock || l.Shadow {
+		if l := o.Limits[i]; l.Numbers != "5 per 1h" || l.Keys != "header.x-user" || !l.Here || !l.CanBlock || l.Shadow {
 			t.Errorf("per-user is %+v", l)
 		}
 		if len(o.Denied) == 0 {
@@ -83,7 +83,7 @@ func TestTheOverviewSaysWhoIsDeniedAndWhy(t *testing.T) {
 		if d.Label != "Mallory <script>alert(1)</script>" {
 			t.Errorf("its label is %q", d.Label)
 		}
-		if d.Denial == nil || !strings.HasPrefix(d.Denial.Why, "Used up: nothing left of 5 per 1m. Told to wait ") {
+		if d.Denial == nil || !strings.HasPrefix(d.Denial.Why, "Used up: nothing left of 5 per 1h. Told to wait ") {
 			t.Errorf("its denial is %+v", d.Denial)
 		}
 	})
@@ -107,7 +107,7 @@ func TestAClientIsExplainedByWhateverItIsKnownBy(t *testing.T) {
 				t.Fatalf("%q: got %+v", query, e.Keys)
 			}
 			k := e.Keys[0]
-			if k.Key != "header.x-user:mallory" || k.State != "denied" || !strings.HasPrefix(k.Summary, "Denied by per-user. All 5 used, and 5 come back per 1m. A cost of 1 fits in ") {
+			if k.Key != "header.x-user:mallory" || k.State != "denied" || !strings.HasPrefix(k.Summary, "Denied by per-user. All 5 used, and 5 come back per 1h. A cost of 1 fits in ") {
 				t.Errorf("%q: %s is %s: %s", query, k.Key, k.State, k.Summary)
 			}
 			if len(k.Limits) != 2 || k.Limits[0].Limit != "per-user" || k.Limits[0].Used != 5 || k.Limits[0].LastDenial == nil ||
@@ -136,7 +136,7 @@ func TestWhileTheStoreIsOutTheLastDenialIsStillExplained(t *testing.T) {
 	var e explanation
 	in.must(t, "POST", "api/v1/explain", `{"query":"mallory"}`, &e)
 	k := e.Keys[0]
-	if !strings.Contains(k.Error, "timeout") || len(k.Limits) == 0 || k.Limits[0].LastDenial == nil || !strings.Contains(k.Summary, "The last denial was by per-user: used up: nothing left of 5 per 1m") {
+	if !strings.Contains(k.Error, "timeout") || len(k.Limits) == 0 || k.Limits[0].LastDenial == nil || !strings.Contains(k.Summary, "The last denial was by per-user: used up: nothing left of 5 per 1h") {
 		t.Errorf("got %+v", k)
 	}
 	o := in.overview(t).Store

@@ -73,11 +73,11 @@ func start(t *testing.T, s core.Store, configure ...func(*inspect.Config)) *inst
 	config := core.Config{
 		Store: s,
 		Limits: []core.Limit{
-			core.PerMinute(5).By(keyfuncs.Header("X-User")).Named("per-user").Penalty(core.Block{After: 1000, Within: time.Hour, For: time.Minute}),
+			core.PerHour(5).By(keyfuncs.Header("X-User")).Named("per-user").Penalty(core.Block{After: 1000, Within: time.Hour, For: time.Minute}),
 			core.PerMinute(100).FixedWindow().By(keyfuncs.Everyone()).Named("global"),
-			core.PerMinute(2).By(keyfuncs.Header("X-User")).Named("trial").Shadow(),
+			core.PerHour(2).By(keyfuncs.Header("X-User")).Named("trial").Shadow(),
 		},
-		Timeout: 2 * time.Second,
+		Timeout: time.Minute,
 		Observe: in.heavy,
 	}
 	limiter := core.Must(core.New(config))

@@ -52,14 +52,14 @@ func TestWhatWouldBeDeniedIsShown(t *testing.T) {
 		return nil
 	}
 	l := trial()
-	for end := time.Now().Add(5 * time.Second); l.Minute.WouldDeny == 0 && time.Now().Before(end); l = trial() {
+	for end := time.Now().Add(2 * time.Minute); l.Minute.WouldDeny == 0 && time.Now().Before(end); l = trial() {
 		time.Sleep(200 * time.Millisecond) // until the second has ended, and a new overview is made
 	}
 	if !l.Shadow || l.Minute.WouldDeny != 2 || l.Suggest == nil || l.Suggest.Quota != 4 || l.Suggest.Within != 0.5 {
 		t.Errorf("the limit is %+v, with the suggestion %+v; want 2 requests that it would deny, and half of the clients within 2", l, l.Suggest)
 	}
 	if len(o.Denied) != 0 || len(o.WouldDeny) != 1 || o.WouldDeny[0].Key != "header.x-user:alice" || o.WouldDeny[0].Limit != "trial" ||
-		o.WouldDeny[0].Minute.WouldDeny != 2 || !o.WouldDeny[0].Denial.Shadow || !strings.HasPrefix(o.WouldDeny[0].Denial.Why, "Used up: nothing left of 2 per 1m") {
+		o.WouldDeny[0].Minute.WouldDeny != 2 || !o.WouldDeny[0].Denial.Shadow || !strings.HasPrefix(o.WouldDeny[0].Denial.Why, "Used up: nothing left of 2 per 1h") {
 		t.Errorf("denied are %+v, would be denied %+v", o.Denied, o.WouldDeny)
 	}
 

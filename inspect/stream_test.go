@@ -81,7 +81,7 @@ func TestStreamsAreBoundedAndEndWithTheirClients(t *testing.T) {
 		if n++; status != http.StatusOK {
 			n = 0
 		}
-		if time.Since(began) > 5*time.Second {
+		if time.Since(began) > 2*time.Minute {
 			t.Fatal("a stream goes on without its client")
 		}
 	}
@@ -121,7 +121,7 @@ func TestCloseEndsStreams(t *testing.T) {
 func TestAServerThatCanNotStreamSaysSo(t *testing.T) {
 	t.Parallel()
 	in := start(t, memstore.New())
-	server := httptest.NewServer(http.TimeoutHandler(in.page, 5*time.Second, "late"))
+	server := httptest.NewServer(http.TimeoutHandler(in.page, time.Minute, "late"))
 	defer server.Close()
 	in.server.URL = server.URL
 	if status, _ := in.call(t, "GET", "api/v1/stream", ""); status != http.StatusNotImplemented {
@@ -134,7 +134,7 @@ func TestAStreamOutlivesTheServersWriteTimeout(t *testing.T) {
 	t.Parallel()
 	in := start(t, memstore.New())
 	server := httptest.NewUnstartedServer(http.StripPrefix("/ops", in.page))
-	server.Config.WriteTimeout = 500 * time.Millisecond
+	server.Config.WriteTimeout = 1500 * time.Millisecond
 	server.Start()
 	t.Cleanup(server.Close)
 	t.Cleanup(in.page.Close)

@@ -18,6 +18,7 @@ import (
 	"github.com/weblimit/weblimit/core"
 	"github.com/weblimit/weblimit/keyfuncs"
 	"github.com/weblimit/weblimit/policy"
+	"github.com/weblimit/weblimit/policy/internal/archivetest"
 )
 
 // fieldCase shows that fields matter: two files that differ in them decide the same requests
@@ -69,8 +70,8 @@ var fieldCases = []fieldCase{
 	{fields: "policy.timeout", file: with("timeout: «10s|1ms»"), ask: twice, store: func() core.Store { return slow{core.NewMemory(), 50 * time.Millisecond} }},
 	{fields: "policy.replicas", file: "policies: {p: {replicas: «1|2», limits: {a: {limit: 4/hour, by: ip}}}}", ask: twice + ";" + twice, store: broken},
 	{fields: "policy.fallback", file: "policies: {p: {«|fallback: {f: {limit: 3/hour, by: ip}}, »limits: {a: {limit: 1/hour, by: ip}}}}", ask: twice, store: broken},
-	{fields: "policy.max_waiting", file: "policies: {p: {max_waiting: «1|3», limits: {a: {limit: concurrent 1 wait 1s, by: everyone}}}}", run: waiters},
-	{fields: "policy.max_waiting_per_key", file: "policies: {p: {max_waiting_per_key: «1|3», limits: {a: {limit: concurrent 1 wait 1s, by: everyone}}}}", run: waiters},
+	{fields: "policy.max_waiting", file: "policies: {p: {max_waiting: «1|3», limits: {a: {limit: concurrent 1 wait 1m, by: everyone}}}}", run: waiters},
+	{fields: "policy.max_waiting_per_key", file: "policies: {p: {max_waiting_per_key: «1|3», limits: {a: {limit: concurrent 1 wait 1m, by: everyone}}}}", run: waiters},
 	{fields: "policy.silence", file: "policies: {p: {silence: [WL013«|, WL015»], limits: {a: {limit: 2/hour, by: ip, cost_by: items}}}}", run: advice},
 	{fields: "policy.shadow", file: with("shadow: «false|true»"), ask: twice},
 	{fields: "policy.groups group.limits", file: "policies: {p: {limits: {a: {limit: 9/hour, by: ip}}«|, groups: {g: {when: {methods: [GET]}, limits: {b: {limit: 1/hour, by: ip}}}}»}}", ask: "method=GET ip=192.0.2.1; method=GET ip=192.0.2.1"},
@@ -248,7 +249,9 @@ func (c *fieldCase) decide(t *testing.T, n int) string {
 		fmt.Fprintf(&told, "%s: %v %d %v %q %s\n", written, d.Reason, d.Status(), h, d.Version()[:2], body)
 		if status, _ := strconv.Atoi(r.Values["status"].(string)); status > 0 {
 			d.Settle(core.Outcome{Status: status})
-			time.Sleep(20 * time.Millisecond)
+			if err := l.Drain(t.Context()); err != nil {
+				t.Fatal(err)
+			}
 		}
 	}
 	return told.String()
@@ -356,7 +359,7 @@ func waiters(t *testing.T, l *core.Limiter, _ *strings.Builder) string {
 			d.Settle(core.Outcome{})
 		})
 	}
-	until(t, "the requests wait or are denied", func() bool { return int(l.Stats().Waiting)+len(denied) >= 3 || len(denied) == 2 })
+	archivetest.Until(t, "the requests wait or are denied", func() bool { return int(l.Stats().Waiting)+len(denied) >= 3 || len(denied) == 2 })
 	n := len(denied)
 	running.Settle(core.Outcome{})
 	all.Wait()
@@ -379,7 +382,7 @@ func delayed(_ *testing.T, l *core.Limiter, _ *strings.Builder) string {
 // blockedTwice returns whether the second block is long.
 func blockedTwice(t *testing.T, l *core.Limiter, _ *strings.Builder) string {
 	ctx, blocks := t.Context(), 0
-	for end := time.Now().Add(10 * time.Second); time.Now().Before(end); {
+	for end := time.Now().Add(time.Minute); time.Now().Before(end); {
 		d := l.AllowKey(ctx, "k", 1)
 		if d.Reason != core.ReasonBlocked {
 			continue

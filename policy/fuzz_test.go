@@ -117,7 +117,7 @@ func TestProblemsAreBounded(t *testing.T) {
 		if !errors.As(err, &wrong) || len(wrong.Problems) != 100 || wrong.More < 100_000 {
 			t.Errorf("%s: %.200v", name, err)
 		}
-		if took := time.Since(began); took > 15*time.Second { // half a second on a machine with nothing else to do
+		if took := time.Since(began); took > time.Minute { // half a second on a machine with nothing else to do
 			t.Errorf("%s: took %v", name, took)
 		}
 	}

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/weblimit/weblimit/policy"
+	"github.com/weblimit/weblimit/policy/internal/archivetest"
 )
 
 // Not parallel: the signal is the process's.
@@ -25,5 +26,5 @@ func TestSIGHUPReloads(t *testing.T) {
 	if err := syscall.Kill(os.Getpid(), syscall.SIGHUP); err != nil {
 		t.Fatal(err)
 	}
-	until(t, "a signal", func() bool { return set.Status().Version.Name == "v2" })
+	archivetest.Until(t, "a signal", func() bool { return set.Status().Version.Name == "v2" })
 }

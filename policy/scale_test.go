@@ -40,7 +40,7 @@ func TestTenThousandLimits(t *testing.T) {
 	}
 	took := time.Since(began)
 	t.Logf("%d bytes loaded in %v", len(text), took)
-	if took > 10*time.Second { // a second on a machine with nothing else to do
+	if took > time.Minute { // a second on a machine with nothing else to do
 		t.Errorf("10,000 limits took %v to load", took)
 	}
 	store := core.NewMemory()

@@ -18,6 +18,7 @@ import (
 	"github.com/weblimit/weblimit/core"
 	"github.com/weblimit/weblimit/keyfuncs"
 	"github.com/weblimit/weblimit/policy"
+	"github.com/weblimit/weblimit/policy/internal/archivetest"
 )
 
 // simple is a file with one policy of one limit.
@@ -159,16 +160,6 @@ func TestLimiterRefuses(t *testing.T) {
 	}
 }
 
-// until waits for something that happens soon.
-func until(t *testing.T, what string, happened func() bool) {
-	t.Helper()
-	for end := time.Now().Add(20 * time.Second); !happened(); time.Sleep(5 * time.Millisecond) {
-		if time.Now().After(end) {
-			t.Fatalf("%s: not within 20 seconds", what)
-		}
-	}
-}
-
 func TestWatchAFile(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -201,22 +192,22 @@ func TestWatchAFile(t *testing.T) {
 		return func() bool { return set.Status().Version.Name == version }
 	}
 	mount(2)
-	until(t, "a link is swapped", is("v2"))
+	archivetest.Until(t, "a link is swapped", is("v2"))
 	write(t, filepath.Join(dir, "..2", "limits.yaml"), simple(3)) // of the same size
-	until(t, "the file is written", is("v3"))
+	archivetest.Until(t, "the file is written", is("v3"))
 	write(t, filepath.Join(dir, "new"), simple(4))
 	if err := os.Rename(filepath.Join(dir, "new"), name); err != nil {
 		t.Fatal(err)
 	}
-	until(t, "the file is replaced", is("v4"))
+	archivetest.Until(t, "the file is replaced", is("v4"))
 	write(t, name, "policies: 1")
-	until(t, "a bad file is refused", func() bool { return set.Status().Err != nil })
+	archivetest.Until(t, "a bad file is refused", func() bool { return set.Status().Err != nil })
 	if err := os.Remove(name); err != nil {
 		t.Fatal(err)
 	}
-	until(t, "no file is refused", func() bool { return errors.Is(set.Status().Err, os.ErrNotExist) })
+	archivetest.Until(t, "no file is refused", func() bool { return errors.Is(set.Status().Err, os.ErrNotExist) })
 	write(t, name, simple(5))
-	until(t, "the file is back", is("v5"))
+	archivetest.Until(t, "the file is back", is("v5"))
 	if _, err := set.Rollback(); err != nil {
 		t.Fatal(err)
 	}

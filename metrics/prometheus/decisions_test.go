@@ -237,7 +237,7 @@ func TestWaitingRequests(t *testing.T) {
 		defer close(done)
 		l.AllowKey(ctx, "k", 1)
 	}()
-	for until := time.Now().Add(5 * time.Second); l.Stats().Waiting == 0 && time.Now().Before(until); {
+	for until := time.Now().Add(time.Minute); l.Stats().Waiting == 0 && time.Now().Before(until); {
 		time.Sleep(time.Millisecond)
 	}
 	wantValues(t, registry, []string{"weblimit_waiting_requests"}, `waiting_requests{} 1`)

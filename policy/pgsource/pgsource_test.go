@@ -111,10 +111,14 @@ func TestAProcessFollowsAnother(t *testing.T) {
 	t.Parallel()
 	to := pgtest.Shared(t).Database(t)
 	// It asks seldom, so that only notifications can be in time.
-	from := pgsource.New(migrated(t, to), "limits", pgsource.Config{Poll: time.Hour})
+	pool := migrated(t, to)
+	from := pgsource.New(pool, "limits", pgsource.Config{Poll: time.Hour})
 	publish(t, from, 1)
 	_, decides := follow(t, from, policy.Options{})
-	time.Sleep(200 * time.Millisecond) // it begins to listen
+	archivetest.Until(t, "there is a listener", func() (listens bool) {
+		err := pool.QueryRow(t.Context(), "SELECT count(*) > 0 FROM pg_stat_activity WHERE datname = current_database() AND query LIKE 'LISTEN%'").Scan(&listens)
+		return err == nil && listens
+	})
 	other := exec.CommandContext(t.Context(), os.Args[0])
 	other.Env = append(os.Environ(), "PUBLISH_TO="+to)
 	if out, err := other.CombinedOutput(); err != nil {
@@ -122,11 +126,7 @@ func TestAProcessFollowsAnother(t *testing.T) {
 	}
 	began := time.Now()
 	archivetest.Until(t, "a publication of another process is seen", decides(2))
-	if took := time.Since(began); took > time.Second {
-		t.Errorf("a publication was seen after %v", took)
-	} else {
-		t.Logf("a publication was seen after %v", took)
-	}
+	t.Logf("a publication was seen after %v", time.Since(began))
 }
 
 // A listener whose connection is ended by hand, or that never hears anything, as behind a PgBouncer: the
@@ -181,7 +181,7 @@ func TestOutages(t *testing.T) {
 
 	server.Freeze(t)
 	began := time.Now()
-	if err := set.Reload(t.Context()); err == nil || time.Since(began) > 15*time.Second {
+	if err := set.Reload(t.Context()); err == nil || time.Since(began) > time.Minute {
 		t.Errorf("a reload from a frozen server: %v after %v", err, time.Since(began))
 	}
 	server.Thaw(t)
@@ -236,18 +236,26 @@ func TestAFloodOfNotifications(t *testing.T) {
 	from := pgsource.New(pool, "limits", pgsource.Config{Poll: time.Hour})
 	publish(t, from, 1)
 	watched, looks := connect(t, to), int64(0)
-	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second)
+	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
+	began := time.Now()
 	go func() {
 		for ctx.Err() == nil {
 			_, _ = pool.Exec(ctx, "SELECT pg_notify('weblimit_policy', 'limits')")
 		}
 	}()
+	go func() {
+		defer cancel()
+		for since := time.Since(began); since < 2*time.Second || watched.Stat().AcquireCount() < 2 && since < time.Minute; since = time.Since(began) {
+			time.Sleep(10 * time.Millisecond)
+		}
+	}()
 	loads := 0
 	pgsource.New(watched, "limits", pgsource.Config{Poll: time.Hour}).Watch(ctx, func() { loads++ })
 	looks = watched.Stat().AcquireCount()
-	if looks < 2 || looks > 25 || loads != 1 {
-		t.Errorf("in two seconds, the table was looked at %d times and loaded %d times", looks, loads)
+	took := time.Since(began)
+	if looks < 2 || looks > 5+int64(took/(100*time.Millisecond)) || loads != 1 {
+		t.Errorf("in %v, the table was looked at %d times and loaded %d times", took, looks, loads)
 	}
 }
 
@@ -314,10 +322,6 @@ func TestASilentListener(t *testing.T) {
 	if after := server.Exec(t, "", listener); after != before {
 		t.Errorf("the listener was %s, and is %s", before, after)
 	}
-	began := time.Now()
 	publish(t, from, 2)
-	archivetest.Until(t, "it hears of a release", decides(2))
-	if took := time.Since(began); took > 2*time.Second {
-		t.Errorf("it heard of a release after %v", took)
-	}
+	archivetest.Until(t, "it hears of a release", decides(2)) // it asks for one once an hour
 }

@@ -1,7 +1,6 @@
 package redissource_test
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -14,6 +13,7 @@ import (
 
 	"github.com/weblimit/weblimit/internal/test/redistest"
 	"github.com/weblimit/weblimit/policy"
+	"github.com/weblimit/weblimit/policy/internal/archivetest"
 	"github.com/weblimit/weblimit/policy/redissource"
 )
 
@@ -57,17 +57,17 @@ func TestAFleetFollowsRedis(t *testing.T) {
 	}
 	publish(2)
 	for _, set := range fleet {
-		until(t, "a process follows", func() bool { return set.Status().Version.Name == "v2" })
+		archivetest.Until(t, "a process follows", func() bool { return set.Status().Version.Name == "v2" })
 	}
 	// Somebody writes to the key without the check.
 	if err := client.HSet(ctx, key, "text", "policies: 1", "sha256", "x").Err(); err != nil {
 		t.Fatal(err)
 	}
-	until(t, "a process refuses", func() bool { return fleet[0].Status().Err != nil })
+	archivetest.Until(t, "a process refuses", func() bool { return fleet[0].Status().Err != nil })
 	if err := client.Del(ctx, key).Err(); err != nil {
 		t.Fatal(err)
 	}
-	until(t, "a process notices that there is no file", func() bool { return fleet[0].Status().Refused >= 2 })
+	archivetest.Until(t, "a process notices that there is no file", func() bool { return fleet[0].Status().Refused >= 2 })
 	if got := fleet[0].Status().Version.Name; got != "v2" {
 		t.Errorf("%s decides", got)
 	}
@@ -76,18 +76,5 @@ func TestAFleetFollowsRedis(t *testing.T) {
 	set, err := policy.From(redissource.New(away, key), options)
 	if err != nil || set.Status().Version.Name != "v2" || set.Status().Err == nil {
 		t.Errorf("a start without Redis: %v", err)
-	}
-}
-
-func until(t *testing.T, what string, happened func() bool) {
-	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
-	defer cancel()
-	for !happened() {
-		select {
-		case <-ctx.Done():
-			t.Fatalf("%s: not within 20 seconds", what)
-		case <-time.After(5 * time.Millisecond):
-		}
 	}
 }
