@@ -9,10 +9,17 @@ import (
 	"net/http/httptest"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/weblimit/weblimit/core"
+	"github.com/weblimit/weblimit/internal/test/edge"
 	"github.com/weblimit/weblimit/keyfuncs"
 )
+
+func TestMain(m *testing.M) {
+	edge.AwayFrom(time.Hour, time.Minute) // which fixed windows end with
+	m.Run()
+}
 
 // policies are policies by name, in code.
 type policies map[string][]core.Limit
@@ -49,7 +56,7 @@ var testPolicies = policies{
 	})},
 	"shadow":  {core.PerHour(1).By(keyfuncs.Everyone()).Named("shadow").Shadow()},
 	"running": {core.Concurrent(2).By(keyfuncs.User("user")).Named("running")},
-	"wait":    {core.PerSecond(10).Burst(1).Wait(5e9).By(keyfuncs.Everyone()).Named("queue")},
+	"wait":    {core.PerMinute(1).Burst(1).Wait(time.Hour).By(keyfuncs.Everyone()).Named("queue")},
 	"other":   {core.PerHour(5).FixedWindow().By(keyfuncs.ClientIP()).Named("ip"), core.PerHour(1).By(keyfuncs.ClientIP()).Named("once")},
 }
 
@@ -181,7 +188,7 @@ func TestCheckDecidesByWhatPoliciesRead(t *testing.T) {
 		}
 	}
 	ask(t, s, "/v1/check", `{"policy":"wait","key":"k"}`)
-	if a := ask(t, s, "/v1/check", `{"policy":"wait","key":"k"}`); !a.Allowed || a.DelayMS < 50 || a.DelayMS > 100 {
+	if a := ask(t, s, "/v1/check", `{"policy":"wait","key":"k"}`); !a.Allowed || a.DelayMS < 20_000 || a.DelayMS > 60_000 {
 		t.Errorf("with a turn: %+v", a)
 	}
 	if a := ask(t, s, "/v1/check", `{"policy":"tokens","key":"user:ann","costs":{"tokens":600}}`); a.Limits[0].Remaining != 99 || a.Limits[1].Remaining != 400 {

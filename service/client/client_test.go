@@ -37,11 +37,11 @@ func (p policies) Limiter(config core.Config, name string) (*core.Limiter, error
 }
 
 var testPolicies = policies{
-	"user":    {core.PerHour(50).FixedWindow().By(keyfuncs.User("user")).Named("user"), core.PerMonth(1000, time.UTC).By(keyfuncs.User("user")).Named("month")},
+	"user":    {core.Per(50, 10_000*time.Hour).FixedWindow().By(keyfuncs.User("user")).Named("user"), core.PerMonth(1000, time.UTC).By(keyfuncs.User("user")).Named("month")},
 	"key":     {core.PerHour(5).By(keyfuncs.APIKey("X-API-Key")).Named("key").OnMissingKey(core.DenyRequest)},
-	"slow":    {core.PerSecond(20).Burst(1).Wait(5 * time.Second).By(keyfuncs.Everyone()).Named("slow")},
+	"slow":    {core.PerSecond(2).Burst(1).Wait(time.Minute).By(keyfuncs.Everyone()).Named("slow")},
 	"running": {core.Concurrent(5).By(keyfuncs.Tenant("tenant")).Named("running")},
-	"llm":     {core.PerHour(1000).FixedWindow().By(keyfuncs.Tenant("tenant")).Named("tokens")},
+	"llm":     {core.Per(1000, 10_000*time.Hour).FixedWindow().By(keyfuncs.Tenant("tenant")).Named("tokens")},
 }
 
 // server serves a handler that counts its requests.
@@ -49,7 +49,32 @@ type server struct {
 	*httptest.Server
 	requests atomic.Int64
 	broken   atomic.Bool
-	slow     atomic.Int64 // nanoseconds
+	done     atomic.Int64
+
+	mu   sync.Mutex
+	wait <-chan struct{} // what requests wait for, if it is not nil. Guarded by mu.
+}
+
+// hold has requests wait until the function that it returns is called, or the test ends.
+func (s *server) hold(t *testing.T) (release func()) {
+	t.Helper()
+	held := make(chan struct{})
+	s.mu.Lock()
+	s.wait = held
+	s.mu.Unlock()
+	release = sync.OnceFunc(func() { close(held) })
+	t.Cleanup(release)
+	return release
+}
+
+// await waits until n requests have come.
+func (s *server) await(t *testing.T, n int64) {
+	t.Helper()
+	for until := time.Now().Add(time.Minute); s.requests.Load() < n; time.Sleep(time.Millisecond) {
+		if time.Now().After(until) {
+			t.Fatalf("a minute later there are %d requests, want %d", s.requests.Load(), n)
+		}
+	}
 }
 
 func serve(t *testing.T) *server {
@@ -64,8 +89,14 @@ func serve(t *testing.T) *server {
 		if to.broken.Load() {
 			panic(http.ErrAbortHandler)
 		}
-		time.Sleep(time.Duration(to.slow.Load()))
+		to.mu.Lock()
+		wait := to.wait
+		to.mu.Unlock()
+		if wait != nil {
+			<-wait
+		}
 		s.ServeHTTP(w, r)
+		to.done.Add(1)
 	}))
 	t.Cleanup(to.Close)
 	return to
@@ -74,7 +105,7 @@ func serve(t *testing.T) *server {
 func newClient(t *testing.T, config client.Config) *client.Client {
 	t.Helper()
 	if config.Timeout == 0 {
-		config.Timeout = 5 * time.Second
+		config.Timeout = time.Minute
 	}
 	config.Token = "0123456789abcdef"
 	c, err := client.New(config)
@@ -147,22 +178,31 @@ func TestALimiterOfTheServiceDecidesAsOneOfTheProcess(t *testing.T) {
 		t.Errorf("at most: %d %v", granted, d.LogValue())
 	}
 	slow := limiterOf(t, c, "slow")
-	slow.Allow(keyfuncs.Values{})
-	if d := slow.Allow(keyfuncs.Values{}); !d.Allowed || d.Reason != core.ReasonDelayed || d.Delay() < 10*time.Millisecond {
-		t.Errorf("a turn: %v", d.LogValue())
+	for {
+		began := time.Now()
+		slow.Allow(keyfuncs.Values{})
+		d := slow.Allow(keyfuncs.Values{})
+		if d.Allowed && d.Reason == core.ReasonDelayed && d.Delay() > 0 {
+			break
+		}
+		if time.Since(began) < 500*time.Millisecond { // else its turn had come by itself
+			t.Errorf("a turn: %v", d.LogValue())
+			break
+		}
 	}
 }
 
 func TestChecksThatComeAtOnceGoTogether(t *testing.T) {
 	t.Parallel()
 	s := serve(t)
-	s.slow.Store(int64(20 * time.Millisecond))
+	release := s.hold(t)
 	c := newClient(t, client.Config{URL: s.URL, Connections: 2})
 	const n = 200
-	var allowed atomic.Int64
+	var allowed, began atomic.Int64
 	var wait sync.WaitGroup
 	for i := range n {
 		wait.Go(func() {
+			began.Add(1)
 			a, err := c.Check(context.Background(), client.Check{Policy: "user", Key: fmt.Sprintf("user:%d", i%2)})
 			if err != nil {
 				t.Error(err)
@@ -172,6 +212,12 @@ func TestChecksThatComeAtOnceGoTogether(t *testing.T) {
 			}
 		})
 	}
+	s.await(t, 2)
+	for began.Load() < n {
+		time.Sleep(time.Millisecond)
+	}
+	time.Sleep(20 * time.Millisecond) // those that have begun are nearly there
+	release()
 	wait.Wait()
 	if allowed.Load() != 100 {
 		t.Errorf("%d allowed, want 50 for each of two users", allowed.Load())
@@ -203,7 +249,7 @@ func TestAServiceThatIsAway(t *testing.T) {
 	stand := core.PerHour(10).By(keyfuncs.User("user")).Named("stand-in")
 	var events sync.Map
 	for name, outage := range map[string]client.Outage{"allow": {}, "deny": {Deny: true}, "local": {Limits: []core.Limit{stand}}} {
-		c := newClient(t, client.Config{URL: s.URL, Outage: outage, Timeout: 300 * time.Millisecond, Send: client.Fields{Values: []string{"user"}}})
+		c := newClient(t, client.Config{URL: s.URL, Outage: outage, Send: client.Fields{Values: []string{"user"}}})
 		c.OnEvent(func(e core.Event) { events.Store(e.Kind, true) })
 		l := limiterOf(t, c, "user")
 		values := keyfuncs.Values{"user": name}
@@ -229,7 +275,7 @@ func TestAServiceThatIsAway(t *testing.T) {
 			t.Errorf("%s: asked %d times while it is away", name, asked)
 		}
 		s.broken.Store(false)
-		deadline := time.Now().Add(10 * time.Second)
+		deadline := time.Now().Add(time.Minute)
 		for d := l.Allow(values); d.Reason != core.ReasonWithinLimit; d = l.Allow(values) {
 			if time.Now().After(deadline) {
 				t.Fatalf("%s: it does not come back: %v", name, d.LogValue())
@@ -247,14 +293,15 @@ func TestAServiceThatIsAway(t *testing.T) {
 func TestASlowServiceIsAnOutageAndChargesOnce(t *testing.T) {
 	t.Parallel()
 	s := serve(t)
-	c := newClient(t, client.Config{URL: s.URL, Timeout: 50 * time.Millisecond})
-	s.slow.Store(int64(500 * time.Millisecond))
+	c := newClient(t, client.Config{URL: s.URL, Timeout: 500 * time.Millisecond})
+	release := s.hold(t)
+	defer release()
 	began := time.Now()
 	_, err := c.Check(context.Background(), client.Check{Policy: "user", Key: "user:ann"})
-	if e := store.ErrorOf(err); e == nil || e.Class != store.ClassTimeout || time.Since(began) > 400*time.Millisecond {
+	if e := store.ErrorOf(err); e == nil || e.Class != store.ClassTimeout || time.Since(began) > 30*time.Second {
 		t.Errorf("%v after %v", err, time.Since(began))
 	}
-	if n := s.requests.Load(); n != 1 {
+	if n := s.requests.Load(); n > 1 { // none, if a busy machine had no time to send it
 		t.Errorf("it was sent %d times", n)
 	}
 }
@@ -307,7 +354,7 @@ func TestUnixSockets(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	server := &http.Server{Handler: s.Config.Handler, ReadHeaderTimeout: time.Second}
+	server := &http.Server{Handler: s.Config.Handler, ReadHeaderTimeout: time.Minute}
 	go func() { _ = server.Serve(listener) }()
 	t.Cleanup(func() { _ = server.Close() })
 	c := newClient(t, client.Config{URL: "unix://" + path})
@@ -361,10 +408,9 @@ func TestChecksThatNobodyWaitsForAreNotSent(t *testing.T) {
 	t.Parallel()
 	s := serve(t)
 	c := newClient(t, client.Config{URL: s.URL, Connections: 1})
-	s.slow.Store(int64(300 * time.Millisecond))
-	ctx, cancel := context.WithTimeout(context.Background(), 50*time.Millisecond)
+	release := s.hold(t)
+	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
-	began := time.Now()
 	var wait sync.WaitGroup
 	for i := range 5 {
 		wait.Go(func() {
@@ -372,13 +418,16 @@ func TestChecksThatNobodyWaitsForAreNotSent(t *testing.T) {
 				t.Error("no error")
 			}
 		})
-		for i == 0 && s.requests.Load() == 0 && ctx.Err() == nil { // the first is under way
-			time.Sleep(time.Millisecond)
+		if i == 0 {
+			s.await(t, 1) // it is under way
 		}
 	}
-	wait.Wait()
-	if took := time.Since(began); took > 250*time.Millisecond {
-		t.Errorf("they left after %v", took)
+	time.Sleep(20 * time.Millisecond) // most of the others wait
+	cancel()
+	wait.Wait() // though nothing was answered
+	release()
+	for s.done.Load() == 0 {
+		time.Sleep(time.Millisecond)
 	}
 	a, err := c.Check(context.Background(), client.Check{Policy: "user", Key: "user:left"})
 	if err != nil || a.Limits[0].Remaining != 48 {

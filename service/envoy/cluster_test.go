@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/weblimit/weblimit/core/redisstore"
+	"github.com/weblimit/weblimit/internal/test/edge"
 	"github.com/weblimit/weblimit/internal/test/redistest"
 	"github.com/weblimit/weblimit/service/envoy"
 
@@ -19,9 +20,10 @@ import (
 // request is charged to all of them or, in the end, to none.
 func TestDescriptorsInSeveralSlots(t *testing.T) {
 	t.Parallel()
+	edge.AwayFrom(24*time.Hour, 2*time.Minute)
 	cluster := redistest.SharedCluster(t)
 	store := redisstore.New(cluster.Client(t), redisstore.Config{Prefix: redistest.Prefix(t)})
-	s := newServer(t, envoy.Config{Store: store, Timeout: 20 * time.Second}, `
+	s := newServer(t, envoy.Config{Store: store, Timeout: time.Minute}, `
 domain: edge
 descriptors:
   - key: remote_address
@@ -41,7 +43,7 @@ descriptors:
 	for i := range clients {
 		all.Go(func() {
 			for range each {
-				ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+				ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 				response, err := c.ShouldRateLimit(ctx, request("edge", of(i)...))
 				cancel()
 				if err != nil {
@@ -76,7 +78,7 @@ descriptors:
 	}
 	for i := range clients {
 		want := 1000 - passed[i].Load()
-		for deadline := time.Now().Add(10 * time.Second); remain(i) != [2]int64{want, want}; time.Sleep(10 * time.Millisecond) {
+		for deadline := time.Now().Add(time.Minute); remain(i) != [2]int64{want, want}; time.Sleep(10 * time.Millisecond) {
 			if time.Now().After(deadline) {
 				t.Fatalf("client %d: %d requests passed, and %v remain of 1000", i, passed[i].Load(), remain(i))
 			}

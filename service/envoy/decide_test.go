@@ -378,7 +378,7 @@ func TestHugeHits(t *testing.T) {
 			"memory": core.NewMemory(),
 			"Redis":  redisstore.New(redistest.Shared(t).Client(t), redisstore.Config{Prefix: redistest.Prefix(t)}),
 		} {
-			s := newServer(t, envoy.Config{Algorithm: algorithm, Store: store, Timeout: 10 * time.Second},
+			s := newServer(t, envoy.Config{Algorithm: algorithm, Store: store, Timeout: time.Minute},
 				"domain: edge\ndescriptors:\n  - {key: user, rate_limit: {unit: year, requests_per_unit: 1000000}}\n")
 			for i, step := range []struct {
 				hits uint64

@@ -113,7 +113,7 @@ func descriptor(text string) *ratelimit.RateLimitDescriptor {
 
 func ask(t testing.TB, c rls.RateLimitServiceClient, r *rls.RateLimitRequest) *rls.RateLimitResponse {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 	defer cancel()
 	response, err := c.ShouldRateLimit(ctx, r)
 	if err != nil {

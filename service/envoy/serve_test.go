@@ -98,27 +98,32 @@ func TestOutage(t *testing.T) {
 			store.OnEvent(func(core.Event) {})
 			s := newServer(t, envoy.Config{Store: store, Outage: tt.outage, Replicas: 2}, two)
 			c := dial(t, s)
-			wantSaid(t, ask(t, c, request("edge", "user=before")), "OK, OK 4")
+			answer := func(user string) string {
+				ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+				defer cancel()
+				r, err := c.ShouldRateLimit(ctx, request("edge", "user="+user))
+				if err != nil {
+					return status.Code(err).String()
+				}
+				return said(r)
+			}
+			for n, until := 0, time.Now().Add(time.Minute); answer(fmt.Sprint("before", n)) != "OK, OK 4"; n++ { // in time for Redis
+				if time.Now().After(until) {
+					t.Fatal("Redis has decided nothing for a minute")
+				}
+				time.Sleep(10 * time.Millisecond)
+			}
 			server.Freeze(t)
-			late := 0
+			fastest := time.Hour
 			for _, want := range tt.want {
-				ctx, cancel := context.WithTimeout(t.Context(), 500*time.Millisecond)
-				r, err := c.ShouldRateLimit(ctx, request("edge", "user=a"))
-				cancel()
-				got := status.Code(err).String()
-				if err == nil {
-					got = said(r)
-				}
-				if status.Code(err) == grpccodes.DeadlineExceeded {
-					late++ // on a busy machine
-					continue
-				}
-				if got != want {
+				began := time.Now()
+				if got := answer("a"); got != want {
 					t.Errorf("in an outage: %s, want %s", got, want)
 				}
+				fastest = min(fastest, time.Since(began))
 			}
-			if late > 0 {
-				t.Errorf("%d answers came too late", late)
+			if fastest > 500*time.Millisecond { // a busy machine may be late now and then
+				t.Errorf("no answer came before %v", fastest)
 			}
 		})
 	}
@@ -220,7 +225,7 @@ func TestWatch(t *testing.T) {
 	stop := s.Watch(t.Context())
 	defer stop()
 	link("..version1", "..data")
-	for range 200 {
+	for range 1200 {
 		if s.Status().Changes == 1 {
 			stop()
 			r, err := s.ShouldRateLimit(t.Context(), request("edge", "user=a"))
@@ -237,8 +242,9 @@ func TestWatch(t *testing.T) {
 
 // While files are reloaded as fast as they can be, no request is lost, and none is decided by half a
 // version: both limits of a request have the numbers of one file.
+//
+// It is not parallel: the memory that others use would count.
 func TestReloadUnderLoad(t *testing.T) {
-	t.Parallel()
 	text := func(n int) string {
 		return fmt.Sprintf(`
 domain: edge
@@ -273,7 +279,7 @@ descriptors:
 	}
 	var memory runtime.MemStats
 	var grown uint64
-	for i := range 400 {
+	for i := 0; i < 400 || decided.Load() < 100; i++ {
 		write2(t, name, text(1000+i%7))
 		if err := s.Reload(t.Context()); err != nil {
 			t.Fatal(err)

@@ -40,9 +40,9 @@ func ExampleNew() {
 		subrequest.Header.Set("X-Forwarded-Uri", "/things?page=2")
 		answer := httptest.NewRecorder()
 		g.ServeHTTP(answer, subrequest)
-		fmt.Println(answer.Code, answer.Header().Get("RateLimit"), answer.Header()["Retry-After"])
+		fmt.Println(answer.Code, answer.Header().Get("RateLimit-Policy"), answer.Header().Get("Retry-After") != "")
 	}
 	// Output:
-	// 200 "client";r=0;t=3600 []
-	// 429 "client";r=0;t=3600 [3600]
+	// 200 "client";q=1;w=3600 false
+	// 429 "client";q=1;w=3600 true
 }

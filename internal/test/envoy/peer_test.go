@@ -3,6 +3,7 @@ package envoy
 import (
 	"context"
 	"fmt"
+	"math/rand/v2"
 	"net"
 	"os"
 	"os/exec"
@@ -79,8 +80,8 @@ func startPeer(t testing.TB, redis *redistest.Server, files []policy.File, envir
 		_ = log.Close()
 	})
 	c := rls.NewRateLimitServiceClient(dial(t, net.JoinHostPort("127.0.0.1", strconv.Itoa(port))))
-	for range 200 {
-		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+	for began := time.Now(); time.Since(began) < 2*time.Minute; {
+		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
 		_, err = c.ShouldRateLimit(ctx, &rls.RateLimitRequest{Domain: "none", Descriptors: parse("a=b")})
 		cancel()
 		if err == nil {
@@ -93,14 +94,21 @@ func startPeer(t testing.TB, redis *redistest.Server, files []policy.File, envir
 	return nil
 }
 
+// freePort returns a port that is free now, and below those of outgoing connections, of which one could
+// take it before the server does.
 func freePort(t testing.TB) int {
 	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
+	for try := 1; ; try++ {
+		port := 10_000 + rand.IntN(2000)
+		l, err := net.Listen("tcp", net.JoinHostPort("127.0.0.1", strconv.Itoa(port)))
+		if err == nil {
+			_ = l.Close()
+			return port
+		}
+		if try == 20 {
+			t.Fatal(err)
+		}
 	}
-	defer func() { _ = l.Close() }()
-	return l.Addr().(*net.TCPAddr).Port
 }
 
 func dial(t testing.TB, addr string) *grpc.ClientConn {

@@ -5,7 +5,6 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"testing"
-	"time"
 
 	"github.com/gin-gonic/gin"
 
@@ -20,7 +19,7 @@ func TestAdaptersDecideByTheService(t *testing.T) {
 	t.Parallel()
 	server := httptest.NewServer(newService(t))
 	defer server.Close()
-	remote, err := client.New(client.Config{URL: server.URL, Timeout: 5 * time.Second, Send: client.Fields{Headers: []string{"X-API-Key", "Authorization"}}})
+	remote, err := client.New(client.Config{URL: server.URL, Timeout: patience, Send: client.Fields{Headers: []string{"X-API-Key", "Authorization"}}})
 	if err != nil {
 		t.Fatal(err)
 	}

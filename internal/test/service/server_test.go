@@ -8,15 +8,17 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"testing"
+	"time"
 
 	"github.com/weblimit/weblimit/core"
+	windows "github.com/weblimit/weblimit/internal/test/edge"
 	"github.com/weblimit/weblimit/policy"
 	"github.com/weblimit/weblimit/service"
 )
 
 const file = `
 version: "7"
-defaults: {client_ip: {trusted_proxies: [10.0.0.0/8]}, timeout: 5s}
+defaults: {client_ip: {trusted_proxies: [10.0.0.0/8]}, timeout: 1m}
 policies:
   api:
     headers: [draft11, x_ratelimit]
@@ -58,8 +60,13 @@ func load(t testing.TB, text string) *policy.Set {
 	return set
 }
 
+// patience is how long tests wait for what must happen, on the busiest machine.
+const patience = time.Minute
+
+// newService starts no test at the end of an hour, as long as the fixed windows of the policies.
 func newService(t testing.TB, change ...func(*service.Config)) *service.Service {
 	t.Helper()
+	windows.AwayFrom(time.Hour, 20*time.Second)
 	config := service.Config{Policies: load(t, file), Store: core.NewMemory()}
 	for _, c := range change {
 		c(&config)
