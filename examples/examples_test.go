@@ -105,13 +105,14 @@ func TestTheOthersStart(t *testing.T) {
 // what stands below it.
 func TestHelloStarts(t *testing.T) {
 	t.Parallel()
+	program := build(t, "hello") // first, since somebody else may take the port
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
 	port := strconv.Itoa(listener.Addr().(*net.TCPAddr).Port)
 	_ = listener.Close()
-	cmd := command(t, build(t, "hello"), "")
+	cmd := command(t, program, "")
 	cmd.Env = append(cmd.Env, "PORT="+port)
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
@@ -196,7 +197,7 @@ func build(t *testing.T, name string) string {
 // command runs program on a free port until the test ends.
 func command(t *testing.T, program, redisURL string) *exec.Cmd {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), 8*time.Minute)
 	t.Cleanup(cancel)
 	cmd := exec.CommandContext(ctx, program)
 	cmd.Env = append(os.Environ(), "ADDR=127.0.0.1:0", "REDIS_URL="+redisURL)

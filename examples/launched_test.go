@@ -32,13 +32,13 @@ func TestLaunchedRunFromTheRoot(t *testing.T) {
 	for name, tt := range launched {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
+			ctx, cancel := context.WithTimeout(t.Context(), 8*time.Minute)
 			defer cancel()
 			cmd := exec.CommandContext(ctx, build(t, name))
 			cmd.Dir = ".."
 			cmd.Env = append(os.Environ(), "ADDR=127.0.0.1:0", "DATABASE_URL=", "REDIS_ADDR=", "REDIS_URL=")
 			cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGTERM) }
-			cmd.WaitDelay = 10 * time.Second
+			cmd.WaitDelay = time.Minute
 			stdout, err := cmd.StdoutPipe()
 			if err != nil {
 				t.Fatal(err)

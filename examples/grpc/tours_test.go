@@ -76,7 +76,7 @@ func build(t *testing.T, name string) string {
 // command runs program on a free port until the test ends.
 func command(t *testing.T, program string, env ...string) *exec.Cmd {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), 8*time.Minute)
 	t.Cleanup(cancel)
 	cmd := exec.CommandContext(ctx, program)
 	cmd.Env = append(append(os.Environ(), "ADDR=127.0.0.1:0", "REDIS_URL="), env...)
@@ -117,31 +117,50 @@ var (
 
 // follow runs the commands of a tour. "OK, then Denied: text (remark)" means these statuses in this
 // order, and the text in the output. One of them must be denied.
+//
+// On a busy machine, buckets refill meanwhile. A command that should be denied, and has taken a second since
+// the one before, is run again if it is not, and may be denied at once from then on.
 func follow(t *testing.T, tour []string, client, denied string) {
 	t.Helper()
-	reached := false
+	reached, before := false, time.Now()
 	for _, line := range tour {
 		promised := promise.FindStringSubmatch(line)
 		if promised == nil {
 			t.Fatalf("%q does not say what comes back", line)
 		}
-		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
-		out, err := exec.CommandContext(ctx, "sh", "-c", strings.ReplaceAll(promised[1], "go run ./client", client)).Output()
-		cancel()
-		var statuses []string
-		for _, found := range status.FindAllStringSubmatch(string(out), -1) {
-			statuses = append(statuses, found[1]+found[2])
-		}
+		began := time.Now()
 		last := cmp.Or(promised[3], promised[2])
 		reached = reached || last == denied
-		if err != nil || len(statuses) == 0 || statuses[0] != promised[2] || !slices.Contains(statuses, last) || !strings.Contains(string(out), promised[4]) {
-			t.Errorf("%s\nstatuses %v, %v\n%s", line, statuses, err, out)
+		for tries := 1; ; tries++ {
+			statuses, out, err := run(t, strings.ReplaceAll(promised[1], "go run ./client", client))
+			kept := err == nil && len(statuses) > 0 && (tries > 1 || statuses[0] == promised[2]) &&
+				slices.Contains(statuses, last) && strings.Contains(out, promised[4])
+			if kept {
+				if promised[3] == "" && tries == 1 && slices.ContainsFunc(statuses, func(s string) bool { return s == denied && s != last }) {
+					t.Errorf("%s\nalso denies\n%s", line, out)
+				}
+				break
+			}
+			if err != nil || last != denied || tries == 20 || time.Since(before) < time.Second {
+				t.Errorf("%s\nstatuses %v, %v\n%s", line, statuses, err, out)
+				break
+			}
 		}
-		if promised[3] == "" && slices.ContainsFunc(statuses, func(s string) bool { return s == denied && s != last }) {
-			t.Errorf("%s\nalso denies\n%s", line, out)
-		}
+		before = began
 	}
 	if !reached {
 		t.Error("the tour reaches no limit")
 	}
+}
+
+// run runs a command and returns the statuses in what it prints.
+func run(t *testing.T, command string) (statuses []string, out string, err error) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
+	defer cancel()
+	text, err := exec.CommandContext(ctx, "sh", "-c", command).Output()
+	for _, found := range status.FindAllStringSubmatch(string(text), -1) {
+		statuses = append(statuses, found[1]+found[2])
+	}
+	return statuses, string(text), err
 }

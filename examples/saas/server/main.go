@@ -111,7 +111,7 @@ func openBook(ctx context.Context, databaseURL, redisAddr string, webhook quota.
 		return nil, nil, errors.Join(err, closeRedis())
 	}
 	return book, func() error {
-		ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
+		ctx, cancel := context.WithTimeout(context.Background(), 5*patience)
 		defer cancel()
 		err := book.Close(ctx)
 		pool.Close()

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"fmt"
 	"io"
 	"net/http"
 	"net/url"
@@ -14,6 +15,7 @@ import (
 	"time"
 
 	"github.com/weblimit/weblimit/internal/test/child"
+	"github.com/weblimit/weblimit/internal/test/edge"
 	"github.com/weblimit/weblimit/internal/test/pgtest"
 	"github.com/weblimit/weblimit/internal/test/redistest"
 )
@@ -23,7 +25,11 @@ type both struct{ m *testing.M }
 
 func (b both) Run() int { return redistest.Main(b.m) }
 
-func TestMain(m *testing.M) { os.Exit(pgtest.Main(both{m})) }
+func TestMain(m *testing.M) {
+	patience = time.Minute // for PostgreSQL and Redis on a busy machine
+	edge.AwayFromMonth(3 * time.Minute)
+	os.Exit(pgtest.Main(both{m}))
+}
 
 // running is the example, as its reader sees it.
 type running struct {
@@ -58,16 +64,12 @@ func start(t *testing.T, env map[string]string) running {
 			if err != nil {
 				t.Errorf("it ends with %v", err)
 			}
-		case <-time.After(10 * time.Second):
-			t.Error("it has not stopped ten seconds later")
+		case <-time.After(2 * time.Minute):
+			t.Error("it has not stopped two minutes later")
 		}
 	})
 	t.Cleanup(stop)
-	for began := time.Now(); !strings.Contains(out.String(), "Ctrl-C"); time.Sleep(10 * time.Millisecond) {
-		if time.Since(began) > 20*time.Second {
-			t.Fatalf("it does not say where everything is: %q", out.String())
-		}
-	}
+	await(t, "it says where everything is", func() bool { return strings.Contains(out.String(), "Ctrl-C") })
 	text := out.String()
 	return running{consoleURL.FindStringSubmatch(text)[1], loggedIn.FindStringSubmatch(text)[1], text, stop}
 }
@@ -129,8 +131,8 @@ func (r running) page(t *testing.T, path string) string {
 func await(t *testing.T, what string, has func() bool) {
 	t.Helper()
 	for began := time.Now(); !has(); time.Sleep(50 * time.Millisecond) {
-		if time.Since(began) > 10*time.Second {
-			t.Fatalf("ten seconds later it does not hold that %s", what)
+		if time.Since(began) > 2*time.Minute {
+			t.Fatalf("two minutes later it does not hold that %s", what)
 		}
 	}
 }
@@ -160,25 +162,40 @@ func (r running) tour(t *testing.T) {
 			t.Errorf("%q does not say what comes back", line)
 			continue
 		}
-		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
-		out, err := exec.CommandContext(ctx, "sh", "-c", promised[1]).Output()
-		cancel()
-		if err != nil {
-			t.Errorf("%s: %v", promised[1], err)
-			continue
-		}
-		var statuses []string
-		for _, found := range status.FindAllStringSubmatch(strings.ReplaceAll(string(out), "\r", ""), -1) {
-			statuses = append(statuses, found[1]+found[2])
-		}
-		got := strings.Join(statuses, " ")
-		if !strings.HasPrefix(got, promised[2]) || !strings.Contains(got, promised[3]) || !strings.Contains(string(out), promised[4]) {
-			t.Errorf("%s: statuses %s, promised %s\n%s", promised[1], got, line, out)
+		for tries := 1; ; tries++ {
+			out, err := kept(t, promised)
+			if err == nil {
+				break
+			}
+			if tries == 10 || !strings.HasPrefix(promised[1], "sleep ") { // which a busy machine may take longer for
+				t.Errorf("%v, promised %s\n%s", err, line, out)
+				break
+			}
 		}
 	}
 	if commands != 10 {
 		t.Errorf("the tour has %d commands", commands)
 	}
+}
+
+// kept runs a command, and returns an error if what comes back is not what was promised.
+func kept(t *testing.T, promised []string) (out []byte, err error) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
+	defer cancel()
+	out, err = exec.CommandContext(ctx, "sh", "-c", promised[1]).Output()
+	if err != nil {
+		return out, fmt.Errorf("%s: %w", promised[1], err)
+	}
+	var statuses []string
+	for _, found := range status.FindAllStringSubmatch(strings.ReplaceAll(string(out), "\r", ""), -1) {
+		statuses = append(statuses, found[1]+found[2])
+	}
+	got := strings.Join(statuses, " ")
+	if !strings.HasPrefix(got, promised[2]) || !strings.Contains(got, promised[3]) || !strings.Contains(string(out), promised[4]) {
+		return out, fmt.Errorf("%s: statuses %s", promised[1], got)
+	}
+	return out, nil
 }
 
 // eachWay runs a test on memory, and on PostgreSQL and Redis.
@@ -234,9 +251,15 @@ func TestARestartLosesNothing(t *testing.T) {
 		t.Fatal(err)
 	}
 	r = start(t, env)
-	res := r.send(t, "GET", "/v1/report", nil, key)
-	if limit, left := res.header.Get("X-Quota-Limit"), res.header.Get("X-Quota-Remaining"); limit != "1200" || left != "1192" {
-		t.Errorf("after the restart %s of %s are left, want 1192 of 1200", left, limit)
+	var res response
+	used := 7
+	await(t, "the plan is known", func() bool { // which a request waits 100 ms for
+		res = r.send(t, "GET", "/v1/report", nil, key)
+		used++
+		return res.header.Get("X-Quota-Limit") == "1200"
+	})
+	if left := res.header.Get("X-Quota-Remaining"); left != fmt.Sprint(1200-used) {
+		t.Errorf("after the restart %s of 1200 are left, want %d", left, 1200-used)
 	}
 }
 

@@ -15,6 +15,9 @@ import (
 	"github.com/weblimit/weblimit/quota"
 )
 
+// patience is how long a decision may take. A tenant's first one in a month asks PostgreSQL, too.
+var patience = time.Second
+
 // limitName is the name of the limit that is billed.
 const limitName = "plan"
 
@@ -105,7 +108,7 @@ type tenantKey struct{}
 
 // customers returns the API of the customers.
 func (s *service) customers() http.Handler {
-	limits := nethttp.With(core.Config{Store: s.book.Store(), Headers: core.Draft11 | core.XQuota})
+	limits := nethttp.With(core.Config{Store: s.book.Store(), Headers: core.Draft11 | core.XQuota, Timeout: patience})
 	who := keyfuncs.Tenant(tenantKey{})
 	perSecond := core.PerSecond(50).By(who).Named("second")
 	monthly := s.book.PerTenant(core.PerMonth(plans[0].Hard, time.UTC).Named(limitName), who)
