@@ -36,7 +36,7 @@ func fuzz(f *testing.F, frameworks []*Framework, prepare func(*attack)) {
 		framework := frameworks[r.IntN(len(frameworks))]
 		a := &attack{raw: raw, setup: &setups[r.IntN(len(setups))], peer: peers[r.IntN(len(peers))], pieces: 1 + r.IntN(3), seed: which}
 		prepare(a)
-		if _, w := all.of(framework, a).suffer(a); w != nil {
+		if _, w := all.suffer(framework, a); w != nil {
 			all.report(t, framework, a, w, "of the fuzzer")
 		}
 	})

@@ -253,7 +253,7 @@ func (w *wire) leaveHandler() {
 }
 
 // patienceWithServers is how long a server may take to serve and close a connection.
-const patienceWithServers = 20 * time.Second
+const patienceWithServers = time.Minute
 
 var errStuck = errors.New("the server neither closes the connection nor reads from it")
 

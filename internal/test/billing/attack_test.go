@@ -20,7 +20,7 @@ import (
 func bookOf(t *testing.T, redisServer *redistest.Server, postgreSQL, prefix string, limits ...core.Limit) (*quota.Book, []*store.Rule) {
 	t.Helper()
 	s := redisstore.New(redisServer.Client(t), redisstore.Config{Prefix: prefix})
-	book, err := quota.Open(t.Context(), connect(t, postgreSQL), quota.Config{Store: s, FlushEvery: time.Minute})
+	book, err := quota.Open(t.Context(), connect(t, postgreSQL), quota.Config{Store: s, FlushEvery: time.Minute, Timeout: patience})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -85,7 +85,7 @@ func TestLargeCosts(t *testing.T) {
 	t.Parallel()
 	const most = 1<<51 - 1
 	server, database, prefix := redistest.Start(t), pgtest.Shared(t).Database(t), redistest.Prefix(t)
-	plan := core.PerMonth(most, time.UTC).By(keyfuncs.Tenant("tenant")).Named(planName)
+	plan := core.PerBillingMonth(most, billingDay, time.UTC).By(keyfuncs.Tenant("tenant")).Named(planName)
 	book, rules := bookOf(t, server, database, prefix, plan)
 	call := func(f func(context.Context, []store.Check, []store.Result) error, key string, cost int64) store.Result {
 		checks, results := []store.Check{{Key: []byte(key), Rule: rules[0], Cost: cost}}, make([]store.Result, 1)

@@ -45,7 +45,7 @@ func TestPeriodsAreThoseOfTheCalendar(t *testing.T) {
 		var now atomic.Int64
 		now.Store(tt.from.UnixMicro())
 		testclock.Set(m, now.Load)
-		book, err := quota.Open(t.Context(), pool, quota.Config{Store: m, FlushEvery: time.Minute})
+		book, err := quota.Open(t.Context(), pool, quota.Config{Store: m, FlushEvery: time.Minute, Timeout: patience})
 		if err != nil {
 			t.Fatal(err)
 		}

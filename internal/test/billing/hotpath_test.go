@@ -35,7 +35,7 @@ func newPair(t *testing.T, flushEvery time.Duration) (pair, *quota.Book) {
 	config := redisstore.Config{Prefix: "without:"}
 	p.stores[0] = redisstore.New(p.server.Client(t), config)
 	pool := connect(t, pgtest.Start(t).Database(t))
-	book, err := quota.Open(t.Context(), pool, quota.Config{Store: redisstore.New(p.server.Client(t)), FlushEvery: flushEvery})
+	book, err := quota.Open(t.Context(), pool, quota.Config{Store: redisstore.New(p.server.Client(t)), FlushEvery: flushEvery, Timeout: patience})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -181,7 +181,7 @@ func (s *scenario) judge(t *testing.T, command string) {
 	strict := s.reckon(records)
 	pool := connect(t, s.order.PostgreSQL)
 	redisStore := redisstore.New(s.rdb)
-	book, err := quota.Open(t.Context(), pool, quota.Config{Store: redisStore, FlushEvery: time.Minute})
+	book, err := quota.Open(t.Context(), pool, quota.Config{Store: redisStore, FlushEvery: time.Minute, Timeout: patience})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -53,13 +53,19 @@ const (
 	otherName = "other"
 )
 
+// patience is how long a test waits for something that must happen, on the busiest machine.
+const patience = 3 * time.Minute
+
+// billingDay is in two weeks, so that no period ends while a test runs. Processes have that of the
+// process that started them, also around midnight.
+var billingDay = time.Now().UTC().AddDate(0, 0, 14).Day()
+
 // limits returns two limits of n units whose periods don't end while a test runs.
 func limits(n int64) []core.Limit {
 	tenant := keyfuncs.Tenant("tenant")
-	day := time.Now().UTC().AddDate(0, 0, 14).Day()
 	return []core.Limit{
-		core.PerBillingMonth(n, day, time.UTC).By(tenant).Named(planName),
-		core.PerBillingMonth(1<<40, day, time.UTC).By(tenant).Named(otherName),
+		core.PerBillingMonth(n, billingDay, time.UTC).By(tenant).Named(planName),
+		core.PerBillingMonth(1<<40, billingDay, time.UTC).By(tenant).Named(otherName),
 	}
 }
 

@@ -93,7 +93,7 @@ func TestOneOperationFromManyProcesses(t *testing.T) {
 			if err != nil {
 				t.Errorf("%s: %v", p.name, err)
 			}
-		case <-time.After(time.Minute):
+		case <-time.After(patience):
 			t.Fatalf("%s does not end", p.name)
 		}
 	}
@@ -124,7 +124,7 @@ func TestOneOperationFromManyProcesses(t *testing.T) {
 // open returns a book on the scenario's servers that knows the limits.
 func (s *scenario) open(t *testing.T) *quota.Book {
 	t.Helper()
-	book, err := quota.Open(t.Context(), connect(t, s.order.PostgreSQL), quota.Config{Store: redisstore.New(s.rdb), FlushEvery: time.Minute})
+	book, err := quota.Open(t.Context(), connect(t, s.order.PostgreSQL), quota.Config{Store: redisstore.New(s.rdb), FlushEvery: time.Minute, Timeout: patience})
 	if err != nil {
 		t.Fatal(err)
 	}

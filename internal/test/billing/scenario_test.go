@@ -70,13 +70,14 @@ func newScenario(t *testing.T, seed uint64, o order) *scenario {
 	t.Helper()
 	s := &scenario{t: t, random: rand.New(rand.NewPCG(seed, 14)), order: o, dir: t.TempDir(), counts: make(map[string]int)}
 	s.redis, s.postgreSQL = redistest.Start(t), pgtest.Start(t)
-	s.rdb = redis.NewClient(&redis.Options{Network: s.redis.Network(), Addr: s.redis.Addr(), MaxRetries: 10})
+	s.rdb = redis.NewClient(&redis.Options{Network: s.redis.Network(), Addr: s.redis.Addr(), MaxRetries: 10, ReadTimeout: patience})
 	t.Cleanup(func() { _ = s.rdb.Close() })
 	dir, err := s.rdb.ConfigGet(t.Context(), "dir").Result()
 	if err != nil {
 		t.Fatal(err)
 	}
 	s.dump = filepath.Join(dir["dir"], "dump.rdb")
+	s.order.BillingDay = billingDay
 	s.order.Network, s.order.Addr = s.redis.Network(), s.redis.Addr()
 	s.order.PostgreSQL = s.postgreSQL.Database(t)
 	return s
@@ -194,7 +195,7 @@ func (s *scenario) finish() {
 			if err != nil {
 				s.t.Errorf("%s: %v", p.name, err)
 			}
-		case <-time.After(60 * time.Second):
+		case <-time.After(patience):
 			s.t.Errorf("%s does not end", p.name)
 			s.signal(p, syscall.SIGQUIT) // prints where it is
 			p.wait()
@@ -222,7 +223,7 @@ func (s *scenario) records() (all []*record) {
 // settled waits until Redis and PostgreSQL answer.
 func (s *scenario) settled() {
 	s.t.Helper()
-	ctx, cancel := context.WithTimeout(s.t.Context(), 30*time.Second)
+	ctx, cancel := context.WithTimeout(s.t.Context(), patience)
 	defer cancel()
 	for s.rdb.Ping(ctx).Err() != nil {
 		if ctx.Err() != nil {

@@ -28,6 +28,7 @@ type order struct {
 	Network, Addr string // of Redis
 	PostgreSQL    string
 	Journal       string // path
+	BillingDay    int
 	Seed          uint64
 	Goroutines    int
 	Tenants       int
@@ -54,6 +55,7 @@ func work(text string) error {
 	if err := json.Unmarshal([]byte(text), &w.order); err != nil {
 		return err
 	}
+	billingDay = w.BillingDay
 	var err error
 	if w.journal, err = openJournal(w.Journal); err != nil {
 		return err
@@ -76,8 +78,12 @@ func work(text string) error {
 	rdb := redis.NewClient(&redis.Options{Network: w.Network, Addr: w.Addr, PoolSize: 16})
 	redisStore := redisstore.New(rdb)
 	redisStore.OnEvent(func(core.Event) {}) // no log
-	for {                                   // PostgreSQL may be away when a process starts
-		w.book, err = quota.Open(ctx, pool, quota.Config{Store: redisStore, FlushEvery: w.FlushEvery, Timeout: 2 * time.Second})
+	timeout := 2 * time.Second
+	if w.Repeats > 0 { // nothing fails, on the busiest machine
+		timeout = patience
+	}
+	for { // PostgreSQL may be away when a process starts
+		w.book, err = quota.Open(ctx, pool, quota.Config{Store: redisStore, FlushEvery: w.FlushEvery, Timeout: timeout})
 		if err == nil {
 			break
 		}
@@ -99,7 +105,7 @@ func work(text string) error {
 	}
 	all.Go(func() { w.flushes(ctx) })
 	all.Wait()
-	within, cancel := context.WithTimeout(context.Background(), 30*time.Second)
+	within, cancel := context.WithTimeout(context.Background(), patience/2)
 	defer cancel()
 	for err = w.book.Flush(within); err != nil && within.Err() == nil; err = w.book.Flush(within) {
 		time.Sleep(20 * time.Millisecond)
@@ -168,11 +174,14 @@ func (w *worker) checks(n, used int, cost int64) (checks []store.Check) {
 // do makes an operation, keeps the journal and reports whether it took effect.
 func (w *worker) do(n, used int, k kind, of int64, checks []store.Check, results []store.Result) (id int64, ok bool) {
 	// A process answers requests also when it is about to end.
-	patience := 2 * time.Second
-	if !w.TakeOnly && rand.IntN(100) == 0 { // a client that hangs up
-		patience = time.Duration(rand.IntN(int(3 * time.Millisecond)))
+	timeout := 2 * time.Second
+	switch {
+	case w.TakeOnly: // nobody may be left without an answer
+		timeout = patience
+	case rand.IntN(100) == 0: // a client that hangs up
+		timeout = time.Duration(rand.IntN(int(3 * time.Millisecond)))
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	ctx, cancel := context.WithTimeout(context.Background(), timeout)
 	defer cancel()
 	id = w.journal.start(n, used, k, checks[0].Cost, of)
 	var err error

@@ -132,7 +132,7 @@ var (
 		need(tb, "curl", "--version")
 		together(runs, func(url string) {
 			// Without Retry-After it waits for a second, then for two.
-			_, _ = start(nil, ".", "curl", "-sk", "--retry", "2", "--retry-max-time", "10", url)
+			_, _ = start(nil, ".", "curl", "-sk", "--retry", "2", "--retry-max-time", "100", url)
 		})
 	}}
 )
@@ -159,7 +159,7 @@ func needPython(tb testing.TB) (name, version string) {
 
 // patience is how long a test waits for clients that wait although the table says that they
 // ignore a field.
-const patience = 30 * time.Second
+const patience = 2 * time.Minute
 
 // together calls send with the URL of each run, all at the same time, and returns when all
 // are done or patience has ended.

@@ -55,8 +55,9 @@ func TestClientsComeBackToFiber(t *testing.T) {
 				mu.Lock()
 				defer mu.Unlock()
 				if len(seen) == 0 {
-					limiter.Allow(keyfuncs.Values{})
-					time.Sleep(earlier)
+					for limiter.Allow(keyfuncs.Values{}).Allowed {
+						time.Sleep(earlier) // on a busy machine the window may be over by then
+					}
 				}
 				err := c.Next()
 				seen = append(seen, c.Response().StatusCode())

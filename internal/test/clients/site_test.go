@@ -3,6 +3,7 @@ package clients
 import (
 	"fmt"
 	"log/slog"
+	"maps"
 	"net/http"
 	"net/http/httptest"
 	"slices"
@@ -127,15 +128,32 @@ func (s *site) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		http.NotFound(w, r)
 		return
 	}
+	answered := false
 	p.first.Do(func() {
-		p.handler.ServeHTTP(httptest.NewRecorder(), r)
-		time.Sleep(earlier)
+		denial := httptest.NewRecorder()
+		for p.handler.ServeHTTP(denial, r); denial.Code == http.StatusOK; p.handler.ServeHTTP(denial, r) {
+			time.Sleep(earlier) // on a busy machine the window may be over by then
+			denial = httptest.NewRecorder()
+		}
+		p.note(denial.Code, r)
+		maps.Copy(w.Header(), denial.Header())
+		w.WriteHeader(denial.Code)
+		_, _ = denial.Body.WriteTo(w)
+		answered = true
 	})
+	if answered {
+		return
+	}
 	noted := &status{ResponseWriter: w, code: http.StatusOK}
 	p.handler.ServeHTTP(noted, r)
+	p.note(noted.code, r)
+}
+
+// note notes how a request was answered.
+func (p *place) note(status int, r *http.Request) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.statuses, p.protocol = append(p.statuses, noted.code), r.ProtoMajor
+	p.statuses, p.protocol = append(p.statuses, status), r.ProtoMajor
 }
 
 // status notes the status of a response.

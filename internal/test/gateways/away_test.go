@@ -75,8 +75,9 @@ func (got *tally) ask(c *http.Client) {
 	}
 }
 
-// check fails the test unless n requests were answered as the policy for a limiter that is away says.
-func (got *tally) check(t testing.TB, policy string, n int) {
+// check fails the test unless n requests, which took a while, were answered as the policy for a limiter that
+// is away says.
+func (got *tally) check(t testing.TB, policy string, n int, took time.Duration) {
 	t.Helper()
 	if len(got.unnamed) > 0 {
 		t.Errorf("%d answers that the documentation does not name, such as %q", len(got.unnamed), got.unnamed[0])
@@ -88,7 +89,8 @@ func (got *tally) check(t testing.TB, policy string, n int) {
 	case "closed":
 		ok = got.statuses[503] == n
 	case "local": // 50 at once and 10 a second in nginx, 100 in ten seconds in HAProxy
-		ok = got.statuses[200] >= 50 && got.statuses[200] < n && got.statuses[200]+got.statuses[429] == n
+		most := 110 + int(10*took.Seconds())
+		ok = got.statuses[200] >= 50 && got.statuses[200] <= most && got.statuses[200]+got.statuses[429] == n
 	}
 	if !ok || got.limited > 0 && !got.silent {
 		t.Errorf("%s: the answers to %d requests are %v, %d of them decided", policy, n, got.statuses, got.limited)
@@ -108,11 +110,9 @@ func TestLimiterAway(t *testing.T) {
 					if policy == p.policies[0] {
 						chosen = "" // as the file is
 					}
-					s := p.start(t, fast, chosen)
+					s := p.startAsIs(t, fast, chosen)
 					c := s.client(t, proxies.Attacker)
-					if before := s.ask(t, c, 20); before.limited != 20 {
-						t.Fatalf("before: %+v", before)
-					}
+					s.decides(t, c, 20)
 					served := s.served.Load()
 					if how == "stopped" {
 						s.limiter.stop(t)
@@ -120,12 +120,13 @@ func TestLimiterAway(t *testing.T) {
 						s.limiter.freeze(t)
 					}
 					const n = 200
+					began := time.Now()
 					got := s.ask(t, c, n)
-					got.check(t, policy, n)
+					got.check(t, policy, n, time.Since(began))
 					if passed := s.served.Load() - served; passed != int64(got.statuses[200]) {
 						t.Errorf("%d requests were served, of %d that were answered so", passed, got.statuses[200])
 					}
-					if most := 2 * time.Second; got.longest > most { // 300ms, on a machine that does nothing else
+					if most := 20 * time.Second; got.longest > most { // 300ms, and a minute or so without the bounds of the configuration
 						t.Errorf("a request took %v", got.longest)
 					}
 					t.Logf("longest %v, %v", got.longest, got.statuses)
@@ -144,10 +145,19 @@ func TestLimiterAway(t *testing.T) {
 // back waits until the limiter decides again.
 func (s *setup) back(t testing.TB, from string) {
 	t.Helper()
-	c := s.client(t, from)
-	for began := time.Now(); s.ask(t, c, 10).limited < 10; time.Sleep(50 * time.Millisecond) {
+	s.decides(t, s.client(t, from), 10)
+}
+
+// decides waits until the limiter decides n requests one after the other. On a busy machine it is away at times.
+func (s *setup) decides(t testing.TB, c *http.Client, n int) {
+	t.Helper()
+	for began := time.Now(); ; time.Sleep(50 * time.Millisecond) {
+		got := s.ask(t, c, n)
+		if got.limited == n {
+			return
+		}
 		if time.Since(began) > patience {
-			t.Fatal("the limiter is back and does not decide")
+			t.Fatalf("the limiter is there and does not decide: %+v", got)
 		}
 	}
 }
@@ -159,7 +169,7 @@ func TestLimiterRestarted(t *testing.T) {
 		for _, policy := range p.policies {
 			t.Run(policy, func(t *testing.T) {
 				t.Parallel()
-				s := p.start(t, fast, policy)
+				s := p.startAsIs(t, fast, policy)
 				var wg sync.WaitGroup
 				var stop atomic.Bool
 				tallies := make([]*tally, 4)
@@ -220,7 +230,7 @@ policies:
   api:
     limits:
       client: {limit: 1000000000/day, by: ip}
-      slow: {limit: 30/minute burst 1 wait 10m, by: ip, when: {paths: [/slow]}}
+      slow: {limit: 1/minute burst 1 wait 1h, by: ip, when: {paths: [/slow]}}
 `
 
 // Denials with 503, which clients can cause, don't make a gateway take the limiter for away.
@@ -232,7 +242,7 @@ func TestDenialsWith503(t *testing.T) {
 		var denied atomic.Int64
 		for range 30 {
 			wg.Go(func() {
-				if a, err := s.try(t, proxies.Attacker, "GET /slow HTTP/1.1\r\nHost: example.com\r\n\r\n"); err == nil && a.StatusCode == http.StatusServiceUnavailable {
+				if a, err := s.tryFor(t, patience, proxies.Attacker, "GET /slow HTTP/1.1\r\nHost: example.com\r\n\r\n"); err == nil && a.StatusCode == http.StatusServiceUnavailable {
 					denied.Add(1)
 				}
 			})

@@ -92,7 +92,7 @@ func (s *setup) get(t testing.TB, from, path string) *answer {
 // send sends a request, written out, on a connection of its own.
 func (s *setup) send(t testing.TB, from, request string) *answer {
 	t.Helper()
-	a, err := s.try(t, from, request)
+	a, err := s.tryFor(t, patience, from, request)
 	if err != nil {
 		t.Fatalf("%.80q: %v", request, err)
 	}
@@ -101,6 +101,11 @@ func (s *setup) send(t testing.TB, from, request string) *answer {
 
 // try is send for a request that may get no answer.
 func (s *setup) try(t testing.TB, from, request string) (*answer, error) {
+	t.Helper()
+	return s.tryFor(t, 10*time.Second, from, request)
+}
+
+func (s *setup) tryFor(t testing.TB, within time.Duration, from, request string) (*answer, error) {
 	t.Helper()
 	d := &tls.Dialer{
 		NetDialer: &net.Dialer{LocalAddr: &net.TCPAddr{IP: net.ParseIP(from)}, Timeout: patience},
@@ -111,7 +116,7 @@ func (s *setup) try(t testing.TB, from, request string) (*answer, error) {
 		t.Fatal(err)
 	}
 	defer conn.Close()
-	_ = conn.SetDeadline(time.Now().Add(10 * time.Second))
+	_ = conn.SetDeadline(time.Now().Add(within))
 	go func() { _, _ = io.WriteString(conn, request) }() // the answer may come before all of it is sent
 	method, _, _ := strings.Cut(request, " ")
 	r := bufio.NewReader(conn)

@@ -130,7 +130,7 @@ func (l *limiter) stop(testing.TB) {
 // freeze stops the process without ending it: the system accepts connections, and nobody answers.
 func (l *limiter) freeze(tb testing.TB) {
 	tb.Helper()
-	l.signal(tb, syscall.SIGSTOP)
+	l.signal(tb, stopSignal)
 	waitFor(tb, "the limiter to stop", &l.log, func() error {
 		stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", l.cmd.Process.Pid))
 		if err == nil && !strings.Contains(string(stat), ") T ") {
@@ -140,7 +140,7 @@ func (l *limiter) freeze(tb testing.TB) {
 	})
 }
 
-func (l *limiter) thaw(tb testing.TB) { l.signal(tb, syscall.SIGCONT) }
+func (l *limiter) thaw(tb testing.TB) { l.signal(tb, continueSignal) }
 
 func (l *limiter) signal(tb testing.TB, s syscall.Signal) {
 	tb.Helper()

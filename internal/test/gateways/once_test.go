@@ -10,8 +10,10 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/weblimit/weblimit/internal/test/documents"
+	"github.com/weblimit/weblimit/internal/test/edge"
 	"github.com/weblimit/weblimit/internal/test/proxies"
 )
 
@@ -36,6 +38,7 @@ func TestARequestIsNamedOnceByNginx(t *testing.T) {
 	for _, address := range []string{"X-Forwarded-For $remote_addr;", "X-Forwarded-For    $remote_addr;"} { // of both locations
 		naming.edits = slices.Concat(naming.edits, []string{address, address + " " + line[1]})
 	}
+	edge.AwayFrom(time.Hour, time.Minute) // the limit's window
 	s := naming.start(t, once, "")
 	service := &http.Client{Transport: &http.Transport{DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
 		return new(net.Dialer).DialContext(ctx, "unix", s.limiter.addr)

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"net/http"
 	"os"
+	"slices"
 	"testing"
 	"time"
 
@@ -14,6 +15,7 @@ import (
 	"github.com/throttled/throttled/v2"
 	goredisstore "github.com/throttled/throttled/v2/store/goredisstore.v9"
 
+	"github.com/weblimit/weblimit/internal/test/edge"
 	"github.com/weblimit/weblimit/internal/test/redistest"
 )
 
@@ -75,13 +77,10 @@ func TestOnRedis(t *testing.T) {
 		t.Run(p.name, func(t *testing.T) {
 			t.Parallel()
 			redisServer := redistest.Start(t)
-			rdb := redis.NewClient(&redis.Options{Network: redisServer.Network(), Addr: redisServer.Addr(), MaxRetries: -1})
-			t.Cleanup(func() { _ = rdb.Close() })
-			peer := p.peer(t, rdb)
-			awayFromTheEdge()
-			passTen(t, "the peer", peer)
+			rdb := redisServer.ClientWith(t, &redis.Options{MaxRetries: -1, ReadTimeout: time.Minute})
+			peer := passTen(t, "the peer", p.peer, rdb)
 			if p.ours != nil {
-				passTen(t, "weblimit", p.ours(t, rdb))
+				passTen(t, "weblimit", p.ours, rdb)
 			}
 			redisServer.Kill()
 			if got := status(t, peer); got != p.outage {
@@ -91,19 +90,27 @@ func TestOnRedis(t *testing.T) {
 	}
 }
 
-// awayFromTheEdge waits until the minute has some seconds left: the windows of all limiters
-// here on Redis begin with the minute of the clock, or with the first request.
-func awayFromTheEdge() {
-	if left := time.Until(time.Now().Truncate(time.Minute).Add(time.Minute)); left < 5*time.Second {
-		time.Sleep(left + 100*time.Millisecond)
-	}
-}
-
-func passTen(t *testing.T, who string, s server) {
+// passTen returns a server of which the first ten requests of twelve pass. It makes up to five: on a
+// busy machine the requests can take until some are regained, or Redis may take longer than a limiter waits.
+func passTen(t *testing.T, who string, serve func(*testing.T, *redis.Client) server, rdb *redis.Client) server {
 	t.Helper()
-	for n := range 12 {
-		if got := s(t, get, client, "").status == http.StatusOK; got != (n < 10) {
-			t.Errorf("%s: request %d of 12 passes: %t", who, n+1, got)
+	for attempt := 1; ; attempt++ {
+		if err := rdb.FlushAll(t.Context()).Err(); err != nil {
+			t.Fatal(err)
+		}
+		s := serve(t, rdb)
+		// The windows of all limiters here on Redis begin with the minute of the clock, or with the first request.
+		edge.AwayFrom(time.Minute, 5*time.Second)
+		var passed []bool
+		for range 12 {
+			passed = append(passed, s(t, get, client, "").status == http.StatusOK)
+		}
+		switch {
+		case slices.Equal(passed, append(slices.Repeat([]bool{true}, 10), false, false)):
+			return s
+		case attempt == 5:
+			t.Errorf("%s: of 12 requests pass %v, want the first ten", who, passed)
+			return s
 		}
 	}
 }

@@ -77,9 +77,10 @@ func openSaas(t *testing.T, at, password string) *tab {
 	options := append(chromedp.DefaultExecAllocatorOptions[:],
 		chromedp.ExecPath(chromium(t)), chromedp.UserDataDir(t.TempDir()),
 		chromedp.NoSandbox, // it loads the example's own page only, and containers have no user namespaces
+		chromedp.WSURLReadTimeout(patience),
 		chromedp.Flag("host-resolver-rules", "MAP * ~NOTFOUND, EXCLUDE 127.0.0.1"),
 	)
-	ctx, cancel := context.WithTimeout(t.Context(), 90*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), 3*patience)
 	t.Cleanup(cancel)
 	ctx, cancel = chromedp.NewExecAllocator(ctx, options...)
 	t.Cleanup(cancel)
@@ -114,8 +115,8 @@ func reports(t *testing.T, at, apiKey string, n int) {
 			n--
 			continue
 		}
-		if time.Since(began) > 30*time.Second {
-			t.Fatalf("half a minute later %d reports are missing: %s", n, res.Status)
+		if time.Since(began) > 2*patience {
+			t.Fatalf("%v later %d reports are missing: %s", 2*patience, n, res.Status)
 		}
 		time.Sleep(50 * time.Millisecond) // there is a limit per second, too
 	}
@@ -172,8 +173,8 @@ func TestSaasIsAccessible(t *testing.T) {
 	p.run(t, call(page.SetBypassCSP, page.SetBypassCSPParams{Enabled: true}))
 	// The book writes what was used within a second.
 	for began := time.Now(); !eval[bool](t, p, `document.querySelector('table').innerText.includes('1,12')`); time.Sleep(200 * time.Millisecond) {
-		if time.Since(began) > 10*time.Second {
-			t.Fatal("ten seconds later the page does not show what was used")
+		if time.Since(began) > patience {
+			t.Fatalf("%v later the page does not show what was used", patience)
 		}
 		p.run(t, chromedp.Navigate(at+"/console/"), chromedp.WaitVisible(chromedp.CSS("h1")))
 	}

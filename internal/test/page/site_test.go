@@ -38,7 +38,7 @@ func start(t *testing.T, server *redistest.Server, prefix, name string) *instanc
 	store := redisstore.New(server.Client(t), redisstore.Config{Prefix: prefix})
 	heavy := top.New(top.Config{Exchange: store.Exchange(), Instance: name, Interval: time.Second})
 	t.Cleanup(heavy.Close)
-	limits := nethttp.With(core.Config{Store: store, Observe: heavy, Timeout: 2 * time.Second})
+	limits := nethttp.With(core.Config{Store: store, Observe: heavy, Timeout: patience})
 	user := keyfuncs.Header("X-User")
 	mux := http.NewServeMux()
 	serve := http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "served\n") })
@@ -89,6 +89,18 @@ func (in *instance) request(path string, headers ...string) int {
 	w := httptest.NewRecorder()
 	in.app.ServeHTTP(w, r)
 	return w.Code
+}
+
+// deny sends requests until so many are denied, however slow the machine is: meanwhile clients regain some.
+func (in *instance) deny(t *testing.T, n int, path string, headers ...string) {
+	t.Helper()
+	for began := time.Now(); n > 0; {
+		if in.request(path, headers...) == http.StatusTooManyRequests {
+			n--
+		} else if time.Since(began) > patience {
+			t.Fatalf("%v later %d denials are missing", patience, n)
+		}
+	}
 }
 
 // load sends requests of good and bad clients until the returned function is called.

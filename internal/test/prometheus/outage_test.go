@@ -97,7 +97,7 @@ func TestAnOutageFiresAndResolves(t *testing.T) {
 			return !slices.ContainsFunc(slices.Collect(maps.Values(is)), func(state string) bool { return state != want }), fmt.Sprint(is)
 		}
 	}
-	s.await(20*time.Second, "denials of one client fire WeblimitManyDenied", func() (bool, string) {
+	s.await("denials of one client fire WeblimitManyDenied", func() (bool, string) {
 		state := s.alert("WeblimitManyDenied")
 		return state == "firing", state
 	})
@@ -105,13 +105,13 @@ func TestAnOutageFiresAndResolves(t *testing.T) {
 		t.Errorf("before the outage: %s", seen)
 	}
 	redis.Kill()
-	s.await(20*time.Second, "WeblimitOutage is pending", func() (bool, string) {
-		state := s.alert("WeblimitOutage")
-		return state == "pending", state
-	})
-	s.await(20*time.Second, "the alerts of an outage fire", states("firing"))
+	s.await("the alerts of an outage fire", states("firing"))
+	// That lasts for a second, which this process may miss.
+	if values, err := s.query(`count_over_time(ALERTS{alertname="WeblimitOutage",alertstate="pending"}[10m])`, began); err != nil || len(values) == 0 {
+		t.Errorf("WeblimitOutage was never pending: %v", err)
+	}
 	redis.Restart(t)
-	s.await(30*time.Second, "the alerts of an outage have resolved", states(""))
+	s.await("the alerts of an outage have resolved", states(""))
 	for _, name := range []string{"WeblimitStoreMisconfigured", "WeblimitBreakerFlapping", "WeblimitClientDenied", "WeblimitSeriesCapped"} {
 		if state := s.alert(name); state != "" {
 			t.Errorf("%s is %s", name, state)

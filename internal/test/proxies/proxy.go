@@ -172,7 +172,7 @@ func (p *proxy) run(tb testing.TB, app net.Addr, edits []string) *started {
 }
 
 // patience is how long a proxy may take to start on the busiest machine.
-const patience = 30 * time.Second
+const patience = 2 * time.Minute
 
 // require returns the program's path. It ends the test when there is none:
 // skipped on a developer's machine, failed where CI=true.
