@@ -353,16 +353,16 @@ func TestSocketActivation(t *testing.T) {
 	}
 }
 
-// systemd hears when the service is ready, reloads and stops, and that it is alive.
-func TestNotify(t *testing.T) {
-	t.Parallel()
-	path := filepath.Join(child.Dir(t), "notify")
+// listenAsSystemd returns a socket for NOTIFY_SOCKET, and what it has heard.
+func listenAsSystemd(t *testing.T) (path string, heard *child.Output) {
+	t.Helper()
+	path = filepath.Join(child.Dir(t), "notify")
 	l, err := net.ListenUnixgram("unixgram", &net.UnixAddr{Name: path, Net: "unixgram"})
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer l.Close()
-	heard := new(child.Output)
+	t.Cleanup(func() { _ = l.Close() })
+	heard = new(child.Output)
 	go func() {
 		buf := make([]byte, 4096)
 		for {
@@ -373,7 +373,14 @@ func TestNotify(t *testing.T) {
 			fmt.Fprintf(heard, "%s\n", buf[:n])
 		}
 	}()
-	in := start(t, []string{"NOTIFY_SOCKET=" + path, "WATCHDOG_USEC=1000000"})
+	return path, heard
+}
+
+// systemd hears when the service is ready, reloads and stops, and that it is alive.
+func TestNotify(t *testing.T) {
+	t.Parallel()
+	socket, heard := listenAsSystemd(t)
+	in := start(t, []string{"NOTIFY_SOCKET=" + socket, "WATCHDOG_USEC=1000000"})
 	hears := func(all ...string) {
 		t.Helper()
 		for _, want := range all {

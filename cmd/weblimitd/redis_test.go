@@ -2,8 +2,12 @@ package main_test
 
 import (
 	"encoding/json"
+	"fmt"
+	"os"
 	"strings"
+	"syscall"
 	"testing"
+	"time"
 
 	"github.com/weblimit/weblimit/core"
 	"github.com/weblimit/weblimit/core/redisstore"
@@ -138,7 +142,34 @@ func TestPolicyInRedis(t *testing.T) {
 	in.decides(t, "1")
 	publish("2")
 	in.decides(t, "2")
+	await(t, "version 2 is kept", func() bool { // which happens after it decides
+		text, err := os.ReadFile(kept)
+		return err == nil && strings.Contains(string(text), onePolicy("2", 5))
+	})
 	server.Kill()
 	again := start(t, nil, args...)
 	again.decides(t, "2")
+}
+
+// A signal that comes while everything is read has it read once more: what it is about may have been read
+// before.
+func TestReloadWhileReloading(t *testing.T) {
+	t.Parallel()
+	server := redistest.StartTCP(t)
+	if err := redissource.Publish(t.Context(), server.Client(t), "limits", policy.File{Name: "limits.yaml", Text: []byte(onePolicy("1", 5))}); err != nil {
+		t.Fatal(err)
+	}
+	socket, heard := listenAsSystemd(t)
+	in := start(t, []string{"NOTIFY_SOCKET=" + socket}, "--redis", "redis://"+server.Addr(), "--policy", "redis:limits")
+	reloads := func(n int) {
+		t.Helper()
+		await(t, fmt.Sprintf("%d reloads began", n), func() bool { return strings.Count(heard.String(), "RELOADING=1") == n })
+	}
+	server.Freeze(t)
+	in.signal(t, syscall.SIGHUP)
+	reloads(1)
+	in.signal(t, syscall.SIGHUP)
+	time.Sleep(100 * time.Millisecond) // or the signal may come afterwards
+	server.Thaw(t)
+	reloads(2)
 }

@@ -77,7 +77,16 @@ func (s *daemon) loop(ctx context.Context, signals <-chan os.Signal, notify *sys
 		go func() { drained <- servers.drain(ctx, s, delay, cut) }()
 	}
 	reloads := make(chan error, 1)
-	reloading := false
+	reloading, again := false, false // again: a signal came meanwhile, and what it is about may have been read before
+	reload := func() {
+		reloading, again = true, false
+		notify.Reloading()
+		go func() {
+			ctx, cancel := context.WithTimeout(ctx, reloadTimeout)
+			defer cancel()
+			reloads <- s.reload(ctx)
+		}()
+	}
 	for {
 		select {
 		case <-beat.C:
@@ -86,17 +95,11 @@ func (s *daemon) loop(ctx context.Context, signals <-chan os.Signal, notify *sys
 			notify.Alive()
 		case signal := <-signals:
 			switch {
+			case signal == syscall.SIGHUP && drained != nil: // nothing is decided by it any more
+			case signal == syscall.SIGHUP && reloading:
+				again = true
 			case signal == syscall.SIGHUP:
-				if reloading || drained != nil {
-					continue
-				}
-				reloading = true
-				notify.Reloading()
-				go func() {
-					ctx, cancel := context.WithTimeout(ctx, reloadTimeout)
-					defer cancel()
-					reloads <- s.reload(ctx)
-				}()
+				reload()
 			case drained != nil:
 				if time.Since(began) < oneSignal {
 					continue
@@ -116,6 +119,9 @@ func (s *daemon) loop(ctx context.Context, signals <-chan os.Signal, notify *sys
 			}
 			s.log.Info("weblimitd: reloaded", "policy", s.policyVersion(), "ok", err == nil)
 			notify.Ready(word + ", policy " + s.policyVersion())
+			if again && drained == nil {
+				reload()
+			}
 		case failed := <-s.failed:
 			if drained == nil {
 				err = failed
