@@ -118,6 +118,7 @@ func TestADenialIsNotFromBeforeItsAnswer(t *testing.T) {
 	rule := mustRule(t, core.PerHour(3))
 	checks := []core.Check{check("k", rule, 1)}
 	s := redisstore.New(redistest.Shared(t).Client(t), redisstore.Config{Prefix: redistest.Prefix(t), DenialCache: redisstore.DenialCache{Age: long}})
+	listening(t, s) // which drops what was cached before
 	take(t, s, check("k", rule, 3))
 	told := take(t, s, checks...)[0]
 	s.ReceiveLater(checks, long)
