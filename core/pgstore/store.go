@@ -198,7 +198,8 @@ func (s *Store) do(ctx context.Context, op operation, checks []store.Check, resu
 	case <-timer.C:
 		return s.leave(j, checks, results, deadline-now, context.DeadlineExceeded)
 	case <-ctx.Done():
-		return s.leave(j, checks, results, monotonic()-now, ctx.Err())
+		// Late or not, it had no more time than until its deadline.
+		return s.leave(j, checks, results, min(monotonic(), deadline)-now, ctx.Err())
 	}
 	if f := j.failure; f != nil {
 		if f.undone {
