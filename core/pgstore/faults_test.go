@@ -169,6 +169,10 @@ func TestErrorsHaveTheirClass(t *testing.T) {
 				within = 2 * time.Second
 			}
 			_, err := takeWithin(s, within, check("secret-key", rule, 1))
+			for within < ample && classOf(err) == store.ClassTimeout { // the machine may have stood still before there was a call
+				within *= 4
+				_, err = takeWithin(s, within, check("secret-key", rule, 1))
+			}
 			if got := classOf(err); got != b.class {
 				t.Errorf("take: class %q of %v, want %q", got, err, b.class)
 			}
@@ -226,24 +230,27 @@ func TestALockHeldByAnotherStallsItsKeyOnly(t *testing.T) {
 	if _, err := tx.Exec(t.Context(), "SELECT 1 FROM "+config.Schema+".pgstore_record FOR UPDATE"); err != nil {
 		t.Fatal(err)
 	}
-	stalled := make(chan error, 3)
-	for range cap(stalled) {
-		go func() {
-			_, err := takeWithin(s, 20*time.Second, check("locked", rule, 1))
-			stalled <- err
-		}()
-	}
-	for i := range 30 {
-		if took, err := takeWithin(s, ample, check(fmt.Sprint("free", i), rule, 1)); err != nil {
-			t.Fatalf("another key, after %v: %v", took, err)
+	// Again with more time, if the machine was too slow for the other keys.
+	for within, waited := 20*time.Second, true; waited && !t.Failed(); within *= 3 {
+		stalled := make(chan error, 3)
+		for range cap(stalled) {
+			go func() {
+				_, err := takeWithin(s, within, check("locked", rule, 1))
+				stalled <- err
+			}()
 		}
-	}
-	if len(stalled) > 0 {
-		t.Error("other keys have waited until the calls of the locked one were over")
-	}
-	for range cap(stalled) {
-		if err := <-stalled; classOf(err) != store.ClassBusy && classOf(err) != store.ClassTimeout {
-			t.Errorf("the locked key: %v, want BUSY or a timeout", err)
+		for i := range 30 {
+			if took, err := takeWithin(s, ample, check(fmt.Sprint("free", i), rule, 1)); err != nil {
+				t.Fatalf("another key, after %v: %v", took, err)
+			}
+		}
+		if waited = len(stalled) > 0; waited && within > ample {
+			t.Error("other keys have waited until the calls of the locked one were over")
+		}
+		for range cap(stalled) {
+			if err := <-stalled; classOf(err) != store.ClassBusy && classOf(err) != store.ClassTimeout {
+				t.Errorf("the locked key: %v, want BUSY or a timeout", err)
+			}
 		}
 	}
 	if err := tx.Rollback(t.Context()); err != nil {
