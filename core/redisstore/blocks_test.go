@@ -313,7 +313,7 @@ func TestAListTellsOfServersThatFail(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t)
 	server.User(t, "narrow", "~*", "-@all", "+evalsha", "+eval", "+time", "+get", "+psetex")
-	limiter := core.Must(core.New(core.Config{Store: redisstore.New(server.ClientAs(t, "narrow")), Limits: []core.Limit{penalized(1)}}))
+	limiter := core.Must(core.New(core.Config{Store: redisstore.New(server.ClientAs(t, "narrow")), Limits: []core.Limit{penalized(1)}, Timeout: time.Minute}))
 	if d := limiter.AllowKey(t.Context(), "k", 1); !d.Allowed || d.Err != nil {
 		t.Errorf("without SCAN: %v, %v", d.Reason, d.Err)
 	}
