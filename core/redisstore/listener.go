@@ -36,7 +36,7 @@ type listenTimes struct {
 // defaultListenTimes are for denials and slices that last for up to age.
 func defaultListenTimes(age time.Duration) listenTimes {
 	return listenTimes{
-		ping: 5 * time.Second, pause: 250 * time.Millisecond, loss: 10 * time.Second,
+		ping: usualPatience.silence, pause: 250 * time.Millisecond, loss: 10 * time.Second,
 		again: time.Minute, idle: time.Minute + age,
 	}
 }
