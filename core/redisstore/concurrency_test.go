@@ -23,7 +23,7 @@ const (
 )
 
 // heldLease is short, so that a test can outlast it, and long enough that a busy process renews in time.
-const heldLease = 5 * time.Second
+const heldLease = 20 * time.Second
 
 func heldRule(t testing.TB) *core.Rule {
 	t.Helper()
@@ -113,7 +113,7 @@ func TestSlotsOfAProcessThatIsKilled(t *testing.T) {
 		holding = strings.HasPrefix(lines.Text(), heldMark)
 	}
 	rule := heldRule(t)
-	time.Sleep(heldLease * 3 / 2) // it renews
+	time.Sleep(heldLease * 5 / 4) // it renews
 	if got := take(t, store, check("k", rule, 2))[0]; got.Allowed || got.Remaining != 1 {
 		t.Fatalf("while the process lives: %+v", got)
 	}
