@@ -35,7 +35,7 @@ func newHistory(kind string, seed uint64, windows ...time.Duration) *history {
 	r := rand.New(rand.NewPCG(seed, 17))
 	h := &history{seed: seed, job: job{
 		Seed: seed, Name: fmt.Sprintf("%s-%d-%d", kind, seed, made.Add(1)), Threads: 4, Each: 10, Clients: 2 + r.IntN(4), Keys: keysOf,
-		Pause: pick[int64](r, 0, 300, 3000), Most: 3, Patience: 5_000_000,
+		Pause: pick[int64](r, 0, 300, 3000), Most: 3, Patience: 60_000_000,
 	}}
 	for i := range 1 + r.IntN(4) {
 		for {

@@ -1,6 +1,7 @@
 package prove
 
 import (
+	"context"
 	"fmt"
 	"sync"
 	"testing"
@@ -68,11 +69,13 @@ func (h *history) equal(tb testing.TB, s store.Store) bool {
 					tb.Error(err)
 					return
 				}
+				ctx, cancel := context.WithTimeout(tb.Context(), 2*patience)
+				defer cancel()
 				used := int64(-1)
 				// Charges are given back in the background.
 				for deadline := time.Now().Add(patience); used != granted[client] && time.Now().Before(deadline); time.Sleep(time.Millisecond) {
 					results := make([]store.Result, 1)
-					if err := s.Peek(tb.Context(), []store.Check{{Key: h.job.key(client, i), Rule: rule}}, results); err != nil {
+					if err := s.Peek(ctx, []store.Check{{Key: h.job.key(client, i), Rule: rule}}, results); err != nil {
 						tb.Error(err)
 						return
 					}
