@@ -23,7 +23,8 @@ func ExampleLimit_LeakyBucket() {
 
 // A request that comes too early waits up to a second instead of being denied.
 func ExampleLimit_Wait() {
-	limiter := core.ForLimits(core.NewMemory(), []core.Limit{
+	store := memoryAt(time.Now()) // or a slow test might come late enough
+	limiter := core.ForLimits(store, []core.Limit{
 		core.PerSecond(2).Burst(1).By(keyfuncs.ClientIP()).Wait(time.Second),
 	})
 	for range 2 {
