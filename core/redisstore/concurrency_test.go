@@ -23,7 +23,7 @@ const (
 )
 
 // heldLease is short, so that a test can outlast it, and long enough that a busy process renews in time.
-const heldLease = 20 * time.Second
+const heldLease = 12 * time.Second
 
 func heldRule(t testing.TB) *core.Rule {
 	t.Helper()
