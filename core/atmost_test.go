@@ -113,13 +113,13 @@ func TestAllowAtMostOfSlots(t *testing.T) {
 	}
 	wantAtMost(t, "third", l, 3, 0)
 	first.Settle(core.Outcome{})
-	if err := l.Drain(t.Context()); err != nil {
+	if err := drainThen(t, l, func() {}); err != nil {
 		t.Fatal(err)
 	}
 	third := wantAtMost(t, "after the first has ended", l, 9, 3)
 	second.Settle(core.Outcome{})
 	third.Settle(core.Outcome{})
-	if err := l.Drain(t.Context()); err != nil {
+	if err := drainThen(t, l, func() {}); err != nil {
 		t.Fatal(err)
 	}
 	wantAtMost(t, "after all have ended", l, 9, 5)
@@ -134,7 +134,7 @@ func TestAllowAtMostSettlesEstimates(t *testing.T) {
 		t.Fatal(err)
 	}
 	d.Settle(core.Outcome{})
-	if err := l.Drain(t.Context()); err != nil {
+	if err := drainThen(t, l, func() {}); err != nil {
 		t.Fatal(err)
 	}
 	wantAtMost(t, "after the settlement", l, 99, 6)

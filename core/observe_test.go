@@ -264,7 +264,7 @@ func TestSettlementsAreObserved(t *testing.T) {
 					t.Fatal(err)
 				}
 				d.Settle(o)
-				if err := l.Drain(t.Context()); err != nil {
+				if err := drainThen(t, l, func() {}); err != nil {
 					t.Fatal(err)
 				}
 			}
@@ -317,7 +317,7 @@ func TestWhatIsPrintedOfAnObservationHasNoKey(t *testing.T) {
 		store.down.Store(down)
 		d := l.AllowKey(t.Context(), key, 1)
 		d.Settle(core.Outcome{Canceled: true})
-		if err := l.Drain(t.Context()); err != nil {
+		if err := drainThen(t, l, func() {}); err != nil {
 			t.Error(err)
 		}
 	}
@@ -402,7 +402,7 @@ func TestAnObserverThatPanicsBreaksNothing(t *testing.T) {
 	})
 	d := l.AllowKey(t.Context(), "k", 1)
 	d.Settle(core.Outcome{Canceled: true})
-	if err := l.Drain(t.Context()); err != nil {
+	if err := drainThen(t, l, func() {}); err != nil {
 		t.Fatal(err)
 	}
 	store.down.Store(true)

@@ -338,7 +338,7 @@ func TestReservationsOfAnOutageAreSettledWhereTheyWereMade(t *testing.T) {
 		}
 		d.Settle(core.Outcome{Status: 500})
 	}
-	if err := l.Drain(t.Context()); err != nil {
+	if err := drainThen(t, l, func() {}); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -396,7 +396,7 @@ func TestDrainWaitsForTheFallbackToo(t *testing.T) {
 		t.Errorf("Drain did not wait for the store that charged: %v", err)
 	}
 	close(second.released)
-	if err := l.Drain(t.Context()); err != nil {
+	if err := drainThen(t, l, func() {}); err != nil {
 		t.Error(err)
 	}
 	wantDecision(t, "after Drain", l.AllowKey(t.Context(), "k", 9), true, core.ReasonOutageLocal, 0)
