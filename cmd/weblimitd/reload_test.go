@@ -33,7 +33,8 @@ func (in *instance) resident(t *testing.T) int64 {
 // version as a whole. Goroutines and files don't grow.
 func TestManyReloadsUnderLoad(t *testing.T) {
 	t.Parallel()
-	in := start(t, nil, "--log-denials=false")
+	file := write(t, "limits.yaml", onePolicy("even", 100_000_000))
+	in := start(t, nil, "--log-denials=false", "--policy", file)
 	ctx, stop := context.WithCancel(t.Context())
 	var served atomic.Int64
 	var load sync.WaitGroup
@@ -52,17 +53,12 @@ func TestManyReloadsUnderLoad(t *testing.T) {
 		})
 	}
 	reloads, goroutines := 0, ""
-	rewrite(t, in.policy, onePolicy("even", 100_000_000))
-	if code, body := in.do(t, http.MethodPost, "/reload", "Weblimit-Inspect", "1"); code != 200 {
-		t.Fatal(body)
-	}
-	in.decides(t, "even")
 	for began := time.Now(); time.Since(began) < 3*time.Second || reloads < 60; reloads++ {
 		text := onePolicy("even", 100_000_000+2*reloads)
 		if reloads%2 == 1 {
 			text = onePolicy("odd", 1) // denies all
 		}
-		rewrite(t, in.policy, text)
+		rewrite(t, file, text)
 		if code, body := in.do(t, http.MethodPost, "/reload", "Weblimit-Inspect", "1"); code != 200 {
 			t.Fatalf("%d %s", code, body)
 		}
