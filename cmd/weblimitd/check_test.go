@@ -418,8 +418,8 @@ func drainsInSteps(t *testing.T, server *redistest.Server, delay time.Duration) 
 	if !late() && (err != nil || code != http.StatusServiceUnavailable) {
 		t.Errorf("readiness while it drains: %d, %v", code, err)
 	}
-	if code, body := in.get(t, "/readyz"); code != 503 || !strings.Contains(body, "draining") {
-		t.Errorf("%d %s", code, body)
+	if code, body, err := in.try(http.MethodGet, "/readyz"); !late() && (err != nil || code != 503 || !strings.Contains(body, "draining")) {
+		t.Errorf("%d %s, %v", code, body, err)
 	}
 	if a, code, err := check(t.Context(), client, base, fmt.Sprint("192.0.2.", delay.Seconds())); !late() && (err != nil || code != http.StatusOK || !a.Allowed) {
 		t.Errorf("it does not serve during the delay: %+v %d, %v", a, code, err)
@@ -434,10 +434,14 @@ func drainsInSteps(t *testing.T, server *redistest.Server, delay time.Duration) 
 		}
 		slow <- err
 	}()
+	atWork := false // then it does not end before that request
 	await(t, "a request is at work, or the delay is over", func() bool {
-		return in.metric(t, "weblimitd_requests_in_flight") == "1" || late()
+		if _, metrics, err := in.try(http.MethodGet, "/metrics"); err == nil {
+			atWork = strings.Contains(metrics, "\nweblimitd_requests_in_flight 1\n")
+		}
+		return atWork || late()
 	})
-	if late() {
+	if !atWork || late() {
 		return false
 	}
 	await(t, "it takes no more connections", func() bool {
