@@ -61,7 +61,8 @@ func asks(ctx context.Context, conn *grpc.ClientConn, address string) (rls.RateL
 func TestEnvoy(t *testing.T) {
 	t.Parallel()
 	dir := envoyFolder(t)
-	in := start(t, nil, "--envoy-config", dir, "--grpc-listen", "127.0.0.1:0")
+	// What watches its health hears that it drains before it is ended.
+	in := start(t, nil, "--envoy-config", dir, "--grpc-listen", "127.0.0.1:0", "--drain-delay", "1s")
 	conn := connect(t, in.grpc, insecure.NewCredentials())
 	windows.AwayFrom(time.Hour, 2*time.Minute)
 	over := 0
