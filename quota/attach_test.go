@@ -173,7 +173,7 @@ func TestAttachOnlyReads(t *testing.T) {
 	if _, err := Attach(t.Context(), pool, Config{Notices: []Channel{{Name: "a", Deliver: func(context.Context, Notice) error { return nil }}}}); err == nil {
 		t.Error("an attached book delivers notices")
 	}
-	b, err := Open(t.Context(), pool, Config{Store: memstore.New(memstore.Config{})})
+	b, err := Open(t.Context(), pool, Config{Store: memstore.New(memstore.Config{}), Timeout: time.Minute})
 	if err != nil {
 		t.Fatal(err)
 	}

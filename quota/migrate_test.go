@@ -19,7 +19,7 @@ func TestMigrationsAtTheSameTimeAndTwice(t *testing.T) {
 		group.Go(func() {
 			pool := connect(t, database)
 			for range 2 {
-				b, err := Open(t.Context(), pool, Config{Store: memstore.New(memstore.Config{})})
+				b, err := Open(t.Context(), pool, Config{Store: memstore.New(memstore.Config{}), Timeout: time.Minute})
 				if err != nil {
 					t.Error(err)
 					return
@@ -39,7 +39,7 @@ func TestSchemasAreApart(t *testing.T) {
 	t.Parallel()
 	pool := poolOf(t)
 	for _, schema := range []string{"one", "two"} {
-		b, err := Open(t.Context(), pool, Config{Store: memstore.New(memstore.Config{}), Schema: schema})
+		b, err := Open(t.Context(), pool, Config{Store: memstore.New(memstore.Config{}), Schema: schema, Timeout: time.Minute})
 		if err != nil {
 			t.Fatal(err)
 		}
