@@ -40,21 +40,21 @@ type flusher struct {
 // run flushes until ctx is done.
 func (f *flusher) run(ctx context.Context) {
 	b := f.book
-	ticker := time.NewTicker(b.config.FlushEvery)
-	defer ticker.Stop()
-	var present time.Time
-	for n := 0; ; n++ {
-		if time.Since(present) >= presentEvery {
-			f.present(ctx)
-			present = time.Now()
-		}
+	flushing, present := time.NewTicker(b.config.FlushEvery), time.NewTicker(presentEvery)
+	defer flushing.Stop()
+	defer present.Stop()
+	f.present(ctx)
+	for n := 0; ; {
 		select {
 		case <-ctx.Done():
 			return
-		case <-ticker.C:
+		case <-present.C:
+			f.present(ctx)
+		case <-flushing.C:
+			_ = f.flush(ctx) // reported, and tried again
+			b.table.sweep(&b.rules.limits, n)
+			n++
 		}
-		_ = f.flush(ctx) // reported, and tried again
-		b.table.sweep(&b.rules.limits, n)
 	}
 }
 

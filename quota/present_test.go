@@ -1,8 +1,10 @@
 package quota
 
 import (
+	"context"
 	"slices"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/weblimit/weblimit/core/memstore"
@@ -88,4 +90,33 @@ func TestWhatAKilledProcessLeftIsFound(t *testing.T) {
 	if got := other.total(t, "plan", "tenant:acme"); got != 9 {
 		t.Errorf("the ledger has %d units, want 9", got)
 	}
+}
+
+// hearing is a ledger that notes for how long a process was silent.
+type hearing struct {
+	ledger
+	last    time.Time
+	longest time.Duration
+}
+
+func (h *hearing) present(ctx context.Context, process string, limits []string, lostAfter time.Duration) ([]string, error) {
+	if !h.last.IsZero() {
+		h.longest = max(h.longest, time.Since(h.last))
+	}
+	h.last = time.Now()
+	return h.ledger.present(ctx, process, limits, lostAfter)
+}
+
+// A process that writes seldom says that it is there as often as others, or these look for what it left.
+func TestAProcessThatWritesSeldomIsThere(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		h := &hearing{ledger: newMemoryLedger(defaultLevels)}
+		b := bookOn(t, h, Config{Store: memstore.New(memstore.Config{}), FlushEvery: maxFlushEvery})
+		time.Sleep(2 * lostAfter)
+		closeBook(t, b)
+		if h.longest == 0 || h.longest > lostAfter/2 {
+			t.Errorf("it was silent for %v, and is taken for gone after %v", h.longest, lostAfter)
+		}
+	})
 }
