@@ -256,15 +256,29 @@ func TestPerTenant(t *testing.T) {
 		}
 		_, err := there.Credit(ctx, Credit{Operation: "1", Limit: "plan", Tenant: tenant, Units: 5})
 		must(err)
-		tenants := eventually("a credit", 30)
-		_, err = there.ledger.apply(ctx, &change{operation: "2", kind: changeAdjust, limit: "plan", tenant: tenant, units: -2, start: periodStart(t), reason: "r"})
-		must(err)
-		tenants = min(tenants, eventually("an adjustment", 28))
+		tenants, changes := eventually("a credit", 30), 2
+		adjust := func(operation string, units, want int64) {
+			t.Helper()
+			_, err := there.ledger.apply(ctx, &change{operation: operation, kind: changeAdjust, limit: "plan", tenant: tenant, units: units, start: periodStart(t), reason: "r"})
+			must(err)
+			tenants = min(tenants, eventually("an adjustment", want))
+			changes++
+		}
+		adjust("2", -2, 28)
+		for n := 0; n < 10 && tenants > time.Second; n++ {
+			adjust(fmt.Sprint("more ", n), 1, 29)
+			adjust(fmt.Sprint("less ", n), -1, 28)
+		}
 		plans := time.Hour
-		for _, included := range []int64{30, 35, 40} {
+		setPlan := func(included int64) {
+			t.Helper()
 			must(there.SetPlan(ctx, Plan{Limit: "plan", Name: "pro", Included: included}))
 			plans = min(plans, eventually("other numbers of the plan", included+3))
 		}
+		for n := int64(0); n < 2 || n < 20 && plans > time.Second; n++ {
+			setPlan(30 + n)
+		}
+		setPlan(40)
 		if slowest := max(tenants, plans); slowest > time.Second { // one change or another may find a busy machine
 			t.Errorf("each change took more than a second: those of a tenant %v, those of a plan %v", tenants, plans)
 		}
@@ -275,7 +289,7 @@ func TestPerTenant(t *testing.T) {
 		}
 		s, err := here.Statement(ctx, "plan", tenant, time.Now())
 		must(err)
-		if s.Used != 43 || s.Included != 40 || s.Credits != 5 || s.CreditsUsed != 5 || s.Overage != 0 || len(s.Changes) != 3 || len(s.Days) == 0 {
+		if s.Used != 43 || s.Included != 40 || s.Credits != 5 || s.CreditsUsed != 5 || s.Overage != 0 || len(s.Changes) != changes || len(s.Days) == 0 {
 			t.Errorf("statement %+v", s)
 		}
 		var text strings.Builder
