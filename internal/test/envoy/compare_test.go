@@ -176,7 +176,7 @@ descriptors:
   - {key: role_admin, value: "1", rate_limit: {unlimited: true}}
 `)}}
 	peer := startPeer(t, redistest.StartTCP(t), files)
-	ours := startOurs(t, redistest.StartTCP(t), files, envoy.Config{})
+	ours := startOurs(t, redistest.StartTCP(t), files, envoy.Config{Timeout: time.Minute})
 	for _, tt := range []struct {
 		name         string
 		descriptors  [][]string // of one request after the other

@@ -4,7 +4,9 @@ import (
 	"encoding/json"
 	"os"
 	"testing"
+	"time"
 
+	"github.com/weblimit/weblimit/internal/testclock"
 	"github.com/weblimit/weblimit/policy"
 	"github.com/weblimit/weblimit/service/envoy"
 
@@ -51,7 +53,9 @@ func TestDeployedLimits(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s, err := envoy.New(envoy.Config{Source: envoy.Files(policy.File{Name: "edge.yaml", Text: text}), Store: core.NewMemory()})
+	store, now := core.NewMemory(), time.Now().UnixMicro()
+	testclock.Set(store, func() int64 { return now }) // no minute ends between two requests
+	s, err := envoy.New(envoy.Config{Source: envoy.Files(policy.File{Name: "edge.yaml", Text: text}), Store: store})
 	if err != nil {
 		t.Fatal(err)
 	}

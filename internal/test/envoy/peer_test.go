@@ -94,6 +94,10 @@ func startPeer(t testing.TB, redis *redistest.Server, files []policy.File, envir
 	return nil
 }
 
+// taken holds the ports that freePort has returned: servers that start at the same time must not choose
+// the same.
+var taken sync.Map
+
 // freePort returns a port that is free now, and below those of outgoing connections, of which one could
 // take it before the server does.
 func freePort(t testing.TB) int {
@@ -103,10 +107,12 @@ func freePort(t testing.TB) int {
 		l, err := net.Listen("tcp", net.JoinHostPort("127.0.0.1", strconv.Itoa(port)))
 		if err == nil {
 			_ = l.Close()
-			return port
+			if _, again := taken.LoadOrStore(port, true); !again {
+				return port
+			}
 		}
 		if try == 20 {
-			t.Fatal(err)
+			t.Fatalf("no free port: %v", err)
 		}
 	}
 }
