@@ -45,9 +45,11 @@ func TestTheBillingDayChanges(t *testing.T) {
 	other := time.Now().UTC().AddDate(0, 0, 20).Day()
 	before, beforeRules := bookOf(t, server, database, prefix, plan(day))
 	after, afterRules := bookOf(t, server, database, prefix, plan(other))
+	ctx, cancel := context.WithTimeout(t.Context(), patience) // without which Redis has 3 seconds
+	defer cancel()
 	take := func(b *quota.Book, rule *store.Rule, cost int64) (a store.Account) {
 		checks, results := []store.Check{{Key: []byte(tenant(1)), Rule: rule, Cost: cost, Account: &a}}, make([]store.Result, 1)
-		if err := b.Store().Take(t.Context(), checks, results); err != nil || !results[0].Charged {
+		if err := b.Store().Take(ctx, checks, results); err != nil || !results[0].Charged {
 			t.Fatalf("%+v, %v", results[0], err)
 		}
 		return a
@@ -87,9 +89,11 @@ func TestLargeCosts(t *testing.T) {
 	server, database, prefix := redistest.Start(t), pgtest.Shared(t).Database(t), redistest.Prefix(t)
 	plan := core.PerBillingMonth(most, billingDay, time.UTC).By(keyfuncs.Tenant("tenant")).Named(planName)
 	book, rules := bookOf(t, server, database, prefix, plan)
+	ctx, cancel := context.WithTimeout(t.Context(), patience) // without which Redis has 3 seconds
+	defer cancel()
 	call := func(f func(context.Context, []store.Check, []store.Result) error, key string, cost int64) store.Result {
 		checks, results := []store.Check{{Key: []byte(key), Rule: rules[0], Cost: cost}}, make([]store.Result, 1)
-		if err := f(t.Context(), checks, results); err != nil {
+		if err := f(ctx, checks, results); err != nil {
 			t.Fatalf("%s, cost %d: %v", key, cost, err)
 		}
 		return results[0]

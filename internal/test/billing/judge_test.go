@@ -2,6 +2,7 @@ package billing
 
 import (
 	"cmp"
+	"context"
 	"fmt"
 	"slices"
 	"strings"
@@ -267,6 +268,8 @@ func (s *scenario) compare(expected map[accountID]*bounds, ledger map[accountID]
 // compareStore compares the ledger with a store that has lost nothing.
 func (s *scenario) compareStore(t *testing.T, redisStore store.Store, rules []*store.Rule, ledger map[accountID]int64) (wrong []difference) {
 	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), patience) // without which Redis has 3 seconds
+	defer cancel()
 	for id, used := range ledger {
 		twin, err := rules[id.limit].Ledger()
 		if err != nil {
@@ -274,7 +277,7 @@ func (s *scenario) compareStore(t *testing.T, redisStore store.Store, rules []*s
 		}
 		var account store.Account
 		checks, results := []store.Check{{Key: []byte(tenant(id.tenant)), Rule: twin, Account: &account}}, make([]store.Result, 1)
-		if err := redisStore.Peek(t.Context(), checks, results); err != nil {
+		if err := redisStore.Peek(ctx, checks, results); err != nil {
 			t.Fatal(err)
 		}
 		if account.Used != used {

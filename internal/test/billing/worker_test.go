@@ -75,14 +75,14 @@ func work(text string) error {
 	if err != nil {
 		return err
 	}
-	rdb := redis.NewClient(&redis.Options{Network: w.Network, Addr: w.Addr, PoolSize: 16})
+	timeout, options := 2*time.Second, &redis.Options{Network: w.Network, Addr: w.Addr, PoolSize: 16}
+	if w.Repeats > 0 { // nothing fails, on the busiest machine
+		timeout, options.ReadTimeout = patience, patience
+	}
+	rdb := redis.NewClient(options)
 	redisStore := redisstore.New(rdb)
 	redisStore.OnEvent(func(core.Event) {}) // no log
-	timeout := 2 * time.Second
-	if w.Repeats > 0 { // nothing fails, on the busiest machine
-		timeout = patience
-	}
-	for { // PostgreSQL may be away when a process starts
+	for {                                   // PostgreSQL may be away when a process starts
 		w.book, err = quota.Open(ctx, pool, quota.Config{Store: redisStore, FlushEvery: w.FlushEvery, Timeout: timeout})
 		if err == nil {
 			break
