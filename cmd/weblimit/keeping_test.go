@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"net/http/httptest"
 	"testing"
 	"time"
@@ -27,7 +28,10 @@ func TestLimitsThatAreKept(t *testing.T) {
 		core.PerCalendarDay(100, time.UTC).By(keyfuncs.ClientIP()).Named("kept"),
 		core.PerHour(10).By(keyfuncs.ClientIP()).Named("login").Penalty(core.Block{After: 1000, Within: time.Hour, For: time.Minute}),
 	}}))
-	page, err := inspect.New(inspect.Config{Store: b.book.Store(), Top: heavy, Users: []inspect.User{{Name: "ops", Password: password, May: inspect.Act}}})
+	page, err := inspect.New(inspect.Config{
+		Store: b.book.Store(), Top: heavy, Timeout: time.Minute,
+		Users: []inspect.User{{Name: "ops", Password: password, May: inspect.Act}},
+	})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -43,8 +47,10 @@ func TestLimitsThatAreKept(t *testing.T) {
 		}
 	}
 	s := redisstore.New(b.rdb, redisstore.Config{Prefix: b.prefix})
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute) // without which Redis has a second
+	defer cancel()
 	eventually(t, "the application publishes its limits", func() bool {
-		published, err := s.Exchange().Collect(t.Context())
+		published, err := s.Exchange().Collect(ctx)
 		if err != nil {
 			t.Fatal(err)
 		}

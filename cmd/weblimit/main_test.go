@@ -208,8 +208,10 @@ func (a *application) ask(t *testing.T, key string, n int) (allowed int) {
 // published waits until other processes see that n requests have been counted of a key.
 func (a *application) published(t *testing.T, key string, n int) {
 	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute) // without which Redis has a second
+	defer cancel()
 	eventually(t, "the application publishes what it has counted", func() bool {
-		snapshots, err := a.store.Exchange().Collect(t.Context())
+		snapshots, err := a.store.Exchange().Collect(ctx)
 		if err != nil {
 			t.Fatal(err)
 		}

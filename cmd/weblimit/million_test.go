@@ -70,7 +70,7 @@ func TestMillionKeys(t *testing.T) {
 		var took time.Duration
 		for attempt := range attempts {
 			for i := range publishers {
-				if err := a.store.Exchange().Publish(t.Context(), "instance-"+strconv.Itoa(i), snapshot, time.Minute); err != nil {
+				if err := (longLived{a.store.Exchange()}).Publish(t.Context(), "instance-"+strconv.Itoa(i), snapshot, time.Minute); err != nil {
 					t.Fatal(err)
 				}
 			}
@@ -114,8 +114,10 @@ func (a *application) keep(t *testing.T) []byte {
 		a.ask(t, "ip:2001:db8:"+strconv.FormatInt(int64(i), 16)+"::/64", 3)
 	}
 	var snapshot []byte
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute) // without which Redis has a second
+	defer cancel()
 	eventually(t, "a large snapshot is published", func() bool {
-		snapshots, err := a.store.Exchange().Collect(t.Context())
+		snapshots, err := a.store.Exchange().Collect(ctx)
 		if err != nil {
 			t.Fatal(err)
 		}

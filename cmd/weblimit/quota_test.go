@@ -263,7 +263,11 @@ func TestUsageStatementAdjust(t *testing.T) {
 	b.spend(t, "tenant:acme", 90)
 	b.spend(t, "tenant:=cmd|x", 1)
 	b.flush(t)
-	wants(t, squeeze(b.ops.ok(t, "quota", "usage", "--limit", "plan", "--tenant", "tenant:acme")), "LIMIT TENANT PERIOD USED plan tenant:acme "+time.Now().Format("2006-01")+"-01 to ", " 90")
+	berlin, err := time.LoadLocation("Europe/Berlin")
+	if err != nil {
+		t.Fatal(err)
+	}
+	wants(t, squeeze(b.ops.ok(t, "quota", "usage", "--limit", "plan", "--tenant", "tenant:acme")), "LIMIT TENANT PERIOD USED plan tenant:acme "+time.Now().In(berlin).Format("2006-01")+"-01 to ", " 90")
 	wants(t, b.ops.ok(t, "quota", "usage", "--tenant", "tenant:acme", "--days"), "DAY", "90")
 	wants(t, b.ops.ok(t, "quota", "usage", "--to", "2020-01-01"), "Nothing is used.")
 	rows := decode[struct{ Usage []usageJSON }](t, b.ops.ok(t, "quota", "usage", "--json")).Usage
