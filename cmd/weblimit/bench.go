@@ -246,12 +246,13 @@ func (m *measurement) run(ctx context.Context, length time.Duration, parallel in
 	return row
 }
 
-// work sends one check after the other until end.
+// work sends one check after the other until end, and one at least: on a busy machine, a row can be over
+// before a goroutine has begun.
 func (m *measurement) work(ctx, end context.Context, samples int) {
 	var mine []int64
 	seen := 0
 	var checks []store.Check
-	for end.Err() == nil {
+	for first := true; first || end.Err() == nil; first = false {
 		before := time.Now()
 		if err := m.check(ctx, &checks); err != nil {
 			m.fail(err)
