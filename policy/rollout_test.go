@@ -6,8 +6,10 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/weblimit/weblimit/core"
+	"github.com/weblimit/weblimit/internal/testclock"
 	"github.com/weblimit/weblimit/keyfuncs"
 	"github.com/weblimit/weblimit/policy"
 )
@@ -44,7 +46,9 @@ func TestARollOutByFile(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	l := limiterOf(t, set, core.NewMemory(), "api")
+	store, now := core.NewMemory(), time.Now().UnixMicro()
+	testclock.Set(store, func() int64 { return now }) // nothing comes back meanwhile
+	l := limiterOf(t, set, store, "api")
 	const users = 400
 	for step, bounds := range [][2]int{{0, 0}, {users / 50, users / 10}, {users, users}} {
 		if step > 0 {
