@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/redis/go-redis/v9"
 
@@ -15,9 +16,7 @@ import (
 
 func TestArchive(t *testing.T) {
 	t.Parallel()
-	server := redistest.Shared(t)
-	client := redis.NewClient(&redis.Options{Network: server.Network(), Addr: server.Addr()})
-	t.Cleanup(func() { _ = client.Close() })
+	client := clientOf(t, redistest.Shared(t))
 	archivetest.Run(t, func(t *testing.T) policy.Archive {
 		return redissource.New(client, redistest.Prefix(t)+t.Name())
 	})
@@ -25,7 +24,7 @@ func TestArchive(t *testing.T) {
 
 func TestArchiveOnACluster(t *testing.T) {
 	t.Parallel()
-	client := redistest.SharedCluster(t).Client(t)
+	client := redistest.SharedCluster(t).ClientWith(t, &redis.ClusterOptions{ReadTimeout: time.Minute})
 	in := redissource.New(client, redistest.Prefix(t)+"policy")
 	for n := range 3 {
 		release, err := policy.Publish(t.Context(), in, archivetest.File(n+1), policy.Publication{})
@@ -70,9 +69,7 @@ func TestRights(t *testing.T) {
 // Redis holds up to 512 MB under a key, which must not get into the memory of a fleet.
 func TestAValueTooLargeIsNotRead(t *testing.T) {
 	t.Parallel()
-	server := redistest.Shared(t)
-	client := redis.NewClient(&redis.Options{Network: server.Network(), Addr: server.Addr()})
-	defer func() { _ = client.Close() }()
+	client := clientOf(t, redistest.Shared(t))
 	for field, most := range map[string]int{"text": policy.MaxBytes, "name": 4096, "first": 4096, "number": 4096, "about:1": 4096} {
 		key := redistest.Prefix(t) + field
 		fields := []any{"text", "limits: []", "name", "x", "sha256", "x", "number", "1", "first", "1", "about:1", "1 1 {}"}

@@ -5,8 +5,6 @@ import (
 	"fmt"
 	"testing"
 
-	"github.com/redis/go-redis/v9"
-
 	"github.com/weblimit/weblimit/core"
 	"github.com/weblimit/weblimit/core/redisstore"
 	"github.com/weblimit/weblimit/internal/test/redistest"
@@ -17,13 +15,11 @@ import (
 // A limit that is raised helps at once, also a client that was denied a moment ago.
 func TestARaisedLimitCountsOnRedis(t *testing.T) {
 	t.Parallel()
-	server := redistest.Shared(t)
-	client := redis.NewClient(&redis.Options{Network: server.Network(), Addr: server.Addr()})
-	defer func() { _ = client.Close() }()
+	client := clientOf(t, redistest.Shared(t))
 	ctx, key := context.Background(), redistest.Prefix(t)+"policy"
 	publish := func(n int) {
 		t.Helper()
-		text := fmt.Sprintf("policies: {api: {timeout: 10s, limits: {a: {limit: %d/hour fixed, by: tenant}}}}", n)
+		text := fmt.Sprintf("policies: {api: {timeout: 1m, limits: {a: {limit: %d/10000h fixed, by: tenant}}}}", n)
 		if err := redissource.Publish(ctx, client, key, policy.File{Name: "x", Text: []byte(text)}); err != nil {
 			t.Fatal(err)
 		}

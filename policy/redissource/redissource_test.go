@@ -23,12 +23,17 @@ func file(n int) policy.File {
 	return policy.File{Name: "limits.yaml", Text: fmt.Appendf(nil, "version: v%d\npolicies: {api: {limits: {a: {limit: %d/s, by: account}}}}", n, n)}
 }
 
+// clientOf returns a client that waits for a server on a busy machine, and repeats nothing: what is
+// published twice is overtaken by itself.
+func clientOf(t *testing.T, s *redistest.Server) *redis.Client {
+	t.Helper()
+	return s.ClientWith(t, &redis.Options{MaxRetries: -1, ReadTimeout: time.Minute})
+}
+
 func TestAFleetFollowsRedis(t *testing.T) {
 	t.Parallel()
 	ctx := t.Context()
-	server := redistest.Shared(t)
-	client := redis.NewClient(&redis.Options{Network: server.Network(), Addr: server.Addr()})
-	defer func() { _ = client.Close() }()
+	client := clientOf(t, redistest.Shared(t))
 	key := redistest.Prefix(t) + "policy"
 	from := redissource.New(client, key)
 	if _, err := policy.From(from); err == nil {
