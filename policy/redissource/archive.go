@@ -2,6 +2,7 @@ package redissource
 
 import (
 	"context"
+	"crypto/rand"
 	"crypto/sha256"
 	_ "embed"
 	"encoding/hex"
@@ -29,6 +30,7 @@ type about struct {
 	By      string `json:"by,omitempty"`
 	Note    string `json:"note,omitempty"`
 	Of      int64  `json:"of,omitempty"`
+	ID      string `json:"id,omitempty"` // of the call of Add
 }
 
 // Add implements [policy.Archive].
@@ -37,7 +39,10 @@ func (s *Source) Add(ctx context.Context, file policy.File, release policy.Relea
 	defer cancel()
 	sum := sha256.Sum256(file.Text)
 	release.File, release.Version.Hash = file.Name, hex.EncodeToString(sum[:])
-	told, err := json.Marshal(about{release.File, release.Version.Name, release.Version.Hash, release.By, release.Note, release.Of})
+	told, err := json.Marshal(about{
+		File: release.File, Version: release.Version.Name, Hash: release.Version.Hash,
+		By: release.By, Note: release.Note, Of: release.Of, ID: rand.Text(),
+	})
 	if err != nil {
 		return policy.Release{}, s.failed(err)
 	}

@@ -37,6 +37,29 @@ func TestArchiveOnACluster(t *testing.T) {
 	}
 }
 
+// A client that does not hear the answer, because the connection ends or Redis is slow, asks again.
+// Then it has published once, and was not overtaken by itself.
+func TestARepeatedQuestionPublishesOnce(t *testing.T) {
+	t.Parallel()
+	proxy := redistest.StartProxy(t, redistest.Start(t))
+	in := redissource.New(proxy.ClientWith(t, &redis.Options{ReadTimeout: time.Minute}), "policy")
+	proxy.Match("eval")
+	for after := range int64(3) {
+		proxy.CutReplies(2)
+		first, err := in.Add(t.Context(), archivetest.File(1), policy.Release{}, after)
+		if err != nil || first.Number != after+1 {
+			t.Fatalf("after %d: %v, %v", after, first, err)
+		}
+		all, err := in.Releases(t.Context())
+		if err != nil || len(all) != int(first.Number) || all[0] != first {
+			t.Errorf("got %v, %v, want %v", all, err, first)
+		}
+	}
+	if n := proxy.RepliesCut(); n != 6 {
+		t.Errorf("%d replies were cut, want 6", n)
+	}
+}
+
 // The rights of docs/policy.md are enough, and those of services don't publish.
 func TestRights(t *testing.T) {
 	t.Parallel()

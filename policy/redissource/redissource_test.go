@@ -23,8 +23,7 @@ func file(n int) policy.File {
 	return policy.File{Name: "limits.yaml", Text: fmt.Appendf(nil, "version: v%d\npolicies: {api: {limits: {a: {limit: %d/s, by: account}}}}", n, n)}
 }
 
-// clientOf returns a client that waits for a server on a busy machine, and repeats nothing: what is
-// published twice is overtaken by itself.
+// clientOf returns a client that waits for a server on a busy machine, and repeats nothing.
 func clientOf(t *testing.T, s *redistest.Server) *redis.Client {
 	t.Helper()
 	return s.ClientWith(t, &redis.Options{MaxRetries: -1, ReadTimeout: time.Minute})

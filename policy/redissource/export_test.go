@@ -1,0 +1,5 @@
+package redissource
+
+import "time"
+
+func init() { timeout = time.Minute }
