@@ -53,10 +53,12 @@ func start(t *testing.T, server *redistest.Server, prefix, name string) *instanc
 			Penalty(core.Block{After: 20, Within: time.Minute, For: 10 * time.Minute}))(serve))
 	mux.Handle("/export", limits.Limit(core.PerHour(100).By(user).Cost(10).Named("export"))(serve))
 	page, err := inspect.New(inspect.Config{
-		Store:  store,
-		Top:    heavy,
-		Users:  []inspect.User{{Name: "olga", Password: password, May: inspect.Act}},
-		Logger: slog.New(slog.DiscardHandler),
+		Store: store,
+		Top:   heavy,
+		// A Redis that has no processor for a while is no error here, which the browser would note.
+		Timeout: time.Minute,
+		Users:   []inspect.User{{Name: "olga", Password: password, May: inspect.Act}},
+		Logger:  slog.New(slog.DiscardHandler),
 		Label: func(key string) string {
 			switch key {
 			case keyfuncs.Encode("apikey", "acme"):
