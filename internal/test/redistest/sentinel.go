@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/redis/go-redis/v9"
 )
@@ -25,7 +26,7 @@ type Sentinel struct {
 // StartSentinel starts a master, two replicas and three sentinels for this test alone, on
 // loopback, and stops them when the test ends. It returns once the sentinels know each other
 // and the replicas are in sync. Two sentinels have to agree that the master is dead, which
-// they notice after half a second.
+// they notice after one and a half seconds, or as [Sentinel.DownAfter] says.
 func StartSentinel(tb testing.TB) *Sentinel {
 	tb.Helper()
 	requireBinary(tb)
@@ -85,6 +86,17 @@ func (s *Sentinel) Master(tb testing.TB) *Server {
 	}
 	tb.Fatal(errors.Join(errs...))
 	return nil
+}
+
+// DownAfter has the live sentinels take a server for dead that has not answered for so long, and a master that
+// says that it is a replica. A server that has been silent for so long already is dead at once.
+func (s *Sentinel) DownAfter(tb testing.TB, d time.Duration) {
+	tb.Helper()
+	for _, sentinel := range s.sentinels {
+		if sentinel.live() {
+			sentinel.must(tb, "sentinel", "set", MasterName, "down-after-milliseconds", d.Milliseconds())
+		}
+	}
 }
 
 // AwaitFailover waits until all live sentinels agree on a live master other than old, and all
