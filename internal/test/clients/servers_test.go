@@ -53,13 +53,19 @@ func TestClientsComeBackToFiber(t *testing.T) {
 			app := fiber.New(fiber.Config{DisableStartupMessage: true})
 			app.Use(func(c *fiber.Ctx) error {
 				mu.Lock()
-				defer mu.Unlock()
-				if len(seen) == 0 {
-					for limiter.Allow(keyfuncs.Values{}).Allowed {
-						time.Sleep(earlier) // on a busy machine the window may be over by then
-					}
+				first := len(seen) == 0
+				mu.Unlock()
+				if first {
+					limiter.Allow(keyfuncs.Values{})
+					time.Sleep(earlier)
 				}
 				err := c.Next()
+				if first && c.Response().StatusCode() == http.StatusOK { // on a busy machine the window was over by then
+					c.Response().Reset()
+					return c.RestartRouting()
+				}
+				mu.Lock()
+				defer mu.Unlock()
 				seen = append(seen, c.Response().StatusCode())
 				return err
 			})
