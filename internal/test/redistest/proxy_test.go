@@ -179,6 +179,9 @@ func TestProxyBlackholeSwallowsBothWays(t *testing.T) {
 		if _, err := conn.Write([]byte("INCR n\r\n")); err != nil {
 			t.Fatal(err)
 		}
+		if err := await("the bytes to be swallowed", func() error { return swallowed(p, conn) }); err != nil {
+			t.Fatal(err)
+		}
 		_ = conn.SetReadDeadline(time.Now().Add(50 * time.Millisecond))
 		if _, err := conn.Read(make([]byte, 1)); !errors.Is(err, os.ErrDeadlineExceeded) {
 			t.Errorf("%s: %v, want a timeout", when, err)
@@ -193,6 +196,18 @@ func TestProxyBlackholeSwallowsBothWays(t *testing.T) {
 	if err := p.Client(t).Incr(ctx, "n").Err(); err != nil {
 		t.Errorf("a connection opened afterwards: %v", err)
 	}
+}
+
+// swallowed returns nil once bytes of a connection of a client have been lost.
+func swallowed(p *Proxy, client net.Conn) error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for c := range p.conns {
+		if c.client.RemoteAddr().String() == client.LocalAddr().String() && c.silent.Load() {
+			return nil
+		}
+	}
+	return errors.New("none is")
 }
 
 func TestProxyRefuses(t *testing.T) {
