@@ -57,7 +57,7 @@ func TestClusterIsDown(t *testing.T) {
 // the right node, which decides it.
 func TestClusterMovedIsFollowed(t *testing.T) {
 	cluster, prefix := redistest.StartClusterOf(t, 2, 0), redistest.Prefix(t)
-	store := redisstore.New(cluster.Client(t), redisstore.Config{Prefix: prefix, DenialCache: noDenials()})
+	store := newClusterStore(t, cluster.Client(t), redisstore.Config{Prefix: prefix, DenialCache: noDenials()})
 	events := listen(store)
 	l := newLimiter(t, core.Config{Store: store, Timeout: patience, Limits: []core.Limit{long(1000, "moved").OnOutage(core.Deny)}})
 	from, to := cluster.Masters()[0], cluster.Masters()[1]

@@ -44,7 +44,7 @@ func TestClusterFloodOverItsOwnLimitDeniesNobodyElse(t *testing.T) {
 			own, common := ruleOf(t, long(1, "own")), ruleOf(t, long(1000, "common"))
 			var stores []*redisstore.Store
 			for range flood.stores {
-				stores = append(stores, redisstore.New(cluster.Client(t), redisstore.Config{Prefix: prefix, DenialCache: flood.cache}))
+				stores = append(stores, newClusterStore(t, cluster.Client(t), redisstore.Config{Prefix: prefix, DenialCache: flood.cache}))
 			}
 			key := onePerMaster(t, cluster, prefix)
 			all := core.Check{Key: []byte(key[0]), Rule: common, Cost: 1}

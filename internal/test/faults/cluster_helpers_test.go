@@ -29,6 +29,15 @@ const slack = 5 * time.Second
 // noDenials has a store ask Redis each time.
 func noDenials() redisstore.DenialCache { return redisstore.DenialCache{Disabled: true} }
 
+// newClusterStore returns a store that knows which node has which slot. A store gives up finding that out after two
+// seconds, for which a busy machine can keep itself or the nodes from running, and the checks that wait for it fail.
+func newClusterStore(t *testing.T, client *redis.ClusterClient, config redisstore.Config) *redisstore.Store {
+	t.Helper()
+	s, rule := redisstore.New(client, config), ruleOf(t, long(1, "map"))
+	eventually(t, "the map of slots", func() bool { return usedBy(s, rule, "map")[0] >= 0 })
+	return s
+}
+
 // slotOf returns the slot of what a client key has used.
 func slotOf(tb testing.TB, c *redistest.Cluster, prefix, key string) int {
 	tb.Helper()

@@ -33,7 +33,7 @@ func TestClusterReshardUnderLoad(t *testing.T) {
 
 func reshard(t *testing.T, cluster *redistest.Cluster, from, to *redistest.Server, prefix string, keys int) {
 	const workers, quota, deadline = 64, 3000, patience
-	store := redisstore.New(cluster.Client(t), redisstore.Config{Prefix: prefix, DenialCache: noDenials()})
+	store := newClusterStore(t, cluster.Client(t), redisstore.Config{Prefix: prefix, DenialCache: noDenials()})
 	l := newLimiter(t, core.Config{Store: store, Timeout: deadline, Limits: []core.Limit{long(quota, "moving").OnOutage(core.Deny)}})
 	names := make([]string, keys)
 	for i := range names {
@@ -118,7 +118,7 @@ func reshard(t *testing.T, cluster *redistest.Cluster, from, to *redistest.Serve
 // meanwhile.
 func TestClusterReshardBetweenTheKeysOfARequest(t *testing.T) {
 	cluster, prefix := redistest.StartClusterOf(t, 2, 0), "{both}:"
-	backend := redisstore.New(cluster.Client(t), redisstore.Config{Prefix: prefix, DenialCache: noDenials()})
+	backend := newClusterStore(t, cluster.Client(t), redisstore.Config{Prefix: prefix, DenialCache: noDenials()})
 	events := listen(backend)
 	const quota = 500
 	rule := ruleOf(t, long(quota, "both"))

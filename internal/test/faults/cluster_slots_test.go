@@ -30,7 +30,7 @@ func onePerMaster(t *testing.T, c *redistest.Cluster, prefix string) []string {
 // given back, and a peek meanwhile sees no more than what is under way.
 func TestClusterThirdOfThreeSlotsDenies(t *testing.T) {
 	cluster, prefix := redistest.SharedCluster(t), redistest.Prefix(t)
-	store := redisstore.New(cluster.Client(t), redisstore.Config{Prefix: prefix, DenialCache: noDenials()})
+	store := newClusterStore(t, cluster.Client(t), redisstore.Config{Prefix: prefix, DenialCache: noDenials()})
 	keys := onePerMaster(t, cluster, prefix)
 	const workers, each, quota = 16, 60, 100
 	wide, narrow := ruleOf(t, long(100_000, "wide")), ruleOf(t, long(quota, "narrow"))
@@ -65,6 +65,7 @@ func TestClusterThirdOfThreeSlotsDenies(t *testing.T) {
 				switch {
 				case err != nil:
 					failed.Add(1)
+					t.Error(err)
 				case results[0].Charged && results[1].Charged && results[2].Charged:
 					admitted.Add(1)
 				case results[0].Charged || results[1].Charged || results[2].Charged:
@@ -141,7 +142,7 @@ func TestClusterSlotOfADeadNodeHasOthersGiveBack(t *testing.T) {
 func TestClusterSlotsTakeThreeRoundTripsAtMost(t *testing.T) {
 	cluster, prefix := redistest.SharedCluster(t), redistest.Prefix(t)
 	client, proxies := behindProxies(t, cluster)
-	store := redisstore.New(client, redisstore.Config{Prefix: prefix, DenialCache: noDenials()})
+	store := newClusterStore(t, client, redisstore.Config{Prefix: prefix, DenialCache: noDenials()})
 	rule := ruleOf(t, long(1000, "slots"))
 	keys := slices.Concat(keysOn(t, cluster, prefix, 3)...)
 	const delay = 200 * time.Millisecond
@@ -193,7 +194,7 @@ func TestClusterReplicasNeverAnswerChecks(t *testing.T) {
 		"RouteRandomly":  {RouteRandomly: true},
 	} {
 		prefix := redistest.Prefix(t)
-		store := redisstore.New(cluster.ClientWith(t, options), redisstore.Config{Prefix: prefix, DenialCache: noDenials()})
+		store := newClusterStore(t, cluster.ClientWith(t, options), redisstore.Config{Prefix: prefix, DenialCache: noDenials()})
 		rule := ruleOf(t, long(10, "ten"))
 		for i := range 100 {
 			key := fmt.Sprint("user:", i%20)

@@ -18,8 +18,8 @@ import (
 func TestClusterCommonLimitThatDeniesUsesNobodysOwn(t *testing.T) {
 	cluster, prefix := redistest.SharedCluster(t), redistest.Prefix(t)
 	stores := []*redisstore.Store{
-		redisstore.New(cluster.Client(t), redisstore.Config{Prefix: prefix}),
-		redisstore.New(cluster.Client(t), redisstore.Config{Prefix: prefix, DenialCache: noDenials()}),
+		newClusterStore(t, cluster.Client(t), redisstore.Config{Prefix: prefix}),
+		newClusterStore(t, cluster.Client(t), redisstore.Config{Prefix: prefix, DenialCache: noDenials()}),
 	}
 	own, common := ruleOf(t, long(1, "own")), ruleOf(t, long(1, "common"))
 	keys := onePerMaster(t, cluster, prefix)
@@ -77,8 +77,8 @@ func TestClusterFloodOfOneRouteDeniesNobodyElsewhere(t *testing.T) {
 			quiet := ruleOf(t, long(1_000_000, "quiet"))
 			keys := onePerMaster(t, cluster, prefix)
 			stores := []*redisstore.Store{
-				redisstore.New(cluster.Client(t), redisstore.Config{Prefix: prefix}),
-				redisstore.New(cluster.Client(t), redisstore.Config{Prefix: prefix, DenialCache: noDenials()}),
+				newClusterStore(t, cluster.Client(t), redisstore.Config{Prefix: prefix}),
+				newClusterStore(t, cluster.Client(t), redisstore.Config{Prefix: prefix, DenialCache: noDenials()}),
 			}
 			ask := func(s core.Store, client string, last *core.Rule) (charged bool, wait time.Duration) {
 				checks := []core.Check{
