@@ -7,8 +7,10 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strconv"
 	"sync"
+	"syscall"
 )
 
 // listener returns where a server listens, given its directory: as net.Dial wants it, and as
@@ -52,9 +54,25 @@ func tempDir() (string, error) {
 	return os.MkdirTemp("/tmp", "redis")
 }
 
-// taken holds the ports that freePort has returned. A server that was killed comes back to
-// its own port, and servers that start at the same time must not choose the same.
+// taken holds the ports that freePort has returned, and those of their buses. A server that was killed
+// comes back to its own port, and servers that start at the same time must not choose the same.
 var taken sync.Map
+
+// take takes a port for this process, for as long as it lives, and reports whether nobody else has it. On
+// Linux other processes hear of that, by the name of a socket: a server that is dead for a while listens nowhere.
+func take(port int) bool {
+	if _, again := taken.LoadOrStore(port, true); again {
+		return false
+	}
+	if runtime.GOOS != "linux" {
+		return true
+	}
+	l, err := net.Listen("unix", "@redistest-port-"+strconv.Itoa(port))
+	if err == nil {
+		taken.Store(port, l) // never closed
+	}
+	return !errors.Is(err, syscall.EADDRINUSE)
+}
 
 // freePort returns a port p such that p and its bus port are free now. Both are below 32768,
 // where the range for outgoing connections begins: one of those could take a port before
@@ -68,8 +86,8 @@ func freePort() (int, error) {
 			errs = append(errs, err)
 			continue
 		}
-		if _, again := taken.LoadOrStore(p, true); again {
-			errs = append(errs, fmt.Errorf("port %d is taken by this process", p))
+		if !take(p) || !take(p+busOffset) {
+			errs = append(errs, fmt.Errorf("port %d or %d is taken by a test", p, p+busOffset))
 			continue
 		}
 		return p, nil

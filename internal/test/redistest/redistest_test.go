@@ -164,7 +164,7 @@ func TestStartClusterServesAllSlotsAndRefusesTwoInOneCall(t *testing.T) {
 func TestCommandstatsCountsCalls(t *testing.T) {
 	t.Parallel()
 	s := Start(t)
-	c := s.Client(t)
+	c := impatient(t, s) // which sends nothing twice
 	ctx := t.Context()
 	for range 3 {
 		if err := c.Eval(ctx, "return redis.call('INCR', KEYS[1])", []string{"k"}).Err(); err != nil {
@@ -225,6 +225,27 @@ func TestFreePortHasItsBusPort(t *testing.T) {
 		if p < 1024 || p+busOffset > 65_535 {
 			t.Errorf("port %d", p)
 		}
+	}
+}
+
+func TestAPortIsTakenOnce(t *testing.T) {
+	t.Parallel()
+	p, err := freePort()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, port := range []int{p, p + busOffset} {
+		if take(port) {
+			t.Errorf("port %d is taken twice", port)
+		}
+		if runtime.GOOS != "linux" {
+			continue
+		}
+		socket, _ := taken.LoadAndDelete(port) // another process has a list of its own
+		if take(port) {
+			t.Errorf("port %d is taken by two processes", port)
+		}
+		runtime.KeepAlive(socket)
 	}
 }
 
