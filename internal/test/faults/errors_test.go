@@ -80,7 +80,7 @@ var refusals = []refusal{
 			return redistest.StartTCP(t, "--dir", t.TempDir(), "--save", "3600", "1000000")
 		},
 		begin: func(t *testing.T, s *redistest.Server, _ string) func() {
-			c := s.Client(t)
+			c := s.ClientWith(t, &redis.Options{MaxRetries: -1, ReadTimeout: patience}) // which saves once
 			dir := c.ConfigGet(t.Context(), "dir").Val()["dir"]
 			if err := os.Remove(dir); err != nil { // it is empty
 				t.Fatal(err)

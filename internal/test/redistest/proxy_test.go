@@ -26,7 +26,7 @@ func TestProxyPassesEverythingOn(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			ctx, p := t.Context(), StartProxy(t, s)
-			c := p.Client(t)
+			c := p.ClientWith(t, &redis.Options{MaxRetries: -1, ReadTimeout: commandTimeout}) // it connects once
 			large := string(make([]byte, 300_000))
 			pipe := c.Pipeline()
 			pipe.Set(ctx, "k", large, 0)
