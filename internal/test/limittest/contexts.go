@@ -157,7 +157,7 @@ var contexts = []scenario{
 				}
 				return 1
 			}
-			limiter = e.limiter(core.PerHour(200).By(keyfuncs.Header("X-Client")).Named("api").CostBy(asking))
+			limiter = e.limiter(core.PerDay(200).By(keyfuncs.Header("X-Client")).Named("api").CostBy(asking))
 			s := e.serve(App{
 				Layers: []Layer{{Limiter: limiter, NoContext: noContext}},
 				Routes: []Route{{Method: "GET", Path: "/", Handle: hello}},

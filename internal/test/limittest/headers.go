@@ -122,13 +122,13 @@ var headers = []scenario{
 	}},
 	{"what one request is told does not reach the next", func(e *env) {
 		s := e.serve(App{Layers: append(
-			e.layer(core.PerHour(100).By(keyfuncs.Everyone()).Named("outer")),
-			e.layer(core.PerHour(100).By(keyfuncs.Everyone()).Named("inner"))...,
+			e.layer(core.PerDay(100).By(keyfuncs.Everyone()).Named("outer")),
+			e.layer(core.PerDay(100).By(keyfuncs.Everyone()).Named("inner"))...,
 		)})
 		for i := range 20 {
 			r := s.get("/")
-			equal(e, "RateLimit-Policy", e.only(r, "Ratelimit-Policy"), `"outer";q=100;w=3600, "inner";q=100;w=3600`)
-			equal(e, "RateLimit", e.only(r, "Ratelimit"), fmt.Sprintf(`"outer";r=%d;t=%d, "inner";r=%[1]d;t=%[2]d`, 99-i, (99-i)*36))
+			equal(e, "RateLimit-Policy", e.only(r, "Ratelimit-Policy"), `"outer";q=100;w=86400, "inner";q=100;w=86400`)
+			equal(e, "RateLimit", e.only(r, "Ratelimit"), fmt.Sprintf(`"outer";r=%d;t=%d, "inner";r=%[1]d;t=%[2]d`, 99-i, (99-i)*864))
 		}
 	}},
 }
