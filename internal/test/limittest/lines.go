@@ -84,12 +84,12 @@ var lines = []scenario{
 type countedStore struct {
 	core.Store
 	calls atomic.Int64
-	last  atomic.Int64 // when the last charge began, in nanoseconds since the epoch
+	last  atomic.Int64 // when the last charge ended, in nanoseconds since the epoch
 }
 
 func (c *countedStore) Take(ctx context.Context, checks []core.Check, results []core.Result) error {
 	c.calls.Add(1)
-	c.last.Store(time.Now().UnixNano())
+	defer func() { c.last.Store(time.Now().UnixNano()) }()
 	return c.Store.Take(ctx, checks, results)
 }
 
