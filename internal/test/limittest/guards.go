@@ -46,6 +46,7 @@ func RunGuards(t *testing.T, adapter string, build Build, g Guards) {
 			for _, s := range guards {
 				t.Run(s.name, func(t *testing.T) {
 					t.Parallel()
+					awayFromMidnight()
 					s.run(&env{T: t, adapter: adapter, build: build, newStore: newStore}, g)
 				})
 			}

@@ -28,7 +28,6 @@ func Main(m *testing.M) int { return redistest.Main(m) }
 // the adapter's name for observers. A framework that cannot do everything passes its
 // [Differences].
 func Run(t *testing.T, adapter string, build Build, differences ...Differences) {
-	awayFromMidnight()
 	var differs Differences
 	if len(differences) == 1 {
 		differs = differences[0]
@@ -39,6 +38,7 @@ func Run(t *testing.T, adapter string, build Build, differences ...Differences) 
 			for _, s := range slices.Concat(headers, edits, noContexts, denials, languages, identities, contexts, outages, servers, spoofing, bypasses, preflights, features, paths, routes, dialects, reuses, turns, lines, loads, hangUps, quotas, trailers, ambiguities, missingKeys, blanks, observed, settings, parameters, charges, policies) {
 				t.Run(s.name, func(t *testing.T) {
 					t.Parallel()
+					awayFromMidnight()
 					s.run(&env{T: t, adapter: adapter, build: build, newStore: newStore, differs: differs})
 				})
 			}
@@ -49,10 +49,10 @@ func Run(t *testing.T, adapter string, build Build, differences ...Differences) 
 // OverStores runs a test over a memory store and over a Redis store, in parallel. The Redis store
 // does not keep to the limiter's Timeout.
 func OverStores(t *testing.T, test func(t *testing.T, store core.Store)) {
-	awayFromMidnight()
 	for _, over := range stores {
 		t.Run(over.name, func(t *testing.T) {
 			t.Parallel()
+			awayFromMidnight()
 			store := over.make(t)(t)
 			if _, remote := store.(*redisstore.Store); remote {
 				store = patient{store}
@@ -62,8 +62,8 @@ func OverStores(t *testing.T, test func(t *testing.T, store core.Store)) {
 	}
 }
 
-// awayFromMidnight waits until the day is over if that is soon: most scenarios have windows of a day.
-// They take less than a minute, or some on a busy machine.
+// awayFromMidnight waits until the day is over if that is soon: many scenarios have windows of a day. Each
+// takes seconds, or longer on a busy machine.
 func awayFromMidnight() { edge.AwayFrom(24*time.Hour, 2*time.Minute) }
 
 // stores are the kinds of stores that scenarios run over. make returns a function that
