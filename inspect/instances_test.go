@@ -22,7 +22,7 @@ func TestOnePageShowsAllInstances(t *testing.T) {
 	t.Parallel()
 	server, prefix := redistest.Shared(t), redistest.Prefix(t)
 	newInstance := func(name string) *instance {
-		s := redisstore.New(server.Client(t), redisstore.Config{Prefix: prefix})
+		s := redisstore.New(patient(t, server), redisstore.Config{Prefix: prefix})
 		heavy := top.New(top.Config{Exchange: s.Exchange(), Instance: name, Interval: time.Second})
 		t.Cleanup(heavy.Close)
 		limiter := core.Must(core.New(core.Config{
@@ -54,7 +54,7 @@ func TestThePageShowsTheHealthOfAllInstances(t *testing.T) {
 	t.Parallel()
 	server, prefix := redistest.Shared(t), redistest.Prefix(t)
 	open := func(name string) (core.Store, *top.Tracker) {
-		s := redisstore.New(server.Client(t), redisstore.Config{Prefix: prefix})
+		s := redisstore.New(patient(t, server), redisstore.Config{Prefix: prefix})
 		heavy := top.New(top.Config{Exchange: s.Exchange(), Instance: name, Interval: time.Second})
 		t.Cleanup(heavy.Close)
 		return s, heavy

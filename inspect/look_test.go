@@ -57,6 +57,7 @@ func (in *instance) overview(t *testing.T) (o overview) {
 func TestTheOverviewSaysWhoIsDeniedAndWhy(t *testing.T) {
 	t.Parallel()
 	onEachStore(t, func(t *testing.T, s, _ core.Store) {
+		inOneMinute()
 		in := start(t, s)
 		for range 12 {
 			in.request("mallory")
@@ -170,6 +171,7 @@ func (in *instance) health(t *testing.T) (s state) {
 
 func TestClientsOfOneLimit(t *testing.T) {
 	t.Parallel()
+	inOneMinute()
 	in := start(t, memstore.New())
 	for n, user := range []string{"a", "b", "c"} {
 		for range 4 + n {

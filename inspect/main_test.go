@@ -14,10 +14,13 @@ import (
 	"testing"
 	"time"
 
+	"github.com/redis/go-redis/v9"
+
 	"github.com/weblimit/weblimit/core"
 	"github.com/weblimit/weblimit/core/memstore"
 	"github.com/weblimit/weblimit/core/redisstore"
 	"github.com/weblimit/weblimit/inspect"
+	"github.com/weblimit/weblimit/internal/test/edge"
 	"github.com/weblimit/weblimit/internal/test/redistest"
 	"github.com/weblimit/weblimit/keyfuncs"
 	"github.com/weblimit/weblimit/metrics/top"
@@ -85,7 +88,7 @@ func start(t *testing.T, s core.Store, configure ...func(*inspect.Config)) *inst
 		_, _ = io.WriteString(w, "served\n")
 	}))
 	c := inspect.Config{
-		Store: s, Top: in.heavy, Users: users,
+		Store: s, Top: in.heavy, Users: users, Timeout: time.Minute,
 		Logger: slog.New(slog.NewJSONHandler(in.log, nil)),
 		Label: func(key string) string {
 			if key == "header.x-user:mallory" {
@@ -185,10 +188,20 @@ func onEachStore(t *testing.T, f func(t *testing.T, one, other core.Store)) {
 	t.Run("Redis", func(t *testing.T) {
 		t.Parallel()
 		server, prefix := redistest.Shared(t), redistest.Prefix(t)
-		f(t, redisstore.New(server.Client(t), redisstore.Config{Prefix: prefix}),
-			redisstore.New(server.Client(t), redisstore.Config{Prefix: prefix}))
+		f(t, redisstore.New(patient(t, server), redisstore.Config{Prefix: prefix}),
+			redisstore.New(patient(t, server), redisstore.Config{Prefix: prefix}))
 	})
 }
+
+// patient returns a client that waits as long as the limiters do, for a Redis on a busy machine.
+func patient(t *testing.T, server *redistest.Server) *redis.Client {
+	t.Helper()
+	return server.ClientWith(t, &redis.Options{ReadTimeout: time.Minute, WriteTimeout: time.Minute, PoolTimeout: time.Minute})
+}
+
+// inOneMinute waits until a minute has begun if the present one ends soon: counts of the last minute are of two, and
+// those of the former one fade.
+func inOneMinute() { edge.AwayFrom(time.Minute, 15*time.Second) }
 
 // silent is a store that does not answer.
 type silent struct{ core.Store }
