@@ -81,7 +81,7 @@ func TestOutcomes(t *testing.T) {
 			return nil, status.Error(codes.Internal, "query failed")
 		}, cancel: true, status: 500, canceled: true},
 		{name: "a canceled call to another server", handler: fails(status.Error(codes.Canceled, "")), status: 499, canceled: true},
-		{name: "a client's deadline", handler: waits, deadline: 5 * time.Second, either: true, canceled: true},
+		{name: "a client's deadline", handler: waits, deadline: 8 * time.Second, either: true, canceled: true},
 		{name: "a client's deadline that another server noticed first", handler: func(context.Context, *text) (*text, error) {
 			time.Sleep(8500 * time.Millisecond)
 			return nil, status.Error(codes.DeadlineExceeded, "")
@@ -150,7 +150,7 @@ func TestOutcomesOfStreams(t *testing.T) {
 			cancel()
 		}, nil, false},
 		{"a message that comes late", func(_ *site, _ context.CancelFunc, s grpc.ClientStream) {
-			time.Sleep(300 * time.Millisecond)
+			time.Sleep(3 * time.Second) // of which a busy machine may need some until the handler reads
 			_ = s.SendMsg(textOf("hello"))
 		}, func(s grpc.ServerStream) error {
 			if err := s.RecvMsg(new(text)); err != nil {
@@ -168,13 +168,18 @@ func TestOutcomesOfStreams(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
-			s, seen := outcomes(t, &service{chat: tt.handler}, nil)
-			ctx, cancel := context.WithCancel(t.Context())
-			defer cancel()
-			stream := s.open(ctx, chat)
-			tt.send(s, cancel, stream)
-			drain(stream)
-			o := await(t, "the outcome", seen)
+			var o core.Outcome
+			for attempts := 0; ; attempts++ {
+				s, seen := outcomes(t, &service{chat: tt.handler}, nil)
+				ctx, cancel := context.WithCancel(t.Context())
+				defer cancel()
+				stream := s.open(ctx, chat)
+				tt.send(s, cancel, stream)
+				drain(stream)
+				if o = await(t, "the outcome", seen); !tt.refunded || o.Waited < 50*time.Millisecond || attempts == 10 {
+					break // else the machine was so slow that the message seems to be late
+				}
+			}
 			want(t, fmt.Sprintf("refunded: %+v", o), core.ServerErrors(o), tt.refunded)
 		})
 	}
