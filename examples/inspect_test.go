@@ -101,7 +101,7 @@ func TestInspectBehindEachRouter(t *testing.T) {
 	}
 	for name, serve := range map[string]func(*http.Request) int{
 		"ServeMux": send(mux), "Gin": send(g), "Echo": send(e), "chi": send(c), "Fiber": func(r *http.Request) int {
-			res, err := f.Test(r, 5000)
+			res, err := f.Test(r, -1)
 			if err != nil {
 				t.Error(err)
 				return 0

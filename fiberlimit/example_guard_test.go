@@ -32,7 +32,7 @@ func ExampleSettings_Guard() {
 	for _, to := range []string{"ann", "ann", "ann", "ben"} {
 		r := httptest.NewRequest("POST", "/messages", strings.NewReader(`{"to": "`+to+`"}`))
 		r.Header.Set("Content-Type", "application/json")
-		res, err := app.Test(r)
+		res, err := app.Test(r, -1)
 		if err != nil {
 			fmt.Println(err)
 			return

@@ -53,7 +53,7 @@ func TestConditionOnAPrefixOfUse(t *testing.T) {
 				Silence: []core.Advice{core.AdviceRoute},
 			}))))
 			status := func(path string) int {
-				response, err := app.Test(httptest.NewRequest("GET", path, nil))
+				response, err := app.Test(httptest.NewRequest("GET", path, nil), -1)
 				if err != nil {
 					t.Fatal(err)
 				}

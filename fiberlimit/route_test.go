@@ -91,7 +91,7 @@ func TestRouteBehindAStar(t *testing.T) {
 	})
 	app.Get("/items/:id", func(c *fiber.Ctx) error { return c.SendStatus(fiber.StatusNoContent) })
 	for _, path := range []string{"/items/1", "/nowhere"} {
-		res, err := app.Test(httptest.NewRequest("GET", path, nil))
+		res, err := app.Test(httptest.NewRequest("GET", path, nil), -1)
 		if err != nil {
 			t.Fatal(err)
 		}
