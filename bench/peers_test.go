@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/weblimit/weblimit/bench/peers"
+	"github.com/weblimit/weblimit/internal/test/edge"
 	"github.com/weblimit/weblimit/internal/test/redistest"
 )
 
@@ -52,6 +53,7 @@ func checkDecides(t *testing.T, set func(peers.Quota) (peers.Limiter, error)) {
 
 func TestPeersInMemoryDecide(t *testing.T) {
 	t.Parallel()
+	edge.AwayFrom(time.Hour, 2*time.Minute) // when windows of some peers end
 	for _, p := range peers.All() {
 		if p.Memory != nil {
 			t.Run(p.Name, func(t *testing.T) { checkDecides(t, p.Memory) })
@@ -61,6 +63,7 @@ func TestPeersInMemoryDecide(t *testing.T) {
 
 func TestPeersOnRedisDecide(t *testing.T) {
 	t.Parallel()
+	edge.AwayFrom(time.Hour, 2*time.Minute) // when windows of some peers end
 	server := redistest.Start(t, "--databases", "256")
 	db := 0
 	for _, p := range peers.All() {
@@ -77,6 +80,7 @@ func TestPeersOnRedisDecide(t *testing.T) {
 
 func TestMiddlewareLimitsAndSaysSo(t *testing.T) {
 	t.Parallel()
+	edge.AwayFrom(time.Hour, 2*time.Minute) // when windows of some peers end
 	for _, f := range frameworks {
 		for _, p := range rotated(f.has) {
 			t.Run(f.name+"/"+p.Name, func(t *testing.T) {

@@ -71,7 +71,7 @@ var (
 type Server struct {
 	Network, Addr string
 	DB            int
-	Timeout       time.Duration // of weblimit's checks; 0 for its default
+	Timeout       time.Duration // of weblimit's checks, and of go-redis; 0 for their defaults
 
 	// Dial connects peers on go-redis; nil for as usual.
 	Dial func(ctx context.Context, network, addr string) (net.Conn, error)
@@ -81,7 +81,9 @@ type Server struct {
 // connections for each processor, was slower or no faster for every peer, with 64 goroutines
 // and with 256.
 func (s Server) client() *redis.Client {
-	return redis.NewClient(&redis.Options{Network: s.Network, Addr: s.Addr, DB: s.DB, Dialer: s.Dial})
+	return redis.NewClient(&redis.Options{
+		Network: s.Network, Addr: s.Addr, DB: s.DB, Dialer: s.Dial, ReadTimeout: s.Timeout, WriteTimeout: s.Timeout, PoolTimeout: s.Timeout,
+	})
 }
 
 // clientIP is the key of middleware that leaves the choice to us.

@@ -30,7 +30,7 @@ func runApp(server string) error {
 	app := http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "served") })
 	limits := nethttp.With(core.Config{
 		Store:   redisstore.New(redis.NewClient(&redis.Options{Addr: server}), redisstore.Config{Prefix: "app:"}),
-		Timeout: 5 * time.Second,
+		Timeout: time.Minute,
 	})
 	failed := make(chan error)
 	line := "listening"

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"math/rand/v2"
 	"net"
 	"net/http"
 	"os"
@@ -107,7 +108,7 @@ type daemon struct {
 
 const policyFile = `policies:
   api:
-    timeout: 5s
+    timeout: 1m
     limits:
       client: {limit: 4000000000/hour fixed, by: ip}
 `
@@ -186,12 +187,19 @@ func until(t testing.TB, what string, holds func() bool) {
 	}
 }
 
+// freePort returns a port that is free now, and below those of outgoing connections, of which one could
+// take it before the server does.
 func freePort(t testing.TB) int {
 	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
+	for try := 1; ; try++ {
+		port := 8000 + rand.IntN(2000)
+		l, err := net.Listen("tcp", net.JoinHostPort("127.0.0.1", strconv.Itoa(port)))
+		if err == nil {
+			_ = l.Close()
+			return port
+		}
+		if try == 20 {
+			t.Fatal(err)
+		}
 	}
-	defer func() { _ = l.Close() }()
-	return l.Addr().(*net.TCPAddr).Port
 }

@@ -76,7 +76,7 @@ func ways(t *testing.T, server *redistest.Server) []way {
 
 	return []way{
 		{"library, on Redis", 1, decide(core.Must(core.New(core.Config{
-			Store: redisstore.New(rdb, redisstore.Config{Prefix: "library:"}), Limits: []core.Limit{limit()}, Timeout: 5 * time.Second,
+			Store: redisstore.New(rdb, redisstore.Config{Prefix: "library:"}), Limits: []core.Limit{limit()}, Timeout: time.Minute,
 		}))), nil},
 		{"library, in memory", 1, decide(core.Must(core.New(core.Config{Store: core.NewMemory(), Limits: []core.Limit{limit()}}))), nil},
 		{"weblimitd, Go client", 1, remote(t, "http://"+tcp.data), []process{tcp.process}},
@@ -103,7 +103,7 @@ func decide(l *core.Limiter) func(context.Context, int) error {
 
 func remote(t *testing.T, url string) func(context.Context, int) error {
 	t.Helper()
-	c, err := client.New(client.Config{URL: url, Timeout: 5 * time.Second})
+	c, err := client.New(client.Config{URL: url, Timeout: time.Minute})
 	if err != nil {
 		t.Fatal(err)
 	}
