@@ -5,6 +5,7 @@ import (
 	"bufio"
 	"context"
 	"io"
+	"math/rand/v2"
 	"net"
 	"net/http"
 	"net/http/httputil"
@@ -105,44 +106,10 @@ func TestTheOthersStart(t *testing.T) {
 // what stands below it.
 func TestHelloStarts(t *testing.T) {
 	t.Parallel()
-	program := build(t, "hello") // first, since somebody else may take the port
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	port := strconv.Itoa(listener.Addr().(*net.TCPAddr).Port)
-	_ = listener.Close()
-	cmd := command(t, program, "")
-	cmd.Env = append(cmd.Env, "PORT="+port)
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		_ = cmd.Process.Kill()
-		_ = cmd.Wait() // killed
-	})
-	for deadline := time.Now().Add(time.Minute); ; time.Sleep(20 * time.Millisecond) {
-		conn, err := net.Dial("tcp", "127.0.0.1:"+port)
-		if err == nil {
-			_ = conn.Close()
-			break
-		}
-		if time.Now().After(deadline) {
-			t.Fatal(err)
-		}
-	}
-	var responses []string
-	for range 6 {
-		res, err := http.Get("http://127.0.0.1:" + port + "/") //nolint:noctx // the client of a test, on loopback
-		if err != nil {
-			t.Fatal(err)
-		}
-		dump, err := httputil.DumpResponse(res, true)
-		_ = res.Body.Close()
-		if err != nil {
-			t.Fatal(err)
-		}
-		responses = append(responses, seconds.ReplaceAllString(strings.ReplaceAll(string(dump), "\r\n", "\n"), "${1}N"))
+	program := build(t, "hello")
+	responses, took := helloSays(t, program)
+	for tries := 1; took > 10*time.Second && tries < 10; tries++ { // so slow that the bucket has refilled
+		responses, took = helloSays(t, program)
 	}
 	page, err := os.ReadFile("../README.md")
 	if err != nil {
@@ -164,6 +131,62 @@ func TestHelloStarts(t *testing.T) {
 	}
 	if !strings.HasPrefix(responses[4], "HTTP/1.1 200 OK\n") {
 		t.Errorf("the fifth request: %s", responses[4])
+	}
+}
+
+// helloSays starts the program at the top of the README and returns six responses, and how long they took.
+func helloSays(t *testing.T, program string) (responses []string, took time.Duration) {
+	t.Helper()
+	port := freePort(t)
+	cmd := command(t, program, "")
+	cmd.Env = append(cmd.Env, "PORT="+port)
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		_ = cmd.Process.Kill()
+		_ = cmd.Wait() // killed
+	})
+	for deadline := time.Now().Add(time.Minute); ; time.Sleep(20 * time.Millisecond) {
+		conn, err := net.Dial("tcp", "127.0.0.1:"+port)
+		if err == nil {
+			_ = conn.Close()
+			break
+		}
+		if time.Now().After(deadline) {
+			t.Fatal(err)
+		}
+	}
+	began := time.Now()
+	for range 6 {
+		res, err := http.Get("http://127.0.0.1:" + port + "/") //nolint:noctx // the client of a test, on loopback
+		if err != nil {
+			t.Fatal(err)
+		}
+		dump, err := httputil.DumpResponse(res, true)
+		_ = res.Body.Close()
+		if err != nil {
+			t.Fatal(err)
+		}
+		responses = append(responses, seconds.ReplaceAllString(strings.ReplaceAll(string(dump), "\r\n", "\n"), "${1}N"))
+	}
+	return responses, time.Since(began)
+}
+
+// freePort returns a port that is free now, and below those of outgoing connections, of which one could
+// take it before the program does.
+func freePort(t *testing.T) string {
+	t.Helper()
+	for try := 1; ; try++ {
+		port := strconv.Itoa(6000 + rand.IntN(2000))
+		listener, err := net.Listen("tcp", ":"+port) // as gin does
+		if err == nil {
+			_ = listener.Close()
+			return port
+		}
+		if try == 20 {
+			t.Fatal(err)
+		}
 	}
 }
 

@@ -23,6 +23,7 @@ import (
 	"github.com/weblimit/weblimit/core/redisstore"
 	"github.com/weblimit/weblimit/ginlimit"
 	"github.com/weblimit/weblimit/keyfuncs"
+	"github.com/weblimit/weblimit/weblimittest"
 )
 
 // The code of docs about limits and handlers: see readme_test.go.
@@ -352,7 +353,7 @@ func TestDocumentedExport(t *testing.T) {
 	t.Parallel()
 	r, entered, leave := gin.New(), make(chan bool), make(chan bool)
 	r.Use(func(c *gin.Context) { c.Set("customer", "acme") })
-	config := docsObserver(core.NewMemory())
+	config := docsObserver(weblimittest.New(t)) // whose clock stands still, so that no units come back
 	docsExport(r.Group("/"), ginlimit.With(config), func(*gin.Context) { entered <- true; <-leave })
 	ask := func() *httptest.ResponseRecorder {
 		w := httptest.NewRecorder()
@@ -365,7 +366,7 @@ func TestDocumentedExport(t *testing.T) {
 		<-entered
 	}
 	denied := ask()
-	if got := denied.Header().Get("Ratelimit"); denied.Code != http.StatusTooManyRequests || !strings.Contains(got, `"rate";r=8`) {
+	if got := denied.Header().Get("Ratelimit"); denied.Code != http.StatusTooManyRequests || !strings.Contains(got, `"rate";r=80;`) {
 		t.Errorf("without a free slot: %d, %s, want 429 and the cost of two exports charged", denied.Code, got)
 	}
 	for range 2 {

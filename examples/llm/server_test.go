@@ -39,26 +39,41 @@ func TestAnswersCostWhatTheyAre(t *testing.T) {
 		}
 		// What was charged for a start is given back. The bucket would take 24 seconds
 		// to regain it by itself.
-		full := func(what string) {
+		// A busy machine may take as long: then it is asked again.
+		givenBack := func(what string, charge func()) {
 			t.Helper()
-			for start := time.Now(); ; time.Sleep(20 * time.Millisecond) {
-				_, left := ask("fail", "1")
-				if strings.Contains(left, `"tokens";r=9999;`) {
-					return
+			for tries := 1; ; tries++ {
+				charge()
+				start := time.Now()
+				for {
+					_, left := ask("fail", "1")
+					if strings.Contains(left, `"tokens";r=9999;`) {
+						break
+					}
+					if time.Since(start) > 2*time.Minute {
+						t.Fatalf("%s: %q, want it given back", what, left)
+					}
+					time.Sleep(20 * time.Millisecond)
 				}
-				if time.Since(start) > 15*time.Second {
-					t.Fatalf("%s: %q, want it given back", what, left)
+				if took := time.Since(start); took < 15*time.Second {
+					return
+				} else if tries == 5 {
+					t.Fatalf("%s: given back after %v", what, took)
 				}
 			}
 		}
-		if status, left := ask("Why is the sky blue?", "4000"); status != 200 || !strings.Contains(left, `"tokens";r=6000;`) {
-			t.Errorf("status %d, RateLimit %q; want 4000 of 10,000 charged", status, left)
-		}
-		full("an answer of ten tokens")
-		if status, _ := ask("fail", "4000"); status != http.StatusBadGateway {
-			t.Errorf("status %d, want the model's error", status)
-		}
-		full("a failure")
+		want := `"tokens";r=6000;`
+		givenBack("an answer of ten tokens", func() {
+			if status, left := ask("Why is the sky blue?", "4000"); status != 200 || !strings.Contains(left, want) {
+				t.Errorf("status %d, RateLimit %q; want 4000 of 10,000 charged", status, left)
+			}
+			want = `"tokens";r=` // the bucket was full the first time only
+		})
+		givenBack("a failure", func() {
+			if status, _ := ask("fail", "4000"); status != http.StatusBadGateway {
+				t.Errorf("status %d, want the model's error", status)
+			}
+		})
 	})
 }
 

@@ -81,7 +81,7 @@ func run(ctx context.Context, env func(string) string, out io.Writer) (err error
 	}
 	// The book is closed after the last request, so that all of them are written. Notices that the
 	// receiver has not got are delivered after the next start.
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*patience)
 	defer cancel()
 	return server.Shutdown(ctx)
 }
