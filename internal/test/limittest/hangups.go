@@ -93,12 +93,12 @@ var breaks = []breakOff{
 	{"a body of bad chunks", postIt + "Transfer-Encoding: chunked\r\n\r\n3\r\nabc\r\nno length\r\n", (*broken).readOne, readBody},
 	{"a proxied body that ends too early", short, (*broken).closeHalf, func(b *broken, c Call) { c.Proxy(b.backend + "/read") }},
 	{"a body that never comes, until the server gives up,", short, func(b *broken) {
-		time.Sleep(1250 * time.Millisecond) // net/http does not answer before it has the body
+		time.Sleep(2250 * time.Millisecond) // net/http does not answer before it has the body
 		b.reset()
 	}, func(b *broken, c Call) {
 		// Long beside what a busy machine may need to begin reading: only what was waited for the
 		// client is its part of the time-out.
-		if !timeOut(c, time.Second, func(_ http.ResponseWriter, r *http.Request) { _, _ = io.Copy(io.Discard, r.Body) }) {
+		if !timeOut(c, 2*time.Second, func(_ http.ResponseWriter, r *http.Request) { _, _ = io.Copy(io.Discard, r.Body) }) {
 			readBody(b, c)
 		}
 	}},
