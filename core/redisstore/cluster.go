@@ -143,9 +143,9 @@ func (r *clusterRoute) waitForMap(ctx context.Context) error {
 }
 
 // loadMap starts attempts to load the map until there is one, and then wakes all that
-// wait. It gives up after loadTimeout; the next check starts it again.
+// wait. It gives up after a while; the next check starts it again.
 func (r *clusterRoute) loadMap(loaded chan struct{}) {
-	for end := time.Now().Add(loadTimeout); time.Now().Before(end); time.Sleep(5 * time.Millisecond) {
+	for end := time.Now().Add(r.store.patience.slots); time.Now().Before(end); time.Sleep(5 * time.Millisecond) {
 		r.reload()
 		if _, err := r.client.MasterForKey(canceled, "any"); err == nil {
 			break

@@ -9,7 +9,10 @@ type patience struct {
 	unbounded  time.Duration // a round trip if no request set a deadline
 	background time.Duration // a call that gives charges back or removes holds; nobody waits for it
 	exchange   time.Duration // a round trip of the exchange if its caller set no deadline
+	slots      time.Duration // until there is a map of a Cluster's slots
 	silence    time.Duration // after which the listener tries its connection, and after which it then gives it up
 }
 
-var usualPatience = patience{unbounded: 3 * time.Second, background: time.Second, exchange: time.Second, silence: 5 * time.Second}
+var usualPatience = patience{
+	unbounded: 3 * time.Second, background: time.Second, exchange: time.Second, slots: 2 * time.Second, silence: 5 * time.Second,
+}
