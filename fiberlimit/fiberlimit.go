@@ -132,7 +132,6 @@ func (h *handler) handle(c *fiber.Ctx) error {
 	return err
 }
 
-// decide also reports whether the route was asked for and there is none.
 // denied has the application's hook answer a denial. A body without a status gets that of the
 // decision, and a hook that leaves status and body alone and returns no error is answered for as
 // usual.
@@ -148,6 +147,7 @@ func (config *Config) denied(c *fiber.Ctx, d *core.Decision) error {
 	return err
 }
 
+// decide also reports whether the route was asked for and there is none.
 func (h *handler) decide(c *fiber.Ctx) (_ *core.Decision, lost bool) {
 	in := acquire(c, &h.routes, h.settings.of(c))
 	ctx, room := h.newContext(in)
