@@ -64,7 +64,7 @@ servers: ## run the tests of the store on the server that REDIS_SERVER names, su
 	@scripts/install-redis
 	"$${REDIS_SERVER:-redis-server}" --version
 	go test -shuffle=on $(PATIENCE) $(TESTFLAGS) $(SERVERS)
-	cd internal/test/prove && go test -count 1 -v -timeout 0 -run '^TestRedis$$' . -for $(FOR)
+	cd internal/suites/prove && go test -count 1 -v -timeout 0 -run '^TestRedis$$' . -for $(FOR)
 
 # What ports tests where int has 32 bits: all that counts, with one adapter.
 NARROW := ./keyfuncs ./core/... ./internal/prefetch ./internal/stdhttp ./inspect ./metrics/... ./nethttp
@@ -89,8 +89,8 @@ screenshots: ## take the pictures of docs from examples/observed; five minutes, 
 	@scripts/install-redis
 	@scripts/install-prometheus
 	@scripts/install-browser
-	cd internal/test/page && go test -count 1 -run TestPictures -pictures '$(CURDIR)/docs' .
-	cd internal/test/prometheus && go test -count 1 -run TestPicture -picture '$(CURDIR)/docs/dashboard.svg' .
+	cd internal/suites/page && go test -count 1 -run TestPictures -pictures '$(CURDIR)/docs' .
+	cd internal/suites/prometheus && go test -count 1 -run TestPicture -picture '$(CURDIR)/docs/dashboard.svg' .
 
 lint: ## check formatting, golangci-lint, go vet and the import rules
 	@out=$$(go run $(GOFUMPT) -l .) || exit 1; \
@@ -138,12 +138,12 @@ faults: ## run the fault tests on a real Redis and print their figures; some min
 billing: ## kill processes, Redis and PostgreSQL under a book, for SEEDS (100) seeds; SEED=n repeats one
 	@scripts/install-redis
 	@scripts/install-postgres
-	cd internal/test/billing && go test -run Killed -timeout 0 -parallel 2 -v . $(if $(SEED),-seed $(SEED),-seeds $(SEEDS)) | grep -v '^=== '
+	cd internal/suites/billing && go test -run Killed -timeout 0 -parallel 2 -v . $(if $(SEED),-seed $(SEED),-seeds $(SEEDS)) | grep -v '^=== '
 
 prove: ## check that histories of several processes are linearizable, for FOR (1m); KIND=regexp, SEED=n, MUTATIONS=1
 	@scripts/install-redis
 	@scripts/install-postgres
-	cd internal/test/prove && go test -count 1 -v -timeout 0 -run '$(KIND)' $(TESTFLAGS) . -for $(FOR) \
+	cd internal/suites/prove && go test -count 1 -v -timeout 0 -run '$(KIND)' $(TESTFLAGS) . -for $(FOR) \
 		$(if $(SEED),-seed $(SEED)) $(if $(MUTATIONS),-mutations "$(MUTATIONS)")
 
 fuzz: ## run every fuzz target for FUZZTIME (10s)
@@ -152,7 +152,7 @@ fuzz: ## run every fuzz target for FUZZTIME (10s)
 
 raw: ## send RAW (1000000) random requests to the adapters; SEED=n repeats one case
 	RAW=$(RAW) go test -run TestRaw -timeout 0 -v ./internal/test/adversary
-	cd internal/test/majors && RAW=$(RAW) go test -run TestRaw -timeout 0 -v .
+	cd internal/suites/majors && RAW=$(RAW) go test -run TestRaw -timeout 0 -v .
 
 cover: ## print the coverage of the main module; coverage.out has the lines
 	@scripts/install-redis

@@ -6,8 +6,7 @@
 //	go test -run TestChecks -bench-service .  one of them
 //	make service-soak SOAK=10m                weblimitd under churn
 //
-// It runs on Linux, whose /proc says what other processes use. It is a module of its own, so that neither
-// users nor the other comparisons download gRPC and the peer.
+// It runs on Linux, whose /proc says what other processes use.
 //
 // The CPU time that a check takes of each process is steadier than checks per second where a machine has
 // other work: compare that first, and ratios rather than numbers.

@@ -211,8 +211,10 @@ func TestInsideDrawsTheImports(t *testing.T) {
 
 // roomOf returns the room that a folder is in, "" if it is in none.
 func roomOf(rooms map[string]string, folder string) string {
-	if folder == "internal/test" || strings.HasPrefix(folder, "internal/test/") {
-		return ""
+	for _, suites := range []string{"internal/test", "internal/suites"} {
+		if folder == suites || strings.HasPrefix(folder, suites+"/") {
+			return ""
+		}
 	}
 	for ; folder != "."; folder = path.Dir(folder) {
 		if room := rooms[folder]; room != "" {

@@ -1,0 +1,18 @@
+// Package suites holds tests that need more than the main module requires: other limiters, other parsers,
+// clients, a browser, newer majors of frameworks. All are in one module, so that what they share is
+// compiled once. Nobody requires this module: it takes the newest release of everything.
+//
+//   - billing: a bill against a journal, while processes, Redis and PostgreSQL are killed
+//   - clients: clients of Node, Go, Python and curl that read our headers and wait for Retry-After
+//   - conformance: headers against another parser, preflights against other CORS middleware
+//   - envoy: envoyproxy/ratelimit beside service/envoy, with the same files and requests
+//   - gateways: nginx, Caddy, HAProxy and Traefik with the configurations of deploy/gateways
+//   - majors: Echo 5 and Fiber 3 with the suites of the other adapters
+//   - migrate: the pairs of docs/migrate.md, other limiters and weblimit on the same requests
+//   - page: the page of inspect in a real browser
+//   - policyschema: the JSON Schema of policy files against their loader
+//   - prometheus: alerts, rules and the dashboard on a real Prometheus
+//   - prove: histories of several processes, checked for linearizability
+//   - secrets: planted secrets, searched for in metrics, spans and logs
+//   - service: the service with policy files, Redis and adapters, against its OpenAPI description
+package suites

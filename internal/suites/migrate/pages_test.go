@@ -1,0 +1,89 @@
+package migrate
+
+import (
+	"os"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/weblimit/weblimit/internal/test/documents"
+)
+
+// required returns the versions that a go.mod requires, by module.
+func required(t *testing.T, file string) map[string]string {
+	t.Helper()
+	text, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	versions := map[string]string{}
+	for line := range strings.Lines(string(text)) {
+		if fields := strings.Fields(strings.TrimPrefix(strings.TrimSpace(line), "require ")); len(fields) >= 2 && strings.HasPrefix(fields[1], "v") {
+			versions[fields[0]] = strings.TrimPrefix(fields[1], "v")
+		}
+	}
+	return versions
+}
+
+// The limiters of the pages, by module. Each page names them with their versions.
+var limiters = map[string]string{
+	"github.com/gofiber/fiber/v3":               "Fiber",
+	"github.com/labstack/echo/v5":               "Echo",
+	"github.com/ulule/limiter/v3":               "ulule/limiter",
+	"github.com/gofiber/fiber/v2":               "Fiber",
+	"github.com/JGLTechnologies/gin-rate-limit": "JGLTechnologies/gin-rate-limit",
+	"github.com/go-chi/httprate":                "go-chi/httprate",
+	"github.com/go-chi/httprate-redis":          "httprate-redis",
+	"github.com/go-redis/redis_rate/v10":        "go-redis/redis_rate",
+	"github.com/didip/tollbooth/v8":             "didip/tollbooth",
+	"github.com/labstack/echo/v4":               "Echo",
+	"github.com/sethvargo/go-limiter":           "sethvargo/go-limiter",
+	"github.com/throttled/throttled/v2":         "throttled/throttled",
+	"golang.org/x/time":                         "golang.org/x/time/rate",
+}
+
+// The pages name the versions that are tested, and these are the ones that are measured.
+func TestPagesNameTheTestedVersions(t *testing.T) {
+	t.Parallel()
+	tested, measured := required(t, "../go.mod"), required(t, "../../../bench/go.mod")
+	for module, name := range limiters {
+		version := tested[module]
+		if version == "" {
+			t.Errorf("go.mod does not require %s", module)
+		}
+		if in := measured[module]; in != "" && in != version {
+			t.Errorf("%s: %s is tested, %s is measured", module, version, in)
+		}
+		for _, page := range []string{"migrate.md", "compare.md"} {
+			if !strings.Contains(documents.Read(t, page), name+" "+version) {
+				t.Errorf("%s does not name %s %s", page, name, version)
+			}
+		}
+	}
+	number := regexp.MustCompile(`\d+(?:\.\d+)+(?:/\d+)?`)
+	for _, page := range []string{"migrate.md", "compare.md"} {
+		for _, found := range number.FindAllString(documents.Read(t, page), -1) {
+			known := found == expressRateLimit || strings.Count(found, ".") != 2 // such as an address
+			for module := range limiters {
+				known = known || tested[module] == found
+			}
+			if !known {
+				t.Errorf("%s names version %s, which is not tested", page, found)
+			}
+		}
+	}
+}
+
+// expressRateLimit is a version of another language, which nothing here runs.
+const expressRateLimit = "8.7.4"
+
+// The migration page quotes what each limiter denies with.
+func TestThePageQuotesDenials(t *testing.T) {
+	t.Parallel()
+	page := documents.Read(t, "migrate.md")
+	for _, p := range pairs {
+		if !strings.Contains(page, "| 429 | `"+p.body+"`") && p.name != "golang.org/x/time/rate" {
+			t.Errorf("the page does not say that %s denies with %q", p.name, p.body)
+		}
+	}
+}

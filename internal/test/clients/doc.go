@@ -1,9 +1,0 @@
-// Package clients checks weblimit's responses with clients that exist: which of them read
-// the headers of each dialect, and which wait as long as Retry-After says. docs/headers.md
-// shows the results, and tests keep that page true. It is a module of its own, so that no
-// user downloads these clients.
-//
-// The tests need node 20.18.1 or later with the packages of testdata/node, python3 with
-// urllib3, and curl: scripts/install-clients installs them. What is missing is skipped; where
-// CI=true the tests fail.
-package clients

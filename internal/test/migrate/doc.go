@@ -1,4 +1,0 @@
-// Package migrate runs other limiters beside weblimit: the pairs of docs/migrate.md get the
-// same requests and must let the same ones through, with the headers that the page promises.
-// It is a module of its own, so that no user downloads the other limiters.
-package migrate
