@@ -154,24 +154,26 @@ func TestSettlementsAreToldOnlyWhileTheyCount(t *testing.T) {
 	for _, tt := range []struct {
 		name  string
 		limit core.Limit
+		at    time.Duration // of the day, when the request comes
 		spend int64         // what the handler reports, of an estimate of 10
 		after time.Duration // until the store answers
 		want  int64         // left then
 		lost  int           // settlements
 	}{
-		{"a charge in its window", core.PerMinute(100).FixedWindow(), 40, 30 * time.Second, 60, 0},
-		{"a charge in the next window", core.PerMinute(100).FixedWindow(), 40, 70 * time.Second, 100, 1},
-		{"a refund in the next window", core.PerMinute(100).FixedWindow(), 4, 70 * time.Second, 100, 1},
-		{"a charge of a bucket that refills", core.PerMinute(60).Burst(100), 100, 20 * time.Second, 20, 0},
-		{"a charge of a bucket that has refilled", core.PerMinute(60).Burst(100), 40, 2 * time.Minute, 100, 1},
-		{"a refund of a bucket that has refilled", core.PerMinute(60).Burst(100), 4, 2 * time.Minute, 100, 1},
-		{"a charge of a log that has forgotten it", core.PerMinute(100).SlidingLog(), 40, 2 * time.Minute, 100, 1},
-		{"a charge of yesterday", core.PerCalendarDay(100, time.UTC), 40, 25 * time.Hour, 100, 1},
-		{"a charge of today", core.PerCalendarDay(100, time.UTC), 40, 23 * time.Hour, 60, 0},
+		{"a charge in its window", core.PerMinute(100).FixedWindow(), 0, 40, 30 * time.Second, 60, 0},
+		{"a charge in the next window", core.PerMinute(100).FixedWindow(), 0, 40, 70 * time.Second, 100, 1},
+		{"a refund in the next window", core.PerMinute(100).FixedWindow(), 0, 4, 70 * time.Second, 100, 1},
+		{"a charge of a bucket that refills", core.PerMinute(60).Burst(100), 0, 100, 20 * time.Second, 20, 0},
+		{"a charge of a bucket that has refilled", core.PerMinute(60).Burst(100), 0, 40, 2 * time.Minute, 100, 1},
+		{"a refund of a bucket that has refilled", core.PerMinute(60).Burst(100), 0, 4, 2 * time.Minute, 100, 1},
+		{"a charge of a log that has forgotten it", core.PerMinute(100).SlidingLog(), 0, 40, 2 * time.Minute, 100, 1},
+		{"a charge of yesterday", core.PerCalendarDay(100, time.UTC), 22 * time.Hour, 40, 150 * time.Minute, 100, 1},
+		{"a charge of today", core.PerCalendarDay(100, time.UTC), 22 * time.Hour, 40, 90 * time.Minute, 60, 0},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
+				time.Sleep(tt.at) // a bubble begins at midnight
 				s := newRefusing()
 				lost := heardBy(s)
 				l := limiterOn(t, s, forAll(tt.limit).Named("l").Estimate(10))
@@ -356,7 +358,7 @@ func TestKeptSettlementsHoldNoStore(t *testing.T) {
 		d.Settle(core.Outcome{Status: 500})
 		return weak.Make(s)
 	}()
-	for start := time.Now(); dropped.Value() != nil; time.Sleep(10 * time.Millisecond) {
+	for start := time.Now(); dropped.Value() != nil; {
 		if runtime.GC(); time.Since(start) > time.Minute {
 			t.Fatal("the store is not collected")
 		}

@@ -16,6 +16,7 @@ import (
 	"github.com/weblimit/weblimit/core"
 	"github.com/weblimit/weblimit/core/adapter"
 	"github.com/weblimit/weblimit/core/store"
+	"github.com/weblimit/weblimit/internal/test/long"
 	"github.com/weblimit/weblimit/internal/test/storetest"
 	"github.com/weblimit/weblimit/keyfuncs"
 )
@@ -347,7 +348,7 @@ func TestOneWarningEventPerWindow(t *testing.T) {
 				r := rand.New(rand.NewPCG(1, 2))
 				sent := 0
 				requests := [...]*request{user(0), user(1)}
-				for i := range 100_000 {
+				for i := range long.Rounds(20_000, 100_000) {
 					if i%50 == 0 {
 						time.Sleep(time.Duration(r.Int64N(int64(70 * time.Minute))))
 					}

@@ -8,7 +8,6 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"time"
 
 	"github.com/weblimit/weblimit/core"
 )
@@ -84,14 +83,18 @@ func TestAnAgreementUnderLoad(t *testing.T) {
 	l := newLimiter(t, heavy, core.PerHour(10).Named("api"))
 	const each, workers = 3000, 4
 	var group sync.WaitGroup
+	half := make(chan struct{}, workers)
 	for range workers {
 		group.Go(func() {
 			for i := range each {
+				if i == each/2 {
+					half <- struct{}{}
+				}
 				l.AllowKey(context.Background(), fmt.Sprint("user:", i%20), 1)
 			}
 		})
 	}
-	time.Sleep(time.Millisecond)
+	<-half
 	if err := heavy.agree(t.Context()); err != nil {
 		t.Fatal(err)
 	}

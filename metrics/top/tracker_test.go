@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"runtime"
 	"strings"
 	"sync"
 	"testing"
@@ -12,7 +11,7 @@ import (
 	"time"
 
 	"github.com/weblimit/weblimit/core"
-	"github.com/weblimit/weblimit/internal/test/race"
+	"github.com/weblimit/weblimit/internal/test/long"
 	"github.com/weblimit/weblimit/keyfuncs"
 )
 
@@ -217,59 +216,56 @@ func TestTheClockIsSetBack(t *testing.T) {
 	}
 }
 
+// Close ends all goroutines: one that is left fails the bubble.
 func TestCloseEndsEverything(t *testing.T) {
-	before := runtime.NumGoroutine()
-	heavy := New(Config{Exchange: &memory{}, Interval: time.Second})
-	l := newLimiter(t, heavy, core.PerHour(4).Named("api"))
-	ask(l, "user:1", 3)
-	heavy.Close()
-	heavy.Close()
-	ask(l, "user:1", 3)
-	if s := heavy.Snapshot(); s.Limits != nil || heavy.HighestDenials() != 0 {
-		t.Errorf("after Close: %+v", s)
-	}
-	if _, err := heavy.Collect(t.Context()); err != nil {
-		t.Error(err)
-	}
-	for range 6000 { // a minute, for a busy machine
-		if runtime.NumGoroutine() <= before {
-			return
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		heavy := New(Config{Exchange: &memory{}, Interval: time.Second})
+		l := newLimiter(t, heavy, core.PerHour(4).Named("api"))
+		ask(l, "user:1", 3)
+		heavy.Close()
+		heavy.Close()
+		ask(l, "user:1", 3)
+		if s := heavy.Snapshot(); s.Limits != nil || heavy.HighestDenials() != 0 {
+			t.Errorf("after Close: %+v", s)
 		}
-		time.Sleep(10 * time.Millisecond)
-	}
-	t.Errorf("%d goroutines, %d before", runtime.NumGoroutine(), before)
+		if _, err := heavy.Collect(t.Context()); err != nil {
+			t.Error(err)
+		}
+	})
 }
 
 func TestManyAtOnce(t *testing.T) {
 	t.Parallel()
-	heavy := New(Config{Exchange: &memory{}, Interval: time.Second})
-	defer heavy.Close()
-	l := newLimiter(t, heavy, core.PerHour(1<<30).Named("a"), core.PerHour(10).Shadow().Named("b"))
-	var all sync.WaitGroup
-	for g := range 8 {
-		all.Go(func() {
-			for i := range 2000 {
-				ask(l, fmt.Sprint("user:", g, "-", i%500), 1)
-				if i%100 == 0 {
-					heavy.HighestDenials()
-					if _, err := heavy.Collect(context.Background()); err != nil {
-						t.Error(err)
+	synctest.Test(t, func(t *testing.T) {
+		heavy := New(Config{Exchange: &memory{}, Interval: time.Second})
+		defer heavy.Close()
+		l := newLimiter(t, heavy, core.PerHour(1<<30).Named("a"), core.PerHour(10).Shadow().Named("b"))
+		requests := long.Rounds(500, 2000)
+		var all sync.WaitGroup
+		for g := range 8 {
+			all.Go(func() {
+				for i := range requests {
+					ask(l, fmt.Sprint("user:", g, "-", i%500), 1)
+					if i%100 == 0 {
+						heavy.HighestDenials()
+						if _, err := heavy.Collect(context.Background()); err != nil {
+							t.Error(err)
+						}
 					}
 				}
-			}
-		})
-	}
-	all.Wait()
-	now := tick(heavy.clock.Load())
-	heavy.settle(now)
-	heavy.settle(now + 10*ticksPerSecond)
-	total := int64(0)
-	for _, n := range heavy.Snapshot().Limit("a").Rates.Seconds.Allowed {
-		total += n
-	}
-	if total != 16_000 && !race.Enabled { // with the race detector it may take longer than the rates reach
-		t.Errorf("rates have %d decisions, want 16,000", total)
-	}
+			})
+		}
+		all.Wait()
+		time.Sleep(2 * time.Second) // the second ends
+		total := int64(0)
+		for _, n := range heavy.Snapshot().Limit("a").Rates.Seconds.Allowed {
+			total += n
+		}
+		if total != int64(8*requests) {
+			t.Errorf("rates have %d decisions, want %d", total, 8*requests)
+		}
+	})
 }
 
 func TestBadConfigsPanic(t *testing.T) {

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/weblimit/weblimit/core"
+	"github.com/weblimit/weblimit/internal/test/long"
 )
 
 const anyTime = tick(17_000_000_000) / period * period
@@ -78,7 +79,7 @@ func TestSuggestFromASample(t *testing.T) {
 	t.Parallel()
 	const clients = 200_000
 	within, all := 0, 0
-	for seed := range uint64(10) {
+	for seed := range long.Rounds(uint64(4), 10) {
 		random := rand.New(rand.NewPCG(seed, 1))
 		var samples [shards]sample
 		var exact []int64
