@@ -7,8 +7,14 @@ GOVULNCHECK := golang.org/x/vuln/cmd/govulncheck@v1.8.0
 # How long the tests of one package may take. Ten minutes, the default of go test, can be too short where the tests build
 # programs, the build cache is empty and the machine has other work.
 PATIENCE := -timeout 30m
-# More flags for go test, such as TESTFLAGS='-run Denied -count 20'.
+# More flags for the tests. For make test, make again and make long: of a test binary, such as
+# TESTFLAGS='-test.run=Denied'. For others: of go test, such as TESTFLAGS='-run Denied -count 20'.
 TESTFLAGS ?=
+# make test, make again: only packages whose import path matches, such as ONLY='quota|policy'. How often again
+# runs them, and how long long runs what could go on for ever.
+ONLY ?=
+N ?= 20
+LONG ?= 1h
 # make bench: rounds, and time per row. BENCHTIME=20ms ROUNDS=1 is a quick first look.
 ROUNDS ?= 5
 BENCHTIME ?= 150ms
@@ -34,28 +40,46 @@ MUTATIONS ?=
 RAW ?= 1000000
 
 .DEFAULT_GOAL := help
-.PHONY: help check test servers ports api plots screenshots lint vuln fmt bench bench-guard service-bench service-soak microbench compare faults billing prove fuzz raw cover release
+.PHONY: help check installed test long again test-times servers ports api plots screenshots lint vuln fmt bench bench-guard service-bench service-soak microbench compare faults billing prove fuzz raw cover release
 
 help: ## print the targets
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/make \1\t\2/p' $(firstword $(MAKEFILE_LIST)) | expand -t 20
 
 # Packages that check leaves out: frameworks, simulations, and what needs Redis or a proxy. It also
 # leaves out the two tests of the memory store that take seconds.
-UNCHECKED := /(chilimit|echolimit|fiberlimit|ginlimit|examples|test/(adversary|faults|pgtest|prefetchsim|proxies|redistest))(/|$$)
+UNCHECKED := /(chilimit|echolimit|fiberlimit|ginlimit|examples|test/(adversary|faults|pgtest|prefetchsim|proxies|redistest|run))(/|$$)
 
-check: ## vet and the tests that need no Redis, with nethttp for the adapters; under a minute
+check: ## vet and the tests that need no Redis, with nethttp for the adapters; seconds
 	go vet ./...
 	go test -short -skip 'TenMillion|LogsKeep' $(TESTFLAGS) $$(go list ./... | grep -vE '$(UNCHECKED)')
 
-test: ## run all tests of all modules under the race detector; installs redis-server when missing
+# What the tests of make test need, as the recipe of others.
+installed:
 	@scripts/install-redis
 	@scripts/install-proxies
 	@scripts/install-prometheus
 	@scripts/install-postgres
 	@scripts/install-clients
 	@scripts/install-browser
-	scripts/modules go test -race -shuffle=on $(PATIENCE) $(TESTFLAGS) ./...
-	scripts/modules go test $(PATIENCE) -run 'Alloc|TenMillion|BytesPerKey|LogsKeep|Outcomes' ./... # the race detector skips these or makes them smaller
+
+# The runner of internal/test/run goes through scripts/modules.
+test: installed ## run all tests of all modules, with the race detector where goroutines meet; installs redis-server when missing
+	@go run ./internal/test/run $(if $(ONLY),-only '$(ONLY)') $(TESTFLAGS)
+
+long: installed ## make test with long random sequences and soaks, then what can go on for ever, each for LONG (1h); a day
+	WEBLIMIT_LONG=1 go run ./internal/test/run -timeout 12h $(TESTFLAGS)
+	$(MAKE) prove FOR=$(LONG)
+	$(MAKE) prove MUTATIONS=1
+	$(MAKE) billing
+	$(MAKE) raw RAW=10000000
+	$(MAKE) fuzz FUZZTIME=5m
+	$(MAKE) service-soak SOAK=$(LONG)
+
+again: installed ## run the tests N (20) times, some beside a build, some in processes that are stopped, and print which were red
+	@go run ./internal/test/run -again $(N) $(if $(ONLY),-only '$(ONLY)') $(TESTFLAGS)
+
+test-times: installed ## run all tests, and print where the minutes go; COLD=1 with an empty build cache
+	@$(if $(COLD),export GOCACHE=$$(mktemp -d) && trap 'rm -rf "$$GOCACHE"' EXIT &&) go run ./internal/test/run -times $(TESTFLAGS)
 
 # What servers tests: all that talks to Redis and knows more of it than an address.
 SERVERS := ./internal/test/redistest ./core/redisstore ./policy/redissource ./internal/test/faults

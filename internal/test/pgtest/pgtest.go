@@ -18,7 +18,6 @@ package pgtest
 
 import (
 	"os"
-	"sync"
 	"sync/atomic"
 	"testing"
 )
@@ -30,16 +29,14 @@ var underMain atomic.Bool
 // run and removes their directories. It returns the exit code for os.Exit.
 func Main(m interface{ Run() int }) int {
 	underMain.Store(true)
-	defer stopAll()
+	defer StopAll()
 	return m.Run()
 }
 
-// shared starts the shared server once. Its error is kept, so that every test reports it.
-var shared = sync.OnceValues(func() (*Server, error) { return start(nil) })
-
-// Shared returns the server that all tests of this binary share. The first call starts it;
-// [Main] stops it. Tests work in a database of their own ([Server.Database]), and never stop,
-// freeze or configure this server. It may be called concurrently.
+// Shared returns the server that all tests of this binary share, or those of all binaries, under `make test`.
+// The first call starts it; [Main] stops it, or the run. Tests work in a database of their own
+// ([Server.Database]), with roles of their own, and never stop, freeze or configure this server. It may be
+// called concurrently.
 func Shared(tb testing.TB) *Server {
 	tb.Helper()
 	require(tb)

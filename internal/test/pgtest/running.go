@@ -29,7 +29,8 @@ func forget(s *Server) {
 	delete(running.servers, s)
 }
 
-func stopAll() {
+// StopAll stops the servers that still run, and removes what they have in common.
+func StopAll() {
 	running.Lock()
 	servers := slices.Collect(maps.Keys(running.servers))
 	running.Unlock() // Stop takes it again

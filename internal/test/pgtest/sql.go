@@ -3,8 +3,10 @@ package pgtest
 import (
 	"bytes"
 	"context"
+	"fmt"
+	"math/rand/v2"
+	"os"
 	"os/exec"
-	"strconv"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -14,15 +16,23 @@ import (
 // sqlTimeout bounds one statement of this package's methods.
 const sqlTimeout = 3 * time.Minute
 
-// databases counts the calls of Database.
-var databases atomic.Uint64
+// names counts what has been given a name.
+var names atomic.Uint64
+
+// name returns a name that no other call returns, in this process or in another one.
+func name(what string) string {
+	return fmt.Sprintf("%s_%d_%x_%d", what, os.Getpid(), process, names.Add(1))
+}
+
+// process tells processes with the same number from each other.
+var process = rand.Uint32()
 
 // Database makes an empty database for this test alone and returns its connection string.
 func (s *Server) Database(tb testing.TB) (connString string) {
 	tb.Helper()
-	name := "test" + strconv.FormatUint(databases.Add(1), 10)
-	s.Exec(tb, "", "CREATE DATABASE "+name)
-	return s.ConnString(name)
+	database := name("test")
+	s.Exec(tb, "", "CREATE DATABASE "+database)
+	return s.ConnString(database)
 }
 
 // Exec runs statements with psql as the superuser, in a database ("" for the superuser's), and

@@ -2,7 +2,6 @@ package redistest
 
 import (
 	"slices"
-	"sync"
 	"testing"
 
 	"github.com/redis/go-redis/v9"
@@ -39,13 +38,8 @@ func StartClusterOf(tb testing.TB, masters, replicas int, args ...string) *Clust
 	return c
 }
 
-// sharedCluster starts the shared cluster once. Its error is kept, so that every test
-// reports it. The long timeout is for busy machines: no master may fail over here.
-var sharedCluster = sync.OnceValues(func() (*Cluster, error) {
-	return startCluster(3, 1, []string{nodeTimeout, noticeNothing})
-})
-
-// SharedCluster returns the cluster that all tests of this binary share: three masters with one replica each. The first call starts it; [Main] stops it. Tests use keys
+// SharedCluster returns the cluster that all tests of this binary share, or those of all binaries, as
+// [Shared] does: three masters with one replica each. Tests use keys
 // under their own [Prefix], and never kill, freeze or reconfigure a node or move a slot. It
 // may be called concurrently.
 func SharedCluster(tb testing.TB) *Cluster {

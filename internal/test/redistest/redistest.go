@@ -21,7 +21,6 @@
 package redistest
 
 import (
-	"sync"
 	"sync/atomic"
 	"testing"
 )
@@ -33,18 +32,14 @@ var underMain atomic.Bool
 // directories. It returns the exit code for os.Exit.
 func Main(m *testing.M) int {
 	underMain.Store(true)
-	defer stopAll()
+	defer StopAll()
 	return m.Run()
 }
 
-// shared starts the shared server once. Its error is kept, so that every test reports it.
-var shared = sync.OnceValues(func() (*Server, error) {
-	return start(unixSocket, nil)
-})
-
-// Shared returns the server that all tests of this binary share, on a unix socket.
-// The first call starts it; [Main] stops it. Tests use keys under their own [Prefix], and
-// never flush, stop, freeze or reconfigure this server. It may be called concurrently.
+// Shared returns the server that all tests of this binary share, on a unix socket, or those of
+// all binaries, under `make test`. The first call starts it; [Main] stops it, or the run. Tests use keys
+// under their own [Prefix], and never flush, stop, freeze or reconfigure this server. It may be called
+// concurrently.
 func Shared(tb testing.TB) *Server {
 	tb.Helper()
 	requireBinary(tb)

@@ -13,9 +13,15 @@ import (
 	"time"
 
 	"github.com/redis/go-redis/v9"
+
+	"github.com/weblimit/weblimit/internal/test/lent"
 )
 
-func TestMain(m *testing.M) { os.Exit(Main(m)) }
+// The tests of this package look at processes that it starts itself.
+func TestMain(m *testing.M) {
+	_ = os.Unsetenv(lent.Variable)
+	os.Exit(Main(m))
+}
 
 func TestSharedIsOneServerThatAnswers(t *testing.T) {
 	t.Parallel()

@@ -79,7 +79,8 @@ func TestTheWorkflowRunsTheMakefile(t *testing.T) {
 		if target == "prove" || target == "servers" { // they are about one module, or about Redis
 			continue
 		}
-		if !found || !strings.Contains(rule, "scripts/modules") {
+		runner := "go run ./internal/test/run" // which asks scripts/modules; see TestThePlanHasEveryPackageWithTests there
+		if !found || !strings.Contains(rule, "scripts/modules") && !strings.Contains(rule, runner) {
 			t.Errorf("make %s does not go through all modules", target)
 		}
 	}

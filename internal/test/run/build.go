@@ -1,0 +1,163 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"hash/fnv"
+	"os"
+	"os/exec"
+	"path"
+	"path/filepath"
+	"strings"
+	"sync"
+	"time"
+)
+
+// built is the tests of all units, as programs.
+type built struct {
+	dir      string
+	programs []program
+	broken   []outcome // what could not be built
+	took     []buildTime
+}
+
+// program is the tests of one package.
+type program struct {
+	unit unit
+	pkg  listed
+	path string
+}
+
+// buildTime is what a unit took to build.
+type buildTime struct {
+	unit      unit
+	wall, cpu time.Duration
+}
+
+// builders is how many units are built at the same time. Each uses all processors, but not all of the
+// time: programs are linked on one.
+const builders = 2
+
+// build builds the tests of all units. Programs stay where they were built, in the directory for temporary
+// files: those of which nothing has changed need not be linked again.
+func build(ctx context.Context, units []unit) (*built, error) {
+	dir, err := programsDir()
+	if err != nil {
+		return nil, err
+	}
+	b := &built{dir: dir}
+	var mu sync.Mutex
+	add := func(programs []program, broken []outcome, took buildTime) {
+		mu.Lock()
+		defer mu.Unlock()
+		b.programs = append(b.programs, programs...)
+		b.broken = append(b.broken, broken...)
+		b.took = append(b.took, took)
+	}
+	places := make(chan struct{}, builders)
+	var wg sync.WaitGroup
+	for _, u := range units {
+		places <- struct{}{}
+		wg.Go(func() {
+			defer func() { <-places }()
+			add(u.build(ctx, dir))
+		})
+	}
+	wg.Wait()
+	return b, context.Cause(ctx)
+}
+
+// programsDir returns the directory for the programs of this checkout.
+func programsDir() (string, error) {
+	root, err := filepath.Abs(".")
+	if err != nil {
+		return "", err
+	}
+	h := fnv.New64a()
+	_, _ = h.Write([]byte(root)) // never fails
+	dir := filepath.Join(os.TempDir(), fmt.Sprintf("weblimit-tests-%x", h.Sum64()))
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return "", err
+	}
+	if info, err := os.Lstat(dir); err != nil || !info.IsDir() { // a link could lead anywhere
+		return "", errors.Join(fmt.Errorf("%s is no directory", dir), err)
+	}
+	return dir, nil
+}
+
+// build builds the tests of a unit.
+func (u unit) build(ctx context.Context, dir string) (programs []program, broken []outcome, took buildTime) {
+	took.unit = u
+	began := time.Now()
+	defer func() { took.wall = time.Since(began) }()
+	for i, packages := range u.batches() {
+		place := filepath.Join(dir, strings.NewReplacer("/", "_", ".", "main").Replace(u.dir), fmt.Sprint(u.race, i))
+		args := []string{"test", "-c", "-vet=off", "-ldflags=-w", "-o", place + "/"}
+		if u.race {
+			args = append(args, "-race")
+		}
+		for _, p := range packages {
+			args = append(args, p.ImportPath)
+		}
+		cmd := exec.CommandContext(ctx, "go", args...)
+		cmd.Dir = u.dir
+		var out bytes.Buffer
+		cmd.Stdout, cmd.Stderr = &out, &out
+		err := os.MkdirAll(place, 0o700)
+		if err == nil {
+			err = cmd.Run()
+		}
+		if s := cmd.ProcessState; s != nil {
+			took.cpu += s.UserTime() + s.SystemTime()
+		}
+		for _, p := range packages {
+			programs = append(programs, program{u, p, filepath.Join(place, path.Base(p.ImportPath)+".test")})
+		}
+		if err == nil {
+			continue
+		}
+		// What could not be built has an old program or none.
+		broken = append(broken, u.notBuilt(packages, out.String(), err)...)
+		programs = nil
+	}
+	return programs, broken, took
+}
+
+// notBuilt tells what the compiler said of each package.
+func (u unit) notBuilt(packages []listed, said string, err error) (broken []outcome) {
+	var of string // what the lines are about: "# package" or "# package [package.test]" stands above them
+	lines := make(map[string][]string)
+	for line := range strings.Lines(said) {
+		if name, ok := strings.CutPrefix(line, "# "); ok {
+			of = strings.TrimSuffix(strings.Fields(name)[0], "_test")
+		} else {
+			lines[of] = append(lines[of], line)
+		}
+	}
+	for _, p := range packages {
+		if said := lines[p.ImportPath]; said != nil {
+			broken = append(broken, outcome{program: program{unit: u, pkg: p}, result: "fail", rest: said})
+			delete(lines, p.ImportPath)
+		}
+	}
+	for of, said := range lines {
+		broken = append(broken, outcome{program: program{unit: u, pkg: listed{ImportPath: of}}, result: "fail", rest: append(said, err.Error()+"\n")})
+	}
+	return broken
+}
+
+// batches splits the packages so that programs of a batch have different names.
+func (u unit) batches() (batches [][]listed) {
+	seen := make(map[string]int)
+	for _, p := range u.packages {
+		i := seen[path.Base(p.ImportPath)]
+		seen[path.Base(p.ImportPath)]++
+		if i == len(batches) {
+			batches = append(batches, nil)
+		}
+		batches[i] = append(batches[i], p)
+	}
+	return batches
+}

@@ -1,0 +1,147 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"sync"
+)
+
+// A unit is what is built at once: packages of one module, with or without the race detector.
+type unit struct {
+	dir      string // of the module, from the root of the repository
+	race     bool
+	tests    string // -test.run; "" for all tests
+	packages []listed
+}
+
+// name is how a person calls the unit.
+func (u unit) name() string {
+	if u.race {
+		return u.dir
+	}
+	return u.dir + ", without the race detector"
+}
+
+// tables are packages whose tests compare texts, tables and lists of files, and start no goroutines that
+// share anything: the race detector would find nothing in them.
+var tables = regexp.MustCompile(`/(internal/test/(api|costs|documents|figure|plots|prefetchsim|release|users)|suites/policyschema)$`)
+
+// measured are tests that count allocations and bytes, or millions of keys. Under the race detector they
+// skip or do less, so they run without it, too.
+const measured = `Alloc|TenMillion|BytesPerKey|LogsKeep|Outcomes`
+
+var measuredTest = regexp.MustCompile(`(?m)^func Test\w*(` + measured + `)\w*\(`)
+
+// plan returns what is to be run.
+func plan(ctx context.Context, only *regexp.Regexp) ([]unit, error) {
+	dirs, err := modules(ctx)
+	if err != nil {
+		return nil, err
+	}
+	perModule := make([][]unit, len(dirs))
+	errs := make([]error, len(dirs))
+	var wg sync.WaitGroup
+	for i, dir := range dirs {
+		wg.Go(func() { perModule[i], errs[i] = planModule(ctx, dir, only) })
+	}
+	wg.Wait()
+	return slices.Concat(perModule...), errors.Join(errs...)
+}
+
+// modules returns the folders of all modules.
+func modules(ctx context.Context) (dirs []string, err error) {
+	out, err := exec.CommandContext(ctx, "scripts/modules").Output()
+	if err != nil {
+		return nil, fmt.Errorf("scripts/modules, which is to be found from the root of the repository: %w", err)
+	}
+	for _, dir := range strings.Fields(string(out)) {
+		dirs = append(dirs, path.Clean(dir))
+	}
+	return dirs, nil
+}
+
+// listed is what go list says of a package.
+type listed struct {
+	Dir, ImportPath           string
+	TestGoFiles, XTestGoFiles []string
+}
+
+// testFiles returns the paths of the files of tests.
+func (p listed) testFiles() []string {
+	files := slices.Concat(p.TestGoFiles, p.XTestGoFiles)
+	for i, f := range files {
+		files[i] = filepath.Join(p.Dir, f)
+	}
+	return files
+}
+
+// measures reports whether tests of the package are to be run without the race detector, too.
+func (p listed) measures() (bool, error) {
+	for _, file := range p.testFiles() {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			return false, err
+		}
+		if measuredTest.Match(text) {
+			return true, nil
+		}
+	}
+	return false, nil
+}
+
+func planModule(ctx context.Context, dir string, only *regexp.Regexp) ([]unit, error) {
+	packages, err := list(ctx, dir)
+	if err != nil {
+		return nil, err
+	}
+	racing, plain, again := unit{dir: dir, race: true}, unit{dir: dir}, unit{dir: dir, tests: measured}
+	for _, p := range packages {
+		switch {
+		case len(p.testFiles()) == 0 || !only.MatchString(p.ImportPath):
+		case tables.MatchString(p.ImportPath):
+			plain.packages = append(plain.packages, p)
+		default:
+			racing.packages = append(racing.packages, p)
+			measures, err := p.measures()
+			if err != nil {
+				return nil, err
+			}
+			if measures {
+				again.packages = append(again.packages, p)
+			}
+		}
+	}
+	return slices.DeleteFunc([]unit{racing, plain, again}, func(u unit) bool { return len(u.packages) == 0 }), nil
+}
+
+// list returns the packages of a module.
+func list(ctx context.Context, dir string) (packages []listed, err error) {
+	cmd := exec.CommandContext(ctx, "go", "list", "-json=Dir,ImportPath,TestGoFiles,XTestGoFiles", "./...")
+	cmd.Dir = dir
+	var failure bytes.Buffer
+	cmd.Stderr = &failure
+	out, err := cmd.Output()
+	if err != nil {
+		return nil, fmt.Errorf("%s: go list: %w\n%s", dir, err, &failure)
+	}
+	for d := json.NewDecoder(bytes.NewReader(out)); ; {
+		var p listed
+		if err := d.Decode(&p); errors.Is(err, io.EOF) {
+			return packages, nil
+		} else if err != nil {
+			return nil, fmt.Errorf("%s: go list: %w", dir, err)
+		}
+		packages = append(packages, p)
+	}
+}
