@@ -74,7 +74,6 @@ var _, _ = docsInspect, docsInspectAuthorize // compiled, and not called
 // The page works behind each router as docs/inspect.md mounts it.
 func TestInspectBehindEachRouter(t *testing.T) {
 	t.Parallel()
-	gin.SetMode(gin.ReleaseMode)
 	store := core.NewMemory()
 	heavy := top.New(top.Config{})
 	t.Cleanup(heavy.Close)

@@ -1,84 +1,52 @@
 package examples_test
 
 import (
-	"bufio"
-	"context"
-	"os"
-	"os/exec"
+	"path/filepath"
 	"runtime"
 	"strings"
-	"syscall"
 	"testing"
-	"time"
+
+	"github.com/weblimit/weblimit/internal/test/check"
+	"github.com/weblimit/weblimit/internal/test/program"
 )
 
 // launched are the examples whose application is in a module of its own: what stands before a URL in what
-// they print, and the status of a request to it without a password.
+// they print, the status of a request to it without a password, and whether they print a tour that their own
+// tests do not follow.
 var launched = map[string]struct {
 	before string
 	status int
+	tour   bool
 }{
-	"observed": {"The page:", 401},
-	"saas":     {"The page:", 401},
-	"service":  {"  curl -i", 200},
+	"observed": {"The page:", 401, true},
+	"saas":     {"The page:", 401, false},
+	"service":  {"curl -i", 200, true},
 }
 
 // They still run from the root. What they start ends with them, without an error.
-func TestLaunchedRunFromTheRoot(t *testing.T) {
-	t.Parallel()
+func fromTheRoot(t *testing.T, file string) {
 	if runtime.GOOS == "windows" {
 		t.Skip("a test can't send Ctrl-C there")
 	}
-	for name, tt := range launched {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			ctx, cancel := context.WithTimeout(t.Context(), 8*time.Minute)
-			defer cancel()
-			cmd := exec.CommandContext(ctx, build(t, name))
-			cmd.Dir = ".."
-			cmd.Env = append(os.Environ(), "ADDR=127.0.0.1:0", "DATABASE_URL=", "REDIS_ADDR=", "REDIS_URL=")
-			cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGTERM) }
-			cmd.WaitDelay = time.Minute
-			stdout, err := cmd.StdoutPipe()
-			if err != nil {
-				t.Fatal(err)
-			}
-			if err := cmd.Start(); err != nil {
-				t.Fatal(err)
-			}
-			var url string
-			lines := bufio.NewScanner(stdout)
-			for url == "" && lines.Scan() {
-				if after, found := strings.CutPrefix(lines.Text(), tt.before); found {
-					url = strings.Fields(after)[0]
-				}
-			}
-			if status, _, _ := request(t, "GET", url); status != tt.status {
-				t.Errorf("%s: %d, want %d", url, status, tt.status)
-			}
-			if err := cmd.Process.Signal(os.Interrupt); err != nil {
-				t.Error(err)
-			}
-			for lines.Scan() { // until it ends
-			}
-			if err := cmd.Wait(); err != nil {
-				t.Errorf("it ends with %v", err)
-			}
-		})
+	name := filepath.Base(file)
+	want := launched[name]
+	cmd := program.Command(file, program.BuildFlags())
+	cmd.Dir = ".."
+	running := program.Start(t, cmd)
+	t.Cleanup(running.Interrupt)
+	if want.tour {
+		followTour(t, filepath.Join(name, "server"), running)
+	} else {
+		status, _, _ := request(t, "GET", running.URL(want.before))
+		check.Equal(t, "the status of "+name, status, want.status)
 	}
 }
 
 // Elsewhere they say where to run them.
-func TestLaunchedRunInACloneOnly(t *testing.T) {
-	t.Parallel()
-	for name := range launched {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			cmd := exec.CommandContext(t.Context(), build(t, name))
-			cmd.Dir = t.TempDir()
-			if out, err := cmd.CombinedOutput(); err == nil || !strings.Contains(string(out), "in the root of a clone") {
-				t.Errorf("%v, %s", err, out)
-			}
-		})
+func inACloneOnly(t *testing.T, file string) {
+	cmd := program.Command(file)
+	cmd.Dir = t.TempDir()
+	if out, err := cmd.CombinedOutput(); err == nil || !strings.Contains(string(out), "in the root of a clone") {
+		t.Errorf("%v, %s", err, out)
 	}
 }

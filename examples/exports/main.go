@@ -27,13 +27,13 @@ func main() {
 		}
 		store = redisstore.New(redis.NewClient(options))
 	}
-	e := newServer(store, 10*time.Second, func(context.Context) { time.Sleep(3 * time.Second) })
+	e := newServer(store, 5*time.Second, func(context.Context) { time.Sleep(2 * time.Second) })
 	listener, err := net.Listen("tcp", cmp.Or(os.Getenv("ADDR"), ":8080"))
 	if err != nil {
 		log.Fatal(err)
 	}
 	url := fmt.Sprintf("http://localhost:%d", listener.Addr().(*net.TCPAddr).Port)
-	fmt.Printf(`Listening. Two exports of three seconds run at a time, others wait up to ten:
+	fmt.Printf(`Listening. Two exports of two seconds run at a time, others wait up to five:
 
   for i in 1 2 3 4 5 6 7 8 9 10; do curl -s -w ' %%{http_code} after %%{time_total}s\n' -X POST %[1]s/export & done; wait   # 200, then 429: "exports"
 `, url)

@@ -1,8 +1,8 @@
 package main
 
 import (
-	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -13,8 +13,10 @@ import (
 	"testing"
 	"time"
 
-	"github.com/weblimit/weblimit/internal/test/child"
+	"github.com/weblimit/weblimit/internal/test/must"
+	"github.com/weblimit/weblimit/internal/test/program"
 	"github.com/weblimit/weblimit/internal/test/redistest"
+	"github.com/weblimit/weblimit/internal/test/wait"
 )
 
 func TestMain(m *testing.M) { os.Exit(redistest.Main(m)) }
@@ -33,50 +35,12 @@ var (
 // open starts the example and reads where it is. When the test ends it has to stop by itself.
 func open(t *testing.T, redisAddr string) shop {
 	t.Helper()
-	ctx, stop := context.WithCancel(t.Context())
-	var out child.Output
-	ended := make(chan error, 1)
-	go func() {
-		ended <- run(ctx, func(name string) string {
-			return map[string]string{"ADDR": "127.0.0.1:0", "REDIS_ADDR": redisAddr}[name]
-		}, &out)
-	}()
-	t.Cleanup(func() {
-		stop()
-		select {
-		case err := <-ended:
-			if err != nil {
-				t.Errorf("it ends with %v", err)
-			}
-		case <-time.After(2 * time.Minute):
-			t.Error("it has not stopped two minutes later")
-		}
-	})
-	await(t, 2*time.Minute, "it says where everything is", func() string {
-		if strings.Contains(out.String(), "Ctrl-C") {
-			return ""
-		}
-		return fmt.Sprintf("%q", out.String())
-	})
-	s := shop{password: loggedIn.FindStringSubmatch(out.String())[1]}
-	for _, found := range pageURL.FindAllStringSubmatch(out.String(), -1) {
+	text, _ := program.Inside(t, run, map[string]string{"REDIS_ADDR": redisAddr}, "Ctrl-C")
+	s := shop{password: loggedIn.FindStringSubmatch(text)[1]}
+	for _, found := range pageURL.FindAllStringSubmatch(text, -1) {
 		s.urls = append(s.urls, found[1])
 	}
 	return s
-}
-
-// await waits until missing returns "", and fails the test if it does not in time.
-func await(t *testing.T, atMost time.Duration, what string, missing func() string) {
-	t.Helper()
-	for began := time.Now(); ; time.Sleep(20 * time.Millisecond) {
-		why := missing()
-		if why == "" {
-			return
-		}
-		if time.Since(began) > atMost {
-			t.Fatalf("after %v it does not hold that %s: %s", atMost, what, why)
-		}
-	}
 }
 
 // ask sends a request, with a body as an action of the page.
@@ -87,26 +51,16 @@ func (s shop) ask(t *testing.T, url, body string, headers ...string) (status int
 		method = http.MethodPost
 		headers = append(headers, "Content-Type", "application/json", "Weblimit-Inspect", "1")
 	}
-	r, err := http.NewRequestWithContext(t.Context(), method, url, strings.NewReader(body))
-	if err != nil {
-		t.Fatal(err)
-	}
+	r := must.Get(http.NewRequestWithContext(t.Context(), method, url, strings.NewReader(body)))(t)
 	for i := 0; i < len(headers); i += 2 {
 		r.Header.Set(headers[i], headers[i+1])
 	}
 	if s.password != "" {
 		r.SetBasicAuth("ops", s.password)
 	}
-	response, err := http.DefaultClient.Do(r)
-	if err != nil {
-		t.Fatal(err)
-	}
+	response := must.Get(http.DefaultClient.Do(r))(t)
 	defer response.Body.Close()
-	text, err := io.ReadAll(response.Body)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return response.StatusCode, string(text)
+	return response.StatusCode, string(must.Get(io.ReadAll(response.Body))(t))
 }
 
 // client is one on the page.
@@ -161,19 +115,19 @@ func TestTheLoadIsSeen(t *testing.T) {
 				if status, _ := (shop{}).ask(t, url+"/ops/limits/", ""); status != http.StatusUnauthorized {
 					t.Errorf("the page without a password: %d", status)
 				}
-				await(t, 3*time.Minute, "the page shows what goes on", func() string { return s.missing(t, url) })
-				await(t, 3*time.Minute, "the metrics show what goes on", func() string { return s.missingInMetrics(t, url) })
+				wait.For(t, "the page shows what goes on", func() error { return s.missing(t, url) })
+				wait.For(t, "the metrics show what goes on", func() error { return s.missingInMetrics(t, url) })
 			}
 		})
 	}
 }
 
 // missing says what the page of an instance does not show yet.
-func (s shop) missing(t *testing.T, url string) string {
+func (s shop) missing(t *testing.T, url string) error {
 	t.Helper()
 	o := s.overview(t, url)
 	if len(o.Instances) != len(s.urls) {
-		return fmt.Sprintf("instances %v", o.Instances)
+		return fmt.Errorf("instances %v", o.Instances)
 	}
 	denied := map[string]bool{}
 	for _, c := range o.Denied {
@@ -184,13 +138,13 @@ func (s shop) missing(t *testing.T, url string) string {
 	}
 	for _, limit := range []string{"address", "customer", "login"} {
 		if !denied[limit] {
-			return fmt.Sprintf("a denied client under %s in %v", limit, o.Denied)
+			return fmt.Errorf("a denied client under %s in %v", limit, o.Denied)
 		}
 	}
 	if !slices.ContainsFunc(o.WouldDeny, func(c client) bool {
 		return c.Limit == "trial" && strings.HasPrefix(c.Label, "Customer ") && c.Minute.WouldDeny > 0
 	}) {
-		return fmt.Sprintf("a good client that the trial would deny in %v", o.WouldDeny)
+		return fmt.Errorf("a good client that the trial would deny in %v", o.WouldDeny)
 	}
 	for _, l := range o.Limits {
 		// A busy customer sends nine in ten seconds, and the two scrapers are fewer than 0.5 %.
@@ -198,13 +152,13 @@ func (s shop) missing(t *testing.T, url string) string {
 			if l.Suggest.Quota > 30 {
 				t.Errorf("the number suggested for the trial is %d", l.Suggest.Quota)
 			}
-			return ""
+			return nil
 		}
 	}
-	return fmt.Sprintf("a suggestion in %+v", o.Limits)
+	return fmt.Errorf("a suggestion in %+v", o.Limits)
 }
 
-func (s shop) missingInMetrics(t *testing.T, url string) string {
+func (s shop) missingInMetrics(t *testing.T, url string) error {
 	t.Helper()
 	status, metrics := (shop{}).ask(t, url+"/metrics", "")
 	if status != http.StatusOK {
@@ -217,10 +171,10 @@ func (s shop) missingInMetrics(t *testing.T, url string) string {
 		`weblimit_top_denied_per_minute [1-9]\d\d`, // what WeblimitClientDenied asks for
 	} {
 		if !regexp.MustCompile(want).MatchString(metrics) {
-			return want
+			return errors.New(want)
 		}
 	}
-	return ""
+	return nil
 }
 
 // Whom an operator blocks on the page of one instance, the other one denies within a second.
@@ -231,13 +185,13 @@ func TestABlockHoldsOnBothInstances(t *testing.T) {
 	answers := func(url string, want int) (took time.Duration) {
 		t.Helper()
 		began := time.Now()
-		await(t, 2*time.Minute, fmt.Sprint("the answer is ", want), func() string {
+		wait.For(t, fmt.Sprint("the answer is ", want), func() error {
 			status, text := s.ask(t, url+"/v1/items/1", "", "X-API-Key", "me")
 			blocked := strings.Contains(text, "abnormal-usage-detected") // and not only beyond the limit, by asking again and again
 			if status != want || blocked != (want == http.StatusTooManyRequests) {
-				return fmt.Sprint(status, " ", text)
+				return fmt.Errorf("%d %s", status, text)
 			}
-			return ""
+			return nil
 		})
 		return time.Since(began)
 	}

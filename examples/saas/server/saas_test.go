@@ -1,23 +1,23 @@
 package main
 
 import (
-	"context"
 	"fmt"
 	"io"
 	"net/http"
 	"net/url"
 	"os"
-	"os/exec"
 	"regexp"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
-	"github.com/weblimit/weblimit/internal/test/child"
+	"github.com/weblimit/weblimit/internal/test/check"
 	"github.com/weblimit/weblimit/internal/test/edge"
+	"github.com/weblimit/weblimit/internal/test/must"
 	"github.com/weblimit/weblimit/internal/test/pgtest"
+	"github.com/weblimit/weblimit/internal/test/program"
 	"github.com/weblimit/weblimit/internal/test/redistest"
+	"github.com/weblimit/weblimit/internal/test/wait"
 )
 
 // both stops the servers of PostgreSQL and Redis after the tests.
@@ -46,31 +46,7 @@ var (
 // start runs the example. It has to stop by itself, when the test ends at the latest.
 func start(t *testing.T, env map[string]string) running {
 	t.Helper()
-	ctx, cancel := context.WithCancel(t.Context())
-	var out child.Output
-	ended := make(chan error, 1)
-	go func() {
-		ended <- run(ctx, func(name string) string {
-			if name == "ADDR" {
-				return "127.0.0.1:0"
-			}
-			return env[name]
-		}, &out)
-	}()
-	stop := sync.OnceFunc(func() {
-		cancel()
-		select {
-		case err := <-ended:
-			if err != nil {
-				t.Errorf("it ends with %v", err)
-			}
-		case <-time.After(2 * time.Minute):
-			t.Error("it has not stopped two minutes later")
-		}
-	})
-	t.Cleanup(stop)
-	await(t, "it says where everything is", func() bool { return strings.Contains(out.String(), "Ctrl-C") })
-	text := out.String()
+	text, stop := program.Inside(t, run, env, "Ctrl-C")
 	return running{consoleURL.FindStringSubmatch(text)[1], loggedIn.FindStringSubmatch(text)[1], text, stop}
 }
 
@@ -91,10 +67,7 @@ type response struct {
 // send sends a request. It follows no redirection.
 func (r running) send(t *testing.T, method, path string, form url.Values, with request) response {
 	t.Helper()
-	req, err := http.NewRequestWithContext(t.Context(), method, r.url+path, strings.NewReader(form.Encode()))
-	if err != nil {
-		t.Fatal(err)
-	}
+	req := must.Get(http.NewRequestWithContext(t.Context(), method, r.url+path, strings.NewReader(form.Encode())))(t)
 	for name, values := range with.header {
 		req.Header[http.CanonicalHeaderKey(name)] = values
 	}
@@ -105,16 +78,9 @@ func (r running) send(t *testing.T, method, path string, form url.Values, with r
 		req.SetBasicAuth("billing", with.password)
 	}
 	req.Host = with.host
-	res, err := http.DefaultTransport.RoundTrip(req)
-	if err != nil {
-		t.Fatal(err)
-	}
+	res := must.Get(http.DefaultTransport.RoundTrip(req))(t)
 	defer res.Body.Close()
-	body, err := io.ReadAll(res.Body)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return response{res.StatusCode, res.Header, string(body)}
+	return response{res.StatusCode, res.Header, string(must.Get(io.ReadAll(res.Body))(t))}
 }
 
 // page returns a page of the console.
@@ -127,75 +93,13 @@ func (r running) page(t *testing.T, path string) string {
 	return res.body
 }
 
-// await fails the test unless has becomes true in time.
-func await(t *testing.T, what string, has func() bool) {
-	t.Helper()
-	for began := time.Now(); !has(); time.Sleep(50 * time.Millisecond) {
-		if time.Since(began) > 2*time.Minute {
-			t.Fatalf("two minutes later it does not hold that %s", what)
-		}
-	}
-}
-
-var (
-	promise = regexp.MustCompile(`^  (.*\S)\s+# (\d{3})(?:, then (\d{3}))?(?:: (.*))?$`)
-	status  = regexp.MustCompile(`(?m)^HTTP/\S+ (\d{3})| (\d{3})$`)
-)
-
-// tour runs the commands that the example prints, as a reader pastes them.
+// tour runs the commands that the example prints.
 func (r running) tour(t *testing.T) {
 	t.Helper()
-	if _, err := exec.LookPath("curl"); err != nil {
-		if os.Getenv("CI") == "true" {
-			t.Fatal(err)
-		}
-		t.Skip(err)
-	}
-	commands := 0
-	for line := range strings.Lines(r.introduction) {
-		if !strings.HasPrefix(line, "  ") {
-			continue
-		}
-		commands++
-		promised := promise.FindStringSubmatch(strings.TrimSuffix(line, "\n"))
-		if promised == nil {
-			t.Errorf("%q does not say what comes back", line)
-			continue
-		}
-		for tries := 1; ; tries++ {
-			out, err := kept(t, promised)
-			if err == nil {
-				break
-			}
-			if tries == 10 || !strings.HasPrefix(promised[1], "sleep ") { // which a busy machine may take longer for
-				t.Errorf("%v, promised %s\n%s", err, line, out)
-				break
-			}
-		}
-	}
-	if commands != 10 {
-		t.Errorf("the tour has %d commands", commands)
-	}
-}
-
-// kept runs a command, and returns an error if what comes back is not what was promised.
-func kept(t *testing.T, promised []string) (out []byte, err error) {
-	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
-	defer cancel()
-	out, err = exec.CommandContext(ctx, "sh", "-c", promised[1]).Output()
-	if err != nil {
-		return out, fmt.Errorf("%s: %w", promised[1], err)
-	}
-	var statuses []string
-	for _, found := range status.FindAllStringSubmatch(strings.ReplaceAll(string(out), "\r", ""), -1) {
-		statuses = append(statuses, found[1]+found[2])
-	}
-	got := strings.Join(statuses, " ")
-	if !strings.HasPrefix(got, promised[2]) || !strings.Contains(got, promised[3]) || !strings.Contains(string(out), promised[4]) {
-		return out, fmt.Errorf("%s: statuses %s", promised[1], got)
-	}
-	return out, nil
+	program.NeedCurl(t)
+	tour := regexp.MustCompile(`(?m)^  .*$`).FindAllString(r.introduction, -1)
+	check.Equal(t, "commands of the tour", len(tour), 10)
+	program.Follow(t, tour)
 }
 
 // eachWay runs a test on memory, and on PostgreSQL and Redis.
@@ -223,7 +127,7 @@ func TestTourReachesWhatItPromises(t *testing.T) {
 				t.Errorf("the page of acme lacks %q:\n%s", want, page)
 			}
 		}
-		await(t, "the notices have arrived", func() bool {
+		wait.Until(t, "the notices have arrived", func() bool {
 			all := r.page(t, "/console/")
 			return strings.Contains(all, "80 %</td>") && strings.Contains(all, "90 %</td>") && strings.Contains(all, "100 %</td>")
 		})
@@ -247,13 +151,11 @@ func TestARestartLosesNothing(t *testing.T) {
 	}
 	r.send(t, "POST", "/console/tenants/acme/plan", url.Values{"plan": {"team"}}, request{password: r.password})
 	r.stop()
-	if err := redis.Client(t).FlushAll(t.Context()).Err(); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, redis.Client(t).FlushAll(t.Context()).Err())
 	r = start(t, env)
 	var res response
 	used := 7
-	await(t, "the plan is known", func() bool { // which a request waits 100 ms for
+	wait.Until(t, "the plan is known", func() bool { // which a request waits 100 ms for
 		res = r.send(t, "GET", "/v1/report", nil, key)
 		used++
 		return res.header.Get("X-Quota-Limit") == "1200"

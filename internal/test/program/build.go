@@ -1,0 +1,44 @@
+// Package program builds commands of this repository for tests, runs them as their readers do, and
+// follows the tours that they print.
+package program
+
+import (
+	"os"
+	"os/exec"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/weblimit/weblimit/internal/test/race"
+)
+
+// Flags are the flags with which tests build programs. The race detector is in them where it is in the test:
+// it looks at them, too, and all that they are made of has been compiled for tests just now. They have no debugging
+// information, so that they are linked in half of the time.
+func Flags() []string {
+	flags := []string{"-buildvcs=false", "-ldflags=-s -w"}
+	if race.Enabled {
+		flags = append(flags, "-race")
+	}
+	return flags
+}
+
+// Build compiles commands in one go, into the folder dir: packages of the module in folder, by their paths from
+// there. Each has the last element of its path as its name.
+func Build(tb testing.TB, dir, folder string, packages ...string) {
+	tb.Helper()
+	cmd := exec.CommandContext(tb.Context(), "go", slices.Concat([]string{"build", "-o", dir + "/"}, Flags(), packages)...)
+	cmd.Dir = folder
+	if out, err := cmd.CombinedOutput(); err != nil {
+		tb.Fatalf("%v: %v\n%s", cmd, err, out)
+	}
+}
+
+// BuildFlags is an entry of the environment that makes a program use [Flags] when it builds another.
+func BuildFlags() string {
+	var quoted []string
+	for _, flag := range Flags() {
+		quoted = append(quoted, "'"+flag+"'")
+	}
+	return "GOFLAGS=" + os.Getenv("GOFLAGS") + " " + strings.Join(quoted, " ")
+}
