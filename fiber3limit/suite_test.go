@@ -68,7 +68,11 @@ var differences = limittest.Differences{RoutesInFront: true, RefusesMethods: htt
 var templates = strings.NewReplacer("{", ":", "}", "")
 
 func build(tb testing.TB, app limittest.App) limittest.Server {
-	f := fiber.New(fiber.Config{ReadBufferSize: 2 << 20})
+	buffer := 16 << 10 // that of each connection
+	if app.LargeHeaders {
+		buffer = 2 << 20
+	}
+	f := fiber.New(fiber.Config{ReadBufferSize: buffer})
 	f.Use(recover.New(), func(c fiber.Ctx) error {
 		for name, values := range app.Outer {
 			for _, value := range values {

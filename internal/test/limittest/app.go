@@ -20,7 +20,7 @@ type Server interface {
 	Do(r *http.Request) *http.Response
 
 	// Listen serves on a port of the loopback interface until the test ends, and
-	// returns the base URL, "http://127.0.0.1:1234". It accepts headers of 2 MB.
+	// returns the base URL, "http://127.0.0.1:1234".
 	Listen(tb testing.TB) string
 }
 
@@ -55,6 +55,9 @@ type App struct {
 	// SignIn says where a middleware before all limiters stores the value of the request
 	// header [UserHeader], if the request has it.
 	SignIn SignIn
+
+	// LargeHeaders: requests may have headers of 2 MB, for which some servers need large buffers.
+	LargeHeaders bool
 
 	// Front are limiters that may run before routing: around a mux behind another
 	// handler, around chi's router, in Echo's Pre. They have no Skip and no Denied.

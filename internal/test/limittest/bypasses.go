@@ -52,6 +52,7 @@ var bypasses = []scenario{
 	{"the right bypass token passes and touches no store, and guesses count", func(e *env) {
 		store := e.counting()
 		s := e.serve(App{
+			LargeHeaders: true,
 			Layers: e.configured(core.Config{
 				Store:  store,
 				Limits: []core.Limit{core.PerDay(int64(len(guesses))).By(keyfuncs.ClientIP()).Named("client")},

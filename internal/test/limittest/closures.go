@@ -24,18 +24,10 @@ type Closures struct {
 	NoHTTP bool // the framework has no *http.Request
 }
 
-// RunClosures runs the scenarios about an adapter's Key and Matches.
+// RunClosures runs the scenarios about an adapter's Key and Matches, over memory.
 func RunClosures(t *testing.T, build Build, c Closures) {
-	for _, over := range stores {
-		t.Run(over.name, func(t *testing.T) {
-			newStore := over.make(t)
-			for _, s := range closures {
-				t.Run(s.name, func(t *testing.T) {
-					t.Parallel()
-					s.run(&env{T: t, build: build, newStore: newStore}, c)
-				})
-			}
-		})
+	for _, s := range closures {
+		t.Run(s.name, func(t *testing.T) { s.run(inMemory(t, "", build), c) })
 	}
 }
 

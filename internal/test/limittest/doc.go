@@ -1,5 +1,6 @@
 // Package limittest is the suite that every adapter passes: the same scenarios with the
-// same decisions, headers and bodies, over memory and over Redis. A new adapter calls [Run]:
+// same decisions, headers and bodies. The table in run.go says which run over memory, and which
+// over Redis. A new adapter calls [Run]:
 //
 //	func TestMain(m *testing.M)     { os.Exit(limittest.Main(m)) }
 //	func TestSuite(t *testing.T)    { limittest.Run(t, "gin", build) }

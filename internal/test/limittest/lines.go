@@ -18,7 +18,7 @@ var lines = []scenario{
 		store := &countedStore{Store: e.newStore(e)}
 		limiter, err := core.New(core.Config{
 			Store: store, Timeout: patience, MaxWaiting: places,
-			Limits: []core.Limit{core.PerSecond(3).LeakyBucket(time.Minute).By(keyfuncs.Header("X-Tenant")).Named("even")},
+			Limits: []core.Limit{core.PerSecond(10).LeakyBucket(time.Minute).By(keyfuncs.Header("X-Tenant")).Named("even")},
 		})
 		if err != nil {
 			e.Fatal(err)
@@ -40,9 +40,9 @@ var lines = []scenario{
 		e.passes("one with nobody in front", s.get("/", with("X-Tenant", "other")))
 		e.passes("one with only that in front", s.get("/", with("X-Tenant", "other")))
 		group.Wait()
-		// Plus what was granted while requests still came, which is three a second.
+		// Plus what was granted while requests still came, which is ten a second.
 		arriving := time.Unix(0, store.last.Load()).Sub(start)
-		if n := passed.Load(); n < places/2 || n > places/2+4+int64(3*arriving.Seconds()) {
+		if n := passed.Load(); n < places/2 || n > places/2+4+int64(10*arriving.Seconds()) {
 			e.Errorf("%d requests of the greedy tenant passed that came within %v, want its half of %d places and little more", n, arriving, places)
 		}
 	}},

@@ -55,11 +55,12 @@ var loads = []scenario{
 	{"clients that trickle their bodies or read slowly are no load", func(e *env) {
 		const clients = 20
 		load := core.NewLoad(core.LoadConfig{By: keyfuncs.ClientIP(), InFlight: 1, Slow: 200 * time.Millisecond, Clients: 1})
-		answer := strings.Repeat("x", 8<<20) // more than the system buffers for a client
+		slots := e.limiter(core.Concurrent(clients).By(keyfuncs.Everyone()).Named("running").When(keyfuncs.Methods("POST"))) // around load
+		answer := strings.Repeat("x", 8<<20)                                                                                 // more than the system buffers for a client
 		var group sync.WaitGroup
 		group.Add(clients)
 		s := e.serve(App{
-			Layers: []Layer{{Load: load}, {Limiter: e.limiter(core.PerDay(10).FixedWindow().By(keyfuncs.Everyone()).Named("service").
+			Layers: []Layer{{Limiter: slots}, {Load: load}, {Limiter: e.limiter(core.PerDay(10).FixedWindow().By(keyfuncs.Everyone()).Named("service").
 				When(keyfuncs.Methods("GET")).Scale(load.Factor))}},
 			Routes: []Route{
 				{Method: "GET", Path: "/", Handle: hello},
@@ -80,10 +81,9 @@ var loads = []scenario{
 				trickle(e, address, goOn, hangUp)
 			}()
 		}
-		// Twice the time after which all of them would count as slow.
 		waiting := func(what string) {
 			e.Helper()
-			time.Sleep(500 * time.Millisecond)
+			time.Sleep(300 * time.Millisecond) // after which all of them would count as slow
 			e.eventually("nobody is at work while clients "+what, func() bool { return load.InFlight() == 0 }, func() any { return load.InFlight() })
 		}
 		waiting("send")
@@ -91,10 +91,15 @@ var loads = []scenario{
 		waiting("do not read")
 		close(hangUp)
 		group.Wait()
-		for range 3 {
-			equal(e, "the factor", load.Factor(e.Context()), 1)
-			time.Sleep(time.Second)
+		free := func() int64 {
+			d, err := slots.Peek(e.Context(), "all", 0)
+			if err != nil {
+				e.Fatal(err)
+			}
+			return d.Results()[0].Remaining
 		}
+		e.eventually("all have been measured", func() bool { return free() == clients }, func() any { return free() })
+		equal(e, "the factor", load.Factor(e.Context()), 1)
 		equal(e, "RateLimit-Policy", e.only(s.get("/"), "Ratelimit-Policy"), `"service";q=10;w=86400`)
 	}},
 	{"a handler that is measured can stream, take over the connection and panic", func(e *env) {

@@ -14,7 +14,7 @@ import (
 	"time"
 
 	"github.com/weblimit/weblimit/core"
-	"github.com/weblimit/weblimit/internal/test/race"
+	"github.com/weblimit/weblimit/internal/test/long"
 	"github.com/weblimit/weblimit/keyfuncs"
 )
 
@@ -85,23 +85,15 @@ const (
 	clientHeader  = "X-Test-Client"
 )
 
-// Outcomes sends 100,000 requests over Redis, and fewer over memory, that end in every
-// possible way at random. It compares what stays charged with what should, and fails if
-// a goroutine or a reservation is left. Under the race detector and with -short there are
-// fewer requests. It must not run in parallel with other tests.
+// Outcomes sends thousands of requests over Redis, and fewer over memory, that end in every
+// possible way at random; in a long run 100,000. It compares what stays charged with what should,
+// and fails if a goroutine or a reservation is left. It must not run in parallel with other tests.
 func Outcomes(t *testing.T, build Build, differences ...Differences) {
-	requests := map[string]int{"memory": 20_000, "Redis": 100_000}
-	if race.Enabled || testing.Short() {
-		requests = map[string]int{"memory": 2_000, "Redis": 4_000}
-	}
-	var differs Differences
-	if len(differences) == 1 {
-		differs = differences[0]
-	}
+	requests := map[string]int{"memory": long.Rounds(1_000, 20_000), "Redis": long.Rounds(2_000, 100_000)}
 	for _, over := range stores {
 		t.Run(over.name, func(t *testing.T) {
 			awayFromMidnight() // when a window of 30 days may end
-			(&env{T: t, build: build, newStore: over.make(t), differs: differs}).outcomes(requests[over.name])
+			(&env{T: t, build: build, newStore: over.make(t), differs: theOne(differences)}).outcomes(requests[over.name])
 		})
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"sync"
 
 	"github.com/weblimit/weblimit/core"
+	"github.com/weblimit/weblimit/internal/test/long"
 	"github.com/weblimit/weblimit/keyfuncs"
 )
 
@@ -27,7 +28,8 @@ func (k kept) String() string {
 // may reuse for the next request.
 var reuses = []scenario{
 	{"keys of one request are not those of the next on the same connection", func(e *env) {
-		const clients, tenants, rounds, quota = 4, 25, 4, 3
+		const clients, rounds, quota = 4, 4, 3
+		tenants := long.Rounds(8, 25)
 		for what, tt := range map[string]struct {
 			key     keyfuncs.Func
 			request func(name string) (path string, options []option)

@@ -24,26 +24,63 @@ import (
 // It returns the exit code for os.Exit.
 func Main(m *testing.M) int { return redistest.Main(m) }
 
-// Run runs all scenarios on servers that build makes, over memory and over Redis. adapter is
-// the adapter's name for observers. A framework that cannot do everything passes its
-// [Differences].
+// suite is all scenarios, by the stores that they need. What a store decides is the subject of the
+// store suite, and how the limiter asks each that of package core. An adapter hands over a request
+// and a context, and tells of the decision.
+var suite = []struct {
+	memory, redis bool
+	scenarios     []scenario
+}{
+	// What a response says of a decision, and which key, route and context a request has: the same
+	// whatever store has decided. Memory keeps keys, so a key in a buffer that is used again shows.
+	{memory: true, scenarios: slices.Concat(
+		headers, edits, noContexts, denials, languages, identities, outages, spoofing, bypasses, preflights, features, paths, routes,
+		dialects, turns, lines, loads, quotas, trailers, ambiguities, missingKeys, blanks, observed, settings, parameters, policies,
+	)},
+	// What a client that leaves has cost is written after its context has ended. A store that
+	// reads contexts and waits for a network could lose that; memory does neither.
+	{redis: true, scenarios: slices.Concat(hangUps, charges)},
+	// Many requests at once, contexts that have ended and buffers that are used again meet a store
+	// that has decided when Take returns, and one that sends keys to another process.
+	{memory: true, redis: true, scenarios: slices.Concat(contexts, servers, reuses)},
+}
+
+// Run runs all scenarios on servers that build makes. adapter is the adapter's name for
+// observers. A framework that cannot do everything passes its [Differences].
 func Run(t *testing.T, adapter string, build Build, differences ...Differences) {
-	var differs Differences
-	if len(differences) == 1 {
-		differs = differences[0]
-	}
+	differs := theOne(differences)
 	for _, over := range stores {
 		t.Run(over.name, func(t *testing.T) {
 			newStore := over.make(t)
-			for _, s := range slices.Concat(headers, edits, noContexts, denials, languages, identities, contexts, outages, servers, spoofing, bypasses, preflights, features, paths, routes, dialects, reuses, turns, lines, loads, hangUps, quotas, trailers, ambiguities, missingKeys, blanks, observed, settings, parameters, charges, policies) {
-				t.Run(s.name, func(t *testing.T) {
-					t.Parallel()
-					awayFromMidnight()
-					s.run(&env{T: t, adapter: adapter, build: build, newStore: newStore, differs: differs})
-				})
+			for _, part := range suite {
+				if over.remote && !part.redis || !over.remote && !part.memory {
+					continue
+				}
+				for _, s := range part.scenarios {
+					t.Run(s.name, func(t *testing.T) {
+						t.Parallel()
+						awayFromMidnight()
+						s.run(&env{T: t, adapter: adapter, build: build, newStore: newStore, differs: differs})
+					})
+				}
 			}
 		})
 	}
+}
+
+// inMemory returns the argument of a scenario that needs no other store, in parallel with others.
+func inMemory(t *testing.T, adapter string, build Build) *env {
+	t.Parallel()
+	awayFromMidnight()
+	return &env{T: t, adapter: adapter, build: build, newStore: func(testing.TB) core.Store { return core.NewMemory() }}
+}
+
+// theOne returns the differences that an adapter has passed, if any.
+func theOne(differences []Differences) Differences {
+	if len(differences) == 1 {
+		return differences[0]
+	}
+	return Differences{}
 }
 
 // OverStores runs a test over a memory store and over a Redis store, in parallel. The Redis store
@@ -69,13 +106,14 @@ func awayFromMidnight() { edge.AwayFrom(24*time.Hour, 2*time.Minute) }
 // stores are the kinds of stores that scenarios run over. make returns a function that
 // makes a new store.
 var stores = []struct {
-	name string
-	make func(testing.TB) func(testing.TB) core.Store
+	name   string
+	remote bool
+	make   func(testing.TB) func(testing.TB) core.Store
 }{
-	{"memory", func(testing.TB) func(testing.TB) core.Store {
+	{"memory", false, func(testing.TB) func(testing.TB) core.Store {
 		return func(testing.TB) core.Store { return core.NewMemory() }
 	}},
-	{"Redis", func(tb testing.TB) func(testing.TB) core.Store {
+	{"Redis", true, func(tb testing.TB) func(testing.TB) core.Store {
 		server := redistest.Shared(tb)
 		client := redis.NewClient(&redis.Options{
 			Network: server.Network(), Addr: server.Addr(), ReadTimeout: patience, WriteTimeout: patience, PoolTimeout: patience,

@@ -14,7 +14,7 @@ import (
 var turns = []scenario{
 	{"a request that comes too early waits for its turn", func(e *env) {
 		s := e.serve(App{
-			Layers: e.layer(core.PerSecond(5).LeakyBucket(time.Minute).By(keyfuncs.Everyone()).Named("even")),
+			Layers: e.layer(core.PerSecond(10).LeakyBucket(time.Minute).By(keyfuncs.Everyone()).Named("even")),
 			Routes: []Route{{Method: "GET", Path: "/", Handle: func(c Call) {
 				d, _ := c.Decision()
 				c.Reply(200, d.Reason.String())
@@ -33,12 +33,12 @@ var turns = []scenario{
 				mu.Lock()
 				defer mu.Unlock()
 				bodies[r.body]++
-				equal(e, "RateLimit-Policy", e.only(r, "Ratelimit-Policy"), `"even";q=5;w=1`)
+				equal(e, "RateLimit-Policy", e.only(r, "Ratelimit-Policy"), `"even";q=10;w=1`)
 			})
 		}
 		wg.Wait()
-		if took := time.Since(start); took < 800*time.Millisecond {
-			e.Errorf("five requests took %v at 5 a second, want 800ms at least", took)
+		if took := time.Since(start); took < 400*time.Millisecond {
+			e.Errorf("five requests took %v at 10 a second, want 400ms at least", took)
 		}
 		if bodies["within limit"]+bodies["delayed"] != 5 || bodies["delayed"] == 0 {
 			e.Errorf("decisions: %v", bodies)
@@ -48,7 +48,7 @@ var turns = []scenario{
 		const waiting = 4
 		pace, limit := time.Minute, core.PerHour(60) // too slow to end within the test
 		if e.differs.Blind {
-			pace, limit = time.Second, core.PerMinute(60)
+			pace, limit = 100*time.Millisecond, core.PerSecond(10)
 		}
 		store := &countedStore{Store: e.newStore(e)}
 		limiter := e.limiterOn(store, limit.LeakyBucket(time.Hour).By(keyfuncs.Everyone()).Named("even"))
