@@ -14,6 +14,7 @@ import (
 	"testing/synctest"
 
 	"github.com/weblimit/weblimit/core"
+	"github.com/weblimit/weblimit/internal/test/check"
 	"github.com/weblimit/weblimit/keyfuncs"
 )
 
@@ -214,9 +215,7 @@ var situations = []struct {
 				l.Allow(&request{})
 			}
 			synctest.Wait()
-			if n := store.looks.Load(); n != 1 {
-				t.Errorf("the store looked %d times, want once", n)
-			}
+			check.Equal(t, "looks of the store", store.looks.Load(), 1)
 		})
 	}},
 	{"a tier can never work", core.AdviceTier, `weblimit: limit "default": quota must be at least 1, got 0`, func(t *testing.T, config core.Config) {
@@ -410,9 +409,7 @@ func TestNoAdviceOfAStore(t *testing.T) {
 				synctest.Wait()
 			})
 			advice.want(t, "", "")
-			if n := tt.store.looks.Load(); n != tt.looks {
-				t.Errorf("the store looked %d times, want %d", n, tt.looks)
-			}
+			check.Equal(t, "looks of the store", tt.store.looks.Load(), tt.looks)
 		})
 	}
 }

@@ -10,6 +10,7 @@ import (
 
 	"github.com/weblimit/weblimit/core"
 	"github.com/weblimit/weblimit/core/adapter"
+	"github.com/weblimit/weblimit/internal/test/check"
 	"github.com/weblimit/weblimit/keyfuncs"
 )
 
@@ -51,9 +52,7 @@ func TestDecisionsInMemoryDoNotAllocate(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			l := limiterOn(t, core.NewMemory(), tt.limits...)
 			a := adapter.New(l, "test")
-			if allocs := testing.AllocsPerRun(200, func() { tt.run(l, a) }); allocs != tt.want {
-				t.Errorf("%v allocations, want %v", allocs, tt.want)
-			}
+			check.Equal(t, "allocations", testing.AllocsPerRun(200, func() { tt.run(l, a) }), tt.want)
 		})
 	}
 }
@@ -103,12 +102,8 @@ func TestQuotaFieldsAllocateAsOthers(t *testing.T) {
 	if own, others := allocations(core.XQuota, month), allocations(core.XRateLimit, month); own > others {
 		t.Errorf("XQuota: %v allocations, XRateLimit: %v", own, others)
 	}
-	if got := allocations(core.Draft11, month); got != 0 {
-		t.Errorf("without XQuota: %v allocations", got)
-	}
-	if got := allocations(core.Draft11|core.XQuota, everyone(5)); got != 0 {
-		t.Errorf("without a calendar limit: %v allocations", got)
-	}
+	check.Equal(t, "allocations without XQuota", allocations(core.Draft11, month), 0)
+	check.Equal(t, "allocations without a calendar limit", allocations(core.Draft11|core.XQuota, everyone(5)), 0)
 }
 
 // Floods of denials cost no allocation for their bodies, of calendar limits neither.
@@ -118,9 +113,7 @@ func TestBodiesOfDenialsDoNotAllocate(t *testing.T) {
 		l.AllowKey(t.Context(), "k", 1)
 		d := l.AllowKey(t.Context(), "k", 1)
 		body := make([]byte, 0, 512)
-		if allocs := testing.AllocsPerRun(200, func() { _, _ = d.AppendProblem(body, "") }); allocs != 0 {
-			t.Errorf("%s: %v allocations", name, allocs)
-		}
+		check.Equal(t, name+": allocations", testing.AllocsPerRun(200, func() { _, _ = d.AppendProblem(body, "") }), 0)
 	}
 }
 
@@ -165,9 +158,7 @@ func TestDecisionsDoNotAllocateAfterTheLooks(t *testing.T) {
 		for range core.AdviceLooks {
 			l.Allow(r)
 		}
-		if allocs := testing.AllocsPerRun(200, func() { l.Allow(r) }); allocs != 0 {
-			t.Errorf("%s: %v allocations, want none", name, allocs)
-		}
+		check.Equal(t, name+": allocations", testing.AllocsPerRun(200, func() { l.Allow(r) }), 0)
 	}
 }
 
@@ -202,9 +193,7 @@ func TestObserversDoNotAllocate(t *testing.T) {
 		"a bypass":   func() { l.Allow(healthz) },
 		"no request": func() { l.AllowKey(ctx, "user:alice", -1) },
 	} {
-		if allocs := testing.AllocsPerRun(200, run); allocs != 0 {
-			t.Errorf("%s: %v allocations, want none", name, allocs)
-		}
+		check.Equal(t, name+": allocations", testing.AllocsPerRun(200, run), 0)
 	}
 	if seen.n != 4*201 || seen.keys == 0 || seen.route == 0 || seen.limit == 0 {
 		t.Errorf("observed %+v", seen)

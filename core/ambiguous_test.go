@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/weblimit/weblimit/core"
+	"github.com/weblimit/weblimit/internal/test/check"
 	"github.com/weblimit/weblimit/keyfuncs"
 )
 
@@ -101,9 +102,7 @@ func TestTrap50AnAmbiguousKeyInShadowMode(t *testing.T) {
 				wantNothingTold(t, name, d)
 			}
 		}
-		if d := l.Allow(&request{peer: "192.0.2.7"}); d.Reason != core.ReasonWithinLimit {
-			t.Errorf("%s: then decided %v", name, d.Reason)
-		}
+		check.Equal(t, name+": then decided", l.Allow(&request{peer: "192.0.2.7"}).Reason, core.ReasonWithinLimit)
 	}
 }
 
@@ -120,9 +119,7 @@ func TestARequestMayNotHaveAParameterOfAnyNameTwice(t *testing.T) {
 	l := newLimiter(t, core.Config{Store: core.NewMemory(), Limits: []core.Limit{core.PerHour(1).By(keyfuncs.APIKey(`?"k"`))}})
 	d := l.Allow(twiceInQuery{&request{}})
 	body, _ := d.AppendProblem(nil, "")
-	if want := refusal + `\"k\" query parameter."}`; string(body) != want {
-		t.Errorf("body %s\nwant %s", body, want)
-	}
+	check.Equal(t, "body", string(body), refusal+`\"k\" query parameter."}`)
 }
 
 // twiceInQuery has every parameter twice.

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/weblimit/weblimit/core"
+	"github.com/weblimit/weblimit/internal/test/check"
 	"github.com/weblimit/weblimit/keyfuncs"
 )
 
@@ -53,9 +54,7 @@ func TestAllowAtMostAsksOnceWhereAllFits(t *testing.T) {
 		t.Errorf("RetryAfter %v, %v", d.RetryAfter, d.Reason)
 	}
 	calls("all", 1, 0)
-	if d := wantAtMost(t, "a part", l, 60, 40); d.RetryAfter != 36*time.Second {
-		t.Errorf("one more fits after %v", d.RetryAfter)
-	}
+	check.Equal(t, "until one more fits", wantAtMost(t, "a part", l, 60, 40).RetryAfter, 36*time.Second)
 	calls("a part", 2, 0)
 	if d := wantAtMost(t, "none", l, 60, 0); d.RetryAfter != 36*time.Second || d.Reason != core.ReasonLimitExceeded {
 		t.Errorf("one fits after %v: %v", d.RetryAfter, d.Reason)
@@ -71,9 +70,7 @@ func TestAllowAtMostWithOddNumbers(t *testing.T) {
 	l := limiterOn(t, memory, everyone(5))
 	granted, d := l.AllowKeyAtMost(t.Context(), "k", -1)
 	wantDecision(t, "a negative number", d, false, core.ReasonInvalidCost)
-	if granted != 0 {
-		t.Errorf("granted %d", granted)
-	}
+	check.Equal(t, "granted", granted, 0)
 	if granted, d = l.AllowKeyAtMost(t.Context(), "k", 0); granted != 0 || !d.Allowed || d.RetryAfter != 0 {
 		t.Errorf("0 units: granted %d, %v", granted, d)
 	}
@@ -96,9 +93,7 @@ func TestAllowAtMostDoesNotWait(t *testing.T) {
 			if d := wantAtMost(t, name, l, 9, 0); d.RetryAfter <= 0 || d.Delay() != 0 {
 				t.Errorf("%s: RetryAfter %v, delay %v", name, d.RetryAfter, d.Delay())
 			}
-			if waited := time.Since(began); waited != 0 {
-				t.Errorf("%s: waited %v", name, waited)
-			}
+			check.Equal(t, name+": waited", time.Since(began), 0)
 		}
 	})
 }
@@ -108,9 +103,7 @@ func TestAllowAtMostOfSlots(t *testing.T) {
 	l := limiterOn(t, core.NewMemory(), core.Concurrent(5).By(keyfuncs.Everyone()))
 	first := wantAtMost(t, "first", l, 3, 3)
 	second := wantAtMost(t, "second", l, 3, 2)
-	if second.RetryAfter != time.Second {
-		t.Errorf("the hint is %v", second.RetryAfter)
-	}
+	check.Equal(t, "the hint", second.RetryAfter, time.Second)
 	wantAtMost(t, "third", l, 3, 0)
 	first.Settle(core.Outcome{})
 	if err := drainThen(t, l, func() {}); err != nil {

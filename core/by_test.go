@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/weblimit/weblimit/core"
+	"github.com/weblimit/weblimit/internal/test/check"
 	"github.com/weblimit/weblimit/keyfuncs"
 )
 
@@ -53,9 +54,7 @@ func TestOnMissingKey(t *testing.T) {
 					wantNothingTold(t, "no limit applies", d)
 				}
 			}
-			if n := store.calls.Load(); n != tt.asked {
-				t.Errorf("the store was asked %d times, want %d", n, tt.asked)
-			}
+			check.Equal(t, "calls of the store", store.calls.Load(), tt.asked)
 			// A request with the key has its own bucket, whatever the others did.
 			d := l.Allow(&request{values: map[any]any{"userID": "alice"}, headers: map[string]string{"X-Tenant": "acme", "X-Api-Key": "0123456789abcdef"}})
 			if !d.Allowed {
@@ -88,12 +87,8 @@ func TestDenialForAMissingKey(t *testing.T) {
 		}
 		wantProblem(t, &d, `{"type":"about:blank","title":"Bad Request","status":400,"detail":"The request has no X-Tenant header."}`)
 		wantHeaders(t, &d, policy, "", "")
-		if got, want := logged(t, d), `{"decision":{"allowed":false,"reason":"missing key","missing":"X-Tenant header"}}`; got != want {
-			t.Errorf("logged %s, want %s", got, want)
-		}
-		if store.calls.Load() != 0 {
-			t.Error("the store was asked")
-		}
+		check.Equal(t, "logged", logged(t, d), `{"decision":{"allowed":false,"reason":"missing key","missing":"X-Tenant header"}}`)
+		check.Equal(t, "calls of the store", store.calls.Load(), 0)
 	}
 }
 

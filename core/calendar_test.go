@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/weblimit/weblimit/core"
+	"github.com/weblimit/weblimit/internal/test/check"
 	"github.com/weblimit/weblimit/internal/test/storetest"
 	"github.com/weblimit/weblimit/keyfuncs"
 )
@@ -54,9 +55,7 @@ func TestCalendarPeriods(t *testing.T) {
 			if _, got, _ := r.Period(gotEnd); got != next {
 				t.Errorf("the next period ends at %v, and before it began at %v", time.UnixMicro(got).UTC(), time.UnixMicro(next).UTC())
 			}
-			if got := r.PeriodEnd(now.UnixMicro()); got != gotEnd {
-				t.Errorf("PeriodEnd is %v, want %v", time.UnixMicro(got).UTC(), end.UTC())
-			}
+			check.Equal(t, "PeriodEnd", r.PeriodEnd(now.UnixMicro()), gotEnd)
 		})
 	}
 }
@@ -150,12 +149,8 @@ func TestCalendarLimitsThatCanNotWork(t *testing.T) {
 func TestCalendarRulesAreEqualByZone(t *testing.T) {
 	t.Parallel()
 	berlin := *mustRule(t, core.PerMonth(10, storetest.Zone("Europe/Berlin")))
-	if again := *mustRule(t, core.PerMonth(10, storetest.Zone("Europe/Berlin"))); again != berlin {
-		t.Error("two loads of one zone make different rules")
-	}
-	if first := *mustRule(t, core.PerBillingMonth(10, 1, storetest.Zone("Europe/Berlin"))); first != berlin {
-		t.Error("a billing month of day 1 is not a month")
-	}
+	check.Equal(t, "the rule of another load of the zone", *mustRule(t, core.PerMonth(10, storetest.Zone("Europe/Berlin"))), berlin)
+	check.Equal(t, "the rule of a billing month of day 1", *mustRule(t, core.PerBillingMonth(10, 1, storetest.Zone("Europe/Berlin"))), berlin)
 	for name, other := range map[string]core.Limit{
 		"another zone": core.PerMonth(10, time.UTC), "another day": core.PerBillingMonth(10, 2, storetest.Zone("Europe/Berlin")),
 		"days": core.PerCalendarDay(10, storetest.Zone("Europe/Berlin")),
@@ -174,12 +169,8 @@ func TestCalendarHeaders(t *testing.T) {
 	clock.Set(time.Date(2026, time.February, 27, 23, 59, 30, 0, time.UTC))
 	l := limiterOn(t, store, core.PerMonth(10, time.UTC).By(keyfuncs.Everyone()).Named("monthly"))
 	h := told(l.Allow(&request{}))
-	if got := h.Get("RateLimit-Policy"); got != `"monthly";q=10` {
-		t.Errorf("policy %s, want one without a window", got)
-	}
-	if got := h.Get("RateLimit"); got != `"monthly";r=9;t=86430` {
-		t.Errorf("RateLimit %s, want the seconds to the month's end", got)
-	}
+	check.Equal(t, "the policy, which has no window", h.Get("RateLimit-Policy"), `"monthly";q=10`)
+	check.Equal(t, "RateLimit with the seconds to the month's end", h.Get("RateLimit"), `"monthly";r=9;t=86430`)
 }
 
 func TestTiersByTheMonth(t *testing.T) {

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/weblimit/weblimit/core"
+	"github.com/weblimit/weblimit/internal/test/check"
 	"github.com/weblimit/weblimit/keyfuncs"
 )
 
@@ -33,9 +34,7 @@ func TestReserveAndQueuesExcludeEachOther(t *testing.T) {
 		wantDecision(t, "four of the upper class", l.Allow(post(4)), true, core.ReasonWithinLimit, 0)
 		start := time.Now()
 		wantDecision(t, "one more", l.Allow(get(1)), true, core.ReasonDelayed, 0)
-		if waited := time.Since(start); waited != 250*time.Millisecond {
-			t.Errorf("the lower class waited %v, want until five units are back", waited)
-		}
+		check.Equal(t, "the lower class waited until five units were back", time.Since(start), 250*time.Millisecond)
 	})
 }
 
@@ -139,24 +138,16 @@ func TestReservationsOfTheLowerClass(t *testing.T) {
 			t.Fatal(err)
 		}
 		d.Settle(core.Outcome{Status: 200})
-		if got := left(get(0)); got != 10 {
-			t.Errorf("%s: 40 of 50 spent: %d left for the lower class, want 10", name, got)
-		}
-		if got := left(post(0)); got != 60 {
-			t.Errorf("%s: 40 of 100 spent: %d left for the upper class, want 60", name, got)
-		}
+		check.Equal(t, name+": left of 60 for the lower class", left(get(0)), 10)
+		check.Equal(t, name+": left of 100 for the upper class", left(post(0)), 60)
 		d = l.Allow(get(0))
 		if err := core.Charge(inHandler(t.Context(), d), 50); err != nil {
 			t.Fatal(err)
 		}
-		if got := left(post(0)); got != 10 {
-			t.Errorf("%s: 90 of 100 spent: %d left for the upper class, want 10", name, got)
-		}
+		check.Equal(t, name+": left for the upper class after 90", left(post(0)), 10)
 		d.Settle(core.Outcome{Status: 500})
 		for range 2 { // what it costs to ask is given back
-			if got := left(post(0)); got != 10 {
-				t.Errorf("%s: after the refund of what was told %d left for the upper class, want 10", name, got)
-			}
+			check.Equal(t, name+": left for the upper class after the refund of what was told", left(post(0)), 10)
 		}
 	}
 }
@@ -193,14 +184,10 @@ func TestRefundsBelongToTheirMonth(t *testing.T) {
 		l := limiterOn(t, core.NewMemory(), core.PerMonth(100, time.UTC).By(keyfuncs.Everyone()).RefundOn(core.ServerErrors))
 		same, over := l.AllowKey(t.Context(), "k", 10), l.AllowKey(t.Context(), "k", 20)
 		same.Settle(core.Outcome{Status: 500})
-		if got := unitsLeft(t, l, "k"); got != 80 {
-			t.Errorf("%d left after a refund in the month, want 80", got)
-		}
+		check.Equal(t, "left after a refund in the month", unitsLeft(t, l, "k"), 80)
 		time.Sleep(31 * 24 * time.Hour)
 		l.AllowKey(t.Context(), "k", 30)
 		over.Settle(core.Outcome{Status: 500})
-		if got := unitsLeft(t, l, "k"); got != 70 {
-			t.Errorf("%d left after a refund of another month's charge, want 70", got)
-		}
+		check.Equal(t, "left after a refund of another month's charge", unitsLeft(t, l, "k"), 70)
 	})
 }

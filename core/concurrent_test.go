@@ -3,6 +3,7 @@ package core_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net/http"
 	"runtime"
 	"sync"
@@ -13,6 +14,7 @@ import (
 
 	"github.com/weblimit/weblimit/core"
 	"github.com/weblimit/weblimit/core/store"
+	"github.com/weblimit/weblimit/internal/test/check"
 	"github.com/weblimit/weblimit/keyfuncs"
 )
 
@@ -148,18 +150,14 @@ func TestSlotsAreRenewedAndFreed(t *testing.T) {
 			d := l.Allow(&request{})
 			wantDecision(t, "a slot", d, true, core.ReasonWithinLimit, 1)
 			time.Sleep(ends)
-			if got := unitsLeft(t, l, "all"); got != 1 {
-				t.Errorf("%d slots free after %v, want 1", got, ends)
-			}
+			check.Equal(t, fmt.Sprint("slots free after ", ends), unitsLeft(t, l, "all"), 1)
 			store.fail.Store(ends > time.Minute) // the last two renewals that the lease has time for
 			time.Sleep(time.Second)
 			store.fail.Store(false)
 			d.Settle(core.Outcome{Panicked: true})
 			synctest.Wait()
 			time.Sleep(200 * time.Millisecond) // a renewal may be under way
-			if got := unitsLeft(t, l, "all"); got != 2 {
-				t.Errorf("%d slots free after the request of %v, want 2", got, ends)
-			}
+			check.Equal(t, fmt.Sprint("slots free after the request of ", ends), unitsLeft(t, l, "all"), 2)
 		}
 	})
 }
@@ -221,8 +219,6 @@ func TestRequestsWaitForASlot(t *testing.T) {
 		if ran.Load() != 10 || most.Load() != 2 {
 			t.Errorf("%d ran, %d at the same time; want 10 and 2", ran.Load(), most.Load())
 		}
-		if got := unitsLeft(t, l, "k"); got != 2 {
-			t.Errorf("%d slots free, want 2", got)
-		}
+		check.Equal(t, "slots free", unitsLeft(t, l, "k"), 2)
 	})
 }

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/weblimit/weblimit/core"
+	"github.com/weblimit/weblimit/internal/test/check"
 	"github.com/weblimit/weblimit/keyfuncs"
 )
 
@@ -57,13 +58,9 @@ func TestBypassTouchesNoStore(t *testing.T) {
 					d := l.Allow(tt.r)
 					wantDecision(t, "bypassed", d, true, core.ReasonBypassed)
 					wantNothingTold(t, "bypassed", d)
-					if d.Err != nil {
-						t.Errorf("Err is %v", d.Err)
-					}
+					check.Equal(t, "Err", d.Err, nil)
 				}
-				if n := store.calls.Load(); n != 0 {
-					t.Errorf("%d calls of the store, want none", n)
-				}
+				check.Equal(t, "calls of the store", store.calls.Load(), 0)
 			}
 		})
 	}
@@ -92,9 +89,7 @@ func TestWrongBypassTokensCount(t *testing.T) {
 			t.Error("the log holds a token")
 		}
 	}
-	if passed != 3 {
-		t.Errorf("%d guesses passed a limit of 3", passed)
-	}
+	check.Equal(t, "guesses that passed", passed, 3)
 	wantDecision(t, "the right token", guess(bypassToken), true, core.ReasonBypassed)
 	for _, key := range store.keys {
 		if strings.Contains(string(key), bypassToken[:10]) {
@@ -127,9 +122,7 @@ func TestBypassComesBeforeTheLimits(t *testing.T) {
 		Bypass: []keyfuncs.Condition{keyfuncs.Methods("PUT")},
 	})
 	l.Allow(&request{method: "PUT"})
-	if read != 0 {
-		t.Errorf("%d functions of a limit ran", read)
-	}
+	check.Equal(t, "functions of a limit that ran", read, 0)
 	if l.Allow(&request{}); read != 4 {
 		t.Errorf("%d functions of a limit ran for a request that is limited, want 4", read)
 	}

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/weblimit/weblimit/core"
+	"github.com/weblimit/weblimit/internal/test/check"
 	"github.com/weblimit/weblimit/internal/test/storetest"
 	"github.com/weblimit/weblimit/keyfuncs"
 )
@@ -65,9 +66,7 @@ func TestCostsOfSeveralLimits(t *testing.T) {
 	wantDecision(t, "nothing of one limit", l.Allow(cost(0)), true, core.ReasonWithinLimit, 90, 8, 24, 3)
 	asked := store.calls.Load()
 	wantDecision(t, "a negative one", l.Allow(cost(-1)), false, core.ReasonInvalidCost, 0)
-	if store.calls.Load() != asked {
-		t.Error("the store was asked about a negative cost")
-	}
+	check.Equal(t, "calls of the store, which is not asked about a negative cost", store.calls.Load(), asked)
 	wantDecision(t, "the rest", l.Allow(cost(90)), true, core.ReasonWithinLimit, 0, 7, 21, 2)
 }
 

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"math"
 	"strings"
@@ -13,6 +14,7 @@ import (
 	"github.com/weblimit/weblimit/core"
 	"github.com/weblimit/weblimit/core/adapter"
 	"github.com/weblimit/weblimit/core/store"
+	"github.com/weblimit/weblimit/internal/test/check"
 )
 
 func TestReasonStrings(t *testing.T) {
@@ -50,9 +52,7 @@ func TestAlgorithmStrings(t *testing.T) {
 		0:                   "unknown algorithm",
 		math.MaxUint8:       "unknown algorithm",
 	} {
-		if got := algorithm.String(); got != want {
-			t.Errorf("algorithm %d reads %q, want %q", uint8(algorithm), got, want)
-		}
+		check.Equal(t, fmt.Sprint("algorithm ", uint8(algorithm)), algorithm.String(), want)
 	}
 }
 
@@ -92,9 +92,7 @@ func TestDecisionsInLogs(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
-			if got, want := logged(t, tt.decision), `{"decision":`+tt.want+`}`; got != want {
-				t.Errorf("got\n\t%s, want\n\t%s", got, want)
-			}
+			check.Equal(t, "logged", logged(t, tt.decision), `{"decision":`+tt.want+`}`)
 		})
 	}
 }
@@ -137,9 +135,7 @@ func TestDecisionInContext(t *testing.T) {
 func TestTheZeroDecisionIsHarmless(t *testing.T) {
 	t.Parallel()
 	var d core.Decision
-	if results := d.Results(); len(results) != 0 {
-		t.Errorf("it has results: %+v", results)
-	}
+	check.Equal(t, "results", len(d.Results()), 0)
 	if b, ok := d.Binding(); ok || b != (core.LimitResult{}) {
 		t.Errorf("it has a limit that binds: %+v", b)
 	}

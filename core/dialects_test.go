@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/weblimit/weblimit/core"
+	"github.com/weblimit/weblimit/internal/test/check"
 	"github.com/weblimit/weblimit/keyfuncs"
 )
 
@@ -134,9 +135,7 @@ func TestResetIsATimeOfTheStoresClock(t *testing.T) {
 	}})
 	for i, wait := range []time.Duration{2 * time.Minute, 4 * time.Minute} {
 		h := told(l.Allow(&request{}))
-		if got, want := h.Get("X-RateLimit-Reset"), fmt.Sprint(start.Add(wait).Unix()+1); got != want {
-			t.Errorf("request %d: reset at %s, want %s", i+1, got, want)
-		}
+		check.Equal(t, fmt.Sprintf("request %d: reset", i+1), h.Get("X-RateLimit-Reset"), fmt.Sprint(start.Add(wait).Unix()+1))
 	}
 }
 
@@ -227,16 +226,10 @@ func TestHeadersWhen(t *testing.T) {
 			for _, when := range []core.HeadersWhen{core.Always, core.NearLimit, core.OnDenial, core.Never} {
 				h := told(decidedIn(t, core.Config{Limits: limits, HeadersWhen: when, Headers: everyDialect}, tt.results...))
 				for _, name := range []string{"RateLimit-Policy", "RateLimit", "RateLimit-Limit", "RateLimit-Remaining", "RateLimit-Reset", "X-RateLimit-Limit", "X-RateLimit-Remaining", "X-RateLimit-Reset"} {
-					if there := h.Get(name) != ""; there != tt.shows[when] {
-						t.Errorf("HeadersWhen %d: %s is there: %v", when, name, there)
-					}
+					check.Equal(t, fmt.Sprintf("HeadersWhen %d: %s is there", when, name), h.Get(name) != "", tt.shows[when])
 				}
-				if got := h.Get("Retry-After"); got != tt.retry {
-					t.Errorf("HeadersWhen %d: Retry-After is %q, want %q", when, got, tt.retry)
-				}
-				if there := h.Get("X-RateLimit-Warning") != ""; there != (tt.warning && tt.shows[when]) {
-					t.Errorf("HeadersWhen %d: the warning is there: %v", when, there)
-				}
+				check.Equal(t, fmt.Sprintf("HeadersWhen %d: Retry-After", when), h.Get("Retry-After"), tt.retry)
+				check.Equal(t, fmt.Sprintf("HeadersWhen %d: the warning is there", when), h.Get("X-RateLimit-Warning") != "", tt.warning && tt.shows[when])
 			}
 		})
 	}
@@ -254,9 +247,7 @@ func TestDialectsThatShareAHeaderExcludeEachOther(t *testing.T) {
 			t.Errorf("%s sets no header", name)
 		}
 	}
-	if all != core.AllHeaders {
-		t.Errorf("the tests know the dialects %b, want %b", all, core.AllHeaders)
-	}
+	check.Equal(t, "all dialects that the tests know", all, core.AllHeaders)
 	for one := range dialects {
 		for other := range dialects {
 			if one == other {
@@ -269,9 +260,7 @@ func TestDialectsThatShareAHeaderExcludeEachOther(t *testing.T) {
 				}
 			}
 			_, err := core.New(core.Config{Store: core.NewMemory(), Headers: dialects[one] | dialects[other], Limits: []core.Limit{everyone(5)}})
-			if (err != nil) != (shared != "") {
-				t.Errorf("%s and %s share %q, and New says %v", one, other, shared, err)
-			}
+			check.Equal(t, fmt.Sprintf("New refuses %s and %s, which share %q", one, other, shared), err != nil, shared != "")
 		}
 	}
 }

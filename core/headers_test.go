@@ -11,6 +11,7 @@ import (
 
 	"github.com/weblimit/weblimit/core"
 	"github.com/weblimit/weblimit/core/adapter"
+	"github.com/weblimit/weblimit/internal/test/check"
 	"github.com/weblimit/weblimit/internal/test/storetest"
 	"github.com/weblimit/weblimit/keyfuncs"
 )
@@ -278,9 +279,7 @@ func TestRetryAfterOfOthers(t *testing.T) {
 	} {
 		h := http.Header{"Retry-After": {before}}
 		d.SetHeaders(h)
-		if got := h.Get("Retry-After"); got != want {
-			t.Errorf("Retry-After %q became %q, want %q", before, got, want)
-		}
+		check.Equal(t, fmt.Sprintf("Retry-After after %q", before), h.Get("Retry-After"), want)
 	}
 }
 
@@ -328,15 +327,9 @@ func TestPolicyIsSharedAndNeverChanged(t *testing.T) {
 func TestHeaderMap(t *testing.T) {
 	t.Parallel()
 	h := adapter.HeaderMap{"Retry-After": {}, "Ratelimit": {"1", "2"}}
-	if got := h.Get("Retry-After"); got != "" {
-		t.Errorf("a header without lines reads %q", got)
-	}
-	if got := h.Get("Ratelimit-Policy"); got != "" {
-		t.Errorf("a header that is not there reads %q", got)
-	}
-	if got := h.Get("Ratelimit"); got != "1" {
-		t.Errorf("a header of two lines reads %q", got)
-	}
+	check.Equal(t, "a header without lines", h.Get("Retry-After"), "")
+	check.Equal(t, "a header that is not there", h.Get("Ratelimit-Policy"), "")
+	check.Equal(t, "a header of two lines", h.Get("Ratelimit"), "1")
 	h.Set("Ratelimit", "3")
 	if got := h["Ratelimit"]; !slices.Equal(got, []string{"3"}) {
 		t.Errorf("after Set there are the lines %q", got)

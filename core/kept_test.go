@@ -14,6 +14,7 @@ import (
 
 	"github.com/weblimit/weblimit/core"
 	"github.com/weblimit/weblimit/core/store"
+	"github.com/weblimit/weblimit/internal/test/check"
 )
 
 // refusing is a store in memory, by synctest's clock, that can refuse what settles requests:
@@ -117,9 +118,7 @@ func TestSettlementsOutliveAnOutage(t *testing.T) {
 		time.Sleep(time.Second)
 		synctest.Wait()
 		for i, want := range []int64{300, 10, 3} {
-			if got := remaining(t, l, i); got != want {
-				t.Errorf("limit %d: %d left, want %d", i, got, want)
-			}
+			check.Equal(t, fmt.Sprintf("left of limit %d", i), remaining(t, l, i), want)
 		}
 		time.Sleep(time.Minute)
 		synctest.Wait()
@@ -191,9 +190,7 @@ func TestSettlementsAreToldOnlyWhileTheyCount(t *testing.T) {
 				if got := remaining(t, l, 0); got < want || got > want+2 {
 					t.Errorf("%d left, want %d", got, want)
 				}
-				if len(*lost) != tt.lost {
-					t.Errorf("lost: %v, want %d", *lost, tt.lost)
-				}
+				check.Equal(t, "settlements lost", len(*lost), tt.lost)
 			})
 		})
 	}
@@ -233,14 +230,10 @@ func TestRenewalsThatAreRefusedAreTriedSoon(t *testing.T) {
 		time.Sleep(55 * time.Second)
 		s.down.Store(false)
 		time.Sleep(10 * time.Second)
-		if got := remaining(t, l, 0); got != 0 {
-			t.Errorf("%d slots are free while the request runs", got)
-		}
+		check.Equal(t, "slots free while the request runs", remaining(t, l, 0), 0)
 		d.Settle(core.Outcome{})
 		synctest.Wait()
-		if got := remaining(t, l, 0); got != 1 {
-			t.Errorf("%d slots are free after it", got)
-		}
+		check.Equal(t, "slots free after it", remaining(t, l, 0), 1)
 	})
 }
 

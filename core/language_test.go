@@ -8,6 +8,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/weblimit/weblimit/core"
+	"github.com/weblimit/weblimit/internal/test/check"
 )
 
 // details are texts that name their language.
@@ -131,9 +132,7 @@ func TestAcceptLanguageOfAnyLength(t *testing.T) {
 		}
 	}
 	body, _ := d.AppendProblem(nil, "de;q=0.8,"+strings.Repeat("sv;q=0.9,", 10_000))
-	if got := parseProblem(t, body).Detail; got != "in de" {
-		t.Errorf("a known language before 10,000 others: got %q", got)
-	}
+	check.Equal(t, "a known language before 10,000 others", parseProblem(t, body).Detail, "in de")
 }
 
 // A detail is text: whatever an application returns stays within its string.
@@ -173,14 +172,10 @@ func TestDetailsGetTheDenial(t *testing.T) {
 		return fmt.Sprintf("%v %v %q %v %v", d.Status(), d.Reason, b.Rule.Name, ok, d.RetryAfter)
 	}}
 	body, _ := new(core.Decision).AppendProblem(nil, "de")
-	if got := parseProblem(t, body).Detail; got != "Rate limit exceeded." {
-		t.Errorf("the zero decision: %q", got)
-	}
+	check.Equal(t, "the zero decision", parseProblem(t, body).Detail, "Rate limit exceeded.")
 	d := denialIn(t, texts)
 	body, _ = d.AppendProblem(nil, "de")
-	if got, want := parseProblem(t, body).Detail, `429 limit exceeded "default" true 9s`; got != want {
-		t.Errorf("got %q, want %q", got, want)
-	}
+	check.Equal(t, "detail", parseProblem(t, body).Detail, `429 limit exceeded "default" true 9s`)
 	texts["de"] = func(d core.Decision) string { return fmt.Sprint(d.Status(), d.Reason, d.Err) }
 	down := newLimiter(t, core.Config{Store: newFlaky(true), Limits: []core.Limit{everyone(5).OnOutage(core.Deny)}, Details: texts}).Allow(&request{})
 	body, language := down.AppendProblem(nil, "de")

@@ -9,6 +9,8 @@ import (
 
 	"github.com/weblimit/weblimit/core"
 	"github.com/weblimit/weblimit/core/store"
+	"github.com/weblimit/weblimit/internal/test/check"
+	"github.com/weblimit/weblimit/internal/test/must"
 	"github.com/weblimit/weblimit/internal/test/storetest"
 	"github.com/weblimit/weblimit/keyfuncs"
 )
@@ -276,9 +278,7 @@ func TestDecoratorsReturnCopies(t *testing.T) {
 		if changed := fmt.Sprintf("%#v", decorate()); changed == before {
 			t.Errorf("%s changed nothing", name)
 		}
-		if after := fmt.Sprintf("%#v", base); after != before {
-			t.Fatalf("%s changed the limit it was called on:\n\t%s\n\t%s", name, before, after)
-		}
+		must.Equal(t, "the limit that "+name+" was called on", fmt.Sprintf("%#v", base), before)
 	}
 }
 
@@ -315,12 +315,8 @@ func TestRuleOfALimitIsComparable(t *testing.T) {
 		return r
 	}
 	limit := core.PerMinute(60).Named("a")
-	if rule(limit) != rule(limit.By(keyfuncs.Everyone()).Cost(3).OnOutage(core.Allow)) {
-		t.Error("key, cost and outage policy are no part of a rule, and made it differ")
-	}
-	if rule(limit) != rule(limit.Burst(60)) {
-		t.Error("a burst of the quota is what a limit has by default, and made it differ")
-	}
+	check.Equal(t, "the rule, of which key, cost and outage policy are no part", rule(limit), rule(limit.By(keyfuncs.Everyone()).Cost(3).OnOutage(core.Allow)))
+	check.Equal(t, "the rule with the burst that a limit has by default", rule(limit), rule(limit.Burst(60)))
 	for name, other := range map[string]core.Limit{
 		"name":      limit.Named("b"),
 		"burst":     limit.Burst(61),

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/weblimit/weblimit/core"
+	"github.com/weblimit/weblimit/internal/test/check"
 	"github.com/weblimit/weblimit/internal/test/storetest"
 	"github.com/weblimit/weblimit/keyfuncs"
 )
@@ -44,9 +45,7 @@ func TestNewSaysWhatIsWrong(t *testing.T) {
 			if l != nil || err == nil || err.Error() != tt.want {
 				t.Fatalf("got %v and error\n\t%v, want\n\t%s", l, err, tt.want)
 			}
-			if got := panicOf(func() { core.Must(core.New(tt.config)) }); fmt.Sprint(got) != tt.want {
-				t.Errorf("Must panics with %v", got)
-			}
+			check.Equal(t, "the panic of Must", fmt.Sprint(panicOf(func() { core.Must(core.New(tt.config)) })), tt.want)
 		})
 	}
 }
@@ -86,9 +85,7 @@ func TestNewDoesNotTalkToTheStore(t *testing.T) {
 	t.Parallel()
 	store := newFlaky(true)
 	limiterOn(t, store, everyone(1))
-	if n := store.calls.Load(); n != 0 {
-		t.Errorf("New called the store %d times", n)
-	}
+	check.Equal(t, "calls of the store", store.calls.Load(), 0)
 }
 
 // Changing the slice of a Config after New changes no limiter.
@@ -113,9 +110,7 @@ func TestAllowKey(t *testing.T) {
 
 	d := l.AllowKey(ctx, "k", 1)
 	wantDecision(t, "one too many", d, false, core.ReasonLimitExceeded, 0, 2)
-	if d.RetryAfter != 10*time.Second {
-		t.Errorf("denied for %v, want 10s: a sixth of a minute", d.RetryAfter)
-	}
+	check.Equal(t, "a sixth of a minute, to wait", d.RetryAfter, 10*time.Second)
 	wantDecision(t, "a cost of nothing fits always", l.AllowKey(ctx, "k", 0), true, core.ReasonWithinLimit, 0, 2)
 	wantDecision(t, "another key", l.AllowKey(ctx, "other", 1), true, core.ReasonWithinLimit, 5, 7)
 
@@ -145,9 +140,7 @@ func TestAllowKeyWithOddCosts(t *testing.T) {
 			for _, cost := range []int64{11, 1 << 53, math.MaxInt64 - 1, math.MaxInt64} {
 				d := l.AllowKey(ctx, "k", cost)
 				wantDecision(t, fmt.Sprint("a cost of ", cost), d, false, core.ReasonNeverFits, 7)
-				if d.RetryAfter != 0 {
-					t.Errorf("a cost of %d was told to come back in %v", cost, d.RetryAfter)
-				}
+				check.Equal(t, fmt.Sprintf("a cost of %d was told to come back in", cost), d.RetryAfter, 0)
 			}
 			wantDecision(t, "the rest", l.AllowKey(ctx, "k", 7), true, core.ReasonWithinLimit, 0)
 		})
@@ -209,9 +202,7 @@ func TestAllowKeyTakesAnyString(t *testing.T) {
 			t.Errorf("a store saw the key %.300q", key)
 		}
 	}
-	if len(seen) != len(keys) {
-		t.Errorf("%d strings became %d keys", len(keys), len(seen))
-	}
+	check.Equal(t, "different keys", len(seen), len(keys))
 }
 
 func TestPeekChargesNothing(t *testing.T) {
@@ -233,9 +224,7 @@ func TestPeekChargesNothing(t *testing.T) {
 		wantDecision(t, "nothing", peek(0), true, core.ReasonWithinLimit, 7, 1)
 		d := peek(2)
 		wantDecision(t, "what does not fit", d, false, core.ReasonLimitExceeded, 7, 1)
-		if d.RetryAfter != time.Hour {
-			t.Errorf("peeking at what does not fit: wait %v, want an hour", d.RetryAfter)
-		}
+		check.Equal(t, "to wait for what does not fit", d.RetryAfter, time.Hour)
 		if d := peek(math.MaxInt64); d.Allowed || d.Reason != core.ReasonNeverFits || d.RetryAfter != 0 {
 			t.Errorf("peeking at what never fits: %+v", d)
 		}
@@ -353,9 +342,7 @@ func TestMoreLimitsThanFitInADecision(t *testing.T) {
 			d := limiterOn(t, store, limits...).Allow(&request{})
 			wantDecision(t, "the first request", d, true, core.ReasonWithinLimit, want...)
 			for i, r := range d.Results() {
-				if name := fmt.Sprint("limit-", i); r.Rule.Name != name {
-					t.Errorf("result %d is of %q, want %q: the order of Config.Limits", i, r.Rule.Name, name)
-				}
+				check.Equal(t, fmt.Sprintf("result %d, in the order of Config.Limits", i), r.Rule.Name, fmt.Sprint("limit-", i))
 			}
 			if b, ok := d.Binding(); !ok || b.Rule.Name != "limit-0" {
 				t.Errorf("binding is %+v", b)
@@ -442,9 +429,7 @@ func TestWhichLimitBinds(t *testing.T) {
 			if want := fmt.Sprint("limit-", tt.binding); !ok || b.Rule.Name != want || b.Result != tt.results[tt.binding] {
 				t.Errorf("binding is %q with %+v, want %q", b.Rule.Name, b.Result, want)
 			}
-			if d.RetryAfter != tt.retry {
-				t.Errorf("wait %v, want %v", d.RetryAfter, tt.retry)
-			}
+			check.Equal(t, "to wait", d.RetryAfter, tt.retry)
 		})
 	}
 }

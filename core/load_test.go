@@ -11,6 +11,7 @@ import (
 
 	"github.com/weblimit/weblimit/core"
 	"github.com/weblimit/weblimit/core/adapter"
+	"github.com/weblimit/weblimit/internal/test/check"
 	"github.com/weblimit/weblimit/keyfuncs"
 )
 
@@ -47,30 +48,20 @@ func TestLoadFactorFallsAndRecovers(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		load := loadOf(100, 0)
-		if got := after(t, load, 1); got != 1 {
-			t.Errorf("at rest the factor is %v", got)
-		}
+		check.Equal(t, "the factor at rest", after(t, load, 1), 1)
 		all := begin(load, 1, 120)
-		if n := load.InFlight(); n != 120 {
-			t.Errorf("%d in flight, want 120", n)
-		}
+		check.Equal(t, "in flight", load.InFlight(), 120)
 		if got := after(t, load, 1); got > 0.9 || got < 0.8 {
 			t.Errorf("with 120 of 100 in flight the factor is %v, want a sixth less", got)
 		}
-		if got := after(t, load, 40); got != 0.25 {
-			t.Errorf("after long it is %v, want the floor", got)
-		}
+		check.Equal(t, "the factor after long, its floor", after(t, load, 40), 0.25)
 		end(all)
 		end(all) // which changes nothing
-		if n := load.InFlight(); n != 0 {
-			t.Errorf("%d in flight, want none", n)
-		}
+		check.Equal(t, "in flight after the end", load.InFlight(), 0)
 		if got := after(t, load, 5); got < 0.49 || got > 0.51 {
 			t.Errorf("5 seconds after it is over the factor is %v, want half", got)
 		}
-		if again := load.Factor(t.Context()); again != load.Factor(t.Context()) {
-			t.Error("asking more often makes it rise faster")
-		}
+		check.Equal(t, "the factor when asked more often", load.Factor(t.Context()), load.Factor(t.Context()))
 	})
 }
 
@@ -80,9 +71,7 @@ func TestLoadFloor(t *testing.T) {
 		for _, floor := range []float64{0.05, 0.6, 1} {
 			load := core.NewLoad(core.LoadConfig{By: keyfuncs.ClientIP(), InFlight: 1, Floor: floor})
 			all := begin(load, 10, 100)
-			if got := after(t, load, 60); got != floor {
-				t.Errorf("the factor is %v, want the floor of %v", got, floor)
-			}
+			check.Equal(t, "the factor on its floor", after(t, load, 60), floor)
 			end(all)
 		}
 	})
@@ -99,12 +88,8 @@ func TestWaitingForTheClientIsNoLoad(t *testing.T) {
 			w.Wait() // it reads and writes at once
 			w.Resume()
 		}
-		if n := load.InFlight(); n != 0 {
-			t.Errorf("%d in flight while all wait for their clients", n)
-		}
-		if got := after(t, load, 60); got != 1 {
-			t.Errorf("while they wait the factor is %v", got)
-		}
+		check.Equal(t, "in flight while all wait for their clients", load.InFlight(), 0)
+		check.Equal(t, "the factor while they wait", after(t, load, 60), 1)
 		for _, w := range all {
 			w.Resume()
 			w.Wait()
@@ -141,9 +126,7 @@ func TestOneClientIsNoLoad(t *testing.T) {
 					end(attack)
 					end(late)
 				}
-				if got := load.Factor(t.Context()); (got < 1) != overload {
-					t.Errorf("%d connections of %d clients, %s: the factor is %v, want overload: %v", connections, clients, what, got, overload)
-				}
+				check.Equal(t, fmt.Sprintf("%d connections of %d clients, %s: overload", connections, clients, what), load.Factor(t.Context()) < 1, overload)
 			}
 		})
 	}
@@ -173,9 +156,7 @@ func TestFewSlowRequestsAreNoLoad(t *testing.T) {
 		slow := begin(load, 1, 16)
 		time.Sleep(time.Second)
 		end(slow)
-		if got := after(t, load, 1); got != 1 {
-			t.Errorf("16 slow requests, and no others: the factor is %v", got)
-		}
+		check.Equal(t, "the factor after 16 slow requests, and no others", after(t, load, 1), 1)
 		// One in a hundred may be slow.
 		for range 10 {
 			slow := begin(load, 1, 15)
@@ -183,9 +164,7 @@ func TestFewSlowRequestsAreNoLoad(t *testing.T) {
 			time.Sleep(time.Second)
 			end(slow)
 		}
-		if got := after(t, load, 1); got != 1 {
-			t.Errorf("with one slow request in a hundred the factor is %v", got)
-		}
+		check.Equal(t, "the factor with one slow request in a hundred", after(t, load, 1), 1)
 		time.Sleep(10 * time.Second)
 		slow = begin(load, 1, 100)
 		time.Sleep(time.Second)
@@ -193,9 +172,7 @@ func TestFewSlowRequestsAreNoLoad(t *testing.T) {
 		if got := after(t, load, 1); got == 1 {
 			t.Error("nothing but slow requests is no load")
 		}
-		if got := after(t, load, 30); got != 1 {
-			t.Errorf("half a minute later the factor is %v", got)
-		}
+		check.Equal(t, "the factor half a minute later", after(t, load, 30), 1)
 	})
 }
 
@@ -221,9 +198,7 @@ func TestLoadIsSafeForConcurrentUse(t *testing.T) {
 		})
 	}
 	group.Wait()
-	if n := load.InFlight(); n != 0 {
-		t.Errorf("%d in flight, want none", n)
-	}
+	check.Equal(t, "in flight after the end", load.InFlight(), 0)
 }
 
 func TestLoadsThatCantWork(t *testing.T) {

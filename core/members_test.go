@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/weblimit/weblimit/core"
+	"github.com/weblimit/weblimit/internal/test/check"
 	"github.com/weblimit/weblimit/keyfuncs"
 )
 
@@ -43,12 +44,8 @@ func TestMembersOfOneName(t *testing.T) {
 			h := http.Header{"Ratelimit-Policy": tt.policies, "Ratelimit": tt.fields}
 			d := decided(t, limits, tt.result)
 			d.SetHeaders(h)
-			if got := strings.Join(h["Ratelimit-Policy"], "\n"); got != tt.wantPolicy {
-				t.Errorf("RateLimit-Policy:\n got %s\nwant %s", got, tt.wantPolicy)
-			}
-			if got := strings.Join(h["Ratelimit"], "\n"); got != tt.wantField {
-				t.Errorf("RateLimit:\n got %s\nwant %s", got, tt.wantField)
-			}
+			check.Equal(t, "RateLimit-Policy", strings.Join(h["Ratelimit-Policy"], "\n"), tt.wantPolicy)
+			check.Equal(t, "RateLimit", strings.Join(h["Ratelimit"], "\n"), tt.wantField)
 		})
 	}
 }

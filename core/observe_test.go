@@ -15,6 +15,8 @@ import (
 
 	"github.com/weblimit/weblimit/core"
 	"github.com/weblimit/weblimit/core/adapter"
+	"github.com/weblimit/weblimit/internal/test/check"
+	"github.com/weblimit/weblimit/internal/test/must"
 	"github.com/weblimit/weblimit/keyfuncs"
 )
 
@@ -148,9 +150,7 @@ func TestEachDecisionIsObservedOnce(t *testing.T) {
 			}
 			l := newLimiter(t, config)
 			d := tt.decide(l)
-			if len(seen.decisions) != tt.calls {
-				t.Fatalf("%d decisions were observed, want %d", len(seen.decisions), tt.calls)
-			}
+			must.Equal(t, "decisions observed", len(seen.decisions), tt.calls)
 			o := seen.decisions[tt.calls-1]
 			if d.Reason != tt.reason || o.decision.Reason != d.Reason || o.decision.Allowed != d.Allowed || o.decision.RetryAfter != d.RetryAfter || !errors.Is(o.decision.Err, d.Err) {
 				t.Errorf("observed %v, decided %v, want %v", o.decision.Reason, d.Reason, tt.reason)
@@ -197,9 +197,7 @@ func TestDecisionsThatWaitAreObservedOnceFinal(t *testing.T) {
 		ctx, hangUp := context.WithCancel(t.Context())
 		go l.AllowKey(ctx, "k", 1) // waits until it is canceled
 		synctest.Wait()
-		if len(seen.decisions) != 1 {
-			t.Fatalf("%d decisions were observed while the second waits", len(seen.decisions))
-		}
+		must.Equal(t, "decisions observed while the second waits", len(seen.decisions), 1)
 		l.AllowKey(t.Context(), "k", 1) // finds no place
 		time.Sleep(400 * time.Millisecond)
 		hangUp()
@@ -218,9 +216,7 @@ func TestDecisionsThatWaitAreObservedOnceFinal(t *testing.T) {
 				t.Errorf("decision %d: %v of %q after %v, want %v after %v", i, o.decision.Reason, o.keys, o.wait, want.reason, want.waited)
 			}
 		}
-		if len(seen.decisions) != 4 {
-			t.Errorf("%d decisions were observed, want 4", len(seen.decisions))
-		}
+		check.Equal(t, "decisions observed", len(seen.decisions), 4)
 		if units := seen.units(); units != nil {
 			t.Errorf("settled %v: what a canceled request gives back is not observed", units)
 		}
@@ -271,9 +267,7 @@ func TestSettlementsAreObserved(t *testing.T) {
 			want := []core.Settlement{ // of the second, 3 of 10 stay, and nothing of the trial
 				{Units: -7}, {Units: -7}, {Units: -1, Shadow: true},
 			}
-			if len(seen.settlements) != len(want) {
-				t.Fatalf("settled %+v", seen.settlements)
-			}
+			must.Equal(t, "settlements", len(seen.settlements), len(want))
 			for i, s := range seen.settlements {
 				name := map[bool]string{false: "tokens", true: "trial"}[s.Shadow]
 				if s.Units != want[i].Units || s.Shadow != want[i].Shadow || s.Rule.Name != name || string(s.Key()) != "ip:192.0.2.7" || s.Err != nil {

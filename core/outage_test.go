@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/weblimit/weblimit/core"
+	"github.com/weblimit/weblimit/internal/test/check"
 	"github.com/weblimit/weblimit/internal/test/storetest"
 	"github.com/weblimit/weblimit/keyfuncs"
 )
@@ -132,9 +133,7 @@ func TestOutageDenialOfTheLocalBucketIsTheClientsFault(t *testing.T) {
 
 		d = l.AllowKey(t.Context(), "k", 1)
 		wantDecision(t, "one more", d, false, core.ReasonOutageLocal, 0)
-		if d.Status() != http.StatusTooManyRequests {
-			t.Errorf("status %d, want 429", d.Status())
-		}
+		check.Equal(t, "status", d.Status(), http.StatusTooManyRequests)
 		wantProblem(t, &d, `{"type":"https://iana.org/assignments/http-problem-types#quota-exceeded","title":"Quota Exceeded","status":429,"detail":"Rate limit exceeded. Retry in 4 seconds.","violated-policies":["api"]}`)
 		wantHeaders(t, &d, `"api";q=15;w=60`, `"api";r=0;t=4`, "4")
 
@@ -215,9 +214,7 @@ func TestOutageDoesNotAllowACostAboveTheLimit(t *testing.T) {
 	t.Parallel()
 	d := limiterOn(t, newFlaky(true), everyone(10)).AllowKey(t.Context(), "k", 11)
 	wantDecision(t, "11 of 10", d, false, core.ReasonNeverFits, 10)
-	if d.RetryAfter != 0 {
-		t.Errorf("told to come back in %v", d.RetryAfter)
-	}
+	check.Equal(t, "to wait", d.RetryAfter, 0)
 }
 
 // Trap 26: limiters that share a limit share its stand-in, or each would grant
@@ -234,9 +231,7 @@ func TestLimitersOfOneStoreShareTheStandIn(t *testing.T) {
 			}
 		}
 	}
-	if passed != 2 {
-		t.Errorf("three limiters let %d requests through a limit of 2", passed)
-	}
+	check.Equal(t, "requests of three limiters that passed a limit of 2", passed, 2)
 }
 
 // A share can be too odd to be counted exactly. It is rounded up then, and the
@@ -287,9 +282,7 @@ func TestTheStoreIsUsedAgainWhenItReturns(t *testing.T) {
 
 		d := ask()
 		wantDecision(t, "after the outage", d, true, core.ReasonWithinLimit, 1)
-		if d.Err != nil {
-			t.Errorf("after the outage: Err is still %v", d.Err)
-		}
+		check.Equal(t, "Err after the outage", d.Err, nil)
 		// What was granted here has been charged there since.
 		wantDecision(t, "the next", ask(), false, core.ReasonLimitExceeded, 0)
 
@@ -342,16 +335,12 @@ func TestASlowStoreIsCutAtTheTimeout(t *testing.T) {
 				start := time.Now() // of a clock that moves only while all wait
 
 				d := l.Allow(&request{})
-				if took := time.Since(start); took != tt.want {
-					t.Errorf("a store that hangs took %v, want %v", took, tt.want)
-				}
+				check.Equal(t, "a store that hangs took", time.Since(start), tt.want)
 				wantDecision(t, "a store that hangs", d, true, core.ReasonOutageLocal, 4)
 				if !errors.Is(d.Err, context.DeadlineExceeded) {
 					t.Errorf("Err is %v, want one that wraps %v", d.Err, context.DeadlineExceeded)
 				}
-				if got := store.deadline(t, start); got != tt.want {
-					t.Errorf("Take was given %v, want %v", got, tt.want)
-				}
+				check.Equal(t, "the time that Take was given", store.deadline(t, start), tt.want)
 
 				start = time.Now()
 				if _, err := l.Peek(t.Context(), "k", 1); !errors.Is(err, context.DeadlineExceeded) || time.Since(start) != tt.want {
@@ -389,15 +378,11 @@ func TestAClientThatHangsUpIsCharged(t *testing.T) {
 				wantDecision(t, "the first", ask(l), true, core.ReasonWithinLimit, 1)
 				wantDecision(t, "the second", ask(l), true, core.ReasonWithinLimit, 0)
 				wantDecision(t, "the third", ask(l), false, core.ReasonLimitExceeded, 0)
-				if during != nil {
-					t.Errorf("the store was given a context that is done: %v", during)
-				}
+				check.Equal(t, "the end of the store's context", during, nil)
 				if left := store.deadline(t, time.Now()); left <= 0 || left > time.Minute {
 					t.Errorf("the store was given %v, want the timeout", left)
 				}
-				if store.seen != "trace" {
-					t.Error("the store was not given the values of the client's context, such as its trace")
-				}
+				check.Equal(t, "the value of the client's context that the store was given", store.seen, "trace")
 			})
 		}
 		// In memory there is nothing to wait for.

@@ -3,12 +3,14 @@ package core_test
 import (
 	"encoding/json"
 	"flag"
+	"fmt"
 	"io"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/weblimit/weblimit/core"
+	"github.com/weblimit/weblimit/internal/test/check"
 	"github.com/weblimit/weblimit/keyfuncs"
 )
 
@@ -97,9 +99,7 @@ func same(tb testing.TB, what string, got, want core.Limit) {
 	if err != nil || err2 != nil || a != b {
 		tb.Errorf("%s: %+v (%v), want %+v (%v)", what, a, err, b, err2)
 	}
-	if got.String() != want.String() {
-		tb.Errorf("%s: is written %q, want %q", what, got, want)
-	}
+	check.Equal(tb, what+": written", got.String(), want.String())
 }
 
 func TestParseLimitSaysWhatIsWrong(t *testing.T) {
@@ -181,9 +181,7 @@ func TestParseLimitSaysWhatIsWrong(t *testing.T) {
 		if err == nil || !strings.HasPrefix(err.Error(), "weblimit: ParseLimit: ") || !strings.Contains(err.Error(), want) {
 			t.Errorf("%q: %v, want %s", text, err, want)
 		}
-		if l.String() != "" {
-			t.Errorf("%q: is %q beside its error", text, l)
-		}
+		check.Equal(t, fmt.Sprintf("%q, beside its error", text), l.String(), "")
 	}
 	_, err := core.ParseLimit(strings.Repeat("9", 1<<20))
 	if err == nil || len(err.Error()) > 200 || !strings.Contains(err.Error(), "at most 256 bytes, got 1048576") {
@@ -221,9 +219,7 @@ func TestLimitAsText(t *testing.T) {
 			flags := flag.NewFlagSet("test", flag.ContinueOnError)
 			flags.SetOutput(io.Discard)
 			flags.TextVar(&limit, "limit", limit, "requests per client")
-			if text := flags.Lookup("limit").DefValue; text != "100/minute" {
-				t.Errorf("the default is shown as %q", text)
-			}
+			check.Equal(t, "the default shown", flags.Lookup("limit").DefValue, "100/minute")
 			var list []string
 			if args != "" {
 				list = []string{args}

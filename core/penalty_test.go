@@ -14,6 +14,8 @@ import (
 
 	"github.com/weblimit/weblimit/core"
 	"github.com/weblimit/weblimit/core/store"
+	"github.com/weblimit/weblimit/internal/test/check"
+	"github.com/weblimit/weblimit/internal/test/must"
 	"github.com/weblimit/weblimit/keyfuncs"
 )
 
@@ -51,9 +53,7 @@ func TestBadPenaltiesAreErrors(t *testing.T) {
 			block := good
 			tt.with(&block)
 			_, err := core.New(core.Config{Store: core.NewMemory(), Limits: []core.Limit{login().Penalty(block)}})
-			if want := `weblimit: limit "login": ` + tt.want; fmt.Sprint(err) != want {
-				t.Errorf("got error\n\t%v, want\n\t%s", err, want)
-			}
+			check.Equal(t, "error", fmt.Sprint(err), `weblimit: limit "login": `+tt.want)
 		})
 	}
 }
@@ -211,9 +211,7 @@ func TestTheSharedBucketIsNeverBlocked(t *testing.T) {
 			for range 20 {
 				l.Allow(user("mallory"))
 			}
-			if d := l.Allow(user("mallory")); d.Reason != core.ReasonBlocked {
-				t.Errorf("%s: a user is denied because %v, want a block", name, d.Reason)
-			}
+			check.Equal(t, name+": a user is denied because", l.Allow(user("mallory")).Reason, core.ReasonBlocked)
 		}
 	})
 }
@@ -259,9 +257,7 @@ func TestBlocksDuringAnOutage(t *testing.T) {
 	if d := l.AllowKey(t.Context(), "k", 1); !d.Allowed {
 		t.Errorf("the store denies because %v", d.Reason)
 	}
-	if blocked := blocksOf(t, l); len(blocked) != 0 {
-		t.Errorf("the store lists %v", blocked)
-	}
+	check.Equal(t, "blocks listed", len(blocksOf(t, l)), 0)
 }
 
 func blocksOf(t testing.TB, l *core.Limiter) []core.Blocked {
@@ -290,9 +286,7 @@ func TestBlocksThatCannotBeChanged(t *testing.T) {
 		{"login", 0, `weblimit: limit "login": a block must be positive, got 0s`},
 		{"login", 11 * 365 * 24 * time.Hour, `weblimit: limit "login": a block must be at most 10 years`},
 	} {
-		if err := l.Block(t.Context(), tt.limit, "k", tt.d); fmt.Sprint(err) != tt.want {
-			t.Errorf("got error\n\t%v, want\n\t%s", err, tt.want)
-		}
+		check.Equal(t, "error", fmt.Sprint(l.Block(t.Context(), tt.limit, "k", tt.d)), tt.want)
 	}
 	plain := limiterOn(t, newScripted(), everyone(5))
 	if err := plain.Unblock(t.Context(), "k"); err != nil || len(blocksOf(t, plain)) != 0 {
@@ -311,9 +305,7 @@ func TestAListedKeyIsTakenAsItIs(t *testing.T) {
 	}
 	for name, ask := range ask {
 		ask()
-		if d := ask(); d.Reason != core.ReasonBlocked {
-			t.Fatalf("%s: %v", name, d.Reason)
-		}
+		must.Equal(t, name, ask().Reason, core.ReasonBlocked)
 		listed := blocksOf(t, l)
 		if len(listed) != 1 || listed[0].Limit != "user" || listed[0].Level != 1 {
 			t.Fatalf("%s: listed %+v", name, listed)
@@ -327,9 +319,7 @@ func TestAListedKeyIsTakenAsItIs(t *testing.T) {
 		if err := errors.Join(l.Unblock(t.Context(), listed[0].Key), l.Block(t.Context(), "user", listed[0].Key, time.Minute)); err != nil {
 			t.Fatal(err)
 		}
-		if d := ask(); d.Reason != core.ReasonBlocked {
-			t.Errorf("%s: blocked by hand: %v", name, d.Reason)
-		}
+		check.Equal(t, name+": blocked by hand", ask().Reason, core.ReasonBlocked)
 		if err := l.Reset(t.Context(), listed[0].Key); err != nil {
 			t.Fatal(err)
 		}
@@ -356,9 +346,7 @@ func TestAListEndsWithItsReader(t *testing.T) {
 			break
 		}
 	}
-	if n != 3 {
-		t.Errorf("read %d blocks, want 3", n)
-	}
+	check.Equal(t, "blocks read", n, 3)
 }
 
 // The list of a store in memory is bounded. Blocks that are not on it hold all the same.
@@ -421,9 +409,7 @@ func TestAQueueWithAPenalty(t *testing.T) {
 				t.Errorf("request %d: %v, retry after %v, want %v", i+1, d.Reason, d.RetryAfter, want)
 			}
 		}
-		if waited := time.Since(start); waited != 0 {
-			t.Errorf("denials took %v", waited)
-		}
+		check.Equal(t, "denials took", time.Since(start), 0)
 		all.Wait() // blocks end nobody's wait
 		if d := l.AllowKey(t.Context(), "k", 1); !d.Allowed {
 			t.Errorf("after the block: %v", d.Reason)
@@ -447,9 +433,7 @@ func TestNobodyWaitsForTheEndOfABlock(t *testing.T) {
 				t.Errorf("request %d: %v, blocked=%v", i+1, d.Reason, d.Results()[1].Blocked)
 			}
 		}
-		if waited := time.Since(start); waited != 0 {
-			t.Errorf("denials took %v", waited)
-		}
+		check.Equal(t, "denials took", time.Since(start), 0)
 	})
 }
 
@@ -459,9 +443,8 @@ func TestATierOfAQueueWithAPenalty(t *testing.T) {
 	l := limiterOn(t, core.NewMemory(), blocking(core.PerHour(1).By(keyfuncs.Everyone()).Wait(time.Minute)).Tiers(func(keyfuncs.Request) core.Limit {
 		return core.PerHour(5).FixedWindow()
 	}))
-	if d := l.Allow(&request{}); d.Results()[0].Rule.Algorithm != store.TokenBucket {
-		t.Errorf("decided by a %v, want the limit's own token bucket", d.Results()[0].Rule.Algorithm)
-	}
+	d := l.Allow(&request{})
+	check.Equal(t, "the algorithm, which is the limit's own", d.Results()[0].Rule.Algorithm, store.TokenBucket)
 }
 
 // What a request gives back afterwards takes no strike back, and lifts no block.
@@ -480,17 +463,13 @@ func TestReservationsLeaveStrikes(t *testing.T) {
 			}
 			_ = core.Charge(core.NewContext(t.Context(), d), 0) // only one of them has an estimate
 			d.Settle(core.Outcome{Status: 500})
-			if got := unitsLeft(t, l, "k"); got != 1 {
-				t.Errorf("%s: %d left after the request, want all", name, got)
-			}
+			check.Equal(t, name+": left after the request", unitsLeft(t, l, "k"), 1)
 			d = l.AllowKey(t.Context(), "k", 1)
 			if got := l.AllowKey(t.Context(), "k", 1); !d.Allowed || got.Reason != core.ReasonBlocked {
 				t.Errorf("%s: the third strike: %v", name, got.Reason)
 			}
 			d.Settle(core.Outcome{Status: 500})
-			if got := l.AllowKey(t.Context(), "k", 1); got.Reason != core.ReasonBlocked {
-				t.Errorf("%s: settled while blocked: %v", name, got.Reason)
-			}
+			check.Equal(t, name+": settled while blocked", l.AllowKey(t.Context(), "k", 1).Reason, core.ReasonBlocked)
 		}
 	})
 }
@@ -511,9 +490,7 @@ func TestMarksAndPenaltiesCount(t *testing.T) {
 	}
 	limiterOn(t, core.NewMemory(), limits[:85]...)
 	want = "weblimit: at most 255 checks, with their operations and penalties, can be decided together, got 258"
-	if err := store.ValidChecks(checks, make([]core.Result, 86)); fmt.Sprint(err) != want {
-		t.Errorf("got error %v, want %s", err, want)
-	}
+	check.Equal(t, "error", fmt.Sprint(store.ValidChecks(checks, make([]core.Result, 86))), want)
 	if err := store.ValidChecks(checks[:85], make([]core.Result, 85)); err != nil {
 		t.Error(err)
 	}

@@ -12,6 +12,7 @@ import (
 
 	"github.com/weblimit/weblimit/core"
 	"github.com/weblimit/weblimit/core/adapter"
+	"github.com/weblimit/weblimit/internal/test/check"
 	"github.com/weblimit/weblimit/keyfuncs"
 )
 
@@ -34,9 +35,7 @@ const (
 func wantProblem(t testing.TB, d *core.Decision, want string) problem {
 	t.Helper()
 	got, _ := d.AppendProblem(nil, "")
-	if string(got) != want {
-		t.Errorf("got body\n\t%s, want\n\t%s", got, want)
-	}
+	check.Equal(t, "body", string(got), want)
 	return parseProblem(t, got)
 }
 
@@ -99,9 +98,7 @@ func TestProblem(t *testing.T) {
 			if !reflect.DeepEqual(p, want) {
 				t.Errorf("the body reads %+v, want %+v", p, want)
 			}
-			if tt.decision.Status() != p.Status {
-				t.Errorf("the body says %d, the response %d", p.Status, tt.decision.Status())
-			}
+			check.Equal(t, "status, that of the body", tt.decision.Status(), p.Status)
 			if appended, _ := tt.decision.AppendProblem([]byte("before "), ""); string(appended) != "before "+tt.want {
 				t.Errorf("appended to something it reads\n\t%s", appended)
 			}

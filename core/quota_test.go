@@ -10,6 +10,7 @@ import (
 
 	"github.com/weblimit/weblimit/core"
 	"github.com/weblimit/weblimit/core/store"
+	"github.com/weblimit/weblimit/internal/test/check"
 	"github.com/weblimit/weblimit/keyfuncs"
 )
 
@@ -70,18 +71,12 @@ func TestUsedUpPeriods(t *testing.T) {
 			t.Parallel()
 			d := usedUp(t, tt.limit.By(keyfuncs.Tenant("tenant")), 1000, tt.now)
 			want := "Your plan's 1,000 requests for " + tt.days + " are used up; the next period begins on " + tt.next + "."
-			if got := parseProblem(t, []byte(problemBody(d))).Detail; got != want {
-				t.Errorf("got  %q\nwant %q", got, want)
-			}
+			check.Equal(t, "detail", parseProblem(t, []byte(problemBody(d))).Detail, want)
 			h := told(d)
 			for name, want := range map[string]string{"X-Quota-Limit": "1000", "X-Quota-Remaining": "0", "X-Quota-Reset": strconv.FormatInt(tt.end.Unix(), 10)} {
-				if got := h.Get(name); got != want {
-					t.Errorf("%s is %q, want %q", name, got, want)
-				}
+				check.Equal(t, name, h.Get(name), want)
 			}
-			if wait := strconv.FormatInt(int64((tt.end.Sub(tt.now)+time.Second-1)/time.Second), 10); h.Get("Retry-After") != wait {
-				t.Errorf("Retry-After is %q, want %s", h.Get("Retry-After"), wait)
-			}
+			check.Equal(t, "Retry-After", h.Get("Retry-After"), strconv.FormatInt(int64((tt.end.Sub(tt.now)+time.Second-1)/time.Second), 10))
 		})
 	}
 }
@@ -159,9 +154,7 @@ func TestUsedUpBesideOtherLimits(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
 			d := decided(t, limits, tt.results...)
-			if got := parseProblem(t, []byte(problemBody(d))).Detail; got != tt.want {
-				t.Errorf("got %q, want %q", got, tt.want)
-			}
+			check.Equal(t, "detail", parseProblem(t, []byte(problemBody(d))).Detail, tt.want)
 			if q, ok := d.Quota(); !ok || q.Name != tt.quota {
 				t.Errorf("Quota is about %q, %v; want %q", q.Name, ok, tt.quota)
 			}

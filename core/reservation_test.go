@@ -11,6 +11,7 @@ import (
 
 	"github.com/weblimit/weblimit/core"
 	"github.com/weblimit/weblimit/core/adapter"
+	"github.com/weblimit/weblimit/internal/test/check"
 )
 
 // unitsLeft returns the remaining units of a limiter's first limit.
@@ -57,15 +58,11 @@ func TestRefundOnOutcomes(t *testing.T) {
 			for i, o := range outcomes {
 				key := fmt.Sprint(want, i)
 				d := l.AllowKey(t.Context(), key, 1)
-				if got := unitsLeft(t, l, key); got != 99 {
-					t.Errorf("%s: %d left before the outcome, want 99", name, got)
-				}
+				check.Equal(t, name+": left before the outcome", unitsLeft(t, l, key), 99)
 				d.Settle(o)
 				d.Settle(core.Outcome{Status: 200}) // only the first counts
 				d.Settle(core.Outcome{Status: 500})
-				if got := unitsLeft(t, l, key); got != want {
-					t.Errorf("%s: %d left after %+v, want %d", name, got, o, want)
-				}
+				check.Equal(t, fmt.Sprintf("%s: left after %+v", name, o), unitsLeft(t, l, key), want)
 			}
 		}
 	}
@@ -109,9 +106,7 @@ func TestRefundsBelongToTheirWindow(t *testing.T) {
 				time.Sleep(3 * time.Minute)
 				l.AllowKey(t.Context(), "k", 5)
 				d.Settle(core.Outcome{Status: 500})
-				if got := unitsLeft(t, l, "k"); got != 5 {
-					t.Errorf("%d left, want the 5 of the new window", got)
-				}
+				check.Equal(t, "left of the new window", unitsLeft(t, l, "k"), 5)
 			})
 		})
 	}
@@ -127,23 +122,17 @@ func TestABucketGivesBackWhatItHasNotRegained(t *testing.T) {
 		d := l.AllowKey(t.Context(), "k", 20)
 		time.Sleep(20 * time.Second)
 		d.Settle(core.Outcome{Status: 500})
-		if got := unitsLeft(t, l, "k"); got != 40 {
-			t.Errorf("%d left, want 40: 20 regained and 20 given back", got)
-		}
+		check.Equal(t, "left, with 20 regained and 20 given back", unitsLeft(t, l, "k"), 40)
 		d = l.AllowKey(t.Context(), "k", 10)
 		time.Sleep(25 * time.Second) // of the 20 before and these 10, 5 are left
 		d.Settle(core.Outcome{Status: 500})
-		if got := unitsLeft(t, l, "k"); got != 60 {
-			t.Errorf("%d left, want all 60", got)
-		}
+		check.Equal(t, "left, all of it", unitsLeft(t, l, "k"), 60)
 		// An idle client's charge is regained in time, and not given back as well.
 		d = l.AllowKey(t.Context(), "k", 10)
 		time.Sleep(time.Minute)
 		l.AllowKey(t.Context(), "k", 30)
 		d.Settle(core.Outcome{Status: 500})
-		if got := unitsLeft(t, l, "k"); got != 30 {
-			t.Errorf("%d left, want 30: nothing to give back", got)
-		}
+		check.Equal(t, "left, with nothing to give back", unitsLeft(t, l, "k"), 30)
 	})
 }
 
@@ -169,9 +158,7 @@ func TestChargeTakesThePlaceOfTheEstimate(t *testing.T) {
 			}
 		}
 		d.Settle(core.Outcome{Status: 200})
-		if got := unitsLeft(t, l, "k"); got != c.want {
-			t.Errorf("%s: %d left, want %d", name, got, c.want)
-		}
+		check.Equal(t, name+": left", unitsLeft(t, l, "k"), c.want)
 	}
 }
 
@@ -208,9 +195,7 @@ func TestARefundLeavesWhatChargeHasTold(t *testing.T) {
 			d.Settle(core.Outcome{Status: 502})
 			d.Settle(core.Outcome{Status: 502})
 			charge(c.after)
-			if got := unitsLeft(t, l, "k"); got != c.want {
-				t.Errorf("%s: %d left, want %d", name, got, c.want)
-			}
+			check.Equal(t, name+": left", unitsLeft(t, l, "k"), c.want)
 		}
 	}
 }
@@ -226,17 +211,13 @@ func TestChargesReachTheStoreInTime(t *testing.T) {
 		if err := core.Charge(ctx, step.spend); err != nil {
 			t.Fatal(err)
 		}
-		if got := unitsLeft(t, l, "k"); got != step.left {
-			t.Errorf("%d left after %d more, want %d", got, step.spend, step.left)
-		}
+		check.Equal(t, fmt.Sprintf("left after %d more", step.spend), unitsLeft(t, l, "k"), step.left)
 	}
 	d.Settle(core.Outcome{})
 	if err := core.Charge(ctx, 7); err != nil {
 		t.Fatal(err)
 	}
-	if got := unitsLeft(t, l, "k"); got != 693 {
-		t.Errorf("%d left after a late charge, want 693", got)
-	}
+	check.Equal(t, "left after a late charge", unitsLeft(t, l, "k"), 693)
 }
 
 func TestChargeWhereThereIsNoEstimate(t *testing.T) {
@@ -277,9 +258,7 @@ func TestChargeReachesOuterLimiters(t *testing.T) {
 	}
 	for i, want := range map[int]int64{0: 995, 1: 999, 2: 999, 3: 995} {
 		l := []*core.Limiter{outer, middle, plain, inner}[i]
-		if got := unitsLeft(t, l, "all"); got != want {
-			t.Errorf("limiter %d: %d left, want %d", i, got, want)
-		}
+		check.Equal(t, fmt.Sprintf("left of limiter %d", i), unitsLeft(t, l, "all"), want)
 	}
 }
 
@@ -318,9 +297,7 @@ func TestParallelRequestsOverrunByTheirEstimatesErrorOnly(t *testing.T) {
 	if spent > limit+excess || spent < limit-estimate {
 		t.Errorf("%d units spent of %d, want at most the %d by which estimates were too low more", spent, limit, excess)
 	}
-	if got := unitsLeft(t, l, "k"); got != max(limit-spent, 0) {
-		t.Errorf("%d left after %d were spent", got, spent)
-	}
+	check.Equal(t, fmt.Sprintf("left after %d were spent", spent), unitsLeft(t, l, "k"), max(limit-spent, 0))
 }
 
 // A store that is out decides here, and there it is settled.
@@ -365,9 +342,7 @@ func TestARefundThatPanicsHoldsUpNoOther(t *testing.T) {
 		t.Fatal(err)
 	}
 	for i, want := range []int64{8, 9, 9} {
-		if r := after.Results()[i]; r.Remaining != want {
-			t.Errorf("%s: %d left, want %d", r.Rule.Name, r.Remaining, want)
-		}
+		check.Equal(t, after.Results()[i].Rule.Name+": left", after.Results()[i].Remaining, want)
 	}
 }
 

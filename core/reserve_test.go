@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/weblimit/weblimit/core"
+	"github.com/weblimit/weblimit/internal/test/check"
 	"github.com/weblimit/weblimit/keyfuncs"
 )
 
@@ -34,9 +35,7 @@ func TestReserve(t *testing.T) {
 			})
 			d := l.Allow(get(6))
 			wantDecision(t, "6 of 8", d, true, core.ReasonWithinLimit, 2)
-			if header := warningHeader(d); header != `over soft limit; policy="default"; used=60%` {
-				t.Errorf("the header is %q, want 60%% of the whole", header)
-			}
+			check.Equal(t, "the header, of the whole", warningHeader(d), `over soft limit; policy="default"; used=60%`)
 			wantDecision(t, "9 of 8", l.Allow(get(3)), false, core.ReasonLimitExceeded, 2)
 			wantDecision(t, "8 of 8", l.Allow(get(2)), true, core.ReasonWithinLimit, 0)
 			wantDecision(t, "one too many", l.Allow(get(1)), false, core.ReasonLimitExceeded, 0)
@@ -46,9 +45,7 @@ func TestReserve(t *testing.T) {
 			wantDecision(t, "10 of 10, by key", l.AllowKey(t.Context(), "other", 10), true, core.ReasonWithinLimit, 0)
 			var levels []float64
 			for _, event := range events.take() {
-				if event.Burst != 10 {
-					t.Errorf("an event tells of %d units, want 10", event.Burst)
-				}
+				check.Equal(t, "units of the event", event.Burst, 10)
 				if event.Key != "other" {
 					levels = append(levels, event.Level)
 				}
@@ -71,12 +68,8 @@ func TestReserveHeaders(t *testing.T) {
 		"month":  {core.PerMonth(10, time.UTC).By(keyfuncs.Everyone()), `"default";q=10`, `"default";q=8`},
 	} {
 		l := limiterOn(t, core.NewMemory(), tt.limit.Reserve(0.2, keyfuncs.Methods("POST")))
-		if got := told(l.Allow(post(1))).Get("RateLimit-Policy"); got != tt.all {
-			t.Errorf("%s: the policy of who has all is %s, want %s", name, got, tt.all)
-		}
-		if got := told(l.Allow(get(1))).Get("RateLimit-Policy"); got != tt.less {
-			t.Errorf("%s: the policy of the lower class is %s, want %s", name, got, tt.less)
-		}
+		check.Equal(t, name+": the policy of who has all", told(l.Allow(post(1))).Get("RateLimit-Policy"), tt.all)
+		check.Equal(t, name+": the policy of the lower class", told(l.Allow(get(1))).Get("RateLimit-Policy"), tt.less)
 	}
 }
 

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/weblimit/weblimit/core"
+	"github.com/weblimit/weblimit/internal/test/check"
 	"github.com/weblimit/weblimit/keyfuncs"
 )
 
@@ -27,17 +28,13 @@ func TestRetryAfterSeconds(t *testing.T) {
 		{"just above", core.Decision{RetryAfter: time.Hour + time.Microsecond}, 3601},
 		{"just below", core.Decision{RetryAfter: time.Hour - 296*time.Millisecond}, 3600},
 	} {
-		if got := tt.d.RetryAfterSeconds(); got != tt.want {
-			t.Errorf("%s: %d, want %d", tt.name, got, tt.want)
-		}
+		check.Equal(t, tt.name, tt.d.RetryAfterSeconds(), tt.want)
 	}
 	l := limiterOn(t, core.NewMemory(), core.PerHour(1).By(keyfuncs.Everyone()))
 	for range 2 {
 		d := l.Allow(&request{})
 		h := http.Header{}
 		d.SetHeaders(h)
-		if want := strings.TrimPrefix(fmt.Sprint(d.RetryAfterSeconds()), "0"); h.Get("Retry-After") != want {
-			t.Errorf("Retry-After: %s, want %s", h.Get("Retry-After"), want)
-		}
+		check.Equal(t, "Retry-After", h.Get("Retry-After"), strings.TrimPrefix(fmt.Sprint(d.RetryAfterSeconds()), "0"))
 	}
 }

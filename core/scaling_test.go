@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/weblimit/weblimit/core"
+	"github.com/weblimit/weblimit/internal/test/check"
 	"github.com/weblimit/weblimit/keyfuncs"
 )
 
@@ -141,7 +142,5 @@ func TestScaleDuringAnOutage(t *testing.T) {
 func TestScaleHeaders(t *testing.T) {
 	t.Parallel()
 	l := limiterOn(t, core.NewMemory(), everyone(100).FixedWindow().Scale(func(context.Context) float64 { return 0.4 }))
-	if got := told(l.Allow(&request{})).Get("RateLimit-Policy"); got != `"default";q=40;w=3600` {
-		t.Errorf("policy %s, want that of the scaled limit", got)
-	}
+	check.Equal(t, "the policy, that of the scaled limit", told(l.Allow(&request{})).Get("RateLimit-Policy"), `"default";q=40;w=3600`)
 }

@@ -3,6 +3,7 @@ package core_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net/http"
 	"slices"
 	"strings"
@@ -12,6 +13,7 @@ import (
 	"time"
 
 	"github.com/weblimit/weblimit/core"
+	"github.com/weblimit/weblimit/internal/test/check"
 	"github.com/weblimit/weblimit/internal/test/storetest"
 	"github.com/weblimit/weblimit/keyfuncs"
 )
@@ -40,18 +42,12 @@ func told(d core.Decision) http.Header {
 // wantNothingTold checks that a response shows nothing of limits.
 func wantNothingTold(t testing.TB, what string, d core.Decision) {
 	t.Helper()
-	if h := told(d); len(h) != 0 {
-		t.Errorf("%s: the response has the headers %q, want none", what, h)
-	}
+	check.Equal(t, what+": headers", len(told(d)), 0)
 	if b, ok := d.Binding(); ok {
 		t.Errorf("%s: limit %q binds, want none", what, b.Rule.Name)
 	}
-	if d.RetryAfter != 0 {
-		t.Errorf("%s: RetryAfter is %v, want 0", what, d.RetryAfter)
-	}
-	if level := d.WarnLevel(); level != 0 {
-		t.Errorf("%s: warning level %v, want 0", what, level)
-	}
+	check.Equal(t, what+": RetryAfter", d.RetryAfter, 0)
+	check.Equal(t, what+": warning level", d.WarnLevel(), 0)
 }
 
 // Trap 45: a limit in shadow mode denies no request and shows nowhere, whatever its result.
@@ -93,9 +89,7 @@ func TestShadowDeniesNobody(t *testing.T) {
 				wantDecision(t, tt.name, d, true, want.reason, want.remaining...)
 				wantNothingTold(t, tt.name, d)
 				outage := want.reason == core.ReasonOutageAllowed
-				if errors.Is(d.Err, errDown) != outage {
-					t.Errorf("request %d: Err is %v", i+1, d.Err)
-				}
+				check.Equal(t, fmt.Sprintf("request %d: Err is of the outage", i+1), errors.Is(d.Err, errDown), outage)
 				for _, r := range d.Results() {
 					if !r.Shadow {
 						t.Errorf("request %d: the result is not marked as one in shadow mode", i+1)
@@ -158,16 +152,12 @@ func TestShadowBesideOtherLimits(t *testing.T) {
 	if got := told(d); got.Get("RateLimit") != `"real";r=0;t=1200` || got.Get("RateLimit-Policy") != `"real";q=3;w=3600` || got.Get("RateLimit-Limit") != "3;w=3600" || got.Get("X-RateLimit-Remaining") != "0" {
 		t.Errorf("the client is told %q", got)
 	}
-	if d.RetryAfter != 0 {
-		t.Errorf("RetryAfter of what was allowed: %v", d.RetryAfter)
-	}
+	check.Equal(t, "RetryAfter of what was allowed", d.RetryAfter, 0)
 	for range 3 {
 		d = l.Allow(&request{})
 		wantDecision(t, "denied by the limit that is enforced", d, false, core.ReasonLimitExceeded, 0, 0, 6)
 	}
-	if d.RetryAfter != 20*time.Minute {
-		t.Errorf("denied for %v, want the 20m of the limit that is enforced and not the hour of the other", d.RetryAfter)
-	}
+	check.Equal(t, "to wait for the limit that is enforced, and not for the other", d.RetryAfter, 20*time.Minute)
 	wantProblem(t, &d, `{"type":"https://iana.org/assignments/http-problem-types#quota-exceeded","title":"Quota Exceeded","status":429,"detail":"Rate limit exceeded. Retry in 1200 seconds.","violated-policies":["real"]}`)
 	for name, lines := range told(d) {
 		if s := strings.Join(lines, ", "); strings.Contains(s, "tight") || strings.Contains(s, "loose") {

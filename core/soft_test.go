@@ -1,11 +1,14 @@
 package core_test
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/weblimit/weblimit/core"
+	"github.com/weblimit/weblimit/internal/test/check"
+	"github.com/weblimit/weblimit/internal/test/must"
 	"github.com/weblimit/weblimit/keyfuncs"
 )
 
@@ -93,13 +96,9 @@ func TestCalendarWarnings(t *testing.T) {
 					l.Allow(on(core.Limit{}, cost))
 				}
 				got := events.take()
-				if len(got) != len(tt.want) {
-					t.Fatalf("%d events, want %d: %+v", len(got), len(tt.want), got)
-				}
+				must.Equal(t, "events", len(got), len(tt.want))
 				for i := range got {
-					if got[i].Level != tt.want[i] {
-						t.Errorf("event %d is of %v, want %v", i, got[i].Level, tt.want[i])
-					}
+					check.Equal(t, fmt.Sprintf("the level of event %d", i), got[i].Level, tt.want[i])
 				}
 				clock.Advance(32 * 24 * time.Hour)
 			}
@@ -120,7 +119,5 @@ func TestCalendarWarningsOnceDespiteResets(t *testing.T) {
 		}
 		clock.Advance(4 * 24 * time.Hour)
 	}
-	if got := events.take(); len(got) != 1 {
-		t.Errorf("%d events within a month, want 1", len(got))
-	}
+	check.Equal(t, "events within a month", len(events.take()), 1)
 }

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/weblimit/weblimit/core"
+	"github.com/weblimit/weblimit/internal/test/check"
 )
 
 func TestStatsOfAStoreInMemory(t *testing.T) {
@@ -14,16 +15,12 @@ func TestStatsOfAStoreInMemory(t *testing.T) {
 	store := core.NewMemory()
 	wrapped := struct{ core.Store }{store}
 	l, other := limiterOn(t, wrapped, everyone(5).Named("a")), limiterOn(t, store, everyone(5).Named("b"))
-	if stats := l.Stats(); stats != (core.Stats{}) {
-		t.Errorf("before the first decision: %+v, want zeros", stats)
-	}
+	check.Equal(t, "before the first decision", l.Stats(), core.Stats{})
 	for i := range 3 {
 		l.AllowKey(t.Context(), strconv.Itoa(i), 1)
 	}
 	for name, each := range map[string]*core.Limiter{"a": l, "b": other} {
-		if stats := each.Stats(); stats != (core.Stats{Buckets: 3}) {
-			t.Errorf("limiter %s: %+v, want 3 buckets", name, stats)
-		}
+		check.Equal(t, "limiter "+name, each.Stats(), core.Stats{Buckets: 3})
 	}
 	if l.Store() != core.Store(wrapped) || l.Store().Registry() != other.Store().Registry() {
 		t.Error("the store of a limiter is not that of its configuration")
@@ -36,9 +33,7 @@ func TestStatsInAnOutage(t *testing.T) {
 		store := newFlaky(true)
 		l := limiterOn(t, store, everyone(5))
 		l.AllowKey(t.Context(), "k", 1)
-		if stats := l.Stats(); stats != (core.Stats{Buckets: 1, Outage: true}) {
-			t.Errorf("in an outage: %+v, want one bucket in this process", stats)
-		}
+		check.Equal(t, "in an outage", l.Stats(), core.Stats{Buckets: 1, Outage: true})
 		store.down.Store(false)
 		time.Sleep(2 * time.Second)
 		l.AllowKey(t.Context(), "k", 1)
@@ -55,9 +50,7 @@ func TestStatsCountRequestsThatWait(t *testing.T) {
 		go together(l, 4)
 		for _, want := range []int64{3, 2, 1, 0} {
 			synctest.Wait()
-			if waiting := l.Stats().Waiting; waiting != want {
-				t.Errorf("%d wait, want %d", waiting, want)
-			}
+			check.Equal(t, "requests that wait", l.Stats().Waiting, want)
 			time.Sleep(time.Second)
 		}
 	})

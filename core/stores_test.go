@@ -11,7 +11,9 @@ import (
 	"time"
 
 	"github.com/weblimit/weblimit/core"
+	"github.com/weblimit/weblimit/internal/test/check"
 	"github.com/weblimit/weblimit/internal/test/draining"
+	"github.com/weblimit/weblimit/internal/test/must"
 	"github.com/weblimit/weblimit/internal/test/storetest"
 	"github.com/weblimit/weblimit/internal/testclock"
 	"github.com/weblimit/weblimit/keyfuncs"
@@ -67,13 +69,9 @@ func wantDecision(t testing.TB, what string, d core.Decision, allowed bool, reas
 		t.Errorf("%s: allowed=%v because %v, want allowed=%v because %v", what, d.Allowed, d.Reason, allowed, reason)
 	}
 	results := d.Results()
-	if len(results) != len(remaining) {
-		t.Fatalf("%s: %d results, want %d", what, len(results), len(remaining))
-	}
+	must.Equal(t, what+": results", len(results), len(remaining))
 	for i, want := range remaining {
-		if results[i].Remaining != want {
-			t.Errorf("%s: limit %q has %d remaining, want %d", what, results[i].Rule.Name, results[i].Remaining, want)
-		}
+		check.Equal(t, fmt.Sprintf("%s: remaining of limit %q", what, results[i].Rule.Name), results[i].Remaining, want)
 	}
 }
 

@@ -11,6 +11,7 @@ import (
 
 	"github.com/weblimit/weblimit/core"
 	"github.com/weblimit/weblimit/core/adapter"
+	"github.com/weblimit/weblimit/internal/test/check"
 	"github.com/weblimit/weblimit/internal/test/storetest"
 	"github.com/weblimit/weblimit/keyfuncs"
 )
@@ -81,9 +82,7 @@ func TestDenialsUnderATier(t *testing.T) {
 	wantDecision(t, "all of the tier", l.Allow(on(small, 10)), true, core.ReasonWithinLimit, 0)
 	d := l.Allow(on(small, 1))
 	wantDecision(t, "one too many", d, false, core.ReasonLimitExceeded, 0)
-	if d.RetryAfter != 6*time.Minute {
-		t.Errorf("denied for %v, want the 6m that a tenth of the tier's hour takes", d.RetryAfter)
-	}
+	check.Equal(t, "to wait for a tenth of the tier's hour", d.RetryAfter, 6*time.Minute)
 	wantDecision(t, "the limit's own numbers", l.Allow(on(core.Limit{}, 0)), true, core.ReasonWithinLimit, 90)
 	wantDecision(t, "the tier again", l.Allow(on(small, 0)), true, core.ReasonWithinLimit, 0)
 	clock.Advance(6 * time.Minute)
@@ -127,9 +126,7 @@ func TestATierBringsNumbersOnly(t *testing.T) {
 	if d.Results()[0].Shadow || d.WarnLevel() != 0 || d.Results()[0].Rule.Name != "default" {
 		t.Errorf("more than numbers were taken of a tier: %+v", d.Results()[0])
 	}
-	if string(store.keys[0]) != "user:alice" {
-		t.Errorf("the key is %q", store.keys[0])
-	}
+	check.Equal(t, "the key", string(store.keys[0]), "user:alice")
 }
 
 // A tier that can never work is logged once, and the limit's own numbers apply.
@@ -183,9 +180,7 @@ func TestMoreTiersThanAreKept(t *testing.T) {
 	r := on(core.PerHour(10), 1)
 	r.values["userID"] = int64(0)
 	wantDecision(t, "the first user's third", l.Allow(r), true, core.ReasonWithinLimit, 7)
-	if n := l.KnownTiers(); n != core.MaxTiers {
-		t.Errorf("%d tiers are kept, want %d", n, core.MaxTiers)
-	}
+	check.Equal(t, "tiers kept", l.KnownTiers(), core.MaxTiers)
 }
 
 // Trap 9, with tiers: each client gets exactly what its plan grants.
@@ -210,9 +205,7 @@ func TestConcurrentRequestsOfTiers(t *testing.T) {
 	}
 	group.Wait()
 	for i := range allowed {
-		if got := allowed[i].Load(); got != int64(10*(i+1)) {
-			t.Errorf("plan %d: %d of 320 requests passed, want %d", i, got, 10*(i+1))
-		}
+		check.Equal(t, fmt.Sprintf("requests of plan %d that passed", i), allowed[i].Load(), int64(10*(i+1)))
 	}
 }
 

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/weblimit/weblimit/core"
+	"github.com/weblimit/weblimit/internal/test/check"
 	"github.com/weblimit/weblimit/keyfuncs"
 )
 
@@ -89,9 +90,7 @@ func TestTrap52ConditionsOnRoutesThatAreNotKnown(t *testing.T) {
 						allowed++
 					}
 				}
-				if allowed != tt.allowed {
-					t.Errorf("%d of 100 requests were allowed, want %d", allowed, tt.allowed)
-				}
+				check.Equal(t, "requests allowed of 100", allowed, tt.allowed)
 				if strings.Count(log.String(), "WL008") != want || strings.Count(log.String(), tt.advice) < want {
 					t.Errorf("logged:\n%s\nwant %d with %s", log.String(), want, tt.advice)
 				}
@@ -147,12 +146,8 @@ func TestBypassesOfRoutesThatAreNotKnownAreAskedOnce(t *testing.T) {
 			Silence: tt.silence,
 		})
 		for range 3 {
-			if d := l.Allow(nowhere("POST")); d.Reason != core.ReasonWithinLimit {
-				t.Errorf("%s: the reason is %q, want that of a request that is not exempt", tt.name, d.Reason)
-			}
+			check.Equal(t, tt.name+": the reason, that of a request that is not exempt", l.Allow(nowhere("POST")).Reason, core.ReasonWithinLimit)
 		}
-		if asked != tt.asked {
-			t.Errorf("%s: the condition was asked %d times, want %d", tt.name, asked, tt.asked)
-		}
+		check.Equal(t, tt.name+": the condition was asked", asked, tt.asked)
 	}
 }

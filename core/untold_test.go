@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/weblimit/weblimit/core"
+	"github.com/weblimit/weblimit/internal/test/check"
 	"github.com/weblimit/weblimit/keyfuncs"
 )
 
@@ -73,9 +74,8 @@ func TestAKeyIsToldOnce(t *testing.T) {
 	if l.Owes() {
 		t.Error("all keys were told, and something is noted still")
 	}
-	if d := l.AllowKey(ctx, "first", 0); d.Results()[0].Remaining != 997 {
-		t.Errorf("%d units left of 1000, after one request in the outage and two later", d.Results()[0].Remaining)
-	}
+	d := l.AllowKey(ctx, "first", 0)
+	check.Equal(t, "left of 1000, after one request in the outage and two later", d.Results()[0].Remaining, 997)
 }
 
 // A charge that fails is told by the next request.
@@ -89,9 +89,7 @@ func TestAKeyIsToldUntilTheStoreIsCharged(t *testing.T) {
 	store.down.Store(false)
 	store.refuses.Store(true)
 	for range 3 {
-		if d := l.AllowKey(ctx, "k", 1); d.Reason != core.ReasonWithinLimit {
-			t.Errorf("while the store refuses charges: %v", d.Reason)
-		}
+		check.Equal(t, "while the store refuses charges", l.AllowKey(ctx, "k", 1).Reason, core.ReasonWithinLimit)
 	}
 	store.refuses.Store(false)
 	wantDecision(t, "the request that tells", l.AllowKey(ctx, "k", 1), true, core.ReasonWithinLimit, 6)
@@ -122,9 +120,7 @@ func TestMoreKeysThanCanBeNoted(t *testing.T) {
 	for k := range keys {
 		u.Add(&rule, key(k), 0, lasts)
 	}
-	if n := looked(lasts - 1); n != keys {
-		t.Errorf("%d of %d keys were looked up", n, keys)
-	}
+	check.Equal(t, "keys looked up", looked(lasts-1), keys)
 	if n := looked(lasts); n != 0 || u.Any() {
 		t.Errorf("%d keys were looked up once nothing counted any more", n)
 	}
@@ -171,9 +167,7 @@ func TestGrantsThatComeWhileOthersAreTold(t *testing.T) {
 	for k := range granted {
 		l.AllowKey(ctx, strconv.Itoa(k), 0) // tells
 		d := l.AllowKey(ctx, strconv.Itoa(k), 0)
-		if used := quota - d.Results()[0].Remaining; used != granted[k].Load() {
-			t.Errorf("key %d: %d units used, and %d were granted", k, used, granted[k].Load())
-		}
+		check.Equal(t, fmt.Sprintf("units used of key %d, those that were granted", k), quota-d.Results()[0].Remaining, granted[k].Load())
 	}
 	if l.Owes() {
 		t.Error("all keys were told, and something is noted still")

@@ -8,6 +8,7 @@ import (
 
 	"github.com/weblimit/weblimit/core"
 	"github.com/weblimit/weblimit/core/adapter"
+	"github.com/weblimit/weblimit/internal/test/check"
 	"github.com/weblimit/weblimit/keyfuncs"
 )
 
@@ -86,9 +87,7 @@ func TestAdviceOnParametersThatAreNotKnown(t *testing.T) {
 			for range 3 {
 				limiter.Allow(tt.values)
 			}
-			if n := strings.Count(log.String(), "WL008"); n != tt.want {
-				t.Errorf("%d lines of advice, want %d:\n%s", n, tt.want, &log)
-			}
+			check.Equal(t, "lines of advice", strings.Count(log.String(), "WL008"), tt.want)
 		})
 	}
 }

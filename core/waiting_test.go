@@ -2,6 +2,7 @@ package core_test
 
 import (
 	"context"
+	"fmt"
 	"math"
 	"slices"
 	"strings"
@@ -12,6 +13,7 @@ import (
 
 	"github.com/weblimit/weblimit/core"
 	"github.com/weblimit/weblimit/core/adapter"
+	"github.com/weblimit/weblimit/internal/test/check"
 	"github.com/weblimit/weblimit/keyfuncs"
 )
 
@@ -52,9 +54,7 @@ func TestWaitingRequestsLeaveEvenly(t *testing.T) {
 			t.Fatalf("%d had their turn and %d were denied, want 51 and 9", len(turns), denied)
 		}
 		for i, at := range turns {
-			if want := time.Duration(i) * 100 * time.Millisecond; at != want {
-				t.Errorf("request %d left after %v, want %v", i, at, want)
-			}
+			check.Equal(t, fmt.Sprintf("request %d left after", i), at, time.Duration(i)*100*time.Millisecond)
 		}
 	})
 }
@@ -154,9 +154,8 @@ func TestWaitersAreBounded(t *testing.T) {
 			t.Errorf("%d had their turn and %d were denied, want 4 and 6", len(turns), denied)
 		}
 		// Denied requests hold no place.
-		if d := l.AllowKey(t.Context(), "k", 1); d.Delay() != time.Second {
-			t.Errorf("the next waited %v, want a second", d.Delay())
-		}
+		d := l.AllowKey(t.Context(), "k", 1)
+		check.Equal(t, "the next waited", d.Delay(), time.Second)
 	})
 }
 
@@ -185,12 +184,8 @@ func TestHeadersOfALeakyBucket(t *testing.T) {
 			d := l.AllowKey(t.Context(), "k", 1)
 			h := adapter.HeaderMap{}
 			d.SetHeaders(h)
-			if got := h.Get("Ratelimit-Policy"); got != `"default";q=60;w=60` {
-				t.Errorf("RateLimit-Policy: %s", got)
-			}
-			if got := h.Get("Ratelimit"); got != want {
-				t.Errorf("RateLimit: %s, want %s", got, want)
-			}
+			check.Equal(t, "RateLimit-Policy", h.Get("Ratelimit-Policy"), `"default";q=60;w=60`)
+			check.Equal(t, "RateLimit", h.Get("Ratelimit"), want)
 		}
 	})
 }

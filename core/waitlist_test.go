@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/weblimit/weblimit/core"
+	"github.com/weblimit/weblimit/internal/test/check"
 	"github.com/weblimit/weblimit/keyfuncs"
 )
 
@@ -133,9 +134,7 @@ func TestNoPlaceIsKnownWithoutTheStore(t *testing.T) {
 				t.Fatalf("%v with status %d, retry after %v; want it denied for 4s", d.Reason, d.Status(), d.RetryAfter)
 			}
 		}
-		if n := store.calls() - before; n != 0 {
-			t.Errorf("100 requests without a place cost %d calls", n)
-		}
+		check.Equal(t, "calls for 100 requests without a place", store.calls()-before, 0)
 		wantHeadersOfNoPlace(t, l)
 		if d := l.AllowKey(t.Context(), "user:alice", 1); !d.Allowed {
 			t.Errorf("another user: %v", d.Reason)
@@ -204,9 +203,7 @@ func TestAVacantPlaceIsTakenOver(t *testing.T) {
 			t.Errorf("%d took over and %d were denied, want 10 and 2", len(turns), denied)
 		}
 		for i, at := range turns {
-			if want := time.Duration(i+1) * time.Second; at != want {
-				t.Errorf("the turn of number %d came after %v, want %v", i, at, want)
-			}
+			check.Equal(t, fmt.Sprintf("the turn of number %d came after", i), at, time.Duration(i+1)*time.Second)
 		}
 		if n := store.calls() - before; n > 2 {
 			t.Errorf("they cost %d calls, want one for each that was denied", n)
@@ -237,14 +234,10 @@ func TestAVacantPlaceIsGivenBack(t *testing.T) {
 			before := store.refunds.Load()
 			hangUp()
 			synctest.Wait()
-			if n := store.refunds.Load() - before; n != kept {
-				t.Errorf("%s: %d were given back at once, want %d", name, n, kept)
-			}
+			check.Equal(t, name+": given back at once", store.refunds.Load()-before, kept)
 			time.Sleep(time.Second)
 			synctest.Wait()
-			if n := store.refunds.Load() - before; n != 5 {
-				t.Errorf("%s: %d were given back after a second, want 5", name, n)
-			}
+			check.Equal(t, name+": given back after a second", store.refunds.Load()-before, 5)
 		})
 	}
 }
@@ -280,9 +273,7 @@ func TestAVacantPlaceIsForTheSame(t *testing.T) {
 			before := store.takes.Load()
 			go l.AllowKey(t.Context(), tt.key, 1)
 			synctest.Wait()
-			if n := store.takes.Load() - before; n != tt.takes {
-				t.Errorf("%s cost %d charges, want %d", tt.key, n, tt.takes)
-			}
+			check.Equal(t, tt.key+": charges", store.takes.Load()-before, tt.takes)
 		}
 		time.Sleep(time.Second)
 	})

@@ -16,6 +16,7 @@ import (
 	"github.com/weblimit/weblimit/core"
 	"github.com/weblimit/weblimit/core/adapter"
 	"github.com/weblimit/weblimit/core/store"
+	"github.com/weblimit/weblimit/internal/test/check"
 	"github.com/weblimit/weblimit/internal/test/long"
 	"github.com/weblimit/weblimit/internal/test/storetest"
 	"github.com/weblimit/weblimit/keyfuncs"
@@ -81,9 +82,7 @@ func TestWarnFromWhichRequestOn(t *testing.T) {
 					t.Fatalf("request %d: warning %q, level %v; want it from request %d on", i, got, d.WarnLevel(), tt.first)
 				}
 				if i == tt.first {
-					if got != tt.header {
-						t.Errorf("got %s, want %s", got, tt.header)
-					}
+					check.Equal(t, "warning", got, tt.header)
 					return
 				}
 			}
@@ -135,9 +134,7 @@ func TestWarnOfSeveralLimits(t *testing.T) {
 		`approaching limit; policy="b"; used=50%`, // 0.5 is above 0.2
 		`approaching limit; policy="b"; used=62%`,
 	} {
-		if got := warningHeader(l.Allow(&request{})); got != want {
-			t.Errorf("request %d: %q, want %q", i+1, got, want)
-		}
+		check.Equal(t, fmt.Sprint("request ", i+1), warningHeader(l.Allow(&request{})), want)
 	}
 	// What denies is the quiet limit; none of the others warns of what it was not charged.
 	d := l.Allow(&request{})
@@ -149,9 +146,7 @@ func TestWarnOfSeveralLimits(t *testing.T) {
 func TestWarnOfEqualLevelsNamesTheFirst(t *testing.T) {
 	t.Parallel()
 	l := limiterOn(t, core.NewMemory(), everyone(4).Named("a").WarnAt(0.25), everyone(2).Named("b").WarnAt(0.25))
-	if got, want := warningHeader(l.Allow(&request{})), `approaching limit; policy="a"; used=25%`; got != want {
-		t.Errorf("got %q, want %q", got, want)
-	}
+	check.Equal(t, "warning", warningHeader(l.Allow(&request{})), `approaching limit; policy="a"; used=25%`)
 }
 
 // Trap 43: of two limiters on one route the more pressing warning stays.
@@ -197,9 +192,7 @@ func TestWarningEvent(t *testing.T) {
 			core.PerHour(5).By(keyfuncs.APIKey()).Named("key").WarnAt(0.2),
 		},
 		OnWarning: func(ctx context.Context, event core.Warning) {
-			if ctx.Value(tag{}) != "trace" {
-				t.Error("the context is not the request's")
-			}
+			check.Equal(t, "the value of the request's context", ctx.Value(tag{}), "trace")
 			got = append(got, event)
 		},
 	})
@@ -272,9 +265,7 @@ func TestWarningEventOfAShadow(t *testing.T) {
 	l := newLimiter(t, core.Config{Store: core.NewMemory(), Limits: []core.Limit{everyone(2).WarnAt(0.5).Shadow()}, OnWarning: events.add})
 	d := l.Allow(&request{})
 	wantNothingTold(t, "in shadow mode", d)
-	if got := d.Results()[0].WarnLevel; got != 0.5 {
-		t.Errorf("the result has the level %v, want 0.5", got)
-	}
+	check.Equal(t, "the level of the result", d.Results()[0].WarnLevel, 0.5)
 	if got := events.take(); len(got) != 1 || got[0].Level != 0.5 {
 		t.Errorf("events %+v, want one of level 0.5", got)
 	}
@@ -441,9 +432,7 @@ func TestWarningEventsAreRememberedInBoundedMemory(t *testing.T) {
 	for i := range keys {
 		l.AllowKey(t.Context(), fmt.Sprint("k", i), 1)
 	}
-	if events != keys {
-		t.Errorf("%d events of %d keys", events, keys)
-	}
+	check.Equal(t, "events", events, keys)
 	if n := l.Warned(); n > core.MaxWarned {
 		t.Errorf("%d events are remembered, want at most %d", n, core.MaxWarned)
 	}
@@ -456,7 +445,5 @@ func TestWarnWithoutEvents(t *testing.T) {
 	if got := warningHeader(l.Allow(&request{})); got == "" {
 		t.Error("the client is not warned")
 	}
-	if n := l.Warned(); n != 0 {
-		t.Errorf("%d events are remembered", n)
-	}
+	check.Equal(t, "events remembered", l.Warned(), 0)
 }

@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/weblimit/weblimit/core"
+	"github.com/weblimit/weblimit/internal/test/check"
 	"github.com/weblimit/weblimit/keyfuncs"
 )
 
@@ -44,9 +45,7 @@ func TestWhenAndUnless(t *testing.T) {
 			} else if told(d).Get("RateLimit") == "" {
 				t.Error("the client is told nothing of the limit that applied")
 			}
-			if asked := store.calls.Load() > 0; asked != (tt.want != nil) {
-				t.Errorf("the store was asked: %v", asked)
-			}
+			check.Equal(t, "the store was asked", store.calls.Load() > 0, tt.want != nil)
 		})
 	}
 }
@@ -93,7 +92,5 @@ func TestDerivedLimitsKeepTheirOwnConditions(t *testing.T) {
 	warned := everyone(10).WarnAt(levels...)
 	levels[0], levels[1] = 0.5, 0.5
 	d = limiterOn(t, core.NewMemory(), warned).Allow(&request{})
-	if d.WarnLevel() != 0.1 {
-		t.Errorf("the first of 10 has the warning level %v, want 0.1", d.WarnLevel())
-	}
+	check.Equal(t, "the warning level of the first of 10", d.WarnLevel(), 0.1)
 }

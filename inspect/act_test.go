@@ -10,6 +10,7 @@ import (
 	"github.com/weblimit/weblimit/core"
 	"github.com/weblimit/weblimit/core/memstore"
 	"github.com/weblimit/weblimit/inspect"
+	"github.com/weblimit/weblimit/internal/test/check"
 )
 
 type explanation struct {
@@ -80,9 +81,7 @@ func TestABlockIsInForceOnAllInstancesWithinASecond(t *testing.T) {
 		one.must(t, "POST", "api/v1/unblock", `{"key":"header.x-user:mallory"}`, &done)
 		other.within(t, "mallory", http.StatusOK)
 		one.must(t, "GET", "api/v1/blocks", "", &list)
-		if len(list.Blocks) != 0 {
-			t.Errorf("after the end of the block the list has %+v", list.Blocks)
-		}
+		check.Equal(t, "blocks after the end of the block", len(list.Blocks), 0)
 	})
 }
 

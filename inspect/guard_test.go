@@ -10,6 +10,7 @@ import (
 	"github.com/weblimit/weblimit/core"
 	"github.com/weblimit/weblimit/core/memstore"
 	"github.com/weblimit/weblimit/inspect"
+	"github.com/weblimit/weblimit/internal/test/check"
 	"github.com/weblimit/weblimit/metrics/top"
 )
 
@@ -141,9 +142,7 @@ func TestForgedActionsAreRefused(t *testing.T) {
 			t.Errorf("%s: got %d, want 405", method, status)
 		}
 	}
-	if status := in.request("alice"); status != http.StatusOK {
-		t.Errorf("alice is blocked: %d", status)
-	}
+	check.Equal(t, "the request of alice, who is not blocked", in.request("alice"), http.StatusOK)
 	if strings.Contains(in.log.String(), "inspect action") {
 		t.Errorf("an action was done: %s", in.log.String())
 	}
@@ -186,9 +185,7 @@ func TestForeignNamesOfTheServerShowNothing(t *testing.T) {
 			r.Host = test.host
 			w := httptest.NewRecorder()
 			in.page.ServeHTTP(w, r)
-			if w.Code != want {
-				t.Errorf("host %q: got %d, want %d", test.host, w.Code, want)
-			}
+			check.Equal(t, "host "+test.host, w.Code, want)
 			if w.Code != 200 && strings.Contains(w.Body.String(), "per-user") {
 				t.Errorf("host %q sees the limits", test.host)
 			}
@@ -221,9 +218,7 @@ func TestEveryAnswerHasTheHeadersThatKeepItSafe(t *testing.T) {
 				"X-Content-Type-Options": "nosniff", "Referrer-Policy": "no-referrer", "X-Frame-Options": "DENY",
 				"Cross-Origin-Resource-Policy": "same-origin", "Access-Control-Allow-Origin": "",
 			} {
-				if got := h.Get(name); got != want {
-					t.Errorf("%s: %s is %q, want %q", path, name, got, want)
-				}
+				check.Equal(t, path+": "+name, h.Get(name), want)
 			}
 			if cache := h.Get("Cache-Control"); cache != "no-store" && cache != "private, no-cache" {
 				t.Errorf("%s: Cache-Control is %q", path, cache)

@@ -18,6 +18,8 @@ import (
 	"github.com/weblimit/weblimit/core/memstore"
 	"github.com/weblimit/weblimit/core/store"
 	"github.com/weblimit/weblimit/inspect"
+	"github.com/weblimit/weblimit/internal/test/check"
+	"github.com/weblimit/weblimit/internal/test/must"
 )
 
 type limit struct {
@@ -81,9 +83,7 @@ func TestTheOverviewSaysWhoIsDeniedAndWhy(t *testing.T) {
 		if d.Limit != "per-user" || d.Key != "header.x-user:mallory" || d.Minute.Denied != 7 || d.Minute.Requests != 12 {
 			t.Errorf("the first denied client is %+v", d)
 		}
-		if d.Label != "Mallory <script>alert(1)</script>" {
-			t.Errorf("its label is %q", d.Label)
-		}
+		check.Equal(t, "label", d.Label, "Mallory <script>alert(1)</script>")
 		if d.Denial == nil || !strings.HasPrefix(d.Denial.Why, "Used up: nothing left of 5 per 1h. Told to wait ") {
 			t.Errorf("its denial is %+v", d.Denial)
 		}
@@ -104,9 +104,7 @@ func TestAClientIsExplainedByWhateverItIsKnownBy(t *testing.T) {
 				t.Fatal(err)
 			}
 			in.must(t, "POST", "api/v1/explain", string(text), &e)
-			if len(e.Keys) != 1 {
-				t.Fatalf("%q: got %+v", query, e.Keys)
-			}
+			must.Equal(t, fmt.Sprintf("keys of %q", query), len(e.Keys), 1)
 			k := e.Keys[0]
 			if k.Key != "header.x-user:mallory" || k.State != "denied" || !strings.HasPrefix(k.Summary, "Denied by per-user. All 5 used, and 5 come back per 1h. A cost of 1 fits in ") {
 				t.Errorf("%q: %s is %s: %s", query, k.Key, k.State, k.Summary)
@@ -191,9 +189,7 @@ func TestClientsOfOneLimit(t *testing.T) {
 		for _, c := range list.Clients {
 			keys = append(keys, strings.TrimPrefix(c.Key, "header.x-user:"))
 		}
-		if got := strings.Join(keys, " "); got != want {
-			t.Errorf("%s: got %s, want %s", query, got, want)
-		}
+		check.Equal(t, query, strings.Join(keys, " "), want)
 	}
 	for query, want := range map[string]int{
 		"": 404, "limit=none": 404, "limit=per-user&by=name": 400, "limit=per-user&n=0": 400, "limit=per-user&n=999": 400, "limit=per-user&n=x": 400,
@@ -265,9 +261,7 @@ func TestTheWholePageIsSmall(t *testing.T) {
 				continue
 			}
 			status, body := in.call(t, "GET", name, "")
-			if status != http.StatusOK {
-				t.Errorf("the page refers to %q, which is answered with %d", name, status)
-			}
+			check.Equal(t, "the status of "+name, status, http.StatusOK)
 			total += len(body)
 		}
 	}

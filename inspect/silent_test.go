@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/weblimit/weblimit/internal/test/check"
 	"github.com/weblimit/weblimit/metrics/top"
 )
 
@@ -38,9 +39,7 @@ func TestSilentInstances(t *testing.T) {
 		for _, s := range seen.note(start.Add(step.after), step.present, step.complete) {
 			names = append(names, s.Name)
 		}
-		if got := fmt.Sprint(names); got != step.want {
-			t.Errorf("after %v: %s are silent, want %s", step.after, got, step.want)
-		}
+		check.Equal(t, fmt.Sprintf("silent after %v", step.after), fmt.Sprint(names), step.want)
 	}
 	for i := range 3000 {
 		seen.note(start.Add(10*time.Minute), named(fmt.Sprint("pod-", i)), true)

@@ -1,10 +1,12 @@
 package inspect
 
 import (
+	"fmt"
 	"testing"
 	"time"
 
 	"github.com/weblimit/weblimit/core"
+	"github.com/weblimit/weblimit/internal/test/check"
 	"github.com/weblimit/weblimit/metrics/top"
 )
 
@@ -29,14 +31,10 @@ func TestDurationsAreShort(t *testing.T) {
 		47*time.Hour + 59*time.Minute + 59e9:  "2d",
 		59*time.Minute + 59*time.Second + 1e6: "1h",
 	} {
-		if got := short(d); got != want {
-			t.Errorf("%d: got %s, want %s", d, got, want)
-		}
+		check.Equal(t, d.String(), short(d), want)
 	}
 	for n, want := range map[int64]string{0: "0", 999: "999", 1000: "1,000", 1234567: "1,234,567", -1: "-1", -123: "-123", -1234: "-1,234"} {
-		if got := grouped(n); got != want {
-			t.Errorf("%d: got %s", n, got)
-		}
+		check.Equal(t, fmt.Sprint(n), grouped(n), want)
 	}
 }
 
@@ -54,8 +52,6 @@ func TestEveryReasonOfADenialHasASentence(t *testing.T) {
 		core.ReasonCanceled:      "Canceled: the request ended while it waited for its turn.",
 	} {
 		d := top.Denial{Reason: reason, Cost: 5, Quota: 60, Burst: 1000, Window: time.Minute, RetryAfter: 4 * time.Second}
-		if got := why(&d); got != want {
-			t.Errorf("%v: got %q, want %q", reason, got, want)
-		}
+		check.Equal(t, reason.String(), why(&d), want)
 	}
 }

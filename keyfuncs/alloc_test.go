@@ -1,10 +1,12 @@
 package keyfuncs_test
 
 import (
+	"fmt"
 	"net/http"
 	"strings"
 	"testing"
 
+	"github.com/weblimit/weblimit/internal/test/check"
 	"github.com/weblimit/weblimit/keyfuncs"
 )
 
@@ -46,9 +48,7 @@ func TestAppendDoesNotAllocate(t *testing.T) {
 			dst := make([]byte, 0, 512)
 			var key []byte
 			allocs := testing.AllocsPerRun(100, func() { key, _ = tt.f.Append(dst, tt.r) })
-			if allocs != 0 {
-				t.Errorf("%v allocations for %.60q", allocs, key)
-			}
+			check.Equal(t, fmt.Sprintf("allocations for %.60q", key), allocs, 0)
 		})
 	}
 }
@@ -56,8 +56,6 @@ func TestAppendDoesNotAllocate(t *testing.T) {
 func TestAppendKeyDoesNotAllocate(t *testing.T) {
 	dst := make([]byte, 0, 512)
 	for _, key := range []string{"tenant:42", "tenant:{42}", strings.Repeat("x", 1<<20)} {
-		if allocs := testing.AllocsPerRun(100, func() { keyfuncs.AppendKey(dst, key) }); allocs != 0 {
-			t.Errorf("%v allocations for %.20q", allocs, key)
-		}
+		check.Equal(t, fmt.Sprintf("allocations for %.20q", key), testing.AllocsPerRun(100, func() { keyfuncs.AppendKey(dst, key) }), 0)
 	}
 }

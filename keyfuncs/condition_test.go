@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"testing"
 
+	"github.com/weblimit/weblimit/internal/test/check"
 	"github.com/weblimit/weblimit/keyfuncs"
 )
 
@@ -12,9 +13,7 @@ func wantMatch(t *testing.T, c keyfuncs.Condition, r keyfuncs.Request, want bool
 	if err := c.Err(); err != nil {
 		t.Fatalf("Err() = %v", err)
 	}
-	if got := c.Match(r); got != want {
-		t.Errorf("Match(%+v) = %t", r, got)
-	}
+	check.Equal(t, fmt.Sprintf("Match(%+v)", r), c.Match(r), want)
 	if got := keyfuncs.Not(c).Match(r); got == want {
 		t.Errorf("Not: Match(%+v) = %t", r, got)
 	}

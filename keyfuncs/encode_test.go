@@ -6,6 +6,7 @@ import (
 	"testing"
 	"unsafe"
 
+	"github.com/weblimit/weblimit/internal/test/check"
 	"github.com/weblimit/weblimit/keyfuncs"
 )
 
@@ -34,9 +35,7 @@ func TestEncodeIsTheKeyOfTheFunc(t *testing.T) {
 			wantKey(t, tt.f, tt.r, keyfuncs.Encode(tt.f.Kind(), tt.text))
 		})
 	}
-	if got := keyfuncs.Encode("user", ""); got != "" {
-		t.Errorf("an empty value has key %q, want none", got)
-	}
+	check.Equal(t, "the key of an empty value", keyfuncs.Encode("user", ""), "")
 }
 
 func TestEncodeOfAKindThatIsNoneIsABucketOfItsOwn(t *testing.T) {
@@ -102,9 +101,7 @@ func TestAppendKey(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
-			if got := string(keyfuncs.AppendKey([]byte("before/"), tt.key)); got != "before/"+tt.want {
-				t.Errorf("AppendKey = %q, want %q", got, "before/"+tt.want)
-			}
+			check.Equal(t, "AppendKey", string(keyfuncs.AppendKey([]byte("before/"), tt.key)), "before/"+tt.want)
 		})
 	}
 }

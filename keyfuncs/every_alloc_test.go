@@ -2,7 +2,12 @@
 
 package keyfuncs_test
 
-import "testing"
+import (
+	"fmt"
+	"testing"
+
+	"github.com/weblimit/weblimit/internal/test/check"
+)
 
 // Not under the race detector, which makes sync.Pool forget at random, and not parallel:
 // testing.AllocsPerRun counts the allocations of the process.
@@ -11,9 +16,7 @@ func TestNoConstructorsKeyAllocates(t *testing.T) {
 	for _, e := range everyFunc {
 		for name, value := range values {
 			f, r := e.make(value), carrying(value)
-			if allocs := testing.AllocsPerRun(20, func() { f.Append(dst, r) }); allocs != 0 {
-				t.Errorf("%s, %s: %v allocations", e.constructor, name, allocs)
-			}
+			check.Equal(t, fmt.Sprintf("%s, %s: allocations", e.constructor, name), testing.AllocsPerRun(20, func() { f.Append(dst, r) }), 0)
 		}
 	}
 }

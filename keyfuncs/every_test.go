@@ -11,6 +11,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/weblimit/weblimit/internal/test/check"
 	"github.com/weblimit/weblimit/keyfuncs"
 )
 
@@ -112,9 +113,7 @@ func TestEveryKeyIsStorableAndAsEncodeWritesIt(t *testing.T) {
 			t.Parallel()
 			for name, value := range values {
 				f, r := e.make(value), carrying(value)
-				if f.Kind() != e.kind {
-					t.Errorf("Kind() = %q, want %q", f.Kind(), e.kind)
-				}
+				check.Equal(t, "Kind", f.Kind(), e.kind)
 				key, p := f.Key(r)
 				if p != keyfuncs.Present {
 					t.Errorf("%s: the key is %v", name, p)

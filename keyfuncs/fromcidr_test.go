@@ -4,6 +4,7 @@ import (
 	"net/netip"
 	"testing"
 
+	"github.com/weblimit/weblimit/internal/test/check"
 	"github.com/weblimit/weblimit/keyfuncs"
 )
 
@@ -91,9 +92,7 @@ func TestFromPeer(t *testing.T) {
 		{"that of another strategy", office, false},
 		{"another condition", keyfuncs.Methods("GET"), false},
 	} {
-		if got := tt.c.FromPeer(&request{peer: "::ffff:127.0.0.1"}); got != tt.want {
-			t.Errorf("%s: %t, want %t", tt.name, got, tt.want)
-		}
+		check.Equal(t, tt.name, tt.c.FromPeer(&request{peer: "::ffff:127.0.0.1"}), tt.want)
 		if tt.c.FromPeer(&request{}) {
 			t.Errorf("%s: it has a peer on a unix socket", tt.name)
 		}

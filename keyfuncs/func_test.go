@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/weblimit/weblimit/internal/test/check"
 	"github.com/weblimit/weblimit/keyfuncs"
 )
 
@@ -44,9 +45,7 @@ func wantKey(t *testing.T, f keyfuncs.Func, r keyfuncs.Request, want string) {
 	if dst, p := f.Append([]byte(before), r); string(dst) != before+want || p != presence {
 		t.Errorf("Append(%q) = %.300q, %v; want %q, %v", before, dst, p, before+want, presence)
 	}
-	if got := f.Repeated(r); got != repeated {
-		t.Errorf("Repeated() = %q, want %q", got, repeated)
-	}
+	check.Equal(t, "Repeated", f.Repeated(r), repeated)
 }
 
 // wantErr checks that f is unusable, harmless and says why.
@@ -55,9 +54,7 @@ func wantErr(t *testing.T, f keyfuncs.Func, want string) {
 	if err := f.Err(); err == nil || err.Error() != want {
 		t.Errorf("Err() = %v\nwant    %s", err, want)
 	}
-	if kind := f.Kind(); kind != "" {
-		t.Errorf("Kind() = %q, want none", kind)
-	}
+	check.Equal(t, "Kind", f.Kind(), "")
 	if key, p := f.Key(&request{peer: "192.0.2.7"}); p != keyfuncs.Missing || key != "" {
 		t.Errorf("Key() = %q, %v; want none", key, p)
 	}
@@ -92,9 +89,7 @@ func TestKindsSayWhatAKeyIsMadeOf(t *testing.T) {
 		"join(first(user,ip),method)":    keyfuncs.Join(keyfuncs.First(user, ip), keyfuncs.Method()),
 		"first(join(user,route),apikey)": keyfuncs.First(keyfuncs.Join(user, keyfuncs.Route()), keyfuncs.APIKey()),
 	} {
-		if got := f.Kind(); got != want {
-			t.Errorf("Kind() = %q, want %q", got, want)
-		}
+		check.Equal(t, "Kind", f.Kind(), want)
 	}
 }
 

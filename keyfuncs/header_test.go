@@ -1,11 +1,13 @@
 package keyfuncs_test
 
 import (
+	"fmt"
 	"net/url"
 	"slices"
 	"strings"
 	"testing"
 
+	"github.com/weblimit/weblimit/internal/test/check"
 	"github.com/weblimit/weblimit/keyfuncs"
 )
 
@@ -131,9 +133,7 @@ func TestTrap51BlanksAroundAValueMakeNoNewKey(t *testing.T) {
 			wantKey(t, keyfuncs.APIKey("?key"), query(spelling), hashed("apikey", value))
 			wantKey(t, keyfuncs.Cookie("sid"), &request{cookies: map[string][]string{"sid": {spelling}}}, hashed("cookie.sid", value))
 			for _, kind := range []string{"header.x-tenant", "apikey", "cookie.sid"} {
-				if got, want := keyfuncs.Encode(kind, spelling), keyfuncs.Encode(kind, value); got != want {
-					t.Errorf("Encode(%q, %q) = %q, want %q", kind, spelling, got, want)
-				}
+				check.Equal(t, fmt.Sprintf("Encode(%q, %q)", kind, spelling), keyfuncs.Encode(kind, spelling), keyfuncs.Encode(kind, value))
 			}
 		}
 		wantKey(t, keyfuncs.Header("X-Tenant"), withHeader("X-Tenant", blank), "")

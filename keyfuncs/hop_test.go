@@ -4,6 +4,7 @@ import (
 	"net/netip"
 	"testing"
 
+	"github.com/weblimit/weblimit/internal/test/check"
 	"github.com/weblimit/weblimit/keyfuncs"
 )
 
@@ -43,9 +44,7 @@ func TestUnnamed(t *testing.T) {
 			"first":  keyfuncs.First(keyfuncs.User("u"), keyfuncs.ClientIP(tt.strategy)),
 			"lookup": keyfuncs.Lookup("asn", func(netip.Addr) (string, bool) { return "1", true }, tt.strategy),
 		} {
-			if got := key.Unnamed(tt.r); got != tt.want {
-				t.Errorf("%s, %s: %q, want %q", tt.name, how, got, tt.want)
-			}
+			check.Equal(t, tt.name+", "+how, key.Unnamed(tt.r), tt.want)
 			if tt.want != "" && !key.ReadsProxies() {
 				t.Errorf("%s, %s: it reads no proxies", tt.name, how)
 			}
@@ -73,9 +72,7 @@ func TestNamed(t *testing.T) {
 		{"HopCount", keyfuncs.HopCount(1), from("", xff, "192.0.2.1"), "X-Forwarded-For"},
 		{"the peer", keyfuncs.Peer(), from("10.0.0.1", xff, "192.0.2.1"), ""},
 	} {
-		if got := keyfuncs.ClientIP(tt.strategy).Named(tt.r); got != tt.want {
-			t.Errorf("%s: %q, want %q", tt.name, got, tt.want)
-		}
+		check.Equal(t, tt.name, keyfuncs.ClientIP(tt.strategy).Named(tt.r), tt.want)
 	}
 }
 

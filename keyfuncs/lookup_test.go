@@ -4,6 +4,7 @@ import (
 	"net/netip"
 	"testing"
 
+	"github.com/weblimit/weblimit/internal/test/check"
 	"github.com/weblimit/weblimit/keyfuncs"
 )
 
@@ -22,9 +23,7 @@ func TestLookup(t *testing.T) {
 	wantKey(t, byPeer, &request{peer: "198.51.100.1"}, "")
 	wantKey(t, byPeer, &request{peer: "203.0.113.9"}, "")
 	wantKey(t, byPeer, &request{}, "")
-	if got := byPeer.Kind(); got != "country" {
-		t.Errorf("Kind() = %q", got)
-	}
+	check.Equal(t, "Kind", byPeer.Kind(), "country")
 
 	byClient := keyfuncs.Lookup("country", countryOf, keyfuncs.TrustedProxies(keyfuncs.Private))
 	wantKey(t, byClient, from("10.0.0.1", xff, "192.0.2.7"), "country:CH")

@@ -3,6 +3,7 @@ package keyfuncs_test
 import (
 	"testing"
 
+	"github.com/weblimit/weblimit/internal/test/check"
 	"github.com/weblimit/weblimit/keyfuncs"
 )
 
@@ -50,9 +51,7 @@ func TestPaths(t *testing.T) {
 		"/login/%2e%2e/api/": keyfuncs.Unknown, // as "/api/" may be
 		"":                   keyfuncs.Unknown,
 	} {
-		if got := c.Ask(withPath{path: path}); got != want {
-			t.Errorf("%q: %v, want %v", path, got, want)
-		}
+		check.Equal(t, path, c.Ask(withPath{path: path}), want)
 	}
 	for _, bad := range [][]string{nil, {""}, {"healthz"}, {"/*"}, {"/a/"}, {"/a//b"}, {"/a/../b"}, {"/%61"}, {"/a*"}, {"/*/a"}, {"/a;b"}, {"/a b"}, {"/caf\u00e9"}} {
 		if keyfuncs.Paths(bad...).Err() == nil {

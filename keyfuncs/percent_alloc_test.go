@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/weblimit/weblimit/internal/test/check"
 	"github.com/weblimit/weblimit/keyfuncs"
 )
 
@@ -14,7 +15,5 @@ import (
 // testing.AllocsPerRun counts the allocations of the process.
 func TestPercentAllocatesNothing(t *testing.T) {
 	c, r := keyfuncs.Percent(10, keyfuncs.Header("X-User")), &request{headers: http.Header{"X-User": {strings.Repeat("u", 60)}}}
-	if allocs := testing.AllocsPerRun(100, func() { c.Match(r) }); allocs != 0 {
-		t.Errorf("%v allocations", allocs)
-	}
+	check.Equal(t, "allocations", testing.AllocsPerRun(100, func() { c.Match(r) }), 0)
 }

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/weblimit/weblimit/internal/test/check"
 	"github.com/weblimit/weblimit/keyfuncs"
 )
 
@@ -48,9 +49,7 @@ func TestPercentChoosesTheSameForever(t *testing.T) {
 			chosen = append(chosen, strings.TrimPrefix(name, "user-"))
 		}
 	}
-	if got, want := strings.Join(chosen, " "), "2 9 10 18 19 37"; got != want {
-		t.Errorf("chosen are %s, want %s", got, want)
-	}
+	check.Equal(t, "chosen", strings.Join(chosen, " "), "2 9 10 18 19 37")
 }
 
 func TestPercentOfRequestsWithoutAKey(t *testing.T) {
@@ -60,9 +59,7 @@ func TestPercentOfRequestsWithoutAKey(t *testing.T) {
 		t.Error("requests without the key are not one client")
 	}
 	twice := &request{headers: http.Header{"X-User": {"alice", "bob"}}}
-	if answer := of(100).Ask(twice); answer != keyfuncs.Unknown {
-		t.Errorf("a request with the key twice: %v, want %v", answer, keyfuncs.Unknown)
-	}
+	check.Equal(t, "a request with the key twice", of(100).Ask(twice), keyfuncs.Unknown)
 }
 
 func TestPercentErrors(t *testing.T) {

@@ -5,6 +5,7 @@ import (
 	"net/url"
 	"testing"
 
+	"github.com/weblimit/weblimit/internal/test/check"
 	"github.com/weblimit/weblimit/keyfuncs"
 )
 
@@ -36,9 +37,7 @@ func TestHeaderOfAndItsKindNoteWhatIsThereTwice(t *testing.T) {
 		if got := tt.of(reading, tt.name); got != tt.want || reading.Repeated() != tt.repeated {
 			t.Errorf("%s: %q, repeated %q; want %q, %q", tt.name, got, reading.Repeated(), tt.want, tt.repeated)
 		}
-		if got := tt.of(r, tt.name); got != tt.want {
-			t.Errorf("%s without a Reading: %q", tt.name, got)
-		}
+		check.Equal(t, tt.name+" without a Reading", tt.of(r, tt.name), tt.want)
 	}
 }
 
@@ -50,9 +49,7 @@ func TestMatchesOfARepeatedHeaderIsUnknown(t *testing.T) {
 	wantAnswer(t, "not two", keyfuncs.Not(premium), two, keyfuncs.Unknown)
 	reading := &keyfuncs.Reading{Request: two}
 	wantAnswer(t, "two, noted", keyfuncs.Any(keyfuncs.Methods("POST"), premium), reading, keyfuncs.Unknown)
-	if reading.Repeated() != "X-Plan header" {
-		t.Errorf("repeated %q", reading.Repeated())
-	}
+	check.Equal(t, "repeated", reading.Repeated(), "X-Plan header")
 	wantAnswer(t, "another condition", keyfuncs.Matches(func(keyfuncs.Request) bool { return true }), reading, keyfuncs.Yes)
 	wantAnswer(t, "one", premium, withHeader("X-Plan", "premium"), keyfuncs.Yes)
 }
@@ -74,9 +71,7 @@ func TestParametersHaveKeysThatEncodeKnows(t *testing.T) {
 		{keyfuncs.BasicAuthUser(), withHeader("Authorization", "basic YWxpY2U6c2VjcmV0"), "basic", "alice"},
 	} {
 		wantKey(t, tt.f, tt.r, keyfuncs.Encode(tt.kind, tt.from))
-		if tt.f.Kind() != tt.kind {
-			t.Errorf("kind %q, want %q", tt.f.Kind(), tt.kind)
-		}
+		check.Equal(t, "kind", tt.f.Kind(), tt.kind)
 	}
 	wantErr(t, keyfuncs.Query(""), `weblimit: keyfuncs.Query: "" is not a query parameter name`)
 	wantErr(t, keyfuncs.Param("a:b"), `weblimit: keyfuncs.Param: "a:b" is not a path parameter name`)

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/weblimit/weblimit/internal/test/check"
 	"github.com/weblimit/weblimit/keyfuncs"
 )
 
@@ -38,9 +39,7 @@ func TestWithSecretIsHMAC(t *testing.T) {
 		} {
 			f := tt.f.WithSecret([]byte(secret))
 			wantKey(t, f, r, mac(secret, tt.kind, tt.message))
-			if f.Kind() != tt.f.Kind() {
-				t.Errorf("Kind() = %q, want %q", f.Kind(), tt.f.Kind())
-			}
+			check.Equal(t, "Kind", f.Kind(), tt.f.Kind())
 		}
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/weblimit/weblimit/internal/test/check"
 	"github.com/weblimit/weblimit/keyfuncs"
 )
 
@@ -49,9 +50,7 @@ func TestKeysStayTheSame(t *testing.T) {
 		{keyOf(keyfuncs.ClientIP().WithSecret(secret)), "ip#ZYJFTvWbXzDNpKM091bB7w"},
 		{keyOf(keyfuncs.Custom("plan", func(keyfuncs.Request) (string, bool) { return "free", true })), "plan:free"},
 	} {
-		if tt.got != tt.want {
-			t.Errorf("key %q, want %q", tt.got, tt.want)
-		}
+		check.Equal(t, "key", tt.got, tt.want)
 	}
 }
 

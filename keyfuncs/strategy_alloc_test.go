@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/weblimit/weblimit/internal/test/check"
 	"github.com/weblimit/weblimit/keyfuncs"
 )
 
@@ -94,9 +95,7 @@ func TestConditionsDoNotAllocate(t *testing.T) {
 		keyfuncs.Preflight(),
 	)
 	wantMatch(t, c, r, false)
-	if allocs := testing.AllocsPerRun(100, func() { c.Match(r) }); allocs != 0 {
-		t.Errorf("%v allocations", allocs)
-	}
+	check.Equal(t, "allocations", testing.AllocsPerRun(100, func() { c.Match(r) }), 0)
 }
 
 func BenchmarkClientIP(b *testing.B) {

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/weblimit/weblimit/internal/test/check"
 	"github.com/weblimit/weblimit/keyfuncs"
 )
 
@@ -129,9 +130,7 @@ func TestTrap41MadeUpAPIKeysDoNotChangeTheAddress(t *testing.T) {
 		seen[key] = true
 		wantKey(t, keyfuncs.ClientIP(), r, "ip:192.0.2.7")
 	}
-	if len(seen) != 100 {
-		t.Errorf("%d buckets for 100 keys", len(seen))
-	}
+	check.Equal(t, "buckets", len(seen), 100)
 }
 
 func FuzzTokens(f *testing.F) {

@@ -5,6 +5,7 @@ import (
 	"net/netip"
 	"testing"
 
+	"github.com/weblimit/weblimit/internal/test/check"
 	"github.com/weblimit/weblimit/keyfuncs"
 )
 
@@ -31,9 +32,7 @@ func TestValuesAreARequest(t *testing.T) {
 	wantKey(t, keyfuncs.Route(), v, "route:/jobs")
 	wantMatch(t, keyfuncs.Routes("POST /jobs"), v, true)
 	wantMatch(t, keyfuncs.Matches(func(r keyfuncs.Request) bool { return r.Value("plan") == "premium" }), v, true)
-	if got := keyfuncs.Routes("/jobs").Ask(keyfuncs.Values{}); got != keyfuncs.Unknown {
-		t.Errorf("without a route: %v", got)
-	}
+	check.Equal(t, "without a route", keyfuncs.Routes("/jobs").Ask(keyfuncs.Values{}), keyfuncs.Unknown)
 	if v.Path() != "" || v.Context() != context.Background() {
 		t.Error("a path or a context that nobody has given")
 	}

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/weblimit/weblimit/core"
+	"github.com/weblimit/weblimit/internal/test/check"
 	"github.com/weblimit/weblimit/keyfuncs"
 	"github.com/weblimit/weblimit/weblimittest"
 )
@@ -90,9 +91,7 @@ func TestAssertions(t *testing.T) {
 	} {
 		failure, _ := record(t, func(t testing.TB) { tt.assert(t, found[tt.response]) })
 		first, rest, _ := strings.Cut(failure, "\n")
-		if first != tt.want {
-			t.Errorf("%s: got %q, want %q", tt.name, first, tt.want)
-		}
+		check.Equal(t, tt.name, first, tt.want)
 		if failure != "" && !strings.HasPrefix(rest, "the response: ") {
 			t.Errorf("%s does not show the response: %s", tt.name, failure)
 		}
@@ -110,9 +109,7 @@ the response: 429 Too Many Requests
   Retry-After: 30
   Content-Type: application/problem+json
   {"type":"https://iana.org/assignments/http-problem-types#quota-exceeded","title":"Quota Exceeded","status":429,"detail":"Rate limit exceeded. Retry in 30 seconds.","violated-policies":["client"]}`
-	if failure != want {
-		t.Errorf("got\n%s\nwant\n%s", failure, want)
-	}
+	check.Equal(t, "failure", failure, want)
 }
 
 func TestTheBodyCanBeReadAgain(t *testing.T) {
@@ -139,9 +136,7 @@ func TestAssertionsOnDecisions(t *testing.T) {
 	weblimittest.Remaining(t, first, "x", 0)
 	weblimittest.Policies(t, first, "x") // a limit in shadow mode does not show
 	weblimittest.Denied(t, second, "x")
-	if wait := weblimittest.RetryAfter(t, second); wait != 1500*time.Millisecond {
-		t.Errorf("RetryAfter %v, want 1.5s: a decision need not round", wait)
-	}
+	check.Equal(t, "RetryAfter, which need not be rounded", weblimittest.RetryAfter(t, second), 1500*time.Millisecond)
 	store.Fail()
 	outage := l.AllowKey(t.Context(), "user:bob", 1)
 	failures, _ := record(t, func(t testing.TB) {

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/weblimit/weblimit/core"
+	"github.com/weblimit/weblimit/internal/test/check"
 	"github.com/weblimit/weblimit/keyfuncs"
 	"github.com/weblimit/weblimit/weblimittest"
 )
@@ -174,9 +175,7 @@ func TestMisuseEndsTheTest(t *testing.T) {
 		`weblimittest: Advance(-1s): the clock can't go back`:    func(s *weblimittest.Store) { s.Advance(-time.Second) },
 	} {
 		failures, _ := record(t, func(t testing.TB) { misuse(weblimittest.New(t)) })
-		if failures != want {
-			t.Errorf("got  %s\nwant %s", failures, want)
-		}
+		check.Equal(t, "failures", failures, want)
 	}
 }
 
@@ -199,12 +198,8 @@ func TestAFailedTestLearnsOfKeysThatNobodyHad(t *testing.T) {
 	hashed := string(keyfuncs.AppendKey(nil, "alice"))
 	want := `weblimittest: Exhaust("x", "alice"): no request with the key "` + hashed + `" came; the limit has counted by "user:alice"
 weblimittest: Exhaust("y"): no request came; no request was counted by the limit`
-	if logs := exhaust(true); logs != want {
-		t.Errorf("got  %s\nwant %s", logs, want)
-	}
-	if logs := exhaust(false); logs != "" {
-		t.Errorf("a test that passed logged %s", logs)
-	}
+	check.Equal(t, "logs", exhaust(true), want)
+	check.Equal(t, "logs of a test that passed", exhaust(false), "")
 }
 
 func TestKeysShowWhoWasCounted(t *testing.T) {
@@ -231,9 +226,7 @@ func TestTheClockBeginsInAWindow(t *testing.T) {
 	l.Allow(keyfuncs.Values{"user": "alice"})
 	denied := l.Allow(keyfuncs.Values{"user": "alice"})
 	weblimittest.Denied(t, denied, "month")
-	if wait := weblimittest.RetryAfter(t, denied); wait != time.Hour {
-		t.Errorf("an hour before the end of a month a client waits %v", wait)
-	}
+	check.Equal(t, "a client waits, an hour before the end of a month", weblimittest.RetryAfter(t, denied), time.Hour)
 }
 
 // Every method fails while the store is away, and none does afterwards.

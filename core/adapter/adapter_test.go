@@ -6,6 +6,7 @@ import (
 
 	"github.com/weblimit/weblimit/core"
 	"github.com/weblimit/weblimit/core/adapter"
+	"github.com/weblimit/weblimit/internal/test/check"
 	"github.com/weblimit/weblimit/keyfuncs"
 )
 
@@ -28,9 +29,8 @@ func TestContextsInOneAnother(t *testing.T) {
 		t.Error("only an estimate is reserved, and it reads no outcome")
 	}
 	outer.Decision.Settle(core.Outcome{})
-	if d := estimated.AllowKey(t.Context(), "k", 0); d.Results()[0].Remaining != 70 {
-		t.Errorf("%d units remain, want 70", d.Results()[0].Remaining)
-	}
+	d := estimated.AllowKey(t.Context(), "k", 0)
+	check.Equal(t, "units that remain", d.Results()[0].Remaining, 70)
 }
 
 func TestLimiterInThisProcess(t *testing.T) {

@@ -9,6 +9,7 @@ import (
 
 	"github.com/weblimit/weblimit/core"
 	"github.com/weblimit/weblimit/core/adapter"
+	"github.com/weblimit/weblimit/internal/test/check"
 )
 
 // catalogOf is a catalog of limits per hour, by their number of units.
@@ -153,9 +154,7 @@ func TestCatalogIsObserved(t *testing.T) {
 	c := catalogOf(t, core.NewMemory(), seen, 5, 5)
 	decided(c, adapter.How{}, asks(askOf(0, "a", 1), askOf(0, "b", 1), askOf(1, "a", 1)))
 	_, _ = c.GiveBack(t.Context(), adapter.How{}, asks(askOf(0, "c", 1)))
-	if got, want := fmt.Sprint(seen.keys), "[a b a c-1]"; got != want {
-		t.Errorf("keys %s, want %s", got, want)
-	}
+	check.Equal(t, "keys", fmt.Sprint(seen.keys), "[a b a c-1]")
 }
 
 func TestNextCatalog(t *testing.T) {

@@ -12,6 +12,7 @@ import (
 
 	"github.com/weblimit/weblimit/core"
 	"github.com/weblimit/weblimit/core/adapter"
+	"github.com/weblimit/weblimit/internal/test/check"
 	"github.com/weblimit/weblimit/keyfuncs"
 )
 
@@ -81,12 +82,8 @@ func TestLiveLimitersChangeTogether(t *testing.T) {
 	for _, d := range store.Registry().Declarations() {
 		names = append(names, d.Rule.Name)
 	}
-	if got := strings.Join(names, " "); got != "a b fixed" {
-		t.Errorf("declared: %s", got)
-	}
-	if n := seen.attached.Load(); n != 2 {
-		t.Errorf("the observer was told of %d limiters, want 2", n)
-	}
+	check.Equal(t, "declared", strings.Join(names, " "), "a b fixed")
+	check.Equal(t, "limiters that the observer was told of", seen.attached.Load(), 2)
 }
 
 // A limiter never decides by a part of a configuration, and forgets former ones. Not parallel:
@@ -153,9 +150,7 @@ func TestReloadUnderLoad(t *testing.T) {
 	if after := heap(); after > before+4<<20 {
 		t.Errorf("the heap has grown from %d to %d bytes", before, after)
 	}
-	if n := len(store.Registry().Declarations()); n != 3 {
-		t.Errorf("%d limits are declared, want 3", n)
-	}
+	check.Equal(t, "limits declared", len(store.Registry().Declarations()), 3)
 	t.Logf("%d decisions under %d versions", decided.Load(), versions)
 }
 

@@ -7,6 +7,7 @@ import (
 
 	"github.com/weblimit/weblimit/core"
 	"github.com/weblimit/weblimit/core/adapter"
+	"github.com/weblimit/weblimit/internal/test/must"
 	"github.com/weblimit/weblimit/keyfuncs"
 )
 
@@ -48,9 +49,7 @@ func TestOneScratchForManyDecisions(t *testing.T) {
 		if !want.Decision.Allowed {
 			denied++
 		}
-		if describe(&got.Decision) != describe(&want.Decision) {
-			t.Fatalf("request %d, limiter %d: %s, want %s", i, n, describe(&got.Decision), describe(&want.Decision))
-		}
+		must.Equal(t, fmt.Sprintf("request %d, limiter %d", i, n), describe(&got.Decision), describe(&want.Decision))
 	}
 	if denied < 100 || denied > 500 {
 		t.Errorf("%d of 600 requests were denied: there should be enough of both", denied)

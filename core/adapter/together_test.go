@@ -7,6 +7,8 @@ import (
 
 	"github.com/weblimit/weblimit/core"
 	"github.com/weblimit/weblimit/core/adapter"
+	"github.com/weblimit/weblimit/internal/test/check"
+	"github.com/weblimit/weblimit/internal/test/must"
 	"github.com/weblimit/weblimit/keyfuncs"
 )
 
@@ -46,9 +48,7 @@ func TestTogetherIsAllOrNothingByOneCall(t *testing.T) {
 		if err := adapter.Together(ctx, "test", 0, asks); err != nil {
 			t.Fatal(err)
 		}
-		if store.takes != before+1 {
-			t.Fatalf("%d calls of the store, want 1", store.takes-before)
-		}
+		must.Equal(t, "calls of the store, with those before", store.takes, before+1)
 		if want := i < 2; asks[0].Decision.Allowed != want || asks[1].Decision.Allowed != want {
 			t.Errorf("number %d: %v and %v", i+1, asks[0].Decision.Reason, asks[1].Decision.Reason)
 		}
@@ -58,9 +58,7 @@ func TestTogetherIsAllOrNothingByOneCall(t *testing.T) {
 		if d := asks[0].Decision; d.Reason != core.ReasonDeniedTogether || d.RetryAfter <= 0 {
 			t.Errorf("the one that fits: %v, retry after %v", d.Reason, d.RetryAfter)
 		}
-		if r := asks[1].Decision.Reason; r != core.ReasonLimitExceeded {
-			t.Errorf("the one that does not fit: %v", r)
-		}
+		check.Equal(t, "the one that does not fit", asks[1].Decision.Reason, core.ReasonLimitExceeded)
 	}
 	asks := []adapter.Ask{{Limiter: a, Request: values}}
 	if err := adapter.PeekTogether(ctx, 0, asks); err != nil {
@@ -68,9 +66,7 @@ func TestTogetherIsAllOrNothingByOneCall(t *testing.T) {
 	}
 	// Twice two questions, each of which charges the user: four of seven are used, by sums.
 	for _, r := range asks[0].Decision.Results() {
-		if want := map[string]int64{"user": 3, "all": 98}[r.Rule.Name]; r.Remaining != want {
-			t.Errorf("%s: %d remain, want %d", r.Rule.Name, r.Remaining, want)
-		}
+		check.Equal(t, r.Rule.Name+": remaining", r.Remaining, map[string]int64{"user": 3, "all": 98}[r.Rule.Name])
 	}
 }
 
@@ -142,9 +138,8 @@ func TestOperationsAreChargedOnce(t *testing.T) {
 			t.Fatalf("%v, %d remain", d, d.Results()[0].Remaining)
 		}
 	}
-	if d := l.AllowKey(context.Background(), "user:ann", 1); d.Results()[0].Remaining != 3 {
-		t.Errorf("%d remain, want 3", d.Results()[0].Remaining)
-	}
+	d := l.AllowKey(context.Background(), "user:ann", 1)
+	check.Equal(t, "remaining", d.Results()[0].Remaining, 3)
 }
 
 func TestHeldChargesAreSettledLater(t *testing.T) {
@@ -183,18 +178,14 @@ func TestHeldChargesAreSettledLater(t *testing.T) {
 		}
 		held[1].Told, held[1].Spent = c.told, c.spent
 		adapter.Settle(l, held, 0, c.refund, core.Outcome{Status: 200})
-		if got := remain(); got != c.want {
-			t.Errorf("%s: %v remain, want %v", c.name, got, c.want)
-		}
+		check.Equal(t, c.name+": remaining", remain(), c.want)
 	}
 	asks := []adapter.Ask{{Limiter: l, Request: keyfuncs.Values{"user": "ann"}, Costs: map[string]int64{"tokens": 80}, Hold: true}}
 	if err := adapter.Together(ctx, "test", 0, asks); err != nil || !asks[0].Decision.Allowed {
 		t.Fatal(err, asks[0].Decision.Reason)
 	}
 	adapter.Settle(l, asks[0].Held, 0, true, core.Outcome{})
-	if got, want := remain(), ([3]int64{97, 80, 3}); got != want {
-		t.Errorf("refunded: %v remain, want %v", got, want)
-	}
+	check.Equal(t, "refunded: remaining", remain(), [3]int64{97, 80, 3})
 }
 
 // failing is a store that does not answer.

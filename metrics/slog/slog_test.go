@@ -20,6 +20,8 @@ import (
 	"github.com/weblimit/weblimit/core"
 	"github.com/weblimit/weblimit/core/adapter"
 	"github.com/weblimit/weblimit/core/store"
+	"github.com/weblimit/weblimit/internal/test/check"
+	"github.com/weblimit/weblimit/internal/test/must"
 	"github.com/weblimit/weblimit/keyfuncs"
 	weblimitslog "github.com/weblimit/weblimit/metrics/slog"
 )
@@ -49,9 +51,7 @@ var hashed = regexp.MustCompile(`key=[0-9a-f]{16} `)
 
 func (l *log) want(t *testing.T, lines ...string) {
 	t.Helper()
-	if got, want := strings.Join(l.lines(), "\n"), strings.Join(lines, "\n"); got != want {
-		t.Errorf("logged\n%s\nwant\n%s", got, want)
-	}
+	check.Equal(t, "logged", strings.Join(l.lines(), "\n"), strings.Join(lines, "\n"))
 }
 
 func (l *log) logger() *slog.Logger {
@@ -287,14 +287,10 @@ func TestKeysAreHashed(t *testing.T) {
 	one := keyOf(weblimitslog.Config{Secret: secret}, "alice")
 	documented := hmac.New(sha256.New, secret)
 	documented.Write([]byte("user:alice"))
-	if want := hex.EncodeToString(documented.Sum(nil))[:16]; one != want {
-		t.Fatalf("logged the key %q, want %s", one, want)
-	}
+	must.Equal(t, "the key logged", one, hex.EncodeToString(documented.Sum(nil))[:16])
 	label := func(label string) func(context.Context, string) string {
 		return func(_ context.Context, key string) string {
-			if key != "user:alice" {
-				t.Errorf("asked to name %q", key)
-			}
+			check.Equal(t, "asked to name", key, "user:alice")
 			return label
 		}
 	}
@@ -313,13 +309,9 @@ func TestKeysAreHashed(t *testing.T) {
 			t.Errorf("%s has the key %s, alice %s", tt.name, tt.got, one)
 		}
 	}
-	if got := keyOf(weblimitslog.Config{Key: label("customer-7")}, "alice"); got != "customer-7" {
-		t.Errorf("a named client has the key %s", got)
-	}
+	check.Equal(t, "the key of a named client", keyOf(weblimitslog.Config{Key: label("customer-7")}, "alice"), "customer-7")
 	secret[0]++
-	if got := keyOf(weblimitslog.Config{Secret: []byte("0123456789abcdef")}, "alice"); got != one {
-		t.Error("the secret is not copied")
-	}
+	check.Equal(t, "the key logged after the secret was changed", keyOf(weblimitslog.Config{Secret: []byte("0123456789abcdef")}, "alice"), one)
 }
 
 func TestNewFails(t *testing.T) {

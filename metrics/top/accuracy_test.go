@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/weblimit/weblimit/core"
+	"github.com/weblimit/weblimit/internal/test/check"
 	"github.com/weblimit/weblimit/internal/test/race"
 )
 
@@ -147,16 +148,10 @@ func TestDecisionsAllocateNothing(t *testing.T) {
 		a.add(i)
 	}
 	i := uint64(0)
-	if n := testing.AllocsPerRun(1000, func() { a.add(i % 7) }); n != 0 {
-		t.Errorf("a known client: %v allocations", n)
-	}
+	check.Equal(t, "allocations of a known client", testing.AllocsPerRun(1000, func() { a.add(i % 7) }), 0)
 	a.decision.Allowed = false
-	if n := testing.AllocsPerRun(1000, func() { a.add(3); i++ }); n != 0 {
-		t.Errorf("a denied client: %v allocations", n)
-	}
+	check.Equal(t, "allocations of a denied client", testing.AllocsPerRun(1000, func() { a.add(3); i++ }), 0)
 	a.decision.Allowed = true
 	i = 1 << 40
-	if n := testing.AllocsPerRun(1000, func() { a.add(i); i++ }); n != 0 {
-		t.Errorf("new clients of a flood: %v allocations", n)
-	}
+	check.Equal(t, "allocations of new clients in a flood", testing.AllocsPerRun(1000, func() { a.add(i); i++ }), 0)
 }

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/weblimit/weblimit/core"
+	"github.com/weblimit/weblimit/internal/test/check"
 )
 
 // filled returns a tracker that has counted some limits and clients.
@@ -96,9 +97,7 @@ func TestPublishedSnapshotsAreBounded(t *testing.T) {
 		if most == 500 {
 			continue // there may be no room for all limits
 		}
-		if len(s.Limits) != 12 {
-			t.Errorf("%d bytes: %d limits", most, len(s.Limits))
-		}
+		check.Equal(t, fmt.Sprintf("limits in %d bytes", most), len(s.Limits), 12)
 		for i := range s.Limits {
 			l, w := &s.Limits[i], &whole.Limits[i]
 			if l.Nearest(1)[0].Key != w.Nearest(1)[0].Key || l.MostDenied(1)[0].Key != w.MostDenied(1)[0].Key || l.Busiest(1)[0].Key != w.Busiest(1)[0].Key {

@@ -10,6 +10,7 @@ import (
 
 	"github.com/weblimit/weblimit/core"
 	"github.com/weblimit/weblimit/core/store"
+	"github.com/weblimit/weblimit/internal/test/check"
 )
 
 // An instance that is in an outage, or does not ask a server, says so to all others.
@@ -34,9 +35,7 @@ func TestInstancesSayHowTheyAre(t *testing.T) {
 		}
 		want := func(when string, want Health) {
 			t.Helper()
-			if got := seen(); fmt.Sprintf("%+v", got) != fmt.Sprintf("%+v", want) {
-				t.Errorf("%s: %+v, want %+v", when, got, want)
-			}
+			check.Equal(t, when, fmt.Sprintf("%+v", seen()), fmt.Sprintf("%+v", want))
 		}
 		local := func(t time.Time) time.Time { return time.UnixMilli(t.UnixMilli()) }
 		ill.StoreEvent(core.Event{Kind: core.EventOutageEnded}) // of one that it has not seen begin
@@ -65,9 +64,7 @@ func TestHealthIsBounded(t *testing.T) {
 	for i := range 1000 {
 		heavy.StoreEvent(core.Event{Kind: core.EventBreakerOpened, Class: "a\nclass", Node: fmt.Sprintf("/run/%04d/\xff\n%s.sock", i, strings.Repeat("é", 200))})
 	}
-	if n := len(heavy.health.open); n != maxNodes {
-		t.Errorf("%d servers are followed", n)
-	}
+	check.Equal(t, "servers followed", len(heavy.health.open), maxNodes)
 	s := heavy.Snapshot()
 	data, err := s.MarshalBinary()
 	if err != nil || len(data) > 3000 {
@@ -82,9 +79,7 @@ func TestHealthIsBounded(t *testing.T) {
 		t.Errorf("open are %+v", open)
 	}
 	for i := range open {
-		if open[i].Node != s.Instances[0].Health.Open[i].Node {
-			t.Errorf("%q, want %q", open[i].Node, s.Instances[0].Health.Open[i].Node)
-		}
+		check.Equal(t, "node", open[i].Node, s.Instances[0].Health.Open[i].Node)
 	}
 	if !reflect.DeepEqual(newTracker(Config{}).Snapshot().Instances[0].Health, Health{}) {
 		t.Error("a new tracker has a health")

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"testing"
 	"time"
+
+	"github.com/weblimit/weblimit/internal/test/check"
 )
 
 func TestRatesOfInstancesAreAddedUp(t *testing.T) {
@@ -41,7 +43,5 @@ func TestRatesOfInstancesAreAddedUp(t *testing.T) {
 			t.Errorf("%s: it starts at %v", tt.name, s.Start.Sub(start))
 		}
 	}
-	if s := Merge(nil, none, nil); len(s.Limits) != 1 {
-		t.Errorf("with nil snapshots: %+v", s)
-	}
+	check.Equal(t, "limits, merged with nil snapshots", len(Merge(nil, none, nil).Limits), 1)
 }

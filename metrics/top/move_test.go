@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/weblimit/weblimit/core"
+	"github.com/weblimit/weblimit/internal/test/check"
 )
 
 // agreeing returns a tracker that has counted under a secret of its own, and will take on another one.
@@ -129,13 +130,9 @@ func TestASampleThatCantBeMovedBeginsAnew(t *testing.T) {
 	if busy, ok := api.Client("user:busy"); !ok || busy.Minute.Requests != 1000 || busy.Minute.Denied < 980 {
 		t.Errorf("the busy client: %+v", busy)
 	}
-	if api.Use.Clients != 0 {
-		t.Errorf("%d clients are in the sample, with %v", api.Use.Clients, api.Use.Peaks)
-	}
+	check.Equal(t, "clients in the sample", api.Use.Clients, 0)
 	ask(l, "user:1", 2)
-	if use := heavy.Snapshot().Limit("api").Use; use.Clients != 1 {
-		t.Errorf("then %d clients, want 1", use.Clients)
-	}
+	check.Equal(t, "clients then", heavy.Snapshot().Limit("api").Use.Clients, 1)
 }
 
 func TestAnAgreementThatIsNone(t *testing.T) {

@@ -1,11 +1,13 @@
 package top
 
 import (
+	"fmt"
 	"testing"
 	"time"
 
 	"github.com/weblimit/weblimit/core"
 	"github.com/weblimit/weblimit/core/store"
+	"github.com/weblimit/weblimit/internal/test/check"
 )
 
 // A process that reads a snapshot can make the same rules as the one that wrote it: otherwise it
@@ -45,9 +47,7 @@ func TestRulesCanBeMadeOfASnapshot(t *testing.T) {
 		if err != nil || got != want {
 			t.Errorf("%s: the rule of the snapshot is\n%+v, the limit's\n%+v (%v)", name, got, want, err)
 		}
-		if merged := Merge(&Snapshot{Limits: []Limit{{Name: name}}}, &back); merged.Limit(name).Numbers != back.Limit(name).Numbers {
-			t.Errorf("%s: merging loses the numbers", name)
-		}
+		check.Equal(t, name+": numbers after merging", Merge(&Snapshot{Limits: []Limit{{Name: name}}}, &back).Limit(name).Numbers, back.Limit(name).Numbers)
 	}
 }
 
@@ -66,9 +66,7 @@ func TestNumbersOfUnknownTimeZonesAreLeftOut(t *testing.T) {
 		if err := back.UnmarshalBinary(data); err != nil {
 			t.Fatal(err)
 		}
-		if n := back.Limit("month").Numbers; n != (store.Numbers{}) {
-			t.Errorf("zone %q %v: decoded %+v", zone, zone, n)
-		}
+		check.Equal(t, fmt.Sprintf("zone %q: decoded", zone), back.Limit("month").Numbers, store.Numbers{})
 	}
 }
 

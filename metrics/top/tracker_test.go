@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/weblimit/weblimit/core"
+	"github.com/weblimit/weblimit/internal/test/check"
 	"github.com/weblimit/weblimit/internal/test/long"
 	"github.com/weblimit/weblimit/keyfuncs"
 )
@@ -75,13 +76,9 @@ func TestCountsOfClients(t *testing.T) {
 		for _, c := range order {
 			keys = append(keys, c.Key)
 		}
-		if got := strings.Join(keys, " "); got != strings.TrimSpace(name) {
-			t.Errorf("the list is %q, want %q", got, name)
-		}
+		check.Equal(t, "the list", strings.Join(keys, " "), strings.TrimSpace(name))
 	}
-	if got := heavy.HighestDenials(); got != 6 {
-		t.Errorf("the highest denials are %v, want the 6 that were enforced", got)
-	}
+	check.Equal(t, "the highest denials, of those enforced", heavy.HighestDenials(), 6)
 	if s.Limit("other") != nil {
 		t.Error("there is a limit that nobody asked")
 	}
@@ -184,9 +181,7 @@ func TestCountsOverTime(t *testing.T) {
 			t.Errorf("%d seconds, and %d requests in all minutes; want %d and 360", len(s.Rates.Seconds.Allowed), total, seriesSteps)
 		}
 		time.Sleep(3 * time.Hour)
-		if s := heavy.Snapshot().Limit("api"); len(s.Clients) != 0 {
-			t.Errorf("3 hours later: %+v", s.Clients)
-		}
+		check.Equal(t, "clients 3 hours later", len(heavy.Snapshot().Limit("api").Clients), 0)
 	})
 }
 
@@ -211,9 +206,7 @@ func TestTheClockIsSetBack(t *testing.T) {
 	if n := len(s.Rates.Seconds.Allowed); n == 0 || n > 4 {
 		t.Errorf("%d seconds of rates", n)
 	}
-	if s.Use.Clients != 1 {
-		t.Errorf("%d clients", s.Use.Clients)
-	}
+	check.Equal(t, "clients", s.Use.Clients, 1)
 }
 
 // Close ends all goroutines: one that is left fails the bubble.
@@ -262,9 +255,7 @@ func TestManyAtOnce(t *testing.T) {
 		for _, n := range heavy.Snapshot().Limit("a").Rates.Seconds.Allowed {
 			total += n
 		}
-		if total != int64(8*requests) {
-			t.Errorf("rates have %d decisions, want %d", total, 8*requests)
-		}
+		check.Equal(t, "decisions in rates", total, int64(8*requests))
 	})
 }
 

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/weblimit/weblimit/core"
+	"github.com/weblimit/weblimit/internal/test/check"
 	"github.com/weblimit/weblimit/internal/test/long"
 )
 
@@ -32,20 +33,14 @@ func TestUseIsThatOfTheBusiestWindow(t *testing.T) {
 		usage(&samples, s, 3, anyTime+tick(second)*minute, 0, use)
 	}
 	u := useOf(samples[:], 10)
-	if got := fmt.Sprint(u.Peaks, u.Clients); got != "[2 9 9] 3" {
-		t.Errorf("got %s", got)
-	}
+	check.Equal(t, "peaks and clients", fmt.Sprint(u.Peaks, u.Clients), "[2 9 9] 3")
 	// After a day without requests, clients are forgotten.
 	usage(&samples, s, 4, anyTime+period, minute, 1)
-	if u := useOf(samples[:], 10); u.Clients != 4 {
-		t.Errorf("in the next period there are %d clients, want all 4", u.Clients)
-	}
+	check.Equal(t, "clients in the next period", useOf(samples[:], 10).Clients, 4)
 	for client := range uint64(200) { // in all shards
 		usage(&samples, s, 4+client, anyTime+2*period, minute, 1)
 	}
-	if u := useOf(samples[:], 1000); u.Clients != 200 {
-		t.Errorf("two periods later there are %d clients, want 200", u.Clients)
-	}
+	check.Equal(t, "clients two periods later", useOf(samples[:], 1000).Clients, 200)
 }
 
 func TestSuggest(t *testing.T) {
@@ -148,9 +143,7 @@ func TestUseOverInstances(t *testing.T) {
 	other := Use{ids: []uint64{5}, sizes: []int64{1_000_000}, group: 7}
 	other.sumUp()
 	snapshots = append(snapshots, &Snapshot{Limits: []Limit{{Name: "api", Use: other}}})
-	if with := Merge(snapshots...).Limits[0].Use; len(with.Peaks) != len(u.Peaks) {
-		t.Errorf("an instance that has not agreed yet changes the sample from %d to %d", len(u.Peaks), len(with.Peaks))
-	}
+	check.Equal(t, "the sample with an instance that has not agreed yet", len(Merge(snapshots...).Limits[0].Use.Peaks), len(u.Peaks))
 }
 
 // Of slots and calendar windows the store knows the use over all instances.
@@ -169,9 +162,7 @@ func TestUseThatTheStoreKnows(t *testing.T) {
 		one := l.snapshot(anyTime, 10, 10)
 		both := Merge(&Snapshot{Limits: []Limit{one}}, &Snapshot{Limits: []Limit{one}})
 		for _, u := range []Use{one.Use, both.Limits[0].Use} {
-			if fmt.Sprint(u.Peaks) != "[8 12]" {
-				t.Errorf("%s: clients used %v, want the 8 that one used and the 12 that another wanted", rule.Algorithm, u.Peaks)
-			}
+			check.Equal(t, fmt.Sprintf("%s: used by one, and wanted by another", rule.Algorithm), fmt.Sprint(u.Peaks), "[8 12]")
 		}
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/weblimit/weblimit/core"
+	"github.com/weblimit/weblimit/internal/test/check"
 	"github.com/weblimit/weblimit/keyfuncs"
 )
 
@@ -40,9 +41,7 @@ func TestVersions(t *testing.T) {
 	if !slices.Equal(l.Versions, []string{"v1#aaaa", "v2#bbbb"}) || !slices.Equal(s.Instances[0].Versions, []string{"v1#aaaa"}) || !slices.Equal(s.Instances[1].Versions, []string{"v2#bbbb"}) {
 		t.Errorf("the limit has %v, the instances %v", l.Versions, s.Instances)
 	}
-	if got := l.Clients[0].Denial.Version; got != "v1#aaaa" {
-		t.Errorf("denied by %q", got)
-	}
+	check.Equal(t, "denied by", l.Clients[0].Denial.Version, "v1#aaaa")
 
 	// A denial keeps its version while others decide, and says none once there were many.
 	for i := range 3 * keptVersions {
