@@ -63,13 +63,18 @@ var _, _, _, _ = rolloutShadow, rolloutChoose, rolloutFew, rolloutSwitch // comp
 
 // crowd is a number of clients, of which most send little and few send much: rates are
 // log-normal, 12 per minute in the middle and some 160 at 99.5 %.
-type crowd []float64
+type crowd []person
+
+type person struct {
+	rate    float64 // per minute
+	request keyfuncs.Values
+}
 
 func newCrowd(clients int) crowd {
 	random := rand.New(rand.NewPCG(1, 1))
 	c := make(crowd, clients)
 	for i := range c {
-		c[i] = 12 * math.Exp(random.NormFloat64())
+		c[i] = person{12 * math.Exp(random.NormFloat64()), keyfuncs.Values{"user": fmt.Sprint(i)}}
 	}
 	return c
 }
@@ -79,12 +84,12 @@ func (c crowd) send(l *core.Limiter, seed uint64, minutes int, denied func(clien
 	random := rand.New(rand.NewPCG(seed, 2))
 	const perMinute = 60
 	for range minutes * perMinute {
-		for client, rate := range c {
-			for left := rate / perMinute; left > 0; left-- {
+		for client, p := range c {
+			for left := p.rate / perMinute; left > 0; left-- {
 				if random.Float64() >= left {
 					continue
 				}
-				if d := l.Allow(keyfuncs.Values{"user": fmt.Sprint(client)}); !d.Allowed || d.Reason == core.ReasonShadowed {
+				if d := l.Allow(p.request); !d.Allowed || d.Reason == core.ReasonShadowed {
 					denied(client, d)
 				}
 			}
@@ -99,7 +104,7 @@ func (c crowd) send(l *core.Limiter, seed uint64, minutes int, denied func(clien
 func TestARollOut(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		const clients, minutes, guess, promised = 1000, 10, 60, 0.995
+		const clients, minutes, guess, promised = 1000, 8, 60, 0.995
 		people := newCrowd(clients)
 		perUser := func(quota int64) core.Limit { return core.PerMinute(quota).By(keyfuncs.User("user")).Named("api") }
 		limiter := func(o core.Observer, limits ...core.Limit) *core.Limiter {
@@ -142,7 +147,7 @@ func TestARollOut(t *testing.T) {
 		few := keyfuncs.Percent(5, keyfuncs.User("user"))
 		tried, untried := map[int]bool{}, map[int]bool{}
 		people.send(limiter(nil, perUser(guess).When(few), perUser(guess).Named("api-trial").Unless(few).Shadow()), 2, minutes, func(client int, d core.Decision) {
-			if isFew := few.Match(keyfuncs.Values{"user": fmt.Sprint(client)}); isFew == d.Allowed {
+			if isFew := few.Match(people[client].request); isFew == d.Allowed {
 				t.Fatalf("client %d, who is one of few: %v, got %v", client, isFew, d.Reason)
 			}
 			if d.Allowed {

@@ -4,7 +4,6 @@ import (
 	"flag"
 	"fmt"
 	"go/ast"
-	"go/importer"
 	"go/parser"
 	"go/token"
 	"go/types"
@@ -15,6 +14,7 @@ import (
 	"testing"
 
 	"github.com/weblimit/weblimit/internal/test/documents"
+	"github.com/weblimit/weblimit/internal/test/must"
 )
 
 var update = flag.Bool("update", false, "write the lists instead of comparing them")
@@ -22,15 +22,9 @@ var update = flag.Bool("update", false, "write the lists instead of comparing th
 // A name cannot come, go or change unless the lists in the folder api do, too.
 func TestFace(t *testing.T) {
 	t.Parallel()
-	packages, err := Load(documents.Root)
-	if err != nil {
-		t.Fatal(err)
-	}
+	packages := must.Get(Load(documents.Root))(t)
 	folder := filepath.Join(documents.Root, "api")
-	lists, err := filepath.Glob(filepath.Join(folder, "*.txt"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	lists := must.Get(filepath.Glob(filepath.Join(folder, "*.txt")))(t)
 	known := map[string]bool{}
 	for path, pkg := range packages {
 		list := filepath.Join(folder, strings.ReplaceAll(path, "/", "-")+".txt")
@@ -174,7 +168,7 @@ func unseenFunc() {}
 		`type Store interface, unexported methods`,
 		`var ErrSample error`,
 	}
-	checker := checker{importer.ForCompiler(token.NewFileSet(), "source", nil), map[string]*types.Package{}}
+	checker := checker(must.Get(load(documents.Root, []string{"context", "time"}))(t))
 	checker.check(t, "module/internal/hidden", hidden)
 	got := Face(checker.check(t, "module/sample", sample))
 	if !slices.Equal(got, want) {
@@ -185,30 +179,20 @@ func unseenFunc() {}
 	}
 }
 
-// checker type-checks packages that may import those checked before.
-type checker struct {
-	standard types.Importer
-	checked  map[string]*types.Package
-}
+// checker type-checks packages that may import those it has, by their paths, and has them from then on.
+type checker map[string]*types.Package
 
 func (c checker) Import(path string) (*types.Package, error) {
-	if pkg, ok := c.checked[path]; ok {
+	if pkg, ok := c[path]; ok {
 		return pkg, nil
 	}
-	return c.standard.Import(path)
+	return nil, fmt.Errorf("no package %s", path)
 }
 
 func (c checker) check(t *testing.T, path, source string) *types.Package {
 	t.Helper()
 	files := token.NewFileSet()
-	file, err := parser.ParseFile(files, path, source, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
-	pkg, err := (&types.Config{Importer: c}).Check(path, files, []*ast.File{file}, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	c.checked[path] = pkg
-	return pkg
+	file := must.Get(parser.ParseFile(files, path, source, 0))(t)
+	c[path] = must.Get((&types.Config{Importer: c}).Check(path, files, []*ast.File{file}, nil))(t)
+	return c[path]
 }

@@ -3,6 +3,7 @@ package api
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"go/importer"
 	"go/token"
@@ -14,6 +15,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 
 	"github.com/weblimit/weblimit/internal/test/race"
 )
@@ -28,24 +30,29 @@ func Load(root string) (map[string]*types.Package, error) {
 	if err != nil {
 		return nil, err
 	}
+	loaded := make([]map[string]*types.Package, len(modules))
+	errs := make([]error, len(modules))
+	var all sync.WaitGroup
+	for i, module := range modules {
+		all.Go(func() {
+			folders, err := importable(filepath.Join(root, module))
+			if module == "." {
+				folders = append(folders, shared...)
+			}
+			if err == nil {
+				loaded[i], err = load(filepath.Join(root, module), folders)
+			}
+			errs[i] = err
+		})
+	}
+	all.Wait()
 	packages := map[string]*types.Package{}
-	for _, module := range modules {
-		folders, err := importable(filepath.Join(root, module))
-		if err != nil {
-			return nil, err
-		}
-		if module == "." {
-			folders = append(folders, shared...)
-		}
-		within, err := load(filepath.Join(root, module), folders)
-		if err != nil {
-			return nil, err
-		}
-		for path, pkg := range within {
+	for i, module := range modules {
+		for path, pkg := range loaded[i] {
 			packages[filepath.ToSlash(filepath.Join(module, path))] = pkg
 		}
 	}
-	return packages, nil
+	return packages, errors.Join(errs...)
 }
 
 // shared are internal packages of the main module that its adapters in other modules import.

@@ -9,7 +9,10 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
+
+	"github.com/weblimit/weblimit/internal/test/must"
 )
 
 // Root is the root of the repository, as seen from the packages of internal/test.
@@ -18,11 +21,7 @@ const Root = "../../.."
 // Read returns the text of a document of docs.
 func Read(tb testing.TB, name string) string {
 	tb.Helper()
-	text, err := os.ReadFile(filepath.Join(Root, "docs", name))
-	if err != nil {
-		tb.Fatal(err)
-	}
-	return string(text)
+	return string(must.Get(os.ReadFile(filepath.Join(Root, "docs", name)))(tb))
 }
 
 // Block returns the only fenced block of a language in a document of docs.
@@ -36,19 +35,35 @@ func Block(tb testing.TB, name, language string) string {
 	return block + "\n"
 }
 
-// Sources calls visit with each file of the repository whose name ends in suffix.
-func Sources(tb testing.TB, suffix string, visit func(path, source string)) {
-	tb.Helper()
-	err := filepath.WalkDir(Root, func(path string, _ fs.DirEntry, err error) error {
-		if err != nil || !strings.HasSuffix(path, suffix) {
+// file is one of the repository: its path from this folder, and its text.
+type file struct{ path, text string }
+
+// sources are all files of Go, read once.
+var sources = sync.OnceValues(func() (all []file, err error) {
+	err = filepath.WalkDir(Root, func(path string, entry fs.DirEntry, err error) error {
+		if err == nil && entry.IsDir() && slices.Contains(elsewhere, entry.Name()) {
+			return fs.SkipDir
+		}
+		if err != nil || !strings.HasSuffix(path, ".go") {
 			return err
 		}
-		source, err := os.ReadFile(path)
-		visit(path, string(source))
+		text, err := os.ReadFile(path)
+		all = append(all, file{path, string(text)})
 		return err
 	})
-	if err != nil {
-		tb.Fatal(err)
+	return all, err
+})
+
+// elsewhere are folders whose files are not the project's.
+var elsewhere = []string{".git", "node_modules"}
+
+// Sources calls visit with each file of Go whose name ends in suffix.
+func Sources(tb testing.TB, suffix string, visit func(path, source string)) {
+	tb.Helper()
+	for _, f := range must.Get(sources())(tb) {
+		if strings.HasSuffix(f.path, suffix) {
+			visit(f.path, f.text)
+		}
 	}
 }
 
@@ -56,7 +71,7 @@ func Sources(tb testing.TB, suffix string, visit func(path, source string)) {
 func Pages(tb testing.TB, root string, visit func(page, text string)) {
 	tb.Helper()
 	err := filepath.WalkDir(root, func(file string, entry fs.DirEntry, err error) error {
-		if err == nil && entry.IsDir() && slices.Contains([]string{".git", "node_modules", "testdata"}, entry.Name()) {
+		if err == nil && entry.IsDir() && (entry.Name() == "testdata" || slices.Contains(elsewhere, entry.Name())) {
 			return fs.SkipDir
 		}
 		if err != nil || !strings.HasSuffix(file, ".md") {
@@ -74,7 +89,7 @@ func Pages(tb testing.TB, root string, visit func(page, text string)) {
 
 var (
 	reference = regexp.MustCompile("`(Test[A-Z][A-Za-z0-9]+|Fuzz[A-Z][A-Za-z0-9]+)(?:/([^`]+))?`")
-	testFunc  = regexp.MustCompile(`(?m)^func ((?:Test|Fuzz)[A-Z][A-Za-z0-9]*)\([a-z]+ \*testing\.[TF]\)`)
+	testFunc  = regexp.MustCompile(`^func ((?:Test|Fuzz)[A-Z][A-Za-z0-9]*)\([a-z]+ \*testing\.[TF]\)`)
 )
 
 // Reference is a test as a document names it: `TestSuite`, or one of its cases with its
@@ -93,33 +108,45 @@ func References(text string) (all []Reference) {
 
 // Tests returns the names of the tests and fuzz targets that a source declares.
 func Tests(source string) (names []string) {
-	for _, found := range testFunc.FindAllStringSubmatch(source, -1) {
-		names = append(names, found[1])
+	for _, start := range []string{"\nfunc Test", "\nfunc Fuzz"} { // the expression alone takes seconds for all sources
+		for rest := source; ; {
+			at := strings.Index(rest, start)
+			if at < 0 {
+				break
+			}
+			line, after, _ := strings.Cut(rest[at+1:], "\n")
+			if found := testFunc.FindStringSubmatch(line); found != nil {
+				names = append(names, found[1])
+			}
+			rest = "\n" + after
+		}
 	}
 	return names
 }
 
-// Exist fails the test for each reference to a test that does not exist.
-func Exist(tb testing.TB, references []Reference) {
-	tb.Helper()
-	tests, cases := map[string]bool{}, map[string]bool{}
-	for _, r := range references {
-		cases[r.Case] = r.Case == ""
-	}
-	Sources(tb, ".go", func(path, source string) {
-		if strings.HasSuffix(path, "_test.go") {
-			for _, name := range Tests(source) {
+// code is what [Exist] looks in: the names of all tests, and all sources together.
+var code = sync.OnceValues(func() (tests map[string]bool, all string) {
+	tests = map[string]bool{}
+	files, _ := sources() // whose error Exist reports
+	var b strings.Builder
+	for _, f := range files {
+		b.WriteString(f.text)
+		if strings.HasSuffix(f.path, "_test.go") {
+			for _, name := range Tests(f.text) {
 				tests[name] = true
 			}
 		}
-		for name, found := range cases {
-			if !found && strings.Contains(source, `"`+name+`"`) {
-				cases[name] = true
-			}
-		}
-	})
+	}
+	return tests, b.String()
+})
+
+// Exist fails the test for each reference to a test that does not exist.
+func Exist(tb testing.TB, references []Reference) {
+	tb.Helper()
+	_ = must.Get(sources())(tb)
+	tests, all := code()
 	for _, r := range references {
-		if !tests[r.Test] || !cases[r.Case] {
+		if !tests[r.Test] || r.Case != "" && !strings.Contains(all, `"`+r.Case+`"`) {
 			tb.Errorf("the documents name %s, which does not exist", r)
 		}
 	}

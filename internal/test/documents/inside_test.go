@@ -41,7 +41,7 @@ func TestInsideNamesWhatExists(t *testing.T) {
 				names++
 				if !strings.HasSuffix(file, ".go") {
 					t.Errorf("inside.md names %s, and on this line no Go file before it:\n%s", text, line)
-				} else if !declarations(t, file)[text] {
+				} else if declared, err := declarations(file); err != nil || !declared[text] {
 					t.Errorf("inside.md says that %s declares %s", file, text)
 				}
 			}
@@ -54,12 +54,11 @@ func TestInsideNamesWhatExists(t *testing.T) {
 
 // declarations returns the names that a Go file declares at its top level, with its
 // types' methods and fields as Type.Name.
-func declarations(t *testing.T, file string) map[string]bool {
-	t.Helper()
+var declarations = once(func(file string) (map[string]bool, error) {
 	all := map[string]bool{}
 	parsed, err := parser.ParseFile(token.NewFileSet(), filepath.Join(Root, file), nil, parser.SkipObjectResolution)
 	if err != nil {
-		return all // TestInsideNamesWhatExists tells
+		return nil, err
 	}
 	for _, d := range parsed.Decls {
 		switch d := d.(type) {
@@ -85,8 +84,8 @@ func declarations(t *testing.T, file string) map[string]bool {
 			}
 		}
 	}
-	return all
-}
+	return all, nil
+})
 
 func receiver(of ast.Expr) string {
 	switch of := of.(type) {
