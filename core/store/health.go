@@ -44,7 +44,8 @@ type errorKind struct {
 
 type errorCount struct {
 	unreported atomic.Int64
-	next       atomic.Int64 // when it may be reported again: nanoseconds on the monotonic clock
+	next       atomic.Int64 // when it may be reported again: nanoseconds on the monotonic clock; 0 before the first,
+	// since in a bubble of testing/synctest all times are negative
 }
 
 // origin is the start of nanoseconds.
@@ -106,7 +107,7 @@ func (h *health) count(kind errorKind, now int64, err error) {
 	c := known.(*errorCount)
 	c.unreported.Add(1)
 	next := c.next.Load()
-	if now < next || !c.next.CompareAndSwap(next, now+int64(errorEvery)) {
+	if next != 0 && now < next || !c.next.CompareAndSwap(next, now+int64(errorEvery)) {
 		return
 	}
 	h.emit(Event{Kind: EventStoreError, Class: kind.class, Node: kind.node, Err: err, Count: c.unreported.Swap(0)})

@@ -1,0 +1,53 @@
+package store_test
+
+import (
+	"errors"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/weblimit/weblimit/core/store"
+)
+
+// Errors of a class are reported every ten seconds at most, and none is lost: the counts of the
+// events add up to the errors.
+func TestEventsCountAllErrors(t *testing.T) {
+	t.Parallel()
+	const every, goroutines, each = 10 * time.Second, 16, 1000
+	synctest.Test(t, func(t *testing.T) {
+		var registry store.Registry
+		var mu sync.Mutex
+		var counts []int64 // of the events of errors. Guarded by mu.
+		registry.OnEvent(func(e store.Event) {
+			mu.Lock()
+			defer mu.Unlock()
+			if e.Kind == store.EventStoreError {
+				counts = append(counts, e.Count)
+			}
+		})
+		failed := &store.Error{Class: store.ClassType, Node: "redis:6379", Err: errors.New("of another application")}
+		wave := func() {
+			var wg sync.WaitGroup
+			for range goroutines {
+				wg.Go(func() {
+					for range each {
+						registry.Failed(failed)
+					}
+				})
+			}
+			wg.Wait()
+		}
+		wave()
+		time.Sleep(every - 1)
+		wave()
+		if len(counts) != 1 {
+			t.Fatalf("%d events within %v, want one", len(counts), every)
+		}
+		time.Sleep(1)
+		registry.Failed(failed)
+		if sum := counts[0] + counts[1]; len(counts) != 2 || sum != 2*goroutines*each+1 {
+			t.Errorf("%d events count %d errors, want two of %d", len(counts), sum, 2*goroutines*each+1)
+		}
+	})
+}
