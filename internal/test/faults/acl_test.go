@@ -48,7 +48,7 @@ func TestTheDocumentedRulesAreEnough(t *testing.T) {
 	s.User(t, "weblimit", append(documented(t), "resetchannels", "&weblimit:*", "+publish", "+subscribe")...) // with what is optional
 	store := redisstore.New(s.ClientAs(t, "weblimit"))
 	heard := listen(store)
-	l := newLimiter(t, core.Config{Store: store, Timeout: patience, Limits: []core.Limit{long(3, "api").OnOutage(core.Deny)}})
+	l := newPatient(t, store, atMost(3, "api").OnOutage(core.Deny))
 	for n, want := range []core.Reason{core.ReasonWithinLimit, core.ReasonWithinLimit, core.ReasonWithinLimit, core.ReasonLimitExceeded} {
 		if d := l.AllowKey(t.Context(), "k", 1); d.Reason != want {
 			t.Errorf("decision %d: %v, %v; want %v", n+1, d.Reason, d.Err, want)
@@ -170,7 +170,7 @@ func TestInfoIsNotNeeded(t *testing.T) {
 	if err == nil || kind != "" || problem != "" || !redis.HasErrorPrefix(err, "NOPERM") {
 		t.Errorf("Inspect: %q, %q, %v, want NOPERM", kind, problem, err)
 	}
-	l := newLimiter(t, core.Config{Store: store, Timeout: patience, Limits: []core.Limit{long(3, "api").OnOutage(core.Deny)}})
+	l := newPatient(t, store, atMost(3, "api").OnOutage(core.Deny))
 	if d := l.AllowKey(t.Context(), "k", 1); d.Reason != core.ReasonWithinLimit {
 		t.Errorf("%v, %v", d.Reason, d.Err)
 	}

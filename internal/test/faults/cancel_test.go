@@ -14,7 +14,7 @@ import (
 
 	"github.com/weblimit/weblimit/core"
 	"github.com/weblimit/weblimit/core/redisstore"
-	"github.com/weblimit/weblimit/internal/test/race"
+	"github.com/weblimit/weblimit/internal/test/long"
 	"github.com/weblimit/weblimit/internal/test/redistest"
 	"github.com/weblimit/weblimit/nethttp"
 )
@@ -23,16 +23,13 @@ import (
 // client and leave nothing behind.
 func TestClientsCancelMidCheck(t *testing.T) {
 	const clients, quota = 64, 10_000_000
-	requests := int64(10_000)
-	if race.Enabled {
-		requests /= 5
-	}
+	requests := long.Rounds[int64](300, 10_000)
 	server, prefix := redistest.Start(t), redistest.Prefix(t)
 	proxy := redistest.StartProxy(t, server)
 	store := redisstore.New(proxy.Client(t), redisstore.Config{Prefix: prefix})
 	heard := listen(store)
-	limits := []core.Limit{long(quota, "api").OnOutage(core.Deny)}
-	l := newLimiter(t, core.Config{Store: store, Timeout: patience, Limits: limits})
+	limits := []core.Limit{atMost(quota, "api").OnOutage(core.Deny)}
+	l := newPatient(t, store, limits...)
 	witness := newLimiter(t, core.Config{Store: redisstore.New(server.Client(t), redisstore.Config{Prefix: prefix}), Timeout: patience, Limits: limits})
 
 	var reached, cancelled atomic.Int64

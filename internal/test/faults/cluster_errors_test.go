@@ -14,12 +14,13 @@ import (
 // A Cluster that requires all slots to be served loses a master without a replica. The
 // other masters refuse to decide, and the error says why.
 func TestClusterIsDown(t *testing.T) {
+	t.Parallel()
 	cluster, prefix := redistest.StartClusterOf(t, 3, 0, "--cluster-require-full-coverage", "yes", "--cluster-node-timeout", "1000"), redistest.Prefix(t)
 	backend := redisstore.New(cluster.Client(t), redisstore.Config{Prefix: prefix, DenialCache: noDenials()})
 	events := listen(backend)
 	keys := onePerMaster(t, cluster, prefix)
 	const deadline = 2 * time.Second
-	l := newLimiter(t, core.Config{Store: backend, Timeout: deadline, Limits: []core.Limit{long(1000, "down").OnOutage(core.Allow)}})
+	l := newLimiter(t, core.Config{Store: backend, Timeout: deadline, Limits: []core.Limit{atMost(1000, "down").OnOutage(core.Allow)}})
 	eventually(t, "a first decision", func() bool { a := decide(l, keys[0]); return a.byRedis() })
 	cluster.Masters()[2].Kill()
 	var asks []ask
@@ -56,10 +57,11 @@ func TestClusterIsDown(t *testing.T) {
 // A slot has moved since the client loaded its map. MOVED sends the first check on to
 // the right node, which decides it.
 func TestClusterMovedIsFollowed(t *testing.T) {
+	t.Parallel()
 	cluster, prefix := redistest.StartClusterOf(t, 2, 0), redistest.Prefix(t)
 	store := newClusterStore(t, cluster.Client(t), redisstore.Config{Prefix: prefix, DenialCache: noDenials()})
 	events := listen(store)
-	l := newLimiter(t, core.Config{Store: store, Timeout: patience, Limits: []core.Limit{long(1000, "moved").OnOutage(core.Deny)}})
+	l := newPatient(t, store, atMost(1000, "moved").OnOutage(core.Deny))
 	from, to := cluster.Masters()[0], cluster.Masters()[1]
 	redirections := int64(0)
 	for _, key := range keysOn(t, cluster, prefix, 6)[0] {
@@ -84,12 +86,13 @@ func TestClusterMovedIsFollowed(t *testing.T) {
 
 // A node redirects checks to a node that can't be reached, and no other node knows better.
 func TestClusterMovedToNowhere(t *testing.T) {
+	t.Parallel()
 	cluster, prefix := redistest.StartClusterOf(t, 3, 0), redistest.Prefix(t)
 	backend := redisstore.New(cluster.Client(t), redisstore.Config{Prefix: prefix, DenialCache: noDenials()})
 	events := listen(backend)
 	keys := onePerMaster(t, cluster, prefix)
 	const deadline = 200 * time.Millisecond
-	l := newLimiter(t, core.Config{Store: backend, Timeout: deadline, Limits: []core.Limit{long(1000, "nowhere").OnOutage(core.Deny)}})
+	l := newLimiter(t, core.Config{Store: backend, Timeout: deadline, Limits: []core.Limit{atMost(1000, "nowhere").OnOutage(core.Deny)}})
 	eventually(t, "a first decision", func() bool { a := decide(l, keys[0]); return a.byRedis() })
 	slot := slotOf(t, cluster, prefix, keys[0])
 	dead := cluster.Masters()[1]

@@ -14,12 +14,19 @@ import (
 // policy, within the deadline, until a replica is promoted. The keys of other masters
 // are not affected.
 func TestClusterMasterIsLostUnderLoad(t *testing.T) {
-	t.Run("killed", func(t *testing.T) {
-		loseMaster(t, func(s *redistest.Server) { s.Kill() })
-	})
-	t.Run("frozen", func(t *testing.T) {
-		loseMaster(t, func(s *redistest.Server) { s.Freeze(t) })
-	})
+	t.Parallel()
+	for name, lose := range losses {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			loseMaster(t, lose)
+		})
+	}
+}
+
+// losses are the ways to lose a server.
+var losses = map[string]func(*testing.T, *redistest.Server){
+	"killed": func(_ *testing.T, s *redistest.Server) { s.Kill() },
+	"frozen": func(t *testing.T, s *redistest.Server) { s.Freeze(t) },
 }
 
 // policies are the outage policies with the reason of their decisions.
@@ -29,13 +36,13 @@ var policies = map[core.Outage]core.Reason{
 	core.Deny:  core.ReasonOutageDenied,
 }
 
-func loseMaster(t *testing.T, lose func(*redistest.Server)) {
+func loseMaster(t *testing.T, lose func(*testing.T, *redistest.Server)) {
 	const (
 		quota    = 1_000_000
 		deadline = time.Second // the other masters keep to it on a busy machine, most of the time
 	)
 	cluster, prefix := redistest.StartClusterOf(t, 3, 1), redistest.Prefix(t)
-	elections(t, cluster.Replicas(), false)
+	cluster.DownAfter(t, never)
 	store := redisstore.New(cluster.Client(t), redisstore.Config{Prefix: prefix, DenialCache: noDenials()})
 	events := listen(store)
 	keys := keysOn(t, cluster, prefix, 4)
@@ -48,7 +55,7 @@ func loseMaster(t *testing.T, lose func(*redistest.Server)) {
 	for policy, reason := range policies {
 		config := core.Config{
 			Store: store, Timeout: deadline, Replicas: 4,
-			Limits: []core.Limit{long(quota, fmt.Sprint("policy", policy)).OnOutage(policy)},
+			Limits: []core.Limit{atMost(quota, fmt.Sprint("policy", policy)).OnOutage(policy)},
 		}
 		l := newLimiter(t, config)
 		config.Timeout = patience
@@ -56,7 +63,7 @@ func loseMaster(t *testing.T, lose func(*redistest.Server)) {
 		for i := range keys {
 			key := keys[i][policy]
 			patient[key], reasons[key] = asker, reason
-			load.send(l, key, 3, 2*time.Millisecond)
+			load.send(l, key, 3, 10*time.Millisecond)
 		}
 	}
 	ofRedis := func(since time.Time, keys []string) func() bool {
@@ -73,7 +80,7 @@ func loseMaster(t *testing.T, lose func(*redistest.Server)) {
 		eventually(t, "load", ofRedis(time.Now(), keys[i]))
 	}
 	lost := time.Now()
-	lose(master)
+	lose(t, master)
 	eventually(t, "the policies to decide", func() bool {
 		for _, key := range hot[:len(policies)] {
 			if load.count(key, lost, func(a *ask) bool { return a.reason == reasons[key] }) < 20 {
@@ -82,8 +89,9 @@ func loseMaster(t *testing.T, lose func(*redistest.Server)) {
 		}
 		return true
 	})
-	elections(t, cluster.Replicas()[:1], true)
+	cluster.DownAfter(t, soonDead)
 	cluster.AwaitFailover(t, slot, master)
+	cluster.DownAfter(t, never)
 	promoted := time.Now()
 	back := eventually(t, "decisions of Redis", func() bool { return ofRedis(promoted, hot)() })
 	eventually(t, "the outage to be over", func() bool { return events.count(core.EventOutageEnded) > 0 })
@@ -130,22 +138,9 @@ func loseMaster(t *testing.T, lose func(*redistest.Server)) {
 	figure(t, "charges that the replica did not have, of those answered", fmt.Sprint(lostCharges, " of ", charged[key]))
 
 	// Exact again, on the new master of that slot.
-	exact := newLimiter(t, core.Config{Store: store, Timeout: patience, Limits: []core.Limit{long(500, "exact")}})
+	exact := newPatient(t, store, atMost(500, "exact"))
 	if n := hammerKey(t, exact, hot[3], 500); n != 500 {
 		t.Errorf("%d of a quota of 500 were admitted after the failover", n)
-	}
-}
-
-// elections lets replicas take over from their masters, or not. A process that hardly runs would miss an outage
-// that others end, and a master that hardly runs would lose its slots where no test expects it.
-func elections(t *testing.T, replicas []*redistest.Server, held bool) {
-	t.Helper()
-	refused := "yes"
-	if held {
-		refused = "no"
-	}
-	for _, replica := range replicas {
-		replica.ConfigSet(t, "cluster-replica-no-failover", refused)
 	}
 }
 
@@ -164,12 +159,13 @@ func ownerOf(keys [][]string, key string, c *redistest.Cluster) *redistest.Serve
 // During an outage a client gets at most the quota from Redis, its share from each
 // process, and what replication lost.
 func TestClusterFailoverGrantsNoMoreThanItsBound(t *testing.T) {
+	t.Parallel()
 	const quota, replicas, deadline = 200, 4, 200 * time.Millisecond
 	cluster, prefix := redistest.StartClusterOf(t, 3, 1), redistest.Prefix(t)
-	elections(t, cluster.Replicas(), false)
+	cluster.DownAfter(t, never)
 	store := redisstore.New(cluster.Client(t), redisstore.Config{Prefix: prefix, DenialCache: noDenials()})
 	events := listen(store)
-	l := newLimiter(t, core.Config{Store: store, Timeout: deadline, Replicas: replicas, Limits: []core.Limit{long(quota, "bound")}})
+	l := newLimiter(t, core.Config{Store: store, Timeout: deadline, Replicas: replicas, Limits: []core.Limit{atMost(quota, "bound")}})
 	key := keysOn(t, cluster, prefix, 1)[0][0]
 	slot := slotOf(t, cluster, prefix, key)
 	master := cluster.MasterOf(t, slot)
@@ -181,14 +177,15 @@ func TestClusterFailoverGrantsNoMoreThanItsBound(t *testing.T) {
 		}
 	}
 	load := newTraffic()
-	load.send(l, key, 8, time.Millisecond)
+	load.send(l, key, 8, 5*time.Millisecond)
 	master.Kill()
 	killed := time.Now()
 	eventually(t, "the process to decide", func() bool {
 		return load.count(key, killed, func(a *ask) bool { return a.reason == core.ReasonOutageLocal }) > 0
 	})
-	elections(t, cluster.Replicas()[:1], true)
+	cluster.DownAfter(t, soonDead)
 	cluster.AwaitFailover(t, slot, master)
+	cluster.DownAfter(t, never)
 	eventually(t, "the outage to be over", func() bool { return events.count(core.EventOutageEnded) > 0 })
 	over := time.Now()
 	eventually(t, "denials of Redis", func() bool {

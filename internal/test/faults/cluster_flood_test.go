@@ -11,20 +11,22 @@ import (
 
 	"github.com/weblimit/weblimit/core"
 	"github.com/weblimit/weblimit/core/redisstore"
+	"github.com/weblimit/weblimit/internal/test/long"
 	"github.com/weblimit/weblimit/internal/test/redistest"
 )
 
 // A flood lasts for floodTime at least, and until each honest client has asked floodAsks times, so
 // that one denial is not one of a hundred requests on a busy machine.
-const (
-	floodTime = 700 * time.Millisecond
-	floodAsks = 250
+var (
+	floodTime = long.Rounds(0, 700*time.Millisecond)
+	floodAsks = long.Rounds(100, 250)
 )
 
 // Attackers that are over their own limits keep asking for a shared limit on another
 // master, which has ten units left. Honest clients take at most four at a time and
 // give them back. All of their requests must fit.
 func TestClusterFloodOverItsOwnLimitDeniesNobodyElse(t *testing.T) {
+	t.Parallel()
 	for _, flood := range []struct {
 		name   string
 		stores int
@@ -40,8 +42,9 @@ func TestClusterFloodOverItsOwnLimitDeniesNobodyElse(t *testing.T) {
 		{name: "made-up keys, common limit first", stores: 2, cache: noDenials(), fresh: true, last: true},
 	} {
 		t.Run(flood.name, func(t *testing.T) {
+			t.Parallel()
 			cluster, prefix := redistest.SharedCluster(t), redistest.Prefix(t)
-			own, common := ruleOf(t, long(1, "own")), ruleOf(t, long(1000, "common"))
+			own, common := ruleOf(t, atMost(1, "own")), ruleOf(t, atMost(1000, "common"))
 			var stores []*redisstore.Store
 			for range flood.stores {
 				stores = append(stores, newClusterStore(t, cluster.Client(t), redisstore.Config{Prefix: prefix, DenialCache: flood.cache}))

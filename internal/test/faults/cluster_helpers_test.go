@@ -33,7 +33,7 @@ func noDenials() redisstore.DenialCache { return redisstore.DenialCache{Disabled
 // seconds, for which a busy machine can keep itself or the nodes from running, and the checks that wait for it fail.
 func newClusterStore(t *testing.T, client *redis.ClusterClient, config redisstore.Config) *redisstore.Store {
 	t.Helper()
-	s, rule := redisstore.New(client, config), ruleOf(t, long(1, "map"))
+	s, rule := redisstore.New(client, config), ruleOf(t, atMost(1, "map"))
 	eventually(t, "the map of slots", func() bool { return usedBy(s, rule, "map")[0] >= 0 })
 	return s
 }
@@ -312,7 +312,7 @@ var (
 // twoKeys are limits of one policy for the keys "depot" 1 and "order" 2.
 func twoKeys(policy core.Outage) []core.Limit {
 	return []core.Limit{
-		long(1000, "first").By(firstKey).OnOutage(policy),
-		long(1000, "second").By(secondKey).OnOutage(policy),
+		atMost(1000, "first").By(firstKey).OnOutage(policy),
+		atMost(1000, "second").By(secondKey).OnOutage(policy),
 	}
 }

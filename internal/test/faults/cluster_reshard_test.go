@@ -17,6 +17,7 @@ import (
 // A slot moves to another master, key by key, while 64 goroutines ask for its keys.
 // Exactly the quota passes, and Redis makes every decision.
 func TestClusterReshardUnderLoad(t *testing.T) {
+	t.Parallel()
 	cluster := redistest.StartClusterOf(t, 2, 0)
 	from, to := cluster.Masters()[0], cluster.Masters()[1]
 	for _, c := range []struct {
@@ -34,7 +35,7 @@ func TestClusterReshardUnderLoad(t *testing.T) {
 func reshard(t *testing.T, cluster *redistest.Cluster, from, to *redistest.Server, prefix string, keys int) {
 	const workers, quota, deadline = 64, 3000, patience
 	store := newClusterStore(t, cluster.Client(t), redisstore.Config{Prefix: prefix, DenialCache: noDenials()})
-	l := newLimiter(t, core.Config{Store: store, Timeout: deadline, Limits: []core.Limit{long(quota, "moving").OnOutage(core.Deny)}})
+	l := newLimiter(t, core.Config{Store: store, Timeout: deadline, Limits: []core.Limit{atMost(quota, "moving").OnOutage(core.Deny)}})
 	names := make([]string, keys)
 	for i := range names {
 		names[i] = fmt.Sprint("user:", i)
@@ -117,11 +118,12 @@ func reshard(t *testing.T, cluster *redistest.Cluster, from, to *redistest.Serve
 // it, so it is an outage with a class until the other key has moved. Nothing is charged
 // meanwhile.
 func TestClusterReshardBetweenTheKeysOfARequest(t *testing.T) {
+	t.Parallel()
 	cluster, prefix := redistest.StartClusterOf(t, 2, 0), "{both}:"
 	backend := newClusterStore(t, cluster.Client(t), redisstore.Config{Prefix: prefix, DenialCache: noDenials()})
 	events := listen(backend)
 	const quota = 500
-	rule := ruleOf(t, long(quota, "both"))
+	rule := ruleOf(t, atMost(quota, "both"))
 	keys := []string{keyfuncs.Encode("depot", "1"), keyfuncs.Encode("order", "2")}
 	slot := slotOf(t, cluster, prefix, keys[0])
 	from, to := cluster.Masters()[0], cluster.Masters()[1]
@@ -175,7 +177,7 @@ func TestClusterReshardBetweenTheKeysOfARequest(t *testing.T) {
 	// A limiter's outage policy decides, and the decision says why.
 	back := cluster.BeginMove(t, slot, from)
 	back.Key(prefix + "{" + keys[0] + "}")
-	l := newLimiter(t, core.Config{Store: backend, Timeout: patience, Limits: twoKeys(core.Allow)}) // time for all attempts
+	l := newPatient(t, backend, twoKeys(core.Allow)...) // time for all attempts
 	d := l.Allow(nobody{})
 	if d.Reason != core.ReasonOutageAllowed || classOf(d) != store.ClassTryAgain {
 		t.Errorf("decided %v with class %q, want the policy and TRYAGAIN", d.Reason, classOf(d))

@@ -8,12 +8,14 @@ import (
 
 	"github.com/weblimit/weblimit/core"
 	"github.com/weblimit/weblimit/core/redisstore"
+	"github.com/weblimit/weblimit/internal/test/long"
 	"github.com/weblimit/weblimit/internal/test/redistest"
 )
 
 // No node of the Cluster answers when the limiter is made, nor during its first
 // requests. The outage policy decides these in time, and no goroutines pile up.
 func TestClusterIsAwayAtTheStart(t *testing.T) {
+	cluster := redistest.StartClusterOf(t, 3, 0)
 	for _, fault := range []struct {
 		name  string
 		begin func(*testing.T, *redistest.Server)
@@ -32,22 +34,21 @@ func TestClusterIsAwayAtTheStart(t *testing.T) {
 	} {
 		t.Run(fault.name, func(t *testing.T) {
 			const deadline, workers, keys = 100 * time.Millisecond, 16, 8
-			cluster := redistest.StartClusterOf(t, 3, 0)
 			for _, node := range cluster.Nodes() {
 				fault.begin(t, node)
 			}
 			store := redisstore.New(cluster.Client(t), redisstore.Config{DenialCache: noDenials()})
 			events := listen(store)
-			l := newLimiter(t, core.Config{Store: store, Timeout: deadline, Limits: []core.Limit{long(1_000_000, "start").OnOutage(core.Deny)}})
+			l := newLimiter(t, core.Config{Store: store, Timeout: deadline, Limits: []core.Limit{atMost(1_000_000, "start").OnOutage(core.Deny)}})
 			goroutines := runtime.NumGoroutine()
 			load := newTraffic()
 			for i := range keys {
 				load.send(l, fmt.Sprint("user:", i), workers/keys, time.Millisecond)
 			}
 			began, most := time.Now(), 0
-			eventually(t, "two seconds of load", func() bool {
+			eventually(t, "load", func() bool {
 				most = max(most, runtime.NumGoroutine()-goroutines)
-				return time.Since(began) > 2*time.Second
+				return time.Since(began) > long.Rounds(300*time.Millisecond, 2*time.Second)
 			})
 			if redis := load.count("", began, (*ask).byRedis); redis > 0 {
 				t.Errorf("%d decisions of no Redis", redis)

@@ -9,6 +9,7 @@ import (
 
 	"github.com/weblimit/weblimit/core"
 	"github.com/weblimit/weblimit/core/redisstore"
+	"github.com/weblimit/weblimit/internal/test/long"
 	"github.com/weblimit/weblimit/internal/test/redistest"
 )
 
@@ -16,12 +17,13 @@ import (
 // and has used nothing of its own limit of one. Its requests charge that limit
 // tentatively and give back, so no answer may say that it is used up for long.
 func TestClusterCommonLimitThatDeniesUsesNobodysOwn(t *testing.T) {
+	t.Parallel()
 	cluster, prefix := redistest.SharedCluster(t), redistest.Prefix(t)
 	stores := []*redisstore.Store{
 		newClusterStore(t, cluster.Client(t), redisstore.Config{Prefix: prefix}),
 		newClusterStore(t, cluster.Client(t), redisstore.Config{Prefix: prefix, DenialCache: noDenials()}),
 	}
-	own, common := ruleOf(t, long(1, "own")), ruleOf(t, long(1, "common"))
+	own, common := ruleOf(t, atMost(1, "own")), ruleOf(t, atMost(1, "common"))
 	keys := onePerMaster(t, cluster, prefix)
 	if _, err := takeWithin(stores[0], patience, common, keys[0]); err != nil { // all that is left
 		t.Fatal(err)
@@ -29,7 +31,7 @@ func TestClusterCommonLimitThatDeniesUsesNobodysOwn(t *testing.T) {
 	var asked, denied atomic.Int64
 	longest := time.Duration(0)
 	var mu sync.Mutex
-	for client := range 40 {
+	for client := range long.Rounds(10, 40) {
 		var wave sync.WaitGroup
 		for i := range 32 {
 			wave.Go(func() {
@@ -67,14 +69,16 @@ func TestClusterCommonLimitThatDeniesUsesNobodysOwn(t *testing.T) {
 // milliseconds. The tenant has ten units left, which its other clients use on another
 // route. The flood's charges to the tenant are given back, so these requests must fit.
 func TestClusterFloodOfOneRouteDeniesNobodyElsewhere(t *testing.T) {
+	t.Parallel()
 	for name, refill := range map[string]core.Limit{
-		"no room":       long(1, "route"),
+		"no room":       atMost(1, "route"),
 		"a little room": core.PerSecond(100).Burst(1).Named("route"),
 	} {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			cluster, prefix := redistest.SharedCluster(t), redistest.Prefix(t)
-			user, tenant, route := ruleOf(t, long(1_000_000, "user")), ruleOf(t, long(1000, "tenant")), ruleOf(t, refill)
-			quiet := ruleOf(t, long(1_000_000, "quiet"))
+			user, tenant, route := ruleOf(t, atMost(1_000_000, "user")), ruleOf(t, atMost(1000, "tenant")), ruleOf(t, refill)
+			quiet := ruleOf(t, atMost(1_000_000, "quiet"))
 			keys := onePerMaster(t, cluster, prefix)
 			stores := []*redisstore.Store{
 				newClusterStore(t, cluster.Client(t), redisstore.Config{Prefix: prefix}),

@@ -12,6 +12,7 @@ import (
 	"github.com/weblimit/weblimit/core"
 	"github.com/weblimit/weblimit/core/redisstore"
 	"github.com/weblimit/weblimit/core/store"
+	"github.com/weblimit/weblimit/internal/test/long"
 	"github.com/weblimit/weblimit/internal/test/redistest"
 )
 
@@ -45,7 +46,7 @@ func newLine(t *testing.T, timeout time.Duration, policy core.Outage) *line {
 	server := redistest.Start(t)
 	proxy := redistest.StartProxy(t, server)
 	proxy.Match("evalsha", "eval")
-	limits := []core.Limit{long(lineQuota, "api").OnOutage(policy)}
+	limits := []core.Limit{atMost(lineQuota, "api").OnOutage(policy)}
 	for attempt := 1; ; attempt++ {
 		prefix := redistest.Prefix(t)
 		l := &line{server: server, proxy: proxy, client: proxy.Client(t), tally: map[string]tally{}}
@@ -201,7 +202,8 @@ func TestRepliesToBatchesAreCut(t *testing.T) {
 	for _, what := range []string{"replies cut", "replies cut after 20 bytes", "requests dropped"} {
 		t.Run(what, func(t *testing.T) {
 			t.Parallel()
-			const goroutines, requests, keys = 64, 100, 24
+			const goroutines, keys = 64, 24
+			requests := long.Rounds(20, 100)
 			l := newLine(t, patience, core.Deny)
 			l.proxy.Delay(2 * time.Millisecond) // so that checks wait for each other
 			if what == "replies cut after 20 bytes" {
@@ -313,7 +315,8 @@ func TestRedisIsSlow(t *testing.T) {
 // Redis closes its connections, as it does when it restarts or is reconfigured.
 func TestConnectionsAreKilled(t *testing.T) {
 	t.Parallel()
-	const goroutines, requests, kills = 16, 300, 10
+	const goroutines, kills = 16, 10
+	requests := kills * long.Rounds(6, 30)
 	l := newLine(t, patience, core.Deny)
 	l.proxy.Delay(time.Millisecond)
 	var wg sync.WaitGroup

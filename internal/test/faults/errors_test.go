@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"os"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -17,6 +18,7 @@ import (
 	"github.com/weblimit/weblimit/core/redisstore"
 	"github.com/weblimit/weblimit/core/store"
 	"github.com/weblimit/weblimit/internal/stdhttp"
+	"github.com/weblimit/weblimit/internal/test/long"
 	"github.com/weblimit/weblimit/internal/test/redistest"
 	"github.com/weblimit/weblimit/keyfuncs"
 )
@@ -207,6 +209,20 @@ func as(user string) func(t *testing.T, s *redistest.Server) *redis.Client {
 	return func(t *testing.T, s *redistest.Server) *redis.Client { return s.ClientAs(t, user) }
 }
 
+// start starts the server that refuses, and returns a client of the application's.
+func (r *refusal) start(t *testing.T) (*redistest.Server, *redis.Client) {
+	t.Helper()
+	start, client := r.server, r.client
+	if start == nil {
+		start = func(t *testing.T) *redistest.Server { return redistest.Start(t) }
+	}
+	if client == nil {
+		client = func(t *testing.T, s *redistest.Server) *redis.Client { return s.Client(t) }
+	}
+	s := start(t)
+	return s, client(t, s)
+}
+
 // outcome is how an outage policy decides a request.
 type outcome struct {
 	policy  core.Outage
@@ -225,11 +241,7 @@ var outcomes = map[string]outcome{
 // the classes.
 func (o outcome) wantOutage(t *testing.T, what string, d core.Decision, classes ...store.Class) {
 	t.Helper()
-	ok := false
-	for _, class := range classes {
-		ok = ok || classOf(d) == class
-	}
-	if !ok || d.Allowed != o.allowed || d.Reason != o.reason || !d.Allowed && d.Status() != o.status {
+	if !slices.Contains(classes, classOf(d)) || d.Allowed != o.allowed || d.Reason != o.reason || !d.Allowed && d.Status() != o.status {
 		t.Errorf("%s: allowed=%v because %v, class %q, error %v; want allowed=%v because %v, one of %q",
 			what, d.Allowed, d.Reason, classOf(d), d.Err, o.allowed, o.reason, classes)
 	}
@@ -239,76 +251,98 @@ func (o outcome) wantOutage(t *testing.T, what string, d core.Decision, classes 
 type app struct {
 	*core.Limiter
 	outcome
+	name   string // of the policy
 	prefix string
 	heard  *audience
 	node   string
 }
 
+// appQuota is the quota of each of its clients.
+const appQuota = 1000
+
 // newApp makes an application whose checks have so much time that only an answer ends
 // them.
-func newApp(t *testing.T, s *redistest.Server, c *redis.Client, o outcome) *app {
+func newApp(t *testing.T, s *redistest.Server, c *redis.Client, policy string) *app {
 	t.Helper()
-	prefix := redistest.Prefix(t)
+	prefix, o := redistest.Prefix(t), outcomes[policy]
 	store := redisstore.New(c, redisstore.Config{Prefix: prefix})
-	return &app{
-		newLimiter(t, core.Config{Store: store, Timeout: patience, Limits: []core.Limit{long(1000, "api").OnOutage(o.policy)}}),
-		o, prefix, listen(store), s.Addr(),
+	return &app{newPatient(t, store, atMost(appQuota, "api").OnOutage(o.policy)), o, policy, prefix, listen(store), s.Addr()}
+}
+
+// newApps makes an application of each policy.
+func newApps(t *testing.T, s *redistest.Server, c *redis.Client) (apps []*app) {
+	t.Helper()
+	for policy := range outcomes {
+		apps = append(apps, newApp(t, s, c, policy))
+	}
+	return apps
+}
+
+// ask asks for one unit for a client.
+func (a *app) ask(key string) core.Decision { return a.AllowKey(context.Background(), key, 1) }
+
+// wantOutage fails unless the policy made the decision, because of an error of one of the classes, and
+// nothing that is told of it holds the planted key.
+func (a *app) wantOutage(t *testing.T, what string, d core.Decision, classes ...store.Class) {
+	t.Helper()
+	a.outcome.wantOutage(t, a.name+", "+what, d, classes...)
+	if text := everything(d, a.heard); leaks(text) {
+		t.Fatalf("%s: the key can be read:\n%s", what, text)
 	}
 }
 
-func (a *app) ask(key string) core.Decision { return a.AllowKey(context.Background(), key, 1) }
-
+// However Redis refuses: the outage policy of each application on it makes the decisions, and no error,
+// event or log line contains the key.
 func TestErrorsEndInThePolicyUnderTheirNames(t *testing.T) {
 	t.Parallel()
 	for _, r := range refusals {
-		for policy, outcome := range outcomes {
-			t.Run(r.name+"/"+policy, func(t *testing.T) {
-				t.Parallel()
-				start, client := r.server, r.client
-				if start == nil {
-					start = func(t *testing.T) *redistest.Server { return redistest.Start(t) }
-				}
-				if client == nil {
-					client = func(t *testing.T, s *redistest.Server) *redis.Client { return s.Client(t) }
-				}
-				s := start(t)
-				a := newApp(t, s, client(t, s), outcome)
+		t.Run(r.name, func(t *testing.T) {
+			t.Parallel()
+			s, client := r.start(t)
+			apps := newApps(t, s, client)
+			var ends []func()
+			for i, a := range apps {
 				key := ""
 				if !r.first {
 					key = a.learn(t, s)
 				}
-				end := func() {}
-				if r.begin != nil {
-					end = r.begin(t, s, key)
+				if r.begin != nil && (r.key || i == len(apps)-1) {
+					ends = append(ends, r.begin(t, s, key))
 				}
+			}
+			for _, a := range apps {
 				if r.key {
 					a.refusesKey(t, r.class)
 				} else {
 					a.refusesAll(t, r.class)
 				}
-				if r.begin == nil {
-					return // it does not end
-				}
+			}
+			if r.begin == nil {
+				return // it does not end
+			}
+			for _, end := range ends {
 				end()
-				took := eventually(t, "a decision by Redis", func() bool { return a.ask("k").Reason == core.ReasonWithinLimit })
-				if policy == "Local" {
+			}
+			for _, a := range apps {
+				took := eventually(t, "a decision by Redis", func() bool { return a.ask(planted).Reason == core.ReasonWithinLimit })
+				if a.name == "Local" {
 					figure(t, "decided by Redis again after", took)
 				}
 				if r.key {
-					return
+					continue
 				}
 				if n := a.heard.atLeast(1, core.EventBreakerClosed); n != 1 {
-					t.Errorf("the breaker closed %d times, want once; events: %v", n, a.heard)
+					t.Errorf("%s: the breaker closed %d times, want once; events: %v", a.name, n, a.heard)
 				}
-			})
-		}
+			}
+		})
 	}
 }
 
-// learn has the server decide for the client "k", and returns its Redis key.
+// learn has the server decide for the planted key's client, and returns its Redis key.
 func (a *app) learn(t *testing.T, s *redistest.Server) string {
 	t.Helper()
-	if d := a.ask("k"); d.Reason != core.ReasonWithinLimit {
+	if d := a.ask(planted); d.Reason != core.ReasonWithinLimit {
 		t.Fatalf("before the fault: %v, %v", d.Reason, d.Err)
 	}
 	keys, err := s.Client(t).Keys(t.Context(), a.prefix+"*").Result()
@@ -323,7 +357,7 @@ func (a *app) refusesAll(t *testing.T, class store.Class) {
 	t.Helper()
 	asked := 0
 	for ; asked < 100; asked++ {
-		d := a.ask("k")
+		d := a.ask(planted)
 		if asked == 0 && classOf(d) == store.ClassConnection {
 			// The connection from before the fault has ended. That is an error of its own class.
 			a.wantOutage(t, "the first decision", d, store.ClassConnection)
@@ -358,7 +392,7 @@ func (a *app) refusesAll(t *testing.T, class store.Class) {
 func (a *app) refusesKey(t *testing.T, class store.Class) {
 	t.Helper()
 	for n := range 20 {
-		a.wantOutage(t, fmt.Sprint("decision ", n+1), a.ask("k"), class)
+		a.wantOutage(t, fmt.Sprint("decision ", n+1), a.ask(planted), class)
 		if d := a.ask("other"); d.Reason != core.ReasonWithinLimit {
 			t.Errorf("another key: %v, %v", d.Reason, d.Err)
 		}
@@ -383,17 +417,18 @@ func TestAKeyThatCantBeReadHarmsNoOtherInItsBatch(t *testing.T) {
 			t.Parallel()
 			s := redistest.Start(t)
 			proxy := redistest.StartProxy(t, s)
-			a := newApp(t, s, proxy.Client(t), outcomes["Local"])
+			a := newApp(t, s, proxy.Client(t), "Local")
 			defer r.begin(t, s, a.learn(t, s))()
 			proxy.Delay(5 * time.Millisecond) // so that checks wait for each other
-			const goroutines, requests = 64, 20
+			const goroutines = 64
+			requests := long.Rounds(5, 20)
 			before := s.Calls(t, "evalsha")
 			var wg sync.WaitGroup
 			for g := range goroutines {
 				wg.Go(func() {
 					for range requests {
 						if g%8 == 0 {
-							a.wantOutage(t, "the key that can't be read", a.ask("k"), r.class)
+							a.wantOutage(t, "the key that can't be read", a.ask(planted), r.class)
 						} else if d := a.ask(fmt.Sprint("k", g)); d.Reason != core.ReasonWithinLimit {
 							t.Errorf("another key: %v, %v", d.Reason, d.Err)
 						}
@@ -409,7 +444,7 @@ func TestAKeyThatCantBeReadHarmsNoOtherInItsBatch(t *testing.T) {
 				if g%8 == 0 {
 					continue
 				}
-				if left := remaining(t, a.Limiter, fmt.Sprint("k", g)); left != 1000-requests {
+				if left := remaining(t, a.Limiter, fmt.Sprint("k", g)); left != int64(appQuota-requests) {
 					t.Errorf("another key has %d left, want %d", left, 1000-requests)
 				}
 			}
@@ -423,8 +458,9 @@ func TestScriptFlushIsNoErrorAtAll(t *testing.T) {
 	t.Parallel()
 	s := redistest.Start(t)
 	proxy := redistest.StartProxy(t, s)
-	a := newApp(t, s, proxy.Client(t), outcomes["Deny"])
-	const goroutines, requests, flushes = 512, 10, 20 // more keys than one call takes
+	a := newApp(t, s, proxy.Client(t), "Deny")
+	const goroutines, flushes = 512, 20 // more keys than one call takes
+	requests := long.Rounds(2, 10)
 	proxy.Delay(5 * time.Millisecond)
 	done := make(chan struct{})
 	var flusher sync.WaitGroup
@@ -468,7 +504,7 @@ func TestScriptFlushIsNoErrorAtAll(t *testing.T) {
 		t.Errorf("events: %v", a.heard)
 	}
 	for g := range goroutines {
-		if left := remaining(t, a.Limiter, fmt.Sprint("k", g)); left != 1000-requests {
+		if left := remaining(t, a.Limiter, fmt.Sprint("k", g)); left != int64(appQuota-requests) {
 			t.Errorf("key %d has %d left after %d requests of 1000", g, left, requests)
 		}
 	}
@@ -484,8 +520,8 @@ func TestAClientOfOneServerOnACluster(t *testing.T) {
 		for policy, outcome := range outcomes {
 			backend := redisstore.New(s.Client(t), redisstore.Config{Prefix: redistest.Prefix(t)})
 			heard := listen(backend)
-			per := func(name string) core.Limit { return long(1000, name).OnOutage(outcome.policy) }
-			l := newLimiter(t, core.Config{Store: backend, Timeout: patience, Limits: []core.Limit{per("client").By(keyfuncs.ClientIP()), per("all")}})
+			per := func(name string) core.Limit { return atMost(1000, name).OnOutage(outcome.policy) }
+			l := newPatient(t, backend, per("client").By(keyfuncs.ClientIP()), per("all"))
 			for n := range 20 {
 				d := l.Allow(stdhttp.Of(httptest.NewRequest(http.MethodGet, "/", http.NoBody)))
 				outcome.wantOutage(t, fmt.Sprint(policy, ", decision ", n+1), d, store.ClassSlots)
@@ -501,8 +537,7 @@ func TestAClientOfOneServerOnACluster(t *testing.T) {
 	t.Run("MOVED", func(t *testing.T) {
 		t.Parallel()
 		s := redistest.SharedCluster(t).Nodes()[0]
-		for policy, outcome := range outcomes {
-			a := newApp(t, s, s.Client(t), outcome)
+		for _, a := range newApps(t, s, s.Client(t)) {
 			moved, own := 0, 0
 			for n := range 60 {
 				switch d := a.ask(fmt.Sprint("k", n)); d.Reason {
@@ -510,14 +545,14 @@ func TestAClientOfOneServerOnACluster(t *testing.T) {
 					own++
 				default:
 					moved++
-					a.wantOutage(t, fmt.Sprint(policy, ", key ", n), d, store.ClassMoved)
+					a.wantOutage(t, fmt.Sprint("key ", n), d, store.ClassMoved)
 				}
 			}
 			if moved == 0 || own == 0 {
-				t.Errorf("%s: of 60 keys %d were decided and %d moved, want some of both", policy, own, moved)
+				t.Errorf("%s: of 60 keys %d were decided and %d moved, want some of both", a.name, own, moved)
 			}
 			if !a.heard.heard(core.EventStoreError, store.ClassMoved) || a.heard.count(core.EventBreakerOpened) != 0 {
-				t.Errorf("%s: events: %v", policy, a.heard)
+				t.Errorf("%s: events: %v", a.name, a.heard)
 			}
 		}
 	})

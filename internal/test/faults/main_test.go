@@ -3,9 +3,12 @@ package faults_test
 import (
 	"context"
 	"errors"
+	"flag"
 	"fmt"
 	"os"
+	"runtime"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -17,7 +20,16 @@ import (
 	"github.com/weblimit/weblimit/keyfuncs"
 )
 
+// together is how many tests run at a time, at least: most of them wait for servers, or for time-outs.
+const together = 8
+
 func TestMain(m *testing.M) {
+	flag.Parse()
+	if runtime.GOMAXPROCS(0) < together && flag.Lookup("test.parallel").Value.String() == strconv.Itoa(runtime.GOMAXPROCS(0)) {
+		if err := flag.Set("test.parallel", strconv.Itoa(together)); err != nil {
+			panic(err)
+		}
+	}
 	go late.watch()
 	os.Exit(redistest.Main(m))
 }
@@ -66,8 +78,8 @@ func soon(done func() bool) bool {
 	return true
 }
 
-// long is a limit that does not refill while a test runs: n units in 30 days.
-func long(n int64, name string) core.Limit {
+// atMost is a limit that does not refill while a test runs: n units in 30 days.
+func atMost(n int64, name string) core.Limit {
 	return core.Per(n, 30*24*time.Hour).FixedWindow().By(keyfuncs.Everyone()).Named(name)
 }
 
@@ -79,6 +91,12 @@ func newLimiter(tb testing.TB, config core.Config) *core.Limiter {
 		tb.Fatal(err)
 	}
 	return l
+}
+
+// newPatient returns a limiter whose checks have so much time that only an answer ends them.
+func newPatient(tb testing.TB, store core.Store, limits ...core.Limit) *core.Limiter {
+	tb.Helper()
+	return newLimiter(tb, core.Config{Store: store, Timeout: patience, Limits: limits})
 }
 
 // remaining returns what a key has left under the limiter's first limit. The limiter has to be one

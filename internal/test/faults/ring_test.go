@@ -62,9 +62,10 @@ func (r *ring) homes(t *testing.T, keys []string) map[string]*redistest.Server {
 // affected, and no key starts afresh on another shard. When the shard is back, it
 // decides for its keys again.
 func TestRingShardIsDown(t *testing.T) {
+	t.Parallel()
 	r := newRing(t)
 	const quota, deadline = 500, 10 * time.Second
-	l := newLimiter(t, core.Config{Store: r.store, Timeout: deadline, Limits: []core.Limit{long(quota, "ring").OnOutage(core.Deny)}})
+	l := newLimiter(t, core.Config{Store: r.store, Timeout: deadline, Limits: []core.Limit{atMost(quota, "ring").OnOutage(core.Deny)}})
 	keys := make([]string, 60)
 	for i := range keys {
 		keys[i] = fmt.Sprint("user:", i)
@@ -126,7 +127,7 @@ func TestRingShardIsDown(t *testing.T) {
 			t.Errorf("%s has moved to another shard", key)
 		}
 	}
-	exact := newLimiter(t, core.Config{Store: r.store, Timeout: patience, Limits: []core.Limit{long(quota, "exact")}})
+	exact := newPatient(t, r.store, atMost(quota, "exact"))
 	for _, key := range keys[:6] {
 		if n := hammerKey(t, exact, key, quota); n != quota {
 			t.Errorf("%d of a quota of %d were admitted for %s", n, quota, key)
@@ -139,8 +140,9 @@ func TestRingShardIsDown(t *testing.T) {
 
 // A request has keys on three shards, one of which is down: the others give back their charges.
 func TestRingShardThatIsDownHasOthersGiveBack(t *testing.T) {
+	t.Parallel()
 	r := newRing(t)
-	rule := ruleOf(t, long(100, "ring"))
+	rule := ruleOf(t, atMost(100, "ring"))
 	keys := make([]string, 12)
 	for i := range keys {
 		keys[i] = fmt.Sprint("user:", i)
@@ -171,6 +173,7 @@ func TestRingShardThatIsDownHasOthersGiveBack(t *testing.T) {
 // A Ring sends commands again that got no answer. A store on a Ring does not, since the
 // check may have been charged.
 func TestRingRetriesDoNotChargeTwice(t *testing.T) {
+	t.Parallel()
 	server := redistest.StartTCP(t)
 	proxy := redistest.StartProxy(t, server)
 	proxy.Match("evalsha", "eval")
@@ -181,7 +184,7 @@ func TestRingRetriesDoNotChargeTwice(t *testing.T) {
 	t.Cleanup(func() { _ = client.Close() })
 	store := redisstore.New(client, redisstore.Config{DenialCache: noDenials()})
 	store.OnEvent(func(core.Event) {})
-	rule := ruleOf(t, long(100, "ring"))
+	rule := ruleOf(t, atMost(100, "ring"))
 	if _, err := takeWithin(store, patience, rule, "k"); err != nil {
 		t.Fatal(err)
 	}

@@ -17,7 +17,6 @@ import (
 
 	"github.com/weblimit/weblimit/core"
 	"github.com/weblimit/weblimit/core/redisstore"
-	"github.com/weblimit/weblimit/internal/test/redistest"
 )
 
 // planted is a client's key that must be found in Redis only.
@@ -46,47 +45,6 @@ func leaks(text string) bool {
 	return strings.Contains(text, planted[:len(planted)/2]) || strings.Contains(text, planted[len(planted)/2:])
 }
 
-// However Redis refuses, no error, event or log line contains the key.
-func TestNoErrorHoldsAKey(t *testing.T) {
-	t.Parallel()
-	for _, r := range refusals {
-		t.Run(r.name, func(t *testing.T) {
-			t.Parallel()
-			start, client := r.server, r.client
-			if start == nil {
-				start = func(t *testing.T) *redistest.Server { return redistest.Start(t) }
-			}
-			if client == nil {
-				client = func(t *testing.T, s *redistest.Server) *redis.Client { return s.Client(t) }
-			}
-			s := start(t)
-			a := newApp(t, s, client(t, s), outcomes["Deny"])
-			if !r.first {
-				if d := a.ask(planted); d.Err != nil {
-					t.Fatal(d.Err)
-				}
-			}
-			if r.begin != nil {
-				end := r.begin(t, s, a.prefix+"{"+planted+"}")
-				defer end()
-			}
-			failed := 0
-			for range 8 { // until the breaker has opened
-				d := a.ask(planted)
-				if d.Err != nil {
-					failed++
-				}
-				if text := everything(d, a.heard); leaks(text) {
-					t.Fatalf("the key can be read:\n%s", text)
-				}
-			}
-			if failed == 0 {
-				t.Error("no decision failed")
-			}
-		})
-	}
-}
-
 // The error texts of servers and proxies differ. Nothing in them that may be a key is
 // passed on.
 func TestNoErrorOfAnotherServerHoldsAKey(t *testing.T) {
@@ -106,7 +64,7 @@ func TestNoErrorOfAnotherServerHoldsAKey(t *testing.T) {
 			t.Cleanup(func() { _ = client.Close() })
 			store := redisstore.New(client)
 			heard := listen(store)
-			l := newLimiter(t, core.Config{Store: store, Timeout: patience, Limits: []core.Limit{long(1000, "api").OnOutage(core.Deny)}})
+			l := newPatient(t, store, atMost(1000, "api").OnOutage(core.Deny))
 			for range 8 {
 				d := l.AllowKey(t.Context(), planted, 1)
 				if d.Err == nil {

@@ -14,7 +14,7 @@ import (
 	"github.com/weblimit/weblimit/core"
 	"github.com/weblimit/weblimit/core/redisstore"
 	"github.com/weblimit/weblimit/internal/test/edge"
-	"github.com/weblimit/weblimit/internal/test/race"
+	"github.com/weblimit/weblimit/internal/test/long"
 	"github.com/weblimit/weblimit/internal/test/redistest"
 	"github.com/weblimit/weblimit/keyfuncs"
 )
@@ -25,10 +25,7 @@ var usedMemory = regexp.MustCompile(`(?m)^used_memory:(\d+)`)
 func TestMemoryOfRedisPerClient(t *testing.T) {
 	t.Parallel()
 	edge.AwayFrom(24*time.Hour, 3*time.Minute) // at its end values of windows of a day and a month expire
-	clients := int64(100_000)
-	if race.Enabled {
-		clients /= 10
-	}
+	clients := long.Rounds[int64](3_000, 100_000)
 	day := 24 * time.Hour
 	for _, c := range []struct {
 		name   string
@@ -55,7 +52,7 @@ func TestMemoryOfRedisPerClient(t *testing.T) {
 			for i, limit := range c.limits {
 				limits[i] = limit.By(keyfuncs.Everyone()).Named(fmt.Sprint("limit-", i)).OnOutage(core.Deny)
 			}
-			l := newLimiter(t, core.Config{Store: redisstore.New(client), Timeout: patience, Limits: limits})
+			l := newPatient(t, redisstore.New(client), limits...)
 			ask := func(n, cost int64) {
 				// As long as most keys are: an address, or a user's number.
 				if d := l.AllowKey(context.Background(), keyfuncs.Encode("user", strconv.FormatInt(1e9+n, 10)), cost); d.Reason != core.ReasonWithinLimit {
@@ -94,10 +91,7 @@ func redisMemory(t *testing.T, client *redis.Client) int64 {
 // The memory of a million operations that are charged once; see docs/redis.md.
 func TestMemoryOfRedisPerOperation(t *testing.T) {
 	t.Parallel()
-	operations := 100_000
-	if race.Enabled {
-		operations /= 10
-	}
+	operations := long.Rounds(3_000, 100_000)
 	client := redistest.Start(t).Client(t)
 	store := redisstore.New(client)
 	rule, err := core.PerDay(1<<40).OncePer(keyfuncs.Header("Idempotency-Key"), 24*time.Hour).Rule()

@@ -21,11 +21,12 @@ import (
 	"github.com/weblimit/weblimit/core"
 	"github.com/weblimit/weblimit/core/redisstore"
 	"github.com/weblimit/weblimit/internal/test/child"
+	"github.com/weblimit/weblimit/internal/test/long"
 	"github.com/weblimit/weblimit/internal/test/redistest"
 )
 
 // starvedTimeout is the deadline of checks in a process that is starved, in the first attempt; see oneOfFive.
-const starvedTimeout = 300 * time.Millisecond
+var starvedTimeout = long.Rounds(100*time.Millisecond, 300*time.Millisecond)
 
 // starvedOrder says what the process of the tests below does.
 type starvedOrder struct {
@@ -56,7 +57,7 @@ func TestStarvedProcess(t *testing.T) {
 	heard := listen(s)
 	l := newLimiter(t, core.Config{
 		Store: s, Timeout: order.Timeout,
-		Limits: []core.Limit{long(1_000_000_000, "api").OnOutage(core.Deny)},
+		Limits: []core.Limit{atMost(1_000_000_000, "api").OnOutage(core.Deny)},
 	})
 	report := starvedReport{Others: map[string]int64{}}
 	began := time.Now()
@@ -185,11 +186,11 @@ func (s *starved) report(t *testing.T) (r starvedReport) {
 
 // oneOfFive fails unless one of five attempts finds no problem. Redis needs a processor as well: where
 // others need the machine, too, a reply may come too late. But that does not happen each time, and each
-// attempt has a longer deadline than the one before.
+// attempt has twice the deadline of the one before.
 func oneOfFive(t *testing.T, attempt func(timeout time.Duration) (problem string)) {
 	t.Helper()
 	for n := 1; ; n++ {
-		problem := attempt(time.Duration(n) * starvedTimeout)
+		problem := attempt(starvedTimeout << (n - 1))
 		if problem == "" {
 			return
 		}
@@ -214,7 +215,7 @@ func TestAStarvedProcessIsNoOutage(t *testing.T) {
 				s := startStarved(t, starvedOrder{
 					Network: server.Network(), Addr: server.Addr(), Prefix: redistest.Prefix(t), Timeout: timeout, Asking: asking,
 				})
-				const stops = 5
+				stops := long.Rounds(2, 5)
 				stopped := 3 * timeout
 				for range stops {
 					time.Sleep(50 * time.Millisecond)
@@ -240,16 +241,16 @@ func TestAStarvedProcessIsNoOutage(t *testing.T) {
 // The same in a process that has far more to do than processors.
 func TestABusyProcessIsNoOutage(t *testing.T) {
 	t.Parallel()
-	server := redistest.Start(t)
+	server, asking := redistest.Start(t), long.Rounds(64, 256)
 	oneOfFive(t, func(timeout time.Duration) string {
 		s := startStarved(t, starvedOrder{
-			Network: server.Network(), Addr: server.Addr(), Prefix: redistest.Prefix(t), Timeout: timeout, Asking: 256, Spinning: 128,
+			Network: server.Network(), Addr: server.Addr(), Prefix: redistest.Prefix(t), Timeout: timeout, Asking: asking, Spinning: asking / 2,
 		})
 		time.Sleep(14 * timeout)
 		r := s.report(t)
 		figure(t, "decisions of Redis", r.Decided)
 		figure(t, "slowest decision", r.Slowest)
-		if r.Decided < 256 {
+		if r.Decided < int64(asking) {
 			return fmt.Sprintf("%d decisions: not each goroutine had one", r.Decided)
 		}
 		return outage(r, r.Decided/100)

@@ -4,8 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/redis/go-redis/v9"
 )
@@ -120,6 +122,15 @@ func (c *Cluster) AwaitFailover(tb testing.TB, slot int, old *Server) *Server {
 		tb.Fatal(err)
 	}
 	return master
+}
+
+// DownAfter has the live nodes take a node for dead that has not answered for so long. It replaces the
+// setting of the cluster's start, and a Restart of a node brings that back.
+func (c *Cluster) DownAfter(tb testing.TB, d time.Duration) {
+	tb.Helper()
+	for _, node := range c.live() {
+		node.ConfigSet(tb, "cluster-node-timeout", strconv.FormatInt(d.Milliseconds(), 10))
+	}
 }
 
 // agreed returns the live node that is the slot's master in the view of all live nodes.
