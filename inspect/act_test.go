@@ -39,7 +39,7 @@ func (in *instance) within(t *testing.T, user string, status int) {
 		if in.request(user) == status {
 			return
 		}
-		time.Sleep(pause)
+		time.Sleep(pause) // Redis tells the other instance by a message, which nobody can wait for
 	}
 	if in.request(user) == status {
 		return

@@ -1,16 +1,20 @@
 package inspect_test
 
 import (
+	"fmt"
 	"net/http"
 	"net/http/httptest"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/weblimit/weblimit/core"
 	"github.com/weblimit/weblimit/core/memstore"
 	"github.com/weblimit/weblimit/core/redisstore"
 	"github.com/weblimit/weblimit/inspect"
+	"github.com/weblimit/weblimit/internal/test/check"
+	"github.com/weblimit/weblimit/internal/test/exchange"
 	"github.com/weblimit/weblimit/internal/test/redistest"
 	"github.com/weblimit/weblimit/keyfuncs"
 	"github.com/weblimit/weblimit/metrics/top"
@@ -44,7 +48,7 @@ func TestOnePageShowsAllInstances(t *testing.T) {
 		if time.Since(began) > 2*time.Minute { // for a busy machine
 			t.Fatalf("after two minutes the page of one shows %+v of the instances %+v", o.Denied, o.Instances)
 		}
-		time.Sleep(200 * time.Millisecond)
+		time.Sleep(200 * time.Millisecond) // Redis has what each instance publishes once a second
 	}
 }
 
@@ -52,56 +56,39 @@ func TestOnePageShowsAllInstances(t *testing.T) {
 // and that one has fallen silent.
 func TestThePageShowsTheHealthOfAllInstances(t *testing.T) {
 	t.Parallel()
-	server, prefix := redistest.Shared(t), redistest.Prefix(t)
-	open := func(name string) (core.Store, *top.Tracker) {
-		s := redisstore.New(patient(t, server), redisstore.Config{Prefix: prefix})
-		heavy := top.New(top.Config{Exchange: s.Exchange(), Instance: name, Interval: time.Second})
-		t.Cleanup(heavy.Close)
-		return s, heavy
-	}
-	s, heavy := open("one")
-	_, other := open("other")
-	in := start(t, s, func(c *inspect.Config) { c.Top = heavy })
-	type page struct {
-		Instances []struct {
-			Name, State, Class string
-			LastedMS           int64 `json:"lasted_ms"`
-			Open               []struct{ Node, Class string }
+	synctest.Test(t, func(t *testing.T) {
+		shared := &exchange.Memory{}
+		open := func(name string) *top.Tracker {
+			heavy := top.New(top.Config{Exchange: shared, Instance: name, Interval: time.Second})
+			t.Cleanup(heavy.Close)
+			return heavy
 		}
-		Silent []struct{ Name string }
-		Store  struct{ State string }
-	}
-	await := func(what string, holds func(*page) bool) {
-		t.Helper()
-		var p page
-		for end := time.Now().Add(2 * time.Minute); time.Now().Before(end); time.Sleep(200 * time.Millisecond) {
-			p = page{}
+		one, other := open("one"), open("other")
+		in := start(t, core.NewMemory(), func(c *inspect.Config) { c.Top = one })
+		want := func(after time.Duration, state, store string) {
+			t.Helper()
+			time.Sleep(after)
+			var p struct {
+				Instances []struct {
+					Name, State, Class string
+					Open               []struct{ Node, Class string }
+				}
+				Silent []struct{ Name string }
+				Store  struct{ State string }
+			}
 			in.must(t, "GET", "api/v1/overview", "", &p)
-			if p.Silent == nil {
-				t.Fatalf("the page of the instance that is well: %+v", p)
-			}
-			if p.Store.State == "ok" && holds(&p) { // the store that is well may be slow for a moment
-				return
-			}
+			check.Equal(t, "instances, and those that are silent", fmt.Sprint(p.Instances, p.Silent), state)
+			check.Equal(t, "there is a list of those that are silent", p.Silent != nil, true)
+			check.Equal(t, "the store of the instance itself", p.Store.State, store)
 		}
-		t.Fatalf("it does not become true that %s; last seen %+v", what, p)
-	}
-	await("both are well", func(p *page) bool {
-		return len(p.Instances) == 2 && p.Instances[0].State == "ok" && p.Instances[1].State == "ok" && len(p.Silent) == 0
-	})
-	other.StoreEvent(core.Event{Kind: core.EventBreakerOpened, Class: "timeout", Node: "redis-2:6379"})
-	await("a server is not asked", func(p *page) bool {
-		o := p.Instances[len(p.Instances)-1]
-		return o.Name == "other" && o.State == "degraded" && len(o.Open) == 1 && o.Open[0].Node == "redis-2:6379" && o.Open[0].Class == "timeout"
-	})
-	other.StoreEvent(core.Event{Kind: core.EventOutageBegan, Class: "READONLY"})
-	await("the other is in an outage", func(p *page) bool {
-		o := p.Instances[len(p.Instances)-1]
-		return o.State == "outage" && o.Class == "READONLY" && p.Instances[0].State == "ok"
-	})
-	other.Close()
-	await("the other is silent", func(p *page) bool {
-		return len(p.Instances) == 1 && len(p.Silent) == 1 && p.Silent[0].Name == "other"
+		const soon = 3 * time.Second // the others have published, and the page is made again
+		want(soon, "[{one ok  []} {other ok  []}] []", "ok")
+		other.StoreEvent(core.Event{Kind: core.EventBreakerOpened, Class: "timeout", Node: "redis-2:6379"})
+		want(soon, "[{one ok  []} {other degraded  [{redis-2:6379 timeout}]}] []", "ok")
+		other.StoreEvent(core.Event{Kind: core.EventOutageBegan, Class: "READONLY"})
+		want(soon, "[{one ok  []} {other outage READONLY [{redis-2:6379 timeout}]}] []", "ok")
+		other.Close()
+		want(time.Minute, "[{one ok  []}] [{other}]", "ok")
 	})
 }
 

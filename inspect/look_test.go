@@ -12,6 +12,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/weblimit/weblimit/core"
@@ -169,48 +170,49 @@ func (in *instance) health(t *testing.T) (s state) {
 
 func TestClientsOfOneLimit(t *testing.T) {
 	t.Parallel()
-	inOneMinute()
-	in := start(t, memstore.New())
-	for n, user := range []string{"a", "b", "c"} {
-		for range 4 + n {
-			in.request(user)
+	synctest.Test(t, func(t *testing.T) {
+		in := start(t, memstore.New())
+		for n, user := range []string{"a", "b", "c"} {
+			for range 4 + n {
+				in.request(user)
+			}
 		}
-	}
-	for query, want := range map[string]string{
-		"limit=per-user":             "c",
-		"limit=per-user&by=denied":   "c",
-		"limit=per-user&by=busy":     "c b a",
-		"limit=per-user&by=near":     "c b a",
-		"limit=per-user&by=near&n=1": "c",
-	} {
-		var list struct{ Clients []struct{ Key string } }
-		in.must(t, "GET", "api/v1/clients?"+query, "", &list)
-		var keys []string
-		for _, c := range list.Clients {
-			keys = append(keys, strings.TrimPrefix(c.Key, "header.x-user:"))
+		for query, want := range map[string]string{
+			"limit=per-user":             "c",
+			"limit=per-user&by=denied":   "c",
+			"limit=per-user&by=busy":     "c b a",
+			"limit=per-user&by=near":     "c b a",
+			"limit=per-user&by=near&n=1": "c",
+		} {
+			var list struct{ Clients []struct{ Key string } }
+			in.must(t, "GET", "api/v1/clients?"+query, "", &list)
+			var keys []string
+			for _, c := range list.Clients {
+				keys = append(keys, strings.TrimPrefix(c.Key, "header.x-user:"))
+			}
+			check.Equal(t, query, strings.Join(keys, " "), want)
 		}
-		check.Equal(t, query, strings.Join(keys, " "), want)
-	}
-	for query, want := range map[string]int{
-		"": 404, "limit=none": 404, "limit=per-user&by=name": 400, "limit=per-user&n=0": 400, "limit=per-user&n=999": 400, "limit=per-user&n=x": 400,
-	} {
-		if status, _ := in.call(t, "GET", "api/v1/clients?"+query, ""); status != want {
-			t.Errorf("%q: got %d, want %d", query, status, want)
+		for query, want := range map[string]int{
+			"": 404, "limit=none": 404, "limit=per-user&by=name": 400, "limit=per-user&n=0": 400, "limit=per-user&n=999": 400, "limit=per-user&n=x": 400,
+		} {
+			if status, _ := in.call(t, "GET", "api/v1/clients?"+query, ""); status != want {
+				t.Errorf("%q: got %d, want %d", query, status, want)
+			}
 		}
-	}
-	var limits struct {
-		Limits []struct {
-			Name    string
-			Suggest *struct{ Quota, Clients int64 }
+		var limits struct {
+			Limits []struct {
+				Name    string
+				Suggest *struct{ Quota, Clients int64 }
+			}
 		}
-	}
-	in.must(t, "GET", "api/v1/limits?limit=per-user", "", &limits)
-	if len(limits.Limits) != 1 || limits.Limits[0].Suggest == nil || limits.Limits[0].Suggest.Quota != 6 || limits.Limits[0].Suggest.Clients != 3 {
-		t.Errorf("got %+v, want a suggestion of 6", limits.Limits)
-	}
-	if status, _ := in.call(t, "GET", "api/v1/limits?limit=none", ""); status != http.StatusNotFound {
-		t.Errorf("an unknown limit: got %d", status)
-	}
+		in.must(t, "GET", "api/v1/limits?limit=per-user", "", &limits)
+		if len(limits.Limits) != 1 || limits.Limits[0].Suggest == nil || limits.Limits[0].Suggest.Quota != 6 || limits.Limits[0].Suggest.Clients != 3 {
+			t.Errorf("got %+v, want a suggestion of 6", limits.Limits)
+		}
+		if status, _ := in.call(t, "GET", "api/v1/limits?limit=none", ""); status != http.StatusNotFound {
+			t.Errorf("an unknown limit: got %d", status)
+		}
+	})
 }
 
 func TestThePageIsMountedAnywhere(t *testing.T) {
@@ -283,20 +285,19 @@ func (c *counting) Blocks(ctx context.Context, rules []*core.Rule) iter.Seq2[cor
 
 func TestManyPagesCostAsMuchAsOne(t *testing.T) {
 	t.Parallel()
-	s := &counting{Store: memstore.New()}
-	in := start(t, s)
-	began := time.Now()
-	var group sync.WaitGroup
-	for range 20 {
-		group.Go(func() {
-			for range 5 {
-				in.must(t, "GET", "api/v1/blocks", "", nil)
-				in.must(t, "GET", "api/v1/overview", "", nil)
-			}
-		})
-	}
-	group.Wait()
-	if n, most := s.lists.Load(), 1+int64(time.Since(began)/(5*time.Second)); n > most {
-		t.Errorf("200 requests had the store list its blocks %d times", n)
-	}
+	synctest.Test(t, func(t *testing.T) {
+		s := &counting{Store: memstore.New()}
+		in := start(t, s)
+		var group sync.WaitGroup
+		for range 20 {
+			group.Go(func() {
+				for range 5 {
+					in.must(t, "GET", "api/v1/blocks", "", nil)
+					in.must(t, "GET", "api/v1/overview", "", nil)
+				}
+			})
+		}
+		group.Wait()
+		check.Equal(t, "lists of blocks that 200 requests cost the store", s.lists.Load(), 1)
+	})
 }

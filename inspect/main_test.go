@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"io"
 	"log/slog"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -46,7 +47,7 @@ type instance struct {
 	heavy  *top.Tracker
 	app    http.Handler
 	page   *inspect.Handler
-	server *httptest.Server // of the page
+	client *http.Client // of the page
 	log    *logs
 }
 
@@ -104,10 +105,57 @@ func start(t *testing.T, s core.Store, configure ...func(*inspect.Config)) *inst
 	if in.page, err = inspect.New(c); err != nil {
 		t.Fatal(err)
 	}
-	in.server = httptest.NewServer(http.StripPrefix("/ops", in.page))
-	t.Cleanup(in.server.Close)
+	in.serve(t, &http.Server{Handler: http.StripPrefix("/ops", in.page)})
 	t.Cleanup(in.page.Close)
 	return in
+}
+
+// serve has a server answer what the page is asked.
+func (in *instance) serve(t *testing.T, server *http.Server) {
+	t.Helper()
+	p := &pipes{conns: make(chan net.Conn), closed: make(chan struct{})}
+	go func() { _ = server.Serve(p) }()
+	in.client = &http.Client{
+		Transport:     &http.Transport{DialContext: p.dial},
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+	}
+	t.Cleanup(func() { server.Close() })
+	t.Cleanup(in.client.CloseIdleConnections)
+}
+
+// pipes listens for connections within the process: a bubble can hold both ends.
+type pipes struct {
+	conns  chan net.Conn
+	close  sync.Once
+	closed chan struct{}
+}
+
+func (p *pipes) Accept() (net.Conn, error) {
+	select {
+	case c := <-p.conns:
+		return c, nil
+	case <-p.closed:
+		return nil, net.ErrClosed
+	}
+}
+
+func (p *pipes) Close() error {
+	p.close.Do(func() { close(p.closed) })
+	return nil
+}
+
+func (*pipes) Addr() net.Addr { return &net.UnixAddr{} }
+
+func (p *pipes) dial(ctx context.Context, _, _ string) (net.Conn, error) {
+	client, server := net.Pipe()
+	select {
+	case p.conns <- server:
+		return client, nil
+	case <-p.closed:
+		return nil, net.ErrClosed
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
 }
 
 // request sends a request of a user to the application and returns the status.
@@ -122,7 +170,7 @@ func (in *instance) request(user string) int {
 // call asks the API as an operator, and returns the status and the body.
 func (in *instance) call(t *testing.T, method, path, body string, change ...func(*http.Request)) (status int, answer string) {
 	t.Helper()
-	r, err := http.NewRequestWithContext(t.Context(), method, in.server.URL+"/ops/"+path, strings.NewReader(body))
+	r, err := http.NewRequestWithContext(t.Context(), method, "http://127.0.0.1/ops/"+path, strings.NewReader(body))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -134,8 +182,7 @@ func (in *instance) call(t *testing.T, method, path, body string, change ...func
 	for _, f := range change {
 		f(r)
 	}
-	client := http.Client{CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
-	res, err := client.Do(r)
+	res, err := in.client.Do(r)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -11,14 +11,15 @@ import (
 	"github.com/weblimit/weblimit/core"
 	"github.com/weblimit/weblimit/core/store"
 	"github.com/weblimit/weblimit/internal/test/check"
+	"github.com/weblimit/weblimit/internal/test/exchange"
 )
 
 // An instance that is in an outage, or does not ask a server, says so to all others.
 func TestInstancesSayHowTheyAre(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		exchange := &memory{}
-		well, ill := newTracker(Config{Exchange: exchange, Instance: "a"}), newTracker(Config{Exchange: exchange, Instance: "b"})
+		shared := &exchange.Memory{}
+		well, ill := newTracker(Config{Exchange: shared, Instance: "a"}), newTracker(Config{Exchange: shared, Instance: "b"})
 		seen := func() Health {
 			t.Helper()
 			if err := ill.publish(t.Context()); err != nil {

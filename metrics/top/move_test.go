@@ -11,11 +11,12 @@ import (
 
 	"github.com/weblimit/weblimit/core"
 	"github.com/weblimit/weblimit/internal/test/check"
+	"github.com/weblimit/weblimit/internal/test/exchange"
 )
 
 // agreeing returns a tracker that has counted under a secret of its own, and will take on another one.
 func agreeing(config Config) *Tracker {
-	config.Exchange = &memory{secret: []byte("of all instances")}
+	config.Exchange = &exchange.Memory{Secret: []byte("of all instances")}
 	return newTracker(config)
 }
 
@@ -137,7 +138,7 @@ func TestASampleThatCantBeMovedBeginsAnew(t *testing.T) {
 
 func TestAnAgreementThatIsNone(t *testing.T) {
 	t.Parallel()
-	heavy := newTracker(Config{Exchange: &memory{secret: []byte("short")}})
+	heavy := newTracker(Config{Exchange: &exchange.Memory{Secret: []byte("short")}})
 	if err := heavy.agree(t.Context()); err == nil {
 		t.Error("a short secret is accepted")
 	}

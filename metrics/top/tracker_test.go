@@ -12,6 +12,7 @@ import (
 
 	"github.com/weblimit/weblimit/core"
 	"github.com/weblimit/weblimit/internal/test/check"
+	"github.com/weblimit/weblimit/internal/test/exchange"
 	"github.com/weblimit/weblimit/internal/test/long"
 	"github.com/weblimit/weblimit/keyfuncs"
 )
@@ -213,7 +214,7 @@ func TestTheClockIsSetBack(t *testing.T) {
 func TestCloseEndsEverything(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		heavy := New(Config{Exchange: &memory{}, Interval: time.Second})
+		heavy := New(Config{Exchange: &exchange.Memory{}, Interval: time.Second})
 		l := newLimiter(t, heavy, core.PerHour(4).Named("api"))
 		ask(l, "user:1", 3)
 		heavy.Close()
@@ -231,7 +232,7 @@ func TestCloseEndsEverything(t *testing.T) {
 func TestManyAtOnce(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		heavy := New(Config{Exchange: &memory{}, Interval: time.Second})
+		heavy := New(Config{Exchange: &exchange.Memory{}, Interval: time.Second})
 		defer heavy.Close()
 		l := newLimiter(t, heavy, core.PerHour(1<<30).Named("a"), core.PerHour(10).Shadow().Named("b"))
 		requests := long.Rounds(500, 2000)
@@ -282,49 +283,13 @@ func TestBadConfigsPanic(t *testing.T) {
 	}
 }
 
-// memory is an exchange within this process.
-type memory struct {
-	mu        sync.Mutex
-	secret    []byte
-	snapshots map[string][]byte
-	down      error
-}
-
-func (m *memory) Publish(_ context.Context, instance string, snapshot []byte, _ time.Duration) error {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	if m.snapshots == nil {
-		m.snapshots = make(map[string][]byte)
-	}
-	m.snapshots[instance] = append([]byte(nil), snapshot...)
-	return m.down
-}
-
-func (m *memory) Collect(context.Context) (all [][]byte, err error) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	for _, s := range m.snapshots {
-		all = append(all, s)
-	}
-	return all, m.down
-}
-
-func (m *memory) Agree(_ context.Context, proposal []byte) ([]byte, error) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	if m.secret == nil {
-		m.secret = append([]byte(nil), proposal...)
-	}
-	return m.secret, m.down
-}
-
 // Two instances see what both have counted.
 func TestInstancesSeeEachOther(t *testing.T) {
 	t.Parallel()
-	exchange := &memory{}
+	shared := &exchange.Memory{}
 	var trackers []*Tracker
 	for i := range 3 {
-		heavy := newTracker(Config{Exchange: exchange, Instance: fmt.Sprint("node-", i)})
+		heavy := newTracker(Config{Exchange: shared, Instance: fmt.Sprint("node-", i)})
 		if err := heavy.agree(t.Context()); err != nil {
 			t.Fatal(err)
 		}
@@ -336,7 +301,9 @@ func TestInstancesSeeEachOther(t *testing.T) {
 		}
 		trackers = append(trackers, heavy)
 	}
-	exchange.snapshots["broken"] = []byte("no snapshot")
+	if err := shared.Publish(t.Context(), "broken", []byte("no snapshot"), time.Hour); err != nil {
+		t.Fatal(err)
+	}
 	s, err := trackers[1].Collect(t.Context())
 	if err == nil || !strings.Contains(err.Error(), "version") {
 		t.Errorf("the error is %v, want one of the snapshot that is none", err)
@@ -354,7 +321,7 @@ func TestInstancesSeeEachOther(t *testing.T) {
 	if l.Use.Clients != 4 || fmt.Sprint(l.Use.Peaks) != "[5 5 5 45]" {
 		t.Errorf("%d clients used %v, want the use of each over all instances", l.Use.Clients, l.Use.Peaks)
 	}
-	exchange.down = errors.New("down")
+	shared.SetDown(errors.New("down"))
 	if s, err := trackers[0].Collect(t.Context()); err == nil || len(s.Instances) != 3 {
 		t.Errorf("%v, %d instances; want an error and what can be read", err, len(s.Instances))
 	}
@@ -401,12 +368,14 @@ func BenchmarkSnapshots(b *testing.B) {
 		}
 	})
 	data := heavy.snapshot(100, maxSampled).marshalWithin(maxPublished)
-	exchange := &memory{snapshots: map[string][]byte{}}
+	shared := &exchange.Memory{}
 	for i := range 100 {
-		exchange.snapshots[fmt.Sprint(i)] = data
+		if err := shared.Publish(b.Context(), fmt.Sprint(i), data, time.Hour); err != nil {
+			b.Fatal(err)
+		}
 	}
 	b.Run("collect from 100 instances", func(b *testing.B) {
-		heavy.config.Exchange = exchange
+		heavy.config.Exchange = shared
 		for b.Loop() {
 			if _, err := heavy.Collect(b.Context()); err != nil {
 				b.Fatal(err)
@@ -422,8 +391,9 @@ func BenchmarkSnapshots(b *testing.B) {
 
 // stuck is an exchange that does not answer.
 type stuck struct {
-	memory
-	calls, atOnce, most int
+	exchange.Memory
+	mu                  sync.Mutex
+	calls, atOnce, most int // Guarded by mu.
 }
 
 func (s *stuck) Agree(ctx context.Context, _ []byte) ([]byte, error) {
@@ -443,8 +413,8 @@ func (s *stuck) Agree(ctx context.Context, _ []byte) ([]byte, error) {
 func TestAnExchangeThatHangs(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		exchange := &stuck{}
-		heavy := New(Config{Exchange: exchange, Interval: time.Second})
+		hanging := &stuck{}
+		heavy := New(Config{Exchange: hanging, Interval: time.Second})
 		l := newLimiter(t, heavy, core.PerHour(100).Named("api"))
 		for range 30 {
 			ask(l, "user:1", 1)
@@ -458,8 +428,8 @@ func TestAnExchangeThatHangs(t *testing.T) {
 		if took := time.Since(began); took > 0 {
 			t.Errorf("Close takes %v", took)
 		}
-		if exchange.most != 1 || exchange.calls < 10 || exchange.calls > 31 {
-			t.Errorf("%d calls in 30 s, %d at once", exchange.calls, exchange.most)
+		if hanging.most != 1 || hanging.calls < 10 || hanging.calls > 31 {
+			t.Errorf("%d calls in 30 s, %d at once", hanging.calls, hanging.most)
 		}
 	})
 }
