@@ -40,7 +40,7 @@ MUTATIONS ?=
 RAW ?= 1000000
 
 .DEFAULT_GOAL := help
-.PHONY: help check installed test long again test-times servers ports api plots screenshots lint vuln fmt bench bench-guard service-bench service-soak microbench compare faults billing prove fuzz raw cover release
+.PHONY: mutants help check installed test long again test-times servers ports api plots screenshots lint vuln fmt bench bench-guard service-bench service-soak microbench compare faults billing prove fuzz raw cover release
 
 help: ## print the targets
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/make \1\t\2/p' $(firstword $(MAKEFILE_LIST)) | expand -t 20
@@ -70,6 +70,7 @@ long: installed ## make test with long random sequences and soaks, then what can
 	WEBLIMIT_LONG=1 go run ./internal/test/run -timeout 12h $(TESTFLAGS)
 	$(MAKE) prove FOR=$(LONG)
 	$(MAKE) prove MUTATIONS=1
+	$(MAKE) mutants
 	$(MAKE) billing
 	$(MAKE) raw RAW=10000000
 	$(MAKE) fuzz FUZZTIME=5m
@@ -169,6 +170,11 @@ prove: ## check that histories of several processes are linearizable, for FOR (1
 	@scripts/install-postgres
 	cd internal/suites/prove && go test -count 1 -v -timeout 0 -run '$(KIND)' $(TESTFLAGS) . -for $(FOR) \
 		$(if $(SEED),-seed $(SEED)) $(if $(MUTATIONS),-mutations "$(MUTATIONS)")
+
+mutants: ## make mistakes in the code on purpose, and see which tests of make test notice; ONLY=regexp chooses; an hour
+	@scripts/install-redis
+	@scripts/install-postgres
+	cd internal/suites && go test -count 1 -v -timeout 0 -run TestNoticed ./mutants -mutants '$(or $(ONLY),.)'
 
 fuzz: ## run every fuzz target for FUZZTIME (10s)
 	@scripts/install-redis

@@ -9,6 +9,7 @@
 //   - gateways: nginx, Caddy, HAProxy and Traefik with the configurations of deploy/gateways
 //   - majors: Echo 5 and Fiber 3 with the suites of the other adapters
 //   - migrate: the pairs of docs/migrate.md, other limiters and weblimit on the same requests
+//   - mutants: mistakes made on purpose, and who notices them
 //   - page: the page of inspect in a real browser
 //   - policyschema: the JSON Schema of policy files against their loader
 //   - prometheus: alerts, rules and the dashboard on a real Prometheus

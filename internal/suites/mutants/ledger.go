@@ -1,0 +1,12 @@
+package mutants
+
+// ledger are mistakes of the ledger: units that are lost, counted twice or given to others.
+var ledger = []Mutant{
+	{File: "quota/change.go", Old: "min(max(used-units, 0), a.Credits)", New: "min(used, a.Credits)", What: "credits are used before the included units", Tests: "quota"},
+	{File: "quota/change.go", Old: "\t\t\tcredits[i].units -= n\n", New: "", What: "credits are used again in each period", Tests: "quota"},
+	{File: "quota/change.go", Old: "func (c *change) counts(start, end int64) bool { return c.at < end && c.expiry() > start }", New: "func (c *change) counts(start, end int64) bool { return c.at < end }", What: "credits do not expire", Tests: "quota"},
+	{File: "quota/change.go", Old: "\tif *c == again {\n", New: "\tif c.operation == again.operation {\n", What: "an operation that is repeated with other numbers is taken for the same", Tests: "quota"},
+	{File: "quota/flusher.go", Old: "\t\tb.table.giveBack(states)\n\t\tb.health.failed(err)\n\t\treturn err\n", New: "\t\tb.health.failed(err)\n\t\treturn err\n", What: "units whose flush has failed are forgotten", Tests: "quota"},
+	{File: "quota/opener.go", Old: "\tcase o.away && now.Before(o.probe):\n\t\treturn nil, errAway\n", New: "", What: "a ledger that is away is asked for each request", Tests: "quota"},
+	{File: "quota/sender.go", Old: "if !errors.As(err, &e) || !e.Permanent {", New: "if errors.As(err, &e) && false {", What: "a receiver that is away for a moment refuses for good", Tests: "quota"},
+}
