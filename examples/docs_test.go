@@ -20,14 +20,15 @@ import (
 // The code of docs about Redis and proxies: see readme_test.go.
 
 func docsClient() core.Store {
-	rdb := redis.NewClient(&redis.Options{
+	options := &redis.Options{
 		Addr:         "redis.internal:6379",
 		Username:     "weblimit",
 		Password:     os.Getenv("REDIS_PASSWORD"),
 		MinIdleConns: 2,
 		TLSConfig:    &tls.Config{MinVersion: tls.VersionTLS12},
-	})
-	store := redisstore.New(rdb)
+	}
+	options.Dialer = redisstore.NewDialer(options)
+	store := redisstore.New(redis.NewClient(options))
 	return store
 }
 
@@ -37,7 +38,8 @@ func docsTopologies() []core.Store {
 		SentinelAddrs: []string{"sentinel-1:26379", "sentinel-2:26379", "sentinel-3:26379"},
 	}))
 	cluster := redisstore.New(redis.NewClusterClient(&redis.ClusterOptions{
-		Addrs: []string{"node-1:6379", "node-2:6379", "node-3:6379"},
+		Addrs:  []string{"node-1:6379", "node-2:6379", "node-3:6379"},
+		Dialer: redisstore.NewDialer(&redis.Options{}),
 	}))
 	return []core.Store{sentinel, cluster}
 }

@@ -20,20 +20,13 @@ type clusterRoute struct {
 	store  *Store
 	client *redis.ClusterClient
 
-	nodes sync.Map // from address to *clusterNode
+	nodes sync.Map // from address to *node
 
 	attempts chan struct{} // holds one element per attempt to load the map
 	attempt  atomic.Int64  // when the last attempt began, on the monotonic clock
 
 	mu     sync.Mutex
 	loaded chan struct{} // closed when there is a map; nil unless checks wait for one. Guarded by mu.
-}
-
-// clusterNode is a node with the client that it was made of. go-redis makes another
-// client if a node of the same address comes back.
-type clusterNode struct {
-	*node
-	client *redis.Client
 }
 
 const (
@@ -57,37 +50,25 @@ var canceled = func() context.Context {
 }()
 
 func newClusterRoute(s *Store, c *redis.ClusterClient) *clusterRoute {
-	r := &clusterRoute{store: s, client: c, attempts: make(chan struct{}, maxAttemptsToLoad)}
-	pings := c.Options().RouteByLatency // then go-redis uses a node at once
-	c.OnNewNode(func(c *redis.Client) {
-		if !pings {
-			hook(c)
-		}
-		r.learn(c)
-	})
-	_ = c.ForEachShard(canceled, func(_ context.Context, c *redis.Client) error { // nodes that are known already
-		r.learn(c)
-		return nil
-	})
-	return r
+	return &clusterRoute{store: s, client: c, attempts: make(chan struct{}, maxAttemptsToLoad)}
 }
 
 // learn returns the node of a client, which it makes if it is not known yet. If two
 // goroutines make it at once, the last one stays known, and the other one serves only the
-// jobs that it was made for.
+// jobs that it was made for. go-redis makes another client if a node of the same address comes back.
 func (r *clusterRoute) learn(c *redis.Client) *node {
 	addr := c.Options().Addr
-	if known, ok := r.nodes.Load(addr); ok && known.(*clusterNode).client == c {
-		return known.(*clusterNode).node
+	if known, ok := r.nodes.Load(addr); ok && known.(*node).made == c {
+		return known.(*node)
 	}
-	n := &clusterNode{r.store.newNode(c), c}
+	n := r.store.newNode(c)
 	n.onFailure = r.reload
 	r.nodes.Store(addr, n)
-	return n.node
+	return n
 }
 
 // reload has go-redis load the map again, in the background, unless an attempt has just
-// begun. It is called after each redirection and each failure of a node.
+// begun, and learns all nodes. It is called after each redirection and each failure of a node.
 func (r *clusterRoute) reload() {
 	now, last := monotonic(), r.attempt.Load()
 	if last != 0 && now-last < int64(loadEvery) || !r.attempt.CompareAndSwap(last, now) {
@@ -102,7 +83,10 @@ func (r *clusterRoute) reload() {
 		defer func() { <-r.attempts }()
 		ctx, cancel := context.WithTimeout(context.Background(), loadTimeout)
 		defer cancel()
-		_ = r.client.ForEachMaster(ctx, func(context.Context, *redis.Client) error { return nil }) // loads the map first
+		_ = r.client.ForEachShard(ctx, func(_ context.Context, c *redis.Client) error { // loads the map first
+			r.learn(c)
+			return nil
+		})
 	}()
 }
 
@@ -165,8 +149,8 @@ func (r *clusterRoute) follow(ctx context.Context, from *node, to redirection) (
 	}
 	to = to.from(from)
 	for {
-		if n, ok := r.nodes.Load(to.addr); ok {
-			return n.(*clusterNode).node, nil
+		if n, ok := r.nodes.Load(to.addr); ok && !n.(*node).closed.Load() {
+			return n.(*node), nil
 		}
 		r.reload()
 		if !pause(ctx, 5*time.Millisecond) {

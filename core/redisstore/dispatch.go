@@ -158,8 +158,8 @@ func (s *Store) runSeveral(ctx context.Context, js []*job) error {
 const maxHops = 8
 
 // followRedirections sends a job again as long as its error says that its slot is on
-// another node, or on its way there. n is the node that gave the error; nil if there
-// was none. It returns the error that is left.
+// another node, or on its way there, or that it was not sent since the node's client is closed. n is the
+// node that gave the error; nil if there was none. It returns the error that is left.
 func (s *Store) followRedirections(ctx context.Context, n *node, j *job, err error) error {
 	for hops := 0; err != nil && hops < maxHops; hops++ {
 		// TRYAGAIN says that the keys of a call are on two nodes. In a call with other
@@ -174,6 +174,11 @@ func (s *Store) followRedirections(ctx context.Context, n *node, j *job, err err
 				break
 			}
 			asking = to.ask
+		} else if n != nil && classOf(err) == store.ClassClosed {
+			if n = s.inPlaceOf(ctx, n, j); n == nil {
+				break
+			}
+			asking = false
 		} else if !moved && (n == nil || classOf(err) != store.ClassTryAgain || !pause(ctx, 2*time.Millisecond)) {
 			break
 		}

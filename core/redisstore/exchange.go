@@ -172,6 +172,12 @@ func (e *Exchange) do(ctx context.Context, newCmd func(context.Context) redis.Cm
 		}
 		cmd := newCmd(ctx)
 		failed := n.client.Process(ctx, cmd)
+		if failed != nil && classOf(failed) == store.ClassClosed {
+			if other := e.store.inPlaceOf(ctx, n, j); other != nil {
+				n = other
+				continue
+			}
+		}
 		to, moved := redirectionOf(failed)
 		if !moved || to.ask {
 			if failed != nil && !errors.Is(failed, redis.Nil) && !redis.HasErrorPrefix(failed, "NOSCRIPT") {

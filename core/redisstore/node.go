@@ -7,7 +7,10 @@ package redisstore
 import (
 	"context"
 	"errors"
+	"sync/atomic"
 	"time"
+
+	"github.com/redis/go-redis/v9"
 
 	"github.com/weblimit/weblimit/core/store"
 )
@@ -18,8 +21,10 @@ import (
 // timer, and no goroutine waits for jobs.
 type node struct {
 	store  *Store
-	client sender
-	name   string // the server's address
+	made   *redis.Client // that the node was made of; nil for a client of another kind
+	client sender        // on the same connections
+	name   string        // the server's address
+	closed atomic.Bool   // the client is closed, for good
 
 	// ownTimeouts says that the client may wait for longer than its context's deadline.
 	ownTimeouts bool

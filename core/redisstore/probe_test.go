@@ -107,23 +107,31 @@ func TestProbesEndWithTheClient(t *testing.T) {
 	awaitThat(t, "the last probe", func() bool { return !n.breaker.probing.Load() })
 }
 
-// An open breaker keeps nothing of a store that the application has dropped.
-func TestAStoreWithAnOpenBreakerIsGarbage(t *testing.T) {
+// Neither an open breaker nor a client of any kind keeps anything of a store that the application has dropped.
+func TestAStoreThatIsDroppedIsGarbage(t *testing.T) {
 	t.Parallel()
+	const nobody = "127.0.0.1:1" // listens there
 	rule := mustRule(core.PerHour(10).Named("probed"))
-	dropped := func() weak.Pointer[Store] {
-		client := redis.NewClient(&redis.Options{Addr: "127.0.0.1:1"}) // nobody listens
-		t.Cleanup(func() { _ = client.Close() })
-		s := New(client)
-		s.OnEvent(func(core.Event) {})
-		n := openBreaker(t, s, &rule)
-		if !n.breaker.probing.Load() {
-			t.Error("no probe is planned")
-		}
-		return weak.Make(s)
-	}()
-	awaitThat(t, "the store to be collected", func() bool {
-		runtime.GC()
-		return dropped.Value() == nil
-	})
+	for name, client := range map[string]redis.UniversalClient{
+		"one server": redis.NewClient(&redis.Options{Addr: nobody}),
+		"Cluster":    redis.NewClusterClient(&redis.ClusterOptions{Addrs: []string{nobody}}),
+		"Ring":       redis.NewRing(&redis.RingOptions{Addrs: map[string]string{"only": nobody}}),
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			defer client.Close()
+			dropped := func() weak.Pointer[Store] {
+				s := New(client)
+				s.OnEvent(func(core.Event) {})
+				if _, single := client.(*redis.Client); single && !openBreaker(t, s, &rule).breaker.probing.Load() {
+					t.Error("no probe is planned")
+				}
+				return weak.Make(s)
+			}()
+			awaitThat(t, "the store to be collected", func() bool {
+				runtime.GC()
+				return dropped.Value() == nil
+			})
+		})
+	}
 }

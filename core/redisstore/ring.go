@@ -6,6 +6,7 @@ package redisstore
 import (
 	"context"
 	"errors"
+	"maps"
 	"slices"
 	"sync"
 
@@ -23,6 +24,7 @@ type ringRoute struct {
 	store  *Store
 	client *redis.Ring
 	names  []string // of the shards, sorted; a shard's slot is its place here
+	addrs  []string // of the shards, by slot
 	hash   redis.ConsistentHash
 
 	mu    sync.RWMutex
@@ -31,18 +33,19 @@ type ringRoute struct {
 
 func newRingRoute(s *Store, c *redis.Ring) *ringRoute {
 	r := &ringRoute{store: s, client: c}
-	for name := range c.Options().Addrs {
-		r.names = append(r.names, name)
+	shards := c.Options().Addrs
+	r.names = slices.Sorted(maps.Keys(shards))
+	for _, name := range r.names {
+		r.addrs = append(r.addrs, shards[name])
 	}
-	slices.Sort(r.names)
 	r.hash = c.Options().NewConsistentHash(r.names)
 	r.nodes = make([]*node, len(r.names))
-	c.OnNewNode(r.replace)
 	r.findShards()
 	return r
 }
 
-// findShards finds the clients of the shards that are up.
+// findShards finds the clients of the shards that are up. SetAddrs closes the client of an address
+// that it leaves out, and makes a new one when the address is back: then the shard's node is made anew.
 func (r *ringRoute) findShards() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -54,20 +57,9 @@ func (r *ringRoute) findShards() {
 		byAddr[c.Options().Addr] = c
 		return nil
 	})
-	for i, name := range r.names {
-		if c := byAddr[r.client.Options().Addrs[name]]; c != nil && r.nodes[i] == nil {
-			r.nodes[i] = r.store.newNode(c)
-		}
-	}
-}
-
-// replace makes a shard's node anew, with another client. SetAddrs closes the client
-// of an address that it leaves out, and makes a new one when the address is back.
-func (r *ringRoute) replace(c *redis.Client) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	for i, name := range r.names {
-		if r.client.Options().Addrs[name] == c.Options().Addr {
+	for i, addr := range r.addrs {
+		known, c := r.nodes[i], byAddr[addr]
+		if c != nil && (known == nil || known.closed.Load() && known.made != c) {
 			r.nodes[i] = r.store.newNode(c)
 		}
 	}
@@ -79,14 +71,15 @@ func (r *ringRoute) slot(_ string, clientKey []byte) int {
 }
 
 func (r *ringRoute) node(_ context.Context, j *job) (*node, error) {
-	if n := r.shard(j.slot); n != nil {
-		return n, nil
+	n := r.shard(j.slot)
+	if n == nil || n.closed.Load() {
+		r.findShards()
+		n = r.shard(j.slot)
 	}
-	r.findShards()
-	if n := r.shard(j.slot); n != nil {
-		return n, nil
+	if n == nil {
+		return nil, &store.Error{Class: store.ClassConnection, Err: errors.New("the Ring's shard is down")}
 	}
-	return nil, &store.Error{Class: store.ClassConnection, Err: errors.New("the Ring's shard is down")}
+	return n, nil
 }
 
 // shard returns the node of a slot, or nil.

@@ -96,3 +96,20 @@ func TestRingWhoseShardIsTakenOutAndPutBack(t *testing.T) {
 		}
 	}
 }
+
+// A shard that was out for a moment has another client. The next check finds it.
+func TestRingWhoseShardWasOutBetweenTwoChecks(t *testing.T) {
+	t.Parallel()
+	client, addrs := newRing(t)
+	backend := redisstore.New(client, redisstore.Config{Prefix: redistest.Prefix(t)})
+	rule := mustRule(t, core.PerDay(10))
+	for n := range int64(3) {
+		for i := range 20 {
+			if got := take(t, backend, check(fmt.Sprint("user:", i), rule, 1))[0].Remaining; got != 9-n {
+				t.Errorf("user %d: %d remain, want %d", i, got, 9-n)
+			}
+		}
+		client.SetAddrs(map[string]string{"shard0": addrs["shard0"]})
+		client.SetAddrs(addrs)
+	}
+}

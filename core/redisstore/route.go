@@ -5,7 +5,6 @@ package redisstore
 
 import (
 	"context"
-	"sync"
 	"sync/atomic"
 	"time"
 
@@ -31,7 +30,6 @@ type route interface {
 func (s *Store) routeFor(client redis.UniversalClient) route {
 	switch c := client.(type) {
 	case *redis.Client:
-		hook(c)
 		n := s.newNode(c)
 		if c.Options().Addr == failoverAddr {
 			n.onFailure = reconnect(c)
@@ -46,24 +44,17 @@ func (s *Store) routeFor(client redis.UniversalClient) route {
 }
 
 func (s *Store) newNode(c *redis.Client) *node {
-	hooking.Lock()
-	defer hooking.Unlock()
-	return &node{store: s, client: withoutRetries(c), name: c.Options().Addr}
+	return &node{store: s, made: c, client: withoutRetries(c), name: c.Options().Addr}
 }
 
-// hooking is held while clients get hooks, or are copied with them: go-redis 9.5 expects neither
-// while the other is done.
-var hooking sync.Mutex
-
-// hook has a client's connections look once more when a deadline has passed. A client that is
-// used already stays as it is: go-redis 9.5 expects no new hooks then, and the connections that
-// there are would go without.
-func hook(c *redis.Client) {
-	hooking.Lock()
-	defer hooking.Unlock()
-	if used := c.PoolStats(); used.TotalConns == 0 && used.Hits+used.Misses+used.Timeouts == 0 {
-		c.AddHook(secondLook{})
+// inPlaceOf returns the node to ask for a job in place of one whose client is closed, or nil. A Cluster's
+// or Ring's client closes the client of a server that has left, and makes another one if the server comes back.
+func (s *Store) inPlaceOf(ctx context.Context, n *node, j *job) *node {
+	n.closed.Store(true)
+	if other, err := s.route.node(ctx, j); err == nil && other != n {
+		return other
 	}
+	return nil
 }
 
 // longestIO stands for the client's ReadTimeout and WriteTimeout. go-redis ends a read or

@@ -2,9 +2,7 @@ package redisstore
 
 import (
 	"context"
-	"errors"
 	"net"
-	"os"
 	"testing"
 	"time"
 
@@ -14,96 +12,6 @@ import (
 	"github.com/weblimit/weblimit/core/store"
 	"github.com/weblimit/weblimit/internal/test/redistest"
 )
-
-// lateConns returns the two ends of a connection, the first one as stores use it.
-func lateConns(t *testing.T) (ours, theirs net.Conn) {
-	t.Helper()
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer listener.Close()
-	ours, err = secondLook{}.DialHook((&net.Dialer{}).DialContext)(t.Context(), "tcp", listener.Addr().String())
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = ours.Close() })
-	if theirs, err = listener.Accept(); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = theirs.Close() })
-	return ours, theirs
-}
-
-// A deadline that passes before the process looks at the connection says nothing of the server.
-func TestAReplyThatLiesInTheSocketIsRead(t *testing.T) {
-	t.Parallel()
-	ours, theirs := lateConns(t)
-	deadline := time.Now()
-	for !time.Now().Before(deadline) { // one that has passed when it is set is another matter
-		deadline = time.Now().Add(20 * time.Millisecond)
-		if err := ours.SetDeadline(deadline); err != nil {
-			t.Fatal(err)
-		}
-	}
-	if _, err := theirs.Write([]byte("reply")); err != nil {
-		t.Fatal(err)
-	}
-	time.Sleep(100 * time.Millisecond)
-	got := make([]byte, 10)
-	if n, err := ours.Read(got); err != nil || string(got[:n]) != "reply" {
-		t.Errorf("read %q, %v", got[:n], err)
-	}
-	if n, err := ours.Write([]byte("request")); err != nil || n != len("request") {
-		t.Errorf("wrote %d bytes, %v", n, err)
-	}
-	if n, err := theirs.Read(got); err != nil || string(got[:n]) != "request" {
-		t.Errorf("the server read %q, %v", got[:n], err)
-	}
-}
-
-// A server that is silent is given up, whether the process was late or not.
-func TestASilentServerIsGivenUp(t *testing.T) {
-	t.Parallel()
-	for name, tt := range map[string]struct{ deadline, late time.Duration }{
-		"in time":                {50 * time.Millisecond, 0},
-		"late":                   {50 * time.Millisecond, 200 * time.Millisecond},
-		"the deadline is passed": {-time.Second, 0},
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			ours, _ := lateConns(t)
-			began := time.Now()
-			if err := ours.SetReadDeadline(began.Add(tt.deadline)); err != nil {
-				t.Fatal(err)
-			}
-			time.Sleep(tt.late)
-			_, err := ours.Read(make([]byte, 1))
-			if !errors.Is(err, os.ErrDeadlineExceeded) {
-				t.Errorf("read: %v", err)
-			}
-			took, most := time.Since(began), max(tt.deadline, tt.late)+maxLooks*maxExtension
-			if most += slack; took < tt.deadline || took > most {
-				t.Errorf("given up after %v, want %v at most", took, most)
-			}
-		})
-	}
-}
-
-// go-redis finds connections that the server has closed through the system's connection.
-func TestALateConnectionIsCheckedByItsClient(t *testing.T) {
-	t.Parallel()
-	ours, _ := lateConns(t)
-	if _, ok := sysConn(ours); !ok {
-		t.Errorf("a %T has no SyscallConn", ours)
-	}
-	ours, theirs := net.Pipe()
-	defer ours.Close()
-	defer theirs.Close()
-	if _, ok := sysConn(&lateConn{Conn: ours}); ok {
-		t.Error("a pipe has a SyscallConn")
-	}
-}
 
 // Time that a round trip has after its deadline, because the process was late, is not how long checks may
 // take: else it would get shorter each time.

@@ -64,10 +64,11 @@ var _ store.Store = (*Store)(nil)
 // is, with its own retries and time-outs. Switch its retries off, or a check can
 // be charged twice. Hooks must be added to the client before New.
 //
-// Call New before the client is used. Then a process that had no processor for a while,
-// because it was stopped or throttled, reads the replies that came meanwhile instead of reporting a
-// time-out. For that, New adds a hook to the client. A client that has been used, a Ring, a Cluster
-// client with RouteByLatency, and clients of another kind go without it.
+// New changes nothing of the client, so that it may be in use, and have other stores.
+//
+// Give the client a Dialer of [NewDialer]. Without it, a process that had no processor for longer than a
+// check's deadline, because it was stopped or throttled, takes the round trips that were under way for
+// time-outs, whose requests the limits' outage policies decide. These are at most two at a time to each server.
 func New(client redis.UniversalClient, config ...Config) *Store {
 	if client == nil {
 		panic("weblimit: redisstore.New: the client is nil")

@@ -12,6 +12,8 @@ import (
 	"time"
 
 	"github.com/redis/go-redis/v9"
+
+	"github.com/weblimit/weblimit/core/redisstore"
 )
 
 // Server says which Redis it is.
@@ -59,7 +61,7 @@ func New(s Server) (redis.UniversalClient, error) {
 	o.Username, o.Password = s.User, s.Password
 	o.DialTimeout, o.ReadTimeout, o.WriteTimeout, o.MaxRetries, o.PoolSize = s.Timeout, s.Timeout, s.Timeout, s.MaxRetries, s.PoolSize
 	o.TLSConfig = s.tls(o.TLSConfig)
-	o.Dialer = s.dialer(redis.NewDialer(o))
+	o.Dialer = s.dialer(o.TLSConfig)
 	return redis.NewClient(o), nil
 }
 
@@ -78,7 +80,7 @@ func (s *Server) several(u *url.URL) (redis.UniversalClient, error) {
 		return nil, fmt.Errorf("the URL of Redis: %w", err)
 	}
 	o.TLSConfig = s.tls(o.TLSConfig)
-	o.Dialer = s.dialer(redis.NewDialer(&redis.Options{DialTimeout: s.Timeout, TLSConfig: o.TLSConfig}))
+	o.Dialer = s.dialer(o.TLSConfig)
 	if s.Master != "" {
 		return redis.NewFailoverClient(&redis.FailoverOptions{
 			MasterName: s.Master, SentinelAddrs: o.Addrs, SentinelUsername: s.SentinelUser, SentinelPassword: s.SentinelPassword,
@@ -92,8 +94,10 @@ func (s *Server) several(u *url.URL) (redis.UniversalClient, error) {
 	return redis.NewClusterClient(o), nil
 }
 
-// dialer returns what to connect with.
-func (s *Server) dialer(d Dialer) Dialer {
+// dialer returns what to connect with. A deadline that passes while the process has no processor says
+// nothing of the server.
+func (s *Server) dialer(security *tls.Config) Dialer {
+	d := redisstore.NewDialer(&redis.Options{DialTimeout: s.Timeout, TLSConfig: security})
 	if s.Wrap == nil {
 		return d
 	}
