@@ -17,9 +17,11 @@ import (
 	"github.com/weblimit/weblimit/internal/test/must"
 	"github.com/weblimit/weblimit/internal/test/program"
 	"github.com/weblimit/weblimit/internal/test/redistest"
+	"github.com/weblimit/weblimit/internal/test/wait"
 )
 
 func TestMain(m *testing.M) {
+	wait.Beside(8)
 	gin.SetMode(gin.TestMode) // for the whole process: tests that run beside each other must not set it
 	os.Exit(redistest.Main(m))
 }
@@ -39,7 +41,7 @@ func build(t *testing.T) (dir string) {
 		for module, programs := range modules {
 			t.Run(module, func(t *testing.T) {
 				t.Parallel()
-				program.Build(t, dir, module, programs...)
+				must.OK(t, program.Build(dir, module, programs...))
 			})
 		}
 	})

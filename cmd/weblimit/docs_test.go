@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/weblimit/weblimit/core/redisstore"
+	"github.com/weblimit/weblimit/internal/test/wait"
 	"github.com/weblimit/weblimit/quota"
 )
 
@@ -48,7 +49,7 @@ func TestDocsShowRealQuotas(t *testing.T) {
 	b.spend(t, "tenant:globex", 12)
 	b.spend(t, "tenant:initech", 31)
 	b.flush(t)
-	eventually(t, "a notice dies", func() bool { return b.ops.run(t, "quota", "notices", "--dead").code == exitDenied })
+	wait.Until(t, "a notice dies", func() bool { return b.ops.run(t, "quota", "notices", "--dead").code == exitDenied })
 	b.forget(t, "tenant:initech")
 	b.spend(t, "tenant:acme", 7)
 	usual := strings.NewReplacer(

@@ -11,6 +11,7 @@ import (
 	"github.com/weblimit/weblimit/core/store"
 	"github.com/weblimit/weblimit/inspect"
 	"github.com/weblimit/weblimit/internal/test/edge"
+	"github.com/weblimit/weblimit/internal/test/wait"
 	"github.com/weblimit/weblimit/keyfuncs"
 	"github.com/weblimit/weblimit/metrics/top"
 	"github.com/weblimit/weblimit/quota"
@@ -49,7 +50,7 @@ func TestLimitsThatAreKept(t *testing.T) {
 	s := redisstore.New(b.rdb, redisstore.Config{Prefix: b.prefix})
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute) // without which Redis has a second
 	defer cancel()
-	eventually(t, "the application publishes its limits", func() bool {
+	wait.Until(t, "the application publishes its limits", func() bool {
 		published, err := s.Exchange().Collect(ctx)
 		if err != nil {
 			t.Fatal(err)
@@ -82,7 +83,7 @@ func TestLimitsThatAreKept(t *testing.T) {
 	registry.Report(store.Event{Kind: store.EventLedgerOut, Class: store.ClassLedger})
 	state := func(want string, out bool) {
 		t.Helper()
-		eventually(t, "the store is "+want, func() bool { // it is remembered for a second
+		wait.Until(t, "the store is "+want, func() bool { // it is remembered for a second
 			o := decode[overview](t, onPage.ok(t, "top", "--json"))
 			return o.Store.State == want && (o.Store.Ledger != nil) == out
 		})

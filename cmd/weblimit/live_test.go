@@ -16,6 +16,9 @@ import (
 	"time"
 
 	"github.com/weblimit/weblimit/internal/test/child"
+	"github.com/weblimit/weblimit/internal/test/must"
+	"github.com/weblimit/weblimit/internal/test/program"
+	"github.com/weblimit/weblimit/internal/test/wait"
 )
 
 // On a terminal top draws again and again, within the terminal, and leaves it as it was. A page that
@@ -49,19 +52,11 @@ func TestTopIsLiveOnATerminal(t *testing.T) {
 			env: func(name string) string { return map[string]string{"WEBLIMIT_URL": page.URL}[name] },
 		})
 	}()
-	wait := func(what string, is func() bool) {
-		t.Helper()
-		for end := time.Now().Add(time.Minute); !is(); time.Sleep(10 * time.Millisecond) {
-			if time.Now().After(end) {
-				t.Fatalf("%s: never; the screen has %q", what, out.String())
-			}
-		}
-	}
-	wait("a second screen", func() bool { return strings.Count(out.String(), home) >= 2 })
+	wait.Until(t, "there is a second screen", func() bool { return strings.Count(out.String(), home) >= 2 })
 	down.Store(true)
-	wait("an error", func() bool { return strings.Contains(out.String(), "no answer, this is what was") })
+	wait.Until(t, "there is an error", func() bool { return strings.Contains(out.String(), "no answer, this is what was") })
 	before := len(out.String())
-	wait("another screen", func() bool { return strings.Contains(out.String()[before:], "no answer") })
+	wait.Until(t, "there is another screen", func() bool { return strings.Contains(out.String()[before:], "no answer") })
 	cancel() // Ctrl-C
 	if c := <-code; c != exitOK {
 		t.Errorf("Ctrl-C ends it with %d, want %d", c, exitOK)
@@ -106,10 +101,8 @@ func TestColourIsForTerminalsAlone(t *testing.T) {
 // The program itself: a signal ends a question that is under way, with its exit code.
 func TestSignalsEndTheProgram(t *testing.T) {
 	t.Parallel()
-	program := filepath.Join(t.TempDir(), "weblimit")
-	if out, err := exec.CommandContext(t.Context(), "go", "build", "-o", program, ".").CombinedOutput(); err != nil {
-		t.Fatalf("%v: %s", err, out)
-	}
+	dir := t.TempDir()
+	must.OK(t, program.Build(dir, ".", "."))
 	var asked atomic.Bool
 	release := make(chan struct{})
 	page := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {
@@ -120,14 +113,14 @@ func TestSignalsEndTheProgram(t *testing.T) {
 	defer close(release)
 	for _, signal := range []os.Signal{os.Interrupt, syscall.SIGTERM} {
 		asked.Store(false)
-		cmd := exec.CommandContext(t.Context(), program, "peek", "user:42", "--timeout", "1m")
+		cmd := exec.CommandContext(t.Context(), filepath.Join(dir, "weblimit"), "peek", "user:42", "--timeout", "1m")
 		cmd.Env = []string{"WEBLIMIT_URL=" + page.URL}
 		var errs bytes.Buffer
 		cmd.Stderr = &errs
 		if err := cmd.Start(); err != nil {
 			t.Fatal(err)
 		}
-		eventually(t, "the program asks", asked.Load)
+		wait.Until(t, "the program asks", asked.Load)
 		if err := cmd.Process.Signal(signal); err != nil {
 			t.Fatal(err)
 		}

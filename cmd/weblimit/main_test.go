@@ -18,23 +18,15 @@ import (
 	"github.com/weblimit/weblimit/internal/test/edge"
 	"github.com/weblimit/weblimit/internal/test/pgtest"
 	"github.com/weblimit/weblimit/internal/test/redistest"
+	"github.com/weblimit/weblimit/internal/test/wait"
 	"github.com/weblimit/weblimit/keyfuncs"
 	"github.com/weblimit/weblimit/metrics/top"
 )
 
 func TestMain(m *testing.M) {
+	wait.Beside(8)
 	edge.AwayFromMonth(3 * time.Minute)
 	os.Exit(pgtest.Main(both{m}))
-}
-
-// eventually waits until a condition holds.
-func eventually(t *testing.T, what string, holds func() bool) {
-	t.Helper()
-	for end := time.Now().Add(time.Minute); !holds(); time.Sleep(20 * time.Millisecond) {
-		if time.Now().After(end) {
-			t.Fatalf("not within a minute: %s", what)
-		}
-	}
 }
 
 // result is what one call of the command did.
@@ -210,7 +202,7 @@ func (a *application) published(t *testing.T, key string, n int) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute) // without which Redis has a second
 	defer cancel()
-	eventually(t, "the application publishes what it has counted", func() bool {
+	wait.Until(t, "the application publishes what it has counted", func() bool {
 		snapshots, err := a.store.Exchange().Collect(ctx)
 		if err != nil {
 			t.Fatal(err)

@@ -17,6 +17,7 @@ import (
 
 	"github.com/weblimit/weblimit/internal/test/race"
 	"github.com/weblimit/weblimit/internal/test/redistest"
+	"github.com/weblimit/weblimit/internal/test/wait"
 )
 
 const (
@@ -116,7 +117,7 @@ func (a *application) keep(t *testing.T) []byte {
 	var snapshot []byte
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute) // without which Redis has a second
 	defer cancel()
-	eventually(t, "a large snapshot is published", func() bool {
+	wait.Until(t, "a large snapshot is published", func() bool {
 		snapshots, err := a.store.Exchange().Collect(ctx)
 		if err != nil {
 			t.Fatal(err)

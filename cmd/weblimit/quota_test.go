@@ -18,6 +18,7 @@ import (
 	"github.com/weblimit/weblimit/core/redisstore"
 	"github.com/weblimit/weblimit/internal/test/pgtest"
 	"github.com/weblimit/weblimit/internal/test/redistest"
+	"github.com/weblimit/weblimit/internal/test/wait"
 	"github.com/weblimit/weblimit/keyfuncs"
 	"github.com/weblimit/weblimit/quota"
 )
@@ -195,7 +196,7 @@ func TestReconcileWaitsForWhatIsOnItsWay(t *testing.T) {
 		ended := make(chan result, 1)
 		go func() { ended <- b.ops.run(t, "quota", "reconcile", "--settle", settle.String()) }()
 		looks := time.Now() // at the latest, it has not yet
-		eventually(t, "it looks", func() bool {
+		wait.Until(t, "it looks", func() bool {
 			now := time.Now()
 			if asked() > before {
 				return true
@@ -305,7 +306,7 @@ func TestNotices(t *testing.T) {
 	b.spend(t, "tenant:acme", 80)
 	b.flush(t)
 	var r result
-	eventually(t, "three notices die", func() bool {
+	wait.Until(t, "three notices die", func() bool {
 		r = b.ops.run(t, "quota", "notices", "--dead")
 		return r.code == exitDenied && strings.Count(r.out, "410 Gone") == 3
 	})
@@ -314,7 +315,7 @@ func TestNotices(t *testing.T) {
 	wants(t, b.ops.ok(t, "quota", "redeliver", "billing", "--tenant", "tenant:other"), "No such notice to billing is dead.")
 	wants(t, b.ops.ok(t, "quota", "redeliver", "billing", "--tenant", "tenant:acme"), "will be delivered again.")
 	wants(t, b.ops.ok(t, "quota", "redeliver", "nobody"), "No such notice to nobody is dead.")
-	eventually(t, "the notice is delivered", func() bool {
+	wait.Until(t, "the notice is delivered", func() bool {
 		return strings.Contains(b.ops.ok(t, "quota", "notices", "--json"), `"delivered":`)
 	})
 	wants(t, b.ops.ok(t, "quota", "notices", "--dead"), "There are none.")

@@ -18,6 +18,7 @@ import (
 
 	"github.com/weblimit/weblimit/core/redisstore"
 	"github.com/weblimit/weblimit/internal/test/redistest"
+	"github.com/weblimit/weblimit/internal/test/wait"
 	"github.com/weblimit/weblimit/metrics/top"
 )
 
@@ -270,7 +271,7 @@ func TestBenchLeavesNothing(t *testing.T) {
 		t.Errorf("implausible: %+v", rows)
 	}
 	rdb := clientOf(t, server)
-	eventually(t, "no keys are left", func() bool {
+	wait.Until(t, "no keys are left", func() bool {
 		n, err := rdb.DBSize(context.Background()).Result()
 		if err != nil {
 			t.Fatal(err)

@@ -8,6 +8,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/weblimit/weblimit/internal/test/wait"
 )
 
 const (
@@ -18,7 +20,7 @@ const (
 // decides waits until a version of the policy decides.
 func (in *instance) decides(t *testing.T, version string) {
 	t.Helper()
-	await(t, "version "+version+" decides", func() bool {
+	wait.Until(t, "version "+version+" decides", func() bool {
 		_, status := in.get(t, "/status")
 		return strings.Contains(status, `"version": "`+version+`#`)
 	})
@@ -146,7 +148,7 @@ func TestOperators(t *testing.T) {
 	// Users change while it serves.
 	rewrite(t, users, "viewer:another-password-of-hers:read\n")
 	in.signal(t, syscall.SIGHUP)
-	await(t, "the old password is refused", func() bool {
+	wait.Until(t, "the old password is refused", func() bool {
 		status, _ := in.do(t, "GET", "/status", basic(read)...)
 		return status == 401
 	})

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/weblimit/weblimit/internal/test/race"
+	"github.com/weblimit/weblimit/internal/test/wait"
 )
 
 // dial opens a connection to the data listener.
@@ -103,7 +104,7 @@ func TestConnectionsAreBounded(t *testing.T) {
 		t.Errorf("open: %s", got)
 	}
 	_ = open[0].Close()
-	await(t, "another one finds room", func() bool {
+	wait.Until(t, "another one finds room", func() bool {
 		c := in.dial(t)
 		defer c.Close()
 		_, _ = io.WriteString(c, "GET /readyz HTTP/1.1\r\nHost: x\r\n\r\n")

@@ -20,6 +20,7 @@ import (
 
 	"github.com/weblimit/weblimit/internal/test/child"
 	"github.com/weblimit/weblimit/internal/test/redistest"
+	"github.com/weblimit/weblimit/internal/test/wait"
 )
 
 // answer is what a check says.
@@ -203,7 +204,7 @@ func TestOverload(t *testing.T) {
 			n.(*atomic.Int64).Add(1)
 		})
 	}
-	await(t, "others are refused", func() bool {
+	wait.Until(t, "others are refused", func() bool {
 		n, ok := codes.Load(503)
 		return ok && n.(*atomic.Int64).Load() == 16
 	})
@@ -292,7 +293,7 @@ func startLoad(t *testing.T, n int, keepAlive bool, pick func() string) *load {
 func (l *load) goesOn(t *testing.T) {
 	t.Helper()
 	before := l.served.Load()
-	await(t, "it serves", func() bool { return l.served.Load() > before+20 || l.lost.Load() != nil })
+	wait.Until(t, "it serves", func() bool { return l.served.Load() > before+20 || l.lost.Load() != nil })
 }
 
 // end stops the callers, and returns whether they have lost a request.
@@ -378,7 +379,7 @@ func TestDrainInSteps(t *testing.T) {
 	in := start(t, nil, "--drain-delay", "5m")
 	in.signal(t, syscall.SIGTERM)
 	in.signal(t, syscall.SIGTERM) // at once: one signal that was sent twice
-	await(t, "it drains", func() bool { return strings.Contains(in.log.String(), "weblimitd: draining") })
+	wait.Until(t, "it drains", func() bool { return strings.Contains(in.log.String(), "weblimitd: draining") })
 	time.Sleep(700 * time.Millisecond)
 	select {
 	case <-in.ended:
@@ -435,7 +436,7 @@ func drainsInSteps(t *testing.T, server *redistest.Server, delay time.Duration) 
 		slow <- err
 	}()
 	atWork := false // then it does not end before that request
-	await(t, "a request is at work, or the delay is over", func() bool {
+	wait.Until(t, "a request is at work, or the delay is over", func() bool {
 		if _, metrics, err := in.try(http.MethodGet, "/metrics"); err == nil {
 			atWork = strings.Contains(metrics, "\nweblimitd_requests_in_flight 1\n")
 		}
@@ -444,7 +445,7 @@ func drainsInSteps(t *testing.T, server *redistest.Server, delay time.Duration) 
 	if !atWork || late() {
 		return false
 	}
-	await(t, "it takes no more connections", func() bool {
+	wait.Until(t, "it takes no more connections", func() bool {
 		c, err := net.DialTimeout("tcp", in.data, time.Minute)
 		if err == nil {
 			c.Close()
@@ -478,7 +479,7 @@ func TestDrainTimeout(t *testing.T) {
 		_, _, _ = check(context.Background(), http.DefaultClient, "http://"+in.data, "192.0.2.1")
 		close(slow)
 	}()
-	await(t, "a request is at work", func() bool { return in.metric(t, "weblimitd_requests_in_flight") == "1" })
+	wait.Until(t, "a request is at work", func() bool { return in.metric(t, "weblimitd_requests_in_flight") == "1" })
 	if code := in.stop(t); code != 1 {
 		t.Errorf("exit code %d", code)
 	}
@@ -553,7 +554,7 @@ func TestTraces(t *testing.T) {
 			t.Errorf("%q is not in the spans", want)
 		}
 	}
-	cmd := exec.Command(program, "--check", "--policy", in.policy)
+	cmd := exec.Command(daemon, "--check", "--policy", in.policy)
 	cmd.Env = []string{"OTEL_EXPORTER_OTLP_ENDPOINT=http://127.0.0.1:4317", "OTEL_EXPORTER_OTLP_PROTOCOL=grpc"}
 	if out, err := cmd.CombinedOutput(); err == nil || !strings.Contains(string(out), "http/protobuf") {
 		t.Errorf("%v %s", err, out)

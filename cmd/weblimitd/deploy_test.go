@@ -31,7 +31,7 @@ func TestUnits(t *testing.T) {
 			t.Fatal(err)
 		}
 		// The program that the unit names has to be there.
-		text = bytes.ReplaceAll(text, []byte("/usr/local/bin/weblimitd"), []byte(program))
+		text = bytes.ReplaceAll(text, []byte("/usr/local/bin/weblimitd"), []byte(daemon))
 		if err := os.WriteFile(filepath.Join(dir, unit), text, 0o600); err != nil {
 			t.Fatal(err)
 		}
@@ -56,7 +56,7 @@ func TestSettingsOfTheUnits(t *testing.T) {
 	}
 	limits, kept := write(t, "limits.yaml", onePolicy("1", 5)), filepath.Join(t.TempDir(), "kept.yaml")
 	settings := strings.NewReplacer("/etc/weblimitd/limits.yaml", limits, "/var/lib/weblimitd/limits.yaml", kept, "# redis:", "redis:").Replace(string(text))
-	if code, out := run(t, nil, "--check", "--config", write(t, "weblimitd.yaml", settings)); code != 0 {
+	if code, out := inside(nil, "--check", "--config", write(t, "weblimitd.yaml", settings)); code != 0 {
 		t.Error(out)
 	}
 }
@@ -130,7 +130,7 @@ func TestKubernetes(t *testing.T) {
 	for i := range env {
 		env[i] = strings.Replace(env[i], "/etc/weblimitd/limits.yaml", path, 1)
 	}
-	if code, out := run(t, env, "--check"); code != 0 || len(env) < 8 {
+	if code, out := inside(env, "--check"); code != 0 || len(env) < 8 {
 		t.Errorf("%v: %s", env, out)
 	}
 }

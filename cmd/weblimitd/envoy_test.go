@@ -25,6 +25,7 @@ import (
 
 	windows "github.com/weblimit/weblimit/internal/test/edge"
 	"github.com/weblimit/weblimit/internal/test/redistest"
+	"github.com/weblimit/weblimit/internal/test/wait"
 )
 
 const edge = "domain: edge\ndescriptors:\n  - key: remote_address\n    rate_limit: {unit: hour, requests_per_unit: 3}\n"
@@ -94,7 +95,7 @@ func TestEnvoy(t *testing.T) {
 	}
 	rewrite(t, filepath.Join(dir, "edge.yaml"), strings.Replace(edge, "3}", "30}", 1))
 	in.signal(t, syscall.SIGHUP)
-	await(t, "the new limit decides", func() bool {
+	wait.Until(t, "the new limit decides", func() bool {
 		code, err := asks(t.Context(), conn, "192.0.2.1")
 		return err == nil && code == rls.RateLimitResponse_OK
 	})
@@ -135,10 +136,10 @@ func TestEnvoy(t *testing.T) {
 func TestEnvoyAlone(t *testing.T) {
 	t.Parallel()
 	dir := envoyFolder(t)
-	if code, out := run(t, nil, "--check", "--envoy-config", dir); code != 0 {
+	if code, out := inside(nil, "--check", "--envoy-config", dir); code != 0 {
 		t.Error(out)
 	}
-	if code, out := run(t, nil, "--check", "--policy", write(t, "limits.yaml", onePolicy("1", 5)), "--grpc-listen", ":9182"); code == 0 || !strings.Contains(out, "--grpc-listen is for Envoy") {
+	if code, out := inside(nil, "--check", "--policy", write(t, "limits.yaml", onePolicy("1", 5)), "--grpc-listen", ":9182"); code == 0 || !strings.Contains(out, "--grpc-listen is for Envoy") {
 		t.Error(out)
 	}
 	if code, out := run(t, nil, "--envoy-config", dir, "--listen", "127.0.0.1:0", "--admin-listen", "off", "--grpc-listen", "0.0.0.0:0"); code == 0 || !strings.Contains(out, "--grpc-listen: everybody on the network") {
@@ -147,7 +148,7 @@ func TestEnvoyAlone(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(dir, "wrong.yaml"), []byte("domain: x\ndescriptors: 5"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if code, out := run(t, nil, "--check", "--envoy-config", dir); code == 0 || !strings.Contains(out, "wrong.yaml") {
+	if code, out := inside(nil, "--check", "--envoy-config", dir); code == 0 || !strings.Contains(out, "wrong.yaml") {
 		t.Error(out)
 	}
 }
@@ -190,7 +191,7 @@ func TestEnvoyUnderLoad(t *testing.T) {
 	conn := connect(t, in.grpc, insecure.NewCredentials())
 	var ok, refused, other atomic.Int64
 	server.Freeze(t)
-	await(t, "some calls are answered, and others refused", func() bool {
+	wait.Until(t, "some calls are answered, and others refused", func() bool {
 		var all sync.WaitGroup
 		for range 200 {
 			all.Go(func() {
@@ -234,12 +235,12 @@ func TestEnvoyUnderLoad(t *testing.T) {
 			}
 		})
 	}
-	await(t, "calls are served", func() bool { return served.Load() > 100 })
+	wait.Until(t, "calls are served", func() bool { return served.Load() > 100 })
 	if code := in.stop(t); code != 0 {
 		t.Errorf("exit code %d", code)
 	}
 	before := served.Load()
-	await(t, "calls go on", func() bool { return served.Load() > before+10 })
+	wait.Until(t, "calls go on", func() bool { return served.Load() > before+10 })
 	stop()
 	load.Wait()
 }

@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"github.com/weblimit/weblimit/internal/test/child"
+	"github.com/weblimit/weblimit/internal/test/wait"
 )
 
 // status asks a path of a listener.
@@ -66,12 +67,12 @@ func TestTokens(t *testing.T) {
 	}
 	rewrite(t, file, "second-token-second\n")
 	in.signal(t, syscall.SIGHUP)
-	await(t, "the first token is refused", func() bool {
+	wait.Until(t, "the first token is refused", func() bool {
 		return status(t, http.DefaultClient, url, "Authorization", "Bearer first-token-first") == 401
 	})
 	rewrite(t, file, "short\n") // wrong: nothing changes
 	in.signal(t, syscall.SIGHUP)
-	await(t, "the wrong file is noted", func() bool {
+	wait.Until(t, "the wrong file is noted", func() bool {
 		n := in.metric(t, `weblimitd_reloads_total{result="error",what="tokens"}`)
 		return n != "" && n != "0"
 	})
@@ -79,7 +80,7 @@ func TestTokens(t *testing.T) {
 		t.Errorf("after a wrong file: %d", got)
 	}
 	rewrite(t, file, "third-token-third\n")
-	await(t, "the third token is taken, without a signal", func() bool {
+	wait.Until(t, "the third token is taken, without a signal", func() bool {
 		return status(t, http.DefaultClient, url, "Authorization", "Bearer third-token-third") == 404
 	})
 	if got := in.metric(t, `weblimitd_unauthenticated_total{listener="data"}`); got == "" || got == "0" {
@@ -126,7 +127,7 @@ func TestCertificatesChange(t *testing.T) {
 	if err := os.WriteFile(f.cert, []byte("broken"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	await(t, "the broken file is noted, by looking at it", func() bool {
+	wait.Until(t, "the broken file is noted, by looking at it", func() bool {
 		n := in.metric(t, `weblimitd_reloads_total{result="error",what="certificates"}`)
 		return n != "" && n != "0"
 	})
@@ -136,12 +137,12 @@ func TestCertificatesChange(t *testing.T) {
 	wants(t, in.log.String(), "not reloaded, all stays as it was")
 	by.sign(t, f, "ended.example", -time.Hour)
 	in.signal(t, syscall.SIGHUP)
-	await(t, "one that has ended is refused", func() bool {
+	wait.Until(t, "one that has ended is refused", func() bool {
 		return strings.Contains(in.log.String(), "has ended at")
 	})
 	by.sign(t, f, "new.example", 48*time.Hour)
 	in.signal(t, syscall.SIGHUP)
-	await(t, "the new certificate is served", func() bool { return name() == "new.example" })
+	wait.Until(t, "the new certificate is served", func() bool { return name() == "new.example" })
 	answers()
 	if got := in.metric(t, `weblimitd_certificate_end_timestamp_seconds{listener="data"}`); got == "" {
 		t.Error("no metric of the certificate's end")
@@ -237,7 +238,7 @@ func TestMutualTLS(t *testing.T) {
 		t.Fatal(err)
 	}
 	in.signal(t, syscall.SIGHUP)
-	await(t, "certificates of the old authority are refused", func() bool { return dial("localhost:"+port, gateway.pair(t)) != nil })
+	wait.Until(t, "certificates of the old authority are refused", func() bool { return dial("localhost:"+port, gateway.pair(t)) != nil })
 	if err := dial("localhost:"+port, theirs.pair(t)); err != nil {
 		t.Errorf("a certificate of the new authority: %v", err)
 	}
@@ -343,7 +344,7 @@ func TestSocketActivation(t *testing.T) {
 		"misspelled": {"date:admin", `systemd has passed no socket "data", but "admin", "date"`},
 		"twice":      {"data:data", `systemd has passed 2 sockets "data"`},
 	} {
-		cmd := exec.Command(program, "--policy", in.policy, "--listen", "systemd:data", "--admin-listen", "off")
+		cmd := exec.Command(daemon, "--policy", in.policy, "--listen", "systemd:data", "--admin-listen", "off")
 		cmd.Env = []string{"PATH=" + os.Getenv("PATH")}
 		activate(cmd, []*os.File{admin, data}, c.names)
 		out, err := cmd.CombinedOutput()
@@ -384,7 +385,7 @@ func TestNotify(t *testing.T) {
 	hears := func(all ...string) {
 		t.Helper()
 		for _, want := range all {
-			await(t, "systemd hears "+want, func() bool { return strings.Contains(heard.String(), want) })
+			wait.Until(t, "systemd hears "+want, func() bool { return strings.Contains(heard.String(), want) })
 		}
 	}
 	hears("READY=1\nSTATUS=serving, policy 1#", "WATCHDOG=1")

@@ -13,37 +13,34 @@ import (
 	"path/filepath"
 	"regexp"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 	"time"
 
+	weblimitd "github.com/weblimit/weblimit/cmd/weblimitd"
 	"github.com/weblimit/weblimit/internal/test/child"
 	"github.com/weblimit/weblimit/internal/test/pgtest"
-	"github.com/weblimit/weblimit/internal/test/race"
+	"github.com/weblimit/weblimit/internal/test/program"
 	"github.com/weblimit/weblimit/internal/test/redistest"
+	"github.com/weblimit/weblimit/internal/test/wait"
 )
 
-// program is the binary that the tests run: static, as it is installed.
-var program string
+// daemon is the binary that the tests run.
+var daemon string
 
 func TestMain(m *testing.M) { os.Exit(buildAndRun(m)) }
 
 func buildAndRun(m *testing.M) int {
+	wait.Beside(8)
 	dir, err := os.MkdirTemp("", "weblimitd")
+	if err == nil {
+		defer os.RemoveAll(dir)
+		daemon = filepath.Join(dir, "weblimitd")
+		err = program.Build(dir, ".", ".")
+	}
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
-		return 1
-	}
-	defer os.RemoveAll(dir)
-	program = filepath.Join(dir, "weblimitd")
-	build := exec.Command("go", "build", "-trimpath", "-o", program, ".")
-	build.Env = append(os.Environ(), "CGO_ENABLED=0")
-	if race.Enabled {
-		build = exec.Command("go", "build", "-race", "-o", program, ".")
-	}
-	build.Stderr = os.Stderr
-	if err := build.Run(); err != nil {
-		fmt.Fprintln(os.Stderr, "building weblimitd:", err)
 		return 1
 	}
 	return pgtest.Main(redisTests{m})
@@ -134,7 +131,7 @@ func startWith(t *testing.T, prepare func(*exec.Cmd), env []string, args ...stri
 	if !has(args, "--log-format") {
 		args = append(args, "--log-format", "json")
 	}
-	in.cmd = exec.Command(program, args...)
+	in.cmd = exec.Command(daemon, args...)
 	in.cmd.Env = append([]string{"PATH=" + os.Getenv("PATH"), "HOME=/nonexistent"}, env...)
 	in.cmd.Stdout, in.cmd.Stderr = in.log, in.log
 	prepare(in.cmd)
@@ -155,7 +152,7 @@ func startWith(t *testing.T, prepare func(*exec.Cmd), env []string, args ...stri
 			t.Logf("%s", in.log)
 		}
 	})
-	await(t, "it serves", func() bool {
+	wait.Until(t, "it serves", func() bool {
 		select {
 		case <-in.ended:
 			t.Fatalf("it has ended: %s", in.log)
@@ -194,16 +191,6 @@ func (in *instance) line(t *testing.T, message string) map[string]any {
 		t.Fatalf("no line %q in the log: %s", message, in.log)
 	}
 	return found
-}
-
-// await waits until something holds, for as long as a busy machine may need.
-func await(t *testing.T, what string, holds func() bool) {
-	t.Helper()
-	for began := time.Now(); !holds(); time.Sleep(10 * time.Millisecond) {
-		if time.Since(began) > 2*time.Minute {
-			t.Fatalf("after two minutes it does not hold that %s", what)
-		}
-	}
 }
 
 func (in *instance) signal(t *testing.T, s os.Signal) {
@@ -283,13 +270,25 @@ func run(t *testing.T, env []string, args ...string) (code int, out string) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 	defer cancel()
-	cmd := exec.CommandContext(ctx, program, args...)
+	cmd := exec.CommandContext(ctx, daemon, args...)
 	cmd.Env = append([]string{"PATH=" + os.Getenv("PATH")}, env...)
 	text, err := cmd.CombinedOutput()
 	if exit := (*exec.ExitError)(nil); err != nil && !errors.As(err, &exit) {
 		t.Fatal(err)
 	}
 	return cmd.ProcessState.ExitCode(), string(text)
+}
+
+// alone is held by who runs weblimitd in this process: it sets the logger of the process, and that of go-redis.
+var alone sync.Mutex
+
+// inside is run in this process, which takes a fraction of the time, for what does not serve.
+func inside(env []string, args ...string) (code int, out string) {
+	alone.Lock()
+	defer alone.Unlock()
+	var text strings.Builder
+	code = weblimitd.Command(args, env, &text, &text)
+	return code, text.String()
 }
 
 func wants(t *testing.T, text string, all ...string) {

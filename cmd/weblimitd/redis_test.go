@@ -12,6 +12,7 @@ import (
 	"github.com/weblimit/weblimit/core"
 	"github.com/weblimit/weblimit/core/redisstore"
 	"github.com/weblimit/weblimit/internal/test/redistest"
+	"github.com/weblimit/weblimit/internal/test/wait"
 	"github.com/weblimit/weblimit/policy"
 	"github.com/weblimit/weblimit/policy/redissource"
 )
@@ -39,7 +40,7 @@ func TestReadinessKnowsRedis(t *testing.T) {
 	leaves := start(t, nil, "--redis", "redis://"+server.Addr(), "--ready-in-outage=false")
 	expect := func(in *instance, code int, word string) {
 		t.Helper()
-		await(t, "it is "+word, func() bool {
+		wait.Until(t, "it is "+word, func() bool {
 			status, body := in.get(t, "/readyz")
 			return status == code && strings.Contains(body, `"`+word+`"`)
 		})
@@ -77,7 +78,7 @@ func TestOneLogOfOneFormat(t *testing.T) {
 	in := start(t, nil, "--redis", "redis://"+server.Addr())
 	server.Kill()
 	in.allows(t, "192.0.2.1", 1)
-	await(t, "the outage is logged", func() bool { return strings.Contains(in.log.String(), "weblimit: outage began") })
+	wait.Until(t, "the outage is logged", func() bool { return strings.Contains(in.log.String(), "weblimit: outage began") })
 	for text := range strings.Lines(in.log.String()) {
 		if !json.Valid([]byte(text)) {
 			t.Errorf("not JSON: %s", text)
@@ -115,7 +116,7 @@ func TestTheLibrarySharesQuotas(t *testing.T) {
 func TestStartWithoutRedis(t *testing.T) {
 	t.Parallel()
 	in := start(t, nil, "--redis", "redis://127.0.0.1:1")
-	await(t, "it is degraded", func() bool {
+	wait.Until(t, "it is degraded", func() bool {
 		status, body := in.get(t, "/readyz")
 		return status == 200 && strings.Contains(body, "degraded")
 	})
@@ -142,7 +143,7 @@ func TestPolicyInRedis(t *testing.T) {
 	in.decides(t, "1")
 	publish("2")
 	in.decides(t, "2")
-	await(t, "version 2 is kept", func() bool { // which happens after it decides
+	wait.Until(t, "version 2 is kept", func() bool { // which happens after it decides
 		text, err := os.ReadFile(kept)
 		return err == nil && strings.Contains(string(text), onePolicy("2", 5))
 	})
@@ -163,7 +164,7 @@ func TestReloadWhileReloading(t *testing.T) {
 	in := start(t, []string{"NOTIFY_SOCKET=" + socket}, "--redis", "redis://"+server.Addr(), "--policy", "redis:limits")
 	reloads := func(n int) {
 		t.Helper()
-		await(t, fmt.Sprintf("%d reloads began", n), func() bool { return strings.Count(heard.String(), "RELOADING=1") == n })
+		wait.Until(t, fmt.Sprintf("%d reloads began", n), func() bool { return strings.Count(heard.String(), "RELOADING=1") == n })
 	}
 	server.Freeze(t)
 	in.signal(t, syscall.SIGHUP)

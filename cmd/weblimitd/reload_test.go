@@ -12,6 +12,8 @@ import (
 	"sync/atomic"
 	"testing"
 	"time"
+
+	"github.com/weblimit/weblimit/internal/test/wait"
 )
 
 // resident is the memory of the process in bytes.
@@ -69,7 +71,7 @@ func TestManyReloadsUnderLoad(t *testing.T) {
 	stop()
 	load.Wait()
 	first, _ := strconv.Atoi(goroutines)
-	await(t, fmt.Sprintf("there are not many more goroutines than the %d after 20 reloads", first), func() bool {
+	wait.Until(t, fmt.Sprintf("there are not many more goroutines than the %d after 20 reloads", first), func() bool {
 		last, err := strconv.Atoi(in.metric(t, "go_goroutines"))
 		return err == nil && last <= first+20
 	})

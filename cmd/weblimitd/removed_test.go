@@ -88,7 +88,7 @@ func TestPoliciesThatGatewaysCanNotAsk(t *testing.T) {
 		t.Fatalf("%d %s", status, body)
 	}
 	wants(t, in.log.String(), "batch")
-	if code, out := run(t, nil, "--check", "--policy", file); code != 0 || !strings.Contains(out, "gateways get an error") {
+	if code, out := inside(nil, "--check", "--policy", file); code != 0 || !strings.Contains(out, "gateways get an error") {
 		t.Errorf("%d %s", code, out)
 	}
 }

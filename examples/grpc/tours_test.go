@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/weblimit/weblimit/internal/test/must"
 	"github.com/weblimit/weblimit/internal/test/program"
 	"github.com/weblimit/weblimit/internal/test/redistest"
 )
@@ -17,7 +18,7 @@ func TestTours(t *testing.T) {
 	t.Parallel()
 	program.NeedCurl(t)
 	dir, redis := t.TempDir(), redistest.StartTCP(t)
-	program.Build(t, dir, ".", "./server", "./client", "./gateway")
+	must.OK(t, program.Build(dir, ".", "./server", "./client", "./gateway"))
 	start := func(t *testing.T, name string, commands int, env ...string) (tour []string) {
 		t.Helper()
 		tour = program.Start(t, program.Command(dir+"/"+name, env...)).Tour(commands)

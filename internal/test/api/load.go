@@ -16,8 +16,6 @@ import (
 	"slices"
 	"strings"
 	"sync"
-
-	"github.com/weblimit/weblimit/internal/test/race"
 )
 
 // Load returns the packages of the repository in the directory root that other modules import, by
@@ -83,8 +81,12 @@ func modules(root string) ([]string, error) {
 // load returns the packages in folders of the module in the directory root, by their paths within
 // the module.
 func load(root string, folders []string) (map[string]*types.Package, error) {
-	// When the race detector is on, the packages have just been compiled with it.
-	args := []string{"list", fmt.Sprintf("-race=%v", race.Enabled), "-export", "-json=ImportPath,Name,Export,Module"}
+	// Tests have compiled the packages with the race detector, which needs cgo.
+	cgo, err := exec.Command("go", "env", "CGO_ENABLED").Output()
+	if err != nil {
+		return nil, fmt.Errorf("go env: %w", err)
+	}
+	args := []string{"list", fmt.Sprintf("-race=%v", string(cgo) == "1\n"), "-export", "-json=ImportPath,Name,Export,Module"}
 	cmd := exec.Command("go", append(args, folders...)...)
 	cmd.Dir, cmd.Stderr = root, os.Stderr
 	out, err := cmd.Output()

@@ -3,11 +3,11 @@
 package program
 
 import (
+	"fmt"
 	"os"
 	"os/exec"
 	"slices"
 	"strings"
-	"testing"
 
 	"github.com/weblimit/weblimit/internal/test/race"
 )
@@ -25,13 +25,13 @@ func Flags() []string {
 
 // Build compiles commands in one go, into the folder dir: packages of the module in folder, by their paths from
 // there. Each has the last element of its path as its name.
-func Build(tb testing.TB, dir, folder string, packages ...string) {
-	tb.Helper()
-	cmd := exec.CommandContext(tb.Context(), "go", slices.Concat([]string{"build", "-o", dir + "/"}, Flags(), packages)...)
+func Build(dir, folder string, packages ...string) error {
+	cmd := exec.Command("go", slices.Concat([]string{"build", "-o", dir + "/"}, Flags(), packages)...)
 	cmd.Dir = folder
 	if out, err := cmd.CombinedOutput(); err != nil {
-		tb.Fatalf("%v: %v\n%s", cmd, err, out)
+		return fmt.Errorf("%v: %w\n%s", cmd, err, out)
 	}
+	return nil
 }
 
 // BuildFlags is an entry of the environment that makes a program use [Flags] when it builds another.

@@ -3,6 +3,8 @@ package wait
 
 import (
 	"errors"
+	"flag"
+	"strconv"
 	"testing"
 	"time"
 )
@@ -35,5 +37,16 @@ func For(tb testing.TB, what string, try func() error) {
 			tb.Fatalf("%v later it does not hold that %s: %v", patience, what, err)
 		}
 		time.Sleep(pause) // nothing tells when to look again
+	}
+}
+
+// Beside makes so many parallel tests run at a time, unless the command line says how many: where tests wait more
+// than they work, for other processes and for time-outs, a machine with two processors would run two. It is for TestMain.
+func Beside(tests int) {
+	flag.Parse()
+	said := false
+	flag.Visit(func(f *flag.Flag) { said = said || f.Name == "test.parallel" })
+	if !said {
+		_ = flag.Set("test.parallel", strconv.Itoa(tests)) // a number it takes
 	}
 }
