@@ -10,8 +10,8 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/weblimit/weblimit/core"
-	"github.com/weblimit/weblimit/core/memstore"
 	"github.com/weblimit/weblimit/core/store"
+	"github.com/weblimit/weblimit/internal/test/must"
 	"github.com/weblimit/weblimit/keyfuncs"
 )
 
@@ -22,13 +22,8 @@ func attachTo(t *testing.T, l ledger, s store.Store) *Book {
 	if s == nil {
 		c.Store = &noStore{err: errNoStore}
 	}
-	if err := c.complete(); err != nil {
-		t.Fatal(err)
-	}
-	b, err := attach(t.Context(), c, l)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, c.complete())
+	b := must.Get(attach(t.Context(), c, l))(t)
 	t.Cleanup(func() { closeBook(t, b) })
 	return b
 }
@@ -36,25 +31,16 @@ func attachTo(t *testing.T, l ledger, s store.Store) *Book {
 // differencesOf returns what Reconcile finds.
 func differencesOf(t *testing.T, b *Book, repair bool) (all []Difference) {
 	t.Helper()
-	if _, err := b.Reconcile(t.Context(), repair, func(d Difference) error {
-		all = append(all, d)
-		return nil
-	}); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(b.Reconcile(t.Context(), repair, func(d Difference) error { all = append(all, d); return nil }))(t)
 	return all
 }
 
 // A tool without limits of its own knows those of applications, and reads, repairs and adjusts.
 func TestAttach(t *testing.T) {
-	t.Parallel()
-	berlin, err := time.LoadLocation("Europe/Berlin")
-	if err != nil {
-		t.Fatal(err)
-	}
+	berlin := must.Get(time.LoadLocation("Europe/Berlin"))(t)
 	eachLedger(t, func(t *testing.T, l ledger) {
-		s := memstore.New(memstore.Config{})
-		b := bookOn(t, l, Config{Store: s, FlushEvery: time.Minute})
+		s := fresh()
+		b := bookOn(t, l, byHand(s))
 		limit := core.PerBillingMonth(100, 31, berlin).Soft(80).By(keyfuncs.Tenant("tenant")).Named("plan")
 		limiter := limiterOn(t, b.Store(), limit,
 			core.PerCalendarDay(50, time.FixedZone("office", 5400)).By(keyfuncs.Tenant("tenant")).Named("daily"),
@@ -67,10 +53,7 @@ func TestAttach(t *testing.T) {
 		if len(limits) != 2 || limits[0].Name != "daily" || limits[1].Name != "plan" || limits[1].Err != nil {
 			t.Fatalf("limits: %+v", limits)
 		}
-		want, err := limit.Rule()
-		if err != nil {
-			t.Fatal(err)
-		}
+		want := *ruleOf(t, limit)
 		if got := limits[1].Rule; got != want || limits[1].Declared.IsZero() {
 			t.Errorf("the rule is %+v, want %+v; declared %v", got, want, limits[1].Declared)
 		}
@@ -93,9 +76,7 @@ func TestAttach(t *testing.T) {
 				t.Errorf("not repaired: %+v", d)
 			}
 		}
-		if got := tool.total(t, "plan", "tenant:acme"); got != 15 {
-			t.Errorf("after the repair the ledger has %d units, want 15", got)
-		}
+		wantUnits(t, tool, 15)
 		if applied, err := tool.Adjust(t.Context(), Adjustment{Operation: "1", Limit: "plan", Tenant: "tenant:acme", Units: 7, Reason: "goodwill"}); !applied || err != nil {
 			t.Errorf("Adjust: %v, %v", applied, err)
 		}
@@ -111,9 +92,8 @@ func TestAttach(t *testing.T) {
 
 // An attached book without a store reads, and does not compare.
 func TestAttachWithoutAStore(t *testing.T) {
-	t.Parallel()
 	eachLedger(t, func(t *testing.T, l ledger) {
-		b := bookOn(t, l, Config{Store: memstore.New(memstore.Config{})})
+		b := bookOn(t, l, Config{})
 		spend(t, limiterOn(t, b.Store(), monthly(100)), "tenant:acme", 3)
 		mustFlushBook(t, b)
 		tool := attachTo(t, l, nil)
@@ -128,23 +108,17 @@ func TestAttachWithoutAStore(t *testing.T) {
 
 // A limit that nobody has declared, or whose time zone is not known here, is said to be unknown.
 func TestAttachSaysWhatItDoesNotKnow(t *testing.T) {
-	t.Parallel()
 	eachLedger(t, func(t *testing.T, l ledger) {
-		s := memstore.New(memstore.Config{})
+		s := fresh()
 		b := bookOn(t, l, Config{Store: s})
 		spend(t, limiterOn(t, b.Store(), monthly(100).Named("moon")), "tenant:acme", 3)
 		mustFlushBook(t, b)
 		now := monthOf(time.Now())
 		mustFlush(t, l, at(account{"gone", "tenant:acme", beginOf(now).UnixMicro(), beginOf(now + 1).UnixMicro()}, 1, 2, 5, 1))
-		rule, err := monthly(100).Named("moon").Rule()
-		if err != nil {
-			t.Fatal(err)
-		}
-		d := declarationOf(&rule)
+		rule := ruleOf(t, monthly(100).Named("moon"))
+		d := declarationOf(rule)
 		d.zone, d.july = "Moon/Tranquility", 3600
-		if err := l.declare(t.Context(), []declaration{d}); err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, l.declare(t.Context(), []declaration{d}))
 		tool := attachTo(t, l, s)
 		reasons := map[string]string{}
 		for _, d := range differencesOf(t, tool, true) {
@@ -173,42 +147,24 @@ func TestAttachOnlyReads(t *testing.T) {
 	if _, err := Attach(t.Context(), pool, Config{Notices: []Channel{{Name: "a", Deliver: func(context.Context, Notice) error { return nil }}}}); err == nil {
 		t.Error("an attached book delivers notices")
 	}
-	b, err := Open(t.Context(), pool, Config{Store: memstore.New(memstore.Config{}), Timeout: time.Minute})
-	if err != nil {
-		t.Fatal(err)
-	}
+	b := must.Get(Open(t.Context(), pool, Config{Store: fresh(), Timeout: time.Minute}))(t)
 	spend(t, limiterOn(t, b.Store(), monthly(100)), "tenant:acme", 3)
 	mustFlushBook(t, b)
 	closeBook(t, b)
 	config := pool.Config().Copy()
 	config.ConnConfig.RuntimeParams["default_transaction_read_only"] = "on"
-	reading, err := pgxpool.NewWithConfig(t.Context(), config)
-	if err != nil {
-		t.Fatal(err)
-	}
+	reading := must.Get(pgxpool.NewWithConfig(t.Context(), config))(t)
 	t.Cleanup(reading.Close)
-	tool, err := Attach(t.Context(), reading, Config{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	n := 0
-	for u, err := range tool.Usage(t.Context(), Query{}) {
-		if err != nil || u.Used != 3 {
-			t.Errorf("%+v, %v", u, err)
-		}
-		n++
-	}
-	if n != 1 {
-		t.Errorf("%d accounts", n)
+	tool := must.Get(Attach(t.Context(), reading, Config{}))(t)
+	if all := usesOf(t, tool, Query{}); len(all) != 1 || all[0].Used != 3 {
+		t.Errorf("%+v", all)
 	}
 	closeBook(t, tool)
 	var processes int
 	if err := pool.QueryRow(t.Context(), "SELECT count(*) FROM weblimit.process").Scan(&processes); err != nil || processes != 0 {
 		t.Errorf("%d processes, %v", processes, err)
 	}
-	if _, err := pool.Exec(t.Context(), "DROP TABLE weblimit.declared; DELETE FROM weblimit.migration WHERE version = 3"); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(pool.Exec(t.Context(), "DROP TABLE weblimit.declared; DELETE FROM weblimit.migration WHERE version = 3"))(t)
 	if _, err := Attach(t.Context(), pool, Config{}); err == nil || !strings.Contains(err.Error(), "version 2") {
 		t.Errorf("older tables: %v", err)
 	}

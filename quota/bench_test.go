@@ -12,7 +12,6 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
-	"github.com/weblimit/weblimit/core/memstore"
 	"github.com/weblimit/weblimit/core/redisstore"
 	"github.com/weblimit/weblimit/core/store"
 	"github.com/weblimit/weblimit/internal/test/redistest"
@@ -20,17 +19,14 @@ import (
 
 // take asks a store for one of n tenants each time.
 func take(b *testing.B, s store.Store, n int) {
-	rule, err := monthly(1 << 40).Rule()
-	if err != nil {
-		b.Fatal(err)
-	}
+	rule := ruleOf(b, monthly(1<<40))
 	keys := make([][]byte, n)
 	for i := range keys {
 		keys[i] = fmt.Appendf(nil, "tenant:%d", i)
 	}
 	var next atomic.Int64
 	ctx := context.Background()
-	checks, results := []store.Check{{Rule: &rule, Cost: 1}}, make([]store.Result, 1)
+	checks, results := []store.Check{{Rule: rule, Cost: 1}}, make([]store.Result, 1)
 	for _, key := range keys { // so that every account is known
 		checks[0].Key = key
 		if err := s.Take(ctx, checks, results); err != nil {
@@ -40,7 +36,7 @@ func take(b *testing.B, s store.Store, n int) {
 	b.ReportAllocs()
 	b.ResetTimer()
 	b.RunParallel(func(pb *testing.PB) {
-		checks, results := []store.Check{{Rule: &rule, Cost: 1}}, make([]store.Result, 1)
+		checks, results := []store.Check{{Rule: rule, Cost: 1}}, make([]store.Result, 1)
 		for i := int(next.Add(997)); pb.Next(); i++ {
 			checks[0].Key = keys[i%n]
 			if err := s.Take(ctx, checks, results); err != nil {
@@ -58,8 +54,8 @@ func benchBook(b *testing.B, s store.Store) store.Store {
 
 // BenchmarkTake compares a store with and without a book, over 1,000 tenants.
 func BenchmarkTake(b *testing.B) {
-	b.Run("memory", func(b *testing.B) { take(b, memstore.New(memstore.Config{}), 1000) })
-	b.Run("memory with a book", func(b *testing.B) { take(b, benchBook(b, memstore.New(memstore.Config{})), 1000) })
+	b.Run("memory", func(b *testing.B) { take(b, fresh(), 1000) })
+	b.Run("memory with a book", func(b *testing.B) { take(b, benchBook(b, fresh()), 1000) })
 	rdb := redistest.Shared(b).Client(b)
 	onRedis := func() store.Store { return redisstore.New(rdb, redisstore.Config{Prefix: redistest.Prefix(b)}) }
 	for _, parallel := range []int{1, 32} {

@@ -1,6 +1,7 @@
 package quota
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -13,6 +14,8 @@ import (
 	"github.com/weblimit/weblimit/core"
 	"github.com/weblimit/weblimit/core/memstore"
 	"github.com/weblimit/weblimit/core/store"
+	"github.com/weblimit/weblimit/internal/test/check"
+	"github.com/weblimit/weblimit/internal/test/must"
 	"github.com/weblimit/weblimit/internal/test/race"
 	"github.com/weblimit/weblimit/internal/testclock"
 	"github.com/weblimit/weblimit/keyfuncs"
@@ -25,15 +28,33 @@ func monthly(n int64) core.Limit {
 
 func limiterOn(t *testing.T, s store.Store, limits ...core.Limit) *core.Limiter {
 	t.Helper()
-	l, err := core.New(core.Config{Store: s, Limits: limits, Timeout: time.Minute})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return l
+	return must.Get(core.New(core.Config{Store: s, Limits: limits, Timeout: time.Minute}))(t)
 }
 
-// bookOn returns a book over a ledger, which is closed at the end. It waits for its ledger, which on a
-// busy machine is slow, and not away.
+// ruleOf returns a limit's rule.
+func ruleOf(t testing.TB, limit core.Limit) *store.Rule {
+	t.Helper()
+	rule := must.Get(limit.Rule())(t)
+	return &rule
+}
+
+// fresh returns an empty store.
+func fresh() *memstore.Store { return memstore.New(memstore.Config{}) }
+
+// byHand configures a book that writes only when the test says so.
+func byHand(s store.Store) Config { return Config{Store: s, FlushEvery: maxFlushEvery} }
+
+// byHandOn returns such a book over a ledger, with the plan of n units, and its store.
+func byHandOn(t *testing.T, l ledger, n int64) (*Book, *memstore.Store) {
+	t.Helper()
+	m := fresh()
+	b := bookOn(t, l, byHand(m))
+	limiterOn(t, b.Store(), monthly(n))
+	return b, m
+}
+
+// bookOn returns a book over a ledger, which is closed at the end, and whose store is empty unless c has
+// one. It waits for its ledger, which on a busy machine is slow, and not away.
 func bookOn(t *testing.T, l ledger, c Config) *Book {
 	t.Helper()
 	return bookWith(t, l, c, endlessPatience)
@@ -41,19 +62,15 @@ func bookOn(t *testing.T, l ledger, c Config) *Book {
 
 func bookWith(t *testing.T, l ledger, c Config, p patience) *Book {
 	t.Helper()
-	if c.Timeout == 0 {
-		c.Timeout = time.Minute
+	c.Timeout = cmp.Or(c.Timeout, time.Minute)
+	if c.Store == nil {
+		c.Store = fresh()
 	}
-	if err := c.complete(); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, c.complete())
 	if c.FlushEvery == maxFlushEvery { // only the test itself flushes
 		c.FlushEvery = time.Hour
 	}
-	b, err := newBook(c, l, p)
-	if err != nil {
-		t.Fatal(err)
-	}
+	b := must.Get(newBook(c, l, p))(t)
 	t.Cleanup(func() { closeBook(t, b) })
 	return b
 }
@@ -62,9 +79,7 @@ func closeBook(t *testing.T, b *Book) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
-	if err := b.Close(ctx); err != nil {
-		t.Errorf("Close: %v", err)
-	}
+	check.OK(t, b.Close(ctx))
 }
 
 // spend takes units for a key one by one and returns how many were granted.
@@ -83,139 +98,113 @@ func spend(t *testing.T, l *core.Limiter, key string, n int) (granted int64) {
 // total returns what the ledger says that a key has used in all periods.
 func (b *Book) total(t *testing.T, limit, key string) (n int64) {
 	t.Helper()
-	if err := b.ledger.usage(t.Context(), Query{Limit: limit, Tenant: textOf([]byte(key))}.all(), func(u Usage) error {
+	must.OK(t, b.ledger.usage(t.Context(), Query{Limit: limit, Tenant: textOf([]byte(key))}.all(), func(u Usage) error {
 		n += u.Used
 		return nil
-	}); err != nil {
-		t.Fatal(err)
-	}
+	}))
 	return n
 }
 
-func mustFlushBook(t *testing.T, b *Book) {
+// wantUnits compares what the ledger says that tenant:acme has used of the plan in all periods.
+func wantUnits(t *testing.T, b *Book, want int64) {
 	t.Helper()
-	if err := b.Flush(t.Context()); err != nil {
-		t.Fatal(err)
+	check.Equal(t, "units of the tenant in the ledger", b.total(t, "plan", "tenant:acme"), want)
+}
+
+// wantGranted takes units for tenant:acme one by one, of which want are granted.
+func wantGranted(t *testing.T, l *core.Limiter, n int, want int64) {
+	t.Helper()
+	check.Equal(t, fmt.Sprint("granted of ", n), spend(t, l, "tenant:acme", n), want)
+}
+
+func mustFlushBook(t *testing.T, books ...*Book) {
+	t.Helper()
+	for _, b := range books {
+		must.OK(t, b.Flush(t.Context()))
 	}
 }
 
+// usesOf returns what a book has by account.
+func usesOf(t *testing.T, b *Book, q Query) (all []Usage) {
+	t.Helper()
+	for u, err := range b.Usage(t.Context(), q) {
+		must.OK(t, err)
+		all = append(all, u)
+	}
+	return all
+}
+
 func TestAFreshStoreGoesOnWhereTheBookIs(t *testing.T) {
-	t.Parallel()
 	eachLedger(t, func(t *testing.T, l ledger) {
-		first := bookOn(t, l, Config{Store: memstore.New(memstore.Config{})})
-		if got := spend(t, limiterOn(t, first.Store(), monthly(100)), "tenant:acme", 60); got != 60 {
-			t.Fatalf("granted %d of 60", got)
-		}
+		first := bookOn(t, l, Config{})
+		wantGranted(t, limiterOn(t, first.Store(), monthly(100)), 60, 60)
 		closeBook(t, first)
-		second := bookOn(t, l, Config{Store: memstore.New(memstore.Config{})})
-		if got := spend(t, limiterOn(t, second.Store(), monthly(100)), "tenant:acme", 60); got != 40 {
-			t.Errorf("granted %d of the 40 that are left", got)
-		}
+		second := bookOn(t, l, Config{})
+		wantGranted(t, limiterOn(t, second.Store(), monthly(100)), 60, 40)
 		mustFlushBook(t, second)
-		if got := second.total(t, "plan", "tenant:acme"); got != 100 {
-			t.Errorf("the ledger has %d units, want 100", got)
-		}
+		wantUnits(t, second, 100)
 	})
 }
 
 // What a process has not flushed is not lost with the store: it goes to the ledger before the
 // account is restored.
 func TestAStoreThatForgets(t *testing.T) {
-	t.Parallel()
 	eachLedger(t, func(t *testing.T, l ledger) {
-		m := memstore.New(memstore.Config{})
-		b := bookOn(t, l, Config{Store: m, FlushEvery: time.Minute})
+		m := fresh()
+		b := bookOn(t, l, byHand(m))
 		limiter := limiterOn(t, b.Store(), monthly(100))
 		var granted int64
 		for range 5 {
 			granted += spend(t, limiter, "tenant:acme", 30)
 			forget(t, m, "tenant:acme", monthly(100))
 		}
-		if granted != 100 {
-			t.Errorf("granted %d units of 100", granted)
-		}
+		check.Equal(t, "granted of 150", granted, 100)
 		mustFlushBook(t, b)
-		if got := b.total(t, "plan", "tenant:acme"); got != 100 {
-			t.Errorf("the ledger has %d units, want 100", got)
-		}
+		wantUnits(t, b, 100)
 	})
 }
 
 // forget has a store forget a key.
 func forget(t *testing.T, s store.Store, key string, limit core.Limit) {
 	t.Helper()
-	rule, err := limit.Rule()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := s.Reset(t.Context(), []store.Check{{Key: []byte(key), Rule: &rule}}); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, s.Reset(t.Context(), []store.Check{{Key: []byte(key), Rule: ruleOf(t, limit)}}))
 }
 
 func TestLimitsAreDecidedTogether(t *testing.T) {
 	t.Parallel()
-	b := InMemory(Config{Store: memstore.New(memstore.Config{})})
-	t.Cleanup(func() { closeBook(t, b) })
+	b := bookOn(t, newMemoryLedger(defaultLevels), Config{})
 	burst := core.PerHour(3).By(keyfuncs.Tenant("tenant")).Named("burst")
 	trial := core.PerCalendarDay(2, time.UTC).By(keyfuncs.Tenant("tenant")).Named("trial").Shadow()
 	limiter := limiterOn(t, b.Store(), burst, monthly(100), trial)
-	if got := spend(t, limiter, "tenant:acme", 10); got != 3 {
-		t.Errorf("granted %d, want the 3 of the other limit", got)
-	}
+	wantGranted(t, limiter, 10, 3) // of the other limit
 	mustFlushBook(t, b)
-	if got := b.total(t, "plan", "tenant:acme"); got != 3 {
-		t.Errorf("the ledger has %d units of the plan, want 3", got)
-	}
-	if got := b.total(t, "trial", "tenant:acme"); got != 2 {
-		t.Errorf("the ledger has %d units of the shadow limit, want its 2", got)
-	}
+	wantUnits(t, b, 3)
+	check.Equal(t, "units of the shadow limit in the ledger", b.total(t, "trial", "tenant:acme"), 2)
 }
 
 // Keys that another limit denies get no account: whoever makes up keys must get past that limit first.
 func TestDeniedKeysHaveNoAccounts(t *testing.T) {
 	t.Parallel()
-	b := InMemory(Config{Store: memstore.New(memstore.Config{})})
-	t.Cleanup(func() { closeBook(t, b) })
+	b := bookOn(t, newMemoryLedger(defaultLevels), Config{})
 	everyone := core.PerHour(5).By(keyfuncs.Everyone()).Named("everyone")
-	l := limiterOn(t, b.Store(), everyone, monthly(100))
-	strict := func(key string) store.Check {
-		r, _ := everyone.Rule()
-		_ = key
-		return store.Check{Key: []byte("everyone"), Rule: &r, Cost: 1}
-	}
-	_ = l
-	plan, err := monthly(100).Rule()
-	if err != nil {
-		t.Fatal(err)
-	}
+	limiterOn(t, b.Store(), everyone, monthly(100))
+	strict, plan := ruleOf(t, everyone), ruleOf(t, monthly(100))
 	results := make([]store.Result, 2)
 	for i := range 20 {
-		checks := []store.Check{strict(""), {Key: fmt.Appendf(nil, "tenant:%d", i), Rule: &plan, Cost: 1}}
-		if err := b.Store().Take(t.Context(), checks, results); err != nil {
-			t.Fatal(err)
-		}
+		checks := []store.Check{{Key: []byte("everyone"), Rule: strict, Cost: 1}, {Key: fmt.Appendf(nil, "tenant:%d", i), Rule: plan, Cost: 1}}
+		must.OK(t, b.Store().Take(t.Context(), checks, results))
 		if want := i < 5; results[0].Allowed != want || results[1].Charged != want || !results[1].Allowed {
 			t.Errorf("check %d: %+v", i, results)
 		}
 	}
-	if n := len(b.ledger.(*memoryLedger).accounts); n != 5 {
-		t.Errorf("%d accounts, want those of the 5 keys that were charged", n)
-	}
+	check.Equal(t, "accounts, one for each key that was charged", len(b.ledger.(*memoryLedger).accounts), 5)
 }
 
 func TestRefundsAndSettlements(t *testing.T) {
-	t.Parallel()
 	eachLedger(t, func(t *testing.T, l ledger) {
-		m := memstore.New(memstore.Config{})
-		b := bookOn(t, l, Config{Store: m, FlushEvery: time.Minute})
-		limiterOn(t, b.Store(), monthly(100))
-		rule, err := monthly(100).Rule()
-		if err != nil {
-			t.Fatal(err)
-		}
-		key := []byte("tenant:acme")
-		checks, results := []store.Check{{Key: key, Rule: &rule, Cost: 10}}, make([]store.Result, 1)
+		b, m := byHandOn(t, l, 100)
+		checks, results := planCheck(t, 10), make([]store.Result, 1)
+		rule := checks[0].Rule
 		for _, lost := range []bool{false, true} {
 			if err := b.Store().Take(t.Context(), checks, results); err != nil || !results[0].Charged {
 				t.Fatalf("Take: %+v, %v", results, err)
@@ -223,21 +212,15 @@ func TestRefundsAndSettlements(t *testing.T) {
 			if lost {
 				forget(t, m, "tenant:acme", monthly(100))
 			}
-			if err := b.Store().Refund(t.Context(), checks, results); err != nil {
-				t.Fatal(err)
-			}
+			must.OK(t, b.Store().Refund(t.Context(), checks, results))
 			if lost {
 				forget(t, m, "tenant:acme", monthly(100))
 			}
-			if err := b.Store().Charge(t.Context(), checks, results); err != nil {
-				t.Fatal(err)
-			}
+			must.OK(t, b.Store().Charge(t.Context(), checks, results))
 		}
 		mustFlushBook(t, b)
-		if got := b.total(t, "plan", "tenant:acme"); got != 20 {
-			t.Errorf("the ledger has %d units, want 20", got)
-		}
-		if checks[0].Rule != &rule {
+		wantUnits(t, b, 20)
+		if checks[0].Rule != rule {
 			t.Error("the caller's check has another rule")
 		}
 	})
@@ -245,21 +228,16 @@ func TestRefundsAndSettlements(t *testing.T) {
 
 func TestResetIsAnError(t *testing.T) {
 	t.Parallel()
-	b := InMemory(Config{Store: memstore.New(memstore.Config{})})
-	t.Cleanup(func() { closeBook(t, b) })
+	b := bookOn(t, newMemoryLedger(defaultLevels), Config{})
 	burst := core.PerHour(3).By(keyfuncs.Tenant("tenant")).Named("burst")
 	limiter := limiterOn(t, b.Store(), burst, monthly(100))
 	spend(t, limiter, "tenant:acme", 3)
 	if err := limiter.Reset(t.Context(), "tenant:acme"); !errors.Is(err, ErrKept) {
 		t.Errorf("Reset: %v, want %v", err, ErrKept)
 	}
-	if got := spend(t, limiter, "tenant:acme", 10); got != 3 {
-		t.Errorf("granted %d, want the 3 of the limit that is not kept", got)
-	}
+	wantGranted(t, limiter, 10, 3) // of the limit that is not kept
 	mustFlushBook(t, b)
-	if got := b.total(t, "plan", "tenant:acme"); got != 6 {
-		t.Errorf("the ledger has %d units, want 6", got)
-	}
+	wantUnits(t, b, 6)
 }
 
 // Periods and days are those of the calendar, and the last use of a period is not the next one's.
@@ -270,7 +248,7 @@ func TestPeriodsInTheBook(t *testing.T) {
 		if err != nil {
 			t.Skip(err)
 		}
-		m := memstore.New(memstore.Config{})
+		m := fresh()
 		now := time.Date(2027, time.October, 30, 12, 0, 0, 0, berlin)
 		testclock.Set(m, func() int64 { at := now; return at.UnixMicro() })
 		b := InMemory(Config{Store: m})
@@ -284,20 +262,13 @@ func TestPeriodsInTheBook(t *testing.T) {
 		}
 		var got []string
 		q := Query{}.all()
-		if err := b.ledger.usage(t.Context(), q, func(u Usage) error {
+		for _, u := range usesOf(t, b, q) {
 			got = append(got, fmt.Sprintf("%s %s %d", u.Start.In(berlin).Format("0102 15:04"), u.End.In(berlin).Format("0102 15:04"), u.Used))
-			return nil
-		}); err != nil {
-			t.Fatal(err)
 		}
 		want := []string{"0930 00:00 1031 00:00 2", "1031 00:00 1130 00:00 60", "1130 00:00 1231 00:00 18"}
-		if fmt.Sprint(got) != fmt.Sprint(want) {
-			t.Errorf("accounts %q, want %q", got, want)
-		}
-		days, err := b.ledger.days(t.Context(), q)
-		if err != nil || len(days) != 40 {
-			t.Fatalf("%d days, %v", len(days), err)
-		}
+		check.Equal(t, "accounts", fmt.Sprint(got), fmt.Sprint(want))
+		days := daysOf(t, b.ledger, q)
+		must.Equal(t, "days", len(days), 40)
 		for i, d := range days {
 			if want := time.Date(2027, time.October, 30+i, 0, 0, 0, 0, time.UTC); !dateOf(d.date).Equal(want) || d.used != 2 {
 				t.Errorf("day %d: %v with %d units, want %v with 2", i, dateOf(d.date), d.used, want)
@@ -308,69 +279,49 @@ func TestPeriodsInTheBook(t *testing.T) {
 }
 
 func TestManyRequestsForOneUnknownAccount(t *testing.T) {
-	t.Parallel()
 	eachLedger(t, func(t *testing.T, l ledger) {
-		a := bookOn(t, l, Config{Store: memstore.New(memstore.Config{})})
+		a := bookOn(t, l, Config{})
 		spend(t, limiterOn(t, a.Store(), monthly(100)), "tenant:acme", 70)
 		closeBook(t, a)
-		m := memstore.New(memstore.Config{})
+		m := fresh()
 		var books []*Book
 		for range 2 { // two processes with one store
 			books = append(books, bookOn(t, l, Config{Store: m}))
 		}
-		var mu sync.Mutex
-		var granted int64
+		var granted atomic.Int64
 		var group sync.WaitGroup
 		for i := range 32 {
 			group.Go(func() {
 				checks, results := planCheck(t, 1), make([]store.Result, 1)
 				for range 5 {
-					if err := books[i%2].Store().Take(t.Context(), checks, results); err != nil {
-						t.Error(err)
-						return
-					}
+					check.OK(t, books[i%2].Store().Take(t.Context(), checks, results))
 					if results[0].Charged {
-						mu.Lock()
-						granted++
-						mu.Unlock()
+						granted.Add(1)
 					}
 				}
 			})
 		}
 		group.Wait()
-		if granted != 30 {
-			t.Errorf("granted %d of the 30 that are left", granted)
-		}
-		for _, b := range books {
-			mustFlushBook(t, b)
-		}
-		if got := books[0].total(t, "plan", "tenant:acme"); got != 100 {
-			t.Errorf("the ledger has %d units, want 100", got)
-		}
+		check.Equal(t, "granted of the 30 that are left", granted.Load(), 30)
+		mustFlushBook(t, books...)
+		wantUnits(t, books[0], 100)
 	})
 }
 
 // planCheck returns a check of the monthly limit, of 100 units.
 func planCheck(t *testing.T, cost int64) []store.Check {
 	t.Helper()
-	rule, err := monthly(100).Rule()
-	if err != nil {
-		t.Fatal(err)
-	}
-	return []store.Check{{Key: []byte("tenant:acme"), Rule: &rule, Cost: cost}}
+	return []store.Check{{Key: []byte("tenant:acme"), Rule: ruleOf(t, monthly(100)), Cost: cost}}
 }
 
 func TestTheHotPathAllocatesNothing(t *testing.T) {
 	if race.Enabled {
 		t.Skip("the race detector allocates")
 	}
-	b := InMemory(Config{Store: memstore.New(memstore.Config{}), FlushEvery: time.Minute})
+	b := InMemory(byHand(fresh()))
 	t.Cleanup(func() { closeBook(t, b) })
-	rule, err := monthly(1 << 40).Rule()
-	if err != nil {
-		t.Fatal(err)
-	}
-	checks, results := []store.Check{{Key: []byte("tenant:acme"), Rule: &rule, Cost: 1}}, make([]store.Result, 1)
+	rule := ruleOf(t, monthly(1<<40))
+	checks, results := []store.Check{{Key: []byte("tenant:acme"), Rule: rule, Cost: 1}}, make([]store.Result, 1)
 	if n := testing.AllocsPerRun(1000, func() { _ = b.Store().Take(t.Context(), checks, results) }); n > 0 {
 		t.Errorf("%v allocations per check", n)
 	}
@@ -379,20 +330,16 @@ func TestTheHotPathAllocatesNothing(t *testing.T) {
 // An operation is charged once, however many processes repeat it, and across a store that forgets the
 // account but not the operation.
 func TestOperationsOfRequestsAreChargedOnce(t *testing.T) {
-	t.Parallel()
 	eachLedger(t, func(t *testing.T, l ledger) {
-		m := memstore.New(memstore.Config{})
+		m := fresh()
 		limit := monthly(100).OncePer(keyfuncs.Header("Idempotency-Key"), time.Hour).Repeats(1000)
-		rule, err := limit.Rule()
-		if err != nil {
-			t.Fatal(err)
-		}
+		rule := ruleOf(t, limit)
 		books := []*Book{bookOn(t, l, Config{Store: m}), bookOn(t, l, Config{Store: m})}
 		limiterOn(t, books[0].Store(), limit)
 		var group sync.WaitGroup
 		for i := range 8 {
 			group.Go(func() {
-				checks := []store.Check{{Key: []byte("tenant:acme"), Rule: &rule, Cost: 5, Once: []byte("order-1")}}
+				checks := []store.Check{{Key: []byte("tenant:acme"), Rule: rule, Cost: 5, Once: []byte("order-1")}}
 				results := make([]store.Result, 1)
 				for range 125 {
 					if err := books[i%2].Store().Take(t.Context(), checks, results); err != nil || !results[0].Allowed {
@@ -402,48 +349,28 @@ func TestOperationsOfRequestsAreChargedOnce(t *testing.T) {
 			})
 		}
 		group.Wait()
-		for _, b := range books {
-			mustFlushBook(t, b)
-		}
-		if got := books[0].total(t, "plan", "tenant:acme"); got != 5 {
-			t.Errorf("the ledger has %d units after 1,000 repeats, want 5", got)
-		}
+		mustFlushBook(t, books...)
+		wantUnits(t, books[0], 5)
 	})
-}
-
-// slowLedger calls a function before it begins accounts.
-type slowLedger struct {
-	ledger
-	before func()
-}
-
-func (s *slowLedger) begin(ctx context.Context, o []opening, p []position, a []begun) error {
-	s.before()
-	return s.ledger.begin(ctx, o, p, a)
 }
 
 // The ledger takes so long that the next period has begun.
 func TestAPeriodThatEndsMeanwhile(t *testing.T) {
 	t.Parallel()
-	m := memstore.New(memstore.Config{})
+	m := fresh()
 	var now atomic.Int64
 	now.Store(time.Date(2028, time.February, 29, 23, 59, 59, 999_000_000, time.UTC).UnixMicro())
 	testclock.Set(m, now.Load)
-	l := &slowLedger{ledger: newMemoryLedger(defaultLevels), before: func() { now.Add(2000) }}
-	b := bookOn(t, l, Config{Store: m, FlushEvery: time.Minute})
+	l := &hookedLedger{ledger: newMemoryLedger(defaultLevels), beforeBegin: func() error { now.Add(2000); return nil }}
+	b := bookOn(t, l, byHand(m))
 	checks, results := planCheck(t, 7), make([]store.Result, 1)
 	if err := b.Store().Take(t.Context(), checks, results); err != nil || !results[0].Charged {
 		t.Fatalf("%+v, %v", results, err)
 	}
 	mustFlushBook(t, b)
 	var got []string
-	for u, err := range b.Usage(t.Context(), Query{To: farFuture}) {
-		if err != nil {
-			t.Fatal(err)
-		}
+	for _, u := range usesOf(t, b, Query{To: farFuture}) {
 		got = append(got, fmt.Sprintf("%s %d", u.Start.Format(time.DateOnly), u.Used))
 	}
-	if want := "[2028-02-01 0 2028-03-01 7]"; fmt.Sprint(got) != want {
-		t.Errorf("accounts %v, want %s", got, want)
-	}
+	check.Equal(t, "accounts", fmt.Sprint(got), "[2028-02-01 0 2028-03-01 7]")
 }

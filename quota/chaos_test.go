@@ -7,11 +7,10 @@ import (
 	"math/rand/v2"
 	"sync"
 	"testing"
-	"time"
 
 	"github.com/weblimit/weblimit/core"
-	"github.com/weblimit/weblimit/core/memstore"
 	"github.com/weblimit/weblimit/core/store"
+	"github.com/weblimit/weblimit/internal/test/long"
 )
 
 // brokenLedger is a ledger whose calls fail at random, before or after they took effect.
@@ -65,25 +64,22 @@ func (b *brokenLedger) flush(ctx context.Context, p []position) error {
 // granted: nothing is lost that the store or a process knows, and nothing counts twice.
 func TestNothingIsLostOrCountedTwice(t *testing.T) {
 	t.Parallel()
-	for seed := range uint64(60) {
+	for seed := range long.Rounds[uint64](40, 4000) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
 			t.Parallel()
 			r := rand.New(rand.NewPCG(seed, 14))
-			m := memstore.New(memstore.Config{})
+			m := fresh()
 			l := &brokenLedger{ledger: newMemoryLedger(defaultLevels), random: rand.New(rand.NewPCG(seed, 15))}
 			often := float64(seed%2) * 0.2
 			l.breaks(often, often)
 			start := func() *Book {
-				b := bookOn(t, l, Config{Store: m, FlushEvery: time.Minute})
+				b := bookOn(t, l, byHand(m))
 				limiterOn(t, b.Store(), monthly(1<<40))
 				return b
 			}
 			m.OnEvent(func(core.Event) {}) // no log
 			books := []*Book{start(), start()}
-			rule, err := monthly(1 << 40).Rule()
-			if err != nil {
-				t.Fatal(err)
-			}
+			rule := ruleOf(t, monthly(1<<40))
 			ctx := t.Context()
 			var granted [3]int64
 			key := func(i int) []byte { return fmt.Appendf(nil, "tenant:%d", i) }
@@ -103,7 +99,7 @@ func TestNothingIsLostOrCountedTwice(t *testing.T) {
 			}
 			for range 300 {
 				b, i := books[r.IntN(2)], r.IntN(len(granted))
-				checks, results := []store.Check{{Key: key(i), Rule: &rule, Cost: 1 + r.Int64N(9)}}, make([]store.Result, 1)
+				checks, results := []store.Check{{Key: key(i), Rule: rule, Cost: 1 + r.Int64N(9)}}, make([]store.Result, 1)
 				switch n := r.IntN(100); {
 				case n < 70:
 					if err := b.Store().Take(ctx, checks, results); err != nil || !results[0].Charged {

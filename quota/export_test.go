@@ -5,14 +5,15 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
-	"os"
-	"strconv"
 	"sync"
 	"testing"
 	"time"
 
 	"github.com/weblimit/weblimit/core"
 	"github.com/weblimit/weblimit/core/memstore"
+	"github.com/weblimit/weblimit/internal/test/check"
+	"github.com/weblimit/weblimit/internal/test/long"
+	"github.com/weblimit/weblimit/internal/test/must"
 )
 
 // engine is a billing engine that drops increments whose id it knows.
@@ -67,40 +68,44 @@ func (e *engine) equals(t *testing.T, l ledger) bool {
 	t.Helper()
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	all, err := l.days(t.Context(), Query{}.all())
-	if err != nil {
-		t.Fatal(err)
-	}
 	want := make(map[account]int64)
-	for _, d := range all {
+	for _, d := range daysOf(t, l, Query{}.all()) {
 		want[d.account] += d.used
 		if e.byDay[dayUse{account: d.account, date: d.date}] != d.used {
 			return false
 		}
 	}
 	equal := true
-	if err := l.usage(t.Context(), Query{}.all(), func(u Usage) error {
+	must.OK(t, l.usage(t.Context(), Query{}.all(), func(u Usage) error {
 		id := account{u.Limit, u.Tenant, u.Start.UnixMicro(), u.End.UnixMicro()}
 		equal = equal && want[id] == u.Used && e.sums[id] == u.Used
 		return nil
-	}); err != nil {
-		t.Fatal(err)
-	}
+	}))
 	return equal
 }
 
 // beginning is before all periods of these tests.
 var beginning = time.Date(2026, time.January, 1, 0, 0, 0, 0, time.UTC)
 
+// billing is an export that the tests themselves do passes of.
+func (e *engine) billing() Export {
+	return Export{Name: "billing", Send: e.Send, Batch: 10, Timeout: time.Minute}
+}
+
+// mustOpenExport makes the export known to a ledger.
+func mustOpenExport(t *testing.T, l ledger, since time.Time) {
+	t.Helper()
+	must.OK(t, l.openExport(t.Context(), "billing", since))
+}
+
 func exporting(e ...Export) Config {
 	for i := range e {
 		e[i].Every, e[i].Since = 20*time.Millisecond, beginning
 	}
-	return Config{Store: memstore.New(memstore.Config{}), FlushEvery: 10 * time.Millisecond, Exports: e}
+	return Config{Store: fresh(), FlushEvery: 10 * time.Millisecond, Exports: e}
 }
 
 func TestUsageIsExported(t *testing.T) {
-	t.Parallel()
 	eachLedger(t, func(t *testing.T, l ledger) {
 		all, some := newEngine(t), newEngine(t)
 		config := exporting(Export{Name: "all", Send: all.Send, Batch: 7}, Export{Name: "some", Send: some.Send, Limits: []string{"other"}})
@@ -142,19 +147,11 @@ func (c crashing) sent(ctx context.Context, name string, all []increment) error 
 	return nil
 }
 
-// SEEDS runs more seeds than the suite does.
-func exportSeeds() uint64 {
-	if n, err := strconv.ParseUint(os.Getenv("SEEDS"), 10, 64); err == nil {
-		return n
-	}
-	return 10
-}
-
 // Accounts are charged, refunded, begin generations that are written late and are closed, while
 // the engine and the processes that export fail in all ways. In the end the sums are equal.
 func TestSumsAreExactThroughCrashes(t *testing.T) {
 	t.Parallel()
-	for seed := range exportSeeds() {
+	for seed := range long.Rounds[uint64](5, 500) {
 		t.Run(fmt.Sprint("seed ", seed), func(t *testing.T) {
 			eachLedger(t, func(t *testing.T, l ledger) { exportThroughCrashes(t, l, seed) })
 		})
@@ -171,10 +168,7 @@ func exportThroughCrashes(t *testing.T, l ledger, seed uint64) {
 		}
 		return nil
 	}
-	lost := func(context.Context, []Increment) error { return errors.New("the answer is lost") }
-	if err := l.openExport(t.Context(), "billing", beginning); err != nil {
-		t.Fatal(err)
-	}
+	mustOpenExport(t, l, beginning)
 	var accounts []*charged
 	for i := range 6 {
 		accounts = append(accounts, &charged{account: month("plan", fmt.Sprintf("tenant:%d", i%3), time.Month(1+i%2)), base: make(map[int64]int64)})
@@ -183,11 +177,11 @@ func exportThroughCrashes(t *testing.T, l ledger, seed uint64) {
 		for range r.IntN(6) {
 			accounts[r.IntN(len(accounts))].step(t, l, r)
 		}
-		export := Export{Name: "billing", Send: e.Send, Batch: 1 + r.IntN(4), Timeout: time.Minute}
-		if r.IntN(5) == 0 {
+		export := e.billing()
+		if export.Batch = 1 + r.IntN(4); r.IntN(5) == 0 {
 			export.Send = func(ctx context.Context, batch []Increment) error {
 				_ = e.Send(ctx, batch)
-				return lost(ctx, batch)
+				return errors.New("the answer is lost")
 			}
 		}
 		passBy(t, crashing{l, r}, export, fmt.Sprint(step), r.IntN(10) == 0)
@@ -196,8 +190,8 @@ func exportThroughCrashes(t *testing.T, l ledger, seed uint64) {
 		a.flush(t, l)
 	}
 	steady = true
-	passBy(t, l, Export{Name: "billing", Send: e.Send, Batch: 10, Timeout: time.Minute}, "last but one", true)
-	passBy(t, l, Export{Name: "billing", Send: e.Send, Batch: 10, Timeout: time.Minute}, "last", true)
+	passBy(t, l, e.billing(), "last but one", true)
+	passBy(t, l, e.billing(), "last", true)
 	if !e.equals(t, l) {
 		days, _ := l.days(t.Context(), Query{}.all())
 		t.Errorf("the engine has %v, the ledger %v", e.byDay, days)
@@ -214,9 +208,7 @@ func passBy(t *testing.T, l ledger, e Export, process string, whole bool) {
 	p.whole, p.holdBack = whole, e.HoldBack
 	s := &sender{book: &Book{config: Config{Timeout: time.Minute}, ledger: l}, export: e}
 	_, _ = s.walk(t.Context(), t.Context(), p)
-	if err := l.endPass(t.Context(), p, false, 0); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, l.endPass(t.Context(), p, false, 0))
 }
 
 func mustBeginPass(t *testing.T, l ledger, name, process string) *pass {
@@ -272,7 +264,6 @@ func (c *charged) flush(t *testing.T, l ledger) {
 
 // Several processes with the same export, of which some end in the middle.
 func TestManyProcessesExport(t *testing.T) {
-	t.Parallel()
 	eachLedger(t, func(t *testing.T, l ledger) {
 		e := newEngine(t)
 		var books []*Book
@@ -288,16 +279,13 @@ func TestManyProcessesExport(t *testing.T) {
 			}
 		}
 		eventually(t, "the engine has everything", func() bool { return e.equals(t, l) })
-		if e.repeat != 0 {
-			t.Errorf("%d increments were sent twice, though nothing has failed", e.repeat)
-		}
+		check.Equal(t, "increments sent twice, though nothing has failed", e.repeat, 0)
 	})
 }
 
 // An increment that the engine refuses for good holds up no other, and is neither dropped nor sent
 // all the time.
 func TestRefusedIncrements(t *testing.T) {
-	t.Parallel()
 	eachLedger(t, func(t *testing.T, l ledger) {
 		e := newEngine(t)
 		refuses := true
@@ -326,32 +314,26 @@ func TestRefusedIncrements(t *testing.T) {
 }
 
 func TestRefundsAreHeldBack(t *testing.T) {
-	t.Parallel()
 	eachLedger(t, func(t *testing.T, l ledger) {
 		e := newEngine(t)
 		a := month("plan", "tenant:acme", time.November)
-		if err := l.openExport(t.Context(), "billing", beginning); err != nil {
-			t.Fatal(err)
-		}
+		mustOpenExport(t, l, beginning)
+		export := e.billing()
+		export.HoldBack = true
 		for i, tt := range []struct{ used, want int64 }{{10, 10}, {7, 10}, {9, 10}, {12, 12}} {
 			mustFlush(t, l, at(a, 1, int64(i+1), tt.used, int64(60+i)))
-			passBy(t, l, Export{Name: "billing", Send: e.Send, Batch: 10, Timeout: time.Minute, HoldBack: true}, "one", false)
-			if e.sums[a] != tt.want {
-				t.Errorf("%d used: the engine has %d, want %d", tt.used, e.sums[a], tt.want)
-			}
+			passBy(t, l, export, "one", false)
+			check.Equal(t, fmt.Sprint("units at the engine of used ", tt.used), e.sums[a], tt.want)
 		}
 	})
 }
 
 // An incremental pass passes over what has not changed, and nothing else.
 func TestPassesThatAreNotWhole(t *testing.T) {
-	t.Parallel()
 	eachLedger(t, func(t *testing.T, l ledger) {
 		e := newEngine(t)
-		if err := l.openExport(t.Context(), "billing", beginning); err != nil {
-			t.Fatal(err)
-		}
-		export := Export{Name: "billing", Send: e.Send, Batch: 10, Timeout: time.Minute}
+		mustOpenExport(t, l, beginning)
+		export := e.billing()
 		down := export
 		down.Send = func(context.Context, []Increment) error { return errors.New("down") }
 		a, b := month("plan", "tenant:a", time.November), month("plan", "tenant:b", time.November)
@@ -376,16 +358,13 @@ func TestPassesThatAreNotWhole(t *testing.T) {
 // An engine that was away for longer than what is written late is waited for has everything in
 // the end; periods that ended before the export was opened are not sent.
 func TestPeriodsToExport(t *testing.T) {
-	t.Parallel()
 	eachLedger(t, func(t *testing.T, l ledger) {
 		e := newEngine(t)
 		october := time.Date(2026, time.October, 15, 0, 0, 0, 0, time.UTC)
-		if err := l.openExport(t.Context(), "billing", october); err != nil {
-			t.Fatal(err)
-		}
+		mustOpenExport(t, l, october)
 		september, october2 := month("plan", "tenant:a", time.September), month("plan", "tenant:a", time.October)
 		mustFlush(t, l, at(september, 1, 1, 5, 60), at(october2, 1, 1, 7, 60))
-		passBy(t, l, Export{Name: "billing", Send: e.Send, Batch: 10, Timeout: time.Minute}, "one", false)
+		passBy(t, l, e.billing(), "one", false)
 		if e.sums[september] != 0 || e.sums[october2] != 7 {
 			t.Errorf("%v", e.sums)
 		}
@@ -396,9 +375,7 @@ func TestPeriodsToExport(t *testing.T) {
 		if ok, err := l.beginPass(t.Context(), &pass{name: "billing", process: "three", lease: time.Minute}); ok || err != nil {
 			t.Error("two processes do a pass", err)
 		}
-		if err := l.endPass(t.Context(), two, true, 0); err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, l.endPass(t.Context(), two, true, 0))
 		three := mustBeginPass(t, l, "billing", "three")
 		if _, ok := l.(*pgLedger); !three.since.Equal(two.began.Add(-lateness)) || three.whole == ok {
 			t.Errorf("after a complete pass: %+v", three)
@@ -408,7 +385,6 @@ func TestPeriodsToExport(t *testing.T) {
 
 // A process that hangs in Send loses its pass to another, and what both send has the same ids.
 func TestAnEngineThatHangs(t *testing.T) {
-	t.Parallel()
 	eachLedger(t, func(t *testing.T, l ledger) {
 		hung := make(chan struct{}, 10)
 		hangs := func(ctx context.Context, _ []Increment) error {
@@ -496,7 +472,6 @@ func TestACloseInAPassLeavesNoLease(t *testing.T) {
 	t.Parallel()
 	for _, kind := range []string{"begin", "next", "end"} {
 		t.Run(kind, func(t *testing.T) {
-			t.Parallel()
 			eachLedger(t, func(t *testing.T, l ledger) {
 				slow := linger(l, kind)
 				e := newEngine(t)
@@ -525,7 +500,6 @@ func TestACloseInAPassLeavesNoLease(t *testing.T) {
 
 // Nor does a book whose Close gives up in the middle of a statement.
 func TestACloseThatGivesUpLeavesNoLease(t *testing.T) {
-	t.Parallel()
 	eachLedger(t, func(t *testing.T, l ledger) {
 		for _, kind := range []string{"begin", "claim"} {
 			slow := linger(l, kind)
@@ -565,7 +539,6 @@ func TestACloseThatGivesUpLeavesNoLease(t *testing.T) {
 
 // Nor does it keep a notice from the others.
 func TestACloseInAClaimLeavesNoNotice(t *testing.T) {
-	t.Parallel()
 	eachLedger(t, func(t *testing.T, l ledger) {
 		slow := linger(l, "claim")
 		var r receiver

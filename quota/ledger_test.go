@@ -7,54 +7,40 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/weblimit/weblimit/internal/test/check"
+	"github.com/weblimit/weblimit/internal/test/must"
 )
 
 func TestPositionsAreWrittenOnce(t *testing.T) {
-	t.Parallel()
 	eachLedger(t, func(t *testing.T, l ledger) {
 		a := month("plan", "tenant:acme", time.November)
-		if got := mustBegin(t, l, a, 0); got != (begun{1, 0}) {
-			t.Fatalf("the first generation: %+v", got)
-		}
+		wantBegun(t, l, a, 0, begun{1, 0})
 		p := at(a, 1, 5, 40, 60)
 		for range 3 {
 			mustFlush(t, l, p)
 		}
 		mustFlush(t, l, at(a, 1, 4, 30, 50)) // of a slower process
-		if got := usedOf(t, l, a); got != 40 {
-			t.Errorf("used %d, want 40", got)
-		}
+		wantUsed(t, l, a, 40)
 		mustFlush(t, l, at(a, 1, 6, 38, 70)) // a refund
-		if got := usedOf(t, l, a); got != 38 {
-			t.Errorf("used %d after a refund, want 38", got)
-		}
+		wantUsed(t, l, a, 38)
 	})
 }
 
 func TestGenerationsAddUp(t *testing.T) {
-	t.Parallel()
 	eachLedger(t, func(t *testing.T, l ledger) {
 		a := month("plan", "tenant:acme", time.November)
 		mustBegin(t, l, a, 0)
 		mustFlush(t, l, at(a, 1, 5, 40, 60))
-		if got := mustBegin(t, l, a, 0, at(a, 1, 6, 45, 61)); got != (begun{2, 45}) {
-			t.Fatalf("the second generation: %+v, want one that begins with 45", got)
-		}
-		if got := mustBegin(t, l, a, 0); got != (begun{3, 45}) { // by another process, which loses
-			t.Fatalf("the third generation: %+v", got)
-		}
+		wantBegun(t, l, a, 0, begun{2, 45}, at(a, 1, 6, 45, 61))
+		wantBegun(t, l, a, 0, begun{3, 45})                       // by another process, which loses
 		mustFlush(t, l, at(a, 2, 3, 50, 70), at(a, 1, 8, 47, 62)) // and one that was late
-		if got := usedOf(t, l, a); got != 52 {
-			t.Errorf("used %d, want 47 of the first and 5 of the second", got)
-		}
-		if got := mustBegin(t, l, a, 0); got != (begun{4, 52}) {
-			t.Errorf("the fourth generation: %+v", got)
-		}
+		wantUsed(t, l, a, 52)
+		wantBegun(t, l, a, 0, begun{4, 52})
 	})
 }
 
 func TestClosedGenerationsAreNotWritten(t *testing.T) {
-	t.Parallel()
 	eachLedger(t, func(t *testing.T, l ledger) {
 		a := month("plan", "tenant:acme", time.November)
 		mustBegin(t, l, a, 0)
@@ -63,42 +49,30 @@ func TestClosedGenerationsAreNotWritten(t *testing.T) {
 		if got[0].outcome != suspect || got[0].known != at(a, 1, 10, 0, 0).position {
 			t.Fatalf("a position that is lower and later: outcome %d, the ledger knows %x", got[0].outcome, got[0].known)
 		}
-		if got := mustBegin(t, l, a, 1); got != (begun{2, 40}) {
-			t.Fatalf("the second generation: %+v", got)
-		}
+		wantBegun(t, l, a, 1, begun{2, 40})
 		if got := mustFlush(t, l, at(a, 1, 20, 60, 70)); got[0].outcome != closed {
 			t.Errorf("of a closed generation: outcome %d", got[0].outcome)
 		}
-		if got := usedOf(t, l, a); got != 40 {
-			t.Errorf("used %d, want 40", got)
-		}
+		wantUsed(t, l, a, 40)
 	})
 }
 
 // A ledger that was restored from a backup learns from the store.
 func TestGenerationsThatTheLedgerHasLost(t *testing.T) {
-	t.Parallel()
 	eachLedger(t, func(t *testing.T, l ledger) {
 		a := month("plan", "tenant:acme", time.November)
 		mustBegin(t, l, a, 0)
 		mustFlush(t, l, at(a, 1, 10, 40, 60))
 		mustFlush(t, l, at(a, 5, 3, 70, 80))
-		if got := usedOf(t, l, a); got != 70 {
-			t.Errorf("used %d, want the 70 of the store", got)
-		}
-		if got := mustBegin(t, l, a, 0); got != (begun{6, 70}) {
-			t.Errorf("the next generation: %+v", got)
-		}
+		wantUsed(t, l, a, 70)
+		wantBegun(t, l, a, 0, begun{6, 70})
 		b := month("plan", "tenant:new", time.November)
 		mustFlush(t, l, at(b, 9, 2, 30, 80))
-		if got := mustBegin(t, l, b, 0); got != (begun{10, 30}) {
-			t.Errorf("the next generation of an unknown account: %+v", got)
-		}
+		wantBegun(t, l, b, 0, begun{10, 30})
 	})
 }
 
 func TestUseByDay(t *testing.T) {
-	t.Parallel()
 	eachLedger(t, func(t *testing.T, l ledger) {
 		a := month("plan", "tenant:acme", time.November)
 		const day = 24 * 3600
@@ -106,10 +80,7 @@ func TestUseByDay(t *testing.T) {
 		mustFlush(t, l, at(a, 1, 2, 10, 60), at(a, 1, 4, 15, 2*day), at(a, 1, 3, 12, day-1), at(a, 1, 1, 5, 30))
 		mustBegin(t, l, a, 0)
 		mustFlush(t, l, at(a, 2, 5, 35, 2*day+9))
-		days, err := l.days(t.Context(), Query{Limit: "plan", From: timeOf(a.start), To: timeOf(a.end)})
-		if err != nil {
-			t.Fatal(err)
-		}
+		days := daysOf(t, l, Query{Limit: "plan", From: timeOf(a.start), To: timeOf(a.end)})
 		first := int32(a.start / 1e6 / day)
 		want := []dayUse{{a, first, 12}, {a, first + 2, 23}}
 		if !slices.Equal(days, want) {
@@ -119,7 +90,6 @@ func TestUseByDay(t *testing.T) {
 }
 
 func TestQueries(t *testing.T) {
-	t.Parallel()
 	eachLedger(t, func(t *testing.T, l ledger) {
 		for _, limit := range []string{"plan", "other"} {
 			for _, key := range []string{"tenant:a", "tenant:b", `\x00ff`, "tenant:ü"} {
@@ -162,7 +132,6 @@ func TestQueries(t *testing.T) {
 func (q Query) all() Query { q.From, q.To = time.Time{}, farFuture; return q }
 
 func TestOpenAccountsInPages(t *testing.T) {
-	t.Parallel()
 	eachLedger(t, func(t *testing.T, l ledger) {
 		var want []account
 		for i := range 25 {
@@ -175,11 +144,7 @@ func TestOpenAccountsInPages(t *testing.T) {
 		var got []account
 		var after account
 		for range 10 {
-			page, err := l.open(t.Context(), month("", "", time.November).start, after, 7)
-			if err != nil {
-				t.Fatal(err)
-			}
-			for _, s := range page {
+			for _, s := range must.Get(l.open(t.Context(), month("", "", time.November).start, after, 7))(t) {
 				got = append(got, s.account)
 				if s.total != 7 || len(s.lives) != 1 || s.lives[0].used != 7 {
 					t.Errorf("%+v", s)
@@ -195,19 +160,12 @@ func TestOpenAccountsInPages(t *testing.T) {
 
 // Many processes write what they know of many accounts in any order, several times.
 func TestManyWritersAgree(t *testing.T) {
-	t.Parallel()
 	eachLedger(t, func(t *testing.T, l ledger) {
 		const accounts, changes = 40, 50
 		var all []account
 		for i := range accounts {
 			all = append(all, month("plan", fmt.Sprintf("tenant:%02d", i), time.November))
-		}
-		var openings []opening
-		for _, a := range all {
-			openings = append(openings, opening{account: a})
-		}
-		if err := l.begin(t.Context(), openings, nil, make([]begun, accounts)); err != nil {
-			t.Fatal(err)
+			mustBegin(t, l, all[i], 0)
 		}
 		var group sync.WaitGroup
 		for writer := range 8 {
@@ -219,25 +177,18 @@ func TestManyWritersAgree(t *testing.T) {
 						n := 1 + r.Int64N(changes)
 						batch = append(batch, at(all[i], 1, n, n*2, n))
 					}
-					if err := l.flush(t.Context(), batch); err != nil {
-						t.Error(err)
-						return
-					}
+					check.OK(t, l.flush(t.Context(), batch))
 				}
 				var last []position
 				for _, i := range r.Perm(accounts) {
 					last = append(last, at(all[i], 1, changes, changes*2, changes))
 				}
-				if err := l.flush(t.Context(), last); err != nil {
-					t.Error(err)
-				}
+				check.OK(t, l.flush(t.Context(), last))
 			})
 		}
 		group.Wait()
 		for _, a := range all {
-			if got := usedOf(t, l, a); got != changes*2 {
-				t.Errorf("%s: used %d, want %d", a.key, got, changes*2)
-			}
+			wantUsed(t, l, a, changes*2)
 		}
 	})
 }

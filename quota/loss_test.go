@@ -12,13 +12,16 @@ import (
 	"github.com/weblimit/weblimit/core"
 	"github.com/weblimit/weblimit/core/memstore"
 	"github.com/weblimit/weblimit/core/store"
+	"github.com/weblimit/weblimit/internal/test/check"
+	"github.com/weblimit/weblimit/internal/test/must"
 )
 
 // hookedLedger calls functions around those of a ledger.
 type hookedLedger struct {
 	ledger
-	onFlush func(positions []position)
-	onBegin func(openings []opening, answers []begun, before bool)
+	onFlush     func(positions []position)
+	beforeBegin func() error // an error is the ledger's answer
+	afterBegin  func(openings []opening, answers []begun)
 }
 
 func (h *hookedLedger) flush(ctx context.Context, positions []position) error {
@@ -29,14 +32,16 @@ func (h *hookedLedger) flush(ctx context.Context, positions []position) error {
 }
 
 func (h *hookedLedger) begin(ctx context.Context, openings []opening, positions []position, answers []begun) error {
-	if h.onBegin != nil {
-		h.onBegin(openings, answers, true)
+	if h.beforeBegin != nil {
+		if err := h.beforeBegin(); err != nil {
+			return err
+		}
 	}
 	if err := h.ledger.begin(ctx, openings, positions, answers); err != nil {
 		return err
 	}
-	if h.onBegin != nil {
-		h.onBegin(openings, answers, false)
+	if h.afterBegin != nil {
+		h.afterBegin(openings, answers)
 	}
 	return nil
 }
@@ -75,6 +80,21 @@ func takeFrom(t *testing.T, b *Book, key string, cost int64) ([]store.Check, []s
 	return checks, results
 }
 
+// takeOfEach charges each of n tenants a unit, many at a time, so that their accounts are opened together.
+func takeOfEach(t *testing.T, b *Book, n int) {
+	t.Helper()
+	const callers = 50
+	var group sync.WaitGroup
+	for caller := range callers {
+		group.Go(func() {
+			for i := caller; i < n; i += callers {
+				takeFrom(t, b, fmt.Sprintf("tenant:%d", i), 1)
+			}
+		})
+	}
+	group.Wait()
+}
+
 // changingStore has room for what it has denied before, and a client hangs up as soon as it is charged.
 type changingStore struct {
 	*memstore.Store
@@ -100,14 +120,11 @@ func (c *changingStore) Refund(ctx context.Context, checks []store.Check, result
 // which then has room. What it was charged is given back, though the client has gone.
 func TestAClientThatHangsUpIsNotCharged(t *testing.T) {
 	t.Parallel()
-	s := &changingStore{Store: memstore.New(memstore.Config{}), change: func(int) {}}
-	b := bookOn(t, newMemoryLedger(defaultLevels), Config{Store: s, FlushEvery: time.Minute})
+	s := &changingStore{Store: fresh(), change: func(int) {}}
+	b := bookOn(t, newMemoryLedger(defaultLevels), byHand(s))
 	limiterOn(t, b.Store(), monthly(100))
-	hourly, err := core.PerHour(3).FixedWindow().Named("hourly").Rule()
-	if err != nil {
-		t.Fatal(err)
-	}
-	checks := append(planCheck(t, 1), store.Check{Key: []byte("tenant:acme"), Rule: &hourly, Cost: 3})
+	hourly := ruleOf(t, core.PerHour(3).FixedWindow().Named("hourly"))
+	checks := append(planCheck(t, 1), store.Check{Key: []byte("tenant:acme"), Rule: hourly, Cost: 3})
 	results := make([]store.Result, 2)
 	if err := s.Take(t.Context(), checks[1:], results[1:]); err != nil || !results[1].Charged {
 		t.Fatalf("%+v, %v", results[1], err)
@@ -116,9 +133,7 @@ func TestAClientThatHangsUpIsNotCharged(t *testing.T) {
 	s.takes, s.change = 0, func(takes int) {
 		switch takes {
 		case 1:
-			if err := s.Reset(t.Context(), checks[1:]); err != nil {
-				t.Error(err)
-			}
+			check.OK(t, s.Reset(t.Context(), checks[1:]))
 		case 2:
 			hangUp()
 		}
@@ -133,23 +148,16 @@ func TestAClientThatHangsUpIsNotCharged(t *testing.T) {
 
 // Totals that no store counts to, and totals below 0, can be restored.
 func TestTotalsOutOfRange(t *testing.T) {
-	t.Parallel()
 	eachLedger(t, func(t *testing.T, l ledger) {
 		a := month("plan", "tenant:acme", time.November)
 		mustBegin(t, l, a, 0)
 		mustFlush(t, l, at(a, 1, 2, 1<<52, 60))
-		if got := mustBegin(t, l, a, 0); got.total != maxBase {
-			t.Errorf("after 2^52 units: %+v", got)
-		}
+		wantBegun(t, l, a, 0, begun{2, maxBase})
 		mustFlush(t, l, at(a, 2, 2, maxBase+5, 60))
-		if got := usedOf(t, l, a); got != 1<<52+5 {
-			t.Errorf("used %d, want 2^52 + 5", got)
-		}
+		wantUsed(t, l, a, 1<<52+5)
 		mustFlush(t, l, at(a, 1, 3, 0, 70))
 		mustFlush(t, l, at(a, 2, 3, 0, 70))
-		if got := mustBegin(t, l, a, 0); got.total != 0 {
-			t.Errorf("after more was given back than used: %+v", got)
-		}
+		wantBegun(t, l, a, 0, begun{3, 0}) // more was given back than used
 	})
 }
 
@@ -160,13 +168,14 @@ func TestFlushWaitsForWhatRequestsWrite(t *testing.T) {
 	var asked atomic.Int64
 	writing, goOn := make(chan struct{}), make(chan struct{})
 	l := newMemoryLedger(defaultLevels)
-	h := &hookedLedger{ledger: l, onBegin: func(_ []opening, _ []begun, before bool) {
-		if before && asked.Add(1) == 2 {
+	h := &hookedLedger{ledger: l, beforeBegin: func() error {
+		if asked.Add(1) == 2 {
 			close(writing)
 			<-goOn
 		}
+		return nil
 	}}
-	m := memstore.New(memstore.Config{})
+	m := fresh()
 	b := bookOn(t, h, Config{Store: m, FlushEvery: time.Minute, Timeout: time.Minute})
 	limiterOn(t, b.Store(), monthly(100))
 	checks, results := takeFrom(t, b, "tenant:acme", 5)
@@ -184,23 +193,18 @@ func TestFlushWaitsForWhatRequestsWrite(t *testing.T) {
 	mustFlushBook(t, b)
 	all.Wait()
 	mustFlushBook(t, b)
-	if u := b.total(t, "plan", "tenant:acme"); u != 10 {
-		t.Errorf("%d units are written, want 10", u)
-	}
+	wantUnits(t, b, 10)
 }
 
 // The store forgets an account while its use is on the way to the ledger, and then units are given back.
 func TestForgottenDuringAFlush(t *testing.T) {
-	t.Parallel()
 	eachLedger(t, func(t *testing.T, l ledger) {
 		flushing, goOn := make(chan struct{}), make(chan struct{})
 		var once sync.Once
 		h := &hookedLedger{ledger: l, onFlush: func([]position) {
 			once.Do(func() { close(flushing); <-goOn })
 		}}
-		m := memstore.New(memstore.Config{})
-		b := bookOn(t, h, Config{Store: m, FlushEvery: time.Minute})
-		limiterOn(t, b.Store(), monthly(100))
+		b, m := byHandOn(t, h, 100)
 		checks, results := takeFrom(t, b, "tenant:acme", 9)
 		var group sync.WaitGroup
 		group.Go(func() { mustFlushBook(t, b) })
@@ -212,9 +216,7 @@ func TestForgottenDuringAFlush(t *testing.T) {
 		close(goOn)
 		group.Wait()
 		mustFlushBook(t, b)
-		if got := b.total(t, "plan", "tenant:acme"); got != 0 {
-			t.Errorf("the ledger has %d units, and all were given back", got)
-		}
+		wantUnits(t, b, 0)
 	})
 }
 
@@ -225,10 +227,10 @@ func TestALateGenerationAndALostAnswer(t *testing.T) {
 	for _, lost := range []bool{false, true} {
 		t.Run(fmt.Sprintf("lost=%v", lost), func(t *testing.T) {
 			t.Parallel()
-			m := memstore.New(memstore.Config{})
+			m := fresh()
 			l := newMemoryLedger(defaultLevels)
 			h := &hookedStore{Store: m, restorer: m}
-			a, b := bookOn(t, l, Config{Store: h, FlushEvery: time.Minute}), bookOn(t, l, Config{Store: m, FlushEvery: time.Minute})
+			a, b := bookOn(t, l, byHand(h)), bookOn(t, l, byHand(m))
 			limiterOn(t, a.Store(), monthly(1000))
 			takeFrom(t, a, "tenant:acme", 7)
 			forget(t, m, "tenant:acme", monthly(1000))
@@ -256,14 +258,10 @@ func TestALateGenerationAndALostAnswer(t *testing.T) {
 			for _, book := range []*Book{a, b} {
 				mustFlushBook(t, book)
 			}
-			if got := a.total(t, "plan", "tenant:acme"); got != granted {
-				t.Errorf("the ledger has %d units, and %d were granted", got, granted)
-			}
+			wantUnits(t, a, granted)
 			takeFrom(t, b, "tenant:acme", 2)
 			mustFlushBook(t, b)
-			if got := a.total(t, "plan", "tenant:acme"); got != granted+2 {
-				t.Errorf("then the ledger has %d units, and %d were granted", got, granted+2)
-			}
+			wantUnits(t, a, granted+2)
 		})
 	}
 }
@@ -271,30 +269,25 @@ func TestALateGenerationAndALostAnswer(t *testing.T) {
 // A store goes on with a generation that was closed: it was set back twice, or was not told when the
 // generation was closed.
 func TestAClosedGenerationComesBack(t *testing.T) {
-	t.Parallel()
 	eachLedger(t, func(t *testing.T, l ledger) {
-		_, rdb := onRedis(t)
-		b := bookOn(t, l, Config{Store: storeOn(rdb), FlushEvery: time.Minute})
+		rdb := onRedis(t)
+		b := bookOn(t, l, byHand(rdb.store()))
 		limiterOn(t, b.Store(), monthly(1000))
 		takeFrom(t, b, "tenant:acme", 50)
-		older := dump(t, rdb)
+		older := rdb.dump(t)
 		takeFrom(t, b, "tenant:acme", 30)
 		takeFrom(t, b, "tenant:acme", 1)
 		mustFlushBook(t, b)
 		for n := range int64(3) {
-			restore(t, rdb, older)
+			rdb.restore(t, older)
 			takeFrom(t, b, "tenant:acme", 10)
 			mustFlushBook(t, b)
-			if got := b.total(t, "plan", "tenant:acme"); got != 81+2*n {
-				t.Fatalf("the ledger has %d units, want the %d that it knew", got, 81+2*n)
-			}
+			wantUnits(t, b, 81+2*n)
 			takeFrom(t, b, "tenant:acme", 2)
 			mustFlushBook(t, b)
-			if got := b.total(t, "plan", "tenant:acme"); got != 83+2*n {
-				t.Fatalf("set back %d times: the ledger has %d units, want %d", n+1, got, 83+2*n)
-			}
+			wantUnits(t, b, 83+2*n)
 		}
-		restore(t, rdb, older)
+		rdb.restore(t, older)
 		var found []Difference
 		if sum, err := b.Reconcile(t.Context(), true, func(d Difference) error { found = append(found, d); return nil }); err != nil ||
 			sum.Repaired != 1 || found[0].Cause != CauseForked {
@@ -302,26 +295,23 @@ func TestAClosedGenerationComesBack(t *testing.T) {
 		}
 		takeFrom(t, b, "tenant:acme", 2)
 		mustFlushBook(t, b)
-		if got := b.total(t, "plan", "tenant:acme"); got != 89 {
-			t.Errorf("reconciled: the ledger has %d units, want 89", got)
-		}
+		wantUnits(t, b, 89)
 	})
 }
 
 // A store that was set back is charged as often as before, so that only what is used differs.
 func TestSetBackToTheSamePosition(t *testing.T) {
-	t.Parallel()
 	eachLedger(t, func(t *testing.T, l ledger) {
-		_, rdb := onRedis(t)
-		a, b := bookOn(t, l, Config{Store: storeOn(rdb), FlushEvery: time.Minute}), bookOn(t, l, Config{Store: storeOn(rdb), FlushEvery: time.Minute})
+		rdb := onRedis(t)
+		a, b := bookOn(t, l, byHand(rdb.store())), bookOn(t, l, byHand(rdb.store()))
 		limiterOn(t, a.Store(), monthly(1000))
 		limiterOn(t, b.Store(), monthly(1000))
 		for i, by := range []*Book{a, b} {
 			takeFrom(t, a, "tenant:acme", 20)
-			older := dump(t, rdb)
+			older := rdb.dump(t)
 			takeFrom(t, a, "tenant:acme", 3)
 			mustFlushBook(t, a)
-			restore(t, rdb, older)
+			rdb.restore(t, older)
 			takeFrom(t, by, "tenant:acme", 6)
 			mustFlushBook(t, by)
 			if checks, _ := takeFrom(t, by, "tenant:acme", 1); store.Generation(checks[0].Account.Position) != int64(i)+2 {
@@ -337,23 +327,22 @@ func TestSetBackToTheSamePosition(t *testing.T) {
 
 // A store is set back again before the ledger was told what it had charged in the meantime, which counts once at most.
 func TestSetBackTwice(t *testing.T) {
-	t.Parallel()
 	eachLedger(t, func(t *testing.T, l ledger) {
-		_, rdb := onRedis(t)
-		b := bookOn(t, l, Config{Store: storeOn(rdb), FlushEvery: time.Minute})
+		rdb := onRedis(t)
+		b := bookOn(t, l, byHand(rdb.store()))
 		limiterOn(t, b.Store(), monthly(1000))
-		other := bookOn(t, l, Config{Store: storeOn(rdb), FlushEvery: time.Minute})
+		other := bookOn(t, l, byHand(rdb.store()))
 		limiterOn(t, other.Store(), monthly(1000))
 		takeFrom(t, b, "tenant:acme", 5)
-		older := dump(t, rdb)
+		older := rdb.dump(t)
 		takeFrom(t, b, "tenant:acme", 1)
 		takeFrom(t, b, "tenant:acme", 1)
 		mustFlushBook(t, b)
-		restore(t, rdb, older)
+		rdb.restore(t, older)
 		takeFrom(t, b, "tenant:acme", 20)
-		forked := dump(t, rdb)
+		forked := rdb.dump(t)
 		mustFlushBook(t, b)
-		restore(t, rdb, forked)
+		rdb.restore(t, forked)
 		takeFrom(t, other, "tenant:acme", 1)
 		for range 2 {
 			mustFlushBook(t, other)
@@ -378,44 +367,33 @@ func TestManyAccountsAreSetBack(t *testing.T) {
 	var broken, slow, all atomic.Bool // all: all accounts were asked for at a time
 	var asked atomic.Int64            // while it is slow
 	h := &hookedLedger{ledger: newMemoryLedger(defaultLevels)}
-	_, rdb := onRedis(t)
-	l := &failingLedger{ledger: h, broken: &broken}
-	b := bookOn(t, l, Config{Store: storeOn(rdb), FlushEvery: time.Minute})
-	h.onBegin = func(_ []opening, _ []begun, before bool) {
-		if !before || !slow.Load() || asked.Add(1) > maxOpeners {
-			return
+	rdb := onRedis(t)
+	b := bookOn(t, h, byHand(rdb.store()))
+	h.beforeBegin = func() error {
+		if broken.Load() {
+			return errBroken
 		}
-		// All accounts are asked for before the ledger answers for the first time.
-		for until := time.Now().Add(time.Minute); !all.Load(); time.Sleep(time.Millisecond) {
+		if !slow.Load() || asked.Add(1) > maxOpeners {
+			return nil
+		}
+		eventually(t, "all accounts are asked for before the ledger answers for the first time", func() bool {
 			b.opener.mu.Lock()
-			pending := len(b.opener.pending)
-			b.opener.mu.Unlock()
-			if pending == accounts {
+			defer b.opener.mu.Unlock()
+			if len(b.opener.pending) == accounts {
 				all.Store(true) // once one has gone on, the others find less
-			} else if time.Now().After(until) && !all.Load() {
-				t.Errorf("%d of %d accounts are asked for, and the others wait for the answer", pending, accounts)
-				return
 			}
-		}
+			return all.Load()
+		})
+		return nil
 	}
 	limiterOn(t, b.Store(), monthly(1000))
-	take := func() {
-		var group sync.WaitGroup
-		for n := range 30 {
-			group.Go(func() {
-				for i := n; i < accounts; i += 30 {
-					takeFrom(t, b, fmt.Sprintf("tenant:%d", i), 1)
-				}
-			})
-		}
-		group.Wait()
-	}
+	take := func() { takeOfEach(t, b, accounts) }
 	take()
-	older := dump(t, rdb)
+	older := rdb.dump(t)
 	take()
 	take()
 	mustFlushBook(t, b)
-	restore(t, rdb, older)
+	rdb.restore(t, older)
 	take()
 	broken.Store(true)
 	mustFlushBook(t, b) // written, but no other generations are begun
@@ -429,32 +407,13 @@ func TestManyAccountsAreSetBack(t *testing.T) {
 	}
 	take()
 	mustFlushBook(t, b)
-	for u, err := range b.Usage(t.Context(), Query{Limit: "plan"}) {
-		if err != nil {
-			t.Fatal(err)
-		}
-		if u.Used != 4 { // 3 before, and 1 after it was found out
-			t.Fatalf("%s: the ledger has %d units, want 4", u.Tenant, u.Used)
-		}
+	for _, u := range usesOf(t, b, Query{Limit: "plan"}) {
+		must.Equal(t, u.Tenant+" has used", u.Used, 4) // 3 before, and 1 after it was found out
 	}
-}
-
-// failingLedger begins no generations for a while.
-type failingLedger struct {
-	ledger
-	broken *atomic.Bool
-}
-
-func (f *failingLedger) begin(ctx context.Context, openings []opening, positions []position, answers []begun) error {
-	if f.broken.Load() {
-		return errBroken
-	}
-	return f.ledger.begin(ctx, openings, positions, answers)
 }
 
 // The days of an account add up to its use, with closed generations too.
 func TestDaysOfClosedGenerations(t *testing.T) {
-	t.Parallel()
 	eachLedger(t, func(t *testing.T, l ledger) {
 		a := month("plan", "tenant:acme", time.November)
 		mustBegin(t, l, a, 0)
@@ -463,10 +422,7 @@ func TestDaysOfClosedGenerations(t *testing.T) {
 		mustFlush(t, l, at(a, 1, 20, 60, 70))
 		mustFlush(t, l, at(a, 1, 30, 90, 3*24*3600))
 		mustFlush(t, l, at(a, 2, 5, 45, 3*24*3600))
-		days, err := l.days(t.Context(), Query{Limit: "plan", From: timeOf(a.start), To: timeOf(a.end)})
-		if err != nil {
-			t.Fatal(err)
-		}
+		days := daysOf(t, l, Query{Limit: "plan", From: timeOf(a.start), To: timeOf(a.end)})
 		if len(days) != 2 || days[0].used != 40 || days[1].used != 5 || usedOf(t, l, a) != 45 {
 			t.Errorf("days %+v, used %d; want 40 and 5, 45 together", days, usedOf(t, l, a))
 		}
@@ -477,47 +433,24 @@ func TestDaysOfClosedGenerations(t *testing.T) {
 func TestNoAccountWaitsForOthers(t *testing.T) {
 	t.Parallel()
 	h := &hookedLedger{ledger: newMemoryLedger(defaultLevels)}
-	b := bookOn(t, h, Config{Store: memstore.New(memstore.Config{}), FlushEvery: time.Minute})
+	b := bookOn(t, h, byHand(fresh()))
 	limiterOn(t, b.Store(), monthly(1000))
-	const accounts = 3 * flushBatch
-	keys := make(map[string]string)
-	var group sync.WaitGroup
-	for i := range accounts {
-		key := fmt.Sprintf("tenant:%d", i)
-		keys[textOf([]byte(key))] = key
-	}
-	next := make(chan string)
-	for range 100 { // accounts are opened together
-		group.Go(func() {
-			for key := range next {
-				takeFrom(t, b, key, 1)
-			}
-		})
-	}
-	for _, key := range keys {
-		next <- key
-	}
-	close(next)
-	group.Wait()
+	const accounts = flushBatch + 1000
+	takeOfEach(t, b, accounts)
 	h.onFlush = func(positions []position) {
 		for i := range positions {
-			takeFrom(t, b, keys[positions[i].key], 1)
+			takeFrom(t, b, positions[i].key, 1) // which is its text, too
 		}
 	}
 	mustFlushBook(t, b)
-	missing := accounts
-	for u, err := range b.Usage(t.Context(), Query{Limit: "plan"}) {
-		if err != nil {
-			t.Fatal(err)
-		}
-		if u.Used > 0 {
-			missing--
-		}
-	}
-	if missing > 0 {
-		t.Errorf("after a flush nothing is written of %d of %d accounts", missing, accounts)
-	}
 	h.onFlush = nil
+	written := 0
+	for _, u := range usesOf(t, b, Query{Limit: "plan"}) {
+		if u.Used > 0 {
+			written++
+		}
+	}
+	check.Equal(t, "accounts that are written after a flush", written, accounts)
 }
 
 // An account that can't be restored, since it has used up its generations, is no harm to others that
@@ -525,19 +458,20 @@ func TestNoAccountWaitsForOthers(t *testing.T) {
 func TestOneBadAccountIsNoHarmToOthers(t *testing.T) {
 	t.Parallel()
 	waiting, goOn := make(chan struct{}, 100), make(chan struct{})
-	h := &hookedLedger{ledger: newMemoryLedger(defaultLevels), onBegin: func(openings []opening, answers []begun, before bool) {
-		if before {
-			waiting <- struct{}{}
-			<-goOn
-			return
-		}
+	h := &hookedLedger{ledger: newMemoryLedger(defaultLevels)}
+	h.beforeBegin = func() error {
+		waiting <- struct{}{}
+		<-goOn
+		return nil
+	}
+	h.afterBegin = func(openings []opening, answers []begun) {
 		for i := range openings {
 			if openings[i].key == "tenant:bad" {
 				answers[i].generation = store.MaxGeneration + 1
 			}
 		}
-	}}
-	b := bookOn(t, h, Config{Store: memstore.New(memstore.Config{}), FlushEvery: time.Minute})
+	}
+	b := bookOn(t, h, byHand(fresh()))
 	limiterOn(t, b.Store(), monthly(1000))
 	var group sync.WaitGroup
 	for i := range maxOpeners {
@@ -552,11 +486,11 @@ func TestOneBadAccountIsNoHarmToOthers(t *testing.T) {
 		}
 	})
 	group.Go(func() { takeFrom(t, b, "tenant:good", 1) })
-	for queued := 0; queued < 2; time.Sleep(time.Millisecond) {
+	eventually(t, "the others are queued", func() bool {
 		b.opener.mu.Lock()
-		queued = len(b.opener.queue)
-		b.opener.mu.Unlock()
-	}
+		defer b.opener.mu.Unlock()
+		return len(b.opener.queue) == 2
+	})
 	close(goOn)
 	group.Wait()
 }

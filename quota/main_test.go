@@ -8,7 +8,9 @@ import (
 
 	"github.com/jackc/pgx/v5/pgxpool"
 
+	"github.com/weblimit/weblimit/internal/test/check"
 	"github.com/weblimit/weblimit/internal/test/edge"
+	"github.com/weblimit/weblimit/internal/test/must"
 	"github.com/weblimit/weblimit/internal/test/pgtest"
 	"github.com/weblimit/weblimit/internal/test/redistest"
 )
@@ -29,30 +31,26 @@ func poolOf(tb testing.TB) *pgxpool.Pool {
 	return connect(tb, pgtest.Shared(tb).Database(tb))
 }
 
+// pgLedgerOf returns an empty ledger in a schema of its own.
+func pgLedgerOf(tb testing.TB) *pgLedger {
+	tb.Helper()
+	l := newPGLedger(connect(tb, pgtest.Shared(tb).ConnString("")), pgtest.Name("book"), defaultLevels)
+	must.OK(tb, l.migrate(tb.Context()))
+	return l
+}
+
 func connect(tb testing.TB, connString string) *pgxpool.Pool {
 	tb.Helper()
-	pool, err := pgxpool.New(context.Background(), connString)
-	if err != nil {
-		tb.Fatal(err)
-	}
+	pool := must.Get(pgxpool.New(context.Background(), connString))(tb)
 	tb.Cleanup(pool.Close)
 	return pool
 }
 
-// eachLedger runs a test over both ledgers.
+// eachLedger runs a test over both ledgers, in parallel with others.
 func eachLedger(t *testing.T, f func(t *testing.T, l ledger)) {
-	t.Run("memory", func(t *testing.T) {
-		t.Parallel()
-		f(t, newMemoryLedger(defaultLevels))
-	})
-	t.Run("PostgreSQL", func(t *testing.T) {
-		t.Parallel()
-		l := newPGLedger(poolOf(t), "weblimit", defaultLevels)
-		if err := l.migrate(t.Context()); err != nil {
-			t.Fatal(err)
-		}
-		f(t, l)
-	})
+	t.Parallel()
+	t.Run("memory", func(t *testing.T) { t.Parallel(); f(t, newMemoryLedger(defaultLevels)) })
+	t.Run("PostgreSQL", func(t *testing.T) { t.Parallel(); f(t, pgLedgerOf(t)) })
 }
 
 // month returns an account of a month of 2026.
@@ -73,17 +71,19 @@ func at(a account, generation, changes, used int64, seconds int64) position {
 func mustBegin(t *testing.T, l ledger, a account, closes int64, positions ...position) begun {
 	t.Helper()
 	answers := make([]begun, 1)
-	if err := l.begin(t.Context(), []opening{{account: a, closes: closes}}, positions, answers); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, l.begin(t.Context(), []opening{{account: a, closes: closes}}, positions, answers))
 	return answers[0]
+}
+
+// wantBegun has an account go on in another generation, which must be want.
+func wantBegun(t *testing.T, l ledger, a account, closes int64, want begun, positions ...position) {
+	t.Helper()
+	check.Equal(t, "the next generation", mustBegin(t, l, a, closes, positions...), want)
 }
 
 func mustFlush(t *testing.T, l ledger, positions ...position) []position {
 	t.Helper()
-	if err := l.flush(t.Context(), positions); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, l.flush(t.Context(), positions))
 	return positions
 }
 
@@ -92,14 +92,24 @@ func usedOf(t *testing.T, l ledger, a account) (used int64) {
 	t.Helper()
 	q := Query{Limit: a.limit, Tenant: a.key, From: timeOf(a.start), To: timeOf(a.end)}
 	used = -1
-	if err := l.usage(t.Context(), q, func(u Usage) error {
+	must.OK(t, l.usage(t.Context(), q, func(u Usage) error {
 		if used >= 0 {
 			t.Errorf("the account is there twice: %+v", u)
 		}
 		used = u.Used
 		return nil
-	}); err != nil {
-		t.Fatal(err)
-	}
+	}))
 	return used
+}
+
+// wantUsed compares what the ledger says that an account has used.
+func wantUsed(t *testing.T, l ledger, a account, want int64) {
+	t.Helper()
+	check.Equal(t, "used", usedOf(t, l, a), want)
+}
+
+// daysOf returns what the ledger has by day.
+func daysOf(t *testing.T, l ledger, q Query) []dayUse {
+	t.Helper()
+	return must.Get(l.days(t.Context(), q))(t)
 }

@@ -7,7 +7,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/weblimit/weblimit/core/memstore"
+	"github.com/weblimit/weblimit/internal/test/check"
+	"github.com/weblimit/weblimit/internal/test/must"
 	"github.com/weblimit/weblimit/internal/test/pgtest"
 )
 
@@ -19,12 +20,11 @@ func TestMigrationsAtTheSameTimeAndTwice(t *testing.T) {
 		group.Go(func() {
 			pool := connect(t, database)
 			for range 2 {
-				b, err := Open(t.Context(), pool, Config{Store: memstore.New(memstore.Config{}), Timeout: time.Minute})
-				if err != nil {
+				if b, err := Open(t.Context(), pool, Config{Store: fresh(), Timeout: time.Minute}); err != nil {
 					t.Error(err)
-					return
+				} else {
+					closeBook(t, b)
 				}
-				closeBook(t, b)
 			}
 		})
 	}
@@ -39,14 +39,8 @@ func TestSchemasAreApart(t *testing.T) {
 	t.Parallel()
 	pool := poolOf(t)
 	for _, schema := range []string{"one", "two"} {
-		b, err := Open(t.Context(), pool, Config{Store: memstore.New(memstore.Config{}), Schema: schema, Timeout: time.Minute})
-		if err != nil {
-			t.Fatal(err)
-		}
-		limiter := limiterOn(t, b.Store(), monthly(100))
-		if got := spend(t, limiter, "tenant:acme", 120); got != 100 {
-			t.Errorf("schema %s: granted %d of 100", schema, got)
-		}
+		b := must.Get(Open(t.Context(), pool, Config{Store: fresh(), Schema: schema, Timeout: time.Minute}))(t)
+		wantGranted(t, limiterOn(t, b.Store(), monthly(100)), 120, 100)
 		closeBook(t, b)
 	}
 }
@@ -57,33 +51,25 @@ func TestPartitions(t *testing.T) {
 	t.Parallel()
 	pool := poolOf(t)
 	l := newPGLedger(pool, "weblimit", defaultLevels)
-	if err := l.migrate(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-	if err := l.prepare(t.Context(), time.Now()); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, l.migrate(t.Context()))
+	must.OK(t, l.prepare(t.Context(), time.Now()))
 	var group sync.WaitGroup
 	for i := range 8 {
 		group.Go(func() {
 			for _, m := range []time.Month{time.January, time.February, time.March} {
 				a := month("plan", fmt.Sprintf("tenant:%d", i), m)
-				if err := l.begin(t.Context(), []opening{{account: a}}, []position{at(a, 1, 2, 5, 60)}, make([]begun, 1)); err != nil {
-					t.Error(err)
-				}
+				check.OK(t, l.begin(t.Context(), []opening{{account: a}}, []position{at(a, 1, 2, 5, 60)}, make([]begun, 1)))
 			}
 		})
 	}
 	group.Wait()
-	b := bookOn(t, l, Config{Store: memstore.New(memstore.Config{})})
+	b := bookOn(t, l, Config{})
 	limiterOn(t, b.Store(), monthly(100))
 	if _, err := b.Detach(t.Context(), time.Now()); err == nil {
 		t.Error("months that have not ended were detached")
 	}
 	credit := Credit{Operation: "1", Limit: "plan", Tenant: "tenant:1", Units: 10}
-	if _, err := b.Credit(t.Context(), credit); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(b.Credit(t.Context(), credit))(t)
 	tables, err := b.Detach(t.Context(), time.Date(2026, time.March, 15, 0, 0, 0, 0, time.UTC))
 	want := []string{
 		"weblimit.account_2026_01", "weblimit.account_2026_02", "weblimit.generation_2026_01", "weblimit.generation_2026_02",
@@ -93,10 +79,6 @@ func TestPartitions(t *testing.T) {
 	if err != nil || !slices.Equal(tables, want) {
 		t.Errorf("detached %q, %v; want %q", tables, err, want)
 	}
-	if got := usedOf(t, l, month("plan", "tenant:1", time.March)); got != 5 {
-		t.Errorf("March has %d units, want 5", got)
-	}
-	if got := usedOf(t, l, month("plan", "tenant:1", time.February)); got != -1 {
-		t.Errorf("February has %d units after it was detached", got)
-	}
+	wantUsed(t, l, month("plan", "tenant:1", time.March), 5)
+	wantUsed(t, l, month("plan", "tenant:1", time.February), -1)
 }

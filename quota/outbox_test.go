@@ -12,8 +12,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/weblimit/weblimit/core/memstore"
 	"github.com/weblimit/weblimit/core/store"
+	"github.com/weblimit/weblimit/internal/test/check"
+	"github.com/weblimit/weblimit/internal/test/must"
 	"github.com/weblimit/weblimit/internal/test/pgtest"
 )
 
@@ -52,7 +53,7 @@ func quickly(channels ...Channel) Config {
 	for i := range channels {
 		channels[i].Backoff = 10 * time.Millisecond
 	}
-	return Config{Store: memstore.New(memstore.Config{}), FlushEvery: 10 * time.Millisecond, Notices: channels}
+	return Config{Store: fresh(), FlushEvery: 10 * time.Millisecond, Notices: channels}
 }
 
 // eventually waits until a condition holds.
@@ -68,13 +69,14 @@ func eventually(t *testing.T, what string, holds func() bool) {
 // deliveriesOf returns the deliveries of a book.
 func deliveriesOf(t *testing.T, b *Book, q DeliveryQuery) (all []Delivery) {
 	t.Helper()
-	if err := b.Deliveries(t.Context(), q, func(d Delivery) error {
-		all = append(all, d)
-		return nil
-	}); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, b.Deliveries(t.Context(), q, func(d Delivery) error { all = append(all, d); return nil }))
 	return all
+}
+
+// settles waits until a book has n deliveries of a state.
+func settles(t *testing.T, b *Book, state DeliveryState, n int) {
+	t.Helper()
+	eventually(t, fmt.Sprintf("%d deliveries are %v", n, state), func() bool { return len(deliveriesOf(t, b, DeliveryQuery{State: state})) == n })
 }
 
 // reached returns a position with levels, as bits.
@@ -85,7 +87,6 @@ func reached(a account, changes int64, levels uint64) position {
 }
 
 func TestNoticesAreDelivered(t *testing.T) {
-	t.Parallel()
 	eachLedger(t, func(t *testing.T, l ledger) {
 		var r receiver
 		b := bookOn(t, l, quickly(Channel{Name: "mail", Deliver: r.Deliver}))
@@ -100,24 +101,19 @@ func TestNoticesAreDelivered(t *testing.T) {
 			}
 		}
 		slices.Sort(levels)
-		if !slices.Equal(levels, []int{80, 90, 100}) {
-			t.Errorf("levels %v", levels)
-		}
-		eventually(t, "all are marked", func() bool { return len(deliveriesOf(t, b, DeliveryQuery{State: Delivered})) == 3 })
+		check.Equal(t, "levels", fmt.Sprint(levels), "[80 90 100]")
+		settles(t, b, Delivered, 3)
 		for _, d := range deliveriesOf(t, b, DeliveryQuery{Channel: "mail", Limit: "plan", Tenant: "tenant:acme"}) {
 			if d.Attempts != 1 || d.Delivered.IsZero() || d.Err != "" || r.ids()[d.Notice.ID] != 1 {
 				t.Errorf("%+v", d)
 			}
 		}
-		if got := deliveriesOf(t, b, DeliveryQuery{Tenant: "tenant:other"}); len(got) != 0 {
-			t.Errorf("another tenant's: %+v", got)
-		}
+		check.Equal(t, "deliveries of another tenant", len(deliveriesOf(t, b, DeliveryQuery{Tenant: "tenant:other"})), 0)
 	})
 }
 
 // Each of several processes flushes the same accounts at their levels, and serves the channel.
 func TestNoticesOnceOverManyProcesses(t *testing.T) {
-	t.Parallel()
 	eachLedger(t, func(t *testing.T, l ledger) {
 		const processes, tenants = 4, 50
 		var r receiver
@@ -130,9 +126,7 @@ func TestNoticesOnceOverManyProcesses(t *testing.T) {
 					for i := range tenants {
 						all = append(all, reached(month("plan", fmt.Sprintf("tenant:%02d", i), time.November), round+1, 0b111))
 					}
-					if err := b.ledger.flush(t.Context(), all); err != nil {
-						t.Error(err)
-					}
+					check.OK(t, b.ledger.flush(t.Context(), all))
 				}
 			})
 		}
@@ -147,7 +141,6 @@ func TestNoticesOnceOverManyProcesses(t *testing.T) {
 }
 
 func TestAReceiverThatIsDown(t *testing.T) {
-	t.Parallel()
 	eachLedger(t, func(t *testing.T, l ledger) {
 		var down atomic.Bool
 		down.Store(true)
@@ -172,17 +165,14 @@ func TestAReceiverThatIsDown(t *testing.T) {
 			}
 		}
 		down.Store(false)
-		eventually(t, "delivered", func() bool { return len(deliveriesOf(t, b, DeliveryQuery{State: Delivered})) == 3 })
-		if ids := r.ids(); len(ids) != 3 {
-			t.Errorf("%d different ids for 3 notices", len(ids))
-		}
+		settles(t, b, Delivered, 3)
+		check.Equal(t, "different ids for 3 notices", len(r.ids()), 3)
 	})
 }
 
 // A receiver that hangs for one tenant holds up neither others nor the other channel, and Close
 // ends within its time, with what was used written.
 func TestAReceiverThatHangs(t *testing.T) {
-	t.Parallel()
 	eachLedger(t, func(t *testing.T, l ledger) {
 		var good receiver
 		var hanging atomic.Int64
@@ -205,9 +195,7 @@ func TestAReceiverThatHangs(t *testing.T) {
 			spend(t, limiter, fmt.Sprintf("tenant:%d", i), 10)
 		}
 		eventually(t, "the notices of others", func() bool { return len(good.ids()) == 60 })
-		if n := hanging.Load(); n != 4 {
-			t.Errorf("%d attempts hang, want one of each tenant", n)
-		}
+		check.Equal(t, "attempts that hang, one of each tenant", hanging.Load(), 4)
 		ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
 		defer cancel()
 		began := time.Now()
@@ -215,16 +203,13 @@ func TestAReceiverThatHangs(t *testing.T) {
 			t.Errorf("Close: %v after %v", err, time.Since(began))
 		}
 		eventually(t, "the attempts end", func() bool { return hanging.Load() == 0 })
-		if got := b.total(t, "plan", "tenant:hang0"); got != 10 {
-			t.Errorf("the ledger has %d units, want 10", got)
-		}
+		check.Equal(t, "units in the ledger", b.total(t, "plan", "tenant:hang0"), 10)
 		next := bookOn(t, l, quickly(Channel{Name: "hooks", Deliver: good.Deliver}))
-		eventually(t, "another process delivers at once", func() bool { return len(deliveriesOf(t, next, DeliveryQuery{State: Delivered})) == 72 })
+		settles(t, next, Delivered, 72)
 	})
 }
 
 func TestDeadLetters(t *testing.T) {
-	t.Parallel()
 	eachLedger(t, func(t *testing.T, l ledger) {
 		var accepts atomic.Bool
 		r := receiver{answer: func(n Notice) error {
@@ -247,7 +232,7 @@ func TestDeadLetters(t *testing.T) {
 		})
 		b := bookOn(t, l, config)
 		spend(t, limiterOn(t, b.Store(), monthly(10)), "tenant:acme", 10)
-		eventually(t, "all are dead", func() bool { return len(deliveriesOf(t, b, DeliveryQuery{State: Dead})) == 3 })
+		settles(t, b, Dead, 3)
 		want := map[int]string{80: "1 gone", 90: "3 Deliver panicked: receiver", 100: "3 no"}
 		got := make(map[int]string)
 		var ninety Notice
@@ -260,39 +245,34 @@ func TestDeadLetters(t *testing.T) {
 		if !maps.Equal(got, want) {
 			t.Errorf("attempts and errors %v, want %v", got, want)
 		}
-		if died.Load() != 3 {
-			t.Errorf("%d were reported, want 3", died.Load())
-		}
+		check.Equal(t, "reported", died.Load(), 3)
 		accepts.Store(true)
 		if n, err := b.Redeliver(t.Context(), "mail", ninety); n != 1 || err != nil {
 			t.Errorf("redelivering one: %d, %v", n, err)
 		}
-		eventually(t, "one is delivered", func() bool { return len(deliveriesOf(t, b, DeliveryQuery{State: Delivered})) == 1 })
+		settles(t, b, Delivered, 1)
 		if n, err := b.Redeliver(t.Context(), "mail"); n != 2 || err != nil {
 			t.Errorf("redelivering the others: %d, %v", n, err)
 		}
-		eventually(t, "all are delivered", func() bool { return len(deliveriesOf(t, b, DeliveryQuery{State: Delivered})) == 3 })
-		if n := r.ids()[ninety.ID]; n != 4 {
-			t.Errorf("the notice was attempted %d times, want 3 and 1", n)
-		}
+		settles(t, b, Delivered, 3)
+		check.Equal(t, "attempts of the notice, 3 and 1", r.ids()[ninety.ID], 4)
 	})
+}
+
+// noticed has a ledger note a level for the channel "mail", which nobody serves yet.
+func noticed(t *testing.T, l ledger) {
+	t.Helper()
+	must.OK(t, l.openChannels(t.Context(), []string{"mail"}))
+	mustFlush(t, l, reached(month("plan", "tenant:acme", time.November), 1, 1))
 }
 
 // An attempt that a process began and whose end it did not live to write is made again by
 // another, when the lease is over.
 func TestAttemptsOfADeadProcess(t *testing.T) {
-	t.Parallel()
 	eachLedger(t, func(t *testing.T, l ledger) {
-		if err := l.openChannels(t.Context(), []string{"mail"}); err != nil {
-			t.Fatal(err)
-		}
-		mustFlush(t, l, reached(month("plan", "tenant:acme", time.November), 1, 1))
+		noticed(t, l)
 		claim := func(again bool, lease time.Duration) []delivery {
-			all, err := l.claim(t.Context(), "mail", again, []string{"tenant:other"}, 10, lease)
-			if err != nil {
-				t.Fatal(err)
-			}
-			return all
+			return must.Get(l.claim(t.Context(), "mail", again, []string{"tenant:other"}, 10, lease))(t)
 		}
 		const lease = 200 * time.Millisecond
 		began := time.Now()
@@ -309,36 +289,24 @@ func TestAttemptsOfADeadProcess(t *testing.T) {
 		}
 		// The first attempt was only slow. That it failed says nothing of the second.
 		late := settlement{verdict: dead, err: "late"}
-		if err := l.settle(t.Context(), &first[0], &late); err != nil {
-			t.Fatal(err)
-		}
-		if err := l.settle(t.Context(), &second[0], &settlement{verdict: delivered}); err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, l.settle(t.Context(), &first[0], &late))
+		must.OK(t, l.settle(t.Context(), &second[0], &settlement{verdict: delivered}))
 		for _, d := range listOf(t, l, DeliveryQuery{}) {
-			if d.State != Delivered {
-				t.Errorf("%+v", d)
-			}
+			check.Equal(t, "state", d.State, Delivered)
 		}
 	})
 }
 
 func listOf(t *testing.T, l ledger, q DeliveryQuery) (all []Delivery) {
 	t.Helper()
-	if err := l.deliveries(t.Context(), q, func(d Delivery) error { all = append(all, d); return nil }); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, l.deliveries(t.Context(), q, func(d Delivery) error { all = append(all, d); return nil }))
 	return all
 }
 
 // A notice whose receiver brings the process down each time does not do so for ever.
 func TestANoticeThatKills(t *testing.T) {
-	t.Parallel()
 	eachLedger(t, func(t *testing.T, l ledger) {
-		if err := l.openChannels(t.Context(), []string{"mail"}); err != nil {
-			t.Fatal(err)
-		}
-		mustFlush(t, l, reached(month("plan", "tenant:acme", time.November), 1, 1))
+		noticed(t, l)
 		for i := range 3 {
 			if all, err := l.claim(t.Context(), "mail", i > 0, []string{}, 1, 0); len(all) != 1 || err != nil {
 				t.Fatal(all, err)
@@ -346,7 +314,7 @@ func TestANoticeThatKills(t *testing.T) {
 		}
 		var r receiver
 		b := bookOn(t, l, quickly(Channel{Name: "mail", Deliver: r.Deliver, Attempts: 3}))
-		eventually(t, "it is dead", func() bool { return len(deliveriesOf(t, b, DeliveryQuery{State: Dead})) == 1 })
+		settles(t, b, Dead, 1)
 		if len(r.ids()) != 0 {
 			t.Error("it was tried a fourth time")
 		}
@@ -355,17 +323,14 @@ func TestANoticeThatKills(t *testing.T) {
 
 // Channels get what was noticed after they were opened, also by processes without them.
 func TestChannelsOpenAndEnd(t *testing.T) {
-	t.Parallel()
 	eachLedger(t, func(t *testing.T, l ledger) {
 		acme := month("plan", "tenant:acme", time.November)
 		mustFlush(t, l, reached(acme, 1, 1))
 		var r receiver
 		with := bookOn(t, l, quickly(Channel{Name: "mail", Deliver: r.Deliver}))
 		without := bookOn(t, l, quickly())
-		if err := without.ledger.flush(t.Context(), []position{reached(acme, 2, 2)}); err != nil {
-			t.Fatal(err)
-		}
-		eventually(t, "the second notice", func() bool { return len(deliveriesOf(t, with, DeliveryQuery{State: Delivered})) == 1 })
+		mustFlush(t, without.ledger, reached(acme, 2, 2))
+		settles(t, with, Delivered, 1)
 		if r.got[0].Level != 90 {
 			t.Errorf("%+v", r.got)
 		}
@@ -373,16 +338,12 @@ func TestChannelsOpenAndEnd(t *testing.T) {
 			t.Error("a channel was removed that the book serves")
 		}
 		closeBook(t, with)
-		if err := without.RemoveChannel(t.Context(), "mail"); err != nil {
-			t.Error(err)
-		}
+		check.OK(t, without.RemoveChannel(t.Context(), "mail"))
 		if err := without.RemoveChannel(t.Context(), "mail"); err == nil {
 			t.Error("it was removed twice")
 		}
 		mustFlush(t, l, reached(acme, 3, 4))
-		if got := deliveriesOf(t, without, DeliveryQuery{}); len(got) != 0 {
-			t.Errorf("after it was removed: %+v", got)
-		}
+		check.Equal(t, "deliveries after it was removed", len(deliveriesOf(t, without, DeliveryQuery{})), 0)
 	})
 }
 
@@ -434,7 +395,7 @@ func TestChannelsAndExportsThatAreWrong(t *testing.T) {
 		{Exports: []Export{{Name: "a", Send: send, Limits: []string{""}}}},
 		{Exports: []Export{{Name: "a", Send: send, Since: time.Unix(-1, 0)}}},
 	} {
-		c.Store = memstore.New(memstore.Config{})
+		c.Store = fresh()
 		if err := c.complete(); err == nil || !strings.HasPrefix(err.Error(), "weblimit: quota: ") {
 			t.Errorf("%+v %+v: %v", c.Notices, c.Exports, err)
 		}
@@ -449,28 +410,21 @@ type hasty struct {
 }
 
 func (h hasty) settle(ctx context.Context, d *delivery, s *settlement) (err error) {
-	first := false
+	call := h.ledger.settle
 	h.once.Do(func() {
-		first = true
 		within, cancel := context.WithTimeout(ctx, 200*time.Millisecond)
 		defer cancel()
 		err = h.ledger.settle(within, d, s)
 		close(h.failed)
+		call = func(context.Context, *delivery, *settlement) error { return err }
 	})
-	if first {
-		return err
-	}
-	return h.ledger.settle(ctx, d, s)
+	return call(ctx, d, s)
 }
 
-// While PostgreSQL is frozen, an attempt's end waits, and is then written once.
+// While PostgreSQL hangs, an attempt's end waits, and is then written once.
 func TestALedgerThatIsAwayWhenAnAttemptEnds(t *testing.T) {
 	t.Parallel()
-	server := pgtest.Start(t)
-	l := newPGLedger(connect(t, server.Database(t)), "weblimit", defaultLevels)
-	if err := l.migrate(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	l := pgLedgerOf(t)
 	first := make(chan bool)
 	var times atomic.Int64
 	config := quickly(Channel{Name: "mail", Deliver: func(context.Context, Notice) error {
@@ -484,14 +438,12 @@ func TestALedgerThatIsAwayWhenAnAttemptEnds(t *testing.T) {
 	b := bookOn(t, h, config)
 	mustFlush(t, l, reached(month("plan", "tenant:acme", time.November), 1, 1))
 	<-first
-	server.Freeze(t)
+	letGo := locked(t, l, "delivery")
 	first <- true
 	<-h.failed
-	server.Thaw(t)
-	eventually(t, "it is marked", func() bool { return len(deliveriesOf(t, b, DeliveryQuery{State: Delivered})) == 1 })
-	if n := times.Load(); n != 1 {
-		t.Errorf("delivered %d times", n)
-	}
+	letGo()
+	settles(t, b, Delivered, 1)
+	check.Equal(t, "times delivered", times.Load(), 1)
 }
 
 // A process that starts while PostgreSQL is away opens its channels and exports when it is back.
@@ -505,13 +457,11 @@ func TestReceiversOfAStartWithoutPostgreSQL(t *testing.T) {
 	config := quickly(Channel{Name: "mail", Deliver: r.Deliver})
 	config.Exports = exporting(Export{Name: "billing", Send: e.Send}).Exports
 	config.StartWithoutLedger, config.Timeout = true, time.Minute
-	b, err := Open(t.Context(), pool, config)
-	if err != nil {
-		t.Fatal(err)
-	}
+	b := must.Get(Open(t.Context(), pool, config))(t)
 	t.Cleanup(func() { closeBook(t, b) })
 	limiter := limiterOn(t, b.Store(), monthly(10))
 	server.Restart(t)
+	b.flusher.present(t.Context()) // as it does by itself every five seconds
 	eventually(t, "all is used", func() bool {
 		d := limiter.AllowKey(t.Context(), "tenant:acme", 1)
 		return d.Err == nil && !d.Allowed

@@ -7,30 +7,20 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/weblimit/weblimit/core/memstore"
-	"github.com/weblimit/weblimit/core/store"
+	"github.com/weblimit/weblimit/internal/test/must"
 )
 
 // Of several processes one looks for what another has left behind, and only one that can.
 func TestOneProcessLooksForWhatAnotherLeft(t *testing.T) {
 	t.Parallel()
-	l := newPGLedger(poolOf(t), "weblimit", defaultLevels)
-	if err := l.migrate(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	l := pgLedgerOf(t)
 	present := func(process string, limits ...string) []string {
 		t.Helper()
-		gone, err := l.present(t.Context(), process, limits, time.Minute)
-		if err != nil {
-			t.Fatal(err)
-		}
-		return gone
+		return must.Get(l.present(t.Context(), process, limits, time.Minute))(t)
 	}
 	pass := func() { // a minute and a second
 		t.Helper()
-		if _, err := l.pool.Exec(t.Context(), l.sql(`UPDATE {schema}.process SET seen = seen - interval '61 seconds'`)); err != nil {
-			t.Fatal(err)
-		}
+		must.Get(l.pool.Exec(t.Context(), l.sql(`UPDATE {schema}.process SET seen = seen - interval '61 seconds'`)))(t)
 	}
 	if gone := present("killed", "plan"); len(gone) > 0 {
 		t.Errorf("%v are gone", gone)
@@ -50,9 +40,7 @@ func TestOneProcessLooksForWhatAnotherLeft(t *testing.T) {
 	if gone := present("first", "plan", "other"); len(gone) != 3 {
 		t.Errorf("%v are gone, want the one that was killed and two more", gone)
 	}
-	if err := l.leave(t.Context(), "killed", "second", "of another service"); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, l.leave(t.Context(), "killed", "second", "of another service"))
 	pass()
 	if gone := present("first", "plan", "other"); len(gone) > 0 {
 		t.Errorf("%v are gone after they have left", gone)
@@ -61,35 +49,23 @@ func TestOneProcessLooksForWhatAnotherLeft(t *testing.T) {
 
 func TestWhatAKilledProcessLeftIsFound(t *testing.T) {
 	t.Parallel()
-	l := newPGLedger(poolOf(t), "weblimit", defaultLevels)
-	if err := l.migrate(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-	m := memstore.New(memstore.Config{}) // a store that outlives the process
-	killed := bookOn(t, l, Config{Store: m, FlushEvery: time.Minute})
+	l := pgLedgerOf(t)
+	m := fresh() // a store that outlives the process
+	killed := bookOn(t, l, byHand(m))
 	limiterOn(t, killed.Store(), monthly(100))
 	killed.flusher.present(t.Context())
-	checks, results := planCheck(t, 9), make([]store.Result, 1)
-	if err := killed.Store().Take(t.Context(), checks, results); err != nil {
-		t.Fatal(err)
-	}
+	takeFrom(t, killed, "tenant:acme", 9)
 	killed.stop()
 	killed.running.Wait()
-	if _, err := l.pool.Exec(t.Context(), l.sql(`UPDATE {schema}.process SET seen = seen - interval '31 seconds'`)); err != nil {
-		t.Fatal(err)
-	}
-	other := bookOn(t, l, Config{Store: m, FlushEvery: time.Minute})
+	must.Get(l.pool.Exec(t.Context(), l.sql(`UPDATE {schema}.process SET seen = seen - interval '31 seconds'`)))(t)
+	other := bookOn(t, l, byHand(m))
 	// It looks by itself when it starts, and then again.
 	eventually(t, "the process that was killed is not there any more", func() bool {
 		var left int
-		if err := l.pool.QueryRow(t.Context(), l.sql(`SELECT count(*) FROM {schema}.process WHERE id = $1`), killed.process).Scan(&left); err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, l.pool.QueryRow(t.Context(), l.sql(`SELECT count(*) FROM {schema}.process WHERE id = $1`), killed.process).Scan(&left))
 		return left == 0
 	})
-	if got := other.total(t, "plan", "tenant:acme"); got != 9 {
-		t.Errorf("the ledger has %d units, want 9", got)
-	}
+	wantUnits(t, other, 9)
 }
 
 // hearing is a ledger that notes for how long a process was silent.
@@ -112,7 +88,7 @@ func TestAProcessThatWritesSeldomIsThere(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		h := &hearing{ledger: newMemoryLedger(defaultLevels)}
-		b := bookOn(t, h, Config{Store: memstore.New(memstore.Config{}), FlushEvery: maxFlushEvery})
+		b := bookOn(t, h, Config{Store: fresh(), FlushEvery: maxFlushEvery})
 		time.Sleep(2 * lostAfter)
 		closeBook(t, b)
 		if h.longest == 0 || h.longest > lostAfter/2 {

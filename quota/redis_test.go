@@ -2,6 +2,7 @@ package quota
 
 import (
 	"context"
+	"errors"
 	"math/rand/v2"
 	"sync"
 	"sync/atomic"
@@ -12,33 +13,70 @@ import (
 
 	"github.com/weblimit/weblimit/core/redisstore"
 	"github.com/weblimit/weblimit/core/store"
+	"github.com/weblimit/weblimit/internal/test/check"
+	"github.com/weblimit/weblimit/internal/test/long"
+	"github.com/weblimit/weblimit/internal/test/must"
 	"github.com/weblimit/weblimit/internal/test/redistest"
 )
 
-// onRedis returns a Redis server for this test alone, and a client that waits for it on a busy machine.
-func onRedis(t *testing.T) (*redistest.Server, *redis.Client) {
-	t.Helper()
-	s := redistest.Start(t)
-	return s, s.ClientWith(t, &redis.Options{
-		MaxRetries:  -1,
-		DialTimeout: time.Minute, ReadTimeout: time.Minute, WriteTimeout: time.Minute, PoolTimeout: time.Minute,
-	})
+// shelf is the part of the shared Redis server that belongs to one test, and a client that waits for the
+// server on a busy machine.
+type shelf struct {
+	*redis.Client
+	prefix string
 }
 
-func storeOn(rdb redis.UniversalClient) store.Store { return redisstore.New(rdb) }
+func onRedis(t *testing.T) shelf {
+	t.Helper()
+	return shelf{redistest.Shared(t).ClientWith(t, &redis.Options{
+		MaxRetries:  -1,
+		DialTimeout: time.Minute, ReadTimeout: time.Minute, WriteTimeout: time.Minute, PoolTimeout: time.Minute,
+	}), redistest.Prefix(t)}
+}
+
+func (s shelf) store() store.Store {
+	return redisstore.New(s.Client, redisstore.Config{Prefix: s.prefix})
+}
+
+// empty removes all keys at once, as FLUSHALL does.
+func (s shelf) empty(ctx context.Context) error {
+	const all = `for _, key in ipairs(redis.call('KEYS', ARGV[1] .. '*')) do redis.call('DEL', key) end`
+	err := s.Eval(ctx, all, nil, s.prefix).Err()
+	if errors.Is(err, redis.Nil) {
+		return nil
+	}
+	return err
+}
+
+// dump returns all keys and their values.
+func (s shelf) dump(t *testing.T) map[string]string {
+	t.Helper()
+	all := make(map[string]string)
+	for _, key := range must.Get(s.Keys(t.Context(), s.prefix+"*").Result())(t) {
+		all[key] = must.Get(s.Dump(t.Context(), key).Result())(t)
+	}
+	if len(all) == 0 {
+		t.Fatal("there are no keys")
+	}
+	return all
+}
+
+func (s shelf) restore(t *testing.T, all map[string]string) {
+	t.Helper()
+	for key, value := range all {
+		must.OK(t, s.RestoreReplace(t.Context(), key, time.Hour, value).Err())
+	}
+}
 
 // Redis is emptied again and again under load. What is admitted beyond the quota is at most what
 // was charged in one flush interval before each time, and the ledger has every unit that
 // was granted and is known to a process.
 func TestRedisFlushedUnderLoad(t *testing.T) {
-	t.Parallel()
 	eachLedger(t, func(t *testing.T, l ledger) {
-		const quota, processes, every = 3000, 3, 100 * time.Millisecond
-		_, rdb := onRedis(t)
-		rule, err := monthly(quota).Rule()
-		if err != nil {
-			t.Fatal(err)
-		}
+		const processes, every = 3, 40 * time.Millisecond
+		quota := long.Rounds[int64](1000, 20_000)
+		rdb := onRedis(t)
+		rule := ruleOf(t, monthly(quota))
 		var granted, flushes atomic.Int64
 		var rate atomic.Int64 // most units that were granted in one interval
 		ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
@@ -46,22 +84,21 @@ func TestRedisFlushedUnderLoad(t *testing.T) {
 		var group sync.WaitGroup
 		var books []*Book
 		for range processes {
-			b := bookOn(t, l, Config{Store: storeOn(rdb), FlushEvery: every})
+			b := bookOn(t, l, Config{Store: rdb.store(), FlushEvery: every})
 			books = append(books, b)
 			for range 4 {
 				group.Go(func() {
-					checks, results := []store.Check{{Key: []byte("tenant:acme"), Rule: &rule, Cost: 1}}, make([]store.Result, 1)
+					checks, results := []store.Check{{Key: []byte("tenant:acme"), Rule: rule, Cost: 1}}, make([]store.Result, 1)
 					for denied := 0; ctx.Err() == nil && denied < 50; {
 						if err := b.Store().Take(ctx, checks, results); err != nil {
 							continue
 						}
 						if !results[0].Charged {
 							denied++
-							time.Sleep(10 * time.Millisecond)
-							continue
+						} else {
+							granted.Add(1)
 						}
-						granted.Add(1)
-						time.Sleep(time.Duration(rand.IntN(int(8 * time.Millisecond))))
+						time.Sleep(rand.N(8 * time.Millisecond)) // clients come one after the other, during many intervals
 					}
 				})
 			}
@@ -80,9 +117,7 @@ func TestRedisFlushedUnderLoad(t *testing.T) {
 				rate.Store(max(rate.Load(), now-last))
 				last = now
 				if flushes.Load() < 10 {
-					if err := rdb.FlushAll(ctx).Err(); err != nil {
-						t.Error(err)
-					}
+					check.OK(t, rdb.empty(ctx))
 					flushes.Add(1)
 				}
 			}
@@ -90,9 +125,7 @@ func TestRedisFlushedUnderLoad(t *testing.T) {
 		group.Wait()
 		close(stop)
 		chaos.Wait()
-		for _, b := range books {
-			mustFlushBook(t, b)
-		}
+		mustFlushBook(t, books...)
 		ledgerHas := books[0].total(t, "plan", "tenant:acme")
 		bound := flushes.Load() * rate.Load()
 		t.Logf("Redis was emptied %d times: %d units of %d granted, %d over; bound %d (%d in the busiest interval of %v)",
@@ -108,10 +141,9 @@ func TestRedisFlushedUnderLoad(t *testing.T) {
 
 // A replica that had not received everything takes over: an older record is written back.
 func TestAnOlderRecordComesBack(t *testing.T) {
-	t.Parallel()
 	eachLedger(t, func(t *testing.T, l ledger) {
-		_, rdb := onRedis(t)
-		b := bookOn(t, l, Config{Store: storeOn(rdb), FlushEvery: time.Minute})
+		rdb := onRedis(t)
+		b := bookOn(t, l, byHand(rdb.store()))
 		take := func(n int64) (a store.Account) {
 			t.Helper()
 			for range n {
@@ -121,73 +153,31 @@ func TestAnOlderRecordComesBack(t *testing.T) {
 			return a
 		}
 		take(50)
-		older := dump(t, rdb)
+		older := rdb.dump(t)
 		take(30)
 		mustFlushBook(t, b)
-		restore(t, rdb, older)
+		rdb.restore(t, older)
 		take(10)
 		mustFlushBook(t, b)
-		if b.total(t, "plan", "tenant:acme") != 80 {
-			t.Errorf("the ledger has %d units, want the 80 that it knew", b.total(t, "plan", "tenant:acme"))
-		}
+		wantUnits(t, b, 80) // that it knew
 		a := take(1)
 		if a.Used != 81 || store.Generation(a.Position) != 2 {
 			t.Errorf("after it was found out: used %d in generation %d, want 81 in 2", a.Used, store.Generation(a.Position))
 		}
 		take(4)
 		mustFlushBook(t, b)
-		if got := b.total(t, "plan", "tenant:acme"); got != 85 {
-			t.Errorf("the ledger has %d units, want 85", got)
-		}
+		wantUnits(t, b, 85)
 	})
-}
-
-// dump returns all keys of a server and their values.
-func dump(t *testing.T, rdb *redis.Client) map[string]string {
-	t.Helper()
-	keys, err := rdb.Keys(t.Context(), "*").Result()
-	if err != nil {
-		t.Fatal(err)
-	}
-	all := make(map[string]string)
-	for _, key := range keys {
-		if all[key], err = rdb.Dump(t.Context(), key).Result(); err != nil {
-			t.Fatal(err)
-		}
-	}
-	if len(all) == 0 {
-		t.Fatal("the server is empty")
-	}
-	return all
-}
-
-func restore(t *testing.T, rdb *redis.Client, all map[string]string) {
-	t.Helper()
-	for key, value := range all {
-		if err := rdb.RestoreReplace(t.Context(), key, time.Hour, value).Err(); err != nil {
-			t.Fatal(err)
-		}
-	}
 }
 
 // A process ends without writing what it has charged. The store has it, and another process
 // writes it, as soon as it finds that the first is gone, or when asked to reconcile.
 func TestAProcessThatIsKilled(t *testing.T) {
-	t.Parallel()
 	eachLedger(t, func(t *testing.T, l ledger) {
-		_, rdb := onRedis(t)
-		rule, err := monthly(100).Rule()
-		if err != nil {
-			t.Fatal(err)
-		}
-		killed := bookOn(t, l, Config{Store: storeOn(rdb), FlushEvery: time.Minute})
-		checks, results := []store.Check{{Key: []byte("tenant:acme"), Rule: &rule, Cost: 7}}, make([]store.Result, 1)
-		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
-		defer cancel()
-		if err := killed.Store().Take(ctx, checks, results); err != nil {
-			t.Fatal(err)
-		}
-		other := bookOn(t, l, Config{Store: storeOn(rdb), FlushEvery: time.Minute})
+		rdb := onRedis(t)
+		killed := bookOn(t, l, byHand(rdb.store()))
+		takeFrom(t, killed, "tenant:acme", 7)
+		other := bookOn(t, l, byHand(rdb.store()))
 		var found []Difference
 		note := func(d Difference) error { found = append(found, d); return nil }
 		if sum, err := other.Reconcile(t.Context(), false, note); err != nil || sum != (Reconciliation{Accounts: 1, Left: 1}) || found[0].Cause != CauseUnknownLimit {
@@ -196,10 +186,7 @@ func TestAProcessThatIsKilled(t *testing.T) {
 		limiterOn(t, other.Store(), monthly(100))
 		for _, repair := range []bool{false, true, true} {
 			found = nil
-			sum, err := other.Reconcile(t.Context(), repair, note)
-			if err != nil {
-				t.Fatal(err)
-			}
+			sum := must.Get(other.Reconcile(t.Context(), repair, note))(t)
 			if len(found) > 0 && (found[0].Cause != CauseNotFlushed || found[0].InStore != 7 || found[0].Repaired != repair) {
 				t.Errorf("%+v", found)
 			}
@@ -208,8 +195,6 @@ func TestAProcessThatIsKilled(t *testing.T) {
 		if len(found) > 0 {
 			t.Errorf("after the repair: %+v", found)
 		}
-		if got := other.total(t, "plan", "tenant:acme"); got != 7 {
-			t.Errorf("the ledger has %d units, want 7", got)
-		}
+		wantUnits(t, other, 7)
 	})
 }

@@ -6,17 +6,19 @@ import (
 	"math"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
-	"github.com/weblimit/weblimit/core/memstore"
+	"github.com/weblimit/weblimit/internal/test/check"
+	"github.com/weblimit/weblimit/internal/test/must"
 	"github.com/weblimit/weblimit/internal/test/race"
 	"github.com/weblimit/weblimit/keyfuncs"
 )
 
 // booked returns a book with the limit "plan" of 100 units per month.
 func booked(t *testing.T, l ledger) *Book {
-	b := bookOn(t, l, Config{Store: memstore.New(memstore.Config{})})
+	b := bookOn(t, l, Config{})
 	limiterOn(t, b.Store(), monthly(100))
 	return b
 }
@@ -24,14 +26,11 @@ func booked(t *testing.T, l ledger) *Book {
 func mustAllow(t *testing.T, b *Book, at time.Time) Allowance {
 	t.Helper()
 	a, _, err := b.Allowance(t.Context(), "plan", "tenant:acme", at)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, err)
 	return a
 }
 
 func TestBadChangesAreRefusedAndNotWritten(t *testing.T) {
-	t.Parallel()
 	eachLedger(t, func(t *testing.T, l ledger) {
 		b, ctx := booked(t, l), t.Context()
 		credit := func(f func(*Credit)) error {
@@ -92,32 +91,24 @@ func TestBadChangesAreRefusedAndNotWritten(t *testing.T) {
 }
 
 func TestOperationsAreDoneOnce(t *testing.T) {
-	t.Parallel()
 	eachLedger(t, func(t *testing.T, l ledger) {
 		b, ctx := booked(t, l), t.Context()
 		credit := Credit{Operation: "payment-1", Limit: "plan", Tenant: "tenant:acme", Units: 50, Expires: time.Now().AddDate(1, 0, 0), Reason: "top-up"}
-		var mu sync.Mutex
 		var group sync.WaitGroup
-		applied := 0
+		var applied atomic.Int64
 		for range 16 {
 			group.Go(func() {
 				for range 20 {
 					ok, err := b.Credit(ctx, credit)
-					if err != nil {
-						t.Error(err)
-					}
+					check.OK(t, err)
 					if ok {
-						mu.Lock()
-						applied++
-						mu.Unlock()
+						applied.Add(1)
 					}
 				}
 			})
 		}
 		group.Wait()
-		if applied != 1 {
-			t.Errorf("done %d times", applied)
-		}
+		check.Equal(t, "times done", applied.Load(), 1)
 		for name, f := range map[string]func(*Credit){
 			"units": func(c *Credit) { c.Units++ }, "tenant": func(c *Credit) { c.Tenant = "tenant:other" },
 			"expiry": func(c *Credit) { c.Expires = time.Time{} }, "reason": func(c *Credit) { c.Reason = "" },
@@ -148,26 +139,22 @@ func TestOperationsAreDoneOnce(t *testing.T) {
 }
 
 func TestPlansAndOverrides(t *testing.T) {
-	t.Parallel()
 	eachLedger(t, func(t *testing.T, l ledger) {
 		b, ctx := booked(t, l), t.Context()
-		check := func(step string, err error, want Allowance) {
+		step := func(what string, err error, want Allowance) {
 			t.Helper()
-			if a := mustAllow(t, b, time.Now()); err != nil || a != want {
-				t.Errorf("%s: %+v, %v; want %+v", step, a, err, want)
-			}
+			must.OK(t, err)
+			check.Equal(t, what, mustAllow(t, b, time.Now()), want)
 		}
-		check("nothing", nil, Allowance{Included: 100, Hard: 100})
-		if err := b.SetPlan(ctx, Plan{Limit: "plan", Name: "pro", Included: 1000, Hard: 1200}); err != nil {
-			t.Fatal(err)
-		}
+		step("nothing", nil, Allowance{Included: 100, Hard: 100})
+		must.OK(t, b.SetPlan(ctx, Plan{Limit: "plan", Name: "pro", Included: 1000, Hard: 1200}))
 		a := Assignment{Limit: "plan", Tenant: "tenant:acme", Plan: "pro"}
-		check("a plan", b.Assign(ctx, a), Allowance{Plan: "pro", Included: 1000, Hard: 1200})
-		check("the same plan", b.Assign(ctx, a), Allowance{Plan: "pro", Included: 1000, Hard: 1200})
-		check("an override", b.Override(ctx, Override{Limit: "plan", Tenant: "tenant:acme", Included: 7}), Allowance{Override: true, Included: 7, Hard: 7})
-		check("no override", b.Override(ctx, Override{Limit: "plan", Tenant: "tenant:acme"}), Allowance{Plan: "pro", Included: 1000, Hard: 1200})
-		check("another plan's numbers", b.SetPlan(ctx, Plan{Limit: "plan", Name: "pro", Included: 5}), Allowance{Plan: "pro", Included: 5, Hard: 5})
-		check("the same numbers", b.SetPlan(ctx, Plan{Limit: "plan", Name: "pro", Included: 5}), Allowance{Plan: "pro", Included: 5, Hard: 5})
+		step("a plan", b.Assign(ctx, a), Allowance{Plan: "pro", Included: 1000, Hard: 1200})
+		step("the same plan", b.Assign(ctx, a), Allowance{Plan: "pro", Included: 1000, Hard: 1200})
+		step("an override", b.Override(ctx, Override{Limit: "plan", Tenant: "tenant:acme", Included: 7}), Allowance{Override: true, Included: 7, Hard: 7})
+		step("no override", b.Override(ctx, Override{Limit: "plan", Tenant: "tenant:acme"}), Allowance{Plan: "pro", Included: 1000, Hard: 1200})
+		step("another plan's numbers", b.SetPlan(ctx, Plan{Limit: "plan", Name: "pro", Included: 5}), Allowance{Plan: "pro", Included: 5, Hard: 5})
+		step("the same numbers", b.SetPlan(ctx, Plan{Limit: "plan", Name: "pro", Included: 5}), Allowance{Plan: "pro", Included: 5, Hard: 5})
 		all, err := l.facts(ctx, "plan", []string{"tenant:acme"})
 		if err != nil || len(all["tenant:acme"].changes) != 5 {
 			t.Errorf("%d changes, %v; want the 5 that changed something", len(all["tenant:acme"].changes), err)
@@ -199,9 +186,7 @@ func TestCreditsCarryOver(t *testing.T) {
 		{4, 140, Allowance{Included: 100, Hard: 135, Credits: 25, CreditsUsed: 25, Overage: 15}},
 		{12, 0, Allowance{Included: 100, Hard: 110}},
 	} {
-		if got := f.allowance(month(tt.m), month(tt.m+1), tt.used, own); got != tt.want {
-			t.Errorf("month %d: %+v, want %+v", tt.m, got, tt.want)
-		}
+		check.Equal(t, tt.m.String(), f.allowance(month(tt.m), month(tt.m+1), tt.used, own), tt.want)
 	}
 	many := &facts{}
 	for range 5000 {
@@ -213,10 +198,9 @@ func TestCreditsCarryOver(t *testing.T) {
 }
 
 func TestPerTenant(t *testing.T) {
-	t.Parallel()
 	eachLedger(t, func(t *testing.T, l ledger) {
-		m := memstore.New(memstore.Config{})
-		here, there := bookOn(t, l, Config{Store: m}), bookOn(t, l, Config{Store: memstore.New(memstore.Config{})})
+		m := fresh()
+		here, there := bookOn(t, l, Config{Store: m}), bookOn(t, l, Config{})
 		ctx := t.Context()
 		limiter := limiterOn(t, here.Store(), here.PerTenant(monthly(10), keyfuncs.Header("X-Tenant")))
 		tenant := keyfuncs.Encode("header.x-tenant", "acme")
@@ -239,28 +223,17 @@ func TestPerTenant(t *testing.T) {
 			})
 			return time.Since(began)
 		}
-		if got := granted(12); got != 10 {
-			t.Errorf("without a plan %d were granted, want the limit's 10", got)
-		}
-		must := func(err error) {
-			t.Helper()
-			if err != nil {
-				t.Fatal(err)
-			}
-		}
-		must(there.SetPlan(ctx, Plan{Limit: "plan", Name: "pro", Included: 20, Hard: 25}))
-		must(there.Assign(ctx, Assignment{Limit: "plan", Tenant: tenant, Plan: "pro"}))
+		check.Equal(t, "granted without a plan", granted(12), 10)
+		must.OK(t, there.SetPlan(ctx, Plan{Limit: "plan", Name: "pro", Included: 20, Hard: 25}))
+		must.OK(t, there.Assign(ctx, Assignment{Limit: "plan", Tenant: tenant, Plan: "pro"}))
 		eventually("a plan", 25)
-		if d := limiter.Allow(request("acme")); d.Results()[0].Rule.Soft != 20 {
-			t.Errorf("the soft limit is %d, want the 20 that are included", d.Results()[0].Rule.Soft)
-		}
-		_, err := there.Credit(ctx, Credit{Operation: "1", Limit: "plan", Tenant: tenant, Units: 5})
-		must(err)
+		d := limiter.Allow(request("acme"))
+		check.Equal(t, "the soft limit, what is included", d.Results()[0].Rule.Soft, 20)
+		must.Get(there.Credit(ctx, Credit{Operation: "1", Limit: "plan", Tenant: tenant, Units: 5}))(t)
 		tenants, changes := eventually("a credit", 30), 2
 		adjust := func(operation string, units, want int64) {
 			t.Helper()
-			_, err := there.ledger.apply(ctx, &change{operation: operation, kind: changeAdjust, limit: "plan", tenant: tenant, units: units, start: periodStart(t), reason: "r"})
-			must(err)
+			must.Get(there.ledger.apply(ctx, &change{operation: operation, kind: changeAdjust, limit: "plan", tenant: tenant, units: units, start: periodStart(t), reason: "r"}))(t)
 			tenants = min(tenants, eventually("an adjustment", want))
 			changes++
 		}
@@ -272,7 +245,7 @@ func TestPerTenant(t *testing.T) {
 		plans := time.Hour
 		setPlan := func(included int64) {
 			t.Helper()
-			must(there.SetPlan(ctx, Plan{Limit: "plan", Name: "pro", Included: included}))
+			must.OK(t, there.SetPlan(ctx, Plan{Limit: "plan", Name: "pro", Included: included}))
 			plans = min(plans, eventually("other numbers of the plan", included+3))
 		}
 		for n := int64(0); n < 2 || n < 20 && plans > time.Second; n++ {
@@ -284,16 +257,13 @@ func TestPerTenant(t *testing.T) {
 		}
 		granted(60)
 		mustFlushBook(t, here)
-		if got := here.total(t, "plan", tenant); got != 43 {
-			t.Errorf("used %d, want 43", got)
-		}
-		s, err := here.Statement(ctx, "plan", tenant, time.Now())
-		must(err)
+		check.Equal(t, "used", here.total(t, "plan", tenant), 43)
+		s := must.Get(here.Statement(ctx, "plan", tenant, time.Now()))(t)
 		if s.Used != 43 || s.Included != 40 || s.Credits != 5 || s.CreditsUsed != 5 || s.Overage != 0 || len(s.Changes) != changes || len(s.Days) == 0 {
 			t.Errorf("statement %+v", s)
 		}
 		var text strings.Builder
-		must(WriteCSV(&text, s))
+		must.OK(t, WriteCSV(&text, s))
 		if want := fmt.Sprintf("plan,%s,", tenant); !strings.Contains(text.String(), want) {
 			t.Errorf("CSV %q, want %q in it", text.String(), want)
 		}
@@ -302,20 +272,14 @@ func TestPerTenant(t *testing.T) {
 
 func periodStart(t *testing.T) int64 {
 	t.Helper()
-	rule, err := monthly(1).Rule()
-	if err != nil {
-		t.Fatal(err)
-	}
-	start, _, _ := rule.Period(time.Now().UnixMicro())
+	start, _, _ := ruleOf(t, monthly(1)).Period(time.Now().UnixMicro())
 	return start
 }
 
 func TestFormulasInCSV(t *testing.T) {
 	t.Parallel()
 	var text strings.Builder
-	if err := WriteCSV(&text, &Statement{Limit: "plan", Tenant: `=HYPERLINK("x"),1`}); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, WriteCSV(&text, &Statement{Limit: "plan", Tenant: `=HYPERLINK("x"),1`}))
 	if !strings.Contains(text.String(), `"'=HYPERLINK(""x""),1"`) {
 		t.Errorf("CSV %q", text.String())
 	}
@@ -326,7 +290,7 @@ func TestPerTenantAllocatesNothing(t *testing.T) {
 	if race.Enabled {
 		t.Skip("the race detector allocates")
 	}
-	b := InMemory(Config{Store: memstore.New(memstore.Config{}), FlushEvery: time.Minute})
+	b := InMemory(byHand(fresh()))
 	t.Cleanup(func() { closeBook(t, b) })
 	limiter := limiterOn(t, b.Store(), b.PerTenant(monthly(1<<40), keyfuncs.Header("X-Tenant")))
 	var r keyfuncs.Request = request("acme")

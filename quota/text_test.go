@@ -7,20 +7,18 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/weblimit/weblimit/core/memstore"
 	"github.com/weblimit/weblimit/core/store"
 )
 
 // Any bytes can be a key: the ledger keeps them apart, and has them as text.
 func TestKeysAsText(t *testing.T) {
-	t.Parallel()
 	eachLedger(t, func(t *testing.T, l ledger) {
 		keys := [][]byte{
 			[]byte("tenant:acme"), []byte("tenant:a\x00b"), []byte("tenant:\xff\xfe"), []byte(`\x00`), []byte("\x00"), []byte(`\h1`), []byte(" "),
 			[]byte("tenant:ü\u202e"), []byte("'; DROP TABLE weblimit.account; --"), bytes.Repeat([]byte("a"), 512), bytes.Repeat([]byte("a"), 513), bytes.Repeat([]byte("a"), 100_000),
 			bytes.Repeat([]byte{0}, 512), []byte("{}%s\n"),
 		}
-		m := memstore.New(memstore.Config{})
+		m := fresh()
 		b := bookOn(t, l, Config{Store: m})
 		limiterOn(t, b.Store(), monthly(100))
 		checks, results := planCheck(t, 1), make([]store.Result, 1)
