@@ -4,6 +4,7 @@
 //
 //	must.OK(t, limiter.Close())
 //	conn := must.Get(net.Dial("tcp", address))(t)
+//	must.Do(conn.Write(request))(t)
 //	must.Equal(t, "status", response.StatusCode, http.StatusOK)
 package must
 
@@ -31,6 +32,16 @@ func Get[T any](v T, err error) func(testing.TB) T {
 			t.Fatal(err)
 		}
 		return v
+	}
+}
+
+// Do is Get for a call of which only the error counts.
+func Do[T any](_ T, err error) func(testing.TB) {
+	return func(t testing.TB) {
+		if err != nil {
+			t.Helper()
+			t.Fatal(err)
+		}
 	}
 }
 

@@ -30,6 +30,8 @@ func TestEnds(t *testing.T) {
 		{"no error", func(t testing.TB) { must.OK(t, nil) }, ""},
 		{"an error", func(t testing.TB) { must.OK(t, errors.New("broken")) }, "broken"},
 		{"a value and an error", func(t testing.TB) { must.Get(strconv.Atoi("a"))(t) }, `strconv.Atoi: parsing "a": invalid syntax`},
+		{"a value that is not used", func(t testing.TB) { must.Do(strconv.Atoi("1"))(t) }, ""},
+		{"an error in its place", func(t testing.TB) { must.Do(strconv.Atoi("a"))(t) }, `strconv.Atoi: parsing "a": invalid syntax`},
 		{"equal", func(t testing.TB) { must.Equal(t, "status", 200, 200) }, ""},
 		{"not equal", func(t testing.TB) { must.Equal(t, "body", "a", "b") }, `body: got "a", want "b"`},
 	} {
