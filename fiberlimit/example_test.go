@@ -2,6 +2,9 @@ package fiberlimit_test
 
 import (
 	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
 	"strings"
 	"time"
 
@@ -11,6 +14,25 @@ import (
 	"github.com/weblimit/weblimit/fiberlimit"
 	"github.com/weblimit/weblimit/keyfuncs"
 )
+
+// ask sends a request to an app.
+func ask(app *fiber.App, method, path string) response {
+	res, err := app.Test(httptest.NewRequest(method, path, nil), -1)
+	if err != nil {
+		panic(err)
+	}
+	defer res.Body.Close()
+	body, err := io.ReadAll(res.Body)
+	if err != nil {
+		panic(err)
+	}
+	return response{res, string(body)}
+}
+
+type response struct {
+	*http.Response
+	body string
+}
 
 func ExampleLimit() {
 	store := core.NewMemory()

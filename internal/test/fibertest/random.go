@@ -1,4 +1,4 @@
-package fiber3limit
+package fibertest
 
 import (
 	"fmt"
@@ -8,26 +8,24 @@ import (
 	"testing"
 	"time"
 
-	"github.com/gofiber/fiber/v3"
+	"github.com/weblimit/weblimit/internal/test/long"
 )
 
-// Trap 47. Requests of random lines, however odd: nothing that only a trailer holds is
-// ever seen.
-func TestTrap47NothingOfATrailerIsSeen(t *testing.T) {
+// Requests of random lines, however odd: nothing that only a trailer holds is ever seen.
+func (s suite[C]) randomTrailers(t *testing.T) {
 	t.Parallel()
-	for _, config := range []fiber.Config{{}, {DisableHeaderNormalizing: true}, {StreamRequestBody: true}} {
-		t.Run(fmt.Sprintf("%v %v", config.DisableHeaderNormalizing, config.StreamRequestBody), func(t *testing.T) {
+	for _, options := range []Options[C]{{}, {ExactNames: true}, {StreamRequestBody: true}} {
+		t.Run(fmt.Sprintf("%v %v", options.ExactNames, options.StreamRequestBody), func(t *testing.T) {
 			t.Parallel()
-			app := fiber.New(config)
+			app, reader := s.f.App(options), s.f.Reader()
 			reached, seen := 0, ""
-			var cache settingsCache
-			app.Use(func(c fiber.Ctx) error {
+			app.Use("", func(c C) error {
 				_ = c.Body()
 				reached++
-				in := acquire(c, new(routes), cache.of(c))
-				defer in.release()
-				for _, name := range []string{"X-Tenant", "User-Agent", "Cookie", "X-Forwarded-For", "Content-Type", "Host"} {
-					seen += strings.Join(values(in, name), " ")
+				in, release := reader(c)
+				defer release()
+				for _, name := range []string{tenant, "User-Agent", "Cookie", "X-Forwarded-For", "Content-Type", "Host"} {
+					seen += strings.Join(Values(in, name), " ")
 				}
 				for i := 0; ; i++ {
 					value, ok := in.Cookie("sid", i)
@@ -37,13 +35,12 @@ func TestTrap47NothingOfATrailerIsSeen(t *testing.T) {
 					seen += value
 				}
 			})
-			app.Handler()
 			random := rand.New(rand.NewPCG(1, 2))
-			const requests = 5000
+			requests := long.Rounds(1000, 100_000)
 			for range requests {
 				seen = ""
 				raw := randomChunked(random)
-				_ = app.Server().ServeConn(&rawConn{Reader: strings.NewReader(raw)}) // many are refused
+				serveRaw(app, raw)
 				if strings.Contains(seen, marker) {
 					t.Fatalf("%q was seen of %q", seen, raw)
 				}
@@ -83,6 +80,11 @@ func randomChunked(random *rand.Rand) string {
 	}
 	b.WriteString("\r\n")
 	return b.String()
+}
+
+// serveRaw sends bytes to an app, which may refuse them.
+func serveRaw[C any](app App[C], text string) {
+	_ = app.ServeConn(&rawConn{strings.NewReader(text)})
 }
 
 // rawConn is a connection whose client sends what Reader returns.

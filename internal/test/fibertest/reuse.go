@@ -1,4 +1,4 @@
-package fiberlimit_test
+package fibertest
 
 import (
 	"bufio"
@@ -7,14 +7,13 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
 
-	"github.com/gofiber/fiber/v2"
-
 	"github.com/weblimit/weblimit/core"
-	"github.com/weblimit/weblimit/fiberlimit"
+	"github.com/weblimit/weblimit/internal/test/check"
 	"github.com/weblimit/weblimit/keyfuncs"
 )
 
@@ -22,7 +21,7 @@ import (
 // limiter keeps is copied: keys, decisions and the context that holds one. Many
 // clients send many keys of many lengths, each over one connection; afterwards
 // each key is still taken and each decision still says what it said.
-func TestNothingKeptChangesWhenConnectionsAreReused(t *testing.T) {
+func (s suite[C]) reuse(t *testing.T) {
 	t.Parallel()
 	const clients, requests = 8, 60
 	type kept struct {
@@ -34,47 +33,34 @@ func TestNothingKeptChangesWhenConnectionsAreReused(t *testing.T) {
 	var mu sync.Mutex
 	var all []kept
 
-	app := fiber.New(fiber.Config{DisableStartupMessage: true})
-	app.Use(func(c *fiber.Ctx) error {
+	app := s.app()
+	app.Use("", func(c C) error {
 		c.Locals("user", c.Get("X-User")) // Fiber's buffer, as an application might
 		return c.Next()
 	})
-	app.Get("/:client/:request", fiberlimit.Limit(core.NewMemory(),
+	app.Get("/:client/:request", s.f.Limit(core.NewMemory(),
 		core.PerHour(1).By(keyfuncs.Header("X-Tenant")).Named("header"),
 		core.PerHour(1).By(keyfuncs.User("user")).Named("user"),
 		core.PerHour(1).By(keyfuncs.Cookie("sid")).Named("cookie"),
 		core.PerHour(1).By(keyfuncs.APIKey("?key")).Named("query"),
 		core.PerHour(clients*requests*2).By(keyfuncs.Route()).Named("route"),
-	), func(c *fiber.Ctx) error {
-		d, ok := fiberlimit.FromContext(c)
+	), func(c C) error {
+		d, ok := s.f.FromContext(c)
 		if !ok {
-			return fiber.ErrTeapot
+			return s.f.Error(http.StatusTeapot, "")
 		}
-		client, _ := c.ParamsInt("client")
-		request, _ := c.ParamsInt("request")
+		client, _ := strconv.Atoi(c.Params("client"))
+		request, _ := strconv.Atoi(c.Params("request"))
 		mu.Lock()
 		defer mu.Unlock()
-		all = append(all, kept{client, request, d, c.UserContext(), says(&d)})
+		all = append(all, kept{client, request, d, s.f.Context(c), says(&d)})
 		return nil
 	})
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	served := make(chan error)
-	go func() { served <- app.Listener(listener) }()
-	defer func() {
-		if err := app.Shutdown(); err != nil {
-			t.Error(err)
-		}
-		if err := <-served; err != nil {
-			t.Error(err)
-		}
-	}()
+	address := listen(t, app)
 
 	// send sends all requests of a client, and returns what they were answered.
 	send := func(client int) (codes []int) {
-		c, err := net.Dial("tcp", listener.Addr().String())
+		c, err := net.Dial("tcp", address)
 		if err != nil {
 			t.Error(err)
 			return nil
@@ -100,9 +86,7 @@ func TestNothingKeptChangesWhenConnectionsAreReused(t *testing.T) {
 		for client := range clients {
 			wg.Go(func() {
 				for i, code := range send(client) {
-					if code != want {
-						t.Errorf("round %d, client %d, request %d: %d, want %d", round+1, client, i, code, want)
-					}
+					check.Equal(t, fmt.Sprintf("round %d, client %d, request %d", round+1, client, i), code, want)
 				}
 			})
 		}

@@ -1,4 +1,4 @@
-package fiberlimit_test
+package fibertest
 
 import (
 	"context"
@@ -7,61 +7,47 @@ import (
 	"net/http"
 	"strings"
 	"testing"
-	"time"
-
-	"github.com/gofiber/fiber/v2"
 
 	"github.com/weblimit/weblimit/core"
-	"github.com/weblimit/weblimit/fiberlimit"
+	"github.com/weblimit/weblimit/internal/test/must"
 	"github.com/weblimit/weblimit/keyfuncs"
 )
 
 // following serves an app whose limiter comes first, and returns its outcomes.
-func following(t *testing.T, config fiber.Config, handlers ...fiber.Handler) (address string, outcomes <-chan core.Outcome) {
+func (s suite[C]) following(t *testing.T, options Options[C], handlers ...func(C) error) (address string, outcomes <-chan core.Outcome) {
 	t.Helper()
 	seen := make(chan core.Outcome, 9)
-	config.DisableStartupMessage = true
-	app := fiber.New(config)
-	app.Use(fiberlimit.Limit(core.NewMemory(), core.PerHour(9).By(keyfuncs.Everyone()).RefundOn(func(o core.Outcome) bool {
+	app := s.f.App(options)
+	app.Use("", s.f.Limit(core.NewMemory(), core.PerHour(9).By(keyfuncs.Everyone()).RefundOn(func(o core.Outcome) bool {
 		seen <- o
 		return false
 	})))
-	app.All("/", handlers...)
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	go func() { _ = app.Listener(l) }()
-	t.Cleanup(func() { _ = app.ShutdownWithTimeout(2 * time.Minute) })
-	return l.Addr().String(), seen
+	app.Add("", "/", handlers...)
+	return listen(t, app), seen
 }
 
 // Time-out middleware behind the limiter gives the handler a context that ends when
 // it returns. Nobody canceled the request for that.
-func TestAContextFurtherInIsNotTheRequests(t *testing.T) {
+func (s suite[C]) innerContext(t *testing.T) {
 	t.Parallel()
-	address, outcomes := following(t, fiber.Config{}, func(c *fiber.Ctx) error {
-		ctx, cancel := context.WithCancel(c.UserContext())
+	address, outcomes := s.following(t, Options[C]{}, func(c C) error {
+		ctx, cancel := context.WithCancel(s.f.Context(c))
 		defer cancel()
-		c.SetUserContext(ctx)
+		s.f.SetContext(c, ctx)
 		return c.Next()
-	}, hello)
-	res, err := http.Get("http://" + address)
-	if err != nil {
-		t.Fatal(err)
-	}
-	_ = res.Body.Close()
+	}, hello[C])
+	_ = must.Get(http.Get("http://" + address))(t).Body.Close()
 	if o := <-outcomes; o.Status != 200 || o.Canceled || o.TimedOut {
 		t.Errorf("%+v", o)
 	}
 }
 
-// Trap 49: where the handler reads the body from the client, the client makes it fail
+// Where the handler reads the body from the client, the client makes it fail
 // by breaking off. fasthttp does not tell: c.Body() returns the error as if it were
 // the body.
-func TestAStreamedBodyThatBreaksOff(t *testing.T) {
+func (s suite[C]) brokenStream(t *testing.T) {
 	t.Parallel()
-	address, outcomes := following(t, fiber.Config{StreamRequestBody: true, BodyLimit: 8}, func(c *fiber.Ctx) error {
+	address, outcomes := s.following(t, Options[C]{StreamRequestBody: true, BodyLimit: 8}, func(c C) error {
 		if string(c.Body()) != "all of the body" {
 			return c.SendStatus(http.StatusInternalServerError)
 		}
@@ -74,10 +60,7 @@ func TestAStreamedBodyThatBreaksOff(t *testing.T) {
 		"Content-Length: 0\r\n\r\n":                                false, // the handler's own failure
 		"Transfer-Encoding: chunked\r\n\r\nf\r\nall of\r\n0\r\n\r": true,
 	} {
-		conn, err := net.Dial("tcp", address)
-		if err != nil {
-			t.Fatal(err)
-		}
+		conn := must.Get(net.Dial("tcp", address))(t)
 		_, _ = io.WriteString(conn, "POST / HTTP/1.1\r\nHost: test\r\nConnection: close\r\n"+request)
 		_ = conn.(*net.TCPConn).CloseWrite()
 		answer, _ := io.ReadAll(conn)
