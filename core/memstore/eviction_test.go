@@ -9,6 +9,7 @@ import (
 
 	"github.com/weblimit/weblimit/core"
 	"github.com/weblimit/weblimit/core/memstore"
+	"github.com/weblimit/weblimit/internal/test/long"
 	"github.com/weblimit/weblimit/internal/test/storetest"
 	"github.com/weblimit/weblimit/internal/testclock"
 )
@@ -108,17 +109,17 @@ func TestThrowAwayKeysDoNotPushOutALimitedClient(t *testing.T) {
 func TestFullBucketsGoFirst(t *testing.T) {
 	t.Parallel()
 	m, clock := small(t, 64)
-	short, long := mustRule(t, core.PerSecond(10).Named("short")), mustRule(t, core.PerDay(10).Named("long"))
+	second, day := mustRule(t, core.PerSecond(10).Named("short")), mustRule(t, core.PerDay(10).Named("long"))
 	for i := range 32 {
-		take(t, m, fmt.Sprint("short", i), short, 10)
-		take(t, m, fmt.Sprint("long", i), long, 1)
+		take(t, m, fmt.Sprint("short", i), second, 10)
+		take(t, m, fmt.Sprint("long", i), day, 1)
 	}
 	clock.Advance(time.Second) // all of short are full again
 	for i := range 32 {
-		take(t, m, fmt.Sprint("new", i), long, 1)
+		take(t, m, fmt.Sprint("new", i), day, 1)
 	}
 	for i := range 32 {
-		if got := take(t, m, fmt.Sprint("long", i), long, 0); got.Remaining != 9 {
+		if got := take(t, m, fmt.Sprint("long", i), day, 0); got.Remaining != 9 {
 			t.Errorf("long%d was evicted while there were full buckets", i)
 		}
 	}
@@ -239,10 +240,8 @@ func TestEvictionUnderParallelUse(t *testing.T) {
 	rules := []*core.Rule{mustRule(t, core.PerDay(3).Named("a")), mustRule(t, core.PerDay(3).SlidingLog().Named("b"))}
 	var all sync.WaitGroup
 	for g := range 8 {
-		all.Add(1)
-		go func() {
-			defer all.Done()
-			for i := range 3000 {
+		all.Go(func() {
+			for i := range long.Rounds(600, 3000) {
 				checks := []core.Check{
 					{Key: fmt.Append(nil, "k", i*(g+1)%700), Rule: rules[0], Cost: 1},
 					{Key: fmt.Append(nil, "k", i*(g+3)%900), Rule: rules[1], Cost: 1},
@@ -258,7 +257,7 @@ func TestEvictionUnderParallelUse(t *testing.T) {
 					_ = m.Reset(t.Context(), checks)
 				}
 			}
-		}()
+		})
 	}
 	all.Wait()
 	if n := m.Weight(); n > 256 {

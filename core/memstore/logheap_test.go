@@ -9,7 +9,7 @@ import (
 
 	"github.com/weblimit/weblimit/core"
 	"github.com/weblimit/weblimit/core/memstore"
-	"github.com/weblimit/weblimit/internal/test/race"
+	"github.com/weblimit/weblimit/internal/test/long"
 )
 
 // logFiller takes from a store under rules of logs, and measures the heap.
@@ -62,10 +62,8 @@ func (f *logFiller) measure(when string) {
 
 // Trap: slices that keep their capacity, uncounted. Not parallel: it measures the heap.
 func TestLogsKeepNoMoreMemoryThanTheyCountFor(t *testing.T) {
-	buckets := 1 << 16
-	if race.Enabled {
-		buckets = 1 << 13
-	}
+	withoutDetector(t)
+	buckets := long.Rounds(1<<14, 1<<16)
 	logs := buckets / 1000 // of 4,000 entries: they take it all
 	for _, algorithm := range []struct {
 		name string
@@ -74,7 +72,7 @@ func TestLogsKeepNoMoreMemoryThanTheyCountFor(t *testing.T) {
 		{"sliding log", func(n int64) core.Limit { return core.Per(n, time.Minute).SlidingLog() }},
 		{"slots", func(n int64) core.Limit { return core.Concurrent(n).Lease(time.Minute) }},
 	} {
-		long, short := mustRule(t, algorithm.make(4000)), mustRule(t, algorithm.make(4))
+		large, small := mustRule(t, algorithm.make(4000)), mustRule(t, algorithm.make(4))
 		plain := mustRule(t, core.PerMinute(10))
 		for _, attack := range []struct {
 			name string
@@ -82,56 +80,56 @@ func TestLogsKeepNoMoreMemoryThanTheyCountFor(t *testing.T) {
 		}{
 			{"long logs, of which a moment later an entry is left", func(f *logFiller) {
 				for range 4 {
-					f.fill(long, logs, 4000, time.Millisecond)
+					f.fill(large, logs, 4000, time.Millisecond)
 					f.measure("filled")
 					f.next-- // the same keys
 					f.clock.Advance(59 * time.Second)
-					f.fill(long, logs, 1, 0)
+					f.fill(large, logs, 1, 0)
 				}
 			}},
 			{"ever new long logs, of which an entry is left", func(f *logFiller) {
 				last := f.next
 				for range 6 {
-					f.fill(long, logs, 4000, time.Millisecond)
+					f.fill(large, logs, 4000, time.Millisecond)
 					for range 2 { // one entry each, and what came before expires
 						f.clock.Advance(29 * time.Second)
 						newest := f.next
 						for f.next = last; f.next < newest; {
-							f.fill(long, logs, 1, 0)
+							f.fill(large, logs, 1, 0)
 						}
 					}
 					f.clock.Advance(5 * time.Second)
 					newest := f.next
 					for f.next = last; f.next < newest; {
-						f.fill(long, logs, 1, 0)
+						f.fill(large, logs, 1, 0)
 					}
 					f.measure("a round")
 				}
 			}},
 			{"short logs, then long ones, then short ones", func(f *logFiller) {
-				f.fill(short, buckets, 1, 0)
+				f.fill(small, buckets, 1, 0)
 				f.measure("short")
 				f.clock.Advance(2 * time.Minute)
-				f.fill(long, logs, 4000, time.Millisecond)
+				f.fill(large, logs, 4000, time.Millisecond)
 				f.measure("long")
 				f.clock.Advance(2 * time.Minute)
-				f.fill(short, buckets, 4, time.Microsecond)
+				f.fill(small, buckets, 4, time.Microsecond)
 			}},
 			{"buckets, then logs", func(f *logFiller) {
 				f.fill(plain, buckets, 1, 0)
 				f.measure("buckets")
 				f.clock.Advance(2 * time.Minute)
-				f.fill(long, logs, 4000, time.Millisecond)
+				f.fill(large, logs, 4000, time.Millisecond)
 			}},
 			{"logs, then buckets", func(f *logFiller) {
-				f.fill(short, buckets, 2, time.Microsecond)
+				f.fill(small, buckets, 2, time.Microsecond)
 				f.measure("logs")
 				f.clock.Advance(2 * time.Minute)
 				f.fill(plain, 2*buckets, 1, 0)
 			}},
 			{"logs that grow under a flood of buckets", func(f *logFiller) {
 				for range 20 {
-					f.fill(long, logs/2, 400, time.Millisecond)
+					f.fill(large, logs/2, 400, time.Millisecond)
 					f.next--
 					f.fill(plain, buckets/4, 1, 0)
 				}

@@ -10,6 +10,7 @@ import (
 
 	"github.com/weblimit/weblimit/core"
 	"github.com/weblimit/weblimit/core/memstore"
+	"github.com/weblimit/weblimit/internal/test/long"
 )
 
 // All calls at once on a few keys of one shard: what was charged and not given back is what is used,
@@ -31,10 +32,7 @@ func TestMixedCallsCountExactly(t *testing.T) {
 		rules[i] = mustRule(t, l)
 	}
 	flood := mustRule(t, core.PerHour(1<<40).Named("flood")) // uses less than any: it is evicted first
-	rounds := 3000
-	if testing.Short() {
-		rounds = 300
-	}
+	rounds := long.Rounds(600, 3000)
 	var used [keys][5]atomic.Int64
 	var all sync.WaitGroup
 	for g := range 8 {

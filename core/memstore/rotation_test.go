@@ -10,6 +10,7 @@ import (
 
 	"github.com/weblimit/weblimit/core"
 	"github.com/weblimit/weblimit/core/memstore"
+	"github.com/weblimit/weblimit/internal/test/long"
 	"github.com/weblimit/weblimit/internal/test/race"
 	"github.com/weblimit/weblimit/internal/test/storetest"
 )
@@ -17,13 +18,20 @@ import (
 // bytesPerBucket is what MaxBuckets promises, and a little for shards and lists.
 const bytesPerBucket = 60
 
+// withoutDetector skips tests of one goroutine that measure memory: the race detector takes more than the
+// store, and finds nothing.
+func withoutDetector(t *testing.T) {
+	t.Helper()
+	if race.Enabled {
+		t.Skip("make test runs this without the race detector")
+	}
+}
+
 // Not parallel: it measures the heap of the process.
 func TestTenMillionKeysNeitherGrowMemoryNorFreeABlockedClient(t *testing.T) {
+	withoutDetector(t)
 	const buckets = 1 << 16
-	rounds := 100
-	if race.Enabled {
-		rounds = 3
-	}
+	rounds := long.Rounds(12, 100)
 	before := heap()
 	m, _ := small(t, buckets)
 	rule := mustRule(t, core.PerDay(10))
@@ -64,10 +72,8 @@ func heap() int64 {
 
 // However many keys there are, a table is never much larger than they ask for.
 func TestBytesPerKey(t *testing.T) {
-	keys := 1_000_000
-	if race.Enabled {
-		keys = 200_000
-	}
+	withoutDetector(t)
+	keys := long.Rounds(400_000, 1_000_000)
 	rule := mustRule(t, core.PerDay(10))
 	m := storeAt(storetest.NewClock(), memstore.Config{MaxBuckets: 4 << 20})
 	before, key := heap(), make([]byte, 8)
@@ -91,10 +97,8 @@ func TestBytesPerKey(t *testing.T) {
 // What docs/algorithms.md says of the memory of a key under each algorithm: only logs take
 // more than their slot of the table.
 func TestBytesPerKeyOfEachAlgorithm(t *testing.T) {
-	if race.Enabled {
-		t.Skip("few keys would measure the empty store")
-	}
-	const keys = 200_000
+	withoutDetector(t)
+	const keys = 200_000 // fewer would measure the empty store
 	for _, c := range []struct {
 		name        string
 		limit       core.Limit

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/weblimit/weblimit/core/store"
+	"github.com/weblimit/weblimit/internal/test/long"
 )
 
 // Judge, Commit and Answer have a way of their own for token buckets. It decides, charges and answers
@@ -32,7 +33,7 @@ func TestTokenBucketsAreDecidedAsTheirMethodsSay(t *testing.T) {
 		}
 		rules = append(rules, r)
 	}
-	for i := range 200_000 {
+	for i := range long.Rounds(20_000, 200_000) {
 		r := &rules[random.IntN(len(rules))]
 		from := r
 		if random.IntN(8) == 0 {

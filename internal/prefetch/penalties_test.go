@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/weblimit/weblimit/core"
+	"github.com/weblimit/weblimit/internal/test/must"
 )
 
 var block = core.Block{After: 3, Within: time.Hour, For: time.Hour}
@@ -18,7 +19,7 @@ func (r *rig) heatCounted(c core.Check) {
 			r.Fatal("1,000 requests, and no slice")
 		}
 		r.heat(1, c)
-		time.Sleep(time.Microsecond)
+		r.pass(time.Microsecond)
 	}
 }
 
@@ -32,7 +33,7 @@ func TestTheStoreSeesARequestWithAPenaltyOnce(t *testing.T) {
 				t.Fatal("1,000 requests, and no slice of the global limit")
 			}
 			r.take(global, check(fmt.Sprint("client", n), login, 1))
-			time.Sleep(time.Microsecond)
+			r.pass(time.Microsecond)
 		}
 		for n := range 6 {
 			results := r.take(global, check("offender", login, 1))
@@ -48,7 +49,7 @@ func TestTheStoreSeesARequestWithAPenaltyOnce(t *testing.T) {
 				t.Fatalf("request %d: one denial has counted twice", n)
 			}
 			if n%50 == 0 {
-				time.Sleep(time.Microsecond)
+				r.pass(time.Microsecond)
 			}
 		}
 	})
@@ -68,9 +69,7 @@ func TestABlockEndsSlicesAndReturnsThem(t *testing.T) {
 				for _, c := range []core.Check{c, other, plain} {
 					r.heatCounted(c)
 				}
-				if err := r.store.Block(t.Context(), []core.Check{c}, time.Hour); err != nil {
-					t.Fatal(err)
-				}
+				must.OK(t, r.store.Block(t.Context(), []core.Check{c}, time.Hour))
 				end(r, c)
 				if name == "when the store says blocked" {
 					large := c
@@ -88,7 +87,7 @@ func TestABlockEndsSlicesAndReturnsThem(t *testing.T) {
 				if r.Held(&plain) == 0 {
 					t.Error("the slice of a limit without a penalty is gone")
 				}
-				time.Sleep(time.Millisecond)
+				r.pass(time.Millisecond)
 				if r.store.returned.Load() == 0 {
 					t.Error("nothing was returned")
 				}
@@ -103,7 +102,7 @@ func TestABlockEndsASliceThatIsUnderWay(t *testing.T) {
 		c := check("k", rule(t, core.PerHour(1_000_000).Penalty(block)), 1)
 		r.store.onLease = func() { r.End(c.Key) }
 		r.heat(200, c)
-		time.Sleep(time.Millisecond)
+		r.pass(time.Millisecond)
 		if held := r.Held(&c); r.store.leases.Load() == 0 || held > 0 {
 			t.Errorf("%d slices, and %d units are held", r.store.leases.Load(), held)
 		}
@@ -120,7 +119,7 @@ func TestARefusedKeyIsNotAskedForEachTime(t *testing.T) {
 		r.store.refuse.Store(true)
 		for range 2000 {
 			r.heat(1, c)
-			time.Sleep(time.Microsecond)
+			r.pass(time.Microsecond)
 		}
 		if n := r.store.leases.Load(); n == 0 || n > 2000/64 {
 			t.Errorf("2,000 requests asked %d times for a slice", n)
@@ -131,11 +130,12 @@ func TestARefusedKeyIsNotAskedForEachTime(t *testing.T) {
 // A slice that would last until its fixed window ends is worth returning when a block ends it early.
 func TestABlockReturnsTheLastSliceOfAWindow(t *testing.T) {
 	run(t, 0.1, func(r *rig) {
-		time.Sleep(time.Until(time.Now().Truncate(time.Hour).Add(time.Hour - maxAge/2)))
+		r.atTheHour()
+		r.pass(time.Hour - maxAge/2)
 		c := check("k", rule(t, core.PerHour(1_000_000).FixedWindow().Penalty(block)), 1)
 		r.heatCounted(c)
 		r.End(c.Key)
-		time.Sleep(time.Millisecond)
+		r.pass(time.Millisecond)
 		if r.store.returned.Load() == 0 {
 			t.Error("nothing was returned")
 		}

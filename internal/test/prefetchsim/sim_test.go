@@ -6,31 +6,29 @@ import (
 	"time"
 
 	"github.com/weblimit/weblimit/core"
+	"github.com/weblimit/weblimit/internal/test/long"
 	"github.com/weblimit/weblimit/internal/test/prefetchsim"
-	"github.com/weblimit/weblimit/internal/test/race"
 )
 
-const quota = 10_000
-
-var limits = map[string]core.Limit{
-	"token bucket":      core.PerSecond(quota),
-	"large bucket":      core.Per(quota, time.Second).Burst(4 * quota),
-	"small bucket":      core.Per(quota, time.Second).Burst(quota / 10),
-	"fixed window":      core.PerSecond(quota).FixedWindow(),
-	"long fixed window": core.Per(4*quota, 4*time.Second).FixedWindow(),
-	"sliding window":    core.PerSecond(quota).SlidingWindow(),
+// limitsOf returns limits of a quota per second.
+func limitsOf(quota int64) map[string]core.Limit {
+	return map[string]core.Limit{
+		"token bucket":      core.PerSecond(quota),
+		"large bucket":      core.Per(quota, time.Second).Burst(4 * quota),
+		"small bucket":      core.Per(quota, time.Second).Burst(quota / 10),
+		"fixed window":      core.PerSecond(quota).FixedWindow(),
+		"long fixed window": core.Per(4*quota, 4*time.Second).FixedWindow(),
+		"sliding window":    core.PerSecond(quota).SlidingWindow(),
+	}
 }
 
 // The measured values never exceed the stated bounds, however many instances there
 // are and whatever happens to them.
 func TestBounds(t *testing.T) {
 	t.Parallel()
-	counts, loads, duration := []int{1, 10, 100, 1000}, []float64{0.7, 1.5}, 6*time.Second
-	if race.Enabled {
-		loads, duration = []float64{1.5}, 2*time.Second
-	}
-	for name, limit := range limits {
-		for _, instances := range counts {
+	loads, duration := long.Rounds([]float64{1.5}, []float64{0.7, 1.5}), long.Rounds(2*time.Second, 6*time.Second)
+	for name, limit := range limitsOf(long.Rounds[int64](4_000, 10_000)) {
+		for _, instances := range []int{1, 10, 100, 1000} {
 			for _, load := range loads {
 				t.Run(fmt.Sprintf("%s, %d instances, load %v", name, instances, load), func(t *testing.T) {
 					t.Parallel()
@@ -67,7 +65,7 @@ func TestBounds(t *testing.T) {
 func TestASimulationIsDeterminedByItsConfig(t *testing.T) {
 	t.Parallel()
 	config := prefetchsim.Config{
-		Limit: limits["token bucket"], Instances: 10, Fraction: 0.1, MaxAge: 100 * time.Millisecond, Load: 1, Phase: 300 * time.Millisecond,
+		Limit: core.PerSecond(10_000), Instances: 10, Fraction: 0.1, MaxAge: 100 * time.Millisecond, Load: 1, Phase: 300 * time.Millisecond,
 		Duration: 2 * time.Second, Loss: time.Second, Skew: time.Minute, Drift: 0.0005, Delay: 5 * time.Millisecond, Seed: 7,
 	}
 	first, err := prefetchsim.Run(config)

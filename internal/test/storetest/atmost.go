@@ -12,13 +12,14 @@ import (
 	"time"
 
 	"github.com/weblimit/weblimit/core"
+	"github.com/weblimit/weblimit/internal/test/long"
 	"github.com/weblimit/weblimit/keyfuncs"
 )
 
 // runAtMost compares random sequences of AllowAtMost with the model: what is granted, what each
 // limit says to it, and when one more unit fits.
 func runAtMost(t *testing.T, newStore Factory) {
-	const steps = 150
+	steps := long.Rounds(75, 150)
 	for seed := range seeds(10) {
 		t.Run(fmt.Sprintf("random sequence %d grants as many units as fit in the model", seed), func(t *testing.T) {
 			t.Parallel()

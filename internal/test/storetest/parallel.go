@@ -10,12 +10,13 @@ import (
 	"time"
 
 	"github.com/weblimit/weblimit/core"
+	"github.com/weblimit/weblimit/internal/test/long"
 )
 
 func parallel(r *rig) {
 	for _, cost := range []int64{1, 3} {
 		r.each(100, 30*24*time.Hour, func(r *rig, rule *core.Rule) {
-			admitted := Hammer(r, r.Store, rule, fmt.Sprint("parallel", cost), cost, 64, 20)
+			admitted := Hammer(r, r.Store, rule, fmt.Sprint("parallel", cost), cost, 64, long.Rounds(4, 20))
 			if want := 100 / cost; admitted != want {
 				r.Errorf("%d requests of cost %d passed a limit of 100, want %d", admitted, cost, want)
 			}
@@ -59,14 +60,16 @@ func atOnce(t testing.TB, store core.Store, check core.Check, goroutines, rounds
 }
 
 func parallelSeveral(r *rig) {
-	global := rule(r, core.Per(300, 30*24*time.Hour).Named("global"))
-	each := rule(r, core.Per(40, 30*24*time.Hour).FixedWindow().Named("each"))
-	var charged [16]atomic.Int64
-	var all sync.WaitGroup
-	for g := range 64 {
-		all.Go(func() {
-			key := []byte(fmt.Sprint("user:", g%16))
-			for range 15 {
+	const all, own, users, callers = 100, 14, 16, 64
+	rounds := long.Rounds(6, 60) // more than own, of the callers of each user
+	global := rule(r, core.Per(all, 30*24*time.Hour).Named("global"))
+	each := rule(r, core.Per(own, 30*24*time.Hour).FixedWindow().Named("each"))
+	var charged [users]atomic.Int64
+	var asking sync.WaitGroup
+	for g := range callers {
+		asking.Go(func() {
+			key := []byte(fmt.Sprint("user:", g%users))
+			for range rounds {
 				checks := []core.Check{{Key: []byte("all"), Rule: global, Cost: 1}, {Key: key, Rule: each, Cost: 1}}
 				if g%2 == 1 {
 					slices.Reverse(checks) // the order of locks must not depend on that of checks
@@ -80,19 +83,19 @@ func parallelSeveral(r *rig) {
 					r.Errorf("half a request was charged: %s %s", show(results[0]), show(results[1]))
 				}
 				if results[0].Charged {
-					charged[g%16].Add(1)
+					charged[g%users].Add(1)
 				}
 			}
 		})
 	}
-	all.Wait()
+	asking.Wait()
 	total := int64(0)
 	for i := range charged {
 		n := charged[i].Load()
 		total += n
-		r.wantPeek(each, fmt.Sprint("user:", i), 40-n)
+		r.wantPeek(each, fmt.Sprint("user:", i), own-n)
 	}
-	if total != 300 {
-		r.Errorf("%d requests passed a global limit of 300", total)
+	if total != all {
+		r.Errorf("%d requests passed a global limit of %d", total, all)
 	}
 }

@@ -15,6 +15,7 @@ import (
 
 	"github.com/weblimit/weblimit/core"
 	"github.com/weblimit/weblimit/core/store"
+	"github.com/weblimit/weblimit/internal/test/long"
 	"github.com/weblimit/weblimit/keyfuncs"
 )
 
@@ -22,7 +23,7 @@ import (
 // failure prints the seed and the last steps. The environment variable SEEDS sets the
 // number of sequences.
 func runRandom(t *testing.T, newStore Factory, apart bool) {
-	const steps = 600
+	steps := long.Rounds(300, 600)
 	for seed := range seeds(12) {
 		t.Run(fmt.Sprintf("random sequence %d answers as the model does", seed), func(t *testing.T) {
 			t.Parallel()
@@ -34,12 +35,12 @@ func runRandom(t *testing.T, newStore Factory, apart bool) {
 	}
 }
 
-// seeds returns how many sequences to run: usual, or what SEEDS says.
+// seeds returns how many sequences to run: usual, a hundred times as many in a long run, or what SEEDS says.
 func seeds(usual uint64) uint64 {
 	if more, err := strconv.ParseUint(os.Getenv("SEEDS"), 10, 32); err == nil {
 		return more
 	}
-	return usual
+	return long.Rounds(usual, 100*usual)
 }
 
 type sequence struct {

@@ -11,6 +11,7 @@ import (
 
 	"github.com/weblimit/weblimit/core"
 	"github.com/weblimit/weblimit/core/store"
+	"github.com/weblimit/weblimit/internal/test/long"
 )
 
 type tableTest struct {
@@ -352,10 +353,12 @@ func limitChanged(r *rig) {
 }
 
 func twoVersions(r *rig) {
-	old := rule(r, core.Per(7, time.Second).Burst(700).Named("rolling"))
-	updated := rule(r, core.Per(11, time.Second).Burst(700).Named("rolling"))
+	const burst = 100
+	steps := long.Rounds[int64](1000, 4000) // a hundred a second
+	old := rule(r, core.Per(7, time.Second).Burst(burst).Named("rolling"))
+	updated := rule(r, core.Per(11, time.Second).Burst(burst).Named("rolling"))
 	admitted := int64(0)
-	for i := range 4000 {
+	for i := range steps {
 		version := old
 		if i%2 == 1 {
 			version = updated
@@ -365,8 +368,8 @@ func twoVersions(r *rig) {
 		}
 		r.Advance(10 * time.Millisecond)
 	}
-	// 40 seconds at 7 to 11 a second on top of the burst.
-	if least, most := int64(700+280), int64(700+440); admitted < least-1 || admitted > most+1 {
+	// So many seconds at 7 to 11 a second on top of the burst.
+	if least, most := burst+7*steps/100, burst+11*steps/100; admitted < least-1 || admitted > most+1 {
 		r.Errorf("two versions at once admitted %d, want between %d and %d", admitted, least, most)
 	}
 }
@@ -460,10 +463,10 @@ func noDrift(r *rig) {
 		cost   int64
 		grants int64
 	}{
-		"7 per second":           {core.PerSecond(7).Burst(2), 1, 2000},
+		"7 per second":           {core.PerSecond(7).Burst(2), 1, long.Rounds[int64](200, 2000)},
 		"1 per 31 days":          {core.Per(1, 31*24*time.Hour), 1, 100},
-		"300,000,007 per second": {core.PerSecond(300_000_007).Burst(2_000_000), 999_983, 2000},
-		"86,399 per day":         {core.PerDay(86_399).Burst(2), 1, 2000},
+		"300,000,007 per second": {core.PerSecond(300_000_007).Burst(2_000_000), 999_983, long.Rounds[int64](200, 2000)},
+		"86,399 per day":         {core.PerDay(86_399).Burst(2), 1, long.Rounds[int64](200, 2000)},
 	} {
 		rule := rule(r, c.limit.Named("drift"))
 		r.take(rule, name, rule.Burst) // begin with an empty bucket
