@@ -292,11 +292,7 @@ func TestAdviceGoesToTheDefaultLogger(t *testing.T) {
 func TestAdviceOfOthers(t *testing.T) {
 	advice := newAdvice()
 	l := newLimiter(t, core.Config{Store: core.NewMemory(), Limits: []core.Limit{everyone(1)}, Logger: advice.logger})
-	var group sync.WaitGroup
-	for range 16 {
-		group.Go(func() { l.Advise(core.AdviceFramework, "something is wrong") })
-	}
-	group.Wait()
+	atOnce(16, func(int) { l.Advise(core.AdviceFramework, "something is wrong") })
 	advice.want(t, core.AdviceFramework, "weblimit: something is wrong")
 }
 

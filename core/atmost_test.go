@@ -2,6 +2,7 @@ package core_test
 
 import (
 	"context"
+	"fmt"
 	"math"
 	"slices"
 	"sync/atomic"
@@ -33,9 +34,8 @@ func (s *takes) Peek(ctx context.Context, checks []core.Check, results []core.Re
 func wantAtMost(t *testing.T, what string, l *core.Limiter, n, want int64) core.Decision {
 	t.Helper()
 	granted, d := l.AllowKeyAtMost(t.Context(), "k", n)
-	if granted != want || d.Allowed != (want > 0) {
-		t.Errorf("%s: granted %d of %d (%v, %v), want %d", what, granted, n, d.Allowed, d.Reason, want)
-	}
+	check.Equal(t, fmt.Sprintf("%s: granted of %d", what, n), granted, want)
+	check.Equal(t, what+": allowed", d.Allowed, want > 0)
 	return d
 }
 
@@ -45,20 +45,14 @@ func TestAllowAtMostAsksOnceWhereAllFits(t *testing.T) {
 	store := &takes{Store: memory}
 	calls := func(what string, take, peek int64) {
 		t.Helper()
-		if a, b := store.take.Swap(0), store.peek.Swap(0); a != take || b != peek {
-			t.Errorf("%s: %d and %d calls, want %d and %d", what, a, b, take, peek)
-		}
+		check.Equal(t, what+": calls", [2]int64{store.take.Swap(0), store.peek.Swap(0)}, [2]int64{take, peek})
 	}
 	l := limiterOn(t, store, everyone(100).Named("hour"), core.PerDay(130).FixedWindow().By(keyfuncs.Everyone()).Named("day"))
-	if d := wantAtMost(t, "all", l, 60, 60); d.RetryAfter != 0 || d.Reason != core.ReasonWithinLimit {
-		t.Errorf("RetryAfter %v, %v", d.RetryAfter, d.Reason)
-	}
+	wantWait(t, "all", wantAtMost(t, "all", l, 60, 60), core.ReasonWithinLimit, 0)
 	calls("all", 1, 0)
 	check.Equal(t, "until one more fits", wantAtMost(t, "a part", l, 60, 40).RetryAfter, 36*time.Second)
 	calls("a part", 2, 0)
-	if d := wantAtMost(t, "none", l, 60, 0); d.RetryAfter != 36*time.Second || d.Reason != core.ReasonLimitExceeded {
-		t.Errorf("one fits after %v: %v", d.RetryAfter, d.Reason)
-	}
+	wantWait(t, "none", wantAtMost(t, "none", l, 60, 0), core.ReasonLimitExceeded, 36*time.Second)
 	calls("none", 2, 0)
 	wantAtMost(t, "one", l, 1, 0)
 	calls("one", 1, 0)
@@ -106,15 +100,11 @@ func TestAllowAtMostOfSlots(t *testing.T) {
 	check.Equal(t, "the hint", second.RetryAfter, time.Second)
 	wantAtMost(t, "third", l, 3, 0)
 	first.Settle(core.Outcome{})
-	if err := drainThen(t, l, func() {}); err != nil {
-		t.Fatal(err)
-	}
+	drained(t, l)
 	third := wantAtMost(t, "after the first has ended", l, 9, 3)
 	second.Settle(core.Outcome{})
 	third.Settle(core.Outcome{})
-	if err := drainThen(t, l, func() {}); err != nil {
-		t.Fatal(err)
-	}
+	drained(t, l)
 	wantAtMost(t, "after all have ended", l, 9, 5)
 }
 
@@ -127,9 +117,7 @@ func TestAllowAtMostSettlesEstimates(t *testing.T) {
 		t.Fatal(err)
 	}
 	d.Settle(core.Outcome{})
-	if err := drainThen(t, l, func() {}); err != nil {
-		t.Fatal(err)
-	}
+	drained(t, l)
 	wantAtMost(t, "after the settlement", l, 99, 6)
 }
 
@@ -156,9 +144,7 @@ func TestAllowAtMostAndPenalties(t *testing.T) {
 		}
 	}
 	d := wantAtMost(t, "blocked", l, 7, 0)
-	if d.Reason != core.ReasonBlocked || d.RetryAfter != 6*time.Minute {
-		t.Errorf("%v for %v, want a block, and one unit after 6m", d.Reason, d.RetryAfter)
-	}
+	wantWait(t, "blocked, and one unit after it", d, core.ReasonBlocked, 6*time.Minute)
 }
 
 func TestAllowAtMostInAnOutage(t *testing.T) {

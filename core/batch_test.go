@@ -2,10 +2,12 @@ package core_test
 
 import (
 	"context"
+	"fmt"
 	"testing"
 	"time"
 
 	"github.com/weblimit/weblimit/core"
+	"github.com/weblimit/weblimit/internal/test/check"
 	"github.com/weblimit/weblimit/keyfuncs"
 )
 
@@ -52,9 +54,7 @@ func TestAllowAtMostOfRequests(t *testing.T) {
 		{"a negative number", values{"tenant": "acme"}, -1, 0, core.ReasonInvalidCost, false},
 	} {
 		granted, d := l.AllowAtMost(tt.values, tt.n)
-		if granted != tt.want || d.Reason != tt.reason || (d.RetryAfter > 0) != tt.again {
-			t.Errorf("%s: granted %d of %d, %v, want %d, %v", tt.name, granted, tt.n, d, tt.want, tt.reason)
-		}
+		check.Equal(t, tt.name, fmt.Sprint(granted, d.Reason, d.RetryAfter > 0), fmt.Sprint(tt.want, tt.reason, tt.again))
 	}
 	if d := l.AllowKey(t.Context(), keyfuncs.Encode("tenant", "acme"), 1); d.Allowed {
 		t.Error("AllowKey has another bucket")
@@ -69,9 +69,7 @@ func TestAllowAtMostOfRequestsInAnOutage(t *testing.T) {
 	}})
 	for _, want := range []int64{4, 1, 0} {
 		granted, d := l.AllowAtMost(keyfuncs.Values{"tenant": "acme", "user": "42"}, 4)
-		if granted != want || d.Reason != core.ReasonOutageLocal || (d.RetryAfter > 0) != (want < 4) {
-			t.Errorf("granted %d: %v, want %d", granted, d, want)
-		}
+		check.Equal(t, "granted", fmt.Sprint(granted, d.Reason, d.RetryAfter > 0), fmt.Sprint(want, core.ReasonOutageLocal, want < 4))
 	}
 }
 

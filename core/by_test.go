@@ -116,15 +116,12 @@ func TestTheAnswerToAMissingKey(t *testing.T) {
 		}})
 		d := l.Allow(&request{})
 		h := told(d)
-		if d.Status() != tt.status || h.Get("WWW-Authenticate") != tt.challenge || d.Missing() != tt.missing {
-			t.Errorf("%s: status %d, challenge %q, missing %q", tt.name, d.Status(), h.Get("WWW-Authenticate"), d.Missing())
-		}
+		check.Equal(t, tt.name+": challenge and what is missing", [2]string{h.Get("WWW-Authenticate"), d.Missing()}, [2]string{tt.challenge, tt.missing})
+		check.Equal(t, tt.name+": status", d.Status(), tt.status)
 		wantProblem(t, &d, fmt.Sprintf(`{"type":"about:blank",%s"status":%d,"detail":"The request has no %s."}`, tt.title, tt.status, tt.missing))
 		before := http.Header{"Www-Authenticate": {`Basic realm="outer"`}}
 		d.SetHeaders(before)
-		if got := before.Values("WWW-Authenticate"); len(got) != 1 || got[0] != `Basic realm="outer"` {
-			t.Errorf("%s: the challenge of an outer middleware became %q", tt.name, got)
-		}
+		check.Slices(t, tt.name+": the challenge of an outer middleware", before.Values("WWW-Authenticate"), []string{`Basic realm="outer"`})
 	}
 	// As before, for those who want it.
 	l := newLimiter(t, core.Config{Store: core.NewMemory(), MissingKey: core.MissingKeyAnswer{Status: 429}, Limits: []core.Limit{

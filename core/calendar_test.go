@@ -49,9 +49,7 @@ func TestCalendarPeriods(t *testing.T) {
 			r := mustRule(t, tt.limit)
 			now, start, end := parse(t, tt.now), parse(t, tt.start), parse(t, tt.end)
 			gotStart, gotEnd, next := r.Period(now.UnixMicro())
-			if gotStart != start.UnixMicro() || gotEnd != end.UnixMicro() {
-				t.Errorf("%s is in the period from %v to %v, want from %v to %v", tt.now, time.UnixMicro(gotStart).UTC(), time.UnixMicro(gotEnd).UTC(), start.UTC(), end.UTC())
-			}
+			check.Equal(t, "the period", [2]time.Time{time.UnixMicro(gotStart).UTC(), time.UnixMicro(gotEnd).UTC()}, [2]time.Time{start.UTC(), end.UTC()})
 			if _, got, _ := r.Period(gotEnd); got != next {
 				t.Errorf("the next period ends at %v, and before it began at %v", time.UnixMicro(got).UTC(), time.UnixMicro(next).UTC())
 			}

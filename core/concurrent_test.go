@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"net/http"
 	"runtime"
-	"sync"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -199,26 +198,20 @@ func TestRequestsWaitForASlot(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := limiterOn(t, core.NewMemory(), running(2).Wait(time.Minute))
 		var most, now, ran atomic.Int64
-		var wg sync.WaitGroup
-		for range 10 {
-			wg.Go(func() {
-				d := l.AllowKey(context.Background(), "k", 1)
-				if !d.Allowed {
-					return
-				}
-				defer d.Settle(core.Outcome{})
-				defer now.Add(-1)
-				ran.Add(1)
-				if n := now.Add(1); n > most.Load() {
-					most.Store(n)
-				}
-				time.Sleep(5 * time.Second)
-			})
-		}
-		wg.Wait()
-		if ran.Load() != 10 || most.Load() != 2 {
-			t.Errorf("%d ran, %d at the same time; want 10 and 2", ran.Load(), most.Load())
-		}
+		atOnce(10, func(int) {
+			d := l.AllowKey(context.Background(), "k", 1)
+			if !d.Allowed {
+				return
+			}
+			defer d.Settle(core.Outcome{})
+			defer now.Add(-1)
+			ran.Add(1)
+			if n := now.Add(1); n > most.Load() {
+				most.Store(n)
+			}
+			time.Sleep(5 * time.Second)
+		})
+		check.Equal(t, "ran, and at the same time", [2]int64{ran.Load(), most.Load()}, [2]int64{10, 2})
 		check.Equal(t, "slots free", unitsLeft(t, l, "k"), 2)
 	})
 }

@@ -3,7 +3,6 @@ package core_test
 import (
 	"bytes"
 	"context"
-	"errors"
 	"fmt"
 	"log/slog"
 	"math"
@@ -126,9 +125,7 @@ func TestDecisionInContext(t *testing.T) {
 		t.Error("values of the context are not passed on")
 	}
 	cancel()
-	if !errors.Is(inner.Err(), context.Canceled) {
-		t.Errorf("after cancel the context's error is %v", inner.Err())
-	}
+	check.Is(t, "after cancel", inner.Err(), context.Canceled)
 }
 
 // A handler may find no decision, and use what FromContext returned all the same.

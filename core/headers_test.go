@@ -93,9 +93,7 @@ func TestPolicyField(t *testing.T) {
 			h := http.Header{}
 			d := decided(t, []core.Limit{tt.limit.By(keyfuncs.Everyone())}, core.Result{Allowed: true})
 			d.SetHeaders(h)
-			if got := h["Ratelimit-Policy"]; !slices.Equal(got, []string{tt.want}) {
-				t.Errorf("got %q, want %s", got, tt.want)
-			}
+			check.Slices(t, "policy", h["Ratelimit-Policy"], []string{tt.want})
 		})
 	}
 }
@@ -311,9 +309,8 @@ func TestPolicyIsSharedAndNeverChanged(t *testing.T) {
 		d := l.Allow(&request{})
 		h := http.Header{}
 		d.SetHeaders(adapter.HeaderMap(h))
-		if policy := h["Ratelimit-Policy"]; len(policy) != 1 || cap(policy) != 1 {
-			t.Errorf("the shared slice has length %d and capacity %d, want 1 and 1", len(policy), cap(policy))
-		}
+		policy := h["Ratelimit-Policy"]
+		check.Equal(t, "length and capacity of the shared slice", [2]int{len(policy), cap(policy)}, [2]int{1, 1})
 		run(h)
 		next := http.Header{}
 		d.SetHeaders(adapter.HeaderMap(next))
@@ -331,7 +328,5 @@ func TestHeaderMap(t *testing.T) {
 	check.Equal(t, "a header that is not there", h.Get("Ratelimit-Policy"), "")
 	check.Equal(t, "a header of two lines", h.Get("Ratelimit"), "1")
 	h.Set("Ratelimit", "3")
-	if got := h["Ratelimit"]; !slices.Equal(got, []string{"3"}) {
-		t.Errorf("after Set there are the lines %q", got)
-	}
+	check.Slices(t, "the lines after Set", h["Ratelimit"], []string{"3"})
 }

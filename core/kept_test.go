@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"runtime"
-	"strings"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -122,17 +121,13 @@ func TestSettlementsOutliveAnOutage(t *testing.T) {
 		}
 		time.Sleep(time.Minute)
 		synctest.Wait()
-		if got := s.told.Load(); got != 2 || len(settled) != 3 || len(*lost) != 0 {
-			t.Errorf("%d calls, %d settlements reported, lost %v", got, len(settled), *lost)
-		}
+		check.Equal(t, "calls, settlements reported and lost", [3]int{int(s.told.Load()), len(settled), len(*lost)}, [3]int{2, 3, 0})
 		for _, o := range settled {
 			if o.Err != nil {
 				t.Error(o)
 			}
 		}
-		if err := l.Drain(t.Context()); err != nil {
-			t.Error(err)
-		}
+		check.OK(t, l.Drain(t.Context()))
 	})
 }
 
@@ -212,9 +207,7 @@ func TestSlotsAreFreedWithinTheirLease(t *testing.T) {
 		before := s.told.Load()
 		time.Sleep(time.Minute)
 		synctest.Wait()
-		if s.told.Load() != before || len(*lost) != 1 || remaining(t, l, 0) != 2 {
-			t.Errorf("%d calls, lost %v", s.told.Load()-before, *lost)
-		}
+		check.Equal(t, "calls, lost and left", [3]int64{s.told.Load() - before, int64(len(*lost)), remaining(t, l, 0)}, [3]int64{0, 1, 2})
 	})
 }
 
@@ -254,9 +247,7 @@ func TestSettlementsThatMayBeDoneAreNotRepeated(t *testing.T) {
 		for i := range ds {
 			ds[i].Settle(core.Outcome{Status: 500})
 		}
-		if err := drainThen(t, l, func() { close(s.held) }); err == nil || !strings.Contains(err.Error(), "lost: ") {
-			t.Errorf("Drain: %v", err)
-		}
+		check.Fails(t, "Drain", drainThen(t, l, func() { close(s.held) }), "lost: ")
 		s.down.Store(false)
 		time.Sleep(time.Minute)
 		synctest.Wait()
@@ -267,9 +258,7 @@ func TestSettlementsThatMayBeDoneAreNotRepeated(t *testing.T) {
 		if s.told.Load() != 0 || s.refused.Load() != 20 || len(*lost) > 2 || count != 20 {
 			t.Errorf("%d calls after %d, %d events of %d settlements", s.told.Load(), s.refused.Load(), len(*lost), count)
 		}
-		if err := l.Drain(t.Context()); err != nil {
-			t.Error(err)
-		}
+		check.OK(t, l.Drain(t.Context()))
 	})
 }
 

@@ -77,9 +77,7 @@ func TestDetailsByAcceptLanguage(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
 			body, language := d.AppendProblem(nil, tt.accept)
-			if got := parseProblem(t, body).Detail; got != tt.detail || language != tt.language {
-				t.Errorf("%q: got %q in %q, want %q in %q", tt.accept, got, language, tt.detail, tt.language)
-			}
+			check.Equal(t, tt.accept, [2]string{parseProblem(t, body).Detail, language}, [2]string{tt.detail, tt.language})
 			// The fallback is the application's own English, if it has one.
 			want := map[string]string{english: "in en", "in de-CH": "in de"}[tt.detail]
 			if want == "" {
@@ -123,9 +121,7 @@ func TestAcceptLanguageOfAnyLength(t *testing.T) {
 			start := time.Now()
 			body, language := d.AppendProblem(nil, accept)
 			least = min(least, time.Since(start))
-			if parseProblem(t, body).Detail != english || language != "en" {
-				t.Errorf("%s: got %s in %q, want English: so far nobody reads", name, body, language)
-			}
+			check.Equal(t, name+": so far nobody reads", [2]string{parseProblem(t, body).Detail, language}, [2]string{english, "en"})
 		}
 		if least > time.Second {
 			t.Errorf("%s took %v", name, least)
@@ -183,9 +179,7 @@ func TestDetailsGetTheDenial(t *testing.T) {
 		t.Errorf("an outage: %+v in %q", got, language)
 	}
 	body, language = down.AppendProblem(nil, "fr")
-	if got := parseProblem(t, body).Detail; got != "Service temporarily unavailable. Retry in 1 second." || language != "en" {
-		t.Errorf("an outage in English: %q in %q", got, language)
-	}
+	check.Equal(t, "an outage in English", [2]string{parseProblem(t, body).Detail, language}, [2]string{"Service temporarily unavailable. Retry in 1 second.", "en"})
 }
 
 // Changing the map of a Config after New changes no limiter.

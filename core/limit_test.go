@@ -230,9 +230,7 @@ func TestGoodLimitsAtTheEdges(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if r.Quota != tt.quota || r.Window != tt.window || r.Burst != tt.burst {
-				t.Errorf("got %d per %v with burst %d, want %d per %v with burst %d", r.Quota, r.Window, r.Burst, tt.quota, tt.window, tt.burst)
-			}
+			check.Equal(t, "quota, window and burst", [3]int64{r.Quota, int64(r.Window), r.Burst}, [3]int64{tt.quota, int64(tt.window), tt.burst})
 		})
 	}
 }

@@ -7,7 +7,6 @@ import (
 	"math"
 	"slices"
 	"strings"
-	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -266,9 +265,7 @@ func TestPeekAndResetReturnTheStoresError(t *testing.T) {
 	if d, err := l.Peek(context.Background(), "k", 1); !errors.Is(err, errDown) || d.Allowed {
 		t.Errorf("Peek: %+v and error %v, want no decision and %v", d, err, errDown)
 	}
-	if err := l.Reset(context.Background(), "k"); !errors.Is(err, errDown) {
-		t.Errorf("Reset: error %v, want %v", err, errDown)
-	}
+	check.Is(t, "Reset", l.Reset(context.Background(), "k"), errDown)
 }
 
 func TestAllowDecidesSeveralLimitsTogether(t *testing.T) {
@@ -445,24 +442,18 @@ func TestConcurrentRequestsGetExactlyTheQuota(t *testing.T) {
 				limit.By(keyfuncs.User("userID")).Named("user"),
 				limit.By(keyfuncs.Everyone()).Named("all"))
 			var allowed, wrong atomic.Int64
-			var group sync.WaitGroup
-			for i := range 64 {
-				group.Go(func() {
-					for range 10 {
-						d := l.Allow(user(i % 4))
-						if d.Allowed {
-							allowed.Add(1)
-						}
-						if len(d.Results()) != 2 || d.Results()[0].Rule.Name != "user" || d.Results()[1].Rule.Name != "all" {
-							wrong.Add(1)
-						}
+			atOnce(64, func(i int) {
+				for range 10 {
+					d := l.Allow(user(i % 4))
+					if d.Allowed {
+						allowed.Add(1)
 					}
-				})
-			}
-			group.Wait()
-			if allowed.Load() != 100 || wrong.Load() != 0 {
-				t.Errorf("%d of 640 requests passed a limit of 100; %d decisions were mixed up", allowed.Load(), wrong.Load())
-			}
+					if len(d.Results()) != 2 || d.Results()[0].Rule.Name != "user" || d.Results()[1].Rule.Name != "all" {
+						wrong.Add(1)
+					}
+				}
+			})
+			check.Equal(t, "requests of 640 that passed, and mixed up decisions", [2]int64{allowed.Load(), wrong.Load()}, [2]int64{100, 0})
 		})
 	}
 }

@@ -98,9 +98,8 @@ func TestWaitingForTheClientIsNoLoad(t *testing.T) {
 		for _, w := range all {
 			w.Resume() // as a read of the body that goes on
 		}
-		if got := after(t, load, 1); got != 1 || load.InFlight() != 0 {
-			t.Errorf("after a minute of waiting the factor is %v, with %d in flight", got, load.InFlight())
-		}
+		check.Equal(t, "the factor after a minute of waiting", after(t, load, 1), 1)
+		check.Equal(t, "in flight then", load.InFlight(), 0)
 		slow := begin(load, 1, 100)
 		time.Sleep(1100 * time.Millisecond)
 		end(slow)
@@ -179,25 +178,21 @@ func TestFewSlowRequestsAreNoLoad(t *testing.T) {
 func TestLoadIsSafeForConcurrentUse(t *testing.T) {
 	t.Parallel()
 	load := loadOf(10, time.Millisecond)
-	var group sync.WaitGroup
-	for range 8 {
-		group.Go(func() {
-			for range 200 {
-				w := adapter.Begin(load, &request{peer: "192.0.2.1"})
-				var waits sync.WaitGroup
-				for range 2 {
-					waits.Go(func() { w.Wait(); w.Resume() })
-				}
-				load.Factor(t.Context())
-				if w.End(); load.InFlight() < 0 {
-					t.Error("fewer than none in flight")
-				}
-				waits.Wait()
-				w.Forget()
+	atOnce(8, func(int) {
+		for range 200 {
+			w := adapter.Begin(load, &request{peer: "192.0.2.1"})
+			var waits sync.WaitGroup
+			for range 2 {
+				waits.Go(func() { w.Wait(); w.Resume() })
 			}
-		})
-	}
-	group.Wait()
+			load.Factor(t.Context())
+			if w.End(); load.InFlight() < 0 {
+				t.Error("fewer than none in flight")
+			}
+			waits.Wait()
+			w.Forget()
+		}
+	})
 	check.Equal(t, "in flight after the end", load.InFlight(), 0)
 }
 

@@ -161,9 +161,7 @@ func TestEachDecisionIsObservedOnce(t *testing.T) {
 			if byKey := strings.HasPrefix(tt.name, "a key"); byKey != (o.method == "") || byKey != (o.route == "") || o.method != "" && (o.method != "POST" || o.route != "/pay") {
 				t.Errorf("observed method %q and route %q", o.method, o.route)
 			}
-			if o.seen != "alice" || o.adapter != "" || o.wait != 0 {
-				t.Errorf("observed %+v", o)
-			}
+			check.Equal(t, "user, adapter and wait", fmt.Sprint(o.seen, o.adapter, o.wait), "alice0s")
 			if o.limit != tt.limit || strings.Contains(o.log, " limit="+tt.limit+" ") != (tt.limit != "") {
 				t.Errorf("observed the limit %q, logged %s, want %q", o.limit, o.log, tt.limit)
 			}
@@ -236,9 +234,7 @@ func TestPollingIsObservedOnce(t *testing.T) {
 			t.Errorf("observed %+v", seen.decisions)
 		}
 		second.Settle(core.Outcome{})
-		if units := seen.units(); !slices.Equal(units, []int64{-1, -1}) {
-			t.Errorf("settled %v, want a slot of each", units)
-		}
+		check.Slices(t, "settled, a slot of each", seen.units(), []int64{-1, -1})
 	})
 }
 
@@ -260,9 +256,7 @@ func TestSettlementsAreObserved(t *testing.T) {
 					t.Fatal(err)
 				}
 				d.Settle(o)
-				if err := drainThen(t, l, func() {}); err != nil {
-					t.Fatal(err)
-				}
+				drained(t, l)
 			}
 			want := []core.Settlement{ // of the second, 3 of 10 stay, and nothing of the trial
 				{Units: -7}, {Units: -7}, {Units: -1, Shadow: true},
@@ -311,9 +305,7 @@ func TestWhatIsPrintedOfAnObservationHasNoKey(t *testing.T) {
 		store.down.Store(down)
 		d := l.AllowKey(t.Context(), key, 1)
 		d.Settle(core.Outcome{Canceled: true})
-		if err := drainThen(t, l, func() {}); err != nil {
-			t.Error(err)
-		}
+		drained(t, l)
 	}
 	for _, written := range []string{key, fmt.Sprintf("%v", []byte(key)), fmt.Sprintf("%#v", []byte(key))[len("[]byte"):]} {
 		if strings.Contains(seen.out.String(), written) {
@@ -371,9 +363,7 @@ func TestStoreEventsAreObservedOnce(t *testing.T) {
 	if !slices.Equal(one.events, want) || !slices.Equal(other.events, want) {
 		t.Errorf("heard %v and %v, want %v", one.events, other.events, want)
 	}
-	if len(one.decisions) != 2 || len(other.decisions) != 1 {
-		t.Errorf("%d and %d decisions, want 2 and 1", len(one.decisions), len(other.decisions))
-	}
+	check.Equal(t, "decisions of the two", [2]int{len(one.decisions), len(other.decisions)}, [2]int{2, 1})
 }
 
 // broken is an observer that panics, and is of a type that can't be compared.
@@ -396,15 +386,11 @@ func TestAnObserverThatPanicsBreaksNothing(t *testing.T) {
 	})
 	d := l.AllowKey(t.Context(), "k", 1)
 	d.Settle(core.Outcome{Canceled: true})
-	if err := drainThen(t, l, func() {}); err != nil {
-		t.Fatal(err)
-	}
+	drained(t, l)
 	store.down.Store(true)
 	d = l.Allow(&request{})
 	wantDecision(t, "with a broken observer", d, true, core.ReasonOutageLocal, 8)
-	if len(seen.decisions) != 2 || len(seen.settlements) != 1 || len(seen.events) != 2 {
-		t.Errorf("behind a broken observer %d decisions, %d settlements and %d events were heard", len(seen.decisions), len(seen.settlements), len(seen.events))
-	}
+	check.Equal(t, "decisions, settlements and events heard behind a broken observer", [3]int{len(seen.decisions), len(seen.settlements), len(seen.events)}, [3]int{2, 1, 2})
 	if n := strings.Count(log.String(), "the observer core_test.broken panics: no counter"); n != 1 || !strings.Contains(log.String(), "code=WL009") {
 		t.Errorf("logged %d times:\n%s", n, log.String())
 	}
@@ -415,9 +401,8 @@ func TestAdaptersAreObservedByName(t *testing.T) {
 	seen := new(recorder)
 	l := newLimiter(t, core.Config{Store: core.NewMemory(), Limits: []core.Limit{everyone(1)}, Observe: seen})
 	adapter.New(l, "mine").Decide(&request{route: "?"}, new(adapter.Context), nil)
-	if o := seen.decisions[0]; o.adapter != "mine" || o.method != "GET" || o.route != "" {
-		t.Errorf("observed %+v", o)
-	}
+	o := seen.decisions[0]
+	check.Equal(t, "adapter, method and route", [3]string{o.adapter, o.method, o.route}, [3]string{"mine", "GET", ""})
 }
 
 // What a trace shows as the store's part: from the first question to the last answer.

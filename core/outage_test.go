@@ -98,9 +98,7 @@ func TestOutagePolicies(t *testing.T) {
 				if d.Allowed != want.allowed || d.Reason != want.reason || !slices.Equal(names, want.names) {
 					t.Errorf("request %d: allowed=%v because %v by %v, want %+v", i+1, d.Allowed, d.Reason, names, want)
 				}
-				if !errors.Is(d.Err, errDown) {
-					t.Errorf("request %d: Err is %v, want the store's: %v", i+1, d.Err, errDown)
-				}
+				check.Is(t, fmt.Sprintf("request %d: Err", i+1), d.Err, errDown)
 				if _, ok := d.Binding(); ok != (len(want.names) > 0) {
 					t.Errorf("request %d: binding is there: %v", i+1, ok)
 				}
@@ -113,9 +111,8 @@ func TestOutageDenialIsTheServersFault(t *testing.T) {
 	t.Parallel()
 	l := limiterOn(t, newFlaky(true), core.PerMinute(60).By(keyfuncs.Everyone()).Named("api").OnOutage(core.Deny))
 	d := l.AllowKey(context.Background(), "k", 1)
-	if d.Status() != http.StatusServiceUnavailable || d.RetryAfter != time.Second {
-		t.Errorf("status %d, wait %v, want 503 and 1s", d.Status(), d.RetryAfter)
-	}
+	check.Equal(t, "status", d.Status(), http.StatusServiceUnavailable)
+	check.Equal(t, "to wait", d.RetryAfter, time.Second)
 	wantProblem(t, &d, `{"type":"https://iana.org/assignments/http-problem-types#temporary-reduced-capacity","title":"Temporary Reduced Capacity","status":503,"detail":"Service temporarily unavailable. Retry in 1 second."}`)
 	wantHeaders(t, &d, `"api";q=60;w=60`, "", "1")
 }
@@ -204,9 +201,8 @@ func TestReplicasShareTheBurstToo(t *testing.T) {
 	}})
 	d := l.Allow(&request{})
 	wantDecision(t, "a tenth of the burst, rounded up, less one", d, true, core.ReasonOutageLocal, 3)
-	if b, _ := d.Binding(); b.Rule.Quota != 10 || b.Rule.Burst != 4 || b.Rule.Window != time.Hour {
-		t.Errorf("the local rule is %d per %v with burst %d, want 10 per hour with burst 4", b.Rule.Quota, b.Rule.Window, b.Rule.Burst)
-	}
+	b, _ := d.Binding()
+	check.Equal(t, "quota, burst and window of the local rule", [3]int64{b.Rule.Quota, b.Rule.Burst, int64(b.Rule.Window)}, [3]int64{10, 4, int64(time.Hour)})
 }
 
 // What can never be allowed is not allowed by an outage either.
@@ -299,9 +295,7 @@ func TestResetForgetsTheLocalBucketToo(t *testing.T) {
 	ctx := context.Background()
 	wantDecision(t, "the only one", l.AllowKey(ctx, "k", 1), true, core.ReasonOutageLocal, 0)
 	wantDecision(t, "one too many", l.AllowKey(ctx, "k", 1), false, core.ReasonOutageLocal, 0)
-	if err := l.Reset(ctx, "k"); !errors.Is(err, errDown) {
-		t.Errorf("Reset while the store is out: error %v, want %v", err, errDown)
-	}
+	check.Is(t, "Reset while the store is out", l.Reset(ctx, "k"), errDown)
 	wantDecision(t, "after a reset", l.AllowKey(ctx, "k", 1), true, core.ReasonOutageLocal, 0)
 }
 
@@ -311,9 +305,8 @@ func TestOutageWithANegativeCost(t *testing.T) {
 	store := newFlaky(true)
 	d := limiterOn(t, store, everyone(1).OnOutage(core.Allow)).AllowKey(context.Background(), "k", -1)
 	wantDecision(t, "a negative cost", d, false, core.ReasonInvalidCost)
-	if d.Err != nil || store.calls.Load() != 0 {
-		t.Errorf("the store was asked: %v", d.Err)
-	}
+	check.OK(t, d.Err)
+	check.Equal(t, "calls of the store", store.calls.Load(), 0)
 }
 
 // Trap 25: a store that hangs costs a request the deadline, no more.
@@ -337,9 +330,7 @@ func TestASlowStoreIsCutAtTheTimeout(t *testing.T) {
 				d := l.Allow(&request{})
 				check.Equal(t, "a store that hangs took", time.Since(start), tt.want)
 				wantDecision(t, "a store that hangs", d, true, core.ReasonOutageLocal, 4)
-				if !errors.Is(d.Err, context.DeadlineExceeded) {
-					t.Errorf("Err is %v, want one that wraps %v", d.Err, context.DeadlineExceeded)
-				}
+				check.Is(t, "Err", d.Err, context.DeadlineExceeded)
 				check.Equal(t, "the time that Take was given", store.deadline(t, start), tt.want)
 
 				start = time.Now()
@@ -399,10 +390,7 @@ func TestPeekAndResetEndWithTheirCaller(t *testing.T) {
 	l := newLimiter(t, core.Config{Store: store, Limits: []core.Limit{everyone(2)}, Timeout: time.Hour})
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()
-	if _, err := l.Peek(ctx, "k", 1); !errors.Is(err, context.Canceled) {
-		t.Errorf("Peek: %v, want %v", err, context.Canceled)
-	}
-	if err := l.Reset(ctx, "k"); !errors.Is(err, context.Canceled) {
-		t.Errorf("Reset: %v, want %v", err, context.Canceled)
-	}
+	_, err := l.Peek(ctx, "k", 1)
+	check.Is(t, "Peek", err, context.Canceled)
+	check.Is(t, "Reset", l.Reset(ctx, "k"), context.Canceled)
 }

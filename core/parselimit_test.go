@@ -80,9 +80,7 @@ func TestParseLimit(t *testing.T) {
 			c.says = c.text
 		}
 		same(t, c.text, got, c.want)
-		if got.String() != c.says || c.want.String() != c.says {
-			t.Errorf("%q: is written %q, and %q from code, want %q", c.text, got, c.want, c.says)
-		}
+		check.Equal(t, c.text+", written, and from code", [2]string{got.String(), c.want.String()}, [2]string{c.says, c.says})
 		again, err := core.ParseLimit(got.String())
 		if err != nil {
 			t.Errorf("%q: %v", got, err)
@@ -236,9 +234,7 @@ func TestLimitAsText(t *testing.T) {
 	t.Run("text that is wrong leaves the limit as it is", func(t *testing.T) {
 		t.Parallel()
 		limit := inCode
-		if err := limit.UnmarshalText([]byte("5/sceond")); err == nil || !strings.Contains(err.Error(), `did you mean "second"?`) {
-			t.Errorf("the error is %v", err)
-		}
+		check.Fails(t, "UnmarshalText", limit.UnmarshalText([]byte("5/sceond")), `did you mean "second"?`)
 		if err := limit.UnmarshalText(make([]byte, 1<<20)); err == nil || len(err.Error()) > 400 {
 			t.Errorf("1 MiB: %.300v", err)
 		}

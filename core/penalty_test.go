@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
-	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -85,14 +84,12 @@ func TestTooManyPenaltiesAreAnError(t *testing.T) {
 		limits = append(limits, login().Named(fmt.Sprint("login", i)))
 	}
 	want := "weblimit: Config.Limits counts for 256 limits, with each OncePer and each Penalty for another: the most is 255"
-	if _, err := core.New(core.Config{Store: core.NewMemory(), Limits: limits}); fmt.Sprint(err) != want {
-		t.Errorf("got error %v, want %s", err, want)
-	}
+	_, err := core.New(core.Config{Store: core.NewMemory(), Limits: limits})
+	check.Equal(t, "error", fmt.Sprint(err), want)
 	limiterOn(t, core.NewMemory(), limits[:127]...).AllowKey(t.Context(), "k", 1)
 	want = "weblimit: Config.Fallback counts for 256 limits, with each OncePer and each Penalty for another: the most is 255"
-	if _, err := core.New(core.Config{Store: core.NewMemory(), Limits: limits[:1], Fallback: core.Fallback{Limits: limits}}); fmt.Sprint(err) != want {
-		t.Errorf("got error %v, want %s", err, want)
-	}
+	_, err = core.New(core.Config{Store: core.NewMemory(), Limits: limits[:1], Fallback: core.Fallback{Limits: limits}})
+	check.Equal(t, "error", fmt.Sprint(err), want)
 }
 
 // A client is told why, and for how long; waiting exactly so long is enough, and
@@ -104,9 +101,7 @@ func TestABlockedClient(t *testing.T) {
 		ask := func() core.Decision { return l.AllowKey(t.Context(), "ip:192.0.2.1", 1) }
 		for _, block := range []time.Duration{10 * time.Minute, 20 * time.Minute, 40 * time.Minute} {
 			for _, want := range []core.Reason{core.ReasonWithinLimit, core.ReasonWithinLimit, core.ReasonLimitExceeded, core.ReasonLimitExceeded, core.ReasonBlocked, core.ReasonBlocked} {
-				if d := ask(); d.Reason != want || d.Allowed != (want == core.ReasonWithinLimit) {
-					t.Fatalf("allowed=%v because %v, want %v", d.Allowed, d.Reason, want)
-				}
+				must.Equal(t, "decided", outcomeOf(ask()), outcome{want == core.ReasonWithinLimit, want})
 			}
 			time.Sleep(block / 2)
 			d := ask()
@@ -118,9 +113,7 @@ func TestABlockedClient(t *testing.T) {
 			}
 			time.Sleep(d.RetryAfter)
 		}
-		if d := ask(); !d.Allowed {
-			t.Errorf("after exactly RetryAfter: %v", d.Reason)
-		}
+		wantAllowed(t, "after exactly RetryAfter", ask())
 	})
 }
 
@@ -202,9 +195,7 @@ func TestTheSharedBucketIsNeverBlocked(t *testing.T) {
 				t.Errorf("%s: a request without a user: allowed=%v because %v, want the limit to deny it", name, d.Allowed, d.Reason)
 			}
 			time.Sleep(d.RetryAfter)
-			if d := l.Allow(&request{}); !d.Allowed {
-				t.Errorf("%s: after exactly RetryAfter it is denied because %v", name, d.Reason)
-			}
+			wantAllowed(t, name+": after exactly RetryAfter", l.Allow(&request{}))
 			if blocked := blocksOf(t, l); len(blocked) != 0 {
 				t.Errorf("%s: %v is blocked", name, blocked)
 			}
@@ -226,9 +217,7 @@ func TestATierKeepsThePenalty(t *testing.T) {
 		d := l.Allow(&request{peer: "192.0.2.1"})
 		reasons = append(reasons, d.Reason)
 	}
-	if want := []core.Reason{core.ReasonWithinLimit, core.ReasonLimitExceeded, core.ReasonLimitExceeded, core.ReasonBlocked}; !slices.Equal(reasons, want) {
-		t.Errorf("got %v, want %v", reasons, want)
-	}
+	check.Slices(t, "reasons", reasons, []core.Reason{core.ReasonWithinLimit, core.ReasonLimitExceeded, core.ReasonLimitExceeded, core.ReasonBlocked})
 }
 
 // During an outage the process counts and blocks by itself, and the store hears
@@ -485,9 +474,8 @@ func TestMarksAndPenaltiesCount(t *testing.T) {
 		checks = append(checks, core.Check{Key: []byte("k"), Rule: mustRule(t, limit), Cost: 1, Once: []byte("op")})
 	}
 	want := "weblimit: Config.Limits counts for 258 limits, with each OncePer and each Penalty for another: the most is 255"
-	if _, err := core.New(core.Config{Store: core.NewMemory(), Limits: limits}); fmt.Sprint(err) != want {
-		t.Errorf("got error %v, want %s", err, want)
-	}
+	_, err := core.New(core.Config{Store: core.NewMemory(), Limits: limits})
+	check.Equal(t, "error", fmt.Sprint(err), want)
 	limiterOn(t, core.NewMemory(), limits[:85]...)
 	want = "weblimit: at most 255 checks, with their operations and penalties, can be decided together, got 258"
 	check.Equal(t, "error", fmt.Sprint(store.ValidChecks(checks, make([]core.Result, 86))), want)

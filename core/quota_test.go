@@ -155,9 +155,8 @@ func TestUsedUpBesideOtherLimits(t *testing.T) {
 			t.Parallel()
 			d := decided(t, limits, tt.results...)
 			check.Equal(t, "detail", parseProblem(t, []byte(problemBody(d))).Detail, tt.want)
-			if q, ok := d.Quota(); !ok || q.Name != tt.quota {
-				t.Errorf("Quota is about %q, %v; want %q", q.Name, ok, tt.quota)
-			}
+			q, _ := d.Quota()
+			check.Equal(t, "what Quota is about", q.Name, tt.quota)
 		})
 	}
 }
@@ -226,9 +225,7 @@ func TestQuotaFieldsOfTwoLimiters(t *testing.T) {
 			h := http.Header{}
 			month.SetHeaders(as(h))
 			tt.denial.SetHeaders(as(h))
-			if h.Get("X-Quota-Limit") != tt.limit || h.Get("X-Quota-Remaining") != tt.remaining {
-				t.Errorf("a denial %s, through %s: %q", name, kind, h)
-			}
+			check.Equal(t, "a denial "+name+", through "+kind, [2]string{h.Get("X-Quota-Limit"), h.Get("X-Quota-Remaining")}, [2]string{tt.limit, tt.remaining})
 		}
 	}
 }

@@ -3,13 +3,12 @@ package core_test
 import (
 	"context"
 	"fmt"
-	"slices"
-	"sync"
 	"testing"
 	"time"
 
 	"github.com/weblimit/weblimit/core"
 	"github.com/weblimit/weblimit/core/store"
+	"github.com/weblimit/weblimit/internal/test/check"
 	"github.com/weblimit/weblimit/keyfuncs"
 )
 
@@ -79,19 +78,15 @@ func TestRegistrationIsAllOrNone(t *testing.T) {
 func TestRegistryIsSafeForConcurrentUse(t *testing.T) {
 	t.Parallel()
 	store := core.NewMemory()
-	var group sync.WaitGroup
-	for i := range 16 {
-		group.Go(func() {
-			for n := range 20 {
-				if _, err := core.New(core.Config{Store: store, Limits: []core.Limit{
-					everyone(1).Named("shared"), everyone(1).Named(fmt.Sprintf("own-%d-%d", i, n)),
-				}}); err != nil {
-					t.Error(err)
-				}
+	atOnce(16, func(i int) {
+		for n := range 20 {
+			if _, err := core.New(core.Config{Store: store, Limits: []core.Limit{
+				everyone(1).Named("shared"), everyone(1).Named(fmt.Sprintf("own-%d-%d", i, n)),
+			}}); err != nil {
+				t.Error(err)
 			}
-		})
-	}
-	group.Wait()
+		}
+	})
 }
 
 func TestLimitersOfOneStoreShareBucketsByName(t *testing.T) {
@@ -142,7 +137,5 @@ func TestDeclarationsAreTheLimitsOfAllLimiters(t *testing.T) {
 	for _, d := range s.Registry().Declarations() {
 		got = append(got, fmt.Sprint(d.Rule.Name, " ", d.Rule.Quota, " ", d.Keys, " ", d.Shadow))
 	}
-	if want := []string{"a 10 ip false", "b 3 all true", "c 4 all false"}; !slices.Equal(got, want) {
-		t.Errorf("got %q, want %q", got, want)
-	}
+	check.Slices(t, "declarations", got, []string{"a 10 ip false", "b 3 all true", "c 4 all false"})
 }

@@ -82,9 +82,8 @@ func TestOnlyWhatAsksForItIsReserved(t *testing.T) {
 	if d := refund.AllowKey(t.Context(), "k", 1); !d.Reserved() || !adapter.ReadsOutcome(&d) {
 		t.Error("a refund is reserved, and the outcome wanted")
 	}
-	if d := refund.AllowKey(t.Context(), "k", 1); d.Allowed || d.Reserved() {
-		t.Error("a denied request has nothing reserved")
-	}
+	d := refund.AllowKey(t.Context(), "k", 1)
+	check.Equal(t, "a denied request is allowed, and has something reserved", [2]bool{d.Allowed, d.Reserved()}, [2]bool{})
 	var none core.Decision
 	none.Settle(core.Outcome{})
 }
@@ -227,9 +226,7 @@ func TestChargeWhereThereIsNoEstimate(t *testing.T) {
 		"no limiter":  t.Context(),
 		"no estimate": inHandler(t.Context(), l.AllowKey(t.Context(), "k", 1)),
 	} {
-		if err := core.Charge(ctx, 1); !errors.Is(err, core.ErrNoEstimate) {
-			t.Errorf("%s: %v, want ErrNoEstimate", name, err)
-		}
+		check.Is(t, name, core.Charge(ctx, 1), core.ErrNoEstimate)
 	}
 	if err := core.Charge(t.Context(), -1); err == nil || errors.Is(err, core.ErrNoEstimate) {
 		t.Errorf("negative units: %v", err)
@@ -315,9 +312,7 @@ func TestReservationsOfAnOutageAreSettledWhereTheyWereMade(t *testing.T) {
 		}
 		d.Settle(core.Outcome{Status: 500})
 	}
-	if err := drainThen(t, l, func() {}); err != nil {
-		t.Fatal(err)
-	}
+	drained(t, l)
 }
 
 // If a function of the application panics, its own charge stays, and the others are settled.
@@ -367,12 +362,8 @@ func TestDrainWaitsForTheFallbackToo(t *testing.T) {
 	d.Settle(core.Outcome{Canceled: true})
 	soon, cancel := context.WithTimeout(t.Context(), 10*time.Millisecond)
 	defer cancel()
-	if err := l.Drain(soon); !errors.Is(err, context.DeadlineExceeded) {
-		t.Errorf("Drain did not wait for the store that charged: %v", err)
-	}
+	check.Is(t, "Drain, which waits for the store that charged", l.Drain(soon), context.DeadlineExceeded)
 	close(second.released)
-	if err := drainThen(t, l, func() {}); err != nil {
-		t.Error(err)
-	}
+	drained(t, l)
 	wantDecision(t, "after Drain", l.AllowKey(t.Context(), "k", 9), true, core.ReasonOutageLocal, 0)
 }

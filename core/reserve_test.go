@@ -50,9 +50,7 @@ func TestReserve(t *testing.T) {
 					levels = append(levels, event.Level)
 				}
 			}
-			if len(levels) != 2 || levels[0] != 0.7 || levels[1] != 0.9 {
-				t.Errorf("events of %v, want of 0.7 and 0.9 of the whole", levels)
-			}
+			check.Slices(t, "events, of the whole", levels, []float64{0.7, 0.9})
 		})
 	}
 }

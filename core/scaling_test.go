@@ -2,6 +2,7 @@ package core_test
 
 import (
 	"context"
+	"fmt"
 	"math"
 	"sync"
 	"sync/atomic"
@@ -27,9 +28,8 @@ func TestScaleIsBoundedAndQuantized(t *testing.T) {
 		} {
 			factor = tt.factor
 			d := l.AllowKey(t.Context(), "user:42", 0)
-			if b, _ := d.Binding(); b.Rule.Quota != tt.quota || b.Rule.Burst != tt.quota {
-				t.Errorf("a factor of %v makes a quota of %d, want %d", tt.factor, b.Rule.Quota, tt.quota)
-			}
+			b, _ := d.Binding()
+			check.Equal(t, fmt.Sprintf("quota and burst at a factor of %v", tt.factor), [2]int64{b.Rule.Quota, b.Rule.Burst}, [2]int64{tt.quota, tt.quota})
 			factor = 0.7 // which nobody asks for within the second
 			time.Sleep(999 * time.Millisecond)
 			d = l.Allow(&request{})
@@ -124,9 +124,7 @@ func TestScaleIsAskedOnce(t *testing.T) {
 			})
 		}
 		group.Wait()
-		if asked.Load() != 1 || slow.Load() != 1 {
-			t.Errorf("the function was called %d times and %d requests waited, want one each", asked.Load(), slow.Load())
-		}
+		check.Equal(t, "calls of the function, and requests that waited", [2]int32{asked.Load(), slow.Load()}, [2]int32{1, 1})
 	})
 }
 

@@ -5,9 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
-	"slices"
 	"strings"
-	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -108,25 +106,19 @@ func TestShadowCountsWithEveryAlgorithm(t *testing.T) {
 			store, _ := at()
 			l := limiterOn(t, store, limit.By(keyfuncs.Everyone()).Shadow())
 			var within, shadowed atomic.Int64
-			var group sync.WaitGroup
-			for range 16 {
-				group.Go(func() {
-					for range 20 {
-						switch d := l.Allow(&request{}); {
-						case !d.Allowed:
-							t.Error("denied")
-						case d.Reason == core.ReasonShadowed:
-							shadowed.Add(1)
-						case d.Reason == core.ReasonWithinLimit:
-							within.Add(1)
-						}
+			atOnce(16, func(int) {
+				for range 20 {
+					switch d := l.Allow(&request{}); {
+					case !d.Allowed:
+						t.Error("denied")
+					case d.Reason == core.ReasonShadowed:
+						shadowed.Add(1)
+					case d.Reason == core.ReasonWithinLimit:
+						within.Add(1)
 					}
-				})
-			}
-			group.Wait()
-			if within.Load() != 100 || shadowed.Load() != 220 {
-				t.Errorf("of 320 requests %d were within a limit of 100 and %d not", within.Load(), shadowed.Load())
-			}
+				}
+			})
+			check.Equal(t, "requests of 320 within a limit of 100, and not", [2]int64{within.Load(), shadowed.Load()}, [2]int64{100, 220})
 		})
 	}
 }
@@ -164,9 +156,7 @@ func TestShadowBesideOtherLimits(t *testing.T) {
 			t.Errorf("%s shows a limit in shadow mode: %s", name, s)
 		}
 	}
-	if !slices.Equal(shadows(d), []bool{true, false, true}) {
-		t.Errorf("results are in shadow mode: %v", shadows(d))
-	}
+	check.Slices(t, "results in shadow mode", shadows(d), []bool{true, false, true})
 	if got := logged(t, d); strings.Contains(got, "tight") {
 		t.Errorf("the log names a limit in shadow mode as the one that binds: %s", got)
 	}
@@ -221,9 +211,7 @@ func TestShadowShowsInPeekAndAllowKey(t *testing.T) {
 	}
 	wantDecision(t, "peeking", d, true, core.ReasonShadowed, 0)
 	wantNothingTold(t, "peeking", d)
-	if got := logged(t, d); !strings.Contains(got, `"reason":"shadowed"`) {
-		t.Errorf("the log reads %s", got)
-	}
+	check.Contains(t, "the log", logged(t, d), `"reason":"shadowed"`)
 }
 
 // A trial shows what its limit would do, also where it would not ask the store.
@@ -267,9 +255,7 @@ func TestShadowTellsObserversWhyItWouldDeny(t *testing.T) {
 					}
 				}
 			}
-			if want := []core.Reason{tt.reason, tt.reason}; !slices.Equal(seen.reasons, want) {
-				t.Errorf("an observer saw %v, want %v", seen.reasons, want)
-			}
+			check.Slices(t, "what an observer saw", seen.reasons, []core.Reason{tt.reason, tt.reason})
 		})
 	}
 	l := newLimiter(t, core.Config{Store: core.NewMemory(), Limits: []core.Limit{everyone(9).By(keyfuncs.User("tenant")).OnMissingKey(core.DenyRequest)}})

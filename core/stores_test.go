@@ -62,12 +62,32 @@ func limiterOn(t testing.TB, store core.Store, limits ...core.Limit) *core.Limit
 // everyone is a limit of n units an hour for all together.
 func everyone(n int64) core.Limit { return core.PerHour(n).By(keyfuncs.Everyone()) }
 
+// outcome is whether a request is allowed, and why.
+type outcome struct {
+	Allowed bool
+	Reason  core.Reason
+}
+
+func outcomeOf(d core.Decision) outcome { return outcome{d.Allowed, d.Reason} }
+
+func wantAllowed(t testing.TB, what string, d core.Decision) {
+	t.Helper()
+	if !d.Allowed {
+		t.Errorf("%s: denied because %v", what, d.Reason)
+	}
+}
+
+// wantWait checks why a decision was made, and how long a client has to wait.
+func wantWait(t testing.TB, what string, d core.Decision, reason core.Reason, wait time.Duration) {
+	t.Helper()
+	check.Equal(t, what, d.Reason, reason)
+	check.Equal(t, what+": to wait", d.RetryAfter, wait)
+}
+
 // wantDecision checks what a client notices first.
 func wantDecision(t testing.TB, what string, d core.Decision, allowed bool, reason core.Reason, remaining ...int64) {
 	t.Helper()
-	if d.Allowed != allowed || d.Reason != reason {
-		t.Errorf("%s: allowed=%v because %v, want allowed=%v because %v", what, d.Allowed, d.Reason, allowed, reason)
-	}
+	check.Equal(t, what, outcomeOf(d), outcome{allowed, reason})
 	results := d.Results()
 	must.Equal(t, what+": results", len(results), len(remaining))
 	for i, want := range remaining {
@@ -103,6 +123,21 @@ func (s *scripted) Reset(context.Context, []core.Check) error                 { 
 func decided(t testing.TB, limits []core.Limit, results ...core.Result) core.Decision {
 	t.Helper()
 	return limiterOn(t, newScripted(results...), limits...).AllowKey(context.Background(), "k", 1)
+}
+
+// atOnce calls f in n goroutines, with their numbers, and waits for all.
+func atOnce(n int, f func(i int)) {
+	var group sync.WaitGroup
+	for i := range n {
+		group.Go(func() { f(i) })
+	}
+	group.Wait()
+}
+
+// drained waits until all that requests have settled is told to the store.
+func drained(t *testing.T, l *core.Limiter) {
+	t.Helper()
+	must.OK(t, drainThen(t, l, func() {}))
 }
 
 // drainThen is draining.Then within an hour.

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"net/http"
 	"strings"
-	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -190,20 +189,16 @@ func TestConcurrentRequestsOfTiers(t *testing.T) {
 	l := limiterOn(t, store, core.PerHour(10).By(keyfuncs.User("userID")).Tiers(plan))
 	plans := [...]core.Limit{{}, core.PerHour(20), core.PerMinute(30).FixedWindow(), core.PerHour(40).SlidingLog(), core.PerHour(50).SlidingWindow()}
 	var allowed [len(plans)]atomic.Int64
-	var group sync.WaitGroup
-	for i := range 64 {
-		group.Go(func() {
-			for n := range 25 {
-				who := (i + n) % len(plans)
-				r := on(plans[who], 1)
-				r.values["userID"] = who
-				if l.Allow(r).Allowed {
-					allowed[who].Add(1)
-				}
+	atOnce(64, func(i int) {
+		for n := range 25 {
+			who := (i + n) % len(plans)
+			r := on(plans[who], 1)
+			r.values["userID"] = who
+			if l.Allow(r).Allowed {
+				allowed[who].Add(1)
 			}
-		})
-	}
-	group.Wait()
+		}
+	})
 	for i := range allowed {
 		check.Equal(t, fmt.Sprintf("requests of plan %d that passed", i), allowed[i].Load(), int64(10*(i+1)))
 	}
@@ -256,9 +251,7 @@ func TestThePolicyOfATierIsNotForWriting(t *testing.T) {
 		h := http.Header{}
 		d := l.Allow(on(core.PerHour(10), 1))
 		d.SetHeaders(adapter.HeaderMap(h))
-		if got := h["Ratelimit-Policy"]; len(got) != 1 || got[0] != `"default";q=10;w=3600` {
-			t.Errorf("the policy is %q", got)
-		}
+		check.Slices(t, "the policy", h["Ratelimit-Policy"], []string{`"default";q=10;w=3600`})
 		h.Add("RateLimit-Policy", "another")
 	}
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"strconv"
-	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -144,24 +143,20 @@ func TestGrantsThatComeWhileOthersAreTold(t *testing.T) {
 		rounds = 300
 	}
 	var granted [keys]atomic.Int64
-	var asking sync.WaitGroup
-	for g := range 16 {
-		asking.Go(func() {
-			for n := range rounds {
-				switch k := (n*7 + g) % keys; {
-				case n%11 == g%11:
-					store.down.Store(!store.down.Load())
-				case n%13 == g%13:
-					store.refuses.Store(!store.refuses.Load())
-				default:
-					if d := l.AllowKey(ctx, strconv.Itoa(k), 1); d.Allowed {
-						granted[k].Add(1)
-					}
+	atOnce(16, func(g int) {
+		for n := range rounds {
+			switch k := (n*7 + g) % keys; {
+			case n%11 == g%11:
+				store.down.Store(!store.down.Load())
+			case n%13 == g%13:
+				store.refuses.Store(!store.refuses.Load())
+			default:
+				if d := l.AllowKey(ctx, strconv.Itoa(k), 1); d.Allowed {
+					granted[k].Add(1)
 				}
 			}
-		})
-	}
-	asking.Wait()
+		}
+	})
 	store.down.Store(false)
 	store.refuses.Store(false)
 	for k := range granted {

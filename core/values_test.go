@@ -2,6 +2,7 @@ package core_test
 
 import (
 	"bytes"
+	"fmt"
 	"log/slog"
 	"strings"
 	"testing"
@@ -44,13 +45,10 @@ func TestAllowOfPlainValues(t *testing.T) {
 		if b, ok := d.Binding(); ok {
 			left = b.Remaining
 		}
-		if d.Allowed != tt.allowed || left != tt.left {
-			t.Errorf("%v: allowed %t, %d left; want %t, %d", tt.values, d.Allowed, left, tt.allowed, tt.left)
-		}
+		check.Equal(t, fmt.Sprintf("%v: allowed", tt.values), d.Allowed, tt.allowed)
+		check.Equal(t, fmt.Sprintf("%v: left", tt.values), left, tt.left)
 	}
-	if d := limiter.AllowKey(t.Context(), keyfuncs.Encode("user", "42"), 3); !d.Allowed {
-		t.Error("AllowKey has another bucket")
-	}
+	wantAllowed(t, "AllowKey, which has the same bucket", limiter.AllowKey(t.Context(), keyfuncs.Encode("user", "42"), 3))
 }
 
 // Without an adapter nothing says at start-up that a framework's value is missing.

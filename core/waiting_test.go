@@ -14,6 +14,7 @@ import (
 	"github.com/weblimit/weblimit/core"
 	"github.com/weblimit/weblimit/core/adapter"
 	"github.com/weblimit/weblimit/internal/test/check"
+	"github.com/weblimit/weblimit/internal/test/must"
 	"github.com/weblimit/weblimit/keyfuncs"
 )
 
@@ -25,21 +26,17 @@ func forAll(l core.Limit) core.Limit { return l.By(keyfuncs.Everyone()) }
 func together(l *core.Limiter, n int) (turns []time.Duration, denied int) {
 	start := time.Now()
 	var mu sync.Mutex
-	var wg sync.WaitGroup
-	for range n {
-		wg.Go(func() {
-			d := l.AllowKey(context.Background(), "k", 1)
-			mu.Lock()
-			defer mu.Unlock()
-			if d.Allowed {
-				turns = append(turns, time.Since(start))
-			} else {
-				denied++
-			}
-			d.Settle(core.Outcome{})
-		})
-	}
-	wg.Wait()
+	atOnce(n, func(int) {
+		d := l.AllowKey(context.Background(), "k", 1)
+		mu.Lock()
+		defer mu.Unlock()
+		if d.Allowed {
+			turns = append(turns, time.Since(start))
+		} else {
+			denied++
+		}
+		d.Settle(core.Outcome{})
+	})
 	slices.Sort(turns)
 	return turns, denied
 }
@@ -50,9 +47,7 @@ func TestWaitingRequestsLeaveEvenly(t *testing.T) {
 		l := limiterOn(t, core.NewMemory(), forAll(core.PerSecond(10).LeakyBucket(5*time.Second)))
 		turns, denied := together(l, 60)
 		// The first at once, 50 more within five seconds, and no room for the others.
-		if len(turns) != 51 || denied != 9 {
-			t.Fatalf("%d had their turn and %d were denied, want 51 and 9", len(turns), denied)
-		}
+		must.Equal(t, "had their turn, and were denied", [2]int{len(turns), denied}, [2]int{51, 9})
 		for i, at := range turns {
 			check.Equal(t, fmt.Sprintf("request %d left after", i), at, time.Duration(i)*100*time.Millisecond)
 		}
@@ -112,9 +107,8 @@ func TestWhoLeavesTheQueueFreesItsPlace(t *testing.T) {
 				t.Errorf("%v, status %d; want it canceled, with 503", d.Reason, d.Status())
 			}
 		}
-		if d := l.AllowKey(t.Context(), "k", 1); d.Reason != core.ReasonDelayed || d.Delay() != time.Second {
-			t.Errorf("the next: %v after %v; want it delayed by a second", d.Reason, d.Delay())
-		}
+		d := l.AllowKey(t.Context(), "k", 1)
+		check.Equal(t, "the next", fmt.Sprint(d.Reason, d.Delay()), fmt.Sprint(core.ReasonDelayed, time.Second))
 	})
 }
 
@@ -150,9 +144,7 @@ func TestWaitersAreBounded(t *testing.T) {
 			t.Fatal(err)
 		}
 		turns, denied := together(l, 10)
-		if len(turns) != 4 || denied != 6 {
-			t.Errorf("%d had their turn and %d were denied, want 4 and 6", len(turns), denied)
-		}
+		check.Equal(t, "had their turn, and were denied", [2]int{len(turns), denied}, [2]int{4, 6})
 		// Denied requests hold no place.
 		d := l.AllowKey(t.Context(), "k", 1)
 		check.Equal(t, "the next waited", d.Delay(), time.Second)

@@ -53,12 +53,8 @@ func TestNobodyTakesAllPlacesInLine(t *testing.T) {
 			l := limiterOn(t, core.NewMemory(), core.PerSecond(rate).LeakyBucket(time.Hour).By(keyfuncs.User("id")))
 			defer waitingFor(t, l, 1200, "user:mallory")()
 			start := time.Now()
-			if d := l.AllowKey(t.Context(), "user:alice", 1); !d.Allowed || d.Reason != core.ReasonWithinLimit {
-				t.Errorf("%d a second: whoever has nobody in front: %v", rate, d.Reason)
-			}
-			if d := l.AllowKey(t.Context(), "user:alice", 1); !d.Allowed || d.Reason != core.ReasonDelayed {
-				t.Errorf("%d a second: whoever waits for herself alone: %v", rate, d.Reason)
-			}
+			check.Equal(t, fmt.Sprintf("%d a second: whoever has nobody in front", rate), outcomeOf(l.AllowKey(t.Context(), "user:alice", 1)), outcome{true, core.ReasonWithinLimit})
+			check.Equal(t, fmt.Sprintf("%d a second: whoever waits for herself alone", rate), outcomeOf(l.AllowKey(t.Context(), "user:alice", 1)), outcome{true, core.ReasonDelayed})
 			if took, pace := time.Since(start), time.Second/time.Duration(rate)+2*time.Microsecond; took > pace {
 				t.Errorf("%d a second: alice waited %v, want %v", rate, took, pace)
 			}
@@ -88,9 +84,7 @@ func TestPlacesInLineAreShared(t *testing.T) {
 					synctest.Wait()
 				}
 			}
-			if d := l.AllowKey(t.Context(), "user:late", 1); !d.Allowed {
-				t.Errorf("with %d greedy clients a further one gets: %v", greedy, d.Reason)
-			}
+			wantAllowed(t, fmt.Sprintf("a further client beside %d greedy ones", greedy), l.AllowKey(t.Context(), "user:late", 1))
 			hangUp()
 			group.Wait()
 			for i := range waited {
@@ -110,9 +104,7 @@ func TestMaxWaitingPerKey(t *testing.T) {
 			Limits: []core.Limit{core.PerSecond(1).LeakyBucket(time.Hour).By(keyfuncs.User("id"))},
 		})
 		turns, denied := together(l, 20)
-		if len(turns) != 4 || denied != 16 {
-			t.Errorf("%d had their turn and %d were denied, want 4 and 16", len(turns), denied)
-		}
+		check.Equal(t, "had their turn, and were denied", [2]int{len(turns), denied}, [2]int{4, 16})
 	})
 }
 
@@ -136,13 +128,9 @@ func TestNoPlaceIsKnownWithoutTheStore(t *testing.T) {
 		}
 		check.Equal(t, "calls for 100 requests without a place", store.calls()-before, 0)
 		wantHeadersOfNoPlace(t, l)
-		if d := l.AllowKey(t.Context(), "user:alice", 1); !d.Allowed {
-			t.Errorf("another user: %v", d.Reason)
-		}
+		wantAllowed(t, "another user", l.AllowKey(t.Context(), "user:alice", 1))
 		time.Sleep(4 * time.Second)
-		if d := l.AllowKey(t.Context(), "user:mallory", 1); !d.Allowed {
-			t.Errorf("after exactly RetryAfter: %v", d.Reason)
-		}
+		wantAllowed(t, "after exactly RetryAfter", l.AllowKey(t.Context(), "user:mallory", 1))
 	})
 }
 
@@ -199,9 +187,7 @@ func TestAVacantPlaceIsTakenOver(t *testing.T) {
 		synctest.Wait()
 		before := store.calls()
 		turns, denied := together(l, 12)
-		if len(turns) != 10 || denied != 2 {
-			t.Errorf("%d took over and %d were denied, want 10 and 2", len(turns), denied)
-		}
+		check.Equal(t, "took over, and were denied", [2]int{len(turns), denied}, [2]int{10, 2})
 		for i, at := range turns {
 			check.Equal(t, fmt.Sprintf("the turn of number %d came after", i), at, time.Duration(i+1)*time.Second)
 		}
@@ -312,19 +298,15 @@ func TestSlotsThatComeBackAreTakenAtOnce(t *testing.T) {
 			store := &remote{Memory: core.NewMemory()}
 			l := limiterOn(t, store, forAll(core.Concurrent(10).Wait(5*time.Second)))
 			start := time.Now()
-			var wg sync.WaitGroup
-			for range n {
-				wg.Go(func() {
-					d := l.AllowKey(t.Context(), "k", 1)
-					if !d.Allowed {
-						t.Errorf("denied after %v: %v", time.Since(start), d.Reason)
-						return
-					}
-					time.Sleep(10 * time.Millisecond)
-					d.Settle(core.Outcome{})
-				})
-			}
-			wg.Wait()
+			atOnce(n, func(int) {
+				d := l.AllowKey(t.Context(), "k", 1)
+				if !d.Allowed {
+					t.Errorf("denied after %v: %v", time.Since(start), d.Reason)
+					return
+				}
+				time.Sleep(10 * time.Millisecond)
+				d.Settle(core.Outcome{})
+			})
 			if took, want := time.Since(start), time.Duration(n)*time.Millisecond; took > want*3/2 {
 				t.Errorf("%d requests of 10 ms, 10 at a time, took %v, want %v", n, took, want)
 			}

@@ -97,9 +97,7 @@ func TestWarnThroughAnyKindOfHeader(t *testing.T) {
 	for kind, as := range map[string]func(http.Header) core.Header{"HeaderMap": asMap, "http.Header": asHeader, "another": asOther} {
 		h := http.Header{}
 		d.SetHeaders(as(h))
-		if got := h["X-Ratelimit-Warning"]; !slices.Equal(got, want) {
-			t.Errorf("%s: got %q, want %q", kind, got, want)
-		}
+		check.Slices(t, kind, h["X-Ratelimit-Warning"], want)
 	}
 }
 
@@ -109,9 +107,7 @@ func TestWarnTellsTheHighestLevel(t *testing.T) {
 	l := limiterOn(t, store, everyone(10).WarnAt(0.9, 0.2, 0.5))
 	for i, want := range []float64{0, 0.2, 0.2, 0.2, 0.5, 0.5, 0.5, 0.5, 0.9, 0.9} {
 		d := l.Allow(&request{})
-		if d.WarnLevel() != want || d.Results()[0].WarnLevel != want {
-			t.Errorf("request %d has level %v and its result %v, want %v", i+1, d.WarnLevel(), d.Results()[0].WarnLevel, want)
-		}
+		check.Equal(t, fmt.Sprintf("levels of request %d and of its result", i+1), [2]float64{d.WarnLevel(), d.Results()[0].WarnLevel}, [2]float64{want, want})
 	}
 	d := l.Allow(&request{})
 	if d.Allowed || d.WarnLevel() != 0 || warningHeader(d) != "" {
@@ -158,15 +154,11 @@ func TestWarnOfTwoLimiters(t *testing.T) {
 		h := http.Header{}
 		order[0].SetHeaders(adapter.HeaderMap(h))
 		order[1].SetHeaders(adapter.HeaderMap(h))
-		if got, want := h["X-Ratelimit-Warning"], []string{`approaching limit; policy="near"; used=90%`}; !slices.Equal(got, want) {
-			t.Errorf("%s: got %q, want %q", name, got, want)
-		}
+		check.Slices(t, name, h["X-Ratelimit-Warning"], []string{`approaching limit; policy="near"; used=90%`})
 	}
 	h := http.Header{"X-Ratelimit-Warning": {"something of others"}}
 	far.SetHeaders(h)
-	if got, want := h["X-Ratelimit-Warning"], []string{`approaching limit; policy="far"; used=50%`}; !slices.Equal(got, want) {
-		t.Errorf("got %q, want %q", got, want)
-	}
+	check.Slices(t, "warning", h["X-Ratelimit-Warning"], []string{`approaching limit; policy="far"; used=50%`})
 }
 
 func TestWarnLevelsThatCanNotBe(t *testing.T) {
@@ -245,9 +237,7 @@ func TestWarningEventOfKeysAndPeeks(t *testing.T) {
 	}
 	l.AllowKey(t.Context(), "k", 9)
 	want := []core.Warning{{Limit: "default", Level: 0.5, Used: 9, Burst: 10, Key: "k"}}
-	if got := events.take(); !slices.Equal(got, want) {
-		t.Errorf("a key sends %+v, want %+v", got, want)
-	}
+	check.Slices(t, "what a key sends", events.take(), want)
 	// It has been warned of this hour, whatever is forgotten in the store.
 	if err := l.Reset(t.Context(), "k"); err != nil {
 		t.Fatal(err)
@@ -286,9 +276,7 @@ func TestWarningEventDuringAnOutage(t *testing.T) {
 		l.Allow(&request{})
 	}
 	want := []core.Warning{{Limit: "default", Level: 0.8, Used: 8, Burst: 10, Key: "all"}}
-	if got := events.take(); !slices.Equal(got, want) {
-		t.Errorf("events %+v, want %+v", got, want)
-	}
+	check.Slices(t, "events", events.take(), want)
 }
 
 // One event per crossing, key and window, over 100,000 requests of two clients
@@ -388,17 +376,13 @@ func TestOneWarningEventOfParallelRequests(t *testing.T) {
 				Limits:    []core.Limit{limit.By(keyfuncs.User("userID")).Named("api").WarnAt(0.5, 0.8, 0.95)},
 				OnWarning: events.add,
 			})
-			var group sync.WaitGroup
-			for range 64 {
-				group.Go(func() {
-					alice, bob := user("alice"), user("bob")
-					for range 20 {
-						l.Allow(alice)
-						l.Allow(bob)
-					}
-				})
-			}
-			group.Wait()
+			atOnce(64, func(int) {
+				alice, bob := user("alice"), user("bob")
+				for range 20 {
+					l.Allow(alice)
+					l.Allow(bob)
+				}
+			})
 			got := events.take()
 			var want []core.Warning
 			for _, who := range []string{"user:alice", "user:bob"} {
@@ -412,9 +396,7 @@ func TestOneWarningEventOfParallelRequests(t *testing.T) {
 				}
 				return int(a.Used - b.Used)
 			})
-			if !slices.Equal(got, want) {
-				t.Errorf("events %+v, want %+v", got, want)
-			}
+			check.Slices(t, "events", got, want)
 		})
 	}
 }

@@ -1,7 +1,6 @@
 package core_test
 
 import (
-	"slices"
 	"testing"
 
 	"github.com/weblimit/weblimit/core"
@@ -56,9 +55,8 @@ func TestOutageOfALimitThatDoesNotApply(t *testing.T) {
 	store := newFlaky(true)
 	d := limiterOn(t, store, everyone(5).When(keyfuncs.Methods("POST")).OnOutage(core.Deny)).Allow(&request{})
 	wantDecision(t, "no limit applies", d, true, core.ReasonWithinLimit)
-	if d.Err != nil || store.calls.Load() != 0 {
-		t.Errorf("the store was asked: %v", d.Err)
-	}
+	check.OK(t, d.Err)
+	check.Equal(t, "calls of the store", store.calls.Load(), 0)
 }
 
 // What belongs to a limit is not read where the limit does not apply.
@@ -85,9 +83,7 @@ func TestDerivedLimitsKeepTheirOwnConditions(t *testing.T) {
 	for _, r := range d.Results() {
 		names = append(names, r.Rule.Name)
 	}
-	if want := []string{"default", "posts"}; !slices.Equal(names, want) {
-		t.Errorf("a POST is counted by %q, want %q", names, want)
-	}
+	check.Slices(t, "what a POST is counted by", names, []string{"default", "posts"})
 	levels := []float64{0.9, 0.1}
 	warned := everyone(10).WarnAt(levels...)
 	levels[0], levels[1] = 0.5, 0.5

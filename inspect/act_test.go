@@ -142,9 +142,7 @@ func TestActionsThatCanNotBe(t *testing.T) {
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()
-			if status, answer := in.call(t, "POST", "api/v1/"+test.path, test.body); status != test.status {
-				t.Errorf("got %d %s, want %d", status, answer, test.status)
-			}
+			in.wantStatus(t, test.status, "POST", "api/v1/"+test.path, test.body)
 		})
 	}
 }
@@ -160,9 +158,7 @@ func TestEachActionWritesALineWithoutTheKey(t *testing.T) {
 		`"action":"block","actor":"olga","key":"sha256:`, `"limit":"per-user","for":600000000000,"result":"done"`,
 		`"action":"unblock"`, `"action":"reset"`,
 	} {
-		if !strings.Contains(text, want) {
-			t.Errorf("%s is missing in the log:\n%s", want, text)
-		}
+		check.Contains(t, "the log", text, want)
 	}
 	if strings.Contains(text, "mallory") {
 		t.Errorf("the log has the key:\n%s", text)
@@ -173,9 +169,7 @@ func TestTheApplicationSaysWhatTheLogHasOfAKey(t *testing.T) {
 	t.Parallel()
 	in := start(t, memstore.New(), func(c *inspect.Config) { c.LogKey = func(key string) string { return "[" + key + "]" } })
 	in.must(t, "POST", "api/v1/reset", `{"key":"header.x-user:bob"}`, nil)
-	if !strings.Contains(in.log.String(), `"key":"[header.x-user:bob]"`) {
-		t.Errorf("got %s", in.log.String())
-	}
+	check.Contains(t, "the log", in.log.String(), `"key":"[header.x-user:bob]"`)
 }
 
 func TestAnActorCanNotWriteLinesOfItsOwn(t *testing.T) {

@@ -57,7 +57,6 @@ func TestNewRefusesWhatCanNotBeSafe(t *testing.T) {
 func TestWhoMayWhat(t *testing.T) {
 	t.Parallel()
 	in := start(t, memstore.New())
-	reset := `{"key":"a"}`
 	for _, test := range []struct {
 		name               string
 		who                func(*http.Request)
@@ -76,16 +75,10 @@ func TestWhoMayWhat(t *testing.T) {
 				"": test.page, "app.js": test.page, "style.css": test.page, "api/v1/overview": test.look, "api/v1/blocks": test.look,
 				"api/v1/health": test.look, "api/v1/limits": test.look,
 			} {
-				if status, answer := in.call(t, "GET", path, "", test.who); status != want {
-					t.Errorf("GET %q: got %d %s, want %d", path, status, answer, want)
-				}
+				in.wantStatus(t, want, "GET", path, "", test.who)
 			}
-			if status, _ := in.call(t, "POST", "api/v1/explain", `{"query":"a"}`, test.who); status != test.look {
-				t.Errorf("explain: got %d, want %d", status, test.look)
-			}
-			if status, _ := in.call(t, "POST", "api/v1/reset", reset, test.who); status != test.action {
-				t.Errorf("reset: got %d, want %d", status, test.action)
-			}
+			in.wantStatus(t, test.look, "POST", "api/v1/explain", `{"query":"a"}`, test.who)
+			in.wantStatus(t, test.action, "POST", "api/v1/reset", `{"key":"a"}`, test.who)
 		})
 	}
 }
@@ -105,9 +98,7 @@ func TestAnAuthorizerThatSaysNothingLetsNobodyIn(t *testing.T) {
 			t.Parallel()
 			in := start(t, memstore.New(), func(c *inspect.Config) { c.Users, c.Authorize = nil, test.authorize })
 			for _, path := range []string{"", "app.js", "api/v1/overview", "api/v1/stream"} {
-				if status, _ := in.call(t, "GET", path, ""); status != test.want {
-					t.Errorf("%q: got %d, want %d", path, status, test.want)
-				}
+				in.wantStatus(t, test.want, "GET", path, "")
 			}
 		})
 	}
@@ -132,15 +123,11 @@ func TestForgedActionsAreRefused(t *testing.T) {
 		{"no type", 415, with("Content-Type", "")},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			if status, answer := in.call(t, "POST", "api/v1/block", block, test.change); status != test.status {
-				t.Errorf("got %d %s, want %d", status, answer, test.status)
-			}
+			in.wantStatus(t, test.status, "POST", "api/v1/block", block, test.change)
 		})
 	}
 	for _, method := range []string{"GET", "HEAD", "PUT", "DELETE", "OPTIONS"} {
-		if status, _ := in.call(t, method, "api/v1/block", block); status != http.StatusMethodNotAllowed {
-			t.Errorf("%s: got %d, want 405", method, status)
-		}
+		in.wantStatus(t, http.StatusMethodNotAllowed, method, "api/v1/block", block)
 	}
 	check.Equal(t, "the request of alice, who is not blocked", in.request("alice"), http.StatusOK)
 	if strings.Contains(in.log.String(), "inspect action") {
@@ -152,9 +139,7 @@ func TestPagesOfOthersCanNotOpenStreams(t *testing.T) {
 	t.Parallel()
 	in := start(t, memstore.New())
 	for _, path := range []string{"stream", "overview", "blocks"} {
-		if status, _ := in.call(t, "GET", "api/v1/"+path, "", with("Sec-Fetch-Site", "cross-site")); status != http.StatusForbidden {
-			t.Errorf("%s: got %d, want 403", path, status)
-		}
+		in.wantStatus(t, http.StatusForbidden, "GET", "api/v1/"+path, "", with("Sec-Fetch-Site", "cross-site"))
 	}
 }
 
@@ -207,9 +192,7 @@ func TestEveryAnswerHasTheHeadersThatKeepItSafe(t *testing.T) {
 			h := w.Header()
 			csp := h.Get("Content-Security-Policy")
 			for _, want := range []string{"default-src 'none'", "script-src 'self'", "frame-ancestors 'none'", "base-uri 'none'", "form-action 'none'"} {
-				if !strings.Contains(csp, want) {
-					t.Errorf("%s: the policy %q lacks %s", path, csp, want)
-				}
+				check.Contains(t, path+": the policy", csp, want)
 			}
 			if strings.Contains(csp, "unsafe") {
 				t.Errorf("%s: the policy is %q", path, csp)

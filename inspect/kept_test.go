@@ -2,12 +2,14 @@ package inspect_test
 
 import (
 	"context"
+	"fmt"
 	"strings"
 	"testing"
 
 	"github.com/weblimit/weblimit/core"
 	"github.com/weblimit/weblimit/core/memstore"
 	"github.com/weblimit/weblimit/core/store"
+	"github.com/weblimit/weblimit/internal/test/check"
 )
 
 // keeper is a store that keeps the limit "global" in a book.
@@ -36,13 +38,9 @@ func TestKeptLimitsAreNotReset(t *testing.T) {
 	}
 	var done struct{ Limits, Kept []string }
 	in.must(t, "POST", "api/v1/reset", `{"key":"mallory"}`, &done)
-	if strings.Join(done.Limits, ",") != "per-user,trial" || strings.Join(done.Kept, ",") != "global" {
-		t.Errorf("a reset of all: %+v", done)
-	}
+	check.Equal(t, "a reset of all", fmt.Sprint(done.Limits, done.Kept), "[per-user trial] [global]")
 	for _, want := range []string{`"kept":"global","result":"refused"`, `"kept":"global","result":"done"`} {
-		if !strings.Contains(in.log.String(), want) {
-			t.Errorf("%s is missing in the log:\n%s", want, in.log)
-		}
+		check.Contains(t, "the log", in.log.String(), want)
 	}
 }
 

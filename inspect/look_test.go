@@ -195,9 +195,7 @@ func TestClientsOfOneLimit(t *testing.T) {
 		for query, want := range map[string]int{
 			"": 404, "limit=none": 404, "limit=per-user&by=name": 400, "limit=per-user&n=0": 400, "limit=per-user&n=999": 400, "limit=per-user&n=x": 400,
 		} {
-			if status, _ := in.call(t, "GET", "api/v1/clients?"+query, ""); status != want {
-				t.Errorf("%q: got %d, want %d", query, status, want)
-			}
+			in.wantStatus(t, want, "GET", "api/v1/clients?"+query, "")
 		}
 		var limits struct {
 			Limits []struct {
@@ -209,9 +207,7 @@ func TestClientsOfOneLimit(t *testing.T) {
 		if len(limits.Limits) != 1 || limits.Limits[0].Suggest == nil || limits.Limits[0].Suggest.Quota != 6 || limits.Limits[0].Suggest.Clients != 3 {
 			t.Errorf("got %+v, want a suggestion of 6", limits.Limits)
 		}
-		if status, _ := in.call(t, "GET", "api/v1/limits?limit=none", ""); status != http.StatusNotFound {
-			t.Errorf("an unknown limit: got %d", status)
-		}
+		in.wantStatus(t, http.StatusNotFound, "GET", "api/v1/limits?limit=none", "")
 	})
 }
 
@@ -242,13 +238,9 @@ func TestThePageIsMountedAnywhere(t *testing.T) {
 		r.SetBasicAuth("olga", operator)
 		w := httptest.NewRecorder()
 		in.page.ServeHTTP(w, r)
-		if w.Code != test.status || w.Header().Get("Location") != test.location {
-			t.Errorf("%s: got %d to %q, want %d to %q", test.path, w.Code, w.Header().Get("Location"), test.status, test.location)
-		}
+		check.Equal(t, test.path, fmt.Sprint(w.Code, w.Header().Get("Location")), fmt.Sprint(test.status, test.location))
 	}
-	if status, _ := in.call(t, "POST", "", ""); status != http.StatusMethodNotAllowed {
-		t.Errorf("POST of the page: got %d", status)
-	}
+	in.wantStatus(t, http.StatusMethodNotAllowed, "POST", "", "")
 }
 
 func TestTheWholePageIsSmall(t *testing.T) {

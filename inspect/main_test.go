@@ -194,6 +194,14 @@ func (in *instance) call(t *testing.T, method, path, body string, change ...func
 	return res.StatusCode, string(text)
 }
 
+// wantStatus is call for whatever has a status.
+func (in *instance) wantStatus(t *testing.T, want int, method, path, body string, change ...func(*http.Request)) {
+	t.Helper()
+	if status, answer := in.call(t, method, path, body, change...); status != want {
+		t.Errorf("%s %q: got %d %s, want %d", method, path, status, answer, want)
+	}
+}
+
 // must is call for what has to succeed. It decodes the answer into to, unless that is nil.
 func (in *instance) must(t *testing.T, method, path, body string, to any) {
 	t.Helper()

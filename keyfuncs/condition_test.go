@@ -68,9 +68,8 @@ func TestConditionsCombine(t *testing.T) {
 		{"all of any", keyfuncs.All(keyfuncs.Any(no, yes), keyfuncs.Not(no)), true, 3},
 	} {
 		asked = 0
-		if got := tt.c.Match(&request{}); got != tt.want || asked != tt.asked {
-			t.Errorf("%s: %t after %d questions, want %t after %d", tt.name, got, asked, tt.want, tt.asked)
-		}
+		check.Equal(t, tt.name, tt.c.Match(&request{}), tt.want)
+		check.Equal(t, tt.name+": questions", asked, tt.asked)
 	}
 }
 

@@ -4,6 +4,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/weblimit/weblimit/internal/test/check"
 	"github.com/weblimit/weblimit/keyfuncs"
 )
 
@@ -40,9 +41,7 @@ func TestKindsOfCustomAreChecked(t *testing.T) {
 	for _, kind := range []string{
 		"", "Tenant", "1st", ".a", "-a", "a b", "a:b", "a#b", "a|b", "a{b}", "a_b", "é", "a\x00", "a" + strings.Repeat("9", 32),
 	} {
-		if err := keyfuncs.Custom(kind, returns("v", true)).Err(); err == nil || !strings.Contains(err.Error(), "is not a kind") {
-			t.Errorf("Custom(%q): Err() = %v", kind, err)
-		}
+		check.Fails(t, "Custom of "+kind, keyfuncs.Custom(kind, returns("v", true)).Err(), "is not a kind")
 	}
 	for _, kind := range []string{"all", "first", "invalid", "ip", "join", "key", "method", "route"} {
 		wantErr(t, keyfuncs.Custom(kind, returns("v", true)), `weblimit: keyfuncs.Custom: kind "`+kind+`" is taken`)

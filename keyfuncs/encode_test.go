@@ -232,9 +232,7 @@ func TestKeysShareNoMemoryWithTheRequest(t *testing.T) {
 	key, _ := f.Key(r)
 	appended, _ := f.Append(nil, r)
 	copy(buffer, "mallo")
-	if key != "user:alice|all" || string(appended) != "user:alice|all" {
-		t.Errorf("keys changed with the request: %q, %q", key, appended)
-	}
+	check.Equal(t, "keys after the request has changed", [2]string{key, string(appended)}, [2]string{"user:alice|all", "user:alice|all"})
 }
 
 // The key that is made of values is that of a request, however long.

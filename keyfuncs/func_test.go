@@ -120,8 +120,6 @@ func TestReadsTellsWhoseAddressAKeyIsMadeOf(t *testing.T) {
 		{"with a secret", keyfuncs.ClientIP().WithSecret(make([]byte, 16)), true, false},
 		{"nothing", keyfuncs.Func{}, false, false},
 	} {
-		if peer, framework := tt.f.Reads(keyfuncs.Peer()), tt.f.Reads(keyfuncs.Framework()); peer != tt.peer || framework != tt.framework {
-			t.Errorf("%s: reads the peer %v, the framework's address %v", tt.name, peer, framework)
-		}
+		check.Equal(t, tt.name+": reads the peer, the framework's address", [2]bool{tt.f.Reads(keyfuncs.Peer()), tt.f.Reads(keyfuncs.Framework())}, [2]bool{tt.peer, tt.framework})
 	}
 }

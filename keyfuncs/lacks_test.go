@@ -1,9 +1,11 @@
 package keyfuncs_test
 
 import (
+	"fmt"
 	"net/http"
 	"testing"
 
+	"github.com/weblimit/weblimit/internal/test/check"
 	"github.com/weblimit/weblimit/keyfuncs"
 )
 
@@ -37,19 +39,16 @@ func TestLacks(t *testing.T) {
 		{"none", keyfuncs.Everyone(), "", ""},
 		{"the zero Func", keyfuncs.Func{}, "", ""},
 	} {
-		if what, challenge := tt.key.Lacks(&request{method: "GET"}); what != tt.what || challenge != tt.challenge {
-			t.Errorf("%s: %q and %q, want %q and %q", tt.name, what, challenge, tt.what, tt.challenge)
-		}
+		what, challenge := tt.key.Lacks(&request{method: "GET"})
+		check.Equal(t, tt.name, [2]string{what, challenge}, [2]string{tt.what, tt.challenge})
 	}
 	// What is there, or there twice, is not missing.
 	twice := &request{headers: http.Header{"X-Tenant": {"a", "b"}}}
 	once := &request{headers: http.Header{"X-Tenant": {"a"}}, values: map[any]any{"u": "alice"}}
 	for _, r := range []*request{twice, once} {
-		if what, challenge := tenant.Lacks(r); what != "" || challenge != "" {
-			t.Errorf("%v: %q and %q are missing", r.headers, what, challenge)
-		}
+		what, challenge := tenant.Lacks(r)
+		check.Equal(t, fmt.Sprint(r.headers), [2]string{what, challenge}, [2]string{})
 	}
-	if what, _ := keyfuncs.Join(user, keyfuncs.Cookie("sid")).Lacks(once); what != "sid cookie" {
-		t.Errorf("of a user and a cookie %q is missing, want the cookie", what)
-	}
+	what, _ := keyfuncs.Join(user, keyfuncs.Cookie("sid")).Lacks(once)
+	check.Equal(t, "missing of a user and a cookie", what, "sid cookie")
 }

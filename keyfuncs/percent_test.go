@@ -65,9 +65,7 @@ func TestPercentOfRequestsWithoutAKey(t *testing.T) {
 func TestPercentErrors(t *testing.T) {
 	t.Parallel()
 	for _, percent := range []float64{-1, 100.1, math.NaN(), math.Inf(1)} {
-		if err := keyfuncs.Percent(percent, keyfuncs.Everyone()).Err(); err == nil || !strings.Contains(err.Error(), "is not from 0 to 100") {
-			t.Errorf("%v %%: %v", percent, err)
-		}
+		check.Fails(t, fmt.Sprint(percent, " %"), keyfuncs.Percent(percent, keyfuncs.Everyone()).Err(), "is not from 0 to 100")
 	}
 	if err := keyfuncs.Percent(10, keyfuncs.Header("")).Err(); err == nil || err.Error() != keyfuncs.Header("").Err().Error() {
 		t.Errorf("of a bad key: %v", err)

@@ -34,9 +34,7 @@ func TestHeaderOfAndItsKindNoteWhatIsThereTwice(t *testing.T) {
 		{keyfuncs.ParamOf, "id", "", ""},
 	} {
 		reading := &keyfuncs.Reading{Request: r}
-		if got := tt.of(reading, tt.name); got != tt.want || reading.Repeated() != tt.repeated {
-			t.Errorf("%s: %q, repeated %q; want %q, %q", tt.name, got, reading.Repeated(), tt.want, tt.repeated)
-		}
+		check.Equal(t, tt.name+", and what is repeated", [2]string{tt.of(reading, tt.name), reading.Repeated()}, [2]string{tt.want, tt.repeated})
 		check.Equal(t, tt.name+" without a Reading", tt.of(r, tt.name), tt.want)
 	}
 }

@@ -145,8 +145,6 @@ func TestAssertionsOnDecisions(t *testing.T) {
 		weblimittest.RetryAfter(t, first)
 	})
 	for _, want := range []string{"denied, want it allowed\nthe decision: ", "not denied by a limit\nthe decision: ", `Retry-After is "", want`} {
-		if !strings.Contains(failures, want) {
-			t.Errorf("%q is not in\n%s", want, failures)
-		}
+		check.Contains(t, "failures", failures, want)
 	}
 }

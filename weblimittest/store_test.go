@@ -2,9 +2,7 @@ package weblimittest_test
 
 import (
 	"context"
-	"errors"
-	"slices"
-	"strings"
+	"fmt"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -148,9 +146,7 @@ func TestBlockForIsABlockOfTheStore(t *testing.T) {
 	}
 	d := l.Allow(keyfuncs.Values{"user": "alice"})
 	weblimittest.Denied(t, d, "x")
-	if d.Reason != core.ReasonBlocked || d.RetryAfter != 9*time.Minute {
-		t.Errorf("%v for %v", d.Reason, d.RetryAfter)
-	}
+	check.Equal(t, "decided", fmt.Sprint(d.Reason, d.RetryAfter), fmt.Sprint(core.ReasonBlocked, 9*time.Minute))
 	if err := l.Unblock(t.Context(), "user:alice"); err != nil {
 		t.Fatal(err)
 	}
@@ -210,9 +206,7 @@ func TestKeysShowWhoWasCounted(t *testing.T) {
 	for _, user := range []string{"bob", "alice", "bob"} {
 		l.Allow(keyfuncs.Values{"user": user})
 	}
-	if got := store.Keys(); !slices.Equal(got, []string{"user:alice", "user:bob"}) {
-		t.Errorf("keys %q", got)
-	}
+	check.Slices(t, "keys", store.Keys(), []string{"user:alice", "user:bob"})
 }
 
 func TestTheClockBeginsInAWindow(t *testing.T) {
@@ -258,15 +252,11 @@ func TestAStoreThatIsAway(t *testing.T) {
 	}
 	for name, method := range methods {
 		store.Fail()
-		if err := method(t.Context()); err == nil || !strings.Contains(err.Error(), "Fail was called") {
-			t.Errorf("%s of a store that fails: %v", name, err)
-		}
+		check.Fails(t, name+" of a store that fails", method(t.Context()), "Fail was called")
 		store.Hang()
 		ended, cancel := context.WithCancel(t.Context())
 		cancel()
-		if err := method(ended); !errors.Is(err, context.Canceled) {
-			t.Errorf("%s of a store that hangs: %v", name, err)
-		}
+		check.Is(t, name+" of a store that hangs", method(ended), context.Canceled)
 		store.Recover()
 		if err := method(t.Context()); err != nil {
 			t.Errorf("%s of a store that is back: %v", name, err)

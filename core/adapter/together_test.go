@@ -2,7 +2,6 @@ package adapter_test
 
 import (
 	"context"
-	"strings"
 	"testing"
 
 	"github.com/weblimit/weblimit/core"
@@ -112,18 +111,14 @@ func TestTogetherRefusesWhatItCanNotSum(t *testing.T) {
 		{Limiter: l, Request: keyfuncs.Values{"user": "ann"}},
 		{Limiter: l, Request: keyfuncs.Values{"user": "ann", "plan": "pro"}},
 	}
-	if err := adapter.Together(context.Background(), "test", 0, asks); err == nil || !strings.Contains(err.Error(), `"user"`) {
-		t.Errorf("one key with different numbers: %v", err)
-	}
+	check.Fails(t, "one key with different numbers", adapter.Together(context.Background(), "test", 0, asks), `"user"`)
 	other := limiter(t, core.NewMemory(), core.PerHour(5).By(keyfuncs.User("user")))
 	asks[1].Limiter = other
 	if err := adapter.Together(context.Background(), "test", 0, asks); err == nil {
 		t.Error("limiters of different stores")
 	}
 	asks = []adapter.Ask{{Limiter: l, Key: "user:ann", Costs: map[string]int64{"usr": 1}}}
-	if err := adapter.Together(context.Background(), "test", 0, asks); err == nil || !strings.Contains(err.Error(), "usr") {
-		t.Errorf("a cost for a limit that is none: %v", err)
-	}
+	check.Fails(t, "a cost for a limit that is none", adapter.Together(context.Background(), "test", 0, asks), "usr")
 }
 
 func TestOperationsAreChargedOnce(t *testing.T) {
@@ -206,15 +201,12 @@ func TestTogetherInAnOutage(t *testing.T) {
 		if err := adapter.Together(context.Background(), "test", 0, asks); err != nil {
 			t.Fatal(err)
 		}
-		if asks[0].Decision.Reason != core.ReasonDeniedTogether || asks[1].Decision.Reason != core.ReasonOutageDenied {
-			t.Fatalf("%v, %v", asks[0].Decision.Reason, asks[1].Decision.Reason)
-		}
+		must.Equal(t, "reasons", [2]core.Reason{asks[0].Decision.Reason, asks[1].Decision.Reason}, [2]core.Reason{core.ReasonDeniedTogether, core.ReasonOutageDenied})
 	}
 	asks := []adapter.Ask{{Limiter: a, Request: values}}
 	if err := adapter.Together(context.Background(), "test", 0, asks); err != nil {
 		t.Fatal(err)
 	}
-	if d := asks[0].Decision; d.Reason != core.ReasonOutageLocal || d.Results()[0].Remaining != 4 {
-		t.Errorf("alone: %v, %d remain", d.Reason, d.Results()[0].Remaining)
-	}
+	check.Equal(t, "alone", asks[0].Decision.Reason, core.ReasonOutageLocal)
+	check.Equal(t, "remaining", asks[0].Decision.Results()[0].Remaining, 4)
 }

@@ -238,9 +238,7 @@ func TestEachReasonIsLogged(t *testing.T) {
 				for range tt.asks {
 					ask(l, name)
 				}
-				if got := out.lines()[0]; !strings.Contains(got, reason) {
-					t.Errorf("logged\n%s\nwant\n%s", got, reason)
-				}
+				check.Contains(t, "logged", out.lines()[0], reason)
 			})
 		})
 	}

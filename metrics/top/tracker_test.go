@@ -80,9 +80,7 @@ func TestCountsOfClients(t *testing.T) {
 		check.Equal(t, "the list", strings.Join(keys, " "), strings.TrimSpace(name))
 	}
 	check.Equal(t, "the highest denials, of those enforced", heavy.HighestDenials(), 6)
-	if s.Limit("other") != nil {
-		t.Error("there is a limit that nobody asked")
-	}
+	check.Equal(t, "a limit that nobody asked", s.Limit("other"), nil)
 }
 
 // Each way to be denied has its reason, and costs and numbers are those of the decision.
@@ -117,9 +115,7 @@ func TestRequestsWithoutAKey(t *testing.T) {
 		l.note(&decision{LimitResult: &core.LimitResult{Rule: &rule}, key: key, cost: 1}, 1, 17_000_000_000)
 	}
 	s := l.snapshot(17_000_000_010, 10, 10)
-	if len(s.Clients) != 0 || len(s.Use.Peaks) != 0 {
-		t.Errorf("there are clients: %+v", s)
-	}
+	check.Equal(t, "clients, and of the sample", [2]int{len(s.Clients), len(s.Use.Peaks)}, [2]int{})
 	if heavy.Snapshot().Limits != nil {
 		t.Error("a new tracker knows limits")
 	}
@@ -130,9 +126,8 @@ func TestTooManyLimitsAreCountedAsSuch(t *testing.T) {
 	heavy := newTracker(Config{Limits: 2})
 	l := newLimiter(t, heavy, core.PerHour(4).Named("a"), core.PerHour(4).Named("b"), core.PerHour(4).Named("c"))
 	ask(l, "user:1", 3)
-	if s := heavy.Snapshot(); len(s.Limits) != 2 || s.Uncounted != 3 {
-		t.Errorf("%d limits, %d uncounted; want 2 and 3", len(s.Limits), s.Uncounted)
-	}
+	s := heavy.Snapshot()
+	check.Equal(t, "limits and uncounted", [2]int64{int64(len(s.Limits)), s.Uncounted}, [2]int64{2, 3})
 }
 
 // Windows slide, and rates have a step for each second.
@@ -178,9 +173,7 @@ func TestCountsOverTime(t *testing.T) {
 		for i := range s.Rates.Minutes.Allowed {
 			total += s.Rates.Minutes.Allowed[i] + s.Rates.Minutes.Denied[i]
 		}
-		if len(s.Rates.Seconds.Allowed) != seriesSteps || total != 360 {
-			t.Errorf("%d seconds, and %d requests in all minutes; want %d and 360", len(s.Rates.Seconds.Allowed), total, seriesSteps)
-		}
+		check.Equal(t, "seconds, and requests in all minutes", [2]int64{int64(len(s.Rates.Seconds.Allowed)), total}, [2]int64{seriesSteps, 360})
 		time.Sleep(3 * time.Hour)
 		check.Equal(t, "clients 3 hours later", len(heavy.Snapshot().Limit("api").Clients), 0)
 	})
@@ -305,9 +298,7 @@ func TestInstancesSeeEachOther(t *testing.T) {
 		t.Fatal(err)
 	}
 	s, err := trackers[1].Collect(t.Context())
-	if err == nil || !strings.Contains(err.Error(), "version") {
-		t.Errorf("the error is %v, want one of the snapshot that is none", err)
-	}
+	check.Fails(t, "the error of the snapshot that is none", err, "version")
 	if len(s.Instances) != 3 || s.Instances[2].Name != "node-2" {
 		t.Errorf("instances %+v", s.Instances)
 	}
@@ -318,9 +309,7 @@ func TestInstancesSeeEachOther(t *testing.T) {
 	if one, ok := l.Client("user:2"); !ok || one.Minute.Requests != 5 {
 		t.Errorf("the client of one: %+v", one)
 	}
-	if l.Use.Clients != 4 || fmt.Sprint(l.Use.Peaks) != "[5 5 5 45]" {
-		t.Errorf("%d clients used %v, want the use of each over all instances", l.Use.Clients, l.Use.Peaks)
-	}
+	check.Equal(t, "clients, and the use of each over all instances", fmt.Sprint(l.Use.Clients, l.Use.Peaks), "4 [5 5 5 45]")
 	shared.SetDown(errors.New("down"))
 	if s, err := trackers[0].Collect(t.Context()); err == nil || len(s.Instances) != 3 {
 		t.Errorf("%v, %d instances; want an error and what can be read", err, len(s.Instances))
@@ -420,14 +409,11 @@ func TestAnExchangeThatHangs(t *testing.T) {
 			ask(l, "user:1", 1)
 			time.Sleep(time.Second)
 		}
-		if c, _ := heavy.Snapshot().Limit("api").Client("user:1"); c.Hour.Requests != 30 {
-			t.Errorf("counted %d of 30 requests", c.Hour.Requests)
-		}
+		c, _ := heavy.Snapshot().Limit("api").Client("user:1")
+		check.Equal(t, "requests counted", c.Hour.Requests, 30)
 		began := time.Now()
 		heavy.Close()
-		if took := time.Since(began); took > 0 {
-			t.Errorf("Close takes %v", took)
-		}
+		check.Equal(t, "Close takes", time.Since(began), 0)
 		if hanging.most != 1 || hanging.calls < 10 || hanging.calls > 31 {
 			t.Errorf("%d calls in 30 s, %d at once", hanging.calls, hanging.most)
 		}

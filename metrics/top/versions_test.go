@@ -55,9 +55,7 @@ func TestVersions(t *testing.T) {
 		if got := limit.Clients[0].Denial.Version; i < keptVersions/2 && got != "v1#aaaa" || i >= 2*keptVersions && got != "" {
 			t.Errorf("after %d others, denied by %q", i+1, got)
 		}
-		if got := limit.Versions; !slices.Equal(got, []string{fmt.Sprint("w", i)}) {
-			t.Errorf("w%d decides, and the snapshot has %v", i, got)
-		}
+		check.Slices(t, fmt.Sprintf("versions after w%d", i), limit.Versions, []string{fmt.Sprint("w", i)})
 	}
 	none := newTracker(Config{})
 	decidedBy(t, none, "", 1)

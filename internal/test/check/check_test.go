@@ -18,6 +18,10 @@ type log struct {
 func (l *log) Helper()           { l.helpers++ }
 func (l *log) Error(args ...any) { l.said = append(l.said, fmt.Sprint(args...)) }
 
+func (l *log) Errorf(format string, args ...any) {
+	l.said = append(l.said, fmt.Sprintf(format, args...))
+}
+
 type color string
 
 type point struct{ X, Y int }
@@ -38,6 +42,16 @@ func TestReports(t *testing.T) {
 		{"strings of a type", func(t testing.TB) { check.Equal(t, "color", color("red"), "blue") }, `color: got "red", want "blue"`},
 		{"structs", func(t testing.TB) { check.Equal(t, "at", point{1, 2}, point{}) }, "at: got {X:1 Y:2}, want {X:0 Y:0}"},
 		{"interfaces", func(t testing.TB) { check.Equal(t, "value", any(nil), any("a")) }, `value: got <nil>, want "a"`},
+		{"equal slices", func(t testing.TB) { check.Slices(t, "keys", []int{1}, []int{1}) }, ""},
+		{"slices", func(t testing.TB) { check.Slices(t, "keys", []int{1, 2}, []int{2, 1}) }, "keys: got [1 2], want [2 1]"},
+		{"slices of strings", func(t testing.TB) { check.Slices(t, "keys", nil, []string{"a b"}) }, `keys: got [], want ["a b"]`},
+		{"a part", func(t testing.TB) { check.Contains(t, "log", "outage began", "began") }, ""},
+		{"no part", func(t testing.TB) { check.Contains(t, "log", "outage began", "ended") }, "log: \"ended\" is missing in\noutage began"},
+		{"a wrapped error", func(t testing.TB) { check.Is(t, "Reset", fmt.Errorf("now: %w", broken), broken) }, ""},
+		{"another error", func(t testing.TB) { check.Is(t, "Reset", errors.New("late"), broken) }, "Reset: got error late, want broken"},
+		{"the error", func(t testing.TB) { check.Fails(t, "New", broken, "rok") }, ""},
+		{"an error of another text", func(t testing.TB) { check.Fails(t, "New", broken, "late") }, `New: got error broken, want one with "late"`},
+		{"success", func(t testing.TB) { check.Fails(t, "New", nil, "late") }, `New: got error <nil>, want one with "late"`},
 		{"errors", func(t testing.TB) { check.Equal(t, "Err", nil, broken) }, "Err: got <nil>, want broken"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
