@@ -7,11 +7,12 @@ import (
 	"flag"
 	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"testing"
 	"time"
 
+	"github.com/weblimit/weblimit/internal/test/program"
+	"github.com/weblimit/weblimit/internal/test/race"
 	"github.com/weblimit/weblimit/internal/test/redistest"
 )
 
@@ -37,30 +38,19 @@ func TestMain(m *testing.M) {
 
 func buildAndRun(m *testing.M) int {
 	dir, err := os.MkdirTemp("", "where")
-	if err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		return 1
-	}
-	defer func() { _ = os.RemoveAll(dir) }()
-	weblimitd, peer = filepath.Join(dir, "weblimitd"), filepath.Join(dir, "ratelimit")
-	here, err := os.Getwd()
-	if err == nil { // as their own tests build them, so that a build is done once
-		err = errors.Join(
-			build(filepath.Join(here, "../../cmd/weblimitd"), []string{"CGO_ENABLED=0"}, "-trimpath", "-o", weblimitd, "."),
-			build(here, nil, "-o", peer, "github.com/envoyproxy/ratelimit/src/service_cmd"))
+	if err == nil {
+		defer func() { _ = os.RemoveAll(dir) }()
+		weblimitd, peer = filepath.Join(dir, "weblimitd"), filepath.Join(dir, "service_cmd")
+		if !race.Enabled {
+			err = os.Setenv("CGO_ENABLED", "0") // as weblimitd is installed
+		}
+		err = errors.Join(err,
+			program.Build(dir, "../../cmd/weblimitd", "."),
+			program.Build(dir, ".", "github.com/envoyproxy/ratelimit/src/service_cmd"))
 	}
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		return 1
 	}
 	return redistest.Main(m)
-}
-
-func build(dir string, env []string, args ...string) error {
-	cmd := exec.Command("go", append([]string{"build"}, args...)...)
-	cmd.Dir, cmd.Env = dir, append(os.Environ(), env...)
-	if out, err := cmd.CombinedOutput(); err != nil {
-		return fmt.Errorf("building in %s: %w: %s", dir, err, out)
-	}
-	return nil
 }

@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/weblimit/weblimit/internal/test/wait"
 	"golang.org/x/net/http2"
 	"golang.org/x/net/http2/hpack"
 )
@@ -71,7 +72,7 @@ func TestMemory(t *testing.T) {
 		for _, c := range open {
 			_ = c.Close()
 		}
-		until(t, "connections are closed", func() bool { return fresh.files() <= files+4 })
+		wait.Until(t, "connections are closed", func() bool { return fresh.files() <= files+4 })
 	}
 }
 

@@ -21,6 +21,7 @@ import (
 	"github.com/weblimit/weblimit/core/redisstore"
 	"github.com/weblimit/weblimit/internal/test/child"
 	"github.com/weblimit/weblimit/internal/test/redistest"
+	"github.com/weblimit/weblimit/internal/test/wait"
 	"github.com/weblimit/weblimit/keyfuncs"
 	"github.com/weblimit/weblimit/nethttp"
 )
@@ -102,7 +103,7 @@ func TestNginx(t *testing.T) {
 	limiter := startDaemon(t, "unix:"+socket, "--redis", "redis://"+server.Addr())
 	app := start(t, exec.Command(os.Args[0], "-app", server.Addr()))
 	var plain, limited string
-	until(t, "the application serves", func() bool {
+	wait.Until(t, "the application serves", func() bool {
 		n, _ := fmt.Sscanf(app.log.String(), "listening %s %s", &plain, &limited)
 		return n == 2
 	})
@@ -136,7 +137,7 @@ func TestNginx(t *testing.T) {
 		{"the library in the application", 1, get("/library", true), []process{gateway, app}},
 		{"`auth_request` to weblimitd", 1, get("/gateway", true), []process{gateway, app, limiter.process}},
 	}
-	until(t, "nginx serves", func() bool { return all[0].ask(t.Context(), 0) == nil })
+	wait.Until(t, "nginx serves", func() bool { return all[0].ask(t.Context(), 0) == nil })
 	for _, w := range all {
 		if err := w.ask(t.Context(), 0); err != nil {
 			t.Errorf("%s: %v", w.name, err)

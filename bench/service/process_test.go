@@ -20,6 +20,7 @@ import (
 
 	"github.com/weblimit/weblimit/internal/test/child"
 	"github.com/weblimit/weblimit/internal/test/redistest"
+	"github.com/weblimit/weblimit/internal/test/wait"
 )
 
 // process is a running program whose use of CPU and memory can be read.
@@ -135,7 +136,7 @@ func startDaemon(t testing.TB, listen string, args ...string) *daemon {
 	cmd.Env = []string{"PATH=" + os.Getenv("PATH")}
 	d.process = start(t, cmd)
 	var line struct{ Msg, Data, GRPC string }
-	until(t, "weblimitd serves", func() bool {
+	wait.Until(t, "weblimitd serves", func() bool {
 		for text := range strings.SplitSeq(d.log.String(), "\n") {
 			if json.Unmarshal([]byte(text), &line) == nil && line.Msg == "weblimitd: serving" {
 				return true
@@ -175,15 +176,6 @@ func write(t testing.TB, path, text string) {
 	}
 	if err := os.Rename(path+".new", path); err != nil {
 		t.Fatal(err)
-	}
-}
-
-func until(t testing.TB, what string, holds func() bool) {
-	t.Helper()
-	for began := time.Now(); !holds(); time.Sleep(10 * time.Millisecond) {
-		if time.Since(began) > 2*time.Minute {
-			t.Fatalf("after two minutes it does not hold that %s", what)
-		}
 	}
 }
 

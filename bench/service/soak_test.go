@@ -26,6 +26,7 @@ import (
 
 	"github.com/weblimit/weblimit/internal/test/child"
 	"github.com/weblimit/weblimit/internal/test/redistest"
+	"github.com/weblimit/weblimit/internal/test/wait"
 	"github.com/weblimit/weblimit/service/client"
 )
 
@@ -373,7 +374,7 @@ func (s *soaked) flat(idle []footprint) {
 
 // exact asks fresh keys twice their quota while everything but Redis goes on changing.
 func (s *soaked) exact(ctx context.Context) {
-	until(s.t, "Redis decides again", func() bool {
+	wait.Until(s.t, "Redis decides again", func() bool {
 		before, answers := s.outages.Load(), s.answers.Load()
 		for tries := 0; tries < 1000 && s.answers.Load() < answers+5*soakCallers && !s.t.Failed(); tries++ {
 			time.Sleep(10 * time.Millisecond) // until some were asked since, also on a busy machine

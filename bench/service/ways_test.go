@@ -28,6 +28,7 @@ import (
 	"github.com/weblimit/weblimit/core/redisstore"
 	"github.com/weblimit/weblimit/internal/test/child"
 	"github.com/weblimit/weblimit/internal/test/redistest"
+	"github.com/weblimit/weblimit/internal/test/wait"
 	"github.com/weblimit/weblimit/keyfuncs"
 	"github.com/weblimit/weblimit/service/client"
 )
@@ -220,7 +221,7 @@ func startPeer(t *testing.T, server *redistest.Server) (rls.RateLimitServiceClie
 	p := start(t, cmd)
 	c := dial(t, "127.0.0.1:"+port)
 	ask := rateLimit(c)
-	until(t, "envoyproxy/ratelimit answers", func() bool {
+	wait.Until(t, "envoyproxy/ratelimit answers", func() bool {
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
 		return ask(ctx, 0) == nil
