@@ -21,12 +21,9 @@ import (
 // limits; below a mount chi joins the patterns of routers into one string, and
 // makes another of it without the /*/. A denied one has in addition the values of
 // Retry-After and Content-Length, the slices of these, and the body.
-const (
-	allocsAllowed = 1
-	allocsSeveral = 2
-	allocsMounted = 3
-	allocsDenied  = 6
-)
+var allocations = limittest.Allocations{Allowed: 1, Several: 2, ByRoute: 1, Denied: 6, AllowedNoContext: 1, SilentNoContext: 0, DeniedNoContext: 7}
+
+const allocsMounted = 3
 
 func router(middleware ...func(http.Handler) http.Handler) http.Handler {
 	r := chi.NewRouter()
@@ -47,45 +44,19 @@ func byRoute() func(http.Handler) http.Handler {
 	return chilimit.Limit(core.NewMemory(), core.PerSecond(1_000_000_000).By(keyfuncs.Route()))
 }
 
-func BenchmarkBare(b *testing.B) { limittest.Benchmark(b, router()) }
+var count, serve = limittest.OfHandler(router)
 
-func BenchmarkAllowed(b *testing.B) {
-	limittest.Benchmark(b, router(chilimit.New(limittest.Ample(1))))
-}
+func BenchmarkLimit(b *testing.B) { adapter.Benchmark(b, serve) }
 
-func BenchmarkAllowedThreeLimits(b *testing.B) {
-	limittest.Benchmark(b, router(chilimit.New(limittest.Ample(3))))
-}
-
-func BenchmarkAllowedByRoute(b *testing.B) { limittest.Benchmark(b, router(byRoute())) }
-
-func BenchmarkBareMounted(b *testing.B) { limittest.Benchmark(b, mounted()) }
-
-func BenchmarkAllowedByRouteMounted(b *testing.B) { limittest.Benchmark(b, mounted(byRoute())) }
-
-func BenchmarkDenied(b *testing.B) {
-	limittest.Benchmark(b, router(chilimit.New(limittest.Exhausted())))
+func BenchmarkMounted(b *testing.B) {
+	b.Run("bare", func(b *testing.B) { limittest.Benchmark(b, mounted()) })
+	b.Run("allowed by route", func(b *testing.B) { limittest.Benchmark(b, mounted(byRoute())) })
 }
 
 // Not parallel: it counts the allocations of the process.
 func TestAllocations(t *testing.T) {
-	for _, tt := range []struct {
-		name    string
-		app     func(...func(http.Handler) http.Handler) http.Handler
-		limiter func(http.Handler) http.Handler
-		want    int
-	}{
-		{"allowed", router, chilimit.New(limittest.Ample(1)), allocsAllowed},
-		{"allowed by three limits", router, chilimit.New(limittest.Ample(3)), allocsSeveral},
-		{"allowed by route", router, byRoute(), allocsAllowed},
-		{"allowed by route below a mount", mounted, byRoute(), allocsMounted},
-		{"denied", router, chilimit.New(limittest.Exhausted()), allocsDenied},
-		{"allowed, with NoContext", router, chilimit.New(limittest.Ample(1), chilimit.Config{NoContext: true}), allocsAllowed},
-		{"allowed, with NoContext and without headers", router, chilimit.New(limittest.Silent(), chilimit.Config{NoContext: true}), allocsAllowed - 1},
-		{"denied, with NoContext", router, chilimit.New(limittest.Exhausted(), chilimit.Config{NoContext: true}), allocsDenied + 1},
-	} {
-		if got := limittest.Allocs(t, tt.app(tt.limiter)) - limittest.Allocs(t, tt.app()); got > tt.want {
-			t.Errorf("%s: %d allocations, want at most %d", tt.name, got, tt.want)
-		}
+	adapter.Allocates(t, allocations, count)
+	if got := limittest.Allocs(t, mounted(byRoute())) - limittest.Allocs(t, mounted()); got > allocsMounted {
+		t.Errorf("allowed by route below a mount: %d allocations, want at most %d", got, allocsMounted)
 	}
 }

@@ -4,7 +4,6 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
-	"strings"
 	"testing"
 
 	"github.com/weblimit/weblimit/chilimit"
@@ -18,26 +17,6 @@ func ask(h http.Handler, method, path string) *httptest.ResponseRecorder {
 	w := httptest.NewRecorder()
 	h.ServeHTTP(w, httptest.NewRequest(method, path, nil))
 	return w
-}
-
-func TestNewPanicsAtStartUp(t *testing.T) {
-	t.Parallel()
-	l := core.ForLimits(core.NewMemory(), []core.Limit{core.PerHour(1).By(keyfuncs.Everyone())})
-	for name, f := range map[string]func(){
-		"no limiter":           func() { chilimit.New(nil) },
-		"two Configs":          func() { chilimit.New(l, chilimit.Config{}, chilimit.Config{}) },
-		"two Configs for With": func() { chilimit.With(core.Config{Store: core.NewMemory()}, chilimit.Config{}, chilimit.Config{}) },
-	} {
-		t.Run(name, func(t *testing.T) {
-			defer func() {
-				if s, _ := recover().(string); !strings.HasPrefix(s, "weblimit: chilimit.") {
-					t.Errorf("panic %q", s)
-				}
-			}()
-			f()
-			t.Error("no panic")
-		})
-	}
 }
 
 // One middleware may go around several routes: they share its buckets.

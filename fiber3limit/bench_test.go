@@ -1,14 +1,12 @@
-package fiber3limit_test
+package fiber3limit
 
 import (
+	"net/http"
 	"testing"
 
 	"github.com/gofiber/fiber/v3"
 
-	"github.com/weblimit/weblimit/core"
-	"github.com/weblimit/weblimit/fiber3limit"
 	"github.com/weblimit/weblimit/internal/test/limittest"
-	"github.com/weblimit/weblimit/keyfuncs"
 )
 
 // An allowed request allocates once: the decision, with the text of its RateLimit,
@@ -18,62 +16,27 @@ import (
 // Its RateLimit-Policy and its key cost none, whatever the number of limits, nor
 // does its route. A denied one has in addition the value of Retry-After; its body
 // is written to a buffer that fasthttp reuses.
-const (
-	allocsAllowed = 1
-	allocsSeveral = 2
-	allocsDenied  = 2
-)
+var allocations = limittest.Allocations{Allowed: 1, Several: 2, ByRoute: 1, Denied: 2, AllowedNoContext: 0, SilentNoContext: 0, DeniedNoContext: 2}
 
-// app serves connections, with fasthttp reading and writing: the bare one is the
+// noContent serves connections, with fasthttp reading and writing: the bare one is the
 // measure.
-func app(limiters ...fiber.Handler) limittest.ServeConn {
+func noContent(limiters ...fiber.Handler) limittest.ServeConn {
 	f := fiber.New()
 	for _, limit := range limiters {
 		f.Use(limit)
 	}
-	f.Get("/", func(c fiber.Ctx) error { return c.SendStatus(fiber.StatusNoContent) })
+	f.Get("/", func(c fiber.Ctx) error { return c.SendStatus(http.StatusNoContent) })
 	f.Handler() // prepares the app to serve
 	return f.Server().ServeConn
 }
 
-func byRoute() fiber.Handler {
-	return fiber3limit.Limit(core.NewMemory(), core.PerSecond(1_000_000_000).By(keyfuncs.Route()))
-}
-
-func BenchmarkBare(b *testing.B) { limittest.BenchmarkConn(b, app()) }
-
-func BenchmarkAllowed(b *testing.B) {
-	limittest.BenchmarkConn(b, app(fiber3limit.New(limittest.Ample(1))))
-}
-
-func BenchmarkAllowedThreeLimits(b *testing.B) {
-	limittest.BenchmarkConn(b, app(fiber3limit.New(limittest.Ample(3))))
-}
-
-func BenchmarkAllowedByRoute(b *testing.B) { limittest.BenchmarkConn(b, app(byRoute())) }
-
-func BenchmarkDenied(b *testing.B) {
-	limittest.BenchmarkConn(b, app(fiber3limit.New(limittest.Exhausted())))
+func BenchmarkLimit(b *testing.B) {
+	exported.Benchmark(b, func(b *testing.B, limiters ...fiber.Handler) { limittest.BenchmarkConn(b, noContent(limiters...)) })
 }
 
 // Not parallel: it counts the allocations of the process.
 func TestAllocations(t *testing.T) {
-	bare := limittest.AllocsConn(t, app())
-	for _, tt := range []struct {
-		name    string
-		limiter fiber.Handler
-		want    int
-	}{
-		{"allowed", fiber3limit.New(limittest.Ample(1)), allocsAllowed},
-		{"allowed by three limits", fiber3limit.New(limittest.Ample(3)), allocsSeveral},
-		{"allowed by route", byRoute(), allocsAllowed},
-		{"denied", fiber3limit.New(limittest.Exhausted()), allocsDenied},
-		{"allowed, with NoContext", fiber3limit.New(limittest.Ample(1), fiber3limit.Config{NoContext: true}), 0},
-		{"allowed, with NoContext and without headers", fiber3limit.New(limittest.Silent(), fiber3limit.Config{NoContext: true}), allocsAllowed - 1},
-		{"denied, with NoContext", fiber3limit.New(limittest.Exhausted(), fiber3limit.Config{NoContext: true}), allocsDenied},
-	} {
-		if got := limittest.AllocsConn(t, app(tt.limiter)) - bare; got > tt.want {
-			t.Errorf("%s: %d allocations, want at most %d", tt.name, got, tt.want)
-		}
-	}
+	exported.Allocates(t, allocations, func(t *testing.T, limiters ...fiber.Handler) int {
+		return limittest.AllocsConn(t, noContent(limiters...))
+	})
 }

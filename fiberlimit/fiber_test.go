@@ -24,6 +24,8 @@ func TestOutcomes(t *testing.T) { limittest.Outcomes(t, build, differences) }
 func TestGuards(t *testing.T)   { limittest.RunGuards(t, "fiber", build, fibertest.Guards(framework)) }
 func TestClosures(t *testing.T) { limittest.RunClosures(t, build, fibertest.Closures(framework)) }
 
+func TestNewPanicsAtStartUp(t *testing.T) { exported.PanicsAtStartUp(t, framework.Name()) }
+
 // Without a ProxyHeader Fiber takes the peer for the client.
 func TestFramework(t *testing.T) { limittest.RunFramework(t, build, true) }
 

@@ -3,7 +3,6 @@ package ginlimit_test
 import (
 	"net/http"
 	"net/http/httptest"
-	"strings"
 	"testing"
 
 	"github.com/gin-gonic/gin"
@@ -21,26 +20,6 @@ func get(h http.Handler, path string, header ...string) *httptest.ResponseRecord
 	w := httptest.NewRecorder()
 	h.ServeHTTP(w, r)
 	return w
-}
-
-func TestNewPanicsAtStartUp(t *testing.T) {
-	t.Parallel()
-	l := core.ForLimits(core.NewMemory(), []core.Limit{core.PerHour(1).By(keyfuncs.Everyone())})
-	for name, f := range map[string]func(){
-		"no limiter":           func() { ginlimit.New(nil) },
-		"two Configs":          func() { ginlimit.New(l, ginlimit.Config{}, ginlimit.Config{}) },
-		"two Configs for With": func() { ginlimit.With(core.Config{Store: core.NewMemory()}, ginlimit.Config{}, ginlimit.Config{}) },
-	} {
-		t.Run(name, func(t *testing.T) {
-			defer func() {
-				if s, _ := recover().(string); !strings.HasPrefix(s, "weblimit: ginlimit.") {
-					t.Errorf("panic %q", s)
-				}
-			}()
-			f()
-			t.Error("no panic")
-		})
-	}
 }
 
 // Gin's c.Cookie unescapes, so what it reads as one session must be one bucket.

@@ -29,13 +29,13 @@ func TestOutcomes(t *testing.T) { limittest.Outcomes(t, build, differences) }
 func TestSuite(t *testing.T) { limittest.Run(t, "gin", build, differences) }
 
 func TestGuards(t *testing.T) {
-	limittest.RunGuards(t, "gin", build, limittest.Guards{
-		Make: func(s *limittest.Settings, limits ...core.Limit) any {
-			with := func() any { return ginlimit.With(s.Config, config(s.Layer)) }
-			return s.Made(with).(*ginlimit.Settings).Guard(limits...)
-		},
-		Streams: limittest.Stays,
-	})
+	limittest.RunGuards(t, "gin", build, limittest.Guards{Make: adapter.Guard, Streams: limittest.Stays})
+}
+
+func TestNewPanicsAtStartUp(t *testing.T) { adapter.PanicsAtStartUp(t, "ginlimit") }
+
+var adapter = limittest.Adapter[gin.HandlerFunc, ginlimit.Config, *ginlimit.Settings, *ginlimit.Guard]{
+	Limit: ginlimit.Limit, New: ginlimit.New, With: ginlimit.With, Measure: ginlimit.Measure, Config: config,
 }
 
 func TestClosures(t *testing.T) {
@@ -84,9 +84,9 @@ func buildOn(engine *gin.Engine, app limittest.App) limittest.Server {
 			c.String(int(own), "failed")
 		}
 	})
-	engine.Use(middleware(slices.Concat(app.Front, app.Layers))...)
+	engine.Use(adapter.Middleware(slices.Concat(app.Front, app.Layers)...)...)
 	for _, route := range app.Routes {
-		handlers := append(middleware(route.Layers), func(c *gin.Context) {
+		handlers := append(adapter.Middleware(route.Layers...), func(c *gin.Context) {
 			route.Handle(limittest.HTTPCall{
 				Writer: c.Writer, Request: c.Request,
 				FromContext: func() (core.Decision, bool) { return ginlimit.FromContext(c) },
@@ -111,31 +111,6 @@ func buildOn(engine *gin.Engine, app limittest.App) limittest.Server {
 type statusError int
 
 func (e statusError) Error() string { return http.StatusText(int(e)) }
-
-func middleware(layers []limittest.Layer) []gin.HandlerFunc {
-	var chain []gin.HandlerFunc
-	for _, l := range layers {
-		switch {
-		case l.Load != nil:
-			chain = append(chain, ginlimit.Measure(l.Load))
-		case l.With != nil:
-			with := func() any { return ginlimit.With(l.With.Config, config(l.With.Layer)) }
-			settings := l.With.Made(with).(*ginlimit.Settings)
-			if l.Policies != nil {
-				chain = append(chain, settings.Policy(l.Policies, "live"))
-			} else {
-				chain = append(chain, settings.Limit(l.Limits...))
-			}
-		case l.Store != nil:
-			chain = append(chain, ginlimit.Limit(l.Store, l.Limits...))
-		case !l.NoContext && l.Skip == nil && l.Denied == nil && l.Log == nil:
-			chain = append(chain, ginlimit.New(l.Limiter))
-		default:
-			chain = append(chain, ginlimit.New(l.Limiter, config(l)))
-		}
-	}
-	return chain
-}
 
 func config(l limittest.Layer) ginlimit.Config {
 	var config ginlimit.Config

@@ -5,10 +5,7 @@ import (
 	"testing"
 
 	"github.com/weblimit/weblimit/internal/test/limittest"
-	"github.com/weblimit/weblimit/nethttp"
 )
-
-var noContent = http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusNoContent) })
 
 // An allowed request allocates once: the decision, with the text of its RateLimit
 // and the slice of one that http.Header keeps it in, the context that holds it and
@@ -18,44 +15,22 @@ var noContent = http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { 
 // Its RateLimit-Policy and its key cost none, whatever the number of limits. A
 // denied one has in addition the values of Retry-After and Content-Length, the
 // slices of these, and the body.
-const (
-	allocsAllowed = 1
-	allocsSeveral = 2
-	allocsDenied  = 6
-)
+var allocations = limittest.Allocations{Allowed: 1, Several: 2, ByRoute: 1, Denied: 6, AllowedNoContext: 1, SilentNoContext: 0, DeniedNoContext: 7}
 
-func BenchmarkBare(b *testing.B) { limittest.Benchmark(b, noContent) }
-
-func BenchmarkAllowed(b *testing.B) {
-	limittest.Benchmark(b, nethttp.New(limittest.Ample(1))(noContent))
+func noContent(middleware ...limittest.Middleware) http.Handler {
+	var h http.Handler = http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusNoContent) })
+	for _, around := range middleware {
+		h = around(h)
+	}
+	return h
 }
 
-func BenchmarkAllowedThreeLimits(b *testing.B) {
-	limittest.Benchmark(b, nethttp.New(limittest.Ample(3))(noContent))
-}
+var count, serve = limittest.OfHandler(noContent)
 
-func BenchmarkDenied(b *testing.B) {
-	limittest.Benchmark(b, nethttp.New(limittest.Exhausted())(noContent))
-}
+func BenchmarkLimit(b *testing.B) { adapter(nil).Benchmark(b, serve) }
 
 // Not parallel: it counts the allocations of the process.
 func TestAllocations(t *testing.T) {
-	bare := limittest.Allocs(t, noContent)
-	for _, tt := range []struct {
-		name string
-		h    http.Handler
-		want int
-	}{
-		{"allowed", nethttp.New(limittest.Ample(1))(noContent), allocsAllowed},
-		{"allowed by three limits", nethttp.New(limittest.Ample(3))(noContent), allocsSeveral},
-		{"allowed, with a Mux nobody asks", nethttp.New(limittest.Ample(1), nethttp.Config{Mux: http.NewServeMux()})(noContent), allocsAllowed},
-		{"denied", nethttp.New(limittest.Exhausted())(noContent), allocsDenied},
-		{"allowed, with NoContext", nethttp.New(limittest.Ample(1), nethttp.Config{NoContext: true})(noContent), allocsAllowed},
-		{"allowed, with NoContext and without headers", nethttp.New(limittest.Silent(), nethttp.Config{NoContext: true})(noContent), allocsAllowed - 1},
-		{"denied, with NoContext", nethttp.New(limittest.Exhausted(), nethttp.Config{NoContext: true})(noContent), allocsDenied + 1},
-	} {
-		if got := limittest.Allocs(t, tt.h) - bare; got > tt.want {
-			t.Errorf("%s: %d allocations, want at most %d", tt.name, got, tt.want)
-		}
-	}
+	adapter(nil).Allocates(t, allocations, count)
+	adapter(http.NewServeMux()).Allocates(t, allocations, count) // which nobody asks
 }

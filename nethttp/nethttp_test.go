@@ -30,27 +30,6 @@ func get(h http.Handler, method, path string) *httptest.ResponseRecorder {
 	return w
 }
 
-func TestNewPanicsAtStartUp(t *testing.T) {
-	t.Parallel()
-	l := limiter(t, core.PerHour(1).By(keyfuncs.Everyone()))
-	for name, f := range map[string]func(){
-		"no limiter":           func() { nethttp.New(nil) },
-		"two Configs":          func() { nethttp.New(l, nethttp.Config{}, nethttp.Config{}) },
-		"two Configs for With": func() { nethttp.With(core.Config{Store: core.NewMemory()}, nethttp.Config{}, nethttp.Config{}) },
-		"no store":             func() { nethttp.Limit(nil, core.PerHour(1).By(keyfuncs.Everyone())) },
-	} {
-		t.Run(name, func(t *testing.T) {
-			defer func() {
-				if s, _ := recover().(string); name != "no store" && !strings.HasPrefix(s, "weblimit: nethttp.") {
-					t.Errorf("panic %q", s)
-				}
-			}()
-			f()
-			t.Error("no panic")
-		})
-	}
-}
-
 // One middleware may go around several handlers: they share its buckets.
 func TestOneMiddlewareAroundTwoHandlers(t *testing.T) {
 	t.Parallel()

@@ -12,25 +12,6 @@ import (
 	"github.com/weblimit/weblimit/keyfuncs"
 )
 
-func (s suite[C]) panics(t *testing.T) {
-	l := core.ForLimits(core.NewMemory(), []core.Limit{core.PerHour(1).By(keyfuncs.Everyone())})
-	for name, f := range map[string]func(){
-		"no limiter":           func() { s.f.New(nil) },
-		"two Configs":          func() { s.f.New(l, Config[C]{}, Config[C]{}) },
-		"two Configs for With": func() { s.f.With(core.Config{Store: core.NewMemory()}, Config[C]{}, Config[C]{}) },
-	} {
-		t.Run(name, func(t *testing.T) {
-			defer func() {
-				if said, _ := recover().(string); !strings.HasPrefix(said, "weblimit: "+s.f.Name()+".") {
-					t.Errorf("panic %q", said)
-				}
-			}()
-			f()
-			t.Error("no panic")
-		})
-	}
-}
-
 func (s suite[C]) locals(t *testing.T) {
 	t.Parallel()
 	app := s.app()

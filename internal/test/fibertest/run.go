@@ -20,7 +20,6 @@ func Run[C Ctx[C]](t *testing.T, f Framework[C]) {
 		name string
 		run  func(*testing.T)
 	}{
-		{"New panics at start-up", s.panics},
 		{"locals come before the context", s.locals},
 		{"the decision outlives the user context", s.replacedContext},
 		{"the error handler does not see a denial", s.errorHandler},
