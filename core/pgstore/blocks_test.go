@@ -9,14 +9,13 @@ import (
 	"github.com/weblimit/weblimit/core"
 	"github.com/weblimit/weblimit/core/pgstore"
 	"github.com/weblimit/weblimit/core/store"
-	"github.com/weblimit/weblimit/internal/test/pgtest"
+	"github.com/weblimit/weblimit/internal/test/must"
 )
 
 // Blocks of long keys, of keys of any bytes, and of more keys than are read at a time.
 func TestBlocksOfManyAndLongKeys(t *testing.T) {
 	t.Parallel()
-	pool := newPool(t, pgtest.Shared(t).ConnString(""))
-	s := pgstore.New(pool, migrated(t, pool))
+	s := pgstore.New(shared(t))
 	rule := mustRule(t, core.PerHour(1).Named("plan").Penalty(store.Block{After: 1, Within: time.Hour, For: time.Hour}))
 	other := mustRule(t, core.PerHour(1).Named("other").Penalty(store.Block{After: 1, Within: time.Hour, For: time.Hour}))
 	keys := map[string]bool{"": true, "\x00": true, "\xff\xff\xff": true, strings.Repeat("k", 512): true, strings.Repeat("k", 513): true, strings.Repeat("é", 4000): true}
@@ -25,14 +24,10 @@ func TestBlocksOfManyAndLongKeys(t *testing.T) {
 	}
 	var checks []core.Check
 	for key := range keys {
-		checks = append(checks, check(key, rule, 1))
+		checks = append(checks, checkOf(key, rule, 1))
 	}
-	if err := s.Block(t.Context(), checks, time.Hour); err != nil {
-		t.Fatal(err)
-	}
-	if err := s.Block(t.Context(), []core.Check{check("elsewhere", other, 1)}, time.Hour); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, s.Block(t.Context(), checks, time.Hour))
+	must.OK(t, s.Block(t.Context(), []core.Check{checkOf("elsewhere", other, 1)}, time.Hour))
 	for b, err := range s.Blocks(t.Context(), []*core.Rule{rule}) {
 		if err != nil || !keys[b.Key] {
 			t.Fatalf("block of %q, %v", b.Key, err)

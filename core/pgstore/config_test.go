@@ -10,34 +10,24 @@ import (
 func TestConfigs(t *testing.T) {
 	t.Parallel()
 	pool := newPool(t, "host=/nowhere user=u dbname=d")
-	for _, schema := range []string{"a b", `x"y`, "A", "1a", "a;drop", strings.Repeat("a", 64), "pg-x"} {
-		func() {
-			defer func() {
-				if recover() == nil {
-					t.Errorf("New with schema %q did not panic", schema)
-				}
-			}()
-			pgstore.New(pool, pgstore.Config{Schema: schema})
+	panics := func(what string, f func()) {
+		defer func() {
+			if recover() == nil {
+				t.Errorf("New with %s did not panic", what)
+			}
 		}()
+		f()
+	}
+	for _, schema := range []string{"a b", `x"y`, "A", "1a", "a;drop", strings.Repeat("a", 64), "pg-x"} {
+		panics("schema "+schema, func() { pgstore.New(pool, pgstore.Config{Schema: schema}) })
 		if err := pgstore.Migrate(t.Context(), pool, pgstore.Config{Schema: schema}); err == nil || !strings.Contains(err.Error(), "Schema") {
 			t.Errorf("Migrate with schema %q: %v", schema, err)
 		}
 	}
-	for _, f := range []func(){
-		func() { pgstore.New(nil) },
-		func() { pgstore.New(pool, pgstore.Config{}, pgstore.Config{}) },
-		func() { pgstore.New(pool, pgstore.Config{Connections: -1}) },
-		func() { pgstore.New(pool, pgstore.Config{Timeout: -1}) },
-	} {
-		func() {
-			defer func() {
-				if recover() == nil {
-					t.Error("New did not panic")
-				}
-			}()
-			f()
-		}()
-	}
+	panics("no pool", func() { pgstore.New(nil) })
+	panics("two configs", func() { pgstore.New(pool, pgstore.Config{}, pgstore.Config{}) })
+	panics("-1 connections", func() { pgstore.New(pool, pgstore.Config{Connections: -1}) })
+	panics("a negative timeout", func() { pgstore.New(pool, pgstore.Config{Timeout: -1}) })
 	if _, err := pgstore.Open(t.Context(), nil); err == nil {
 		t.Error("Open accepts no pool")
 	}

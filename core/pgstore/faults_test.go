@@ -11,6 +11,7 @@ import (
 	"github.com/weblimit/weblimit/core"
 	"github.com/weblimit/weblimit/core/pgstore"
 	"github.com/weblimit/weblimit/core/store"
+	"github.com/weblimit/weblimit/internal/test/must"
 	"github.com/weblimit/weblimit/internal/test/pgtest"
 	"github.com/weblimit/weblimit/keyfuncs"
 )
@@ -25,11 +26,7 @@ type faulty struct {
 func newFaulty(t *testing.T) *faulty {
 	t.Helper()
 	server := pgtest.Start(t)
-	pool := newPool(t, server.ConnString("")+" pool_max_conns=4")
-	s, err := pgstore.Open(t.Context(), pool, pgstore.Config{Timeout: ample})
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := must.Get(pgstore.Open(t.Context(), newPool(t, server.ConnString("")+" pool_max_conns=4"), pgstore.Config{Timeout: ample}))(t)
 	s.OnEvent(func(store.Event) {}) // not into the test's output
 	return &faulty{server, s, mustRule(t, core.Per(1000, longWindow).FixedWindow().Named("plan"))}
 }
@@ -41,7 +38,7 @@ func (f *faulty) recovers(t *testing.T) (left int64) {
 		results := make([]core.Result, 1)
 		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
 		defer cancel()
-		err := f.Peek(ctx, []core.Check{check("k", f.rule, 0)}, results)
+		err := f.Peek(ctx, []core.Check{checkOf("k", f.rule, 0)}, results)
 		left = results[0].Remaining
 		return err
 	})
@@ -51,11 +48,11 @@ func (f *faulty) recovers(t *testing.T) (left int64) {
 func TestKilledAndRestarted(t *testing.T) {
 	t.Parallel()
 	f := newFaulty(t)
-	take(t, f, check("k", f.rule, 10))
+	take(t, f, checkOf("k", f.rule, 10))
 	f.Kill()
 	seen := map[store.Class]int{}
 	for range 20 {
-		_, err := takeWithin(f, ample, check("k", f.rule, 1))
+		_, err := takeWithin(f, ample, checkOf("k", f.rule, 1))
 		seen[classOf(err)]++
 	}
 	if seen[store.ClassConnection] == 0 || seen[store.ClassOpen] == 0 || seen[store.ClassConnection]+seen[store.ClassOpen] != 20 {
@@ -65,18 +62,18 @@ func TestKilledAndRestarted(t *testing.T) {
 	if left := f.recovers(t); left != 990 {
 		t.Errorf("after the restart %d are left, want 990", left)
 	}
-	take(t, f, check("k", f.rule, 1))
+	take(t, f, checkOf("k", f.rule, 1))
 }
 
 func TestFrozenServersAreNotWaitedFor(t *testing.T) {
 	t.Parallel()
 	f := newFaulty(t)
-	take(t, f, check("k", f.rule, 10))
+	take(t, f, checkOf("k", f.rule, 10))
 	f.Freeze(t)
 	const patience = 150 * time.Millisecond
 	refused := 0
 	for i := 0; i < 10 || refused == 0 && i < 100; i++ {
-		took, err := takeWithin(f, patience, check("k", f.rule, 1))
+		took, err := takeWithin(f, patience, checkOf("k", f.rule, 1))
 		switch classOf(err) {
 		case store.ClassTimeout:
 		case store.ClassOpen:
@@ -92,7 +89,7 @@ func TestFrozenServersAreNotWaitedFor(t *testing.T) {
 		t.Error("the breaker stayed closed")
 	}
 	// By now the server has requests whose callers have left. It must not do them.
-	time.Sleep(300 * time.Millisecond)
+	time.Sleep(100 * time.Millisecond) // the last call's time is over by the server's clock, too
 	f.Thaw(t)
 	if left := f.recovers(t); left != 990 {
 		t.Errorf("after the thaw %d are left, want 990: calls were charged after they had failed", left)
@@ -112,7 +109,7 @@ func brokenStores() []broken {
 			return pgstore.New(newPool(t, server.ConnString("")), pgstore.Config{Schema: "missing"})
 		}},
 		{"wrong password", store.ClassLogin, func(t *testing.T, server *pgtest.Server) *pgstore.Store {
-			role := newRole()
+			role := pgtest.Name("role")
 			server.Exec(t, "", "CREATE ROLE "+role+" LOGIN PASSWORD 'right'")
 			return pgstore.New(newPool(t, server.ConnStringAs(role, "wrong", "")))
 		}},
@@ -121,7 +118,7 @@ func brokenStores() []broken {
 		}},
 		{"no privilege", store.ClassPermission, func(t *testing.T, server *pgtest.Server) *pgstore.Store {
 			config := migrated(t, newPool(t, server.ConnString("")))
-			role := newRole()
+			role := pgtest.Name("role")
 			server.Exec(t, "", "CREATE ROLE "+role+" LOGIN PASSWORD 'p'; GRANT USAGE ON SCHEMA "+config.Schema+" TO "+role)
 			return pgstore.New(newPool(t, server.ConnStringAs(role, "p", "")), config)
 		}},
@@ -137,15 +134,11 @@ func brokenStores() []broken {
 		{"pool exhausted", store.ClassOverload, func(t *testing.T, server *pgtest.Server) *pgstore.Store {
 			pool := newPool(t, server.ConnString("")+" pool_max_conns=1")
 			config := migrated(t, pool)
-			conn, err := pool.Acquire(t.Context())
-			if err != nil {
-				t.Fatal(err)
-			}
-			t.Cleanup(conn.Release)
+			t.Cleanup(must.Get(pool.Acquire(t.Context()))(t).Release)
 			return pgstore.New(pool, config)
 		}},
 		{"too many connections", store.ClassOverload, func(t *testing.T, server *pgtest.Server) *pgstore.Store {
-			role := newRole()
+			role := pgtest.Name("role")
 			server.Exec(t, "", "CREATE ROLE "+role+" LOGIN PASSWORD 'p' CONNECTION LIMIT 0")
 			return pgstore.New(newPool(t, server.ConnStringAs(role, "p", "")))
 		}},
@@ -166,12 +159,12 @@ func TestErrorsHaveTheirClass(t *testing.T) {
 			s.OnEvent(func(store.Event) {})
 			within := ample
 			if b.name == "pool exhausted" { // the only one that takes all of it
-				within = 2 * time.Second
+				within = 300 * time.Millisecond
 			}
-			_, err := takeWithin(s, within, check("secret-key", rule, 1))
+			_, err := takeWithin(s, within, checkOf("secret-key", rule, 1))
 			for within < ample && classOf(err) == store.ClassTimeout { // the machine may have stood still before there was a call
 				within *= 4
-				_, err = takeWithin(s, within, check("secret-key", rule, 1))
+				_, err = takeWithin(s, within, checkOf("secret-key", rule, 1))
 			}
 			if got := classOf(err); got != b.class {
 				t.Errorf("take: class %q of %v, want %q", got, err, b.class)
@@ -182,7 +175,7 @@ func TestErrorsHaveTheirClass(t *testing.T) {
 			// Nothing was changed, so a charge may be sent again.
 			ctx, cancel := context.WithTimeout(t.Context(), within)
 			defer cancel()
-			err = s.Charge(ctx, []core.Check{check("secret-key", rule, 1)}, make([]core.Result, 1))
+			err = s.Charge(ctx, []core.Check{checkOf("secret-key", rule, 1)}, make([]core.Result, 1))
 			var undone *store.Undone
 			if !errors.As(err, &undone) || len(undone.Checks) != 1 {
 				t.Errorf("charge: %v, want an Undone", err)
@@ -204,8 +197,7 @@ func TestLimitsFollowTheirOutagePolicy(t *testing.T) {
 	t.Parallel()
 	for policy, allowed := range map[core.Outage]bool{core.Allow: true, core.Deny: false} {
 		pool := newPool(t, "host="+t.TempDir()+" user=u dbname=d")
-		s := pgstore.New(pool)
-		s.OnEvent(func(store.Event) {})
+		s := quietStore(pool)
 		l := core.ForLimits(s, []core.Limit{core.PerHour(1).By(keyfuncs.ClientIP()).Named("plan").OnOutage(policy)})
 		if d := l.AllowKey(t.Context(), "k", 1); d.Allowed != allowed {
 			t.Errorf("with outage policy %v: allowed %v", policy, d.Allowed)
@@ -216,31 +208,24 @@ func TestLimitsFollowTheirOutagePolicy(t *testing.T) {
 // A row that somebody else has locked stalls its own key, up to the deadline, and no other.
 func TestALockHeldByAnotherStallsItsKeyOnly(t *testing.T) {
 	t.Parallel()
-	pool := newPool(t, pgtest.Shared(t).ConnString("")+" pool_max_conns=8")
-	config := migrated(t, pool)
-	s := pgstore.New(pool, config)
-	s.OnEvent(func(store.Event) {})
+	pool, config := shared(t, "pool_max_conns=8")
+	s := quietStore(pool, config)
 	rule := mustRule(t, core.Per(100, longWindow).FixedWindow().Named("plan"))
-	take(t, s, check("locked", rule, 1))
-	tx, err := pool.Begin(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	take(t, s, checkOf("locked", rule, 1))
+	tx := must.Get(pool.Begin(t.Context()))(t)
 	defer func() { _ = tx.Rollback(context.Background()) }()
-	if _, err := tx.Exec(t.Context(), "SELECT 1 FROM "+config.Schema+".pgstore_record FOR UPDATE"); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(tx.Exec(t.Context(), "SELECT 1 FROM "+config.Schema+".pgstore_record FOR UPDATE"))(t)
 	// Again with more time, if the machine was too slow for the other keys.
-	for within, waited := 20*time.Second, true; waited && !t.Failed(); within *= 3 {
+	for within, waited := time.Second, true; waited && !t.Failed(); within *= 3 {
 		stalled := make(chan error, 3)
 		for range cap(stalled) {
 			go func() {
-				_, err := takeWithin(s, within, check("locked", rule, 1))
+				_, err := takeWithin(s, within, checkOf("locked", rule, 1))
 				stalled <- err
 			}()
 		}
 		for i := range 30 {
-			if took, err := takeWithin(s, ample, check(fmt.Sprint("free", i), rule, 1)); err != nil {
+			if took, err := takeWithin(s, ample, checkOf(fmt.Sprint("free", i), rule, 1)); err != nil {
 				t.Fatalf("another key, after %v: %v", took, err)
 			}
 		}
@@ -253,10 +238,8 @@ func TestALockHeldByAnotherStallsItsKeyOnly(t *testing.T) {
 			}
 		}
 	}
-	if err := tx.Rollback(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-	if got := take(t, s, check("locked", rule, 1))[0].Remaining; got != 98 {
+	must.OK(t, tx.Rollback(t.Context()))
+	if got := take(t, s, checkOf("locked", rule, 1))[0].Remaining; got != 98 {
 		t.Errorf("after the lock %d are left, want 98: calls that failed were charged", got)
 	}
 }
@@ -264,27 +247,24 @@ func TestALockHeldByAnotherStallsItsKeyOnly(t *testing.T) {
 // A record that can't be read is an error of its key, and leaves others and the breaker alone.
 func TestUnreadableRecordsAreAnErrorOfTheirKey(t *testing.T) {
 	t.Parallel()
-	pool := newPool(t, pgtest.Shared(t).ConnString(""))
-	config := migrated(t, pool)
+	pool, config := shared(t)
 	rule := mustRule(t, core.Per(100, longWindow).FixedWindow().Named("plan"))
-	take(t, pgstore.New(pool, config), check("odd", rule, 1))
+	take(t, pgstore.New(pool, config), checkOf("odd", rule, 1))
 	for _, state := range []string{`\x09`, `\x01`, `\x0102`, `\x01ffffffffffffffffffffffffffffffff`} {
-		if _, err := pool.Exec(t.Context(), "UPDATE "+config.Schema+".pgstore_record SET version = version + 1, state = $1::text::bytea WHERE state <> ''", state); err != nil {
-			t.Fatal(err)
-		}
+		must.Get(pool.Exec(t.Context(), "UPDATE "+config.Schema+".pgstore_record SET version = version + 1, state = $1::text::bytea WHERE state <> ''", state))(t)
 		s := pgstore.New(pool, config)
 		for range 10 {
-			if _, err := takeWithin(s, ample, check("odd", rule, 1)); classOf(err) != store.ClassValue {
+			if _, err := takeWithin(s, ample, checkOf("odd", rule, 1)); classOf(err) != store.ClassValue {
 				t.Fatalf("state %s: %v, want class VALUE", state, err)
 			}
 		}
-		if _, err := takeWithin(s, ample, check("even", rule, 0)); err != nil {
+		if _, err := takeWithin(s, ample, checkOf("even", rule, 0)); err != nil {
 			t.Errorf("another key: %v", err)
 		}
 	}
 	s := pgstore.New(pool, config)
-	if err := s.Reset(t.Context(), []core.Check{check("odd", rule, 0)}); classOf(err) != "" {
+	if err := s.Reset(t.Context(), []core.Check{checkOf("odd", rule, 0)}); classOf(err) != "" {
 		t.Errorf("a reset of it: %v", err)
 	}
-	take(t, s, check("odd", rule, 1))
+	take(t, s, checkOf("odd", rule, 1))
 }

@@ -8,18 +8,16 @@ import (
 
 	"github.com/weblimit/weblimit/core"
 	"github.com/weblimit/weblimit/core/store"
+	"github.com/weblimit/weblimit/internal/test/must"
 )
 
 func mustRule(t testing.TB, l core.Limit) *core.Rule {
 	t.Helper()
-	r, err := l.Rule()
-	if err != nil {
-		t.Fatal(err)
-	}
+	r := must.Get(l.Rule())(t)
 	return &r
 }
 
-func check(key string, rule *core.Rule, cost int64) core.Check {
+func checkOf(key string, rule *core.Rule, cost int64) core.Check {
 	return core.Check{Key: []byte(key), Rule: rule, Cost: cost}
 }
 

@@ -8,7 +8,7 @@ import (
 	"github.com/weblimit/weblimit/core"
 	"github.com/weblimit/weblimit/core/pgstore"
 	"github.com/weblimit/weblimit/core/store"
-	"github.com/weblimit/weblimit/internal/test/pgtest"
+	"github.com/weblimit/weblimit/internal/test/must"
 )
 
 // A row that a call reads beside those that it writes stays as it is until these are written: the call
@@ -16,8 +16,7 @@ import (
 // too, since calls that find no penalty rely on that.
 func TestWhatIsReadBesideWhatIsWrittenIsHeld(t *testing.T) {
 	t.Parallel()
-	pool := newPool(t, pgtest.Shared(t).ConnString("")+" pool_max_conns=8")
-	config := migrated(t, pool)
+	pool, config := shared(t, "pool_max_conns=8")
 	block := store.Block{After: 1, Within: time.Hour, For: time.Hour}
 	plan, login := mustRule(t, core.PerHour(10).Named("plan")), mustRule(t, core.PerHour(10).Named("login").Penalty(block))
 	for name, c := range map[string]struct {
@@ -27,38 +26,29 @@ func TestWhatIsReadBesideWhatIsWrittenIsHeld(t *testing.T) {
 		waits bool
 	}{
 		"charges one limit, peeks another that is about to change": {"FOR UPDATE", plan, func(ctx context.Context, s *pgstore.Store) error {
-			return s.Take(ctx, []core.Check{check("k", login, 1), check("k", plan, 0)}, make([]core.Result, 2))
+			return s.Take(ctx, []core.Check{checkOf("k", login, 1), checkOf("k", plan, 0)}, make([]core.Result, 2))
 		}, true},
 		"charges one limit, peeks another that others read": {"FOR SHARE", plan, func(ctx context.Context, s *pgstore.Store) error {
-			return s.Take(ctx, []core.Check{check("k", login, 1), check("k", plan, 0)}, make([]core.Result, 2))
+			return s.Take(ctx, []core.Check{checkOf("k", login, 1), checkOf("k", plan, 0)}, make([]core.Result, 2))
 		}, false},
 		"blocks a key whose bucket others read": {"FOR SHARE", login, func(ctx context.Context, s *pgstore.Store) error {
-			return s.Block(ctx, []core.Check{check("k", login, 1)}, time.Hour)
+			return s.Block(ctx, []core.Check{checkOf("k", login, 1)}, time.Hour)
 		}, true},
 		"peeks both": {"FOR UPDATE", plan, func(ctx context.Context, s *pgstore.Store) error {
-			return s.Peek(ctx, []core.Check{check("k", login, 1), check("k", plan, 1)}, make([]core.Result, 2))
+			return s.Peek(ctx, []core.Check{checkOf("k", login, 1), checkOf("k", plan, 1)}, make([]core.Result, 2))
 		}, false},
 	} {
 		s, waiting := pgstore.New(pool, config), config
 		if c.waits {
-			waiting.Timeout = time.Second
+			waiting.Timeout = 200 * time.Millisecond
 		}
-		take(t, s, check("k", plan, 1), check("k", login, 1))
-		tx, err := pool.Begin(t.Context())
-		if err != nil {
-			t.Fatal(err)
-		}
-		if _, err := tx.Exec(t.Context(), "SELECT FROM "+config.Schema+".pgstore_record WHERE id = $1 "+c.lock, pgstore.BucketID(c.rule, "k")); err != nil {
-			t.Fatal(err)
-		}
+		take(t, s, checkOf("k", plan, 1), checkOf("k", login, 1))
+		tx := must.Get(pool.Begin(t.Context()))(t)
+		must.Get(tx.Exec(t.Context(), "SELECT FROM "+config.Schema+".pgstore_record WHERE id = $1 "+c.lock, pgstore.BucketID(c.rule, "k")))(t)
 		if err := c.call(t.Context(), pgstore.New(pool, waiting)); (err != nil) != c.waits {
 			t.Errorf("%s: %v; want it to wait: %v", name, err, c.waits)
 		}
-		if err := tx.Rollback(t.Context()); err != nil {
-			t.Fatal(err)
-		}
-		if err := s.Unblock(t.Context(), []core.Check{check("k", login, 1)}); err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, tx.Rollback(t.Context()))
+		must.OK(t, s.Unblock(t.Context(), []core.Check{checkOf("k", login, 1)}))
 	}
 }

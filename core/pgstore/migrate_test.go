@@ -8,6 +8,7 @@ import (
 	"github.com/weblimit/weblimit/core"
 	"github.com/weblimit/weblimit/core/pgstore"
 	"github.com/weblimit/weblimit/core/store"
+	"github.com/weblimit/weblimit/internal/test/must"
 	"github.com/weblimit/weblimit/internal/test/pgtest"
 )
 
@@ -31,15 +32,13 @@ func TestMigrate(t *testing.T) {
 		t.Errorf("%d versions, %v", versions, err)
 	}
 
-	role := newRole()
+	role := pgtest.Name("role")
 	for _, sql := range []string{
 		"CREATE ROLE " + role + " LOGIN PASSWORD 'p'",
 		"GRANT USAGE ON SCHEMA weblimit TO " + role,
 		"GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA weblimit TO " + role,
 	} {
-		if _, err := pool.Exec(t.Context(), sql); err != nil {
-			t.Fatal(err)
-		}
+		must.Get(pool.Exec(t.Context(), sql))(t)
 	}
 	_, database, _ := strings.Cut(connString, "dbname='")
 	narrow := newPool(t, server.ConnStringAs(role, "p", strings.TrimSuffix(database, "'")))
@@ -48,8 +47,8 @@ func TestMigrate(t *testing.T) {
 		t.Fatalf("a role without rights to change the schema: %v", err)
 	}
 	rule := mustRule(t, core.Per(3, longWindow).Named("plan").Penalty(store.Block{After: 1, Within: time.Hour, For: time.Hour}))
-	take(t, s, check("k", rule, 3))
-	take(t, s, check("k", rule, 1))
+	take(t, s, checkOf("k", rule, 3))
+	take(t, s, checkOf("k", rule, 1))
 	for b, err := range s.Blocks(t.Context(), []*core.Rule{rule}) {
 		if b.Key != "k" || err != nil {
 			t.Errorf("block of %q, %v", b.Key, err)
@@ -60,19 +59,13 @@ func TestMigrate(t *testing.T) {
 // A schema of the first version gets what the second added.
 func TestMigrateAddsWhatIsMissing(t *testing.T) {
 	t.Parallel()
-	pool := newPool(t, pgtest.Shared(t).ConnString(""))
-	config := migrated(t, pool)
+	pool, config := shared(t)
 	for _, sql := range []string{
 		"DROP FUNCTION " + config.Schema + ".pgstore_swap_2",
 		"DELETE FROM " + config.Schema + ".pgstore_version WHERE version = 2",
 	} {
-		if _, err := pool.Exec(t.Context(), sql); err != nil {
-			t.Fatal(err)
-		}
+		must.Get(pool.Exec(t.Context(), sql))(t)
 	}
-	s, err := pgstore.Open(t.Context(), pool, config)
-	if err != nil {
-		t.Fatal(err)
-	}
-	take(t, s, check("k", mustRule(t, core.PerHour(3).Named("plan")), 3))
+	s := must.Get(pgstore.Open(t.Context(), pool, config))(t)
+	take(t, s, checkOf("k", mustRule(t, core.PerHour(3).Named("plan")), 3))
 }

@@ -13,6 +13,8 @@ import (
 	"github.com/weblimit/weblimit/core"
 	"github.com/weblimit/weblimit/core/pgstore"
 	"github.com/weblimit/weblimit/core/store"
+	"github.com/weblimit/weblimit/internal/test/check"
+	"github.com/weblimit/weblimit/internal/test/must"
 	"github.com/weblimit/weblimit/internal/test/pgtest"
 	"github.com/weblimit/weblimit/internal/test/storetest"
 )
@@ -30,18 +32,13 @@ const (
 )
 
 // order is what a process of the tests below is told.
-type order struct{ ConnString, Schema, Work string }
+type order struct{ ConnString, Schema string }
 
-// inProcesses has processes do the work at once and returns the sum of their counts.
-func inProcesses(t *testing.T, work string) map[string]int64 {
+// inProcesses has processes do their work at once and returns the sum of their counts.
+func inProcesses(t *testing.T) map[string]int64 {
 	t.Helper()
-	server := pgtest.Shared(t)
-	pool := newPool(t, server.ConnString(""))
-	config := migrated(t, pool)
-	told, err := json.Marshal(order{server.ConnString("") + " pool_max_conns=6", config.Schema, work})
-	if err != nil {
-		t.Fatal(err)
-	}
+	_, config := shared(t)
+	told := must.Get(json.Marshal(order{pgtest.Shared(t).ConnString("") + " pool_max_conns=6", config.Schema}))(t)
 	sum := map[string]int64{}
 	var mu sync.Mutex
 	var all sync.WaitGroup
@@ -76,71 +73,57 @@ func TestOneProcess(t *testing.T) {
 		t.Skip("run by other tests")
 	}
 	var o order
-	if err := json.Unmarshal([]byte(told), &o); err != nil {
-		t.Fatal(err)
-	}
-	pool := newPool(t, o.ConnString)
+	must.OK(t, json.Unmarshal([]byte(told), &o))
 	// Each process migrates, all at once.
-	s, err := pgstore.Open(t.Context(), pool, pgstore.Config{Schema: o.Schema, Timeout: ample})
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := must.Get(pgstore.Open(t.Context(), newPool(t, o.ConnString), pgstore.Config{Schema: o.Schema, Timeout: ample}))(t)
 	counts := map[string]int64{}
-	switch o.Work {
-	case "hammer":
-		for name, limit := range storetest.Algorithms(quota, longWindow) {
-			for _, cost := range []int64{1, 3} {
-				key := fmt.Sprint(name, cost)
-				counts[key] = storetest.Hammer(t, s, mustRule(t, limit), key, cost, goroutines, 8)
-			}
+	for name, limit := range storetest.Algorithms(quota, longWindow) {
+		for _, cost := range []int64{1, 3} {
+			key := fmt.Sprint(name, cost)
+			counts[key] = storetest.Hammer(t, s, mustRule(t, limit), key, cost, goroutines, 8)
 		}
-	case "repeat":
-		repeat(t, s, counts)
 	}
-	line, err := json.Marshal(counts)
-	if err != nil {
-		t.Fatal(err)
-	}
-	fmt.Printf("\n%s%s\n", mark, line)
+	repeat(t, s, counts)
+	fmt.Printf("\n%s%s\n", mark, must.Get(json.Marshal(counts))(t))
 }
 
 // Exactly the quota passes, whatever the algorithm and the cost, when many goroutines of many
-// processes ask for one key at once.
+// processes ask for one key at once, and an operation that 8 processes repeat a thousand times is charged once.
 func TestExactAcrossProcesses(t *testing.T) {
 	t.Parallel()
-	admitted := inProcesses(t, "hammer")
+	counts := inProcesses(t)
 	for name := range storetest.Algorithms(quota, longWindow) {
 		for _, cost := range []int64{1, 3} {
-			if got, want := admitted[fmt.Sprint(name, cost)], quota/cost; got != want {
-				t.Errorf("%s, cost %d: %d processes got %d requests through a quota of %d, want %d", name, cost, processes, got, quota, want)
-			}
+			what := fmt.Sprintf("%s, cost %d: requests of %d processes that got through a quota of %d", name, cost, processes, quota)
+			check.Equal(t, what, counts[fmt.Sprint(name, cost)], quota/cost)
 		}
 	}
+	check.Equal(t, "charged", counts["charged"], 1)
+	check.Equal(t, "repeated", counts["repeated"], 999)
+	check.Equal(t, "denied", counts["denied"], 0)
+	check.Equal(t, "left in the eyes of all processes", counts["left"], processes*(1_000_000-7))
 }
 
 // repeats of one operation by each process: 1,000 in all.
 const repeats = 1000 / processes
 
-// repeatRule lets an operation be repeated as often as the test does.
-func repeatRule(t testing.TB) *core.Rule {
+// creditRule lets an operation be repeated as often as tests do.
+func creditRule(t testing.TB) *core.Rule {
 	t.Helper()
-	r, err := store.NewRule("credits", store.Numbers{
+	r := must.Get(store.NewRule("credits", store.Numbers{
 		Algorithm: store.FixedWindow, Quota: 1_000_000, Window: longWindow, Once: 24 * time.Hour, Repeats: 1000,
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	}))(t)
 	return &r
 }
 
 func repeat(t *testing.T, s core.Store, counts map[string]int64) {
-	rule := repeatRule(t)
+	rule := creditRule(t)
 	var mu sync.Mutex
 	var all sync.WaitGroup
 	for g := range 5 {
 		all.Go(func() {
 			for range repeats / 5 {
-				c := check("tenant", rule, 7)
+				c := checkOf("tenant", rule, 7)
 				c.Once = []byte("operation 1")
 				results := make([]core.Result, 1)
 				err := s.Take(t.Context(), []core.Check{c}, results)
@@ -160,17 +143,5 @@ func repeat(t *testing.T, s core.Store, counts map[string]int64) {
 		})
 	}
 	all.Wait()
-	counts["left"] = take(t, s, check("tenant", rule, 0))[0].Remaining
-}
-
-// An operation that 8 processes repeat a thousand times is charged once.
-func TestOneOperationIsChargedOnce(t *testing.T) {
-	t.Parallel()
-	counts := inProcesses(t, "repeat")
-	if counts["charged"] != 1 || counts["repeated"] != 999 || counts["denied"] != 0 {
-		t.Errorf("charged %d times, repeated %d, denied %d; want 1, 999 and 0", counts["charged"], counts["repeated"], counts["denied"])
-	}
-	if left := counts["left"]; left != processes*(1_000_000-7) {
-		t.Errorf("left in the eyes of all processes: %d, want %d", left, processes*(1_000_000-7))
-	}
+	counts["left"] = take(t, s, checkOf("tenant", rule, 0))[0].Remaining
 }

@@ -12,6 +12,7 @@ import (
 
 	"github.com/weblimit/weblimit/core"
 	"github.com/weblimit/weblimit/core/pgstore"
+	"github.com/weblimit/weblimit/internal/test/must"
 	"github.com/weblimit/weblimit/internal/test/pgtest"
 )
 
@@ -25,11 +26,11 @@ func TestOtherProtocols(t *testing.T) {
 			config := migrated(t, pool)
 			rule := mustRule(t, core.Per(3, longWindow).SlidingLog().Named("plan"))
 			for i := range int64(3) { // new stores remember nothing: the second and third read
-				if got := take(t, pgstore.New(pool, config), check("k\x00\xff", rule, 1))[0]; !got.Allowed || got.Remaining != 2-i {
+				if got := take(t, pgstore.New(pool, config), checkOf("k\x00\xff", rule, 1))[0]; !got.Allowed || got.Remaining != 2-i {
 					t.Errorf("take %d: %+v", i, got)
 				}
 			}
-			if got := take(t, pgstore.New(pool, config), check("k\x00\xff", rule, 1))[0]; got.Allowed {
+			if got := take(t, pgstore.New(pool, config), checkOf("k\x00\xff", rule, 1))[0]; got.Allowed {
 				t.Errorf("take 4: %+v", got)
 			}
 			contend(t, pool, config, rule)
@@ -45,7 +46,7 @@ func contend(t *testing.T, pool *pgxpool.Pool, config pgstore.Config, rule *core
 	for _, s := range []*pgstore.Store{a, b} {
 		all.Go(func() {
 			for i := range 20 {
-				take(t, s, check(fmt.Sprint("contended", i%2), rule, 1))
+				take(t, s, checkOf(fmt.Sprint("contended", i%2), rule, 1))
 			}
 		})
 	}
@@ -59,24 +60,18 @@ func TestOtherDefaultsOfTheDatabase(t *testing.T) {
 		t.Run(setting, func(t *testing.T) {
 			t.Parallel()
 			name, value, _ := strings.Cut(setting, "=")
-			c, err := pgxpool.ParseConfig(pgtest.Shared(t).ConnString("") + " pool_max_conns=8")
-			if err != nil {
-				t.Fatal(err)
-			}
+			c := must.Get(pgxpool.ParseConfig(pgtest.Shared(t).ConnString("") + " pool_max_conns=8"))(t)
 			c.AfterConnect = func(ctx context.Context, conn *pgx.Conn) error {
 				_, err := conn.Exec(ctx, "SET "+name+"="+value)
 				return err
 			}
-			pool, err := pgxpool.NewWithConfig(t.Context(), c)
-			if err != nil {
-				t.Fatal(err)
-			}
+			pool := must.Get(pgxpool.NewWithConfig(t.Context(), c))(t)
 			t.Cleanup(pool.Close)
 			config := migrated(t, pool)
 			rule := mustRule(t, core.Per(30, longWindow).SlidingLog().Named("plan"))
 			contend(t, pool, config, rule)
 			for i := range 2 {
-				if left := take(t, pgstore.New(pool, config), check(fmt.Sprint("contended", i), rule, 0))[0].Remaining; left != 10 {
+				if left := take(t, pgstore.New(pool, config), checkOf(fmt.Sprint("contended", i), rule, 0))[0].Remaining; left != 10 {
 					t.Errorf("%d left, want 10", left)
 				}
 			}

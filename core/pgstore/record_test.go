@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/weblimit/weblimit/core/store"
+	"github.com/weblimit/weblimit/internal/test/must"
 )
 
 func TestRecordsAreReadAsTheyWereWritten(t *testing.T) {
@@ -66,12 +67,9 @@ func FuzzRecord(f *testing.F) {
 			t.Errorf("a bucket of the form %+v", r.bucket.Form)
 		}
 		for _, algorithm := range []store.Algorithm{store.TokenBucket, store.SlidingWindow, store.SlidingLog} {
-			rule, err := store.NewRule("r", store.Numbers{
+			rule := must.Get(store.NewRule("r", store.Numbers{
 				Algorithm: algorithm, Quota: 5, Window: 1e9, Once: 1e9, Block: store.Block{After: 1, Within: 1e9, For: 1e9},
-			})
-			if err != nil {
-				t.Fatal(err)
-			}
+			}))(t)
 			j := newJob(take, []store.Check{{Key: []byte("k"), Rule: &rule, Cost: 1, Once: []byte("o")}}, make([]store.Result, 1), 0)
 			g := &group{jobs: []*job{j}, records: map[string]*record{}}
 			for part, id := range j.parts[0] {
@@ -90,10 +88,7 @@ func FuzzRecord(f *testing.F) {
 func TestIDsAreApart(t *testing.T) {
 	t.Parallel()
 	rule := func(name string) *store.Rule {
-		r, err := store.NewRule(name, store.Numbers{Algorithm: store.FixedWindow, Quota: 1, Window: 1e9, Once: 1e9})
-		if err != nil {
-			t.Fatal(err)
-		}
+		r := must.Get(store.NewRule(name, store.Numbers{Algorithm: store.FixedWindow, Quota: 1, Window: 1e9, Once: 1e9}))(t)
 		return &r
 	}
 	a, b := rule("a"), rule("b")

@@ -35,7 +35,7 @@ func TestCallsOfSeveralKeysAreWholeAcrossStores(t *testing.T) {
 				for range calls {
 					var checks []core.Check
 					for _, k := range r.Perm(keys)[:1+r.IntN(3)] {
-						checks = append(checks, check(fmt.Sprint("key", k), rules[r.IntN(2)], 1+r.Int64N(3)))
+						checks = append(checks, checkOf(fmt.Sprint("key", k), rules[r.IntN(2)], 1+r.Int64N(3)))
 					}
 					results := make([]core.Result, len(checks))
 					if err := s.Take(t.Context(), checks, results); err != nil {
@@ -61,7 +61,7 @@ func TestCallsOfSeveralKeysAreWholeAcrossStores(t *testing.T) {
 	for _, rule := range rules {
 		for k := range keys {
 			key := fmt.Sprint("key", k)
-			used := limit - take(t, fresh, check(key, rule, 0))[0].Remaining
+			used := limit - take(t, fresh, checkOf(key, rule, 0))[0].Remaining
 			if want := charged[rule.Name+key]; used != want {
 				t.Errorf("%s of %s: used %d, want %d", key, rule.Name, used, want)
 			}
@@ -72,8 +72,7 @@ func TestCallsOfSeveralKeysAreWholeAcrossStores(t *testing.T) {
 // A caller that leaves may do what it wants with its keys.
 func TestNothingOfTheCallerIsKept(t *testing.T) {
 	t.Parallel()
-	pool := newPool(t, pgtest.Shared(t).ConnString(""))
-	s := pgstore.New(pool, migrated(t, pool))
+	s := pgstore.New(shared(t))
 	rule := mustRule(t, core.Per(1000, longWindow).FixedWindow().Named("plan"))
 	key := []byte("mine")
 	var charged int64
@@ -87,10 +86,10 @@ func TestNothingOfTheCallerIsKept(t *testing.T) {
 		copy(key, "mine")
 		cancel()
 	}
-	if left := take(t, s, check("mine", rule, 0))[0].Remaining; 1000-left < charged {
+	if left := take(t, s, checkOf("mine", rule, 0))[0].Remaining; 1000-left < charged {
 		t.Errorf("%d units used, %d calls were told that they are charged", 1000-left, charged)
 	}
-	if left := take(t, s, check("else", rule, 0))[0].Remaining; left != 1000 {
+	if left := take(t, s, checkOf("else", rule, 0))[0].Remaining; left != 1000 {
 		t.Errorf("another key was charged %d", 1000-left)
 	}
 }

@@ -2,8 +2,9 @@ package pgstore_test
 
 import (
 	"cmp"
-	"fmt"
+	"context"
 	"os"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -12,6 +13,8 @@ import (
 
 	"github.com/weblimit/weblimit/core"
 	"github.com/weblimit/weblimit/core/pgstore"
+	"github.com/weblimit/weblimit/core/store"
+	"github.com/weblimit/weblimit/internal/test/must"
 	"github.com/weblimit/weblimit/internal/test/pgtest"
 	"github.com/weblimit/weblimit/internal/test/storetest"
 )
@@ -22,16 +25,24 @@ func TestMain(m *testing.M) {
 
 func TestPostgres(t *testing.T) {
 	t.Parallel()
-	pool := sharedPool(t)
+	pool := newPool(t, pgtest.Shared(t).ConnString("")+" pool_max_conns=16")
 	storetest.Run(t, func(t *testing.T, clock *storetest.Clock) core.Store {
-		return pgstore.NewAt(pool, clock.Micros, migrated(t, pool))
+		return &sweeping{Store: pgstore.NewAt(pool, clock.Micros, migrated(t, pool))}
 	})
 }
 
-var schemas atomic.Int64
+// sweeping is a store that now and then removes what has ended, before it decides.
+type sweeping struct {
+	*pgstore.Store
+	takes atomic.Int64
+}
 
-// newRole returns the name of a role of the server that no other call returns, in a test that is run again, too.
-func newRole() string { return fmt.Sprintf("role%d", schemas.Add(1)) }
+func (s *sweeping) Take(ctx context.Context, checks []core.Check, results []core.Result) error {
+	if s.takes.Add(1)%20 == 0 {
+		s.Sweep()
+	}
+	return s.Store.Take(ctx, checks, results)
+}
 
 // ample is time for an answer, on a machine on which PostgreSQL stands still for seconds.
 const ample = 2 * time.Minute
@@ -43,26 +54,29 @@ func migrated(t testing.TB, pool *pgxpool.Pool, config ...pgstore.Config) pgstor
 	if len(config) > 0 {
 		c = config[0]
 	}
-	c.Timeout = cmp.Or(c.Timeout, ample)
-	c.Schema = fmt.Sprintf("s%d", schemas.Add(1))
-	if err := pgstore.Migrate(t.Context(), pool, c); err != nil {
-		t.Fatal(err)
-	}
+	c.Timeout, c.Schema = cmp.Or(c.Timeout, ample), pgtest.Name("store")
+	must.OK(t, pgstore.Migrate(t.Context(), pool, c))
 	return c
 }
 
-// sharedPool returns a pool on the shared server, which ends with the test.
-func sharedPool(t testing.TB) *pgxpool.Pool {
+// shared returns a pool on the shared server, with settings in the form of libpq, and the config of an empty
+// schema there.
+func shared(t testing.TB, settings ...string) (*pgxpool.Pool, pgstore.Config) {
 	t.Helper()
-	return newPool(t, pgtest.Shared(t).ConnString("")+" pool_max_conns=16")
+	pool := newPool(t, strings.Join(append(settings, pgtest.Shared(t).ConnString("")), " "))
+	return pool, migrated(t, pool)
+}
+
+// quietStore is New for tests in which there are outages.
+func quietStore(pool *pgxpool.Pool, config ...pgstore.Config) *pgstore.Store {
+	s := pgstore.New(pool, config...)
+	s.OnEvent(func(store.Event) {}) // not into the output of the test
+	return s
 }
 
 func newPool(t testing.TB, connString string) *pgxpool.Pool {
 	t.Helper()
-	pool, err := pgxpool.New(t.Context(), connString)
-	if err != nil {
-		t.Fatal(err)
-	}
+	pool := must.Get(pgxpool.New(t.Context(), connString))(t)
 	t.Cleanup(pool.Close)
 	return pool
 }

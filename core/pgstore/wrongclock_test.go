@@ -13,7 +13,7 @@ import (
 // A process that is wrong about the server's time decides by the server's all the same.
 func TestAWrongClockDoesNotDecide(t *testing.T) {
 	t.Parallel()
-	pool := sharedPool(t)
+	pool, _ := shared(t)
 	// Again if it was not one hour: the server's window has ended then.
 	for ended := true; ended && !t.Failed(); {
 		hour := time.Now().Truncate(time.Hour)
@@ -31,14 +31,14 @@ func decideByWrongClocks(t *testing.T, pool *pgxpool.Pool) (left int64) {
 	for _, wrong := range []time.Duration{2 * time.Hour, time.Second, -2 * time.Second, -2 * time.Hour} {
 		s := pgstore.New(pool, config)
 		began := time.Now()
-		take(t, s, check("k", rule, 0))
+		take(t, s, checkOf("k", rule, 0))
 		s.MisleadClock(wrong)
 		before := time.Now()
-		at, after := time.UnixMicro(take(t, s, check("k", rule, 1))[0].At), time.Now()
+		at, after := time.UnixMicro(take(t, s, checkOf("k", rule, 1))[0].At), time.Now()
 		// As long as the calls took, the server's time is not known.
 		if slow := after.Sub(began); at.Before(before.Add(-time.Second/2-slow)) || at.After(after.Add(time.Second/2+slow)) {
 			t.Errorf("wrong by %v, it decided at %v, and it was %v", wrong, at, before)
 		}
 	}
-	return take(t, pgstore.New(pool, config), check("k", rule, 0))[0].Remaining
+	return take(t, pgstore.New(pool, config), checkOf("k", rule, 0))[0].Remaining
 }
