@@ -15,6 +15,8 @@ import (
 	"time"
 
 	"github.com/weblimit/weblimit/internal/test/child"
+	"github.com/weblimit/weblimit/internal/test/must"
+	"github.com/weblimit/weblimit/internal/test/program"
 	"github.com/weblimit/weblimit/internal/test/redistest"
 	"github.com/weblimit/weblimit/policy"
 
@@ -39,15 +41,12 @@ descriptors:
 func startServe(t *testing.T, redis *redistest.Server, file policy.File) rls.RateLimitServiceClient {
 	t.Helper()
 	dir := t.TempDir()
-	name := filepath.Join(dir, "serve")
-	if out, err := exec.Command("go", "build", "-o", name, "./serve").CombinedOutput(); err != nil {
-		t.Fatalf("%v: %s", err, out)
-	}
+	must.OK(t, program.Build(dir, ".", "./serve"))
 	if err := os.WriteFile(filepath.Join(dir, file.Name), file.Text, 0o600); err != nil {
 		t.Fatal(err)
 	}
 	addr := net.JoinHostPort("127.0.0.1", strconv.Itoa(freePort(t)))
-	cmd := exec.Command(name, "-config", dir, "-redis", redis.Addr(), "-listen", addr)
+	cmd := exec.Command(filepath.Join(dir, "serve"), "-config", dir, "-redis", redis.Addr(), "-listen", addr)
 	if err := child.Start(cmd); err != nil {
 		t.Fatal(err)
 	}

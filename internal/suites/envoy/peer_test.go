@@ -2,7 +2,6 @@ package envoy
 
 import (
 	"context"
-	"fmt"
 	"math/rand/v2"
 	"net"
 	"os"
@@ -15,6 +14,7 @@ import (
 
 	"github.com/weblimit/weblimit/core/redisstore"
 	"github.com/weblimit/weblimit/internal/test/child"
+	"github.com/weblimit/weblimit/internal/test/program"
 	"github.com/weblimit/weblimit/internal/test/redistest"
 	"github.com/weblimit/weblimit/policy"
 	"github.com/weblimit/weblimit/service/envoy"
@@ -30,12 +30,7 @@ var binary = sync.OnceValues(func() (string, error) {
 	if err != nil {
 		return "", err
 	}
-	name := filepath.Join(dir, "ratelimit")
-	out, err := exec.Command("go", "build", "-o", name, "github.com/envoyproxy/ratelimit/src/service_cmd").CombinedOutput()
-	if err != nil {
-		return "", fmt.Errorf("%w: %s", err, out)
-	}
-	return name, nil
+	return filepath.Join(dir, "service_cmd"), program.Build(dir, ".", "github.com/envoyproxy/ratelimit/src/service_cmd")
 })
 
 // startPeer starts envoyproxy/ratelimit with files on a Redis of its own, and returns a client.

@@ -14,6 +14,7 @@ import (
 
 	"github.com/weblimit/weblimit/internal/test/child"
 	"github.com/weblimit/weblimit/internal/test/documents"
+	binaries "github.com/weblimit/weblimit/internal/test/program"
 	"github.com/weblimit/weblimit/internal/test/proxies"
 )
 
@@ -41,13 +42,7 @@ const token = "a-token-of-this-test"
 
 // daemon is the path of weblimitd, which is built once.
 var daemon = sync.OnceValues(func() (string, error) {
-	path := filepath.Join(built, "weblimitd")
-	build := exec.Command("go", "build", "-buildvcs=false", "-o", path, ".")
-	build.Dir = filepath.Join(documents.Root, "cmd/weblimitd")
-	if out, err := build.CombinedOutput(); err != nil {
-		return "", fmt.Errorf("%w\n%s", err, out)
-	}
-	return path, nil
+	return filepath.Join(built, "weblimitd"), binaries.Build(built, filepath.Join(documents.Root, "cmd/weblimitd"), ".")
 })
 
 // built is a directory for what is built.

@@ -2,7 +2,6 @@ package majors
 
 import (
 	"fmt"
-	"os/exec"
 	"strings"
 	"testing"
 
@@ -16,6 +15,7 @@ import (
 	"github.com/weblimit/weblimit/echolimit"
 	"github.com/weblimit/weblimit/fiber3limit"
 	"github.com/weblimit/weblimit/fiberlimit"
+	"github.com/weblimit/weblimit/internal/test/program"
 	"github.com/weblimit/weblimit/keyfuncs"
 	"github.com/weblimit/weblimit/nethttp"
 )
@@ -67,9 +67,8 @@ func TestTheAdapterOfAnotherEchoDoesNotCompile(t *testing.T) {
 		"./testdata/echo4on5": `cannot use echolimit.Limit(nil) (value of func type "github.com/labstack/echo/v4".MiddlewareFunc) as "github.com/labstack/echo/v5".MiddlewareFunc`,
 		"./testdata/echo5on4": `cannot use echo5limit.Limit(nil) (value of func type "github.com/labstack/echo/v5".MiddlewareFunc) as "github.com/labstack/echo/v4".MiddlewareFunc`,
 	} {
-		out, err := exec.Command("go", "build", "-o", t.TempDir(), name).CombinedOutput()
-		if err == nil || !strings.Contains(string(out), want) {
-			t.Errorf("%s: %v\n%s", name, err, out)
+		if err := program.Build(t.TempDir(), ".", name); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v", name, err)
 		}
 	}
 }

@@ -1,14 +1,12 @@
 package page
 
 import (
-	"bufio"
 	"context"
 	"encoding/base64"
 	"fmt"
 	"net/http"
 	"net/url"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"regexp"
 	"strconv"
@@ -24,51 +22,22 @@ import (
 	"github.com/chromedp/chromedp"
 	"github.com/chromedp/chromedp/kb"
 
-	"github.com/weblimit/weblimit/internal/test/child"
 	"github.com/weblimit/weblimit/internal/test/documents"
-)
-
-var (
-	saasPage  = regexp.MustCompile(`(http://\S+)/console/`)
-	saasLogin = regexp.MustCompile(`billing, password (\S+)`)
-	saasLast  = regexp.MustCompile(`^Ctrl-C`)
+	"github.com/weblimit/weblimit/internal/test/must"
+	"github.com/weblimit/weblimit/internal/test/program"
 )
 
 // startSaas builds and starts examples/saas in memory, and stops it when the test ends.
 func startSaas(t *testing.T) (at, password string) {
 	t.Helper()
-	program := filepath.Join(t.TempDir(), "saas")
-	folder := filepath.Join(documents.Root, "examples/saas/server")
-	if out, err := exec.CommandContext(t.Context(), "go", "-C", folder, "build", "-buildvcs=false", "-o", program, ".").CombinedOutput(); err != nil {
-		t.Fatalf("go build: %v\n%s", err, out)
-	}
-	cmd := exec.Command(program)
-	cmd.Env = append(os.Environ(), "ADDR=127.0.0.1:0", "DATABASE_URL=", "REDIS_ADDR=")
-	stdout, err := cmd.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := child.Start(cmd); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		_ = cmd.Process.Kill() // it fails only on a process that is gone already
-		_ = cmd.Wait()
-	})
-	for lines := bufio.NewScanner(stdout); ; {
-		if !lines.Scan() {
-			t.Fatalf("the program ends before it says where it listens: %v", lines.Err())
-		}
-		if found := saasPage.FindStringSubmatch(lines.Text()); found != nil && at == "" {
-			at = found[1]
-		}
-		if found := saasLogin.FindStringSubmatch(lines.Text()); found != nil {
-			password = found[1]
-		}
-		if saasLast.MatchString(lines.Text()) {
-			return at, password
-		}
-	}
+	dir := t.TempDir()
+	must.OK(t, program.Build(dir, filepath.Join(documents.Root, "examples/saas/server"), "."))
+	running := program.Start(t, program.Command(filepath.Join(dir, "server")))
+	at = running.URL("The page:")
+	login := regexp.MustCompile(`billing, password (\S+)`)
+	password = login.FindStringSubmatch(running.Line(login))[1]
+	running.Line(regexp.MustCompile("^Ctrl-C"))
+	return at, password
 }
 
 // openSaas loads the page of examples/saas in a browser.

@@ -3,15 +3,14 @@
 package observed
 
 import (
-	"bufio"
-	"os"
-	"os/exec"
 	"path/filepath"
 	"regexp"
+	"strings"
 	"testing"
 
-	"github.com/weblimit/weblimit/internal/test/child"
 	"github.com/weblimit/weblimit/internal/test/documents"
+	"github.com/weblimit/weblimit/internal/test/must"
+	"github.com/weblimit/weblimit/internal/test/program"
 )
 
 // Shop is the running program.
@@ -21,45 +20,24 @@ type Shop struct {
 }
 
 var (
-	page  = regexp.MustCompile(`(http://\S+)/ops/limits/`)
-	login = regexp.MustCompile(`ops, password (\S+)`)
-	last  = regexp.MustCompile(`^Ctrl-C`)
+	page  = regexp.MustCompile(`(http://\S+)/ops/limits/|^Log in`)
+	login = regexp.MustCompile(`password (\S+)`)
 )
 
 // Start builds and starts the program, in memory if redisAddr is "", and stops it when the test ends.
-func Start(tb testing.TB, redisAddr string) Shop {
+func Start(tb testing.TB, redisAddr string) (s Shop) {
 	tb.Helper()
-	program := filepath.Join(tb.TempDir(), "observed")
-	folder := filepath.Join(documents.Root, "examples/observed/server")
-	if out, err := exec.CommandContext(tb.Context(), "go", "-C", folder, "build", "-buildvcs=false", "-o", program, ".").CombinedOutput(); err != nil {
-		tb.Fatalf("go build: %v\n%s", err, out)
-	}
-	cmd := exec.Command(program)
-	cmd.Env = append(os.Environ(), "ADDR=127.0.0.1:0", "REDIS_URL=", "REDIS_ADDR="+redisAddr)
-	stdout, err := cmd.StdoutPipe()
-	if err != nil {
-		tb.Fatal(err)
-	}
-	if err := child.Start(cmd); err != nil {
-		tb.Fatal(err)
-	}
-	tb.Cleanup(func() {
-		_ = cmd.Process.Kill() // it fails only on a process that is gone already
-		_ = cmd.Wait()
-	})
-	var s Shop
-	for lines := bufio.NewScanner(stdout); ; {
-		if !lines.Scan() {
-			tb.Fatalf("the program ends before it says where it listens: %v", lines.Err())
-		}
-		if found := page.FindStringSubmatch(lines.Text()); found != nil && len(s.Password) == 0 {
-			s.URLs = append(s.URLs, found[1])
-		}
-		if found := login.FindStringSubmatch(lines.Text()); found != nil {
-			s.Password = found[1]
-		}
-		if last.MatchString(lines.Text()) {
-			return s
+	dir := tb.TempDir()
+	must.OK(tb, program.Build(dir, filepath.Join(documents.Root, "examples/observed/server"), "."))
+	running := program.Start(tb, program.Command(filepath.Join(dir, "server"), "REDIS_ADDR="+redisAddr))
+	for s.Password == "" {
+		line := running.Line(page)
+		if strings.HasPrefix(line, "Log in") {
+			s.Password = login.FindStringSubmatch(line)[1]
+		} else {
+			s.URLs = append(s.URLs, page.FindStringSubmatch(line)[1])
 		}
 	}
+	running.Line(regexp.MustCompile("^Ctrl-C"))
+	return s
 }
