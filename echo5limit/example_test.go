@@ -3,6 +3,7 @@ package echo5limit_test
 import (
 	"fmt"
 	"net/http"
+	"net/http/httptest"
 	"strings"
 	"time"
 
@@ -12,6 +13,12 @@ import (
 	"github.com/weblimit/weblimit/echo5limit"
 	"github.com/weblimit/weblimit/keyfuncs"
 )
+
+func ask(h http.Handler, method, path string) *httptest.ResponseRecorder {
+	w := httptest.NewRecorder()
+	h.ServeHTTP(w, httptest.NewRequest(method, path, nil))
+	return w
+}
 
 func ExampleLimit() {
 	store := core.NewMemory()

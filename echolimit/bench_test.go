@@ -6,7 +6,6 @@ import (
 
 	"github.com/labstack/echo/v4"
 
-	"github.com/weblimit/weblimit/echolimit"
 	"github.com/weblimit/weblimit/internal/test/limittest"
 )
 
@@ -22,11 +21,7 @@ import (
 // RateLimit-Policy and its key cost none, whatever the number of limits. A denied
 // request has in addition the values of Retry-After and Content-Length, the
 // slices of these, and the body.
-const (
-	allocsAllowed = 2
-	allocsSeveral = 3
-	allocsDenied  = 7
-)
+var allocations = limittest.Allocations{Allowed: 2, Several: 3, ByRoute: 2, Denied: 7, AllowedNoContext: 2, SilentNoContext: 1, DeniedNoContext: 8}
 
 func noContent(c echo.Context) error { return c.NoContent(http.StatusNoContent) }
 
@@ -37,37 +32,9 @@ func engine(middleware ...echo.MiddlewareFunc) http.Handler {
 	return e
 }
 
-func BenchmarkBare(b *testing.B) { limittest.Benchmark(b, engine()) }
+var count, serve = limittest.OfHandler(engine)
 
-func BenchmarkAllowed(b *testing.B) {
-	limittest.Benchmark(b, engine(echolimit.New(limittest.Ample(1))))
-}
-
-func BenchmarkAllowedThreeLimits(b *testing.B) {
-	limittest.Benchmark(b, engine(echolimit.New(limittest.Ample(3))))
-}
-
-func BenchmarkDenied(b *testing.B) {
-	limittest.Benchmark(b, engine(echolimit.New(limittest.Exhausted())))
-}
+func BenchmarkLimit(b *testing.B) { exported.Benchmark(b, serve) }
 
 // Not parallel: it counts the allocations of the process.
-func TestAllocations(t *testing.T) {
-	bare := limittest.Allocs(t, engine())
-	for _, tt := range []struct {
-		name string
-		app  http.Handler
-		want int
-	}{
-		{"allowed", engine(echolimit.New(limittest.Ample(1))), allocsAllowed},
-		{"allowed by three limits", engine(echolimit.New(limittest.Ample(3))), allocsSeveral},
-		{"denied", engine(echolimit.New(limittest.Exhausted())), allocsDenied},
-		{"allowed, with NoContext", engine(echolimit.New(limittest.Ample(1), echolimit.Config{NoContext: true})), allocsAllowed},
-		{"allowed, with NoContext and without headers", engine(echolimit.New(limittest.Silent(), echolimit.Config{NoContext: true})), allocsAllowed - 1},
-		{"denied, with NoContext", engine(echolimit.New(limittest.Exhausted(), echolimit.Config{NoContext: true})), allocsDenied + 1},
-	} {
-		if got := limittest.Allocs(t, tt.app) - bare; got > tt.want {
-			t.Errorf("%s: %d allocations, want at most %d", tt.name, got, tt.want)
-		}
-	}
-}
+func TestAllocations(t *testing.T) { exported.Allocates(t, allocations, count) }

@@ -1,4 +1,4 @@
-package echolimit_test
+package echotest
 
 import (
 	"fmt"
@@ -6,18 +6,13 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/labstack/echo/v4"
-	"github.com/labstack/echo/v4/middleware"
-
 	"github.com/weblimit/weblimit/core"
-	"github.com/weblimit/weblimit/echolimit"
 	"github.com/weblimit/weblimit/keyfuncs"
 )
 
-// Trap 50. Echo's KeyAuth tries every line of a header, every cookie and every parameter
+// Echo's KeyAuth tries every line of a header, every cookie and every parameter
 // of a name. Whichever holds the right key, the limit counts it or refuses the request.
-func TestTrap50KeyAuthTakesAnyOfSeveral(t *testing.T) {
-	t.Parallel()
+func (s suite[C, M]) keyAuth(t *testing.T) {
 	const quota, tries = 10, 200
 	for _, tt := range []struct {
 		lookup string
@@ -37,17 +32,14 @@ func TestTrap50KeyAuthTakesAnyOfSeveral(t *testing.T) {
 			core.PerDay(quota).By(keyfuncs.First(keyfuncs.User("user"), tt.key, keyfuncs.ClientIP())),
 		} {
 			for _, inFront := range []bool{true, false} {
-				auth := middleware.KeyAuthWithConfig(middleware.KeyAuthConfig{
-					KeyLookup: tt.lookup,
-					Validator: func(key string, _ echo.Context) (bool, error) { return key == "s3cret", nil },
-				})
-				e, ran := echo.New(), 0
+				auth := s.f.KeyAuth(tt.lookup, func(key string) bool { return key == "s3cret" })
+				e, ran := s.app(), 0
 				if inFront {
-					e.Use(echolimit.Limit(core.NewMemory(), limit), auth)
+					e.Use(s.f.Limit(core.NewMemory(), limit), auth)
 				} else {
-					e.Use(auth, echolimit.Limit(core.NewMemory(), limit))
+					e.Use(auth, s.f.Limit(core.NewMemory(), limit))
 				}
-				e.GET("/", func(c echo.Context) error {
+				e.Route("GET", "/", func(c C) error {
 					ran++
 					return c.NoContent(http.StatusNoContent)
 				})
