@@ -35,7 +35,7 @@ type transcript struct {
 	line    []byte
 	test    string              // whose output the next lines are
 	outputs map[string][]string // of tests that have not passed
-	begun   []string            // tests that have not ended
+	begun   []string            // tests that run: they have begun, do not wait for their turn, and have not ended
 }
 
 const mark = 0x16
@@ -97,18 +97,23 @@ func (t *transcript) frame(words []string) {
 	}
 	test := strings.Join(words[2:], " ")
 	switch words[1] {
-	case "RUN":
+	case "RUN", "CONT":
 		t.begun = append(t.begun, test)
 		t.test = test
-	case "CONT", "NAME":
+	case "NAME":
 		t.test = test
+	case "PAUSE":
+		t.stops(test)
 	}
 }
 
+// stops notes that a test does not run any more, or waits for its turn.
+func (t *transcript) stops(test string) {
+	t.begun = slices.DeleteFunc(t.begun, func(begun string) bool { return begun == test })
+}
+
 func (t *transcript) endTest(result, test, took string) {
-	if i := slices.Index(t.begun, test); i >= 0 {
-		t.begun = slices.Delete(t.begun, i, i+1)
-	}
+	t.stops(test)
 	t.test = test // its output, if there is any, comes behind
 	switch result {
 	case "PASS":

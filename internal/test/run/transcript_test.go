@@ -72,7 +72,7 @@ func TestAProcessThatEndsEarly(t *testing.T) {
 	t.Parallel()
 	stack := strings.Repeat("\tframe\n", 100)
 	for name, tt := range map[string]struct{ text, failed, shown string }{
-		"a panic in a test":     {"^=== RUN   TestBad\npanic: at once\n" + stack, "TestBad", "panic: at once"},
+		"a panic in a test":     {"^=== RUN   TestWaits\n^=== PAUSE TestWaits\n^=== RUN   TestBad\npanic: at once\n" + stack, "TestBad", "panic: at once"},
 		"before the first test": {"panic: in init\n" + stack, "", "panic: in init"},
 		"without a word":        {"", "", "signal: killed"},
 		"outside of tests":      {"^=== RUN   TestGood\n^--- PASS: TestGood (0.00s)\n^=== NAME  \nWARNING: DATA RACE\n" + stack, "", "WARNING: DATA RACE"},
