@@ -67,7 +67,7 @@ test: installed ## run all tests of all modules, with the race detector where go
 	@go run ./internal/test/run $(if $(ONLY),-only '$(ONLY)') $(TESTFLAGS)
 
 long: installed ## make test with long random sequences and soaks, then what can go on for ever, each for LONG (1h); a day
-	WEBLIMIT_LONG=1 go run ./internal/test/run -timeout 12h $(TESTFLAGS)
+	LONG_TESTS=1 go run ./internal/test/run -timeout 12h $(TESTFLAGS)
 	$(MAKE) prove FOR=$(LONG)
 	$(MAKE) prove MUTATIONS=1
 	$(MAKE) mutants

@@ -15,7 +15,7 @@ import (
 // Ten million different keys (in a long run, else three) take less than 64 MB, and the first 100 clients are
 // found with an error below 5 %, whether requests follow Zipf's law or an attacker changes keys:
 //
-//	WEBLIMIT_LONG=1 go test ./metrics/top -run TenMillion -v
+//	LONG_TESTS=1 go test ./metrics/top -run TenMillion -v
 func TestTenMillionKeys(t *testing.T) {
 	if race.Enabled {
 		t.Skip("takes too long")

@@ -15,8 +15,9 @@ import (
 	"sync"
 )
 
-// Variable is the environment variable with the path of the socket. Without it, nothing is lent.
-const Variable = "WEBLIMIT_TEST_SERVERS"
+// Variable is the environment variable with the path of the socket. Without it, nothing is lent. It does not
+// begin with WEBLIMIT_, since weblimitd refuses variables of that kind that it does not know.
+const Variable = "LENT_SERVERS"
 
 // answer is what is sent for a name.
 type answer struct {
