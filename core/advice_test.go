@@ -123,6 +123,17 @@ func (s *inspected) inspect(ctx context.Context) (advice, problem string, err er
 	return string(s.kind), s.problem, s.err
 }
 
+// thrice lets a request ask a limit three times.
+func thrice(limit core.Limit, r keyfuncs.Request) func(*testing.T, core.Config) {
+	return func(t *testing.T, config core.Config) {
+		config.Store, config.Limits = core.NewMemory(), []core.Limit{limit}
+		l := newLimiter(t, config)
+		for range 3 {
+			l.Allow(r)
+		}
+	}
+}
+
 // situations is what each kind of advice is about; none is a test's clean request.
 // Each is given a limiter's configuration without limits and store, and does the
 // thing three times.
@@ -132,27 +143,9 @@ var situations = []struct {
 	problem string
 	run     func(t *testing.T, config core.Config)
 }{
-	{"forwarded headers are seen while only the peer is used", core.AdviceForwarded, forwardedProblem, func(t *testing.T, config core.Config) {
-		config.Store, config.Limits = core.NewMemory(), []core.Limit{core.PerHour(9).By(keyfuncs.ClientIP())}
-		l := newLimiter(t, config)
-		for range 3 {
-			l.Allow(forwarded("X-Forwarded-For"))
-		}
-	}},
-	{"a trusted proxy names no client", core.AdviceNoClient, noClientProblem, func(t *testing.T, config core.Config) {
-		config.Store, config.Limits = core.NewMemory(), []core.Limit{core.PerHour(9).By(keyfuncs.ClientIP(keyfuncs.TrustedProxies("10.0.0.0/8")))}
-		l := newLimiter(t, config)
-		for range 3 {
-			l.Allow(&request{peer: "10.0.0.1"})
-		}
-	}},
-	{"forwarded headers come from a private peer that is not listed", core.AdviceUnlisted, unlistedProblem, func(t *testing.T, config core.Config) {
-		config.Store, config.Limits = core.NewMemory(), []core.Limit{core.PerHour(9).By(keyfuncs.ClientIP(keyfuncs.TrustedProxies("10.0.0.0/8")))}
-		l := newLimiter(t, config)
-		for range 3 {
-			l.Allow(&request{peer: "127.0.0.1", headers: map[string]string{"X-Forwarded-For": "198.51.100.7"}})
-		}
-	}},
+	{"forwarded headers are seen while only the peer is used", core.AdviceForwarded, forwardedProblem, thrice(core.PerHour(9).By(keyfuncs.ClientIP()), forwarded("X-Forwarded-For"))},
+	{"a trusted proxy names no client", core.AdviceNoClient, noClientProblem, thrice(core.PerHour(9).By(keyfuncs.ClientIP(keyfuncs.TrustedProxies("10.0.0.0/8"))), &request{peer: "10.0.0.1"})},
+	{"forwarded headers come from a private peer that is not listed", core.AdviceUnlisted, unlistedProblem, thrice(core.PerHour(9).By(keyfuncs.ClientIP(keyfuncs.TrustedProxies("10.0.0.0/8"))), &request{peer: "127.0.0.1", headers: map[string]string{"X-Forwarded-For": "198.51.100.7"}})},
 	{"no request has a limit's key", core.AdviceKeyless, keylessProblem, func(t *testing.T, config core.Config) {
 		config.Store, config.Limits = core.NewMemory(), []core.Limit{core.PerHour(9).By(keyfuncs.User("userID"))}
 		l := newLimiter(t, config)
@@ -161,12 +154,8 @@ var situations = []struct {
 		}
 	}},
 	{"a bypass exempts what proxies pass on", core.AdviceExempt, exemptProblem, func(t *testing.T, config core.Config) {
-		config.Store, config.Limits = core.NewMemory(), []core.Limit{core.PerHour(9).By(keyfuncs.ClientIP(keyfuncs.TrustedProxies("10.0.0.0/8")))}
 		config.Bypass = []keyfuncs.Condition{keyfuncs.Methods("OPTIONS"), keyfuncs.FromCIDR("10.0.0.0/8")}
-		l := newLimiter(t, config)
-		for range 3 {
-			l.Allow(forwarded("X-Forwarded-For"))
-		}
+		thrice(core.PerHour(9).By(keyfuncs.ClientIP(keyfuncs.TrustedProxies("10.0.0.0/8"))), forwarded("X-Forwarded-For"))(t, config)
 	}},
 	{"a cost can never fit", core.AdviceNeverFits, neverFitsProblem, func(t *testing.T, config core.Config) {
 		config.Store, config.Limits = core.NewMemory(), []core.Limit{everyone(9).CostBy(func(keyfuncs.Request) int64 { return 10 })}
@@ -175,20 +164,8 @@ var situations = []struct {
 			wantDecision(t, "a cost above the burst", l.Allow(&request{}), false, core.ReasonNeverFits, 9)
 		}
 	}},
-	{"the framework's client address can be forged", core.AdviceFramework, "weblimit: " + frameworkProblem, func(t *testing.T, config core.Config) {
-		config.Store, config.Limits = core.NewMemory(), []core.Limit{core.PerHour(9).By(keyfuncs.ClientIP(keyfuncs.Framework()))}
-		l := newLimiter(t, config)
-		for range 3 {
-			l.Allow(&risky{problem: frameworkProblem})
-		}
-	}},
-	{"some requests do not pass the limiter", core.AdviceUnguarded, "weblimit: " + frameworkProblem, func(t *testing.T, config core.Config) {
-		config.Store, config.Limits = core.NewMemory(), []core.Limit{everyone(9)}
-		l := newLimiter(t, config)
-		for range 3 {
-			l.Allow(&unguarded{})
-		}
-	}},
+	{"the framework's client address can be forged", core.AdviceFramework, "weblimit: " + frameworkProblem, thrice(core.PerHour(9).By(keyfuncs.ClientIP(keyfuncs.Framework())), &risky{problem: frameworkProblem})},
+	{"some requests do not pass the limiter", core.AdviceUnguarded, "weblimit: " + frameworkProblem, thrice(everyone(9), &unguarded{})},
 	{"a limiter is built while a request is served", core.AdviceInHandler, handlerProblem, func(t *testing.T, config core.Config) {
 		serve(t, func(w http.ResponseWriter, _ *http.Request) {
 			config.Store, config.Limits = core.NewMemory(), []core.Limit{everyone(1)}
@@ -218,13 +195,7 @@ var situations = []struct {
 			check.Equal(t, "looks of the store", store.looks.Load(), 1)
 		})
 	}},
-	{"a tier can never work", core.AdviceTier, `weblimit: limit "default": quota must be at least 1, got 0`, func(t *testing.T, config core.Config) {
-		config.Store, config.Limits = core.NewMemory(), []core.Limit{everyone(9).Tiers(func(keyfuncs.Request) core.Limit { return core.PerHour(0) })}
-		l := newLimiter(t, config)
-		for range 3 {
-			l.Allow(&request{})
-		}
-	}},
+	{"a tier can never work", core.AdviceTier, `weblimit: limit "default": quota must be at least 1, got 0`, thrice(everyone(9).Tiers(func(keyfuncs.Request) core.Limit { return core.PerHour(0) }), &request{})},
 	{"a Scale function panics", core.AdviceScale, `weblimit: limit "default": its Scale function panicked: no load`, func(t *testing.T, config core.Config) {
 		config.Store, config.Limits = core.NewMemory(), []core.Limit{everyone(9).Scale(func(context.Context) float64 { panic("no load") })}
 		d := newLimiter(t, config).Allow(&request{})

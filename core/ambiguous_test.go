@@ -62,9 +62,8 @@ func TestTrap50AnAmbiguousKeyIsDenied(t *testing.T) {
 			}
 			// Nothing was charged.
 			if d := l.Allow(&request{peer: "192.0.2.7", headers: map[string]string{"X-Tenant": "a-secret"}}); !tt.down && tt.name != "with a cost and tiers" {
-				if b, _ := d.Binding(); b.Remaining != 4 {
-					t.Errorf("%d are left after a request with one", b.Remaining)
-				}
+				b, _ := d.Binding()
+				check.Equal(t, "left after a request with one", b.Remaining, 4)
 			}
 		})
 	}

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"math"
-	"slices"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -60,8 +59,7 @@ func TestAllowAtMostAsksOnceWhereAllFits(t *testing.T) {
 
 func TestAllowAtMostWithOddNumbers(t *testing.T) {
 	t.Parallel()
-	memory, _ := at()
-	l := limiterOn(t, memory, everyone(5))
+	l := limiterAt(t, everyone(5))
 	granted, d := l.AllowKeyAtMost(t.Context(), "k", -1)
 	wantDecision(t, "a negative number", d, false, core.ReasonInvalidCost)
 	check.Equal(t, "granted", granted, 0)
@@ -110,8 +108,7 @@ func TestAllowAtMostOfSlots(t *testing.T) {
 
 func TestAllowAtMostSettlesEstimates(t *testing.T) {
 	t.Parallel()
-	memory, _ := at()
-	l := limiterOn(t, memory, everyone(10).Estimate(1))
+	l := limiterAt(t, everyone(10).Estimate(1))
 	d := wantAtMost(t, "first", l, 99, 10)
 	if err := core.Charge(core.NewContext(t.Context(), d), 4); err != nil {
 		t.Fatal(err)
@@ -123,8 +120,7 @@ func TestAllowAtMostSettlesEstimates(t *testing.T) {
 
 func TestAllowAtMostInShadowMode(t *testing.T) {
 	t.Parallel()
-	memory, _ := at()
-	l := limiterOn(t, memory, everyone(5).Named("real"), everyone(3).Named("trial").Shadow())
+	l := limiterAt(t, everyone(5).Named("real"), everyone(3).Named("trial").Shadow())
 	if d := wantAtMost(t, "first", l, 9, 5); d.Reason != core.ReasonShadowed || d.Results()[1].Charged {
 		t.Errorf("%v, %+v", d.Reason, d.Results())
 	}
@@ -135,8 +131,7 @@ func TestAllowAtMostInShadowMode(t *testing.T) {
 // Only a denial of everything is one to a penalty, and a block denies all.
 func TestAllowAtMostAndPenalties(t *testing.T) {
 	t.Parallel()
-	memory, _ := at()
-	l := limiterOn(t, memory, everyone(10).Penalty(core.Block{After: 2, Within: time.Hour, For: time.Minute}))
+	l := limiterAt(t, everyone(10).Penalty(core.Block{After: 2, Within: time.Hour, For: time.Minute}))
 	for _, want := range []int64{7, 3, 0, 0} {
 		d := wantAtMost(t, "before the block", l, 7, want)
 		if want == 0 && d.Reason == core.ReasonBlocked {
@@ -189,26 +184,17 @@ func TestAllowAtMostInAnOutage(t *testing.T) {
 	})
 }
 
-// batchObserver notes what was granted.
-type batchObserver struct {
-	core.NopObserver
-	costs   []int64
-	reasons []core.Reason
-}
-
-func (o *batchObserver) Decided(_ context.Context, seen *core.Observation) {
-	o.costs, o.reasons = append(o.costs, seen.Cost(0)), append(o.reasons, seen.Decision.Reason)
-}
-
 func TestAllowAtMostIsObservedOnce(t *testing.T) {
 	t.Parallel()
 	memory, _ := at()
-	seen := new(batchObserver)
+	seen := new(recorder)
 	l := newLimiter(t, core.Config{Store: memory, Limits: []core.Limit{everyone(10)}, Observe: seen})
 	for _, want := range []int64{6, 4, 0} {
 		wantAtMost(t, "observed", l, 6, want)
 	}
-	if !slices.Equal(seen.costs, []int64{6, 4, 1}) || !slices.Equal(seen.reasons, []core.Reason{core.ReasonWithinLimit, core.ReasonWithinLimit, core.ReasonLimitExceeded}) {
-		t.Errorf("observed %v, %v", seen.costs, seen.reasons)
+	var got []string
+	for _, o := range seen.decisions {
+		got = append(got, fmt.Sprint(o.costs, o.decision.Reason))
 	}
+	check.Slices(t, "observed", got, []string{"[6] within limit", "[4] within limit", "[1] limit exceeded"})
 }

@@ -82,9 +82,7 @@ func TestDenialForAMissingKey(t *testing.T) {
 		if d.Status() != http.StatusBadRequest || d.Missing() != "X-Tenant header" || d.RetryAfter != 0 || d.Err != nil {
 			t.Errorf("status %d, missing %q, wait %v, error %v; want 400, the header and neither", d.Status(), d.Missing(), d.RetryAfter, d.Err)
 		}
-		if b, ok := d.Binding(); ok {
-			t.Errorf("limit %q binds a request that no limit was asked about", b.Rule.Name)
-		}
+		check.Equal(t, "what binds a request that no limit was asked about", binding(d), "")
 		wantProblem(t, &d, `{"type":"about:blank","title":"Bad Request","status":400,"detail":"The request has no X-Tenant header."}`)
 		wantHeaders(t, &d, policy, "", "")
 		check.Equal(t, "logged", logged(t, d), `{"decision":{"allowed":false,"reason":"missing key","missing":"X-Tenant header"}}`)

@@ -173,8 +173,7 @@ func TestCalendarHeaders(t *testing.T) {
 
 func TestTiersByTheMonth(t *testing.T) {
 	t.Parallel()
-	store, _ := at()
-	l := limiterOn(t, store, core.PerMonth(100, time.UTC).By(keyfuncs.Everyone()).CostBy(costing).Tiers(plan))
+	l := limiterAt(t, core.PerMonth(100, time.UTC).By(keyfuncs.Everyone()).CostBy(costing).Tiers(plan))
 	wantDecision(t, "60 of 100", l.Allow(on(core.Limit{}, 60)), true, core.ReasonWithinLimit, 40)
 	wantDecision(t, "of 200", l.Allow(on(core.PerMonth(200, time.UTC), 1)), true, core.ReasonWithinLimit, 139)
 	wantDecision(t, "from the 14th on", l.Allow(on(core.PerBillingMonth(200, 14, time.UTC), 1)), true, core.ReasonWithinLimit, 138)

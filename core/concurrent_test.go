@@ -24,17 +24,15 @@ func running(n int64) core.Limit {
 
 func TestHeadersOfRequestsAtTheSameTime(t *testing.T) {
 	t.Parallel()
-	store, _ := at()
-	l := limiterOn(t, store, running(2), everyone(100).Named("hourly"))
+	l := limiterAt(t, running(2), everyone(100).Named("hourly"))
 	const policy = `"running";q=2;qu="concurrent-requests", "hourly";q=100;w=3600`
 	d := l.Allow(&request{})
 	wantHeaders(t, &d, policy, `"running";r=1;t=1, "hourly";r=99;t=3564`, "")
 	l.Allow(&request{})
 	d = l.Allow(&request{})
 	wantHeaders(t, &d, policy, `"running";r=0;t=1, "hourly";r=98;t=3528`, "1")
-	if d.RetryAfter != time.Second || d.Reason != core.ReasonLimitExceeded || d.Status() != http.StatusTooManyRequests {
-		t.Errorf("denied with %+v", d)
-	}
+	wantWait(t, "denied", d, core.ReasonLimitExceeded, time.Second)
+	check.Equal(t, "status", d.Status(), http.StatusTooManyRequests)
 }
 
 func TestDialectsOfRequestsAtTheSameTime(t *testing.T) {

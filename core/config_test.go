@@ -7,6 +7,7 @@ import (
 
 	"github.com/weblimit/weblimit/core"
 	"github.com/weblimit/weblimit/internal/test/check"
+	"github.com/weblimit/weblimit/internal/test/must"
 	"github.com/weblimit/weblimit/keyfuncs"
 )
 
@@ -199,9 +200,7 @@ func TestNewSaysWhatIsWrongWithSettings(t *testing.T) {
 			config := core.Config{Store: core.NewMemory(), Limits: []core.Limit{everyone(1)}}
 			tt.change(&config)
 			l, err := core.New(config)
-			if l != nil || err == nil || err.Error() != tt.want {
-				t.Errorf("got %v and error\n\t%v, want\n\t%s", l, err, tt.want)
-			}
+			must.Equal(t, "New", fmt.Sprint(l, err), "<nil> "+tt.want)
 		})
 	}
 }

@@ -17,8 +17,7 @@ func TestCostBy(t *testing.T) {
 	for algorithm, limit := range storetest.Algorithms(10, time.Hour) {
 		t.Run(algorithm, func(t *testing.T) {
 			t.Parallel()
-			store, _ := at()
-			l := limiterOn(t, store, limit.By(keyfuncs.Everyone()).Named("default").CostBy(costing))
+			l := limiterAt(t, limit.By(keyfuncs.Everyone()).Named("default").CostBy(costing))
 			for _, step := range []struct {
 				name      string
 				cost      int64
@@ -72,8 +71,7 @@ func TestCostsOfSeveralLimits(t *testing.T) {
 
 func TestCostByOutweighsCost(t *testing.T) {
 	t.Parallel()
-	store, _ := at()
-	d := limiterOn(t, store, everyone(10).Cost(3).CostBy(costing)).Allow(cost(4))
+	d := limiterAt(t, everyone(10).Cost(3).CostBy(costing)).Allow(cost(4))
 	wantDecision(t, "a cost of 4", d, true, core.ReasonWithinLimit, 6)
 }
 

@@ -107,16 +107,12 @@ func TestDecisionInContext(t *testing.T) {
 	outer := core.NewContext(base, decided(t, limits, core.Result{Allowed: true, Remaining: 4}))
 	inner := core.NewContext(outer, decided(t, []core.Limit{everyone(5).Named("inner")}, core.Result{RetryAfter: time.Second}))
 
-	d, ok := core.FromContext(outer)
+	d, _ := core.FromContext(outer)
 	wantDecision(t, "outer", d, true, core.ReasonWithinLimit, 4)
-	if b, _ := d.Binding(); !ok || b.Rule.Name != "outer" {
-		t.Errorf("the outer context has the decision of %q", b.Rule.Name)
-	}
-	d, ok = core.FromContext(context.WithValue(inner, key{}, "covered"))
+	check.Equal(t, "what binds", binding(d), "outer")
+	d, _ = core.FromContext(context.WithValue(inner, key{}, "covered"))
 	wantDecision(t, "inner", d, false, core.ReasonLimitExceeded, 0)
-	if b, _ := d.Binding(); !ok || b.Rule.Name != "inner" {
-		t.Errorf("the inner context has the decision of %q, want the one nearest to the handler", b.Rule.Name)
-	}
+	check.Equal(t, "what binds nearest to the handler", binding(d), "inner")
 	d.Results()[0].Remaining = 99
 	d, _ = core.FromContext(inner)
 	wantDecision(t, "inner, after a handler wrote to its copy", d, false, core.ReasonLimitExceeded, 0)

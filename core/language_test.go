@@ -26,6 +26,13 @@ func denialIn(t testing.TB, texts map[string]func(core.Decision) string) core.De
 	return decidedIn(t, core.Config{Limits: []core.Limit{everyone(5)}, Details: texts}, core.Result{RetryAfter: 9 * time.Second})
 }
 
+// detailOf returns the detail of a body, and its language.
+func detailOf(t testing.TB, d core.Decision, accept string) [2]string {
+	t.Helper()
+	body, language := d.AppendProblem(nil, accept)
+	return [2]string{parseProblem(t, body).Detail, language}
+}
+
 const english = "Rate limit exceeded. Retry in 9 seconds."
 
 func TestDetailsByAcceptLanguage(t *testing.T) {
@@ -76,21 +83,16 @@ func TestDetailsByAcceptLanguage(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
-			body, language := d.AppendProblem(nil, tt.accept)
-			check.Equal(t, tt.accept, [2]string{parseProblem(t, body).Detail, language}, [2]string{tt.detail, tt.language})
+			check.Equal(t, tt.accept, detailOf(t, d, tt.accept), [2]string{tt.detail, tt.language})
 			// The fallback is the application's own English, if it has one.
 			want := map[string]string{english: "in en", "in de-CH": "in de"}[tt.detail]
 			if want == "" {
 				return
 			}
-			if body, _ = own.AppendProblem(nil, tt.accept); parseProblem(t, body).Detail != want {
-				t.Errorf("%q, with an English of its own: got %s, want %s", tt.accept, body, want)
-			}
+			check.Equal(t, tt.accept+", with an English of its own", detailOf(t, own, tt.accept)[0], want)
 		})
 	}
-	if body, language := own.AppendProblem(nil, "en-GB-oed, de"); parseProblem(t, body).Detail != "in en-GB" || language != "en-GB" {
-		t.Errorf("a variety of English: got %s in %q", body, language)
-	}
+	check.Equal(t, "a variety of English", detailOf(t, own, "en-GB-oed, de"), [2]string{"in en-GB", "en-GB"})
 }
 
 // Without Config.Details there is no choice, and no Content-Language.
@@ -98,9 +100,7 @@ func TestDetailsByDefault(t *testing.T) {
 	t.Parallel()
 	d := denialIn(t, nil)
 	for _, accept := range []string{"", "de", "en", "*"} {
-		if body, language := d.AppendProblem(nil, accept); parseProblem(t, body).Detail != english || language != "" {
-			t.Errorf("%q: got %s in %q", accept, body, language)
-		}
+		check.Equal(t, accept, detailOf(t, d, accept), [2]string{english, ""})
 	}
 }
 
@@ -127,8 +127,7 @@ func TestAcceptLanguageOfAnyLength(t *testing.T) {
 			t.Errorf("%s took %v", name, least)
 		}
 	}
-	body, _ := d.AppendProblem(nil, "de;q=0.8,"+strings.Repeat("sv;q=0.9,", 10_000))
-	check.Equal(t, "a known language before 10,000 others", parseProblem(t, body).Detail, "in de")
+	check.Equal(t, "a known language before 10,000 others", detailOf(t, d, "de;q=0.8,"+strings.Repeat("sv;q=0.9,", 10_000))[0], "in de")
 }
 
 // A detail is text: whatever an application returns stays within its string.
@@ -167,19 +166,15 @@ func TestDetailsGetTheDenial(t *testing.T) {
 		b, ok := d.Binding()
 		return fmt.Sprintf("%v %v %q %v %v", d.Status(), d.Reason, b.Rule.Name, ok, d.RetryAfter)
 	}}
-	body, _ := new(core.Decision).AppendProblem(nil, "de")
-	check.Equal(t, "the zero decision", parseProblem(t, body).Detail, "Rate limit exceeded.")
-	d := denialIn(t, texts)
-	body, _ = d.AppendProblem(nil, "de")
-	check.Equal(t, "detail", parseProblem(t, body).Detail, `429 limit exceeded "default" true 9s`)
+	check.Equal(t, "the zero decision", detailOf(t, core.Decision{}, "de")[0], "Rate limit exceeded.")
+	check.Equal(t, "detail", detailOf(t, denialIn(t, texts), "de")[0], `429 limit exceeded "default" true 9s`)
 	texts["de"] = func(d core.Decision) string { return fmt.Sprint(d.Status(), d.Reason, d.Err) }
 	down := newLimiter(t, core.Config{Store: newFlaky(true), Limits: []core.Limit{everyone(5).OnOutage(core.Deny)}, Details: texts}).Allow(&request{})
 	body, language := down.AppendProblem(nil, "de")
 	if got := parseProblem(t, body); got.Detail != "503 outage denied "+errDown.Error() || got.Status != 503 || language != "de" {
 		t.Errorf("an outage: %+v in %q", got, language)
 	}
-	body, language = down.AppendProblem(nil, "fr")
-	check.Equal(t, "an outage in English", [2]string{parseProblem(t, body).Detail, language}, [2]string{"Service temporarily unavailable. Retry in 1 second.", "en"})
+	check.Equal(t, "an outage in English", detailOf(t, down, "fr"), [2]string{"Service temporarily unavailable. Retry in 1 second.", "en"})
 }
 
 // Changing the map of a Config after New changes no limiter.
@@ -188,9 +183,7 @@ func TestNewKeepsNoDetailsOfTheCaller(t *testing.T) {
 	texts := details("de")
 	d := denialIn(t, texts)
 	clear(texts)
-	if body, _ := d.AppendProblem(nil, "de"); parseProblem(t, body).Detail != "in de" {
-		t.Errorf("got %s", body)
-	}
+	check.Equal(t, "detail", detailOf(t, d, "de"), [2]string{"in de", "de"})
 }
 
 // Whatever a client sends, it gets one of the texts, whole.

@@ -132,13 +132,10 @@ func TestBadLimitsAreErrors(t *testing.T) {
 			if !strings.HasPrefix(want, "weblimit: ") {
 				want = `weblimit: limit "default": ` + want
 			}
-			if _, err := tt.limit.Rule(); err == nil || err.Error() != want {
-				t.Errorf("Rule: got error\n\t%v, want\n\t%s", err, want)
-			}
+			_, err := tt.limit.Rule()
+			check.Equal(t, "Rule", fmt.Sprint(err), want)
 			l, err := core.New(core.Config{Store: core.NewMemory(), Limits: []core.Limit{tt.limit.By(all)}})
-			if l != nil || err == nil || err.Error() != want {
-				t.Errorf("New: got %v and error\n\t%v, want\n\t%s", l, err, want)
-			}
+			check.Equal(t, "New", fmt.Sprint(l, err), "<nil> "+want)
 		})
 	}
 }
@@ -194,9 +191,7 @@ func TestWhoIsLimitedIsSaidOnPurpose(t *testing.T) {
 				t.Errorf("the numbers are good, and Rule says %v", err)
 			}
 			l, err := core.New(core.Config{Store: core.NewMemory(), Limits: []core.Limit{tt.limit}})
-			if l != nil || err == nil || err.Error() != tt.want {
-				t.Errorf("got %v and error\n\t%v, want\n\t%s", l, err, tt.want)
-			}
+			check.Equal(t, "New", fmt.Sprint(l, err), "<nil> "+tt.want)
 		})
 	}
 }
@@ -286,8 +281,7 @@ func TestByKeepsNoSliceOfTheCaller(t *testing.T) {
 	limit := core.PerHour(1).By(keys...)
 	keys[0], keys[1] = keyfuncs.Func{}, keyfuncs.Func{}
 
-	store, _ := at()
-	l := limiterOn(t, store, limit)
+	l := limiterAt(t, limit)
 	wantDecision(t, "alice", l.Allow(user("alice")), true, core.ReasonWithinLimit, 0)
 	wantDecision(t, "bob", l.Allow(user("bob")), true, core.ReasonWithinLimit, 0)
 	wantDecision(t, "alice again", l.Allow(user("alice")), false, core.ReasonLimitExceeded, 0)

@@ -13,6 +13,7 @@ import (
 
 	"github.com/weblimit/weblimit/core"
 	"github.com/weblimit/weblimit/internal/test/check"
+	"github.com/weblimit/weblimit/internal/test/must"
 	"github.com/weblimit/weblimit/internal/test/storetest"
 	"github.com/weblimit/weblimit/keyfuncs"
 )
@@ -41,9 +42,7 @@ func TestNewSaysWhatIsWrong(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
 			l, err := core.New(tt.config)
-			if l != nil || err == nil || err.Error() != tt.want {
-				t.Fatalf("got %v and error\n\t%v, want\n\t%s", l, err, tt.want)
-			}
+			must.Equal(t, "New", fmt.Sprint(l, err), "<nil> "+tt.want)
 			check.Equal(t, "the panic of Must", fmt.Sprint(panicOf(func() { core.Must(core.New(tt.config)) })), tt.want)
 		})
 	}
@@ -288,9 +287,7 @@ func TestAllowDecidesSeveralLimitsTogether(t *testing.T) {
 	clock.Advance(15 * time.Minute)
 	d := l.Allow(user("alice"))
 	wantDecision(t, "alice, denied for the day", d, false, core.ReasonLimitExceeded, 3, 1, 1)
-	if b, ok := d.Binding(); !ok || b.Rule.Name != "daily" {
-		t.Errorf("binding is %+v, want the limit that denied", b.Rule)
-	}
+	check.Equal(t, "the limit that denied", binding(d), "daily")
 	wantDecision(t, "bob again", l.Allow(user("bob")), true, core.ReasonWithinLimit, 2, 4, 0)
 }
 
@@ -341,9 +338,7 @@ func TestMoreLimitsThanFitInADecision(t *testing.T) {
 			for i, r := range d.Results() {
 				check.Equal(t, fmt.Sprintf("result %d, in the order of Config.Limits", i), r.Rule.Name, fmt.Sprint("limit-", i))
 			}
-			if b, ok := d.Binding(); !ok || b.Rule.Name != "limit-0" {
-				t.Errorf("binding is %+v", b)
-			}
+			check.Equal(t, "what binds", binding(d), "limit-0")
 		})
 	}
 }

@@ -328,9 +328,7 @@ func TestSettlementsThatTheStoreMayNotKnow(t *testing.T) {
 	if err := core.Charge(core.NewContext(t.Context(), d), 4); err != nil {
 		t.Fatal(err)
 	}
-	if err := drainThen(t, l, func() { close(drained) }); err == nil || err.Error() != "weblimit: settlements that were lost: 1" {
-		t.Errorf("Drain: %v", err)
-	}
+	check.Equal(t, "Drain", fmt.Sprint(drainThen(t, l, func() { close(drained) })), "weblimit: settlements that were lost: 1")
 	if len(seen.settlements) != 1 || seen.settlements[0].Units != 3 || !errors.Is(seen.settlements[0].Err, errDown) {
 		t.Errorf("settled %+v, want one that failed", seen.settlements)
 	}

@@ -149,8 +149,7 @@ func TestOncePerIsPartOfTheRule(t *testing.T) {
 
 func TestATierChargesOperationsOnceToo(t *testing.T) {
 	t.Parallel()
-	store, _ := at()
-	l := limiterOn(t, store, everyone(100).OncePer(keyfuncs.Header("Idempotency-Key"), time.Hour).Tiers(plan))
+	l := limiterAt(t, everyone(100).OncePer(keyfuncs.Header("Idempotency-Key"), time.Hour).Tiers(plan))
 	r := on(core.PerHour(5).FixedWindow(), 1)
 	r.headers = map[string]string{"Idempotency-Key": "op"}
 	wantDecision(t, "the first", l.Allow(r), true, core.ReasonWithinLimit, 4)

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
-	"slices"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -22,86 +21,40 @@ func TestOutagePolicies(t *testing.T) {
 	t.Parallel()
 	const n = 2 // units an hour
 	limit := func(name string, o core.Outage) core.Limit { return everyone(n).Named(name).OnOutage(o) }
-	type want struct {
-		allowed bool
-		reason  core.Reason
-		names   []string // whose results there are
-	}
 	for _, tt := range []struct {
 		name   string
 		limits []core.Limit
-		first  want // of each of the first n requests
-		then   want // of those after them
+		units  int     // of a request, under the strictest limit
+		first  outcome // of each of the first requests, until n units are used
+		then   bool    // what comes after them is allowed, for the same reason
+		names  string  // whose results there are
 	}{
-		{
-			"by default, a bucket in the process stands in",
-			[]core.Limit{everyone(n)},
-			want{true, core.ReasonOutageLocal, []string{"default"}},
-			want{false, core.ReasonOutageLocal, []string{"default"}},
-		},
-		{
-			"Local is that default",
-			[]core.Limit{limit("a", core.Local)},
-			want{true, core.ReasonOutageLocal, []string{"a"}},
-			want{false, core.ReasonOutageLocal, []string{"a"}},
-		},
-		{
-			"Allow lets all through",
-			[]core.Limit{limit("a", core.Allow)},
-			want{true, core.ReasonOutageAllowed, nil},
-			want{true, core.ReasonOutageAllowed, nil},
-		},
-		{
-			"Deny refuses all",
-			[]core.Limit{limit("a", core.Deny)},
-			want{false, core.ReasonOutageDenied, nil},
-			want{false, core.ReasonOutageDenied, nil},
-		},
-		{
-			"of Allow and Local, Local decides",
-			[]core.Limit{limit("a", core.Allow), limit("b", core.Local), limit("c", core.Allow)},
-			want{true, core.ReasonOutageLocal, []string{"b"}},
-			want{false, core.ReasonOutageLocal, []string{"b"}},
-		},
-		{
-			"of Local and Deny, Deny decides",
-			[]core.Limit{limit("a", core.Local), limit("b", core.Deny)},
-			want{false, core.ReasonOutageDenied, nil},
-			want{false, core.ReasonOutageDenied, nil},
-		},
-		{
-			"of all three, Deny decides",
-			[]core.Limit{limit("a", core.Deny), limit("b", core.Local), limit("c", core.Allow)},
-			want{false, core.ReasonOutageDenied, nil},
-			want{false, core.ReasonOutageDenied, nil},
-		},
-		{
-			"several Locals decide together",
-			[]core.Limit{limit("a", core.Local), limit("b", core.Local).Cost(2), limit("c", core.Local)},
-			want{true, core.ReasonOutageLocal, []string{"a", "b", "c"}},
-			want{false, core.ReasonOutageLocal, []string{"a", "b", "c"}},
-		},
+		{"by default, a bucket in the process stands in", []core.Limit{everyone(n)}, 1, outcome{true, core.ReasonOutageLocal}, false, "[default]"},
+		{"Local is that default", []core.Limit{limit("a", core.Local)}, 1, outcome{true, core.ReasonOutageLocal}, false, "[a]"},
+		{"Allow lets all through", []core.Limit{limit("a", core.Allow)}, 1, outcome{true, core.ReasonOutageAllowed}, true, "[]"},
+		{"Deny refuses all", []core.Limit{limit("a", core.Deny)}, 1, outcome{false, core.ReasonOutageDenied}, false, "[]"},
+		{"of Allow and Local, Local decides", []core.Limit{limit("a", core.Allow), limit("b", core.Local), limit("c", core.Allow)}, 1, outcome{true, core.ReasonOutageLocal}, false, "[b]"},
+		{"of Local and Deny, Deny decides", []core.Limit{limit("a", core.Local), limit("b", core.Deny)}, 1, outcome{false, core.ReasonOutageDenied}, false, "[]"},
+		{"of all three, Deny decides", []core.Limit{limit("a", core.Deny), limit("b", core.Local), limit("c", core.Allow)}, 1, outcome{false, core.ReasonOutageDenied}, false, "[]"},
+		{"several Locals decide together", []core.Limit{limit("a", core.Local), limit("b", core.Local).Cost(2), limit("c", core.Local)}, 2, outcome{true, core.ReasonOutageLocal}, false, "[a b c]"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
 			l := limiterOn(t, newFlaky(true), tt.limits...)
 			for i := range n + 3 {
-				want := tt.then
-				if i == 0 || i < n && tt.name != "several Locals decide together" { // b holds one request
-					want = tt.first
+				want := tt.first
+				if i >= n/tt.units {
+					want.Allowed = tt.then
 				}
 				d := l.Allow(&request{})
-				var names []string
+				names := []string{}
 				for _, r := range d.Results() {
 					names = append(names, r.Rule.Name)
 				}
-				if d.Allowed != want.allowed || d.Reason != want.reason || !slices.Equal(names, want.names) {
-					t.Errorf("request %d: allowed=%v because %v by %v, want %+v", i+1, d.Allowed, d.Reason, names, want)
-				}
-				check.Is(t, fmt.Sprintf("request %d: Err", i+1), d.Err, errDown)
-				if _, ok := d.Binding(); ok != (len(want.names) > 0) {
-					t.Errorf("request %d: binding is there: %v", i+1, ok)
-				}
+				check.Equal(t, fmt.Sprintf("request %d", i+1), outcomeOf(d), want)
+				check.Equal(t, "whose results there are", fmt.Sprint(names), tt.names)
+				check.Is(t, "Err", d.Err, errDown)
+				check.Equal(t, "a limit binds", binding(d) != "", len(names) > 0)
 			}
 		})
 	}

@@ -229,9 +229,7 @@ func TestBlocksDuringAnOutage(t *testing.T) {
 	for i := range 5 {
 		d := l.AllowKey(t.Context(), "k", 1)
 		r := d.Results()[0]
-		if d.Allowed != (i == 0) || d.Reason != core.ReasonOutageLocal || r.Blocked != (i >= 3) {
-			t.Errorf("request %d: allowed=%v because %v, blocked=%v", i+1, d.Allowed, d.Reason, r.Blocked)
-		}
+		check.Equal(t, fmt.Sprintf("request %d", i+1), fmt.Sprint(d.Allowed, d.Reason, r.Blocked), fmt.Sprint(i == 0, core.ReasonOutageLocal, i >= 3))
 		if body, _ := d.AppendProblem(nil, ""); r.Blocked != strings.Contains(string(body), abnormalUsage) {
 			t.Errorf("request %d: body %s", i+1, body)
 		}

@@ -84,8 +84,7 @@ func TestReserveWithTiersScaleAndOutage(t *testing.T) {
 		{"scaled", limit.Scale(half), 50, 25},
 		{"a scaled tier", limit.Tiers(tier).Scale(half), 100, 50},
 	} {
-		store, _ := at()
-		l := limiterOn(t, store, tt.limit)
+		l := limiterAt(t, tt.limit)
 		wantDecision(t, tt.name, l.Allow(get(0)), true, core.ReasonWithinLimit, tt.lower)
 		wantDecision(t, tt.name, l.Allow(get(tt.lower)), true, core.ReasonWithinLimit, 0)
 		wantDecision(t, tt.name, l.Allow(get(1)), false, core.ReasonLimitExceeded, 0)

@@ -33,9 +33,8 @@ func TestScaleIsBoundedAndQuantized(t *testing.T) {
 			factor = 0.7 // which nobody asks for within the second
 			time.Sleep(999 * time.Millisecond)
 			d = l.Allow(&request{})
-			if b, _ := d.Binding(); b.Rule.Quota != tt.quota {
-				t.Errorf("999ms after %v the quota is %d, want %d", tt.factor, b.Rule.Quota, tt.quota)
-			}
+			b, _ = d.Binding()
+			check.Equal(t, fmt.Sprintf("quota 999ms after %v", tt.factor), b.Rule.Quota, tt.quota)
 			time.Sleep(time.Millisecond)
 		}
 	})
@@ -51,8 +50,7 @@ func TestScaleKeepsWhatWasUsed(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
 				factor := 1.0
-				store, _ := at()
-				l := limiterOn(t, store, limit.CostBy(costing).Tiers(plan).Scale(func(context.Context) float64 { return factor }))
+				l := limiterAt(t, limit.CostBy(costing).Tiers(plan).Scale(func(context.Context) float64 { return factor }))
 				wantDecision(t, "40 of 100", l.Allow(on(core.Limit{}, 40)), true, core.ReasonWithinLimit, 60)
 				factor = 0.5
 				time.Sleep(time.Second)

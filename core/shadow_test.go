@@ -1,7 +1,6 @@
 package core_test
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"net/http"
@@ -41,9 +40,7 @@ func told(d core.Decision) http.Header {
 func wantNothingTold(t testing.TB, what string, d core.Decision) {
 	t.Helper()
 	check.Equal(t, what+": headers", len(told(d)), 0)
-	if b, ok := d.Binding(); ok {
-		t.Errorf("%s: limit %q binds, want none", what, b.Rule.Name)
-	}
+	check.Equal(t, what+": what binds", binding(d), "")
 	check.Equal(t, what+": RetryAfter", d.RetryAfter, 0)
 	check.Equal(t, what+": warning level", d.WarnLevel(), 0)
 }
@@ -103,8 +100,7 @@ func TestShadowCountsWithEveryAlgorithm(t *testing.T) {
 	for algorithm, limit := range storetest.Algorithms(100, time.Hour) {
 		t.Run(algorithm, func(t *testing.T) {
 			t.Parallel()
-			store, _ := at()
-			l := limiterOn(t, store, limit.By(keyfuncs.Everyone()).Shadow())
+			l := limiterAt(t, limit.By(keyfuncs.Everyone()).Shadow())
 			var within, shadowed atomic.Int64
 			atOnce(16, func(int) {
 				for range 20 {
@@ -135,9 +131,7 @@ func TestShadowBesideOtherLimits(t *testing.T) {
 	}})
 	d := l.Allow(&request{})
 	wantDecision(t, "the first", d, true, core.ReasonWithinLimit, 0, 2, 8)
-	if b, ok := d.Binding(); !ok || b.Rule.Name != "real" || b.Shadow {
-		t.Errorf("binding is %+v, want the limit that is enforced", b)
-	}
+	check.Equal(t, "the limit that is enforced", binding(d), "real")
 	wantDecision(t, "the second", l.Allow(&request{}), true, core.ReasonShadowed, 0, 1, 7)
 	d = l.Allow(&request{})
 	wantDecision(t, "the third", d, true, core.ReasonShadowed, 0, 0, 6)
@@ -191,9 +185,7 @@ func TestShadowDoesNotSoftenOtherLimits(t *testing.T) {
 			t.Parallel()
 			for _, limits := range [][]core.Limit{{shadow, tt.limit}, {tt.limit, shadow}} {
 				d := limiterOn(t, newFlaky(tt.down), limits...).Allow(tt.r)
-				if d.Allowed || d.Reason != tt.want {
-					t.Errorf("allowed=%v because %v, want a denial because %v", d.Allowed, d.Reason, tt.want)
-				}
+				check.Equal(t, "decided", outcomeOf(d), outcome{false, tt.want})
 			}
 		})
 	}
@@ -234,7 +226,7 @@ func TestShadowTellsObserversWhyItWouldDeny(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			seen := &trials{}
+			seen := new(recorder)
 			for _, config := range []core.Config{{}, {Observe: seen}} {
 				config.Store, config.Limits = core.NewMemory(), tt.limits
 				l := newLimiter(t, config)
@@ -255,7 +247,15 @@ func TestShadowTellsObserversWhyItWouldDeny(t *testing.T) {
 					}
 				}
 			}
-			check.Slices(t, "what an observer saw", seen.reasons, []core.Reason{tt.reason, tt.reason})
+			var reasons []core.Reason // of what would be denied
+			for i := range seen.decisions {
+				for _, r := range seen.decisions[i].decision.Results() {
+					if r.Shadow && !r.Allowed {
+						reasons = append(reasons, r.Reason)
+					}
+				}
+			}
+			check.Slices(t, "what an observer saw", reasons, []core.Reason{tt.reason, tt.reason})
 		})
 	}
 	l := newLimiter(t, core.Config{Store: core.NewMemory(), Limits: []core.Limit{everyone(9).By(keyfuncs.User("tenant")).OnMissingKey(core.DenyRequest)}})
@@ -266,19 +266,4 @@ func TestShadowTellsObserversWhyItWouldDeny(t *testing.T) {
 
 func byTenant() core.Limit {
 	return core.PerHour(2).By(keyfuncs.Header("X-Tenant")).Named("trial").OnMissingKey(core.DenyRequest).Shadow()
-}
-
-// trials notes why limits in shadow mode would have denied requests.
-type trials struct {
-	core.NopObserver
-	reasons []core.Reason
-}
-
-func (s *trials) Decided(_ context.Context, o *core.Observation) {
-	for i, r := range o.Decision.Results() {
-		if r.Shadow && !r.Allowed {
-			s.reasons = append(s.reasons, r.Reason)
-		}
-		_, _ = o.Key(i), o.Cost(i)
-	}
 }

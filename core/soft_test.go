@@ -19,8 +19,7 @@ func TestSoftLimit(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			store, _ := at()
-			l := limiterOn(t, store, limit.Soft(7).WarnAt(0.5))
+			l := limiterAt(t, limit.Soft(7).WarnAt(0.5))
 			for n := 1; n <= 12; n++ {
 				d := l.Allow(&request{})
 				if over := n > 7 && n <= 10; d.Allowed != (n <= 10) || d.OverSoft() != over || d.Results()[0].Soft != over {
@@ -49,23 +48,20 @@ func TestSoftLimitsThatCanNotWork(t *testing.T) {
 
 func TestSoftLimitIsOfTheTier(t *testing.T) {
 	t.Parallel()
-	store, _ := at()
-	l := limiterOn(t, store, everyone(10).Soft(1).CostBy(costing).Tiers(plan))
+	l := limiterAt(t, everyone(10).Soft(1).CostBy(costing).Tiers(plan))
 	for _, tt := range []struct {
 		tier core.Limit
 		soft bool
 	}{{core.Limit{}, true}, {core.PerHour(100).Soft(50), false}, {core.PerHour(100).Soft(3), true}, {core.PerHour(100), false}, {core.PerHour(100).Soft(200), true}} {
-		if d := l.Allow(on(tt.tier, 2)); !d.Allowed || d.OverSoft() != tt.soft {
-			t.Errorf("allowed=%v soft=%v, want allowed and soft=%v", d.Allowed, d.OverSoft(), tt.soft)
-		}
+		d := l.Allow(on(tt.tier, 2))
+		check.Equal(t, "allowed, and over the soft limit", [2]bool{d.Allowed, d.OverSoft()}, [2]bool{true, tt.soft})
 	}
 }
 
 // A shadow limit does not show that it is over its soft limit.
 func TestSoftLimitInShadow(t *testing.T) {
 	t.Parallel()
-	store, _ := at()
-	d := limiterOn(t, store, everyone(10).Soft(1).Cost(3).Shadow()).Allow(&request{})
+	d := limiterAt(t, everyone(10).Soft(1).Cost(3).Shadow()).Allow(&request{})
 	if d.OverSoft() || !d.Results()[0].Soft || warningHeader(d) != "" {
 		t.Errorf("soft=%v, the result %v, the header %q", d.OverSoft(), d.Results()[0].Soft, warningHeader(d))
 	}

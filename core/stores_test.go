@@ -59,6 +59,13 @@ func limiterOn(t testing.TB, store core.Store, limits ...core.Limit) *core.Limit
 	return newLimiter(t, core.Config{Store: store, Limits: limits})
 }
 
+// limiterAt returns the limiter of these limits on a store in memory whose time stands still.
+func limiterAt(t testing.TB, limits ...core.Limit) *core.Limiter {
+	t.Helper()
+	store, _ := at()
+	return limiterOn(t, store, limits...)
+}
+
 // everyone is a limit of n units an hour for all together.
 func everyone(n int64) core.Limit { return core.PerHour(n).By(keyfuncs.Everyone()) }
 
@@ -77,10 +84,10 @@ func wantAllowed(t testing.TB, what string, d core.Decision) {
 	}
 }
 
-// wantWait checks why a decision was made, and how long a client has to wait.
+// wantWait checks why a decision was made, and how long a client that is denied has to wait: 0 if it is not.
 func wantWait(t testing.TB, what string, d core.Decision, reason core.Reason, wait time.Duration) {
 	t.Helper()
-	check.Equal(t, what, d.Reason, reason)
+	check.Equal(t, what, outcomeOf(d), outcome{wait == 0, reason})
 	check.Equal(t, what+": to wait", d.RetryAfter, wait)
 }
 
@@ -123,6 +130,15 @@ func (s *scripted) Reset(context.Context, []core.Check) error                 { 
 func decided(t testing.TB, limits []core.Limit, results ...core.Result) core.Decision {
 	t.Helper()
 	return limiterOn(t, newScripted(results...), limits...).AllowKey(context.Background(), "k", 1)
+}
+
+// binding returns the name of the limit that binds, or "".
+func binding(d core.Decision) string {
+	b, ok := d.Binding()
+	if !ok {
+		return ""
+	}
+	return b.Rule.Name
 }
 
 // atOnce calls f in n goroutines, with their numbers, and waits for all.

@@ -37,8 +37,7 @@ func TestWhatWasUsedStaysUsedWhenTheTierChanges(t *testing.T) {
 			for after, tier := range storetest.Algorithms(to.quota, time.Hour) {
 				t.Run(fmt.Sprint(before, " of 100 to ", after, " of ", to.quota), func(t *testing.T) {
 					t.Parallel()
-					store, _ := at()
-					l := limiterOn(t, store, from.By(keyfuncs.Everyone()).CostBy(costing).Tiers(plan))
+					l := limiterAt(t, from.By(keyfuncs.Everyone()).CostBy(costing).Tiers(plan))
 					wantDecision(t, "60 of 100", l.Allow(on(core.Limit{}, 60)), true, core.ReasonWithinLimit, 40)
 					wantDecision(t, "asking", l.Allow(on(tier, 0)), true, core.ReasonWithinLimit, to.left)
 					wantDecision(t, "one too many", l.Allow(on(tier, to.left+1)), false, core.ReasonLimitExceeded, to.left)
@@ -90,8 +89,7 @@ func TestDenialsUnderATier(t *testing.T) {
 
 func TestPolicyFollowsTheTier(t *testing.T) {
 	t.Parallel()
-	store, _ := at()
-	l := limiterOn(t, store, everyone(100).Named("api").Tiers(plan), everyone(50).Named("all"))
+	l := limiterAt(t, everyone(100).Named("api").Tiers(plan), everyone(50).Named("all"))
 	for _, tt := range []struct {
 		name          string
 		tier          core.Limit
@@ -164,8 +162,7 @@ func TestATierThatCanNeverWork(t *testing.T) {
 // request has its own numbers still.
 func TestMoreTiersThanAreKept(t *testing.T) {
 	t.Parallel()
-	store, _ := at()
-	l := limiterOn(t, store, core.PerHour(7).By(keyfuncs.User("userID")).Tiers(plan))
+	l := limiterAt(t, core.PerHour(7).By(keyfuncs.User("userID")).Tiers(plan))
 	for range 2 {
 		for i := range int64(3000) {
 			r := on(core.PerHour(10+i), 1)
@@ -185,8 +182,7 @@ func TestMoreTiersThanAreKept(t *testing.T) {
 // Trap 9, with tiers: each client gets exactly what its plan grants.
 func TestConcurrentRequestsOfTiers(t *testing.T) {
 	t.Parallel()
-	store, _ := at()
-	l := limiterOn(t, store, core.PerHour(10).By(keyfuncs.User("userID")).Tiers(plan))
+	l := limiterAt(t, core.PerHour(10).By(keyfuncs.User("userID")).Tiers(plan))
 	plans := [...]core.Limit{{}, core.PerHour(20), core.PerMinute(30).FixedWindow(), core.PerHour(40).SlidingLog(), core.PerHour(50).SlidingWindow()}
 	var allowed [len(plans)]atomic.Int64
 	atOnce(64, func(i int) {

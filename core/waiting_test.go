@@ -60,9 +60,8 @@ func TestWaitKeepsTheBurst(t *testing.T) {
 		l := limiterOn(t, core.NewMemory(), forAll(core.PerSecond(10).Burst(3).Wait(200*time.Millisecond)))
 		turns, denied := together(l, 10)
 		want := []time.Duration{0, 0, 0, 100 * time.Millisecond, 200 * time.Millisecond}
-		if !slices.Equal(turns, want) || denied != 5 {
-			t.Errorf("turns after %v and %d denied, want %v and 5", turns, denied, want)
-		}
+		check.Slices(t, "turns", turns, want)
+		check.Equal(t, "denied", denied, 5)
 	})
 }
 
@@ -75,9 +74,7 @@ func TestDenialsOfAQueueTellWhenThereIsRoom(t *testing.T) {
 		}
 		synctest.Wait()
 		d := l.AllowKey(t.Context(), "k", 1)
-		if d.Allowed || d.Reason != core.ReasonLimitExceeded || d.RetryAfter != 100*time.Millisecond {
-			t.Errorf("%v, %v, retry after %v; want it denied for 100ms", d.Allowed, d.Reason, d.RetryAfter)
-		}
+		wantWait(t, "denied", d, core.ReasonLimitExceeded, 100*time.Millisecond)
 		time.Sleep(d.RetryAfter)
 		d = l.AllowKey(t.Context(), "k", 1)
 		if !d.Allowed || d.Delay() != time.Second {
@@ -125,9 +122,8 @@ func TestWindowsAreAskedAgain(t *testing.T) {
 				time.Sleep(time.Until(time.Now().Truncate(time.Second).Add(time.Second)))
 				turns, denied := together(l, 5)
 				want := []time.Duration{0, 0, time.Second, time.Second}
-				if !slices.Equal(turns, want) || denied != 1 {
-					t.Errorf("turns after %v and %d denied, want %v and 1", turns, denied, want)
-				}
+				check.Slices(t, "turns", turns, want)
+				check.Equal(t, "denied", denied, 1)
 			})
 		})
 	}

@@ -70,8 +70,7 @@ func TestWarnFromWhichRequestOn(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
-			store, _ := at()
-			l := limiterOn(t, store, tt.limit)
+			l := limiterAt(t, tt.limit)
 			for i := int64(1); ; i++ {
 				d := l.Allow(&request{})
 				if !d.Allowed {
@@ -103,16 +102,13 @@ func TestWarnThroughAnyKindOfHeader(t *testing.T) {
 
 func TestWarnTellsTheHighestLevel(t *testing.T) {
 	t.Parallel()
-	store, _ := at()
-	l := limiterOn(t, store, everyone(10).WarnAt(0.9, 0.2, 0.5))
+	l := limiterAt(t, everyone(10).WarnAt(0.9, 0.2, 0.5))
 	for i, want := range []float64{0, 0.2, 0.2, 0.2, 0.5, 0.5, 0.5, 0.5, 0.9, 0.9} {
 		d := l.Allow(&request{})
 		check.Equal(t, fmt.Sprintf("levels of request %d and of its result", i+1), [2]float64{d.WarnLevel(), d.Results()[0].WarnLevel}, [2]float64{want, want})
 	}
 	d := l.Allow(&request{})
-	if d.Allowed || d.WarnLevel() != 0 || warningHeader(d) != "" {
-		t.Errorf("a denial warns: level %v, %q", d.WarnLevel(), warningHeader(d))
-	}
+	check.Equal(t, "a denial, which does not warn", fmt.Sprint(d.Allowed, d.WarnLevel(), warningHeader(d)), "false 0")
 }
 
 func TestWarnOfSeveralLimits(t *testing.T) {
@@ -134,9 +130,7 @@ func TestWarnOfSeveralLimits(t *testing.T) {
 	}
 	// What denies is the quiet limit; none of the others warns of what it was not charged.
 	d := l.Allow(&request{})
-	if d.Allowed || d.WarnLevel() != 0 || warningHeader(d) != "" {
-		t.Errorf("a denial warns: level %v, %q", d.WarnLevel(), warningHeader(d))
-	}
+	check.Equal(t, "a denial, which does not warn", fmt.Sprint(d.Allowed, d.WarnLevel(), warningHeader(d)), "false 0")
 }
 
 func TestWarnOfEqualLevelsNamesTheFirst(t *testing.T) {
@@ -166,9 +160,7 @@ func TestWarnLevelsThatCanNotBe(t *testing.T) {
 	for _, level := range []float64{0, -0.5, 1.0000001, 80, math.NaN(), math.Inf(1), math.Inf(-1)} {
 		_, err := core.New(core.Config{Store: core.NewMemory(), Limits: []core.Limit{everyone(5).WarnAt(0.5, level)}})
 		want := fmt.Sprintf(`weblimit: limit "default": a warning level must be above 0 and at most 1, got %v`, level)
-		if err == nil || err.Error() != want {
-			t.Errorf("level %v: error %v, want %s", level, err, want)
-		}
+		check.Equal(t, "New", fmt.Sprint(err), want)
 	}
 }
 

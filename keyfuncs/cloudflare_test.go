@@ -1,10 +1,12 @@
 package keyfuncs_test
 
 import (
+	"fmt"
 	"net/http"
 	"sync"
 	"testing"
 
+	"github.com/weblimit/weblimit/internal/test/check"
 	"github.com/weblimit/weblimit/keyfuncs"
 )
 
@@ -116,9 +118,7 @@ func TestCloudflareRangesAreReplacedAtRunTime(t *testing.T) {
 		{[]string{"0.0.0.0/0", "2606:4700::/32"}, "these networks contain every address"},
 	} {
 		err := keyfuncs.SetCloudflareRanges(tt.cidrs...)
-		if want := "weblimit: keyfuncs.SetCloudflareRanges: " + tt.want; err == nil || err.Error() != want {
-			t.Errorf("%q: %v\nwant %s", tt.cidrs, err, want)
-		}
+		check.Equal(t, fmt.Sprintf("%q", tt.cidrs), fmt.Sprint(err), "weblimit: keyfuncs.SetCloudflareRanges: "+tt.want)
 	}
 	want("198.51.100.1", "192.0.2.7", "192.0.2.7")
 

@@ -33,9 +33,7 @@ func wantConditionErr(t *testing.T, c keyfuncs.Condition, want string) {
 	for _, c := range []keyfuncs.Condition{
 		c, keyfuncs.Not(c), keyfuncs.Not(keyfuncs.Not(c)), keyfuncs.Any(yes, c), keyfuncs.All(c), keyfuncs.Not(keyfuncs.Any(c)),
 	} {
-		if err := c.Err(); err == nil || err.Error() != want {
-			t.Errorf("Err() = %v\nwant    %s", err, want)
-		}
+		check.Equal(t, "Err", fmt.Sprint(c.Err()), want)
 		if c.Match(&request{peer: "192.0.2.7", method: "GET", route: "/healthz"}) {
 			t.Error("an invalid condition holds")
 		}

@@ -3,6 +3,7 @@ package keyfuncs_test
 import (
 	"crypto/sha256"
 	"encoding/base64"
+	"fmt"
 	"net/http"
 	"net/netip"
 	"strings"
@@ -51,9 +52,7 @@ func wantKey(t *testing.T, f keyfuncs.Func, r keyfuncs.Request, want string) {
 // wantErr checks that f is unusable, harmless and says why.
 func wantErr(t *testing.T, f keyfuncs.Func, want string) {
 	t.Helper()
-	if err := f.Err(); err == nil || err.Error() != want {
-		t.Errorf("Err() = %v\nwant    %s", err, want)
-	}
+	check.Equal(t, "Err", fmt.Sprint(f.Err()), want)
 	check.Equal(t, "Kind", f.Kind(), "")
 	if key, p := f.Key(&request{peer: "192.0.2.7"}); p != keyfuncs.Missing || key != "" {
 		t.Errorf("Key() = %q, %v; want none", key, p)

@@ -6,6 +6,7 @@ import (
 	"net/netip"
 	"testing"
 
+	"github.com/weblimit/weblimit/internal/test/check"
 	"github.com/weblimit/weblimit/keyfuncs"
 )
 
@@ -34,9 +35,7 @@ func wantAddr(t *testing.T, s keyfuncs.Strategy, r keyfuncs.Request, want string
 
 func wantStrategyErr(t *testing.T, s keyfuncs.Strategy, want string) {
 	t.Helper()
-	if err := s.Err(); err == nil || err.Error() != want {
-		t.Errorf("Err() = %v\nwant    %s", err, want)
-	}
+	check.Equal(t, "Err", fmt.Sprint(s.Err()), want)
 	if addr, ok := s.Addr(&request{peer: "192.0.2.7"}); ok {
 		t.Errorf("Addr() = %v of an invalid strategy", addr)
 	}

@@ -318,8 +318,7 @@ func TestNewFails(t *testing.T) {
 		"weblimit: slog.Config.Every must be above 0, got -1s":            {Every: -time.Second},
 		"weblimit: slog.Config.Secret must have at least 16 bytes, got 5": {Secret: []byte("short")},
 	} {
-		if _, err := weblimitslog.New(config); err == nil || err.Error() != want {
-			t.Errorf("New returned %v, want %s", err, want)
-		}
+		_, err := weblimitslog.New(config)
+		check.Equal(t, "New", fmt.Sprint(err), want)
 	}
 }
