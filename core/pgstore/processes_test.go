@@ -1,11 +1,7 @@
 package pgstore_test
 
 import (
-	"bytes"
-	"encoding/json"
 	"fmt"
-	"os"
-	"os/exec"
 	"sync"
 	"testing"
 	"time"
@@ -14,6 +10,7 @@ import (
 	"github.com/weblimit/weblimit/core/pgstore"
 	"github.com/weblimit/weblimit/core/store"
 	"github.com/weblimit/weblimit/internal/test/check"
+	"github.com/weblimit/weblimit/internal/test/child"
 	"github.com/weblimit/weblimit/internal/test/must"
 	"github.com/weblimit/weblimit/internal/test/pgtest"
 	"github.com/weblimit/weblimit/internal/test/storetest"
@@ -26,9 +23,6 @@ const (
 
 	// longWindow is so long that nothing refills and no window ends while the test runs.
 	longWindow = 40 * 365 * 24 * time.Hour
-
-	orderEnv = "WEBLIMIT_PGSTORE_ORDER"
-	mark     = "counts: "
 )
 
 // order is what a process of the tests below is told.
@@ -38,42 +32,26 @@ type order struct{ ConnString, Schema string }
 func inProcesses(t *testing.T) map[string]int64 {
 	t.Helper()
 	_, config := shared(t)
-	told := must.Get(json.Marshal(order{pgtest.Shared(t).ConnString("") + " pool_max_conns=6", config.Schema}))(t)
-	sum := map[string]int64{}
-	var mu sync.Mutex
-	var all sync.WaitGroup
+	told := order{pgtest.Shared(t).ConnString("") + " pool_max_conns=6", config.Schema}
+	var working []*child.Process
 	for range processes {
-		all.Go(func() {
-			child := exec.Command(os.Args[0], "-test.run=^TestOneProcess$")
-			child.Env = append(os.Environ(), orderEnv+"="+string(told))
-			child.Stderr = os.Stderr
-			out, err := child.Output()
-			var counts map[string]int64
-			if _, line, ok := bytes.Cut(out, []byte(mark)); err == nil && ok {
-				err = json.NewDecoder(bytes.NewReader(line)).Decode(&counts)
-			}
-			mu.Lock()
-			defer mu.Unlock()
-			if err != nil || counts == nil {
-				t.Errorf("process: %v: %s", err, out)
-			}
-			for name, n := range counts {
-				sum[name] += n
-			}
-		})
+		working = append(working, worker.Start(t, told))
 	}
-	all.Wait()
+	sum := map[string]int64{}
+	for _, p := range working {
+		for name, n := range child.Receive[map[string]int64](t, p) {
+			sum[name] += n
+		}
+		p.Wait(t)
+	}
 	return sum
 }
 
-// TestOneProcess is not a test: it is one process of the tests below.
-func TestOneProcess(t *testing.T) {
-	told := os.Getenv(orderEnv)
-	if told == "" {
-		t.Skip("run by other tests")
-	}
-	var o order
-	must.OK(t, json.Unmarshal([]byte(told), &o))
+// TestChild is the processes of other tests.
+func TestChild(t *testing.T) { child.Run(t) }
+
+// worker is one process of the tests below. It sends what it has counted.
+var worker = child.NewRole("worker", func(t *testing.T, parent *child.Parent, o order) {
 	// Each process migrates, all at once.
 	s := must.Get(pgstore.Open(t.Context(), newPool(t, o.ConnString), pgstore.Config{Schema: o.Schema, Timeout: ample}))(t)
 	counts := map[string]int64{}
@@ -84,8 +62,8 @@ func TestOneProcess(t *testing.T) {
 		}
 	}
 	repeat(t, s, counts)
-	fmt.Printf("\n%s%s\n", mark, must.Get(json.Marshal(counts))(t))
-}
+	parent.Send(counts)
+})
 
 // Exactly the quota passes, whatever the algorithm and the cost, when many goroutines of many
 // processes ask for one key at once, and an operation that 8 processes repeat a thousand times is charged once.

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"log/slog"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -16,32 +15,25 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgxpool"
 
+	"github.com/weblimit/weblimit/internal/test/child"
 	"github.com/weblimit/weblimit/internal/test/pgtest"
 	"github.com/weblimit/weblimit/policy"
 	"github.com/weblimit/weblimit/policy/internal/archivetest"
 	"github.com/weblimit/weblimit/policy/pgsource"
 )
 
-func TestMain(m *testing.M) {
-	if to := os.Getenv("PUBLISH_TO"); to != "" {
-		os.Exit(publishElsewhere(to))
-	}
-	os.Exit(pgtest.Main(m))
-}
+func TestMain(m *testing.M) { os.Exit(pgtest.Main(m)) }
 
-// publishElsewhere is what the second process of TestAProcessFollowsAnother does.
-func publishElsewhere(to string) int {
-	pool, err := pgxpool.New(context.Background(), to)
-	if err == nil {
-		defer pool.Close()
-		_, err = policy.Publish(context.Background(), pgsource.New(pool, "limits"), archivetest.File(2), policy.Publication{By: "elsewhere"})
+// TestChild is the processes of other tests.
+func TestChild(t *testing.T) { child.Run(t) }
+
+// publisher is the second process of TestAProcessFollowsAnother.
+var publisher = child.NewRole("publisher", func(t *testing.T, _ *child.Parent, database string) {
+	from := pgsource.New(connect(t, database), "limits")
+	if _, err := policy.Publish(t.Context(), from, archivetest.File(2), policy.Publication{By: "elsewhere"}); err != nil {
+		t.Fatal(err)
 	}
-	if err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		return 1
-	}
-	return 0
-}
+})
 
 func connect(t *testing.T, to string) *pgxpool.Pool {
 	t.Helper()
@@ -119,11 +111,7 @@ func TestAProcessFollowsAnother(t *testing.T) {
 		err := pool.QueryRow(t.Context(), "SELECT count(*) > 0 FROM pg_stat_activity WHERE datname = current_database() AND query LIKE 'LISTEN%'").Scan(&listens)
 		return err == nil && listens
 	})
-	other := exec.CommandContext(t.Context(), os.Args[0])
-	other.Env = append(os.Environ(), "PUBLISH_TO="+to)
-	if out, err := other.CombinedOutput(); err != nil {
-		t.Fatalf("%v\n%s", err, out)
-	}
+	publisher.Start(t, to).Wait(t)
 	began := time.Now()
 	archivetest.Until(t, "a publication of another process is seen", decides(2))
 	t.Logf("a publication was seen after %v", time.Since(began))

@@ -4,13 +4,10 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
-	"fmt"
 	"io"
-	"log"
 	"net/http"
 	"net/http/httptest"
 	"os"
-	"os/exec"
 	"sync"
 	"syscall"
 	"testing"
@@ -27,49 +24,45 @@ import (
 	"github.com/weblimit/weblimit/quota/notify"
 )
 
-// What a child process is told: the database, the receiver, and what kills it: "notice" or
+// task says what a child process is told: the database, the receiver, and what kills it: "notice" or
 // "usage", after it was sent.
-const childEnv = "NOTIFY_TEST_CHILD"
+type task struct{ Database, URL, Kill string }
 
-type childTask struct{ Database, URL, Kill string }
+// TestChild is the processes of other tests.
+func TestChild(t *testing.T) { child.Run(t) }
 
-// runChild opens a book, uses units, and kills itself between sending and marking.
-func runChild() {
-	var task childTask
-	if err := json.Unmarshal([]byte(os.Getenv(childEnv)), &task); err != nil {
-		log.Fatal(err)
-	}
-	pool, err := pgxpool.New(context.Background(), task.Database)
+// user opens a book, uses units, and kills itself between sending and marking.
+var user = child.NewRole("user", func(t *testing.T, parent *child.Parent, task task) {
+	pool, err := pgxpool.New(t.Context(), task.Database)
 	if err != nil {
-		log.Fatal(err)
+		t.Fatal(err)
 	}
-	book, err := quota.Open(context.Background(), pool, task.config())
+	book, err := quota.Open(t.Context(), pool, task.config(t))
 	if err != nil {
-		log.Fatal(err)
+		t.Fatal(err)
 	}
-	if task.Kill != "" {
-		plan := core.PerMonth(10, time.UTC).By(keyfuncs.Tenant("tenant")).Named("plan")
-		limiter, err := core.New(core.Config{Store: book.Store(), Limits: []core.Limit{plan}, Timeout: time.Minute})
-		if err != nil {
-			log.Fatal(err)
-		}
-		for granted := 0; granted < 10; {
-			if d := limiter.AllowKey(context.Background(), "tenant:acme", 1); d.Allowed && d.Err == nil {
-				granted++
-			}
+	plan := core.PerMonth(10, time.UTC).By(keyfuncs.Tenant("tenant")).Named("plan")
+	limiter, err := core.New(core.Config{Store: book.Store(), Limits: []core.Limit{plan}, Timeout: time.Minute})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for granted := 0; granted < 10; {
+		if d := limiter.AllowKey(t.Context(), "tenant:acme", 1); d.Allowed && d.Err == nil {
+			granted++
 		}
 	}
-	time.Sleep(5 * time.Minute)
-}
+	parent.Wait()
+})
 
-func (c childTask) config() quota.Config {
+func (c task) config(t *testing.T) quota.Config {
+	t.Helper()
 	hook, err := notify.NewWebhook(notify.WebhookConfig{URL: c.URL + "/notice", Secrets: []string{secret}})
 	if err != nil {
-		log.Fatal(err)
+		t.Fatal(err)
 	}
 	ingest, err := notify.NewIngest(notify.IngestConfig{URL: c.URL + "/usage"})
 	if err != nil {
-		log.Fatal(err)
+		t.Fatal(err)
 	}
 	kill := func(what string, err error) error {
 		if c.Kill == what {
@@ -126,7 +119,11 @@ func TestAProcessThatIsKilledBetweenSendingAndMarking(t *testing.T) {
 			}))
 			defer receiver.Close()
 			database := pgtest.Shared(t).Database(t)
-			run(t, childTask{database, receiver.URL, kill})
+			p := user.Start(t, task{database, receiver.URL, kill})
+			<-p.Ended()
+			if status, ok := p.State().Sys().(syscall.WaitStatus); !ok || status.Signal() != syscall.SIGKILL {
+				t.Fatalf("the process ended with %v\n%s", p.State(), p.Printed())
+			}
 			pool, err := pgxpool.New(t.Context(), database)
 			if err != nil {
 				t.Fatal(err)
@@ -147,7 +144,7 @@ func TestAProcessThatIsKilledBetweenSendingAndMarking(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			book, err := quota.Open(t.Context(), pool, childTask{URL: receiver.URL}.config())
+			book, err := quota.Open(t.Context(), pool, task{URL: receiver.URL}.config(t))
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -200,25 +197,5 @@ func eventually(t *testing.T, what string, holds func() bool) {
 		if time.Now().After(until) {
 			t.Fatalf("not within a minute: %s", what)
 		}
-	}
-}
-
-// run runs a child until it is killed.
-func run(t *testing.T, task childTask) {
-	t.Helper()
-	text, err := json.Marshal(task)
-	if err != nil {
-		t.Fatal(err)
-	}
-	cmd := exec.Command(os.Args[0])
-	cmd.Env = append(os.Environ(), childEnv+"="+string(text))
-	var out bytes.Buffer
-	cmd.Stdout, cmd.Stderr = &out, &out
-	if err := child.Start(cmd); err != nil {
-		t.Fatal(err)
-	}
-	err = cmd.Wait()
-	if status, ok := cmd.ProcessState.Sys().(syscall.WaitStatus); !ok || status.Signal() != syscall.SIGKILL {
-		t.Fatalf("%v\n%s", fmt.Errorf("the child ended: %w", err), out.String())
 	}
 }

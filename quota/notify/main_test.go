@@ -10,10 +10,6 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	if os.Getenv(childEnv) != "" {
-		runChild()
-		return
-	}
 	edge.AwayFromMonth(3 * time.Minute)
 	os.Exit(pgtest.Main(m))
 }

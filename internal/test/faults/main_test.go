@@ -16,9 +16,13 @@ import (
 
 	"github.com/weblimit/weblimit/core"
 	"github.com/weblimit/weblimit/core/store"
+	"github.com/weblimit/weblimit/internal/test/child"
 	"github.com/weblimit/weblimit/internal/test/redistest"
 	"github.com/weblimit/weblimit/keyfuncs"
 )
+
+// TestChild is the processes of other tests.
+func TestChild(t *testing.T) { child.Run(t) }
 
 // together is how many tests run at a time, at least: most of them wait for servers, or for time-outs.
 const together = 8

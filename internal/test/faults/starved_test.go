@@ -3,17 +3,11 @@
 package faults_test
 
 import (
-	"bufio"
 	"context"
-	"encoding/json"
 	"fmt"
-	"io"
-	"os"
-	"os/exec"
 	"strings"
 	"sync"
 	"sync/atomic"
-	"syscall"
 	"testing"
 	"time"
 
@@ -48,17 +42,9 @@ type starvedReport struct {
 	Duration time.Duration
 }
 
-// TestStarvedProcess is the process of the tests below, and nothing without them.
-func TestStarvedProcess(t *testing.T) {
-	var order starvedOrder
-	if err := json.Unmarshal([]byte(os.Getenv("WEBLIMIT_STARVED")), &order); err != nil {
-		t.Skip("run by the other tests")
-	}
-	options := &redis.Options{Network: order.Network, Addr: order.Addr}
-	if !order.Plain {
-		options.Dialer = redisstore.NewDialer(options)
-	}
-	rdb := redis.NewClient(options)
+// starving is the process of the tests below.
+var starving = child.NewRole("starving", func(t *testing.T, parent *child.Parent, order starvedOrder) {
+	rdb := redis.NewClient(&redis.Options{Network: order.Network, Addr: order.Addr})
 	s := redisstore.New(rdb, redisstore.Config{Prefix: order.Prefix})
 	heard := listen(s)
 	l := newLimiter(t, core.Config{
@@ -100,93 +86,44 @@ func TestStarvedProcess(t *testing.T) {
 			}
 		})
 	}
-	_, _ = os.Stdout.WriteString("\nasking\n")
-	_, _ = io.Copy(io.Discard, os.Stdin) // until it is closed
+	parent.Send("asking")
+	parent.Wait()
 	ended.Store(true)
 	working.Wait()
 	report.Duration = time.Since(began)
 	for _, e := range heard.all() {
 		report.Events = append(report.Events, fmt.Sprintf("%v %v %v", e.Kind, e.Class, e.Err))
 	}
-	text, err := json.Marshal(report)
-	if err != nil {
-		t.Fatal(err)
-	}
-	_, _ = os.Stdout.WriteString("\nreport " + string(text) + "\n")
-}
+	parent.Send(report)
+})
 
 // starved is a process that asks.
-type starved struct {
-	*os.Process
-	in  io.Closer
-	out *bufio.Scanner
-	end func() error
-}
+type starved struct{ *child.Process }
 
-func startStarved(t *testing.T, order starvedOrder) *starved {
+// startStarved starts a process on a server, and returns once it asks.
+func startStarved(t *testing.T, server *redistest.Server, order starvedOrder) starved {
 	t.Helper()
-	text, err := json.Marshal(order)
-	if err != nil {
-		t.Fatal(err)
-	}
-	cmd := exec.Command(os.Args[0], "-test.run=^TestStarvedProcess$")
-	cmd.Env = append(os.Environ(), "WEBLIMIT_STARVED="+string(text))
-	cmd.Stderr = os.Stderr
-	in, err := cmd.StdinPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	out, err := cmd.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := child.Start(cmd); err != nil {
-		t.Fatal(err)
-	}
-	s := &starved{cmd.Process, in, bufio.NewScanner(out), sync.OnceValue(cmd.Wait)}
-	t.Cleanup(func() {
-		_ = s.Kill()
-		_ = s.end()
-	})
-	s.await(t, "asking")
+	order.Network, order.Addr, order.Prefix = server.Network(), server.Addr(), redistest.Prefix(t)
+	s := starved{starving.Start(t, order)}
+	child.Receive[string](t, s.Process)
 	return s
 }
 
-// await returns the rest of the line that the process begins with a word.
-func (s *starved) await(t *testing.T, word string) string {
-	t.Helper()
-	for s.out.Scan() {
-		if line := s.out.Text(); len(line) >= len(word) && line[:len(word)] == word {
-			return line[len(word):]
-		}
-	}
-	t.Fatalf("the process ended before it wrote %q: %v", word, s.out.Err())
-	return ""
-}
-
 // stop stops the process for a time, as a scheduler does that has other work, and returns how long that was.
-func (s *starved) stop(t *testing.T, d time.Duration) time.Duration {
+func (s starved) stop(t *testing.T, d time.Duration) time.Duration {
 	t.Helper()
 	began := time.Now()
-	if err := s.Signal(syscall.SIGSTOP); err != nil {
-		t.Fatal(err)
-	}
-	time.Sleep(d)
-	if err := s.Signal(syscall.SIGCONT); err != nil {
-		t.Fatal(err)
-	}
+	s.Stop(t)
+	time.Sleep(d) // what the test is about
+	s.Continue(t)
 	return time.Since(began)
 }
 
-func (s *starved) report(t *testing.T) (r starvedReport) {
+func (s starved) report(t *testing.T) starvedReport {
 	t.Helper()
-	_ = s.in.Close()
-	if err := json.Unmarshal([]byte(s.await(t, "report ")), &r); err != nil {
-		t.Fatal(err)
-	}
-	if err := s.end(); err != nil {
-		t.Fatal(err)
-	}
+	s.Close()
+	r := child.Receive[starvedReport](t, s.Process)
+	s.Wait(t)
 	return r
 }
 
@@ -228,15 +165,13 @@ func TestAStarvedProcessIsNoOutage(t *testing.T) {
 			t.Parallel()
 			server := redistest.Start(t)
 			oneOfFive(t, func(timeout time.Duration) string {
-				s := startStarved(t, starvedOrder{
-					Network: server.Network(), Addr: server.Addr(), Prefix: redistest.Prefix(t), Timeout: timeout, Asking: tt.asking, Plain: tt.plain,
-				})
+				s := startStarved(t, server, starvedOrder{Timeout: timeout, Asking: tt.asking, Plain: tt.plain})
 				stopped := 3 * timeout
 				for range stops {
-					time.Sleep(50 * time.Millisecond)
+					time.Sleep(50 * time.Millisecond) // in which it asks
 					s.stop(t, stopped)
 				}
-				time.Sleep(50 * time.Millisecond)
+				time.Sleep(50 * time.Millisecond) // in which it asks
 				r := s.report(t)
 				figure(t, "decisions of Redis", r.Decided)
 				figure(t, fmt.Sprintf("slowest decision, in a process that was stopped for %v", stopped), r.Slowest)
@@ -259,10 +194,8 @@ func TestABusyProcessIsNoOutage(t *testing.T) {
 	t.Parallel()
 	server, asking := redistest.Start(t), long.Rounds(64, 256)
 	oneOfFive(t, func(timeout time.Duration) string {
-		s := startStarved(t, starvedOrder{
-			Network: server.Network(), Addr: server.Addr(), Prefix: redistest.Prefix(t), Timeout: timeout, Asking: asking, Spinning: asking / 2,
-		})
-		time.Sleep(14 * timeout)
+		s := startStarved(t, server, starvedOrder{Timeout: timeout, Asking: asking, Spinning: asking / 2})
+		time.Sleep(14 * timeout) // in which it asks
 		r := s.report(t)
 		figure(t, "decisions of Redis", r.Decided)
 		figure(t, "slowest decision", r.Slowest)
@@ -291,13 +224,11 @@ func TestAStarvedProcessNoticesAnOutage(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t)
 	oneOfFive(t, func(timeout time.Duration) string {
-		s := startStarved(t, starvedOrder{
-			Network: server.Network(), Addr: server.Addr(), Prefix: redistest.Prefix(t), Timeout: timeout, Asking: 16,
-		})
-		time.Sleep(50 * time.Millisecond)
+		s := startStarved(t, server, starvedOrder{Timeout: timeout, Asking: 16})
+		time.Sleep(50 * time.Millisecond) // in which it asks
 		server.Freeze(t)
 		stopped := s.stop(t, 3*timeout)
-		time.Sleep(8 * timeout)
+		time.Sleep(8 * timeout) // in which it notices
 		r := s.report(t)
 		server.Thaw(t)
 		figure(t, fmt.Sprintf("slowest decision, of a process that was stopped for %v while Redis was frozen", rounded(stopped)), r.Slowest)

@@ -1,81 +1,61 @@
 package redistest
 
 import (
-	"bufio"
 	"errors"
 	"fmt"
-	"io"
 	"os"
-	"os/exec"
 	"runtime"
 	"strings"
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/weblimit/weblimit/internal/test/child"
+	"github.com/weblimit/weblimit/internal/test/wait"
 )
 
-// helperEnv turns a run of this test binary into the process whose end the tests below watch.
-const helperEnv = "REDISTEST_HELPER"
+// started is a server as the process below tells of it.
+type started struct {
+	Pid int
+	Dir string
+}
 
-// TestHelperProcess is that process: it starts servers, says which, and ends with its input.
-func TestHelperProcess(t *testing.T) {
-	if os.Getenv(helperEnv) == "" {
-		return // not a test: the others run it
-	}
+// starter starts servers, says which, and ends with its input. The tests below watch what becomes of them.
+var starter = child.NewRole("starter", func(t *testing.T, parent *child.Parent, _ struct{}) {
 	left, err := start(unixSocket, nil) // as if its test had not stopped it
 	if err != nil {
 		t.Fatal(err)
 	}
 	for _, s := range []*Server{Shared(t), left} {
-		fmt.Println("server", s.cmd.Process.Pid, s.dir)
+		parent.Send(started{s.cmd.Process.Pid, s.dir})
 	}
-	_, _ = io.Copy(io.Discard, os.Stdin)
-}
+	parent.Wait()
+})
 
-// helper starts the helper process and returns what ends it, and its servers.
-func helper(t *testing.T) (cmd *exec.Cmd, stdin io.Closer, pids []int, dirs []string) {
+// TestChild is that process.
+func TestChild(t *testing.T) { child.Run(t) }
+
+// startServers starts that process, and returns its servers.
+func startServers(t *testing.T) (p *child.Process, servers [2]started) {
 	t.Helper()
 	requireBinary(t)
-	cmd = exec.Command(os.Args[0], "-test.run=^TestHelperProcess$")
-	cmd.Env = append(os.Environ(), helperEnv+"=1")
-	in, err := cmd.StdinPipe()
-	if err != nil {
-		t.Fatal(err)
+	p = starter.Start(t, struct{}{})
+	for i := range servers {
+		servers[i] = child.Receive[started](t, p)
 	}
-	out, err := cmd.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	for lines := bufio.NewScanner(out); len(pids) < 2 && lines.Scan(); {
-		var pid int
-		var dir string
-		if _, err := fmt.Sscanf(lines.Text(), "server %d %s", &pid, &dir); err == nil {
-			pids, dirs = append(pids, pid), append(dirs, dir)
-		}
-	}
-	if len(pids) < 2 {
-		_ = cmd.Process.Kill()
-		t.Fatalf("the helper named the servers %v: %v", pids, cmd.Wait())
-	}
-	go func() { _, _ = io.Copy(io.Discard, out) }()
-	return cmd, in, pids, dirs
+	return p, servers
 }
 
 func TestMainStopsEveryServer(t *testing.T) {
 	t.Parallel()
-	cmd, stdin, pids, dirs := helper(t)
-	_ = stdin.Close()
-	if err := cmd.Wait(); err != nil {
-		t.Fatal(err)
-	}
-	for i, pid := range pids {
-		if alive(pid) {
-			t.Errorf("server %d runs on", pid)
+	p, servers := startServers(t)
+	p.Close()
+	p.Wait(t)
+	for _, s := range servers {
+		if alive(s.Pid) {
+			t.Errorf("server %d runs on", s.Pid)
 		}
-		if _, err := os.Stat(dirs[i]); !errors.Is(err, os.ErrNotExist) {
+		if _, err := os.Stat(s.Dir); !errors.Is(err, os.ErrNotExist) {
 			t.Errorf("its directory: %v, want %v", err, os.ErrNotExist)
 		}
 	}
@@ -83,19 +63,11 @@ func TestMainStopsEveryServer(t *testing.T) {
 
 func TestServersDieWithAKilledTestProcess(t *testing.T) {
 	t.Parallel()
-	cmd, _, pids, dirs := helper(t)
-	if err := cmd.Process.Kill(); err != nil {
-		t.Fatal(err)
-	}
-	_ = cmd.Wait() // killed
-	for i, pid := range pids {
-		for deadline := time.Now().Add(awaitTimeout); alive(pid); time.Sleep(5 * time.Millisecond) {
-			if time.Now().After(deadline) {
-				_ = syscall.Kill(pid, syscall.SIGKILL)
-				t.Fatalf("server %d outlives its test process", pid)
-			}
-		}
-		_ = os.RemoveAll(dirs[i]) // nobody else can
+	p, servers := startServers(t)
+	p.Kill()
+	for _, s := range servers {
+		wait.Until(t, "a server has ended with its test process", func() bool { return !alive(s.Pid) })
+		_ = os.RemoveAll(s.Dir) // nobody else can
 	}
 }
 
@@ -116,7 +88,7 @@ func TestServersOutliveTheThreadThatAskedForThem(t *testing.T) {
 		return
 	}
 	defer s.Stop()
-	time.Sleep(100 * time.Millisecond)
+	time.Sleep(100 * time.Millisecond) // nothing tells that it does not die
 	if s.exited() {
 		t.Errorf("the server died with a thread\n%s", s.logTail())
 	}

@@ -1,0 +1,158 @@
+package child
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"sync"
+	"testing"
+	"time"
+)
+
+// patience is how long a process may take to say something, on a machine that has other work or stood still.
+const patience = 3 * time.Minute
+
+// Process is a process in a [Role]. Its methods may be called concurrently.
+type Process struct {
+	cmd      *exec.Cmd
+	in       io.WriteCloser
+	messages chan json.RawMessage // closed when there are no more
+	ended    chan struct{}        // closed when the process has ended
+	printed  Output
+	sending  sync.Mutex
+}
+
+// start starts a process that sends messages on its output, and receives them on its input. It is killed when the
+// test ends, if it still runs.
+func start(tb testing.TB, cmd *exec.Cmd) *Process {
+	tb.Helper()
+	p := &Process{cmd: cmd, messages: make(chan json.RawMessage, 1024), ended: make(chan struct{})}
+	cmd.Stderr = &p.printed
+	in, err := cmd.StdinPipe()
+	if err != nil {
+		tb.Fatal(err)
+	}
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		tb.Fatal(err)
+	}
+	p.in = in
+	if err := Start(cmd); err != nil {
+		tb.Fatal(err)
+	}
+	tb.Cleanup(p.Kill)
+	go p.read(out)
+	return p
+}
+
+func (p *Process) read(out io.Reader) {
+	for lines := bufio.NewReader(out); ; {
+		line, err := lines.ReadBytes('\n')
+		text, message, sent := bytes.Cut(line, []byte{recordSeparator})
+		_, _ = p.printed.Write(text)
+		if err != nil { // a message without an end is none: it was killed while it wrote
+			break
+		}
+		if sent {
+			p.messages <- message
+		}
+	}
+	close(p.messages)
+	_ = p.cmd.Wait()
+	close(p.ended)
+}
+
+// Send sends a message to the process. One that is gone does not hear it.
+func (p *Process) Send(tb testing.TB, message any) {
+	tb.Helper()
+	line, err := json.Marshal(message)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	p.sending.Lock()
+	defer p.sending.Unlock()
+	_, _ = p.in.Write(append(line, '\n'))
+}
+
+// Receive returns the next message of the process. It ends the test if there is none.
+func Receive[Message any](tb testing.TB, p *Process) (message Message) {
+	tb.Helper()
+	if err := p.next(&message); err != nil {
+		tb.Fatal(err)
+	}
+	return message
+}
+
+func (p *Process) next(into any) error {
+	select {
+	case line, ok := <-p.messages:
+		if !ok {
+			<-p.ended
+			return fmt.Errorf("the process has ended, %v, and has not sent a %T\n%s", p.cmd.ProcessState, into, p.printed.String())
+		}
+		if err := json.Unmarshal(line, into); err != nil {
+			return fmt.Errorf("the process sent %q: %w", line, err)
+		}
+		return nil
+	case <-time.After(patience):
+		return fmt.Errorf("%v without a %T from the process\n%s", patience, into, p.printed.String())
+	}
+}
+
+// Close tells the process that there are no more messages for it.
+func (p *Process) Close() { _ = p.in.Close() }
+
+// Wait waits until the process ends by itself, and fails the test if that is not well. Messages that nobody has received
+// are dropped.
+func (p *Process) Wait(tb testing.TB) {
+	tb.Helper()
+	if err := p.wait(); err != nil {
+		tb.Fatal(err)
+	}
+}
+
+func (p *Process) wait() error {
+	late := time.After(patience)
+	for {
+		select {
+		case <-p.messages: // so that the process is not kept from ending
+		case <-p.ended:
+			if !p.cmd.ProcessState.Success() {
+				return fmt.Errorf("the process ended with %v\n%s", p.cmd.ProcessState, p.printed.String())
+			}
+			return nil
+		case <-late:
+			return fmt.Errorf("%v, and the process has not ended\n%s", patience, p.printed.String())
+		}
+	}
+}
+
+// Ended is closed when the process has ended.
+func (p *Process) Ended() <-chan struct{} { return p.ended }
+
+// Kill kills the process, if it still runs, and returns when it has ended.
+func (p *Process) Kill() {
+	_ = p.cmd.Process.Kill() // it fails only on a process that has ended
+	_ = p.in.Close()
+	_ = p.wait()
+}
+
+// Pid returns the number of the process.
+func (p *Process) Pid() int { return p.cmd.Process.Pid }
+
+// State says how the process has ended. It is nil before that.
+func (p *Process) State() *os.ProcessState {
+	select {
+	case <-p.ended:
+		return p.cmd.ProcessState
+	default:
+		return nil
+	}
+}
+
+// Printed returns what the process has printed.
+func (p *Process) Printed() string { return p.printed.String() }
