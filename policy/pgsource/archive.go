@@ -14,7 +14,7 @@ import (
 
 // Releases implements [policy.Archive].
 func (s *Source) Releases(ctx context.Context) ([]policy.Release, error) {
-	ctx, cancel := context.WithTimeout(ctx, timeout)
+	ctx, cancel := context.WithTimeout(ctx, s.timeout)
 	defer cancel()
 	rows, err := s.pool.Query(ctx, s.config.sql("SELECT number, at, left(file, 200), left(version, 200), left(sha256, 64), left(by, 200), left(note, 200), of FROM {schema}.release WHERE name = $1 ORDER BY number DESC LIMIT $2"), s.name, 2*policy.KeptReleases)
 	if err != nil {
@@ -32,7 +32,7 @@ func (s *Source) Releases(ctx context.Context) ([]policy.Release, error) {
 
 // Add implements [policy.Archive].
 func (s *Source) Add(ctx context.Context, file policy.File, release policy.Release, after int64) (policy.Release, error) {
-	ctx, cancel := context.WithTimeout(ctx, timeout)
+	ctx, cancel := context.WithTimeout(ctx, s.timeout)
 	defer cancel()
 	sum := sha256.Sum256(file.Text)
 	release.File, release.Version.Hash = file.Name, hex.EncodeToString(sum[:])

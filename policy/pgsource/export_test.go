@@ -16,3 +16,9 @@ func (s *Source) AskingAfter(silence time.Duration) *Source {
 	s.silence = silence
 	return s
 }
+
+// Within has PostgreSQL answer within another time.
+func (s *Source) Within(timeout time.Duration) *Source {
+	s.timeout = timeout
+	return s
+}

@@ -69,8 +69,8 @@ type Config struct {
 	Poll time.Duration
 }
 
-// timeout is how long PostgreSQL may take to answer.
-const timeout = 5 * time.Second
+// usualTimeout is how long PostgreSQL may take to answer.
+const usualTimeout = 5 * time.Second
 
 // Source is a policy file in PostgreSQL. It is a [policy.Archive].
 type Source struct {
@@ -78,7 +78,7 @@ type Source struct {
 	name   string
 	config Config
 
-	silence time.Duration // usualSilence, but for tests
+	timeout, silence time.Duration // usualTimeout and usualSilence, but for tests
 }
 
 var _ policy.Archive = (*Source)(nil)
@@ -93,7 +93,7 @@ func New(pool *pgxpool.Pool, name string, config ...Config) *Source {
 	if err != nil {
 		panic(err.Error())
 	}
-	return &Source{pool, name, c, usualSilence}
+	return &Source{pool, name, c, usualTimeout, usualSilence}
 }
 
 var plainName = regexp.MustCompile(`^[a-z][a-z0-9_]{0,62}$`)
@@ -188,7 +188,7 @@ func (s *Source) Read(ctx context.Context, number int64) (policy.File, error) {
 
 // file reads the file of one row.
 func (s *Source) file(ctx context.Context, where string, args ...any) (policy.File, error) {
-	ctx, cancel := context.WithTimeout(ctx, timeout)
+	ctx, cancel := context.WithTimeout(ctx, s.timeout)
 	defer cancel()
 	var file policy.File
 	err := s.pool.QueryRow(ctx, s.config.sql("SELECT left(file, 200), body FROM {schema}.release "+where), args...).Scan(&file.Name, &file.Text)

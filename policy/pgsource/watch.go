@@ -62,7 +62,7 @@ type state struct {
 }
 
 func (s *Source) look(ctx context.Context) (now state, err error) {
-	ctx, cancel := context.WithTimeout(ctx, timeout)
+	ctx, cancel := context.WithTimeout(ctx, s.timeout)
 	defer cancel()
 	err = s.pool.QueryRow(ctx, s.config.sql("SELECT number, left(sha256, 64) FROM {schema}.release WHERE name = $1 ORDER BY number DESC LIMIT 1"), s.name).Scan(&now.number, &now.hash)
 	if errors.Is(err, pgx.ErrNoRows) {
@@ -95,7 +95,7 @@ func (s *Source) listen(ctx context.Context, told chan<- struct{}) {
 func (s *Source) hear(ctx context.Context, told chan<- struct{}) error {
 	of := s.pool.Config()
 	config := of.ConnConfig.Copy()
-	config.ConnectTimeout = timeout
+	config.ConnectTimeout = s.timeout
 	if of.BeforeConnect != nil { // such as one that sets a fresh password
 		if err := of.BeforeConnect(ctx, config); err != nil {
 			return err
@@ -144,8 +144,8 @@ func (s *Source) hear(ctx context.Context, told chan<- struct{}) error {
 	}
 }
 
-func (*Source) within(ctx context.Context, f func(context.Context) error) error {
-	ctx, cancel := context.WithTimeout(ctx, timeout)
+func (s *Source) within(ctx context.Context, f func(context.Context) error) error {
+	ctx, cancel := context.WithTimeout(ctx, s.timeout)
 	defer cancel()
 	return f(ctx)
 }

@@ -8,6 +8,8 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/weblimit/weblimit/internal/test/check"
+	"github.com/weblimit/weblimit/internal/test/must"
 	"github.com/weblimit/weblimit/internal/test/redistest"
 	"github.com/weblimit/weblimit/policy"
 	"github.com/weblimit/weblimit/policy/internal/archivetest"
@@ -41,8 +43,8 @@ func TestArchiveOnACluster(t *testing.T) {
 // Then it has published once, and was not overtaken by itself.
 func TestARepeatedQuestionPublishesOnce(t *testing.T) {
 	t.Parallel()
-	proxy := redistest.StartProxy(t, redistest.Start(t))
-	in := redissource.New(proxy.ClientWith(t, &redis.Options{ReadTimeout: time.Minute}), "policy")
+	proxy := redistest.StartProxy(t, redistest.Shared(t))
+	in := redissource.New(proxy.ClientWith(t, &redis.Options{ReadTimeout: time.Minute}), redistest.Prefix(t)+"policy")
 	proxy.Match("eval")
 	for after := range int64(3) {
 		proxy.CutReplies(2)
@@ -55,32 +57,24 @@ func TestARepeatedQuestionPublishesOnce(t *testing.T) {
 			t.Errorf("got %v, %v, want %v", all, err, first)
 		}
 	}
-	if n := proxy.RepliesCut(); n != 6 {
-		t.Errorf("%d replies were cut, want 6", n)
-	}
+	check.Equal(t, "replies cut", proxy.RepliesCut(), 6)
 }
 
 // The rights of docs/policy.md are enough, and those of services don't publish.
 func TestRights(t *testing.T) {
 	t.Parallel()
 	server := redistest.Shared(t)
-	key := redistest.Prefix(t) + "policy"
-	server.User(t, "publisher", "~"+key, "+eval", "+hget", "+hmget", "+hset", "+hdel", "+hstrlen", "+time")
-	server.User(t, "service", "~"+key, "+hget", "+hmget", "+hstrlen")
-	publisher, service := redissource.New(server.ClientAs(t, "publisher"), key), redissource.New(server.ClientAs(t, "service"), key)
+	prefix := redistest.Prefix(t)
+	key, writes, reads := prefix+"policy", prefix+"publisher", prefix+"service"
+	server.User(t, writes, "~"+key, "+eval", "+hget", "+hmget", "+hset", "+hdel", "+hstrlen", "+time")
+	server.User(t, reads, "~"+key, "+hget", "+hmget", "+hstrlen")
+	publisher, service := redissource.New(server.ClientAs(t, writes), key), redissource.New(server.ClientAs(t, reads), key)
 	for n := range policy.KeptReleases + 2 {
-		if _, err := policy.Publish(t.Context(), publisher, archivetest.File(n+1), policy.Publication{}); err != nil {
-			t.Fatal(err)
-		}
+		must.Get(policy.Publish(t.Context(), publisher, archivetest.File(n+1), policy.Publication{}))(t)
 	}
-	set, err := policy.From(service, policy.Options{AnyName: true})
-	if err != nil {
-		t.Fatal(err)
-	}
+	set := must.Get(policy.From(service, policy.Options{AnyName: true}))(t)
 	defer set.Watch(t.Context())()
-	if _, err := policy.Rollback(t.Context(), publisher, 0, policy.Publication{}); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(policy.Rollback(t.Context(), publisher, 0, policy.Publication{}))(t)
 	archivetest.Until(t, "a service follows", func() bool {
 		return set.Status().Version.Name == fmt.Sprintf("v%d", policy.KeptReleases+1)
 	})
@@ -96,9 +90,7 @@ func TestAValueTooLargeIsNotRead(t *testing.T) {
 	for field, most := range map[string]int{"text": policy.MaxBytes, "name": 4096, "first": 4096, "number": 4096, "about:1": 4096} {
 		key := redistest.Prefix(t) + field
 		fields := []any{"text", "limits: []", "name", "x", "sha256", "x", "number", "1", "first", "1", "about:1", "1 1 {}"}
-		if err := client.HSet(t.Context(), key, append(fields, field, strings.Repeat("#", most+1))...).Err(); err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, client.HSet(t.Context(), key, append(fields, field, strings.Repeat("#", most+1))...).Err())
 		source := redissource.New(client, key)
 		_, err := source.Load(t.Context())
 		if field != "text" && field != "name" {

@@ -2,4 +2,4 @@ package redissource
 
 import "time"
 
-func init() { timeout = time.Minute }
+func init() { timeout, poll = time.Minute, 10*time.Millisecond }

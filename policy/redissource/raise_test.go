@@ -7,6 +7,7 @@ import (
 
 	"github.com/weblimit/weblimit/core"
 	"github.com/weblimit/weblimit/core/redisstore"
+	"github.com/weblimit/weblimit/internal/test/must"
 	"github.com/weblimit/weblimit/internal/test/redistest"
 	"github.com/weblimit/weblimit/policy"
 	"github.com/weblimit/weblimit/policy/redissource"
@@ -20,19 +21,11 @@ func TestARaisedLimitCountsOnRedis(t *testing.T) {
 	publish := func(n int) {
 		t.Helper()
 		text := fmt.Sprintf("policies: {api: {timeout: 1m, limits: {a: {limit: %d/10000h fixed, by: tenant}}}}", n)
-		if err := redissource.Publish(ctx, client, key, policy.File{Name: "x", Text: []byte(text)}); err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, redissource.Publish(ctx, client, key, policy.File{Name: "x", Text: []byte(text)}))
 	}
 	publish(5)
-	set, err := policy.From(redissource.New(client, key))
-	if err != nil {
-		t.Fatal(err)
-	}
-	l, err := set.Limiter(core.Config{Store: redisstore.New(client, redisstore.Config{Prefix: redistest.Prefix(t)})}, "api")
-	if err != nil {
-		t.Fatal(err)
-	}
+	set := must.Get(policy.From(redissource.New(client, key)))(t)
+	l := must.Get(set.Limiter(core.Config{Store: redisstore.New(client, redisstore.Config{Prefix: redistest.Prefix(t)})}, "api"))(t)
 	asks := func(allowed, denied int) {
 		t.Helper()
 		for i := range allowed + denied {
@@ -43,13 +36,9 @@ func TestARaisedLimitCountsOnRedis(t *testing.T) {
 	}
 	asks(5, 3)
 	publish(7)
-	if err := set.Reload(ctx); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, set.Reload(ctx))
 	asks(2, 2)
 	publish(3)
-	if err := set.Reload(ctx); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, set.Reload(ctx))
 	asks(0, 2)
 }

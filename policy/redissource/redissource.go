@@ -51,8 +51,9 @@ const (
 // number.
 const Poll = time.Second
 
-// timeout is how long Redis may take to answer. Tests, whose servers share processors with compilers, set another.
-var timeout = 5 * time.Second
+// timeout is how long Redis may take to answer. Tests, whose servers share processors with compilers, set another,
+// and look more often.
+var timeout, poll = 5 * time.Second, Poll
 
 // Source is a policy file in Redis. It is a [policy.Archive].
 type Source struct {
@@ -124,7 +125,7 @@ func (s *Source) failed(err error) error {
 
 // Watch implements [policy.Source].
 func (s *Source) Watch(ctx context.Context, changed func()) {
-	ticker := time.NewTicker(Poll)
+	ticker := time.NewTicker(poll)
 	defer ticker.Stop()
 	last := "" // so that what was published since Load is seen
 	for {

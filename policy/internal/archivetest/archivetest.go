@@ -13,6 +13,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/weblimit/weblimit/internal/test/check"
+	"github.com/weblimit/weblimit/internal/test/must"
 	"github.com/weblimit/weblimit/policy"
 )
 
@@ -33,20 +35,12 @@ func Run(t *testing.T, open func(t *testing.T) policy.Archive) {
 
 func publish(t *testing.T, in policy.Archive, n int) policy.Release {
 	t.Helper()
-	release, err := policy.Publish(t.Context(), in, File(n), policy.Publication{By: "ann", Note: "why"})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return release
+	return must.Get(policy.Publish(t.Context(), in, File(n), policy.Publication{By: "ann", Note: "why"}))(t)
 }
 
 func all(t *testing.T, in policy.Archive) []policy.Release {
 	t.Helper()
-	releases, err := in.Releases(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
-	return releases
+	return must.Get(in.Releases(t.Context()))(t)
 }
 
 // is fails the test unless the archive serves the file vN as the release of that number.
@@ -63,18 +57,20 @@ func is(t *testing.T, in policy.Archive, n int, number int64) {
 
 func releases(t *testing.T, in policy.Archive) {
 	ctx := t.Context()
-	if got := all(t, in); len(got) != 0 {
-		t.Errorf("an empty archive has %v", got)
+	noRollback := func(what string, number int64) {
+		t.Helper()
+		if _, err := policy.Rollback(ctx, in, number, policy.Publication{}); !errors.Is(err, policy.ErrNoRelease) {
+			t.Errorf("rolled back %s: %v", what, err)
+		}
 	}
+	check.Equal(t, "releases of an empty archive", len(all(t, in)), 0)
 	if _, err := in.Load(ctx); err == nil {
 		t.Error("an empty archive has a file")
 	}
 	if _, err := in.Read(ctx, 1); !errors.Is(err, policy.ErrNoRelease) {
 		t.Errorf("a release of an empty archive: %v", err)
 	}
-	if _, err := policy.Rollback(ctx, in, 0, policy.Publication{}); !errors.Is(err, policy.ErrNoRelease) {
-		t.Errorf("a roll-back of an empty archive: %v", err)
-	}
+	noRollback("an empty archive", 0)
 	began := time.Now()
 	for n := 1; n <= 3; n++ {
 		if got := publish(t, in, n); got.Number != int64(n) || got.By != "ann" || got.Note != "why" || got.At.Sub(began).Abs() > 10*time.Minute {
@@ -103,15 +99,11 @@ func releases(t *testing.T, in policy.Archive) {
 	}
 	back(0, 2, 4, 2)
 	back(0, 1, 5, 1)
-	if _, err := policy.Rollback(ctx, in, 0, policy.Publication{}); !errors.Is(err, policy.ErrNoRelease) {
-		t.Errorf("rolled back behind the first release: %v", err)
-	}
+	noRollback("behind the first release", 0)
 	back(3, 3, 6, 3)
 	publish(t, in, 7)
 	back(0, 3, 8, 3)
-	if _, err := policy.Rollback(ctx, in, 99, policy.Publication{}); !errors.Is(err, policy.ErrNoRelease) {
-		t.Errorf("rolled back to a release that there is not: %v", err)
-	}
+	noRollback("to a release that there is not", 99)
 	odd, err := policy.Publish(ctx, in, File(9), policy.Publication{By: "\x1b[2Jann\n", Note: strings.Repeat("é", 500)})
 	if err != nil || odd.By != "[2Jann" || len(odd.Note) != 200 {
 		t.Errorf("odd names: %+v, %v", odd, err)
@@ -157,16 +149,10 @@ func overtaken(t *testing.T, in policy.Archive) {
 		}
 		return won
 	}
-	if won := race(&policy.Release{}); won != 1 {
-		t.Errorf("%d of %d have published first", won, publishers)
-	}
+	check.Equal(t, "publishers that came first", race(&policy.Release{}), 1)
 	last := all(t, in)[0]
-	if won := race(&last); won != 1 {
-		t.Errorf("%d of %d have replaced %v", won, publishers, last)
-	}
-	if won := race(nil); won != publishers {
-		t.Errorf("%d of %d have replaced whatever was there", won, publishers)
-	}
+	check.Equal(t, "publishers that have replaced it", race(&last), 1)
+	check.Equal(t, "publishers that have replaced whatever was there", race(nil), publishers)
 	if got := all(t, in); len(got) != 2+publishers || got[0].Number != 2+publishers {
 		t.Errorf("the log has %d releases, the last one is %v", len(got), got[0])
 	}
@@ -197,9 +183,7 @@ func large(t *testing.T, in policy.Archive) {
 	for i := range n {
 		file := File(i + 1)
 		file.Text = append(file.Text, "# "+strings.Repeat("x", policy.MaxBytes*3/4)+"\n"...)
-		if _, err := policy.Publish(t.Context(), in, file, policy.Publication{}); err != nil {
-			t.Fatal(err)
-		}
+		must.Get(in.Add(t.Context(), file, policy.Release{}, -1))(t) // not Publish, which reads it
 	}
 	const want = policy.KeptBytes / (policy.MaxBytes * 3 / 4)
 	if got := all(t, in); len(got) != want || got[0].Number != n {
@@ -210,26 +194,17 @@ func large(t *testing.T, in policy.Archive) {
 // Each process of a fleet follows, and a file that is wrong changes nothing.
 func follows(t *testing.T, in policy.Archive) {
 	publish(t, in, 1)
-	set, err := policy.From(in, policy.Options{AnyName: true, Logger: slog.New(slog.DiscardHandler)})
-	if err != nil {
-		t.Fatal(err)
-	}
+	set := must.Get(policy.From(in, policy.Options{AnyName: true, Logger: slog.New(slog.DiscardHandler)}))(t)
 	defer set.Watch(t.Context())()
 	for n := 2; n < 5; n++ {
 		publish(t, in, n)
 		Until(t, "a process follows", func() bool { return set.Status().Version.Name == fmt.Sprintf("v%d", n) })
 	}
-	if _, err := policy.Rollback(t.Context(), in, 0, policy.Publication{}); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(policy.Rollback(t.Context(), in, 0, policy.Publication{}))(t)
 	Until(t, "a process follows a roll-back", func() bool { return set.Status().Version.Name == "v3" })
-	if _, err := in.Add(t.Context(), policy.File{Name: "x", Text: []byte("policies: 1")}, policy.Release{}, -1); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(in.Add(t.Context(), policy.File{Name: "x", Text: []byte("policies: 1")}, policy.Release{}, -1))(t)
 	Until(t, "a process refuses", func() bool { return set.Status().Err != nil })
-	if got := set.Status().Version.Name; got != "v3" {
-		t.Errorf("%s decides", got)
-	}
+	check.Equal(t, "what decides", set.Status().Version.Name, "v3")
 }
 
 // Until waits for something that happens soon.
