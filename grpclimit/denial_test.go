@@ -285,7 +285,7 @@ func retrying(t *testing.T, s *service, in ...*grpclimit.Interceptors) *site {
 // millisecond is not used.
 func TestRetryPoliciesWaitForTheLimit(t *testing.T) {
 	t.Parallel()
-	const window = 2 * time.Second // longer than two calls take, as a rule
+	const window = time.Second // longer than two calls take, as a rule
 	for attempts := 0; ; attempts++ {
 		var denials, handled atomic.Int32
 		var asked atomic.Pointer[time.Time] // when the last call was let through
@@ -316,7 +316,7 @@ func TestRetryPoliciesWaitForTheLimit(t *testing.T) {
 // A stream that is denied has sent nothing but trailers, so it is retried like a call.
 func TestRetryPoliciesWaitForStreams(t *testing.T) {
 	t.Parallel()
-	const window = 2 * time.Second
+	const window = time.Second
 	s := retrying(t, &service{}, limited(t, core.NewMemory(), core.Per(1, window).By(keyfuncs.Everyone())))
 	began := time.Now()
 	for range 2 {
