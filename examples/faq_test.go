@@ -14,6 +14,7 @@ import (
 
 	"github.com/weblimit/weblimit/core"
 	"github.com/weblimit/weblimit/ginlimit"
+	"github.com/weblimit/weblimit/internal/test/check"
 	"github.com/weblimit/weblimit/keyfuncs"
 	"github.com/weblimit/weblimit/nethttp"
 	"github.com/weblimit/weblimit/weblimittest"
@@ -326,9 +327,7 @@ func TestFAQTrials(t *testing.T) {
 	for range 5 {
 		limiter.Allow(keyfuncs.Values{})
 	}
-	if n := seen.denied.Load(); n != 3 {
-		t.Errorf("counted %d, want one request that was allowed and two that were not", n)
-	}
+	check.Equal(t, "counted, one request that was allowed and two that were not", seen.denied.Load(), 3)
 }
 
 // newHandler is the application of the question about tests.

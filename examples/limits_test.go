@@ -22,6 +22,7 @@ import (
 	"github.com/weblimit/weblimit/core"
 	"github.com/weblimit/weblimit/core/redisstore"
 	"github.com/weblimit/weblimit/ginlimit"
+	"github.com/weblimit/weblimit/internal/test/check"
 	"github.com/weblimit/weblimit/keyfuncs"
 	"github.com/weblimit/weblimit/weblimittest"
 )
@@ -392,8 +393,6 @@ func TestDocumentedBursts(t *testing.T) {
 		}))
 		d, h := limiter.AllowKey(t.Context(), "k", 1), http.Header{}
 		d.SetHeaders(h)
-		if got := h.Get("Ratelimit-Policy") + ", " + h.Get("X-Ratelimit-Limit"); got != want {
-			t.Errorf("%s: %s, want %s", text, got, want)
-		}
+		check.Equal(t, text, h.Get("Ratelimit-Policy")+", "+h.Get("X-Ratelimit-Limit"), want)
 	}
 }

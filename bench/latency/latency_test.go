@@ -4,6 +4,8 @@ import (
 	"math"
 	"testing"
 	"time"
+
+	"github.com/weblimit/weblimit/internal/test/check"
 )
 
 func TestLatencyBuckets(t *testing.T) {
@@ -24,9 +26,7 @@ func TestLatencyBuckets(t *testing.T) {
 func TestLatencyQuantiles(t *testing.T) {
 	t.Parallel()
 	var a, b Histogram
-	if got := a.Quantile(0.5); got != 0 {
-		t.Errorf("of none: %v", got)
-	}
+	check.Equal(t, "the median of none", a.Quantile(0.5), 0)
 	for i := range 1000 {
 		l := &a
 		if i%2 == 0 {

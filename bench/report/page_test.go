@@ -1,8 +1,11 @@
 package main
 
 import (
+	"fmt"
 	"strings"
 	"testing"
+
+	"github.com/weblimit/weblimit/internal/test/check"
 )
 
 func TestRatiosAreThoseWithinRounds(t *testing.T) {
@@ -11,15 +14,9 @@ func TestRatiosAreThoseWithinRounds(t *testing.T) {
 	own, other := "Redis/weblimit/1-key/64/allow", "Redis/other/1-key/64/allow"
 	// 4000/1000 and 2000/2000, and one half of the first round's checks failed: a quarter
 	// of all, in the median.
-	if got := all.faster(own, other); got != 2.5/0.75 {
-		t.Errorf("faster = %v", got)
-	}
-	if got := all.perSecond(other); got != 1e9/3000*0.75 {
-		t.Errorf("perSecond = %v", got)
-	}
-	if got := all.faster(own, "Redis/nobody"); got != 0 {
-		t.Errorf("faster than nobody = %v", got)
-	}
+	check.Equal(t, "faster", all.faster(own, other), 2.5/0.75)
+	check.Equal(t, "perSecond", all.perSecond(other), 1e9/3000*0.75)
+	check.Equal(t, "faster than nobody", all.faster(own, "Redis/nobody"), 0)
 }
 
 func TestPageHasTheFigures(t *testing.T) {
@@ -63,18 +60,12 @@ func TestNumbers(t *testing.T) {
 	for v, want := range map[float64]string{
 		0: "0", 0.44: "0.4", 7: "7", 9.25: "9.2", 74.6: "75", 999: "999", 1234: "1,230", 98_765: "98,800", 1_234_567: "1,230,000",
 	} {
-		if got := thousands(v); got != want {
-			t.Errorf("thousands(%v) = %q, want %q", v, got, want)
-		}
+		check.Equal(t, fmt.Sprint("thousands of ", v), thousands(v), want)
 	}
 	for v, want := range map[float64]string{0.4: "0.4", 54.32: "54.3", 1234: "1,230"} {
-		if got := micros(v); got != want {
-			t.Errorf("micros(%v) = %q, want %q", v, got, want)
-		}
+		check.Equal(t, fmt.Sprint("micros of ", v), micros(v), want)
 	}
 	for v, want := range map[float64]string{0.5: "0.50×", 1.234: "1.23×", 12.3: "12×"} {
-		if got := times(v); got != want {
-			t.Errorf("times(%v) = %q, want %q", v, got, want)
-		}
+		check.Equal(t, fmt.Sprint("times of ", v), times(v), want)
 	}
 }

@@ -4,6 +4,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/weblimit/weblimit/internal/test/check"
 )
 
 const output = `date: 2026-01-02
@@ -55,9 +57,7 @@ func TestParse(t *testing.T) {
 	if own.rounds != 2 || !slices.Equal(own.values["ns/op"], []float64{1000, 2000}) || !slices.Equal(own.values["p50-µs"], []float64{655.4, 650}) {
 		t.Errorf("row %v", own)
 	}
-	if got := all.rounds(); got != "1 to 2" {
-		t.Errorf("rounds %q", got)
-	}
+	check.Equal(t, "rounds", all.rounds(), "1 to 2")
 }
 
 func TestParseRefuses(t *testing.T) {

@@ -1,9 +1,12 @@
 package main
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/weblimit/weblimit/internal/test/check"
 )
 
 func TestTargetsAreComputed(t *testing.T) {
@@ -37,12 +40,8 @@ BenchmarkMemory/weblimit/1-key-2 10 80 ns/op
 func TestProfilesStayApart(t *testing.T) {
 	t.Parallel()
 	all := parsed(t, output+"profile: hot|cpu|  flat\nprofile: hot|cpu|  1s a|b\nprofile: hot|alloc|  2\n")
-	if got := all.profiles["hot|cpu"]; got != "  flat\n  1s a|b\n" {
-		t.Errorf("cpu %q", got)
-	}
-	if got := all.profiles["hot|alloc"]; got != "  2\n" {
-		t.Errorf("alloc %q", got)
-	}
+	check.Equal(t, "cpu", all.profiles["hot|cpu"], "  flat\n  1s a|b\n")
+	check.Equal(t, "alloc", all.profiles["hot|alloc"], "  2\n")
 }
 
 func TestScaledReplacesWhatIsBetweenTheMarks(t *testing.T) {
@@ -83,8 +82,6 @@ BenchmarkCost/weblimit/allow-2 10 100 ns/op 150 redis-used-B/key
 func TestRoundTripsPerCheck(t *testing.T) {
 	t.Parallel()
 	for v, want := range map[float64]string{0: "0", 0.0001: "< 1/1000", 0.02: "1/50", 1.001: "1.0", 17.41: "17.4"} {
-		if got := inverse(v); got != want {
-			t.Errorf("inverse(%v) = %q, want %q", v, got, want)
-		}
+		check.Equal(t, fmt.Sprint("inverse of ", v), inverse(v), want)
 	}
 }

@@ -15,6 +15,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/weblimit/weblimit/internal/test/check"
 	"github.com/weblimit/weblimit/internal/test/child"
 	"github.com/weblimit/weblimit/internal/test/must"
 	"github.com/weblimit/weblimit/internal/test/program"
@@ -58,9 +59,7 @@ func TestTopIsLiveOnATerminal(t *testing.T) {
 	before := len(out.String())
 	wait.Until(t, "there is another screen", func() bool { return strings.Contains(out.String()[before:], "no answer") })
 	cancel() // Ctrl-C
-	if c := <-code; c != exitOK {
-		t.Errorf("Ctrl-C ends it with %d, want %d", c, exitOK)
-	}
+	check.Equal(t, "the exit code after Ctrl-C", <-code, exitOK)
 	text := out.String()
 	if !strings.HasPrefix(text, enterScreen) || !strings.HasSuffix(text, leaveScreen) {
 		t.Errorf("the terminal is not left as it was: %q … %q", text[:40], text[len(text)-40:])

@@ -13,6 +13,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/redis/go-redis/v9"
 
+	"github.com/weblimit/weblimit/internal/test/check"
 	"github.com/weblimit/weblimit/internal/test/pgtest"
 	"github.com/weblimit/weblimit/internal/test/redistest"
 	"github.com/weblimit/weblimit/policy"
@@ -106,12 +107,8 @@ func TestPolicyReleases(t *testing.T) {
 		if err := json.Unmarshal([]byte(c.ok(t, "policy", "log", "--json")), &told); err != nil || len(told.Releases) != 7 || told.Releases[1].Of != 2 || told.Releases[5].By != "ben" || time.Since(told.Releases[0].At) > time.Hour {
 			t.Errorf("as JSON: %+v, %v", told, err)
 		}
-		if got := c.ok(t, "policy", "get"); got != limitOf(3)+"# why\n" {
-			t.Errorf("got %q", got)
-		}
-		if got := c.ok(t, "policy", "get", "1"); got != limitOf(1) {
-			t.Errorf("release 1 is %q", got)
-		}
+		check.Equal(t, "the newest release", c.ok(t, "policy", "get"), limitOf(3)+"# why\n")
+		check.Equal(t, "release 1", c.ok(t, "policy", "get", "1"), limitOf(1))
 		wants(t, c.ok(t, "policy", "status"), "release 7, v3#", "by ann")
 		wants(t, c.ok(t, "policy", "status", "--json"), `"good": true`, `"published": true`)
 	})

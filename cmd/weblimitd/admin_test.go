@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/weblimit/weblimit/internal/test/check"
 	"github.com/weblimit/weblimit/internal/test/wait"
 )
 
@@ -37,9 +38,7 @@ func TestPolicyReload(t *testing.T) {
 	rewrite(t, in.policy, onePolicy("3", 7))
 	in.decides(t, "3") // by looking at the file
 	rewrite(t, in.policy, onePolicy("4", 8))
-	if code, out := run(t, nil, "reload", in.admin); code != 0 || !strings.HasPrefix(out, "policy 4#") {
-		t.Errorf("%d %s", code, out)
-	}
+	passes(t, "policy 4#")(run(t, nil, "reload", in.admin))
 	in.decides(t, "4")
 
 	rewrite(t, in.policy, "policies: {api: {limits: {client: {limit: 5/minuet, by: ip}}}}")
@@ -49,9 +48,7 @@ func TestPolicyReload(t *testing.T) {
 	}
 	wants(t, out, `did you mean "minute"?`)
 	in.decides(t, "4")
-	if got := in.metric(t, "weblimitd_policy_error"); got != "1" {
-		t.Errorf("weblimitd_policy_error %s", got)
-	}
+	check.Equal(t, "weblimitd_policy_error", in.metric(t, "weblimitd_policy_error"), "1")
 	if _, ready := in.get(t, "/readyz"); !strings.Contains(ready, "ready") {
 		t.Errorf("a wrong policy makes it %s", ready)
 	}
@@ -62,14 +59,10 @@ func TestPolicyReload(t *testing.T) {
 func TestRollback(t *testing.T) {
 	t.Parallel()
 	in := start(t, nil)
-	if code, out := run(t, nil, "rollback", in.admin); code == 0 || !strings.Contains(out, "no version before") {
-		t.Errorf("%d %s", code, out)
-	}
+	fails(t, "no version before")(run(t, nil, "rollback", in.admin))
 	rewrite(t, in.policy, onePolicy("2", 6))
 	in.decides(t, "2")
-	if code, out := run(t, nil, "rollback", in.admin); code != 0 || !strings.HasPrefix(out, "policy 1#") {
-		t.Fatalf("%d %s", code, out)
-	}
+	passes(t, "policy 1#")(run(t, nil, "rollback", in.admin))
 	in.decides(t, "1")
 	time.Sleep(2500 * time.Millisecond) // the file still has version 2, and was looked at again
 	in.decides(t, "1")
@@ -139,12 +132,8 @@ func TestOperators(t *testing.T) {
 		t.Errorf("another host: %d %v", status, err)
 	}
 	// The commands find users by the settings.
-	if code, out := run(t, []string{"WEBLIMIT_ADMIN_USERS=" + act}, "reload", in.adminURL); code != 0 {
-		t.Errorf("reload: %s", out)
-	}
-	if code, out := run(t, nil, "reload", in.adminURL, "--admin-users-file", users); code == 0 || !strings.Contains(out, "log in") {
-		t.Errorf("reload by who may only read: %s", out)
-	}
+	passes(t, "")(run(t, []string{"WEBLIMIT_ADMIN_USERS=" + act}, "reload", in.adminURL))
+	fails(t, "log in")(run(t, nil, "reload", in.adminURL, "--admin-users-file", users))
 	// Users change while it serves.
 	rewrite(t, users, "viewer:another-password-of-hers:read\n")
 	in.signal(t, syscall.SIGHUP)
@@ -164,18 +153,12 @@ func TestNobodyIsAnOperatorByDefault(t *testing.T) {
 			t.Errorf("%s: %d %s", path, status, body)
 		}
 	}
-	if code, out := run(t, nil, "rollback", in.adminURL); code == 0 || !strings.Contains(out, "--admin-users-file") {
-		t.Errorf("%s", out)
-	}
+	fails(t, "--admin-users-file")(run(t, nil, "rollback", in.adminURL))
 	// On the network, passwords need TLS.
 	open := start(t, []string{"WEBLIMIT_ADMIN_USERS=" + act}, "--admin-listen", "0.0.0.0:0")
 	url := "http://127.0.0.1:" + open.admin[strings.LastIndexByte(open.admin, ':')+1:]
-	if code, out := run(t, []string{"WEBLIMIT_ADMIN_USERS=" + act}, "status", url); code == 0 || !strings.Contains(out, "over TLS") {
-		t.Errorf("%s", out)
-	}
-	if code, out := run(t, nil, "healthcheck", url); code != 0 {
-		t.Errorf("%s", out)
-	}
+	fails(t, "over TLS")(run(t, []string{"WEBLIMIT_ADMIN_USERS=" + act}, "status", url))
+	passes(t, "")(run(t, nil, "healthcheck", url))
 }
 
 // The page, metrics, log, status and help hold no secret.
@@ -212,13 +195,9 @@ func TestSecretsAreNowhere(t *testing.T) {
 func TestMemoryLimit(t *testing.T) {
 	t.Parallel()
 	in := start(t, nil, "--memory-limit", "512MiB")
-	if got := in.metric(t, "go_gc_gomemlimit_bytes"); got != "5.36870912e+08" {
-		t.Errorf("the limit is %s", got)
-	}
+	check.Equal(t, "the limit", in.metric(t, "go_gc_gomemlimit_bytes"), "5.36870912e+08")
 	in = start(t, []string{"GOMEMLIMIT=300MiB"}, "--memory-limit", "512MiB")
-	if got := in.metric(t, "go_gc_gomemlimit_bytes"); got != "3.145728e+08" {
-		t.Errorf("with GOMEMLIMIT the limit is %s", got)
-	}
+	check.Equal(t, "the limit with GOMEMLIMIT", in.metric(t, "go_gc_gomemlimit_bytes"), "3.145728e+08")
 	text, err := os.ReadFile("go.mod")
 	if err != nil {
 		t.Fatal(err)

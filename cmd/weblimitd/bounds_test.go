@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/weblimit/weblimit/internal/test/check"
 	"github.com/weblimit/weblimit/internal/test/race"
 	"github.com/weblimit/weblimit/internal/test/wait"
 )
@@ -97,12 +98,8 @@ func TestConnectionsAreBounded(t *testing.T) {
 	if !closedWithin(in.dial(t), time.Minute) {
 		t.Error("the sixth stays open")
 	}
-	if got := in.metric(t, `weblimitd_connections_refused_total{listener="data"}`); got != "1" {
-		t.Errorf("refused: %s", got)
-	}
-	if got := in.metric(t, `weblimitd_connections{listener="data"}`); got != "5" {
-		t.Errorf("open: %s", got)
-	}
+	check.Equal(t, "connections refused", in.metric(t, `weblimitd_connections_refused_total{listener="data"}`), "1")
+	check.Equal(t, "open connections", in.metric(t, `weblimitd_connections{listener="data"}`), "5")
 	_ = open[0].Close()
 	wait.Until(t, "another one finds room", func() bool {
 		c := in.dial(t)
@@ -142,7 +139,5 @@ func TestIdleConnections(t *testing.T) {
 	if each > 32<<10 {
 		t.Errorf("an idle connection takes %d bytes", each)
 	}
-	if got := in.metric(t, `weblimitd_connections{listener="data"}`); got != strconv.Itoa(n) {
-		t.Errorf("open: %s", got)
-	}
+	check.Equal(t, "open connections", in.metric(t, `weblimitd_connections{listener="data"}`), strconv.Itoa(n))
 }

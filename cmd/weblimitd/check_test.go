@@ -18,6 +18,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/weblimit/weblimit/internal/test/check"
 	"github.com/weblimit/weblimit/internal/test/child"
 	"github.com/weblimit/weblimit/internal/test/redistest"
 	"github.com/weblimit/weblimit/internal/test/wait"
@@ -31,8 +32,8 @@ type answer struct {
 	Outage  bool   `json:"outage"`
 }
 
-// check asks about a client.
-func check(ctx context.Context, client *http.Client, base, ip string, fields ...string) (a answer, status int, err error) {
+// decide asks about a client.
+func decide(ctx context.Context, client *http.Client, base, ip string, fields ...string) (a answer, status int, err error) {
 	body := fmt.Sprintf(`{"policy":"api","request":{"method":"GET","path":"/x","client_ip":%q}}`, ip)
 	r, err := http.NewRequestWithContext(ctx, http.MethodPost, base+"/v1/check", strings.NewReader(body))
 	if err != nil {
@@ -61,7 +62,7 @@ func check(ctx context.Context, client *http.Client, base, ip string, fields ...
 func (in *instance) allows(t *testing.T, ip string, n int) (allowed int) {
 	t.Helper()
 	for range n {
-		a, status, err := check(t.Context(), http.DefaultClient, "http://"+in.data, ip)
+		a, status, err := decide(t.Context(), http.DefaultClient, "http://"+in.data, ip)
 		if err != nil || status != http.StatusOK {
 			t.Fatalf("status %d, %v", status, err)
 		}
@@ -106,7 +107,7 @@ func TestTheVersionIsInTheAnswer(t *testing.T) {
 	if n := in.allows(t, "192.0.2.1", 6); n != 3 {
 		t.Errorf("%d more are allowed, want 3", n)
 	}
-	a, _, err := check(t.Context(), http.DefaultClient, "http://"+in.data, "192.0.2.1")
+	a, _, err := decide(t.Context(), http.DefaultClient, "http://"+in.data, "192.0.2.1")
 	if err != nil || !strings.HasPrefix(a.Version, "2#") {
 		t.Errorf("%+v %v", a, err)
 	}
@@ -126,7 +127,7 @@ func TestChecksWhileRedisIsAway(t *testing.T) {
 	server.Kill()
 	allowed := 0
 	for range 10 {
-		a, status, err := check(t.Context(), http.DefaultClient, "http://"+in.data, "192.0.2.1")
+		a, status, err := decide(t.Context(), http.DefaultClient, "http://"+in.data, "192.0.2.1")
 		if err != nil || status != http.StatusOK || !a.Outage {
 			t.Fatalf("%+v %d %v", a, status, err)
 		}
@@ -169,14 +170,10 @@ func TestGateway(t *testing.T) {
 		"the client has found it out": {[]string{"Authorization", "Bearer 0123456789abcdef"}, 500},
 		"with the token":              {[]string{"Weblimit-Token", "0123456789abcdef", "Authorization", "Bearer of-the-client"}, 200},
 	} {
-		if got := subrequest(t, base, "192.0.2.1", c.fields...); got != c.want {
-			t.Errorf("%s: %d, want %d", name, got, c.want)
-		}
+		check.Equal(t, name, subrequest(t, base, "192.0.2.1", c.fields...), c.want)
 	}
 	// Another path is not cleaned: it is the client's.
-	if got := status(t, http.DefaultClient, base+"/v1/ext_authz/api//a/../b", "Weblimit-Token", "0123456789abcdef", "X-Forwarded-For", "192.0.2.9"); got != 200 {
-		t.Errorf("a path of Envoy's client: %d", got)
-	}
+	check.Equal(t, "a path of Envoy's client", status(t, http.DefaultClient, base+"/v1/ext_authz/api//a/../b", "Weblimit-Token", "0123456789abcdef", "X-Forwarded-For", "192.0.2.9"), 200)
 }
 
 // Beyond max-in-flight, requests are refused at once, and those at work are finished.
@@ -193,7 +190,7 @@ func TestOverload(t *testing.T) {
 	for i := range 20 {
 		all.Go(func() {
 			began := time.Now()
-			_, status, err := check(context.Background(), http.DefaultClient, "http://"+in.data, fmt.Sprint("192.0.2.", i))
+			_, status, err := decide(context.Background(), http.DefaultClient, "http://"+in.data, fmt.Sprint("192.0.2.", i))
 			if err != nil {
 				t.Error(err)
 			}
@@ -216,9 +213,7 @@ func TestOverload(t *testing.T) {
 	if n, ok := codes.Load(200); !ok || n.(*atomic.Int64).Load() != 4 {
 		t.Error("those at work are not finished")
 	}
-	if got := in.metric(t, `weblimitd_requests_shed_total{listener="data"}`); got != "16" {
-		t.Errorf("shed: %s", got)
-	}
+	check.Equal(t, "requests shed", in.metric(t, `weblimitd_requests_shed_total{listener="data"}`), "16")
 }
 
 // fleet asks one of several instances that are ready, as a load balancer does.
@@ -274,7 +269,7 @@ func startLoad(t *testing.T, n int, keepAlive bool, pick func() string) *load {
 			client := &http.Client{Timeout: time.Minute, Transport: &http.Transport{MaxIdleConnsPerHost: 4, DisableKeepAlives: !keepAlive}}
 			defer client.CloseIdleConnections()
 			for ctx.Err() == nil {
-				_, status, err := check(context.WithoutCancel(ctx), client, pick(), fmt.Sprint("192.0.2.", i))
+				_, status, err := decide(context.WithoutCancel(ctx), client, pick(), fmt.Sprint("192.0.2.", i))
 				if err == nil && status != http.StatusOK {
 					err = fmt.Errorf("status %d", status)
 				}
@@ -335,9 +330,7 @@ func TestDrainLosesNoRequest(t *testing.T) {
 		callers := startLoad(t, 8, true, balancer.pick)
 		callers.goesOn(t)
 		one.signal(t, syscall.SIGTERM)
-		if code := one.exit(t); code != 0 {
-			t.Errorf("exit code %d", code)
-		}
+		check.Equal(t, "exit code", one.exit(t), 0)
 		callers.goesOn(t)
 		if line := one.line(t, "weblimitd: stopped"); line["complete"] != true {
 			t.Errorf("%v", line)
@@ -356,9 +349,7 @@ func TestRestartBehindASocket(t *testing.T) {
 		callers := startLoad(t, 4, false, func() string { return "http://" + addr })
 		for range 3 {
 			callers.goesOn(t)
-			if code := in.stop(t); code != 0 {
-				t.Errorf("exit code %d", code)
-			}
+			check.Equal(t, "exit code", in.stop(t), 0)
 			in = activated(t, []*os.File{f}, "data", nil, args...)
 		}
 		callers.goesOn(t)
@@ -422,14 +413,14 @@ func drainsInSteps(t *testing.T, server *redistest.Server, delay time.Duration) 
 	if code, body, err := in.try(http.MethodGet, "/readyz"); !late() && (err != nil || code != 503 || !strings.Contains(body, "draining")) {
 		t.Errorf("%d %s, %v", code, body, err)
 	}
-	if a, code, err := check(t.Context(), client, base, fmt.Sprint("192.0.2.", delay.Seconds())); !late() && (err != nil || code != http.StatusOK || !a.Allowed) {
+	if a, code, err := decide(t.Context(), client, base, fmt.Sprint("192.0.2.", delay.Seconds())); !late() && (err != nil || code != http.StatusOK || !a.Allowed) {
 		t.Errorf("it does not serve during the delay: %+v %d, %v", a, code, err)
 	}
 	server.Freeze(t)
 	defer server.Thaw(t)
 	slow := make(chan error, 1)
 	go func() {
-		_, status, err := check(context.Background(), client, base, "192.0.2.3")
+		_, status, err := decide(context.Background(), client, base, "192.0.2.3")
 		if err == nil && status != http.StatusOK {
 			err = fmt.Errorf("status %d", status)
 		}
@@ -459,9 +450,7 @@ func drainsInSteps(t *testing.T, server *redistest.Server, delay time.Duration) 
 	if err := <-slow; err != nil {
 		t.Errorf("a request that was under way: %v", err)
 	}
-	if code := in.exit(t); code != 0 {
-		t.Errorf("exit code %d", code)
-	}
+	check.Equal(t, "exit code", in.exit(t), 0)
 	return true
 }
 
@@ -476,13 +465,11 @@ func TestDrainTimeout(t *testing.T) {
 	server.Freeze(t)
 	slow := make(chan struct{})
 	go func() {
-		_, _, _ = check(context.Background(), http.DefaultClient, "http://"+in.data, "192.0.2.1")
+		_, _, _ = decide(context.Background(), http.DefaultClient, "http://"+in.data, "192.0.2.1")
 		close(slow)
 	}()
 	wait.Until(t, "a request is at work", func() bool { return in.metric(t, "weblimitd_requests_in_flight") == "1" })
-	if code := in.stop(t); code != 1 {
-		t.Errorf("exit code %d", code)
-	}
+	check.Equal(t, "exit code", in.stop(t), 1)
 	wants(t, in.log.String(), "cut off after --drain-timeout")
 	<-slow
 }
@@ -537,13 +524,11 @@ func TestTraces(t *testing.T) {
 	go func() { _ = collector.Serve(l) }()
 	defer collector.Close()
 	in := start(t, []string{"OTEL_EXPORTER_OTLP_ENDPOINT=http://" + l.Addr().String()})
-	_, _, err = check(t.Context(), http.DefaultClient, "http://"+in.data, "192.0.2.1", "Traceparent", "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01")
+	_, _, err = decide(t.Context(), http.DefaultClient, "http://"+in.data, "192.0.2.1", "Traceparent", "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01")
 	if err != nil {
 		t.Fatal(err)
 	}
-	if code := subrequest(t, "http://"+in.data, "192.0.2.1", "Traceparent", "00-11111111111111111111111111111111-2222222222222222-01"); code != 200 {
-		t.Errorf("the gateway: %d", code)
-	}
+	check.Equal(t, "what the gateway gets", subrequest(t, "http://"+in.data, "192.0.2.1", "Traceparent", "00-11111111111111111111111111111111-2222222222222222-01"), 200)
 	in.stop(t) // sends what is left
 	spans := got.String()
 	if strings.Contains(spans, strings.Repeat("\x11", 16)) {

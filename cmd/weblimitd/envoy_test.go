@@ -23,6 +23,7 @@ import (
 	"google.golang.org/grpc/metadata"
 	grpcstatus "google.golang.org/grpc/status"
 
+	"github.com/weblimit/weblimit/internal/test/check"
 	windows "github.com/weblimit/weblimit/internal/test/edge"
 	"github.com/weblimit/weblimit/internal/test/redistest"
 	"github.com/weblimit/weblimit/internal/test/wait"
@@ -84,15 +85,11 @@ func TestEnvoy(t *testing.T) {
 	if code, body, err := ask(http.DefaultClient, r); code != http.StatusTooManyRequests || err != nil {
 		t.Errorf("/json: %d %s %v", code, body, err)
 	}
-	if got := status(t, http.DefaultClient, "http://"+in.data+"/healthcheck"); got != http.StatusOK {
-		t.Errorf("/healthcheck: %d", got)
-	}
+	check.Equal(t, "/healthcheck", status(t, http.DefaultClient, "http://"+in.data+"/healthcheck"), http.StatusOK)
 	if _, text := in.get(t, "/metrics/envoy"); !strings.Contains(text, `ratelimit_service_rate_limit_over_limit{domain="edge",key1="remote_address"}`) {
 		t.Errorf("statistics: %s", text)
 	}
-	if got := in.metric(t, `weblimitd_grpc_duration_seconds_count{code="OK"}`); got != "5" {
-		t.Errorf("calls: %s", got)
-	}
+	check.Equal(t, "calls", in.metric(t, `weblimitd_grpc_duration_seconds_count{code="OK"}`), "5")
 	rewrite(t, filepath.Join(dir, "edge.yaml"), strings.Replace(edge, "3}", "30}", 1))
 	in.signal(t, syscall.SIGHUP)
 	wait.Until(t, "the new limit decides", func() bool {
@@ -100,9 +97,7 @@ func TestEnvoy(t *testing.T) {
 		return err == nil && code == rls.RateLimitResponse_OK
 	})
 	rewrite(t, filepath.Join(dir, "edge.yaml"), strings.Replace(edge, "hour", "hours", 1))
-	if code, out := run(t, nil, "reload", in.admin); code == 0 || !strings.Contains(out, "hour") {
-		t.Errorf("a wrong file: %d %s", code, out)
-	}
+	fails(t, "hour")(run(t, nil, "reload", in.admin))
 	_, shown := in.get(t, "/status")
 	wants(t, shown, `"envoy": {`, `"domains": 1`, `"refused": 1`)
 
@@ -119,13 +114,9 @@ func TestEnvoy(t *testing.T) {
 		}
 		return answer.GetStatus()
 	}
-	if got := state(); got != healthpb.HealthCheckResponse_SERVING {
-		t.Errorf("health: %v", got)
-	}
+	check.Equal(t, "health", state(), healthpb.HealthCheckResponse_SERVING)
 	in.signal(t, syscall.SIGTERM)
-	if got := state(); got != healthpb.HealthCheckResponse_NOT_SERVING {
-		t.Errorf("health while it drains: %v", got)
-	}
+	check.Equal(t, "health while it drains", state(), healthpb.HealthCheckResponse_NOT_SERVING)
 	// The watch does not hold the drain up.
 	if code := in.exit(t); code != 0 { // it is 1 if something was cut off after --drain-timeout
 		t.Errorf("exit code %d", code)
@@ -136,21 +127,13 @@ func TestEnvoy(t *testing.T) {
 func TestEnvoyAlone(t *testing.T) {
 	t.Parallel()
 	dir := envoyFolder(t)
-	if code, out := inside(nil, "--check", "--envoy-config", dir); code != 0 {
-		t.Error(out)
-	}
-	if code, out := inside(nil, "--check", "--policy", write(t, "limits.yaml", onePolicy("1", 5)), "--grpc-listen", ":9182"); code == 0 || !strings.Contains(out, "--grpc-listen is for Envoy") {
-		t.Error(out)
-	}
-	if code, out := run(t, nil, "--envoy-config", dir, "--listen", "127.0.0.1:0", "--admin-listen", "off", "--grpc-listen", "0.0.0.0:0"); code == 0 || !strings.Contains(out, "--grpc-listen: everybody on the network") {
-		t.Error(out)
-	}
+	passes(t, "")(inside(nil, "--check", "--envoy-config", dir))
+	fails(t, "--grpc-listen is for Envoy")(inside(nil, "--check", "--policy", write(t, "limits.yaml", onePolicy("1", 5)), "--grpc-listen", ":9182"))
+	fails(t, "--grpc-listen: everybody on the network")(run(t, nil, "--envoy-config", dir, "--listen", "127.0.0.1:0", "--admin-listen", "off", "--grpc-listen", "0.0.0.0:0"))
 	if err := os.WriteFile(filepath.Join(dir, "wrong.yaml"), []byte("domain: x\ndescriptors: 5"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if code, out := inside(nil, "--check", "--envoy-config", dir); code == 0 || !strings.Contains(out, "wrong.yaml") {
-		t.Error(out)
-	}
+	fails(t, "wrong.yaml")(inside(nil, "--check", "--envoy-config", dir))
 }
 
 // Over gRPC, too, callers need a token and a certificate where these are asked for.
@@ -236,9 +219,7 @@ func TestEnvoyUnderLoad(t *testing.T) {
 		})
 	}
 	wait.Until(t, "calls are served", func() bool { return served.Load() > 100 })
-	if code := in.stop(t); code != 0 {
-		t.Errorf("exit code %d", code)
-	}
+	check.Equal(t, "exit code", in.stop(t), 0)
 	before := served.Load()
 	wait.Until(t, "calls go on", func() bool { return served.Load() > before+10 })
 	stop()

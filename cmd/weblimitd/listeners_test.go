@@ -16,6 +16,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/weblimit/weblimit/internal/test/check"
 	"github.com/weblimit/weblimit/internal/test/child"
 	"github.com/weblimit/weblimit/internal/test/wait"
 )
@@ -58,13 +59,9 @@ func TestTokens(t *testing.T) {
 		"in the other header": {[]string{"Weblimit-Token", "first-token-first"}, 404},
 		"both, one wrong":     {[]string{"Weblimit-Token", "wrong", "Authorization", "Bearer first-token-first"}, 401},
 	} {
-		if got := status(t, http.DefaultClient, url, c.fields...); got != c.want {
-			t.Errorf("%s: %d, want %d", name, got, c.want)
-		}
+		check.Equal(t, name, status(t, http.DefaultClient, url, c.fields...), c.want)
 	}
-	if got := status(t, http.DefaultClient, strings.TrimSuffix(url, "/nothing")+"/readyz"); got != 200 {
-		t.Errorf("readiness needs a token: %d", got)
-	}
+	check.Equal(t, "readiness without a token", status(t, http.DefaultClient, strings.TrimSuffix(url, "/nothing")+"/readyz"), 200)
 	rewrite(t, file, "second-token-second\n")
 	in.signal(t, syscall.SIGHUP)
 	wait.Until(t, "the first token is refused", func() bool {
@@ -76,9 +73,7 @@ func TestTokens(t *testing.T) {
 		n := in.metric(t, `weblimitd_reloads_total{result="error",what="tokens"}`)
 		return n != "" && n != "0"
 	})
-	if got := status(t, http.DefaultClient, url, "Authorization", "Bearer second-token-second"); got != 404 {
-		t.Errorf("after a wrong file: %d", got)
-	}
+	check.Equal(t, "after a wrong file", status(t, http.DefaultClient, url, "Authorization", "Bearer second-token-second"), 404)
 	rewrite(t, file, "third-token-third\n")
 	wait.Until(t, "the third token is taken, without a signal", func() bool {
 		return status(t, http.DefaultClient, url, "Authorization", "Bearer third-token-third") == 404
@@ -131,9 +126,7 @@ func TestCertificatesChange(t *testing.T) {
 		n := in.metric(t, `weblimitd_reloads_total{result="error",what="certificates"}`)
 		return n != "" && n != "0"
 	})
-	if got := name(); got != "old.example" {
-		t.Errorf("after a broken file: %s", got)
-	}
+	check.Equal(t, "after a broken file", name(), "old.example")
 	wants(t, in.log.String(), "not reloaded, all stays as it was")
 	by.sign(t, f, "ended.example", -time.Hour)
 	in.signal(t, syscall.SIGHUP)
@@ -226,12 +219,8 @@ func TestMutualTLS(t *testing.T) {
 	}
 	// The commands find their certificate by the settings.
 	settings := []string{"--admin-tls-cert", f.cert, "--admin-tls-key", f.key}
-	if code, out := run(t, nil, append([]string{"healthcheck", "https://" + in.admin}, settings...)...); code != 0 {
-		t.Error(out)
-	}
-	if code, out := run(t, nil, "healthcheck", "https://"+in.admin, "--admin-tls-cert", gateway.cert, "--admin-tls-key", gateway.key); code == 0 || !strings.Contains(out, "another certificate") {
-		t.Error(out)
-	}
+	passes(t, "")(run(t, nil, append([]string{"healthcheck", "https://" + in.admin}, settings...)...))
+	fails(t, "another certificate")(run(t, nil, "healthcheck", "https://"+in.admin, "--admin-tls-cert", gateway.cert, "--admin-tls-key", gateway.key))
 	// Another authority takes the place of this one: who was let in is not any more.
 	theirs := certificate(t, other, "gateway.example")
 	if err := os.Rename(theirs.ca, f.ca); err != nil {
@@ -254,17 +243,13 @@ func TestUnixSocket(t *testing.T) {
 	if err != nil || info.Mode().Perm() != 0o660 || info.Mode().Type() != os.ModeSocket {
 		t.Errorf("%v %v", info, err)
 	}
-	if got := status(t, unixClient(path), "http://localhost/nothing"); got != 404 {
-		t.Errorf("it answers %d", got)
-	}
+	check.Equal(t, "its answer", status(t, unixClient(path), "http://localhost/nothing"), 404)
 	// Another process must not take it.
 	code, out := run(t, nil, "--policy", in.policy, "--listen", "unix:"+path, "--admin-listen", "off")
 	if code == 0 || !strings.Contains(out, "another process listens there") {
 		t.Errorf("%d %s", code, out)
 	}
-	if got := status(t, unixClient(path), "http://localhost/nothing"); got != 404 {
-		t.Errorf("after that it answers %d", got)
-	}
+	check.Equal(t, "its answer after that", status(t, unixClient(path), "http://localhost/nothing"), 404)
 	// Killed, it leaves its socket, which the next one replaces.
 	in.signal(t, syscall.SIGKILL)
 	in.exit(t)
@@ -272,12 +257,8 @@ func TestUnixSocket(t *testing.T) {
 		t.Fatal(err)
 	}
 	in = start(t, nil, "--listen", "unix:"+path)
-	if got := status(t, unixClient(path), "http://localhost/nothing"); got != 404 {
-		t.Errorf("the next one answers %d", got)
-	}
-	if code := in.stop(t); code != 0 {
-		t.Errorf("exit code %d", code)
-	}
+	check.Equal(t, "the answer of the next one", status(t, unixClient(path), "http://localhost/nothing"), 404)
+	check.Equal(t, "exit code", in.stop(t), 0)
 	if left, _ := os.ReadDir(dir); len(left) != 0 {
 		t.Errorf("%v is left", left)
 	}
@@ -285,9 +266,7 @@ func TestUnixSocket(t *testing.T) {
 	if err := os.WriteFile(path, []byte("precious"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if code, out := run(t, nil, "--policy", in.policy, "--listen", "unix:"+path, "--admin-listen", "off"); code == 0 || !strings.Contains(out, "is no socket") {
-		t.Errorf("%d %s", code, out)
-	}
+	fails(t, "is no socket")(run(t, nil, "--policy", in.policy, "--listen", "unix:"+path, "--admin-listen", "off"))
 	if text, _ := os.ReadFile(path); string(text) != "precious" {
 		t.Error("the file is gone")
 	}
@@ -332,12 +311,8 @@ func TestSocketActivation(t *testing.T) {
 	if in.data != dataAddr || in.admin != adminAddr {
 		t.Errorf("data %s, admin %s", in.data, in.admin)
 	}
-	if got := status(t, http.DefaultClient, "http://"+dataAddr+"/nothing"); got != 404 {
-		t.Errorf("data answers %d", got)
-	}
-	if got := status(t, http.DefaultClient, "http://"+adminAddr+"/metrics"); got != 200 {
-		t.Errorf("admin answers %d", got)
-	}
+	check.Equal(t, "the answer of data", status(t, http.DefaultClient, "http://"+dataAddr+"/nothing"), 404)
+	check.Equal(t, "the answer of admin", status(t, http.DefaultClient, "http://"+adminAddr+"/metrics"), 200)
 	in.stop(t)
 	for name, c := range map[string]struct{ names, want string }{
 		"unused":     {"data:other", `systemd has passed sockets that no listener uses: "other"`},

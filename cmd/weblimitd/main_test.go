@@ -291,6 +291,28 @@ func inside(env []string, args ...string) (code int, out string) {
 	return code, text.String()
 }
 
+// passes takes what a command did, which is to succeed and say something.
+func passes(t *testing.T, say string) func(code int, out string) {
+	t.Helper()
+	return func(code int, out string) {
+		t.Helper()
+		if code != 0 || !strings.Contains(out, say) {
+			t.Errorf("exit code %d, want 0 and %q:\n%s", code, say, out)
+		}
+	}
+}
+
+// fails takes what a command did, which is to fail and say why.
+func fails(t *testing.T, why string) func(code int, out string) {
+	t.Helper()
+	return func(code int, out string) {
+		t.Helper()
+		if code == 0 || !strings.Contains(out, why) {
+			t.Errorf("exit code %d, want another than 0 and %q:\n%s", code, why, out)
+		}
+	}
+}
+
 func wants(t *testing.T, text string, all ...string) {
 	t.Helper()
 	for _, want := range all {

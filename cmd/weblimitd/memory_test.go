@@ -4,6 +4,8 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
+
+	"github.com/weblimit/weblimit/internal/test/check"
 )
 
 // The least limit of the process's control group and those above it counts.
@@ -37,8 +39,6 @@ func TestMemoryOfTheControlGroup(t *testing.T) {
 		if err := os.WriteFile(self, []byte(c.groups), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		if got := cgroupMemory(root, self); got != c.want {
-			t.Errorf("%s: %d, want %d", name, got, c.want)
-		}
+		check.Equal(t, name, cgroupMemory(root, self), c.want)
 	}
 }

@@ -11,6 +11,7 @@ import (
 
 	"github.com/weblimit/weblimit/core"
 	"github.com/weblimit/weblimit/core/redisstore"
+	"github.com/weblimit/weblimit/internal/test/check"
 	"github.com/weblimit/weblimit/internal/test/redistest"
 	"github.com/weblimit/weblimit/internal/test/wait"
 	"github.com/weblimit/weblimit/policy"
@@ -53,15 +54,9 @@ func TestReadinessKnowsRedis(t *testing.T) {
 	server.Kill()
 	expect(stays, 200, "degraded")
 	expect(leaves, 503, "degraded")
-	if got := stays.metric(t, "weblimitd_store_up"); got != "0" {
-		t.Errorf("weblimitd_store_up %s", got)
-	}
-	if code, out := run(t, nil, "healthcheck", leaves.admin); code == 0 {
-		t.Error(out)
-	}
-	if code, out := run(t, nil, "healthcheck", stays.admin); code != 0 {
-		t.Error(out)
-	}
+	check.Equal(t, "weblimitd_store_up", stays.metric(t, "weblimitd_store_up"), "0")
+	fails(t, "")(run(t, nil, "healthcheck", leaves.admin))
+	passes(t, "")(run(t, nil, "healthcheck", stays.admin))
 	server.Restart(t)
 	expect(stays, 200, "ready")
 	expect(leaves, 200, "ready")
@@ -120,9 +115,7 @@ func TestStartWithoutRedis(t *testing.T) {
 		status, body := in.get(t, "/readyz")
 		return status == 200 && strings.Contains(body, "degraded")
 	})
-	if code := in.stop(t); code != 0 {
-		t.Errorf("exit code %d", code)
-	}
+	check.Equal(t, "exit code", in.stop(t), 0)
 }
 
 // A policy that is published in Redis changes all instances, and is kept for a start without Redis.

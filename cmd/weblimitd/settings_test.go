@@ -95,15 +95,9 @@ func TestEverySettingByFlagEnvironmentAndFile(t *testing.T) {
 					file += name + ": " + `"` + value + `"` + "\n"
 				}
 			}
-			if code, out := inside(nil, append(flags, "--check")...); code != 0 {
-				t.Errorf("by flag: %s", out)
-			}
-			if code, out := inside(env, "--check"); code != 0 {
-				t.Errorf("by environment: %s", out)
-			}
-			if code, out := inside(nil, "--check", "--config", write(t, "weblimitd.yaml", file)); code != 0 {
-				t.Errorf("by file: %s", out)
-			}
+			passes(t, "")(inside(nil, append(flags, "--check")...))
+			passes(t, "")(inside(env, "--check"))
+			passes(t, "")(inside(nil, "--check", "--config", write(t, "weblimitd.yaml", file)))
 		})
 	}
 }

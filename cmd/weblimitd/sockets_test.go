@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/weblimit/weblimit/cmd/weblimitd/internal/listen"
+	"github.com/weblimit/weblimit/internal/test/check"
 	"github.com/weblimit/weblimit/internal/test/child"
 )
 
@@ -54,9 +55,7 @@ func TestASocketWithoutAFileLetsEverybodyIn(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer func() { _ = l.Close() }()
-	if reach := listen.ReachOf(l); reach != listen.Loopback {
-		t.Errorf("its reach is %d, want that of loopback", reach)
-	}
+	check.Equal(t, "its reach", listen.ReachOf(l), listen.Loopback)
 	f, err := l.(*net.UnixListener).File()
 	if err != nil {
 		t.Fatal(err)
@@ -67,7 +66,5 @@ func TestASocketWithoutAFileLetsEverybodyIn(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer func() { _ = passed.Close() }()
-	if reach := listen.ReachOf(passed); reach != listen.Loopback {
-		t.Errorf("passed on, its reach is %d, want that of loopback", reach)
-	}
+	check.Equal(t, "its reach, passed on", listen.ReachOf(passed), listen.Loopback)
 }

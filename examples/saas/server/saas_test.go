@@ -212,9 +212,7 @@ func TestBadInput(t *testing.T) {
 		return res.status
 	}
 	const topUp, changePlan = "/console/tenants/acme/top-up", "/console/tenants/acme/plan"
-	if got := post(topUp, "operation", "<script>alert(1)</script>", "units", "7"); got != 303 {
-		t.Errorf("a top-up: %d", got)
-	}
+	check.Equal(t, "a top-up", post(topUp, "operation", "<script>alert(1)</script>", "units", "7"), 303)
 	for name, got := range map[string][2]int{
 		"a tenant that is none":          {post("/console/tenants/nobody/top-up", "operation", "x", "units", "1"), 404},
 		"no units":                       {post(topUp, "operation", "x"), 422},
