@@ -49,12 +49,9 @@ func TestTrap50AnAmbiguousKeyIsDenied(t *testing.T) {
 			t.Parallel()
 			l := newLimiter(t, core.Config{Store: newFlaky(tt.down), Limits: tt.limits})
 			d := l.Allow(twice("X-Tenant"))
-			if d.Allowed || d.Reason != core.ReasonAmbiguousKey || d.Ambiguous() != tt.what || d.Status() != 400 || d.RetryAfter != 0 || d.Err != nil {
-				t.Errorf("decided %+v: %v, status %d, %q", d.Allowed, d.Reason, d.Status(), d.Ambiguous())
-			}
-			if body, _ := d.AppendProblem(nil, ""); string(body) != refusal+tt.what+`."}` {
-				t.Errorf("body %s", body)
-			}
+			check.Equal(t, "decided", outcomeOf(d), outcome{false, core.ReasonAmbiguousKey})
+			check.All(t, "what is ambiguous, status, wait and error", []any{d.Ambiguous(), d.Status(), d.RetryAfter, d.Err}, tt.what, 400, time.Duration(0), nil)
+			check.Equal(t, "body", problemBody(d), refusal+tt.what+`."}`)
 			var log bytes.Buffer
 			slog.New(slog.NewTextHandler(&log, nil)).Info("decided", "decision", d)
 			if s := log.String(); !strings.Contains(s, `decision.reason="ambiguous key" decision.ambiguous="X-Tenant header"`) || strings.Contains(s, "secret") {

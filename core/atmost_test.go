@@ -63,9 +63,8 @@ func TestAllowAtMostWithOddNumbers(t *testing.T) {
 	granted, d := l.AllowKeyAtMost(t.Context(), "k", -1)
 	wantDecision(t, "a negative number", d, false, core.ReasonInvalidCost)
 	check.Equal(t, "granted", granted, 0)
-	if granted, d = l.AllowKeyAtMost(t.Context(), "k", 0); granted != 0 || !d.Allowed || d.RetryAfter != 0 {
-		t.Errorf("0 units: granted %d, %v", granted, d)
-	}
+	granted, d = l.AllowKeyAtMost(t.Context(), "k", 0)
+	check.All(t, "0 units", []any{granted, d.Allowed, d.RetryAfter}, 0, true, 0*time.Second)
 	wantAtMost(t, "far too many", l, math.MaxInt64, 5)
 	wantAtMost(t, "then", l, math.MaxInt64, 0)
 }

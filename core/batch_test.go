@@ -2,7 +2,6 @@ package core_test
 
 import (
 	"context"
-	"fmt"
 	"testing"
 	"time"
 
@@ -54,7 +53,7 @@ func TestAllowAtMostOfRequests(t *testing.T) {
 		{"a negative number", values{"tenant": "acme"}, -1, 0, core.ReasonInvalidCost, false},
 	} {
 		granted, d := l.AllowAtMost(tt.values, tt.n)
-		check.Equal(t, tt.name, fmt.Sprint(granted, d.Reason, d.RetryAfter > 0), fmt.Sprint(tt.want, tt.reason, tt.again))
+		check.All(t, tt.name, []any{granted, d.Reason, d.RetryAfter > 0}, tt.want, tt.reason, tt.again)
 	}
 	if d := l.AllowKey(t.Context(), keyfuncs.Encode("tenant", "acme"), 1); d.Allowed {
 		t.Error("AllowKey has another bucket")
@@ -69,7 +68,7 @@ func TestAllowAtMostOfRequestsInAnOutage(t *testing.T) {
 	}})
 	for _, want := range []int64{4, 1, 0} {
 		granted, d := l.AllowAtMost(keyfuncs.Values{"tenant": "acme", "user": "42"}, 4)
-		check.Equal(t, "granted", fmt.Sprint(granted, d.Reason, d.RetryAfter > 0), fmt.Sprint(want, core.ReasonOutageLocal, want < 4))
+		check.All(t, "granted", []any{granted, d.Reason, d.RetryAfter > 0}, want, core.ReasonOutageLocal, want < 4)
 	}
 }
 
@@ -80,9 +79,7 @@ func TestAllowAtMostOfRequestsIsObserved(t *testing.T) {
 	seen := new(requestObserver)
 	l := newLimiter(t, core.Config{Store: memory, Limits: []core.Limit{oddPlan()}, Observe: seen})
 	l.AllowAtMost(keyfuncs.Values{"tenant": "acme", "route": "/jobs"}.WithContext(context.WithValue(t.Context(), ctxKey{}, "here")), 99)
-	if seen.route != "/jobs" || seen.cost != 10 || seen.key != "tenant:acme" || seen.value != "here" || seen.times != 1 {
-		t.Errorf("observed %+v", seen)
-	}
+	check.All(t, "observed", []any{seen.route, seen.key, seen.value, seen.cost, seen.times}, "/jobs", "tenant:acme", "here", 10, 1)
 }
 
 type ctxKey struct{}

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"net/http"
 	"testing"
+	"time"
 
 	"github.com/weblimit/weblimit/core"
 	"github.com/weblimit/weblimit/internal/test/check"
@@ -57,9 +58,7 @@ func TestOnMissingKey(t *testing.T) {
 			check.Equal(t, "calls of the store", store.calls.Load(), tt.asked)
 			// A request with the key has its own bucket, whatever the others did.
 			d := l.Allow(&request{values: map[any]any{"userID": "alice"}, headers: map[string]string{"X-Tenant": "acme", "X-Api-Key": "0123456789abcdef"}})
-			if !d.Allowed {
-				t.Errorf("a request with all keys: denied because %v", d.Reason)
-			}
+			wantAllowed(t, "a request with all keys", d)
 		})
 	}
 }
@@ -79,9 +78,7 @@ func TestDenialForAMissingKey(t *testing.T) {
 			core.PerHour(2).By(keyfuncs.Header("X-Tenant")).Named("user").OnMissingKey(core.DenyRequest).WarnAt(0.1),
 		}})
 		d := l.Allow(&request{})
-		if d.Status() != http.StatusBadRequest || d.Missing() != "X-Tenant header" || d.RetryAfter != 0 || d.Err != nil {
-			t.Errorf("status %d, missing %q, wait %v, error %v; want 400, the header and neither", d.Status(), d.Missing(), d.RetryAfter, d.Err)
-		}
+		check.All(t, "status, wait, error and what is missing", []any{d.Status(), d.RetryAfter, d.Err, d.Missing()}, http.StatusBadRequest, time.Duration(0), nil, "X-Tenant header")
 		check.Equal(t, "what binds a request that no limit was asked about", binding(d), "")
 		wantProblem(t, &d, `{"type":"about:blank","title":"Bad Request","status":400,"detail":"The request has no X-Tenant header."}`)
 		wantHeaders(t, &d, policy, "", "")

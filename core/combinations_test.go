@@ -2,6 +2,7 @@ package core_test
 
 import (
 	"context"
+	"fmt"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -51,12 +52,9 @@ func TestScaleKeepsTheQueue(t *testing.T) {
 			for range 12 { // each takes the next turn, a tenth of a second later
 				last = l.Allow(get(1))
 			}
-			if waited := time.Since(start); !last.Allowed || waited != 1100*time.Millisecond {
-				t.Errorf("%s: twelve requests took %v, want 1.1s at half of 20 per second", name, waited)
-			}
-			if b, _ := last.Binding(); b.Rule.Wait != time.Second || b.Rule.Quota != 10 {
-				t.Errorf("%s: decided by %d per %v with a wait of %v", name, b.Rule.Quota, b.Rule.Window, b.Rule.Wait)
-			}
+			check.All(t, name+": twelve requests at half of 20 per second", []any{last.Allowed, time.Since(start)}, true, 1100*time.Millisecond)
+			b, _ := last.Binding()
+			check.All(t, name+": decided by", []any{b.Rule.Quota, b.Rule.Wait}, 10, time.Second)
 		})
 	}
 }
@@ -92,9 +90,7 @@ func TestSlowDownIsOfTheWholeBurst(t *testing.T) {
 		} {
 			start := time.Now()
 			d := l.Allow(tt.request)
-			if waited := time.Since(start); !d.Allowed || waited != tt.delay {
-				t.Errorf("delayed by %v, want %v", waited, tt.delay)
-			}
+			check.All(t, "delayed by", []any{d.Allowed, time.Since(start)}, true, tt.delay)
 		}
 	})
 }
@@ -109,9 +105,8 @@ func TestOperationsChargedOnceUnderVariants(t *testing.T) {
 		for _, when := range []string{"while the store answers", "in an outage"} {
 			for i, want := range []int64{20, 20} {
 				d := l.Allow(&request{headers: map[string]string{"Idempotency-Key": "op"}})
-				if b, _ := d.Binding(); !d.Allowed || b.Remaining != want || b.Repeated != (i == 1) {
-					t.Errorf("%s: %s: request %d: got %v, %d left, want %d", name, when, i, d.Reason, b.Remaining, want)
-				}
+				b, _ := d.Binding()
+				check.All(t, fmt.Sprintf("%s: %s: request %d", name, when, i), []any{d.Allowed, b.Remaining, b.Repeated}, true, want, i == 1)
 			}
 			store.down.Store(true)
 		}

@@ -63,9 +63,7 @@ func TestSlotsOfALimiter(t *testing.T) {
 func TestSlotsByDefaultAreHeldForAMinute(t *testing.T) {
 	t.Parallel()
 	r := mustRule(t, core.Concurrent(7))
-	if r.Algorithm != store.Concurrency || r.Algorithm.String() != "concurrency" || r.Window != time.Minute || r.Quota != 7 || r.Burst != 7 {
-		t.Errorf("got %+v", r)
-	}
+	check.All(t, "the rule", []any{r.Algorithm == store.Concurrency, r.Algorithm, r.Window, r.Quota, r.Burst}, true, "concurrency", time.Minute, 7, 7)
 }
 
 // Warnings of slots come as of all limits: from the request that reaches a level,

@@ -7,7 +7,6 @@ import (
 
 	"github.com/weblimit/weblimit/core"
 	"github.com/weblimit/weblimit/internal/test/check"
-	"github.com/weblimit/weblimit/internal/test/must"
 	"github.com/weblimit/weblimit/keyfuncs"
 )
 
@@ -50,9 +49,8 @@ func TestBypassTouchesNoStore(t *testing.T) {
 					},
 				})
 				if !tt.bypass {
-					if d := l.Allow(tt.r); d.Reason == core.ReasonBypassed || store.calls.Load() != 1 {
-						t.Errorf("%v, %d calls of the store; want it asked", d.Reason, store.calls.Load())
-					}
+					d := l.Allow(tt.r)
+					check.All(t, "bypassed, and calls of the store", []any{d.Reason == core.ReasonBypassed, store.calls.Load()}, false, 1)
 					continue
 				}
 				for range 3 {
@@ -124,9 +122,8 @@ func TestBypassComesBeforeTheLimits(t *testing.T) {
 	})
 	l.Allow(&request{method: "PUT"})
 	check.Equal(t, "functions of a limit that ran", read, 0)
-	if l.Allow(&request{}); read != 4 {
-		t.Errorf("%d functions of a limit ran for a request that is limited, want 4", read)
-	}
+	l.Allow(&request{})
+	check.Equal(t, "functions of a limit that ran for a request that is limited", read, 4)
 }
 
 func TestNewKeepsNoBypassOfTheCaller(t *testing.T) {
@@ -200,7 +197,7 @@ func TestNewSaysWhatIsWrongWithSettings(t *testing.T) {
 			config := core.Config{Store: core.NewMemory(), Limits: []core.Limit{everyone(1)}}
 			tt.change(&config)
 			l, err := core.New(config)
-			must.Equal(t, "New", fmt.Sprint(l, err), "<nil> "+tt.want)
+			check.All(t, "New", []any{l, err}, nil, tt.want)
 		})
 	}
 }

@@ -2,7 +2,6 @@ package core_test
 
 import (
 	"math"
-	"net/http"
 	"testing"
 	"time"
 
@@ -43,9 +42,7 @@ func TestCostBy(t *testing.T) {
 				d := l.Allow(cost(negative))
 				wantDecision(t, "a negative cost", d, false, core.ReasonInvalidCost, 0)
 				wantProblem(t, &d, `{"type":"https://iana.org/assignments/http-problem-types#quota-exceeded","title":"Quota Exceeded","status":429,"detail":"Rate limit exceeded.","violated-policies":["default"]}`)
-				if got := told(d); got.Get("RateLimit") != "" || got.Get("Retry-After") != "" || d.Status() != http.StatusTooManyRequests {
-					t.Errorf("a negative cost: status %d and %q", d.Status(), got)
-				}
+				check.All(t, "a negative cost", []any{told(d).Get("RateLimit"), told(d).Get("Retry-After"), d.Status()}, "", "", 429)
 			}
 		})
 	}

@@ -117,9 +117,7 @@ func TestDecisionInContext(t *testing.T) {
 	d, _ = core.FromContext(inner)
 	wantDecision(t, "inner, after a handler wrote to its copy", d, false, core.ReasonLimitExceeded, 0)
 
-	if inner.Value(key{}) != "kept" || inner.Value("other") != nil {
-		t.Error("values of the context are not passed on")
-	}
+	check.All(t, "values of the context", []any{inner.Value(key{}), inner.Value("other")}, "kept", nil)
 	cancel()
 	check.Is(t, "after cancel", inner.Err(), context.Canceled)
 }
@@ -129,12 +127,9 @@ func TestTheZeroDecisionIsHarmless(t *testing.T) {
 	t.Parallel()
 	var d core.Decision
 	check.Equal(t, "results", len(d.Results()), 0)
-	if b, ok := d.Binding(); ok || b != (core.LimitResult{}) {
-		t.Errorf("it has a limit that binds: %+v", b)
-	}
-	if d.Allowed || d.Status() != 429 {
-		t.Errorf("it allows, or has status %d", d.Status())
-	}
+	b, ok := d.Binding()
+	check.All(t, "what binds", []any{b, ok}, core.LimitResult{}, false)
+	check.All(t, "it allows, and its status", []any{d.Allowed, d.Status()}, false, 429)
 	d.SetHeaders(nil)
 	d.SetHeaders(adapter.HeaderMap(nil))
 	wantHeaders(t, &d, "", "", "")

@@ -278,9 +278,8 @@ func TestDrainSaysWhatIsNotSettled(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), 3*time.Second)
 		defer cancel()
 		err := l.Drain(ctx)
-		if want := "weblimit: requests that are not settled: 3: context deadline exceeded"; !errors.Is(err, context.DeadlineExceeded) || err.Error() != want {
-			t.Errorf("Drain: %v", err)
-		}
+		check.Is(t, "Drain", err, context.DeadlineExceeded)
+		check.Equal(t, "Drain", fmt.Sprint(err), "weblimit: requests that are not settled: 3: context deadline exceeded")
 		began := time.Now()
 		if err := l.Drain(context.Background()); !errors.Is(err, context.DeadlineExceeded) || time.Since(began) > 11*time.Second {
 			t.Errorf("Drain without a deadline: %v after %v", err, time.Since(began))
@@ -289,9 +288,8 @@ func TestDrainSaysWhatIsNotSettled(t *testing.T) {
 			time.Sleep(time.Second)
 			s.down.Store(false)
 		}()
-		if err := l.Drain(t.Context()); err != nil || remaining(t, l, 0) != 100 {
-			t.Errorf("Drain: %v, %d left", err, remaining(t, l, 0))
-		}
+		check.OK(t, l.Drain(t.Context()))
+		check.Equal(t, "left", remaining(t, l, 0), 100)
 	})
 }
 

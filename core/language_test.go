@@ -171,9 +171,8 @@ func TestDetailsGetTheDenial(t *testing.T) {
 	texts["de"] = func(d core.Decision) string { return fmt.Sprint(d.Status(), d.Reason, d.Err) }
 	down := newLimiter(t, core.Config{Store: newFlaky(true), Limits: []core.Limit{everyone(5).OnOutage(core.Deny)}, Details: texts}).Allow(&request{})
 	body, language := down.AppendProblem(nil, "de")
-	if got := parseProblem(t, body); got.Detail != "503 outage denied "+errDown.Error() || got.Status != 503 || language != "de" {
-		t.Errorf("an outage: %+v in %q", got, language)
-	}
+	got := parseProblem(t, body)
+	check.All(t, "an outage", []any{got.Detail, got.Status, language}, "503 outage denied "+errDown.Error(), 503, "de")
 	check.Equal(t, "an outage in English", detailOf(t, down, "fr"), [2]string{"Service temporarily unavailable. Retry in 1 second.", "en"})
 }
 

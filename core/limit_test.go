@@ -135,7 +135,7 @@ func TestBadLimitsAreErrors(t *testing.T) {
 			_, err := tt.limit.Rule()
 			check.Equal(t, "Rule", fmt.Sprint(err), want)
 			l, err := core.New(core.Config{Store: core.NewMemory(), Limits: []core.Limit{tt.limit.By(all)}})
-			check.Equal(t, "New", fmt.Sprint(l, err), "<nil> "+want)
+			check.All(t, "New", []any{l, err}, nil, want)
 		})
 	}
 }
@@ -191,7 +191,7 @@ func TestWhoIsLimitedIsSaidOnPurpose(t *testing.T) {
 				t.Errorf("the numbers are good, and Rule says %v", err)
 			}
 			l, err := core.New(core.Config{Store: core.NewMemory(), Limits: []core.Limit{tt.limit}})
-			check.Equal(t, "New", fmt.Sprint(l, err), "<nil> "+tt.want)
+			check.All(t, "New", []any{l, err}, nil, tt.want)
 		})
 	}
 }
@@ -246,9 +246,7 @@ func TestConstructorsDifferInTheirWindow(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if r.Name != "default" || r.Algorithm != store.TokenBucket || r.Quota != 3 || r.Burst != 3 || r.Window != tt.want || r.Jitter {
-			t.Errorf("%s(3): got %+v", name, r)
-		}
+		check.All(t, name, []any{r.Name, r.Algorithm, r.Quota, r.Burst, r.Window, r.Jitter}, "default", store.TokenBucket, 3, 3, tt.want, false)
 	}
 }
 

@@ -13,7 +13,6 @@ import (
 
 	"github.com/weblimit/weblimit/core"
 	"github.com/weblimit/weblimit/internal/test/check"
-	"github.com/weblimit/weblimit/internal/test/must"
 	"github.com/weblimit/weblimit/internal/test/storetest"
 	"github.com/weblimit/weblimit/keyfuncs"
 )
@@ -42,7 +41,7 @@ func TestNewSaysWhatIsWrong(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
 			l, err := core.New(tt.config)
-			must.Equal(t, "New", fmt.Sprint(l, err), "<nil> "+tt.want)
+			check.All(t, "New", []any{l, err}, nil, tt.want)
 			check.Equal(t, "the panic of Must", fmt.Sprint(panicOf(func() { core.Must(core.New(tt.config)) })), tt.want)
 		})
 	}
@@ -223,16 +222,13 @@ func TestPeekChargesNothing(t *testing.T) {
 		d := peek(2)
 		wantDecision(t, "what does not fit", d, false, core.ReasonLimitExceeded, 7, 1)
 		check.Equal(t, "to wait for what does not fit", d.RetryAfter, time.Hour)
-		if d := peek(math.MaxInt64); d.Allowed || d.Reason != core.ReasonNeverFits || d.RetryAfter != 0 {
-			t.Errorf("peeking at what never fits: %+v", d)
-		}
+		never := peek(math.MaxInt64)
+		check.All(t, "peeking at what never fits", []any{outcomeOf(never), never.RetryAfter}, outcome{false, core.ReasonNeverFits}, "0s")
 	}
 	wantDecision(t, "after all", l.AllowKey(ctx, "k", 1), true, core.ReasonWithinLimit, 6, 0)
 
 	d, err := l.Peek(ctx, "k", -1)
-	if err == nil || err.Error() != "weblimit: cost must not be negative, got -1" || d.Allowed {
-		t.Errorf("a negative cost: %+v and error %v", d, err)
-	}
+	check.All(t, "a negative cost", []any{d.Allowed, err}, false, "weblimit: cost must not be negative, got -1")
 }
 
 func TestResetForgetsOneKeyUnderAllLimits(t *testing.T) {
@@ -414,9 +410,8 @@ func TestWhichLimitBinds(t *testing.T) {
 			case denied:
 				want = core.ReasonLimitExceeded
 			}
-			if d.Allowed == denied || d.Err != nil || d.Reason != want {
-				t.Errorf("got allowed=%v because %v (%v)", d.Allowed, d.Reason, d.Err)
-			}
+			check.OK(t, d.Err)
+			check.Equal(t, "decided", outcomeOf(d), outcome{!denied, want})
 			b, ok := d.Binding()
 			if want := fmt.Sprint("limit-", tt.binding); !ok || b.Rule.Name != want || b.Result != tt.results[tt.binding] {
 				t.Errorf("binding is %q with %+v, want %q", b.Rule.Name, b.Result, want)

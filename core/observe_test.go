@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -155,13 +154,12 @@ func TestEachDecisionIsObservedOnce(t *testing.T) {
 			if d.Reason != tt.reason || o.decision.Reason != d.Reason || o.decision.Allowed != d.Allowed || o.decision.RetryAfter != d.RetryAfter || !errors.Is(o.decision.Err, d.Err) {
 				t.Errorf("observed %v, decided %v, want %v", o.decision.Reason, d.Reason, tt.reason)
 			}
-			if !slices.Equal(o.keys, tt.keys) || !slices.Equal(o.decision.Results(), d.Results()) {
-				t.Errorf("observed %+v of %q, decided %+v of %q", o.decision.Results(), o.keys, d.Results(), tt.keys)
-			}
+			check.Slices(t, "keys", o.keys, tt.keys)
+			check.Slices(t, "results", o.decision.Results(), d.Results())
 			if byKey := strings.HasPrefix(tt.name, "a key"); byKey != (o.method == "") || byKey != (o.route == "") || o.method != "" && (o.method != "POST" || o.route != "/pay") {
 				t.Errorf("observed method %q and route %q", o.method, o.route)
 			}
-			check.Equal(t, "user, adapter and wait", fmt.Sprint(o.seen, o.adapter, o.wait), "alice0s")
+			check.All(t, "user, adapter and wait", []any{o.seen, o.adapter, o.wait}, "alice", "", time.Duration(0))
 			if o.limit != tt.limit || strings.Contains(o.log, " limit="+tt.limit+" ") != (tt.limit != "") {
 				t.Errorf("observed the limit %q, logged %s, want %q", o.limit, o.log, tt.limit)
 			}
@@ -210,9 +208,8 @@ func TestDecisionsThatWaitAreObservedOnceFinal(t *testing.T) {
 			{core.ReasonCanceled, 400 * time.Millisecond},
 			{core.ReasonDelayed, 600 * time.Millisecond},
 		} {
-			if o := seen.decisions[i]; o.decision.Reason != want.reason || o.wait != want.waited || o.keys[0] != "k" {
-				t.Errorf("decision %d: %v of %q after %v, want %v after %v", i, o.decision.Reason, o.keys, o.wait, want.reason, want.waited)
-			}
+			o := seen.decisions[i]
+			check.All(t, fmt.Sprint("decision ", i), []any{o.decision.Reason, o.wait, o.keys}, want.reason, want.waited, "[k]")
 		}
 		check.Equal(t, "decisions observed", len(seen.decisions), 4)
 		if units := seen.units(); units != nil {
@@ -264,9 +261,7 @@ func TestSettlementsAreObserved(t *testing.T) {
 			must.Equal(t, "settlements", len(seen.settlements), len(want))
 			for i, s := range seen.settlements {
 				name := map[bool]string{false: "tokens", true: "trial"}[s.Shadow]
-				if s.Units != want[i].Units || s.Shadow != want[i].Shadow || s.Rule.Name != name || string(s.Key()) != "ip:192.0.2.7" || s.Err != nil {
-					t.Errorf("settlement %d: %+v of %q", i, s, s.Key())
-				}
+				check.All(t, fmt.Sprint("settlement ", i), []any{s.Units, s.Shadow, s.Rule.Name, string(s.Key()), s.Err}, want[i].Units, want[i].Shadow, name, "ip:192.0.2.7", nil)
 			}
 		})
 	}
@@ -340,9 +335,8 @@ func TestObserversKnowTheirLimiters(t *testing.T) {
 	store, one, other := core.NewMemory(), new(recorder), new(recorder)
 	first := newLimiter(t, core.Config{Store: store, Limits: []core.Limit{everyone(1).Named("a")}, Observe: one})
 	second := newLimiter(t, core.Config{Store: store, Limits: []core.Limit{everyone(1).Named("b")}, Observe: core.Observers(other, one)})
-	if !slices.Equal(one.limiters, []*core.Limiter{first, second}) || !slices.Equal(other.limiters, []*core.Limiter{second}) {
-		t.Errorf("one observer knows %d limiters and the other %d, want 2 and 1", len(one.limiters), len(other.limiters))
-	}
+	check.Slices(t, "the limiters of one observer", one.limiters, []*core.Limiter{first, second})
+	check.Slices(t, "the limiters of the other", other.limiters, []*core.Limiter{second})
 }
 
 // An observer hears of an event of the store once, however many limiters it has.
@@ -358,9 +352,8 @@ func TestStoreEventsAreObservedOnce(t *testing.T) {
 		l.AllowKey(t.Context(), "k", 1)
 	}
 	want := []core.EventKind{core.EventOutageBegan, core.EventStoreError}
-	if !slices.Equal(one.events, want) || !slices.Equal(other.events, want) {
-		t.Errorf("heard %v and %v, want %v", one.events, other.events, want)
-	}
+	check.Slices(t, "heard by one", one.events, want)
+	check.Slices(t, "heard by the other", other.events, want)
 	check.Equal(t, "decisions of the two", [2]int{len(one.decisions), len(other.decisions)}, [2]int{2, 1})
 }
 

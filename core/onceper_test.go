@@ -9,6 +9,7 @@ import (
 
 	"github.com/weblimit/weblimit/core"
 	"github.com/weblimit/weblimit/core/store"
+	"github.com/weblimit/weblimit/internal/test/check"
 	"github.com/weblimit/weblimit/keyfuncs"
 )
 
@@ -38,9 +39,8 @@ func TestAnOperationIsOfOneMethodAndPath(t *testing.T) {
 			r := doing("op")
 			r.method, r.path = target[0], target[1]
 			d := l.Allow(r)
-			if got := d.Results()[0]; got.Repeated != (repeat == 1) || got.Remaining != int64(99-i) {
-				t.Errorf("%s %.9s: %+v", target[0], target[1], got.Result)
-			}
+			got := d.Results()[0]
+			check.All(t, fmt.Sprintf("%s %.9s: repeated and left", target[0], target[1]), []any{got.Repeated, got.Remaining}, repeat == 1, 99-i)
 		}
 	}
 }
@@ -70,12 +70,9 @@ func TestARepeatCostsWhatItsHandlerTells(t *testing.T) {
 			}
 		}
 		d.Settle(c.outcome)
-		if got := unitsLeft(t, l, "user:alice"); got != c.left || !d.Results()[0].Repeated {
-			t.Errorf("%s: %d left, want %d", name, got, c.left)
-		}
-		if again := l.Allow(doing("op")); !again.Results()[0].Repeated {
-			t.Errorf("%s: the mark is gone", name)
-		}
+		check.All(t, name+": left, and repeated", []any{unitsLeft(t, l, "user:alice"), d.Results()[0].Repeated}, c.left, true)
+		again := l.Allow(doing("op"))
+		check.Equal(t, name+": the mark is there", again.Results()[0].Repeated, true)
 	}
 }
 
@@ -102,9 +99,8 @@ func TestARepeatedOperationIsChargedOnce(t *testing.T) {
 			reason = core.ReasonLimitExceeded
 		}
 		wantDecision(t, step.what, d, step.allowed, reason, step.once, step.all)
-		if r := d.Results()[0]; r.Repeated != step.repeated || r.Charged != (step.allowed && !step.repeated) {
-			t.Errorf("%s: %+v", step.what, r.Result)
-		}
+		r := d.Results()[0]
+		check.Equal(t, step.what+": repeated and charged", [2]bool{r.Repeated, r.Charged}, [2]bool{step.repeated, step.allowed && !step.repeated})
 	}
 	clock.Advance(time.Hour)
 	wantDecision(t, "a repeat in the next hour", l.Allow(doing("a")), true, core.ReasonWithinLimit, 2, 5)

@@ -229,7 +229,7 @@ func TestBlocksDuringAnOutage(t *testing.T) {
 	for i := range 5 {
 		d := l.AllowKey(t.Context(), "k", 1)
 		r := d.Results()[0]
-		check.Equal(t, fmt.Sprintf("request %d", i+1), fmt.Sprint(d.Allowed, d.Reason, r.Blocked), fmt.Sprint(i == 0, core.ReasonOutageLocal, i >= 3))
+		check.All(t, fmt.Sprintf("request %d", i+1), []any{d.Allowed, d.Reason, r.Blocked}, i == 0, core.ReasonOutageLocal, i >= 3)
 		if body, _ := d.AppendProblem(nil, ""); r.Blocked != strings.Contains(string(body), abnormalUsage) {
 			t.Errorf("request %d: body %s", i+1, body)
 		}
@@ -276,9 +276,8 @@ func TestBlocksThatCannotBeChanged(t *testing.T) {
 		check.Equal(t, "error", fmt.Sprint(l.Block(t.Context(), tt.limit, "k", tt.d)), tt.want)
 	}
 	plain := limiterOn(t, newScripted(), everyone(5))
-	if err := plain.Unblock(t.Context(), "k"); err != nil || len(blocksOf(t, plain)) != 0 {
-		t.Errorf("limits that block nobody: %v", err)
-	}
+	check.OK(t, plain.Unblock(t.Context(), "k"))
+	check.Equal(t, "blocks of limits that block nobody", len(blocksOf(t, plain)), 0)
 }
 
 // What is listed can be lifted and set again, however odd the key is.
@@ -310,9 +309,8 @@ func TestAListedKeyIsTakenAsItIs(t *testing.T) {
 		if err := l.Reset(t.Context(), listed[0].Key); err != nil {
 			t.Fatal(err)
 		}
-		if err := l.Unblock(t.Context(), listed[0].Key); err != nil || len(blocksOf(t, l)) != 0 {
-			t.Errorf("%s: lifted: %v, still listed: %v", name, err, blocksOf(t, l))
-		}
+		check.OK(t, l.Unblock(t.Context(), listed[0].Key))
+		check.Equal(t, name+": still listed after Unblock", len(blocksOf(t, l)), 0)
 	}
 }
 

@@ -2,6 +2,7 @@ package core_test
 
 import (
 	"context"
+	"fmt"
 	"net/http"
 	"strconv"
 	"testing"
@@ -11,6 +12,7 @@ import (
 	"github.com/weblimit/weblimit/core"
 	"github.com/weblimit/weblimit/core/store"
 	"github.com/weblimit/weblimit/internal/test/check"
+	"github.com/weblimit/weblimit/internal/test/must"
 	"github.com/weblimit/weblimit/keyfuncs"
 )
 
@@ -117,9 +119,8 @@ func TestUsedUpWords(t *testing.T) {
 			l := limiterOn(t, store, tt.limit)
 			l.AllowKey(t.Context(), "k", tt.used)
 			d := l.AllowKey(t.Context(), "k", tt.cost)
-			if got := parseProblem(t, []byte(problemBody(d))).Detail; got != tt.want || d.Allowed {
-				t.Errorf("got  %q\nwant %q", got, tt.want)
-			}
+			check.Equal(t, "detail", parseProblem(t, []byte(problemBody(d))).Detail, tt.want)
+			check.Equal(t, "allowed", d.Allowed, false)
 		})
 	}
 }
@@ -239,15 +240,11 @@ func TestNoQuotaInAnOutage(t *testing.T) {
 	}})
 	for i, want := range []bool{true, false} {
 		d := l.AllowKey(context.Background(), "k", 1)
-		if d.Allowed != want || d.Reason != core.ReasonOutageLocal {
-			t.Fatalf("request %d: %v, %v", i+1, d.Allowed, d.Reason)
-		}
+		must.Equal(t, fmt.Sprintf("request %d", i+1), outcomeOf(d), outcome{want, core.ReasonOutageLocal})
 		if q, ok := d.Quota(); ok {
 			t.Errorf("request %d: Quota says %+v", i+1, q)
 		}
-		if h := told(d); h.Get("X-Quota-Limit") != "" {
-			t.Errorf("request %d: %q", i+1, h)
-		}
+		check.Equal(t, fmt.Sprintf("request %d: X-Quota-Limit", i+1), told(d).Get("X-Quota-Limit"), "")
 		if detail := parseProblem(t, []byte(problemBody(d))).Detail; !want && detail[:20] != "Rate limit exceeded." {
 			t.Errorf("request %d: %q", i+1, detail)
 		}
@@ -295,9 +292,7 @@ func TestQuotaOfADecision(t *testing.T) {
 	if got, ok := d.Quota(); !ok || got != want || got.LastDay().Format(time.DateOnly) != "2026-11-29" {
 		t.Errorf("got\n\t%+v, want\n\t%+v", got, want)
 	}
-	if !d.OverSoft() || told(d).Get("X-RateLimit-Warning") != `over soft limit; policy="plan"; used=91%` {
-		t.Errorf("over the soft limit: %v, %q", d.OverSoft(), told(d))
-	}
+	check.Equal(t, fmt.Sprint("over the soft limit: ", d.OverSoft()), told(d).Get("X-RateLimit-Warning"), `over soft limit; policy="plan"; used=91%`)
 	want.UsedUp = true
 	d = l.AllowKey(t.Context(), "k", 11)
 	if got, ok := d.Quota(); !ok || got != want {

@@ -118,9 +118,8 @@ func TestNamesOfTheReservedNumberAreRefused(t *testing.T) {
 		number := tt.number
 		limit := core.PerHour(10).By(keyfuncs.Everyone()).Named(name)
 		rule, err := limit.Rule()
-		if err != nil || number(&rule) != tt.want {
-			t.Errorf("%q has the number %d, %v", name, number(&rule), err)
-		}
+		check.OK(t, err)
+		check.Equal(t, fmt.Sprintf("number of %q", rule.Name), number(&rule), tt.want)
 		if _, err := core.New(core.Config{Store: core.NewMemory(), Limits: []core.Limit{limit}}); err == nil {
 			t.Errorf("the name %q was taken", name)
 		}

@@ -12,6 +12,7 @@ import (
 	"github.com/weblimit/weblimit/core"
 	"github.com/weblimit/weblimit/core/adapter"
 	"github.com/weblimit/weblimit/internal/test/check"
+	"github.com/weblimit/weblimit/internal/test/must"
 )
 
 // unitsLeft returns the remaining units of a limiter's first limit.
@@ -70,18 +71,16 @@ func TestRefundOnOutcomes(t *testing.T) {
 
 func TestOnlyWhatAsksForItIsReserved(t *testing.T) {
 	t.Parallel()
+	reserved := func(l *core.Limiter) [2]bool {
+		d := l.AllowKey(t.Context(), "k", 1)
+		return [2]bool{d.Reserved(), adapter.ReadsOutcome(&d)}
+	}
 	plain := limiterOn(t, core.NewMemory(), forAll(core.PerDay(1)))
-	if d := plain.AllowKey(t.Context(), "k", 1); d.Reserved() || adapter.ReadsOutcome(&d) {
-		t.Error("a plain limit reserves")
-	}
+	check.Equal(t, "what is reserved, and whether the outcome is wanted", reserved(plain), [2]bool{false, false})
 	estimate := limiterOn(t, core.NewMemory(), forAll(core.PerDay(1)).Estimate(1))
-	if d := estimate.AllowKey(t.Context(), "k", 1); !d.Reserved() || adapter.ReadsOutcome(&d) {
-		t.Error("an estimate is reserved, and no outcome wanted")
-	}
+	check.Equal(t, "what is reserved, and whether the outcome is wanted", reserved(estimate), [2]bool{true, false})
 	refund := limiterOn(t, core.NewMemory(), forAll(core.PerDay(1)).RefundOn(core.Failures))
-	if d := refund.AllowKey(t.Context(), "k", 1); !d.Reserved() || !adapter.ReadsOutcome(&d) {
-		t.Error("a refund is reserved, and the outcome wanted")
-	}
+	check.Equal(t, "what is reserved, and whether the outcome is wanted", reserved(refund), [2]bool{true, true})
 	d := refund.AllowKey(t.Context(), "k", 1)
 	check.Equal(t, "a denied request is allowed, and has something reserved", [2]bool{d.Allowed, d.Reserved()}, [2]bool{})
 	var none core.Decision
@@ -307,9 +306,7 @@ func TestReservationsOfAnOutageAreSettledWhereTheyWereMade(t *testing.T) {
 	}
 	for range 5 {
 		d := l.AllowKey(t.Context(), "k", 1)
-		if d.Reason != core.ReasonOutageLocal || !d.Allowed {
-			t.Fatalf("%v, want it allowed locally", d.Reason)
-		}
+		must.Equal(t, "decided", outcomeOf(d), outcome{true, core.ReasonOutageLocal})
 		d.Settle(core.Outcome{Status: 500})
 	}
 	drained(t, l)

@@ -56,9 +56,8 @@ func TestScaleKeepsWhatWasUsed(t *testing.T) {
 				time.Sleep(time.Second)
 				d := l.Allow(on(core.Limit{}, 1))
 				wantDecision(t, "41 of 50", d, true, core.ReasonWithinLimit, 9)
-				if b, _ := d.Binding(); b.Rule.Burst != 50 {
-					t.Errorf("the burst is %d, want 50", b.Rule.Burst)
-				}
+				b, _ := d.Binding()
+				check.Equal(t, "burst", b.Rule.Burst, 50)
 				wantDecision(t, "51 of 50", l.Allow(on(core.Limit{}, 10)), false, core.ReasonLimitExceeded, 9)
 				wantDecision(t, "of a tier, 42 of 100", l.Allow(on(core.PerHour(200), 1)), true, core.ReasonWithinLimit, 58)
 				factor = 1
@@ -74,9 +73,8 @@ func TestScaleLeavesRoomForTheCost(t *testing.T) {
 	for name, limit := range map[string]core.Limit{"bucket": everyone(10), "window": everyone(10).FixedWindow()} {
 		l := limiterOn(t, core.NewMemory(), limit.Cost(8).Scale(func(context.Context) float64 { return 0.05 }))
 		d := l.Allow(&request{})
-		if b, _ := d.Binding(); !d.Allowed || b.Rule.Burst != 8 {
-			t.Errorf("%s: allowed=%v of a burst of %d, want it allowed of 8", name, d.Allowed, b.Rule.Burst)
-		}
+		b, _ := d.Binding()
+		check.All(t, name+": allowed, and the burst", []any{d.Allowed, b.Rule.Burst}, true, 8)
 	}
 }
 

@@ -234,16 +234,11 @@ func TestShadowTellsObserversWhyItWouldDeny(t *testing.T) {
 					d := l.Allow(tt.r)
 					results := d.Results()
 					last := results[len(results)-1]
-					if !d.Allowed || d.Reason != core.ReasonShadowed || len(results) != len(tt.limits) {
-						t.Errorf("decided %v because %v, %d results", d.Allowed, d.Reason, len(results))
-					}
-					if !last.Shadow || last.Allowed || last.Charged || last.Reason != tt.reason || last.Rule.Name != "trial" {
-						t.Errorf("the last result is %+v", last)
-					}
+					check.Equal(t, "decided", outcomeOf(d), outcome{true, core.ReasonShadowed})
+					check.Equal(t, "results", len(results), len(tt.limits))
+					check.All(t, "the last result", []any{last.Shadow, last.Allowed, last.Charged, last.Reason, last.Rule.Name}, true, false, false, tt.reason, "trial")
 					for _, r := range results[:len(results)-1] {
-						if r.Rule.Name != "all" || !r.Charged || r.Reason != core.ReasonUndecided {
-							t.Errorf("the other result is %+v", r)
-						}
+						check.All(t, "the other result", []any{r.Rule.Name, r.Charged, r.Reason}, "all", true, core.ReasonUndecided)
 					}
 				}
 			}

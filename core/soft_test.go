@@ -62,9 +62,7 @@ func TestSoftLimitIsOfTheTier(t *testing.T) {
 func TestSoftLimitInShadow(t *testing.T) {
 	t.Parallel()
 	d := limiterAt(t, everyone(10).Soft(1).Cost(3).Shadow()).Allow(&request{})
-	if d.OverSoft() || !d.Results()[0].Soft || warningHeader(d) != "" {
-		t.Errorf("soft=%v, the result %v, the header %q", d.OverSoft(), d.Results()[0].Soft, warningHeader(d))
-	}
+	check.All(t, "the decision, its result and the header", []any{d.OverSoft(), d.Results()[0].Soft, warningHeader(d)}, false, true, "")
 }
 
 // Calendar windows warn at 80, 90 and 100 % if OnWarning is set.

@@ -120,9 +120,7 @@ func TestATierBringsNumbersOnly(t *testing.T) {
 	l := limiterOn(t, store, core.PerHour(10).By(keyfuncs.User("userID")).Cost(2).Tiers(func(keyfuncs.Request) core.Limit { return gold }))
 	d := l.Allow(user("alice"))
 	wantDecision(t, "a request", d, true, core.ReasonWithinLimit, 48)
-	if d.Results()[0].Shadow || d.WarnLevel() != 0 || d.Results()[0].Rule.Name != "default" {
-		t.Errorf("more than numbers were taken of a tier: %+v", d.Results()[0])
-	}
+	check.All(t, "what is not taken of a tier", []any{d.Results()[0].Shadow, d.WarnLevel(), d.Results()[0].Rule.Name}, false, 0, "default")
 	check.Equal(t, "the key", string(store.keys[0]), "user:alice")
 }
 
@@ -223,9 +221,8 @@ func TestTiersDuringAnOutage(t *testing.T) {
 			})
 			d := l.Allow(on(tt.tier, 1))
 			wantDecision(t, tt.name, d, true, core.ReasonOutageLocal, tt.left)
-			if b, ok := d.Binding(); !ok || b.Rule.Quota != tt.quota {
-				t.Errorf("a quarter of the limit is %d, want %d", b.Rule.Quota, tt.quota)
-			}
+			b, _ := d.Binding()
+			check.Equal(t, "a quarter of the limit", b.Rule.Quota, tt.quota)
 		})
 	}
 }

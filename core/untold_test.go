@@ -66,9 +66,7 @@ func TestAKeyIsToldOnce(t *testing.T) {
 		if n == 1 || n == 4 {
 			want = 2 // and tells
 		}
-		if calls := store.calls.Load() - before; calls != want {
-			t.Errorf("request %d, of %q: %d calls of the store, want %d", n, key, calls, want)
-		}
+		check.Equal(t, fmt.Sprintf("calls of the store for request %d, of %q", n, key), store.calls.Load()-before, want)
 	}
 	if l.Owes() {
 		t.Error("all keys were told, and something is noted still")

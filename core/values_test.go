@@ -59,9 +59,7 @@ func TestKeysOfAFrameworkHaveNoAnswerWithoutIt(t *testing.T) {
 	key := adapter.Key("item", native, func(*framework) string { return "x" })
 	never := adapter.Matches(native, func(*framework) bool { return true })
 	limiter := limiterOn(t, core.NewMemory(), core.PerHour(1).By(key).When(keyfuncs.Not(never)).Named("item").OnMissingKey(core.DenyRequest))
-	if d := limiter.Allow(keyfuncs.Values{}); d.Allowed || d.Reason != core.ReasonMissingKey {
-		t.Errorf("a key and a condition without their framework: %v", d.Reason)
-	}
+	check.Equal(t, "a key and a condition without their framework", outcomeOf(limiter.Allow(keyfuncs.Values{})), outcome{false, core.ReasonMissingKey})
 }
 
 func TestAdviceOnParametersThatAreNotKnown(t *testing.T) {

@@ -77,9 +77,7 @@ func TestDenialsOfAQueueTellWhenThereIsRoom(t *testing.T) {
 		wantWait(t, "denied", d, core.ReasonLimitExceeded, 100*time.Millisecond)
 		time.Sleep(d.RetryAfter)
 		d = l.AllowKey(t.Context(), "k", 1)
-		if !d.Allowed || d.Delay() != time.Second {
-			t.Errorf("after that: %v, delayed by %v; want it allowed after a second", d.Reason, d.Delay())
-		}
+		check.All(t, "after that: allowed, and delayed", []any{d.Allowed, d.Delay()}, true, time.Second)
 		if log := d.LogValue().String(); !strings.Contains(log, "reason=delayed") || !strings.Contains(log, "delay=1s") {
 			t.Errorf("the log says %s", log)
 		}
@@ -100,12 +98,12 @@ func TestWhoLeavesTheQueueFreesItsPlace(t *testing.T) {
 		synctest.Wait()
 		hangUp()
 		for range 5 {
-			if d := <-left; d.Allowed || d.Reason != core.ReasonCanceled || d.Status() != 503 || d.Reserved() {
-				t.Errorf("%v, status %d; want it canceled, with 503", d.Reason, d.Status())
-			}
+			d := <-left
+			check.Equal(t, "decided", outcomeOf(d), outcome{false, core.ReasonCanceled})
+			check.All(t, "status, and reserved", []any{d.Status(), d.Reserved()}, 503, false)
 		}
 		d := l.AllowKey(t.Context(), "k", 1)
-		check.Equal(t, "the next", fmt.Sprint(d.Reason, d.Delay()), fmt.Sprint(core.ReasonDelayed, time.Second))
+		check.All(t, "the next", []any{d.Reason, d.Delay()}, core.ReasonDelayed, time.Second)
 	})
 }
 

@@ -108,7 +108,7 @@ func TestWarnTellsTheHighestLevel(t *testing.T) {
 		check.Equal(t, fmt.Sprintf("levels of request %d and of its result", i+1), [2]float64{d.WarnLevel(), d.Results()[0].WarnLevel}, [2]float64{want, want})
 	}
 	d := l.Allow(&request{})
-	check.Equal(t, "a denial, which does not warn", fmt.Sprint(d.Allowed, d.WarnLevel(), warningHeader(d)), "false 0")
+	check.All(t, "a denial, which does not warn", []any{d.Allowed, d.WarnLevel(), warningHeader(d)}, false, 0, "")
 }
 
 func TestWarnOfSeveralLimits(t *testing.T) {
@@ -130,7 +130,7 @@ func TestWarnOfSeveralLimits(t *testing.T) {
 	}
 	// What denies is the quiet limit; none of the others warns of what it was not charged.
 	d := l.Allow(&request{})
-	check.Equal(t, "a denial, which does not warn", fmt.Sprint(d.Allowed, d.WarnLevel(), warningHeader(d)), "false 0")
+	check.All(t, "a denial, which does not warn", []any{d.Allowed, d.WarnLevel(), warningHeader(d)}, false, 0, "")
 }
 
 func TestWarnOfEqualLevelsNamesTheFirst(t *testing.T) {

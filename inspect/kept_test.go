@@ -2,7 +2,6 @@ package inspect_test
 
 import (
 	"context"
-	"fmt"
 	"strings"
 	"testing"
 
@@ -38,7 +37,7 @@ func TestKeptLimitsAreNotReset(t *testing.T) {
 	}
 	var done struct{ Limits, Kept []string }
 	in.must(t, "POST", "api/v1/reset", `{"key":"mallory"}`, &done)
-	check.Equal(t, "a reset of all", fmt.Sprint(done.Limits, done.Kept), "[per-user trial] [global]")
+	check.All(t, "a reset of all", []any{done.Limits, done.Kept}, "[per-user trial]", "[global]")
 	for _, want := range []string{`"kept":"global","result":"refused"`, `"kept":"global","result":"done"`} {
 		check.Contains(t, "the log", in.log.String(), want)
 	}

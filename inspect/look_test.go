@@ -238,7 +238,7 @@ func TestThePageIsMountedAnywhere(t *testing.T) {
 		r.SetBasicAuth("olga", operator)
 		w := httptest.NewRecorder()
 		in.page.ServeHTTP(w, r)
-		check.Equal(t, test.path, fmt.Sprint(w.Code, w.Header().Get("Location")), fmt.Sprint(test.status, test.location))
+		check.All(t, test.path, []any{w.Code, w.Header().Get("Location")}, test.status, test.location)
 	}
 	in.wantStatus(t, http.StatusMethodNotAllowed, "POST", "", "")
 }

@@ -2,7 +2,6 @@ package weblimittest_test
 
 import (
 	"context"
-	"fmt"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -146,7 +145,7 @@ func TestBlockForIsABlockOfTheStore(t *testing.T) {
 	}
 	d := l.Allow(keyfuncs.Values{"user": "alice"})
 	weblimittest.Denied(t, d, "x")
-	check.Equal(t, "decided", fmt.Sprint(d.Reason, d.RetryAfter), fmt.Sprint(core.ReasonBlocked, 9*time.Minute))
+	check.All(t, "decided", []any{d.Reason, d.RetryAfter}, core.ReasonBlocked, 9*time.Minute)
 	if err := l.Unblock(t.Context(), "user:alice"); err != nil {
 		t.Fatal(err)
 	}

@@ -37,7 +37,5 @@ func TestLimiterInThisProcess(t *testing.T) {
 	t.Parallel()
 	memory := core.NewMemory()
 	l := adapter.New(core.ForLimits(struct{ core.Store }{memory}, []core.Limit{core.PerDay(1).By(keyfuncs.Everyone())}), "test")
-	if !l.InProcess() || l.Limits() != 1 {
-		t.Errorf("a wrapped store in memory is none, or %d limits are not 1", l.Limits())
-	}
+	check.All(t, "a wrapped store in memory: in process, and limits", []any{l.InProcess(), l.Limits()}, true, 1)
 }

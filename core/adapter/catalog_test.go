@@ -52,9 +52,7 @@ func decided(c *adapter.Catalog, how adapter.How, all []adapter.Entry) (bool, []
 func wantDecided(t *testing.T, c *adapter.Catalog, how adapter.How, all []adapter.Entry, allowed bool, left ...int64) {
 	t.Helper()
 	got, have := decided(c, how, all)
-	if got != allowed || fmt.Sprint(have) != fmt.Sprint(left) {
-		t.Errorf("%v: allowed %v, left %v, want %v, %v", all, got, have, allowed, left)
-	}
+	check.All(t, fmt.Sprint(all, ": allowed and left"), []any{got, have}, allowed, left)
 }
 
 func TestCatalogDecidesTogether(t *testing.T) {
@@ -98,9 +96,8 @@ func TestCatalogGivesBack(t *testing.T) {
 	wantDecided(t, c, adapter.How{}, asks(askOf(0, "a", 4)), true, 6)
 	for _, want := range []int64{9, 10} { // never beyond
 		results, err := c.GiveBack(t.Context(), adapter.How{}, asks(askOf(0, "a", 3)))
-		if err != nil || results[0].Remaining != want {
-			t.Errorf("given back: %v, %v, want %d remaining", results, err, want)
-		}
+		check.OK(t, err)
+		check.Equal(t, "left after what was given back", results[0].Remaining, want)
 	}
 }
 

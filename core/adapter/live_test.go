@@ -47,9 +47,8 @@ func TestLiveLimitersChangeTogether(t *testing.T) {
 	}
 	ctx := context.Background()
 	for _, l := range both {
-		if d := l.AllowKey(ctx, "k", 2); !d.Allowed || d.Version() != "1" {
-			t.Errorf("the first version: %v %q", d, d.Version())
-		}
+		d := l.AllowKey(ctx, "k", 2)
+		check.All(t, "the first version: allowed by", []any{d.Allowed, d.Version()}, true, 1)
 	}
 	for what, configs := range map[string][]core.Config{
 		"one can never work":         {config("2", perHour("a", 9)), config("2", perHour("b", 0))},
@@ -63,15 +62,13 @@ func TestLiveLimitersChangeTogether(t *testing.T) {
 			t.Errorf("%s: no error", what)
 		}
 	}
-	if d := both[0].AllowKey(ctx, "k", 2); d.Allowed || d.Version() != "1" {
-		t.Errorf("a refused change has changed something: %v %q", d, d.Version())
-	}
+	d := both[0].AllowKey(ctx, "k", 2)
+	check.All(t, "after a refused change: allowed by", []any{d.Allowed, d.Version()}, false, 1)
 	if err := live.Replace(config("2", perHour("b", 9)), config("2", perHour("a", 8), perHour("fixed", 3))); err != nil {
 		t.Fatal(err)
 	}
-	if d := both[0].AllowKey(ctx, "k", 9); !d.Allowed || d.Version() != "2" {
-		t.Errorf("the second version: %v %q", d, d.Version())
-	}
+	d = both[0].AllowKey(ctx, "k", 9)
+	check.All(t, "the second version: allowed by", []any{d.Allowed, d.Version()}, true, 2)
 	if d := both[1].AllowKey(ctx, "k", 3); !d.Allowed {
 		t.Errorf("4 of 8 are used: %v", d)
 	}

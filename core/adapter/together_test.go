@@ -2,6 +2,7 @@ package adapter_test
 
 import (
 	"context"
+	"fmt"
 	"testing"
 
 	"github.com/weblimit/weblimit/core"
@@ -48,9 +49,7 @@ func TestTogetherIsAllOrNothingByOneCall(t *testing.T) {
 			t.Fatal(err)
 		}
 		must.Equal(t, "calls of the store, with those before", store.takes, before+1)
-		if want := i < 2; asks[0].Decision.Allowed != want || asks[1].Decision.Allowed != want {
-			t.Errorf("number %d: %v and %v", i+1, asks[0].Decision.Reason, asks[1].Decision.Reason)
-		}
+		check.Equal(t, fmt.Sprintf("number %d", i+1), [2]bool{asks[0].Decision.Allowed, asks[1].Decision.Allowed}, [2]bool{i < 2, i < 2})
 		if i < 2 {
 			continue
 		}

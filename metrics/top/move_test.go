@@ -52,7 +52,7 @@ func TestCountsFromBeforeTheAgreementStay(t *testing.T) {
 		if !slices.Equal(b.Use.Peaks, a.Use.Peaks) || a.Use.Clients != clients {
 			t.Errorf("%s: %d clients used %v, want %v", b.Name, a.Use.Clients, a.Use.Peaks, b.Use.Peaks)
 		}
-		check.Equal(t, "quota and shadow", fmt.Sprint(a.Quota, a.Shadow), fmt.Sprint(b.Quota, b.Shadow))
+		check.All(t, "quota and shadow", []any{a.Quota, a.Shadow}, b.Quota, b.Shadow)
 	}
 	ask(l, "user:1", 3) // goes on
 	if c, _ := heavy.Snapshot().Limit("api").Client("user:1"); c.Hour.Requests != 5 {

@@ -309,7 +309,7 @@ func TestInstancesSeeEachOther(t *testing.T) {
 	if one, ok := l.Client("user:2"); !ok || one.Minute.Requests != 5 {
 		t.Errorf("the client of one: %+v", one)
 	}
-	check.Equal(t, "clients, and the use of each over all instances", fmt.Sprint(l.Use.Clients, l.Use.Peaks), "4 [5 5 5 45]")
+	check.All(t, "clients, and the use of each over all instances", []any{l.Use.Clients, l.Use.Peaks}, 4, "[5 5 5 45]")
 	shared.SetDown(errors.New("down"))
 	if s, err := trackers[0].Collect(t.Context()); err == nil || len(s.Instances) != 3 {
 		t.Errorf("%v, %d instances; want an error and what can be read", err, len(s.Instances))

@@ -33,7 +33,7 @@ func TestUseIsThatOfTheBusiestWindow(t *testing.T) {
 		usage(&samples, s, 3, anyTime+tick(second)*minute, 0, use)
 	}
 	u := useOf(samples[:], 10)
-	check.Equal(t, "peaks and clients", fmt.Sprint(u.Peaks, u.Clients), "[2 9 9] 3")
+	check.All(t, "peaks and clients", []any{u.Peaks, u.Clients}, "[2 9 9]", 3)
 	// After a day without requests, clients are forgotten.
 	usage(&samples, s, 4, anyTime+period, minute, 1)
 	check.Equal(t, "clients in the next period", useOf(samples[:], 10).Clients, 4)

@@ -34,6 +34,17 @@ func Equal[T comparable](t testing.TB, what string, got, want T) {
 	}
 }
 
+// All reports values that are not those wanted, in their order. They are compared as they are printed,
+// so that numbers of any type are equal:
+//
+//	check.All(t, "decided", []any{d.Allowed, d.Reason, d.Delay()}, true, core.ReasonDelayed, time.Second)
+func All(t testing.TB, what string, got []any, want ...any) {
+	if g, w := fmt.Sprintf("%+v", got), fmt.Sprintf("%+v", want); g != w || len(got) != len(want) {
+		t.Helper()
+		t.Errorf("%s: got %s, want %s", what, g, w)
+	}
+}
+
 // Slices reports "what: got X, want Y", unless got has the elements of want, in their order.
 func Slices[E comparable](t testing.TB, what string, got, want []E) {
 	if !slices.Equal(got, want) {
