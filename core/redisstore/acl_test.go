@@ -32,7 +32,7 @@ func TestTheStoreUnderTheLeastPrivilege(t *testing.T) {
 	}
 	server := redistest.Start(t)
 	server.User(t, "weblimit", strings.Fields(string(line[1]))...)
-	storetest.Run(t, func(t *testing.T, clock *storetest.Clock) core.Store {
+	storetest.RunAgain(t, func(t *testing.T, clock *storetest.Clock) core.Store {
 		prefix := redisstore.DefaultPrefix + redistest.Prefix(t)
 		return redisstore.NewAt(server.ClientAs(t, "weblimit"), clock.Micros, redisstore.Config{Prefix: prefix})
 	})

@@ -8,9 +8,6 @@ import (
 	"io"
 	"math/rand/v2"
 	"net"
-	"os"
-	"strconv"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -20,69 +17,17 @@ import (
 
 	"github.com/weblimit/weblimit/core"
 	"github.com/weblimit/weblimit/core/store"
+	"github.com/weblimit/weblimit/internal/test/long"
 	"github.com/weblimit/weblimit/internal/test/redistest"
 )
-
-// ordeal is a go-redis hook between a store and Redis, which delays or fails round trips.
-type ordeal struct {
-	// before is called before Redis has run a round trip of the script, and after is
-	// called after. Each may delay or fail the round trip, and may be nil.
-	before, after func(ctx context.Context) error
-}
-
-func (ordeal) DialHook(next redis.DialHook) redis.DialHook { return next }
-
-func (o ordeal) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
-	return func(ctx context.Context, cmd redis.Cmder) error {
-		if !strings.HasPrefix(cmd.Name(), "eval") {
-			return next(ctx, cmd)
-		}
-		return o.around(ctx, func() error { return next(ctx, cmd) })
-	}
-}
-
-func (o ordeal) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
-	return func(ctx context.Context, cmds []redis.Cmder) error {
-		if !strings.HasPrefix(cmds[len(cmds)-1].Name(), "eval") {
-			return next(ctx, cmds) // sent when a connection is made
-		}
-		var answered error // by Redis itself: each command has its own
-		err := o.around(ctx, func() error {
-			answered = next(ctx, cmds)
-			return nil
-		})
-		if err == nil {
-			return answered
-		}
-		for _, cmd := range cmds {
-			cmd.SetErr(err)
-		}
-		return err
-	}
-}
-
-func (o ordeal) around(ctx context.Context, run func() error) error {
-	if o.before != nil {
-		if err := o.before(ctx); err != nil {
-			return err
-		}
-	}
-	err := run()
-	if o.after != nil && err == nil {
-		err = o.after(ctx)
-	}
-	return err
-}
 
 // storeUnder returns a store, the node behind it, and the rule of its tests.
 func storeUnder(t *testing.T, o ordeal, quota int64) (*Store, *node, *core.Rule) {
 	t.Helper()
-	client := redistest.Shared(t).Client(t)
-	client.AddHook(o)
-	s := New(client, Config{Prefix: redistest.Prefix(t), DenialCache: DenialCache{Disabled: true}})
+	s := New(redistest.Shared(t).Client(t), Config{Prefix: redistest.Prefix(t), DenialCache: DenialCache{Disabled: true}})
 	s.OnEvent(func(core.Event) {})
 	rule := mustRule(core.Per(quota, 30*24*time.Hour).FixedWindow().Named("queue"))
-	return s, s.route.(*singleRoute).only, &rule
+	return s, s.undergo(o), &rule
 }
 
 func takeOne(ctx context.Context, s *Store, key string, rule *core.Rule) (core.Result, error) {
@@ -181,10 +126,7 @@ func (h *hammer) run(t *testing.T, apart bool) {
 	if apart {
 		s.route = &unknownRoute{singleRoute{n}} // each slot is a call, all on one node
 	}
-	rounds := 150
-	if more, err := strconv.Atoi(os.Getenv("SEEDS")); err == nil {
-		rounds *= more
-	}
+	rounds := long.Rounds(150, 15_000)
 	var all sync.WaitGroup
 	for worker := range hammerWorkers {
 		all.Go(func() {

@@ -21,7 +21,7 @@ import (
 func TestRedisWithPrefetch(t *testing.T) {
 	t.Parallel()
 	server := redistest.Shared(t)
-	storetest.Run(t, func(t *testing.T, clock *storetest.Clock) core.Store {
+	storetest.RunAgain(t, func(t *testing.T, clock *storetest.Clock) core.Store {
 		return redisstore.NewAt(server.Client(t), clock.Micros, redisstore.Config{Prefix: redistest.Prefix(t), Prefetch: redisstore.Prefetch{Fraction: 0.1, MaxAge: time.Millisecond}})
 	})
 }

@@ -129,9 +129,13 @@ func TestSettlementsThatAreLost(t *testing.T) {
 	server := redistest.Start(t)
 	proxy := redistest.StartProxy(t, server)
 	proxy.Match("evalsha", "eval")
-	client, refund := proxy.Client(t), &gate{}
-	client.AddHook(refund)
-	store := redisstore.New(client, redisstore.Config{Prefix: redistest.Prefix(t)})
+	var refund sync.Mutex // held while nothing may be sent
+	store := redisstore.New(proxy.Client(t), redisstore.Config{Prefix: redistest.Prefix(t)})
+	store.Undergo(func(context.Context) error {
+		refund.Lock()
+		refund.Unlock() //nolint:staticcheck // SA2001: it is a gate
+		return nil
+	})
 	var lost atomic.Int64
 	store.OnEvent(func(e core.Event) {
 		if e.Kind == core.EventSettlementsLost {
@@ -159,23 +163,6 @@ func TestSettlementsThatAreLost(t *testing.T) {
 	if lost.Load() != 1 {
 		t.Errorf("%d errors were reported, want one", lost.Load())
 	}
-}
-
-// gate is a hook that holds commands back while it is locked.
-type gate struct{ sync.Mutex }
-
-func (*gate) DialHook(next redis.DialHook) redis.DialHook { return next }
-
-func (g *gate) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
-	return func(ctx context.Context, cmd redis.Cmder) error {
-		g.Lock()
-		g.Unlock() //nolint:staticcheck // SA2001: it is a gate
-		return next(ctx, cmd)
-	}
-}
-
-func (*gate) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
-	return next
 }
 
 // What Redis was not asked for is told once when it is back, without any request.

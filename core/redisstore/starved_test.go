@@ -129,11 +129,11 @@ func TestASlowServerIsNoticedThroughAWrapper(t *testing.T) {
 	t.Parallel()
 	const timeout = 20 * time.Millisecond
 	client := redistest.Shared(t).Client(t)
-	client.AddHook(ordeal{after: func(context.Context) error {
-		time.Sleep(3 * timeout)
+	s := New(struct{ redis.UniversalClient }{client}, Config{Prefix: redistest.Prefix(t), DenialCache: DenialCache{Disabled: true}})
+	s.undergo(ordeal{after: func(context.Context) error {
+		time.Sleep(3 * timeout) // Redis is slow, and the client waits
 		return nil
 	}})
-	s := New(struct{ redis.UniversalClient }{client}, Config{Prefix: redistest.Prefix(t), DenialCache: DenialCache{Disabled: true}})
 	s.OnEvent(func(core.Event) {})
 	rule := mustRule(core.PerHour(1000).Named("wrapped"))
 	for began := time.Now(); time.Since(began) < 2*time.Minute; {

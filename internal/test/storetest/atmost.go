@@ -18,9 +18,9 @@ import (
 
 // runAtMost compares random sequences of AllowAtMost with the model: what is granted, what each
 // limit says to it, and when one more unit fits.
-func runAtMost(t *testing.T, newStore Factory) {
+func runAtMost(t *testing.T, newStore Factory, sequences uint64) {
 	steps := long.Rounds(75, 150)
-	for seed := range seeds(10) {
+	for seed := range seeds(sequences) {
 		t.Run(fmt.Sprintf("random sequence %d grants as many units as fit in the model", seed), func(t *testing.T) {
 			t.Parallel()
 			s := newBatches(t, newStore, seed)

@@ -22,9 +22,9 @@ import (
 // runRandom compares random sequences of operations with the model, result by result. A
 // failure prints the seed and the last steps. The environment variable SEEDS sets the
 // number of sequences.
-func runRandom(t *testing.T, newStore Factory, apart bool) {
+func runRandom(t *testing.T, newStore Factory, sequences uint64, apart bool) {
 	steps := long.Rounds(300, 600)
-	for seed := range seeds(12) {
+	for seed := range seeds(sequences) {
 		t.Run(fmt.Sprintf("random sequence %d answers as the model does", seed), func(t *testing.T) {
 			t.Parallel()
 			s := &sequence{rig: newRig(t, newStore), model: newModel(), rand: rand.New(rand.NewPCG(seed, 1)), rules: map[string]*core.Rule{}, lower: map[string]*core.Rule{}, apart: apart, books: !apart || seed%2 == 0}

@@ -11,7 +11,7 @@
 // limiters were wrong; random sequences of operations, whose results are compared with
 // those of an exact model; and limiters on the store in a wrapper.
 //
-// [RunRandom] is for a second set-up of a store that has passed Run, such as another
+// [RunAgain] and [RunRandom] are for a second set-up of a store that has passed Run, such as another
 // protocol or a cluster.
 package storetest
 
@@ -23,6 +23,7 @@ import (
 	"time"
 
 	"github.com/weblimit/weblimit/core"
+	"github.com/weblimit/weblimit/internal/test/long"
 )
 
 // Clock is the clock of a store under test. It stands still until a test moves it.
@@ -49,18 +50,28 @@ type Factory func(t *testing.T, clock *Clock) core.Store
 
 // Run runs the whole suite, in parallel subtests of t.
 func Run(t *testing.T, newStore Factory) {
+	run(t, newStore, long.Rounds[uint64](12, 500))
+}
+
+// RunAgain is Run with fewer random sequences, for a second set-up of a store that has passed Run.
+func RunAgain(t *testing.T, newStore Factory) {
+	run(t, newStore, long.Rounds[uint64](3, 100))
+}
+
+func run(t *testing.T, newStore Factory, sequences uint64) {
 	runTable(t, newStore)
-	runRandom(t, newStore, false)
-	runAtMost(t, newStore)
+	runRandom(t, newStore, sequences, false)
+	runAtMost(t, newStore, sequences)
 	runWrapped(t, newStore)
 }
 
-// RunRandom runs only the random sequences, and the cases of ledgers. It also passes for a store whose concurrent
-// callers may see half of a charge to several keys, as on a cluster.
+// RunRandom runs only random sequences, few of them, and the cases of ledgers. It also passes for a store whose
+// concurrent callers may see half of a charge to several keys, as on a cluster.
 func RunRandom(t *testing.T, newStore Factory) {
-	runRandom(t, newStore, true)
+	sequences := long.Rounds[uint64](4, 100)
+	runRandom(t, newStore, sequences, true)
 	runTests(t, newStore, ledgerTable)
-	runAtMost(t, newStore)
+	runAtMost(t, newStore, sequences)
 }
 
 // rig is a store, its clock and its test, with helpers that fail the test.
