@@ -1,13 +1,9 @@
 package redisstore_test
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
-	"os"
-	"os/exec"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -33,12 +29,6 @@ const (
 	blockMinutes = "1 2 4 4" // of the blocks, one after the other
 )
 
-// blockOrder holds the instructions for a process of the test below.
-type blockOrder struct {
-	Network, Addr, Prefix string
-	Start                 int64 // when the first request is decided, in microseconds
-}
-
 // blockReport is such a process's report of one round.
 type blockReport struct {
 	Counts  [3]int64 // admitted, denied, blocked
@@ -50,41 +40,16 @@ type blockReport struct {
 // denials, and lasts exactly as long as it should.
 func TestBlocksAreExactAcrossProcesses(t *testing.T) {
 	t.Parallel()
-	server, prefix := redistest.Shared(t), redistest.Prefix(t)
-	order, err := json.Marshal(blockOrder{server.Network(), server.Addr(), prefix, 1_790_000_000_000_000})
-	if err != nil {
-		t.Fatal(err)
+	total := make([]blockReport, len(strings.Fields(blockMinutes)))
+	for _, reports := range reportsOf[[]blockReport](t, "block", redistest.Prefix(t)) {
+		for i, r := range reports {
+			for j, n := range r.Counts {
+				total[i].Counts[j] += n
+			}
+			total[i].Minutes += r.Minutes
+			total[i].Blocks += r.Blocks
+		}
 	}
-	rounds := len(strings.Fields(blockMinutes))
-	total := make([]blockReport, rounds)
-	var mu sync.Mutex
-	var all sync.WaitGroup
-	for range hammerProcesses {
-		all.Go(func() {
-			child := exec.Command(os.Args[0], "-test.run=^TestBlockProcess$")
-			child.Env = append(os.Environ(), "WEBLIMIT_BLOCKS="+string(order))
-			child.Stderr = os.Stderr
-			out, err := child.Output()
-			var reports []blockReport
-			if err == nil {
-				err = json.NewDecoder(newLine(out)).Decode(&reports)
-			}
-			mu.Lock()
-			defer mu.Unlock()
-			if err != nil || len(reports) != rounds {
-				t.Errorf("process: %v: %s", err, out)
-				return
-			}
-			for i, r := range reports {
-				for j, n := range r.Counts {
-					total[i].Counts[j] += n
-				}
-				total[i].Minutes += r.Minutes
-				total[i].Blocks += r.Blocks
-			}
-		})
-	}
-	all.Wait()
 	for i, minutes := range strings.Fields(blockMinutes) {
 		want := [3]int64{0, blockAfter - 1, hammerProcesses*hammerGoroutines*hammerRounds - blockAfter + 1}
 		if i == 0 {
@@ -99,28 +64,17 @@ func TestBlocksAreExactAcrossProcesses(t *testing.T) {
 	}
 }
 
-// TestBlockProcess is not a test: it is one process of TestBlocksAreExactAcrossProcesses.
-func TestBlockProcess(t *testing.T) {
-	told := os.Getenv("WEBLIMIT_BLOCKS")
-	if told == "" {
-		t.Skip("run by TestBlocksAreExactAcrossProcesses")
-	}
-	var order blockOrder
-	if err := json.Unmarshal([]byte(told), &order); err != nil {
-		t.Fatal(err)
-	}
-	client := redis.NewClient(&redis.Options{Network: order.Network, Addr: order.Addr, PoolSize: 16})
-	defer func() { _ = client.Close() }()
-	clock := new(storetest.Clock)
-	clock.Set(time.UnixMicro(order.Start))
-	store := redisstore.NewAt(client, clock.Micros, redisstore.Config{Prefix: order.Prefix})
+// hammerBlocks is one process of TestBlocksAreExactAcrossProcesses. It reports each round.
+func hammerBlocks(t *testing.T, client *redis.Client, prefix string) any {
+	clock := storetest.NewClock()
+	store := redisstore.NewAt(client, clock.Micros, redisstore.Config{Prefix: prefix})
 	rule := mustRule(t, core.Per(blockQuota, hammerWindow).FixedWindow().Penalty(
 		core.Block{After: blockAfter, Within: time.Minute, For: time.Minute, Max: 4 * time.Minute}))
 	var reports []blockReport
 	for round := range strings.Fields(blockMinutes) {
-		awaitOthers(t, client, fmt.Sprint(order.Prefix, "ready", round))
+		awaitOthers(t, client, fmt.Sprint(prefix, "ready", round))
 		report := blockReport{Counts: storetest.HammerBlocks(t, store, rule, "k", hammerGoroutines, hammerRounds)}
-		awaitOthers(t, client, fmt.Sprint(order.Prefix, "done", round))
+		awaitOthers(t, client, fmt.Sprint(prefix, "done", round))
 		for b, err := range store.Blocks(t.Context(), []*core.Rule{rule}) {
 			if err != nil {
 				t.Fatal(err)
@@ -131,11 +85,7 @@ func TestBlockProcess(t *testing.T) {
 		}
 		reports = append(reports, report)
 	}
-	line, err := json.Marshal(reports)
-	if err != nil {
-		t.Fatal(err)
-	}
-	fmt.Printf("\n%s%s\n", hammerMark, line)
+	return reports
 }
 
 // Processes with a denial cache and prefetched slices notice at once that a block begins, and

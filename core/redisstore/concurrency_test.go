@@ -1,12 +1,6 @@
 package redisstore_test
 
 import (
-	"bufio"
-	"encoding/json"
-	"fmt"
-	"os"
-	"os/exec"
-	"strings"
 	"testing"
 	"time"
 
@@ -14,16 +8,15 @@ import (
 
 	"github.com/weblimit/weblimit/core"
 	"github.com/weblimit/weblimit/core/redisstore"
+	"github.com/weblimit/weblimit/internal/test/must"
 	"github.com/weblimit/weblimit/internal/test/redistest"
+	"github.com/weblimit/weblimit/internal/test/storetest"
 )
 
 const (
 	heldSlots = 3
-	heldMark  = "holding"
+	heldLease = 12 * time.Second
 )
-
-// heldLease is short, so that a test can outlast it, and long enough that a busy process renews in time.
-const heldLease = 12 * time.Second
 
 func heldRule(t testing.TB) *core.Rule {
 	t.Helper()
@@ -33,7 +26,7 @@ func heldRule(t testing.TB) *core.Rule {
 // A slot can become free at any moment, so Redis makes each denial.
 func TestADenialForWantOfASlotIsNotCached(t *testing.T) {
 	t.Parallel()
-	store, _, _ := newStore(t, redisstore.Config{DenialCache: redisstore.DenialCache{Age: long, Size: 64}, Prefetch: redisstore.Prefetch{Fraction: 0.5, MaxAge: time.Second}})
+	store, _, _ := newStore(t, redisstore.Config{DenialCache: redisstore.DenialCache{Age: forever, Size: 64}, Prefetch: redisstore.Prefetch{Fraction: 0.5, MaxAge: time.Second}})
 	two, rate := mustRule(t, core.Concurrent(2).Named("running")), mustRule(t, core.Per(9, hammerWindow).FixedWindow().Named("rate"))
 	checks := []core.Check{check("k", two, 2), check("k", rate, 1)}
 	held := take(t, store, checks...)
@@ -88,64 +81,36 @@ func TestASlotIsHeldForManyLeases(t *testing.T) {
 // The slots of a process that is killed are free again when their lease ends.
 func TestSlotsOfAProcessThatIsKilled(t *testing.T) {
 	t.Parallel()
-	store, server, prefix := newStore(t)
-	order, err := json.Marshal(hammerOrder{server.Network(), server.Addr(), prefix})
-	if err != nil {
-		t.Fatal(err)
-	}
-	child := exec.Command(os.Args[0], "-test.run=^TestHoldingProcess$")
-	child.Env = append(os.Environ(), "WEBLIMIT_HOLD="+string(order))
-	child.Stderr = os.Stderr
-	out, err := child.StdoutPipe()
-	if err == nil {
-		err = child.Start()
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
-	kill := func() {
-		_ = child.Process.Kill()
-		_ = child.Wait()
-	}
-	defer kill()
-	lines := bufio.NewScanner(out)
-	for holding := false; !holding && lines.Scan(); {
-		holding = strings.HasPrefix(lines.Text(), heldMark)
-	}
+	prefix, clock := redistest.Prefix(t), storetest.NewClock()
+	store := redisstore.NewAt(redistest.Shared(t).Client(t), clock.Micros, redisstore.Config{Prefix: prefix})
+	var renewed time.Time
+	holding := startProcess(t, "hold", prefix)
+	holding.report(t, &renewed)
 	rule := heldRule(t)
-	time.Sleep(heldLease * 5 / 4) // it renews
+	clock.Set(renewed)
 	if got := take(t, store, check("k", rule, 2))[0]; got.Allowed || got.Remaining != 1 {
-		t.Fatalf("while the process lives: %+v", got)
+		t.Errorf("while the process lives: %+v", got)
 	}
-	kill()
-	killed := time.Now()
-	eventually(t, "the slots of the process that was killed", func() bool {
-		return take(t, store, check("k", rule, heldSlots+1))[0].Allowed
-	})
-	if waited := time.Since(killed); waited < heldLease/4 {
-		t.Errorf("its slots were free after %v already", waited)
+	holding.kill()
+	clock.Advance(heldLease - time.Microsecond)
+	if got := take(t, store, check("k", rule, 2))[0]; got.Allowed || got.Remaining != 1 {
+		t.Errorf("before the lease of the process that was killed has ended: %+v", got)
+	}
+	clock.Advance(time.Microsecond)
+	if got := take(t, store, check("k", rule, heldSlots+1))[0]; !got.Allowed {
+		t.Errorf("when the lease of the process that was killed has ended: %+v", got)
 	}
 }
 
-// TestHoldingProcess is not a test: it is the process that is killed.
-func TestHoldingProcess(t *testing.T) {
-	told := os.Getenv("WEBLIMIT_HOLD")
-	if told == "" {
-		t.Skip("run by TestSlotsOfAProcessThatIsKilled")
-	}
-	var order hammerOrder
-	if err := json.Unmarshal([]byte(told), &order); err != nil {
-		t.Fatal(err)
-	}
-	client := redis.NewClient(&redis.Options{Network: order.Network, Addr: order.Addr})
-	defer func() { _ = client.Close() }()
-	store := redisstore.New(client, redisstore.Config{Prefix: order.Prefix})
+// holdSlots takes slots, renews them later than their lease would have ended, and reports when.
+func holdSlots(t *testing.T, client *redis.Client, prefix string) any {
+	clock := storetest.NewClock()
+	store := redisstore.NewAt(client, clock.Micros, redisstore.Config{Prefix: prefix})
 	checks := []core.Check{check("k", heldRule(t), heldSlots)}
 	held := take(t, store, checks...)
-	fmt.Printf("\n%s\n", heldMark)
-	for began := time.Now(); time.Since(began) < 5*time.Minute; time.Sleep(heldLease / 20) {
-		if err := store.Renew(t.Context(), checks, held); err != nil {
-			t.Fatal(err)
-		}
+	for range 3 {
+		clock.Advance(heldLease / 2)
+		must.OK(t, store.Renew(t.Context(), checks, held))
 	}
+	return time.UnixMicro(clock.Micros())
 }

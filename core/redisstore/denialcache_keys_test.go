@@ -7,17 +7,14 @@ import (
 	"time"
 
 	"github.com/weblimit/weblimit/core"
-	"github.com/weblimit/weblimit/internal/test/race"
+	"github.com/weblimit/weblimit/internal/test/long"
 )
 
 // Trap 30: an attacker with ten million denied keys takes no more memory than the cache
 // may, and a denial in use stays in it.
 func TestTenMillionDeniedKeys(t *testing.T) {
-	keys := 10_000_000
-	if race.Enabled {
-		keys /= 20
-	}
-	const entry = 400 // bytes, rounded up
+	keys := long.Rounds(100_000, 10_000_000) // 100,000 fill the cache six times
+	const entry = 400                        // bytes, rounded up
 	d := newDenialCache(DenialCache{Age: time.Hour, Size: DefaultDenials}, nil)
 	rule := mustRule(core.PerHour(1))
 	deny := []core.Result{{RetryAfter: time.Hour}}

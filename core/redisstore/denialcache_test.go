@@ -10,8 +10,8 @@ import (
 	"github.com/weblimit/weblimit/internal/test/redistest"
 )
 
-// long is an age that outlasts a test, on a busy machine, too.
-const long = time.Hour
+// forever is an age that outlasts a test, on a busy machine, too.
+const forever = time.Hour
 
 // deniedStore returns a store on a server of its own, where key has used up the rule's
 // quota. calls returns how often the server has run the script since.
@@ -34,7 +34,7 @@ func deniedStore(t *testing.T, key string, rule *core.Rule, config ...redisstore
 func TestADenialIsRepeatedWithoutAskingRedis(t *testing.T) {
 	t.Parallel()
 	rule := mustRule(t, core.PerHour(3))
-	store, _, calls := deniedStore(t, "k", rule, redisstore.Config{DenialCache: redisstore.DenialCache{Age: long, Size: 8}})
+	store, _, calls := deniedStore(t, "k", rule, redisstore.Config{DenialCache: redisstore.DenialCache{Age: forever, Size: 8}})
 	last := take(t, store, check("k", rule, 1))[0]
 	for range 1000 {
 		r := take(t, store, check("k", rule, 1))[0]
@@ -54,7 +54,7 @@ func TestADenialIsRepeatedWithoutAskingRedis(t *testing.T) {
 func TestADenialEndsWithItsRetryAfter(t *testing.T) {
 	t.Parallel()
 	rule := mustRule(t, core.Per(20, time.Second))
-	store, _, _ := newStore(t, redisstore.Config{DenialCache: redisstore.DenialCache{Age: long, Size: 8}})
+	store, _, _ := newStore(t, redisstore.Config{DenialCache: redisstore.DenialCache{Age: forever, Size: 8}})
 	for denied := 0; denied < 20; {
 		r := take(t, store, check("k", rule, 1))[0]
 		if r.Allowed { // a slow test may regain units between two requests
@@ -79,7 +79,7 @@ func TestWhatIsGivenBackEndsADenialAtOnce(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			store := redisstore.New(redistest.Shared(t).Client(t), redisstore.Config{Prefix: redistest.Prefix(t), DenialCache: redisstore.DenialCache{Age: long, Size: 8}})
+			store := redisstore.New(redistest.Shared(t).Client(t), redisstore.Config{Prefix: redistest.Prefix(t), DenialCache: redisstore.DenialCache{Age: forever, Size: 8}})
 			checks := []core.Check{check("k", rule, 3)}
 			charged := take(t, store, checks...)
 			for range 2 {
@@ -117,11 +117,11 @@ func TestADenialIsNotFromBeforeItsAnswer(t *testing.T) {
 	t.Parallel()
 	rule := mustRule(t, core.PerHour(3))
 	checks := []core.Check{check("k", rule, 1)}
-	s := redisstore.New(redistest.Shared(t).Client(t), redisstore.Config{Prefix: redistest.Prefix(t), DenialCache: redisstore.DenialCache{Age: long}})
+	s := redisstore.New(redistest.Shared(t).Client(t), redisstore.Config{Prefix: redistest.Prefix(t), DenialCache: redisstore.DenialCache{Age: forever}})
 	listening(t, s) // which drops what was cached before
 	take(t, s, check("k", rule, 3))
 	told := take(t, s, checks...)[0]
-	s.ReceiveLater(checks, long)
+	s.ReceiveLater(checks, forever)
 	told.Cached = true
 	if r := take(t, s, checks...)[0]; r != told {
 		t.Errorf("got %+v, want what Redis said: %+v", r, told)
@@ -132,7 +132,7 @@ func TestADenialIsNotFromBeforeItsAnswer(t *testing.T) {
 func TestADenialIsOfOneRequest(t *testing.T) {
 	t.Parallel()
 	rule := mustRule(t, core.PerHour(3).Named("a"))
-	store, _, calls := deniedStore(t, "k", rule, redisstore.Config{DenialCache: redisstore.DenialCache{Age: long, Size: 8}})
+	store, _, calls := deniedStore(t, "k", rule, redisstore.Config{DenialCache: redisstore.DenialCache{Age: forever, Size: 8}})
 	other := mustRule(t, core.PerHour(3).Named("b"))
 	raised := mustRule(t, core.PerHour(6).Named("a"))
 	for name, tt := range map[string]struct {
@@ -162,7 +162,7 @@ func TestADenialIsOfOneRequest(t *testing.T) {
 func TestThrowAwayKeysDoNotPushOutADenialInUse(t *testing.T) {
 	t.Parallel()
 	rule := mustRule(t, core.PerHour(1))
-	store, _, calls := deniedStore(t, "victim", rule, redisstore.Config{DenialCache: redisstore.DenialCache{Age: long, Size: 64}})
+	store, _, calls := deniedStore(t, "victim", rule, redisstore.Config{DenialCache: redisstore.DenialCache{Age: forever, Size: 64}})
 	use := func() {
 		if r := take(t, store, check("victim", rule, 1))[0]; !r.Cached {
 			t.Fatalf("the denial in use was pushed out: %+v", r)

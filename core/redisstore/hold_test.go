@@ -74,8 +74,7 @@ func TestAChargeThatNobodyConfirmsIsTentativeForTwoSeconds(t *testing.T) {
 // Requests in several slots leave no hold, whether granted or denied.
 func TestDecidedRequestsLeaveNoHolds(t *testing.T) {
 	t.Parallel()
-	server := redistest.StartCluster(t)
-	client, prefix := server.ClusterClient(t), redistest.Prefix(t)
+	client, prefix := redistest.SharedCluster(t).Client(t), redistest.Prefix(t)
 	s := New(client, Config{Prefix: prefix, DenialCache: DenialCache{Disabled: true}})
 	wide, narrow := mustRule(core.PerDay(100).Named("wide")), mustRule(core.PerDay(5).Named("narrow"))
 	for range 20 {

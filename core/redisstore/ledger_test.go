@@ -96,9 +96,8 @@ func keysApart(n int) (keys []string) {
 // charged in the others, whichever it is, and nothing counts as a denial.
 func TestAnUnknownAccountChargesNothingInOtherSlots(t *testing.T) {
 	t.Parallel()
-	cluster := redistest.StartCluster(t)
 	ring, _ := newRing(t)
-	for name, client := range map[string]redis.UniversalClient{"cluster": cluster.ClusterClient(t), "ring": ring} {
+	for name, client := range map[string]redis.UniversalClient{"cluster": redistest.SharedCluster(t).Client(t), "ring": ring} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			plan := ledgerOf(t, core.PerBillingMonth(100, farDay(), time.UTC).Named("plan"))
@@ -158,7 +157,7 @@ func TestAnUnknownAccountChargesNothingInOtherSlots(t *testing.T) {
 // from being restored, and its account does not look restored.
 func TestAccountsOfSeveralSlotsAreRestoredTogether(t *testing.T) {
 	t.Parallel()
-	client := redistest.StartCluster(t).ClusterClient(t)
+	client := redistest.SharedCluster(t).Client(t)
 	prefix := redistest.Prefix(t)
 	s := redisstore.New(client, redisstore.Config{Prefix: prefix})
 	plan := ledgerOf(t, core.PerBillingMonth(100, farDay(), time.UTC).Named("plan"))
@@ -193,7 +192,7 @@ func TestAccountsOfSeveralSlotsAreRestoredTogether(t *testing.T) {
 func TestNoDenialOfAnUnknownAccountIsKept(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t)
-	cache := redisstore.Config{DenialCache: redisstore.DenialCache{Age: long, Size: 8}}
+	cache := redisstore.Config{DenialCache: redisstore.DenialCache{Age: forever, Size: 8}}
 	s := redisstore.New(server.Client(t), cache)
 	listening(t, s) // a denial that came before is not repeated
 	plan, none := ledgerOf(t, core.PerBillingMonth(2, farDay(), time.UTC).Named("plan")), mustRule(t, core.PerHour(1).Named("none"))

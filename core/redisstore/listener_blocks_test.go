@@ -128,7 +128,7 @@ func TestABlockIsNotRepeatedByAProcessThatHearsNothing(t *testing.T) {
 	proxy := redistest.StartProxy(t, server)
 	rule := mustRule(t, core.PerHour(100).Penalty(core.Block{After: 3, Within: time.Hour, For: time.Hour}))
 	a, b := redisstore.New(server.Client(t)), redisstore.New(proxy.Client(t), caching(""))
-	b.SetListenTimes(long, long, long, long) // which does not connect again
+	b.SetListenTimes(forever, forever, forever, forever) // which does not connect again
 	listening(t, b)
 	checks := []core.Check{check("k", rule, 0)}
 	if err := a.Block(t.Context(), checks, time.Hour); err != nil {

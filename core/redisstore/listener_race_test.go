@@ -52,7 +52,7 @@ func TestAnAnswerOlderThanAMessageIsNotRepeated(t *testing.T) {
 	}
 	late := redis.NewClient(&options)
 	t.Cleanup(func() { _ = late.Close() })
-	b := redisstore.New(late, redisstore.Config{Prefix: prefix, DenialCache: redisstore.DenialCache{Age: long}})
+	b := redisstore.New(late, redisstore.Config{Prefix: prefix, DenialCache: redisstore.DenialCache{Age: forever}})
 	rule := mustRule(t, core.Per(quota, hammerWindow).FixedWindow())
 	listening(t, b)
 	for round := range rounds {

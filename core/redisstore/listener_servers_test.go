@@ -10,6 +10,8 @@ import (
 
 	"github.com/weblimit/weblimit/core"
 	"github.com/weblimit/weblimit/core/redisstore"
+	"github.com/weblimit/weblimit/internal/test/long"
+	"github.com/weblimit/weblimit/internal/test/must"
 	"github.com/weblimit/weblimit/internal/test/redistest"
 )
 
@@ -19,6 +21,7 @@ func TestWhatIsGivenBackIsSeenWithinARoundTrip(t *testing.T) {
 	if testing.Short() {
 		t.Skip("starts a Cluster and sentinels")
 	}
+	t.Parallel()
 	single, sentinel := redistest.Start(t), redistest.StartSentinel(t)
 	for name, connect := range map[string]func() redis.UniversalClient{
 		"a server":   func() redis.UniversalClient { return single.Client(t) },
@@ -29,7 +32,7 @@ func TestWhatIsGivenBackIsSeenWithinARoundTrip(t *testing.T) {
 			prefix := redistest.Prefix(t)
 			a := redisstore.New(connect(), redisstore.Config{Prefix: prefix})
 			client := connect()
-			b := redisstore.New(client, redisstore.Config{Prefix: prefix, DenialCache: redisstore.DenialCache{Age: long}})
+			b := redisstore.New(client, redisstore.Config{Prefix: prefix, DenialCache: redisstore.DenialCache{Age: forever}})
 			listening(t, b)
 			measureGiveBacks(t, a, b, client)
 		})
@@ -57,8 +60,7 @@ func measureGiveBacks(t *testing.T, a, b *redisstore.Store, client redis.Univers
 			return a.Take(t.Context(), []core.Check{check(k, raised, 1)}, make([]core.Result, 1))
 		}},
 	} {
-		var pings []int
-		for n := range 100 {
+		wantWithinARoundTrip(t, name, client, func(n int) (stale func() bool) {
 			k := fmt.Sprint(name, n)
 			charged := take(t, a, check(k, c.rule, 3))
 			take(t, b, check(k, c.rule, 1))
@@ -66,29 +68,34 @@ func measureGiveBacks(t *testing.T, a, b *redisstore.Store, client redis.Univers
 			if r := take(t, b, check(k, c.rule, 1))[0]; !r.Cached {
 				t.Fatalf("%s: %+v, want it cached", name, r)
 			}
-			if err := c.giveBack(k, charged); err != nil {
-				t.Fatal(err)
+			must.OK(t, c.giveBack(k, charged))
+			return func() bool { return take(t, b, check(k, c.rule, 1))[0].Cached }
+		})
+	}
+}
+
+// wantWithinARoundTrip makes changes at one store and counts the round trips of PING until another does not
+// answer as before. Half of the changes have to be seen within some of them: a process that shares its
+// processors may stand still meanwhile, and the bus of a Cluster holds messages back for some 40 ms now and then.
+func wantWithinARoundTrip(t *testing.T, what string, client redis.UniversalClient, change func(n int) (stale func() bool)) {
+	t.Helper()
+	times := long.Rounds(15, 100)
+	pings := make([]int, times)
+	for n := range pings {
+		for stale := change(n); stale(); pings[n]++ {
+			must.OK(t, client.Ping(t.Context()).Err())
+			// Where each answer is there before it is waited for, Go looks at other
+			// connections every 10 ms only.
+			time.Sleep(time.Microsecond)
+			if pings[n] == 10_000 {
+				t.Fatalf("%s: not seen after %d round trips", what, pings[n])
 			}
-			count := 0
-			for ; take(t, b, check(k, c.rule, 1))[0].Cached; count++ {
-				if err := client.Ping(t.Context()).Err(); err != nil {
-					t.Fatal(err)
-				}
-				// Where each answer is there before it is waited for, Go looks at other
-				// connections every 10 ms only.
-				time.Sleep(time.Microsecond)
-				if count == 10_000 {
-					t.Fatalf("%s: not seen after %d round trips", name, count)
-				}
-			}
-			pings = append(pings, count)
 		}
-		slices.Sort(pings)
-		t.Logf("%s: seen after round trips: p50 %d, p99 %d, most %d", name, pings[49], pings[98], pings[99])
-		// The bus of a Cluster holds messages back for some 40 ms now and then.
-		if _, cluster := client.(*redis.ClusterClient); pings[49] > 5 || !cluster && pings[98] > 50 {
-			t.Errorf("%s: seen after %d round trips at p50 and %d at p99", name, pings[49], pings[98])
-		}
+	}
+	slices.Sort(pings)
+	t.Logf("%s: seen after round trips: p50 %d, most %d", what, pings[times/2], pings[times-1])
+	if pings[times/2] > 5 {
+		t.Errorf("%s: half of the changes were seen after %d round trips", what, pings[times/2])
 	}
 }
 

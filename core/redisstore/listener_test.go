@@ -39,7 +39,7 @@ func listening(t *testing.T, s *redisstore.Store) {
 
 // caching is a configuration that repeats denials for longer than a test takes.
 func caching(prefix string) redisstore.Config {
-	return redisstore.Config{Prefix: prefix, DenialCache: redisstore.DenialCache{Age: long, Size: 64}}
+	return redisstore.Config{Prefix: prefix, DenialCache: redisstore.DenialCache{Age: forever, Size: 64}}
 }
 
 // giveBacks are what a process can do that ends denials of rule's key "k" in others: charged is
@@ -257,7 +257,7 @@ func TestALostConnectionIsMadeGood(t *testing.T) {
 	rule := mustRule(t, core.PerHour(3))
 	a := redisstore.New(server.Client(t))
 	b := redisstore.New(proxy.Client(t), caching("weblimit:"))
-	b.SetListenTimes(long, 10*time.Millisecond, long, long)
+	b.SetListenTimes(forever, 10*time.Millisecond, forever, forever)
 	listening(t, b)
 	take(t, b, check("k", rule, 3))
 	for range 2 {
@@ -280,7 +280,7 @@ func TestAKilledSubscriberSubscribesAgain(t *testing.T) {
 	server := redistest.Start(t)
 	rule := mustRule(t, core.PerHour(3))
 	a, b := redisstore.New(server.Client(t)), redisstore.New(server.Client(t), caching(""))
-	b.SetListenTimes(long, time.Millisecond, long, long)
+	b.SetListenTimes(forever, time.Millisecond, forever, forever)
 	listening(t, b)
 	take(t, b, check("k", rule, 3))
 	for range 5 {

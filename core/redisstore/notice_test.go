@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/weblimit/weblimit/core"
+	"github.com/weblimit/weblimit/internal/test/long"
 	"github.com/weblimit/weblimit/internal/test/redistest"
 )
 
@@ -67,7 +68,7 @@ func TestANoticeChangesNoAnswer(t *testing.T) {
 		return rules
 	}
 	small, large := limits(3), limits(5)
-	for seed := range uint64(20) {
+	for seed := range long.Rounds[uint64](5, 200) {
 		w := &twins{t: t, client: withoutRetries(server.Client(t)), rand: rand.New(rand.NewPCG(seed, 1)), now: 1.7e15}
 		for step := range 200 {
 			w.step(fmt.Sprintf("seed %d, step %d", seed, step), small, large)

@@ -103,7 +103,7 @@ func TestAForeignMarkIsAnOutage(t *testing.T) {
 func TestRepeatsPassCacheAndPrefetch(t *testing.T) {
 	t.Parallel()
 	rule := onceRule(t, core.Per(1000, hammerWindow).FixedWindow())
-	store, _, _ := newStore(t, redisstore.Config{DenialCache: redisstore.DenialCache{Age: long, Size: 64}, Prefetch: redisstore.Prefetch{Fraction: 0.5, MaxAge: 100 * time.Millisecond}})
+	store, _, _ := newStore(t, redisstore.Config{DenialCache: redisstore.DenialCache{Age: forever, Size: 64}, Prefetch: redisstore.Prefetch{Fraction: 0.5, MaxAge: 100 * time.Millisecond}})
 	if first := take(t, store, operation("k", rule, "op"))[0]; !first.Charged {
 		t.Fatalf("the first: %+v", first)
 	}
@@ -179,7 +179,7 @@ func repeatAtOnce(t *testing.T, rule *core.Rule, stores ...core.Store) {
 
 func TestOperationsOnACluster(t *testing.T) {
 	t.Parallel()
-	client := redistest.StartCluster(t).ClusterClient(t)
+	client := redistest.SharedCluster(t).Client(t)
 	prefix := redistest.Prefix(t)
 	store := redisstore.New(client, redisstore.Config{Prefix: prefix})
 	rule := onceRule(t, core.PerDay(1).Named("once"))

@@ -11,6 +11,7 @@ import (
 
 	"github.com/weblimit/weblimit/core"
 	"github.com/weblimit/weblimit/core/store"
+	"github.com/weblimit/weblimit/internal/test/long"
 	"github.com/weblimit/weblimit/internal/test/redistest"
 	"github.com/weblimit/weblimit/internal/testclock"
 )
@@ -21,7 +22,7 @@ func TestPlainTakesAreDecidedLikeInMemory(t *testing.T) {
 	t.Parallel()
 	client := redistest.Shared(t).Client(t)
 	whole, all := 0, 0 // groups of equal takes
-	for seed := range uint64(12) {
+	for seed := range long.Rounds[uint64](4, 100) {
 		s := &plainSequence{
 			T: t, client: client, prefix: redistest.Prefix(t), random: rand.New(rand.NewPCG(seed, 3)),
 			memory: core.NewMemory(), now: 1_800_000_000_000_000,

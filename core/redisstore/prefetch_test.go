@@ -97,7 +97,7 @@ func TestAHotKeyIsPrefetched(t *testing.T) {
 // A charge that a slice has decided is refunded like any other.
 func TestRefundOfAPrefetchedCharge(t *testing.T) {
 	t.Parallel()
-	store, _, _ := newStore(t, redisstore.Config{Prefetch: redisstore.Prefetch{Fraction: 0.01, MaxAge: long}})
+	store, _, _ := newStore(t, redisstore.Config{Prefetch: redisstore.Prefetch{Fraction: 0.01, MaxAge: forever}})
 	rule := mustRule(t, core.Per(1_000_000, hammerWindow).FixedWindow())
 	c := []core.Check{check("k", rule, 3)}
 	var charged []core.Result

@@ -1,11 +1,7 @@
 package redisstore_test
 
 import (
-	"encoding/json"
 	"fmt"
-	"os"
-	"os/exec"
-	"sync"
 	"testing"
 	"time"
 
@@ -26,44 +22,16 @@ const (
 	hammerWindow = 40 * 365 * 24 * time.Hour
 )
 
-// hammerOrder holds the instructions for a process of the test below.
-type hammerOrder struct{ Network, Addr, Prefix string }
-
 // When many goroutines of many processes ask for one key at once, exactly the quota
 // passes, whatever the algorithm and the cost.
 func TestExactAcrossProcesses(t *testing.T) {
 	t.Parallel()
-	server, prefix := redistest.Shared(t), redistest.Prefix(t)
-	order, err := json.Marshal(hammerOrder{server.Network(), server.Addr(), prefix})
-	if err != nil {
-		t.Fatal(err)
-	}
 	admitted := map[string]int64{}
-	var mu sync.Mutex
-	var all sync.WaitGroup
-	for range hammerProcesses {
-		all.Add(1)
-		go func() {
-			defer all.Done()
-			child := exec.Command(os.Args[0], "-test.run=^TestHammerProcess$")
-			child.Env = append(os.Environ(), "WEBLIMIT_HAMMER="+string(order))
-			child.Stderr = os.Stderr
-			out, err := child.Output()
-			var counts map[string]int64
-			if err == nil {
-				err = json.NewDecoder(newLine(out)).Decode(&counts)
-			}
-			mu.Lock()
-			defer mu.Unlock()
-			if err != nil {
-				t.Errorf("process: %v: %s", err, out)
-			}
-			for name, n := range counts {
-				admitted[name] += n
-			}
-		}()
+	for _, counts := range reportsOf[map[string]int64](t, "hammer", redistest.Prefix(t)) {
+		for name, n := range counts {
+			admitted[name] += n
+		}
 	}
-	all.Wait()
 	for name := range storetest.Algorithms(hammerQuota, hammerWindow) {
 		for _, cost := range []int64{1, 3} {
 			if got, want := admitted[fmt.Sprint(name, cost)], hammerQuota/cost; got != want {
@@ -74,20 +42,10 @@ func TestExactAcrossProcesses(t *testing.T) {
 	}
 }
 
-// TestHammerProcess is not a test: it is one process of TestExactAcrossProcesses.
-func TestHammerProcess(t *testing.T) {
-	told := os.Getenv("WEBLIMIT_HAMMER")
-	if told == "" {
-		t.Skip("run by TestExactAcrossProcesses")
-	}
-	var order hammerOrder
-	if err := json.Unmarshal([]byte(told), &order); err != nil {
-		t.Fatal(err)
-	}
-	client := redis.NewClient(&redis.Options{Network: order.Network, Addr: order.Addr, PoolSize: 16})
-	defer func() { _ = client.Close() }()
-	store := redisstore.New(client, redisstore.Config{Prefix: order.Prefix})
-	awaitOthers(t, client, order.Prefix+"ready")
+// hammer is one process of TestExactAcrossProcesses. It reports what was admitted.
+func hammer(t *testing.T, client *redis.Client, prefix string) any {
+	store := redisstore.New(client, redisstore.Config{Prefix: prefix})
+	awaitOthers(t, client, prefix+"ready")
 	admitted := map[string]int64{}
 	for name, limit := range storetest.Algorithms(hammerQuota, hammerWindow) {
 		for _, cost := range []int64{1, 3} {
@@ -95,11 +53,7 @@ func TestHammerProcess(t *testing.T) {
 			admitted[key] = storetest.Hammer(t, store, mustRule(t, limit), key, cost, hammerGoroutines, hammerRounds)
 		}
 	}
-	line, err := json.Marshal(admitted)
-	if err != nil {
-		t.Fatal(err)
-	}
-	fmt.Printf("\n%s%s\n", hammerMark, line)
+	return admitted
 }
 
 // awaitOthers returns when all processes have called it.

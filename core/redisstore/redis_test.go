@@ -2,7 +2,6 @@ package redisstore_test
 
 import (
 	"bufio"
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -22,14 +21,6 @@ import (
 	"github.com/weblimit/weblimit/internal/test/storetest"
 	"github.com/weblimit/weblimit/keyfuncs"
 )
-
-const hammerMark = "admitted "
-
-// newLine returns a reader of what a process printed behind the mark.
-func newLine(out []byte) *bytes.Reader {
-	_, line, _ := bytes.Cut(out, []byte(hammerMark))
-	return bytes.NewReader(line)
-}
 
 func TestARequestIsOneRoundTrip(t *testing.T) {
 	t.Parallel()

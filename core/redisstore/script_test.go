@@ -11,6 +11,7 @@ import (
 	"github.com/weblimit/weblimit/core"
 	"github.com/weblimit/weblimit/core/redisstore/internal/script"
 	"github.com/weblimit/weblimit/core/store"
+	"github.com/weblimit/weblimit/internal/test/long"
 	"github.com/weblimit/weblimit/internal/test/redistest"
 	"github.com/weblimit/weblimit/keyfuncs"
 )
@@ -20,7 +21,7 @@ import (
 func TestGroupsAreDecidedTogetherAsOneByOne(t *testing.T) {
 	t.Parallel()
 	client := redistest.Shared(t).Client(t)
-	for seed := range uint64(8) {
+	for seed := range long.Rounds[uint64](2, 50) {
 		together, oneByOne := redistest.Prefix(t), redistest.Prefix(t)+"alone:"
 		random := rand.New(rand.NewPCG(seed, 2))
 		rules := scriptRules(random)

@@ -30,7 +30,7 @@ func TestTheClientsTimeoutsAreNotThoseOfAStore(t *testing.T) {
 	t.Run("an answer that takes longer than the client would wait", func(t *testing.T) {
 		proxy, s, c := begin(t, 50*time.Millisecond)
 		proxy.Delay(200 * time.Millisecond)
-		ctx, cancel := context.WithTimeout(t.Context(), long)
+		ctx, cancel := context.WithTimeout(t.Context(), forever)
 		defer cancel()
 		if err := s.Take(ctx, []core.Check{c}, make([]core.Result, 1)); err != nil {
 			t.Error(err)
