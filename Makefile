@@ -117,10 +117,9 @@ screenshots: ## take the pictures of docs from examples/observed; five minutes, 
 	cd internal/suites/page && go test -count 1 -run TestPictures -pictures '$(CURDIR)/docs' .
 	cd internal/suites/prometheus && go test -count 1 -run TestPicture -picture '$(CURDIR)/docs/dashboard.svg' .
 
-lint: ## check formatting, golangci-lint, go vet and the import rules
+lint: ## check formatting, golangci-lint with all of go vet, and the import rules
 	@out=$$(go run $(GOFUMPT) -l .) || exit 1; \
 	if [ -n "$$out" ]; then printf 'not formatted, run make fmt:\n%s\n' "$$out"; exit 1; fi
-	scripts/modules go vet ./...
 	scripts/modules go run $(GOLANGCI_LINT) run --config '$(CURDIR)/.golangci.yml' ./...
 	scripts/check-deps
 

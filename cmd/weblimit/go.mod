@@ -12,7 +12,7 @@ require (
 	github.com/weblimit/weblimit/policy/pgsource v0.0.0
 	github.com/weblimit/weblimit/quota v0.0.0
 	golang.org/x/term v0.44.0
-	golang.org/x/text v0.41.0
+	golang.org/x/text v0.40.0
 )
 
 require (
@@ -21,7 +21,7 @@ require (
 	github.com/inconshreveable/mousetrap v1.1.0 // indirect
 	github.com/jackc/pgpassfile v1.0.0 // indirect
 	github.com/jackc/pgservicefile v0.0.0-20240606120523-5a60cdf6a761 // indirect
-	github.com/jackc/puddle/v2 v2.2.3 // indirect
+	github.com/jackc/puddle/v2 v2.2.2 // indirect
 	go.yaml.in/yaml/v3 v3.0.5 // indirect
 	golang.org/x/sync v0.22.0 // indirect
 	golang.org/x/sys v0.46.0 // indirect

@@ -1,6 +1,7 @@
-// Package suites holds tests that need more than the main module requires: other limiters, other parsers,
-// clients, a browser, newer majors of frameworks. All are in one module, so that what they share is
-// compiled once. Nobody requires this module: it takes the newest release of everything.
+// Package suites holds tests that need more than the main module requires: other parsers, clients, a browser,
+// another service for Envoy, newer majors of frameworks. They are one module, so that what they share is compiled
+// once. It asks for the versions that the modules of users ask for, not for the newest, so that what it shares
+// with these is not compiled again either. Comparisons with other limiters, which need newer ones, are in bench.
 //
 //   - billing: a bill against a journal, while processes, Redis and PostgreSQL are killed
 //   - clients: clients of Node, Go, Python and curl that read our headers and wait for Retry-After
@@ -8,7 +9,6 @@
 //   - envoy: envoyproxy/ratelimit beside service/envoy, with the same files and requests
 //   - gateways: nginx, Caddy, HAProxy and Traefik with the configurations of deploy/gateways
 //   - majors: Echo 5 and Fiber 3 with the suites of the other adapters
-//   - migrate: the pairs of docs/migrate.md, other limiters and weblimit on the same requests
 //   - mutants: mistakes made on purpose, and who notices them
 //   - page: the page of inspect in a real browser
 //   - policyschema: the JSON Schema of policy files against their loader

@@ -1,6 +1,7 @@
 package release
 
 import (
+	"maps"
 	"path"
 	"regexp"
 	"slices"
@@ -8,37 +9,52 @@ import (
 	"testing"
 )
 
-var requirement = regexp.MustCompile(`(?m)^(?:require |\t)(\S+) (v\S+)(?: // indirect)?$`)
-
-// Modules that nobody requires have the same versions of what they share, so that it is compiled once for all of
-// them. After an update of one, bring its versions to the others.
-func TestModulesThatNobodyRequiresAgreeOnVersions(t *testing.T) {
+// The suites and the examples ask for the versions that the modules of users ask for, and for the same ones as
+// each other. With a newer version of one package, all that imports it would be compiled once more, under the race
+// detector. Only the comparisons of bench need newer ones: those of today.
+func TestSuitesAndExamplesHaveTheVersionsOfUsers(t *testing.T) {
 	t.Parallel()
+	users, direct, same := map[string][]string{}, map[string]bool{}, map[string]string{}
 	released := directories(t, "--released")
-	type use struct{ version, by string }
-	first := map[string]use{}
-	shared := 0
+	for _, directory := range released {
+		for _, r := range requirements(t, directory) {
+			users[r.module] = append(users[r.module], r.version)
+			direct[r.module] = direct[r.module] || !r.indirect
+		}
+	}
 	for _, directory := range directories(t) {
-		if slices.Contains(released, directory) {
+		if slices.Contains(released, directory) || directory == "/bench" {
 			continue
 		}
-		for _, found := range requirement.FindAllStringSubmatch(read(t, path.Join(directory[1:], "go.mod")), -1) {
-			module, version := found[1], found[2]
-			if strings.HasPrefix(module, "github.com/weblimit/weblimit") { // replaced
-				continue
+		for _, r := range requirements(t, directory) {
+			if other, known := same[r.module]; known && r.version != other {
+				t.Errorf("%s asks for %s %s, another module for %s", directory, r.module, r.version, other)
 			}
-			other, known := first[module]
-			switch {
-			case !known:
-				first[module] = use{version, directory}
-			case other.version != version:
-				t.Errorf("%s: %s asks for %s, %s for %s", module, other.by, other.version, directory, version)
-			default:
-				shared++
+			same[r.module] = r.version
+			if of := users[r.module]; !r.indirect && direct[r.module] && !slices.Contains(of, r.version) {
+				t.Errorf("%s asks for %s %s, the modules of users for %v", directory, r.module, r.version, of)
 			}
 		}
 	}
-	if shared < 50 {
-		t.Errorf("the modules share %d requirements", shared)
+	if shared := slices.Collect(maps.Keys(same)); len(shared) < 50 {
+		t.Errorf("suites and examples require %v only", shared)
 	}
+}
+
+type required struct {
+	module, version string
+	indirect        bool
+}
+
+var requirement = regexp.MustCompile(`(?m)^(?:require |\t)(\S+) (v\S+)( // indirect)?$`)
+
+// requirements reads the go.mod in a directory, but for the modules of this repository, which are replaced.
+func requirements(t *testing.T, directory string) (all []required) {
+	t.Helper()
+	for _, found := range requirement.FindAllStringSubmatch(read(t, path.Join(strings.TrimPrefix(directory, "/"), "go.mod")), -1) {
+		if !strings.HasPrefix(found[1], "github.com/weblimit/weblimit") {
+			all = append(all, required{found[1], found[2], found[3] != ""})
+		}
+	}
+	return all
 }

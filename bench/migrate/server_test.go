@@ -100,7 +100,7 @@ func onFastHTTP(handle fasthttp.RequestHandler) server {
 	}
 }
 
-// must is for limiters whose constructors can fail.
+// must is for limiters whose constructors can fail, and for files that are there.
 func must[T any](v T, err error) T {
 	if err != nil {
 		panic(err)
