@@ -4,6 +4,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/weblimit/weblimit/internal/test/check"
+	"github.com/weblimit/weblimit/internal/test/must"
 	"github.com/weblimit/weblimit/policy"
 )
 
@@ -23,36 +25,25 @@ func TestDiff(t *testing.T) {
 		{"a condition", "limit: 5/s, by: ip", "limit: 5/s, by: ip, when: {methods: [POST]}", "p, a: when: (not set) → {methods: [POST]}; other requests are limited than before"},
 		{"a penalty", "limit: 5/s, by: ip", "limit: 5/s, by: ip, penalty: {after: 3, within: 1m, for: 1h}", "p, a: penalty: (not set) → {after: 3, within: 1m, for: 1h}"},
 	} {
-		file := func(limit string) policy.File {
-			return policy.File{Name: "x", Text: []byte("policies: {p: {limits: {a: {" + limit + "}}}}")}
-		}
-		changes, err := policy.Diff(file(tt.before), file(tt.after))
-		if err != nil {
-			t.Errorf("%s: %v", tt.name, err)
-		}
-		var lines []string
-		for _, c := range changes {
-			lines = append(lines, c.String())
-		}
-		if got := strings.Join(lines, "\n"); got != tt.want {
-			t.Errorf("%s:\n%s\nwant\n%s", tt.name, got, tt.want)
-		}
+		file := func(limit string) string { return "policies: {p: {limits: {a: {" + limit + "}}}}" }
+		check.Equal(t, tt.name, differences(t, file(tt.before), file(tt.after)), tt.want)
 	}
-	before := policy.File{Name: "x", Text: []byte("defaults: {shadow: true}\npolicies: {p: {limits: {a: {limit: 1/s, by: ip}}}, old: {limits: {b: {limit: 1/s, by: ip}}}}")}
-	after := policy.File{Name: "x", Text: []byte("defaults: {timeout: 1s}\npolicies: {p: {limits: {a: {limit: 1/s, by: ip}}}, new: {limits: {c: {limit: 1/s, by: ip}}}}")}
-	changes, err := policy.Diff(before, after)
-	if err != nil {
-		t.Fatal(err)
-	}
-	var lines []string
-	for _, c := range changes {
-		lines = append(lines, c.String())
-	}
+	const before = "defaults: {shadow: true}\npolicies: {p: {limits: {a: {limit: 1/s, by: ip}}}, old: {limits: {b: {limit: 1/s, by: ip}}}}"
+	const after = "defaults: {timeout: 1s}\npolicies: {p: {limits: {a: {limit: 1/s, by: ip}}}, new: {limits: {c: {limit: 1/s, by: ip}}}}"
 	const want = `old: the policy is gone
 p: timeout: (not set) → 1s
 p, a: enforced from now on: clients over it are denied, with what they have used so far
 new: new policy with 1 limit`
-	if got := strings.Join(lines, "\n"); got != want {
-		t.Errorf("policies:\n%s\nwant\n%s", got, want)
+	check.Equal(t, "policies", differences(t, before, after), want)
+}
+
+// differences returns what Diff says of two texts, a line each.
+func differences(t *testing.T, before, after string) string {
+	t.Helper()
+	changes := must.Get(policy.Diff(policy.File{Name: "before", Text: []byte(before)}, policy.File{Name: "after", Text: []byte(after)}))(t)
+	lines := make([]string, len(changes))
+	for i, c := range changes {
+		lines[i] = c.String()
 	}
+	return strings.Join(lines, "\n")
 }

@@ -13,9 +13,11 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/weblimit/weblimit/core"
+	"github.com/weblimit/weblimit/internal/test/must"
 	"github.com/weblimit/weblimit/keyfuncs"
 	"github.com/weblimit/weblimit/policy"
 	"github.com/weblimit/weblimit/policy/internal/archivetest"
@@ -164,10 +166,11 @@ func TestEachFieldChangesADecision(t *testing.T) {
 		}
 		t.Run(c.fields, func(t *testing.T) {
 			t.Parallel()
-			first, second := c.decide(t, 0), c.decide(t, 1)
-			if first == second {
-				t.Errorf("both files decide the same:\n%s", first)
-			}
+			synctest.Test(t, func(t *testing.T) {
+				if first, second := c.decide(t, 0), c.decide(t, 1); first == second {
+					t.Errorf("both files decide the same:\n%s", first)
+				}
+			})
 		})
 	}
 	all := schemaFields(t)
@@ -226,10 +229,7 @@ func (c *fieldCase) decide(t *testing.T, n int) string {
 	if c.store != nil {
 		store = c.store()
 	}
-	l, err := set.Limiter(core.Config{Store: store, Logger: slog.New(slog.NewTextHandler(&log, nil))}, "p")
-	if err != nil {
-		t.Fatal(err)
-	}
+	l := must.Get(set.Limiter(core.Config{Store: store, Logger: slog.New(slog.NewTextHandler(&log, nil))}, "p"))(t)
 	if c.run != nil {
 		return c.run(t, l, &log)
 	}
@@ -249,9 +249,7 @@ func (c *fieldCase) decide(t *testing.T, n int) string {
 		fmt.Fprintf(&told, "%s: %v %d %v %q %s\n", written, d.Reason, d.Status(), h, d.Version()[:2], body)
 		if status, _ := strconv.Atoi(r.Values["status"].(string)); status > 0 {
 			d.Settle(core.Outcome{Status: status})
-			if err := l.Drain(t.Context()); err != nil {
-				t.Fatal(err)
-			}
+			must.OK(t, l.Drain(t.Context()))
 		}
 	}
 	return told.String()
@@ -275,9 +273,7 @@ func requestOf(written string) request {
 func schemaFields(t *testing.T) map[string]bool {
 	t.Helper()
 	var schema map[string]any
-	if err := json.Unmarshal(policy.Schema(), &schema); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, json.Unmarshal(policy.Schema(), &schema))
 	all := map[string]bool{}
 	var walk func(at string, s any)
 	walk = func(at string, s any) {
@@ -338,10 +334,7 @@ func observedKey(t *testing.T, l *core.Limiter, _ *strings.Builder) string {
 	l.Allow(r)
 	secret := keyfuncs.ClientIP().WithSecret([]byte("0123456789abcdef-secret"))
 	key, _ := secret.Key(r)
-	d, err := l.Peek(t.Context(), key, 1)
-	if err != nil {
-		t.Fatal(err)
-	}
+	d := must.Get(l.Peek(t.Context(), key, 1))(t)
 	return fmt.Sprint(d.Allowed)
 }
 
@@ -381,9 +374,8 @@ func delayed(_ *testing.T, l *core.Limiter, _ *strings.Builder) string {
 
 // blockedTwice returns whether the second block is long.
 func blockedTwice(t *testing.T, l *core.Limiter, _ *strings.Builder) string {
-	ctx, blocks := t.Context(), 0
-	for end := time.Now().Add(time.Minute); time.Now().Before(end); {
-		d := l.AllowKey(ctx, "k", 1)
+	for blocks := 0; ; {
+		d := l.AllowKey(t.Context(), "k", 1)
 		if d.Reason != core.ReasonBlocked {
 			continue
 		}
@@ -392,8 +384,6 @@ func blockedTwice(t *testing.T, l *core.Limiter, _ *strings.Builder) string {
 		}
 		time.Sleep(d.RetryAfter + time.Millisecond)
 	}
-	t.Fatal("not blocked twice")
-	return ""
 }
 
 // The references of the cases above are to an environment; files are read, too.
@@ -402,10 +392,7 @@ func TestSecretsFromFiles(t *testing.T) {
 	name := filepath.Join(t.TempDir(), "token")
 	write(t, name, "0123456789abcdef-file\n")
 	text := fmt.Sprintf("policies: {p: {bypass: [{tokens: {header: X-T, values: [\"${file:%s}\"]}}], limits: {a: {limit: 1/hour, by: ip}}}}", name)
-	set, err := policy.Parse("x", []byte(text))
-	if err != nil {
-		t.Fatal(err)
-	}
+	set := must.Get(policy.Parse("x", []byte(text)))(t)
 	l := limiterOf(t, set, core.NewMemory(), "p")
 	if d := l.Allow(requestOf("ip=192.0.2.1 X-T=0123456789abcdef-file")); d.Reason != core.ReasonBypassed {
 		t.Errorf("with the token: %v", d)
@@ -416,18 +403,12 @@ func TestSecretsFromFiles(t *testing.T) {
 			t.Errorf("%s: %v", what, err)
 		}
 	}
-	if err := os.Remove(name); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.Mkdir(name, 0o700); err != nil { // as for a pipe, whose end would never come
-		t.Fatal(err)
-	}
+	must.OK(t, os.Remove(name))
+	must.OK(t, os.Mkdir(name, 0o700)) // as for a pipe, whose end would never come
 	if _, err := policy.Parse("x", []byte(text)); !strings.Contains(fmt.Sprint(err), "is not a regular one") {
 		t.Errorf("no regular file: %v", err)
 	}
-	if err := os.Remove(name); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, os.Remove(name))
 	if _, err := policy.Parse("x", []byte(text)); !strings.Contains(fmt.Sprint(err), "no such file") {
 		t.Errorf("no file: %v", err)
 	}

@@ -6,68 +6,26 @@ import (
 	"errors"
 	"log/slog"
 	"strings"
-	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/weblimit/weblimit/core"
+	"github.com/weblimit/weblimit/internal/test/check"
+	"github.com/weblimit/weblimit/internal/test/must"
 	"github.com/weblimit/weblimit/policy"
 )
 
-// flapping is a source that can be away, and tells of each change once.
-type flapping struct {
-	text    atomic.Pointer[string]
-	away    atomic.Bool
-	loads   atomic.Int64
-	changed chan struct{}
-}
-
-var errAway = errors.New("the source is away")
-
-func (f *flapping) Load(context.Context) (policy.File, error) {
-	f.loads.Add(1)
-	if f.away.Load() {
-		return policy.File{}, errAway
-	}
-	return policy.File{Name: "test", Text: []byte(*f.text.Load())}, nil
-}
-
-func (f *flapping) Watch(ctx context.Context, changed func()) {
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case <-f.changed:
-			changed()
-		}
-	}
-}
-
-// has changes the text, and tells of it.
-func (f *flapping) has(text string) {
-	f.text.Store(&text)
-	f.changed <- struct{}{}
+// has changes the text, and tells of it, in a bubble.
+func (s *source) has(text string) {
+	s.put(text)
+	s.changed <- struct{}{}
 	synctest.Wait()
-}
-
-func watched(t *testing.T, options policy.Options) (*flapping, *policy.Set) {
-	t.Helper()
-	from := &flapping{changed: make(chan struct{})}
-	text := simple(1)
-	from.text.Store(&text)
-	set, err := policy.From(from, options)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return from, set
 }
 
 func decides(t *testing.T, set *policy.Set, version string) {
 	t.Helper()
-	if got := set.Status().Version.Name; got != version {
-		t.Fatalf("%s decides, want %s", got, version)
-	}
+	must.Equal(t, "what decides", set.Status().Version.Name, version)
 }
 
 // A source tells of a change once. If it is away by the time that the change is loaded, the change is
@@ -75,7 +33,7 @@ func decides(t *testing.T, set *policy.Set, version string) {
 func TestAChangeIsNotMissed(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		from, set := watched(t, quiet())
+		from, set := sourceOf(t, simple(1), quiet())
 		defer set.Watch(t.Context())()
 		from.away.Store(true)
 		from.has(simple(2))
@@ -101,12 +59,10 @@ func TestAChangeIsNotMissed(t *testing.T) {
 func TestARollBackLasts(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		from, set := watched(t, quiet())
+		from, set := sourceOf(t, simple(1), quiet())
 		defer set.Watch(t.Context())()
 		from.has(simple(2))
-		if _, err := set.Rollback(); err != nil {
-			t.Fatal(err)
-		}
+		must.Get(set.Rollback())(t)
 		rolledBack := func() {
 			t.Helper()
 			decides(t, set, "v1")
@@ -130,13 +86,9 @@ func TestARollBackLasts(t *testing.T) {
 		}
 		from.has(simple(2))
 		rolledBack()
-		if err := set.Reload(t.Context()); err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, set.Reload(t.Context()))
 		decides(t, set, "v2")
-		if _, err := set.Rollback(); err != nil {
-			t.Fatal(err)
-		}
+		must.Get(set.Rollback())(t)
 		from.has(simple(3))
 		decides(t, set, "v3")
 		if got := set.Status(); got.RolledBack.Hash != "" {
@@ -151,14 +103,12 @@ func TestARollBackLasts(t *testing.T) {
 func TestRefusalsReachMetrics(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		from, set := watched(t, quiet())
+		from, set := sourceOf(t, simple(1), quiet())
 		defer set.Watch(t.Context())()
 		store := core.NewMemory()
 		refused := func(want bool) {
 			t.Helper()
-			if got := limiterOf(t, set, store, "api").Stats(); got.Refused != want {
-				t.Errorf("refused: %v, want %v", got.Refused, want)
-			}
+			check.Equal(t, "refused", limiterOf(t, set, store, "api").Stats().Refused, want)
 		}
 		before := limiterOf(t, set, store, "api")
 		refused(false)
@@ -179,7 +129,7 @@ func TestRefusalsReachMetrics(t *testing.T) {
 func TestAReloadThatNobodyWaitsFor(t *testing.T) {
 	t.Parallel()
 	var log bytes.Buffer
-	from, set := watched(t, policy.Options{Logger: slog.New(slog.NewTextHandler(&log, nil))})
+	from, set := sourceOf(t, simple(1), policy.Options{Logger: slog.New(slog.NewTextHandler(&log, nil))})
 	from.away.Store(true)
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/weblimit/weblimit/internal/test/long"
 	"github.com/weblimit/weblimit/policy"
 )
 
@@ -50,7 +51,7 @@ func TestBombs(t *testing.T) {
 		"deep lists":         "policies: " + strings.Repeat("[", 9000) + strings.Repeat("]", 9000),
 		"deep maps":          "policies: " + strings.Repeat("{a: ", 9000) + strings.Repeat("}", 9000),
 		"a large file":       "policies: {}\n#" + strings.Repeat("x", 9<<20),
-		"many wrong fields":  strings.Repeat("x: 1\n", 100_000),
+		"many wrong fields":  strings.Repeat("x: 1\n", 20_000),
 		"bytes":              "\xff\xfe\x00",
 	} {
 		_, err := policy.Parse("x", []byte(text))
@@ -107,14 +108,14 @@ func TestErrorsShowNoOddSecret(t *testing.T) {
 func TestProblemsAreBounded(t *testing.T) {
 	t.Parallel()
 	var unknown strings.Builder
-	for i := range 200_000 {
+	for i := range long.Rounds(20_000, 200_000) {
 		fmt.Fprintf(&unknown, "f%d: 1\n", i)
 	}
-	for name, text := range map[string]string{"unknown fields": unknown.String(), "one field many times": strings.Repeat("a:\n", 500_000)} {
+	for name, text := range map[string]string{"unknown fields": unknown.String(), "one field many times": strings.Repeat("a:\n", long.Rounds(50_000, 500_000))} {
 		began := time.Now()
 		_, err := policy.Parse("x", []byte(text))
 		var wrong *policy.Error
-		if !errors.As(err, &wrong) || len(wrong.Problems) != 100 || wrong.More < 100_000 {
+		if !errors.As(err, &wrong) || len(wrong.Problems) != 100 || wrong.More < 19_000 {
 			t.Errorf("%s: %.200v", name, err)
 		}
 		if took := time.Since(began); took > time.Minute { // half a second on a machine with nothing else to do

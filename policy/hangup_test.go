@@ -4,27 +4,26 @@ package policy_test
 
 import (
 	"os"
+	"os/signal"
 	"syscall"
 	"testing"
 
-	"github.com/weblimit/weblimit/policy"
+	"github.com/weblimit/weblimit/internal/test/must"
 	"github.com/weblimit/weblimit/policy/internal/archivetest"
 )
 
+// The first signal.Notify of a process makes channels, which must not be those of a bubble of testing/synctest.
+func init() {
+	signals := make(chan os.Signal, 1)
+	signal.Notify(signals, syscall.SIGHUP)
+	signal.Stop(signals)
+}
+
 // Not parallel: the signal is the process's.
 func TestSIGHUPReloads(t *testing.T) {
-	from := &source{}
-	text := simple(1)
-	from.text.Store(&text)
-	set, err := policy.From(from, quiet())
-	if err != nil {
-		t.Fatal(err)
-	}
+	from, set := sourceOf(t, simple(1), quiet())
 	defer set.Watch(t.Context())()
-	text2 := simple(2)
-	from.text.Store(&text2)
-	if err := syscall.Kill(os.Getpid(), syscall.SIGHUP); err != nil {
-		t.Fatal(err)
-	}
+	from.put(simple(2))
+	must.OK(t, syscall.Kill(os.Getpid(), syscall.SIGHUP))
 	archivetest.Until(t, "a signal", func() bool { return set.Status().Version.Name == "v2" })
 }

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/weblimit/weblimit/internal/test/must"
 	"github.com/weblimit/weblimit/policy"
 )
 
@@ -16,41 +17,29 @@ func TestTheLastGoodFileIsKept(t *testing.T) {
 	options := quiet()
 	options.Keep = filepath.Join(t.TempDir(), "kept.yaml")
 	from := &source{}
-	put := func(text string) { from.text.Store(&text) }
 	begin := func(want string) *policy.Set {
 		t.Helper()
-		set, err := policy.From(from, options)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if got := set.Status().Version.Name; got != want {
-			t.Fatalf("it begins with %s, want %s", got, want)
-		}
+		set := must.Get(policy.From(from, options))(t)
+		decides(t, set, want)
 		return set
 	}
-	put("policies: 1")
+	from.put("policies: 1")
 	if _, err := policy.From(from, options); err == nil {
 		t.Fatal("no error, though nothing was kept")
 	}
-	put(simple(1))
+	from.put(simple(1))
 	set := begin("v1")
-	put(simple(2))
-	if err := set.Reload(context.Background()); err != nil {
-		t.Fatal(err)
-	}
-	put("policies: 1")
+	from.put(simple(2))
+	must.OK(t, set.Reload(context.Background()))
+	from.put("policies: 1")
 	set = begin("v2")
 	if set.Status().Err == nil {
 		t.Error("the status does not say that the file was refused")
 	}
-	put(simple(3))
-	if err := set.Reload(context.Background()); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := set.Rollback(); err != nil {
-		t.Fatal(err)
-	}
-	put("")
+	from.put(simple(3))
+	must.OK(t, set.Reload(context.Background()))
+	must.Get(set.Rollback())(t)
+	from.put("")
 	begin("v2")
 
 	// Nobody else can read it, also where the directory is everybody's.

@@ -1,71 +1,45 @@
 package policy_test
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"strings"
-	"sync/atomic"
 	"testing"
 
 	"github.com/weblimit/weblimit/core"
 	"github.com/weblimit/weblimit/core/adapter"
-	"github.com/weblimit/weblimit/policy"
+	"github.com/weblimit/weblimit/internal/test/must"
 )
 
-// changing is a source whose text changes.
-type changing struct{ text atomic.Pointer[string] }
-
-func (c *changing) Load(context.Context) (policy.File, error) {
-	return policy.File{Name: "limits.yaml", Text: []byte(*c.text.Load())}, nil
-}
-
-func (*changing) Watch(ctx context.Context, _ func()) { <-ctx.Done() }
-
-// has changes the text. The set is to take it.
-func (c *changing) has(t *testing.T, set *policy.Set, policies ...string) {
-	t.Helper()
-	c.set(policies...)
-	if err := set.Reload(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-}
-
-func (c *changing) set(policies ...string) {
+// limitsPerHour is a file of policies, such as "a=5", each with one limit of its name.
+func limitsPerHour(policies ...string) string {
 	text := "policies:\n"
 	for _, p := range policies {
 		name, limit, _ := strings.Cut(p, "=")
 		text += fmt.Sprintf("  %s: {limits: {%s: {limit: %s/hour fixed, by: everyone}}}\n", name, name, limit)
 	}
-	c.text.Store(&text)
+	return text
 }
 
 // A policy that is followed by its name can be removed: its limiter ends, the store forgets its limits,
 // and the policy may come back. One that an adapter has at start-up stays.
 func TestRemovedPolicies(t *testing.T) {
 	t.Parallel()
-	from, store := new(changing), core.NewMemory()
-	from.set("a=5", "b=5", "fixed=5")
-	set, err := policy.From(from, quiet())
-	if err != nil {
-		t.Fatal(err)
-	}
+	store := core.NewMemory()
+	from, set := sourceOf(t, limitsPerHour("a=5", "b=5", "fixed=5"), quiet())
 	settings := adapter.NewSettings(core.Config{Store: store})
 	settings.Policy(set, "fixed")
 	follow := func(name string) *core.Limiter {
 		t.Helper()
-		l, err := settings.Follow(set, name)
-		if err != nil {
-			t.Fatal(err)
-		}
-		return l
+		return must.Get(settings.Follow(set, name))(t)
 	}
 	a, b := follow("a"), follow("b")
 	if d := a.AllowKey(t.Context(), "k", 3); !d.Allowed {
 		t.Fatal(d)
 	}
 
-	from.has(t, set, "b=5", "fixed=5")
+	from.put(limitsPerHour("b=5", "fixed=5"))
+	must.OK(t, set.Reload(t.Context()))
 	if !adapter.Ended(a) || adapter.Ended(b) {
 		t.Errorf("ended: a %v, b %v", adapter.Ended(a), adapter.Ended(b))
 	}
@@ -81,7 +55,8 @@ func TestRemovedPolicies(t *testing.T) {
 		}
 	}
 
-	from.has(t, set, "a=6", "b=5", "fixed=5")
+	from.put(limitsPerHour("a=6", "b=5", "fixed=5"))
+	must.OK(t, set.Reload(t.Context()))
 	if !adapter.Ended(a) {
 		t.Error("a limiter that has ended goes on")
 	}
@@ -91,14 +66,12 @@ func TestRemovedPolicies(t *testing.T) {
 	if d := follow("a").AllowKey(t.Context(), "k", 1); d.Allowed {
 		t.Errorf("what was used is used no more: %v", d)
 	}
-	if _, err := set.Rollback(); err != nil {
-		t.Error(err)
-	}
+	must.Get(set.Rollback())(t)
 	if _, err := settings.Follow(set, "a"); !errors.Is(err, core.ErrNoPolicy) {
 		t.Errorf("rolled back: %v", err)
 	}
 
-	from.set("a=6")
+	from.put(limitsPerHour("a=6"))
 	if err := set.Reload(t.Context()); err == nil || !strings.Contains(err.Error(), `"fixed" is in use`) || adapter.Ended(b) {
 		t.Errorf("the policy of an adapter was removed: %v; b ended: %v", err, adapter.Ended(b))
 	}
@@ -114,13 +87,8 @@ func TestCheckOfTheProgram(t *testing.T) {
 		}
 		return nil
 	}
-	from := new(changing)
-	from.set("a=5")
-	set, err := policy.From(from, options)
-	if err != nil {
-		t.Fatal(err)
-	}
-	from.set("a=5", "b=6")
+	from, set := sourceOf(t, limitsPerHour("a=5"), options)
+	from.put(limitsPerHour("a=5", "b=6"))
 	if err := set.Reload(t.Context()); err == nil || !strings.Contains(err.Error(), "limits.yaml:3:3: policies.b: b has more than 5") {
 		t.Error(err)
 	}

@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"github.com/weblimit/weblimit/core"
+	"github.com/weblimit/weblimit/internal/test/check"
+	"github.com/weblimit/weblimit/internal/test/must"
 	"github.com/weblimit/weblimit/internal/testclock"
 	"github.com/weblimit/weblimit/keyfuncs"
 	"github.com/weblimit/weblimit/policy"
@@ -17,11 +19,7 @@ import (
 // blocks returns the blocks of a language in a part of a document.
 func blocks(t *testing.T, page, from, language string) (all []string) {
 	t.Helper()
-	text, err := os.ReadFile(page)
-	if err != nil {
-		t.Fatal(err)
-	}
-	_, part, found := strings.Cut(string(text), from)
+	_, part, found := strings.Cut(string(must.Get(os.ReadFile(page))(t)), from)
 	if !found {
 		t.Fatalf("%s has no %q", page, from)
 	}
@@ -40,33 +38,16 @@ func TestARollOutByFile(t *testing.T) {
 	if len(files) != 3 || len(said) != 2 {
 		t.Fatalf("the page has %d files and %d differences", len(files), len(said))
 	}
-	from := &source{}
-	from.text.Store(&files[0])
-	set, err := policy.From(from, quiet())
-	if err != nil {
-		t.Fatal(err)
-	}
+	from, set := sourceOf(t, files[0], quiet())
 	store, now := core.NewMemory(), time.Now().UnixMicro()
 	testclock.Set(store, func() int64 { return now }) // nothing comes back meanwhile
 	l := limiterOf(t, set, store, "api")
-	const users = 400
+	const users = 100
 	for step, bounds := range [][2]int{{0, 0}, {users / 50, users / 10}, {users, users}} {
 		if step > 0 {
-			changes, err := policy.Diff(policy.File{Name: "before", Text: []byte(files[step-1])}, policy.File{Name: "after", Text: []byte(files[step])})
-			if err != nil {
-				t.Fatal(err)
-			}
-			var lines strings.Builder
-			for _, c := range changes {
-				fmt.Fprintln(&lines, c)
-			}
-			if lines.String() != said[step-1] {
-				t.Errorf("to version %d it says\n%swant\n%s", step+1, &lines, said[step-1])
-			}
-			from.text.Store(&files[step])
-			if err := set.Reload(t.Context()); err != nil {
-				t.Fatal(err)
-			}
+			check.Equal(t, fmt.Sprintf("what is said to version %d", step+1), differences(t, files[step-1], files[step])+"\n", said[step-1])
+			from.put(files[step])
+			must.OK(t, set.Reload(t.Context()))
 		}
 		denied, wouldBe := 0, 0
 		for i := range users {
@@ -97,11 +78,7 @@ func TestTheFilesOfTheDocument(t *testing.T) {
 	}
 	options := policy.Options{AnyName: true, Env: func(string) (string, bool) { return "0123456789abcdef", true }}
 	file := policy.File{Name: "policy.md", Text: []byte(files[0])}
-	trials, err := policy.Test(file, policy.File{Name: "policy.md", Text: []byte(files[1])}, options)
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, trial := range trials {
+	for _, trial := range must.Get(policy.Test(file, policy.File{Name: "policy.md", Text: []byte(files[1])}, options))(t) {
 		for _, f := range trial.Failures {
 			t.Errorf("%s: %s", trial.Name, f)
 		}

@@ -3,7 +3,6 @@ package policy_test
 import (
 	"context"
 	"fmt"
-	"os"
 	"runtime"
 	"strings"
 	"sync"
@@ -12,6 +11,8 @@ import (
 	"time"
 
 	"github.com/weblimit/weblimit/core"
+	"github.com/weblimit/weblimit/internal/test/long"
+	"github.com/weblimit/weblimit/internal/test/must"
 	"github.com/weblimit/weblimit/keyfuncs"
 	"github.com/weblimit/weblimit/policy"
 )
@@ -34,10 +35,7 @@ func TestTenThousandLimits(t *testing.T) {
 	t.Parallel()
 	text := large(10_000)
 	began := time.Now()
-	set, err := policy.Parse("large.yaml", text)
-	if err != nil {
-		t.Fatal(err)
-	}
+	set := must.Get(policy.Parse("large.yaml", text))(t)
 	took := time.Since(began)
 	t.Logf("%d bytes loaded in %v", len(text), took)
 	if took > time.Minute { // a second on a machine with nothing else to do
@@ -117,23 +115,14 @@ func BenchmarkLoad(b *testing.B) {
 	}
 }
 
-// A file changes a hundred times a second while requests are decided. SOAK says for how long. Not parallel:
+// A file changes a hundred times a second while requests are decided. Not parallel:
 // it measures the heap.
 func TestReloadUnderLoad(t *testing.T) {
-	lasts := time.Second
-	if soak, err := time.ParseDuration(os.Getenv("SOAK")); err == nil {
-		lasts = soak
+	lasts := long.Rounds(time.Second, time.Minute)
+	version := func(n int) string {
+		return fmt.Sprintf("version: v%d\npolicies:\n  api:\n    limits:\n      a: {limit: %d/s, by: everyone}\n      b: {limit: %d/s fixed, by: ip}\n      c%d: {limit: %d/s, by: ip}\n", n, 1_000_000+n, 1_000_000+n, n, 1_000_000+n)
 	}
-	from := &source{}
-	version := func(n int) *string {
-		text := fmt.Sprintf("version: v%d\npolicies:\n  api:\n    limits:\n      a: {limit: %d/s, by: everyone}\n      b: {limit: %d/s fixed, by: ip}\n      c%d: {limit: %d/s, by: ip}\n", n, 1_000_000+n, 1_000_000+n, n, 1_000_000+n)
-		return &text
-	}
-	from.text.Store(version(0))
-	set, err := policy.From(from, quiet())
-	if err != nil {
-		t.Fatal(err)
-	}
+	from, set := sourceOf(t, version(0), quiet())
 	store := core.NewMemory()
 	l := limiterOf(t, set, store, "api")
 	stop := make(chan struct{})
@@ -179,11 +168,9 @@ func TestReloadUnderLoad(t *testing.T) {
 	// By a schedule, which catches up. A ticker would drop what a busy machine is late for.
 	for began := time.Now(); time.Since(began) < lasts; time.Sleep(time.Until(began.Add(time.Duration(n) * every))) {
 		n++
-		from.text.Store(version(n))
+		from.put(version(n))
 		asked := time.Now()
-		if err := set.Reload(context.Background()); err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, set.Reload(context.Background()))
 		reloading += time.Since(asked)
 		if n == 30 {
 			before = heap()

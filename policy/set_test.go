@@ -13,9 +13,12 @@ import (
 	"sync/atomic"
 	"testing"
 	"testing/fstest"
+	"testing/synctest"
 	"time"
 
 	"github.com/weblimit/weblimit/core"
+	"github.com/weblimit/weblimit/internal/test/check"
+	"github.com/weblimit/weblimit/internal/test/must"
 	"github.com/weblimit/weblimit/keyfuncs"
 	"github.com/weblimit/weblimit/policy"
 	"github.com/weblimit/weblimit/policy/internal/archivetest"
@@ -28,18 +31,12 @@ func simple(n int) string {
 
 func limiterOf(t *testing.T, set *policy.Set, store core.Store, name string) *core.Limiter {
 	t.Helper()
-	l, err := set.Limiter(core.Config{Store: store}, name)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return l
+	return must.Get(set.Limiter(core.Config{Store: store}, name))(t)
 }
 
 func write(t *testing.T, name, text string) {
 	t.Helper()
-	if err := os.WriteFile(name, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, os.WriteFile(name, []byte(text), 0o600))
 }
 
 // quiet is for tests whose log does not matter.
@@ -50,10 +47,7 @@ func TestReload(t *testing.T) {
 	name := filepath.Join(t.TempDir(), "limits.yaml")
 	write(t, name, simple(5))
 	var log bytes.Buffer
-	set, err := policy.Load(name, policy.Options{Logger: slog.New(slog.NewTextHandler(&log, nil))})
-	if err != nil {
-		t.Fatal(err)
-	}
+	set := must.Get(policy.Load(name, policy.Options{Logger: slog.New(slog.NewTextHandler(&log, nil))}))(t)
 	store := core.NewMemory()
 	l := limiterOf(t, set, store, "api")
 	client := keyfuncs.Values{"ip": "192.0.2.1"}
@@ -79,16 +73,12 @@ func TestReload(t *testing.T) {
 	if got := set.Status(); got.Refused != 1 || got.Err == nil || got.Version.Name != "v5" {
 		t.Errorf("status after a bad file: %+v", got)
 	}
-	if n := strings.Count(log.String(), "policy refused"); n != 1 {
-		t.Errorf("the bad file was logged %d times, want once:\n%s", n, &log)
-	}
+	check.Equal(t, "times that the bad file was logged", strings.Count(log.String(), "policy refused"), 1)
 	write(t, name, strings.Replace(simple(9), "api", "other", 1))
 	if err := set.Reload(ctx); err == nil || !strings.Contains(err.Error(), `"api" is in use`) {
 		t.Errorf("a file without the policy in use: %v", err)
 	}
-	if err := os.Remove(name); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, os.Remove(name))
 	if err := set.Reload(ctx); !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("no file: %v", err)
 	}
@@ -96,9 +86,7 @@ func TestReload(t *testing.T) {
 
 	// What was used stays used.
 	write(t, name, simple(6))
-	if err := set.Reload(ctx); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, set.Reload(ctx))
 	if got := set.Status(); got.Err != nil || got.Version.Name != "v6" || got.Changes != 1 {
 		t.Errorf("status: %+v", got)
 	}
@@ -110,9 +98,7 @@ func TestReload(t *testing.T) {
 
 	// Names that are gone are free again, and new limits are declared.
 	write(t, name, "policies:\n  api:\n    limits:\n      other: {limit: 1/hour, by: ip}\n")
-	if err := set.Reload(ctx); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, set.Reload(ctx))
 	if all := store.Registry().Declarations(); len(all) != 1 || all[0].Rule.Name != "other" {
 		t.Errorf("declared: %v", all)
 	}
@@ -132,10 +118,7 @@ func TestReload(t *testing.T) {
 
 func TestLimiterRefuses(t *testing.T) {
 	t.Parallel()
-	set, err := policy.Parse("x.yaml", []byte(simple(5)))
-	if err != nil {
-		t.Fatal(err)
-	}
+	set := must.Get(policy.Parse("x.yaml", []byte(simple(5))))(t)
 	store := core.NewMemory()
 	core.Must(core.New(core.Config{Store: store, Limits: []core.Limit{core.PerDay(1).By(keyfuncs.ClientIP()).Named("client")}}))
 	for want, config := range map[string]core.Config{
@@ -151,10 +134,7 @@ func TestLimiterRefuses(t *testing.T) {
 		t.Errorf("another name: %v", err)
 	}
 	secret := []byte("policies: {a: {limits: {b: {limit: 1/s, by: ip}}, bypass: [{tokens: {header: X-T, values: ['${env:NO_SUCH}']}}]}}")
-	set, err = policy.Parse("x.yaml", secret, policy.Options{WithoutSecrets: true})
-	if err != nil {
-		t.Fatal(err)
-	}
+	set = must.Get(policy.Parse("x.yaml", secret, policy.Options{WithoutSecrets: true}))(t)
 	if _, err := set.Limiter(core.Config{Store: core.NewMemory()}, "a"); err == nil {
 		t.Error("a policy without its secrets can be used")
 	}
@@ -163,74 +143,89 @@ func TestLimiterRefuses(t *testing.T) {
 func TestWatchAFile(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
-	// As Kubernetes mounts a ConfigMap: the file is a link through a link that is swapped.
-	mount := func(n int) {
-		version := filepath.Join(dir, fmt.Sprintf("..%d", n))
-		if err := os.Mkdir(version, 0o700); err != nil {
-			t.Fatal(err)
+	synctest.Test(t, func(t *testing.T) {
+		// As Kubernetes mounts a ConfigMap: the file is a link through a link that is swapped.
+		mount := func(n int) {
+			version, next := filepath.Join(dir, fmt.Sprintf("..%d", n)), filepath.Join(dir, "..next")
+			must.OK(t, os.Mkdir(version, 0o700))
+			written(t, filepath.Join(version, "limits.yaml"), simple(n))
+			must.OK(t, os.Symlink(version, next))
+			must.OK(t, os.Rename(next, filepath.Join(dir, "..data")))
 		}
-		write(t, filepath.Join(version, "limits.yaml"), simple(n))
-		next := filepath.Join(dir, "..next")
-		if err := os.Symlink(version, next); err != nil {
-			t.Fatal(err)
+		mount(1)
+		name := filepath.Join(dir, "limits.yaml")
+		must.OK(t, os.Symlink(filepath.Join("..data", "limits.yaml"), name))
+		set := must.Get(policy.Load(name, quiet()))(t)
+		stop := set.Watch(t.Context())
+		synctest.Wait() // it has looked at the file
+		follows := func(what, version string) {
+			t.Helper()
+			archivetest.Until(t, what, func() bool { return set.Status().Version.Name == version })
 		}
-		if err := os.Rename(next, filepath.Join(dir, "..data")); err != nil {
-			t.Fatal(err)
-		}
-	}
-	mount(1)
-	name := filepath.Join(dir, "limits.yaml")
-	if err := os.Symlink(filepath.Join("..data", "limits.yaml"), name); err != nil {
-		t.Fatal(err)
-	}
-	set, err := policy.Load(name, quiet())
-	if err != nil {
-		t.Fatal(err)
-	}
-	stop := set.Watch(t.Context())
-	is := func(version string) func() bool {
-		return func() bool { return set.Status().Version.Name == version }
-	}
-	mount(2)
-	archivetest.Until(t, "a link is swapped", is("v2"))
-	write(t, filepath.Join(dir, "..2", "limits.yaml"), simple(3)) // of the same size
-	archivetest.Until(t, "the file is written", is("v3"))
-	write(t, filepath.Join(dir, "new"), simple(4))
-	if err := os.Rename(filepath.Join(dir, "new"), name); err != nil {
-		t.Fatal(err)
-	}
-	archivetest.Until(t, "the file is replaced", is("v4"))
-	write(t, name, "policies: 1")
-	archivetest.Until(t, "a bad file is refused", func() bool { return set.Status().Err != nil })
-	if err := os.Remove(name); err != nil {
-		t.Fatal(err)
-	}
-	archivetest.Until(t, "no file is refused", func() bool { return errors.Is(set.Status().Err, os.ErrNotExist) })
-	write(t, name, simple(5))
-	archivetest.Until(t, "the file is back", is("v5"))
-	if _, err := set.Rollback(); err != nil {
-		t.Fatal(err)
-	}
-	time.Sleep(3 * policy.FilePoll)
-	if !is("v4")() {
-		t.Error("the version that was rolled back has come back")
-	}
-	stop()
-	write(t, name, simple(6))
-	time.Sleep(2 * policy.FilePoll)
-	if !is("v4")() {
-		t.Error("the file is watched after stop")
-	}
+		mount(2)
+		follows("a link is swapped", "v2")
+		written(t, filepath.Join(dir, "..2", "limits.yaml"), simple(3)) // of the same size
+		follows("the file is written", "v3")
+		written(t, filepath.Join(dir, "new"), simple(4))
+		must.OK(t, os.Rename(filepath.Join(dir, "new"), name))
+		follows("the file is replaced", "v4")
+		written(t, name, "policies: 1")
+		archivetest.Until(t, "a bad file is refused", func() bool { return set.Status().Err != nil })
+		must.OK(t, os.Remove(name))
+		archivetest.Until(t, "no file is refused", func() bool { return errors.Is(set.Status().Err, os.ErrNotExist) })
+		written(t, name, simple(5))
+		follows("the file is back", "v5")
+		// Two changes within one tick of the file system's clock look like one, so a young file is read again.
+		write(t, name, simple(6))
+		must.OK(t, os.Chtimes(name, time.Now(), time.Now()))
+		follows("the file is changed", "v6")
+		write(t, name, simple(7))
+		must.OK(t, os.Chtimes(name, time.Now().Add(-2*time.Second), time.Now().Add(-2*time.Second)))
+		follows("the file is young", "v7")
+		must.Get(set.Rollback())(t)
+		time.Sleep(3 * policy.FilePoll)
+		check.Equal(t, "what decides after a roll-back", set.Status().Version.Name, "v6")
+		stop()
+		written(t, name, simple(8))
+		time.Sleep(2 * policy.FilePoll)
+		check.Equal(t, "what decides after stop", set.Status().Version.Name, "v6")
+	})
 }
 
-// source is a Source that a test changes.
+// written writes a file that is an hour old by the time of a bubble, and so is not read without a change.
+func written(t *testing.T, name, text string) {
+	t.Helper()
+	write(t, name, text)
+	ago := time.Now().Add(-time.Hour)
+	must.OK(t, os.Chtimes(name, ago, ago))
+}
+
+// source is a Source that a test changes, and that can be away. It tells of a change when the test does.
 type source struct {
 	text    atomic.Pointer[string]
+	away    atomic.Bool
+	loads   atomic.Int64
 	changed chan struct{}
 }
 
+var errAway = errors.New("the source is away")
+
+// sourceOf returns a source of a text, and a set of it.
+func sourceOf(t *testing.T, text string, options policy.Options) (*source, *policy.Set) {
+	t.Helper()
+	from := &source{changed: make(chan struct{})}
+	from.put(text)
+	return from, must.Get(policy.From(from, options))(t)
+}
+
+func (s *source) put(text string) { s.text.Store(&text) }
+
 func (s *source) Load(context.Context) (policy.File, error) {
-	return policy.File{Name: "test", Text: []byte(*s.text.Load())}, nil
+	s.loads.Add(1)
+	if s.away.Load() {
+		return policy.File{}, errAway
+	}
+	return policy.File{Name: "limits.yaml", Text: []byte(*s.text.Load())}, nil
 }
 
 func (s *source) Watch(ctx context.Context, changed func()) {
@@ -269,40 +264,27 @@ func TestSources(t *testing.T) {
 
 func TestReloadFromManySides(t *testing.T) {
 	t.Parallel()
-	from := &source{changed: make(chan struct{}, 1)}
-	text := simple(1)
-	from.text.Store(&text)
-	set, err := policy.From(from, quiet())
-	if err != nil {
-		t.Fatal(err)
-	}
+	from, set := sourceOf(t, simple(1), quiet())
 	l := limiterOf(t, set, core.NewMemory(), "api")
 	defer set.Watch(t.Context())()
 	var all sync.WaitGroup
 	for side := range 4 {
 		all.Go(func() {
 			for i := range 50 {
-				text := simple(1000 + side*100 + i)
-				from.text.Store(&text)
+				from.put(simple(1000 + side*100 + i))
 				switch side {
 				case 0:
 					_, _ = set.Rollback()
 				case 1:
 					from.changed <- struct{}{}
 				default:
-					if err := set.Reload(context.Background()); err != nil {
-						t.Error(err)
-					}
+					check.OK(t, set.Reload(context.Background()))
 				}
 				l.Allow(keyfuncs.Values{"ip": "192.0.2.1"})
 			}
 		})
 	}
 	all.Wait()
-	if err := set.Reload(context.Background()); err != nil {
-		t.Error(err)
-	}
-	if got, want := set.Status().Version.Name, strings.Fields(*from.text.Load())[1]; got != want {
-		t.Errorf("%s decides, want %s, the last one", got, want)
-	}
+	check.OK(t, set.Reload(context.Background()))
+	check.Equal(t, "what decides, the last one", set.Status().Version.Name, strings.Fields(*from.text.Load())[1])
 }

@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/weblimit/weblimit/internal/test/must"
 	"github.com/weblimit/weblimit/policy"
 )
 
@@ -13,10 +14,7 @@ type wrongFile struct{ name, text, said string }
 
 func wrongFiles(t *testing.T) (head string, all []wrongFile) {
 	t.Helper()
-	text, err := os.ReadFile("testdata/wrong.txt")
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := must.Get(os.ReadFile("testdata/wrong.txt"))(t)
 	head, rest, _ := strings.Cut(string(text), "\n--- ")
 	for section := range strings.SplitSeq(rest, "\n--- ") {
 		name, body, _ := strings.Cut(section, "\n")
