@@ -31,7 +31,7 @@ require (
 	github.com/weblimit/weblimit/fiber3limit v0.0.0
 	github.com/weblimit/weblimit/service v0.0.0
 	golang.org/x/net v0.57.0
-	golang.org/x/time v0.15.0
+	golang.org/x/time v0.16.0
 	google.golang.org/grpc v1.80.0
 )
 
