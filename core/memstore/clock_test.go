@@ -6,6 +6,8 @@ import (
 
 	"github.com/weblimit/weblimit/core"
 	"github.com/weblimit/weblimit/core/memstore"
+	"github.com/weblimit/weblimit/internal/test/check"
+	"github.com/weblimit/weblimit/internal/test/must"
 	"github.com/weblimit/weblimit/internal/test/storetest"
 	"github.com/weblimit/weblimit/internal/testclock"
 )
@@ -40,9 +42,7 @@ func TestARequestThatIsOvertakenIsNotDenied(t *testing.T) {
 					return now
 				})
 				results := make([]core.Result, len(checks))
-				if err := m.Take(t.Context(), checks, results); err != nil {
-					t.Fatal(err)
-				}
+				must.OK(t, m.Take(t.Context(), checks, results))
 				if !results[0].Allowed || results[0].Remaining != 0 {
 					t.Errorf("the request that was overtaken got %+v, want it allowed and nothing left", results[0])
 				}
@@ -59,9 +59,7 @@ func overtake(t *testing.T, clock *storetest.Clock, enter func() error) {
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		if err := enter(); err != nil {
-			t.Error(err)
-		}
+		check.OK(t, enter())
 	}()
 	select {
 	case <-done:

@@ -9,7 +9,9 @@ import (
 
 	"github.com/weblimit/weblimit/core"
 	"github.com/weblimit/weblimit/core/memstore"
+	"github.com/weblimit/weblimit/internal/test/check"
 	"github.com/weblimit/weblimit/internal/test/long"
+	"github.com/weblimit/weblimit/internal/test/must"
 	"github.com/weblimit/weblimit/internal/test/storetest"
 	"github.com/weblimit/weblimit/internal/testclock"
 )
@@ -30,19 +32,14 @@ func small(t *testing.T, buckets int) (*memstore.Store, *storetest.Clock) {
 
 func mustRule(t testing.TB, l core.Limit) *core.Rule {
 	t.Helper()
-	r, err := l.Rule()
-	if err != nil {
-		t.Fatal(err)
-	}
+	r := must.Get(l.Rule())(t)
 	return &r
 }
 
 func take(t testing.TB, m *memstore.Store, key string, rule *core.Rule, cost int64) core.Result {
 	t.Helper()
 	results := make([]core.Result, 1)
-	if err := m.Take(t.Context(), []core.Check{{Key: []byte(key), Rule: rule, Cost: cost}}, results); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, m.Take(t.Context(), []core.Check{{Key: []byte(key), Rule: rule, Cost: cost}}, results))
 	return results[0]
 }
 
@@ -247,9 +244,7 @@ func TestEvictionUnderParallelUse(t *testing.T) {
 					{Key: fmt.Append(nil, "k", i*(g+3)%900), Rule: rules[1], Cost: 1},
 				}
 				results := make([]core.Result, 2)
-				if err := m.Take(t.Context(), checks, results); err != nil {
-					t.Error(err)
-				}
+				check.OK(t, m.Take(t.Context(), checks, results))
 				if i%5 == 0 {
 					_ = m.Refund(t.Context(), checks, results)
 				}

@@ -10,6 +10,7 @@ import (
 	"github.com/weblimit/weblimit/core"
 	"github.com/weblimit/weblimit/core/memstore"
 	"github.com/weblimit/weblimit/internal/test/long"
+	"github.com/weblimit/weblimit/internal/test/must"
 )
 
 // logFiller takes from a store under rules of logs, and measures the heap.
@@ -41,9 +42,7 @@ func (f *logFiller) fill(rule *core.Rule, keys, units int, pause time.Duration) 
 	for range units {
 		for i := range keys {
 			binary.LittleEndian.PutUint64(f.key[:], f.next<<32|uint64(i))
-			if err := f.store.Take(context.Background(), f.checks, results); err != nil {
-				f.Fatal(err)
-			}
+			must.OK(f, f.store.Take(context.Background(), f.checks, results))
 		}
 		f.clock.Advance(pause)
 	}

@@ -10,6 +10,7 @@ import (
 
 	"github.com/weblimit/weblimit/core"
 	"github.com/weblimit/weblimit/core/memstore"
+	"github.com/weblimit/weblimit/internal/test/check"
 	"github.com/weblimit/weblimit/internal/test/long"
 )
 
@@ -61,26 +62,18 @@ func TestMixedCallsCountExactly(t *testing.T) {
 				case 2: // charged, and given back
 					checks := []core.Check{{Key: key, Rule: rules[one], Cost: 2}}
 					if r := c.do(m.Take, checks); r[0].Charged {
-						if err := m.Refund(t.Context(), checks, r); err != nil {
-							t.Error(err)
-						}
+						check.OK(t, m.Refund(t.Context(), checks, r))
 					}
 				case 3: // blocked for a moment, and looked at
 					blocked := []core.Check{{Key: key, Rule: rules[4], Cost: 1}}
-					if err := m.Block(t.Context(), blocked, time.Minute); err != nil {
-						t.Error(err)
-					}
+					check.OK(t, m.Block(t.Context(), blocked, time.Minute))
 					c.do(m.Peek, blocked)
-					if err := m.Unblock(t.Context(), blocked); err != nil {
-						t.Error(err)
-					}
+					check.OK(t, m.Unblock(t.Context(), blocked))
 				default: // others, who come, and are reset or evicted
 					other := []core.Check{{Key: fmt.Appendf(nil, "other %d %d", g, i), Rule: flood, Cost: 1}}
 					c.do(m.Take, other)
 					if i%2 == 0 {
-						if err := m.Reset(t.Context(), other); err != nil {
-							t.Error(err)
-						}
+						check.OK(t, m.Reset(t.Context(), other))
 					}
 				}
 			}
@@ -105,9 +98,7 @@ type caller struct {
 
 func (c caller) do(call func(ctx context.Context, checks []core.Check, results []core.Result) error, checks []core.Check) []core.Result {
 	results := make([]core.Result, len(checks))
-	if err := call(c.t.Context(), checks, results); err != nil {
-		c.t.Error(err)
-	}
+	check.OK(c.t, call(c.t.Context(), checks, results))
 	return results
 }
 

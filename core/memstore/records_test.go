@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/weblimit/weblimit/core"
+	"github.com/weblimit/weblimit/internal/test/must"
 	"github.com/weblimit/weblimit/keyfuncs"
 )
 
@@ -46,9 +47,7 @@ func TestThrowAwayKeysDoNotPushOutMarks(t *testing.T) {
 	operate := func(i int) core.Result {
 		results := make([]core.Result, 1)
 		check := core.Check{Key: []byte("user:alice"), Rule: rule, Cost: 1 << 39, Once: fmt.Append(nil, i)}
-		if err := m.Take(t.Context(), []core.Check{check}, results); err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, m.Take(t.Context(), []core.Check{check}, results))
 		return results[0]
 	}
 	operate(1)

@@ -11,6 +11,7 @@ import (
 	"github.com/weblimit/weblimit/core"
 	"github.com/weblimit/weblimit/core/memstore"
 	"github.com/weblimit/weblimit/internal/test/long"
+	"github.com/weblimit/weblimit/internal/test/must"
 	"github.com/weblimit/weblimit/internal/test/race"
 	"github.com/weblimit/weblimit/internal/test/storetest"
 )
@@ -80,9 +81,7 @@ func TestBytesPerKey(t *testing.T) {
 	checks, results := []core.Check{{Key: key, Rule: rule, Cost: 1}}, make([]core.Result, 1)
 	for n := 1; n <= keys; n++ {
 		binary.LittleEndian.PutUint64(key, uint64(n))
-		if err := m.Take(context.Background(), checks, results); err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, m.Take(context.Background(), checks, results))
 		if n%200_000 == 0 {
 			per := float64(heap()-before) / float64(n)
 			t.Logf("%d keys: %.1f bytes each", n, per)
@@ -120,9 +119,7 @@ func TestBytesPerKeyOfEachAlgorithm(t *testing.T) {
 			clock.Advance(time.Millisecond)
 			for n := range keys {
 				binary.LittleEndian.PutUint64(key, uint64(n))
-				if err := m.Take(context.Background(), checks, results); err != nil {
-					t.Fatal(err)
-				}
+				must.OK(t, m.Take(context.Background(), checks, results))
 			}
 		}
 		per := float64(heap()-before) / keys

@@ -7,6 +7,8 @@ import (
 	"slices"
 	"testing"
 	"time"
+
+	"github.com/weblimit/weblimit/internal/test/must"
 )
 
 // ruleOf returns a rule that counts by an algorithm.
@@ -16,10 +18,7 @@ func ruleOf(t *testing.T, a Algorithm) *Rule {
 	if a == Calendar || a == Ledger {
 		n = Numbers{Algorithm: a, Quota: 7, Calendar: Period{Unit: CalendarDay, Location: time.UTC}}
 	}
-	r, err := NewRule(a.String(), n)
-	if err != nil {
-		t.Fatal(err)
-	}
+	r := must.Get(NewRule(a.String(), n))(t)
 	return &r
 }
 

@@ -5,16 +5,16 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/weblimit/weblimit/internal/test/check"
+	"github.com/weblimit/weblimit/internal/test/must"
 )
 
 var monthly = Numbers{Algorithm: Calendar, Quota: 100, Calendar: Period{Unit: CalendarMonth, Day: 1, Location: time.UTC}}
 
 func mustRule(t *testing.T, name string, n Numbers) *Rule {
 	t.Helper()
-	r, err := NewRule(name, n)
-	if err != nil {
-		t.Fatal(err)
-	}
+	r := must.Get(NewRule(name, n))(t)
 	return &r
 }
 
@@ -23,10 +23,7 @@ func TestLedgerIsTheTwinOfACalendarRule(t *testing.T) {
 	n := monthly
 	n.Soft, n.Burst, n.Whole, n.Once = 80, 90, 100, time.Hour
 	r := mustRule(t, "plan", n)
-	twin, err := r.Ledger()
-	if err != nil {
-		t.Fatal(err)
-	}
+	twin := must.Get(r.Ledger())(t)
 	want := r.Numbers
 	want.Algorithm = Ledger
 	if twin.Name != r.Name || twin.ID() != r.ID() || twin.Numbers != want || twin.Integers() != r.Integers() {
@@ -60,10 +57,7 @@ func TestLedgerIsTheTwinOfACalendarRule(t *testing.T) {
 // A generation whose changes are used up ends: positions never run into the next generation's.
 func TestAGenerationEndsBeforeItsChangesDo(t *testing.T) {
 	t.Parallel()
-	r, err := mustRule(t, "plan", monthly).Ledger()
-	if err != nil {
-		t.Fatal(err)
-	}
+	r := must.Get(mustRule(t, "plan", monthly).Ledger())(t)
 	now := time.Date(2026, 3, 14, 0, 0, 0, 0, time.UTC).UnixMicro()
 	states := []State{{Bucket: Bucket{Expires: r.PeriodEnd(now), X: 7, Y: 5<<changeBits | lastChange, Form: r.form()}}}
 	var account Account
@@ -87,10 +81,7 @@ func TestAGenerationEndsBeforeItsChangesDo(t *testing.T) {
 func TestRestorationsThatNoStoreCanAnswer(t *testing.T) {
 	t.Parallel()
 	calendar := mustRule(t, "plan", monthly)
-	r, err := calendar.Ledger()
-	if err != nil {
-		t.Fatal(err)
-	}
+	r := must.Get(calendar.Ledger())(t)
 	good := Restoration{Used: 1, Generation: 2, Expect: 1, Ends: 1}
 	changed := func(change func(*Restoration)) Restoration {
 		f := good
@@ -129,9 +120,7 @@ func TestOnRegisterHearsOfAllLimits(t *testing.T) {
 	declare := func(name string) error {
 		return registry.Register(Declaration{Rule: *mustRule(t, name, monthly), Named: true})
 	}
-	if err := declare("before"); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, declare("before"))
 	refused := errors.New("refused")
 	var heard []string
 	err := registry.OnRegister(func(d Declaration) error {
@@ -141,15 +130,9 @@ func TestOnRegisterHearsOfAllLimits(t *testing.T) {
 		}
 		return nil
 	})
-	if !errors.Is(err, refused) {
-		t.Errorf("of a limit that was there before: got %v", err)
-	}
-	if err := declare("good"); err != nil {
-		t.Error(err)
-	}
-	if err := declare("bad"); !errors.Is(err, refused) {
-		t.Errorf("of a limit that is refused: got %v", err)
-	}
+	check.Is(t, "of a limit that was there before", err, refused)
+	check.OK(t, declare("good"))
+	check.Is(t, "of a limit that is refused", declare("bad"), refused)
 	if got := strings.Join(heard, " "); got != "before good bad" {
 		t.Errorf("heard of %s", got)
 	}
@@ -162,10 +145,7 @@ func TestOnRegisterHearsOfAllLimits(t *testing.T) {
 // accounts.
 func TestALimiterCannotUseALedger(t *testing.T) {
 	t.Parallel()
-	r, err := mustRule(t, "plan", monthly).Ledger()
-	if err != nil {
-		t.Fatal(err)
-	}
+	r := must.Get(mustRule(t, "plan", monthly).Ledger())(t)
 	var registry Registry
 	if err := registry.Register(Declaration{Rule: *r}); err == nil || !strings.Contains(err.Error(), "give it the calendar limit") {
 		t.Errorf("got %v", err)

@@ -7,14 +7,13 @@ import (
 	"time"
 
 	"github.com/weblimit/weblimit/core/store"
+	"github.com/weblimit/weblimit/internal/test/check"
+	"github.com/weblimit/weblimit/internal/test/must"
 )
 
 func declaration(t *testing.T, name string, quota int64) store.Declaration {
 	t.Helper()
-	rule, err := store.NewRule(name, store.Numbers{Algorithm: store.TokenBucket, Quota: quota, Window: time.Minute})
-	if err != nil {
-		t.Fatal(err)
-	}
+	rule := must.Get(store.NewRule(name, store.Numbers{Algorithm: store.TokenBucket, Quota: quota, Window: time.Minute}))(t)
 	return store.Declaration{Rule: rule, Keys: "ip", Named: true}
 }
 
@@ -35,9 +34,7 @@ func TestReplaceGivesNamesFree(t *testing.T) {
 		if err := r.Replace(old, declarations); (err != nil) != refused {
 			t.Fatalf("%s: %v", what, err)
 		}
-		if got := names(r); got != want {
-			t.Errorf("%s: the store has %q, want %q", what, got, want)
-		}
+		check.Equal(t, what+": the store", names(r), want)
 	}
 	all := func(d ...store.Declaration) []store.Declaration { return d }
 	step("two are added", nil, all(a5, b), "a b", false)
@@ -52,14 +49,12 @@ func TestReplaceGivesNamesFree(t *testing.T) {
 	if r.Declarations()[0].Rule.Quota != 6 {
 		t.Error("a refused change has changed something")
 	}
-	if err := r.OnRegister(func(d store.Declaration) error {
+	must.OK(t, r.OnRegister(func(d store.Declaration) error {
 		if d.Rule.Quota == 7 {
 			return errors.New("no 7")
 		}
 		return nil
-	}); err != nil {
-		t.Fatal(err)
-	}
+	}))
 	step("a listener refuses", all(a6), all(declaration(t, "a", 7)), "a", true)
 	step("all go", all(a6), nil, "", false)
 }

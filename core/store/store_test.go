@@ -6,6 +6,7 @@ import (
 
 	"github.com/weblimit/weblimit/core"
 	"github.com/weblimit/weblimit/core/store"
+	"github.com/weblimit/weblimit/internal/test/must"
 	"github.com/weblimit/weblimit/internal/test/storetest"
 )
 
@@ -43,10 +44,7 @@ func TestARuleOfARulesNumbersIsThatRule(t *testing.T) {
 		"sliding":  {Algorithm: store.SlidingWindow, Quota: 7, Window: time.Minute, Jitter: true},
 		"calendar": {Algorithm: store.Calendar, Quota: 7, Calendar: store.Period{Unit: store.CalendarMonth, Day: 31, Location: storetest.Zone("Europe/Berlin")}},
 	} {
-		first, err := store.NewRule(name, n)
-		if err != nil {
-			t.Fatal(err)
-		}
+		first := must.Get(store.NewRule(name, n))(t)
 		if again, err := store.NewRule(name, first.Numbers); err != nil || again != first {
 			t.Errorf("%s: got %+v and %v, want %+v", name, again, err, first)
 		}

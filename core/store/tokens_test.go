@@ -7,6 +7,7 @@ import (
 
 	"github.com/weblimit/weblimit/core/store"
 	"github.com/weblimit/weblimit/internal/test/long"
+	"github.com/weblimit/weblimit/internal/test/must"
 )
 
 // Judge, Commit and Answer have a way of their own for token buckets. It decides, charges and answers
@@ -27,10 +28,7 @@ func TestTokenBucketsAreDecidedAsTheirMethodsSay(t *testing.T) {
 		{Quota: 1 << 20, Window: 31 * 24 * time.Hour},
 	} {
 		n.Algorithm = store.TokenBucket
-		r, err := store.NewRule("a", n)
-		if err != nil {
-			t.Fatal(err)
-		}
+		r := must.Get(store.NewRule("a", n))(t)
 		rules = append(rules, r)
 	}
 	for i := range long.Rounds(20_000, 200_000) {

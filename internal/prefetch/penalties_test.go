@@ -26,26 +26,26 @@ func (r *rig) heatCounted(c core.Check) {
 // The store sees a request with a penalty as it is, and once: it counts the denials.
 func TestTheStoreSeesARequestWithAPenaltyOnce(t *testing.T) {
 	run(t, 0.1, func(r *rig) {
-		global := check("all", rule(t, core.PerHour(1_000_000).Named("global")), 1)
+		global := checkOf("all", rule(t, core.PerHour(1_000_000).Named("global")), 1)
 		login := rule(t, core.PerHour(3).Named("login").Penalty(block))
 		for n := 0; r.Held(&global) == 0; n++ {
 			if n == 1000 {
 				t.Fatal("1,000 requests, and no slice of the global limit")
 			}
-			r.take(global, check(fmt.Sprint("client", n), login, 1))
+			r.take(global, checkOf(fmt.Sprint("client", n), login, 1))
 			r.pass(time.Microsecond)
 		}
 		for n := range 6 {
-			results := r.take(global, check("offender", login, 1))
+			results := r.take(global, checkOf("offender", login, 1))
 			if want := n == 5; results[1].Blocked != want || results[1].Charged != (n < 3) || results[0].Charged != (n < 3) {
 				t.Errorf("request %d: %+v, want three grants, and the block with the third denial", n, results)
 			}
 		}
 		// Also by a request that finds little left of the slice of the other limit.
 		for n := range 3000 {
-			r.take(global, check(fmt.Sprint("again", n), login, 1))
+			r.take(global, checkOf(fmt.Sprint("again", n), login, 1))
 			once := rule(t, core.PerHour(3).Named("once").Penalty(core.Block{After: 2, Within: time.Hour, For: time.Hour}))
-			if r.take(global, check(fmt.Sprint("again", n), once, 4))[1].Blocked {
+			if r.take(global, checkOf(fmt.Sprint("again", n), once, 4))[1].Blocked {
 				t.Fatalf("request %d: one denial has counted twice", n)
 			}
 			if n%50 == 0 {
@@ -63,8 +63,8 @@ func TestABlockEndsSlicesAndReturnsThem(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			run(t, 0.1, func(r *rig) {
-				c := check("k", rule(t, core.PerHour(1_000_000).Penalty(block)), 1)
-				other, plain := c, check("k", rule(t, core.PerHour(1_000_000).Named("plain")), 1)
+				c := checkOf("k", rule(t, core.PerHour(1_000_000).Penalty(block)), 1)
+				other, plain := c, checkOf("k", rule(t, core.PerHour(1_000_000).Named("plain")), 1)
 				other.Key = []byte("other")
 				for _, c := range []core.Check{c, other, plain} {
 					r.heatCounted(c)
@@ -99,7 +99,7 @@ func TestABlockEndsSlicesAndReturnsThem(t *testing.T) {
 // A block that comes while a slice is on its way ends it, too.
 func TestABlockEndsASliceThatIsUnderWay(t *testing.T) {
 	run(t, 0.1, func(r *rig) {
-		c := check("k", rule(t, core.PerHour(1_000_000).Penalty(block)), 1)
+		c := checkOf("k", rule(t, core.PerHour(1_000_000).Penalty(block)), 1)
 		r.store.onLease = func() { r.End(c.Key) }
 		r.heat(200, c)
 		r.pass(time.Millisecond)
@@ -115,7 +115,7 @@ func TestABlockEndsASliceThatIsUnderWay(t *testing.T) {
 // A key whose slices the store refuses, since denials count, is asked for again when it is hot again.
 func TestARefusedKeyIsNotAskedForEachTime(t *testing.T) {
 	run(t, 0.1, func(r *rig) {
-		c := check("k", rule(t, core.PerHour(1_000_000).Penalty(block)), 1)
+		c := checkOf("k", rule(t, core.PerHour(1_000_000).Penalty(block)), 1)
 		r.store.refuse.Store(true)
 		for range 2000 {
 			r.heat(1, c)
@@ -132,7 +132,7 @@ func TestABlockReturnsTheLastSliceOfAWindow(t *testing.T) {
 	run(t, 0.1, func(r *rig) {
 		r.atTheHour()
 		r.pass(time.Hour - maxAge/2)
-		c := check("k", rule(t, core.PerHour(1_000_000).FixedWindow().Penalty(block)), 1)
+		c := checkOf("k", rule(t, core.PerHour(1_000_000).FixedWindow().Penalty(block)), 1)
 		r.heatCounted(c)
 		r.End(c.Key)
 		r.pass(time.Millisecond)

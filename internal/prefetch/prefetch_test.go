@@ -12,6 +12,7 @@ import (
 
 	"github.com/weblimit/weblimit/core"
 	"github.com/weblimit/weblimit/internal/prefetch"
+	"github.com/weblimit/weblimit/internal/test/check"
 	"github.com/weblimit/weblimit/internal/test/long"
 	"github.com/weblimit/weblimit/internal/test/must"
 	"github.com/weblimit/weblimit/internal/test/wait"
@@ -109,7 +110,7 @@ func rule(t testing.TB, l core.Limit) *core.Rule {
 	return &r
 }
 
-func check(key string, rule *core.Rule, cost int64) core.Check {
+func checkOf(key string, rule *core.Rule, cost int64) core.Check {
 	return core.Check{Key: []byte(key), Rule: rule, Cost: cost}
 }
 
@@ -160,7 +161,7 @@ func TestAHotKeyIsDecidedLocally(t *testing.T) {
 	for name, limit := range windows {
 		t.Run(name, func(t *testing.T) {
 			run(t, 0.1, func(r *rig) {
-				c := check("k", rule(t, limit), 1)
+				c := checkOf("k", rule(t, limit), 1)
 				r.heat(10_000, c)
 				if r.store.takes.Load() > 120 {
 					t.Errorf("10,000 requests took %d calls", r.store.takes.Load())
@@ -175,7 +176,7 @@ func TestAHotKeyIsDecidedLocally(t *testing.T) {
 
 func TestAKeyThatIsNotHotIsDecidedByTheStore(t *testing.T) {
 	run(t, 0.5, func(r *rig) {
-		c := check("k", rule(t, core.PerHour(1_000_000)), 1)
+		c := checkOf("k", rule(t, core.PerHour(1_000_000)), 1)
 		for range 300 {
 			r.heat(1, c)
 			r.pass(maxAge / 50)
@@ -192,7 +193,7 @@ func TestWhatIsNotSpentIsReturned(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			run(t, 0.1, func(r *rig) {
 				r.atTheHour()
-				c := check("k", rule(t, limit), 1)
+				c := checkOf("k", rule(t, limit), 1)
 				r.heat(1000, c)
 				if got := r.remaining(c); got >= 99_000 {
 					t.Fatalf("%d remain: nothing is prefetched", got)
@@ -219,7 +220,7 @@ func TestAnEndedWindowsSliceIsNotSpent(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			run(t, 0.1, func(r *rig) {
 				r.pass(time.Until(time.Now().Truncate(maxAge).Add(maxAge + time.Millisecond)))
-				c := check("k", rule(t, limit), 1)
+				c := checkOf("k", rule(t, limit), 1)
 				r.heat(1000, c)
 				if got := r.remaining(c); got >= 99_000 {
 					t.Fatalf("%d remain: nothing is prefetched", got)
@@ -247,7 +248,7 @@ func TestTheLastUnitsAreDecidedByTheStore(t *testing.T) {
 			t.Run(fmt.Sprint(name, cost), func(t *testing.T) {
 				run(t, 0.3, func(r *rig) {
 					r.atTheHour()
-					c := check("k", rule(t, limit), cost)
+					c := checkOf("k", rule(t, limit), cost)
 					granted := int64(0)
 					for i := range 30_000 {
 						if i%1000 == 0 {
@@ -272,7 +273,7 @@ func TestResultsOfASliceArePlausible(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			run(t, 0.1, func(r *rig) {
 				r.atTheHour()
-				c := check("k", rule(t, limit), 2)
+				c := checkOf("k", rule(t, limit), 2)
 				exact := core.NewMemory()
 				local := 0
 				for range 3000 {
@@ -308,7 +309,7 @@ func TestResultsOfASliceArePlausible(t *testing.T) {
 
 func TestAResetDropsASlice(t *testing.T) {
 	run(t, 0.1, func(r *rig) {
-		c := check("k", rule(t, core.PerHour(100_000).FixedWindow()), 1)
+		c := checkOf("k", rule(t, core.PerHour(100_000).FixedWindow()), 1)
 		r.heat(1000, c)
 		r.Forget([]core.Check{c})
 		must.OK(t, r.store.Reset(t.Context(), []core.Check{c}))
@@ -328,7 +329,7 @@ func TestAResetDropsASlice(t *testing.T) {
 // have forgotten it.
 func TestAResetDropsASliceThatIsUnderWay(t *testing.T) {
 	run(t, 0.1, func(r *rig) {
-		c := check("k", rule(t, core.PerHour(100_000)), 1)
+		c := checkOf("k", rule(t, core.PerHour(100_000)), 1)
 		r.heat(64, c) // the next takes a slice
 		r.store.onTake = func() { r.Forget([]core.Check{c}) }
 		r.heat(1, c)
@@ -347,7 +348,7 @@ func TestALimitBesideAHotOneIsAskedForAlone(t *testing.T) {
 		each := rule(t, core.PerHour(2).Named("each"))
 		granted := int64(0)
 		for i := range 3000 {
-			results := r.take(check("all", global, 1), check(fmt.Sprint("user", i/3), each, 1))
+			results := r.take(checkOf("all", global, 1), checkOf(fmt.Sprint("user", i/3), each, 1))
 			want := i%3 < 2
 			for _, got := range results {
 				if got.Charged != want {
@@ -362,7 +363,7 @@ func TestALimitBesideAHotOneIsAskedForAlone(t *testing.T) {
 			}
 		}
 		r.pass(maxAge)
-		used := 1_000_000 - r.remaining(check("all", global, 1))
+		used := 1_000_000 - r.remaining(checkOf("all", global, 1))
 		if used > granted || used < granted-600 { // 278 are regained a second
 			t.Errorf("%d units count as used, want at most %d and little less: denied requests take nothing from a slice", used, granted)
 		}
@@ -371,8 +372,8 @@ func TestALimitBesideAHotOneIsAskedForAlone(t *testing.T) {
 
 func TestShadowChecksArePrefetched(t *testing.T) {
 	run(t, 0.2, func(r *rig) {
-		enforced := check("k", rule(t, core.PerHour(1_000_000).FixedWindow().Named("enforced")), 1)
-		shadow := check("k", rule(t, core.PerHour(5000).FixedWindow().Named("shadow")), 1)
+		enforced := checkOf("k", rule(t, core.PerHour(1_000_000).FixedWindow().Named("enforced")), 1)
+		shadow := checkOf("k", rule(t, core.PerHour(5000).FixedWindow().Named("shadow")), 1)
 		shadow.Shadow = true
 		r.atTheHour()
 		fitted := 0
@@ -399,18 +400,16 @@ func TestShadowChecksArePrefetched(t *testing.T) {
 
 func TestLogsAndFreeChecksAreNotPrefetched(t *testing.T) {
 	run(t, 0.5, func(r *rig) {
-		r.heat(200, check("k", rule(t, core.PerHour(5000).SlidingLog()), 1))
-		r.heat(200, check("k", rule(t, core.PerHour(5000)), 0))
-		if r.store.takes.Load() != 400 {
-			t.Errorf("400 requests took %d calls", r.store.takes.Load())
-		}
+		r.heat(200, checkOf("k", rule(t, core.PerHour(5000).SlidingLog()), 1))
+		r.heat(200, checkOf("k", rule(t, core.PerHour(5000)), 0))
+		check.Equal(t, "calls that 400 requests took", r.store.takes.Load(), 400)
 	})
 }
 
 // Slices see a process through a short outage, and no further.
 func TestSlicesDecideWhileTheStoreIsOut(t *testing.T) {
 	run(t, 0.5, func(r *rig) {
-		c := check("k", rule(t, core.PerHour(1_000_000)), 1)
+		c := checkOf("k", rule(t, core.PerHour(1_000_000)), 1)
 		r.heat(5000, c)
 		r.store.down.Store(true)
 		local := 0
@@ -431,23 +430,21 @@ func TestSlicesDecideWhileTheStoreIsOut(t *testing.T) {
 
 func TestAKeyWithOtherNumbersHasSlicesOfItsOwn(t *testing.T) {
 	run(t, 0.1, func(r *rig) {
-		r.heat(1000, check("k", rule(t, core.PerHour(100_000).Named("l")), 1))
+		r.heat(1000, checkOf("k", rule(t, core.PerHour(100_000).Named("l")), 1))
 		before := r.store.takes.Load()
-		r.heat(10, check("k", rule(t, core.PerHour(200_000).Named("l")), 1))
-		if got := r.store.takes.Load() - before; got != 10 {
-			t.Errorf("10 requests under other numbers took %d calls", got)
-		}
+		r.heat(10, checkOf("k", rule(t, core.PerHour(200_000).Named("l")), 1))
+		check.Equal(t, "calls that 10 requests under other numbers took", r.store.takes.Load()-before, 10)
 	})
 }
 
 func TestThrowAwayKeysDoNotPushOutAHotOne(t *testing.T) {
 	run(t, 0.1, func(r *rig) {
 		limit := rule(t, core.PerHour(1_000_000))
-		hot := check("hot", limit, 1)
+		hot := checkOf("hot", limit, 1)
 		for i := range 5000 {
 			r.heat(1, hot)
 			for j := range 3 {
-				r.heat(1, check(fmt.Sprint("throw-away", i, j), limit, 1))
+				r.heat(1, checkOf(fmt.Sprint("throw-away", i, j), limit, 1))
 			}
 			r.pass(10 * time.Microsecond)
 		}
@@ -464,7 +461,7 @@ func TestConcurrentCallers(t *testing.T) {
 	s := &store{Memory: core.NewMemory()}
 	quota := long.Rounds[int64](10_000, 40_000)
 	l := prefetch.New(s, clock{time.Now()}, 0.02, 20*time.Millisecond, patience)
-	a, b := check("a", rule(t, core.Per(quota, 1000*time.Hour).FixedWindow().Named("a")), 1), check("b", rule(t, core.Per(2*quota, 1000*time.Hour).Named("b")), 2)
+	a, b := checkOf("a", rule(t, core.Per(quota, 1000*time.Hour).FixedWindow().Named("a")), 1), checkOf("b", rule(t, core.Per(2*quota, 1000*time.Hour).Named("b")), 2)
 	var all sync.WaitGroup
 	var mu sync.Mutex
 	granted := int64(0)

@@ -11,6 +11,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/weblimit/weblimit/internal/test/must"
 )
 
 // patience is how long a process may take to say something, on a machine that has other work or stood still.
@@ -32,18 +34,10 @@ func start(tb testing.TB, cmd *exec.Cmd) *Process {
 	tb.Helper()
 	p := &Process{cmd: cmd, messages: make(chan json.RawMessage, 1024), ended: make(chan struct{})}
 	cmd.Stderr = &p.printed
-	in, err := cmd.StdinPipe()
-	if err != nil {
-		tb.Fatal(err)
-	}
-	out, err := cmd.StdoutPipe()
-	if err != nil {
-		tb.Fatal(err)
-	}
+	in := must.Get(cmd.StdinPipe())(tb)
+	out := must.Get(cmd.StdoutPipe())(tb)
 	p.in = in
-	if err := Start(cmd); err != nil {
-		tb.Fatal(err)
-	}
+	must.OK(tb, Start(cmd))
 	tb.Cleanup(p.Kill)
 	go p.read(out)
 	return p
@@ -69,10 +63,7 @@ func (p *Process) read(out io.Reader) {
 // Send sends a message to the process. One that is gone does not hear it.
 func (p *Process) Send(tb testing.TB, message any) {
 	tb.Helper()
-	line, err := json.Marshal(message)
-	if err != nil {
-		tb.Fatal(err)
-	}
+	line := must.Get(json.Marshal(message))(tb)
 	p.sending.Lock()
 	defer p.sending.Unlock()
 	_, _ = p.in.Write(append(line, '\n'))
@@ -81,9 +72,7 @@ func (p *Process) Send(tb testing.TB, message any) {
 // Receive returns the next message of the process. It ends the test if there is none.
 func Receive[Message any](tb testing.TB, p *Process) (message Message) {
 	tb.Helper()
-	if err := p.next(&message); err != nil {
-		tb.Fatal(err)
-	}
+	must.OK(tb, p.next(&message))
 	return message
 }
 
@@ -110,9 +99,7 @@ func (p *Process) Close() { _ = p.in.Close() }
 // are dropped.
 func (p *Process) Wait(tb testing.TB) {
 	tb.Helper()
-	if err := p.wait(); err != nil {
-		tb.Fatal(err)
-	}
+	must.OK(tb, p.wait())
 }
 
 func (p *Process) wait() error {

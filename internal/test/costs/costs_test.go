@@ -18,6 +18,7 @@ import (
 
 	"github.com/weblimit/weblimit/core"
 	"github.com/weblimit/weblimit/core/redisstore"
+	"github.com/weblimit/weblimit/internal/test/must"
 	"github.com/weblimit/weblimit/internal/test/redistest"
 	"github.com/weblimit/weblimit/keyfuncs"
 )
@@ -100,10 +101,7 @@ func (s *scenario) measure(t *testing.T) string {
 	}
 	store := redisstore.New(wire.client, s.config)
 	store.OnEvent(func(core.Event) {})
-	l, err := core.New(core.Config{Store: store, Limits: limits, Timeout: time.Minute})
-	if err != nil {
-		t.Fatal(err)
-	}
+	l := must.Get(core.New(core.Config{Store: store, Limits: limits, Timeout: time.Minute}))(t)
 	keys := make([]string, s.keys)
 	for i := range keys {
 		keys[i] = fmt.Sprintf("user:%07d", i)

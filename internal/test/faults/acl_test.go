@@ -1,7 +1,6 @@
 package faults_test
 
 import (
-	"errors"
 	"os"
 	"regexp"
 	"strings"
@@ -11,6 +10,8 @@ import (
 
 	"github.com/weblimit/weblimit/core"
 	"github.com/weblimit/weblimit/core/redisstore"
+	"github.com/weblimit/weblimit/internal/test/check"
+	"github.com/weblimit/weblimit/internal/test/must"
 	"github.com/weblimit/weblimit/internal/test/redistest"
 )
 
@@ -19,10 +20,7 @@ var aclLine = regexp.MustCompile(`(?m)^ACL SETUSER weblimit on >secret (.*)$`)
 // documented returns the rules of the ACL line in docs/redis.md.
 func documented(t *testing.T) []string {
 	t.Helper()
-	text, err := os.ReadFile("../../../docs/redis.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := must.Get(os.ReadFile("../../../docs/redis.md"))(t)
 	found := aclLine.FindAllStringSubmatch(string(text), -1)
 	if len(found) != 1 {
 		t.Fatalf("docs/redis.md has %d ACL lines, want one", len(found))
@@ -54,20 +52,13 @@ func TestTheDocumentedRulesAreEnough(t *testing.T) {
 			t.Errorf("decision %d: %v, %v; want %v", n+1, d.Reason, d.Err, want)
 		}
 	}
-	if err := l.Reset(t.Context(), "k"); err != nil {
-		t.Error(err)
-	}
-	if left := remaining(t, l, "k"); left != 3 {
-		t.Errorf("%d left after a reset, want 3", left)
-	}
+	check.OK(t, l.Reset(t.Context(), "k"))
+	check.Equal(t, "left after a reset", remaining(t, l, "k"), 3)
 	if heard.String() != "none" {
 		t.Errorf("events: %v", heard)
 	}
 	// go-redis refuses to read entries with fields that are newer than it.
-	entries, err := s.Client(t).Do(t.Context(), "acl", "log", 100).Slice()
-	if err != nil {
-		t.Fatal(err)
-	}
+	entries := must.Get(s.Client(t).Do(t.Context(), "acl", "log", 100).Slice())(t)
 	for _, e := range entries {
 		entry, ok := e.(map[any]any) // RESP3
 		if !ok {
@@ -90,10 +81,7 @@ func TestNothingElseIsPermitted(t *testing.T) {
 			permitted[command] = true
 		}
 	}
-	reply, err := s.Client(t).Do(t.Context(), "command").Slice()
-	if err != nil {
-		t.Fatal(err)
-	}
+	reply := must.Get(s.Client(t).Do(t.Context(), "command").Slice())(t)
 	refused := 0
 	for name, arity := range commands(reply) {
 		if permitted[name] {
@@ -119,9 +107,7 @@ func TestNothingElseIsPermitted(t *testing.T) {
 		t.Errorf("only %d commands were tried", refused)
 	}
 	const script = "return redis.call('GET', KEYS[1])"
-	if err := client.Eval(t.Context(), script, []string{redisstore.DefaultPrefix + "{k}"}).Err(); !errors.Is(err, redis.Nil) {
-		t.Errorf("a key under the prefix: %v", err)
-	}
+	check.Is(t, "a key under the prefix", client.Eval(t.Context(), script, []string{redisstore.DefaultPrefix + "{k}"}).Err(), redis.Nil)
 	for _, key := range []string{"other", "weblimit", "x" + redisstore.DefaultPrefix + "{k}"} {
 		for what, err := range map[string]error{
 			"EVAL": client.Eval(t.Context(), script, []string{key}).Err(),

@@ -8,6 +8,7 @@ import (
 	"github.com/weblimit/weblimit/core"
 	"github.com/weblimit/weblimit/core/redisstore"
 	"github.com/weblimit/weblimit/core/store"
+	"github.com/weblimit/weblimit/internal/test/must"
 	"github.com/weblimit/weblimit/internal/test/redistest"
 )
 
@@ -105,9 +106,7 @@ func TestClusterMovedToNowhere(t *testing.T) {
 			id = strings.Fields(line)[0]
 		}
 	}
-	if err := client.Do(t.Context(), "cluster", "setslot", slot, "migrating", id).Err(); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, client.Do(t.Context(), "cluster", "setslot", slot, "migrating", id).Err())
 	if err := client.Del(t.Context(), prefix+"{"+keys[0]+"}").Err(); err != nil { // so that it says ASK
 		t.Fatal(err)
 	}
@@ -121,9 +120,7 @@ func TestClusterMovedToNowhere(t *testing.T) {
 		t.Errorf("class %q, the hook heard %v", class, events)
 	}
 	figure(t, "class of a check that ASK sends to a dead node", asks[len(asks)-1].class)
-	if err := client.Do(t.Context(), "cluster", "setslot", slot, "stable").Err(); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, client.Do(t.Context(), "cluster", "setslot", slot, "stable").Err())
 	took := eventually(t, "decisions of Redis", func() bool { a := decide(l, keys[0]); return a.byRedis() })
 	figure(t, "decided by Redis once the node keeps the slot, within", took)
 	wantOnTime(t, asks, deadline)

@@ -7,6 +7,7 @@ import (
 
 	"github.com/weblimit/weblimit/core"
 	"github.com/weblimit/weblimit/core/redisstore"
+	"github.com/weblimit/weblimit/internal/test/check"
 	"github.com/weblimit/weblimit/internal/test/redistest"
 )
 
@@ -139,9 +140,7 @@ func loseMaster(t *testing.T, lose func(*testing.T, *redistest.Server)) {
 
 	// Exact again, on the new master of that slot.
 	exact := newPatient(t, store, atMost(500, "exact"))
-	if n := hammerKey(t, exact, hot[3], 500); n != 500 {
-		t.Errorf("%d of a quota of 500 were admitted after the failover", n)
-	}
+	check.Equal(t, "of a quota of 500 admitted after the failover", hammerKey(t, exact, hot[3], 500), 500)
 }
 
 // ownerOf returns the node that was the master of a key at the start.

@@ -11,7 +11,9 @@ import (
 
 	"github.com/weblimit/weblimit/core"
 	"github.com/weblimit/weblimit/core/redisstore"
+	"github.com/weblimit/weblimit/internal/test/check"
 	"github.com/weblimit/weblimit/internal/test/long"
+	"github.com/weblimit/weblimit/internal/test/must"
 	"github.com/weblimit/weblimit/internal/test/redistest"
 )
 
@@ -53,9 +55,7 @@ func TestClusterFloodOverItsOwnLimitDeniesNobodyElse(t *testing.T) {
 			all := core.Check{Key: []byte(key[0]), Rule: common, Cost: 1}
 			used := all
 			used.Cost = common.Burst - 10
-			if _, err := takeChecks(stores[0], used); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(takeChecks(stores[0], used))(t)
 
 			var attacks atomic.Int64
 			var busy sync.WaitGroup
@@ -170,7 +170,5 @@ func takeChecks(s core.Store, checks ...core.Check) ([]core.Result, error) {
 func refundAll(t *testing.T, s core.Store, checks []core.Check, results []core.Result) {
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
-	if err := s.Refund(ctx, checks, results); err != nil {
-		t.Error(err)
-	}
+	check.OK(t, s.Refund(ctx, checks, results))
 }

@@ -19,6 +19,7 @@ import (
 	"github.com/weblimit/weblimit/core"
 	"github.com/weblimit/weblimit/core/redisstore"
 	"github.com/weblimit/weblimit/core/store"
+	"github.com/weblimit/weblimit/internal/test/must"
 	"github.com/weblimit/weblimit/internal/test/redistest"
 	"github.com/weblimit/weblimit/keyfuncs"
 )
@@ -41,10 +42,7 @@ func newClusterStore(t *testing.T, client *redis.ClusterClient, config redisstor
 // slotOf returns the slot of what a client key has used.
 func slotOf(tb testing.TB, c *redistest.Cluster, prefix, key string) int {
 	tb.Helper()
-	slot, err := liveClient(tb, c).ClusterKeySlot(context.Background(), prefix+"{"+key+"}").Result()
-	if err != nil {
-		tb.Fatal(err)
-	}
+	slot := must.Get(liveClient(tb, c).ClusterKeySlot(context.Background(), prefix+"{"+key+"}").Result())(tb)
 	return int(slot)
 }
 
@@ -207,19 +205,12 @@ func wantOnTime(t *testing.T, asks []ask, deadline time.Duration) {
 // run a command, since it started. Before Redis 6.2, which brought the counts, it is 0.
 func errorCount(tb testing.TB, s *redistest.Server, code string) int64 {
 	tb.Helper()
-	info, err := s.Client(tb).Info(context.Background(), "errorstats").Result()
-	if err != nil {
-		tb.Fatal(err)
-	}
+	info := must.Get(s.Client(tb).Info(context.Background(), "errorstats").Result())(tb)
 	_, rest, found := strings.Cut(info, "errorstat_"+code+":count=")
 	if !found {
 		return 0
 	}
-	n, err := strconv.ParseInt(strings.TrimSpace(strings.SplitN(rest, "\n", 2)[0]), 10, 64)
-	if err != nil {
-		tb.Fatal(err)
-	}
-	return n
+	return must.Get(strconv.ParseInt(strings.TrimSpace(strings.SplitN(rest, "\n", 2)[0]), 10, 64))(tb)
 }
 
 // behindProxies returns a client of the cluster whose connections all go through
@@ -242,10 +233,7 @@ func behindProxies(tb testing.TB, c *redistest.Cluster) (*redis.ClusterClient, m
 // ruleOf returns a limit's rule.
 func ruleOf(tb testing.TB, l core.Limit) *core.Rule {
 	tb.Helper()
-	r, err := l.Rule()
-	if err != nil {
-		tb.Fatal(err)
-	}
+	r := must.Get(l.Rule())(tb)
 	return &r
 }
 

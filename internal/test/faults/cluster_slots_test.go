@@ -13,7 +13,9 @@ import (
 
 	"github.com/weblimit/weblimit/core"
 	"github.com/weblimit/weblimit/core/redisstore"
+	"github.com/weblimit/weblimit/internal/test/check"
 	"github.com/weblimit/weblimit/internal/test/long"
+	"github.com/weblimit/weblimit/internal/test/must"
 	"github.com/weblimit/weblimit/internal/test/redistest"
 )
 
@@ -156,9 +158,7 @@ func TestClusterSlotsTakeThreeRoundTripsAtMost(t *testing.T) {
 	keys := slices.Concat(keysOn(t, cluster, prefix, 3)...)
 	const delay = 200 * time.Millisecond
 	for range 2 { // opens the connections
-		if _, err := takeWithin(store, patience, rule, keys...); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(takeWithin(store, patience, rule, keys...))(t)
 	}
 	for _, p := range proxies {
 		p.Delay(delay)
@@ -175,9 +175,7 @@ func TestClusterSlotsTakeThreeRoundTripsAtMost(t *testing.T) {
 		best := patience
 		for range 50 { // one in time is enough: the machine may be busy during the others
 			start := time.Now()
-			if _, err := takeWithin(store, patience, rule, keys[:c.slots]...); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(takeWithin(store, patience, rule, keys[:c.slots]...))(t)
 			took := time.Since(start)
 			if took < c.from {
 				t.Errorf("%d slots decided after %v, before all steps had been answered", c.slots, took)
@@ -212,9 +210,7 @@ func TestClusterReplicasNeverAnswerChecks(t *testing.T) {
 			if err != nil {
 				t.Fatalf("%s: %v", name, err)
 			}
-			if want := int64(9 - i/20); results[0].Remaining != want {
-				t.Errorf("%s: %d remain, want %d", name, results[0].Remaining, want)
-			}
+			check.Equal(t, name+": remain", results[0].Remaining, int64(9-i/20))
 			usedBy(store, rule, key)
 			decisions += 2
 		}

@@ -10,6 +10,7 @@ import (
 	"github.com/weblimit/weblimit/core"
 	"github.com/weblimit/weblimit/core/redisstore"
 	"github.com/weblimit/weblimit/internal/test/long"
+	"github.com/weblimit/weblimit/internal/test/must"
 	"github.com/weblimit/weblimit/internal/test/redistest"
 )
 
@@ -106,9 +107,7 @@ func TestClusterFloodOfOneRouteDeniesNobodyElsewhere(t *testing.T) {
 			}
 			ask(stores[0], "known:0", route)
 			used := core.Check{Key: []byte(keys[0]), Rule: tenant, Cost: tenant.Burst - 10}
-			if _, err := takeChecks(stores[0], used); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(takeChecks(stores[0], used))(t)
 			var floods, asked, denied atomic.Int64
 			var busy, honest sync.WaitGroup
 			over := make(chan struct{})

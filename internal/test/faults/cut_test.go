@@ -12,6 +12,7 @@ import (
 	"github.com/weblimit/weblimit/core"
 	"github.com/weblimit/weblimit/core/redisstore"
 	"github.com/weblimit/weblimit/core/store"
+	"github.com/weblimit/weblimit/internal/test/check"
 	"github.com/weblimit/weblimit/internal/test/long"
 	"github.com/weblimit/weblimit/internal/test/redistest"
 )
@@ -145,9 +146,7 @@ func TestReplyIsCut(t *testing.T) {
 			if sum := l.sum(); charged != sum.answered+sum.lost || sum.lost != cuts { // the server ran what it was sent
 				t.Errorf("charged %d for %+v, want all", charged, sum)
 			}
-			if got := l.proxy.RepliesCut(); got != cuts {
-				t.Errorf("%d replies were cut, want %d", got, cuts)
-			}
+			check.Equal(t, "replies cut", l.proxy.RepliesCut(), cuts)
 			if n := l.heard.count(core.EventBreakerOpened); n != 0 {
 				t.Errorf("lone failures opened the breaker; events: %v", l.heard)
 			}

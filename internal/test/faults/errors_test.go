@@ -166,17 +166,17 @@ var refusals = []refusal{
 		name: "WRONGTYPE", class: store.ClassType, key: true,
 		begin: func(t *testing.T, s *redistest.Server, key string) func() {
 			c := s.Client(t)
-			must(t, c.Del(t.Context(), key))
-			must(t, c.LPush(t.Context(), key, "of another application"))
-			return func() { must(t, c.Del(context.Background(), key)) }
+			mustRun(t, c.Del(t.Context(), key))
+			mustRun(t, c.LPush(t.Context(), key, "of another application"))
+			return func() { mustRun(t, c.Del(context.Background(), key)) }
 		},
 	},
 	{
 		name: "VALUE, of another version", class: store.ClassValue, key: true,
 		begin: func(t *testing.T, s *redistest.Server, key string) func() {
 			c := s.Client(t)
-			must(t, c.Set(t.Context(), key, "\xffof a version to come", 0))
-			return func() { must(t, c.Del(context.Background(), key)) }
+			mustRun(t, c.Set(t.Context(), key, "\xffof a version to come", 0))
+			return func() { mustRun(t, c.Del(context.Background(), key)) }
 		},
 	},
 	{
@@ -184,13 +184,13 @@ var refusals = []refusal{
 		begin: func(t *testing.T, s *redistest.Server, key string) func() {
 			c := s.Client(t)
 			value := c.Get(t.Context(), key).Val()
-			must(t, c.Set(t.Context(), key, value[:len(value)/2], 0))
-			return func() { must(t, c.Del(context.Background(), key)) }
+			mustRun(t, c.Set(t.Context(), key, value[:len(value)/2], 0))
+			return func() { mustRun(t, c.Del(context.Background(), key)) }
 		},
 	},
 }
 
-func must(t *testing.T, cmd redis.Cmder) {
+func mustRun(t *testing.T, cmd redis.Cmder) {
 	t.Helper()
 	if err := cmd.Err(); err != nil {
 		t.Errorf("%v: %v", cmd.Args()[0], err)

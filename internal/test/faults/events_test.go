@@ -2,6 +2,7 @@ package faults_test
 
 import (
 	"context"
+	"fmt"
 	"log"
 	"log/slog"
 	"strings"
@@ -12,6 +13,7 @@ import (
 	"github.com/weblimit/weblimit/core"
 	"github.com/weblimit/weblimit/core/redisstore"
 	"github.com/weblimit/weblimit/core/store"
+	"github.com/weblimit/weblimit/internal/test/check"
 	"github.com/weblimit/weblimit/internal/test/child"
 	"github.com/weblimit/weblimit/internal/test/long"
 	"github.com/weblimit/weblimit/internal/test/redistest"
@@ -57,8 +59,8 @@ func TestEventsAreFew(t *testing.T) {
 		server := redistest.Start(t)
 		a := newApp(t, server, server.Client(t), "Deny")
 		c, key := server.Client(t), a.learn(t, server)
-		must(t, c.Del(t.Context(), key))
-		must(t, c.LPush(t.Context(), key, "of another application"))
+		mustRun(t, c.Del(t.Context(), key))
+		mustRun(t, c.LPush(t.Context(), key, "of another application"))
 		start := time.Now()
 		manyAsk(decisions, func() { a.ask(planted) })
 		took := time.Since(start)
@@ -111,9 +113,7 @@ func TestAnOutageBeginsAndEndsOnce(t *testing.T) {
 			continue
 		}
 		e := events[0]
-		if e.Node != node {
-			t.Errorf("%v: node %q, want %q", kind, e.Node, node)
-		}
+		check.Equal(t, fmt.Sprintf("%v: node", kind), e.Node, node)
 		switch kind {
 		case core.EventOutageBegan, core.EventBreakerOpened:
 			if e.Class != store.ClassConnection || e.Err == nil || e.Duration != 0 {

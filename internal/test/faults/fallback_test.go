@@ -9,6 +9,7 @@ import (
 	"github.com/weblimit/weblimit/core"
 	"github.com/weblimit/weblimit/core/redisstore"
 	"github.com/weblimit/weblimit/core/store"
+	"github.com/weblimit/weblimit/internal/test/check"
 	"github.com/weblimit/weblimit/internal/test/redistest"
 )
 
@@ -88,15 +89,11 @@ func TestFallback(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
 			p := newPair(t, patience, c.store, c.limits...)
-			if got := p.ask(t, "k", byRedis...); got != 100 {
-				t.Errorf("before: %d passed, want 100", got)
-			}
+			check.Equal(t, "before: passed", p.ask(t, "k", byRedis...), 100)
 			p.first.Kill()
 			got := p.ask(t, "k", core.ReasonOutageLocal)
 			figure(t, "passed in the outage, of a limit of 100", got)
-			if got != c.passed {
-				t.Errorf("in the outage: %d passed, want %d", got, c.passed)
-			}
+			check.Equal(t, "in the outage: passed", got, c.passed)
 			figure(t, "decided by the first Redis again after", p.restart(t))
 			asked := p.second.Calls(t, "evalsha")
 			p.ask(t, "another", byRedis...)
@@ -145,9 +142,7 @@ func TestFallbackStoreIsDownToo(t *testing.T) {
 			figure(t, "requests that waited", waited)
 			figure(t, "added latency, at most", quantile(took, 1))
 			figure(t, "added latency, median", quantile(took, 0.5))
-			if passed != c.passed {
-				t.Errorf("%d passed, want %d", passed, c.passed)
-			}
+			check.Equal(t, "passed", passed, c.passed)
 			// In each replica five requests wait for both, until the breakers are open.
 			if waited > 100 {
 				t.Errorf("%d of 300 requests waited", waited)

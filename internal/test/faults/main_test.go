@@ -17,6 +17,7 @@ import (
 	"github.com/weblimit/weblimit/core"
 	"github.com/weblimit/weblimit/core/store"
 	"github.com/weblimit/weblimit/internal/test/child"
+	"github.com/weblimit/weblimit/internal/test/must"
 	"github.com/weblimit/weblimit/internal/test/redistest"
 	"github.com/weblimit/weblimit/keyfuncs"
 )
@@ -90,11 +91,7 @@ func atMost(n int64, name string) core.Limit {
 // newLimiter returns a limiter, or ends the test.
 func newLimiter(tb testing.TB, config core.Config) *core.Limiter {
 	tb.Helper()
-	l, err := core.New(config)
-	if err != nil {
-		tb.Fatal(err)
-	}
-	return l
+	return must.Get(core.New(config))(tb)
 }
 
 // newPatient returns a limiter whose checks have so much time that only an answer ends them.

@@ -11,6 +11,7 @@ import (
 	"github.com/weblimit/weblimit/core"
 	"github.com/weblimit/weblimit/core/redisstore"
 	"github.com/weblimit/weblimit/core/store"
+	"github.com/weblimit/weblimit/internal/test/must"
 	"github.com/weblimit/weblimit/internal/test/redistest"
 )
 
@@ -147,9 +148,7 @@ func TestRingShardThatIsDownHasOthersGiveBack(t *testing.T) {
 	for i := range keys {
 		keys[i] = fmt.Sprint("user:", i)
 	}
-	if _, err := takeWithin(r.store, patience, rule, keys...); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(takeWithin(r.store, patience, rule, keys...))(t)
 	homes := r.homes(t, keys)
 	r.servers[2].Kill()
 	for range 20 {
@@ -185,9 +184,7 @@ func TestRingRetriesDoNotChargeTwice(t *testing.T) {
 	store := redisstore.New(client, redisstore.Config{DenialCache: noDenials()})
 	store.OnEvent(func(core.Event) {})
 	rule := ruleOf(t, atMost(100, "ring"))
-	if _, err := takeWithin(store, patience, rule, "k"); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(takeWithin(store, patience, rule, "k"))(t)
 	const cuts = 4
 	for range cuts {
 		proxy.CutReplies(1)

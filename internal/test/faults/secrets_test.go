@@ -17,6 +17,7 @@ import (
 
 	"github.com/weblimit/weblimit/core"
 	"github.com/weblimit/weblimit/core/redisstore"
+	"github.com/weblimit/weblimit/internal/test/must"
 )
 
 // planted is a client's key that must be found in Redis only.
@@ -82,10 +83,7 @@ func TestNoErrorOfAnotherServerHoldsAKey(t *testing.T) {
 // key, and returns its address.
 func parrot(t *testing.T, reply string) string {
 	t.Helper()
-	listener, err := new(net.ListenConfig).Listen(context.Background(), "tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	listener := must.Get(new(net.ListenConfig).Listen(context.Background(), "tcp", "127.0.0.1:0"))(t)
 	t.Cleanup(func() { _ = listener.Close() })
 	go func() {
 		for {

@@ -11,6 +11,8 @@ import (
 	"github.com/weblimit/weblimit/core"
 	"github.com/weblimit/weblimit/core/redisstore"
 	"github.com/weblimit/weblimit/core/store"
+	"github.com/weblimit/weblimit/internal/test/check"
+	"github.com/weblimit/weblimit/internal/test/must"
 	"github.com/weblimit/weblimit/internal/test/redistest"
 )
 
@@ -123,9 +125,7 @@ func (s *sentinelLoad) finish(t *testing.T) {
 	figure(t, "decisions by policy, by class of error", fmt.Sprint(classes))
 	figure(t, "charges that the new master did not have, of those answered", fmt.Sprint(lost, " of ", charged[key]))
 	exact := newPatient(t, s.store, atMost(500, "exact"))
-	if n := hammerKey(t, exact, "exact", 500); n != 500 {
-		t.Errorf("%d of a quota of 500 were admitted after the failover", n)
-	}
+	check.Equal(t, "of a quota of 500 admitted after the failover", hammerKey(t, exact, "exact", 500), 500)
 }
 
 // The master dies under load, or freezes. The outage policies decide, in time, until the
@@ -175,9 +175,7 @@ func TestSentinelFailoverByHand(t *testing.T) {
 	began := time.Now()
 	sentinel := redis.NewSentinelClient(&redis.Options{Addr: s.set.Sentinels()[0].Addr()})
 	defer func() { _ = sentinel.Close() }()
-	if err := sentinel.Failover(context.Background(), redistest.MasterName).Err(); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, sentinel.Failover(context.Background(), redistest.MasterName).Err())
 	s.set.AwaitFailover(t, master)
 	promoted := time.Now()
 	back := eventually(t, "decisions of Redis", s.ofRedis(promoted))

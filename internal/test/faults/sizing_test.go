@@ -15,6 +15,7 @@ import (
 	"github.com/weblimit/weblimit/core/redisstore"
 	"github.com/weblimit/weblimit/internal/test/edge"
 	"github.com/weblimit/weblimit/internal/test/long"
+	"github.com/weblimit/weblimit/internal/test/must"
 	"github.com/weblimit/weblimit/internal/test/redistest"
 	"github.com/weblimit/weblimit/keyfuncs"
 )
@@ -94,10 +95,7 @@ func TestMemoryOfRedisPerOperation(t *testing.T) {
 	operations := long.Rounds(3_000, 100_000)
 	client := redistest.Start(t).Client(t)
 	store := redisstore.New(client)
-	rule, err := core.PerDay(1<<40).OncePer(keyfuncs.Header("Idempotency-Key"), 24*time.Hour).Rule()
-	if err != nil {
-		t.Fatal(err)
-	}
+	rule := must.Get(core.PerDay(1<<40).OncePer(keyfuncs.Header("Idempotency-Key"), 24*time.Hour).Rule())(t)
 	var n atomic.Int64
 	ask := func() {
 		key := []byte(keyfuncs.Encode("user", "1000012345"))

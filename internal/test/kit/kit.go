@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/weblimit/weblimit/core"
+	"github.com/weblimit/weblimit/internal/test/check"
 	"github.com/weblimit/weblimit/keyfuncs"
 	"github.com/weblimit/weblimit/weblimittest"
 )
@@ -87,9 +88,7 @@ func (a *app) wantStatus(want int) {
 	a.Helper()
 	a.ask("a", func(r *http.Response) {
 		a.Helper()
-		if r.StatusCode != want {
-			a.Errorf("status %d, want %d", r.StatusCode, want)
-		}
+		check.Equal(a, "status", r.StatusCode, want)
 	})
 }
 
@@ -113,9 +112,7 @@ func Run(t *testing.T, build Build) {
 		"a client is blocked": func(t *testing.T) {
 			a := newApp(t, build)
 			a.store.BlockFor(daily, 10*time.Minute)
-			if wait := a.denied("a", daily); wait != 10*time.Minute {
-				t.Errorf("a client that is blocked for ten minutes waits %v", wait)
-			}
+			check.Equal(t, "a client that is blocked for ten minutes waits", a.denied("a", daily), 10*time.Minute)
 			a.store.Advance(10 * time.Minute)
 			a.allowed("a")
 		},
@@ -180,9 +177,7 @@ func waits(a *app) {
 	})
 	a.allowed("a")
 	wait := a.denied("a", wayIn)
-	if wait != 30*time.Second {
-		a.Errorf("Retry-After is %v, want 30s", wait)
-	}
+	check.Equal(a, "Retry-After", wait, 30*time.Second)
 	a.allowed("b")
 	a.store.Advance(wait - time.Microsecond)
 	a.denied("a", wayIn)

@@ -20,6 +20,8 @@ import (
 	"os"
 	"sync/atomic"
 	"testing"
+
+	"github.com/weblimit/weblimit/internal/test/must"
 )
 
 // underMain says that Main runs, which stops the servers in the end.
@@ -40,10 +42,7 @@ func Main(m interface{ Run() int }) int {
 func Shared(tb testing.TB) *Server {
 	tb.Helper()
 	require(tb)
-	s, err := shared()
-	if err != nil {
-		tb.Fatal(err)
-	}
+	s := must.Get(shared())(tb)
 	if s.exited() {
 		tb.Fatalf("pgtest: the shared server is gone\n%s", s.logTail())
 	}
@@ -57,10 +56,7 @@ func Shared(tb testing.TB) *Server {
 func Start(tb testing.TB, settings ...string) *Server {
 	tb.Helper()
 	require(tb)
-	s, err := start(settings)
-	if err != nil {
-		tb.Fatal(err)
-	}
+	s := must.Get(start(settings))(tb)
 	tb.Cleanup(s.Stop)
 	return s
 }

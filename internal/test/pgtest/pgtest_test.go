@@ -8,6 +8,9 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/weblimit/weblimit/internal/test/check"
+	"github.com/weblimit/weblimit/internal/test/must"
 )
 
 func TestMain(m *testing.M) { os.Exit(Main(m)) }
@@ -18,9 +21,7 @@ func TestSharedIsOneServer(t *testing.T) {
 	if again := Shared(t); again != s {
 		t.Errorf("another server: %s and %s", s.Host(), again.Host())
 	}
-	if got := s.Exec(t, "", "SELECT 6*7, current_user"); got != "42|postgres" {
-		t.Errorf("SELECT = %q", got)
-	}
+	check.Equal(t, "SELECT", s.Exec(t, "", "SELECT 6*7, current_user"), "42|postgres")
 }
 
 func TestDatabasesAreApart(t *testing.T) {
@@ -35,17 +36,13 @@ func TestDatabasesAreApart(t *testing.T) {
 		return strings.TrimSuffix(rest, "'")
 	}
 	s.Exec(t, name(a), "CREATE TABLE here (x int)")
-	if got := s.Exec(t, name(b), "SELECT count(*) FROM pg_class WHERE relname = 'here'"); got != "0" {
-		t.Errorf("%s tables in the other database", got)
-	}
+	check.Equal(t, "tables in the other database", s.Exec(t, name(b), "SELECT count(*) FROM pg_class WHERE relname = 'here'"), "0")
 }
 
 func TestSettingsWin(t *testing.T) {
 	t.Parallel()
 	s := Start(t, "max_connections=7")
-	if got := s.Exec(t, "", "SHOW max_connections"); got != "7" {
-		t.Errorf("max_connections = %s", got)
-	}
+	check.Equal(t, "max_connections", s.Exec(t, "", "SHOW max_connections"), "7")
 	if got := s.Exec(t, "", "SHOW listen_addresses"); got != "" {
 		t.Errorf("it listens on %q", got)
 	}
@@ -55,9 +52,7 @@ func TestOnlyTheSuperuserNeedsNoPassword(t *testing.T) {
 	t.Parallel()
 	s := Shared(t)
 	s.Exec(t, "", "CREATE ROLE narrow LOGIN PASSWORD 'it''s'")
-	if got := s.ConnStringAs("narrow", "it's", ""); !strings.Contains(got, `password='it\'s'`) {
-		t.Errorf("connection string %s", got)
-	}
+	check.Contains(t, "connection string", s.ConnStringAs("narrow", "it's", ""), `password='it\'s'`)
 }
 
 func TestKilledServersKeepWhatWasCommitted(t *testing.T) {
@@ -71,24 +66,17 @@ func TestKilledServersKeepWhatWasCommitted(t *testing.T) {
 	s.Restart(t)
 	s.Exec(t, "", "INSERT INTO kept VALUES (2)")
 	s.Restart(t) // of a server that runs
-	if got := s.Exec(t, "", "SELECT sum(x) FROM kept"); got != "3" {
-		t.Errorf("sum = %s, want 3", got)
-	}
+	check.Equal(t, "sum", s.Exec(t, "", "SELECT sum(x) FROM kept"), "3")
 }
 
 func TestFrozenServersAcceptAndDoNotAnswer(t *testing.T) {
 	t.Parallel()
 	s := Start(t)
 	s.Freeze(t)
-	conn, err := net.Dial("unix", filepath.Join(s.Host(), ".s.PGSQL.5432"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	conn := must.Get(net.Dial("unix", filepath.Join(s.Host(), ".s.PGSQL.5432")))(t)
 	defer func() { _ = conn.Close() }()
 	// An SSLRequest, which is answered with one byte.
-	if _, err := conn.Write([]byte{0, 0, 0, 8, 4, 210, 22, 47}); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(conn.Write([]byte{0, 0, 0, 8, 4, 210, 22, 47}))(t)
 	_ = conn.SetReadDeadline(time.Now().Add(200 * time.Millisecond))
 	if n, err := conn.Read(make([]byte, 1)); !errors.Is(err, os.ErrDeadlineExceeded) {
 		t.Errorf("a frozen server answers %d bytes, %v", n, err)

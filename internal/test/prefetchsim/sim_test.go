@@ -7,6 +7,7 @@ import (
 
 	"github.com/weblimit/weblimit/core"
 	"github.com/weblimit/weblimit/internal/test/long"
+	"github.com/weblimit/weblimit/internal/test/must"
 	"github.com/weblimit/weblimit/internal/test/prefetchsim"
 )
 
@@ -37,14 +38,11 @@ func TestBounds(t *testing.T) {
 						maxAge   time.Duration
 						phase    time.Duration
 					}{{0.02, 100 * time.Millisecond, time.Second}, {0.3, time.Second, time.Second}, {0.3, time.Second, 100 * time.Millisecond}} {
-						o, err := prefetchsim.Run(prefetchsim.Config{
+						o := must.Get(prefetchsim.Run(prefetchsim.Config{
 							Limit: limit, Instances: instances, Fraction: of.fraction, MaxAge: of.maxAge, Load: load, Phase: of.phase,
 							Duration: duration, Loss: time.Second, Skew: 10 * time.Minute, Drift: 0.0009,
 							Delay: 5 * time.Millisecond, Seed: uint64(instances),
-						})
-						if err != nil {
-							t.Fatal(err)
-						}
+						}))(t)
 						t.Logf("%+v: %+v", of, o)
 						if o.Over > o.OverBound {
 							t.Errorf("%d units above the limit, stated: at most %d", o.Over, o.OverBound)
@@ -68,14 +66,8 @@ func TestASimulationIsDeterminedByItsConfig(t *testing.T) {
 		Limit: core.PerSecond(10_000), Instances: 10, Fraction: 0.1, MaxAge: 100 * time.Millisecond, Load: 1, Phase: 300 * time.Millisecond,
 		Duration: 2 * time.Second, Loss: time.Second, Skew: time.Minute, Drift: 0.0005, Delay: 5 * time.Millisecond, Seed: 7,
 	}
-	first, err := prefetchsim.Run(config)
-	if err != nil {
-		t.Fatal(err)
-	}
-	second, err := prefetchsim.Run(config)
-	if err != nil {
-		t.Fatal(err)
-	}
+	first := must.Get(prefetchsim.Run(config))(t)
+	second := must.Get(prefetchsim.Run(config))(t)
 	if first != second || first.Held == 0 || first.Granted < 2*first.Calls {
 		t.Errorf("got %+v and %+v, want the same twice, and few calls", first, second)
 	}

@@ -14,7 +14,9 @@ import (
 	"time"
 
 	"github.com/weblimit/weblimit/core"
+	"github.com/weblimit/weblimit/internal/test/check"
 	"github.com/weblimit/weblimit/internal/test/child"
+	"github.com/weblimit/weblimit/internal/test/must"
 	"github.com/weblimit/weblimit/keyfuncs"
 )
 
@@ -30,15 +32,12 @@ type Route struct {
 func newRoute(tb testing.TB, path string, strategy keyfuncs.Strategy) *Route {
 	tb.Helper()
 	r := &Route{Path: path}
-	limiter, err := core.New(core.Config{
+	limiter := must.Get(core.New(core.Config{
 		Store:     core.NewMemory(),
 		Limits:    []core.Limit{core.PerDay(quota).By(keyfuncs.ClientIP(strategy)).WarnAt(1)},
 		OnWarning: func(_ context.Context, w core.Warning) { r.used.Store(w.Key, true) },
 		Logger:    slog.New(slog.DiscardHandler),
-	})
-	if err != nil {
-		tb.Fatal(err)
-	}
+	}))(tb)
 	r.Limiter = limiter
 	return r
 }
@@ -126,10 +125,7 @@ func listen(tb testing.TB, network string) net.Listener {
 	if network == "unix" {
 		addr = filepath.Join(child.Dir(tb), "app")
 	}
-	l, err := net.Listen(network, addr)
-	if err != nil {
-		tb.Fatal(err)
-	}
+	l := must.Get(net.Listen(network, addr))(tb)
 	tb.Cleanup(func() { _ = l.Close() })
 	return l
 }
@@ -138,9 +134,7 @@ func listen(tb testing.TB, network string) net.Listener {
 // used up their quota.
 func (r *Route) settle(tb testing.TB) {
 	tb.Helper()
-	if n := r.ran.Load(); n != 2*quota {
-		tb.Errorf("%s: %d requests of two clients reached the handler, want %d", r.Path, n, 2*quota)
-	}
+	check.Equal(tb, r.Path+": requests of two clients reached the handler", r.ran.Load(), 2*quota)
 	if keys := r.usedUp(); !slices.Equal(keys, []string{"ip:" + attacker, "ip:" + honest}) {
 		tb.Errorf("%s: nothing is left of %q, want the two clients", r.Path, keys)
 	}

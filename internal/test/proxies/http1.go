@@ -9,6 +9,8 @@ import (
 	"net/http"
 	"testing"
 	"time"
+
+	"github.com/weblimit/weblimit/internal/test/must"
 )
 
 // dial connects to a proxy from an address and negotiates the protocol by ALPN.
@@ -24,11 +26,7 @@ func dial(tb testing.TB, from, addr, protocol string) net.Conn {
 			CurvePreferences:   []tls.CurveID{tls.CurveP256}, // the cheapest
 		},
 	}
-	conn, err := d.DialContext(context.Background(), "tcp", addr)
-	if err != nil {
-		tb.Fatal(err)
-	}
-	return conn
+	return must.Get(d.DialContext(context.Background(), "tcp", addr))(tb)
 }
 
 // sessions are resumed, which saves most connections a signature.

@@ -4,8 +4,9 @@ import (
 	"maps"
 	"net"
 	"net/http"
-	"slices"
 	"testing"
+
+	"github.com/weblimit/weblimit/internal/test/check"
 )
 
 // Headers with IPv6 addresses are read as proxies write them.
@@ -35,9 +36,7 @@ func TestClientsWithIPv6Addresses(t *testing.T) {
 				if want := map[int]int{http.StatusOK: quota, http.StatusTooManyRequests: 1}; !maps.Equal(got, want) {
 					t.Errorf("%s: got %v, want %v", r.Path, got, want)
 				}
-				if keys := r.usedUp(); !slices.Equal(keys, []string{"ip:::/64"}) {
-					t.Errorf("%s: the client's keys are %q", r.Path, keys)
-				}
+				check.Slices(t, r.Path+": the client's keys", r.usedUp(), []string{"ip:::/64"})
 			}
 			stop()
 		})

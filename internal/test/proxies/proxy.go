@@ -23,6 +23,7 @@ import (
 
 	"github.com/weblimit/weblimit/internal/test/child"
 	"github.com/weblimit/weblimit/internal/test/documents"
+	"github.com/weblimit/weblimit/internal/test/must"
 )
 
 // A proxy is a program whose configuration docs/proxies.md shows.
@@ -134,16 +135,12 @@ func (p *proxy) run(tb testing.TB, app net.Addr, edits []string) *started {
 		block = strings.Replace(block, pair[0], own.Replace(pair[1]), 1)
 	}
 	file := filepath.Join(dir, "conf")
-	if err := os.WriteFile(file, []byte(p.around(block, dir)), 0o600); err != nil {
-		tb.Fatal(err)
-	}
+	must.OK(tb, os.WriteFile(file, []byte(p.around(block, dir)), 0o600))
 	var log child.Output
 	cmd := exec.Command(path, p.args(file)...)
 	cmd.Stdout, cmd.Stderr, cmd.Dir = &log, &log, dir
 	cmd.Env = append(os.Environ(), "HOME="+dir, "XDG_CONFIG_HOME="+dir, "XDG_DATA_HOME="+dir)
-	if err := child.Start(cmd); err != nil {
-		tb.Fatal(err)
-	}
+	must.OK(tb, child.Start(cmd))
 	exited := make(chan struct{})
 	go func() {
 		defer close(exited)
@@ -204,10 +201,7 @@ var proxyCount atomic.Int32
 func freeAddr(tb testing.TB) string {
 	tb.Helper()
 	n, pid := proxyCount.Add(1), os.Getpid()
-	l, err := net.Listen("tcp", fmt.Sprintf("127.%d.%d.%d:0", 64+pid>>8&0x3f, pid&0xff, n%250+1))
-	if err != nil {
-		tb.Fatal(err)
-	}
+	l := must.Get(net.Listen("tcp", fmt.Sprintf("127.%d.%d.%d:0", 64+pid>>8&0x3f, pid&0xff, n%250+1)))(tb)
 	defer func() { _ = l.Close() }()
 	return l.Addr().String()
 }
@@ -236,15 +230,10 @@ var certificate = sync.OnceValues(func() (pair [2][]byte, err error) {
 // certificate also has the key, as HAProxy wants.
 func writeCertificate(tb testing.TB, dir string) (cert, key string) {
 	tb.Helper()
-	pair, err := certificate()
-	if err != nil {
-		tb.Fatal(err)
-	}
+	pair := must.Get(certificate())(tb)
 	cert, key = filepath.Join(dir, "cert.pem"), filepath.Join(dir, "key.pem")
 	for file, content := range map[string][]byte{cert: bytes.Join(pair[:], nil), key: pair[1]} {
-		if err := os.WriteFile(file, content, 0o600); err != nil {
-			tb.Fatal(err)
-		}
+		must.OK(tb, os.WriteFile(file, content, 0o600))
 	}
 	return cert, key
 }

@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"github.com/redis/go-redis/v9"
+
+	"github.com/weblimit/weblimit/internal/test/must"
 )
 
 // endless keeps a core busy until SCRIPT KILL, which ends only scripts that wrote nothing.
@@ -51,9 +53,7 @@ func (s *Server) Busy(tb testing.TB, d time.Duration) (stop func()) {
 		}
 	}
 	tb.Cleanup(stop)
-	if err := await("BUSY from "+s.addr, s.refusesWith("BUSY ")); err != nil {
-		tb.Fatal(err)
-	}
+	must.OK(tb, await("BUSY from "+s.addr, s.refusesWith("BUSY ")))
 	if d > 0 { // from now on: the script may have been slow to start
 		timer = time.AfterFunc(d, func() { _ = end() })
 	}

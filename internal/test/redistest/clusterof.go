@@ -5,6 +5,8 @@ import (
 	"testing"
 
 	"github.com/redis/go-redis/v9"
+
+	"github.com/weblimit/weblimit/internal/test/must"
 )
 
 // Cluster is a running Redis Cluster. Its methods may be called concurrently.
@@ -30,10 +32,7 @@ type Cluster struct {
 func StartClusterOf(tb testing.TB, masters, replicas int, args ...string) *Cluster {
 	tb.Helper()
 	requireBinary(tb)
-	c, err := startCluster(masters, replicas, args)
-	if err != nil {
-		tb.Fatal(err)
-	}
+	c := must.Get(startCluster(masters, replicas, args))(tb)
 	tb.Cleanup(c.stop)
 	return c
 }
@@ -46,11 +45,7 @@ func SharedCluster(tb testing.TB) *Cluster {
 	tb.Helper()
 	requireBinary(tb)
 	requireMain(tb)
-	c, err := sharedCluster()
-	if err != nil {
-		tb.Fatal(err)
-	}
-	return c
+	return must.Get(sharedCluster())(tb)
 }
 
 // Nodes returns all nodes, dead ones too: first those that began as masters.

@@ -9,15 +9,15 @@ import (
 	"time"
 
 	"github.com/redis/go-redis/v9"
+
+	"github.com/weblimit/weblimit/internal/test/check"
+	"github.com/weblimit/weblimit/internal/test/must"
 )
 
 // slotOf asks a node for the slot of a key.
 func slotOf(t *testing.T, c *Cluster, key string) int {
 	t.Helper()
-	slot, err := c.Nodes()[0].Client(t).ClusterKeySlot(t.Context(), key).Result()
-	if err != nil {
-		t.Fatal(err)
-	}
+	slot := must.Get(c.Nodes()[0].Client(t).ClusterKeySlot(t.Context(), key).Result())(t)
 	return int(slot)
 }
 
@@ -39,9 +39,7 @@ func TestSharedClusterIsOneClusterOfThreeMastersAndReplicas(t *testing.T) {
 	used := map[*Server]bool{}
 	for i := range 64 {
 		key := fmt.Sprint(prefix, i)
-		if err := client.Set(t.Context(), key, i, time.Minute).Err(); err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, client.Set(t.Context(), key, i, time.Minute).Err())
 		used[c.MasterOf(t, slotOf(t, c, key))] = true
 	}
 	if len(used) != 3 {
@@ -71,9 +69,7 @@ func TestClusterFailsOverToAReplicaThatHasTheData(t *testing.T) {
 	c := StartClusterOf(t, 3, 1)
 	ctx, client := t.Context(), c.Client(t)
 	const key = "{failover}"
-	if err := client.Set(ctx, key, "kept", 0).Err(); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, client.Set(ctx, key, "kept", 0).Err())
 	slot := slotOf(t, c, key)
 	old := c.MasterOf(t, slot)
 	if n, err := old.Client(t).Wait(ctx, 1, awaitTimeout).Result(); n != 1 || err != nil {
@@ -91,14 +87,9 @@ func TestClusterFailsOverToAReplicaThatHasTheData(t *testing.T) {
 		t.Errorf("a new client reads %q, %v", got, err)
 	}
 	client.ReloadState(ctx) // by itself it would look within ten seconds
-	err := await("the old client to find the new master", func() error { return client.Get(ctx, key).Err() })
-	if err != nil {
-		t.Error(err)
-	}
+	check.OK(t, await("the old client to find the new master", func() error { return client.Get(ctx, key).Err() }))
 	old.Restart(t)
-	if err := await("the old master to follow", func() error { return old.inSync(elected) }); err != nil {
-		t.Error(err)
-	}
+	check.OK(t, await("the old master to follow", func() error { return old.inSync(elected) }))
 }
 
 func TestAFrozenMasterIsReplacedToo(t *testing.T) {
@@ -108,9 +99,7 @@ func TestAFrozenMasterIsReplacedToo(t *testing.T) {
 	old.Freeze(t)
 	elected := c.AwaitFailover(t, 0, old)
 	old.Thaw(t)
-	if err := await("the old master to follow", func() error { return old.inSync(elected) }); err != nil {
-		t.Error(err)
-	}
+	check.OK(t, await("the old master to follow", func() error { return old.inSync(elected) }))
 	if got := c.AwaitFailover(t, 0, old); got != elected {
 		t.Errorf("%s after the thaw, want %s", got.Addr(), elected.Addr())
 	}
@@ -125,19 +114,14 @@ func TestClusterServesOtherSlotsWithoutAMaster(t *testing.T) {
 	}
 	c.Masters()[0].Kill()
 	alive := c.Masters()[1].Client(t)
-	err := await("the death to be noticed", func() error {
+	must.OK(t, await("the death to be noticed", func() error {
 		nodes, err := alive.ClusterNodes(ctx).Result()
 		if err == nil && !strings.Contains(nodes, "master,fail ") {
 			err = errors.New("no failed master")
 		}
 		return err
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := alive.Do(ctx, "get", keyIn(t, c, 5461, 10_921)).Err(); !errors.Is(err, redis.Nil) {
-		t.Errorf("a slot with a master: %v", err)
-	}
+	}))
+	check.Is(t, "a slot with a master", alive.Do(ctx, "get", keyIn(t, c, 5461, 10_921)).Err(), redis.Nil)
 }
 
 // keyIn returns a key whose slot lies in the range.

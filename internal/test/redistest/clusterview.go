@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"github.com/redis/go-redis/v9"
+
+	"github.com/weblimit/weblimit/internal/test/must"
 )
 
 // view is the state of the cluster as one node sees it.
@@ -92,10 +94,7 @@ func (c *Cluster) currentView() (view, error) {
 // a master died, that is the dead one.
 func (c *Cluster) MasterOf(tb testing.TB, slot int) *Server {
 	tb.Helper()
-	v, err := c.currentView()
-	if err != nil {
-		tb.Fatal(err)
-	}
+	v := must.Get(c.currentView())(tb)
 	master := c.byAddr(v.master(slot))
 	if master == nil {
 		tb.Fatalf("redistest: slot %d has no master", slot)
@@ -109,7 +108,7 @@ func (c *Cluster) MasterOf(tb testing.TB, slot int) *Server {
 func (c *Cluster) AwaitFailover(tb testing.TB, slot int, old *Server) *Server {
 	tb.Helper()
 	var master *Server
-	err := await(fmt.Sprintf("a failover of slot %d", slot), func() (err error) {
+	must.OK(tb, await(fmt.Sprintf("a failover of slot %d", slot), func() (err error) {
 		if master, err = c.agreed(slot); err != nil {
 			return err
 		}
@@ -117,10 +116,7 @@ func (c *Cluster) AwaitFailover(tb testing.TB, slot int, old *Server) *Server {
 			return fmt.Errorf("%s is still its master", old.addr)
 		}
 		return nil
-	})
-	if err != nil {
-		tb.Fatal(err)
-	}
+	}))
 	return master
 }
 

@@ -10,6 +10,9 @@ import (
 	"time"
 
 	"github.com/redis/go-redis/v9"
+
+	"github.com/weblimit/weblimit/internal/test/check"
+	"github.com/weblimit/weblimit/internal/test/must"
 )
 
 // impatient is a plain client that shows the first answer.
@@ -98,9 +101,7 @@ func TestRefusalsBeginAndEnd(t *testing.T) {
 						}
 					}
 				}
-				if err := server.Client(t).Set(t.Context(), "k", "before", 0).Err(); err != nil {
-					t.Fatal(err)
-				}
+				must.OK(t, server.Client(t).Set(t.Context(), "k", "before", 0).Err())
 				end := c.begin(server, t)
 				check("meanwhile", c.read, c.write, c.script)
 				end()
@@ -120,9 +121,7 @@ func TestBusyEndsByItself(t *testing.T) {
 	t.Parallel()
 	s := Start(t)
 	stop := s.Busy(t, 50*time.Millisecond)
-	if err := await("an answer", func() error { return s.do("ping") }); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, await("an answer", func() error { return s.do("ping") }))
 	stop()
 	stop()
 	if got, err := s.configGet("lua-time-limit"); got != "5000" || err != nil {
@@ -155,9 +154,7 @@ func TestScriptFlushForgetsScripts(t *testing.T) {
 	s := Start(t)
 	ctx, c := t.Context(), impatient(t, s)
 	sha := c.ScriptLoad(ctx, "return 1").Val()
-	if err := c.EvalSha(ctx, sha, nil).Err(); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, c.EvalSha(ctx, sha, nil).Err())
 	s.ScriptFlush(t)
 	wantRefusal(t, "EVALSHA", c.EvalSha(ctx, sha, nil).Err(), "NOSCRIPT")
 }
@@ -177,14 +174,10 @@ func TestKillClientsClosesTheirConnections(t *testing.T) {
 	var conns []net.Conn
 	for range 3 {
 		conn := dial(t, s.Network(), s.Addr())
-		if got := exchange(t, conn, "PING\r\n", len("+PONG\r\n")); got != "+PONG\r\n" {
-			t.Fatalf("PING answered %q", got)
-		}
+		must.Equal(t, "PING answered", exchange(t, conn, "PING\r\n", len("+PONG\r\n")), "+PONG\r\n")
 		conns = append(conns, conn)
 	}
-	if n := s.KillClients(t); n != 3 {
-		t.Errorf("KillClients = %d, want 3", n)
-	}
+	check.Equal(t, "KillClients", s.KillClients(t), 3)
 	for _, conn := range conns {
 		if b, err := io.ReadAll(conn); len(b) != 0 || err != nil {
 			t.Errorf("read %q, %v, want the end", b, err)
@@ -195,23 +188,16 @@ func TestKillClientsClosesTheirConnections(t *testing.T) {
 // dial opens a connection for a test that looks at the bytes.
 func dial(t *testing.T, network, addr string) net.Conn {
 	t.Helper()
-	conn, err := net.Dial(network, addr)
-	if err != nil {
-		t.Fatal(err)
-	}
+	conn := must.Get(net.Dial(network, addr))(t)
 	t.Cleanup(func() { _ = conn.Close() })
-	if err := conn.SetDeadline(time.Now().Add(awaitTimeout)); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, conn.SetDeadline(time.Now().Add(awaitTimeout)))
 	return conn
 }
 
 // exchange writes a request and reads n bytes.
 func exchange(t *testing.T, conn net.Conn, request string, n int) string {
 	t.Helper()
-	if _, err := conn.Write([]byte(request)); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(conn.Write([]byte(request)))(t)
 	reply := make([]byte, n)
 	if got, err := io.ReadFull(conn, reply); err != nil {
 		return fmt.Sprintf("%s, then %v", reply[:got], err)

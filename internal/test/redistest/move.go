@@ -7,6 +7,8 @@ import (
 	"testing"
 
 	"github.com/redis/go-redis/v9"
+
+	"github.com/weblimit/weblimit/internal/test/must"
 )
 
 const (
@@ -99,10 +101,7 @@ func (m *Move) Finish() {
 	for n := 1; n > 0; {
 		n = m.Keys(moveBatch)
 	}
-	v, err := m.cluster.currentView()
-	if err != nil {
-		m.tb.Fatal(err)
-	}
+	v := must.Get(m.cluster.currentView())(m.tb)
 	// The new master first. If the old one came first and the new one died, no node would have
 	// the slot.
 	owners := []*Server{m.to, m.from}
@@ -115,7 +114,7 @@ func (m *Move) Finish() {
 	for _, node := range owners {
 		node.must(m.tb, "cluster", "setslot", m.slot, "node", m.cluster.ids[m.to])
 	}
-	err = await(fmt.Sprintf("slot %d to have moved", m.slot), func() error {
+	must.OK(m.tb, await(fmt.Sprintf("slot %d to have moved", m.slot), func() error {
 		master, err := m.cluster.agreed(m.slot)
 		if err != nil {
 			return err
@@ -124,8 +123,5 @@ func (m *Move) Finish() {
 			return fmt.Errorf("%s is still its master", master.addr)
 		}
 		return nil
-	})
-	if err != nil {
-		m.tb.Fatal(err)
-	}
+	}))
 }

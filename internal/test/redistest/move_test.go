@@ -7,6 +7,9 @@ import (
 	"testing"
 
 	"github.com/redis/go-redis/v9"
+
+	"github.com/weblimit/weblimit/internal/test/check"
+	"github.com/weblimit/weblimit/internal/test/must"
 )
 
 func TestMoveSlotTakesTheKeysAlong(t *testing.T) {
@@ -21,16 +24,12 @@ func TestMoveSlotTakesTheKeysAlong(t *testing.T) {
 	}
 	client := c.Client(t)
 	for i := range 250 { // more than two batches
-		if err := client.Set(ctx, fmt.Sprint("{moved}", i), i, 0).Err(); err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, client.Set(ctx, fmt.Sprint("{moved}", i), i, 0).Err())
 	}
 
 	half := c.BeginMove(t, slot, to)
 	half.Key("{moved}7", "{moved}none")
-	if n := half.Keys(3); n != 3 {
-		t.Errorf("Keys(3) = %d", n)
-	}
+	check.Equal(t, "Keys(3)", half.Keys(3), 3)
 	for _, refusal := range []struct {
 		name string
 		err  error
@@ -66,17 +65,13 @@ func TestMoveSlotTakesTheKeysAlong(t *testing.T) {
 	if got := c.MasterOf(t, slot); got != to {
 		t.Errorf("the slot is on %s, want %s", got.Addr(), to.Addr())
 	}
-	if n := to.Client(t).ClusterCountKeysInSlot(ctx, slot).Val(); n != 250 {
-		t.Errorf("%d keys arrived, want 250", n)
-	}
+	check.Equal(t, "keys arrived", to.Client(t).ClusterCountKeysInSlot(ctx, slot).Val(), 250)
 	want := fmt.Sprintf("MOVED %d %s", slot, to.Addr())
 	if err := from.Client(t).Get(ctx, "{moved}7").Err(); err == nil || err.Error() != want {
 		t.Errorf("the old master says %v, want %s", err, want)
 	}
 	c.MoveSlot(t, slot, from) // and back
-	if n := from.Client(t).ClusterCountKeysInSlot(ctx, slot).Val(); n != 250 {
-		t.Errorf("%d keys came back, want 250", n)
-	}
+	check.Equal(t, "keys came back", from.Client(t).ClusterCountKeysInSlot(ctx, slot).Val(), 250)
 }
 
 // mget asks one node, without the retries that go-redis makes after TRYAGAIN.

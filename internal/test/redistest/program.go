@@ -10,6 +10,8 @@ import (
 	"strconv"
 	"sync"
 	"testing"
+
+	"github.com/weblimit/weblimit/internal/test/must"
 )
 
 // programVariable is the environment variable that names the server to test with.
@@ -56,10 +58,7 @@ func Since(tb testing.TB, major, minor int, feature string) {
 func Before(tb testing.TB, major, minor int) bool {
 	tb.Helper()
 	requireBinary(tb)
-	v, err := version()
-	if err != nil {
-		tb.Fatal(err)
-	}
+	v := must.Get(version())(tb)
 	return v.before(major, minor)
 }
 

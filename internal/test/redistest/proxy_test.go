@@ -9,6 +9,9 @@ import (
 	"time"
 
 	"github.com/redis/go-redis/v9"
+
+	"github.com/weblimit/weblimit/internal/test/check"
+	"github.com/weblimit/weblimit/internal/test/must"
 )
 
 // proxied starts a server and a proxy to it, with one client that goes through and never
@@ -36,18 +39,12 @@ func TestProxyPassesEverythingOn(t *testing.T) {
 			pipe.SAdd(ctx, "s", "m")
 			members := pipe.SMembers(ctx, "s")
 			script := pipe.Eval(ctx, "return {1, 'two', {3, false}, redis.status_reply('ok')}", nil)
-			if _, err := pipe.Exec(ctx); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(pipe.Exec(ctx))(t)
 			if get.Val() != large || len(all.Val()) != 2 || len(members.Val()) != 1 || len(script.Val().([]any)) != 4 {
 				t.Errorf("GET %d bytes, %v, %v, %v", len(get.Val()), all.Val(), members.Val(), script.Val())
 			}
-			if err := c.Get(ctx, "none").Err(); !errors.Is(err, redis.Nil) {
-				t.Errorf("GET of no key: %v", err)
-			}
-			if got := p.Connections(); got != 1 {
-				t.Errorf("%d connections, want 1", got)
-			}
+			check.Is(t, "GET of no key", c.Get(ctx, "none").Err(), redis.Nil)
+			check.Equal(t, "connections", p.Connections(), 1)
 		})
 	}
 }
@@ -70,9 +67,7 @@ func TestProxyCutsRepliesOfRequestsThatMatch(t *testing.T) {
 			t.Errorf("PING does not match: %v", err)
 		}
 	}
-	if got := p.RepliesCut(); got != 2 {
-		t.Errorf("RepliesCut = %d, want 2", got)
-	}
+	check.Equal(t, "RepliesCut", p.RepliesCut(), 2)
 }
 
 func TestProxyCutsInTheMiddle(t *testing.T) {
@@ -84,9 +79,7 @@ func TestProxyCutsInTheMiddle(t *testing.T) {
 		conn := dial(t, "tcp", p.Addr())
 		// A request in pieces is still one request.
 		for _, piece := range []string{"*1\r\n$4\r\nPI", "NG\r\n"} {
-			if _, err := conn.Write([]byte(piece)); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(conn.Write([]byte(piece)))(t)
 		}
 		if got, err := io.ReadAll(conn); string(got) != want || err != nil {
 			t.Errorf("CutAfter(%d): %q, %v, want %q", after, got, err, want)
@@ -109,9 +102,7 @@ func TestProxyDropsRequestsBeforeTheServerSeesThem(t *testing.T) {
 	if got, err := direct.Get(ctx, "n").Int64(); got != 1 || err != nil {
 		t.Errorf("the server counted %d, %v, want 1", got, err)
 	}
-	if got := p.RequestsDropped(); got != 2 {
-		t.Errorf("RequestsDropped = %d, want 2", got)
-	}
+	check.Equal(t, "RequestsDropped", p.RequestsDropped(), 2)
 }
 
 func TestProxyDelaysReplies(t *testing.T) {
@@ -119,9 +110,7 @@ func TestProxyDelaysReplies(t *testing.T) {
 	const delay = 200 * time.Millisecond
 	p, through, _ := proxied(t)
 	ctx := t.Context()
-	if err := through.Ping(ctx).Err(); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, through.Ping(ctx).Err())
 	p.Delay(delay)
 	began := time.Now()
 	pipe := through.Pipeline()
@@ -129,16 +118,12 @@ func TestProxyDelaysReplies(t *testing.T) {
 	for range pings {
 		pipe.Ping(ctx)
 	}
-	if _, err := pipe.Exec(ctx); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(pipe.Exec(ctx))(t)
 	if took := time.Since(began); took < delay || took > commandTimeout {
 		t.Errorf("a pipeline of %d took %v, want about %v", pings, took, delay)
 	}
 	p.Delay(0)
-	if err := through.Ping(ctx).Err(); err != nil {
-		t.Error(err)
-	}
+	check.OK(t, through.Ping(ctx).Err())
 }
 
 func TestProxyStopsWhileItHoldsAReplyBack(t *testing.T) {
@@ -149,12 +134,8 @@ func TestProxyStopsWhileItHoldsAReplyBack(t *testing.T) {
 		p := StartProxy(t, s)
 		p.Delay(time.Hour)
 		conn := dial(t, "tcp", p.Addr())
-		if _, err := conn.Write([]byte("INCR n\r\n")); err != nil {
-			t.Fatal(err)
-		}
-		if err := await("the request", func() error { return s.Client(t).Get(t.Context(), "n").Err() }); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(conn.Write([]byte("INCR n\r\n")))(t)
+		must.OK(t, await("the request", func() error { return s.Client(t).Get(t.Context(), "n").Err() }))
 	})
 	if took := time.Since(began); took > awaitTimeout {
 		t.Errorf("it took %v", took)
@@ -167,21 +148,15 @@ func TestProxyBlackholeSwallowsBothWays(t *testing.T) {
 	ctx := t.Context()
 	c := p.ClientWith(t, &redis.Options{MaxRetries: -1, ReadTimeout: 50 * time.Millisecond})
 	conn := dial(t, "tcp", p.Addr())
-	if got := exchange(t, conn, "PING\r\n", len("+PONG\r\n")); got != "+PONG\r\n" {
-		t.Fatalf("PING answered %q", got)
-	}
+	must.Equal(t, "PING answered", exchange(t, conn, "PING\r\n", len("+PONG\r\n")), "+PONG\r\n")
 	p.Blackhole(true)
 	if err := c.Incr(ctx, "n").Err(); !errors.Is(err, os.ErrDeadlineExceeded) {
 		t.Errorf("INCR on a new connection: %v, want a timeout", err)
 	}
 	silent := func(when string) {
 		t.Helper()
-		if _, err := conn.Write([]byte("INCR n\r\n")); err != nil {
-			t.Fatal(err)
-		}
-		if err := await("the bytes to be swallowed", func() error { return swallowed(p, conn) }); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(conn.Write([]byte("INCR n\r\n")))(t)
+		must.OK(t, await("the bytes to be swallowed", func() error { return swallowed(p, conn) }))
 		_ = conn.SetReadDeadline(time.Now().Add(50 * time.Millisecond))
 		if _, err := conn.Read(make([]byte, 1)); !errors.Is(err, os.ErrDeadlineExceeded) {
 			t.Errorf("%s: %v, want a timeout", when, err)
@@ -190,9 +165,7 @@ func TestProxyBlackholeSwallowsBothWays(t *testing.T) {
 	silent("an old connection")
 	p.Blackhole(false)
 	silent("a connection that lost something")
-	if err := direct.Get(ctx, "n").Err(); !errors.Is(err, redis.Nil) {
-		t.Errorf("the server was asked: %v", err)
-	}
+	check.Is(t, "the server was asked", direct.Get(ctx, "n").Err(), redis.Nil)
 	if err := p.Client(t).Incr(ctx, "n").Err(); err != nil {
 		t.Errorf("a connection opened afterwards: %v", err)
 	}
@@ -214,9 +187,7 @@ func TestProxyRefuses(t *testing.T) {
 	t.Parallel()
 	p, through, _ := proxied(t)
 	open := dial(t, "tcp", p.Addr())
-	if got := exchange(t, open, "PING\r\n", len("+PONG\r\n")); got != "+PONG\r\n" {
-		t.Fatalf("PING answered %q", got)
-	}
+	must.Equal(t, "PING answered", exchange(t, open, "PING\r\n", len("+PONG\r\n")), "+PONG\r\n")
 	p.Refuse(true)
 	for name, conn := range map[string]net.Conn{"open": open, "new": dial(t, "tcp", p.Addr())} {
 		if b, err := io.ReadAll(conn); len(b) != 0 || err != nil {
@@ -237,9 +208,7 @@ func TestProxyClosesWhenTheServerIsGone(t *testing.T) {
 	s := Start(t)
 	p := StartProxy(t, s)
 	conn := dial(t, "tcp", p.Addr())
-	if got := exchange(t, conn, "PING\r\n", len("+PONG\r\n")); got != "+PONG\r\n" {
-		t.Fatalf("PING answered %q", got)
-	}
+	must.Equal(t, "PING answered", exchange(t, conn, "PING\r\n", len("+PONG\r\n")), "+PONG\r\n")
 	s.Kill()
 	for name, conn := range map[string]net.Conn{"open": conn, "new": dial(t, "tcp", p.Addr())} {
 		if b, err := io.ReadAll(conn); len(b) != 0 || err != nil {
@@ -259,14 +228,10 @@ func TestProxyLeavesNothing(t *testing.T) {
 	t.Run("a test that ends", func(t *testing.T) {
 		p = StartProxy(t, Start(t))
 		dial(t, "tcp", p.Addr())
-		if err := p.Client(t).Ping(t.Context()).Err(); err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, p.Client(t).Ping(t.Context()).Err())
 	})
 	p.running.Wait() // all its goroutines are counted
-	if n := len(p.conns); n != 0 {
-		t.Errorf("%d connections left", n)
-	}
+	check.Equal(t, "connections left", len(p.conns), 0)
 	if conn, err := net.Dial("tcp", p.Addr()); err == nil {
 		_ = conn.Close()
 		t.Error("the port still accepts")

@@ -23,6 +23,8 @@ package redistest
 import (
 	"sync/atomic"
 	"testing"
+
+	"github.com/weblimit/weblimit/internal/test/must"
 )
 
 // underMain says that Main runs, which stops the shared server in the end.
@@ -44,10 +46,7 @@ func Shared(tb testing.TB) *Server {
 	tb.Helper()
 	requireBinary(tb)
 	requireMain(tb)
-	s, err := shared()
-	if err != nil {
-		tb.Fatal(err)
-	}
+	s := must.Get(shared())(tb)
 	if s.exited() {
 		tb.Fatalf("redistest: the shared server is gone\n%s", s.logTail())
 	}
@@ -81,10 +80,7 @@ func StartTCP(tb testing.TB, args ...string) *Server {
 func startFor(tb testing.TB, listen listener, args []string) *Server {
 	tb.Helper()
 	requireBinary(tb)
-	s, err := start(listen, args)
-	if err != nil {
-		tb.Fatal(err)
-	}
+	s := must.Get(start(listen, args))(tb)
 	tb.Cleanup(s.Stop)
 	return s
 }

@@ -14,7 +14,9 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/weblimit/weblimit/internal/test/check"
 	"github.com/weblimit/weblimit/internal/test/lent"
+	"github.com/weblimit/weblimit/internal/test/must"
 )
 
 // The tests of this package look at processes that it starts itself.
@@ -26,9 +28,7 @@ func TestMain(m *testing.M) {
 func TestSharedIsOneServerThatAnswers(t *testing.T) {
 	t.Parallel()
 	s := Shared(t)
-	if got := s.Client(t).Ping(t.Context()).Val(); got != "PONG" {
-		t.Errorf("PING = %q", got)
-	}
+	check.Equal(t, "PING", s.Client(t).Ping(t.Context()).Val(), "PONG")
 	var wg sync.WaitGroup
 	for range 8 {
 		wg.Go(func() {
@@ -47,9 +47,7 @@ func TestStartGivesEachTestItsOwnServer(t *testing.T) {
 	if a.Network() != "unix" || b.Network() != "tcp" {
 		t.Errorf("networks %s and %s, want unix and tcp", a.Network(), b.Network())
 	}
-	if err := a.Client(t).Set(ctx, "k", "v", 0).Err(); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, a.Client(t).Set(ctx, "k", "v", 0).Err())
 	if err := b.Client(t).Get(ctx, "k").Err(); !errors.Is(err, redis.Nil) {
 		t.Errorf("the other server's answer: %v, want redis.Nil", err)
 	}
@@ -61,9 +59,7 @@ func TestStartArgumentsWin(t *testing.T) {
 	for name, want := range map[string]string{
 		"maxmemory": "2097152", "databases": "1", "save": "", "appendonly": "no",
 	} {
-		if got := c.ConfigGet(t.Context(), name).Val()[name]; got != want {
-			t.Errorf("%s = %q, want %q", name, got, want)
-		}
+		check.Equal(t, name, c.ConfigGet(t.Context(), name).Val()[name], want)
 	}
 }
 
@@ -114,9 +110,7 @@ func TestRestartComesBackEmptyAtTheSameAddress(t *testing.T) {
 	ctx := t.Context()
 	for name, s := range map[string]*Server{"unix": Start(t), "tcp": StartTCP(t)} {
 		c := s.Client(t)
-		if err := c.Set(ctx, "k", "v", 0).Err(); err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, c.Set(ctx, "k", "v", 0).Err())
 		s.Kill()
 		if err := c.Ping(ctx).Err(); err == nil {
 			t.Errorf("%s: a killed server answers", name)
@@ -161,9 +155,7 @@ func TestStartClusterServesAllSlotsAndRefusesTwoInOneCall(t *testing.T) {
 	}
 	cluster := s.ClusterClient(t)
 	for i := range 32 {
-		if err := cluster.Set(ctx, fmt.Sprint("k", i), i, 0).Err(); err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, cluster.Set(ctx, fmt.Sprint("k", i), i, 0).Err())
 	}
 }
 
@@ -173,18 +165,14 @@ func TestCommandstatsCountsCalls(t *testing.T) {
 	c := impatient(t, s) // which sends nothing twice
 	ctx := t.Context()
 	for range 3 {
-		if err := c.Eval(ctx, "return redis.call('INCR', KEYS[1])", []string{"k"}).Err(); err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, c.Eval(ctx, "return redis.call('INCR', KEYS[1])", []string{"k"}).Err())
 	}
 	_ = c.Do(ctx, "incr").Err() // refused: a wrong number of arguments
 	stats := s.Commandstats(t)
 	if stats["eval"].Calls != 3 || stats["incr"].Calls != 3 {
 		t.Errorf("eval %d, incr %d, want 3 and 3; all: %v", stats["eval"].Calls, stats["incr"].Calls, stats)
 	}
-	if got := s.Calls(t, "evalsha"); got != 0 {
-		t.Errorf("evalsha = %d, want 0", got)
-	}
+	check.Equal(t, "evalsha", s.Calls(t, "evalsha"), 0)
 }
 
 func TestParseCommandstats(t *testing.T) {
@@ -224,10 +212,7 @@ func TestPrefixIsUniqueShortAndPlain(t *testing.T) {
 func TestFreePortHasItsBusPort(t *testing.T) {
 	t.Parallel()
 	for range 20 {
-		p, err := freePort()
-		if err != nil {
-			t.Fatal(err)
-		}
+		p := must.Get(freePort())(t)
 		if p < 1024 || p+busOffset > 65_535 {
 			t.Errorf("port %d", p)
 		}
@@ -236,10 +221,7 @@ func TestFreePortHasItsBusPort(t *testing.T) {
 
 func TestAPortIsTakenOnce(t *testing.T) {
 	t.Parallel()
-	p, err := freePort()
-	if err != nil {
-		t.Fatal(err)
-	}
+	p := must.Get(freePort())(t)
 	for _, port := range []int{p, p + busOffset} {
 		if take(port) {
 			t.Errorf("port %d is taken twice", port)
@@ -261,14 +243,9 @@ func TestTempDirIsShortWhereTheSystemsIsNot(t *testing.T) {
 		t.Skip("no /tmp")
 	}
 	deep := filepath.Join(t.TempDir(), strings.Repeat("d", 100))
-	if err := os.MkdirAll(deep, 0o700); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, os.MkdirAll(deep, 0o700))
 	t.Setenv("TMPDIR", deep)
-	dir, err := tempDir()
-	if err != nil {
-		t.Fatal(err)
-	}
+	dir := must.Get(tempDir())(t)
 	defer os.RemoveAll(dir)
 	if n := len(filepath.Join(dir, socketName)); n > maxSocketPath {
 		t.Errorf("socket path of %d bytes in %s", n, dir)
@@ -331,9 +308,7 @@ func TestSharedWantsMain(t *testing.T) {
 	var wg sync.WaitGroup
 	wg.Go(func() { Shared(&got) })
 	wg.Wait()
-	if !strings.Contains(got.message, "TestMain") {
-		t.Errorf("Shared without Main said %q", got.message)
-	}
+	check.Contains(t, "Shared without Main said", got.message, "TestMain")
 }
 
 // noMain records what Shared says where nobody called Main.

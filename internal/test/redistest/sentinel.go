@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"github.com/redis/go-redis/v9"
+
+	"github.com/weblimit/weblimit/internal/test/must"
 )
 
 // MasterName is the name of the master that the sentinels of [StartSentinel] watch.
@@ -30,10 +32,7 @@ type Sentinel struct {
 func StartSentinel(tb testing.TB) *Sentinel {
 	tb.Helper()
 	requireBinary(tb)
-	s, err := startSentinel(2, 3)
-	if err != nil {
-		tb.Fatal(err)
-	}
+	s := must.Get(startSentinel(2, 3))(tb)
 	tb.Cleanup(s.stop)
 	return s
 }
@@ -104,7 +103,7 @@ func (s *Sentinel) DownAfter(tb testing.TB, d time.Duration) {
 func (s *Sentinel) AwaitFailover(tb testing.TB, old *Server) *Server {
 	tb.Helper()
 	var master *Server
-	err := await("a failover by sentinels", func() (err error) {
+	must.OK(tb, await("a failover by sentinels", func() (err error) {
 		if master, err = s.agreed(); err != nil {
 			return err
 		}
@@ -112,10 +111,7 @@ func (s *Sentinel) AwaitFailover(tb testing.TB, old *Server) *Server {
 			return fmt.Errorf("%s is still the master", old.addr)
 		}
 		return s.following(master)
-	})
-	if err != nil {
-		tb.Fatal(err)
-	}
+	}))
 	return master
 }
 

@@ -5,6 +5,9 @@ import (
 	"testing"
 
 	"github.com/redis/go-redis/v9"
+
+	"github.com/weblimit/weblimit/internal/test/check"
+	"github.com/weblimit/weblimit/internal/test/must"
 )
 
 func TestSentinelsReplaceTheMaster(t *testing.T) {
@@ -15,9 +18,7 @@ func TestSentinelsReplaceTheMaster(t *testing.T) {
 	if old != s.Servers()[0] {
 		t.Errorf("the master is %s, want the first server", old.Addr())
 	}
-	if err := client.Set(ctx, "k", "kept", 0).Err(); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, client.Set(ctx, "k", "kept", 0).Err())
 	if n, err := old.Client(t).Wait(ctx, 2, awaitTimeout).Result(); n != 2 || err != nil {
 		t.Fatalf("WAIT = %d, %v", n, err)
 	}
@@ -29,17 +30,12 @@ func TestSentinelsReplaceTheMaster(t *testing.T) {
 	if got, err := s.Client(t).Get(ctx, "k").Result(); got != "kept" || err != nil {
 		t.Errorf("a new client reads %q, %v", got, err)
 	}
-	err := await("the old client to find the new master", func() error {
+	check.OK(t, await("the old client to find the new master", func() error {
 		return client.Set(ctx, "k", "new", 0).Err()
-	})
-	if err != nil {
-		t.Error(err)
-	}
+	}))
 
 	old.Restart(t)
-	if err := await("the old master to follow", func() error { return old.inSync(elected) }); err != nil {
-		t.Error(err)
-	}
+	check.OK(t, await("the old master to follow", func() error { return old.inSync(elected) }))
 	elected.Kill()
 	if third := s.AwaitFailover(t, elected); third == elected {
 		t.Error("no second failover")
@@ -49,12 +45,8 @@ func TestSentinelsReplaceTheMaster(t *testing.T) {
 func TestSentinelClientFollowsReplicasOnDemand(t *testing.T) {
 	t.Parallel()
 	s := StartSentinel(t)
-	if n := len(s.Servers()); n != 3 {
-		t.Errorf("%d servers", n)
-	}
-	if n := len(s.Sentinels()); n != 3 {
-		t.Errorf("%d sentinels", n)
-	}
+	check.Equal(t, "servers", len(s.Servers()), 3)
+	check.Equal(t, "sentinels", len(s.Sentinels()), 3)
 	replica := s.ClientWith(t, &redis.FailoverOptions{ReplicaOnly: true, MaxRetries: -1})
 	if err := replica.Get(t.Context(), "k").Err(); !errors.Is(err, redis.Nil) {
 		t.Errorf("GET from a replica: %v, want redis.Nil", err)

@@ -12,6 +12,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/weblimit/weblimit/internal/test/child"
+	"github.com/weblimit/weblimit/internal/test/must"
 )
 
 // logTailBytes is how much of the server's log goes into a failure message.
@@ -85,9 +86,7 @@ func (s *Server) Restart(tb testing.TB) {
 		tb.Fatal("redistest: Restart after Stop")
 	}
 	s.kill()
-	if err := s.run(); err != nil {
-		tb.Fatal(err)
-	}
+	must.OK(tb, s.run())
 }
 
 // kill ends the process, if it still runs. s.mu is held.

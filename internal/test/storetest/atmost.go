@@ -13,6 +13,7 @@ import (
 
 	"github.com/weblimit/weblimit/core"
 	"github.com/weblimit/weblimit/internal/test/long"
+	"github.com/weblimit/weblimit/internal/test/must"
 	"github.com/weblimit/weblimit/keyfuncs"
 )
 
@@ -73,10 +74,7 @@ func newBatches(t *testing.T, newStore Factory, seed uint64) *batches {
 		config.Limits = append(config.Limits, limit)
 		s.rules, s.atOnce = append(s.rules, *rule(t, limit)), append(s.atOnce, *rule(t, atOnce))
 	}
-	l, err := core.New(config)
-	if err != nil {
-		t.Fatal(err)
-	}
+	l := must.Get(core.New(config))(t)
 	s.limiter = l
 	return s
 }
@@ -219,10 +217,7 @@ func batchesByPlan(r *rig) {
 	})
 	large := core.PerHour(40).By(keyfuncs.Tenant("tenant")).Named("large").
 		When(keyfuncs.Matches(func(r keyfuncs.Request) bool { return r.Value("kind") == "large" }))
-	l, err := core.New(core.Config{Store: r.Store, Limits: []core.Limit{perTenant, large}, Timeout: time.Minute})
-	if err != nil {
-		r.Fatal(err)
-	}
+	l := must.Get(core.New(core.Config{Store: r.Store, Limits: []core.Limit{perTenant, large}, Timeout: time.Minute}))(r)
 	for _, tt := range []struct {
 		values keyfuncs.Values
 		want   int64
@@ -245,10 +240,7 @@ func batchesByPlan(r *rig) {
 // charged, and one that comes afterwards is granted the rest.
 func competing(r *rig, name string, limit core.Limit) {
 	r.Helper()
-	l, err := core.New(core.Config{Store: r.Store, Limits: []core.Limit{limit.By(keyfuncs.Everyone())}, Timeout: time.Minute})
-	if err != nil {
-		r.Fatal(err)
-	}
+	l := must.Get(core.New(core.Config{Store: r.Store, Limits: []core.Limit{limit.By(keyfuncs.Everyone())}, Timeout: time.Minute}))(r)
 	var mu sync.Mutex
 	var grants []int64
 	var group sync.WaitGroup

@@ -7,6 +7,8 @@ import (
 	_ "time/tzdata" // for machines without a zone database
 
 	"github.com/weblimit/weblimit/core"
+	"github.com/weblimit/weblimit/internal/test/check"
+	"github.com/weblimit/weblimit/internal/test/must"
 )
 
 // modelCalendars are calendar limits in very different time zones.
@@ -130,10 +132,7 @@ func calendarEdges(r *rig) {
 		{"the 30th of April and a bill of the 31st in Kolkata", modelCalendars[5](3), "2027-04-29T23:59:59+05:30", time.Second, 31 * 24 * time.Hour},
 		{"the last of February and a bill of the 31st in Kolkata", modelCalendars[5](3), "2027-02-27T23:59:59+05:30", time.Second, 31 * 24 * time.Hour},
 	} {
-		now, err := time.Parse(time.RFC3339, tt.now)
-		if err != nil {
-			r.Fatal(err)
-		}
+		now := must.Get(time.Parse(time.RFC3339, tt.now))(r)
 		r.Set(now)
 		limit, key := rule(r, tt.limit.Named("calendar")), fmt.Sprint("edges", i)
 		if got := r.wantTake(limit, key, 3, true, 0); got.ResetAfter != tt.left {
@@ -154,17 +153,11 @@ func calendarRefunds(r *rig) {
 	limit := rule(r, modelCalendars[4](10).Named("calendar"))
 	r.Set(time.Date(2026, time.March, 31, 23, 0, 0, 0, time.UTC))
 	march := r.wantTake(limit, "k", 6, true, 4)
-	if got := r.refund(limit, "k", 2, march); got.Remaining != 6 {
-		r.Errorf("a refund in March leaves %d, want 6", got.Remaining)
-	}
+	check.Equal(r, "a refund in March leaves", r.refund(limit, "k", 2, march).Remaining, 6)
 	r.Advance(time.Hour)
 	april := r.wantTake(limit, "k", 5, true, 5)
-	if got := r.refund(limit, "k", 4, march); got.Remaining != 5 {
-		r.Errorf("a refund of March in April leaves %d, want 5", got.Remaining)
-	}
-	if got := r.refund(limit, "k", 9, april); got.Remaining != 10 {
-		r.Errorf("a refund of April leaves %d, want 10", got.Remaining)
-	}
+	check.Equal(r, "a refund of March in April leaves", r.refund(limit, "k", 4, march).Remaining, 5)
+	check.Equal(r, "a refund of April leaves", r.refund(limit, "k", 9, april).Remaining, 10)
 }
 
 func calendarChanged(r *rig) {

@@ -1,10 +1,13 @@
 package storetest
 
 import (
+	"fmt"
 	"time"
 
 	"github.com/weblimit/weblimit/core"
 	"github.com/weblimit/weblimit/internal/seam"
+	"github.com/weblimit/weblimit/internal/test/check"
+	"github.com/weblimit/weblimit/internal/test/must"
 	"github.com/weblimit/weblimit/keyfuncs"
 )
 
@@ -15,10 +18,7 @@ var LowerRule = seam.LowerRule.(func(core.Limit) (core.Rule, error))
 // classesOf returns the rules of both classes of a limit with Reserve.
 func classesOf(r *rig, limit core.Limit, share float64) (upper, lower *core.Rule) {
 	r.Helper()
-	low, err := LowerRule(limit.Reserve(share, keyfuncs.Methods("POST")))
-	if err != nil {
-		r.Fatal(err)
-	}
+	low := must.Get(LowerRule(limit.Reserve(share, keyfuncs.Methods("POST"))))(r)
 	return rule(r, limit), &low
 }
 
@@ -68,9 +68,7 @@ func classesChanged(r *rig) {
 		for other, changed := range Algorithms(100, 2*time.Hour) {
 			upper, lower := classesOf(r, changed.Named("classes"), 0.5)
 			r.wantTake(lower, name, 1, false, 0)
-			if got := r.peek(upper, name, 1); got.Remaining != 10 {
-				r.Errorf("%s to %s in the lower class: %d remain for the upper one, want 10", name, other, got.Remaining)
-			}
+			check.Equal(r, fmt.Sprintf("%s to %s in the lower class: remain for the upper one", name, other), r.peek(upper, name, 1).Remaining, 10)
 		}
 	}
 }

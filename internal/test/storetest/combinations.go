@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/weblimit/weblimit/core"
+	"github.com/weblimit/weblimit/internal/test/must"
 	"github.com/weblimit/weblimit/keyfuncs"
 )
 
@@ -86,9 +87,7 @@ func onceForgottenInBlock(r *rig) {
 		}
 		for _, c := range []core.Check{done, again} {
 			peeked := make([]core.Result, 1)
-			if err := r.Peek(context.Background(), []core.Check{c}, peeked); err != nil {
-				r.Fatal(err)
-			}
+			must.OK(r, r.Peek(context.Background(), []core.Check{c}, peeked))
 			got := r.takeAll(c)[0]
 			if peeked[0] != got {
 				r.Errorf("a peek says %s, a take %s", show(peeked[0]), show(got))
@@ -147,9 +146,7 @@ func shadowBlockMarks(r *rig) {
 		return core.Check{Key: []byte("k"), Rule: rule, Cost: 1, Shadow: true, Once: []byte(operation)}
 	}
 	r.wantOnce(of("a"), true, false, 4)
-	if err := r.Block(context.Background(), []core.Check{of("a")}, time.Minute); err != nil {
-		r.Fatal(err)
-	}
+	must.OK(r, r.Block(context.Background(), []core.Check{of("a")}, time.Minute))
 	r.wantOperationBlocked(of("a"), time.Minute)
 	r.wantOperationBlocked(of("b"), time.Minute)
 	r.Advance(time.Minute)

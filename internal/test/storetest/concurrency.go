@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/weblimit/weblimit/core"
+	"github.com/weblimit/weblimit/internal/test/must"
 )
 
 // concurrencyTable is the part of the table about concurrency limits.
@@ -221,9 +222,7 @@ func slotsCharged(r *rig) {
 	three := slots(r, 3)
 	charge := func(cost int64) core.Result {
 		results := make([]core.Result, 1)
-		if err := r.Charge(context.Background(), []core.Check{{Key: []byte("k"), Rule: three, Cost: cost}}, results); err != nil {
-			r.Fatal(err)
-		}
+		must.OK(r, r.Charge(context.Background(), []core.Check{{Key: []byte("k"), Rule: three, Cost: cost}}, results))
 		return results[0]
 	}
 	a := charge(4)
@@ -268,9 +267,7 @@ func slotsNotRenewed(r *rig) {
 	results := r.takeAll(checks...)
 	before := append([]core.Result(nil), results...)
 	r.Advance(time.Second)
-	if err := r.Renew(context.Background(), checks, results); err != nil {
-		r.Fatal(err)
-	}
+	must.OK(r, r.Renew(context.Background(), checks, results))
 	if results[0].At != r.Micros() || results[1] != before[1] || results[2] != before[2] {
 		r.Errorf("renewed %v, from %v", results, before)
 	}

@@ -12,6 +12,7 @@ import (
 
 	"github.com/weblimit/weblimit/core"
 	"github.com/weblimit/weblimit/core/store"
+	"github.com/weblimit/weblimit/internal/test/must"
 	"github.com/weblimit/weblimit/keyfuncs"
 )
 
@@ -43,11 +44,7 @@ var ledgerTable = []tableTest{
 // ledgerRule returns the ledger of a calendar limit.
 func ledgerRule(r testing.TB, limit core.Limit) *core.Rule {
 	r.Helper()
-	twin, err := rule(r, limit).Ledger()
-	if err != nil {
-		r.Fatal(err)
-	}
-	return twin
+	return must.Get(rule(r, limit).Ledger())(r)
 }
 
 // plan returns a ledger of n units per month.
@@ -514,14 +511,8 @@ func ledgerQuota(r *bookRig) {
 
 func ledgerClasses(r *bookRig) {
 	limit := core.PerMonth(10, time.UTC).Named("plan")
-	lower, err := LowerRule(limit.Reserve(0.4, keyfuncs.Methods("POST")))
-	if err != nil {
-		r.Fatal(err)
-	}
-	few, err := lower.Ledger()
-	if err != nil {
-		r.Fatal(err)
-	}
+	lower := must.Get(LowerRule(limit.Reserve(0.4, keyfuncs.Methods("POST"))))(r)
+	few := must.Get(lower.Ledger())(r)
 	all := plan(r, 10)
 	r.restore(all, "k", store.Restoration{Generation: 1})
 	r.wantAccount("the lower class", r.wantTake(few, "k", 6, true, 0), 6, position(1, 2))

@@ -9,6 +9,7 @@ import (
 	"github.com/weblimit/weblimit/core"
 	"github.com/weblimit/weblimit/core/store"
 	"github.com/weblimit/weblimit/internal/test/long"
+	"github.com/weblimit/weblimit/internal/test/must"
 	"github.com/weblimit/weblimit/keyfuncs"
 )
 
@@ -76,15 +77,11 @@ func onceCharged(r *rig) {
 		r.wantOnce(heavy, true, true, 0)
 
 		results := make([]core.Result, 1)
-		if err := r.Peek(context.Background(), []core.Check{operation(rule, "k", "a")}, results); err != nil {
-			r.Fatal(err)
-		}
+		must.OK(r, r.Peek(context.Background(), []core.Check{operation(rule, "k", "a")}, results))
 		if got := results[0]; !got.Allowed || !got.Repeated || got.Charged {
 			r.Errorf("peeking at a repeat: %s", show(got))
 		}
-		if err := r.Peek(context.Background(), []core.Check{operation(rule, "k", "c")}, results); err != nil {
-			r.Fatal(err)
-		}
+		must.OK(r, r.Peek(context.Background(), []core.Check{operation(rule, "k", "c")}, results))
 		if got := results[0]; got.Allowed || got.Repeated {
 			r.Errorf("peeking at a new operation: %s", show(got))
 		}
@@ -151,9 +148,7 @@ func onceRefunded(r *rig) {
 		refund := func(result core.Result) core.Result {
 			r.Helper()
 			results := []core.Result{result}
-			if err := r.Refund(context.Background(), []core.Check{operation(rule, "k", "op")}, results); err != nil {
-				r.Fatal(err)
-			}
+			must.OK(r, r.Refund(context.Background(), []core.Check{operation(rule, "k", "op")}, results))
 			return results[0]
 		}
 		first := r.wantOnce(operation(rule, "k", "op"), true, false, 8)
@@ -224,9 +219,7 @@ func onceReset(r *rig) {
 	limit := rule(r, once(core.PerHour(5)))
 	r.wantOnce(operation(limit, "k", "a"), true, false, 4)
 	r.wantOnce(operation(limit, "k", "b"), true, false, 3)
-	if err := r.Reset(context.Background(), []core.Check{operation(limit, "k", "a")}); err != nil {
-		r.Fatal(err)
-	}
+	must.OK(r, r.Reset(context.Background(), []core.Check{operation(limit, "k", "a")}))
 	r.wantOnce(operation(limit, "k", "b"), true, true, 5)
 	r.wantOnce(operation(limit, "k", "a"), true, false, 4)
 }
@@ -276,9 +269,7 @@ func onceRepeats(r *rig) {
 				}
 			}
 			results := make([]core.Result, 1)
-			if err := r.Peek(context.Background(), []core.Check{operation(rule, key, "op")}, results); err != nil {
-				r.Fatal(err)
-			}
+			must.OK(r, r.Peek(context.Background(), []core.Check{operation(rule, key, "op")}, results))
 			if got := results[0]; got.Repeated || !got.Allowed {
 				r.Errorf("peeking at one repeat too many: %s", show(got))
 			}
@@ -301,9 +292,7 @@ func onceRepeatsDenied(r *rig) {
 		free := op
 		free.Cost = 0
 		r.wantOnce(free, true, true, 4)
-		if err := r.Peek(context.Background(), []core.Check{op}, make([]core.Result, 1)); err != nil {
-			r.Fatal(err)
-		}
+		must.OK(r, r.Peek(context.Background(), []core.Check{op}, make([]core.Result, 1)))
 	}
 	r.wantOnce(op, true, true, 4)
 	r.wantOnce(op, true, true, 4)

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/weblimit/weblimit/core"
+	"github.com/weblimit/weblimit/internal/test/must"
 )
 
 // The functions of the table about penalties.
@@ -200,22 +201,16 @@ func liftAndSet(r *rig) {
 	for name, plain := range Algorithms(5, time.Hour) {
 		limit, key := rule(r, penalized(plain)), name
 		check := core.Check{Key: []byte(key), Rule: limit}
-		if err := r.Block(context.Background(), []core.Check{check}, 3*time.Hour); err != nil {
-			r.Fatal(err)
-		}
+		must.OK(r, r.Block(context.Background(), []core.Check{check}, 3*time.Hour))
 		r.wantBlocked(limit, key, 3*time.Hour)
-		if err := r.Block(context.Background(), []core.Check{check}, time.Second); err != nil {
-			r.Fatal(err)
-		}
+		must.OK(r, r.Block(context.Background(), []core.Check{check}, time.Second))
 		r.wantBlocked(limit, key, time.Second)
 		if all := r.blocks(limit); len(all) != 1 || all[0].Level != 0 {
 			r.Errorf("listed: %+v, want a block of level 0", all)
 		}
 		r.wantTake(limit, key+"'s other", 4, true, 1)
 		for range 2 { // lifting without a block is no error
-			if err := r.Unblock(context.Background(), []core.Check{check}); err != nil {
-				r.Fatal(err)
-			}
+			must.OK(r, r.Unblock(context.Background(), []core.Check{check}))
 		}
 		if all := r.blocks(limit); len(all) != 0 {
 			r.Errorf("listed after all was lifted: %+v", all)
@@ -226,9 +221,7 @@ func liftAndSet(r *rig) {
 		r.reset(limit, key)
 		r.wantTake(limit, key, 5, true, 0)
 		r.wantDenied(limit, key, 2)
-		if err := r.Unblock(context.Background(), []core.Check{check}); err != nil {
-			r.Fatal(err)
-		}
+		must.OK(r, r.Unblock(context.Background(), []core.Check{check}))
 		r.wantDenied(limit, key, 2) // denials are forgotten, used units are not
 		r.wantBlocked(limit, key, time.Minute)
 	}

@@ -7,6 +7,7 @@ import (
 
 	"github.com/weblimit/weblimit/core"
 	"github.com/weblimit/weblimit/core/store"
+	"github.com/weblimit/weblimit/internal/test/must"
 	"github.com/weblimit/weblimit/keyfuncs"
 )
 
@@ -65,11 +66,7 @@ func setBackCalendar(r *rig) {
 		{"2026-05-01", "2026-04-30", "2026-06-01"},
 	} {
 		day := func(s string) time.Time {
-			t, err := time.Parse(time.DateOnly, s)
-			if err != nil {
-				r.Fatal(err)
-			}
-			return t
+			return must.Get(time.Parse(time.DateOnly, s))(r)
 		}
 		r.Set(day(c.ahead))
 		r.wantTake(month, c.ahead, 7, true, 3)
@@ -113,9 +110,7 @@ func setBackBlocks(r *rig) {
 		for range 3 {
 			r.take(login, struck, 1)
 		}
-		if err := r.Block(context.Background(), []core.Check{{Key: []byte(byHand), Rule: login}}, 20*time.Minute); err != nil {
-			r.Fatal(err)
-		}
+		must.OK(r, r.Block(context.Background(), []core.Check{{Key: []byte(byHand), Rule: login}}, 20*time.Minute))
 		r.take(login, counted, 1)
 		r.take(login, counted, 1)
 		r.Advance(-back)

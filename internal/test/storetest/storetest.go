@@ -24,6 +24,7 @@ import (
 
 	"github.com/weblimit/weblimit/core"
 	"github.com/weblimit/weblimit/internal/test/long"
+	"github.com/weblimit/weblimit/internal/test/must"
 )
 
 // Clock is the clock of a store under test. It stands still until a test moves it.
@@ -90,10 +91,7 @@ func newRig(t *testing.T, newStore Factory) *rig {
 // rule returns the rule of a valid limit.
 func rule(t testing.TB, l core.Limit) *core.Rule {
 	t.Helper()
-	r, err := l.Rule()
-	if err != nil {
-		t.Fatal(err)
-	}
+	r := must.Get(l.Rule())(t)
 	return &r
 }
 

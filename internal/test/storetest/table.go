@@ -12,6 +12,7 @@ import (
 	"github.com/weblimit/weblimit/core"
 	"github.com/weblimit/weblimit/core/store"
 	"github.com/weblimit/weblimit/internal/test/long"
+	"github.com/weblimit/weblimit/internal/test/must"
 )
 
 type tableTest struct {
@@ -106,10 +107,7 @@ func (r *rig) eachAs(n int64, window time.Duration, change func(core.Limit) core
 func frozenClock(r *rig) {
 	// The first two instants are where a float64 or float32 epoch lost a unit.
 	for i, at := range []string{"2025-07-04T21:24:16Z", "2034-01-05T18:48:32Z", "2048-02-29T23:59:59Z"} {
-		now, err := time.Parse(time.RFC3339, at)
-		if err != nil {
-			r.Fatal(err)
-		}
+		now := must.Get(time.Parse(time.RFC3339, at))(r)
 		r.Set(now)
 		for name, limit := range Algorithms(10, time.Second) {
 			rule, key := rule(r, limit), fmt.Sprint(name, i)

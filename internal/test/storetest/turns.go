@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/weblimit/weblimit/core"
+	"github.com/weblimit/weblimit/internal/test/check"
 )
 
 // turnComes uses rates whose time per unit is no whole number of microseconds, because
@@ -20,9 +21,7 @@ func turnComes(r *rig) {
 			key := describe(rule)
 			for round := range 4 {
 				for range burst {
-					if at := r.turn(rule, key); at != 0 {
-						r.Errorf("%s: in round %d a request with nobody in front waits %v", key, round, at)
-					}
+					check.Equal(r, fmt.Sprintf("%s: in round %d a request with nobody in front waits", key, round), r.turn(rule, key), 0)
 				}
 				at := r.turn(rule, key)
 				if pace := limitPace(rule); at <= 0 || at > pace {

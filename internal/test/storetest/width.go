@@ -6,6 +6,7 @@ import (
 
 	"github.com/weblimit/weblimit/core"
 	"github.com/weblimit/weblimit/core/store"
+	"github.com/weblimit/weblimit/internal/test/must"
 )
 
 // Redis keeps counts in wider fields from a quota of 2^31 on. In both windows that a record
@@ -20,9 +21,7 @@ func widthChanged(r *rig) {
 		over := name + " over" // charged more than 4 bytes hold
 		charge := func(cost int64) {
 			checks := []core.Check{{Key: []byte(over), Rule: rule(r, limit(many).Named("wider")), Cost: cost}}
-			if err := r.Charge(context.Background(), checks, make([]core.Result, 1)); err != nil {
-				r.Fatal(err)
-			}
+			must.OK(r, r.Charge(context.Background(), checks, make([]core.Result, 1)))
 		}
 		charge(1<<32 + 10)
 		narrow, wide := rule(r, limit(few).Named("wider")), rule(r, limit(many).Named("wider"))

@@ -10,6 +10,8 @@ import (
 
 	"github.com/weblimit/weblimit/core"
 	"github.com/weblimit/weblimit/core/store"
+	"github.com/weblimit/weblimit/internal/test/check"
+	"github.com/weblimit/weblimit/internal/test/must"
 	"github.com/weblimit/weblimit/keyfuncs"
 )
 
@@ -76,24 +78,16 @@ func runWrapped(t *testing.T, newStore Factory) {
 			t.Parallel()
 			login := core.PerHour(5).By(keyfuncs.Everyone()).Named("login").Penalty(core.Block{After: 3, Within: time.Hour, For: time.Hour})
 			l := wrappedLimiter(t, struct{ core.Store }{newStore(t, NewClock())}, login)
-			if err := l.Block(t.Context(), "login", "k", time.Hour); err != nil {
-				t.Fatal(err)
-			}
-			if d := l.AllowKey(t.Context(), "k", 1); d.Reason != core.ReasonBlocked {
-				t.Errorf("a blocked key: %v", d.Reason)
-			}
+			must.OK(t, l.Block(t.Context(), "login", "k", time.Hour))
+			check.Equal(t, "a blocked key", l.AllowKey(t.Context(), "k", 1).Reason, core.ReasonBlocked)
 			n := 0
 			for b, err := range l.Blocks(t.Context()) {
 				if n++; err != nil || b.Key != "k" {
 					t.Errorf("listed: %+v, %v", b, err)
 				}
 			}
-			if n != 1 {
-				t.Errorf("%d blocks are listed, want 1", n)
-			}
-			if err := l.Unblock(t.Context(), "k"); err != nil {
-				t.Fatal(err)
-			}
+			check.Equal(t, "blocks listed", n, 1)
+			must.OK(t, l.Unblock(t.Context(), "k"))
 			if d := l.AllowKey(t.Context(), "k", 1); !d.Allowed {
 				t.Errorf("after its block was lifted: %v", d.Reason)
 			}
@@ -103,9 +97,6 @@ func runWrapped(t *testing.T, newStore Factory) {
 
 func wrappedLimiter(t *testing.T, s core.Store, limit core.Limit) *core.Limiter {
 	t.Helper()
-	l, err := core.New(core.Config{Store: s, Limits: []core.Limit{limit}, Timeout: time.Minute}) // no outage on a busy machine
-	if err != nil {
-		t.Fatal(err)
-	}
+	l := must.Get(core.New(core.Config{Store: s, Limits: []core.Limit{limit}, Timeout: time.Minute}))(t) // no outage on a busy machine
 	return l
 }
