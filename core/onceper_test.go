@@ -114,9 +114,7 @@ func TestARepeatedOperationIsChargedOnce(t *testing.T) {
 func TestOncePerIsPartOfTheRule(t *testing.T) {
 	t.Parallel()
 	with, without := mustRule(t, oncely(2)), mustRule(t, core.PerHour(2).Named("once"))
-	if with.Once != 2*time.Hour || without.Once != 0 || *with == *without {
-		t.Errorf("rules %+v and %+v", with, without)
-	}
+	check.All(t, "rules", []any{with.Once, without.Once, *with == *without}, 2*time.Hour, time.Duration(0), false)
 	backend := core.NewMemory()
 	limiterOn(t, backend, oncely(2))
 	for name, limit := range map[string]core.Limit{

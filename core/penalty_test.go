@@ -67,14 +67,10 @@ func TestDefaultsOfAPenalty(t *testing.T) {
 		{After: 1 << 31, Within: time.Microsecond, For: 1000, Factor: 1000, Max: 24 * time.Hour}: {After: 1 << 31, Within: time.Microsecond, For: 1000, Factor: 1000},
 	} {
 		rule := mustRule(t, core.PerHour(1).Penalty(block))
-		if got := rule.Block; got != want || !rule.Penalized() {
-			t.Errorf("got %+v, want %+v", got, want)
-		}
+		check.All(t, "the block", []any{rule.Block, rule.Penalized()}, want, true)
 	}
 	plain := mustRule(t, core.PerHour(1))
-	if plain.Penalized() || plain.Block != (core.Block{}) {
-		t.Errorf("a limit without a penalty has %+v", plain.Block)
-	}
+	check.All(t, "a limit without a penalty", []any{plain.Block, plain.Penalized()}, core.Block{}, false)
 }
 
 func TestTooManyPenaltiesAreAnError(t *testing.T) {
@@ -105,9 +101,8 @@ func TestABlockedClient(t *testing.T) {
 			}
 			time.Sleep(block / 2)
 			d := ask()
-			if b, ok := d.Binding(); !ok || !b.Blocked || b.Rule.Name != "login" || d.RetryAfter != block/2 || d.Status() != http.StatusTooManyRequests {
-				t.Fatalf("half way: %+v after %v with status %d, want %v", b.Result, d.RetryAfter, d.Status(), block/2)
-			}
+			b, _ := d.Binding()
+			check.All(t, "half way", []any{binding(d), b.Blocked, d.RetryAfter, d.Status()}, "login", true, block/2, http.StatusTooManyRequests)
 			if log := d.LogValue().String(); !strings.Contains(log, "reason=blocked") || !strings.Contains(log, "limit=login") {
 				t.Errorf("logged as %s", log)
 			}
@@ -141,9 +136,7 @@ func TestTheBodyOfABlock(t *testing.T) {
 		{"another can never be paid", []core.Result{exceeded(0), blocked(time.Minute)}, core.ReasonNeverFits, never + `","violated-policies":["a","b"]}`},
 	} {
 		d := decided(t, limits, tt.results...)
-		if d.Reason != tt.reason || d.Allowed {
-			t.Errorf("%s: allowed=%v because %v, want %v", tt.name, d.Allowed, d.Reason, tt.reason)
-		}
+		check.Equal(t, tt.name, outcomeOf(d), outcome{false, tt.reason})
 		wantProblem(t, &d, tt.want)
 	}
 	d := decided(t, limits, blocked(90*time.Second), fine)
@@ -154,9 +147,8 @@ func TestTheBodyOfABlock(t *testing.T) {
 	}})
 	d = l.AllowKey(t.Context(), "k", 1)
 	body, language := d.AppendProblem(nil, "de-CH")
-	if p := parseProblem(t, body); p.Detail != "Gesperrt: true" || language != "de" || p.Type != abnormalUsage {
-		t.Errorf("in German: %+v in %q", p, language)
-	}
+	p := parseProblem(t, body)
+	check.All(t, "in German", []any{p.Detail, language, p.Type}, "Gesperrt: true", "de", abnormalUsage)
 }
 
 func TestAShadowsBlockDeniesNobody(t *testing.T) {
@@ -168,9 +160,7 @@ func TestAShadowsBlockDeniesNobody(t *testing.T) {
 		}
 	}
 	d := l.AllowKey(t.Context(), "k", 1)
-	if d.Reason != core.ReasonShadowed || !d.Results()[0].Blocked {
-		t.Errorf("%v, blocked=%v; want it reported", d.Reason, d.Results()[0].Blocked)
-	}
+	check.All(t, "reported", []any{d.Reason, d.Results()[0].Blocked}, core.ReasonShadowed, true)
 }
 
 // Trap: one client without a key has all others without one blocked.
@@ -191,14 +181,10 @@ func TestTheSharedBucketIsNeverBlocked(t *testing.T) {
 				}
 			}
 			d := l.Allow(&request{})
-			if d.Allowed || d.Reason != core.ReasonLimitExceeded {
-				t.Errorf("%s: a request without a user: allowed=%v because %v, want the limit to deny it", name, d.Allowed, d.Reason)
-			}
+			check.Equal(t, name+": a request without a user", outcomeOf(d), outcome{false, core.ReasonLimitExceeded})
 			time.Sleep(d.RetryAfter)
 			wantAllowed(t, name+": after exactly RetryAfter", l.Allow(&request{}))
-			if blocked := blocksOf(t, l); len(blocked) != 0 {
-				t.Errorf("%s: %v is blocked", name, blocked)
-			}
+			check.Equal(t, name+": blocked", len(blocksOf(t, l)), 0)
 			for range 20 {
 				l.Allow(user("mallory"))
 			}
@@ -230,16 +216,13 @@ func TestBlocksDuringAnOutage(t *testing.T) {
 		d := l.AllowKey(t.Context(), "k", 1)
 		r := d.Results()[0]
 		check.All(t, fmt.Sprintf("request %d", i+1), []any{d.Allowed, d.Reason, r.Blocked}, i == 0, core.ReasonOutageLocal, i >= 3)
-		if body, _ := d.AppendProblem(nil, ""); r.Blocked != strings.Contains(string(body), abnormalUsage) {
-			t.Errorf("request %d: body %s", i+1, body)
-		}
+		check.Equal(t, fmt.Sprintf("request %d: the body says that it is blocked", i+1), strings.Contains(problemBody(d), abnormalUsage), r.Blocked)
 	}
 	if err := l.Unblock(t.Context(), "k"); err != nil {
 		t.Fatal(err)
 	}
-	if d := l.AllowKey(t.Context(), "k", 1); d.Allowed || d.Results()[0].Blocked {
-		t.Errorf("after the block was lifted: allowed=%v blocked=%v, want what was used to stay so", d.Allowed, d.Results()[0].Blocked)
-	}
+	d := l.AllowKey(t.Context(), "k", 1)
+	check.All(t, "after the block was lifted, what was used stays so: allowed and blocked", []any{d.Allowed, d.Results()[0].Blocked}, false, false)
 	store.down.Store(false)
 	if d := l.AllowKey(t.Context(), "k", 1); !d.Allowed {
 		t.Errorf("the store denies because %v", d.Reason)
@@ -414,9 +397,7 @@ func TestNobodyWaitsForTheEndOfABlock(t *testing.T) {
 		start := time.Now()
 		for i := range 5 {
 			d := l.AllowKey(t.Context(), "k", 1)
-			if d.Allowed || d.Results()[1].Blocked != (i >= 2) {
-				t.Errorf("request %d: %v, blocked=%v", i+1, d.Reason, d.Results()[1].Blocked)
-			}
+			check.All(t, fmt.Sprintf("request %d: allowed and blocked", i+1), []any{d.Allowed, d.Results()[1].Blocked}, false, i >= 2)
 		}
 		check.Equal(t, "denials took", time.Since(start), 0)
 	})
@@ -450,9 +431,7 @@ func TestReservationsLeaveStrikes(t *testing.T) {
 			d.Settle(core.Outcome{Status: 500})
 			check.Equal(t, name+": left after the request", unitsLeft(t, l, "k"), 1)
 			d = l.AllowKey(t.Context(), "k", 1)
-			if got := l.AllowKey(t.Context(), "k", 1); !d.Allowed || got.Reason != core.ReasonBlocked {
-				t.Errorf("%s: the third strike: %v", name, got.Reason)
-			}
+			check.All(t, name+": the third strike", []any{d.Allowed, l.AllowKey(t.Context(), "k", 1).Reason}, true, core.ReasonBlocked)
 			d.Settle(core.Outcome{Status: 500})
 			check.Equal(t, name+": settled while blocked", l.AllowKey(t.Context(), "k", 1).Reason, core.ReasonBlocked)
 		}

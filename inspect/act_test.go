@@ -1,6 +1,7 @@
 package inspect_test
 
 import (
+	"fmt"
 	"net/http"
 	"regexp"
 	"strings"
@@ -108,9 +109,7 @@ func TestTheListOfBlocksShowsActionsAtOnce(t *testing.T) {
 	}
 	in.must(t, "POST", "api/v1/unblock", `{"key":"header.x-user:a","limit":"per-user"}`, nil)
 	in.must(t, "GET", "api/v1/blocks", "", &list)
-	if len(list.Blocks) != 1 || list.Blocks[0].Key != "header.x-user:b" {
-		t.Errorf("got %+v, want b alone", list.Blocks)
-	}
+	check.Equal(t, "blocks, b alone", fmt.Sprint(list.Blocks), "[{per-user header.x-user:b }]")
 }
 
 func TestActionsThatCanNotBe(t *testing.T) {

@@ -67,23 +67,17 @@ func TestTheOverviewSaysWhoIsDeniedAndWhy(t *testing.T) {
 		}
 		in.request("alice")
 		o := in.overview(t)
-		if o.Actor != "olga" || !o.MayAct {
-			t.Errorf("it is for %q, who may act: %v", o.Actor, o.MayAct)
-		}
+		check.All(t, "for whom, who may act", []any{o.Actor, o.MayAct}, "olga", true)
 		i := slices.IndexFunc(o.Limits, func(l limit) bool { return l.Name == "per-user" })
 		if i < 0 {
 			t.Fatalf("per-user is missing in %+v", o.Limits)
 		}
-		if l := o.Limits[i]; l.Numbers != "5 per 1h" || l.Keys != "header.x-user" || !l.Here || !l.CanBlock || l.Shadow {
-			t.Errorf("per-user is %+v", l)
-		}
+		check.Equal(t, "per-user", o.Limits[i], limit{Name: "per-user", Numbers: "5 per 1h", Keys: "header.x-user", Here: true, CanBlock: true})
 		if len(o.Denied) == 0 {
 			t.Fatal("nobody is denied")
 		}
 		d := o.Denied[0]
-		if d.Limit != "per-user" || d.Key != "header.x-user:mallory" || d.Minute.Denied != 7 || d.Minute.Requests != 12 {
-			t.Errorf("the first denied client is %+v", d)
-		}
+		check.All(t, "the first denied client", []any{d.Limit, d.Key, d.Minute.Denied, d.Minute.Requests}, "per-user", "header.x-user:mallory", 7, 12)
 		check.Equal(t, "label", d.Label, "Mallory <script>alert(1)</script>")
 		if d.Denial == nil || !strings.HasPrefix(d.Denial.Why, "Used up: nothing left of 5 per 1h. Told to wait ") {
 			t.Errorf("its denial is %+v", d.Denial)
@@ -147,13 +141,11 @@ func TestWhileTheStoreIsOutTheLastDenialIsStillExplained(t *testing.T) {
 		t.Errorf("an error's text is shown: %s", text)
 	}
 	s.Registry().Report(core.Event{Kind: core.EventBreakerClosed, Node: "10.0.0.1:6379"})
-	if o := in.health(t); o.State != "outage" || o.Nodes[0].Breaker != "closed" {
-		t.Errorf("after the breaker has closed, the store is %+v", o)
-	}
+	h := in.health(t)
+	check.All(t, "the store after the breaker has closed", []any{h.State, h.Nodes[0].Breaker}, "outage", "closed")
 	s.Registry().Report(core.Event{Kind: core.EventOutageEnded, Duration: time.Second})
-	if o := in.health(t); o.State != "ok" || o.Outage != nil {
-		t.Errorf("after the outage, the store is %+v", o)
-	}
+	h = in.health(t)
+	check.All(t, "the store after the outage", []any{h.State, h.Outage == nil}, "ok", true)
 }
 
 type state struct {

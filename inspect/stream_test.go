@@ -27,9 +27,7 @@ func (in *instance) open(ctx context.Context, t *testing.T) *bufio.Reader {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { res.Body.Close() })
-	if kind := res.Header.Get("Content-Type"); res.StatusCode != http.StatusOK || kind != "text/event-stream" {
-		t.Fatalf("got %d %s", res.StatusCode, kind)
-	}
+	check.All(t, "status and type", []any{res.StatusCode, res.Header.Get("Content-Type")}, 200, "text/event-stream")
 	events := bufio.NewReader(res.Body)
 	if event := next(t, events); !strings.Contains(event, "event: overview\ndata: {") || !strings.Contains(event, `"per-user"`) {
 		t.Fatalf("got %q", event)

@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/weblimit/weblimit/internal/test/check"
 	"github.com/weblimit/weblimit/keyfuncs"
 )
 
@@ -107,9 +108,8 @@ func TestKeysOfIPv4AreWrittenAsNetipDoes(t *testing.T) {
 			ip := [4]byte{192, 0, 2, 7}
 			ip[place] = byte(b)
 			want := netip.AddrFrom4(ip).String()
-			if got, _ := keyfuncs.ClientIP().Key(&request{peer: want}); got != "ip:"+want {
-				t.Errorf("got %s for %s", got, want)
-			}
+			got, _ := keyfuncs.ClientIP().Key(&request{peer: want})
+			check.Equal(t, "key", got, "ip:"+want)
 		}
 	}
 }

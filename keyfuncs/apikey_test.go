@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/weblimit/weblimit/internal/test/check"
 	"github.com/weblimit/weblimit/keyfuncs"
 )
 
@@ -66,9 +67,7 @@ func TestAPIKeyNeverShowsASecret(t *testing.T) {
 	t.Parallel()
 	for _, secret := range []string{"a", "s3cret", "with spaces in it", strings.Repeat("x", 64), hashed("apikey", "s3cret")} {
 		key, p := keyfuncs.APIKey().Key(withHeader("X-Api-Key", secret))
-		if p != keyfuncs.Present || key != hashed("apikey", secret) {
-			t.Errorf("key of %q is %q, %v", secret, key, p)
-		}
+		check.All(t, "key of "+secret, []any{key, p}, hashed("apikey", secret), keyfuncs.Present)
 	}
 }
 

@@ -14,16 +14,12 @@ func wantMatch(t *testing.T, c keyfuncs.Condition, r keyfuncs.Request, want bool
 		t.Fatalf("Err() = %v", err)
 	}
 	check.Equal(t, fmt.Sprintf("Match(%+v)", r), c.Match(r), want)
-	if got := keyfuncs.Not(c).Match(r); got == want {
-		t.Errorf("Not: Match(%+v) = %t", r, got)
-	}
+	check.Equal(t, fmt.Sprintf("Not: Match(%+v)", r), keyfuncs.Not(c).Match(r), !want)
 }
 
 func wantAnswer(t *testing.T, name string, c keyfuncs.Condition, r keyfuncs.Request, want keyfuncs.Answer) {
 	t.Helper()
-	if got := c.Ask(r); got != want || c.Match(r) != (want == keyfuncs.Yes) {
-		t.Errorf("%s: Ask = %v, Match = %t, want %v", name, got, c.Match(r), want)
-	}
+	check.All(t, name, []any{c.Ask(r), c.Match(r)}, want, want == keyfuncs.Yes)
 }
 
 // wantConditionErr checks that c never holds, however it is combined, and says why.

@@ -55,9 +55,7 @@ func TestPercentChoosesTheSameForever(t *testing.T) {
 func TestPercentOfRequestsWithoutAKey(t *testing.T) {
 	t.Parallel()
 	of := func(percent float64) keyfuncs.Condition { return keyfuncs.Percent(percent, keyfuncs.Header("X-User")) }
-	if of(0).Match(&request{}) || !of(100).Match(&request{}) {
-		t.Error("requests without the key are not one client")
-	}
+	check.All(t, "requests without the key, which are one client", []any{of(0).Match(&request{}), of(100).Match(&request{})}, false, true)
 	twice := &request{headers: http.Header{"X-User": {"alice", "bob"}}}
 	check.Equal(t, "a request with the key twice", of(100).Ask(twice), keyfuncs.Unknown)
 }

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/weblimit/weblimit/internal/test/check"
 	"github.com/weblimit/weblimit/keyfuncs"
 )
 
@@ -156,9 +157,8 @@ func TestFewLinesOfManyAreLookedAt(t *testing.T) {
 			want = lines[n-1]
 		}
 		r := &counting{request: from("10.0.0.1", xff, lines...)}
-		if addr, ok := keyfuncs.TrustedProxies(keyfuncs.Private).Addr(r); !ok || addr.String() != want {
-			t.Errorf("%d lines: %v, %t; want %s", n, addr, ok, want)
-		}
+		addr, ok := keyfuncs.TrustedProxies(keyfuncs.Private).Addr(r)
+		check.All(t, fmt.Sprint(n, " lines"), []any{addr, ok}, want, true)
 		if r.calls > 32 {
 			t.Errorf("%d lines: %d were read", n, r.calls)
 		}

@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/weblimit/weblimit/internal/test/check"
 	"github.com/weblimit/weblimit/keyfuncs"
 )
 
@@ -37,13 +38,9 @@ func TestRouteThatIsNotKnownIsOneBucket(t *testing.T) {
 		keyfuncs.Route(), keyfuncs.Join(keyfuncs.ClientIP(), keyfuncs.Route()), keyfuncs.First(keyfuncs.User("id"), keyfuncs.Route()),
 		keyfuncs.Join(keyfuncs.Everyone(), keyfuncs.Route()).WithSecret(bytes.Repeat([]byte("s"), 32)),
 	} {
-		if !f.ReadsRoute() {
-			t.Errorf("%s: ReadsRoute() = false", f.Kind())
-		}
+		check.Equal(t, f.Kind()+": ReadsRoute", f.ReadsRoute(), true)
 	}
-	if keyfuncs.ClientIP().ReadsRoute() {
-		t.Error("ClientIP: ReadsRoute() = true")
-	}
+	check.Equal(t, "ClientIP: ReadsRoute", keyfuncs.ClientIP().ReadsRoute(), false)
 }
 
 // Trap 37.

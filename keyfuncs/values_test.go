@@ -2,6 +2,7 @@ package keyfuncs_test
 
 import (
 	"context"
+	"fmt"
 	"net/netip"
 	"testing"
 
@@ -47,13 +48,11 @@ func TestValuesAsHeadersInAnyCase(t *testing.T) {
 	}
 	wantKey(t, keyfuncs.Header("X-Tenant"), keyfuncs.Values{"x-tenant": 42}, "")
 	two := keyfuncs.Values{"x-tenant": "b", "X-Tenant": "a"}
-	if _, p := keyfuncs.Header("X-Tenant").Append(nil, two); p != keyfuncs.Ambiguous {
-		t.Errorf("two headers: %v", p)
-	}
+	_, p := keyfuncs.Header("X-Tenant").Append(nil, two)
+	check.Equal(t, "two headers", p, keyfuncs.Ambiguous)
 	for i, want := range []string{"a", "b"} {
-		if got, ok := two.Header("X-Tenant", i); !ok || got != want {
-			t.Errorf("line %d: %q", i, got)
-		}
+		got, ok := two.Header("X-Tenant", i)
+		check.All(t, fmt.Sprint("line ", i), []any{got, ok}, want, true)
 	}
 	for _, name := range []string{"Sid", "SID"} {
 		wantKey(t, keyfuncs.Cookie(name), keyfuncs.Values{"sid": "abc"}, "")

@@ -276,9 +276,7 @@ func TestACallThatHangsGoesOn(t *testing.T) {
 		decided.Go(func() {
 			began := time.Now()
 			d := l.Allow(keyfuncs.Values{"user": "alice"})
-			if d.Reason != core.ReasonWithinLimit || time.Since(began) != 20*time.Second {
-				t.Errorf("%v after %v", d.Reason, time.Since(began))
-			}
+			check.All(t, "decided after", []any{d.Reason, time.Since(began)}, core.ReasonWithinLimit, 20*time.Second)
 		})
 		store.Advance(20 * time.Second)
 		store.Recover()

@@ -303,9 +303,7 @@ func TestKeysAreHashed(t *testing.T) {
 		{"a process without the secret", keyOf(weblimitslog.Config{}, "alice"), false},
 		{"a client that the application does not name", keyOf(weblimitslog.Config{Secret: secret, Key: label("")}, "alice"), true},
 	} {
-		if (tt.got == one) != tt.same || len(tt.got) != len(one) {
-			t.Errorf("%s has the key %s, alice %s", tt.name, tt.got, one)
-		}
+		check.All(t, tt.name+": the same as of alice, and as long", []any{tt.got == one, len(tt.got)}, tt.same, len(one))
 	}
 	check.Equal(t, "the key of a named client", keyOf(weblimitslog.Config{Key: label("customer-7")}, "alice"), "customer-7")
 	secret[0]++

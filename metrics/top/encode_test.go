@@ -100,9 +100,7 @@ func TestPublishedSnapshotsAreBounded(t *testing.T) {
 		check.Equal(t, fmt.Sprintf("limits in %d bytes", most), len(s.Limits), 12)
 		for i := range s.Limits {
 			l, w := &s.Limits[i], &whole.Limits[i]
-			if l.Nearest(1)[0].Key != w.Nearest(1)[0].Key || l.MostDenied(1)[0].Key != w.MostDenied(1)[0].Key || l.Busiest(1)[0].Key != w.Busiest(1)[0].Key {
-				t.Errorf("%d bytes: the first clients are missing", most)
-			}
+			check.All(t, fmt.Sprint(most, " bytes: the first clients"), []any{l.Nearest(1)[0].Key, l.MostDenied(1)[0].Key, l.Busiest(1)[0].Key}, w.Nearest(1)[0].Key, w.MostDenied(1)[0].Key, w.Busiest(1)[0].Key)
 			if off := math.Abs(float64(l.Use.Clients)/float64(w.Use.Clients) - 1); off > 0.6 {
 				t.Errorf("%d bytes: %d clients, want about %d", most, l.Use.Clients, w.Use.Clients)
 			}

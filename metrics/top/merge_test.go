@@ -33,9 +33,7 @@ func TestRatesOfInstancesAreAddedUp(t *testing.T) {
 		s := Merge(tt.all...).Limits[0].Rates.Seconds
 		if tt.want == "" { // the sum reaches back as far as it can
 			n := len(s.Allowed)
-			if n != seriesSteps || fmt.Sprint(s.Allowed[n-2:]) != "[2 4]" {
-				t.Errorf("%s: %v", tt.name, s.Allowed)
-			}
+			check.All(t, tt.name, []any{n, s.Allowed[n-2:]}, seriesSteps, []int{2, 4})
 		} else if fmt.Sprint(s.Allowed) != tt.want || s.Step != time.Second {
 			t.Errorf("%s: %v, want %s", tt.name, s.Allowed, tt.want)
 		}

@@ -49,18 +49,16 @@ func TestCountsFromBeforeTheAgreementStay(t *testing.T) {
 		if !reflect.DeepEqual(b.Rates, a.Rates) || len(a.Rates.Seconds.Allowed) == 0 {
 			t.Errorf("%s: rates %+v, want %+v", b.Name, a.Rates, b.Rates)
 		}
-		if !slices.Equal(b.Use.Peaks, a.Use.Peaks) || a.Use.Clients != clients {
-			t.Errorf("%s: %d clients used %v, want %v", b.Name, a.Use.Clients, a.Use.Peaks, b.Use.Peaks)
-		}
+		check.Slices(t, b.Name+": what clients used", a.Use.Peaks, b.Use.Peaks)
+		check.Equal(t, b.Name+": clients", a.Use.Clients, clients)
 		check.All(t, "quota and shadow", []any{a.Quota, a.Shadow}, b.Quota, b.Shadow)
 	}
 	ask(l, "user:1", 3) // goes on
 	if c, _ := heavy.Snapshot().Limit("api").Client("user:1"); c.Hour.Requests != 5 {
 		t.Errorf("%d requests of a client, want 2 from before and 3 from after", c.Hour.Requests)
 	}
-	if s, _ := heavy.Snapshot().Limit("trial").Use.Suggest(1); s.Quota != 15 {
-		t.Errorf("the most that a client used is %d, want 15", s.Quota)
-	}
+	s, _ := heavy.Snapshot().Limit("trial").Use.Suggest(1)
+	check.Equal(t, "the most that a client used", s.Quota, 15)
 	if err := heavy.agree(t.Context()); err != nil {
 		t.Fatal(err)
 	}

@@ -44,9 +44,8 @@ func TestRulesCanBeMadeOfASnapshot(t *testing.T) {
 		}
 		want := heavy.state.Load().ruleOf(t, name)
 		got, err := store.NewRule(name, back.Limit(name).Numbers)
-		if err != nil || got != want {
-			t.Errorf("%s: the rule of the snapshot is\n%+v, the limit's\n%+v (%v)", name, got, want, err)
-		}
+		check.OK(t, err)
+		check.Equal(t, name+": the rule of the snapshot", got, want)
 		check.Equal(t, name+": numbers after merging", Merge(&Snapshot{Limits: []Limit{{Name: name}}}, &back).Limit(name).Numbers, back.Limit(name).Numbers)
 	}
 }

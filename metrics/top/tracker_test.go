@@ -63,9 +63,8 @@ func TestCountsOfClients(t *testing.T) {
 	if d := d.Denial; d.Cost != 1 || d.Remaining != 0 || d.Burst != 4 || d.Window != time.Hour || d.RetryAfter < 14*time.Minute || d.RetryAfter > 15*time.Minute || time.Since(d.At) > time.Minute {
 		t.Errorf("the last denial is %+v", d)
 	}
-	if l := s.Limit("soft"); !l.Shadow || l.Quota != 2 || l.Window != time.Hour || l.Burst != 2 {
-		t.Errorf("the limit is %+v", l)
-	}
+	soft := s.Limit("soft")
+	check.All(t, "the limit", []any{soft.Shadow, soft.Quota, soft.Window, soft.Burst}, true, 2, time.Hour, 2)
 	for name, order := range map[string][]Client{
 		"user:1 user:2 user:3": s.Limit("hard").Nearest(5),
 		"user:1 user:2":        s.Limit("soft").MostDenied(5),
@@ -93,9 +92,8 @@ func TestReasonsOfDenials(t *testing.T) {
 	l.AllowKey(context.Background(), "user:huge", 1)
 	s := heavy.Snapshot()
 	large, _ := s.Limit("plain").Client("user:large")
-	if d := large.Denial; d.Reason != core.ReasonNeverFits || d.Cost != 5 || d.Remaining != 4 || d.RetryAfter != 0 {
-		t.Errorf("a cost that never fits: %+v", d)
-	}
+	never := large.Denial
+	check.All(t, "a cost that never fits", []any{never.Reason, never.Cost, never.Remaining, never.RetryAfter}, core.ReasonNeverFits, 5, 4, time.Duration(0))
 	huge, _ := s.Limit("blocks").Client("user:huge")
 	if d := huge.Denial; d.Reason != core.ReasonBlocked || d.RetryAfter <= 0 {
 		t.Errorf("a block: %+v", d)
@@ -166,9 +164,8 @@ func TestCountsOverTime(t *testing.T) {
 		}
 		time.Sleep(3 * time.Minute)
 		s = heavy.Snapshot().Limit("api")
-		if c, _ := s.Client("user:1"); c.Minute != (Counts{}) || c.Hour.Requests != 360 || c.Used != 1 || heavy.HighestDenials() != 0 {
-			t.Errorf("3 minutes later: %+v", c)
-		}
+		c, _ = s.Client("user:1")
+		check.All(t, "3 minutes later", []any{c.Minute, c.Hour.Requests, c.Used, heavy.HighestDenials()}, Counts{}, 360, 1, 0)
 		total := int64(0)
 		for i := range s.Rates.Minutes.Allowed {
 			total += s.Rates.Minutes.Allowed[i] + s.Rates.Minutes.Denied[i]
@@ -299,16 +296,12 @@ func TestInstancesSeeEachOther(t *testing.T) {
 	}
 	s, err := trackers[1].Collect(t.Context())
 	check.Fails(t, "the error of the snapshot that is none", err, "version")
-	if len(s.Instances) != 3 || s.Instances[2].Name != "node-2" {
-		t.Errorf("instances %+v", s.Instances)
-	}
+	check.All(t, "instances, and the last", []any{len(s.Instances), s.Instances[len(s.Instances)-1].Name}, 3, "node-2")
 	l := s.Limit("api")
-	if all, _ := l.Client("user:all"); all.Minute != (Counts{Requests: 45, Denied: 15}) || all.Used != 1 || all.Denial.Reason != core.ReasonLimitExceeded {
-		t.Errorf("the client of all: %+v", all)
-	}
-	if one, ok := l.Client("user:2"); !ok || one.Minute.Requests != 5 {
-		t.Errorf("the client of one: %+v", one)
-	}
+	all, _ := l.Client("user:all")
+	check.All(t, "the client of all", []any{all.Minute, all.Used, all.Denial.Reason}, Counts{Requests: 45, Denied: 15}, 1, core.ReasonLimitExceeded)
+	one, _ := l.Client("user:2")
+	check.Equal(t, "requests of the client of one", one.Minute.Requests, 5)
 	check.All(t, "clients, and the use of each over all instances", []any{l.Use.Clients, l.Use.Peaks}, 4, "[5 5 5 45]")
 	shared.SetDown(errors.New("down"))
 	if s, err := trackers[0].Collect(t.Context()); err == nil || len(s.Instances) != 3 {

@@ -55,9 +55,7 @@ func TestSuggest(t *testing.T) {
 	u.sumUp()
 	for share, want := range map[float64]int64{0: 1, 0.5: 500, 0.995: 995, 0.9951: 996, 1: 1000} {
 		s, ok := u.Suggest(share)
-		if !ok || s.Quota != want || s.Low != want || s.High != want || s.Clients != 1000 || s.Sampled != 1000 {
-			t.Errorf("%v of 1,000 clients: %+v, want %d", share, s, want)
-		}
+		check.All(t, fmt.Sprint(share, " of 1,000 clients"), []any{ok, s.Quota, s.Low, s.High, s.Clients, s.Sampled}, true, want, want, want, 1000, 1000)
 		if got := u.Share(want); got < share || got > share+0.0011 {
 			t.Errorf("%d is enough for %v of the clients, want %v", want, got, share)
 		}

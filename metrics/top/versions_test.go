@@ -3,7 +3,6 @@ package top
 import (
 	"context"
 	"fmt"
-	"slices"
 	"testing"
 
 	"github.com/weblimit/weblimit/core"
@@ -38,9 +37,7 @@ func TestVersions(t *testing.T) {
 		t.Fatal(err)
 	}
 	l := s.Limit("login")
-	if !slices.Equal(l.Versions, []string{"v1#aaaa", "v2#bbbb"}) || !slices.Equal(s.Instances[0].Versions, []string{"v1#aaaa"}) || !slices.Equal(s.Instances[1].Versions, []string{"v2#bbbb"}) {
-		t.Errorf("the limit has %v, the instances %v", l.Versions, s.Instances)
-	}
+	check.All(t, "versions of the limit and the instances", []any{l.Versions, s.Instances[0].Versions, s.Instances[1].Versions}, []string{"v1#aaaa", "v2#bbbb"}, []string{"v1#aaaa"}, []string{"v2#bbbb"})
 	check.Equal(t, "denied by", l.Clients[0].Denial.Version, "v1#aaaa")
 
 	// A denial keeps its version while others decide, and says none once there were many.
@@ -60,7 +57,7 @@ func TestVersions(t *testing.T) {
 	none := newTracker(Config{})
 	decidedBy(t, none, "", 1)
 	decidedBy(t, one, "v\x1b[2J\n", 1)
-	if n, o := none.Snapshot(), one.Snapshot(); n.Instances[0].Versions != nil || n.Limits[0].Versions != nil || o.Limits[0].Versions[0] != "v?[2J?" {
-		t.Errorf("no version: %v; an odd one: %q", n.Instances[0].Versions, o.Limits[0].Versions)
-	}
+	n := none.Snapshot()
+	check.All(t, "no version", []any{n.Instances[0].Versions == nil, n.Limits[0].Versions == nil}, true, true)
+	check.Equal(t, "an odd version", one.Snapshot().Limits[0].Versions[0], "v?[2J?")
 }
