@@ -41,7 +41,7 @@ type blockReport struct {
 func TestBlocksAreExactAcrossProcesses(t *testing.T) {
 	t.Parallel()
 	total := make([]blockReport, len(strings.Fields(blockMinutes)))
-	for _, reports := range reportsOf[[]blockReport](t, "block", redistest.Prefix(t)) {
+	for _, reports := range reportsOf[[]blockReport](t, blocking) {
 		for i, r := range reports {
 			for j, n := range r.Counts {
 				total[i].Counts[j] += n
@@ -64,13 +64,12 @@ func TestBlocksAreExactAcrossProcesses(t *testing.T) {
 	}
 }
 
-// hammerBlocks is one process of TestBlocksAreExactAcrossProcesses. It reports each round.
-func hammerBlocks(t *testing.T, client *redis.Client, prefix string) any {
+// blocking is one process of TestBlocksAreExactAcrossProcesses. It reports each round.
+var blocking = role("block", func(t *testing.T, client *redis.Client, prefix string) (reports []blockReport) {
 	clock := storetest.NewClock()
 	store := redisstore.NewAt(client, clock.Micros, redisstore.Config{Prefix: prefix})
 	rule := mustRule(t, core.Per(blockQuota, hammerWindow).FixedWindow().Penalty(
 		core.Block{After: blockAfter, Within: time.Minute, For: time.Minute, Max: 4 * time.Minute}))
-	var reports []blockReport
 	for round := range strings.Fields(blockMinutes) {
 		awaitOthers(t, client, fmt.Sprint(prefix, "ready", round))
 		report := blockReport{Counts: storetest.HammerBlocks(t, store, rule, "k", hammerGoroutines, hammerRounds)}
@@ -86,7 +85,7 @@ func hammerBlocks(t *testing.T, client *redis.Client, prefix string) any {
 		reports = append(reports, report)
 	}
 	return reports
-}
+})
 
 // Processes with a denial cache and prefetched slices notice at once that a block begins, and
 // within a round trip that it is lifted.

@@ -8,6 +8,7 @@ import (
 
 	"github.com/weblimit/weblimit/core"
 	"github.com/weblimit/weblimit/core/redisstore"
+	"github.com/weblimit/weblimit/internal/test/child"
 	"github.com/weblimit/weblimit/internal/test/must"
 	"github.com/weblimit/weblimit/internal/test/redistest"
 	"github.com/weblimit/weblimit/internal/test/storetest"
@@ -81,17 +82,14 @@ func TestASlotIsHeldForManyLeases(t *testing.T) {
 // The slots of a process that is killed are free again when their lease ends.
 func TestSlotsOfAProcessThatIsKilled(t *testing.T) {
 	t.Parallel()
-	prefix, clock := redistest.Prefix(t), storetest.NewClock()
-	store := redisstore.NewAt(redistest.Shared(t).Client(t), clock.Micros, redisstore.Config{Prefix: prefix})
-	var renewed time.Time
-	holding := startProcess(t, "hold", prefix)
-	holding.report(t, &renewed)
-	rule := heldRule(t)
-	clock.Set(renewed)
+	told, clock := onSharedServer(t), storetest.NewClock()
+	store := redisstore.NewAt(redistest.Shared(t).Client(t), clock.Micros, redisstore.Config{Prefix: told.Prefix})
+	rule, process := heldRule(t), holding.Start(t, told)
+	clock.Set(child.Receive[time.Time](t, process))
 	if got := take(t, store, check("k", rule, 2))[0]; got.Allowed || got.Remaining != 1 {
 		t.Errorf("while the process lives: %+v", got)
 	}
-	holding.kill()
+	process.Kill()
 	clock.Advance(heldLease - time.Microsecond)
 	if got := take(t, store, check("k", rule, 2))[0]; got.Allowed || got.Remaining != 1 {
 		t.Errorf("before the lease of the process that was killed has ended: %+v", got)
@@ -102,8 +100,8 @@ func TestSlotsOfAProcessThatIsKilled(t *testing.T) {
 	}
 }
 
-// holdSlots takes slots, renews them later than their lease would have ended, and reports when.
-func holdSlots(t *testing.T, client *redis.Client, prefix string) any {
+// holding is a process that takes slots, renews them later than their lease would have ended, and reports when.
+var holding = role("hold", func(t *testing.T, client *redis.Client, prefix string) time.Time {
 	clock := storetest.NewClock()
 	store := redisstore.NewAt(client, clock.Micros, redisstore.Config{Prefix: prefix})
 	checks := []core.Check{check("k", heldRule(t), heldSlots)}
@@ -113,4 +111,4 @@ func holdSlots(t *testing.T, client *redis.Client, prefix string) any {
 		must.OK(t, store.Renew(t.Context(), checks, held))
 	}
 	return time.UnixMicro(clock.Micros())
-}
+})

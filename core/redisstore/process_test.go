@@ -1,100 +1,48 @@
 package redisstore_test
 
 import (
-	"bufio"
-	"encoding/json"
-	"fmt"
-	"io"
-	"os"
-	"os/exec"
-	"strings"
 	"testing"
 
 	"github.com/redis/go-redis/v9"
 
 	"github.com/weblimit/weblimit/internal/test/child"
-	"github.com/weblimit/weblimit/internal/test/must"
 	"github.com/weblimit/weblimit/internal/test/redistest"
 )
 
-// programs are what processes of tests do. Each returns its report, and what it holds it holds until the test ends the
-// process.
-var programs = map[string]func(t *testing.T, client *redis.Client, prefix string) (report any){
-	"hammer": hammer,
-	"block":  hammerBlocks,
-	"hold":   holdSlots,
-}
+// TestChild is the processes of other tests.
+func TestChild(t *testing.T) { child.Run(t) }
 
-// processOrder says what a process does.
-type processOrder struct{ Program, Network, Addr, Prefix string }
+// order is where the process of a test finds Redis.
+type order struct{ Network, Addr, Prefix string }
 
-const (
-	processVariable = "WEBLIMIT_PROCESS" // holds the order
-	reportMark      = "report: "
-)
-
-// TestProcess is not a test: it is a process of other tests.
-func TestProcess(t *testing.T) {
-	var order processOrder
-	if err := json.Unmarshal([]byte(os.Getenv(processVariable)), &order); err != nil {
-		t.Skip("run by other tests")
-	}
-	client := redis.NewClient(&redis.Options{Network: order.Network, Addr: order.Addr, PoolSize: 16})
-	defer client.Close()
-	report := must.Get(json.Marshal(programs[order.Program](t, client, order.Prefix)))(t)
-	fmt.Printf("\n%s%s\n", reportMark, report)
-	_, _ = io.Copy(io.Discard, os.Stdin) // until the test ends
-}
-
-// process is a process that runs a program.
-type process struct {
-	*exec.Cmd
-	out io.Reader
-}
-
-// startProcess starts a program on the shared server. It is killed when the test ends.
-func startProcess(t *testing.T, program, prefix string) *process {
+func onSharedServer(t *testing.T) order {
 	t.Helper()
 	server := redistest.Shared(t)
-	order := must.Get(json.Marshal(processOrder{program, server.Network(), server.Addr(), prefix}))(t)
-	p := &process{Cmd: exec.Command(os.Args[0], "-test.run=^TestProcess$")}
-	p.Env = append(os.Environ(), processVariable+"="+string(order))
-	p.Stderr = os.Stderr
-	must.Get(p.StdinPipe())(t)
-	p.out = must.Get(p.StdoutPipe())(t)
-	must.OK(t, child.Start(p.Cmd))
-	t.Cleanup(p.kill)
-	return p
+	return order{server.Network(), server.Addr(), redistest.Prefix(t)}
 }
 
-func (p *process) kill() {
-	_ = p.Process.Kill()
-	_ = p.Wait()
+// role is what a process does on the server. It sends its report, and keeps what it holds until it is killed.
+func role[Report any](name string, do func(t *testing.T, client *redis.Client, prefix string) Report) child.Role[order] {
+	return child.NewRole(name, func(t *testing.T, parent *child.Parent, o order) {
+		client := redis.NewClient(&redis.Options{Network: o.Network, Addr: o.Addr, PoolSize: 16})
+		defer client.Close()
+		parent.Send(do(t, client, o.Prefix))
+		parent.Wait()
+	})
 }
 
-// report reads what the program reports.
-func (p *process) report(t *testing.T, into any) {
+// reportsOf has several processes act in a role at a time, and returns their reports.
+func reportsOf[Report any](t *testing.T, role child.Role[order]) (reports []Report) {
 	t.Helper()
-	var all strings.Builder
-	for lines := bufio.NewScanner(p.out); lines.Scan(); {
-		if report, ok := strings.CutPrefix(lines.Text(), reportMark); ok {
-			must.OK(t, json.Unmarshal([]byte(report), into))
-			return
-		}
-		all.WriteString(lines.Text() + "\n")
+	told := onSharedServer(t)
+	var running []*child.Process
+	for range hammerProcesses {
+		running = append(running, role.Start(t, told))
 	}
-	t.Fatalf("the process ended without a report:\n%s", &all)
-}
-
-// reportsOf runs a program in several processes at a time, and returns their reports.
-func reportsOf[R any](t *testing.T, program, prefix string) []R {
-	t.Helper()
-	running, reports := make([]*process, hammerProcesses), make([]R, hammerProcesses)
-	for i := range running {
-		running[i] = startProcess(t, program, prefix)
-	}
-	for i, p := range running {
-		p.report(t, &reports[i])
+	for _, p := range running {
+		reports = append(reports, child.Receive[Report](t, p))
+		p.Close()
+		p.Wait(t)
 	}
 	return reports
 }

@@ -8,7 +8,6 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/weblimit/weblimit/core/redisstore"
-	"github.com/weblimit/weblimit/internal/test/redistest"
 	"github.com/weblimit/weblimit/internal/test/storetest"
 )
 
@@ -27,7 +26,7 @@ const (
 func TestExactAcrossProcesses(t *testing.T) {
 	t.Parallel()
 	admitted := map[string]int64{}
-	for _, counts := range reportsOf[map[string]int64](t, "hammer", redistest.Prefix(t)) {
+	for _, counts := range reportsOf[map[string]int64](t, hammering) {
 		for name, n := range counts {
 			admitted[name] += n
 		}
@@ -42,8 +41,8 @@ func TestExactAcrossProcesses(t *testing.T) {
 	}
 }
 
-// hammer is one process of TestExactAcrossProcesses. It reports what was admitted.
-func hammer(t *testing.T, client *redis.Client, prefix string) any {
+// hammering is one process of TestExactAcrossProcesses. It reports what was admitted.
+var hammering = role("hammer", func(t *testing.T, client *redis.Client, prefix string) map[string]int64 {
 	store := redisstore.New(client, redisstore.Config{Prefix: prefix})
 	awaitOthers(t, client, prefix+"ready")
 	admitted := map[string]int64{}
@@ -54,7 +53,7 @@ func hammer(t *testing.T, client *redis.Client, prefix string) any {
 		}
 	}
 	return admitted
-}
+})
 
 // awaitOthers returns when all processes have called it.
 func awaitOthers(t *testing.T, client *redis.Client, key string) {
