@@ -8,6 +8,7 @@ import (
 
 	"github.com/weblimit/weblimit/core"
 	"github.com/weblimit/weblimit/core/redisstore"
+	"github.com/weblimit/weblimit/internal/test/must"
 	"github.com/weblimit/weblimit/internal/test/redistest"
 	"github.com/weblimit/weblimit/internal/test/storetest"
 )
@@ -16,10 +17,7 @@ import (
 // internal/test/faults tests that these permit nothing else.
 func TestTheStoreUnderTheLeastPrivilege(t *testing.T) {
 	t.Parallel()
-	text, err := os.ReadFile("../../docs/redis.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := must.Get(os.ReadFile("../../docs/redis.md"))(t)
 	line := regexp.MustCompile(`(?m)^ACL SETUSER weblimit on >secret (.*)$`).FindSubmatch(text)
 	if line == nil {
 		t.Fatal("docs/redis.md has no ACL line")

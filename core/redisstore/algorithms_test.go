@@ -9,6 +9,7 @@ import (
 	"github.com/weblimit/weblimit/core/memstore"
 	"github.com/weblimit/weblimit/core/redisstore"
 	"github.com/weblimit/weblimit/core/store"
+	"github.com/weblimit/weblimit/internal/test/must"
 	"github.com/weblimit/weblimit/internal/test/redistest"
 	"github.com/weblimit/weblimit/internal/test/storetest"
 	"github.com/weblimit/weblimit/internal/testclock"
@@ -25,10 +26,7 @@ func TestTheScriptHasEveryAlgorithm(t *testing.T) {
 			if algorithm == store.Calendar || algorithm == store.Ledger {
 				n.Window, n.Calendar = 0, store.Period{Unit: store.CalendarDay, Location: time.UTC}
 			}
-			rule, err := store.NewRule("every", n)
-			if err != nil {
-				t.Fatal(err)
-			}
+			rule := must.Get(store.NewRule("every", n))(t)
 			clock := storetest.NewClock()
 			memory := memstore.New()
 			testclock.Set(memory, clock.Micros)
@@ -37,9 +35,7 @@ func TestTheScriptHasEveryAlgorithm(t *testing.T) {
 			got, want := make([]core.Result, 1), make([]core.Result, 1)
 			if algorithm == store.Ledger {
 				from := []store.Restoration{{Generation: 1, Ends: rule.PeriodEnd(clock.Micros())}}
-				if err := errors.Join(memory.Restore(t.Context(), checks, from, want), redis.Restore(t.Context(), checks, from, got)); err != nil {
-					t.Fatal(err)
-				}
+				must.OK(t, errors.Join(memory.Restore(t.Context(), checks, from, want), redis.Restore(t.Context(), checks, from, got)))
 			}
 			for step, what := range []func(core.Store, []core.Result) error{
 				func(s core.Store, r []core.Result) error { return s.Take(t.Context(), checks, r) },
@@ -48,12 +44,8 @@ func TestTheScriptHasEveryAlgorithm(t *testing.T) {
 				func(s core.Store, r []core.Result) error { return s.Take(t.Context(), checks, r) },
 				func(s core.Store, r []core.Result) error { return s.Charge(t.Context(), checks, r) },
 			} {
-				if err := what(memory, want); err != nil {
-					t.Fatal(err)
-				}
-				if err := what(redis, got); err != nil {
-					t.Fatal(err)
-				}
+				must.OK(t, what(memory, want))
+				must.OK(t, what(redis, got))
 				if got[0] != want[0] {
 					t.Errorf("step %d: got %+v, in memory %+v", step, got[0], want[0])
 				}

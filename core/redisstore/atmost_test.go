@@ -8,6 +8,8 @@ import (
 
 	"github.com/weblimit/weblimit/core"
 	"github.com/weblimit/weblimit/core/redisstore"
+	"github.com/weblimit/weblimit/internal/test/check"
+	"github.com/weblimit/weblimit/internal/test/must"
 	"github.com/weblimit/weblimit/internal/test/redistest"
 	"github.com/weblimit/weblimit/keyfuncs"
 )
@@ -25,10 +27,7 @@ func TestABatchIsNotHeldBackByADenialOfAMomentAgo(t *testing.T) {
 			t.Parallel()
 			config.Prefix = redistest.Prefix(t)
 			store := redisstore.New(redistest.Shared(t).Client(t), config)
-			l, err := core.New(core.Config{Store: store, Timeout: time.Minute, Limits: []core.Limit{core.PerSecond(20).By(keyfuncs.Everyone())}})
-			if err != nil {
-				t.Fatal(err)
-			}
+			l := must.Get(core.New(core.Config{Store: store, Timeout: time.Minute, Limits: []core.Limit{core.PerSecond(20).By(keyfuncs.Everyone())}}))(t)
 			began, sum := time.Now(), int64(0)
 			for range 8 {
 				granted, d := l.AllowKeyAtMost(t.Context(), "k", 20)
@@ -73,9 +72,7 @@ func TestBatchesOfSeveralProcesses(t *testing.T) {
 		}()
 	}
 	for range 4 {
-		if err := <-done; err != nil {
-			t.Error(err)
-		}
+		check.OK(t, <-done)
 	}
 	if sum.Load() != 1000 {
 		t.Errorf("granted %d of 1000 units", sum.Load())

@@ -12,6 +12,8 @@ import (
 	"github.com/weblimit/weblimit/core"
 	"github.com/weblimit/weblimit/core/redisstore"
 	"github.com/weblimit/weblimit/core/store"
+	"github.com/weblimit/weblimit/internal/test/check"
+	"github.com/weblimit/weblimit/internal/test/must"
 	"github.com/weblimit/weblimit/internal/test/redistest"
 	"github.com/weblimit/weblimit/internal/test/storetest"
 	"github.com/weblimit/weblimit/keyfuncs"
@@ -55,9 +57,7 @@ func TestBlocksAreExactAcrossProcesses(t *testing.T) {
 		if i == 0 {
 			want[0], want[2] = blockQuota, want[2]-blockQuota
 		}
-		if got := total[i].Counts; got != want {
-			t.Errorf("round %d: admitted, denied, blocked: %v, want %v", i+1, got, want)
-		}
+		check.Equal(t, fmt.Sprintf("round %d: admitted, denied, blocked", i+1), total[i].Counts, want)
 		if got := fmt.Sprint(total[i].Minutes / hammerProcesses); got != minutes || total[i].Blocks != hammerProcesses {
 			t.Errorf("round %d: each process saw %d blocks of %s minutes, want one of %s", i+1, total[i].Blocks/hammerProcesses, got, minutes)
 		}
@@ -126,18 +126,12 @@ func TestABlockIsLiftedEverywhere(t *testing.T) {
 		want(a, core.ReasonBlocked)
 		want(b, core.ReasonBlocked)
 		want(a, core.ReasonBlocked)
-		if err := b.Unblock(t.Context(), "user:42"); err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, b.Unblock(t.Context(), "user:42"))
 	}
 	lifted(a, core.ReasonLimitExceeded)
-	if err := a.Reset(t.Context(), "user:42"); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, a.Reset(t.Context(), "user:42"))
 	lifted(b, core.ReasonWithinLimit)
-	if err := a.Block(t.Context(), "login", "user:43", time.Hour); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, a.Block(t.Context(), "login", "user:43", time.Hour))
 	if d := b.AllowKey(t.Context(), "user:43", 1); d.Reason != core.ReasonBlocked || d.RetryAfter <= 59*time.Minute {
 		t.Errorf("blocked by hand in another process: %v for %v", d.Reason, d.RetryAfter)
 	}
@@ -148,7 +142,7 @@ func TestAPenaltyIsPartOfTheRoundTrip(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t)
 	store := redisstore.New(server.Client(t))
-	checks := []core.Check{check("user:1", mustRule(t, penalized(2)), 1), check("all", mustRule(t, core.PerDay(100).Named("all")), 1)}
+	checks := []core.Check{checkOf("user:1", mustRule(t, penalized(2)), 1), checkOf("all", mustRule(t, core.PerDay(100).Named("all")), 1)}
 	take(t, store, checks...)
 	before := server.Commandstats(t)
 	var last []core.Result
@@ -172,33 +166,23 @@ func TestAPenaltyExpiresWithItsLastMeaning(t *testing.T) {
 			t.Errorf("%s expires in %v, want %v", what, ttl, d)
 		}
 	}
-	take(t, store, check("k", rule, 1))
-	take(t, store, check("k", rule, 2)) // can never fit
+	take(t, store, checkOf("k", rule, 1))
+	take(t, store, checkOf("k", rule, 2)) // can never fit
 	want("a denial that counts", time.Hour)
-	take(t, store, check("k", rule, 2))
+	take(t, store, checkOf("k", rule, 2))
 	want("a block", 30*time.Minute)
 	for range 3 {
-		take(t, store, check("k", rule, 1))
+		take(t, store, checkOf("k", rule, 1))
 	}
 	want("a block that is asked for", 30*time.Minute)
-	if err := store.Unblock(t.Context(), []core.Check{check("k", rule, 0)}); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, store.Unblock(t.Context(), []core.Check{checkOf("k", rule, 0)}))
 	want("what is left after the block was lifted", time.Second)
-	if err := store.Reset(t.Context(), []core.Check{check("k", rule, 0)}); err != nil {
-		t.Fatal(err)
-	}
-	if err := store.Block(t.Context(), []core.Check{check("k", rule, 0)}, time.Minute); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, store.Reset(t.Context(), []core.Check{checkOf("k", rule, 0)}))
+	must.OK(t, store.Block(t.Context(), []core.Check{checkOf("k", rule, 0)}, time.Minute))
 	want("a block that was set", time.Minute)
-	take(t, store, check("k", rule, 1))
-	if err := store.Unblock(t.Context(), []core.Check{check("k", rule, 0)}); err != nil {
-		t.Fatal(err)
-	}
-	if n := client.Exists(t.Context(), prefix+"{k}").Val(); n != 0 {
-		t.Errorf("%d keys are left of nothing", n)
-	}
+	take(t, store, checkOf("k", rule, 1))
+	must.OK(t, store.Unblock(t.Context(), []core.Check{checkOf("k", rule, 0)}))
+	check.Equal(t, "keys left of nothing", client.Exists(t.Context(), prefix+"{k}").Val(), 0)
 }
 
 // A list skips keys that are not the store's, and finds each block once, among values
@@ -212,22 +196,22 @@ func TestBlocksAmongOthers(t *testing.T) {
 	want := map[string]bool{}
 	for i := range 700 {
 		key := fmt.Sprint("user:", i)
-		checks := []core.Check{check(key, rule, 1)}
+		checks := []core.Check{checkOf(key, rule, 1)}
 		for _, limit := range storetest.Algorithms(3_000_000_000, time.Hour) {
 			if r, err := limit.Rule(); err == nil {
-				checks = append(checks, check(key, &r, 1))
+				checks = append(checks, checkOf(key, &r, 1))
 			}
 		}
 		log := mustRule(t, core.PerHour(100).SlidingLog().Named("log"))
-		checks = append(checks, check(key, log, 1+int64(i%3)))
+		checks = append(checks, checkOf(key, log, 1+int64(i%3)))
 		slots := mustRule(t, core.Concurrent(100).Named("slots"))
-		checks = append(checks, check(key, slots, 1+int64(i%3)))
+		checks = append(checks, checkOf(key, slots, 1+int64(i%3)))
 		checks[0].Once = []byte("first") // its marks are not to be listed
 		take(t, store, checks...)
 		if i%7 == 0 {
 			want[key] = true
 			for range 3 {
-				take(t, store, check(key, rule, 1))
+				take(t, store, checkOf(key, rule, 1))
 			}
 		}
 	}
@@ -253,9 +237,7 @@ func TestBlocksAmongOthers(t *testing.T) {
 		}
 		break
 	}
-	if n != 1 {
-		t.Errorf("a reader that leaves got %d blocks", n)
-	}
+	check.Equal(t, "blocks that a reader that leaves got", n, 1)
 }
 
 func TestAListTellsOfServersThatFail(t *testing.T) {
@@ -273,9 +255,7 @@ func TestAListTellsOfServersThatFail(t *testing.T) {
 			t.Errorf("without SCAN: %v", err)
 		}
 	}
-	if n != 1 {
-		t.Errorf("%d errors, want one", n)
-	}
+	check.Equal(t, "errors", n, 1)
 }
 
 func TestBlocksOnARing(t *testing.T) {
@@ -312,9 +292,7 @@ func wantBlocksListed(t *testing.T, store core.Store) {
 			t.Errorf("listed: %+v, %v", b, err)
 		}
 		delete(want, b.Key)
-		if err := limiter.Unblock(t.Context(), b.Key); err != nil {
-			t.Error(err)
-		}
+		check.OK(t, limiter.Unblock(t.Context(), b.Key))
 	}
 	if len(want) > 0 {
 		t.Errorf("not listed: %v", want)
@@ -331,11 +309,11 @@ func TestALimitWithAPenaltyIsAskedUntilTheKeyIsBlocked(t *testing.T) {
 	server := redistest.Start(t)
 	store := redisstore.New(server.Client(t), redisstore.Config{DenialCache: redisstore.DenialCache{Age: time.Minute}})
 	rule := mustRule(t, penalized(300))
-	take(t, store, check("k", rule, 1))
+	take(t, store, checkOf("k", rule, 1))
 	before := server.Commandstats(t)["evalsha"].Calls
 	const requests = 400
 	for i := range requests {
-		got := take(t, store, check("k", rule, 1))[0]
+		got := take(t, store, checkOf("k", rule, 1))[0]
 		if got.Charged != (i < 299) || got.Blocked != (i >= 301) || got.Cached && i <= 301 {
 			t.Fatalf("request %d: %+v", i+2, got)
 		}

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/weblimit/weblimit/core"
+	"github.com/weblimit/weblimit/internal/test/must"
 	"github.com/weblimit/weblimit/internal/test/redistest"
 )
 
@@ -25,9 +26,7 @@ func TestCalendarWindowIsRedisClocks(t *testing.T) {
 		p.seal(prefix)
 		runBatch(t, client, redis.UnixMicro(), p)
 		var results [1]core.Result
-		if err := p.readAnswer(checks, results[:]); err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, p.readAnswer(checks, results[:]))
 		return results[0]
 	}
 	for name, off := range map[string]time.Duration{

@@ -6,6 +6,8 @@ import (
 
 	"github.com/weblimit/weblimit/core"
 	"github.com/weblimit/weblimit/core/redisstore"
+	"github.com/weblimit/weblimit/internal/test/check"
+	"github.com/weblimit/weblimit/internal/test/must"
 	"github.com/weblimit/weblimit/internal/test/redistest"
 	"github.com/weblimit/weblimit/internal/test/storetest"
 )
@@ -49,7 +51,7 @@ func TestCluster(t *testing.T) {
 		store := redisstore.New(client, redisstore.Config{Prefix: redistest.Prefix(t)})
 		var checks []core.Check
 		for i, quota := range []int64{10, 20, 1} {
-			checks = append(checks, check(fmt.Sprint("key", i), mustRule(t, core.PerDay(quota).Named(fmt.Sprint("limit", i))), 1))
+			checks = append(checks, checkOf(fmt.Sprint("key", i), mustRule(t, core.PerDay(quota).Named(fmt.Sprint("limit", i))), 1))
 		}
 		take(t, store, checks...)
 		for range 3 {
@@ -66,31 +68,23 @@ func TestCluster(t *testing.T) {
 		prefix := redistest.Prefix(t)
 		store := redisstore.New(client, redisstore.Config{Prefix: prefix})
 		rule := mustRule(t, core.PerDay(10))
-		if err := client.LPush(t.Context(), prefix+"{broken}", "x").Err(); err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, client.LPush(t.Context(), prefix+"{broken}", "x").Err())
 		results := []core.Result{{Charged: true}, {Charged: true}} // of an earlier call
-		err := store.Take(t.Context(), []core.Check{check("fine", rule, 3), check("broken", rule, 1)}, results)
+		err := store.Take(t.Context(), []core.Check{checkOf("fine", rule, 3), checkOf("broken", rule, 1)}, results)
 		if err == nil || results[0].Charged || results[1].Charged {
 			t.Errorf("results %+v, error %v; want an error and nothing charged", results, err)
 		}
-		if got := take(t, store, check("fine", rule, 0))[0]; got.Remaining != 10 {
-			t.Errorf("%d of 10 remain where the charge should have been given back", got.Remaining)
-		}
+		check.Equal(t, "of 10 remain where the charge should have been given back", take(t, store, checkOf("fine", rule, 0))[0].Remaining, 10)
 	})
 	t.Run("a forgotten script is sent again to the calls that need it", func(t *testing.T) {
 		t.Parallel()
 		store := redisstore.New(client, redisstore.Config{Prefix: redistest.Prefix(t)})
 		rule := mustRule(t, core.PerDay(10))
-		checks := []core.Check{check("a", rule, 1), check("b", rule, 1), check("c", rule, 1)}
+		checks := []core.Check{checkOf("a", rule, 1), checkOf("b", rule, 1), checkOf("c", rule, 1)}
 		for n := int64(1); n <= 3; n++ {
-			if err := client.ScriptFlush(t.Context()).Err(); err != nil {
-				t.Fatal(err)
-			}
+			must.OK(t, client.ScriptFlush(t.Context()).Err())
 			for i, r := range take(t, store, checks...) {
-				if r.Remaining != 10-n {
-					t.Errorf("check %d: %d remain, want %d", i, r.Remaining, 10-n)
-				}
+				check.Equal(t, fmt.Sprintf("check %d: remain", i), r.Remaining, 10-n)
 			}
 		}
 	})
@@ -112,7 +106,7 @@ func TestCluster(t *testing.T) {
 		t.Parallel()
 		store := redisstore.New(client, redisstore.Config{Prefix: "{" + redistest.Prefix(t) + "}:"})
 		rule := mustRule(t, core.PerDay(10))
-		for _, r := range take(t, store, check("a", rule, 1), check("b", rule, 1), check("c", rule, 11)) {
+		for _, r := range take(t, store, checkOf("a", rule, 1), checkOf("b", rule, 1), checkOf("c", rule, 11)) {
 			if r.Charged || r.Remaining != 10 {
 				t.Errorf("%+v, want nothing charged", r)
 			}

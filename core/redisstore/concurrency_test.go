@@ -29,31 +29,27 @@ func TestADenialForWantOfASlotIsNotCached(t *testing.T) {
 	t.Parallel()
 	store, _, _ := newStore(t, redisstore.Config{DenialCache: redisstore.DenialCache{Age: forever, Size: 64}, Prefetch: redisstore.Prefetch{Fraction: 0.5, MaxAge: time.Second}})
 	two, rate := mustRule(t, core.Concurrent(2).Named("running")), mustRule(t, core.Per(9, hammerWindow).FixedWindow().Named("rate"))
-	checks := []core.Check{check("k", two, 2), check("k", rate, 1)}
+	checks := []core.Check{checkOf("k", two, 2), checkOf("k", rate, 1)}
 	held := take(t, store, checks...)
 	for range 100 {
 		if got := take(t, store, checks...); got[0].Allowed || got[0].Cached || got[0].RetryAfter != time.Second || got[1].Charged {
 			t.Fatalf("denied with %+v", got)
 		}
 	}
-	if err := store.Refund(t.Context(), checks[:1], held[:1]); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, store.Refund(t.Context(), checks[:1], held[:1]))
 	if got := take(t, store, checks...); !got[0].Charged || got[1].Remaining != 7 {
 		t.Fatalf("with free slots: %+v", got)
 	}
 
 	// The denial of a rate limit is cached, since slots that come and go do not change it.
 	listening(t, store)
-	take(t, store, check("k", rate, 7))
-	one := []core.Check{check("k", two, 1), check("k", rate, 1)}
+	take(t, store, checkOf("k", rate, 7))
+	one := []core.Check{checkOf("k", two, 1), checkOf("k", rate, 1)}
 	for i := range 3 {
 		if got := take(t, store, one...); got[1].Allowed || got[1].Cached != (i > 0) {
 			t.Errorf("request %d that the rate denies: %+v", i, got)
 		}
-		if err := store.Refund(t.Context(), checks[:1], []core.Result{{Charged: true, At: 1}}); err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, store.Refund(t.Context(), checks[:1], []core.Result{{Charged: true, At: 1}}))
 	}
 }
 
@@ -63,14 +59,12 @@ func TestASlotIsHeldForManyLeases(t *testing.T) {
 	now := time.Now().UnixMicro()
 	store := redisstore.NewAt(redistest.Shared(t).Client(t), func() int64 { return now }, redisstore.Config{Prefix: redistest.Prefix(t)})
 	rule := heldRule(t)
-	checks := []core.Check{check("k", rule, heldSlots)}
+	checks := []core.Check{checkOf("k", rule, heldSlots)}
 	held := take(t, store, checks...)
 	for passed := time.Duration(0); passed < 3*heldLease; passed += heldLease / 5 {
 		now += (heldLease / 5).Microseconds()
-		if err := store.Renew(t.Context(), checks, held); err != nil {
-			t.Fatal(err)
-		}
-		if got := take(t, store, check("k", rule, 2))[0]; got.Allowed || got.Remaining != 1 {
+		must.OK(t, store.Renew(t.Context(), checks, held))
+		if got := take(t, store, checkOf("k", rule, 2))[0]; got.Allowed || got.Remaining != 1 {
 			t.Fatalf("after %v: %+v", passed, got)
 		}
 	}
@@ -86,16 +80,16 @@ func TestSlotsOfAProcessThatIsKilled(t *testing.T) {
 	store := redisstore.NewAt(redistest.Shared(t).Client(t), clock.Micros, redisstore.Config{Prefix: told.Prefix})
 	rule, process := heldRule(t), holding.Start(t, told)
 	clock.Set(child.Receive[time.Time](t, process))
-	if got := take(t, store, check("k", rule, 2))[0]; got.Allowed || got.Remaining != 1 {
+	if got := take(t, store, checkOf("k", rule, 2))[0]; got.Allowed || got.Remaining != 1 {
 		t.Errorf("while the process lives: %+v", got)
 	}
 	process.Kill()
 	clock.Advance(heldLease - time.Microsecond)
-	if got := take(t, store, check("k", rule, 2))[0]; got.Allowed || got.Remaining != 1 {
+	if got := take(t, store, checkOf("k", rule, 2))[0]; got.Allowed || got.Remaining != 1 {
 		t.Errorf("before the lease of the process that was killed has ended: %+v", got)
 	}
 	clock.Advance(time.Microsecond)
-	if got := take(t, store, check("k", rule, heldSlots+1))[0]; !got.Allowed {
+	if got := take(t, store, checkOf("k", rule, heldSlots+1))[0]; !got.Allowed {
 		t.Errorf("when the lease of the process that was killed has ended: %+v", got)
 	}
 }
@@ -104,7 +98,7 @@ func TestSlotsOfAProcessThatIsKilled(t *testing.T) {
 var holding = role("hold", func(t *testing.T, client *redis.Client, prefix string) time.Time {
 	clock := storetest.NewClock()
 	store := redisstore.NewAt(client, clock.Micros, redisstore.Config{Prefix: prefix})
-	checks := []core.Check{check("k", heldRule(t), heldSlots)}
+	checks := []core.Check{checkOf("k", heldRule(t), heldSlots)}
 	held := take(t, store, checks...)
 	for range 3 {
 		clock.Advance(heldLease / 2)

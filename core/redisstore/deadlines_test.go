@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/weblimit/weblimit/core/store"
+	"github.com/weblimit/weblimit/internal/test/check"
 )
 
 // One timer looks after all that wait: each is told at its own deadline, in the queue and in a batch,
@@ -53,7 +54,5 @@ func TestDeadlinesOfJobsThatWait(t *testing.T) {
 	n.quiet(t)
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	if len(n.flights) != 0 {
-		t.Errorf("%d batches are still swept", len(n.flights))
-	}
+	check.Equal(t, "batches still swept", len(n.flights), 0)
 }

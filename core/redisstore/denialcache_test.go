@@ -7,6 +7,8 @@ import (
 
 	"github.com/weblimit/weblimit/core"
 	"github.com/weblimit/weblimit/core/redisstore"
+	"github.com/weblimit/weblimit/internal/test/check"
+	"github.com/weblimit/weblimit/internal/test/must"
 	"github.com/weblimit/weblimit/internal/test/redistest"
 )
 
@@ -19,13 +21,13 @@ func deniedStore(t *testing.T, key string, rule *core.Rule, config ...redisstore
 	t.Helper()
 	server = redistest.Start(t)
 	store = redisstore.New(server.Client(t), config...)
-	take(t, store, check(key, rule, rule.Burst))
-	if take(t, store, check(key, rule, 1))[0].Allowed {
+	take(t, store, checkOf(key, rule, rule.Burst))
+	if take(t, store, checkOf(key, rule, 1))[0].Allowed {
 		t.Fatal("a request beyond the quota passed")
 	}
 	if len(config) == 0 || !config[0].DenialCache.Disabled {
 		eventually(t, "the store to listen", store.Hears) // which drops what was cached before
-		take(t, store, check(key, rule, 1))
+		take(t, store, checkOf(key, rule, 1))
 	}
 	before := server.Calls(t, "evalsha")
 	return store, server, func() int64 { return server.Calls(t, "evalsha") - before }
@@ -35,9 +37,9 @@ func TestADenialIsRepeatedWithoutAskingRedis(t *testing.T) {
 	t.Parallel()
 	rule := mustRule(t, core.PerHour(3))
 	store, _, calls := deniedStore(t, "k", rule, redisstore.Config{DenialCache: redisstore.DenialCache{Age: forever, Size: 8}})
-	last := take(t, store, check("k", rule, 1))[0]
+	last := take(t, store, checkOf("k", rule, 1))[0]
 	for range 1000 {
-		r := take(t, store, check("k", rule, 1))[0]
+		r := take(t, store, checkOf("k", rule, 1))[0]
 		switch {
 		case r.Allowed || r.Charged || !r.Cached || r.Remaining != 0:
 			t.Fatalf("got %+v, want the denial again", r)
@@ -56,13 +58,13 @@ func TestADenialEndsWithItsRetryAfter(t *testing.T) {
 	rule := mustRule(t, core.Per(20, time.Second))
 	store, _, _ := newStore(t, redisstore.Config{DenialCache: redisstore.DenialCache{Age: forever, Size: 8}})
 	for denied := 0; denied < 20; {
-		r := take(t, store, check("k", rule, 1))[0]
+		r := take(t, store, checkOf("k", rule, 1))[0]
 		if r.Allowed { // a slow test may regain units between two requests
 			continue
 		}
 		denied++
 		time.Sleep(r.RetryAfter)
-		if again := take(t, store, check("k", rule, 1))[0]; !again.Allowed {
+		if again := take(t, store, checkOf("k", rule, 1))[0]; !again.Allowed {
 			t.Fatalf("denied with %+v, and denied again with %+v after exactly that wait", r, again)
 		}
 	}
@@ -80,17 +82,15 @@ func TestWhatIsGivenBackEndsADenialAtOnce(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			store := redisstore.New(redistest.Shared(t).Client(t), redisstore.Config{Prefix: redistest.Prefix(t), DenialCache: redisstore.DenialCache{Age: forever, Size: 8}})
-			checks := []core.Check{check("k", rule, 3)}
+			checks := []core.Check{checkOf("k", rule, 3)}
 			charged := take(t, store, checks...)
 			for range 2 {
-				if r := take(t, store, check("k", rule, 1))[0]; r.Allowed {
+				if r := take(t, store, checkOf("k", rule, 1))[0]; r.Allowed {
 					t.Fatalf("a fourth request of three passed: %+v", r)
 				}
 			}
-			if err := giveBack(store, checks, charged); err != nil {
-				t.Fatal(err)
-			}
-			if r := take(t, store, check("k", rule, 1))[0]; !r.Allowed || r.Cached {
+			must.OK(t, giveBack(store, checks, charged))
+			if r := take(t, store, checkOf("k", rule, 1))[0]; !r.Allowed || r.Cached {
 				t.Errorf("got %+v, want it allowed", r)
 			}
 		})
@@ -103,10 +103,8 @@ func TestADenialIsNoOlderThanItMayBe(t *testing.T) {
 	rule := mustRule(t, core.PerHour(3))
 	store, server, calls := deniedStore(t, "k", rule, redisstore.Config{DenialCache: redisstore.DenialCache{Age: 20 * time.Millisecond, Size: 8}})
 	other := redisstore.New(server.Client(t))
-	if err := other.Reset(t.Context(), []core.Check{check("k", rule, 0)}); err != nil {
-		t.Fatal(err)
-	}
-	eventually(t, "the denial to end", func() bool { return take(t, store, check("k", rule, 1))[0].Allowed })
+	must.OK(t, other.Reset(t.Context(), []core.Check{checkOf("k", rule, 0)}))
+	eventually(t, "the denial to end", func() bool { return take(t, store, checkOf("k", rule, 1))[0].Allowed })
 	if got := calls(); got < 2 { // the reset and the last
 		t.Errorf("%d calls, want Redis asked", got)
 	}
@@ -116,10 +114,10 @@ func TestADenialIsNoOlderThanItMayBe(t *testing.T) {
 func TestADenialIsNotFromBeforeItsAnswer(t *testing.T) {
 	t.Parallel()
 	rule := mustRule(t, core.PerHour(3))
-	checks := []core.Check{check("k", rule, 1)}
+	checks := []core.Check{checkOf("k", rule, 1)}
 	s := redisstore.New(redistest.Shared(t).Client(t), redisstore.Config{Prefix: redistest.Prefix(t), DenialCache: redisstore.DenialCache{Age: forever}})
 	listening(t, s) // which drops what was cached before
-	take(t, s, check("k", rule, 3))
+	take(t, s, checkOf("k", rule, 3))
 	told := take(t, s, checks...)[0]
 	s.ReceiveLater(checks, forever)
 	told.Cached = true
@@ -139,13 +137,13 @@ func TestADenialIsOfOneRequest(t *testing.T) {
 		checks  []core.Check
 		allowed bool
 	}{
-		"another key":        {[]core.Check{check("l", rule, 1)}, true},
-		"another limit":      {[]core.Check{check("k", other, 1)}, true},
-		"another cost":       {[]core.Check{check("k", rule, 2)}, false},
-		"no cost":            {[]core.Check{check("k", rule, 0)}, true},
-		"a raised limit":     {[]core.Check{check("k", raised, 1)}, true},
+		"another key":        {[]core.Check{checkOf("l", rule, 1)}, true},
+		"another limit":      {[]core.Check{checkOf("k", other, 1)}, true},
+		"another cost":       {[]core.Check{checkOf("k", rule, 2)}, false},
+		"no cost":            {[]core.Check{checkOf("k", rule, 0)}, true},
+		"a raised limit":     {[]core.Check{checkOf("k", raised, 1)}, true},
 		"in shadow mode":     {[]core.Check{{Key: []byte("k"), Rule: rule, Cost: 1, Shadow: true}}, false},
-		"with another limit": {[]core.Check{check("k", rule, 1), check("k", other, 1)}, false},
+		"with another limit": {[]core.Check{checkOf("k", rule, 1), checkOf("k", other, 1)}, false},
 	} {
 		before := calls()
 		if r := take(t, store, tt.checks...)[0]; r.Allowed != tt.allowed || r.Cached {
@@ -164,15 +162,15 @@ func TestThrowAwayKeysDoNotPushOutADenialInUse(t *testing.T) {
 	rule := mustRule(t, core.PerHour(1))
 	store, _, calls := deniedStore(t, "victim", rule, redisstore.Config{DenialCache: redisstore.DenialCache{Age: forever, Size: 64}})
 	use := func() {
-		if r := take(t, store, check("victim", rule, 1))[0]; !r.Cached {
+		if r := take(t, store, checkOf("victim", rule, 1))[0]; !r.Cached {
 			t.Fatalf("the denial in use was pushed out: %+v", r)
 		}
 	}
 	use()
 	for i := range 2000 {
 		key := fmt.Sprint("throw-away ", i)
-		take(t, store, check(key, rule, 1))
-		take(t, store, check(key, rule, 1))
+		take(t, store, checkOf(key, rule, 1))
+		take(t, store, checkOf(key, rule, 1))
 		if i%100 == 0 {
 			use()
 		}
@@ -190,9 +188,7 @@ func TestADisabledDenialCacheAsksEachTime(t *testing.T) {
 	rule := mustRule(t, core.PerHour(1))
 	store, _, calls := deniedStore(t, "k", rule, redisstore.Config{DenialCache: redisstore.DenialCache{Disabled: true}})
 	for range 5 {
-		take(t, store, check("k", rule, 1))
+		take(t, store, checkOf("k", rule, 1))
 	}
-	if got := calls(); got != 5 {
-		t.Errorf("5 requests cost %d calls", got)
-	}
+	check.Equal(t, "calls that 5 requests cost", calls(), 5)
 }

@@ -11,6 +11,9 @@ import (
 	"time"
 
 	"github.com/redis/go-redis/v9"
+
+	"github.com/weblimit/weblimit/internal/test/check"
+	"github.com/weblimit/weblimit/internal/test/must"
 )
 
 // lateConns returns the two ends of a connection, the first one as stores use it.
@@ -40,13 +43,9 @@ func TestAReplyThatLiesInTheSocketIsRead(t *testing.T) {
 	deadline := time.Now()
 	for !time.Now().Before(deadline) { // one that has passed when it is set is another matter
 		deadline = time.Now().Add(20 * time.Millisecond)
-		if err := ours.SetDeadline(deadline); err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, ours.SetDeadline(deadline))
 	}
-	if _, err := theirs.Write([]byte("reply")); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(theirs.Write([]byte("reply")))(t)
 	time.Sleep(100 * time.Millisecond)
 	got := make([]byte, 10)
 	if n, err := ours.Read(got); err != nil || string(got[:n]) != "reply" {
@@ -72,14 +71,10 @@ func TestASilentServerIsGivenUp(t *testing.T) {
 			t.Parallel()
 			ours, _ := lateConns(t)
 			began := time.Now()
-			if err := ours.SetReadDeadline(began.Add(tt.deadline)); err != nil {
-				t.Fatal(err)
-			}
+			must.OK(t, ours.SetReadDeadline(began.Add(tt.deadline)))
 			time.Sleep(tt.late)
 			_, err := ours.Read(make([]byte, 1))
-			if !errors.Is(err, os.ErrDeadlineExceeded) {
-				t.Errorf("read: %v", err)
-			}
+			check.Is(t, "read", err, os.ErrDeadlineExceeded)
 			took, most := time.Since(began), max(tt.deadline, tt.late)+maxLooks*maxExtension
 			if most += slack; took < tt.deadline || took > most {
 				t.Errorf("given up after %v, want %v at most", took, most)
@@ -142,20 +137,14 @@ func TestADialerServesEachKindOfClient(t *testing.T) {
 // Without a dialer in the options, it connects as go-redis does: with TLS, and for no longer than they say.
 func TestADialerKeepsToItsOptions(t *testing.T) {
 	t.Parallel()
-	silent, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	silent := must.Get(net.Listen("tcp", "127.0.0.1:0"))(t)
 	defer silent.Close()
 	dial := NewDialer(&redis.Options{DialTimeout: 50 * time.Millisecond, TLSConfig: &tls.Config{MinVersion: tls.VersionTLS12}})
 	var timeout net.Error
 	if _, err := dial(t.Context(), "tcp", silent.Addr().String()); !errors.As(err, &timeout) || !timeout.Timeout() {
 		t.Errorf("a handshake that nobody answers ends with %v, want a time-out", err)
 	}
-	server, err := silent.Accept()
-	if err != nil {
-		t.Fatal(err)
-	}
+	server := must.Get(silent.Accept())(t)
 	defer server.Close()
 	const handshake = 22 // the type of the first record of TLS
 	first := make([]byte, 1)

@@ -1,9 +1,11 @@
 package redisstore
 
 import (
+	"fmt"
 	"testing"
 
 	"github.com/weblimit/weblimit/core/store"
+	"github.com/weblimit/weblimit/internal/test/check"
 )
 
 func TestErrorsWithinAScriptHaveTheirClassInEveryVersion(t *testing.T) {
@@ -24,8 +26,6 @@ func TestErrorsWithinAScriptHaveTheirClassInEveryVersion(t *testing.T) {
 		"ERR ACL failure in script: User weblimit has no permissions to run the 'get' command script: 9e, on @user_script:146.": store.ClassPermission,
 		"ERR user_script:1: Script attempted to access nonexistent global variable 'x' script: 9e, on @user_script:1.":          store.ClassValue,
 	} {
-		if got := classOfReply(text); got != want {
-			t.Errorf("%q: class %q, want %q", text, got, want)
-		}
+		check.Equal(t, fmt.Sprintf("%q: class", text), classOfReply(text), want)
 	}
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/weblimit/weblimit/core"
 	"github.com/weblimit/weblimit/core/redisstore"
 	"github.com/weblimit/weblimit/internal/test/long"
+	"github.com/weblimit/weblimit/internal/test/must"
 	"github.com/weblimit/weblimit/internal/test/redistest"
 	"github.com/weblimit/weblimit/keyfuncs"
 	"github.com/weblimit/weblimit/metrics/top"
@@ -20,17 +21,11 @@ import (
 // cpuOf returns how much processor time a server has used.
 func cpuOf(t *testing.T, s *redistest.Server) (used time.Duration) {
 	t.Helper()
-	info, err := s.Client(t).Info(t.Context(), "cpu").Result()
-	if err != nil {
-		t.Fatal(err)
-	}
+	info := must.Get(s.Client(t).Info(t.Context(), "cpu").Result())(t)
 	for line := range strings.Lines(info) {
 		for _, name := range []string{"used_cpu_user:", "used_cpu_sys:"} {
 			if text, ok := strings.CutPrefix(strings.TrimSpace(line), name); ok {
-				seconds, err := strconv.ParseFloat(text, 64)
-				if err != nil {
-					t.Fatal(err)
-				}
+				seconds := must.Get(strconv.ParseFloat(text, 64))(t)
 				used += time.Duration(seconds * float64(time.Second))
 			}
 		}
@@ -55,33 +50,21 @@ func TestAHundredInstancesTakeLittleOfRedis(t *testing.T) {
 		for n := range 10 {
 			limits = append(limits, core.PerMinute(100).By(keyfuncs.ClientIP()).Named(fmt.Sprint("limit-", n)))
 		}
-		l, err := core.New(core.Config{Store: core.NewMemory(), Limits: limits, Observe: heavy})
-		if err != nil {
-			t.Fatal(err)
-		}
+		l := must.Get(core.New(core.Config{Store: core.NewMemory(), Limits: limits, Observe: heavy}))(t)
 		for range 8_000 {
 			l.AllowKey(t.Context(), fmt.Sprint("ip:192.0.2.", int(rand.ExpFloat64()*200)), 1)
 		}
-		data, err := heavy.Snapshot().MarshalBinary()
-		if err != nil {
-			t.Fatal(err)
-		}
+		data := must.Get(heavy.Snapshot().MarshalBinary())(t)
 		snapshots = append(snapshots, data[:64<<10])
 	}
 	e := redisstore.New(server.Client(t)).Exchange()
-	if err := server.Client(t).ConfigSet(t.Context(), "slowlog-log-slower-than", "1000").Err(); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, server.Client(t).ConfigSet(t.Context(), "slowlog-log-slower-than", "1000").Err())
 	before := cpuOf(t, server)
 	var collecting time.Duration
 	for range rounds {
 		for i := range instances {
-			if err := e.Publish(t.Context(), fmt.Sprint("node-", i), snapshots[i%2], time.Minute); err != nil {
-				t.Fatal(err)
-			}
-			if _, err := e.Agree(t.Context(), snapshots[0][:16]); err != nil {
-				t.Fatal(err)
-			}
+			must.OK(t, e.Publish(t.Context(), fmt.Sprint("node-", i), snapshots[i%2], time.Minute))
+			must.Do(e.Agree(t.Context(), snapshots[0][:16]))(t)
 		}
 		began := time.Now()
 		if all, err := e.Collect(context.Background()); err != nil || len(all) != instances {
@@ -90,10 +73,7 @@ func TestAHundredInstancesTakeLittleOfRedis(t *testing.T) {
 		collecting += time.Since(began)
 	}
 	share := float64(cpuOf(t, server)-before) / float64(time.Duration(rounds)*interval)
-	slow, err := server.Client(t).SlowLogGet(t.Context(), 100).Result()
-	if err != nil {
-		t.Fatal(err)
-	}
+	slow := must.Get(server.Client(t).SlowLogGet(t.Context(), 100).Result())(t)
 	longest := time.Duration(0)
 	for _, each := range slow {
 		longest = max(longest, each.Duration)
@@ -114,10 +94,7 @@ func TestTopClientsOfTwoInstances(t *testing.T) {
 		store := redisstore.New(client, redisstore.Config{Prefix: prefix})
 		heavy := top.New(top.Config{Exchange: store.Exchange(), Instance: fmt.Sprint("node-", i), Interval: time.Second})
 		t.Cleanup(heavy.Close)
-		l, err := core.New(core.Config{Store: store, Timeout: time.Minute, Observe: heavy, Limits: []core.Limit{core.PerHour(100_000).By(keyfuncs.ClientIP()).Named("api")}})
-		if err != nil {
-			t.Fatal(err)
-		}
+		l := must.Get(core.New(core.Config{Store: store, Timeout: time.Minute, Observe: heavy, Limits: []core.Limit{core.PerHour(100_000).By(keyfuncs.ClientIP()).Named("api")}}))(t)
 		trackers, limiters = append(trackers, heavy), append(limiters, l)
 	}
 	asked := [2]int64{}
@@ -126,10 +103,7 @@ func TestTopClientsOfTwoInstances(t *testing.T) {
 			limiters[i].AllowKey(t.Context(), "user:1", 1)
 			asked[i]++
 		}
-		s, err := trackers[0].Collect(t.Context())
-		if err != nil {
-			t.Fatal(err)
-		}
+		s := must.Get(trackers[0].Collect(t.Context()))(t)
 		if l := s.Limit("api"); len(s.Instances) == 2 && l != nil && len(l.Use.Peaks) == 1 {
 			c, _ := l.Client("user:1")
 			// What the other instance has counted since its last snapshot is missing.

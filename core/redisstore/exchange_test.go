@@ -18,16 +18,15 @@ import (
 	"github.com/weblimit/weblimit/core"
 	"github.com/weblimit/weblimit/core/redisstore"
 	"github.com/weblimit/weblimit/core/store"
+	"github.com/weblimit/weblimit/internal/test/check"
+	"github.com/weblimit/weblimit/internal/test/must"
 	"github.com/weblimit/weblimit/internal/test/redistest"
 )
 
 // collected returns what an exchange collects, sorted.
 func collected(t *testing.T, e *redisstore.Exchange) []string {
 	t.Helper()
-	all, err := e.Collect(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	all := must.Get(e.Collect(t.Context()))(t)
 	var texts []string
 	for _, each := range all {
 		texts = append(texts, string(each))
@@ -38,9 +37,7 @@ func collected(t *testing.T, e *redisstore.Exchange) []string {
 
 func publish(t *testing.T, e *redisstore.Exchange, instance, snapshot string, ttl time.Duration) {
 	t.Helper()
-	if err := e.Publish(t.Context(), instance, []byte(snapshot), ttl); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, e.Publish(t.Context(), instance, []byte(snapshot), ttl))
 }
 
 func TestSnapshotsAreExchanged(t *testing.T) {
@@ -69,9 +66,7 @@ func TestSnapshotsAreExchanged(t *testing.T) {
 				publish(t, b, fmt.Sprintf("gone-%d", len(collected(t, b))), "gone", time.Millisecond)
 			}
 			time.Sleep(5 * time.Millisecond)
-			if got, want := collected(t, b), []string{"of b", "second"}; !slices.Equal(got, want) {
-				t.Errorf("collected %q, want %q", got, want)
-			}
+			check.Slices(t, "collected", collected(t, b), []string{"of b", "second"})
 			for _, proposal := range []string{"one", "two"} {
 				if got, err := a.Agree(t.Context(), []byte(proposal)); err != nil || string(got) != "one" {
 					t.Errorf("proposed %s: agreed on %q, %v; want the first proposal", proposal, got, err)
@@ -95,9 +90,7 @@ func TestSnapshotsFollowASlotThatMoves(t *testing.T) {
 	for _, to := range []*redistest.Server{to, from} {
 		cluster.MoveSlot(t, slot, to)
 		publish(t, e, "b", "of b", time.Minute)
-		if got, want := collected(t, e), []string{"of a", "of b"}; !slices.Equal(got, want) {
-			t.Errorf("collected %q, want %q", got, want)
-		}
+		check.Slices(t, "collected", collected(t, e), []string{"of a", "of b"})
 	}
 }
 
@@ -110,9 +103,7 @@ func TestInstancesPublishAtOnce(t *testing.T) {
 	for i := range 50 {
 		all.Go(func() {
 			for range 5 {
-				if err := e.Publish(context.Background(), fmt.Sprint("i-", i), []byte(fmt.Sprint(i)), time.Minute); err != nil {
-					t.Error(err)
-				}
+				check.OK(t, e.Publish(context.Background(), fmt.Sprint("i-", i), []byte(fmt.Sprint(i)), time.Minute))
 			}
 		})
 	}
@@ -167,9 +158,7 @@ func TestSnapshotsThatAreTooLargeAreLeftOut(t *testing.T) {
 	e := redisstore.New(client, redisstore.Config{Prefix: prefix}).Exchange()
 	publish(t, e, "small", "small", time.Minute)
 	publish(t, e, "large", "x", time.Minute)
-	if err := client.Set(t.Context(), prefix+"{#exchange}:of:large", strings.Repeat("x", 256<<10+1), time.Minute).Err(); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, client.Set(t.Context(), prefix+"{#exchange}:of:large", strings.Repeat("x", 256<<10+1), time.Minute).Err())
 	if got := collected(t, e); !slices.Equal(got, []string{"small"}) {
 		t.Errorf("collected %d snapshots, want the small one", len(got))
 	}
@@ -194,10 +183,7 @@ func TestSnapshotsAreExchangedAfterAScriptFlush(t *testing.T) {
 // docs/redis.md promises that the exchange needs no further permission.
 func TestSnapshotsAreExchangedUnderTheLeastPrivilege(t *testing.T) {
 	t.Parallel()
-	text, err := os.ReadFile("../../docs/redis.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := must.Get(os.ReadFile("../../docs/redis.md"))(t)
 	line := regexp.MustCompile(`(?m)^ACL SETUSER weblimit on >secret (.*)$`).FindSubmatch(text)
 	server := redistest.Start(t)
 	server.User(t, "weblimit", strings.Fields(string(line[1]))...)
@@ -206,9 +192,7 @@ func TestSnapshotsAreExchangedUnderTheLeastPrivilege(t *testing.T) {
 	if _, err := e.Agree(t.Context(), []byte("x")); err != nil {
 		t.Error(err)
 	}
-	if got := collected(t, e); !slices.Equal(got, []string{"of a"}) {
-		t.Errorf("collected %q", got)
-	}
+	check.Slices(t, "collected", collected(t, e), []string{"of a"})
 }
 
 // The exchange has keys of its own: lists of blocks don't show them, and a client that is
@@ -220,7 +204,7 @@ func TestSnapshotsAreNoClients(t *testing.T) {
 	publish(t, s.Exchange(), "a", "of a", time.Minute)
 	rule := mustRule(t, core.PerHour(2).Penalty(core.Block{After: 1, Within: time.Hour, For: time.Hour}))
 	for range 3 {
-		take(t, s, check("#exchange", rule, 1))
+		take(t, s, checkOf("#exchange", rule, 1))
 	}
 	blocks := 0
 	for b, err := range s.Blocks(t.Context(), []*core.Rule{rule}) {
@@ -243,7 +227,7 @@ func TestTheExchangeInAnOutage(t *testing.T) {
 	e := s.Exchange()
 	publish(t, e, "a", "of a", time.Minute)
 	rule := mustRule(t, core.PerHour(1000))
-	take(t, s, check("k", rule, 1))
+	take(t, s, checkOf("k", rule, 1))
 	s.BeAsPatientAsUsual()
 	opened := make(chan struct{}, 1)
 	s.OnEvent(func(e store.Event) {
@@ -268,7 +252,7 @@ func TestTheExchangeInAnOutage(t *testing.T) {
 	eventually(t, "an open breaker", func() bool {
 		ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
 		defer cancel()
-		_ = s.Take(ctx, []core.Check{check("k", rule, 1)}, make([]core.Result, 1))
+		_ = s.Take(ctx, []core.Check{checkOf("k", rule, 1)}, make([]core.Result, 1))
 		return len(opened) > 0
 	})
 	for name, f := range map[string]func() error{

@@ -24,7 +24,7 @@ func BenchmarkGiveBack(b *testing.B) {
 				}
 			}
 			for range 200 { // until it listens, where it can
-				take(check("never", never, 1))
+				take(checkOf("never", never, 1))
 				time.Sleep(time.Millisecond)
 			}
 			before := server.Commandstats(b)["evalsha"].Micros
@@ -51,9 +51,9 @@ func BenchmarkGiveBack(b *testing.B) {
 	}
 	uncached := redisstore.Config{DenialCache: redisstore.DenialCache{Age: time.Nanosecond}}
 	off := redisstore.Config{DenialCache: redisstore.DenialCache{Disabled: true}}
-	run("allowed", redisstore.Config{}, repeat(check("wide", wide, 1), false))
-	run("allowed and refunded", redisstore.Config{}, repeat(check("wide", wide, 1), true))
-	run("denied, cached", redisstore.Config{}, repeat(check("never", never, 1), false))
-	run("denied, expired", uncached, repeat(check("never", never, 1), false))
-	run("denied, cache off", off, repeat(check("never", never, 1), false))
+	run("allowed", redisstore.Config{}, repeat(checkOf("wide", wide, 1), false))
+	run("allowed and refunded", redisstore.Config{}, repeat(checkOf("wide", wide, 1), true))
+	run("denied, cached", redisstore.Config{}, repeat(checkOf("never", never, 1), false))
+	run("denied, expired", uncached, repeat(checkOf("never", never, 1), false))
+	run("denied, cache off", off, repeat(checkOf("never", never, 1), false))
 }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/weblimit/weblimit/core"
 	"github.com/weblimit/weblimit/core/redisstore/internal/script"
+	"github.com/weblimit/weblimit/internal/test/must"
 	"github.com/weblimit/weblimit/internal/test/redistest"
 )
 
@@ -18,9 +19,7 @@ func tentative(t *testing.T, s *Store, c core.Check) {
 	t.Helper()
 	ps := s.jobsFor(nil, take, []core.Check{c}, nil)
 	ps[0].hold(0)
-	if err := s.run(t.Context(), s.sealAll(ps)); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, s.run(t.Context(), s.sealAll(ps)))
 	results := make([]core.Result, 1)
 	if err := ps[0].readAnswer([]core.Check{c}, results); err != nil || !results[0].Charged {
 		t.Fatalf("%+v, %v", results, err)
@@ -83,9 +82,7 @@ func TestDecidedRequestsLeaveNoHolds(t *testing.T) {
 			{Key: []byte("b"), Rule: &wide, Cost: 1, Shadow: true},
 			{Key: []byte("c"), Rule: &narrow, Cost: 1},
 		}
-		if err := s.Take(t.Context(), checks, make([]core.Result, 3)); err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, s.Take(t.Context(), checks, make([]core.Result, 3)))
 	}
 	s.cleanup.wait(context.Background())
 	for _, key := range []string{"a", "b", "c"} {

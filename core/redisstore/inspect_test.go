@@ -6,6 +6,7 @@ import (
 
 	"github.com/weblimit/weblimit/core/redisstore"
 	"github.com/weblimit/weblimit/core/store"
+	"github.com/weblimit/weblimit/internal/test/must"
 	"github.com/weblimit/weblimit/internal/test/redistest"
 )
 
@@ -25,9 +26,7 @@ func TestInspectFindsARedisThatEvictsLimits(t *testing.T) {
 		{"100mb", "allkeys-lru", true},
 	} {
 		for name, value := range map[string]string{"maxmemory": c.maxmemory, "maxmemory-policy": c.policy} {
-			if err := client.ConfigSet(t.Context(), name, value).Err(); err != nil {
-				t.Fatal(err)
-			}
+			must.OK(t, client.ConfigSet(t.Context(), name, value).Err())
 		}
 		kind, problem, err := backend.Registry().Inspector()(t.Context())
 		if err != nil || (problem != "") != c.evicts {

@@ -20,6 +20,7 @@ import (
 
 	"github.com/weblimit/weblimit/core/redisstore/internal/script"
 	"github.com/weblimit/weblimit/core/store"
+	"github.com/weblimit/weblimit/internal/test/must"
 	"github.com/weblimit/weblimit/internal/test/redistest"
 )
 
@@ -68,10 +69,7 @@ func TestTheStoreReadsEveryLayout(t *testing.T) {
 			if i < 0 {
 				t.Fatalf("%s has no sequence of this name: those of released files must stay", file)
 			}
-			text, err := os.ReadFile(file)
-			if err != nil {
-				t.Fatal(err)
-			}
+			text := must.Get(os.ReadFile(file))(t)
 			l := newLayout(t)
 			l.recorded = parseLayout(t, string(text))
 			layoutCases[i].run(l)
@@ -90,16 +88,10 @@ func TestTheStoreReadsEveryLayout(t *testing.T) {
 // Each algorithm, and each other kind of record, is the first record of a value on file.
 func TestEveryAlgorithmIsOnFile(t *testing.T) {
 	t.Parallel()
-	files, err := filepath.Glob(layoutFile(fmt.Sprintf("layout%d", script.Version), "*"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	files := must.Get(filepath.Glob(layoutFile(fmt.Sprintf("layout%d", script.Version), "*")))(t)
 	found := map[store.Algorithm]bool{}
 	for _, file := range files {
-		text, err := os.ReadFile(file)
-		if err != nil {
-			t.Fatal(err)
-		}
+		text := must.Get(os.ReadFile(file))(t)
 		for _, step := range parseLayout(t, string(text)) {
 			for _, value := range step.values {
 				found[store.Algorithm(value[5]>>4)] = true // after the version and a limit's id
@@ -296,9 +288,7 @@ func (l *layout) restore() {
 		l.client.Del(l.t.Context(), key)
 	}
 	for key, value := range l.recorded[len(l.steps)-1].values {
-		if err := l.client.Set(l.t.Context(), l.prefix+key, value, time.Hour).Err(); err != nil {
-			l.t.Fatal(err)
-		}
+		must.OK(l.t, l.client.Set(l.t.Context(), l.prefix+key, value, time.Hour).Err())
 	}
 }
 
@@ -306,23 +296,15 @@ func (l *layout) restore() {
 func (l *layout) end(did string) {
 	step := layoutStep{did: did, values: map[string]string{}}
 	for _, key := range l.keys() {
-		value, err := l.client.Get(l.t.Context(), key).Result()
-		if err != nil {
-			l.t.Fatal(err)
-		}
-		if value[0] != script.Version {
-			l.t.Fatalf("a value of version %d, want %d", value[0], script.Version)
-		}
+		value := must.Get(l.client.Get(l.t.Context(), key).Result())(l.t)
+		must.Equal(l.t, "a value of version", value[0], script.Version)
 		step.values[strings.TrimPrefix(key, l.prefix)] = value
 	}
 	l.steps = append(l.steps, step)
 }
 
 func (l *layout) keys() []string {
-	keys, err := l.client.Keys(l.t.Context(), l.prefix+"*").Result()
-	if err != nil {
-		l.t.Fatal(err)
-	}
+	keys := must.Get(l.client.Keys(l.t.Context(), l.prefix+"*").Result())(l.t)
 	slices.Sort(keys)
 	return keys
 }

@@ -12,16 +12,14 @@ import (
 	"github.com/weblimit/weblimit/core"
 	"github.com/weblimit/weblimit/core/redisstore"
 	"github.com/weblimit/weblimit/core/store"
+	"github.com/weblimit/weblimit/internal/test/check"
+	"github.com/weblimit/weblimit/internal/test/must"
 	"github.com/weblimit/weblimit/internal/test/redistest"
 )
 
 func ledgerOf(t *testing.T, limit core.Limit) *core.Rule {
 	t.Helper()
-	twin, err := mustRule(t, limit).Ledger()
-	if err != nil {
-		t.Fatal(err)
-	}
-	return twin
+	return must.Get(mustRule(t, limit).Ledger())(t)
 }
 
 // restoreAs restores the account of a check as unknown.
@@ -29,9 +27,7 @@ func restoreAs(t *testing.T, s store.Restorer, c core.Check, used, generation in
 	t.Helper()
 	results := make([]core.Result, 1)
 	from := []store.Restoration{{Used: used, Generation: generation, Ends: c.Rule.PeriodEnd(time.Now().UnixMicro())}}
-	if err := s.Restore(t.Context(), []core.Check{c}, from, results); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, s.Restore(t.Context(), []core.Check{c}, from, results))
 	return results[0]
 }
 
@@ -41,7 +37,7 @@ func TestManyProcessesRestoreAnAccountOnce(t *testing.T) {
 	const processes, requests, used = 6, 8, 100
 	server, prefix := redistest.Start(t), redistest.Prefix(t)
 	plan := ledgerOf(t, core.PerBillingMonth(10_000, farDay(), time.UTC).Named("plan"))
-	tenant := check("tenant:1", plan, 3)
+	tenant := checkOf("tenant:1", plan, 3)
 	var mu sync.Mutex
 	won, positions := 0, []int64(nil)
 	var all sync.WaitGroup
@@ -75,9 +71,7 @@ func TestManyProcessesRestoreAnAccountOnce(t *testing.T) {
 		}
 	}
 	all.Wait()
-	if won != 1 {
-		t.Errorf("%d restorations counted, want 1", won)
-	}
+	check.Equal(t, "restorations counted", won, 1)
 	slices.Sort(positions)
 	if len(slices.Compact(positions)) != processes*requests {
 		t.Errorf("two charges have one position: %v", positions)
@@ -113,7 +107,7 @@ func TestAnUnknownAccountChargesNothingInOtherSlots(t *testing.T) {
 						if i == unknown {
 							rule = plan
 						}
-						c := check(key, rule, 1)
+						c := checkOf(key, rule, 1)
 						c.Shadow = shadow && i == unknown
 						checks = append(checks, c)
 						if rule == plan && i != unknown {
@@ -134,7 +128,7 @@ func TestAnUnknownAccountChargesNothingInOtherSlots(t *testing.T) {
 						if i == unknown {
 							continue
 						}
-						switch got := take(t, s, check(keys[i], checks[i].Rule, 0))[0]; {
+						switch got := take(t, s, checkOf(keys[i], checks[i].Rule, 0))[0]; {
 						case checks[i].Rule == plan && got.Remaining != 93:
 							t.Errorf("key %d, after %d was unknown: %+v, want 93 remaining", i, unknown, got)
 						case checks[i].Rule != plan && got.Remaining != 100:
@@ -164,14 +158,12 @@ func TestAccountsOfSeveralSlotsAreRestoredTogether(t *testing.T) {
 	var checks []core.Check
 	var from []store.Restoration
 	for i, key := range keysApart(6) {
-		c := check(key, plan, 1)
+		c := checkOf(key, plan, 1)
 		c.Account = &store.Account{Position: 99} // of an earlier call
 		checks = append(checks, c)
 		from = append(from, store.Restoration{Used: int64(i), Generation: int64(i) + 1, Ends: plan.PeriodEnd(time.Now().UnixMicro())})
 	}
-	if err := client.LPush(t.Context(), prefix+"{"+string(checks[2].Key)+"}", "another application's").Err(); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, client.LPush(t.Context(), prefix+"{"+string(checks[2].Key)+"}", "another application's").Err())
 	results := make([]core.Result, len(checks))
 	for i := range results {
 		results[i].Charged = true // in an earlier call
@@ -196,9 +188,9 @@ func TestNoDenialOfAnUnknownAccountIsKept(t *testing.T) {
 	s := redisstore.New(server.Client(t), cache)
 	listening(t, s) // a denial that came before is not repeated
 	plan, none := ledgerOf(t, core.PerBillingMonth(2, farDay(), time.UTC).Named("plan")), mustRule(t, core.PerHour(1).Named("none"))
-	take(t, s, check("k", none, 1))
+	take(t, s, checkOf("k", none, 1))
 	var account store.Account
-	both := []core.Check{check("k", plan, 1), check("k", none, 1)}
+	both := []core.Check{checkOf("k", plan, 1), checkOf("k", none, 1)}
 	for range 3 {
 		if got := take(t, s, both[0])[0]; got.Cached || !got.Unknown {
 			t.Fatalf("unknown: %+v", got)
@@ -230,14 +222,12 @@ func TestAfterAFlushAnAccountIsUnknown(t *testing.T) {
 	server := redistest.Start(t)
 	s := redisstore.New(server.Client(t))
 	plan := ledgerOf(t, core.PerBillingMonth(2, farDay(), time.UTC).Named("plan"))
-	account := check("k", plan, 1)
+	account := checkOf("k", plan, 1)
 	restoreAs(t, s, account, 0, 1)
 	if got := take(t, s, account)[0]; !got.Charged {
 		t.Fatalf("known: %+v", got)
 	}
-	if err := server.Client(t).FlushAll(t.Context()).Err(); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, server.Client(t).FlushAll(t.Context()).Err())
 	if got := take(t, s, account)[0]; got.Allowed || !got.Unknown {
 		t.Fatalf("after a flush: %+v", got)
 	}

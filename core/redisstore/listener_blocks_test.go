@@ -6,6 +6,8 @@ import (
 
 	"github.com/weblimit/weblimit/core"
 	"github.com/weblimit/weblimit/core/redisstore"
+	"github.com/weblimit/weblimit/internal/test/check"
+	"github.com/weblimit/weblimit/internal/test/must"
 	"github.com/weblimit/weblimit/internal/test/redistest"
 )
 
@@ -25,35 +27,27 @@ func TestABlockIsRepeatedUntilItIsLifted(t *testing.T) {
 	deny := func(n int) {
 		t.Helper()
 		for range n {
-			if r := take(t, b, check("k", rule, 1))[0]; r.Allowed {
+			if r := take(t, b, checkOf("k", rule, 1))[0]; r.Allowed {
 				t.Fatalf("got %+v, want a denial", r)
 			}
 		}
 	}
-	take(t, b, check("k", rule, 100))
-	if n := calls(func() { deny(3) }); n != 3 {
-		t.Errorf("three denials that count cost %d calls, want 3", n)
-	}
-	if n := calls(func() { deny(1000) }); n != 0 {
-		t.Errorf("a thousand denials of a blocked key cost %d calls, want none", n)
-	}
-	if r := take(t, b, check("k", rule, 1))[0]; !r.Blocked || !r.Cached || r.RetryAfter <= 59*time.Minute || r.RetryAfter > time.Hour {
+	take(t, b, checkOf("k", rule, 100))
+	check.Equal(t, "calls that three denials that count cost", calls(func() { deny(3) }), 3)
+	check.Equal(t, "calls that a thousand denials of a blocked key cost", calls(func() { deny(1000) }), 0)
+	if r := take(t, b, checkOf("k", rule, 1))[0]; !r.Blocked || !r.Cached || r.RetryAfter <= 59*time.Minute || r.RetryAfter > time.Hour {
 		t.Errorf("got %+v, want the block", r)
 	}
 	for name, lift := range map[string]func() error{
-		"unblock": func() error { return a.Unblock(t.Context(), []core.Check{check("k", rule, 0)}) },
-		"reset":   func() error { return a.Reset(t.Context(), []core.Check{check("k", rule, 0)}) },
+		"unblock": func() error { return a.Unblock(t.Context(), []core.Check{checkOf("k", rule, 0)}) },
+		"reset":   func() error { return a.Reset(t.Context(), []core.Check{checkOf("k", rule, 0)}) },
 		"a shorter block": func() error {
-			return a.Block(t.Context(), []core.Check{check("k", rule, 0)}, time.Millisecond)
+			return a.Block(t.Context(), []core.Check{checkOf("k", rule, 0)}, time.Millisecond)
 		},
 	} {
-		if err := lift(); err != nil {
-			t.Fatal(err)
-		}
-		eventually(t, name+" to be seen", func() bool { return !take(t, b, check("k", rule, 1))[0].Blocked })
-		if err := a.Block(t.Context(), []core.Check{check("k", rule, 0)}, time.Hour); err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, lift())
+		eventually(t, name+" to be seen", func() bool { return !take(t, b, checkOf("k", rule, 1))[0].Blocked })
+		must.OK(t, a.Block(t.Context(), []core.Check{checkOf("k", rule, 0)}, time.Hour))
 		deny(2)
 	}
 }
@@ -68,27 +62,21 @@ func TestABlockEndsAtOnceInTheProcessThatLiftsIt(t *testing.T) {
 		rule := mustRule(t, limit.Penalty(block))
 		s := redisstore.New(client, caching(""))
 		listening(t, s)
-		checks := []core.Check{check("k", rule, 0)}
+		checks := []core.Check{checkOf("k", rule, 0)}
 		// A request that only slots deny is never repeated, so another limit denies it, too.
-		both := []core.Check{check("k", rule, 1), check("k", mustRule(t, core.PerHour(1).Named("full")), 2)}
+		both := []core.Check{checkOf("k", rule, 1), checkOf("k", mustRule(t, core.PerHour(1).Named("full")), 2)}
 		for lift, lifted := range map[string]func() error{
 			"unblock": func() error { return s.Unblock(t.Context(), checks) },
 			"reset":   func() error { return s.Reset(t.Context(), checks) },
 			"block":   func() error { return s.Block(t.Context(), checks, time.Millisecond) },
 		} {
-			if err := s.Block(t.Context(), checks, time.Hour); err != nil {
-				t.Fatal(err)
-			}
+			must.OK(t, s.Block(t.Context(), checks, time.Hour))
 			take(t, s, both...)
 			if r := take(t, s, both...)[0]; !r.Blocked || !r.Cached {
 				t.Fatalf("%s, %s: got %+v, want the block from the cache", name, lift, r)
 			}
-			if err := client.Del(t.Context(), "weblimit:{k}").Err(); err != nil {
-				t.Fatal(err)
-			}
-			if err := lifted(); err != nil {
-				t.Fatal(err)
-			}
+			must.OK(t, client.Del(t.Context(), "weblimit:{k}").Err())
+			must.OK(t, lifted())
 			if r := take(t, s, both...)[0]; r.Cached {
 				t.Errorf("%s, %s: got %+v, want Redis asked", name, lift, r)
 			}
@@ -103,18 +91,16 @@ func TestABlockIsNotRepeatedBesideAPenaltyThatCounts(t *testing.T) {
 	block := core.Block{After: 100, Within: time.Hour, For: time.Hour}
 	api := mustRule(t, core.PerHour(100).Named("api").Penalty(block))
 	for name, beside := range map[string]core.Check{
-		"another limit":       check("k", mustRule(t, core.PerHour(1).Named("write").Penalty(block)), 1),
+		"another limit":       checkOf("k", mustRule(t, core.PerHour(1).Named("write").Penalty(block)), 1),
 		"one in shadow mode":  {Key: []byte("k"), Rule: mustRule(t, core.PerHour(1).Named("write").Penalty(block)), Cost: 1, Shadow: true},
-		"a limit of an other": check("l", mustRule(t, core.PerHour(1).Named("write").Penalty(block)), 1),
+		"a limit of an other": checkOf("l", mustRule(t, core.PerHour(1).Named("write").Penalty(block)), 1),
 	} {
 		prefix := redistest.Prefix(t)
 		b := redisstore.New(server.Client(t), caching(prefix))
 		listening(t, b)
-		if err := b.Block(t.Context(), []core.Check{check("k", api, 0)}, time.Hour); err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, b.Block(t.Context(), []core.Check{checkOf("k", api, 0)}, time.Hour))
 		for range 3 {
-			if r := take(t, b, check("k", api, 1), beside)[0]; !r.Blocked || r.Cached {
+			if r := take(t, b, checkOf("k", api, 1), beside)[0]; !r.Blocked || r.Cached {
 				t.Errorf("beside %s: got %+v, want the block from Redis", name, r)
 			}
 		}
@@ -130,24 +116,20 @@ func TestABlockIsNotRepeatedByAProcessThatHearsNothing(t *testing.T) {
 	a, b := redisstore.New(server.Client(t)), redisstore.New(proxy.Client(t), caching(""))
 	b.SetListenTimes(forever, forever, forever, forever) // which does not connect again
 	listening(t, b)
-	checks := []core.Check{check("k", rule, 0)}
-	if err := a.Block(t.Context(), checks, time.Hour); err != nil {
-		t.Fatal(err)
-	}
-	take(t, b, check("k", rule, 1))
-	if r := take(t, b, check("k", rule, 1))[0]; !r.Cached {
+	checks := []core.Check{checkOf("k", rule, 0)}
+	must.OK(t, a.Block(t.Context(), checks, time.Hour))
+	take(t, b, checkOf("k", rule, 1))
+	if r := take(t, b, checkOf("k", rule, 1))[0]; !r.Cached {
 		t.Fatalf("got %+v, want it cached", r)
 	}
 	proxy.Refuse(true)
 	eventually(t, "the loss to be noticed", func() bool { return !b.Hears() })
 	proxy.Refuse(false)
-	if err := a.Unblock(t.Context(), checks); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, a.Unblock(t.Context(), checks))
 	var r core.Result
 	eventually(t, "Redis to be asked again", func() bool {
 		results := make([]core.Result, 1)
-		err := b.Take(t.Context(), []core.Check{check("k", rule, 1)}, results)
+		err := b.Take(t.Context(), []core.Check{checkOf("k", rule, 1)}, results)
 		r = results[0]
 		return err == nil
 	})

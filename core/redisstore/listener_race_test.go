@@ -14,6 +14,7 @@ import (
 
 	"github.com/weblimit/weblimit/core"
 	"github.com/weblimit/weblimit/core/redisstore"
+	"github.com/weblimit/weblimit/internal/test/must"
 	"github.com/weblimit/weblimit/internal/test/redistest"
 )
 
@@ -57,15 +58,15 @@ func TestAnAnswerOlderThanAMessageIsNotRepeated(t *testing.T) {
 	listening(t, b)
 	for round := range rounds {
 		key := fmt.Sprint("k", round)
-		take(t, a, check(key, rule, quota))
-		take(t, b, check(key, rule, 1)) // leaves a notice
+		take(t, a, checkOf(key, rule, quota))
+		take(t, b, checkOf(key, rule, 1)) // leaves a notice
 		var heard atomic.Bool
 		var wg sync.WaitGroup
 		for range askers {
 			wg.Go(func() {
 				// Requests of other costs are cached apart, so that some are always under way.
 				for granted, cost := 0, int64(0); granted < 40; cost = (cost + 1) % 20 {
-					after, checks, results := heard.Load(), []core.Check{check(key, rule, 1+cost)}, make([]core.Result, 1)
+					after, checks, results := heard.Load(), []core.Check{checkOf(key, rule, 1+cost)}, make([]core.Result, 1)
 					if err := b.Take(t.Context(), checks, results); err != nil {
 						t.Error(err)
 						return
@@ -81,9 +82,7 @@ func TestAnAnswerOlderThanAMessageIsNotRepeated(t *testing.T) {
 			})
 		}
 		before := b.Epoch(key)
-		if err := a.Reset(t.Context(), []core.Check{check(key, rule, 0)}); err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, a.Reset(t.Context(), []core.Check{checkOf(key, rule, 0)}))
 		eventually(t, "the message", func() bool { return b.Epoch(key) != before })
 		heard.Store(true)
 		wg.Wait()

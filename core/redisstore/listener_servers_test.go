@@ -48,28 +48,28 @@ func measureGiveBacks(t *testing.T, a, b *redisstore.Store, client redis.Univers
 		giveBack func(k string, charged []core.Result) error
 	}{
 		"refund": {rule, func(k string, charged []core.Result) error {
-			return a.Refund(t.Context(), []core.Check{check(k, rule, 3)}, charged)
+			return a.Refund(t.Context(), []core.Check{checkOf(k, rule, 3)}, charged)
 		}},
 		"reset": {rule, func(k string, _ []core.Result) error {
-			return a.Reset(t.Context(), []core.Check{check(k, rule, 0)})
+			return a.Reset(t.Context(), []core.Check{checkOf(k, rule, 0)})
 		}},
 		"unblock": {penalized, func(k string, _ []core.Result) error {
-			return a.Unblock(t.Context(), []core.Check{check(k, penalized, 0)})
+			return a.Unblock(t.Context(), []core.Check{checkOf(k, penalized, 0)})
 		}},
 		"raise": {rule, func(k string, _ []core.Result) error {
-			return a.Take(t.Context(), []core.Check{check(k, raised, 1)}, make([]core.Result, 1))
+			return a.Take(t.Context(), []core.Check{checkOf(k, raised, 1)}, make([]core.Result, 1))
 		}},
 	} {
 		wantWithinARoundTrip(t, name, client, func(n int) (stale func() bool) {
 			k := fmt.Sprint(name, n)
-			charged := take(t, a, check(k, c.rule, 3))
-			take(t, b, check(k, c.rule, 1))
-			take(t, b, check(k, c.rule, 1))
-			if r := take(t, b, check(k, c.rule, 1))[0]; !r.Cached {
+			charged := take(t, a, checkOf(k, c.rule, 3))
+			take(t, b, checkOf(k, c.rule, 1))
+			take(t, b, checkOf(k, c.rule, 1))
+			if r := take(t, b, checkOf(k, c.rule, 1))[0]; !r.Cached {
 				t.Fatalf("%s: %+v, want it cached", name, r)
 			}
 			must.OK(t, c.giveBack(k, charged))
-			return func() bool { return take(t, b, check(k, c.rule, 1))[0].Cached }
+			return func() bool { return take(t, b, checkOf(k, c.rule, 1))[0].Cached }
 		})
 	}
 }
@@ -120,16 +120,16 @@ func TestTheListenerFollowsAFailover(t *testing.T) {
 		eventually(t, "the new master to decide", func() bool { return s.Take(t.Context(), []core.Check{c}, results) == nil })
 		return results[0]
 	}
-	answers(a, check("k", rule, 3))
+	answers(a, checkOf("k", rule, 3))
 	eventually(t, "the listener to be back", func() bool {
-		answers(b, check("k", rule, 1))
+		answers(b, checkOf("k", rule, 1))
 		return b.Hears()
 	})
-	if r := answers(b, check("k", rule, 1)); r.Allowed {
+	if r := answers(b, checkOf("k", rule, 1)); r.Allowed {
 		t.Fatalf("got %+v, want a denial", r)
 	}
-	eventually(t, "a reset", func() bool { return a.Reset(t.Context(), []core.Check{check("k", rule, 0)}) == nil })
-	eventually(t, "the reset to be seen", func() bool { return answers(b, check("k", rule, 1)).Allowed })
+	eventually(t, "a reset", func() bool { return a.Reset(t.Context(), []core.Check{checkOf("k", rule, 0)}) == nil })
+	eventually(t, "the reset to be seen", func() bool { return answers(b, checkOf("k", rule, 1)).Allowed })
 }
 
 // A denied request whose limits are in several slots of a Cluster ends with what is given back in
@@ -148,7 +148,7 @@ func TestADenialOfSeveralSlotsEnds(t *testing.T) {
 		for full := range slots {
 			var checks []core.Check
 			for i, rule := range rules[:slots] {
-				checks = append(checks, check(fmt.Sprint("several", slots, full, i), rule, 1))
+				checks = append(checks, checkOf(fmt.Sprint("several", slots, full, i), rule, 1))
 			}
 			spent := checks[full]
 			spent.Cost = 3
@@ -158,9 +158,7 @@ func TestADenialOfSeveralSlotsEnds(t *testing.T) {
 					t.Fatalf("slot %d of %d: got %+v, want a denial that is repeated", full+1, slots, r)
 				}
 			}
-			if err := a.Reset(t.Context(), []core.Check{spent}); err != nil {
-				t.Fatal(err)
-			}
+			must.OK(t, a.Reset(t.Context(), []core.Check{spent}))
 			eventually(t, fmt.Sprintf("the reset of slot %d of %d", full+1, slots), func() bool { return take(t, b, checks...)[full].Allowed })
 		}
 	}

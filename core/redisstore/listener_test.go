@@ -12,6 +12,8 @@ import (
 
 	"github.com/weblimit/weblimit/core"
 	"github.com/weblimit/weblimit/core/redisstore"
+	"github.com/weblimit/weblimit/internal/test/check"
+	"github.com/weblimit/weblimit/internal/test/must"
 	"github.com/weblimit/weblimit/internal/test/redistest"
 )
 
@@ -30,9 +32,9 @@ func eventually(t *testing.T, what string, ready func() bool) {
 func listening(t *testing.T, s *redisstore.Store) {
 	t.Helper()
 	rule := mustRule(t, core.PerHour(1).Named("listening"))
-	take(t, s, check("listening", rule, 1))
+	take(t, s, checkOf("listening", rule, 1))
 	eventually(t, "the store to listen", func() bool {
-		take(t, s, check("listening", rule, 1))
+		take(t, s, checkOf("listening", rule, 1))
 		return s.Hears()
 	})
 }
@@ -46,10 +48,10 @@ func caching(prefix string) redisstore.Config {
 // its charge of the whole quota of 3.
 var giveBacks = map[string]func(t *testing.T, s *redisstore.Store, limit core.Limit, charged []core.Result) error{
 	"refund": func(t *testing.T, s *redisstore.Store, limit core.Limit, charged []core.Result) error {
-		return s.Refund(t.Context(), []core.Check{check("k", mustRule(t, limit), 3)}, charged)
+		return s.Refund(t.Context(), []core.Check{checkOf("k", mustRule(t, limit), 3)}, charged)
 	},
 	"reset": func(t *testing.T, s *redisstore.Store, limit core.Limit, _ []core.Result) error {
-		return s.Reset(t.Context(), []core.Check{check("k", mustRule(t, limit), 0)})
+		return s.Reset(t.Context(), []core.Check{checkOf("k", mustRule(t, limit), 0)})
 	},
 }
 
@@ -68,16 +70,14 @@ func TestWhatAnotherProcessGivesBackEndsADenial(t *testing.T) {
 				a := redisstore.New(server.Client(t), redisstore.Config{Prefix: prefix})
 				b := redisstore.New(server.Client(t), caching(prefix))
 				listening(t, b)
-				charged := take(t, a, check("k", rule, 3))
+				charged := take(t, a, checkOf("k", rule, 3))
 				for range 2 {
-					if r := take(t, b, check("k", rule, 1))[0]; r.Allowed {
+					if r := take(t, b, checkOf("k", rule, 1))[0]; r.Allowed {
 						t.Fatalf("a fourth request of 3 passed: %+v", r)
 					}
 				}
-				if err := giveBack(t, a, limit, charged); err != nil {
-					t.Fatal(err)
-				}
-				eventually(t, "the other process to see it", func() bool { return take(t, b, check("k", rule, 1))[0].Allowed })
+				must.OK(t, giveBack(t, a, limit, charged))
+				eventually(t, "the other process to see it", func() bool { return take(t, b, checkOf("k", rule, 1))[0].Allowed })
 			})
 		}
 	}
@@ -91,12 +91,12 @@ func TestAConvertedRecordEndsADenial(t *testing.T) {
 	a := redisstore.New(server.Client(t), redisstore.Config{Prefix: prefix})
 	b := redisstore.New(server.Client(t), caching(prefix))
 	listening(t, b)
-	take(t, b, check("k", old, 3))
+	take(t, b, checkOf("k", old, 3))
 	for range 2 {
-		take(t, b, check("k", old, 1))
+		take(t, b, checkOf("k", old, 1))
 	}
-	take(t, a, check("k", raised, 1))
-	eventually(t, "the denial to be asked for again", func() bool { return !take(t, b, check("k", old, 1))[0].Cached })
+	take(t, a, checkOf("k", raised, 1))
+	eventually(t, "the denial to be asked for again", func() bool { return !take(t, b, checkOf("k", old, 1))[0].Cached })
 }
 
 // published returns what is published under a prefix until the test ends.
@@ -104,9 +104,7 @@ func published(t *testing.T, server *redistest.Server, prefix string) (keys func
 	t.Helper()
 	sub := server.Client(t).Subscribe(t.Context(), prefix+"given-back")
 	t.Cleanup(func() { _ = sub.Close() })
-	if _, err := sub.Receive(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(sub.Receive(t.Context()))(t)
 	var mu sync.Mutex
 	var got []string
 	go func() {
@@ -145,16 +143,12 @@ func TestOnlyWhatEndsACachedDenialIsPublished(t *testing.T) {
 	keys := published(t, server, prefix)
 	want := func(what string, want ...string) {
 		t.Helper()
-		if got := keys(); !slices.Equal(got, want) {
-			t.Errorf("%s: published %q, want %q", what, got, want)
-		}
+		check.Slices(t, what+": published", keys(), want)
 	}
-	one := []core.Check{check("k", rule, 1)}
+	one := []core.Check{checkOf("k", rule, 1)}
 	refund := func(r []core.Result) {
 		t.Helper()
-		if err := b.Refund(t.Context(), one, r); err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, b.Refund(t.Context(), one, r))
 	}
 	refund(take(t, b, one...))
 	want("the refund of an allowed request")
@@ -169,7 +163,7 @@ func TestOnlyWhatEndsACachedDenialIsPublished(t *testing.T) {
 	want("a refund after a denial that nobody repeats")
 	last = take(t, b, one...)
 	take(t, b, one...)
-	take(t, b, check("other", rule, 1))
+	take(t, b, checkOf("other", rule, 1))
 	refund(last)
 	want("a refund after a denial", "{k}")
 	take(t, b, one...)
@@ -197,21 +191,19 @@ func TestADenialLeavesOneNoticePerAge(t *testing.T) {
 				listening(t, s)
 				stores = append(stores, s)
 			}
-			take(t, stores[0], check("k", rule, 3))
+			take(t, stores[0], checkOf("k", rule, 3))
 			client := server.Client(t)
 			before := server.Calls(t, "psetex")
 			if rule.Penalized() {
-				take(t, stores[0], check("k", rule, 1)) // begins the block, with a notice
+				take(t, stores[0], checkOf("k", rule, 1)) // begins the block, with a notice
 			}
 			ttl := client.PTTL(t.Context(), "weblimit:{k}").Val()
 			for _, s := range stores {
 				for range 10 {
-					take(t, s, check("k", rule, 1))
+					take(t, s, checkOf("k", rule, 1))
 				}
 			}
-			if got := server.Calls(t, "psetex") - before; got != 1 {
-				t.Errorf("three processes were denied: %d writes, want 1", got)
-			}
+			check.Equal(t, "three processes were denied: writes", server.Calls(t, "psetex")-before, 1)
 			if after := client.PTTL(t.Context(), "weblimit:{k}").Val(); after > ttl {
 				t.Errorf("the notice extended the life of the key from %v to %v", ttl, after)
 			}
@@ -219,9 +211,7 @@ func TestADenialLeavesOneNoticePerAge(t *testing.T) {
 			if n := strings.Count(value, "\xfe\xff\xff\xff"); n != 1 {
 				t.Errorf("the value has %d notices, want 1: %q", n, value)
 			}
-			if err := stores[0].Reset(t.Context(), []core.Check{check("k", rule, 0)}); err != nil {
-				t.Fatal(err)
-			}
+			must.OK(t, stores[0].Reset(t.Context(), []core.Check{checkOf("k", rule, 0)}))
 			if n := client.Exists(t.Context(), "weblimit:{k}").Val(); n != 0 {
 				t.Errorf("the key exists after its only limit was reset: %q", client.Get(t.Context(), "weblimit:{k}").Val())
 			}
@@ -236,13 +226,11 @@ func TestANoticeKeepsNoKey(t *testing.T) {
 	rule, other := mustRule(t, core.Per(3, 20*time.Minute).Named("denies")), mustRule(t, core.Per(3, 10*time.Minute).Named("other").SlidingLog())
 	s := redisstore.New(server.Client(t), caching(prefix))
 	listening(t, s)
-	take(t, s, check("k", rule, 3))
-	take(t, s, check("k", rule, 1), check("k", other, 1))
-	take(t, s, check("k", other, 1))
+	take(t, s, checkOf("k", rule, 3))
+	take(t, s, checkOf("k", rule, 1), checkOf("k", other, 1))
+	take(t, s, checkOf("k", other, 1))
 	client := server.Client(t)
-	if value := client.Get(t.Context(), prefix+"{k}").Val(); !strings.Contains(value, "\xfe\xff\xff\xff") {
-		t.Errorf("no notice: %q", value)
-	}
+	check.Contains(t, "no notice", client.Get(t.Context(), prefix+"{k}").Val(), "\xfe\xff\xff\xff")
 	if left := client.PTTL(t.Context(), prefix+"{k}").Val(); left <= 0 || left > 20*time.Minute+time.Second {
 		t.Errorf("the key lives for %v, and the limits are over in 20 minutes", left)
 	}
@@ -259,20 +247,18 @@ func TestALostConnectionIsMadeGood(t *testing.T) {
 	b := redisstore.New(proxy.Client(t), caching("weblimit:"))
 	b.SetListenTimes(forever, 10*time.Millisecond, forever, forever)
 	listening(t, b)
-	take(t, b, check("k", rule, 3))
+	take(t, b, checkOf("k", rule, 3))
 	for range 2 {
-		take(t, b, check("k", rule, 1))
+		take(t, b, checkOf("k", rule, 1))
 	}
 	proxy.Refuse(true)
 	eventually(t, "the loss to be noticed", func() bool { return !b.Hears() })
-	if err := a.Reset(t.Context(), []core.Check{check("k", rule, 0)}); err != nil {
-		t.Fatal(err)
-	}
-	if r := take(t, b, check("k", rule, 1))[0]; r.Allowed || !r.Cached {
+	must.OK(t, a.Reset(t.Context(), []core.Check{checkOf("k", rule, 0)}))
+	if r := take(t, b, checkOf("k", rule, 1))[0]; r.Allowed || !r.Cached {
 		t.Fatalf("got %+v while nothing is heard, want the cached denial", r)
 	}
 	proxy.Refuse(false)
-	eventually(t, "the reset to be seen", func() bool { return take(t, b, check("k", rule, 1))[0].Allowed })
+	eventually(t, "the reset to be seen", func() bool { return take(t, b, checkOf("k", rule, 1))[0].Allowed })
 }
 
 func TestAKilledSubscriberSubscribesAgain(t *testing.T) {
@@ -282,20 +268,16 @@ func TestAKilledSubscriberSubscribesAgain(t *testing.T) {
 	a, b := redisstore.New(server.Client(t)), redisstore.New(server.Client(t), caching(""))
 	b.SetListenTimes(forever, time.Millisecond, forever, forever)
 	listening(t, b)
-	take(t, b, check("k", rule, 3))
+	take(t, b, checkOf("k", rule, 3))
 	for range 5 {
 		for range 2 {
-			if r := take(t, b, check("k", rule, 1))[0]; r.Allowed {
+			if r := take(t, b, checkOf("k", rule, 1))[0]; r.Allowed {
 				t.Fatalf("got %+v, want a denial", r)
 			}
 		}
-		if err := server.Client(t).ClientKillByFilter(t.Context(), "TYPE", "pubsub").Err(); err != nil {
-			t.Fatal(err)
-		}
-		if err := a.Reset(t.Context(), []core.Check{check("k", rule, 0)}); err != nil {
-			t.Fatal(err)
-		}
-		eventually(t, "the reset to be seen", func() bool { return take(t, b, check("k", rule, 3))[0].Allowed })
+		must.OK(t, server.Client(t).ClientKillByFilter(t.Context(), "TYPE", "pubsub").Err())
+		must.OK(t, a.Reset(t.Context(), []core.Check{checkOf("k", rule, 0)}))
+		eventually(t, "the reset to be seen", func() bool { return take(t, b, checkOf("k", rule, 3))[0].Allowed })
 	}
 }
 
@@ -357,9 +339,9 @@ func TestWhereNothingCanBeHeardTheAgeIsTheBoundAndAnEventSaysSo(t *testing.T) {
 			})
 			rule := mustRule(t, core.PerHour(1))
 			for range 4 {
-				take(t, b, check("k", rule, 1))
+				take(t, b, checkOf("k", rule, 1))
 				eventually(t, "an event", func() bool {
-					take(t, b, check("k", rule, 1))
+					take(t, b, checkOf("k", rule, 1))
 					mu.Lock()
 					defer mu.Unlock()
 					return len(events) > 0
@@ -371,10 +353,8 @@ func TestWhereNothingCanBeHeardTheAgeIsTheBoundAndAnEventSaysSo(t *testing.T) {
 			if b.Hears() {
 				t.Error("the store seems to hear")
 			}
-			if err := a.Reset(t.Context(), []core.Check{check("k", rule, 0)}); err != nil {
-				t.Fatal(err)
-			}
-			eventually(t, "the age to pass", func() bool { return take(t, b, check("k", rule, 1))[0].Allowed })
+			must.OK(t, a.Reset(t.Context(), []core.Check{checkOf("k", rule, 0)}))
+			eventually(t, "the age to pass", func() bool { return take(t, b, checkOf("k", rule, 1))[0].Allowed })
 		})
 	}
 }
@@ -389,12 +369,10 @@ func TestListeningNeedsNoMoreThanRESP2(t *testing.T) {
 	rule := mustRule(t, core.PerHour(3))
 	a, b := redisstore.New(old), redisstore.New(old, caching(""))
 	listening(t, b)
-	take(t, a, check("k", rule, 3))
-	take(t, b, check("k", rule, 1))
-	if err := a.Reset(t.Context(), []core.Check{check("k", rule, 0)}); err != nil {
-		t.Fatal(err)
-	}
-	eventually(t, "the other process to see it", func() bool { return take(t, b, check("k", rule, 1))[0].Allowed })
+	take(t, a, checkOf("k", rule, 3))
+	take(t, b, checkOf("k", rule, 1))
+	must.OK(t, a.Reset(t.Context(), []core.Check{checkOf("k", rule, 0)}))
+	eventually(t, "the other process to see it", func() bool { return take(t, b, checkOf("k", rule, 1))[0].Allowed })
 }
 
 // What other processes have given back is seen under the permissions that docs/redis.md adds.
@@ -406,12 +384,10 @@ func TestListeningUnderTheDocumentedPermissions(t *testing.T) {
 	rule := mustRule(t, core.PerHour(3))
 	a, b := redisstore.New(server.ClientAs(t, "weblimit")), redisstore.New(server.ClientAs(t, "weblimit"), caching(""))
 	listening(t, b)
-	take(t, a, check("k", rule, 3))
-	take(t, b, check("k", rule, 1))
-	if err := a.Reset(t.Context(), []core.Check{check("k", rule, 0)}); err != nil {
-		t.Fatal(err)
-	}
-	eventually(t, "the other process to see it", func() bool { return take(t, b, check("k", rule, 1))[0].Allowed })
+	take(t, a, checkOf("k", rule, 3))
+	take(t, b, checkOf("k", rule, 1))
+	must.OK(t, a.Reset(t.Context(), []core.Check{checkOf("k", rule, 0)}))
+	eventually(t, "the other process to see it", func() bool { return take(t, b, checkOf("k", rule, 1))[0].Allowed })
 }
 
 func TestTheListenerEndsWithoutDenialsWithTheClientAndWithTheStore(t *testing.T) {
@@ -431,7 +407,7 @@ func TestTheListenerEndsWithoutDenialsWithTheClientAndWithTheStore(t *testing.T)
 	eventually(t, "an idle listener to end", func() bool { return !idle.Listens() && !idle.Hears() })
 	eventually(t, "its connection to end", func() bool { return subscribers() == 0 })
 	eventually(t, "it to begin again", func() bool {
-		take(t, idle, check("listening", mustRule(t, core.PerHour(1).Named("listening")), 2))
+		take(t, idle, checkOf("listening", mustRule(t, core.PerHour(1).Named("listening")), 2))
 		return idle.Hears()
 	})
 	eventually(t, "it to end again", func() bool { return !idle.Listens() && subscribers() == 0 })
@@ -464,9 +440,9 @@ func TestADenialHoldsWhereRedisRefusesToWrite(t *testing.T) {
 		b := redisstore.New(server.Client(t), caching(""))
 		listening(t, b)
 		one, two := mustRule(t, core.PerHour(3)), mustRule(t, core.PerHour(5).Named("two"))
-		take(t, b, check("k", one, 3), check("l", two, 1))
+		take(t, b, checkOf("k", one, 3), checkOf("l", two, 1))
 		refuse(server)
-		for _, checks := range [][]core.Check{{check("k", one, 1)}, {check("k", one, 1), check("l", two, 1)}} {
+		for _, checks := range [][]core.Check{{checkOf("k", one, 1)}, {checkOf("k", one, 1), checkOf("l", two, 1)}} {
 			results := make([]core.Result, len(checks))
 			if err := b.Take(t.Context(), checks, results); err != nil || results[0].Allowed {
 				t.Errorf("%s: got %+v, %v; want a denial", name, results[0], err)

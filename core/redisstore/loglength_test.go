@@ -9,6 +9,7 @@ import (
 
 	"github.com/weblimit/weblimit/core"
 	"github.com/weblimit/weblimit/core/redisstore"
+	"github.com/weblimit/weblimit/internal/test/must"
 	"github.com/weblimit/weblimit/internal/test/redistest"
 )
 
@@ -27,15 +28,11 @@ func TestACallIsBoundedByWorkAndNotByNumber(t *testing.T) {
 			client, rule := server.Client(t), mustRule(t, limit.Named("log"))
 			// One log is filled, by another process, and the others are copies of it.
 			for range entries {
-				if err := redisstore.New(client).Charge(t.Context(), []core.Check{check("key0", rule, 1)}, make([]core.Result, 1)); err != nil {
-					t.Fatal(err)
-				}
+				must.OK(t, redisstore.New(client).Charge(t.Context(), []core.Check{checkOf("key0", rule, 1)}, make([]core.Result, 1)))
 			}
 			value := client.Get(t.Context(), "weblimit:{key0}").Val()
 			for i := range keys {
-				if err := client.Set(t.Context(), fmt.Sprintf("weblimit:{key%d}", i), value, time.Hour).Err(); err != nil {
-					t.Fatal(err)
-				}
+				must.OK(t, client.Set(t.Context(), fmt.Sprintf("weblimit:{key%d}", i), value, time.Hour).Err())
 			}
 			store := redisstore.New(client)
 			before := server.Commandstats(t)["evalsha"]
@@ -43,7 +40,7 @@ func TestACallIsBoundedByWorkAndNotByNumber(t *testing.T) {
 			for i := range 4 * keys {
 				all.Go(func() {
 					results := make([]core.Result, 1)
-					if err := store.Take(context.Background(), []core.Check{check(fmt.Sprint("key", i%keys), rule, 1)}, results); err != nil || !results[0].Charged {
+					if err := store.Take(context.Background(), []core.Check{checkOf(fmt.Sprint("key", i%keys), rule, 1)}, results); err != nil || !results[0].Charged {
 						t.Errorf("%+v, %v", results, err)
 					}
 				})

@@ -18,6 +18,7 @@ import (
 	"github.com/weblimit/weblimit/core"
 	"github.com/weblimit/weblimit/core/store"
 	"github.com/weblimit/weblimit/internal/test/long"
+	"github.com/weblimit/weblimit/internal/test/must"
 	"github.com/weblimit/weblimit/internal/test/redistest"
 )
 
@@ -434,9 +435,7 @@ func TestShortDeadlinesNeitherOpenABreakerNorKeepItOpen(t *testing.T) {
 		_, err := takeOne(endsAt{context.Background(), time.Now().Add(d)}, s, "k", rule)
 		return err
 	}
-	if err := within(time.Minute); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, within(time.Minute))
 	for range 2 * breakerFailures {
 		_ = within(time.Millisecond) // it fails, unless this machine is slower than the node
 	}
@@ -458,10 +457,7 @@ func TestShortDeadlinesNeitherOpenABreakerNorKeepItOpen(t *testing.T) {
 // those behind it may wait for it.
 func TestAHandshakeThatHangsHoldsNobodyPastTheDeadline(t *testing.T) {
 	t.Parallel()
-	silent, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	silent := must.Get(net.Listen("tcp", "127.0.0.1:0"))(t)
 	defer func() { _ = silent.Close() }()
 	client := redis.NewClient(&redis.Options{
 		Addr:        silent.Addr().String(),
@@ -518,9 +514,7 @@ func TestWhatIsGivenBackLaterHasAContextOfItsOwn(t *testing.T) {
 		r.groups[i].state = slotGranted
 		r.groups[i].results[0] = results[r.which[i]]
 	}
-	if err := s.giveBack(over, r); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, s.giveBack(over, r))
 	if got := <-asked; got != nil {
 		t.Errorf("the background saw %v in its context", got)
 	}

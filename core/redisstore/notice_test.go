@@ -10,6 +10,7 @@ import (
 
 	"github.com/weblimit/weblimit/core"
 	"github.com/weblimit/weblimit/internal/test/long"
+	"github.com/weblimit/weblimit/internal/test/must"
 	"github.com/weblimit/weblimit/internal/test/redistest"
 )
 
@@ -119,9 +120,7 @@ func (w *twins) step(what string, small, large []core.Rule) {
 	case n < 6:
 		j := w.ask(what+", take", job(take, checks, nil, w.rand.IntN(10) == 0))
 		results := make([]core.Result, len(checks))
-		if err := j.readAnswer(checks, results); err != nil {
-			w.t.Fatal(err)
-		}
+		must.OK(w.t, j.readAnswer(checks, results))
 		if j.granted {
 			w.checks, w.last = checks, results
 		}

@@ -11,6 +11,8 @@ import (
 
 	"github.com/weblimit/weblimit/core"
 	"github.com/weblimit/weblimit/core/redisstore"
+	"github.com/weblimit/weblimit/internal/test/check"
+	"github.com/weblimit/weblimit/internal/test/must"
 	"github.com/weblimit/weblimit/internal/test/redistest"
 	"github.com/weblimit/weblimit/keyfuncs"
 )
@@ -21,7 +23,7 @@ func onceRule(t testing.TB, l core.Limit) *core.Rule {
 }
 
 func operation(key string, rule *core.Rule, once string) core.Check {
-	c := check(key, rule, 1)
+	c := checkOf(key, rule, 1)
 	c.Once = []byte(once)
 	return c
 }
@@ -56,9 +58,7 @@ func TestAMarkIsAKeyOfItsOwn(t *testing.T) {
 	if !results[0].Repeated {
 		t.Errorf("a repeat: %+v", results[0])
 	}
-	if err := store.Reset(t.Context(), checks); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, store.Reset(t.Context(), checks))
 	if keys = client.Keys(t.Context(), prefix+"*").Val(); len(keys) != 4 {
 		t.Errorf("after a reset of one operation there are %q", keys)
 	}
@@ -71,11 +71,9 @@ func TestAnOperationIsOneRoundTrip(t *testing.T) {
 	rule, other := onceRule(t, core.PerHour(5).Named("a")), onceRule(t, core.Per(5, hammerWindow).FixedWindow().Named("b"))
 	take(t, store, operation("k", rule, "first"), operation("k", other, "first")) // loads the script
 	before := server.Commandstats(t)
-	take(t, store, operation("k", rule, "op"), operation("k", other, "op"), check("all", mustRule(t, core.PerHour(5).Named("c")), 1))
+	take(t, store, operation("k", rule, "op"), operation("k", other, "op"), checkOf("all", mustRule(t, core.PerHour(5).Named("c")), 1))
 	after := server.Commandstats(t)
-	if got := after["evalsha"].Calls - before["evalsha"].Calls; got != 1 {
-		t.Errorf("an operation under two limits made %d calls", got)
-	}
+	check.Equal(t, "calls that an operation under two limits made", after["evalsha"].Calls-before["evalsha"].Calls, 1)
 }
 
 // A mark is a value like others: one that can't be read is an outage, and nothing is
@@ -93,9 +91,7 @@ func TestAForeignMarkIsAnOutage(t *testing.T) {
 			t.Errorf("a mark of %q was read", bad)
 		}
 	}
-	if got := take(t, store, check("k", rule, 0))[0]; got.Remaining != 4 {
-		t.Errorf("%d of 5 remain", got.Remaining)
-	}
+	check.Equal(t, "of 5 remain", take(t, store, checkOf("k", rule, 0))[0].Remaining, 4)
 }
 
 // Neither the denial cache nor prefetched slices decide for an operation that may have
@@ -109,7 +105,7 @@ func TestRepeatsPassCacheAndPrefetch(t *testing.T) {
 	}
 	granted := int64(1)
 	for range 400 { // hot by now, and prefetched if that were possible
-		if take(t, store, check("k", rule, 1))[0].Charged {
+		if take(t, store, checkOf("k", rule, 1))[0].Charged {
 			granted++
 		}
 	}
@@ -119,13 +115,13 @@ func TestRepeatsPassCacheAndPrefetch(t *testing.T) {
 		}
 	}
 	eventually(t, "the last unit", func() bool { // which a slice may hold for a while
-		if take(t, store, check("k", rule, 1))[0].Charged {
+		if take(t, store, checkOf("k", rule, 1))[0].Charged {
 			granted++
 		}
 		return granted == 1000
 	})
 	eventually(t, "a cached denial", func() bool {
-		got := take(t, store, check("k", rule, 1))[0]
+		got := take(t, store, checkOf("k", rule, 1))[0]
 		if got.Allowed {
 			t.Fatalf("a unit more than the quota: %+v", got)
 		}
@@ -192,20 +188,18 @@ func TestOperationsOnACluster(t *testing.T) {
 		other++
 	}
 	key := string(rune('a' + other))
-	take(t, store, check("all", tight, 1))
+	take(t, store, checkOf("all", tight, 1))
 	for range 3 {
-		got := take(t, store, operation(key, wide, "op"), check("all", tight, 1))
+		got := take(t, store, operation(key, wide, "op"), checkOf("all", tight, 1))
 		if got[0].Charged || got[0].Repeated || got[0].Remaining != 9 || got[1].Allowed {
 			t.Fatalf("denied by another slot: %+v", got)
 		}
 	}
-	if err := store.Reset(t.Context(), []core.Check{check("all", tight, 0)}); err != nil {
-		t.Fatal(err)
-	}
-	if got := take(t, store, operation(key, wide, "op"), check("all", tight, 1)); !got[0].Charged || got[0].Remaining != 8 || !got[1].Charged {
+	must.OK(t, store.Reset(t.Context(), []core.Check{checkOf("all", tight, 0)}))
+	if got := take(t, store, operation(key, wide, "op"), checkOf("all", tight, 1)); !got[0].Charged || got[0].Remaining != 8 || !got[1].Charged {
 		t.Errorf("the first that is granted: %+v", got)
 	}
-	if got := take(t, store, operation(key, wide, "op"), check(key, mustRule(t, core.PerDay(5).Named("plain")), 1)); !got[0].Repeated || !got[1].Charged {
+	if got := take(t, store, operation(key, wide, "op"), checkOf(key, mustRule(t, core.PerDay(5).Named("plain")), 1)); !got[0].Repeated || !got[1].Charged {
 		t.Errorf("a repeat: %+v", got)
 	}
 	if bytes.Contains([]byte(prefix), []byte("{")) {

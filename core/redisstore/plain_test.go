@@ -14,6 +14,7 @@ import (
 	"github.com/weblimit/weblimit/core/redisstore/internal/script"
 	"github.com/weblimit/weblimit/core/store"
 	"github.com/weblimit/weblimit/internal/test/long"
+	"github.com/weblimit/weblimit/internal/test/must"
 	"github.com/weblimit/weblimit/internal/test/redistest"
 )
 
@@ -100,9 +101,7 @@ func TestPlainTakesAreDecidedLikeOthers(t *testing.T) {
 						continue
 					}
 					of := make([]store.Result, len(asked[n]))
-					if err := j.readAnswer(asked[n], of); err != nil {
-						t.Fatal(err)
-					}
+					must.OK(t, j.readAnswer(asked[n], of))
 					results[side] = append(results[side], of...)
 					states[side] = append(states[side], fmt.Sprint(j.granted, j.denial))
 					switch whole, granted := j.IsWhole(j.reply); {
@@ -154,9 +153,7 @@ func spoil(t *testing.T, client *redis.Client, random *rand.Rand, key string) {
 	}
 	at, garbage := 1+random.Int64N(length-1), string([]byte{byte(random.IntN(256))})
 	for _, prefix := range []string{"short:", "long:"} {
-		if err := client.SetRange(t.Context(), prefix+key, at, garbage).Err(); err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, client.SetRange(t.Context(), prefix+key, at, garbage).Err())
 	}
 }
 
@@ -176,9 +173,7 @@ func TestPlainTakesRefuseAnUnknownVersion(t *testing.T) {
 		if (j.err == nil) != want {
 			t.Errorf("%v, want success %t", j.err, want)
 		}
-		if err := client.SetRange(t.Context(), prefix+"{k}", 0, "\x02").Err(); err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, client.SetRange(t.Context(), prefix+"{k}", 0, "\x02").Err())
 	}
 }
 

@@ -12,6 +12,7 @@ import (
 	"github.com/weblimit/weblimit/core"
 	"github.com/weblimit/weblimit/core/store"
 	"github.com/weblimit/weblimit/internal/test/long"
+	"github.com/weblimit/weblimit/internal/test/must"
 	"github.com/weblimit/weblimit/internal/test/redistest"
 	"github.com/weblimit/weblimit/internal/testclock"
 )
@@ -130,9 +131,7 @@ func (s *plainSequence) ask(seed uint64, op operation, checks []store.Check, cha
 		if op != refund {
 			got, want = make([]store.Result, len(checks)), make([]store.Result, len(checks))
 		}
-		if err := j.readAnswer(checks, got); err != nil {
-			s.Fatal(err)
-		}
+		must.OK(s, j.readAnswer(checks, got))
 		ask := s.memory.Take
 		switch op {
 		case charge:
@@ -140,9 +139,7 @@ func (s *plainSequence) ask(seed uint64, op operation, checks []store.Check, cha
 		case refund:
 			ask = s.memory.Refund
 		}
-		if err := ask(s.Context(), checks, want); err != nil {
-			s.Fatal(err)
-		}
+		must.OK(s, ask(s.Context(), checks, want))
 		for i := range checks {
 			if got[i] != want[i] {
 				s.Fatalf("seed %d, operation %d, %d of %d equal requests, at %d, of %+v, cost %d:\n got %+v\nwant %+v",

@@ -2,7 +2,6 @@ package redisstore_test
 
 import (
 	"fmt"
-	"slices"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -12,6 +11,7 @@ import (
 
 	"github.com/weblimit/weblimit/core"
 	"github.com/weblimit/weblimit/core/redisstore"
+	"github.com/weblimit/weblimit/internal/test/check"
 	"github.com/weblimit/weblimit/internal/test/must"
 	"github.com/weblimit/weblimit/internal/test/redistest"
 )
@@ -51,9 +51,7 @@ func exhaust(t *testing.T, s *redisstore.Store, c core.Check) {
 	t.Helper()
 	eventually(t, "all that is left", func() bool { // a slice may be on its way
 		results := make([]core.Result, 1)
-		if err := s.Peek(t.Context(), []core.Check{c}, results); err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, s.Peek(t.Context(), []core.Check{c}, results))
 		c.Cost = results[0].Remaining
 		return c.Cost == 0 || take(t, s, c)[0].Allowed
 	})
@@ -66,7 +64,7 @@ func TestAHotKeyWithAPenaltyIsPrefetched(t *testing.T) {
 	rule := mustRule(t, core.Per(100_000_000, 365*24*time.Hour).Penalty(core.Block{After: 3, Within: time.Hour, For: time.Hour}))
 	before := server.Calls(t, "evalsha")
 	for range 10_000 {
-		if r := take(t, store, check("k", rule, 1))[0]; !r.Charged || r.Remaining >= rule.Quota || r.Remaining < rule.Quota-rule.Quota/10-10_000 {
+		if r := take(t, store, checkOf("k", rule, 1))[0]; !r.Charged || r.Remaining >= rule.Quota || r.Remaining < rule.Quota-rule.Quota/10-10_000 {
 			t.Fatalf("got %+v", r)
 		}
 	}
@@ -87,18 +85,18 @@ func TestSlicesBesideALimitWithAPenalty(t *testing.T) {
 		prefix := redistest.Prefix(t)
 		s := redisstore.New(server.Client(t), leasing(prefix, time.Minute))
 		exact := redisstore.New(server.Client(t), redisstore.Config{Prefix: prefix})
-		global := check("all", mustRule(t, core.Per(1_000_000, hammerWindow).FixedWindow().Named("global")), 1)
+		global := checkOf("all", mustRule(t, core.Per(1_000_000, hammerWindow).FixedWindow().Named("global")), 1)
 		rule := mustRule(t, login.Named("login").Penalty(core.Block{After: 3, Within: time.Hour, For: time.Hour}))
 		granted := int64(0)
 		for n := 0; s.Held(global) == 0 || n < 200; n++ {
 			if n == 100_000 {
 				t.Fatalf("%s: no slice of the global limit", name)
 			}
-			take(t, s, global, check(fmt.Sprint("client", n), rule, 1))
+			take(t, s, global, checkOf(fmt.Sprint("client", n), rule, 1))
 			granted++
 		}
 		for n := range 8 {
-			r := take(t, s, global, check("offender", rule, 1))
+			r := take(t, s, global, checkOf("offender", rule, 1))
 			if want := n < 3; r[0].Charged != want || r[1].Charged != want {
 				t.Errorf("%s, request %d: %+v", name, n, r)
 			}
@@ -112,9 +110,7 @@ func TestSlicesBesideALimitWithAPenalty(t *testing.T) {
 		used, held := int64(0), int64(0)
 		counts := func() bool { // slices come and go in the background
 			results := make([]core.Result, 1)
-			if err := exact.Peek(t.Context(), []core.Check{global}, results); err != nil {
-				t.Fatal(err)
-			}
+			must.OK(t, exact.Peek(t.Context(), []core.Check{global}, results))
 			used, held = 1_000_000-results[0].Remaining, s.Held(global)
 			return used-held == granted
 		}
@@ -134,7 +130,7 @@ func TestADenialWhileAnotherProcessHoldsUnitsDoesNotCount(t *testing.T) {
 	server, prefix := redistest.Shared(t), redistest.Prefix(t)
 	a, b := redisstore.New(server.Client(t), leasing(prefix, age)), redisstore.New(server.Client(t), leasing(prefix, age))
 	rule := mustRule(t, core.Per(100_000, hammerWindow).FixedWindow().Penalty(core.Block{After: 3, Within: time.Hour, For: time.Hour}))
-	c := check("k", rule, 1)
+	c := checkOf("k", rule, 1)
 	heat(t, a, c)
 	exhaust(t, b, c)
 	for {
@@ -170,7 +166,7 @@ func TestAKeyWithDenialsIsNotPrefetched(t *testing.T) {
 	server := redistest.Start(t)
 	s := redisstore.New(server.Client(t), leasing("", time.Minute))
 	rule := mustRule(t, core.Per(100_000, hammerWindow).FixedWindow().Penalty(core.Block{After: 100, Within: within, For: time.Hour}))
-	c, large := check("k", rule, 1), check("k", rule, 100_001)
+	c, large := checkOf("k", rule, 1), checkOf("k", rule, 100_001)
 	asked := time.Now() // the denial counts for longer than until within has passed
 	take(t, s, large)
 	before, requests := server.Calls(t, "evalsha"), int64(0)
@@ -183,9 +179,7 @@ func TestAKeyWithDenialsIsNotPrefetched(t *testing.T) {
 			t.Fatalf("got %+v, and %d units ahead", r, held)
 		}
 		if requests%1000 == 999 { // no window is used up
-			if err := s.Refund(t.Context(), []core.Check{check("k", rule, 1000)}, []core.Result{{Charged: true, At: time.Now().UnixMicro()}}); err != nil {
-				t.Fatal(err)
-			}
+			must.OK(t, s.Refund(t.Context(), []core.Check{checkOf("k", rule, 1000)}, []core.Result{{Charged: true, At: time.Now().UnixMicro()}}))
 		}
 	}
 	if calls := server.Calls(t, "evalsha") - before; calls > requests+requests/20+10 {
@@ -214,10 +208,10 @@ func TestABlockEndsTheSlicesOfOtherProcesses(t *testing.T) {
 			config.DenialCache.Disabled = name == "a Cluster" // which it does not need
 			a, b := redisstore.New(connect(), redisstore.Config{Prefix: prefix}), redisstore.New(client, config)
 			rule := mustRule(t, core.Per(1_000_000, hammerWindow).FixedWindow().Penalty(core.Block{After: 3, Within: time.Hour, For: time.Hour}))
-			heat(t, b, check("first", rule, 1))
+			heat(t, b, checkOf("first", rule, 1))
 			eventually(t, "the store to listen", b.Hears)
 			wantWithinARoundTrip(t, "a block", client, func(n int) (stale func() bool) {
-				c := check(fmt.Sprint("k", n), rule, 1)
+				c := checkOf(fmt.Sprint("k", n), rule, 1)
 				heat(t, b, c)
 				must.OK(t, a.Block(t.Context(), []core.Check{c}, time.Hour))
 				return func() bool { return take(t, b, c)[0].Allowed }
@@ -233,26 +227,22 @@ func TestABlockedKeyGetsItsSlicesBack(t *testing.T) {
 	a, b := redisstore.New(server.Client(t), redisstore.Config{Prefix: prefix}), redisstore.New(server.Client(t), leasing(prefix, time.Hour/8))
 	rule := mustRule(t, core.Per(1_000_000, hammerWindow).FixedWindow().Penalty(core.Block{After: 3, Within: time.Hour, For: time.Hour}))
 	unblocked := mustRule(t, core.Per(1_000_000, hammerWindow).FixedWindow()) // says what remains of a blocked key
-	heat(t, b, check("first", rule, 1))
+	heat(t, b, checkOf("first", rule, 1))
 	eventually(t, "the store to listen", b.Hears)
 	for name, block := range map[string]func(core.Check) error{
 		"in this process":    func(c core.Check) error { return b.Block(t.Context(), []core.Check{c}, time.Hour) },
 		"in another process": func(c core.Check) error { return a.Block(t.Context(), []core.Check{c}, time.Hour) },
 	} {
-		c, granted := check(name, rule, 1), int64(0)
+		c, granted := checkOf(name, rule, 1), int64(0)
 		for n := 0; n < 1000 || b.Held(c) == 0; n++ {
 			take(t, b, c)
 			granted++
 		}
-		if err := block(c); err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, block(c))
 		eventually(t, "the slice to end: blocked "+name, func() bool { return b.Held(c) == 0 })
 		eventually(t, "the units to come back: blocked "+name, func() bool {
 			results := make([]core.Result, 1)
-			if err := a.Peek(t.Context(), []core.Check{check(name, unblocked, 1)}, results); err != nil {
-				t.Fatal(err)
-			}
+			must.OK(t, a.Peek(t.Context(), []core.Check{checkOf(name, unblocked, 1)}, results))
 			return results[0].Remaining == 1_000_000-granted
 		})
 		if r := take(t, b, c)[0]; !r.Blocked {
@@ -269,11 +259,9 @@ func TestASliceOfABlockedKeyLastsNoLongerThanItsAge(t *testing.T) {
 	server.User(t, "deaf", "resetkeys", "~*", "-@all", "+evalsha", "+eval", "+time", "+get", "+mget", "+psetex", "+del")
 	rule := mustRule(t, core.Per(1_000_000, hammerWindow).FixedWindow().Penalty(core.Block{After: 3, Within: time.Hour, For: time.Hour}))
 	a, b := redisstore.New(server.Client(t)), redisstore.New(server.ClientAs(t, "deaf"), leasing("", age))
-	c := check("k", rule, 1)
+	c := checkOf("k", rule, 1)
 	heat(t, b, c)
-	if err := a.Block(t.Context(), []core.Check{c}, time.Hour); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, a.Block(t.Context(), []core.Check{c}, time.Hour))
 	blocked := time.Now() // every slice was taken before
 	held, granted := b.Held(c), int64(0)
 	if r := take(t, b, c)[0]; r.Allowed {
@@ -300,31 +288,27 @@ func TestABlockIsPublishedOnceAndOnlyWhileUnitsAreHeld(t *testing.T) {
 	server, prefix := redistest.Shared(t), redistest.Prefix(t)
 	a, b := redisstore.New(server.Client(t), redisstore.Config{Prefix: prefix}), redisstore.New(server.Client(t), leasing(prefix, time.Minute))
 	rule := mustRule(t, core.Per(1_000_000, hammerWindow).FixedWindow().Penalty(core.Block{After: 3, Within: time.Hour, For: time.Hour}))
-	heat(t, b, check("first", rule, 1))
+	heat(t, b, checkOf("first", rule, 1))
 	eventually(t, "the store to listen", b.Hears)
 	keys := published(t, server, prefix)
 	want := func(what string, want ...string) {
 		t.Helper()
-		if got := keys(); !slices.Equal(got, want) {
-			t.Errorf("%s: published %q, want %q", what, got, want)
-		}
+		check.Slices(t, what+": published", keys(), want)
 	}
 	block := func(key string) {
 		t.Helper()
-		if err := a.Block(t.Context(), []core.Check{check(key, rule, 0)}, time.Hour); err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, a.Block(t.Context(), []core.Check{checkOf(key, rule, 0)}, time.Hour))
 	}
 	for n := range 50 {
 		key := fmt.Sprint("offender", n)
 		for range 10 {
-			take(t, b, check(key, rule, 1_000_001))
+			take(t, b, checkOf(key, rule, 1_000_001))
 		}
 	}
 	want("500 denials of 50 keys, which begin 50 blocks")
-	heat(t, b, check("k", rule, 1))
+	heat(t, b, checkOf("k", rule, 1))
 	for range 100 {
-		take(t, a, check("k", rule, 1_000_001))
+		take(t, a, checkOf("k", rule, 1_000_001))
 	}
 	want("100 denials of a key while units of it are held")
 	block("other")
@@ -346,7 +330,7 @@ func TestASliceBindsNothingWhenTheClockIsSetBack(t *testing.T) {
 	}
 	a, b := at(leasing(prefix, time.Minute)), at(redisstore.Config{Prefix: prefix})
 	rule := mustRule(t, core.PerHour(100_000).Penalty(core.Block{After: 3, Within: time.Hour, For: time.Hour}))
-	c, large := check("k", rule, 1), check("k", rule, 100_001)
+	c, large := checkOf("k", rule, 1), checkOf("k", rule, 100_001)
 	heat(t, a, c)
 	for n := range 5 {
 		if r := take(t, b, large)[0]; r.Blocked {
@@ -373,7 +357,7 @@ func TestDenialsAreLeftOutOnceInTheTimeThatTheyCount(t *testing.T) {
 	var c, large core.Check
 	for n := range 100 {
 		key := fmt.Sprint("k", n)
-		c, large = check(key, rule, 1), check(key, rule, 1_000_001)
+		c, large = checkOf(key, rule, 1), checkOf(key, rule, 1_000_001)
 		heat(t, s, c)
 		take(t, s, large)
 		if s.Held(c) > 0 { // else the slice may have been over before the denial, which counts then
@@ -406,7 +390,7 @@ func TestASliceOutlivesAResetElsewhereByItsAge(t *testing.T) {
 		core.Per(100_000, hammerWindow).FixedWindow(), core.PerHour(100_000),
 		core.Per(100_000, hammerWindow).FixedWindow().Penalty(core.Block{After: 3, Within: time.Hour, For: time.Hour}),
 	} {
-		c := check(limit.String(), mustRule(t, limit), 1)
+		c := checkOf(limit.String(), mustRule(t, limit), 1)
 		heat(t, b, c)
 		must.OK(t, a.Reset(t.Context(), []core.Check{c}))
 		checks = append(checks, c)

@@ -12,6 +12,7 @@ import (
 
 	"github.com/weblimit/weblimit/core"
 	"github.com/weblimit/weblimit/core/redisstore"
+	"github.com/weblimit/weblimit/internal/test/must"
 	"github.com/weblimit/weblimit/internal/test/redistest"
 	"github.com/weblimit/weblimit/internal/test/storetest"
 )
@@ -60,9 +61,7 @@ func TestPrefetchOfManyProcesses(t *testing.T) {
 				}
 			}()
 			eventually(t, "what was not granted to come back", func() bool {
-				if err := exact.Peek(t.Context(), []core.Check{check("hot", rule, 1)}, results); err != nil {
-					t.Fatal(err)
-				}
+				must.OK(t, exact.Peek(t.Context(), []core.Check{checkOf("hot", rule, 1)}, results))
 				return results[0].Remaining == quota-granted.Load()
 			})
 		})
@@ -76,7 +75,7 @@ func TestAHotKeyIsPrefetched(t *testing.T) {
 	rule := mustRule(t, core.Per(100_000_000, 365*24*time.Hour)) // which regains a unit in 0.3 s
 	before := server.Calls(t, "evalsha")
 	for range 10_000 {
-		if r := take(t, store, check("k", rule, 1))[0]; !r.Charged || r.Remaining >= rule.Quota || r.Remaining < rule.Quota-11_000 {
+		if r := take(t, store, checkOf("k", rule, 1))[0]; !r.Charged || r.Remaining >= rule.Quota || r.Remaining < rule.Quota-11_000 {
 			t.Fatalf("got %+v", r)
 		}
 	}
@@ -84,11 +83,9 @@ func TestAHotKeyIsPrefetched(t *testing.T) {
 		t.Errorf("10,000 requests of one key cost Redis %d calls", got)
 	}
 	// A reset drops the slice, too.
-	if err := store.Reset(t.Context(), []core.Check{check("k", rule, 0)}); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, store.Reset(t.Context(), []core.Check{checkOf("k", rule, 0)}))
 	before = server.Calls(t, "evalsha")
-	take(t, store, check("k", rule, 1))
+	take(t, store, checkOf("k", rule, 1))
 	if server.Calls(t, "evalsha") == before {
 		t.Error("a slice outlived a reset")
 	}
@@ -99,25 +96,21 @@ func TestRefundOfAPrefetchedCharge(t *testing.T) {
 	t.Parallel()
 	store, _, _ := newStore(t, redisstore.Config{Prefetch: redisstore.Prefetch{Fraction: 0.01, MaxAge: forever}})
 	rule := mustRule(t, core.Per(1_000_000, hammerWindow).FixedWindow())
-	c := []core.Check{check("k", rule, 3)}
+	c := []core.Check{checkOf("k", rule, 3)}
 	var charged []core.Result
 	for range 500 {
 		charged = take(t, store, c...)
 	}
 	peek := func() int64 {
 		results := make([]core.Result, 1)
-		if err := store.Peek(t.Context(), c, results); err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, store.Peek(t.Context(), c, results))
 		return results[0].Remaining
 	}
 	before := peek()
 	if before >= rule.Quota-1500 {
 		t.Fatalf("%d remain: nothing is prefetched", before)
 	}
-	if err := store.Refund(t.Context(), c, charged); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, store.Refund(t.Context(), c, charged))
 	if got := peek(); got != before+3 {
 		t.Errorf("%d remain after 3 units were refunded, %d before", got, before)
 	}
@@ -182,7 +175,7 @@ func BenchmarkPrefetch(b *testing.B) {
 				b.SetParallelism(concurrency.per)
 				b.ResetTimer()
 				b.RunParallel(func(pb *testing.PB) {
-					checks, results := []core.Check{check("hot", rule, 1)}, make([]core.Result, 1)
+					checks, results := []core.Check{checkOf("hot", rule, 1)}, make([]core.Result, 1)
 					for pb.Next() {
 						if err := store.Take(context.Background(), checks, results); err != nil {
 							b.Error(err)

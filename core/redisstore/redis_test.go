@@ -17,6 +17,8 @@ import (
 
 	"github.com/weblimit/weblimit/core"
 	"github.com/weblimit/weblimit/core/redisstore"
+	"github.com/weblimit/weblimit/internal/test/check"
+	"github.com/weblimit/weblimit/internal/test/must"
 	"github.com/weblimit/weblimit/internal/test/redistest"
 	"github.com/weblimit/weblimit/internal/test/storetest"
 	"github.com/weblimit/weblimit/keyfuncs"
@@ -27,9 +29,9 @@ func TestARequestIsOneRoundTrip(t *testing.T) {
 	server := redistest.Start(t)
 	store := redisstore.New(server.Client(t), redisstore.Config{DenialCache: redisstore.DenialCache{Disabled: true}})
 	checks := []core.Check{
-		check("user:1", mustRule(t, core.PerDay(10).Named("a")), 1),
-		check("user:1", mustRule(t, core.Per(100, hammerWindow).FixedWindow().Named("b")), 1),
-		check("all", mustRule(t, core.PerHour(2).SlidingLog().Named("c")), 1),
+		checkOf("user:1", mustRule(t, core.PerDay(10).Named("a")), 1),
+		checkOf("user:1", mustRule(t, core.Per(100, hammerWindow).FixedWindow().Named("b")), 1),
+		checkOf("all", mustRule(t, core.PerHour(2).SlidingLog().Named("c")), 1),
 	}
 	take(t, store, checks...) // loads the script
 	before := server.Commandstats(t)
@@ -37,17 +39,13 @@ func TestARequestIsOneRoundTrip(t *testing.T) {
 		take(t, store, checks...)
 	}
 	after := server.Commandstats(t)
-	if got := after["evalsha"].Calls - before["evalsha"].Calls; got != 5 {
-		t.Errorf("5 requests under three limits made %d calls, want 5", got)
-	}
+	check.Equal(t, "calls that 5 requests under three limits made", after["evalsha"].Calls-before["evalsha"].Calls, 5)
 	if got := after["eval"].Calls - before["eval"].Calls; got != 0 {
 		t.Errorf("the script's source was sent %d times to a server that knows it", got)
 	}
 	results := take(t, store, checks...)
 	for i, want := range []int64{8, 98, 0} {
-		if results[i].Remaining != want {
-			t.Errorf("limit %d: %d remain after four requests that the third limit denied, want %d", i+1, results[i].Remaining, want)
-		}
+		check.Equal(t, fmt.Sprintf("limit %d: remain after four requests that the third limit denied", i+1), results[i].Remaining, want)
 	}
 }
 
@@ -73,15 +71,15 @@ func TestEveryKeyExpiresWhenItIsFullAgain(t *testing.T) {
 			}
 			return time.UnixMilli(soonest)
 		}
-		first := take(t, store, check(name, rule, 1))[0]
+		first := take(t, store, checkOf(name, rule, 1))[0]
 		full := time.UnixMicro(first.At).Add(first.ResetAfter)
 		if at := expiry(); at.Before(full) || at.After(full.Add(10*time.Second)) {
 			t.Errorf("%s: full again at %v, expires at %v", name, full, at)
 		}
-		take(t, store, check(name, rule, 1))
+		take(t, store, checkOf(name, rule, 1))
 		before := expiry()
 		for range 3 {
-			if take(t, store, check(name, rule, 1))[0].Allowed {
+			if take(t, store, checkOf(name, rule, 1))[0].Allowed {
 				t.Fatalf("%s: a third request of 2 passed", name)
 			}
 		}
@@ -95,11 +93,9 @@ func TestALostExpiryIsRepairedByTheNextCheck(t *testing.T) {
 	t.Parallel()
 	store, server, prefix := newStore(t)
 	client, rule := server.Client(t), mustRule(t, core.PerHour(5))
-	take(t, store, check("k", rule, 1))
-	if err := client.Persist(t.Context(), prefix+"{k}").Err(); err != nil {
-		t.Fatal(err)
-	}
-	take(t, store, check("k", rule, 1))
+	take(t, store, checkOf("k", rule, 1))
+	must.OK(t, client.Persist(t.Context(), prefix+"{k}").Err())
+	take(t, store, checkOf("k", rule, 1))
 	if ttl := client.PTTL(t.Context(), prefix+"{k}").Val(); ttl <= 0 {
 		t.Errorf("time to live after the next check: %v", ttl)
 	}
@@ -115,21 +111,17 @@ func TestNothingIsStoredForNothing(t *testing.T) {
 			t.Errorf("%s: keys %q, want %d", what, got, keys)
 		}
 	}
-	take(t, store, check("k", rule, 0))
+	take(t, store, checkOf("k", rule, 0))
 	want("a check of cost 0", 0)
-	take(t, store, check("k", rule, 6))
+	take(t, store, checkOf("k", rule, 6))
 	want("a check that can never fit", 0)
-	checks := []core.Check{check("k", rule, 2)}
+	checks := []core.Check{checkOf("k", rule, 2)}
 	results := take(t, store, checks...)
 	want("a charge", 1)
-	if err := store.Refund(t.Context(), checks, results); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, store.Refund(t.Context(), checks, results))
 	want("a charge given back", 0)
 	take(t, store, checks...)
-	if err := store.Reset(t.Context(), checks); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, store.Reset(t.Context(), checks))
 	want("a reset", 0)
 }
 
@@ -138,7 +130,7 @@ func TestAllLimitsOfAKeyAreOneValue(t *testing.T) {
 	store, server, prefix := newStore(t)
 	var checks []core.Check
 	for _, limit := range storetest.Algorithms(100, time.Hour) {
-		checks = append(checks, check("user:1", mustRule(t, limit), 1))
+		checks = append(checks, checkOf("user:1", mustRule(t, limit), 1))
 	}
 	take(t, store, checks...)
 	keys := server.Client(t).Keys(t.Context(), prefix+"*").Val()
@@ -154,12 +146,8 @@ func TestScriptIsSentAgainToANodeThatForgotIt(t *testing.T) {
 	client := server.Client(t)
 	store, rule := redisstore.New(client), mustRule(t, core.PerHour(10))
 	for n := int64(1); n <= 5; n++ {
-		if err := client.ScriptFlush(t.Context()).Err(); err != nil {
-			t.Fatal(err)
-		}
-		if got := take(t, store, check("k", rule, 1))[0]; got.Remaining != 10-n {
-			t.Fatalf("request %d after SCRIPT FLUSH: %d remain", n, got.Remaining)
-		}
+		must.OK(t, client.ScriptFlush(t.Context()).Err())
+		must.Equal(t, fmt.Sprintf("request %d after SCRIPT FLUSH: remain", n), take(t, store, checkOf("k", rule, 1))[0].Remaining, 10-n)
 	}
 }
 
@@ -173,7 +161,7 @@ func TestForeignValuesAreAnOutageAndNotACountOfZero(t *testing.T) {
 		client.Set(t.Context(), prefix+"{"+key+"}", value, 0)
 	}
 	for key, want := range map[string]string{"list": "WRONGTYPE", "string": "unknown version", "newer": "unknown version", "short": "too short"} {
-		err := store.Take(t.Context(), []core.Check{check(key, rule, 1)}, make([]core.Result, 1))
+		err := store.Take(t.Context(), []core.Check{checkOf(key, rule, 1)}, make([]core.Result, 1))
 		if err == nil || !strings.HasPrefix(err.Error(), "weblimit: store ") || !strings.Contains(err.Error(), want) {
 			t.Errorf("a %s: got %v, want an error with %q", key, err, want)
 		}
@@ -195,23 +183,16 @@ func TestStoresOfOtherPrefixesShareNothing(t *testing.T) {
 	b := redisstore.New(server.Client(t), redisstore.Config{Prefix: prefix + "b"})
 	same := redisstore.New(server.Client(t), redisstore.Config{Prefix: prefix})
 	rule := mustRule(t, core.PerHour(10))
-	take(t, a, check("k", rule, 4))
-	if got := take(t, b, check("k", rule, 0))[0]; got.Remaining != 10 {
-		t.Errorf("another prefix: %d remain, want 10", got.Remaining)
-	}
-	if got := take(t, same, check("k", rule, 0))[0]; got.Remaining != 6 {
-		t.Errorf("the same prefix: %d remain, want 6", got.Remaining)
-	}
+	take(t, a, checkOf("k", rule, 4))
+	check.Equal(t, "another prefix: remain", take(t, b, checkOf("k", rule, 0))[0].Remaining, 10)
+	check.Equal(t, "the same prefix: remain", take(t, same, checkOf("k", rule, 0))[0].Remaining, 6)
 }
 
 // If a connection breaks after the command was sent, it is unknown whether it ran. Sending
 // it again could charge twice.
 func TestACheckThatMayHaveRunIsNotSentAgain(t *testing.T) {
 	t.Parallel()
-	listener, err := net.Listen("unix", filepath.Join(t.TempDir(), "s"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	listener := must.Get(net.Listen("unix", filepath.Join(t.TempDir(), "s")))(t)
 	defer func() { _ = listener.Close() }()
 	var sent atomic.Int64
 	go func() {
@@ -225,7 +206,7 @@ func TestACheckThatMayHaveRunIsNotSentAgain(t *testing.T) {
 	}()
 	client := redis.NewClient(&redis.Options{Network: "unix", Addr: listener.Addr().String(), MaxRetries: 5})
 	defer func() { _ = client.Close() }()
-	err = redisstore.New(client).Take(t.Context(), []core.Check{check("k", mustRule(t, core.PerHour(1)), 1)}, make([]core.Result, 1))
+	err := redisstore.New(client).Take(t.Context(), []core.Check{checkOf("k", mustRule(t, core.PerHour(1)), 1)}, make([]core.Result, 1))
 	if err == nil || sent.Load() != 1 {
 		t.Errorf("the script was sent %d times, error %v; want once and an error", sent.Load(), err)
 	}
@@ -252,12 +233,12 @@ func TestAFrozenServerIsLeftAtTheDeadline(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t)
 	store, rule := redisstore.New(server.Client(t)), mustRule(t, core.PerHour(5))
-	take(t, store, check("k", rule, 1))
+	take(t, store, checkOf("k", rule, 1))
 	server.Freeze(t)
 	defer server.Thaw(t)
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
 	defer cancel()
-	err := store.Take(ctx, []core.Check{check("k", rule, 1)}, make([]core.Result, 1))
+	err := store.Take(ctx, []core.Check{checkOf("k", rule, 1)}, make([]core.Result, 1))
 	var timeout net.Error
 	if !errors.Is(err, context.DeadlineExceeded) && (!errors.As(err, &timeout) || !timeout.Timeout()) {
 		t.Errorf("got %v, want a time-out", err)

@@ -16,7 +16,9 @@ import (
 
 	"github.com/weblimit/weblimit/core"
 	"github.com/weblimit/weblimit/core/redisstore"
+	"github.com/weblimit/weblimit/internal/test/check"
 	"github.com/weblimit/weblimit/internal/test/draining"
+	"github.com/weblimit/weblimit/internal/test/must"
 	"github.com/weblimit/weblimit/internal/test/redistest"
 	"github.com/weblimit/weblimit/keyfuncs"
 )
@@ -31,9 +33,7 @@ func drain(t *testing.T, l *core.Limiter) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
 	defer cancel()
-	if err := l.Drain(ctx); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, l.Drain(ctx))
 }
 
 // unitsLeft returns what a limiter's first limit has left, once all reservations are
@@ -41,10 +41,7 @@ func drain(t *testing.T, l *core.Limiter) {
 func unitsLeft(t *testing.T, l *core.Limiter, key string) int64 {
 	t.Helper()
 	drain(t, l)
-	d, err := l.Peek(t.Context(), key, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
+	d := must.Get(l.Peek(t.Context(), key, 0))(t)
 	return d.Results()[0].Remaining
 }
 
@@ -70,9 +67,7 @@ func TestParallelRequestsOverrunByTheirEstimatesErrorOnly(t *testing.T) {
 				excess.Add(max(cost-estimate, 0))
 				ctx := core.NewContext(context.Background(), d)
 				for rest := cost; rest > 0; rest -= 10 { // as a stream reports it
-					if err := core.Charge(ctx, min(rest, 10)); err != nil {
-						t.Error(err)
-					}
+					check.OK(t, core.Charge(ctx, min(rest, 10)))
 				}
 				d.Settle(core.Outcome{Status: 200})
 			}
@@ -116,9 +111,7 @@ func TestMoreSettlementsThanCanWait(t *testing.T) {
 		for n := key; n < requests; n += keys {
 			want -= int64(1 - n%2)
 		}
-		if got := unitsLeft(t, l, fmt.Sprint(key)); got != want {
-			t.Errorf("key %d: %d left, want %d", key, got, want)
-		}
+		check.Equal(t, fmt.Sprintf("key %d: left", key), unitsLeft(t, l, fmt.Sprint(key)), want)
 	}
 }
 
@@ -153,16 +146,10 @@ func TestSettlementsThatAreLost(t *testing.T) {
 	if err := draining.Then(ctx, l, refund.Unlock); err == nil || err.Error() != "weblimit: settlements that were lost: 1" {
 		t.Errorf("Drain: %v", err)
 	}
-	if got := unitsLeft(t, l, "k"); got != 8 {
-		t.Errorf("%d left after a lost refund, want 8", got)
-	}
+	check.Equal(t, "left after a lost refund", unitsLeft(t, l, "k"), 8)
 	second.Settle(core.Outcome{Status: 500})
-	if got := unitsLeft(t, l, "k"); got != 9 {
-		t.Errorf("%d left after the next, want 9", got)
-	}
-	if lost.Load() != 1 {
-		t.Errorf("%d errors were reported, want one", lost.Load())
-	}
+	check.Equal(t, "left after the next", unitsLeft(t, l, "k"), 9)
+	check.Equal(t, "errors reported", lost.Load(), 1)
 }
 
 // What Redis was not asked for is told once when it is back, without any request.
@@ -197,14 +184,9 @@ func TestSettlementsWaitForRedis(t *testing.T) {
 	}}))
 	asked := func(what string, want ...int64) {
 		t.Helper()
-		d, err := l.Peek(t.Context(), "k", 0)
-		if err != nil {
-			t.Fatal(err)
-		}
+		d := must.Get(l.Peek(t.Context(), "k", 0))(t)
 		for i, r := range d.Results() {
-			if r.Remaining != want[i] {
-				t.Errorf("%s: %s: %d left, want %d", what, r.Rule.Name, r.Remaining, want[i])
-			}
+			check.Equal(t, fmt.Sprintf("%s: %s: left", what, r.Rule.Name), r.Remaining, want[i])
 		}
 	}
 	var ds []core.Decision
@@ -224,9 +206,7 @@ func TestSettlementsWaitForRedis(t *testing.T) {
 				t.Error("the breaker is closed")
 			}
 		}
-		if err := core.Charge(core.NewContext(t.Context(), d), 2); err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, core.Charge(core.NewContext(t.Context(), d), 2))
 		d.Settle(core.Outcome{Status: 500})
 		time.Sleep(500 * time.Millisecond)
 		refuse(false)
@@ -239,9 +219,7 @@ func TestSettlementsWaitForRedis(t *testing.T) {
 	}
 	drain(t, l)
 	asked("when nothing is left to be told", 996, 1, 9)
-	if lost.Load() != 0 {
-		t.Errorf("%d were lost", lost.Load())
-	}
+	check.Equal(t, "lost", lost.Load(), 0)
 }
 
 func TestDrainEndsWithItsContext(t *testing.T) {

@@ -12,6 +12,7 @@ import (
 	"github.com/weblimit/weblimit/core"
 	"github.com/weblimit/weblimit/core/redisstore"
 	"github.com/weblimit/weblimit/core/store"
+	"github.com/weblimit/weblimit/internal/test/check"
 	"github.com/weblimit/weblimit/internal/test/redistest"
 	"github.com/weblimit/weblimit/internal/test/storetest"
 )
@@ -63,13 +64,13 @@ func TestRingWhoseShardIsTakenOutAndPutBack(t *testing.T) {
 	var keys []string
 	for i := range 20 {
 		keys = append(keys, fmt.Sprint("user:", i))
-		take(t, backend, check(keys[i], rule, 1))
+		take(t, backend, checkOf(keys[i], rule, 1))
 	}
 	client.SetAddrs(map[string]string{"shard0": addrs["shard0"], "shard1": addrs["shard1"]})
 	out := 0
 	for _, key := range keys {
 		results := make([]core.Result, 1)
-		err := backend.Take(t.Context(), []core.Check{check(key, rule, 1)}, results)
+		err := backend.Take(t.Context(), []core.Check{checkOf(key, rule, 1)}, results)
 		var failed *store.Error
 		switch {
 		case err == nil && results[0].Remaining == 8:
@@ -88,7 +89,7 @@ func TestRingWhoseShardIsTakenOutAndPutBack(t *testing.T) {
 		err := errors.New("not asked")
 		for start := time.Now(); err != nil && time.Since(start) < time.Minute; time.Sleep(time.Millisecond) {
 			ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
-			err = backend.Peek(ctx, []core.Check{check(key, rule, 1)}, results)
+			err = backend.Peek(ctx, []core.Check{checkOf(key, rule, 1)}, results)
 			cancel()
 		}
 		if err != nil || results[0].Remaining < 8 || results[0].Remaining > 9 {
@@ -105,9 +106,7 @@ func TestRingWhoseShardWasOutBetweenTwoChecks(t *testing.T) {
 	rule := mustRule(t, core.PerDay(10))
 	for n := range int64(3) {
 		for i := range 20 {
-			if got := take(t, backend, check(fmt.Sprint("user:", i), rule, 1))[0].Remaining; got != 9-n {
-				t.Errorf("user %d: %d remain, want %d", i, got, 9-n)
-			}
+			check.Equal(t, fmt.Sprintf("user %d: remain", i), take(t, backend, checkOf(fmt.Sprint("user:", i), rule, 1))[0].Remaining, 9-n)
 		}
 		client.SetAddrs(map[string]string{"shard0": addrs["shard0"]})
 		client.SetAddrs(addrs)

@@ -12,6 +12,7 @@ import (
 	"github.com/weblimit/weblimit/core/redisstore/internal/script"
 	"github.com/weblimit/weblimit/core/store"
 	"github.com/weblimit/weblimit/internal/test/long"
+	"github.com/weblimit/weblimit/internal/test/must"
 	"github.com/weblimit/weblimit/internal/test/redistest"
 	"github.com/weblimit/weblimit/keyfuncs"
 )
@@ -63,9 +64,7 @@ func TestGroupsAreDecidedTogetherAsOneByOne(t *testing.T) {
 			for i := range a {
 				got, want := make([]core.Result, len(asked[i])), make([]core.Result, len(asked[i]))
 				if a[i].Op != reset {
-					if err := errors.Join(a[i].readAnswer(asked[i], got), b[i].readAnswer(asked[i], want)); err != nil {
-						t.Fatal(err)
-					}
+					must.OK(t, errors.Join(a[i].readAnswer(asked[i], got), b[i].readAnswer(asked[i], want)))
 				}
 				for j := range got {
 					if got[j] != want[j] {

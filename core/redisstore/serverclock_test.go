@@ -23,20 +23,20 @@ func TestCalendarWindowsAreRedisClocksHoweverFarOff(t *testing.T) {
 	} {
 		server := process.Add(off)
 		s := redisstore.NewWithClocks(client, server.UnixMicro, process.UnixMicro, redisstore.Config{Prefix: redistest.Prefix(t)})
-		take(t, s, check("first", day, 1))
+		take(t, s, checkOf("first", day, 1))
 		midnight := server.Truncate(24 * time.Hour).Add(24 * time.Hour)
 		first := time.Date(server.Year(), server.Month()+1, 1, 0, 0, 0, 0, time.UTC)
-		if got := take(t, s, check("k", day, 1))[0]; got.ResetAfter != midnight.Sub(server) || got.Remaining != 9 {
+		if got := take(t, s, checkOf("k", day, 1))[0]; got.ResetAfter != midnight.Sub(server) || got.Remaining != 9 {
 			t.Errorf("Redis is %v ahead: %d remain, the day ends in %v; want 9 and %v", off, got.Remaining, got.ResetAfter, midnight.Sub(server))
 		}
 		next := midnight.Add(24 * time.Hour)
-		if got := take(t, s, check("first", day, 1))[0]; got.ResetAfter > next.Sub(server) || got.Remaining != 8 {
+		if got := take(t, s, checkOf("first", day, 1))[0]; got.ResetAfter > next.Sub(server) || got.Remaining != 8 {
 			t.Errorf("Redis is %v ahead: %d remain of a window that began before that was known, which ends in %v; want 8 and at most %v", off, got.Remaining, got.ResetAfter, next.Sub(server))
 		}
-		if got := take(t, s, check("k", month, 1))[0]; got.ResetAfter != first.Sub(server) {
+		if got := take(t, s, checkOf("k", month, 1))[0]; got.ResetAfter != first.Sub(server) {
 			t.Errorf("Redis is %v ahead: the month ends in %v, want %v", off, got.ResetAfter, first.Sub(server))
 		}
-		if got := take(t, s, check("k", day, 10))[0]; got.Allowed || got.RetryAfter != midnight.Sub(server) {
+		if got := take(t, s, checkOf("k", day, 10))[0]; got.Allowed || got.RetryAfter != midnight.Sub(server) {
 			t.Errorf("Redis is %v ahead: a client that has used one of ten and asks for ten: %+v", off, got)
 		}
 	}
@@ -54,7 +54,7 @@ func TestCalendarWindowsEndAfterRedisClockIsSetBack(t *testing.T) {
 			server := process
 			clock := func() int64 { return server.UnixMicro() } //nolint:gocritic // unlambda: server is set back below
 			s := redisstore.NewWithClocks(client, clock, process.UnixMicro, redisstore.Config{Prefix: redistest.Prefix(t)})
-			if got := take(t, s, check("k", rule, 10))[0]; !got.Allowed {
+			if got := take(t, s, checkOf("k", rule, 10))[0]; !got.Allowed {
 				t.Fatalf("%+v", got)
 			}
 			server = process.Add(-back)
@@ -63,7 +63,7 @@ func TestCalendarWindowsEndAfterRedisClockIsSetBack(t *testing.T) {
 				t.Fatal("no next window")
 			}
 			for n := range 2 {
-				got := take(t, s, check("k", rule, 1))[0]
+				got := take(t, s, checkOf("k", rule, 1))[0]
 				if got.Allowed {
 					t.Fatalf("%s, set back by %v: a full window grants more: %+v", name, back, got)
 				}
@@ -74,7 +74,7 @@ func TestCalendarWindowsEndAfterRedisClockIsSetBack(t *testing.T) {
 					server = server.Add(got.RetryAfter)
 				}
 			}
-			if got := take(t, s, check("k", rule, 10))[0]; !got.Allowed {
+			if got := take(t, s, checkOf("k", rule, 10))[0]; !got.Allowed {
 				t.Errorf("%s, set back by %v: denied after Retry-After: %+v", name, back, got)
 			}
 		}

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/weblimit/weblimit/core"
+	"github.com/weblimit/weblimit/internal/test/check"
 )
 
 // Whatever the order of a request's limits, the slot of a limit for each client is asked
@@ -59,16 +60,12 @@ func TestLogsAreAsLongAsTheyHaveRecentlyBeen(t *testing.T) {
 	l.note(&rule, 3)
 	l.note(&rule, 700)
 	l.note(&rule, 4)
-	if got := l.longest(&rule); got != 700 {
-		t.Errorf("the longest log: %d entries, want 700", got)
-	}
+	check.Equal(t, "the longest log: entries", l.longest(&rule), 700)
 	at := &l[rule.ID()%uint32(len(l))]
 	for periods, want := range []int{700, 700, 5000} {
 		aged := unpackLength(at.Load())
 		aged.period = logPeriod() - uint32(periods)
 		at.Store(aged.pack())
-		if got := l.longest(&rule); got != want {
-			t.Errorf("the longest log, %v later: %d entries, want %d", time.Duration(periods)*logLengthPeriod, got, want)
-		}
+		check.Equal(t, fmt.Sprintf("the longest log, %v later: entries", time.Duration(periods)*logLengthPeriod), l.longest(&rule), want)
 	}
 }

@@ -10,6 +10,8 @@ import (
 
 	"github.com/weblimit/weblimit/core"
 	"github.com/weblimit/weblimit/core/store"
+	"github.com/weblimit/weblimit/internal/test/check"
+	"github.com/weblimit/weblimit/internal/test/must"
 	"github.com/weblimit/weblimit/internal/test/redistest"
 )
 
@@ -29,16 +31,10 @@ func TestLateStartsDoNotShortenTheUsualTime(t *testing.T) {
 				if _, err := takeOne(ctx, s, "late", rule); err != nil {
 					t.Error(err)
 				}
-				if got := n.usualTimeout(); got != time.Minute {
-					t.Fatalf("after a take the usual time is %v, want a minute", got)
-				}
+				must.Equal(t, "after a take the usual time", n.usualTimeout(), time.Minute)
 				checks := []store.Check{{Key: []byte("late"), Rule: rule, Cost: 1}, {Key: []byte("other"), Rule: rule, Cost: 1}}
-				if err := s.Peek(ctx, checks, make([]store.Result, 2)); err != nil {
-					t.Error(err)
-				}
-				if got := n.usualTimeout(); got != time.Minute {
-					t.Fatalf("after a peek at two slots the usual time is %v, want a minute", got)
-				}
+				check.OK(t, s.Peek(ctx, checks, make([]store.Result, 2)))
+				must.Equal(t, "after a peek at two slots the usual time", n.usualTimeout(), time.Minute)
 			}
 		})
 	}
@@ -81,16 +77,12 @@ func TestALateRequestOfSeveralSlotsHasMoreTimeOnce(t *testing.T) {
 		return nil
 	}}, 1000)
 	s.route = &unknownRoute{singleRoute{n}}
-	if _, err := takeOne(endsAt{t.Context(), time.Now().Add(time.Minute)}, s, "late", rule); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(takeOne(endsAt{t.Context(), time.Now().Add(time.Minute)}, s, "late", rule))(t)
 	for len(ends) > 0 { // two if Redis did not know the script
 		<-ends
 	}
 	checks := []store.Check{{Key: []byte("late"), Rule: rule, Cost: 1}, {Key: []byte("other"), Rule: rule, Cost: 1}}
-	if err := s.Take(endsAt{t.Context(), time.Now().Add(-time.Second)}, checks, make([]store.Result, 2)); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, s.Take(endsAt{t.Context(), time.Now().Add(-time.Second)}, checks, make([]store.Result, 2)))
 	if first, second := <-ends, <-ends; !first.Equal(second) {
 		t.Errorf("the first round trip ends at %v, the second at %v, want one time", first, second)
 	}

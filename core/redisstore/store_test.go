@@ -8,6 +8,7 @@ import (
 
 	"github.com/weblimit/weblimit/core"
 	"github.com/weblimit/weblimit/core/redisstore"
+	"github.com/weblimit/weblimit/internal/test/must"
 	"github.com/weblimit/weblimit/internal/test/redistest"
 	"github.com/weblimit/weblimit/internal/test/storetest"
 )
@@ -45,10 +46,7 @@ func newStore(t testing.TB, config ...redisstore.Config) (*redisstore.Store, *re
 
 func mustRule(t testing.TB, l core.Limit) *core.Rule {
 	t.Helper()
-	r, err := l.Rule()
-	if err != nil {
-		t.Fatal(err)
-	}
+	r := must.Get(l.Rule())(t)
 	return &r
 }
 
@@ -61,6 +59,6 @@ func take(t testing.TB, s core.Store, checks ...core.Check) []core.Result {
 	return results
 }
 
-func check(key string, rule *core.Rule, cost int64) core.Check {
+func checkOf(key string, rule *core.Rule, cost int64) core.Check {
 	return core.Check{Key: []byte(key), Rule: rule, Cost: cost}
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/weblimit/weblimit/core"
 	"github.com/weblimit/weblimit/core/redisstore"
 	"github.com/weblimit/weblimit/core/store"
+	"github.com/weblimit/weblimit/internal/test/check"
 	"github.com/weblimit/weblimit/internal/test/redistest"
 )
 
@@ -23,7 +24,7 @@ func TestTheClientsTimeoutsAreNotThoseOfAStore(t *testing.T) {
 		t.Parallel()
 		proxy := redistest.StartProxy(t, redistest.Shared(t))
 		s := redisstore.New(proxy.ClientWith(t, &redis.Options{ReadTimeout: timeout, WriteTimeout: timeout}), redisstore.Config{Prefix: redistest.Prefix(t)})
-		c := check("k", mustRule(t, core.PerHour(10)), 1)
+		c := checkOf("k", mustRule(t, core.PerHour(10)), 1)
 		take(t, s, c) // connects
 		return proxy, s, c
 	}
@@ -32,9 +33,7 @@ func TestTheClientsTimeoutsAreNotThoseOfAStore(t *testing.T) {
 		proxy.Delay(200 * time.Millisecond)
 		ctx, cancel := context.WithTimeout(t.Context(), forever)
 		defer cancel()
-		if err := s.Take(ctx, []core.Check{c}, make([]core.Result, 1)); err != nil {
-			t.Error(err)
-		}
+		check.OK(t, s.Take(ctx, []core.Check{c}, make([]core.Result, 1)))
 	})
 	for name, left := range map[string]time.Duration{
 		"no answer, and a client that would wait for ever": 500 * time.Millisecond,

@@ -7,15 +7,13 @@ import (
 	"time"
 
 	"github.com/weblimit/weblimit/core/store"
+	"github.com/weblimit/weblimit/internal/test/must"
 )
 
 // rule returns the numbers of a limit that is known to be good.
 func rule(t *testing.T, name string, n store.Numbers) *store.Rule {
 	t.Helper()
-	r, err := store.NewRule(name, n)
-	if err != nil {
-		t.Fatal(err)
-	}
+	r := must.Get(store.NewRule(name, n))(t)
 	return &r
 }
 

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/weblimit/weblimit/core/store"
+	"github.com/weblimit/weblimit/internal/test/check"
 )
 
 // A take that the script must not decide by its short cut is not sent as a plain one.
@@ -116,7 +117,5 @@ func TestBucketsBeforeAPlainTake(t *testing.T) {
 			t.Errorf("check %d: %+v, want %+v", i, *bucket, want)
 		}
 	}
-	if seen != 2 {
-		t.Errorf("%d buckets, want 2", seen)
-	}
+	check.Equal(t, "buckets", seen, 2)
 }

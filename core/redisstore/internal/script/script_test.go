@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/weblimit/weblimit/core/store"
+	"github.com/weblimit/weblimit/internal/test/must"
 )
 
 var update = flag.Bool("update", false, "write the joined script")
@@ -20,14 +21,9 @@ const joinedFile = "lua/joined/limits.lua"
 func TestTheJoinedScriptIsCheckedIn(t *testing.T) {
 	t.Parallel()
 	if *update {
-		if err := os.WriteFile(joinedFile, []byte(Source), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, os.WriteFile(joinedFile, []byte(Source), 0o600))
 	}
-	checkedIn, err := os.ReadFile(joinedFile)
-	if err != nil {
-		t.Fatal(err)
-	}
+	checkedIn := must.Get(os.ReadFile(joinedFile))(t)
 	if string(checkedIn) != Source {
 		t.Error("the pieces have changed: run go test ./core/redisstore/internal/script -update")
 	}
@@ -64,10 +60,7 @@ func TestEveryAlgorithmHasAPiece(t *testing.T) {
 func TestSharedPiecesNameEveryAlgorithm(t *testing.T) {
 	t.Parallel()
 	for _, piece := range []string{"frame", "parse", "find", "convert", "read", "bringback"} {
-		text, err := os.ReadFile(filepath.Join("lua", piece+".lua"))
-		if err != nil {
-			t.Fatal(err)
-		}
+		text := must.Get(os.ReadFile(filepath.Join("lua", piece+".lua")))(t)
 		_, code, _ := strings.Cut(string(text), section)
 		for _, algorithm := range store.Algorithms() {
 			constant := strings.ToUpper(pieceOf(algorithm))
@@ -86,10 +79,7 @@ func TestEverySectionIsIncluded(t *testing.T) {
 		t.Fatal(files, err)
 	}
 	for _, file := range files {
-		text, err := os.ReadFile(file)
-		if err != nil {
-			t.Fatal(err)
-		}
+		text := must.Get(os.ReadFile(file))(t)
 		piece := strings.TrimSuffix(filepath.Base(file), ".lua")
 		for line := range strings.Lines(string(text)) {
 			heading, ok := strings.CutPrefix(line, section)

@@ -1,8 +1,9 @@
 package script
 
 import (
-	"slices"
 	"testing"
+
+	"github.com/weblimit/weblimit/internal/test/check"
 )
 
 // A block is found among records of other kinds, and what is cut short holds none.
@@ -17,9 +18,7 @@ func TestBlocksInAValue(t *testing.T) {
 		value   = "\x01" + bucket + account + log + penalty + window
 	)
 	want := []Block{{Limit: 3, Until: 0x107, Level: 4}}
-	if got := BlocksIn(value, 0x106); !slices.Equal(got, want) {
-		t.Errorf("%+v, want %+v", got, want)
-	}
+	check.Slices(t, "BlocksIn(value, 0x106)", BlocksIn(value, 0x106), want)
 	if got := BlocksIn(value, 0x107); len(got) != 0 {
 		t.Errorf("over by now: %+v", got)
 	}
