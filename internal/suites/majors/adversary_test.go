@@ -2,24 +2,20 @@ package majors
 
 import (
 	"errors"
-	"log/slog"
 	"net"
 	"net/http"
 	"testing"
 
 	"github.com/gofiber/fiber/v3"
 	"github.com/gofiber/fiber/v3/middleware/recover"
-	"github.com/labstack/echo/v5"
-	"github.com/labstack/echo/v5/middleware"
 
 	"github.com/weblimit/weblimit/core"
-	"github.com/weblimit/weblimit/echo5limit"
 	"github.com/weblimit/weblimit/fiber3limit"
 	"github.com/weblimit/weblimit/internal/test/adversary"
 )
 
 var attacked = []*adversary.Framework{
-	{Name: "echo", Dialect: adversary.OverNetHTTP("echo"), HTTP2: true, Serve: adversary.ServeStd(echoServer)},
+	{Name: "echo", Dialect: adversary.OverNetHTTP("echo"), HTTP2: true, Serve: adversary.ServeStd(adversary.Std(newer[0]))},
 	{Name: "fiber", Dialect: adversary.OverFastHTTP171(false), Serve: serveFiber("/")},
 	{Name: "fiber, star", Dialect: adversary.OverFastHTTP171(true), Serve: serveFiber("*")},
 }
@@ -32,23 +28,6 @@ func TestRawRequests(t *testing.T) {
 func TestRawFrames(t *testing.T) {
 	t.Parallel()
 	adversary.Frames(t, attacked)
-}
-
-func echoServer(limiter *core.Limiter) http.Handler {
-	e := echo.New()
-	e.Logger = slog.New(slog.DiscardHandler)
-	e.Use(middleware.RecoverWithConfig(middleware.RecoverConfig{DisableStackAll: true, DisablePrintStack: true}), func(next echo.HandlerFunc) echo.HandlerFunc {
-		return func(c *echo.Context) error {
-			c.Set(adversary.UserKey, c.Request().Context().Value(adversary.ContextKey(adversary.UserKey)))
-			return next(c)
-		}
-	}, echo5limit.New(limiter))
-	for _, route := range adversary.Routes {
-		e.Any(adversary.Colons.Replace(route), func(c *echo.Context) error {
-			return adversary.Handle(c.Response(), c.Request(), route, c.Param("n"))
-		})
-	}
-	return e
 }
 
 type visitLocal struct{}

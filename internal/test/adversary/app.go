@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/weblimit/weblimit/core"
+	"github.com/weblimit/weblimit/internal/test/frameworks"
 )
 
 // Framework is a framework with an application, and its dialect of HTTP/1.1.
@@ -59,6 +60,21 @@ func SignedIn(target string) (user string, ok bool) {
 
 // ContextKey is the type of keys in the context.
 type ContextKey string
+
+// Std builds the application on a framework over net/http.
+func Std(f frameworks.Framework) func(*core.Limiter) http.Handler {
+	return func(limiter *core.Limiter) http.Handler {
+		app := f.New()
+		user := app.Local(UserKey, func(r *http.Request) any { return r.Context().Value(ContextKey(UserKey)) })
+		app.Use(app.Recover(), user, app.Limiter(limiter))
+		for _, route := range Routes {
+			app.Handle("", route, func(w http.ResponseWriter, r *http.Request) error {
+				return Handle(w, r, route, r.PathValue("n"))
+			})
+		}
+		return app.(http.Handler)
+	}
+}
 
 // ServeStd serves on net/http. build returns the application behind its framework.
 func ServeStd(build func(*core.Limiter) http.Handler) func(net.Listener, *core.Limiter, bool, bool) {

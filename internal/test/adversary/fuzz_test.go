@@ -14,18 +14,18 @@ func FuzzRawHTTP1(f *testing.F) {
 		s := &source{Rand: rand.New(rand.NewPCG(seed, 2)), setup: &setups[seed%uint64(len(setups))]}
 		f.Add(s.stream(), seed*0x9e3779b9)
 	}
-	fuzz(f, frameworks, func(*attack) {})
+	fuzz(f, attacked, func(*attack) {})
 }
 
 func FuzzRawHTTP2(f *testing.F) {
 	for seed := range uint64(40) {
-		_, a := newAttack2(seed, overHTTP2(frameworks))
+		_, a := newAttack2(seed, overHTTP2(attacked))
 		f.Add(a.raw, seed*0x9e3779b9)
 	}
-	fuzz(f, overHTTP2(frameworks), func(a *attack) { a.http2, a.patience = true, time.Second })
+	fuzz(f, overHTTP2(attacked), func(a *attack) { a.http2, a.patience = true, time.Second })
 }
 
-func fuzz(f *testing.F, frameworks []*Framework, prepare func(*attack)) {
+func fuzz(f *testing.F, on []*Framework, prepare func(*attack)) {
 	all := sites{} // the fuzzer makes one call at a time
 	f.Cleanup(all.close)
 	f.Fuzz(func(t *testing.T, raw []byte, which uint64) {
@@ -33,7 +33,7 @@ func fuzz(f *testing.F, frameworks []*Framework, prepare func(*attack)) {
 			return
 		}
 		r := rand.New(rand.NewPCG(which, 3))
-		framework := frameworks[r.IntN(len(frameworks))]
+		framework := on[r.IntN(len(on))]
 		a := &attack{raw: raw, setup: &setups[r.IntN(len(setups))], peer: peers[r.IntN(len(peers))], pieces: 1 + r.IntN(3), seed: which}
 		prepare(a)
 		if _, w := all.suffer(framework, a); w != nil {

@@ -14,10 +14,10 @@ func TestMain(m *testing.M) {
 
 func TestRawRequests(t *testing.T) {
 	t.Parallel()
-	Requests(t, frameworks)
+	Requests(t, attacked)
 }
 
 func TestRawFrames(t *testing.T) {
 	t.Parallel()
-	Frames(t, frameworks)
+	Frames(t, attacked)
 }

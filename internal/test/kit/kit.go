@@ -11,21 +11,11 @@ import (
 
 	"github.com/weblimit/weblimit/core"
 	"github.com/weblimit/weblimit/internal/test/check"
+	"github.com/weblimit/weblimit/internal/test/frameworks"
+	"github.com/weblimit/weblimit/internal/test/must"
 	"github.com/weblimit/weblimit/keyfuncs"
 	"github.com/weblimit/weblimit/weblimittest"
 )
-
-// Build makes an application: GET / with the limits, answered by 200. It returns how a test asks it.
-type Build func(store core.Store, limits ...core.Limit) func(*http.Request) (*http.Response, error)
-
-// Handler is what Build returns for a framework whose applications are handlers of net/http.
-func Handler(h http.Handler) func(*http.Request) (*http.Response, error) {
-	return func(r *http.Request) (*http.Response, error) {
-		w := httptest.NewRecorder()
-		h.ServeHTTP(w, r)
-		return w.Result(), nil
-	}
-}
 
 const (
 	wayIn = "client"
@@ -39,15 +29,18 @@ type app struct {
 	do    func(*http.Request) (*http.Response, error)
 }
 
-func newApp(t *testing.T, build Build, change ...func(core.Limit) core.Limit) *app {
+func newApp(t *testing.T, f frameworks.Framework, change ...func(core.Limit) core.Limit) *app {
 	client := core.PerMinute(2).By(keyfuncs.Header("X-Client")).Named(wayIn)
 	for _, f := range change {
 		client = f(client)
 	}
 	store := weblimittest.New(t)
-	return &app{t, store, build(store, client, //nolint:bodyclose // build returns a function, whose responses ask closes
+	served := f.New()
+	served.Handle("GET", "/", frameworks.OK, served.Limiter(core.ForLimits(store, []core.Limit{
+		client,
 		core.PerDay(100).FixedWindow().By(keyfuncs.Header("X-Client")).Penalty(core.Block{After: 3, Within: time.Hour, For: time.Hour}).Named(daily),
-	)}
+	})))
+	return &app{t, store, served.Do}
 }
 
 // ask sends a request of a client and has its response checked.
@@ -92,32 +85,55 @@ func (a *app) wantStatus(want int) {
 	})
 }
 
-// Run runs all scenarios on applications that build makes.
-func Run(t *testing.T, build Build) {
+// OnEach runs all scenarios on each framework.
+func OnEach(t *testing.T, all []frameworks.Framework) {
+	for _, f := range all {
+		t.Run(f.Name, func(t *testing.T) {
+			t.Parallel()
+			run(t, f)
+		})
+	}
+}
+
+// InABubble runs on each framework what follows the bubble's clock.
+func InABubble(t *testing.T, all []frameworks.Framework) {
+	for _, f := range all {
+		// Outside of the bubble, so that it does not wait for the goroutine that fasthttp starts here.
+		app := f.New()
+		_ = must.Get(app.Do(httptest.NewRequest(http.MethodGet, "/", http.NoBody)))(t).Body.Close()
+		t.Run(f.Name, func(t *testing.T) {
+			t.Parallel()
+			runInBubble(t, f)
+		})
+	}
+}
+
+// run runs all scenarios on applications of a framework.
+func run(t *testing.T, f frameworks.Framework) {
 	scenarios := map[string]func(*testing.T){
-		"a client waits for Retry-After": func(t *testing.T) { waits(newApp(t, build)) },
+		"a client waits for Retry-After": func(t *testing.T) { waits(newApp(t, f)) },
 		"a limit is exhausted": func(t *testing.T) {
-			a := newApp(t, build)
+			a := newApp(t, f)
 			a.store.Exhaust(daily)
 			a.denied("a", daily)
 			a.store.Advance(24 * time.Hour)
 			a.allowed("a")
 		},
 		"one client is exhausted": func(t *testing.T) {
-			a := newApp(t, build)
+			a := newApp(t, f)
 			a.store.Exhaust(wayIn, keyfuncs.Encode("header.x-client", "a"))
 			a.denied("a", wayIn)
 			a.allowed("b")
 		},
 		"a client is blocked": func(t *testing.T) {
-			a := newApp(t, build)
+			a := newApp(t, f)
 			a.store.BlockFor(daily, 10*time.Minute)
 			check.Equal(t, "a client that is blocked for ten minutes waits", a.denied("a", daily), 10*time.Minute)
 			a.store.Advance(10 * time.Minute)
 			a.allowed("a")
 		},
 		"the store fails, and limits are divided in the process": func(t *testing.T) {
-			a := newApp(t, build)
+			a := newApp(t, f)
 			a.store.Fail()
 			waits(a)
 			a.store.Recover()
@@ -126,14 +142,14 @@ func Run(t *testing.T, build Build) {
 			a.denied("a", wayIn)
 		},
 		"the store fails, and a limit denies": func(t *testing.T) {
-			a := newApp(t, build, func(l core.Limit) core.Limit { return l.OnOutage(core.Deny) })
+			a := newApp(t, f, func(l core.Limit) core.Limit { return l.OnOutage(core.Deny) })
 			a.store.Fail()
 			a.wantStatus(http.StatusServiceUnavailable)
 			a.store.Recover()
 			a.wantStatus(http.StatusOK)
 		},
 		"the store hangs": func(t *testing.T) {
-			a := newApp(t, build, func(l core.Limit) core.Limit { return l.OnOutage(core.Deny) })
+			a := newApp(t, f, func(l core.Limit) core.Limit { return l.OnOutage(core.Deny) })
 			a.store.Hang()
 			a.wantStatus(http.StatusServiceUnavailable)
 			a.store.Recover()
@@ -148,12 +164,12 @@ func Run(t *testing.T, build Build) {
 	}
 }
 
-// RunInBubble runs the same in a bubble of testing/synctest, where requests that are delayed take
+// runInBubble runs the same in a bubble of testing/synctest, where requests that are delayed take
 // no time.
-func RunInBubble(t *testing.T, build Build) {
-	synctest.Test(t, func(t *testing.T) { waits(newApp(t, build)) })
+func runInBubble(t *testing.T, f frameworks.Framework) {
+	synctest.Test(t, func(t *testing.T) { waits(newApp(t, f)) })
 	synctest.Test(t, func(t *testing.T) {
-		a := newApp(t, build, func(l core.Limit) core.Limit { return l.LeakyBucket(time.Minute) })
+		a := newApp(t, f, func(l core.Limit) core.Limit { return l.LeakyBucket(time.Minute) })
 		began := time.Now()
 		a.allowed("a")
 		a.allowed("a")

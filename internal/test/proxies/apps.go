@@ -11,11 +11,11 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
-	"time"
 
 	"github.com/weblimit/weblimit/core"
 	"github.com/weblimit/weblimit/internal/test/check"
 	"github.com/weblimit/weblimit/internal/test/child"
+	"github.com/weblimit/weblimit/internal/test/frameworks"
 	"github.com/weblimit/weblimit/internal/test/must"
 	"github.com/weblimit/weblimit/keyfuncs"
 )
@@ -45,58 +45,38 @@ func newRoute(tb testing.TB, path string, strategy keyfuncs.Strategy) *Route {
 // quota is the number of requests per client, route and day.
 const quota = 5
 
-// Ran counts a run of a handler that is not ServeHTTP.
-func (r *Route) Ran() { r.ran.Add(1) }
-
-func (r *Route) ServeHTTP(w http.ResponseWriter, req *http.Request) {
+// serve is the route's handler.
+func (r *Route) serve(w http.ResponseWriter, req *http.Request) error {
 	r.ran.Add(1)
 	_, _ = io.Copy(io.Discard, req.Body)
-	_, _ = io.WriteString(w, "ok")
+	_, err := io.WriteString(w, "ok")
+	return err
 }
-
-// Framework is a framework with an adapter, on its default engine.
-type Framework struct {
-	Name  string
-	Build func([]*Route) Engine
-}
-
-// Engine serves on a listener until it is shut down.
-type Engine interface {
-	Serve(net.Listener) error
-	Shutdown()
-}
-
-type std struct{ *http.Server }
-
-// Std serves a handler of net/http.
-func Std(h http.Handler) Engine {
-	return std{&http.Server{Handler: h, ReadHeaderTimeout: time.Minute, ErrorLog: slog.NewLogLogger(slog.DiscardHandler, 0)}}
-}
-
-func (s std) Serve(l net.Listener) error { return s.Server.Serve(l) }
-func (s std) Shutdown()                  { _ = s.Close() }
 
 // serve serves routes on a listener. stop ends that and waits for it.
-func (f Framework) serve(tb testing.TB, l net.Listener, routes []*Route) (stop func()) {
+func serve(tb testing.TB, f frameworks.Framework, l net.Listener, routes []*Route) (stop func()) {
 	tb.Helper()
-	e := f.Build(routes)
+	app := f.New()
+	for _, r := range routes {
+		app.Handle("", r.Path, r.serve, app.Limiter(r.Limiter))
+	}
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		_ = e.Serve(l) // until shutdown
+		_ = app.Serve(l) // until shutdown
 	}()
 	return func() {
-		e.Shutdown()
+		app.Shutdown()
 		_ = l.Close()
 		<-done
 	}
 }
 
 // everyPair runs a test, in parallel, for each proxy in front of each framework.
-func everyPair(t *testing.T, frameworks []Framework, test func(t *testing.T, p *proxy, f Framework)) {
+func everyPair(t *testing.T, all []frameworks.Framework, test func(t *testing.T, p *proxy, f frameworks.Framework)) {
 	t.Helper()
 	for _, p := range proxies {
-		for _, f := range frameworks {
+		for _, f := range all {
 			t.Run(p.name+" "+f.Name, func(t *testing.T) {
 				t.Parallel()
 				test(t, p, f)
@@ -107,11 +87,11 @@ func everyPair(t *testing.T, frameworks []Framework, test func(t *testing.T, p *
 
 // behind serves routes on a network of "tcp" or "unix" and starts the proxy in front.
 // stop stops the proxy first, then the application.
-func (f Framework) behind(t *testing.T, p *proxy, network string, routes []*Route, edits ...string) (front *started, stop func()) {
+func behind(t *testing.T, f frameworks.Framework, p *proxy, network string, routes []*Route, edits ...string) (front *started, stop func()) {
 	t.Helper()
 	l := listen(t, network)
 	front = p.start(t, l.Addr(), edits...)
-	stopApp := f.serve(t, l, routes)
+	stopApp := serve(t, f, l, routes)
 	return front, func() {
 		front.stop()
 		stopApp()

@@ -3,6 +3,7 @@ package proxies
 import (
 	"testing"
 
+	"github.com/weblimit/weblimit/internal/test/frameworks"
 	"github.com/weblimit/weblimit/keyfuncs"
 )
 
@@ -20,7 +21,7 @@ func TestForgedRequestsThroughTwoProxies(t *testing.T) {
 					newRoute(t, "/trusted", keyfuncs.TrustedProxies(trusted)),
 					newRoute(t, "/hops", keyfuncs.HopCount(2)),
 				}
-				stop := frameworks[0].serve(t, l, routes)
+				stop := serve(t, frameworks.All[0], l, routes)
 				for _, r := range routes {
 					forge(t, front, r)
 				}

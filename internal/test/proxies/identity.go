@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/weblimit/weblimit/internal/test/frameworks"
 	"github.com/weblimit/weblimit/keyfuncs"
 )
 
@@ -39,14 +40,14 @@ func (p *proxy) routes(tb testing.TB, network string) (routes []*Route) {
 
 // ForgedRequests tests that a client that makes up 1,000 requests, over HTTP/1.1 and HTTP/2, gets no more
 // than its quota from each strategy. Another client behind the same proxy gets its own.
-func ForgedRequests(t *testing.T, frameworks []Framework) {
+func ForgedRequests(t *testing.T, all []frameworks.Framework) {
 	t.Helper()
-	everyPair(t, frameworks, func(t *testing.T, p *proxy, f Framework) {
+	everyPair(t, all, func(t *testing.T, p *proxy, f frameworks.Framework) {
 		for _, network := range []string{"tcp", "unix"} {
 			t.Run(network, func(t *testing.T) {
 				t.Parallel()
 				routes := p.routes(t, network)
-				front, stop := f.behind(t, p, network, routes)
+				front, stop := behind(t, f, p, network, routes)
 				for _, r := range routes {
 					forge(t, front, r)
 				}

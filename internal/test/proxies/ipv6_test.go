@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/weblimit/weblimit/internal/test/check"
+	"github.com/weblimit/weblimit/internal/test/frameworks"
 )
 
 // Headers with IPv6 addresses are read as proxies write them.
@@ -28,7 +29,7 @@ func TestClientsWithIPv6Addresses(t *testing.T) {
 		t.Run(c.proxy.name, func(t *testing.T) {
 			t.Parallel()
 			routes := c.proxy.routes(t, "tcp")
-			front, stop := frameworks[0].behind(t, c.proxy, "tcp", routes, c.edits...)
+			front, stop := behind(t, frameworks.All[0], c.proxy, "tcp", routes, c.edits...)
 			_, port, _ := net.SplitHostPort(front.addr)
 			for _, r := range routes {
 				lie := forgery{fields: all("2001:db8::1")}.http1(r.Path)

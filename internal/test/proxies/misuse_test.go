@@ -4,6 +4,7 @@ import (
 	"net/http"
 	"testing"
 
+	"github.com/weblimit/weblimit/internal/test/frameworks"
 	"github.com/weblimit/weblimit/keyfuncs"
 )
 
@@ -93,7 +94,7 @@ func TestProxiesThatPassOnWhatClientsWrite(t *testing.T) {
 			}
 			front := c.proxy.start(t, app, c.edits...)
 			r := newRoute(t, "/", c.strategy)
-			stop := frameworks[0].serve(t, l, []*Route{r})
+			stop := serve(t, frameworks.All[0], l, []*Route{r})
 			plain := forgery{fields: []field{{c.lie.name, valueFor(c.lie.name, "198.51.100.9")}}}.http1("/")
 			pipeline(t, attacker, front.addr, pause, bytesOf(plain, quota+1)) // uses up the quota
 			got := pipeline(t, attacker, front.addr, pause, [][]byte{forgery{fields: []field{c.lie}}.http1("/")})

@@ -12,16 +12,17 @@ import (
 	"sync/atomic"
 	"testing"
 
+	"github.com/weblimit/weblimit/internal/test/frameworks"
 	"github.com/weblimit/weblimit/keyfuncs"
 )
 
 // SharedConnections sends requests of many clients at once: a proxy sends the requests of many clients over a few connections to the application.
 // Each client gets its own quota, whichever client used the connection before.
-func SharedConnections(t *testing.T, frameworks []Framework) {
+func SharedConnections(t *testing.T, all []frameworks.Framework) {
 	t.Helper()
-	everyPair(t, frameworks, func(t *testing.T, p *proxy, f Framework) {
+	everyPair(t, all, func(t *testing.T, p *proxy, f frameworks.Framework) {
 		r := newRoute(t, "/", keyfuncs.TrustedProxies(trusted))
-		front, stop := f.behind(t, p, "tcp", []*Route{r})
+		front, stop := behind(t, f, p, "tcp", []*Route{r})
 		manyClients(t, front, r)
 		stop()
 	})
@@ -57,16 +58,16 @@ func manyClients(t *testing.T, front *started, r *Route) {
 
 // ProxyProtocol sends forgeries where a line in front names the client: on a listener that reads the PROXY protocol, the peer of a connection is the client. A
 // client cannot change that by its headers.
-func ProxyProtocol(t *testing.T, frameworks []Framework) {
+func ProxyProtocol(t *testing.T, all []frameworks.Framework) {
 	t.Helper()
-	for _, f := range frameworks {
+	for _, f := range all {
 		t.Run(f.Name, func(t *testing.T) {
 			t.Parallel()
 			l := listen(t, "tcp")
 			front := haproxy.start(t, l.Addr(), "server app 127.0.0.1:8080", "server app 127.0.0.1:8080 send-proxy")
 			r := newRoute(t, "/", keyfuncs.Peer())
 			shared := newRoute(t, "/shared", keyfuncs.Peer())
-			stop := f.serve(t, proxyListener{l}, []*Route{r, shared})
+			stop := serve(t, f, proxyListener{l}, []*Route{r, shared})
 			forge(t, front, r)
 			manyClients(t, front, shared)
 			front.stop()

@@ -8,16 +8,17 @@ import (
 	"testing"
 	"time"
 
+	"github.com/weblimit/weblimit/internal/test/frameworks"
 	"github.com/weblimit/weblimit/keyfuncs"
 )
 
 // SmuggledRequests sends requests inside others: a proxy and an application could parse these requests differently, so that the
 // application sees a request that the proxy has not seen. None gains a client anything.
-func SmuggledRequests(t *testing.T, frameworks []Framework) {
+func SmuggledRequests(t *testing.T, all []frameworks.Framework) {
 	t.Helper()
-	everyPair(t, frameworks, func(t *testing.T, p *proxy, f Framework) {
+	everyPair(t, all, func(t *testing.T, p *proxy, f frameworks.Framework) {
 		r := newRoute(t, "/", keyfuncs.TrustedProxies(trusted))
-		front, stop := f.behind(t, p, "tcp", []*Route{r})
+		front, stop := behind(t, f, p, "tcp", []*Route{r})
 		plain := bytesOf(forgery{}.http1(r.Path), quota)
 		pipeline(t, attacker, front.addr, pause, plain) // uses up the attacker's quota
 		smuggle(t, front, r)

@@ -6,12 +6,13 @@ import (
 	"testing"
 
 	"github.com/weblimit/weblimit/core"
+	"github.com/weblimit/weblimit/internal/test/frameworks"
 	"github.com/weblimit/weblimit/keyfuncs"
 )
 
 // NoClient runs proxies with and without the header that names the client: a proxy that names no client is noticed behind every framework, and one that does is not:
 // that is what WL010 is about.
-func NoClient(t *testing.T, frameworks []Framework) {
+func NoClient(t *testing.T, all []frameworks.Framework) {
 	t.Helper()
 	for _, c := range []struct {
 		name  string
@@ -26,7 +27,7 @@ func NoClient(t *testing.T, frameworks []Framework) {
 		{"HAProxy without option forwardfor", &haproxy, []string{"option forwardfor\n", "\n"}, "X-Forwarded-For"},
 		{"Caddy with header_up -X-Forwarded-For", &caddy, []string{"header_up -Forwarded", "header_up -X-Forwarded-For"}, "X-Forwarded-For"},
 	} {
-		for _, f := range frameworks {
+		for _, f := range all {
 			t.Run(c.name+" "+f.Name, func(t *testing.T) {
 				t.Parallel()
 				var mu sync.Mutex
@@ -42,7 +43,7 @@ func NoClient(t *testing.T, frameworks []Framework) {
 						return false
 					})},
 				}))
-				front, stop := f.behind(t, c.proxy, "tcp", []*Route{r}, c.edits...)
+				front, stop := behind(t, f, c.proxy, "tcp", []*Route{r}, c.edits...)
 				pipeline(t, attacker, front.addr, pause, bytesOf(forgery{}.http1("/"), 2))
 				stop()
 				if !slices.Equal(slices.Compact(seen), []string{c.want}) {

@@ -13,6 +13,7 @@ import (
 	"golang.org/x/net/http2/hpack"
 
 	"github.com/weblimit/weblimit/ginlimit"
+	"github.com/weblimit/weblimit/internal/test/frameworks"
 	"github.com/weblimit/weblimit/keyfuncs"
 )
 
@@ -40,8 +41,8 @@ func TestUpgradesThatLeaveTheProxyBehind(t *testing.T) {
 			r := newRoute(t, "/", keyfuncs.TrustedProxies(trusted))
 			e := gin.New()
 			e.UseH2C = true
-			e.Any("/", ginlimit.New(r.Limiter), gin.WrapH(r))
-			server := Std(e.Handler())
+			e.Any("/", ginlimit.New(r.Limiter), func(c *gin.Context) { _ = r.serve(c.Writer, c.Request) })
+			server := &frameworks.Std{Handler: e.Handler()}
 			done := make(chan struct{})
 			go func() {
 				defer close(done)
