@@ -7,7 +7,6 @@ import (
 	"os"
 	"os/exec"
 	"sync"
-	"syscall"
 	"time"
 )
 
@@ -84,12 +83,12 @@ func (d disturbance) process(p *os.Process) (end func()) {
 				return
 			case <-time.After(rand.N(longestRun)):
 			}
-			_ = p.Signal(syscall.SIGSTOP) // it fails only on a process that has ended
+			stop(p)
 			select {
 			case <-done:
 			case <-time.After(rand.N(longestStop)):
 			}
-			_ = p.Signal(syscall.SIGCONT)
+			goOn(p)
 		}
 	})
 	return func() {
