@@ -105,14 +105,15 @@ func start(t *testing.T, s core.Store, configure ...func(*inspect.Config)) *inst
 	if in.page, err = inspect.New(c); err != nil {
 		t.Fatal(err)
 	}
-	in.serve(t, &http.Server{Handler: http.StripPrefix("/ops", in.page)})
+	in.serve(t, http.StripPrefix("/ops", in.page), 0)
 	t.Cleanup(in.page.Close)
 	return in
 }
 
-// serve has a server answer what the page is asked.
-func (in *instance) serve(t *testing.T, server *http.Server) {
+// serve has a server of its own answer what the page is asked.
+func (in *instance) serve(t *testing.T, page http.Handler, writeTimeout time.Duration) {
 	t.Helper()
+	server := &http.Server{Handler: page, WriteTimeout: writeTimeout, ReadHeaderTimeout: time.Minute}
 	p := &pipes{conns: make(chan net.Conn), closed: make(chan struct{})}
 	go func() { _ = server.Serve(p) }()
 	in.client = &http.Client{

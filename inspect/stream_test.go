@@ -96,7 +96,7 @@ func TestCloseEndsStreams(t *testing.T) {
 func TestAServerThatCanNotStreamSaysSo(t *testing.T) {
 	t.Parallel()
 	in := start(t, core.NewMemory())
-	in.serve(t, &http.Server{Handler: http.StripPrefix("/ops", http.TimeoutHandler(in.page, time.Minute, "late"))})
+	in.serve(t, http.StripPrefix("/ops", http.TimeoutHandler(in.page, time.Minute, "late")), 0)
 	status, _ := in.call(t, "GET", "api/v1/stream", "")
 	check.Equal(t, "status", status, http.StatusNotImplemented)
 	in.overview(t)
@@ -106,7 +106,7 @@ func TestAStreamOutlivesTheServersWriteTimeout(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		in := start(t, core.NewMemory())
-		in.serve(t, &http.Server{Handler: http.StripPrefix("/ops", in.page), WriteTimeout: 1500 * time.Millisecond})
+		in.serve(t, http.StripPrefix("/ops", in.page), 1500*time.Millisecond)
 		next(t, in.open(t.Context(), t)) // two seconds later
 	})
 }
