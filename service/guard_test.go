@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/weblimit/weblimit/core"
+	"github.com/weblimit/weblimit/internal/test/must"
 	"github.com/weblimit/weblimit/keyfuncs"
 )
 
@@ -47,9 +48,7 @@ func TestWebPagesAreRefused(t *testing.T) {
 			t.Errorf("%s: %d %s, want %d", name, w.Code, w.Body, c.want)
 		}
 	}
-	if status, _, _ := post(s, "/v1/check", body); status != http.StatusMisdirectedRequest { // example.com
-		t.Errorf("another host: %d", status)
-	}
+	wantStatus(t, s, http.StatusMisdirectedRequest, "/v1/check", body) // of example.com
 }
 
 func TestCallersNeedAToken(t *testing.T) {
@@ -100,22 +99,15 @@ func TestOverloadIsShed(t *testing.T) {
 	body := `{"policy":"api","key":"a"}`
 	var wait sync.WaitGroup
 	for range 2 {
-		wait.Go(func() {
-			if status, _, got := post(s, "/v1/check", body); status != 200 {
-				t.Error(status, got)
-			}
-		})
+		wait.Go(func() { wantStatus(t, s, 200, "/v1/check", body) })
 		<-store.entered
 	}
-	if status, h, _ := post(s, "/v1/check", body); status != 503 || h.Get("Retry-After") != "1" {
-		t.Errorf("a third call: %d %v", status, h)
-	}
+	h, _ := wantStatus(t, s, 503, "/v1/check", body)
+	must.Equal(t, "Retry-After of a third call", h.Get("Retry-After"), "1")
 	close(store.release)
 	wait.Wait()
 	go func() { <-store.entered }()
-	if status, _, _ := post(s, "/v1/check", body); status != 200 {
-		t.Errorf("afterwards: %d", status)
-	}
+	wantStatus(t, s, 200, "/v1/check", body)
 }
 
 func TestWhatCallersSayIsBounded(t *testing.T) {
@@ -152,13 +144,11 @@ func TestWhatCallersSayIsBounded(t *testing.T) {
 			t.Errorf("%s: not JSON: %s", name, got)
 		}
 	}
-	if status, _, got := post(s, "/v1/checks", `{"checks":[`+many(2, `{"together":[`+many(40, `{"policy":"api","key":"a"}`)+`]}`)+`]}`); status != 400 {
-		t.Errorf("many checks in all: %d %s", status, got)
-	}
-	for method, want := range map[string]int{http.MethodGet: 405, http.MethodPut: 405, http.MethodOptions: 405} {
+	wantStatus(t, s, 400, "/v1/checks", `{"checks":[`+many(2, `{"together":[`+many(40, `{"policy":"api","key":"a"}`)+`]}`)+`]}`)
+	for _, method := range []string{http.MethodGet, http.MethodPut, http.MethodOptions} {
 		w := httptest.NewRecorder()
 		s.ServeHTTP(w, httptest.NewRequestWithContext(context.Background(), method, "/v1/check", nil))
-		if w.Code != want || w.Header().Get("Allow") != "POST" {
+		if w.Code != 405 || w.Header().Get("Allow") != "POST" {
 			t.Errorf("%s: %d", method, w.Code)
 		}
 	}
@@ -211,9 +201,9 @@ func TestAPanicOfTheApplicationAnswersOneCheck(t *testing.T) {
 		c.Store = struct{ core.Store }{core.NewMemory()}
 		c.Logger = slog.New(slog.DiscardHandler)
 	})
-	status, _, body := post(s, "/v1/checks", `{"checks":[{"policy":"panics","request":{}},{"policy":"api","key":"a"}]}`)
-	if status != 200 || !strings.Contains(body, `"status":500`) || !strings.Contains(body, `"allowed":true`) {
-		t.Errorf("%d %s", status, body)
+	_, body := wantStatus(t, s, 200, "/v1/checks", `{"checks":[{"policy":"panics","request":{}},{"policy":"api","key":"a"}]}`)
+	if !strings.Contains(body, `"status":500`) || !strings.Contains(body, `"allowed":true`) {
+		t.Error(body)
 	}
 }
 
@@ -229,27 +219,18 @@ func TestReservationsExpire(t *testing.T) {
 		reserve := func() string {
 			return ask(t, s, "/v1/reserve", `{"policy":"tokens","key":"k","costs":{"tokens":100}}`).Reservation
 		}
-		settle := func(s *Service, token string) int {
+		settle := func(what string, s *Service, token string, want int) {
+			t.Helper()
 			status, _, _ := post(s, "/v1/settle", `{"reservation":"`+token+`","cost":0}`)
-			return status
+			must.Equal(t, what, status, want)
 		}
 		late, rotated, foreign := reserve(), reserve(), reserve()
-		if got := settle(start(secrets[1], secrets[0]), rotated); got != 200 {
-			t.Errorf("after the secret has changed: %d", got)
-		}
-		if got := settle(start(secrets[1]), foreign); got != http.StatusUnprocessableEntity {
-			t.Errorf("by another secret: %d", got)
-		}
-		if got := settle(start(), foreign); got != http.StatusUnprocessableEntity {
-			t.Errorf("without the secret: %d", got)
-		}
+		settle("after the secret has changed", start(secrets[1], secrets[0]), rotated, 200)
+		settle("by another secret", start(secrets[1]), foreign, http.StatusUnprocessableEntity)
+		settle("without the secret", start(), foreign, http.StatusUnprocessableEntity)
 		time.Sleep(time.Minute + time.Second)
-		if got := settle(s, late); got != http.StatusGone {
-			t.Errorf("late: %d", got)
-		}
-		if left := ask(t, s, "/v1/peek", `{"policy":"tokens","key":"k"}`).Limits[1].Remaining; left != 800 {
-			t.Errorf("%d remain, want 800: what is not settled stays charged", left)
-		}
+		settle("late", s, late, http.StatusGone)
+		must.Equal(t, "remain, since what is not settled stays charged", remaining(t, s, "k"), 800)
 	})
 }
 
@@ -278,33 +259,19 @@ func TestASettlementSurvivesALostAnswer(t *testing.T) {
 	reserve := func() string {
 		return ask(t, s, "/v1/reserve", `{"policy":"tokens","key":"k","costs":{"tokens":100}}`).Reservation
 	}
-	remains := func() int64 { return ask(t, s, "/v1/peek", `{"policy":"tokens","key":"k"}`).Limits[1].Remaining }
 	token := reserve()
 	store.lose = claimTries - 1
 	ask(t, s, "/v1/settle", `{"reservation":"`+token+`","cost":10}`)
-	s.drainNow(t)
-	if got := remains(); got != 990 {
-		t.Errorf("%d remain, want 990", got)
-	}
+	drain(t, s)
+	must.Equal(t, "remain", remaining(t, s, "k"), 990)
 	token = reserve()
 	store.lose = claimTries
-	if status, h, body := post(s, "/v1/settle", `{"reservation":"`+token+`","cost":10}`); status != 503 || h.Get("Retry-After") == "" {
-		t.Errorf("all answers lost: %d %s", status, body)
+	if h, body := wantStatus(t, s, 503, "/v1/settle", `{"reservation":"`+token+`","cost":10}`); h.Get("Retry-After") == "" {
+		t.Errorf("all answers lost: %s", body)
 	}
-	if status, _, _ := post(s, "/v1/settle", `{"reservation":"`+token+`","cost":10}`); status != 409 {
-		t.Errorf("then: %d", status)
-	}
-	s.drainNow(t)
-	if got := remains(); got != 890 {
-		t.Errorf("%d remain, want 890: it stays charged", got)
-	}
-}
-
-func (s *Service) drainNow(t *testing.T) {
-	t.Helper()
-	if err := s.Drain(context.Background()); err != nil {
-		t.Fatal(err)
-	}
+	wantStatus(t, s, 409, "/v1/settle", `{"reservation":"`+token+`","cost":10}`)
+	drain(t, s)
+	must.Equal(t, "remain, since it stays charged", remaining(t, s, "k"), 890)
 }
 
 // slow is a body that trickles.

@@ -13,6 +13,7 @@ import (
 
 	"github.com/weblimit/weblimit/core"
 	"github.com/weblimit/weblimit/internal/test/edge"
+	"github.com/weblimit/weblimit/internal/test/must"
 	"github.com/weblimit/weblimit/keyfuncs"
 )
 
@@ -66,11 +67,7 @@ func newService(t testing.TB, change ...func(*Config)) *Service {
 	for _, c := range change {
 		c(&config)
 	}
-	s, err := New(config)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return s
+	return must.Get(New(config))(t)
 }
 
 // post sends a call and returns status, header and body.
@@ -84,6 +81,28 @@ func post(s http.Handler, path, body string, headers ...string) (int, http.Heade
 	s.ServeHTTP(w, r)
 	got, _ := io.ReadAll(w.Result().Body)
 	return w.Code, w.Header(), string(got)
+}
+
+// wantStatus sends a call that has to be answered with a status, and returns the answer.
+func wantStatus(t *testing.T, s http.Handler, want int, path, body string, headers ...string) (http.Header, string) {
+	t.Helper()
+	status, h, got := post(s, path, body, headers...)
+	if status != want {
+		t.Errorf("%s %.200s: %d %s, want %d", path, body, status, got, want)
+	}
+	return h, got
+}
+
+// remaining returns what is left of the quota of 1000 of the limit "tokens" for a key.
+func remaining(t *testing.T, s http.Handler, key string) int64 {
+	t.Helper()
+	return ask(t, s, "/v1/peek", fmt.Sprintf(`{"policy":"tokens","key":%q,"cost":0}`, key)).Limits[1].Remaining
+}
+
+// drain waits until the store knows of what was charged.
+func drain(t *testing.T, s *Service) {
+	t.Helper()
+	must.OK(t, s.Drain(context.Background()))
 }
 
 // answer is what tests read of an answer.
@@ -129,9 +148,7 @@ func ask(t testing.TB, s http.Handler, path, body string) (a answer) {
 	if status != http.StatusOK {
 		t.Fatalf("%s %s: %d %s", path, body, status, got)
 	}
-	if err := json.Unmarshal([]byte(got), &a); err != nil {
-		t.Fatalf("%s: %v", got, err)
-	}
+	must.OK(t, json.Unmarshal([]byte(got), &a))
 	return a
 }
 
@@ -154,13 +171,12 @@ func TestCheckDecidesByADescribedRequest(t *testing.T) {
 	if a := ask(t, s, "/v1/check", strings.ReplaceAll(body, "192.0.2.1", "::ffff:192.0.2.1")); a.Allowed {
 		t.Error("the same address in another spelling has a bucket of its own")
 	}
-	status, header, _ := post(s, "/v1/check?denied=status", body)
-	if status != 429 || header.Get("Retry-After") == "" || header.Get("RateLimit") == "" {
-		t.Errorf("with denied=status: %d %v", status, header)
+	header, _ := wantStatus(t, s, 429, "/v1/check?denied=status", body)
+	if header.Get("Retry-After") == "" || header.Get("RateLimit") == "" {
+		t.Errorf("with denied=status: %v", header)
 	}
-	status, header, _ = post(s, "/v1/check", body)
-	if status != 200 || header.Get("RateLimit") == "" {
-		t.Errorf("without: %d %v", status, header)
+	if header, _ = wantStatus(t, s, 200, "/v1/check", body); header.Get("RateLimit") == "" {
+		t.Errorf("without: %v", header)
 	}
 }
 
@@ -253,8 +269,9 @@ func TestRetriesOfAnOperationAreChargedOnce(t *testing.T) {
 func TestReservationsAreSettledOnce(t *testing.T) {
 	t.Parallel()
 	s := newService(t)
-	remains := func() int64 {
-		return ask(t, s, "/v1/peek", `{"policy":"tokens","key":"user:ann"}`).Limits[1].Remaining
+	remain := func(when string, want int64) {
+		t.Helper()
+		must.Equal(t, "remain "+when, remaining(t, s, "user:ann"), want)
 	}
 	reserve := func(cost int) string {
 		a := ask(t, s, "/v1/reserve", fmt.Sprintf(`{"policy":"tokens","request":{"values":{"user":"ann"}},"costs":{"tokens":%d}}`, cost))
@@ -263,47 +280,31 @@ func TestReservationsAreSettledOnce(t *testing.T) {
 		}
 		return a.Reservation
 	}
-	if status, _, body := post(s, "/v1/reserve", `{"policy":"tokens","key":"k","operation":"o"}`); status != http.StatusUnprocessableEntity {
-		t.Errorf("an operation: %d %s", status, body)
-	}
+	wantStatus(t, s, http.StatusUnprocessableEntity, "/v1/reserve", `{"policy":"tokens","key":"k","operation":"o"}`)
 	token := reserve(300)
 	if a := ask(t, s, "/v1/settle", `{"reservation":"`+token+`","cost":120}`); !a.Settled || len(a.Limits) != 2 || a.Limits[1].Charged != 120.0 {
 		t.Errorf("%+v", a)
 	}
-	if got := remains(); got != 880 {
-		t.Errorf("%d remain, want 880", got)
-	}
+	remain("after a settlement", 880)
 	for _, path := range []string{"/v1/settle", "/v1/refund"} {
-		if status, _, body := post(s, path, `{"reservation":"`+token+`"}`); status != http.StatusConflict {
-			t.Errorf("%s again: %d %s", path, status, body)
-		}
+		wantStatus(t, s, http.StatusConflict, path, `{"reservation":"`+token+`"}`)
 	}
 	ask(t, s, "/v1/refund", `{"reservation":"`+reserve(500)+`"}`)
-	if got := remains(); got != 880 {
-		t.Errorf("after a refund: %d remain, want 880", got)
-	}
+	remain("after a refund", 880)
 	token = reserve(100)
 	changed := []byte(token)
 	changed[len(changed)/2] ^= 1
 	for _, wrong := range []string{string(changed), token[1:], "x", token + "A"} {
-		if status, _, body := post(s, "/v1/settle", `{"reservation":"`+wrong+`"}`); status != http.StatusUnprocessableEntity {
-			t.Errorf("a forged one: %d %s", status, body)
-		}
+		wantStatus(t, s, http.StatusUnprocessableEntity, "/v1/settle", `{"reservation":"`+wrong+`"}`)
 	}
-	if status, _, body := post(s, "/v1/settle", `{"reservation":"`+token+`","costs":{"tokns":1}}`); status != http.StatusUnprocessableEntity || !strings.Contains(body, "tokns") {
-		t.Errorf("a limit that there is not: %d %s", status, body)
+	if _, body := wantStatus(t, s, http.StatusUnprocessableEntity, "/v1/settle", `{"reservation":"`+token+`","costs":{"tokns":1}}`); !strings.Contains(body, "tokns") {
+		t.Errorf("a limit that there is not: %s", body)
 	}
 	ask(t, s, "/v1/settle", `{"reservation":"`+token+`","costs":{"tokens":150}}`)
-	if got := remains(); got != 730 {
-		t.Errorf("%d remain, want 730", got)
-	}
+	remain("after one that cost more", 730)
 	ask(t, s, "/v1/charge", `{"policy":"tokens","key":"user:ann","costs":{"tokens":1000},"operation":"o"}`)
-	if got := remains(); got != 0 {
-		t.Errorf("%d remain, want 0", got)
-	}
-	if status, _, _ := post(s, "/v1/charge", `{"policy":"tokens","key":"user:ann","costs":{"tokens":1000},"operation":"o"}`); status != http.StatusConflict {
-		t.Errorf("charged again: %d", status)
-	}
+	remain("after a charge", 0)
+	wantStatus(t, s, http.StatusConflict, "/v1/charge", `{"policy":"tokens","key":"user:ann","costs":{"tokens":1000},"operation":"o"}`)
 }
 
 func TestSlotsAreGivenBack(t *testing.T) {

@@ -101,10 +101,7 @@ func TestAnOddRequestHoldsUpNobody(t *testing.T) {
 		})
 	}
 	s.await(t, 1)
-	for began.Load() < 41 {
-		time.Sleep(time.Millisecond)
-	}
-	time.Sleep(20 * time.Millisecond) // those that have begun are nearly there
+	begins(t, &began, 41)
 	release()
 	wait.Wait()
 	if n := s.requests.Load(); n > 12 {
@@ -126,7 +123,6 @@ func serveText(t *testing.T, status int, kind, text string) *httptest.Server {
 func TestAnswersOfSomethingElse(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()
-	one := client.Check{Policy: "user", Key: "user:ann"}
 	for name, text := range map[string]string{
 		"a captive portal":     "<html>log in</html>",
 		"an empty object":      "{}",
@@ -139,7 +135,7 @@ func TestAnswersOfSomethingElse(t *testing.T) {
 		"nobody can wait that": `{"allowed":false,"reason":"limit exceeded","status":429,"retry_after_ms":9223372036854775807}`,
 	} {
 		c := newClient(t, client.Config{URL: serveText(t, 200, "application/json", text).URL, Outage: client.Outage{Deny: true}})
-		if a, err := c.Check(ctx, one); err == nil {
+		if a, err := c.Check(ctx, ann); err == nil {
 			t.Errorf("%s: %+v", name, a)
 		}
 		began := time.Now()
@@ -149,7 +145,7 @@ func TestAnswersOfSomethingElse(t *testing.T) {
 		}
 	}
 	c := newClient(t, client.Config{URL: serveText(t, 200, "application/json", `{"allowed":true,"reason":"within limit","status":200}`).URL})
-	if a, err := c.Check(ctx, one, one); err == nil {
+	if a, err := c.Check(ctx, ann, ann); err == nil {
 		t.Errorf("one answer for two checks: %+v", a)
 	}
 }
@@ -158,15 +154,12 @@ func TestAnswersOfSomethingElse(t *testing.T) {
 func TestCallersThatGiveUpOpenNoBreaker(t *testing.T) {
 	t.Parallel()
 	c := newClient(t, client.Config{URL: serve(t).URL})
-	check := client.Check{Policy: "user", Key: "user:ann"}
 	gone, cancel := context.WithCancel(context.Background())
 	cancel()
 	for range 20 {
-		_, _ = c.Reserve(gone, check)
-		_, _ = c.Peek(gone, check)
+		_, _ = c.Reserve(gone, ann)
+		_, _ = c.Peek(gone, ann)
 		_ = c.Refund(gone, "x")
 	}
-	if _, err := c.Check(context.Background(), check); err != nil {
-		t.Errorf("afterwards: %v", err)
-	}
+	allows(t, c)
 }

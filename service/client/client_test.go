@@ -3,7 +3,6 @@ package client_test
 import (
 	"context"
 	"crypto/tls"
-	"crypto/x509"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -19,6 +18,8 @@ import (
 
 	"github.com/weblimit/weblimit/core"
 	"github.com/weblimit/weblimit/core/store"
+	"github.com/weblimit/weblimit/internal/test/check"
+	"github.com/weblimit/weblimit/internal/test/must"
 	"github.com/weblimit/weblimit/keyfuncs"
 	"github.com/weblimit/weblimit/service"
 	"github.com/weblimit/weblimit/service/client"
@@ -70,19 +71,29 @@ func (s *server) hold(t *testing.T) (release func()) {
 // await waits until n requests have come.
 func (s *server) await(t *testing.T, n int64) {
 	t.Helper()
-	for until := time.Now().Add(time.Minute); s.requests.Load() < n; time.Sleep(time.Millisecond) {
+	eventually(t, fmt.Sprint(n, " requests have come"), func() bool { return s.requests.Load() >= n })
+}
+
+// eventually waits for what no event tells of.
+func eventually(t *testing.T, what string, holds func() bool) {
+	t.Helper()
+	for until := time.Now().Add(time.Minute); !holds(); time.Sleep(time.Millisecond) {
 		if time.Now().After(until) {
-			t.Fatalf("a minute later there are %d requests, want %d", s.requests.Load(), n)
+			t.Fatalf("not within a minute: %s", what)
 		}
 	}
 }
 
+// begins waits until goroutines that count what they begin have begun n calls of a client.
+func begins(t *testing.T, began *atomic.Int64, n int64) {
+	t.Helper()
+	eventually(t, "all calls have begun", func() bool { return began.Load() == n })
+	time.Sleep(20 * time.Millisecond) // they are nearly in the queue, of which nothing can be seen
+}
+
 func serve(t *testing.T) *server {
 	t.Helper()
-	s, err := service.New(service.Config{Policies: testPolicies, Store: core.NewMemory(), Tokens: []string{"0123456789abcdef"}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := must.Get(service.New(service.Config{Policies: testPolicies, Store: core.NewMemory(), Tokens: []string{"0123456789abcdef"}}))(t)
 	to := new(server)
 	to.Server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		to.requests.Add(1)
@@ -108,21 +119,25 @@ func newClient(t *testing.T, config client.Config) *client.Client {
 		config.Timeout = time.Minute
 	}
 	config.Token = "0123456789abcdef"
-	c, err := client.New(config)
-	if err != nil {
-		t.Fatal(err)
-	}
+	c := must.Get(client.New(config))(t)
 	t.Cleanup(c.Close)
 	return c
 }
 
 func limiterOf(t *testing.T, c *client.Client, name string) *core.Limiter {
 	t.Helper()
-	l, err := c.Limiter(core.Config{Store: c.Store()}, name)
-	if err != nil {
-		t.Fatal(err)
+	return must.Get(c.Limiter(core.Config{Store: c.Store()}, name))(t)
+}
+
+// ann is a check of a user, of whom 50 are allowed.
+var ann = client.Check{Policy: "user", Key: "user:ann"}
+
+// allows has a client allow the check of ann.
+func allows(t *testing.T, c *client.Client) {
+	t.Helper()
+	if a, err := c.Check(context.Background(), ann); err != nil || !a.Allowed {
+		t.Errorf("%+v %v", a, err)
 	}
-	return l
 }
 
 // headers are response headers.
@@ -204,24 +219,17 @@ func TestChecksThatComeAtOnceGoTogether(t *testing.T) {
 		wait.Go(func() {
 			began.Add(1)
 			a, err := c.Check(context.Background(), client.Check{Policy: "user", Key: fmt.Sprintf("user:%d", i%2)})
-			if err != nil {
-				t.Error(err)
-			}
+			check.OK(t, err)
 			if a.Allowed {
 				allowed.Add(1)
 			}
 		})
 	}
 	s.await(t, 2)
-	for began.Load() < n {
-		time.Sleep(time.Millisecond)
-	}
-	time.Sleep(20 * time.Millisecond) // those that have begun are nearly there
+	begins(t, &began, n)
 	release()
 	wait.Wait()
-	if allowed.Load() != 100 {
-		t.Errorf("%d allowed, want 50 for each of two users", allowed.Load())
-	}
+	check.Equal(t, "allowed, 50 for each of two users", allowed.Load(), 100)
 	if r := s.requests.Load(); r > n/10 {
 		t.Errorf("%d requests for %d checks", r, n)
 	}
@@ -268,21 +276,13 @@ func TestAServiceThatIsAway(t *testing.T) {
 				t.Errorf("%s, away: %v", name, d.LogValue())
 			}
 		}
-		if want := map[string]int{"allow": 30, "deny": 0, "local": 10}[name]; allowed != want {
-			t.Errorf("%s: %d of 30 allowed, want %d", name, allowed, want)
-		}
+		check.Equal(t, name+": allowed of 30", allowed, map[string]int{"allow": 30, "deny": 0, "local": 10}[name])
 		// While the breaker is open, it looks every 400 ms at most.
 		if asked := s.requests.Load() - before; asked > 8+int64(time.Since(began)/(400*time.Millisecond)) {
 			t.Errorf("%s: asked %d times while it is away", name, asked)
 		}
 		s.broken.Store(false)
-		deadline := time.Now().Add(time.Minute)
-		for d := l.Allow(values); d.Reason != core.ReasonWithinLimit; d = l.Allow(values) {
-			if time.Now().After(deadline) {
-				t.Fatalf("%s: it does not come back: %v", name, d.LogValue())
-			}
-			time.Sleep(20 * time.Millisecond)
-		}
+		eventually(t, name+": it comes back", func() bool { return l.Allow(values).Reason == core.ReasonWithinLimit })
 	}
 	for _, kind := range []core.EventKind{core.EventOutageBegan, core.EventBreakerOpened, core.EventBreakerClosed, core.EventStoreError} {
 		if _, seen := events.Load(kind); !seen {
@@ -298,7 +298,7 @@ func TestASlowServiceIsAnOutageAndChargesOnce(t *testing.T) {
 	release := s.hold(t)
 	defer release()
 	began := time.Now()
-	_, err := c.Check(context.Background(), client.Check{Policy: "user", Key: "user:ann"})
+	_, err := c.Check(context.Background(), ann)
 	if e := store.ErrorOf(err); e == nil || e.Class != store.ClassTimeout || time.Since(began) > 30*time.Second {
 		t.Errorf("%v after %v", err, time.Since(began))
 	}
@@ -317,26 +317,15 @@ func TestReservationsOfAClient(t *testing.T) {
 		t.Fatal(a, err)
 	}
 	cost := int64(150)
-	if err := c.Settle(ctx, client.Settlement{Reservation: a.Reservation, Cost: &cost}); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, c.Settle(ctx, client.Settlement{Reservation: a.Reservation, Cost: &cost}))
 	var problem *client.Problem
 	if err := c.Settle(ctx, client.Settlement{Reservation: a.Reservation, Cost: &cost}); !errors.As(err, &problem) || problem.Status != http.StatusConflict {
 		t.Errorf("again: %v", err)
 	}
-	if a, err = c.Reserve(ctx, check); err != nil {
-		t.Fatal(err)
-	}
-	if err := c.Refund(ctx, a.Reservation); err != nil {
-		t.Fatal(err)
-	}
-	if err := c.Charge(ctx, "op", client.Check{Policy: "llm", Key: "tenant:acme", Cost: &cost}); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, c.Refund(ctx, must.Get(c.Reserve(ctx, check))(t).Reservation))
+	must.OK(t, c.Charge(ctx, "op", client.Check{Policy: "llm", Key: "tenant:acme", Cost: &cost}))
 	for range 2 {
-		if a, err = c.CheckOnce(ctx, "op-1", client.Check{Policy: "llm", Key: "tenant:acme", Cost: &cost}); err != nil {
-			t.Fatal(err)
-		}
+		must.Get(c.CheckOnce(ctx, "op-1", client.Check{Policy: "llm", Key: "tenant:acme", Cost: &cost}))(t)
 	}
 	if a, err = c.Peek(ctx, client.Check{Policy: "llm", Key: "tenant:acme"}); err != nil || a.Limits[0].Remaining != 1000-150-150-150 {
 		t.Errorf("%+v %v", a, err)
@@ -351,55 +340,30 @@ func TestUnixSockets(t *testing.T) {
 	t.Parallel()
 	s := serve(t)
 	path := filepath.Join(t.TempDir(), "s")
-	listener, err := net.Listen("unix", path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	listener := must.Get(net.Listen("unix", path))(t)
 	server := &http.Server{Handler: s.Config.Handler, ReadHeaderTimeout: time.Minute}
 	go func() { _ = server.Serve(listener) }()
 	t.Cleanup(func() { _ = server.Close() })
-	c := newClient(t, client.Config{URL: "unix://" + path})
-	if a, err := c.Check(context.Background(), client.Check{Policy: "user", Key: "user:ann"}); err != nil || !a.Allowed {
-		t.Errorf("%+v %v", a, err)
-	}
+	allows(t, newClient(t, client.Config{URL: "unix://" + path}))
 }
 
 func TestWhatIsNotSettledIsSaid(t *testing.T) {
 	t.Parallel()
 	var log strings.Builder
 	c := newClient(t, client.Config{URL: serve(t).URL})
-	l, err := c.Limiter(core.Config{Store: c.Store(), Logger: slog.New(slog.NewTextHandler(&log, nil))}, "running")
-	if err != nil {
-		t.Fatal(err)
-	}
+	l := must.Get(c.Limiter(core.Config{Store: c.Store(), Logger: slog.New(slog.NewTextHandler(&log, nil))}, "running"))(t)
 	for range 2 {
 		l.AllowKey(context.Background(), "k", 1)
 	}
-	if n := strings.Count(log.String(), "policy=running"); n != 1 {
-		t.Errorf("said %d times: %s", n, log.String())
-	}
+	check.Equal(t, "times said", strings.Count(log.String(), "policy=running"), 1)
 }
 
 func TestTLS(t *testing.T) {
 	t.Parallel()
-	plain := serve(t)
-	server := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if r.ProtoMajor != 2 {
-			t.Errorf("%s, want HTTP/2", r.Proto)
-		}
-		plain.Config.Handler.ServeHTTP(w, r)
-	}))
-	server.EnableHTTP2 = true
-	server.StartTLS()
-	t.Cleanup(server.Close)
-	roots := x509.NewCertPool()
-	roots.AddCert(server.Certificate())
-	c := newClient(t, client.Config{URL: server.URL, TLS: &tls.Config{RootCAs: roots, MinVersion: tls.VersionTLS12}})
-	if a, err := c.Check(context.Background(), client.Check{Policy: "user", Key: "user:ann"}); err != nil || !a.Allowed {
-		t.Errorf("%+v %v", a, err)
-	}
-	c = newClient(t, client.Config{URL: server.URL})
-	if _, err := c.Check(context.Background(), client.Check{Policy: "user", Key: "user:ann"}); store.ErrorOf(err).Class != store.ClassConnection {
+	url, roots := serveTLS(t, nil)
+	allows(t, newClient(t, client.Config{URL: url, TLS: &tls.Config{RootCAs: roots, MinVersion: tls.VersionTLS12}}))
+	c := newClient(t, client.Config{URL: url})
+	if _, err := c.Check(context.Background(), ann); store.ErrorOf(err).Class != store.ClassConnection {
 		t.Errorf("a certificate of nobody: %v", err)
 	}
 }
@@ -423,13 +387,11 @@ func TestChecksThatNobodyWaitsForAreNotSent(t *testing.T) {
 			s.await(t, 1) // it is under way
 		}
 	}
-	time.Sleep(20 * time.Millisecond) // most of the others wait
+	time.Sleep(20 * time.Millisecond) // most of the others are in the queue, of which nothing can be seen
 	cancel()
 	wait.Wait() // though nothing was answered
 	release()
-	for s.done.Load() == 0 {
-		time.Sleep(time.Millisecond)
-	}
+	eventually(t, "the one that was under way is answered", func() bool { return s.done.Load() > 0 })
 	a, err := c.Check(context.Background(), client.Check{Policy: "user", Key: "user:left"})
 	if err != nil || a.Limits[0].Remaining != 48 {
 		t.Errorf("%+v %v: want one of the five charged, the one that was under way", a.Limits, err)

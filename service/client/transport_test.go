@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/weblimit/weblimit/core/store"
+	"github.com/weblimit/weblimit/internal/test/must"
 	"github.com/weblimit/weblimit/service/client"
 )
 
@@ -27,6 +28,22 @@ func forward(t *testing.T, s *server) http.Handler {
 		}
 		s.Config.Handler.ServeHTTP(w, r)
 	})
+}
+
+// serveTLS serves HTTP/2 to callers, who need a certificate of these if there are any, and returns what signs the
+// server's own.
+func serveTLS(t *testing.T, callers *x509.CertPool) (url string, roots *x509.CertPool) {
+	t.Helper()
+	server := httptest.NewUnstartedServer(forward(t, serve(t)))
+	server.EnableHTTP2 = true
+	if callers != nil {
+		server.TLS = &tls.Config{ClientAuth: tls.RequireAndVerifyClientCert, ClientCAs: callers, MinVersion: tls.VersionTLS12}
+	}
+	server.StartTLS()
+	t.Cleanup(server.Close)
+	roots = x509.NewCertPool()
+	roots.AddCert(server.Certificate())
+	return server.URL, roots
 }
 
 // With a Transport, a client speaks HTTP/2 without TLS, many calls on one connection.
@@ -43,14 +60,10 @@ func TestHTTP2WithoutTLS(t *testing.T) {
 	c := newClient(t, client.Config{URL: server.URL, Transport: transport})
 	var wait sync.WaitGroup
 	for range 20 {
-		wait.Go(func() {
-			if a, err := c.Check(context.Background(), client.Check{Policy: "user", Key: "user:ann"}); err != nil || !a.Allowed {
-				t.Errorf("%+v %v", a, err)
-			}
-		})
+		wait.Go(func() { allows(t, c) })
 	}
 	wait.Wait()
-	if a, err := c.Peek(context.Background(), client.Check{Policy: "user", Key: "user:ann"}); err != nil || a.Limits[0].Remaining != 30 {
+	if a, err := c.Peek(context.Background(), ann); err != nil || a.Limits[0].Remaining != 30 {
 		t.Errorf("%+v %v: want 30 of 50 left", a.Limits, err)
 	}
 }
@@ -58,24 +71,14 @@ func TestHTTP2WithoutTLS(t *testing.T) {
 // certificate makes a certificate of a caller that signs itself.
 func certificate(t *testing.T) (tls.Certificate, *x509.CertPool) {
 	t.Helper()
-	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
-		t.Fatal(err)
-	}
+	key := must.Get(ecdsa.GenerateKey(elliptic.P256(), rand.Reader))(t)
 	of := &x509.Certificate{
 		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "caller"}, NotAfter: time.Now().Add(time.Hour),
 		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth}, IsCA: true, BasicConstraintsValid: true,
 	}
-	text, err := x509.CreateCertificate(rand.Reader, of, of, key.Public(), key)
-	if err != nil {
-		t.Fatal(err)
-	}
-	parsed, err := x509.ParseCertificate(text)
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := must.Get(x509.CreateCertificate(rand.Reader, of, of, key.Public(), key))(t)
 	pool := x509.NewCertPool()
-	pool.AddCert(parsed)
+	pool.AddCert(must.Get(x509.ParseCertificate(text))(t))
 	return tls.Certificate{Certificate: [][]byte{text}, PrivateKey: key}, pool
 }
 
@@ -84,13 +87,7 @@ func TestMutualTLS(t *testing.T) {
 	t.Parallel()
 	mine, callers := certificate(t)
 	other, _ := certificate(t)
-	server := httptest.NewUnstartedServer(forward(t, serve(t)))
-	server.EnableHTTP2 = true
-	server.TLS = &tls.Config{ClientAuth: tls.RequireAndVerifyClientCert, ClientCAs: callers, MinVersion: tls.VersionTLS12}
-	server.StartTLS()
-	t.Cleanup(server.Close)
-	roots := x509.NewCertPool()
-	roots.AddCert(server.Certificate())
+	url, roots := serveTLS(t, callers)
 	for name, of := range map[string]struct {
 		certificates []tls.Certificate
 		want         store.Class // of the error, or ""
@@ -99,8 +96,8 @@ func TestMutualTLS(t *testing.T) {
 		"none":            {nil, store.ClassConnection},
 		"another's":       {[]tls.Certificate{other}, store.ClassConnection},
 	} {
-		c := newClient(t, client.Config{URL: server.URL, TLS: &tls.Config{RootCAs: roots, Certificates: of.certificates, MinVersion: tls.VersionTLS12}})
-		a, err := c.Check(context.Background(), client.Check{Policy: "user", Key: "user:ann"})
+		c := newClient(t, client.Config{URL: url, TLS: &tls.Config{RootCAs: roots, Certificates: of.certificates, MinVersion: tls.VersionTLS12}})
+		a, err := c.Check(context.Background(), ann)
 		if of.want == "" && (err != nil || !a.Allowed) || of.want != "" && (err == nil || store.ErrorOf(err).Class != of.want) {
 			t.Errorf("%s: %+v %v", name, a, err)
 		}

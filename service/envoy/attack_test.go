@@ -11,6 +11,9 @@ import (
 	"testing"
 
 	"github.com/weblimit/weblimit/core"
+	"github.com/weblimit/weblimit/internal/test/check"
+	"github.com/weblimit/weblimit/internal/test/long"
+	"github.com/weblimit/weblimit/internal/test/must"
 	"github.com/weblimit/weblimit/internal/test/race"
 	"github.com/weblimit/weblimit/service/envoy"
 
@@ -52,7 +55,7 @@ descriptors:
   - key: user_a
     rate_limit: {unit: minute, requests_per_unit: 1}
 `
-	s := newServer(t, envoy.Config{}, text)
+	s := direct{newServer(t, envoy.Config{}, text)}
 	long := strings.Repeat("x", 1<<20)
 	seen := map[string]bool{}
 	for _, d := range []*ratelimit.RateLimitDescriptor{
@@ -70,13 +73,7 @@ descriptors:
 		request := &rls.RateLimitRequest{Domain: "edge", Descriptors: []*ratelimit.RateLimitDescriptor{d}}
 		name := fmt.Sprintf("%.60q", d.GetEntries())
 		for i, want := range []string{"OK, OK 0", "OVER, OVER 0"} {
-			response, err := s.ShouldRateLimit(t.Context(), request)
-			if err != nil {
-				t.Fatalf("%s: %v", name, err)
-			}
-			if got := said(response); got != want {
-				t.Errorf("%s, request %d: %s, want %s: it has met the bucket of another", name, i+1, got, want)
-			}
+			check.Equal(t, fmt.Sprintf("%s, request %d, whose bucket is its own", name, i+1), said(ask(t, s, request)), want)
 		}
 		seen[name] = true
 	}
@@ -84,26 +81,19 @@ descriptors:
 		t.Errorf("%d values", len(seen))
 	}
 	shared := &rls.RateLimitRequest{Domain: "edge", Descriptors: []*ratelimit.RateLimitDescriptor{entries("user", "a", "path", "shared2")}}
-	if response, err := s.ShouldRateLimit(t.Context(), shared); err != nil || said(response) != "OVER, OVER 0" {
-		t.Errorf("a value that shares a limit: %v, %v", response, err)
-	}
+	wantAnswers(t, s, shared, "OVER, OVER 0")
 }
 
 // In envoyproxy/ratelimit, key user with value a_b is the rule of key user_a with value b.
 func TestAValueChoosesNoOtherKey(t *testing.T) {
 	t.Parallel()
-	s := newServer(t, envoy.Config{}, `
+	s := direct{newServer(t, envoy.Config{}, `
 domain: edge
 descriptors:
   - {key: user, rate_limit: {unit: minute, requests_per_unit: 1}}
   - {key: user_admin, value: "1", rate_limit: {unlimited: true}}
-`)
-	for i, want := range []string{"OK, OK 0", "OVER, OVER 0"} {
-		response, err := s.ShouldRateLimit(t.Context(), request("edge", "user=admin_1"))
-		if err != nil || said(response) != want {
-			t.Errorf("request %d: %v, %v, want %s", i+1, response, err, want)
-		}
-	}
+`)}
+	wantAnswers(t, s, request("edge", "user=admin_1"), "OK, OK 0", "OVER, OVER 0")
 }
 
 // rawCodec sends bytes as they are, as a client does that does not check for UTF-8.
@@ -157,7 +147,7 @@ func TestWire(t *testing.T) {
 	}))
 	c := rls.NewRateLimitServiceClient(conn)
 	r := rand.New(rand.NewPCG(1, 2))
-	for range 1000 {
+	for range long.Rounds(300, 100_000) {
 		want := randomRequest(r)
 		if r.IntN(3) == 0 {
 			want.Descriptors[0].Limit = &ratelimit.RateLimitDescriptor_RateLimitOverride{RequestsPerUnit: r.Uint32(), Unit: 1}
@@ -186,9 +176,7 @@ descriptors:
 	runtime.GC()
 	runtime.ReadMemStats(&before)
 	for i := range n {
-		if _, err := s.ShouldRateLimit(t.Context(), request("edge", fmt.Sprintf("user=%d", i))); err != nil {
-			t.Fatal(err)
-		}
+		must.Get(s.ShouldRateLimit(t.Context(), request("edge", fmt.Sprintf("user=%d", i))))(t)
 		if i%10 == 0 { // domains that callers make up
 			_, _ = s.ShouldRateLimit(t.Context(), request(fmt.Sprint("domain", i), "user=1"))
 		}

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/weblimit/weblimit/core/redisstore"
+	"github.com/weblimit/weblimit/internal/test/check"
 	"github.com/weblimit/weblimit/internal/test/edge"
 	"github.com/weblimit/weblimit/internal/test/redistest"
 	"github.com/weblimit/weblimit/service/envoy"
@@ -61,9 +62,7 @@ descriptors:
 	for i := range clients {
 		sum += passed[i].Load()
 	}
-	if sum != 50 {
-		t.Errorf("%d requests passed, want 50", sum)
-	}
+	check.Equal(t, "requests that passed", sum, 50)
 	// What was denied by the path is given back in the background.
 	remain := func(i int) [2]int64 {
 		empty := request("edge", of(i)[0], of(i)[2])
@@ -78,11 +77,7 @@ descriptors:
 	}
 	for i := range clients {
 		want := 1000 - passed[i].Load()
-		for deadline := time.Now().Add(time.Minute); remain(i) != [2]int64{want, want}; time.Sleep(10 * time.Millisecond) {
-			if time.Now().After(deadline) {
-				t.Fatalf("client %d: %d requests passed, and %v remain of 1000", i, passed[i].Load(), remain(i))
-			}
-		}
+		eventually(t, fmt.Sprintf("client %d: %d remain of 1000", i, want), func() bool { return remain(i) == [2]int64{want, want} })
 	}
 	masters := 0
 	for _, master := range cluster.Masters() {

@@ -9,6 +9,8 @@ import (
 
 	"github.com/weblimit/weblimit/core"
 	"github.com/weblimit/weblimit/core/redisstore"
+	"github.com/weblimit/weblimit/internal/test/check"
+	"github.com/weblimit/weblimit/internal/test/must"
 	"github.com/weblimit/weblimit/internal/test/redistest"
 	"github.com/weblimit/weblimit/service/envoy"
 
@@ -18,6 +20,7 @@ import (
 	grpccodes "google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/encoding/protojson"
+	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/wrapperspb"
 )
 
@@ -90,17 +93,13 @@ func TestStatus(t *testing.T) {
 	if got := s.GetCurrentLimit(); got.GetName() != "per-user" || got.GetRequestsPerUnit() != 5 || got.GetUnit() != rls.RateLimitResponse_RateLimit_MINUTE {
 		t.Errorf("current limit %v", got)
 	}
-	if got := s.GetDurationUntilReset().AsDuration(); got != time.Minute {
-		t.Errorf("until reset %v, want 1m at the begin of a minute", got)
-	}
+	check.Equal(t, "until reset, at the begin of a minute", s.GetDurationUntilReset().AsDuration(), time.Minute)
 	for _, i := range []int{1, 2} {
 		if s := r.GetStatuses()[i]; s.GetCurrentLimit() != nil || s.GetDurationUntilReset() != nil {
 			t.Errorf("where no limit applies: %v", s)
 		}
 	}
-	if got := r.GetStatuses()[3].GetDurationUntilReset().AsDuration(); got != 12*time.Hour {
-		t.Errorf("until reset %v, want 12h at noon", got)
-	}
+	check.Equal(t, "until reset, at noon", r.GetStatuses()[3].GetDurationUntilReset().AsDuration(), 12*time.Hour)
 }
 
 func TestHits(t *testing.T) {
@@ -178,9 +177,7 @@ func TestHits(t *testing.T) {
 			t.Parallel()
 			c := dial(t, newServer(t, tt.config, two))
 			for i, step := range tt.steps {
-				if got := said(ask(t, c, step.request)); got != step.want {
-					t.Errorf("step %d: %s, want %s", i+1, got, step.want)
-				}
+				check.Equal(t, fmt.Sprint("step ", i+1), said(ask(t, c, step.request)), step.want)
 			}
 		})
 	}
@@ -199,9 +196,7 @@ func TestOverride(t *testing.T) {
 	wantSaid(t, ask(t, c, of(2, typev3.RateLimitUnit_MINUTE)), "OK, OK 1") // another unit
 	r := ask(t, c, of(1000, typev3.RateLimitUnit_HOUR))                    // another number
 	wantSaid(t, r, "OK, OK 998")
-	if got := limitOf(r.GetStatuses()[0]); got != "1000 HOUR" {
-		t.Errorf("current limit %s", got)
-	}
+	check.Equal(t, "current limit", limitOf(r.GetStatuses()[0]), "1000 HOUR")
 	wantSaid(t, ask(t, c, of(0, typev3.RateLimitUnit_HOUR)), "OVER, OVER 0")
 	wantSaid(t, ask(t, c, request("edge", "user=a")), "OK, OK 4") // that of the file is not affected
 	unmatched := of(1, typev3.RateLimitUnit_DAY)
@@ -245,15 +240,9 @@ descriptors:
   - key: user
     rate_limit: {unit: minute, requests_per_unit: 2}
 `
-	c := dial(t, newServer(t, envoy.Config{}, text))
-	for _, want := range []string{"OK, OK 0, OK 1", "OK, OK 0, OK 0", "OVER, OK 0, OVER 0"} {
-		wantSaid(t, ask(t, c, request("edge", "try=a", "user=a")), want)
-	}
-	global := newServer(t, envoy.Config{Shadow: true}, text)
-	c = dial(t, global)
-	for _, want := range []string{"OK, OK 0, OK 1", "OK, OK 0, OK 0", "OK, OK 0, OVER 0"} {
-		wantSaid(t, ask(t, c, request("edge", "try=a", "user=a")), want)
-	}
+	both := request("edge", "try=a", "user=a")
+	wantAnswers(t, dial(t, newServer(t, envoy.Config{}, text)), both, "OK, OK 0, OK 1", "OK, OK 0, OK 0", "OVER, OK 0, OVER 0")
+	wantAnswers(t, dial(t, newServer(t, envoy.Config{Shadow: true}, text)), both, "OK, OK 0, OK 1", "OK, OK 0, OK 0", "OK, OK 0, OVER 0")
 }
 
 // In quota mode a request is denied if all of its quotas are used up.
@@ -268,22 +257,14 @@ descriptors:
 `
 	c := dial(t, newServer(t, envoy.Config{}, text))
 	all := request("edge", "small=a", "large=a", "user=a")
-	for _, want := range []string{
-		"OK, OK 0, OK 1, OK 3",
-		"OK, OVER 0, OK 0, OK 2",
-		"OVER, OVER 0, OVER 0, OK 2", // and the user is charged nothing
-	} {
-		wantSaid(t, ask(t, c, all), want)
-	}
+	wantAnswers(t, c, all, "OK, OK 0, OK 1, OK 3", "OK, OVER 0, OK 0, OK 2",
+		"OVER, OVER 0, OVER 0, OK 2") // and the user is charged nothing
 	wantSaid(t, ask(t, c, request("edge", "small=a", "user=a")), "OVER, OVER 0, OK 2")
 	wantSaid(t, ask(t, c, request("edge", "user=a")), "OK, OK 1")
 
 	c = dial(t, newServer(t, envoy.Config{Quota: true}, text))
-	for _, want := range []string{
-		"OK, OK 0, OK 1, OK 3", "OK, OVER 0, OK 0, OK 2", "OK, OVER 0, OVER 0, OK 1", "OK, OVER 0, OVER 0, OK 0", "OVER, OVER 0, OVER 0, OVER 0",
-	} {
-		wantSaid(t, ask(t, c, all), want)
-	}
+	wantAnswers(t, c, all,
+		"OK, OK 0, OK 1, OK 3", "OK, OVER 0, OK 0, OK 2", "OK, OVER 0, OVER 0, OK 1", "OK, OVER 0, OVER 0, OK 0", "OVER, OVER 0, OVER 0, OVER 0")
 }
 
 func TestHeaders(t *testing.T) {
@@ -317,9 +298,7 @@ func TestHeaders(t *testing.T) {
 			t.Parallel()
 			c := dial(t, newServer(t, tt.config, two))
 			first := request("edge", "user=a", "path=/", "free=x")
-			if got := headers(ask(t, c, first)); got != tt.want[0] {
-				t.Errorf("headers\n%s\nwant\n%s", got, tt.want[0])
-			}
+			check.Equal(t, "headers", headers(ask(t, c, first)), tt.want[0])
 			second := request("edge", "user=a", "path=/")
 			second.HitsAddend = 2
 			r := ask(t, c, second)
@@ -329,12 +308,10 @@ func TestHeaders(t *testing.T) {
 						t.Errorf("headers of a denial without %q:\n%s", part, got)
 					}
 				}
-			} else if got != tt.want[1] {
-				t.Errorf("headers of a denial\n%s\nwant\n%s", got, tt.want[1])
+			} else {
+				check.Equal(t, "headers of a denial", got, tt.want[1])
 			}
-			if got := headers(ask(t, c, request("edge", "free=x", "other=x"))); got != tt.want[2] {
-				t.Errorf("headers where no limit applies:\n%s", got)
-			}
+			check.Equal(t, "headers where no limit applies", headers(ask(t, c, request("edge", "free=x", "other=x"))), tt.want[2])
 		})
 	}
 }
@@ -355,17 +332,10 @@ descriptors:
 		`{"domain":"edge","descriptors":[{"entries":["user=a"]},{"entries":["path=/"],"hitsAddend":2}],"hitsAddend":1,"metadata":{"plan":{"name":"basic","level":1,"owner":"web"},"tags":["a",2,true,null]}}`,
 		`{"domain":"edge","descriptors":[{"entries":["user=a"]},{"entries":["path=/"],"hitsAddend":2}],"hitsAddend":1,"metadata":{"plan":{"name":"other","owner":"web"}}}`,
 	} {
-		got, err := protojson.Marshal(ask(t, c, r).GetDynamicMetadata())
-		if err != nil {
-			t.Fatal(err)
-		}
-		wanted := new(rls.RateLimitResponse)
-		if err := protojson.Unmarshal([]byte(`{"dynamicMetadata":`+want+`}`), wanted); err != nil {
-			t.Fatal(err)
-		}
-		again, _ := protojson.Marshal(wanted.GetDynamicMetadata())
-		if strings.ReplaceAll(string(got), " ", "") != strings.ReplaceAll(string(again), " ", "") {
-			t.Errorf("request %d: %s, want %s", i+1, got, again)
+		wanted, got := new(rls.RateLimitResponse), ask(t, c, r)
+		must.OK(t, protojson.Unmarshal([]byte(`{"dynamicMetadata":`+want+`}`), wanted))
+		if !proto.Equal(got.GetDynamicMetadata(), wanted.GetDynamicMetadata()) {
+			t.Errorf("request %d: %v, want %s", i+1, got.GetDynamicMetadata(), want)
 		}
 	}
 }
@@ -424,18 +394,12 @@ func TestAlgorithms(t *testing.T) {
 			t.Parallel()
 			now := now
 			tt.config.Store = at(func() int64 { return now.UnixMicro() }) //nolint:gocritic // now changes
-			s := newServer(t, tt.config, tt.text)
+			s := direct{newServer(t, tt.config, tt.text)}
 			r := request("edge", "user=a")
 			r.HitsAddend = 4
-			if got, err := s.ShouldRateLimit(t.Context(), r); err != nil || said(got) != "OK, OK 0" {
-				t.Fatalf("%v, %v", got, err)
-			}
+			wantAnswers(t, s, r, "OK, OK 0")
 			now = now.Add(90 * time.Second)
-			got, err := s.ShouldRateLimit(t.Context(), request("edge", "user=a"))
-			if err != nil {
-				t.Fatal(err)
-			}
-			wantSaid(t, got, tt.want)
+			wantAnswers(t, s, request("edge", "user=a"), tt.want)
 		})
 	}
 }

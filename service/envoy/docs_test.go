@@ -10,9 +10,11 @@ import (
 	"testing"
 
 	"github.com/redis/go-redis/v9"
-	"github.com/weblimit/weblimit/core/redisstore"
-	"github.com/weblimit/weblimit/service/envoy"
 	"google.golang.org/grpc"
+
+	"github.com/weblimit/weblimit/core/redisstore"
+	"github.com/weblimit/weblimit/internal/test/must"
+	"github.com/weblimit/weblimit/service/envoy"
 )
 
 // serve is the code of docs/envoy.md.
@@ -65,9 +67,5 @@ func TestDocs(t *testing.T) {
 
 func plainLines(t *testing.T, name string) []string {
 	t.Helper()
-	text, err := os.ReadFile(name)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return strings.Split(string(text), "\n")
+	return strings.Split(string(must.Get(os.ReadFile(name))(t)), "\n")
 }

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/weblimit/weblimit/internal/test/must"
 	"github.com/weblimit/weblimit/service/envoy"
 
 	rls "github.com/envoyproxy/go-control-plane/envoy/service/ratelimit/v3"
@@ -118,11 +119,7 @@ func TestExamples(t *testing.T) {
 	} {
 		t.Run(tt.file+" "+tt.says, func(t *testing.T) {
 			t.Parallel()
-			text, err := os.ReadFile("testdata/examples/" + tt.file)
-			if err != nil {
-				t.Fatal(err)
-			}
-			c := dial(t, newServer(t, envoy.Config{}, string(text)))
+			c := direct{newServer(t, envoy.Config{}, string(must.Get(os.ReadFile("testdata/examples/"+tt.file))(t)))}
 			for _, step := range tt.steps {
 				all := strings.Split(step.descriptors, ";")
 				n, then := step.times, over
@@ -140,13 +137,9 @@ func TestExamples(t *testing.T) {
 						want = then
 					}
 					response := ask(t, c, request(tt.domain, all...))
-					if response.GetOverallCode() != want {
-						t.Fatalf("request %d with %s: %v, want %v", i+1, step.descriptors, response, want)
-					}
+					must.Equal(t, fmt.Sprintf("request %d with %s", i+1, step.descriptors), response.GetOverallCode(), want)
 					for j, limit := range strings.Split(step.limit, ";") {
-						if got := limitOf(response.GetStatuses()[j]); got != limit {
-							t.Fatalf("%s: limit %s, want %s", all[j], got, limit)
-						}
+						must.Equal(t, all[j], limitOf(response.GetStatuses()[j]), limit)
 					}
 				}
 			}

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/weblimit/weblimit/core"
+	"github.com/weblimit/weblimit/internal/test/must"
 	"github.com/weblimit/weblimit/internal/testclock"
 	"github.com/weblimit/weblimit/policy"
 	"github.com/weblimit/weblimit/service/envoy"
@@ -51,11 +52,22 @@ func newServer(t testing.TB, config envoy.Config, texts ...string) *envoy.Server
 	if config.Logger == nil {
 		config.Logger = quiet
 	}
-	s, err := envoy.New(config)
-	if err != nil {
-		t.Fatal(err)
+	return must.Get(envoy.New(config))(t)
+}
+
+// direct asks a server without the network.
+type direct struct{ *envoy.Server }
+
+func (d direct) ShouldRateLimit(ctx context.Context, r *rls.RateLimitRequest, _ ...grpc.CallOption) (*rls.RateLimitResponse, error) {
+	return d.Server.ShouldRateLimit(ctx, r)
+}
+
+// wantAnswers asks for the same again and again.
+func wantAnswers(t *testing.T, c rls.RateLimitServiceClient, r *rls.RateLimitRequest, wants ...string) {
+	t.Helper()
+	for _, want := range wants {
+		wantSaid(t, ask(t, c, r), want)
 	}
-	return s
 }
 
 func files(texts ...string) (all []policy.File) {
@@ -73,18 +85,12 @@ func dial(t testing.TB, s *envoy.Server) rls.RateLimitServiceClient {
 
 func connect(t testing.TB, s *envoy.Server, options ...grpc.ServerOption) *grpc.ClientConn {
 	t.Helper()
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	listener := must.Get(net.Listen("tcp", "127.0.0.1:0"))(t)
 	g := grpc.NewServer(options...)
 	s.Register(g)
 	go func() { _ = g.Serve(listener) }()
 	t.Cleanup(g.Stop)
-	conn, err := grpc.NewClient(listener.Addr().String(), grpc.WithTransportCredentials(insecure.NewCredentials()))
-	if err != nil {
-		t.Fatal(err)
-	}
+	conn := must.Get(grpc.NewClient(listener.Addr().String(), grpc.WithTransportCredentials(insecure.NewCredentials())))(t)
 	t.Cleanup(func() { _ = conn.Close() })
 	return conn
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -18,6 +17,8 @@ import (
 
 	"github.com/weblimit/weblimit/core"
 	"github.com/weblimit/weblimit/core/redisstore"
+	"github.com/weblimit/weblimit/internal/test/check"
+	"github.com/weblimit/weblimit/internal/test/must"
 	"github.com/weblimit/weblimit/internal/test/race"
 	"github.com/weblimit/weblimit/internal/test/redistest"
 	"github.com/weblimit/weblimit/service/envoy"
@@ -75,9 +76,7 @@ func TestHealth(t *testing.T) {
 	check(healthpb.HealthCheckResponse_SERVING, 200)
 	s.Shutdown()
 	check(healthpb.HealthCheckResponse_NOT_SERVING, 500)
-	if r, err := s.ShouldRateLimit(t.Context(), request("edge", "user=a")); err != nil || said(r) != "OK, OK 4" {
-		t.Errorf("after Shutdown: %v, %v", r, err)
-	}
+	wantAnswers(t, direct{s}, request("edge", "user=a"), "OK, OK 4") // after Shutdown
 }
 
 // With a Redis that is frozen, answers come before Envoy's deadline, as the policy says.
@@ -107,19 +106,13 @@ func TestOutage(t *testing.T) {
 				}
 				return said(r)
 			}
-			for n, until := 0, time.Now().Add(time.Minute); answer(fmt.Sprint("before", n)) != "OK, OK 4"; n++ { // in time for Redis
-				if time.Now().After(until) {
-					t.Fatal("Redis has decided nothing for a minute")
-				}
-				time.Sleep(10 * time.Millisecond)
-			}
+			n := 0
+			eventually(t, "Redis decides in time", func() bool { n++; return answer(fmt.Sprint("before", n)) == "OK, OK 4" })
 			server.Freeze(t)
 			fastest := time.Hour
 			for _, want := range tt.want {
 				began := time.Now()
-				if got := answer("a"); got != want {
-					t.Errorf("in an outage: %s, want %s", got, want)
-				}
+				check.Equal(t, "in an outage", answer("a"), want)
 				fastest = min(fastest, time.Since(began))
 			}
 			if fastest > 500*time.Millisecond { // a busy machine may be late now and then
@@ -138,16 +131,12 @@ func TestDeadline(t *testing.T) {
 	if _, err := s.ShouldRateLimit(ctx, request("edge", "user=a")); status.Code(err) != grpccodes.DeadlineExceeded {
 		t.Errorf("%v", err)
 	}
-	if r, err := s.ShouldRateLimit(t.Context(), request("edge", "user=a")); err != nil || said(r) != "OK, OK 4" {
-		t.Errorf("%v, %v: it was charged", r, err)
-	}
+	wantAnswers(t, direct{s}, request("edge", "user=a"), "OK, OK 4") // it was not charged
 }
 
 func write2(t *testing.T, name, text string) {
 	t.Helper()
-	if err := os.WriteFile(name, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, os.WriteFile(name, []byte(text), 0o600))
 }
 
 func perUser(n int) string {
@@ -163,11 +152,7 @@ func TestReload(t *testing.T) {
 	s := newServer(t, envoy.Config{Source: envoy.Directory(dir)})
 	want := func(user, answer string) {
 		t.Helper()
-		r, err := s.ShouldRateLimit(t.Context(), request("edge", "user="+user))
-		if err != nil {
-			t.Fatal(err)
-		}
-		wantSaid(t, r, answer)
+		wantAnswers(t, direct{s}, request("edge", "user="+user), answer)
 	}
 	want("a", "OK, OK 4")
 	first := s.Status()
@@ -185,17 +170,13 @@ func TestReload(t *testing.T) {
 	// What is used stays used, and one that is lowered counts at once.
 	write2(t, filepath.Join(dir, "other.yml"), "domain: other\n")
 	write2(t, filepath.Join(dir, "edge.yaml"), perUser(3))
-	if err := s.Reload(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, s.Reload(t.Context()))
 	if now := s.Status(); now.Version == first.Version || now.Err != nil || now.Changes != 1 || now.Domains != 2 || now.Limits != 1 {
 		t.Errorf("status %+v", now)
 	}
 	want("a", "OK, OK 0")
 	want("a", "OVER, OVER 0")
-	if err := os.RemoveAll(dir); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, os.RemoveAll(dir))
 	if err := s.Reload(t.Context()); err == nil {
 		t.Error("the directory is gone, and nobody says so")
 	}
@@ -208,16 +189,12 @@ func TestWatch(t *testing.T) {
 	dir := t.TempDir()
 	for i, n := range []int{5, 9} {
 		data := filepath.Join(dir, fmt.Sprintf("..version%d", i))
-		if err := os.Mkdir(data, 0o700); err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, os.Mkdir(data, 0o700))
 		write2(t, filepath.Join(data, "edge.yaml"), perUser(n))
 	}
 	link := func(to, name string) {
 		t.Helper()
-		if err := errors.Join(os.Symlink(to, filepath.Join(dir, "tmp")), os.Rename(filepath.Join(dir, "tmp"), filepath.Join(dir, name))); err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, errors.Join(os.Symlink(to, filepath.Join(dir, "tmp")), os.Rename(filepath.Join(dir, "tmp"), filepath.Join(dir, name))))
 	}
 	link("..version0", "..data")
 	link(filepath.Join("..data", "edge.yaml"), "edge.yaml")
@@ -225,19 +202,19 @@ func TestWatch(t *testing.T) {
 	stop := s.Watch(t.Context())
 	defer stop()
 	link("..version1", "..data")
-	for range 1200 {
-		if s.Status().Changes == 1 {
-			stop()
-			r, err := s.ShouldRateLimit(t.Context(), request("edge", "user=a"))
-			if err != nil {
-				t.Fatal(err)
-			}
-			wantSaid(t, r, "OK, OK 8")
-			return
+	eventually(t, "the change is followed", func() bool { return s.Status().Changes == 1 })
+	stop()
+	wantAnswers(t, direct{s}, request("edge", "user=a"), "OK, OK 8")
+}
+
+// eventually waits for what no event tells of: files are looked at once a second.
+func eventually(t *testing.T, what string, holds func() bool) {
+	t.Helper()
+	for until := time.Now().Add(time.Minute); !holds(); time.Sleep(10 * time.Millisecond) {
+		if time.Now().After(until) {
+			t.Fatalf("not within a minute: %s", what)
 		}
-		time.Sleep(50 * time.Millisecond)
 	}
-	t.Error("the change is not followed")
 }
 
 // While files are reloaded as fast as they can be, no request is lost, and none is decided by half a
@@ -281,15 +258,13 @@ descriptors:
 	var grown uint64
 	for i := 0; i < 400 || decided.Load() < 100; i++ {
 		write2(t, name, text(1000+i%7))
-		if err := s.Reload(t.Context()); err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, s.Reload(t.Context()))
 		if i == 100 || i == 399 {
 			runtime.GC()
 			runtime.ReadMemStats(&memory)
 			grown = memory.HeapAlloc - min(grown, memory.HeapAlloc)
 		}
-		time.Sleep(time.Millisecond)
+		time.Sleep(time.Millisecond) // for the clients
 	}
 	stop()
 	clients.Wait()
@@ -299,9 +274,7 @@ descriptors:
 	if grown > 50<<20 {
 		t.Errorf("memory has grown by %d MB", grown>>20)
 	}
-	if n := len(s.Status().Version); n != 12 {
-		t.Errorf("version of %d digits", n)
-	}
+	check.Equal(t, "digits of the version", len(s.Status().Version), 12)
 }
 
 // Ten thousand rules load in less than a second, and cost no more to decide than ten.
@@ -318,11 +291,7 @@ func TestManyRules(t *testing.T) {
 		t.Errorf("10,000 rules took %v", took)
 	}
 	for _, i := range []int{0, 4711, 9999} {
-		r, err := s.ShouldRateLimit(t.Context(), request("edge", fmt.Sprintf("tenant=t%d", i)))
-		if err != nil {
-			t.Fatal(err)
-		}
-		wantSaid(t, r, fmt.Sprintf("OK, OK %d", i))
+		wantAnswers(t, direct{s}, request("edge", fmt.Sprintf("tenant=t%d", i)), fmt.Sprintf("OK, OK %d", i))
 	}
 }
 
@@ -342,26 +311,13 @@ descriptors:
 		for range 6 {
 			r := request("edge", d)
 			r.HitsAddend = 2
-			if _, err := s.ShouldRateLimit(t.Context(), r); err != nil {
-				t.Fatal(err)
-			}
+			must.Get(s.ShouldRateLimit(t.Context(), r))(t)
 		}
 	}
-	if _, err := s.ShouldRateLimit(t.Context(), request("other", "user=a")); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(s.ShouldRateLimit(t.Context(), request("other", "user=a")))(t)
 	_, _ = s.ShouldRateLimit(t.Context(), request(""))
-	server := httptest.NewServer(s.Metrics())
-	defer server.Close()
-	response, err := http.Get(server.URL)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = response.Body.Close() }()
-	body, err := io.ReadAll(response.Body)
-	if err != nil {
-		t.Fatal(err)
-	}
+	w := httptest.NewRecorder()
+	s.Metrics().ServeHTTP(w, httptest.NewRequest(http.MethodGet, "/metrics", nil))
 	for _, want := range []string{
 		`ratelimit_service_rate_limit_total_hits{domain="edge",key1="user"} 12`,
 		`ratelimit_service_rate_limit_within_limit{domain="edge",key1="user"} 10`,
@@ -374,11 +330,9 @@ descriptors:
 		`ratelimit_service_should_rate_limit_error{err_type="service_error"} 1`,
 		`ratelimit_service_config_load_success 1`,
 	} {
-		if !strings.Contains(string(body), want+"\n") {
-			t.Errorf("no line %s in\n%s", want, body)
+		if !strings.Contains(w.Body.String(), want+"\n") {
+			t.Errorf("no line %s in\n%s", want, w.Body)
 		}
 	}
-	if got := s.Hits()["edge.user"]; got != (envoy.Hits{Total: 12, Within: 10, Near: 2, Over: 2}) {
-		t.Errorf("hits %+v", got)
-	}
+	check.Equal(t, "hits", s.Hits()["edge.user"], envoy.Hits{Total: 12, Within: 10, Near: 2, Over: 2})
 }
