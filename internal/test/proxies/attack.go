@@ -17,7 +17,7 @@ const (
 // extra: name, value, name, value…
 func Attack(tb testing.TB, addr, path string, extra ...string) map[int]int {
 	tb.Helper()
-	forged := thousand(path)
+	lies := forged(path, 1000)
 	var lines []byte
 	var more []field
 	for pair := range slices.Chunk(extra, 2) {
@@ -25,11 +25,11 @@ func Attack(tb testing.TB, addr, path string, extra ...string) map[int]int {
 		more = append(more, field{pair[0], pair[1]})
 	}
 	host := []byte("Host: example.com\r\n")
-	first := make([][]byte, len(forged.http1))
-	for i, request := range forged.http1 {
+	first := make([][]byte, len(lies.http1))
+	for i, request := range lies.http1 {
 		first[i] = bytes.Replace(request, host, append(bytes.Clone(host), lines...), 1)
 	}
-	second := slices.Clone(forged.http2)
+	second := slices.Clone(lies.http2)
 	for i := range second {
 		second[i].fields = append(slices.Clone(second[i].fields), more...)
 	}

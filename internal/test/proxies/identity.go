@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/weblimit/weblimit/internal/test/frameworks"
+	"github.com/weblimit/weblimit/internal/test/long"
 	"github.com/weblimit/weblimit/keyfuncs"
 )
 
@@ -38,7 +39,7 @@ func (p *proxy) routes(tb testing.TB, network string) (routes []*Route) {
 	return routes
 }
 
-// ForgedRequests tests that a client that makes up 1,000 requests, over HTTP/1.1 and HTTP/2, gets no more
+// ForgedRequests tests that a client that makes up hundreds of requests, over HTTP/1.1 and HTTP/2, gets no more
 // than its quota from each strategy. Another client behind the same proxy gets its own.
 func ForgedRequests(t *testing.T, all []frameworks.Framework) {
 	t.Helper()
@@ -63,29 +64,37 @@ func ForgedRequests(t *testing.T, all []frameworks.Framework) {
 // pause is how long to wait for an answer.
 const pause = time.Minute
 
-// A corpus holds 1,000 forgeries.
+// A corpus holds forgeries of each shape.
 type corpus struct {
 	http1 [][]byte
 	http2 []forgery // those with trailers last
 }
 
-// corpora holds the corpus of each path.
+// corpora holds the corpus of each path and size.
 var corpora sync.Map
 
-func thousand(path string) *corpus {
-	if made, ok := corpora.Load(path); ok {
+// forged returns so many forgeries for a path. The malformed ones are few, one of each shape: most of them cost a
+// connection.
+func forged(path string, all int) *corpus {
+	type size struct {
+		path string
+		all  int
+	}
+	if made, ok := corpora.Load(size{path, all}); ok {
 		return made.(*corpus)
 	}
 	c := new(corpus)
-	for i := range 600 {
+	first := all * 6 / 10
+	every := first / len(malformed(0))
+	for i := range first {
 		shapes, n := forgeries(i, path), i
-		if i%32 == 31 { // most of these cost a connection
-			shapes, n = malformed(i), i/32
+		if i%every == every-1 {
+			shapes, n = malformed(i), i/every
 		}
 		c.http1 = append(c.http1, shapes[n%len(shapes)].http1(path))
 	}
 	var trailing []forgery
-	for i := range 400 {
+	for i := range all - first {
 		shapes := forgeries(i, path)
 		if f := shapes[i%len(shapes)]; len(f.trailers) == 0 {
 			c.http2 = append(c.http2, f)
@@ -94,7 +103,7 @@ func thousand(path string) *corpus {
 		}
 	}
 	c.http2 = append(c.http2, trailing...)
-	made, _ := corpora.LoadOrStore(path, c)
+	made, _ := corpora.LoadOrStore(size{path, all}, c)
 	return made.(*corpus)
 }
 
@@ -104,16 +113,17 @@ func forge(t *testing.T, front *started, r *Route) {
 	plain := forgery{}.http1(r.Path)
 	first := pipeline(t, honest, front.addr, pause, [][]byte{plain})
 
-	forged := thousand(r.Path)
-	got := pipeline(t, attacker, front.addr, pause, forged.http1)
-	for status, n := range streams(t, attacker, front.addr, r.Path, pause, forged.http2) {
+	all := long.Rounds(300, 1000)
+	lies := forged(r.Path, all)
+	got := pipeline(t, attacker, front.addr, pause, lies.http1)
+	for status, n := range streams(t, attacker, front.addr, r.Path, pause, lies.http2) {
 		got[status] += n
 	}
 	if got[http.StatusOK] != quota {
 		t.Errorf("%s: %d of %v passed, want %d", r.Path, got[http.StatusOK], got, quota)
 	}
 	// The rest was denied, except for requests that proxies refuse.
-	if got[http.StatusTooManyRequests] < 700 {
+	if got[http.StatusTooManyRequests] < all*7/10 {
 		t.Errorf("%s: too few reached the limit: %v", r.Path, got)
 	}
 
