@@ -7,7 +7,6 @@ import (
 
 	"github.com/weblimit/weblimit/core"
 	"github.com/weblimit/weblimit/core/redisstore"
-	"github.com/weblimit/weblimit/internal/test/check"
 	"github.com/weblimit/weblimit/internal/test/redistest"
 )
 
@@ -19,140 +18,37 @@ func TestClusterMasterIsLostUnderLoad(t *testing.T) {
 	for name, lose := range losses {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			loseMaster(t, lose)
-		})
-	}
-}
-
-// losses are the ways to lose a server.
-var losses = map[string]func(*testing.T, *redistest.Server){
-	"killed": func(_ *testing.T, s *redistest.Server) { s.Kill() },
-	"frozen": func(t *testing.T, s *redistest.Server) { s.Freeze(t) },
-}
-
-// policies are the outage policies with the reason of their decisions.
-var policies = map[core.Outage]core.Reason{
-	core.Local: core.ReasonOutageLocal,
-	core.Allow: core.ReasonOutageAllowed,
-	core.Deny:  core.ReasonOutageDenied,
-}
-
-func loseMaster(t *testing.T, lose func(*testing.T, *redistest.Server)) {
-	const (
-		quota    = 1_000_000
-		deadline = time.Second // the other masters keep to it on a busy machine, most of the time
-	)
-	cluster, prefix := redistest.StartClusterOf(t, 3, 1), redistest.Prefix(t)
-	cluster.DownAfter(t, never)
-	store := redisstore.New(cluster.Client(t), redisstore.Config{Prefix: prefix, DenialCache: noDenials()})
-	events := listen(store)
-	keys := keysOn(t, cluster, prefix, 4)
-	hot := keys[0] // one for each policy, and a new one
-	slot := slotOf(t, cluster, prefix, hot[0])
-	master := cluster.MasterOf(t, slot)
-
-	patient, reasons := map[string]*core.Limiter{}, map[string]core.Reason{}
-	load := newTraffic()
-	for policy, reason := range policies {
-		config := core.Config{
-			Store: store, Timeout: deadline, Replicas: 4,
-			Limits: []core.Limit{atMost(quota, fmt.Sprint("policy", policy)).OnOutage(policy)},
-		}
-		l := newLimiter(t, config)
-		config.Timeout = patience
-		asker := newLimiter(t, config)
-		for i := range keys {
-			key := keys[i][policy]
-			patient[key], reasons[key] = asker, reason
-			load.send(l, key, 3, 10*time.Millisecond)
-		}
-	}
-	ofRedis := func(since time.Time, keys []string) func() bool {
-		return func() bool {
-			for _, key := range keys[:len(policies)] {
-				if load.count(key, since, (*ask).byRedis) < 20 {
-					return false
+			cluster, prefix := redistest.StartClusterOf(t, 3, 1), redistest.Prefix(t)
+			cluster.DownAfter(t, never)
+			store := redisstore.New(cluster.Client(t), redisstore.Config{Prefix: prefix, DenialCache: noDenials()})
+			keys := keysOn(t, cluster, prefix, 4) // one for each policy, and a new one
+			var loads []*policyLoad
+			for _, keys := range keys {
+				loads = append(loads, newPolicyLoad(t, store, time.Second, keys)) // the other masters keep to it on a busy machine, most of the time
+			}
+			slot := slotOf(t, cluster, prefix, keys[0][0])
+			master, lost := cluster.MasterOf(t, slot), time.Now()
+			lose(t, master)
+			loads[0].replaced(t, cluster, lost, func() { cluster.AwaitFailover(t, slot, master) })
+			loads[0].finish(t, keys[0][3])
+			byRedis, others := 0, 0
+			for _, l := range loads[1:] {
+				asks := l.stop()
+				wantOnTime(t, asks, l.deadline)
+				for i := range asks {
+					if asks[i].byRedis() {
+						byRedis++
+					} else {
+						others++
+					}
 				}
 			}
-			return true
-		}
-	}
-	for i := range keys {
-		eventually(t, "load", ofRedis(time.Now(), keys[i]))
-	}
-	lost := time.Now()
-	lose(t, master)
-	eventually(t, "the policies to decide", func() bool {
-		for _, key := range hot[:len(policies)] {
-			if load.count(key, lost, func(a *ask) bool { return a.reason == reasons[key] }) < 20 {
-				return false
+			figure(t, "decisions of other masters, and of them not by Redis", fmt.Sprint(byRedis, ", ", others))
+			if others > byRedis/10 {
+				t.Errorf("of the decisions of other masters %d were Redis's and %d were not", byRedis, others)
 			}
-		}
-		return true
-	})
-	cluster.DownAfter(t, soonDead)
-	cluster.AwaitFailover(t, slot, master)
-	cluster.DownAfter(t, never)
-	promoted := time.Now()
-	back := eventually(t, "decisions of Redis", func() bool { return ofRedis(promoted, hot)() })
-	eventually(t, "the outage to be over", func() bool { return events.count(core.EventOutageEnded) > 0 })
-	calm := time.Now()
-	eventually(t, "more decisions", ofRedis(calm, hot))
-	asks := load.stop()
-	wantOnTime(t, asks, deadline)
-
-	others, othersOut, out := 0, 0, 0
-	charged := map[string]int64{} // as Redis said
-	unknown := map[string]int64{} // not known to be charged
-	for i := range asks {
-		a := &asks[i]
-		switch isHot := master == ownerOf(keys, a.key, cluster); {
-		case a.byRedis():
-			charged[a.key]++
-			if !isHot {
-				others++
-			}
-		case isHot:
-			out++
-			unknown[a.key]++
-			if a.reason != reasons[a.key] || a.allowed != (a.reason != core.ReasonOutageDenied) {
-				t.Errorf("%s was decided %v, allowed %v, want %v", a.key, a.reason, a.allowed, reasons[a.key])
-			}
-		default:
-			othersOut++
-		}
+		})
 	}
-	if othersOut > others/10 {
-		t.Errorf("of the decisions of other masters %d were Redis's and %d were not", others, othersOut)
-	}
-	// Only Redis charged Deny's key. So what Redis has counted differs from what it has
-	// answered only by what replication lost, or by answers that were lost.
-	key := hot[core.Deny]
-	lostCharges := charged[key] - (quota - remaining(t, patient[key], key))
-	if lostCharges < -unknown[key] || lostCharges > charged[key] {
-		t.Errorf("of %d charges %d are lost", charged[key], lostCharges)
-	}
-	figure(t, "decisions by policy in the outage, none but the lost master's keys", out)
-	figure(t, "decisions of other masters, and of them not by Redis", fmt.Sprint(others, ", ", othersOut))
-	figure(t, "promotion after the loss", promoted.Sub(lost))
-	figure(t, "all policies' keys decided by Redis after promotion within", back)
-	figure(t, "charges that the replica did not have, of those answered", fmt.Sprint(lostCharges, " of ", charged[key]))
-
-	// Exact again, on the new master of that slot.
-	exact := newPatient(t, store, atMost(500, "exact"))
-	check.Equal(t, "of a quota of 500 admitted after the failover", hammerKey(t, exact, hot[3], 500), 500)
-}
-
-// ownerOf returns the node that was the master of a key at the start.
-func ownerOf(keys [][]string, key string, c *redistest.Cluster) *redistest.Server {
-	for i := range keys {
-		for _, k := range keys[i] {
-			if k == key {
-				return c.Masters()[i]
-			}
-		}
-	}
-	return nil
 }
 
 // During an outage a client gets at most the quota from Redis, its share from each
