@@ -16,6 +16,7 @@ import (
 	"github.com/weblimit/weblimit/internal/test/must"
 	"github.com/weblimit/weblimit/internal/test/redistest"
 	"github.com/weblimit/weblimit/internal/test/storetest"
+	"github.com/weblimit/weblimit/internal/test/wait"
 	"github.com/weblimit/weblimit/keyfuncs"
 )
 
@@ -109,7 +110,7 @@ func TestABlockIsLiftedEverywhere(t *testing.T) {
 	}
 	lifted := func(l *core.Limiter, want core.Reason) {
 		t.Helper()
-		eventually(t, "the end of the block to be heard", func() bool {
+		wait.Until(t, "the end of the block is heard", func() bool {
 			d := l.AllowKey(t.Context(), "user:42", 1)
 			if d.Reason != core.ReasonBlocked && d.Reason != want {
 				t.Fatalf("%v, %v; want %v", d.Reason, d.Err, want)

@@ -8,6 +8,7 @@ import (
 
 	"github.com/weblimit/weblimit/core/store"
 	"github.com/weblimit/weblimit/internal/test/check"
+	"github.com/weblimit/weblimit/internal/test/wait"
 )
 
 // One timer looks after all that wait: each is told at its own deadline, in the queue and in a batch,
@@ -30,7 +31,7 @@ func TestDeadlinesOfJobsThatWait(t *testing.T) {
 			}
 		})
 	}
-	awaitThat(t, "round trips under way", func() bool {
+	wait.Until(t, "round trips are under way", func() bool {
 		n.mu.Lock()
 		defer n.mu.Unlock()
 		return n.inFlight == maxInFlight
@@ -44,7 +45,7 @@ func TestDeadlinesOfJobsThatWait(t *testing.T) {
 			}
 		})
 	}
-	awaitThat(t, "all deadlines", func() bool {
+	wait.Until(t, "all deadlines are over", func() bool {
 		n.mu.Lock()
 		defer n.mu.Unlock()
 		return len(n.queue) == 6 && n.sweepAt == 0

@@ -10,6 +10,7 @@ import (
 	"github.com/weblimit/weblimit/internal/test/check"
 	"github.com/weblimit/weblimit/internal/test/must"
 	"github.com/weblimit/weblimit/internal/test/redistest"
+	"github.com/weblimit/weblimit/internal/test/wait"
 )
 
 // forever is an age that outlasts a test, on a busy machine, too.
@@ -26,7 +27,7 @@ func deniedStore(t *testing.T, key string, rule *core.Rule, config ...redisstore
 		t.Fatal("a request beyond the quota passed")
 	}
 	if len(config) == 0 || !config[0].DenialCache.Disabled {
-		eventually(t, "the store to listen", store.Hears) // which drops what was cached before
+		wait.Until(t, "the store listens", store.Hears) // which drops what was cached before
 		take(t, store, checkOf(key, rule, 1))
 	}
 	before := server.Calls(t, "evalsha")
@@ -63,7 +64,7 @@ func TestADenialEndsWithItsRetryAfter(t *testing.T) {
 			continue
 		}
 		denied++
-		time.Sleep(r.RetryAfter)
+		time.Sleep(r.RetryAfter) // by Redis's clock, which nothing else moves
 		if again := take(t, store, checkOf("k", rule, 1))[0]; !again.Allowed {
 			t.Fatalf("denied with %+v, and denied again with %+v after exactly that wait", r, again)
 		}
@@ -104,7 +105,7 @@ func TestADenialIsNoOlderThanItMayBe(t *testing.T) {
 	store, server, calls := deniedStore(t, "k", rule, redisstore.Config{DenialCache: redisstore.DenialCache{Age: 20 * time.Millisecond, Size: 8}})
 	other := redisstore.New(server.Client(t))
 	must.OK(t, other.Reset(t.Context(), []core.Check{checkOf("k", rule, 0)}))
-	eventually(t, "the denial to end", func() bool { return take(t, store, checkOf("k", rule, 1))[0].Allowed })
+	wait.Until(t, "the denial ends", func() bool { return take(t, store, checkOf("k", rule, 1))[0].Allowed })
 	if got := calls(); got < 2 { // the reset and the last
 		t.Errorf("%d calls, want Redis asked", got)
 	}

@@ -116,7 +116,7 @@ func TestTopClientsOfTwoInstances(t *testing.T) {
 		if time.Now().After(deadline) {
 			t.Fatalf("after %v requests: %+v", asked, s)
 		}
-		time.Sleep(50 * time.Millisecond)
+		time.Sleep(50 * time.Millisecond) // snapshots are published each second, and nothing tells when
 	}
 	for _, key := range client.Keys(t.Context(), prefix+"{#exchange}*").Val() {
 		if ttl := client.PTTL(t.Context(), key).Val(); ttl <= 0 {

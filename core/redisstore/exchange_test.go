@@ -21,6 +21,7 @@ import (
 	"github.com/weblimit/weblimit/internal/test/check"
 	"github.com/weblimit/weblimit/internal/test/must"
 	"github.com/weblimit/weblimit/internal/test/redistest"
+	"github.com/weblimit/weblimit/internal/test/wait"
 )
 
 // collected returns what an exchange collects, sorted.
@@ -65,7 +66,7 @@ func TestSnapshotsAreExchanged(t *testing.T) {
 			for range 20 {
 				publish(t, b, fmt.Sprintf("gone-%d", len(collected(t, b))), "gone", time.Millisecond)
 			}
-			time.Sleep(5 * time.Millisecond)
+			time.Sleep(5 * time.Millisecond) // until those of a millisecond have expired in Redis
 			check.Slices(t, "collected", collected(t, b), []string{"of b", "second"})
 			for _, proposal := range []string{"one", "two"} {
 				if got, err := a.Agree(t.Context(), []byte(proposal)); err != nil || string(got) != "one" {
@@ -249,7 +250,7 @@ func TestTheExchangeInAnOutage(t *testing.T) {
 	if took, class := timed(publishing); took > 30*time.Second || class != store.ClassTimeout { // for a busy machine
 		t.Errorf("while Redis is frozen: %v after %v", class, took)
 	}
-	eventually(t, "an open breaker", func() bool {
+	wait.Until(t, "the breaker is open", func() bool {
 		ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
 		defer cancel()
 		_ = s.Take(ctx, []core.Check{checkOf("k", rule, 1)}, make([]core.Result, 1))

@@ -15,6 +15,7 @@ import (
 	"github.com/weblimit/weblimit/internal/test/check"
 	"github.com/weblimit/weblimit/internal/test/must"
 	"github.com/weblimit/weblimit/internal/test/redistest"
+	"github.com/weblimit/weblimit/internal/test/wait"
 )
 
 func ledgerOf(t *testing.T, limit core.Limit) *core.Rule {
@@ -206,7 +207,7 @@ func TestNoDenialOfAnUnknownAccountIsKept(t *testing.T) {
 	}
 	// The restoration is published, since the denials before it have left a notice. Whenever that is heard,
 	// a denial that came before is not repeated.
-	eventually(t, "a denial that is repeated", func() bool { return take(t, s, both[0])[0].Cached })
+	wait.Until(t, "a denial is repeated", func() bool { return take(t, s, both[0])[0].Cached })
 	before := server.Calls(t, "evalsha")
 	if got := take(t, s, both[0])[0]; !got.Cached || got.Allowed || account != (store.Account{}) {
 		t.Errorf("a denial of a known account: %+v, %+v, want it from the cache, which does not know the account's state", got, account)

@@ -9,6 +9,7 @@ import (
 	"github.com/weblimit/weblimit/internal/test/check"
 	"github.com/weblimit/weblimit/internal/test/must"
 	"github.com/weblimit/weblimit/internal/test/redistest"
+	"github.com/weblimit/weblimit/internal/test/wait"
 )
 
 // A blocked key is denied without asking Redis, by a process that hears when its block is lifted;
@@ -46,7 +47,7 @@ func TestABlockIsRepeatedUntilItIsLifted(t *testing.T) {
 		},
 	} {
 		must.OK(t, lift())
-		eventually(t, name+" to be seen", func() bool { return !take(t, b, checkOf("k", rule, 1))[0].Blocked })
+		wait.Until(t, name+" to be seen", func() bool { return !take(t, b, checkOf("k", rule, 1))[0].Blocked })
 		must.OK(t, a.Block(t.Context(), []core.Check{checkOf("k", rule, 0)}, time.Hour))
 		deny(2)
 	}
@@ -123,11 +124,11 @@ func TestABlockIsNotRepeatedByAProcessThatHearsNothing(t *testing.T) {
 		t.Fatalf("got %+v, want it cached", r)
 	}
 	proxy.Refuse(true)
-	eventually(t, "the loss to be noticed", func() bool { return !b.Hears() })
+	wait.Until(t, "the loss is noticed", func() bool { return !b.Hears() })
 	proxy.Refuse(false)
 	must.OK(t, a.Unblock(t.Context(), checks))
 	var r core.Result
-	eventually(t, "Redis to be asked again", func() bool {
+	wait.Until(t, "Redis is asked again", func() bool {
 		results := make([]core.Result, 1)
 		err := b.Take(t.Context(), []core.Check{checkOf("k", rule, 1)}, results)
 		r = results[0]

@@ -16,6 +16,7 @@ import (
 	"github.com/weblimit/weblimit/core/redisstore"
 	"github.com/weblimit/weblimit/internal/test/must"
 	"github.com/weblimit/weblimit/internal/test/redistest"
+	"github.com/weblimit/weblimit/internal/test/wait"
 )
 
 // lateConn hands answers on late, but not messages.
@@ -34,7 +35,7 @@ func (c *lateConn) Write(b []byte) (int, error) {
 func (c *lateConn) Read(b []byte) (int, error) {
 	n, err := c.Conn.Read(b)
 	if !c.subscribed.Load() {
-		time.Sleep(2 * time.Millisecond)
+		time.Sleep(2 * time.Millisecond) // so that messages overtake answers
 	}
 	return n, err
 }
@@ -83,7 +84,7 @@ func TestAnAnswerOlderThanAMessageIsNotRepeated(t *testing.T) {
 		}
 		before := b.Epoch(key)
 		must.OK(t, a.Reset(t.Context(), []core.Check{checkOf(key, rule, 0)}))
-		eventually(t, "the message", func() bool { return b.Epoch(key) != before })
+		wait.Until(t, "the message comes", func() bool { return b.Epoch(key) != before })
 		heard.Store(true)
 		wg.Wait()
 	}

@@ -15,17 +15,8 @@ import (
 	"github.com/weblimit/weblimit/internal/test/check"
 	"github.com/weblimit/weblimit/internal/test/must"
 	"github.com/weblimit/weblimit/internal/test/redistest"
+	"github.com/weblimit/weblimit/internal/test/wait"
 )
-
-// eventually waits until something is true: for as long as a busy machine may take.
-func eventually(t *testing.T, what string, ready func() bool) {
-	t.Helper()
-	for deadline := time.Now().Add(2 * time.Minute); !ready(); time.Sleep(time.Millisecond) {
-		if time.Now().After(deadline) {
-			t.Fatalf("waited in vain for %s", what)
-		}
-	}
-}
 
 // listening has a store deny a request of a key of its own until the store hears what others
 // give back.
@@ -33,7 +24,7 @@ func listening(t *testing.T, s *redisstore.Store) {
 	t.Helper()
 	rule := mustRule(t, core.PerHour(1).Named("listening"))
 	take(t, s, checkOf("listening", rule, 1))
-	eventually(t, "the store to listen", func() bool {
+	wait.Until(t, "the store listens", func() bool {
 		take(t, s, checkOf("listening", rule, 1))
 		return s.Hears()
 	})
@@ -77,7 +68,7 @@ func TestWhatAnotherProcessGivesBackEndsADenial(t *testing.T) {
 					}
 				}
 				must.OK(t, giveBack(t, a, limit, charged))
-				eventually(t, "the other process to see it", func() bool { return take(t, b, checkOf("k", rule, 1))[0].Allowed })
+				wait.Until(t, "the other process sees it", func() bool { return take(t, b, checkOf("k", rule, 1))[0].Allowed })
 			})
 		}
 	}
@@ -96,7 +87,7 @@ func TestAConvertedRecordEndsADenial(t *testing.T) {
 		take(t, b, checkOf("k", old, 1))
 	}
 	take(t, a, checkOf("k", raised, 1))
-	eventually(t, "the denial to be asked for again", func() bool { return !take(t, b, checkOf("k", old, 1))[0].Cached })
+	wait.Until(t, "the denial is asked for again", func() bool { return !take(t, b, checkOf("k", old, 1))[0].Cached })
 }
 
 // published returns what is published under a prefix until the test ends.
@@ -120,7 +111,7 @@ func published(t *testing.T, server *redistest.Server, prefix string) (keys func
 	return func() []string {
 		client.Publish(t.Context(), prefix+"given-back", "the end")
 		var all []string
-		eventually(t, "what was published", func() bool {
+		wait.Until(t, "all that was published is here", func() bool {
 			mu.Lock()
 			defer mu.Unlock()
 			at := slices.Index(got, "the end")
@@ -252,13 +243,13 @@ func TestALostConnectionIsMadeGood(t *testing.T) {
 		take(t, b, checkOf("k", rule, 1))
 	}
 	proxy.Refuse(true)
-	eventually(t, "the loss to be noticed", func() bool { return !b.Hears() })
+	wait.Until(t, "the loss is noticed", func() bool { return !b.Hears() })
 	must.OK(t, a.Reset(t.Context(), []core.Check{checkOf("k", rule, 0)}))
 	if r := take(t, b, checkOf("k", rule, 1))[0]; r.Allowed || !r.Cached {
 		t.Fatalf("got %+v while nothing is heard, want the cached denial", r)
 	}
 	proxy.Refuse(false)
-	eventually(t, "the reset to be seen", func() bool { return take(t, b, checkOf("k", rule, 1))[0].Allowed })
+	wait.Until(t, "the reset is seen", func() bool { return take(t, b, checkOf("k", rule, 1))[0].Allowed })
 }
 
 func TestAKilledSubscriberSubscribesAgain(t *testing.T) {
@@ -277,7 +268,7 @@ func TestAKilledSubscriberSubscribesAgain(t *testing.T) {
 		}
 		must.OK(t, server.Client(t).ClientKillByFilter(t.Context(), "TYPE", "pubsub").Err())
 		must.OK(t, a.Reset(t.Context(), []core.Check{checkOf("k", rule, 0)}))
-		eventually(t, "the reset to be seen", func() bool { return take(t, b, checkOf("k", rule, 3))[0].Allowed })
+		wait.Until(t, "the reset is seen", func() bool { return take(t, b, checkOf("k", rule, 3))[0].Allowed })
 	}
 }
 
@@ -290,9 +281,9 @@ func TestAConnectionThatHangsIsReplaced(t *testing.T) {
 	b.SetListenTimes(50*time.Millisecond, 10*time.Millisecond, time.Minute, time.Minute)
 	listening(t, b)
 	proxy.Blackhole(true)
-	eventually(t, "the silence to be noticed", func() bool { return !b.Hears() })
+	wait.Until(t, "the silence is noticed", func() bool { return !b.Hears() })
 	proxy.Blackhole(false)
-	eventually(t, "another connection", b.Hears)
+	wait.Until(t, "there is another connection", b.Hears)
 }
 
 func TestWhereNothingCanBeHeardTheAgeIsTheBoundAndAnEventSaysSo(t *testing.T) {
@@ -340,7 +331,7 @@ func TestWhereNothingCanBeHeardTheAgeIsTheBoundAndAnEventSaysSo(t *testing.T) {
 			rule := mustRule(t, core.PerHour(1))
 			for range 4 {
 				take(t, b, checkOf("k", rule, 1))
-				eventually(t, "an event", func() bool {
+				wait.Until(t, "there is an event", func() bool {
 					take(t, b, checkOf("k", rule, 1))
 					mu.Lock()
 					defer mu.Unlock()
@@ -354,40 +345,36 @@ func TestWhereNothingCanBeHeardTheAgeIsTheBoundAndAnEventSaysSo(t *testing.T) {
 				t.Error("the store seems to hear")
 			}
 			must.OK(t, a.Reset(t.Context(), []core.Check{checkOf("k", rule, 0)}))
-			eventually(t, "the age to pass", func() bool { return take(t, b, checkOf("k", rule, 1))[0].Allowed })
+			wait.Until(t, "the age has passed", func() bool { return take(t, b, checkOf("k", rule, 1))[0].Allowed })
 		})
 	}
 }
 
-func TestListeningNeedsNoMoreThanRESP2(t *testing.T) {
+// RESP2 is enough to listen, and so are the permissions that docs/redis.md adds.
+func TestListeningNeedsNoMoreThan(t *testing.T) {
 	t.Parallel()
-	server := redistest.Start(t)
-	options := *server.Client(t).Options()
-	options.Protocol = 2
-	old := redis.NewClient(&options)
-	t.Cleanup(func() { _ = old.Close() })
-	rule := mustRule(t, core.PerHour(3))
-	a, b := redisstore.New(old), redisstore.New(old, caching(""))
-	listening(t, b)
-	take(t, a, checkOf("k", rule, 3))
-	take(t, b, checkOf("k", rule, 1))
-	must.OK(t, a.Reset(t.Context(), []core.Check{checkOf("k", rule, 0)}))
-	eventually(t, "the other process to see it", func() bool { return take(t, b, checkOf("k", rule, 1))[0].Allowed })
-}
-
-// What other processes have given back is seen under the permissions that docs/redis.md adds.
-func TestListeningUnderTheDocumentedPermissions(t *testing.T) {
-	t.Parallel()
-	redistest.Since(t, 6, 2, "channels in ACLs")
-	server := redistest.Start(t)
-	server.User(t, "weblimit", "resetkeys", "~weblimit:*", "-@all", "+evalsha", "+eval", "+time", "+get", "+mget", "+psetex", "+del", "+publish", "+subscribe", "resetchannels", "&weblimit:*")
-	rule := mustRule(t, core.PerHour(3))
-	a, b := redisstore.New(server.ClientAs(t, "weblimit")), redisstore.New(server.ClientAs(t, "weblimit"), caching(""))
-	listening(t, b)
-	take(t, a, checkOf("k", rule, 3))
-	take(t, b, checkOf("k", rule, 1))
-	must.OK(t, a.Reset(t.Context(), []core.Check{checkOf("k", rule, 0)}))
-	eventually(t, "the other process to see it", func() bool { return take(t, b, checkOf("k", rule, 1))[0].Allowed })
+	for name, open := range map[string]func(t *testing.T) redis.UniversalClient{
+		"RESP2": func(t *testing.T) redis.UniversalClient {
+			return redistest.Start(t).ClientWith(t, &redis.Options{Protocol: 2})
+		},
+		"the documented permissions": func(t *testing.T) redis.UniversalClient {
+			redistest.Since(t, 6, 2, "channels in ACLs")
+			server := redistest.Start(t)
+			server.User(t, "weblimit", "resetkeys", "~weblimit:*", "-@all", "+evalsha", "+eval", "+time", "+get", "+mget", "+psetex", "+del", "+publish", "+subscribe", "resetchannels", "&weblimit:*")
+			return server.ClientAs(t, "weblimit")
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			client, rule := open(t), mustRule(t, core.PerHour(3))
+			a, b := redisstore.New(client), redisstore.New(client, caching(""))
+			listening(t, b)
+			take(t, a, checkOf("k", rule, 3))
+			take(t, b, checkOf("k", rule, 1))
+			must.OK(t, a.Reset(t.Context(), []core.Check{checkOf("k", rule, 0)}))
+			wait.Until(t, "the other process sees it", func() bool { return take(t, b, checkOf("k", rule, 1))[0].Allowed })
+		})
+	}
 }
 
 func TestTheListenerEndsWithoutDenialsWithTheClientAndWithTheStore(t *testing.T) {
@@ -404,20 +391,20 @@ func TestTheListenerEndsWithoutDenialsWithTheClientAndWithTheStore(t *testing.T)
 	idle := redisstore.New(server.Client(t), redisstore.Config{DenialCache: redisstore.DenialCache{Age: ping, Size: 64}})
 	idle.SetListenTimes(ping, ping, time.Minute, 100*time.Millisecond)
 	listening(t, idle)
-	eventually(t, "an idle listener to end", func() bool { return !idle.Listens() && !idle.Hears() })
-	eventually(t, "its connection to end", func() bool { return subscribers() == 0 })
-	eventually(t, "it to begin again", func() bool {
+	wait.Until(t, "an idle listener ends", func() bool { return !idle.Listens() && !idle.Hears() })
+	wait.Until(t, "its connection ends", func() bool { return subscribers() == 0 })
+	wait.Until(t, "it begins again", func() bool {
 		take(t, idle, checkOf("listening", mustRule(t, core.PerHour(1).Named("listening")), 2))
 		return idle.Hears()
 	})
-	eventually(t, "it to end again", func() bool { return !idle.Listens() && subscribers() == 0 })
+	wait.Until(t, "it ends again", func() bool { return !idle.Listens() && subscribers() == 0 })
 
 	closing := redis.NewClient(server.Client(t).Options())
 	closed := redisstore.New(closing, caching(""))
 	closed.SetListenTimes(ping, ping, time.Minute, time.Minute)
 	listening(t, closed)
 	_ = closing.Close()
-	eventually(t, "the listener to end with the client", func() bool { return !closed.Listens() })
+	wait.Until(t, "the listener ends with the client", func() bool { return !closed.Listens() })
 
 	dropped := server.Client(t)
 	func() {
@@ -425,7 +412,7 @@ func TestTheListenerEndsWithoutDenialsWithTheClientAndWithTheStore(t *testing.T)
 		s.SetListenTimes(ping, ping, time.Minute, time.Minute)
 		listening(t, s)
 	}()
-	eventually(t, "the listener to end with the store", func() bool { runtime.GC(); return subscribers() == 0 })
+	wait.Until(t, "the listener ends with the store", func() bool { runtime.GC(); return subscribers() == 0 })
 }
 
 // A denial is no error where Redis can't write the notice: the limit's outage policy could let the

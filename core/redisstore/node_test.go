@@ -20,6 +20,7 @@ import (
 	"github.com/weblimit/weblimit/internal/test/long"
 	"github.com/weblimit/weblimit/internal/test/must"
 	"github.com/weblimit/weblimit/internal/test/redistest"
+	"github.com/weblimit/weblimit/internal/test/wait"
 )
 
 // storeUnder returns a store, the node behind it, and the rule of its tests.
@@ -40,7 +41,7 @@ func takeOne(ctx context.Context, s *Store, key string, rule *core.Rule) (core.R
 // quiet waits until no job is in flight, and fails the test if some still wait.
 func (n *node) quiet(t *testing.T) {
 	t.Helper()
-	awaitThat(t, "a quiet node", func() bool {
+	wait.Until(t, "nothing is in flight", func() bool {
 		n.mu.Lock()
 		defer n.mu.Unlock()
 		return n.inFlight == 0
@@ -49,15 +50,6 @@ func (n *node) quiet(t *testing.T) {
 	defer n.mu.Unlock()
 	if len(n.queue) != 0 {
 		t.Errorf("nothing is in flight, and %d jobs wait", len(n.queue))
-	}
-}
-
-func awaitThat(t *testing.T, what string, done func() bool) {
-	t.Helper()
-	for start := time.Now(); !done(); time.Sleep(time.Millisecond) {
-		if time.Since(start) > 2*time.Minute { // for a busy machine
-			t.Fatalf("waited in vain for %s", what)
-		}
 	}
 }
 
@@ -155,7 +147,7 @@ func (h *hammer) before(ctx context.Context) error {
 	case n < 40 || h.calls.Load()%5000 > 4900:
 		return io.EOF
 	case n < 200:
-		time.Sleep(rand.N(3 * time.Millisecond))
+		time.Sleep(rand.N(3 * time.Millisecond)) // Redis is slow
 	}
 	return nil
 }
@@ -254,7 +246,7 @@ func (h *hammer) checkAnswers(t *testing.T, s *Store, n *node, rule *core.Rule) 
 	for i := range hammerKeys {
 		key := fmt.Sprint("key", i)
 		var r core.Result
-		awaitThat(t, "an answer at last", func() bool { // which may take a probe
+		wait.Until(t, "there is an answer", func() bool { // which may take a probe
 			var results [1]core.Result
 			ctx := endsAt{context.Background(), time.Now().Add(10 * time.Second)}
 			err := s.Peek(ctx, []core.Check{{Key: []byte(key), Rule: rule, Cost: 1}}, results[:])
@@ -347,7 +339,7 @@ func TestABreakerThatOpensFailsJobsInTheQueue(t *testing.T) {
 			classes[classOf(err)]++
 		})
 	}
-	awaitThat(t, "a queue", func() bool {
+	wait.Until(t, "all wait", func() bool {
 		n.mu.Lock()
 		defer n.mu.Unlock()
 		return n.inFlight+len(n.queue) == waiters
@@ -415,7 +407,7 @@ func TestABatchOutlivesItsLeadersClient(t *testing.T) {
 		_, err := takeOne(ctx, s, "k", rule)
 		done <- err
 	}()
-	awaitThat(t, "a round trip", func() bool { return g.reached.Load() == 1 })
+	wait.Until(t, "there is a round trip", func() bool { return g.reached.Load() == 1 })
 	cancel()
 	close(g.open)
 	if err := <-done; err != nil || canceled {
@@ -428,7 +420,7 @@ func TestABatchOutlivesItsLeadersClient(t *testing.T) {
 func TestShortDeadlinesNeitherOpenABreakerNorKeepItOpen(t *testing.T) {
 	t.Parallel()
 	s, n, rule := storeUnder(t, ordeal{before: func(context.Context) error {
-		time.Sleep(3 * time.Millisecond)
+		time.Sleep(3 * time.Millisecond) // Redis is slower than the deadlines below
 		return nil
 	}}, 1000)
 	within := func(d time.Duration) error {
@@ -450,7 +442,7 @@ func TestShortDeadlinesNeitherOpenABreakerNorKeepItOpen(t *testing.T) {
 	if !n.breaker.isOpen() {
 		t.Fatal("the breaker is closed")
 	}
-	awaitThat(t, "a probe to close it", func() bool { return within(time.Minute) == nil })
+	wait.Until(t, "a probe closes it", func() bool { return within(time.Minute) == nil })
 }
 
 // go-redis's TLS dialer keeps to DialTimeout and to no deadline. Neither a request nor
@@ -519,7 +511,7 @@ func TestWhatIsGivenBackLaterHasAContextOfItsOwn(t *testing.T) {
 		t.Errorf("the background saw %v in its context", got)
 	}
 	slow.Store(false)
-	awaitThat(t, "the units to be back", func() bool {
+	wait.Until(t, "the units are back", func() bool {
 		err := s.Peek(context.Background(), checks, results)
 		return err == nil && results[0].Remaining == 10 && results[1].Remaining == 10
 	})

@@ -14,6 +14,7 @@ import (
 	"github.com/weblimit/weblimit/internal/test/check"
 	"github.com/weblimit/weblimit/internal/test/must"
 	"github.com/weblimit/weblimit/internal/test/redistest"
+	"github.com/weblimit/weblimit/internal/test/wait"
 	"github.com/weblimit/weblimit/keyfuncs"
 )
 
@@ -114,13 +115,13 @@ func TestRepeatsPassCacheAndPrefetch(t *testing.T) {
 			t.Fatalf("a repeat of a hot key: %+v", got)
 		}
 	}
-	eventually(t, "the last unit", func() bool { // which a slice may hold for a while
+	wait.Until(t, "the last unit comes back", func() bool { // which a slice may hold for a while
 		if take(t, store, checkOf("k", rule, 1))[0].Charged {
 			granted++
 		}
 		return granted == 1000
 	})
-	eventually(t, "a cached denial", func() bool {
+	wait.Until(t, "a denial is cached", func() bool {
 		got := take(t, store, checkOf("k", rule, 1))[0]
 		if got.Allowed {
 			t.Fatalf("a unit more than the quota: %+v", got)

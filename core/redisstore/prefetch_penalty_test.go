@@ -14,6 +14,7 @@ import (
 	"github.com/weblimit/weblimit/internal/test/check"
 	"github.com/weblimit/weblimit/internal/test/must"
 	"github.com/weblimit/weblimit/internal/test/redistest"
+	"github.com/weblimit/weblimit/internal/test/wait"
 )
 
 // leasing is a configuration that takes up to a tenth of a hot key's quota ahead, for up to age.
@@ -49,7 +50,7 @@ func heat(t *testing.T, s *redisstore.Store, c core.Check) {
 // exhaust takes what Redis has left of a key.
 func exhaust(t *testing.T, s *redisstore.Store, c core.Check) {
 	t.Helper()
-	eventually(t, "all that is left", func() bool { // a slice may be on its way
+	wait.Until(t, "all that is left comes back", func() bool { // a slice may be on its way
 		results := make([]core.Result, 1)
 		must.OK(t, s.Peek(t.Context(), []core.Check{c}, results))
 		c.Cost = results[0].Remaining
@@ -114,11 +115,12 @@ func TestSlicesBesideALimitWithAPenalty(t *testing.T) {
 			used, held = 1_000_000-results[0].Remaining, s.Held(global)
 			return used-held == granted
 		}
-		for deadline := time.Now().Add(2 * time.Minute); !counts(); time.Sleep(time.Millisecond) {
-			if time.Now().After(deadline) {
-				t.Fatalf("%s: %d units used, %d of them held, want %d granted", name, used, held, granted)
+		wait.For(t, name+": what is used and not held was granted", func() error {
+			if !counts() {
+				return fmt.Errorf("%d units used, %d of them held, want %d granted", used, held, granted)
 			}
-		}
+			return nil
+		})
 	}
 }
 
@@ -142,11 +144,11 @@ func TestADenialWhileAnotherProcessHoldsUnitsDoesNotCount(t *testing.T) {
 			t.Fatal("blocked while another process holds units")
 		}
 	}
-	eventually(t, "the slice to come back", func() bool { return a.Held(c) == 0 })
-	time.Sleep(age + age/10) // two ages after the last slice was taken
+	wait.Until(t, "the slice comes back", func() bool { return a.Held(c) == 0 })
+	time.Sleep(age + age/10) // by Redis's clock: two ages after the last slice was taken
 	exhaust(t, b, c)
 	denials := 0
-	eventually(t, "a block", func() bool { // at the third denial, unless the first ones came too early to count
+	wait.Until(t, "a block begins", func() bool { // at the third denial, unless the first ones came too early to count
 		r := take(t, b, c)[0]
 		if !r.Allowed { // else units came back late
 			denials++
@@ -185,7 +187,7 @@ func TestAKeyWithDenialsIsNotPrefetched(t *testing.T) {
 	if calls := server.Calls(t, "evalsha") - before; calls > requests+requests/20+10 {
 		t.Errorf("%d requests took %d calls: a key with denials is asked for too often", requests, calls)
 	}
-	time.Sleep(within - time.Since(asked))
+	time.Sleep(within - time.Since(asked)) // by Redis's clock
 	heat(t, s, c)
 }
 
@@ -209,7 +211,7 @@ func TestABlockEndsTheSlicesOfOtherProcesses(t *testing.T) {
 			a, b := redisstore.New(connect(), redisstore.Config{Prefix: prefix}), redisstore.New(client, config)
 			rule := mustRule(t, core.Per(1_000_000, hammerWindow).FixedWindow().Penalty(core.Block{After: 3, Within: time.Hour, For: time.Hour}))
 			heat(t, b, checkOf("first", rule, 1))
-			eventually(t, "the store to listen", b.Hears)
+			wait.Until(t, "the store listens", b.Hears)
 			wantWithinARoundTrip(t, "a block", client, func(n int) (stale func() bool) {
 				c := checkOf(fmt.Sprint("k", n), rule, 1)
 				heat(t, b, c)
@@ -228,7 +230,7 @@ func TestABlockedKeyGetsItsSlicesBack(t *testing.T) {
 	rule := mustRule(t, core.Per(1_000_000, hammerWindow).FixedWindow().Penalty(core.Block{After: 3, Within: time.Hour, For: time.Hour}))
 	unblocked := mustRule(t, core.Per(1_000_000, hammerWindow).FixedWindow()) // says what remains of a blocked key
 	heat(t, b, checkOf("first", rule, 1))
-	eventually(t, "the store to listen", b.Hears)
+	wait.Until(t, "the store listens", b.Hears)
 	for name, block := range map[string]func(core.Check) error{
 		"in this process":    func(c core.Check) error { return b.Block(t.Context(), []core.Check{c}, time.Hour) },
 		"in another process": func(c core.Check) error { return a.Block(t.Context(), []core.Check{c}, time.Hour) },
@@ -239,8 +241,8 @@ func TestABlockedKeyGetsItsSlicesBack(t *testing.T) {
 			granted++
 		}
 		must.OK(t, block(c))
-		eventually(t, "the slice to end: blocked "+name, func() bool { return b.Held(c) == 0 })
-		eventually(t, "the units to come back: blocked "+name, func() bool {
+		wait.Until(t, "the slice ends: blocked "+name, func() bool { return b.Held(c) == 0 })
+		wait.Until(t, "the units come back: blocked "+name, func() bool {
 			results := make([]core.Result, 1)
 			must.OK(t, a.Peek(t.Context(), []core.Check{checkOf(name, unblocked, 1)}, results))
 			return results[0].Remaining == 1_000_000-granted
@@ -270,7 +272,7 @@ func TestASliceOfABlockedKeyLastsNoLongerThanItsAge(t *testing.T) {
 	if rest := b.Held(c); rest > 0 { // a slice may have been on its way
 		held = max(held, rest+granted)
 	}
-	time.Sleep(age - time.Since(blocked) + 20*time.Millisecond)
+	time.Sleep(age - time.Since(blocked) + 20*time.Millisecond) // a slice that is over sends nothing that could be waited for
 	for range 10 {
 		if r := take(t, b, c)[0]; !r.Blocked {
 			t.Errorf("got %+v when the slice is over", r)
@@ -289,7 +291,7 @@ func TestABlockIsPublishedOnceAndOnlyWhileUnitsAreHeld(t *testing.T) {
 	a, b := redisstore.New(server.Client(t), redisstore.Config{Prefix: prefix}), redisstore.New(server.Client(t), leasing(prefix, time.Minute))
 	rule := mustRule(t, core.Per(1_000_000, hammerWindow).FixedWindow().Penalty(core.Block{After: 3, Within: time.Hour, For: time.Hour}))
 	heat(t, b, checkOf("first", rule, 1))
-	eventually(t, "the store to listen", b.Hears)
+	wait.Until(t, "the store listens", b.Hears)
 	keys := published(t, server, prefix)
 	want := func(what string, want ...string) {
 		t.Helper()

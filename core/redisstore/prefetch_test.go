@@ -15,6 +15,7 @@ import (
 	"github.com/weblimit/weblimit/internal/test/must"
 	"github.com/weblimit/weblimit/internal/test/redistest"
 	"github.com/weblimit/weblimit/internal/test/storetest"
+	"github.com/weblimit/weblimit/internal/test/wait"
 )
 
 // Keys that are not hot are answered as without prefetching. No key of the suite becomes
@@ -60,7 +61,7 @@ func TestPrefetchOfManyProcesses(t *testing.T) {
 					t.Logf("%d granted, and %d remain of %d", granted.Load(), results[0].Remaining, quota)
 				}
 			}()
-			eventually(t, "what was not granted to come back", func() bool {
+			wait.Until(t, "what was not granted comes back", func() bool {
 				must.OK(t, exact.Peek(t.Context(), []core.Check{checkOf("hot", rule, 1)}, results))
 				return results[0].Remaining == quota-granted.Load()
 			})

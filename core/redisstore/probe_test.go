@@ -14,13 +14,14 @@ import (
 	"github.com/weblimit/weblimit/core"
 	"github.com/weblimit/weblimit/core/store"
 	"github.com/weblimit/weblimit/internal/test/redistest"
+	"github.com/weblimit/weblimit/internal/test/wait"
 )
 
 // openBreaker fails checks until the breaker of the store's node is open.
 func openBreaker(t *testing.T, s *Store, rule *core.Rule) *node {
 	t.Helper()
 	n := s.route.(*singleRoute).only
-	awaitThat(t, "an open breaker", func() bool {
+	wait.Until(t, "the breaker is open", func() bool {
 		_, _ = takeOne(endsAt{context.Background(), time.Now().Add(store.DefaultTimeout)}, s, "k", rule)
 		return n.breaker.isOpen()
 	})
@@ -37,7 +38,7 @@ func TestABreakerClosesWithoutARequest(t *testing.T) {
 	server.Kill()
 	n := openBreaker(t, s, &rule)
 	server.Restart(t)
-	awaitThat(t, "the breaker to close, without a request", func() bool { return !n.breaker.isOpen() })
+	wait.Until(t, "the breaker closes without a request", func() bool { return !n.breaker.isOpen() })
 	if _, err := takeOne(t.Context(), s, "k", &rule); err != nil {
 		t.Error(err)
 	}
@@ -54,7 +55,7 @@ func TestProbesKeepTheirPace(t *testing.T) {
 		asked.Add(1)
 		most.Store(max(most.Load(), atOnce.Add(1)))
 		defer atOnce.Add(-1)
-		time.Sleep(10 * time.Millisecond)
+		time.Sleep(10 * time.Millisecond) // so that another one would be seen beside it
 		return io.ErrUnexpectedEOF
 	}}, 10)
 	openBreaker(t, s, rule)
@@ -62,7 +63,7 @@ func TestProbesKeepTheirPace(t *testing.T) {
 	asked.Store(0)
 	most.Store(0)
 	start := time.Now()
-	awaitThat(t, "some probes", func() bool {
+	wait.Until(t, "there are some probes", func() bool {
 		if _, err := takeOne(t.Context(), s, "k", rule); !classIs(err, store.ClassOpen) {
 			t.Fatalf("got %v, want a breaker that is open", err)
 		}
@@ -83,16 +84,16 @@ func TestProbesEndWhenNobodyAsks(t *testing.T) {
 	server.Kill()
 	n := openBreaker(t, s, &rule)
 	n.breaker.asked.Store(monotonic() - int64(idleAfter) - 1)
-	awaitThat(t, "the last probe", func() bool { return !n.breaker.probing.Load() })
+	wait.Until(t, "the last probe is over", func() bool { return !n.breaker.probing.Load() })
 	server.Restart(t)
-	time.Sleep(2 * (probeAfter + probeJitter))
+	time.Sleep(2 * (probeAfter + probeJitter)) // for a probe that must not come
 	if !n.breaker.isOpen() {
 		t.Error("a probe closed the breaker of a node that nobody asks for")
 	}
 	if _, err := takeOne(t.Context(), s, "k", &rule); !classIs(err, store.ClassOpen) {
 		t.Errorf("got %v, want a breaker that is open", err)
 	}
-	awaitThat(t, "a probe", func() bool { return !n.breaker.isOpen() })
+	wait.Until(t, "a probe closes it", func() bool { return !n.breaker.isOpen() })
 }
 
 // A closed client never answers again.
@@ -104,7 +105,7 @@ func TestProbesEndWithTheClient(t *testing.T) {
 	rule := mustRule(core.PerHour(10).Named("probed"))
 	_ = client.Close()
 	n := openBreaker(t, s, &rule)
-	awaitThat(t, "the last probe", func() bool { return !n.breaker.probing.Load() })
+	wait.Until(t, "the last probe is over", func() bool { return !n.breaker.probing.Load() })
 }
 
 // Neither an open breaker nor a client of any kind keeps anything of a store that the application has dropped.
@@ -128,7 +129,7 @@ func TestAStoreThatIsDroppedIsGarbage(t *testing.T) {
 				}
 				return weak.Make(s)
 			}()
-			awaitThat(t, "the store to be collected", func() bool {
+			wait.Until(t, "the store is collected", func() bool {
 				runtime.GC()
 				return dropped.Value() == nil
 			})

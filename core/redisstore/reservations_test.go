@@ -20,6 +20,7 @@ import (
 	"github.com/weblimit/weblimit/internal/test/draining"
 	"github.com/weblimit/weblimit/internal/test/must"
 	"github.com/weblimit/weblimit/internal/test/redistest"
+	"github.com/weblimit/weblimit/internal/test/wait"
 	"github.com/weblimit/weblimit/keyfuncs"
 )
 
@@ -208,10 +209,10 @@ func TestSettlementsWaitForRedis(t *testing.T) {
 		}
 		must.OK(t, core.Charge(core.NewContext(t.Context(), d), 2))
 		d.Settle(core.Outcome{Status: 500})
-		time.Sleep(500 * time.Millisecond)
+		time.Sleep(100 * time.Millisecond) // for settlements that are refused meanwhile, which nothing tells
 		refuse(false)
 		want := 1000 - 2*int64(len(ds))
-		eventually(t, "what Redis was not asked for", func() bool { // a peek tells nothing
+		wait.Until(t, "Redis has what it was not asked for", func() bool { // a peek tells nothing
 			d, err := l.Peek(t.Context(), "k", 0)
 			return err == nil && d.Results()[0].Remaining == want && d.Results()[1].Remaining == 1 && d.Results()[2].Remaining == 9
 		})

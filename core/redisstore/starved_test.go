@@ -47,7 +47,7 @@ func TestALateStartIsWaitedFor(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			s, n, rule := storeUnder(t, ordeal{before: func(context.Context) error {
-				time.Sleep(4 * maxExtension)
+				time.Sleep(4 * maxExtension) // Redis is slow
 				return nil
 			}}, 1000)
 			s.route = &unknownRoute{singleRoute{n}}
@@ -73,7 +73,7 @@ func TestALateRequestOfSeveralSlotsHasMoreTimeOnce(t *testing.T) {
 	s, n, rule := storeUnder(t, ordeal{before: func(ctx context.Context) error {
 		at, _ := ctx.Deadline()
 		ends <- at
-		time.Sleep(10 * time.Millisecond)
+		time.Sleep(10 * time.Millisecond) // so that the second would end later, had it the same time anew
 		return nil
 	}}, 1000)
 	s.route = &unknownRoute{singleRoute{n}}

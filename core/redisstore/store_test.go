@@ -11,9 +11,13 @@ import (
 	"github.com/weblimit/weblimit/internal/test/must"
 	"github.com/weblimit/weblimit/internal/test/redistest"
 	"github.com/weblimit/weblimit/internal/test/storetest"
+	"github.com/weblimit/weblimit/internal/test/wait"
 )
 
-func TestMain(m *testing.M) { os.Exit(redistest.Main(m)) }
+func TestMain(m *testing.M) {
+	wait.Beside(8) // many wait for servers, time-outs and probes
+	os.Exit(redistest.Main(m))
+}
 
 func TestRedis(t *testing.T) {
 	t.Parallel()

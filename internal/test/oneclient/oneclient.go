@@ -79,7 +79,7 @@ func onOne(t *testing.T, client redis.UniversalClient) {
 			<-begin
 			key := fmt.Sprint(prefix, "own", n)
 			_ = client.Set(context.Background(), key, n, time.Minute).Err() // of no interest: it may find an empty pool
-			_ = client.Get(context.Background(), key).Err() // and no pipeline: with go-redis 9.5, a Ring's panics while SetAddrs is called
+			_ = client.Get(context.Background(), key).Err()                 // and no pipeline: with go-redis 9.5, a Ring's panics while SetAddrs is called
 		})
 	}
 	if ring, ok := client.(*redis.Ring); ok {
