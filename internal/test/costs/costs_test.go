@@ -144,7 +144,7 @@ func (w *wire) alone(t *testing.T, f func()) (allocations string, _ usage) {
 func (w *wire) settle(t *testing.T, listens bool, ask func()) {
 	t.Helper()
 	var last usage
-	for began, same := time.Now(), 0; same < 5; time.Sleep(20 * time.Millisecond) {
+	for began, same := time.Now(), 0; same < 5; time.Sleep(20 * time.Millisecond) { // nothing tells when it is over
 		before := w.usage(t)
 		ask()
 		used := w.usage(t).since(before)
@@ -183,7 +183,7 @@ const places = 2
 // waitFor waits until n goroutines are in a function.
 func waitFor(t *testing.T, function string, n int) {
 	t.Helper()
-	for began := time.Now(); ; time.Sleep(time.Millisecond) {
+	for began := time.Now(); ; time.Sleep(time.Millisecond) { // no goroutine tells where it is
 		var b strings.Builder
 		_ = pprof.Lookup("goroutine").WriteTo(&b, 1)
 		found := 0

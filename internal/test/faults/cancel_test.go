@@ -60,7 +60,7 @@ func TestClientsCancelMidCheck(t *testing.T) {
 	proxy.Delay(3 * time.Millisecond)
 	manyAsk(4*clients, func() { get(t.Context()) }) // opens all connections that stay open
 	transport.CloseIdleConnections()
-	time.Sleep(100 * time.Millisecond)
+	time.Sleep(100 * time.Millisecond) // nothing tells when their goroutines have ended
 	goroutines := runtime.NumGoroutine()
 	start := time.Now()
 	var wg sync.WaitGroup

@@ -57,16 +57,12 @@ func TestClusterFloodOverItsOwnLimitDeniesNobodyElse(t *testing.T) {
 			used.Cost = common.Burst - 10
 			must.Do(takeChecks(stores[0], used))(t)
 
-			var attacks atomic.Int64
-			var busy sync.WaitGroup
-			over := make(chan struct{})
 			attack := func(s core.Store, mine string) {
 				checks := []core.Check{{Key: []byte(mine), Rule: own, Cost: 1}, all}
 				if flood.last {
 					slices.Reverse(checks)
 				}
 				results, err := takeChecks(s, checks...)
-				attacks.Add(1)
 				switch {
 				case err != nil:
 					t.Error(err)
@@ -78,84 +74,94 @@ func TestClusterFloodOverItsOwnLimitDeniesNobodyElse(t *testing.T) {
 				}
 			}
 			// Two waves of 16 requests of one client each, again and again.
-			for wave := range 2 {
-				busy.Go(func() {
-					for n := 0; ; n++ {
-						select {
-						case <-over:
-							return
-						default:
-						}
-						mine := key[1]
-						if flood.fresh {
-							mine = fmt.Sprintf("made-up:%d:%d", wave, n)
-						}
-						var once sync.WaitGroup
-						for i := range 16 {
-							once.Go(func() { attack(stores[i%len(stores)], mine) })
-						}
-						once.Wait()
-					}
-				})
-			}
-			var mu sync.Mutex
-			var asked, denied int64
-			var wait time.Duration // that a client was told to wait
-			most := 0              // of a client's denials in a row
-			var took []time.Duration
-			var honest sync.WaitGroup
-			for i := range 4 {
-				honest.Go(func() {
-					row := 0
-					for n, end := 0, time.Now().Add(floodTime); n < floodAsks || time.Now().Before(end); n++ {
-						checks := []core.Check{{Key: fmt.Appendf(nil, "honest:%d:%d", i, n), Rule: own, Cost: 1}, all}
-						start := time.Now()
-						results, err := takeChecks(stores[i%len(stores)], checks...)
-						if err != nil {
-							t.Error(err)
-							return
-						}
-						mu.Lock()
-						asked++
-						took = append(took, time.Since(start))
-						if !results[0].Charged {
-							denied++
-							wait = max(wait, results[0].RetryAfter, results[1].RetryAfter)
-							row++
-							most = max(most, row)
-						} else {
-							row = 0
-						}
-						mu.Unlock()
-						if results[0].Charged {
-							refundAll(t, stores[0], checks, results)
-						}
-					}
-				})
-			}
-			honest.Wait()
-			close(over)
-			busy.Wait()
-			figure(t, "requests over their own limit", attacks.Load())
-			figure(t, "requests that fit", asked)
-			figure(t, "of these denied", denied)
-			figure(t, "p50 of those", quantile(took, 0.5))
-			figure(t, "denied in a row", most)
-			figure(t, "longest Retry-After", wait)
-			if denied*100 >= asked {
-				t.Errorf("%d of %d requests that fit were denied", denied, asked)
-			}
-			if most > 2 {
-				t.Errorf("a client was denied %d times in a row", most)
-			}
-			if wait > 10*time.Millisecond {
-				t.Errorf("a request that fits was told to wait for %v", wait)
+			f := besides(t, 2, func(wave, n int) {
+				mine := key[1]
+				if flood.fresh {
+					mine = fmt.Sprintf("made-up:%d:%d", wave, n)
+				}
+				var once sync.WaitGroup
+				for i := range 16 {
+					once.Go(func() { attack(stores[i%len(stores)], mine) })
+				}
+				once.Wait()
+			}, func(i, n int) (charged bool, wait time.Duration) {
+				checks := []core.Check{{Key: fmt.Appendf(nil, "honest:%d:%d", i, n), Rule: own, Cost: 1}, all}
+				results, err := takeChecks(stores[i%len(stores)], checks...)
+				switch {
+				case err != nil:
+					t.Error(err)
+				case results[0].Charged:
+					refundAll(t, stores[0], checks, results)
+				}
+				return results[0].Charged, max(results[0].RetryAfter, results[1].RetryAfter)
+			})
+			figure(t, "denied in a row", f.most)
+			if f.most > 2 {
+				t.Errorf("a client was denied %d times in a row", f.most)
 			}
 			eventually(t, "all that was charged to be given back", func() bool {
 				return usedBy(stores[0], common, key[0])[0] == common.Burst-10
 			})
 		})
 	}
+}
+
+// besides has attackers flood, each again and again, while four honest clients ask for what fits, and tell whether
+// they were charged, or how long they were told to wait. A hundredth of them may be denied, and for a moment.
+func besides(t *testing.T, attackers int, attack func(attacker, n int), ask func(client, n int) (charged bool, wait time.Duration)) (f flood) {
+	t.Helper()
+	var busy, honest sync.WaitGroup
+	var over atomic.Bool
+	var attacks atomic.Int64
+	for i := range attackers {
+		busy.Go(func() {
+			for n := 0; !over.Load(); n++ {
+				attack(i, n)
+				attacks.Add(1)
+			}
+		})
+	}
+	var mu sync.Mutex
+	for i := range 4 {
+		honest.Go(func() {
+			row := 0
+			for n, end := 0, time.Now().Add(floodTime); n < floodAsks || time.Now().Before(end); n++ {
+				start := time.Now()
+				charged, wait := ask(i, n)
+				mu.Lock()
+				f.took = append(f.took, time.Since(start))
+				if row++; charged {
+					row = 0
+				} else {
+					f.denied++
+					f.wait, f.most = max(f.wait, wait), max(f.most, row)
+				}
+				mu.Unlock()
+			}
+		})
+	}
+	honest.Wait()
+	over.Store(true)
+	busy.Wait()
+	figure(t, "times that attackers asked, or several at once", attacks.Load())
+	figure(t, "requests that fit", len(f.took))
+	figure(t, "of these denied", f.denied)
+	figure(t, "p50 of those, given back", quantile(f.took, 0.5))
+	figure(t, "longest Retry-After", f.wait)
+	if f.denied*100 >= len(f.took) {
+		t.Errorf("%d of %d requests that fit were denied", f.denied, len(f.took))
+	}
+	if f.wait > 10*time.Millisecond {
+		t.Errorf("a request that fits was told to wait for %v", f.wait)
+	}
+	return f
+}
+
+// flood is what honest clients saw.
+type flood struct {
+	took         []time.Duration
+	denied, most int           // of their requests, and of a client's in a row
+	wait         time.Duration // that one was told to wait, at most
 }
 
 // takeChecks has a store decide checks with all the time that it needs.

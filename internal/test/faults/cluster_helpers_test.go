@@ -116,7 +116,7 @@ func (tr *traffic) send(l *core.Limiter, key string, workers int, pause time.Dur
 				default:
 				}
 				tr.note(decide(l, key))
-				time.Sleep(pause)
+				time.Sleep(pause) // so that the clients are not the load
 			}
 		})
 	}

@@ -108,52 +108,10 @@ func TestClusterFloodOfOneRouteDeniesNobodyElsewhere(t *testing.T) {
 			ask(stores[0], "known:0", route)
 			used := core.Check{Key: []byte(keys[0]), Rule: tenant, Cost: tenant.Burst - 10}
 			must.Do(takeChecks(stores[0], used))(t)
-			var floods, asked, denied atomic.Int64
-			var busy, honest sync.WaitGroup
-			over := make(chan struct{})
-			for i := range 32 {
-				busy.Go(func() {
-					for {
-						select {
-						case <-over:
-							return
-						default:
-							ask(stores[i%2], fmt.Sprint("flood:", i), route)
-							floods.Add(1)
-							time.Sleep(100 * time.Microsecond)
-						}
-					}
-				})
-			}
-			var mu sync.Mutex
-			longest := time.Duration(0)
-			for i := range 4 {
-				honest.Go(func() {
-					for n, end := 0, time.Now().Add(2*floodTime); n < floodAsks || time.Now().Before(end); n++ {
-						charged, wait := ask(stores[i%2], fmt.Sprint("honest:", i), quiet)
-						asked.Add(1)
-						if !charged {
-							denied.Add(1)
-							mu.Lock()
-							longest = max(longest, wait)
-							mu.Unlock()
-						}
-					}
-				})
-			}
-			honest.Wait()
-			close(over)
-			busy.Wait()
-			figure(t, "requests to the full route", floods.Load())
-			figure(t, "requests that fit", asked.Load())
-			figure(t, "of these denied", denied.Load())
-			figure(t, "longest Retry-After", longest)
-			if denied.Load()*100 >= asked.Load() {
-				t.Errorf("%d of %d requests that fit were denied", denied.Load(), asked.Load())
-			}
-			if longest > 10*time.Millisecond {
-				t.Errorf("a request that fits was told to wait for %v", longest)
-			}
+			besides(t, 32, func(i, _ int) {
+				ask(stores[i%2], fmt.Sprint("flood:", i), route)
+				time.Sleep(100 * time.Microsecond) // a process that never waits takes the processor from the others
+			}, func(i, _ int) (bool, time.Duration) { return ask(stores[i%2], fmt.Sprint("honest:", i), quiet) })
 		})
 	}
 }

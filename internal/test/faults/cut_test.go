@@ -225,7 +225,7 @@ func TestRepliesToBatchesAreCut(t *testing.T) {
 						}
 						outcomes["Deny"].wantOutage(t, "a decision that was cut", d, store.ClassConnection, store.ClassOpen)
 						if classOf(d) == store.ClassOpen {
-							time.Sleep(time.Millisecond)
+							time.Sleep(time.Millisecond) // or few decisions would be left for when Redis is asked again
 						}
 					}
 				})

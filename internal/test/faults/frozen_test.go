@@ -216,7 +216,7 @@ func freezeUnderLoad(t *testing.T, policy core.Outage) {
 	}))
 	stop := s.load(rdb)
 	defer stop()
-	time.Sleep(lasts)
+	time.Sleep(lasts) // of calm
 	api, health, goroutines, calmOthers, _ := s.take()
 	figure(t, "added latency before, median", quantile(added(api), 0.5))
 	figure(t, "added latency before, p99", quantile(added(api), 0.99))
@@ -240,7 +240,7 @@ func freezeUnderLoad(t *testing.T, policy core.Outage) {
 		opened.Unlock()
 		frozen := time.Now()
 		server.Freeze(t)
-		time.Sleep(lasts)
+		time.Sleep(lasts) // of the freeze
 		openedAt := func() time.Time {
 			opened.Lock()
 			defer opened.Unlock()

@@ -28,7 +28,7 @@ var late lateness
 func (l *lateness) watch() {
 	for {
 		due := time.Now().Add(watchEvery)
-		time.Sleep(watchEvery)
+		time.Sleep(watchEvery) // by how much that is late is what it measures
 		if now := time.Now(); now.Sub(due) > time.Millisecond {
 			l.mu.Lock()
 			l.gaps = append(l.gaps, gap{due, now})

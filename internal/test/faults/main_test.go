@@ -75,7 +75,7 @@ func eventually(tb testing.TB, what string, done func() bool) time.Duration {
 
 // soon waits until done reports true, for patience at most, and returns whether it did.
 func soon(done func() bool) bool {
-	for start := time.Now(); !done(); time.Sleep(2 * time.Millisecond) {
+	for start := time.Now(); !done(); time.Sleep(2 * time.Millisecond) { // nothing tells when to look again
 		if time.Since(start) > patience {
 			return false
 		}

@@ -154,7 +154,7 @@ func (s *Server) run() error {
 		if !strings.Contains(s.logTail(), "shared memory block") {
 			return err
 		}
-		time.Sleep(20 * time.Millisecond)
+		time.Sleep(20 * time.Millisecond) // nothing tells when they have ended
 	}
 }
 

@@ -151,7 +151,7 @@ func (p *proxy) run(tb testing.TB, app net.Addr, edits []string) *started {
 		<-exited
 	})
 	tb.Cleanup(stop)
-	for deadline := time.Now().Add(patience); ; time.Sleep(5 * time.Millisecond) {
+	for deadline := time.Now().Add(patience); ; time.Sleep(5 * time.Millisecond) { // no proxy tells when it listens
 		conn, err := net.Dial("tcp", addr)
 		if err == nil {
 			_ = conn.Close()

@@ -59,7 +59,7 @@ func (s *Server) must(tb testing.TB, args ...any) {
 
 // await calls ready until it returns nil, and returns its last error after awaitTimeout.
 func await(what string, ready func() error) error {
-	for deadline := time.Now().Add(awaitTimeout); ; time.Sleep(awaitEvery) {
+	for deadline := time.Now().Add(awaitTimeout); ; time.Sleep(awaitEvery) { // no server tells of it
 		err := ready()
 		if err == nil {
 			return nil

@@ -614,7 +614,7 @@ func ledgerDuringCall(r *bookRig) {
 					}
 				}
 				k, l = untold, untold
-				time.Sleep(100 * time.Microsecond)
+				time.Sleep(100 * time.Microsecond) // in which nothing may happen
 				if k != untold || l != untold {
 					r.Errorf("set after the call: %+v and %+v", k, l)
 				}
