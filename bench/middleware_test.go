@@ -153,7 +153,9 @@ func (a fiberApp) serve(b *testing.B) {
 func (a fiberApp) get() (status int, header http.Header) {
 	c, header := newFiberRequest(), http.Header{}
 	a.handle(c)
-	c.Response.Header.VisitAll(func(name, value []byte) { header.Add(string(name), string(value)) })
+	for name, value := range c.Response.Header.All() {
+		header.Add(string(name), string(value))
+	}
 	return c.Response.StatusCode(), header
 }
 
