@@ -1,10 +1,8 @@
 package core_test
 
 import (
-	"context"
 	"fmt"
 	"math"
-	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -13,22 +11,6 @@ import (
 	"github.com/weblimit/weblimit/internal/test/check"
 	"github.com/weblimit/weblimit/keyfuncs"
 )
-
-// takes counts the calls that charge, and those that look.
-type takes struct {
-	core.Store
-	take, peek atomic.Int64
-}
-
-func (s *takes) Take(ctx context.Context, checks []core.Check, results []core.Result) error {
-	s.take.Add(1)
-	return s.Store.Take(ctx, checks, results)
-}
-
-func (s *takes) Peek(ctx context.Context, checks []core.Check, results []core.Result) error {
-	s.peek.Add(1)
-	return s.Store.Peek(ctx, checks, results)
-}
 
 func wantAtMost(t *testing.T, what string, l *core.Limiter, n, want int64) core.Decision {
 	t.Helper()
@@ -40,11 +22,11 @@ func wantAtMost(t *testing.T, what string, l *core.Limiter, n, want int64) core.
 
 func TestAllowAtMostAsksOnceWhereAllFits(t *testing.T) {
 	t.Parallel()
-	memory, _ := at()
-	store := &takes{Store: memory}
+	store := newRemote()
+	store.Memory, _ = at()
 	calls := func(what string, take, peek int64) {
 		t.Helper()
-		check.Equal(t, what+": calls", [2]int64{store.take.Swap(0), store.peek.Swap(0)}, [2]int64{take, peek})
+		check.Equal(t, what+": calls", [2]int64{store.takes.Swap(0), store.peeks.Swap(0)}, [2]int64{take, peek})
 	}
 	l := limiterOn(t, store, everyone(100).Named("hour"), core.PerDay(130).FixedWindow().By(keyfuncs.Everyone()).Named("day"))
 	wantWait(t, "all", wantAtMost(t, "all", l, 60, 60), core.ReasonWithinLimit, 0)

@@ -138,37 +138,33 @@ func TestSlotsDuringAnOutage(t *testing.T) {
 func TestSlotsAreRenewedAndFreed(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		store := &slowRenewals{Memory: core.NewMemory()}
+		var fail atomic.Bool
+		store := intercept(func(_ context.Context, call string, _ []core.Check) error {
+			if call != "Renew" {
+				return nil
+			}
+			time.Sleep(100 * time.Millisecond)
+			if fail.Load() {
+				return errors.New("out of order")
+			}
+			return nil
+		})
 		store.OnEvent(func(core.Event) {}) // or they would be logged
-		l := limiterOn(t, store, running(2).Lease(3*time.Second))
+		l := limiterOn(t, &store, running(2).Lease(3*time.Second))
 		for _, ends := range []time.Duration{0, time.Second, time.Second + 50*time.Millisecond, 61 * time.Second, time.Hour + 33*time.Millisecond} {
 			d := l.Allow(&request{})
 			wantDecision(t, "a slot", d, true, core.ReasonWithinLimit, 1)
 			time.Sleep(ends)
 			check.Equal(t, fmt.Sprint("slots free after ", ends), unitsLeft(t, l, "all"), 1)
-			store.fail.Store(ends > time.Minute) // the last two renewals that the lease has time for
+			fail.Store(ends > time.Minute) // the last two renewals that the lease has time for
 			time.Sleep(time.Second)
-			store.fail.Store(false)
+			fail.Store(false)
 			d.Settle(core.Outcome{Panicked: true})
 			synctest.Wait()
 			time.Sleep(200 * time.Millisecond) // a renewal may be under way
 			check.Equal(t, fmt.Sprint("slots free after the request of ", ends), unitsLeft(t, l, "all"), 2)
 		}
 	})
-}
-
-// slowRenewals takes 100ms to renew, and may fail.
-type slowRenewals struct {
-	*core.Memory
-	fail atomic.Bool
-}
-
-func (s *slowRenewals) Renew(ctx context.Context, checks []core.Check, results []core.Result) error {
-	time.Sleep(100 * time.Millisecond)
-	if s.fail.Load() {
-		return errors.New("out of order")
-	}
-	return s.Memory.Renew(ctx, checks, results)
 }
 
 // Whoever forgets to settle does not hold a slot for ever.

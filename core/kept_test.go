@@ -19,7 +19,7 @@ import (
 // refusing is a store in memory, by synctest's clock, that can refuse what settles requests:
 // nothing is changed then.
 type refusing struct {
-	*core.Memory
+	intercepted
 	down    atomic.Bool
 	unclear atomic.Bool // the store does not say that nothing is changed
 	refused atomic.Int64
@@ -27,14 +27,20 @@ type refusing struct {
 	held    chan struct{} // nil, or closed when it may refuse
 }
 
-func newRefusing() *refusing { return &refusing{Memory: core.NewMemory()} }
+func newRefusing() *refusing {
+	s := new(refusing)
+	s.intercepted = intercept(s.settles)
+	return s
+}
 
-func (s *refusing) enter(checks []core.Check) error {
-	if !s.down.Load() {
+func (s *refusing) settles(_ context.Context, call string, checks []core.Check) error {
+	switch {
+	case call == "Take" || call == "Peek":
+		return nil
+	case !s.down.Load():
 		s.told.Add(1)
 		return nil
-	}
-	if s.held != nil {
+	case s.held != nil:
 		<-s.held
 	}
 	s.refused.Add(1)
@@ -47,27 +53,6 @@ func (s *refusing) enter(checks []core.Check) error {
 		all = append(all, i)
 	}
 	return &store.Undone{Checks: all, Err: err}
-}
-
-func (s *refusing) Charge(ctx context.Context, checks []core.Check, results []core.Result) error {
-	if err := s.enter(checks); err != nil {
-		return err
-	}
-	return s.Memory.Charge(ctx, checks, results)
-}
-
-func (s *refusing) Refund(ctx context.Context, checks []core.Check, results []core.Result) error {
-	if err := s.enter(checks); err != nil {
-		return err
-	}
-	return s.Memory.Refund(ctx, checks, results)
-}
-
-func (s *refusing) Renew(ctx context.Context, checks []core.Check, results []core.Result) error {
-	if err := s.enter(checks); err != nil {
-		return err
-	}
-	return s.Memory.Renew(ctx, checks, results)
 }
 
 // heardBy collects the events of lost settlements.

@@ -338,29 +338,24 @@ func TestARefundThatPanicsHoldsUpNoOther(t *testing.T) {
 	}
 }
 
-// slowRefunds is a store that gives nothing back until it is released.
-type slowRefunds struct {
-	core.Store
-	released chan struct{}
-}
-
-func (s slowRefunds) Refund(ctx context.Context, checks []core.Check, results []core.Result) error {
-	<-s.released
-	return s.Store.Refund(ctx, checks, results)
-}
-
 func TestDrainWaitsForTheFallbackToo(t *testing.T) {
 	t.Parallel()
-	second := slowRefunds{core.NewMemory(), make(chan struct{})}
+	released := make(chan struct{})
+	second := intercept(func(_ context.Context, call string, _ []core.Check) error {
+		if call == "Refund" {
+			<-released
+		}
+		return nil
+	})
 	l := newLimiter(t, core.Config{
-		Store: newFlaky(true), Limits: []core.Limit{everyone(9).RefundOn(core.Canceled)}, Fallback: core.Fallback{Store: second},
+		Store: newFlaky(true), Limits: []core.Limit{everyone(9).RefundOn(core.Canceled)}, Fallback: core.Fallback{Store: &second},
 	})
 	d := l.AllowKey(t.Context(), "k", 1)
 	d.Settle(core.Outcome{Canceled: true})
 	soon, cancel := context.WithTimeout(t.Context(), 10*time.Millisecond)
 	defer cancel()
 	check.Is(t, "Drain, which waits for the store that charged", l.Drain(soon), context.DeadlineExceeded)
-	close(second.released)
+	close(released)
 	drained(t, l)
 	wantDecision(t, "after Drain", l.AllowKey(t.Context(), "k", 9), true, core.ReasonOutageLocal, 0)
 }

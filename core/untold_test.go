@@ -16,31 +16,24 @@ import (
 // leaving is a store in memory that can be out, or refuse to charge. It keeps less of its calls than
 // flaky does, so benchmarks can use it.
 type leaving struct {
-	*core.Memory
+	intercepted
 	down, refuses atomic.Bool
 	calls         atomic.Int64
 }
 
 func newLeaving() *leaving {
-	s := &leaving{Memory: core.NewMemory()}
+	s := new(leaving)
+	s.intercepted = intercept(func(_ context.Context, call string, _ []core.Check) error {
+		if call == "Take" || call == "Charge" {
+			s.calls.Add(1)
+		}
+		if call == "Take" && s.down.Load() || call == "Charge" && s.refuses.Load() {
+			return errDown
+		}
+		return nil
+	})
 	s.OnEvent(func(core.Event) {}) // or each test would log
 	return s
-}
-
-func (s *leaving) Take(ctx context.Context, checks []core.Check, results []core.Result) error {
-	s.calls.Add(1)
-	if s.down.Load() {
-		return errDown
-	}
-	return s.Memory.Take(ctx, checks, results)
-}
-
-func (s *leaving) Charge(ctx context.Context, checks []core.Check, results []core.Result) error {
-	s.calls.Add(1)
-	if s.refuses.Load() {
-		return errDown
-	}
-	return s.Memory.Charge(ctx, checks, results)
 }
 
 // After an outage, what it cost to tell the store is over with the last key that was told, and not

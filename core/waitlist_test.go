@@ -16,18 +16,20 @@ import (
 
 // remote is a store that counts its calls, as if each were a round trip.
 type remote struct {
-	*core.Memory
-	takes, refunds atomic.Int64
+	intercepted
+	takes, peeks, refunds atomic.Int64
 }
 
-func (r *remote) Take(ctx context.Context, checks []core.Check, results []core.Result) error {
-	r.takes.Add(1)
-	return r.Memory.Take(ctx, checks, results)
-}
-
-func (r *remote) Refund(ctx context.Context, checks []core.Check, results []core.Result) error {
-	r.refunds.Add(1)
-	return r.Memory.Refund(ctx, checks, results)
+func newRemote() *remote {
+	r := new(remote)
+	calls := map[string]*atomic.Int64{"Take": &r.takes, "Peek": &r.peeks, "Refund": &r.refunds}
+	r.intercepted = intercept(func(_ context.Context, call string, _ []core.Check) error {
+		if n := calls[call]; n != nil {
+			n.Add(1)
+		}
+		return nil
+	})
+	return r
 }
 
 func (r *remote) calls() int64 { return r.takes.Load() + r.refunds.Load() }
@@ -113,7 +115,7 @@ func TestMaxWaitingPerKey(t *testing.T) {
 func TestNoPlaceIsKnownWithoutTheStore(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		store := &remote{Memory: core.NewMemory()}
+		store := newRemote()
 		l := newLimiter(t, core.Config{
 			Store: store, MaxWaiting: 8,
 			Limits: []core.Limit{core.PerSecond(1).LeakyBucket(time.Hour).By(keyfuncs.User("id"))},
@@ -147,7 +149,7 @@ func TestResetsWhileWaitingCostTheStoreLittle(t *testing.T) {
 	const resets = 1000
 	for atOnce, most := range map[int]int64{1: 2 + 3*2, 20: 1 + 3*2*20} { // within three seconds
 		synctest.Test(t, func(t *testing.T) {
-			store := &remote{Memory: core.NewMemory()}
+			store := newRemote()
 			l := limiterOn(t, store, core.PerSecond(1).LeakyBucket(time.Minute).By(keyfuncs.User("id")))
 			l.AllowKey(t.Context(), "user:mallory", 1)
 			for range resets / atOnce {
@@ -176,7 +178,7 @@ func TestResetsWhileWaitingCostTheStoreLittle(t *testing.T) {
 func TestAVacantPlaceIsTakenOver(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		store := &remote{Memory: core.NewMemory()}
+		store := newRemote()
 		l := limiterOn(t, store, forAll(core.PerSecond(1).LeakyBucket(10*time.Second)))
 		l.AllowKey(t.Context(), "k", 1)
 		hangUp := waitingFor(t, l, 10, "k") // the line is full
@@ -206,7 +208,7 @@ func TestAVacantPlaceIsGivenBack(t *testing.T) {
 		"and slots": core.PerSecond(1).LeakyBucket(10 * time.Second),
 	} {
 		synctest.Test(t, func(t *testing.T) {
-			store := &remote{Memory: core.NewMemory()}
+			store := newRemote()
 			limits := []core.Limit{forAll(limit)}
 			kept := int64(0)
 			if name == "and slots" { // which belong to the request that took them: given back at once
@@ -232,7 +234,7 @@ func TestAVacantPlaceIsGivenBack(t *testing.T) {
 func TestDrainGivesVacantPlacesBack(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		store := &remote{Memory: core.NewMemory()}
+		store := newRemote()
 		l := limiterOn(t, store, forAll(core.PerSecond(1).LeakyBucket(10*time.Second)))
 		waitingFor(t, l, 6, "k")()
 		synctest.Wait()
@@ -245,7 +247,7 @@ func TestDrainGivesVacantPlacesBack(t *testing.T) {
 func TestAVacantPlaceIsForTheSame(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		store := &remote{Memory: core.NewMemory()}
+		store := newRemote()
 		l := limiterOn(t, store, core.PerSecond(1).LeakyBucket(time.Minute).By(keyfuncs.User("id")))
 		l.AllowKey(t.Context(), "user:a", 1)
 		l.AllowKey(t.Context(), "user:b", 1)
@@ -269,7 +271,7 @@ func TestACrowdThatWaitsForASlotCostsNoMoreThanAFew(t *testing.T) {
 	t.Parallel()
 	for _, waiting := range []int{1, 10, 100, 400} {
 		synctest.Test(t, func(t *testing.T) {
-			store := &remote{Memory: core.NewMemory()}
+			store := newRemote()
 			l := limiterOn(t, store, forAll(core.Concurrent(1)).Wait(time.Minute))
 			held := l.AllowKey(t.Context(), "k", 1)
 			defer waitingFor(t, l, waiting, "k")()
@@ -294,7 +296,7 @@ func TestSlotsThatComeBackAreTakenAtOnce(t *testing.T) {
 	t.Parallel()
 	for _, n := range []int{50, 400} {
 		synctest.Test(t, func(t *testing.T) {
-			store := &remote{Memory: core.NewMemory()}
+			store := newRemote()
 			l := limiterOn(t, store, forAll(core.Concurrent(10).Wait(5*time.Second)))
 			start := time.Now()
 			atOnce(n, func(int) {
