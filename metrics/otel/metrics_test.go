@@ -20,6 +20,8 @@ import (
 
 	"github.com/weblimit/weblimit/core"
 	"github.com/weblimit/weblimit/core/adapter"
+	"github.com/weblimit/weblimit/internal/test/check"
+	"github.com/weblimit/weblimit/internal/test/must"
 	"github.com/weblimit/weblimit/keyfuncs"
 	weblimitotel "github.com/weblimit/weblimit/metrics/otel"
 )
@@ -85,6 +87,7 @@ func TestStoresAreMeasured(t *testing.T) {
 			"weblimit.check.duration{error.type=READONLY limit=user} 1 in 0.002s",
 			"weblimit.retry_after{limit=user} 1 in 1s",
 			"weblimit.store.breakers.open{store.node=10.0.0.7:6379} 1",
+			"weblimit.store.errors{error.type=READONLY store.node=10.0.0.7:6379} 1",
 			"weblimit.store.outages{} 1",
 		)
 		store.err = nil
@@ -99,7 +102,6 @@ func TestStoresAreMeasured(t *testing.T) {
 	})
 }
 
-// Not in a bubble, whose clock the store's does not follow.
 func TestErrorsOfStoresAreCounted(t *testing.T) {
 	t.Parallel()
 	seen := newSDK(t, weblimitotel.Config{})
@@ -160,9 +162,7 @@ func TestExemplars(t *testing.T) {
 		})
 	}
 	var data metricdata.ResourceMetrics
-	if err := seen.reader.Collect(t.Context(), &data); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, seen.reader.Collect(t.Context(), &data))
 	for _, m := range data.ScopeMetrics[0].Metrics {
 		if m.Name != "weblimit.retry_after" {
 			continue
@@ -188,31 +188,20 @@ func TestShutdownLosesNoSettlement(t *testing.T) {
 	})
 	for _, cost := range []int64{4, 13} {
 		d := l.AllowKey(t.Context(), "k", 10)
-		if err := core.Charge(core.NewContext(t.Context(), d), cost); err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, core.Charge(core.NewContext(t.Context(), d), cost))
 		d.Settle(core.Outcome{})
 	}
-	if err := l.Drain(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, l.Drain(t.Context()))
 	store.err = errDown
 	d := l.AllowKey(t.Context(), "k", 10)
 	d.Settle(core.Outcome{})
-	if err := l.Drain(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-	if err := meters.Shutdown(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-	for _, name := range []string{
-		"weblimit.settled.units{limit=tokens settlement.kind=refunded} 6", "weblimit.settlements{limit=tokens settlement.kind=refunded} 1",
-		"weblimit.settled.units{limit=tokens settlement.kind=charged} 3", "weblimit.settlements{limit=tokens settlement.kind=charged} 1",
+	must.OK(t, l.Drain(t.Context()))
+	must.OK(t, meters.Shutdown(t.Context()))
+	for name, want := range map[string]string{
+		"weblimit.settled.units{limit=tokens settlement.kind=refunded}": "6", "weblimit.settlements{limit=tokens settlement.kind=refunded}": "1",
+		"weblimit.settled.units{limit=tokens settlement.kind=charged}": "3", "weblimit.settlements{limit=tokens settlement.kind=charged}": "1",
 	} {
-		name, want, _ := strings.Cut(name, "} ")
-		if got := numbers(exported.data)[name+"}"]; got != want {
-			t.Errorf("%s} is %q, want %s", name, got, want)
-		}
+		check.Equal(t, name, numbers(exported.data)[name], want)
 	}
 }
 
@@ -263,11 +252,7 @@ func TestSeriesAreBounded(t *testing.T) {
 		metric, _, _ := strings.Cut(name, "{")
 		counts[metric]++
 		if metric == "weblimit.decisions" {
-			n, err := strconv.Atoi(value)
-			if err != nil {
-				t.Fatal(err)
-			}
-			total += n
+			total += must.Get(strconv.Atoi(value))(t)
 		}
 	}
 	if counts["weblimit.decisions"] > 25 || counts["weblimit.would_be_denied"] > 21 || total != 1000 {
@@ -341,12 +326,9 @@ func TestPolicyVersions(t *testing.T) {
 	t.Parallel()
 	seen := newSDK(t, weblimitotel.Config{})
 	var live adapter.Live
-	l, err := live.Limiter(core.Config{
+	l := must.Get(live.Limiter(core.Config{
 		Store: core.NewMemory(), Observe: seen, Version: "v1#0a", Limits: []core.Limit{core.PerMinute(1).By(keyfuncs.Everyone()).Named("user")},
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	}))(t)
 	live.Refuse(true)
 	wantMetrics(t, seen.metrics(t), "weblimit.policy.info{policy.version=v1#0a} 1", "weblimit.policy.refused{} 1")
 	runtime.KeepAlive(l)

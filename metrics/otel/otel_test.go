@@ -19,6 +19,8 @@ import (
 	"github.com/weblimit/weblimit/core"
 	"github.com/weblimit/weblimit/core/adapter"
 	"github.com/weblimit/weblimit/core/store"
+	"github.com/weblimit/weblimit/internal/test/check"
+	"github.com/weblimit/weblimit/internal/test/must"
 	"github.com/weblimit/weblimit/keyfuncs"
 	weblimitotel "github.com/weblimit/weblimit/metrics/otel"
 )
@@ -38,10 +40,7 @@ func newSDK(t testing.TB, config weblimitotel.Config, options ...sdktrace.Tracer
 	s.meters = metric.NewMeterProvider(metric.WithReader(s.reader))
 	s.traces = sdktrace.NewTracerProvider(append(options, sdktrace.WithSpanProcessor(s.spans))...)
 	config.MeterProvider, config.TracerProvider = s.meters, s.traces
-	var err error
-	if s.Observer, err = weblimitotel.New(config); err != nil {
-		t.Fatal(err)
-	}
+	s.Observer = must.Get(weblimitotel.New(config))(t)
 	return s
 }
 
@@ -56,9 +55,7 @@ func (s *sdk) in(f func(context.Context)) {
 func (s *sdk) metrics(t testing.TB) map[string]string {
 	t.Helper()
 	var data metricdata.ResourceMetrics
-	if err := s.reader.Collect(context.Background(), &data); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, s.reader.Collect(context.Background(), &data))
 	return numbers(data)
 }
 
@@ -66,15 +63,16 @@ func numbers(data metricdata.ResourceMetrics) map[string]string {
 	all := map[string]string{}
 	for _, scope := range data.ScopeMetrics {
 		for _, m := range scope.Metrics {
+			values := func(points []metricdata.DataPoint[int64]) {
+				for _, p := range points {
+					all[m.Name+text(p.Attributes.ToSlice())] = fmt.Sprint(p.Value)
+				}
+			}
 			switch points := m.Data.(type) {
 			case metricdata.Sum[int64]:
-				for _, p := range points.DataPoints {
-					all[m.Name+text(p.Attributes.ToSlice())] = fmt.Sprint(p.Value)
-				}
+				values(points.DataPoints)
 			case metricdata.Gauge[int64]:
-				for _, p := range points.DataPoints {
-					all[m.Name+text(p.Attributes.ToSlice())] = fmt.Sprint(p.Value)
-				}
+				values(points.DataPoints)
 			case metricdata.Histogram[float64]:
 				for _, p := range points.DataPoints {
 					all[m.Name+text(p.Attributes.ToSlice())] = fmt.Sprintf("%d in %gs", p.Count, p.Sum)
@@ -102,9 +100,7 @@ func wantMetrics(t testing.TB, got map[string]string, want ...string) {
 		lines = append(lines, name+" "+got[name])
 	}
 	slices.Sort(want)
-	if !slices.Equal(lines, want) {
-		t.Errorf("measured\n%s\nwant\n%s", strings.Join(lines, "\n"), strings.Join(want, "\n"))
-	}
+	check.Equal(t, "measured", strings.Join(lines, "\n"), strings.Join(want, "\n"))
 }
 
 // request is a request of an adapter.
@@ -120,11 +116,7 @@ func (r *request) Route() (string, bool)    { return r.route, true }
 
 func newLimiter(t testing.TB, config core.Config) *core.Limiter {
 	t.Helper()
-	l, err := core.New(config)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return l
+	return must.Get(core.New(config))(t)
 }
 
 // slow is a store that takes a while, and fails while err is set.
@@ -142,7 +134,7 @@ func newSlow(takes time.Duration, err error) *slow {
 }
 
 func (s *slow) Take(ctx context.Context, checks []core.Check, results []core.Result) error {
-	time.Sleep(s.takes)
+	time.Sleep(s.takes) // in a bubble
 	if s.err != nil {
 		return s.err
 	}

@@ -3,6 +3,7 @@ package otel_test
 import (
 	"context"
 	"fmt"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -13,6 +14,8 @@ import (
 
 	"github.com/weblimit/weblimit/core"
 	"github.com/weblimit/weblimit/core/store"
+	"github.com/weblimit/weblimit/internal/test/check"
+	"github.com/weblimit/weblimit/internal/test/must"
 	weblimitotel "github.com/weblimit/weblimit/metrics/otel"
 )
 
@@ -129,12 +132,7 @@ func TestSpans(t *testing.T) {
 				}
 				began := time.Now()
 				seen.in(func(ctx context.Context) { ask(ctx, l, "/items/:id") })
-				got := seen.story(began)
-				for i := range max(len(got), len(tt.want)) {
-					if i >= len(got) || i >= len(tt.want) || got[i] != tt.want[i] {
-						t.Fatalf("traced\n%q\nwant\n%q", got, tt.want)
-					}
-				}
+				must.Equal(t, "traced", strings.Join(seen.story(began), "\n"), strings.Join(tt.want, "\n"))
 				parent := seen.spans.Ended()[len(seen.spans.Ended())-1].SpanContext()
 				for _, span := range seen.spans.Ended() {
 					if own := span.SpanContext(); own.TraceID() != parent.TraceID() || own.SpanID() != parent.SpanID() && span.Parent().SpanID() != parent.SpanID() {
@@ -207,9 +205,6 @@ func TestLogAttrs(t *testing.T) {
 	seen := newSDK(t, weblimitotel.Config{})
 	seen.in(func(ctx context.Context) {
 		span := trace.SpanContextFromContext(ctx)
-		want := fmt.Sprintf("[trace_id=%s span_id=%s]", span.TraceID(), span.SpanID())
-		if got := fmt.Sprint(weblimitotel.LogAttrs(ctx)); got != want {
-			t.Errorf("got %s, want %s", got, want)
-		}
+		check.Equal(t, "attributes", fmt.Sprint(weblimitotel.LogAttrs(ctx)), fmt.Sprintf("[trace_id=%s span_id=%s]", span.TraceID(), span.SpanID()))
 	})
 }

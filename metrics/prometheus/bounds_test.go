@@ -17,10 +17,8 @@ import (
 // or of Prometheus: further routes are "other", and a counter says so.
 func TestSeriesAreBounded(t *testing.T) {
 	t.Parallel()
-	observer, registry := observe(t, weblimitprom.Config{MaxSeries: 10})
-	l := limiter(t, core.Config{Store: core.NewMemory(), Observe: observer, Limits: []core.Limit{
-		perUser(core.PerHour(90)).Named("user"), perUser(core.PerHour(90)).Named("second"),
-	}})
+	l, registry := observed(t, weblimitprom.Config{MaxSeries: 10},
+		perUser(core.PerHour(90)).Named("user"), perUser(core.PerHour(90)).Named("second"))
 	for i := range 100 {
 		l.Allow(on(fmt.Sprint("/made/up/", i)))
 	}
@@ -76,8 +74,7 @@ func TestLabelsAreText(t *testing.T) {
 // Fiber reuses the memory of strings after the request.
 func TestRoutesAreCopied(t *testing.T) {
 	t.Parallel()
-	observer, registry := observe(t, weblimitprom.Config{})
-	l := limiter(t, core.Config{Store: core.NewMemory(), Observe: observer, Limits: []core.Limit{perUser(core.PerHour(9)).Named("user")}})
+	l, registry := observed(t, weblimitprom.Config{}, perUser(core.PerHour(9)).Named("user"))
 	buffer := []byte("/one")
 	route := unsafe.String(&buffer[0], len(buffer))
 	l.Allow(on(route))
@@ -91,8 +88,7 @@ func TestRoutesAreCopied(t *testing.T) {
 
 func TestWithoutRoutes(t *testing.T) {
 	t.Parallel()
-	observer, registry := observe(t, weblimitprom.Config{WithoutRoutes: true})
-	l := limiter(t, core.Config{Store: core.NewMemory(), Observe: observer, Limits: []core.Limit{perUser(core.PerHour(9)).Named("user")}})
+	l, registry := observed(t, weblimitprom.Config{WithoutRoutes: true}, perUser(core.PerHour(9)).Named("user"))
 	l.Allow(on("/orders"))
 	wantValues(t, registry, []string{"weblimit_limit_results_total"},
 		`limit_results_total{limit="user",result="allowed",route=""} 1`, `limit_results_total{limit="user",result="denied",route=""} 0`)
@@ -101,8 +97,7 @@ func TestWithoutRoutes(t *testing.T) {
 // Requests and scrapes at the same time, while routes come: nothing is lost.
 func TestConcurrentDecisions(t *testing.T) {
 	t.Parallel()
-	observer, registry := observe(t, weblimitprom.Config{MaxSeries: 20, TraceID: func(context.Context) string { return "a1" }})
-	l := limiter(t, core.Config{Store: core.NewMemory(), Observe: observer, Limits: []core.Limit{perUser(core.PerHour(1000)).Named("user")}})
+	l, registry := observed(t, weblimitprom.Config{MaxSeries: 20, TraceID: func(context.Context) string { return "a1" }}, perUser(core.PerHour(1000)).Named("user"))
 	var wg sync.WaitGroup
 	for g := range 8 {
 		wg.Go(func() {

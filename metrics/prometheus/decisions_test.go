@@ -11,6 +11,7 @@ import (
 	"github.com/weblimit/weblimit/core"
 	"github.com/weblimit/weblimit/core/adapter"
 	"github.com/weblimit/weblimit/core/store"
+	"github.com/weblimit/weblimit/internal/test/must"
 	"github.com/weblimit/weblimit/keyfuncs"
 	weblimitprom "github.com/weblimit/weblimit/metrics/prometheus"
 )
@@ -60,8 +61,7 @@ func TestDecisionsAndResults(t *testing.T) {
 // Series that may be denied later start at 0, so that Prometheus sees the first denial as an increase.
 func TestTheFirstDenialIsAnIncrease(t *testing.T) {
 	t.Parallel()
-	observer, registry := observe(t, weblimitprom.Config{})
-	l := limiter(t, core.Config{Store: core.NewMemory(), Observe: observer, Limits: []core.Limit{perUser(core.PerHour(3)).Named("user")}})
+	l, registry := observed(t, weblimitprom.Config{}, perUser(core.PerHour(3)).Named("user"))
 	l.Allow(on("/"))
 	wantValues(t, registry, []string{"weblimit_decisions_total", "weblimit_limit_results_total"},
 		`decisions_total{decision="allowed",limit="user",reason="within_limit",route="/"} 1`,
@@ -74,10 +74,8 @@ func TestTheFirstDenialIsAnIncrease(t *testing.T) {
 // Every reason is a label as PromQL users expect it.
 func TestRefusalsAreCountedForTheirLimit(t *testing.T) {
 	t.Parallel()
-	observer, registry := observe(t, weblimitprom.Config{})
-	l := limiter(t, core.Config{Store: core.NewMemory(), Observe: observer, Limits: []core.Limit{
-		core.PerHour(9).By(keyfuncs.Tenant("tenantID")).Named("tenant").OnMissingKey(core.DenyRequest),
-	}})
+	l, registry := observed(t, weblimitprom.Config{},
+		core.PerHour(9).By(keyfuncs.Tenant("tenantID")).Named("tenant").OnMissingKey(core.DenyRequest))
 	l.Allow(on("/"))
 	l.AllowKey(t.Context(), "k", 10)
 	wantValues(t, registry, []string{"weblimit_decisions_total", "weblimit_limit_results_total"},
@@ -151,20 +149,14 @@ func TestBreakersAreListedByNode(t *testing.T) {
 
 func TestSettlements(t *testing.T) {
 	t.Parallel()
-	observer, registry := observe(t, weblimitprom.Config{})
-	l := limiter(t, core.Config{Store: core.NewMemory(), Observe: observer, Limits: []core.Limit{
-		perUser(core.PerHour(100)).Named("tokens").Estimate(10), perUser(core.PerHour(9)).Named("refunded").RefundOn(core.Canceled),
-	}})
+	l, registry := observed(t, weblimitprom.Config{},
+		perUser(core.PerHour(100)).Named("tokens").Estimate(10), perUser(core.PerHour(9)).Named("refunded").RefundOn(core.Canceled))
 	for _, spent := range []int64{25, 4} {
 		d := l.AllowKey(t.Context(), "k", 1)
-		if err := core.Charge(core.NewContext(t.Context(), d), spent); err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, core.Charge(core.NewContext(t.Context(), d), spent))
 		d.Settle(core.Outcome{Canceled: spent == 4})
 	}
-	if err := l.Drain(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, l.Drain(t.Context()))
 	wantValues(t, registry, []string{"weblimit_settlements_total"},
 		`settlements_total{kind="charged",limit="tokens"} 2`,
 		`settlements_total{kind="refunded",limit="tokens"} 0`,
@@ -207,14 +199,9 @@ func TestPolicyInfo(t *testing.T) {
 		return core.Config{Store: store, Observe: observer, Version: version, Limits: []core.Limit{perUser(core.PerHour(3))}}
 	}
 	var live adapter.Live
-	l, err := live.Limiter(config("v1"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	l := must.Get(live.Limiter(config("v1")))(t)
 	wantValues(t, registry, []string{"weblimit_policy_info"}, `policy_info{version="v1"} 1`)
-	if err := live.Replace(config("v2")); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, live.Replace(config("v2")))
 	both := []string{"weblimit_policy_info", "weblimit_policy_refused"}
 	wantValues(t, registry, both, `policy_info{version="v2"} 1`, `policy_refused{} 0`)
 	live.Refuse(true)
@@ -226,10 +213,8 @@ func TestPolicyInfo(t *testing.T) {
 
 func TestWaitingRequests(t *testing.T) {
 	t.Parallel()
-	observer, registry := observe(t, weblimitprom.Config{})
-	l := limiter(t, core.Config{Store: core.NewMemory(), Observe: observer, Limits: []core.Limit{
-		perUser(core.PerMinute(1)).LeakyBucket(time.Hour).Named("paced"),
-	}})
+	l, registry := observed(t, weblimitprom.Config{},
+		perUser(core.PerMinute(1)).LeakyBucket(time.Hour).Named("paced"))
 	l.AllowKey(t.Context(), "k", 1)
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan struct{})

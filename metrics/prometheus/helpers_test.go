@@ -15,6 +15,8 @@ import (
 
 	"github.com/weblimit/weblimit/core"
 	"github.com/weblimit/weblimit/core/store"
+	"github.com/weblimit/weblimit/internal/test/check"
+	"github.com/weblimit/weblimit/internal/test/must"
 	"github.com/weblimit/weblimit/keyfuncs"
 	weblimitprom "github.com/weblimit/weblimit/metrics/prometheus"
 )
@@ -24,20 +26,20 @@ func observe(t testing.TB, config weblimitprom.Config) (*weblimitprom.Observer, 
 	t.Helper()
 	registry := prometheus.NewPedanticRegistry()
 	config.Registerer = registry
-	observer, err := weblimitprom.New(config)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return observer, registry
+	return must.Get(weblimitprom.New(config))(t), registry
+}
+
+// observed returns a limiter in memory that an observer of its own sees, and the observer's registry.
+func observed(t testing.TB, config weblimitprom.Config, limits ...core.Limit) (*core.Limiter, *prometheus.Registry) {
+	t.Helper()
+	observer, registry := observe(t, config)
+	return limiter(t, core.Config{Store: core.NewMemory(), Observe: observer, Limits: limits}), registry
 }
 
 // limiter returns a limiter that exists until the test ends: the observer does not keep it.
 func limiter(t testing.TB, config core.Config) *core.Limiter {
 	t.Helper()
-	l, err := core.New(config)
-	if err != nil {
-		t.Fatal(err)
-	}
+	l := must.Get(core.New(config))(t)
 	t.Cleanup(func() { runtime.KeepAlive(l) })
 	return l
 }
@@ -51,12 +53,8 @@ func on(route string) keyfuncs.Values {
 
 func gather(t testing.TB, registry prometheus.Gatherer) map[string]*dto.MetricFamily {
 	t.Helper()
-	families, err := registry.Gather()
-	if err != nil {
-		t.Fatal(err)
-	}
 	all := map[string]*dto.MetricFamily{}
-	for _, f := range families {
+	for _, f := range must.Get(registry.Gather())(t) {
 		all[f.GetName()] = f
 	}
 	return all
@@ -87,9 +85,7 @@ func wantValues(t testing.TB, registry prometheus.Gatherer, names []string, want
 	t.Helper()
 	got := values(t, registry, names...)
 	slices.Sort(want)
-	if !slices.Equal(got, want) {
-		t.Errorf("got\n    %s\nwant\n    %s", strings.Join(got, "\n    "), strings.Join(want, "\n    "))
-	}
+	check.Equal(t, "series", strings.Join(got, "\n"), strings.Join(want, "\n"))
 }
 
 // flaky is a store that can be down.

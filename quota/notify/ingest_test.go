@@ -10,6 +10,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/weblimit/weblimit/internal/test/check"
+	"github.com/weblimit/weblimit/internal/test/must"
 	"github.com/weblimit/weblimit/quota"
 	"github.com/weblimit/weblimit/quota/notify"
 )
@@ -30,18 +32,13 @@ func TestIngest(t *testing.T) {
 		header = r.Header
 		w.WriteHeader(http.StatusNoContent)
 	})
-	i, err := notify.NewIngest(notify.IngestConfig{
+	i := must.Get(notify.NewIngest(notify.IngestConfig{
 		URL: url + "/api/v1/events", Token: "om_123", Source: "api.example.com", RootCAs: roots,
 		Subject: func(i quota.Increment) string { return strings.TrimPrefix(i.Tenant, "tenant:") },
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	}))(t)
 	odd := anIncrement()
 	odd.Tenant = "tenant:\u0085<script>"
-	if err := i.Send(t.Context(), []quota.Increment{anIncrement(), odd}); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, i.Send(t.Context(), []quota.Increment{anIncrement(), odd}))
 	if header.Get("Content-Type") != "application/cloudevents-batch+json" || header.Get("Authorization") != "Bearer om_123" {
 		t.Errorf("headers %v", header)
 	}
@@ -57,19 +54,14 @@ func TestIngest(t *testing.T) {
 		t.Errorf("%s", body)
 	}
 	checkEvent(t, events[1])
-	if events[1]["subject"] != `\xc2853c7363726970743e` {
-		t.Errorf("a subject with control characters: %q", events[1]["subject"])
-	}
+	check.Equal(t, "a subject with control characters", events[1]["subject"].(string), `\xc2853c7363726970743e`)
 }
 
 func TestAnswersOfEngines(t *testing.T) {
 	t.Parallel()
 	for status, permanent := range map[int]bool{400: true, 413: true, 422: true, 401: false, 404: false, 429: false, 500: false} {
 		url, roots := server(t, func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(status) })
-		i, err := notify.NewIngest(notify.IngestConfig{URL: url, RootCAs: roots})
-		if err != nil {
-			t.Fatal(err)
-		}
+		i := must.Get(notify.NewIngest(notify.IngestConfig{URL: url, RootCAs: roots}))(t)
 		var e *quota.DeliveryError
 		if err := i.Send(t.Context(), []quota.Increment{anIncrement()}); !errors.As(err, &e) || e.Permanent != permanent {
 			t.Errorf("%d: %v", status, err)

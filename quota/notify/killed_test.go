@@ -17,7 +17,9 @@ import (
 
 	"github.com/weblimit/weblimit/core"
 	"github.com/weblimit/weblimit/core/memstore"
+	"github.com/weblimit/weblimit/internal/test/check"
 	"github.com/weblimit/weblimit/internal/test/child"
+	"github.com/weblimit/weblimit/internal/test/must"
 	"github.com/weblimit/weblimit/internal/test/pgtest"
 	"github.com/weblimit/weblimit/keyfuncs"
 	"github.com/weblimit/weblimit/quota"
@@ -33,19 +35,9 @@ func TestChild(t *testing.T) { child.Run(t) }
 
 // user opens a book, uses units, and kills itself between sending and marking.
 var user = child.NewRole("user", func(t *testing.T, parent *child.Parent, task task) {
-	pool, err := pgxpool.New(t.Context(), task.Database)
-	if err != nil {
-		t.Fatal(err)
-	}
-	book, err := quota.Open(t.Context(), pool, task.config(t))
-	if err != nil {
-		t.Fatal(err)
-	}
+	book := must.Get(quota.Open(t.Context(), must.Get(pgxpool.New(t.Context(), task.Database))(t), task.config(t)))(t)
 	plan := core.PerMonth(10, time.UTC).By(keyfuncs.Tenant("tenant")).Named("plan")
-	limiter, err := core.New(core.Config{Store: book.Store(), Limits: []core.Limit{plan}, Timeout: time.Minute})
-	if err != nil {
-		t.Fatal(err)
-	}
+	limiter := must.Get(core.New(core.Config{Store: book.Store(), Limits: []core.Limit{plan}, Timeout: time.Minute}))(t)
 	for granted := 0; granted < 10; {
 		if d := limiter.AllowKey(t.Context(), "tenant:acme", 1); d.Allowed && d.Err == nil {
 			granted++
@@ -56,14 +48,8 @@ var user = child.NewRole("user", func(t *testing.T, parent *child.Parent, task t
 
 func (c task) config(t *testing.T) quota.Config {
 	t.Helper()
-	hook, err := notify.NewWebhook(notify.WebhookConfig{URL: c.URL + "/notice", Secrets: []string{secret}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	ingest, err := notify.NewIngest(notify.IngestConfig{URL: c.URL + "/usage"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	hook := must.Get(notify.NewWebhook(notify.WebhookConfig{URL: c.URL + "/notice", Secrets: []string{secret}}))(t)
+	ingest := must.Get(notify.NewIngest(notify.IngestConfig{URL: c.URL + "/usage"}))(t)
 	kill := func(what string, err error) error {
 		if c.Kill == what {
 			_ = syscall.Kill(os.Getpid(), syscall.SIGKILL)
@@ -106,9 +92,7 @@ func TestAProcessThatIsKilledBetweenSendingAndMarking(t *testing.T) {
 					ID   string
 					Data struct{ Value float64 }
 				}
-				if err := json.NewDecoder(bytes.NewReader(body)).Decode(&events); err != nil {
-					t.Error(err)
-				}
+				check.OK(t, json.NewDecoder(bytes.NewReader(body)).Decode(&events))
 				for _, e := range events {
 					if before, ok := values[e.ID]; ok && before != e.Data.Value {
 						t.Errorf("%s has the values %v and %v", e.ID, before, e.Data.Value)
@@ -124,45 +108,27 @@ func TestAProcessThatIsKilledBetweenSendingAndMarking(t *testing.T) {
 			if status, ok := p.State().Sys().(syscall.WaitStatus); !ok || status.Signal() != syscall.SIGKILL {
 				t.Fatalf("the process ended with %v\n%s", p.State(), p.Printed())
 			}
-			pool, err := pgxpool.New(t.Context(), database)
-			if err != nil {
-				t.Fatal(err)
-			}
+			pool := must.Get(pgxpool.New(t.Context(), database))(t)
 			defer pool.Close()
+			number := func(sql string) (n float64) {
+				must.OK(t, pool.QueryRow(t.Context(), sql).Scan(&n))
+				return n
+			}
 			// What the process has asked for may still be done.
 			eventually(t, "its connections have ended", func() bool {
-				var others int
-				if err := pool.QueryRow(t.Context(), `SELECT count(*) FROM pg_stat_activity
-					WHERE datname = current_database() AND backend_type = 'client backend' AND pid <> pg_backend_pid()`).Scan(&others); err != nil {
-					t.Fatal(err)
-				}
-				return others == 0
+				return number(`SELECT count(*) FROM pg_stat_activity
+					WHERE datname = current_database() AND backend_type = 'client backend' AND pid <> pg_backend_pid()`) == 0
 			})
 			// The leases end sooner than in life.
 			for _, text := range []string{"UPDATE weblimit.delivery SET due = now()", "UPDATE weblimit.sink SET lease = now(), due = now()"} {
-				if _, err := pool.Exec(t.Context(), text); err != nil {
-					t.Fatal(err)
-				}
+				must.Get(pool.Exec(t.Context(), text))(t)
 			}
-			book, err := quota.Open(t.Context(), pool, task{URL: receiver.URL}.config(t))
-			if err != nil {
-				t.Fatal(err)
-			}
+			book := must.Get(quota.Open(t.Context(), pool, task{URL: receiver.URL}.config(t)))(t)
 			defer func() { _ = book.Close(t.Context()) }()
-			used := func() (n float64) {
-				if err := pool.QueryRow(t.Context(), "SELECT coalesce(sum(used - base), 0) FROM weblimit.generation").Scan(&n); err != nil {
-					t.Fatal(err)
-				}
-				return n
-			}
-			settled := func() (n int) {
-				if err := pool.QueryRow(t.Context(), `SELECT (SELECT count(*) FROM weblimit.delivery WHERE state <> 'delivered')
-					+ (SELECT count(*) FROM weblimit.export WHERE pending IS NOT NULL)
-					+ (SELECT count(*) FROM weblimit.notice WHERE (SELECT count(*) FROM weblimit.delivery d WHERE d.notice = id) <> 1)`).Scan(&n); err != nil {
-					t.Fatal(err)
-				}
-				return n
-			}
+			const used = "SELECT coalesce(sum(used - base), 0) FROM weblimit.generation"
+			const unsettled = `SELECT (SELECT count(*) FROM weblimit.delivery WHERE state <> 'delivered')
+				+ (SELECT count(*) FROM weblimit.export WHERE pending IS NOT NULL)
+				+ (SELECT count(*) FROM weblimit.notice WHERE (SELECT count(*) FROM weblimit.delivery d WHERE d.notice = id) <> 1)`
 			sum := func() (n float64) {
 				mu.Lock()
 				defer mu.Unlock()
@@ -171,7 +137,7 @@ func TestAProcessThatIsKilledBetweenSendingAndMarking(t *testing.T) {
 				}
 				return n
 			}
-			eventually(t, "all is sent and marked", func() bool { return settled() == 0 && sum() == used() && used() > 0 })
+			eventually(t, "all is sent and marked", func() bool { return number(unsettled) == 0 && sum() == number(used) && sum() > 0 })
 			mu.Lock()
 			defer mu.Unlock()
 			twice := 0

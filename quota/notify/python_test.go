@@ -10,6 +10,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/weblimit/weblimit/internal/test/must"
 )
 
 // The receiver in Python of docs/notices.md takes what is signed, and nothing else.
@@ -22,10 +24,7 @@ func TestTheReceiverInPython(t *testing.T) {
 		}
 		t.Skip(err)
 	}
-	page, err := os.ReadFile("../../docs/notices.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	page := must.Get(os.ReadFile("../../docs/notices.md"))(t)
 	_, rest, _ := strings.Cut(string(page), "```python\n")
 	code, _, ok := strings.Cut(rest, "```")
 	if !ok {
@@ -33,13 +32,11 @@ func TestTheReceiverInPython(t *testing.T) {
 	}
 	var header http.Header
 	var body []byte
-	url, roots := server(t, func(_ http.ResponseWriter, r *http.Request) {
+	keep := func(_ http.ResponseWriter, r *http.Request) {
 		header = r.Header
 		body, _ = io.ReadAll(r.Body)
-	})
-	if err := hookTo(t, url, roots).Deliver(t.Context(), aNotice()); err != nil {
-		t.Fatal(err)
 	}
+	must.OK(t, delivered(t, keep))
 	for _, tt := range []struct {
 		name, secret, add, age, want string
 	}{

@@ -5,20 +5,18 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/weblimit/weblimit/internal/test/check"
+	"github.com/weblimit/weblimit/internal/test/must"
 )
 
 // The message and signature that the libraries of Standard Webhooks are tested with.
 func TestSignatureOfStandardWebhooks(t *testing.T) {
 	t.Parallel()
-	secrets, err := parseSecrets([]string{"whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	secrets := must.Get(parseSecrets([]string{"whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"}))(t)
 	h := make(http.Header)
 	sign(h, "msg_p5jXN8AQM9LWM0D4loKWxJek", time.Unix(1614265330, 0), []byte(`{"test": 2432232314}`), secrets)
-	if got, want := h.Get("webhook-signature"), "v1,g0hM9SsE+OTPJTGt/tmIKtSyZlE3uFJELVlNIOLJ1OE="; got != want {
-		t.Errorf("signature %s, want %s", got, want)
-	}
+	check.Equal(t, "signature", h.Get("webhook-signature"), "v1,g0hM9SsE+OTPJTGt/tmIKtSyZlE3uFJELVlNIOLJ1OE=")
 }
 
 func TestSecretsThatAreWrong(t *testing.T) {
@@ -51,8 +49,6 @@ func TestRetryAfter(t *testing.T) {
 		"": 0, "120": 2 * time.Minute, " 5 ": 5 * time.Second, "-1": 0, "1.5": 0, "soon": 0, "99999999999999": 7 * 24 * time.Hour, "9999999999999999999999": 0,
 		"Sun, 22 Nov 2026 10:01:00 GMT": time.Minute, "Sun, 22 Nov 2026 09:00:00 GMT": 0,
 	} {
-		if got := retryAfter(text, now); got != want {
-			t.Errorf("%q: %v, want %v", text, got, want)
-		}
+		check.Equal(t, text, retryAfter(text, now), want)
 	}
 }

@@ -17,6 +17,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/weblimit/weblimit/internal/test/check"
+	"github.com/weblimit/weblimit/internal/test/must"
 	"github.com/weblimit/weblimit/quota"
 	"github.com/weblimit/weblimit/quota/notify"
 )
@@ -47,11 +49,14 @@ func server(t *testing.T, h http.HandlerFunc) (url string, roots *x509.CertPool)
 
 func hookTo(t *testing.T, url string, roots *x509.CertPool) *notify.Webhook {
 	t.Helper()
-	w, err := notify.NewWebhook(notify.WebhookConfig{URL: url, Secrets: []string{secret, another}, RootCAs: roots})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return w
+	return must.Get(notify.NewWebhook(notify.WebhookConfig{URL: url, Secrets: []string{secret, another}, RootCAs: roots}))(t)
+}
+
+// delivered returns how the delivery of a notice to a handler ends.
+func delivered(t *testing.T, h http.HandlerFunc) error {
+	t.Helper()
+	url, roots := server(t, h)
+	return hookTo(t, url, roots).Deliver(t.Context(), aNotice())
 }
 
 // checkEvent checks what CloudEvents 1.0 demand of an event in JSON, and returns its data.
@@ -65,9 +70,8 @@ func checkEvent(t *testing.T, e map[string]any) map[string]any {
 	if e["specversion"] != "1.0" || e["datacontenttype"] != "application/json" {
 		t.Errorf("event %v", e)
 	}
-	if _, err := time.Parse(time.RFC3339Nano, fmt.Sprint(e["time"])); err != nil {
-		t.Error(err)
-	}
+	_, err := time.Parse(time.RFC3339Nano, fmt.Sprint(e["time"]))
+	check.OK(t, err)
 	for name := range e {
 		if strings.Trim(name, "abcdefghijklmnopqrstuvwxyz0123456789") != "" {
 			t.Errorf("attributes are lower-case letters and digits: %s", name)
@@ -105,17 +109,11 @@ func TestWebhook(t *testing.T) {
 	})
 	w := hookTo(t, url, roots)
 	for range 2 {
-		if err := w.Deliver(t.Context(), aNotice()); err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, w.Deliver(t.Context(), aNotice()))
 	}
-	if bodies[0] != bodies[1] {
-		t.Errorf("a repeat is different: %q", bodies)
-	}
+	check.Equal(t, "a repeat", bodies[1], bodies[0])
 	var e map[string]any
-	if err := json.Unmarshal([]byte(bodies[0]), &e); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, json.Unmarshal([]byte(bodies[0]), &e))
 	want := map[string]any{
 		"limit": "plan", "tenant": "tenant:acme", "period_start": "2026-11-01T00:00:00Z", "period_end": "2026-12-01T00:00:00Z",
 		"level": 80.0, "used": 81.0, "included": 100.0, "hard": 120.0,
@@ -129,10 +127,8 @@ func TestBothSecretsSign(t *testing.T) {
 	t.Parallel()
 	for _, s := range []string{secret, another} {
 		var err error
-		url, roots := server(t, func(_ http.ResponseWriter, r *http.Request) { _, err = verify(r, s) })
-		if deliver := hookTo(t, url, roots).Deliver(t.Context(), aNotice()); deliver != nil || err != nil {
-			t.Errorf("with %s: %v, %v", s, deliver, err)
-		}
+		check.OK(t, delivered(t, func(_ http.ResponseWriter, r *http.Request) { _, err = verify(r, s) }))
+		check.OK(t, err)
 	}
 }
 
@@ -150,18 +146,15 @@ func TestAnswersOfReceivers(t *testing.T) {
 		{http.StatusNotFound, "", false, 0},
 		{http.StatusGone, "", true, 0},
 	} {
-		url, roots := server(t, func(w http.ResponseWriter, _ *http.Request) {
+		err := delivered(t, func(w http.ResponseWriter, _ *http.Request) {
 			w.Header().Set("Retry-After", tt.header)
 			http.Error(w, "no\nthanks", tt.status)
 		})
-		err := hookTo(t, url, roots).Deliver(t.Context(), aNotice())
 		var e *quota.DeliveryError
 		if !errors.As(err, &e) || e.Permanent != tt.permanent || e.RetryAfter != tt.retryAfter && !tt.permanent {
 			t.Errorf("%d: %#v", tt.status, err)
 		}
-		if want := fmt.Sprintf(`the receiver answered %d: "no\nthanks\n"`, tt.status); err.Error() != want {
-			t.Errorf("%q, want %q", err, want)
-		}
+		check.Equal(t, "the error", err.Error(), fmt.Sprintf(`the receiver answered %d: "no\nthanks\n"`, tt.status))
 	}
 }
 
@@ -169,8 +162,8 @@ func TestRedirectsAreNotFollowed(t *testing.T) {
 	t.Parallel()
 	var hits atomic.Int64
 	other, _ := server(t, func(http.ResponseWriter, *http.Request) { hits.Add(1) })
-	url, roots := server(t, func(w http.ResponseWriter, r *http.Request) { http.Redirect(w, r, other, http.StatusTemporaryRedirect) })
-	if err := hookTo(t, url, roots).Deliver(t.Context(), aNotice()); err == nil || !strings.Contains(err.Error(), "redirects are not followed") || hits.Load() != 0 {
+	err := delivered(t, func(w http.ResponseWriter, r *http.Request) { http.Redirect(w, r, other, http.StatusTemporaryRedirect) })
+	if err == nil || !strings.Contains(err.Error(), "redirects are not followed") || hits.Load() != 0 {
 		t.Errorf("%v, and %d requests to the other", err, hits.Load())
 	}
 }
@@ -213,12 +206,11 @@ func TestAnswersWithoutEnd(t *testing.T) {
 			t.Errorf("%d: %d bytes were allocated", status, grown)
 		}
 	}
-	url, roots := server(t, func(w http.ResponseWriter, _ *http.Request) {
+	if err := delivered(t, func(w http.ResponseWriter, _ *http.Request) {
 		for i := range 1000 {
 			w.Header().Set(fmt.Sprintf("X-%d", i), strings.Repeat("x", 1000))
 		}
-	})
-	if err := hookTo(t, url, roots).Deliver(t.Context(), aNotice()); err == nil {
+	}); err == nil {
 		t.Error("a megabyte of headers is read")
 	}
 }
@@ -261,16 +253,13 @@ func TestURLsOfTenants(t *testing.T) {
 		{"none", "", nil, "", 0},
 	} {
 		hits.Store(0)
-		w, err := notify.NewWebhook(notify.WebhookConfig{
+		w := must.Get(notify.NewWebhook(notify.WebhookConfig{
 			Endpoint: func(context.Context, quota.Notice) (notify.Endpoint, error) {
 				return notify.Endpoint{URL: tt.url, Secrets: []string{secret}}, nil
 			},
 			AllowNetworks: tt.allow, RootCAs: roots,
-		})
-		if err != nil {
-			t.Fatal(err)
-		}
-		err = w.Deliver(t.Context(), aNotice())
+		}))(t)
+		err := w.Deliver(t.Context(), aNotice())
 		if (err == nil) != (tt.want == "") || err != nil && !strings.Contains(err.Error(), tt.want) || hits.Load() != tt.hits {
 			t.Errorf("%s: %v, %d requests", tt.name, err, hits.Load())
 		}

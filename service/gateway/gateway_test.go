@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"fmt"
 	"log/slog"
 	"net"
 	"net/http"
@@ -16,6 +17,8 @@ import (
 	"time"
 
 	"github.com/weblimit/weblimit/core"
+	"github.com/weblimit/weblimit/internal/test/check"
+	"github.com/weblimit/weblimit/internal/test/must"
 	"github.com/weblimit/weblimit/internal/testclock"
 	"github.com/weblimit/weblimit/keyfuncs"
 	"github.com/weblimit/weblimit/service/gateway"
@@ -47,11 +50,7 @@ func newGateway(t *testing.T, policies inCode, change ...func(*gateway.Config)) 
 	for _, c := range change {
 		c(&config)
 	}
-	g, err := gateway.New(config)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return asked{g, log}
+	return asked{must.Get(gateway.New(config))(t), log}
 }
 
 // subrequest returns what a gateway sends for GET /things?page=2 of 192.0.2.7, with further lines of
@@ -88,6 +87,16 @@ func (a asked) do(r *http.Request) *httptest.ResponseRecorder {
 	return w
 }
 
+// wants sends a subrequest, which has to be answered with a status.
+func (a asked) wants(t *testing.T, status int, r *http.Request) *httptest.ResponseRecorder {
+	t.Helper()
+	w := a.do(r)
+	if w.Code != status {
+		t.Errorf("%s: got %d %v %s, want %d\n%s", r.URL, w.Code, w.Header(), w.Body, status, a.log)
+	}
+	return w
+}
+
 // passed counts how many of n requests pass.
 func (a asked) passed(n int, next func(i int) *http.Request) (passed int) {
 	for i := range n {
@@ -116,13 +125,13 @@ func TestAnswers(t *testing.T) {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()
 			g := newGateway(t, perClient(1))
-			allowed := g.do(subrequest(test.path))
-			if allowed.Code != http.StatusOK || allowed.Body.Len() > 0 || allowed.Header().Get("RateLimit") != `"client";r=0;t=3600` {
+			allowed := g.wants(t, http.StatusOK, subrequest(test.path))
+			if allowed.Body.Len() > 0 || allowed.Header().Get("RateLimit") != `"client";r=0;t=3600` {
 				t.Errorf("allowed: got %d %v %s", allowed.Code, allowed.Header(), allowed.Body)
 			}
-			denied := g.do(subrequest(test.path))
+			denied := g.wants(t, test.status, subrequest(test.path))
 			h := denied.Header()
-			if denied.Code != test.status || h.Get("Retry-After") != "3600" || h.Get("RateLimit-Policy") != `"client";q=1;w=3600` || h.Get("Cache-Control") != "no-store" {
+			if h.Get("Retry-After") != "3600" || h.Get("RateLimit-Policy") != `"client";q=1;w=3600` || h.Get("Cache-Control") != "no-store" {
 				t.Errorf("denied: got %d %v", denied.Code, h)
 			}
 			problem := denied.Body.Bytes()
@@ -139,9 +148,7 @@ func TestAnswers(t *testing.T) {
 			if err := json.Unmarshal(problem, &is); err != nil || is.Status != 429 || len(is.Violated) != 1 || is.Violated[0] != "client" {
 				t.Errorf("the problem is %s (%v)", problem, err)
 			}
-			if other := g.do(with(subrequest(test.path), "X-Forwarded-For", "192.0.2.8")); other.Code != http.StatusOK {
-				t.Errorf("another client got %d", other.Code)
-			}
+			g.wants(t, http.StatusOK, with(subrequest(test.path), "X-Forwarded-For", "192.0.2.8")) // another client
 		})
 	}
 }
@@ -182,12 +189,8 @@ func TestOriginalRequest(t *testing.T) {
 				is = key
 				return key, ok
 			}))}})
-			if w := g.do(test.request); w.Code != http.StatusOK {
-				t.Fatalf("got %d %s\n%s", w.Code, w.Body, g.log)
-			}
-			if is != test.want {
-				t.Errorf("got  %s\nwant %s", is, test.want)
-			}
+			g.wants(t, http.StatusOK, test.request)
+			check.Equal(t, "what the policy reads", is, test.want)
 			for _, name := range []string{"X-Forwarded-Uri", "X-Forwarded-Method", "X-Forwarded-Host", "Weblimit-Token", "Forwarded", "Cf-Connecting-Ip", "True-Client-Ip"} {
 				if _, there := got.Header(name, 0); there {
 					t.Errorf("the policy sees %s", name)
@@ -217,9 +220,7 @@ func TestPolicyThatBelievesProxies(t *testing.T) {
 					return with(subrequest("/v1/auth/api"), "X-Forwarded-For", client, "X-Real-Ip", claimed, "Forwarded", "for="+claimed,
 						"Cf-Connecting-Ip", claimed, "True-Client-Ip", claimed)
 				})
-				if passed != 3 {
-					t.Errorf("%s: %d requests passed, want 3", client, passed)
-				}
+				check.Equal(t, client+": requests passed", passed, 3)
 			}
 		})
 	}
@@ -256,8 +257,8 @@ func TestMisconfiguredGateways(t *testing.T) {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()
 			g := newGateway(t, perClient(10))
-			if w := g.do(test.request); w.Code != test.status || strings.Contains(w.Body.String(), "X-") {
-				t.Errorf("got %d %s, want %d", w.Code, w.Body, test.status)
+			if w := g.wants(t, test.status, test.request); strings.Contains(w.Body.String(), "X-") {
+				t.Errorf("the body names a header: %s", w.Body)
 			}
 			if !strings.Contains(g.log.String(), test.log) {
 				t.Errorf("the log does not have %q:\n%s", test.log, g.log)
@@ -303,9 +304,7 @@ func TestStrangers(t *testing.T) {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()
 			g := newGateway(t, perClient(10), test.config)
-			if w := g.do(test.request); w.Code != test.status {
-				t.Errorf("got %d, want %d", w.Code, test.status)
-			}
+			g.wants(t, test.status, test.request)
 			if strings.Contains(g.log.String(), secret) {
 				t.Error("the token is in the log")
 			}
@@ -316,10 +315,7 @@ func TestStrangers(t *testing.T) {
 // Over a unix socket whoever may connect is a gateway, and nobody can claim one by a header.
 func TestUnixSocket(t *testing.T) {
 	t.Parallel()
-	l, err := net.Listen("unix", t.TempDir()+"/s")
-	if err != nil {
-		t.Fatal(err)
-	}
+	l := must.Get(net.Listen("unix", t.TempDir()+"/s"))(t)
 	server := &http.Server{Handler: newGateway(t, perClient(10)), ReadHeaderTimeout: time.Minute}
 	go func() { _ = server.Serve(l) }()
 	defer server.Close()
@@ -329,14 +325,9 @@ func TestUnixSocket(t *testing.T) {
 	defer client.CloseIdleConnections()
 	r := subrequest("/v1/auth/api")
 	r.RequestURI, r.URL.Scheme, r.URL.Host = "", "http", "limiter"
-	resp, err := client.Do(r)
-	if err != nil {
-		t.Fatal(err)
-	}
+	resp := must.Get(client.Do(r))(t)
 	_ = resp.Body.Close()
-	if resp.StatusCode != http.StatusOK {
-		t.Errorf("got %s", resp.Status)
-	}
+	check.Equal(t, "status", resp.StatusCode, http.StatusOK)
 }
 
 // Behind a gateway that appends to X-Forwarded-For, the proxies in front of it are skipped.
@@ -361,9 +352,7 @@ func TestProxiesInFront(t *testing.T) {
 			}
 			return r
 		})
-		if passed != test.want {
-			t.Errorf("%q: %d requests passed, want %d", test.lines, passed, test.want)
-		}
+		check.Equal(t, fmt.Sprintf("%q: requests passed", test.lines), passed, test.want)
 	}
 }
 
@@ -373,29 +362,26 @@ func TestSpellingsOfPaths(t *testing.T) {
 	spellings := []string{"/login", "//login", "/login/", "/login/.", "/x/../login", "/./login", "/%6cogin", "/%256cogin", "/LOGIN", "/login;x=1", "/;x/login", `/x\..\login`, "/login%2f", "/login%00", "http://evil.example/login", "/login#x", "/login?x", "/login%3fx"}
 	limit := core.PerHour(3).By(keyfuncs.ClientIP()).When(keyfuncs.Paths("/login")).Named("login")
 	g := newGateway(t, inCode{"api": {limit}})
-	if passed := g.passed(len(spellings), func(i int) *http.Request {
+	spelled := func(i int) *http.Request {
 		return with(subrequest("/v1/auth/api"), "X-Forwarded-Uri", spellings[i])
-	}); passed != 3 {
-		t.Errorf("%d spellings of /login passed, want 3", passed)
 	}
+	check.Equal(t, "spellings of /login passed", g.passed(len(spellings), spelled), 3)
 	for _, way := range []string{"/v1/auth/api", "/v1/ext_authz/api"} {
 		g := newGateway(t, perClient(3), func(c *gateway.Config) {
 			c.Limiter.Bypass = []keyfuncs.Condition{keyfuncs.Paths("/healthz", "/public/*")}
 		})
 		around := []string{"/healthz/../login", "/public/../login", "/public/%2e%2e/login", "/public//../login", `/public/..\login`, "/public/..;/login", "/healthz%2f..%2flogin", "//healthz", "/healthz;/../login", "/x?/healthz"}
-		if passed := g.passed(len(around), func(i int) *http.Request {
+		passed := g.passed(len(around), func(i int) *http.Request {
 			if way == "/v1/auth/api" {
 				return with(subrequest(way), "X-Forwarded-Uri", around[i])
 			}
 			r := subrequest("/")
 			r.URL.Path, r.URL.RawPath = way+around[i], way+around[i]
 			return r
-		}); passed != 3 {
-			t.Errorf("%s: %d requests around the exemption passed, want 3", way, passed)
-		}
-		if w := g.do(with(subrequest("/v1/auth/api"), "X-Forwarded-Uri", "/public/a.css")); w.Code != 200 || w.Header().Get("RateLimit") != "" {
-			t.Errorf("an exempt request got %d %v", w.Code, w.Header())
-		}
+		})
+		check.Equal(t, way+": requests around the exemption passed", passed, 3)
+		exempt := g.wants(t, 200, with(subrequest("/v1/auth/api"), "X-Forwarded-Uri", "/public/a.css"))
+		check.Equal(t, "RateLimit of an exempt request", exempt.Header().Get("RateLimit"), "")
 	}
 }
 
@@ -403,8 +389,8 @@ func TestSpellingsOfPaths(t *testing.T) {
 func TestConcurrentLimit(t *testing.T) {
 	t.Parallel()
 	g := newGateway(t, inCode{"api": {core.Concurrent(1).By(keyfuncs.ClientIP()).Named("running")}})
-	if w := g.do(subrequest("/v1/auth/api")); w.Code != http.StatusInternalServerError || !strings.Contains(g.log.String(), "limit=running") {
-		t.Errorf("got %d\n%s", w.Code, g.log)
+	if g.wants(t, http.StatusInternalServerError, subrequest("/v1/auth/api")); !strings.Contains(g.log.String(), "limit=running") {
+		t.Errorf("the log is %s", g.log)
 	}
 }
 
@@ -414,8 +400,8 @@ func TestWaitingLimit(t *testing.T) {
 	g := newGateway(t, inCode{"api": {core.PerMinute(1).LeakyBucket(time.Hour).By(keyfuncs.ClientIP())}}, func(c *gateway.Config) { c.Timeout = 20 * time.Millisecond })
 	g.do(subrequest("/v1/auth/api"))
 	began := time.Now()
-	if w := g.do(subrequest("/v1/auth/api")); w.Code != http.StatusServiceUnavailable || time.Since(began) > 30*time.Second {
-		t.Errorf("got %d after %v", w.Code, time.Since(began))
+	if g.wants(t, http.StatusServiceUnavailable, subrequest("/v1/auth/api")); time.Since(began) > 30*time.Second {
+		t.Errorf("answered after %v", time.Since(began))
 	}
 }
 
@@ -426,9 +412,7 @@ func TestNothingIsGivenBack(t *testing.T) {
 		core.PerHour(3).By(keyfuncs.ClientIP()).RefundOn(core.ServerErrors).Named("failures"),
 		core.PerHour(30).By(keyfuncs.ClientIP()).Estimate(5).Named("estimate"),
 	}})
-	if passed := g.passed(5, func(int) *http.Request { return subrequest("/v1/auth/api") }); passed != 3 {
-		t.Errorf("%d requests passed, want 3", passed)
-	}
+	check.Equal(t, "requests passed", g.passed(5, func(int) *http.Request { return subrequest("/v1/auth/api") }), 3)
 }
 
 func TestWrongConfigurations(t *testing.T) {
@@ -492,16 +476,10 @@ func TestPoliciesAreMadeOnce(t *testing.T) {
 		})
 	}
 	wg.Wait()
-	if passed.Load() != 50 {
-		t.Errorf("%d passed, want 50", passed.Load())
-	}
-	if w := g.do(subrequest("/v1/auth/later")); w.Code != http.StatusInternalServerError {
-		t.Errorf("got %d for a policy that is not there", w.Code)
-	}
+	check.Equal(t, "requests passed", passed.Load(), 50)
+	g.wants(t, http.StatusInternalServerError, subrequest("/v1/auth/later"))
 	policies["later"] = []core.Limit{core.PerHour(1).By(keyfuncs.ClientIP()).Named("later")}
-	if w := g.do(subrequest("/v1/auth/later")); w.Code != http.StatusOK {
-		t.Errorf("got %d for a policy that has come", w.Code)
-	}
+	g.wants(t, http.StatusOK, subrequest("/v1/auth/later"))
 }
 
 // Advice names paths where a policy has conditions on routes, and says nothing of odd spellings.
@@ -555,12 +533,9 @@ func FuzzSubrequest(f *testing.F) {
 	f.Add("/v1/auth_request/api", "POST", "/healthz/../things?x=/healthz", "::ffff:192.0.2.7", "", false)
 	f.Add("/v1/ext_authz/api//healthz", "", "", "192.0.2.7, 10.0.0.1", "", true)
 	f.Fuzz(func(t *testing.T, path, method, uri, client, host string, twice bool) {
-		g, err := gateway.New(gateway.Config{Policies: perClient(1), Limiter: core.Config{
+		g := must.Get(gateway.New(gateway.Config{Policies: perClient(1), Limiter: core.Config{
 			Store: core.NewMemory(), Bypass: []keyfuncs.Condition{keyfuncs.Paths("/healthz")}, Logger: slog.New(slog.DiscardHandler),
-		}})
-		if err != nil {
-			t.Fatal(err)
-		}
+		}}))(t)
 		r := subrequest("/")
 		r.URL.Path = path
 		r.Header = http.Header{"X-Forwarded-For": {client}, "X-Forwarded-Method": {method}, "X-Forwarded-Uri": {uri}, "X-Forwarded-Host": {host}}
@@ -569,9 +544,7 @@ func FuzzSubrequest(f *testing.F) {
 		}
 		codes := [2]int{}
 		for i := range codes {
-			w := httptest.NewRecorder()
-			g.ServeHTTP(w, r)
-			codes[i] = w.Code
+			codes[i] = asked{Gateway: g}.do(r).Code
 		}
 		target := uri
 		if rest, envoy := strings.CutPrefix(path, "/v1/ext_authz/api"); envoy {
