@@ -13,6 +13,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -21,7 +22,6 @@ import (
 	"github.com/weblimit/weblimit/core/memstore"
 	"github.com/weblimit/weblimit/core/redisstore"
 	"github.com/weblimit/weblimit/inspect"
-	"github.com/weblimit/weblimit/internal/test/edge"
 	"github.com/weblimit/weblimit/internal/test/redistest"
 	"github.com/weblimit/weblimit/keyfuncs"
 	"github.com/weblimit/weblimit/metrics/top"
@@ -232,14 +232,16 @@ func with(name, value string) func(*http.Request) {
 	}
 }
 
-// onEachStore runs a test over memory, where both instances share the store, and over Redis, where
-// each has its own client.
+// onEachStore runs a test over memory, in a bubble where both instances share the store, and over Redis,
+// where each has its own client.
 func onEachStore(t *testing.T, f func(t *testing.T, one, other core.Store)) {
 	t.Helper()
 	t.Run("memory", func(t *testing.T) {
 		t.Parallel()
-		s := memstore.New()
-		f(t, s, s)
+		synctest.Test(t, func(t *testing.T) {
+			s := memstore.New()
+			f(t, s, s)
+		})
 	})
 	t.Run("Redis", func(t *testing.T) {
 		t.Parallel()
@@ -254,10 +256,6 @@ func patient(t *testing.T, server *redistest.Server) *redis.Client {
 	t.Helper()
 	return server.ClientWith(t, &redis.Options{ReadTimeout: time.Minute, WriteTimeout: time.Minute, PoolTimeout: time.Minute})
 }
-
-// inOneMinute waits until a minute has begun if the present one ends soon: counts of the last minute are of two, and
-// those of the former one fade.
-func inOneMinute() { edge.AwayFrom(time.Minute, 15*time.Second) }
 
 // silent is a store that does not answer.
 type silent struct{ core.Store }
