@@ -87,13 +87,12 @@ func TestClusterFloodOverItsOwnLimitDeniesNobodyElse(t *testing.T) {
 			}, func(i, n int) (charged bool, wait time.Duration) {
 				checks := []core.Check{{Key: fmt.Appendf(nil, "honest:%d:%d", i, n), Rule: own, Cost: 1}, all}
 				results, err := takeChecks(stores[i%len(stores)], checks...)
-				switch {
-				case err != nil:
-					t.Error(err)
-				case results[0].Charged:
-					refundAll(t, stores[0], checks, results)
+				check.OK(t, err)
+				charged, wait = results[0].Charged, max(results[0].RetryAfter, results[1].RetryAfter)
+				if charged {
+					refundAll(t, stores[0], checks, results) // which are not charged any more
 				}
-				return results[0].Charged, max(results[0].RetryAfter, results[1].RetryAfter)
+				return charged, wait
 			})
 			figure(t, "denied in a row", f.most)
 			if f.most > 2 {
