@@ -49,7 +49,7 @@ func (fiber3) App(o fibertest.Options[ctx]) fibertest.App[ctx] {
 func (fiber3) Error(status int, text string) error { return fiber.NewError(status, text) }
 
 func (fiber3) Context(c ctx) context.Context           { return c.Context() }
-func (fiber3) SetContext(c ctx, to context.Context)    { c.SetContext(to) }
+func (fiber3) SetContext(to context.Context, c ctx)    { c.SetContext(to) }
 func (fiber3) Conn(c ctx) net.Conn                     { return c.RequestCtx().Conn() }
 func (fiber3) SetPeer(c ctx, addr net.Addr)            { c.RequestCtx().SetRemoteAddr(addr) }
 func (fiber3) Route(c ctx) (any, string)               { return c.Route(), c.Route().Path }
@@ -182,7 +182,7 @@ func anys(handlers []func(ctx) error) []any {
 func (r router) Add(method, path string, handlers ...func(ctx) error) {
 	args := anys(handlers)
 	if method == "" {
-		r.Router.All(path, args[0], args[1:]...)
+		r.All(path, args[0], args[1:]...)
 	} else {
 		r.Router.Add([]string{method}, path, args[0], args[1:]...)
 	}

@@ -44,7 +44,7 @@ func (fiber2) App(o fibertest.Options[ctx]) fibertest.App[ctx] {
 func (fiber2) Error(status int, text string) error { return fiber.NewError(status, text) }
 
 func (fiber2) Context(c ctx) context.Context           { return c.UserContext() }
-func (fiber2) SetContext(c ctx, to context.Context)    { c.SetUserContext(to) }
+func (fiber2) SetContext(to context.Context, c ctx)    { c.SetUserContext(to) }
 func (fiber2) Conn(c ctx) net.Conn                     { return c.Context().Conn() }
 func (fiber2) SetPeer(c ctx, addr net.Addr)            { c.Context().SetRemoteAddr(addr) }
 func (fiber2) Route(c ctx) (any, string)               { return c.Route(), c.Route().Path }
@@ -170,7 +170,7 @@ func (r router) Use(path string, handlers ...func(ctx) error) {
 
 func (r router) Add(method, path string, handlers ...func(ctx) error) {
 	if method == "" {
-		r.Router.All(path, handlers...)
+		r.All(path, handlers...)
 	} else {
 		r.Router.Add(method, path, handlers...)
 	}

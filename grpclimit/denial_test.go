@@ -46,7 +46,10 @@ func TestADenialSaysWhatAndHowLong(t *testing.T) {
 		s := serve(t, &service{}, grpclimit.New(limiter(t, core.Config{
 			Store:   store,
 			Headers: core.Draft11 | core.Draft03 | core.XRateLimit,
-			Limits:  []core.Limit{core.PerHour(2).By(keyfuncs.Header("X-Tenant")).Named("tenant")},
+			Limits: []core.Limit{
+				core.PerHour(1).By(keyfuncs.Header("X-Tenant")).Named("trial").Shadow(), // which is never named
+				core.PerHour(2).By(keyfuncs.Header("X-Tenant")).Named("tenant"),
+			},
 		})))
 		for left := 1; left >= 0; left-- {
 			a := s.call(say, "x-tenant", "secret-42")

@@ -7,6 +7,9 @@ import (
 	"testing"
 
 	"github.com/weblimit/weblimit/core"
+	"github.com/weblimit/weblimit/internal/test/check"
+	"github.com/weblimit/weblimit/internal/test/must"
+	"github.com/weblimit/weblimit/keyfuncs"
 )
 
 func TestClearValidatorsKnowsTheMapsSpelling(t *testing.T) {
@@ -34,6 +37,22 @@ func TestDenyWithoutLengthWhereItIsCompressed(t *testing.T) {
 	if got := w.Result().Header; got.Get("Content-Length") != "" || got.Get("Content-Encoding") != "gzip" {
 		t.Errorf("headers: %v", got)
 	}
+}
+
+// A hook that sends an interim response has not answered yet.
+func TestADeniedHookThatOnlyHints(t *testing.T) {
+	t.Parallel()
+	denied := core.ForLimits(core.NewMemory(), []core.Limit{core.PerHour(1).By(keyfuncs.Everyone())})
+	denied.AllowKey(t.Context(), "all", 1)
+	d := denied.AllowKey(t.Context(), "all", 1)
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		Denied(w, r, &d, func(w http.ResponseWriter, _ *http.Request, _ core.Decision) { w.WriteHeader(http.StatusEarlyHints) })
+	}))
+	defer server.Close()
+	res := must.Get(http.Get(server.URL))(t)
+	_ = res.Body.Close()
+	check.Equal(t, "status", res.StatusCode, http.StatusTooManyRequests)
+	check.Equal(t, "Content-Type", res.Header.Get("Content-Type"), core.ProblemType)
 }
 
 // deface changes all values of a response in place, and adds others.

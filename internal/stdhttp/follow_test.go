@@ -83,6 +83,7 @@ func TestWhoEndsARequest(t *testing.T) {
 		"a body that nobody reads":    {post(fails()), func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(500) }, false, false, 500},
 		"http.ErrAbortHandler":        {post(nil), func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) }, true, false, 500},
 		"a panic":                     {post(nil), func(http.ResponseWriter, *http.Request) { panic("on purpose") }, false, false, 500},
+		"an interim response":         {post(nil), func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(103); w.WriteHeader(503) }, false, false, 503},
 		"a body that is over":         {post(strings.NewReader("b")), func(w http.ResponseWriter, r *http.Request) { readAll(w, r); readAll(w, r) }, false, false, 200},
 		"a body of an app's own":      {post(fails()), func(w http.ResponseWriter, r *http.Request) { r.Body = http.NoBody; readAll(w, r) }, false, false, 200},
 		"a context of an app's own":   {post(nil), func(_ http.ResponseWriter, r *http.Request) { *r = *r.WithContext(gone) }, false, false, 200},
@@ -216,6 +217,18 @@ func TestATimeOutAroundTheLimiter(t *testing.T) {
 			t.Errorf("%+v", o)
 		}
 	})
+}
+
+// A panic is a failure, even if the handler has sent another status before.
+func TestAPanicAfterTheStatus(t *testing.T) {
+	t.Parallel()
+	o := watched(t, post(nil), func(w http.ResponseWriter, _ *http.Request) {
+		w.WriteHeader(http.StatusOK)
+		panic("on purpose")
+	}, nil)
+	if o.Status != http.StatusOK || !o.Panicked || !core.ServerErrors(o) {
+		t.Errorf("%+v", o)
+	}
 }
 
 // A panic goes on with its value, for who compares it, and with the frames that

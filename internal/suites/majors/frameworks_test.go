@@ -4,6 +4,7 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"slices"
 	"time"
 
 	"github.com/gofiber/fiber/v3"
@@ -93,7 +94,7 @@ func (f fast) Local(name string, value func(*http.Request) any) any {
 }
 
 func (f fast) Handle(method, path string, h frameworks.Handler, middleware ...any) {
-	chain := append(middleware[:len(middleware):len(middleware)], func(c fiber.Ctx) error {
+	chain := slices.Concat(middleware, []any{func(c fiber.Ctx) error {
 		var failure error
 		err := adaptor.HTTPHandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			for _, name := range c.Route().Params {
@@ -105,7 +106,7 @@ func (f fast) Handle(method, path string, h frameworks.Handler, middleware ...an
 			return failure
 		}
 		return err
-	})
+	}})
 	if path = frameworks.Colons.Replace(path); method == "" {
 		f.app.All(path, chain[0], chain[1:]...)
 	} else {

@@ -3,12 +3,12 @@ package mutants
 // adapters are mistakes between the frameworks and the limiter.
 var adapters = []Mutant{
 	{File: "ginlimit/ginlimit.go", Old: "\tc.Abort()\n", New: "", What: "a request that Gin's adapter denies reaches the handler", Tests: "ginlimit"},
-	{File: "internal/stdhttp/deny.go", Old: "\th := w.Header()\n\tclearStale(h)\n", New: "\th := w.Header()\n", What: "an ETag of outer middleware stays on a denial", Tests: "nethttp"},
-	{File: "internal/stdhttp/deny.go", Old: "h[\"Cache-Control\"], h[\"Content-Type\"] = values[:1:1], values[1:2:2]", New: "h[\"Content-Type\"] = values[1:2:2]", What: "a denial may be kept by caches", Tests: "nethttp"},
-	{File: "internal/stdhttp/follow.go", Old: "o.Canceled || f.client.broke() || isTooLarge(o.Err)", New: "o.Canceled || isTooLarge(o.Err)", What: "a client that breaks off gets its units back", Tests: "nethttp"},
-	{File: "internal/stdhttp/follow.go", Old: "\to.Panicked = true\n", New: "", What: "a panic of the handler is no server error", Tests: "nethttp"},
-	{File: "internal/stdhttp/follow.go", Old: "f.outcome.Status != 0 || code < 200 &&", New: "f.outcome.Status != 0 || false && code < 200 &&", What: "an interim response is taken for the answer", Tests: "nethttp"},
-	{File: "internal/stdhttp/denied.go", Old: "begun = begun || code >= http.StatusOK || code == http.StatusSwitchingProtocols", New: "begun = true", What: "an interim response of a Denied hook is taken for its answer", Tests: "nethttp"},
+	{File: "internal/stdhttp/deny.go", Old: "\th := w.Header()\n\tclearStale(h)\n", New: "\th := w.Header()\n", What: "an ETag of outer middleware stays on a denial", Tests: "internal/stdhttp nethttp"},
+	{File: "internal/stdhttp/deny.go", Old: "h[\"Cache-Control\"], h[\"Content-Type\"] = values[:1:1], values[1:2:2]", New: "h[\"Content-Type\"] = values[1:2:2]", What: "a denial may be kept by caches", Tests: "internal/stdhttp nethttp"},
+	{File: "internal/stdhttp/follow.go", Old: "o.Canceled || f.client.broke() || isTooLarge(o.Err)", New: "o.Canceled || isTooLarge(o.Err)", What: "a client that breaks off gets its units back", Tests: "internal/stdhttp nethttp"},
+	{File: "internal/stdhttp/follow.go", Old: "\to.Panicked = true\n", New: "", What: "a panic of the handler is no server error", Tests: "internal/stdhttp nethttp"},
+	{File: "internal/stdhttp/follow.go", Old: "f.outcome.Status != 0 || code < 200 &&", New: "f.outcome.Status != 0 || false && code < 200 &&", What: "an interim response is taken for the answer", Tests: "internal/stdhttp nethttp"},
+	{File: "internal/stdhttp/denied.go", Old: "begun = begun || code >= http.StatusOK || code == http.StatusSwitchingProtocols", New: "begun = true", What: "an interim response of a Denied hook is taken for its answer", Tests: "internal/stdhttp nethttp"},
 	{File: "chilimit/mounts.go", Old: "\t\tm.rewritten.Store(true)\n", New: "\t\tm.rewritten.Store(false)\n", What: "chi's adapter believes a route after the path was rewritten", Tests: "chilimit"},
 	{File: "echolimit/echolimit.go", Old: "\tif err == nil && !c.Response().Committed {", New: "\tif err == nil && false {", What: "a Denied hook on Echo that does nothing answers 200", Tests: "echolimit"},
 	{File: "fiberlimit/request.go", Old: "\tif value := r.c.Locals(key); value != nil {\n\t\treturn value\n\t}\n", New: "", What: "Fiber's locals are no values for keys", Tests: "fiberlimit"},

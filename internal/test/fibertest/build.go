@@ -66,7 +66,7 @@ func Build[C Ctx[C]](f Framework[C]) limittest.Build {
 			}
 			ctx, cancel := limittest.WithDeadline(ctx, c.Get(limittest.DeadlineHeader))
 			defer cancel()
-			f.SetContext(c, ctx)
+			f.SetContext(ctx, c)
 			return c.Next()
 		})
 		for _, limit := range f.Middleware(slices.Concat(app.Front, app.Layers)...) {

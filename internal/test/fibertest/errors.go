@@ -17,7 +17,7 @@ func (s suite[C]) locals(t *testing.T) {
 	app := s.app()
 	app.Use("", func(c C) error {
 		c.Locals("user", c.Query("user"))
-		s.f.SetContext(c, context.WithValue(s.f.Context(c), "user", "somebody else")) //nolint:revive,staticcheck // the same key, on purpose
+		s.f.SetContext(context.WithValue(s.f.Context(c), "user", "somebody else"), c) //nolint:revive,staticcheck // the same key, on purpose
 		return c.Next()
 	}, s.f.Limit(core.NewMemory(), core.PerHour(1).By(keyfuncs.User("user"))))
 	for _, tt := range []struct {
@@ -33,7 +33,7 @@ func (s suite[C]) replacedContext(t *testing.T) {
 	t.Parallel()
 	app := s.app()
 	app.Use("", s.everyone(5), func(c C) error {
-		s.f.SetContext(c, context.Background())
+		s.f.SetContext(context.Background(), c)
 		return c.Next()
 	})
 	app.Get("/", func(c C) error {

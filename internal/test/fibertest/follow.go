@@ -33,7 +33,7 @@ func (s suite[C]) innerContext(t *testing.T) {
 	address, outcomes := s.following(t, Options[C]{}, func(c C) error {
 		ctx, cancel := context.WithCancel(s.f.Context(c))
 		defer cancel()
-		s.f.SetContext(c, ctx)
+		s.f.SetContext(ctx, c)
 		return c.Next()
 	}, hello[C])
 	_ = must.Get(http.Get("http://" + address))(t).Body.Close()

@@ -41,7 +41,7 @@ type Framework[C Ctx[C]] interface {
 
 	// The rest of the framework, by a context.
 	Context(c C) context.Context
-	SetContext(c C, ctx context.Context)
+	SetContext(ctx context.Context, c C)
 	Conn(c C) net.Conn
 	SetPeer(c C, addr net.Addr)
 	Route(c C) (route any, path string)

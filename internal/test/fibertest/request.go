@@ -151,7 +151,7 @@ func (s suite[C]) allocations(t *testing.T) {
 	r.Header["X-Tenant"] = []string{"a", "b"}
 	s.seen(t, Options[C]{}, r, func(c C, r keyfuncs.Request) {
 		c.Locals("user", "alice")
-		s.f.SetContext(c, context.WithValue(context.Background(), contextKey{}, "alice"))
+		s.f.SetContext(context.WithValue(context.Background(), contextKey{}, "alice"), c)
 		for name, read := range map[string]func(){
 			"Header":  func() { r.Header("X-Tenant", 1) },
 			"Host":    func() { r.Header("Host", 0) },

@@ -52,8 +52,8 @@ type around = func(http.Handler) http.Handler
 
 func same(next http.Handler) http.Handler { return next }
 
-func (*plain) Local(string, func(*http.Request) any) any { return around(same) }
-func (*plain) Recover() any                              { return around(same) }
+func (*plain) Local(string, func(*http.Request) any) any { return same }
+func (*plain) Recover() any                              { return same }
 
 func (h Handler) plain(w http.ResponseWriter, r *http.Request) {
 	if h(w, r) != nil {
