@@ -20,9 +20,7 @@ func TestCluster(t *testing.T) {
 	client := server.ClusterClient(t)
 
 	t.Run("answers", func(t *testing.T) {
-		storetest.RunRandom(t, func(t *testing.T, clock *storetest.Clock) core.Store {
-			return redisstore.NewAt(client, clock.Micros, redisstore.Config{Prefix: redistest.Prefix(t)})
-		})
+		storetest.RunRandom(t, onRedis(client, redisstore.Config{}))
 	})
 	t.Run("slots are those of the server", func(t *testing.T) {
 		t.Parallel()

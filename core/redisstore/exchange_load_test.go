@@ -4,8 +4,6 @@ import (
 	"context"
 	"fmt"
 	"math/rand/v2"
-	"strconv"
-	"strings"
 	"testing"
 	"time"
 
@@ -17,21 +15,6 @@ import (
 	"github.com/weblimit/weblimit/keyfuncs"
 	"github.com/weblimit/weblimit/metrics/top"
 )
-
-// cpuOf returns how much processor time a server has used.
-func cpuOf(t *testing.T, s *redistest.Server) (used time.Duration) {
-	t.Helper()
-	info := must.Get(s.Client(t).Info(t.Context(), "cpu").Result())(t)
-	for line := range strings.Lines(info) {
-		for _, name := range []string{"used_cpu_user:", "used_cpu_sys:"} {
-			if text, ok := strings.CutPrefix(strings.TrimSpace(line), name); ok {
-				seconds := must.Get(strconv.ParseFloat(text, 64))(t)
-				used += time.Duration(seconds * float64(time.Second))
-			}
-		}
-	}
-	return used
-}
 
 // A hundred instances that publish as much as one may, every 5 seconds, and a page that collects
 // all of it every 5 seconds, take less than 1 % of one core of Redis:
@@ -59,7 +42,7 @@ func TestAHundredInstancesTakeLittleOfRedis(t *testing.T) {
 	}
 	e := redisstore.New(server.Client(t)).Exchange()
 	must.OK(t, server.Client(t).ConfigSet(t.Context(), "slowlog-log-slower-than", "1000").Err())
-	before := cpuOf(t, server)
+	before := server.Processor(t)
 	var collecting time.Duration
 	for range rounds {
 		for i := range instances {
@@ -72,7 +55,7 @@ func TestAHundredInstancesTakeLittleOfRedis(t *testing.T) {
 		}
 		collecting += time.Since(began)
 	}
-	share := float64(cpuOf(t, server)-before) / float64(time.Duration(rounds)*interval)
+	share := float64(server.Processor(t)-before) / float64(time.Duration(rounds)*interval)
 	slow := must.Get(server.Client(t).SlowLogGet(t.Context(), 100).Result())(t)
 	longest := time.Duration(0)
 	for _, each := range slow {

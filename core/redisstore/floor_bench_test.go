@@ -17,16 +17,14 @@ import (
 
 	"github.com/weblimit/weblimit/core/redisstore/internal/script"
 	"github.com/weblimit/weblimit/core/store"
+	"github.com/weblimit/weblimit/internal/test/must"
 	"github.com/weblimit/weblimit/internal/test/redistest"
 )
 
 // BenchmarkCheck is what a check of one token bucket costs this process by a Store, and by the floor: the
 // smallest program that asks the same script the same questions for many callers.
 func BenchmarkCheck(b *testing.B) {
-	rule, err := store.NewRule("floor", store.Numbers{Algorithm: store.TokenBucket, Quota: 1 << 40, Burst: 1 << 40, Window: time.Hour})
-	if err != nil {
-		b.Fatal(err)
-	}
+	rule := must.Get(store.NewRule("floor", store.Numbers{Algorithm: store.TokenBucket, Quota: 1 << 40, Burst: 1 << 40, Window: time.Hour}))(b)
 	programs := []struct {
 		name string
 		take func(c *redis.Client, prefix string) taking
@@ -91,9 +89,7 @@ func benchmarkCallers(b *testing.B, take taking, rule *store.Rule, keys, callers
 func ownCPU(b *testing.B) time.Duration {
 	b.Helper()
 	var used syscall.Rusage
-	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &used); err != nil {
-		b.Fatal(err)
-	}
+	must.OK(b, syscall.Getrusage(syscall.RUSAGE_SELF, &used))
 	return time.Duration(used.Utime.Nano() + used.Stime.Nano())
 }
 

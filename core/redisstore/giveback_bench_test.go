@@ -6,6 +6,7 @@ import (
 
 	"github.com/weblimit/weblimit/core"
 	"github.com/weblimit/weblimit/core/redisstore"
+	"github.com/weblimit/weblimit/internal/test/must"
 	"github.com/weblimit/weblimit/internal/test/redistest"
 )
 
@@ -19,9 +20,7 @@ func BenchmarkGiveBack(b *testing.B) {
 			config.Prefix = redistest.Prefix(b)
 			s := redisstore.New(server.Client(b), config)
 			take := func(c core.Check) {
-				if err := s.Take(b.Context(), []core.Check{c}, make([]core.Result, 1)); err != nil {
-					b.Fatal(err)
-				}
+				must.OK(b, s.Take(b.Context(), []core.Check{c}, make([]core.Result, 1)))
 			}
 			for range 200 { // until it listens, where it can
 				take(checkOf("never", never, 1))

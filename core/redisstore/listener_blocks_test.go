@@ -128,11 +128,9 @@ func TestABlockIsNotRepeatedByAProcessThatHearsNothing(t *testing.T) {
 	proxy.Refuse(false)
 	must.OK(t, a.Unblock(t.Context(), checks))
 	var r core.Result
-	wait.Until(t, "Redis is asked again", func() bool {
-		results := make([]core.Result, 1)
-		err := b.Take(t.Context(), []core.Check{checkOf("k", rule, 1)}, results)
-		r = results[0]
-		return err == nil
+	wait.For(t, "Redis is asked again", func() (err error) {
+		r, err = takeOne(t, b, checkOf("k", rule, 1))
+		return err
 	})
 	if r.Blocked {
 		t.Errorf("got %+v after the block was lifted", r)

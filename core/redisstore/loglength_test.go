@@ -1,7 +1,6 @@
 package redisstore_test
 
 import (
-	"context"
 	"fmt"
 	"sync"
 	"testing"
@@ -39,9 +38,8 @@ func TestACallIsBoundedByWorkAndNotByNumber(t *testing.T) {
 			var all sync.WaitGroup
 			for i := range 4 * keys {
 				all.Go(func() {
-					results := make([]core.Result, 1)
-					if err := store.Take(context.Background(), []core.Check{checkOf(fmt.Sprint("key", i%keys), rule, 1)}, results); err != nil || !results[0].Charged {
-						t.Errorf("%+v, %v", results, err)
+					if r, err := takeOne(t, store, checkOf(fmt.Sprint("key", i%keys), rule, 1)); err != nil || !r.Charged {
+						t.Errorf("%+v, %v", r, err)
 					}
 				})
 			}

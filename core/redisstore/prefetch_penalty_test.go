@@ -34,9 +34,8 @@ func heat(t *testing.T, s *redisstore.Store, c core.Check) {
 		var all sync.WaitGroup
 		for range atOnce {
 			all.Go(func() {
-				results := make([]core.Result, 1)
-				if err := s.Take(t.Context(), []core.Check{c}, results); err != nil || !results[0].Allowed {
-					t.Errorf("got %+v, %v, and no slice", results[0], err)
+				if r, err := takeOne(t, s, c); err != nil || !r.Allowed {
+					t.Errorf("got %+v, %v, and no slice", r, err)
 				}
 			})
 		}
@@ -51,9 +50,7 @@ func heat(t *testing.T, s *redisstore.Store, c core.Check) {
 func exhaust(t *testing.T, s *redisstore.Store, c core.Check) {
 	t.Helper()
 	wait.Until(t, "all that is left comes back", func() bool { // a slice may be on its way
-		results := make([]core.Result, 1)
-		must.OK(t, s.Peek(t.Context(), []core.Check{c}, results))
-		c.Cost = results[0].Remaining
+		c.Cost = peek(t, s, c).Remaining
 		return c.Cost == 0 || take(t, s, c)[0].Allowed
 	})
 }
@@ -108,15 +105,8 @@ func TestSlicesBesideALimitWithAPenalty(t *testing.T) {
 				granted++
 			}
 		}
-		used, held := int64(0), int64(0)
-		counts := func() bool { // slices come and go in the background
-			results := make([]core.Result, 1)
-			must.OK(t, exact.Peek(t.Context(), []core.Check{global}, results))
-			used, held = 1_000_000-results[0].Remaining, s.Held(global)
-			return used-held == granted
-		}
-		wait.For(t, name+": what is used and not held was granted", func() error {
-			if !counts() {
+		wait.For(t, name+": what is used and not held was granted", func() error { // slices come and go in the background
+			if used, held := 1_000_000-peek(t, exact, global).Remaining, s.Held(global); used-held != granted {
 				return fmt.Errorf("%d units used, %d of them held, want %d granted", used, held, granted)
 			}
 			return nil
@@ -243,9 +233,7 @@ func TestABlockedKeyGetsItsSlicesBack(t *testing.T) {
 		must.OK(t, block(c))
 		wait.Until(t, "the slice ends: blocked "+name, func() bool { return b.Held(c) == 0 })
 		wait.Until(t, "the units come back: blocked "+name, func() bool {
-			results := make([]core.Result, 1)
-			must.OK(t, a.Peek(t.Context(), []core.Check{checkOf(name, unblocked, 1)}, results))
-			return results[0].Remaining == 1_000_000-granted
+			return peek(t, a, checkOf(name, unblocked, 1)).Remaining == 1_000_000-granted
 		})
 		if r := take(t, b, c)[0]; !r.Blocked {
 			t.Errorf("blocked %s: got %+v", name, r)

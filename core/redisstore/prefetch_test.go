@@ -2,6 +2,7 @@ package redisstore_test
 
 import (
 	"context"
+	"fmt"
 	"math"
 	"sync"
 	"sync/atomic"
@@ -22,10 +23,7 @@ import (
 // hot within a millisecond.
 func TestRedisWithPrefetch(t *testing.T) {
 	t.Parallel()
-	server := redistest.Shared(t)
-	storetest.RunAgain(t, func(t *testing.T, clock *storetest.Clock) core.Store {
-		return redisstore.NewAt(server.Client(t), clock.Micros, redisstore.Config{Prefix: redistest.Prefix(t), Prefetch: redisstore.Prefetch{Fraction: 0.1, MaxAge: time.Millisecond}})
-	})
+	storetest.RunAgain(t, onRedis(redistest.Shared(t).Client(t), redisstore.Config{Prefetch: redisstore.Prefetch{Fraction: 0.1, MaxAge: time.Millisecond}}))
 }
 
 // Four processes, each with its own connections, share a quota that does not refill while
@@ -55,15 +53,11 @@ func TestPrefetchOfManyProcesses(t *testing.T) {
 				t.Errorf("granted %d of %d", granted.Load(), quota)
 			}
 			exact := redisstore.New(server.Client(t), redisstore.Config{Prefix: prefix})
-			results := make([]core.Result, 1)
-			defer func() {
-				if t.Failed() {
-					t.Logf("%d granted, and %d remain of %d", granted.Load(), results[0].Remaining, quota)
+			wait.For(t, "what was not granted comes back", func() error {
+				if left := peek(t, exact, checkOf("hot", rule, 1)).Remaining; left != quota-granted.Load() {
+					return fmt.Errorf("%d granted, and %d remain of %d", granted.Load(), left, quota)
 				}
-			}()
-			wait.Until(t, "what was not granted comes back", func() bool {
-				must.OK(t, exact.Peek(t.Context(), []core.Check{checkOf("hot", rule, 1)}, results))
-				return results[0].Remaining == quota-granted.Load()
+				return nil
 			})
 		})
 	}
@@ -97,22 +91,17 @@ func TestRefundOfAPrefetchedCharge(t *testing.T) {
 	t.Parallel()
 	store, _, _ := newStore(t, redisstore.Config{Prefetch: redisstore.Prefetch{Fraction: 0.01, MaxAge: forever}})
 	rule := mustRule(t, core.Per(1_000_000, hammerWindow).FixedWindow())
-	c := []core.Check{checkOf("k", rule, 3)}
+	c := checkOf("k", rule, 3)
 	var charged []core.Result
 	for range 500 {
-		charged = take(t, store, c...)
+		charged = take(t, store, c)
 	}
-	peek := func() int64 {
-		results := make([]core.Result, 1)
-		must.OK(t, store.Peek(t.Context(), c, results))
-		return results[0].Remaining
-	}
-	before := peek()
+	before := peek(t, store, c).Remaining
 	if before >= rule.Quota-1500 {
 		t.Fatalf("%d remain: nothing is prefetched", before)
 	}
-	must.OK(t, store.Refund(t.Context(), c, charged))
-	if got := peek(); got != before+3 {
+	must.OK(t, store.Refund(t.Context(), []core.Check{c}, charged))
+	if got := peek(t, store, c).Remaining; got != before+3 {
 		t.Errorf("%d remain after 3 units were refunded, %d before", got, before)
 	}
 }

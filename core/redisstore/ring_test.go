@@ -32,9 +32,7 @@ func newRing(t *testing.T) (*redis.Ring, map[string]string) {
 func TestRing(t *testing.T) {
 	t.Parallel()
 	client, _ := newRing(t)
-	storetest.RunRandom(t, func(t *testing.T, clock *storetest.Clock) core.Store {
-		return redisstore.NewAt(client, clock.Micros, redisstore.Config{Prefix: redistest.Prefix(t)})
-	})
+	storetest.RunRandom(t, onRedis(client, redisstore.Config{}))
 }
 
 // forgetful is a store whose requests come so slowly that none knows of the denial before it.
@@ -50,7 +48,7 @@ func TestRingWithoutRecentDenials(t *testing.T) {
 	t.Parallel()
 	client, _ := newRing(t)
 	storetest.RunRandom(t, func(t *testing.T, clock *storetest.Clock) core.Store {
-		return forgetful{redisstore.NewAt(client, clock.Micros, redisstore.Config{Prefix: redistest.Prefix(t)})}
+		return forgetful{onRedis(client, redisstore.Config{})(t, clock).(*redisstore.Store)}
 	})
 }
 
@@ -68,15 +66,14 @@ func TestRingWhoseShardIsTakenOutAndPutBack(t *testing.T) {
 	client.SetAddrs(map[string]string{"shard0": addrs["shard0"], "shard1": addrs["shard1"]})
 	out := 0
 	for _, key := range keys {
-		results := make([]core.Result, 1)
-		err := backend.Take(t.Context(), []core.Check{checkOf(key, rule, 1)}, results)
+		r, err := takeOne(t, backend, checkOf(key, rule, 1))
 		var failed *store.Error
 		switch {
-		case err == nil && results[0].Remaining == 8:
+		case err == nil && r.Remaining == 8:
 		case errors.As(err, &failed) && (failed.Class == store.ClassClosed || failed.Class == store.ClassOpen):
 			out++
 		default:
-			t.Errorf("%s: %+v, %v", key, results[0], err)
+			t.Errorf("%s: %+v, %v", key, r, err)
 		}
 	}
 	if out == 0 || out == len(keys) {
@@ -84,10 +81,8 @@ func TestRingWhoseShardIsTakenOutAndPutBack(t *testing.T) {
 	}
 	client.SetAddrs(addrs)
 	for _, key := range keys {
-		results := make([]core.Result, 1)
-		err := backend.Peek(t.Context(), []core.Check{checkOf(key, rule, 1)}, results)
-		if err != nil || results[0].Remaining < 8 || results[0].Remaining > 9 {
-			t.Errorf("%s with all shards back: %+v, %v", key, results[0], err)
+		if r := peek(t, backend, checkOf(key, rule, 1)); r.Remaining < 8 || r.Remaining > 9 {
+			t.Errorf("%s with all shards back: %+v", key, r)
 		}
 	}
 }

@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
-	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -12,6 +11,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/weblimit/weblimit/core"
+	"github.com/weblimit/weblimit/internal/test/must"
 	"github.com/weblimit/weblimit/internal/test/redistest"
 )
 
@@ -174,10 +174,7 @@ func benchmarkScript(b *testing.B, calls int, limits []core.Limit) {
 func benchmarkPlain(b *testing.B, source string) {
 	server := redistest.Start(b)
 	client := server.Client(b)
-	digest, err := client.ScriptLoad(b.Context(), source).Result()
-	if err != nil {
-		b.Fatal(err)
-	}
+	digest := must.Get(client.ScriptLoad(b.Context(), source).Result())(b)
 	benchmarkCommands(b, server, "evalsha", func(key string) [][]any { return [][]any{{"evalsha", digest, 1, key}} })
 }
 
@@ -185,18 +182,13 @@ func benchmarkPlain(b *testing.B, source string) {
 func benchmarkPlainCall(b *testing.B) {
 	server := redistest.Start(b)
 	client := server.Client(b)
-	digest, err := client.ScriptLoad(b.Context(), plainGCRAsOfKeys).Result()
-	if err != nil {
-		b.Fatal(err)
-	}
+	digest := must.Get(client.ScriptLoad(b.Context(), plainGCRAsOfKeys).Result())(b)
 	ask := func(key func(i int) int) {
 		keys := make([]string, scriptPipeline)
 		for i := range keys {
 			keys[i] = DefaultPrefix + "{" + scriptKey(key(i)) + "}"
 		}
-		if err := client.EvalSha(b.Context(), digest, keys).Err(); err != nil {
-			b.Fatal(err)
-		}
+		must.OK(b, client.EvalSha(b.Context(), digest, keys).Err())
 	}
 	for from := 0; from < scriptKeys; from += scriptPipeline {
 		ask(func(i int) int { return from + i })
@@ -244,9 +236,7 @@ func BenchmarkNative(b *testing.B) {
 			redistest.Since(b, 7, 0, "functions")
 			server := redistest.Start(b)
 			library := "#!lua name=weblimit\nredis.register_function('take', function(KEYS, ARGV) " + source + " end)"
-			if err := server.Client(b).FunctionLoad(b.Context(), library).Err(); err != nil {
-				b.Fatal(err)
-			}
+			must.OK(b, server.Client(b).FunctionLoad(b.Context(), library).Err())
 			benchmarkCommands(b, server, "fcall", func(key string) [][]any { return [][]any{{"fcall", "take", 1, key}} })
 		})
 	}
@@ -287,30 +277,14 @@ func measureScript(b *testing.B, server *redistest.Server, client *redis.Client,
 			bytes += used
 		}
 	}
-	processor := func() (seconds float64) {
-		info, err := client.Info(b.Context(), "cpu").Result()
-		if err != nil {
-			b.Fatal(err)
-		}
-		for _, name := range []string{"used_cpu_user:", "used_cpu_sys:"} {
-			_, rest, _ := strings.Cut(info, "\n"+name)
-			line, _, _ := strings.Cut(rest, "\r")
-			part, err := strconv.ParseFloat(line, 64)
-			if err != nil {
-				b.Fatal(err)
-			}
-			seconds += part
-		}
-		return seconds
-	}
-	before, began, requests := spent(), processor(), 0
+	before, began, requests := spent(), server.Processor(b), 0
 	for b.Loop() {
 		ask()
 		requests += scriptPipeline
 	}
 	b.ReportMetric(0, "ns/op")
 	b.ReportMetric(float64(spent()-before)/float64(requests), "redis-script-µs/op")
-	b.ReportMetric((processor()-began)*1e6/float64(requests), "redis-cpu-µs/op")
+	b.ReportMetric((server.Processor(b)-began).Seconds()*1e6/float64(requests), "redis-cpu-µs/op")
 	if bytes > 0 {
 		b.ReportMetric(float64(bytes)/sample, "B/key")
 	}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/weblimit/weblimit/core"
 	"github.com/weblimit/weblimit/core/redisstore"
+	"github.com/weblimit/weblimit/internal/test/must"
 	"github.com/weblimit/weblimit/internal/test/redistest"
 )
 
@@ -48,9 +49,7 @@ func benchmarkSlots(b *testing.B, limits []core.Limit) {
 		for i := range checks {
 			checks[i] = core.Check{Key: fmt.Appendf(nil, "%d:%d", i, client/(1+100*i*i)), Rule: rules[i], Cost: 1}
 		}
-		if err := store.Take(context.Background(), checks, results); err != nil {
-			b.Fatal(err)
-		}
+		must.OK(b, store.Take(context.Background(), checks, results))
 	}
 	for client := range 100 {
 		ask(client)

@@ -21,20 +21,12 @@ func TestMain(m *testing.M) {
 
 func TestRedis(t *testing.T) {
 	t.Parallel()
-	server := redistest.Shared(t)
-	storetest.Run(t, func(t *testing.T, clock *storetest.Clock) core.Store {
-		return redisstore.NewAt(server.Client(t), clock.Micros, redisstore.Config{Prefix: redistest.Prefix(t)})
-	})
+	storetest.Run(t, onRedis(redistest.Shared(t).Client(t), redisstore.Config{}))
 }
 
 func TestRedisOverRESP2(t *testing.T) {
 	t.Parallel()
-	server := redistest.Shared(t)
-	client := redis.NewClient(&redis.Options{Network: server.Network(), Addr: server.Addr(), Protocol: 2})
-	t.Cleanup(func() { _ = client.Close() })
-	storetest.RunRandom(t, func(t *testing.T, clock *storetest.Clock) core.Store {
-		return redisstore.NewAt(client, clock.Micros, redisstore.Config{Prefix: redistest.Prefix(t)})
-	})
+	storetest.RunRandom(t, onRedis(redistest.Shared(t).ClientWith(t, &redis.Options{Protocol: 2}), redisstore.Config{}))
 }
 
 // newStore returns a store with a key prefix of its own.
@@ -61,6 +53,29 @@ func take(t testing.TB, s core.Store, checks ...core.Check) []core.Result {
 		t.Fatalf("take: %v", err)
 	}
 	return results
+}
+
+// takeOne is take of one check that may fail.
+func takeOne(t testing.TB, s core.Store, c core.Check) (core.Result, error) {
+	results := make([]core.Result, 1)
+	err := s.Take(t.Context(), []core.Check{c}, results)
+	return results[0], err
+}
+
+func peek(t testing.TB, s core.Store, c core.Check) core.Result {
+	t.Helper()
+	results := make([]core.Result, 1)
+	must.OK(t, s.Peek(t.Context(), []core.Check{c}, results))
+	return results[0]
+}
+
+// onRedis returns stores on a client that decide at the times of a test's clock.
+func onRedis(client redis.UniversalClient, config redisstore.Config) storetest.Factory {
+	return func(t *testing.T, clock *storetest.Clock) core.Store {
+		config := config
+		config.Prefix = redistest.Prefix(t)
+		return redisstore.NewAt(client, clock.Micros, config)
+	}
 }
 
 func checkOf(key string, rule *core.Rule, cost int64) core.Check {

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/redis/go-redis/v9"
 )
@@ -41,6 +42,28 @@ func (s *Server) Commandstats(tb testing.TB) map[string]Commandstat {
 func (s *Server) Calls(tb testing.TB, command string) int64 {
 	tb.Helper()
 	return s.Commandstats(tb)[command].Calls
+}
+
+// Processor returns how much processor time the server has used, from INFO cpu.
+func (s *Server) Processor(tb testing.TB) (used time.Duration) {
+	tb.Helper()
+	var info string
+	err := s.ask(func(ctx context.Context, c *redis.Client) (err error) {
+		info, err = c.Info(ctx, "cpu").Result()
+		return err
+	})
+	for _, name := range []string{"used_cpu_user:", "used_cpu_sys:"} {
+		var seconds float64
+		if err == nil {
+			_, rest, _ := strings.Cut(info, "\n"+name)
+			_, err = fmt.Sscan(rest, &seconds)
+		}
+		used += time.Duration(seconds * float64(time.Second))
+	}
+	if err != nil {
+		tb.Fatalf("redistest: INFO cpu: %v", err)
+	}
+	return used
 }
 
 // parseCommandstats reads lines such as
