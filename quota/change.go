@@ -145,6 +145,10 @@ func (f *facts) adjustment(start int64) (n int64) {
 	return n
 }
 
+// units returns what a period has before credits are used: what its terms include, adjusted, but never less than
+// nothing. An adjustment by more than that takes no credits.
+func (f *facts) units(t *terms, start int64) int64 { return max(sum(t.included, f.adjustment(start)), 0) }
+
 // allowance computes what the tenant may use in the period from start until end, of which it
 // has used some units.
 //
@@ -161,8 +165,8 @@ func (f *facts) allowance(start, end, used int64, own terms) Allowance {
 	slices.SortStableFunc(credits, func(a, b change) int { return cmp.Compare(a.expiry(), b.expiry()) })
 	for _, p := range f.periods {
 		if p.start < start {
-			over := p.used - f.termsAt(p.end, own).included - f.adjustment(p.start)
-			draw(credits, p.start, p.end, over)
+			t := f.termsAt(p.end, own)
+			draw(credits, p.start, p.end, p.used-f.units(&t, p.start))
 		}
 	}
 	t := f.termsAt(end, own)
@@ -172,7 +176,7 @@ func (f *facts) allowance(start, end, used int64, own terms) Allowance {
 			a.Credits = sum(a.Credits, credits[i].units)
 		}
 	}
-	units := max(sum(a.Included, a.Adjusted), 0)
+	units := f.units(&t, start)
 	a.Hard = max(sum(sum(t.hard, a.Adjusted), a.Credits), 1)
 	a.CreditsUsed = min(max(used-units, 0), a.Credits)
 	a.Overage = max(used-sum(units, a.Credits), 0)

@@ -197,6 +197,23 @@ func TestCreditsCarryOver(t *testing.T) {
 	}
 }
 
+// An adjustment by more units than are included takes no credits that nobody has used: not in its own period, and not
+// in what is carried over from it.
+func TestAdjustmentsTakeNoCredits(t *testing.T) {
+	t.Parallel()
+	month := func(m time.Month) int64 { return time.Date(2026, m, 1, 0, 0, 0, 0, time.UTC).UnixMicro() }
+	own := terms{included: 10, hard: 100}
+	f := &facts{
+		changes: []change{
+			{kind: changeCredit, units: 50, at: month(1)},
+			{kind: changeAdjust, units: -30, at: month(1), start: month(1)},
+		},
+		periods: []periodUse{{month(1), month(2), 5}},
+	}
+	check.Equal(t, "January", f.allowance(month(1), month(2), 5, own), Allowance{Included: 10, Adjusted: -30, Hard: 120, Credits: 50, CreditsUsed: 5})
+	check.Equal(t, "February", f.allowance(month(2), month(3), 0, own), Allowance{Included: 10, Hard: 145, Credits: 45})
+}
+
 func TestPerTenant(t *testing.T) {
 	eachLedger(t, func(t *testing.T, l ledger) {
 		m := fresh()
