@@ -5,7 +5,6 @@ import (
 	"os"
 	"path/filepath"
 	"sync"
-	"syscall"
 	"testing"
 	"time"
 
@@ -74,15 +73,15 @@ func (f *faulty) breakThings(seed uint64, done <-chan struct{}) {
 			f.count.note("server stopped", 1)
 		case n < 15:
 			p := f.processes[r.IntN(len(f.processes))]
-			p.signal(syscall.SIGSTOP)
+			p.Stop(f)
 			time.Sleep(micros(r.Int64N(50_000)))
-			p.signal(syscall.SIGCONT)
+			p.Continue(f)
 			f.count.note("processes stopped", 1)
 		case n < 16:
 			f.server.ScriptFlush(f)
 			f.count.note("scripts forgotten", 1)
 		case n < 17:
-			f.processes[r.IntN(len(f.processes))].signal(syscall.SIGKILL)
+			f.processes[r.IntN(len(f.processes))].Kill()
 			f.count.note("processes killed", 1)
 		case n < 18:
 			f.server.Kill()

@@ -25,7 +25,7 @@ func together(tb testing.TB, h *history, processes []*process) {
 	for i, p := range processes {
 		j := h.job
 		j.Process, j.First, j.Repeat = i, len(h.operations)+i*j.Threads*j.Each, h.repeats.process(i)
-		all.Go(func() { made[i], errs[i] = p.run(&j) })
+		all.Go(func() { made[i], errs[i] = p.run(tb, &j) })
 	}
 	all.Wait()
 	for i := range processes {
@@ -55,11 +55,6 @@ func startEach(tb testing.TB, orders []order) []*process {
 		h.repeats = byNone
 	}
 	together(tb, h, all)
-	tb.Cleanup(func() {
-		for _, p := range all {
-			p.end()
-		}
-	})
 	return all
 }
 

@@ -1,18 +1,12 @@
 package prove
 
 import (
-	"bufio"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
+	"maps"
 	"net"
-	"os"
-	"os/exec"
-	"sync"
-	"syscall"
+	"slices"
 	"testing"
-	"time"
 
 	"github.com/redis/go-redis/v9"
 
@@ -20,10 +14,8 @@ import (
 	"github.com/weblimit/weblimit/core/redisstore"
 	"github.com/weblimit/weblimit/core/store"
 	"github.com/weblimit/weblimit/internal/test/child"
+	"github.com/weblimit/weblimit/internal/test/must"
 )
-
-// orderVariable is the environment variable with the order of a process, as JSON.
-const orderVariable = "WEBLIMIT_PROVE"
 
 // order says which store a process uses.
 type order struct {
@@ -42,41 +34,25 @@ type line struct {
 	Err       string     `json:",omitempty"`
 }
 
-// work is what a process does: jobs from its standard input.
-func work(text string) error {
-	var o order
-	if err := json.Unmarshal([]byte(text), &o); err != nil {
-		return err
-	}
-	r, err := o.open()
-	if err != nil {
-		return err
-	}
-	var mu sync.Mutex
-	say := func(l line) {
-		text, err := json.Marshal(l)
-		if err != nil {
-			panic(err)
-		}
-		mu.Lock()
-		defer mu.Unlock()
-		_, _ = os.Stdout.Write(append(text, '\n')) // at once, so that nothing is lost if the process is killed
-	}
-	r.note = func(o *operation) { say(line{Operation: o}) }
-	for jobs := json.NewDecoder(os.Stdin); ; {
-		var j job
-		if err := jobs.Decode(&j); errors.Is(err, io.EOF) {
-			return nil
-		} else if err != nil {
-			return err
+// worker does jobs until it is told no more.
+var worker = child.NewRole("worker", func(t *testing.T, parent *child.Parent, o order) {
+	r := must.Get(o.open())(t)
+	r.note = func(o *operation) { parent.Send(line{Operation: o}) }
+	for {
+		var j job // a new one: what a message leaves out keeps its value
+		if !parent.Receive(&j) {
+			return
 		}
 		done := line{Done: true}
 		if err := r.run(&j); err != nil {
 			done.Err = err.Error()
 		}
-		say(done)
+		parent.Send(done)
 	}
-}
+})
+
+// TestChild is the processes of other tests.
+func TestChild(t *testing.T) { child.Run(t) }
 
 // open returns a runner with the process's stores.
 func (o *order) open() (*runner, error) {
@@ -108,106 +84,38 @@ func (o *order) client(dial dialer) redis.UniversalClient {
 }
 
 // process is a process that makes operations.
-type process struct {
-	cmd   *exec.Cmd
-	input io.WriteCloser
-	lines chan line     // closed when the process has ended
-	ended chan struct{} // closed, too
-}
+type process struct{ *child.Process }
 
 func start(tb testing.TB, o order) *process {
 	tb.Helper()
-	text, err := json.Marshal(o)
-	if err != nil {
-		tb.Fatal(err)
-	}
-	p := &process{cmd: exec.Command(os.Args[0]), lines: make(chan line, 1024), ended: make(chan struct{})}
-	p.cmd.Env = append(os.Environ(), orderVariable+"="+string(text))
-	p.cmd.Stderr = os.Stderr
-	if p.input, err = p.cmd.StdinPipe(); err != nil {
-		tb.Fatal(err)
-	}
-	output, err := p.cmd.StdoutPipe()
-	if err != nil {
-		tb.Fatal(err)
-	}
-	if err := child.Start(p.cmd); err != nil {
-		tb.Fatal(err)
-	}
-	go func() {
-		defer close(p.lines)
-		for all := bufio.NewScanner(output); all.Scan(); {
-			var l line
-			if json.Unmarshal(all.Bytes(), &l) != nil {
-				break // it was killed while it wrote
-			}
-			p.lines <- l
-		}
-		_ = p.cmd.Wait()
-		close(p.ended)
-	}()
-	return p
+	return &process{worker.Start(tb, o)}
 }
-
-func (p *process) signal(s syscall.Signal) { _ = p.cmd.Process.Signal(s) }
 
 // dead reports whether the process has ended.
-func (p *process) dead() bool {
-	select {
-	case <-p.ended:
-		return true
-	default:
-		return false
-	}
-}
+func (p *process) dead() bool { return p.State() != nil }
 
 // failure returns an error if the process has ended by itself.
 func (p *process) failure() error {
-	if p.dead() && p.cmd.ProcessState.ExitCode() > 0 { // -1 if it was killed
-		return fmt.Errorf("a process has ended: %v", p.cmd.ProcessState)
+	if p.dead() && p.State().ExitCode() > 0 { // -1 if it was killed
+		return fmt.Errorf("a process has ended: %v\n%s", p.State(), p.Printed())
 	}
 	return nil
 }
 
-// end ends the process and waits for it.
-func (p *process) end() {
-	_ = p.input.Close()
-	p.signal(syscall.SIGCONT)
-	for range p.lines {
-	}
-}
-
 // run has the process do a job, and returns the operations that it made, or had begun when it died.
-func (p *process) run(j *job) ([]*operation, error) {
-	text, err := json.Marshal(j)
-	if err != nil {
-		return nil, err
-	}
-	if _, err := p.input.Write(append(text, '\n')); err != nil {
-		return nil, nil // it was killed before
-	}
+func (p *process) run(tb testing.TB, j *job) ([]*operation, error) {
+	p.Send(tb, j)
 	latest := map[int]*operation{}
-	all := func() []*operation {
-		operations := make([]*operation, 0, len(latest))
-		for _, o := range latest {
-			operations = append(operations, o)
+	for {
+		var l line
+		switch err := p.Next(&l); {
+		case errors.Is(err, child.ErrEnded) || l.Done && l.Err == "":
+			return slices.Collect(maps.Values(latest)), nil
+		case err != nil:
+			return nil, fmt.Errorf("process %d, %s: %w", j.Process, j.Name, err)
+		case l.Err != "":
+			return nil, errors.New(l.Err)
 		}
-		return operations
-	}
-	for deadline := time.After(2 * patience); ; {
-		select {
-		case l, ok := <-p.lines:
-			switch {
-			case !ok:
-				return all(), nil
-			case l.Err != "":
-				return nil, errors.New(l.Err)
-			case l.Done:
-				return all(), nil
-			}
-			latest[l.Operation.ID] = l.Operation
-		case <-deadline:
-			return nil, fmt.Errorf("process %d does not finish %s", j.Process, j.Name)
-		}
+		latest[l.Operation.ID] = l.Operation
 	}
 }

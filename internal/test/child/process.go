@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -38,7 +39,10 @@ func start(tb testing.TB, cmd *exec.Cmd) *Process {
 	out := must.Get(cmd.StdoutPipe())(tb)
 	p.in = in
 	must.OK(tb, Start(cmd))
-	tb.Cleanup(p.Kill)
+	tb.Cleanup(func() {
+		p.Kill()
+		_ = p.wait()
+	})
 	go p.read(out)
 	return p
 }
@@ -60,28 +64,32 @@ func (p *Process) read(out io.Reader) {
 	close(p.ended)
 }
 
-// Send sends a message to the process. One that is gone does not hear it.
+// Send sends a message to the process. One that has ended does not hear it.
 func (p *Process) Send(tb testing.TB, message any) {
 	tb.Helper()
 	line := must.Get(json.Marshal(message))(tb)
 	p.sending.Lock()
 	defer p.sending.Unlock()
-	_, _ = p.in.Write(append(line, '\n'))
+	_, _ = p.in.Write(append(line, '\n')) // an error says what the next message says, too: that it has ended
 }
 
 // Receive returns the next message of the process. It ends the test if there is none.
 func Receive[Message any](tb testing.TB, p *Process) (message Message) {
 	tb.Helper()
-	must.OK(tb, p.next(&message))
+	must.OK(tb, p.Next(&message))
 	return message
 }
 
-func (p *Process) next(into any) error {
+// ErrEnded says that a process has ended, and that there are no more messages of it.
+var ErrEnded = errors.New("the process has ended")
+
+// Next is [Receive] for tests that kill the process: then its error wraps ErrEnded.
+func (p *Process) Next(into any) error {
 	select {
 	case line, ok := <-p.messages:
 		if !ok {
 			<-p.ended
-			return fmt.Errorf("the process has ended, %v, and has not sent a %T\n%s", p.cmd.ProcessState, into, p.printed.String())
+			return fmt.Errorf("%w, %v, and has not sent a %T\n%s", ErrEnded, p.cmd.ProcessState, into, p.printed.String())
 		}
 		if err := json.Unmarshal(line, into); err != nil {
 			return fmt.Errorf("the process sent %q: %w", line, err)
@@ -103,10 +111,13 @@ func (p *Process) Wait(tb testing.TB) {
 }
 
 func (p *Process) wait() error {
-	late := time.After(patience)
+	late, messages := time.After(patience), p.messages
 	for {
 		select {
-		case <-p.messages: // so that the process is not kept from ending
+		case _, more := <-messages: // so that the process is not kept from ending
+			if !more {
+				messages = nil
+			}
 		case <-p.ended:
 			if !p.cmd.ProcessState.Success() {
 				return fmt.Errorf("the process ended with %v\n%s", p.cmd.ProcessState, p.printed.String())
@@ -121,11 +132,9 @@ func (p *Process) wait() error {
 // Ended is closed when the process has ended.
 func (p *Process) Ended() <-chan struct{} { return p.ended }
 
-// Kill kills the process, if it still runs, and returns when it has ended.
+// Kill kills the process, if it still runs. What it has sent before can still be received.
 func (p *Process) Kill() {
 	_ = p.cmd.Process.Kill() // it fails only on a process that has ended
-	_ = p.in.Close()
-	_ = p.wait()
 }
 
 // Pid returns the number of the process.
