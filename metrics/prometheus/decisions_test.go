@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"runtime"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/weblimit/weblimit/core"
@@ -91,38 +92,41 @@ func TestRefusalsAreCountedForTheirLimit(t *testing.T) {
 // Errors are counted by class and node, each once, and the gauges of an outage follow.
 func TestStoreErrors(t *testing.T) {
 	t.Parallel()
-	observer, registry := observe(t, weblimitprom.Config{})
-	down := newFlaky()
-	l := limiter(t, core.Config{Store: down, Observe: observer, Limits: []core.Limit{
-		perUser(core.PerHour(3)).Named("local"), perUser(core.PerHour(9)).Named("refunded").RefundOn(core.Canceled),
-	}})
-	d := l.AllowKey(t.Context(), "k", 1)
-	down.fail(errRefused)
-	l.AllowKey(t.Context(), "k", 1)
-	l.AllowKey(t.Context(), "k", 1)
-	down.fail(context.DeadlineExceeded)
-	l.AllowKey(t.Context(), "k", 1)
-	down.fail(errors.New("no idea"))
-	d.Settle(core.Outcome{Canceled: true})
-	if err := l.Drain(t.Context()); err == nil {
-		t.Error("a settlement that failed is not lost")
-	}
-	wantValues(t, registry, []string{"weblimit_store_errors_total", "weblimit_outages_total", "weblimit_outage_active", "weblimit_fallback_active", "weblimit_settlements_total"},
-		`store_errors_total{class="connection",node="10.0.0.7:6379"} 2`,
-		`store_errors_total{class="timeout",node=""} 1`,
-		`store_errors_total{class="unknown",node=""} 1`,
-		`outages_total{} 1`,
-		`outage_active{} 1`,
-		`fallback_active{} 1`,
-		`settlements_total{kind="failed",limit="refunded"} 1`,
-		`settlements_total{kind="refunded",limit="refunded"} 0`,
-		`settlements_total{kind="charged",limit="refunded"} 0`,
-	)
-	wantValues(t, registry, []string{"weblimit_decisions_total"},
-		`decisions_total{decision="allowed",limit="local",reason="within_limit",route=""} 1`,
-		`decisions_total{decision="denied",limit="local",reason="limit_exceeded",route=""} 0`,
-		`decisions_total{decision="allowed",limit="local",reason="outage_local",route=""} 3`,
-	)
+	synctest.Test(t, func(t *testing.T) {
+		observer, registry := observe(t, weblimitprom.Config{})
+		down := newFlaky()
+		down.takes = time.Millisecond // to give back, so that Drain waits for it
+		l := limiter(t, core.Config{Store: down, Observe: observer, Limits: []core.Limit{
+			perUser(core.PerHour(3)).Named("local"), perUser(core.PerHour(9)).Named("refunded").RefundOn(core.Canceled),
+		}})
+		d := l.AllowKey(t.Context(), "k", 1)
+		down.fail(errRefused)
+		l.AllowKey(t.Context(), "k", 1)
+		l.AllowKey(t.Context(), "k", 1)
+		down.fail(context.DeadlineExceeded)
+		l.AllowKey(t.Context(), "k", 1)
+		down.fail(errors.New("no idea"))
+		d.Settle(core.Outcome{Canceled: true})
+		if err := l.Drain(t.Context()); err == nil {
+			t.Error("a settlement that failed is not lost")
+		}
+		wantValues(t, registry, []string{"weblimit_store_errors_total", "weblimit_outages_total", "weblimit_outage_active", "weblimit_fallback_active", "weblimit_settlements_total"},
+			`store_errors_total{class="connection",node="10.0.0.7:6379"} 2`,
+			`store_errors_total{class="timeout",node=""} 1`,
+			`store_errors_total{class="unknown",node=""} 1`,
+			`outages_total{} 1`,
+			`outage_active{} 1`,
+			`fallback_active{} 1`,
+			`settlements_total{kind="failed",limit="refunded"} 1`,
+			`settlements_total{kind="refunded",limit="refunded"} 0`,
+			`settlements_total{kind="charged",limit="refunded"} 0`,
+		)
+		wantValues(t, registry, []string{"weblimit_decisions_total"},
+			`decisions_total{decision="allowed",limit="local",reason="within_limit",route=""} 1`,
+			`decisions_total{decision="denied",limit="local",reason="limit_exceeded",route=""} 0`,
+			`decisions_total{decision="allowed",limit="local",reason="outage_local",route=""} 3`,
+		)
+	})
 }
 
 func TestBreakersAreListedByNode(t *testing.T) {

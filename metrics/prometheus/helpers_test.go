@@ -9,6 +9,7 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 	dto "github.com/prometheus/client_model/go"
@@ -91,7 +92,8 @@ func wantValues(t testing.TB, registry prometheus.Gatherer, names []string, want
 // flaky is a store that can be down.
 type flaky struct {
 	core.Store
-	err atomic.Pointer[error] // nil while it answers
+	err   atomic.Pointer[error] // nil while it answers
+	takes time.Duration         // to give back, in a bubble
 }
 
 func newFlaky() *flaky { return &flaky{Store: core.NewMemory()} }
@@ -106,6 +108,7 @@ func (f *flaky) Take(ctx context.Context, checks []core.Check, results []core.Re
 }
 
 func (f *flaky) Refund(ctx context.Context, checks []core.Check, results []core.Result) error {
+	time.Sleep(f.takes)
 	if err := f.err.Load(); err != nil {
 		return *err
 	}
