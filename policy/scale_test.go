@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/weblimit/weblimit/core"
+	"github.com/weblimit/weblimit/internal/test/check"
 	"github.com/weblimit/weblimit/internal/test/long"
 	"github.com/weblimit/weblimit/internal/test/must"
 	"github.com/weblimit/weblimit/keyfuncs"
@@ -47,9 +48,7 @@ func TestTenThousandLimits(t *testing.T) {
 		limiterOf(t, set, store, name)
 	}
 	t.Logf("%d limiters made in %v", len(set.Names()), time.Since(began))
-	if n := len(store.Registry().Declarations()); n != 10_000 {
-		t.Errorf("%d limits are declared", n)
-	}
+	check.Equal(t, "limits declared", len(store.Registry().Declarations()), 10_000)
 }
 
 func BenchmarkDecision(b *testing.B) {
@@ -181,9 +180,7 @@ func TestReloadUnderLoad(t *testing.T) {
 	if after := heap(); before > 0 && after > before+8<<20 {
 		t.Errorf("the heap has grown from %d to %d bytes", before, after)
 	}
-	if all := store.Registry().Declarations(); len(all) != 3 {
-		t.Errorf("%d limits are declared, want 3", len(all))
-	}
+	check.Equal(t, "limits declared", len(store.Registry().Declarations()), 3)
 	if got := set.Status(); got.Changes != int64(n) || got.Refused != 0 {
 		t.Errorf("of %d versions: %+v", n, got)
 	}

@@ -6,6 +6,7 @@ import (
 	"os"
 	"testing"
 
+	"github.com/weblimit/weblimit/internal/test/must"
 	"github.com/weblimit/weblimit/policy"
 )
 
@@ -18,10 +19,7 @@ func TestTheSchemaIsPublished(t *testing.T) {
 	if *update {
 		write(t, name, string(policy.Schema()))
 	}
-	published, err := os.ReadFile(name)
-	if err != nil {
-		t.Fatal(err)
-	}
+	published := must.Get(os.ReadFile(name))(t)
 	if !bytes.Equal(published, policy.Schema()) {
 		t.Errorf("%s is not policy.Schema(); if the change is meant, run go test ./policy -run Schema -update", name)
 	}

@@ -11,6 +11,7 @@ import (
 	"github.com/weblimit/weblimit/core"
 	"github.com/weblimit/weblimit/core/store"
 	"github.com/weblimit/weblimit/internal/test/long"
+	"github.com/weblimit/weblimit/internal/test/must"
 )
 
 // brokenLedger is a ledger whose calls fail at random, before or after they took effect.
@@ -92,9 +93,7 @@ func TestNothingIsLostOrCountedTwice(t *testing.T) {
 				for _, b := range books {
 					mustFlushBook(t, b)
 				}
-				if _, err := books[0].Reconcile(ctx, true, nil); err != nil {
-					t.Fatal(err)
-				}
+				must.Do(books[0].Reconcile(ctx, true, nil))(t)
 				forgotten = false
 			}
 			for range 300 {

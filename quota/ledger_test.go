@@ -3,7 +3,6 @@ package quota
 import (
 	"fmt"
 	"math/rand/v2"
-	"slices"
 	"sync"
 	"testing"
 	"time"
@@ -50,9 +49,7 @@ func TestClosedGenerationsAreNotWritten(t *testing.T) {
 			t.Fatalf("a position that is lower and later: outcome %d, the ledger knows %x", got[0].outcome, got[0].known)
 		}
 		wantBegun(t, l, a, 1, begun{2, 40})
-		if got := mustFlush(t, l, at(a, 1, 20, 60, 70)); got[0].outcome != closed {
-			t.Errorf("of a closed generation: outcome %d", got[0].outcome)
-		}
+		check.Equal(t, "of a closed generation: outcome", mustFlush(t, l, at(a, 1, 20, 60, 70))[0].outcome, closed)
 		wantUsed(t, l, a, 40)
 	})
 }
@@ -83,9 +80,7 @@ func TestUseByDay(t *testing.T) {
 		days := daysOf(t, l, Query{Limit: "plan", From: timeOf(a.start), To: timeOf(a.end)})
 		first := int32(a.start / 1e6 / day)
 		want := []dayUse{{a, first, 12}, {a, first + 2, 23}}
-		if !slices.Equal(days, want) {
-			t.Errorf("by day: %v, want %v", days, want)
-		}
+		check.Slices(t, "by day", days, want)
 	})
 }
 
@@ -152,9 +147,7 @@ func TestOpenAccountsInPages(t *testing.T) {
 				after = s.account
 			}
 		}
-		if !slices.Equal(got, want) {
-			t.Errorf("accounts %v, want %v", got, want)
-		}
+		check.Slices(t, "accounts", got, want)
 	})
 }
 

@@ -210,9 +210,7 @@ func TestForgottenDuringAFlush(t *testing.T) {
 		group.Go(func() { mustFlushBook(t, b) })
 		<-flushing
 		forget(t, m, "tenant:acme", monthly(100))
-		if err := b.Store().Refund(t.Context(), checks, results); err != nil {
-			t.Error(err)
-		}
+		check.OK(t, b.Store().Refund(t.Context(), checks, results))
 		close(goOn)
 		group.Wait()
 		mustFlushBook(t, b)
@@ -318,9 +316,7 @@ func TestSetBackToTheSamePosition(t *testing.T) {
 				t.Errorf("%d: it was not found out: generation %d", i, store.Generation(checks[0].Account.Position))
 			}
 			mustFlushBook(t, by)
-			if got, want := a.total(t, "plan", "tenant:acme"), int64(24*(i+1)); got != want {
-				t.Errorf("%d: the ledger has %d units, want %d", i, got, want)
-			}
+			check.Equal(t, fmt.Sprintf("%d: units that the ledger has", i), a.total(t, "plan", "tenant:acme"), int64(24*(i+1)))
 		}
 	})
 }

@@ -2,11 +2,11 @@ package quota
 
 import (
 	"context"
-	"slices"
 	"testing"
 	"testing/synctest"
 	"time"
 
+	"github.com/weblimit/weblimit/internal/test/check"
 	"github.com/weblimit/weblimit/internal/test/must"
 )
 
@@ -30,9 +30,7 @@ func TestOneProcessLooksForWhatAnotherLeft(t *testing.T) {
 		process, limit string
 		want           []string
 	}{{"of another service", "other", nil}, {"first", "plan", []string{"killed"}}, {"second", "plan", nil}} {
-		if gone := present(tt.process, tt.limit); !slices.Equal(gone, tt.want) {
-			t.Errorf("%s: %v are gone, want %v", tt.process, gone, tt.want)
-		}
+		check.Slices(t, tt.process+": gone", present(tt.process, tt.limit), tt.want)
 	}
 	pass() // the first did not get to it
 	present("second", "plan")

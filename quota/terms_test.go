@@ -297,9 +297,7 @@ func TestFormulasInCSV(t *testing.T) {
 	t.Parallel()
 	var text strings.Builder
 	must.OK(t, WriteCSV(&text, &Statement{Limit: "plan", Tenant: `=HYPERLINK("x"),1`}))
-	if !strings.Contains(text.String(), `"'=HYPERLINK(""x""),1"`) {
-		t.Errorf("CSV %q", text.String())
-	}
+	check.Contains(t, "CSV", text.String(), `"'=HYPERLINK(""x""),1"`)
 }
 
 // A tenant whose numbers are cached costs no allocation.

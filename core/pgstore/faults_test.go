@@ -11,6 +11,7 @@ import (
 	"github.com/weblimit/weblimit/core"
 	"github.com/weblimit/weblimit/core/pgstore"
 	"github.com/weblimit/weblimit/core/store"
+	"github.com/weblimit/weblimit/internal/test/check"
 	"github.com/weblimit/weblimit/internal/test/must"
 	"github.com/weblimit/weblimit/internal/test/pgtest"
 	"github.com/weblimit/weblimit/keyfuncs"
@@ -199,9 +200,7 @@ func TestLimitsFollowTheirOutagePolicy(t *testing.T) {
 		pool := newPool(t, "host="+t.TempDir()+" user=u dbname=d")
 		s := quietStore(pool)
 		l := core.ForLimits(s, []core.Limit{core.PerHour(1).By(keyfuncs.ClientIP()).Named("plan").OnOutage(policy)})
-		if d := l.AllowKey(t.Context(), "k", 1); d.Allowed != allowed {
-			t.Errorf("with outage policy %v: allowed %v", policy, d.Allowed)
-		}
+		check.Equal(t, fmt.Sprintf("with outage policy %v: allowed", policy), l.AllowKey(t.Context(), "k", 1).Allowed, allowed)
 	}
 }
 

@@ -12,6 +12,7 @@ import (
 
 	"github.com/weblimit/weblimit/core"
 	"github.com/weblimit/weblimit/core/pgstore"
+	"github.com/weblimit/weblimit/internal/test/check"
 	"github.com/weblimit/weblimit/internal/test/must"
 	"github.com/weblimit/weblimit/internal/test/pgtest"
 )
@@ -71,9 +72,7 @@ func TestOtherDefaultsOfTheDatabase(t *testing.T) {
 			rule := mustRule(t, core.Per(30, longWindow).SlidingLog().Named("plan"))
 			contend(t, pool, config, rule)
 			for i := range 2 {
-				if left := take(t, pgstore.New(pool, config), checkOf(fmt.Sprint("contended", i), rule, 0))[0].Remaining; left != 10 {
-					t.Errorf("%d left, want 10", left)
-				}
+				check.Equal(t, "left", take(t, pgstore.New(pool, config), checkOf(fmt.Sprint("contended", i), rule, 0))[0].Remaining, 10)
 			}
 		})
 	}

@@ -10,6 +10,7 @@ import (
 
 	"github.com/weblimit/weblimit/core"
 	"github.com/weblimit/weblimit/core/pgstore"
+	"github.com/weblimit/weblimit/internal/test/check"
 	"github.com/weblimit/weblimit/internal/test/pgtest"
 )
 
@@ -62,9 +63,7 @@ func TestCallsOfSeveralKeysAreWholeAcrossStores(t *testing.T) {
 		for k := range keys {
 			key := fmt.Sprint("key", k)
 			used := limit - take(t, fresh, checkOf(key, rule, 0))[0].Remaining
-			if want := charged[rule.Name+key]; used != want {
-				t.Errorf("%s of %s: used %d, want %d", key, rule.Name, used, want)
-			}
+			check.Equal(t, fmt.Sprintf("%s of %s: used", key, rule.Name), used, charged[rule.Name+key])
 		}
 	}
 }

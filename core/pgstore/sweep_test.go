@@ -27,9 +27,7 @@ func TestSweep(t *testing.T) {
 		must.Equal(t, "records removed", later.Sweep(), want)
 	}
 	for i := range 650 {
-		if got := take(t, later, checkOf(fmt.Sprint(i), long, 0))[0].Remaining; got != 0 {
-			t.Fatalf("a day's bucket was removed: %d left", got)
-		}
+		must.Equal(t, "a day's bucket was removed: left", take(t, later, checkOf(fmt.Sprint(i), long, 0))[0].Remaining, 0)
 	}
 }
 

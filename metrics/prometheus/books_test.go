@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/weblimit/weblimit/core"
+	"github.com/weblimit/weblimit/internal/test/check"
 	weblimitprom "github.com/weblimit/weblimit/metrics/prometheus"
 )
 
@@ -42,7 +43,5 @@ func TestReceiversAreBounded(t *testing.T) {
 	for i := range 1000 {
 		observer.StoreEvent(core.Event{Kind: core.EventNoticesFailing, Node: fmt.Sprintf("channel-%d\xff", i), Count: 1})
 	}
-	if got := len(values(t, registry, "weblimit_notices_failed_total")); got != 257 {
-		t.Errorf("%d series, want 257", got)
-	}
+	check.Equal(t, "series", len(values(t, registry, "weblimit_notices_failed_total")), 257)
 }

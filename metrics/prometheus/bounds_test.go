@@ -10,6 +10,7 @@ import (
 
 	"github.com/weblimit/weblimit/core"
 	"github.com/weblimit/weblimit/core/store"
+	"github.com/weblimit/weblimit/internal/test/check"
 	weblimitprom "github.com/weblimit/weblimit/metrics/prometheus"
 )
 
@@ -32,9 +33,7 @@ func TestSeriesAreBounded(t *testing.T) {
 	for _, m := range gather(t, registry)["weblimit_decisions_total"].Metric {
 		counted += m.GetCounter().GetValue()
 	}
-	if counted != 101 {
-		t.Errorf("%v decisions are counted, want 101", counted)
-	}
+	check.Equal(t, "decisions counted", counted, 101)
 	wantValues(t, registry, []string{"weblimit_series_capped_total"}, `series_capped_total{limit="user"} 95`, `series_capped_total{limit="second"} 0`)
 }
 

@@ -10,6 +10,7 @@ import (
 	"github.com/prometheus/common/expfmt"
 
 	"github.com/weblimit/weblimit/core"
+	"github.com/weblimit/weblimit/internal/test/must"
 	weblimitprom "github.com/weblimit/weblimit/metrics/prometheus"
 )
 
@@ -35,9 +36,7 @@ func TestConfigurationsThatCantWork(t *testing.T) {
 func TestRegisteringTwiceFails(t *testing.T) {
 	t.Parallel()
 	registry := prometheus.NewRegistry()
-	if _, err := weblimitprom.New(weblimitprom.Config{Registerer: registry}); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(weblimitprom.New(weblimitprom.Config{Registerer: registry}))(t)
 	if _, err := weblimitprom.New(weblimitprom.Config{Registerer: registry}); err == nil || !strings.Contains(err.Error(), "share one observer") {
 		t.Errorf("error %v, want one that says to share the observer", err)
 	}
@@ -72,10 +71,7 @@ func used(t *testing.T, config weblimitprom.Config) *prometheus.Registry {
 // The linter is that of promtool check metrics.
 func TestMetricsKeepToTheConventions(t *testing.T) {
 	t.Parallel()
-	families, err := used(t, weblimitprom.Config{}).Gather()
-	if err != nil {
-		t.Fatal(err)
-	}
+	families := must.Get(used(t, weblimitprom.Config{}).Gather())(t)
 	if len(families) != 27 {
 		t.Errorf("%d metrics, want 27: this test does not use all, or there are others", len(families))
 	}
@@ -88,10 +84,7 @@ func TestMetricsKeepToTheConventions(t *testing.T) {
 func TestNamespaceAndLabels(t *testing.T) {
 	t.Parallel()
 	registry := used(t, weblimitprom.Config{Namespace: "shop_limits", ConstLabels: prometheus.Labels{"zone": "b"}})
-	families, err := registry.Gather()
-	if err != nil {
-		t.Fatal(err)
-	}
+	families := must.Get(registry.Gather())(t)
 	for _, f := range families {
 		if !strings.HasPrefix(f.GetName(), "shop_limits_") {
 			t.Errorf("%s has another namespace", f.GetName())
@@ -107,15 +100,10 @@ func TestNamespaceAndLabels(t *testing.T) {
 // What is written can be read again, in the text format and in that with exemplars.
 func TestTheTextFormat(t *testing.T) {
 	t.Parallel()
-	families, err := used(t, weblimitprom.Config{}).Gather()
-	if err != nil {
-		t.Fatal(err)
-	}
+	families := must.Get(used(t, weblimitprom.Config{}).Gather())(t)
 	var text strings.Builder
 	for _, f := range families {
-		if _, err := expfmt.MetricFamilyToText(&text, f); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(expfmt.MetricFamilyToText(&text, f))(t)
 	}
 	var parser expfmt.TextParser
 	read, err := parser.TextToMetricFamilies(strings.NewReader(text.String()))

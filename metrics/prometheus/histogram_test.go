@@ -2,6 +2,7 @@ package prometheus
 
 import (
 	"context"
+	"fmt"
 	"math"
 	"math/rand/v2"
 	"slices"
@@ -10,6 +11,9 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 	dto "github.com/prometheus/client_model/go"
+
+	"github.com/weblimit/weblimit/internal/test/check"
+	"github.com/weblimit/weblimit/internal/test/must"
 )
 
 // counts returns the count of each native bucket by its number, and checks the spans.
@@ -58,9 +62,7 @@ func TestHistogramsAreThoseOfTheClientLibrary(t *testing.T) {
 		}
 		observe(0)
 		var want dto.Metric
-		if err := model.Write(&want); err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, model.Write(&want))
 		got := own.write()
 		if got.GetSchema() != want.Histogram.GetSchema() || got.GetZeroThreshold() != want.Histogram.GetZeroThreshold() ||
 			got.GetZeroCount() != want.Histogram.GetZeroCount() || got.GetSampleCount() != want.Histogram.GetSampleCount() ||
@@ -75,9 +77,7 @@ func TestHistogramsAreThoseOfTheClientLibrary(t *testing.T) {
 		one, other := counts(t, got), counts(t, want.Histogram)
 		for number := range b.cells {
 			number += b.lowest - 2
-			if one[number] != other[number] {
-				t.Errorf("%s: native bucket %d has %d, want %d", name, number, one[number], other[number])
-			}
+			check.Equal(t, fmt.Sprintf("%s: native bucket %d", name, number), one[number], other[number])
 		}
 	}
 }
@@ -153,8 +153,6 @@ func TestTracesThatAreNone(t *testing.T) {
 		"4bf92f3577b34da6a3ce929d0e0e4736": "4bf92f3577b34da6a3ce929d0e0e4736", "1-5759e988-bd862e3fe1be46a994272793": "1-5759e988-bd862e3fe1be46a994272793",
 		"": "", "a b": "", "\xff": "", "a\nb": "", "user@example.com": "", string(make([]byte, 200)): "",
 	} {
-		if got := validTrace(id); got != want {
-			t.Errorf("%q: got %q, want %q", id, got, want)
-		}
+		check.Equal(t, fmt.Sprintf("%q", id), validTrace(id), want)
 	}
 }

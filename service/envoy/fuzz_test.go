@@ -2,6 +2,7 @@ package envoy
 
 import (
 	"bytes"
+	"fmt"
 	"strings"
 	"testing"
 
@@ -9,21 +10,21 @@ import (
 	rls "github.com/envoyproxy/go-control-plane/envoy/service/ratelimit/v3"
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/wrapperspb"
+
+	"github.com/weblimit/weblimit/internal/test/check"
+	"github.com/weblimit/weblimit/internal/test/must"
 )
 
 // What the protobuf library reads is read in the same way, and what it refuses is refused, but for
 // strings that are no UTF-8.
 func FuzzRequest(f *testing.F) {
-	whole, err := proto.Marshal(&rls.RateLimitRequest{
+	whole := must.Get(proto.Marshal(&rls.RateLimitRequest{
 		Domain: "edge", HitsAddend: 7, Descriptors: []*ratelimit.RateLimitDescriptor{{
 			Entries:    []*ratelimit.RateLimitDescriptor_Entry{{Key: "user", Value: "a"}, {Key: "path"}},
 			Limit:      &ratelimit.RateLimitDescriptor_RateLimitOverride{RequestsPerUnit: 5, Unit: 2},
 			HitsAddend: wrapperspb.UInt64(3), IsNegativeHits: true,
 		}, {}},
-	})
-	if err != nil {
-		f.Fatal(err)
-	}
+	}))(f)
 	f.Add(whole)
 	f.Add(append(bytes.Clone(whole), whole...))
 	f.Add(bytes.Replace(whole, []byte("edge"), []byte("\xff\xfe\xfd\xfc"), 1))
@@ -74,9 +75,7 @@ func FuzzWildcard(f *testing.F) {
 		}
 		n := &node{value: pattern}
 		new(level).add(n)
-		if got, want := n.matches("", text), slowly(pattern, text); got != want {
-			t.Errorf("%q matches %q: %v, want %v", pattern, text, got, want)
-		}
+		check.Equal(t, fmt.Sprintf("%q matches %q", pattern, text), n.matches("", text), slowly(pattern, text))
 	})
 }
 

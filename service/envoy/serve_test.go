@@ -69,9 +69,7 @@ func TestHealth(t *testing.T) {
 		}
 		w := httptest.NewRecorder()
 		s.Healthcheck().ServeHTTP(w, httptest.NewRequest(http.MethodGet, "/healthcheck", nil))
-		if w.Code != code {
-			t.Errorf("/healthcheck: %d, want %d", w.Code, code)
-		}
+		check.Equal(t, "/healthcheck", w.Code, code)
 	}
 	check(healthpb.HealthCheckResponse_SERVING, 200)
 	s.Shutdown()
