@@ -12,6 +12,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"sync"
 	"syscall"
@@ -96,40 +97,26 @@ func start(t *testing.T, env []string, args ...string) *instance {
 }
 
 func has(args []string, flag string) bool {
-	for _, arg := range args {
-		if arg == flag || strings.HasPrefix(arg, flag+"=") {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(args, func(arg string) bool { return arg == flag || strings.HasPrefix(arg, flag+"=") })
 }
 
 func startWith(t *testing.T, prepare func(*exec.Cmd), env []string, args ...string) *instance {
 	t.Helper()
 	in := &instance{log: new(child.Output), ended: make(chan struct{})}
+	for _, unless := range [][]string{
+		{"--listen", "127.0.0.1:0"},
+		{"--admin-listen", "unix:" + filepath.Join(child.Dir(t), "admin.sock")},
+		{"--drain-delay", "0s"},
+		{"--header-timeout", "1m", "--read-timeout", "5m"}, // or a caller that has no processor for five seconds loses its connection
+		{"--log-format", "json"},
+	} {
+		if !has(args, unless[0]) {
+			args = append(args, unless...)
+		}
+	}
 	if !has(args, "--policy") {
 		in.policy = write(t, "limits.yaml", onePolicy("1", 5))
 		args = append(args, "--policy", in.policy)
-	}
-	if !has(args, "--listen") {
-		args = append(args, "--listen", "127.0.0.1:0")
-	}
-	if !has(args, "--admin-listen") {
-		dir, err := os.MkdirTemp("", "wd") // t.TempDir can be too long for a socket
-		if err != nil {
-			t.Fatal(err)
-		}
-		t.Cleanup(func() { _ = os.RemoveAll(dir) })
-		args = append(args, "--admin-listen", "unix:"+filepath.Join(dir, "admin.sock"))
-	}
-	if !has(args, "--drain-delay") {
-		args = append(args, "--drain-delay", "0s")
-	}
-	if !has(args, "--header-timeout") { // or a caller that has no processor for five seconds loses its connection
-		args = append(args, "--header-timeout", "1m", "--read-timeout", "5m")
-	}
-	if !has(args, "--log-format") {
-		args = append(args, "--log-format", "json")
 	}
 	in.cmd = exec.Command(daemon, args...)
 	in.cmd.Env = append([]string{"PATH=" + os.Getenv("PATH"), "HOME=/nonexistent"}, env...)
