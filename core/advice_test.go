@@ -15,6 +15,7 @@ import (
 
 	"github.com/weblimit/weblimit/core"
 	"github.com/weblimit/weblimit/internal/test/check"
+	"github.com/weblimit/weblimit/internal/test/must"
 	"github.com/weblimit/weblimit/keyfuncs"
 )
 
@@ -209,10 +210,7 @@ func serve(t *testing.T, handler http.HandlerFunc) {
 	server := httptest.NewServer(handler)
 	defer server.Close()
 	for range 3 {
-		response, err := server.Client().Get(server.URL)
-		if err != nil {
-			t.Fatal(err)
-		}
+		response := must.Get(server.Client().Get(server.URL))(t)
 		response.Body.Close()
 	}
 }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/weblimit/weblimit/core"
 	"github.com/weblimit/weblimit/internal/test/check"
+	"github.com/weblimit/weblimit/internal/test/must"
 	"github.com/weblimit/weblimit/keyfuncs"
 )
 
@@ -91,9 +92,7 @@ func TestAllowAtMostSettlesEstimates(t *testing.T) {
 	t.Parallel()
 	l := limiterAt(t, everyone(10).Estimate(1))
 	d := wantAtMost(t, "first", l, 99, 10)
-	if err := core.Charge(core.NewContext(t.Context(), d), 4); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, core.Charge(core.NewContext(t.Context(), d), 4))
 	d.Settle(core.Outcome{})
 	drained(t, l)
 	wantAtMost(t, "after the settlement", l, 99, 6)

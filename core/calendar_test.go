@@ -8,6 +8,7 @@ import (
 	"github.com/weblimit/weblimit/core"
 	"github.com/weblimit/weblimit/internal/test/check"
 	"github.com/weblimit/weblimit/internal/test/long"
+	"github.com/weblimit/weblimit/internal/test/must"
 	"github.com/weblimit/weblimit/internal/test/storetest"
 	"github.com/weblimit/weblimit/keyfuncs"
 )
@@ -60,11 +61,7 @@ func TestCalendarPeriods(t *testing.T) {
 
 func parse(t *testing.T, s string) time.Time {
 	t.Helper()
-	at, err := time.Parse(time.RFC3339Nano, s)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return at
+	return must.Get(time.Parse(time.RFC3339Nano, s))(t)
 }
 
 // Whatever zones do to their clocks, periods follow each other, each a day or a

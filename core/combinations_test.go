@@ -10,6 +10,7 @@ import (
 
 	"github.com/weblimit/weblimit/core"
 	"github.com/weblimit/weblimit/internal/test/check"
+	"github.com/weblimit/weblimit/internal/test/must"
 	"github.com/weblimit/weblimit/keyfuncs"
 )
 
@@ -129,16 +130,12 @@ func TestReservationsOfTheLowerClass(t *testing.T) {
 			return b.Remaining + 3
 		}
 		d := l.Allow(get(0))
-		if err := core.Charge(inHandler(t.Context(), d), 40); err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, core.Charge(inHandler(t.Context(), d), 40))
 		d.Settle(core.Outcome{Status: 200})
 		check.Equal(t, name+": left of 60 for the lower class", left(get(0)), 10)
 		check.Equal(t, name+": left of 100 for the upper class", left(post(0)), 60)
 		d = l.Allow(get(0))
-		if err := core.Charge(inHandler(t.Context(), d), 50); err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, core.Charge(inHandler(t.Context(), d), 50))
 		check.Equal(t, name+": left for the upper class after 90", left(post(0)), 10)
 		d.Settle(core.Outcome{Status: 500})
 		for range 2 { // what it costs to ask is given back

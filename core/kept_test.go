@@ -14,6 +14,7 @@ import (
 	"github.com/weblimit/weblimit/core"
 	"github.com/weblimit/weblimit/core/store"
 	"github.com/weblimit/weblimit/internal/test/check"
+	"github.com/weblimit/weblimit/internal/test/must"
 )
 
 // refusing is a store in memory, by synctest's clock, that can refuse what settles requests:
@@ -68,10 +69,7 @@ func heardBy(s *refusing) *[]core.Event {
 
 func remaining(t *testing.T, l *core.Limiter, i int) int64 {
 	t.Helper()
-	d, err := l.Peek(t.Context(), "k", 0)
-	if err != nil {
-		t.Fatal(err)
-	}
+	d := must.Get(l.Peek(t.Context(), "k", 0))(t)
 	return d.Results()[i].Remaining
 }
 
@@ -89,9 +87,7 @@ func TestSettlementsOutliveAnOutage(t *testing.T) {
 		}})
 		s.down.Store(true)
 		d := l.AllowKey(t.Context(), "k", 1)
-		if err := core.Charge(core.NewContext(t.Context(), d), 700); err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, core.Charge(core.NewContext(t.Context(), d), 700))
 		d.Settle(core.Outcome{Status: 500})
 		time.Sleep(5 * time.Second)
 		synctest.Wait()
@@ -158,9 +154,7 @@ func TestSettlementsAreToldOnlyWhileTheyCount(t *testing.T) {
 				l := limiterOn(t, s, forAll(tt.limit).Named("l").Estimate(10))
 				d := l.AllowKey(t.Context(), "k", 10)
 				s.down.Store(true)
-				if err := core.Charge(core.NewContext(t.Context(), d), tt.spend); err != nil {
-					t.Fatal(err)
-				}
+				must.OK(t, core.Charge(core.NewContext(t.Context(), d), tt.spend))
 				d.Settle(core.Outcome{Status: 200})
 				time.Sleep(tt.after)
 				s.down.Store(false)

@@ -221,10 +221,7 @@ func TestGoodLimitsAtTheEdges(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
-			r, err := tt.limit.Rule()
-			if err != nil {
-				t.Fatal(err)
-			}
+			r := must.Get(tt.limit.Rule())(t)
 			check.Equal(t, "quota, window and burst", [3]int64{r.Quota, int64(r.Window), r.Burst}, [3]int64{tt.quota, int64(tt.window), tt.burst})
 		})
 	}
@@ -242,10 +239,7 @@ func TestConstructorsDifferInTheirWindow(t *testing.T) {
 		"PerDay":    {core.PerDay(3), 24 * time.Hour},
 		"PerWeek":   {core.PerWeek(3), 7 * 24 * time.Hour},
 	} {
-		r, err := tt.limit.Rule()
-		if err != nil {
-			t.Fatal(err)
-		}
+		r := must.Get(tt.limit.Rule())(t)
 		check.All(t, name, []any{r.Name, r.Algorithm, r.Quota, r.Burst, r.Window, r.Jitter}, "default", store.TokenBucket, 3, 3, tt.want, false)
 	}
 }
@@ -298,11 +292,7 @@ func TestByReplacesTheKeys(t *testing.T) {
 func TestRuleOfALimitIsComparable(t *testing.T) {
 	t.Parallel()
 	rule := func(l core.Limit) core.Rule {
-		r, err := l.Rule()
-		if err != nil {
-			t.Fatal(err)
-		}
-		return r
+		return must.Get(l.Rule())(t)
 	}
 	limit := core.PerMinute(60).Named("a")
 	check.Equal(t, "the rule, of which key, cost and outage policy are no part", rule(limit), rule(limit.By(keyfuncs.Everyone()).Cost(3).OnOutage(core.Allow)))

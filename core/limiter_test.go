@@ -13,6 +13,7 @@ import (
 
 	"github.com/weblimit/weblimit/core"
 	"github.com/weblimit/weblimit/internal/test/check"
+	"github.com/weblimit/weblimit/internal/test/must"
 	"github.com/weblimit/weblimit/internal/test/storetest"
 	"github.com/weblimit/weblimit/keyfuncs"
 )
@@ -208,11 +209,7 @@ func TestPeekChargesNothing(t *testing.T) {
 	ctx := context.Background()
 	l := limiterOn(t, store, everyone(10).Named("a"), everyone(4).SlidingLog().Named("b"))
 	peek := func(cost int64) core.Decision {
-		d, err := l.Peek(ctx, "k", cost)
-		if err != nil {
-			t.Fatal(err)
-		}
-		return d
+		return must.Get(l.Peek(ctx, "k", cost))(t)
 	}
 	wantDecision(t, "before all", peek(4), true, core.ReasonWithinLimit, 10, 4)
 	l.AllowKey(ctx, "k", 3)
@@ -242,9 +239,7 @@ func TestResetForgetsOneKeyUnderAllLimits(t *testing.T) {
 		other.AllowKey(ctx, key, 4)
 	}
 	wantDecision(t, "before", l.AllowKey(ctx, "k", 1), false, core.ReasonLimitExceeded, 6, 0)
-	if err := l.Reset(ctx, "k"); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, l.Reset(ctx, "k"))
 	wantDecision(t, "after", l.AllowKey(ctx, "k", 4), true, core.ReasonWithinLimit, 6, 0)
 	wantDecision(t, "another key", l.AllowKey(ctx, "neighbour", 0), true, core.ReasonWithinLimit, 6, 0)
 	wantDecision(t, "another limiter's limit", other.AllowKey(ctx, "k", 0), true, core.ReasonWithinLimit, 6)

@@ -11,6 +11,7 @@ import (
 
 	"github.com/weblimit/weblimit/core"
 	"github.com/weblimit/weblimit/internal/test/check"
+	"github.com/weblimit/weblimit/internal/test/must"
 	"github.com/weblimit/weblimit/keyfuncs"
 )
 
@@ -222,9 +223,7 @@ func TestLimitAsText(t *testing.T) {
 			if args != "" {
 				list = []string{args}
 			}
-			if err := flags.Parse(list); err != nil {
-				t.Fatal(err)
-			}
+			must.OK(t, flags.Parse(list))
 			same(t, args, limit, want)
 			if _, err := core.New(core.Config{Store: core.NewMemory(), Limits: []core.Limit{limit}}); err != nil {
 				t.Errorf("%q: %v", args, err)
@@ -248,9 +247,7 @@ func TestLimitAsText(t *testing.T) {
 			Unset core.Limit            `json:"unset,omitzero"`
 		}
 		var read config
-		if err := json.Unmarshal([]byte(`{"limit":"10/s burst 20","plans":{"pro":"1000/day UTC"}}`), &read); err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, json.Unmarshal([]byte(`{"limit":"10/s burst 20","plans":{"pro":"1000/day UTC"}}`), &read))
 		same(t, "limit", read.Limit, core.PerSecond(10).Burst(20))
 		same(t, "plan", read.Plans["pro"], core.PerCalendarDay(1000, time.UTC))
 		text, err := json.Marshal(read)

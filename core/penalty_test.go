@@ -218,9 +218,7 @@ func TestBlocksDuringAnOutage(t *testing.T) {
 		check.All(t, fmt.Sprintf("request %d", i+1), []any{d.Allowed, d.Reason, r.Blocked}, i == 0, core.ReasonOutageLocal, i >= 3)
 		check.Equal(t, fmt.Sprintf("request %d: the body says that it is blocked", i+1), strings.Contains(problemBody(d), abnormalUsage), r.Blocked)
 	}
-	if err := l.Unblock(t.Context(), "k"); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, l.Unblock(t.Context(), "k"))
 	d := l.AllowKey(t.Context(), "k", 1)
 	check.All(t, "after the block was lifted, what was used stays so: allowed and blocked", []any{d.Allowed, d.Results()[0].Blocked}, false, false)
 	store.down.Store(false)
@@ -279,19 +277,13 @@ func TestAListedKeyIsTakenAsItIs(t *testing.T) {
 		if len(listed) != 1 || listed[0].Limit != "user" || listed[0].Level != 1 {
 			t.Fatalf("%s: listed %+v", name, listed)
 		}
-		if err := l.Unblock(t.Context(), listed[0].Key); err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, l.Unblock(t.Context(), listed[0].Key))
 		if d := ask(); d.Reason == core.ReasonLimitExceeded || !d.Results()[0].Blocked {
 			t.Errorf("%s: %v, want a block anew", name, d.Reason)
 		}
-		if err := errors.Join(l.Unblock(t.Context(), listed[0].Key), l.Block(t.Context(), "user", listed[0].Key, time.Minute)); err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, errors.Join(l.Unblock(t.Context(), listed[0].Key), l.Block(t.Context(), "user", listed[0].Key, time.Minute)))
 		check.Equal(t, name+": blocked by hand", ask().Reason, core.ReasonBlocked)
-		if err := l.Reset(t.Context(), listed[0].Key); err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, l.Reset(t.Context(), listed[0].Key))
 		check.OK(t, l.Unblock(t.Context(), listed[0].Key))
 		check.Equal(t, name+": still listed after Unblock", len(blocksOf(t, l)), 0)
 	}
@@ -301,9 +293,7 @@ func TestAListEndsWithItsReader(t *testing.T) {
 	t.Parallel()
 	l := limiterOn(t, core.NewMemory(), login())
 	for i := range 10 {
-		if err := l.Block(t.Context(), "login", fmt.Sprint("k", i), time.Hour); err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, l.Block(t.Context(), "login", fmt.Sprint("k", i), time.Hour))
 	}
 	n := 0
 	for _, err := range l.Blocks(t.Context()) {
@@ -325,23 +315,17 @@ func TestMoreBlocksThanAreListed(t *testing.T) {
 	const most = 1 << 14 // what memstore.Store.Blocks says
 	const blocks = most + 5000
 	for i := range blocks {
-		if err := l.Block(t.Context(), "login", fmt.Sprint("k", i), time.Hour); err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, l.Block(t.Context(), "login", fmt.Sprint("k", i), time.Hour))
 	}
 	listed := blocksOf(t, l)
 	if n := len(listed); n > most || n < most/8*7 {
 		t.Errorf("%d of %d blocks are listed", n, blocks)
 	}
 	for i := range blocks {
-		if d := l.AllowKey(t.Context(), fmt.Sprint("k", i), 1); d.Reason != core.ReasonBlocked {
-			t.Fatalf("block %d: %v", i, d.Reason)
-		}
+		must.Equal(t, "a block that is not listed", l.AllowKey(t.Context(), fmt.Sprint("k", i), 1).Reason, core.ReasonBlocked)
 	}
 	clock.Advance(time.Hour)
-	if err := l.Block(t.Context(), "login", "late", time.Hour); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, l.Block(t.Context(), "login", "late", time.Hour))
 	if listed := blocksOf(t, l); len(listed) != 1 || listed[0].Key != "late" {
 		t.Errorf("after all others have ended: %d listed", len(listed))
 	}
@@ -454,7 +438,5 @@ func TestMarksAndPenaltiesCount(t *testing.T) {
 	limiterOn(t, core.NewMemory(), limits[:85]...)
 	want = "weblimit: at most 255 checks, with their operations and penalties, can be decided together, got 258"
 	check.Equal(t, "error", fmt.Sprint(store.ValidChecks(checks, make([]core.Result, 86))), want)
-	if err := store.ValidChecks(checks[:85], make([]core.Result, 85)); err != nil {
-		t.Error(err)
-	}
+	check.OK(t, store.ValidChecks(checks[:85], make([]core.Result, 85)))
 }

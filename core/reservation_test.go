@@ -18,10 +18,7 @@ import (
 // unitsLeft returns the remaining units of a limiter's first limit.
 func unitsLeft(tb testing.TB, l *core.Limiter, key string) int64 {
 	tb.Helper()
-	d, err := l.Peek(context.Background(), key, 0)
-	if err != nil {
-		tb.Fatal(err)
-	}
+	d := must.Get(l.Peek(context.Background(), key, 0))(tb)
 	return d.Results()[0].Remaining
 }
 
@@ -206,15 +203,11 @@ func TestChargesReachTheStoreInTime(t *testing.T) {
 	d := l.AllowKey(t.Context(), "k", 100)
 	ctx := inHandler(t.Context(), d)
 	for _, step := range []struct{ spend, left int64 }{{150, 900}, {49, 900}, {1, 800}, {100, 700}} {
-		if err := core.Charge(ctx, step.spend); err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, core.Charge(ctx, step.spend))
 		check.Equal(t, fmt.Sprintf("left after %d more", step.spend), unitsLeft(t, l, "k"), step.left)
 	}
 	d.Settle(core.Outcome{})
-	if err := core.Charge(ctx, 7); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, core.Charge(ctx, 7))
 	check.Equal(t, "left after a late charge", unitsLeft(t, l, "k"), 693)
 }
 
@@ -246,9 +239,7 @@ func TestChargeReachesOuterLimiters(t *testing.T) {
 		d := l.Allow(&request{ctx: ctx})
 		all, ctx = append(all, d), inHandler(ctx, d)
 	}
-	if err := core.Charge(ctx, 5); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, core.Charge(ctx, 5))
 	for _, d := range all {
 		d.Settle(core.Outcome{Status: 200})
 	}
@@ -281,9 +272,7 @@ func TestParallelRequestsOverrunByTheirEstimatesErrorOnly(t *testing.T) {
 				spent += cost
 				excess += max(cost-estimate, 0)
 				mu.Unlock()
-				if err := core.Charge(inHandler(context.Background(), d), cost); err != nil {
-					t.Error(err)
-				}
+				check.OK(t, core.Charge(inHandler(context.Background(), d), cost))
 				d.Settle(core.Outcome{Status: 200})
 			}
 		})
@@ -300,10 +289,7 @@ func TestParallelRequestsOverrunByTheirEstimatesErrorOnly(t *testing.T) {
 func TestReservationsOfAnOutageAreSettledWhereTheyWereMade(t *testing.T) {
 	t.Parallel()
 	store := newFlaky(true)
-	l, err := core.New(core.Config{Store: store, Limits: []core.Limit{forAll(core.PerDay(2).FixedWindow()).RefundOn(core.Failures)}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	l := must.Get(core.New(core.Config{Store: store, Limits: []core.Limit{forAll(core.PerDay(2).FixedWindow()).RefundOn(core.Failures)}}))(t)
 	for range 5 {
 		d := l.AllowKey(t.Context(), "k", 1)
 		must.Equal(t, "decided", outcomeOf(d), outcome{true, core.ReasonOutageLocal})
@@ -329,10 +315,7 @@ func TestARefundThatPanicsHoldsUpNoOther(t *testing.T) {
 		}()
 		d.Settle(core.Outcome{Status: 500})
 	}()
-	after, err := l.Peek(t.Context(), "k", 0)
-	if err != nil {
-		t.Fatal(err)
-	}
+	after := must.Get(l.Peek(t.Context(), "k", 0))(t)
 	for i, want := range []int64{8, 9, 9} {
 		check.Equal(t, after.Results()[i].Rule.Name+": left", after.Results()[i].Remaining, want)
 	}

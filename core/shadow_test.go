@@ -11,6 +11,7 @@ import (
 
 	"github.com/weblimit/weblimit/core"
 	"github.com/weblimit/weblimit/internal/test/check"
+	"github.com/weblimit/weblimit/internal/test/must"
 	"github.com/weblimit/weblimit/internal/test/storetest"
 	"github.com/weblimit/weblimit/keyfuncs"
 )
@@ -197,10 +198,7 @@ func TestShadowShowsInPeekAndAllowKey(t *testing.T) {
 	l := limiterOn(t, store, everyone(1).Shadow())
 	wantDecision(t, "a key", l.AllowKey(t.Context(), "k", 1), true, core.ReasonWithinLimit, 0)
 	wantDecision(t, "one too many", l.AllowKey(t.Context(), "k", 1), true, core.ReasonShadowed, 0)
-	d, err := l.Peek(t.Context(), "k", 1)
-	if err != nil {
-		t.Fatal(err)
-	}
+	d := must.Get(l.Peek(t.Context(), "k", 1))(t)
 	wantDecision(t, "peeking", d, true, core.ReasonShadowed, 0)
 	wantNothingTold(t, "peeking", d)
 	check.Contains(t, "the log", logged(t, d), `"reason":"shadowed"`)

@@ -108,9 +108,7 @@ func TestCalendarWarningsOnceDespiteResets(t *testing.T) {
 	l := newLimiter(t, core.Config{Store: store, Limits: []core.Limit{core.PerMonth(10, time.UTC).By(keyfuncs.Everyone())}, OnWarning: events.add})
 	for range 3 {
 		l.AllowKey(t.Context(), "user:42", 8)
-		if err := l.Reset(t.Context(), "user:42"); err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, l.Reset(t.Context(), "user:42"))
 		clock.Advance(4 * 24 * time.Hour)
 	}
 	check.Equal(t, "events within a month", len(events.take()), 1)

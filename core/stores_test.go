@@ -36,21 +36,14 @@ func memoryAt(now time.Time) *core.Memory {
 
 func mustRule(t testing.TB, l core.Limit) *core.Rule {
 	t.Helper()
-	r, err := l.Rule()
-	if err != nil {
-		t.Fatal(err)
-	}
+	r := must.Get(l.Rule())(t)
 	return &r
 }
 
 // newLimiter returns the limiter of a configuration that is known to be good.
 func newLimiter(t testing.TB, config core.Config) *core.Limiter {
 	t.Helper()
-	l, err := core.New(config)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return l
+	return must.Get(core.New(config))(t)
 }
 
 // limiterOn returns the limiter of these limits on store, all else by default.

@@ -10,6 +10,7 @@ import (
 
 	"github.com/weblimit/weblimit/core"
 	"github.com/weblimit/weblimit/internal/test/check"
+	"github.com/weblimit/weblimit/internal/test/must"
 	"github.com/weblimit/weblimit/keyfuncs"
 )
 
@@ -92,10 +93,7 @@ func TestAKeyIsToldUntilTheStoreIsCharged(t *testing.T) {
 // More keys than can be noted are looked up, until their grants have stopped to count.
 func TestMoreKeysThanCanBeNoted(t *testing.T) {
 	t.Parallel()
-	rule, err := core.PerHour(1).Rule()
-	if err != nil {
-		t.Fatal(err)
-	}
+	rule := must.Get(core.PerHour(1).Rule())(t)
 	var u core.Untold
 	const keys, lasts = core.UntoldKeys * 5 / 4, time.Hour
 	key := func(n int) []byte { return strconv.AppendInt(nil, int64(n), 10) }

@@ -130,13 +130,10 @@ func TestWindowsAreAskedAgain(t *testing.T) {
 func TestWaitersAreBounded(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		l, err := core.New(core.Config{
+		l := must.Get(core.New(core.Config{
 			Store: core.NewMemory(), MaxWaiting: 3, MaxWaitingPerKey: 3,
 			Limits: []core.Limit{forAll(core.PerSecond(1).LeakyBucket(time.Minute))},
-		})
-		if err != nil {
-			t.Fatal(err)
-		}
+		}))(t)
 		turns, denied := together(l, 10)
 		check.Equal(t, "had their turn, and were denied", [2]int{len(turns), denied}, [2]int{4, 6})
 		// Denied requests hold no place.

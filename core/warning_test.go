@@ -18,6 +18,7 @@ import (
 	"github.com/weblimit/weblimit/core/store"
 	"github.com/weblimit/weblimit/internal/test/check"
 	"github.com/weblimit/weblimit/internal/test/long"
+	"github.com/weblimit/weblimit/internal/test/must"
 	"github.com/weblimit/weblimit/internal/test/storetest"
 	"github.com/weblimit/weblimit/keyfuncs"
 )
@@ -221,9 +222,7 @@ func TestWarningEventOfKeysAndPeeks(t *testing.T) {
 	t.Parallel()
 	var events warnings
 	l := newLimiter(t, core.Config{Store: core.NewMemory(), Limits: []core.Limit{everyone(10).WarnAt(0.5)}, OnWarning: events.add})
-	if _, err := l.Peek(t.Context(), "k", 9); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(l.Peek(t.Context(), "k", 9))(t)
 	if got := events.take(); got != nil {
 		t.Errorf("peeking sends %+v", got)
 	}
@@ -231,9 +230,7 @@ func TestWarningEventOfKeysAndPeeks(t *testing.T) {
 	want := []core.Warning{{Limit: "default", Level: 0.5, Used: 9, Burst: 10, Key: "k"}}
 	check.Slices(t, "what a key sends", events.take(), want)
 	// It has been warned of this hour, whatever is forgotten in the store.
-	if err := l.Reset(t.Context(), "k"); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, l.Reset(t.Context(), "k"))
 	if l.AllowKey(t.Context(), "k", 9); events.take() != nil {
 		t.Error("a second event in one window")
 	}

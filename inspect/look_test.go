@@ -96,10 +96,7 @@ func TestAClientIsExplainedByWhateverItIsKnownBy(t *testing.T) {
 		}
 		for _, query := range []string{"header.x-user:mallory", "mallory", " mallory ", "Mallory <script>alert(1)</script>"} {
 			var e explanation
-			text, err := json.Marshal(map[string]string{"query": query})
-			if err != nil {
-				t.Fatal(err)
-			}
+			text := must.Get(json.Marshal(map[string]string{"query": query}))(t)
 			in.must(t, "POST", "api/v1/explain", string(text), &e)
 			must.Equal(t, fmt.Sprintf("keys of %q", query), len(e.Keys), 1)
 			k := e.Keys[0]

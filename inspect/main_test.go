@@ -22,6 +22,7 @@ import (
 	"github.com/weblimit/weblimit/core/memstore"
 	"github.com/weblimit/weblimit/core/redisstore"
 	"github.com/weblimit/weblimit/inspect"
+	"github.com/weblimit/weblimit/internal/test/must"
 	"github.com/weblimit/weblimit/internal/test/redistest"
 	"github.com/weblimit/weblimit/keyfuncs"
 	"github.com/weblimit/weblimit/metrics/top"
@@ -171,10 +172,7 @@ func (in *instance) request(user string) int {
 // call asks the API as an operator, and returns the status and the body.
 func (in *instance) call(t *testing.T, method, path, body string, change ...func(*http.Request)) (status int, answer string) {
 	t.Helper()
-	r, err := http.NewRequestWithContext(t.Context(), method, "http://127.0.0.1/ops/"+path, strings.NewReader(body))
-	if err != nil {
-		t.Fatal(err)
-	}
+	r := must.Get(http.NewRequestWithContext(t.Context(), method, "http://127.0.0.1/ops/"+path, strings.NewReader(body)))(t)
 	r.SetBasicAuth("olga", operator)
 	if method == http.MethodPost {
 		r.Header.Set("Content-Type", "application/json")
@@ -183,15 +181,9 @@ func (in *instance) call(t *testing.T, method, path, body string, change ...func
 	for _, f := range change {
 		f(r)
 	}
-	res, err := in.client.Do(r)
-	if err != nil {
-		t.Fatal(err)
-	}
+	res := must.Get(in.client.Do(r))(t)
 	defer res.Body.Close()
-	text, err := io.ReadAll(res.Body)
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := must.Get(io.ReadAll(res.Body))(t)
 	return res.StatusCode, string(text)
 }
 

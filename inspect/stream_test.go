@@ -12,20 +12,15 @@ import (
 	"github.com/weblimit/weblimit/core"
 	"github.com/weblimit/weblimit/inspect"
 	"github.com/weblimit/weblimit/internal/test/check"
+	"github.com/weblimit/weblimit/internal/test/must"
 )
 
 // open opens a stream and reads its first event. The stream ends with ctx.
 func (in *instance) open(ctx context.Context, t *testing.T) *bufio.Reader {
 	t.Helper()
-	r, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://127.0.0.1/ops/api/v1/stream", http.NoBody)
-	if err != nil {
-		t.Fatal(err)
-	}
+	r := must.Get(http.NewRequestWithContext(ctx, http.MethodGet, "http://127.0.0.1/ops/api/v1/stream", http.NoBody))(t)
 	r.SetBasicAuth("olga", operator)
-	res, err := in.client.Do(r)
-	if err != nil {
-		t.Fatal(err)
-	}
+	res := must.Get(in.client.Do(r))(t)
 	t.Cleanup(func() { res.Body.Close() })
 	check.All(t, "status and type", []any{res.StatusCode, res.Header.Get("Content-Type")}, 200, "text/event-stream")
 	events := bufio.NewReader(res.Body)
@@ -40,10 +35,7 @@ func next(t *testing.T, from *bufio.Reader) string {
 	t.Helper()
 	var event strings.Builder
 	for {
-		line, err := from.ReadString('\n')
-		if err != nil {
-			t.Fatal(err)
-		}
+		line := must.Get(from.ReadString('\n'))(t)
 		if line == "\n" {
 			return event.String()
 		}

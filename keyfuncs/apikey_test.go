@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/weblimit/weblimit/internal/test/check"
+	"github.com/weblimit/weblimit/internal/test/must"
 	"github.com/weblimit/weblimit/keyfuncs"
 )
 
@@ -54,10 +55,7 @@ func TestAPIKey(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
-			query, err := url.ParseQuery(tt.query)
-			if err != nil {
-				t.Fatal(err)
-			}
+			query := must.Get(url.ParseQuery(tt.query))(t)
 			wantKey(t, tt.f, &request{headers: tt.headers, query: query}, tt.want)
 		})
 	}

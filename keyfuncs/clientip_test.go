@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/weblimit/weblimit/internal/test/must"
 	"github.com/weblimit/weblimit/keyfuncs"
 )
 
@@ -41,9 +42,7 @@ func TestClientIPOfManyAddressesInOne64IsOneBucket(t *testing.T) {
 	t.Parallel()
 	for i := range 1 << 16 {
 		key, _ := keyfuncs.ClientIP().Key(&request{peer: fmt.Sprintf("2001:db8:0:ab:%x::%x", i, i)})
-		if key != "ip:2001:db8:0:ab::/64" {
-			t.Fatalf("address %d has key %q", i, key)
-		}
+		must.Equal(t, "the key of an address in the /64", key, "ip:2001:db8:0:ab::/64")
 	}
 }
 

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/weblimit/weblimit/internal/test/check"
+	"github.com/weblimit/weblimit/internal/test/must"
 	"github.com/weblimit/weblimit/keyfuncs"
 )
 
@@ -88,9 +89,7 @@ func TestCloudflareRangesAreReplacedAtRunTime(t *testing.T) {
 		"2a06:98c0::/29", "2c0f:f248::/32",
 	}
 	t.Cleanup(func() {
-		if err := keyfuncs.SetCloudflareRanges(cloudflare...); err != nil {
-			t.Error(err)
-		}
+		check.OK(t, keyfuncs.SetCloudflareRanges(cloudflare...))
 	})
 	direct, behindProxy := keyfuncs.Cloudflare(), keyfuncs.TrustedProxies(keyfuncs.CloudflareRanges, "10.0.0.0/8")
 	want := func(edge, direct1, proxied string) {
@@ -101,9 +100,7 @@ func TestCloudflareRangesAreReplacedAtRunTime(t *testing.T) {
 	want("104.16.0.1", "192.0.2.7", "192.0.2.7")
 	want("198.51.100.1", "198.51.100.1", "198.51.100.1")
 
-	if err := keyfuncs.SetCloudflareRanges("198.51.100.0/24", "2001:db8::/32"); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, keyfuncs.SetCloudflareRanges("198.51.100.0/24", "2001:db8::/32"))
 	want("104.16.0.1", "104.16.0.1", "104.16.0.1")
 	want("198.51.100.1", "192.0.2.7", "192.0.2.7")
 
@@ -134,9 +131,7 @@ func TestCloudflareRangesAreReplacedAtRunTime(t *testing.T) {
 		})
 	}
 	for range 100 {
-		if err := keyfuncs.SetCloudflareRanges("198.51.100.0/24"); err != nil {
-			t.Error(err)
-		}
+		check.OK(t, keyfuncs.SetCloudflareRanges("198.51.100.0/24"))
 	}
 	wg.Wait()
 }

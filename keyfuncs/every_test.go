@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"github.com/weblimit/weblimit/internal/test/check"
+	"github.com/weblimit/weblimit/internal/test/must"
 	"github.com/weblimit/weblimit/keyfuncs"
 )
 
@@ -69,18 +70,12 @@ func TestEveryConstructorIsTested(t *testing.T) {
 	for _, e := range everyFunc {
 		tested[e.constructor] = true
 	}
-	files, err := filepath.Glob("*.go")
-	if err != nil {
-		t.Fatal(err)
-	}
+	files := must.Get(filepath.Glob("*.go"))(t)
 	for _, file := range files {
 		if strings.HasSuffix(file, "_test.go") {
 			continue
 		}
-		parsed, err := parser.ParseFile(token.NewFileSet(), file, nil, parser.SkipObjectResolution)
-		if err != nil {
-			t.Fatal(err)
-		}
+		parsed := must.Get(parser.ParseFile(token.NewFileSet(), file, nil, parser.SkipObjectResolution))(t)
 		for _, d := range parsed.Decls {
 			if d, ok := d.(*ast.FuncDecl); ok && d.Recv == nil && d.Name.IsExported() && returnsFunc(d) {
 				exported[d.Name.Name] = true

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/weblimit/weblimit/internal/test/check"
+	"github.com/weblimit/weblimit/internal/test/must"
 	"github.com/weblimit/weblimit/keyfuncs"
 )
 
@@ -106,10 +107,7 @@ func TestNetworksAgreeWithNetip(t *testing.T) {
 		var cidrs []string
 		for range 1 + rng.IntN(12) {
 			addr := randomAddr()
-			p, err := addr.Prefix(1 + rng.IntN(addr.BitLen()))
-			if err != nil {
-				t.Fatal(err)
-			}
+			p := must.Get(addr.Prefix(1 + rng.IntN(addr.BitLen())))(t)
 			prefixes, cidrs = append(prefixes, p), append(cidrs, p.String())
 		}
 		c := keyfuncs.FromCIDR(cidrs...)

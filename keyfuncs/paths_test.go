@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"github.com/weblimit/weblimit/internal/test/check"
+	"github.com/weblimit/weblimit/internal/test/must"
 	"github.com/weblimit/weblimit/keyfuncs"
 )
 
@@ -18,9 +19,7 @@ func (r withPath) Path() string { return r.path }
 func TestPaths(t *testing.T) {
 	t.Parallel()
 	c := keyfuncs.Paths("/healthz", "/api/*", "/")
-	if err := c.Err(); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, c.Err())
 	for path, want := range map[string]keyfuncs.Answer{
 		"/":                  keyfuncs.Yes,
 		"/healthz":           keyfuncs.Yes,

@@ -122,9 +122,7 @@ func TestTheBodyCanBeReadAgain(t *testing.T) {
 	if err != nil || !strings.Contains(string(body), `["client"]`) {
 		t.Errorf("%s, %v", body, err)
 	}
-	if err := response.Body.Close(); err != nil {
-		t.Error(err)
-	}
+	check.OK(t, response.Body.Close())
 }
 
 func TestAssertionsOnDecisions(t *testing.T) {

@@ -9,6 +9,7 @@ import (
 
 	"github.com/weblimit/weblimit/core"
 	"github.com/weblimit/weblimit/internal/test/check"
+	"github.com/weblimit/weblimit/internal/test/must"
 	"github.com/weblimit/weblimit/keyfuncs"
 	"github.com/weblimit/weblimit/weblimittest"
 )
@@ -121,9 +122,7 @@ func TestExhaustTwice(t *testing.T) {
 	weblimittest.Allowed(t, l.Allow(alice))
 	store.Exhaust("x")
 	weblimittest.Denied(t, l.Allow(alice))
-	if err := l.Reset(t.Context(), "user:alice"); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, l.Reset(t.Context(), "user:alice"))
 	weblimittest.Allowed(t, l.Allow(alice))
 }
 
@@ -146,9 +145,7 @@ func TestBlockForIsABlockOfTheStore(t *testing.T) {
 	d := l.Allow(keyfuncs.Values{"user": "alice"})
 	weblimittest.Denied(t, d, "x")
 	check.All(t, "decided", []any{d.Reason, d.RetryAfter}, core.ReasonBlocked, 9*time.Minute)
-	if err := l.Unblock(t.Context(), "user:alice"); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, l.Unblock(t.Context(), "user:alice"))
 	weblimittest.Allowed(t, l.Allow(keyfuncs.Values{"user": "alice"}))
 }
 
@@ -226,10 +223,7 @@ func TestTheClockBeginsInAWindow(t *testing.T) {
 func TestAStoreThatIsAway(t *testing.T) {
 	t.Parallel()
 	store := weblimittest.New(t)
-	rule, err := core.PerMinute(9).Penalty(core.Block{After: 2, Within: time.Minute, For: time.Hour}).Named("x").Rule()
-	if err != nil {
-		t.Fatal(err)
-	}
+	rule := must.Get(core.PerMinute(9).Penalty(core.Block{After: 2, Within: time.Minute, For: time.Hour}).Named("x").Rule())(t)
 	checks, results := []core.Check{{Key: []byte("k"), Rule: &rule, Cost: 1}}, make([]core.Result, 1)
 	methods := map[string]func(context.Context) error{
 		"Take":    func(ctx context.Context) error { return store.Take(ctx, checks, results) },

@@ -10,16 +10,13 @@ import (
 	"github.com/weblimit/weblimit/core"
 	"github.com/weblimit/weblimit/core/adapter"
 	"github.com/weblimit/weblimit/internal/test/check"
+	"github.com/weblimit/weblimit/internal/test/must"
 )
 
 // catalogOf is a catalog of limits per hour, by their number of units.
 func catalogOf(t *testing.T, store core.Store, observer core.Observer, units ...int64) *adapter.Catalog {
 	t.Helper()
-	c, err := adapter.NewCatalog(core.Config{Store: store, Observe: observer, Limits: hourly(units...)})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return c
+	return must.Get(adapter.NewCatalog(core.Config{Store: store, Observe: observer, Limits: hourly(units...)}))(t)
 }
 
 func hourly(units ...int64) (all []core.Limit) {
@@ -159,10 +156,7 @@ func TestNextCatalog(t *testing.T) {
 	memory := core.NewMemory()
 	before := catalogOf(t, memory, nil, 5)
 	wantDecided(t, before, adapter.How{}, asks(askOf(0, "a", 3)), true, 2)
-	after, err := before.Next(core.Config{Store: memory, Limits: hourly(10, 20)})
-	if err != nil {
-		t.Fatal(err)
-	}
+	after := must.Get(before.Next(core.Config{Store: memory, Limits: hourly(10, 20)}))(t)
 	wantDecided(t, after, adapter.How{}, asks(askOf(0, "a", 1), askOf(1, "a", 1)), true, 6, 19)
 	if _, err := after.Next(core.Config{Store: core.NewMemory()}); err == nil {
 		t.Error("a catalog has changed its store")
@@ -185,10 +179,7 @@ func TestCatalogOfManyLimits(t *testing.T) {
 	if took := time.Since(began); took > time.Minute { // for a busy machine
 		t.Errorf("10,000 limits took %v", took)
 	}
-	own, err := core.PerHour(3).FixedWindow().Named("limit-9999").Rule()
-	if err != nil {
-		t.Fatal(err)
-	}
+	own := must.Get(core.PerHour(3).FixedWindow().Named("limit-9999").Rule())(t)
 	ask := askOf(9999, "\x00 odd {key}", 1)
 	ask.Rule = &own
 	wantDecided(t, c, adapter.How{}, asks(ask), true, 2)

@@ -13,6 +13,7 @@ import (
 	"github.com/weblimit/weblimit/core"
 	"github.com/weblimit/weblimit/core/adapter"
 	"github.com/weblimit/weblimit/internal/test/check"
+	"github.com/weblimit/weblimit/internal/test/must"
 	"github.com/weblimit/weblimit/keyfuncs"
 )
 
@@ -39,10 +40,7 @@ func TestLiveLimitersChangeTogether(t *testing.T) {
 	}
 	var both [2]*core.Limiter
 	for i := range both {
-		l, err := live.Limiter(config("1", perHour("a", 5)))
-		if err != nil {
-			t.Fatal(err)
-		}
+		l := must.Get(live.Limiter(config("1", perHour("a", 5))))(t)
 		both[i] = l
 	}
 	ctx := context.Background()
@@ -64,9 +62,7 @@ func TestLiveLimitersChangeTogether(t *testing.T) {
 	}
 	d := both[0].AllowKey(ctx, "k", 2)
 	check.All(t, "after a refused change: allowed by", []any{d.Allowed, d.Version()}, false, 1)
-	if err := live.Replace(config("2", perHour("b", 9)), config("2", perHour("a", 8), perHour("fixed", 3))); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, live.Replace(config("2", perHour("b", 9)), config("2", perHour("a", 8), perHour("fixed", 3))))
 	d = both[0].AllowKey(ctx, "k", 9)
 	check.All(t, "the second version: allowed by", []any{d.Allowed, d.Version()}, true, 2)
 	if d := both[1].AllowKey(ctx, "k", 3); !d.Allowed {
@@ -93,10 +89,7 @@ func TestReloadUnderLoad(t *testing.T) {
 			perHour("a", 1e9+n).Wait(time.Millisecond), perHour("b", 1e9+n), core.Per(1e9+n, time.Hour).FixedWindow().By(keyfuncs.Everyone()).Named(fmt.Sprint("c", n)),
 		}}
 	}
-	l, err := live.Limiter(config(0))
-	if err != nil {
-		t.Fatal(err)
-	}
+	l := must.Get(live.Limiter(config(0)))(t)
 	stop := make(chan struct{})
 	var requests sync.WaitGroup
 	var decided atomic.Int64
@@ -133,9 +126,7 @@ func TestReloadUnderLoad(t *testing.T) {
 	var before uint64
 	const versions = 2000
 	for n := int64(1); n <= versions; n++ {
-		if err := live.Replace(config(n)); err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, live.Replace(config(n)))
 		if n == versions/10 {
 			before = heap()
 		}

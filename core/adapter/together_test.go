@@ -25,11 +25,7 @@ func (c *counted) Take(ctx context.Context, checks []core.Check, results []core.
 
 func limiter(t *testing.T, store core.Store, limits ...core.Limit) *core.Limiter {
 	t.Helper()
-	l, err := core.New(core.Config{Store: store, Limits: limits})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return l
+	return must.Get(core.New(core.Config{Store: store, Limits: limits}))(t)
 }
 
 func TestTogetherIsAllOrNothingByOneCall(t *testing.T) {
@@ -45,9 +41,7 @@ func TestTogetherIsAllOrNothingByOneCall(t *testing.T) {
 	ctx := context.Background()
 	for i := range 3 {
 		asks, before := ask(), store.takes
-		if err := adapter.Together(ctx, "test", 0, asks); err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, adapter.Together(ctx, "test", 0, asks))
 		must.Equal(t, "calls of the store, with those before", store.takes, before+1)
 		check.Equal(t, fmt.Sprintf("number %d", i+1), [2]bool{asks[0].Decision.Allowed, asks[1].Decision.Allowed}, [2]bool{i < 2, i < 2})
 		if i < 2 {
@@ -59,9 +53,7 @@ func TestTogetherIsAllOrNothingByOneCall(t *testing.T) {
 		check.Equal(t, "the one that does not fit", asks[1].Decision.Reason, core.ReasonLimitExceeded)
 	}
 	asks := []adapter.Ask{{Limiter: a, Request: values}}
-	if err := adapter.PeekTogether(ctx, 0, asks); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, adapter.PeekTogether(ctx, 0, asks))
 	// Twice two questions, each of which charges the user: four of seven are used, by sums.
 	for _, r := range asks[0].Decision.Results() {
 		check.Equal(t, r.Rule.Name+": remaining", r.Remaining, map[string]int64{"user": 3, "all": 98}[r.Rule.Name])
@@ -125,9 +117,7 @@ func TestOperationsAreChargedOnce(t *testing.T) {
 	l := limiter(t, core.NewMemory(), core.PerHour(5).By(keyfuncs.User("user")).Named("a"), core.PerDay(9).By(keyfuncs.User("user")).Named("b"))
 	for range 7 {
 		asks := []adapter.Ask{{Limiter: l, Key: "user:ann", Operation: []byte("op-1")}}
-		if err := adapter.Together(context.Background(), "test", 0, asks); err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, adapter.Together(context.Background(), "test", 0, asks))
 		if d := asks[0].Decision; !d.Allowed || d.Results()[0].Remaining != 4 {
 			t.Fatalf("%v, %d remain", d, d.Results()[0].Remaining)
 		}
@@ -143,10 +133,7 @@ func TestHeldChargesAreSettledLater(t *testing.T) {
 		core.Concurrent(3).By(keyfuncs.User("user")).Named("running"))
 	ctx := context.Background()
 	remain := func() (all [3]int64) {
-		d, err := l.Peek(ctx, "user:ann", 1)
-		if err != nil {
-			t.Fatal(err)
-		}
+		d := must.Get(l.Peek(ctx, "user:ann", 1))(t)
 		for i, r := range d.Results() {
 			all[i] = r.Remaining
 		}
@@ -163,9 +150,7 @@ func TestHeldChargesAreSettledLater(t *testing.T) {
 		{"unknown", 0, false, false, [3]int64{97, 80, 3}},
 	} {
 		asks := []adapter.Ask{{Limiter: l, Request: keyfuncs.Values{"user": "ann"}, Costs: map[string]int64{"tokens": 300}, Hold: true}}
-		if err := adapter.Together(ctx, "test", 0, asks); err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, adapter.Together(ctx, "test", 0, asks))
 		held := asks[0].Held
 		if len(held) != 3 || !held[1].Estimate || held[0].Estimate {
 			t.Fatalf("held: %+v", held)
@@ -197,15 +182,11 @@ func TestTogetherInAnOutage(t *testing.T) {
 	values := keyfuncs.Values{"user": "ann"}
 	for range 20 {
 		asks := []adapter.Ask{{Limiter: a, Request: values}, {Limiter: b, Request: values}}
-		if err := adapter.Together(context.Background(), "test", 0, asks); err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, adapter.Together(context.Background(), "test", 0, asks))
 		must.Equal(t, "reasons", [2]core.Reason{asks[0].Decision.Reason, asks[1].Decision.Reason}, [2]core.Reason{core.ReasonDeniedTogether, core.ReasonOutageDenied})
 	}
 	asks := []adapter.Ask{{Limiter: a, Request: values}}
-	if err := adapter.Together(context.Background(), "test", 0, asks); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, adapter.Together(context.Background(), "test", 0, asks))
 	check.Equal(t, "alone", asks[0].Decision.Reason, core.ReasonOutageLocal)
 	check.Equal(t, "remaining", asks[0].Decision.Results()[0].Remaining, 4)
 }

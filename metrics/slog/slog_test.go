@@ -82,20 +82,12 @@ var (
 
 func newLimiter(t testing.TB, config core.Config) *core.Limiter {
 	t.Helper()
-	l, err := core.New(config)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return l
+	return must.Get(core.New(config))(t)
 }
 
 func newObserver(t testing.TB, config weblimitslog.Config) *weblimitslog.Observer {
 	t.Helper()
-	o, err := weblimitslog.New(config)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return o
+	return must.Get(weblimitslog.New(config))(t)
 }
 
 // ask has an adapter decide a request of a user.
@@ -164,9 +156,7 @@ func TestNoDenialIsLost(t *testing.T) {
 				}
 				if _, n, found := strings.Cut(line, "suppressed="); found {
 					var suppressed int
-					if _, err := fmt.Sscan(n, &suppressed); err != nil {
-						t.Fatal(err)
-					}
+					must.Do(fmt.Sscan(n, &suppressed))(t)
 					total += suppressed
 				}
 			}

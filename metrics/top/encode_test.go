@@ -13,6 +13,7 @@ import (
 
 	"github.com/weblimit/weblimit/core"
 	"github.com/weblimit/weblimit/internal/test/check"
+	"github.com/weblimit/weblimit/internal/test/must"
 )
 
 // filled returns a tracker that has counted some limits and clients.
@@ -46,14 +47,9 @@ func TestSnapshotsAreEncoded(t *testing.T) {
 		"two processes": Merge(filled(t, 2, 20).Snapshot(), filled(t, 3, 5).Snapshot()),
 		"no limit":      newTracker(Config{}).Snapshot(),
 	} {
-		data, err := s.MarshalBinary()
-		if err != nil {
-			t.Fatal(err)
-		}
+		data := must.Get(s.MarshalBinary())(t)
 		var back Snapshot
-		if err := back.UnmarshalBinary(data); err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, back.UnmarshalBinary(data))
 		again, err := back.MarshalBinary()
 		if err != nil || !bytes.Equal(data, again) {
 			t.Errorf("%s: encoded again it is different: %v", name, err)
@@ -91,9 +87,7 @@ func TestPublishedSnapshotsAreBounded(t *testing.T) {
 			t.Fatalf("%d bytes, want at most %d", len(data), most)
 		}
 		var s Snapshot
-		if err := s.UnmarshalBinary(data); err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, s.UnmarshalBinary(data))
 		if most == 500 {
 			continue // there may be no room for all limits
 		}
@@ -111,10 +105,7 @@ func TestPublishedSnapshotsAreBounded(t *testing.T) {
 
 func TestBrokenSnapshotsAreErrors(t *testing.T) {
 	t.Parallel()
-	good, err := filled(t, 2, 20).Snapshot().MarshalBinary()
-	if err != nil {
-		t.Fatal(err)
-	}
+	good := must.Get(filled(t, 2, 20).Snapshot().MarshalBinary())(t)
 	cases := map[string][]byte{
 		"nothing":                  nil,
 		"another version":          {2},
@@ -145,10 +136,7 @@ func TestBrokenSnapshotsAreErrors(t *testing.T) {
 // Any bytes are a snapshot or an error, take memory in proportion to them, and can be merged.
 func FuzzUnmarshal(f *testing.F) {
 	for _, clients := range []int{1, 50} {
-		data, err := filled(f, 2, clients).Snapshot().MarshalBinary()
-		if err != nil {
-			f.Fatal(err)
-		}
+		data := must.Get(filled(f, 2, clients).Snapshot().MarshalBinary())(f)
 		f.Add(data)
 	}
 	f.Add([]byte{1, 0, 1, 1, 'a', 0, 1, 1, 0, 0, 1, 1, 'b', 1, 0, 0})
@@ -183,8 +171,6 @@ func FuzzUnmarshal(f *testing.F) {
 				}
 			}
 		}
-		if _, err := s.MarshalBinary(); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(s.MarshalBinary())(t)
 	})
 }

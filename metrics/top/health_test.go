@@ -12,6 +12,7 @@ import (
 	"github.com/weblimit/weblimit/core/store"
 	"github.com/weblimit/weblimit/internal/test/check"
 	"github.com/weblimit/weblimit/internal/test/exchange"
+	"github.com/weblimit/weblimit/internal/test/must"
 )
 
 // An instance that is in an outage, or does not ask a server, says so to all others.
@@ -22,9 +23,7 @@ func TestInstancesSayHowTheyAre(t *testing.T) {
 		well, ill := newTracker(Config{Exchange: shared, Instance: "a"}), newTracker(Config{Exchange: shared, Instance: "b"})
 		seen := func() Health {
 			t.Helper()
-			if err := ill.publish(t.Context()); err != nil {
-				t.Fatal(err)
-			}
+			must.OK(t, ill.publish(t.Context()))
 			s, err := well.Collect(t.Context())
 			if err != nil || len(s.Instances) != 2 {
 				t.Fatalf("%+v, %v", s.Instances, err)
@@ -72,9 +71,7 @@ func TestHealthIsBounded(t *testing.T) {
 		t.Fatalf("%d bytes, %v", len(data), err)
 	}
 	var back Snapshot
-	if err := back.UnmarshalBinary(data); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, back.UnmarshalBinary(data))
 	open := back.Instances[0].Health.Open
 	if len(open) != maxOpen || !strings.HasPrefix(open[0].Node, "/run/0000/??") || open[0].Class != "a?class" {
 		t.Errorf("open are %+v", open)

@@ -12,6 +12,7 @@ import (
 	"github.com/weblimit/weblimit/core"
 	"github.com/weblimit/weblimit/internal/test/check"
 	"github.com/weblimit/weblimit/internal/test/exchange"
+	"github.com/weblimit/weblimit/internal/test/must"
 )
 
 // agreeing returns a tracker that has counted under a secret of its own, and will take on another one.
@@ -34,9 +35,7 @@ func TestCountsFromBeforeTheAgreementStay(t *testing.T) {
 	heavy.settle(anyTime)
 	heavy.clock.Add(2 * minute) // so that the steps have ended
 	before := sorted(heavy.Snapshot())
-	if err := heavy.agree(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, heavy.agree(t.Context()))
 	after := sorted(heavy.Snapshot())
 	for i := range before.Limits {
 		b, a := &before.Limits[i], &after.Limits[i]
@@ -59,9 +58,7 @@ func TestCountsFromBeforeTheAgreementStay(t *testing.T) {
 	}
 	s, _ := heavy.Snapshot().Limit("trial").Use.Suggest(1)
 	check.Equal(t, "the most that a client used", s.Quota, 15)
-	if err := heavy.agree(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, heavy.agree(t.Context()))
 	if c, _ := heavy.Snapshot().Limit("api").Client("user:1"); c.Hour.Requests != 5 {
 		t.Errorf("%d requests after the second agreement on the same secret, want 5", c.Hour.Requests)
 	}
@@ -93,9 +90,7 @@ func TestAnAgreementUnderLoad(t *testing.T) {
 		})
 	}
 	<-half
-	if err := heavy.agree(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, heavy.agree(t.Context()))
 	group.Wait()
 	api, total := heavy.Snapshot().Limit("api"), int64(0)
 	for _, c := range api.Clients {
@@ -120,9 +115,7 @@ func TestASampleThatCantBeMovedBeginsAnew(t *testing.T) {
 		ask(l, fmt.Sprint("user:", client), 1)
 	}
 	ask(l, "user:busy", 500)
-	if err := heavy.agree(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, heavy.agree(t.Context()))
 	api := heavy.Snapshot().Limit("api")
 	if busy, ok := api.Client("user:busy"); !ok || busy.Minute.Requests != 1000 || busy.Minute.Denied < 980 {
 		t.Errorf("the busy client: %+v", busy)

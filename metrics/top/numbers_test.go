@@ -8,16 +8,14 @@ import (
 	"github.com/weblimit/weblimit/core"
 	"github.com/weblimit/weblimit/core/store"
 	"github.com/weblimit/weblimit/internal/test/check"
+	"github.com/weblimit/weblimit/internal/test/must"
 )
 
 // A process that reads a snapshot can make the same rules as the one that wrote it: otherwise it
 // would read other buckets, or read them wrongly.
 func TestRulesCanBeMadeOfASnapshot(t *testing.T) {
 	t.Parallel()
-	berlin, err := time.LoadLocation("Europe/Berlin")
-	if err != nil {
-		t.Fatal(err)
-	}
+	berlin := must.Get(time.LoadLocation("Europe/Berlin"))(t)
 	limits := map[string]core.Limit{
 		"bucket":   core.PerSecond(3).Burst(7),
 		"queue":    core.PerMinute(60).LeakyBucket(2 * time.Second),
@@ -34,14 +32,9 @@ func TestRulesCanBeMadeOfASnapshot(t *testing.T) {
 		ask(l, "user:1", 1)
 		heavy.settle(tick(heavy.clock.Load()))
 		s := heavy.Snapshot()
-		data, err := s.MarshalBinary()
-		if err != nil {
-			t.Fatal(err)
-		}
+		data := must.Get(s.MarshalBinary())(t)
 		var back Snapshot
-		if err := back.UnmarshalBinary(data); err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, back.UnmarshalBinary(data))
 		want := heavy.state.Load().ruleOf(t, name)
 		got, err := store.NewRule(name, back.Limit(name).Numbers)
 		check.OK(t, err)
@@ -57,14 +50,9 @@ func TestNumbersOfUnknownTimeZonesAreLeftOut(t *testing.T) {
 		heavy := newTracker(Config{Instance: "node"})
 		ask(newLimiter(t, heavy, core.PerMonth(1000, zone).Named("month")), "user:1", 1)
 		heavy.settle(tick(heavy.clock.Load()))
-		data, err := heavy.Snapshot().MarshalBinary()
-		if err != nil {
-			t.Fatal(err)
-		}
+		data := must.Get(heavy.Snapshot().MarshalBinary())(t)
 		var back Snapshot
-		if err := back.UnmarshalBinary(data); err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, back.UnmarshalBinary(data))
 		check.Equal(t, fmt.Sprintf("zone %q: decoded", zone), back.Limit("month").Numbers, store.Numbers{})
 	}
 }

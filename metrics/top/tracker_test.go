@@ -14,6 +14,7 @@ import (
 	"github.com/weblimit/weblimit/internal/test/check"
 	"github.com/weblimit/weblimit/internal/test/exchange"
 	"github.com/weblimit/weblimit/internal/test/long"
+	"github.com/weblimit/weblimit/internal/test/must"
 	"github.com/weblimit/weblimit/keyfuncs"
 )
 
@@ -22,11 +23,7 @@ func newLimiter(tb testing.TB, observer core.Observer, limits ...core.Limit) *co
 	for i := range limits {
 		limits[i] = limits[i].By(keyfuncs.ClientIP())
 	}
-	l, err := core.New(core.Config{Store: core.NewMemory(), Observe: observer, Limits: limits})
-	if err != nil {
-		tb.Fatal(err)
-	}
-	return l
+	return must.Get(core.New(core.Config{Store: core.NewMemory(), Observe: observer, Limits: limits}))(tb)
 }
 
 func ask(l *core.Limiter, key string, n int) {
@@ -104,10 +101,7 @@ func TestReasonsOfDenials(t *testing.T) {
 func TestRequestsWithoutAKey(t *testing.T) {
 	t.Parallel()
 	heavy := newTracker(Config{})
-	rule, err := core.PerHour(5).Rule()
-	if err != nil {
-		t.Fatal(err)
-	}
+	rule := must.Get(core.PerHour(5).Rule())(t)
 	l := newLimit(rule.Name, rule.ID(), 256, secret{})
 	for _, key := range [][]byte{nil, []byte(strings.Repeat("a", maxKey+1))} {
 		l.note(&decision{LimitResult: &core.LimitResult{Rule: &rule}, key: key, cost: 1}, 1, 17_000_000_000)
@@ -280,20 +274,14 @@ func TestInstancesSeeEachOther(t *testing.T) {
 	var trackers []*Tracker
 	for i := range 3 {
 		heavy := newTracker(Config{Exchange: shared, Instance: fmt.Sprint("node-", i)})
-		if err := heavy.agree(t.Context()); err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, heavy.agree(t.Context()))
 		l := newLimiter(t, heavy, core.PerHour(10).Named("api"))
 		ask(l, "user:all", 15)
 		ask(l, fmt.Sprint("user:", i), 5)
-		if err := heavy.publish(t.Context()); err != nil {
-			t.Fatal(err)
-		}
+		must.OK(t, heavy.publish(t.Context()))
 		trackers = append(trackers, heavy)
 	}
-	if err := shared.Publish(t.Context(), "broken", []byte("no snapshot"), time.Hour); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, shared.Publish(t.Context(), "broken", []byte("no snapshot"), time.Hour))
 	s, err := trackers[1].Collect(t.Context())
 	check.Fails(t, "the error of the snapshot that is none", err, "version")
 	check.All(t, "instances, and the last", []any{len(s.Instances), s.Instances[len(s.Instances)-1].Name}, 3, "node-2")

@@ -11,6 +11,7 @@ import (
 	"github.com/weblimit/weblimit/core"
 	"github.com/weblimit/weblimit/internal/test/check"
 	"github.com/weblimit/weblimit/internal/test/long"
+	"github.com/weblimit/weblimit/internal/test/must"
 )
 
 const anyTime = tick(17_000_000_000) / period * period
@@ -148,10 +149,7 @@ func TestUseOverInstances(t *testing.T) {
 func TestUseThatTheStoreKnows(t *testing.T) {
 	t.Parallel()
 	for _, limit := range []core.Limit{core.Concurrent(10), core.PerMonth(10, time.UTC), core.Per(10, 72*time.Hour)} {
-		rule, err := limit.Rule()
-		if err != nil {
-			t.Fatal(err)
-		}
+		rule := must.Get(limit.Rule())(t)
 		l := newLimit(rule.Name, rule.ID(), 256, secret{})
 		for _, remaining := range []int64{7, 2, 5} {
 			l.note(&decision{LimitResult: &core.LimitResult{Rule: &rule, Result: core.Result{Allowed: true, Remaining: remaining}}, key: []byte("user:1"), cost: 1}, 1<<40, anyTime)

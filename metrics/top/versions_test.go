@@ -7,6 +7,7 @@ import (
 
 	"github.com/weblimit/weblimit/core"
 	"github.com/weblimit/weblimit/internal/test/check"
+	"github.com/weblimit/weblimit/internal/test/must"
 	"github.com/weblimit/weblimit/keyfuncs"
 )
 
@@ -28,14 +29,9 @@ func TestVersions(t *testing.T) {
 	decidedBy(t, one, "v1#aaaa", 2)
 	decidedBy(t, two, "v2#bbbb", 1)
 	merged := Merge(one.Snapshot(), two.Snapshot())
-	data, err := merged.MarshalBinary()
-	if err != nil {
-		t.Fatal(err)
-	}
+	data := must.Get(merged.MarshalBinary())(t)
 	var s Snapshot
-	if err := s.UnmarshalBinary(data); err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, s.UnmarshalBinary(data))
 	l := s.Limit("login")
 	check.All(t, "versions of the limit and the instances", []any{l.Versions, s.Instances[0].Versions, s.Instances[1].Versions}, []string{"v1#aaaa", "v2#bbbb"}, []string{"v1#aaaa"}, []string{"v2#bbbb"})
 	check.Equal(t, "denied by", l.Clients[0].Denial.Version, "v1#aaaa")
