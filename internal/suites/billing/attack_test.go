@@ -3,7 +3,6 @@ package billing
 import (
 	"context"
 	"math"
-	"syscall"
 	"testing"
 	"time"
 
@@ -143,15 +142,15 @@ func TestFrozenForAWhile(t *testing.T) {
 	}
 	time.Sleep(1200 * time.Millisecond)
 	s.note("process frozen", "%s", s.processes[0].name)
-	s.signal(s.processes[0], syscall.SIGSTOP)
+	s.processes[0].Stop(t)
 	s.lose("emptied")
 	time.Sleep(2 * time.Second)
 	for _, p := range s.processes[1:3] { // one goes on
-		_ = p.input.Close()
+		p.Close()
 	}
 	time.Sleep(38 * time.Second)
 	s.lose("emptied")
-	s.signal(s.processes[0], syscall.SIGCONT)
+	s.processes[0].Continue(t)
 	s.note("process thawed", "")
 	time.Sleep(time.Second)
 	s.finish()

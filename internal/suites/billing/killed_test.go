@@ -3,7 +3,6 @@ package billing
 import (
 	"fmt"
 	"math/rand/v2"
-	"syscall"
 	"testing"
 	"time"
 )
@@ -100,10 +99,10 @@ func (s *scenario) torment(h harm, processes int, lasting time.Duration) {
 			}
 			p.frozen = true
 			s.note("process frozen", "%s", p.name)
-			s.signal(p, syscall.SIGSTOP)
+			p.Stop(s.t)
 			thaw = append(thaw, func() {
 				if p.killed == 0 {
-					s.signal(p, syscall.SIGCONT)
+					p.Continue(s.t)
 				}
 				p.frozen = false
 			})

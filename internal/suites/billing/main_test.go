@@ -30,13 +30,6 @@ type both struct{ m *testing.M }
 func (b both) Run() int { return redistest.Main(b.m) }
 
 func TestMain(m *testing.M) {
-	if text := os.Getenv(orderVariable); text != "" {
-		if err := work(text); err != nil {
-			fmt.Fprintln(os.Stderr, "process:", err)
-			os.Exit(1)
-		}
-		os.Exit(0)
-	}
 	flag.Parse()
 	os.Exit(pgtest.Main(both{m}))
 }

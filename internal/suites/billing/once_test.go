@@ -2,11 +2,8 @@ package billing
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"os"
-	"path/filepath"
 	"sync"
 	"testing"
 	"time"
@@ -15,6 +12,7 @@ import (
 
 	"github.com/weblimit/weblimit/core/redisstore"
 	"github.com/weblimit/weblimit/core/store"
+	"github.com/weblimit/weblimit/internal/test/child"
 	"github.com/weblimit/weblimit/keyfuncs"
 	"github.com/weblimit/weblimit/quota"
 )
@@ -74,13 +72,7 @@ func (w *worker) repeat(ctx context.Context, rdb *redis.Client) error {
 		})
 	}
 	all.Wait()
-	text, err := json.Marshal(seen)
-	if err != nil {
-		return err
-	}
-	if err := os.WriteFile(w.Journal+".seen", text, 0o600); err != nil {
-		return err
-	}
+	w.parent.Send(seen)
 	return errors.Join(errs, w.book.Close(ctx))
 }
 
@@ -92,26 +84,10 @@ func TestOneOperationFromManyProcesses(t *testing.T) {
 	for range processes {
 		s.start()
 	}
-	for _, p := range s.processes {
-		select {
-		case err := <-p.ended:
-			if err != nil {
-				t.Errorf("%s: %v", p.name, err)
-			}
-		case <-time.After(patience):
-			t.Fatalf("%s does not end", p.name)
-		}
-	}
 	var sum repeats
 	for _, p := range s.processes {
-		var one repeats
-		text, err := os.ReadFile(filepath.Join(s.dir, p.name+".seen"))
-		if err == nil {
-			err = json.Unmarshal(text, &one)
-		}
-		if err != nil {
-			t.Fatal(err)
-		}
+		one := child.Receive[repeats](t, p.Process)
+		p.Wait(t)
 		sum.Charged, sum.Repeated = sum.Charged+one.Charged, sum.Repeated+one.Repeated
 		sum.Credited, sum.Again = sum.Credited+one.Credited, sum.Again+one.Again
 	}

@@ -2,18 +2,11 @@ package billing
 
 import (
 	"context"
-	"encoding/json"
-	"errors"
 	"fmt"
-	"io"
 	"math/rand/v2"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"slices"
-	"strings"
-	"sync"
-	"syscall"
 	"testing"
 	"time"
 
@@ -26,18 +19,13 @@ import (
 
 // process is a process that charges accounts.
 type process struct {
-	name  string
-	path  string // of its journal
-	cmd   *exec.Cmd
-	input io.Closer
-	ended chan error
+	*child.Process
+	name string
+	path string // of its journal
 
 	killed int64
 	frozen bool
 }
-
-// wait waits for a process that was killed, which is no error.
-func (p *process) wait() { _ = errors.Join(<-p.ended) }
 
 // scenario is one run: servers, processes, and what happens to them.
 type scenario struct {
@@ -92,58 +80,22 @@ func (s *scenario) note(what string, format string, args ...any) {
 // start starts a process.
 func (s *scenario) start() {
 	s.t.Helper()
-	p := &process{name: fmt.Sprintf("p%d", len(s.all)), ended: make(chan error, 1)}
+	p := &process{name: fmt.Sprintf("p%d", len(s.all))}
 	p.path = filepath.Join(s.dir, p.name)
 	o := s.order
 	o.Journal, o.Seed = p.path, s.random.Uint64()
-	text, err := json.Marshal(o)
-	if err != nil {
-		s.t.Fatal(err)
-	}
-	p.cmd = exec.Command(os.Args[0])
-	p.cmd.Env = append(os.Environ(), orderVariable+"="+string(text))
-	p.cmd.Stderr = &lines{t: s.t, name: p.name}
-	if p.input, err = p.cmd.StdinPipe(); err != nil {
-		s.t.Fatal(err)
-	}
-	if err := child.Start(p.cmd); err != nil {
-		s.t.Fatal(err)
-	}
-	go func() { p.ended <- p.cmd.Wait() }()
+	p.Process = charging.Start(s.t, o)
 	s.processes, s.all = append(s.processes, p), append(s.all, p)
-}
-
-// lines logs what a process writes.
-type lines struct {
-	t    *testing.T
-	name string
-	mu   sync.Mutex
-	n    int
-}
-
-func (l *lines) Write(b []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if l.n += len(b); l.n < 8192 {
-		l.t.Logf("%s: %s", l.name, strings.TrimSpace(string(b)))
-	}
-	return len(b), nil
 }
 
 // kill kills a process at once.
 func (s *scenario) kill(i int) {
 	p := s.processes[i]
-	_ = p.cmd.Process.Kill()
-	p.wait()
+	p.Kill()
+	<-p.Ended()
 	p.killed = time.Now().UnixNano()
 	s.processes = slices.Delete(s.processes, i, i+1)
 	s.note("process killed", "%s", p.name)
-}
-
-func (s *scenario) signal(p *process, sig syscall.Signal) {
-	if err := p.cmd.Process.Signal(sig); err != nil {
-		s.t.Errorf("%v to %s: %v", sig, p.name, err)
-	}
 }
 
 // lose has Redis lose all that it has, or go on with what it had when it saved last.
@@ -187,19 +139,10 @@ func (s *scenario) sleep(atLeast, atMost time.Duration) {
 func (s *scenario) finish() {
 	s.t.Helper()
 	for _, p := range s.processes {
-		_ = p.input.Close()
+		p.Close()
 	}
 	for _, p := range s.processes {
-		select {
-		case err := <-p.ended:
-			if err != nil {
-				s.t.Errorf("%s: %v", p.name, err)
-			}
-		case <-time.After(patience):
-			s.t.Errorf("%s does not end", p.name)
-			s.signal(p, syscall.SIGQUIT) // prints where it is
-			p.wait()
-		}
+		p.Wait(s.t)
 	}
 	s.processes = nil
 }

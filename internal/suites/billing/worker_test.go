@@ -2,13 +2,11 @@ package billing
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"math/rand/v2"
-	"os"
 	"sync"
+	"testing"
 	"time"
 
 	"github.com/jackc/pgx/v5/pgxpool"
@@ -17,11 +15,10 @@ import (
 	"github.com/weblimit/weblimit/core"
 	"github.com/weblimit/weblimit/core/redisstore"
 	"github.com/weblimit/weblimit/core/store"
+	"github.com/weblimit/weblimit/internal/test/child"
+	"github.com/weblimit/weblimit/internal/test/must"
 	"github.com/weblimit/weblimit/quota"
 )
-
-// orderVariable is the environment variable with the order of a process, as JSON.
-const orderVariable = "WEBLIMIT_BILLING"
 
 // order tells a process what to do.
 type order struct {
@@ -40,21 +37,25 @@ type order struct {
 	Processes     int  // that repeat it
 }
 
-// worker is a process that charges accounts until its standard input ends.
+// worker is a process that charges accounts until it is told to end.
 type worker struct {
 	order
+	parent  *child.Parent
 	book    *quota.Book
 	store   store.Store
 	rules   []*store.Rule
 	journal *journal
 }
 
-// work is what a process does.
-func work(text string) error {
-	w := &worker{}
-	if err := json.Unmarshal([]byte(text), &w.order); err != nil {
-		return err
-	}
+// charging is what a process does.
+var charging = child.NewRole("charging", func(t *testing.T, parent *child.Parent, o order) {
+	must.OK(t, (&worker{order: o, parent: parent}).work())
+})
+
+// TestChild is the processes of other tests.
+func TestChild(t *testing.T) { child.Run(t) }
+
+func (w *worker) work() error {
 	billingDay = w.BillingDay
 	var err error
 	if w.journal, err = openJournal(w.Journal); err != nil {
@@ -63,7 +64,7 @@ func work(text string) error {
 	ctx, stop := context.WithCancel(context.Background())
 	defer stop()
 	go func() {
-		_, _ = io.Copy(io.Discard, os.Stdin)
+		w.parent.Wait()
 		stop()
 	}()
 	config, err := pgxpool.ParseConfig(w.PostgreSQL)

@@ -10,6 +10,7 @@ import (
 	"os"
 	"os/exec"
 	"sync"
+	"syscall"
 	"testing"
 	"time"
 
@@ -124,6 +125,11 @@ func (p *Process) wait() error {
 			}
 			return nil
 		case <-late:
+			_ = p.cmd.Process.Signal(syscall.SIGQUIT) // has Go print where each goroutine is
+			select {
+			case <-p.ended:
+			case <-time.After(10 * time.Second):
+			}
 			return fmt.Errorf("%v, and the process has not ended\n%s", patience, p.printed.String())
 		}
 	}
