@@ -73,24 +73,19 @@ func TestADenialEndsWithItsRetryAfter(t *testing.T) {
 
 func TestWhatIsGivenBackEndsADenialAtOnce(t *testing.T) {
 	t.Parallel()
-	rule := mustRule(t, core.Per(3, hammerWindow).FixedWindow())
-	for name, giveBack := range map[string]func(*redisstore.Store, []core.Check, []core.Result) error{
-		"reset": func(s *redisstore.Store, c []core.Check, _ []core.Result) error { return s.Reset(t.Context(), c) },
-		"refund": func(s *redisstore.Store, c []core.Check, r []core.Result) error {
-			return s.Refund(t.Context(), c, r)
-		},
-	} {
+	limit := core.Per(3, hammerWindow).FixedWindow()
+	rule := mustRule(t, limit)
+	for name, giveBack := range giveBacks {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			store := redisstore.New(redistest.Shared(t).Client(t), redisstore.Config{Prefix: redistest.Prefix(t), DenialCache: redisstore.DenialCache{Age: forever, Size: 8}})
-			checks := []core.Check{checkOf("k", rule, 3)}
-			charged := take(t, store, checks...)
+			store, _, _ := newStore(t, caching(""))
+			charged := take(t, store, checkOf("k", rule, 3))
 			for range 2 {
 				if r := take(t, store, checkOf("k", rule, 1))[0]; r.Allowed {
 					t.Fatalf("a fourth request of three passed: %+v", r)
 				}
 			}
-			must.OK(t, giveBack(store, checks, charged))
+			must.OK(t, giveBack(t, store, limit, charged))
 			if r := take(t, store, checkOf("k", rule, 1))[0]; !r.Allowed || r.Cached {
 				t.Errorf("got %+v, want it allowed", r)
 			}

@@ -26,27 +26,32 @@ func tentative(t *testing.T, s *Store, c core.Check) {
 	}
 }
 
+// cachingAt returns a store that caches denials, and its clock.
+func cachingAt(t *testing.T) (s *Store, now *atomic.Int64) {
+	now = new(atomic.Int64)
+	now.Store(1_800_000_000_000_000)
+	s = New(redistest.Shared(t).Client(t), Config{Prefix: redistest.Prefix(t), DenialCache: DenialCache{Age: time.Hour}})
+	s.clock = now.Load
+	return s, now
+}
+
 // A process dies between two slots. As far as other processes know, its charge may still
 // be given back. So they don't tell their clients that the limit is used up until that is
 // certain.
 func TestAChargeThatNobodyConfirmsIsTentativeForTwoSeconds(t *testing.T) {
 	t.Parallel()
-	server := redistest.Start(t)
-	s := New(server.Client(t), Config{Prefix: redistest.Prefix(t), DenialCache: DenialCache{Age: time.Hour}})
-	var now atomic.Int64
-	now.Store(1_800_000_000_000_000)
-	s.clock = now.Load
+	s, now := cachingAt(t)
 	rule, blocking := mustRule(core.PerHour(1).FixedWindow().Named("one")),
 		mustRule(core.PerHour(1).FixedWindow().Named("blocking").Penalty(core.Block{After: 1, Within: time.Hour, For: time.Hour}))
 	plain := core.Check{Key: []byte("plain"), Rule: &rule, Cost: 1}
 	guarded := core.Check{Key: []byte("guarded"), Rule: &blocking, Cost: 1}
 	ask := func(c core.Check) core.Result {
 		t.Helper()
-		results := make([]core.Result, 1)
-		if err := s.Take(t.Context(), []core.Check{c}, results); err != nil || results[0].Charged {
-			t.Fatalf("%+v, %v; want a denial", results, err)
+		r, err := takeOne(t.Context(), s, string(c.Key), c.Rule)
+		if err != nil || r.Charged {
+			t.Fatalf("%+v, %v; want a denial", r, err)
 		}
-		return results[0]
+		return r
 	}
 	tentative(t, s, plain)
 	tentative(t, s, guarded)
@@ -97,17 +102,12 @@ func TestDecidedRequestsLeaveNoHolds(t *testing.T) {
 // were by the earlier clock, and not hours later.
 func TestAChargeIsTentativeForTwoSecondsIfTheClockIsSetBack(t *testing.T) {
 	t.Parallel()
-	server := redistest.Start(t)
-	s := New(server.Client(t), Config{Prefix: redistest.Prefix(t), DenialCache: DenialCache{Age: time.Hour}})
-	var now atomic.Int64
-	now.Store(1_800_000_000_000_000)
-	s.clock = now.Load
+	s, now := cachingAt(t)
 	rule := mustRule(core.PerHour(1).FixedWindow().Named("one"))
 	plain := core.Check{Key: []byte("plain"), Rule: &rule, Cost: 1}
 	tentative(t, s, plain)
 	now.Add(-3 * time.Hour.Microseconds())
-	results := make([]core.Result, 1)
-	if err := s.Take(t.Context(), []core.Check{plain}, results); err != nil || results[0].Allowed || results[0].RetryAfter <= maxTentativeWait {
-		t.Errorf("%+v, %v; want a final denial", results[0], err)
+	if r, err := takeOne(t.Context(), s, "plain", &rule); err != nil || r.Allowed || r.RetryAfter <= maxTentativeWait {
+		t.Errorf("%+v, %v; want a final denial", r, err)
 	}
 }

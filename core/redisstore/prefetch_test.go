@@ -125,14 +125,9 @@ func TestConfigRefusesNonsense(t *testing.T) {
 		{{Prefix: "shop{}{limits}:"}},
 		{one, one},
 	} {
-		func() {
-			defer func() {
-				if recover() == nil {
-					t.Errorf("New with %+v does not panic", bad)
-				}
-			}()
-			redisstore.New(client, bad...)
-		}()
+		if panicOf(func() { redisstore.New(client, bad...) }) == nil {
+			t.Errorf("New with %+v does not panic", bad)
+		}
 	}
 }
 

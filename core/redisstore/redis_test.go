@@ -254,13 +254,13 @@ func TestNewPanicsWithoutAClient(t *testing.T) {
 		"weblimit: redisstore.New: the client is a nil *redis.Client":        single,
 		"weblimit: redisstore.New: the client is a nil *redis.ClusterClient": cluster,
 	} {
-		func() {
-			defer func() {
-				if got := fmt.Sprint(recover()); got != want {
-					t.Errorf("panicked with %q, want %q", got, want)
-				}
-			}()
-			redisstore.New(client)
-		}()
+		check.Equal(t, "panicked with", fmt.Sprint(panicOf(func() { redisstore.New(client) })), want)
 	}
+}
+
+// panicOf returns what a function panics with, or nil.
+func panicOf(f func()) (with any) {
+	defer func() { with = recover() }()
+	f()
+	return nil
 }
