@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"math"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/weblimit/weblimit/core"
@@ -53,8 +52,7 @@ func TestAllowAtMostWithOddNumbers(t *testing.T) {
 }
 
 func TestAllowAtMostDoesNotWait(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
 		for name, limit := range map[string]core.Limit{
 			"a queue":        core.PerSecond(1).Burst(4).Wait(time.Minute),
 			"a leaky bucket": core.PerSecond(1).Burst(4).LeakyBucket(time.Minute),

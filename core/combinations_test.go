@@ -79,8 +79,7 @@ func TestDirectDecisionsKnowScaleReserveAndSoft(t *testing.T) {
 }
 
 func TestSlowDownIsOfTheWholeBurst(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
 		l := limiterOn(t, core.NewMemory(), everyone(100).FixedWindow().CostBy(costing).
 			Reserve(0.2, keyfuncs.Methods("POST")).SlowDown(0.5, time.Second))
 		for _, tt := range []struct {
@@ -171,8 +170,7 @@ func TestPenaltiesUnderVariants(t *testing.T) {
 }
 
 func TestRefundsBelongToTheirMonth(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) { // which begins on January 1st, 2000
+	inBubble(t, func(t *testing.T) { // which begins on January 1st, 2000
 		l := limiterOn(t, core.NewMemory(), core.PerMonth(100, time.UTC).By(keyfuncs.Everyone()).RefundOn(core.ServerErrors))
 		same, over := l.AllowKey(t.Context(), "k", 10), l.AllowKey(t.Context(), "k", 20)
 		same.Settle(core.Outcome{Status: 500})

@@ -45,8 +45,7 @@ func TestDialectsOfRequestsAtTheSameTime(t *testing.T) {
 }
 
 func TestSlotsOfALimiter(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
 		store := core.NewMemory()
 		l := limiterOn(t, store, running(3).Lease(2*time.Second).Cost(2))
 		first := l.Allow(&request{})
@@ -69,8 +68,7 @@ func TestSlotsByDefaultAreHeldForAMinute(t *testing.T) {
 // Warnings of slots come as of all limits: from the request that reaches a level,
 // once per lease.
 func TestSlotsWarn(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
 		var warned []core.Warning
 		l := newLimiter(t, core.Config{Store: core.NewMemory(), Limits: []core.Limit{running(4).WarnAt(0.75)}, OnWarning: func(_ context.Context, w core.Warning) {
 			warned = append(warned, w)
@@ -113,8 +111,7 @@ func TestATierOfSlotsIsOneOfALimitOfSlots(t *testing.T) {
 // In an outage each process grants its share of the slots by itself, and the store
 // never hears of them.
 func TestSlotsDuringAnOutage(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
 		store := newFlaky(true)
 		l := newLimiter(t, core.Config{Store: store, Replicas: 3, Limits: []core.Limit{running(6), everyone(90).Named("rate")}})
 		ask := func() core.Decision { return l.Allow(&request{}) }
@@ -136,8 +133,7 @@ func TestSlotsDuringAnOutage(t *testing.T) {
 // A slot is renewed while its request runs, and freed whatever becomes of it, also
 // when that is in the middle of a renewal, or when renewals fail for a while.
 func TestSlotsAreRenewedAndFreed(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
 		var fail atomic.Bool
 		store := intercept(func(_ context.Context, call string, _ []core.Check) error {
 			if call != "Renew" {
@@ -169,8 +165,7 @@ func TestSlotsAreRenewedAndFreed(t *testing.T) {
 
 // Whoever forgets to settle does not hold a slot for ever.
 func TestSlotsOfAForgottenRequestEndWithTheirLease(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
 		l := limiterOn(t, core.NewMemory(), running(1).Lease(time.Second))
 		if d := l.AllowKey(t.Context(), "k", 1); !d.Allowed {
 			t.Fatal(d.Reason)
@@ -186,8 +181,7 @@ func TestSlotsOfAForgottenRequestEndWithTheirLease(t *testing.T) {
 }
 
 func TestRequestsWaitForASlot(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
 		l := limiterOn(t, core.NewMemory(), running(2).Wait(time.Minute))
 		var most, now, ran atomic.Int64
 		atOnce(10, func(int) {

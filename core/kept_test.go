@@ -75,8 +75,7 @@ func remaining(t *testing.T, l *core.Limiter, i int) int64 {
 
 // What a store refuses is told once when it answers again: refunds, charges and slots.
 func TestSettlementsOutliveAnOutage(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
 		s := newRefusing()
 		lost := heardBy(s)
 		var settled []core.Settlement
@@ -146,8 +145,7 @@ func TestSettlementsAreToldOnlyWhileTheyCount(t *testing.T) {
 		{"a charge of today", core.PerCalendarDay(100, time.UTC), 22 * time.Hour, 40, 90 * time.Minute, 60, 0},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			t.Parallel()
-			synctest.Test(t, func(t *testing.T) {
+			inBubble(t, func(t *testing.T) {
 				time.Sleep(tt.at) // a bubble begins at midnight
 				s := newRefusing()
 				lost := heardBy(s)
@@ -172,8 +170,7 @@ func TestSettlementsAreToldOnlyWhileTheyCount(t *testing.T) {
 
 // Slots whose lease has ended belong to others.
 func TestSlotsAreFreedWithinTheirLease(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
 		s := newRefusing()
 		lost := heardBy(s)
 		l := limiterOn(t, s, running(2).Lease(10*time.Second))
@@ -192,8 +189,7 @@ func TestSlotsAreFreedWithinTheirLease(t *testing.T) {
 
 // A renewal that the store refused is tried again before a third of the lease has passed.
 func TestRenewalsThatAreRefusedAreTriedSoon(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
 		s := newRefusing()
 		s.OnEvent(func(core.Event) {})
 		l := limiterOn(t, s, running(1).Lease(time.Minute))
@@ -211,8 +207,7 @@ func TestRenewalsThatAreRefusedAreTriedSoon(t *testing.T) {
 
 // What may have been done is not tried again, and one event says how many were lost.
 func TestSettlementsThatMayBeDoneAreNotRepeated(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
 		s := newRefusing()
 		lost := heardBy(s)
 		l := limiterOn(t, s, everyone(100).FixedWindow().Named("refunded").RefundOn(core.Failures))
@@ -243,8 +238,7 @@ func TestSettlementsThatMayBeDoneAreNotRepeated(t *testing.T) {
 
 // Drain tries until its context ends, and says what is left.
 func TestDrainSaysWhatIsNotSettled(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
 		s := newRefusing()
 		s.OnEvent(func(core.Event) {})
 		l := limiterOn(t, s, everyone(100).FixedWindow().Named("refunded").RefundOn(core.Failures))
@@ -274,8 +268,7 @@ func TestDrainSaysWhatIsNotSettled(t *testing.T) {
 
 // What is kept is bounded, and the rest is reported.
 func TestKeptSettlementsAreBounded(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
 		const requests, kept = 17_000, 16_384
 		s := newRefusing()
 		lost := heardBy(s)

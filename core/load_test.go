@@ -45,8 +45,7 @@ func end(all []adapter.Work) {
 }
 
 func TestLoadFactorFallsAndRecovers(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
 		load := loadOf(100, 0)
 		check.Equal(t, "the factor at rest", after(t, load, 1), 1)
 		all := begin(load, 1, 120)
@@ -66,8 +65,7 @@ func TestLoadFactorFallsAndRecovers(t *testing.T) {
 }
 
 func TestLoadFloor(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
 		for _, floor := range []float64{0.05, 0.6, 1} {
 			load := core.NewLoad(core.LoadConfig{By: keyfuncs.ClientIP(), InFlight: 1, Floor: floor})
 			all := begin(load, 10, 100)
@@ -79,8 +77,7 @@ func TestLoadFloor(t *testing.T) {
 
 // Trap: load measured with the client's own slowness in it.
 func TestWaitingForTheClientIsNoLoad(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
 		load := loadOf(50, time.Second)
 		all := begin(load, 10, 100)
 		for _, w := range all {
@@ -133,8 +130,7 @@ func TestOneClientIsNoLoad(t *testing.T) {
 
 // Many fast requests of one client don't hide the slow ones of others.
 func TestOneClientHidesNoLoad(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
 		load := loadOf(0, 500*time.Millisecond)
 		for range 10 {
 			end(begin(load, 20_000, 1)) // all requests together: the slow ones are one in 200
@@ -149,8 +145,7 @@ func TestOneClientHidesNoLoad(t *testing.T) {
 }
 
 func TestFewSlowRequestsAreNoLoad(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
 		load := loadOf(0, 500*time.Millisecond)
 		slow := begin(load, 1, 16)
 		time.Sleep(time.Second)

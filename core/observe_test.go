@@ -183,8 +183,7 @@ func TestEachDecisionIsObservedOnce(t *testing.T) {
 }
 
 func TestDecisionsThatWaitAreObservedOnceFinal(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
 		seen := new(recorder)
 		l := newLimiter(t, core.Config{Store: core.NewMemory(), Observe: seen, MaxWaiting: 1, Limits: []core.Limit{
 			forAll(core.PerSecond(1).LeakyBucket(10 * time.Second)),
@@ -220,8 +219,7 @@ func TestDecisionsThatWaitAreObservedOnceFinal(t *testing.T) {
 
 // A decision that asks the store again and again is one decision.
 func TestPollingIsObservedOnce(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
 		seen := new(recorder)
 		l := newLimiter(t, core.Config{Store: core.NewMemory(), Observe: seen, Limits: []core.Limit{forAll(core.Concurrent(1).Wait(time.Minute))}})
 		first := l.AllowKey(t.Context(), "k", 1)

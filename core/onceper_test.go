@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"strings"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/weblimit/weblimit/core"
@@ -156,8 +155,7 @@ func TestATierChargesOperationsOnceToo(t *testing.T) {
 // On either side of an outage an operation is charged once, and what was granted
 // locally is not charged again by the operation's repeat.
 func TestARepeatAcrossAnOutage(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
 		store := newFlaky(false)
 		l := limiterOn(t, store, oncely(3))
 		wantDecision(t, "before", l.Allow(doing("a")), true, core.ReasonWithinLimit, 2)

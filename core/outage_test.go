@@ -70,8 +70,7 @@ func TestOutageDenialIsTheServersFault(t *testing.T) {
 }
 
 func TestOutageDenialOfTheLocalBucketIsTheClientsFault(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
 		l := newLimiter(t, core.Config{Store: newFlaky(true), Replicas: 4, Limits: []core.Limit{
 			core.PerMinute(60).By(keyfuncs.Everyone()).Named("api"),
 		}})
@@ -214,8 +213,7 @@ func TestOutageKeepsKeysApart(t *testing.T) {
 }
 
 func TestTheStoreIsUsedAgainWhenItReturns(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
 		store := newFlaky(false)
 		l := limiterOn(t, store, everyone(3))
 		ask := func() core.Decision { return l.AllowKey(t.Context(), "k", 1) }
@@ -272,8 +270,7 @@ func TestASlowStoreIsCutAtTheTimeout(t *testing.T) {
 		"long":       {3 * time.Second, 3 * time.Second},
 	} {
 		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			synctest.Test(t, func(t *testing.T) {
+			inBubble(t, func(t *testing.T) {
 				store := newFlaky(true)
 				store.hang = true
 				l := newLimiter(t, core.Config{Store: store, Timeout: tt.timeout, Limits: []core.Limit{everyone(5)}})

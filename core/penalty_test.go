@@ -91,8 +91,7 @@ func TestTooManyPenaltiesAreAnError(t *testing.T) {
 // A client is told why, and for how long; waiting exactly so long is enough, and
 // a client that goes on is blocked for longer.
 func TestABlockedClient(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
 		l := limiterOn(t, core.NewMemory(), login(), everyone(1000))
 		ask := func() core.Decision { return l.AllowKey(t.Context(), "ip:192.0.2.1", 1) }
 		for _, block := range []time.Duration{10 * time.Minute, 20 * time.Minute, 40 * time.Minute} {
@@ -165,8 +164,7 @@ func TestAShadowsBlockDeniesNobody(t *testing.T) {
 
 // Trap: one client without a key has all others without one blocked.
 func TestTheSharedBucketIsNeverBlocked(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
 		byUser := login().By(keyfuncs.User("userID"))
 		for name, limit := range map[string]core.Limit{
 			"plain":    byUser,
@@ -339,8 +337,7 @@ func blocking(l core.Limit) core.Limit {
 // A queue denies at once: each request that has no place in it is one strike, and a
 // block is nothing to wait for.
 func TestAQueueWithAPenalty(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
 		l := newLimiter(t, core.Config{
 			Store: core.NewMemory(), MaxWaitingPerKey: 600,
 			Limits: []core.Limit{blocking(forAll(core.PerSecond(1).LeakyBucket(10 * time.Minute)))},
@@ -372,8 +369,7 @@ func TestAQueueWithAPenalty(t *testing.T) {
 // A request that would wait for one limit is denied at once if another blocks it,
 // even if it is the first that takes longer; and it is one strike.
 func TestNobodyWaitsForTheEndOfABlock(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
 		l := limiterOn(t, core.NewMemory(),
 			forAll(core.PerHour(1).FixedWindow().Wait(time.Hour)).Named("patient"),
 			blocking(forAll(core.Per(1, 24*time.Hour))).Named("strict"))
@@ -399,8 +395,7 @@ func TestATierOfAQueueWithAPenalty(t *testing.T) {
 
 // What a request gives back afterwards takes no strike back, and lifts no block.
 func TestReservationsLeaveStrikes(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
 		for name, limit := range map[string]core.Limit{
 			"refunds":   core.PerDay(1).RefundOn(core.Failures),
 			"estimates": core.PerDay(1).Estimate(1),

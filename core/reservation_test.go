@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"sync"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/weblimit/weblimit/core"
@@ -94,8 +93,7 @@ func TestRefundsBelongToTheirWindow(t *testing.T) {
 		"token bucket":   core.PerMinute(10),
 	} {
 		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			synctest.Test(t, func(t *testing.T) {
+			inBubble(t, func(t *testing.T) {
 				l := limiterOn(t, core.NewMemory(), forAll(limit).RefundOn(core.Failures))
 				d := l.AllowKey(t.Context(), "k", 5)
 				time.Sleep(3 * time.Minute)
@@ -110,8 +108,7 @@ func TestRefundsBelongToTheirWindow(t *testing.T) {
 // A bucket that is in use all the time gives back all of a charge, however long
 // the request took: it has regained what was charged before.
 func TestABucketGivesBackWhatItHasNotRegained(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
 		l := limiterOn(t, core.NewMemory(), forAll(core.PerMinute(60)).RefundOn(core.Failures))
 		l.AllowKey(t.Context(), "k", 40)
 		d := l.AllowKey(t.Context(), "k", 20)

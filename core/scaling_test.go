@@ -7,7 +7,6 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/weblimit/weblimit/core"
@@ -16,8 +15,7 @@ import (
 )
 
 func TestScaleIsBoundedAndQuantized(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
 		factor := 0.5
 		l := limiterOn(t, core.NewMemory(), everyone(1000).FixedWindow().Scale(func(context.Context) float64 { return factor }))
 		for _, tt := range []struct {
@@ -47,8 +45,7 @@ func TestScaleKeepsWhatWasUsed(t *testing.T) {
 		"log": everyone(100).SlidingLog(), "month": core.PerMonth(100, time.UTC).By(keyfuncs.Everyone()),
 	} {
 		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			synctest.Test(t, func(t *testing.T) {
+			inBubble(t, func(t *testing.T) {
 				factor := 1.0
 				l := limiterAt(t, limit.CostBy(costing).Tiers(plan).Scale(func(context.Context) float64 { return factor }))
 				wantDecision(t, "40 of 100", l.Allow(on(core.Limit{}, 40)), true, core.ReasonWithinLimit, 60)
@@ -96,8 +93,7 @@ func TestScaleOfOddNumbers(t *testing.T) {
 
 // Requests never wait for a factor, and one of them at a time asks.
 func TestScaleIsAskedOnce(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
 		var asked, within atomic.Int32
 		l := limiterOn(t, core.NewMemory(), everyone(1000).Scale(func(context.Context) float64 {
 			asked.Add(1)

@@ -28,8 +28,7 @@ func TestStatsOfAStoreInMemory(t *testing.T) {
 }
 
 func TestStatsInAnOutage(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
 		store := newFlaky(true)
 		l := limiterOn(t, store, everyone(5))
 		l.AllowKey(t.Context(), "k", 1)
@@ -44,8 +43,7 @@ func TestStatsInAnOutage(t *testing.T) {
 }
 
 func TestStatsCountRequestsThatWait(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
 		l := limiterOn(t, core.NewMemory(), forAll(core.PerSecond(1).LeakyBucket(10*time.Second)))
 		go together(l, 4)
 		for _, want := range []int64{3, 2, 1, 0} {

@@ -8,6 +8,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/weblimit/weblimit/core"
@@ -132,6 +133,13 @@ func binding(d core.Decision) string {
 		return ""
 	}
 	return b.Rule.Name
+}
+
+// inBubble runs a test in parallel with others, in a bubble: its clock moves only while all its goroutines wait.
+func inBubble(t *testing.T, f func(*testing.T)) {
+	t.Helper()
+	t.Parallel()
+	synctest.Test(t, f)
 }
 
 // atOnce calls f in n goroutines, with their numbers, and waits for all.

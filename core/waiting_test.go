@@ -42,8 +42,7 @@ func together(l *core.Limiter, n int) (turns []time.Duration, denied int) {
 }
 
 func TestWaitingRequestsLeaveEvenly(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
 		l := limiterOn(t, core.NewMemory(), forAll(core.PerSecond(10).LeakyBucket(5*time.Second)))
 		turns, denied := together(l, 60)
 		// The first at once, 50 more within five seconds, and no room for the others.
@@ -55,8 +54,7 @@ func TestWaitingRequestsLeaveEvenly(t *testing.T) {
 }
 
 func TestWaitKeepsTheBurst(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
 		l := limiterOn(t, core.NewMemory(), forAll(core.PerSecond(10).Burst(3).Wait(200*time.Millisecond)))
 		turns, denied := together(l, 10)
 		want := []time.Duration{0, 0, 0, 100 * time.Millisecond, 200 * time.Millisecond}
@@ -66,8 +64,7 @@ func TestWaitKeepsTheBurst(t *testing.T) {
 }
 
 func TestDenialsOfAQueueTellWhenThereIsRoom(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
 		l := limiterOn(t, core.NewMemory(), forAll(core.PerSecond(10).LeakyBucket(time.Second)))
 		for range 11 {
 			go l.AllowKey(context.Background(), "k", 1)
@@ -86,8 +83,7 @@ func TestDenialsOfAQueueTellWhenThereIsRoom(t *testing.T) {
 
 // Trap: an abandoned place in the queue.
 func TestWhoLeavesTheQueueFreesItsPlace(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
 		l := limiterOn(t, core.NewMemory(), forAll(core.PerSecond(1).LeakyBucket(10*time.Second)))
 		l.AllowKey(t.Context(), "k", 1)
 		ctx, hangUp := context.WithCancel(t.Context())
@@ -114,8 +110,7 @@ func TestWindowsAreAskedAgain(t *testing.T) {
 		"sliding log":  core.PerSecond(2).SlidingLog().Wait(time.Second),
 	} {
 		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			synctest.Test(t, func(t *testing.T) {
+			inBubble(t, func(t *testing.T) {
 				l := limiterOn(t, core.NewMemory(), forAll(limit))
 				time.Sleep(time.Until(time.Now().Truncate(time.Second).Add(time.Second)))
 				turns, denied := together(l, 5)
@@ -128,8 +123,7 @@ func TestWindowsAreAskedAgain(t *testing.T) {
 }
 
 func TestWaitersAreBounded(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
 		l := must.Get(core.New(core.Config{
 			Store: core.NewMemory(), MaxWaiting: 3, MaxWaitingPerKey: 3,
 			Limits: []core.Limit{forAll(core.PerSecond(1).LeakyBucket(time.Minute))},
@@ -143,8 +137,7 @@ func TestWaitersAreBounded(t *testing.T) {
 }
 
 func TestSlowDownGrowsFromItsLevel(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
 		l := limiterOn(t, core.NewMemory(), forAll(core.Per(10, 24*time.Hour).FixedWindow().SlowDown(0.6, time.Second)))
 		for i, millis := range []int64{0, 0, 0, 0, 0, 0, 250, 500, 750, 1000} {
 			want := time.Duration(millis) * time.Millisecond
@@ -160,8 +153,7 @@ func TestSlowDownGrowsFromItsLevel(t *testing.T) {
 }
 
 func TestHeadersOfALeakyBucket(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
 		l := limiterOn(t, core.NewMemory(), forAll(core.PerMinute(60).LeakyBucket(time.Minute)))
 		for _, want := range []string{`"default";r=0;t=1`, `"default";r=0;t=2`} {
 			d := l.AllowKey(t.Context(), "k", 1)

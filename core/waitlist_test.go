@@ -99,8 +99,7 @@ func TestPlacesInLineAreShared(t *testing.T) {
 }
 
 func TestMaxWaitingPerKey(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
 		l := newLimiter(t, core.Config{
 			Store: core.NewMemory(), MaxWaiting: 10, MaxWaitingPerKey: 3,
 			Limits: []core.Limit{core.PerSecond(1).LeakyBucket(time.Hour).By(keyfuncs.User("id"))},
@@ -113,8 +112,7 @@ func TestMaxWaitingPerKey(t *testing.T) {
 // Who finds no place is told to come when those in front have gone, and costs the
 // store nothing.
 func TestNoPlaceIsKnownWithoutTheStore(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
 		store := newRemote()
 		l := newLimiter(t, core.Config{
 			Store: store, MaxWaiting: 8,
@@ -176,8 +174,7 @@ func TestResetsWhileWaitingCostTheStoreLittle(t *testing.T) {
 // Whoever shares the key with a client that has gone gets its turn, which is charged
 // already, and one charge admits one request.
 func TestAVacantPlaceIsTakenOver(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
 		store := newRemote()
 		l := limiterOn(t, store, forAll(core.PerSecond(1).LeakyBucket(10*time.Second)))
 		l.AllowKey(t.Context(), "k", 1)
@@ -232,8 +229,7 @@ func TestAVacantPlaceIsGivenBack(t *testing.T) {
 
 // At shutdown nothing is kept back.
 func TestDrainGivesVacantPlacesBack(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
 		store := newRemote()
 		l := limiterOn(t, store, forAll(core.PerSecond(1).LeakyBucket(10*time.Second)))
 		waitingFor(t, l, 6, "k")()
@@ -245,8 +241,7 @@ func TestDrainGivesVacantPlacesBack(t *testing.T) {
 
 // Another request than the one that has gone gets no place that was charged for it.
 func TestAVacantPlaceIsForTheSame(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
 		store := newRemote()
 		l := limiterOn(t, store, core.PerSecond(1).LeakyBucket(time.Minute).By(keyfuncs.User("id")))
 		l.AllowKey(t.Context(), "user:a", 1)

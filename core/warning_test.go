@@ -10,7 +10,6 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/weblimit/weblimit/core"
@@ -300,8 +299,7 @@ func TestOneWarningEventPerWindow(t *testing.T) {
 	levels := []float64{0.5, 0.8, 1}
 	for algorithm, limit := range storetest.Algorithms(20, time.Hour) {
 		t.Run(algorithm, func(t *testing.T) {
-			t.Parallel()
-			synctest.Test(t, func(t *testing.T) {
+			inBubble(t, func(t *testing.T) {
 				var events warnings
 				l := newLimiter(t, core.Config{
 					Store:     core.NewMemory(),
