@@ -9,6 +9,7 @@ import (
 	"github.com/weblimit/weblimit/core"
 	"github.com/weblimit/weblimit/core/redisstore"
 	"github.com/weblimit/weblimit/core/store"
+	"github.com/weblimit/weblimit/internal/test/long"
 	"github.com/weblimit/weblimit/internal/test/pgtest"
 	"github.com/weblimit/weblimit/internal/test/redistest"
 	"github.com/weblimit/weblimit/keyfuncs"
@@ -132,8 +133,8 @@ func TestLargeCosts(t *testing.T) {
 // A process is frozen for longer than a process may be silent, with units that are not written. Meanwhile
 // Redis is emptied, and others go on with the accounts. Then it wakes up.
 func TestFrozenForAWhile(t *testing.T) {
-	if !*long {
-		t.Skip("takes 45 s: -long runs it")
+	if !long.Run() {
+		t.Skip("takes 45 s: make long runs it")
 	}
 	t.Parallel()
 	s := newScenario(t, 5, order{Goroutines: 64, Tenants: 100, Quota: 1 << 40, Settle: true, FlushEvery: 500 * time.Millisecond})
@@ -154,5 +155,5 @@ func TestFrozenForAWhile(t *testing.T) {
 	s.note("process thawed", "")
 	time.Sleep(time.Second)
 	s.finish()
-	s.judge(t, "go test -run FrozenForAWhile -long -v .")
+	s.judge(t, "WEBLIMIT_LONG=1 go test -run FrozenForAWhile -v .")
 }

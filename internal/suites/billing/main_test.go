@@ -21,7 +21,6 @@ var (
 	oneSeed = flag.Int64("seed", -1, "run this seed only")
 	seeds   = flag.Int("seeds", 10, "how many seeds to run")
 	first   = flag.Int("first", 0, "the first of these seeds")
-	long    = flag.Bool("long", false, "also run what takes a minute")
 )
 
 // both stops the servers of PostgreSQL and Redis after the tests.

@@ -66,42 +66,38 @@ func TestClusterRedirectsWithMoved(t *testing.T) {
 
 func TestClusterFailsOverToAReplicaThatHasTheData(t *testing.T) {
 	t.Parallel()
-	c := StartClusterOf(t, 3, 1)
-	ctx, client := t.Context(), c.Client(t)
-	const key = "{failover}"
-	must.OK(t, client.Set(ctx, key, "kept", 0).Err())
-	slot := slotOf(t, c, key)
-	old := c.MasterOf(t, slot)
-	if n, err := old.Client(t).Wait(ctx, 1, awaitTimeout).Result(); n != 1 || err != nil {
-		t.Fatalf("WAIT = %d, %v", n, err)
-	}
-	old.Kill()
-	elected := c.AwaitFailover(t, slot, old)
-	if i := slices.Index(c.Masters(), old); elected != c.Replicas()[i] {
-		t.Errorf("%s was elected, want the replica %s", elected.Addr(), c.Replicas()[i].Addr())
-	}
-	if got := c.MasterOf(t, slot); got != elected {
-		t.Errorf("MasterOf = %s, want %s", got.Addr(), elected.Addr())
-	}
-	if got, err := c.Client(t).Get(ctx, key).Result(); got != "kept" || err != nil {
-		t.Errorf("a new client reads %q, %v", got, err)
-	}
-	client.ReloadState(ctx) // by itself it would look within ten seconds
-	check.OK(t, await("the old client to find the new master", func() error { return client.Get(ctx, key).Err() }))
-	old.Restart(t)
-	check.OK(t, await("the old master to follow", func() error { return old.inSync(elected) }))
-}
-
-func TestAFrozenMasterIsReplacedToo(t *testing.T) {
-	t.Parallel()
-	c := StartClusterOf(t, 3, 1)
-	old := c.MasterOf(t, 0)
-	old.Freeze(t)
-	elected := c.AwaitFailover(t, 0, old)
-	old.Thaw(t)
-	check.OK(t, await("the old master to follow", func() error { return old.inSync(elected) }))
-	if got := c.AwaitFailover(t, 0, old); got != elected {
-		t.Errorf("%s after the thaw, want %s", got.Addr(), elected.Addr())
+	for name, loss := range map[string]struct{ begin, end func(*testing.T, *Server) }{
+		"of a killed master": {func(_ *testing.T, s *Server) { s.Kill() }, func(t *testing.T, s *Server) { s.Restart(t) }},
+		"of a frozen master": {func(t *testing.T, s *Server) { s.Freeze(t) }, func(t *testing.T, s *Server) { s.Thaw(t) }},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			c := StartClusterOf(t, 3, 1)
+			c.DownAfter(t, time.Second)
+			ctx, client := t.Context(), c.Client(t)
+			const key = "{failover}"
+			must.OK(t, client.Set(ctx, key, "kept", 0).Err())
+			slot := slotOf(t, c, key)
+			old := c.MasterOf(t, slot)
+			if n, err := old.Client(t).Wait(ctx, 1, awaitTimeout).Result(); n != 1 || err != nil {
+				t.Fatalf("WAIT = %d, %v", n, err)
+			}
+			loss.begin(t, old)
+			elected := c.AwaitFailover(t, slot, old)
+			if i := slices.Index(c.Masters(), old); elected != c.Replicas()[i] {
+				t.Errorf("%s was elected, want the replica %s", elected.Addr(), c.Replicas()[i].Addr())
+			}
+			if got, err := c.Client(t).Get(ctx, key).Result(); got != "kept" || err != nil {
+				t.Errorf("a new client reads %q, %v", got, err)
+			}
+			client.ReloadState(ctx) // by itself it would look within ten seconds
+			check.OK(t, await("the old client to find the new master", func() error { return client.Get(ctx, key).Err() }))
+			loss.end(t, old)
+			check.OK(t, await("the old master to follow", func() error { return old.inSync(elected) }))
+			if got := c.MasterOf(t, slot); got != elected || c.AwaitFailover(t, slot, old) != elected {
+				t.Errorf("MasterOf = %s, want %s", got.Addr(), elected.Addr())
+			}
+		})
 	}
 }
 

@@ -3,6 +3,7 @@ package redistest
 import (
 	"errors"
 	"testing"
+	"time"
 
 	"github.com/redis/go-redis/v9"
 
@@ -13,6 +14,7 @@ import (
 func TestSentinelsReplaceTheMaster(t *testing.T) {
 	t.Parallel()
 	s := StartSentinel(t)
+	s.DownAfter(t, 500*time.Millisecond)
 	ctx, client := t.Context(), s.Client(t)
 	old := s.Master(t)
 	if old != s.Servers()[0] {
