@@ -107,9 +107,7 @@ func slotsRenewed(r *rig) {
 		}
 		r.wantTake(two, "k", 1, false, 0)
 	}
-	if got := r.refund(two, "k", 2, held); got.Remaining != 2 {
-		r.Errorf("given back after many renewals: %s", show(got))
-	}
+	r.wantLeft("given back after many renewals", r.refund(two, "k", 2, held), 2)
 }
 
 func slotsOfOthers(r *rig) {
@@ -118,18 +116,12 @@ func slotsOfOthers(r *rig) {
 	r.Advance(time.Second)
 	r.wantTake(three, "k", 1, true, 1)
 	for range 3 {
-		if got := r.refund(three, "k", 1, a); got.Remaining != 2 {
-			r.Fatalf("one of two given back, maybe again: %s", show(got))
-		}
+		r.wantLeft("one of two given back, maybe again", r.refund(three, "k", 1, a), 2)
 	}
 	r.Advance(lease - time.Second)
 	r.wantTake(three, "k", 1, true, 1)
-	if got := r.refund(three, "k", 1, a); got.Remaining != 1 {
-		r.Errorf("given back when the lease was over: %s", show(got))
-	}
-	if got := r.refund(three, "nobody", 1, a); got.Remaining != 3 {
-		r.Errorf("given back where nothing is held: %s", show(got))
-	}
+	r.wantLeft("given back when the lease was over", r.refund(three, "k", 1, a), 1)
+	r.wantLeft("given back where nothing is held", r.refund(three, "nobody", 1, a), 3)
 }
 
 func slotsAgain(r *rig) {
@@ -141,13 +133,9 @@ func slotsAgain(r *rig) {
 	if late = r.renew(one, 1, late); !late.Charged || late.Remaining != 0 {
 		r.Errorf("renewed beyond the limit: %s", show(late))
 	}
-	if got := r.refund(one, "k", 1, other); got.Remaining != 0 {
-		r.Errorf("one of two slots of one given back: %s", show(got))
-	}
+	r.wantLeft("one of two slots of one given back", r.refund(one, "k", 1, other), 0)
 	r.wantTake(one, "k", 1, false, 0)
-	if got := r.refund(one, "k", 1, late); got.Remaining != 1 {
-		r.Errorf("both given back: %s", show(got))
-	}
+	r.wantLeft("both given back", r.refund(one, "k", 1, late), 1)
 }
 
 func slotsClockBack(r *rig) {
@@ -156,9 +144,7 @@ func slotsClockBack(r *rig) {
 	r.Advance(-5 * time.Second)
 	b := r.wantTake(four, "k", 2, true, 1)
 	c := r.wantTake(four, "k", 1, true, 0)
-	if got := r.refund(four, "k", 2, b); got.Remaining != 2 {
-		r.Fatalf("taken behind the clock, and given back: %s", show(got))
-	}
+	r.wantLeft("taken behind the clock, and given back", r.refund(four, "k", 2, b), 2)
 	r.Advance(6 * time.Second)
 	d := r.wantTake(four, "k", 1, true, 1)
 	c = r.renew(four, 1, c)
@@ -189,12 +175,8 @@ func slotsOfOneTime(r *rig) {
 	b = r.renew(five, 2, b)
 	r.Advance(lease - time.Second)
 	r.wantPeek(five, "k", 3) // c's lease has ended
-	if got := r.refund(five, "k", 2, c); got.Remaining != 3 {
-		r.Errorf("given back when the lease was over: %s", show(got))
-	}
-	if got := r.refund(five, "k", 2, b); got.Remaining != 5 {
-		r.Errorf("the one that was renewed, given back: %s", show(got))
-	}
+	r.wantLeft("given back when the lease was over", r.refund(five, "k", 2, c), 3)
+	r.wantLeft("the one that was renewed, given back", r.refund(five, "k", 2, b), 5)
 }
 
 func slotsAllOrNothing(r *rig) {
@@ -245,9 +227,7 @@ func slotsLeaseChanged(r *rig) {
 	held = r.renew(short, 2, held)
 	r.Advance(lease - time.Microsecond)
 	r.wantPeek(long, "k", 0)
-	if got := r.refund(long, "k", 2, held); got.Remaining != 2 {
-		r.Errorf("given back under another lease: %s", show(got))
-	}
+	r.wantLeft("given back under another lease", r.refund(long, "k", 2, held), 2)
 }
 
 func slotsReset(r *rig) {
@@ -256,9 +236,7 @@ func slotsReset(r *rig) {
 	r.reset(two, "k")
 	r.Advance(time.Second)
 	r.wantTake(two, "k", 1, true, 1)
-	if got := r.refund(two, "k", 2, before); got.Remaining != 1 {
-		r.Errorf("what a reset had freed was given back: %s", show(got))
-	}
+	r.wantLeft("what a reset had freed was given back", r.refund(two, "k", 2, before), 1)
 }
 
 func slotsNotRenewed(r *rig) {

@@ -41,9 +41,7 @@ func refunds(r *rig) {
 		if got := r.peek(rule, "f", 1); got.Remaining > 10 {
 			r.Fatalf("refunds filled the bucket above its burst: %s", show(got))
 		}
-		if got := r.refund(rule, "unknown", 5, charge); got.Remaining != 10 {
-			r.Fatalf("a refund of a bucket that is gone: %s", show(got))
-		}
+		r.wantLeft("a refund of a bucket that is gone", r.refund(rule, "unknown", 5, charge), 10)
 	})
 }
 
@@ -63,15 +61,11 @@ func refundsTooLate(r *rig) {
 	charge := r.wantTake(sliding, "s", 6, true, 4)
 	r.Advance(time.Minute)
 	r.wantPeek(sliding, "s", 7)
-	if got := r.refund(sliding, "s", 6, charge); got.Remaining != 10 {
-		r.Errorf("a refund into the last window: %s, want all 10 back", show(got))
-	}
+	r.wantLeft("a refund into the last window", r.refund(sliding, "s", 6, charge), 10)
 	late := r.wantTake(sliding, "s", 6, true, 4)
 	r.Advance(90 * time.Second)
 	r.wantTake(sliding, "s", 1, true, 9)
-	if got := r.refund(sliding, "s", 6, late); got.Remaining != 9 {
-		r.Errorf("a refund of two windows ago: %s", show(got))
-	}
+	r.wantLeft("a refund of two windows ago", r.refund(sliding, "s", 6, late), 9)
 }
 
 func refundsRegained(r *rig) {
@@ -81,7 +75,5 @@ func refundsRegained(r *rig) {
 	r.wantTake(bucket, "b", 9, true, 0)
 	// Nine units have come back by themselves. Giving back ten would let 19
 	// through at once.
-	if got := r.refund(bucket, "b", 10, charge); got.Remaining != 1 {
-		r.Errorf("refund of a charge that nine tenths were regained of: %s, want 1 remaining", show(got))
-	}
+	r.wantLeft("refund of a charge that nine tenths were regained of", r.refund(bucket, "b", 10, charge), 1)
 }

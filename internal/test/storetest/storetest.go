@@ -153,6 +153,14 @@ func (r *rig) wantPeek(rule *core.Rule, key string, remaining int64) {
 	}
 }
 
+// wantLeft fails the test unless a result says that so many units are left.
+func (r *rig) wantLeft(what string, got core.Result, remaining int64) {
+	r.Helper()
+	if got.Remaining != remaining {
+		r.Fatalf("%s: got %s, want remaining=%d", what, show(got), remaining)
+	}
+}
+
 func describe(r *core.Rule) string {
 	s := fmt.Sprintf("%v %d per %v", r.Algorithm, r.Quota, r.Window)
 	if onCalendar(r) {
