@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"github.com/weblimit/weblimit/core"
+	"github.com/weblimit/weblimit/internal/test/check"
 	"github.com/weblimit/weblimit/internal/test/must"
 	"github.com/weblimit/weblimit/keyfuncs"
 	"github.com/weblimit/weblimit/policy"
@@ -394,9 +395,7 @@ func TestSecretsFromFiles(t *testing.T) {
 	text := fmt.Sprintf("policies: {p: {bypass: [{tokens: {header: X-T, values: [\"${file:%s}\"]}}], limits: {a: {limit: 1/hour, by: ip}}}}", name)
 	set := must.Get(policy.Parse("x", []byte(text)))(t)
 	l := limiterOf(t, set, core.NewMemory(), "p")
-	if d := l.Allow(requestOf("ip=192.0.2.1 X-T=0123456789abcdef-file")); d.Reason != core.ReasonBypassed {
-		t.Errorf("with the token: %v", d)
-	}
+	check.Equal(t, "with the token", l.Allow(requestOf("ip=192.0.2.1 X-T=0123456789abcdef-file")).Reason, core.ReasonBypassed)
 	for what, content := range map[string]string{"empty": "\n", "too long": strings.Repeat("x", 5000), "too short": "short"} {
 		write(t, name, content)
 		if _, err := policy.Parse("x", []byte(text)); err == nil || strings.Contains(err.Error(), "xxx") || strings.Contains(err.Error(), `"short`) {

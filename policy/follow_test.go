@@ -48,9 +48,7 @@ func TestAChangeIsNotMissed(t *testing.T) {
 		from.away.Store(false)
 		time.Sleep(2 * time.Second)
 		decides(t, set, "v2")
-		if got := set.Status(); got.Err != nil {
-			t.Errorf("when it is back: %v", got.Err)
-		}
+		check.OK(t, set.Status().Err)
 	})
 }
 
@@ -91,9 +89,7 @@ func TestARollBackLasts(t *testing.T) {
 		must.Get(set.Rollback())(t)
 		from.has(simple(3))
 		decides(t, set, "v3")
-		if got := set.Status(); got.RolledBack.Hash != "" {
-			t.Errorf("after another version: %+v", got)
-		}
+		check.Equal(t, "rolled back after another version", set.Status().RolledBack.Hash, "")
 		from.has(simple(2)) // somebody has published it again
 		decides(t, set, "v2")
 	})

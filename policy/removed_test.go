@@ -8,6 +8,7 @@ import (
 
 	"github.com/weblimit/weblimit/core"
 	"github.com/weblimit/weblimit/core/adapter"
+	"github.com/weblimit/weblimit/internal/test/check"
 	"github.com/weblimit/weblimit/internal/test/must"
 )
 
@@ -67,9 +68,7 @@ func TestRemovedPolicies(t *testing.T) {
 		t.Errorf("what was used is used no more: %v", d)
 	}
 	must.Get(set.Rollback())(t)
-	if _, err := settings.Follow(set, "a"); !errors.Is(err, core.ErrNoPolicy) {
-		t.Errorf("rolled back: %v", err)
-	}
+	check.Is(t, "rolled back", check.ErrorOf(settings.Follow(set, "a")), core.ErrNoPolicy)
 
 	from.put(limitsPerHour("a=6"))
 	if err := set.Reload(t.Context()); err == nil || !strings.Contains(err.Error(), `"fixed" is in use`) || adapter.Ended(b) {

@@ -3,6 +3,7 @@ package policy_test
 import (
 	"testing"
 
+	"github.com/weblimit/weblimit/internal/test/check"
 	"github.com/weblimit/weblimit/policy"
 )
 
@@ -66,7 +67,5 @@ policies:
 	if made, err := policy.Format(policy.File{Name: "x", Text: []byte(text)}); err == nil && string(made) != text {
 		t.Errorf("a text with a blank line: %s", made)
 	}
-	if _, err := policy.Format(policy.File{Name: "x", Text: []byte("a: [")}); err == nil {
-		t.Error("no error for what is no YAML")
-	}
+	check.Fails(t, "what is no YAML", check.ErrorOf(policy.Format(policy.File{Name: "x", Text: []byte("a: [")})), "")
 }

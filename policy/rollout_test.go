@@ -73,9 +73,7 @@ func TestARollOutByFile(t *testing.T) {
 func TestTheFilesOfTheDocument(t *testing.T) {
 	t.Parallel()
 	files := blocks(t, "../docs/policy.md", "# Policy files", "yaml")
-	if len(files) != 2 {
-		t.Fatalf("the page has %d blocks of YAML", len(files))
-	}
+	must.Equal(t, "blocks of YAML", len(files), 2)
 	options := policy.Options{AnyName: true, Env: func(string) (string, bool) { return "0123456789abcdef", true }}
 	file := policy.File{Name: "policy.md", Text: []byte(files[0])}
 	for _, trial := range must.Get(policy.Test(file, policy.File{Name: "policy.md", Text: []byte(files[1])}, options))(t) {

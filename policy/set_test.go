@@ -75,13 +75,9 @@ func TestReload(t *testing.T) {
 	}
 	check.Equal(t, "times that the bad file was logged", strings.Count(log.String(), "policy refused"), 1)
 	write(t, name, strings.Replace(simple(9), "api", "other", 1))
-	if err := set.Reload(ctx); err == nil || !strings.Contains(err.Error(), `"api" is in use`) {
-		t.Errorf("a file without the policy in use: %v", err)
-	}
+	check.Fails(t, "a file without the policy in use", set.Reload(ctx), `"api" is in use`)
 	must.OK(t, os.Remove(name))
-	if err := set.Reload(ctx); !errors.Is(err, os.ErrNotExist) {
-		t.Errorf("no file: %v", err)
-	}
+	check.Is(t, "no file", set.Reload(ctx), os.ErrNotExist)
 	take(1, true, "v5")
 
 	// What was used stays used.
@@ -111,9 +107,7 @@ func TestReload(t *testing.T) {
 			t.Errorf("%q decides after going back to %s", d.Version(), want)
 		}
 	}
-	if _, err := set.Rollback(); err == nil {
-		t.Error("rolled back behind the first version")
-	}
+	check.Fails(t, "rolled back behind the first version", check.ErrorOf(set.Rollback()), "")
 }
 
 func TestLimiterRefuses(t *testing.T) {
@@ -130,14 +124,10 @@ func TestLimiterRefuses(t *testing.T) {
 			t.Errorf("got %v, want %q", err, want)
 		}
 	}
-	if _, err := set.Limiter(core.Config{Store: core.NewMemory()}, "app"); err == nil || !strings.Contains(err.Error(), `did you mean "api"`) {
-		t.Errorf("another name: %v", err)
-	}
+	check.Fails(t, "another name", check.ErrorOf(set.Limiter(core.Config{Store: core.NewMemory()}, "app")), `did you mean "api"`)
 	secret := []byte("policies: {a: {limits: {b: {limit: 1/s, by: ip}}, bypass: [{tokens: {header: X-T, values: ['${env:NO_SUCH}']}}]}}")
 	set = must.Get(policy.Parse("x.yaml", secret, policy.Options{WithoutSecrets: true}))(t)
-	if _, err := set.Limiter(core.Config{Store: core.NewMemory()}, "a"); err == nil {
-		t.Error("a policy without its secrets can be used")
-	}
+	check.Fails(t, "a policy without its secrets can be used", check.ErrorOf(set.Limiter(core.Config{Store: core.NewMemory()}, "a")), "")
 }
 
 func TestWatchAFile(t *testing.T) {
@@ -246,9 +236,7 @@ func TestSources(t *testing.T) {
 	if err != nil || set.Status().Version.Name != "v7" {
 		t.Errorf("from an fs.FS: %v", err)
 	}
-	if _, err := policy.LoadFS(files, "limits.yaml"); !errors.Is(err, os.ErrNotExist) {
-		t.Errorf("no such file: %v", err)
-	}
+	check.Is(t, "no such file", check.ErrorOf(policy.LoadFS(files, "limits.yaml")), os.ErrNotExist)
 	set, err = policy.Parse("x.json", []byte(`{
 	"policies": {
 		"api": {"limits": {"client": {"limit": "5/hour", "by": "ip"}}}
@@ -257,9 +245,7 @@ func TestSources(t *testing.T) {
 	if err != nil || len(set.Names()) != 1 {
 		t.Errorf("JSON with tabs: %v", err)
 	}
-	if got := set.Status().Version.String(); len(got) != 12 {
-		t.Errorf("a version without a name is %q", got)
-	}
+	check.Equal(t, "digits of a version without a name", len(set.Status().Version.String()), 12)
 }
 
 func TestReloadFromManySides(t *testing.T) {

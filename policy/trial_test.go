@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/weblimit/weblimit/internal/test/check"
 	"github.com/weblimit/weblimit/policy"
 )
 
@@ -67,9 +68,7 @@ wrong on purpose: table.yaml:22:9: tests[2].requests[1]: want denied, got allowe
 wrong on purpose: table.yaml:23:9: tests[2].requests[2]: want it by limit client, got allowed, by limit login with 3 left
 wrong on purpose: table.yaml:24:9: tests[2].requests[3]: want 9 left, got allowed, by limit login with 2 left
 no such policy: table.yaml:26:13: tests[3].policy: there is no policy "app"; did you mean "api"?`
-	if got := strings.Join(told, "\n"); got != want {
-		t.Errorf("got\n%s\nwant\n%s", got, want)
-	}
+	check.Equal(t, "told", strings.Join(told, "\n"), want)
 	var wrong *policy.Error
 	if _, err := policy.Test(file, policy.File{Name: "table.yaml", Text: []byte("tests: [{name: a, policy: api, requests: [{expcet: allowed}]}]")}, options); !errors.As(err, &wrong) {
 		t.Errorf("a wrong table: %v", err)

@@ -11,6 +11,7 @@ import (
 
 	"github.com/weblimit/weblimit/core"
 	"github.com/weblimit/weblimit/core/store"
+	"github.com/weblimit/weblimit/internal/test/check"
 	"github.com/weblimit/weblimit/internal/test/must"
 	"github.com/weblimit/weblimit/keyfuncs"
 )
@@ -57,9 +58,7 @@ func TestAttach(t *testing.T) {
 		if got := limits[1].Rule; got != want || limits[1].Declared.IsZero() {
 			t.Errorf("the rule is %+v, want %+v; declared %v", got, want, limits[1].Declared)
 		}
-		if got := differencesOf(t, tool, false); len(got) != 0 {
-			t.Errorf("nothing differs, and %+v was found", got)
-		}
+		check.Equal(t, "differences where nothing differs", len(differencesOf(t, tool, false)), 0)
 		statement, err := tool.Statement(t.Context(), "plan", "tenant:acme", time.Now())
 		if err != nil || statement.Used != 10 || statement.Included != 80 || statement.Hard != 100 {
 			t.Errorf("statement %+v, %v", statement, err)
@@ -84,9 +83,7 @@ func TestAttach(t *testing.T) {
 			t.Errorf("the application has %+v, %v", a, err)
 		}
 		// It is no process of the book, and limiters are refused.
-		if _, err := core.New(core.Config{Store: tool.Store(), Limits: []core.Limit{monthly(5).Named("other")}}); !errors.Is(err, errAttached) {
-			t.Errorf("a limiter on an attached book: %v", err)
-		}
+		check.Is(t, "a limiter on an attached book", check.ErrorOf(core.New(core.Config{Store: tool.Store(), Limits: []core.Limit{monthly(5).Named("other")}})), errAttached)
 	})
 }
 
@@ -97,9 +94,7 @@ func TestAttachWithoutAStore(t *testing.T) {
 		spend(t, limiterOn(t, b.Store(), monthly(100)), "tenant:acme", 3)
 		mustFlushBook(t, b)
 		tool := attachTo(t, l, nil)
-		if _, err := tool.Reconcile(t.Context(), true, nil); !errors.Is(err, errNoStore) {
-			t.Errorf("Reconcile: %v", err)
-		}
+		check.Is(t, "Reconcile", check.ErrorOf(tool.Reconcile(t.Context(), true, nil)), errNoStore)
 		if s, err := tool.Statement(t.Context(), "plan", "tenant:acme", time.Now()); err != nil || s.Used != 3 {
 			t.Errorf("statement %+v, %v", s, err)
 		}
@@ -144,9 +139,7 @@ func TestAttachOnlyReads(t *testing.T) {
 	if _, err := Attach(t.Context(), pool, Config{}); !errors.Is(err, ErrNoBook) || !strings.Contains(err.Error(), `"weblimit"`) {
 		t.Errorf("no tables: %v", err)
 	}
-	if _, err := Attach(t.Context(), pool, Config{Notices: []Channel{{Name: "a", Deliver: func(context.Context, Notice) error { return nil }}}}); err == nil {
-		t.Error("an attached book delivers notices")
-	}
+	check.Fails(t, "an attached book delivers notices", check.ErrorOf(Attach(t.Context(), pool, Config{Notices: []Channel{{Name: "a", Deliver: func(context.Context, Notice) error { return nil }}}})), "")
 	b := must.Get(Open(t.Context(), pool, Config{Store: fresh(), Timeout: time.Minute}))(t)
 	spend(t, limiterOn(t, b.Store(), monthly(100)), "tenant:acme", 3)
 	mustFlushBook(t, b)
@@ -165,7 +158,5 @@ func TestAttachOnlyReads(t *testing.T) {
 		t.Errorf("%d processes, %v", processes, err)
 	}
 	must.Get(pool.Exec(t.Context(), "DROP TABLE weblimit.declared; DELETE FROM weblimit.migration WHERE version = 3"))(t)
-	if _, err := Attach(t.Context(), pool, Config{}); err == nil || !strings.Contains(err.Error(), "version 2") {
-		t.Errorf("older tables: %v", err)
-	}
+	check.Fails(t, "older tables", check.ErrorOf(Attach(t.Context(), pool, Config{})), "version 2")
 }

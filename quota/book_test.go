@@ -3,7 +3,6 @@ package quota
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"sync"
 	"sync/atomic"
@@ -111,6 +110,13 @@ func wantUnits(t *testing.T, b *Book, want int64) {
 	check.Equal(t, "units of the tenant in the ledger", b.total(t, "plan", "tenant:acme"), want)
 }
 
+// wantWritten has a book write what was used, and compares it.
+func wantWritten(t *testing.T, b *Book, want int64) {
+	t.Helper()
+	mustFlushBook(t, b)
+	wantUnits(t, b, want)
+}
+
 // wantGranted takes units for tenant:acme one by one, of which want are granted.
 func wantGranted(t *testing.T, l *core.Limiter, n int, want int64) {
 	t.Helper()
@@ -141,8 +147,7 @@ func TestAFreshStoreGoesOnWhereTheBookIs(t *testing.T) {
 		closeBook(t, first)
 		second := bookOn(t, l, Config{})
 		wantGranted(t, limiterOn(t, second.Store(), monthly(100)), 60, 40)
-		mustFlushBook(t, second)
-		wantUnits(t, second, 100)
+		wantWritten(t, second, 100)
 	})
 }
 
@@ -159,8 +164,7 @@ func TestAStoreThatForgets(t *testing.T) {
 			forget(t, m, "tenant:acme", monthly(100))
 		}
 		check.Equal(t, "granted of 150", granted, 100)
-		mustFlushBook(t, b)
-		wantUnits(t, b, 100)
+		wantWritten(t, b, 100)
 	})
 }
 
@@ -177,8 +181,7 @@ func TestLimitsAreDecidedTogether(t *testing.T) {
 	trial := core.PerCalendarDay(2, time.UTC).By(keyfuncs.Tenant("tenant")).Named("trial").Shadow()
 	limiter := limiterOn(t, b.Store(), burst, monthly(100), trial)
 	wantGranted(t, limiter, 10, 3) // of the other limit
-	mustFlushBook(t, b)
-	wantUnits(t, b, 3)
+	wantWritten(t, b, 3)
 	check.Equal(t, "units of the shadow limit in the ledger", b.total(t, "trial", "tenant:acme"), 2)
 }
 
@@ -218,8 +221,7 @@ func TestRefundsAndSettlements(t *testing.T) {
 			}
 			must.OK(t, b.Store().Charge(t.Context(), checks, results))
 		}
-		mustFlushBook(t, b)
-		wantUnits(t, b, 20)
+		wantWritten(t, b, 20)
 		if checks[0].Rule != rule {
 			t.Error("the caller's check has another rule")
 		}
@@ -232,12 +234,9 @@ func TestResetIsAnError(t *testing.T) {
 	burst := core.PerHour(3).By(keyfuncs.Tenant("tenant")).Named("burst")
 	limiter := limiterOn(t, b.Store(), burst, monthly(100))
 	spend(t, limiter, "tenant:acme", 3)
-	if err := limiter.Reset(t.Context(), "tenant:acme"); !errors.Is(err, ErrKept) {
-		t.Errorf("Reset: %v, want %v", err, ErrKept)
-	}
+	check.Is(t, "Reset", limiter.Reset(t.Context(), "tenant:acme"), ErrKept)
 	wantGranted(t, limiter, 10, 3) // of the limit that is not kept
-	mustFlushBook(t, b)
-	wantUnits(t, b, 6)
+	wantWritten(t, b, 6)
 }
 
 // Periods and days are those of the calendar, and the last use of a period is not the next one's.

@@ -10,6 +10,7 @@ import (
 
 	"github.com/weblimit/weblimit/core"
 	"github.com/weblimit/weblimit/core/store"
+	"github.com/weblimit/weblimit/internal/test/check"
 	"github.com/weblimit/weblimit/internal/test/long"
 	"github.com/weblimit/weblimit/internal/test/must"
 )
@@ -137,9 +138,7 @@ func TestNothingIsLostOrCountedTwice(t *testing.T) {
 			}
 			written()
 			for i := range granted {
-				if got := books[0].total(t, "plan", string(key(i))); got != granted[i] {
-					t.Errorf("tenant %d: the ledger has %d units, and %d were granted", i, got, granted[i])
-				}
+				check.Equal(t, fmt.Sprintf("tenant %d: units in the ledger", i), books[0].total(t, "plan", string(key(i))), granted[i])
 			}
 			l.breaks(0, 0)
 		})

@@ -112,9 +112,7 @@ func TestQueries(t *testing.T) {
 			n := 0
 			if err := l.usage(t.Context(), tt.q, func(u Usage) error {
 				n++
-				if u.Used != int64(u.Start.Month()) {
-					t.Errorf("%s: %+v", tt.name, u)
-				}
+				check.Equal(t, tt.name+": used", u.Used, int64(u.Start.Month()))
 				return nil
 			}); err != nil || n != tt.want {
 				t.Errorf("%s: %d accounts, %v; want %d", tt.name, n, err, tt.want)

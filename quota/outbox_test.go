@@ -133,9 +133,7 @@ func TestNoticesOnceOverManyProcesses(t *testing.T) {
 		group.Wait()
 		eventually(t, "all notices", func() bool { return len(r.ids()) == tenants*3 })
 		for id, n := range r.ids() {
-			if n != 1 {
-				t.Errorf("%s arrived %d times, though no process has failed", id, n)
-			}
+			check.Equal(t, id+": arrivals, though no process has failed", n, 1)
 		}
 	})
 }
@@ -315,9 +313,7 @@ func TestANoticeThatKills(t *testing.T) {
 		var r receiver
 		b := bookOn(t, l, quickly(Channel{Name: "mail", Deliver: r.Deliver, Attempts: 3}))
 		settles(t, b, Dead, 1)
-		if len(r.ids()) != 0 {
-			t.Error("it was tried a fourth time")
-		}
+		check.Equal(t, "notices that were tried a fourth time", len(r.ids()), 0)
 	})
 }
 
@@ -331,17 +327,11 @@ func TestChannelsOpenAndEnd(t *testing.T) {
 		without := bookOn(t, l, quickly())
 		mustFlush(t, without.ledger, reached(acme, 2, 2))
 		settles(t, with, Delivered, 1)
-		if r.got[0].Level != 90 {
-			t.Errorf("%+v", r.got)
-		}
-		if err := with.RemoveChannel(t.Context(), "mail"); err == nil {
-			t.Error("a channel was removed that the book serves")
-		}
+		check.Equal(t, "level", r.got[0].Level, 90)
+		check.Fails(t, "a channel was removed that the book serves", with.RemoveChannel(t.Context(), "mail"), "")
 		closeBook(t, with)
 		check.OK(t, without.RemoveChannel(t.Context(), "mail"))
-		if err := without.RemoveChannel(t.Context(), "mail"); err == nil {
-			t.Error("it was removed twice")
-		}
+		check.Fails(t, "it was removed twice", without.RemoveChannel(t.Context(), "mail"), "")
 		mustFlush(t, l, reached(acme, 3, 4))
 		check.Equal(t, "deliveries after it was removed", len(deliveriesOf(t, without, DeliveryQuery{})), 0)
 	})

@@ -35,9 +35,7 @@ func TestOneProcessLooksForWhatAnotherLeft(t *testing.T) {
 	pass() // the first did not get to it
 	present("second", "plan")
 	pass()
-	if gone := present("first", "plan", "other"); len(gone) != 3 {
-		t.Errorf("%v are gone, want the one that was killed and two more", gone)
-	}
+	check.Equal(t, "gone, the one that was killed and two more", len(present("first", "plan", "other")), 3)
 	must.OK(t, l.leave(t.Context(), "killed", "second", "of another service"))
 	pass()
 	if gone := present("first", "plan", "other"); len(gone) > 0 {

@@ -81,12 +81,8 @@ func TestBadChangesAreRefusedAndNotWritten(t *testing.T) {
 		if err != nil || len(all["tenant:acme"].changes) > 0 {
 			t.Errorf("changes %+v, %v", all["tenant:acme"].changes, err)
 		}
-		if _, err := b.Statement(ctx, "plan", "tenant:acme", time.Now()); !errors.Is(err, ErrUnknownTenant) {
-			t.Errorf("the statement of an unknown tenant: %v", err)
-		}
-		if _, err := b.Statement(ctx, "other", "tenant:acme", time.Now()); !errors.Is(err, ErrUnknownLimit) {
-			t.Errorf("the statement of an unknown limit: %v", err)
-		}
+		check.Is(t, "the statement of an unknown tenant", check.ErrorOf(b.Statement(ctx, "plan", "tenant:acme", time.Now())), ErrUnknownTenant)
+		check.Is(t, "the statement of an unknown limit", check.ErrorOf(b.Statement(ctx, "other", "tenant:acme", time.Now())), ErrUnknownLimit)
 	})
 }
 
@@ -129,9 +125,7 @@ func TestOperationsAreDoneOnce(t *testing.T) {
 			}
 		}
 		adjustment.At = time.Now().AddDate(0, -3, 0)
-		if _, err := b.Adjust(ctx, adjustment); !errors.Is(err, ErrReused) {
-			t.Errorf("in another period: %v", err)
-		}
+		check.Is(t, "in another period", check.ErrorOf(b.Adjust(ctx, adjustment)), ErrReused)
 		if a := mustAllow(t, b, time.Now()); a.Credits != 50 || a.Adjusted != -10 || a.Hard != 140 || a.Units() != 140 {
 			t.Errorf("allowance %+v", a)
 		}

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/weblimit/weblimit/core/store"
+	"github.com/weblimit/weblimit/internal/test/check"
 )
 
 // Any bytes can be a key: the ledger keeps them apart, and has them as text.
@@ -39,9 +40,7 @@ func TestKeysAsText(t *testing.T) {
 		}
 		mustFlushBook(t, b)
 		for i, key := range keys {
-			if got := b.total(t, "plan", string(key)); got != int64(i+1) {
-				t.Errorf("%.40q: the ledger has %d units, want %d", key, got, i+1)
-			}
+			check.Equal(t, fmt.Sprintf("%.40q: units in the ledger", key), b.total(t, "plan", string(key)), int64(i+1))
 		}
 		sum, err := b.Reconcile(t.Context(), true, func(d Difference) error {
 			if d.Cause != CauseUnknownKey || !strings.HasPrefix(d.Tenant, hashedKey) {

@@ -158,9 +158,7 @@ func TestCheckDecidesByADescribedRequest(t *testing.T) {
 	body := `{"policy":"api","request":{"method":"GET","route":"/items/{id}","client_ip":"192.0.2.1","values":{"user":"ann"}}}`
 	for i := range 6 {
 		a := ask(t, s, "/v1/check", body)
-		if want := i < 5; a.Allowed != want {
-			t.Fatalf("number %d: %+v", i+1, a)
-		}
+		must.Equal(t, fmt.Sprint("allowed, number ", i+1), a.Allowed, i < 5)
 		if i == 0 && (a.Status != 200 || a.Version != "v1" || len(a.Limits) != 2 || a.Limits[0].Remaining != 4 || a.Headers["RateLimit-Policy"] != `"ip";q=5;w=3600, "user";q=100;w=86400`) {
 			t.Errorf("the first: %+v", a)
 		}
@@ -194,9 +192,7 @@ func TestCheckDecidesByWhatPoliciesRead(t *testing.T) {
 	}
 	for plan, want := range map[string]int64{"": 1, "pro": 49} {
 		a := ask(t, s, "/v1/check", `{"policy":"plan","request":{"values":{"tenant":"t`+plan+`","plan":"`+plan+`"}}}`)
-		if a.Limits[0].Remaining != want {
-			t.Errorf("plan %q: %+v", plan, a)
-		}
+		must.Equal(t, "remaining with plan "+plan, a.Limits[0].Remaining, want)
 	}
 	for range 2 {
 		if a := ask(t, s, "/v1/check", `{"policy":"shadow","key":"k"}`); !a.Allowed || !a.Limits[0].Shadow {
@@ -227,9 +223,8 @@ func TestChecksTogetherAreAllOrNothing(t *testing.T) {
 	if a.Allowed || a.Status != 429 || a.Reason != "limit exceeded" || a.Checks[0].Reason != "denied together" || a.Checks[1].Limit != "once" || a.Headers["RateLimit"] == "" {
 		t.Errorf("the second: %+v", a)
 	}
-	if a = ask(t, s, "/v1/peek", `{"policy":"api","request":{"client_ip":"192.0.2.1"}}`); a.Limits[0].Remaining != 3 {
-		t.Errorf("the second was charged: %+v", a)
-	}
+	a = ask(t, s, "/v1/peek", `{"policy":"api","request":{"client_ip":"192.0.2.1"}}`)
+	must.Equal(t, "remaining, since the second was not charged", a.Limits[0].Remaining, 3)
 }
 
 func TestChecksAreDecidedEachByItself(t *testing.T) {
@@ -257,13 +252,9 @@ func TestRetriesOfAnOperationAreChargedOnce(t *testing.T) {
 	t.Parallel()
 	s := newService(t)
 	for range 3 {
-		if a := ask(t, s, "/v1/check", `{"policy":"api","key":"a","operation":"7f1c"}`); a.Limits[0].Remaining != 4 {
-			t.Errorf("%+v", a)
-		}
+		must.Equal(t, "remaining", ask(t, s, "/v1/check", `{"policy":"api","key":"a","operation":"7f1c"}`).Limits[0].Remaining, 4)
 	}
-	if a := ask(t, s, "/v1/check", `{"policy":"api","key":"a","operation":"7f1c","cost":2}`); a.Limits[0].Remaining != 2 {
-		t.Errorf("another cost is another operation: %+v", a)
-	}
+	must.Equal(t, "remaining, since another cost is another operation", ask(t, s, "/v1/check", `{"policy":"api","key":"a","operation":"7f1c","cost":2}`).Limits[0].Remaining, 2)
 }
 
 func TestReservationsAreSettledOnce(t *testing.T) {

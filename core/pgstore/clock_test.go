@@ -4,6 +4,9 @@ import (
 	"fmt"
 	"testing"
 	"time"
+
+	"github.com/weblimit/weblimit/internal/test/check"
+	"github.com/weblimit/weblimit/internal/test/must"
 )
 
 func TestClockIsBoundedByEachAnswer(t *testing.T) {
@@ -58,15 +61,11 @@ func TestMemoIsBounded(t *testing.T) {
 	state := make([]byte, 1000)
 	for i := range 20_000 {
 		m.set(fmt.Sprint(i), row{version: 1, state: state})
-		if m.get("0").version != 1 {
-			t.Fatalf("a row in use was dropped after %d others", i)
-		}
+		must.Equal(t, fmt.Sprintf("version of a row in use after %d others", i), m.get("0").version, 1)
 	}
 	if n := len(m.now) + len(m.old); n > 2*memoBytes/1000 {
 		t.Errorf("%d rows of 1,000 bytes are remembered", n)
 	}
 	m.set("0", row{version: 1, state: make([]byte, longestRow+1)})
-	if m.get("0").version != 0 {
-		t.Error("a row that is too long is remembered")
-	}
+	check.Equal(t, "version of a row that is too long", m.get("0").version, 0)
 }

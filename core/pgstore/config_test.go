@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/weblimit/weblimit/core/pgstore"
+	"github.com/weblimit/weblimit/internal/test/check"
 )
 
 func TestConfigs(t *testing.T) {
@@ -20,18 +21,12 @@ func TestConfigs(t *testing.T) {
 	}
 	for _, schema := range []string{"a b", `x"y`, "A", "1a", "a;drop", strings.Repeat("a", 64), "pg-x"} {
 		panics("schema "+schema, func() { pgstore.New(pool, pgstore.Config{Schema: schema}) })
-		if err := pgstore.Migrate(t.Context(), pool, pgstore.Config{Schema: schema}); err == nil || !strings.Contains(err.Error(), "Schema") {
-			t.Errorf("Migrate with schema %q: %v", schema, err)
-		}
+		check.Fails(t, "Migrate with schema "+schema, pgstore.Migrate(t.Context(), pool, pgstore.Config{Schema: schema}), "Schema")
 	}
 	panics("no pool", func() { pgstore.New(nil) })
 	panics("two configs", func() { pgstore.New(pool, pgstore.Config{}, pgstore.Config{}) })
 	panics("-1 connections", func() { pgstore.New(pool, pgstore.Config{Connections: -1}) })
 	panics("a negative timeout", func() { pgstore.New(pool, pgstore.Config{Timeout: -1}) })
-	if _, err := pgstore.Open(t.Context(), nil); err == nil {
-		t.Error("Open accepts no pool")
-	}
-	if _, err := pgstore.Open(t.Context(), pool); err == nil {
-		t.Error("Open of a server that is not there succeeds")
-	}
+	check.Fails(t, "Open accepts no pool", check.ErrorOf(pgstore.Open(t.Context(), nil)), "")
+	check.Fails(t, "Open of a server that is not there succeeds", check.ErrorOf(pgstore.Open(t.Context(), pool)), "")
 }

@@ -60,9 +60,7 @@ func TestKilledAndRestarted(t *testing.T) {
 		t.Errorf("errors by class: %v, want connection, then breaker open", seen)
 	}
 	f.Restart(t)
-	if left := f.recovers(t); left != 990 {
-		t.Errorf("after the restart %d are left, want 990", left)
-	}
+	check.Equal(t, "left after the restart", f.recovers(t), 990)
 	take(t, f, checkOf("k", f.rule, 1))
 }
 
@@ -92,9 +90,7 @@ func TestFrozenServersAreNotWaitedFor(t *testing.T) {
 	// By now the server has requests whose callers have left. It must not do them.
 	time.Sleep(100 * time.Millisecond) // the last call's time is over by the server's clock, too
 	f.Thaw(t)
-	if left := f.recovers(t); left != 990 {
-		t.Errorf("after the thaw %d are left, want 990: calls were charged after they had failed", left)
-	}
+	check.Equal(t, "left after the thaw, since calls that failed are not charged", f.recovers(t), 990)
 }
 
 // broken is a way in which a store can't decide, and the class of its errors.
@@ -167,9 +163,7 @@ func TestErrorsHaveTheirClass(t *testing.T) {
 				within *= 4
 				_, err = takeWithin(s, within, checkOf("secret-key", rule, 1))
 			}
-			if got := classOf(err); got != b.class {
-				t.Errorf("take: class %q of %v, want %q", got, err, b.class)
-			}
+			check.Equal(t, fmt.Sprintf("take: class of %v", err), classOf(err), b.class)
 			if strings.Contains(err.Error(), "secret-key") || strings.Contains(err.Error(), "right") {
 				t.Errorf("the error holds a key or password: %v", err)
 			}
@@ -185,9 +179,7 @@ func TestErrorsHaveTheirClass(t *testing.T) {
 			ctx, cancel = context.WithTimeout(t.Context(), within)
 			defer cancel()
 			for _, err := range s.Blocks(ctx, []*core.Rule{penalized}) {
-				if classOf(err) != b.class {
-					t.Errorf("blocks: class %q of %v, want %q", classOf(err), err, b.class)
-				}
+				check.Equal(t, fmt.Sprintf("blocks: class of %v", err), classOf(err), b.class)
 			}
 		})
 	}
@@ -238,9 +230,7 @@ func TestALockHeldByAnotherStallsItsKeyOnly(t *testing.T) {
 		}
 	}
 	must.OK(t, tx.Rollback(t.Context()))
-	if got := take(t, s, checkOf("locked", rule, 1))[0].Remaining; got != 98 {
-		t.Errorf("after the lock %d are left, want 98: calls that failed were charged", got)
-	}
+	check.Equal(t, "left after the lock, since calls that failed are not charged", take(t, s, checkOf("locked", rule, 1))[0].Remaining, 98)
 }
 
 // A record that can't be read is an error of its key, and leaves others and the breaker alone.

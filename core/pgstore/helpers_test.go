@@ -24,9 +24,7 @@ func checkOf(key string, rule *core.Rule, cost int64) core.Check {
 func take(t testing.TB, s core.Store, checks ...core.Check) []core.Result {
 	t.Helper()
 	results := make([]core.Result, len(checks))
-	if err := s.Take(t.Context(), checks, results); err != nil {
-		t.Fatalf("take: %v", err)
-	}
+	must.OK(t, s.Take(t.Context(), checks, results))
 	return results
 }
 

@@ -2,6 +2,7 @@ package pgstore_test
 
 import (
 	"context"
+	"fmt"
 	"net"
 	"path/filepath"
 	"testing"
@@ -46,8 +47,6 @@ func TestAShortDeadlineThatIsNoticedLateIsAShortOne(t *testing.T) {
 	for i := range 10 {
 		ctx := &stopped{context.Background(), time.Now().Add(40 * time.Millisecond), make(chan struct{})}
 		err := s.Take(ctx, []core.Check{checkOf("k", rule, 1)}, make([]core.Result, 1))
-		if got := classOf(err); got != store.ClassTimeout {
-			t.Fatalf("call %d: class %q of %v, want a timeout", i, got, err)
-		}
+		must.Equal(t, fmt.Sprintf("call %d: class of %v", i, err), classOf(err), store.ClassTimeout)
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"github.com/weblimit/weblimit/core"
 	"github.com/weblimit/weblimit/core/pgstore"
 	"github.com/weblimit/weblimit/core/store"
+	"github.com/weblimit/weblimit/internal/test/check"
 	"github.com/weblimit/weblimit/internal/test/must"
 	"github.com/weblimit/weblimit/internal/test/pgtest"
 )
@@ -23,9 +24,7 @@ func TestMigrate(t *testing.T) {
 		go func() { errs <- pgstore.Migrate(t.Context(), pool) }()
 	}
 	for range cap(errs) {
-		if err := <-errs; err != nil {
-			t.Errorf("migrations at once: %v", err)
-		}
+		check.OK(t, <-errs)
 	}
 	var versions int
 	if err := pool.QueryRow(t.Context(), "SELECT count(*) FROM weblimit.pgstore_version").Scan(&versions); err != nil || versions != 2 {

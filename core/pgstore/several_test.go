@@ -45,9 +45,7 @@ func TestCallsOfSeveralKeysAreWholeAcrossStores(t *testing.T) {
 					}
 					mu.Lock()
 					for i, result := range results {
-						if result.Charged != results[0].Charged {
-							t.Errorf("a call was charged in part: %+v", results)
-						}
+						check.Equal(t, fmt.Sprintf("charged as a whole: %+v", results), result.Charged, results[0].Charged)
 						if result.Charged {
 							charged[checks[i].Rule.Name+string(checks[i].Key)] += checks[i].Cost
 						}
@@ -88,7 +86,5 @@ func TestNothingOfTheCallerIsKept(t *testing.T) {
 	if left := take(t, s, checkOf("mine", rule, 0))[0].Remaining; 1000-left < charged {
 		t.Errorf("%d units used, %d calls were told that they are charged", 1000-left, charged)
 	}
-	if left := take(t, s, checkOf("else", rule, 0))[0].Remaining; left != 1000 {
-		t.Errorf("another key was charged %d", 1000-left)
-	}
+	check.Equal(t, "left of another key", take(t, s, checkOf("else", rule, 0))[0].Remaining, 1000)
 }

@@ -110,9 +110,7 @@ func TestErrorsOfStoresAreCounted(t *testing.T) {
 	seen.StoreEvent(core.Event{Kind: core.EventStoreError, Class: "breaker open", Count: 5})
 	seen.StoreEvent(core.Event{Kind: core.EventSettlementsLost, Class: "timeout", Count: 3})
 	got := seen.metrics(t)
-	if got["weblimit.store.settlements.lost{error.type=timeout}"] != "3" {
-		t.Errorf("lost settlements: %v", got)
-	}
+	check.Equal(t, "lost settlements", got["weblimit.store.settlements.lost{error.type=timeout}"], "3")
 	if got["weblimit.store.errors{error.type=READONLY store.node=10.0.0.7:6379}"] != "1" || got["weblimit.store.errors{error.type=breaker_open}"] != "5" {
 		t.Errorf("measured %v", got)
 	}
@@ -270,9 +268,7 @@ func TestLimitsAreBounded(t *testing.T) {
 		l := newLimiter(t, core.Config{Store: core.NewMemory(), Observe: seen, Limits: []core.Limit{core.PerHour(10).By(everyone).Named(fmt.Sprint("tenant-", i))}})
 		l.AllowKey(t.Context(), "k", 1)
 	}
-	if got := seen.metrics(t)["weblimit.decisions{decision=allowed limit=other reason=within_limit}"]; got != "500" {
-		t.Errorf("%s decisions of limits beyond the bound, want 500", got)
-	}
+	check.Equal(t, "decisions of limits beyond the bound", seen.metrics(t)["weblimit.decisions{decision=allowed limit=other reason=within_limit}"], "500")
 }
 
 // A string that is no UTF-8 would cost an exporter all that it sends together.

@@ -10,6 +10,7 @@ import (
 	"github.com/prometheus/common/expfmt"
 
 	"github.com/weblimit/weblimit/core"
+	"github.com/weblimit/weblimit/internal/test/check"
 	"github.com/weblimit/weblimit/internal/test/must"
 	weblimitprom "github.com/weblimit/weblimit/metrics/prometheus"
 )
@@ -40,12 +41,8 @@ func TestRegisteringTwiceFails(t *testing.T) {
 	if _, err := weblimitprom.New(weblimitprom.Config{Registerer: registry}); err == nil || !strings.Contains(err.Error(), "share one observer") {
 		t.Errorf("error %v, want one that says to share the observer", err)
 	}
-	if _, err := weblimitprom.New(weblimitprom.Config{Registerer: registry, Namespace: "other"}); err != nil {
-		t.Errorf("another namespace: %v", err)
-	}
-	if _, err := weblimitprom.New(weblimitprom.Config{Registerer: registry, ConstLabels: prometheus.Labels{"shard": "b"}}); err == nil {
-		t.Error("labels that only some of a name's metrics have were registered")
-	}
+	must.Do(weblimitprom.New(weblimitprom.Config{Registerer: registry, Namespace: "other"}))(t)
+	check.Fails(t, "labels that only some of a name's metrics have were registered", check.ErrorOf(weblimitprom.New(weblimitprom.Config{Registerer: registry, ConstLabels: prometheus.Labels{"shard": "b"}})), "")
 }
 
 // used returns a registry with a value in every metric.
@@ -72,9 +69,7 @@ func used(t *testing.T, config weblimitprom.Config) *prometheus.Registry {
 func TestMetricsKeepToTheConventions(t *testing.T) {
 	t.Parallel()
 	families := must.Get(used(t, weblimitprom.Config{}).Gather())(t)
-	if len(families) != 27 {
-		t.Errorf("%d metrics, want 27: this test does not use all, or there are others", len(families))
-	}
+	check.Equal(t, "metrics, all of which this test uses", len(families), 27)
 	problems, err := promlint.NewWithMetricFamilies(families).Lint()
 	if err != nil || len(problems) > 0 {
 		t.Errorf("%v %v", problems, err)

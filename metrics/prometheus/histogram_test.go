@@ -28,9 +28,7 @@ func counts(t *testing.T, h *dto.Histogram) map[int]int64 {
 			next, number = next+1, number+1
 		}
 	}
-	if next != len(h.PositiveDelta) {
-		t.Errorf("spans hold %d buckets of %d", next, len(h.PositiveDelta))
-	}
+	check.Equal(t, "native buckets that the spans hold", next, len(h.PositiveDelta))
 	return all
 }
 

@@ -78,9 +78,7 @@ func TestRights(t *testing.T) {
 	archivetest.Until(t, "a service follows", func() bool {
 		return set.Status().Version.Name == fmt.Sprintf("v%d", policy.KeptReleases+1)
 	})
-	if _, err := policy.Publish(t.Context(), service, archivetest.File(1), policy.Publication{}); err == nil {
-		t.Error("a service publishes")
-	}
+	check.Fails(t, "a service publishes", check.ErrorOf(policy.Publish(t.Context(), service, archivetest.File(1), policy.Publication{})), "")
 }
 
 // Redis holds up to 512 MB under a key, which must not get into the memory of a fleet.

@@ -29,9 +29,7 @@ func TestARaisedLimitCountsOnRedis(t *testing.T) {
 	asks := func(allowed, denied int) {
 		t.Helper()
 		for i := range allowed + denied {
-			if d := l.AllowKey(ctx, "k", 1); d.Allowed != (i < allowed) {
-				t.Fatalf("number %d: %v", i, d)
-			}
+			must.Equal(t, fmt.Sprint("allowed, number ", i), l.AllowKey(ctx, "k", 1).Allowed, i < allowed)
 		}
 	}
 	asks(5, 3)

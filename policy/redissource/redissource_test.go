@@ -32,9 +32,7 @@ func TestAFleetFollowsRedis(t *testing.T) {
 	client := clientOf(t, redistest.Shared(t))
 	key := redistest.Prefix(t) + "policy"
 	from := redissource.New(client, key)
-	if _, err := policy.From(from); err == nil {
-		t.Error("no error for a key that there is not")
-	}
+	check.Fails(t, "a key that there is not", check.ErrorOf(policy.From(from)), "")
 	var wrong *policy.Error
 	if err := redissource.Publish(ctx, client, key, policy.File{Name: "x", Text: []byte("policies: 1")}); !errors.As(err, &wrong) {
 		t.Errorf("a wrong file: %v", err)

@@ -261,9 +261,7 @@ func TestAServiceThatIsAway(t *testing.T) {
 		c.OnEvent(func(e core.Event) { events.Store(e.Kind, true) })
 		l := limiterOf(t, c, "user")
 		values := keyfuncs.Values{"user": name}
-		if d := l.Allow(values); d.Reason != core.ReasonWithinLimit {
-			t.Fatalf("%s, before: %v", name, d.LogValue())
-		}
+		must.Equal(t, name+", before", l.Allow(values).Reason, core.ReasonWithinLimit)
 		s.broken.Store(true)
 		before, began := s.requests.Load(), time.Now()
 		allowed := 0

@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/weblimit/weblimit/core/store"
+	"github.com/weblimit/weblimit/internal/test/check"
 	"github.com/weblimit/weblimit/internal/test/must"
 	"github.com/weblimit/weblimit/service/client"
 )
@@ -23,9 +24,7 @@ import (
 // forward serves the handler of s to requests over HTTP/2 only.
 func forward(t *testing.T, s *server) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if r.ProtoMajor != 2 {
-			t.Errorf("%s, want HTTP/2", r.Proto)
-		}
+		check.Equal(t, "HTTP", r.ProtoMajor, 2)
 		s.Config.Handler.ServeHTTP(w, r)
 	})
 }

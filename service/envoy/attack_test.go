@@ -203,8 +203,6 @@ func TestPagesDoNotUseUpLimits(t *testing.T) {
 		r.Header.Set(name, value)
 		w := httptest.NewRecorder()
 		s.JSON().ServeHTTP(w, r)
-		if w.Code != http.StatusForbidden {
-			t.Errorf("%s: %d %s", name, w.Code, w.Body)
-		}
+		check.Equal(t, name, w.Code, http.StatusForbidden)
 	}
 }

@@ -203,9 +203,7 @@ func TestOverride(t *testing.T) {
 	unmatched.Descriptors[0].Entries[0].Key = "anything"
 	wantSaid(t, ask(t, c, unmatched), "OK, OK 0")
 	wantSaid(t, ask(t, c, unmatched), "OVER, OVER 0")
-	if _, err := c.ShouldRateLimit(t.Context(), of(1, typev3.RateLimitUnit_UNKNOWN)); status.Code(err) != grpccodes.InvalidArgument {
-		t.Errorf("an unknown unit: %v", err)
-	}
+	check.Equal(t, "an unknown unit", status.Code(check.ErrorOf(c.ShouldRateLimit(t.Context(), of(1, typev3.RateLimitUnit_UNKNOWN)))), grpccodes.InvalidArgument)
 }
 
 func TestUnanswerableRequests(t *testing.T) {
@@ -304,9 +302,7 @@ func TestHeaders(t *testing.T) {
 			r := ask(t, c, second)
 			if got := headers(r); tt.config.Headers != 0 {
 				for _, part := range []string{"RateLimit: ", "Retry-After: 3600"} {
-					if !strings.Contains(got, part) {
-						t.Errorf("headers of a denial without %q:\n%s", part, got)
-					}
+					check.Contains(t, "headers of a denial", got, part)
 				}
 			} else {
 				check.Equal(t, "headers of a denial", got, tt.want[1])

@@ -126,9 +126,7 @@ func TestDeadline(t *testing.T) {
 	s := newServer(t, envoy.Config{}, two)
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if _, err := s.ShouldRateLimit(ctx, request("edge", "user=a")); status.Code(err) != grpccodes.DeadlineExceeded {
-		t.Errorf("%v", err)
-	}
+	check.Equal(t, "code", status.Code(check.ErrorOf(s.ShouldRateLimit(ctx, request("edge", "user=a")))), grpccodes.DeadlineExceeded)
 	wantAnswers(t, direct{s}, request("edge", "user=a"), "OK, OK 4") // it was not charged
 }
 
@@ -175,9 +173,7 @@ func TestReload(t *testing.T) {
 	want("a", "OK, OK 0")
 	want("a", "OVER, OVER 0")
 	must.OK(t, os.RemoveAll(dir))
-	if err := s.Reload(t.Context()); err == nil {
-		t.Error("the directory is gone, and nobody says so")
-	}
+	check.Fails(t, "the directory is gone, and nobody says so", s.Reload(t.Context()), "")
 	want("b", "OK, OK 2")
 }
 
@@ -328,9 +324,7 @@ descriptors:
 		`ratelimit_service_should_rate_limit_error{err_type="service_error"} 1`,
 		`ratelimit_service_config_load_success 1`,
 	} {
-		if !strings.Contains(w.Body.String(), want+"\n") {
-			t.Errorf("no line %s in\n%s", want, w.Body)
-		}
+		check.Contains(t, "metrics", w.Body.String(), want+"\n")
 	}
 	check.Equal(t, "hits", s.Hits()["edge.user"], envoy.Hits{Total: 12, Within: 10, Near: 2, Over: 2})
 }

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/weblimit/weblimit/internal/test/check"
 	"github.com/weblimit/weblimit/service/envoy"
 )
 
@@ -109,9 +110,7 @@ func TestWrongDomains(t *testing.T) {
 		{envoy.Config{}, nil, "there are no files"},
 	} {
 		tt.config.Source, tt.config.Store = envoy.Files(files(tt.texts...)...), still()
-		if _, err := envoy.New(tt.config); err == nil || !strings.Contains(err.Error(), tt.want) {
-			t.Errorf("%q: %v, want %s", tt.texts, err, tt.want)
-		}
+		check.Fails(t, fmt.Sprintf("%q", tt.texts), check.ErrorOf(envoy.New(tt.config)), tt.want)
 	}
 	c := dial(t, newServer(t, envoy.Config{MergeDomains: true},
 		"domain: d\ndescriptors: [{key: a, rate_limit: {unit: day, requests_per_unit: 1}}]\n",

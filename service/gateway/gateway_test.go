@@ -260,9 +260,7 @@ func TestMisconfiguredGateways(t *testing.T) {
 			if w := g.wants(t, test.status, test.request); strings.Contains(w.Body.String(), "X-") {
 				t.Errorf("the body names a header: %s", w.Body)
 			}
-			if !strings.Contains(g.log.String(), test.log) {
-				t.Errorf("the log does not have %q:\n%s", test.log, g.log)
-			}
+			check.Contains(t, "the log", g.log.String(), test.log)
 			g.do(test.request)
 			if n := strings.Count(g.log.String(), "refused"); n > 1 {
 				t.Errorf("%d lines in the log, want one a minute", n)

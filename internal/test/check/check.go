@@ -69,6 +69,9 @@ func Is(t testing.TB, what string, err, target error) {
 	}
 }
 
+// ErrorOf returns the error of a call, for Is and Fails.
+func ErrorOf[T any](_ T, err error) error { return err }
+
 // Fails reports that there is no error, or that its text lacks a part.
 func Fails(t testing.TB, what string, err error, part string) {
 	if err == nil || !strings.Contains(err.Error(), part) {
