@@ -79,7 +79,7 @@ var denials = []scenario{
 		for limit, status := range map[core.Outage]int{core.Local: http.StatusTooManyRequests, core.Deny: http.StatusServiceUnavailable} {
 			var heard atomic.Int64
 			s := e.serve(App{Layers: []Layer{{
-				Limiter: e.limiterOn(newFailing(false), core.PerHour(1).By(keyfuncs.Everyone()).Named("api").OnOutage(limit)),
+				Limiter: e.limiterOn(e.failing(), core.PerHour(1).By(keyfuncs.Everyone()).Named("api").OnOutage(limit)),
 				Denied:  func(core.Decision) (int, string) { heard.Add(1); return 0, "" },
 			}}})
 			s.get("/")

@@ -7,7 +7,6 @@ import (
 	"strconv"
 	"strings"
 	"sync"
-	"sync/atomic"
 
 	"github.com/weblimit/weblimit/core"
 	"github.com/weblimit/weblimit/keyfuncs"
@@ -28,25 +27,6 @@ func (e *env) configured(config core.Config) []Layer {
 	}
 	return []Layer{{Limiter: l}}
 }
-
-// counting is a store that counts its calls.
-type counting struct {
-	core.Store
-	takes atomic.Int64
-}
-
-func (e *env) counting() *counting {
-	e.Helper()
-	return &counting{Store: e.newStore(e)}
-}
-
-func (c *counting) Take(ctx context.Context, checks []core.Check, results []core.Result) error {
-	c.takes.Add(1)
-	return c.Store.Take(ctx, checks, results)
-}
-
-// asked returns the number of calls since it was last called.
-func (c *counting) asked() int64 { return c.takes.Swap(0) }
 
 // silent fails the test if a response has a header about a limit.
 func (e *env) silent(what string, r response) {
@@ -124,7 +104,7 @@ var features = []scenario{
 	{"a limit in shadow mode does not change a response when its store fails", func(e *env) {
 		for _, outage := range []core.Outage{core.Local, core.Allow, core.Deny} {
 			s := e.serve(App{Layers: e.configured(core.Config{
-				Store:  newFailing(false),
+				Store:  e.failing(),
 				Limits: []core.Limit{core.PerHour(1).By(keyfuncs.Everyone()).Shadow().OnOutage(outage)},
 			})})
 			for range 3 {

@@ -227,7 +227,7 @@ var guards = []struct {
 	}},
 	{"in an outage a guard decides by its limits' policies", func(e *env, g Guards) {
 		for policy, want := range map[core.Outage]int{core.Allow: 200, core.Deny: 503, core.Local: 200} {
-			settings := e.with(core.Config{Store: newFailing(false), Replicas: 2})
+			settings := e.with(core.Config{Store: e.failing(), Replicas: 2})
 			s, _ := e.messages(g.Make(settings, core.PerHour(2).Named("to").OnOutage(policy)), 1)
 			equal(e, "first", s.send("ann").status, want)
 			if policy == core.Local {

@@ -15,7 +15,7 @@ import (
 var lines = []scenario{
 	{"a client that fills the line leaves places for others", func(e *env) {
 		const places = 8
-		store := &countedStore{Store: e.newStore(e)}
+		store := e.counting()
 		limiter, err := core.New(core.Config{
 			Store: store, Timeout: patience, MaxWaiting: places,
 			Limits: []core.Limit{core.PerSecond(10).LeakyBucket(time.Minute).By(keyfuncs.Header("X-Tenant")).Named("even")},
@@ -51,7 +51,7 @@ var lines = []scenario{
 		if e.differs.Blind {
 			return // here a request whose client has left waits to the end and costs one call
 		}
-		store := &countedStore{Store: e.newStore(e)}
+		store := e.counting()
 		limiter := e.limiterOn(store, core.PerHour(60).LeakyBucket(time.Hour).By(keyfuncs.Everyone()).Named("even"))
 		s := e.serve(App{Layers: []Layer{{Limiter: limiter}}})
 		base, client := s.server.Listen(e), e.client()
@@ -78,22 +78,4 @@ var lines = []scenario{
 			e.Logf("%d resets in %v cost the store %d calls", resets, time.Since(start).Round(time.Millisecond), n)
 		}
 	}},
-}
-
-// countedStore is a store that counts charges and refunds.
-type countedStore struct {
-	core.Store
-	calls atomic.Int64
-	last  atomic.Int64 // when the last charge ended, in nanoseconds since the epoch
-}
-
-func (c *countedStore) Take(ctx context.Context, checks []core.Check, results []core.Result) error {
-	c.calls.Add(1)
-	defer func() { c.last.Store(time.Now().UnixNano()) }()
-	return c.Store.Take(ctx, checks, results)
-}
-
-func (c *countedStore) Refund(ctx context.Context, checks []core.Check, results []core.Result) error {
-	c.calls.Add(1)
-	return c.Store.Refund(ctx, checks, results)
 }

@@ -1,71 +1,22 @@
 package limittest
 
 import (
-	"context"
-	"errors"
 	"fmt"
-	"iter"
 	"net/http"
 	"time"
 
 	"github.com/weblimit/weblimit/core"
-	"github.com/weblimit/weblimit/core/store"
 	"github.com/weblimit/weblimit/keyfuncs"
+	"github.com/weblimit/weblimit/weblimittest"
 )
 
-// failing is a store that never answers. It fails at once or at the deadline.
-type failing struct {
-	store.Base
-	slow bool
+// failing returns a store that fails at once.
+func (e *env) failing() *weblimittest.Store {
+	e.Helper()
+	s := weblimittest.New(e)
+	s.Fail()
+	return s
 }
-
-func newFailing(slow bool) *failing {
-	f := &failing{slow: slow}
-	f.OnEvent(func(core.Event) {}) // a listener, so that nothing is logged
-	return f
-}
-
-var errFailing = errors.New("limittest: this store fails")
-
-func (f *failing) fail(ctx context.Context) error {
-	if f.slow {
-		<-ctx.Done()
-		return ctx.Err()
-	}
-	return errFailing
-}
-
-func (f *failing) Take(ctx context.Context, _ []core.Check, _ []core.Result) error {
-	return f.fail(ctx)
-}
-
-func (f *failing) Peek(ctx context.Context, _ []core.Check, _ []core.Result) error {
-	return f.fail(ctx)
-}
-
-func (f *failing) Refund(ctx context.Context, _ []core.Check, _ []core.Result) error {
-	return f.fail(ctx)
-}
-
-func (f *failing) Renew(ctx context.Context, _ []core.Check, _ []core.Result) error {
-	return f.fail(ctx)
-}
-
-func (f *failing) Charge(ctx context.Context, _ []core.Check, _ []core.Result) error {
-	return f.fail(ctx)
-}
-
-func (f *failing) Reset(ctx context.Context, _ []core.Check) error { return f.fail(ctx) }
-
-func (f *failing) Blocks(ctx context.Context, _ []*core.Rule) iter.Seq2[core.Blocked, error] {
-	return func(yield func(core.Blocked, error) bool) { yield(core.Blocked{}, f.fail(ctx)) }
-}
-
-func (f *failing) Block(ctx context.Context, _ []core.Check, _ time.Duration) error {
-	return f.fail(ctx)
-}
-
-func (f *failing) Unblock(ctx context.Context, _ []core.Check) error { return f.fail(ctx) }
 
 // decided is a handler that replies with the reason of the decision.
 func decided(c Call) {
@@ -80,7 +31,7 @@ var outages = []scenario{
 	{"in an outage Deny answers 503", func(e *env) {
 		s := e.serve(App{
 			Outer:  http.Header{"Etag": {`"v1"`}},
-			Layers: []Layer{{Limiter: e.limiterOn(newFailing(false), core.PerHour(5).By(keyfuncs.Everyone()).Named("api").OnOutage(core.Deny))}},
+			Layers: []Layer{{Limiter: e.limiterOn(e.failing(), core.PerHour(5).By(keyfuncs.Everyone()).Named("api").OnOutage(core.Deny))}},
 			Routes: reasons,
 		})
 		r := s.get("/")
@@ -95,7 +46,7 @@ var outages = []scenario{
 	}},
 	{"in an outage Allow lets requests through", func(e *env) {
 		s := e.serve(App{
-			Layers: []Layer{{Limiter: e.limiterOn(newFailing(false), core.PerHour(1).By(keyfuncs.Everyone()).Named("api").OnOutage(core.Allow))}},
+			Layers: []Layer{{Limiter: e.limiterOn(e.failing(), core.PerHour(1).By(keyfuncs.Everyone()).Named("api").OnOutage(core.Allow))}},
 			Routes: reasons,
 		})
 		for range 5 {
@@ -112,7 +63,7 @@ var outages = []scenario{
 			"plain": minute,
 			"tiers": minute.Tiers(func(keyfuncs.Request) core.Limit { return core.PerMinute(300) }),
 		} {
-			l, err := core.New(core.Config{Store: newFailing(false), Replicas: 3, Headers: core.Draft11 | core.XRateLimit | core.Draft03, Limits: []core.Limit{limit}})
+			l, err := core.New(core.Config{Store: e.failing(), Replicas: 3, Headers: core.Draft11 | core.XRateLimit | core.Draft03, Limits: []core.Limit{limit}})
 			if err != nil {
 				e.Fatal(err)
 			}
@@ -126,7 +77,7 @@ var outages = []scenario{
 	}},
 	{"in an outage all dialects name the limits of Fallback", func(e *env) {
 		l, err := core.New(core.Config{
-			Store: newFailing(false), Replicas: 3, Headers: core.Draft11 | core.XRateLimit,
+			Store: e.failing(), Replicas: 3, Headers: core.Draft11 | core.XRateLimit,
 			Limits:   []core.Limit{core.PerMinute(300).By(keyfuncs.Everyone()).Named("all")},
 			Fallback: core.Fallback{Limits: []core.Limit{core.PerMinute(7).By(keyfuncs.Everyone()).Named("reduced")}},
 		})
@@ -140,7 +91,7 @@ var outages = []scenario{
 	}},
 	{"in an outage a limit is counted locally unless it says otherwise", func(e *env) {
 		s := e.serve(App{
-			Layers: []Layer{{Limiter: e.limiterOn(newFailing(false), core.PerHour(2).By(keyfuncs.ClientIP()).Named("api"))}},
+			Layers: []Layer{{Limiter: e.limiterOn(e.failing(), core.PerHour(2).By(keyfuncs.ClientIP()).Named("api"))}},
 			Routes: reasons,
 		})
 		for range 2 {
@@ -152,8 +103,10 @@ var outages = []scenario{
 		e.passes("another client", s.get("/", from("203.0.113.9:99")))
 	}},
 	{"a store that does not answer in time is an outage", func(e *env) {
+		store := weblimittest.New(e)
+		store.Hang()
 		l, err := core.New(core.Config{
-			Store:   newFailing(true),
+			Store:   store,
 			Limits:  []core.Limit{core.PerHour(5).By(keyfuncs.Everyone()).OnOutage(core.Allow)},
 			Timeout: 5 * time.Millisecond,
 		})
@@ -165,7 +118,7 @@ var outages = []scenario{
 	}},
 	{"the Denied hook tells an outage from a limit", func(e *env) {
 		s := e.serve(App{Layers: []Layer{{
-			Limiter: e.limiterOn(newFailing(false), core.PerHour(5).By(keyfuncs.Everyone()).OnOutage(core.Deny)),
+			Limiter: e.limiterOn(e.failing(), core.PerHour(5).By(keyfuncs.Everyone()).OnOutage(core.Deny)),
 			Denied:  func(d core.Decision) (int, string) { return d.Status(), d.Reason.String() },
 		}}})
 		r := s.get("/")

@@ -223,7 +223,7 @@ var paths = []scenario{
 	{"a bypassed health check passes while the limit is used up and the store is down", func(e *env) {
 		var v visits
 		limits := []core.Limit{core.PerDay(1).By(keyfuncs.Everyone()).OnOutage(core.Deny)}
-		for _, store := range []core.Store{e.newStore(e), newFailing(false)} {
+		for _, store := range []core.Store{e.newStore(e), e.failing()} {
 			layers := e.configured(core.Config{Store: store, Limits: limits, Bypass: []keyfuncs.Condition{keyfuncs.Routes("/healthz")}})
 			s := e.serve(App{Routes: v.routes(layers)})
 			s.get("/login")

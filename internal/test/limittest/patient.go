@@ -13,62 +13,49 @@ import (
 // follows would fail the test.
 type patient struct{ core.Store }
 
-func longer(ctx context.Context) (context.Context, context.CancelFunc) {
-	return context.WithTimeout(context.WithoutCancel(ctx), patience)
+func patiently(ctx context.Context, ask func(context.Context) error) error {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), patience)
+	defer cancel()
+	return ask(ctx)
 }
 
 func (p patient) Take(ctx context.Context, checks []core.Check, results []core.Result) error {
-	ctx, cancel := longer(ctx)
-	defer cancel()
-	return p.Store.Take(ctx, checks, results)
+	return patiently(ctx, func(ctx context.Context) error { return p.Store.Take(ctx, checks, results) })
 }
 
 func (p patient) Peek(ctx context.Context, checks []core.Check, results []core.Result) error {
-	ctx, cancel := longer(ctx)
-	defer cancel()
-	return p.Store.Peek(ctx, checks, results)
+	return patiently(ctx, func(ctx context.Context) error { return p.Store.Peek(ctx, checks, results) })
 }
 
 func (p patient) Charge(ctx context.Context, checks []core.Check, results []core.Result) error {
-	ctx, cancel := longer(ctx)
-	defer cancel()
-	return p.Store.Charge(ctx, checks, results)
+	return patiently(ctx, func(ctx context.Context) error { return p.Store.Charge(ctx, checks, results) })
 }
 
 func (p patient) Refund(ctx context.Context, checks []core.Check, results []core.Result) error {
-	ctx, cancel := longer(ctx)
-	defer cancel()
-	return p.Store.Refund(ctx, checks, results)
+	return patiently(ctx, func(ctx context.Context) error { return p.Store.Refund(ctx, checks, results) })
 }
 
 func (p patient) Renew(ctx context.Context, checks []core.Check, results []core.Result) error {
-	ctx, cancel := longer(ctx)
-	defer cancel()
-	return p.Store.Renew(ctx, checks, results)
+	return patiently(ctx, func(ctx context.Context) error { return p.Store.Renew(ctx, checks, results) })
 }
 
 func (p patient) Reset(ctx context.Context, checks []core.Check) error {
-	ctx, cancel := longer(ctx)
-	defer cancel()
-	return p.Store.Reset(ctx, checks)
+	return patiently(ctx, func(ctx context.Context) error { return p.Store.Reset(ctx, checks) })
+}
+
+func (p patient) Unblock(ctx context.Context, checks []core.Check) error {
+	return patiently(ctx, func(ctx context.Context) error { return p.Store.Unblock(ctx, checks) })
+}
+
+func (p patient) Block(ctx context.Context, checks []core.Check, d time.Duration) error {
+	return patiently(ctx, func(ctx context.Context) error { return p.Store.Block(ctx, checks, d) })
 }
 
 func (p patient) Blocks(ctx context.Context, rules []*core.Rule) iter.Seq2[core.Blocked, error] {
 	return func(yield func(core.Blocked, error) bool) {
-		ctx, cancel := longer(ctx)
-		defer cancel()
-		p.Store.Blocks(ctx, rules)(yield)
+		_ = patiently(ctx, func(ctx context.Context) error {
+			p.Store.Blocks(ctx, rules)(yield)
+			return nil
+		})
 	}
-}
-
-func (p patient) Block(ctx context.Context, checks []core.Check, d time.Duration) error {
-	ctx, cancel := longer(ctx)
-	defer cancel()
-	return p.Store.Block(ctx, checks, d)
-}
-
-func (p patient) Unblock(ctx context.Context, checks []core.Check) error {
-	ctx, cancel := longer(ctx)
-	defer cancel()
-	return p.Store.Unblock(ctx, checks)
 }

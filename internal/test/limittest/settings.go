@@ -266,7 +266,7 @@ var settings = []scenario{
 		for tight, name := range []string{"global", "group", "route"} {
 			numbers := [3]int64{900, 900, 900}
 			numbers[tight] = 6
-			s := e.three(e.with(core.Config{Store: newFailing(false), Replicas: 3}), all("global", numbers[0]), all("group", numbers[1]), all("route", numbers[2]))
+			s := e.three(e.with(core.Config{Store: e.failing(), Replicas: 3}), all("global", numbers[0]), all("group", numbers[1]), all("route", numbers[2]))
 			for range 2 {
 				e.passes(name, s.get("/"))
 			}

@@ -50,7 +50,7 @@ var turns = []scenario{
 		if e.differs.Blind {
 			pace, limit = 100*time.Millisecond, core.PerSecond(10)
 		}
-		store := &countedStore{Store: e.newStore(e)}
+		store := e.counting()
 		limiter := e.limiterOn(store, limit.LeakyBucket(time.Hour).By(keyfuncs.Everyone()).Named("even"))
 		reached := make(chan struct{}, waiting+1)
 		s := e.serve(App{Layers: []Layer{{Limiter: limiter}}, Routes: []Route{{Method: "GET", Path: "/", Handle: func(c Call) {
