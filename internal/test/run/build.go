@@ -3,9 +3,9 @@ package main
 import (
 	"bytes"
 	"context"
-	"errors"
+	"crypto/sha256"
+	"encoding/hex"
 	"fmt"
-	"hash/fnv"
 	"os"
 	"os/exec"
 	"path"
@@ -40,8 +40,8 @@ type buildTime struct {
 // time: programs are linked on one.
 const builders = 2
 
-// build builds the tests of all units. Programs stay where they were built, in the directory for temporary
-// files: those of which nothing has changed need not be linked again.
+// build builds the tests of all units. Programs stay where they were built: those of which nothing has changed
+// need not be linked again.
 func build(ctx context.Context, units []unit) (*built, error) {
 	dir, err := programsDir()
 	if err != nil {
@@ -69,20 +69,38 @@ func build(ctx context.Context, units []unit) (*built, error) {
 	return b, context.Cause(ctx)
 }
 
-// programsDir returns the directory for the programs of this checkout.
+// unused is after how long the programs of a checkout are removed.
+const unused = 7 * 24 * time.Hour
+
+// programsDir returns the directory for the programs of this checkout, some 2 GB: beside the build cache, since
+// the directory for temporary files can be in memory. It removes those of checkouts that are not used any more.
 func programsDir() (string, error) {
 	root, err := filepath.Abs(".")
 	if err != nil {
 		return "", err
 	}
-	h := fnv.New64a()
-	_, _ = h.Write([]byte(root)) // never fails
-	dir := filepath.Join(os.TempDir(), fmt.Sprintf("weblimit-tests-%x", h.Sum64()))
+	all, err := os.UserCacheDir()
+	if err != nil { // there is no home
+		all = os.TempDir()
+	}
+	all = filepath.Join(all, "weblimit-tests")
+	hash := sha256.Sum256([]byte(root))
+	dir := filepath.Join(all, hex.EncodeToString(hash[:8]))
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return "", err
 	}
-	if info, err := os.Lstat(dir); err != nil || !info.IsDir() { // a link could lead anywhere
-		return "", errors.Join(fmt.Errorf("%s is no directory", dir), err)
+	now := time.Now()
+	if err := os.Chtimes(dir, now, now); err != nil {
+		return "", err
+	}
+	others, err := os.ReadDir(all)
+	if err != nil {
+		return "", err
+	}
+	for _, other := range others {
+		if info, err := other.Info(); err == nil && now.Sub(info.ModTime()) > unused {
+			_ = os.RemoveAll(filepath.Join(all, other.Name())) // or another time
+		}
 	}
 	return dir, nil
 }
