@@ -3,6 +3,7 @@ package examples_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"net/http"
 	"net/http/httptest"
@@ -11,9 +12,10 @@ import (
 	"time"
 
 	"github.com/weblimit/weblimit/core"
-	"github.com/weblimit/weblimit/internal/test/edge"
+	"github.com/weblimit/weblimit/internal/test/wait"
 	"github.com/weblimit/weblimit/keyfuncs"
 	"github.com/weblimit/weblimit/nethttp"
+	"github.com/weblimit/weblimit/weblimittest"
 )
 
 // The code of docs about streams and blocks: see readme_test.go.
@@ -76,8 +78,7 @@ func TestDocumentedStreams(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			edge.AwayFrom(24*time.Hour, 2*time.Minute) // when answers are no longer charged
-			store, sent, began := core.NewMemory(), 0, time.Now()
+			store, sent := weblimittest.New(t), 0 // whose clock stands still, so that no tokens come back
 			hungUp, ended := make(chan struct{}), make(chan struct{})
 			stream := docsStream(store, func(ctx context.Context) (string, error) {
 				switch {
@@ -112,28 +113,21 @@ func TestDocumentedStreams(t *testing.T) {
 				t.Errorf("the client sees %v", err)
 			}
 			<-ended
-			left := func() (tokens, answers int64) {
-				limiter := core.ForLimits(store, []core.Limit{
-					core.PerMinute(10_000).By(keyfuncs.User(userKey{})).Named("tokens"),
-					core.PerDay(200).FixedWindow().By(keyfuncs.User(userKey{})).Named("answers"),
-				})
+			limiter := core.ForLimits(store, []core.Limit{
+				core.PerMinute(10_000).By(keyfuncs.User(userKey{})).Named("tokens"),
+				core.PerDay(200).FixedWindow().By(keyfuncs.User(userKey{})).Named("answers"),
+			})
+			want := int64(sent)
+			wait.For(t, "what was reported is charged", func() error {
 				d, err := limiter.Peek(t.Context(), keyfuncs.Encode("user", "42"), 0)
 				if err != nil {
-					t.Fatal(err)
+					return err
 				}
-				return d.Results()[0].Remaining, d.Results()[1].Remaining
-			}
-			want := int64(sent)
-			for deadline := time.Now().Add(time.Minute); ; time.Sleep(time.Millisecond) {
-				tokens, answers := left()
-				regained := int64(time.Since(began)*10_000/time.Minute) + 1
-				if answers == 200-tt.answer && tokens >= 10_000-want && tokens <= min(10_000-want+regained, 10_000) {
-					break
+				if tokens, answers := d.Results()[0].Remaining, d.Results()[1].Remaining; tokens != 10_000-want || answers != 200-tt.answer {
+					return fmt.Errorf("%d tokens and %d answers are left, want %d tokens and %d answer charged", tokens, answers, want, tt.answer)
 				}
-				if time.Now().After(deadline) {
-					t.Fatalf("%d tokens and %d answers are left, want %d tokens and %d answer charged", tokens, answers, want, tt.answer)
-				}
-			}
+				return nil
+			})
 			if want < tt.least {
 				t.Errorf("%d tokens, want %d at least", want, tt.least)
 			}

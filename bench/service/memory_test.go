@@ -85,7 +85,7 @@ func settled(t *testing.T, d *daemon) int64 {
 			t.Fatalf("%d %v: %.200s", status, err, body)
 		}
 	}
-	time.Sleep(300 * time.Millisecond)
+	time.Sleep(300 * time.Millisecond) // the system takes back what was freed
 	return d.rss()
 }
 

@@ -113,7 +113,7 @@ func TestSoak(t *testing.T) {
 	var idle []footprint
 	for window := range soakWindows {
 		span := *soak / soakWindows
-		time.Sleep(span / 2)
+		time.Sleep(span / 2) // the load goes on: how long is what the soak is told
 		if window%2 == 1 {
 			server.Kill()
 			time.Sleep(min(span/4, 500*time.Millisecond))
@@ -332,7 +332,7 @@ func (s *soaked) idle() (f footprint) {
 	// What ends after its answer, which takes its time on a busy machine.
 	f.goroutines, f.files = math.MaxInt64, math.MaxInt64
 	for less, tries := true, 0; less && tries < 100; tries++ {
-		time.Sleep(50 * time.Millisecond)
+		time.Sleep(50 * time.Millisecond) // in which more of it ends
 		goroutines, files := read("/debug/pprof/goroutine?debug=1", goroutineLine), int64(s.files())
 		less = goroutines < f.goroutines || files < f.files
 		f.goroutines, f.files = min(f.goroutines, goroutines), min(f.files, files)
@@ -379,7 +379,7 @@ func (s *soaked) exact(ctx context.Context) {
 		for tries := 0; tries < 1000 && s.answers.Load() < answers+5*soakCallers && !s.t.Failed(); tries++ {
 			time.Sleep(10 * time.Millisecond) // until some were asked since, also on a busy machine
 		}
-		time.Sleep(200 * time.Millisecond)
+		time.Sleep(200 * time.Millisecond) // in which an outage would show
 		return s.outages.Load() == before
 	})
 	before := s.outages.Load()

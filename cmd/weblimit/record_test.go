@@ -60,9 +60,9 @@ func TestRecord(t *testing.T) {
 			one(api, fmt.Sprintf("user:%d", 100+i))
 		}
 		one(login, "ip:192.0.2.7")
-		time.Sleep(900 * time.Millisecond)
+		time.Sleep(900 * time.Millisecond) // the page shows rates per second
 	}
-	time.Sleep(1100 * time.Millisecond)
+	time.Sleep(1100 * time.Millisecond) // until the last second is published
 	for _, name := range []string{"overview", "limits", "explain", "block", "blocks", "unblock", "reset"} {
 		q := recorded[name]
 		r, err := http.NewRequestWithContext(t.Context(), q.method, a.onPage.env["WEBLIMIT_URL"]+"/api/v1/"+q.path, strings.NewReader(q.body))

@@ -246,7 +246,7 @@ func (f *fleet) look(ctx context.Context, all []string) {
 			f.ready = ready
 			f.mu.Unlock()
 		}
-		time.Sleep(50 * time.Millisecond)
+		time.Sleep(50 * time.Millisecond) // as balancers do
 	}
 }
 
@@ -371,7 +371,7 @@ func TestDrainInSteps(t *testing.T) {
 	in.signal(t, syscall.SIGTERM)
 	in.signal(t, syscall.SIGTERM) // at once: one signal that was sent twice
 	wait.Until(t, "it drains", func() bool { return strings.Contains(in.log.String(), "weblimitd: draining") })
-	time.Sleep(700 * time.Millisecond)
+	time.Sleep(700 * time.Millisecond) // nothing tells that it goes on
 	select {
 	case <-in.ended:
 		t.Fatal("one signal that was sent twice ends it at once")

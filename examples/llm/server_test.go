@@ -1,6 +1,7 @@
 package main
 
 import (
+	"fmt"
 	"io"
 	"net/http"
 	"net/http/httptest"
@@ -13,6 +14,7 @@ import (
 
 	"github.com/weblimit/weblimit/core"
 	"github.com/weblimit/weblimit/internal/test/limittest"
+	"github.com/weblimit/weblimit/internal/test/wait"
 	"github.com/weblimit/weblimit/keyfuncs"
 	"github.com/weblimit/weblimit/weblimittest"
 )
@@ -45,16 +47,10 @@ func TestAnswersCostWhatTheyAre(t *testing.T) {
 			for tries := 1; ; tries++ {
 				charge()
 				start := time.Now()
-				for {
+				wait.Until(t, what+" is given back", func() bool {
 					_, left := ask("fail", "1")
-					if strings.Contains(left, `"tokens";r=9999;`) {
-						break
-					}
-					if time.Since(start) > 2*time.Minute {
-						t.Fatalf("%s: %q, want it given back", what, left)
-					}
-					time.Sleep(20 * time.Millisecond)
-				}
+					return strings.Contains(left, `"tokens";r=9999;`)
+				})
 				if took := time.Since(start); took < 15*time.Second {
 					return
 				} else if tries == 5 {
@@ -115,19 +111,17 @@ func TestAnswersThatEndEarly(t *testing.T) {
 				t.Fatalf("status %d, %v", res.StatusCode, err)
 			}
 			limiter := core.ForLimits(store, []core.Limit{core.PerMinute(10_000).By(keyfuncs.User(customerKey{})).Named("tokens")})
-			for began := time.Now(); ; time.Sleep(time.Millisecond) { // until the rest is given back, in the background
+			wait.For(t, "the rest is given back, in the background", func() error {
 				d, err := limiter.Peek(t.Context(), keyfuncs.Encode("user", "alice"), 0)
 				if err != nil {
-					t.Fatal(err)
+					return err
 				}
 				left, _ := d.Binding()
-				if left.Remaining >= 10_000-tt.to && left.Remaining <= 10_000-tt.from {
-					return
+				if left.Remaining < 10_000-tt.to || left.Remaining > 10_000-tt.from {
+					return fmt.Errorf("%d tokens are left, want %d to %d charged", left.Remaining, tt.from, tt.to)
 				}
-				if time.Since(began) > time.Minute {
-					t.Fatalf("%d tokens are left, want %d to %d charged", left.Remaining, tt.from, tt.to)
-				}
-			}
+				return nil
+			})
 		})
 	}
 }
