@@ -99,6 +99,9 @@ func TestAStreamOutlivesTheServersWriteTimeout(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		in := start(t, core.NewMemory())
 		in.serve(t, http.StripPrefix("/ops", in.page), 1500*time.Millisecond)
-		next(t, in.open(t.Context(), t)) // two seconds later
+		events := in.open(t.Context(), t)
+		for range 10 { // for twenty seconds, which is longer than the client may take for one event, too
+			next(t, events)
+		}
 	})
 }
