@@ -1,6 +1,7 @@
 package chilimit_test
 
 import (
+	"fmt"
 	"io"
 	"net/http"
 	"net/http/httptest"
@@ -8,6 +9,7 @@ import (
 
 	"github.com/weblimit/weblimit/chilimit"
 	"github.com/weblimit/weblimit/core"
+	"github.com/weblimit/weblimit/internal/test/check"
 	"github.com/weblimit/weblimit/keyfuncs"
 )
 
@@ -24,8 +26,6 @@ func TestOneMiddlewareAroundTwoHandlers(t *testing.T) {
 	t.Parallel()
 	limit := chilimit.Limit(core.NewMemory(), core.PerHour(1).By(keyfuncs.Everyone()))
 	for i, want := range []int{200, 429} {
-		if w := ask(limit(http.HandlerFunc(hello)), "GET", "/"); w.Code != want {
-			t.Errorf("request %d: %d, want %d", i+1, w.Code, want)
-		}
+		check.Equal(t, fmt.Sprintf("request %d", i+1), ask(limit(http.HandlerFunc(hello)), "GET", "/").Code, want)
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"github.com/go-chi/chi/v5"
 
 	"github.com/weblimit/weblimit/core"
+	"github.com/weblimit/weblimit/internal/test/check"
 	"github.com/weblimit/weblimit/keyfuncs"
 )
 
@@ -75,9 +76,7 @@ func TestTrap60AMountWithAndWithoutItsSlash(t *testing.T) {
 				}
 			}
 		}
-		if ran != 3 {
-			t.Errorf("%s: the handler ran %d times, want 3", name, ran)
-		}
+		check.Equal(t, name+": runs of the handler", ran, 3)
 	}
 }
 
@@ -152,8 +151,6 @@ func TestTrap52AConditionOnARouteInAWrappedRouter(t *testing.T) {
 		for range 100 {
 			r.ServeHTTP(httptest.NewRecorder(), httptest.NewRequest("POST", "/api/login", nil))
 		}
-		if ran != 5 {
-			t.Errorf("%s: %d of 100 logins, want 5", name, ran)
-		}
+		check.Equal(t, name+": of 100 logins", ran, 5)
 	}
 }

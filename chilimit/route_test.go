@@ -1,6 +1,7 @@
 package chilimit
 
 import (
+	"fmt"
 	"net/http"
 	"net/http/httptest"
 	"sync"
@@ -11,6 +12,7 @@ import (
 
 	"github.com/weblimit/weblimit/core"
 	"github.com/weblimit/weblimit/internal/stdhttp"
+	"github.com/weblimit/weblimit/internal/test/check"
 	"github.com/weblimit/weblimit/keyfuncs"
 )
 
@@ -149,9 +151,7 @@ func TestRouteIsTheOneThatChiFinds(t *testing.T) {
 		clear(p.seen)
 		w := httptest.NewRecorder()
 		app.ServeHTTP(w, httptest.NewRequest("GET", path, nil))
-		if w.Code != http.StatusNoContent {
-			t.Errorf("%s: %d", path, w.Code)
-		}
+		check.Equal(t, path, w.Code, http.StatusNoContent)
 		for name, got := range p.seen {
 			if got != final {
 				t.Errorf("%s: %s sees %q, chi says %q", path, name, got, final)
@@ -180,9 +180,7 @@ func TestRouteOfARewrittenRequest(t *testing.T) {
 		p := &probe{seen: make(map[string]string)}
 		w := httptest.NewRecorder()
 		application(p, tt.first).ServeHTTP(w, httptest.NewRequest(tt.method, tt.path, nil))
-		if w.Code != http.StatusNoContent {
-			t.Errorf("%s, %s %s: %d", tt.name, tt.method, tt.path, w.Code)
-		}
+		check.Equal(t, fmt.Sprintf("%s, %s %s", tt.name, tt.method, tt.path), w.Code, http.StatusNoContent)
 		for _, place := range tt.places {
 			if got := p.seen[place]; got != tt.want {
 				t.Errorf("%s, %s %s: %s sees %q, want %q", tt.name, tt.method, tt.path, place, got, tt.want)
@@ -214,18 +212,14 @@ func TestTrap52MiddlewareThatRewritesBehindTheLimiter(t *testing.T) {
 	for range 100 {
 		ask("/api/login/")
 	}
-	if logins != 6 {
-		t.Errorf("%d logins, want 5 and the first", logins)
-	}
+	check.Equal(t, "logins: 5 and the first", logins, 6)
 }
 
 func TestOutsideOfChiNoRouteIsKnown(t *testing.T) {
 	t.Parallel()
 	p := &probe{seen: make(map[string]string)}
 	p.at("outside")(application(p)).ServeHTTP(httptest.NewRecorder(), httptest.NewRequest("GET", "/items/1", nil))
-	if got := p.seen["outside"]; got != "" {
-		t.Errorf("outside: %q", got)
-	}
+	check.Equal(t, "outside", p.seen["outside"], "")
 }
 
 // Asking for the route leaves chi's own context alone: parameters arrive.

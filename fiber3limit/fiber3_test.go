@@ -72,9 +72,7 @@ func TestRequestsThatCannotBeRead(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if ran != 0 {
-		t.Errorf("%d handlers ran", ran)
-	}
+	check.Equal(t, "handlers that ran", ran, 0)
 }
 
 // A handler that has timed out still uses c in a goroutine of its own.
@@ -113,9 +111,7 @@ func TestRoutesThatAreReplaced(t *testing.T) {
 	for range 20 {
 		ask(app, "POST", "/login")
 	}
-	if ran != 6 {
-		t.Errorf("%d logins, want 5 and the first", ran)
-	}
+	check.Equal(t, "logins: 5 and the first", ran, 6)
 }
 
 // Routes of a domain are routes of all hosts, whose handlers pass on.
@@ -128,9 +124,7 @@ func TestRoutesOfADomain(t *testing.T) {
 	for range 20 {
 		ask(app, "POST", "http://example.com/login")
 	}
-	if ran != 5 {
-		t.Errorf("%d logins, want 5", ran)
-	}
+	check.Equal(t, "logins", ran, 5)
 }
 
 // customCtx is an application's own context.

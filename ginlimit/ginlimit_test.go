@@ -1,6 +1,7 @@
 package ginlimit_test
 
 import (
+	"fmt"
 	"net/http"
 	"net/http/httptest"
 	"testing"
@@ -9,6 +10,7 @@ import (
 
 	"github.com/weblimit/weblimit/core"
 	"github.com/weblimit/weblimit/ginlimit"
+	"github.com/weblimit/weblimit/internal/test/check"
 	"github.com/weblimit/weblimit/keyfuncs"
 )
 
@@ -54,9 +56,7 @@ func TestLocalsComeBeforeTheContext(t *testing.T) {
 			path string
 			want int
 		}{{"/?user=a", 404}, {"/?user=a", 429}, {"/?user=b", 404}} {
-			if w := get(engine, tt.path); w.Code != tt.want {
-				t.Errorf("fallback %v: %s: %d, want %d", fallback, tt.path, w.Code, tt.want)
-			}
+			check.Equal(t, fmt.Sprintf("fallback %v: %s", fallback, tt.path), get(engine, tt.path).Code, tt.want)
 		}
 	}
 }
@@ -91,7 +91,5 @@ func TestGuardAbortsTheChain(t *testing.T) {
 	for range 2 {
 		r.ServeHTTP(httptest.NewRecorder(), httptest.NewRequest("GET", "/", nil))
 	}
-	if later != 1 {
-		t.Errorf("the next handler ran %d times", later)
-	}
+	check.Equal(t, "runs of the next handler", later, 1)
 }

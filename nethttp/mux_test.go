@@ -16,6 +16,7 @@ import (
 	"testing"
 
 	"github.com/weblimit/weblimit/core"
+	"github.com/weblimit/weblimit/internal/test/check"
 	"github.com/weblimit/weblimit/keyfuncs"
 	"github.com/weblimit/weblimit/nethttp"
 )
@@ -106,9 +107,7 @@ func TestConditionAroundAHandlerOfASubtree(t *testing.T) {
 			return "x", true
 		})))
 		get(within(tt.pattern, http.StripPrefix(tt.strip, look(ok))), "POST", "/api/login")
-		if got != tt.want {
-			t.Errorf("%s at %s: %v, want %v", tt.route, tt.pattern, got, tt.want)
-		}
+		check.Equal(t, fmt.Sprintf("%s at %s", tt.route, tt.pattern), got, tt.want)
 	}
 }
 
@@ -132,9 +131,7 @@ func TestTrap48PreflightsOfAReverseProxy(t *testing.T) {
 			r.Header.Set("Access-Control-Request-Method", "POST")
 			h.ServeHTTP(httptest.NewRecorder(), r)
 		}
-		if ran != 3 {
-			t.Errorf("%s: %d requests reached the backend, want 3", what, ran)
-		}
+		check.Equal(t, what+": requests that reached the backend", ran, 3)
 	}
 }
 

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/weblimit/weblimit/core"
+	"github.com/weblimit/weblimit/internal/test/check"
 	"github.com/weblimit/weblimit/keyfuncs"
 	"github.com/weblimit/weblimit/nethttp"
 )
@@ -34,12 +35,8 @@ func get(h http.Handler, method, path string) *httptest.ResponseRecorder {
 func TestOneMiddlewareAroundTwoHandlers(t *testing.T) {
 	t.Parallel()
 	limit := nethttp.Limit(core.NewMemory(), core.PerHour(1).By(keyfuncs.Everyone()))
-	if w := get(limit(ok), "GET", "/"); w.Code != 200 {
-		t.Errorf("first: %d", w.Code)
-	}
-	if w := get(limit(ok), "GET", "/"); w.Code != 429 {
-		t.Errorf("second: %d", w.Code)
-	}
+	check.Equal(t, "first", get(limit(ok), "GET", "/").Code, 200)
+	check.Equal(t, "second", get(limit(ok), "GET", "/").Code, 429)
 }
 
 // The mux of the Config counts, not the pattern of one further out.
@@ -54,9 +51,7 @@ func TestRouteOfANestedMux(t *testing.T) {
 		path string
 		want int
 	}{{"/api/items/1", 200}, {"/api/items/2", 429}, {"/api/users/1", 200}, {"/api/none", 404}, {"/api/nothing", 429}} {
-		if w := get(outer, "GET", tt.path); w.Code != tt.want {
-			t.Errorf("%s: %d, want %d", tt.path, w.Code, tt.want)
-		}
+		check.Equal(t, tt.path, get(outer, "GET", tt.path).Code, tt.want)
 	}
 }
 

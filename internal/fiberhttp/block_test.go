@@ -1,6 +1,11 @@
 package fiberhttp
 
-import "testing"
+import (
+	"fmt"
+	"testing"
+
+	"github.com/weblimit/weblimit/internal/test/check"
+)
 
 func TestChunked(t *testing.T) {
 	t.Parallel()
@@ -20,25 +25,15 @@ func TestChunked(t *testing.T) {
 		"X: Transfer-Encoding: chunked\r\n\r\n":           false,
 		"X: a\r\n Transfer-Encoding: chunked\r\n\r\n":     false, // continues the line before
 	} {
-		if got := block(raw).chunked(); got != want {
-			t.Errorf("%q: %v", raw, got)
-		}
+		check.Equal(t, fmt.Sprintf("%q", raw), block(raw).chunked(), want)
 	}
 }
 
 func TestBlockCountsLines(t *testing.T) {
 	t.Parallel()
 	b := block("X-A: 1\r\nx-a: 2\r\nX-Ab: 3\r\nX-B: 4\r\n X-A: 5\r\nX_A: 6\r\nX-A : 7\r\nX-A:\r\n\r\n")
-	if n := b.count("X-A", 9); n != 3 {
-		t.Errorf("X-A has %d lines", n)
-	}
-	if n := b.count("X-A", 2); n != 2 {
-		t.Errorf("X-A has %d lines of the first two", n)
-	}
-	if n := b.count("X-B", 9); n != 1 {
-		t.Errorf("X-B has %d lines", n)
-	}
-	if n := b.count("X-C", 9); n != 0 {
-		t.Errorf("X-C has %d lines", n)
-	}
+	check.Equal(t, "lines of X-A", b.count("X-A", 9), 3)
+	check.Equal(t, "lines of X-A, of the first two", b.count("X-A", 2), 2)
+	check.Equal(t, "lines of X-B", b.count("X-B", 9), 1)
+	check.Equal(t, "lines of X-C", b.count("X-C", 9), 0)
 }

@@ -1,9 +1,12 @@
 package fiberhttp
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/weblimit/weblimit/internal/test/check"
 )
 
 // parsed is a request whose header block and parsed headers a test sets.
@@ -89,9 +92,7 @@ func TestLinesInTheOrderOfTheBlock(t *testing.T) {
 			f.Init()
 			p := parsed{block: block + "\r\n", lines: strings.Fields(tt.lines)}
 			for range 2 {
-				if got := all(&f, p, Header, "X-A"); got != want {
-					t.Errorf("%s, chunked %v: %q, want %q", tt.name, framing != "", got, want)
-				}
+				check.Equal(t, fmt.Sprintf("%s, chunked %v", tt.name, framing != ""), all(&f, p, Header, "X-A"), want)
 				f.Reset()
 			}
 		}
@@ -105,9 +106,7 @@ func TestLinesOfStreams(t *testing.T) {
 		var f Fields
 		f.Init()
 		p := parsed{block: "Transfer-Encoding: chunked\r\nX-A: a\r\n\r\n", lines: []string{line}, streamed: true}
-		if got := all(&f, p, Header, "X-A"); got != want {
-			t.Errorf("%s: %q, want %q", line, got, want)
-		}
+		check.Equal(t, line, all(&f, p, Header, "X-A"), want)
 	}
 }
 
@@ -127,9 +126,7 @@ func TestCookiesInTheOrderOfTheBlock(t *testing.T) {
 		var f Fields
 		f.Init()
 		p := parsed{block: "Transfer-Encoding: chunked\r\nCookie: " + tt.block + "\r\n\r\n", cookies: strings.Fields(tt.cookies)}
-		if got := all(&f, p, Cookie, "sid"); got != tt.want {
-			t.Errorf("%s, parsed as %s: %q, want %q", tt.block, tt.cookies, got, tt.want)
-		}
+		check.Equal(t, fmt.Sprintf("%s, parsed as %s", tt.block, tt.cookies), all(&f, p, Cookie, "sid"), tt.want)
 	}
 }
 
@@ -140,7 +137,5 @@ func TestManyLinesAreNotComparedEachWithEach(t *testing.T) {
 	p := parsed{block: strings.Repeat("X-A: a\r\n", lines-1) + "X-A: b\r\n\r\n", lines: append([]string{"b"}, slices.Repeat([]string{"a"}, lines-1)...)}
 	var f Fields
 	f.Init()
-	if got := all(&f, p, Header, "X-A"); got != "unclear" {
-		t.Errorf("%.40s", got)
-	}
+	check.Equal(t, "lines of X-A", all(&f, p, Header, "X-A"), "unclear")
 }

@@ -75,9 +75,7 @@ func TestValuesOfADenialAreItsOwn(t *testing.T) {
 			t.Errorf("headers: %v", h)
 		}
 		h["Cache-Control"] = append(h["Cache-Control"], "added")
-		if h.Get("Content-Type") != core.ProblemType {
-			t.Errorf("what is appended to one header is in another: %v", h)
-		}
+		check.Equal(t, "what is appended to one header is in another", h.Get("Content-Type"), core.ProblemType)
 		deface(h)
 
 		h = http.Header{}

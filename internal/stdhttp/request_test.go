@@ -2,6 +2,7 @@ package stdhttp
 
 import (
 	"context"
+	"fmt"
 	"net/http"
 	"net/http/httptest"
 	"net/netip"
@@ -10,6 +11,7 @@ import (
 	"testing"
 	"unsafe"
 
+	"github.com/weblimit/weblimit/internal/test/check"
 	"github.com/weblimit/weblimit/keyfuncs"
 )
 
@@ -55,9 +57,7 @@ func TestPeer(t *testing.T) {
 		if ip := peer(addr); ip.IsValid() {
 			got = ip.String()
 		}
-		if got != want {
-			t.Errorf("peer(%q) = %q, want %q", addr, got, want)
-		}
+		check.Equal(t, fmt.Sprintf("peer(%q)", addr), got, want)
 	}
 }
 
@@ -99,9 +99,7 @@ func TestTemplate(t *testing.T) {
 		"example.com/users/{id}":     "example.com/users/{id}",
 		"GET example.com/users/{id}": "example.com/users/{id}",
 	} {
-		if got := Template(pattern); got != want {
-			t.Errorf("Template(%q) = %q, want %q", pattern, got, want)
-		}
+		check.Equal(t, fmt.Sprintf("Template(%q)", pattern), Template(pattern), want)
 	}
 }
 
