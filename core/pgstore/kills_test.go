@@ -11,6 +11,7 @@ import (
 	"github.com/weblimit/weblimit/core"
 	"github.com/weblimit/weblimit/core/pgstore"
 	"github.com/weblimit/weblimit/core/store"
+	"github.com/weblimit/weblimit/internal/test/long"
 	"github.com/weblimit/weblimit/internal/test/must"
 	"github.com/weblimit/weblimit/internal/test/pgtest"
 )
@@ -19,7 +20,8 @@ import (
 // is an answer is charged exactly once, and what was answered is never lost.
 func TestEachOperationIsChargedOnceWhilePostgresIsKilled(t *testing.T) {
 	t.Parallel()
-	const clients, kills = 8, 6
+	const clients = 8
+	kills := long.Rounds(3, 100)
 	server := pgtest.Start(t)
 	rule := creditRule(t)
 	var stores []*pgstore.Store

@@ -17,7 +17,7 @@ import (
 )
 
 const (
-	processes  = 8
+	processes  = 4
 	goroutines = 8
 	quota      = 200
 
@@ -66,7 +66,7 @@ var worker = child.NewRole("worker", func(t *testing.T, parent *child.Parent, o 
 })
 
 // Exactly the quota passes, whatever the algorithm and the cost, when many goroutines of many
-// processes ask for one key at once, and an operation that 8 processes repeat a thousand times is charged once.
+// processes ask for one key at once, and an operation that they repeat a thousand times is charged once.
 func TestExactAcrossProcesses(t *testing.T) {
 	t.Parallel()
 	counts := inProcesses(t)
