@@ -96,6 +96,14 @@ var longest = []string{
 	"core/redisstore", "internal/test/faults", "examples", "internal/suites/gateways", "internal/test/proxies", "quota", "core", "fiberlimit",
 }
 
+// raceOptions has test binaries wait less before they end: by default a second, for reports of other threads.
+func raceOptions() []string {
+	if os.Getenv("GORACE") != "" {
+		return nil
+	}
+	return []string{"GORACE=atexit_sleep_ms=20"}
+}
+
 // run runs the tests of a package.
 func (p program) run(ctx context.Context, o options, d disturbance) outcome {
 	args := []string{"-test.v=test2json", "-test.shuffle=on", "-test.paniconexit0", "-test.timeout=" + o.timeout.String()}
@@ -104,6 +112,7 @@ func (p program) run(ctx context.Context, o options, d disturbance) outcome {
 	}
 	cmd := exec.CommandContext(ctx, p.path, append(args, o.args...)...)
 	cmd.Dir = p.pkg.Dir
+	cmd.Env = append(os.Environ(), raceOptions()...)
 	cmd.WaitDelay = 10 * time.Second // for children that have the output open
 	out := newTranscript(p)
 	cmd.Stdout, cmd.Stderr = out, out // the same writer: exec then uses one pipe, and lines stay in order
