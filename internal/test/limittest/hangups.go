@@ -15,6 +15,7 @@ import (
 
 	"github.com/weblimit/weblimit/core"
 	"github.com/weblimit/weblimit/internal/test/long"
+	"github.com/weblimit/weblimit/internal/test/must"
 	"github.com/weblimit/weblimit/keyfuncs"
 )
 
@@ -281,16 +282,7 @@ func (e *env) breakOff(how breakOff, refund func(core.Outcome) bool) {
 		{Method: "GET", Path: "/", Handle: handle}, {Method: "POST", Path: "/", Handle: handle},
 	}})
 	host, backend := strings.TrimPrefix(s.server.Listen(e), "http://"), e.backend()
-	used := func() int64 {
-		if err := limiter.Drain(e.Context()); err != nil {
-			e.Fatal(err)
-		}
-		d, err := limiter.Peek(e.Context(), "all", 0)
-		if err != nil {
-			e.Fatal(err)
-		}
-		return quota - d.Results()[0].Remaining
-	}
+	used := func() int64 { return quota - e.left(limiter) }
 	for n := range 3 * quota {
 		b := e.broken(host, backend)
 		requests.Store(strconv.Itoa(n), b)
@@ -383,14 +375,7 @@ func chargedThenGone(e *env) {
 		b.leave()
 		var left int64
 		e.eventually("what was spent is charged", func() bool {
-			if err := limiter.Drain(e.Context()); err != nil {
-				e.Fatal(err)
-			}
-			d, err := limiter.Peek(e.Context(), "all", 0)
-			if err != nil {
-				e.Fatal(err)
-			}
-			left = d.Results()[0].Remaining
+			left = e.left(limiter)
 			return left == quota-n*spent
 		}, func() any { return fmt.Sprintf("%d left after %d answers of %d", left, n, spent) })
 	}
@@ -426,9 +411,7 @@ func resetStreams(e *env) {
 			e.openAndReset(host, together)
 		}
 		e.eventually("the handlers end", func() bool { return running.Load() == 0 }, func() any { return running.Load() })
-		if err := limiter.Drain(e.Context()); err != nil {
-			e.Fatal(err)
-		}
+		must.OK(e, limiter.Drain(e.Context()))
 	}
 	if got := handled.Load(); got > quota || got < quota && !e.differs.OnlyHTTP1 {
 		e.Errorf("%d streams were handled, want the %d of the quota", got, quota)

@@ -91,13 +91,7 @@ var loads = []scenario{
 		waiting("do not read")
 		close(hangUp)
 		group.Wait()
-		free := func() int64 {
-			d, err := slots.Peek(e.Context(), "all", 0)
-			if err != nil {
-				e.Fatal(err)
-			}
-			return d.Results()[0].Remaining
-		}
+		free := func() int64 { return e.left(slots) }
 		e.eventually("all have been measured", func() bool { return free() == clients }, func() any { return free() })
 		equal(e, "the factor", load.Factor(e.Context()), 1)
 		equal(e, "RateLimit-Policy", e.only(s.get("/"), "Ratelimit-Policy"), `"service";q=10;w=86400`)

@@ -1,13 +1,10 @@
 package limittest
 
 import (
-	"bufio"
 	"fmt"
-	"net"
 	"net/http"
 	"strings"
 	"sync"
-	"time"
 
 	"github.com/weblimit/weblimit/core"
 	"github.com/weblimit/weblimit/keyfuncs"
@@ -25,25 +22,11 @@ func (t target) String() string { return strings.TrimSpace(t.method + " " + t.ta
 // write sends a request on a connection of its own, and reads the response.
 func (e *env) write(base string, t target) response {
 	e.Helper()
-	conn, err := net.Dial("tcp", strings.TrimPrefix(base, "http://"))
-	if err != nil {
-		e.Fatal(err)
-	}
-	defer conn.Close()
-	_ = conn.SetDeadline(time.Now().Add(patience))
 	lines := []string{t.method + " " + t.target + " HTTP/1.1", "Host: app.example", "Connection: close"}
 	if t.header != "" {
 		lines = append(lines, t.header)
 	}
-	if _, err := fmt.Fprint(conn, strings.Join(lines, "\r\n")+"\r\n\r\n"); err != nil {
-		e.Fatalf("%v: %v", t, err)
-	}
-	res, err := http.ReadResponse(bufio.NewReader(conn), &http.Request{Method: t.method})
-	if err != nil {
-		e.Fatalf("%v: %v", t, err)
-	}
-	defer res.Body.Close()
-	return e.read(res)
+	return e.send(base, joinLines(lines)+"\r\n")
 }
 
 // visits records which handler a request reached and how it was decided.

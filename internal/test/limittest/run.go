@@ -17,6 +17,7 @@ import (
 	"github.com/weblimit/weblimit/core"
 	"github.com/weblimit/weblimit/core/redisstore"
 	"github.com/weblimit/weblimit/internal/test/edge"
+	"github.com/weblimit/weblimit/internal/test/must"
 	"github.com/weblimit/weblimit/internal/test/redistest"
 )
 
@@ -157,6 +158,14 @@ func (e *env) limiterOn(store core.Store, limits ...core.Limit) *core.Limiter {
 		e.Fatal(err)
 	}
 	return l
+}
+
+// left waits until all is settled, and returns what is left of a limiter's first limit for everyone.
+func (e *env) left(l *core.Limiter) int64 {
+	e.Helper()
+	must.OK(e, l.Drain(e.Context()))
+	d := must.Get(l.Peek(e.Context(), "all", 0))(e)
+	return d.Results()[0].Remaining
 }
 
 // layer is the usual middleware: one limiter on a new store.
