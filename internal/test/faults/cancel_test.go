@@ -14,6 +14,7 @@ import (
 
 	"github.com/weblimit/weblimit/core"
 	"github.com/weblimit/weblimit/core/redisstore"
+	"github.com/weblimit/weblimit/internal/test/child"
 	"github.com/weblimit/weblimit/internal/test/long"
 	"github.com/weblimit/weblimit/internal/test/redistest"
 	"github.com/weblimit/weblimit/nethttp"
@@ -22,6 +23,9 @@ import (
 // Trap 29: clients that hang up while Redis is asked are charged. They affect no other
 // client and leave nothing behind.
 func TestClientsCancelMidCheck(t *testing.T) {
+	if child.Apart(t) {
+		return
+	}
 	const clients, quota = 64, 10_000_000
 	requests := long.Rounds[int64](300, 10_000)
 	server, prefix := redistest.Start(t), redistest.Prefix(t)

@@ -8,6 +8,7 @@ import (
 
 	"github.com/weblimit/weblimit/core"
 	"github.com/weblimit/weblimit/core/redisstore"
+	"github.com/weblimit/weblimit/internal/test/child"
 	"github.com/weblimit/weblimit/internal/test/long"
 	"github.com/weblimit/weblimit/internal/test/redistest"
 )
@@ -15,6 +16,9 @@ import (
 // No node of the Cluster answers when the limiter is made, nor during its first
 // requests. The outage policy decides these in time, and no goroutines pile up.
 func TestClusterIsAwayAtTheStart(t *testing.T) {
+	if child.Apart(t) {
+		return
+	}
 	cluster := redistest.StartClusterOf(t, 3, 0)
 	for _, fault := range []struct {
 		name  string

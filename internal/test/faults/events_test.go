@@ -128,8 +128,11 @@ func TestAnOutageBeginsAndEndsOnce(t *testing.T) {
 	}
 }
 
-// Not parallel: it replaces the process's logger.
+// Apart: it replaces the process's logger.
 func TestAnOutageIsLoggedWhereNobodyListens(t *testing.T) {
+	if child.Apart(t) {
+		return
+	}
 	logger, writer, flags := slog.Default(), log.Writer(), log.Flags()
 	defer func() {
 		slog.SetDefault(logger)

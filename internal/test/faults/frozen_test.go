@@ -20,6 +20,7 @@ import (
 	"github.com/weblimit/weblimit/core"
 	"github.com/weblimit/weblimit/core/redisstore"
 	"github.com/weblimit/weblimit/core/store"
+	"github.com/weblimit/weblimit/internal/test/child"
 	"github.com/weblimit/weblimit/internal/test/long"
 	"github.com/weblimit/weblimit/internal/test/redistest"
 	"github.com/weblimit/weblimit/keyfuncs"
@@ -187,6 +188,9 @@ func each(of []served, which func(*served) time.Duration) []time.Duration {
 // Trap 25 and 27: Redis accepts connections and does not answer. It is frozen a few
 // times. The median of the measured times must be within what is promised.
 func TestRedisIsFrozenUnderLoad(t *testing.T) {
+	if child.Apart(t) {
+		return
+	}
 	for name, policy := range map[string]core.Outage{"Local": core.Local, "Allow": core.Allow} {
 		t.Run(name, func(t *testing.T) { freezeUnderLoad(t, policy) })
 	}

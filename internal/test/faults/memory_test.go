@@ -13,6 +13,7 @@ import (
 	"github.com/weblimit/weblimit/core"
 	"github.com/weblimit/weblimit/core/memstore"
 	"github.com/weblimit/weblimit/core/store"
+	"github.com/weblimit/weblimit/internal/test/child"
 	"github.com/weblimit/weblimit/internal/test/long"
 	"github.com/weblimit/weblimit/internal/test/race"
 )
@@ -37,9 +38,12 @@ func (*gone) Blocks(context.Context, []*core.Rule) iter.Seq2[core.Blocked, error
 }
 
 // Trap 30: an attacker who makes up millions of keys in an outage neither fills the
-// memory nor frees a client that has nothing left. Not parallel: it measures the heap
+// memory nor frees a client that has nothing left. Apart: it measures the heap
 // of the process.
 func TestTenMillionKeysInAnOutage(t *testing.T) {
+	if child.Apart(t) {
+		return
+	}
 	keys := long.Rounds(3*memstore.DefaultMaxBuckets, 10_000_000)
 	if race.Enabled {
 		t.Skip("one goroutine, many seconds and nothing to detect; make test runs this without the race detector")
