@@ -155,5 +155,5 @@ func TestFrozenForAWhile(t *testing.T) {
 	s.note("process thawed", "")
 	time.Sleep(time.Second)
 	s.finish()
-	s.judge(t, "WEBLIMIT_LONG=1 go test -run FrozenForAWhile -v .")
+	s.judge(t, "LONG_TESTS=1 go test -run FrozenForAWhile -v .")
 }

@@ -9,7 +9,7 @@ import (
 )
 
 // apartVariable is set in the process of a test that runs in its own.
-const apartVariable = "WEBLIMIT_APART"
+const apartVariable = "CHILD_APART"
 
 // Apart runs a test in a process of its own, in parallel with others: one that measures all goroutines or the heap,
 // or that changes what the process shares, such as its logger. It is the test's first statement:

@@ -11,7 +11,7 @@ func TestATestRunsApart(t *testing.T) {
 	if child.Apart(t) {
 		return
 	}
-	if os.Getenv("WEBLIMIT_APART") != t.Name() {
+	if os.Getenv("CHILD_APART") != t.Name() {
 		t.Error("it goes on in the process that started it")
 	}
 }

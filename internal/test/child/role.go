@@ -8,7 +8,7 @@ import (
 )
 
 // roleVariable names the role of a test binary that was started as a child.
-const roleVariable = "WEBLIMIT_CHILD"
+const roleVariable = "CHILD_ROLE"
 
 // roles are those of this test binary, which registers them before its tests run.
 var roles = map[string]func(*testing.T, *Parent){}
