@@ -147,7 +147,9 @@ func (f *facts) adjustment(start int64) (n int64) {
 
 // units returns what a period has before credits are used: what its terms include, adjusted, but never less than
 // nothing. An adjustment by more than that takes no credits.
-func (f *facts) units(t *terms, start int64) int64 { return max(sum(t.included, f.adjustment(start)), 0) }
+func (f *facts) units(t *terms, start int64) int64 {
+	return max(sum(t.included, f.adjustment(start)), 0)
+}
 
 // allowance computes what the tenant may use in the period from start until end, of which it
 // has used some units.
