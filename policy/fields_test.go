@@ -19,9 +19,9 @@ import (
 	"github.com/weblimit/weblimit/core"
 	"github.com/weblimit/weblimit/internal/test/check"
 	"github.com/weblimit/weblimit/internal/test/must"
+	"github.com/weblimit/weblimit/internal/test/wait"
 	"github.com/weblimit/weblimit/keyfuncs"
 	"github.com/weblimit/weblimit/policy"
-	"github.com/weblimit/weblimit/policy/internal/archivetest"
 )
 
 // fieldCase shows that fields matter: two files that differ in them decide the same requests
@@ -353,7 +353,7 @@ func waiters(t *testing.T, l *core.Limiter, _ *strings.Builder) string {
 			d.Settle(core.Outcome{})
 		})
 	}
-	archivetest.Until(t, "the requests wait or are denied", func() bool { return int(l.Stats().Waiting)+len(denied) >= 3 || len(denied) == 2 })
+	wait.Until(t, "the requests wait or are denied", func() bool { return int(l.Stats().Waiting)+len(denied) >= 3 || len(denied) == 2 })
 	n := len(denied)
 	running.Settle(core.Outcome{})
 	all.Wait()

@@ -9,7 +9,7 @@ import (
 	"testing"
 
 	"github.com/weblimit/weblimit/internal/test/must"
-	"github.com/weblimit/weblimit/policy/internal/archivetest"
+	"github.com/weblimit/weblimit/internal/test/wait"
 )
 
 // The first signal.Notify of a process makes channels, which must not be those of a bubble of testing/synctest.
@@ -25,5 +25,5 @@ func TestSIGHUPReloads(t *testing.T) {
 	defer set.Watch(t.Context())()
 	from.put(simple(2))
 	must.OK(t, syscall.Kill(os.Getpid(), syscall.SIGHUP))
-	archivetest.Until(t, "a signal", func() bool { return set.Status().Version.Name == "v2" })
+	wait.Until(t, "a signal", func() bool { return set.Status().Version.Name == "v2" })
 }

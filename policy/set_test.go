@@ -19,9 +19,9 @@ import (
 	"github.com/weblimit/weblimit/core"
 	"github.com/weblimit/weblimit/internal/test/check"
 	"github.com/weblimit/weblimit/internal/test/must"
+	"github.com/weblimit/weblimit/internal/test/wait"
 	"github.com/weblimit/weblimit/keyfuncs"
 	"github.com/weblimit/weblimit/policy"
-	"github.com/weblimit/weblimit/policy/internal/archivetest"
 )
 
 // simple is a file with one policy of one limit.
@@ -150,7 +150,7 @@ func TestWatchAFile(t *testing.T) {
 		synctest.Wait() // it has looked at the file
 		follows := func(what, version string) {
 			t.Helper()
-			archivetest.Until(t, what, func() bool { return set.Status().Version.Name == version })
+			wait.Until(t, what, func() bool { return set.Status().Version.Name == version })
 		}
 		mount(2)
 		follows("a link is swapped", "v2")
@@ -160,9 +160,9 @@ func TestWatchAFile(t *testing.T) {
 		must.OK(t, os.Rename(filepath.Join(dir, "new"), name))
 		follows("the file is replaced", "v4")
 		written(t, name, "policies: 1")
-		archivetest.Until(t, "a bad file is refused", func() bool { return set.Status().Err != nil })
+		wait.Until(t, "a bad file is refused", func() bool { return set.Status().Err != nil })
 		must.OK(t, os.Remove(name))
-		archivetest.Until(t, "no file is refused", func() bool { return errors.Is(set.Status().Err, os.ErrNotExist) })
+		wait.Until(t, "no file is refused", func() bool { return errors.Is(set.Status().Err, os.ErrNotExist) })
 		written(t, name, simple(5))
 		follows("the file is back", "v5")
 		// Two changes within one tick of the file system's clock look like one, so a young file is read again.

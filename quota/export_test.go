@@ -14,6 +14,7 @@ import (
 	"github.com/weblimit/weblimit/internal/test/check"
 	"github.com/weblimit/weblimit/internal/test/long"
 	"github.com/weblimit/weblimit/internal/test/must"
+	"github.com/weblimit/weblimit/internal/test/wait"
 )
 
 // engine is a billing engine that drops increments whose id it knows.
@@ -115,10 +116,10 @@ func TestUsageIsExported(t *testing.T) {
 			spend(t, limiter, fmt.Sprintf("tenant:%d", i), i)
 		}
 		mustFlushBook(t, b)
-		eventually(t, "the engine has everything", func() bool { return all.equals(t, l) })
+		wait.Until(t, "the engine has everything", func() bool { return all.equals(t, l) })
 		spend(t, limiter, "tenant:1", 5)
 		mustFlushBook(t, b)
-		eventually(t, "the engine has what was used since", func() bool { return all.equals(t, l) })
+		wait.Until(t, "the engine has what was used since", func() bool { return all.equals(t, l) })
 		if all.repeat != 0 || all.most > 7 || len(some.known) != 0 {
 			t.Errorf("%d repeats, calls of %d increments, %d of another limit", all.repeat, all.most, len(some.known))
 		}
@@ -278,7 +279,7 @@ func TestManyProcessesExport(t *testing.T) {
 				closeBook(t, books[1])
 			}
 		}
-		eventually(t, "the engine has everything", func() bool { return e.equals(t, l) })
+		wait.Until(t, "the engine has everything", func() bool { return e.equals(t, l) })
 		check.Equal(t, "increments sent twice, though nothing has failed", e.repeat, 0)
 	})
 }
@@ -301,7 +302,7 @@ func TestRefusedIncrements(t *testing.T) {
 			mustFlush(t, l, at(month("plan", fmt.Sprintf("tenant:%d", i), time.November), 1, 1, 10, 60))
 		}
 		bookOn(t, l, exporting(Export{Name: "billing", Send: e.Send}))
-		eventually(t, "the others", func() bool {
+		wait.Until(t, "the others", func() bool {
 			e.mu.Lock()
 			defer e.mu.Unlock()
 			return len(e.known) == 8
@@ -309,7 +310,7 @@ func TestRefusedIncrements(t *testing.T) {
 		e.mu.Lock()
 		refuses = false
 		e.mu.Unlock()
-		eventually(t, "all", func() bool { return e.equals(t, l) })
+		wait.Until(t, "all", func() bool { return e.equals(t, l) })
 	})
 }
 
@@ -400,7 +401,7 @@ func TestAnEngineThatHangs(t *testing.T) {
 		check.Fails(t, "Close does not say that usage was on its way", b.Close(ctx), "")
 		e := newEngine(t)
 		bookOn(t, l, exporting(Export{Name: "billing", Send: e.Send}))
-		eventually(t, "another process sends it at once", func() bool { return e.equals(t, l) })
+		wait.Until(t, "another process sends it at once", func() bool { return e.equals(t, l) })
 	})
 }
 
@@ -484,7 +485,7 @@ func TestACloseInAPassLeavesNoLease(t *testing.T) {
 				go func() { defer close(closed); closeBook(t, b) }()
 				time.AfterFunc(2*short.last, func() { close(slow.answers) })
 				<-closed
-				eventually(t, "another process does a pass", func() bool {
+				wait.Until(t, "another process does a pass", func() bool {
 					ok, err := l.beginPass(t.Context(), &pass{name: "billing", process: "another", lease: time.Minute})
 					return ok && err == nil
 				})
@@ -517,14 +518,14 @@ func TestACloseThatGivesUpLeavesNoLease(t *testing.T) {
 			}
 			close(slow.answers)
 			if kind == "begin" {
-				eventually(t, "another process does a pass", func() bool {
+				wait.Until(t, "another process does a pass", func() bool {
 					p := &pass{name: "billing", process: "another", lease: time.Minute}
 					ok, err := l.beginPass(t.Context(), p)
 					return ok && err == nil && l.endPass(t.Context(), p, false, 0) == nil
 				})
 				continue
 			}
-			eventually(t, "another process attempts the delivery", func() bool {
+			wait.Until(t, "another process attempts the delivery", func() bool {
 				all, err := l.claim(t.Context(), "mail", false, []string{}, 10, time.Minute)
 				return len(all) == 1 && err == nil
 			})

@@ -14,6 +14,7 @@ import (
 	"github.com/weblimit/weblimit/core/store"
 	"github.com/weblimit/weblimit/internal/test/check"
 	"github.com/weblimit/weblimit/internal/test/must"
+	"github.com/weblimit/weblimit/internal/test/wait"
 )
 
 // hookedLedger calls functions around those of a ledger.
@@ -363,7 +364,7 @@ func TestManyAccountsAreSetBack(t *testing.T) {
 		if !slow.Load() || asked.Add(1) > maxOpeners {
 			return nil
 		}
-		eventually(t, "all accounts are asked for before the ledger answers for the first time", func() bool {
+		wait.Until(t, "all accounts are asked for before the ledger answers for the first time", func() bool {
 			b.opener.mu.Lock()
 			defer b.opener.mu.Unlock()
 			if len(b.opener.pending) == accounts {
@@ -471,7 +472,7 @@ func TestOneBadAccountIsNoHarmToOthers(t *testing.T) {
 		check.Fails(t, "an account without a generation was granted", b.Store().Take(t.Context(), checks, results), "")
 	})
 	group.Go(func() { takeFrom(t, b, "tenant:good", 1) })
-	eventually(t, "the others are queued", func() bool {
+	wait.Until(t, "the others are queued", func() bool {
 		b.opener.mu.Lock()
 		defer b.opener.mu.Unlock()
 		return len(b.opener.queue) == 2

@@ -13,6 +13,7 @@ import (
 	"github.com/weblimit/weblimit/internal/test/must"
 	"github.com/weblimit/weblimit/internal/test/pgtest"
 	"github.com/weblimit/weblimit/internal/test/redistest"
+	"github.com/weblimit/weblimit/internal/test/wait"
 )
 
 // both stops the servers of PostgreSQL and Redis after the tests.
@@ -21,6 +22,7 @@ type both struct{ m *testing.M }
 func (b both) Run() int { return redistest.Main(b.m) }
 
 func TestMain(m *testing.M) {
+	wait.Beside(8) // most wait for servers
 	edge.AwayFromMonth(3 * time.Minute)
 	os.Exit(pgtest.Main(both{m}))
 }

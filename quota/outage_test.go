@@ -16,6 +16,7 @@ import (
 	"github.com/weblimit/weblimit/internal/test/check"
 	"github.com/weblimit/weblimit/internal/test/must"
 	"github.com/weblimit/weblimit/internal/test/pgtest"
+	"github.com/weblimit/weblimit/internal/test/wait"
 )
 
 // events collects what a store reports.
@@ -78,11 +79,11 @@ func TestPostgreSQLAway(t *testing.T) {
 				time.Sleep(time.Millisecond) // a thousand requests per second, until the ledger is given up
 			}
 			tt.back(t, server)
-			eventually(t, "everything is written", func() bool { return b.Flush(t.Context()) == nil })
+			wait.Until(t, "everything is written", func() bool { return b.Flush(t.Context()) == nil })
 			check.Equal(t, "units in the ledger", b.total(t, "plan", "tenant:known"), 10+known)
 			knows(t, limiter, "tenant:new")
-			eventually(t, "that is written, too", func() bool { return b.Flush(t.Context()) == nil })
-			eventually(t, "it is reported to be back", func() bool { return seen.count(core.EventLedgerBack) > 0 })
+			wait.Until(t, "that is written, too", func() bool { return b.Flush(t.Context()) == nil })
+			wait.Until(t, "it is reported to be back", func() bool { return seen.count(core.EventLedgerBack) > 0 })
 		})
 	}
 }
@@ -90,7 +91,7 @@ func TestPostgreSQLAway(t *testing.T) {
 // knows waits until a tenant's request is granted, which takes a unit.
 func knows(t *testing.T, limiter *core.Limiter, key string) {
 	t.Helper()
-	eventually(t, key+" is granted", func() bool {
+	wait.Until(t, key+" is granted", func() bool {
 		d := limiter.AllowKey(t.Context(), key, 1)
 		return d.Err == nil && d.Allowed
 	})
@@ -117,7 +118,7 @@ func TestMoreAccountsThanFit(t *testing.T) {
 	}
 	mustFlushBook(t, b)
 	b.flusher.present(t.Context())
-	eventually(t, "all is written", func() bool { // by this call, or by one that the book had begun by itself
+	wait.Until(t, "all is written", func() bool { // by this call, or by one that the book had begun by itself
 		var sum int64
 		for _, u := range usesOf(t, b, Query{Limit: "plan"}) {
 			sum += u.Used

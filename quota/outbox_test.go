@@ -16,6 +16,7 @@ import (
 	"github.com/weblimit/weblimit/internal/test/check"
 	"github.com/weblimit/weblimit/internal/test/must"
 	"github.com/weblimit/weblimit/internal/test/pgtest"
+	"github.com/weblimit/weblimit/internal/test/wait"
 )
 
 // receiver is a channel's receiver that remembers what it gets.
@@ -56,16 +57,6 @@ func quickly(channels ...Channel) Config {
 	return Config{Store: fresh(), FlushEvery: 10 * time.Millisecond, Notices: channels}
 }
 
-// eventually waits until a condition holds.
-func eventually(t *testing.T, what string, holds func() bool) {
-	t.Helper()
-	for until := time.Now().Add(time.Minute); !holds(); time.Sleep(5 * time.Millisecond) {
-		if time.Now().After(until) {
-			t.Fatalf("not within a minute: %s", what)
-		}
-	}
-}
-
 // deliveriesOf returns the deliveries of a book.
 func deliveriesOf(t *testing.T, b *Book, q DeliveryQuery) (all []Delivery) {
 	t.Helper()
@@ -76,7 +67,7 @@ func deliveriesOf(t *testing.T, b *Book, q DeliveryQuery) (all []Delivery) {
 // settles waits until a book has n deliveries of a state.
 func settles(t *testing.T, b *Book, state DeliveryState, n int) {
 	t.Helper()
-	eventually(t, fmt.Sprintf("%d deliveries are %v", n, state), func() bool { return len(deliveriesOf(t, b, DeliveryQuery{State: state})) == n })
+	wait.Until(t, fmt.Sprintf("%d deliveries are %v", n, state), func() bool { return len(deliveriesOf(t, b, DeliveryQuery{State: state})) == n })
 }
 
 // reached returns a position with levels, as bits.
@@ -91,7 +82,7 @@ func TestNoticesAreDelivered(t *testing.T) {
 		var r receiver
 		b := bookOn(t, l, quickly(Channel{Name: "mail", Deliver: r.Deliver}))
 		spend(t, limiterOn(t, b.Store(), monthly(10)), "tenant:acme", 12)
-		eventually(t, "three notices", func() bool { return len(r.ids()) == 3 })
+		wait.Until(t, "three notices", func() bool { return len(r.ids()) == 3 })
 		var levels []int
 		for _, n := range r.got {
 			levels = append(levels, n.Level)
@@ -131,7 +122,7 @@ func TestNoticesOnceOverManyProcesses(t *testing.T) {
 			})
 		}
 		group.Wait()
-		eventually(t, "all notices", func() bool { return len(r.ids()) == tenants*3 })
+		wait.Until(t, "all notices", func() bool { return len(r.ids()) == tenants*3 })
 		for id, n := range r.ids() {
 			check.Equal(t, id+": arrivals, though no process has failed", n, 1)
 		}
@@ -150,7 +141,7 @@ func TestAReceiverThatIsDown(t *testing.T) {
 		}}
 		b := bookOn(t, l, quickly(Channel{Name: "mail", Deliver: r.Deliver, Attempts: 1000}))
 		spend(t, limiterOn(t, b.Store(), monthly(10)), "tenant:acme", 10)
-		eventually(t, "some attempts", func() bool {
+		wait.Until(t, "some attempts", func() bool {
 			n := 0
 			for _, times := range r.ids() {
 				n += times
@@ -188,11 +179,11 @@ func TestAReceiverThatHangs(t *testing.T) {
 		for i := range 4 {
 			spend(t, limiter, fmt.Sprintf("tenant:hang%d", i), 10)
 		}
-		eventually(t, "one attempt of each tenant that hangs", func() bool { return hanging.Load() == 4 })
+		wait.Until(t, "one attempt of each tenant that hangs", func() bool { return hanging.Load() == 4 })
 		for i := range 20 {
 			spend(t, limiter, fmt.Sprintf("tenant:%d", i), 10)
 		}
-		eventually(t, "the notices of others", func() bool { return len(good.ids()) == 60 })
+		wait.Until(t, "the notices of others", func() bool { return len(good.ids()) == 60 })
 		check.Equal(t, "attempts that hang, one of each tenant", hanging.Load(), 4)
 		ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
 		defer cancel()
@@ -200,7 +191,7 @@ func TestAReceiverThatHangs(t *testing.T) {
 		if err := b.Close(ctx); err == nil || time.Since(began) > 30*time.Second { // an attempt has a minute
 			t.Errorf("Close: %v after %v", err, time.Since(began))
 		}
-		eventually(t, "the attempts end", func() bool { return hanging.Load() == 0 })
+		wait.Until(t, "the attempts end", func() bool { return hanging.Load() == 0 })
 		check.Equal(t, "units in the ledger", b.total(t, "plan", "tenant:hang0"), 10)
 		next := bookOn(t, l, quickly(Channel{Name: "hooks", Deliver: good.Deliver}))
 		settles(t, next, Delivered, 72)
@@ -280,7 +271,7 @@ func TestAttemptsOfADeadProcess(t *testing.T) {
 			t.Fatalf("claimed %+v, and then, after %v, %+v", first, time.Since(began), second)
 		}
 		if len(second) == 0 {
-			eventually(t, "the lease ends", func() bool { second = claim(true, time.Minute); return len(second) == 1 })
+			wait.Until(t, "the lease ends", func() bool { second = claim(true, time.Minute); return len(second) == 1 })
 		}
 		if a, b := first[0].public(), second[0].public(); a != b || second[0].attempts != 2 {
 			t.Errorf("%+v, then %+v", a, b)
@@ -452,12 +443,12 @@ func TestReceiversOfAStartWithoutPostgreSQL(t *testing.T) {
 	limiter := limiterOn(t, b.Store(), monthly(10))
 	server.Restart(t)
 	b.flusher.present(t.Context()) // as it does by itself every five seconds
-	eventually(t, "all is used", func() bool {
+	wait.Until(t, "all is used", func() bool {
 		d := limiter.AllowKey(t.Context(), "tenant:acme", 1)
 		return d.Err == nil && !d.Allowed
 	})
-	eventually(t, "the engine has the use", func() bool { return e.equals(t, b.ledger) })
-	eventually(t, "the channel is open", func() bool {
+	wait.Until(t, "the engine has the use", func() bool { return e.equals(t, b.ledger) })
+	wait.Until(t, "the channel is open", func() bool {
 		mustFlush(t, b.ledger, reached(month("plan", "tenant:other", time.November), 1, 1), reached(month("plan", fmt.Sprint(time.Now()), time.November), 1, 1))
 		return len(r.ids()) > 0
 	})

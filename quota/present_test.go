@@ -8,6 +8,7 @@ import (
 
 	"github.com/weblimit/weblimit/internal/test/check"
 	"github.com/weblimit/weblimit/internal/test/must"
+	"github.com/weblimit/weblimit/internal/test/wait"
 )
 
 // Of several processes one looks for what another has left behind, and only one that can.
@@ -56,7 +57,7 @@ func TestWhatAKilledProcessLeftIsFound(t *testing.T) {
 	must.Get(l.pool.Exec(t.Context(), l.sql(`UPDATE {schema}.process SET seen = seen - interval '31 seconds'`)))(t)
 	other := bookOn(t, l, byHand(m))
 	// It looks by itself when it starts, and then again.
-	eventually(t, "the process that was killed is not there any more", func() bool {
+	wait.Until(t, "the process that was killed is not there any more", func() bool {
 		var left int
 		must.OK(t, l.pool.QueryRow(t.Context(), l.sql(`SELECT count(*) FROM {schema}.process WHERE id = $1`), killed.process).Scan(&left))
 		return left == 0

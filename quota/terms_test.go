@@ -13,6 +13,7 @@ import (
 	"github.com/weblimit/weblimit/internal/test/check"
 	"github.com/weblimit/weblimit/internal/test/must"
 	"github.com/weblimit/weblimit/internal/test/race"
+	"github.com/weblimit/weblimit/internal/test/wait"
 	"github.com/weblimit/weblimit/keyfuncs"
 )
 
@@ -228,7 +229,7 @@ func TestPerTenant(t *testing.T) {
 		eventually := func(step string, want int64) time.Duration {
 			t.Helper()
 			began := time.Now()
-			eventually(t, fmt.Sprintf("%s: the quota is %d", step, want), func() bool {
+			wait.Until(t, fmt.Sprintf("%s: the quota is %d", step, want), func() bool {
 				d := limiter.Allow(request("acme"))
 				return d.Results()[0].Rule.Quota == want
 			})

@@ -14,6 +14,7 @@ import (
 	"github.com/weblimit/weblimit/internal/test/check"
 	"github.com/weblimit/weblimit/internal/test/must"
 	"github.com/weblimit/weblimit/internal/test/pgtest"
+	"github.com/weblimit/weblimit/internal/test/wait"
 	"github.com/weblimit/weblimit/keyfuncs"
 )
 
@@ -35,7 +36,7 @@ func newFaulty(t *testing.T) *faulty {
 // recovers waits until the store decides again, and returns what is left.
 func (f *faulty) recovers(t *testing.T) (left int64) {
 	t.Helper()
-	eventually(t, "recovery", func() error {
+	wait.For(t, "recovery", func() error {
 		results := make([]core.Result, 1)
 		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
 		defer cancel()

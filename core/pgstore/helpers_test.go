@@ -45,15 +45,3 @@ func classOf(err error) store.Class {
 	}
 	return e.Class
 }
-
-// eventually fails the test unless f returns nil within ample time.
-func eventually(t testing.TB, what string, f func() error) {
-	t.Helper()
-	var err error
-	for deadline := time.Now().Add(ample); time.Now().Before(deadline); time.Sleep(20 * time.Millisecond) {
-		if err = f(); err == nil {
-			return
-		}
-	}
-	t.Fatalf("%s: %v", what, err)
-}

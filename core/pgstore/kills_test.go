@@ -14,6 +14,7 @@ import (
 	"github.com/weblimit/weblimit/internal/test/long"
 	"github.com/weblimit/weblimit/internal/test/must"
 	"github.com/weblimit/weblimit/internal/test/pgtest"
+	"github.com/weblimit/weblimit/internal/test/wait"
 )
 
 // While PostgreSQL is killed again and again, each operation that its client repeats until there
@@ -42,7 +43,7 @@ func TestEachOperationIsChargedOnceWhilePostgresIsKilled(t *testing.T) {
 				operations.Add(1)
 				c := checkOf("tenant", rule, 3)
 				c.Once = fmt.Appendf(nil, "%d/%d", client, n)
-				eventually(t, "an answer", func() error {
+				wait.For(t, "an answer", func() error {
 					results := make([]core.Result, 1)
 					ctx, cancel := context.WithTimeout(context.Background(), 2*time.Second)
 					defer cancel()
@@ -61,7 +62,7 @@ func TestEachOperationIsChargedOnceWhilePostgresIsKilled(t *testing.T) {
 		})
 	}
 	for before := int64(0); !t.Failed(); before = operations.Load() {
-		eventually(t, "operations between two kills", func() error {
+		wait.For(t, "operations between two kills", func() error {
 			if n := operations.Load() - before; n < 100 {
 				return fmt.Errorf("%d of 100", n)
 			}
@@ -75,7 +76,7 @@ func TestEachOperationIsChargedOnceWhilePostgresIsKilled(t *testing.T) {
 	done.Store(true)
 	all.Wait()
 	left := make([]core.Result, 1)
-	eventually(t, "a reading", func() error { // the pool may still have connections that the last kill has ended
+	wait.For(t, "a reading", func() error { // the pool may still have connections that the last kill has ended
 		return stores[0].Peek(t.Context(), []core.Check{checkOf("tenant", rule, 0)}, left)
 	})
 	used := rule.Quota - left[0].Remaining

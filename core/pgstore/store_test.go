@@ -17,9 +17,11 @@ import (
 	"github.com/weblimit/weblimit/internal/test/must"
 	"github.com/weblimit/weblimit/internal/test/pgtest"
 	"github.com/weblimit/weblimit/internal/test/storetest"
+	"github.com/weblimit/weblimit/internal/test/wait"
 )
 
 func TestMain(m *testing.M) {
+	wait.Beside(8) // most wait for servers
 	os.Exit(pgtest.Main(m))
 }
 

@@ -9,6 +9,7 @@ import (
 	"github.com/weblimit/weblimit/core/pgstore"
 	"github.com/weblimit/weblimit/internal/test/must"
 	"github.com/weblimit/weblimit/internal/test/pgtest"
+	"github.com/weblimit/weblimit/internal/test/wait"
 )
 
 // Records that have ended are removed, and no others.
@@ -37,7 +38,7 @@ func TestAStoreThatIsAskedSweeps(t *testing.T) {
 	pool, config := shared(t)
 	must.Get(pool.Exec(t.Context(), "INSERT INTO "+config.Schema+".pgstore_record SELECT n::text::bytea, 1, 1, '' FROM generate_series(1, 1200) n"))(t)
 	s, rule := pgstore.New(pool, config), mustRule(t, core.PerMinute(1_000_000).Named("plan"))
-	eventually(t, "removal", func() (err error) {
+	wait.For(t, "removal", func() (err error) {
 		take(t, s, checkOf("k", rule, 1)) // a removal that failed is tried again with a call
 		var n int
 		if err = pool.QueryRow(t.Context(), "SELECT count(*) FROM "+config.Schema+".pgstore_record").Scan(&n); err == nil && n != 1 {
@@ -64,7 +65,7 @@ func TestHotKeysLeaveFewDeadRows(t *testing.T) {
 		}
 		var updates, hot, dead, bytes int64
 		must.OK(t, pool.QueryRow(t.Context(), "SELECT pg_relation_size($1::regclass)", table).Scan(&bytes))
-		eventually(t, "statistics", func() error {
+		wait.For(t, "statistics", func() error {
 			_, _ = pool.Exec(t.Context(), "SELECT pg_stat_force_next_flush()") // PostgreSQL 14 reports them after a second
 			err := pool.QueryRow(t.Context(), "SELECT n_tup_upd, n_tup_hot_upd, n_dead_tup FROM pg_stat_all_tables WHERE relid = $1::regclass", table).Scan(&updates, &hot, &dead)
 			if err == nil && updates < charges-1 {

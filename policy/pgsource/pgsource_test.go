@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/weblimit/weblimit/internal/test/child"
+	"github.com/weblimit/weblimit/internal/test/wait"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
@@ -25,7 +26,10 @@ import (
 	"github.com/weblimit/weblimit/policy/pgsource"
 )
 
-func TestMain(m *testing.M) { os.Exit(pgtest.Main(m)) }
+func TestMain(m *testing.M) {
+	wait.Beside(8) // most wait for servers
+	os.Exit(pgtest.Main(m))
+}
 
 // TestChild is the processes of other tests.
 func TestChild(t *testing.T) { child.Run(t) }
@@ -63,7 +67,7 @@ func publish(tb testing.TB, in policy.Archive, n int) {
 // publishes publishes a file as soon as PostgreSQL answers.
 func publishes(t *testing.T, in policy.Archive, n int) {
 	t.Helper()
-	archivetest.Until(t, "PostgreSQL answers", func() bool {
+	wait.Until(t, "PostgreSQL answers", func() bool {
 		_, err := policy.Publish(t.Context(), in, archivetest.File(n), policy.Publication{})
 		return err == nil
 	})
@@ -77,14 +81,14 @@ func follow(t *testing.T, from policy.Source, options policy.Options) (set *poli
 	t.Cleanup(set.Watch(context.Background()))
 	return set, func(n int) {
 		t.Helper()
-		archivetest.Until(t, fmt.Sprint("a process follows to version ", n), func() bool { return set.Status().Version.Name == fmt.Sprintf("v%d", n) })
+		wait.Until(t, fmt.Sprint("a process follows to version ", n), func() bool { return set.Status().Version.Name == fmt.Sprintf("v%d", n) })
 	}
 }
 
 // listener waits until a connection listens to a schema, and returns its process.
 func listener(t *testing.T, schema string) (pid string) {
 	t.Helper()
-	archivetest.Until(t, "there is a listener", func() bool {
+	wait.Until(t, "there is a listener", func() bool {
 		pid = pgtest.Shared(t).Exec(t, "", "SELECT pid FROM pg_stat_activity WHERE query = 'LISTEN "+schema+"'")
 		return pid != ""
 	})
@@ -277,7 +281,7 @@ func TestASilentListener(t *testing.T) {
 	publish(t, from, 1)
 	_, decides := follow(t, from, policy.Options{})
 	connections, asked := map[string]bool{}, map[string]bool{}
-	archivetest.Until(t, "a connection is asked again and again", func() bool {
+	wait.Until(t, "a connection is asked again and again", func() bool {
 		last := server.Exec(t, "", "SELECT pid, query_start FROM pg_stat_activity WHERE query LIKE '%ping%' AND datname = '"+pool.Config().ConnConfig.Database+"'")
 		if pid, _, found := strings.Cut(last, "|"); found {
 			connections[pid], asked[last] = true, true

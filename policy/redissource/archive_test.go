@@ -11,6 +11,7 @@ import (
 	"github.com/weblimit/weblimit/internal/test/check"
 	"github.com/weblimit/weblimit/internal/test/must"
 	"github.com/weblimit/weblimit/internal/test/redistest"
+	"github.com/weblimit/weblimit/internal/test/wait"
 	"github.com/weblimit/weblimit/policy"
 	"github.com/weblimit/weblimit/policy/internal/archivetest"
 	"github.com/weblimit/weblimit/policy/redissource"
@@ -75,7 +76,7 @@ func TestRights(t *testing.T) {
 	set := must.Get(policy.From(service, policy.Options{AnyName: true}))(t)
 	defer set.Watch(t.Context())()
 	must.Get(policy.Rollback(t.Context(), publisher, 0, policy.Publication{}))(t)
-	archivetest.Until(t, "a service follows", func() bool {
+	wait.Until(t, "a service follows", func() bool {
 		return set.Status().Version.Name == fmt.Sprintf("v%d", policy.KeptReleases+1)
 	})
 	check.Fails(t, "a service publishes", check.ErrorOf(policy.Publish(t.Context(), service, archivetest.File(1), policy.Publication{})), "")

@@ -13,12 +13,16 @@ import (
 	"github.com/weblimit/weblimit/internal/test/check"
 	"github.com/weblimit/weblimit/internal/test/must"
 	"github.com/weblimit/weblimit/internal/test/redistest"
+	"github.com/weblimit/weblimit/internal/test/wait"
 	"github.com/weblimit/weblimit/policy"
 	"github.com/weblimit/weblimit/policy/internal/archivetest"
 	"github.com/weblimit/weblimit/policy/redissource"
 )
 
-func TestMain(m *testing.M) { os.Exit(redistest.Main(m)) }
+func TestMain(m *testing.M) {
+	wait.Beside(8) // most wait for servers
+	os.Exit(redistest.Main(m))
+}
 
 // clientOf returns a client that waits for a server on a busy machine, and repeats nothing.
 func clientOf(t *testing.T, s *redistest.Server) *redis.Client {
@@ -50,13 +54,13 @@ func TestAFleetFollowsRedis(t *testing.T) {
 	}
 	publish(2)
 	for _, set := range fleet {
-		archivetest.Until(t, "a process follows", func() bool { return set.Status().Version.Name == "v2" })
+		wait.Until(t, "a process follows", func() bool { return set.Status().Version.Name == "v2" })
 	}
 	// Somebody writes to the key without the check.
 	must.OK(t, client.HSet(ctx, key, "text", "policies: 1", "sha256", "x").Err())
-	archivetest.Until(t, "a process refuses", func() bool { return fleet[0].Status().Err != nil })
+	wait.Until(t, "a process refuses", func() bool { return fleet[0].Status().Err != nil })
 	must.OK(t, client.Del(ctx, key).Err())
-	archivetest.Until(t, "a process notices that there is no file", func() bool { return fleet[0].Status().Refused >= 2 })
+	wait.Until(t, "a process notices that there is no file", func() bool { return fleet[0].Status().Refused >= 2 })
 	check.Equal(t, "what decides", fleet[0].Status().Version.Name, "v2")
 	away := redis.NewClient(&redis.Options{Addr: "127.0.0.1:1", DialTimeout: 100 * time.Millisecond, MaxRetries: -1})
 	defer func() { _ = away.Close() }()

@@ -21,6 +21,7 @@ import (
 	"github.com/weblimit/weblimit/internal/test/child"
 	"github.com/weblimit/weblimit/internal/test/must"
 	"github.com/weblimit/weblimit/internal/test/pgtest"
+	"github.com/weblimit/weblimit/internal/test/wait"
 	"github.com/weblimit/weblimit/keyfuncs"
 	"github.com/weblimit/weblimit/quota"
 	"github.com/weblimit/weblimit/quota/notify"
@@ -115,7 +116,7 @@ func TestAProcessThatIsKilledBetweenSendingAndMarking(t *testing.T) {
 				return n
 			}
 			// What the process has asked for may still be done.
-			eventually(t, "its connections have ended", func() bool {
+			wait.Until(t, "its connections have ended", func() bool {
 				return number(`SELECT count(*) FROM pg_stat_activity
 					WHERE datname = current_database() AND backend_type = 'client backend' AND pid <> pg_backend_pid()`) == 0
 			})
@@ -137,7 +138,7 @@ func TestAProcessThatIsKilledBetweenSendingAndMarking(t *testing.T) {
 				}
 				return n
 			}
-			eventually(t, "all is sent and marked", func() bool { return number(unsettled) == 0 && sum() == number(used) && sum() > 0 })
+			wait.Until(t, "all is sent and marked", func() bool { return number(unsettled) == 0 && sum() == number(used) && sum() > 0 })
 			mu.Lock()
 			defer mu.Unlock()
 			twice := 0
@@ -153,15 +154,5 @@ func TestAProcessThatIsKilledBetweenSendingAndMarking(t *testing.T) {
 				t.Errorf("nothing was sent twice: %v", times)
 			}
 		})
-	}
-}
-
-// eventually waits until a condition holds.
-func eventually(t *testing.T, what string, holds func() bool) {
-	t.Helper()
-	for until := time.Now().Add(time.Minute); !holds(); time.Sleep(10 * time.Millisecond) {
-		if time.Now().After(until) {
-			t.Fatalf("not within a minute: %s", what)
-		}
 	}
 }

@@ -87,13 +87,13 @@ func TestAnOddRequestHoldsUpNobody(t *testing.T) {
 	c := newClient(t, client.Config{URL: s.URL, Connections: 1})
 	release := s.hold(t)
 	var began atomic.Int64
-	var wait sync.WaitGroup
+	var group sync.WaitGroup
 	for i := range 41 {
 		check := client.Check{Policy: "user", Key: "user:many"}
 		if i == 20 {
 			check = client.Check{Policy: "user", Request: &client.Request{Path: "/" + strings.Repeat("a", 9000)}}
 		}
-		wait.Go(func() {
+		group.Go(func() {
 			began.Add(1)
 			if _, err := c.Check(context.Background(), check); (err != nil) != (check.Request != nil) {
 				t.Errorf("%v", err)
@@ -103,7 +103,7 @@ func TestAnOddRequestHoldsUpNobody(t *testing.T) {
 	s.await(t, 1)
 	begins(t, &began, 41)
 	release()
-	wait.Wait()
+	group.Wait()
 	if n := s.requests.Load(); n > 12 {
 		t.Errorf("%d requests, one after the other", n)
 	}

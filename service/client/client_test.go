@@ -20,6 +20,7 @@ import (
 	"github.com/weblimit/weblimit/core/store"
 	"github.com/weblimit/weblimit/internal/test/check"
 	"github.com/weblimit/weblimit/internal/test/must"
+	"github.com/weblimit/weblimit/internal/test/wait"
 	"github.com/weblimit/weblimit/keyfuncs"
 	"github.com/weblimit/weblimit/service"
 	"github.com/weblimit/weblimit/service/client"
@@ -71,23 +72,13 @@ func (s *server) hold(t *testing.T) (release func()) {
 // await waits until n requests have come.
 func (s *server) await(t *testing.T, n int64) {
 	t.Helper()
-	eventually(t, fmt.Sprint(n, " requests have come"), func() bool { return s.requests.Load() >= n })
-}
-
-// eventually waits for what no event tells of.
-func eventually(t *testing.T, what string, holds func() bool) {
-	t.Helper()
-	for until := time.Now().Add(time.Minute); !holds(); time.Sleep(time.Millisecond) {
-		if time.Now().After(until) {
-			t.Fatalf("not within a minute: %s", what)
-		}
-	}
+	wait.Until(t, fmt.Sprint(n, " requests have come"), func() bool { return s.requests.Load() >= n })
 }
 
 // begins waits until goroutines that count what they begin have begun n calls of a client.
 func begins(t *testing.T, began *atomic.Int64, n int64) {
 	t.Helper()
-	eventually(t, "all calls have begun", func() bool { return began.Load() == n })
+	wait.Until(t, "all calls have begun", func() bool { return began.Load() == n })
 	time.Sleep(20 * time.Millisecond) // they are nearly in the queue, of which nothing can be seen
 }
 
@@ -214,9 +205,9 @@ func TestChecksThatComeAtOnceGoTogether(t *testing.T) {
 	c := newClient(t, client.Config{URL: s.URL, Connections: 2})
 	const n = 200
 	var allowed, began atomic.Int64
-	var wait sync.WaitGroup
+	var group sync.WaitGroup
 	for i := range n {
-		wait.Go(func() {
+		group.Go(func() {
 			began.Add(1)
 			a, err := c.Check(context.Background(), client.Check{Policy: "user", Key: fmt.Sprintf("user:%d", i%2)})
 			check.OK(t, err)
@@ -228,7 +219,7 @@ func TestChecksThatComeAtOnceGoTogether(t *testing.T) {
 	s.await(t, 2)
 	begins(t, &began, n)
 	release()
-	wait.Wait()
+	group.Wait()
 	check.Equal(t, "allowed, 50 for each of two users", allowed.Load(), 100)
 	if r := s.requests.Load(); r > n/10 {
 		t.Errorf("%d requests for %d checks", r, n)
@@ -238,7 +229,7 @@ func TestChecksThatComeAtOnceGoTogether(t *testing.T) {
 		t.Errorf("an unknown policy: %v", err)
 	}
 	for i := range 20 { // those that are wrong keep nobody else from an answer
-		wait.Go(func() {
+		group.Go(func() {
 			key := fmt.Sprintf("user:%d", 100+i)
 			if i%5 == 0 {
 				key = ""
@@ -248,7 +239,7 @@ func TestChecksThatComeAtOnceGoTogether(t *testing.T) {
 			}
 		})
 	}
-	wait.Wait()
+	group.Wait()
 }
 
 func TestAServiceThatIsAway(t *testing.T) {
@@ -280,7 +271,7 @@ func TestAServiceThatIsAway(t *testing.T) {
 			t.Errorf("%s: asked %d times while it is away", name, asked)
 		}
 		s.broken.Store(false)
-		eventually(t, name+": it comes back", func() bool { return l.Allow(values).Reason == core.ReasonWithinLimit })
+		wait.Until(t, name+": it comes back", func() bool { return l.Allow(values).Reason == core.ReasonWithinLimit })
 	}
 	for _, kind := range []core.EventKind{core.EventOutageBegan, core.EventBreakerOpened, core.EventBreakerClosed, core.EventStoreError} {
 		if _, seen := events.Load(kind); !seen {
@@ -374,9 +365,9 @@ func TestChecksThatNobodyWaitsForAreNotSent(t *testing.T) {
 	release := s.hold(t)
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
-	var wait sync.WaitGroup
+	var group sync.WaitGroup
 	for i := range 5 {
-		wait.Go(func() {
+		group.Go(func() {
 			if _, err := c.Check(ctx, client.Check{Policy: "user", Key: "user:left"}); err == nil {
 				t.Error("no error")
 			}
@@ -387,9 +378,9 @@ func TestChecksThatNobodyWaitsForAreNotSent(t *testing.T) {
 	}
 	time.Sleep(20 * time.Millisecond) // most of the others are in the queue, of which nothing can be seen
 	cancel()
-	wait.Wait() // though nothing was answered
+	group.Wait() // though nothing was answered
 	release()
-	eventually(t, "the one that was under way is answered", func() bool { return s.done.Load() > 0 })
+	wait.Until(t, "the one that was under way is answered", func() bool { return s.done.Load() > 0 })
 	a, err := c.Check(context.Background(), client.Check{Policy: "user", Key: "user:left"})
 	if err != nil || a.Limits[0].Remaining != 48 {
 		t.Errorf("%+v %v: want one of the five charged, the one that was under way", a.Limits, err)

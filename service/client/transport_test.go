@@ -57,11 +57,11 @@ func TestHTTP2WithoutTLS(t *testing.T) {
 	transport := &http.Transport{Protocols: protocols}
 	t.Cleanup(transport.CloseIdleConnections)
 	c := newClient(t, client.Config{URL: server.URL, Transport: transport})
-	var wait sync.WaitGroup
+	var group sync.WaitGroup
 	for range 20 {
-		wait.Go(func() { allows(t, c) })
+		group.Go(func() { allows(t, c) })
 	}
-	wait.Wait()
+	group.Wait()
 	if a, err := c.Peek(context.Background(), ann); err != nil || a.Limits[0].Remaining != 30 {
 		t.Errorf("%+v %v: want 30 of 50 left", a.Limits, err)
 	}

@@ -12,6 +12,7 @@ import (
 	"github.com/weblimit/weblimit/internal/test/check"
 	"github.com/weblimit/weblimit/internal/test/edge"
 	"github.com/weblimit/weblimit/internal/test/redistest"
+	"github.com/weblimit/weblimit/internal/test/wait"
 	"github.com/weblimit/weblimit/service/envoy"
 
 	"google.golang.org/protobuf/types/known/wrapperspb"
@@ -77,7 +78,7 @@ descriptors:
 	}
 	for i := range clients {
 		want := 1000 - passed[i].Load()
-		eventually(t, fmt.Sprintf("client %d: %d remain of 1000", i, want), func() bool { return remain(i) == [2]int64{want, want} })
+		wait.Until(t, fmt.Sprintf("client %d: %d remain of 1000", i, want), func() bool { return remain(i) == [2]int64{want, want} })
 	}
 	masters := 0
 	for _, master := range cluster.Masters() {

@@ -9,6 +9,7 @@ import (
 
 	"github.com/weblimit/weblimit/core"
 	"github.com/weblimit/weblimit/internal/test/must"
+	"github.com/weblimit/weblimit/internal/test/wait"
 	"github.com/weblimit/weblimit/service/envoy"
 )
 
@@ -29,7 +30,7 @@ func TestDirectoriesBehindLinks(t *testing.T) {
 	defer stop()
 	must.OK(t, os.Symlink("v2", link+".new"))
 	must.OK(t, os.Rename(link+".new", link))
-	eventually(t, "the link is swapped", func() bool { return s.Status().Version != before })
+	wait.Until(t, "the link is swapped", func() bool { return s.Status().Version != before })
 }
 
 func TestAPipeAmongFiles(t *testing.T) {

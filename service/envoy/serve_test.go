@@ -21,6 +21,7 @@ import (
 	"github.com/weblimit/weblimit/internal/test/must"
 	"github.com/weblimit/weblimit/internal/test/race"
 	"github.com/weblimit/weblimit/internal/test/redistest"
+	"github.com/weblimit/weblimit/internal/test/wait"
 	"github.com/weblimit/weblimit/service/envoy"
 
 	grpccodes "google.golang.org/grpc/codes"
@@ -105,7 +106,7 @@ func TestOutage(t *testing.T) {
 				return said(r)
 			}
 			n := 0
-			eventually(t, "Redis decides in time", func() bool { n++; return answer(fmt.Sprint("before", n)) == "OK, OK 4" })
+			wait.Until(t, "Redis decides in time", func() bool { n++; return answer(fmt.Sprint("before", n)) == "OK, OK 4" })
 			server.Freeze(t)
 			fastest := time.Hour
 			for _, want := range tt.want {
@@ -196,19 +197,9 @@ func TestWatch(t *testing.T) {
 	stop := s.Watch(t.Context())
 	defer stop()
 	link("..version1", "..data")
-	eventually(t, "the change is followed", func() bool { return s.Status().Changes == 1 })
+	wait.Until(t, "the change is followed", func() bool { return s.Status().Changes == 1 })
 	stop()
 	wantAnswers(t, direct{s}, request("edge", "user=a"), "OK, OK 8")
-}
-
-// eventually waits for what no event tells of: files are looked at once a second.
-func eventually(t *testing.T, what string, holds func() bool) {
-	t.Helper()
-	for until := time.Now().Add(time.Minute); !holds(); time.Sleep(10 * time.Millisecond) {
-		if time.Now().After(until) {
-			t.Fatalf("not within a minute: %s", what)
-		}
-	}
 }
 
 // While files are reloaded as fast as they can be, no request is lost, and none is decided by half a

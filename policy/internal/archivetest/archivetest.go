@@ -15,6 +15,7 @@ import (
 
 	"github.com/weblimit/weblimit/internal/test/check"
 	"github.com/weblimit/weblimit/internal/test/must"
+	"github.com/weblimit/weblimit/internal/test/wait"
 	"github.com/weblimit/weblimit/policy"
 )
 
@@ -198,21 +199,11 @@ func follows(t *testing.T, in policy.Archive) {
 	defer set.Watch(t.Context())()
 	for n := 2; n < 5; n++ {
 		publish(t, in, n)
-		Until(t, "a process follows", func() bool { return set.Status().Version.Name == fmt.Sprintf("v%d", n) })
+		wait.Until(t, "a process follows", func() bool { return set.Status().Version.Name == fmt.Sprintf("v%d", n) })
 	}
 	must.Get(policy.Rollback(t.Context(), in, 0, policy.Publication{}))(t)
-	Until(t, "a process follows a roll-back", func() bool { return set.Status().Version.Name == "v3" })
+	wait.Until(t, "a process follows a roll-back", func() bool { return set.Status().Version.Name == "v3" })
 	must.Get(in.Add(t.Context(), policy.File{Name: "x", Text: []byte("policies: 1")}, policy.Release{}, -1))(t)
-	Until(t, "a process refuses", func() bool { return set.Status().Err != nil })
+	wait.Until(t, "a process refuses", func() bool { return set.Status().Err != nil })
 	check.Equal(t, "what decides", set.Status().Version.Name, "v3")
-}
-
-// Until waits for something that happens soon.
-func Until(t *testing.T, what string, happened func() bool) {
-	t.Helper()
-	for end := time.Now().Add(2 * time.Minute); !happened(); time.Sleep(5 * time.Millisecond) { // for a busy machine
-		if time.Now().After(end) {
-			t.Fatalf("%s: not within two minutes", what)
-		}
-	}
 }
