@@ -1,5 +1,3 @@
-//go:build !race
-
 package core_test
 
 import (
@@ -11,6 +9,7 @@ import (
 	"github.com/weblimit/weblimit/core"
 	"github.com/weblimit/weblimit/core/adapter"
 	"github.com/weblimit/weblimit/internal/test/check"
+	"github.com/weblimit/weblimit/internal/test/race"
 	"github.com/weblimit/weblimit/keyfuncs"
 )
 
@@ -20,6 +19,7 @@ import (
 // Not under the race detector, which makes sync.Pool forget at random, and not
 // parallel: testing.AllocsPerRun counts the allocations of the process.
 func TestDecisionsInMemoryDoNotAllocate(t *testing.T) {
+	race.Skip(t)
 	ctx, r := context.Background(), user("alice")
 	limits := []core.Limit{
 		core.PerHour(1 << 40).By(keyfuncs.User("userID")),
@@ -60,6 +60,7 @@ func TestDecisionsInMemoryDoNotAllocate(t *testing.T) {
 // The text of the policy is shared. The slices of both fields are in the room, and so is the text of
 // RateLimit unless it is a long one. Without room it is allocated.
 func TestSetHeadersAllocatesAtMostOnce(t *testing.T) {
+	race.Skip(t)
 	gold := func(keyfuncs.Request) core.Limit { return core.PerMinute(1000) }
 	for _, tt := range []struct {
 		name   string
@@ -90,6 +91,7 @@ func TestSetHeadersAllocatesAtMostOnce(t *testing.T) {
 // XQuota costs no more than XRateLimit does, and nothing where it is not asked for or where
 // there is no calendar limit.
 func TestQuotaFieldsAllocateAsOthers(t *testing.T) {
+	race.Skip(t)
 	allocations := func(headers core.Headers, limit core.Limit) float64 {
 		l := newLimiter(t, core.Config{Store: core.NewMemory(), Headers: headers, Limits: []core.Limit{limit}})
 		d, h, room := l.Allow(&request{}), http.Header{}, new(adapter.HeaderRoom)
@@ -108,6 +110,7 @@ func TestQuotaFieldsAllocateAsOthers(t *testing.T) {
 
 // Floods of denials cost no allocation for their bodies, of calendar limits neither.
 func TestBodiesOfDenialsDoNotAllocate(t *testing.T) {
+	race.Skip(t)
 	for name, limit := range map[string]core.Limit{"an hour": everyone(1), "a month": core.PerBillingMonth(1, 15, time.UTC).By(keyfuncs.User("user"))} {
 		l := limiterOn(t, core.NewMemory(), limit)
 		l.AllowKey(t.Context(), "k", 1)
@@ -119,6 +122,7 @@ func TestBodiesOfDenialsDoNotAllocate(t *testing.T) {
 
 // A context and the decision in it are one allocation.
 func TestNewContextAllocatesOnce(t *testing.T) {
+	race.Skip(t)
 	d := limiterOn(t, core.NewMemory(), everyone(5)).Allow(&request{})
 	ctx := context.Background()
 	allocs := testing.AllocsPerRun(200, func() {
@@ -134,6 +138,7 @@ func TestNewContextAllocatesOnce(t *testing.T) {
 // What a limiter looks for with its first requests costs those after them nothing,
 // and neither do conditions, costs and warnings that nobody has reached.
 func TestDecisionsDoNotAllocateAfterTheLooks(t *testing.T) {
+	race.Skip(t)
 	byIP := core.PerHour(1 << 40).By(keyfuncs.ClientIP())
 	for name, limit := range map[string]core.Limit{
 		"plain":                  byIP,
@@ -180,6 +185,7 @@ func (c *counter) Decided(_ context.Context, o *core.Observation) {
 }
 
 func TestObserversDoNotAllocate(t *testing.T) {
+	race.Skip(t)
 	ctx, r := context.Background(), user("alice")
 	seen := new(counter)
 	l := newLimiter(t, core.Config{

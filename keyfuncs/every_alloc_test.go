@@ -1,5 +1,3 @@
-//go:build !race
-
 package keyfuncs_test
 
 import (
@@ -7,11 +5,13 @@ import (
 	"testing"
 
 	"github.com/weblimit/weblimit/internal/test/check"
+	"github.com/weblimit/weblimit/internal/test/race"
 )
 
 // Not under the race detector, which makes sync.Pool forget at random, and not parallel:
 // testing.AllocsPerRun counts the allocations of the process.
 func TestNoConstructorsKeyAllocates(t *testing.T) {
+	race.Skip(t)
 	dst := make([]byte, 0, 512)
 	for _, e := range everyFunc {
 		for name, value := range values {

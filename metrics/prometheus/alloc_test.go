@@ -1,5 +1,3 @@
-//go:build !race
-
 package prometheus_test
 
 import (
@@ -7,12 +5,14 @@ import (
 	"testing"
 
 	"github.com/weblimit/weblimit/core"
+	"github.com/weblimit/weblimit/internal/test/race"
 	weblimitprom "github.com/weblimit/weblimit/metrics/prometheus"
 )
 
 // Not under the race detector, which makes sync.Pool forget at random, and not parallel:
 // testing.AllocsPerRun counts the allocations of the process.
 func TestCountingDoesNotAllocate(t *testing.T) {
+	race.Skip(t)
 	for name, config := range map[string]weblimitprom.Config{
 		"plain":     {},
 		"exemplars": {TraceID: func(context.Context) string { return "4bf92f3577b34da6a3ce929d0e0e4736" }}, // one of a second's

@@ -1,5 +1,3 @@
-//go:build !race
-
 package costs
 
 import (
@@ -19,6 +17,7 @@ import (
 	"github.com/weblimit/weblimit/core"
 	"github.com/weblimit/weblimit/core/redisstore"
 	"github.com/weblimit/weblimit/internal/test/must"
+	"github.com/weblimit/weblimit/internal/test/race"
 	"github.com/weblimit/weblimit/internal/test/redistest"
 	"github.com/weblimit/weblimit/keyfuncs"
 )
@@ -69,6 +68,7 @@ const ample = 100_000
 // does: the table would no longer show a later loss. Not parallel: it counts the allocations of the
 // process. Not under the race detector, which makes sync.Pool forget at random.
 func TestAllocationsAndRoundTrips(t *testing.T) {
+	race.Skip(t)
 	var b bytes.Buffer
 	w := tabwriter.NewWriter(&b, 0, 0, 2, ' ', tabwriter.AlignRight)
 	fmt.Fprintln(w, "allocations\tround trips\tscript calls\tcommands\tbytes sent\tbytes received\t of\t")

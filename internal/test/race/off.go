@@ -1,6 +1,5 @@
 //go:build !race
 
-// Package race reports to tests whether the race detector is on.
 package race
 
 // Enabled reports whether the race detector is on. With it, everything takes about ten
