@@ -7,7 +7,6 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"runtime"
-	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -67,17 +66,13 @@ func TestClientsCancelMidCheck(t *testing.T) {
 	time.Sleep(100 * time.Millisecond) // nothing tells when their goroutines have ended
 	goroutines := runtime.NumGoroutine()
 	start := time.Now()
-	var wg sync.WaitGroup
-	for range clients {
-		wg.Go(func() {
-			for cancelled.Load() < requests && time.Since(start) < 4*patience {
-				ctx, cancel := context.WithTimeout(context.Background(), 100*time.Microsecond+rand.N(2*time.Millisecond))
-				get(ctx)
-				cancel()
-			}
-		})
-	}
-	wg.Wait()
+	atOnce(clients, func(_ int) {
+		for cancelled.Load() < requests && time.Since(start) < 4*patience {
+			ctx, cancel := context.WithTimeout(context.Background(), 100*time.Microsecond+rand.N(2*time.Millisecond))
+			get(ctx)
+			cancel()
+		}
+	})
 	proxy.Delay(0)
 	if cancelled.Load() < requests {
 		t.Fatalf("only %d requests were cancelled mid-check", cancelled.Load())

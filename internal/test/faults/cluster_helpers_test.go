@@ -165,21 +165,17 @@ func hammerKey(tb testing.TB, l *core.Limiter, key string, quota int) (admitted 
 	tb.Helper()
 	const workers = 64
 	var passed, outages atomic.Int64
-	var all sync.WaitGroup
-	for range workers {
-		all.Go(func() {
-			for range quota/workers + 2 {
-				a := decide(l, key)
-				if a.allowed {
-					passed.Add(1)
-				}
-				if !a.byRedis() {
-					outages.Add(1)
-				}
+	atOnce(workers, func(_ int) {
+		for range quota/workers + 2 {
+			a := decide(l, key)
+			if a.allowed {
+				passed.Add(1)
 			}
-		})
-	}
-	all.Wait()
+			if !a.byRedis() {
+				outages.Add(1)
+			}
+		}
+	})
 	if n := outages.Load(); n > 0 {
 		tb.Errorf("%d decisions were not Redis's", n)
 	}

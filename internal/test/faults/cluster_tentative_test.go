@@ -33,27 +33,23 @@ func TestClusterCommonLimitThatDeniesUsesNobodysOwn(t *testing.T) {
 	longest := time.Duration(0)
 	var mu sync.Mutex
 	for client := range long.Rounds(10, 40) {
-		var wave sync.WaitGroup
-		for i := range 32 {
-			wave.Go(func() {
-				checks := []core.Check{
-					{Key: fmt.Append(nil, "client:", client), Rule: own, Cost: 1},
-					{Key: []byte(keys[0]), Rule: common, Cost: 1},
-				}
-				results, err := takeChecks(stores[i%2], checks...)
-				asked.Add(1)
-				if err != nil || results[0].Charged || results[1].Charged {
-					t.Errorf("%+v, %v; want a denial", results, err)
-				}
-				if !results[0].Allowed {
-					denied.Add(1)
-					mu.Lock()
-					longest = max(longest, results[0].RetryAfter)
-					mu.Unlock()
-				}
-			})
-		}
-		wave.Wait()
+		atOnce(32, func(i int) {
+			checks := []core.Check{
+				{Key: fmt.Append(nil, "client:", client), Rule: own, Cost: 1},
+				{Key: []byte(keys[0]), Rule: common, Cost: 1},
+			}
+			results, err := takeChecks(stores[i%2], checks...)
+			asked.Add(1)
+			if err != nil || results[0].Charged || results[1].Charged {
+				t.Errorf("%+v, %v; want a denial", results, err)
+			}
+			if !results[0].Allowed {
+				denied.Add(1)
+				mu.Lock()
+				longest = max(longest, results[0].RetryAfter)
+				mu.Unlock()
+			}
+		})
 		if used := usedBy(stores[0], own, fmt.Sprint("client:", client))[0]; used != 0 {
 			t.Fatalf("client %d has used %d units of its own", client, used)
 		}

@@ -208,29 +208,25 @@ func TestRepliesToBatchesAreCut(t *testing.T) {
 			if what == "replies cut after 20 bytes" {
 				l.proxy.CutAfter(20)
 			}
-			var wg sync.WaitGroup
-			for g := range goroutines {
-				wg.Go(func() {
-					for n := range requests {
-						if g == 0 && n%5 == 0 {
-							if what == "requests dropped" {
-								l.proxy.DropRequests(1)
-							} else {
-								l.proxy.CutReplies(1)
-							}
-						}
-						d := l.ask(fmt.Sprint("k", (g+n)%keys))
-						if d.Reason == core.ReasonWithinLimit {
-							continue
-						}
-						outcomes["Deny"].wantOutage(t, "a decision that was cut", d, store.ClassConnection, store.ClassOpen)
-						if classOf(d) == store.ClassOpen {
-							time.Sleep(time.Millisecond) // or few decisions would be left for when Redis is asked again
+			atOnce(goroutines, func(g int) {
+				for n := range requests {
+					if g == 0 && n%5 == 0 {
+						if what == "requests dropped" {
+							l.proxy.DropRequests(1)
+						} else {
+							l.proxy.CutReplies(1)
 						}
 					}
-				})
-			}
-			wg.Wait()
+					d := l.ask(fmt.Sprint("k", (g+n)%keys))
+					if d.Reason == core.ReasonWithinLimit {
+						continue
+					}
+					outcomes["Deny"].wantOutage(t, "a decision that was cut", d, store.ClassConnection, store.ClassOpen)
+					if classOf(d) == store.ClassOpen {
+						time.Sleep(time.Millisecond) // or few decisions would be left for when Redis is asked again
+					}
+				}
+			})
 			l.proxy.Delay(0)
 			charged, sum := l.wantOnce(t), l.sum()
 			l.figures(t, charged)
@@ -318,21 +314,17 @@ func TestConnectionsAreKilled(t *testing.T) {
 	requests := kills * long.Rounds(6, 30)
 	l := newLine(t, patience, core.Deny)
 	l.proxy.Delay(time.Millisecond)
-	var wg sync.WaitGroup
 	var killed int64
-	for g := range goroutines {
-		wg.Go(func() {
-			for n := range requests {
-				if g == 0 && n%(requests/kills) == 0 {
-					killed += l.server.KillClients(t)
-				}
-				if d := l.ask(fmt.Sprint("k", n%8)); d.Reason != core.ReasonWithinLimit {
-					outcomes["Deny"].wantOutage(t, "with connections killed", d, store.ClassConnection, store.ClassOpen)
-				}
+	atOnce(goroutines, func(g int) {
+		for n := range requests {
+			if g == 0 && n%(requests/kills) == 0 {
+				killed += l.server.KillClients(t)
 			}
-		})
-	}
-	wg.Wait()
+			if d := l.ask(fmt.Sprint("k", n%8)); d.Reason != core.ReasonWithinLimit {
+				outcomes["Deny"].wantOutage(t, "with connections killed", d, store.ClassConnection, store.ClassOpen)
+			}
+		}
+	})
 	figure(t, "connections killed", killed)
 	l.figures(t, l.wantOnce(t))
 	if sum := l.sum(); sum.answered == 0 {

@@ -423,19 +423,15 @@ func TestAKeyThatCantBeReadHarmsNoOtherInItsBatch(t *testing.T) {
 			const goroutines = 64
 			requests := long.Rounds(5, 20)
 			before := s.Calls(t, "evalsha")
-			var wg sync.WaitGroup
-			for g := range goroutines {
-				wg.Go(func() {
-					for range requests {
-						if g%8 == 0 {
-							a.wantOutage(t, "the key that can't be read", a.ask(planted), r.class)
-						} else if d := a.ask(fmt.Sprint("k", g)); d.Reason != core.ReasonWithinLimit {
-							t.Errorf("another key: %v, %v", d.Reason, d.Err)
-						}
+			atOnce(goroutines, func(g int) {
+				for range requests {
+					if g%8 == 0 {
+						a.wantOutage(t, "the key that can't be read", a.ask(planted), r.class)
+					} else if d := a.ask(fmt.Sprint("k", g)); d.Reason != core.ReasonWithinLimit {
+						t.Errorf("another key: %v, %v", d.Reason, d.Err)
 					}
-				})
-			}
-			wg.Wait()
+				}
+			})
 			figure(t, "checks per call", float64(goroutines*requests)/float64(s.Calls(t, "evalsha")-before))
 			if n := a.heard.count(core.EventBreakerOpened); n != 0 {
 				t.Errorf("the breaker opened; events: %v", a.heard)
@@ -474,17 +470,13 @@ func TestScriptFlushIsNoErrorAtAll(t *testing.T) {
 			}
 		}
 	})
-	var wg sync.WaitGroup
-	for g := range goroutines {
-		wg.Go(func() {
-			for range requests {
-				if d := a.ask(fmt.Sprint("k", g)); d.Reason != core.ReasonWithinLimit {
-					t.Errorf("%v, %v", d.Reason, d.Err)
-				}
+	atOnce(goroutines, func(g int) {
+		for range requests {
+			if d := a.ask(fmt.Sprint("k", g)); d.Reason != core.ReasonWithinLimit {
+				t.Errorf("%v, %v", d.Reason, d.Err)
 			}
-		})
-	}
-	wg.Wait()
+		}
+	})
 	close(done)
 	flusher.Wait()
 	for range flushes { // and one by one

@@ -6,7 +6,6 @@ import (
 	"log"
 	"log/slog"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -22,15 +21,11 @@ import (
 // manyAsk has many goroutines ask n times together.
 func manyAsk(n int, ask func()) {
 	const goroutines = 64
-	var wg sync.WaitGroup
-	for g := range goroutines {
-		wg.Go(func() {
-			for range (n + g) / goroutines {
-				ask()
-			}
-		})
-	}
-	wg.Wait()
+	atOnce(goroutines, func(g int) {
+		for range (n + g) / goroutines {
+			ask()
+		}
+	})
 }
 
 // An outage does not flood listeners with events. No error is lost either: the counts

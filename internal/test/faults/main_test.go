@@ -60,6 +60,15 @@ func rounded(d time.Duration) time.Duration {
 	return d.Round(unit)
 }
 
+// atOnce calls f with each number below n, each in a goroutine of its own, and returns when all have.
+func atOnce(n int, f func(i int)) {
+	var all sync.WaitGroup
+	for i := range n {
+		all.Go(func() { f(i) })
+	}
+	all.Wait()
+}
+
 // patience is how long a test waits for something that must happen, on the busiest machine.
 const patience = 2 * time.Minute
 
