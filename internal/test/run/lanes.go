@@ -113,7 +113,7 @@ func (p program) run(ctx context.Context, o options, d disturbance) outcome {
 	cmd := exec.CommandContext(ctx, p.path, append(args, o.args...)...)
 	cmd.Dir = p.pkg.Dir
 	cmd.Env = append(append(os.Environ(), "PWD="+p.pkg.Dir), raceOptions()...) // as go test does
-	cmd.WaitDelay = 10 * time.Second // for children that have the output open
+	cmd.WaitDelay = 10 * time.Second                                           // for children that have the output open
 	out := newTranscript(p)
 	cmd.Stdout, cmd.Stderr = out, out // the same writer: exec then uses one pipe, and lines stay in order
 	began := time.Now()
