@@ -12,12 +12,12 @@ import (
 	"github.com/weblimit/weblimit/internal/test/race"
 )
 
-// Flags are the flags with which tests build programs. The race detector is in them where it is in the test:
-// it looks at them, too, and all that they are made of has been compiled for tests just now. They have no debugging
-// information, so that they are linked in half of the time.
+// Flags are the flags with which tests build programs. The race detector is in them where [race.InPrograms]
+// says so: mostly where it is in the test, since all that they are made of has been compiled for tests just now. They have no
+// debugging information, so that they are linked in half of the time.
 func Flags() []string {
 	flags := []string{"-buildvcs=false", "-ldflags=-s -w"}
-	if race.Enabled {
+	if race.InPrograms() {
 		flags = append(flags, "-race")
 	}
 	return flags

@@ -15,6 +15,7 @@ import (
 	"github.com/weblimit/weblimit/internal/test/child"
 	"github.com/weblimit/weblimit/internal/test/lent"
 	"github.com/weblimit/weblimit/internal/test/pgtest"
+	"github.com/weblimit/weblimit/internal/test/race"
 	"github.com/weblimit/weblimit/internal/test/redistest"
 )
 
@@ -113,7 +114,10 @@ func (p program) run(ctx context.Context, o options, d disturbance) outcome {
 	cmd := exec.CommandContext(ctx, p.path, append(args, o.args...)...)
 	cmd.Dir = p.pkg.Dir
 	cmd.Env = append(append(os.Environ(), "PWD="+p.pkg.Dir), raceOptions()...) // as go test does
-	cmd.WaitDelay = 10 * time.Second                                           // for children that have the output open
+	if p.unit.drives() {
+		cmd.Env = append(cmd.Env, race.ProgramsVariable+"=1")
+	}
+	cmd.WaitDelay = 10 * time.Second // for children that have the output open
 	out := newTranscript(p)
 	cmd.Stdout, cmd.Stderr = out, out // the same writer: exec then uses one pipe, and lines stay in order
 	began := time.Now()

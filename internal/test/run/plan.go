@@ -33,9 +33,13 @@ func (u unit) name() string {
 	return u.dir + ", without the race detector"
 }
 
+// drives reports whether all that the race detector is for in the packages of the unit are the programs that they drive.
+func (u unit) drives() bool { return !u.race && u.tests == "" }
+
 // tables are packages whose tests compare texts, tables and lists of files, and start no goroutines that
-// share anything: the race detector would find nothing in them.
-var tables = regexp.MustCompile(`/(internal/test/(api|costs|documents|figure|plots|prefetchsim|release|users)|suites/policyschema)$`)
+// share anything: the race detector would find nothing in them. Those that only send requests to other programs
+// build these with the race detector nevertheless: see race.InPrograms.
+var tables = regexp.MustCompile(`/(internal/test/(api|costs|documents|figure|plots|prefetchsim|release|users)|suites/(gateways|policyschema))$`)
 
 // measured are tests that count allocations and bytes, or millions of keys. Under the race detector they
 // skip or do less, so they run without it, too.
