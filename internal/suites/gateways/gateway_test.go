@@ -140,12 +140,15 @@ type setup struct {
 	limiter *limiter
 	served  *atomic.Int64 // requests that have reached the application
 	last    *atomic.Pointer[http.Request]
-	log     *child.Output
+	gateway *child.Server
+
+	attacker, bystander string // addresses of clients
+	logged              int    // what of the limiter's log is from before the test
 }
 
 // start starts application, limiter and gateway, with limits as the policy file, and a policy for a limiter
 // that is away, or "" for the default. The gateway is patient with the limiter.
-func (p *program) start(t *testing.T, limits, away string) *setup {
+func (p *program) start(t testing.TB, limits, away string) *setup {
 	t.Helper()
 	patient := *p
 	patient.edits = slices.Concat(p.edits, p.patient)
@@ -155,11 +158,11 @@ func (p *program) start(t *testing.T, limits, away string) *setup {
 }
 
 // startAsIs is start for tests about a limiter that does not answer in time.
-func (p *program) startAsIs(t *testing.T, limits, away string) *setup {
+func (p *program) startAsIs(t testing.TB, limits, away string) *setup {
 	t.Helper()
 	binary := p.require(t)
 	dir := child.Dir(t)
-	s := &setup{program: p, addr: proxies.FreeAddr(t), away: proxies.FreeAddr(t), served: new(atomic.Int64), last: new(atomic.Pointer[http.Request]), log: new(child.Output)}
+	s := &setup{program: p, addr: proxies.FreeAddr(t), away: proxies.FreeAddr(t), served: new(atomic.Int64), last: new(atomic.Pointer[http.Request]), attacker: proxies.Attacker, bystander: proxies.Bystander}
 	app := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		s.served.Add(1)
 		s.last.Store(r)
@@ -194,20 +197,10 @@ func (p *program) startAsIs(t *testing.T, limits, away string) *setup {
 		}
 	}
 	cmd := exec.Command(binary, p.args(filepath.Join(dir, p.files[0]))...)
-	cmd.Stdout, cmd.Stderr, cmd.Dir = s.log, s.log, dir
+	cmd.Dir = dir
 	cmd.Env = append(os.Environ(), "HOME="+dir, "XDG_CONFIG_HOME="+dir, "XDG_DATA_HOME="+dir, "WEBLIMIT_TOKEN="+token)
-	if err := child.Start(cmd); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		_ = cmd.Process.Kill()
-		_ = cmd.Wait() // killed
-		if t.Failed() {
-			t.Logf("%s:\n%.4000s\nthe limiter:\n%.4000s", p.name, s.log, &s.limiter.log)
-		}
-	})
 	c := s.client(t, prober)
-	waitFor(t, p.name, s.log, func() error { // some accept connections before they can serve
+	s.gateway = child.Serve(t, cmd, func() error { // some accept connections before they can serve
 		res, err := c.Get("https://example.com/")
 		if err == nil {
 			_ = res.Body.Close()
@@ -272,17 +265,3 @@ func (p *program) require(t testing.TB) string {
 
 // patience is how long a program may take on the busiest machine.
 const patience = 2 * time.Minute
-
-// waitFor waits until try has no error.
-func waitFor(tb testing.TB, what string, log *child.Output, try func() error) {
-	tb.Helper()
-	for deadline := time.Now().Add(patience); ; time.Sleep(5 * time.Millisecond) {
-		err := try()
-		if err == nil {
-			return
-		}
-		if time.Now().After(deadline) {
-			tb.Fatalf("waited %v for %s: %v\n%s", patience, what, err, log)
-		}
-	}
-}

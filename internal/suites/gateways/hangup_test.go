@@ -17,7 +17,7 @@ func TestClientsThatHangUp(t *testing.T) {
 		s := p.start(t, fast, p.policies[len(p.policies)-1]) // open
 		d := &tls.Dialer{
 			NetDialer: &net.Dialer{LocalAddr: &net.TCPAddr{IP: net.ParseIP(proxies.Attacker)}, Timeout: patience},
-			Config:    &tls.Config{InsecureSkipVerify: true, ServerName: "example.com", ClientSessionCache: tls.NewLRUClientSessionCache(0)}, //nolint:gosec // made up a moment ago
+			Config:    &tls.Config{InsecureSkipVerify: true, ServerName: "example.com", ClientSessionCache: sessions, CurvePreferences: cheapest}, //nolint:gosec // made up a moment ago
 		}
 		c := s.client(t, proxies.Bystander)
 		for i := range 200 {

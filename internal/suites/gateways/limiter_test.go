@@ -1,7 +1,6 @@
 package gateways
 
 import (
-	"errors"
 	"fmt"
 	"net"
 	"os"
@@ -9,13 +8,14 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
-	"syscall"
 	"testing"
 
 	"github.com/weblimit/weblimit/internal/test/child"
 	"github.com/weblimit/weblimit/internal/test/documents"
+	"github.com/weblimit/weblimit/internal/test/must"
 	binaries "github.com/weblimit/weblimit/internal/test/program"
 	"github.com/weblimit/weblimit/internal/test/proxies"
+	"github.com/weblimit/weblimit/internal/test/wait"
 )
 
 // limits is the policy file of the tests.
@@ -54,7 +54,9 @@ func TestMain(m *testing.M) {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
 	}
+	wait.Beside(6)
 	code := m.Run()
+	endShared()
 	_ = os.RemoveAll(built)
 	os.Exit(code)
 }
@@ -80,8 +82,8 @@ func limiterCommand(tb testing.TB, network, addr, file string) *exec.Cmd {
 // limiter is a limiter in a process of its own.
 type limiter struct {
 	network, addr, file string
-	cmd                 *exec.Cmd // nil while it is stopped
-	log                 child.Output
+	process             *child.Server // nil while it is stopped
+	before              string        // what the processes before it have written
 }
 
 func startLimiter(tb testing.TB, network, dir, limits string) *limiter {
@@ -90,22 +92,14 @@ func startLimiter(tb testing.TB, network, dir, limits string) *limiter {
 	if network == "tcp" {
 		l.addr = proxies.FreeAddr(tb)
 	}
-	if err := os.WriteFile(l.file, []byte(limits), 0o600); err != nil {
-		tb.Fatal(err)
-	}
+	must.OK(tb, os.WriteFile(l.file, []byte(limits), 0o600))
 	l.start(tb)
-	tb.Cleanup(func() { l.stop(tb) })
 	return l
 }
 
 func (l *limiter) start(tb testing.TB) {
 	tb.Helper()
-	l.cmd = limiterCommand(tb, l.network, l.addr, l.file)
-	l.cmd.Stdout, l.cmd.Stderr = &l.log, &l.log
-	if err := child.Start(l.cmd); err != nil {
-		tb.Fatal(err)
-	}
-	waitFor(tb, "the limiter", &l.log, func() error {
+	l.process = child.Serve(tb, limiterCommand(tb, l.network, l.addr, l.file), func() error {
 		conn, err := net.Dial(l.network, l.addr)
 		if err == nil {
 			_ = conn.Close()
@@ -114,34 +108,32 @@ func (l *limiter) start(tb testing.TB) {
 	})
 }
 
-func (l *limiter) stop(testing.TB) {
-	if l.cmd != nil {
-		_ = l.cmd.Process.Kill()
-		_ = l.cmd.Wait() // killed
-		l.cmd = nil
+func (l *limiter) stop() {
+	l.process.Kill()
+	l.before, l.process = l.before+l.process.Log(), nil
+}
+
+// log returns what the limiter has written.
+func (l *limiter) log() string {
+	if l.process == nil {
+		return l.before
 	}
+	return l.before + l.process.Log()
 }
 
 // freeze stops the process without ending it: the system accepts connections, and nobody answers.
 func (l *limiter) freeze(tb testing.TB) {
 	tb.Helper()
-	l.signal(tb, stopSignal)
-	waitFor(tb, "the limiter to stop", &l.log, func() error {
-		stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", l.cmd.Process.Pid))
-		if err == nil && !strings.Contains(string(stat), ") T ") {
-			err = errors.New("it runs")
-		}
-		return err
+	l.process.Signal(tb, stopSignal)
+	wait.Until(tb, "the limiter has stopped", func() bool {
+		stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", l.process.Pid()))
+		return err != nil || strings.Contains(string(stat), ") T ")
 	})
 }
 
-func (l *limiter) thaw(tb testing.TB) { l.signal(tb, continueSignal) }
-
-func (l *limiter) signal(tb testing.TB, s syscall.Signal) {
+func (l *limiter) thaw(tb testing.TB) {
 	tb.Helper()
-	if err := l.cmd.Process.Signal(s); err != nil {
-		tb.Fatal(err)
-	}
+	l.process.Signal(tb, continueSignal)
 }
 
 // listenAddr returns the address for another server in the place of a limiter that is stopped.

@@ -5,28 +5,7 @@ import (
 	"net/http"
 	"strings"
 	"testing"
-
-	"github.com/weblimit/weblimit/internal/test/proxies"
 )
-
-// usedUp starts a gateway and uses up the limit of the attacker.
-func (p *program) usedUp(t *testing.T, away string) *setup {
-	t.Helper()
-	s := p.start(t, limits, away)
-	got := proxies.Send(t, proxies.Attacker, s.addr, repeat("GET /things HTTP/1.1\r\nHost: example.com\r\n\r\n", 110)...)
-	if got[200] != 100 || got[429] != 10 {
-		t.Fatalf("the answers were %v", got)
-	}
-	s.served.Store(0)
-	return s
-}
-
-func repeat(request string, n int) (requests [][]byte) {
-	for range n {
-		requests = append(requests, []byte(request))
-	}
-	return requests
-}
 
 // A client whose limit is used up is denied, however it writes its requests, and each denial is as
 // documented. Requests that gateways refuse by themselves may have another status.
@@ -57,7 +36,7 @@ func TestUsedUp(t *testing.T) {
 			{"conditions", "GET /things HTTP/1.1\r\nHost: example.com\r\nIf-None-Match: *\r\nRange: bytes=0-0\r\nAccept-Encoding: gzip\r\n\r\n", nil},
 			{"the query of the subrequest", "GET /things?denied=403&policy=x HTTP/1.1\r\nHost: example.com\r\n\r\n", nil},
 		} {
-			a := s.send(t, proxies.Attacker, test.request)
+			a := s.send(t, s.attacker, test.request)
 			if a.StatusCode != http.StatusTooManyRequests {
 				if !strings.Contains(fmt.Sprint(test.also), fmt.Sprint(a.StatusCode)) {
 					t.Errorf("%s: got %s %s", test.name, a.Status, a.body)
@@ -66,7 +45,7 @@ func TestUsedUp(t *testing.T) {
 			}
 			denied(t, a)
 		}
-		head := s.send(t, proxies.Attacker, "HEAD /things HTTP/1.1\r\nHost: example.com\r\n\r\n")
+		head := s.send(t, s.attacker, "HEAD /things HTTP/1.1\r\nHost: example.com\r\n\r\n")
 		if head.StatusCode != http.StatusTooManyRequests || head.Header.Get("Retry-After") == "" || head.body != "" {
 			t.Errorf("HEAD: got %s %v %q", head.Status, head.Header, head.body)
 		}
@@ -83,7 +62,7 @@ func TestExemptPaths(t *testing.T) {
 	each(t, func(t *testing.T, p *program) {
 		s := p.usedUp(t, "")
 		for _, path := range []string{"/healthz", "/healthz?x=1", "/public/a.css"} {
-			if a := s.get(t, proxies.Attacker, path); a.StatusCode != 200 || len(a.Header.Values("RateLimit")) > 0 {
+			if a := s.get(t, s.attacker, path); a.StatusCode != 200 || len(a.Header.Values("RateLimit")) > 0 {
 				t.Errorf("%s: got %s %v", path, a.Status, a.Header)
 			}
 		}
@@ -93,7 +72,7 @@ func TestExemptPaths(t *testing.T) {
 			"/healthz/", "//healthz", "/HEALTHZ", "/%68ealthz", "/./healthz", "/healthz;x", "/public/%252e%252e/things", "/healthz#", "/public/",
 		} {
 			served := s.served.Load()
-			a := s.get(t, proxies.Attacker, path)
+			a := s.get(t, s.attacker, path)
 			switch {
 			case a.StatusCode == http.StatusTooManyRequests || a.StatusCode == http.StatusBadRequest:
 				if s.served.Load() > served {
@@ -111,10 +90,10 @@ func TestExemptPaths(t *testing.T) {
 func TestAroundTheGateway(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, p *program) {
-		s := p.start(t, limits, "")
+		s := p.shared(t, "")
 		for _, path := range []string{"/weblimit", "/v1/auth/api", "/v1/auth_request/api", "/v1/ext_authz/api/x", "/local", "/open", "/closed", "/@weblimit_denied"} {
 			served := s.served.Load()
-			a := s.get(t, proxies.Attacker, path)
+			a := s.get(t, s.attacker, path)
 			reached := s.served.Load() > served // the application: it is a path like any other
 			if !reached && a.StatusCode != http.StatusNotFound || reached && a.body != "served" {
 				t.Errorf("%s: got %s %s", path, a.Status, a.body)
@@ -126,7 +105,7 @@ func TestAroundTheGateway(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			r.Header = http.Header{"X-Forwarded-For": {proxies.Bystander}, "X-Forwarded-Method": {"GET"}, "X-Forwarded-Uri": {"/"}}
+			r.Header = http.Header{"X-Forwarded-For": {s.bystander}, "X-Forwarded-Method": {"GET"}, "X-Forwarded-Uri": {"/"}}
 			if res, err := http.DefaultClient.Do(r); err == nil {
 				_ = res.Body.Close()
 				if res.Header.Get("RateLimit") != "" {
@@ -134,7 +113,7 @@ func TestAroundTheGateway(t *testing.T) {
 				}
 			}
 		}
-		if a := s.get(t, proxies.Bystander, "/things"); !s.silent && !strings.HasPrefix(a.Header.Get("RateLimit"), `"client";r=99;`) {
+		if a := s.get(t, s.bystander, "/things"); !s.silent && !strings.HasPrefix(a.Header.Get("RateLimit"), `"client";r=99;`) {
 			t.Errorf("another client got %v", a.Header)
 		}
 	})
@@ -144,13 +123,13 @@ func TestAroundTheGateway(t *testing.T) {
 func TestApplicationGetsTheRequest(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, p *program) {
-		s := p.start(t, limits, "")
-		a := s.send(t, proxies.Attacker, "POST /things?page=2 HTTP/1.1\r\nHost: example.com\r\nX-Forwarded-For: 198.51.100.1\r\nCookie: a=b\r\nContent-Length: 3\r\n\r\nabc")
+		s := p.shared(t, "")
+		a := s.send(t, s.attacker, "POST /things?page=2 HTTP/1.1\r\nHost: example.com\r\nX-Forwarded-For: 198.51.100.1\r\nCookie: a=b\r\nContent-Length: 3\r\n\r\nabc")
 		r := s.last.Load()
 		if a.StatusCode != 200 || r.Method != "POST" || r.RequestURI != "/things?page=2" || r.ContentLength != 3 || r.Header.Get("Cookie") != "a=b" {
 			t.Fatalf("got %s, and the application %s %s %v", a.Status, r.Method, r.RequestURI, r.Header)
 		}
-		if got := r.Header.Values("X-Forwarded-For"); len(got) != 1 || got[0] != proxies.Attacker {
+		if got := r.Header.Values("X-Forwarded-For"); len(got) != 1 || got[0] != s.attacker {
 			t.Errorf("X-Forwarded-For is %q", got)
 		}
 		for name := range r.Header {
@@ -191,30 +170,30 @@ func TestLimiterKnowsTheRequest(t *testing.T) {
 			{"key", "GET /key HTTP/1.1\r\nHost: example.com\r\nAuthorization: Bearer a-key-of-a-client\r\n\r\n", "GET /key HTTP/1.1\r\nHost: example.com\r\nAuthorization: Bearer another-key\r\n\r\n"},
 			{"cookie", "GET /cookie HTTP/1.1\r\nHost: example.com\r\nCookie: x=y; team=a\r\n\r\n", "GET /cookie HTTP/1.1\r\nHost: example.com\r\nCookie: team=b\r\n\r\n"},
 		} {
-			if a := s.send(t, proxies.Attacker, test.request); a.StatusCode != 200 {
+			if a := s.send(t, s.attacker, test.request); a.StatusCode != 200 {
 				t.Errorf("%s: got %s %s", test.limit, a.Status, a.body)
 			}
-			if a := s.send(t, proxies.Attacker, test.request); a.StatusCode != 429 || !strings.Contains(a.body, `["`+test.limit+`"]`) {
+			if a := s.send(t, s.attacker, test.request); a.StatusCode != 429 || !strings.Contains(a.body, `["`+test.limit+`"]`) {
 				t.Errorf("%s, again: got %s %s", test.limit, a.Status, a.body)
 			}
 			if test.other == "" {
 				continue
 			}
-			if a := s.send(t, proxies.Attacker, test.other); a.StatusCode != 200 {
+			if a := s.send(t, s.attacker, test.other); a.StatusCode != 200 {
 				t.Errorf("%s, another: got %s %s", test.limit, a.Status, a.body)
 			}
 		}
-		for _, from := range []string{proxies.Attacker, proxies.Bystander} {
+		for _, from := range []string{s.attacker, s.bystander} {
 			first, second := s.get(t, from, "/address"), s.get(t, from, "/address")
 			if first.StatusCode != 200 || second.StatusCode != 429 {
 				t.Errorf("%s: got %s and %s", from, first.Status, second.Status)
 			}
 		}
-		if a := s.get(t, proxies.Attacker, "/key"); a.StatusCode != 401 || a.Header.Get("WWW-Authenticate") == "" || a.Header.Get("Content-Type") != "application/problem+json" {
+		if a := s.get(t, s.attacker, "/key"); a.StatusCode != 401 || a.Header.Get("WWW-Authenticate") == "" || a.Header.Get("Content-Type") != "application/problem+json" {
 			t.Errorf("without a key: got %s %v %s", a.Status, a.Header, a.body)
 		}
 		// What is there twice is refused: the application may read the other.
-		if a := s.send(t, proxies.Attacker, "GET /header HTTP/1.1\r\nHost: example.com\r\nX-Team: c\r\nX-Team: d\r\n\r\n"); a.StatusCode != 400 || !strings.Contains(a.body, "X-Team") {
+		if a := s.send(t, s.attacker, "GET /header HTTP/1.1\r\nHost: example.com\r\nX-Team: c\r\nX-Team: d\r\n\r\n"); a.StatusCode != 400 || !strings.Contains(a.body, "X-Team") {
 			t.Errorf("a header twice: got %s %s", a.Status, a.body)
 		}
 	})

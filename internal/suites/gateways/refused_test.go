@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/weblimit/weblimit/internal/test/proxies"
+	"github.com/weblimit/weblimit/internal/test/wait"
 )
 
 // What a limiter answers that refuses, is overloaded, or has no such policy, is no yes, even where everybody
@@ -18,7 +19,7 @@ func TestLimiterThatRefuses(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, p *program) {
 		s := p.start(t, fast, p.policies[len(p.policies)-1]) // open
-		s.limiter.stop(t)
+		s.limiter.stop()
 		var status atomic.Int64
 		l, err := net.Listen(s.limiter.network, s.limiter.listenAddr())
 		if err != nil {
@@ -51,11 +52,7 @@ func TestLimiterThatRefuses(t *testing.T) {
 			code, _ := get()
 			return code != http.StatusOK
 		}
-		for began := time.Now(); !asked(); time.Sleep(20 * time.Millisecond) { // it was away
-			if time.Since(began) > patience {
-				t.Fatal("the limiter is not asked")
-			}
-		}
+		wait.Until(t, "the limiter, which was away, is asked", asked)
 		served := s.served.Load()
 		c.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
 		for _, code := range []int64{301, 400, 401, 403, 404, 429, 431, 500, 501, 503} {
