@@ -3,6 +3,8 @@ package billing
 import (
 	"testing"
 	"time"
+
+	"github.com/weblimit/weblimit/internal/test/long"
 )
 
 // Redis is emptied again and again under the load of four processes. What is granted beyond the quota is at
@@ -10,12 +12,12 @@ import (
 func TestRedisEmptiedUnderLoad(t *testing.T) {
 	t.Parallel()
 	const units = 20_000
-	s := newScenario(t, 3, order{Goroutines: 64, Tenants: 2, Quota: units, FlushEvery: 100 * time.Millisecond, TakeOnly: true})
+	s := newScenario(t, 3, order{Goroutines: long.Rounds(16, 64), Tenants: 2, Quota: units, FlushEvery: 100 * time.Millisecond, TakeOnly: true})
 	for range 4 {
 		s.start()
 	}
 	book := s.open(t)
-	for deadline := time.Now().Add(20 * time.Second); len(s.losses) < 12 && time.Now().Before(deadline); {
+	for deadline := time.Now().Add(20 * time.Second); len(s.losses) < long.Rounds(4, 12) && time.Now().Before(deadline); {
 		s.sleep(20*time.Millisecond, 60*time.Millisecond)
 		if s.usage(t, book)[accountID{0, 0}] > units*8/10 { // the worst moment
 			s.lose("emptied")

@@ -5,6 +5,8 @@ import (
 	"math/rand/v2"
 	"testing"
 	"time"
+
+	"github.com/weblimit/weblimit/internal/test/long"
 )
 
 // harm is what may happen in a scenario.
@@ -24,7 +26,7 @@ var harms = []harm{
 	{name: "everything", process: true, empty: true, back: true},
 }
 
-// Processes charge 1,000 tenants while processes, Redis and PostgreSQL are killed and frozen. Then
+// Processes charge hundreds of tenants while processes, Redis and PostgreSQL are killed and frozen. Then
 // the book has what the journals have: to the unit if no process was killed or Redis lost nothing,
 // and else but for what killed processes had not written yet when Redis lost it too.
 func TestKilledAtRandom(t *testing.T) {
@@ -37,13 +39,13 @@ func TestKilledAtRandom(t *testing.T) {
 		t.Run(fmt.Sprintf("%d %s", seed, h.name), func(t *testing.T) {
 			t.Parallel()
 			random := rand.New(rand.NewPCG(uint64(seed), 1))
-			o := order{Goroutines: 64, Tenants: 1000, Quota: 1 << 40, Settle: true, FlushEvery: time.Duration(20+random.IntN(200)) * time.Millisecond}
-			if seed/len(harms)%2 == 1 { // tenants reach their quota
+			o := order{Goroutines: long.Rounds(16, 64), Tenants: long.Rounds(250, 1000), Quota: 1 << 40, Settle: true, FlushEvery: time.Duration(20+random.IntN(200)) * time.Millisecond}
+			if (seed/len(harms)+seed)%2 == 1 { // tenants reach their quota
 				o.Quota, o.Settle = 300, false
 			}
 			s := newScenario(t, uint64(seed), o)
-			s.torment(h, 4, 4*time.Second)
-			s.judge(t, fmt.Sprintf("go test -run Killed -seed %d -v .", seed))
+			s.torment(h, 4, long.Rounds(2*time.Second, 4*time.Second))
+			s.judge(t, fmt.Sprintf("%sgo test -run Killed -seed %d -v .", long.Rounds("", "LONG_TESTS=1 "), seed))
 		})
 	}
 }

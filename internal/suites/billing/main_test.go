@@ -12,6 +12,7 @@ import (
 
 	"github.com/weblimit/weblimit/core"
 	"github.com/weblimit/weblimit/core/store"
+	"github.com/weblimit/weblimit/internal/test/long"
 	"github.com/weblimit/weblimit/internal/test/pgtest"
 	"github.com/weblimit/weblimit/internal/test/redistest"
 	"github.com/weblimit/weblimit/keyfuncs"
@@ -19,7 +20,7 @@ import (
 
 var (
 	oneSeed = flag.Int64("seed", -1, "run this seed only")
-	seeds   = flag.Int("seeds", 10, "how many seeds to run")
+	seeds   = flag.Int("seeds", long.Rounds(len(harms), 100), "how many seeds to run")
 	first   = flag.Int("first", 0, "the first of these seeds")
 )
 
