@@ -14,7 +14,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/weblimit/weblimit/internal/test/child"
 	"github.com/weblimit/weblimit/internal/test/must"
 	"github.com/weblimit/weblimit/internal/test/program"
 	"github.com/weblimit/weblimit/internal/test/redistest"
@@ -47,22 +46,7 @@ func startServe(t *testing.T, redis *redistest.Server, file policy.File) rls.Rat
 	}
 	addr := net.JoinHostPort("127.0.0.1", strconv.Itoa(freePort(t)))
 	cmd := exec.Command(filepath.Join(dir, "serve"), "-config", dir, "-redis", redis.Addr(), "-listen", addr)
-	if err := child.Start(cmd); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		_ = cmd.Process.Kill()
-		_ = cmd.Wait()
-	})
-	c := rls.NewRateLimitServiceClient(dial(t, addr))
-	for range 100 {
-		if _, err := c.ShouldRateLimit(t.Context(), &rls.RateLimitRequest{Domain: "none", Descriptors: parse("a=b")}); err == nil {
-			return c
-		}
-		time.Sleep(50 * time.Millisecond)
-	}
-	t.Fatal("the service does not answer")
-	return nil
+	return serves(t, cmd, addr)
 }
 
 // measured is a round: checks per second, and the time of a check.

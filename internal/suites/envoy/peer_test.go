@@ -52,11 +52,7 @@ func startPeer(t testing.TB, redis *redistest.Server, files []policy.File, envir
 	}
 	port := freePort(t)
 	cmd := exec.Command(name)
-	log, err := os.Create(filepath.Join(root, "log"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	cmd.Stdout, cmd.Stderr, cmd.Dir = log, log, root
+	cmd.Dir = root
 	cmd.Env = append(os.Environ(),
 		"HOST=127.0.0.1", "GRPC_HOST=127.0.0.1", "DEBUG_HOST=127.0.0.1",
 		"PORT="+strconv.Itoa(freePort(t)), "GRPC_PORT="+strconv.Itoa(port), "DEBUG_PORT="+strconv.Itoa(freePort(t)),
@@ -66,27 +62,20 @@ func startPeer(t testing.TB, redis *redistest.Server, files []policy.File, envir
 		"LIMIT_RESPONSE_HEADERS_ENABLED=true",
 	)
 	cmd.Env = append(cmd.Env, environment...)
-	if err := child.Start(cmd); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		_ = cmd.Process.Kill()
-		_ = cmd.Wait()
-		_ = log.Close()
+	return serves(t, cmd, net.JoinHostPort("127.0.0.1", strconv.Itoa(port)))
+}
+
+// serves starts a service, and returns a client once it answers.
+func serves(t testing.TB, cmd *exec.Cmd, addr string) rls.RateLimitServiceClient {
+	t.Helper()
+	c := rls.NewRateLimitServiceClient(dial(t, addr))
+	child.Serve(t, cmd, func() error {
+		ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second)
+		defer cancel()
+		_, err := c.ShouldRateLimit(ctx, &rls.RateLimitRequest{Domain: "none", Descriptors: parse("a=b")}, grpc.WaitForReady(true))
+		return err
 	})
-	c := rls.NewRateLimitServiceClient(dial(t, net.JoinHostPort("127.0.0.1", strconv.Itoa(port))))
-	for began := time.Now(); time.Since(began) < 2*time.Minute; {
-		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
-		_, err = c.ShouldRateLimit(ctx, &rls.RateLimitRequest{Domain: "none", Descriptors: parse("a=b")})
-		cancel()
-		if err == nil {
-			return c
-		}
-		time.Sleep(50 * time.Millisecond)
-	}
-	text, _ := os.ReadFile(log.Name())
-	t.Fatalf("envoyproxy/ratelimit does not answer: %v\n%s", err, text)
-	return nil
+	return c
 }
 
 // taken holds the ports that freePort has returned: servers that start at the same time must not choose

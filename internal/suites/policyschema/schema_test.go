@@ -12,6 +12,7 @@ import (
 	"github.com/santhosh-tekuri/jsonschema/v6"
 	"go.yaml.in/yaml/v3"
 
+	"github.com/weblimit/weblimit/internal/test/long"
 	"github.com/weblimit/weblimit/policy"
 )
 
@@ -132,7 +133,8 @@ func TestTheLoaderRefusesWhatTheSchemaRefuses(t *testing.T) {
 	text, _ := json.Marshal(value)
 	random := rand.New(rand.NewPCG(1, 2))
 	both, neither, more := 0, 0, 0
-	for range 5000 {
+	rounds := long.Rounds(1000, 100_000)
+	for range rounds {
 		var changed any
 		_ = json.Unmarshal(text, &changed)
 		changed = mutate(random, changed)
@@ -154,7 +156,7 @@ func TestTheLoaderRefusesWhatTheSchemaRefuses(t *testing.T) {
 		}
 	}
 	t.Logf("refused by both %d, by neither %d, by the loader alone %d", both, neither, more)
-	if both < 1000 || neither < 100 {
+	if both < rounds/5 || neither < rounds/50 {
 		t.Error("too few files were refused, or accepted, to compare")
 	}
 }
