@@ -13,8 +13,16 @@ import (
 // failing returns a store that fails at once.
 func (e *env) failing() *weblimittest.Store {
 	e.Helper()
-	s := weblimittest.New(e)
+	s := e.moody()
 	s.Fail()
+	return s
+}
+
+// moody returns a store that fails on request, and of which nothing is logged.
+func (e *env) moody() *weblimittest.Store {
+	e.Helper()
+	s := weblimittest.New(e)
+	s.Registry().OnEvent(func(core.Event) {})
 	return s
 }
 
@@ -103,7 +111,7 @@ var outages = []scenario{
 		e.passes("another client", s.get("/", from("203.0.113.9:99")))
 	}},
 	{"a store that does not answer in time is an outage", func(e *env) {
-		store := weblimittest.New(e)
+		store := e.moody()
 		store.Hang()
 		l, err := core.New(core.Config{
 			Store:   store,
