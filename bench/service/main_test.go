@@ -20,7 +20,7 @@ var (
 	measures = flag.Bool("bench-service", false, "measure; without it, each way is only tried")
 	rounds   = flag.Int("rounds", 5, "rounds of each measurement")
 	length   = flag.Duration("length", time.Second, "how long each way is measured in a round")
-	soak     = flag.Duration("soak", 5*time.Second, "how long the soak lasts")
+	soak     = flag.Duration("soak", 3*time.Second, "how long the soak lasts")
 	serveApp = flag.String("app", "", "be the application behind nginx, on this Redis, instead of running tests")
 )
 

@@ -21,7 +21,6 @@ import (
 	"github.com/weblimit/weblimit/core/redisstore"
 	"github.com/weblimit/weblimit/internal/test/child"
 	"github.com/weblimit/weblimit/internal/test/redistest"
-	"github.com/weblimit/weblimit/internal/test/wait"
 	"github.com/weblimit/weblimit/keyfuncs"
 	"github.com/weblimit/weblimit/nethttp"
 )
@@ -101,17 +100,14 @@ func TestNginx(t *testing.T) {
 	dir := child.Dir(t)
 	socket := filepath.Join(dir, "s")
 	limiter := startDaemon(t, "unix:"+socket, "--redis", "redis://"+server.Addr())
-	app := start(t, exec.Command(os.Args[0], "-app", server.Addr()))
 	var plain, limited string
-	wait.Until(t, "the application serves", func() bool {
-		n, _ := fmt.Sscanf(app.log.String(), "listening %s %s", &plain, &limited)
+	app := start(t, exec.Command(os.Args[0], "-app", server.Addr()), func(written string) bool {
+		n, _ := fmt.Sscanf(written, "listening %s %s", &plain, &limited)
 		return n == 2
 	})
 	addr := fmt.Sprintf("127.0.0.1:%d", freePort(t))
 	write(t, filepath.Join(dir, "nginx.conf"), strings.NewReplacer(
 		"DIR", dir, "LIMITER", socket, "PLAIN", plain, "LIMITED", limited, "ADDR", addr).Replace(nginxFile))
-	gateway := start(t, exec.Command(binary, "-c", filepath.Join(dir, "nginx.conf"), "-e", "stderr"))
-
 	c := &http.Client{Transport: dialing("tcp", addr)}
 	t.Cleanup(c.CloseIdleConnections)
 	get := func(path string, headers bool) func(context.Context, int) error {
@@ -132,12 +128,14 @@ func TestNginx(t *testing.T) {
 			return err
 		}
 	}
+	gateway := start(t, exec.Command(binary, "-c", filepath.Join(dir, "nginx.conf"), "-e", "stderr"), func(string) bool {
+		return get("/plain", false)(t.Context(), 0) == nil
+	})
 	all := []way{
 		{"no limiter", 1, get("/plain", false), []process{gateway, app}},
 		{"the library in the application", 1, get("/library", true), []process{gateway, app}},
 		{"`auth_request` to weblimitd", 1, get("/gateway", true), []process{gateway, app, limiter.process}},
 	}
-	wait.Until(t, "nginx serves", func() bool { return all[0].ask(t.Context(), 0) == nil })
 	for _, w := range all {
 		if err := w.ask(t.Context(), 0); err != nil {
 			t.Errorf("%s: %v", w.name, err)

@@ -4,6 +4,7 @@ package service
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"math/rand/v2"
@@ -20,32 +21,20 @@ import (
 
 	"github.com/weblimit/weblimit/internal/test/child"
 	"github.com/weblimit/weblimit/internal/test/redistest"
-	"github.com/weblimit/weblimit/internal/test/wait"
 )
 
 // process is a running program whose use of CPU and memory can be read.
-type process struct {
-	pid int
-	log *child.Output
-}
+type process struct{ pid int }
 
-// start starts a program, which ends with the test.
-func start(t testing.TB, cmd *exec.Cmd) process {
+// start starts a program, which ends with the test, and returns once ready, which gets what it has written, is true.
+func start(t testing.TB, cmd *exec.Cmd, ready func(written string) bool) process {
 	t.Helper()
-	log := new(child.Output)
-	cmd.Stdout, cmd.Stderr = log, log
-	if err := child.Start(cmd); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		_ = cmd.Process.Kill()
-		_ = cmd.Wait() // killed
-		if t.Failed() {
-			text := log.String()
-			t.Logf("%s: %s", cmd.Path, text[max(0, len(text)-2000):])
+	return process{child.Serve(t, cmd, func(written string) error {
+		if !ready(written) {
+			return errors.New("it is not ready")
 		}
-	})
-	return process{cmd.Process.Pid, log}
+		return nil
+	}).Pid()}
 }
 
 // redisProcess is the process of a Redis server.
@@ -60,7 +49,7 @@ func redisProcess(t testing.TB, s *redistest.Server) process {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return process{pid: pid}
+	return process{pid}
 }
 
 // stat returns a field of /proc/[pid]/stat, by its number in proc(5).
@@ -134,10 +123,9 @@ func startDaemon(t testing.TB, listen string, args ...string) *daemon {
 		"--envoy-config", filepath.Join(dir, "envoy"), "--log-format", "json", "--drain-delay", "0s", "--pprof",
 	}, args...)...)
 	cmd.Env = []string{"PATH=" + os.Getenv("PATH")}
-	d.process = start(t, cmd)
 	var line struct{ Msg, Data, GRPC string }
-	wait.Until(t, "weblimitd serves", func() bool {
-		for text := range strings.SplitSeq(d.log.String(), "\n") {
+	d.process = start(t, cmd, func(written string) bool {
+		for text := range strings.SplitSeq(written, "\n") {
 			if json.Unmarshal([]byte(text), &line) == nil && line.Msg == "weblimitd: serving" {
 				return true
 			}

@@ -28,7 +28,6 @@ import (
 	"github.com/weblimit/weblimit/core/redisstore"
 	"github.com/weblimit/weblimit/internal/test/child"
 	"github.com/weblimit/weblimit/internal/test/redistest"
-	"github.com/weblimit/weblimit/internal/test/wait"
 	"github.com/weblimit/weblimit/keyfuncs"
 	"github.com/weblimit/weblimit/service/client"
 )
@@ -218,10 +217,9 @@ func startPeer(t *testing.T, server *redistest.Server) (rls.RateLimitServiceClie
 		"USE_STATSD=false", "DISABLE_STATS=true", "LOG_LEVEL=error",
 		"REDIS_SOCKET_TYPE=tcp", "REDIS_TYPE=SINGLE", "REDIS_URL="+server.Addr(),
 	)
-	p := start(t, cmd)
 	c := dial(t, "127.0.0.1:"+port)
 	ask := rateLimit(c)
-	wait.Until(t, "envoyproxy/ratelimit answers", func() bool {
+	p := start(t, cmd, func(string) bool {
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
 		return ask(ctx, 0) == nil

@@ -69,7 +69,7 @@ func startPeer(t testing.TB, redis *redistest.Server, files []policy.File, envir
 func serves(t testing.TB, cmd *exec.Cmd, addr string) rls.RateLimitServiceClient {
 	t.Helper()
 	c := rls.NewRateLimitServiceClient(dial(t, addr))
-	child.Serve(t, cmd, func() error {
+	child.Serve(t, cmd, func(string) error {
 		ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second)
 		defer cancel()
 		_, err := c.ShouldRateLimit(ctx, &rls.RateLimitRequest{Domain: "none", Descriptors: parse("a=b")}, grpc.WaitForReady(true))

@@ -200,7 +200,7 @@ func (p *program) startAsIs(t testing.TB, limits, away string) *setup {
 	cmd.Dir = dir
 	cmd.Env = append(os.Environ(), "HOME="+dir, "XDG_CONFIG_HOME="+dir, "XDG_DATA_HOME="+dir, "WEBLIMIT_TOKEN="+token)
 	c := s.client(t, prober)
-	s.gateway = child.Serve(t, cmd, func() error { // some accept connections before they can serve
+	s.gateway = child.Serve(t, cmd, func(string) error { // some accept connections before they can serve
 		res, err := c.Get("https://example.com/")
 		if err == nil {
 			_ = res.Body.Close()

@@ -99,7 +99,7 @@ func startLimiter(tb testing.TB, network, dir, limits string) *limiter {
 
 func (l *limiter) start(tb testing.TB) {
 	tb.Helper()
-	l.process = child.Serve(tb, limiterCommand(tb, l.network, l.addr, l.file), func() error {
+	l.process = child.Serve(tb, limiterCommand(tb, l.network, l.addr, l.file), func(string) error {
 		conn, err := net.Dial(l.network, l.addr)
 		if err == nil {
 			_ = conn.Close()

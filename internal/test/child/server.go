@@ -17,9 +17,9 @@ type Server struct {
 	ended chan struct{} // closed when the process has ended
 }
 
-// Serve starts a server, and returns once ready has no error. One that ends before that ends the test at once, with
-// what it has written. It is killed when the test ends; what it has written is logged if the test has failed.
-func Serve(tb testing.TB, cmd *exec.Cmd, ready func() error) *Server {
+// Serve starts a server, and returns once ready, which gets what the server has written so far, has no error. One that
+// ends before that ends the test at once, with what it has written. It is killed when the test ends; what it has written is logged if the test has failed.
+func Serve(tb testing.TB, cmd *exec.Cmd, ready func(written string) error) *Server {
 	tb.Helper()
 	s := &Server{cmd: cmd, ended: make(chan struct{})}
 	cmd.Stdout, cmd.Stderr = &s.log, &s.log
@@ -39,7 +39,7 @@ func Serve(tb testing.TB, cmd *exec.Cmd, ready func() error) *Server {
 		if s.hasEnded() {
 			return nil
 		}
-		return ready()
+		return ready(s.Log())
 	})
 	if s.hasEnded() {
 		tb.Fatalf("%s has ended, %v, before it served", cmd, cmd.ProcessState)

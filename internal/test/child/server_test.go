@@ -21,7 +21,7 @@ func (ending) Fatalf(format string, args ...any) { panic(fmt.Sprintf(format, arg
 func TestAServerIsWaitedFor(t *testing.T) {
 	t.Parallel()
 	file := filepath.Join(t.TempDir(), "serves")
-	s := child.Serve(t, exec.Command("sh", "-c", "echo hello; echo >'"+file+"'; exec sleep 1000"), func() error {
+	s := child.Serve(t, exec.Command("sh", "-c", "echo hello; echo >'"+file+"'; exec sleep 1000"), func(string) error {
 		_, err := os.Stat(file)
 		return err
 	})
@@ -37,5 +37,5 @@ func TestAServerThatDoesNotStartIsToldAtOnce(t *testing.T) {
 			t.Error(said)
 		}
 	}()
-	child.Serve(ending{t}, exec.Command("sh", "-c", "exit 3"), func() error { return errors.New("nobody answers") })
+	child.Serve(ending{t}, exec.Command("sh", "-c", "exit 3"), func(string) error { return errors.New("nobody answers") })
 }
