@@ -17,7 +17,7 @@ import (
 )
 
 var (
-	duration = flag.Duration("for", 8*time.Second, "how long to make histories, of all kinds together")
+	duration = flag.Duration("for", 3*time.Second, "how long to make histories, of all kinds together")
 	oneSeed  = flag.Uint64("seed", 0, "make the history of this seed only, a hundred times")
 	first    = flag.Uint64("first", 0, "the first seed; 0 takes one from the clock")
 	pictures = flag.String("pictures", "", "where pictures of histories that fail go; the directory for temporary files by default")
