@@ -13,6 +13,7 @@ import (
 
 	"github.com/weblimit/weblimit/core"
 	"github.com/weblimit/weblimit/core/store"
+	"github.com/weblimit/weblimit/internal/test/long"
 	"github.com/weblimit/weblimit/keyfuncs"
 )
 
@@ -80,7 +81,7 @@ func randomResult(r *rand.Rand, rule *core.Rule) core.Result {
 // Whatever a store answers, its fields are well-formed and say so.
 func TestRandomAnswers(t *testing.T) {
 	t.Parallel()
-	for seed := range uint64(2000) {
+	for seed := range long.Rounds[uint64](500, 20_000) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
 			t.Parallel()
 			r := rand.New(rand.NewPCG(seed, 1))
@@ -101,7 +102,7 @@ func TestRandomAnswers(t *testing.T) {
 // The same with the memory store while time passes.
 func TestRandomRequests(t *testing.T) {
 	t.Parallel()
-	for seed := range uint64(200) {
+	for seed := range long.Rounds[uint64](50, 2000) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {

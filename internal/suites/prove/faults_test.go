@@ -26,6 +26,7 @@ type faulty struct {
 	processes []*process
 	count     *tally
 	lost      []*operation // when the server lost what it had
+	next      []int        // faults, in a random order: each comes once before any comes again
 }
 
 // TestFaults freezes the server, cuts its connections, has it forget the script, kills it, with and without
@@ -34,7 +35,7 @@ func TestFaults(t *testing.T) {
 	server := redistest.Start(t, "--appendonly", "yes", "--appendfsync", "always")
 	o := order{Network: server.Network(), Addr: server.Addr()}
 	f := &faulty{TB: t, server: server, client: server.Client(t), order: o, processes: startAll(t, o)}
-	each(t, 0.2, func(seed uint64, count *tally) *history {
+	each(t, 0.3, func(seed uint64, count *tally) *history {
 		h := newHistory("faults", seed, long...)
 		h.job.Clients, h.job.Keys, h.job.Each, h.job.Patience, h.job.Backoff = 16, 1+int(seed%2), 16, 60_000, 60_000
 		h.job.Pause = 10_000
@@ -60,7 +61,12 @@ func (f *faulty) breakThings(seed uint64, done <-chan struct{}) {
 			return
 		case <-time.After(micros(5000 + r.Int64N(40_000))):
 		}
-		switch n := r.IntN(20); {
+		if len(f.next) == 0 {
+			f.next = r.Perm(19)
+		}
+		n := f.next[0]
+		f.next = f.next[1:]
+		switch {
 		case n < 8:
 			f.count.note("connections cut", int(f.server.KillClients(f)))
 			if r.IntN(4) == 0 {
