@@ -77,8 +77,9 @@ type app interface {
 
 var noContent = http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusNoContent) })
 
+func init() { gin.SetMode(gin.ReleaseMode) } // for the process: tests run beside each other
+
 func engine(middleware ...gin.HandlerFunc) http.Handler {
-	gin.SetMode(gin.ReleaseMode)
 	r := gin.New()
 	r.Use(middleware...)
 	r.GET("/", func(c *gin.Context) { c.Status(http.StatusNoContent) })
